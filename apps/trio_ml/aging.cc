@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "apps/trio_ml/aging.h"
+
+namespace tributary::trio_ml {
+
+void scan_places(Job& job, uint32_t begin, uint32_t end, Instant now, IdlePlaces& idle) {
+  job.ref_bits.scan_idle(begin, end, [&job, &idle, now](uint32_t place) {
+    BlockRecord& block = job.window.at_place(place);
+    if (block.block_age < UINT8_MAX) block.block_age++;
+    const bool aging = job.config.mitigation && block.phase == BlockPhase::kAggregating &&
+                       now - block.referenced_at >= job.config.timeout;
+    if (!aging || !close(block)) return;
+    stop_aging(job, block);
+    idle.place[idle.count++] = place;
+  });
+}
+
+uint32_t note_missing(Job& job, const BlockRecord& block) {
+  uint32_t missing = 0;
+  for (uint32_t source = 0; source < job.config.sources; source++) {
+    if (!contains(block.expected, source) || contains(block.rcvd_mask, source)) continue;
+    job.sources[source].missed_blocks++;
+    missing++;
+  }
+  return missing;
+}
+
+}  // namespace tributary::trio_ml

@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+/// @file
+/// The timer programs (Trio paper §5): frequent threads that end blocks which have aged, and
+/// infrequent ones that tell permanent stragglers from temporary ones.
+///
+/// Bounds:  A block whose last contribution was at t ends in (t + timeout, t + 2 * timeout],
+/// degraded
+///          if someone is missing. Only contributions count: retransmissions do not touch REF, or
+///          impatient sources would keep a straggler's block alive for ever.
+/// Tests:   tests/apps/trio_ml/aging_test.cc
+#pragma once
+
+#include <array>
+
+#include "apps/trio_ml/control.h"
+#include "apps/trio_ml/emit.h"
+#include "apps/trio_ml/trio_ml.h"
+#include "microcode/machine.h"
+
+namespace tributary::trio_ml {
+
+/// Records that one scan transaction visits: a word of REF flags.
+inline constexpr uint32_t kRecordsPerScan = 64;
+
+inline constexpr microcode::Instruction kScanRecords{"scan_records",
+                                                     {.register_reads = 2, .register_writes = 2}};
+inline constexpr microcode::Instruction kJudgeSource{"judge_source",
+                                                     {.register_reads = 4, .register_writes = 1}};
+
+/// Blocks that a scan found idle, as many as one word of REF flags has.
+struct IdlePlaces {
+  std::array<uint32_t, kRecordsPerScan> place;
+  uint32_t count = 0;
+};
+
+/// Tests and clears the REF flags of places [begin, end). With mitigation the idle blocks are
+/// closed in the same transaction; `idle` names those whose result the caller has to send.
+void scan_places(Job& job, uint32_t begin, uint32_t end, Instant now, IdlePlaces& idle);
+
+/// Notes which sources an aged block was missing.
+/// @return how many.
+uint32_t note_missing(Job& job, const BlockRecord& block);
+
+/// A frequent timer thread's visit to its slice of the places.
+template <microcode::Machine M>
+microcode::Thread age_blocks(M& m, Shard& shard, Job& job, timers::TimerSlice slice) {
+  for (uint32_t begin = slice.begin; begin < slice.end; begin += kRecordsPerScan) {
+    const uint32_t end = std::min(begin + kRecordsPerScan, slice.end);
+    m.instruction(kScanRecords);
+    IdlePlaces idle;
+    co_await m.issue(microcode::Xtxn{microcode::XtxnKind::kHashScan, &job.record, 8},
+                     [&job, begin, end, now = m.now(), &idle] {
+                       scan_places(job, begin, end, now, idle);
+                       return true;
+                     });
+    for (uint32_t i = 0; i < idle.count; i++) {
+      BlockRecord& block = job.window.at_place(idle.place[i]);
+      const uint32_t missing = note_missing(job, block);
+      for (uint32_t k = 0; k < missing; k++) count(m, shard, Outcome::kSourceTemporary);
+      co_await emit_block(m, shard, job, block);
+    }
+  }
+}
+
+/// The infrequent timer thread: a source that a block aged out without, and that has contributed to
+/// nothing for a whole period, is a permanent straggler. Nobody waits for it until it returns.
+template <microcode::Machine M>
+microcode::Thread judge_sources(M& m, Shard& shard, Job& job) {
+  for (uint32_t source = 0; source < job.config.sources; source++) {
+    m.instruction(kJudgeSource);
+    SourceState& state = job.sources[source];
+    const bool permanent = job.config.mitigation && state.missed_blocks > 0 && !state.contributed &&
+                           contains(job.record.active_mask, source);
+    state.missed_blocks = 0;
+    state.contributed = false;
+    if (!permanent) continue;
+    exclude(job.record.active_mask, source);
+    count(m, shard, Outcome::kSourcePermanent);
+    if (job.adopted() == 0) continue;
+    Message about;
+    about.header.src_id = static_cast<uint8_t>(source);
+    Message notice = control_message(job, about, MessageType::kNotice);
+    notice.body.reason = Reason::kSourcePermanent;
+    notify_all(m, shard, job, notice);
+  }
+  if (shard.index() == 0) {
+    if (job.session.expire(m.now())) end_upstream(m, shard, job);
+    if (job.session.upstream_number() != 0) {
+      send_control(m, upstream_message(job, MessageType::kKeepAlive), job.config.upstream);
+    }
+  }
+  co_return;
+}
+
+}  // namespace tributary::trio_ml

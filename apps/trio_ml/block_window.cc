@@ -1,0 +1,226 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "apps/trio_ml/block_window.h"
+
+#include <algorithm>
+#include <bit>
+#include <new>
+#include <numeric>
+
+#include "base/assert.h"
+
+namespace tributary::trio_ml {
+namespace {
+
+constexpr uint32_t kCacheLineBytes = 64;
+
+constexpr uint32_t rounded_up(uint32_t size, uint32_t multiple) {
+  return (size + multiple - 1) / multiple * multiple;
+}
+
+/// Generations before this one would be negative; it leaves room to be 2^15 behind the first seen.
+constexpr uint64_t kGenerationBase = uint64_t{1} << 16;
+
+/// Whether (generation, block) a comes before b. Block ids compare as serial numbers, so a stream
+/// that runs past 2^32 stays in order.
+bool is_older(uint64_t generation_a, uint32_t block_a, uint64_t generation_b, uint32_t block_b) {
+  if (generation_a != generation_b) return generation_a < generation_b;
+  return static_cast<int32_t>(block_a - block_b) < 0;
+}
+
+/// A finding without a record.
+Found of(Found::Kind kind) {
+  Found found;
+  found.kind = kind;
+  return found;
+}
+
+template <class T>
+Result<T*> make_array(memory::SharedMemory& memory, memory::Range range, uint32_t item_count) {
+  const auto address = memory.allocate(range, uint64_t{item_count} * sizeof(T), kCacheLineBytes);
+  if (!address) return tl::unexpected(address.error());
+  T* items = reinterpret_cast<T*>(memory.at(*address));
+  std::uninitialized_default_construct_n(items, item_count);
+  return items;
+}
+
+}  // namespace
+
+WindowShape::WindowShape(const JobConfig& config, uint32_t shard_count)
+    : place_count(std::max(config.block_cnt_max / shard_count,
+                           std::min(config.block_cnt_max, kBlocksPerRun))),
+      history(config.history),
+      buffer_bytes(rounded_up(microcode::kMessageHeadBytesMax + config.block_grad_max * 4,
+                              kCacheLineBytes)) {
+  // One buffer for each block in progress and each kept result, less what the records take: they
+  // are all in use only when every place has a block in progress that someone has not sent yet.
+  const uint32_t wanted = place_count * (history + 1);
+  const uint64_t record_bytes =
+      place_count * (sizeof(BlockRecord) + 1 + uint64_t{history} * sizeof(ResultRecord));
+  const uint64_t lane_bytes = uint64_t{config.block_grad_max} * 4;
+  const uint64_t overhead = record_bytes + uint64_t{wanted} * (buffer_bytes - lane_bytes);
+  const auto saved = static_cast<uint32_t>((overhead + buffer_bytes - 1) / buffer_bytes);
+  buffer_count = wanted - std::min(saved, place_count / 4);
+}
+
+uint64_t WindowShape::memory_bytes() const {
+  return uint64_t{buffer_count} * buffer_bytes +
+         place_count * (sizeof(BlockRecord) + 1 + uint64_t{history} * sizeof(ResultRecord));
+}
+
+Result<BlockWindow> BlockWindow::create(const JobConfig& config, uint32_t shard_count,
+                                        memory::SharedMemory& memory) {
+  const WindowShape shape(config, shard_count);
+  BlockWindow window(shape);
+  window.shard_count_ = shard_count;
+  const auto places = make_array<BlockRecord>(memory, memory::Range::kDram, shape.place_count);
+  if (!places) return tl::unexpected(places.error());
+  const auto results =
+      make_array<ResultRecord>(memory, memory::Range::kDram, shape.place_count * shape.history);
+  if (!results) return tl::unexpected(results.error());
+  const auto newest = make_array<uint8_t>(memory, memory::Range::kDram, shape.place_count);
+  if (!newest) return tl::unexpected(newest.error());
+  const auto buffers = memory.allocate(
+      memory::Range::kDram, uint64_t{shape.buffer_count} * shape.buffer_bytes, kCacheLineBytes);
+  if (!buffers) return tl::unexpected(buffers.error());
+
+  window.places_ = *places;
+  window.results_ = *results;
+  window.newest_ = *newest;
+  window.buffers_ = memory.at(*buffers);
+  window.free_.reserve(shape.buffer_count);
+  window.cooling_.reserve(shape.buffer_count);
+  window.reset();
+  return window;
+}
+
+void BlockWindow::reset() {
+  for (uint32_t place = 0; place < shape_.place_count; place++) {
+    // The incarnation survives: a thread that still knows the old block must see the difference.
+    const uint16_t incarnation = places_[place].incarnation;
+    places_[place] = BlockRecord{};
+    places_[place].incarnation = incarnation;
+    newest_[place] = 0;
+  }
+  std::fill_n(results_, size_t{shape_.place_count} * shape_.history, ResultRecord{});
+  free_.resize(shape_.buffer_count);
+  std::iota(free_.rbegin(), free_.rend(), 0U);
+  cooling_.clear();
+  generation_latest_ = 0;
+}
+
+uint32_t BlockWindow::place_of(uint32_t block_id) const {
+  const auto shift = static_cast<uint32_t>(std::countr_zero(shard_count_));
+  const uint32_t run = block_id / kBlocksPerRun >> shift;
+  return (run * kBlocksPerRun + block_id % kBlocksPerRun) & (shape_.place_count - 1);
+}
+
+uint64_t BlockWindow::continued(BlockName name) const {
+  if (name.extended) return kGenerationBase;
+  if (generation_latest_ == 0) return kGenerationBase + name.gen_id;
+  const auto ahead = static_cast<int16_t>(name.gen_id - static_cast<uint16_t>(generation_latest_));
+  return generation_latest_ + static_cast<uint64_t>(static_cast<int64_t>(ahead));
+}
+
+Found BlockWindow::find_result(uint32_t place, uint64_t generation, uint32_t block_id) {
+  ResultRecord* ring = &results_[size_t{place} * shape_.history];
+  for (uint32_t i = 0; i < shape_.history; i++) {
+    ResultRecord& kept = ring[i];
+    if (kept.valid && kept.generation == generation && kept.block_id == block_id) {
+      return {.kind = Found::Kind::kResult, .block = nullptr, .result = &kept, .incarnation = 0};
+    }
+  }
+  return of(generation < generation_latest_ ? Found::Kind::kStaleGeneration
+                                            : Found::Kind::kPastCache);
+}
+
+Found BlockWindow::find(BlockName name) {
+  const uint32_t block_id = name.block_id;
+  const uint32_t place = place_of(block_id);
+  const uint64_t generation = continued(name);
+  BlockRecord& block = places_[place];
+  const bool taken = block.phase != BlockPhase::kFree;
+  if (taken && block.block_id == block_id && block.generation == generation) [[likely]] {
+    return {.kind = Found::Kind::kActive,
+            .block = &block,
+            .result = nullptr,
+            .incarnation = block.incarnation};
+  }
+  const ResultRecord& last = newest(place);
+  const bool older_than_block =
+      taken && is_older(generation, block_id, block.generation, block.block_id);
+  const bool not_newer_than_results =
+      last.valid && !is_older(last.generation, last.block_id, generation, block_id);
+  if (older_than_block || not_newer_than_results) return find_result(place, generation, block_id);
+
+  if (generation_latest_ != 0) {
+    // Nobody starts a block of a generation that everybody has finished.
+    if (generation < generation_latest_) return of(Found::Kind::kStaleGeneration);
+    if (generation - generation_latest_ > kGenerationsAheadMax) {
+      return of(Found::Kind::kFutureGeneration);
+    }
+  }
+  if (taken) {
+    const bool abandoned = block.block_age >= kAbandonedAge && block.admitted == block.rcvd_cnt;
+    if (!abandoned) return of(Found::Kind::kWindowExceeded);
+  }
+  return of(Found::Kind::kAbsent);
+}
+
+BlockWindow::Inserted BlockWindow::insert(BlockName name, const BlockRecord& prototype,
+                                          bool clear_lanes) {
+  const Found found = find(name);
+  if (found.kind == Found::Kind::kActive) {
+    return {Insert::kExists, found.block, found.incarnation, false};
+  }
+  if (found.kind != Found::Kind::kAbsent) return {Insert::kRefused, nullptr, 0, false};
+  if (free_.empty()) return {Insert::kNoBuffer, nullptr, 0, false};
+
+  BlockRecord& block = places_[place_of(name.block_id)];
+  const bool superseded = block.phase != BlockPhase::kFree;
+  if (superseded) abandon(block);
+  const uint16_t incarnation = block.incarnation;
+  block = prototype;
+  block.generation = continued(name);
+  block.block_id = name.block_id;
+  block.gen_id = name.gen_id;
+  block.aggr_buffer = free_.back();
+  free_.pop_back();
+  block.incarnation = static_cast<uint16_t>(incarnation + 1);
+  block.phase = BlockPhase::kAggregating;
+  generation_latest_ = std::max(generation_latest_, block.generation);
+  if (clear_lanes) std::fill_n(lanes(block.aggr_buffer), block.grad_cnt, 0);
+  return {Insert::kCreated, &block, block.incarnation, superseded};
+}
+
+ResultRecord& BlockWindow::retire(BlockRecord& block) {
+  const uint32_t place = place_of(block);
+  newest_[place] = static_cast<uint8_t>((newest_[place] + 1) % shape_.history);
+  ResultRecord& kept = newest(place);
+  if (kept.valid) cooling_.push_back(kept.aggr_buffer);
+  kept = {.generation = block.generation,
+          .block_id = block.block_id,
+          .aggr_buffer = block.aggr_buffer,
+          .head_bytes = block.head_bytes,
+          .grad_cnt = block.grad_cnt,
+          .valid = true};
+  free_record(block);
+  return kept;
+}
+
+void BlockWindow::abandon(BlockRecord& block) {
+  cooling_.push_back(block.aggr_buffer);
+  free_record(block);
+}
+
+void BlockWindow::free_record(BlockRecord& block) {
+  TRIB_ASSERT(block.phase != BlockPhase::kFree);
+  block.phase = BlockPhase::kFree;
+  block.closing = true;  // Whoever still knows this incarnation is not let in.
+}
+
+void BlockWindow::thaw() {
+  free_.insert(free_.end(), cooling_.begin(), cooling_.end());
+  cooling_.clear();
+}
+
+}  // namespace tributary::trio_ml

@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: Apache-2.0
+/// @file
+/// The blocks of one job on one core: those in progress and the results still kept.
+///
+/// Model:   The paper finds a block by hashing (job_id, block_id) (§4). A job's blocks come as a
+///          window that moves forward, so here the block_id itself is the place: place = block_id
+///          modulo window. Finding a block costs one load, no index (bench/: direct slot beside
+///          libcuckoo). A place holds at most one block in progress and the last `history` results.
+/// Why two: A source may send block b+window only after it has block b's result. So while b+window
+///          is in progress b's result may still be asked for; when it completes with every source,
+///          nobody can ask any more. One kept result for each place therefore repairs any loss
+///          (SwitchML's two pools, §3.5); more of them let a straggler lag further.
+/// Order:   Plain Trio-ML blocks are ordered by (generation, block_id); gen_id's 16 bits are
+/// continued
+///          to 64 around the newest generation seen, so wrapping is harmless. Within a session
+///          (extended messages) block_ids go on across tensors and order blocks alone.
+/// Memory:  All of it from SharedMemory at configuration time. Buffers are handed out last in,
+/// first
+///          out, so a small window stays in cache.
+/// Threads: Owned by one shard.
+/// Tests:   tests/apps/trio_ml/block_window_test.cc
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "apps/trio_ml/config.h"
+#include "apps/trio_ml/records.h"
+#include "memory/shared_memory.h"
+
+namespace tributary::trio_ml {
+
+/// Consecutive block_ids that one core owns, then the next core's turn: a sender's combined
+/// datagrams (up to 64) then stay on one core.
+inline constexpr uint32_t kBlocksPerRun = 64;
+
+/// The core (shard) that owns a block. @pre shard_count is a power of two.
+[[nodiscard]] constexpr uint32_t owner_of(uint32_t block_id, uint32_t shard_count) {
+  return block_id / kBlocksPerRun & (shard_count - 1);
+}
+
+/// How far a block's generation may be ahead of the newest one seen. A source is at most one ahead;
+/// the rest is for clients that skip numbers. Anything further is a "future generation".
+inline constexpr uint64_t kGenerationsAheadMax = 8;
+
+/// Scans without a contribution after which a block in progress may be superseded by a newer one.
+inline constexpr uint8_t kAbandonedAge = 2;
+
+/// Sizes that follow from a job's configuration, computed in one place.
+struct WindowShape {
+  WindowShape(const JobConfig& config, uint32_t shard_count);
+  [[nodiscard]] uint64_t memory_bytes() const;
+
+  uint32_t place_count;  ///< Power of two.
+  uint32_t history;
+  uint32_t buffer_bytes;  ///< Head room and lanes, a multiple of 64.
+  uint32_t buffer_count;
+};
+
+/// Which block a message is about.
+struct BlockName {
+  uint16_t gen_id;
+  uint32_t block_id;
+  bool extended;  ///< Of a session: gen_id does not order blocks.
+};
+
+/// What the window says about a block.
+struct Found {
+  enum class Kind : uint8_t {
+    kActive,          ///< `block` is in progress (or sent up).
+    kResult,          ///< Complete; `result` is kept.
+    kAbsent,          ///< Newer than everything at its place: may be created.
+    kWindowExceeded,  ///< An older block in progress has the place.
+    kStaleGeneration,
+    kFutureGeneration,
+    kPastCache,  ///< Of a current generation, but no longer kept.
+  };
+  Kind kind = Kind::kAbsent;
+  BlockRecord* block = nullptr;
+  ResultRecord* result = nullptr;
+  uint16_t incarnation = 0;  ///< Of `block` at the time of the lookup.
+};
+
+class BlockWindow {
+ public:
+  /// Takes its memory. @return an Error when shared memory has too little left.
+  static Result<BlockWindow> create(const JobConfig& config, uint32_t shard_count,
+                                    memory::SharedMemory& memory);
+
+  [[nodiscard]] Found find(BlockName name);
+
+  enum class Insert : uint8_t { kCreated, kExists, kNoBuffer, kRefused };
+  struct Inserted {
+    Insert status;
+    BlockRecord* block;
+    uint16_t incarnation;
+    bool superseded;  ///< An abandoned block was given up for it.
+  };
+  /// Makes a record like `prototype` (its block_id and gen_id are overwritten by `name`) with a
+  /// buffer; `clear_lanes` zeroes its lanes, for machines on which several threads add at once.
+  /// Served whole: two threads that create the same block get kCreated and kExists. kRefused: the
+  /// place has been taken by another block meanwhile.
+  Inserted insert(BlockName name, const BlockRecord& prototype, bool clear_lanes);
+
+  /// The block's message is complete in its buffer: frees the record, keeps the result. The oldest
+  /// result of the place is given up, its buffer cools.
+  ResultRecord& retire(BlockRecord& block);
+  /// Gives a block in progress up without a result.
+  void abandon(BlockRecord& block);
+  /// Forgets every block, result and generation: a new session.
+  void reset();
+
+  /// Buffers given up since the last thaw() may still be on their way out; after it they are free.
+  void thaw();
+  [[nodiscard]] bool has_cooling() const { return !cooling_.empty(); }
+
+  /// The place of a block's record, for REF flags and timers: [0, place_count()).
+  [[nodiscard]] uint32_t place_of(const BlockRecord& block) const {
+    return static_cast<uint32_t>(&block - places_);
+  }
+  [[nodiscard]] BlockRecord& at_place(uint32_t place) { return places_[place]; }
+  [[nodiscard]] uint32_t place_count() const { return shape_.place_count; }
+
+  /// The lanes of a buffer; kMessageHeadBytesMax bytes of head room lie in front of them.
+  [[nodiscard]] int32_t* lanes(uint32_t aggr_buffer) const {
+    return reinterpret_cast<int32_t*>(buffer(aggr_buffer) + microcode::kMessageHeadBytesMax);
+  }
+  /// Where a head of `head_bytes` begins, so that the gradients follow it.
+  [[nodiscard]] std::byte* head(uint32_t aggr_buffer, uint32_t head_bytes) const {
+    return buffer(aggr_buffer) + microcode::kMessageHeadBytesMax - head_bytes;
+  }
+  /// A finished message: head and gradients.
+  [[nodiscard]] std::span<const std::byte> message(uint32_t aggr_buffer, uint32_t head_bytes,
+                                                   uint32_t grad_cnt) const {
+    return {head(aggr_buffer, head_bytes), size_t{head_bytes} + grad_cnt * 4};
+  }
+
+  [[nodiscard]] uint64_t memory_bytes() const { return shape_.memory_bytes(); }
+  [[nodiscard]] uint32_t buffers_free() const { return static_cast<uint32_t>(free_.size()); }
+
+ private:
+  explicit BlockWindow(const WindowShape& shape) : shape_(shape) {}
+
+  [[nodiscard]] uint32_t place_of(uint32_t block_id) const;
+  [[nodiscard]] uint64_t continued(BlockName name) const;
+  [[nodiscard]] ResultRecord& newest(uint32_t place) {
+    return results_[place * shape_.history + newest_[place]];
+  }
+  [[nodiscard]] Found find_result(uint32_t place, uint64_t generation, uint32_t block_id);
+  [[nodiscard]] std::byte* buffer(uint32_t aggr_buffer) const {
+    return buffers_ + size_t{aggr_buffer} * shape_.buffer_bytes;
+  }
+  void free_record(BlockRecord& block);
+
+  WindowShape shape_;
+  uint32_t shard_count_ = 1;
+  BlockRecord* places_ = nullptr;    ///< Shape [place_count].
+  ResultRecord* results_ = nullptr;  ///< Shape [place_count][history], a ring for each place.
+  uint8_t* newest_ = nullptr;        ///< Shape [place_count]: the ring's newest entry.
+  std::byte* buffers_ = nullptr;     ///< Shape [buffer_count][buffer_bytes].
+  std::vector<uint32_t> free_;       ///< Buffers, last in first out; never grows past its reserve.
+  std::vector<uint32_t> cooling_;
+  uint64_t generation_latest_ = 0;  ///< 0: none seen.
+};
+
+}  // namespace tributary::trio_ml

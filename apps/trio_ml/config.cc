@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "apps/trio_ml/config.h"
+
+#include <fmt/format.h>
+
+#include <bit>
+
+#include "apps/trio_ml/block_window.h"
+#include "microcode/trio_ml_wire.h"
+
+namespace tributary::trio_ml {
+namespace {
+
+tl::unexpected<Error> refused(const JobConfig& config, const char* key, const std::string& value,
+                              const std::string& allowed) {
+  return failure(
+      fmt::format("job {}: {}={} is not allowed; allowed is {}", config.id, key, value, allowed));
+}
+
+Result<void> check_range(const JobConfig& config, const char* key, uint64_t value, uint64_t low,
+                         uint64_t high) {
+  if (value >= low && value <= high) return {};
+  return refused(config, key, std::to_string(value), fmt::format("{} to {}", low, high));
+}
+
+Result<void> check_tree(const JobConfig& config) {
+  if (config.upstream.is_set()) {
+    const auto inside = check_range(config, "upstream_source", config.upstream_source, 0,
+                                    microcode::kSourcesMax - 1);
+    if (!inside) return inside;
+    if (config.group.is_set()) {
+      return refused(config, "group", config.group.to_string(),
+                     "a group only where there is no upstream");
+    }
+  }
+  const auto world =
+      check_range(config, "world", config.ranks(),
+                  config.sources_are_aggregators ? 1 : config.sources, microcode::kSourcesMax);
+  if (!world) return world;
+  if (config.sources_are_aggregators) return {};
+  return check_range(config, "rank_base", config.rank_base, 0, config.ranks() - config.sources);
+}
+
+}  // namespace
+
+Result<void> check(const JobConfig& config) {
+  const int64_t timeout_ms = in_nanoseconds(config.timeout) / 1'000'000;
+  const int64_t permanent_ms = in_nanoseconds(config.permanent_after) / 1'000'000;
+  for (const auto& checked :
+       {check_range(config, "sources", config.sources, 1, microcode::kSourcesMax),
+        check_range(config, "block_cnt_max", config.block_cnt_max, 1, kBlockCntLimit),
+        check_range(config, "block_grad_max", config.block_grad_max, 1, kBlockGradLimit),
+        check_range(config, "history", config.history, 1, kHistoryLimit),
+        check_range(config, "timeout_ms", static_cast<uint64_t>(timeout_ms), 1, 60'000),
+        check_range(config, "permanent_ms", static_cast<uint64_t>(permanent_ms), 10, 3'600'000),
+        check_range(config, "timer_threads", config.timer_threads, 1, 1000)}) {
+    if (!checked) return checked;
+  }
+  if (!std::has_single_bit(config.block_cnt_max)) {
+    return refused(config, "block_cnt_max", std::to_string(config.block_cnt_max),
+                   "a power of two up to 65536");
+  }
+  if (config.group.is_set() && !config.group.is_multicast()) {
+    return refused(config, "group", config.group.to_string(), "a multicast address with its port");
+  }
+  return check_tree(config);
+}
+
+uint32_t buffer_count(const JobConfig& config, uint32_t shard_count) {
+  const WindowShape shape(config, shard_count);
+  return shape.buffer_count;
+}
+
+uint64_t memory_bytes(const JobConfig& config, uint32_t shard_count) {
+  const WindowShape shape(config, shard_count);
+  return shape.memory_bytes();
+}
+
+}  // namespace tributary::trio_ml

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "apps/trio_ml/control.h"
+
+#include "apps/trio_ml/upstream.h"
+
+namespace tributary::trio_ml {
+
+Message upstream_message(const Job& job, MessageType type) {
+  Message message;
+  message.header.job_id = job.config.id;
+  message.header.extended = true;
+  message.header.src_id = static_cast<uint8_t>(job.config.upstream_source);
+  message.extension.type = type;
+  message.extension.session = job.session.upstream_number();
+  message.extension.key = job.session.upstream_key();
+  return message;
+}
+
+Message upstream_join(const Job& job) {
+  Message message = upstream_message(job, MessageType::kJoin);
+  message.extension.session = job.session.upstream_nonce();
+  message.extension.key = 0;
+  message.body.sources = static_cast<uint16_t>(job.config.ranks());
+  message.body.nonce = job.session.upstream_nonce();
+  return message;
+}
+
+bool is_member(const Job& job, const Message& message) {
+  return job.adopted() != 0 && message.extension.session == job.adopted() &&
+         message.extension.key == job.key_of(message.header.src_id);
+}
+
+void take_record_from_above(const Job& job, const Message& message, BlockRecord& block) {
+  block.degraded = message.header.degraded;
+  block.final = message.header.final;
+  block.src_cnt =
+      message.header.src_cnt == 0 ? uint16_t{microcode::kSourcesMax} : message.header.src_cnt;
+  block.exponent = message.extension.exponent;
+  block.flags = message.extension.flags;
+  block.ranks = (message.extension.flags & microcode::kFlagSourceMask) != 0
+                    ? message.mask
+                    : first_sources(job.config.ranks());
+}
+
+}  // namespace tributary::trio_ml

@@ -1,0 +1,232 @@
+// SPDX-License-Identifier: Apache-2.0
+/// @file
+/// Everything a source can ask for besides adding gradients: joining and leaving, probes; and what
+/// it is told unasked.
+///
+/// Contract: Control messages change the session only, never a block.
+/// Tests:    tests/apps/trio_ml/control_test.cc
+#pragma once
+
+#include "apps/trio_ml/arrival.h"
+#include "apps/trio_ml/emit.h"
+#include "apps/trio_ml/trio_ml.h"
+#include "microcode/machine.h"
+
+namespace tributary::trio_ml {
+
+using microcode::Reason;
+
+/// Decodes the message at hand. Outcome::kCount: it is well-formed.
+template <microcode::Machine M>
+Outcome decode(M& m, const Arrival& arrival, Message& message) {
+  const microcode::PacketHead head = m.head();
+  const uint32_t in_head = std::min(head.size() - arrival.offset, arrival.size);
+  switch (decode_message({head.bytes() + arrival.offset, in_head}, arrival.size, message)) {
+    case microcode::DecodeStatus::kOk:
+      return Outcome::kCount;
+    case microcode::DecodeStatus::kTruncated:
+      return Outcome::kTruncated;
+    case microcode::DecodeStatus::kBadExtension:
+      return Outcome::kBadExtension;
+    case microcode::DecodeStatus::kTooShort:
+      return Outcome::kLengthBelowGradCnt;
+    case microcode::DecodeStatus::kTooLong:
+      return Outcome::kLengthAboveGradCnt;
+  }
+  return Outcome::kBadExtension;
+}
+
+/// A join for a job that is not configured here gets an answer, so that its worker need not wait.
+template <microcode::Machine M>
+void refuse_unknown_job(M& m, const Message& join, const Endpoint& to) {
+  Message reply;
+  reply.header = join.header;
+  reply.extension.type = MessageType::kRefusal;
+  reply.body.reason = Reason::kUnknownJob;
+  reply.body.nonce = join.extension.session;
+  send_control(m, reply, to);
+}
+
+template <microcode::Machine M>
+void notify(M& m, Shard& shard, const Job& job, const Message& about, Reason reason,
+            const Endpoint& to) {
+  Message notice = control_message(job, about, MessageType::kNotice);
+  notice.extension.session = about.extension.session;
+  notice.body.reason = reason;
+  send_control(m, notice, to);
+  count(m, shard, Outcome::kNoticeSent);
+}
+
+template <microcode::Machine M>
+void tell_session_lost(M& m, Shard& shard, const Job& job, const Message& about,
+                       const Endpoint& to) {
+  if (about.header.extended) notify(m, shard, job, about, Reason::kSessionLost, to);
+}
+
+template <microcode::Machine M>
+void tell_past_cache(M& m, Shard& shard, const Job& job, const Message& about, const Endpoint& to) {
+  notify(m, shard, job, about, Reason::kPastCache, to);
+}
+
+/// Sources disagree about a block's tensor: the block can never be right, so all of them are told.
+template <microcode::Machine M>
+void tell_mismatch(M& m, Shard& shard, const Job& job, BlockRecord& block, const Message& about) {
+  Message notice = control_message(job, about, MessageType::kNotice);
+  notice.body.reason = Reason::kMismatch;
+  if (!block.mismatch_told) {
+    block.mismatch_told = true;
+    notify_all(m, shard, job, notice);
+  } else {
+    const Endpoint& to = job.sources[about.header.src_id].address;
+    if (to.is_set()) send_control(m, notice, to);
+  }
+}
+
+/// Answers "your contribution is here": who has contributed, and who never will.
+template <microcode::Machine M>
+void send_have(M& m, Shard& shard, const Job& job, const BlockRecord& block, const Message& about,
+               const Endpoint& to) {
+  Message reply = control_message(job, about, MessageType::kHave);
+  reply.body.mask = block.rcvd_mask;
+  reply.body.upstream = block.phase == BlockPhase::kSentUp;
+  for (uint32_t source = 0; source < job.config.sources && !job.config.mitigation; source++) {
+    if (contains(block.expected, source) && !contains(block.rcvd_mask, source) &&
+        job.session.has_left(source)) {
+      reply.extension.type = MessageType::kNotice;
+      reply.body.reason = Reason::kPeerLeft;
+      reply.body.source = static_cast<uint8_t>(source);
+      break;
+    }
+  }
+  send_control(m, reply, to);
+  count(m, shard, Outcome::kHaveSent);
+}
+
+/// The source has sent something for a block in progress; a permanent straggler is one no longer.
+template <microcode::Machine M>
+void note_contribution(M& m, Shard& shard, Job& job, const Message& message) {
+  const uint32_t source = message.header.src_id;
+  job.sources[source].contributed = true;
+  if (contains(job.record.active_mask, source)) [[likely]]
+    return;
+  include(job.record.active_mask, source);
+  count(m, shard, Outcome::kSourceReturned);
+  if (!message.header.extended) return;
+  Message notice = control_message(job, message, MessageType::kNotice);
+  notice.body.reason = Reason::kSourceReturned;
+  notify_all(m, shard, job, notice);
+}
+
+/// This aggregator's join toward the upper one, and its good-bye.
+[[nodiscard]] Message upstream_join(const Job& job);
+[[nodiscard]] Message upstream_message(const Job& job, MessageType type);
+/// Whether a member's message carries the session and key it was given.
+[[nodiscard]] bool is_member(const Job& job, const Message& message);
+
+/// A session has begun: every member learns its number and its key.
+template <microcode::Machine M>
+void welcome_all(M& m, Shard& shard, Job& job) {
+  count(m, shard, Outcome::kSessionStarted);
+  job.adopt(job.session.number());
+  for (uint32_t source = 0; source < job.config.sources; source++) {
+    Message welcome = control_message(job, {}, MessageType::kWelcome);
+    welcome.header.src_id = static_cast<uint8_t>(source);
+    welcome.body = job.session.welcome_body(source);
+    send_control(m, welcome, job.session.address_of(source));
+    count(m, shard, Outcome::kWelcome);
+  }
+}
+
+/// The session here is over: says good-bye above, if there is an above.
+template <microcode::Machine M>
+void end_upstream(M& m, Shard& shard, Job& job) {
+  count(m, shard, Outcome::kSessionEnded);
+  if (!job.config.upstream.is_set()) return;
+  send_control(m, upstream_message(job, MessageType::kLeave), job.config.upstream);
+}
+
+namespace detail {
+
+template <microcode::Machine M>
+void serve_join(M& m, Shard& shard, Job& job, const Message& message, const Endpoint& from) {
+  count(m, shard, Outcome::kJoin);
+  const Session::JoinOutcome outcome = job.session.join(message, from, m.now());
+  if (outcome.join_upstream) send_control(m, upstream_join(job), job.config.upstream);
+  if (outcome.started) {
+    welcome_all(m, shard, job);
+    return;
+  }
+  Message reply = control_message(job, message, outcome.reply);
+  reply.body = outcome.body;
+  send_control(m, reply, from);
+  if (outcome.reply == MessageType::kWelcome) count(m, shard, Outcome::kWelcome);
+}
+
+template <microcode::Machine M>
+microcode::Subroutine<void, M> serve_probe(M& m, Shard& shard, Job& job, const Message& message,
+                                           const Arrival& arrival) {
+  count(m, shard, Outcome::kProbe);
+  const BlockName name{message.header.gen_id, message.header.block_id, true};
+  const Found found =
+      co_await m.issue(microcode::Xtxn{microcode::XtxnKind::kHashLookup, &job.record, 8},
+                       [&job, name] { return job.window.find(name); });
+  switch (found.kind) {
+    case Found::Kind::kActive:
+      if (found.block->phase == BlockPhase::kSentUp) send_upstream(m, shard, job, *found.block);
+      send_have(m, shard, job, *found.block, message, arrival.source);
+      break;
+    case Found::Kind::kResult:
+      send_result(m, shard, job, *found.result, std::span<const Endpoint>(&arrival.source, 1));
+      break;
+    case Found::Kind::kPastCache:
+      tell_past_cache(m, shard, job, message, arrival.source);
+      break;
+    default:  // Not here: an empty mask asks for the contribution itself.
+      send_have(m, shard, job, BlockRecord{}, message, arrival.source);
+  }
+}
+
+}  // namespace detail
+
+/// A message that is neither a contribution nor from above.
+template <microcode::Machine M>
+microcode::Subroutine<void, M> serve_control(M& m, Shard& shard, Job& job, const Message& message,
+                                             const Arrival& arrival) {
+  const MessageType type = message.extension.type;
+  if (type == MessageType::kJoin) {
+    detail::serve_join(m, shard, job, message, arrival.source);
+    m.drop(static_cast<uint32_t>(Outcome::kJoin));
+    co_return;
+  }
+  if (message.header.src_id >= job.config.sources) {
+    refuse(m, shard, Outcome::kSourceOutsideJob);
+    co_return;
+  }
+  if (!is_member(job, message)) {
+    tell_session_lost(m, shard, job, message, arrival.source);
+    refuse(m, shard, Outcome::kWrongSession);
+    co_return;
+  }
+  if (!job.locate(message.header.src_id, arrival.source)) {
+    refuse(m, shard, Outcome::kForeignAddress);
+    co_return;
+  }
+  job.session.heard(message.header.src_id, m.now());
+  switch (type) {
+    case MessageType::kProbe:
+      co_await detail::serve_probe(m, shard, job, message, arrival);
+      m.drop(static_cast<uint32_t>(Outcome::kProbe));
+      break;
+    case MessageType::kLeave:
+      if (job.session.leave(message.header.src_id)) end_upstream(m, shard, job);
+      refuse(m, shard, Outcome::kLeave);
+      break;
+    case MessageType::kKeepAlive:
+      refuse(m, shard, Outcome::kKeepAlive);
+      break;
+    default:
+      refuse(m, shard, Outcome::kNotExpectedHere);
+  }
+}
+
+}  // namespace tributary::trio_ml

@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "apps/trio_ml/emit.h"
+
+namespace tributary::trio_ml {
+namespace {
+
+/// The ranks in a block's sum: sources shifted by where this aggregator stands in the tree, or what
+/// lower aggregators said.
+SourceMask ranks_in(const Job& job, const BlockRecord& block) {
+  if (job.config.sources_are_aggregators || job.config.rank_base == 0) {
+    return job.config.sources_are_aggregators ? block.ranks : block.rcvd_mask;
+  }
+  SourceMask ranks{};
+  for (uint32_t source = 0; source < job.config.sources; source++) {
+    if (contains(block.rcvd_mask, source)) include(ranks, job.config.rank_base + source);
+  }
+  return ranks;
+}
+
+}  // namespace
+
+Message control_message(const Job& job, const Message& about, MessageType type) {
+  Message message;
+  message.header = about.header;
+  message.header.job_id = job.config.id;
+  message.header.extended = true;
+  message.extension.type = type;
+  message.extension.session = job.session.number();
+  message.body.source = about.header.src_id;
+  return message;
+}
+
+void build_head(const Job& job, BlockRecord& block, bool upward) {
+  // A block whose sum came down from the upper aggregator already has its ranks and src_cnt.
+  const bool from_above = block.phase == BlockPhase::kPublishing;
+  const SourceMask ranks = from_above ? block.ranks : ranks_in(job, block);
+  Message message;
+  message.header = {.job_id = job.config.id,
+                    .block_id = block.block_id,
+                    .age_op = static_cast<uint8_t>(block.degraded ? 1 : 0),
+                    .final = block.final,
+                    .degraded = block.degraded,
+                    .extended = block.extended,
+                    .src_id = static_cast<uint8_t>(upward ? job.config.upstream_source : 0),
+                    .src_cnt = static_cast<uint8_t>(block.src_cnt),
+                    .gen_id = block.gen_id,
+                    .grad_cnt = block.grad_cnt};
+  message.extension = {.type = upward ? MessageType::kContribution : MessageType::kResult,
+                       .format = block.format,
+                       .flags = static_cast<uint8_t>(block.flags & microcode::kFlagsMerged),
+                       .exponent = block.exponent,
+                       .session = upward ? job.session.upstream_number() : job.adopted(),
+                       .tensor_elements = block.tensor_elements,
+                       .scale_bits = block.scale_bits,
+                       .key = upward ? job.session.upstream_key() : 0};
+  if (block.degraded || upward) message.extension.flags |= microcode::kFlagSourceMask;
+  message.mask = ranks;
+  const uint32_t head_bytes = encoded_head_bytes(message.header, message.extension);
+  block.head_bytes = static_cast<uint16_t>(head_bytes);
+  encode_message(message, job.window.head(block.aggr_buffer, head_bytes));
+}
+
+}  // namespace tributary::trio_ml

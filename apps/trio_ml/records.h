@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+/// @file
+/// The records of Trio-ML as they lie in shared memory. Field names are those of the Trio paper
+/// (Figures 17 and 18); what a server needs beyond them says why it is there.
+///
+/// Threads: A record belongs to one shard (one core). Inside a machine that interleaves threads, a
+///          field marked RMW is changed only by XTXNs; the others are written before the record can
+///          be found and stay as they are.
+/// Tests:   tests/apps/trio_ml/block_window_test.cc
+#pragma once
+
+#include <cstdint>
+
+#include "base/time.h"
+#include "microcode/trio_ml_wire.h"
+
+namespace tributary::trio_ml {
+
+using microcode::SourceMask;
+
+inline void include(SourceMask& mask, uint32_t source) {
+  mask[source / 64] |= uint64_t{1} << (source % 64);
+}
+inline void exclude(SourceMask& mask, uint32_t source) {
+  mask[source / 64] &= ~(uint64_t{1} << (source % 64));
+}
+[[nodiscard]] inline bool contains(const SourceMask& mask, uint32_t source) {
+  return (mask[source / 64] >> (source % 64) & 1) != 0;
+}
+[[nodiscard]] uint32_t count(const SourceMask& mask);
+/// The sources 0 … source_count-1.
+[[nodiscard]] SourceMask first_sources(uint32_t source_count);
+
+enum class BlockPhase : uint8_t {
+  kFree,
+  kAggregating,
+  kSentUp,      ///< Complete here; the upper aggregator's result is awaited.
+  kPublishing,  ///< That result is here and being prepared.
+};
+
+/// What one contribution adds to a record beside its payload.
+struct Contribution {
+  uint32_t source = 0;
+  uint16_t src_cnt = 1;  ///< Ranks in it: 1 from a worker, more from a lower aggregator.
+  int8_t exponent = -128;
+  uint8_t flags = 0;
+  bool final = false;
+  bool degraded = false;
+  SourceMask ranks{};  ///< Hierarchical jobs: which ranks are in it.
+};
+
+/// A block being aggregated (Trio paper Figure 18).
+struct BlockRecord {
+  // Written when the place is taken; then constant until it is free again.
+  uint64_t generation =
+      0;  ///< Orders blocks: gen_id continued past 16 bits; constant in a session.
+  uint32_t block_id = 0;
+  uint32_t aggr_buffer = 0;  ///< aggr_paddr: number of the aggregation buffer.
+  Instant block_start_time;
+  uint32_t tensor_elements = 0;  ///< Of the first contribution; later ones must agree.
+  uint32_t scale_bits = 0;
+  uint16_t gen_id = 0;  ///< As in the header.
+  uint16_t grad_cnt = 0;
+  microcode::ElementFormat format = microcode::ElementFormat::kInt32;
+  bool extended = false;  ///< Contributions carry the extension, so the result does.
+
+  // Changed by contributions and timers.
+  BlockPhase phase = BlockPhase::kFree;
+  uint8_t block_age = 0;     ///< Scans since the last contribution.
+  uint16_t incarnation = 0;  ///< Tells a reused place from the block that was there before.
+  uint16_t admitted = 0;     ///< Contributions let in.
+  uint16_t rcvd_cnt = 0;     ///< Of those, how many have added their payload.
+  Instant referenced_at;     ///< When the last contribution was let in.
+  bool closing = false;      ///< Complete or aged out: nobody is let in any more.
+  bool mismatch_told = false;
+  bool final = false;  ///< Merged from the contributions, like all below.
+  bool degraded = false;
+  uint8_t flags = 0;
+  int8_t exponent = -128;
+  uint16_t src_cnt = 0;
+  uint16_t head_bytes = 0;  ///< Of the finished message, in front of the lanes.
+  SourceMask rcvd_mask{};   ///< Sources admitted.
+  SourceMask expected{};    ///< Sources waited for.
+  SourceMask ranks{};
+};
+
+enum class Admission : uint8_t { kAdmitted, kDuplicate, kClosed };
+
+/// Lets `source` in unless it is in already, the block is closing, or the place now belongs to
+/// another block than the one seen at the lookup.
+[[nodiscard]] Admission admit(BlockRecord& block, uint16_t incarnation, uint32_t source,
+                              Instant now);
+
+/// The contribution's payload is in the buffer. @return true to exactly one caller: the one that
+/// makes the block's sum final and now has to send its result.
+[[nodiscard]] bool settle(BlockRecord& block, const Contribution& contribution);
+
+/// The block has aged out. @return as settle(); false while contributions are being added, the last
+/// of which will get true.
+[[nodiscard]] bool close(BlockRecord& block);
+
+/// A kept result. Its message lies in the aggregation buffer, ready to be sent again.
+struct ResultRecord {
+  uint64_t generation = 0;
+  uint32_t block_id = 0;
+  uint32_t aggr_buffer = 0;
+  uint16_t head_bytes = 0;
+  uint16_t grad_cnt = 0;
+  bool valid = false;
+};
+
+/// What a job is and has done, as far as the packet path needs it (Trio paper Figure 17).
+struct JobRecord {
+  uint32_t block_curr_cnt = 0;   ///< Blocks in progress.
+  uint64_t block_total_cnt = 0;  ///< Results generated.
+  SourceMask src_mask{};         ///< Every source of the job.
+  SourceMask active_mask{};      ///< Those waited for: without permanent stragglers.
+};
+
+}  // namespace tributary::trio_ml

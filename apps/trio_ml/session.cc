@@ -1,0 +1,188 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "apps/trio_ml/session.h"
+
+#include <algorithm>
+
+#include "apps/trio_ml/records.h"
+#include "microcode/hash.h"
+
+namespace tributary::trio_ml {
+
+using microcode::MessageType;
+using microcode::Reason;
+
+Session::Session(const JobConfig& config, uint64_t nonce_seed)
+    : config_(config), secret_(Prng(nonce_seed).any_u64()), numbers_(nonce_seed ^ config.id) {
+  upstream_nonce_ = numbers_.any_u32() | 1;
+}
+
+uint32_t Session::key_of(uint32_t source) const {
+  const uint64_t hash = microcode::FieldHash(secret_).include(number()).include(source).value();
+  return static_cast<uint32_t>(hash) | 1;
+}
+
+void Session::heard(uint32_t source, Instant now) {
+  // Relaxed: a rough time, compared with seconds; nothing else is published with it.
+  auto& ticks = heard_ticks_[source];
+  const int64_t now_ticks = now.since_start().ticks();
+  if (now_ticks - ticks.load(std::memory_order_relaxed) > kHeardEvery.ticks()) {
+    ticks.store(now_ticks, std::memory_order_relaxed);
+  }
+}
+
+bool Session::is_gone(uint32_t source, Instant now) const {
+  if (has_left(source)) return true;
+  const int64_t silent =
+      now.since_start().ticks() - heard_ticks_[source].load(std::memory_order_relaxed);
+  return silent > kSilentAfter.ticks();
+}
+
+bool Session::nobody_left(Instant now) const {
+  for (uint32_t source = 0; source < config_.sources; source++) {
+    if (!is_gone(source, now)) return false;
+  }
+  return true;
+}
+
+bool Session::is_pending(uint32_t source, Instant now) const {
+  const Member& member = members_[source];
+  return member.pending_nonce != 0 && now - member.pending_at <= kSilentAfter;
+}
+
+bool Session::all_pending(Instant now) const {
+  for (uint32_t source = 0; source < config_.sources; source++) {
+    if (!is_pending(source, now)) return false;
+  }
+  return true;
+}
+
+Session::JoinOutcome Session::refusal(Reason reason, uint32_t value) const {
+  JoinOutcome outcome{.reply = MessageType::kRefusal, .body = {}};
+  outcome.body.reason = reason;
+  outcome.body.value = value;
+  return outcome;
+}
+
+Session::JoinOutcome Session::pending(Reason reason, uint32_t nonce, Instant now) const {
+  JoinOutcome outcome{.reply = MessageType::kPending, .body = {}};
+  outcome.body.reason = reason;
+  outcome.body.nonce = nonce;
+  for (uint32_t source = 0; source < config_.sources; source++) {
+    if (is_pending(source, now)) include(outcome.body.mask, source);
+  }
+  return outcome;
+}
+
+Session::JoinOutcome Session::join(const microcode::Message& message, const Endpoint& from,
+                                   Instant now) {
+  const uint32_t source = message.header.src_id;
+  const uint32_t nonce = message.extension.session;
+  const microcode::ControlBody& wish = message.body;
+  if (source >= config_.sources) return refusal(Reason::kSourceOutsideJob, config_.sources);
+  if (wish.sources != 0 && wish.sources != config_.ranks()) {
+    return refusal(Reason::kWrongWorld, config_.ranks());
+  }
+  if (wish.gradients_max > config_.block_grad_max) {
+    return refusal(Reason::kTooManyGradients, config_.block_grad_max);
+  }
+
+  Member& member = members_[source];
+  const bool running = number() != 0;
+  if (running && member.nonce == nonce) {  // Its welcome was lost, or it has moved.
+    member.address = from;
+    JoinOutcome outcome{.reply = MessageType::kWelcome, .body = welcome_body(source)};
+    return outcome;
+  }
+  if (running && !is_gone(source, now)) return pending(Reason::kRankTaken, nonce, now);
+  if (!running && member.pending_nonce != nonce && is_pending(source, now)) {
+    return pending(Reason::kRankTaken, nonce, now);
+  }
+  if (running) left_[source].store(true, std::memory_order_relaxed);  // Replaced by this newcomer.
+
+  member.pending_nonce = nonce;
+  member.pending_at = now;
+  member.address = from;
+  if (running && !expire(now)) return pending(Reason::kSessionRunning, nonce, now);
+  if (!all_pending(now)) return pending(Reason::kWaitingForPeers, nonce, now);
+
+  if (config_.upstream.is_set()) {
+    if (upstream_refusal_.reason != Reason::kNone) {
+      return refusal(upstream_refusal_.reason, upstream_refusal_.value);
+    }
+    JoinOutcome outcome = pending(Reason::kWaitingForUpstream, nonce, now);
+    outcome.join_upstream = now - upstream_asked_at_ >= kUpstreamJoinEvery;
+    if (outcome.join_upstream) upstream_asked_at_ = now;
+    return outcome;
+  }
+  start(now);
+  JoinOutcome outcome{
+      .reply = MessageType::kWelcome, .body = welcome_body(source), .started = true};
+  return outcome;
+}
+
+void Session::start(Instant now) {
+  for (uint32_t source = 0; source < config_.sources; source++) {
+    Member& member = members_[source];
+    member.nonce = member.pending_nonce;
+    member.pending_nonce = 0;
+    left_[source].store(false, std::memory_order_relaxed);
+    heard_ticks_[source].store(now.since_start().ticks(), std::memory_order_relaxed);
+  }
+  // Release: a shard that sees the new number also sees the members above.
+  number_.store(std::max(numbers_.any_u32(), 1U), std::memory_order_release);
+}
+
+microcode::ControlBody Session::welcome_body(uint32_t source) const {
+  microcode::ControlBody body;
+  body.source = static_cast<uint8_t>(source);
+  body.sources = static_cast<uint16_t>(config_.sources);
+  body.nonce = members_[source].nonce;
+  body.window = config_.block_cnt_max;
+  body.gradients_max = config_.block_grad_max;
+  if (upstream_window_ != 0) body.window = std::min(body.window, upstream_window_);
+  if (upstream_gradients_max_ != 0) {
+    body.gradients_max = std::min(body.gradients_max, upstream_gradients_max_);
+  }
+  if (config_.mitigation) {
+    body.timeout_us = static_cast<uint32_t>(in_nanoseconds(config_.timeout) / 1000);
+  }
+  body.value = config_.rank_base;
+  body.key = key_of(source);
+  body.group = config_.group;
+  return body;
+}
+
+bool Session::leave(uint32_t source) {
+  left_[source].store(true, std::memory_order_relaxed);
+  for (uint32_t other = 0; other < config_.sources; other++) {
+    if (!has_left(other)) return false;
+  }
+  end();
+  return true;
+}
+
+bool Session::expire(Instant now) {
+  if (number() == 0 || !nobody_left(now)) return false;
+  end();
+  return true;
+}
+
+void Session::end() {
+  number_.store(0, std::memory_order_release);
+  upstream_number_.store(0, std::memory_order_release);
+  upstream_nonce_ = numbers_.any_u32() | 1;
+}
+
+bool Session::upstream_welcome(const microcode::Message& message, Instant now) {
+  upstream_refusal_ = {};
+  if (number() != 0 || message.body.nonce != upstream_nonce_ || !all_pending(now)) return false;
+  upstream_window_ = message.body.window;
+  upstream_gradients_max_ = message.body.gradients_max;
+  upstream_key_.store(message.body.key, std::memory_order_relaxed);
+  // Release: who sees the number also sees the key.
+  upstream_number_.store(message.extension.session, std::memory_order_release);
+  start(now);
+  return true;
+}
+
+}  // namespace tributary::trio_ml

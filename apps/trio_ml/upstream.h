@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+/// @file
+/// The lower aggregator's side of hierarchical aggregation (Trio paper §4): what comes down from
+/// the upper aggregator. What goes up is in emit.h; to the upper one this aggregator is a source.
+///
+/// Contract: A result from above replaces the partial sum of a block that was sent up, and
+/// completes
+///           it. Lost messages are repaired by the sources: their repeats are passed on.
+/// Tests:    tests/apps/trio_ml/hierarchy_test.cc
+#pragma once
+
+#include <algorithm>
+#include <utility>
+
+#include "apps/trio_ml/arrival.h"
+#include "apps/trio_ml/control.h"
+#include "apps/trio_ml/emit.h"
+#include "apps/trio_ml/trio_ml.h"
+#include "microcode/machine.h"
+
+namespace tributary::trio_ml {
+
+/// Whether a message is the upper aggregator's answer rather than a source's message.
+[[nodiscard]] inline bool is_from_upstream(const Job& job, const Message& message,
+                                           const Endpoint& from) {
+  if (!job.config.upstream.is_set() || from != job.config.upstream) return false;
+  return !message.header.extended || message.extension.type != MessageType::kContribution;
+}
+
+/// Takes the upper aggregator's sum as the block's own.
+void take_record_from_above(const Job& job, const Message& message, BlockRecord& block);
+
+namespace detail {
+
+template <microcode::Machine M>
+microcode::Subroutine<void, M> take_result(M& m, Shard& shard, Job& job, const Message& message,
+                                           const Arrival& arrival) {
+  const BlockName name{message.header.gen_id, message.header.block_id, message.header.extended};
+  const Found found =
+      co_await m.issue(microcode::Xtxn{microcode::XtxnKind::kHashLookup, &job.record, 8},
+                       [&job, name] { return job.window.find(name); });
+  const bool wanted = found.kind == Found::Kind::kActive &&
+                      found.block->phase == BlockPhase::kSentUp &&
+                      found.block->grad_cnt == message.header.grad_cnt;
+  // One of two equal results that arrive at once takes the block.
+  const bool taken =
+      wanted &&
+      co_await m.issue(
+          microcode::Xtxn{microcode::XtxnKind::kFetchAndOp, found.block, 8}, [block = found.block] {
+            return std::exchange(block->phase, BlockPhase::kPublishing) == BlockPhase::kSentUp;
+          });
+  if (!taken) {
+    refuse(m, shard, Outcome::kDuplicate);
+    co_return;
+  }
+  BlockRecord& block = *found.block;
+  m.release_payload({});  // The partial sum may still be on its way up from this buffer.
+  int32_t* lanes = job.window.lanes(block.aggr_buffer);
+  if constexpr (M::kSuspends) std::fill_n(lanes, block.grad_cnt, 0);
+  co_await m.accumulate(lanes, arrival.offset + message.head_bytes, block.grad_cnt,
+                        M::kSuspends ? microcode::Accumulate::kAdd : microcode::Accumulate::kFirst);
+  co_await m.finish_lanes(lanes, block.grad_cnt);
+  take_record_from_above(job, message, block);
+  count(m, shard, Outcome::kUpstreamResult, arrival.size);
+  co_await publish(m, shard, job, block);
+}
+
+/// Something is wrong above: passes it on to the sources, ends the session if that is what it says.
+template <microcode::Machine M>
+void pass_notice_down(M& m, Shard& shard, Job& job, const Message& message) {
+  Message notice = control_message(job, message, MessageType::kNotice);
+  notice.body = message.body;
+  notify_all(m, shard, job, notice);
+  if (message.body.reason == Reason::kSessionLost && job.session.number() != 0) {
+    job.session.end();
+    count(m, shard, Outcome::kSessionEnded);
+  }
+}
+
+}  // namespace detail
+
+/// A message from the upper aggregator.
+template <microcode::Machine M>
+microcode::Subroutine<void, M> take_from_upstream(M& m, Shard& shard, Job& job,
+                                                  const Message& message, const Arrival& arrival) {
+  const MessageType type = message.header.extended ? message.extension.type : MessageType::kResult;
+  const bool joining = type == MessageType::kWelcome || type == MessageType::kPending ||
+                       type == MessageType::kRefusal;
+  if (message.header.extended && !joining &&
+      message.extension.session != job.session.upstream_number()) {
+    refuse(m, shard, Outcome::kWrongSession);
+    co_return;
+  }
+  switch (type) {
+    case MessageType::kResult:
+      co_await detail::take_result(m, shard, job, message, arrival);
+      co_return;
+    case MessageType::kWelcome:
+      if (job.session.upstream_welcome(message, m.now())) welcome_all(m, shard, job);
+      break;
+    case MessageType::kRefusal:
+      job.session.upstream_refused(message.body);
+      break;
+    case MessageType::kNotice:
+      detail::pass_notice_down(m, shard, job, message);
+      break;
+    default:  // kPending, kHave: nothing to do, the sources keep asking.
+      break;
+  }
+  m.drop(static_cast<uint32_t>(Outcome::kCount));
+}
+
+}  // namespace tributary::trio_ml

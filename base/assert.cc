@@ -1,0 +1,14 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "base/assert.h"
+
+#include <cstdio>
+#include <cstdlib>
+
+namespace tributary {
+
+void assertion_failed(const char* condition, const char* file, int line) noexcept {
+  std::fprintf(stderr, "tributary: bug: '%s' does not hold at %s:%d\n", condition, file, line);
+  std::abort();
+}
+
+}  // namespace tributary

@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
+/// @file
+/// The assertion for broken caller contracts. It is checked in every build: a bug stops the process
+/// with file, line and the broken condition. What a packet or a configuration can cause is never
+/// asserted; it is a counted outcome or a returned Error.
+#pragma once
+
+namespace tributary {
+
+/// Prints the failed condition to standard error and aborts.
+[[noreturn]] void assertion_failed(const char* condition, const char* file, int line) noexcept;
+
+}  // namespace tributary
+
+#define TRIB_ASSERT(condition)                                       \
+  do {                                                               \
+    if (!(condition)) [[unlikely]] {                                 \
+      ::tributary::assertion_failed(#condition, __FILE__, __LINE__); \
+    }                                                                \
+  } while (false)

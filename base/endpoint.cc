@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "base/endpoint.h"
+
+#include <arpa/inet.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <cstring>
+
+namespace tributary {
+namespace {
+
+constexpr std::array<uint8_t, 12> kMappedPrefix{0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff};
+
+Result<uint16_t> parse_port(std::string_view text, std::string_view whole) {
+  uint32_t port = 0;
+  const auto [end, status] = std::from_chars(text.data(), text.data() + text.size(), port);
+  if (status != std::errc{} || end != text.data() + text.size() || port == 0 || port > 65535) {
+    return failure(fmt::format("'{}' has no valid port; allowed is 1 to 65535", whole));
+  }
+  return static_cast<uint16_t>(port);
+}
+
+}  // namespace
+
+Endpoint Endpoint::ipv4(uint32_t host_order_address, uint16_t port) {
+  Endpoint endpoint;
+  std::copy(kMappedPrefix.begin(), kMappedPrefix.end(), endpoint.address.begin());
+  for (uint32_t i = 0; i < 4; i++) {
+    endpoint.address[12 + i] = static_cast<uint8_t>(host_order_address >> (24 - 8 * i));
+  }
+  endpoint.port = port;
+  return endpoint;
+}
+
+Result<Endpoint> Endpoint::parse(std::string_view text) {
+  const size_t colon = text.rfind(':');
+  if (colon == std::string_view::npos || colon == 0) {
+    return failure(
+        fmt::format("'{}' is not HOST:PORT, for example 127.0.0.1:12000 or [::1]:12000", text));
+  }
+  const auto port = parse_port(text.substr(colon + 1), text);
+  if (!port) return tl::unexpected(port.error());
+
+  std::string host(text.substr(0, colon));
+  Endpoint endpoint;
+  if (host.front() == '[' && host.back() == ']') {
+    host = host.substr(1, host.size() - 2);
+    if (inet_pton(AF_INET6, host.c_str(), endpoint.address.data()) != 1) {
+      return failure(fmt::format("'{}' is not an IPv6 address", host));
+    }
+  } else {
+    in_addr address{};
+    if (inet_pton(AF_INET, host.c_str(), &address) != 1) {
+      return failure(fmt::format("'{}' is not an IPv4 address (IPv6 goes in brackets)", host));
+    }
+    endpoint = ipv4(ntohl(address.s_addr), *port);
+  }
+  endpoint.port = *port;
+  return endpoint;
+}
+
+bool Endpoint::is_ipv4() const {
+  return std::equal(kMappedPrefix.begin(), kMappedPrefix.end(), address.begin());
+}
+
+bool Endpoint::is_multicast() const {
+  return is_ipv4() ? (address[12] & 0xf0) == 0xe0 : address[0] == 0xff;
+}
+
+std::string Endpoint::to_string() const {
+  char text[INET6_ADDRSTRLEN] = {};
+  if (is_ipv4()) {
+    inet_ntop(AF_INET, address.data() + 12, text, sizeof text);
+    return fmt::format("{}:{}", text, port);
+  }
+  inet_ntop(AF_INET6, address.data(), text, sizeof text);
+  return fmt::format("[{}]:{}", text, port);
+}
+
+}  // namespace tributary

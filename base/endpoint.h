@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+/// @file
+/// An IP address with a UDP port: who sent a packet, or where one goes.
+///
+/// Shapes: 16 address bytes in network order; IPv4 is kept mapped (::ffff:a.b.c.d), so one type and
+///         one comparison serve both families.
+/// Errors: parse() returns one line that says what is wrong; host names are not looked up here
+///         (io/ does that).
+/// Tests:  tests/base/endpoint_test.cc
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "base/result.h"
+
+namespace tributary {
+
+struct Endpoint {
+  std::array<uint8_t, 16> address{};  ///< Network order; IPv4 mapped.
+  uint32_t scope_id = 0;              ///< IPv6 link-local interface, else 0.
+  uint16_t port = 0;                  ///< Host order.
+
+  friend bool operator==(const Endpoint&, const Endpoint&) = default;
+
+  /// `host_order_address` as in 0x7f000001 for 127.0.0.1.
+  static Endpoint ipv4(uint32_t host_order_address, uint16_t port);
+  /// Accepts "127.0.0.1:12000" and "[::1]:12000".
+  static Result<Endpoint> parse(std::string_view text);
+
+  [[nodiscard]] bool is_ipv4() const;
+  [[nodiscard]] bool is_multicast() const;
+  /// Port not 0; a default-made Endpoint is "nobody".
+  [[nodiscard]] bool is_set() const { return port != 0; }
+  /// The inverse of parse().
+  [[nodiscard]] std::string to_string() const;
+};
+
+}  // namespace tributary

@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/appliance.h"
+
+#include <fmt/format.h>
+
+#include <random>
+
+#include "base/clock.h"
+
+namespace tributary::cli {
+namespace {
+
+/// SRAM holds the small hot things; job memory is DRAM (Trio paper §2.3 and Figure 9's DMEM).
+constexpr uint64_t kSramBytes = uint64_t{8} << 20;
+
+uint64_t random_seed() {
+  std::random_device device;
+  return uint64_t{device()} << 32 | device();
+}
+
+void add_counters(nlohmann::json& packets, nlohmann::json& bytes,
+                  const trio_ml::Counters& counters) {
+  for (uint32_t i = 0; i < counters.size(); i++) {
+    const char* name = to_string(static_cast<trio_ml::Outcome>(i));
+    packets[name] = packets.value(name, uint64_t{0}) + counters[i].packets;
+    if (counters[i].bytes > 0) bytes[name] = bytes.value(name, uint64_t{0}) + counters[i].bytes;
+  }
+}
+
+nlohmann::json source_stats(const trio_ml::Job& job) {
+  nlohmann::json sources = nlohmann::json::array();
+  for (uint32_t i = 0; i < job.config.sources; i++) {
+    const Endpoint& address = job.sources[i].address;
+    nlohmann::json source;
+    source["source"] = i;
+    source["address"] = address.is_set() ? address.to_string() : std::string();
+    source["waited_for"] = trio_ml::contains(job.record.active_mask, i);
+    sources.push_back(std::move(source));
+  }
+  return sources;
+}
+
+/// One job on one core, added to what other cores have said.
+void add_job(nlohmann::json& job_stats, const trio_ml::Job& job) {
+  const auto add = [&job_stats](const char* name, uint64_t value) {
+    job_stats[name] = job_stats.value(name, uint64_t{0}) + value;
+  };
+  job_stats["id"] = job.config.id;
+  job_stats["session"] = job.adopted();
+  job_stats["sources"] = source_stats(job);
+  add("block_curr_cnt", job.record.block_curr_cnt);
+  add("block_total_cnt", job.record.block_total_cnt);
+  add("memory_bytes", job.window.memory_bytes());
+  add("buffers_free", job.window.buffers_free());
+}
+
+nlohmann::json port_stats(const engine::PortCounters& port) {
+  return {{"rx_packets", port.rx_packets},    {"rx_bytes", port.rx_bytes},
+          {"tx_packets", port.tx_packets},    {"tx_bytes", port.tx_bytes},
+          {"tx_refused", port.tx_refused},    {"rx_truncated", port.rx_truncated},
+          {"system_calls", port.system_calls}};
+}
+
+nlohmann::json core_stats(const engine::LiveCore<trio_ml::App>& core) {
+  const engine::CoreCounters& counters = core.counters();
+  return {{"bursts", counters.bursts},
+          {"packets", counters.packets},
+          {"handed_over", counters.handed_over},
+          {"handover_full", counters.handover_full},
+          {"waits", counters.waits}};
+}
+
+}  // namespace
+
+Appliance::Appliance(const ApplianceConfig& config, memory::SharedMemory memory,
+                     std::unique_ptr<io::UdpPort> port)
+    : config_(config),
+      memory_(std::move(memory)),
+      port_(std::move(port)),
+      started_at_(monotonic_now()) {}
+
+Appliance::~Appliance() { stop(); }
+
+Result<std::unique_ptr<Appliance>> Appliance::start(const ApplianceConfig& config) {
+  if (config.jobs.empty()) {
+    return failure("job: none is configured; give at least one, as in --job id=1,sources=4");
+  }
+  auto memory = memory::SharedMemory::create(
+      {.sram_size_bytes = kSramBytes, .dram_size_bytes = config.memory_mb << 20});
+  if (!memory) return tl::unexpected(memory.error());
+  io::UdpPortConfig port_config;
+  port_config.local = config.listen;
+  port_config.queue_count = config.cores;
+  port_config.receive_buffer_bytes = 32U << 20;
+  port_config.send_buffer_bytes = 32U << 20;
+  port_config.multicast = io::UdpMulticast{};
+  auto port = io::UdpPort::open(port_config);
+  if (!port) return failure(fmt::format("--listen: {}", port.error().text));
+
+  std::unique_ptr<Appliance> appliance(new Appliance(config, *std::move(memory), *std::move(port)));
+  if (const auto added = appliance->add_jobs(); !added) return tl::unexpected(added.error());
+  std::vector<trio_ml::App> apps;
+  for (auto& shard : appliance->shards_) apps.emplace_back(*shard);
+  appliance->engine_ =
+      std::make_unique<Engine>(*appliance->port_, std::move(apps),
+                               engine::LiveEngineConfig{.spin = microseconds(config.spin_us)});
+  appliance->engine_->start();
+  return appliance;
+}
+
+Result<void> Appliance::add_jobs() {
+  for (uint32_t core = 0; core < config_.cores; core++) {
+    shards_.push_back(
+        std::make_unique<trio_ml::Shard>(core, config_.cores, port_->local().port, memory_));
+  }
+  for (const trio_ml::JobConfig& job : config_.jobs) {
+    sessions_.push_back(std::make_unique<trio_ml::Session>(job, random_seed()));
+    for (auto& shard : shards_) {
+      const auto added = shard->add_job(job, *sessions_.back(), started_at_);
+      if (!added) return added;
+    }
+  }
+  return {};
+}
+
+void Appliance::stop() {
+  if (engine_ != nullptr) engine_->stop();
+}
+
+nlohmann::json Appliance::stats() {
+  nlohmann::json stats{{"command", "serve"},
+                       {"listen", local().to_string()},
+                       {"uptime_s", in_seconds(monotonic_now() - started_at_)},
+                       {"counters", nlohmann::json::object()},
+                       {"bytes", nlohmann::json::object()},
+                       {"cores", nlohmann::json::array()},
+                       {"ports", nlohmann::json::array()},
+                       {"jobs", nlohmann::json::array()}};
+  uint32_t core_index = 0;
+  engine_->inspect([&](Engine::Core& core) {
+    trio_ml::Shard& shard = *shards_[core_index++];
+    add_counters(stats["counters"], stats["bytes"], shard.counters());
+    stats["cores"].push_back(core_stats(core));
+    stats["ports"].push_back(port_stats(core.queue().counters()));
+    for (uint32_t i = 0; i < shard.jobs().size(); i++) {
+      if (stats["jobs"].size() <= i) stats["jobs"].push_back(nlohmann::json::object());
+      add_job(stats["jobs"][i], *shard.jobs()[i]);
+    }
+  });
+  return stats;
+}
+
+}  // namespace tributary::cli

@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+/// @file
+/// The aggregator appliance: Trio-ML on the live engine over UDP sockets, put together from its
+/// parts.
+///
+/// Threads: Owned by one thread; the engine's cores are inside.
+/// Errors:  start() returns one line: the port in use, the job that does not fit, …
+/// Memory:  Shared memory as configured, touched only where jobs use it.
+/// Tests:   tests/cli/appliance_test.cc
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "apps/trio_ml/app.h"
+#include "engine/live/live_engine.h"
+#include "io/udp_port.h"
+#include "memory/shared_memory.h"
+
+namespace tributary::cli {
+
+struct ApplianceConfig {
+  Endpoint listen = Endpoint::ipv4(0, microcode::kTrioMlPort);
+  uint32_t cores = 1;         ///< Polling cores; a power of two.
+  uint32_t spin_us = 0;       ///< Keep polling so long after the last packet.
+  uint64_t memory_mb = 4096;  ///< Shared memory for jobs (address space; used pages count).
+  std::vector<trio_ml::JobConfig> jobs;
+};
+
+class Appliance {
+ public:
+  /// Opens the port, makes room for the jobs and starts the cores.
+  static Result<std::unique_ptr<Appliance>> start(const ApplianceConfig& config);
+  ~Appliance();
+
+  /// Ends the cores after the burst at hand. Idempotent.
+  void stop();
+
+  /// Every counter by name, as `tributary serve --json` writes it.
+  [[nodiscard]] nlohmann::json stats();
+  /// What costs speed on this machine, for people.
+  [[nodiscard]] const std::vector<std::string>& warnings() const { return port_->warnings(); }
+  [[nodiscard]] Endpoint local() const { return port_->local(); }
+
+ private:
+  using Engine = engine::LiveEngine<trio_ml::App>;
+  Appliance(const ApplianceConfig& config, memory::SharedMemory memory,
+            std::unique_ptr<io::UdpPort> port);
+  Result<void> add_jobs();
+
+  const ApplianceConfig config_;
+  memory::SharedMemory memory_;
+  std::unique_ptr<io::UdpPort> port_;
+  std::vector<std::unique_ptr<trio_ml::Session>> sessions_;  ///< One for each job.
+  std::vector<std::unique_ptr<trio_ml::Shard>> shards_;      ///< One for each core.
+  std::unique_ptr<Engine> engine_;
+  Instant started_at_;
+};
+
+}  // namespace tributary::cli

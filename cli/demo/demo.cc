@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/demo/demo.h"
+
+#include <fmt/format.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include <array>
+#include <atomic>
+#include <cstdio>
+#include <filesystem>
+#include <fstream>
+#include <string_view>
+
+#include "cli/demo/demo_report.h"
+#include "cli/demo/demo_run.h"
+
+namespace tributary::demo {
+namespace {
+
+/// Set by the handler, read by the loop; lock-free, so it may be used in a handler.
+std::atomic<bool> stop_wanted{false};
+static_assert(std::atomic<bool>::is_always_lock_free);
+
+/// While it lives, SIGINT and SIGTERM set stop_wanted instead of ending the process.
+class StopSignals {
+ public:
+  StopSignals() {
+    stop_wanted = false;
+    struct sigaction action {};
+    action.sa_handler = [](int) { stop_wanted = true; };
+    for (size_t i = 0; i < kSignals.size(); i++) sigaction(kSignals[i], &action, &before_[i]);
+  }
+  ~StopSignals() {
+    for (size_t i = 0; i < kSignals.size(); i++) sigaction(kSignals[i], &before_[i], nullptr);
+  }
+  StopSignals(const StopSignals&) = delete;
+  StopSignals& operator=(const StopSignals&) = delete;
+
+ private:
+  static constexpr std::array<int, 2> kSignals{SIGINT, SIGTERM};
+  std::array<struct sigaction, kSignals.size()> before_{};
+};
+
+/// One line that changes on a terminal; a line each quarter elsewhere.
+class ProgressLine {
+ public:
+  ProgressLine(uint32_t iterations, uint32_t runs)
+      : iterations_(iterations), runs_(runs), terminal_(isatty(STDOUT_FILENO) == 1) {}
+
+  void begin_run() {
+    run_++;
+    quarters_shown_ = 0;
+  }
+  void show(const RunProgress& progress) {
+    const uint32_t quarters = progress.iterations_done * 4 / iterations_;
+    if (!terminal_ && quarters == quarters_shown_) return;
+    quarters_shown_ = quarters;
+    fmt::print("{}[{}/{}] {:<22} iteration {:>4}/{}  loss {:.3f}  {:.1f} s{}",
+               terminal_ ? "\r\x1b[K" : "", run_, runs_, progress.plan.title,
+               progress.iterations_done, iterations_, progress.loss, progress.seconds,
+               terminal_ ? "" : "\n");
+    std::fflush(stdout);
+  }
+  void end() const {
+    if (terminal_) fmt::print("\n");
+  }
+
+ private:
+  const uint32_t iterations_;
+  const uint32_t runs_;
+  const bool terminal_;
+  uint32_t run_ = 0;
+  uint32_t quarters_shown_ = 0;
+};
+
+std::array<RunPlan, 4> plans_of(const DemoConfig& config) {
+  return {{{.key = "clean", .title = "clean"},
+           {.key = "loss",
+            .title = fmt::format("{:g} % loss", 100.0 * config.loss),
+            .loss = config.loss},
+           {.key = "straggler", .title = "straggler", .straggler = true},
+           {.key = "straggler_mitigated",
+            .title = "mitigated",
+            .straggler = true,
+            .mitigation = true}}};
+}
+
+Result<void> write_file(const std::filesystem::path& path, std::string_view text) {
+  std::ofstream file(path, std::ios::binary);
+  file << text;
+  file.close();
+  if (!file) return failure(fmt::format("'{}' cannot be written", path.string()));
+  return {};
+}
+
+Result<std::vector<RunResult>> execute_all(const DemoConfig& config) {
+  const StopSignals signals;
+  const auto plans = plans_of(config);
+  ProgressLine line(config.iterations, static_cast<uint32_t>(plans.size()));
+  const RunHooks hooks{.progress = [&line](const RunProgress& progress) { line.show(progress); },
+                       .interrupted = [] { return stop_wanted.load(); }};
+  std::vector<RunResult> runs;
+  for (const RunPlan& plan : plans) {
+    line.begin_run();
+    auto run = execute_run(config, plan, hooks);
+    line.end();
+    if (!run) return tl::unexpected(run.error());
+    runs.push_back(std::move(*run));
+  }
+  return runs;
+}
+
+Result<bool> execute_and_report(const DemoConfig& wanted) {
+  const auto config = checked(wanted);
+  if (!config) return tl::unexpected(config.error());
+  // Found out here, so that nobody waits for four processes to say the same.
+  if (const auto corpus = Corpus::load(config->corpus); !corpus) {
+    return tl::unexpected(corpus.error());
+  }
+  fmt::print("{} workers, one aggregator, {} parameters, text from {}\n", config->workers,
+             LanguageModelShape{}.parameter_count(), config->corpus);
+  std::fflush(stdout);
+
+  const auto runs = execute_all(*config);
+  if (!runs) return tl::unexpected(runs.error());
+  const std::filesystem::path directory(config->output_directory);
+  fmt::print("\n{}", format_table(*runs));
+  auto written = write_file(directory / "demo.svg", render_svg(loss_plot(*runs))).and_then([&] {
+    return write_file(directory / "demo.json", format_json(*config, *runs));
+  });
+  if (!written) return tl::unexpected(written.error());
+  fmt::print("  written: {}, {}\n", (directory / "demo.svg").string(),
+             (directory / "demo.json").string());
+  return all_is_well(*runs);
+}
+
+}  // namespace
+
+int run_demo(const DemoConfig& config) {
+  const auto well = execute_and_report(config);
+  if (!well) {
+    fmt::print(stderr, "tributary demo: {}\n", well.error().text);
+    return 1;
+  }
+  return *well ? 0 : 1;
+}
+
+}  // namespace tributary::demo

@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/demo/train_worker.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/assert.h"
+#include "host/number_format.h"
+#include "host/straggler_pattern.h"
+
+namespace tributary::demo {
+
+TrainWorker::TrainWorker(const TrainConfig& config, const Corpus& corpus, SumLedger& ledger)
+    : config_(config),
+      corpus_(corpus),
+      ledger_(ledger),
+      model_(config.shape, config.seed),
+      adam_(config.adam, config.shape.parameter_count()),
+      gradients_(config.shape.parameter_count()) {
+  TRIB_ASSERT(config.scale * kGradientLimit <=
+              static_cast<float>(host::lane_magnitude_max(config.world)));
+}
+
+void TrainWorker::compute_gradients() {
+  corpus_.fill_training_batch(config_.seed, config_.rank, iteration_, config_.batch,
+                              config_.shape.context, batch_);
+  loss_ = model_.forward_backward(batch_, gradients_);
+  for (float& gradient : gradients_) {
+    gradient = std::clamp(gradient, -kGradientLimit, kGradientLimit);
+  }
+}
+
+std::span<float> TrainWorker::record_gradients() {
+  ledger_.record(config_.rank, iteration_, gradients_, config_.scale);
+  return gradients_;
+}
+
+Result<IterationRecord> TrainWorker::apply(const host::Outcome& outcome) {
+  if (outcome.status != host::Status::kOk) {
+    return failure(fmt::format("rank {} iteration {}: {} ({})", config_.rank, iteration_,
+                               outcome.text, host::to_string(outcome.status)));
+  }
+  sums_ += ledger_.check(iteration_, gradients_, outcome.degraded, config_.scale);
+  adam_.update(gradients_, model_.parameters());
+  const IterationRecord record{.iteration = iteration_,
+                               .seconds = 0.0,
+                               .loss = loss_,
+                               .degraded_blocks = outcome.degraded.size()};
+  iteration_++;
+  return record;
+}
+
+uint64_t TrainWorker::checksum() const {
+  uint64_t hash = 0xcbf29ce484222325ULL;  // FNV-1a's offset basis and prime for 64 bits.
+  for (const std::byte byte : std::as_bytes(model_.parameters())) {
+    hash = (hash ^ static_cast<uint64_t>(byte)) * 0x100000001b3ULL;
+  }
+  return hash;
+}
+
+double TrainWorker::validation_loss(uint32_t examples) {
+  corpus_.fill_validation_batch(examples, config_.shape.context, batch_);
+  return model_.loss(batch_);
+}
+
+Result<void> train(TrainWorker& worker, uint32_t iterations, const TrainHooks& hooks) {
+  const auto sleep_at = [&hooks](uint64_t iteration, uint64_t point) {
+    const Duration delay = hooks.delay_at(iteration * host::kDelayPoints + point);
+    if (delay > Duration()) hooks.sleep(delay);
+  };
+  const Instant started_at = hooks.now();
+  for (uint32_t i = 0; i < iterations; i++) {
+    sleep_at(i, 0);
+    worker.compute_gradients();
+    sleep_at(i, 1);
+    const std::span<float> gradients = worker.record_gradients();
+    sleep_at(i, 2);
+    auto record = worker.apply(hooks.all_reduce(gradients));
+    if (!record) return tl::unexpected(record.error());
+    record->seconds = in_seconds(hooks.now() - started_at);
+    hooks.report(*record);
+  }
+  return {};
+}
+
+}  // namespace tributary::demo

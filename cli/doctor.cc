@@ -1,0 +1,277 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/doctor.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "cli/settings.h"
+#include "host/communicator.h"
+#include "io/udp_port_config.h"
+#include "microcode/trio_ml_wire.h"
+
+namespace tributary::cli {
+namespace {
+
+constexpr uint32_t kEthernetMtuBytes = 1500;
+/// Gradients of a full packet. Source: Trio paper §6.1 ("each server to send 1024 gradients").
+constexpr uint32_t kGradientsFull = 1024;
+
+/// Linux version from which UDP_GRO is there, and so all that the UDP driver uses.
+constexpr uint32_t kKernelMajorFull = 5;
+
+/// The most that stands in front of a packet's gradients, over IPv4.
+constexpr uint32_t kHeaderBytesMax =
+    microcode::Ipv4Header::kBytes + microcode::UdpHeader::kBytes + microcode::kMessageHeadBytesMax;
+static_assert(kHeaderBytesMax == 92);
+
+uint32_t gradients_for(uint32_t mtu_bytes) {
+  if (mtu_bytes <= kHeaderBytesMax) return 0;
+  return (mtu_bytes - kHeaderBytesMax) / microcode::kGradientBytes;
+}
+
+Finding examine_interface(const InterfaceFacts& interface) {
+  const uint32_t gradients = gradients_for(interface.mtu_bytes);
+  Finding finding{
+      .what = "MTU of " + interface.name,
+      .found = fmt::format("{} bytes, {} gradients a packet", interface.mtu_bytes, gradients),
+      .verdict = Verdict::kOk,
+      .remedy = ""};
+  if (!interface.up) {
+    finding.found += ", interface is down";
+  } else if (interface.mtu_bytes < kEthernetMtuBytes) {
+    finding.verdict = Verdict::kCostsSpeed;
+    finding.remedy = fmt::format(
+        "the default of {} gradients is fragmented here: ip link set dev {} mtu {}, or give each "
+        "worker --gradients {}",
+        host::CommunicatorConfig{}.gradients, interface.name, kEthernetMtuBytes, gradients);
+  } else if (gradients < kGradientsFull) {
+    finding.verdict = Verdict::kCostsSpeed;
+    finding.remedy = fmt::format(
+        "ip link set dev {} mtu 9000, where every machine and switch of the path allows it, and "
+        "give each worker --gradients {}",
+        interface.name, kGradientsFull);
+  }
+  return finding;
+}
+
+Finding examine_buffer(const char* key, const std::optional<uint64_t>& bytes_max,
+                       uint32_t wanted_bytes, bool may_pass) {
+  Finding finding{.what = key, .found = "unknown", .verdict = Verdict::kOk, .remedy = ""};
+  if (!bytes_max) return finding;
+  finding.found = fmt::format("{} bytes", *bytes_max);
+  if (*bytes_max >= wanted_bytes) return finding;
+  if (may_pass) {
+    finding.found += ", which this user may pass";
+    return finding;
+  }
+  finding.verdict = Verdict::kCostsSpeed;
+  finding.remedy = fmt::format("sysctl -w {}={}", key, wanted_bytes);
+  return finding;
+}
+
+Finding examine_cores(const MachineFacts& facts) {
+  Finding finding{.what = "cores",
+                  .found = fmt::format("{} of {} allowed", facts.cores_allowed, facts.cores_online),
+                  .verdict = Verdict::kOk,
+                  .remedy = ""};
+  double cores = facts.cores_allowed;
+  if (facts.cpu_quota_cores) {
+    finding.found += fmt::format(", quota {:.2f}", *facts.cpu_quota_cores);
+    cores = std::min(cores, *facts.cpu_quota_cores);
+  }
+  if (cores < 2) {
+    finding.verdict = Verdict::kCostsSpeed;
+    finding.remedy =
+        "the kernel's network stack and the engine share one core: allow two or more (taskset -c, "
+        "docker run --cpus)";
+  }
+  return finding;
+}
+
+std::vector<Finding> examine_vectors(const MachineFacts& facts) {
+  Finding avx2{.what = "AVX2",
+               .found = facts.has_avx2 ? "yes" : "no",
+               .verdict = Verdict::kOk,
+               .remedy = ""};
+  if (!facts.has_avx2) {
+    avx2.verdict = Verdict::kCostsSpeed;
+    avx2.remedy =
+        "scalar loops run instead; in a virtual machine pass the processor on (-cpu host)";
+  }
+  return {avx2,
+          {.what = "AVX-512 F and BW",
+           .found = facts.has_avx512 ? "yes" : "no, the next best loops run",
+           .verdict = Verdict::kOk,
+           .remedy = ""}};
+}
+
+Finding examine_offload(const char* what, bool works) {
+  if (works) return {.what = what, .found = "yes", .verdict = Verdict::kOk, .remedy = ""};
+  return {.what = what,
+          .found = "no",
+          .verdict = Verdict::kCostsSpeed,
+          .remedy = fmt::format("a system call per packet instead of one per burst: use Linux "
+                                "{}.0 or newer, outside sandboxes such as gVisor",
+                                kKernelMajorFull)};
+}
+
+Finding examine_kernel(const std::string& release) {
+  Finding finding{.what = "kernel",
+                  .found = release.empty() ? "unknown" : release,
+                  .verdict = Verdict::kOk,
+                  .remedy = ""};
+  if (!release.empty() && std::strtoul(release.c_str(), nullptr, 10) < kKernelMajorFull) {
+    finding.verdict = Verdict::kCostsSpeed;
+    finding.remedy = fmt::format("use Linux {}.0 or newer", kKernelMajorFull);
+  }
+  return finding;
+}
+
+/// Clock sources that the kernel reads without a system call (vDSO).
+Finding examine_clock(const std::string& source) {
+  Finding finding{.what = "clock source",
+                  .found = source.empty() ? "unknown" : source,
+                  .verdict = Verdict::kOk,
+                  .remedy = ""};
+  const bool fast = source == "tsc" || source == "kvm-clock" || source.starts_with("hyperv") ||
+                    source == "arch_sys_counter";
+  if (!source.empty() && !fast) {
+    finding.verdict = Verdict::kCostsSpeed;
+    finding.remedy =
+        "echo tsc > /sys/devices/system/clocksource/clocksource0/current_clocksource, if "
+        "available_clocksource beside it lists tsc";
+  }
+  return finding;
+}
+
+/// Needed by DPDK alone, so never a fault.
+std::vector<Finding> examine_memory(const MachineFacts& facts) {
+  const std::string pages =
+      facts.hugepages_free ? fmt::format("{} free", *facts.hugepages_free) : std::string("unknown");
+  const std::string memlock = facts.memlock_bytes_max
+                                  ? fmt::format("{} bytes", *facts.memlock_bytes_max)
+                                  : std::string("unlimited");
+  const char* note = " (kernel UDP needs none)";
+  return {
+      {.what = "2 MB pages", .found = pages + note, .verdict = Verdict::kOk, .remedy = ""},
+      {.what = "locked memory", .found = memlock + note, .verdict = Verdict::kOk, .remedy = ""}};
+}
+
+std::vector<Finding> examine_sockets(const MachineFacts& facts) {
+  if (!facts.socket_refusal.empty()) {
+    return {{.what = "UDP sockets",
+             .found = facts.socket_refusal,
+             .verdict = Verdict::kWrong,
+             .remedy = "allow this process to open UDP sockets (container or seccomp profile)"}};
+  }
+  Finding port{.what = fmt::format("UDP port {}", facts.port),
+               .found = "free",
+               .verdict = Verdict::kOk,
+               .remedy = ""};
+  if (!facts.port_refusal.empty()) {
+    port.found = facts.port_refusal;
+    port.verdict = Verdict::kWrong;
+    port.remedy = fmt::format(
+        "see who has it with: ss -lunp 'sport = :{}' (an aggregator that runs already is no "
+        "fault), or serve on another with --listen ADDRESS:PORT",
+        facts.port);
+  }
+  return {examine_offload("UDP send offload (GSO)", facts.has_udp_gso),
+          examine_offload("UDP receive offload (GRO)", facts.has_udp_gro), port};
+}
+
+void append(std::vector<Finding>& findings, std::vector<Finding> more) {
+  for (Finding& finding : more) findings.push_back(std::move(finding));
+}
+
+}  // namespace
+
+const char* to_string(Verdict verdict) {
+  switch (verdict) {
+    case Verdict::kOk:
+      return "ok";
+    case Verdict::kCostsSpeed:
+      return "costs speed";
+    case Verdict::kWrong:
+      return "wrong";
+  }
+  return "";
+}
+
+std::vector<Finding> examine(const MachineFacts& facts) {
+  std::vector<Finding> findings;
+  findings.push_back(examine_kernel(facts.kernel_release));
+  findings.push_back(examine_cores(facts));
+  append(findings, examine_vectors(facts));
+  findings.push_back(examine_clock(facts.clock_source));
+  for (const InterfaceFacts& interface : facts.interfaces) {
+    findings.push_back(examine_interface(interface));
+  }
+  const io::UdpPortConfig wanted;
+  findings.push_back(examine_buffer("net.core.rmem_max", facts.receive_buffer_bytes_max,
+                                    wanted.receive_buffer_bytes, facts.may_pass_buffer_limits));
+  findings.push_back(examine_buffer("net.core.wmem_max", facts.send_buffer_bytes_max,
+                                    wanted.send_buffer_bytes, facts.may_pass_buffer_limits));
+  append(findings, examine_sockets(facts));
+  append(findings, examine_memory(facts));
+  return findings;
+}
+
+Verdict worst(std::span<const Finding> findings) {
+  Verdict verdict = Verdict::kOk;
+  for (const Finding& finding : findings) verdict = std::max(verdict, finding.verdict);
+  return verdict;
+}
+
+std::string as_text(std::span<const Finding> findings) {
+  size_t width = 0;
+  for (const Finding& finding : findings) width = std::max(width, finding.what.size());
+  std::string text;
+  for (const Finding& finding : findings) {
+    text += fmt::format("{:<11}  {:<{}}  {}\n", to_string(finding.verdict), finding.what, width,
+                        finding.found);
+    if (!finding.remedy.empty()) text += fmt::format("{:>13}mend: {}\n", "", finding.remedy);
+  }
+  return text;
+}
+
+std::string as_json(std::span<const Finding> findings) {
+  auto rows = nlohmann::ordered_json::array();
+  for (const Finding& finding : findings) {
+    rows.push_back({{"what", finding.what},
+                    {"found", finding.found},
+                    {"verdict", to_string(finding.verdict)},
+                    {"remedy", finding.remedy}});
+  }
+  const nlohmann::ordered_json result{{"verdict", to_string(worst(findings))}, {"findings", rows}};
+  return result.dump(2) + "\n";
+}
+
+CLI::App* add_doctor(CLI::App& app, DoctorOptions& options) {
+  CLI::App* command = app.add_subcommand(
+      "doctor", "Look at this machine: what works, what costs speed, and how to mend it");
+  command->add_option("--json", options.json, "write the result to this file")->type_name("FILE");
+  add_uint(*command, "--port", options.port, 1, UINT16_MAX, "the UDP port to try");
+  return command;
+}
+
+int run_doctor(const DoctorOptions& options, std::ostream& out, std::ostream& err) {
+  const std::vector<Finding> findings = examine(gather_facts(options.port));
+  const Verdict verdict = worst(findings);
+  out << as_text(findings) << "\nverdict: " << to_string(verdict) << "\n";
+  if (!options.json.empty()) {
+    std::ofstream file(options.json);
+    file << as_json(findings);
+    file.close();
+    if (!file) {
+      err << "tributary doctor: --json " << options.json << ": cannot be written\n";
+      return kExitUsage;
+    }
+  }
+  return verdict == Verdict::kWrong ? 1 : 0;
+}
+
+}  // namespace tributary::cli

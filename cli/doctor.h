@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+/// @file
+/// `tributary doctor`: whether this machine can run the appliance or a worker, what slows it down,
+/// and the command that mends each.
+///
+/// Threads: One.
+/// Errors:  run_doctor() prints one line for a result file that cannot be written.
+/// Tests:   tests/cli/doctor_test.cc
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <cstdint>
+#include <ostream>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "cli/machine_facts.h"
+#include "microcode/headers.h"
+
+namespace tributary::cli {
+
+enum class Verdict : uint8_t {
+  kOk,
+  kCostsSpeed,  ///< Works, but slower than it could.
+  kWrong,       ///< Does not work.
+};
+[[nodiscard]] const char* to_string(Verdict verdict);
+
+struct Finding {
+  std::string what;
+  std::string found;
+  Verdict verdict = Verdict::kOk;
+  std::string remedy;  ///< The command or step that mends it; empty for kOk.
+};
+
+/// Judges the facts, one finding or more for each.
+[[nodiscard]] std::vector<Finding> examine(const MachineFacts& facts);
+
+/// The worst of the findings; kOk for none.
+[[nodiscard]] Verdict worst(std::span<const Finding> findings);
+
+/// One block of text, a line a finding and its remedy below it.
+[[nodiscard]] std::string as_text(std::span<const Finding> findings);
+/// {"verdict": …, "findings": [{"what", "found", "verdict", "remedy"}, …]}
+[[nodiscard]] std::string as_json(std::span<const Finding> findings);
+
+struct DoctorOptions {
+  std::string json;  ///< Result file; empty for none.
+  uint16_t port = microcode::kTrioMlPort;
+};
+
+/// Declares the command.
+CLI::App* add_doctor(CLI::App& app, DoctorOptions& options);
+
+/// @return 0 unless something is wrong, or the result file cannot be written.
+[[nodiscard]] int run_doctor(const DoctorOptions& options, std::ostream& out, std::ostream& err);
+
+}  // namespace tributary::cli

@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+// The `tributary` program: verbs first, each defined in a file of its own.
+#include <CLI/CLI.hpp>
+#include <iostream>
+
+#include "cli/demo/demo.h"
+#include "cli/demo/demo_worker.h"
+#include "cli/doctor.h"
+#include "cli/serve_command.h"
+#include "cli/settings.h"
+#include "cli/worker_command.h"
+
+namespace {
+
+void add_demo_commands(CLI::App& app, tributary::demo::DemoConfig& demo,
+                       tributary::demo::DemoWorkerConfig& worker, int& exit_code) {
+  CLI::App* command = app.add_subcommand(
+      "demo", "Train a small model through an aggregator: clean, with loss, with a straggler");
+  tributary::demo::add_demo_options(*command, demo);
+  command->callback([&] { exit_code = tributary::demo::run_demo(demo); });
+
+  CLI::App* hidden = app.add_subcommand("demo-worker", "One worker of the demo; started by it");
+  hidden->group("");
+  tributary::demo::add_demo_worker_options(*hidden, worker);
+  hidden->callback([&] { exit_code = tributary::demo::run_demo_worker(worker); });
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  CLI::App app("Tributary: a software packet processor in the style of Juniper's Trio chipset",
+               "tributary");
+  app.require_subcommand(1);
+  app.set_version_flag("--version", TRIBUTARY_VERSION);
+  int exit_code = 0;
+  tributary::cli::add_serve_command(app, exit_code);
+  tributary::cli::add_worker_command(app, exit_code);
+  tributary::demo::DemoConfig demo;
+  tributary::demo::DemoWorkerConfig demo_worker;
+  add_demo_commands(app, demo, demo_worker, exit_code);
+  tributary::cli::DoctorOptions doctor;
+  tributary::cli::add_doctor(app, doctor)->callback([&] {
+    exit_code = tributary::cli::run_doctor(doctor, std::cout, std::cerr);
+  });
+  if (const auto ended =
+          tributary::cli::parse_command_line(app, argc, argv, std::cout, std::cerr)) {
+    return *ended;
+  }
+  return exit_code;
+}

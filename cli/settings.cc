@@ -1,0 +1,336 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/settings.h"
+
+#include <fmt/format.h>
+#include <toml++/toml.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <fstream>
+#include <utility>
+
+namespace tributary::cli {
+namespace {
+
+/// Thrown through CLI11, whose callbacks know no other way; the text is a whole error line.
+class Refused : public CLI::ParseError {
+ public:
+  explicit Refused(std::string text) : CLI::ParseError("Refused", std::move(text), kExitUsage) {}
+};
+
+/// What help shows for the value of an option made by add_key().
+constexpr const char* kNumberWord = "NUMBER";
+constexpr const char* kTextWord = "TEXT";
+
+bool takes_number(const CLI::Option& option) {
+  const std::string type = option.get_type_name();
+  const std::string word = type.substr(0, type.find(':'));
+  return word == "UINT" || word == "INT" || word == "FLOAT" || word == kNumberWord;
+}
+
+bool is_switch(const CLI::Option& option) { return option.get_items_expected_max() == 0; }
+
+/// What an option takes, in words, from CLI11's type text ("UINT:INT in [1 - 64]", "TEXT:{a,b}").
+std::string allowed_values(const CLI::Option& option) {
+  if (is_switch(option)) return "true, false";
+  const std::string type = option.get_type_name();
+  std::string words = type;
+  if (type.starts_with("UINT") || type.starts_with("INT")) words = "a whole number";
+  if (type.starts_with("FLOAT")) words = "a number";
+  const size_t range = type.find(" in [");
+  const size_t dash = type.find(" - ", range == std::string::npos ? 0 : range);
+  if (range != std::string::npos && dash != std::string::npos && type.ends_with(']')) {
+    const size_t low = range + std::strlen(" in [");
+    const size_t high = dash + std::strlen(" - ");
+    words += fmt::format(" from {} to {}", type.substr(low, dash - low),
+                         type.substr(high, type.size() - 1 - high));
+  }
+  const size_t brace = type.find(":{");
+  if (brace != std::string::npos) words = type.substr(brace + 1);
+  return words;
+}
+
+/// Adds `text` to the option as if it were on the command line and runs the option's checks.
+/// @return nothing, or the error line without its place.
+std::optional<std::string> give(CLI::Option& option, const std::vector<std::string>& texts) {
+  try {
+    for (const std::string& text : texts) option.add_result(text);
+    option.run_callback();
+  } catch (const Refused& refused) {
+    return refused.what();
+  } catch (const CLI::Error&) {
+    return fmt::format("{}={} is refused; allowed: {}", option.get_name(), fmt::join(texts, " "),
+                       allowed_values(option));
+  }
+  return std::nullopt;
+}
+
+WrittenType type_of(const toml::node& node) {
+  if (node.is_integer()) return WrittenType::kInteger;
+  if (node.is_boolean()) return WrittenType::kBool;
+  if (node.is_string()) return WrittenType::kText;
+  return WrittenType::kOther;
+}
+
+std::string text_of(const toml::node& node) {
+  if (const auto* integer = node.as_integer()) return std::to_string(integer->get());
+  if (const auto* number = node.as_floating_point()) return fmt::format("{}", number->get());
+  if (const auto* boolean = node.as_boolean()) return boolean->get() ? "true" : "false";
+  if (const auto* text = node.as_string()) return text->get();
+  if (node.is_table()) return "{…}";
+  if (node.is_array()) return "[…]";
+  return "(a date or time)";
+}
+
+std::string place(const std::string& path, const toml::node& node) {
+  return fmt::format("{}:{}", path, node.source().begin.line);
+}
+
+/// The TOML type an option takes, in words.
+const char* file_type(const CLI::Option& option) {
+  if (is_switch(option)) return "true, false";
+  return takes_number(option) ? "a number, without quotes" : "text in quotes";
+}
+
+/// Whether the file's type fits an option: switches take booleans, numbers numbers, others text.
+bool type_fits(const CLI::Option& option, const toml::node& node) {
+  if (is_switch(option)) return node.is_boolean();
+  if (takes_number(option)) return node.is_number();
+  return node.is_string();
+}
+
+toml::table parsed_file(const std::string& path) {
+  std::ifstream file(path);
+  if (!file) {
+    throw Refused(fmt::format("--config {}: cannot be read: {}", path, std::strerror(errno)));
+  }
+  try {
+    return toml::parse(file, path);
+  } catch (const toml::parse_error& error) {
+    throw Refused(fmt::format("{}:{}: is not TOML: {}", path, error.source().begin.line,
+                              error.description()));
+  }
+}
+
+/// The long flags of a command, or the keys of its file, which are the same without dashes.
+std::vector<std::string> names_of(const CLI::App& command, bool as_keys) {
+  std::vector<std::string> names;
+  for (const CLI::Option* option : command.get_options()) {
+    if (option->get_lnames().empty()) continue;
+    const std::string& name = option->get_lnames().front();
+    if (as_keys && (name == "help" || name == "config" || name == "version")) continue;
+    names.push_back(as_keys ? name : "--" + name);
+  }
+  return names;
+}
+
+KeyValues row_of(const KeyTable& keys, const toml::table& table, const std::string& path) {
+  std::vector<WrittenKey> written;
+  for (const auto& [key, node] : table) {
+    written.push_back({.name = std::string(key.str()),
+                       .text = text_of(node),
+                       .type = type_of(node),
+                       .where = place(path, node)});
+  }
+  Result<KeyValues> row = keys.read(written, place(path, table));
+  if (!row) throw Refused(row.error().text);
+  return std::move(*row);
+}
+
+std::vector<KeyValues> rows_of(const KeyTable& keys, const toml::node& node,
+                               const std::string& path) {
+  std::vector<KeyValues> rows;
+  if (const toml::table* table = node.as_table()) {
+    rows.push_back(row_of(keys, *table, path));
+    return rows;
+  }
+  const toml::array* array = node.as_array();
+  if (array == nullptr) {
+    throw Refused(fmt::format("{}: {}={} is not a table; allowed: [{}] or [[{}]]",
+                              place(path, node), keys.name(), text_of(node), keys.name(),
+                              keys.name()));
+  }
+  for (const toml::node& element : *array) {
+    const toml::table* table = element.as_table();
+    if (table == nullptr) {
+      throw Refused(fmt::format("{}: {} holds {}, not a table; allowed: [[{}]]",
+                                place(path, element), keys.name(), text_of(element), keys.name()));
+    }
+    rows.push_back(row_of(keys, *table, path));
+  }
+  return rows;
+}
+
+/// Gives one key of a file to its option, unless the command line has it already.
+void give_from_file(CLI::Option& option, const toml::node& node, const std::string& path) {
+  std::vector<const toml::node*> values{&node};
+  if (const toml::array* array = node.as_array()) {
+    values.clear();
+    for (const toml::node& element : *array) values.push_back(&element);
+  }
+  const bool one_only = option.get_items_expected_max() <= 1;
+  std::vector<std::string> texts;
+  for (const toml::node* value : values) {
+    if (!type_fits(option, *value) || (one_only && node.is_array())) {
+      throw Refused(fmt::format("{}: {}={} has the wrong type; allowed: {}", place(path, node),
+                                option.get_lnames().front(), text_of(node), file_type(option)));
+    }
+    texts.push_back(text_of(*value));
+  }
+  if (option.count() > 0) return;
+  if (const auto refusal = give(option, texts)) {
+    throw Refused(fmt::format("{}: {}", place(path, node), *refusal));
+  }
+}
+
+/// The command that the line has chosen: the innermost subcommand that was parsed.
+const CLI::App& chosen_command(const CLI::App& app) {
+  const CLI::App* command = &app;
+  while (!command->get_subcommands().empty()) command = command->get_subcommands().front();
+  return *command;
+}
+
+std::string explain_leftover(const CLI::App& command, const std::string& leftover) {
+  if (leftover.starts_with('-')) {
+    const std::string flag = leftover.substr(0, leftover.find('='));
+    return unknown_name("flag", flag, names_of(command, false));
+  }
+  std::vector<std::string> commands;
+  for (const CLI::App* sub : command.get_subcommands([](const CLI::App*) { return true; })) {
+    if (!sub->get_name().empty()) commands.push_back(sub->get_name());
+  }
+  if (!commands.empty()) return unknown_name("command", leftover, commands);
+  return fmt::format("'{}' is not expected here; allowed: {}", leftover,
+                     fmt::join(names_of(command, false), ", "));
+}
+
+std::string first_line(const std::string& text) { return text.substr(0, text.find('\n')); }
+
+/// One line for an error that CLI11 has found, with what is allowed where it can be known.
+std::string explain(const CLI::App& app, const CLI::ParseError& error) {
+  const CLI::App& command = chosen_command(app);
+  const std::vector<std::string> leftovers = command.remaining();
+  if (!leftovers.empty()) return explain_leftover(command, leftovers.front());
+  const std::string text = error.what();
+  for (const CLI::Option* option : command.get_options()) {
+    const bool value_refused =
+        error.get_name() == "ConversionError" || error.get_name() == "ValidationError";
+    const std::string name = option->get_name();
+    if (value_refused && option->count() > 0 &&
+        (text.starts_with(name + ":") || text.find(" " + name + " ") != std::string::npos)) {
+      return fmt::format("{}={} is refused; allowed: {}", name, fmt::join(option->results(), " "),
+                         allowed_values(*option));
+    }
+    if (error.get_name() == "RequiredError" && text.starts_with(name + " ")) {
+      return fmt::format("{} is missing; allowed: {} ({})", name, allowed_values(*option),
+                         first_line(option->get_description()));
+    }
+  }
+  return first_line(text);
+}
+
+}  // namespace
+
+Settings::Settings(CLI::App& command) : command_(command) {
+  command
+      .add_option_function<std::string>(
+          "--config", [this](const std::string& path) { load(path); },
+          "TOML file whose keys are these flags; a flag wins over the file")
+      ->type_name("FILE");
+}
+
+CLI::Option* Settings::add_table(const KeyTable& table, std::vector<KeyValues>& rows,
+                                 const std::string& help) {
+  Table& entry = tables_.emplace_back(Table{.keys = &table, .rows = &rows, .option = nullptr});
+  const auto read_flags = [&entry](const std::vector<std::string>& texts) {
+    if (entry.from_file) return;
+    entry.rows->clear();
+    for (const std::string& text : texts) {
+      Result<KeyValues> row = entry.keys->parse(text);
+      if (!row) throw Refused(row.error().text);
+      entry.rows->push_back(std::move(*row));
+    }
+  };
+  entry.option = command_.add_option_function<std::vector<std::string>>(
+      "--" + table.name(), read_flags,
+      fmt::format("{}; repeatable; in a file [[{}]]\n{}", help, table.name(), table.help()));
+  entry.option->type_name("KEY=VALUE,…")->allow_extra_args(false);
+  return entry.option;
+}
+
+Settings::Table* Settings::find_table(const std::string& name) {
+  for (Table& table : tables_) {
+    if (table.keys->name() == name) return &table;
+  }
+  return nullptr;
+}
+
+void Settings::load(const std::string& path) {
+  const toml::table file = parsed_file(path);
+  for (const auto& [key, node] : file) {
+    const std::string name(key.str());
+    if (Table* table = find_table(name)) {
+      std::vector<KeyValues> rows = rows_of(*table->keys, node, path);
+      if (table->option->count() > 0) continue;  // Checked all the same.
+      *table->rows = std::move(rows);
+      table->from_file = true;
+      table->option->add_result(path);  // So that required() is content.
+      continue;
+    }
+    const std::vector<std::string> keys = names_of(command_, true);
+    if (std::find(keys.begin(), keys.end(), name) == keys.end()) {
+      throw Refused(fmt::format("{}: {}", place(path, node), unknown_name("key", name, keys)));
+    }
+    give_from_file(*command_.get_option("--" + name), node, path);
+  }
+}
+
+CLI::Option* add_key(CLI::App& command, const std::string& flag, KeySpec key,
+                     const std::string& fallback, const std::string& help,
+                     std::function<void(const KeyValue&)> store) {
+  const auto read_text = [flag, key, store = std::move(store)](const std::string& text) {
+    KeySpec named = key;
+    named.name = flag;
+    const Result<KeyValue> value = convert_key(named, {.name = flag, .text = text, .where = ""});
+    if (!value) throw Refused(value.error().text);
+    store(*value);
+  };
+  const bool is_number = key.type == KeyType::kUint || key.type == KeyType::kDurationMs;
+  CLI::Option* option = command.add_option_function<std::string>(
+      flag, read_text, fmt::format("{}: {}", help, allowed_values(key)));
+  option->type_name(is_number ? kNumberWord : kTextWord);
+  if (!fallback.empty()) option->default_str(fallback);
+  return option;
+}
+
+CLI::Option* add_milliseconds(CLI::App& command, const std::string& flag, Duration& value,
+                              uint64_t min_ms, uint64_t max_ms, const std::string& help) {
+  return add_key(command, flag, {.type = KeyType::kDurationMs, .min = min_ms, .max = max_ms},
+                 std::to_string(in_nanoseconds(value) / 1'000'000), help,
+                 [&value](const KeyValue& written) { value = std::get<Duration>(written); });
+}
+
+CLI::Option* add_endpoint(CLI::App& command, const std::string& flag, Endpoint& value,
+                          const std::string& help) {
+  return add_key(command, flag, {.type = KeyType::kEndpoint},
+                 value.is_set() ? value.to_string() : "", help,
+                 [&value](const KeyValue& written) { value = std::get<Endpoint>(written); });
+}
+
+std::optional<int> parse_command_line(CLI::App& app, int argc, const char* const* argv,
+                                      std::ostream& out, std::ostream& err) {
+  try {
+    app.parse(argc, argv);
+    return std::nullopt;
+  } catch (const CLI::Success& help) {
+    return app.exit(help, out, err);
+  } catch (const Refused& refused) {
+    err << app.get_name() << ": " << refused.what() << "\n";
+  } catch (const CLI::ParseError& error) {
+    err << app.get_name() << ": " << explain(app, error) << "\n";
+  }
+  return kExitUsage;
+}
+
+}  // namespace tributary::cli

@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+/// @file
+/// The settings of a command: declared once with CLI11, read from flags and from a TOML file whose
+/// keys bear the flags' names.
+///
+/// Shapes:  `--window 64` is `window = 64` in the file; a repeated `--job id=1,sources=4` is a
+///          repeated `[[job]]` (see cli/key_table.h).
+/// Order:   A flag wins over the file, the file over the default. A structured setting that is on
+///          the command line replaces all of the file's rows of that name.
+/// Threads: One, at the start of the program.
+/// Errors:  One line that says where (flag, or file:line), what, and what is allowed.
+/// Tests:   tests/cli/settings_test.cc
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <concepts>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <limits>
+#include <optional>
+#include <ostream>
+#include <string>
+#include <vector>
+
+#include "base/assert.h"
+#include "base/endpoint.h"
+#include "base/time.h"
+#include "cli/key_table.h"
+
+namespace tributary::cli {
+
+/// Exit status of a program whose command line or file was refused.
+inline constexpr int kExitUsage = 2;
+
+/// Gives a command its `--config FILE`. It must stay where it is until the parse is over.
+class Settings {
+ public:
+  explicit Settings(CLI::App& command);
+  Settings(const Settings&) = delete;
+  Settings& operator=(const Settings&) = delete;
+
+  /// Declares the repeatable flag `--NAME key=value,…` and the TOML table `[[NAME]]`; the rows lie
+  /// in `rows` after the parse, in the order in which they were written.
+  CLI::Option* add_table(const KeyTable& table, std::vector<KeyValues>& rows,
+                         const std::string& help);
+
+ private:
+  struct Table {
+    const KeyTable* keys;
+    std::vector<KeyValues>* rows;
+    CLI::Option* option;
+    bool from_file = false;  ///< The rows are there already.
+  };
+  void load(const std::string& path);
+  Table* find_table(const std::string& name);
+
+  CLI::App& command_;
+  std::deque<Table> tables_;  ///< A deque, since callbacks hold the addresses.
+};
+
+/// An option for one value that is read as `key` says (its type and range; name and default are
+/// not used). `fallback` is the default as help shows it; `store` gets what was written.
+CLI::Option* add_key(CLI::App& command, const std::string& flag, KeySpec key,
+                     const std::string& fallback, const std::string& help,
+                     std::function<void(const KeyValue&)> store);
+
+/// An option that takes a whole number from `min` to `max`; `value` is the default. Use it instead
+/// of CLI11's own conversion, which reads "-1" as 2^64 - 1 and "010" as eight.
+/// `max` must fit the type.
+template <std::unsigned_integral Unsigned>
+CLI::Option* add_uint(CLI::App& command, const std::string& flag, Unsigned& value, uint64_t min,
+                      uint64_t max, const std::string& help) {
+  TRIB_ASSERT(max <= std::numeric_limits<Unsigned>::max());
+  return add_key(command, flag, {.type = KeyType::kUint, .min = min, .max = max},
+                 std::to_string(value), help, [&value](const KeyValue& written) {
+                   value = static_cast<Unsigned>(std::get<uint64_t>(written));
+                 });
+}
+
+/// An option that takes whole milliseconds from `min_ms` to `max_ms`; `value` is the default.
+CLI::Option* add_milliseconds(CLI::App& command, const std::string& flag, Duration& value,
+                              uint64_t min_ms, uint64_t max_ms, const std::string& help);
+
+/// An option that takes address:port. A `value` that is set is the default.
+CLI::Option* add_endpoint(CLI::App& command, const std::string& flag, Endpoint& value,
+                          const std::string& help);
+
+/// Parses the command line and the files it names. @return nothing if the command shall run, else
+/// the exit status: 0 after help, which goes to `out`; kExitUsage after one line to `err`.
+[[nodiscard]] std::optional<int> parse_command_line(CLI::App& app, int argc,
+                                                    const char* const* argv, std::ostream& out,
+                                                    std::ostream& err);
+
+}  // namespace tributary::cli

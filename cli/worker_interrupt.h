@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+/// @file
+/// Ctrl-C as an event that a program can wait for and react to, without a signal handler.
+///
+/// Model:   SIGINT and SIGTERM are blocked in all threads and taken by one thread of this class,
+///          which then calls the reaction, an ordinary function that may lock and allocate.
+///          A second signal ends the process at once.
+/// Threads: Made by the main thread before any other thread, which inherit the blocked signals.
+///          The reaction runs on the class's thread. Everything else: any thread.
+#pragma once
+
+#include <condition_variable>
+#include <functional>
+#include <mutex>
+#include <stop_token>
+#include <thread>
+
+#include "base/time.h"
+
+namespace tributary::cli {
+
+class WorkerInterrupt {
+ public:
+  WorkerInterrupt();
+  ~WorkerInterrupt();
+  WorkerInterrupt(const WorkerInterrupt&) = delete;
+  WorkerInterrupt& operator=(const WorkerInterrupt&) = delete;
+
+  [[nodiscard]] bool requested() const;
+
+  /// Replaces what is called, once, when the first signal arrives; at once if it has arrived. When
+  /// this returns, the previous reaction is not running and will not run.
+  void set_reaction(std::function<void()> reaction);
+
+  /// Sleeps, but not past the first signal.
+  void sleep_for(Duration duration);
+
+ private:
+  void watch(const std::stop_token& stop);
+
+  mutable std::mutex mutex_;  ///< Held while the reaction runs.
+  std::condition_variable changed_;
+  bool requested_ = false;
+  std::function<void()> reaction_;
+  std::jthread watcher_;
+};
+
+}  // namespace tributary::cli

@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+/// @file
+/// What `tributary worker` was told to do.
+///
+/// Errors: add_worker_command() checks every field; whoever fills one in otherwise keeps to the
+///         ranges named here.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "base/time.h"
+#include "host/communicator.h"
+#include "io/impaired_port.h"
+
+namespace tributary::cli {
+
+enum class ElementType : uint8_t { kInt32, kFloat32 };
+
+struct WorkerOptions {
+  std::string server;                ///< HOST:PORT, resolved when the run starts.
+  host::CommunicatorConfig session;  ///< Its server is filled in by the run.
+  host::AllReduceOptions reduction;  ///< Format and scale are for float32.
+  ElementType type = ElementType::kFloat32;
+  uint64_t elements = 1'000'000;
+  uint64_t iterations = 10;
+  uint32_t inflight = 1;  ///< All-reduces on their way at once.
+  uint64_t seed = 1;      ///< The same on all ranks, or their values do not match.
+  bool verify = false;    ///< Compare every result with generated values; not with an input.
+
+  std::string input_path;   ///< Raw little-endian values instead of generated ones; may be empty.
+  std::string output_path;  ///< Gets the last result if all went well; may be empty.
+  std::string json_path;    ///< Gets the WorkerResult; may be empty.
+
+  io::FaultRates faults;  ///< Of both directions.
+  double straggle = 0;    ///< Probability of each delay point (Trio paper §6.1).
+  Duration straggle_iteration = milliseconds(100);  ///< The typical iteration of that pattern.
+};
+
+}  // namespace tributary::cli

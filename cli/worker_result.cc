@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/worker_result.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+namespace tributary::cli {
+namespace {
+
+constexpr uint32_t kElementBytes = 4;
+
+// By division, which rounds once: 60 s are shown as 60, not 59.99….
+double in_milliseconds(Duration d) { return static_cast<double>(in_nanoseconds(d)) / 1e6; }
+double seconds_of(Duration d) { return static_cast<double>(in_nanoseconds(d)) / 1e9; }
+
+const char* name_of(ElementType type) { return type == ElementType::kInt32 ? "int32" : "float32"; }
+const char* name_of(host::ReduceOp op) { return op == host::ReduceOp::kMean ? "mean" : "sum"; }
+const char* name_of(host::FloatFormat format) {
+  return format == host::FloatFormat::kBlockExponent ? "exponent" : "fixed";
+}
+
+/// The settings, under the names of their flags.
+nlohmann::ordered_json config_json(const WorkerOptions& options) {
+  return {{"server", options.server},
+          {"job", options.session.job_id},
+          {"type", name_of(options.type)},
+          {"format", name_of(options.reduction.format)},
+          {"scale", options.reduction.scale},
+          {"op", name_of(options.reduction.op)},
+          {"gradients", options.session.gradients},
+          {"window", options.session.window},
+          {"deadline-s", seconds_of(options.session.deadline)},
+          {"iterations", options.iterations},
+          {"inflight", options.inflight},
+          {"seed", options.seed},
+          {"verify", options.verify},
+          {"input", options.input_path},
+          {"loss", options.faults.loss},
+          {"duplicate", options.faults.duplicate},
+          {"reorder", options.faults.reorder},
+          {"straggle", options.straggle},
+          {"straggle-iteration-ms", in_milliseconds(options.straggle_iteration)}};
+}
+
+}  // namespace
+
+LatencySummary summarize(std::vector<Duration> latencies) {
+  if (latencies.empty()) return {};
+  std::sort(latencies.begin(), latencies.end());
+  // Nearest rank: the smallest value that `percent` of all do not exceed.
+  const auto percentile = [&](size_t percent) {
+    return latencies[(latencies.size() * percent + 99) / 100 - 1];
+  };
+  return {latencies.front(), percentile(50), percentile(99), latencies.back()};
+}
+
+double goodput_gbytes_per_second(const WorkerResult& result) {
+  if (result.busy <= Duration()) return 0;
+  const double bytes = static_cast<double>(result.options.elements) * kElementBytes *
+                       static_cast<double>(result.iterations);
+  return bytes / seconds_of(result.busy) / 1e9;
+}
+
+int exit_code(const WorkerResult& result) {
+  if (result.interrupted) return kExitInterrupted;
+  return result.status == kStatusOk && result.wrong == 0 ? 0 : 1;
+}
+
+nlohmann::ordered_json to_json(const WorkerResult& result) {
+  const LatencySummary latency = summarize(result.latencies);
+  return {{"status", result.status},
+          {"error", result.error},
+          {"rank", result.options.session.rank},
+          {"world", result.options.session.world},
+          {"elements", result.options.elements},
+          {"iterations", result.iterations},
+          {"seconds", seconds_of(result.busy)},
+          {"wall_seconds", seconds_of(result.wall)},
+          {"goodput_GBps", goodput_gbytes_per_second(result)},
+          {"latency_ms",
+           {{"min", in_milliseconds(latency.min)},
+            {"p50", in_milliseconds(latency.p50)},
+            {"p99", in_milliseconds(latency.p99)},
+            {"max", in_milliseconds(latency.max)}}},
+          {"checked", result.checked},
+          {"wrong", result.wrong},
+          {"blocks", result.counters.blocks},
+          {"degraded", result.counters.degraded_blocks},
+          {"degraded_elements", result.degraded_elements},
+          {"packets_sent", result.counters.packets_sent},
+          {"packets_received", result.counters.packets_received},
+          {"retransmitted", result.counters.retransmitted},
+          {"probes", result.counters.probes},
+          {"duplicate_results", result.counters.duplicate_results},
+          {"invalid_packets", result.counters.invalid_packets},
+          {"config", config_json(result.options)}};
+}
+
+std::string to_table(const WorkerResult& result) {
+  const WorkerOptions& options = result.options;
+  const LatencySummary latency = summarize(result.latencies);
+  std::string table;
+  const auto row = [&table](const char* name, const std::string& value) {
+    table += fmt::format("  {:<14}{}\n", name, value);
+  };
+  table += fmt::format("rank {} of {}: {}\n", options.session.rank, options.session.world,
+                       result.status);
+  row("all-reduces",
+      fmt::format("{} of {}, {} x {} {}", result.iterations, options.iterations, options.elements,
+                  name_of(options.type), name_of(options.reduction.op)));
+  if (result.iterations == 0) return table;
+  row("goodput", fmt::format("{:.3f} GB/s in {:.3f} s", goodput_gbytes_per_second(result),
+                             seconds_of(result.busy)));
+  row("latency", fmt::format("min {:.3f}  p50 {:.3f}  p99 {:.3f}  max {:.3f} ms",
+                             in_milliseconds(latency.min), in_milliseconds(latency.p50),
+                             in_milliseconds(latency.p99), in_milliseconds(latency.max)));
+  row("packets", fmt::format("{} sent, {} received, {} retransmitted, {} probes",
+                             result.counters.packets_sent, result.counters.packets_received,
+                             result.counters.retransmitted, result.counters.probes));
+  row("degraded",
+      fmt::format("{} of {} blocks", result.counters.degraded_blocks, result.counters.blocks));
+  row("bit-exact", result.checked == 0 ? std::string("not checked")
+                                       : fmt::format("{}, {} of {} elements wrong",
+                                                     result.wrong == 0 ? "yes" : "no", result.wrong,
+                                                     result.checked));
+  return table;
+}
+
+std::string write_json(const WorkerResult& result) {
+  const std::string& path = result.options.json_path;
+  if (path.empty()) return "";
+  std::ofstream file(path);
+  file << to_json(result).dump(2) << "\n";
+  file.close();
+  return file ? "" : fmt::format("--json {}: cannot be written: {}", path, std::strerror(errno));
+}
+
+}  // namespace tributary::cli

@@ -1,0 +1,269 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/worker_run.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <chrono>
+#include <cstdlib>
+#include <cstring>
+#include <fstream>
+#include <memory>
+#include <optional>
+#include <span>
+#include <utility>
+
+#include "base/prng.h"
+#include "base/result.h"
+#include "cli/worker_progress.h"
+#include "host/generated_tensor.h"
+#include "host/straggler_pattern.h"
+#include "io/resolve.h"
+#include "io/udp_port.h"
+#include "microcode/headers.h"
+
+namespace tributary::cli {
+namespace {
+
+Instant now() {
+  const auto since = std::chrono::steady_clock::now().time_since_epoch();
+  return Instant(nanoseconds(std::chrono::duration_cast<std::chrono::nanoseconds>(since).count()));
+}
+
+/// A seed of this rank's own, the same for the same run.
+uint64_t rank_seed(const WorkerOptions& options) {
+  return Prng(Prng(options.seed).any_u64() + options.session.rank).any_u64();
+}
+
+Result<std::unique_ptr<engine::Port>> open_impaired_port(const WorkerOptions& options,
+                                                         const Endpoint& server) {
+  io::UdpPortConfig config;
+  config.peer = server;
+  auto port = io::UdpPort::open(config);
+  if (!port) return failure(port.error().text);
+  io::ImpairmentConfig impairment;
+  impairment.rx = options.faults;
+  impairment.tx = options.faults;
+  impairment.seed = rank_seed(options);
+  return io::ImpairedPort::make(std::move(*port), impairment);
+}
+
+Result<std::unique_ptr<host::Communicator>> join(const WorkerOptions& options) {
+  const auto server = io::resolve(options.server, microcode::kTrioMlPort);
+  if (!server) return failure(server.error().text);
+  host::CommunicatorConfig config = options.session;
+  config.server = *server;
+  const io::FaultRates& faults = options.faults;
+  if (faults.loss + faults.duplicate + faults.reorder <= 0) return host::Communicator::join(config);
+  auto port = open_impaired_port(options, *server);
+  if (!port) return failure(port.error().text);
+  return host::Communicator::join(config, std::move(*port));
+}
+
+template <class T>
+Result<std::vector<T>> read_values(const std::string& path, uint64_t element_count) {
+  std::vector<T> values(element_count);
+  std::ifstream file(path, std::ios::binary);
+  const auto bytes = std::as_writable_bytes(std::span(values));
+  file.read(reinterpret_cast<char*>(bytes.data()), static_cast<std::streamsize>(bytes.size()));
+  if (!file) {
+    return failure(fmt::format("--input {}: cannot be read: {}", path, std::strerror(errno)));
+  }
+  return values;
+}
+
+template <class T>
+std::string write_values(const std::string& path, std::span<const T> values) {
+  std::ofstream file(path, std::ios::binary);
+  const auto bytes = std::as_bytes(values);
+  file.write(reinterpret_cast<const char*>(bytes.data()),
+             static_cast<std::streamsize>(bytes.size()));
+  file.close();
+  return file ? "" : fmt::format("--output {}: cannot be written: {}", path, std::strerror(errno));
+}
+
+/// The iterations of one run, with elements of type T.
+template <class T>
+class Iterations {
+ public:
+  Iterations(const WorkerOptions& options, std::vector<T> input, host::Communicator& communicator,
+             WorkerInterrupt& interrupt, WorkerResult& result)
+      : options_(options),
+        input_(std::move(input)),
+        communicator_(communicator),
+        interrupt_(interrupt),
+        result_(result),
+        generated_(options.seed, options.session.world),
+        stragglers_(options.straggle, options.straggle_iteration, rank_seed(options)),
+        slots_(std::min<uint64_t>(options.inflight, options.iterations)) {
+    for (Slot& slot : slots_) slot.tensor.resize(options.elements);
+  }
+
+  void run() {
+    WorkerProgress progress(options_.iterations, options_.elements * sizeof(T));
+    const Instant start = now();
+    uint64_t next = 0;
+    for (; next < options_.iterations && going_well(); next++) {
+      Slot& slot = slot_of(next);
+      if (slot.ticket) finish(slot, progress);
+      if (going_well()) begin(slot, next);
+    }
+    // Also after a failure every ticket is waited for, oldest first: its tensor lives here.
+    for (uint64_t i = next; i < next + slots_.size(); i++) {
+      if (slot_of(i).ticket) finish(slot_of(i), progress);
+    }
+    result_.wall = now() - start;
+  }
+
+  /// The tensor of the last iteration of a run that went well.
+  [[nodiscard]] std::span<const T> last_result() const {
+    return slots_[(options_.iterations - 1) % slots_.size()].tensor;
+  }
+
+ private:
+  struct Slot {
+    std::vector<T> tensor;
+    std::optional<host::Ticket> ticket;
+    uint64_t iteration = 0;
+    Instant begun_at;
+  };
+
+  Slot& slot_of(uint64_t iteration) { return slots_[iteration % slots_.size()]; }
+  [[nodiscard]] bool going_well() const { return result_.status == kStatusOk; }
+
+  void begin(Slot& slot, uint64_t iteration) {
+    pause(iteration);
+    if (interrupt_.requested()) {
+      result_.status = kStatusInterrupted;
+      return;
+    }
+    if (input_.empty()) {
+      generated_.fill(options_.session.rank, iteration, 0, std::span<T>(slot.tensor));
+    } else {
+      slot.tensor = input_;
+    }
+    slot.iteration = iteration;
+    slot.begun_at = now();
+    if (on_their_way_++ == 0) busy_since_ = slot.begun_at;
+    slot.ticket = submit(slot.tensor);
+  }
+
+  void pause(uint64_t iteration) {
+    Duration delay;
+    for (uint32_t point = 0; point < host::kDelayPoints; point++) {
+      delay += stragglers_.delay_at(iteration * host::kDelayPoints + point);
+    }
+    if (delay > Duration()) interrupt_.sleep_for(delay);
+  }
+
+  host::Ticket submit(std::vector<float>& tensor) {
+    return communicator_.all_reduce_async(std::span<float>(tensor), options_.reduction);
+  }
+  host::Ticket submit(std::vector<int32_t>& tensor) {
+    return communicator_.all_reduce_async(std::span<int32_t>(tensor), options_.reduction.op);
+  }
+
+  void finish(Slot& slot, WorkerProgress& progress) {
+    const host::Outcome outcome = communicator_.wait(*slot.ticket);
+    const Instant ended_at = now();
+    slot.ticket.reset();
+    if (--on_their_way_ == 0) result_.busy += ended_at - busy_since_;
+    if (outcome.status == host::Status::kOk) {
+      take(slot, outcome, ended_at);
+      progress.update(result_.iterations, result_.wrong, communicator_.counters().degraded_blocks);
+    } else if (going_well()) {  // The first failure explains those behind it.
+      result_.status =
+          interrupt_.requested() ? kStatusInterrupted : host::to_string(outcome.status);
+      result_.error = interrupt_.requested() ? "" : outcome.text;
+    }
+  }
+
+  void take(const Slot& slot, const host::Outcome& outcome, Instant ended_at) {
+    // After a failure nothing counts: the iterations that are reported are the first ones.
+    if (!going_well()) return;
+    result_.iterations++;
+    result_.latencies.push_back(ended_at - slot.begun_at);
+    for (const host::DegradedRange& range : outcome.degraded) {
+      result_.degraded_elements += range.element_count;
+    }
+    if (options_.verify) {
+      result_.checked += slot.tensor.size();
+      result_.wrong += count_wrong(slot.tensor, slot.iteration, outcome);
+    }
+  }
+
+  uint64_t count_wrong(const std::vector<float>& tensor, uint64_t iteration,
+                       const host::Outcome& outcome) const {
+    return host::check_float(generated_, iteration, tensor, options_.reduction,
+                             communicator_.gradients(), outcome);
+  }
+  uint64_t count_wrong(const std::vector<int32_t>& tensor, uint64_t iteration,
+                       const host::Outcome& outcome) const {
+    return host::check_int32(generated_, iteration, tensor, options_.reduction.op, outcome);
+  }
+
+  const WorkerOptions& options_;
+  const std::vector<T> input_;  ///< Empty for generated values.
+  host::Communicator& communicator_;
+  WorkerInterrupt& interrupt_;
+  WorkerResult& result_;
+  const host::GeneratedTensor generated_;
+  const host::SlowWorkerPattern stragglers_;
+  std::vector<Slot> slots_;  ///< Iteration i has slot i modulo their number.
+  uint32_t on_their_way_ = 0;
+  Instant busy_since_;
+};
+
+void fail_to_start(WorkerResult& result, std::string text) {
+  result.status = "not started";
+  result.error = std::move(text);
+}
+
+template <class T>
+void run_with(const WorkerOptions& options, WorkerInterrupt& interrupt, WorkerResult& result) {
+  std::vector<T> input;
+  if (!options.input_path.empty()) {
+    auto values = read_values<T>(options.input_path, options.elements);
+    if (!values) return fail_to_start(result, values.error().text);
+    input = std::move(*values);
+  }
+
+  // join() cannot be called off, so an interrupt during it ends the process from here.
+  interrupt.set_reaction([result]() mutable {
+    result.interrupted = true;
+    result.status = kStatusInterrupted;
+    static_cast<void>(write_json(result));
+    std::_Exit(kExitInterrupted);
+  });
+  auto communicator = join(options);
+  if (!communicator) return fail_to_start(result, communicator.error().text);
+  host::Communicator& joined = **communicator;
+  interrupt.set_reaction([&joined] { joined.close(); });
+
+  Iterations<T> iterations(options, std::move(input), joined, interrupt, result);
+  iterations.run();
+  interrupt.set_reaction(nullptr);
+  result.counters = joined.counters();
+  result.interrupted = result.status == kStatusInterrupted;
+  joined.close();
+  if (options.output_path.empty() || result.status != kStatusOk) return;
+  result.error = write_values<T>(options.output_path, iterations.last_result());
+  if (!result.error.empty()) result.status = "output not written";
+}
+
+}  // namespace
+
+WorkerResult run_worker(const WorkerOptions& options, WorkerInterrupt& interrupt) {
+  WorkerResult result;
+  result.options = options;
+  if (options.type == ElementType::kInt32) {
+    run_with<int32_t>(options, interrupt, result);
+  } else {
+    run_with<float>(options, interrupt, result);
+  }
+  interrupt.set_reaction(nullptr);
+  return result;
+}
+
+}  // namespace tributary::cli

@@ -1,0 +1,54 @@
+# The two functions every folder uses, so that flags stand in one place.
+
+include(Ccache)
+include(HeaderCheck)
+include(TreeCheck)
+# At the end of the top folder, when every dependency has been found and tests are enabled.
+cmake_language(DEFER DIRECTORY ${PROJECT_SOURCE_DIR} CALL tributary_header_check)
+cmake_language(DEFER DIRECTORY ${PROJECT_SOURCE_DIR} CALL tributary_tree_check)
+
+add_library(tributary_flags INTERFACE)
+target_include_directories(tributary_flags INTERFACE ${PROJECT_SOURCE_DIR})
+target_compile_options(tributary_flags INTERFACE -Wall -Wextra -Wpedantic -Wshadow -Wconversion
+                       -Wno-sign-conversion -Wnon-virtual-dtor -Wold-style-cast)
+if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+  # GCC 12 reports std:: internals under -O2 (PR 105651, PR 105329); Clang keeps these checks.
+  target_compile_options(tributary_flags INTERFACE -Wno-restrict -Wno-stringop-overflow
+                         -Wno-array-bounds -Wno-maybe-uninitialized)
+endif()
+if(TRIBUTARY_WERROR)
+  target_compile_options(tributary_flags INTERFACE -Werror)
+endif()
+if(TRIBUTARY_SANITIZE)
+  target_compile_options(tributary_flags INTERFACE -fsanitize=${TRIBUTARY_SANITIZE}
+                         -fno-omit-frame-pointer -fno-sanitize-recover=all)
+  target_link_options(tributary_flags INTERFACE -fsanitize=${TRIBUTARY_SANITIZE})
+endif()
+
+# tributary_library(NAME SOURCES... DEPENDS targets...): a static library, or an interface one
+# when it has headers only. Its target is tributary_NAME.
+function(tributary_library name)
+  cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "SOURCES;DEPENDS")
+  if(arg_SOURCES)
+    add_library(tributary_${name} STATIC ${arg_SOURCES})
+    target_link_libraries(tributary_${name} PUBLIC tributary_flags ${arg_DEPENDS})
+  else()
+    add_library(tributary_${name} INTERFACE)
+    target_link_libraries(tributary_${name} INTERFACE tributary_flags ${arg_DEPENDS})
+  endif()
+endfunction()
+
+# tributary_tests(NAME LABELS... DEPENDS targets...): one test program from every *_test.cc of the
+# calling folder. LABELS "threads" selects it for the ThreadSanitizer run.
+function(tributary_tests name)
+  cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "LABELS;DEPENDS")
+  file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/*_test.cc)
+  add_executable(${name}_tests ${sources})
+  target_link_libraries(${name}_tests PRIVATE tributary_test_support GTest::gmock GTest::gtest_main ${arg_DEPENDS})
+  set(properties TIMEOUT 240)
+  if(arg_LABELS)
+    list(APPEND properties LABELS ${arg_LABELS})
+  endif()
+  gtest_discover_tests(${name}_tests TEST_PREFIX "${name}." DISCOVERY_TIMEOUT 60
+                       PROPERTIES ${properties})
+endfunction()

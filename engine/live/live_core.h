@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: Apache-2.0
+/// @file
+/// One polling core of the live engine: the loop that brings packets, timers and a program
+/// together.
+///
+///   receive a burst -> hand over what other cores own -> a thread for each packet -> due timers ->
+///   send
+///
+/// Threads: run_once() belongs to one thread. It takes the time as an argument, so tests drive a
+/// core
+///          in virtual time over an in-memory port.
+/// Tests:   tests/engine/live_core_test.cc
+#pragma once
+
+#include <array>
+#include <bit>
+#include <concepts>
+#include <memory>
+#include <span>
+
+#include "engine/live/live_machine.h"
+#include "engine/live/mailbox.h"
+#include "engine/port.h"
+
+namespace tributary::engine {
+
+/// What a core runs. `owner` says which of core_count cores a UDP payload belongs to.
+template <class P>
+concept LiveProgram = requires(P p, LiveMachine& m, Instant now, std::span<const std::byte> bytes) {
+  p.begin_burst();
+  p.process(m);
+  p.run_timers(m, now);
+  { p.next_due() } -> std::same_as<Instant>;
+  { P::owner(bytes, uint32_t{1}) } -> std::same_as<uint32_t>;
+};
+
+struct CoreCounters {
+  uint64_t bursts = 0;
+  uint64_t packets = 0;        ///< Processed here.
+  uint64_t handed_over = 0;    ///< Given to the core that owns them.
+  uint64_t handover_full = 0;  ///< Lost: that core's mailbox was full.
+  uint64_t waits = 0;          ///< Times the core went to sleep.
+};
+
+template <LiveProgram P>
+class LiveCore {
+ public:
+  /// @param mailboxes One for each core, [index] being this one's; empty for a single core.
+  LiveCore(uint32_t index, PortQueue& queue, P program,
+           std::span<const std::unique_ptr<Mailbox>> mailboxes)
+      : index_(index),
+        queue_(queue),
+        program_(std::move(program)),
+        mailboxes_(mailboxes),
+        machine_(queue) {}
+
+  /// One round of the loop. @return packets processed.
+  uint32_t run_once(Instant now) {
+    machine_.begin_burst(now);
+    program_.begin_burst();
+    const uint32_t received = queue_.receive(burst_);
+    uint32_t processed = 0;
+    for (uint32_t i = 0; i < received; i++) {
+      if (mailboxes_.size() > 1 && hand_over(burst_[i])) continue;
+      process(burst_[i]);
+      processed++;
+    }
+    if (mailboxes_.size() > 1) processed += process_mail();
+    run_timers(now, received);
+    machine_.flush();
+    counters_.bursts++;
+    counters_.packets += processed;
+    return processed;
+  }
+
+  /// How long the core may sleep when nothing arrives, at most `longest`.
+  [[nodiscard]] Duration idle_time(Instant now, Duration longest) const {
+    const Instant due = program_.next_due();
+    if (due <= now) return Duration();
+    return std::min(longest, due - now);
+  }
+  void wait(Duration at_most) {
+    counters_.waits++;
+    queue_.wait(at_most);
+  }
+
+  [[nodiscard]] P& program() { return program_; }
+  [[nodiscard]] PortQueue& queue() { return queue_; }
+  [[nodiscard]] const CoreCounters& counters() const { return counters_; }
+  [[nodiscard]] const MachineCounters& machine_counters() const { return machine_.counters(); }
+
+ private:
+  /// While full bursts arrive, timers wait for at most so many of them: packets that are already
+  /// here must not look late because they were not read yet.
+  static constexpr uint32_t kTimersWaitBursts = 16;
+
+  void process(const Packet& packet) {
+    machine_.begin_packet(packet);
+    program_.process(machine_);
+  }
+
+  bool hand_over(const Packet& packet) {
+    const auto core_count = static_cast<uint32_t>(mailboxes_.size());
+    const uint32_t owner = P::owner(packet.bytes(), core_count);
+    if (owner == index_) return false;
+    if (mailboxes_[owner]->post(packet)) {
+      counters_.handed_over++;
+      owners_to_wake_ |= uint64_t{1} << owner;
+    } else {
+      counters_.handover_full++;
+    }
+    return true;
+  }
+
+  uint32_t process_mail() {
+    for (; owners_to_wake_ != 0; owners_to_wake_ &= owners_to_wake_ - 1) {
+      mailboxes_[static_cast<uint32_t>(std::countr_zero(owners_to_wake_))]->wake_owner();
+    }
+    const uint32_t taken = mailboxes_[index_]->take(burst_);
+    for (uint32_t i = 0; i < taken; i++) process(burst_[i]);
+    mailboxes_[index_]->free_taken();
+    return taken;
+  }
+
+  void run_timers(Instant now, uint32_t received) {
+    full_bursts_ = received == burst_.size() ? full_bursts_ + 1 : 0;
+    if (full_bursts_ != 0 && full_bursts_ % kTimersWaitBursts != 0) return;
+    program_.run_timers(machine_, now);
+  }
+
+  const uint32_t index_;
+  PortQueue& queue_;
+  P program_;
+  std::span<const std::unique_ptr<Mailbox>> mailboxes_;
+  LiveMachine machine_;
+  std::array<Packet, kBurstPackets> burst_{};
+  uint32_t full_bursts_ = 0;
+  uint64_t owners_to_wake_ = 0;  ///< Bit i: core i got mail in this burst. At most 64 cores.
+  CoreCounters counters_;
+};
+
+}  // namespace tributary::engine

@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: Apache-2.0
+/// @file
+/// The live packet forwarding engine: n polling cores over one port, started and stopped together.
+///
+/// Model:   Each core owns one queue of the port and one program with its own state. A packet that
+///          reaches another core's queue is handed over to its owner.
+/// Threads: start(), stop(), inspect() belong to the owner's thread; the cores run their own.
+/// Errors:  None after construction; counters say what was lost.
+/// Tests:   tests/engine/live_engine_test.cc
+#pragma once
+
+#include <atomic>
+#include <condition_variable>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+#include "base/assert.h"
+#include "base/clock.h"
+#include "engine/live/live_core.h"
+#include "engine/port.h"
+
+namespace tributary::engine {
+
+struct LiveEngineConfig {
+  /// How long a core keeps polling after the last packet before it sleeps. 0: sleeps at once, which
+  /// is right when workers share the machine's cores.
+  Duration spin = Duration();
+  /// Longest sleep; bounds how late stop() and inspect() are noticed should a wake-up be lost.
+  Duration sleep_max = milliseconds(100);
+};
+
+/// Largest packet that is handed over between cores.
+inline constexpr uint32_t kMailboxBytes = 16'640;  // A header, 4095 gradients, and some room.
+
+template <LiveProgram P>
+class LiveEngine {
+ public:
+  using Core = LiveCore<P>;
+
+  /// @param programs One for each queue of the port, which must outlive the engine.
+  LiveEngine(Port& port, std::vector<P> programs, const LiveEngineConfig& config)
+      : config_(config) {
+    TRIB_ASSERT(programs.size() == port.queue_count());
+    const auto core_count = static_cast<uint32_t>(programs.size());
+    if (core_count > 1) {
+      for (uint32_t i = 0; i < core_count; i++) {
+        mailboxes_.push_back(std::make_unique<Mailbox>(kMailboxBytes, port.queue(i)));
+      }
+    }
+    for (uint32_t i = 0; i < core_count; i++) {
+      cores_.push_back(
+          std::make_unique<Slot>(i, port.queue(i), std::move(programs[i]), mailboxes_));
+    }
+  }
+  ~LiveEngine() { stop(); }
+  LiveEngine(const LiveEngine&) = delete;
+  LiveEngine& operator=(const LiveEngine&) = delete;
+
+  void start() {
+    for (auto& slot : cores_) {
+      slot->thread = std::thread([this, &slot = *slot] { loop(slot); });
+    }
+  }
+
+  /// Ends the cores' loops after the burst at hand. Idempotent.
+  void stop() {
+    stopping_.store(true, std::memory_order_release);
+    for (auto& slot : cores_) slot->core.queue().wake();
+    for (auto& slot : cores_) {
+      if (slot->thread.joinable()) slot->thread.join();
+    }
+  }
+
+  /// Calls `look` once for each core, between two of its bursts, in the core's thread (or here,
+  /// when the engine is stopped). Returns when all have been looked at.
+  void inspect(const std::function<void(Core&)>& look) {
+    for (auto& slot : cores_) {
+      if (!slot->thread.joinable()) {
+        look(slot->core);
+        continue;
+      }
+      std::unique_lock lock(slot->mutex);
+      slot->look = &look;
+      // Release: the core's acquire in loop() sees `look`.
+      slot->look_wanted.store(true, std::memory_order_release);
+      slot->core.queue().wake();
+      slot->looked.wait(lock, [&slot] { return slot->look == nullptr; });
+    }
+  }
+
+  [[nodiscard]] uint32_t core_count() const { return static_cast<uint32_t>(cores_.size()); }
+
+ private:
+  /// A core and its thread; slots lie apart, so cores share no cache line.
+  struct alignas(128) Slot {
+    Slot(uint32_t index, PortQueue& queue, P program,
+         std::span<const std::unique_ptr<Mailbox>> mailboxes)
+        : core(index, queue, std::move(program), mailboxes) {}
+    Core core;
+    std::thread thread;
+    std::atomic<bool> look_wanted{false};
+    std::mutex mutex;
+    std::condition_variable looked;
+    const std::function<void(Core&)>* look = nullptr;
+  };
+
+  void loop(Slot& slot) {
+    Instant busy_at = monotonic_now();
+    // Acquire: pairs with stop().
+    while (!stopping_.load(std::memory_order_acquire)) {
+      const Instant now = monotonic_now();
+      if (slot.core.run_once(now) > 0) {
+        busy_at = now;
+      } else if (now - busy_at >= config_.spin) {
+        slot.core.wait(slot.core.idle_time(now, config_.sleep_max));
+      }
+      if (slot.look_wanted.load(std::memory_order_acquire)) show(slot);
+    }
+  }
+
+  void show(Slot& slot) {
+    const std::lock_guard lock(slot.mutex);
+    (*slot.look)(slot.core);
+    slot.look = nullptr;
+    slot.look_wanted.store(false, std::memory_order_relaxed);  // Only this thread clears it.
+    slot.looked.notify_one();
+  }
+
+  const LiveEngineConfig config_;
+  std::vector<std::unique_ptr<Mailbox>> mailboxes_;
+  std::vector<std::unique_ptr<Slot>> cores_;
+  std::atomic<bool> stopping_{false};
+};
+
+}  // namespace tributary::engine

@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: Apache-2.0
+/// @file
+/// The machine that packet programs run on live: wall clock, real packets, one core.
+///
+/// Model:   Every external transaction is a direct call whose reply is there at once, so a thread
+/// runs
+///          to completion inside the call that starts it, and XTXNs are served in order because
+///          only one thread runs. Leaf loops are vector kernels over the packet where the port put
+///          it.
+/// Threads: One machine for each engine thread; nothing is shared or atomic.
+/// Memory:  What is sent within a burst is collected here, in fixed arrays; when one is full the
+///          burst's packets leave early. No allocation after construction.
+/// Tests:   tests/engine/live_machine_test.cc
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <span>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include "base/assert.h"
+#include "engine/packet.h"
+#include "engine/port.h"
+#include "memory/lanes.h"
+#include "microcode/machine.h"
+
+namespace tributary::engine {
+
+/// What programs did with packets on one core.
+struct MachineCounters {
+  uint64_t forwarded = 0;
+  uint64_t dropped = 0;  ///< Ended by drop(), whatever the program's reason; also aggregated ones.
+};
+
+class LiveMachine {
+ public:
+  static constexpr bool kSuspends = false;
+
+  explicit LiveMachine(PortQueue& queue) : queue_(queue), frames_(kFrames), small_(kSmallPackets) {
+    pending_.reserve(kPendingPackets);
+  }
+
+  // --- For the engine ----------------------------------------------------------------------------
+
+  void begin_burst(Instant now) { now_ = now; }
+  void begin_packet(const Packet& packet) { packet_ = &packet; }
+  /// Hands everything that was sent to the port.
+  void flush() {
+    if (pending_.empty()) return;
+    queue_.transmit(pending_);
+    pending_.clear();
+    small_used_ = 0;
+  }
+  [[nodiscard]] const MachineCounters& counters() const { return counters_; }
+
+  // --- For programs: microcode::Machine
+  // ------------------------------------------------------------
+
+  [[nodiscard]] microcode::FramePool& frame_pool() { return frames_; }
+  static void instruction(microcode::Instruction) {}
+  [[nodiscard]] Instant now() const { return now_; }
+  [[nodiscard]] microcode::PacketHead head() const {
+    return microcode::PacketHead({packet_->data, std::min(packet_->size, kHeadBytes)});
+  }
+  [[nodiscard]] uint32_t packet_size() const { return packet_->size; }
+  [[nodiscard]] bool arrived_as_frame() const { return packet_->layer == PacketLayer::kFrame; }
+  [[nodiscard]] const Endpoint& source() const { return packet_->source; }
+
+  template <class F>
+  static auto issue(microcode::Xtxn, F&& service) {
+    if constexpr (std::is_void_v<std::invoke_result_t<F&>>) {
+      service();
+      return microcode::Ready<void>{};
+    } else {
+      return microcode::Ready<std::invoke_result_t<F&>>(service());
+    }
+  }
+  template <class F>
+  static void post(microcode::Xtxn, F&& service) {
+    service();
+  }
+
+  microcode::Ready<void> accumulate(int32_t* lanes, uint32_t offset_bytes, uint32_t count,
+                                    microcode::Accumulate how) const {
+    const std::byte* payload = packet_->data + offset_bytes;
+    if (how == microcode::Accumulate::kFirst) {
+      memory::store_be32(lanes, payload, count);
+    } else {
+      memory::add_be32(lanes, payload, count);
+    }
+    return {};
+  }
+  static microcode::Ready<void> finish_lanes(int32_t* lanes, uint32_t count) {
+    memory::to_be32_in_place(lanes, count);
+    return {};
+  }
+
+  void send(std::span<const std::byte> payload, std::span<const Endpoint> destinations) {
+    for (const Endpoint& destination : destinations) {
+      if (pending_.size() == kPendingPackets) flush();
+      pending_.push_back({payload.data(), static_cast<uint32_t>(payload.size()), destination});
+    }
+  }
+  void send_small(std::span<const std::byte> payload, const Endpoint& destination) {
+    TRIB_ASSERT(payload.size() <= kHeadBytes);
+    if (small_used_ == kSmallPackets || pending_.size() == kPendingPackets) flush();
+    std::byte* copy = small_[small_used_++].data();
+    std::memcpy(copy, payload.data(), payload.size());
+    pending_.push_back({copy, static_cast<uint32_t>(payload.size()), destination});
+  }
+  /// What was sent before may be changed when this returns.
+  void release_payload(std::span<const std::byte>) { flush(); }
+
+  /// Out of the port it came in by, as it is.
+  void forward() {
+    counters_.forwarded++;
+    if (pending_.size() == kPendingPackets) flush();
+    pending_.push_back({packet_->data, packet_->size, packet_->source, packet_->layer});
+  }
+  void drop(uint32_t) { counters_.dropped++; }
+
+ private:
+  /// Packets that leave at once at most; more make the burst leave early.
+  static constexpr uint32_t kPendingPackets = 1024;
+  static constexpr uint32_t kSmallPackets = 256;
+  /// One thread runs at a time, so its call depth is all that is needed.
+  static constexpr uint32_t kFrames = microcode::kCallDepthMax + 1;
+
+  PortQueue& queue_;
+  const Packet* packet_ = nullptr;
+  Instant now_;
+  MachineCounters counters_;
+  microcode::FramePool frames_;
+  std::vector<TxPacket> pending_;
+  std::vector<std::array<std::byte, kHeadBytes>> small_;
+  uint32_t small_used_ = 0;
+};
+
+static_assert(microcode::Machine<LiveMachine>);
+
+}  // namespace tributary::engine

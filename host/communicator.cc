@@ -1,0 +1,297 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "host/communicator.h"
+
+#include <fmt/format.h>
+
+#include <array>
+#include <atomic>
+#include <condition_variable>
+#include <mutex>
+#include <random>
+#include <thread>
+#include <unordered_map>
+
+#include "base/assert.h"
+#include "base/clock.h"
+#include "engine/port.h"
+#include "host/worker_protocol.h"
+#include "io/udp_port.h"
+
+namespace tributary::host {
+namespace {
+
+/// Longest sleep of the I/O thread; bounds the harm should a wake-up be lost.
+constexpr Duration kSleepMax = milliseconds(100);
+
+/// What the I/O thread shows to callers.
+struct Shown {
+  WorkerProtocol::Phase phase = WorkerProtocol::Phase::kJoining;
+  Status status = Status::kOk;
+  std::string text;
+  uint32_t window = 0;
+  uint32_t gradients = 0;
+  CommunicatorCounters counters;
+};
+
+uint32_t new_nonce() {
+  std::random_device device;
+  return device() | 1;
+}
+
+Result<void> check(const CommunicatorConfig& config) {
+  if (!config.server.is_set()) return failure("server: no address given; allowed is HOST:PORT");
+  if (config.world < 1 || config.world > microcode::kSourcesMax) {
+    return failure(fmt::format("world={} is not allowed; allowed is 1 to 256", config.world));
+  }
+  if (config.rank >= config.world) {
+    return failure(
+        fmt::format("rank={} is not allowed; allowed is 0 to {}", config.rank, config.world - 1));
+  }
+  if (config.gradients < 1 || config.gradients > 4095) {
+    return failure(
+        fmt::format("gradients={} is not allowed; allowed is 1 to 4095", config.gradients));
+  }
+  if (config.window < 1 || config.window > 65536) {
+    return failure(fmt::format("window={} is not allowed; allowed is 1 to 65536", config.window));
+  }
+  if (config.deadline <= Duration()) return failure("deadline must be longer than 0");
+  return {};
+}
+
+}  // namespace
+
+struct Communicator::Impl {
+  Impl(const CommunicatorConfig& config, std::unique_ptr<engine::Port> port_in)
+      : port(std::move(port_in)),
+        queue(port->queue(0)),
+        server(config.server),
+        protocol(config, new_nonce(), monotonic_now()) {
+    packet_bytes = protocol.packet_bytes_max();
+    send_bytes.resize(size_t{engine::kBurstPackets} * packet_bytes);
+    show();
+  }
+
+  // --- The I/O thread
+  // --------------------------------------------------------------------------------
+
+  void loop() {
+    while (true) {
+      const Instant now = monotonic_now();
+      take_submissions(now);
+      const bool received = receive(now);
+      protocol.on_time(now);
+      const bool sent = send(now);
+      finish_transfers();
+      if (protocol.phase() == WorkerProtocol::Phase::kEnded && !sent) break;
+      if (!received && !sent) {
+        queue.wait(std::clamp(protocol.next_deadline() - now, Duration(), kSleepMax));
+      }
+    }
+    ended.store(true, std::memory_order_release);
+    // Nobody serves submissions any more: fail those that came in meanwhile.
+    take_submissions(monotonic_now());
+    finish_transfers();
+  }
+
+  void take_submissions(Instant now) {
+    const std::lock_guard lock(mutex);
+    for (Transfer* transfer : submitted) {
+      protocol.submit(*transfer, now);
+      in_work.push_back(transfer);
+    }
+    submitted.clear();
+    if (close_wanted && protocol.phase() != WorkerProtocol::Phase::kEnded) protocol.leave(now);
+  }
+
+  bool receive(Instant now) {
+    const uint32_t count = queue.receive(burst);
+    for (uint32_t i = 0; i < count; i++) protocol.on_packet(burst[i].bytes(), now);
+    return count > 0;
+  }
+
+  bool send(Instant now) {
+    uint32_t count = 0;
+    while (count < engine::kBurstPackets) {
+      std::byte* bytes = send_bytes.data() + size_t{count} * packet_bytes;
+      const uint32_t size = protocol.next_packet({bytes, packet_bytes}, now);
+      if (size == 0) break;
+      sending[count++] = {bytes, size, server};
+    }
+    queue.transmit(std::span(sending).first(count));
+    return count > 0;
+  }
+
+  /// Publishes what has changed and wakes those who wait for it.
+  void finish_transfers() {
+    bool changed = protocol.phase() != shown.phase;
+    for (size_t i = 0; i < in_work.size();) {
+      if (!in_work[i]->done) {
+        i++;
+        continue;
+      }
+      in_work[i] = in_work.back();
+      in_work.pop_back();
+      changed = true;
+    }
+    if (!changed) return;
+    const std::lock_guard lock(mutex);
+    show();
+    finished.notify_all();
+  }
+
+  /// @pre mutex is held, or no other thread runs.
+  void show() {
+    shown = {.phase = protocol.phase(),
+             .status = protocol.status(),
+             .text = protocol.status_text(),
+             .window = protocol.window(),
+             .gradients = protocol.gradients(),
+             .counters = protocol.counters()};
+    for (auto& [number, entry] : entries) entry.done = entry.transfer.done;
+  }
+
+  // --- Callers
+  // ---------------------------------------------------------------------------------------
+
+  struct Entry {
+    Transfer transfer;
+    bool done = false;  ///< transfer.done as of show(); under the mutex, as the transfer is not.
+  };
+
+  uint64_t submit(Transfer transfer) {
+    std::unique_lock lock(mutex);
+    const uint64_t number = next_number++;
+    Entry& entry = entries[number];
+    entry.transfer = std::move(transfer);
+    if (ended.load(std::memory_order_acquire)) {
+      entry.transfer.outcome.status = shown.status;
+      entry.transfer.outcome.text = shown.text;
+      entry.done = true;
+      return number;
+    }
+    submitted.push_back(&entry.transfer);
+    lock.unlock();
+    queue.wake();
+    return number;
+  }
+
+  Outcome wait(uint64_t number) {
+    std::unique_lock lock(mutex);
+    const auto entry = entries.find(number);
+    TRIB_ASSERT(entry != entries.end());  // A ticket is waited for once.
+    finished.wait(lock, [&entry] { return entry->second.done; });
+    Outcome outcome = std::move(entry->second.transfer.outcome);
+    entries.erase(entry);
+    return outcome;
+  }
+
+  void close() {
+    {
+      const std::lock_guard lock(mutex);
+      close_wanted = true;
+    }
+    queue.wake();
+    if (thread.joinable()) thread.join();
+  }
+
+  std::unique_ptr<engine::Port> port;
+  engine::PortQueue& queue;
+  const Endpoint server;
+
+  // Owned by the I/O thread.
+  WorkerProtocol protocol;
+  std::vector<Transfer*> in_work;
+  std::array<engine::Packet, engine::kBurstPackets> burst{};
+  std::array<engine::TxPacket, engine::kBurstPackets> sending{};
+  uint32_t packet_bytes = 0;
+  std::vector<std::byte> send_bytes;  ///< Shape [kBurstPackets][packet_bytes].
+
+  // Under the mutex.
+  std::mutex mutex;
+  std::condition_variable finished;
+  std::unordered_map<uint64_t, Entry> entries;  ///< Node-based: transfers do not move.
+  std::vector<Transfer*> submitted;
+  uint64_t next_number = 0;
+  bool close_wanted = false;
+  Shown shown;
+  std::atomic<bool> ended{false};  ///< Release by the I/O thread; acquire in submit().
+
+  std::thread thread;
+};
+
+Communicator::Communicator(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+
+Communicator::~Communicator() { close(); }
+
+Result<std::unique_ptr<Communicator>> Communicator::join(const CommunicatorConfig& config) {
+  if (const auto checked = check(config); !checked) return tl::unexpected(checked.error());
+  io::UdpPortConfig port_config;
+  port_config.peer = config.server;
+  auto port = io::UdpPort::open(port_config);
+  if (!port) return tl::unexpected(port.error());
+  return join(config, *std::move(port));
+}
+
+Result<std::unique_ptr<Communicator>> Communicator::join(const CommunicatorConfig& config,
+                                                         std::unique_ptr<engine::Port> port) {
+  if (const auto checked = check(config); !checked) return tl::unexpected(checked.error());
+  auto impl = std::make_unique<Impl>(config, std::move(port));
+  impl->thread = std::thread([&impl = *impl] { impl.loop(); });
+  {
+    std::unique_lock lock(impl->mutex);
+    impl->finished.wait(lock,
+                        [&impl] { return impl->shown.phase != WorkerProtocol::Phase::kJoining; });
+  }
+  if (impl->shown.phase == WorkerProtocol::Phase::kEnded) {
+    impl->thread.join();
+    return failure(impl->shown.text);
+  }
+  return std::unique_ptr<Communicator>(new Communicator(std::move(impl)));
+}
+
+Ticket Communicator::all_reduce_async(std::span<float> tensor, const AllReduceOptions& options) {
+  Transfer transfer;
+  transfer.floats = tensor;
+  transfer.op = options.op;
+  transfer.scale = options.scale;
+  transfer.format = options.format == FloatFormat::kFixedScale
+                        ? microcode::ElementFormat::kFixedScale
+                        : microcode::ElementFormat::kBlockExponent;
+  return Ticket(impl_->submit(std::move(transfer)));
+}
+
+Ticket Communicator::all_reduce_async(std::span<int32_t> tensor, ReduceOp op) {
+  Transfer transfer;
+  transfer.integers = tensor;
+  transfer.op = op;
+  return Ticket(impl_->submit(std::move(transfer)));
+}
+
+Outcome Communicator::wait(Ticket ticket) { return impl_->wait(ticket.number()); }
+
+Outcome Communicator::all_reduce(std::span<float> tensor, const AllReduceOptions& options) {
+  return wait(all_reduce_async(tensor, options));
+}
+
+Outcome Communicator::all_reduce(std::span<int32_t> tensor, ReduceOp op) {
+  return wait(all_reduce_async(tensor, op));
+}
+
+void Communicator::close() { impl_->close(); }
+
+CommunicatorCounters Communicator::counters() const {
+  const std::lock_guard lock(impl_->mutex);
+  return impl_->shown.counters;
+}
+
+uint32_t Communicator::window() const {
+  const std::lock_guard lock(impl_->mutex);
+  return impl_->shown.window;
+}
+
+uint32_t Communicator::gradients() const {
+  const std::lock_guard lock(impl_->mutex);
+  return impl_->shown.gradients;
+}
+
+}  // namespace tributary::host

@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: Apache-2.0
+/// @file
+/// The client library: all-reduce through a Tributary aggregator, in place, over one UDP socket.
+///
+/// Shapes:  A tensor is a span of float or int32 of any length from 1 element to 1 GB. Every rank
+///          calls all_reduce with the same lengths, types and order.
+/// Threads: A Communicator may be used from several threads; calls are queued in the order in which
+///          they take its lock. One thread inside does the packet work.
+/// Errors:  Values, never exceptions: Outcome::status with one line of text that names the cause
+///          (which rank, which aggregator, since when). After any status but kOk, kOverflow and
+///          kNotFinite the communicator is finished: later calls return the same status at once.
+/// Memory:  A tensor must stay alive and untouched until its Outcome is there.
+/// Source:  Trio paper §4, §5; number formats: ATP §3.8 (fixed scale), SwitchML §4.6 (block
+///          exponent).
+/// Tests:   tests/host/
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/endpoint.h"
+#include "base/result.h"
+#include "base/time.h"
+
+namespace tributary::engine {
+class Port;
+}
+
+namespace tributary::host {
+
+/// Which sources (ranks) a sum holds; bit r of word r/64 is rank r.
+using SourceSet = std::array<uint64_t, 4>;
+[[nodiscard]] constexpr bool contains(const SourceSet& set, uint32_t rank) {
+  return (set[rank / 64] >> (rank % 64) & 1) != 0;
+}
+
+enum class ReduceOp : uint8_t {
+  kSum,
+  kMean,  ///< Sum divided by the number of sources in it (Trio paper §5), block by block.
+};
+
+/// How float32 travels as the 32-bit integers that the aggregator adds.
+enum class FloatFormat : uint8_t {
+  kFixedScale,     ///< round(x * scale); a value too large makes kOverflow on every rank (ATP).
+  kBlockExponent,  ///< A common power of two for each block, agreed one window ahead (SwitchML).
+};
+
+enum class Status : uint8_t {
+  kOk,
+  kOverflow,        ///< Some rank's value times scale does not fit; tensors are unspecified.
+  kNotFinite,       ///< Some rank's tensor holds an infinity or a NaN; tensors are unspecified.
+  kPeerMissing,     ///< Deadline over: the named ranks have not contributed.
+  kPeerLeft,        ///< A rank said good-bye or was restarted while this rank waits for it.
+  kAggregatorGone,  ///< Deadline over without any answer from the aggregator.
+  kSessionLost,     ///< The aggregator was restarted or has ended this session.
+  kDesynchronised,  ///< This rank lags behind the result cache; rejoin with fresh parameters.
+  kMismatch,        ///< Ranks disagree about length, type or scale of a tensor.
+  kRefused,         ///< The aggregator does not want this rank (unknown job, rank taken, …).
+  kClosed,          ///< close() was called.
+};
+[[nodiscard]] const char* to_string(Status status);
+
+/// Blocks that were summed without every source (straggler mitigation, Trio paper §5).
+struct DegradedRange {
+  uint64_t element_first;
+  uint32_t element_count;
+  SourceSet sources;  ///< Exactly the ranks whose values are in the sum.
+};
+
+struct Outcome {
+  Status status = Status::kOk;
+  std::string text;                     ///< Why, if not kOk.
+  uint64_t blocks = 0;                  ///< Blocks (packets' worth) of this tensor.
+  std::vector<DegradedRange> degraded;  ///< Ascending by element_first.
+};
+
+struct CommunicatorConfig {
+  Endpoint server;
+  uint8_t job_id = 1;
+  uint32_t rank = 0;  ///< 0 … world-1.
+  /// src_id at this worker's aggregator; not set: the rank. Differs below a tree of aggregators.
+  std::optional<uint32_t> source;
+  uint32_t world = 1;        ///< All ranks of the job, 1 … 256.
+  uint32_t gradients = 352;  ///< Elements a packet; 352 fits an MTU of 1500 with every header.
+  uint32_t window = 256;     ///< Packets in flight; the aggregator may lower it.
+  Duration deadline = seconds(60);  ///< Longest wait for a peer, the aggregator, or the join.
+};
+
+struct AllReduceOptions {
+  ReduceOp op = ReduceOp::kSum;
+  FloatFormat format = FloatFormat::kFixedScale;
+  float scale = 1.0e8F;  ///< For kFixedScale. Source: ATP §3.8 (10^8).
+};
+
+/// What a communicator has done so far.
+struct CommunicatorCounters {
+  uint64_t packets_sent = 0;
+  uint64_t packets_received = 0;
+  uint64_t retransmitted = 0;  ///< Contributions sent again.
+  uint64_t probes = 0;         ///< Header-only questions about a block.
+  uint64_t blocks = 0;         ///< Results taken.
+  uint64_t degraded_blocks = 0;
+  uint64_t duplicate_results = 0;
+  uint64_t invalid_packets = 0;  ///< Malformed, foreign or of another session; ignored.
+};
+
+/// One all-reduce on its way.
+class Ticket {
+ public:
+  [[nodiscard]] uint64_t number() const { return number_; }
+
+ private:
+  friend class Communicator;
+  explicit Ticket(uint64_t number) : number_(number) {}
+  uint64_t number_;
+};
+
+class Communicator {
+ public:
+  /// Joins the job over a new UDP socket and waits until all ranks have. Blocks at most
+  /// config.deadline.
+  static Result<std::unique_ptr<Communicator>> join(const CommunicatorConfig& config);
+
+  /// The same over a port of the caller's (an impaired one, DPDK, …), queue 0 of it.
+  static Result<std::unique_ptr<Communicator>> join(const CommunicatorConfig& config,
+                                                    std::unique_ptr<engine::Port> port);
+
+  /// close()s.
+  ~Communicator();
+  Communicator(const Communicator&) = delete;
+  Communicator& operator=(const Communicator&) = delete;
+
+  /// Replaces `tensor` by its sum or mean over all ranks; returns when that is done.
+  Outcome all_reduce(std::span<float> tensor, const AllReduceOptions& options = {});
+  Outcome all_reduce(std::span<int32_t> tensor, ReduceOp op = ReduceOp::kSum);
+
+  /// The same without waiting. Several may be on their way; each needs one wait().
+  Ticket all_reduce_async(std::span<float> tensor, const AllReduceOptions& options = {});
+  Ticket all_reduce_async(std::span<int32_t> tensor, ReduceOp op = ReduceOp::kSum);
+
+  /// Blocks until the all-reduce is done. Once for each ticket.
+  Outcome wait(Ticket ticket);
+
+  /// Tells the aggregator good-bye and ends what is on its way with kClosed.
+  void close();
+
+  [[nodiscard]] CommunicatorCounters counters() const;
+  /// What was agreed with the aggregator.
+  [[nodiscard]] uint32_t window() const;
+  [[nodiscard]] uint32_t gradients() const;
+
+ private:
+  struct Impl;
+  explicit Communicator(std::unique_ptr<Impl> impl);
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace tributary::host

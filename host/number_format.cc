@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "host/number_format.h"
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+
+#include "base/byte_order.h"
+#include "host/number_format_kernels.h"
+
+namespace tributary::host {
+namespace {
+
+constexpr int32_t kFloatExponentBias = 127;
+constexpr uint32_t kFloatFractionBits = 23;
+constexpr int32_t kFloatExponentMax = 127;
+constexpr int32_t kBlockExponentMin = -126;
+
+/// The fastest variant; chosen once.
+const NumberFormatKernels& fastest() {
+  static const NumberFormatKernels& chosen = number_format_kernels().back();
+  return chosen;
+}
+
+/// What an integer sum is multiplied by. The product is exact: 24 bits by at most 29.
+double factor_of(float scale, uint32_t divisor) {
+  return 1.0 / (static_cast<double>(scale) * static_cast<double>(divisor));
+}
+
+/// rint(product) without an end at 2^31, where every lane limit is passed anyway. NaN is 0.
+int64_t wide_lane(float product) {
+  if (std::isnan(product)) return 0;
+  return static_cast<int64_t>(std::rint(std::clamp(product, -0x1p32F, 0x1p32F)));
+}
+
+/// The careful way through a block in which something does not fit.
+Fit pack_clamped(std::span<const float> tensor, float scale, int32_t magnitude_max,
+                 std::byte* lanes) {
+  const int64_t limit = magnitude_max;
+  Fit worst = Fit::kFits;
+  for (const float value : tensor) {
+    const int64_t wide = wide_lane(value * scale);
+    const int64_t lane = std::clamp(wide, -limit, limit);
+    if (!std::isfinite(value)) {
+      worst = Fit::kNotFinite;
+    } else if (lane != wide) {
+      worst = std::max(worst, Fit::kOverflows);
+    }
+    store_be(lanes, static_cast<uint32_t>(lane));
+    lanes += sizeof(uint32_t);
+  }
+  return worst;
+}
+
+/// Largest lane that a finite value below 2^`bits` (after scaling) can become. Values of float32
+/// end 24 bits below the power of two; with fewer integer bits than that, rint() reaches it.
+constexpr uint32_t lane_below_power(uint32_t bits) {
+  constexpr uint32_t kSignificantBits = kFloatFractionBits + 1;
+  return (1U << bits) - (bits < kSignificantBits ? 0U : 1U << (bits - kSignificantBits));
+}
+static_assert(lane_below_power(23) == 1U << 23);        // 2^23 - 0.5 rounds to 2^23.
+static_assert(lane_below_power(24) == (1U << 24) - 1);  // Whole already.
+static_assert(lane_below_power(31) == 0x7fffff80U);     // The largest float below 2^31.
+
+/// The most integer bits that each of `sources` lanes may have.
+uint32_t lane_bits_max(uint32_t sources) {
+  const auto limit = static_cast<uint32_t>(lane_magnitude_max(sources));
+  uint32_t bits = 31;
+  while (bits > 0 && lane_below_power(bits) > limit) bits--;
+  return bits;
+}
+
+}  // namespace
+
+int32_t to_fixed(float value, float scale) {
+  const float product = value * scale;
+  if (!(std::fabs(product) < 0x1p31F)) [[unlikely]] {
+    return INT32_MIN;
+  }
+  return static_cast<int32_t>(std::rint(product));
+}
+
+float from_fixed(int32_t sum, float scale, uint32_t divisor) {
+  return static_cast<float>(static_cast<double>(sum) * factor_of(scale, divisor));
+}
+
+int32_t lane_magnitude_max(uint32_t sources) {
+  return static_cast<int32_t>(static_cast<uint32_t>(INT32_MAX) / std::max(sources, 1U));
+}
+
+Fit pack_fixed(std::span<const float> tensor, float scale, int32_t magnitude_max,
+               std::byte* lanes) {
+  // Nearly every block fits, so the fast loop only finds out whether it does.
+  const uint32_t largest = fastest().pack_fixed(tensor.data(), tensor.size(), scale, lanes);
+  if (largest <= static_cast<uint32_t>(magnitude_max)) return Fit::kFits;
+  return pack_clamped(tensor, scale, magnitude_max, lanes);
+}
+
+void unpack_fixed(const std::byte* lanes, float scale, uint32_t divisor, std::span<float> tensor) {
+  fastest().unpack_fixed(lanes, tensor.size(), factor_of(scale, divisor), tensor.data());
+}
+
+void pack_int32(std::span<const int32_t> tensor, std::byte* lanes) {
+  fastest().swap_words(std::as_bytes(tensor).data(), tensor.size(), lanes);
+}
+
+void unpack_int32(const std::byte* lanes, uint32_t divisor, std::span<int32_t> tensor) {
+  if (divisor > 1) {
+    fastest().divide_lanes(lanes, tensor.size(), divisor, tensor.data());
+  } else {
+    fastest().swap_words(lanes, tensor.size(), std::as_writable_bytes(tensor).data());
+  }
+}
+
+int8_t block_exponent(std::span<const float> tensor) {
+  const uint32_t bits = fastest().magnitude_bits_max(tensor.data(), tensor.size());
+  if (bits == 0) return kNoExponent;
+  // A biased exponent E means 2^(E - 127) <= |x| < 2^(E - 126); denormals have E = 0.
+  const int32_t exponent =
+      static_cast<int32_t>(bits >> kFloatFractionBits) - kFloatExponentBias + 1;
+  return static_cast<int8_t>(std::clamp(exponent, kBlockExponentMin, kFloatExponentMax));
+}
+
+float scale_for_exponent(int8_t exponent, uint32_t sources) {
+  if (exponent == kNoExponent) return 1.0F;
+  // The largest exponent also stands for values up to 2^128, the end of float32.
+  const int32_t bound = exponent == kFloatExponentMax ? kFloatExponentMax + 1 : exponent;
+  const int32_t power =
+      std::min(static_cast<int32_t>(lane_bits_max(sources)) - bound, kFloatExponentMax);
+  // Never denormal: the smallest power is 0 - 128 + at least 22 bits for 256 sources.
+  return std::ldexp(1.0F, power);
+}
+
+}  // namespace tributary::host

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+/// @file
+/// When a worker is slow on purpose: the Slow Worker Pattern, for experiments on stragglers.
+///
+/// Model:   An iteration has three delay points. At each, the worker sleeps with probability p for
+///          a time drawn uniformly from 0.5 to 2 typical iterations.
+///          The paper lets "one of the servers decide to slow down at each point". Here each worker
+///          that may straggle holds a pattern of its own, so an experiment with one designated
+///          straggler gives a pattern to that worker alone, and one in which any of n may straggle
+///          gives each its own seed; then several can be slow at once.
+/// Units:   Delay points are counted through the run: iteration * kDelayPoints + point.
+/// Threads: Immutable after construction.
+/// Source:  Trio paper §6.1, after FlexRR (SoCC 2016).
+/// Tests:   tests/host/straggler_pattern_test.cc
+#pragma once
+
+#include <cstdint>
+
+#include "base/time.h"
+
+namespace tributary::host {
+
+/// Delay points in an iteration. Source: Trio paper §6.1.
+inline constexpr uint32_t kDelayPoints = 3;
+/// Shortest and longest delay, in typical iterations. Source: Trio paper §6.1.
+inline constexpr double kDelayFactorMin = 0.5;
+inline constexpr double kDelayFactorMax = 2.0;
+
+class SlowWorkerPattern {
+ public:
+  /// @param probability        That a delay point delays, 0 … 1.
+  /// @param typical_iteration  Average iteration without stragglers, not negative.
+  /// @param seed               One for each worker; the same seed gives the same delays.
+  SlowWorkerPattern(double probability, Duration typical_iteration, uint64_t seed);
+
+  /// How long the worker sleeps at a delay point; zero for most. A pure function of the arguments
+  /// of the constructor and `delay_point`, so points may be asked in any order, or again.
+  [[nodiscard]] Duration delay_at(uint64_t delay_point) const;
+
+ private:
+  const double probability_;
+  const Duration typical_iteration_;
+  const uint64_t seed_;
+};
+
+}  // namespace tributary::host

@@ -1,0 +1,318 @@
+// SPDX-License-Identifier: Apache-2.0
+// The part of WorkerProtocol that turns positions into packets and packets into events.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <bit>
+#include <cstring>
+
+#include "host/number_format.h"
+#include "host/worker_protocol.h"
+
+namespace tributary::host {
+
+using microcode::ElementFormat;
+using microcode::Message;
+using microcode::MessageType;
+using microcode::Reason;
+
+namespace {
+
+/// The part of a tensor that a block holds.
+template <class T>
+std::span<T> slice(std::span<T> tensor, uint64_t block, uint32_t gradients) {
+  const uint64_t first = block * gradients;
+  return tensor.subspan(first, std::min<uint64_t>(gradients, tensor.size() - first));
+}
+
+std::string refusal_text(const CommunicatorConfig& config, const microcode::ControlBody& body) {
+  const std::string server = config.server.to_string();
+  switch (body.reason) {
+    case Reason::kUnknownJob:
+      return fmt::format("aggregator {} has no job {}", server, config.job_id);
+    case Reason::kSourceOutsideJob:
+      return fmt::format("rank {} is outside job {} at {}: its sources are 0 to {}", config.rank,
+                         config.job_id, server, body.value - 1);
+    case Reason::kWrongWorld:
+      return fmt::format("job {} at {} has {} ranks, not {}", config.job_id, server, body.value,
+                         config.world);
+    case Reason::kTooManyGradients:
+      return fmt::format("job {} at {} takes at most {} gradients a packet, not {}", config.job_id,
+                         server, body.value, config.gradients);
+    default:
+      return fmt::format("aggregator {} refuses rank {} of job {}", server, config.rank,
+                         config.job_id);
+  }
+}
+
+}  // namespace
+
+uint32_t WorkerProtocol::packet_bytes_max() const {
+  return std::max(microcode::kControlMessageBytes,
+                  microcode::kMessageHeadBytesMax + config_.gradients * microcode::kGradientBytes);
+}
+
+uint32_t WorkerProtocol::lane_count(const Transfer& transfer, uint64_t position) const {
+  const uint64_t offset = position - transfer.position_first_;
+  if (offset < transfer.lead_) return 0;
+  const uint64_t first = (offset - transfer.lead_) * config_.gradients;
+  return static_cast<uint32_t>(
+      std::min<uint64_t>(config_.gradients, transfer.element_count() - first));
+}
+
+// --- Out
+// -------------------------------------------------------------------------------------------
+
+void WorkerProtocol::write_gradients(Transfer& transfer, uint64_t block, Message& message,
+                                     std::byte* lanes) {
+  if (transfer.format == ElementFormat::kInt32) {
+    pack_int32(slice<const int32_t>(transfer.integers, block, config_.gradients), lanes);
+    return;
+  }
+  const auto values = slice<const float>(transfer.floats, block, config_.gradients);
+  const float scale = transfer.format == ElementFormat::kFixedScale
+                          ? transfer.scale
+                          : scale_for_exponent(transfer.exponents_[block], config_.world);
+  switch (pack_fixed(values, scale, lane_magnitude_max(config_.world), lanes)) {
+    case Fit::kFits:
+      break;
+    case Fit::kOverflows:
+      message.extension.flags |= microcode::kFlagOverflow;
+      break;
+    case Fit::kNotFinite:
+      message.extension.flags |= microcode::kFlagNotFinite;
+      break;
+  }
+}
+
+uint32_t WorkerProtocol::write_contribution(uint64_t position, std::span<std::byte> out,
+                                            Instant now) {
+  Slot& slot = slot_of(position);
+  Transfer& transfer = *slot.transfer;
+  const uint64_t offset = position - transfer.position_first_;
+  const uint32_t lanes = lane_count(transfer, position);
+
+  Message message;
+  message.header = {.job_id = config_.job_id,
+                    .block_id = static_cast<uint32_t>(position),
+                    .final = false,
+                    .extended = true,
+                    .src_id = static_cast<uint8_t>(*config_.source),
+                    .src_cnt = 1,
+                    .gen_id = transfer.gen_id_,
+                    .grad_cnt = static_cast<uint16_t>(lanes)};
+  message.extension = {.format = transfer.format,
+                       .session = session_,
+                       .tensor_elements = static_cast<uint32_t>(transfer.element_count()),
+                       .scale_bits = transfer.format == ElementFormat::kFixedScale
+                                         ? std::bit_cast<uint32_t>(transfer.scale)
+                                         : 0,
+                       .key = key_};
+  if (offset < transfer.exponents_.size()) {
+    message.extension.exponent =
+        block_exponent(slice<const float>(transfer.floats, offset, config_.gradients));
+  }
+  if (slot.attempts > 0) {
+    message.extension.flags |= microcode::kFlagRetransmission;
+    counters_.retransmitted++;
+  } else {
+    slot.first_sent_at = now;
+  }
+  const uint32_t head_bytes = microcode::encoded_head_bytes(message.header, message.extension);
+  if (lanes > 0) write_gradients(transfer, offset - transfer.lead_, message, &out[head_bytes]);
+  encode_message(message, out.data());
+
+  slot.state = SlotState::kSent;
+  slot.attempts = static_cast<uint8_t>(std::min(slot.attempts + 1, 255));
+  slot.sent_at = now;
+  scan_at_ = std::min(scan_at_, now + resend_after(slot));
+  return head_bytes + lanes * microcode::kGradientBytes;
+}
+
+uint32_t WorkerProtocol::write_control(MessageType type, uint64_t position,
+                                       std::span<std::byte> out) {
+  Message message;
+  message.header = {
+      .job_id = config_.job_id, .extended = true, .src_id = static_cast<uint8_t>(*config_.source)};
+  message.extension = {.type = type, .session = session_, .key = key_};
+  if (type == MessageType::kProbe) {
+    const Transfer& transfer = *slot_of(position).transfer;
+    message.header.block_id = static_cast<uint32_t>(position);
+    message.header.gen_id = transfer.gen_id_;
+    message.header.grad_cnt = static_cast<uint16_t>(lane_count(transfer, position));
+    message.extension.flags = microcode::kFlagRetransmission;
+  }
+  if (type == MessageType::kJoin) {
+    message.extension.session = nonce_;
+    message.body.nonce = nonce_;
+    message.body.sources = static_cast<uint16_t>(config_.world);
+    message.body.window = config_.window;
+    message.body.gradients_max = config_.gradients;
+  }
+  return encode_message(message, out.data());
+}
+
+// --- In
+// --------------------------------------------------------------------------------------------
+
+void WorkerProtocol::on_packet(std::span<const std::byte> payload, Instant now) {
+  Message message;
+  const auto head =
+      payload.first(std::min<size_t>(payload.size(), microcode::kControlMessageBytes));
+  if (decode_message(head, static_cast<uint32_t>(payload.size()), message) !=
+          microcode::DecodeStatus::kOk ||
+      !message.header.extended || message.header.job_id != config_.job_id) {
+    counters_.invalid_packets++;
+    return;
+  }
+  const MessageType type = message.extension.type;
+  const bool join_reply = type == MessageType::kWelcome || type == MessageType::kPending ||
+                          type == MessageType::kRefusal;
+  const bool mine = join_reply ? message.body.nonce == nonce_
+                               : phase_ == Phase::kRunning && message.extension.session == session_;
+  if (!mine || phase_ == Phase::kEnded) {
+    if (phase_ != Phase::kEnded) counters_.invalid_packets++;
+    return;
+  }
+  counters_.packets_received++;
+  heard_at_ = now;
+  switch (type) {
+    case MessageType::kWelcome:
+    case MessageType::kPending:
+    case MessageType::kRefusal:
+      on_join_reply(message, now);
+      break;
+    case MessageType::kResult:
+      on_result(message, payload, now);
+      break;
+    case MessageType::kHave:
+      on_have(message, now);
+      break;
+    case MessageType::kNotice:
+      on_notice(message);
+      break;
+    default:
+      counters_.invalid_packets++;
+  }
+}
+
+void WorkerProtocol::on_join_reply(const Message& message, Instant now) {
+  if (phase_ != Phase::kJoining) return;  // A repeat.
+  const microcode::ControlBody& body = message.body;
+  if (message.extension.type == MessageType::kPending) {
+    pending_reason_ = body.reason;
+    joined_ = body.mask;
+    return;
+  }
+  if (message.extension.type == MessageType::kRefusal) {
+    end(Status::kRefused, refusal_text(config_, body));
+    return;
+  }
+  session_ = message.extension.session;
+  key_ = body.key;
+  window_ = std::clamp(config_.window, 1U, std::max(body.window, 1U));
+  config_.gradients = std::min(config_.gradients, std::max(body.gradients_max, 1U));
+  straggler_timeout_ = microseconds(body.timeout_us);
+  rank_base_ = body.value;
+  sources_ = body.sources;
+  group_ = body.group;
+  slots_.assign(window_, Slot{});
+  phase_ = Phase::kRunning;
+  for (Transfer* transfer : transfers_) start_transfer(*transfer, now);
+}
+
+void WorkerProtocol::read_gradients(Transfer& transfer, uint64_t block, const Message& message,
+                                    const std::byte* lanes) {
+  const uint32_t in_sum =
+      message.header.src_cnt == 0 ? microcode::kSourcesMax : message.header.src_cnt;
+  const uint32_t divisor = transfer.op == ReduceOp::kMean ? in_sum : 1;
+  if (message.header.degraded) {
+    counters_.degraded_blocks++;
+    transfer.outcome.degraded.push_back({.element_first = block * config_.gradients,
+                                         .element_count = message.header.grad_cnt,
+                                         .sources = message.mask});
+  }
+  if (transfer.format == ElementFormat::kInt32) {
+    unpack_int32(lanes, divisor, slice(transfer.integers, block, config_.gradients));
+    return;
+  }
+  const float scale = transfer.format == ElementFormat::kFixedScale
+                          ? transfer.scale
+                          : scale_for_exponent(transfer.exponents_[block], config_.world);
+  unpack_fixed(lanes, scale, divisor, slice(transfer.floats, block, config_.gradients));
+}
+
+void WorkerProtocol::on_result(const Message& message, std::span<const std::byte> payload,
+                               Instant now) {
+  uint64_t position = 0;
+  if (!position_of(message.header.block_id, position) ||
+      slot_of(position).state == SlotState::kDone) {
+    counters_.duplicate_results++;
+    return;
+  }
+  const Transfer& transfer = *slot_of(position).transfer;
+  const bool fits =
+      message.header.grad_cnt == lane_count(transfer, position) &&
+      message.header.gen_id == transfer.gen_id_ && message.extension.format == transfer.format &&
+      message.extension.tensor_elements == static_cast<uint32_t>(transfer.element_count());
+  if (!fits) {
+    counters_.invalid_packets++;
+    return;
+  }
+  take_result(position, message, payload.subspan(message.head_bytes), now);
+}
+
+void WorkerProtocol::on_have(const Message& message, Instant now) {
+  uint64_t position = 0;
+  if (!position_of(message.header.block_id, position)) return;
+  Slot& slot = slot_of(position);
+  if (slot.state == SlotState::kDone) return;
+  have_ = message.body.mask;
+  have_position_ = position;
+  have_upstream_ = message.body.upstream;
+  if (contains(have_, *config_.source)) {
+    if (slot.state == SlotState::kHeld) return;
+    slot.state = SlotState::kHeld;
+    slot.attempts = 1;
+    scan_at_ = std::min(scan_at_, now + resend_after(slot));
+  } else if (slot.state == SlotState::kHeld) {
+    slot.state = SlotState::kSent;  // The aggregator does not have it (any more).
+    queue_resend(position);
+  }
+}
+
+void WorkerProtocol::on_notice(const Message& message) {
+  const microcode::ControlBody& body = message.body;
+  uint64_t position = 0;
+  const bool wanted =
+      position_of(message.header.block_id, position) && slot_of(position).state != SlotState::kDone;
+  switch (body.reason) {
+    case Reason::kSessionLost:
+      end(Status::kSessionLost, fmt::format("aggregator {} was restarted or has ended this session",
+                                            config_.server.to_string()));
+      break;
+    case Reason::kPastCache:
+      if (!wanted) break;  // A late duplicate of something long done.
+      end(Status::kDesynchronised,
+          fmt::format("rank {} is too far behind: block {} is no longer kept at {}; rejoin with "
+                      "fresh parameters",
+                      config_.rank, position, config_.server.to_string()));
+      break;
+    case Reason::kPeerLeft:
+      if (!wanted) break;
+      end(Status::kPeerLeft, fmt::format("rank {} has left job {} while block {} waits for it",
+                                         rank_base_ + body.source, config_.job_id, position));
+      break;
+    case Reason::kMismatch:
+      if (!wanted) break;
+      end(Status::kMismatch,
+          fmt::format("rank {} and another rank disagree about the length, type or scale of a "
+                      "tensor (block {})",
+                      rank_base_ + body.source, position));
+      break;
+    default:  // Permanent stragglers and their return show in the results.
+      break;
+  }
+}
+
+}  // namespace tributary::host

@@ -1,0 +1,376 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "host/worker_protocol.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <bit>
+
+#include "base/assert.h"
+
+namespace tributary::host {
+
+using microcode::ElementFormat;
+using microcode::MessageType;
+
+namespace {
+
+/// How often a worker asks to join.
+constexpr Duration kJoinEvery = milliseconds(50);
+/// A worker that sends nothing else says so often that it is alive (Session's kSilentAfter is more
+/// than three of these).
+constexpr Duration kKeepAliveEvery = milliseconds(1000);
+/// Good-byes are not acknowledged; two of them survive most losses.
+constexpr uint32_t kLeaveCount = 2;
+/// Results overtaken by so many later ones count as lost. Source: ATP §3.5 (three).
+constexpr uint64_t kOvertakenBy = 3;
+/// With mitigation, losses are repaired in this part of the straggler timeout at the latest, so
+/// that several attempts fit before a block ages.
+constexpr int64_t kResendsPerTimeout = 8;
+constexpr Duration kResendMin = milliseconds(1);
+/// A contribution known to have arrived is asked about more and more rarely, up to this.
+constexpr Duration kProbeMax = milliseconds(250);
+/// An aggregator heard of so lately is alive.
+constexpr Duration kAliveFor = milliseconds(2000);
+
+}  // namespace
+
+const char* to_string(Status status) {
+  switch (status) {
+    case Status::kOk:
+      return "ok";
+    case Status::kOverflow:
+      return "overflow";
+    case Status::kNotFinite:
+      return "not_finite";
+    case Status::kPeerMissing:
+      return "peer_missing";
+    case Status::kPeerLeft:
+      return "peer_left";
+    case Status::kAggregatorGone:
+      return "aggregator_gone";
+    case Status::kSessionLost:
+      return "session_lost";
+    case Status::kDesynchronised:
+      return "desynchronised";
+    case Status::kMismatch:
+      return "mismatch";
+    case Status::kRefused:
+      return "refused";
+    case Status::kClosed:
+      return "closed";
+  }
+  return "unknown";
+}
+
+WorkerProtocol::WorkerProtocol(const CommunicatorConfig& config, uint32_t nonce, Instant now)
+    : config_(config),
+      nonce_(nonce),
+      started_at_(now),
+      join_at_(now),
+      heard_at_(now),
+      sent_at_(now) {
+  TRIB_ASSERT(nonce != 0);
+  if (!config_.source) config_.source = config_.rank;
+}
+
+// --- The stream
+// ------------------------------------------------------------------------------------
+
+void WorkerProtocol::submit(Transfer& transfer, Instant now) {
+  transfer.done = false;
+  transfer.outcome = Outcome{};
+  if (phase_ == Phase::kEnded) {
+    transfer.outcome.status = status_;
+    transfer.outcome.text = status_text_;
+    transfer.done = true;
+    return;
+  }
+  if (transfer.element_count() == 0) {
+    transfer.done = true;
+    return;
+  }
+  transfers_.push_back(&transfer);
+  if (phase_ == Phase::kRunning) start_transfer(transfer, now);
+}
+
+void WorkerProtocol::start_transfer(Transfer& transfer, Instant now) {
+  const uint64_t blocks = (transfer.element_count() + config_.gradients - 1) / config_.gradients;
+  transfer.lead_ = 0;
+  if (transfer.format == ElementFormat::kBlockExponent) {
+    transfer.lead_ = std::min<uint64_t>(window_, blocks);
+    transfer.exponents_.assign(blocks, -128);
+  }
+  transfer.position_first_ = end_;
+  transfer.positions_left_ = blocks + transfer.lead_;
+  transfer.gen_id_ = next_gen_id_++;
+  transfer.outcome.blocks = blocks;
+  end_ += transfer.positions_left_;
+  scan_at_ = std::min(scan_at_, now + rtt_.timeout(RttEstimator::kMax));
+}
+
+bool WorkerProtocol::position_of(uint32_t block_id, uint64_t& position) const {
+  const uint64_t ahead = static_cast<uint32_t>(block_id - static_cast<uint32_t>(base_));
+  position = base_ + ahead;
+  return position < next_;
+}
+
+Transfer* WorkerProtocol::transfer_at(uint64_t position) {
+  const auto after = std::upper_bound(
+      transfers_.begin(), transfers_.end(), position,
+      [](uint64_t wanted, const Transfer* transfer) { return wanted < transfer->position_first_; });
+  TRIB_ASSERT(after != transfers_.begin());
+  return *std::prev(after);
+}
+
+bool WorkerProtocol::can_send_new() {
+  if (next_ >= end_ || next_ >= base_ + window_) return false;
+  const Transfer& transfer = *transfer_at(next_);
+  const uint64_t offset = next_ - transfer.position_first_;
+  if (transfer.lead_ == 0 || offset < transfer.lead_) return true;
+  // The exponent of the gradients to be sent came with the result `lead` positions before.
+  const uint64_t source = next_ - transfer.lead_;
+  return source < base_ || slot_of(source).state == SlotState::kDone;
+}
+
+void WorkerProtocol::queue_resend(uint64_t position) {
+  Slot& slot = slot_of(position);
+  if (slot.queued) return;
+  slot.queued = true;
+  resend_.push_back(position);
+}
+
+void WorkerProtocol::repair_overtaken(uint64_t position) {
+  if (position < kOvertakenBy) return;
+  const uint64_t below = position - kOvertakenBy;
+  for (uint64_t p = std::max(base_, overtaken_below_); p < below; p++) {
+    const Slot& slot = slot_of(p);
+    if (slot.state == SlotState::kSent && slot.attempts == 1) queue_resend(p);
+  }
+  overtaken_below_ = std::max(overtaken_below_, below);
+}
+
+void WorkerProtocol::take_result(uint64_t position, const microcode::Message& message,
+                                 std::span<const std::byte> lanes, Instant now) {
+  Slot& slot = slot_of(position);
+  Transfer& transfer = *slot.transfer;
+  if (slot.attempts == 1) {
+    rtt_.sample(now - slot.sent_at);
+    repair_overtaken(position);
+  }
+  slot.state = SlotState::kDone;
+  counters_.blocks++;
+
+  const uint64_t offset = position - transfer.position_first_;
+  if (offset < transfer.exponents_.size()) {
+    transfer.exponents_[offset] = message.extension.exponent;
+  }
+  if ((message.extension.flags & microcode::kFlagNotFinite) != 0) {
+    transfer.outcome.status = Status::kNotFinite;
+  } else if ((message.extension.flags & microcode::kFlagOverflow) != 0 &&
+             transfer.outcome.status == Status::kOk) {
+    transfer.outcome.status = Status::kOverflow;
+  }
+  if (offset >= transfer.lead_) {
+    read_gradients(transfer, offset - transfer.lead_, message, lanes.data());
+  }
+  if (--transfer.positions_left_ == 0) {
+    std::sort(transfer.outcome.degraded.begin(), transfer.outcome.degraded.end(),
+              [](const DegradedRange& a, const DegradedRange& b) {
+                return a.element_first < b.element_first;
+              });
+    if (transfer.outcome.status == Status::kOverflow) {
+      transfer.outcome.text = fmt::format(
+          "a value times the scale {} does not fit into a sum of {} ranks; use a smaller scale",
+          transfer.scale, config_.world);
+    } else if (transfer.outcome.status == Status::kNotFinite) {
+      transfer.outcome.text = "a rank's tensor holds an infinity or a NaN";
+    }
+    transfer.done = true;
+  }
+  advance_base();
+}
+
+void WorkerProtocol::advance_base() {
+  while (base_ < next_ && slot_of(base_).state == SlotState::kDone) {
+    slot_of(base_).state = SlotState::kFree;
+    base_++;
+  }
+  while (!transfers_.empty() && transfers_.front()->done) transfers_.pop_front();
+}
+
+// --- Time
+// ------------------------------------------------------------------------------------------
+
+Duration WorkerProtocol::resend_after(const Slot& slot) const {
+  const uint32_t doublings = std::min<uint32_t>(slot.attempts > 0 ? slot.attempts - 1U : 0U, 8);
+  if (slot.state == SlotState::kHeld) {
+    return std::min(rtt_.timeout(RttEstimator::kMax) * (2LL << doublings), kProbeMax);
+  }
+  Duration longest = RttEstimator::kMax;
+  if (straggler_timeout_ != Duration()) {
+    longest = std::max(straggler_timeout_ / kResendsPerTimeout, kResendMin);
+  }
+  return std::min(rtt_.timeout(longest) * (1LL << doublings), longest);
+}
+
+void WorkerProtocol::scan_overdue(Instant now) {
+  scan_at_ = Instant::never();
+  for (uint64_t p = base_; p < next_; p++) {
+    Slot& slot = slot_of(p);
+    if (slot.state != SlotState::kSent && slot.state != SlotState::kHeld) continue;
+    const Instant due = slot.sent_at + resend_after(slot);
+    if (due <= now) {
+      queue_resend(p);
+    } else {
+      scan_at_ = std::min(scan_at_, due);
+    }
+  }
+}
+
+std::string WorkerProtocol::missing_text(Instant now) const {
+  std::string ranks;
+  if (have_position_ == base_) {
+    for (uint32_t source = 0; source < sources_; source++) {
+      if (contains(have_, source)) continue;
+      ranks += fmt::format("{}{}", ranks.empty() ? "" : ", ", rank_base_ + source);
+    }
+  }
+  const double waited = in_seconds(now - slots_[base_ % slots_.size()].first_sent_at);
+  if (ranks.empty()) {
+    return fmt::format("block {} is not complete after {:.1f} s: {}", base_, waited,
+                       have_upstream_ ? "a rank behind another aggregator has not contributed"
+                                      : "some rank has not contributed");
+  }
+  return fmt::format("rank {} has not contributed to block {} for {:.1f} s (aggregator {} answers)",
+                     ranks, base_, waited, config_.server.to_string());
+}
+
+void WorkerProtocol::check_deadline(Instant now) {
+  if (phase_ == Phase::kJoining) {
+    if (now - started_at_ < config_.deadline) return;
+    if (pending_reason_ == microcode::Reason::kNone) {
+      end(Status::kAggregatorGone,
+          fmt::format("aggregator {} does not answer (waited {:.1f} s)", config_.server.to_string(),
+                      in_seconds(now - started_at_)));
+      return;
+    }
+    if (pending_reason_ == microcode::Reason::kRankTaken) {
+      end(Status::kRefused, fmt::format("rank {} of job {} is taken by another living worker",
+                                        config_.rank, config_.job_id));
+      return;
+    }
+    std::string ranks;
+    for (uint32_t rank = 0; rank < config_.world; rank++) {
+      if (!contains(joined_, rank)) ranks += fmt::format("{}{}", ranks.empty() ? "" : ", ", rank);
+    }
+    const bool session_runs = pending_reason_ == microcode::Reason::kSessionRunning;
+    end(Status::kPeerMissing,
+        session_runs ? fmt::format("job {} is still in use by another session", config_.job_id)
+                     : fmt::format("rank {} has not joined job {} within {:.1f} s",
+                                   ranks.empty() ? "behind another aggregator" : ranks,
+                                   config_.job_id, in_seconds(now - started_at_)));
+    return;
+  }
+  if (base_ == next_) return;
+  const Slot& oldest = slot_of(base_);
+  if (now - oldest.first_sent_at < config_.deadline) return;
+  const Duration alive_for = std::min(kAliveFor, config_.deadline / 2);
+  if (now - heard_at_ > alive_for) {
+    end(Status::kAggregatorGone,
+        fmt::format("aggregator {} has not answered for {:.1f} s", config_.server.to_string(),
+                    in_seconds(now - heard_at_)));
+  } else {
+    end(Status::kPeerMissing, missing_text(now));
+  }
+}
+
+void WorkerProtocol::on_time(Instant now) {
+  if (phase_ == Phase::kEnded) return;
+  check_deadline(now);
+  if (phase_ == Phase::kRunning && now >= scan_at_) scan_overdue(now);
+}
+
+Instant WorkerProtocol::next_deadline() const {
+  if (phase_ == Phase::kEnded) return Instant::never();
+  if (phase_ == Phase::kJoining) {
+    return std::min(join_at_, started_at_ + config_.deadline);
+  }
+  Instant next = std::min(scan_at_, sent_at_ + kKeepAliveEvery);
+  if (base_ < next_) {
+    next = std::min(next, slots_[base_ % slots_.size()].first_sent_at + config_.deadline);
+  }
+  return next;
+}
+
+void WorkerProtocol::leave(Instant) {
+  const bool joined = phase_ == Phase::kRunning;
+  end(Status::kClosed, "the communicator was closed");
+  if (joined) leaves_due_ = kLeaveCount;
+}
+
+void WorkerProtocol::end(Status status, std::string text) {
+  if (phase_ == Phase::kEnded) return;
+  // A worker that gives up says so: the others need not wait for it.
+  if (phase_ == Phase::kRunning) leaves_due_ = kLeaveCount;
+  phase_ = Phase::kEnded;
+  status_ = status;
+  status_text_ = std::move(text);
+  for (Transfer* transfer : transfers_) {
+    transfer->outcome.status = status_;
+    transfer->outcome.text = status_text_;
+    transfer->done = true;
+  }
+  transfers_.clear();
+  resend_.clear();
+}
+
+// --- What to send next
+// -----------------------------------------------------------------------------
+
+uint32_t WorkerProtocol::next_packet(std::span<std::byte> out, Instant now) {
+  TRIB_ASSERT(out.size() >= packet_bytes_max());
+  uint32_t size = 0;
+  if (leaves_due_ > 0) {
+    leaves_due_--;
+    size = write_control(MessageType::kLeave, 0, out);
+  } else if (phase_ == Phase::kJoining && now >= join_at_) {
+    join_at_ = now + kJoinEvery;
+    size = write_control(MessageType::kJoin, 0, out);
+  } else if (phase_ == Phase::kRunning) {
+    while (size == 0 && !resend_.empty()) {
+      const uint64_t position = resend_.front();
+      resend_.pop_front();
+      Slot& slot = slot_of(position);
+      slot.queued = false;
+      const bool wanted = position >= base_ && position < next_ &&
+                          (slot.state == SlotState::kSent || slot.state == SlotState::kHeld);
+      if (!wanted) continue;
+      if (slot.state == SlotState::kHeld) {
+        slot.attempts = static_cast<uint8_t>(std::min(slot.attempts + 1, 255));
+        slot.sent_at = now;
+        scan_at_ = std::min(scan_at_, now + resend_after(slot));
+        counters_.probes++;
+        size = write_control(MessageType::kProbe, position, out);
+      } else {
+        size = write_contribution(position, out, now);
+      }
+    }
+    if (size == 0 && can_send_new()) {
+      Slot& slot = slot_of(next_);
+      slot = Slot{};
+      slot.transfer = transfer_at(next_);
+      size = write_contribution(next_++, out, now);
+    }
+    if (size == 0 && now - sent_at_ >= kKeepAliveEvery) {
+      size = write_control(MessageType::kKeepAlive, 0, out);
+    }
+  }
+  if (size > 0) {
+    sent_at_ = now;
+    counters_.packets_sent++;
+  }
+  return size;
+}
+
+}  // namespace tributary::host

@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+/// @file
+/// Counters that one thread adds to and any thread reads, without a locked instruction.
+///
+/// Threads: add() by the owner only; value() and read() by any thread.
+/// Tests:   by way of every port's test in tests/io/
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+
+#include "engine/port.h"
+
+namespace tributary::io {
+
+class CounterCell {
+ public:
+  /// Relaxed load and store suffice: there is one writer, and readers want each number only by
+  /// itself, ordered with nothing.
+  void add(uint64_t count) {
+    value_.store(value_.load(std::memory_order_relaxed) + count, std::memory_order_relaxed);
+  }
+  [[nodiscard]] uint64_t value() const { return value_.load(std::memory_order_relaxed); }
+
+ private:
+  std::atomic<uint64_t> value_{0};
+};
+
+/// engine::PortCounters, field by field.
+struct PortCounterCells {
+  CounterCell rx_packets;
+  CounterCell rx_bytes;
+  CounterCell tx_packets;
+  CounterCell tx_bytes;
+  CounterCell tx_refused;
+  CounterCell rx_truncated;
+  CounterCell system_calls;
+
+  [[nodiscard]] engine::PortCounters read() const {
+    return {.rx_packets = rx_packets.value(),
+            .rx_bytes = rx_bytes.value(),
+            .tx_packets = tx_packets.value(),
+            .tx_bytes = tx_bytes.value(),
+            .tx_refused = tx_refused.value(),
+            .rx_truncated = rx_truncated.value(),
+            .system_calls = system_calls.value()};
+  }
+};
+
+}  // namespace tributary::io

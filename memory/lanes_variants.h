@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+/// @file
+/// The variants behind memory/lanes.h; included by its .cc files only. A variant may be called
+/// only where the processor has its instructions: lane_kernels_available() decides.
+#pragma once
+
+#include "memory/lanes.h"
+
+namespace tributary::memory::detail {
+
+void store_be32_scalar(int32_t* to, const std::byte* be, uint32_t lane_count);
+void add_be32_scalar(int32_t* to, const std::byte* be, uint32_t lane_count);
+void to_be32_in_place_scalar(int32_t* lanes, uint32_t lane_count);
+void add_lanes_scalar(int32_t* to, const int32_t* from, uint32_t lane_count);
+
+inline constexpr LaneKernels kScalarKernels{"scalar", store_be32_scalar, add_be32_scalar,
+                                            to_be32_in_place_scalar, add_lanes_scalar};
+
+#if defined(__x86_64__)
+void store_be32_avx2(int32_t* to, const std::byte* be, uint32_t lane_count);
+void add_be32_avx2(int32_t* to, const std::byte* be, uint32_t lane_count);
+void to_be32_in_place_avx2(int32_t* lanes, uint32_t lane_count);
+void add_lanes_avx2(int32_t* to, const int32_t* from, uint32_t lane_count);
+
+inline constexpr LaneKernels kAvx2Kernels{"avx2", store_be32_avx2, add_be32_avx2,
+                                          to_be32_in_place_avx2, add_lanes_avx2};
+
+void store_be32_avx512(int32_t* to, const std::byte* be, uint32_t lane_count);
+void add_be32_avx512(int32_t* to, const std::byte* be, uint32_t lane_count);
+void to_be32_in_place_avx512(int32_t* lanes, uint32_t lane_count);
+void add_lanes_avx512(int32_t* to, const int32_t* from, uint32_t lane_count);
+
+inline constexpr LaneKernels kAvx512Kernels{"avx512bw", store_be32_avx512, add_be32_avx512,
+                                            to_be32_in_place_avx512, add_lanes_avx512};
+#endif
+
+}  // namespace tributary::memory::detail

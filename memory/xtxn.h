@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+/// @file
+/// The Shared Memory System's operations as external transactions (Trio paper §2.3, §3.1): what
+/// rmw.h does to a word, asked for through a machine. co_await the returned object for the reply.
+///
+/// Units: Sizes are those of the word or counter; the machine prices them.
+/// Tests: tests/engine/ (through the programs, on the live and on a suspending machine).
+#pragma once
+
+#include "memory/rmw.h"
+#include "microcode/machine.h"
+
+namespace tributary::memory {
+
+using microcode::Xtxn;
+using microcode::XtxnKind;
+
+/// @return the word before the addition.
+template <microcode::Machine M, RmwWord T>
+auto xtxn_fetch_and_add(M& m, T& word, T addend) {
+  return m.issue(Xtxn{XtxnKind::kFetchAndOp, &word, sizeof(T)},
+                 [&word, addend] { return fetch_and_add(word, addend); });
+}
+
+/// @return the word before the operation.
+template <microcode::Machine M, RmwWord T>
+auto xtxn_fetch_and_or(M& m, T& word, T mask) {
+  return m.issue(Xtxn{XtxnKind::kFetchAndOp, &word, sizeof(T)},
+                 [&word, mask] { return fetch_and_or(word, mask); });
+}
+
+/// @return the word before the operation.
+template <microcode::Machine M, RmwWord T>
+auto xtxn_fetch_and_clear(M& m, T& word, T mask) {
+  return m.issue(Xtxn{XtxnKind::kFetchAndOp, &word, sizeof(T)},
+                 [&word, mask] { return fetch_and_clear(word, mask); });
+}
+
+/// CounterIncPhys (Trio paper §3.2): the thread does not wait for the reply.
+template <microcode::Machine M>
+void post_counter_increment(M& m, PacketByteCounter& counter, uint64_t size_bytes) {
+  m.post(Xtxn{XtxnKind::kCounterIncrement, &counter, sizeof(PacketByteCounter)},
+         [&counter, size_bytes] { count_packet(counter, size_bytes); });
+}
+
+}  // namespace tributary::memory

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+/// @file
+/// Coroutine frames for PPE threads, from a fixed pool: a packet never causes a heap allocation.
+///
+/// Model:   A frame holds what a PPE thread keeps between external transactions, so its size is
+///          bounded by what such a thread has: 32 64-bit registers and 1.25 KB of local memory
+///          (Trio paper §2.2). A program that needs more is a bug and stops at its first packet.
+/// Threads: Owned by one engine thread. Nothing here is atomic.
+/// Memory:  All of it is taken in the constructor.
+/// Tests:   tests/microcode/thread_test.cc
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+
+namespace tributary::microcode {
+
+/// Per-thread local storage of a PPE. Source: Trio paper §2.2.
+inline constexpr uint32_t kRegisterCount = 32;
+inline constexpr uint32_t kRegisterBytes = 8;
+inline constexpr uint32_t kLmemBytes = 1280;
+/// Subroutine nesting of a PPE. Source: Trio paper §2.2 ("nested up to eight levels deep").
+inline constexpr uint32_t kCallDepthMax = 8;
+
+/// The largest frame: all registers and all local memory.
+inline constexpr uint32_t kFrameBytesMax = kRegisterCount * kRegisterBytes + kLmemBytes;
+static_assert(kFrameBytesMax == 1536);
+
+class FramePool {
+ public:
+  /// @param frame_count Most frames at once: threads times their call depth.
+  explicit FramePool(uint32_t frame_count);
+
+  /// @pre size_bytes <= kFrameBytesMax and a frame is free; else the process stops.
+  [[nodiscard]] void* take(size_t size_bytes);
+
+  /// Returns a frame to the pool it was taken from.
+  static void give_back(void* frame) noexcept;
+
+  [[nodiscard]] uint32_t free_count() const { return free_count_; }
+
+ private:
+  struct Slot {
+    FramePool* owner;
+    Slot* next_free;
+    alignas(16) std::byte frame[kFrameBytesMax];
+  };
+  std::unique_ptr<Slot[]> slots_;
+  Slot* first_free_ = nullptr;
+  uint32_t free_count_ = 0;
+};
+
+}  // namespace tributary::microcode

@@ -1,0 +1,198 @@
+// SPDX-License-Identifier: Apache-2.0
+/// @file
+/// The two coroutine types of a packet program: Thread, what a PPE runs for a packet or a timer,
+/// and Subroutine<T>, what it calls. Both take the machine as their first parameter and get their
+/// frame from its pool.
+///
+/// Model:   A machine that says `kSuspends = false` (live) runs a thread to its end inside the call
+///          that starts it: every co_await is ready at compile time. One that says true (modelled)
+///          starts it suspended and resumes it through its ThreadControl, one step at a time; no
+///          coroutine ever resumes another, because g++ 12 turns such symmetric transfer into a
+///          growing stack without optimisation and under sanitizers.
+/// Threads: A thread belongs to the engine thread that started it.
+/// Errors:  A call deeper than kCallDepthMax stops the process, as does an exception.
+/// Tests:   tests/microcode/thread_test.cc
+#pragma once
+
+#include <array>
+#include <coroutine>
+#include <cstdint>
+#include <exception>
+#include <optional>
+#include <type_traits>
+#include <utility>
+
+#include "base/assert.h"
+#include "microcode/frame_pool.h"
+
+namespace tributary::microcode {
+
+/// How a suspending machine drives one thread: the stack of its coroutines and what it waits for.
+class ThreadControl {
+ public:
+  /// Resumes the innermost coroutine until the thread waits or ends.
+  /// @pre !finished() and !waiting().
+  void run() {
+    TRIB_ASSERT(depth_ > 0 && !waiting_);
+    while (depth_ > 0 && !waiting_) stack_[depth_ - 1].resume();
+  }
+  [[nodiscard]] bool finished() const { return depth_ == 0; }
+  [[nodiscard]] bool waiting() const { return waiting_; }
+  void set_waiting(bool waiting) { waiting_ = waiting; }
+  /// Subroutine nesting right now; 0 in the thread itself.
+  [[nodiscard]] uint32_t call_depth() const { return depth_ == 0 ? 0 : depth_ - 1; }
+
+  void push(std::coroutine_handle<> coroutine) {
+    TRIB_ASSERT(depth_ <= kCallDepthMax);
+    stack_[depth_++] = coroutine;
+  }
+  void pop() { depth_--; }
+
+ private:
+  std::array<std::coroutine_handle<>, kCallDepthMax + 1> stack_{};
+  uint32_t depth_ = 0;
+  bool waiting_ = false;
+};
+
+/// Frame allocation for every coroutine of a program: from the pool of the machine that is the
+/// coroutine's first parameter.
+struct PooledFrame {
+  template <class M, class... Arguments>
+  static void* operator new(size_t size_bytes, M& machine, Arguments&...) {
+    return machine.frame_pool().take(size_bytes);
+  }
+  static void operator delete(void* frame) noexcept { FramePool::give_back(frame); }
+  [[noreturn]] static void unhandled_exception() noexcept { std::terminate(); }
+};
+
+/// A PPE thread. The object itself holds nothing: the thread ends by itself.
+struct Thread {};
+
+/// A subroutine's result on its way to the caller. Await it at once, once.
+template <class T, bool kSuspends>
+class SubroutineCall;
+
+/// Written as the return type of a subroutine: `Subroutine<T, M> name(M& machine, …)`.
+template <class T, class M>
+using Subroutine = SubroutineCall<T, M::kSuspends>;
+
+template <bool kSuspends>
+struct ThreadPromise;
+
+template <>
+struct ThreadPromise<false> : PooledFrame {
+  Thread get_return_object() { return {}; }
+  static std::suspend_never initial_suspend() noexcept { return {}; }
+  static std::suspend_never final_suspend() noexcept { return {}; }
+  static void return_void() {}
+};
+
+template <>
+struct ThreadPromise<true> : PooledFrame {
+  template <class M, class... Arguments>
+  explicit ThreadPromise(M& machine, Arguments&...) : control(machine.thread_control()) {}
+
+  Thread get_return_object() {
+    control.push(std::coroutine_handle<ThreadPromise>::from_promise(*this));
+    return {};
+  }
+  static std::suspend_always initial_suspend() noexcept { return {}; }
+  auto final_suspend() noexcept {
+    control.pop();
+    return std::suspend_never{};
+  }
+  static void return_void() {}
+
+  ThreadControl& control;
+};
+
+namespace detail {
+
+/// Where a subroutine leaves its result; void has none.
+template <class T>
+struct ResultSlot {
+  std::optional<T> value;
+  template <class U>
+  void return_value(U&& result) {
+    value.emplace(std::forward<U>(result));
+  }
+  T take() { return std::move(*value); }
+};
+template <>
+struct ResultSlot<void> {
+  static void return_void() {}
+  static void take() {}
+};
+
+/// A subroutine keeps its frame until the caller has taken the result.
+template <class T, bool kSuspends>
+struct SubroutinePromise : PooledFrame, ResultSlot<T> {
+  template <class M, class... Arguments>
+  explicit SubroutinePromise(M& machine, Arguments&...) {
+    if constexpr (kSuspends) control = &machine.thread_control();
+  }
+  SubroutineCall<T, kSuspends> get_return_object() {
+    return SubroutineCall<T, kSuspends>(
+        std::coroutine_handle<SubroutinePromise>::from_promise(*this));
+  }
+  static auto initial_suspend() noexcept {
+    return std::conditional_t<kSuspends, std::suspend_always, std::suspend_never>{};
+  }
+  std::suspend_always final_suspend() noexcept {
+    if constexpr (kSuspends) control->pop();
+    return {};
+  }
+
+  ThreadControl* control = nullptr;
+};
+
+}  // namespace detail
+
+template <class T, bool kSuspends>
+class [[nodiscard]] SubroutineCall {
+ public:
+  using promise_type = detail::SubroutinePromise<T, kSuspends>;
+
+  explicit SubroutineCall(std::coroutine_handle<promise_type> coroutine) : coroutine_(coroutine) {}
+  SubroutineCall(const SubroutineCall&) = delete;
+  SubroutineCall& operator=(const SubroutineCall&) = delete;
+  ~SubroutineCall() { coroutine_.destroy(); }
+
+  static constexpr bool await_ready() noexcept { return !kSuspends; }
+  /// The control's loop goes on with the subroutine, which is now innermost.
+  void await_suspend(std::coroutine_handle<>) noexcept {
+    coroutine_.promise().control->push(coroutine_);
+  }
+  T await_resume() { return coroutine_.promise().take(); }
+
+ private:
+  std::coroutine_handle<promise_type> coroutine_;
+};
+
+/// What an external transaction of a non-suspending machine returns: the reply is already there.
+template <class T>
+class [[nodiscard]] Ready {
+ public:
+  explicit constexpr Ready(T reply) : reply_(std::move(reply)) {}
+  static constexpr bool await_ready() noexcept { return true; }
+  static constexpr void await_suspend(std::coroutine_handle<>) noexcept {}
+  constexpr T await_resume() { return std::move(reply_); }
+
+ private:
+  T reply_;
+};
+template <>
+class [[nodiscard]] Ready<void> {
+ public:
+  static constexpr bool await_ready() noexcept { return true; }
+  static constexpr void await_suspend(std::coroutine_handle<>) noexcept {}
+  static constexpr void await_resume() noexcept {}
+};
+
+}  // namespace tributary::microcode
+
+/// A Thread's promise depends on the machine it is started on.
+template <class M, class... Arguments>
+struct std::coroutine_traits<tributary::microcode::Thread, M&, Arguments...> {
+  using promise_type = tributary::microcode::ThreadPromise<M::kSuspends>;
+};

@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: Apache-2.0
+/// @file
+/// Trio-ML messages as values, and their bytes. The twelve-byte header is the paper's (Figure 8);
+/// the extension behind it and the control messages are ours. Byte by byte: docs/wire-format.md.
+///
+/// Shapes:  header (12) [extension (20) [source mask (32)]] then gradients (4 each) or, in a
+/// control
+///          message, its body (80).
+/// Errors:  decode_message() names what is wrong with the bytes; it never reads past them.
+/// Tests:   tests/microcode/trio_ml_wire_test.cc
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include "base/endpoint.h"
+#include "microcode/headers.h"
+
+namespace tributary::microcode {
+
+/// Which sources a sum holds; bit s of word s/64 is source s (Trio paper Figures 17, 18).
+using SourceMask = std::array<uint64_t, 4>;
+inline constexpr uint32_t kSourcesMax = 256;
+
+struct TrioMlFields {
+  uint8_t job_id = 0;
+  uint32_t block_id = 0;
+  uint8_t age_op = 0;  ///< 1 in a result whose block has aged out, else 0.
+  bool final = false;
+  bool degraded = false;
+  bool extended = false;
+  uint8_t src_id = 0;
+  uint8_t src_cnt = 0;  ///< 0 in a result stands for 256.
+  uint16_t gen_id = 0;
+  uint16_t grad_cnt = 0;
+};
+
+enum class MessageType : uint8_t {
+  kContribution = 0,
+  kResult = 1,
+  kProbe = 2,  ///< Source asks what became of its contribution; no gradients.
+  kHave = 3,   ///< Answer: these sources have contributed, the block is not complete.
+  kJoin = 4,
+  kWelcome = 5,
+  kPending = 6,  ///< Join noted; these sources have joined so far.
+  kRefusal = 7,
+  kNotice = 8,
+  kLeave = 9,
+  kKeepAlive = 10,
+};
+inline constexpr uint8_t kMessageTypeLast = 10;
+[[nodiscard]] constexpr bool is_control(MessageType type) { return type >= MessageType::kProbe; }
+/// Control messages that carry a body.
+[[nodiscard]] constexpr bool has_body(MessageType type) {
+  return type >= MessageType::kHave && type <= MessageType::kNotice;  // kJoin is among them.
+}
+
+/// What the gradients stand for; all sources of a block must agree.
+enum class ElementFormat : uint8_t { kInt32 = 0, kFixedScale = 1, kBlockExponent = 2 };
+
+/// Why a kRefusal, kPending or kNotice was sent.
+enum class Reason : uint8_t {
+  kNone = 0,
+  kUnknownJob = 1,        ///< Refusal.
+  kSourceOutsideJob = 2,  ///< Refusal; value: sources of the job.
+  kWrongWorld = 3,        ///< Refusal; value: ranks of the job.
+  kTooManyGradients = 4,  ///< Refusal; value: block_grad_max.
+  kRankTaken = 5,         ///< Pending: another living worker has this rank.
+  kSessionRunning = 6,    ///< Pending: the previous session has not ended.
+  kWaitingForPeers = 7,   ///< Pending: mask says who has joined.
+  kSessionLost = 8,       ///< Notice: this session is not (or no longer) known here.
+  kPastCache = 9,         ///< Notice: that block's result is not kept any more.
+  kPeerLeft = 10,         ///< Notice; source: who left while a block waits for it.
+  kMismatch = 11,         ///< Notice; source: whose contribution differs in length, type or scale.
+  kSourcePermanent = 12,  ///< Notice; source: permanent straggler, no longer waited for.
+  kSourceReturned = 13,   ///< Notice; source: waited for again.
+  kWaitingForUpstream = 14,  ///< Pending: the upper aggregator has not started its session.
+};
+
+inline constexpr uint8_t kExtensionVersion = 1;
+inline constexpr uint32_t kExtensionBytes = 20;
+inline constexpr uint32_t kSourceMaskBytes = 32;
+inline constexpr uint32_t kControlBodyBytes = 80;
+/// The longest bytes before gradients.
+inline constexpr uint32_t kMessageHeadBytesMax =
+    TrioMlHeader::kBytes + kExtensionBytes + kSourceMaskBytes;
+static_assert(kMessageHeadBytesMax == 64,
+              "a result's head and its gradients share cache lines well");
+
+/// Extension flags.
+inline constexpr uint8_t kFlagRetransmission = 1 << 0;
+inline constexpr uint8_t kFlagOverflow = 1 << 1;   ///< Some source's value did not fit.
+inline constexpr uint8_t kFlagNotFinite = 1 << 2;  ///< Some source had an infinity or a NaN.
+inline constexpr uint8_t kFlagSourceMask = 1 << 3;
+/// Flags that a result inherits from any contribution.
+inline constexpr uint8_t kFlagsMerged = kFlagOverflow | kFlagNotFinite;
+
+struct ExtensionFields {
+  MessageType type = MessageType::kContribution;
+  ElementFormat format = ElementFormat::kInt32;
+  uint8_t flags = 0;
+  int8_t exponent = -128;        ///< Of a block one window ahead; the largest wins. -128: none.
+  uint32_t session = 0;          ///< In a kJoin: the worker's nonce.
+  uint32_t tensor_elements = 0;  ///< Length of the tensor modulo 2^32; must agree.
+  uint32_t scale_bits = 0;       ///< IEEE 754 bits of the scale; must agree.
+  uint32_t key = 0;              ///< Sender's key from its kWelcome, or 0.
+};
+
+struct ControlBody {
+  Reason reason = Reason::kNone;
+  uint8_t source = 0;
+  uint16_t sources = 0;
+  uint32_t nonce = 0;
+  uint32_t window = 0;
+  uint32_t gradients_max = 0;
+  uint32_t timeout_us = 0;  ///< Straggler timeout; 0 when mitigation is off.
+  uint32_t value = 0;       ///< What is allowed, by reason.
+  uint32_t key = 0;
+  bool upstream = false;  ///< kHave: complete here, waiting for the upper aggregator.
+  SourceMask mask{};
+  Endpoint group;  ///< Multicast group of results; not set: unicast.
+};
+
+/// A whole message but its gradients.
+struct Message {
+  TrioMlFields header;
+  ExtensionFields extension;  ///< Default if !header.extended.
+  SourceMask mask{};          ///< If extension.flags has kFlagSourceMask.
+  ControlBody body;           ///< If has_body(extension.type).
+  uint32_t head_bytes = 0;    ///< Where the gradients begin.
+};
+
+enum class DecodeStatus : uint8_t {
+  kOk,
+  kTruncated,     ///< Ends before its header, extension, mask or body does.
+  kBadExtension,  ///< Unknown version, type or format.
+  kTooShort,      ///< Fewer gradients than grad_cnt says.
+  kTooLong,       ///< More bytes than grad_cnt says.
+};
+
+[[nodiscard]] inline TrioMlFields decode_header(View<TrioMlHeader> view) {
+  using H = TrioMlHeader;
+  return {.job_id = static_cast<uint8_t>(view.get<H::JobId>()),
+          .block_id = view.get<H::BlockId>(),
+          .age_op = static_cast<uint8_t>(view.get<H::AgeOp>()),
+          .final = view.get<H::Final>() != 0,
+          .degraded = view.get<H::Degraded>() != 0,
+          .extended = view.get<H::Extended>() != 0,
+          .src_id = static_cast<uint8_t>(view.get<H::SourceId>()),
+          .src_cnt = static_cast<uint8_t>(view.get<H::SourceCount>()),
+          .gen_id = static_cast<uint16_t>(view.get<H::GenerationId>()),
+          .grad_cnt = static_cast<uint16_t>(view.get<H::GradientCount>())};
+}
+
+/// Writes the 12 bytes at `to`; unused bits become 0.
+void encode_header(const TrioMlFields& fields, std::byte* to);
+
+/// @param head       The message's first bytes, at least min(payload_bytes, 192) of them.
+/// @param size_bytes Of the whole UDP payload.
+[[nodiscard]] DecodeStatus decode_message(std::span<const std::byte> head, uint32_t size_bytes,
+                                          Message& message);
+
+/// Bytes that encode_message() writes for these flags and this type.
+[[nodiscard]] uint32_t encoded_head_bytes(const TrioMlFields& header,
+                                          const ExtensionFields& extension);
+
+/// Writes header, extension, mask and body as far as they apply; sets nothing of the gradients.
+/// @param to At least kMessageHeadBytesMax bytes, kControlMessageBytes for a body.
+/// @return bytes written: where the gradients begin.
+uint32_t encode_message(const Message& message, std::byte* to);
+
+/// Bytes of the longest control message.
+inline constexpr uint32_t kControlMessageBytes =
+    TrioMlHeader::kBytes + kExtensionBytes + kSourceMaskBytes + kControlBodyBytes;
+
+}  // namespace tributary::microcode

@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "base/endpoint.h"
+
+#include <gtest/gtest.h>
+
+namespace tributary {
+namespace {
+
+TEST(Endpoint, ParsesBothFamiliesAndPrintsThemBack) {
+  for (const char* text : {"127.0.0.1:12000", "255.255.255.255:65535", "[::1]:1", "[fe80::2]:80"}) {
+    const auto endpoint = Endpoint::parse(text);
+    ASSERT_TRUE(endpoint.has_value()) << endpoint.error().text;
+    EXPECT_EQ(endpoint->to_string(), text);
+  }
+  EXPECT_EQ(Endpoint::parse("127.0.0.1:12000").value(), Endpoint::ipv4(0x7f000001, 12000));
+}
+
+TEST(Endpoint, RefusesWhatIsNotHostAndPort) {
+  for (const char* text : {"", ":1", "127.0.0.1", "127.0.0.1:", "127.0.0.1:0", "127.0.0.1:65536",
+                           "127.0.0.1:12x", "::1:12000", "[::1:12000", "256.0.0.1:1", "host:1"}) {
+    const auto endpoint = Endpoint::parse(text);
+    ASSERT_FALSE(endpoint.has_value()) << text;
+    EXPECT_EQ(endpoint.error().text.find('\n'), std::string::npos);
+  }
+}
+
+TEST(Endpoint, KnowsMulticast) {
+  EXPECT_TRUE(Endpoint::parse("239.1.2.3:12000")->is_multicast());
+  EXPECT_TRUE(Endpoint::parse("[ff02::1]:12000")->is_multicast());
+  EXPECT_FALSE(Endpoint::parse("127.0.0.1:12000")->is_multicast());
+}
+
+TEST(Endpoint, DefaultIsNobody) { EXPECT_FALSE(Endpoint{}.is_set()); }
+
+}  // namespace
+}  // namespace tributary

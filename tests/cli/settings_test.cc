@@ -1,0 +1,281 @@
+// SPDX-License-Identifier: Apache-2.0
+// Method: one small command, declared as the program's own are; each test gives it a command line
+// and perhaps a file, and looks at the values or at the whole line of refusal.
+#include "cli/settings.h"
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+
+namespace tributary::cli {
+namespace {
+
+constexpr std::array<KeySpec, 3> kJobKeys{{
+    {.name = "id", .type = KeyType::kUint, .help = "job", .max = 255, .required = true},
+    {.name = "sources", .type = KeyType::kUint, .help = "workers", .default_text = "2", .max = 256},
+    {.name = "mitigation", .type = KeyType::kBool, .help = "stragglers", .default_text = "off"},
+}};
+
+struct Parsed {
+  std::optional<int> exit;
+  std::string out;
+  std::string err;
+  uint32_t window = 64;
+  Endpoint listen = Endpoint::ipv4(0x7f000001, 12000);
+  Duration timeout = milliseconds(10);
+  bool verify = false;
+  double loss = 0;
+  std::string json;
+  std::string scheme = "fixed";
+  std::vector<std::string> peers;
+  std::vector<KeyValues> jobs;
+};
+
+/// The folder of one test's files, gone with the test.
+class SettingsTest : public ::testing::Test {
+ protected:
+  SettingsTest() {
+    const auto* info = ::testing::UnitTest::GetInstance()->current_test_info();
+    folder_ = std::filesystem::path(::testing::TempDir()) /
+              fmt::format("tributary-settings-{}-{}", ::getpid(), info->name());
+    std::filesystem::create_directories(folder_);
+  }
+  ~SettingsTest() override { std::filesystem::remove_all(folder_); }
+
+  std::string file(const std::string& text) {
+    const std::string path = folder_ / "c.toml";
+    std::ofstream(path) << text;
+    return path;
+  }
+
+  /// What a run with `text` as its file complains about, without the program's name and the path's
+  /// folder.
+  std::string file_refusal(const std::string& text, std::vector<std::string> more = {}) {
+    std::vector<std::string> args{"serve", "--config", file(text)};
+    args.insert(args.end(), more.begin(), more.end());
+    const Parsed parsed = parse(args);
+    EXPECT_EQ(parsed.exit, kExitUsage);
+    const std::string prefix = "tributary: " + folder_.string() + "/";
+    EXPECT_TRUE(parsed.err.starts_with(prefix)) << parsed.err;
+    return parsed.err.substr(std::min(prefix.size(), parsed.err.size()));
+  }
+
+  static Parsed parse(const std::vector<std::string>& args) {
+    static const KeyTable job("job", kJobKeys);
+    Parsed parsed;
+    CLI::App app("test", "tributary");
+    app.require_subcommand(1);
+    app.add_subcommand("doctor", "looks");
+    CLI::App* serve = app.add_subcommand("serve", "serves");
+    Settings settings(*serve);
+    add_uint(*serve, "--window", parsed.window, 1, 4096, "packets in flight");
+    add_endpoint(*serve, "--listen", parsed.listen, "where to listen");
+    add_milliseconds(*serve, "--timeout-ms", parsed.timeout, 1, 1000, "timeout");
+    serve->add_flag("--verify", parsed.verify, "check sums");
+    serve->add_option("--loss", parsed.loss, "loss")->check(CLI::Range(0.0, 0.5));
+    serve->add_option("--json", parsed.json, "result file");
+    serve->add_option("--scheme", parsed.scheme, "format")
+        ->check(CLI::IsMember({"fixed", "block"}));
+    serve->add_option("--peer", parsed.peers, "peers");
+    settings.add_table(job, parsed.jobs, "a job")->required();
+    std::vector<const char*> argv{"tributary"};
+    for (const std::string& arg : args) argv.push_back(arg.c_str());
+    std::ostringstream out;
+    std::ostringstream err;
+    parsed.exit = parse_command_line(app, static_cast<int>(argv.size()), argv.data(), out, err);
+    parsed.out = out.str();
+    parsed.err = err.str();
+    return parsed;
+  }
+
+  static std::string refusal(std::vector<std::string> args) {
+    args.insert(args.begin(), "serve");
+    const Parsed parsed = parse(args);
+    EXPECT_EQ(parsed.exit, kExitUsage);
+    EXPECT_EQ(std::count(parsed.err.begin(), parsed.err.end(), '\n'), 1) << parsed.err;
+    return parsed.err;
+  }
+
+  std::filesystem::path folder_;
+};
+
+TEST_F(SettingsTest, FlagsAndDefaults) {
+  const Parsed parsed =
+      parse({"serve", "--window", "128", "--listen", "0.0.0.0:13000", "--timeout-ms=50", "--verify",
+             "--job", "id=1,mitigation=on", "--job", "id=2,sources=4"});
+  ASSERT_FALSE(parsed.exit.has_value()) << parsed.err;
+  EXPECT_EQ(parsed.window, 128U);
+  EXPECT_EQ(parsed.listen.to_string(), "0.0.0.0:13000");
+  EXPECT_EQ(parsed.timeout, milliseconds(50));
+  EXPECT_TRUE(parsed.verify);
+  EXPECT_EQ(parsed.scheme, "fixed");
+  ASSERT_EQ(parsed.jobs.size(), 2U);
+  EXPECT_TRUE(parsed.jobs[0].flag("mitigation"));
+  EXPECT_EQ(parsed.jobs[1].uint("id"), 2U);
+  EXPECT_EQ(parsed.jobs[1].uint("sources"), 4U);
+}
+
+TEST_F(SettingsTest, AFileSaysTheSame) {
+  const Parsed parsed = parse({"serve", "--config", file(R"(
+window = 128
+listen = "0.0.0.0:13000"
+timeout-ms = 50
+verify = true
+loss = 0.25
+peer = ["a", "b"]
+[[job]]
+id = 1
+mitigation = true
+[[job]]
+id = 2
+sources = 4
+)")});
+  ASSERT_FALSE(parsed.exit.has_value()) << parsed.err;
+  EXPECT_EQ(parsed.window, 128U);
+  EXPECT_EQ(parsed.listen.to_string(), "0.0.0.0:13000");
+  EXPECT_EQ(parsed.timeout, milliseconds(50));
+  EXPECT_TRUE(parsed.verify);
+  EXPECT_EQ(parsed.loss, 0.25);
+  EXPECT_EQ(parsed.peers, (std::vector<std::string>{"a", "b"}));
+  ASSERT_EQ(parsed.jobs.size(), 2U);
+  EXPECT_TRUE(parsed.jobs[0].flag("mitigation"));
+  EXPECT_EQ(parsed.jobs[1].uint("sources"), 4U);
+  EXPECT_TRUE(parsed.jobs[1].where().ends_with("c.toml:11")) << parsed.jobs[1].where();
+}
+
+TEST_F(SettingsTest, OneTableMayStandAlone) {
+  const Parsed parsed = parse({"serve", "--config", file("[job]\nid = 3\n")});
+  ASSERT_FALSE(parsed.exit.has_value()) << parsed.err;
+  ASSERT_EQ(parsed.jobs.size(), 1U);
+  EXPECT_EQ(parsed.jobs[0].uint("id"), 3U);
+}
+
+TEST_F(SettingsTest, FlagBeatsFileBeatsDefault) {
+  const std::string path = file("window = 32\ntimeout-ms = 20\nverify = true\n[job]\nid = 3\n");
+  // Whether --config stands before or after the flag makes no difference.
+  for (const auto& args : {std::vector<std::string>{"serve", "--config", path, "--window", "8"},
+                           std::vector<std::string>{"serve", "--window", "8", "--config", path}}) {
+    const Parsed parsed = parse(args);
+    ASSERT_FALSE(parsed.exit.has_value()) << parsed.err;
+    EXPECT_EQ(parsed.window, 8U);
+    EXPECT_EQ(parsed.timeout, milliseconds(20));
+    EXPECT_TRUE(parsed.verify);
+    EXPECT_EQ(parsed.scheme, "fixed");
+  }
+  const Parsed flags = parse({"serve", "--config", path, "--job", "id=9", "--verify=false"});
+  ASSERT_FALSE(flags.exit.has_value()) << flags.err;
+  ASSERT_EQ(flags.jobs.size(), 1U);  // The file's jobs are replaced, not joined.
+  EXPECT_EQ(flags.jobs[0].uint("id"), 9U);
+  EXPECT_FALSE(flags.verify);
+}
+
+TEST_F(SettingsTest, HelpEndsWithSuccess) {
+  const Parsed parsed = parse({"serve", "--help"});
+  EXPECT_EQ(parsed.exit, 0);
+  EXPECT_TRUE(parsed.err.empty());
+  EXPECT_NE(parsed.out.find("packets in flight: a whole number from 1 to 4096"), std::string::npos)
+      << parsed.out;
+  EXPECT_NE(parsed.out.find("sources: workers"), std::string::npos) << parsed.out;
+}
+
+TEST_F(SettingsTest, RefusesUnknownFlagsAndCommands) {
+  EXPECT_EQ(refusal({"--job", "id=1", "--windw", "8"}),
+            "tributary: unknown flag '--windw' (did you mean '--window'?); allowed: --help, "
+            "--config, --window, --listen, --timeout-ms, --verify, --loss, --json, --scheme, "
+            "--peer, --job\n");
+  const Parsed parsed = parse({"serv"});
+  EXPECT_EQ(parsed.exit, kExitUsage);
+  EXPECT_EQ(parsed.err,
+            "tributary: unknown command 'serv' (did you mean 'serve'?); allowed: doctor, serve\n");
+}
+
+TEST_F(SettingsTest, RefusesMissingThings) {
+  EXPECT_TRUE(refusal({}).starts_with("tributary: --job is missing; allowed: KEY=VALUE"));
+  EXPECT_TRUE(refusal({"--job", "id=1", "--window"}).starts_with("tributary: --window"));
+  EXPECT_EQ(parse({}).exit, kExitUsage);
+}
+
+TEST_F(SettingsTest, RefusesValuesOnTheCommandLine) {
+  const std::string number = "; allowed: a whole number from 1 to 4096\n";
+  EXPECT_EQ(refusal({"--window", "abc"}), "tributary: --window=abc is not a whole number" + number);
+  EXPECT_EQ(refusal({"--window", "0"}), "tributary: --window=0 is out of range" + number);
+  EXPECT_EQ(refusal({"--window=-1"}), "tributary: --window=-1 is not a whole number" + number);
+  EXPECT_EQ(refusal({"--window", "0x10"}),
+            "tributary: --window=0x10 is not a whole number" + number);
+  EXPECT_EQ(refusal({"--timeout-ms", "1001"}),
+            "tributary: --timeout-ms=1001 is out of range; "
+            "allowed: whole milliseconds from 1 to 1000\n");
+  EXPECT_EQ(refusal({"--listen", "here"}),
+            "tributary: --listen=here is no endpoint; "
+            "allowed: address:port, as in 127.0.0.1:12000 or [::1]:12000\n");
+  EXPECT_EQ(refusal({"--loss", "0.9"}),
+            "tributary: --loss=0.9 is refused; allowed: a number from 0 to 0.5\n");
+  EXPECT_EQ(refusal({"--scheme", "none"}),
+            "tributary: --scheme=none is refused; allowed: {fixed,block}\n");
+  EXPECT_EQ(refusal({"--job", "id=300"}),
+            "tributary: --job: id=300 is out of range; allowed: a whole number from 0 to 255\n");
+}
+
+TEST_F(SettingsTest, RefusesFilesThatCannotBeRead) {
+  EXPECT_EQ(refusal({"--config", "/nonexistent/c.toml"}),
+            "tributary: --config /nonexistent/c.toml: cannot be read: No such file or directory\n");
+  EXPECT_TRUE(file_refusal("window = 8\nwindow 9\n").starts_with("c.toml:2: is not TOML: "));
+}
+
+TEST_F(SettingsTest, RefusesKeysOfAFile) {
+  EXPECT_EQ(file_refusal("\nwindw = 8\n"),
+            "c.toml:2: unknown key 'windw' (did you mean 'window'?); allowed: window, listen, "
+            "timeout-ms, verify, loss, json, scheme, peer, job\n");
+  EXPECT_EQ(file_refusal("[job]\nid = 1\nsorces = 4\n"),
+            "c.toml:3: unknown key 'sorces' (did you mean 'sources'?); "
+            "allowed: id, sources, mitigation\n");
+  EXPECT_EQ(file_refusal("[[job]]\nid = 1\n\n[[job]]\nsources = 4\n"),
+            "c.toml:4: key 'id' is missing; allowed: a whole number from 0 to 255\n");
+}
+
+TEST_F(SettingsTest, RefusesValuesOfAFile) {
+  const std::string number = "; allowed: a whole number from 1 to 4096\n";
+  EXPECT_EQ(file_refusal("window = 0\n"), "c.toml:1: --window=0 is out of range" + number);
+  EXPECT_EQ(file_refusal("window = 1.5\n"),
+            "c.toml:1: --window=1.5 is not a whole number" + number);
+  EXPECT_EQ(file_refusal("window = \"8\"\n"),
+            "c.toml:1: window=8 has the wrong type; allowed: a number, without quotes\n");
+  EXPECT_EQ(file_refusal("verify = \"on\"\n"),
+            "c.toml:1: verify=on has the wrong type; allowed: true, false\n");
+  EXPECT_EQ(file_refusal("listen = 12000\n"),
+            "c.toml:1: listen=12000 has the wrong type; allowed: text in quotes\n");
+  EXPECT_EQ(file_refusal("window = [1, 2]\n"),
+            "c.toml:1: window=[…] has the wrong type; allowed: a number, without quotes\n");
+  EXPECT_EQ(file_refusal("[window]\na = 1\n"),
+            "c.toml:1: window={…} has the wrong type; allowed: a number, without quotes\n");
+  EXPECT_EQ(file_refusal("loss = 0.9\n"),
+            "c.toml:1: --loss=0.9 is refused; allowed: a number from 0 to 0.5\n");
+  EXPECT_EQ(file_refusal("scheme = \"none\"\n"),
+            "c.toml:1: --scheme=none is refused; allowed: {fixed,block}\n");
+}
+
+TEST_F(SettingsTest, RefusesTablesOfAFile) {
+  EXPECT_EQ(file_refusal("job = 1\n"),
+            "c.toml:1: job=1 is not a table; allowed: [job] or [[job]]\n");
+  EXPECT_EQ(file_refusal("job = [1]\n"), "c.toml:1: job holds 1, not a table; allowed: [[job]]\n");
+  EXPECT_EQ(file_refusal("[job]\nid = \"1\"\n"),
+            "c.toml:2: id=1 is text; allowed: a whole number from 0 to 255\n");
+  EXPECT_EQ(file_refusal("[job]\nid = -1\n"),
+            "c.toml:2: id=-1 is not a whole number; allowed: a whole number from 0 to 255\n");
+  EXPECT_EQ(file_refusal("[job]\nid = 1\nmitigation = 1\n"),
+            "c.toml:3: mitigation=1 is a whole number; allowed: on, off, true, false\n");
+}
+
+TEST_F(SettingsTest, AWrongFileIsRefusedEvenWhereAFlagWins) {
+  EXPECT_EQ(file_refusal("[job]\nid = 300\n", {"--job", "id=1"}),
+            "c.toml:2: id=300 is out of range; allowed: a whole number from 0 to 255\n");
+}
+
+}  // namespace
+}  // namespace tributary::cli

@@ -1,0 +1,309 @@
+// SPDX-License-Identifier: Apache-2.0
+/// @file
+/// The smallest suspending machine: many PPE threads at once, and a seeded generator decides before
+/// every step which of them runs on or which external transaction is served next. A program that is
+/// right on this machine under many seeds does not depend on the order of its XTXNs.
+///
+/// Model:   Every XTXN suspends its thread unless it is issued now and awaited later. Requests of
+///          one thread to one target are served in the order in which they were issued; all others
+///          in any order (microcode/machine.h). accumulate() is the paper's chunk loop (§4): what
+///          lies in the head, then the tail by reads of 64 bytes, each read and each addition a
+///          request of its own; finish_lanes() works in chunks of 256 bytes. Time stands still
+///          unless set_now() moves it. Nothing is priced.
+/// Checks:  The process stops when a program asks for a packet it does not have, ends a packet
+///          twice, reads past it, drops an issued XTXN, or changes a payload that it has sent and
+///          not released.
+/// Threads: One; a "thread" here is a PPE's.
+/// Memory:  For tests: it allocates as it likes.
+/// Tests:   tests/engine/step_machine_test.cc
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include "base/assert.h"
+#include "base/endpoint.h"
+#include "base/prng.h"
+#include "base/time.h"
+#include "engine/packet.h"
+#include "engine/packet_buffer.h"
+#include "microcode/machine.h"
+
+namespace tributary::testing {
+
+class StepMachine {
+ public:
+  static constexpr bool kSuspends = true;
+
+  struct Config {
+    uint64_t seed = 0;
+    uint32_t thread_count = 256;
+    uint32_t packet_bytes_max = 32768;
+  };
+
+  /// A message that a program has sent, as it was then.
+  struct Sent {
+    std::vector<std::byte> bytes;
+    std::vector<Endpoint> destinations;
+    bool small = false;  ///< By send_small().
+  };
+
+  explicit StepMachine(const Config& config);
+
+  // --- For tests ---------------------------------------------------------------------------------
+
+  /// Starts what `body(machine)` starts: one thread for the packet. Nothing of it runs yet.
+  /// @pre has_free_thread() and the packet fits.
+  template <class F>
+  void start(std::span<const std::byte> packet, const Endpoint& source, F&& body,
+             engine::PacketLayer layer = engine::PacketLayer::kUdpPayload) {
+    begin_start(packet, source, layer);
+    body(*this);
+    end_start();
+  }
+  /// Starts what `body(machine)` starts: any number of threads without a packet.
+  template <class F>
+  void start_timer(F&& body) {
+    begin_start();
+    body(*this);
+    end_start();
+  }
+
+  /// One step, chosen at random: a thread runs until it waits or ends, or one request is served.
+  /// @return false when there was nothing to do: every thread has ended.
+  bool step();
+  /// Steps until every thread has ended, then checks that sent payloads are as they were.
+  void run();
+
+  void set_now(Instant now) { now_ = now; }
+  [[nodiscard]] bool has_free_thread() const { return !free_.empty(); }
+  [[nodiscard]] uint32_t threads_active() const {
+    return static_cast<uint32_t>(threads_.size() - free_.size());
+  }
+
+  [[nodiscard]] const std::vector<Sent>& sent() const { return sent_; }
+  /// Forgets what was sent; the payloads stay under watch.
+  [[nodiscard]] std::vector<Sent> take_sent() { return std::exchange(sent_, {}); }
+  /// Packets forwarded, as they left.
+  [[nodiscard]] const std::vector<std::vector<std::byte>>& forwarded() const { return forwarded_; }
+  [[nodiscard]] uint64_t dropped(uint32_t reason) const;
+  /// Packets whose thread ended without forwarding or dropping them.
+  [[nodiscard]] uint64_t consumed() const { return consumed_; }
+
+  [[nodiscard]] uint64_t instructions(const std::string& name) const;
+  [[nodiscard]] uint64_t instructions_total() const { return instructions_total_; }
+  [[nodiscard]] uint64_t xtxns(microcode::XtxnKind kind) const {
+    return xtxns_[static_cast<size_t>(kind)];
+  }
+  /// Deepest subroutine nesting of any thread so far.
+  [[nodiscard]] uint32_t call_depth_max() const { return call_depth_max_; }
+  [[nodiscard]] uint32_t threads_active_max() const { return threads_active_max_; }
+
+  // --- For programs: microcode::Machine ----------------------------------------------------------
+
+  class Request;
+  template <class F>
+  class Reply;
+  class AccumulateLoop;
+  class FinishLoop;
+
+  [[nodiscard]] microcode::FramePool& frame_pool() { return frames_; }
+  [[nodiscard]] microcode::ThreadControl& thread_control();
+  void instruction(const microcode::Instruction& mark);
+  [[nodiscard]] Instant now() const { return now_; }
+
+  [[nodiscard]] microcode::PacketHead head() const;
+  [[nodiscard]] uint32_t packet_size() const;
+  [[nodiscard]] bool arrived_as_frame() const;
+  [[nodiscard]] const Endpoint& source() const;
+
+  template <class F>
+  auto issue(microcode::Xtxn xtxn, F&& service) {
+    return Reply<std::decay_t<F>>(*this, xtxn, std::forward<F>(service));
+  }
+  template <class F>
+  void post(microcode::Xtxn xtxn, F&& service) {
+    add_post(xtxn, std::function<void()>(std::forward<F>(service)));
+  }
+  AccumulateLoop accumulate(int32_t* lanes, uint32_t offset_bytes, uint32_t count,
+                            microcode::Accumulate how);
+  FinishLoop finish_lanes(int32_t* lanes, uint32_t count);
+
+  void send(std::span<const std::byte> payload, std::span<const Endpoint> destinations);
+  void send_small(std::span<const std::byte> payload, const Endpoint& destination);
+  void release_payload(std::span<const std::byte> payload);
+  void forward();
+  void drop(uint32_t reason);
+
+ private:
+  /// One PPE thread.
+  struct ThreadState {
+    microcode::ThreadControl control;
+    uint64_t number = 0;  ///< Counts threads ever started; 0: this one is free.
+    engine::PacketHandle packet;
+    std::array<std::byte, engine::kHeadBytes> head;  ///< Local memory: where the head was loaded.
+    uint32_t head_bytes = 0;
+    /// Local memory of a leaf loop: gradients fetched and not added yet.
+    std::array<std::byte, engine::kHeadBytes + microcode::kTailChunkBytes> chunk;
+    bool in_leaf_loop = false;
+    bool packet_ended = false;
+    engine::PacketLayer layer = engine::PacketLayer::kUdpPayload;
+    Endpoint source;
+  };
+  struct InFlight {
+    const std::byte* payload;
+    std::vector<std::byte> as_sent;
+  };
+  class Post;
+
+  void begin_start(std::span<const std::byte> packet, const Endpoint& source,
+                   engine::PacketLayer layer);
+  void begin_start();
+  void end_start();
+  ThreadState& take_thread();
+  void run_thread(ThreadState& thread);
+  void end_thread(ThreadState& thread);
+  void serve(size_t pick);
+  void enqueue(Request& request);
+  void wait_for(Request& request);
+  void add_post(microcode::Xtxn xtxn, std::function<void()> service);
+  void check_in_flight() const;
+  void end_packet();
+  [[nodiscard]] const ThreadState& current() const;
+
+  engine::PacketBuffer packets_;
+  microcode::FramePool frames_;
+  std::vector<std::unique_ptr<ThreadState>> threads_;
+  std::vector<ThreadState*> free_;
+  std::vector<ThreadState*> runnable_;
+  std::vector<Request*> pending_;  ///< In order of issue.
+  std::vector<std::unique_ptr<Post>> posts_;
+  ThreadState* current_ = nullptr;
+  bool starting_ = false;
+  Prng prng_;
+  Instant now_;
+  uint64_t thread_numbers_ = 0;
+
+  std::vector<Sent> sent_;
+  std::vector<InFlight> in_flight_;
+  std::vector<std::vector<std::byte>> forwarded_;
+  std::map<uint32_t, uint64_t> dropped_;
+  uint64_t consumed_ = 0;
+  std::map<std::string, uint64_t> instructions_;
+  uint64_t instructions_total_ = 0;
+  std::array<uint64_t, static_cast<size_t>(microcode::XtxnKind::kTailRead) + 1> xtxns_{};
+  uint32_t call_depth_max_ = 0;
+  uint32_t threads_active_max_ = 0;
+};
+
+/// An XTXN on its way. It lies where its issuer keeps it and never moves.
+class StepMachine::Request {
+ public:
+  Request(const Request&) = delete;
+  Request& operator=(const Request&) = delete;
+
+  [[nodiscard]] bool await_ready() const noexcept { return served_; }
+  void await_suspend(std::coroutine_handle<>) { machine_.wait_for(*this); }
+
+ protected:
+  Request(StepMachine& machine, microcode::Xtxn xtxn)
+      : machine_(machine),
+        xtxn_(xtxn),
+        thread_(machine.current_),
+        thread_number_(machine.current().number) {}
+  virtual ~Request() { TRIB_ASSERT(served_); }  // Issued and given up: that is what post() is for.
+
+  /// One visit to the target. @return true when that was all; else xtxn_ says what is next.
+  virtual bool serve() = 0;
+  void enqueue() { machine_.enqueue(*this); }
+
+  StepMachine& machine_;
+  microcode::Xtxn xtxn_;
+  ThreadState* thread_;
+  bool served_ = false;
+
+ private:
+  friend class StepMachine;
+  const uint64_t thread_number_;
+  bool awaited_ = false;
+};
+
+/// What issue() returns: co_await it for what `F` returned at the target.
+template <class F>
+class StepMachine::Reply final : public Request {
+ public:
+  using Value = std::invoke_result_t<F&>;
+
+  template <class Service>
+  Reply(StepMachine& machine, microcode::Xtxn xtxn, Service&& service)
+      : Request(machine, xtxn), service_(std::forward<Service>(service)) {
+    enqueue();
+  }
+
+  Value await_resume() {
+    TRIB_ASSERT(served_);
+    if constexpr (!std::is_void_v<Value>) return std::move(*value_);
+  }
+
+ private:
+  struct Nothing {};
+
+  bool serve() override {
+    if constexpr (std::is_void_v<Value>) {
+      service_();
+    } else {
+      value_.emplace(service_());
+    }
+    return true;
+  }
+
+  F service_;
+  std::optional<std::conditional_t<std::is_void_v<Value>, Nothing, Value>> value_;
+};
+
+/// The paper's aggregation loop: first what the head holds, then the tail, 64 bytes at a time.
+class StepMachine::AccumulateLoop final : public Request {
+ public:
+  AccumulateLoop(StepMachine& machine, int32_t* lanes, uint32_t offset_bytes, uint32_t count,
+                 microcode::Accumulate how);
+  ~AccumulateLoop() override { thread_->in_leaf_loop = false; }
+  static void await_resume() {}
+
+ private:
+  bool serve() override;
+  void add_chunk();
+  void read_chunk();
+  void plan_next();
+
+  int32_t* lanes_;
+  uint32_t lanes_left_;
+  uint32_t tail_offset_bytes_ = 0;
+  uint32_t chunk_bytes_ = 0;  ///< In the thread's chunk; up to 3 of an incomplete gradient.
+  const microcode::Accumulate how_;
+};
+
+/// The paper's result loop, 256 bytes at a time.
+class StepMachine::FinishLoop final : public Request {
+ public:
+  FinishLoop(StepMachine& machine, int32_t* lanes, uint32_t count);
+  static void await_resume() {}
+
+ private:
+  bool serve() override;
+
+  int32_t* lanes_;
+  uint32_t lanes_left_;
+};
+
+static_assert(microcode::Machine<StepMachine>);
+
+}  // namespace tributary::testing

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+/// @file
+/// Bytes for the tests of this folder.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "base/byte_order.h"
+#include "engine/packet.h"
+
+namespace tributary::io {
+
+using Bytes = std::vector<std::byte>;
+
+/// "45 00 00 1d": two hexadecimal digits a byte, blanks between them.
+inline Bytes from_hex(std::string_view text) {
+  Bytes bytes;
+  const auto digit = [](char c) { return c <= '9' ? c - '0' : c - 'a' + 10; };
+  for (size_t i = 0; i + 1 < text.size(); i++) {
+    if (text[i] == ' ' || text[i] == '\n') continue;
+    bytes.push_back(static_cast<std::byte>(digit(text[i]) * 16 + digit(text[i + 1])));
+    i++;
+  }
+  return bytes;
+}
+
+/// Where numbered() puts the number: behind the bytes that UdpPort steers by, which stay 0, so that
+/// packets with different numbers may travel in one train.
+inline constexpr uint32_t kNumberAt = 8;
+
+/// `size` bytes, at least 12: the big-endian `number` at kNumberAt, then a pattern made of it.
+inline Bytes numbered(uint32_t number, uint32_t size) {
+  Bytes bytes(size);
+  store_be<uint32_t>(bytes.data() + kNumberAt, number);
+  for (uint32_t i = kNumberAt + 4; i < size; i++) {
+    bytes[i] = static_cast<std::byte>(number * 7 + i);
+  }
+  return bytes;
+}
+
+inline uint32_t number_of(std::span<const std::byte> bytes) {
+  return load_be<uint32_t>(bytes.data() + kNumberAt);
+}
+
+inline Bytes copy_of(const engine::Packet& packet) {
+  return {packet.bytes().begin(), packet.bytes().end()};
+}
+
+inline engine::TxPacket to(const Bytes& bytes, const Endpoint& destination) {
+  return {.data = bytes.data(),
+          .size = static_cast<uint32_t>(bytes.size()),
+          .destination = destination};
+}
+
+}  // namespace tributary::io

@@ -1,0 +1,65 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# Installs what Tributary needs, from Debian's own packages and nowhere else.
+#
+#   tools/install-deps.sh               core: build and run the appliance
+#   tools/install-deps.sh --with-dev    also: tests, second compiler, formatter, sanitizers
+#   tools/install-deps.sh --list        print the packages of each group and do nothing
+#
+# Safe to run again: when all is there, it does not call apt and needs no privilege.
+set -euo pipefail
+
+core=(g++ cmake ninja-build libfmt-dev libexpected-dev libcli11-dev libtomlplusplus-dev
+      nlohmann-json3-dev libcuckoo-dev libconcurrentqueue-dev)
+dev=(libgtest-dev libgmock-dev libbenchmark-dev ccache clang-format clang-19 clang-tidy-19
+     libclang-rt-19-dev)
+
+fail() {
+  echo "tools/install-deps.sh: $*" >&2
+  exit 1
+}
+
+packages=("${core[@]}")
+for argument in "$@"; do
+  case "$argument" in
+    --with-core) ;;
+    --with-dev) packages+=("${dev[@]}") ;;
+    --list)
+      echo "core: ${core[*]}"
+      echo "dev: ${dev[*]}"
+      exit 0
+      ;;
+    *) fail "unknown argument '$argument'; allowed: --with-core, --with-dev, --list" ;;
+  esac
+done
+
+if ! command -v apt-get >/dev/null || ! command -v dpkg-query >/dev/null; then
+  fail "no apt-get here. Tributary is built on Debian 12 or newer; elsewhere install the" \
+    "equivalents of: ${packages[*]}"
+fi
+
+missing=()
+for package in "${packages[@]}"; do
+  # db:Status-Status is "installed" only when the package is whole.
+  state=$(dpkg-query -W -f='${db:Status-Status}' "$package" 2>/dev/null || true)
+  [[ $state == installed* ]] || missing+=("$package")
+done
+[[ ${#missing[@]} -gt 0 ]] || exit 0
+
+as_root=()
+if [[ $(id -u) -ne 0 ]]; then
+  command -v sudo >/dev/null ||
+    fail "not root and no sudo. As root run: apt-get install ${missing[*]}"
+  as_root=(sudo)
+fi
+
+echo "Installing with apt: ${missing[*]}"
+log=$(mktemp)
+trap 'rm -f "$log"' EXIT
+export DEBIAN_FRONTEND=noninteractive
+apt() { "${as_root[@]}" apt-get -qq -o Dpkg::Use-Pty=0 "$@" >"$log" 2>&1; }
+if ! { apt update && apt install -y --no-install-recommends "${missing[@]}"; }; then
+  tail -n 20 "$log" >&2
+  fail "apt-get failed (see above). The packages come from Debian 12 (bookworm), section main;" \
+    "is the network there, and is this Debian 12 or newer?"
+fi
