@@ -3,6 +3,7 @@
 #include <CLI/CLI.hpp>
 #include <iostream>
 
+#include "cli/bench_command.h"
 #include "cli/demo/demo.h"
 #include "cli/demo/demo_worker.h"
 #include "cli/doctor.h"
@@ -35,6 +36,7 @@ int main(int argc, char** argv) {
   int exit_code = 0;
   tributary::cli::add_serve_command(app, exit_code);
   tributary::cli::add_worker_command(app, exit_code);
+  tributary::cli::add_bench_command(app, exit_code);
   tributary::demo::DemoConfig demo;
   tributary::demo::DemoWorkerConfig demo_worker;
   add_demo_commands(app, demo, demo_worker, exit_code);

@@ -32,10 +32,12 @@ struct WorkerFlags {
   Settings settings;
   WorkerOptions options;
   uint32_t deadline_s = 0;
+  uint32_t source = 0;
   std::string type = "float32";
   std::string format = "fixed";
   std::string op = "sum";
   CLI::Option* elements = nullptr;
+  CLI::Option* source_option = nullptr;
 };
 
 void add_session_flags(CLI::App& command, WorkerFlags& flags) {
@@ -47,6 +49,9 @@ void add_session_flags(CLI::App& command, WorkerFlags& flags) {
   add_uint(command, "--job", session.job_id, 0, kJobMax, "Job id");
   add_uint(command, "--rank", session.rank, 0, kWorldMax - 1, "This worker, counted from 0");
   add_uint(command, "--world", session.world, 1, kWorldMax, "Workers of the job");
+  flags.source_option =
+      add_uint(command, "--source", flags.source, 0, kWorldMax - 1,
+               "src_id at the aggregator, where it differs from the rank (below a tree)");
   add_uint(command, "--gradients", session.gradients, 1, kGradientsMax, "Elements a packet");
   add_uint(command, "--window", session.window, 1, kWindowMax, "Packets in flight");
   add_uint(command, "--deadline-s", flags.deadline_s, 1, kDayS,
@@ -105,6 +110,7 @@ std::string complete(WorkerFlags& flags) {
                                                         : host::FloatFormat::kFixedScale;
   options.reduction.op = flags.op == "mean" ? host::ReduceOp::kMean : host::ReduceOp::kSum;
   options.session.deadline = seconds(flags.deadline_s);
+  if (flags.source_option->count() > 0) options.session.source = flags.source;
   if (options.session.rank >= options.session.world) {
     return fmt::format("--rank {} is out of range; allowed: below --world, which is {}",
                        options.session.rank, options.session.world);

@@ -14,7 +14,7 @@ target_compile_options(tributary_flags INTERFACE -Wall -Wextra -Wpedantic -Wshad
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
   # GCC 12 reports std:: internals under -O2 (PR 105651, PR 105329); Clang keeps these checks.
   target_compile_options(tributary_flags INTERFACE -Wno-restrict -Wno-stringop-overflow
-                         -Wno-array-bounds -Wno-maybe-uninitialized)
+                         -Wno-array-bounds -Wno-maybe-uninitialized -Wno-stringop-overread)
 endif()
 if(TRIBUTARY_WERROR)
   target_compile_options(tributary_flags INTERFACE -Werror)

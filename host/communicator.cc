@@ -23,6 +23,10 @@ namespace {
 /// Longest sleep of the I/O thread; bounds the harm should a wake-up be lost.
 constexpr Duration kSleepMax = milliseconds(100);
 
+/// With a multicast group the thread sleeps on the group's socket, where the results come in, and
+/// looks at its own this often.
+constexpr Duration kGroupSleepMax = milliseconds(2);
+
 /// What the I/O thread shows to callers.
 struct Shown {
   WorkerProtocol::Phase phase = WorkerProtocol::Phase::kJoining;
@@ -71,8 +75,7 @@ struct Communicator::Impl {
     show();
   }
 
-  // --- The I/O thread
-  // --------------------------------------------------------------------------------
+  // --- The I/O thread ---
 
   void loop() {
     while (true) {
@@ -83,9 +86,8 @@ struct Communicator::Impl {
       const bool sent = send(now);
       finish_transfers();
       if (protocol.phase() == WorkerProtocol::Phase::kEnded && !sent) break;
-      if (!received && !sent) {
-        queue.wait(std::clamp(protocol.next_deadline() - now, Duration(), kSleepMax));
-      }
+      if (protocol.group().is_set() && group_port == nullptr) open_group();
+      if (!received && !sent) sleep(now);
     }
     ended.store(true, std::memory_order_release);
     // Nobody serves submissions any more: fail those that came in meanwhile.
@@ -104,9 +106,39 @@ struct Communicator::Impl {
   }
 
   bool receive(Instant now) {
-    const uint32_t count = queue.receive(burst);
+    const bool own = receive_from(queue, now);
+    return (group_port != nullptr && receive_from(group_port->queue(0), now)) || own;
+  }
+
+  bool receive_from(engine::PortQueue& from, Instant now) {
+    const uint32_t count = from.receive(burst);
     for (uint32_t i = 0; i < count; i++) protocol.on_packet(burst[i].bytes(), now);
     return count > 0;
+  }
+
+  /// The aggregator sends results to a multicast group: listens to it too.
+  void open_group() {
+    io::UdpPortConfig config;
+    config.local.port = protocol.group().port;
+    // Joined on the interface that leads to the aggregator.
+    config.multicast =
+        io::UdpMulticast{.group = protocol.group(), .via = port->local(), .share = true};
+    auto opened = io::UdpPort::open(config);
+    if (opened) {
+      group_port = *std::move(opened);
+    } else {
+      protocol.fail(Status::kRefused,
+                    fmt::format("results come by multicast, but {}", opened.error().text));
+    }
+  }
+
+  void sleep(Instant now) {
+    const Duration until_due = std::max(protocol.next_deadline() - now, Duration());
+    if (group_port != nullptr) {
+      group_port->queue(0).wait(std::min(until_due, kGroupSleepMax));
+    } else {
+      queue.wait(std::min(until_due, kSleepMax));
+    }
   }
 
   bool send(Instant now) {
@@ -150,8 +182,7 @@ struct Communicator::Impl {
     for (auto& [number, entry] : entries) entry.done = entry.transfer.done;
   }
 
-  // --- Callers
-  // ---------------------------------------------------------------------------------------
+  // --- Callers ---
 
   struct Entry {
     Transfer transfer;
@@ -196,6 +227,7 @@ struct Communicator::Impl {
 
   std::unique_ptr<engine::Port> port;
   engine::PortQueue& queue;
+  std::unique_ptr<engine::Port> group_port;  ///< Owned by the I/O thread; null without a group.
   const Endpoint server;
 
   // Owned by the I/O thread.

@@ -60,8 +60,7 @@ uint32_t WorkerProtocol::lane_count(const Transfer& transfer, uint64_t position)
       std::min<uint64_t>(config_.gradients, transfer.element_count() - first));
 }
 
-// --- Out
-// -------------------------------------------------------------------------------------------
+// --- Out ---
 
 void WorkerProtocol::write_gradients(Transfer& transfer, uint64_t block, Message& message,
                                      std::byte* lanes) {
@@ -123,9 +122,10 @@ uint32_t WorkerProtocol::write_contribution(uint64_t position, std::span<std::by
   encode_message(message, out.data());
 
   slot.state = SlotState::kSent;
-  slot.attempts = static_cast<uint8_t>(std::min(slot.attempts + 1, 255));
+  slot.data_wanted = false;
+  slot.attempts = static_cast<uint8_t>(std::min(slot.attempts + 1, UINT8_MAX));
   slot.sent_at = now;
-  scan_at_ = std::min(scan_at_, now + resend_after(slot));
+  scan_at_ = std::min(scan_at_, now + repair_after(slot));
   return head_bytes + lanes * microcode::kGradientBytes;
 }
 
@@ -152,8 +152,7 @@ uint32_t WorkerProtocol::write_control(MessageType type, uint64_t position,
   return encode_message(message, out.data());
 }
 
-// --- In
-// --------------------------------------------------------------------------------------------
+// --- In ---
 
 void WorkerProtocol::on_packet(std::span<const std::byte> payload, Instant now) {
   Message message;
@@ -270,14 +269,15 @@ void WorkerProtocol::on_have(const Message& message, Instant now) {
   have_ = message.body.mask;
   have_position_ = position;
   have_upstream_ = message.body.upstream;
-  if (contains(have_, *config_.source)) {
-    if (slot.state == SlotState::kHeld) return;
+  if (!contains(have_, *config_.source)) {
+    slot.state = SlotState::kSent;
+    slot.data_wanted = true;
+    queue_repair(position);
+  } else if (slot.state != SlotState::kHeld) {
     slot.state = SlotState::kHeld;
-    slot.attempts = 1;
-    scan_at_ = std::min(scan_at_, now + resend_after(slot));
-  } else if (slot.state == SlotState::kHeld) {
-    slot.state = SlotState::kSent;  // The aggregator does not have it (any more).
-    queue_resend(position);
+    slot.data_wanted = false;
+    slot.attempts = 2;  // Asked once: no sample for the estimator any more.
+    scan_at_ = std::min(scan_at_, now + repair_after(slot));
   }
 }
 

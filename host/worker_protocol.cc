@@ -24,12 +24,12 @@ constexpr Duration kKeepAliveEvery = milliseconds(1000);
 constexpr uint32_t kLeaveCount = 2;
 /// Results overtaken by so many later ones count as lost. Source: ATP §3.5 (three).
 constexpr uint64_t kOvertakenBy = 3;
-/// With mitigation, losses are repaired in this part of the straggler timeout at the latest, so
-/// that several attempts fit before a block ages.
-constexpr int64_t kResendsPerTimeout = 8;
-constexpr Duration kResendMin = milliseconds(1);
-/// A contribution known to have arrived is asked about more and more rarely, up to this.
-constexpr Duration kProbeMax = milliseconds(250);
+/// With mitigation, an overdue position is asked about so often within the straggler timeout, so
+/// that losses are repaired before a block ages.
+constexpr int64_t kRepairsPerTimeout = 8;
+constexpr Duration kRepairMin = milliseconds(1);
+/// Doublings of the time-out, at most.
+constexpr uint32_t kDoublingsMax = 6;
 /// An aggregator heard of so lately is alive.
 constexpr Duration kAliveFor = milliseconds(2000);
 
@@ -74,8 +74,7 @@ WorkerProtocol::WorkerProtocol(const CommunicatorConfig& config, uint32_t nonce,
   if (!config_.source) config_.source = config_.rank;
 }
 
-// --- The stream
-// ------------------------------------------------------------------------------------
+// --- The stream ---
 
 void WorkerProtocol::submit(Transfer& transfer, Instant now) {
   transfer.done = false;
@@ -133,11 +132,11 @@ bool WorkerProtocol::can_send_new() {
   return source < base_ || slot_of(source).state == SlotState::kDone;
 }
 
-void WorkerProtocol::queue_resend(uint64_t position) {
+void WorkerProtocol::queue_repair(uint64_t position) {
   Slot& slot = slot_of(position);
   if (slot.queued) return;
   slot.queued = true;
-  resend_.push_back(position);
+  repairs_.push_back(position);
 }
 
 void WorkerProtocol::repair_overtaken(uint64_t position) {
@@ -145,7 +144,7 @@ void WorkerProtocol::repair_overtaken(uint64_t position) {
   const uint64_t below = position - kOvertakenBy;
   for (uint64_t p = std::max(base_, overtaken_below_); p < below; p++) {
     const Slot& slot = slot_of(p);
-    if (slot.state == SlotState::kSent && slot.attempts == 1) queue_resend(p);
+    if (slot.state == SlotState::kSent && slot.attempts == 1) queue_repair(p);
   }
   overtaken_below_ = std::max(overtaken_below_, below);
 }
@@ -186,6 +185,8 @@ void WorkerProtocol::take_result(uint64_t position, const microcode::Message& me
     } else if (transfer.outcome.status == Status::kNotFinite) {
       transfer.outcome.text = "a rank's tensor holds an infinity or a NaN";
     }
+    // From here on it is its owner's, who may free it even while an earlier one is on its way.
+    std::erase(transfers_, &transfer);
     transfer.done = true;
   }
   advance_base();
@@ -196,22 +197,22 @@ void WorkerProtocol::advance_base() {
     slot_of(base_).state = SlotState::kFree;
     base_++;
   }
-  while (!transfers_.empty() && transfers_.front()->done) transfers_.pop_front();
 }
 
-// --- Time
-// ------------------------------------------------------------------------------------------
+// --- Time ---
 
-Duration WorkerProtocol::resend_after(const Slot& slot) const {
-  const uint32_t doublings = std::min<uint32_t>(slot.attempts > 0 ? slot.attempts - 1U : 0U, 8);
+Duration WorkerProtocol::repair_after(const Slot& slot) const {
+  const uint32_t asked = slot.attempts > 0 ? slot.attempts - 1U : 0U;
+  const auto factor = int64_t{1} << std::min(asked, kDoublingsMax);
+  // What has arrived is waiting for a peer: only a lost result is to be found out, without hurry.
   if (slot.state == SlotState::kHeld) {
-    return std::min(rtt_.timeout(RttEstimator::kMax) * (2LL << doublings), kProbeMax);
+    return std::min(rtt_.timeout(RttEstimator::kMax) * 2 * factor, RttEstimator::kMax);
   }
   Duration longest = RttEstimator::kMax;
   if (straggler_timeout_ != Duration()) {
-    longest = std::max(straggler_timeout_ / kResendsPerTimeout, kResendMin);
+    longest = std::max(straggler_timeout_ / kRepairsPerTimeout, kRepairMin);
   }
-  return std::min(rtt_.timeout(longest) * (1LL << doublings), longest);
+  return std::min(rtt_.timeout(longest) * factor, longest);
 }
 
 void WorkerProtocol::scan_overdue(Instant now) {
@@ -219,9 +220,9 @@ void WorkerProtocol::scan_overdue(Instant now) {
   for (uint64_t p = base_; p < next_; p++) {
     Slot& slot = slot_of(p);
     if (slot.state != SlotState::kSent && slot.state != SlotState::kHeld) continue;
-    const Instant due = slot.sent_at + resend_after(slot);
+    const Instant due = slot.sent_at + repair_after(slot);
     if (due <= now) {
-      queue_resend(p);
+      queue_repair(p);
     } else {
       scan_at_ = std::min(scan_at_, due);
     }
@@ -322,11 +323,26 @@ void WorkerProtocol::end(Status status, std::string text) {
     transfer->done = true;
   }
   transfers_.clear();
-  resend_.clear();
+  repairs_.clear();
 }
 
-// --- What to send next
-// -----------------------------------------------------------------------------
+// --- What to send next ---
+
+uint32_t WorkerProtocol::write_repair(std::span<std::byte> out, Instant now) {
+  const uint64_t position = repairs_.front();
+  repairs_.pop_front();
+  Slot& slot = slot_of(position);
+  slot.queued = false;
+  const bool wanted = position >= base_ && position < next_ &&
+                      (slot.state == SlotState::kSent || slot.state == SlotState::kHeld);
+  if (!wanted) return 0;
+  if (slot.data_wanted) return write_contribution(position, out, now);
+  slot.attempts = static_cast<uint8_t>(std::min(slot.attempts + 1, UINT8_MAX));
+  slot.sent_at = now;
+  scan_at_ = std::min(scan_at_, now + repair_after(slot));
+  counters_.probes++;
+  return write_control(MessageType::kProbe, position, out);
+}
 
 uint32_t WorkerProtocol::next_packet(std::span<std::byte> out, Instant now) {
   TRIB_ASSERT(out.size() >= packet_bytes_max());
@@ -338,24 +354,7 @@ uint32_t WorkerProtocol::next_packet(std::span<std::byte> out, Instant now) {
     join_at_ = now + kJoinEvery;
     size = write_control(MessageType::kJoin, 0, out);
   } else if (phase_ == Phase::kRunning) {
-    while (size == 0 && !resend_.empty()) {
-      const uint64_t position = resend_.front();
-      resend_.pop_front();
-      Slot& slot = slot_of(position);
-      slot.queued = false;
-      const bool wanted = position >= base_ && position < next_ &&
-                          (slot.state == SlotState::kSent || slot.state == SlotState::kHeld);
-      if (!wanted) continue;
-      if (slot.state == SlotState::kHeld) {
-        slot.attempts = static_cast<uint8_t>(std::min(slot.attempts + 1, 255));
-        slot.sent_at = now;
-        scan_at_ = std::min(scan_at_, now + resend_after(slot));
-        counters_.probes++;
-        size = write_control(MessageType::kProbe, position, out);
-      } else {
-        size = write_contribution(position, out, now);
-      }
-    }
+    while (size == 0 && !repairs_.empty()) size = write_repair(out, now);
     if (size == 0 && can_send_new()) {
       Slot& slot = slot_of(next_);
       slot = Slot{};

@@ -71,6 +71,8 @@ class WorkerProtocol {
   void submit(Transfer& transfer, Instant now);
   /// Says good-bye in the next packets; what is on its way ends with kClosed.
   void leave(Instant now);
+  /// The driver cannot go on: ends everything with this status.
+  void fail(Status status, std::string text) { end(status, std::move(text)); }
 
   void on_packet(std::span<const std::byte> payload, Instant now);
   /// Time passes: what is overdue is queued again, deadlines are checked.
@@ -102,7 +104,8 @@ class WorkerProtocol {
     Instant sent_at;
     SlotState state = SlotState::kFree;
     uint8_t attempts = 0;
-    bool queued = false;  ///< In resend_.
+    bool queued = false;       ///< In repairs_.
+    bool data_wanted = false;  ///< The aggregator has said that it lacks the contribution.
   };
 
   // worker_protocol.cc: the stream of positions.
@@ -112,14 +115,15 @@ class WorkerProtocol {
   [[nodiscard]] bool position_of(uint32_t block_id, uint64_t& position) const;
   [[nodiscard]] Transfer* transfer_at(uint64_t position);
   [[nodiscard]] bool can_send_new();
-  void queue_resend(uint64_t position);
+  void queue_repair(uint64_t position);
   void repair_overtaken(uint64_t position);
   void take_result(uint64_t position, const microcode::Message& message,
                    std::span<const std::byte> lanes, Instant now);
   void advance_base();
   void scan_overdue(Instant now);
   void check_deadline(Instant now);
-  [[nodiscard]] Duration resend_after(const Slot& slot) const;
+  [[nodiscard]] Duration repair_after(const Slot& slot) const;
+  uint32_t write_repair(std::span<std::byte> out, Instant now);
   [[nodiscard]] std::string missing_text(Instant now) const;
   void end(Status status, std::string text);
 
@@ -166,7 +170,7 @@ class WorkerProtocol {
   uint64_t overtaken_below_ = 0;  ///< Positions below were looked at by repair_overtaken().
   uint16_t next_gen_id_ = 0;
   std::deque<Transfer*> transfers_;  ///< Not yet done, in order of positions.
-  std::deque<uint64_t> resend_;      ///< At most one entry a slot.
+  std::deque<uint64_t> repairs_;     ///< To be asked about; at most one entry a slot.
 
   // Time.
   RttEstimator rtt_;

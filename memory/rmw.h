@@ -76,9 +76,9 @@ struct PacketByteCounter {
 static_assert(sizeof(PacketByteCounter) == 16);
 
 /// Counts one packet of `size_bytes` bytes (the paper's CounterIncPhys).
-constexpr void count_packet(PacketByteCounter& counter, uint64_t size_bytes) {
-  counter.packets++;
-  counter.bytes += size_bytes;
+constexpr void count_packet(PacketByteCounter& counter, uint64_t size_bytes, uint64_t times = 1) {
+  counter.packets += times;
+  counter.bytes += size_bytes * times;
 }
 
 }  // namespace tributary::memory

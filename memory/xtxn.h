@@ -36,11 +36,12 @@ auto xtxn_fetch_and_clear(M& m, T& word, T mask) {
                  [&word, mask] { return fetch_and_clear(word, mask); });
 }
 
-/// CounterIncPhys (Trio paper §3.2): the thread does not wait for the reply.
+/// CounterIncPhys (Trio paper §3.2), `times` over: the thread does not wait for the reply.
 template <microcode::Machine M>
-void post_counter_increment(M& m, PacketByteCounter& counter, uint64_t size_bytes) {
+void post_counter_increment(M& m, PacketByteCounter& counter, uint64_t size_bytes,
+                            uint64_t times = 1) {
   m.post(Xtxn{XtxnKind::kCounterIncrement, &counter, sizeof(PacketByteCounter)},
-         [&counter, size_bytes] { count_packet(counter, size_bytes); });
+         [&counter, size_bytes, times] { count_packet(counter, size_bytes, times); });
 }
 
 }  // namespace tributary::memory

@@ -27,6 +27,10 @@ inline constexpr uint32_t kCallDepthMax = 8;
 inline constexpr uint32_t kFrameBytesMax = kRegisterCount * kRegisterBytes + kLmemBytes;
 static_assert(kFrameBytesMax == 1536);
 
+/// Alignment of every frame. A coroutine's operator new is not told what its frame needs, and a
+/// program may keep a record of shared memory in it, which is a cache line aligned.
+inline constexpr uint32_t kFrameAlignment = 64;
+
 class FramePool {
  public:
   /// @param frame_count Most frames at once: threads times their call depth.
@@ -44,7 +48,7 @@ class FramePool {
   struct Slot {
     FramePool* owner;
     Slot* next_free;
-    alignas(16) std::byte frame[kFrameBytesMax];
+    alignas(kFrameAlignment) std::byte frame[kFrameBytesMax];
   };
   std::unique_ptr<Slot[]> slots_;
   Slot* first_free_ = nullptr;

@@ -44,6 +44,8 @@ void store_mask(const SourceMask& mask, std::byte* to) {
   for (uint32_t i = 0; i < mask.size(); i++) store_be<uint64_t>(to + 8 * i, mask[i]);
 }
 
+}  // namespace
+
 DecodeStatus decode_extension(const std::byte* from, ExtensionFields& fields) {
   const uint8_t first = byte_at(from, 0);
   const uint8_t type = first & 0x0f;
@@ -62,6 +64,8 @@ DecodeStatus decode_extension(const std::byte* from, ExtensionFields& fields) {
   fields.key = load_be<uint32_t>(from + kExtKey);
   return DecodeStatus::kOk;
 }
+
+namespace {
 
 void encode_extension(const ExtensionFields& fields, std::byte* to) {
   to[0] = static_cast<std::byte>(kExtensionVersion << 4 | static_cast<uint8_t>(fields.type));
@@ -107,12 +111,6 @@ void encode_body(const ControlBody& body, std::byte* to) {
   std::memcpy(to + kBodyGroup, body.group.address.data(), body.group.address.size());
 }
 
-/// Gradient bytes that must follow the head of this message.
-uint32_t gradient_bytes(const TrioMlFields& header, const ExtensionFields& extension) {
-  if (header.extended && is_control(extension.type)) return 0;
-  return header.grad_cnt * kGradientBytes;
-}
-
 }  // namespace
 
 void encode_header(const TrioMlFields& fields, std::byte* to) {
@@ -131,40 +129,23 @@ void encode_header(const TrioMlFields& fields, std::byte* to) {
   view.set<H::GradientCount>(fields.grad_cnt);
 }
 
-uint32_t encoded_head_bytes(const TrioMlFields& header, const ExtensionFields& extension) {
-  uint32_t size = TrioMlHeader::kBytes;
-  if (!header.extended) return size;
-  size += kExtensionBytes;
-  if ((extension.flags & kFlagSourceMask) != 0) size += kSourceMaskBytes;
-  if (has_body(extension.type)) size += kControlBodyBytes;
-  return size;
+SourceMask decode_mask(const std::byte* head) {
+  SourceMask mask;
+  load_mask(head + TrioMlHeader::kBytes + kExtensionBytes, mask);
+  return mask;
 }
 
 DecodeStatus decode_message(std::span<const std::byte> head, uint32_t size_bytes,
                             Message& message) {
-  if (head.size() < TrioMlHeader::kBytes) return DecodeStatus::kTruncated;
-  message.header = decode_header(View<TrioMlHeader>(head.data()));
-  message.head_bytes = TrioMlHeader::kBytes;
-  if (message.header.extended) [[likely]] {
-    if (head.size() < TrioMlHeader::kBytes + kExtensionBytes) return DecodeStatus::kTruncated;
-    const std::byte* extension = head.data() + TrioMlHeader::kBytes;
-    const DecodeStatus status = decode_extension(extension, message.extension);
-    if (status != DecodeStatus::kOk) return status;
-    message.head_bytes = encoded_head_bytes(message.header, message.extension);
-    if (head.size() < message.head_bytes) return DecodeStatus::kTruncated;
-
-    const std::byte* rest = extension + kExtensionBytes;
-    if ((message.extension.flags & kFlagSourceMask) != 0) {
-      load_mask(rest, message.mask);
-      rest += kSourceMaskBytes;
-    }
-    if (rest != head.data() + message.head_bytes) decode_body(rest, message.body);
-  } else {
-    message.extension = ExtensionFields{};
+  const DecodeStatus status = decode_head(head, size_bytes, message);
+  if (status != DecodeStatus::kOk || !message.header.extended) return status;
+  const std::byte* rest = head.data() + TrioMlHeader::kBytes + kExtensionBytes;
+  if ((message.extension.flags & kFlagSourceMask) != 0) {
+    load_mask(rest, message.mask);
+    rest += kSourceMaskBytes;
   }
-  const uint32_t expected = message.head_bytes + gradient_bytes(message.header, message.extension);
-  if (size_bytes < expected) return DecodeStatus::kTooShort;
-  return size_bytes > expected ? DecodeStatus::kTooLong : DecodeStatus::kOk;
+  if (has_body(message.extension.type)) decode_body(rest, message.body);
+  return status;
 }
 
 uint32_t encode_message(const Message& message, std::byte* to) {

@@ -123,13 +123,17 @@ struct ControlBody {
   Endpoint group;  ///< Multicast group of results; not set: unicast.
 };
 
-/// A whole message but its gradients.
-struct Message {
+/// What every message has: all that the path of a contribution looks at.
+struct MessageHead {
   TrioMlFields header;
   ExtensionFields extension;  ///< Default if !header.extended.
-  SourceMask mask{};          ///< If extension.flags has kFlagSourceMask.
-  ControlBody body;           ///< If has_body(extension.type).
   uint32_t head_bytes = 0;    ///< Where the gradients begin.
+};
+
+/// A whole message but its gradients.
+struct Message : MessageHead {
+  SourceMask mask{};  ///< If extension.flags has kFlagSourceMask.
+  ControlBody body;   ///< If has_body(extension.type).
 };
 
 enum class DecodeStatus : uint8_t {
@@ -154,17 +158,52 @@ enum class DecodeStatus : uint8_t {
           .grad_cnt = static_cast<uint16_t>(view.get<H::GradientCount>())};
 }
 
-/// Writes the 12 bytes at `to`; unused bits become 0.
-void encode_header(const TrioMlFields& fields, std::byte* to);
+/// Bytes that encode_message() writes in front of the gradients for these flags and this type.
+[[nodiscard]] constexpr uint32_t encoded_head_bytes(const TrioMlFields& header,
+                                                    const ExtensionFields& extension) {
+  uint32_t size = TrioMlHeader::kBytes;
+  if (!header.extended) return size;
+  size += kExtensionBytes;
+  if ((extension.flags & kFlagSourceMask) != 0) size += kSourceMaskBytes;
+  if (has_body(extension.type)) size += kControlBodyBytes;
+  return size;
+}
 
-/// @param head       The message's first bytes, at least min(payload_bytes, 192) of them.
+/// Reads the extension at `from` (kExtensionBytes). @return kBadExtension or kOk.
+[[nodiscard]] DecodeStatus decode_extension(const std::byte* from, ExtensionFields& fields);
+
+/// Reads header and extension, and checks that the whole message has the size they say.
+/// @param head       The message's first bytes, at least min(size_bytes, 192) of them.
 /// @param size_bytes Of the whole UDP payload.
+[[nodiscard]] inline DecodeStatus decode_head(std::span<const std::byte> head, uint32_t size_bytes,
+                                              MessageHead& message) {
+  if (head.size() < TrioMlHeader::kBytes) return DecodeStatus::kTruncated;
+  message.header = decode_header(View<TrioMlHeader>(head.data()));
+  message.head_bytes = TrioMlHeader::kBytes;
+  uint32_t gradient_count = message.header.grad_cnt;
+  if (message.header.extended) {
+    if (head.size() < TrioMlHeader::kBytes + kExtensionBytes) return DecodeStatus::kTruncated;
+    const DecodeStatus status =
+        decode_extension(head.data() + TrioMlHeader::kBytes, message.extension);
+    if (status != DecodeStatus::kOk) return status;
+    message.head_bytes = encoded_head_bytes(message.header, message.extension);
+    if (head.size() < message.head_bytes) return DecodeStatus::kTruncated;
+    if (is_control(message.extension.type)) gradient_count = 0;
+  }
+  const uint32_t expected = message.head_bytes + gradient_count * kGradientBytes;
+  if (size_bytes < expected) return DecodeStatus::kTooShort;
+  return size_bytes > expected ? DecodeStatus::kTooLong : DecodeStatus::kOk;
+}
+
+/// As decode_head(), and the source mask and body too.
 [[nodiscard]] DecodeStatus decode_message(std::span<const std::byte> head, uint32_t size_bytes,
                                           Message& message);
 
-/// Bytes that encode_message() writes for these flags and this type.
-[[nodiscard]] uint32_t encoded_head_bytes(const TrioMlFields& header,
-                                          const ExtensionFields& extension);
+/// The source mask of a message whose flags say that it has one. @param head As decoded.
+[[nodiscard]] SourceMask decode_mask(const std::byte* head);
+
+/// Writes the 12 bytes at `to`; unused bits become 0.
+void encode_header(const TrioMlFields& fields, std::byte* to);
 
 /// Writes header, extension, mask and body as far as they apply; sets nothing of the gradients.
 /// @param to At least kMessageHeadBytesMax bytes, kControlMessageBytes for a body.

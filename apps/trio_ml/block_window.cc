@@ -17,9 +17,6 @@ constexpr uint32_t rounded_up(uint32_t size, uint32_t multiple) {
   return (size + multiple - 1) / multiple * multiple;
 }
 
-/// Generations before this one would be negative; it leaves room to be 2^15 behind the first seen.
-constexpr uint64_t kGenerationBase = uint64_t{1} << 16;
-
 /// Whether (generation, block) a comes before b. Block ids compare as serial numbers, so a stream
 /// that runs past 2^32 stays in order.
 bool is_older(uint64_t generation_a, uint32_t block_a, uint64_t generation_b, uint32_t block_b) {
@@ -71,7 +68,7 @@ Result<BlockWindow> BlockWindow::create(const JobConfig& config, uint32_t shard_
                                         memory::SharedMemory& memory) {
   const WindowShape shape(config, shard_count);
   BlockWindow window(shape);
-  window.shard_count_ = shard_count;
+  window.shard_shift_ = static_cast<uint32_t>(std::countr_zero(shard_count));
   const auto places = make_array<BlockRecord>(memory, memory::Range::kDram, shape.place_count);
   if (!places) return tl::unexpected(places.error());
   const auto results =
@@ -108,19 +105,6 @@ void BlockWindow::reset() {
   generation_latest_ = 0;
 }
 
-uint32_t BlockWindow::place_of(uint32_t block_id) const {
-  const auto shift = static_cast<uint32_t>(std::countr_zero(shard_count_));
-  const uint32_t run = block_id / kBlocksPerRun >> shift;
-  return (run * kBlocksPerRun + block_id % kBlocksPerRun) & (shape_.place_count - 1);
-}
-
-uint64_t BlockWindow::continued(BlockName name) const {
-  if (name.extended) return kGenerationBase;
-  if (generation_latest_ == 0) return kGenerationBase + name.gen_id;
-  const auto ahead = static_cast<int16_t>(name.gen_id - static_cast<uint16_t>(generation_latest_));
-  return generation_latest_ + static_cast<uint64_t>(static_cast<int64_t>(ahead));
-}
-
 Found BlockWindow::find_result(uint32_t place, uint64_t generation, uint32_t block_id) {
   ResultRecord* ring = &results_[size_t{place} * shape_.history];
   for (uint32_t i = 0; i < shape_.history; i++) {
@@ -133,18 +117,12 @@ Found BlockWindow::find_result(uint32_t place, uint64_t generation, uint32_t blo
                                             : Found::Kind::kPastCache);
 }
 
-Found BlockWindow::find(BlockName name) {
+Found BlockWindow::find_otherwise(BlockName name) {
   const uint32_t block_id = name.block_id;
   const uint32_t place = place_of(block_id);
   const uint64_t generation = continued(name);
-  BlockRecord& block = places_[place];
+  const BlockRecord& block = places_[place];
   const bool taken = block.phase != BlockPhase::kFree;
-  if (taken && block.block_id == block_id && block.generation == generation) [[likely]] {
-    return {.kind = Found::Kind::kActive,
-            .block = &block,
-            .result = nullptr,
-            .incarnation = block.incarnation};
-  }
   const ResultRecord& last = newest(place);
   const bool older_than_block =
       taken && is_older(generation, block_id, block.generation, block.block_id);

@@ -89,7 +89,14 @@ class BlockWindow {
   static Result<BlockWindow> create(const JobConfig& config, uint32_t shard_count,
                                     memory::SharedMemory& memory);
 
-  [[nodiscard]] Found find(BlockName name);
+  [[nodiscard]] Found find(BlockName name) {
+    BlockRecord& block = places_[place_of(name.block_id)];
+    if (block.phase != BlockPhase::kFree && block.block_id == name.block_id &&
+        block.generation == continued(name)) [[likely]] {
+      return {Found::Kind::kActive, &block, nullptr, block.incarnation};
+    }
+    return find_otherwise(name);
+  }
 
   enum class Insert : uint8_t { kCreated, kExists, kNoBuffer, kRefused };
   struct Inserted {
@@ -141,10 +148,25 @@ class BlockWindow {
   [[nodiscard]] uint32_t buffers_free() const { return static_cast<uint32_t>(free_.size()); }
 
  private:
+  /// Generations count from here: nothing is negative, and 0 stands for "none seen".
+  static constexpr uint64_t kGenerationBase = uint64_t{1} << 16;
+
   explicit BlockWindow(const WindowShape& shape) : shape_(shape) {}
 
-  [[nodiscard]] uint32_t place_of(uint32_t block_id) const;
-  [[nodiscard]] uint64_t continued(BlockName name) const;
+  [[nodiscard]] uint32_t place_of(uint32_t block_id) const {
+    const uint32_t run = block_id / kBlocksPerRun >> shard_shift_;
+    return (run * kBlocksPerRun + block_id % kBlocksPerRun) & (shape_.place_count - 1);
+  }
+  /// The generation by which blocks are ordered.
+  [[nodiscard]] uint64_t continued(BlockName name) const {
+    if (name.extended) return kGenerationBase;
+    if (generation_latest_ == 0) return kGenerationBase + name.gen_id;
+    const auto ahead =
+        static_cast<int16_t>(name.gen_id - static_cast<uint16_t>(generation_latest_));
+    return generation_latest_ + static_cast<uint64_t>(static_cast<int64_t>(ahead));
+  }
+  /// find() for a block that is not in progress.
+  [[nodiscard]] Found find_otherwise(BlockName name);
   [[nodiscard]] ResultRecord& newest(uint32_t place) {
     return results_[place * shape_.history + newest_[place]];
   }
@@ -155,7 +177,7 @@ class BlockWindow {
   void free_record(BlockRecord& block);
 
   WindowShape shape_;
-  uint32_t shard_count_ = 1;
+  uint32_t shard_shift_ = 0;         ///< log2 of the shard count.
   BlockRecord* places_ = nullptr;    ///< Shape [place_count].
   ResultRecord* results_ = nullptr;  ///< Shape [place_count][history], a ring for each place.
   uint8_t* newest_ = nullptr;        ///< Shape [place_count]: the ring's newest entry.

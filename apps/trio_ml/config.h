@@ -35,11 +35,11 @@ struct JobConfig {
   uint32_t timer_threads = 10;          ///< N: each visits 1/N of the blocks.
   Duration permanent_after = milliseconds(1000);  ///< Period of the infrequent timer.
   bool pin = false;  ///< A source keeps its first address; others are refused.
-  Endpoint group;    ///< Multicast group for results; not set: unicast to every source.
+  Endpoint group{};  ///< Multicast group for results; not set: unicast to every source.
 
   // Hierarchical aggregation (Trio paper §4): this aggregator is source `upstream_source` of the
   // same job at the aggregator `upstream`.
-  Endpoint upstream;
+  Endpoint upstream{};
   uint32_t upstream_source = 0;
   bool sources_are_aggregators = false;  ///< Senders are lower aggregators: add up their src_cnt.
   uint32_t rank_base = 0;                ///< This aggregator's source 0 is rank rank_base …

@@ -25,7 +25,7 @@ Message upstream_join(const Job& job) {
   return message;
 }
 
-bool is_member(const Job& job, const Message& message) {
+bool is_member(const Job& job, const MessageHead& message) {
   return job.adopted() != 0 && message.extension.session == job.adopted() &&
          message.extension.key == job.key_of(message.header.src_id);
 }

@@ -10,35 +10,37 @@
 #include "apps/trio_ml/arrival.h"
 #include "apps/trio_ml/emit.h"
 #include "apps/trio_ml/trio_ml.h"
+#include "base/assert.h"
 #include "microcode/machine.h"
 
 namespace tributary::trio_ml {
 
 using microcode::Reason;
 
-/// Decodes the message at hand. Outcome::kCount: it is well-formed.
+/// The message's bytes that are in local memory.
 template <microcode::Machine M>
-Outcome decode(M& m, const Arrival& arrival, Message& message) {
+std::span<const std::byte> message_bytes(const M& m, const Arrival& arrival) {
   const microcode::PacketHead head = m.head();
-  const uint32_t in_head = std::min(head.size() - arrival.offset, arrival.size);
-  switch (decode_message({head.bytes() + arrival.offset, in_head}, arrival.size, message)) {
-    case microcode::DecodeStatus::kOk:
-      return Outcome::kCount;
+  return {head.bytes() + arrival.offset, std::min(head.size() - arrival.offset, arrival.size)};
+}
+
+/// Why a message could not be decoded.
+[[nodiscard]] constexpr Outcome refusal_of(microcode::DecodeStatus status) {
+  switch (status) {
     case microcode::DecodeStatus::kTruncated:
       return Outcome::kTruncated;
-    case microcode::DecodeStatus::kBadExtension:
-      return Outcome::kBadExtension;
     case microcode::DecodeStatus::kTooShort:
       return Outcome::kLengthBelowGradCnt;
     case microcode::DecodeStatus::kTooLong:
       return Outcome::kLengthAboveGradCnt;
+    default:
+      return Outcome::kBadExtension;
   }
-  return Outcome::kBadExtension;
 }
 
 /// A join for a job that is not configured here gets an answer, so that its worker need not wait.
 template <microcode::Machine M>
-void refuse_unknown_job(M& m, const Message& join, const Endpoint& to) {
+void refuse_unknown_job(M& m, const MessageHead& join, const Endpoint& to) {
   Message reply;
   reply.header = join.header;
   reply.extension.type = MessageType::kRefusal;
@@ -48,7 +50,7 @@ void refuse_unknown_job(M& m, const Message& join, const Endpoint& to) {
 }
 
 template <microcode::Machine M>
-void notify(M& m, Shard& shard, const Job& job, const Message& about, Reason reason,
+void notify(M& m, Shard& shard, const Job& job, const MessageHead& about, Reason reason,
             const Endpoint& to) {
   Message notice = control_message(job, about, MessageType::kNotice);
   notice.extension.session = about.extension.session;
@@ -58,19 +60,21 @@ void notify(M& m, Shard& shard, const Job& job, const Message& about, Reason rea
 }
 
 template <microcode::Machine M>
-void tell_session_lost(M& m, Shard& shard, const Job& job, const Message& about,
+void tell_session_lost(M& m, Shard& shard, const Job& job, const MessageHead& about,
                        const Endpoint& to) {
   if (about.header.extended) notify(m, shard, job, about, Reason::kSessionLost, to);
 }
 
 template <microcode::Machine M>
-void tell_past_cache(M& m, Shard& shard, const Job& job, const Message& about, const Endpoint& to) {
+void tell_past_cache(M& m, Shard& shard, const Job& job, const MessageHead& about,
+                     const Endpoint& to) {
   notify(m, shard, job, about, Reason::kPastCache, to);
 }
 
 /// Sources disagree about a block's tensor: the block can never be right, so all of them are told.
 template <microcode::Machine M>
-void tell_mismatch(M& m, Shard& shard, const Job& job, BlockRecord& block, const Message& about) {
+void tell_mismatch(M& m, Shard& shard, const Job& job, BlockRecord& block,
+                   const MessageHead& about) {
   Message notice = control_message(job, about, MessageType::kNotice);
   notice.body.reason = Reason::kMismatch;
   if (!block.mismatch_told) {
@@ -84,8 +88,8 @@ void tell_mismatch(M& m, Shard& shard, const Job& job, BlockRecord& block, const
 
 /// Answers "your contribution is here": who has contributed, and who never will.
 template <microcode::Machine M>
-void send_have(M& m, Shard& shard, const Job& job, const BlockRecord& block, const Message& about,
-               const Endpoint& to) {
+void send_have(M& m, Shard& shard, const Job& job, const BlockRecord& block,
+               const MessageHead& about, const Endpoint& to) {
   Message reply = control_message(job, about, MessageType::kHave);
   reply.body.mask = block.rcvd_mask;
   reply.body.upstream = block.phase == BlockPhase::kSentUp;
@@ -104,7 +108,7 @@ void send_have(M& m, Shard& shard, const Job& job, const BlockRecord& block, con
 
 /// The source has sent something for a block in progress; a permanent straggler is one no longer.
 template <microcode::Machine M>
-void note_contribution(M& m, Shard& shard, Job& job, const Message& message) {
+void note_contribution(M& m, Shard& shard, Job& job, const MessageHead& message) {
   const uint32_t source = message.header.src_id;
   job.sources[source].contributed = true;
   if (contains(job.record.active_mask, source)) [[likely]]
@@ -121,7 +125,7 @@ void note_contribution(M& m, Shard& shard, Job& job, const Message& message) {
 [[nodiscard]] Message upstream_join(const Job& job);
 [[nodiscard]] Message upstream_message(const Job& job, MessageType type);
 /// Whether a member's message carries the session and key it was given.
-[[nodiscard]] bool is_member(const Job& job, const Message& message);
+[[nodiscard]] bool is_member(const Job& job, const MessageHead& message);
 
 /// A session has begun: every member learns its number and its key.
 template <microcode::Machine M>
@@ -188,11 +192,23 @@ microcode::Subroutine<void, M> serve_probe(M& m, Shard& shard, Job& job, const M
 
 }  // namespace detail
 
+/// Messages that change a session are shard 0's alone (session.h). Steering brings them there, since
+/// workers send them with block_id 0; one with another is refused.
+[[nodiscard]] constexpr bool is_of_session(MessageType type) {
+  return type == MessageType::kJoin || type == MessageType::kLeave;
+}
+
 /// A message that is neither a contribution nor from above.
 template <microcode::Machine M>
-microcode::Subroutine<void, M> serve_control(M& m, Shard& shard, Job& job, const Message& message,
-                                             const Arrival& arrival) {
+microcode::Subroutine<void, M> serve_control(M& m, Shard& shard, Job& job, const Arrival& arrival) {
+  Message message;
+  const auto status = decode_message(message_bytes(m, arrival), arrival.size, message);
+  TRIB_ASSERT(status == microcode::DecodeStatus::kOk);  // Its head was decoded before.
   const MessageType type = message.extension.type;
+  if (is_of_session(type) && shard.index() != 0) {
+    refuse(m, shard, Outcome::kNotExpectedHere);
+    co_return;
+  }
   if (type == MessageType::kJoin) {
     detail::serve_join(m, shard, job, message, arrival.source);
     m.drop(static_cast<uint32_t>(Outcome::kJoin));
@@ -203,7 +219,8 @@ microcode::Subroutine<void, M> serve_control(M& m, Shard& shard, Job& job, const
     co_return;
   }
   if (!is_member(job, message)) {
-    tell_session_lost(m, shard, job, message, arrival.source);
+    // A good-bye is said twice; the second may come when the session is over.
+    if (type != MessageType::kLeave) tell_session_lost(m, shard, job, message, arrival.source);
     refuse(m, shard, Outcome::kWrongSession);
     co_return;
   }

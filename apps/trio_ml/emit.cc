@@ -19,7 +19,7 @@ SourceMask ranks_in(const Job& job, const BlockRecord& block) {
 
 }  // namespace
 
-Message control_message(const Job& job, const Message& about, MessageType type) {
+Message control_message(const Job& job, const MessageHead& about, MessageType type) {
   Message message;
   message.header = about.header;
   message.header.job_id = job.config.id;

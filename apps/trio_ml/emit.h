@@ -17,17 +17,19 @@
 namespace tributary::trio_ml {
 
 using microcode::Message;
+using microcode::MessageHead;
 using microcode::MessageType;
 
 inline constexpr microcode::Instruction kBuildHeader{"build_header",
                                                      {.register_reads = 4, .lmem_writes = 2}};
 inline constexpr microcode::Instruction kCount{"count", {.register_reads = 2}};
 
-/// Counts `packets` times a thing of `size_bytes` in the shard's Packet/Byte Counter.
+/// Counts a thing of `size_bytes` in the shard's Packet/Byte Counter, `times` over.
 template <microcode::Machine M>
-void count(M& m, Shard& shard, Outcome outcome, uint32_t size_bytes = 0) {
+void count(M& m, Shard& shard, Outcome outcome, uint32_t size_bytes = 0, uint64_t times = 1) {
   m.instruction(kCount);
-  memory::post_counter_increment(m, shard.counters()[static_cast<uint32_t>(outcome)], size_bytes);
+  memory::post_counter_increment(m, shard.counters()[static_cast<uint32_t>(outcome)], size_bytes,
+                                 times);
 }
 
 /// Ends the packet at hand: counted under its reason, no other effect.
@@ -47,7 +49,7 @@ void send_control(M& m, const Message& message, const Endpoint& to) {
 }
 
 /// A control message about the block and source that `about` names.
-[[nodiscard]] Message control_message(const Job& job, const Message& about, MessageType type);
+[[nodiscard]] Message control_message(const Job& job, const MessageHead& about, MessageType type);
 
 /// Sends a notice to every source whose address is known.
 template <microcode::Machine M>
@@ -68,9 +70,7 @@ void send_result(M& m, Shard& shard, const Job& job, const ResultRecord& result,
                  std::span<const Endpoint> to) {
   const auto message = job.window.message(result.aggr_buffer, result.head_bytes, result.grad_cnt);
   m.send(message, to);
-  for (uint32_t i = 0; i < to.size(); i++) {
-    count(m, shard, Outcome::kResultSent, static_cast<uint32_t>(message.size()));
-  }
+  count(m, shard, Outcome::kResultSent, static_cast<uint32_t>(message.size()), to.size());
 }
 
 /// Sends a block's partial sum to the upper aggregator, again if `retransmission`.

@@ -29,14 +29,59 @@ inline constexpr microcode::Instruction kPrepareBlock{"prepare_block",
                                                       {.register_reads = 4, .lmem_writes = 2}};
 inline constexpr microcode::Instruction kCheckBlock{"check_block", {.register_reads = 4}};
 
+/// The ranks that a lower aggregator's partial sum holds.
+template <microcode::Machine M>
+void merge_ranks(const M& m, BlockRecord& block, const MessageHead& message,
+                 const Arrival& arrival) {
+  if ((message.extension.flags & microcode::kFlagSourceMask) == 0) return;
+  const SourceMask ranks = microcode::decode_mask(message_bytes(m, arrival).data());
+  for (uint32_t i = 0; i < ranks.size(); i++) block.ranks[i] |= ranks[i];
+}
+
 /// What checks a contribution against its job. Outcome::kCount: nothing is wrong.
-[[nodiscard]] Outcome check_contribution(const Job& job, const Message& message);
+[[nodiscard]] inline Outcome check_contribution(const Job& job, const MessageHead& message) {
+  const microcode::TrioMlFields& header = message.header;
+  if (header.src_id >= job.config.sources) return Outcome::kSourceOutsideJob;
+  if (header.grad_cnt > job.config.block_grad_max) return Outcome::kTooManyGradients;
+  if (!header.extended) {
+    if (job.adopted() != 0) return Outcome::kSessionRequired;
+    return header.grad_cnt == 0 ? Outcome::kNoGradients : Outcome::kCount;
+  }
+  const microcode::ExtensionFields& extension = message.extension;
+  if (job.adopted() == 0 || extension.session != job.adopted()) return Outcome::kWrongSession;
+  if (extension.key != job.key_of(header.src_id)) return Outcome::kWrongKey;
+  // The first blocks of a tensor may carry an exponent only.
+  const bool may_be_empty = extension.format == microcode::ElementFormat::kBlockExponent;
+  return header.grad_cnt == 0 && !may_be_empty ? Outcome::kNoGradients : Outcome::kCount;
+}
+
 /// What checks a contribution against the block that it would join, likewise.
-[[nodiscard]] Outcome check_against_block(const BlockRecord& block, const Message& message);
-/// The record for a block's first contribution.
-[[nodiscard]] BlockRecord new_block(const Job& job, const Message& message, Instant now);
+[[nodiscard]] inline Outcome check_against_block(const BlockRecord& block,
+                                                 const MessageHead& message) {
+  if (message.header.grad_cnt != block.grad_cnt) return Outcome::kGradCntDiffers;
+  if (!message.header.extended) return block.extended ? Outcome::kTensorDiffers : Outcome::kCount;
+  const microcode::ExtensionFields& extension = message.extension;
+  const bool agrees = block.extended && message.header.gen_id == block.gen_id &&
+                      extension.tensor_elements == block.tensor_elements &&
+                      extension.scale_bits == block.scale_bits && extension.format == block.format;
+  return agrees ? Outcome::kCount : Outcome::kTensorDiffers;
+}
+
+/// The record for a block whose first contribution this is.
+[[nodiscard]] BlockRecord new_block(const Job& job, const MessageHead& message);
+
 /// What the message adds to its block's record.
-[[nodiscard]] Contribution contribution_of(const Job& job, const Message& message);
+[[nodiscard]] inline Contribution contribution_of(const Job& job, const MessageHead& message) {
+  Contribution contribution{.exponent = message.extension.exponent,
+                            .flags = message.extension.flags,
+                            .final = message.header.final};
+  if (job.config.sources_are_aggregators) {
+    contribution.src_cnt =
+        message.header.src_cnt == 0 ? uint16_t{microcode::kSourcesMax} : message.header.src_cnt;
+    contribution.degraded = message.header.degraded;
+  }
+  return contribution;
+}
 
 namespace detail {
 
@@ -44,13 +89,15 @@ namespace detail {
   return {microcode::XtxnKind::kHashLookup, &job.record, 8};
 }
 
-[[nodiscard]] inline BlockName name_of(const Message& message) {
+[[nodiscard]] inline BlockName name_of(const MessageHead& message) {
   return {message.header.gen_id, message.header.block_id, message.header.extended};
 }
 
-/// Why the window has no place for a block.
+/// Why a contribution finds no block to join.
 [[nodiscard]] constexpr Outcome refusal_of(Found::Kind kind) {
   switch (kind) {
+    case Found::Kind::kResult:
+      return Outcome::kLate;
     case Found::Kind::kStaleGeneration:
       return Outcome::kStaleGeneration;
     case Found::Kind::kFutureGeneration:
@@ -64,12 +111,13 @@ namespace detail {
 
 }  // namespace detail
 
-/// Creates the message's block unless another thread has just done so.
+/// Makes a contribution's block, unless another thread has just done so: `found` becomes kActive,
+/// or says why not. @return whether this made it.
 template <microcode::Machine M>
-microcode::Subroutine<BlockWindow::Inserted, M> create_block(M& m, Shard& shard, Job& job,
-                                                             const Message& message) {
+microcode::Subroutine<bool, M> create_block(M& m, Shard& shard, Job& job,
+                                            const MessageHead& message, Found& found) {
   m.instruction(kPrepareBlock);
-  const BlockRecord prototype = new_block(job, message, m.now());
+  const BlockRecord prototype = new_block(job, message);
   const BlockName name = detail::name_of(message);
   const auto insert = [&job, &prototype, name] {
     const auto inserted = job.window.insert(name, prototype, M::kSuspends);
@@ -87,122 +135,88 @@ microcode::Subroutine<BlockWindow::Inserted, M> create_block(M& m, Shard& shard,
     inserted = co_await m.issue(request, insert);
   }
   if (inserted.superseded) count(m, shard, Outcome::kBlockSuperseded);
-  co_return inserted;
-}
-
-/// Tells a source that its contribution is here, if it has asked by sending it again.
-template <microcode::Machine M>
-void answer_duplicate(M& m, Shard& shard, Job& job, const BlockRecord& block,
-                      const Message& message, const Endpoint& to) {
-  if (block.phase == BlockPhase::kSentUp) send_upstream(m, shard, job, block);
-  if (!message.header.extended) return;
-  if ((message.extension.flags & microcode::kFlagRetransmission) != 0 ||
-      message.extension.type == MessageType::kProbe) {
-    send_have(m, shard, job, block, message, to);
-  }
-}
-
-/// A contribution for a block in progress: adds it, and sends the result if it was the last.
-template <microcode::Machine M>
-microcode::Subroutine<void, M> join_block(M& m, Shard& shard, Job& job, BlockRecord& block,
-                                          uint16_t incarnation, bool first, const Message& message,
-                                          const Arrival& arrival) {
-  m.instruction(kCheckBlock);
-  const Outcome wrong = check_against_block(block, message);
-  if (wrong != Outcome::kCount) {
-    if (wrong == Outcome::kTensorDiffers || message.header.extended) {
-      tell_mismatch(m, shard, job, block, message);
-    }
-    refuse(m, shard, wrong);
-    co_return;
-  }
-  const uint32_t source = message.header.src_id;
-  const Admission admission = co_await m.issue(
-      microcode::Xtxn{microcode::XtxnKind::kFetchAndOp, &block.rcvd_mask[source / 64], 8},
-      [&block, incarnation, source, now = m.now()] {
-        return admit(block, incarnation, source, now);
-      });
-  if (admission != Admission::kAdmitted) {
-    const bool duplicate = admission == Admission::kDuplicate;
-    if (duplicate) answer_duplicate(m, shard, job, block, message, arrival.source);
-    refuse(m, shard, duplicate ? Outcome::kDuplicate : Outcome::kLate);
-    co_return;
-  }
-  job.ref_bits.touch(job.window.place_of(block));
-  note_contribution(m, shard, job, message);
-  co_await m.accumulate(
-      job.window.lanes(block.aggr_buffer), arrival.offset + message.head_bytes,
-      message.header.grad_cnt,
-      first && !M::kSuspends ? microcode::Accumulate::kFirst : microcode::Accumulate::kAdd);
-  count(m, shard, Outcome::kAggregated, arrival.size);
-  const Contribution contribution = contribution_of(job, message);
-  const bool last =
-      co_await m.issue(microcode::Xtxn{microcode::XtxnKind::kFetchAndOp, &block.rcvd_cnt, 8},
-                       [&job, &block, &contribution] {
-                         const bool is_final = settle(block, contribution);
-                         if (is_final) stop_aging(job, block);
-                         return is_final;
-                       });
-  if (last) co_await emit_block(m, shard, job, block);
-}
-
-/// A contribution that passed the checks of its job.
-template <microcode::Machine M>
-microcode::Subroutine<void, M> contribute(M& m, Shard& shard, Job& job, const Message& message,
-                                          const Arrival& arrival) {
-  Found found = co_await m.issue(detail::lookup_request(job), [&job, &message] {
-    return job.window.find(detail::name_of(message));
-  });
-  bool first = false;
-  if (found.kind == Found::Kind::kAbsent) {
-    const auto inserted = co_await create_block(m, shard, job, message);
-    if (inserted.status == BlockWindow::Insert::kNoBuffer) {
-      refuse(m, shard, Outcome::kNoBuffer);
-      co_return;
-    }
-    if (inserted.status == BlockWindow::Insert::kRefused) {
-      refuse(m, shard, Outcome::kWindowExceeded);
-      co_return;
-    }
-    first = inserted.status == BlockWindow::Insert::kCreated;
+  found.block = inserted.block;
+  found.incarnation = inserted.incarnation;
+  const bool made = inserted.status == BlockWindow::Insert::kCreated;
+  if (made || inserted.status == BlockWindow::Insert::kExists) {
     found.kind = Found::Kind::kActive;
-    found.block = inserted.block;
-    found.incarnation = inserted.incarnation;
+  } else if (inserted.status == BlockWindow::Insert::kRefused) {
+    found.kind = Found::Kind::kWindowExceeded;
   }
-  if (found.kind == Found::Kind::kActive) {
-    co_await join_block(m, shard, job, *found.block, found.incarnation, first, message, arrival);
-    co_return;
+  co_return made;
+}
+
+/// A contribution that finds no block to join: the answer, and the count.
+template <microcode::Machine M>
+void answer_without_block(M& m, Shard& shard, Job& job, const Found& found,
+                          const MessageHead& message, const Arrival& arrival) {
+  if (found.kind == Found::Kind::kAbsent) {
+    refuse(m, shard, Outcome::kNoBuffer);
+    return;
   }
   if (found.kind == Found::Kind::kResult) {
     send_result(m, shard, job, *found.result, std::span<const Endpoint>(&arrival.source, 1));
-    refuse(m, shard, Outcome::kLate);
-    co_return;
-  }
-  if (found.kind == Found::Kind::kPastCache && message.header.extended) {
+  } else if (found.kind == Found::Kind::kPastCache && message.header.extended) {
     tell_past_cache(m, shard, job, message, arrival.source);
   }
   refuse(m, shard, detail::refusal_of(found.kind));
+}
+
+/// A contribution that its block holds already. Its source may have asked by sending it again.
+template <microcode::Machine M>
+void answer_duplicate(M& m, Shard& shard, Job& job, const BlockRecord& block,
+                      const MessageHead& message, const Arrival& arrival) {
+  if (block.phase == BlockPhase::kSentUp) send_upstream(m, shard, job, block);
+  if (message.header.extended && (message.extension.flags & microcode::kFlagRetransmission) != 0) {
+    send_have(m, shard, job, block, message, arrival.source);
+  }
+  refuse(m, shard, Outcome::kDuplicate);
+}
+
+/// A contribution that does not fit its block.
+template <microcode::Machine M>
+void answer_mismatch(M& m, Shard& shard, Job& job, BlockRecord& block, const MessageHead& message,
+                     Outcome wrong) {
+  if (message.header.extended) tell_mismatch(m, shard, job, block, message);
+  refuse(m, shard, wrong);
+}
+
+/// Everything but a contribution of a source: control messages, and what comes from above.
+template <microcode::Machine M>
+microcode::Subroutine<void, M> serve_other(M& m, Shard& shard, Job& job, const MessageHead& message,
+                                           const Arrival& arrival) {
+  if (is_from_upstream(job, message, arrival.source)) {
+    co_await take_from_upstream(m, shard, job, arrival);
+  } else {
+    co_await serve_control(m, shard, job, arrival);
+  }
+}
+
+/// Whether serve_other() is to have the message.
+[[nodiscard]] inline bool is_other(const Job& job, const MessageHead& message,
+                                   const Arrival& arrival) {
+  return (message.header.extended && message.extension.type != MessageType::kContribution) ||
+         is_from_upstream(job, message, arrival.source);
 }
 
 /// The thread for one packet.
 template <microcode::Machine M>
 microcode::Thread process_packet(M& m, Shard& shard) {
   Arrival arrival;
-  const Located located = locate_message(m, shard.udp_port(), arrival);
-  if (!located.ok) {
+  if (const Located located = locate_message(m, shard.udp_port(), arrival); !located.ok) {
     refuse(m, shard, located.refused);
     co_return;
   }
   m.instruction(kParseHeader);
-  Message message;
-  const Outcome malformed = decode(m, arrival, message);
-  if (malformed != Outcome::kCount) {
-    refuse(m, shard, malformed);
+  MessageHead message;
+  const auto status = decode_head(message_bytes(m, arrival), arrival.size, message);
+  if (status != microcode::DecodeStatus::kOk) {
+    refuse(m, shard, refusal_of(status));
     co_return;
   }
   m.instruction(kCheckHeader);
-  Job* job = co_await m.issue(microcode::Xtxn{microcode::XtxnKind::kHashLookup, &shard, 8},
-                              [&shard, &message] { return shard.job(message.header.job_id); });
+  const microcode::Xtxn job_request{microcode::XtxnKind::kHashLookup, &shard, 8};
+  Job* const job = co_await m.issue(job_request, [&] { return shard.job(message.header.job_id); });
   if (job == nullptr) {
     if (message.extension.type == MessageType::kJoin) {
       refuse_unknown_job(m, message, arrival.source);
@@ -211,25 +225,65 @@ microcode::Thread process_packet(M& m, Shard& shard) {
     co_return;
   }
   job->adopt(job->session.number());
-  if (is_from_upstream(*job, message, arrival.source)) {
-    co_await take_from_upstream(m, shard, *job, message, arrival);
+  if (is_other(*job, message, arrival)) {
+    co_await serve_other(m, shard, *job, message, arrival);
     co_return;
   }
-  if (message.header.extended && message.extension.type != MessageType::kContribution) {
-    co_await serve_control(m, shard, *job, message, arrival);
-    co_return;
-  }
-  const Outcome wrong = check_contribution(*job, message);
-  if (wrong != Outcome::kCount) {
+  if (const Outcome wrong = check_contribution(*job, message); wrong != Outcome::kCount) {
     if (wrong == Outcome::kWrongSession) tell_session_lost(m, shard, *job, message, arrival.source);
     refuse(m, shard, wrong);
     co_return;
   }
-  if (!job->locate(message.header.src_id, arrival.source)) {
+  const uint32_t source = message.header.src_id;
+  if (!job->locate(source, arrival.source)) {
     refuse(m, shard, Outcome::kForeignAddress);
     co_return;
   }
-  co_await contribute(m, shard, *job, message, arrival);
+  if (message.header.extended) job->session.heard(source, m.now());
+
+  Found found = co_await m.issue(detail::lookup_request(*job),
+                                 [&] { return job->window.find(detail::name_of(message)); });
+  bool first = false;
+  if (found.kind == Found::Kind::kAbsent) {
+    first = co_await create_block(m, shard, *job, message, found);
+  }
+  if (found.kind != Found::Kind::kActive) {
+    answer_without_block(m, shard, *job, found, message, arrival);
+    co_return;
+  }
+
+  BlockRecord& block = *found.block;
+  m.instruction(kCheckBlock);
+  if (const Outcome wrong = check_against_block(block, message); wrong != Outcome::kCount) {
+    answer_mismatch(m, shard, *job, block, message, wrong);
+    co_return;
+  }
+  const microcode::Xtxn block_request{microcode::XtxnKind::kFetchAndOp, &block, 8};
+  const Admission admission = co_await m.issue(
+      block_request, [&] { return admit(block, found.incarnation, source, m.now()); });
+  if (admission == Admission::kDuplicate) {
+    answer_duplicate(m, shard, *job, block, message, arrival);
+    co_return;
+  }
+  if (admission == Admission::kClosed) {
+    refuse(m, shard, Outcome::kLate);
+    co_return;
+  }
+  job->ref_bits.touch(job->window.place_of(block));
+  note_contribution(m, shard, *job, message);
+  co_await m.accumulate(
+      job->window.lanes(block.aggr_buffer), arrival.offset + message.head_bytes,
+      message.header.grad_cnt,
+      first && !M::kSuspends ? microcode::Accumulate::kFirst : microcode::Accumulate::kAdd);
+  count(m, shard, Outcome::kAggregated, arrival.size);
+  const bool is_final = co_await m.issue(block_request, [&] {
+    if (job->config.sources_are_aggregators) merge_ranks(m, block, message, arrival);
+    return settle(block, contribution_of(*job, message));
+  });
+  if (is_final) {
+    stop_aging(*job, block);
+    co_await emit_block(m, shard, *job, block);
+  }
 }
 
 }  // namespace tributary::trio_ml

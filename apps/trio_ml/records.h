@@ -9,6 +9,7 @@
 /// Tests:   tests/apps/trio_ml/block_window_test.cc
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 
 #include "base/time.h"
@@ -40,23 +41,20 @@ enum class BlockPhase : uint8_t {
 
 /// What one contribution adds to a record beside its payload.
 struct Contribution {
-  uint32_t source = 0;
   uint16_t src_cnt = 1;  ///< Ranks in it: 1 from a worker, more from a lower aggregator.
   int8_t exponent = -128;
   uint8_t flags = 0;
   bool final = false;
   bool degraded = false;
-  SourceMask ranks{};  ///< Hierarchical jobs: which ranks are in it.
 };
 
 /// A block being aggregated (Trio paper Figure 18).
-struct BlockRecord {
+struct alignas(64) BlockRecord {
   // Written when the place is taken; then constant until it is free again.
   uint64_t generation =
       0;  ///< Orders blocks: gen_id continued past 16 bits; constant in a session.
   uint32_t block_id = 0;
-  uint32_t aggr_buffer = 0;  ///< aggr_paddr: number of the aggregation buffer.
-  Instant block_start_time;
+  uint32_t aggr_buffer = 0;      ///< aggr_paddr: number of the aggregation buffer.
   uint32_t tensor_elements = 0;  ///< Of the first contribution; later ones must agree.
   uint32_t scale_bits = 0;
   uint16_t gen_id = 0;  ///< As in the header.
@@ -66,38 +64,68 @@ struct BlockRecord {
 
   // Changed by contributions and timers.
   BlockPhase phase = BlockPhase::kFree;
-  uint8_t block_age = 0;     ///< Scans since the last contribution.
+  bool closing = false;      ///< Complete or aged out: nobody is let in any more.
   uint16_t incarnation = 0;  ///< Tells a reused place from the block that was there before.
   uint16_t admitted = 0;     ///< Contributions let in.
   uint16_t rcvd_cnt = 0;     ///< Of those, how many have added their payload.
-  Instant referenced_at;     ///< When the last contribution was let in.
-  bool closing = false;      ///< Complete or aged out: nobody is let in any more.
-  bool mismatch_told = false;
-  bool final = false;  ///< Merged from the contributions, like all below.
-  bool degraded = false;
-  uint8_t flags = 0;
+  uint16_t src_cnt = 0;      ///< Ranks in the sum.
+  uint16_t head_bytes = 0;   ///< Of the finished message, in front of the lanes.
+  uint8_t block_age = 0;     ///< Scans since the last contribution.
+  uint8_t flags = 0;         ///< Merged from the contributions, like the next three.
   int8_t exponent = -128;
-  uint16_t src_cnt = 0;
-  uint16_t head_bytes = 0;  ///< Of the finished message, in front of the lanes.
-  SourceMask rcvd_mask{};   ///< Sources admitted.
-  SourceMask expected{};    ///< Sources waited for.
-  SourceMask ranks{};
+  bool final = false;
+  bool degraded = false;
+  bool mismatch_told = false;
+  Instant referenced_at;  ///< When the last contribution was let in.
+
+  SourceMask rcvd_mask{};  ///< Sources admitted.
+  SourceMask expected{};   ///< Sources waited for.
+  SourceMask ranks{};      ///< Jobs of aggregators: ranks in the sum.
 };
 
 enum class Admission : uint8_t { kAdmitted, kDuplicate, kClosed };
 
 /// Lets `source` in unless it is in already, the block is closing, or the place now belongs to
 /// another block than the one seen at the lookup.
-[[nodiscard]] Admission admit(BlockRecord& block, uint16_t incarnation, uint32_t source,
-                              Instant now);
+[[nodiscard]] inline Admission admit(BlockRecord& block, uint16_t incarnation, uint32_t source,
+                                     Instant now) {
+  if (block.incarnation != incarnation || block.closing) return Admission::kClosed;
+  if (contains(block.rcvd_mask, source)) return Admission::kDuplicate;
+  include(block.rcvd_mask, source);
+  block.admitted++;
+  block.block_age = 0;
+  block.referenced_at = now;
+  return Admission::kAdmitted;
+}
+
+/// Whether every source waited for has been let in.
+[[nodiscard]] inline bool is_complete(const BlockRecord& block) {
+  uint64_t missing = 0;
+  for (uint32_t i = 0; i < block.expected.size(); i++) {
+    missing |= block.expected[i] & ~block.rcvd_mask[i];
+  }
+  return missing == 0;
+}
 
 /// The contribution's payload is in the buffer. @return true to exactly one caller: the one that
 /// makes the block's sum final and now has to send its result.
-[[nodiscard]] bool settle(BlockRecord& block, const Contribution& contribution);
+[[nodiscard]] inline bool settle(BlockRecord& block, const Contribution& contribution) {
+  block.rcvd_cnt++;
+  block.src_cnt = static_cast<uint16_t>(block.src_cnt + contribution.src_cnt);
+  block.exponent = std::max(block.exponent, contribution.exponent);
+  block.flags |= contribution.flags;
+  block.final |= contribution.final;
+  block.degraded |= contribution.degraded;
+  block.closing |= is_complete(block);
+  return block.closing && block.rcvd_cnt == block.admitted;
+}
 
 /// The block has aged out. @return as settle(); false while contributions are being added, the last
 /// of which will get true.
-[[nodiscard]] bool close(BlockRecord& block);
+[[nodiscard]] inline bool close(BlockRecord& block) {
+  block.closing = true;
+  return block.rcvd_cnt == block.admitted;
+}
 
 /// A kept result. Its message lies in the aggregation buffer, ready to be sent again.
 struct ResultRecord {

@@ -41,7 +41,7 @@ class Session {
   /// @param nonce_seed Makes session numbers; must differ between two starts of a server.
   Session(const JobConfig& config, uint64_t nonce_seed);
 
-  // --- Any shard -------------------------------------------------------------------------------
+  // --- Any shard ---
 
   /// 0: none, the job takes plain packets.
   [[nodiscard]] uint32_t number() const { return number_.load(std::memory_order_acquire); }
@@ -62,7 +62,7 @@ class Session {
     return upstream_key_.load(std::memory_order_relaxed);
   }
 
-  // --- Shard 0 only ----------------------------------------------------------------------------
+  // --- Shard 0 only ---
 
   /// What a join led to. `reply` goes to the one who asked.
   struct JoinOutcome {

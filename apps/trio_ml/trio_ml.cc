@@ -41,9 +41,7 @@ Job::Job(const JobConfig& job_config, Session& job_session, BlockWindow job_wind
   rebuild_destinations();
 }
 
-void Job::adopt(uint32_t session_number) {
-  if (session_number == adopted_) [[likely]]
-    return;
+void Job::start_over(uint32_t session_number) {
   adopted_ = session_number;
   window.reset();
   ref_bits = memory::RefBits(window.place_count());
@@ -56,10 +54,8 @@ void Job::adopt(uint32_t session_number) {
   rebuild_destinations();
 }
 
-bool Job::locate(uint32_t source, const Endpoint& from) {
+bool Job::relocate(uint32_t source, const Endpoint& from) {
   Endpoint& known = sources[source].address;
-  if (known == from) [[likely]]
-    return true;
   if (known.is_set() && config.pin) return false;
   known = from;
   rebuild_destinations();

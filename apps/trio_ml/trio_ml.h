@@ -53,14 +53,21 @@ class Job {
   std::vector<Endpoint> destinations;  ///< Addresses known, or the group: where results go.
 
   /// Takes over the session that other shards agreed on: forgets blocks of the previous one.
-  void adopt(uint32_t session_number);
+  void adopt(uint32_t session_number) {
+    if (session_number != adopted_) [[unlikely]]
+      start_over(session_number);
+  }
   [[nodiscard]] uint32_t adopted() const { return adopted_; }
   /// The key of a source in the adopted session.
   [[nodiscard]] uint32_t key_of(uint32_t source) const { return keys_[source]; }
   /// Notes where a source sends from. @return false if it is pinned elsewhere.
-  [[nodiscard]] bool locate(uint32_t source, const Endpoint& from);
+  [[nodiscard]] bool locate(uint32_t source, const Endpoint& from) {
+    return sources[source].address == from || relocate(source, from);
+  }
 
  private:
+  void start_over(uint32_t session_number);
+  [[nodiscard]] bool relocate(uint32_t source, const Endpoint& from);
   void rebuild_destinations();
 
   uint32_t adopted_ = 0;

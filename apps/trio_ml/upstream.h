@@ -16,12 +16,13 @@
 #include "apps/trio_ml/control.h"
 #include "apps/trio_ml/emit.h"
 #include "apps/trio_ml/trio_ml.h"
+#include "base/assert.h"
 #include "microcode/machine.h"
 
 namespace tributary::trio_ml {
 
 /// Whether a message is the upper aggregator's answer rather than a source's message.
-[[nodiscard]] inline bool is_from_upstream(const Job& job, const Message& message,
+[[nodiscard]] inline bool is_from_upstream(const Job& job, const MessageHead& message,
                                            const Endpoint& from) {
   if (!job.config.upstream.is_set() || from != job.config.upstream) return false;
   return !message.header.extended || message.extension.type != MessageType::kContribution;
@@ -82,7 +83,10 @@ void pass_notice_down(M& m, Shard& shard, Job& job, const Message& message) {
 /// A message from the upper aggregator.
 template <microcode::Machine M>
 microcode::Subroutine<void, M> take_from_upstream(M& m, Shard& shard, Job& job,
-                                                  const Message& message, const Arrival& arrival) {
+                                                  const Arrival& arrival) {
+  Message message;
+  const auto status = decode_message(message_bytes(m, arrival), arrival.size, message);
+  TRIB_ASSERT(status == microcode::DecodeStatus::kOk);  // Its head was decoded before.
   const MessageType type = message.header.extended ? message.extension.type : MessageType::kResult;
   const bool joining = type == MessageType::kWelcome || type == MessageType::kPending ||
                        type == MessageType::kRefusal;

@@ -5,8 +5,10 @@
 #include <signal.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <atomic>
+#include <cmath>
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
@@ -74,16 +76,26 @@ class ProgressLine {
   uint32_t quarters_shown_ = 0;
 };
 
-std::array<RunPlan, 4> plans_of(const DemoConfig& config) {
-  return {{{.key = "clean", .title = "clean"},
-           {.key = "loss",
+/// Whole milliseconds, at least `least`.
+uint32_t milliseconds_of(double seconds, uint32_t least) {
+  return std::max(least, static_cast<uint32_t>(std::lround(1e3 * seconds)));
+}
+
+/// The runs that follow the clean one, whose mean iteration gives their times.
+std::array<RunPlan, 3> plans_after(const RunResult& clean, const DemoConfig& config) {
+  const double iteration_seconds = figures_of(clean).iteration_seconds_mean;
+  const uint32_t slow_typical_ms = milliseconds_of(config.slow_factor * iteration_seconds, 1);
+  const uint32_t mitigation_ms =
+      config.mitigation_ms != 0 ? config.mitigation_ms
+                                : milliseconds_of(kTimeoutPart * iteration_seconds, kTimeoutMsMin);
+  return {{{.key = "loss",
             .title = fmt::format("{:g} % loss", 100.0 * config.loss),
             .loss = config.loss},
-           {.key = "straggler", .title = "straggler", .straggler = true},
+           {.key = "straggler", .title = "straggler", .slow_typical_ms = slow_typical_ms},
            {.key = "straggler_mitigated",
             .title = "mitigated",
-            .straggler = true,
-            .mitigation = true}}};
+            .slow_typical_ms = slow_typical_ms,
+            .mitigation_ms = mitigation_ms}}};
 }
 
 Result<void> write_file(const std::filesystem::path& path, std::string_view text) {
@@ -96,17 +108,23 @@ Result<void> write_file(const std::filesystem::path& path, std::string_view text
 
 Result<std::vector<RunResult>> execute_all(const DemoConfig& config) {
   const StopSignals signals;
-  const auto plans = plans_of(config);
-  ProgressLine line(config.iterations, static_cast<uint32_t>(plans.size()));
+  ProgressLine line(config.iterations, 4);
   const RunHooks hooks{.progress = [&line](const RunProgress& progress) { line.show(progress); },
                        .interrupted = [] { return stop_wanted.load(); }};
   std::vector<RunResult> runs;
-  for (const RunPlan& plan : plans) {
+  const auto execute = [&](const RunPlan& plan) -> Result<void> {
     line.begin_run();
     auto run = execute_run(config, plan, hooks);
     line.end();
     if (!run) return tl::unexpected(run.error());
     runs.push_back(std::move(*run));
+    return {};
+  };
+  if (auto done = execute({.key = "clean", .title = "clean"}); !done) {
+    return tl::unexpected(done.error());
+  }
+  for (const RunPlan& plan : plans_after(runs.front(), config)) {
+    if (auto done = execute(plan); !done) return tl::unexpected(done.error());
   }
   return runs;
 }

@@ -50,14 +50,15 @@ void add_demo_options(CLI::App& command, DemoConfig& config) {
       ->check(CLI::Range(0.0, 1.0))
       ->capture_default_str();
   command
-      .add_option("--slow-typical-ms", config.slow_typical_ms,
-                  "The straggler sleeps 0.5 to 2 times that")
-      ->check(CLI::Range(1U, kMillisecondsMax))
+      .add_option("--slow-factor", config.slow_factor,
+                  "The straggler sleeps 0.5 to 2 times so many iterations of the clean run")
+      ->check(CLI::Range(0.1, 100.0))
       ->capture_default_str();
   command
       .add_option("--mitigation-ms", config.mitigation_ms,
-                  "Straggler timeout of the aggregator in the run with mitigation")
-      ->check(CLI::Range(1U, kMillisecondsMax))
+                  "Straggler timeout in the run with mitigation; 0: a quarter of an iteration of "
+                  "the clean run")
+      ->check(CLI::Range(0U, kMillisecondsMax))
       ->capture_default_str();
   command.add_option("--run-timeout", config.run_timeout_s, "Seconds after which a run has failed")
       ->check(CLI::Range(1U, 3'600U))

@@ -74,8 +74,7 @@ Json config_json(const DemoConfig& config) {
           {"seed", config.seed},
           {"loss", config.loss},
           {"slow_probability", config.slow_probability},
-          {"slow_typical_ms", config.slow_typical_ms},
-          {"mitigation_ms", config.mitigation_ms},
+          {"slow_factor", config.slow_factor},
           {"parameters", LanguageModelShape{}.parameter_count()},
           {"cores", std::thread::hardware_concurrency()}};
 }
@@ -86,6 +85,7 @@ Json workers_json(const RunResult& run) {
     workers.push_back({{"rank", report.rank},
                        {"parameter_checksum", fmt::format("{:016x}", report.parameter_checksum)},
                        {"validation_loss", report.validation_loss},
+                       {"late_iterations", report.late_iterations},
                        {"sums_checked", report.sums.checked},
                        {"sums_wrong", report.sums.wrong},
                        {"sums_unchecked", report.sums.unchecked},
@@ -104,8 +104,9 @@ Json run_json(const RunResult& run, const RunFigures& clean) {
   const RunFigures figures = figures_of(run);
   Json json{{"title", run.plan.title},
             {"loss", run.plan.loss},
-            {"straggler", run.plan.straggler},
-            {"mitigation", run.plan.mitigation},
+            {"straggler", run.plan.has_straggler()},
+            {"slow_typical_ms", run.plan.slow_typical_ms},
+            {"mitigation_ms", run.plan.mitigation_ms},
             {"iteration_seconds_mean", figures.iteration_seconds_mean},
             {"seconds_lost_per_iteration", seconds_lost(figures, clean)},
             {"degraded_blocks", figures.degraded_blocks},
@@ -178,7 +179,7 @@ std::string format_table(std::span<const RunResult> runs) {
     return fmt::format("{:.1f} ms", 1e3 * figures_of(run).iteration_seconds_mean);
   });
   table += format_row("time lost to the straggler", runs, [&clean](const RunResult& run) {
-    if (!run.plan.straggler) return std::string("-");
+    if (!run.plan.has_straggler()) return std::string("-");
     return fmt::format("{:.1f} ms", 1e3 * seconds_lost(figures_of(run), clean));
   });
   table += format_row("degraded blocks", runs, [](const RunResult& run) {

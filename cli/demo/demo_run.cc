@@ -149,7 +149,9 @@ Result<void> Run::start_aggregator() {
 
   std::string job =
       fmt::format("id=1,sources={},block_grad_max={}", config_.workers, config_.gradients);
-  if (plan_.mitigation) job += fmt::format(",mitigation=on,timeout_ms={}", config_.mitigation_ms);
+  if (plan_.mitigation_ms != 0) {
+    job += fmt::format(",mitigation=on,timeout_ms={}", plan_.mitigation_ms);
+  }
   auto child = ChildProcess::start({.name = "the aggregator",
                                     .program = config_.program,
                                     .arguments = {"serve", "--listen", server_, "--job", job,
@@ -195,10 +197,10 @@ Result<void> Run::start_workers() {
                             .iterations = config_.iterations,
                             .batch = config_.batch,
                             .seed = config_.seed,
-                            .loss = plan_.loss,
-                            .slow_typical_ms = config_.slow_typical_ms};
-    if (plan_.straggler && rank == config_.workers - 1) {
+                            .loss = plan_.loss};
+    if (plan_.has_straggler() && rank == config_.workers - 1) {
       worker.slow_probability = config_.slow_probability;
+      worker.slow_typical_ms = plan_.slow_typical_ms;
     }
     auto child = ChildProcess::start({.name = fmt::format("worker {}", rank),
                                       .program = config_.program,
@@ -292,6 +294,8 @@ Result<void> Run::await_reports() {
           child_error(child, fmt::format("has not finished within {} s", config_.run_timeout_s)));
     }
   }
+  shown_at_ = {};  // The last iteration is shown, however recently one was.
+  show_progress();
   return check_ends();
 }
 

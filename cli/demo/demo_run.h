@@ -27,8 +27,10 @@ struct RunPlan {
   std::string key;    ///< Its name in demo.json.
   std::string title;  ///< Its name for people.
   double loss = 0.0;
-  bool straggler = false;   ///< The last rank sleeps at times.
-  bool mitigation = false;  ///< The aggregator does not wait for it.
+  uint32_t slow_typical_ms = 0;  ///< The last rank sleeps 0.5 to 2 times that at times; 0: never.
+  uint32_t mitigation_ms = 0;    ///< The aggregator's straggler timeout; 0: it waits.
+
+  [[nodiscard]] bool has_straggler() const { return slow_typical_ms != 0; }
 };
 
 /// What one run showed. Vectors have shape [workers].

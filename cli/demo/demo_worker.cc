@@ -108,6 +108,7 @@ Result<void> train_and_report(const DemoWorkerConfig& config) {
   say(WorkerReport{.rank = config.rank,
                    .parameter_checksum = worker.checksum(),
                    .validation_loss = worker.validation_loss(kValidationExamples),
+                   .late_iterations = worker.late_iterations(),
                    .sums = worker.sums(),
                    .counters = counters});
   return {};

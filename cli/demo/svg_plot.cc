@@ -25,18 +25,23 @@ constexpr std::array<std::string_view, kStyles> kDashes = {"none",     "8 4", "2
                                                            "10 3 2 3", "5 5", "1 5"};
 
 /// Colours by style: blue, orange, green, purple, red, grey; the dark set is lighter. Each has a
-/// contrast of at least 3 : 1 against its background.
+/// contrast of at least 3 : 1 against its background. Plain classes, no variables: viewers that do
+/// not know the media query still show the light set.
 constexpr std::string_view kStyleSheet = R"(<style>
-  svg { --paper: #ffffff; --ink: #1f2328; --grid: #d8dde3;
-        --s0: #0b63b5; --s1: #b85a00; --s2: #1a7f37; --s3: #8250df; --s4: #c4262e; --s5: #6e7781; }
-  @media (prefers-color-scheme: dark) {
-    svg { --paper: #0d1117; --ink: #e6edf3; --grid: #30363d;
-          --s0: #6cb6ff; --s1: #f0a44b; --s2: #57c765; --s3: #c9a6ff; --s4: #ff8078; --s5: #a0a8b0; }
-  }
-  text { font: 13px system-ui, sans-serif; fill: var(--ink); }
+  text { font: 13px system-ui, sans-serif; fill: #1f2328; }
   .title { font-size: 16px; font-weight: 600; }
-  .grid { stroke: var(--grid); stroke-width: 1; }
+  .paper { fill: #ffffff; }
+  .grid { stroke: #d8dde3; stroke-width: 1; }
   .line { fill: none; stroke-width: 2; stroke-linejoin: round; }
+  .s0 { stroke: #0b63b5; } .s1 { stroke: #b85a00; } .s2 { stroke: #1a7f37; }
+  .s3 { stroke: #8250df; } .s4 { stroke: #c4262e; } .s5 { stroke: #6e7781; }
+  @media (prefers-color-scheme: dark) {
+    text { fill: #e6edf3; }
+    .paper { fill: #0d1117; }
+    .grid { stroke: #30363d; }
+    .s0 { stroke: #6cb6ff; } .s1 { stroke: #f0a44b; } .s2 { stroke: #57c765; }
+    .s3 { stroke: #c9a6ff; } .s4 { stroke: #ff8078; } .s5 { stroke: #a0a8b0; }
+  }
 </style>
 )";
 
@@ -124,8 +129,8 @@ void draw_series(const PlotSeries& series, size_t index, const Axis& x, const Ax
                  std::string& svg) {
   const auto out = std::back_inserter(svg);
   const size_t style = index % kStyles;
-  fmt::format_to(out, "<path class=\"line\" stroke=\"var(--s{})\" stroke-dasharray=\"{}\" d=\"",
-                 style, kDashes[style]);
+  fmt::format_to(out, "<path class=\"line s{}\" stroke-dasharray=\"{}\" d=\"", style,
+                 kDashes[style]);
   bool pen_down = false;
   for (const PlotPoint& point : series.points) {
     if (is_finite(point)) {
@@ -148,13 +153,13 @@ void draw_legend(const LinePlot& plot, const Axis& x, const Axis& y, std::string
   const double width = 56 + 7.0 * static_cast<double>(longest);
   const double left = x.pixel_last - width - 8;
   fmt::format_to(out,
-                 "<rect x=\"{:.1f}\" y=\"{:.1f}\" width=\"{:.1f}\" height=\"{:.1f}\" "
-                 "fill=\"var(--paper)\" stroke=\"var(--grid)\"/>\n",
+                 "<rect class=\"paper grid\" x=\"{:.1f}\" y=\"{:.1f}\" width=\"{:.1f}\" "
+                 "height=\"{:.1f}\"/>\n",
                  left, y.pixel_last + 8, width, kRow * static_cast<double>(plot.series.size()) + 8);
   double middle = y.pixel_last + 8 + 4 + kRow / 2;
   for (size_t i = 0; i < plot.series.size(); i++, middle += kRow) {
     fmt::format_to(out,
-                   "<path class=\"line\" stroke=\"var(--s{0})\" stroke-dasharray=\"{1}\" "
+                   "<path class=\"line s{0}\" stroke-dasharray=\"{1}\" "
                    "d=\"M{2:.1f} {3:.1f}h32\"/>\n<text x=\"{4:.1f}\" y=\"{5:.1f}\">{6}</text>\n",
                    i % kStyles, kDashes[i % kStyles], left + 8, middle, left + 46, middle + 4,
                    escaped(plot.series[i].name));
@@ -188,7 +193,7 @@ std::string render_svg(const LinePlot& plot) {
       "viewBox=\"0 0 {0} {1}\" role=\"img\">\n<title>{2}</title>\n",
       plot.width_px, plot.height_px, escaped(plot.title));
   svg += kStyleSheet;
-  svg += "<rect width=\"100%\" height=\"100%\" fill=\"var(--paper)\"/>\n";
+  svg += "<rect class=\"paper\" width=\"100%\" height=\"100%\"/>\n";
   draw_axes(plot, x, y, svg);
   for (size_t i = 0; i < plot.series.size(); i++) draw_series(plot.series[i], i, x, y, svg);
   draw_legend(plot, x, y, svg);

@@ -10,6 +10,18 @@
 #include "host/straggler_pattern.h"
 
 namespace tributary::demo {
+namespace {
+
+/// None of the `elements` of the result holds a contribution of `rank`.
+bool lacks_all_of(uint32_t rank, const host::Outcome& outcome, uint64_t elements) {
+  uint64_t lacking = 0;
+  for (const host::DegradedRange& range : outcome.degraded) {
+    if (!host::contains(range.sources, rank)) lacking += range.element_count;
+  }
+  return lacking == elements;
+}
+
+}  // namespace
 
 TrainWorker::TrainWorker(const TrainConfig& config, const Corpus& corpus, SumLedger& ledger)
     : config_(config),
@@ -17,12 +29,14 @@ TrainWorker::TrainWorker(const TrainConfig& config, const Corpus& corpus, SumLed
       ledger_(ledger),
       model_(config.shape, config.seed),
       adam_(config.adam, config.shape.parameter_count()),
-      gradients_(config.shape.parameter_count()) {
+      gradients_(config.shape.parameter_count()),
+      reduced_(config.shape.parameter_count()) {
   TRIB_ASSERT(config.scale * kGradientLimit <=
               static_cast<float>(host::lane_magnitude_max(config.world)));
 }
 
 void TrainWorker::compute_gradients() {
+  if (was_late_) return;
   corpus_.fill_training_batch(config_.seed, config_.rank, iteration_, config_.batch,
                               config_.shape.context, batch_);
   loss_ = model_.forward_backward(batch_, gradients_);
@@ -33,7 +47,8 @@ void TrainWorker::compute_gradients() {
 
 std::span<float> TrainWorker::record_gradients() {
   ledger_.record(config_.rank, iteration_, gradients_, config_.scale);
-  return gradients_;
+  reduced_ = gradients_;
+  return reduced_;
 }
 
 Result<IterationRecord> TrainWorker::apply(const host::Outcome& outcome) {
@@ -41,8 +56,10 @@ Result<IterationRecord> TrainWorker::apply(const host::Outcome& outcome) {
     return failure(fmt::format("rank {} iteration {}: {} ({})", config_.rank, iteration_,
                                outcome.text, host::to_string(outcome.status)));
   }
-  sums_ += ledger_.check(iteration_, gradients_, outcome.degraded, config_.scale);
-  adam_.update(gradients_, model_.parameters());
+  sums_ += ledger_.check(iteration_, reduced_, outcome.degraded, config_.scale);
+  adam_.update(reduced_, model_.parameters());
+  was_late_ = lacks_all_of(config_.rank, outcome, reduced_.size());
+  if (was_late_) late_iterations_++;
   const IterationRecord record{.iteration = iteration_,
                                .seconds = 0.0,
                                .loss = loss_,

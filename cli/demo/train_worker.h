@@ -5,6 +5,9 @@
 ///
 /// Model:   All workers start with the same parameters and apply the same averages with the same
 ///          code, so their parameters stay the same to the last bit; checksum() shows it.
+///          A worker whose gradients came too late for every block (straggler mitigation) sends the
+///          same gradients again in the next iteration instead of computing new ones. So it catches
+///          up, and at worst a gradient of an iteration before takes part; the sums stay exact.
 /// Shapes:  The gradient is one tensor of shape [parameter_count].
 /// Threads: One object, one thread.
 /// Errors:  An all-reduce that fails ends the training with its text.
@@ -44,7 +47,7 @@ struct TrainConfig {
 struct IterationRecord {
   uint32_t iteration = 0;        ///< From 0.
   double seconds = 0.0;          ///< Since this worker's training began, at the iteration's end.
-  double loss = 0.0;             ///< Of this worker's batch, before the update; nats per byte.
+  double loss = 0.0;             ///< Of this worker's last batch, before the update; nats per byte.
   uint64_t degraded_blocks = 0;  ///< Blocks summed without every source.
 };
 
@@ -54,9 +57,10 @@ class TrainWorker {
   /// @pre config.scale * kGradientLimit <= host::lane_magnitude_max(config.world).
   TrainWorker(const TrainConfig& config, const Corpus& corpus, SumLedger& ledger);
 
-  /// First step: the gradients of this iteration's batch.
+  /// First step: the gradients of this iteration's batch; those of the last one if was_late().
   void compute_gradients();
-  /// Second step: writes what will be sent into the ledger. @return the tensor to all-reduce.
+  /// Second step: writes what will be sent into the ledger. @return the tensor to all-reduce, a
+  /// copy of the gradients.
   std::span<float> record_gradients();
   /// Third step, after the all-reduce (mean, fixed scale): checks every sum, then updates the
   /// parameters. Refuses an outcome that is not kOk. `seconds` of the record is left 0.
@@ -67,6 +71,10 @@ class TrainWorker {
   /// Mean loss over `examples` of the validation text, nats per byte.
   double validation_loss(uint32_t examples);
   [[nodiscard]] const SumCheck& sums() const { return sums_; }
+  /// The last outcome held nothing of this worker.
+  [[nodiscard]] bool was_late() const { return was_late_; }
+  /// Iterations after which that was so.
+  [[nodiscard]] uint32_t late_iterations() const { return late_iterations_; }
   [[nodiscard]] const TrainConfig& config() const { return config_; }
 
  private:
@@ -76,8 +84,11 @@ class TrainWorker {
   LanguageModel model_;
   Adam adam_;
   Batch batch_;
-  std::vector<float> gradients_;
+  std::vector<float> gradients_;  ///< This worker's own.
+  std::vector<float> reduced_;    ///< First a copy of them, then the average.
   SumCheck sums_;
+  bool was_late_ = false;
+  uint32_t late_iterations_ = 0;
   uint32_t iteration_ = 0;
   double loss_ = 0.0;
 };

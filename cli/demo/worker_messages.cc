@@ -26,6 +26,7 @@ Json to_json(const WorkerReport& report) {
            {{"rank", report.rank},
             {"parameter_checksum", report.parameter_checksum},
             {"validation_loss", report.validation_loss},
+            {"late_iterations", report.late_iterations},
             {"sums_checked", report.sums.checked},
             {"sums_wrong", report.sums.wrong},
             {"sums_unchecked", report.sums.unchecked},
@@ -65,6 +66,7 @@ WorkerReport report_from(const Json& object, bool& complete) {
   take(object, "rank", report.rank, complete);
   take(object, "parameter_checksum", report.parameter_checksum, complete);
   take(object, "validation_loss", report.validation_loss, complete);
+  take(object, "late_iterations", report.late_iterations, complete);
   take(object, "sums_checked", report.sums.checked, complete);
   take(object, "sums_wrong", report.sums.wrong, complete);
   take(object, "sums_unchecked", report.sums.unchecked, complete);

@@ -29,6 +29,7 @@ struct WorkerReport {
   uint32_t rank = 0;
   uint64_t parameter_checksum = 0;
   double validation_loss = 0.0;  ///< Nats per byte.
+  uint32_t late_iterations = 0;  ///< In which all of its gradients came too late.
   SumCheck sums;
   host::CommunicatorCounters counters;
 };

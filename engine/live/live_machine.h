@@ -43,7 +43,7 @@ class LiveMachine {
     pending_.reserve(kPendingPackets);
   }
 
-  // --- For the engine ----------------------------------------------------------------------------
+  // --- For the engine ---
 
   void begin_burst(Instant now) { now_ = now; }
   void begin_packet(const Packet& packet) { packet_ = &packet; }
@@ -56,8 +56,7 @@ class LiveMachine {
   }
   [[nodiscard]] const MachineCounters& counters() const { return counters_; }
 
-  // --- For programs: microcode::Machine
-  // ------------------------------------------------------------
+  // --- For programs: microcode::Machine ---
 
   [[nodiscard]] microcode::FramePool& frame_pool() { return frames_; }
   static void instruction(microcode::Instruction) {}

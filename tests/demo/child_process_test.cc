@@ -8,7 +8,10 @@
 #include <gtest/gtest.h>
 #include <poll.h>
 #include <signal.h>
+#include <sys/wait.h>
 #include <unistd.h>
+
+#include <array>
 
 namespace tributary::demo {
 namespace {
@@ -97,17 +100,50 @@ TEST(ChildProcess, OnlyNamedFilesAreInherited) {
   close(other);
 }
 
-TEST(ChildProcess, DestructorKills) {
-  int pipe_ends[2];
-  ASSERT_EQ(pipe2(pipe_ends, O_CLOEXEC), 0);
-  {
-    const ChildProcess child = shell("exec sleep 1000", {pipe_ends[1]});
-    close(pipe_ends[1]);
+/// A pipe whose reading end meets the end as soon as the last process with the writing end is gone.
+class EndWatch {
+ public:
+  EndWatch() { EXPECT_EQ(pipe2(ends_.data(), O_CLOEXEC), 0); }
+  ~EndWatch() {
+    close(ends_[0]);
+    close_writing_end();
   }
-  // The child held the last writing end; now it is closed, so reading meets the end.
-  char byte;
-  EXPECT_EQ(read(pipe_ends[0], &byte, 1), 0);
-  close(pipe_ends[0]);
+  EndWatch(const EndWatch&) = delete;
+  EndWatch& operator=(const EndWatch&) = delete;
+
+  [[nodiscard]] int writing_end() const { return ends_[1]; }
+  void close_writing_end() {
+    if (ends_[1] >= 0) close(ends_[1]);
+    ends_[1] = -1;
+  }
+  /// False if somebody still has the writing end after a minute.
+  bool all_gone() {
+    close_writing_end();
+    pollfd file{ends_[0], POLLIN, 0};
+    char byte = 0;
+    return poll(&file, 1, 60'000) == 1 && read(ends_[0], &byte, 1) == 0;
+  }
+
+ private:
+  std::array<int, 2> ends_{};
+};
+
+TEST(ChildProcess, DestructorKills) {
+  EndWatch watch;
+  { const ChildProcess child = shell("exec sleep 1000", {watch.writing_end()}); }
+  EXPECT_TRUE(watch.all_gone());
+}
+
+TEST(ChildProcess, DiesWithItsParent) {
+  EndWatch watch;
+  const pid_t middle = fork();
+  if (middle == 0) {
+    ChildProcess child = shell("echo up; exec sleep 1000", {watch.writing_end()});
+    wait_for_output(child);
+    _exit(0);  // No destructor runs, as after a crash.
+  }
+  EXPECT_EQ(waitpid(middle, nullptr, 0), middle);
+  EXPECT_TRUE(watch.all_gone());
 }
 
 }  // namespace

@@ -32,7 +32,7 @@ std::vector<RunResult> two_runs() {
            .records = {records(0.2), records(0.2)},
            .reports = {report(0, 0), report(1, 0)},
            .aggregator_json = ""},
-          {.plan = {.key = "slow", .title = "slow", .straggler = true, .mitigation = true},
+          {.plan = {.key = "slow", .title = "slow", .slow_typical_ms = 100, .mitigation_ms = 5},
            .records = {records(0.4), records(0.8)},
            .reports = {report(0, 7), report(1, 9)},
            .aggregator_json = "{\"blocks\": 3}"}};

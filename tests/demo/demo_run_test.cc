@@ -52,7 +52,7 @@ class DemoRunTest : public ::testing::Test {
   }
 
   const ScratchDirectory scratch_;
-  RunPlan plan_{.key = "key", .title = "title", .mitigation = true};
+  RunPlan plan_{.key = "key", .title = "title", .mitigation_ms = 17};
   bool interrupted_ = false;
   uint32_t progress_ = 0;
 };
@@ -66,7 +66,8 @@ TEST_F(DemoRunTest, GoodRunCollectsEverything) {
     ASSERT_EQ(run->records[rank].size(), 1);
     EXPECT_EQ(run->records[rank][0].loss, 3.0);
   }
-  EXPECT_THAT(run->aggregator_json, AllOf(HasSubstr("sources=4"), HasSubstr("mitigation=on")));
+  EXPECT_THAT(run->aggregator_json,
+              AllOf(HasSubstr("sources=4"), HasSubstr("mitigation=on,timeout_ms=17")));
   EXPECT_GE(progress_, 1);
 }
 

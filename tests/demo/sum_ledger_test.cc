@@ -167,29 +167,29 @@ TEST_F(SumLedgerTest, RandomSumsMatchPlainVectors) {
 }
 
 TEST_F(SumLedgerTest, WriterThatOvertakesIsNeverCalledWrong) {
-  // Every entry of iteration k holds k, so a torn reading would show as a wrong sum.
-  constexpr uint32_t kElements = 4096, kIterations = 400;
-  const LedgerShape shape{.world = 1, .depth = 2, .elements = kElements};
+  // Every lane of iteration k is k, and each iteration overwrites the one before, so a torn reading
+  // that was taken for a whole one would be a wrong sum.
+  constexpr uint32_t kElements = 16'384, kIterations = 2'000;
+  const LedgerShape shape{.world = 1, .depth = 1, .elements = kElements};
   SumLedger writer = make(shape);
   auto reader = SumLedger::open(path_, shape);
   ASSERT_TRUE(reader);
-  std::atomic<bool> done{false};
+  std::atomic<uint32_t> recorded{0};
   std::thread thread([&] {
-    for (uint32_t k = 0; k < kIterations; k++) {
+    for (uint32_t k = 1; k <= kIterations; k++) {
       writer.record(0, k, std::vector<float>(kElements, static_cast<float>(k)), 1.0F);
+      recorded = k;
     }
-    done = true;
   });
   SumCheck sums;
-  for (uint32_t k = 0; !done; k = (k + 1) % kIterations) {
-    sums += reader->check(k, std::vector<float>(kElements, static_cast<float>(k)), {}, 1.0F);
-  }
+  uint32_t last = 0;
+  do {
+    last = recorded;
+    sums += reader->check(last, std::vector<float>(kElements, static_cast<float>(last)), {}, 1.0F);
+  } while (last != kIterations);
   thread.join();
   EXPECT_EQ(sums.wrong, 0);
-  EXPECT_EQ(
-      reader->check(kIterations - 1,
-                    std::vector<float>(kElements, static_cast<float>(kIterations - 1)), {}, 1.0F),
-      (SumCheck{.checked = kElements}));
+  EXPECT_GE(sums.checked, kElements);  // At least the last one, which nobody overtook.
 }
 
 }  // namespace

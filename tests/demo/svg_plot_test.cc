@@ -70,7 +70,7 @@ TEST(SvgPlot, NamesAreShownAndEscaped) {
   EXPECT_THAT(svg, Not(HasSubstr("<one>")));
   EXPECT_THAT(svg, HasSubstr("prefers-color-scheme: dark"));
   // A line and a legend sample for each series; text elements are all closed.
-  EXPECT_EQ(occurrences(svg, "class=\"line\""), 4);
+  EXPECT_EQ(occurrences(svg, "class=\"line s"), 4);
   EXPECT_EQ(occurrences(svg, "<text"), occurrences(svg, "</text>"));
   EXPECT_TRUE(svg.ends_with("</svg>\n"));
 }

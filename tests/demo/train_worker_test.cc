@@ -120,6 +120,40 @@ TEST_F(TrainWorkerTest, DegradedBlocksAreCheckedAgainstTheirSources) {
   }
 }
 
+TEST_F(TrainWorkerTest, LateWorkerSendsItsGradientsAgainAndKeepsUp) {
+  const auto gradients_of = [this](uint32_t rank) {
+    workers_[rank]->compute_gradients();
+    const auto tensor = workers_[rank]->record_gradients();
+    return std::vector<float>(tensor.begin(), tensor.end());
+  };
+  const auto first_of_last = gradients_of(3);
+  const auto first_of_other = gradients_of(0);
+  host::Outcome without_last;
+  without_last.degraded = {{0, kElements, {0b0111, 0, 0, 0}}};
+  iterate(without_last);
+  EXPECT_TRUE(workers_[3]->was_late());
+  EXPECT_FALSE(workers_[0]->was_late());
+  EXPECT_EQ(gradients_of(3), first_of_last);
+  EXPECT_NE(gradients_of(0), first_of_other);
+
+  iterate();  // In time again.
+  EXPECT_FALSE(workers_[3]->was_late());
+  EXPECT_EQ(workers_[3]->late_iterations(), 1);
+  EXPECT_NE(gradients_of(3), first_of_last);
+  for (const auto& worker : workers_) {
+    EXPECT_EQ(worker->checksum(), workers_[0]->checksum());
+    EXPECT_EQ(worker->sums(), (SumCheck{.checked = 2 * uint64_t{kElements}}));
+  }
+}
+
+TEST_F(TrainWorkerTest, LateForSomeBlocksIsNotLate) {
+  host::Outcome most;
+  most.degraded = {{0, kElements - 1, {0b0111, 0, 0, 0}}};
+  iterate(most);
+  EXPECT_FALSE(workers_[3]->was_late());
+  EXPECT_EQ(workers_[3]->late_iterations(), 0);
+}
+
 TEST_F(TrainWorkerTest, WrongSumIsCounted) {
   std::vector<std::span<float>> tensors;
   for (auto& worker : workers_) worker->compute_gradients();

@@ -25,6 +25,7 @@ TEST(WorkerMessages, ReportComesBackAsSent) {
   const WorkerReport sent{.rank = 3,
                           .parameter_checksum = 0xfedc'ba98'7654'3210,  // Needs all 64 bits.
                           .validation_loss = 1.5,
+                          .late_iterations = 9,
                           .sums = {10, 2, 1},
                           .counters = {.packets_sent = 1,
                                        .packets_received = 2,
@@ -40,6 +41,7 @@ TEST(WorkerMessages, ReportComesBackAsSent) {
   EXPECT_EQ(report.rank, 3);
   EXPECT_EQ(report.parameter_checksum, sent.parameter_checksum);
   EXPECT_EQ(report.validation_loss, 1.5);
+  EXPECT_EQ(report.late_iterations, 9);
   EXPECT_EQ(report.sums, sent.sums);
   EXPECT_EQ(report.counters.packets_sent, 1);
   EXPECT_EQ(report.counters.packets_received, 2);

@@ -40,6 +40,8 @@ StepMachine::StepMachine(const Config& config)
   }
 }
 
+StepMachine::~StepMachine() = default;
+
 // --- Starting and ending threads
 // -------------------------------------------------------------------
 

@@ -58,6 +58,7 @@ class StepMachine {
   };
 
   explicit StepMachine(const Config& config);
+  ~StepMachine();
 
   // --- For tests ---------------------------------------------------------------------------------
 

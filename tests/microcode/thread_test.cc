@@ -6,6 +6,7 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
 #include <concepts>
 #include <deque>
 #include <memory>
@@ -131,6 +132,25 @@ Thread unbox(M& m, int& to) {
   to = *box;
 }
 
+/// As a record of shared memory is.
+struct alignas(kFrameAlignment) CacheLine {
+  std::array<int, 16> words{};
+};
+
+template <class M>
+Subroutine<int, M> keep_cache_line(M& m) {
+  CacheLine line;
+  line.words[3] = co_await m.ask(5);
+  const bool aligned = reinterpret_cast<uintptr_t>(&line) % alignof(CacheLine) == 0;
+  const int more = co_await m.ask(1);
+  co_return aligned ? line.words[3] + more : 0;
+}
+
+template <class M>
+Thread call_keep_cache_line(M& m, int& to) {
+  to = co_await keep_cache_line(m);
+}
+
 template <class M>
 Thread do_nothing(M&) {
   co_return;
@@ -195,6 +215,13 @@ TYPED_TEST(ThreadTest, ResultMayBeMovable) {
   unbox(this->m_, value);
   this->m_.finish();
   EXPECT_EQ(value, 7);
+}
+
+TYPED_TEST(ThreadTest, LocalsMayBeACacheLineAligned) {
+  int value = 0;
+  call_keep_cache_line(this->m_, value);
+  this->m_.finish();
+  EXPECT_EQ(value, 6);
 }
 
 TYPED_TEST(ThreadTest, EveryDepthUpToEight) {
@@ -309,7 +336,7 @@ TEST(FramePool, GivesDistinctFramesAndTakesThemBack) {
   for (int i = 0; i < 3; i++) frames.push_back(pool.take(kFrameBytesMax));
   EXPECT_EQ(pool.free_count(), 0U);
   for (void* frame : frames) {
-    EXPECT_EQ(reinterpret_cast<uintptr_t>(frame) % 16, 0U);  // As operator new promises.
+    EXPECT_EQ(reinterpret_cast<uintptr_t>(frame) % kFrameAlignment, 0U);
     std::fill_n(static_cast<std::byte*>(frame), kFrameBytesMax, std::byte{0xff});
   }
   for (void* frame : frames) FramePool::give_back(frame);

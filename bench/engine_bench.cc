@@ -1,0 +1,357 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "bench/engine_bench.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <memory>
+
+#include "apps/trio_ml/app.h"
+#include "base/assert.h"
+#include "base/clock.h"
+#include "base/prng.h"
+#include "engine/live/live_core.h"
+#include "io/replay_port.h"
+#include "memory/lanes.h"
+#include "microcode/trio_ml_wire.h"
+
+namespace tributary::bench {
+namespace {
+
+/// Packets of one source in a row, as its combined datagrams bring them.
+constexpr uint32_t kRunBlocks = 16;
+
+/// The prepared packets of one generation.
+struct Workload {
+  uint32_t gradients;
+  uint32_t window;
+  uint32_t sources;
+  std::vector<std::byte> bytes;
+  std::vector<engine::Packet> packets;
+
+  [[nodiscard]] uint32_t packet_bytes() const {
+    return microcode::TrioMlHeader::kBytes + gradients * microcode::kGradientBytes;
+  }
+  /// Gives every packet the generation number `gen_id`.
+  void set_generation(uint16_t gen_id) {
+    for (engine::Packet& packet : packets) {
+      microcode::TrioMlHeader::GenerationId::store(packet.data, gen_id);
+    }
+  }
+};
+
+Workload make_workload(uint32_t gradients, uint32_t window, uint32_t sources) {
+  Workload workload{gradients, window, sources, {}, {}};
+  const size_t stride = (workload.packet_bytes() + 63) / 64 * 64;
+  workload.bytes.resize(stride * window * sources);
+  Prng prng(gradients * 31 + window);
+  std::byte* at = workload.bytes.data();
+  for (uint32_t run = 0; run < window; run += kRunBlocks) {
+    for (uint32_t source = 0; source < sources; source++) {
+      for (uint32_t block = run; block < std::min(run + kRunBlocks, window); block++) {
+        microcode::encode_header({.job_id = 1,
+                                  .block_id = block,
+                                  .src_id = static_cast<uint8_t>(source),
+                                  .src_cnt = 1,
+                                  .grad_cnt = static_cast<uint16_t>(gradients)},
+                                 at);
+        for (uint32_t i = 0; i < gradients; i++) {
+          store_be<uint32_t>(at + microcode::TrioMlHeader::kBytes + 4 * i, prng.any_u32());
+        }
+        workload.packets.push_back({at, workload.packet_bytes(), engine::PacketLayer::kUdpPayload,
+                                    Endpoint::ipv4(0x0a000001 + source, 4000)});
+        at += stride;
+      }
+    }
+  }
+  return workload;
+}
+
+/// What is folded over each result: its first lanes, in network order.
+uint64_t fold(const std::byte* lanes) { return load_be<uint64_t>(lanes); }
+
+struct Measured {
+  double seconds = 0;
+  uint64_t checksum = 0;
+};
+
+// --- The in-memory port ---
+
+/// Replays a generation's packets and folds the results that come back.
+class BenchQueue final : public engine::PortQueue {
+ public:
+  explicit BenchQueue(const Workload& workload) : workload_(workload) {}
+  void rewind() { next_ = 0; }
+  [[nodiscard]] bool done() const { return next_ == workload_.packets.size(); }
+  [[nodiscard]] uint64_t checksum() const { return checksum_; }
+  void clear_checksum() { checksum_ = 0; }
+
+  uint32_t receive(std::span<engine::Packet> burst) override {
+    const size_t count = std::min(burst.size(), workload_.packets.size() - next_);
+    std::memcpy(burst.data(), &workload_.packets[next_], count * sizeof(engine::Packet));
+    next_ += count;
+    return static_cast<uint32_t>(count);
+  }
+  void transmit(std::span<const engine::TxPacket> packets) override {
+    // Every source gets the same payload; one fold for each result, as the loop has.
+    for (size_t i = 0; i < packets.size(); i += workload_.sources) {
+      checksum_ += fold(packets[i].data + microcode::TrioMlHeader::kBytes);
+    }
+  }
+  void wait(Duration) override {}
+  void wake() override {}
+  [[nodiscard]] engine::PortCounters counters() const override { return {}; }
+
+ private:
+  const Workload& workload_;
+  size_t next_ = 0;
+  uint64_t checksum_ = 0;
+};
+
+// --- The hand-written loop ---
+
+/// A block of the loop: no more than the work needs.
+struct LoopSlot {
+  uint64_t seen = 0;
+  uint32_t block_id = UINT32_MAX;
+  uint16_t gen_id = 0;
+};
+
+class Loop {
+ public:
+  explicit Loop(const Workload& workload)
+      : queue_(workload),
+        slots_(workload.window),
+        stride_((workload.packet_bytes() + 63) / 64 * 64),
+        results_(size_t{workload.window} * stride_),
+        gradients_(workload.gradients),
+        all_((uint64_t{1} << workload.sources) - 1) {
+    for (uint32_t source = 0; source < workload.sources; source++) {
+      destinations_.push_back(Endpoint::ipv4(0x0a000001 + source, 4000));
+    }
+  }
+
+  /// Aggregates every packet of a generation; the fold of all results.
+  uint64_t run() {
+    queue_.rewind();
+    queue_.clear_checksum();
+    while (!queue_.done()) {
+      const uint32_t count = queue_.receive(burst_);
+      for (uint32_t i = 0; i < count; i++) add(burst_[i]);
+      queue_.transmit(sending_);
+      sending_.clear();
+    }
+    return queue_.checksum();
+  }
+
+ private:
+  void add(const engine::Packet& packet) {
+    using H = microcode::TrioMlHeader;
+    const std::byte* header = packet.data;
+    const uint32_t block_id = H::BlockId::load(header);
+    const auto gen_id = static_cast<uint16_t>(H::GenerationId::load(header));
+    const uint64_t bit = uint64_t{1} << H::SourceId::load(header);
+    const uint32_t index = block_id & (static_cast<uint32_t>(slots_.size()) - 1);
+    LoopSlot& slot = slots_[index];
+    std::byte* result = &results_[index * stride_];
+    auto* sum = reinterpret_cast<int32_t*>(result + H::kBytes);
+    if (slot.block_id != block_id || slot.gen_id != gen_id) {
+      slot = {bit, block_id, gen_id};
+      memory::store_be32(sum, header + H::kBytes, gradients_);
+    } else if ((slot.seen & bit) == 0) {
+      slot.seen |= bit;
+      memory::add_be32(sum, header + H::kBytes, gradients_);
+    }
+    if (slot.seen != all_) return;
+    memory::to_be32_in_place(sum, gradients_);
+    std::memcpy(result, header, H::kBytes);
+    for (const Endpoint& to : destinations_) {
+      sending_.push_back({result, packet.size, to, engine::PacketLayer::kUdpPayload});
+    }
+  }
+
+  BenchQueue queue_;
+  std::array<engine::Packet, engine::kBurstPackets> burst_;
+  std::vector<engine::TxPacket> sending_;
+  std::vector<Endpoint> destinations_;
+  std::vector<LoopSlot> slots_;
+  const size_t stride_;
+  std::vector<std::byte> results_;
+  const uint32_t gradients_;
+  const uint64_t all_;
+};
+
+// --- The engine ---
+
+class EngineUnderTest {
+ public:
+  explicit EngineUnderTest(const Workload& workload)
+      : queue_(workload),
+        memory_(make_memory(workload)),
+        session_(job(workload), 1),
+        shard_(0, 1, microcode::kTrioMlPort, memory_),
+        core_(0, queue_, add_job(workload), {}) {}
+
+  uint64_t run() {
+    queue_.rewind();
+    queue_.clear_checksum();
+    while (!queue_.done()) core_.run_once(Instant(milliseconds(1)));
+    return queue_.checksum();
+  }
+
+ private:
+  static trio_ml::JobConfig job(const Workload& workload) {
+    trio_ml::JobConfig config;
+    config.sources = workload.sources;
+    config.block_cnt_max = workload.window;
+    config.block_grad_max = workload.gradients;
+    return config;
+  }
+  static memory::SharedMemory make_memory(const Workload& workload) {
+    auto memory = memory::SharedMemory::create(
+        {.sram_size_bytes = 0,
+         .dram_size_bytes = 2 * trio_ml::memory_bytes(job(workload), 1) + (1U << 20),
+         .huge_pages = true});
+    TRIB_ASSERT(memory.has_value());
+    return *std::move(memory);
+  }
+  trio_ml::App add_job(const Workload& workload) {
+    const auto added = shard_.add_job(job(workload), session_, Instant());
+    TRIB_ASSERT(added.has_value());
+    return trio_ml::App(shard_);
+  }
+
+  BenchQueue queue_;
+  memory::SharedMemory memory_;
+  trio_ml::Session session_;
+  trio_ml::Shard shard_;
+  engine::LiveCore<trio_ml::App> core_;
+};
+
+// --- Measuring ---
+
+/// Runs `generation` over and over, each with a new generation number, until the work is done.
+template <class F>
+Measured measure(Workload& workload, uint16_t& gen_id, uint64_t gradients_wanted, F&& generation) {
+  const uint64_t gradients_once = uint64_t{workload.gradients} * workload.packets.size();
+  Measured measured;
+  for (uint64_t done = 0; done < gradients_wanted; done += gradients_once) {
+    workload.set_generation(++gen_id);
+    const Instant begin = monotonic_now();
+    measured.checksum += generation();
+    measured.seconds += in_seconds(monotonic_now() - begin);
+  }
+  return measured;
+}
+
+/// The port's own part: receive a burst, transmit as many results as the engine would.
+uint64_t run_io_alone(BenchQueue& queue, const Workload& workload) {
+  std::array<engine::Packet, engine::kBurstPackets> burst;
+  std::array<engine::TxPacket, engine::kBurstPackets> results;
+  queue.rewind();
+  while (!queue.done()) {
+    const uint32_t count = queue.receive(burst);
+    for (uint32_t i = 0; i < count; i++) {
+      results[i] = {burst[i].data, burst[i].size, burst[i].source,
+                    engine::PacketLayer::kUdpPayload};
+    }
+    queue.transmit(std::span(results).first(count / workload.sources * workload.sources));
+  }
+  return queue.checksum();
+}
+
+double median(std::vector<double> values) {
+  std::sort(values.begin(), values.end());
+  return values[values.size() / 2];
+}
+
+EngineBenchRow run_row(const EngineBenchConfig& config, uint32_t gradients, uint32_t window) {
+  Workload workload = make_workload(gradients, window, config.sources);
+  Loop loop(workload);
+  EngineUnderTest engine(workload);
+  BenchQueue io_queue(workload);
+  // Each goes on from its own last generation, as sources do.
+  uint16_t loop_gen_id = 0;
+  uint16_t engine_gen_id = 0;
+  const auto run_loop = [&] { return loop.run(); };
+  const auto run_engine = [&] { return engine.run(); };
+  // Warm-up: both see every page once; the engine keeps the results of the generation before.
+  measure(workload, loop_gen_id, 1, run_loop);
+  measure(workload, engine_gen_id, 3 * uint64_t{gradients} * workload.packets.size(), run_engine);
+
+  EngineBenchRow row{.gradients = gradients, .window = window, .results_agree = true};
+  std::vector<double> loop_s, engine_s, io_s, ratios;
+  for (uint32_t i = 0; i < config.repetitions; i++) {
+    const Measured by_loop = measure(workload, loop_gen_id, config.gradients_each, run_loop);
+    const Measured by_engine = measure(workload, engine_gen_id, config.gradients_each, run_engine);
+    const Measured by_io = measure(workload, loop_gen_id, config.gradients_each / 4,
+                                   [&] { return run_io_alone(io_queue, workload); });
+    row.results_agree &= by_loop.checksum == by_engine.checksum;
+    loop_s.push_back(by_loop.seconds);
+    engine_s.push_back(by_engine.seconds);
+    io_s.push_back(by_io.seconds);
+    ratios.push_back(by_loop.seconds / by_engine.seconds);
+  }
+  const uint64_t once = workload.packets.size();
+  const uint64_t gradients_once = gradients * once;
+  const auto packets = [&](uint64_t wanted) {
+    return static_cast<double>((wanted + gradients_once - 1) / gradients_once * once) * 1e-6;
+  };
+  row.loop_mpps = packets(config.gradients_each) / median(loop_s);
+  row.engine_mpps = packets(config.gradients_each) / median(engine_s);
+  row.io_mpps = packets(config.gradients_each / 4) / median(io_s);
+  row.ratio = median(ratios);
+  row.ratio_min = *std::min_element(ratios.begin(), ratios.end());
+  row.ratio_max = *std::max_element(ratios.begin(), ratios.end());
+  return row;
+}
+
+}  // namespace
+
+std::vector<EngineBenchRow> run_engine_bench(const EngineBenchConfig& config,
+                                             void (*progress)(const std::string&)) {
+  std::vector<EngineBenchRow> rows;
+  for (const uint32_t gradients : config.gradients) {
+    for (const uint32_t window : config.windows) {
+      progress(fmt::format("{} gradients, window {}", gradients, window));
+      rows.push_back(run_row(config, gradients, window));
+    }
+  }
+  return rows;
+}
+
+std::string as_table(const std::vector<EngineBenchRow>& rows) {
+  std::string table = fmt::format(
+      "One core, packets in memory ({}), engine beside a hand-written loop\n"
+      "{:>9} {:>7} {:>12} {:>11} {:>10} {:>7} {:>15} {:>8}\n",
+      memory::lanes_isa(), "gradients", "window", "engine Mpps", "loop Mpps", "port Mpps", "ratio",
+      "(min - max)", "results");
+  for (const EngineBenchRow& row : rows) {
+    table += fmt::format(
+        "{:>9} {:>7} {:>12.2f} {:>11.2f} {:>10.1f} {:>7.2f} {:>7.2f} - {:>5.2f} {:>8}\n",
+        row.gradients, row.window, row.engine_mpps, row.loop_mpps, row.io_mpps, row.ratio,
+        row.ratio_min, row.ratio_max, row.results_agree ? "agree" : "DIFFER");
+  }
+  return table;
+}
+
+nlohmann::json as_json(const std::vector<EngineBenchRow>& rows) {
+  nlohmann::json json{
+      {"bench", "engine"}, {"lanes_isa", memory::lanes_isa()}, {"rows", nlohmann::json::array()}};
+  for (const EngineBenchRow& row : rows) {
+    json["rows"].push_back({{"gradients", row.gradients},
+                            {"window", row.window},
+                            {"engine_mpps", row.engine_mpps},
+                            {"loop_mpps", row.loop_mpps},
+                            {"io_mpps", row.io_mpps},
+                            {"ratio", row.ratio},
+                            {"ratio_min", row.ratio_min},
+                            {"ratio_max", row.ratio_max},
+                            {"results_agree", row.results_agree}});
+  }
+  return json;
+}
+
+}  // namespace tributary::bench

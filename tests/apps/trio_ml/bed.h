@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: Apache-2.0
+/// @file
+/// A Trio-ML core on a bench: the live machine over an in-memory port in virtual time. A test sends
+/// messages as workers do, runs the core at times of its choosing and looks at what comes out.
+///
+/// Shapes:  One core (shard 0 of 1 unless the test says otherwise), any number of jobs.
+/// Threads: One.
+/// Memory:  For tests: it allocates as it likes.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "apps/trio_ml/app.h"
+#include "engine/live/live_core.h"
+#include "io/in_memory_port.h"
+
+namespace tributary::trio_ml {
+
+using Bytes = std::vector<std::byte>;
+using Values = std::vector<int32_t>;
+/// Counters that are not zero, by name.
+using Counts = std::map<std::string, uint64_t>;
+
+/// Where worker `source` sends from.
+Endpoint worker(uint32_t source);
+/// An address from which no worker sends.
+Endpoint stranger();
+
+/// A message with its gradients, as bytes. grad_cnt is taken from the header.
+Bytes encoded(const Message& message, const Values& gradients = {});
+/// A contribution in the paper's twelve bytes; grad_cnt = gradients.
+Message plain(uint32_t source, uint32_t block_id, uint16_t gen_id, const Values& gradients);
+Bytes plain_bytes(uint32_t source, uint32_t block_id, uint16_t gen_id, const Values& gradients);
+
+/// What the core has sent.
+struct Reply {
+  Message message;
+  Values gradients;
+  Bytes bytes;  ///< The UDP payload.
+  Endpoint to;
+};
+
+struct BedConfig {
+  std::vector<JobConfig> jobs;
+  engine::PacketLayer layer = engine::PacketLayer::kUdpPayload;
+  Endpoint local = Endpoint::ipv4(0x0a000064, microcode::kTrioMlPort);
+  uint64_t dram_bytes = uint64_t{256} << 20;
+  uint32_t packets_max = 1024;
+  uint32_t shard_index = 0;
+  uint32_t shard_count = 1;
+};
+
+class Bed {
+ public:
+  explicit Bed(const BedConfig& config);
+  explicit Bed(const JobConfig& job, engine::PacketLayer layer = engine::PacketLayer::kUdpPayload)
+      : Bed(BedConfig{.jobs = {job}, .layer = layer}) {}
+
+  /// Puts a UDP payload into the core's queue.
+  void inject(const Bytes& payload, const Endpoint& from);
+  /// Puts bytes there as they are: a whole frame on a bed of frames.
+  void inject_raw(const Bytes& bytes);
+  /// Rounds of the core's loop at the present time until its queue is empty; at least one.
+  void run();
+  /// inject() and run().
+  void deliver(const Bytes& payload, const Endpoint& from);
+  /// The same for worker `source`.
+  void contribute(uint32_t source, uint32_t block_id, uint16_t gen_id, const Values& gradients) {
+    deliver(plain_bytes(source, block_id, gen_id, gradients), worker(source));
+  }
+
+  /// What was sent since the last call.
+  std::vector<Reply> take();
+  /// The one result that `source` got since the last take(); fails the test if it is not one.
+  Reply take_result(uint32_t source);
+
+  void set_now(Instant now) { now_ = now; }
+  void advance(Duration by) { now_ = now_ + by; }
+  [[nodiscard]] Instant now() const { return now_; }
+  /// Lets time pass up to `until`, with a round of the loop whenever the core would wake by itself.
+  void run_until(Instant until);
+
+  [[nodiscard]] Counts counts() const;
+  [[nodiscard]] uint64_t counted(Outcome outcome) const {
+    return shard_.counters()[static_cast<uint32_t>(outcome)].packets;
+  }
+  /// What was counted since `before`.
+  [[nodiscard]] Counts counted_since(const Counts& before) const;
+
+  [[nodiscard]] Job& job(uint8_t id = 1) { return *shard_.job(id); }
+  [[nodiscard]] Session& session(uint8_t id = 1) { return job(id).session; }
+  [[nodiscard]] io::InMemoryPort& port() { return port_; }
+  [[nodiscard]] const Endpoint& local() const { return config_.local; }
+  [[nodiscard]] engine::LiveCore<App>& core() { return core_; }
+
+ private:
+  const BedConfig config_;
+  Instant now_;
+  io::InMemoryPort port_;
+  memory::SharedMemory memory_;
+  std::vector<std::unique_ptr<Session>> sessions_;
+  Shard shard_;
+  engine::LiveCore<App> core_;
+};
+
+/// One worker process of a job with a session: what it was told, and the messages it sends.
+struct Member {
+  uint32_t source = 0;
+  uint32_t session = 0;
+  uint32_t key = 0;
+  uint8_t job_id = 1;
+
+  [[nodiscard]] Message message(MessageType type, uint32_t block_id) const;
+  /// A contribution to block `block_id` of a tensor as long as its gradients.
+  [[nodiscard]] Message contribution(uint32_t block_id, const Values& gradients) const;
+  [[nodiscard]] Bytes contribution_bytes(uint32_t block_id, const Values& gradients) const {
+    return encoded(contribution(block_id, gradients), gradients);
+  }
+};
+
+/// A worker's wish to join.
+Message join_message(uint32_t source, uint32_t nonce, uint32_t world, uint8_t job_id = 1);
+/// All workers of the job join; nonce of source s is `nonce_base` + s.
+std::vector<Member> join_all(Bed& bed, uint32_t nonce_base = 1000, uint8_t job_id = 1);
+
+/// EXPECTs that injecting `payload` counts `reason` once, with its size, and has no other effect:
+/// no other counter, nothing sent, no block record, no buffer.
+void expect_refused(Bed& bed, const Bytes& payload, const Endpoint& from, Outcome reason);
+/// The same for what `inject` injects: one packet.
+void expect_refused(Bed& bed, const std::function<void()>& inject, Outcome reason);
+
+}  // namespace tributary::trio_ml

@@ -1,0 +1,262 @@
+// SPDX-License-Identifier: Apache-2.0
+// Method: each question a worker may ask in each state of a block, and the answer; sessions through
+// messages; what results of extended contributions carry.
+#include "apps/trio_ml/control.h"
+
+#include <gtest/gtest.h>
+
+#include "tests/apps/trio_ml/bed.h"
+
+namespace tributary::trio_ml {
+namespace {
+
+using engine::PacketLayer;
+
+constexpr JobConfig kJob{.id = 1, .sources = 2, .block_cnt_max = 4, .block_grad_max = 8};
+
+SourceMask sources(std::initializer_list<uint32_t> members) {
+  SourceMask mask{};
+  for (const uint32_t source : members) include(mask, source);
+  return mask;
+}
+
+class Control : public ::testing::TestWithParam<PacketLayer> {
+ protected:
+  void start(const JobConfig& job = kJob) {
+    bed_ = std::make_unique<Bed>(job, GetParam());
+    members_ = join_all(*bed_);
+    before_ = bed_->counts();
+  }
+  void contribute(uint32_t source, uint32_t block_id, const Values& values) {
+    bed_->deliver(members_[source].contribution_bytes(block_id, values), worker(source));
+  }
+  /// The one answer to a message of `source`.
+  Reply ask(uint32_t source, const Message& message, const Values& values = {}) {
+    static_cast<void>(bed_->take());
+    bed_->deliver(encoded(message, values), worker(source));
+    return bed_->take_result(source);
+  }
+  Reply probe(uint32_t source, uint32_t block_id) {
+    return ask(source, members_[source].message(MessageType::kProbe, block_id));
+  }
+  Counts counted() {
+    const Counts since = bed_->counted_since(before_);
+    before_ = bed_->counts();
+    return since;
+  }
+  std::unique_ptr<Bed> bed_;
+  std::vector<Member> members_;
+  Counts before_;
+};
+
+INSTANTIATE_TEST_SUITE_P(Layers, Control,
+                         ::testing::Values(PacketLayer::kUdpPayload, PacketLayer::kFrame),
+                         [](const auto& layer) {
+                           return layer.param == PacketLayer::kFrame ? "Frame" : "UdpPayload";
+                         });
+
+TEST_P(Control, JoiningIsCountedAndEveryMemberWelcomed) {
+  start();
+  EXPECT_EQ(bed_->counts(), (Counts{{"join", 2}, {"welcome", 2}, {"session_started", 1}}));
+  EXPECT_EQ(members_[0].session, bed_->session().number());
+  EXPECT_NE(members_[0].key, members_[1].key);
+}
+
+TEST_P(Control, LostWelcomeIsRepeated) {
+  start();
+  const Reply again = ask(1, join_message(1, 1001, 2));
+  EXPECT_EQ(again.message.extension.type, MessageType::kWelcome);
+  EXPECT_EQ(again.message.extension.session, members_[1].session);
+  EXPECT_EQ(again.message.body.key, members_[1].key);
+  EXPECT_EQ(counted(), (Counts{{"join", 1}, {"welcome", 1}}));
+}
+
+TEST_P(Control, JoinOfAnUnknownJobIsRefusedAtOnce) {
+  start();
+  const Reply reply = ask(0, join_message(0, 77, 2, /*job_id=*/9));
+  EXPECT_EQ(reply.message.extension.type, MessageType::kRefusal);
+  EXPECT_EQ(reply.message.body.reason, Reason::kUnknownJob);
+  EXPECT_EQ(reply.message.body.nonce, 77U);
+  EXPECT_EQ(reply.message.header.job_id, 9);
+  EXPECT_EQ(counted(), (Counts{{"unknown_job", 1}}));
+}
+
+TEST_P(Control, ResultOfASessionCarriesTheExtension) {
+  start();
+  Message first = members_[0].contribution(0, {1, 2});
+  first.extension.exponent = -3;
+  first.extension.flags = microcode::kFlagOverflow | microcode::kFlagRetransmission;
+  Message second = members_[1].contribution(0, {10, 20});
+  second.extension.exponent = 4;
+  second.extension.flags = microcode::kFlagNotFinite;
+  second.header.final = true;
+  bed_->deliver(encoded(first, {1, 2}), worker(0));
+  const Reply result = ask(1, second, {10, 20});
+  EXPECT_EQ(result.gradients, (Values{11, 22}));
+  const microcode::ExtensionFields& extension = result.message.extension;
+  EXPECT_EQ(extension.type, MessageType::kResult);
+  EXPECT_EQ(extension.session, members_[0].session);
+  EXPECT_EQ(extension.key, 0U);      // Never another member's.
+  EXPECT_EQ(extension.exponent, 4);  // The larger.
+  EXPECT_EQ(extension.flags, microcode::kFlagOverflow | microcode::kFlagNotFinite);
+  EXPECT_EQ(extension.tensor_elements, 2U);
+  EXPECT_TRUE(result.message.header.final);
+  EXPECT_EQ(result.message.header.src_cnt, 2);
+}
+
+TEST_P(Control, ProbeOfABlockInProgressSaysWhoHasContributed) {
+  start();
+  contribute(1, 2, {5});
+  const Reply have = probe(0, 2);
+  EXPECT_EQ(have.message.extension.type, MessageType::kHave);
+  EXPECT_EQ(have.message.header.block_id, 2U);
+  EXPECT_EQ(have.message.body.mask, sources({1}));
+  EXPECT_FALSE(have.message.body.upstream);
+  EXPECT_EQ(counted(), (Counts{{"aggregated", 1}, {"have_sent", 1}, {"probe", 1}}));
+}
+
+TEST_P(Control, ProbeOfAnUnknownBlockAsksForTheContribution) {
+  start();
+  const Reply have = probe(0, 3);
+  EXPECT_EQ(have.message.extension.type, MessageType::kHave);
+  EXPECT_EQ(have.message.body.mask, sources({}));
+  EXPECT_EQ(bed_->job().record.block_curr_cnt, 0U);
+}
+
+TEST_P(Control, ProbeOfACompleteBlockGetsItsResult) {
+  start();
+  contribute(0, 0, {5});
+  contribute(1, 0, {6});
+  const Reply result = probe(0, 0);
+  EXPECT_EQ(result.message.extension.type, MessageType::kResult);
+  EXPECT_EQ(result.gradients, Values{11});
+}
+
+TEST_P(Control, ProbePastTheCacheIsToldSo) {
+  start();
+  for (const uint32_t block : {0U, 4U}) {
+    contribute(0, block, {5});
+    contribute(1, block, {6});
+  }
+  const Reply notice = probe(1, 0);
+  EXPECT_EQ(notice.message.extension.type, MessageType::kNotice);
+  EXPECT_EQ(notice.message.body.reason, Reason::kPastCache);
+  EXPECT_EQ(notice.message.header.block_id, 0U);
+}
+
+TEST_P(Control, ProbeChangesNoBlock) {
+  start();
+  contribute(0, 0, {5});
+  for (uint32_t i = 0; i < 5; i++) static_cast<void>(probe(1, 0));
+  contribute(1, 0, {6});
+  EXPECT_EQ(bed_->take_result(0).gradients, Values{11});
+}
+
+TEST_P(Control, RetransmissionIsToldThatItsContributionIsHere) {
+  start();
+  contribute(0, 0, {5});
+  Message again = members_[0].contribution(0, {5});
+  bed_->deliver(encoded(again, {5}), worker(0));
+  EXPECT_TRUE(bed_->take().empty());  // A duplicate of the network's making needs no answer.
+  again.extension.flags = microcode::kFlagRetransmission;
+  const Reply have = ask(0, again, {5});
+  EXPECT_EQ(have.message.extension.type, MessageType::kHave);
+  EXPECT_EQ(have.message.body.mask, sources({0}));
+  EXPECT_EQ(counted(), (Counts{{"aggregated", 1}, {"duplicate", 2}, {"have_sent", 1}}));
+}
+
+TEST_P(Control, WhoWaitsForAPeerThatHasLeftIsTold) {
+  start();
+  contribute(0, 0, {5});
+  bed_->deliver(encoded(members_[1].message(MessageType::kLeave, 0)), worker(1));
+  EXPECT_EQ(bed_->counted(Outcome::kLeave), 1U);
+  const Reply notice = probe(0, 0);
+  EXPECT_EQ(notice.message.extension.type, MessageType::kNotice);
+  EXPECT_EQ(notice.message.body.reason, Reason::kPeerLeft);
+  EXPECT_EQ(notice.message.body.source, 1);
+}
+
+TEST_P(Control, WithMitigationAPeerThatHasLeftIsAStraggler) {
+  JobConfig job = kJob;
+  job.mitigation = true;
+  start(job);
+  contribute(0, 0, {5});
+  bed_->deliver(encoded(members_[1].message(MessageType::kLeave, 0)), worker(1));
+  EXPECT_EQ(probe(0, 0).message.extension.type, MessageType::kHave);
+}
+
+TEST_P(Control, SessionEndsWithItsLastMember) {
+  start();
+  bed_->deliver(encoded(members_[0].message(MessageType::kLeave, 0)), worker(0));
+  bed_->deliver(encoded(members_[1].message(MessageType::kLeave, 0)), worker(1));
+  EXPECT_EQ(counted(), (Counts{{"leave", 2}, {"session_ended", 1}}));
+  // The job takes plain packets again.
+  bed_->contribute(0, 0, 0, {1});
+  bed_->contribute(1, 0, 0, {2});
+  EXPECT_EQ(bed_->take_result(0).gradients, Values{3});
+}
+
+TEST_P(Control, NothingOfAnEndedSessionReachesTheNext) {
+  start();
+  contribute(0, 0, {1000});
+  for (const Member& member : members_) {
+    bed_->deliver(encoded(member.message(MessageType::kLeave, 0)), worker(member.source));
+  }
+  const std::vector<Member> old = members_;
+  members_ = join_all(*bed_, /*nonce_base=*/5000);
+  static_cast<void>(bed_->take());
+  bed_->deliver(old[1].contribution_bytes(0, {1000}), worker(1));  // A packet that was late.
+  EXPECT_EQ(bed_->take_result(1).message.body.reason, Reason::kSessionLost);
+  contribute(0, 0, {1});
+  contribute(1, 0, {2});
+  EXPECT_EQ(bed_->take_result(0).gradients, Values{3});
+}
+
+TEST_P(Control, KeepAliveIsCountedAndKeepsTheSession) {
+  start();
+  for (uint32_t second = 0; second < 10; second++) {
+    bed_->run_until(bed_->now() + seconds(1));
+    bed_->deliver(encoded(members_[0].message(MessageType::kKeepAlive, 0)), worker(0));
+  }
+  EXPECT_EQ(counted(), (Counts{{"keep_alive", 10}}));
+  EXPECT_TRUE(bed_->take().empty());
+  bed_->run_until(bed_->now() + seconds(10));
+  EXPECT_EQ(counted(), (Counts{{"session_ended", 1}}));
+}
+
+// A worker that sends contributions sends no keep-alives.
+TEST_P(Control, ContributionsKeepTheSession) {
+  start();
+  for (uint32_t block = 0; block < 20; block++) {
+    bed_->run_until(bed_->now() + milliseconds(500));
+    contribute(0, block, {1});
+    contribute(1, block, {2});
+    ASSERT_EQ(bed_->take_result(1).gradients, Values{3}) << "block " << block;
+  }
+  EXPECT_EQ(bed_->counted(Outcome::kSessionEnded), 0U);
+}
+
+TEST_P(Control, ForeignAddressWhenPinned) {
+  JobConfig job = kJob;
+  job.pin = true;
+  start(job);
+  contribute(0, 0, {1});
+  for (const MessageType type : {MessageType::kProbe, MessageType::kLeave}) {
+    expect_refused(*bed_, encoded(members_[0].message(type, 0)), stranger(),
+                   Outcome::kForeignAddress);
+  }
+  expect_refused(*bed_, members_[0].contribution_bytes(1, {1}), stranger(),
+                 Outcome::kForeignAddress);
+}
+
+// Session's join and leave belong to shard 0 alone; a packet must not bring them elsewhere.
+TEST(ControlShards, JoinsAreServedByTheFirstShardAlone) {
+  Bed bed({.jobs = {kJob}, .shard_index = 1, .shard_count = 2});
+  Message join = join_message(0, 5, 2);
+  join.header.block_id = 64;
+  expect_refused(bed, encoded(join), worker(0), Outcome::kNotExpectedHere);
+  EXPECT_EQ(bed.session().number(), 0U);
+}
+
+}  // namespace
+}  // namespace tributary::trio_ml

@@ -1,0 +1,348 @@
+// SPDX-License-Identifier: Apache-2.0
+// Method: each way in which a message can be unfit, on a job with a block in progress: its counter
+// goes up by one, nothing else happens, and the block still gets its right sum. Headers below the
+// message are in arrival_test.cc.
+#include <gtest/gtest.h>
+
+#include <array>
+
+#include "tests/apps/trio_ml/bed.h"
+
+namespace tributary::trio_ml {
+namespace {
+
+using engine::PacketLayer;
+using microcode::ElementFormat;
+
+constexpr JobConfig kJob{.id = 1, .sources = 2, .block_cnt_max = 4, .block_grad_max = 8};
+
+Bytes cut(Bytes bytes, size_t size) {
+  bytes.resize(size);
+  return bytes;
+}
+
+/// Plain messages for block 5 of generation 100, which holds source 0's {1, 2, 3}.
+class Refusal : public ::testing::TestWithParam<PacketLayer> {
+ protected:
+  void start(const JobConfig& job = kJob) {
+    bed_ = std::make_unique<Bed>(job, GetParam());
+    bed_->contribute(0, 5, 100, {1, 2, 3});
+  }
+  void refused(const Bytes& payload, Outcome reason) {
+    expect_refused(*bed_, payload, worker(1), reason);
+  }
+  void expect_sum() {
+    bed_->contribute(1, 5, 100, {10, 20, 30});
+    EXPECT_EQ(bed_->take_result(1).gradients, (Values{11, 22, 33}));
+    EXPECT_EQ(bed_->counted(Outcome::kAggregated), 2U);
+  }
+  std::unique_ptr<Bed> bed_;
+};
+
+INSTANTIATE_TEST_SUITE_P(Layers, Refusal,
+                         ::testing::Values(PacketLayer::kUdpPayload, PacketLayer::kFrame),
+                         [](const auto& layer) {
+                           return layer.param == PacketLayer::kFrame ? "Frame" : "UdpPayload";
+                         });
+
+TEST_P(Refusal, CutAnywhere) {
+  start();
+  const Bytes good = plain_bytes(1, 5, 100, {10, 20, 30});
+  for (size_t size = 0; size < good.size(); size++) {
+    SCOPED_TRACE(size);
+    refused(cut(good, size), size < microcode::TrioMlHeader::kBytes ? Outcome::kTruncated
+                                                                    : Outcome::kLengthBelowGradCnt);
+  }
+  expect_sum();
+}
+
+TEST_P(Refusal, LongerThanItsGradCnt) {
+  start();
+  for (const size_t more : {1U, 3U, 4U, 8U}) {
+    Bytes longer = plain_bytes(1, 5, 100, {10, 20, 30});
+    longer.resize(longer.size() + more);
+    refused(longer, Outcome::kLengthAboveGradCnt);
+  }
+  expect_sum();
+}
+
+TEST_P(Refusal, UnknownJob) {
+  start();
+  for (const uint8_t id : std::array<uint8_t, 3>{0, 2, 255}) {
+    Message message = plain(1, 5, 100, {10, 20, 30});
+    message.header.job_id = id;
+    refused(encoded(message, {10, 20, 30}), Outcome::kUnknownJob);
+  }
+  expect_sum();
+}
+
+TEST_P(Refusal, SourceOutsideJob) {
+  start();
+  refused(plain_bytes(2, 5, 100, {10, 20, 30}), Outcome::kSourceOutsideJob);
+  refused(plain_bytes(255, 5, 100, {10, 20, 30}), Outcome::kSourceOutsideJob);
+  expect_sum();
+}
+
+TEST_P(Refusal, TooManyGradients) {
+  start();
+  refused(plain_bytes(1, 5, 100, Values(9)), Outcome::kTooManyGradients);
+  refused(plain_bytes(1, 6, 100, Values(9)),
+          Outcome::kTooManyGradients);  // Nor a block of its own.
+  expect_sum();
+}
+
+TEST_P(Refusal, NoGradients) {
+  start();
+  refused(plain_bytes(1, 5, 100, {}), Outcome::kNoGradients);
+  refused(plain_bytes(1, 6, 100, {}), Outcome::kNoGradients);
+  expect_sum();
+}
+
+TEST_P(Refusal, GradCntDiffersFromTheFirstContribution) {
+  start();
+  refused(plain_bytes(1, 5, 100, {10, 20}), Outcome::kGradCntDiffers);
+  refused(plain_bytes(1, 5, 100, {10, 20, 30, 40}), Outcome::kGradCntDiffers);
+  expect_sum();
+}
+
+TEST_P(Refusal, StaleAndFutureGenerations) {
+  start();
+  refused(plain_bytes(1, 5, 99, {10, 20, 30}), Outcome::kStaleGeneration);
+  refused(plain_bytes(1, 6, 99, {10, 20, 30}), Outcome::kStaleGeneration);
+  refused(plain_bytes(1, 6, static_cast<uint16_t>(100 - 32768), {1}), Outcome::kStaleGeneration);
+  refused(plain_bytes(1, 6, 109, {10, 20, 30}), Outcome::kFutureGeneration);
+  refused(plain_bytes(1, 6, 100 + 32767, {10, 20, 30}), Outcome::kFutureGeneration);
+  expect_sum();
+}
+
+TEST_P(Refusal, WindowExceeded) {
+  start();
+  refused(plain_bytes(1, 9, 100, {10, 20, 30}), Outcome::kWindowExceeded);  // 5 + 4: its place.
+  refused(plain_bytes(1, 5, 101, {10, 20, 30}), Outcome::kWindowExceeded);
+  expect_sum();
+}
+
+TEST_P(Refusal, PastCache) {
+  start();
+  // Block 1 has block 5's place, and nobody has its result.
+  refused(plain_bytes(1, 1, 100, {10, 20, 30}), Outcome::kPastCache);
+  expect_sum();
+}
+
+TEST_P(Refusal, ForeignAddressWhenPinned) {
+  JobConfig job = kJob;
+  job.pin = true;
+  start(job);
+  expect_refused(*bed_, plain_bytes(0, 5, 100, {1, 2, 3}), stranger(), Outcome::kForeignAddress);
+  expect_refused(*bed_, plain_bytes(0, 6, 100, {1, 2, 3}), stranger(), Outcome::kForeignAddress);
+  bed_->contribute(1, 5, 100, {10, 20, 30});
+  EXPECT_EQ(bed_->take_result(0).gradients, (Values{11, 22, 33}));
+}
+
+TEST_P(Refusal, AllBuffersInUse) {
+  // A window of four has seven buffers: four results and three blocks use them up.
+  start();
+  bed_->contribute(1, 5, 100, {10, 20, 30});
+  for (const uint32_t block : {6U, 7U, 8U}) {
+    bed_->contribute(0, block, 100, {1});
+    bed_->contribute(1, block, 100, {2});
+  }
+  for (const uint32_t block : {9U, 10U, 11U}) bed_->contribute(0, block, 100, {1});
+  static_cast<void>(bed_->take());
+  EXPECT_EQ(bed_->job().window.buffers_free(), 0U);
+  refused(plain_bytes(1, 12, 100, {2}), Outcome::kNoBuffer);
+  bed_->contribute(1, 9, 100, {2});  // Frees the buffer of block 5's result.
+  EXPECT_EQ(bed_->take_result(0).gradients, Values{3});
+  bed_->contribute(1, 12, 100, {2});
+  bed_->contribute(0, 12, 100, {5});
+  EXPECT_EQ(bed_->take_result(0).gradients, Values{7});
+}
+
+TEST_P(Refusal, ExtendedMessageWithoutASessionIsToldSo) {
+  start();
+  const Member nobody{.source = 1, .session = 4711, .key = 1};
+  const Counts before = bed_->counts();
+  bed_->deliver(nobody.contribution_bytes(5, {10, 20, 30}), worker(1));
+  EXPECT_EQ(bed_->counted_since(before), (Counts{{"wrong_session", 1}, {"notice_sent", 1}}));
+  const auto sent = bed_->take();
+  ASSERT_EQ(sent.size(), 1U);
+  EXPECT_EQ(sent[0].to, worker(1));
+  EXPECT_EQ(sent[0].message.extension.type, MessageType::kNotice);
+  EXPECT_EQ(sent[0].message.extension.session, 4711U);
+  EXPECT_EQ(sent[0].message.body.reason, Reason::kSessionLost);
+  expect_sum();
+}
+
+/// Extended messages for block 5 of a session, which holds member 0's {1, 2, 3}.
+class RefusalInSession : public ::testing::Test {
+ protected:
+  RefusalInSession() : bed_(kJob), members_(join_all(bed_)) {
+    bed_.deliver(members_[0].contribution_bytes(5, kFirst), worker(0));
+  }
+  void refused(const Message& message, Outcome reason) {
+    expect_refused(bed_, encoded(message, kSecond), worker(1), reason);
+  }
+  /// Refused under `reason`, and `told` are told why.
+  void refused_with_notice(const Bytes& payload, Outcome reason, Reason why, size_t told) {
+    const Counts before = bed_.counts();
+    bed_.deliver(payload, worker(1));
+    const auto sent = bed_.take();
+    Counts expected{{to_string(reason), 1}};
+    if (told > 0) expected["notice_sent"] = told;
+    EXPECT_EQ(bed_.counted_since(before), expected);
+    ASSERT_EQ(sent.size(), told);
+    for (const Reply& reply : sent) {
+      EXPECT_EQ(reply.message.extension.type, MessageType::kNotice);
+      EXPECT_EQ(reply.message.body.reason, why);
+    }
+  }
+  [[nodiscard]] Message good() const { return members_[1].contribution(5, kSecond); }
+  void expect_sum() {
+    bed_.deliver(encoded(good(), kSecond), worker(1));
+    EXPECT_EQ(bed_.take_result(1).gradients, (Values{11, 22, 33}));
+  }
+
+  const Values kFirst{1, 2, 3};
+  const Values kSecond{10, 20, 30};
+  Bed bed_;
+  std::vector<Member> members_;
+};
+
+TEST_F(RefusalInSession, CutAnywhere) {
+  Message masked = good();
+  masked.extension.flags = microcode::kFlagSourceMask;
+  for (const Bytes& whole : {encoded(good(), kSecond), encoded(masked, kSecond)}) {
+    const size_t head_bytes = whole.size() - 12;
+    for (size_t size = 0; size < whole.size(); size++) {
+      SCOPED_TRACE(size);
+      expect_refused(bed_, cut(whole, size), worker(1),
+                     size < head_bytes ? Outcome::kTruncated : Outcome::kLengthBelowGradCnt);
+    }
+  }
+  expect_sum();
+}
+
+TEST_F(RefusalInSession, ControlMessagesCutAnywhere) {
+  for (uint8_t type = 2; type <= microcode::kMessageTypeLast; type++) {
+    const Bytes whole = encoded(members_[1].message(static_cast<MessageType>(type), 5));
+    for (size_t size = 0; size < whole.size(); size++) {
+      SCOPED_TRACE(::testing::Message() << "type " << int{type} << ", " << size << " bytes");
+      expect_refused(bed_, cut(whole, size), worker(1), Outcome::kTruncated);
+    }
+    Bytes longer = whole;
+    longer.push_back(std::byte{0});
+    expect_refused(bed_, longer, worker(1), Outcome::kLengthAboveGradCnt);
+  }
+  expect_sum();
+}
+
+TEST_F(RefusalInSession, BadExtension) {
+  const Bytes whole = encoded(good(), kSecond);
+  constexpr uint32_t kExtensionAt = microcode::TrioMlHeader::kBytes;
+  for (const uint8_t first :
+       std::array<uint8_t, 5>{0x00, 0x20, 0xf0, 0x1b, 0x1f}) {  // Version and type.
+    Bytes bad = whole;
+    bad[kExtensionAt] = std::byte{first};
+    expect_refused(bed_, bad, worker(1), Outcome::kBadExtension);
+  }
+  for (const uint8_t format : std::array<uint8_t, 2>{3, 255}) {
+    Bytes bad = whole;
+    bad[kExtensionAt + 1] = std::byte{format};
+    expect_refused(bed_, bad, worker(1), Outcome::kBadExtension);
+  }
+  expect_sum();
+}
+
+TEST_F(RefusalInSession, PlainMessage) {
+  expect_refused(bed_, plain_bytes(1, 5, 1, kSecond), worker(1), Outcome::kSessionRequired);
+  expect_sum();
+}
+
+TEST_F(RefusalInSession, WrongKey) {
+  Message message = good();
+  message.extension.key ^= 1;
+  refused(message, Outcome::kWrongKey);
+  message.extension.key = members_[0].key;  // Another member's.
+  refused(message, Outcome::kWrongKey);
+  expect_sum();
+}
+
+TEST_F(RefusalInSession, WrongSessionIsToldSo) {
+  Message message = good();
+  message.extension.session++;
+  refused_with_notice(encoded(message, kSecond), Outcome::kWrongSession, Reason::kSessionLost, 1);
+  Message probe = members_[1].message(MessageType::kProbe, 5);
+  probe.extension.key++;
+  refused_with_notice(encoded(probe), Outcome::kWrongSession, Reason::kSessionLost, 1);
+  expect_sum();
+}
+
+TEST_F(RefusalInSession, SourceOutsideJob) {
+  Message message = good();
+  message.header.src_id = 2;
+  refused(message, Outcome::kSourceOutsideJob);
+  Message probe = members_[1].message(MessageType::kProbe, 5);
+  probe.header.src_id = 2;
+  expect_refused(bed_, encoded(probe), worker(1), Outcome::kSourceOutsideJob);
+  expect_sum();
+}
+
+TEST_F(RefusalInSession, NoGradientsUnlessTheyCarryAnExponent) {
+  Message empty = members_[1].contribution(6, {});
+  expect_refused(bed_, encoded(empty), worker(1), Outcome::kNoGradients);
+  empty.extension.format = ElementFormat::kBlockExponent;
+  bed_.deliver(encoded(empty), worker(1));
+  EXPECT_EQ(bed_.counted(Outcome::kAggregated), 2U);
+  expect_sum();
+}
+
+TEST_F(RefusalInSession, MessagesThatOnlyAggregatorsSend) {
+  for (const MessageType type :
+       {MessageType::kResult, MessageType::kHave, MessageType::kWelcome, MessageType::kPending,
+        MessageType::kRefusal, MessageType::kNotice}) {
+    expect_refused(bed_, encoded(members_[1].message(type, 5)), worker(1),
+                   Outcome::kNotExpectedHere);
+  }
+  expect_sum();
+}
+
+TEST_F(RefusalInSession, EveryKindOfMismatchIsTold) {
+  Message length = good();
+  length.extension.tensor_elements++;
+  Message scale = good();
+  scale.extension.scale_bits++;
+  Message format = good();
+  format.extension.format = ElementFormat::kFixedScale;
+  Message tensor = good();
+  tensor.header.gen_id++;
+  // The first mismatch of a block tells everybody whose address is known.
+  refused_with_notice(encoded(length, kSecond), Outcome::kTensorDiffers, Reason::kMismatch, 2);
+  // Later ones tell the sender, uncounted.
+  for (const Message& message : {scale, format, tensor}) {
+    const Counts before = bed_.counts();
+    bed_.deliver(encoded(message, kSecond), worker(1));
+    EXPECT_EQ(bed_.counted_since(before), (Counts{{"tensor_differs", 1}}));
+    EXPECT_EQ(bed_.take().size(), 1U);
+  }
+  expect_sum();
+}
+
+TEST_F(RefusalInSession, OtherGradCntIsTold) {
+  const Message shorter = members_[1].contribution(5, {10, 20});
+  refused_with_notice(encoded(shorter, {10, 20}), Outcome::kGradCntDiffers, Reason::kMismatch, 2);
+  expect_sum();
+}
+
+TEST_F(RefusalInSession, PastCacheIsTold) {
+  const Message old = members_[1].contribution(1, kSecond);
+  refused_with_notice(encoded(old, kSecond), Outcome::kPastCache, Reason::kPastCache, 1);
+  expect_sum();
+}
+
+TEST_F(RefusalInSession, WindowExceeded) {
+  refused(members_[1].contribution(9, kSecond), Outcome::kWindowExceeded);
+  expect_sum();
+}
+
+}  // namespace
+}  // namespace tributary::trio_ml

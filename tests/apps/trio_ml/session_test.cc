@@ -1,0 +1,235 @@
+// SPDX-License-Identifier: Apache-2.0
+// Method: the life of a session by hand: who may join, who is told what, when it ends.
+#include "apps/trio_ml/session.h"
+
+#include <gtest/gtest.h>
+
+#include <set>
+
+#include "apps/trio_ml/records.h"
+#include "tests/apps/trio_ml/bed.h"
+
+namespace tributary::trio_ml {
+namespace {
+
+constexpr JobConfig kJob{.id = 1, .sources = 3, .block_cnt_max = 64, .block_grad_max = 500};
+
+class SessionTest : public ::testing::Test {
+ protected:
+  Session::JoinOutcome join(uint32_t source, uint32_t nonce) {
+    return session_.join(join_message(source, nonce, 3), worker(source), now_);
+  }
+  void start() {
+    for (uint32_t source = 0; source < 3; source++) static_cast<void>(join(source, 100 + source));
+    ASSERT_NE(session_.number(), 0U);
+  }
+  void pass(Duration time) { now_ = now_ + time; }
+
+  Session session_{kJob, 42};
+  Instant now_{seconds(100)};
+};
+
+TEST_F(SessionTest, StartsWhenEverySourceHasJoined) {
+  for (uint32_t source = 0; source < 2; source++) {
+    const auto outcome = join(source, 100 + source);
+    EXPECT_EQ(outcome.reply, MessageType::kPending);
+    EXPECT_EQ(outcome.body.reason, Reason::kWaitingForPeers);
+    EXPECT_EQ(outcome.body.nonce, 100 + source);
+    EXPECT_EQ(outcome.body.mask, first_sources(source + 1));  // Who has joined so far.
+    EXPECT_FALSE(outcome.started);
+    EXPECT_EQ(session_.number(), 0U);
+  }
+  const auto outcome = join(2, 102);
+  EXPECT_TRUE(outcome.started);
+  EXPECT_EQ(outcome.reply, MessageType::kWelcome);
+  EXPECT_NE(session_.number(), 0U);
+  EXPECT_EQ(session_.address_of(1), worker(1));
+}
+
+TEST_F(SessionTest, WelcomeSaysWhatWasAgreed) {
+  start();
+  const microcode::ControlBody body = session_.welcome_body(1);
+  EXPECT_EQ(body.source, 1);
+  EXPECT_EQ(body.sources, 3);
+  EXPECT_EQ(body.nonce, 101U);
+  EXPECT_EQ(body.window, 64U);
+  EXPECT_EQ(body.gradients_max, 500U);
+  EXPECT_EQ(body.timeout_us, 0U);  // No mitigation.
+  EXPECT_EQ(body.key, session_.key_of(1));
+}
+
+TEST_F(SessionTest, KeysDifferAmongSourcesAndSessions) {
+  std::set<uint32_t> keys;
+  for (uint32_t round = 0; round < 3; round++) {
+    for (uint32_t source = 0; source < 3; source++) {
+      static_cast<void>(join(source, 10 * (round + 1) + source));
+    }
+    for (uint32_t source = 0; source < 3; source++) {
+      EXPECT_NE(session_.key_of(source), 0U);
+      keys.insert(session_.key_of(source));
+    }
+    for (uint32_t source = 0; source < 3; source++) static_cast<void>(session_.leave(source));
+  }
+  EXPECT_EQ(keys.size(), 9U);
+}
+
+TEST_F(SessionTest, WishesThatCannotBeServedAreRefused) {
+  auto outcome = session_.join(join_message(3, 1, 3), worker(3), now_);
+  EXPECT_EQ(outcome.reply, MessageType::kRefusal);
+  EXPECT_EQ(outcome.body.reason, Reason::kSourceOutsideJob);
+  EXPECT_EQ(outcome.body.value, 3U);
+
+  outcome = session_.join(join_message(0, 1, 4), worker(0), now_);
+  EXPECT_EQ(outcome.reply, MessageType::kRefusal);
+  EXPECT_EQ(outcome.body.reason, Reason::kWrongWorld);
+  EXPECT_EQ(outcome.body.value, 3U);
+
+  Message greedy = join_message(0, 1, 3);
+  greedy.body.gradients_max = 501;
+  outcome = session_.join(greedy, worker(0), now_);
+  EXPECT_EQ(outcome.reply, MessageType::kRefusal);
+  EXPECT_EQ(outcome.body.reason, Reason::kTooManyGradients);
+  EXPECT_EQ(outcome.body.value, 500U);
+}
+
+TEST_F(SessionTest, RepeatedJoinIsAnsweredAgain) {
+  EXPECT_EQ(join(0, 100).body.reason, Reason::kWaitingForPeers);
+  EXPECT_EQ(join(0, 100).body.reason, Reason::kWaitingForPeers);
+  start();
+  const uint32_t number = session_.number();
+  const auto outcome = session_.join(join_message(0, 100, 3), stranger(), now_);
+  EXPECT_EQ(outcome.reply, MessageType::kWelcome);
+  EXPECT_FALSE(outcome.started);
+  EXPECT_EQ(outcome.body.key, session_.key_of(0));
+  EXPECT_EQ(session_.number(), number);
+  EXPECT_EQ(session_.address_of(0), stranger());  // It has moved.
+}
+
+TEST_F(SessionTest, RankOfALivingWorkerIsTaken) {
+  EXPECT_EQ(join(0, 100).body.reason, Reason::kWaitingForPeers);
+  EXPECT_EQ(join(0, 200).body.reason, Reason::kRankTaken);  // While joining …
+  start();
+  EXPECT_EQ(join(0, 200).body.reason, Reason::kRankTaken);  // … and while the session runs.
+  EXPECT_FALSE(session_.has_left(0));
+}
+
+TEST_F(SessionTest, JoinThatIsNotRepeatedLapses) {
+  static_cast<void>(join(0, 100));
+  pass(kSilentAfter + nanoseconds(1));
+  static_cast<void>(join(1, 101));
+  EXPECT_EQ(join(2, 102).body.reason, Reason::kWaitingForPeers);
+  EXPECT_EQ(join(0, 200).reply, MessageType::kWelcome);  // Another worker may have the rank.
+}
+
+TEST_F(SessionTest, RestartedWorkerReplacesItsSilentPredecessor) {
+  start();
+  pass(kSilentAfter + nanoseconds(1));
+  session_.heard(1, now_);
+  session_.heard(2, now_);
+  EXPECT_EQ(join(0, 200).body.reason, Reason::kSessionRunning);
+  EXPECT_TRUE(session_.has_left(0));
+  EXPECT_FALSE(session_.has_left(1));
+  // The others fall silent, or leave: the next session can start.
+  EXPECT_FALSE(session_.leave(1));
+  EXPECT_TRUE(session_.leave(2));
+  EXPECT_EQ(session_.number(), 0U);
+  static_cast<void>(join(1, 201));
+  EXPECT_TRUE(join(2, 202).started);
+}
+
+TEST_F(SessionTest, EndsWhenEveryMemberHasLeft) {
+  start();
+  EXPECT_FALSE(session_.leave(0));
+  EXPECT_TRUE(session_.has_left(0));
+  EXPECT_TRUE(session_.is_gone(0, now_));
+  EXPECT_FALSE(session_.leave(0));
+  EXPECT_FALSE(session_.leave(2));
+  EXPECT_TRUE(session_.leave(1));
+  EXPECT_EQ(session_.number(), 0U);
+}
+
+TEST_F(SessionTest, ExpiresWhenNobodyIsHeardOf) {
+  EXPECT_FALSE(session_.expire(now_));  // There is none.
+  start();
+  pass(kSilentAfter);
+  EXPECT_FALSE(session_.expire(now_));
+  session_.heard(2, now_);
+  pass(nanoseconds(1));
+  EXPECT_TRUE(session_.is_gone(0, now_));
+  EXPECT_FALSE(session_.expire(now_));  // Source 2 lives.
+  pass(kSilentAfter);
+  EXPECT_TRUE(session_.expire(now_));
+  EXPECT_EQ(session_.number(), 0U);
+}
+
+TEST_F(SessionTest, NewSessionHasANewNumber) {
+  std::set<uint32_t> numbers;
+  for (uint32_t round = 0; round < 50; round++) {
+    start();
+    numbers.insert(session_.number());
+    session_.end();
+  }
+  EXPECT_EQ(numbers.size(), 50U);
+}
+
+/// A session of a lower aggregator starts when the upper one's has.
+class LowerSession : public SessionTest {
+ protected:
+  static JobConfig config() {
+    JobConfig job = kJob;
+    job.upstream = Endpoint::ipv4(0x0a0000c8, 12000);
+    job.world = 6;
+    return job;
+  }
+  Session::JoinOutcome join_tree(uint32_t source) {
+    return lower_.join(join_message(source, 100 + source, 6), worker(source), now_);
+  }
+  Message welcome() const {
+    Message message;
+    message.extension.session = 4711;
+    message.body.nonce = lower_.upstream_nonce();
+    message.body.window = 16;
+    message.body.gradients_max = 300;
+    message.body.key = 99;
+    return message;
+  }
+  Session lower_{config(), 43};
+};
+
+TEST_F(LowerSession, WaitsForTheUpperAggregator) {
+  static_cast<void>(join_tree(0));
+  EXPECT_FALSE(lower_.upstream_welcome(welcome(), now_));  // Too early: ranks are missing.
+  EXPECT_FALSE(join_tree(1).join_upstream);
+  const auto outcome = join_tree(2);
+  EXPECT_EQ(outcome.body.reason, Reason::kWaitingForUpstream);
+  EXPECT_TRUE(outcome.join_upstream);
+  EXPECT_FALSE(join_tree(2).join_upstream);  // Not again at once …
+  pass(kUpstreamJoinEvery);
+  EXPECT_TRUE(join_tree(0).join_upstream);  // … but when the sources keep asking.
+
+  Message foreign = welcome();
+  foreign.body.nonce++;
+  EXPECT_FALSE(lower_.upstream_welcome(foreign, now_));
+  EXPECT_TRUE(lower_.upstream_welcome(welcome(), now_));
+  EXPECT_NE(lower_.number(), 0U);
+  EXPECT_EQ(lower_.upstream_number(), 4711U);
+  EXPECT_EQ(lower_.upstream_key(), 99U);
+  EXPECT_EQ(lower_.welcome_body(0).window, 16U);  // The smaller of both.
+  EXPECT_EQ(lower_.welcome_body(0).gradients_max, 300U);
+  EXPECT_FALSE(lower_.upstream_welcome(welcome(), now_));  // A repeated one starts nothing.
+}
+
+TEST_F(LowerSession, PassesTheUpperRefusalOn) {
+  for (uint32_t source = 0; source < 3; source++) static_cast<void>(join_tree(source));
+  microcode::ControlBody refusal;
+  refusal.reason = Reason::kWrongWorld;
+  refusal.value = 8;
+  lower_.upstream_refused(refusal);
+  const auto outcome = join_tree(0);
+  EXPECT_EQ(outcome.reply, MessageType::kRefusal);
+  EXPECT_EQ(outcome.body.reason, Reason::kWrongWorld);
+  EXPECT_EQ(outcome.body.value, 8U);
+}
+
+}  // namespace
+}  // namespace tributary::trio_ml
