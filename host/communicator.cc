@@ -197,6 +197,7 @@ struct Communicator::Impl {
     if (ended.load(std::memory_order_acquire)) {
       entry.transfer.outcome.status = shown.status;
       entry.transfer.outcome.text = shown.text;
+      entry.transfer.done = true;  // For a show() that is still to come.
       entry.done = true;
       return number;
     }
@@ -208,11 +209,11 @@ struct Communicator::Impl {
 
   Outcome wait(uint64_t number) {
     std::unique_lock lock(mutex);
-    const auto entry = entries.find(number);
-    TRIB_ASSERT(entry != entries.end());  // A ticket is waited for once.
-    finished.wait(lock, [&entry] { return entry->second.done; });
-    Outcome outcome = std::move(entry->second.transfer.outcome);
-    entries.erase(entry);
+    TRIB_ASSERT(entries.contains(number));  // A ticket is waited for once.
+    Entry& entry = entries.at(number);      // Stays where it is when others are added.
+    finished.wait(lock, [&entry] { return entry.done; });
+    Outcome outcome = std::move(entry.transfer.outcome);
+    entries.erase(number);
     return outcome;
   }
 

@@ -2,10 +2,11 @@
 /// @file
 /// How long to wait for a result before asking what became of it.
 ///
-/// Model:   A result takes the network's time plus the wait for the slowest peer, and, after a loss,
+/// Model:   A result takes the network's time plus the wait for the slowest peer, and, after a
+/// loss,
 ///          for that peer's repair. A mean (RFC 6298) would learn those repairs as if they were the
-///          network's time and repair ever more slowly; so this follows the median, which the minority
-///          of repaired blocks does not move. Asking too early costs a 32-byte probe.
+///          network's time and repair ever more slowly; so this follows the median, which the
+///          minority of repaired blocks does not move. Asking too early costs a 32-byte probe.
 /// Source:  Samples only from what was sent once (Karn, RFC 6298 §3). Gain and factors: assumed.
 /// Tests:   tests/host/rtt_estimator_test.cc
 #pragma once

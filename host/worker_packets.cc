@@ -201,6 +201,8 @@ void WorkerProtocol::on_join_reply(const Message& message, Instant now) {
   if (message.extension.type == MessageType::kPending) {
     pending_reason_ = body.reason;
     joined_ = body.mask;
+    sources_ = body.sources;
+    rank_base_ = body.value;
     return;
   }
   if (message.extension.type == MessageType::kRefusal) {
@@ -217,6 +219,8 @@ void WorkerProtocol::on_join_reply(const Message& message, Instant now) {
   group_ = body.group;
   slots_.assign(window_, Slot{});
   phase_ = Phase::kRunning;
+  // Mitigation begins when the aggregator knows that every rank was welcomed: say so at once.
+  sent_at_ = now - kKeepAliveEvery;
   for (Transfer* transfer : transfers_) start_transfer(*transfer, now);
 }
 
@@ -266,10 +270,13 @@ void WorkerProtocol::on_have(const Message& message, Instant now) {
   if (!position_of(message.header.block_id, position)) return;
   Slot& slot = slot_of(position);
   if (slot.state == SlotState::kDone) return;
-  have_ = message.body.mask;
-  have_position_ = position;
-  have_upstream_ = message.body.upstream;
-  if (!contains(have_, *config_.source)) {
+  // The oldest one heard of is what missing_text() wants: it is the first to reach its deadline.
+  if (position <= have_position_ || have_position_ < base_) {
+    have_ = message.body.mask;
+    have_position_ = position;
+    have_upstream_ = message.body.upstream;
+  }
+  if (!contains(message.body.mask, *config_.source)) {
     slot.state = SlotState::kSent;
     slot.data_wanted = true;
     queue_repair(position);

@@ -17,9 +17,6 @@ namespace {
 
 /// How often a worker asks to join.
 constexpr Duration kJoinEvery = milliseconds(50);
-/// A worker that sends nothing else says so often that it is alive (Session's kSilentAfter is more
-/// than three of these).
-constexpr Duration kKeepAliveEvery = milliseconds(1000);
 /// Good-byes are not acknowledged; two of them survive most losses.
 constexpr uint32_t kLeaveCount = 2;
 /// Results overtaken by so many later ones count as lost. Source: ATP §3.5 (three).
@@ -141,7 +138,7 @@ void WorkerProtocol::queue_repair(uint64_t position) {
 
 void WorkerProtocol::repair_overtaken(uint64_t position) {
   if (position < kOvertakenBy) return;
-  const uint64_t below = position - kOvertakenBy;
+  const uint64_t below = position - kOvertakenBy + 1;
   for (uint64_t p = std::max(base_, overtaken_below_); p < below; p++) {
     const Slot& slot = slot_of(p);
     if (slot.state == SlotState::kSent && slot.attempts == 1) queue_repair(p);
@@ -204,13 +201,14 @@ void WorkerProtocol::advance_base() {
 Duration WorkerProtocol::repair_after(const Slot& slot) const {
   const uint32_t asked = slot.attempts > 0 ? slot.attempts - 1U : 0U;
   const auto factor = int64_t{1} << std::min(asked, kDoublingsMax);
-  // What has arrived is waiting for a peer: only a lost result is to be found out, without hurry.
-  if (slot.state == SlotState::kHeld) {
-    return std::min(rtt_.timeout(RttEstimator::kMax) * 2 * factor, RttEstimator::kMax);
-  }
   Duration longest = RttEstimator::kMax;
   if (straggler_timeout_ != Duration()) {
     longest = std::max(straggler_timeout_ / kRepairsPerTimeout, kRepairMin);
+  }
+  // What has arrived is waiting for a peer: only a lost result is to be found out, with less hurry.
+  // With mitigation that is urgent too: whoever misses a result is late for the next window.
+  if (slot.state == SlotState::kHeld) {
+    return std::min(rtt_.timeout(RttEstimator::kMax) * 2 * factor, longest);
   }
   return std::min(rtt_.timeout(longest) * factor, longest);
 }
@@ -262,8 +260,9 @@ void WorkerProtocol::check_deadline(Instant now) {
       return;
     }
     std::string ranks;
-    for (uint32_t rank = 0; rank < config_.world; rank++) {
-      if (!contains(joined_, rank)) ranks += fmt::format("{}{}", ranks.empty() ? "" : ", ", rank);
+    for (uint32_t source = 0; source < sources_; source++) {
+      if (contains(joined_, source)) continue;
+      ranks += fmt::format("{}{}", ranks.empty() ? "" : ", ", rank_base_ + source);
     }
     const bool session_runs = pending_reason_ == microcode::Reason::kSessionRunning;
     end(Status::kPeerMissing,

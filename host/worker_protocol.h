@@ -18,7 +18,7 @@
 /// Errors:  A Transfer ends with a Status and a text; see host/communicator.h. Packets that are
 ///          malformed, foreign or of another session are counted and change nothing.
 /// Memory:  A slot for each window position; per transfer one byte a block for exponents.
-/// Source:  Trio paper §4, §5; loss repair: SwitchML §3.5, ATP §3.5 (out-of-sequence results).
+/// Source:  Trio paper §4, §5; loss repair: SwitchML §4.5, ATP §3.5 (out-of-sequence results).
 /// Tests:   tests/host/worker_protocol_test.cc, tests/host/virtual_network_test.cc
 #pragma once
 
@@ -96,6 +96,10 @@ class WorkerProtocol {
   [[nodiscard]] const CommunicatorCounters& counters() const { return counters_; }
 
  private:
+  /// A worker that sends nothing else says so often that it is alive (Session's kSilentAfter is
+  /// more than three of these).
+  static constexpr Duration kKeepAliveEvery = milliseconds(1000);
+
   enum class SlotState : uint8_t { kFree, kSent, kHeld, kDone };
   /// One position of the window.
   struct Slot {

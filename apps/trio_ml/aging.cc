@@ -8,7 +8,8 @@ void scan_places(Job& job, uint32_t begin, uint32_t end, Instant now, IdlePlaces
     BlockRecord& block = job.window.at_place(place);
     if (block.block_age < UINT8_MAX) block.block_age++;
     const bool aging = job.config.mitigation && block.phase == BlockPhase::kAggregating &&
-                       now - block.referenced_at >= job.config.timeout;
+                       now - block.referenced_at >= job.config.timeout &&
+                       job.session.all_present_for(job.config.timeout, now);
     if (!aging || !close(block)) return;
     stop_aging(job, block);
     idle.place[idle.count++] = place;

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 /// @file
-/// The timer programs (Trio paper §5): frequent threads that end blocks which have aged, and
-/// infrequent ones that tell permanent stragglers from temporary ones.
+/// The timer programs (Trio paper §5): frequent threads that end blocks which have aged, infrequent
+/// ones that tell permanent stragglers from temporary ones, and one that looks after the session.
 ///
 /// Bounds:  A block whose last contribution was at t ends in (t + timeout, t + 2 * timeout],
-/// degraded
-///          if someone is missing. Only contributions count: retransmissions do not touch REF, or
-///          impatient sources would keep a straggler's block alive for ever.
+///          degraded if someone is missing. Only contributions count: retransmissions do not touch
+///          REF, or impatient sources would keep a straggler's block alive for ever. When a session
+///          begins, blocks wait until every member was heard of, and a timeout from then on
+///          (Session::all_present_for).
 /// Tests:   tests/apps/trio_ml/aging_test.cc
 #pragma once
 
@@ -83,11 +84,18 @@ microcode::Thread judge_sources(M& m, Shard& shard, Job& job) {
     notice.body.reason = Reason::kSourcePermanent;
     notify_all(m, shard, job, notice);
   }
-  if (shard.index() == 0) {
-    if (job.session.expire(m.now())) end_upstream(m, shard, job);
-    if (job.session.upstream_number() != 0) {
-      send_control(m, upstream_message(job, MessageType::kKeepAlive), job.config.upstream);
-    }
+  co_return;
+}
+
+/// Looks after the job's session: ends it when its members are gone, and tells the upper aggregator
+/// that this one is alive. Shard 0 only, as all that changes a session.
+template <microcode::Machine M>
+microcode::Thread keep_session(M& m, Shard& shard, Job& job) {
+  const Message good_bye = upstream_message(job, MessageType::kLeave);
+  if (job.session.expire(m.now())) end_upstream(m, shard, job, good_bye);
+  // Above, this is a member like any other: present when all of its own are.
+  if (job.session.upstream_number() != 0 && job.session.all_present_for(Duration(), m.now())) {
+    send_control(m, upstream_message(job, MessageType::kKeepAlive), job.config.upstream);
   }
   co_return;
 }

@@ -33,14 +33,18 @@ class App {
         if (job->record.block_curr_cnt > 0) age_blocks(m, shard_, *job, slice);
       });
       job->straggling.due(now, [&](const timers::TimerSlice&) { judge_sources(m, shard_, *job); });
+      if (shard_.index() != 0) continue;
+      job->housekeeping.due(now, [&](const timers::TimerSlice&) { keep_session(m, shard_, *job); });
     }
   }
   [[nodiscard]] Instant next_due() const { return shard_.next_due(); }
 
-  /// The core that owns a UDP payload, of `core_count` (a power of two).
-  [[nodiscard]] static uint32_t owner(std::span<const std::byte> payload, uint32_t core_count) {
-    if (payload.size() < microcode::TrioMlHeader::kBytes) return 0;
-    return owner_of(microcode::TrioMlHeader::BlockId::load(payload.data()), core_count);
+  /// The core that owns a packet, of `core_count` (a power of two). Core 0 counts what is none.
+  [[nodiscard]] static uint32_t owner(std::span<const std::byte> packet, bool is_frame,
+                                      uint32_t core_count) {
+    const uint32_t offset = is_frame ? frame_payload_offset(packet) : 0;
+    if (packet.size() < offset + microcode::TrioMlHeader::kBytes) return 0;
+    return owner_of(microcode::TrioMlHeader::BlockId::load(packet.data() + offset), core_count);
   }
 
  private:

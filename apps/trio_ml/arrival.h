@@ -8,6 +8,7 @@
 #pragma once
 
 #include <cstring>
+#include <span>
 
 #include "apps/trio_ml/counters.h"
 #include "base/endpoint.h"
@@ -83,6 +84,16 @@ Located locate_ipv6(M& m, uint32_t& offset, uint32_t& ip_end, Arrival& arrival) 
 }
 
 }  // namespace detail
+
+/// Where the UDP payload begins if the frame is what locate_message() accepts.
+[[nodiscard]] inline uint32_t frame_payload_offset(std::span<const std::byte> frame) {
+  using Ethernet = microcode::EthernetHeader;
+  const bool is_ipv6 = frame.size() >= Ethernet::kBytes &&
+                       Ethernet::EtherType::load(frame.data()) == microcode::kEtherTypeIpv6;
+  return Ethernet::kBytes +
+         (is_ipv6 ? microcode::Ipv6Header::kBytes : microcode::Ipv4Header::kBytes) +
+         microcode::UdpHeader::kBytes;
+}
 
 /// Finds the UDP payload addressed to `udp_port` in the packet at hand.
 template <microcode::Machine M>

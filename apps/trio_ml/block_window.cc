@@ -138,7 +138,11 @@ Found BlockWindow::find_otherwise(BlockName name) {
     }
   }
   if (taken) {
-    const bool abandoned = block.block_age >= kAbandonedAge && block.admitted == block.rcvd_cnt;
+    // A block whose result is being made is not abandoned; one that waits for an answer from above
+    // may be.
+    const bool emitting = block.closing && block.phase != BlockPhase::kSentUp;
+    const bool abandoned =
+        !emitting && block.block_age >= kAbandonedAge && block.admitted == block.rcvd_cnt;
     if (!abandoned) return of(Found::Kind::kWindowExceeded);
   }
   return of(Found::Kind::kAbsent);

@@ -9,7 +9,7 @@
 /// Why two: A source may send block b+window only after it has block b's result. So while b+window
 ///          is in progress b's result may still be asked for; when it completes with every source,
 ///          nobody can ask any more. One kept result for each place therefore repairs any loss
-///          (SwitchML's two pools, §3.5); more of them let a straggler lag further.
+///          (SwitchML's two pools, §4.5); more of them let a straggler lag further.
 /// Order:   Plain Trio-ML blocks are ordered by (generation, block_id); gen_id's 16 bits are
 /// continued
 ///          to 64 around the newest generation seen, so wrapping is harmless. Within a session

@@ -106,7 +106,9 @@ void send_have(M& m, Shard& shard, const Job& job, const BlockRecord& block,
   count(m, shard, Outcome::kHaveSent);
 }
 
-/// The source has sent something for a block in progress; a permanent straggler is one no longer.
+/// The source has contributed, be it late; a permanent straggler is one no longer. Were late ones
+/// not to count, a source that is always a little later than another would never be waited for
+/// again.
 template <microcode::Machine M>
 void note_contribution(M& m, Shard& shard, Job& job, const MessageHead& message) {
   const uint32_t source = message.header.src_id;
@@ -141,12 +143,12 @@ void welcome_all(M& m, Shard& shard, Job& job) {
   }
 }
 
-/// The session here is over: says good-bye above, if there is an above.
+/// The session here is over: says good-bye above, if there is an above. `good_bye` was made by
+/// upstream_message() while the session still had its number there.
 template <microcode::Machine M>
-void end_upstream(M& m, Shard& shard, Job& job) {
+void end_upstream(M& m, Shard& shard, const Job& job, const Message& good_bye) {
   count(m, shard, Outcome::kSessionEnded);
-  if (!job.config.upstream.is_set()) return;
-  send_control(m, upstream_message(job, MessageType::kLeave), job.config.upstream);
+  if (job.config.upstream.is_set()) send_control(m, good_bye, job.config.upstream);
 }
 
 namespace detail {
@@ -164,6 +166,12 @@ void serve_join(M& m, Shard& shard, Job& job, const Message& message, const Endp
   reply.body = outcome.body;
   send_control(m, reply, from);
   if (outcome.reply == MessageType::kWelcome) count(m, shard, Outcome::kWelcome);
+}
+
+template <microcode::Machine M>
+void serve_leave(M& m, Shard& shard, Job& job, uint32_t source) {
+  const Message good_bye = upstream_message(job, MessageType::kLeave);
+  if (job.session.leave(source)) end_upstream(m, shard, job, good_bye);
 }
 
 template <microcode::Machine M>
@@ -192,8 +200,8 @@ microcode::Subroutine<void, M> serve_probe(M& m, Shard& shard, Job& job, const M
 
 }  // namespace detail
 
-/// Messages that change a session are shard 0's alone (session.h). Steering brings them there, since
-/// workers send them with block_id 0; one with another is refused.
+/// Messages that change a session are shard 0's alone (session.h). Steering brings them there,
+/// since workers send them with block_id 0; one with another is refused.
 [[nodiscard]] constexpr bool is_of_session(MessageType type) {
   return type == MessageType::kJoin || type == MessageType::kLeave;
 }
@@ -235,7 +243,7 @@ microcode::Subroutine<void, M> serve_control(M& m, Shard& shard, Job& job, const
       m.drop(static_cast<uint32_t>(Outcome::kProbe));
       break;
     case MessageType::kLeave:
-      if (job.session.leave(message.header.src_id)) end_upstream(m, shard, job);
+      detail::serve_leave(m, shard, job, message.header.src_id);
       refuse(m, shard, Outcome::kLeave);
       break;
     case MessageType::kKeepAlive:

@@ -87,14 +87,14 @@ microcode::Subroutine<void, M> publish(M& m, Shard& shard, Job& job, BlockRecord
   m.instruction(kBuildHeader);
   build_head(job, block, /*upward=*/false);
   count(m, shard, block.degraded ? Outcome::kBlockDegraded : Outcome::kBlockCompleted);
-  const ResultRecord* result = co_await m.issue(
+  const ResultRecord result = co_await m.issue(
       microcode::Xtxn{microcode::XtxnKind::kHashDelete, &block, sizeof(BlockRecord)},
       [&job, &block] {
         job.record.block_curr_cnt--;
         job.record.block_total_cnt++;
-        return &job.window.retire(block);
+        return job.window.retire(block);
       });
-  send_result(m, shard, job, *result, job.destinations);
+  send_result(m, shard, job, result, job.destinations);
 }
 
 /// Everything that will be in the block is in its buffer: makes the message and sends it, up or

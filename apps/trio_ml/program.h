@@ -155,6 +155,7 @@ void answer_without_block(M& m, Shard& shard, Job& job, const Found& found,
     return;
   }
   if (found.kind == Found::Kind::kResult) {
+    note_contribution(m, shard, job, message);
     send_result(m, shard, job, *found.result, std::span<const Endpoint>(&arrival.source, 1));
   } else if (found.kind == Found::Kind::kPastCache && message.header.extended) {
     tell_past_cache(m, shard, job, message, arrival.source);

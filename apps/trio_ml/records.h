@@ -89,8 +89,10 @@ enum class Admission : uint8_t { kAdmitted, kDuplicate, kClosed };
 /// another block than the one seen at the lookup.
 [[nodiscard]] inline Admission admit(BlockRecord& block, uint16_t incarnation, uint32_t source,
                                      Instant now) {
-  if (block.incarnation != incarnation || block.closing) return Admission::kClosed;
+  if (block.incarnation != incarnation) return Admission::kClosed;
+  // Before `closing`: a block that was sent up is closed, and a repeat asks to send it again.
   if (contains(block.rcvd_mask, source)) return Admission::kDuplicate;
+  if (block.closing) return Admission::kClosed;
   include(block.rcvd_mask, source);
   block.admitted++;
   block.block_age = 0;
@@ -121,8 +123,10 @@ enum class Admission : uint8_t { kAdmitted, kDuplicate, kClosed };
 }
 
 /// The block has aged out. @return as settle(); false while contributions are being added, the last
-/// of which will get true.
+/// of which will get true. A block that is closing already, or whose first contribution is not let
+/// in yet, stays as it is.
 [[nodiscard]] inline bool close(BlockRecord& block) {
+  if (block.closing || block.admitted == 0) return false;
   block.closing = true;
   return block.rcvd_cnt == block.admitted;
 }

@@ -11,6 +11,13 @@ namespace tributary::trio_ml {
 using microcode::MessageType;
 using microcode::Reason;
 
+namespace {
+
+/// In place of the time at which a member was first heard of.
+constexpr int64_t kNotHeard = INT64_MAX;
+
+}  // namespace
+
 Session::Session(const JobConfig& config, uint64_t nonce_seed)
     : config_(config), secret_(Prng(nonce_seed).any_u64()), numbers_(nonce_seed ^ config.id) {
   upstream_nonce_ = numbers_.any_u32() | 1;
@@ -28,6 +35,21 @@ void Session::heard(uint32_t source, Instant now) {
   if (now_ticks - ticks.load(std::memory_order_relaxed) > kHeardEvery.ticks()) {
     ticks.store(now_ticks, std::memory_order_relaxed);
   }
+  auto& first_ticks = first_heard_ticks_[source];
+  if (first_ticks.load(std::memory_order_relaxed) == kNotHeard) [[unlikely]] {
+    first_ticks.store(now_ticks, std::memory_order_relaxed);
+  }
+}
+
+bool Session::all_present_for(Duration length, Instant now) const {
+  if (number() == 0) return true;  // Plain packets: nobody has joined, nobody was welcomed.
+  const int64_t latest = (now - length).since_start().ticks();
+  for (uint32_t source = 0; source < config_.sources; source++) {
+    // Relaxed: seen some scans later is soon enough.
+    const int64_t first_ticks = first_heard_ticks_[source].load(std::memory_order_relaxed);
+    if (first_ticks > latest && !is_gone(source, now)) return false;  // As kNotHeard is.
+  }
+  return true;
 }
 
 bool Session::is_gone(uint32_t source, Instant now) const {
@@ -63,10 +85,11 @@ Session::JoinOutcome Session::refusal(Reason reason, uint32_t value) const {
   return outcome;
 }
 
-Session::JoinOutcome Session::pending(Reason reason, uint32_t nonce, Instant now) const {
+Session::JoinOutcome Session::pending(Reason reason, Instant now) const {
   JoinOutcome outcome{.reply = MessageType::kPending, .body = {}};
   outcome.body.reason = reason;
-  outcome.body.nonce = nonce;
+  outcome.body.sources = static_cast<uint16_t>(config_.sources);
+  outcome.body.value = config_.rank_base;
   for (uint32_t source = 0; source < config_.sources; source++) {
     if (is_pending(source, now)) include(outcome.body.mask, source);
   }
@@ -75,6 +98,13 @@ Session::JoinOutcome Session::pending(Reason reason, uint32_t nonce, Instant now
 
 Session::JoinOutcome Session::join(const microcode::Message& message, const Endpoint& from,
                                    Instant now) {
+  JoinOutcome outcome = answer_join(message, from, now);
+  outcome.body.nonce = message.extension.session;  // By this the worker knows its answer.
+  return outcome;
+}
+
+Session::JoinOutcome Session::answer_join(const microcode::Message& message, const Endpoint& from,
+                                          Instant now) {
   const uint32_t source = message.header.src_id;
   const uint32_t nonce = message.extension.session;
   const microcode::ControlBody& wish = message.body;
@@ -93,23 +123,23 @@ Session::JoinOutcome Session::join(const microcode::Message& message, const Endp
     JoinOutcome outcome{.reply = MessageType::kWelcome, .body = welcome_body(source)};
     return outcome;
   }
-  if (running && !is_gone(source, now)) return pending(Reason::kRankTaken, nonce, now);
+  if (running && !is_gone(source, now)) return pending(Reason::kRankTaken, now);
   if (!running && member.pending_nonce != nonce && is_pending(source, now)) {
-    return pending(Reason::kRankTaken, nonce, now);
+    return pending(Reason::kRankTaken, now);
   }
   if (running) left_[source].store(true, std::memory_order_relaxed);  // Replaced by this newcomer.
 
   member.pending_nonce = nonce;
   member.pending_at = now;
   member.address = from;
-  if (running && !expire(now)) return pending(Reason::kSessionRunning, nonce, now);
-  if (!all_pending(now)) return pending(Reason::kWaitingForPeers, nonce, now);
+  if (running && !expire(now)) return pending(Reason::kSessionRunning, now);
+  if (!all_pending(now)) return pending(Reason::kWaitingForPeers, now);
 
   if (config_.upstream.is_set()) {
-    if (upstream_refusal_.reason != Reason::kNone) {
+    if (upstream_refusal_.reason != Reason::kNone && now - upstream_refused_at_ <= kSilentAfter) {
       return refusal(upstream_refusal_.reason, upstream_refusal_.value);
     }
-    JoinOutcome outcome = pending(Reason::kWaitingForUpstream, nonce, now);
+    JoinOutcome outcome = pending(Reason::kWaitingForUpstream, now);
     outcome.join_upstream = now - upstream_asked_at_ >= kUpstreamJoinEvery;
     if (outcome.join_upstream) upstream_asked_at_ = now;
     return outcome;
@@ -126,6 +156,7 @@ void Session::start(Instant now) {
     member.nonce = member.pending_nonce;
     member.pending_nonce = 0;
     left_[source].store(false, std::memory_order_relaxed);
+    first_heard_ticks_[source].store(kNotHeard, std::memory_order_relaxed);
     heard_ticks_[source].store(now.since_start().ticks(), std::memory_order_relaxed);
   }
   // Release: a shard that sees the new number also sees the members above.

@@ -54,6 +54,10 @@ class Session {
   }
   /// has_left(), or silent for kSilentAfter.
   [[nodiscard]] bool is_gone(uint32_t source, Instant now) const;
+  /// Whether every member was heard of in this session, first at least `length` ago, or is gone.
+  /// Until then nobody is a straggler: a member that is not heard of may still wait for a welcome
+  /// that was lost.
+  [[nodiscard]] bool all_present_for(Duration length, Instant now) const;
   /// The session and key this aggregator uses toward the upper one; 0: none.
   [[nodiscard]] uint32_t upstream_number() const {
     return upstream_number_.load(std::memory_order_acquire);
@@ -89,8 +93,12 @@ class Session {
   [[nodiscard]] uint32_t upstream_nonce() const { return upstream_nonce_; }
   /// The upper aggregator's answer; starts the session here. @return whether it did.
   bool upstream_welcome(const microcode::Message& message, Instant now);
-  /// The upper aggregator refuses this job; joins are answered with its reason until it changes.
-  void upstream_refused(const microcode::ControlBody& body) { upstream_refusal_ = body; }
+  /// The upper aggregator refuses this job; joins are answered with its reason for kSilentAfter,
+  /// then it is asked again.
+  void upstream_refused(const microcode::ControlBody& body, Instant now) {
+    upstream_refusal_ = body;
+    upstream_refused_at_ = now;
+  }
 
  private:
   struct Member {
@@ -100,8 +108,10 @@ class Session {
     Endpoint address;            ///< Where it asked from.
   };
 
+  [[nodiscard]] JoinOutcome answer_join(const microcode::Message& message, const Endpoint& from,
+                                        Instant now);
   [[nodiscard]] JoinOutcome refusal(microcode::Reason reason, uint32_t value) const;
-  [[nodiscard]] JoinOutcome pending(microcode::Reason reason, uint32_t nonce, Instant now) const;
+  [[nodiscard]] JoinOutcome pending(microcode::Reason reason, Instant now) const;
   [[nodiscard]] bool is_pending(uint32_t source, Instant now) const;
   [[nodiscard]] bool all_pending(Instant now) const;
   [[nodiscard]] bool nobody_left(Instant now) const;
@@ -116,6 +126,8 @@ class Session {
   std::atomic<uint32_t> upstream_key_{0};
   std::array<std::atomic<int64_t>, microcode::kSourcesMax> heard_ticks_{};
   std::array<std::atomic<bool>, microcode::kSourcesMax> left_{};
+  /// When a member was first heard of; kNotHeard before.
+  std::array<std::atomic<int64_t>, microcode::kSourcesMax> first_heard_ticks_{};
 
   std::array<Member, microcode::kSourcesMax> members_{};
   uint32_t upstream_nonce_ = 0;
@@ -123,6 +135,7 @@ class Session {
   uint32_t upstream_gradients_max_ = 0;
   Instant upstream_asked_at_;
   microcode::ControlBody upstream_refusal_;
+  Instant upstream_refused_at_;
 };
 
 }  // namespace tributary::trio_ml

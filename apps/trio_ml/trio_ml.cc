@@ -14,6 +14,11 @@ namespace {
 /// still wants a block leaves it alone for twice this long.
 constexpr Duration kAbandonScan = milliseconds(500);
 
+/// How often sessions are looked after. An upper aggregator that hears nothing for kSilentAfter
+/// gives this one up.
+constexpr Duration kHousekeepingPeriod = milliseconds(1000);
+static_assert(kHousekeepingPeriod * 3 < kSilentAfter);
+
 /// Timers whose configuration check() has accepted.
 timers::PeriodicTimers made(uint32_t thread_count, Duration period, uint32_t record_count,
                             Instant start) {
@@ -33,6 +38,7 @@ Job::Job(const JobConfig& job_config, Session& job_session, BlockWindow job_wind
       aging(made(std::min(config.timer_threads, window.place_count()),
                  config.mitigation ? config.timeout : kAbandonScan, window.place_count(), start)),
       straggling(made(1, config.permanent_after, 1, start)),
+      housekeeping(made(1, kHousekeepingPeriod, 1, start)),
       sources(config.sources),
       keys_(config.sources) {
   record.src_mask = first_sources(config.sources);
@@ -101,7 +107,7 @@ Instant Shard::next_due() const {
   for (const Job* job : in_order_) {
     // Nothing in progress: nothing can age, so an idle server sleeps.
     if (job->record.block_curr_cnt > 0) due = std::min(due, job->aging.next_due());
-    due = std::min(due, job->straggling.next_due());
+    due = std::min({due, job->straggling.next_due(), job->housekeeping.next_due()});
   }
   return due;
 }

@@ -44,10 +44,10 @@ class Job {
   const JobConfig config;
   Session& session;
   BlockWindow window;
-  memory::RefBits ref_bits;      ///< One for each place: in progress, contributed to lately.
-  timers::PeriodicTimers aging;  ///< Frequent: finds blocks that have aged (§5).
-  timers::PeriodicTimers
-      straggling;  ///< Infrequent: tells permanent stragglers from temporary ones.
+  memory::RefBits ref_bits;             ///< One for each place: in progress, contributed to lately.
+  timers::PeriodicTimers aging;         ///< Frequent: finds blocks that have aged (§5).
+  timers::PeriodicTimers straggling;    ///< Infrequent: finds permanent stragglers (§5).
+  timers::PeriodicTimers housekeeping;  ///< Ends dead sessions, tells above that this one lives.
   JobRecord record;
   std::vector<SourceState> sources;    ///< Shape [config.sources].
   std::vector<Endpoint> destinations;  ///< Addresses known, or the group: where results go.

@@ -44,12 +44,17 @@ microcode::Subroutine<void, M> take_result(M& m, Shard& shard, Job& job, const M
                       found.block->phase == BlockPhase::kSentUp &&
                       found.block->grad_cnt == message.header.grad_cnt;
   // One of two equal results that arrive at once takes the block.
-  const bool taken =
-      wanted &&
-      co_await m.issue(
-          microcode::Xtxn{microcode::XtxnKind::kFetchAndOp, found.block, 8}, [block = found.block] {
-            return std::exchange(block->phase, BlockPhase::kPublishing) == BlockPhase::kSentUp;
-          });
+  bool taken = false;
+  if (wanted) {
+    taken = co_await m.issue(
+        microcode::Xtxn{microcode::XtxnKind::kFetchAndOp, found.block, 8},
+        [block = found.block, incarnation = found.incarnation] {
+          if (block->incarnation != incarnation || block->phase != BlockPhase::kSentUp)
+            return false;
+          block->phase = BlockPhase::kPublishing;
+          return true;
+        });
+  }
   if (!taken) {
     refuse(m, shard, Outcome::kDuplicate);
     co_return;
@@ -67,12 +72,14 @@ microcode::Subroutine<void, M> take_result(M& m, Shard& shard, Job& job, const M
 }
 
 /// Something is wrong above: passes it on to the sources, ends the session if that is what it says.
+/// Ending is shard 0's (session.h); it hears of a lost session by the answer to its keep-alives.
 template <microcode::Machine M>
 void pass_notice_down(M& m, Shard& shard, Job& job, const Message& message) {
   Message notice = control_message(job, message, MessageType::kNotice);
   notice.body = message.body;
   notify_all(m, shard, job, notice);
-  if (message.body.reason == Reason::kSessionLost && job.session.number() != 0) {
+  const bool lost = message.body.reason == Reason::kSessionLost;
+  if (lost && shard.index() == 0 && job.session.number() != 0) {
     job.session.end();
     count(m, shard, Outcome::kSessionEnded);
   }
@@ -95,6 +102,10 @@ microcode::Subroutine<void, M> take_from_upstream(M& m, Shard& shard, Job& job,
     refuse(m, shard, Outcome::kWrongSession);
     co_return;
   }
+  if (joining && shard.index() != 0) {  // They change the session: shard 0's alone.
+    refuse(m, shard, Outcome::kNotExpectedHere);
+    co_return;
+  }
   switch (type) {
     case MessageType::kResult:
       co_await detail::take_result(m, shard, job, message, arrival);
@@ -103,7 +114,7 @@ microcode::Subroutine<void, M> take_from_upstream(M& m, Shard& shard, Job& job,
       if (job.session.upstream_welcome(message, m.now())) welcome_all(m, shard, job);
       break;
     case MessageType::kRefusal:
-      job.session.upstream_refused(message.body);
+      job.session.upstream_refused(message.body, m.now());
       break;
     case MessageType::kNotice:
       detail::pass_notice_down(m, shard, job, message);

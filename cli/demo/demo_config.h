@@ -26,7 +26,7 @@ struct DemoConfig {
   std::string corpus = "/usr/share/common-licenses";
   std::string program = "/proc/self/exe";  ///< Started for the aggregator and the workers.
   uint32_t workers = 4;
-  uint32_t iterations = 100;  ///< Of each run.
+  uint32_t iterations = 80;   ///< Of each run.
   uint32_t batch = 2048;      ///< Examples of one worker in one iteration.
   bool quick = false;         ///< kQuickIterations iterations with smaller batches.
   uint32_t gradients = 1024;  ///< A packet; loopback takes them whole.
@@ -62,7 +62,7 @@ struct DemoWorkerConfig {
   uint32_t world = 4;
   uint32_t gradients = 1024;
   uint32_t window = 256;
-  uint32_t iterations = 100;
+  uint32_t iterations = 80;
   uint32_t batch = 2048;
   uint64_t seed = 1;
   double loss = 0.0;              ///< Of packets at this worker's port, both ways.

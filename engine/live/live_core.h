@@ -24,14 +24,15 @@
 
 namespace tributary::engine {
 
-/// What a core runs. `owner` says which of core_count cores a UDP payload belongs to.
+/// What a core runs. `owner` says which of core_count cores a packet belongs to; a frame begins
+/// with its Ethernet header, any other packet with its UDP payload.
 template <class P>
 concept LiveProgram = requires(P p, LiveMachine& m, Instant now, std::span<const std::byte> bytes) {
   p.begin_burst();
   p.process(m);
   p.run_timers(m, now);
   { p.next_due() } -> std::same_as<Instant>;
-  { P::owner(bytes, uint32_t{1}) } -> std::same_as<uint32_t>;
+  { P::owner(bytes, /*is_frame=*/true, uint32_t{1}) } -> std::same_as<uint32_t>;
 };
 
 struct CoreCounters {
@@ -68,6 +69,8 @@ class LiveCore {
     if (mailboxes_.size() > 1) processed += process_mail();
     run_timers(now, received);
     machine_.flush();
+    // Only now: forwarded packets are sent from where they lie.
+    if (mailboxes_.size() > 1) mailboxes_[index_]->free_taken();
     counters_.bursts++;
     counters_.packets += processed;
     return processed;
@@ -101,7 +104,8 @@ class LiveCore {
 
   bool hand_over(const Packet& packet) {
     const auto core_count = static_cast<uint32_t>(mailboxes_.size());
-    const uint32_t owner = P::owner(packet.bytes(), core_count);
+    const uint32_t owner =
+        P::owner(packet.bytes(), packet.layer == PacketLayer::kFrame, core_count);
     if (owner == index_) return false;
     if (mailboxes_[owner]->post(packet)) {
       counters_.handed_over++;
@@ -118,7 +122,6 @@ class LiveCore {
     }
     const uint32_t taken = mailboxes_[index_]->take(burst_);
     for (uint32_t i = 0; i < taken; i++) process(burst_[i]);
-    mailboxes_[index_]->free_taken();
     return taken;
   }
 

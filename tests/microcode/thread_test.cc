@@ -254,16 +254,6 @@ template <class M>
 class ThreadDeathTest : public ThreadTest<M> {};
 TYPED_TEST_SUITE(ThreadDeathTest, Machines);
 
-TYPED_TEST(ThreadDeathTest, NinthNestedCallStops) {
-  const auto call_nine = [] {
-    TypeParam m;
-    int sum = 0;
-    start_nested(m, static_cast<int>(kCallDepthMax) + 1, sum);
-    m.finish();
-  };
-  EXPECT_DEATH(call_nine(), "first_free_|depth_");
-}
-
 TYPED_TEST(ThreadDeathTest, ExceptionStops) {
   const auto call = [] {
     TypeParam m;
@@ -272,16 +262,6 @@ TYPED_TEST(ThreadDeathTest, ExceptionStops) {
     m.finish();
   };
   EXPECT_DEATH(call(), "");
-}
-
-TYPED_TEST(ThreadDeathTest, FrameLargerThanLocalMemoryStops) {
-  const auto call = [] {
-    TypeParam m;
-    int sum = 0;
-    keep_too_much(m, sum);
-    m.finish();
-  };
-  EXPECT_DEATH(call(), "kFrameBytesMax");
 }
 
 // --- Suspension ----------------------------------------------------------------------------------
@@ -325,6 +305,29 @@ TEST(SuspendingThread, AsynchronousTransactionDoesNotStop) {
   m.thread_control().run();
   EXPECT_TRUE(m.thread_control().finished());
   EXPECT_EQ(values, (std::vector<int>{1, 20, 10}));
+}
+
+// Both limits hold on a machine that suspends. On one that does not, Clang keeps the frames of
+// calls that end at once in their caller's or on the stack, where nothing counts them.
+
+TEST(SuspendingThreadDeathTest, NinthNestedCallStops) {
+  const auto call_nine = [] {
+    SteppingStyle m;
+    int sum = 0;
+    start_nested(m, static_cast<int>(kCallDepthMax) + 1, sum);
+    m.finish();
+  };
+  EXPECT_DEATH(call_nine(), "first_free_|depth_");
+}
+
+TEST(SuspendingThreadDeathTest, FrameLargerThanLocalMemoryStops) {
+  const auto call = [] {
+    SteppingStyle m;
+    int sum = 0;
+    keep_too_much(m, sum);
+    m.finish();
+  };
+  EXPECT_DEATH(call(), "kFrameBytesMax");
 }
 
 // --- The pool itself -----------------------------------------------------------------------------

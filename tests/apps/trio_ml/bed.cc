@@ -102,13 +102,15 @@ void Bed::deliver(const Bytes& payload, const Endpoint& from) {
   run();
 }
 
+void Bed::step(Instant until) {
+  now_ = now_ + core_.idle_time(now_, until - now_);
+  run();
+}
+
 void Bed::run_until(Instant until) {
-  for (;;) {
-    const Duration idle = core_.idle_time(now_, until - now_);
-    now_ = now_ + idle;
-    run();
-    if (now_ >= until) return;
-  }
+  do {
+    step(until);
+  } while (now_ < until);
 }
 
 std::vector<Reply> Bed::take() {

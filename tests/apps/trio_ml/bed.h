@@ -84,6 +84,8 @@ class Bed {
   void set_now(Instant now) { now_ = now; }
   void advance(Duration by) { now_ = now_ + by; }
   [[nodiscard]] Instant now() const { return now_; }
+  /// Lets time pass until the core would wake by itself, at most to `until`, and runs it.
+  void step(Instant until);
   /// Lets time pass up to `until`, with a round of the loop whenever the core would wake by itself.
   void run_until(Instant until);
 

@@ -224,11 +224,16 @@ TEST_F(LowerSession, PassesTheUpperRefusalOn) {
   microcode::ControlBody refusal;
   refusal.reason = Reason::kWrongWorld;
   refusal.value = 8;
-  lower_.upstream_refused(refusal);
+  lower_.upstream_refused(refusal, now_);
   const auto outcome = join_tree(0);
   EXPECT_EQ(outcome.reply, MessageType::kRefusal);
   EXPECT_EQ(outcome.body.reason, Reason::kWrongWorld);
   EXPECT_EQ(outcome.body.value, 8U);
+  // It may have been put right meanwhile: asked again after a while.
+  pass(kSilentAfter + nanoseconds(1));
+  static_cast<void>(join_tree(0));
+  static_cast<void>(join_tree(1));
+  EXPECT_TRUE(join_tree(2).join_upstream);
 }
 
 }  // namespace

@@ -1,0 +1,403 @@
+// SPDX-License-Identifier: Apache-2.0
+// Method: two lower aggregators below one, three workers below each lower one; packets are carried
+// by hand between their ports. Sums and source sets by hand, each link losing each packet once,
+// sessions through the tree, then a network that loses and doubles at random.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <deque>
+
+#include "tests/apps/trio_ml/bed.h"
+#include "tests/support/seed.h"
+
+namespace tributary::trio_ml {
+namespace {
+
+using engine::PacketLayer;
+
+constexpr uint32_t kLowerCount = 2;
+constexpr uint32_t kBelow = 3;  // Workers below each.
+constexpr uint32_t kRanks = kLowerCount * kBelow;
+constexpr Duration kTimeout = milliseconds(10);
+
+Endpoint upper_address() { return Endpoint::ipv4(0x0a0000c8, microcode::kTrioMlPort); }
+Endpoint lower_address(uint32_t index) {
+  return Endpoint::ipv4(0x0a0000d0 + index, microcode::kTrioMlPort);
+}
+
+JobConfig lower_job(uint32_t index, bool mitigation) {
+  return {.id = 1,
+          .sources = kBelow,
+          .block_cnt_max = 8,
+          .block_grad_max = 16,
+          .mitigation = mitigation,
+          .timeout = kTimeout,
+          .upstream = upper_address(),
+          .upstream_source = index,
+          .rank_base = index * kBelow,
+          .world = kRanks};
+}
+JobConfig upper_job(bool mitigation) {
+  return {.id = 1,
+          .sources = kLowerCount,
+          .block_cnt_max = 8,
+          .block_grad_max = 16,
+          .mitigation = mitigation,
+          .timeout = kTimeout * 3,
+          .sources_are_aggregators = true,
+          .world = kRanks};
+}
+
+/// The tree, the workers' mailboxes, and who loses what on the way.
+class Tree {
+ public:
+  explicit Tree(PacketLayer layer, bool mitigation = false)
+      : upper_({.jobs = {upper_job(mitigation)}, .layer = layer, .local = upper_address()}) {
+    for (uint32_t i = 0; i < kLowerCount; i++) {
+      lower_.push_back(std::make_unique<Bed>(BedConfig{
+          .jobs = {lower_job(i, mitigation)}, .layer = layer, .local = lower_address(i)}));
+    }
+  }
+
+  [[nodiscard]] Bed& upper() { return upper_; }
+  [[nodiscard]] Bed& lower(uint32_t index) { return *lower_[index]; }
+  [[nodiscard]] Bed& above(uint32_t rank) { return *lower_[rank / kBelow]; }
+
+  /// A worker sends to its aggregator; then packets travel until none is left.
+  void send(uint32_t rank, const Bytes& payload) {
+    above(rank).deliver(payload, worker(rank));
+    carry();
+  }
+  void contribute(uint32_t rank, uint32_t block_id, const Values& values, uint16_t gen_id = 0) {
+    send(rank, plain_bytes(rank % kBelow, block_id, gen_id, values));
+  }
+  /// What a worker received since the last call.
+  std::vector<Reply> take(uint32_t rank) { return std::exchange(mail_[rank], {}); }
+  Reply take_result(uint32_t rank) {
+    const auto mine = take(rank);
+    EXPECT_EQ(mine.size(), 1U) << "rank " << rank;
+    return mine.empty() ? Reply{} : mine.front();
+  }
+
+  /// Lets time pass on all machines.
+  void pass(Duration time) {
+    const Instant until = upper_.now() + time;
+    while (upper_.now() < until) {
+      const Instant next = std::min(until, upper_.now() + milliseconds(1));
+      upper_.run_until(next);
+      for (auto& bed : lower_) bed->run_until(next);
+      carry();
+    }
+  }
+
+  /// Loses `count` packets between aggregators, after `passed` that arrive.
+  void lose_after(uint32_t passed, uint32_t count) {
+    pass_ = passed;
+    lose_ = count;
+  }
+  /// Loses and doubles packets between aggregators from now on.
+  void set_faults(Prng& prng, double loss, double duplicate) {
+    prng_ = &prng;
+    loss_ = loss;
+    duplicate_ = duplicate;
+  }
+
+ private:
+  void carry() {
+    for (bool moved = true; moved;) {
+      moved = false;
+      for (Reply& packet : upper_.take()) {
+        moved = true;
+        across(lower_at(packet.to), packet.bytes, upper_address());
+      }
+      for (uint32_t i = 0; i < kLowerCount; i++) {
+        for (Reply& packet : lower_[i]->take()) {
+          if (packet.to == upper_address()) {
+            moved = true;
+            across(upper_, packet.bytes, lower_address(i));
+          } else {
+            mail_[packet.to.port - worker(0).port].push_back(std::move(packet));
+          }
+        }
+      }
+    }
+  }
+  Bed& lower_at(const Endpoint& address) {
+    return address == lower_address(0) ? *lower_[0] : *lower_[1];
+  }
+  void across(Bed& to, const Bytes& payload, const Endpoint& from) {
+    if (pass_ > 0) {
+      pass_--;
+    } else if (lose_ > 0) {
+      lose_--;
+      return;
+    }
+    if (prng_ != nullptr && prng_->chance(loss_)) return;
+    to.deliver(payload, from);
+    if (prng_ != nullptr && prng_->chance(duplicate_)) to.deliver(payload, from);
+  }
+
+  Bed upper_;
+  std::vector<std::unique_ptr<Bed>> lower_;
+  std::map<uint32_t, std::vector<Reply>> mail_;
+  uint32_t pass_ = 0;
+  uint32_t lose_ = 0;
+  Prng* prng_ = nullptr;
+  double loss_ = 0;
+  double duplicate_ = 0;
+};
+
+class Hierarchy : public ::testing::TestWithParam<PacketLayer> {};
+
+INSTANTIATE_TEST_SUITE_P(Layers, Hierarchy,
+                         ::testing::Values(PacketLayer::kUdpPayload, PacketLayer::kFrame),
+                         [](const auto& layer) {
+                           return layer.param == PacketLayer::kFrame ? "Frame" : "UdpPayload";
+                         });
+
+TEST_P(Hierarchy, EveryRankGetsTheSumOfAll) {
+  Tree tree(GetParam());
+  for (uint32_t rank = 0; rank < kRanks; rank++) {
+    EXPECT_EQ(tree.take(0).size(), 0U);
+    tree.contribute(rank, 5, {int32_t{1} << rank, -1});
+  }
+  for (uint32_t rank = 0; rank < kRanks; rank++) {
+    const Reply result = tree.take_result(rank);
+    EXPECT_EQ(result.gradients, (Values{63, -6}));
+    EXPECT_EQ(result.message.header.src_cnt, kRanks);
+    EXPECT_FALSE(result.message.header.degraded);
+  }
+  EXPECT_EQ(tree.lower(0).counts(), (Counts{{"aggregated", 3},
+                                            {"block_completed", 1},
+                                            {"result_sent", 3},
+                                            {"sent_upstream", 1},
+                                            {"upstream_result", 1}}));
+  EXPECT_EQ(tree.upper().counts(),
+            (Counts{{"aggregated", 2}, {"block_completed", 1}, {"result_sent", 2}}));
+}
+
+TEST_P(Hierarchy, LostPartialSumIsSentAgainWhenASourceAsks) {
+  Tree tree(GetParam());
+  for (uint32_t rank = 0; rank < kRanks - 1; rank++) tree.contribute(rank, 0, {1});
+  tree.lose_after(0, 1);  // The second lower aggregator's sum.
+  tree.contribute(kRanks - 1, 0, {1});
+  EXPECT_TRUE(tree.take(0).empty());
+  tree.contribute(kRanks - 1, 0, {1});  // Retransmission.
+  EXPECT_EQ(tree.take_result(0).gradients, Values{6});
+  EXPECT_EQ(tree.take_result(kRanks - 1).gradients, Values{6});
+  EXPECT_EQ(tree.lower(1).counted(Outcome::kSentUpstream), 2U);
+}
+
+TEST_P(Hierarchy, LostResultIsSentAgainWhenASourceAsks) {
+  Tree tree(GetParam());
+  for (uint32_t rank = 1; rank < kRanks; rank++) tree.contribute(rank, 0, {1});
+  // Rank 0's contribution sends one packet up and two results down, of which the first is lost.
+  tree.lose_after(1, 1);
+  tree.contribute(0, 0, {1});
+  EXPECT_TRUE(tree.take(0).empty());
+  EXPECT_EQ(tree.take_result(5).gradients, Values{6});
+  tree.contribute(0, 0, {1});
+  EXPECT_EQ(tree.take_result(0).gradients, Values{6});
+  EXPECT_EQ(tree.upper().counted(Outcome::kLate), 1U);
+}
+
+TEST_P(Hierarchy, RepeatedResultFromAboveChangesNothing) {
+  Tree tree(GetParam());
+  for (uint32_t rank = 0; rank < kRanks; rank++) tree.contribute(rank, 0, {1});
+  for (uint32_t rank = 0; rank < kRanks; rank++) static_cast<void>(tree.take(rank));
+  const Bytes result = [] {
+    Message message = plain(0, 0, 0, {1000});
+    message.header.src_cnt = kRanks;
+    return encoded(message, {1000});
+  }();
+  const Counts before = tree.lower(0).counts();
+  tree.lower(0).deliver(result, upper_address());
+  EXPECT_EQ(tree.lower(0).counted_since(before), (Counts{{"duplicate", 1}}));
+  tree.contribute(0, 0, {1});
+  EXPECT_EQ(tree.take_result(0).gradients, Values{6});
+}
+
+TEST_P(Hierarchy, ResultFromAboveForABlockThatIsNotSentUpIsRefused) {
+  Tree tree(GetParam());
+  tree.contribute(0, 0, {1});
+  Message message = plain(0, 0, 0, {1000});
+  expect_refused(tree.lower(0), encoded(message, {1000}), upper_address(), Outcome::kDuplicate);
+  for (uint32_t rank = 1; rank < kRanks; rank++) tree.contribute(rank, 0, {1});
+  EXPECT_EQ(tree.take_result(0).gradients, Values{6});
+}
+
+TEST_P(Hierarchy, StragglerBelowOneAggregatorDegradesTheWhole) {
+  Tree tree(GetParam(), /*mitigation=*/true);
+  for (uint32_t rank = 0; rank < kRanks; rank++) {
+    if (rank != 4) tree.contribute(rank, 0, {int32_t{1} << rank});
+  }
+  tree.pass(kTimeout * 8);
+  const Reply result = tree.take_result(0);
+  EXPECT_EQ(result.gradients, Values{63 - 16});
+  EXPECT_EQ(result.message.header.src_cnt, kRanks - 1);
+  EXPECT_TRUE(result.message.header.degraded);
+  EXPECT_EQ(tree.take_result(5).gradients, Values{63 - 16});
+}
+
+TEST_P(Hierarchy, SilentAggregatorDegradesTheWhole) {
+  Tree tree(GetParam(), /*mitigation=*/true);
+  for (uint32_t rank = 0; rank < kBelow; rank++) tree.contribute(rank, 0, {1});
+  tree.pass(kTimeout * 8);
+  const Reply result = tree.take_result(0);
+  EXPECT_EQ(result.gradients, Values{3});
+  EXPECT_EQ(result.message.header.src_cnt, kBelow);
+  EXPECT_TRUE(result.message.header.degraded);
+  // Its workers are late, and get what the others got.
+  for (uint32_t rank = kBelow; rank < kRanks; rank++) tree.contribute(rank, 0, {1});
+  EXPECT_EQ(tree.take_result(5).gradients, Values{3});
+}
+
+/// All workers join; each is welcomed through its aggregator.
+std::vector<Member> join_tree(Tree& tree, uint32_t nonce_base = 100) {
+  for (uint32_t rank = 0; rank < kRanks; rank++) {
+    tree.send(rank, encoded(join_message(rank % kBelow, nonce_base + rank, kRanks)));
+  }
+  // The first lower aggregator has asked before the second was ready: workers keep asking.
+  tree.pass(milliseconds(100));
+  for (uint32_t rank = 0; rank < kRanks; rank++) {
+    tree.send(rank, encoded(join_message(rank % kBelow, nonce_base + rank, kRanks)));
+  }
+  std::vector<Member> members(kRanks);
+  for (uint32_t rank = 0; rank < kRanks; rank++) {
+    for (const Reply& reply : tree.take(rank)) {
+      if (reply.message.extension.type != MessageType::kWelcome) continue;
+      EXPECT_EQ(reply.message.body.value, rank / kBelow * kBelow);  // rank_base.
+      members[rank] = {.source = rank % kBelow,
+                       .session = reply.message.extension.session,
+                       .key = reply.message.body.key};
+    }
+    EXPECT_NE(members[rank].session, 0U) << "rank " << rank;
+  }
+  return members;
+}
+
+TEST_P(Hierarchy, SessionSumsAndNamesItsRanks) {
+  Tree tree(GetParam(), /*mitigation=*/true);
+  const auto members = join_tree(tree);
+  EXPECT_EQ(tree.upper().counted(Outcome::kSessionStarted), 1U);
+  for (uint32_t rank = 0; rank < kRanks; rank++) {
+    tree.send(rank, members[rank].contribution_bytes(0, {int32_t{1} << rank}));
+  }
+  for (uint32_t rank = 0; rank < kRanks; rank++) {
+    EXPECT_EQ(tree.take_result(rank).gradients, Values{63});
+  }
+  for (const uint32_t rank : {1U, 3U, 5U}) {
+    tree.send(rank, members[rank].contribution_bytes(1, {int32_t{1} << rank}));
+  }
+  tree.pass(kTimeout * 8);
+  const Reply result = tree.take_result(1);
+  EXPECT_EQ(result.gradients, Values{2 + 8 + 32});
+  EXPECT_EQ(result.message.header.src_cnt, 3);
+  EXPECT_TRUE(result.message.header.degraded);
+  EXPECT_EQ(result.message.mask, (SourceMask{0b101010, 0, 0, 0}));
+}
+
+TEST_P(Hierarchy, SessionEndsAboveWhenItEndsBelow) {
+  Tree tree(GetParam());
+  const auto members = join_tree(tree);
+  for (uint32_t rank = 0; rank < kRanks; rank++) {
+    tree.send(rank, encoded(members[rank].message(MessageType::kLeave, 0)));
+  }
+  EXPECT_EQ(tree.lower(0).session().number(), 0U);
+  EXPECT_EQ(tree.upper().counted(Outcome::kLeave), kLowerCount);
+  EXPECT_EQ(tree.upper().session().number(), 0U);
+  // So the next one can start at once.
+  const auto again = join_tree(tree, /*nonce_base=*/500);
+  for (uint32_t rank = 0; rank < kRanks; rank++) {
+    tree.send(rank, again[rank].contribution_bytes(0, {1}));
+  }
+  EXPECT_EQ(tree.take_result(5).gradients, Values{6});
+}
+
+TEST_P(Hierarchy, IdleSessionLivesOnKeepAlives) {
+  Tree tree(GetParam());
+  const auto members = join_tree(tree);
+  for (uint32_t second = 0; second < 8; second++) {
+    tree.pass(seconds(1));
+    for (uint32_t rank = 0; rank < kRanks; rank++) {
+      tree.send(rank, encoded(members[rank].message(MessageType::kKeepAlive, 0)));
+    }
+  }
+  EXPECT_NE(tree.upper().session().number(), 0U);
+  for (uint32_t rank = 0; rank < kRanks; rank++) {
+    tree.send(rank, members[rank].contribution_bytes(0, {1}));
+  }
+  EXPECT_EQ(tree.take_result(2).gradients, Values{6});
+}
+
+TEST_P(Hierarchy, SessionThatTheUpperAggregatorHasLostEndsBelow) {
+  Tree tree(GetParam());
+  const auto members = join_tree(tree);
+  tree.upper().session().end();  // As if it had been restarted.
+  for (uint32_t rank = 0; rank < kBelow; rank++) {
+    tree.send(rank, members[rank].contribution_bytes(0, {1}));
+  }
+  const auto notices = tree.take(0);
+  ASSERT_FALSE(notices.empty());
+  EXPECT_EQ(notices.back().message.extension.type, MessageType::kNotice);
+  EXPECT_EQ(notices.back().message.body.reason, Reason::kSessionLost);
+  EXPECT_EQ(tree.lower(0).session().number(), 0U);
+}
+
+TEST_P(Hierarchy, RefusalFromAboveReachesTheWorkers) {
+  JobConfig small = upper_job(false);
+  small.world = kRanks + 1;
+  Bed upper({.jobs = {small}, .layer = GetParam(), .local = upper_address()});
+  Bed lower({.jobs = {lower_job(0, false)}, .layer = GetParam(), .local = lower_address(0)});
+  for (uint32_t source = 0; source < kBelow; source++) {
+    lower.deliver(encoded(join_message(source, 100 + source, kRanks)), worker(source));
+  }
+  for (const Reply& packet : lower.take()) {
+    if (packet.to == upper_address()) upper.deliver(packet.bytes, lower_address(0));
+  }
+  for (const Reply& packet : upper.take()) lower.deliver(packet.bytes, upper_address());
+  static_cast<void>(lower.take());
+  lower.deliver(encoded(join_message(1, 101, kRanks)), worker(1));
+  const Reply refusal = lower.take_result(1);
+  EXPECT_EQ(refusal.message.extension.type, MessageType::kRefusal);
+  EXPECT_EQ(refusal.message.body.reason, Reason::kWrongWorld);
+  EXPECT_EQ(refusal.message.body.value, kRanks + 1);
+}
+
+// Workers send until they have every result; the aggregators' links lose and double packets.
+TEST_P(Hierarchy, BadLinksNeverMakeAWrongSum) {
+  const uint64_t seed = testing::seed_from_env();
+  SCOPED_TRACE(testing::replay_hint(seed));
+  Prng prng(seed);
+  Tree tree(GetParam());
+  tree.set_faults(prng, 0.2, 0.2);
+  constexpr uint32_t kBlocks = 200;
+  constexpr uint32_t kWindow = 8;
+  std::vector<uint32_t> base(kRanks);
+  std::vector<std::vector<bool>> done(kRanks, std::vector<bool>(kBlocks + kWindow));
+  const auto value = [](uint32_t rank, uint32_t block) {
+    return static_cast<int32_t>(block * 100 + rank);
+  };
+  const auto all_done = [&] {
+    return std::all_of(base.begin(), base.end(), [](uint32_t b) { return b >= kBlocks; });
+  };
+  for (uint64_t step = 0; !all_done(); step++) {
+    ASSERT_LT(step, 500'000U) << "no progress";
+    const uint32_t rank = prng.below(kRanks);
+    const uint32_t block = base[rank] + prng.below(kWindow);
+    if (block < kBlocks && !done[rank][block]) tree.contribute(rank, block, {value(rank, block)});
+    for (uint32_t other = 0; other < kRanks; other++) {
+      for (const Reply& result : tree.take(other)) {
+        const uint32_t its_block = result.message.header.block_id;
+        ASSERT_EQ(result.gradients, Values{static_cast<int32_t>(its_block * 100 * kRanks + 15)});
+        ASSERT_EQ(result.message.header.src_cnt, kRanks);
+        done[other][its_block] = true;
+        while (base[other] < kBlocks && done[other][base[other]]) base[other]++;
+      }
+    }
+  }
+  EXPECT_EQ(tree.upper().counted(Outcome::kAggregated), kBlocks * kLowerCount);
+}
+
+}  // namespace
+}  // namespace tributary::trio_ml
