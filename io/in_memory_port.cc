@@ -42,10 +42,9 @@ class alignas(128) InMemoryPort::Queue final : public engine::PortQueue {
   void transmit(std::span<const engine::TxPacket> packets) override {
     const std::scoped_lock lock(mutex_);
     for (const engine::TxPacket& packet : packets) {
-      const std::span<const std::byte> payload(packet.data, packet.size);
       const std::span<std::byte> slot = sent_.free_slot();
-      const bool fits = !slot.empty() && payload.size() <= config_.payload_bytes_max;
-      const uint32_t size = fits ? write(payload, config_.local, packet.destination, slot) : 0;
+      const bool fits = !slot.empty() && can_take(packet, slot);
+      const uint32_t size = fits ? write(packet, slot) : 0;
       if (!fits || (size == 0 && config_.layer == PacketLayer::kFrame)) {
         counters_.tx_refused.add(1);
         continue;
@@ -108,18 +107,24 @@ class alignas(128) InMemoryPort::Queue final : public engine::PortQueue {
   }
 
  private:
+  /// A whole frame leaves through a port of frames only.
+  bool can_take(const engine::TxPacket& packet, std::span<std::byte> slot) const {
+    if (packet.layer == PacketLayer::kUdpPayload) return packet.size <= config_.payload_bytes_max;
+    return config_.layer == PacketLayer::kFrame && packet.size <= slot.size();
+  }
+
   /// @return bytes written; 0 for an empty payload and for a frame that cannot be built.
-  uint32_t write(std::span<const std::byte> payload, const Endpoint& from, const Endpoint& to,
-                 std::span<std::byte> slot) const {
-    if (config_.layer == PacketLayer::kFrame) {
+  uint32_t write(const engine::TxPacket& packet, std::span<std::byte> slot) const {
+    const std::span<const std::byte> bytes(packet.data, packet.size);
+    if (config_.layer == PacketLayer::kFrame && packet.layer == PacketLayer::kUdpPayload) {
       return build_udp_frame({.source_mac = config_.local_mac,
                               .destination_mac = config_.remote_mac,
-                              .source = from,
-                              .destination = to},
-                             payload, slot);
+                              .source = config_.local,
+                              .destination = packet.destination},
+                             bytes, slot);
     }
-    if (!payload.empty()) std::memcpy(slot.data(), payload.data(), payload.size());
-    return static_cast<uint32_t>(payload.size());
+    if (!bytes.empty()) std::memcpy(slot.data(), bytes.data(), bytes.size());
+    return packet.size;
   }
 
   const InMemoryPortConfig& config_;

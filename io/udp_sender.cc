@@ -67,7 +67,9 @@ void UdpSender::sort_by_destination(std::span<const engine::TxPacket> packets) {
   destination_count_ = 0;
   destination_last_ = 0;
   for (uint32_t i = 0; i < packets.size(); i++) {
-    if (packets[i].size > config_.payload_bytes_max) {
+    // A whole frame cannot leave through a socket that puts its own headers in front.
+    if (packets[i].layer != engine::PacketLayer::kUdpPayload ||
+        packets[i].size > config_.payload_bytes_max) {
       counters_.tx_refused.add(1);
       continue;
     }

@@ -49,6 +49,22 @@ TEST(InMemoryPort, TransmittedPacketsAreKeptUntilTaken) {
   EXPECT_EQ(port.queue(0).counters().tx_bytes, 12U);
 }
 
+TEST(InMemoryPort, AForwardedFrameLeavesAsItCameAndOnlyFromAPortOfFrames) {
+  const Bytes frame = numbered(5, 60);
+  TxPacket forwarded = to(frame, kWorker);
+  forwarded.layer = PacketLayer::kFrame;
+  InMemoryPort frames({.layer = PacketLayer::kFrame});
+  frames.queue(0).transmit(std::array{forwarded});
+  const auto sent = frames.take_sent(0);
+  ASSERT_EQ(sent.size(), 1U);
+  EXPECT_EQ(sent[0].bytes, frame);
+
+  InMemoryPort payloads({});
+  payloads.queue(0).transmit(std::array{forwarded});
+  EXPECT_TRUE(payloads.take_sent(0).empty());
+  EXPECT_EQ(payloads.queue(0).counters().tx_refused, 1U);
+}
+
 TEST(InMemoryPort, FramesCarryHeadersBothWays) {
   InMemoryPort port({.layer = PacketLayer::kFrame});
   const Bytes payload = numbered(4, 12);
