@@ -91,8 +91,8 @@ Result<std::unique_ptr<Appliance>> Appliance::start(const ApplianceConfig& confi
   io::UdpPortConfig port_config;
   port_config.local = config.listen;
   port_config.queue_count = config.cores;
-  port_config.receive_buffer_bytes = 32U << 20;
-  port_config.send_buffer_bytes = 32U << 20;
+  port_config.receive_buffer_bytes = config.buffer_mb << 20;
+  port_config.send_buffer_bytes = config.buffer_mb << 20;
   port_config.multicast = io::UdpMulticast{};
   auto port = io::UdpPort::open(port_config);
   if (!port) return failure(fmt::format("--listen: {}", port.error().text));
@@ -114,6 +114,7 @@ Result<void> Appliance::add_jobs() {
         std::make_unique<trio_ml::Shard>(core, config_.cores, port_->local().port, memory_));
   }
   for (const trio_ml::JobConfig& job : config_.jobs) {
+    if (const auto fits = check_room(job); !fits) return fits;
     sessions_.push_back(std::make_unique<trio_ml::Session>(job, random_seed()));
     for (auto& shard : shards_) {
       const auto added = shard->add_job(job, *sessions_.back(), started_at_);
@@ -121,6 +122,18 @@ Result<void> Appliance::add_jobs() {
     }
   }
   return {};
+}
+
+Result<void> Appliance::check_room(const trio_ml::JobConfig& job) const {
+  const uint64_t wanted_bytes = config_.cores * trio_ml::memory_bytes(job, config_.cores);
+  const uint64_t left_bytes =
+      memory_.size_bytes(memory::Range::kDram) - memory_.used_bytes(memory::Range::kDram);
+  if (wanted_bytes <= left_bytes) return {};
+  return failure(fmt::format(
+      "--job: job {}: block_cnt_max={}, block_grad_max={}, history={} need {} MB; --memory-mb {} "
+      "has {} MB left",
+      job.id, job.block_cnt_max, job.block_grad_max, job.history, (wanted_bytes >> 20) + 1,
+      config_.memory_mb, left_bytes >> 20));
 }
 
 void Appliance::stop() {

@@ -27,6 +27,7 @@ struct ApplianceConfig {
   uint32_t cores = 1;         ///< Polling cores; a power of two.
   uint32_t spin_us = 0;       ///< Keep polling so long after the last packet.
   uint64_t memory_mb = 4096;  ///< Shared memory for jobs (address space; used pages count).
+  uint32_t buffer_mb = 4;     ///< Socket buffers wanted, each way and core.
   std::vector<trio_ml::JobConfig> jobs;
 };
 
@@ -50,6 +51,7 @@ class Appliance {
   Appliance(const ApplianceConfig& config, memory::SharedMemory memory,
             std::unique_ptr<io::UdpPort> port);
   Result<void> add_jobs();
+  [[nodiscard]] Result<void> check_room(const trio_ml::JobConfig& job) const;
 
   const ApplianceConfig config_;
   memory::SharedMemory memory_;

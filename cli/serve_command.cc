@@ -87,6 +87,7 @@ int run(const ServeFlags& flags) {
   const auto started = Appliance::start(*config);
   if (!started) return refuse(started.error());
   Appliance& appliance = **started;
+  if (!write_stats(appliance, flags.json_path)) return kExitUsage;
   for (const std::string& warning : appliance.warnings()) {
     fmt::print(stderr, "tributary serve: warning: {}\n", warning);
   }
@@ -116,6 +117,8 @@ void add_serve_command(CLI::App& app, int& exit_code) {
            "Polling cores, a power of two");
   add_uint(*command, "--spin-us", flags->appliance.spin_us, 0, 1'000'000,
            "Keep polling so many microseconds after the last packet; 0 sleeps at once");
+  add_uint(*command, "--buffer-mb", flags->appliance.buffer_mb, 1, 1024,
+           "Socket buffers, each way and core; more for many workers with large windows");
   add_uint(*command, "--memory-mb", flags->appliance.memory_mb, 1, 1U << 20,
            "Most memory for all jobs");
   command

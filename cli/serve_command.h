@@ -2,11 +2,10 @@
 /// @file
 /// The command `tributary serve`: the aggregator appliance over UDP sockets.
 ///
-/// Output: A line "ready" on standard output once it can receive. Warnings and errors go to
-/// standard
-///         error. SIGUSR1 writes the counters to --json; SIGINT and SIGTERM end it and write them
-///         too.
+/// Output: "ready" on standard output once it can receive; warnings and errors on standard error.
+///         --json is written at the start, on SIGUSR1, and when SIGINT or SIGTERM ends it.
 /// Errors: A configuration that cannot be served stops the start with one line and exit code 2.
+/// Tests:  tests/system/
 #pragma once
 
 #include <CLI/CLI.hpp>

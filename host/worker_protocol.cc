@@ -152,6 +152,8 @@ void WorkerProtocol::take_result(uint64_t position, const microcode::Message& me
   Transfer& transfer = *slot.transfer;
   if (slot.attempts == 1) {
     rtt_.sample(now - slot.sent_at);
+    // The others were scheduled by an older estimate, the first ones without any.
+    scan_at_ = std::min(scan_at_, now + rtt_.timeout(RttEstimator::kMax));
     repair_overtaken(position);
   }
   slot.state = SlotState::kDone;

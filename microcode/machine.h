@@ -37,15 +37,19 @@ enum class XtxnKind : uint8_t {
   kHashLookup,
   kHashInsert,
   kHashDelete,
-  kHashScan,     ///< A timer's visit to up to 64 records: test and clear their REF flags (§5).
+  kHashScan,  ///< A timer's visit to up to 64 records: test and clear their REF flags (§5).
   kTailRead,
 };
 
-/// One request: its kind, where in shared memory, how many bytes.
+/// One request: its kind, where in shared memory, how many bytes. A constructor rather than an
+/// aggregate, and passed by reference: a coroutine keeps it in its frame, where zeroing its padding
+/// and copying it just after would stall a core that has no use for it.
 struct Xtxn {
+  constexpr Xtxn(XtxnKind xtxn_kind, const void* xtxn_target, uint32_t xtxn_size_bytes)
+      : kind(xtxn_kind), size_bytes(xtxn_size_bytes), target(xtxn_target) {}
   XtxnKind kind;
-  const void* target;
   uint32_t size_bytes;
+  const void* target;
 };
 
 /// How accumulate() finds the buffer.

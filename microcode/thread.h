@@ -11,8 +11,8 @@
 ///          growing stack without optimisation and under sanitizers.
 /// Threads: A thread belongs to the engine thread that started it.
 /// Errors:  A call deeper than kCallDepthMax stops the process, as does an exception. Without
-///          suspension a compiler may put a subroutine's frame into its caller's (Clang does); such a
-///          call takes no frame from the pool and is not counted.
+///          suspension a compiler may put a subroutine's frame into its caller's (Clang does); such
+///          a call takes no frame from the pool and is not counted.
 /// Tests:   tests/microcode/thread_test.cc
 #pragma once
 

@@ -144,18 +144,19 @@ enum class DecodeStatus : uint8_t {
   kTooLong,       ///< More bytes than grad_cnt says.
 };
 
-[[nodiscard]] inline TrioMlFields decode_header(View<TrioMlHeader> view) {
+/// Straight into `fields`, which lie where they will be read: see Xtxn about copies in frames.
+inline void decode_header(View<TrioMlHeader> view, TrioMlFields& fields) {
   using H = TrioMlHeader;
-  return {.job_id = static_cast<uint8_t>(view.get<H::JobId>()),
-          .block_id = view.get<H::BlockId>(),
-          .age_op = static_cast<uint8_t>(view.get<H::AgeOp>()),
-          .final = view.get<H::Final>() != 0,
-          .degraded = view.get<H::Degraded>() != 0,
-          .extended = view.get<H::Extended>() != 0,
-          .src_id = static_cast<uint8_t>(view.get<H::SourceId>()),
-          .src_cnt = static_cast<uint8_t>(view.get<H::SourceCount>()),
-          .gen_id = static_cast<uint16_t>(view.get<H::GenerationId>()),
-          .grad_cnt = static_cast<uint16_t>(view.get<H::GradientCount>())};
+  fields.job_id = static_cast<uint8_t>(view.get<H::JobId>());
+  fields.block_id = view.get<H::BlockId>();
+  fields.age_op = static_cast<uint8_t>(view.get<H::AgeOp>());
+  fields.final = view.get<H::Final>() != 0;
+  fields.degraded = view.get<H::Degraded>() != 0;
+  fields.extended = view.get<H::Extended>() != 0;
+  fields.src_id = static_cast<uint8_t>(view.get<H::SourceId>());
+  fields.src_cnt = static_cast<uint8_t>(view.get<H::SourceCount>());
+  fields.gen_id = static_cast<uint16_t>(view.get<H::GenerationId>());
+  fields.grad_cnt = static_cast<uint16_t>(view.get<H::GradientCount>());
 }
 
 /// Bytes that encode_message() writes in front of the gradients for these flags and this type.
@@ -178,7 +179,7 @@ enum class DecodeStatus : uint8_t {
 [[nodiscard]] inline DecodeStatus decode_head(std::span<const std::byte> head, uint32_t size_bytes,
                                               MessageHead& message) {
   if (head.size() < TrioMlHeader::kBytes) return DecodeStatus::kTruncated;
-  message.header = decode_header(View<TrioMlHeader>(head.data()));
+  decode_header(View<TrioMlHeader>(head.data()), message.header);
   message.head_bytes = TrioMlHeader::kBytes;
   uint32_t gradient_count = message.header.grad_cnt;
   if (message.header.extended) {

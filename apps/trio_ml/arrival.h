@@ -99,7 +99,8 @@ Located locate_ipv6(M& m, uint32_t& offset, uint32_t& ip_end, Arrival& arrival) 
 template <microcode::Machine M>
 Located locate_message(M& m, uint16_t udp_port, Arrival& arrival) {
   if (!m.arrived_as_frame()) {
-    arrival = {.offset = 0, .size = m.packet_size(), .source = m.source()};
+    arrival.size = m.packet_size();
+    arrival.source = m.source();
     return {};
   }
   using Ethernet = microcode::EthernetHeader;

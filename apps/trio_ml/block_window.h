@@ -90,12 +90,21 @@ class BlockWindow {
                                     memory::SharedMemory& memory);
 
   [[nodiscard]] Found find(BlockName name) {
+    Found found;
+    find(name, found);
+    return found;
+  }
+  /// The same into a Found that the caller keeps.
+  void find(BlockName name, Found& found) {
     BlockRecord& block = places_[place_of(name.block_id)];
     if (block.phase != BlockPhase::kFree && block.block_id == name.block_id &&
         block.generation == continued(name)) [[likely]] {
-      return {Found::Kind::kActive, &block, nullptr, block.incarnation};
+      found.kind = Found::Kind::kActive;
+      found.block = &block;
+      found.incarnation = block.incarnation;
+      return;
     }
-    return find_otherwise(name);
+    found = find_otherwise(name);
   }
 
   enum class Insert : uint8_t { kCreated, kExists, kNoBuffer, kRefused };

@@ -242,8 +242,9 @@ microcode::Thread process_packet(M& m, Shard& shard) {
   }
   if (message.header.extended) job->session.heard(source, m.now());
 
-  Found found = co_await m.issue(detail::lookup_request(*job),
-                                 [&] { return job->window.find(detail::name_of(message)); });
+  Found found;
+  co_await m.issue(detail::lookup_request(*job),
+                   [&] { job->window.find(detail::name_of(message), found); });
   bool first = false;
   if (found.kind == Found::Kind::kAbsent) {
     first = co_await create_block(m, shard, *job, message, found);

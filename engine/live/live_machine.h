@@ -49,9 +49,9 @@ class LiveMachine {
   void begin_packet(const Packet& packet) { packet_ = &packet; }
   /// Hands everything that was sent to the port.
   void flush() {
-    if (pending_.empty()) return;
-    queue_.transmit(pending_);
-    pending_.clear();
+    if (pending_count_ == 0) return;
+    queue_.transmit(std::span(pending_).first(pending_count_));
+    pending_count_ = 0;
     small_used_ = 0;
   }
   [[nodiscard]] const MachineCounters& counters() const { return counters_; }
@@ -69,7 +69,7 @@ class LiveMachine {
   [[nodiscard]] const Endpoint& source() const { return packet_->source; }
 
   template <class F>
-  static auto issue(microcode::Xtxn, F&& service) {
+  static auto issue(const microcode::Xtxn&, F&& service) {
     if constexpr (std::is_void_v<std::invoke_result_t<F&>>) {
       service();
       return microcode::Ready<void>{};
@@ -78,7 +78,7 @@ class LiveMachine {
     }
   }
   template <class F>
-  static void post(microcode::Xtxn, F&& service) {
+  static void post(const microcode::Xtxn&, F&& service) {
     service();
   }
 
@@ -99,16 +99,15 @@ class LiveMachine {
 
   void send(std::span<const std::byte> payload, std::span<const Endpoint> destinations) {
     for (const Endpoint& destination : destinations) {
-      if (pending_.size() == kPendingPackets) flush();
-      pending_.push_back({payload.data(), static_cast<uint32_t>(payload.size()), destination});
+      add_pending(payload.data(), static_cast<uint32_t>(payload.size()), destination);
     }
   }
   void send_small(std::span<const std::byte> payload, const Endpoint& destination) {
     TRIB_ASSERT(payload.size() <= kHeadBytes);
-    if (small_used_ == kSmallPackets || pending_.size() == kPendingPackets) flush();
+    if (small_used_ == kSmallPackets || pending_count_ == kPendingPackets) flush();
     std::byte* copy = small_[small_used_++].data();
     std::memcpy(copy, payload.data(), payload.size());
-    pending_.push_back({copy, static_cast<uint32_t>(payload.size()), destination});
+    add_pending(copy, static_cast<uint32_t>(payload.size()), destination);
   }
   /// What was sent before may be changed when this returns.
   void release_payload(std::span<const std::byte>) { flush(); }
@@ -116,8 +115,7 @@ class LiveMachine {
   /// Out of the port it came in by, as it is.
   void forward() {
     counters_.forwarded++;
-    if (pending_.size() == kPendingPackets) flush();
-    pending_.push_back({packet_->data, packet_->size, packet_->source, packet_->layer});
+    add_pending(packet_->data, packet_->size, packet_->source).layer = packet_->layer;
   }
   void drop(uint32_t) { counters_.dropped++; }
 
@@ -128,12 +126,25 @@ class LiveMachine {
   /// One thread runs at a time, so its call depth is all that is needed.
   static constexpr uint32_t kFrames = microcode::kCallDepthMax + 1;
 
+  /// Field by field: a packet put together elsewhere and copied here would be read back before its
+  /// narrow stores have left the store buffer.
+  TxPacket& add_pending(const std::byte* data, uint32_t size, const Endpoint& destination) {
+    if (pending_count_ == kPendingPackets) flush();
+    TxPacket& packet = pending_[pending_count_++];
+    packet.data = data;
+    packet.size = size;
+    packet.layer = PacketLayer::kUdpPayload;
+    packet.destination = destination;
+    return packet;
+  }
+
   PortQueue& queue_;
   const Packet* packet_ = nullptr;
   Instant now_;
   MachineCounters counters_;
   microcode::FramePool frames_;
-  std::vector<TxPacket> pending_;
+  std::vector<TxPacket> pending_;  ///< The first pending_count_ wait for flush().
+  uint32_t pending_count_ = 0;
   std::vector<std::array<std::byte, kHeadBytes>> small_;
   uint32_t small_used_ = 0;
 };

@@ -42,8 +42,7 @@ StepMachine::StepMachine(const Config& config)
 
 StepMachine::~StepMachine() = default;
 
-// --- Starting and ending threads
-// -------------------------------------------------------------------
+// --- Starting and ending threads ---
 
 StepMachine::ThreadState& StepMachine::take_thread() {
   TRIB_ASSERT(!free_.empty());
@@ -107,8 +106,7 @@ void StepMachine::end_thread(ThreadState& thread) {
   free_.push_back(&thread);
 }
 
-// --- Steps
-// -----------------------------------------------------------------------------------------
+// --- Steps ---
 
 bool StepMachine::step() {
   const size_t choices = runnable_.size() + pending_.size();
@@ -172,8 +170,7 @@ void StepMachine::add_post(Xtxn xtxn, std::function<void()> service) {
   posts_.push_back(std::make_unique<Post>(*this, xtxn, std::move(service)));
 }
 
-// --- What a program may use
-// ------------------------------------------------------------------------
+// --- What a program may use ---
 
 const StepMachine::ThreadState& StepMachine::current() const {
   TRIB_ASSERT(current_ != nullptr);
@@ -251,8 +248,7 @@ uint64_t StepMachine::instructions(const std::string& name) const {
   return found == instructions_.end() ? 0 : found->second;
 }
 
-// --- Leaf loops
-// ------------------------------------------------------------------------------------
+// --- Leaf loops ---
 
 StepMachine::AccumulateLoop StepMachine::accumulate(int32_t* lanes, uint32_t offset_bytes,
                                                     uint32_t count, Accumulate how) {
@@ -265,7 +261,10 @@ StepMachine::FinishLoop StepMachine::finish_lanes(int32_t* lanes, uint32_t count
 
 StepMachine::AccumulateLoop::AccumulateLoop(StepMachine& machine, int32_t* lanes,
                                             uint32_t offset_bytes, uint32_t count, Accumulate how)
-    : Request(machine, {}), lanes_(lanes), lanes_left_(count), how_(how) {
+    : Request(machine, Xtxn{XtxnKind::kTailRead, lanes, microcode::kTailChunkBytes}),
+      lanes_(lanes),
+      lanes_left_(count),
+      how_(how) {
   TRIB_ASSERT(uint64_t{offset_bytes} + uint64_t{count} * 4 <= machine.packet_size());
   TRIB_ASSERT(!thread_->in_leaf_loop);  // A thread has one chunk's room in its local memory.
   thread_->in_leaf_loop = true;

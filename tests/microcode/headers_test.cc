@@ -80,7 +80,8 @@ const auto kFigure8 =
 
 TEST(TrioMlHeader, LayoutIsFigure8) {
   ASSERT_EQ(kFigure8.size(), TrioMlHeader::kBytes);
-  const TrioMlFields fields = decode_header(View<TrioMlHeader>(kFigure8.data()));
+  TrioMlFields fields;
+  decode_header(View<TrioMlHeader>(kFigure8.data()), fields);
   EXPECT_EQ(fields.job_id, 0xa1);
   EXPECT_EQ(fields.block_id, 0x01020304U);
   EXPECT_EQ(fields.age_op, 5);
@@ -126,7 +127,8 @@ TEST(TrioMlHeader, ReceiverIgnoresUnusedBits) {
   auto bytes = kFigure8;
   bytes[5] |= std::byte{0x01};
   bytes[10] |= std::byte{0xf0};
-  const TrioMlFields fields = decode_header(View<TrioMlHeader>(bytes.data()));
+  TrioMlFields fields;
+  decode_header(View<TrioMlHeader>(bytes.data()), fields);
   EXPECT_EQ(fields.age_op, 5);
   EXPECT_EQ(fields.grad_cnt, 0x123);
 }

@@ -1,0 +1,305 @@
+// SPDX-License-Identifier: Apache-2.0
+// Method: communicators in threads of their own against a live engine in this process, over real
+// sockets on the loopback interface, good and impaired. Every wait has a deadline; nothing sleeps
+// and no time is asserted. Exactness under every misfortune is virtual_network_test.cc's.
+#include "host/communicator.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <array>
+#include <functional>
+#include <memory>
+#include <thread>
+#include <vector>
+
+#include "apps/trio_ml/app.h"
+#include "base/clock.h"
+#include "engine/live/live_engine.h"
+#include "io/impaired_port.h"
+#include "io/udp_port.h"
+#include "memory/shared_memory.h"
+
+namespace tributary::host {
+namespace {
+
+using ::testing::Each;
+using ::testing::HasSubstr;
+
+/// An aggregator with one job on a port that the kernel chooses, or on a given one.
+class Server {
+ public:
+  explicit Server(uint32_t sources, uint16_t port = 0) {
+    auto memory = memory::SharedMemory::create({.sram_size_bytes = 0, .dram_size_bytes = 64 << 20});
+    EXPECT_TRUE(memory.has_value());
+    memory_ = std::make_unique<memory::SharedMemory>(*std::move(memory));
+    io::UdpPortConfig port_config;
+    port_config.local = Endpoint::ipv4(0x7f000001, port);
+    auto opened = io::UdpPort::open(port_config);
+    EXPECT_TRUE(opened.has_value());
+    port_ = *std::move(opened);
+    trio_ml::JobConfig job;
+    job.sources = sources;
+    job.block_cnt_max = 1024;
+    job.block_grad_max = 1024;
+    const Instant now = monotonic_now();
+    session_ =
+        std::make_unique<trio_ml::Session>(job, static_cast<uint64_t>(now.since_start().ticks()));
+    shard_ = std::make_unique<trio_ml::Shard>(0, 1, port_->local().port, *memory_);
+    EXPECT_TRUE(shard_->add_job(job, *session_, now).has_value());
+    engine_ = std::make_unique<engine::LiveEngine<trio_ml::App>>(
+        *port_, std::vector{trio_ml::App(*shard_)}, engine::LiveEngineConfig{});
+    engine_->start();
+  }
+  [[nodiscard]] Endpoint local() const { return port_->local(); }
+
+ private:
+  std::unique_ptr<memory::SharedMemory> memory_;
+  std::unique_ptr<io::UdpPort> port_;
+  std::unique_ptr<trio_ml::Session> session_;
+  std::unique_ptr<trio_ml::Shard> shard_;
+  std::unique_ptr<engine::LiveEngine<trio_ml::App>> engine_;
+};
+
+CommunicatorConfig config_for(const Endpoint& server, uint32_t rank, uint32_t world) {
+  CommunicatorConfig config;
+  config.server = server;
+  config.rank = rank;
+  config.world = world;
+  config.deadline = seconds(20);  // Far beyond what a busy machine needs.
+  return config;
+}
+
+/// Runs `work(rank, communicator)` for each rank in a thread of its own, after all have joined.
+/// With a loss rate, sockets lose in both directions.
+void for_each_rank(const Endpoint& server, uint32_t world, double loss,
+                   const std::function<void(uint32_t, Communicator&)>& work) {
+  std::vector<std::thread> threads;
+  for (uint32_t rank = 0; rank < world; rank++) {
+    threads.emplace_back([&, rank] {
+      io::UdpPortConfig port_config;
+      port_config.peer = server;
+      auto socket = io::UdpPort::open(port_config);
+      ASSERT_TRUE(socket.has_value());
+      auto port =
+          io::ImpairedPort::make(*std::move(socket), {.rx = {.loss = loss, .reorder = loss},
+                                                      .tx = {.loss = loss, .duplicate = loss},
+                                                      .seed = rank + 1});
+      ASSERT_TRUE(port.has_value());
+      auto joined = Communicator::join(config_for(server, rank, world), *std::move(port));
+      ASSERT_TRUE(joined.has_value()) << joined.error().text;
+      work(rank, **joined);
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+}
+
+/// Two ranks that have joined; the main thread is both.
+struct Pair {
+  explicit Pair(const Endpoint& server, Duration deadline = seconds(20)) {
+    std::array<std::thread, 2> threads;
+    for (uint32_t rank = 0; rank < 2; rank++) {
+      threads[rank] = std::thread([&, rank] {
+        CommunicatorConfig config = config_for(server, rank, 2);
+        config.deadline = deadline;
+        auto joined = Communicator::join(config);
+        ASSERT_TRUE(joined.has_value()) << joined.error().text;
+        ranks[rank] = *std::move(joined);
+      });
+    }
+    for (std::thread& thread : threads) thread.join();
+  }
+  std::array<std::unique_ptr<Communicator>, 2> ranks;
+};
+
+TEST(Communicator, SumsAndMeansOfIntegersAndFloats) {
+  Server server(3);
+  for_each_rank(server.local(), 3, 0, [](uint32_t rank, Communicator& communicator) {
+    std::vector<int32_t> one{static_cast<int32_t>(rank) + 1};
+    EXPECT_EQ(communicator.all_reduce(one).status, Status::kOk);
+    EXPECT_THAT(one, Each(6));
+    std::vector<int32_t> integers(1000, static_cast<int32_t>(rank) * 3);
+    EXPECT_EQ(communicator.all_reduce(integers, ReduceOp::kMean).status, Status::kOk);
+    EXPECT_THAT(integers, Each(3));
+    std::vector<float> floats(777, 0.5F * static_cast<float>(rank));
+    EXPECT_EQ(communicator.all_reduce(floats).status, Status::kOk);
+    EXPECT_THAT(floats, Each(1.5F));
+    std::vector<float> small(777, 1e-20F);
+    const AllReduceOptions exponent{.op = ReduceOp::kMean, .format = FloatFormat::kBlockExponent};
+    const Outcome outcome = communicator.all_reduce(small, exponent);
+    EXPECT_EQ(outcome.status, Status::kOk);
+    EXPECT_EQ(outcome.blocks, 3U);  // 352 elements each.
+    EXPECT_THAT(small, Each(::testing::FloatEq(1e-20F)));
+    std::vector<float> none;
+    EXPECT_EQ(communicator.all_reduce(none).status, Status::kOk);
+    EXPECT_EQ(communicator.gradients(), 352U);
+    EXPECT_EQ(communicator.window(), 256U);
+  });
+}
+
+TEST(Communicator, LargeTensorsOverPortsThatLose) {
+  Server server(4);
+  for (const double loss : {0.0, 0.01, 0.05}) {
+    for_each_rank(server.local(), 4, loss, [loss](uint32_t rank, Communicator& communicator) {
+      std::vector<int32_t> tensor(100'000);
+      for (uint32_t i = 0; i < tensor.size(); i++) tensor[i] = static_cast<int32_t>(i + rank);
+      ASSERT_EQ(communicator.all_reduce(tensor).status, Status::kOk);
+      for (uint32_t i = 0; i < tensor.size(); i++) {
+        ASSERT_EQ(tensor[i], static_cast<int32_t>(4 * i + 6));
+      }
+      EXPECT_EQ(communicator.counters().degraded_blocks, 0U);
+      if (loss > 0) {
+        EXPECT_GT(communicator.counters().probes, 0U);
+      }
+    });
+  }
+}
+
+TEST(Communicator, SeveralAtOnceAndWaitedForInAnyOrder) {
+  Server server(2);
+  for_each_rank(server.local(), 2, 0, [](uint32_t, Communicator& communicator) {
+    std::vector<std::vector<int32_t>> tensors;
+    for (uint32_t i = 0; i < 20; i++) tensors.emplace_back(i % 4 * 500, static_cast<int32_t>(i));
+    std::vector<Ticket> tickets;
+    for (auto& tensor : tensors) tickets.push_back(communicator.all_reduce_async(tensor));
+    for (size_t i = tickets.size(); i-- > 0;) {
+      EXPECT_EQ(communicator.wait(tickets[i]).status, Status::kOk);
+      EXPECT_THAT(tensors[i], Each(2 * static_cast<int32_t>(i)));
+    }
+  });
+}
+
+TEST(Communicator, SeveralThreadsMayShareOne) {
+  Server server(1);
+  auto joined = Communicator::join(config_for(server.local(), 0, 1));
+  ASSERT_TRUE(joined.has_value()) << joined.error().text;
+  std::vector<std::thread> threads;
+  for (int32_t thread = 0; thread < 4; thread++) {
+    threads.emplace_back([&, thread] {
+      for (int32_t round = 0; round < 50; round++) {
+        std::vector<int32_t> tensor(100, thread);
+        ASSERT_EQ((*joined)->all_reduce(tensor).status, Status::kOk);
+        ASSERT_THAT(tensor, Each(thread));
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+}
+
+// --- What goes wrong ---
+
+std::string join_error(CommunicatorConfig config, Duration deadline) {
+  config.deadline = deadline;
+  const auto joined = Communicator::join(config);
+  return joined ? "joined" : joined.error().text;
+}
+
+TEST(Communicator, BadConfigurationsNameTheKeyAndWhatIsAllowed) {
+  CommunicatorConfig config;
+  EXPECT_THAT(join_error(config, seconds(1)), HasSubstr("HOST:PORT"));
+  config.server = Endpoint::ipv4(0x7f000001, 1);
+  config.world = 257;
+  EXPECT_EQ(join_error(config, seconds(1)), "world=257 is not allowed; allowed is 1 to 256");
+  config.world = 2;
+  config.rank = 2;
+  EXPECT_EQ(join_error(config, seconds(1)), "rank=2 is not allowed; allowed is 0 to 1");
+  config.rank = 0;
+  config.gradients = 4096;
+  EXPECT_EQ(join_error(config, seconds(1)), "gradients=4096 is not allowed; allowed is 1 to 4095");
+  config.gradients = 1;
+  config.window = 0;
+  EXPECT_EQ(join_error(config, seconds(1)), "window=0 is not allowed; allowed is 1 to 65536");
+  config.window = 1;
+  EXPECT_EQ(join_error(config, Duration()), "deadline must be longer than 0");
+}
+
+TEST(Communicator, TheServersRefusalsComeBackAtOnce) {
+  Server server(2);
+  EXPECT_THAT(join_error(config_for(server.local(), 0, 3), seconds(20)),
+              HasSubstr("has 2 ranks, not 3"));
+  CommunicatorConfig config = config_for(server.local(), 0, 2);
+  config.job_id = 9;
+  EXPECT_THAT(join_error(config, seconds(20)), HasSubstr("has no job 9"));
+  config.job_id = 1;
+  config.gradients = 2000;
+  EXPECT_THAT(join_error(config, seconds(20)), HasSubstr("at most 1024 gradients a packet"));
+}
+
+TEST(Communicator, JoinsThatCannotSucceedEndAtTheirDeadline) {
+  Server server(2);
+  EXPECT_THAT(join_error(config_for(server.local(), 0, 2), milliseconds(200)),
+              HasSubstr("rank 1 has not joined job 1"));
+  // The first asker is pending for a while yet, so its rank is taken.
+  EXPECT_THAT(join_error(config_for(server.local(), 0, 2), milliseconds(200)),
+              HasSubstr("rank 0 of job 1 is taken"));
+}
+
+TEST(Communicator, NobodyThere) {
+  uint16_t port = 0;
+  { port = Server(1).local().port; }  // Free again, so nobody answers.
+  EXPECT_THAT(join_error(config_for(Endpoint::ipv4(0x7f000001, port), 0, 1), milliseconds(200)),
+              HasSubstr("does not answer"));
+}
+
+TEST(Communicator, ARankThatClosesIsNamedToThoseWhoWaitForIt) {
+  Server server(2);
+  Pair pair(server.local());
+  pair.ranks[1]->close();
+  std::vector<int32_t> tensor(10, 1);
+  const Outcome outcome = pair.ranks[0]->all_reduce(tensor);
+  EXPECT_EQ(outcome.status, Status::kPeerLeft);
+  EXPECT_THAT(outcome.text, HasSubstr("rank 1 has left job 1"));
+  EXPECT_EQ(pair.ranks[1]->all_reduce(tensor).status, Status::kClosed);
+  EXPECT_EQ(pair.ranks[0]->all_reduce(tensor).status, Status::kPeerLeft);  // It is finished.
+}
+
+TEST(Communicator, ClosingEndsWhatIsOnItsWay) {
+  Server server(2);
+  Pair pair(server.local());
+  std::vector<int32_t> tensor(10, 1);
+  const Ticket ticket = pair.ranks[0]->all_reduce_async(tensor);
+  pair.ranks[0]->close();
+  EXPECT_EQ(pair.ranks[0]->wait(ticket).status, Status::kClosed);
+}
+
+TEST(Communicator, AStoppedServerIsGone) {
+  auto server = std::make_unique<Server>(2);
+  Pair pair(server->local(), milliseconds(300));
+  server.reset();
+  std::vector<int32_t> tensor(10, 1);
+  const Outcome outcome = pair.ranks[0]->all_reduce(tensor);
+  EXPECT_EQ(outcome.status, Status::kAggregatorGone);
+  EXPECT_THAT(outcome.text, HasSubstr("has not answered"));
+}
+
+TEST(Communicator, ARestartedServerHasLostTheSession) {
+  auto server = std::make_unique<Server>(2);
+  Pair pair(server->local());
+  const uint16_t port = server->local().port;
+  server.reset();
+  Server again(2, port);
+  std::vector<int32_t> tensor(10, 1);
+  EXPECT_EQ(pair.ranks[0]->all_reduce(tensor).status, Status::kSessionLost);
+  EXPECT_EQ(pair.ranks[1]->all_reduce(tensor).status, Status::kSessionLost);
+}
+
+TEST(Communicator, SubmissionsRacingWithTheEndAreAllAnswered) {
+  Server server(2);
+  for (uint32_t round = 0; round < 20; round++) {
+    Pair pair(server.local());
+    std::vector<std::thread> threads;
+    for (uint32_t thread = 0; thread < 2; thread++) {
+      threads.emplace_back([&pair] {
+        Status status = Status::kOk;
+        std::vector<int32_t> tensor(1, 1);
+        while (status == Status::kOk) status = pair.ranks[0]->all_reduce(tensor).status;
+        EXPECT_EQ(status, Status::kClosed);
+      });
+    }
+    pair.ranks[0]->close();
+    for (std::thread& thread : threads) thread.join();
+  }
+}
+
+}  // namespace
+}  // namespace tributary::host

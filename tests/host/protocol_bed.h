@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: Apache-2.0
+/// @file
+/// A WorkerProtocol with a pretended aggregator: what the protocol sends is decoded, what it is to
+/// receive is made from the fields that matter to a test.
+///
+/// Units:   Virtual time, which only the test moves.
+/// Tests:   used by tests/host/worker_protocol_test.cc, worker_repair_test.cc
+#pragma once
+
+#include <cstdint>
+#include <initializer_list>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "base/byte_order.h"
+#include "host/worker_protocol.h"
+
+namespace tributary::testing {
+
+using microcode::Message;
+using microcode::MessageType;
+using microcode::Reason;
+
+inline constexpr uint32_t kNonce = 77;
+inline constexpr uint32_t kSession = 0x5e55;
+inline constexpr uint32_t kKey = 0x4b;
+
+/// Rank 1 of 4 at job 7, four elements a block, a window of four, a deadline of a second.
+inline host::CommunicatorConfig small_config() {
+  host::CommunicatorConfig config;
+  config.server = Endpoint::ipv4(0x0a000001, 12000);
+  config.job_id = 7;
+  config.rank = 1;
+  config.world = 4;
+  config.gradients = 4;
+  config.window = 4;
+  config.deadline = seconds(1);
+  return config;
+}
+
+/// A packet that the protocol has sent.
+struct SentMessage {
+  Message message;
+  std::vector<int32_t> lanes;
+  [[nodiscard]] MessageType type() const { return message.extension.type; }
+  [[nodiscard]] uint32_t block() const { return message.header.block_id; }
+  [[nodiscard]] bool is_repeat() const {
+    return (message.extension.flags & microcode::kFlagRetransmission) != 0;
+  }
+};
+
+inline microcode::SourceMask mask_of(std::initializer_list<uint32_t> sources) {
+  microcode::SourceMask mask{};
+  for (const uint32_t source : sources) mask[source / 64] |= uint64_t{1} << (source % 64);
+  return mask;
+}
+
+class ProtocolBed {
+ public:
+  explicit ProtocolBed(const host::CommunicatorConfig& config = small_config())
+      : config_(config), protocol(config, kNonce, now) {}
+
+  /// Time passes, and the protocol is told.
+  void pass(Duration length) {
+    now = now + length;
+    protocol.on_time(now);
+  }
+
+  /// Everything that the protocol wants to send now.
+  std::vector<SentMessage> take_sent() {
+    std::vector<SentMessage> sent;
+    std::vector<std::byte> bytes(protocol.packet_bytes_max());
+    while (const uint32_t size = protocol.next_packet(bytes, now)) {
+      SentMessage& packet = sent.emplace_back();
+      const auto status = decode_message(std::span(bytes).first(size), size, packet.message);
+      if (status != microcode::DecodeStatus::kOk) packet.message.header.job_id = 0;
+      for (uint32_t at = packet.message.head_bytes; at + 4 <= size; at += 4) {
+        packet.lanes.push_back(static_cast<int32_t>(load_be<uint32_t>(&bytes[at])));
+      }
+    }
+    return sent;
+  }
+
+  void receive(const Message& message, std::span<const int32_t> lanes = {}) {
+    std::vector<std::byte> bytes(microcode::kControlMessageBytes + lanes.size() * 4);
+    uint32_t size = encode_message(message, bytes.data());
+    for (const int32_t lane : lanes) {
+      store_be(&bytes[size], static_cast<uint32_t>(lane));
+      size += 4;
+    }
+    protocol.on_packet(std::span(bytes).first(size), now);
+  }
+
+  /// An answer to a join. `body.nonce` is the worker's own unless it is set.
+  void answer_join(MessageType type, microcode::ControlBody body) {
+    Message message = control(type, 0);
+    message.body = body;
+    if (body.nonce == 0) message.body.nonce = kNonce;
+    receive(message);
+  }
+
+  /// Joins; sends and receives all that belongs to it.
+  void join(microcode::ControlBody body = {}) {
+    if (body.sources == 0) body.sources = static_cast<uint16_t>(config_.world);
+    if (body.window == 0) body.window = 4096;
+    if (body.gradients_max == 0) body.gradients_max = 2048;
+    body.key = kKey;
+    (void)take_sent();
+    answer_join(MessageType::kWelcome, body);
+    (void)take_sent();  // The confirmation.
+  }
+
+  /// A result as the aggregator makes it, to be changed where a test wants it otherwise.
+  [[nodiscard]] Message result(uint32_t block, uint32_t lane_count, const host::Transfer& of,
+                               uint16_t gen_id = 0) const {
+    Message message;
+    message.header = {.job_id = config_.job_id,
+                      .block_id = block,
+                      .extended = true,
+                      .src_cnt = static_cast<uint8_t>(config_.world),
+                      .gen_id = gen_id,
+                      .grad_cnt = static_cast<uint16_t>(lane_count)};
+    message.extension = {.type = MessageType::kResult,
+                         .format = of.format,
+                         .session = kSession,
+                         .tensor_elements = static_cast<uint32_t>(of.element_count())};
+    return message;
+  }
+
+  [[nodiscard]] Message control(MessageType type, uint32_t block) const {
+    Message message;
+    message.header = {.job_id = config_.job_id, .block_id = block, .extended = true};
+    message.extension = {.type = type, .session = kSession};
+    return message;
+  }
+  void have(uint32_t block, std::initializer_list<uint32_t> sources) {
+    Message message = control(MessageType::kHave, block);
+    message.body.mask = mask_of(sources);
+    receive(message);
+  }
+  void notice(Reason reason, uint32_t block, uint8_t source = 0) {
+    Message message = control(MessageType::kNotice, block);
+    message.body.reason = reason;
+    message.body.source = source;
+    receive(message);
+  }
+
+ private:
+  const host::CommunicatorConfig config_;
+
+ public:
+  Instant now{};
+  host::WorkerProtocol protocol;
+};
+
+/// A transfer of int32 that owns its tensor.
+struct IntTransfer {
+  explicit IntTransfer(std::vector<int32_t> values) : tensor(std::move(values)) {
+    transfer.integers = tensor;
+  }
+  std::vector<int32_t> tensor;
+  host::Transfer transfer;
+};
+
+}  // namespace tributary::testing

@@ -1,0 +1,179 @@
+// SPDX-License-Identifier: Apache-2.0
+// Method: when a worker asks again, for what, and when it gives up, worked by hand from the first
+// time-out (20 ms, before any sample) on. Virtual time only.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <array>
+
+#include "tests/host/protocol_bed.h"
+
+namespace tributary::testing {
+namespace {
+
+using host::RttEstimator;
+using host::Status;
+using host::WorkerProtocol;
+using microcode::ControlBody;
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+using ::testing::SizeIs;
+
+constexpr std::array<int32_t, 4> kZeros{};
+
+static_assert(RttEstimator::kInitial == milliseconds(20), "the times below are worked from it");
+static_assert(RttEstimator::kMax == milliseconds(100), "the times below are worked from it");
+
+/// When the protocol sends something, in ms, until `until_ms`; what it sends is not answered.
+std::vector<int64_t> sending_times_ms(ProtocolBed& bed, int64_t until_ms) {
+  std::vector<int64_t> times;
+  while (bed.protocol.next_deadline() <= Instant(milliseconds(until_ms))) {
+    bed.pass(bed.protocol.next_deadline() - bed.now);
+    if (bed.take_sent().empty()) continue;
+    times.push_back(in_nanoseconds(bed.now.since_start()) / 1'000'000);
+  }
+  return times;
+}
+
+class Repair : public ::testing::Test {
+ protected:
+  /// A transfer of so many blocks of four, the first window of which is sent.
+  void begin(uint32_t blocks, uint32_t straggler_timeout_us = 0) {
+    ControlBody body;
+    body.timeout_us = straggler_timeout_us;
+    bed.join(body);
+    tensor.emplace(std::vector<int32_t>(size_t{blocks} * 4, 1));
+    bed.protocol.submit(tensor->transfer, bed.now);
+    (void)bed.take_sent();
+  }
+  void result(uint32_t block) { bed.receive(bed.result(block, 4, tensor->transfer), kZeros); }
+
+  ProtocolBed bed;
+  std::optional<IntTransfer> tensor;
+};
+
+TEST_F(Repair, AnOverdueBlockIsAskedAboutWithoutItsGradients) {
+  begin(1);
+  bed.pass(milliseconds(19));
+  EXPECT_THAT(bed.take_sent(), IsEmpty());
+  bed.pass(milliseconds(1));
+  const auto sent = bed.take_sent();
+  ASSERT_THAT(sent, SizeIs(1));
+  EXPECT_EQ(sent[0].type(), MessageType::kProbe);
+  EXPECT_EQ(sent[0].block(), 0U);
+  EXPECT_EQ(sent[0].message.header.grad_cnt, 4);
+  EXPECT_THAT(sent[0].lanes, IsEmpty());
+  EXPECT_EQ(bed.protocol.counters().probes, 1U);
+}
+
+TEST_F(Repair, QuestionsBackOff) {
+  begin(1);
+  // 20, then twice as long each time, at most 100.
+  EXPECT_THAT(sending_times_ms(bed, 400), ElementsAre(20, 60, 140, 240, 340));
+}
+
+TEST_F(Repair, GradientsAreSentAgainOnlyIfTheAggregatorLacksThem) {
+  begin(1);
+  bed.pass(milliseconds(20));
+  (void)bed.take_sent();
+  bed.have(0, {0, 2});  // Not rank 1.
+  const auto sent = bed.take_sent();
+  ASSERT_THAT(sent, SizeIs(1));
+  EXPECT_EQ(sent[0].type(), MessageType::kContribution);
+  EXPECT_TRUE(sent[0].is_repeat());
+  EXPECT_THAT(sent[0].lanes, ElementsAre(1, 1, 1, 1));
+  EXPECT_EQ(bed.protocol.counters().retransmitted, 1U);
+  bed.have(0, {0, 1, 2});
+  EXPECT_THAT(bed.take_sent(), IsEmpty());
+}
+
+TEST_F(Repair, WhatIsKnownToHaveArrivedIsAskedAboutMoreRarely) {
+  begin(1);
+  bed.pass(milliseconds(20));
+  (void)bed.take_sent();
+  bed.have(0, {1});
+  // Twice 20, twice that as it was asked before: 80 after the question, then at most 100.
+  EXPECT_THAT(sending_times_ms(bed, 350), ElementsAre(100, 200, 300));
+}
+
+TEST_F(Repair, WithMitigationEightQuestionsFitIntoATimeout) {
+  begin(1, /*straggler_timeout_us=*/16'000);
+  EXPECT_THAT(sending_times_ms(bed, 8), ElementsAre(2, 4, 6, 8));
+  bed.have(0, {1});  // Held: whoever misses a result is late for the next window, so no rest.
+  EXPECT_THAT(sending_times_ms(bed, 14), ElementsAre(10, 12, 14));
+}
+
+TEST_F(Repair, ThreeLaterResultsOvertakeALostOne) {
+  begin(4);
+  result(1);
+  result(2);
+  EXPECT_THAT(bed.take_sent(), IsEmpty());
+  result(3);
+  const auto sent = bed.take_sent();
+  ASSERT_THAT(sent, SizeIs(1));
+  EXPECT_EQ(sent[0].type(), MessageType::kProbe);
+  EXPECT_EQ(sent[0].block(), 0U);
+  EXPECT_THAT(sending_times_ms(bed, 19), IsEmpty());  // Once; from then on its time-out counts.
+}
+
+TEST_F(Repair, TimeOutsFollowTheAnswers) {
+  begin(2);
+  bed.pass(milliseconds(3));
+  result(0);  // Took 3 ms, so 6 ms is overdue; all are looked at again 6 ms from here.
+  EXPECT_THAT(sending_times_ms(bed, 9), ElementsAre(9));
+}
+
+TEST_F(Repair, AnAnswerToARepeatTeachesNothing) {
+  begin(2);
+  bed.pass(milliseconds(20));
+  EXPECT_THAT(bed.take_sent(), SizeIs(2));
+  bed.pass(milliseconds(1));
+  result(0);  // To the first or to the second question?
+  EXPECT_THAT(sending_times_ms(bed, 60), ElementsAre(60));
+}
+
+// --- Giving up ---
+
+TEST_F(Repair, ASilentAggregatorIsGoneAtTheDeadline) {
+  begin(1);
+  const auto times = sending_times_ms(bed, 999);
+  EXPECT_EQ(bed.protocol.phase(), WorkerProtocol::Phase::kRunning);
+  bed.pass(Instant(seconds(1)) - bed.now);
+  EXPECT_EQ(bed.protocol.status(), Status::kAggregatorGone);
+  EXPECT_EQ(tensor->transfer.outcome.text, "aggregator 10.0.0.1:12000 has not answered for 1.0 s");
+}
+
+TEST_F(Repair, APeerThatIsMissingAtTheDeadlineIsNamed) {
+  begin(3);
+  bed.pass(milliseconds(900));
+  bed.have(0, {0, 1});
+  bed.have(1, {1, 2, 3});  // A later block's answer must not hide the oldest one's.
+  bed.have(2, {0, 1, 2, 3});
+  bed.pass(milliseconds(100));
+  EXPECT_EQ(bed.protocol.status(), Status::kPeerMissing);
+  EXPECT_EQ(tensor->transfer.outcome.text,
+            "rank 2, 3 has not contributed to block 0 for 1.0 s "
+            "(aggregator 10.0.0.1:12000 answers)");
+  EXPECT_THAT(bed.take_sent(), SizeIs(2));  // Good-bye.
+}
+
+TEST(RepairBelowATree, RanksAreNamedByTheirPlaceInTheWholeJob) {
+  host::CommunicatorConfig config = small_config();
+  config.rank = 2;
+  config.source = 0;
+  ProtocolBed bed(config);
+  ControlBody body;
+  body.sources = 2;  // Ranks 2 and 3.
+  body.value = 2;
+  bed.join(body);
+  IntTransfer tensor({1});
+  bed.protocol.submit(tensor.transfer, bed.now);
+  (void)bed.take_sent();
+  bed.pass(milliseconds(900));
+  bed.have(0, {0});
+  bed.pass(milliseconds(100));
+  EXPECT_THAT(bed.protocol.status_text(), ::testing::StartsWith("rank 3 has not contributed"));
+}
+
+}  // namespace
+}  // namespace tributary::testing

@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: Apache-2.0
+// Method: one configuration after the other that cannot be served; each ends at once with exit
+// status 2 and one line that says what, where and what is allowed.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <csignal>
+#include <fstream>
+
+#include "tests/system/server.h"
+
+namespace tributary::system_test {
+namespace {
+
+using ::testing::HasSubstr;
+
+/// @return the one line.
+std::string refusal(const std::vector<std::string>& arguments) {
+  Process process(arguments);
+  const auto status = process.wait_for_end();
+  EXPECT_EQ(status, 2);
+  EXPECT_EQ(process.output(), "");
+  const auto lines = lines_of(process.errors());
+  EXPECT_EQ(lines.size(), 1U) << process.errors();
+  return lines.empty() ? "" : lines.front();
+}
+
+std::string serve_refusal(const std::string& job, const std::vector<std::string>& more = {}) {
+  std::vector<std::string> words{"serve", "--listen", "127.0.0.1:" + std::to_string(free_port()),
+                                 "--job", job};
+  words.insert(words.end(), more.begin(), more.end());
+  return refusal(words);
+}
+
+TEST(Configuration, UnknownKey) {
+  const std::string line = serve_refusal("id=1,sorces=4");
+  EXPECT_THAT(line, HasSubstr("--job: unknown key 'sorces'"));
+  EXPECT_THAT(line, HasSubstr("'sources'"));
+}
+
+TEST(Configuration, WrongType) {
+  const std::string line = serve_refusal("id=1,sources=four");
+  EXPECT_THAT(line, HasSubstr("--job: sources=four"));
+  EXPECT_THAT(line, HasSubstr("a whole number from 1 to 256"));
+}
+
+TEST(Configuration, OutOfRange) {
+  EXPECT_THAT(serve_refusal("id=1,sources=257"),
+              HasSubstr("sources=257 is out of range; allowed: a whole number from 1 to 256"));
+  EXPECT_THAT(serve_refusal("id=1,sources=4,window=100"),
+              HasSubstr("block_cnt_max=100 is not allowed; allowed is a power of two"));
+}
+
+TEST(Configuration, MissingKey) { EXPECT_THAT(serve_refusal("id=1"), HasSubstr("sources")); }
+
+TEST(Configuration, SameJobTwice) {
+  EXPECT_THAT(serve_refusal("id=1,sources=4", {"--job", "id=1,sources=2"}),
+              HasSubstr("id=1 is configured twice"));
+}
+
+TEST(Configuration, JobTooLargeForTheMemory) {
+  const std::string line = serve_refusal("id=1,sources=4", {"--memory-mb", "16"});
+  EXPECT_THAT(line, HasSubstr("job 1: block_cnt_max=4096, block_grad_max=2048, history=1 need"));
+  EXPECT_THAT(line, HasSubstr("--memory-mb 16"));
+}
+
+TEST(Configuration, PortInUse) {
+  Server first({"id=1,sources=4"});
+  const std::string line =
+      refusal({"serve", "--listen", first.address(), "--job", "id=1,sources=4"});
+  EXPECT_THAT(line, HasSubstr("--listen"));
+  EXPECT_THAT(line, HasSubstr(first.address()));
+  EXPECT_THAT(line, HasSubstr("in use"));
+  // With several cores too, although they share a port among themselves.
+  EXPECT_THAT(
+      refusal({"serve", "--listen", first.address(), "--cores", "2", "--job", "id=1,sources=4"}),
+      HasSubstr("in use"));
+}
+
+TEST(Configuration, PortInUseByAServerOfSeveralCores) {
+  Server first({"id=1,sources=4"}, {"--cores", "2"});
+  for (const char* cores : {"1", "2"}) {
+    EXPECT_THAT(refusal({"serve", "--listen", first.address(), "--cores", cores, "--job",
+                         "id=1,sources=4"}),
+                HasSubstr("in use"));
+  }
+}
+
+TEST(Configuration, StatisticsThatCannotBeWritten) {
+  EXPECT_THAT(serve_refusal("id=1,sources=4", {"--json", "/nonexistent/stats.json"}),
+              HasSubstr("--json /nonexistent/stats.json"));
+}
+
+TEST(Configuration, FileIsNamedWithItsLine) {
+  const std::string path = scratch("serve.toml");
+  std::ofstream(path) << "[[job]]\nid = 1\nsources = 300\n";
+  const std::string line = refusal({"serve", "--config", path});
+  EXPECT_THAT(line, HasSubstr(path + ":3: sources=300"));
+}
+
+TEST(Configuration, WorkerIsRefusedByTheServerWithWhatIsAllowed) {
+  Server server({"id=1,sources=2"});
+  Process process(
+      {"worker", "--server", server.address(), "--world", "3", "--rank", "0", "--deadline-s", "5"});
+  EXPECT_EQ(process.wait_for_end(), 1);
+  EXPECT_THAT(process.errors(), HasSubstr("2"));
+  Process unknown({"worker", "--server", server.address(), "--job", "9", "--world", "2", "--rank",
+                   "0", "--deadline-s", "5"});
+  EXPECT_EQ(unknown.wait_for_end(), 1);
+  EXPECT_THAT(unknown.errors(), HasSubstr("job 9"));
+}
+
+TEST(Configuration, ServerEndsWellOnSigint) {
+  const std::string address = "127.0.0.1:" + std::to_string(free_port());
+  Process process({"serve", "--listen", address, "--job", "id=1,sources=4"});
+  ASSERT_TRUE(process.wait_for_line("ready"));
+  process.signal(SIGINT);
+  EXPECT_EQ(process.wait_for_end(), 0);
+}
+
+}  // namespace
+}  // namespace tributary::system_test

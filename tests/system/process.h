@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+/// @file
+/// A child process of a test: its output, its signals, its end.
+///
+/// Waiting: Always in poll(), always with a deadline; what is not there by then fails the test.
+/// Threads: One.
+#pragma once
+
+#include <sys/types.h>
+
+#include <chrono>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace tributary::system_test {
+
+using Clock = std::chrono::steady_clock;
+
+/// Longest wait for anything. Only a failure takes so long.
+inline constexpr std::chrono::seconds kPatience{20};
+
+/// Milliseconds until `deadline` for poll(), at least 0.
+int milliseconds_until(Clock::time_point deadline);
+
+class Process {
+ public:
+  /// Starts the `tributary` program. The child dies with this process.
+  explicit Process(const std::vector<std::string>& arguments);
+  ~Process();
+  Process(const Process&) = delete;
+  Process& operator=(const Process&) = delete;
+
+  /// Reads until standard output has the whole line `text`. @return whether it came in time.
+  bool wait_for_line(const std::string& text);
+  /// Reads until the end of the process. @return its exit status, 128 + n for signal n; nothing if
+  /// it still ran at the deadline (it is killed then).
+  std::optional<int> wait_for_end();
+
+  void signal(int number);
+  [[nodiscard]] const std::string& output() const { return output_; }
+  [[nodiscard]] const std::string& errors() const { return errors_; }
+
+ private:
+  /// Reads what is there, waiting for it. @return false when both pipes have ended or time is up.
+  bool read_some(Clock::time_point deadline);
+  static bool drain(int& file, std::string& text);
+
+  pid_t pid_ = 0;
+  int output_file_ = -1;
+  int errors_file_ = -1;
+  std::string output_;
+  std::string errors_;
+};
+
+/// Lines of a text, without their newlines.
+std::vector<std::string> lines_of(const std::string& text);
+
+/// A path in the test's scratch directory.
+std::string scratch(const std::string& name);
+
+}  // namespace tributary::system_test

@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tests/system/server.h"
+
+#include <arpa/inet.h>
+#include <gtest/gtest.h>
+#include <netinet/in.h>
+#include <poll.h>
+#include <sys/inotify.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <array>
+#include <csignal>
+#include <filesystem>
+#include <fstream>
+
+namespace tributary::system_test {
+
+uint16_t free_port() {
+  const int socket_file = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  socklen_t size = sizeof address;
+  EXPECT_EQ(bind(socket_file, reinterpret_cast<const sockaddr*>(&address), size), 0);
+  EXPECT_EQ(getsockname(socket_file, reinterpret_cast<sockaddr*>(&address), &size), 0);
+  close(socket_file);
+  return ntohs(address.sin_port);
+}
+
+Server::Server(const std::vector<std::string>& jobs, const std::vector<std::string>& more) {
+  for (const std::string& job : jobs) arguments_.insert(arguments_.end(), {"--job", job});
+  arguments_.insert(arguments_.end(), more.begin(), more.end());
+  // Somebody else may take the port between the look and the start.
+  for (uint32_t attempt = 0; attempt < 5; attempt++) {
+    port_ = free_port();
+    json_path_ = scratch("serve_" + std::to_string(port_) + ".json");
+    if (start()) return;
+  }
+  ADD_FAILURE() << "the server does not start: " << process_->errors();
+}
+
+std::string Server::address() const { return "127.0.0.1:" + std::to_string(port_); }
+
+bool Server::start() {
+  std::vector<std::string> words{"serve", "--listen", address(), "--json", json_path_};
+  words.insert(words.end(), arguments_.begin(), arguments_.end());
+  process_ = std::make_unique<Process>(words);
+  return process_->wait_for_line("ready");
+}
+
+void Server::kill() {
+  process_->signal(SIGKILL);
+  EXPECT_EQ(process_->wait_for_end(), 128 + SIGKILL);
+}
+
+void Server::start_again() { EXPECT_TRUE(start()) << process_->errors(); }
+
+std::optional<int> Server::stop() {
+  process_->signal(SIGTERM);
+  return process_->wait_for_end();
+}
+
+nlohmann::json Server::stats() {
+  // The file is renamed into place, which inotify reports; a watch set before the signal misses
+  // nothing.
+  const int watch = inotify_init1(IN_CLOEXEC);
+  const auto path = std::filesystem::path(json_path_);
+  inotify_add_watch(watch, path.parent_path().c_str(), IN_MOVED_TO);
+  process_->signal(SIGUSR1);
+  const auto deadline = Clock::now() + kPatience;
+  alignas(inotify_event) std::array<char, 4096> buffer;
+  bool written = false;
+  while (!written) {
+    pollfd file{watch, POLLIN, 0};
+    if (poll(&file, 1, milliseconds_until(deadline)) <= 0) break;
+    const ssize_t size = read(watch, buffer.data(), buffer.size());
+    for (ssize_t at = 0; at < size;) {
+      const auto* event = reinterpret_cast<const inotify_event*>(buffer.data() + at);
+      written |= event->len > 0 && path.filename() == event->name;
+      at += static_cast<ssize_t>(sizeof(inotify_event) + event->len);
+    }
+  }
+  close(watch);
+  EXPECT_TRUE(written) << "no statistics after SIGUSR1";
+  std::ifstream stream(path);
+  return nlohmann::json::parse(stream, nullptr, /*allow_exceptions=*/false);
+}
+
+void Server::wait_until_counted(const std::string& name, uint64_t value) {
+  const auto deadline = Clock::now() + kPatience;
+  uint64_t counted = 0;
+  while (counted < value && Clock::now() < deadline && !::testing::Test::HasFailure()) {
+    counted = stats()["counters"].value(name, uint64_t{0});
+  }
+  EXPECT_GE(counted, value) << name;
+}
+
+}  // namespace tributary::system_test

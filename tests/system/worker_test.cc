@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: Apache-2.0
+// Method: four `tributary worker` processes and a server. First they add under faults, bit-exact;
+// then one of the processes is killed, and the others must end and say which.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <csignal>
+#include <fstream>
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "tests/system/server.h"
+
+namespace tributary::system_test {
+namespace {
+
+using ::testing::HasSubstr;
+
+constexpr uint32_t kWorld = 4;
+
+using Workers = std::vector<std::unique_ptr<Process>>;
+
+std::string json_path(uint32_t rank) { return scratch("rank_" + std::to_string(rank) + ".json"); }
+
+Workers start_workers(const Server& server, const std::vector<std::string>& more) {
+  Workers workers;
+  for (uint32_t rank = 0; rank < kWorld; rank++) {
+    std::vector<std::string> words{
+        "worker", "--server",           server.address(), "--world",      std::to_string(kWorld),
+        "--rank", std::to_string(rank), "--json",         json_path(rank)};
+    words.insert(words.end(), more.begin(), more.end());
+    workers.push_back(std::make_unique<Process>(words));
+  }
+  return workers;
+}
+
+nlohmann::json result_of(uint32_t rank) {
+  std::ifstream file(json_path(rank));
+  return nlohmann::json::parse(file, nullptr, /*allow_exceptions=*/false);
+}
+
+TEST(Worker, BitExactUnderFaults) {
+  Server server({"id=1,sources=4"});
+  for (const char* type : {"float32", "int32"}) {
+    const Workers workers =
+        start_workers(server, {"--elements", "20000", "--iterations", "20", "--verify", "--type",
+                               type, "--loss", "0.02", "--duplicate", "0.02", "--reorder", "0.05"});
+    for (uint32_t rank = 0; rank < kWorld; rank++) {
+      EXPECT_EQ(workers[rank]->wait_for_end(), 0) << workers[rank]->errors();
+      const auto result = result_of(rank);
+      EXPECT_EQ(result["status"], "ok");
+      EXPECT_EQ(result["iterations"], 20);
+      EXPECT_EQ(result["checked"], 20 * 20'000);
+      EXPECT_EQ(result["wrong"], 0);
+      EXPECT_EQ(result["degraded"], 0);
+    }
+  }
+  const auto counters = server.stats()["counters"];
+  EXPECT_EQ(counters["session_started"], 2);  // One after the other, on the same job.
+  EXPECT_EQ(counters["session_ended"], 2);
+}
+
+TEST(Worker, BitExactOverSeveralCores) {
+  Server server({"id=1,sources=4"}, {"--cores", "2"});
+  const Workers workers = start_workers(
+      server, {"--elements", "200000", "--iterations", "10", "--verify", "--loss", "0.005"});
+  for (const auto& worker : workers) EXPECT_EQ(worker->wait_for_end(), 0) << worker->errors();
+  for (uint32_t rank = 0; rank < kWorld; rank++) EXPECT_EQ(result_of(rank)["wrong"], 0);
+  const auto cores = server.stats()["cores"];
+  ASSERT_EQ(cores.size(), 2U);
+  for (const auto& core : cores) EXPECT_GT(core["packets"], 0);
+}
+
+/// Workers in the middle of more work than they can do while the test runs.
+class Killing : public ::testing::Test {
+ protected:
+  Killing()
+      : server_({"id=1,sources=4"}),
+        workers_(start_workers(
+            server_, {"--elements", "20000", "--iterations", "10000000", "--deadline-s", "2"})) {
+    server_.wait_until_counted("block_completed", 1000);
+  }
+  /// Every worker but `except` ends with status 1 and one error that has `text`.
+  void expect_end(const std::string& text, uint32_t except = kWorld) {
+    for (uint32_t rank = 0; rank < kWorld; rank++) {
+      if (rank == except) continue;
+      EXPECT_EQ(workers_[rank]->wait_for_end(), 1);
+      const auto lines = lines_of(workers_[rank]->errors());
+      ASSERT_FALSE(lines.empty());
+      EXPECT_THAT(lines.back(), HasSubstr("rank " + std::to_string(rank) + ": "));
+      EXPECT_THAT(lines.back(), HasSubstr(text));
+    }
+  }
+  Server server_;
+  Workers workers_;
+};
+
+TEST_F(Killing, KilledWorkerIsNamedByTheOthers) {
+  workers_[2]->signal(SIGKILL);
+  EXPECT_EQ(workers_[2]->wait_for_end(), 128 + SIGKILL);
+  expect_end("rank 2 ", 2);
+}
+
+TEST_F(Killing, KilledServerIsNamedByAll) {
+  server_.kill();
+  expect_end("aggregator " + server_.address());
+}
+
+TEST_F(Killing, RestartedServerIsNamedByAll) {
+  server_.kill();
+  server_.start_again();
+  expect_end("aggregator " + server_.address() + " was restarted");
+}
+
+TEST_F(Killing, StatisticsComeWhileItRuns) {
+  const auto stats = server_.stats();
+  EXPECT_EQ(stats["command"], "serve");
+  EXPECT_EQ(stats["listen"], server_.address());
+  EXPECT_EQ(stats["counters"]["session_started"], 1);
+  EXPECT_GT(stats["counters"]["aggregated"], 4000);
+  ASSERT_EQ(stats["jobs"].size(), 1U);
+  EXPECT_EQ(stats["jobs"][0]["id"], 1);
+  EXPECT_NE(stats["jobs"][0]["session"], 0);
+  ASSERT_EQ(stats["jobs"][0]["sources"].size(), kWorld);
+  EXPECT_GT(stats["ports"][0]["rx_packets"], 4000);
+  for (auto& worker : workers_) worker->signal(SIGINT);
+  for (auto& worker : workers_) EXPECT_EQ(worker->wait_for_end(), 130);  // 128 + SIGINT.
+  EXPECT_EQ(server_.stop(), 0);
+}
+
+}  // namespace
+}  // namespace tributary::system_test
