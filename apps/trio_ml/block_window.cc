@@ -13,6 +13,10 @@ namespace {
 
 constexpr uint32_t kCacheLineBytes = 64;
 
+/// Windows from here on share buffers between places. Assumed: far above what workers keep on their
+/// way.
+constexpr uint32_t kWindowSharesBuffers = 1024;
+
 constexpr uint32_t rounded_up(uint32_t size, uint32_t multiple) {
   return (size + multiple - 1) / multiple * multiple;
 }
@@ -48,15 +52,18 @@ WindowShape::WindowShape(const JobConfig& config, uint32_t shard_count)
       history(config.history),
       buffer_bytes(rounded_up(microcode::kMessageHeadBytesMax + config.block_grad_max * 4,
                               kCacheLineBytes)) {
-  // One buffer for each block in progress and each kept result, less what the records take: they
-  // are all in use only when every place has a block in progress that someone has not sent yet.
-  const uint32_t wanted = place_count * (history + 1);
+  // One buffer for each block in progress and each kept result. All are in use only while one
+  // source is a whole window ahead of another. A large window does without as many as the records
+  // take, so that the job as a whole needs no more than its buffers: a source that far ahead then
+  // has its last few hundred blocks refused (kNoBuffer) and asks for them again.
+  buffer_count = place_count * (history + 1);
+  if (place_count < kWindowSharesBuffers) return;
   const uint64_t record_bytes =
       place_count * (sizeof(BlockRecord) + 1 + uint64_t{history} * sizeof(ResultRecord));
   const uint64_t lane_bytes = uint64_t{config.block_grad_max} * 4;
-  const uint64_t overhead = record_bytes + uint64_t{wanted} * (buffer_bytes - lane_bytes);
-  const auto saved = static_cast<uint32_t>((overhead + buffer_bytes - 1) / buffer_bytes);
-  buffer_count = wanted - std::min(saved, place_count / 4);
+  const uint64_t overhead = record_bytes + uint64_t{buffer_count} * (buffer_bytes - lane_bytes);
+  const auto records = static_cast<uint32_t>((overhead + buffer_bytes - 1) / buffer_bytes);
+  buffer_count -= std::min(records, place_count / 8);
 }
 
 uint64_t WindowShape::memory_bytes() const {

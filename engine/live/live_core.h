@@ -107,7 +107,7 @@ class LiveCore {
     const uint32_t owner =
         P::owner(packet.bytes(), packet.layer == PacketLayer::kFrame, core_count);
     if (owner == index_) return false;
-    if (mailboxes_[owner]->post(packet)) {
+    if (mailboxes_[owner]->post(index_, packet)) {
       counters_.handed_over++;
       owners_to_wake_ |= uint64_t{1} << owner;
     } else {

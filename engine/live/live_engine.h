@@ -47,7 +47,7 @@ class LiveEngine {
     const auto core_count = static_cast<uint32_t>(programs.size());
     if (core_count > 1) {
       for (uint32_t i = 0; i < core_count; i++) {
-        mailboxes_.push_back(std::make_unique<Mailbox>(kMailboxBytes, port.queue(i)));
+        mailboxes_.push_back(std::make_unique<Mailbox>(kMailboxBytes, core_count, port.queue(i)));
       }
     }
     for (uint32_t i = 0; i < core_count; i++) {

@@ -1,39 +1,53 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engine/live/mailbox.h"
 
+#include <algorithm>
 #include <cstring>
 
 namespace tributary::engine {
 
-Mailbox::Mailbox(uint32_t buffer_bytes, PortQueue& owner)
-    : buffer_bytes_(buffer_bytes),
-      owner_(owner),
-      bytes_(new std::byte[size_t{kBuffers} * buffer_bytes]),
-      posted_(kBuffers),
-      free_(kBuffers) {
-  for (uint32_t i = 0; i < kBuffers; i++) free_.enqueue(bytes_.get() + size_t{i} * buffer_bytes);
-  taken_.reserve(kBuffers);
+Mailbox::Mailbox(uint32_t buffer_bytes, uint32_t core_count, PortQueue& owner)
+    : buffer_bytes_(buffer_bytes), owner_(owner), lanes_(core_count) {
+  for (Lane& lane : lanes_) {
+    lane.bytes.reset(new std::byte[size_t{kLaneBuffers} * buffer_bytes]);  // Not touched yet.
+  }
 }
 
-bool Mailbox::post(const Packet& packet) {
-  std::byte* buffer = nullptr;
-  if (packet.size > buffer_bytes_ || !free_.try_dequeue(buffer)) return false;
+bool Mailbox::post(uint32_t from, const Packet& packet) {
+  Lane& lane = lanes_[from];
+  const uint32_t posted = lane.posted.load(std::memory_order_relaxed);  // Only this core writes it.
+  const uint32_t held = posted - lane.freed.load(std::memory_order_acquire);
+  if (packet.size > buffer_bytes_ || held == kLaneBuffers) return false;
+  const uint32_t index = posted % kLaneBuffers;
+  std::byte* const buffer = lane.bytes.get() + size_t{index} * buffer_bytes_;
   std::memcpy(buffer, packet.data, packet.size);
-  Packet copy = packet;
-  copy.data = buffer;
-  posted_.enqueue(copy);
+  lane.packets[index] = packet;
+  lane.packets[index].data = buffer;
+  lane.posted.store(posted + 1, std::memory_order_release);
   return true;
 }
 
 uint32_t Mailbox::take(std::span<Packet> burst) {
-  const auto count = static_cast<uint32_t>(posted_.try_dequeue_bulk(burst.data(), burst.size()));
-  for (uint32_t i = 0; i < count; i++) taken_.push_back(burst[i].data);
-  return count;
+  const auto lane_count = static_cast<uint32_t>(lanes_.size());
+  uint32_t filled = 0;
+  for (uint32_t i = 0; i < lane_count; i++) {
+    Lane& lane = lanes_[(lane_first_ + i) % lane_count];
+    const uint32_t waiting = lane.posted.load(std::memory_order_acquire) - lane.taken;
+    const uint32_t count = std::min(waiting, static_cast<uint32_t>(burst.size()) - filled);
+    for (uint32_t k = 0; k < count; k++) {
+      burst[filled++] = lane.packets[lane.taken++ % kLaneBuffers];
+    }
+  }
+  lane_first_ = (lane_first_ + 1) % lane_count;
+  return filled;
 }
 
 void Mailbox::free_taken() {
-  free_.enqueue_bulk(taken_.data(), taken_.size());
-  taken_.clear();
+  for (Lane& lane : lanes_) {
+    // Relaxed: only the owner writes it.
+    if (lane.freed.load(std::memory_order_relaxed) == lane.taken) continue;
+    lane.freed.store(lane.taken, std::memory_order_release);
+  }
 }
 
 }  // namespace tributary::engine

@@ -11,7 +11,7 @@ namespace {
 constexpr auto kSilent = [](const std::string&) {};
 
 TEST(EngineBench, EngineAndLoopComputeTheSameResults) {
-  const EngineBenchConfig small{.gradients = {1, 64},
+  const EngineBenchConfig small{.gradients = {2, 64},
                                 .windows = {16, 128},
                                 .sources = 3,
                                 .repetitions = 2,

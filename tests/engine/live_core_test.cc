@@ -116,7 +116,7 @@ class TwoCores : public ::testing::Test {
 
   TwoCores() {
     for (uint32_t i = 0; i < 2; i++) {
-      mailboxes_.push_back(std::make_unique<Mailbox>(kMailBytes, port_.queue(i)));
+      mailboxes_.push_back(std::make_unique<Mailbox>(kMailBytes, 2, port_.queue(i)));
     }
     for (uint32_t i = 0; i < 2; i++) {
       cores_.push_back(std::make_unique<LiveCore<Scribe>>(
@@ -142,16 +142,16 @@ TEST_F(TwoCores, PacketOfAnotherCoreIsHandedOver) {
 }
 
 TEST_F(TwoCores, FullMailboxIsCounted) {
-  constexpr uint32_t kPackets = Mailbox::kBuffers + 20;
+  constexpr uint32_t kPackets = Mailbox::kLaneBuffers + 20;
   for (uint32_t i = 0; i < kPackets; i++) ASSERT_TRUE(port_.inject(0, packet(1), kPeer));
   for (uint32_t i = 0; i < kPackets / kBurstPackets + 1; i++) {
     static_cast<void>(cores_[0]->run_once(Instant()));
   }
-  EXPECT_EQ(cores_[0]->counters().handed_over, Mailbox::kBuffers);
+  EXPECT_EQ(cores_[0]->counters().handed_over, Mailbox::kLaneBuffers);
   EXPECT_EQ(cores_[0]->counters().handover_full, 20U);
   while (cores_[1]->run_once(Instant()) > 0) {
   }
-  EXPECT_EQ(logs_[1].packets.size(), Mailbox::kBuffers);
+  EXPECT_EQ(logs_[1].packets.size(), Mailbox::kLaneBuffers);
 }
 
 TEST_F(TwoCores, PacketThatNoMailboxHoldsIsCounted) {
@@ -177,7 +177,7 @@ class HostileQueue final : public PortQueue {
   uint32_t receive(std::span<Packet>) override { return 0; }
   void transmit(std::span<const TxPacket> packets) override {
     Bytes other(16, std::byte{0xee});
-    while (mailbox->post(packet_of(other))) {
+    while (mailbox->post(0, packet_of(other))) {
     }
     for (const TxPacket& sent : packets) sent_first_bytes.push_back(sent.data[0]);
   }
@@ -192,11 +192,11 @@ class HostileQueue final : public PortQueue {
 TEST(LiveCoreTest, MailIsNotFreedBeforeItIsForwarded) {
   HostileQueue queue;
   std::vector<std::unique_ptr<Mailbox>> mailboxes;
-  for (uint32_t i = 0; i < 2; i++) mailboxes.push_back(std::make_unique<Mailbox>(64U, queue));
+  for (uint32_t i = 0; i < 2; i++) mailboxes.push_back(std::make_unique<Mailbox>(64U, 2, queue));
   queue.mailbox = mailboxes[1].get();
   LiveCore<Forwarder> core(1, queue, Forwarder(), mailboxes);
   Bytes mail = packet(0x11);
-  ASSERT_TRUE(mailboxes[1]->post(packet_of(mail)));
+  ASSERT_TRUE(mailboxes[1]->post(0, packet_of(mail)));
   EXPECT_EQ(core.run_once(Instant()), 1U);
   EXPECT_EQ(queue.sent_first_bytes, Bytes{std::byte{0x11}});
 }

@@ -16,6 +16,7 @@ namespace tributary::engine {
 namespace {
 
 constexpr uint32_t kBufferBytes = 64;
+constexpr uint32_t kCores = 3;
 
 using Bytes = std::vector<std::byte>;
 
@@ -29,13 +30,13 @@ Packet packet_of(Bytes& bytes) {
 class MailboxTest : public ::testing::Test {
  protected:
   io::InMemoryPort port_{{}};
-  Mailbox mailbox_{kBufferBytes, port_.queue(0)};
+  Mailbox mailbox_{kBufferBytes, kCores, port_.queue(0)};
   std::array<Packet, kBurstPackets> burst_;
 };
 
 TEST_F(MailboxTest, PacketIsCopied) {
   Bytes bytes(20, std::byte{7});
-  ASSERT_TRUE(mailbox_.post(packet_of(bytes)));
+  ASSERT_TRUE(mailbox_.post(1, packet_of(bytes)));
   bytes.assign(20, std::byte{0});
   ASSERT_EQ(mailbox_.take(burst_), 1U);
   EXPECT_EQ(burst_[0].size, 20U);
@@ -47,27 +48,42 @@ TEST_F(MailboxTest, PacketIsCopied) {
 
 TEST_F(MailboxTest, PacketThatIsTooLargeIsRefused) {
   Bytes largest(kBufferBytes);
-  EXPECT_TRUE(mailbox_.post(packet_of(largest)));
+  EXPECT_TRUE(mailbox_.post(1, packet_of(largest)));
   Bytes larger(kBufferBytes + 1);
-  EXPECT_FALSE(mailbox_.post(packet_of(larger)));
+  EXPECT_FALSE(mailbox_.post(1, packet_of(larger)));
   EXPECT_EQ(mailbox_.take(burst_), 1U);
 }
 
-TEST_F(MailboxTest, FullMailboxRefusesUntilTakenPacketsAreFreed) {
+TEST_F(MailboxTest, FullLaneRefusesUntilTakenPacketsAreFreed) {
   Bytes bytes(8);
-  for (uint32_t i = 0; i < Mailbox::kBuffers; i++) ASSERT_TRUE(mailbox_.post(packet_of(bytes)));
-  EXPECT_FALSE(mailbox_.post(packet_of(bytes)));
+  for (uint32_t i = 0; i < Mailbox::kLaneBuffers; i++)
+    ASSERT_TRUE(mailbox_.post(1, packet_of(bytes)));
+  EXPECT_FALSE(mailbox_.post(1, packet_of(bytes)));
   ASSERT_EQ(mailbox_.take(burst_), burst_.size());
-  EXPECT_FALSE(mailbox_.post(packet_of(bytes)));  // Taken, but not done with.
+  EXPECT_FALSE(mailbox_.post(1, packet_of(bytes)));  // Taken, but not done with.
   mailbox_.free_taken();
-  for (uint32_t i = 0; i < burst_.size(); i++) EXPECT_TRUE(mailbox_.post(packet_of(bytes)));
-  EXPECT_FALSE(mailbox_.post(packet_of(bytes)));
+  for (uint32_t i = 0; i < burst_.size(); i++) EXPECT_TRUE(mailbox_.post(1, packet_of(bytes)));
+  EXPECT_FALSE(mailbox_.post(1, packet_of(bytes)));
+}
+
+TEST_F(MailboxTest, FullLaneDoesNotHinderOthers) {
+  Bytes first(8, std::byte{1});
+  Bytes second(8, std::byte{2});
+  while (mailbox_.post(1, packet_of(first))) {
+  }
+  ASSERT_TRUE(mailbox_.post(2, packet_of(second)));
+  bool seen = false;
+  for (uint32_t round = 0; round < kCores; round++) {  // Lanes take turns.
+    const uint32_t taken = mailbox_.take(burst_);
+    for (uint32_t i = 0; i < taken; i++) seen |= burst_[i].data[0] == std::byte{2};
+  }
+  EXPECT_TRUE(seen);
 }
 
 // Each poster numbers its packets; the owner sees every one that was accepted, unchanged and in the
 // poster's order.
 TEST_F(MailboxTest, ManyPostersOneOwner) {
-  constexpr uint32_t kPosters = 3;
+  constexpr uint32_t kPosters = kCores;
   constexpr uint32_t kPackets = 20'000;
   std::atomic<uint32_t> running{kPosters};
   std::array<uint32_t, kPosters> accepted{};
@@ -79,7 +95,7 @@ TEST_F(MailboxTest, ManyPostersOneOwner) {
         store_be<uint32_t>(bytes.data(), poster);
         store_be<uint32_t>(bytes.data() + 4, i);
         store_be<uint32_t>(bytes.data() + kBufferBytes - 4, i);
-        accepted[poster] += mailbox_.post(packet_of(bytes)) ? 1 : 0;
+        accepted[poster] += mailbox_.post(poster, packet_of(bytes)) ? 1 : 0;
       }
       running--;
     });

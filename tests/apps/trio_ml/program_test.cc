@@ -228,7 +228,7 @@ TEST_P(Program, JobsDoNotDisturbEachOther) {
     bed.contribute(1, block, 0, {2});
     EXPECT_EQ(bed.take_result(0).gradients, Values{3});
   }
-  EXPECT_EQ(free_before, 7U);  // Two times four less one quarter of four.
+  EXPECT_EQ(free_before, 8U);  // Four in progress and four results.
   bed.deliver(of_job_2(0, 3, {10}), worker(7));
   bed.deliver(of_job_2(1, 3, {10}), worker(8));
   const auto sent = bed.take();

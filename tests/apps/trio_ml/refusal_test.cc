@@ -140,22 +140,29 @@ TEST_P(Refusal, ForeignAddressWhenPinned) {
 }
 
 TEST_P(Refusal, AllBuffersInUse) {
-  // A window of four has seven buffers: four results and three blocks use them up.
-  start();
-  bed_->contribute(1, 5, 100, {10, 20, 30});
-  for (const uint32_t block : {6U, 7U, 8U}) {
+  // A window of 1024 small blocks has 2 * 1024 - 1024 / 8 buffers: 1024 results and 896 blocks use
+  // them up, when source 0 is a whole window ahead.
+  JobConfig job = kJob;
+  job.block_cnt_max = 1024;
+  start(job);
+  bed_->contribute(1, 5, 100, {10, 20, 30});  // Completes the block that start() leaves.
+  const auto both = [this](uint32_t block) {
     bed_->contribute(0, block, 100, {1});
     bed_->contribute(1, block, 100, {2});
+  };
+  for (uint32_t block = 6; block < 6 + 1024; block++) {
+    both(block);
+    static_cast<void>(bed_->take());
   }
-  for (const uint32_t block : {9U, 10U, 11U}) bed_->contribute(0, block, 100, {1});
-  static_cast<void>(bed_->take());
+  for (uint32_t block = 1030; block < 1030 + 896; block++) bed_->contribute(0, block, 100, {1});
   EXPECT_EQ(bed_->job().window.buffers_free(), 0U);
-  refused(plain_bytes(1, 12, 100, {2}), Outcome::kNoBuffer);
-  bed_->contribute(1, 9, 100, {2});  // Frees the buffer of block 5's result.
+  bed_->contribute(0, 1926, 100, {1});
+  EXPECT_EQ(bed_->counted(Outcome::kNoBuffer), 1U);
+  EXPECT_EQ(bed_->job().record.block_curr_cnt, 896U);
+  bed_->contribute(1, 1030, 100, {2});  // Frees the buffer of block 6's result.
   EXPECT_EQ(bed_->take_result(0).gradients, Values{3});
-  bed_->contribute(1, 12, 100, {2});
-  bed_->contribute(0, 12, 100, {5});
-  EXPECT_EQ(bed_->take_result(0).gradients, Values{7});
+  both(1926);
+  EXPECT_EQ(bed_->take_result(0).gradients, Values{3});
 }
 
 TEST_P(Refusal, ExtendedMessageWithoutASessionIsToldSo) {
