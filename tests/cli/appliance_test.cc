@@ -151,7 +151,7 @@ TEST(ApplianceTest, JobsMustFitIntoTheMemory) {
 
 TEST(ApplianceTest, EachCoreNeedsItsShare) {
   trio_ml::JobConfig job = small_job(1, 1);
-  job.block_cnt_max = 32;  // Less than a run of blocks: each core has it whole.
+  job.block_cnt_max = 32;     // Less than a run of blocks: each core has it whole.
   job.block_grad_max = 3000;  // 64 buffers of 12 KB are 0.75 MB.
   ApplianceConfig config = config_of({job}, 2);
   config.memory_mb = 1;
