@@ -10,7 +10,7 @@
 set -euo pipefail
 
 core=(g++ cmake ninja-build libfmt-dev libexpected-dev libcli11-dev libtomlplusplus-dev
-      nlohmann-json3-dev libcuckoo-dev libconcurrentqueue-dev)
+      nlohmann-json3-dev libcuckoo-dev)
 dev=(libgtest-dev libgmock-dev libbenchmark-dev ccache clang-format clang-19 clang-tidy-19
      libclang-rt-19-dev)
 

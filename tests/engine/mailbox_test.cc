@@ -66,16 +66,17 @@ TEST_F(MailboxTest, FullLaneRefusesUntilTakenPacketsAreFreed) {
   EXPECT_FALSE(mailbox_.post(1, packet_of(bytes)));
 }
 
-TEST_F(MailboxTest, FullLaneDoesNotHinderOthers) {
+TEST_F(MailboxTest, BusyLaneDoesNotHinderOthers) {
   Bytes first(8, std::byte{1});
   Bytes second(8, std::byte{2});
-  while (mailbox_.post(1, packet_of(first))) {
-  }
   ASSERT_TRUE(mailbox_.post(2, packet_of(second)));
   bool seen = false;
   for (uint32_t round = 0; round < kCores; round++) {  // Lanes take turns.
+    while (mailbox_.post(1, packet_of(first))) {
+    }
     const uint32_t taken = mailbox_.take(burst_);
     for (uint32_t i = 0; i < taken; i++) seen |= burst_[i].data[0] == std::byte{2};
+    mailbox_.free_taken();
   }
   EXPECT_TRUE(seen);
 }

@@ -12,9 +12,36 @@
 #include <array>
 #include <cerrno>
 #include <csignal>
+#include <cstdlib>
+#include <filesystem>
 #include <sstream>
 
 namespace tributary::system_test {
+namespace {
+
+class ScratchDirectory {
+ public:
+  ScratchDirectory(const ScratchDirectory&) = delete;
+  ScratchDirectory& operator=(const ScratchDirectory&) = delete;
+  ~ScratchDirectory() {
+    std::error_code ignored;
+    std::filesystem::remove_all(path_, ignored);
+  }
+  static const std::filesystem::path& of_this_run() {
+    static const ScratchDirectory directory;
+    return directory.path_;
+  }
+
+ private:
+  ScratchDirectory() {
+    std::string pattern = ::testing::TempDir() + "tributary_system_XXXXXX";
+    EXPECT_NE(mkdtemp(pattern.data()), nullptr);
+    path_ = pattern;
+  }
+  std::filesystem::path path_;
+};
+
+}  // namespace
 
 int milliseconds_until(Clock::time_point deadline) {
   const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline - Clock::now());
@@ -113,8 +140,6 @@ std::vector<std::string> lines_of(const std::string& text) {
   return lines;
 }
 
-std::string scratch(const std::string& name) {
-  return ::testing::TempDir() + "tributary_" + std::to_string(getpid()) + "_" + name;
-}
+std::string scratch(const std::string& name) { return ScratchDirectory::of_this_run() / name; }
 
 }  // namespace tributary::system_test

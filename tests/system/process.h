@@ -56,7 +56,7 @@ class Process {
 /// Lines of a text, without their newlines.
 std::vector<std::string> lines_of(const std::string& text);
 
-/// A path in the test's scratch directory.
+/// A path in the scratch directory of this run, which is removed at its end.
 std::string scratch(const std::string& name);
 
 }  // namespace tributary::system_test

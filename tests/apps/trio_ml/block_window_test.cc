@@ -9,6 +9,7 @@
 #include <deque>
 #include <map>
 #include <optional>
+#include <stdexcept>
 
 #include "tests/support/seed.h"
 
@@ -38,7 +39,7 @@ class Window : public ::testing::Test {
   /// Inserts a block that must be new.
   static BlockRecord& created(BlockWindow& window, BlockName name) {
     const auto inserted = window.insert(name, BlockRecord{}, false);
-    EXPECT_EQ(inserted.status, Insert::kCreated);
+    if (inserted.status != Insert::kCreated) throw std::logic_error("the block is not new");
     return *inserted.block;
   }
   static void complete(BlockWindow& window, BlockName name) {

@@ -226,6 +226,23 @@ TEST_P(Hierarchy, ResultFromAboveForABlockThatIsNotSentUpIsRefused) {
   EXPECT_EQ(tree.take_result(0).gradients, Values{6});
 }
 
+// The partial sum is on its way up again from the buffer that the result is about to overwrite.
+TEST_P(Hierarchy, ResultInTheSameBurstDoesNotSpoilTheRepeatedPartialSum) {
+  Bed lower({.jobs = {lower_job(0, false)}, .layer = GetParam(), .local = lower_address(0)});
+  for (uint32_t source = 0; source < kBelow; source++) lower.contribute(source, 0, 0, {5});
+  ASSERT_EQ(lower.take().size(), 1U);
+  Message result = plain(0, 0, 0, {1000});
+  result.header.src_cnt = kRanks;
+  lower.inject(plain_bytes(0, 0, 0, {5}), worker(0));
+  lower.inject(encoded(result, {1000}), upper_address());
+  lower.run();
+  const auto sent = lower.take();
+  ASSERT_EQ(sent.size(), 1U + kBelow);
+  EXPECT_EQ(sent[0].to, upper_address());
+  EXPECT_EQ(sent[0].gradients, Values{15});
+  for (uint32_t i = 0; i < kBelow; i++) EXPECT_EQ(sent[1 + i].gradients, Values{1000});
+}
+
 TEST_P(Hierarchy, StragglerBelowOneAggregatorDegradesTheWhole) {
   Tree tree(GetParam(), /*mitigation=*/true);
   for (uint32_t rank = 0; rank < kRanks; rank++) {
