@@ -18,14 +18,15 @@ std::atomic<uint64_t> allocation_count{0};
 
 }  // namespace
 
-void* operator new(size_t size) {
+// Not inlined: GCC 12 would take malloc and free for a mismatched pair (PR 103993).
+[[gnu::noinline]] void* operator new(size_t size) {
   // Relaxed: read by the thread that counts its own allocations.
   allocation_count.fetch_add(1, std::memory_order_relaxed);
   if (void* memory = std::malloc(size == 0 ? 1 : size)) return memory;
   throw std::bad_alloc();
 }
-void operator delete(void* memory) noexcept { std::free(memory); }
-void operator delete(void* memory, size_t) noexcept { std::free(memory); }
+[[gnu::noinline]] void operator delete(void* memory) noexcept { std::free(memory); }
+[[gnu::noinline]] void operator delete(void* memory, size_t) noexcept { std::free(memory); }
 
 namespace tributary::trio_ml {
 namespace {
