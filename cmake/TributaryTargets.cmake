@@ -12,9 +12,11 @@ target_include_directories(tributary_flags INTERFACE ${PROJECT_SOURCE_DIR})
 target_compile_options(tributary_flags INTERFACE -Wall -Wextra -Wpedantic -Wshadow -Wconversion
                        -Wno-sign-conversion -Wnon-virtual-dtor -Wold-style-cast)
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
-  # GCC 12 reports std:: internals under -O2 (PR 105651, PR 105329); Clang keeps these checks.
+  # GCC 12 reports std:: internals under -O2 (PR 105651, PR 105329) and the operator delete of
+  # coroutine frames (PR 103993); Clang keeps these checks.
   target_compile_options(tributary_flags INTERFACE -Wno-restrict -Wno-stringop-overflow
-                         -Wno-array-bounds -Wno-maybe-uninitialized -Wno-stringop-overread)
+                         -Wno-array-bounds -Wno-mismatched-new-delete
+                         -Wno-maybe-uninitialized -Wno-stringop-overread)
 endif()
 if(TRIBUTARY_WERROR)
   target_compile_options(tributary_flags INTERFACE -Werror)

@@ -183,6 +183,22 @@ TEST_P(Program, SourceThatMovesGetsResultsAtItsNewAddress) {
   EXPECT_EQ(sent[0].gradients, Values{3});
 }
 
+// Sources that were started anew never ask for what their predecessors left behind.
+TEST_P(Program, AbandonedBlockMakesRoomForANewerOne) {
+  Bed bed({.id = 1, .sources = 2, .block_cnt_max = 4}, GetParam());
+  bed.contribute(0, 1, 0, {1000});
+  expect_refused(bed, plain_bytes(0, 5, 0, {1}), worker(0), Outcome::kWindowExceeded);
+  bed.run_until(bed.now() + seconds(2));
+  const Counts before = bed.counts();
+  bed.contribute(0, 5, 0, {1});
+  EXPECT_EQ(bed.counted_since(before), (Counts{{"aggregated", 1}, {"block_superseded", 1}}));
+  EXPECT_EQ(bed.job().record.block_curr_cnt, 1U);
+  bed.contribute(1, 5, 0, {2});
+  EXPECT_EQ(bed.take_result(0).gradients, Values{3});
+  EXPECT_EQ(bed.job().record.block_curr_cnt, 0U);
+  expect_refused(bed, plain_bytes(1, 1, 0, {7}), worker(1), Outcome::kPastCache);
+}
+
 TEST_P(Program, TwoHundredAndFiftySixSourcesAreWrittenAsZero) {
   Bed bed({.id = 1, .sources = 256, .block_cnt_max = 2, .block_grad_max = 4}, GetParam());
   for (uint32_t source = 0; source < 256; source++) bed.contribute(source, 0, 0, {1, -1});
