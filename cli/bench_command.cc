@@ -9,6 +9,7 @@
 #include <string>
 
 #include "bench/engine_bench.h"
+#include "bench/net_bench.h"
 #include "cli/settings.h"
 
 namespace tributary::cli {
@@ -22,8 +23,27 @@ struct EngineBenchFlags {
   std::string json_path;
 };
 
+struct NetBenchFlags {
+  explicit NetBenchFlags(CLI::App& command) : settings(command) {}
+  Settings settings;
+  bench::NetBenchConfig bench;
+  bool quick = false;
+  std::string json_path;
+};
+
 /// Work of one repetition with --quick: enough to see that it works.
 constexpr uint64_t kQuickGradients = 5'000'000;
+constexpr uint64_t kQuickPackets = 100'000;
+
+/// @return whether nothing was asked for, or it has been written.
+bool write_json(const std::string& path, const nlohmann::json& json) {
+  if (path.empty()) return true;
+  std::ofstream file(path);
+  file << json.dump(2) << '\n';
+  if (file.flush()) return true;
+  fmt::print(stderr, "tributary bench: --json {}: cannot be written\n", path);
+  return false;
+}
 
 int run_engine(EngineBenchFlags& flags) {
   if (flags.quick) {
@@ -34,17 +54,38 @@ int run_engine(EngineBenchFlags& flags) {
     fmt::print(stderr, "tributary bench engine: {} …\n", line);
   });
   fmt::print("{}", bench::as_table(rows));
-  if (!flags.json_path.empty()) {
-    std::ofstream file(flags.json_path);
-    file << bench::as_json(rows).dump(2) << '\n';
-    if (!file.flush()) {
-      fmt::print(stderr, "tributary bench: --json {}: cannot be written\n", flags.json_path);
-      return 1;
-    }
-  }
+  if (!write_json(flags.json_path, bench::as_json(rows))) return 1;
   const bool agree = std::all_of(
       rows.begin(), rows.end(), [](const bench::EngineBenchRow& row) { return row.results_agree; });
   return agree ? 0 : 1;
+}
+
+int run_net(NetBenchFlags& flags) {
+  if (flags.quick) {
+    flags.bench.packets_each = kQuickPackets;
+    flags.bench.repetitions = 3;
+  }
+  const auto rows = run_net_bench(flags.bench, [](const std::string& line) {
+    fmt::print(stderr, "tributary bench net: {} …\n", line);
+  });
+  fmt::print("{}", bench::as_table(rows));
+  if (!write_json(flags.json_path, bench::as_json(rows))) return 1;
+  const bool agree = std::all_of(rows.begin(), rows.end(),
+                                 [](const bench::NetBenchRow& row) { return row.digests_agree; });
+  return agree ? 0 : 1;
+}
+
+void add_net_bench(CLI::App& command, int& exit_code) {
+  CLI::App* net =
+      command.add_subcommand("net", "The virtual network's event core, beside a binary heap");
+  const auto flags = std::make_shared<NetBenchFlags>(*net);
+  net->add_flag("--quick", flags->quick, "A few seconds in all, for a look");
+  add_uint(*net, "--repetitions", flags->bench.repetitions, 1, 100,
+           "Calendar and heap in turn, so many times");
+  add_uint(*net, "--packets", flags->bench.packets_each, 1'000, 1'000'000'000,
+           "Sent by all hosts together in each repetition");
+  net->add_option("--json", flags->json_path, "Write the rows to this file")->type_name("FILE");
+  net->callback([flags, &exit_code] { exit_code = run_net(*flags); });
 }
 
 }  // namespace
@@ -66,6 +107,7 @@ void add_bench_command(CLI::App& app, int& exit_code) {
       ->capture_default_str();
   engine->add_option("--json", flags->json_path, "Write the rows to this file")->type_name("FILE");
   engine->callback([flags, &exit_code] { exit_code = run_engine(*flags); });
+  add_net_bench(*command, exit_code);
 }
 
 }  // namespace tributary::cli

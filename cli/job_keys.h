@@ -4,8 +4,8 @@
 #pragma once
 
 #include "apps/trio_ml/config.h"
+#include "base/key_table.h"
 #include "base/result.h"
-#include "cli/key_table.h"
 
 namespace tributary::cli {
 

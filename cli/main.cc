@@ -7,6 +7,8 @@
 #include "cli/demo/demo.h"
 #include "cli/demo/demo_worker.h"
 #include "cli/doctor.h"
+#include "cli/lab_command.h"
+#include "cli/launch_command.h"
 #include "cli/serve_command.h"
 #include "cli/settings.h"
 #include "cli/worker_command.h"
@@ -36,7 +38,9 @@ int main(int argc, char** argv) {
   int exit_code = 0;
   tributary::cli::add_serve_command(app, exit_code);
   tributary::cli::add_worker_command(app, exit_code);
+  tributary::cli::add_launch_command(app, exit_code);
   tributary::cli::add_bench_command(app, exit_code);
+  tributary::cli::add_lab_command(app, exit_code);
   tributary::demo::DemoConfig demo;
   tributary::demo::DemoWorkerConfig demo_worker;
   add_demo_commands(app, demo, demo_worker, exit_code);

@@ -2,13 +2,12 @@
 #include "cli/settings.h"
 
 #include <fmt/format.h>
-#include <toml++/toml.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <cstring>
-#include <fstream>
 #include <utility>
+
+#include "base/toml_file.h"
 
 namespace tributary::cli {
 namespace {
@@ -66,27 +65,6 @@ std::optional<std::string> give(CLI::Option& option, const std::vector<std::stri
   return std::nullopt;
 }
 
-WrittenType type_of(const toml::node& node) {
-  if (node.is_integer()) return WrittenType::kInteger;
-  if (node.is_boolean()) return WrittenType::kBool;
-  if (node.is_string()) return WrittenType::kText;
-  return WrittenType::kOther;
-}
-
-std::string text_of(const toml::node& node) {
-  if (const auto* integer = node.as_integer()) return std::to_string(integer->get());
-  if (const auto* number = node.as_floating_point()) return fmt::format("{}", number->get());
-  if (const auto* boolean = node.as_boolean()) return boolean->get() ? "true" : "false";
-  if (const auto* text = node.as_string()) return text->get();
-  if (node.is_table()) return "{…}";
-  if (node.is_array()) return "[…]";
-  return "(a date or time)";
-}
-
-std::string place(const std::string& path, const toml::node& node) {
-  return fmt::format("{}:{}", path, node.source().begin.line);
-}
-
 /// The TOML type an option takes, in words.
 const char* file_type(const CLI::Option& option) {
   if (is_switch(option)) return "true, false";
@@ -101,16 +79,9 @@ bool type_fits(const CLI::Option& option, const toml::node& node) {
 }
 
 toml::table parsed_file(const std::string& path) {
-  std::ifstream file(path);
-  if (!file) {
-    throw Refused(fmt::format("--config {}: cannot be read: {}", path, std::strerror(errno)));
-  }
-  try {
-    return toml::parse(file, path);
-  } catch (const toml::parse_error& error) {
-    throw Refused(fmt::format("{}:{}: is not TOML: {}", path, error.source().begin.line,
-                              error.description()));
-  }
+  Result<toml::table> file = parse_toml_file(path, "--config " + path);
+  if (!file) throw Refused(file.error().text);
+  return std::move(*file);
 }
 
 /// The long flags of a command, or the keys of its file, which are the same without dashes.
@@ -131,9 +102,9 @@ KeyValues row_of(const KeyTable& keys, const toml::table& table, const std::stri
     written.push_back({.name = std::string(key.str()),
                        .text = text_of(node),
                        .type = type_of(node),
-                       .where = place(path, node)});
+                       .where = place_of(path, node)});
   }
-  Result<KeyValues> row = keys.read(written, place(path, table));
+  Result<KeyValues> row = keys.read(written, place_of(path, table));
   if (!row) throw Refused(row.error().text);
   return std::move(*row);
 }
@@ -148,14 +119,15 @@ std::vector<KeyValues> rows_of(const KeyTable& keys, const toml::node& node,
   const toml::array* array = node.as_array();
   if (array == nullptr) {
     throw Refused(fmt::format("{}: {}={} is not a table; allowed: [{}] or [[{}]]",
-                              place(path, node), keys.name(), text_of(node), keys.name(),
+                              place_of(path, node), keys.name(), text_of(node), keys.name(),
                               keys.name()));
   }
   for (const toml::node& element : *array) {
     const toml::table* table = element.as_table();
     if (table == nullptr) {
       throw Refused(fmt::format("{}: {} holds {}, not a table; allowed: [[{}]]",
-                                place(path, element), keys.name(), text_of(element), keys.name()));
+                                place_of(path, element), keys.name(), text_of(element),
+                                keys.name()));
     }
     rows.push_back(row_of(keys, *table, path));
   }
@@ -173,14 +145,14 @@ void give_from_file(CLI::Option& option, const toml::node& node, const std::stri
   std::vector<std::string> texts;
   for (const toml::node* value : values) {
     if (!type_fits(option, *value) || (one_only && node.is_array())) {
-      throw Refused(fmt::format("{}: {}={} has the wrong type; allowed: {}", place(path, node),
+      throw Refused(fmt::format("{}: {}={} has the wrong type; allowed: {}", place_of(path, node),
                                 option.get_lnames().front(), text_of(node), file_type(option)));
     }
     texts.push_back(text_of(*value));
   }
   if (option.count() > 0) return;
   if (const auto refusal = give(option, texts)) {
-    throw Refused(fmt::format("{}: {}", place(path, node), *refusal));
+    throw Refused(fmt::format("{}: {}", place_of(path, node), *refusal));
   }
 }
 
@@ -280,7 +252,7 @@ void Settings::load(const std::string& path) {
     }
     const std::vector<std::string> keys = names_of(command_, true);
     if (std::find(keys.begin(), keys.end(), name) == keys.end()) {
-      throw Refused(fmt::format("{}: {}", place(path, node), unknown_name("key", name, keys)));
+      throw Refused(fmt::format("{}: {}", place_of(path, node), unknown_name("key", name, keys)));
     }
     give_from_file(*command_.get_option("--" + name), node, path);
   }
@@ -296,7 +268,8 @@ CLI::Option* add_key(CLI::App& command, const std::string& flag, KeySpec key,
     if (!value) throw Refused(value.error().text);
     store(*value);
   };
-  const bool is_number = key.type == KeyType::kUint || key.type == KeyType::kDurationMs;
+  const bool is_number = key.type == KeyType::kUint || key.type == KeyType::kNumber ||
+                         key.type == KeyType::kDurationMs;
   CLI::Option* option = command.add_option_function<std::string>(
       flag, read_text, fmt::format("{}: {}", help, allowed_values(key)));
   option->type_name(is_number ? kNumberWord : kTextWord);

@@ -4,7 +4,7 @@
 /// keys bear the flags' names.
 ///
 /// Shapes:  `--window 64` is `window = 64` in the file; a repeated `--job id=1,sources=4` is a
-///          repeated `[[job]]` (see cli/key_table.h).
+///          repeated `[[job]]` (see base/key_table.h).
 /// Order:   A flag wins over the file, the file over the default. A structured setting that is on
 ///          the command line replaces all of the file's rows of that name.
 /// Threads: One, at the start of the program.
@@ -25,8 +25,8 @@
 
 #include "base/assert.h"
 #include "base/endpoint.h"
+#include "base/key_table.h"
 #include "base/time.h"
-#include "cli/key_table.h"
 
 namespace tributary::cli {
 

@@ -2,10 +2,12 @@
 
 include(Ccache)
 include(HeaderCheck)
+include(Packaging)
 include(TreeCheck)
 # At the end of the top folder, when every dependency has been found and tests are enabled.
 cmake_language(DEFER DIRECTORY ${PROJECT_SOURCE_DIR} CALL tributary_header_check)
 cmake_language(DEFER DIRECTORY ${PROJECT_SOURCE_DIR} CALL tributary_tree_check)
+cmake_language(DEFER DIRECTORY ${PROJECT_SOURCE_DIR} CALL tributary_packaging)
 
 add_library(tributary_flags INTERFACE)
 target_include_directories(tributary_flags INTERFACE ${PROJECT_SOURCE_DIR})

@@ -3,8 +3,10 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <atomic>
+#include <chrono>
 #include <condition_variable>
 #include <mutex>
 #include <random>
@@ -14,7 +16,9 @@
 #include "base/assert.h"
 #include "base/clock.h"
 #include "engine/port.h"
+#include "host/auto_terms.h"
 #include "host/worker_protocol.h"
+#include "io/path_mtu.h"
 #include "io/udp_port.h"
 
 namespace tributary::host {
@@ -34,6 +38,7 @@ struct Shown {
   std::string text;
   uint32_t window = 0;
   uint32_t gradients = 0;
+  Duration straggler_timeout;
   CommunicatorCounters counters;
 };
 
@@ -51,15 +56,29 @@ Result<void> check(const CommunicatorConfig& config) {
     return failure(
         fmt::format("rank={} is not allowed; allowed is 0 to {}", config.rank, config.world - 1));
   }
-  if (config.gradients < 1 || config.gradients > 4095) {
-    return failure(
-        fmt::format("gradients={} is not allowed; allowed is 1 to 4095", config.gradients));
+  if (config.gradients > 4095) {
+    return failure(fmt::format("gradients={} is not allowed; allowed is 1 to 4095, or 0 for auto",
+                               config.gradients));
   }
-  if (config.window < 1 || config.window > 65536) {
-    return failure(fmt::format("window={} is not allowed; allowed is 1 to 65536", config.window));
+  if (config.window > 65536) {
+    return failure(fmt::format("window={} is not allowed; allowed is 1 to 65536, or 0 for auto",
+                               config.window));
   }
   if (config.deadline <= Duration()) return failure("deadline must be longer than 0");
   return {};
+}
+
+/// With numbers for what was left to choose.
+CommunicatorConfig with_terms(CommunicatorConfig config, const engine::Port& port) {
+  if (config.gradients == 0) {
+    const uint32_t fitting = auto_gradients(io::path_mtu(config.server), config.server.is_ipv4());
+    const uint32_t taken =
+        (port.payload_bytes_max() - microcode::kMessageHeadBytesMax) / microcode::kGradientBytes;
+    config.gradients = std::min(fitting, taken);
+    config.gradients_flexible = true;
+  }
+  if (config.window == 0) config.window = auto_window(config.gradients, config.world);
+  return config;
 }
 
 }  // namespace
@@ -74,6 +93,12 @@ struct Communicator::Impl {
     send_bytes.resize(size_t{engine::kBurstPackets} * packet_bytes);
     show();
   }
+
+  struct Entry {
+    Transfer transfer;
+    bool done =
+        false;  ///< As transfer.done was last seen; under the mutex, as the transfer is not.
+  };
 
   // --- The I/O thread ---
 
@@ -97,9 +122,9 @@ struct Communicator::Impl {
 
   void take_submissions(Instant now) {
     const std::lock_guard lock(mutex);
-    for (Transfer* transfer : submitted) {
-      protocol.submit(*transfer, now);
-      in_work.push_back(transfer);
+    for (Entry* entry : submitted) {
+      protocol.submit(entry->transfer, now);
+      in_work.push_back(entry);
     }
     submitted.clear();
     if (close_wanted && protocol.phase() != WorkerProtocol::Phase::kEnded) protocol.leave(now);
@@ -155,18 +180,12 @@ struct Communicator::Impl {
 
   /// Publishes what has changed and wakes those who wait for it.
   void finish_transfers() {
-    bool changed = protocol.phase() != shown.phase;
-    for (size_t i = 0; i < in_work.size();) {
-      if (!in_work[i]->done) {
-        i++;
-        continue;
-      }
-      in_work[i] = in_work.back();
-      in_work.pop_back();
-      changed = true;
-    }
-    if (!changed) return;
+    const auto done = std::partition(in_work.begin(), in_work.end(),
+                                     [](const Entry* entry) { return !entry->transfer.done; });
+    if (done == in_work.end() && protocol.phase() == shown.phase) return;
     const std::lock_guard lock(mutex);
+    for (auto it = done; it != in_work.end(); ++it) (*it)->done = true;
+    in_work.erase(done, in_work.end());
     show();
     finished.notify_all();
   }
@@ -178,16 +197,11 @@ struct Communicator::Impl {
              .text = protocol.status_text(),
              .window = protocol.window(),
              .gradients = protocol.gradients(),
+             .straggler_timeout = protocol.straggler_timeout(),
              .counters = protocol.counters()};
-    for (auto& [number, entry] : entries) entry.done = entry.transfer.done;
   }
 
   // --- Callers ---
-
-  struct Entry {
-    Transfer transfer;
-    bool done = false;  ///< transfer.done as of show(); under the mutex, as the transfer is not.
-  };
 
   uint64_t submit(Transfer transfer) {
     std::unique_lock lock(mutex);
@@ -197,11 +211,10 @@ struct Communicator::Impl {
     if (ended.load(std::memory_order_acquire)) {
       entry.transfer.outcome.status = shown.status;
       entry.transfer.outcome.text = shown.text;
-      entry.transfer.done = true;  // For a show() that is still to come.
       entry.done = true;
       return number;
     }
-    submitted.push_back(&entry.transfer);
+    submitted.push_back(&entry);
     lock.unlock();
     queue.wake();
     return number;
@@ -215,6 +228,18 @@ struct Communicator::Impl {
     Outcome outcome = std::move(entry.transfer.outcome);
     entries.erase(number);
     return outcome;
+  }
+
+  bool wait_until_done(uint64_t number, Duration at_most) {
+    std::unique_lock lock(mutex);
+    const auto done = [this, number] {
+      const auto found = entries.find(number);
+      return found == entries.end() || found->second.done;
+    };
+    // Longer than a year is for ever: the clock's own type ends earlier than Duration's.
+    const auto wait_ns = std::chrono::nanoseconds(
+        in_nanoseconds(std::clamp(at_most, Duration(), seconds(365LL * 24 * 3600))));
+    return finished.wait_for(lock, wait_ns, done);
   }
 
   void close() {
@@ -233,7 +258,7 @@ struct Communicator::Impl {
 
   // Owned by the I/O thread.
   WorkerProtocol protocol;
-  std::vector<Transfer*> in_work;
+  std::vector<Entry*> in_work;
   std::array<engine::Packet, engine::kBurstPackets> burst{};
   std::array<engine::TxPacket, engine::kBurstPackets> sending{};
   uint32_t packet_bytes = 0;
@@ -243,7 +268,7 @@ struct Communicator::Impl {
   std::mutex mutex;
   std::condition_variable finished;
   std::unordered_map<uint64_t, Entry> entries;  ///< Node-based: transfers do not move.
-  std::vector<Transfer*> submitted;
+  std::vector<Entry*> submitted;
   uint64_t next_number = 0;
   bool close_wanted = false;
   Shown shown;
@@ -256,19 +281,22 @@ Communicator::Communicator(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) 
 
 Communicator::~Communicator() { close(); }
 
-Result<std::unique_ptr<Communicator>> Communicator::join(const CommunicatorConfig& config) {
+Result<std::unique_ptr<Communicator>> Communicator::join(const CommunicatorConfig& config,
+                                                         Status* status) {
   if (const auto checked = check(config); !checked) return tl::unexpected(checked.error());
   io::UdpPortConfig port_config;
   port_config.peer = config.server;
   auto port = io::UdpPort::open(port_config);
   if (!port) return tl::unexpected(port.error());
-  return join(config, *std::move(port));
+  return join(config, *std::move(port), status);
 }
 
 Result<std::unique_ptr<Communicator>> Communicator::join(const CommunicatorConfig& config,
-                                                         std::unique_ptr<engine::Port> port) {
+                                                         std::unique_ptr<engine::Port> port,
+                                                         Status* status) {
   if (const auto checked = check(config); !checked) return tl::unexpected(checked.error());
-  auto impl = std::make_unique<Impl>(config, std::move(port));
+  const CommunicatorConfig complete = with_terms(config, *port);
+  auto impl = std::make_unique<Impl>(complete, std::move(port));
   impl->thread = std::thread([&impl = *impl] { impl.loop(); });
   {
     std::unique_lock lock(impl->mutex);
@@ -277,6 +305,7 @@ Result<std::unique_ptr<Communicator>> Communicator::join(const CommunicatorConfi
   }
   if (impl->shown.phase == WorkerProtocol::Phase::kEnded) {
     impl->thread.join();
+    if (status != nullptr) *status = impl->shown.status;
     return failure(impl->shown.text);
   }
   return std::unique_ptr<Communicator>(new Communicator(std::move(impl)));
@@ -290,6 +319,14 @@ Ticket Communicator::all_reduce_async(std::span<float> tensor, const AllReduceOp
   transfer.format = options.format == FloatFormat::kFixedScale
                         ? microcode::ElementFormat::kFixedScale
                         : microcode::ElementFormat::kBlockExponent;
+  return Ticket(impl_->submit(std::move(transfer)));
+}
+
+Ticket Communicator::all_reduce_async(HalfTensor tensor, ReduceOp op) {
+  Transfer transfer;
+  transfer.halves = tensor;
+  transfer.op = op;
+  transfer.format = microcode::ElementFormat::kBlockExponent;
   return Ticket(impl_->submit(std::move(transfer)));
 }
 
@@ -310,6 +347,14 @@ Outcome Communicator::all_reduce(std::span<int32_t> tensor, ReduceOp op) {
   return wait(all_reduce_async(tensor, op));
 }
 
+Outcome Communicator::all_reduce(HalfTensor tensor, ReduceOp op) {
+  return wait(all_reduce_async(tensor, op));
+}
+
+bool Communicator::wait_until_done(Ticket ticket, Duration at_most) {
+  return impl_->wait_until_done(ticket.number(), at_most);
+}
+
 void Communicator::close() { impl_->close(); }
 
 CommunicatorCounters Communicator::counters() const {
@@ -320,6 +365,11 @@ CommunicatorCounters Communicator::counters() const {
 uint32_t Communicator::window() const {
   const std::lock_guard lock(impl_->mutex);
   return impl_->shown.window;
+}
+
+Duration Communicator::straggler_timeout() const {
+  const std::lock_guard lock(impl_->mutex);
+  return impl_->shown.straggler_timeout;
 }
 
 uint32_t Communicator::gradients() const {

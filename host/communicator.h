@@ -26,6 +26,7 @@
 #include "base/endpoint.h"
 #include "base/result.h"
 #include "base/time.h"
+#include "host/half_format.h"
 
 namespace tributary::engine {
 class Port;
@@ -85,10 +86,26 @@ struct CommunicatorConfig {
   uint32_t rank = 0;  ///< 0 … world-1.
   /// src_id at this worker's aggregator; not set: the rank. Differs below a tree of aggregators.
   std::optional<uint32_t> source;
-  uint32_t world = 1;        ///< All ranks of the job, 1 … 256.
-  uint32_t gradients = 352;  ///< Elements a packet; 352 fits an MTU of 1500 with every header.
-  uint32_t window = 256;     ///< Packets in flight; the aggregator may lower it.
+  uint32_t world = 1;  ///< All ranks of the job, 1 … 256.
+  /// Elements a packet; 352 fits an MTU of 1500 with every header. 0: as many as pay, by the path's
+  /// MTU and the aggregator's limit. The least that any rank wants holds for all.
+  uint32_t gradients = 352;
+  /// What the aggregator does not allow is lowered, not refused. Set along with gradients = 0.
+  bool gradients_flexible = false;
+  /// Packets in flight; the aggregator may lower it. 0: as many as the aggregator's socket can hold
+  /// of all ranks. The least that any rank wants holds for all.
+  uint32_t window = 256;
   Duration deadline = seconds(60);  ///< Longest wait for a peer, the aggregator, or the join.
+  /// Repair of losses. Off only in experiments on what happens without: then a lost packet is not
+  /// asked about, and ends at the deadline or as a straggler's.
+  bool repair = true;
+};
+
+/// A tensor of 16-bit floats, as their bits. They travel as kBlockExponent whatever the options
+/// say: no fixed scale reaches from one end of these formats to the other.
+struct HalfTensor {
+  std::span<uint16_t> bits;
+  HalfType type = HalfType::kFloat16;
 };
 
 struct AllReduceOptions {
@@ -124,11 +141,14 @@ class Communicator {
  public:
   /// Joins the job over a new UDP socket and waits until all ranks have. Blocks at most
   /// config.deadline.
-  static Result<std::unique_ptr<Communicator>> join(const CommunicatorConfig& config);
+  /// @param status Receives the protocol's status when that is what failed; may be null.
+  static Result<std::unique_ptr<Communicator>> join(const CommunicatorConfig& config,
+                                                    Status* status = nullptr);
 
   /// The same over a port of the caller's (an impaired one, DPDK, …), queue 0 of it.
   static Result<std::unique_ptr<Communicator>> join(const CommunicatorConfig& config,
-                                                    std::unique_ptr<engine::Port> port);
+                                                    std::unique_ptr<engine::Port> port,
+                                                    Status* status = nullptr);
 
   /// close()s.
   ~Communicator();
@@ -138,11 +158,16 @@ class Communicator {
   /// Replaces `tensor` by its sum or mean over all ranks; returns when that is done.
   Outcome all_reduce(std::span<float> tensor, const AllReduceOptions& options = {});
   Outcome all_reduce(std::span<int32_t> tensor, ReduceOp op = ReduceOp::kSum);
+  Outcome all_reduce(HalfTensor tensor, ReduceOp op = ReduceOp::kSum);
 
   /// The same without waiting. Several may be on their way; each needs one wait().
   Ticket all_reduce_async(std::span<float> tensor, const AllReduceOptions& options = {});
   Ticket all_reduce_async(std::span<int32_t> tensor, ReduceOp op = ReduceOp::kSum);
+  Ticket all_reduce_async(HalfTensor tensor, ReduceOp op = ReduceOp::kSum);
 
+  /// Blocks until the all-reduce is done or the time is over. @return whether it is done, or was
+  /// waited for already. As often as one likes.
+  [[nodiscard]] bool wait_until_done(Ticket ticket, Duration at_most);
   /// Blocks until the all-reduce is done. Once for each ticket.
   Outcome wait(Ticket ticket);
 
@@ -153,6 +178,8 @@ class Communicator {
   /// What was agreed with the aggregator.
   [[nodiscard]] uint32_t window() const;
   [[nodiscard]] uint32_t gradients() const;
+  /// 0: no mitigation.
+  [[nodiscard]] Duration straggler_timeout() const;
 
  private:
   struct Impl;

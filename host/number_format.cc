@@ -22,11 +22,6 @@ const NumberFormatKernels& fastest() {
   return chosen;
 }
 
-/// What an integer sum is multiplied by. The product is exact: 24 bits by at most 29.
-double factor_of(float scale, uint32_t divisor) {
-  return 1.0 / (static_cast<double>(scale) * static_cast<double>(divisor));
-}
-
 /// rint(product) without an end at 2^31, where every lane limit is passed anyway. NaN is 0.
 int64_t wide_lane(float product) {
   if (std::isnan(product)) return 0;
@@ -72,6 +67,11 @@ uint32_t lane_bits_max(uint32_t sources) {
 
 }  // namespace
 
+double fixed_factor(float scale, uint32_t divisor) {
+  // The product is exact: 24 bits by at most 29.
+  return 1.0 / (static_cast<double>(scale) * static_cast<double>(divisor));
+}
+
 int32_t to_fixed(float value, float scale) {
   const float product = value * scale;
   if (!(std::fabs(product) < 0x1p31F)) [[unlikely]] {
@@ -81,7 +81,7 @@ int32_t to_fixed(float value, float scale) {
 }
 
 float from_fixed(int32_t sum, float scale, uint32_t divisor) {
-  return static_cast<float>(static_cast<double>(sum) * factor_of(scale, divisor));
+  return static_cast<float>(static_cast<double>(sum) * fixed_factor(scale, divisor));
 }
 
 int32_t lane_magnitude_max(uint32_t sources) {
@@ -97,7 +97,7 @@ Fit pack_fixed(std::span<const float> tensor, float scale, int32_t magnitude_max
 }
 
 void unpack_fixed(const std::byte* lanes, float scale, uint32_t divisor, std::span<float> tensor) {
-  fastest().unpack_fixed(lanes, tensor.size(), factor_of(scale, divisor), tensor.data());
+  fastest().unpack_fixed(lanes, tensor.size(), fixed_factor(scale, divisor), tensor.data());
 }
 
 void pack_int32(std::span<const int32_t> tensor, std::byte* lanes) {
@@ -119,6 +119,11 @@ int8_t block_exponent(std::span<const float> tensor) {
   const int32_t exponent =
       static_cast<int32_t>(bits >> kFloatFractionBits) - kFloatExponentBias + 1;
   return static_cast<int8_t>(std::clamp(exponent, kBlockExponentMin, kFloatExponentMax));
+}
+
+int8_t degraded_exponent(int8_t known) {
+  const int32_t base = known == kNoExponent ? 0 : known;
+  return static_cast<int8_t>(std::min(base + kDegradedHeadroom, kFloatExponentMax));
 }
 
 float scale_for_exponent(int8_t exponent, uint32_t sources) {

@@ -30,9 +30,13 @@ enum class Fit : uint8_t { kFits, kOverflows, kNotFinite };
 /// as the processor's own conversion says it; pack_fixed() never sends that.
 [[nodiscard]] int32_t to_fixed(float value, float scale);
 
-/// The float that stands for an integer sum: float32(double(sum) * (1.0 / (scale * divisor))), the
-/// bracket in double; infinite where float32 ends. `divisor` is 1 for sums, the number of sources
-/// for means. Exact for a power-of-two scale and divisor as far as float32 can hold the sum.
+/// What an integer sum is multiplied by to become a number: 1.0 / (scale * divisor), in double.
+/// `divisor` is 1 for sums, the number of sources for means.
+[[nodiscard]] double fixed_factor(float scale, uint32_t divisor);
+
+/// The float that stands for an integer sum: float32(double(sum) * fixed_factor(scale, divisor));
+/// infinite where float32 ends. Exact for a power-of-two scale and divisor as far as float32 can
+/// hold the sum.
 [[nodiscard]] float from_fixed(int32_t sum, float scale, uint32_t divisor);
 
 /// Largest |to_fixed()| that each of `sources` ranks may send so that no sum can overflow:
@@ -60,6 +64,14 @@ void unpack_int32(const std::byte* lanes, uint32_t divisor, std::span<int32_t> t
 /// Source: SwitchML §4.6 (largest magnitude, rounded up to a power of two).
 inline constexpr int8_t kNoExponent = -128;
 [[nodiscard]] int8_t block_exponent(std::span<const float> tensor);
+
+/// The exponent that all ranks use for a block when `known` was agreed without every rank, by a
+/// degraded result: a straggler's values may be larger than those of the ranks that were in time,
+/// and still have to fit. kDegradedHeadroom powers of two more; kNoExponent counts as 0.
+/// Source: assumed; gradients of one step seldom differ by 256 times, and for 4 ranks 21 of 29 bits
+/// are left, where float32 has 24.
+inline constexpr int8_t kDegradedHeadroom = 8;
+[[nodiscard]] int8_t degraded_exponent(int8_t known);
 
 /// The scale that all ranks use for a block whose largest exponent over all ranks is `exponent`:
 /// the largest power of two so that `sources` finite values of that exponent cannot overflow a

@@ -11,7 +11,7 @@
 /// Units:   Delay points are counted through the run: iteration * kDelayPoints + point.
 /// Threads: Immutable after construction.
 /// Source:  Trio paper §6.1, after FlexRR (SoCC 2016).
-/// Tests:   tests/host/straggler_pattern_test.cc
+/// Tests:   tests/host/straggler_pattern_test.cc, tests/lab/cluster/straggler_test.cc
 #pragma once
 
 #include <cstdint>
@@ -40,6 +40,41 @@ class SlowWorkerPattern {
  private:
   const double probability_;
   const Duration typical_iteration_;
+  const uint64_t seed_;
+};
+
+/// The same pattern as the paper words it: at each delay point one of the workers, any with the
+/// same chance, decides to slow down with probability p.
+class OneSlowWorkerPattern {
+ public:
+  /// @param workers At least 1.
+  OneSlowWorkerPattern(double probability, Duration typical_iteration, uint32_t workers,
+                       uint64_t seed);
+
+  /// As SlowWorkerPattern::delay_at(), of one worker; at most one sleeps at a delay point.
+  [[nodiscard]] Duration delay_at(uint32_t worker, uint64_t delay_point) const;
+
+ private:
+  const SlowWorkerPattern delays_;
+  const uint32_t workers_;
+  const uint64_t choice_seed_;
+};
+
+/// A worker's computation that takes longer now and then: a factor for each iteration, 1 in the
+/// median, with a heavy tail.
+/// Model:   1 + (ratio - 1) * (1 / sqrt(1 - u) - sqrt(2)) / (10 - sqrt(2)) for u uniform: a Pareto
+///          tail of index 2 (assumed) that goes through 1 at u = 0.5 and through `ratio` at 0.99.
+///          The tail ends at u = 0.9999, the factor 1 + 11.5 (ratio - 1).
+class HeavyTailPattern {
+ public:
+  /// @param p99_over_p50 At least 1.
+  HeavyTailPattern(double p99_over_p50, uint64_t seed);
+
+  /// A pure function of the constructor's arguments and `iteration`.
+  [[nodiscard]] double factor_at(uint64_t iteration) const;
+
+ private:
+  const double ratio_;
   const uint64_t seed_;
 };
 

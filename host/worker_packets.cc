@@ -6,6 +6,7 @@
 #include <bit>
 #include <cstring>
 
+#include "base/mutant.h"
 #include "host/number_format.h"
 #include "host/worker_protocol.h"
 
@@ -23,6 +24,16 @@ template <class T>
 std::span<T> slice(std::span<T> tensor, uint64_t block, uint32_t gradients) {
   const uint64_t first = block * gradients;
   return tensor.subspan(first, std::min<uint64_t>(gradients, tensor.size() - first));
+}
+
+/// What all ranks must agree about beside the format: the scale, or the type that is behind a block
+/// exponent. Numbers of types: docs/wire-format.md.
+uint32_t scale_bits_of(const Transfer& transfer) {
+  constexpr uint32_t kTypeFloat16 = 1;
+  constexpr uint32_t kTypeBfloat16 = 2;
+  if (transfer.format == ElementFormat::kFixedScale) return std::bit_cast<uint32_t>(transfer.scale);
+  if (transfer.halves.bits.empty()) return 0;
+  return transfer.halves.type == HalfType::kFloat16 ? kTypeFloat16 : kTypeBfloat16;
 }
 
 std::string refusal_text(const CommunicatorConfig& config, const microcode::ControlBody& body) {
@@ -62,17 +73,27 @@ uint32_t WorkerProtocol::lane_count(const Transfer& transfer, uint64_t position)
 
 // --- Out ---
 
+std::span<const float> WorkerProtocol::floats_of(const Transfer& transfer, uint64_t block) {
+  if (transfer.halves.bits.empty()) {
+    return slice<const float>(transfer.floats, block, config_.gradients);
+  }
+  const auto halves = slice<const uint16_t>(transfer.halves.bits, block, config_.gradients);
+  widen_halves(halves, transfer.halves.type, wide_.data());
+  return std::span(wide_).first(halves.size());
+}
+
 void WorkerProtocol::write_gradients(Transfer& transfer, uint64_t block, Message& message,
                                      std::byte* lanes) {
   if (transfer.format == ElementFormat::kInt32) {
     pack_int32(slice<const int32_t>(transfer.integers, block, config_.gradients), lanes);
     return;
   }
-  const auto values = slice<const float>(transfer.floats, block, config_.gradients);
+  const auto values = floats_of(transfer, block);
   const float scale = transfer.format == ElementFormat::kFixedScale
                           ? transfer.scale
                           : scale_for_exponent(transfer.exponents_[block], config_.world);
-  switch (pack_fixed(values, scale, lane_magnitude_max(config_.world), lanes)) {
+  switch (pack_fixed(values, scale,
+                     lane_magnitude_max(TRIB_MUTANT(kOverflowUnseen) ? 1 : config_.world), lanes)) {
     case Fit::kFits:
       break;
     case Fit::kOverflows:
@@ -103,13 +124,10 @@ uint32_t WorkerProtocol::write_contribution(uint64_t position, std::span<std::by
   message.extension = {.format = transfer.format,
                        .session = session_,
                        .tensor_elements = static_cast<uint32_t>(transfer.element_count()),
-                       .scale_bits = transfer.format == ElementFormat::kFixedScale
-                                         ? std::bit_cast<uint32_t>(transfer.scale)
-                                         : 0,
+                       .scale_bits = scale_bits_of(transfer),
                        .key = key_};
   if (offset < transfer.exponents_.size()) {
-    message.extension.exponent =
-        block_exponent(slice<const float>(transfer.floats, offset, config_.gradients));
+    message.extension.exponent = block_exponent(floats_of(transfer, offset));
   }
   if (slot.attempts > 0) {
     message.extension.flags |= microcode::kFlagRetransmission;
@@ -118,14 +136,15 @@ uint32_t WorkerProtocol::write_contribution(uint64_t position, std::span<std::by
     slot.first_sent_at = now;
   }
   const uint32_t head_bytes = microcode::encoded_head_bytes(message.header, message.extension);
-  if (lanes > 0) write_gradients(transfer, offset - transfer.lead_, message, &out[head_bytes]);
+  if (lanes > 0 && transfer.elided_elements == 0)
+    write_gradients(transfer, offset - transfer.lead_, message, &out[head_bytes]);
   encode_message(message, out.data());
 
   slot.state = SlotState::kSent;
   slot.data_wanted = false;
   slot.attempts = static_cast<uint8_t>(std::min(slot.attempts + 1, UINT8_MAX));
   slot.sent_at = now;
-  scan_at_ = std::min(scan_at_, now + repair_after(slot));
+  scan_at_ = std::min(scan_at_, now + repair_after(position));
   return head_bytes + lanes * microcode::kGradientBytes;
 }
 
@@ -142,6 +161,8 @@ uint32_t WorkerProtocol::write_control(MessageType type, uint64_t position,
     message.header.grad_cnt = static_cast<uint16_t>(lane_count(transfer, position));
     message.extension.flags = microcode::kFlagRetransmission;
   }
+  // One that gives its join up has no session yet; the aggregator knows it by its nonce.
+  if (type == MessageType::kLeave && session_ == 0) message.extension.session = nonce_;
   if (type == MessageType::kJoin) {
     message.extension.session = nonce_;
     message.body.nonce = nonce_;
@@ -167,13 +188,20 @@ void WorkerProtocol::on_packet(std::span<const std::byte> payload, Instant now) 
   const MessageType type = message.extension.type;
   const bool join_reply = type == MessageType::kWelcome || type == MessageType::kPending ||
                           type == MessageType::kRefusal;
-  const bool mine = join_reply ? message.body.nonce == nonce_
-                               : phase_ == Phase::kRunning && message.extension.session == session_;
+  const bool mine =
+      join_reply ? message.body.nonce == nonce_
+                 : phase_ == Phase::kRunning &&
+                       (message.extension.session == session_ ||
+                        (TRIB_MUTANT(kForeignSessionResult) && type == MessageType::kResult));
   if (!mine || phase_ == Phase::kEnded) {
     if (phase_ != Phase::kEnded) counters_.invalid_packets++;
     return;
   }
   counters_.packets_received++;
+  if (heard_at_ <= asked_at_) {
+    // It was silent and is not: questions that have backed off are due again.
+    scan_at_ = std::min(scan_at_, now + rtt_.timeout(RttEstimator::kMax));
+  }
   heard_at_ = now;
   switch (type) {
     case MessageType::kWelcome:
@@ -206,6 +234,12 @@ void WorkerProtocol::on_join_reply(const Message& message, Instant now) {
     return;
   }
   if (message.extension.type == MessageType::kRefusal) {
+    if (body.reason == Reason::kTooManyGradients && config_.gradients_flexible && body.value > 0 &&
+        body.value < config_.gradients) {
+      config_.gradients = body.value;
+      join_at_ = now;
+      return;
+    }
     end(Status::kRefused, refusal_text(config_, body));
     return;
   }
@@ -218,6 +252,7 @@ void WorkerProtocol::on_join_reply(const Message& message, Instant now) {
   sources_ = body.sources;
   group_ = body.group;
   slots_.assign(window_, Slot{});
+  wide_.resize(config_.gradients);
   phase_ = Phase::kRunning;
   // Mitigation begins when the aggregator knows that every rank was welcomed: say so at once.
   sent_at_ = now - kKeepAliveEvery;
@@ -228,13 +263,15 @@ void WorkerProtocol::read_gradients(Transfer& transfer, uint64_t block, const Me
                                     const std::byte* lanes) {
   const uint32_t in_sum =
       message.header.src_cnt == 0 ? microcode::kSourcesMax : message.header.src_cnt;
-  const uint32_t divisor = transfer.op == ReduceOp::kMean ? in_sum : 1;
-  if (message.header.degraded) {
+  const uint32_t sources = TRIB_MUTANT(kMeanOfWorld) ? config_.world : in_sum;
+  const uint32_t divisor = transfer.op == ReduceOp::kMean ? sources : 1;
+  if (message.header.degraded && !TRIB_MUTANT(kDegradedUnsaid)) {
     counters_.degraded_blocks++;
     transfer.outcome.degraded.push_back({.element_first = block * config_.gradients,
                                          .element_count = message.header.grad_cnt,
                                          .sources = message.mask});
   }
+  if (transfer.elided_elements > 0) return;
   if (transfer.format == ElementFormat::kInt32) {
     unpack_int32(lanes, divisor, slice(transfer.integers, block, config_.gradients));
     return;
@@ -242,14 +279,19 @@ void WorkerProtocol::read_gradients(Transfer& transfer, uint64_t block, const Me
   const float scale = transfer.format == ElementFormat::kFixedScale
                           ? transfer.scale
                           : scale_for_exponent(transfer.exponents_[block], config_.world);
-  unpack_fixed(lanes, scale, divisor, slice(transfer.floats, block, config_.gradients));
+  if (transfer.halves.bits.empty()) {
+    unpack_fixed(lanes, scale, divisor, slice(transfer.floats, block, config_.gradients));
+  } else {
+    unpack_halves(lanes, scale, divisor, transfer.halves.type,
+                  slice(transfer.halves.bits, block, config_.gradients));
+  }
 }
 
 void WorkerProtocol::on_result(const Message& message, std::span<const std::byte> payload,
                                Instant now) {
   uint64_t position = 0;
   if (!position_of(message.header.block_id, position) ||
-      slot_of(position).state == SlotState::kDone) {
+      (slot_of(position).state == SlotState::kDone && !TRIB_MUTANT(kResultTakenTwice))) {
     counters_.duplicate_results++;
     return;
   }
@@ -257,8 +299,10 @@ void WorkerProtocol::on_result(const Message& message, std::span<const std::byte
   const bool fits =
       message.header.grad_cnt == lane_count(transfer, position) &&
       message.header.gen_id == transfer.gen_id_ && message.extension.format == transfer.format &&
-      message.extension.tensor_elements == static_cast<uint32_t>(transfer.element_count());
-  if (!fits) {
+      message.extension.tensor_elements == static_cast<uint32_t>(transfer.element_count()) &&
+      // A sum of other scales is none that this rank could read.
+      message.extension.scale_bits == scale_bits_of(transfer);
+  if (!fits && !TRIB_MUTANT(kResultUnchecked)) {
     counters_.invalid_packets++;
     return;
   }
@@ -269,7 +313,7 @@ void WorkerProtocol::on_have(const Message& message, Instant now) {
   uint64_t position = 0;
   if (!position_of(message.header.block_id, position)) return;
   Slot& slot = slot_of(position);
-  if (slot.state == SlotState::kDone) return;
+  if (slot.state == SlotState::kDone && !TRIB_MUTANT(kHaveAfterResult)) return;
   // The oldest one heard of is what missing_text() wants: it is the first to reach its deadline.
   if (position <= have_position_ || have_position_ < base_) {
     have_ = message.body.mask;
@@ -284,7 +328,7 @@ void WorkerProtocol::on_have(const Message& message, Instant now) {
     slot.state = SlotState::kHeld;
     slot.data_wanted = false;
     slot.attempts = 2;  // Asked once: no sample for the estimator any more.
-    scan_at_ = std::min(scan_at_, now + repair_after(slot));
+    scan_at_ = std::min(scan_at_, now + repair_after(position));
   }
 }
 

@@ -7,6 +7,8 @@
 #include <bit>
 
 #include "base/assert.h"
+#include "base/mutant.h"
+#include "host/number_format.h"
 
 namespace tributary::host {
 
@@ -25,10 +27,23 @@ constexpr uint64_t kOvertakenBy = 3;
 /// that losses are repaired before a block ages.
 constexpr int64_t kRepairsPerTimeout = 8;
 constexpr Duration kRepairMin = milliseconds(1);
-/// Doublings of the time-out, at most.
+/// Doublings of the time-out, at most, while the aggregator is silent.
 constexpr uint32_t kDoublingsMax = 6;
+/// The same while it answers and later results have come: then a packet is lost, and to wait longer
+/// and longer would stop the whole window for it.
+constexpr uint32_t kDoublingsHeardMax = 1;
 /// An aggregator heard of so lately is alive.
 constexpr Duration kAliveFor = milliseconds(2000);
+
+std::string overflow_text(const Transfer& transfer, uint32_t world) {
+  if (transfer.format == ElementFormat::kBlockExponent) {
+    return fmt::format("a straggler's values are more than {} times those of the ranks in time",
+                       1 << kDegradedHeadroom);
+  }
+  return fmt::format(
+      "a value times the scale {} does not fit into a sum of {} ranks; use a smaller scale",
+      transfer.scale, world);
+}
 
 }  // namespace
 
@@ -74,6 +89,7 @@ WorkerProtocol::WorkerProtocol(const CommunicatorConfig& config, uint32_t nonce,
 // --- The stream ---
 
 void WorkerProtocol::submit(Transfer& transfer, Instant now) {
+  TRIB_ASSERT(transfer.elided_elements == 0 || transfer.format == ElementFormat::kInt32);
   transfer.done = false;
   transfer.outcome = Outcome{};
   if (phase_ == Phase::kEnded) {
@@ -120,10 +136,13 @@ Transfer* WorkerProtocol::transfer_at(uint64_t position) {
 }
 
 bool WorkerProtocol::can_send_new() {
-  if (next_ >= end_ || next_ >= base_ + window_) return false;
+  const uint64_t limit = base_ + window_ + (TRIB_MUTANT(kWindowPlusOne) ? 1 : 0);
+  if (next_ >= end_ || next_ >= limit) return false;
   const Transfer& transfer = *transfer_at(next_);
   const uint64_t offset = next_ - transfer.position_first_;
-  if (transfer.lead_ == 0 || offset < transfer.lead_) return true;
+  if (transfer.lead_ == 0 || offset < transfer.lead_ || TRIB_MUTANT(kExponentNotAwaited)) {
+    return true;
+  }
   // The exponent of the gradients to be sent came with the result `lead` positions before.
   const uint64_t source = next_ - transfer.lead_;
   return source < base_ || slot_of(source).state == SlotState::kDone;
@@ -137,7 +156,7 @@ void WorkerProtocol::queue_repair(uint64_t position) {
 }
 
 void WorkerProtocol::repair_overtaken(uint64_t position) {
-  if (position < kOvertakenBy) return;
+  if (!config_.repair || position < kOvertakenBy) return;
   const uint64_t below = position - kOvertakenBy + 1;
   for (uint64_t p = std::max(base_, overtaken_below_); p < below; p++) {
     const Slot& slot = slot_of(p);
@@ -157,11 +176,14 @@ void WorkerProtocol::take_result(uint64_t position, const microcode::Message& me
     repair_overtaken(position);
   }
   slot.state = SlotState::kDone;
+  result_below_ = std::max(result_below_, position + 1);
   counters_.blocks++;
 
   const uint64_t offset = position - transfer.position_first_;
-  if (offset < transfer.exponents_.size()) {
-    transfer.exponents_[offset] = message.extension.exponent;
+  const bool dropped = TRIB_MUTANT(kExponentDropped) && slot.attempts > 1;
+  if (offset < transfer.exponents_.size() && !dropped) {
+    const int8_t largest = message.extension.exponent;
+    transfer.exponents_[offset] = message.header.degraded ? degraded_exponent(largest) : largest;
   }
   if ((message.extension.flags & microcode::kFlagNotFinite) != 0) {
     transfer.outcome.status = Status::kNotFinite;
@@ -178,9 +200,7 @@ void WorkerProtocol::take_result(uint64_t position, const microcode::Message& me
                 return a.element_first < b.element_first;
               });
     if (transfer.outcome.status == Status::kOverflow) {
-      transfer.outcome.text = fmt::format(
-          "a value times the scale {} does not fit into a sum of {} ranks; use a smaller scale",
-          transfer.scale, config_.world);
+      transfer.outcome.text = overflow_text(transfer, config_.world);
     } else if (transfer.outcome.status == Status::kNotFinite) {
       transfer.outcome.text = "a rank's tensor holds an infinity or a NaN";
     }
@@ -200,9 +220,14 @@ void WorkerProtocol::advance_base() {
 
 // --- Time ---
 
-Duration WorkerProtocol::repair_after(const Slot& slot) const {
+Duration WorkerProtocol::repair_after(uint64_t position) const {
+  const Slot& slot = slots_[position % slots_.size()];
   const uint32_t asked = slot.attempts > 0 ? slot.attempts - 1U : 0U;
-  const auto factor = int64_t{1} << std::min(asked, kDoublingsMax);
+  // What is held, as all later ones are, waits for a peer: that is no loss.
+  const bool lost = slot.state == SlotState::kSent || position < result_below_;
+  const bool heard = heard_at_ > slot.sent_at;
+  const auto factor =
+      int64_t{1} << std::min(asked, lost && heard ? kDoublingsHeardMax : kDoublingsMax);
   Duration longest = RttEstimator::kMax;
   if (straggler_timeout_ != Duration()) {
     longest = std::max(straggler_timeout_ / kRepairsPerTimeout, kRepairMin);
@@ -217,10 +242,12 @@ Duration WorkerProtocol::repair_after(const Slot& slot) const {
 
 void WorkerProtocol::scan_overdue(Instant now) {
   scan_at_ = Instant::never();
+  if (!config_.repair) return;
   for (uint64_t p = base_; p < next_; p++) {
     Slot& slot = slot_of(p);
     if (slot.state != SlotState::kSent && slot.state != SlotState::kHeld) continue;
-    const Instant due = slot.sent_at + repair_after(slot);
+    if (TRIB_MUTANT(kNeverOverdue)) continue;
+    const Instant due = slot.sent_at + repair_after(p);
     if (due <= now) {
       queue_repair(p);
     } else {
@@ -248,6 +275,7 @@ std::string WorkerProtocol::missing_text(Instant now) const {
 }
 
 void WorkerProtocol::check_deadline(Instant now) {
+  if (TRIB_MUTANT(kDeadlineIgnored)) return;
   if (phase_ == Phase::kJoining) {
     if (now - started_at_ < config_.deadline) return;
     if (pending_reason_ == microcode::Reason::kNone) {
@@ -296,25 +324,22 @@ void WorkerProtocol::on_time(Instant now) {
 Instant WorkerProtocol::next_deadline() const {
   if (phase_ == Phase::kEnded) return Instant::never();
   if (phase_ == Phase::kJoining) {
-    return std::min(join_at_, started_at_ + config_.deadline);
+    return TRIB_MUTANT(kDeadlineIgnored) ? join_at_
+                                         : std::min(join_at_, started_at_ + config_.deadline);
   }
   Instant next = std::min(scan_at_, sent_at_ + kKeepAliveEvery);
-  if (base_ < next_) {
+  if (base_ < next_ && !TRIB_MUTANT(kDeadlineIgnored)) {
     next = std::min(next, slots_[base_ % slots_.size()].first_sent_at + config_.deadline);
   }
   return next;
 }
 
-void WorkerProtocol::leave(Instant) {
-  const bool joined = phase_ == Phase::kRunning;
-  end(Status::kClosed, "the communicator was closed");
-  if (joined) leaves_due_ = kLeaveCount;
-}
+void WorkerProtocol::leave(Instant) { end(Status::kClosed, "the communicator was closed"); }
 
 void WorkerProtocol::end(Status status, std::string text) {
   if (phase_ == Phase::kEnded) return;
-  // A worker that gives up says so: the others need not wait for it.
-  if (phase_ == Phase::kRunning) leaves_due_ = kLeaveCount;
+  // A worker that gives up says so: the others need not wait for it, nor start a session with it.
+  if (phase_ == Phase::kRunning || status != Status::kRefused) leaves_due_ = kLeaveCount;
   phase_ = Phase::kEnded;
   status_ = status;
   status_text_ = std::move(text);
@@ -322,6 +347,7 @@ void WorkerProtocol::end(Status status, std::string text) {
     transfer->outcome.status = status_;
     transfer->outcome.text = status_text_;
     transfer->done = true;
+    if (TRIB_MUTANT(kOnlyFirstTold)) break;
   }
   transfers_.clear();
   repairs_.clear();
@@ -340,7 +366,8 @@ uint32_t WorkerProtocol::write_repair(std::span<std::byte> out, Instant now) {
   if (slot.data_wanted) return write_contribution(position, out, now);
   slot.attempts = static_cast<uint8_t>(std::min(slot.attempts + 1, UINT8_MAX));
   slot.sent_at = now;
-  scan_at_ = std::min(scan_at_, now + repair_after(slot));
+  asked_at_ = now;
+  scan_at_ = std::min(scan_at_, now + repair_after(position));
   counters_.probes++;
   return write_control(MessageType::kProbe, position, out);
 }
@@ -362,6 +389,7 @@ uint32_t WorkerProtocol::next_packet(std::span<std::byte> out, Instant now) {
       slot.transfer = transfer_at(next_);
       size = write_contribution(next_++, out, now);
     }
+    if (TRIB_MUTANT(kNoKeepAlive) && now - sent_at_ >= kKeepAliveEvery) sent_at_ = now;
     if (size == 0 && now - sent_at_ >= kKeepAliveEvery) {
       size = write_control(MessageType::kKeepAlive, 0, out);
     }

@@ -19,7 +19,7 @@
 ///          malformed, foreign or of another session are counted and change nothing.
 /// Memory:  A slot for each window position; per transfer one byte a block for exponents.
 /// Source:  Trio paper §4, §5; loss repair: SwitchML §4.5, ATP §3.5 (out-of-sequence results).
-/// Tests:   tests/host/worker_protocol_test.cc, tests/host/virtual_network_test.cc
+/// Tests:   tests/host/worker_protocol_test.cc, tests/lab/faults/
 #pragma once
 
 #include <cstddef>
@@ -40,7 +40,13 @@ namespace tributary::host {
 struct Transfer {
   // Set by the owner.
   std::span<float> floats;      ///< Either this …
-  std::span<int32_t> integers;  ///< … or this.
+  std::span<int32_t> integers;  ///< … or this …
+  HalfTensor halves;            ///< … or this, with kBlockExponent …
+  /// … or this: so many elements of int32 that are nowhere. Positions, heads, sizes and results are
+  /// those of `integers`, but no lane is read or written, so that experiments at scale need no
+  /// tensors: next_packet() writes the head alone, though the size it returns counts the lanes too,
+  /// and on_packet() takes a span of that size of which only the head has to be there.
+  uint64_t elided_elements = 0;
   ReduceOp op = ReduceOp::kSum;
   microcode::ElementFormat format = microcode::ElementFormat::kInt32;
   float scale = 1.0F;  ///< For kFixedScale.
@@ -49,7 +55,9 @@ struct Transfer {
   bool done = false;
   Outcome outcome;
 
-  [[nodiscard]] uint64_t element_count() const { return floats.size() + integers.size(); }
+  [[nodiscard]] uint64_t element_count() const {
+    return floats.size() + integers.size() + halves.bits.size() + elided_elements;
+  }
 
  private:
   friend class WorkerProtocol;
@@ -88,10 +96,15 @@ class WorkerProtocol {
   [[nodiscard]] Status status() const { return status_; }
   [[nodiscard]] const std::string& status_text() const { return status_text_; }
   [[nodiscard]] bool idle() const { return transfers_.empty(); }
+  /// The session that it has joined; 0: none yet.
+  [[nodiscard]] uint32_t session() const { return session_; }
+  [[nodiscard]] uint32_t nonce() const { return nonce_; }
   /// Multicast group of the results; not set: unicast.
   [[nodiscard]] const Endpoint& group() const { return group_; }
   [[nodiscard]] uint32_t window() const { return window_; }
   [[nodiscard]] uint32_t gradients() const { return config_.gradients; }
+  /// 0: no mitigation.
+  [[nodiscard]] Duration straggler_timeout() const { return straggler_timeout_; }
   [[nodiscard]] uint32_t packet_bytes_max() const;
   [[nodiscard]] const CommunicatorCounters& counters() const { return counters_; }
 
@@ -126,12 +139,14 @@ class WorkerProtocol {
   void advance_base();
   void scan_overdue(Instant now);
   void check_deadline(Instant now);
-  [[nodiscard]] Duration repair_after(const Slot& slot) const;
+  [[nodiscard]] Duration repair_after(uint64_t position) const;
   uint32_t write_repair(std::span<std::byte> out, Instant now);
   [[nodiscard]] std::string missing_text(Instant now) const;
   void end(Status status, std::string text);
 
   // worker_packets.cc: packets to and from bytes.
+  /// The floats of a block; those of halves lie in wide_ until the next call.
+  [[nodiscard]] std::span<const float> floats_of(const Transfer& transfer, uint64_t block);
   uint32_t write_contribution(uint64_t position, std::span<std::byte> out, Instant now);
   uint32_t write_control(microcode::MessageType type, uint64_t position, std::span<std::byte> out);
   void write_gradients(Transfer& transfer, uint64_t block, microcode::Message& message,
@@ -172,15 +187,18 @@ class WorkerProtocol {
   uint64_t next_ = 0;
   uint64_t end_ = 0;              ///< One past the last transfer's last position.
   uint64_t overtaken_below_ = 0;  ///< Positions below were looked at by repair_overtaken().
+  uint64_t result_below_ = 0;     ///< One past the highest position with a result.
   uint16_t next_gen_id_ = 0;
   std::deque<Transfer*> transfers_;  ///< Not yet done, in order of positions.
   std::deque<uint64_t> repairs_;     ///< To be asked about; at most one entry a slot.
+  std::vector<float> wide_;          ///< Shape [gradients].
 
   // Time.
   RttEstimator rtt_;
   Instant scan_at_ = Instant::never();
   Instant heard_at_;  ///< Last packet from the aggregator.
   Instant sent_at_;   ///< Last packet to it.
+  Instant asked_at_;  ///< Last question to it.
   SourceSet have_{};  ///< Who has contributed to position have_position_.
   uint64_t have_position_ = UINT64_MAX;
   bool have_upstream_ = false;

@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "base/assert.h"
+#include "base/mutant.h"
 
 namespace tributary::memory {
 
@@ -77,6 +78,7 @@ class RefBits {
       if (word == word_last)
         in_range &= ~uint64_t{0} >> (kBitsPerWord - 1 - (end - 1) % kBitsPerWord);
       uint64_t idle = live_[word] & ~ref_[word] & in_range;
+      if (TRIB_MUTANT(kAgedOneScanEarly)) idle = live_[word] & in_range;
       ref_[word] &= ~in_range;
       while (idle != 0) [[unlikely]] {
           const auto bit = static_cast<uint32_t>(std::countr_zero(idle));

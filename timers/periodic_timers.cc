@@ -3,6 +3,8 @@
 
 #include <fmt/format.h>
 
+#include "base/mutant.h"
+
 namespace tributary::timers {
 
 Result<PeriodicTimers> PeriodicTimers::create(const Config& config, Instant start) {
@@ -34,10 +36,12 @@ TimerSlice PeriodicTimers::next_slice() const {
   const auto share_begin = [this](uint64_t thread) {
     return static_cast<uint32_t>(thread * config_.record_count / config_.thread_count);
   };
-  return {.thread = next_thread_,
-          .begin = share_begin(next_thread_),
-          .end = share_begin(uint64_t{next_thread_} + 1),
-          .due_at = next_due_};
+  TimerSlice slice{.thread = next_thread_,
+                   .begin = share_begin(next_thread_),
+                   .end = share_begin(uint64_t{next_thread_} + 1),
+                   .due_at = next_due_};
+  if (TRIB_MUTANT(kLastPlaceUnscanned) && slice.end > slice.begin) slice.end--;
+  return slice;
 }
 
 void PeriodicTimers::advance() {

@@ -14,8 +14,11 @@ memory     base microcode
 timers     base microcode
 engine     base microcode memory timers
 io         base engine/port.h engine/packet.h
+net        base microcode
+tofino     base microcode
 apps       base microcode memory timers engine/packet.h
 host       base microcode engine/port.h engine/packet.h io
+lab        base microcode memory timers engine io net tofino apps host
 bench      ANY
 cli        ANY
 tests      ANY

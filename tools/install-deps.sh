@@ -4,15 +4,18 @@
 #
 #   tools/install-deps.sh               core: build and run the appliance
 #   tools/install-deps.sh --with-dev    also: tests, second compiler, formatter, sanitizers
+#   tools/install-deps.sh --with-torch  also: PyTorch and what its examples need, about 700 MB
 #   tools/install-deps.sh --list        print the packages of each group and do nothing
 #
 # Safe to run again: when all is there, it does not call apt and needs no privilege.
 set -euo pipefail
 
 core=(g++ cmake ninja-build libfmt-dev libexpected-dev libcli11-dev libtomlplusplus-dev
-      nlohmann-json3-dev libcuckoo-dev)
+      nlohmann-json3-dev libcuckoo-dev libtbb-dev)
 dev=(libgtest-dev libgmock-dev libbenchmark-dev ccache clang-format clang-19 clang-tidy-19
      libclang-rt-19-dev)
+# Only a Recommends of python3-torch, but without OpenBLAS training is ten times slower.
+torch=(python3-torch python3-numpy python3-sklearn libopenblas0-pthread)
 
 fail() {
   echo "tools/install-deps.sh: $*" >&2
@@ -24,12 +27,14 @@ for argument in "$@"; do
   case "$argument" in
     --with-core) ;;
     --with-dev) packages+=("${dev[@]}") ;;
+    --with-torch) packages+=("${torch[@]}") ;;
     --list)
       echo "core: ${core[*]}"
       echo "dev: ${dev[*]}"
+      echo "torch: ${torch[*]}"
       exit 0
       ;;
-    *) fail "unknown argument '$argument'; allowed: --with-core, --with-dev, --list" ;;
+    *) fail "unknown argument '$argument'; allowed: --with-core, --with-dev, --with-torch, --list" ;;
   esac
 done
 

@@ -1,14 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "apps/trio_ml/aging.h"
 
+#include "base/mutant.h"
+
 namespace tributary::trio_ml {
 
 void scan_places(Job& job, uint32_t begin, uint32_t end, Instant now, IdlePlaces& idle) {
   job.ref_bits.scan_idle(begin, end, [&job, &idle, now](uint32_t place) {
     BlockRecord& block = job.window.at_place(place);
     if (block.block_age < UINT8_MAX) block.block_age++;
+    const bool idle_for_long =
+        now - block.referenced_at >= job.config.timeout * (TRIB_MUTANT(kAgedTooLate) ? 2 : 1) ||
+        TRIB_MUTANT(kAgedOneScanEarly);
     const bool aging = job.config.mitigation && block.phase == BlockPhase::kAggregating &&
-                       now - block.referenced_at >= job.config.timeout &&
+                       idle_for_long && !TRIB_MUTANT(kNeverAges) &&
                        job.session.all_present_for(job.config.timeout, now);
     if (!aging || !close(block)) return;
     stop_aging(job, block);

@@ -16,6 +16,7 @@
 #include "apps/trio_ml/control.h"
 #include "apps/trio_ml/emit.h"
 #include "apps/trio_ml/trio_ml.h"
+#include "base/mutant.h"
 #include "microcode/machine.h"
 
 namespace tributary::trio_ml {
@@ -70,7 +71,8 @@ microcode::Thread judge_sources(M& m, Shard& shard, Job& job) {
   for (uint32_t source = 0; source < job.config.sources; source++) {
     m.instruction(kJudgeSource);
     SourceState& state = job.sources[source];
-    const bool permanent = job.config.mitigation && state.missed_blocks > 0 && !state.contributed &&
+    const bool idle = !state.contributed || TRIB_MUTANT(kPermanentTooSoon);
+    const bool permanent = job.config.mitigation && state.missed_blocks > 0 && idle &&
                            contains(job.record.active_mask, source);
     state.missed_blocks = 0;
     state.contributed = false;

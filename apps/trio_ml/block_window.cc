@@ -7,6 +7,7 @@
 #include <numeric>
 
 #include "base/assert.h"
+#include "base/mutant.h"
 
 namespace tributary::trio_ml {
 namespace {
@@ -116,7 +117,8 @@ Found BlockWindow::find_result(uint32_t place, uint64_t generation, uint32_t blo
   ResultRecord* ring = &results_[size_t{place} * shape_.history];
   for (uint32_t i = 0; i < shape_.history; i++) {
     ResultRecord& kept = ring[i];
-    if (kept.valid && kept.generation == generation && kept.block_id == block_id) {
+    if (kept.valid && kept.generation == generation &&
+        (kept.block_id == block_id || TRIB_MUTANT(kStaleResult))) {
       return {.kind = Found::Kind::kResult, .block = nullptr, .result = &kept, .incarnation = 0};
     }
   }
@@ -177,6 +179,10 @@ BlockWindow::Inserted BlockWindow::insert(BlockName name, const BlockRecord& pro
   block.incarnation = static_cast<uint16_t>(incarnation + 1);
   block.phase = BlockPhase::kAggregating;
   generation_latest_ = std::max(generation_latest_, block.generation);
+  for (uint32_t i = 0; TRIB_MUTANT(kResultsForgotten) && i < shape_.history; i++) {
+    ResultRecord& kept = results_[size_t{place_of(block)} * shape_.history + i];
+    if (std::exchange(kept.valid, false)) cooling_.push_back(kept.aggr_buffer);
+  }
   if (clear_lanes) std::fill_n(lanes(block.aggr_buffer), block.grad_cnt, 0);
   return {Insert::kCreated, &block, block.incarnation, superseded};
 }
@@ -185,7 +191,9 @@ ResultRecord& BlockWindow::retire(BlockRecord& block) {
   const uint32_t place = place_of(block);
   newest_[place] = static_cast<uint8_t>((newest_[place] + 1) % shape_.history);
   ResultRecord& kept = newest(place);
-  if (kept.valid) cooling_.push_back(kept.aggr_buffer);
+  if (kept.valid && !TRIB_MUTANT(kBufferLeaked)) {
+    (TRIB_MUTANT(kThawTooSoon) ? free_ : cooling_).push_back(kept.aggr_buffer);
+  }
   kept = {.generation = block.generation,
           .block_id = block.block_id,
           .aggr_buffer = block.aggr_buffer,

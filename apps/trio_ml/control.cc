@@ -2,6 +2,7 @@
 #include "apps/trio_ml/control.h"
 
 #include "apps/trio_ml/upstream.h"
+#include "base/mutant.h"
 
 namespace tributary::trio_ml {
 
@@ -22,6 +23,8 @@ Message upstream_join(const Job& job) {
   message.extension.key = 0;
   message.body.sources = static_cast<uint16_t>(job.config.ranks());
   message.body.nonce = job.session.upstream_nonce();
+  message.body.window = job.session.least_pending_window();
+  message.body.gradients_max = job.session.least_pending_gradients_max();
   return message;
 }
 
@@ -31,6 +34,7 @@ bool is_member(const Job& job, const MessageHead& message) {
 }
 
 void take_record_from_above(const Job& job, const Message& message, BlockRecord& block) {
+  if (TRIB_MUTANT(kUpperCountLost)) return;
   block.degraded = message.header.degraded;
   block.final = message.header.final;
   block.src_cnt =

@@ -11,6 +11,7 @@
 #include "apps/trio_ml/emit.h"
 #include "apps/trio_ml/trio_ml.h"
 #include "base/assert.h"
+#include "base/mutant.h"
 #include "microcode/machine.h"
 
 namespace tributary::trio_ml {
@@ -59,6 +60,21 @@ void notify(M& m, Shard& shard, const Job& job, const MessageHead& about, Reason
   count(m, shard, Outcome::kNoticeSent);
 }
 
+/// What checks a contribution against the block that it would join, and a result from above against
+/// the block whose partial sum it replaces. Outcome::kCount: nothing is wrong.
+[[nodiscard]] inline Outcome check_against_block(const BlockRecord& block,
+                                                 const MessageHead& message) {
+  if (TRIB_MUTANT(kNoTensorCheck)) return Outcome::kCount;
+  if (message.header.grad_cnt != block.grad_cnt) return Outcome::kGradCntDiffers;
+  if (!message.header.extended) return block.extended ? Outcome::kTensorDiffers : Outcome::kCount;
+  const microcode::ExtensionFields& extension = message.extension;
+  const bool agrees = block.extended && message.header.gen_id == block.gen_id &&
+                      extension.tensor_elements == block.tensor_elements &&
+                      (extension.scale_bits == block.scale_bits || TRIB_MUTANT(kNoScaleCheck)) &&
+                      extension.format == block.format;
+  return agrees ? Outcome::kCount : Outcome::kTensorDiffers;
+}
+
 template <microcode::Machine M>
 void tell_session_lost(M& m, Shard& shard, const Job& job, const MessageHead& about,
                        const Endpoint& to) {
@@ -68,7 +84,7 @@ void tell_session_lost(M& m, Shard& shard, const Job& job, const MessageHead& ab
 template <microcode::Machine M>
 void tell_past_cache(M& m, Shard& shard, const Job& job, const MessageHead& about,
                      const Endpoint& to) {
-  notify(m, shard, job, about, Reason::kPastCache, to);
+  if (!TRIB_MUTANT(kPastCacheSilent)) notify(m, shard, job, about, Reason::kPastCache, to);
 }
 
 /// Sources disagree about a block's tensor: the block can never be right, so all of them are told.
@@ -91,7 +107,7 @@ template <microcode::Machine M>
 void send_have(M& m, Shard& shard, const Job& job, const BlockRecord& block,
                const MessageHead& about, const Endpoint& to) {
   Message reply = control_message(job, about, MessageType::kHave);
-  reply.body.mask = block.rcvd_mask;
+  reply.body.mask = TRIB_MUTANT(kHaveWithoutMask) ? job.record.src_mask : block.rcvd_mask;
   reply.body.upstream = block.phase == BlockPhase::kSentUp;
   for (uint32_t source = 0; source < job.config.sources && !job.config.mitigation; source++) {
     if (contains(block.expected, source) && !contains(block.rcvd_mask, source) &&
@@ -113,6 +129,7 @@ template <microcode::Machine M>
 void note_contribution(M& m, Shard& shard, Job& job, const MessageHead& message) {
   const uint32_t source = message.header.src_id;
   job.sources[source].contributed = true;
+  if (TRIB_MUTANT(kPermanentForEver)) return;
   if (contains(job.record.active_mask, source)) [[likely]]
     return;
   include(job.record.active_mask, source);
@@ -184,10 +201,13 @@ microcode::Subroutine<void, M> serve_probe(M& m, Shard& shard, Job& job, const M
                        [&job, name] { return job.window.find(name); });
   switch (found.kind) {
     case Found::Kind::kActive:
-      if (found.block->phase == BlockPhase::kSentUp) send_upstream(m, shard, job, *found.block);
+      if (found.block->phase == BlockPhase::kSentUp && !TRIB_MUTANT(kPartialNotRepeated)) {
+        send_upstream(m, shard, job, *found.block);
+      }
       send_have(m, shard, job, *found.block, message, arrival.source);
       break;
     case Found::Kind::kResult:
+      if (TRIB_MUTANT(kProbeUnanswered)) break;
       send_result(m, shard, job, *found.result, std::span<const Endpoint>(&arrival.source, 1));
       break;
     case Found::Kind::kPastCache:
@@ -226,7 +246,21 @@ microcode::Subroutine<void, M> serve_control(M& m, Shard& shard, Job& job, const
     refuse(m, shard, Outcome::kSourceOutsideJob);
     co_return;
   }
+  if (type == MessageType::kLeave && message.extension.key == 0) {
+    const auto what = job.session.withdraw(message.header.src_id, message.extension.session);
+    if (what == Session::Withdrawal::kMember) {
+      detail::serve_leave(m, shard, job, message.header.src_id);
+    }
+    refuse(m, shard,
+           what == Session::Withdrawal::kUnknown ? Outcome::kWrongSession : Outcome::kLeave);
+    co_return;
+  }
   if (!is_member(job, message)) {
+    if (job.adopted() != 0 && message.extension.session == job.adopted()) {
+      // The session lives. Who does not know the key is not told more than that it was refused.
+      refuse(m, shard, Outcome::kWrongKey);
+      co_return;
+    }
     // A good-bye is said twice; the second may come when the session is over.
     if (type != MessageType::kLeave) tell_session_lost(m, shard, job, message, arrival.source);
     refuse(m, shard, Outcome::kWrongSession);

@@ -1,13 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "apps/trio_ml/emit.h"
 
+#include "base/mutant.h"
+
 namespace tributary::trio_ml {
 namespace {
 
 /// The ranks in a block's sum: sources shifted by where this aggregator stands in the tree, or what
 /// lower aggregators said.
 SourceMask ranks_in(const Job& job, const BlockRecord& block) {
-  if (job.config.sources_are_aggregators || job.config.rank_base == 0) {
+  if (job.config.sources_are_aggregators || job.config.rank_base == 0 ||
+      TRIB_MUTANT(kRankBaseIgnored)) {
     return job.config.sources_are_aggregators ? block.ranks : block.rcvd_mask;
   }
   SourceMask ranks{};

@@ -11,6 +11,7 @@
 #include <span>
 
 #include "apps/trio_ml/trio_ml.h"
+#include "base/mutant.h"
 #include "memory/xtxn.h"
 #include "microcode/machine.h"
 
@@ -90,7 +91,7 @@ microcode::Subroutine<void, M> publish(M& m, Shard& shard, Job& job, BlockRecord
   const ResultRecord result = co_await m.issue(
       microcode::Xtxn{microcode::XtxnKind::kHashDelete, &block, sizeof(BlockRecord)},
       [&job, &block] {
-        job.record.block_curr_cnt--;
+        if (!block.degraded || !TRIB_MUTANT(kBlockCountLeaked)) job.record.block_curr_cnt--;
         job.record.block_total_cnt++;
         return job.window.retire(block);
       });
@@ -101,7 +102,9 @@ microcode::Subroutine<void, M> publish(M& m, Shard& shard, Job& job, BlockRecord
 /// down. Called once for each block, by the thread to which settle() or close() said so.
 template <microcode::Machine M>
 microcode::Subroutine<void, M> emit_block(M& m, Shard& shard, Job& job, BlockRecord& block) {
-  co_await m.finish_lanes(job.window.lanes(block.aggr_buffer), block.grad_cnt);
+  if (!TRIB_MUTANT(kEmptySumSent)) {
+    co_await m.finish_lanes(job.window.lanes(block.aggr_buffer), block.grad_cnt);
+  }
   block.degraded |= block.rcvd_mask != job.record.src_mask;
   if (!job.config.upstream.is_set()) {
     co_await publish(m, shard, job, block);

@@ -18,6 +18,7 @@
 #include "apps/trio_ml/emit.h"
 #include "apps/trio_ml/trio_ml.h"
 #include "apps/trio_ml/upstream.h"
+#include "base/mutant.h"
 #include "microcode/machine.h"
 
 namespace tributary::trio_ml {
@@ -34,6 +35,7 @@ template <microcode::Machine M>
 void merge_ranks(const M& m, BlockRecord& block, const MessageHead& message,
                  const Arrival& arrival) {
   if ((message.extension.flags & microcode::kFlagSourceMask) == 0) return;
+  if (TRIB_MUTANT(kRanksNotMerged)) return;
   const SourceMask ranks = microcode::decode_mask(message_bytes(m, arrival).data());
   for (uint32_t i = 0; i < ranks.size(); i++) block.ranks[i] |= ranks[i];
 }
@@ -48,23 +50,13 @@ void merge_ranks(const M& m, BlockRecord& block, const MessageHead& message,
     return header.grad_cnt == 0 ? Outcome::kNoGradients : Outcome::kCount;
   }
   const microcode::ExtensionFields& extension = message.extension;
-  if (job.adopted() == 0 || extension.session != job.adopted()) return Outcome::kWrongSession;
-  if (extension.key != job.key_of(header.src_id)) return Outcome::kWrongKey;
+  if (!TRIB_MUTANT(kNoMembershipCheck)) {
+    if (job.adopted() == 0 || extension.session != job.adopted()) return Outcome::kWrongSession;
+    if (extension.key != job.key_of(header.src_id)) return Outcome::kWrongKey;
+  }
   // The first blocks of a tensor may carry an exponent only.
   const bool may_be_empty = extension.format == microcode::ElementFormat::kBlockExponent;
   return header.grad_cnt == 0 && !may_be_empty ? Outcome::kNoGradients : Outcome::kCount;
-}
-
-/// What checks a contribution against the block that it would join, likewise.
-[[nodiscard]] inline Outcome check_against_block(const BlockRecord& block,
-                                                 const MessageHead& message) {
-  if (message.header.grad_cnt != block.grad_cnt) return Outcome::kGradCntDiffers;
-  if (!message.header.extended) return block.extended ? Outcome::kTensorDiffers : Outcome::kCount;
-  const microcode::ExtensionFields& extension = message.extension;
-  const bool agrees = block.extended && message.header.gen_id == block.gen_id &&
-                      extension.tensor_elements == block.tensor_elements &&
-                      extension.scale_bits == block.scale_bits && extension.format == block.format;
-  return agrees ? Outcome::kCount : Outcome::kTensorDiffers;
 }
 
 /// The record for a block whose first contribution this is.
@@ -78,6 +70,7 @@ void merge_ranks(const M& m, BlockRecord& block, const MessageHead& message,
   if (job.config.sources_are_aggregators) {
     contribution.src_cnt =
         message.header.src_cnt == 0 ? uint16_t{microcode::kSourcesMax} : message.header.src_cnt;
+    if (TRIB_MUTANT(kLowerCountsOne)) contribution.src_cnt = 1;
     contribution.degraded = message.header.degraded;
   }
   return contribution;
@@ -129,9 +122,13 @@ microcode::Subroutine<bool, M> create_block(M& m, Shard& shard, Job& job,
   };
   const microcode::Xtxn request{microcode::XtxnKind::kHashInsert, &job.record, sizeof(BlockRecord)};
   BlockWindow::Inserted inserted = co_await m.issue(request, insert);
-  if (inserted.status == BlockWindow::Insert::kNoBuffer && job.window.has_cooling()) {
-    m.release_payload({});
-    job.window.thaw();
+  // Another thread may have thawed, or taken what this one has thawed.
+  while (inserted.status == BlockWindow::Insert::kNoBuffer &&
+         (job.window.has_cooling() || job.window.buffers_free() > 0)) {
+    if (job.window.has_cooling()) {
+      m.release_payload({});
+      job.window.thaw();
+    }
     inserted = co_await m.issue(request, insert);
   }
   if (inserted.superseded) count(m, shard, Outcome::kBlockSuperseded);
@@ -167,7 +164,9 @@ void answer_without_block(M& m, Shard& shard, Job& job, const Found& found,
 template <microcode::Machine M>
 void answer_duplicate(M& m, Shard& shard, Job& job, const BlockRecord& block,
                       const MessageHead& message, const Arrival& arrival) {
-  if (block.phase == BlockPhase::kSentUp) send_upstream(m, shard, job, block);
+  if (block.phase == BlockPhase::kSentUp && !TRIB_MUTANT(kPartialNotRepeated)) {
+    send_upstream(m, shard, job, block);
+  }
   if (message.header.extended && (message.extension.flags & microcode::kFlagRetransmission) != 0) {
     send_have(m, shard, job, block, message, arrival.source);
   }
@@ -264,6 +263,9 @@ microcode::Thread process_packet(M& m, Shard& shard) {
   const Admission admission = co_await m.issue(
       block_request, [&] { return admit(block, found.incarnation, source, m.now()); });
   if (admission == Admission::kDuplicate) {
+    if (TRIB_MUTANT(kDuplicateSettles)) {
+      static_cast<void>(settle(block, contribution_of(*job, message)));
+    }
     answer_duplicate(m, shard, *job, block, message, arrival);
     co_return;
   }
@@ -271,12 +273,13 @@ microcode::Thread process_packet(M& m, Shard& shard) {
     refuse(m, shard, Outcome::kLate);
     co_return;
   }
-  job->ref_bits.touch(job->window.place_of(block));
+  if (!TRIB_MUTANT(kReferenceLost)) job->ref_bits.touch(job->window.place_of(block));
   note_contribution(m, shard, *job, message);
-  co_await m.accumulate(
-      job->window.lanes(block.aggr_buffer), arrival.offset + message.head_bytes,
-      message.header.grad_cnt,
-      first && !M::kSuspends ? microcode::Accumulate::kFirst : microcode::Accumulate::kAdd);
+  co_await m.accumulate(job->window.lanes(block.aggr_buffer), arrival.offset + message.head_bytes,
+                        message.header.grad_cnt,
+                        first && !M::kSuspends && !TRIB_MUTANT(kBufferNotCleared)
+                            ? microcode::Accumulate::kFirst
+                            : microcode::Accumulate::kAdd);
   count(m, shard, Outcome::kAggregated, arrival.size);
   const bool is_final = co_await m.issue(block_request, [&] {
     if (job->config.sources_are_aggregators) merge_ranks(m, block, message, arrival);

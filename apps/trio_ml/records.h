@@ -12,6 +12,7 @@
 #include <algorithm>
 #include <cstdint>
 
+#include "base/mutant.h"
 #include "base/time.h"
 #include "microcode/trio_ml_wire.h"
 
@@ -91,12 +92,12 @@ enum class Admission : uint8_t { kAdmitted, kDuplicate, kClosed };
                                      Instant now) {
   if (block.incarnation != incarnation) return Admission::kClosed;
   // Before `closing`: a block that was sent up is closed, and a repeat asks to send it again.
-  if (contains(block.rcvd_mask, source)) return Admission::kDuplicate;
-  if (block.closing) return Admission::kClosed;
+  if (!TRIB_MUTANT(kAdmitTwice) && contains(block.rcvd_mask, source)) return Admission::kDuplicate;
+  if (!TRIB_MUTANT(kAdmitLate) && block.closing) return Admission::kClosed;
   include(block.rcvd_mask, source);
   block.admitted++;
   block.block_age = 0;
-  block.referenced_at = now;
+  if (!TRIB_MUTANT(kReferenceLost) || block.admitted == 1) block.referenced_at = now;
   return Admission::kAdmitted;
 }
 
@@ -106,6 +107,7 @@ enum class Admission : uint8_t { kAdmitted, kDuplicate, kClosed };
   for (uint32_t i = 0; i < block.expected.size(); i++) {
     missing |= block.expected[i] & ~block.rcvd_mask[i];
   }
+  if (TRIB_MUTANT(kCompleteOneShort)) return (missing & (missing - 1)) == 0;
   return missing == 0;
 }
 
@@ -114,10 +116,12 @@ enum class Admission : uint8_t { kAdmitted, kDuplicate, kClosed };
 [[nodiscard]] inline bool settle(BlockRecord& block, const Contribution& contribution) {
   block.rcvd_cnt++;
   block.src_cnt = static_cast<uint16_t>(block.src_cnt + contribution.src_cnt);
+  if (TRIB_MUTANT(kSourceCountedTwice)) block.src_cnt++;
   block.exponent = std::max(block.exponent, contribution.exponent);
-  block.flags |= contribution.flags;
+  if (TRIB_MUTANT(kExponentOfLast)) block.exponent = contribution.exponent;
+  if (!TRIB_MUTANT(kFlagsForgotten)) block.flags |= contribution.flags;
   block.final |= contribution.final;
-  block.degraded |= contribution.degraded;
+  if (!TRIB_MUTANT(kDegradedForgotten)) block.degraded |= contribution.degraded;
   block.closing |= is_complete(block);
   return block.closing && block.rcvd_cnt == block.admitted;
 }

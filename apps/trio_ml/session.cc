@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "apps/trio_ml/records.h"
+#include "base/mutant.h"
 #include "microcode/hash.h"
 
 namespace tributary::trio_ml {
@@ -16,6 +17,9 @@ namespace {
 /// In place of the time at which a member was first heard of.
 constexpr int64_t kNotHeard = INT64_MAX;
 
+/// The lesser of two wishes, of which 0 is none.
+uint32_t least_wish(uint32_t a, uint32_t b) { return a == 0 || (b != 0 && b < a) ? b : a; }
+
 }  // namespace
 
 Session::Session(const JobConfig& config, uint64_t nonce_seed)
@@ -24,7 +28,10 @@ Session::Session(const JobConfig& config, uint64_t nonce_seed)
 }
 
 uint32_t Session::key_of(uint32_t source) const {
-  const uint64_t hash = microcode::FieldHash(secret_).include(number()).include(source).value();
+  const uint64_t hash = microcode::FieldHash(secret_)
+                            .include(number())
+                            .include(TRIB_MUTANT(kKeyForAnySource) ? 0 : source)
+                            .value();
   return static_cast<uint32_t>(hash) | 1;
 }
 
@@ -32,7 +39,8 @@ void Session::heard(uint32_t source, Instant now) {
   // Relaxed: a rough time, compared with seconds; nothing else is published with it.
   auto& ticks = heard_ticks_[source];
   const int64_t now_ticks = now.since_start().ticks();
-  if (now_ticks - ticks.load(std::memory_order_relaxed) > kHeardEvery.ticks()) {
+  if (now_ticks - ticks.load(std::memory_order_relaxed) > kHeardEvery.ticks() &&
+      !TRIB_MUTANT(kHeardForgotten)) {
     ticks.store(now_ticks, std::memory_order_relaxed);
   }
   auto& first_ticks = first_heard_ticks_[source];
@@ -72,7 +80,8 @@ bool Session::is_pending(uint32_t source, Instant now) const {
 }
 
 bool Session::all_pending(Instant now) const {
-  for (uint32_t source = 0; source < config_.sources; source++) {
+  const uint32_t left_out = TRIB_MUTANT(kStartsWithoutLast) ? 1 : 0;
+  for (uint32_t source = 0; source + left_out < config_.sources; source++) {
     if (!is_pending(source, now)) return false;
   }
   return true;
@@ -112,13 +121,15 @@ Session::JoinOutcome Session::answer_join(const microcode::Message& message, con
   if (wish.sources != 0 && wish.sources != config_.ranks()) {
     return refusal(Reason::kWrongWorld, config_.ranks());
   }
-  if (wish.gradients_max > config_.block_grad_max) {
+  // A lower aggregator only passes its workers' wish on; its welcome lowers it for them.
+  if (wish.gradients_max > config_.block_grad_max && !config_.sources_are_aggregators) {
     return refusal(Reason::kTooManyGradients, config_.block_grad_max);
   }
 
   Member& member = members_[source];
   const bool running = number() != 0;
-  if (running && member.nonce == nonce) {  // Its welcome was lost, or it has moved.
+  const bool known = member.nonce == nonce && !TRIB_MUTANT(kWelcomeOnce);
+  if (running && (known || TRIB_MUTANT(kNonceIgnored))) {  // Its welcome was lost, or it has moved.
     member.address = from;
     JoinOutcome outcome{.reply = MessageType::kWelcome, .body = welcome_body(source)};
     return outcome;
@@ -131,6 +142,8 @@ Session::JoinOutcome Session::answer_join(const microcode::Message& message, con
 
   member.pending_nonce = nonce;
   member.pending_at = now;
+  member.pending_window = wish.window;
+  member.pending_gradients_max = wish.gradients_max;
   member.address = from;
   if (running && !expire(now)) return pending(Reason::kSessionRunning, now);
   if (!all_pending(now)) return pending(Reason::kWaitingForPeers, now);
@@ -150,12 +163,30 @@ Session::JoinOutcome Session::answer_join(const microcode::Message& message, con
   return outcome;
 }
 
+uint32_t Session::least_pending_window() const {
+  uint32_t least = 0;
+  for (uint32_t source = 0; source < config_.sources; source++) {
+    least = least_wish(least, members_[source].pending_window);
+  }
+  return least;
+}
+
+uint32_t Session::least_pending_gradients_max() const {
+  uint32_t least = 0;
+  for (uint32_t source = 0; source < config_.sources; source++) {
+    least = least_wish(least, members_[source].pending_gradients_max);
+  }
+  return least;
+}
+
 void Session::start(Instant now) {
+  agreed_window_ = least_pending_window();
+  agreed_gradients_max_ = least_pending_gradients_max();
   for (uint32_t source = 0; source < config_.sources; source++) {
     Member& member = members_[source];
     member.nonce = member.pending_nonce;
     member.pending_nonce = 0;
-    left_[source].store(false, std::memory_order_relaxed);
+    if (!TRIB_MUTANT(kGoneStaysGone)) left_[source].store(false, std::memory_order_relaxed);
     first_heard_ticks_[source].store(kNotHeard, std::memory_order_relaxed);
     heard_ticks_[source].store(now.since_start().ticks(), std::memory_order_relaxed);
   }
@@ -168,12 +199,9 @@ microcode::ControlBody Session::welcome_body(uint32_t source) const {
   body.source = static_cast<uint8_t>(source);
   body.sources = static_cast<uint16_t>(config_.sources);
   body.nonce = members_[source].nonce;
-  body.window = config_.block_cnt_max;
-  body.gradients_max = config_.block_grad_max;
-  if (upstream_window_ != 0) body.window = std::min(body.window, upstream_window_);
-  if (upstream_gradients_max_ != 0) {
-    body.gradients_max = std::min(body.gradients_max, upstream_gradients_max_);
-  }
+  body.window = least_wish(config_.block_cnt_max, least_wish(upstream_window_, agreed_window_));
+  body.gradients_max = least_wish(config_.block_grad_max,
+                                  least_wish(upstream_gradients_max_, agreed_gradients_max_));
   if (config_.mitigation) {
     body.timeout_us = static_cast<uint32_t>(in_nanoseconds(config_.timeout) / 1000);
   }
@@ -181,6 +209,16 @@ microcode::ControlBody Session::welcome_body(uint32_t source) const {
   body.key = key_of(source);
   body.group = config_.group;
   return body;
+}
+
+Session::Withdrawal Session::withdraw(uint32_t source, uint32_t nonce) {
+  Member& member = members_[source];
+  if (nonce != 0 && member.pending_nonce == nonce) {
+    member.pending_nonce = 0;
+    return Withdrawal::kPending;
+  }
+  // It was welcomed, but the welcome was lost.
+  return number() != 0 && member.nonce == nonce ? Withdrawal::kMember : Withdrawal::kUnknown;
 }
 
 bool Session::leave(uint32_t source) {
@@ -193,7 +231,7 @@ bool Session::leave(uint32_t source) {
 }
 
 bool Session::expire(Instant now) {
-  if (number() == 0 || !nobody_left(now)) return false;
+  if (number() == 0 || !nobody_left(now) || TRIB_MUTANT(kSessionNeverEnds)) return false;
   end();
   return true;
 }

@@ -84,10 +84,18 @@ class Session {
   }
   /// @return whether this ended the session.
   bool leave(uint32_t source);
+  /// A worker that gave its join up, known by its nonce.
+  enum class Withdrawal : uint8_t { kUnknown, kPending, kMember };
+  /// Its pending join counts no more. A member's good-bye is leave()'s to take.
+  Withdrawal withdraw(uint32_t source, uint32_t nonce);
   /// Ends the session when nobody is left. @return whether it did.
   bool expire(Instant now);
   /// Ends the session now: the upper aggregator has lost it.
   void end();
+
+  /// The least that any pending worker asks for; 0: nobody asks.
+  [[nodiscard]] uint32_t least_pending_window() const;
+  [[nodiscard]] uint32_t least_pending_gradients_max() const;
 
   /// Nonce of this aggregator's join toward the upper one.
   [[nodiscard]] uint32_t upstream_nonce() const { return upstream_nonce_; }
@@ -102,10 +110,12 @@ class Session {
 
  private:
   struct Member {
-    uint32_t nonce = 0;          ///< Of the running session's worker.
-    uint32_t pending_nonce = 0;  ///< Of the worker that waits for the next one; 0: none.
-    Instant pending_at;          ///< When it last asked.
-    Endpoint address;            ///< Where it asked from.
+    uint32_t nonce = 0;                  ///< Of the running session's worker.
+    uint32_t pending_nonce = 0;          ///< Of the worker that waits for the next one; 0: none.
+    Instant pending_at;                  ///< When it last asked.
+    uint32_t pending_window = 0;         ///< What it asked for; 0: whatever is allowed.
+    uint32_t pending_gradients_max = 0;  ///< Likewise.
+    Endpoint address;                    ///< Where it asked from.
   };
 
   [[nodiscard]] JoinOutcome answer_join(const microcode::Message& message, const Endpoint& from,
@@ -130,6 +140,9 @@ class Session {
   std::array<std::atomic<int64_t>, microcode::kSourcesMax> first_heard_ticks_{};
 
   std::array<Member, microcode::kSourcesMax> members_{};
+  /// The least that any member asked for, so that all have the same; 0: nobody asked for less.
+  uint32_t agreed_window_ = 0;
+  uint32_t agreed_gradients_max_ = 0;
   uint32_t upstream_nonce_ = 0;
   uint32_t upstream_window_ = 0;  ///< What the upper aggregator allows; 0: no limit known.
   uint32_t upstream_gradients_max_ = 0;

@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "base/assert.h"
+#include "base/mutant.h"
 
 namespace tributary::trio_ml {
 namespace {
@@ -49,9 +50,11 @@ Job::Job(const JobConfig& job_config, Session& job_session, BlockWindow job_wind
 
 void Job::start_over(uint32_t session_number) {
   adopted_ = session_number;
-  window.reset();
-  ref_bits = memory::RefBits(window.place_count());
-  record.block_curr_cnt = 0;
+  if (!TRIB_MUTANT(kOldBlocksKept)) {
+    window.reset();
+    ref_bits = memory::RefBits(window.place_count());
+    record.block_curr_cnt = 0;
+  }
   record.active_mask = record.src_mask;
   for (uint32_t source = 0; source < config.sources; source++) {
     sources[source] = SourceState{};

@@ -17,6 +17,7 @@
 #include "apps/trio_ml/emit.h"
 #include "apps/trio_ml/trio_ml.h"
 #include "base/assert.h"
+#include "base/mutant.h"
 #include "microcode/machine.h"
 
 namespace tributary::trio_ml {
@@ -42,7 +43,7 @@ microcode::Subroutine<void, M> take_result(M& m, Shard& shard, Job& job, const M
                        [&job, name] { return job.window.find(name); });
   const bool wanted = found.kind == Found::Kind::kActive &&
                       found.block->phase == BlockPhase::kSentUp &&
-                      found.block->grad_cnt == message.header.grad_cnt;
+                      check_against_block(*found.block, message) == Outcome::kCount;
   // One of two equal results that arrive at once takes the block.
   bool taken = false;
   if (wanted) {
@@ -64,7 +65,9 @@ microcode::Subroutine<void, M> take_result(M& m, Shard& shard, Job& job, const M
   int32_t* lanes = job.window.lanes(block.aggr_buffer);
   if constexpr (M::kSuspends) std::fill_n(lanes, block.grad_cnt, 0);
   co_await m.accumulate(lanes, arrival.offset + message.head_bytes, block.grad_cnt,
-                        M::kSuspends ? microcode::Accumulate::kAdd : microcode::Accumulate::kFirst);
+                        M::kSuspends || TRIB_MUTANT(kUpperResultAdded)
+                            ? microcode::Accumulate::kAdd
+                            : microcode::Accumulate::kFirst);
   co_await m.finish_lanes(lanes, block.grad_cnt);
   take_record_from_above(job, message, block);
   count(m, shard, Outcome::kUpstreamResult, arrival.size);

@@ -12,6 +12,7 @@
 #include <array>
 #include <cerrno>
 #include <cstring>
+#include <string_view>
 #include <utility>
 
 namespace tributary::demo {
@@ -38,9 +39,9 @@ void close_if_open(int file) {
 }
 
 /// Runs between fork and exec, so it calls nothing that allocates or locks.
-[[noreturn]] void become_program(const char* program, char* const* arguments, int stdout_file,
-                                 int stderr_file, std::span<const int> inherited_files,
-                                 pid_t parent) {
+[[noreturn]] void become_program(const char* program, char* const* arguments,
+                                 char* const* environment, int stdout_file, int stderr_file,
+                                 std::span<const int> inherited_files, pid_t parent) {
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (getppid() != parent) _exit(kExitNotExecutable);  // It died before the line above.
   setpgid(0, 0);
@@ -53,10 +54,44 @@ void close_if_open(int file) {
   dup2(stdout_file, STDOUT_FILENO);
   dup2(stderr_file, STDERR_FILENO);
   for (const int file : inherited_files) fcntl(file, F_SETFD, 0);
-  execv(program, arguments);
+  execve(program, arguments, environment);
   const char* reason = strerrordesc_np(errno);
   if (write(STDERR_FILENO, reason, std::strlen(reason)) < 0) _exit(kExitNotExecutable);
   _exit(kExitNotExecutable);
+}
+
+/// Pointers into `texts` with a null behind them, as execve() takes them.
+std::vector<char*> pointers_to(const std::vector<std::string>& texts) {
+  std::vector<char*> pointers;
+  for (const std::string& text : texts) pointers.push_back(const_cast<char*>(text.c_str()));
+  pointers.push_back(nullptr);
+  return pointers;
+}
+
+/// This process's environment with `changes` (NAME=VALUE) in the place of what they replace.
+std::vector<std::string> environment_with(const std::vector<std::string>& changes) {
+  std::vector<std::string> environment = changes;
+  const auto is_replaced = [&changes](std::string_view entry) {
+    const std::string_view name = entry.substr(0, entry.find('=') + 1);
+    return std::any_of(changes.begin(), changes.end(),
+                       [name](const std::string& change) { return change.starts_with(name); });
+  };
+  for (char** entry = environ; *entry != nullptr; entry++) {
+    if (!is_replaced(*entry)) environment.emplace_back(*entry);
+  }
+  return environment;
+}
+
+/// Cuts whole lines off `rest`; a part of more than kLineBytesMax counts as one.
+std::vector<std::string> cut_lines(std::string& rest) {
+  std::vector<std::string> lines;
+  size_t begin = 0;
+  for (size_t end; (end = rest.find('\n', begin)) != std::string::npos; begin = end + 1) {
+    lines.push_back(rest.substr(begin, end - begin));
+  }
+  rest.erase(0, begin);
+  if (rest.size() > kLineBytesMax) lines.push_back(std::exchange(rest, {}));
+  return lines;
 }
 
 /// Appends all that can be read now. @return false when nothing was there.
@@ -76,12 +111,12 @@ bool read_available(int file, std::string& to) {
 }  // namespace
 
 Result<ChildProcess> ChildProcess::start(const Config& config) {
-  std::vector<char*> arguments;
-  arguments.push_back(const_cast<char*>(config.program.c_str()));
-  for (const std::string& argument : config.arguments) {
-    arguments.push_back(const_cast<char*>(argument.c_str()));
-  }
-  arguments.push_back(nullptr);
+  // All that allocates comes before the fork.
+  std::vector<std::string> words{config.program};
+  words.insert(words.end(), config.arguments.begin(), config.arguments.end());
+  const std::vector<char*> arguments = pointers_to(words);
+  const std::vector<std::string> entries = environment_with(config.environment);
+  const std::vector<char*> environment = pointers_to(entries);
 
   const auto out = open_pipe();
   if (!out) return tl::unexpected(out.error());
@@ -94,9 +129,11 @@ Result<ChildProcess> ChildProcess::start(const Config& config) {
   const pid_t parent = getpid();
   const pid_t pid = fork();
   if (pid == 0) {
-    become_program(config.program.c_str(), arguments.data(), out->write_end, errors->write_end,
-                   config.inherited_files, parent);
+    become_program(config.program.c_str(), arguments.data(), environment.data(), out->write_end,
+                   errors->write_end, config.inherited_files, parent);
   }
+  // On both sides of the fork: whoever comes first, signal_group() finds the group.
+  if (pid > 0) setpgid(pid, pid);
   close(out->write_end);
   close(errors->write_end);
   ChildProcess child(config.name, std::max(pid, 0), out->read_end, errors->read_end);
@@ -115,6 +152,7 @@ ChildProcess::ChildProcess(ChildProcess&& other) noexcept
       stdout_file_(std::exchange(other.stdout_file_, -1)),
       stderr_file_(std::exchange(other.stderr_file_, -1)),
       stdout_rest_(std::move(other.stdout_rest_)),
+      stderr_rest_(std::move(other.stderr_rest_)),
       stderr_tail_(std::move(other.stderr_tail_)),
       wait_status_(other.wait_status_) {}
 
@@ -129,15 +167,13 @@ ChildProcess::~ChildProcess() {
 }
 
 std::vector<std::string> ChildProcess::take_lines() {
-  std::vector<std::string> lines;
-  if (!read_available(stdout_file_, stdout_rest_)) return lines;
-  size_t begin = 0;
-  for (size_t end; (end = stdout_rest_.find('\n', begin)) != std::string::npos; begin = end + 1) {
-    lines.push_back(stdout_rest_.substr(begin, end - begin));
-  }
-  stdout_rest_.erase(0, begin);
-  if (stdout_rest_.size() > kLineBytesMax) lines.push_back(std::exchange(stdout_rest_, {}));
-  return lines;
+  if (!read_available(stdout_file_, stdout_rest_)) return {};
+  return cut_lines(stdout_rest_);
+}
+
+std::vector<std::string> ChildProcess::take_error_lines() {
+  if (!read_available(stderr_file_, stderr_rest_)) return {};
+  return cut_lines(stderr_rest_);
 }
 
 const std::string& ChildProcess::stderr_tail() {
@@ -150,6 +186,10 @@ const std::string& ChildProcess::stderr_tail() {
 
 void ChildProcess::signal(int signal) {
   if (!has_ended()) kill(pid_, signal);
+}
+
+void ChildProcess::signal_group(int signal) {
+  if (pid_ != 0) kill(-pid_, signal);
 }
 
 bool ChildProcess::has_ended() {
@@ -166,6 +206,11 @@ std::string ChildProcess::end_text() const {
     return fmt::format("signal {} ({})", signal, strsignal(signal));
   }
   return fmt::format("exit status {}", WEXITSTATUS(*wait_status_));
+}
+
+int ChildProcess::exit_code() const {
+  if (!wait_status_) return 0;
+  return WIFSIGNALED(*wait_status_) ? 128 + WTERMSIG(*wait_status_) : WEXITSTATUS(*wait_status_);
 }
 
 bool ChildProcess::ended_well() const {

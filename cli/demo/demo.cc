@@ -133,20 +133,21 @@ Result<bool> execute_and_report(const DemoConfig& wanted) {
   const auto config = checked(wanted);
   if (!config) return tl::unexpected(config.error());
   // Found out here, so that nobody waits for four processes to say the same.
-  if (const auto corpus = Corpus::load(config->corpus); !corpus) {
+  if (const auto corpus = lab::Corpus::load(config->corpus); !corpus) {
     return tl::unexpected(corpus.error());
   }
   fmt::print("{} workers, one aggregator, {} parameters, text from {}\n", config->workers,
-             LanguageModelShape{}.parameter_count(), config->corpus);
+             lab::LanguageModelShape{}.parameter_count(), config->corpus);
   std::fflush(stdout);
 
   const auto runs = execute_all(*config);
   if (!runs) return tl::unexpected(runs.error());
   const std::filesystem::path directory(config->output_directory);
   fmt::print("\n{}", format_table(*runs));
-  auto written = write_file(directory / "demo.svg", render_svg(loss_plot(*runs))).and_then([&] {
-    return write_file(directory / "demo.json", format_json(*config, *runs));
-  });
+  auto written =
+      write_file(directory / "demo.svg", lab::render_svg(loss_plot(*runs))).and_then([&] {
+        return write_file(directory / "demo.json", format_json(*config, *runs));
+      });
   if (!written) return tl::unexpected(written.error());
   fmt::print("  written: {}, {}\n", (directory / "demo.svg").string(),
              (directory / "demo.json").string());

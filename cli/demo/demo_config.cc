@@ -7,7 +7,7 @@
 #include <algorithm>
 #include <filesystem>
 
-#include "cli/demo/matrix_kernel.h"
+#include "lab/training/matrix_kernel.h"
 
 namespace tributary::demo {
 namespace {
@@ -30,7 +30,7 @@ void add_demo_options(CLI::App& command, DemoConfig& config) {
       ->check(CLI::Range(1U, kIterationsMax))
       ->capture_default_str();
   command.add_option("--batch", config.batch, "Examples of one worker in an iteration")
-      ->check(CLI::Range(kTileRows, kBatchMax))
+      ->check(CLI::Range(lab::kTileRows, kBatchMax))
       ->capture_default_str();
   command.add_flag("--quick", config.quick, "A few small iterations, for continuous integration");
   command.add_option("--gradients", config.gradients, "Gradients in a packet")
@@ -79,7 +79,7 @@ void add_demo_worker_options(CLI::App& command, DemoWorkerConfig& config) {
   command.add_option("--iterations", config.iterations, "Training iterations")
       ->check(CLI::Range(1U, kIterationsMax));
   command.add_option("--batch", config.batch, "Examples in an iteration")
-      ->check(CLI::Range(kTileRows, kBatchMax));
+      ->check(CLI::Range(lab::kTileRows, kBatchMax));
   command.add_option("--seed", config.seed, "The same on all workers");
   command.add_option("--loss", config.loss, "Part of packets that this worker's port loses")
       ->check(CLI::Range(0.0, kLossMax));
@@ -121,8 +121,9 @@ Result<DemoConfig> checked(const DemoConfig& config) {
     result.iterations = std::min(config.iterations, kQuickIterations);
     result.batch = std::min(config.batch, kQuickBatch);
   }
-  if (result.batch % kTileRows != 0) {
-    return failure(fmt::format("--batch {}: must be a multiple of {}", result.batch, kTileRows));
+  if (result.batch % lab::kTileRows != 0) {
+    return failure(
+        fmt::format("--batch {}: must be a multiple of {}", result.batch, lab::kTileRows));
   }
   std::error_code error;
   if (!std::filesystem::is_directory(config.output_directory, error)) {

@@ -25,8 +25,8 @@ size_t common_iterations(const RunResult& run) {
 }
 
 /// Seconds at the end of each iteration and loss in it, both means over the workers.
-std::vector<PlotPoint> loss_over_time(const RunResult& run) {
-  std::vector<PlotPoint> points(common_iterations(run), PlotPoint{0.0, 0.0});
+std::vector<lab::PlotPoint> loss_over_time(const RunResult& run) {
+  std::vector<lab::PlotPoint> points(common_iterations(run), lab::PlotPoint{0.0, 0.0});
   const auto workers = static_cast<double>(run.records.size());
   for (const auto& records : run.records) {
     for (size_t i = 0; i < points.size(); i++) {
@@ -38,8 +38,8 @@ std::vector<PlotPoint> loss_over_time(const RunResult& run) {
 }
 
 /// Each y becomes the mean of the last kSmoothedIterations up to its own.
-std::vector<PlotPoint> smoothed(const std::vector<PlotPoint>& points) {
-  std::vector<PlotPoint> result = points;
+std::vector<lab::PlotPoint> smoothed(const std::vector<lab::PlotPoint>& points) {
+  std::vector<lab::PlotPoint> result = points;
   double sum = 0.0;
   for (size_t i = 0; i < points.size(); i++) {
     sum += points[i].y;
@@ -75,7 +75,7 @@ Json config_json(const DemoConfig& config) {
           {"loss", config.loss},
           {"slow_probability", config.slow_probability},
           {"slow_factor", config.slow_factor},
-          {"parameters", LanguageModelShape{}.parameter_count()},
+          {"parameters", lab::LanguageModelShape{}.parameter_count()},
           {"cores", std::thread::hardware_concurrency()}};
 }
 
@@ -118,7 +118,7 @@ Json run_json(const RunResult& run, const RunFigures& clean) {
             {"sums_unchecked", figures.sums.unchecked},
             {"workers", workers_json(run)}};
   Json points = Json::array();
-  for (const PlotPoint& point : loss_over_time(run)) {
+  for (const lab::PlotPoint& point : loss_over_time(run)) {
     points.push_back({{"seconds", point.x}, {"loss", point.y}});
   }
   json["loss_over_time"] = std::move(points);
@@ -214,11 +214,11 @@ std::string format_json(const DemoConfig& config, std::span<const RunResult> run
   return json.dump(2) + "\n";
 }
 
-LinePlot loss_plot(std::span<const RunResult> runs) {
-  LinePlot plot{.title = "Training through one aggregator: loss over time",
-                .x_label = "seconds since training began",
-                .y_label = "loss (nats per byte)",
-                .series = {}};
+lab::LinePlot loss_plot(std::span<const RunResult> runs) {
+  lab::LinePlot plot{.title = "Training through one aggregator: loss over time",
+                     .x_label = "seconds since training began",
+                     .y_label = "loss (nats per byte)",
+                     .series = {}};
   for (const RunResult& run : runs) {
     plot.series.push_back({run.plan.title, smoothed(loss_over_time(run))});
   }

@@ -14,7 +14,7 @@
 
 #include "cli/demo/demo_config.h"
 #include "cli/demo/demo_run.h"
-#include "cli/demo/svg_plot.h"
+#include "lab/report/svg_plot.h"
 
 namespace tributary::demo {
 
@@ -41,6 +41,6 @@ struct RunFigures {
 [[nodiscard]] std::string format_json(const DemoConfig& config, std::span<const RunResult> runs);
 
 /// Loss (mean over workers, smoothed over a few iterations) over time, one line for each run.
-[[nodiscard]] LinePlot loss_plot(std::span<const RunResult> runs);
+[[nodiscard]] lab::LinePlot loss_plot(std::span<const RunResult> runs);
 
 }  // namespace tributary::demo

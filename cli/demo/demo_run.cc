@@ -1,17 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/demo/demo_run.h"
 
-#include <arpa/inet.h>
 #include <fmt/format.h>
-#include <netinet/in.h>
 #include <poll.h>
 #include <signal.h>
 #include <sys/mman.h>
-#include <sys/socket.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <chrono>
 #include <cstring>
 #include <filesystem>
@@ -23,6 +19,7 @@
 #include <thread>
 
 #include "cli/demo/child_process.h"
+#include "cli/demo/free_port.h"
 
 namespace tributary::demo {
 namespace {
@@ -71,22 +68,6 @@ class ScratchDirectory {
  private:
   std::filesystem::path path_;
 };
-
-/// A UDP port of 127.0.0.1 that nobody uses now. Another program may take it before the aggregator
-/// does; then the aggregator says so and the run ends.
-Result<uint16_t> free_udp_port() {
-  const File probe(socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0));
-  sockaddr_in address{};
-  address.sin_family = AF_INET;
-  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  socklen_t size = sizeof(address);
-  auto* generic = reinterpret_cast<sockaddr*>(&address);
-  if (bind(probe.descriptor(), generic, size) != 0 ||
-      getsockname(probe.descriptor(), generic, &size) != 0) {
-    return failure(fmt::format("no UDP port on 127.0.0.1: {}", std::strerror(errno)));
-  }
-  return ntohs(address.sin_port);
-}
 
 /// The processes of one run and what they have said.
 class Run {
@@ -142,7 +123,7 @@ Error Run::child_error(ChildProcess& child, const std::string& what) {
 }
 
 Result<void> Run::start_aggregator() {
-  const auto port = free_udp_port();
+  const auto port = free_port(Transport::kUdp);
   if (!port) return tl::unexpected(port.error());
   server_ = fmt::format("127.0.0.1:{}", *port);
   if (scratch_.path().empty()) return failure("no temporary directory can be made; set TMPDIR");
@@ -179,7 +160,7 @@ Result<void> Run::await_ready() {
 Result<void> Run::start_workers() {
   const LedgerShape shape{.world = config_.workers,
                           .depth = kLedgerDepth,
-                          .elements = LanguageModelShape{}.parameter_count()};
+                          .elements = lab::LanguageModelShape{}.parameter_count()};
   ledger_ = std::make_unique<File>(memfd_create("tributary-sum-ledger", MFD_CLOEXEC));
   // The children inherit the descriptor under the same number.
   const std::string ledger_path = fmt::format("/proc/self/fd/{}", ledger_->descriptor());

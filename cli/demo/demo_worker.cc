@@ -8,7 +8,6 @@
 #include <memory>
 #include <thread>
 
-#include "cli/demo/corpus.h"
 #include "cli/demo/sum_ledger.h"
 #include "cli/demo/train_worker.h"
 #include "cli/demo/worker_messages.h"
@@ -16,6 +15,7 @@
 #include "host/straggler_pattern.h"
 #include "io/impaired_port.h"
 #include "io/udp_port.h"
+#include "lab/training/corpus.h"
 
 namespace tributary::demo {
 namespace {
@@ -77,7 +77,7 @@ TrainConfig train_config(const DemoWorkerConfig& config) {
 
 Result<void> train_and_report(const DemoWorkerConfig& config) {
   const TrainConfig training = train_config(config);
-  const auto corpus = Corpus::load(config.corpus);
+  const auto corpus = lab::Corpus::load(config.corpus);
   if (!corpus) return tl::unexpected(corpus.error());
   auto ledger = SumLedger::open(config.ledger,
                                 {config.world, kLedgerDepth, training.shape.parameter_count()});

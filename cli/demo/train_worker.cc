@@ -23,7 +23,7 @@ bool lacks_all_of(uint32_t rank, const host::Outcome& outcome, uint64_t elements
 
 }  // namespace
 
-TrainWorker::TrainWorker(const TrainConfig& config, const Corpus& corpus, SumLedger& ledger)
+TrainWorker::TrainWorker(const TrainConfig& config, const lab::Corpus& corpus, SumLedger& ledger)
     : config_(config),
       corpus_(corpus),
       ledger_(ledger),

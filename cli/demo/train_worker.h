@@ -21,11 +21,11 @@
 
 #include "base/result.h"
 #include "base/time.h"
-#include "cli/demo/adam.h"
-#include "cli/demo/corpus.h"
-#include "cli/demo/language_model.h"
 #include "cli/demo/sum_ledger.h"
 #include "host/communicator.h"
+#include "lab/training/adam.h"
+#include "lab/training/corpus.h"
+#include "lab/training/language_model.h"
 
 namespace tributary::demo {
 
@@ -34,8 +34,8 @@ namespace tributary::demo {
 inline constexpr float kGradientLimit = 1.0F;
 
 struct TrainConfig {
-  LanguageModelShape shape;
-  Adam::Config adam;
+  lab::LanguageModelShape shape;
+  lab::Adam::Config adam;
   uint32_t world = 1;
   uint32_t rank = 0;
   uint32_t batch = 64;   ///< Examples of one worker in one iteration, a multiple of 4.
@@ -55,7 +55,7 @@ class TrainWorker {
  public:
   /// Both references must outlive the worker.
   /// @pre config.scale * kGradientLimit <= host::lane_magnitude_max(config.world).
-  TrainWorker(const TrainConfig& config, const Corpus& corpus, SumLedger& ledger);
+  TrainWorker(const TrainConfig& config, const lab::Corpus& corpus, SumLedger& ledger);
 
   /// First step: the gradients of this iteration's batch; those of the last one if was_late().
   void compute_gradients();
@@ -79,11 +79,11 @@ class TrainWorker {
 
  private:
   const TrainConfig config_;
-  const Corpus& corpus_;
+  const lab::Corpus& corpus_;
   SumLedger& ledger_;
-  LanguageModel model_;
-  Adam adam_;
-  Batch batch_;
+  lab::LanguageModel model_;
+  lab::Adam adam_;
+  lab::Batch batch_;
   std::vector<float> gradients_;  ///< This worker's own.
   std::vector<float> reduced_;    ///< First a copy of them, then the average.
   SumCheck sums_;

@@ -93,7 +93,7 @@ TEST(DemoReport, JsonHasTheSameFigures) {
 }
 
 TEST(DemoReport, PlotHasOneSmoothedLineForEachRun) {
-  const LinePlot plot = loss_plot(two_runs());
+  const lab::LinePlot plot = loss_plot(two_runs());
   ASSERT_EQ(plot.series.size(), 2);
   EXPECT_EQ(plot.series[1].name, "slow");
   ASSERT_EQ(plot.series[1].points.size(), 2);

@@ -8,7 +8,7 @@
 #include <gtest/gtest.h>
 
 #include "cli/demo/demo.h"
-#include "tests/demo/scratch_directory.h"
+#include "tests/support/scratch_directory.h"
 
 namespace tributary::demo {
 namespace {
@@ -51,7 +51,7 @@ class DemoRunTest : public ::testing::Test {
                         .interrupted = [this] { return interrupted_; }});
   }
 
-  const ScratchDirectory scratch_;
+  const testing::ScratchDirectory scratch_;
   RunPlan plan_{.key = "key", .title = "title", .mitigation_ms = 17};
   bool interrupted_ = false;
   uint32_t progress_ = 0;

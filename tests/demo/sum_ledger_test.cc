@@ -12,7 +12,7 @@
 #include <thread>
 
 #include "host/number_format.h"
-#include "tests/demo/scratch_directory.h"
+#include "tests/support/scratch_directory.h"
 #include "tests/support/seed.h"
 
 namespace tributary::demo {
@@ -30,7 +30,7 @@ class SumLedgerTest : public ::testing::Test {
     EXPECT_TRUE(ledger) << ledger.error().text;
     return std::move(*ledger);
   }
-  const ScratchDirectory scratch_;
+  const testing::ScratchDirectory scratch_;
   const std::string path_ = scratch_.file("ledger");
 };
 

@@ -10,7 +10,7 @@
 
 #include "host/number_format.h"
 #include "host/straggler_pattern.h"
-#include "tests/demo/scratch_directory.h"
+#include "tests/support/scratch_directory.h"
 
 namespace tributary::demo {
 namespace {
@@ -19,7 +19,7 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
 constexpr uint32_t kWorld = 4;
-constexpr LanguageModelShape kSmall{.context = 4, .embedding = 8, .hidden = 16};
+constexpr lab::LanguageModelShape kSmall{.context = 4, .embedding = 8, .hidden = 16};
 constexpr uint32_t kElements = kSmall.parameter_count();
 
 std::string text() {
@@ -34,7 +34,7 @@ class TrainWorkerTest : public ::testing::Test {
     const std::string path = scratch_.file("ledger");
     const LedgerShape shape{.world = kWorld, .depth = 4, .elements = kElements};
     const std::vector<std::string> texts{text()};
-    corpus_ = std::make_unique<Corpus>(*Corpus::from_texts(texts));
+    corpus_ = std::make_unique<lab::Corpus>(*lab::Corpus::from_texts(texts));
     ledger_ = std::make_unique<SumLedger>(*SumLedger::create(path, shape));
     for (uint32_t rank = 0; rank < kWorld; rank++) {
       workers_.push_back(std::make_unique<TrainWorker>(config_of(rank), *corpus_, *ledger_));
@@ -83,8 +83,8 @@ class TrainWorkerTest : public ::testing::Test {
   }
 
   static constexpr float kScale = TrainConfig{}.scale;
-  const ScratchDirectory scratch_;
-  std::unique_ptr<Corpus> corpus_;
+  const testing::ScratchDirectory scratch_;
+  std::unique_ptr<lab::Corpus> corpus_;
   std::unique_ptr<SumLedger> ledger_;
   std::vector<std::unique_ptr<TrainWorker>> workers_;
 };

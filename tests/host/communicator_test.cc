@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Method: communicators in threads of their own against a live engine in this process, over real
 // sockets on the loopback interface, good and impaired. Every wait has a deadline; nothing sleeps
-// and no time is asserted. Exactness under every misfortune is virtual_network_test.cc's.
+// and no time is asserted. Exactness under every misfortune is that of tests/lab/faults.
 #include "host/communicator.h"
 
 #include <gmock/gmock.h>
@@ -13,53 +13,16 @@
 #include <thread>
 #include <vector>
 
-#include "apps/trio_ml/app.h"
-#include "base/clock.h"
-#include "engine/live/live_engine.h"
 #include "io/impaired_port.h"
 #include "io/udp_port.h"
-#include "memory/shared_memory.h"
+#include "tests/host/live_server.h"
 
 namespace tributary::host {
 namespace {
 
 using ::testing::Each;
 using ::testing::HasSubstr;
-
-/// An aggregator with one job on a port that the kernel chooses, or on a given one.
-class Server {
- public:
-  explicit Server(uint32_t sources, uint16_t port = 0) {
-    auto memory = memory::SharedMemory::create({.sram_size_bytes = 0, .dram_size_bytes = 64 << 20});
-    EXPECT_TRUE(memory.has_value());
-    memory_ = std::make_unique<memory::SharedMemory>(*std::move(memory));
-    io::UdpPortConfig port_config;
-    port_config.local = Endpoint::ipv4(0x7f000001, port);
-    auto opened = io::UdpPort::open(port_config);
-    EXPECT_TRUE(opened.has_value());
-    port_ = *std::move(opened);
-    trio_ml::JobConfig job;
-    job.sources = sources;
-    job.block_cnt_max = 1024;
-    job.block_grad_max = 1024;
-    const Instant now = monotonic_now();
-    session_ =
-        std::make_unique<trio_ml::Session>(job, static_cast<uint64_t>(now.since_start().ticks()));
-    shard_ = std::make_unique<trio_ml::Shard>(0, 1, port_->local().port, *memory_);
-    EXPECT_TRUE(shard_->add_job(job, *session_, now).has_value());
-    engine_ = std::make_unique<engine::LiveEngine<trio_ml::App>>(
-        *port_, std::vector{trio_ml::App(*shard_)}, engine::LiveEngineConfig{});
-    engine_->start();
-  }
-  [[nodiscard]] Endpoint local() const { return port_->local(); }
-
- private:
-  std::unique_ptr<memory::SharedMemory> memory_;
-  std::unique_ptr<io::UdpPort> port_;
-  std::unique_ptr<trio_ml::Session> session_;
-  std::unique_ptr<trio_ml::Shard> shard_;
-  std::unique_ptr<engine::LiveEngine<trio_ml::App>> engine_;
-};
+using testing::Server;
 
 CommunicatorConfig config_for(const Endpoint& server, uint32_t rank, uint32_t world) {
   CommunicatorConfig config;
@@ -205,10 +168,12 @@ TEST(Communicator, BadConfigurationsNameTheKeyAndWhatIsAllowed) {
   EXPECT_EQ(join_error(config, seconds(1)), "rank=2 is not allowed; allowed is 0 to 1");
   config.rank = 0;
   config.gradients = 4096;
-  EXPECT_EQ(join_error(config, seconds(1)), "gradients=4096 is not allowed; allowed is 1 to 4095");
+  EXPECT_EQ(join_error(config, seconds(1)),
+            "gradients=4096 is not allowed; allowed is 1 to 4095, or 0 for auto");
   config.gradients = 1;
-  config.window = 0;
-  EXPECT_EQ(join_error(config, seconds(1)), "window=0 is not allowed; allowed is 1 to 65536");
+  config.window = 65'537;
+  EXPECT_EQ(join_error(config, seconds(1)),
+            "window=65537 is not allowed; allowed is 1 to 65536, or 0 for auto");
   config.window = 1;
   EXPECT_EQ(join_error(config, Duration()), "deadline must be longer than 0");
 }
@@ -229,9 +194,9 @@ TEST(Communicator, JoinsThatCannotSucceedEndAtTheirDeadline) {
   Server server(2);
   EXPECT_THAT(join_error(config_for(server.local(), 0, 2), milliseconds(200)),
               HasSubstr("rank 1 has not joined job 1"));
-  // The first asker is pending for a while yet, so its rank is taken.
-  EXPECT_THAT(join_error(config_for(server.local(), 0, 2), milliseconds(200)),
-              HasSubstr("rank 0 of job 1 is taken"));
+  // The first asker has said that it gave up, so its rank is free and it is not waited with.
+  EXPECT_THAT(join_error(config_for(server.local(), 1, 2), milliseconds(200)),
+              HasSubstr("rank 0 has not joined job 1"));
 }
 
 TEST(Communicator, NobodyThere) {

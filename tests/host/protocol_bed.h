@@ -7,6 +7,7 @@
 /// Tests:   used by tests/host/worker_protocol_test.cc, worker_repair_test.cc
 #pragma once
 
+#include <bit>
 #include <cstdint>
 #include <initializer_list>
 #include <optional>
@@ -54,6 +55,13 @@ inline microcode::SourceMask mask_of(std::initializer_list<uint32_t> sources) {
   microcode::SourceMask mask{};
   for (const uint32_t source : sources) mask[source / 64] |= uint64_t{1} << (source % 64);
   return mask;
+}
+
+/// What stands in the scale's place (docs/wire-format.md).
+inline uint32_t scale_bits(const host::Transfer& of) {
+  if (of.format == microcode::ElementFormat::kFixedScale) return std::bit_cast<uint32_t>(of.scale);
+  if (of.halves.bits.empty()) return 0;
+  return of.halves.type == host::HalfType::kFloat16 ? 1 : 2;
 }
 
 class ProtocolBed {
@@ -124,7 +132,8 @@ class ProtocolBed {
     message.extension = {.type = MessageType::kResult,
                          .format = of.format,
                          .session = kSession,
-                         .tensor_elements = static_cast<uint32_t>(of.element_count())};
+                         .tensor_elements = static_cast<uint32_t>(of.element_count()),
+                         .scale_bits = scale_bits(of)};
     return message;
   }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Method: every packet and every moment worked by hand against a pretended aggregator; what repairs
 // losses is in worker_repair_test.cc, random walks against the real aggregator in
-// virtual_network_test.cc. Virtual time only.
+// tests/lab/faults/. Virtual time only.
 #include "host/worker_protocol.h"
 
 #include <gmock/gmock.h>

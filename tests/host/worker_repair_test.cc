@@ -132,6 +132,59 @@ TEST_F(Repair, AnAnswerToARepeatTeachesNothing) {
   EXPECT_THAT(sending_times_ms(bed, 60), ElementsAre(60));
 }
 
+// --- An aggregator that answers ---
+
+TEST_F(Repair, WhileTheAggregatorAnswersQuestionsBackOffOnce) {
+  begin(1);
+  std::vector<int64_t> times;
+  while (bed.now < Instant(milliseconds(220))) {
+    bed.pass(milliseconds(1));
+    bed.notice(Reason::kSourcePermanent, 0);  // Anything that is heard.
+    if (!bed.take_sent().empty())
+      times.push_back(in_nanoseconds(bed.now.since_start()) / 1'000'000);
+  }
+  // Every 40 ms, twice the time-out, where silence would have made it 80 and 100.
+  EXPECT_THAT(times, ElementsAre(20, 60, 100, 140, 180, 220));
+}
+
+TEST_F(Repair, WhoeverIsHeardOfAgainIsAskedSoon) {
+  begin(1);
+  EXPECT_THAT(sending_times_ms(bed, 150), ElementsAre(20, 60, 140));
+  bed.pass(Instant(milliseconds(150)) - bed.now);
+  bed.notice(Reason::kSourcePermanent, 0);
+  EXPECT_THAT(sending_times_ms(bed, 200), ElementsAre(180));  // 140 + 40, not 140 + 100.
+}
+
+TEST_F(Repair, WhatIsHeldBehindLaterResultsBacksOffOnceToo) {
+  begin(2);
+  bed.pass(milliseconds(3));
+  result(1);  // 3 ms are the median: 6 are overdue. Block 0 is held, and its result may be lost.
+  bed.have(0, {1});
+  std::vector<int64_t> times;
+  while (bed.now < Instant(milliseconds(75))) {
+    bed.pass(milliseconds(1));
+    bed.notice(Reason::kSourcePermanent, 0);
+    if (!bed.take_sent().empty())
+      times.push_back(in_nanoseconds(bed.now.since_start()) / 1'000'000);
+  }
+  // 2 x 6 ms, and twice that as it counts as asked: every 24 ms from time 0 on.
+  EXPECT_THAT(times, ElementsAre(24, 48, 72));
+}
+
+TEST_F(Repair, WhatIsHeldAsAllTheRestBacksOffTheWholeWay) {
+  begin(2);
+  bed.have(0, {1});
+  bed.have(1, {1});
+  std::vector<int64_t> times;
+  while (bed.now < Instant(milliseconds(400))) {
+    bed.pass(milliseconds(1));
+    bed.notice(Reason::kSourcePermanent, 0);
+    if (!bed.take_sent().empty())
+      times.push_back(in_nanoseconds(bed.now.since_start()) / 1'000'000);
+  }
+  EXPECT_THAT(times, ElementsAre(80, 180, 280, 380));  // 2 x 20 x 2, then the longest.
+}
+
 // --- Giving up ---
 
 TEST_F(Repair, ASilentAggregatorIsGoneAtTheDeadline) {

@@ -1,17 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 /// @file
-/// A small deterministic network in virtual time: workers' protocol machines and aggregators, the
-/// very code that runs live, joined by links that lose, double, delay and reorder datagrams.
+/// A star of workers and live aggregators on the virtual network, for tests of the protocol: nodes
+/// are added one by one, and a test says what happens to them. Whole campaigns are lab/faults/.
 ///
-/// Model:   An event heap ordered by (time, priority, sequence); at one instant datagrams arrive
-///          first, then nodes act, then the test's own actions. A link keeps its order unless a
-///          datagram is held back on purpose. A corrupted datagram is lost, as the UDP checksum
-///          would have it. Each node has a bounded receive buffer.
+/// Model:   Every node has a cable to one forwarder. Faults are on the way to it, so a datagram
+///          meets them once; the way from it only takes time.
 /// Units:   Virtual time since the network's making; rates are probabilities of each datagram.
 /// Threads: One. Nothing sleeps and no clock is read.
-/// Determinism: The same seed and calls give the same digest().
 /// Errors:  What a test asks wrongly (unknown node, a job that is not allowed) stops it.
-/// Tests:   tests/host/virtual_network_test.cc
+/// Tests:   used by tests/host/virtual_faults_test.cc, plain_client_test.cc,
+///          loss_throughput_test.cc
 #pragma once
 
 #include <cstdint>
@@ -20,16 +18,17 @@
 #include <span>
 #include <vector>
 
-#include "apps/trio_ml/app.h"
-#include "base/prng.h"
-#include "host/worker_protocol.h"
+#include "lab/cluster/live_node.h"
+#include "lab/cluster/worker_node.h"
+#include "net/forwarder.h"
+#include "net/network.h"
 
 namespace tributary::testing {
 
 /// What the links do to each datagram.
 struct LinkFaults {
   double loss = 0;
-  double corrupt = 0;  ///< Counted apart, lost all the same.
+  double corrupt = 0;  ///< Lost all the same.
   double duplicate = 0;
   double reorder = 0;  ///< Held back by up to reorder_max, past later ones.
   Duration delay = microseconds(20);
@@ -37,20 +36,7 @@ struct LinkFaults {
   Duration reorder_max = milliseconds(1);
 };
 
-struct NetCounters {
-  uint64_t sent = 0;
-  uint64_t delivered = 0;
-  uint64_t lost = 0;
-  uint64_t corrupted = 0;
-  uint64_t duplicated = 0;
-  uint64_t reordered = 0;
-  uint64_t nobody = 0;  ///< No node has the destination, it has crashed, or its buffer is full.
-};
-
-/// One aggregator: Trio-ML on a live core over an in-memory port.
-class VirtualAggregator;
-
-class VirtualNet {
+class VirtualNet final : private EventTarget {
  public:
   using Receiver = std::function<void(std::span<const std::byte> payload, const Endpoint& from)>;
 
@@ -62,101 +48,68 @@ class VirtualNet {
   // --- Nodes. Each returns its number, which counts from 0 for its kind. ------------------------
 
   uint32_t add_aggregator(const trio_ml::JobConfig& job, const Endpoint& at);
-  /// A worker that begins to join now. Several may stand at one address one after another.
+  /// A worker that begins to join now. Several may stand at one address one after another; the
+  /// youngest has its port.
   uint32_t add_worker(const host::CommunicatorConfig& config, const Endpoint& at);
   /// Anything else with an address; `receiver` is called for each datagram.
   void add_receiver(const Endpoint& at, Receiver receiver);
 
   // --- What happens to them ----------------------------------------------------------------------
 
-  void submit(uint32_t worker, host::Transfer& transfer);
-  void leave(uint32_t worker);
-  /// The worker's process stands still; datagrams wait in its receive buffer.
-  void pause(uint32_t worker, Duration length);
-  /// The worker's process is gone without a word.
-  void crash(uint32_t worker);
+  void submit(uint32_t worker, host::Transfer& transfer) { workers_.at(worker)->submit(transfer); }
+  void leave(uint32_t worker) { workers_.at(worker)->leave(); }
+  void pause(uint32_t worker, Duration length) { workers_.at(worker)->pause(length); }
+  void crash(uint32_t worker) { workers_.at(worker)->crash(); }
   /// The aggregator's process is gone; what arrives is lost.
-  void stop_aggregator(uint32_t aggregator);
+  void stop_aggregator(uint32_t aggregator) { aggregators_.at(aggregator)->stop(); }
   /// A new process with empty memory and other session numbers at the same address.
-  void restart_aggregator(uint32_t aggregator);
-  /// From now on the links do this.
-  void set_faults(const LinkFaults& faults) { faults_ = faults; }
-  /// A datagram from anybody; the links treat it as any other.
+  void restart_aggregator(uint32_t aggregator) { aggregators_.at(aggregator)->start(); }
+  /// A datagram from one of the receivers.
   void send(const Endpoint& from, const Endpoint& to, std::span<const std::byte> payload);
   /// Calls `action` at that time, after everything else of the same instant.
   void at(Instant time, std::function<void()> action);
 
   // --- Time --------------------------------------------------------------------------------------
 
-  [[nodiscard]] Instant now() const { return now_; }
+  [[nodiscard]] Instant now() const { return core_.now(); }
   /// Runs until `until` holds, looked at after each event, or virtual time has reached `limit`.
   /// @return whether it holds.
   bool run_until(Instant limit, const std::function<bool()>& until);
-  void run_for(Duration length);
+  void run_for(Duration length) { core_.run_until(now() + length); }
 
   // --- What one may look at ----------------------------------------------------------------------
 
-  [[nodiscard]] const host::WorkerProtocol& worker(uint32_t index) const;
+  /// @pre It has not crashed.
+  [[nodiscard]] const host::WorkerProtocol& worker(uint32_t index) const {
+    return workers_.at(index)->protocol();
+  }
   [[nodiscard]] uint32_t worker_count() const { return static_cast<uint32_t>(workers_.size()); }
-  /// The first job of an aggregator that runs.
+  /// The job of an aggregator that runs.
   [[nodiscard]] trio_ml::Job& job(uint32_t aggregator);
   [[nodiscard]] uint64_t count(uint32_t aggregator, trio_ml::Outcome outcome) const;
-  [[nodiscard]] const NetCounters& counters() const { return counters_; }
-  /// Hash of every delivery so far: when, from where, to where, what.
-  [[nodiscard]] uint64_t digest() const { return digest_; }
   /// An address for node `index` of some kind (`kind` below 256).
   [[nodiscard]] static Endpoint address(uint32_t kind, uint32_t index);
 
  private:
-  struct Worker;
-  struct ReceiverNode {
-    Endpoint at;
-    Receiver receive;
-  };
-  /// Order of events at one instant.
-  enum class Priority : uint8_t { kDelivery, kNode, kAction };
-  struct Event {
-    Instant at;
-    Priority priority;
-    uint64_t sequence;
-    std::function<void()> act;
-  };
-  struct Later {
-    bool operator()(const Event& a, const Event& b) const;
-  };
-  struct Link {
-    Endpoint from;
-    Endpoint to;
-    Instant free_at;  ///< Nothing later may arrive earlier, unless reordered.
-  };
+  class ReceiverNode;
 
-  void push(Instant at, Priority priority, std::function<void()> act);
-  void step();
-  void deliver(const Endpoint& from, const Endpoint& to, const std::vector<std::byte>& payload);
-  void put_on_link(const Endpoint& from, const Endpoint& to, const std::vector<std::byte>& payload);
-  [[nodiscard]] Link& link(const Endpoint& from, const Endpoint& to);
-  [[nodiscard]] bool offer_to_worker(const Endpoint& to, const std::vector<std::byte>& payload);
-  void add_to_digest(const Endpoint& from, const Endpoint& to, std::span<const std::byte> payload);
+  void on_event(uint64_t argument) override;
+  /// A cable between a node's port 0 and the forwarder.
+  void attach(net::NodeId node, const Endpoint& at);
+  void route_everybody_to(const Endpoint& at);
 
-  /// Each node has one wake-up ahead, its earliest; others are void when their time comes.
-  void schedule_worker(uint32_t index, Instant at);
-  void run_worker(uint32_t index);
-  void schedule_aggregator(uint32_t index, Instant at);
-  void run_aggregator(uint32_t index);
-
-  LinkFaults faults_;
-  Prng link_draws_;
+  const LinkFaults faults_;
+  EventCore core_;
+  net::Network network_;
+  net::Forwarder forwarder_;
+  std::vector<Endpoint> addresses_;  ///< Of all nodes.
+  uint32_t ports_used_ = 0;
   Prng seeds_;
-  Instant now_;
-  uint64_t sequence_ = 0;
-  uint64_t digest_ = 0;
-  NetCounters counters_;
-  uint64_t acts_at_once_ = 0;  ///< Events since virtual time last moved.
-  std::vector<Event> events_;  ///< A heap by Later.
-  std::vector<Link> links_;
-  std::vector<std::unique_ptr<Worker>> workers_;
-  std::vector<std::unique_ptr<VirtualAggregator>> aggregators_;
-  std::vector<ReceiverNode> receivers_;
+  std::vector<uint8_t> job_ids_;  ///< Of each aggregator.
+  std::vector<std::unique_ptr<lab::LiveNode>> aggregators_;
+  std::vector<std::unique_ptr<lab::WorkerNode>> workers_;
+  std::vector<std::unique_ptr<ReceiverNode>> receivers_;
+  std::vector<std::function<void()>> actions_;  ///< By the event's argument.
 };
 
 }  // namespace tributary::testing

@@ -57,7 +57,9 @@ TEST(Worker, BitExactUnderFaults) {
   }
   const auto counters = server.stats()["counters"];
   EXPECT_EQ(counters["session_started"], 2);  // One after the other, on the same job.
-  EXPECT_EQ(counters["session_ended"], 2);
+  // The first had to end before the second began. The second's good-byes may be lost on these links
+  // too; then it ends by silence, later.
+  EXPECT_GE(counters["session_ended"], 1);
 }
 
 TEST(Worker, BitExactOverSeveralCores) {

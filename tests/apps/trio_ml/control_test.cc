@@ -176,6 +176,28 @@ TEST_P(Control, WhoWaitsForAPeerThatHasLeftIsTold) {
   EXPECT_EQ(notice.message.body.source, 1);
 }
 
+TEST_P(Control, WhoGivesItsJoinUpIsNotWaitedWith) {
+  bed_ = std::make_unique<Bed>(kJob, GetParam());
+  bed_->deliver(encoded(join_message(0, 100, 2)), worker(0));
+  Message good_bye;
+  good_bye.header = {.job_id = 1, .extended = true, .src_id = 0};
+  good_bye.extension = {.type = MessageType::kLeave, .session = 100};
+  bed_->deliver(encoded(good_bye), worker(0));
+  bed_->deliver(encoded(good_bye), worker(0));  // It is said twice.
+  bed_->deliver(encoded(join_message(1, 101, 2)), worker(1));
+  EXPECT_EQ(bed_->counts(), (Counts{{"join", 2}, {"leave", 1}, {"wrong_session", 1}}));
+}
+
+TEST_P(Control, WhoGivesUpWithoutItsWelcomeHasLeft) {
+  start();
+  Message good_bye = members_[1].message(MessageType::kLeave, 0);
+  good_bye.extension.session = 1001;  // Its nonce.
+  good_bye.extension.key = 0;
+  bed_->deliver(encoded(good_bye), worker(1));
+  contribute(0, 0, {5});
+  EXPECT_EQ(probe(0, 0).message.body.reason, Reason::kPeerLeft);
+}
+
 TEST_P(Control, WithMitigationAPeerThatHasLeftIsAStraggler) {
   JobConfig job = kJob;
   job.mitigation = true;

@@ -279,8 +279,16 @@ TEST_F(RefusalInSession, WrongSessionIsToldSo) {
   message.extension.session++;
   refused_with_notice(encoded(message, kSecond), Outcome::kWrongSession, Reason::kSessionLost, 1);
   Message probe = members_[1].message(MessageType::kProbe, 5);
-  probe.extension.key++;
+  probe.extension.session++;
   refused_with_notice(encoded(probe), Outcome::kWrongSession, Reason::kSessionLost, 1);
+  expect_sum();
+}
+
+// The session lives, so nobody is told that it is lost.
+TEST_F(RefusalInSession, AProbeWithAWrongKeyIsNotAnswered) {
+  Message probe = members_[1].message(MessageType::kProbe, 5);
+  probe.extension.key++;
+  expect_refused(bed_, encoded(probe), worker(1), Outcome::kWrongKey);
   expect_sum();
 }
 

@@ -58,6 +58,39 @@ TEST_F(SessionTest, WelcomeSaysWhatWasAgreed) {
   EXPECT_EQ(body.key, session_.key_of(1));
 }
 
+TEST_F(SessionTest, TheLeastThatAnyMemberWantsHoldsForAll) {
+  const auto wishing = [this](uint32_t source, uint32_t window, uint32_t gradients_max) {
+    Message message = join_message(source, 100 + source, 3);
+    message.body.window = window;
+    message.body.gradients_max = gradients_max;
+    static_cast<void>(session_.join(message, worker(source), now_));
+  };
+  wishing(0, 16, 200);
+  wishing(1, 0, 0);  // Whatever is allowed.
+  wishing(2, 32, 100);
+  for (uint32_t source = 0; source < 3; source++) {
+    EXPECT_EQ(session_.welcome_body(source).window, 16U);
+    EXPECT_EQ(session_.welcome_body(source).gradients_max, 100U);
+  }
+  // A newcomer that waits for the next session does not change the terms of this one.
+  pass(seconds(4));
+  wishing(2, 1, 1);
+  EXPECT_EQ(session_.welcome_body(0).window, 16U);
+}
+
+TEST_F(SessionTest, AJoinThatIsGivenUpCountsNoMore) {
+  static_cast<void>(join(0, 100));
+  EXPECT_EQ(session_.withdraw(0, 0), Session::Withdrawal::kUnknown);
+  EXPECT_EQ(session_.withdraw(0, 99), Session::Withdrawal::kUnknown);
+  EXPECT_EQ(session_.withdraw(1, 100), Session::Withdrawal::kUnknown);
+  EXPECT_EQ(session_.withdraw(0, 100), Session::Withdrawal::kPending);
+  static_cast<void>(join(1, 101));
+  EXPECT_FALSE(join(2, 102).started);
+  // Its rank is free at once, and the session starts with whoever takes it.
+  EXPECT_TRUE(join(0, 200).started);
+  EXPECT_EQ(session_.withdraw(0, 200), Session::Withdrawal::kMember);
+}
+
 TEST_F(SessionTest, KeysDifferAmongSourcesAndSessions) {
   std::set<uint32_t> keys;
   for (uint32_t round = 0; round < 3; round++) {

@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+/// @file
+/// One event of virtual time as the queues of the event core keep it, and the order of events.
+///
+/// Shapes: 32 bytes. The order is (time, priority, sequence); the last two share one word, the
+///         priority in its two highest bits, so that equal times cost one more comparison.
+/// Tests:  tests/base/event_core_test.cc
+#pragma once
+
+#include <cstdint>
+
+#include "base/time.h"
+
+namespace tributary {
+
+class EventTarget;
+
+struct Event {
+  Instant at;
+  uint64_t order;  ///< priority << kEventSequenceBits | sequence.
+  EventTarget* target;
+  uint64_t argument;
+};
+static_assert(sizeof(Event) == 32);
+
+/// 2^62 events at 10 ns each are 1,400 years of computing.
+inline constexpr uint32_t kEventSequenceBits = 62;
+
+/// Whether `a` is executed after `b`. No two events have the same order. A type and not a function,
+/// so that the library's heaps and sorts compile it in.
+struct IsLater {
+  [[nodiscard]] bool operator()(const Event& a, const Event& b) const {
+    return a.at != b.at ? a.at > b.at : a.order > b.order;
+  }
+};
+
+}  // namespace tributary

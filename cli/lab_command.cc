@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/lab_command.h"
+
+#include <fmt/format.h>
+
+#include <string_view>
+
+#include "cli/lab_resources_command.h"
+#include "engine/model/parameters.h"
+#include "lab/figures/figure.h"
+#include "lab/report/text_table.h"
+#include "lab/scenario.h"
+#include "lab/scenario_file.h"
+
+namespace tributary::cli {
+namespace {
+
+void print_choices(std::string_view title, const std::vector<lab::Choice>& choices) {
+  lab::TextTable table({0, 1});
+  for (const lab::Choice& choice : choices) table.add({choice.name, choice.description});
+  fmt::print("{}\n{}\n", title, table.text());
+}
+
+/// The modelled machine's numbers, of the generation that scenarios have unless they say otherwise.
+void print_pfe_parameters() {
+  const Result<engine::Parameters> parameters = engine::preset(lab::PfeSettings{}.generation);
+  if (!parameters) return;  // A default is always there.
+  lab::TextTable table({0, 2, 3});
+  for (const engine::ParameterRow& row : engine::parameter_rows(*parameters)) {
+    table.add({row.name, fmt::format("{}", row.value), row.unit, row.source});
+  }
+  fmt::print("PFE parameters (pfe.override = \"name=value,…\"), generation {}:\n{}\n",
+             parameters->generation, table.text());
+}
+
+int run_list() {
+  std::vector<lab::Choice> figures;
+  for (const lab::Figure& figure : lab::figures()) {
+    figures.push_back({.name = figure.name, .description = figure.description});
+  }
+  print_choices("Figures (tributary lab figure NAME):", figures);
+  print_choices("Back ends (backend):", lab::backends());
+  print_choices("Models (model.name):", lab::models());
+  print_choices("Straggler patterns (straggler.pattern):", lab::straggler_patterns());
+  print_pfe_parameters();
+  fmt::print("Scenario keys:\n{}", lab::scenario_help());
+  return 0;
+}
+
+}  // namespace
+
+void add_lab_list(CLI::App& lab, int& exit_code) {
+  CLI::App* command = lab.add_subcommand(
+      "list", "What there is: figures, back ends, models, patterns, scenario keys");
+  command->callback([&exit_code] { exit_code = run_list(); });
+}
+
+void add_lab_command(CLI::App& app, int& exit_code) {
+  CLI::App* lab = app.add_subcommand("lab", "Experiments in virtual time");
+  lab->require_subcommand(1);
+  lab->footer(
+      "Examples:\n"
+      "  tributary lab list\n"
+      "  tributary lab figure trio-15\n"
+      "  tributary lab run experiments/slow_worker.toml --set straggler.probability=0.08\n"
+      "  tributary lab sweep experiments/timeout_sweep.toml --out results");
+  add_lab_list(*lab, exit_code);
+  add_lab_figure(*lab, exit_code);
+  add_lab_run(*lab, exit_code);
+  add_lab_sweep(*lab, exit_code);
+  add_lab_resources(*lab, exit_code);
+  add_lab_faults(*lab, exit_code);
+}
+
+}  // namespace tributary::cli

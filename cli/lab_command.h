@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+/// @file
+/// The command `tributary lab`: experiments in virtual time.
+///
+///   list    what there is: figures, back ends, models, straggler patterns
+///   figure  a figure of the Trio paper, with the paper's numbers beside it
+///   run     one scenario
+///   sweep   a scenario with lists of values
+///   faults  runs in which everything goes wrong, judged against the promises
+///
+/// Tests: tests/system/lab_test.cc
+#pragma once
+
+#include <CLI/CLI.hpp>
+
+namespace tributary::cli {
+
+/// Adds the command and what is in it. @param exit_code Set when one has run; 0 only for success.
+void add_lab_command(CLI::App& app, int& exit_code);
+
+// Each in a file of its own, below `lab`.
+void add_lab_list(CLI::App& lab, int& exit_code);
+void add_lab_figure(CLI::App& lab, int& exit_code);
+void add_lab_run(CLI::App& lab, int& exit_code);
+void add_lab_sweep(CLI::App& lab, int& exit_code);
+void add_lab_faults(CLI::App& lab, int& exit_code);
+
+}  // namespace tributary::cli

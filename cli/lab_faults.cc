@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/lab_faults.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace tributary::cli {
+
+using nlohmann::ordered_json;
+
+namespace {
+
+/// Lines of the trace that are shown: how it came to its end.
+constexpr size_t kTraceLines = 40;
+
+std::string failure_text(const lab::CampaignFailure& failure) {
+  const lab::FaultResult& found = failure.result;
+  std::string text = fmt::format("\nseed {}: {}\n", found.seed, failure.plan);
+  for (const auto* lines : {&found.wrong, &found.stuck, &found.leaked}) {
+    for (const std::string& line : *lines) text += fmt::format("  {}\n", line);
+  }
+  const auto& trace = failure.smallest.trace;
+  const size_t first = trace.size() - std::min(trace.size(), kTraceLines);
+  text += fmt::format("  with {} alone, the last {} lines of its trace:\n",
+                      failure.kinds.to_string(), trace.size() - first);
+  for (size_t i = first; i < trace.size(); i++) text += fmt::format("  | {}\n", trace[i]);
+  return text + fmt::format("  replay: {}\n", failure.replay);
+}
+
+ordered_json failure_json(const lab::CampaignFailure& failure) {
+  return {{"seed", failure.result.seed},     {"plan", failure.plan},
+          {"wrong", failure.result.wrong},   {"stuck", failure.result.stuck},
+          {"leaked", failure.result.leaked}, {"smallest_kinds", failure.kinds.to_string()},
+          {"trace", failure.smallest.trace}, {"replay", failure.replay}};
+}
+
+uint64_t caught_count(const std::vector<MutantRow>& rows) {
+  return static_cast<uint64_t>(
+      std::count_if(rows.begin(), rows.end(), [](const MutantRow& row) { return row.caught; }));
+}
+
+}  // namespace
+
+std::string as_text(const lab::CampaignReport& report, double seeds_per_s) {
+  std::string text = fmt::format("{} seeds from {}: {} wrong, {} stuck, {} leaked\n", report.seeds,
+                                 report.first_seed, report.wrong, report.stuck, report.leaked);
+  text += fmt::format("{} packets, {} restarts of jobs, {:.0f} seeds/s on each core\n",
+                      report.packets, report.restarts, seeds_per_s);
+  for (uint32_t i = 0; i < lab::kFaultKindCount; i++) {
+    text += fmt::format("  {:<18}{:>12}\n", to_string(static_cast<lab::FaultKind>(i)),
+                        report.faults[i]);
+  }
+  text += fmt::format("digest {:016x}\n", report.digest);
+  for (const lab::CampaignFailure& failure : report.failures) text += failure_text(failure);
+  if (report.failed_seeds > report.failures.size()) {
+    text += fmt::format("… and {} more seeds\n", report.failed_seeds - report.failures.size());
+  }
+  return text;
+}
+
+ordered_json as_json(const lab::CampaignReport& report, double seeds_per_s) {
+  ordered_json faults;
+  for (uint32_t i = 0; i < lab::kFaultKindCount; i++) {
+    faults[to_string(static_cast<lab::FaultKind>(i))] = report.faults[i];
+  }
+  ordered_json failures = ordered_json::array();
+  for (const lab::CampaignFailure& failure : report.failures) {
+    failures.push_back(failure_json(failure));
+  }
+  return {{"seeds", report.seeds},
+          {"first_seed", report.first_seed},
+          {"wrong", report.wrong},
+          {"stuck", report.stuck},
+          {"leaked", report.leaked},
+          {"failed_seeds", report.failed_seeds},
+          {"packets", report.packets},
+          {"restarts", report.restarts},
+          {"faults", faults},
+          {"digest", fmt::format("{:016x}", report.digest)},
+          {"seeds_per_s_per_core", seeds_per_s},
+          {"failures", failures}};
+}
+
+std::string as_text(const std::vector<MutantRow>& rows) {
+  std::string text;
+  for (const MutantRow& row : rows) {
+    text += fmt::format("{} {:<24} {:>6} seeds  {}\n", row.caught ? "caught" : "MISSED", row.name,
+                        row.seeds, row.caught ? row.how : row.what);
+  }
+  const uint64_t caught = caught_count(rows);
+  return text +
+         fmt::format("mutants_planted {}\nmutants_caught {} ({:.1f} %)\n", rows.size(), caught,
+                     rows.empty()
+                         ? 0.0
+                         : 100.0 * static_cast<double>(caught) / static_cast<double>(rows.size()));
+}
+
+ordered_json as_json(const std::vector<MutantRow>& rows) {
+  ordered_json list = ordered_json::array();
+  for (const MutantRow& row : rows) {
+    list.push_back({{"mutant", row.name},
+                    {"what", row.what},
+                    {"caught", row.caught},
+                    {"seeds", row.seeds},
+                    {"how", row.how}});
+  }
+  return {
+      {"mutants_planted", rows.size()}, {"mutants_caught", caught_count(rows)}, {"mutants", list}};
+}
+
+}  // namespace tributary::cli

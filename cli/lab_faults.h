@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+/// @file
+/// `tributary lab faults`: what the fault campaign (lab/faults/) found, for people and as JSON.
+///
+/// Tests: tests/cli/lab_faults_test.cc
+#pragma once
+
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "lab/faults/campaign.h"
+
+namespace tributary::cli {
+
+/// What one planted bug came to.
+struct MutantRow {
+  std::string name;
+  std::string what;
+  bool caught = false;
+  uint64_t seeds = 0;    ///< Until it was caught, or all that were tried.
+  std::string how = {};  ///< The promise that broke, or how the program died.
+};
+
+/// @param seeds_per_s Runs in a second of a core's time, measured; only said, never checked.
+[[nodiscard]] std::string as_text(const lab::CampaignReport& report, double seeds_per_s);
+[[nodiscard]] nlohmann::ordered_json as_json(const lab::CampaignReport& report, double seeds_per_s);
+[[nodiscard]] std::string as_text(const std::vector<MutantRow>& rows);
+[[nodiscard]] nlohmann::ordered_json as_json(const std::vector<MutantRow>& rows);
+
+/// A row from what `tributary-mutants` has printed: "caught SEEDS HOW" or "missed SEEDS".
+[[nodiscard]] MutantRow mutant_row(const std::string& name, const std::string& what,
+                                   const std::string& line, const std::string& end_text);
+
+struct MutantRuns {
+  uint64_t first_seed = 1;
+  uint64_t seeds = 1000;           ///< Of each mutant, at most.
+  uint32_t processes = 1;          ///< At once.
+  std::vector<std::string> names;  ///< Empty: all.
+};
+/// Runs `tributary-mutants`, which lies beside this program, once for each planted bug.
+[[nodiscard]] Result<std::vector<MutantRow>> run_mutants(const MutantRuns& runs);
+
+}  // namespace tributary::cli

@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: Apache-2.0
+// The command `tributary lab faults`.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <csignal>
+#include <ctime>
+#include <memory>
+#include <thread>
+
+#include "cli/lab_command.h"
+#include "cli/lab_faults.h"
+#include "cli/lab_options.h"
+#include "cli/lab_progress.h"
+
+namespace tributary::cli {
+namespace {
+
+constexpr const char* kName = "tributary lab faults";
+/// Runs with --quick.
+constexpr uint64_t kQuickSeeds = 100;
+
+struct FaultsFlags {
+  uint64_t seeds = 1000;
+  uint64_t first_seed = 1;
+  uint64_t seed = 0;  ///< One alone; 0: a campaign.
+  bool trace = false;
+  bool quick = false;
+  bool mutants = false;
+  uint32_t threads = 0;
+  std::vector<std::string> only;
+  std::vector<std::string> mutant_names;
+  std::string json_path;
+};
+
+volatile std::sig_atomic_t g_interrupted = 0;
+
+Result<lab::FaultKinds> kinds_of(const std::vector<std::string>& names) {
+  if (names.empty()) return lab::FaultKinds::all();
+  lab::FaultKinds kinds;
+  for (const std::string& name : names) {
+    if (name == "none") continue;
+    const auto kind = lab::fault_kind(name);
+    if (!kind) {
+      return failure(fmt::format("--only {} is not allowed; allowed is none or some of {}", name,
+                                 lab::FaultKinds::all().to_string()));
+    }
+    kinds.add(*kind);
+  }
+  return kinds;
+}
+
+uint32_t thread_count(const FaultsFlags& flags) {
+  return flags.threads != 0 ? flags.threads : std::max(1U, std::thread::hardware_concurrency());
+}
+
+int write_json(const FaultsFlags& flags, const nlohmann::ordered_json& json) {
+  if (flags.json_path.empty()) return 0;
+  const auto written = write_text_file(flags.json_path, json.dump(2) + "\n");
+  return written ? 0 : complain(kName, written.error().text, 1);
+}
+
+/// One seed with its trace.
+int run_one(const FaultsFlags& flags, lab::FaultKinds kinds) {
+  const lab::FaultPlan plan = lab::draw_plan(flags.seed, kinds);
+  const lab::FaultResult result = run_faults(plan, flags.trace);
+  fmt::print("seed {}: {}\n", flags.seed, describe(plan));
+  for (const std::string& line : result.trace) fmt::print("{}\n", line);
+  for (const auto* lines : {&result.wrong, &result.stuck, &result.leaked}) {
+    for (const std::string& line : *lines) fmt::print("*** {}\n", line);
+  }
+  fmt::print("{} packets, {:.1f} s of virtual time, digest {:016x}: {}\n", result.packets,
+             in_seconds(result.length), result.digest,
+             result.is_good() ? "no promise broken" : "BROKEN");
+  return result.is_good() ? 0 : 1;
+}
+
+int run_all(const FaultsFlags& flags, lab::FaultKinds kinds) {
+  LabProgress progress;
+  lab::CampaignConfig config;
+  config.first_seed = flags.first_seed;
+  config.seeds = flags.quick ? std::min(flags.seeds, kQuickSeeds) : flags.seeds;
+  config.threads = thread_count(flags);
+  config.only = kinds;
+  config.on_progress = [&](uint64_t over) { progress.update(over, config.seeds); };
+  config.is_stopped = [] { return g_interrupted != 0; };
+  std::signal(SIGINT, [](int) { g_interrupted = 1; });
+  const std::clock_t began_at = std::clock();
+  const lab::CampaignReport report = run_campaign(config);
+  // Of the processor, all threads together: what a core does, however busy the machine is.
+  const double cpu_s = static_cast<double>(std::clock() - began_at) / CLOCKS_PER_SEC;
+  std::signal(SIGINT, SIG_DFL);
+  const double per_core = cpu_s > 0 ? static_cast<double>(report.seeds) / cpu_s : 0;
+  fmt::print("{}", as_text(report, per_core));
+  if (const int failed = write_json(flags, as_json(report, per_core)); failed != 0) return failed;
+  if (g_interrupted != 0) return complain(kName, "interrupted", 130);
+  return report.is_good() ? 0 : 1;
+}
+
+int run_planted(const FaultsFlags& flags) {
+  const auto rows = run_mutants({.first_seed = flags.first_seed,
+                                 .seeds = flags.seeds,
+                                 .processes = thread_count(flags),
+                                 .names = flags.mutant_names});
+  if (!rows) return complain(kName, rows.error().text, 1);
+  fmt::print("{}", as_text(*rows));
+  if (const int failed = write_json(flags, as_json(*rows)); failed != 0) return failed;
+  const auto missed =
+      std::count_if(rows->begin(), rows->end(), [](const MutantRow& row) { return !row.caught; });
+  // One in twenty may need more seeds than these.
+  return missed * 20 <= static_cast<std::ptrdiff_t>(rows->size()) ? 0 : 1;
+}
+
+int run(const FaultsFlags& flags) {
+  if (flags.mutants) return run_planted(flags);
+  const auto kinds = kinds_of(flags.only);
+  if (!kinds) return complain(kName, kinds.error().text, 2);
+  return flags.seed != 0 ? run_one(flags, *kinds) : run_all(flags, *kinds);
+}
+
+}  // namespace
+
+void add_lab_faults(CLI::App& lab, int& exit_code) {
+  CLI::App* command = lab.add_subcommand(
+      "faults", "Thousands of runs in which everything goes wrong, judged against the promises");
+  const auto flags = std::make_shared<FaultsFlags>();
+  command->add_option("--seeds", flags->seeds, "Runs; with --mutants: of each, at most")
+      ->check(CLI::Range(uint64_t{1}, uint64_t{100'000'000}))
+      ->capture_default_str();
+  command->add_option("--first-seed", flags->first_seed, "Seed of the first run")
+      ->capture_default_str();
+  command->add_option("--seed", flags->seed, "This run alone");
+  command->add_flag("--trace", flags->trace, "With --seed: print what happens");
+  command->add_option("--only", flags->only, "Kinds of faults that may happen, or none")
+      ->delimiter(',');
+  command->add_option("--threads", flags->threads, "0: as many as cores")->capture_default_str();
+  command->add_flag("--quick", flags->quick, "At most 100 runs");
+  command->add_flag("--mutants", flags->mutants, "Plant bugs, and say which ones are found");
+  command->add_option("--mutant", flags->mutant_names, "With --mutants: this bug; repeatable")
+      ->needs("--mutants");
+  command->add_option("--json", flags->json_path, "Write the report to this file")
+      ->type_name("FILE");
+  command->footer(
+      "Examples:\n"
+      "  tributary lab faults --seeds 1000 --json faults.json\n"
+      "  tributary lab faults --seed 17 --only loss,worker_crash --trace\n"
+      "  tributary lab faults --mutants");
+  command->callback([flags, &exit_code] { exit_code = run(*flags); });
+}
+
+}  // namespace tributary::cli

@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+// `tributary lab figure`: a figure of a paper as table, JSON, CSV and SVG.
+#include <fmt/format.h>
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "cli/lab_command.h"
+#include "cli/lab_options.h"
+#include "cli/settings.h"
+#include "lab/figures/figure.h"
+
+namespace tributary::cli {
+namespace {
+
+constexpr const char* kCommand = "tributary lab figure";
+constexpr uint64_t kIterationsMax = 1'000'000;
+
+struct FigureFlags {
+  std::string name;
+  lab::FigureOptions options;
+  PointFlags points;
+  std::string json_path;
+  std::string csv_path;
+  std::string svg_path;
+};
+
+Result<void> write_files(const FigureFlags& flags, const lab::FigureOutcome& outcome) {
+  if (!flags.json_path.empty()) {
+    auto written = write_text_file(flags.json_path, lab::as_json(outcome.rows));
+    if (!written) return written;
+  }
+  if (!flags.csv_path.empty()) {
+    auto written = write_text_file(flags.csv_path, lab::as_csv(outcome.rows));
+    if (!written) return written;
+  }
+  if (flags.svg_path.empty()) return {};
+  return write_text_file(flags.svg_path, lab::render_svg(outcome.plots));
+}
+
+int run_figure(FigureFlags& flags) {
+  const lab::Figure* figure = nullptr;
+  std::vector<std::string> names;
+  for (const lab::Figure& known : lab::figures()) {
+    names.push_back(known.name);
+    if (known.name == flags.name) figure = &known;
+  }
+  if (figure == nullptr) {
+    return complain(kCommand, unknown_name("figure", flags.name, names), kExitUsage);
+  }
+  const Result<std::vector<lab::Point>> points = figure->points(flags.options);
+  if (!points) return complain(kCommand, points.error().text, kExitUsage);
+  const RanPoints ran = run_points_here(*points, flags.points, kCommand);
+  if (ran.exit_code) return *ran.exit_code;
+  const lab::FigureOutcome outcome = figure->finish(flags.options, *points, ran.outcomes);
+  fmt::print("{}: {} (seed {})\n\n{}\n", figure->name, figure->description, flags.options.seed,
+             lab::as_table(outcome.rows, figure->x_name));
+  for (const std::string& note : outcome.notes) fmt::print("{}\n", note);
+  if (const Result<void> written = write_files(flags, outcome); !written) {
+    return complain(kCommand, written.error().text, 1);
+  }
+  return 0;
+}
+
+}  // namespace
+
+void add_lab_figure(CLI::App& lab, int& exit_code) {
+  CLI::App* command = lab.add_subcommand(
+      "figure", "A figure of the Trio paper, with the paper's numbers beside it");
+  const auto flags = std::make_shared<FigureFlags>();
+  command->add_option("name", flags->name, "trio-12, trio-13, trio-14, trio-15 or trio-16")
+      ->required()
+      ->type_name("NAME");
+  add_uint(*command, "--iterations", flags->options.iterations, 0, kIterationsMax,
+           "Of each point; 0: the figure's own");
+  command->add_flag("--quick", flags->options.quick, "Fewer points and iterations: seconds");
+  command->add_option("--json", flags->json_path, "Write the rows to this file")->type_name("FILE");
+  command->add_option("--csv", flags->csv_path, "Write the rows to this file")->type_name("FILE");
+  command->add_option("--svg", flags->svg_path, "Write the plots to this file")->type_name("FILE");
+  add_point_flags(*command, flags->points);
+  add_uint(*command, "--seed", flags->options.seed, 0, INT64_MAX, "Of everything that is random");
+  add_set_flag(*command, flags->options.settings);
+  command->footer(
+      "Examples:\n"
+      "  tributary lab figure trio-15 --json f.json --svg f.svg\n"
+      "  tributary lab figure trio-13 --out results --set straggler.pattern=slow-worker-each\n"
+      "  mpirun -n 4 tributary lab figure trio-13 --out results");
+  command->callback([flags, &exit_code] { exit_code = run_figure(*flags); });
+}
+
+}  // namespace tributary::cli

@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/lab_options.h"
+
+#include <fmt/format.h>
+
+#include <atomic>
+#include <cerrno>
+#include <cstring>
+#include <fstream>
+#include <utility>
+
+#include "cli/lab_progress.h"
+#include "cli/settings.h"
+#include "cli/worker_interrupt.h"
+#include "cli/worker_result.h"
+#include "lab/scenario_file.h"
+
+namespace tributary::cli {
+
+namespace {
+
+/// More threads than this are a typing error.
+constexpr uint64_t kThreadsMax = 1024;
+
+}  // namespace
+
+void add_set_flag(CLI::App& command, std::vector<WrittenKey>& settings) {
+  command
+      .add_option_function<std::vector<std::string>>(
+          "--set",
+          [&settings](const std::vector<std::string>& texts) {
+            for (const std::string& text : texts) {
+              Result<WrittenKey> key = lab::split_setting(text, "--set");
+              // An empty name is refused with the others, by make_scenario().
+              settings.push_back(key ? std::move(*key)
+                                     : WrittenKey{.name = text, .text = "", .where = "--set"});
+            }
+          },
+          "Any key of a scenario; repeatable")
+      ->type_name("KEY=VALUE")
+      ->allow_extra_args(false);
+}
+
+void add_scenario_flags(CLI::App& command, std::vector<WrittenKey>& settings) {
+  add_set_flag(command, settings);
+  const lab::Scenario defaults;
+  for (const lab::ScenarioKey& key : lab::scenario_keys()) {
+    const std::string name(key.spec.name);
+    const std::string fallback = key.show(defaults);
+    CLI::Option* option = command.add_option_function<std::string>(
+        "--" + name,
+        [&settings, name](const std::string& text) {
+          settings.push_back({.name = name, .text = text, .where = ""});
+        },
+        fmt::format("{}: {}", key.spec.help, lab::allowed_values(key)));
+    option->group("Scenario keys")->type_name("VALUE");
+    if (!fallback.empty()) option->default_str(fallback);
+  }
+}
+
+void add_point_flags(CLI::App& command, PointFlags& flags) {
+  add_uint(command, "--threads", flags.threads, 0, kThreadsMax,
+           "Points at the same time; 0: as many as cores, or one under mpirun");
+  command
+      .add_option("--out", flags.directory,
+                  "Keep finished points in this directory, and go on from what is there")
+      ->type_name("DIR");
+}
+
+int complain(std::string_view command, std::string_view text, int exit_code) {
+  fmt::print(stderr, "{}: {}\n", command, text);
+  return exit_code;
+}
+
+Result<void> write_text_file(const std::string& path, std::string_view text) {
+  std::ofstream file(path, std::ios::binary);
+  file << text;
+  if (!file.flush()) {
+    return failure(fmt::format("{}: cannot be written: {}", path, std::strerror(errno)));
+  }
+  return {};
+}
+
+RanPoints run_points_here(std::span<const lab::Point> points, const PointFlags& flags,
+                          std::string_view command) {
+  std::atomic<bool> stop = false;
+  WorkerInterrupt interrupt;  // Before any other thread.
+  Result<lab::Ranks> ranks = lab::Ranks::join();
+  if (!ranks) return {.outcomes = {}, .exit_code = complain(command, ranks.error().text, 1)};
+  interrupt.set_reaction([&stop, command] {
+    stop.store(true, std::memory_order_relaxed);  // Relaxed: nothing is read after it.
+    complain(command, "finishing the points in progress; once more to end at once", 0);
+  });
+  Result<lab::RunnerOutcome> outcome = [&] {
+    LabProgress progress;
+    lab::RunnerOptions options{
+        .threads = flags.threads, .directory = flags.directory, .stop = &stop, .ranks = &*ranks};
+    if (ranks->rank() == 0) {
+      options.on_progress = [&](uint64_t done, uint64_t total) { progress.update(done, total); };
+    }
+    return lab::run_points(points, options);
+  }();
+  interrupt.set_reaction({});
+  if (!outcome) {
+    const int exit_code = complain(command, outcome.error().text, 1);
+    ranks->abandon(exit_code);
+    return {.outcomes = {}, .exit_code = exit_code};
+  }
+  if (!outcome->complete()) {
+    const std::string kept = flags.directory.empty()
+                                 ? std::string("nothing is kept without --out")
+                                 : fmt::format(
+                                       "they are kept in {}; run the same command again to "
+                                       "go on",
+                                       flags.directory);
+    const std::string text = fmt::format("interrupted: {} of {} points are finished; {}",
+                                         outcome->finished, points.size(), kept);
+    if (ranks->rank() == 0) complain(command, text, 0);
+    return {.outcomes = {}, .exit_code = kExitInterrupted};
+  }
+  if (ranks->rank() != 0) return {.outcomes = {}, .exit_code = 0};
+  return {.outcomes = std::move(outcome->outcomes), .exit_code = std::nullopt};
+}
+
+}  // namespace tributary::cli

@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/lab_resources_command.h"
+
+#include <fmt/format.h>
+
+#include <memory>
+
+#include "cli/lab_options.h"
+#include "tofino/resource_report.h"
+
+namespace tributary::cli {
+namespace {
+
+struct ResourcesFlags {
+  std::string program;
+  std::string json_path;
+  std::string svg_path;
+};
+
+int fail(const Error& error) {
+  fmt::print(stderr, "tributary lab resources: {}\n", error.text);
+  return 1;
+}
+
+int run_resources(const ResourcesFlags& flags) {
+  const auto program = tofino::make_named_program(flags.program);
+  if (!program) return fail(program.error());
+  const auto placement = tofino::place(*program);
+  if (!placement) return fail(placement.error());
+  fmt::print("{}", tofino::resources_text(*program, *placement));
+  if (!flags.json_path.empty()) {
+    const auto json = tofino::resources_json(*program, *placement).dump(2) + "\n";
+    if (auto good = write_text_file(flags.json_path, json); !good) return fail(good.error());
+  }
+  if (!flags.svg_path.empty()) {
+    const auto svg = tofino::resources_svg(*program, *placement);
+    if (auto good = write_text_file(flags.svg_path, svg); !good) return fail(good.error());
+  }
+  return 0;
+}
+
+}  // namespace
+
+void add_lab_resources(CLI::App& lab, int& exit_code) {
+  CLI::App* command =
+      lab.add_subcommand("resources", "What a pipeline program takes of a Tofino, stage by stage");
+  const auto flags = std::make_shared<ResourcesFlags>();
+  std::string programs = "Programs:\n";
+  for (const tofino::NamedProgram& program : tofino::named_programs()) {
+    programs += fmt::format("  {:<28}{}\n", program.name, program.description);
+  }
+  programs += "Example:\n  tributary lab resources switchml-64 --json resources.json";
+  command->footer(programs);
+  command->add_option("program", flags->program, "Which program, see below")
+      ->required()
+      ->type_name("PROGRAM");
+  command->add_option("--json", flags->json_path, "Write the report to this file")
+      ->type_name("FILE");
+  command->add_option("--svg", flags->svg_path, "Draw it into this file")->type_name("FILE");
+  command->callback([flags, &exit_code] { exit_code = run_resources(*flags); });
+}
+
+}  // namespace tributary::cli

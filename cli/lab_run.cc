@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+// `tributary lab run`: one scenario.
+#include <fmt/format.h>
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "cli/lab_command.h"
+#include "cli/lab_options.h"
+#include "cli/settings.h"
+#include "lab/run.h"
+#include "lab/scenario_file.h"
+#include "lab/sweep/run_json.h"
+#include "lab/sweep/run_text.h"
+
+namespace tributary::cli {
+namespace {
+
+constexpr const char* kCommand = "tributary lab run";
+
+struct RunFlags {
+  std::string scenario_path;
+  std::vector<WrittenKey> settings;
+  std::vector<std::string> captures;
+  std::string json_path;
+  bool show = false;
+};
+
+Result<lab::Scenario> scenario_of(const RunFlags& flags) {
+  std::vector<WrittenKey> keys;
+  if (!flags.scenario_path.empty()) {
+    Result<std::vector<WrittenKey>> read = lab::read_keys(flags.scenario_path);
+    if (!read) return tl::unexpected(read.error());
+    keys = std::move(*read);
+  }
+  keys.insert(keys.end(), flags.settings.begin(), flags.settings.end());
+  if (!flags.captures.empty()) {
+    keys.push_back({.name = "capture",
+                    .text = fmt::format("{}", fmt::join(flags.captures, ",")),
+                    .where = "--pcap"});
+  }
+  return lab::make_scenario(keys);
+}
+
+/// The scenario as JSON, key by key, so that a file of results says what it shows.
+lab::Json scenario_json(const lab::Scenario& scenario) {
+  lab::Json json = lab::Json::object();
+  for (const lab::ScenarioKey& key : lab::scenario_keys()) {
+    json[std::string(key.spec.name)] = key.show(scenario);
+  }
+  return json;
+}
+
+int run_one(const RunFlags& flags) {
+  const Result<lab::Scenario> scenario = scenario_of(flags);
+  if (!scenario) return complain(kCommand, scenario.error().text, kExitUsage);
+  if (flags.show) {
+    fmt::print("{}", lab::scenario_text(*scenario));
+    return 0;
+  }
+  const Result<lab::RunResult> result = lab::run_scenario(*scenario);
+  if (!result) return complain(kCommand, result.error().text, 1);
+  fmt::print("{}", lab::run_text(*result));
+  if (!flags.json_path.empty()) {
+    const lab::Json json{{"scenario", scenario_json(*scenario)},
+                         {"result", lab::run_json(*result)}};
+    if (const auto written = write_text_file(flags.json_path, json.dump(2) + "\n"); !written) {
+      return complain(kCommand, written.error().text, 1);
+    }
+  }
+  if (result->wrong_sums != 0) {
+    return complain(kCommand, fmt::format("{} sums are wrong", result->wrong_sums), 1);
+  }
+  return 0;
+}
+
+}  // namespace
+
+void add_lab_run(CLI::App& lab, int& exit_code) {
+  CLI::App* command = lab.add_subcommand("run", "One scenario: a cluster, a network, stragglers");
+  const auto flags = std::make_shared<RunFlags>();
+  command->add_option("scenario", flags->scenario_path, "TOML file; without it the paper's set-up")
+      ->type_name("FILE");
+  command->add_option("--json", flags->json_path, "Write scenario and result to this file")
+      ->type_name("FILE");
+  command->add_option("--pcap", flags->captures, "Write a link's traffic to a file; repeatable")
+      ->type_name("LINK=FILE")
+      ->allow_extra_args(false);
+  command->add_flag("--show", flags->show, "Print the whole scenario instead of running it");
+  add_scenario_flags(*command, flags->settings);
+  command->footer(
+      "Examples:\n"
+      "  tributary lab run experiments/slow_worker.toml --json r.json\n"
+      "  tributary lab run --model.name vgg11 --iterations 10 --train 32\n"
+      "  tributary lab run --iterations 1 --train 32 --pcap 'worker-0.0>switch.0=w0.pcap'");
+  command->callback([flags, &exit_code] { exit_code = run_one(*flags); });
+}
+
+}  // namespace tributary::cli

@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/launch_command.h"
+
+#include <fmt/format.h>
+
+#include <array>
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <system_error>
+
+#include "apps/trio_ml/config.h"
+#include "cli/demo/free_port.h"
+#include "cli/launch_plan.h"
+#include "cli/launch_run.h"
+#include "cli/settings.h"
+
+namespace tributary::cli {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr uint64_t kJobMax = 255;    // Eight bits of the Trio-ML header.
+constexpr uint64_t kRanksMax = 256;  // Eight bits of src_id.
+constexpr uint64_t kMinuteMs = 60'000;
+constexpr uint64_t kHourMs = 3'600'000;
+constexpr uint64_t kDayMs = 86'400'000;
+
+std::string value_of(const char* variable) {
+  const char* value = std::getenv(variable);
+  return value == nullptr ? "" : value;
+}
+
+/// The first of `candidates` that exists; empty if none does.
+std::string first_that_exists(const std::vector<fs::path>& candidates) {
+  std::error_code ignored;
+  for (const fs::path& path : candidates) {
+    if (fs::exists(path, ignored)) return fs::weakly_canonical(path, ignored).string();
+  }
+  return "";
+}
+
+Result<LaunchSurroundings> look_around() {
+  LaunchSurroundings around;
+  std::error_code error;
+  const fs::path program = fs::read_symlink("/proc/self/exe", error);
+  if (error) return failure("/proc/self/exe cannot be read: " + error.message());
+  const fs::path folder = program.parent_path();
+  around.program = program.string();
+  // A build tree has it beside the program, an installation in the library folder.
+  around.library =
+      first_that_exists({folder / "libtributary.so.0",
+                         folder / ".." / TRIBUTARY_LIBRARY_FOLDER / "libtributary.so.0"});
+  const std::string package = first_that_exists({folder / "../share/tributary/python/tributary",
+                                                 TRIBUTARY_SOURCE_FOLDER "/python/tributary"});
+  if (!package.empty()) around.python_package = fs::path(package).parent_path().string();
+  around.search_path = value_of("PATH");
+  around.python_path = value_of("PYTHONPATH");
+  for (const char* name : {"TRIBUTARY_LIBRARY", "OMP_NUM_THREADS", "PYTHONUNBUFFERED"}) {
+    if (std::getenv(name) != nullptr) around.variables_set.emplace_back(name);
+  }
+  const auto aggregator_port = demo::free_port(demo::Transport::kUdp);
+  if (!aggregator_port) return tl::unexpected(aggregator_port.error());
+  const auto master_port = demo::free_port(demo::Transport::kTcp);
+  if (!master_port) return tl::unexpected(master_port.error());
+  around.aggregator_port = *aggregator_port;
+  around.master_port = *master_port;
+  return around;
+}
+
+int refuse(const Error& error) {
+  fmt::print(stderr, "tributary launch: {}\n", error.text);
+  return kExitUsage;
+}
+
+int run(LaunchConfig& config, std::vector<std::string> command) {
+  config.command = std::move(command);
+  if (!config.command.empty() && config.command.front() == "--") {
+    config.command.erase(config.command.begin());
+  }
+  if (config.command.empty())
+    return refuse({"nothing to launch; allowed: a program or a .py file"});
+  if (config.command.front().starts_with('-')) {
+    return refuse(
+        {fmt::format("unknown flag '{}'; see tributary launch --help", config.command.front())});
+  }
+  const auto around = look_around();
+  if (!around) return refuse(around.error());
+  const auto plan = plan_launch(config, *around);
+  if (!plan) return refuse(plan.error());
+  return run_launch(*plan, config.keep_going, stdout, stderr);
+}
+
+void add_rank_flags(CLI::App& command, LaunchConfig& config) {
+  add_uint(command, "-n,--processes", config.processes, 1, kRanksMax, "Ranks to start here");
+  command
+      .add_option("--backend", config.backend,
+                  "Told to the ranks as TRIBUTARY_BACKEND; others than tributary need no "
+                  "aggregator")
+      ->capture_default_str();
+  add_uint(command, "--world", config.world, 0, kRanksMax,
+           "Ranks on all machines; 0: those started here");
+  add_uint(command, "--first-rank", config.rank_first, 0, kRanksMax - 1, "Number of the first one");
+  command.add_option("--master", config.master, "Where rank 0 meets the others, HOST:PORT");
+  command.add_option("--python", config.python,
+                     "Interpreter of .py files; else the file's first line decides");
+  command.add_flag("--keep-going", config.keep_going,
+                   "When a rank fails, leave the others to themselves");
+}
+
+void add_aggregator_flags(CLI::App& command, LaunchConfig& config) {
+  command.add_option("--server", config.server,
+                     "A running appliance, HOST:PORT; else one is started");
+  add_uint(command, "--job", config.job_id, 0, kJobMax, "Job id");
+  add_milliseconds(command, "--timeout-ms", config.straggler_timeout, 0, kMinuteMs,
+                   "Straggler mitigation: blocks wait so long; 0 is without. Own aggregator only");
+  add_milliseconds(command, "--permanent-ms", config.permanent_after, 0, kHourMs,
+                   "A straggler silent for so long is not waited for; 0: the server's default");
+  add_uint(command, "--window", config.job_window, 1, trio_ml::kBlockCntLimit,
+           "Window of the own aggregator's job, a power of two");
+  add_uint(command, "--history", config.history, 1, trio_ml::kHistoryLimit,
+           "Results kept for each place of that window");
+  command
+      .add_option("--serve-json", config.serve_json_path,
+                  "Write the own aggregator's counters to this file")
+      ->type_name("FILE");
+  add_milliseconds(command, "--deadline-ms", config.deadline, 1, kDayMs,
+                   "Longest wait for a rank or the aggregator");
+  command
+      .add_option("--url-option", config.url_options,
+                  "More for TRIBUTARY_URL, as in format=fixed; repeatable")
+      ->type_name("KEY=VALUE")
+      ->allow_extra_args(false);
+}
+
+}  // namespace
+
+void add_launch_command(CLI::App& app, int& exit_code) {
+  CLI::App* command =
+      app.add_subcommand("launch",
+                         "Start the ranks of a training script, and an aggregator for them:\n"
+                         "tributary launch -n 4 train.py --its --own flags");
+  const auto config = std::make_shared<LaunchConfig>();
+  command->prefix_command();  // What follows the script is the script's.
+  add_rank_flags(*command, *config);
+  add_aggregator_flags(*command, *config);
+  command->callback(
+      [config, command, &exit_code] { exit_code = run(*config, command->remaining()); });
+}
+
+}  // namespace tributary::cli

@@ -1,0 +1,302 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/launch_run.h"
+
+#include <fmt/format.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/signalfd.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "cli/demo/child_process.h"
+
+namespace tributary::cli {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+using demo::ChildProcess;
+
+constexpr std::chrono::seconds kReadyWithin{10};
+/// How long the others may take to end after one has failed.
+constexpr std::chrono::seconds kEndWithin{5};
+/// The same after a signal of the user's: time to write a checkpoint.
+constexpr std::chrono::seconds kEndAfterSignalWithin{30};
+
+/// Signals as readable events. They stay blocked: children undo that for themselves.
+class SignalFile {
+ public:
+  SignalFile() {
+    sigset_t set;
+    sigemptyset(&set);
+    for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGCHLD}) sigaddset(&set, signal);
+    pthread_sigmask(SIG_BLOCK, &set, &before_);
+    file_ = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+  }
+  ~SignalFile() {
+    if (file_ >= 0) close(file_);
+    pthread_sigmask(SIG_SETMASK, &before_, nullptr);
+  }
+  SignalFile(const SignalFile&) = delete;
+  SignalFile& operator=(const SignalFile&) = delete;
+
+  [[nodiscard]] int file() const { return file_; }
+  /// The next signal that is not a child's end; 0 if there is none.
+  [[nodiscard]] int take() const {
+    signalfd_siginfo info{};
+    while (read(file_, &info, sizeof(info)) == static_cast<ssize_t>(sizeof(info))) {
+      if (info.ssi_signo != SIGCHLD) return static_cast<int>(info.ssi_signo);
+    }
+    return 0;
+  }
+
+ private:
+  sigset_t before_{};
+  int file_ = -1;
+};
+
+/// A child with what the loop remembers of it.
+struct Member {
+  ChildProcess process;
+  std::string prefix;  ///< In front of its lines.
+  bool stdout_open = true;
+  bool stderr_open = true;
+  bool settled = false;  ///< Its end has been looked at.
+};
+
+class Launch {
+ public:
+  Launch(const LaunchPlan& plan, bool keep_going, std::FILE* out, std::FILE* err)
+      : plan_(plan), keep_going_(keep_going), out_(out), err_(err) {}
+
+  int run();
+
+ private:
+  Result<Member> start(const ProgramPlan& plan, std::string prefix);
+  bool start_aggregator();
+  bool start_ranks();
+  void turn();
+  void wait();
+  void pass_lines(Member& member);
+  void pass_signals();
+  void look_at_ends();
+  void fail(const std::string& text, int exit_code);
+  void end_all(int signal, Clock::duration within);
+  void end_aggregator();
+  [[nodiscard]] bool all_settled() const;
+  void say(const std::string& text) { fmt::print(err_, "tributary launch: {}\n", text); }
+
+  const LaunchPlan& plan_;
+  const bool keep_going_;
+  std::FILE* const out_;
+  std::FILE* const err_;
+  const SignalFile signals_;
+  std::optional<Member> aggregator_;
+  bool aggregator_ready_ = false;
+  bool aggregator_asked_to_end_ = false;
+  std::vector<Member> ranks_;
+  std::optional<int> exit_code_;  ///< Of the first failure.
+  bool ending_ = false;
+  std::optional<Clock::time_point> kill_at_;
+};
+
+Result<Member> Launch::start(const ProgramPlan& plan, std::string prefix) {
+  auto child = ChildProcess::start({.name = plan.name,
+                                    .program = plan.program,
+                                    .arguments = plan.arguments,
+                                    .inherited_files = {},
+                                    .environment = plan.environment});
+  if (!child) return tl::unexpected(child.error());
+  return Member{.process = std::move(*child), .prefix = std::move(prefix)};
+}
+
+bool Launch::start_aggregator() {
+  if (!plan_.own_aggregator) return true;
+  auto member = start(plan_.aggregator, "[aggregator] ");
+  if (!member) {
+    fail(member.error().text, 1);
+    return false;
+  }
+  aggregator_.emplace(std::move(*member));
+  kill_at_ = Clock::now() + kReadyWithin;  // Nothing else uses it yet.
+  while (!aggregator_ready_ && !ending_) {
+    turn();
+    if (!aggregator_ready_ && !ending_ && Clock::now() >= *kill_at_) {
+      fail("the aggregator did not become ready in time", 1);
+    }
+  }
+  if (!ending_) kill_at_.reset();
+  return !ending_;
+}
+
+bool Launch::start_ranks() {
+  for (size_t local = 0; local < plan_.ranks.size(); local++) {
+    const ProgramPlan& plan = plan_.ranks[local];
+    const std::string number = plan.name.substr(plan.name.find(' ') + 1);
+    auto member = start(plan, fmt::format("[{}] ", number));
+    if (!member) {
+      fail(member.error().text, 1);
+      return false;
+    }
+    ranks_.push_back(std::move(*member));
+  }
+  return true;
+}
+
+void Launch::wait() {
+  std::vector<pollfd> files{{signals_.file(), POLLIN, 0}};
+  std::vector<bool*> open_flags{nullptr};
+  const auto add = [&](Member& member) {
+    if (member.settled) return;
+    if (member.stdout_open) {
+      files.push_back({member.process.stdout_file(), POLLIN, 0});
+      open_flags.push_back(&member.stdout_open);
+    }
+    if (member.stderr_open) {
+      files.push_back({member.process.stderr_file(), POLLIN, 0});
+      open_flags.push_back(&member.stderr_open);
+    }
+  };
+  if (aggregator_) add(*aggregator_);
+  for (Member& rank : ranks_) add(rank);
+
+  int timeout_ms = -1;
+  if (kill_at_) {
+    const auto left =
+        std::chrono::ceil<std::chrono::milliseconds>(*kill_at_ - Clock::now()).count();
+    timeout_ms = static_cast<int>(std::max<int64_t>(left, 0));
+  }
+  poll(files.data(), files.size(), timeout_ms);
+  for (size_t i = 1; i < files.size(); i++) {
+    // Closed by the child, and empty: it would be readable for ever.
+    if ((files[i].revents & (POLLHUP | POLLERR)) != 0 && (files[i].revents & POLLIN) == 0) {
+      *open_flags[i] = false;
+    }
+  }
+}
+
+void Launch::pass_lines(Member& member) {
+  const bool is_aggregator = aggregator_ && &member == &*aggregator_;
+  for (const std::string& line : member.process.take_lines()) {
+    if (is_aggregator) {
+      aggregator_ready_ = aggregator_ready_ || line.starts_with("ready");
+    } else {
+      fmt::print(out_, "{}{}\n", member.prefix, line);
+    }
+  }
+  for (const std::string& line : member.process.take_error_lines()) {
+    // Its greeting is of no interest here; warnings and errors are.
+    if (is_aggregator && line.find(" jobs at ") != std::string::npos) continue;
+    fmt::print(err_, "{}{}\n", member.prefix, line);
+  }
+  std::fflush(out_);
+  std::fflush(err_);
+}
+
+void Launch::pass_signals() {
+  const int signal = signals_.take();
+  if (signal == 0) return;
+  if (!exit_code_) exit_code_ = 128 + signal;
+  if (ending_) {
+    kill_at_ = Clock::now();  // The user means it.
+    return;
+  }
+  say(fmt::format("{}; passed on to the ranks, once more kills them", strsignal(signal)));
+  end_all(signal, kEndAfterSignalWithin);
+}
+
+void Launch::fail(const std::string& text, int exit_code) {
+  const bool first = !exit_code_;
+  if (first) exit_code_ = exit_code;
+  if (ending_) return;  // Others end because they were told to, or follow from the first.
+  const bool others_left =
+      std::any_of(ranks_.begin(), ranks_.end(), [](const Member& rank) { return !rank.settled; });
+  if (keep_going_) return say(text);
+  say(others_left ? text + "; ending the other ranks" : text);
+  end_all(SIGTERM, kEndWithin);
+}
+
+void Launch::end_all(int signal, Clock::duration within) {
+  ending_ = true;
+  kill_at_ = Clock::now() + within;
+  for (Member& rank : ranks_) {
+    if (!rank.settled) rank.process.signal_group(signal);
+  }
+  if (ranks_.empty() && aggregator_) aggregator_->process.signal(SIGTERM);
+}
+
+void Launch::look_at_ends() {
+  for (Member& rank : ranks_) {
+    if (rank.settled || !rank.process.has_ended()) continue;
+    pass_lines(rank);  // What it wrote just before its end is still in the pipe.
+    if (!rank.process.stdout_rest().empty()) {
+      fmt::print(out_, "{}{}\n", rank.prefix, rank.process.stdout_rest());
+    }
+    if (!rank.process.stderr_rest().empty()) {
+      fmt::print(err_, "{}{}\n", rank.prefix, rank.process.stderr_rest());
+    }
+    rank.settled = true;
+    if (rank.process.ended_well()) continue;
+    rank.process.signal_group(SIGTERM);  // Processes of its own that it has left behind.
+    fail(fmt::format("{} ended with {}", rank.process.name(), rank.process.end_text()),
+         rank.process.exit_code());
+  }
+  if (!aggregator_ || aggregator_->settled || !aggregator_->process.has_ended()) return;
+  pass_lines(*aggregator_);
+  aggregator_->settled = true;
+  if (aggregator_asked_to_end_ && aggregator_->process.ended_well()) return;
+  fail(fmt::format("the aggregator ended with {}", aggregator_->process.end_text()), 1);
+}
+
+void Launch::turn() {
+  wait();
+  pass_signals();
+  if (aggregator_ && !aggregator_->settled) pass_lines(*aggregator_);
+  for (Member& rank : ranks_) {
+    if (!rank.settled) pass_lines(rank);
+  }
+  look_at_ends();
+  if (!ending_ || !kill_at_ || Clock::now() < *kill_at_) return;
+  for (Member& rank : ranks_) {
+    if (!rank.settled) rank.process.signal_group(SIGKILL);
+  }
+  kill_at_.reset();  // What follows is the kernel's.
+}
+
+bool Launch::all_settled() const {
+  return std::all_of(ranks_.begin(), ranks_.end(), [](const Member& rank) { return rank.settled; });
+}
+
+void Launch::end_aggregator() {
+  if (!aggregator_) return;
+  aggregator_asked_to_end_ = true;
+  aggregator_->process.signal(SIGTERM);
+  kill_at_ = Clock::now() + kEndWithin;
+  while (!aggregator_->settled) {
+    wait();
+    pass_lines(*aggregator_);
+    look_at_ends();
+    if (!aggregator_->settled && Clock::now() >= *kill_at_) {
+      return fail("the aggregator did not end when asked to", 1);  // The destructor kills it.
+    }
+  }
+}
+
+int Launch::run() {
+  if (start_aggregator()) start_ranks();
+  while (!all_settled()) turn();
+  end_aggregator();
+  return exit_code_.value_or(0);
+}
+
+}  // namespace
+
+int run_launch(const LaunchPlan& plan, bool keep_going, std::FILE* out, std::FILE* err) {
+  return Launch(plan, keep_going, out, err).run();
+}
+
+}  // namespace tributary::cli

@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/model/memory_timing.h"
+
+#include <algorithm>
+
+#include "base/assert.h"
+
+namespace tributary::engine {
+namespace {
+
+using memory::Address;
+using memory::kInterleaveBytes;
+using memory::kRequestBytesMin;
+using memory::RmwKind;
+using microcode::XtxnKind;
+
+/// What a scan visits. Source: microcode/machine.h, kHashScan.
+constexpr uint32_t kRecordsPerScan = 64;
+
+RmwKind rmw_kind(XtxnKind kind) {
+  switch (kind) {
+    case XtxnKind::kRead:
+    case XtxnKind::kHashLookup:
+    case XtxnKind::kTailRead:
+      return RmwKind::kRead;
+    case XtxnKind::kWrite:
+    case XtxnKind::kHashInsert:
+    case XtxnKind::kHashDelete:
+      return RmwKind::kWrite;
+    default:
+      return RmwKind::kOther;
+  }
+}
+
+bool is_hash(XtxnKind kind) { return kind >= XtxnKind::kHashLookup && kind <= XtxnKind::kHashScan; }
+
+}  // namespace
+
+const char* to_string(LatencyPart part) {
+  static constexpr std::array<const char*, kLatencyPartCount> kNames{
+      "ingress", "dispatch", "instructions", "sram",       "dram_cache",
+      "dram",    "hash",     "tail",         "bank_queue", "reorder"};
+  return kNames[static_cast<uint32_t>(part)];
+}
+
+MemoryTiming::MemoryTiming(const Parameters& parameters, const memory::SharedMemory& memory)
+    : parameters_(parameters),
+      memory_(memory),
+      bank_count_(parameters.rmw_engine_count),
+      queue_limit_(parameters.clock_period *
+                   memory::service_cycles(RmwKind::kAdd, memory::kRequestBytesMax) *
+                   parameters.bank_queue_requests),
+      exact_(parameters.fidelity == Fidelity::kExact),
+      cache_tags_(parameters.dram_cache_bytes / kCacheLineBytes),
+      cache_line_mask_(cache_tags_.size() - 1),
+      busy_(bank_count_) {
+  const auto rest = [&](Duration latency) { return latency - parameters.crossbar_latency; };
+  rest_latency_[static_cast<uint32_t>(LatencyPart::kSram)] = rest(parameters.sram_latency);
+  rest_latency_[static_cast<uint32_t>(LatencyPart::kDram)] = rest(parameters.dram_latency);
+  rest_latency_[static_cast<uint32_t>(LatencyPart::kDramCache)] =
+      rest(parameters.dram_cache_latency);
+  if (exact_) {
+    banks_.assign(bank_count_, memory::RmwBank(parameters.clock_period));
+  } else {
+    ledgers_.assign(bank_count_, SlotLedger());
+  }
+}
+
+Address MemoryTiming::address_of(const void* target) {
+  const Address address = memory_.address_of(target);
+  if (!address.is_null()) return address;
+  const auto known = outside_.find(target);
+  uint32_t number = 0;
+  if (known != outside_.end()) {
+    number = known->second;
+  } else if (outside_.size() < kOutsideMax) {
+    number = static_cast<uint32_t>(outside_.size());
+    outside_.emplace(target, number);
+  }
+  return memory::kSramBase + uint64_t{number} * kInterleaveBytes;
+}
+
+Instant MemoryTiming::serve_exact(const memory::RmwRequest& request, uint32_t bank,
+                                  Instant arrived_at, uint32_t train) {
+  const memory::RmwReply first = banks_[bank].serve(arrived_at, request);
+  TRIB_ASSERT(first.status == memory::RmwStatus::kOk);
+  for (uint32_t i = 1; i < train; i++) (void)banks_[bank].serve(arrived_at, request);
+  return first.done_at;
+}
+
+MemoryReply MemoryTiming::access(RmwKind kind, const void* target, uint32_t size_bytes, Instant at,
+                                 uint32_t train) {
+  // Requests are whole words of 8 bytes and never cross from one engine's bytes to another's.
+  const uint64_t value = address_of(target).value();
+  uint64_t begin = value - value % kRequestBytesMin;
+  const uint64_t end =
+      (value + size_bytes + kRequestBytesMin - 1) / kRequestBytesMin * kRequestBytesMin;
+  MemoryReply last{at, Duration(), Duration(), LatencyPart::kSram};
+  while (begin < end) {
+    const uint64_t boundary = (begin / kInterleaveBytes + 1) * kInterleaveBytes;
+    const uint64_t piece_end = std::min(end, boundary);
+    const Address address(begin);
+    const MemoryReply reply = access_line(kind, address, bank_of(address),
+                                          static_cast<uint32_t>(piece_end - begin), at, train);
+    if (reply.done_at > last.done_at) last = reply;
+    begin = piece_end;
+  }
+  return last;
+}
+
+MemoryReply MemoryTiming::access(const microcode::Xtxn& xtxn, Instant at, uint32_t train) {
+  if (xtxn.kind == XtxnKind::kTailRead) {
+    return {at + parameters_.tail_read_latency, Duration(), Duration(), LatencyPart::kTail};
+  }
+  const RmwKind kind = rmw_kind(xtxn.kind);
+  if (!is_hash(xtxn.kind)) {
+    // Every operation on a word moves at least the word; an empty one still takes a cycle.
+    return access(kind, xtxn.target, std::max(xtxn.size_bytes, 1U), at, train);
+  }
+  const uint32_t size_bytes = xtxn.kind == XtxnKind::kHashScan
+                                  ? kRecordsPerScan * parameters_.ref_flag_bytes
+                                  : std::max(xtxn.size_bytes, 1U);
+  // The bucket first, then the record.
+  MemoryReply reply = access(kind, xtxn.target, size_bytes, at, train);
+  reply.done_at = reply.done_at + parameters_.hash_latency;
+  reply.part = LatencyPart::kHash;
+  return reply;
+}
+
+Duration MemoryTiming::backpressure(const void* target, Instant at) {
+  const uint32_t bank = bank_of(address_of(target));
+  const Instant arrived_at = at + parameters_.crossbar_latency;
+  const Instant free_at =
+      exact_ ? banks_[bank].busy_until() : ledgers_[bank].reserve(arrived_at, Duration());
+  return std::max(Duration(), (free_at - arrived_at) - queue_limit_);
+}
+
+}  // namespace tributary::engine

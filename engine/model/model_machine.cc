@@ -1,0 +1,274 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/model/model_machine.h"
+
+#include <algorithm>
+#include <cstring>
+
+namespace tributary::engine {
+
+using memory::RmwKind;
+using microcode::Accumulate;
+using microcode::FramePool;
+using microcode::Xtxn;
+using microcode::XtxnKind;
+
+namespace {
+
+/// Frames of the first pool; each further one is as large as all before it together.
+constexpr uint32_t kFramesFirst = 64;
+
+}  // namespace
+
+ModelMachine::ModelMachine(EventCore& core, const Parameters& parameters,
+                           const memory::SharedMemory& memory, ThreadKeeper& keeper)
+    : core_(core),
+      parameters_(parameters),
+      keeper_(keeper),
+      exact_(parameters.fidelity == Fidelity::kExact),
+      instruction_time_(parameters.instruction_time()),
+      timing_(parameters, memory),
+      packets_(2 * parameters.packet_buffer_packets, parameters.packet_bytes_max) {
+  // With no more threads than an instruction has cycles there is an issue slot for each thread.
+  if (parameters.threads_each > parameters.instruction_cycles) {
+    issue_slots_.resize(parameters.ppe_count);
+  }
+}
+
+ModelMachine::~ModelMachine() {
+  for (const auto& post : posts_) post->complete_ = true;  // They are given up with the machine.
+}
+
+// --- Starting threads ---------------------------------------------------------------------------
+
+void ModelMachine::begin_start(ModelThread* thread) {
+  TRIB_ASSERT(current_ == nullptr && !starting_);
+  starting_ = true;
+  current_ = thread;
+  instruction_at_ = core_.now();
+}
+
+void ModelMachine::end_start(const ModelThread* thread) {
+  TRIB_ASSERT(thread == nullptr || !thread->control.finished());  // Nobody took the packet.
+  starting_ = false;
+  current_ = nullptr;
+}
+
+FramePool& ModelMachine::frame_pool() {
+  uint32_t frames = 0;
+  for (auto pool = frames_.rbegin(); pool != frames_.rend(); ++pool) {
+    if ((*pool)->free_count() > 0) return **pool;
+    frames = frames == 0 ? kFramesFirst : frames * 2;
+  }
+  frames_.push_back(std::make_unique<FramePool>(std::max(frames, kFramesFirst)));
+  return *frames_.back();
+}
+
+microcode::ThreadControl& ModelMachine::thread_control() {
+  if (!starting_) return current().control;  // The current thread calls a subroutine.
+  if (current_ == nullptr || !current_->control.finished()) {
+    TRIB_ASSERT(current_ == nullptr || !current_->has_packet);  // One thread a packet.
+    current_ = &keeper_.new_timer_thread();
+  }
+  return current_->control;
+}
+
+// --- Running threads ----------------------------------------------------------------------------
+
+void ModelMachine::schedule(Instant at, EventTarget& target, const void* argument) {
+  core_.schedule(at, EventPriority::kMachine, target, reinterpret_cast<uintptr_t>(argument));
+}
+
+void ModelMachine::ResumeEvent::on_event(uint64_t argument) {
+  auto& thread = *reinterpret_cast<ModelThread*>(static_cast<uintptr_t>(argument));
+  if (thread.control.finished()) {
+    machine.keeper_.thread_ended(thread);
+  } else {
+    machine.run(thread);
+  }
+}
+
+void ModelMachine::RequestEvent::on_event(uint64_t argument) {
+  machine.on_request(*reinterpret_cast<ModelRequest*>(static_cast<uintptr_t>(argument)));
+}
+
+void ModelMachine::parse_headers(ModelThread& thread) {
+  const Instant at = thread.local_at;
+  thread.local_at = run_instructions(thread, at, parameters_.header_instructions);
+  thread.parts[LatencyPart::kInstructions] += thread.local_at - at;
+}
+
+void ModelMachine::run(ModelThread& thread) {
+  TRIB_ASSERT(current_ == nullptr);
+  const Instant now = core_.now();
+  if (thread.waiting_on != nullptr) {
+    if (thread.local_at > now) {  // The reply came while the thread was still at work.
+      schedule(thread.local_at, resume_, &thread);
+      return;
+    }
+    thread.waiting_on->account(thread.waits_since, now);
+    thread.waiting_on = nullptr;
+    thread.control.set_waiting(false);
+  }
+  thread.local_at = std::max(thread.local_at, now);
+  instruction_at_ = thread.local_at;
+  current_ = &thread;
+  thread.control.run();
+  current_ = nullptr;
+
+  deletes_answered_ -= thread.deletes_answered;
+  thread.deletes_answered = std::exchange(thread.deletes_issued, 0);
+  if (!thread.control.finished()) {
+    keeper_.thread_paused(thread);
+  } else if (thread.local_at > now) {
+    schedule(thread.local_at, resume_, &thread);
+  } else {
+    keeper_.thread_ended(thread);
+  }
+}
+
+void ModelMachine::wait_for(ModelRequest& request) {
+  ModelThread& thread = current();
+  TRIB_ASSERT(&request.thread_ == &thread && thread.waiting_on == nullptr);
+  thread.waiting_on = &request;
+  thread.waits_since = thread.local_at;
+  thread.control.set_waiting(true);
+  if (request.complete_) schedule(request.done_at_, resume_, &thread);
+}
+
+void ModelMachine::on_request(ModelRequest& request) {
+  if (!exact_) {
+    if (!request.advance_far()) {
+      schedule(request.next_at_, request_, &request);
+    } else if (request.thread_.waiting_on == &request) {
+      schedule(request.done_at_, resume_, &request.thread_);
+    }
+    return;
+  }
+  if (!request.answered_) {
+    request.answered_ = request.advance(core_.now());
+    if (!request.is_post_) {
+      schedule(request.next_at_, request_, &request);
+      return;
+    }
+    request.complete_ = true;
+    std::erase_if(posts_, [&](const auto& post) { return post.get() == &request; });
+    return;
+  }
+  request.complete_ = true;
+  request.done_at_ = core_.now();
+  if (request.thread_.waiting_on == &request) run(request.thread_);
+}
+
+Instant ModelMachine::issue(const ModelThread& thread, Instant at, uint32_t count) {
+  Instant done_at = at;
+  for (const PpeThread& taken : thread.ppe_threads) {
+    const Instant issued_at = issue_slots_[taken.ppe].reserve(at, parameters_.clock_period * count);
+    done_at = std::max(done_at, issued_at);
+  }
+  return done_at;
+}
+
+template <class Access>
+MemoryReply ModelMachine::price(ModelThread& thread, Access&& access) {
+  const MemoryTiming::Counters& counted = timing_.counters();
+  const Duration busy = counted.busy;
+  const uint64_t bytes = counted.bytes;
+  const MemoryReply reply = access();
+  thread.bank_busy += counted.busy - busy;
+  thread.crossbar_bytes += counted.bytes - bytes;
+  return reply;
+}
+
+MemoryReply ModelMachine::price(ModelThread& thread, const Xtxn& xtxn, Instant at) {
+  return price(thread, [&] { return timing_.access(xtxn, at, thread.packet.train); });
+}
+
+MemoryReply ModelMachine::price(ModelThread& thread, RmwKind kind, const void* target,
+                                uint32_t size_bytes, Instant at) {
+  return price(thread,
+               [&] { return timing_.access(kind, target, size_bytes, at, thread.packet.train); });
+}
+
+// --- What a program may use ---------------------------------------------------------------------
+
+void ModelMachine::instruction(const microcode::Instruction& mark) {
+  if (starting_) return;  // A program may look at a packet before it starts a thread.
+  ModelThread& thread = current();
+  const auto known = std::find_if(marks_.begin(), marks_.end(), [&](const MarkCount& seen) {
+    return seen.name == mark.name || std::strcmp(seen.name, mark.name) == 0;
+  });
+  if (known == marks_.end()) {
+    marks_.push_back({mark.name, thread.packet.train});
+  } else {
+    known->executed += thread.packet.train;
+  }
+  instruction_at_ = thread.local_at;
+  thread.local_at = run_instructions(thread, thread.local_at, 1);
+  thread.parts[LatencyPart::kInstructions] += thread.local_at - instruction_at_;
+}
+
+microcode::PacketHead ModelMachine::head() const {
+  const std::span<const std::byte> stored = packets_.bytes(packet().stored);
+  const uint32_t room = arrived_as_frame() ? kHeadBytes : parameters_.head_payload_bytes();
+  return microcode::PacketHead(stored.first(std::min<size_t>(stored.size(), room)));
+}
+
+OutgoingPacket* ModelMachine::add_outgoing(std::span<const std::byte> payload, bool whole) {
+  ModelThread& thread = current();
+  const bool elide = !has_lanes() && !whole && payload.size() > kHeadBytes;
+  if (payload.size() > parameters_.packet_bytes_max) {
+    counters_.sent_too_long += thread.packet.train;
+    return nullptr;
+  }
+  const auto stored = packets_.store(elide ? payload.first(kHeadBytes) : payload);
+  if (!stored) {
+    counters_.sent_no_room += thread.packet.train;
+    return nullptr;
+  }
+  counters_.sent += thread.packet.train;
+  if (thread.outbox_count == thread.outbox.size()) thread.outbox.emplace_back();
+  OutgoingPacket& packet = thread.outbox[thread.outbox_count++];
+  packet.stored = *stored;
+  packet.size_bytes = static_cast<uint32_t>(payload.size());
+  packet.destinations.clear();
+  return &packet;
+}
+
+void ModelMachine::send(std::span<const std::byte> payload,
+                        std::span<const Endpoint> destinations) {
+  OutgoingPacket* packet = add_outgoing(payload, /*whole=*/false);
+  if (packet != nullptr) packet->destinations.assign(destinations.begin(), destinations.end());
+}
+
+void ModelMachine::send_small(std::span<const std::byte> payload, const Endpoint& destination) {
+  TRIB_ASSERT(payload.size() <= kHeadBytes);
+  OutgoingPacket* packet = add_outgoing(payload, /*whole=*/true);
+  if (packet != nullptr) packet->destinations.assign(1, destination);
+}
+
+void ModelMachine::end_packet() {
+  TRIB_ASSERT(current().has_packet && !current_->packet_ended);
+  current_->packet_ended = true;
+}
+
+void ModelMachine::forward() {
+  end_packet();
+  current_->forwarded = true;
+  counters_.forwarded += current_->packet.train;
+}
+
+void ModelMachine::drop(uint32_t) {
+  end_packet();
+  counters_.dropped += current_->packet.train;
+}
+
+ModelMachine::AccumulateLoop ModelMachine::accumulate(int32_t* lanes, uint32_t offset_bytes,
+                                                      uint32_t count, Accumulate how) {
+  return AccumulateLoop(*this, lanes, offset_bytes, count, how);
+}
+
+ModelMachine::FinishLoop ModelMachine::finish_lanes(int32_t* lanes, uint32_t count) {
+  return FinishLoop(*this, lanes, count);
+}
+
+}  // namespace tributary::engine

@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+/// @file
+/// One thread of a modelled PPE: its coroutines, its packet, its own clock, and where its time
+/// went.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "base/endpoint.h"
+#include "base/time.h"
+#include "engine/dispatch.h"
+#include "engine/model/latency_parts.h"
+#include "engine/packet.h"
+#include "engine/packet_buffer.h"
+#include "engine/reorder.h"
+#include "microcode/thread.h"
+
+namespace tributary::engine {
+
+class ModelRequest;
+
+/// A packet on its way in.
+struct ArrivedPacket {
+  PacketHandle stored;      ///< Its bytes, or their beginning where the payload is elided.
+  ReorderTicket ticket{};   ///< Its place in its flow.
+  uint32_t size_bytes = 0;  ///< As it was on the wire.
+  uint32_t train = 1;       ///< Packets that it stands for.
+  PacketLayer layer = PacketLayer::kUdpPayload;
+  Endpoint source;
+  Instant arrived_at;
+};
+
+/// A packet that a program has made.
+struct OutgoingPacket {
+  PacketHandle stored;
+  uint32_t size_bytes = 0;
+  std::vector<Endpoint> destinations;  ///< Keeps its room from packet to packet.
+};
+
+struct ModelThread {
+  uint32_t number = 0;  ///< Among the keeper's.
+  microcode::ThreadControl control;
+  bool has_packet = false;  ///< Else a timer started it.
+  ArrivedPacket packet;
+  std::vector<PpeThread> ppe_threads;  ///< `train` of them; none while it waits for one.
+
+  // Where it is.
+  Instant started_at;
+  Instant local_at;  ///< Its own clock: instructions run ahead of the event core's.
+  ModelRequest* waiting_on = nullptr;
+  Instant waits_since;
+  uint32_t deletes_answered = 0;  ///< Hash deletions whose reply it has not acted on yet.
+  uint32_t deletes_issued = 0;    ///< Likewise, in its present run.
+
+  // What became of the packet.
+  bool packet_ended = false;
+  bool forwarded = false;
+  std::vector<OutgoingPacket> outbox;  ///< The first outbox_count are in use.
+  uint32_t outbox_count = 0;
+
+  // What it took.
+  LatencyParts parts;
+  uint64_t instructions = 0;
+  uint64_t gradients = 0;
+  Duration bank_busy;  ///< That its requests made banks work.
+  uint64_t crossbar_bytes = 0;
+};
+
+}  // namespace tributary::engine

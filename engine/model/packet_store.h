@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+/// @file
+/// Where the modelled machine keeps packets' bytes: two packet buffers, one for packets of which no
+/// more than a head exists (control messages, elided payloads) and one for whole ones. So ten
+/// thousands of waiting heads lie close together.
+///
+/// Shapes:  Each buffer has packet_count slots.
+/// Threads: One.
+/// Errors:  No room is an answer. A packet above packet_bytes_max is a bug.
+/// Memory:  Address space at once, memory when it is first used.
+/// Tests:   tests/engine/model/packet_store_test.cc
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+
+#include "base/assert.h"
+#include "engine/packet_buffer.h"
+
+namespace tributary::engine {
+
+class PacketStore {
+ public:
+  /// @param packet_count At most 2^31 - 1.
+  PacketStore(uint32_t packet_count, uint32_t packet_bytes_max)
+      : heads_({.packet_count = packet_count, .packet_bytes_max = kHeadBytes}),
+        whole_({.packet_count = packet_count, .packet_bytes_max = packet_bytes_max}),
+        packet_bytes_max_(packet_bytes_max) {
+    TRIB_ASSERT(packet_count < kWhole);
+  }
+
+  /// Copies a packet in. @return nothing when there is no room.
+  [[nodiscard]] std::optional<PacketHandle> store(std::span<const std::byte> packet) {
+    TRIB_ASSERT(packet.size() <= packet_bytes_max_);
+    if (packet.size() <= kHeadBytes) return heads_.store(packet);
+    auto handle = whole_.store(packet);
+    if (handle) handle->slot |= kWhole;
+    return handle;
+  }
+  [[nodiscard]] std::span<const std::byte> bytes(PacketHandle packet) const {
+    return is_whole(packet) ? whole_.bytes(inner(packet)) : heads_.bytes(packet);
+  }
+  void release(PacketHandle packet) {
+    if (is_whole(packet)) {
+      whole_.release(inner(packet));
+    } else {
+      heads_.release(packet);
+    }
+  }
+  /// Packets that are here.
+  [[nodiscard]] uint32_t count() const {
+    return 2 * whole_capacity_ - heads_.free_count() - whole_.free_count();
+  }
+
+ private:
+  static constexpr uint32_t kWhole = uint32_t{1} << 31;
+  [[nodiscard]] static bool is_whole(PacketHandle packet) { return (packet.slot & kWhole) != 0; }
+  [[nodiscard]] static PacketHandle inner(PacketHandle packet) {
+    return {packet.slot & ~kWhole, packet.use};
+  }
+
+  PacketBuffer heads_;
+  PacketBuffer whole_;
+  const uint32_t packet_bytes_max_;
+  const uint32_t whole_capacity_ = whole_.free_count();
+};
+
+}  // namespace tributary::engine

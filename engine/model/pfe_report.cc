@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+
+#include "engine/model/pfe.h"
+#include "memory/rmw_bank.h"
+
+namespace tributary::engine {
+namespace {
+
+/// The bodies of the two leaf loops, as a program would hold them: a turn over 16 gradients for the
+/// head and one for the tail, and a turn over 256 bytes of result.
+uint32_t loop_body_instructions(const Parameters& parameters) {
+  const uint32_t lanes = microcode::kTailChunkBytes / 4;
+  const uint32_t turn =
+      lanes * parameters.instructions_per_gradient + parameters.instructions_per_chunk;
+  return 2 * turn + parameters.instructions_per_result_chunk;
+}
+
+double share_of(Duration part, double whole_ticks) {
+  return whole_ticks > 0 ? static_cast<double>(part.ticks()) / whole_ticks : 0;
+}
+
+}  // namespace
+
+PfeCore::Mark PfeCore::mark_now() const {
+  Mark mark;
+  mark.machine = machine_.counters();
+  mark.memory = machine_.memory_timing().counters();
+  mark.loops = machine_.loops();
+  for (uint32_t bank = 0; bank < machine_.memory_timing().bank_count(); bank++) {
+    mark.bank_busy.push_back(machine_.memory_timing().busy(bank));
+  }
+  for (const auto& seen : machine_.marks()) mark.marks.push_back(seen.executed);
+  mark.held = reorder_.counters().held;
+  return mark;
+}
+
+void PfeCore::reset_report() {
+  const Instant now = core_.now();
+  measured_from_ = now;
+  counted_ = Report();
+  latency_ = LatencyHistogram();
+  adding_ = LatencyHistogram();
+  threads_used_ = OccupancySeries(now);
+  issue_used_ = OccupancySeries(now);
+  banks_used_ = OccupancySeries(now);
+  crossbar_used_ = OccupancySeries(now);
+  active_since_ = now;
+  active_ = Duration();
+  mark_ = mark_now();
+}
+
+void PfeCore::note_span(const ModelThread& thread) {
+  const Instant begin = thread.started_at;
+  const Instant end = core_.now();
+  const int64_t train = thread.packet.train;
+  threads_used_.add(begin, end, (end - begin) * train);
+  const auto instructions = static_cast<int64_t>(thread.instructions) * train;
+  issue_used_.add(begin, end, parameters_.clock_period * instructions);
+  banks_used_.add(begin, end, thread.bank_busy);
+  crossbar_used_.add(begin, end,
+                     parameters_.clock_period *
+                         static_cast<int64_t>(thread.crossbar_bytes / memory::kRmwBytesPerCycle));
+  if (thread.has_packet) counted_.instructions += static_cast<uint64_t>(instructions);
+}
+
+Report PfeCore::report() const {
+  Report report = counted_;
+  fill_counts(report);
+  fill_instructions(report);
+  report.observed = core_.now() - measured_from_;
+  report.active = active_;
+  if (dispatch_.busy_count() > 0) report.active += core_.now() - active_since_;
+  fill_resources(report);
+  report.latency = latency_.summary();
+  report.adding = adding_.summary();
+  return report;
+}
+
+void PfeCore::fill_counts(Report& report) const {
+  const ModelMachineCounters& machine = machine_.counters();
+  report.forwarded = machine.forwarded - mark_.machine.forwarded;
+  report.dropped = machine.dropped - mark_.machine.dropped;
+  report.sent = machine.sent - mark_.machine.sent;
+  report.refused_too_long += machine.sent_too_long - mark_.machine.sent_too_long;
+  report.refused_full += machine.sent_no_room - mark_.machine.sent_no_room;
+  report.held_for_order = reorder_.counters().held - mark_.held;
+
+  const MemoryTiming::Counters& memory = machine_.memory_timing().counters();
+  report.memory_requests = memory.requests - mark_.memory.requests;
+  report.cache_hits = memory.cache_hits - mark_.memory.cache_hits;
+  report.cache_misses = memory.cache_misses - mark_.memory.cache_misses;
+  report.bank_queued = memory.queued - mark_.memory.queued;
+  report.crossbar_held = memory.crossbar_held - mark_.memory.crossbar_held;
+}
+
+void PfeCore::fill_instructions(Report& report) const {
+  const ModelMachine::LoopCounters& loops = machine_.loops();
+  report.gradients = loops.gradients - mark_.loops.gradients;
+  const uint64_t add_instructions = loops.add_instructions - mark_.loops.add_instructions;
+  if (report.gradients > 0) {
+    report.instructions_per_gradient =
+        static_cast<double>(add_instructions) / static_cast<double>(report.gradients);
+  }
+  if (report.packet_threads > 0) {
+    report.instructions_per_packet =
+        static_cast<double>(report.instructions) / static_cast<double>(report.packet_threads);
+  }
+  const auto& marks = machine_.marks();
+  for (uint32_t i = 0; i < marks.size(); i++) {
+    const uint64_t before = i < mark_.marks.size() ? mark_.marks[i] : 0;
+    if (marks[i].executed == before) continue;
+    report.instruction_counts.push_back({marks[i].name, marks[i].executed - before});
+  }
+  report.program_instructions =
+      static_cast<uint32_t>(report.instruction_counts.size()) + parameters_.header_instructions;
+  if (report.gradients > 0) report.program_instructions += loop_body_instructions(parameters_);
+}
+
+void PfeCore::fill_resources(Report& report) const {
+  const uint32_t banks = machine_.memory_timing().bank_count();
+  struct Resource {
+    const char* name;
+    const char* unit;
+    const OccupancySeries& series;
+    uint32_t capacity;
+  };
+  const Resource resources[] = {
+      {"RMW banks", "banks at work", banks_used_, banks},
+      {"PPEs", "issue slots used", issue_used_, parameters_.ppe_count},
+      {"crossbar", "8 bytes a cycle for each bank", crossbar_used_, banks},
+      {"threads", "threads at work", threads_used_, parameters_.thread_count()},
+  };
+  for (const Resource& resource : resources) {
+    report.bin_width = std::max(report.bin_width, resource.series.bin_width());
+  }
+  for (const Resource& resource : resources) {
+    OccupancySeries series = resource.series;
+    series.widen_to(report.bin_width);
+    ResourceUse use;
+    use.name = resource.name;
+    use.unit = resource.unit;
+    const double capacity = resource.capacity;
+    use.share = share_of(series.total(), capacity * static_cast<double>(report.active.ticks()));
+    for (const Duration work : series.bins(core_.now())) {
+      const double bin_ticks = capacity * static_cast<double>(report.bin_width.ticks());
+      use.bins.push_back(share_of(work, bin_ticks));
+      use.share_peak = std::max(use.share_peak, use.bins.back());
+    }
+    report.resources.push_back(std::move(use));
+  }
+  Duration fullest;
+  for (uint32_t bank = 0; bank < banks; bank++) {
+    fullest = std::max(fullest, machine_.memory_timing().busy(bank) - mark_.bank_busy[bank]);
+  }
+  report.bank_share_fullest = share_of(fullest, static_cast<double>(report.active.ticks()));
+}
+
+}  // namespace tributary::engine

@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/model/slot_ledger.h"
+
+namespace tributary::engine {
+namespace {
+
+constexpr auto kWidthTicks = static_cast<uint32_t>(SlotLedger::kSlotWidth.ticks());
+
+}  // namespace
+
+uint64_t SlotLedger::find_room(uint64_t number) {
+  const uint64_t last = number + kSlots / 2;  // Never laps the slots that were reserved before.
+  uint64_t free = number;
+  while (free < last) {
+    const Slot& slot = slot_at(free);
+    if (slot.used_ticks < kWidthTicks) break;
+    free += slot.next_free;
+  }
+  free = std::min(free, last);
+  for (uint64_t full = number; full < free;) {
+    Slot& slot = slot_at(full);
+    full += slot.next_free;
+    slot.next_free = static_cast<uint32_t>(free - (full - slot.next_free));
+  }
+  return free;
+}
+
+Instant SlotLedger::reserve_further(Instant at, Duration work) {
+  const auto at_ticks = static_cast<uint64_t>(at.since_start().ticks());
+  auto left = static_cast<uint64_t>(work.ticks());
+  const uint64_t first = at_ticks >> kSlotShift;
+  const uint64_t last = first + kSlots / 2;
+  for (uint64_t number = first;;) {
+    number = find_room(number);
+    Slot& slot = slot_at(number);
+    const bool beyond = number >= last;
+    const uint64_t room = kWidthTicks - std::min(slot.used_ticks, kWidthTicks);
+    const uint64_t taken = std::min(left, room);
+    slot.used_ticks += static_cast<uint32_t>(taken);
+    left -= taken;
+    if (left == 0 || beyond) {
+      overflow_count_ += left == 0 ? 0 : 1;
+      const Instant packed(Duration::from_ticks(static_cast<int64_t>(number << kSlotShift)) +
+                           Duration::from_ticks(slot.used_ticks));
+      return std::max(at + work, packed);
+    }
+  }
+}
+
+}  // namespace tributary::engine

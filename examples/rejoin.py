@@ -1,0 +1,87 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
+"""A rank that lags too far behind comes back: join again, take the parameters of a healthy rank.
+
+    tributary launch -n 3 --timeout-ms 20 --permanent-ms 100 --window 64 --history 1 \
+        examples/rejoin.py
+
+The last rank stops in the second epoch until the others are far ahead. With straggler mitigation
+they go on without it; what it has missed is more than the aggregator keeps, so it gets
+Desynchronised. At the end of the epoch all hear of it and mend it.
+"""
+
+import torch
+import torch.distributed as dist
+from torch import nn
+from torch.nn.parallel import DistributedDataParallel
+
+import tributary
+import tributary.torch
+import training
+
+EPOCHS = 3
+STEPS = 200  # Of an epoch; more all-reduces than the window of 64 above keeps results of.
+PAUSE_EPOCH = 1
+PAUSE_STEP = 10
+
+
+def train_epoch(ddp, epoch, rank, world):
+    """Returns the number of steps done; raises RuntimeError when the all-reduce fails."""
+    generator = torch.Generator().manual_seed(1000 * epoch + rank)
+    optimizer = torch.optim.SGD(ddp.parameters(), lr=0.05)
+    for step in range(STEPS):
+        if (epoch, step, rank) == (PAUSE_EPOCH, PAUSE_STEP, world - 1):
+            store().wait(["far ahead"])
+        x = torch.randn(16, 8, generator=generator)
+        optimizer.zero_grad()
+        (ddp(x) - x.sum(1, keepdim=True)).square().mean().backward()
+        optimizer.step()
+        if (epoch, step, rank) == (PAUSE_EPOCH, STEPS - 1, 0):
+            store().set("far ahead", "1")
+
+
+def store():
+    """The key-value store through which the ranks have met."""
+    return dist.distributed_c10d._get_default_store()
+
+
+def mend(model, well):
+    """All ranks join again, and take the parameters of the first one that is well."""
+    tributary.torch.rejoin()
+    for parameter in model.parameters():
+        dist.broadcast(parameter.detach(), src=well.index(True))
+    return DistributedDataParallel(model)
+
+
+def main():
+    dist.init_process_group("tributary")
+    rank, world = dist.get_rank(), dist.get_world_size()
+    torch.set_num_threads(1)
+    torch.manual_seed(1)
+    model = nn.Sequential(nn.Linear(8, 16), nn.ReLU(), nn.Linear(16, 1))
+    ddp = DistributedDataParallel(model)
+
+    for epoch in range(EPOCHS):
+        try:
+            train_epoch(ddp, epoch, rank, world)
+            well = True
+        except RuntimeError:
+            if not isinstance(tributary.torch.last_error(), tributary.Desynchronised):
+                raise
+            print(f"rank {rank}, epoch {epoch + 1}: {tributary.torch.last_error()}", flush=True)
+            well = False
+        # Over Gloo, so that it works whatever has become of the communicators.
+        all_well = [None] * world
+        dist.all_gather_object(all_well, well)
+        if not all(all_well):
+            ddp = mend(model, all_well)
+        identical = training.parameters_identical(model)
+        if rank == 0:
+            lost = [peer for peer in range(world) if not all_well[peer]]
+            print(f"epoch {epoch + 1}: rejoined: {lost}, parameters identical: {identical}", flush=True)
+    dist.barrier()
+    dist.destroy_process_group()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,116 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
+"""A byte-level transformer on the Python standard library's sources, with DistributedDataParallel.
+
+    tributary launch -n 2 examples/text_ddp.py --backend tributary --steps 200 --json out.json
+"""
+
+import argparse
+import pathlib
+import sysconfig
+
+import torch
+import torch.distributed as dist
+from torch import nn
+from torch.nn.parallel import DistributedDataParallel
+
+import training
+
+CONTEXT = 64  # Bytes that a prediction sees.
+BATCH = 32  # Sequences a step, over all ranks.
+WIDTH, HEADS, LAYERS = 96, 4, 2
+VALIDATION_BATCHES = 8
+
+
+class ByteModel(nn.Module):
+    """A small decoder-only transformer: bytes in, logits of the next byte out."""
+
+    def __init__(self):
+        super().__init__()
+        self.bytes = nn.Embedding(256, WIDTH)
+        self.places = nn.Parameter(0.02 * torch.randn(CONTEXT, WIDTH))
+        layer = nn.TransformerEncoderLayer(
+            WIDTH, HEADS, 4 * WIDTH, dropout=0.0, batch_first=True, norm_first=True
+        )
+        self.layers = nn.TransformerEncoder(layer, LAYERS)
+        self.head = nn.Linear(WIDTH, 256)
+        self.register_buffer("mask", nn.Transformer.generate_square_subsequent_mask(CONTEXT))
+
+    def forward(self, text):
+        return self.head(self.layers(self.bytes(text) + self.places, self.mask))
+
+
+def load():
+    """All modules of the standard library's top level, in one tensor of bytes."""
+    folder = pathlib.Path(sysconfig.get_paths()["stdlib"])
+    text = b"".join(path.read_bytes() for path in sorted(folder.glob("*.py")))
+    return torch.frombuffer(bytearray(text), dtype=torch.uint8)
+
+
+def sample(text, count, generator):
+    """`count` sequences of CONTEXT bytes, and the same one byte further on."""
+    starts = torch.randint(len(text) - CONTEXT - 1, (count,), generator=generator)
+    rows = torch.stack([text[start : start + CONTEXT + 1] for start in starts]).long()
+    return rows[:, :-1], rows[:, 1:]
+
+
+def evaluate(model, text):
+    """Mean loss in nats a byte and share of bytes that are guessed, always on the same samples."""
+    generator = torch.Generator().manual_seed(0)
+    losses, hits = [], []
+    with torch.no_grad():
+        for _ in range(VALIDATION_BATCHES):
+            seen, wanted = sample(text, BATCH, generator)
+            logits = model(seen)
+            losses.append(nn.functional.cross_entropy(logits.transpose(1, 2), wanted).item())
+            hits.append((logits.argmax(-1) == wanted).float().mean().item())
+    return sum(losses) / len(losses), sum(hits) / len(hits)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    training.add_flags(parser)
+    parser.add_argument("--steps", type=int, default=100, help="steps of an epoch")
+    parser.add_argument("--epochs", type=int, default=3)
+    parser.add_argument("--lr", type=float, default=2e-3, help="learning rate of Adam")
+    arguments = parser.parse_args()
+
+    rank, world = training.begin(arguments)
+    text = load()
+    cut = len(text) * 19 // 20
+    model = ByteModel()
+    ddp = DistributedDataParallel(model, broadcast_buffers=False)
+    optimizer = torch.optim.Adam(model.parameters(), lr=arguments.lr)
+    generator = torch.Generator().manual_seed(arguments.seed)
+
+    steps = training.Steps(arguments, rank, world)
+    loss = accuracy = 0.0
+    for epoch in range(arguments.epochs):
+        dist.barrier()  # Evaluation is no straggling.
+        for _ in range(arguments.steps):
+            seen, wanted = (part[rank::world] for part in sample(text[:cut], BATCH, generator))
+            with steps:
+                optimizer.zero_grad()
+                nn.functional.cross_entropy(ddp(seen).transpose(1, 2), wanted).backward()
+                optimizer.step()
+        loss, accuracy = evaluate(model, text[cut:])
+        if rank == 0:
+            print(f"epoch {epoch + 1:3}  {loss:.3f} nats/byte  {steps.total():.1f} s", flush=True)
+
+    training.finish(arguments, rank, {
+        "example": "text_ddp",
+        "parameters": sum(parameter.numel() for parameter in model.parameters()),
+        "backend": arguments.backend,
+        "world": world,
+        "seed": arguments.seed,
+        "loss_nats": loss,
+        "accuracy": accuracy,
+        "parameters_identical": training.parameters_identical(model),
+        "seconds": steps.total(),
+        "step_ms": steps.median_ms(),
+        "degraded": training.degraded(arguments),
+    })
+
+
+if __name__ == "__main__":
+    main()

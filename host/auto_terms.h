@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+/// @file
+/// What a worker asks for that names neither gradients nor window.
+///
+/// Units:   Elements, packets, bytes.
+/// Threads: Pure functions.
+/// Errors:  None.
+/// Source:  Measured with four `tributary worker` on loopback and 17 MB tensors (docs/c-api.md).
+/// Tests:   tests/host/auto_terms_test.cc
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+
+#include "microcode/trio_ml_wire.h"
+
+namespace tributary::host {
+
+/// Elements a packet, at most: what a job allows unless it says otherwise. Twice as many were no
+/// faster, and a lost packet costs twice as much.
+inline constexpr uint32_t kAutoGradientsMax = 2048;
+
+/// Headers below the payload.
+inline constexpr uint32_t kUdpHeaderBytes = 8;
+inline constexpr uint32_t kIpv4HeaderBytes = 20;
+inline constexpr uint32_t kIpv6HeaderBytes = 40;
+
+/// As many as fit an unfragmented packet to the aggregator.
+[[nodiscard]] constexpr uint32_t auto_gradients(uint32_t path_mtu_bytes, bool ipv4) {
+  const uint32_t headers = (ipv4 ? kIpv4HeaderBytes : kIpv6HeaderBytes) + kUdpHeaderBytes +
+                           microcode::kMessageHeadBytesMax;
+  const uint32_t room = std::max(path_mtu_bytes, headers) - headers;
+  return std::clamp(room / microcode::kGradientBytes, 1U, kAutoGradientsMax);
+}
+static_assert(auto_gradients(1500, true) == 352);   // (1500 - 20 - 8 - 64) / 4
+static_assert(auto_gradients(1500, false) == 347);  // (1500 - 40 - 8 - 64) / 4
+static_assert(auto_gradients(65536, true) == kAutoGradientsMax);
+
+/// Socket buffer that `tributary serve` asks for unless told otherwise (--buffer-mb 4): what all
+/// workers together may have on their way.
+inline constexpr uint32_t kAutoJobBytes = 4U << 20;
+/// A worker needs no more to keep its aggregator busy.
+inline constexpr uint32_t kAutoWorkerBytes = 512U << 10;
+inline constexpr uint32_t kAutoWindowMin = 16;
+inline constexpr uint32_t kAutoWindowMax = 256;
+
+/// Packets on their way for `world` workers with so many elements a packet.
+[[nodiscard]] constexpr uint32_t auto_window(uint32_t gradients, uint32_t world) {
+  const uint32_t packet_bytes =
+      microcode::kMessageHeadBytesMax + gradients * microcode::kGradientBytes;
+  const uint32_t worker_bytes = std::min(kAutoJobBytes / std::max(world, 1U), kAutoWorkerBytes);
+  return std::clamp(worker_bytes / packet_bytes, kAutoWindowMin, kAutoWindowMax);
+}
+static_assert(auto_window(352, 4) == kAutoWindowMax);    // 524288 / 1472 = 356
+static_assert(auto_window(2048, 4) == 63);               // 524288 / 8256
+static_assert(auto_window(2048, 32) == kAutoWindowMin);  // 131072 / 8256 = 15
+
+}  // namespace tributary::host

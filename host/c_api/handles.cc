@@ -1,0 +1,200 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "host/c_api/handles.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+
+#include "host/c_api/fault.h"
+#include "io/impaired_port.h"
+#include "io/resolve.h"
+#include "io/udp_port.h"
+
+namespace tributary::host {
+namespace {
+
+// The numbers of tributary.h are those of Status, in its order.
+static_assert(TRIBUTARY_OVERFLOW == static_cast<int>(Status::kOverflow));
+static_assert(TRIBUTARY_NOT_FINITE == static_cast<int>(Status::kNotFinite));
+static_assert(TRIBUTARY_PEER_MISSING == static_cast<int>(Status::kPeerMissing));
+static_assert(TRIBUTARY_PEER_LEFT == static_cast<int>(Status::kPeerLeft));
+static_assert(TRIBUTARY_AGGREGATOR_GONE == static_cast<int>(Status::kAggregatorGone));
+static_assert(TRIBUTARY_SESSION_LOST == static_cast<int>(Status::kSessionLost));
+static_assert(TRIBUTARY_DESYNCHRONISED == static_cast<int>(Status::kDesynchronised));
+static_assert(TRIBUTARY_MISMATCH == static_cast<int>(Status::kMismatch));
+static_assert(TRIBUTARY_REFUSED == static_cast<int>(Status::kRefused));
+static_assert(TRIBUTARY_CLOSED == static_cast<int>(Status::kClosed));
+
+/// Ranks below `world` that are not in `sources`.
+SourceSet missing_from(const SourceSet& sources, uint32_t world) {
+  SourceSet missing{};
+  for (uint32_t rank = 0; rank < world; rank++) {
+    if (!contains(sources, rank)) missing[rank / 64] |= uint64_t{1} << (rank % 64);
+  }
+  return missing;
+}
+
+}  // namespace
+
+Membership::Membership(const CommunicatorUrl& url, std::unique_ptr<Communicator> communicator)
+    : config_(url.config),
+      reduction_(url.reduction),
+      process_(::getpid()),
+      communicator_(std::move(communicator)) {}
+
+namespace {
+
+/// Communicator::join() over a new UDP socket that loses packets if the URL wants it.
+Result<std::unique_ptr<Communicator>> join_over_udp(const CommunicatorUrl& url, Status* status) {
+  if (url.loss == 0) return Communicator::join(url.config, status);
+  io::UdpPortConfig port_config;
+  port_config.peer = url.config.server;
+  auto port = io::UdpPort::open(port_config);
+  if (!port) return tl::unexpected(port.error());
+  // Each rank loses other packets than its peers.
+  auto lossy = io::ImpairedPort::make(
+      *std::move(port),
+      {.rx = {.loss = url.loss}, .tx = {.loss = url.loss}, .seed = url.config.rank + 1});
+  if (!lossy) return tl::unexpected(lossy.error());
+  return Communicator::join(url.config, *std::move(lossy), status);
+}
+
+}  // namespace
+
+std::shared_ptr<Membership> Membership::join(const char* url) {
+  auto parsed = parse_communicator_url(url == nullptr ? "" : url, process_environment);
+  if (!parsed) throw Fault{TRIBUTARY_INVALID, parsed.error().text};
+  const auto server = io::resolve(parsed->server, kDefaultPort);
+  if (!server) throw Fault{TRIBUTARY_INVALID, server.error().text};
+  parsed->config.server = *server;
+  Status status = Status::kOk;
+  auto communicator = join_over_udp(*parsed, &status);
+  if (!communicator) {
+    // Not the protocol's status: the system has refused the socket.
+    throw Fault{status == Status::kOk ? TRIBUTARY_SYSTEM : static_cast<tributary_status>(status),
+                communicator.error().text};
+  }
+  return std::make_shared<Membership>(*parsed, *std::move(communicator));
+}
+
+bool Membership::is_of_this_process() const { return ::getpid() == process_; }
+
+/// @pre mutex_ is held.
+void Membership::refuse_overlap(AddressRange memory) {
+  // Ranges in busy_ do not overlap each other, so only these can reach into `memory`: the one that
+  // begins last before it, and those that begin inside.
+  auto it = busy_.upper_bound(memory.first);
+  if (it != busy_.begin()) --it;
+  while (it != busy_.end() && it->first < memory.end) {
+    if (it->second.end <= memory.first) {
+      ++it;
+    } else if (communicator_->wait_until_done(*it->second.ticket, Duration())) {
+      it = busy_.erase(it);  // Done, only nobody has asked yet.
+    } else {
+      throw Fault{TRIBUTARY_OVERLAP,
+                  fmt::format("the tensor at {:#x} of {} bytes overlaps one at {:#x} of {} bytes "
+                              "that is still on its way; wait for that first",
+                              memory.first, memory.end - memory.first, it->first,
+                              it->second.end - it->first)};
+    }
+  }
+}
+
+Ticket Membership::start(void* data, uint64_t element_count, int32_t type, ReduceOp op) {
+  switch (type) {
+    case TRIBUTARY_INT32:
+      return communicator_->all_reduce_async(std::span(static_cast<int32_t*>(data), element_count),
+                                             op);
+    case TRIBUTARY_FLOAT32: {
+      AllReduceOptions options = reduction_;
+      options.op = op;
+      return communicator_->all_reduce_async(std::span(static_cast<float*>(data), element_count),
+                                             options);
+    }
+    default: {
+      const HalfTensor tensor{
+          .bits = std::span(static_cast<uint16_t*>(data), element_count),
+          .type = type == TRIBUTARY_FLOAT16 ? HalfType::kFloat16 : HalfType::kBfloat16};
+      return communicator_->all_reduce_async(tensor, op);
+    }
+  }
+}
+
+Ticket Membership::submit(void* data, uint64_t element_count, int32_t type, ReduceOp op,
+                          AddressRange memory) {
+  const std::lock_guard lock(mutex_);
+  if (memory.first == memory.end) return start(data, element_count, type, op);
+  refuse_overlap(memory);
+  // The entry first: once the transfer has started, nothing may fail.
+  const auto entry = busy_.emplace(memory.first, Busy{memory.end, std::nullopt}).first;
+  try {
+    entry->second.ticket = start(data, element_count, type, op);
+  } catch (...) {
+    busy_.erase(entry);
+    throw;
+  }
+  return *entry->second.ticket;
+}
+
+void Membership::release(Ticket ticket, AddressRange memory) {
+  const std::lock_guard lock(mutex_);
+  const auto entry = busy_.find(memory.first);
+  // It may be gone, or another operation's by now.
+  if (entry != busy_.end() && entry->second.ticket->number() == ticket.number()) {
+    busy_.erase(entry);
+  }
+}
+
+void Membership::close() {
+  std::call_once(closed_, [this] { communicator_->close(); });
+}
+
+Report report_of(const Outcome& outcome, uint32_t world) {
+  Report report;
+  report.totals.status = static_cast<tributary_status>(outcome.status);
+  report.totals.blocks = outcome.blocks;
+  report.totals.degraded_blocks = outcome.degraded.size();
+  report.text = outcome.text;
+  for (const DegradedRange& block : outcome.degraded) {
+    const SourceSet missing = missing_from(block.sources, world);
+    for (size_t i = 0; i < missing.size(); i++) report.totals.missing[i] |= missing[i];
+    if (!report.ranges.empty()) {
+      tributary_degraded_range& last = report.ranges.back();
+      if (last.element_first + last.element_count == block.element_first &&
+          std::equal(missing.begin(), missing.end(), last.missing)) {
+        last.element_count += block.element_count;
+        continue;
+      }
+    }
+    tributary_degraded_range range{
+        .element_first = block.element_first, .element_count = block.element_count, .missing = {}};
+    std::copy(missing.begin(), missing.end(), range.missing);
+    report.ranges.push_back(range);
+  }
+  report.totals.range_count = static_cast<uint32_t>(report.ranges.size());
+  return report;
+}
+
+void Operation::start(void* data, uint64_t element_count, int32_t type, ReduceOp op,
+                      AddressRange memory) {
+  memory_ = memory;
+  ticket_ = membership_->submit(data, element_count, type, op, memory);
+}
+
+const Report* Operation::wait(Duration at_most) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (report_) return &*report_;
+  }
+  if (!membership_->communicator().wait_until_done(*ticket_, at_most)) return nullptr;
+  const std::lock_guard lock(mutex_);
+  if (!outcome_) {  // Else another thread was faster.
+    membership_->release(*ticket_, memory_);
+    outcome_ = membership_->communicator().wait(*ticket_);
+  }
+  if (!report_) report_ = report_of(*outcome_, membership_->config().world);
+  return &*report_;
+}
+
+}  // namespace tributary::host

@@ -1,0 +1,255 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "host/communicator_url.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <cmath>
+#include <cstdlib>
+#include <vector>
+
+#include "microcode/trio_ml_wire.h"
+
+namespace tributary::host {
+namespace {
+
+constexpr std::string_view kScheme = "tributary://";
+constexpr std::string_view kForm =
+    "tributary://HOST:PORT/job/ID?rank=0&world=4, for example tributary://127.0.0.1:12000/job/1";
+
+/// A day: longer waits are a mistake in the unit.
+constexpr uint64_t kDeadlineMsMax = 86'400'000;
+constexpr uint64_t kWorldMax = microcode::kSourcesMax;
+
+/// Where a launcher says which rank this is of how many.
+struct RankVariables {
+  const char* rank;
+  const char* world;
+};
+constexpr std::array<RankVariables, 3> kRankVariables{{
+    {"RANK", "WORLD_SIZE"},
+    {"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"},
+    {"PMI_RANK", "PMI_SIZE"},
+}};
+
+/// A whole number between `least` and `most`.
+/// @param key What the text calls the value: a key of the URL or a variable.
+Result<uint64_t> whole_number(std::string_view key, std::string_view value, uint64_t least,
+                              uint64_t most, std::string_view besides = "") {
+  uint64_t number = 0;
+  const auto [end, status] = std::from_chars(value.data(), value.data() + value.size(), number);
+  if (status != std::errc{} || end != value.data() + value.size() || number < least ||
+      number > most) {
+    return failure(fmt::format("{}='{}' is not allowed; allowed is {}a whole number from {} to {}",
+                               key, value, besides, least, most));
+  }
+  return number;
+}
+
+/// "auto" is 0, else a number.
+Result<uint32_t> number_or_auto(std::string_view key, std::string_view value, uint64_t most) {
+  if (value == "auto") return 0U;
+  const auto number = whole_number(key, value, 1, most, "auto, or ");
+  if (!number) return tl::unexpected(number.error());
+  return static_cast<uint32_t>(*number);
+}
+
+/// What the query has said so far; rank and world may still come from the environment.
+struct Query {
+  CommunicatorUrl url;
+  std::optional<uint64_t> rank;
+  std::optional<uint64_t> world;
+};
+
+template <class Number, class Target>
+Result<void> put(const Result<Number>& number, Target& target) {
+  if (!number) return tl::unexpected(number.error());
+  target = static_cast<Target>(*number);
+  return {};
+}
+
+Result<void> put_format(std::string_view value, Query& query) {
+  if (value == "exponent") {
+    query.url.reduction.format = FloatFormat::kBlockExponent;
+  } else if (value == "fixed") {
+    query.url.reduction.format = FloatFormat::kFixedScale;
+  } else {
+    return failure(fmt::format("format='{}' is not allowed; allowed is exponent or fixed", value));
+  }
+  return {};
+}
+
+Result<void> put_scale(std::string_view value, Query& query) {
+  float scale = 0;
+  const auto [end, status] = std::from_chars(value.data(), value.data() + value.size(), scale);
+  if (status != std::errc{} || end != value.data() + value.size() || !(scale > 0) ||
+      !std::isfinite(scale)) {
+    return failure(fmt::format(
+        "scale='{}' is not allowed; allowed is a finite number above 0, as in 1e8", value));
+  }
+  query.url.reduction.scale = scale;
+  return {};
+}
+
+Result<void> put_loss(std::string_view value, Query& query) {
+  double loss = -1;
+  const auto [end, status] = std::from_chars(value.data(), value.data() + value.size(), loss);
+  if (status != std::errc{} || end != value.data() + value.size() || !(loss >= 0) || loss >= 1) {
+    return failure(
+        fmt::format("loss='{}' is not allowed; allowed is a number from 0 to below 1", value));
+  }
+  query.url.loss = loss;
+  return {};
+}
+
+Result<void> put_key(std::string_view key, std::string_view value, Query& query) {
+  CommunicatorConfig& config = query.url.config;
+  if (key == "rank") return put(whole_number(key, value, 0, kWorldMax - 1), query.rank);
+  if (key == "world") return put(whole_number(key, value, 1, kWorldMax), query.world);
+  if (key == "source") return put(whole_number(key, value, 0, kWorldMax - 1), config.source);
+  if (key == "gradients") return put(number_or_auto(key, value, 4095), config.gradients);
+  if (key == "window") return put(number_or_auto(key, value, 65'536), config.window);
+  if (key == "format") return put_format(value, query);
+  if (key == "scale") return put_scale(value, query);
+  if (key == "loss") return put_loss(value, query);
+  if (key == "deadline_ms") {
+    const auto deadline = whole_number(key, value, 1, kDeadlineMsMax);
+    if (!deadline) return tl::unexpected(deadline.error());
+    config.deadline = milliseconds(static_cast<int64_t>(*deadline));
+    return {};
+  }
+  return failure(fmt::format(
+      "unknown key '{}'; allowed are rank, world, deadline_ms, gradients, window, format, scale, "
+      "source and loss",
+      key));
+}
+
+Result<void> put_query(std::string_view text, Query& query) {
+  std::vector<std::string_view> seen;
+  while (!text.empty()) {
+    const std::string_view pair = text.substr(0, text.find('&'));
+    text.remove_prefix(std::min(pair.size() + 1, text.size()));
+    const size_t equals = pair.find('=');
+    if (equals == std::string_view::npos) {
+      return failure(fmt::format("'{}' is not KEY=VALUE", pair));
+    }
+    const std::string_view key = pair.substr(0, equals);
+    for (const std::string_view before : seen) {
+      if (before == key) return failure(fmt::format("key '{}' is given twice", key));
+    }
+    seen.push_back(key);
+    if (const auto done = put_key(key, pair.substr(equals + 1), query); !done) return done;
+  }
+  return {};
+}
+
+/// "/job/ID", "/" or nothing.
+Result<void> put_path(std::string_view path, Query& query) {
+  constexpr std::string_view kJob = "/job/";
+  if (path.empty() || path == "/") return {};
+  if (!path.starts_with(kJob)) {
+    return failure(fmt::format("path '{}' is not allowed; allowed is /job/ID", path));
+  }
+  return put(whole_number("job", path.substr(kJob.size()), 0, 255), query.url.config.job_id);
+}
+
+/// "HOST", "HOST:PORT", "[v6]", "[v6]:PORT".
+Result<void> put_server(std::string_view server, Query& query) {
+  if (server.empty()) return failure(fmt::format("no host; allowed is {}", kForm));
+  const bool bracketed = server.front() == '[';
+  const size_t host_end = bracketed ? server.find(']') : server.find(':');
+  if (bracketed && host_end == std::string_view::npos) {
+    return failure(fmt::format("host '{}' has no closing bracket", server));
+  }
+  const size_t host_size = std::min(bracketed ? host_end + 1 : host_end, server.size());
+  const std::string_view rest = server.substr(host_size);
+  if (host_size == 0 || (!rest.empty() && rest.front() != ':') ||
+      rest.find(':', 1) != std::string_view::npos) {
+    return failure(
+        fmt::format("'{}' is not HOST:PORT, for example 127.0.0.1:12000 or [::1]:12000", server));
+  }
+  uint64_t port = kDefaultPort;
+  if (!rest.empty()) {
+    const auto given = whole_number("port", rest.substr(1), 1, 65'535);
+    if (!given) return tl::unexpected(given.error());
+    port = *given;
+  }
+  query.url.server = fmt::format("{}:{}", server.substr(0, host_size), port);
+  return {};
+}
+
+/// Fills rank and world from the first pair of variables that is there.
+Result<void> fill_ranks(const Environment& environment, Query& query) {
+  if (query.rank && query.world) return {};
+  for (const RankVariables& variables : kRankVariables) {
+    const std::string rank = environment(variables.rank);
+    const std::string world = environment(variables.world);
+    if (rank.empty() || world.empty()) continue;
+    if (!query.world) {
+      const auto done = put(whole_number(variables.world, world, 1, kWorldMax), query.world);
+      if (!done) return done;
+    }
+    if (!query.rank) {
+      const auto done = put(whole_number(variables.rank, rank, 0, kWorldMax - 1), query.rank);
+      if (!done) return done;
+    }
+    return {};
+  }
+  if (query.world == 1U && !query.rank) query.rank = 0;
+  if (query.rank && query.world) return {};
+  return failure(
+      fmt::format("no {0}: neither {0}=… in the URL nor RANK and WORLD_SIZE (or those of "
+                  "Open MPI or PMI) in the environment",
+                  query.rank ? "world" : "rank"));
+}
+
+}  // namespace
+
+std::string process_environment(const char* name) {
+  const char* value = std::getenv(name);
+  return value == nullptr ? std::string() : std::string(value);
+}
+
+Result<CommunicatorUrl> parse_communicator_url(std::string_view url,
+                                               const Environment& environment) {
+  const std::string from_environment = url.empty() ? environment("TRIBUTARY_URL") : std::string();
+  if (url.empty()) url = from_environment;
+  if (url.empty()) {
+    return failure(fmt::format("no URL given and TRIBUTARY_URL is not set; allowed is {}", kForm));
+  }
+  const auto wrong = [&url](const Error& error) {
+    return failure(fmt::format("{} (in '{}')", error.text, url));
+  };
+  if (!url.starts_with(kScheme)) {
+    return failure(fmt::format("'{}' is not {}", url, kForm));
+  }
+  const std::string_view rest = url.substr(kScheme.size());
+  const size_t query_at = std::min(rest.find('?'), rest.size());
+  const size_t path_at = std::min(rest.find('/'), query_at);
+
+  Query query;
+  query.url.config.gradients = 0;
+  query.url.config.window = 0;
+  if (const auto done = put_server(rest.substr(0, path_at), query); !done) {
+    return wrong(done.error());
+  }
+  if (const auto done = put_path(rest.substr(path_at, query_at - path_at), query); !done) {
+    return wrong(done.error());
+  }
+  if (query_at < rest.size()) {
+    const auto done = put_query(rest.substr(query_at + 1), query);
+    if (!done) return wrong(done.error());
+  }
+  if (const auto done = fill_ranks(environment, query); !done) return wrong(done.error());
+  if (*query.rank >= *query.world) {
+    return wrong(Error{
+        fmt::format("rank={} is not allowed; allowed is 0 to {}", *query.rank, *query.world - 1)});
+  }
+  query.url.config.rank = static_cast<uint32_t>(*query.rank);
+  query.url.config.world = static_cast<uint32_t>(*query.world);
+  return query.url;
+}
+
+}  // namespace tributary::host

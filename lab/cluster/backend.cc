@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "lab/cluster/backend.h"
+
+#include <algorithm>
+
+#include "lab/cluster/live_node.h"
+#include "lab/cluster/trio_node.h"
+#include "lab/cluster/waiting_switch.h"
+
+namespace tributary::lab {
+namespace {
+
+template <class Node>
+Result<std::unique_ptr<AggregatorNode>> create(net::Network& network, const AggregatorSpec& spec) {
+  auto node = Node::create(network, spec);
+  if (!node) return tl::unexpected(node.error());
+  return std::unique_ptr<AggregatorNode>(*std::move(node));
+}
+
+Result<std::unique_ptr<AggregatorNode>> make_waiting_switch(net::Network& network,
+                                                            const AggregatorSpec& spec) {
+  return std::unique_ptr<AggregatorNode>(std::make_unique<WaitingSwitch>(network, spec));
+}
+
+}  // namespace
+
+const std::vector<BackendKind>& backend_kinds() {
+  static const std::vector<BackendKind> kinds{
+      {.choice = {"trio-ml", "Trio-ML on the modelled PFE, straggler mitigation on"},
+       .mitigates = true,
+       .hierarchical = true,
+       .make = create<TrioNode>},
+      {.choice = {"trio-ml-wait", "the same without mitigation: it waits for everyone"},
+       .hierarchical = true,
+       .make = create<TrioNode>},
+      {.choice = {"waiting-switch",
+                  "a switch at line rate that waits for everyone (stands for SwitchML)"},
+       .make = make_waiting_switch},
+      {.choice = {"ideal", "the same switch, and nobody straggles"},
+       .straggles = false,
+       .make = make_waiting_switch},
+      {.choice = {"live", "the live engine's core in virtual time; its work takes no time"},
+       .mitigates = true,
+       .hierarchical = true,
+       .elides = false,
+       .trains = false,
+       .make = create<LiveNode>},
+  };
+  return kinds;
+}
+
+const BackendKind* find_backend_kind(const std::string& name) {
+  const auto& kinds = backend_kinds();
+  const auto found = std::find_if(kinds.begin(), kinds.end(), [&](const BackendKind& kind) {
+    return kind.choice.name == name;
+  });
+  return found == kinds.end() ? nullptr : &*found;
+}
+
+}  // namespace tributary::lab

@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+/// @file
+/// The kinds of aggregators that a scenario can choose from. A new one is one row in backend.cc.
+///
+/// Tests: tests/lab/cluster/run_test.cc runs every row
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "lab/cluster/aggregator_node.h"
+#include "lab/scenario.h"
+
+namespace tributary::lab {
+
+struct BackendKind {
+  Choice choice;
+  bool mitigates = false;     ///< Gives stragglers up.
+  bool straggles = true;      ///< False: the scenario's straggler pattern does not apply.
+  bool hierarchical = false;  ///< Can be a tree; else all workers are at one of it.
+  bool elides = true;         ///< Takes datagrams without their payload.
+  bool trains = true;         ///< Takes datagrams that stand for several.
+  Result<std::unique_ptr<AggregatorNode>> (*make)(net::Network& network,
+                                                  const AggregatorSpec& spec) = nullptr;
+};
+
+[[nodiscard]] const std::vector<BackendKind>& backend_kinds();
+/// Null if there is none of that name.
+[[nodiscard]] const BackendKind* find_backend_kind(const std::string& name);
+
+}  // namespace tributary::lab

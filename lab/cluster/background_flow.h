@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+/// @file
+/// Other traffic: a host that sends datagrams to one address at a constant rate.
+///
+/// Model:   Datagrams of kPayloadBytes without content, evenly spaced, as a train of them when
+///          packets stand for several.
+/// Threads: One.
+/// Tests:   tests/lab/cluster/background_flow_test.cc
+#pragma once
+
+#include <string>
+
+#include "net/network.h"
+
+namespace tributary::lab {
+
+class BackgroundFlow final : public net::Node, private EventTarget {
+ public:
+  /// UDP payload of a frame of 1500 bytes.
+  static constexpr uint32_t kPayloadBytes = 1472;
+
+  struct Config {
+    std::string name;
+    Endpoint from;
+    Endpoint to;
+    uint64_t bits_per_s = 0;  ///< On the wire, not 0.
+  };
+
+  BackgroundFlow(net::Network& network, const Config& config);
+
+  [[nodiscard]] net::NodeId id() const { return id_; }
+  /// Sends from now on, until the network is taken down.
+  void start();
+
+  void receive(uint32_t, net::PacketRef) override {}
+
+ private:
+  void on_event(uint64_t argument) override;
+
+  net::Network& network_;
+  const Config config_;
+  net::NodeId id_;
+};
+
+}  // namespace tributary::lab

@@ -1,0 +1,292 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "lab/cluster/cluster.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/assert.h"
+#include "host/straggler_pattern.h"
+
+namespace tributary::lab {
+
+Result<std::unique_ptr<Cluster>> Cluster::create(const Scenario& scenario,
+                                                 Duration typical_iteration,
+                                                 TensorExchange* exchange) {
+  const BackendKind* backend = find_backend_kind(scenario.backend);
+  const StragglerKind* kind = find_straggler_kind(
+      backend != nullptr && backend->straggles ? scenario.straggler.pattern : "none");
+  TRIB_ASSERT(backend != nullptr && kind != nullptr);
+  auto pattern = kind->make(scenario, typical_iteration);
+  auto plan = plan_cluster(scenario, *backend, pattern->background_to());
+  if (!plan) return tl::unexpected(plan.error());
+  std::unique_ptr<Cluster> cluster(new Cluster(scenario, *backend, std::move(pattern),
+                                               *std::move(plan), typical_iteration, exchange));
+  if (const auto built = cluster->build(); !built) return tl::unexpected(built.error());
+  return cluster;
+}
+
+Cluster::Cluster(const Scenario& scenario, const BackendKind& backend,
+                 std::unique_ptr<StragglerPattern> pattern, ClusterPlan plan,
+                 Duration typical_iteration, TensorExchange* exchange)
+    : scenario_(scenario),
+      backend_(backend),
+      pattern_(std::move(pattern)),
+      typical_iteration_(typical_iteration),
+      workload_(workload_of(scenario_)),
+      plan_(std::move(plan)),
+      network_(core_, plan_.network_seed, scenario_.train),
+      training_{scenario_, workload_, *pattern_, exchange} {}
+
+Cluster::~Cluster() = default;
+
+// --- Building ---
+
+Result<void> Cluster::build() {
+  auto built = net::build(plan_.topology, network_,
+                          [this](const net::NodeSpec& spec) { return make_node(spec); });
+  if (!built) return tl::unexpected(built.error());
+  built_ = *std::move(built);
+  for (uint32_t rank = 0; rank < workers_.size(); rank++) {
+    trainers_.push_back(std::make_unique<Trainer>(training_, rank, *workers_[rank], core_));
+  }
+  return begin_captures();
+}
+
+Result<void> Cluster::begin_captures() {
+  for (const Scenario::Capture& wanted : scenario_.captures) {
+    const auto link = network_.find_link(wanted.link);
+    if (!link) return failure("capture: " + link.error().text);
+    auto writer = net::PcapWriter::open(wanted.path);
+    if (!writer) return failure("capture: " + writer.error().text);
+    captures_.push_back(*std::move(writer));
+    captures_.back().attach(network_, *link);
+  }
+  return {};
+}
+
+Result<net::BuiltNode> Cluster::make_node(const net::NodeSpec& spec) {
+  if (spec.kind == kWorkerKind) {
+    const size_t rank = workers_.size();
+    WorkerNodeConfig config = plan_.workers.at(rank);
+    config.latency = &latency_;
+    workers_.push_back(std::make_unique<WorkerNode>(network_, config, plan_.worker_seeds.at(rank)));
+    return net::BuiltNode{workers_.back()->id(), nullptr, false};
+  }
+  if (spec.kind == kBackgroundKind) {
+    const double rate =
+        static_cast<double>(scenario_.link.rate_bits_per_s) * scenario_.straggler.background_share;
+    background_ = std::make_unique<BackgroundFlow>(
+        network_, BackgroundFlow::Config{.name = spec.name,
+                                         .from = spec.address,
+                                         .to = plan_.workers.at(*pattern_->background_to()).address,
+                                         .bits_per_s = static_cast<uint64_t>(rate)});
+    return net::BuiltNode{background_->id(), nullptr, false};
+  }
+  const auto wanted =
+      std::find_if(plan_.aggregators.begin(), plan_.aggregators.end(),
+                   [&](const AggregatorSpec& aggregator) { return aggregator.name == spec.name; });
+  if (wanted == plan_.aggregators.end()) {
+    return failure(fmt::format("kind='{}' is not allowed; allowed: {}, {}, {}, {}", spec.kind,
+                               net::kSwitchKind, kWorkerKind, kAggregatorKind, kTopKind));
+  }
+  auto made = backend_.make(network_, *wanted);
+  if (!made) return tl::unexpected(made.error());
+  aggregators_.push_back(*std::move(made));
+  AggregatorNode& node = *aggregators_.back();
+  return net::BuiltNode{node.id(), &node.table(), true};
+}
+
+// --- Running ---
+
+/// Far beyond what any run takes that makes progress: every worker sleeps as long as it can at
+/// every delay point, computes as slowly as it can, and the network carries a hundredth of its
+/// rate; and then some deadlines.
+Instant Cluster::limit() const {
+  if (scenario_.limit != Duration()) return began_at_ + scenario_.limit;
+  constexpr int64_t kSlowNetwork = 100;
+  constexpr int64_t kDeadlines = 4;
+  constexpr double kTailFactorMax = 12;  // HeavyTailPattern's.
+  const double slow = std::max(scenario_.straggler.factor,
+                               1 + kTailFactorMax * (scenario_.straggler.p99_over_p50 - 1));
+  const double wire_s = static_cast<double>(workload_.elements()) * scenario_.train * 32 /
+                        static_cast<double>(scenario_.link.rate_bits_per_s);
+  const double iteration_s = in_seconds(workload_.forward + workload_.backward) * slow +
+                             in_seconds(typical_iteration_) * 2 * host::kDelayPoints +
+                             wire_s * kSlowNetwork;
+  constexpr double kLongestSeconds = 1e7;  // What Duration holds, and more than anyone waits for.
+  const double total_s = std::min(
+      iteration_s * scenario_.iterations + in_seconds(scenario_.host.deadline) * kDeadlines +
+          in_seconds(scenario_.straggler.pause_for + scenario_.straggler.pause_at),
+      kLongestSeconds);
+  return began_at_ + from_seconds(total_s);
+}
+
+Result<void> Cluster::join_all() {
+  for (const auto& worker : workers_) worker->start();
+  uint32_t joined = 0;  // Workers below have joined or ended.
+  const bool all = core_.run_until(limit(), [&] {
+    while (joined < workers_.size() &&
+           workers_[joined]->protocol().phase() != host::WorkerProtocol::Phase::kJoining) {
+      joined++;
+    }
+    return joined == workers_.size();
+  });
+  for (uint32_t rank = 0; rank < workers_.size(); rank++) {
+    const host::WorkerProtocol& protocol = workers_[rank]->protocol();
+    if (protocol.phase() == host::WorkerProtocol::Phase::kRunning) continue;
+    const std::string why = all ? protocol.status_text() : "still joins at the run's limit";
+    return failure(fmt::format("worker {} could not join the job: {}", rank, why));
+  }
+  return {};
+}
+
+void Cluster::begin_training() {
+  began_at_ = core_.now();
+  if (background_ != nullptr) background_->start();
+  for (const auto& trainer : trainers_) trainer->begin();
+}
+
+Result<void> Cluster::train() {
+  uint32_t done = 0;  // Workers below are done.
+  const auto all_done = [&] {
+    while (done < trainers_.size() && trainers_[done]->done()) {
+      if (!trainers_[done]->failed().empty()) return true;
+      done++;
+    }
+    return done == trainers_.size();
+  };
+  const auto pause = pattern_->pause();
+  if (pause) {
+    const bool early = core_.run_until(began_at_ + pause->at, all_done);
+    if (!early) {
+      core_.run_until(began_at_ + pause->at);
+      trainers_[pause->worker]->pause(pause->length);
+    }
+  }
+  if (core_.run_until(limit(), all_done) && done == trainers_.size()) return {};
+  return tl::unexpected(stuck_error());
+}
+
+Error Cluster::stuck_error() const {
+  const Trainer* behind = nullptr;
+  uint32_t behind_rank = 0;
+  // Who waits is held up by somebody else.
+  const auto is_further_behind = [&](const Trainer& trainer) {
+    if (behind == nullptr) return true;
+    if (trainer.ends().size() != behind->ends().size()) {
+      return trainer.ends().size() < behind->ends().size();
+    }
+    return behind->waits() && !trainer.waits();
+  };
+  for (uint32_t rank = 0; rank < trainers_.size(); rank++) {
+    const Trainer& trainer = *trainers_[rank];
+    if (!trainer.failed().empty()) return {trainer.failed()};
+    if (trainer.done()) continue;
+    if (is_further_behind(trainer)) {
+      behind = &trainer;
+      behind_rank = rank;
+    }
+  }
+  TRIB_ASSERT(behind != nullptr);
+  return {fmt::format("worker {} is not done after {:.3f} s of virtual time: it {}", behind_rank,
+                      in_seconds(limit() - began_at_), behind->doing())};
+}
+
+Result<RunResult> Cluster::run() {
+  if (const auto joined = join_all(); !joined) return tl::unexpected(joined.error());
+  begin_training();
+  if (const auto trained = train(); !trained) return tl::unexpected(trained.error());
+  for (net::PcapWriter& capture : captures_) {
+    if (const auto written = capture.finish(); !written) return tl::unexpected(written.error());
+  }
+  return collect();
+}
+
+// --- Collecting ---
+
+RunResult Cluster::collect() const {
+  RunResult result;
+  result.total = core_.now() - began_at_;
+  result.typical_iteration = typical_iteration_;
+  collect_iterations(result);
+  for (uint32_t rank = 0; rank < trainers_.size(); rank++) {
+    result.workers.push_back(trainers_[rank]->result());
+    const host::CommunicatorCounters& counters = workers_[rank]->protocol().counters();
+    result.blocks += counters.blocks * scenario_.train;
+    result.degraded_blocks += counters.degraded_blocks * scenario_.train;
+    result.wrong_sums += trainers_[rank]->wrong_sums();
+    result.checked_sums += trainers_[rank]->checked_sums();
+  }
+  result.block_latency = summarise(latency_.summary());
+  collect_links(result);
+  for (const auto& aggregator : aggregators_) {
+    result.aggregators.push_back(aggregator->result(result.total));
+  }
+  result.bottleneck = bottleneck(result);
+  result.packets = network_.counters().delivered;
+  result.events = core_.executed_count();
+  result.digest = network_.digest();
+  return result;
+}
+
+void Cluster::collect_iterations(RunResult& result) const {
+  std::vector<const std::vector<Instant>*> ends;
+  for (uint32_t rank = 0; rank < trainers_.size(); rank++) {
+    if (trainers_[rank]->ends().size() == scenario_.iterations) {
+      ends.push_back(&trainers_[rank]->ends());
+    }
+  }
+  if (ends.empty()) return;  // Everyone has dropped out.
+  Instant before = began_at_;
+  for (uint32_t i = 0; i < scenario_.iterations; i++) {
+    std::vector<Instant> at;
+    for (const auto* of_worker : ends) at.push_back((*of_worker)[i]);
+    const auto median = at.begin() + static_cast<ptrdiff_t>((at.size() - 1) / 2);
+    std::nth_element(at.begin(), median, at.end());
+    result.iterations.push_back(*median - before);
+    before = *median;
+  }
+  result.mean_iteration = (before - began_at_) / scenario_.iterations;
+}
+
+void Cluster::collect_links(RunResult& result) const {
+  for (net::LinkId link = 0; link < network_.link_count(); link++) {
+    const net::LinkCounters counters = network_.counters(link);
+    const double bits = static_cast<double>(counters.bytes) * 8;
+    const double room =
+        static_cast<double>(network_.config(link).rate_bits_per_s) * in_seconds(result.total);
+    result.links.push_back(
+        {.name = network_.link_name(link),
+         .packets = counters.packets,
+         .bytes = counters.bytes,
+         .lost = counters.tail_dropped + counters.lost + counters.corrupted + counters.cut,
+         .marked = counters.marked,
+         .queue_bytes_peak = counters.queue_bytes_peak,
+         .utilisation = room > 0 ? bits / room : 0});
+  }
+}
+
+/// Whatever was used for the greatest part of the time: computation, a link, or an aggregator.
+std::string Cluster::bottleneck(const RunResult& result) const {
+  double computed = 0;
+  for (const WorkerResult& worker : result.workers) {
+    const double all = in_seconds(worker.finished_at);
+    if (all > 0) computed = std::max(computed, in_seconds(worker.computed) / all);
+  }
+  const auto busiest = std::max_element(
+      result.links.begin(), result.links.end(),
+      [](const LinkResult& a, const LinkResult& b) { return a.utilisation < b.utilisation; });
+  std::string text = fmt::format("workers compute up to {:.0f} % of the time", computed * 100);
+  if (busiest != result.links.end()) {
+    const std::string link =
+        fmt::format("link {} is used {:.0f} %", busiest->name, busiest->utilisation * 100);
+    text = busiest->utilisation > computed ? link + "; " + text : text + "; " + link;
+  }
+  for (const AggregatorResult& aggregator : result.aggregators) {
+    text += fmt::format("; {}: {}", aggregator.name, aggregator.bottleneck);
+  }
+  return text;
+}
+
+}  // namespace tributary::lab

@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+/// @file
+/// One run: builds the network of a scenario, lets its workers train, and collects the result.
+///
+/// Threads: One.
+/// Errors:  create() refuses what building refuses; run() names the worker that fails or hangs.
+/// Tests:   tests/lab/cluster/run_test.cc
+#pragma once
+
+#include <deque>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/event_core.h"
+#include "engine/model/meter.h"
+#include "lab/cluster/aggregator_node.h"
+#include "lab/cluster/background_flow.h"
+#include "lab/cluster/plan.h"
+#include "lab/cluster/trainer.h"
+#include "lab/cluster/worker_node.h"
+#include "lab/run.h"
+#include "net/network.h"
+#include "net/pcap.h"
+#include "net/topology.h"
+
+namespace tributary::lab {
+
+class Cluster {
+ public:
+  /// @param scenario          Passed check().
+  /// @param typical_iteration What straggler patterns measure delays in.
+  /// @param exchange          May be null.
+  static Result<std::unique_ptr<Cluster>> create(const Scenario& scenario,
+                                                 Duration typical_iteration,
+                                                 TensorExchange* exchange);
+  ~Cluster();
+
+  /// Once.
+  [[nodiscard]] Result<RunResult> run();
+
+ private:
+  Cluster(const Scenario& scenario, const BackendKind& backend,
+          std::unique_ptr<StragglerPattern> pattern, ClusterPlan plan, Duration typical_iteration,
+          TensorExchange* exchange);
+
+  [[nodiscard]] Result<void> build();
+  [[nodiscard]] Result<void> begin_captures();
+  [[nodiscard]] Result<net::BuiltNode> make_node(const net::NodeSpec& spec);
+  /// Ends what would go on forever.
+  [[nodiscard]] Instant limit() const;
+  [[nodiscard]] Result<void> join_all();
+  void begin_training();
+  [[nodiscard]] Result<void> train();
+  /// The first worker that failed, or the one that is furthest behind.
+  [[nodiscard]] Error stuck_error() const;
+  [[nodiscard]] RunResult collect() const;
+  void collect_iterations(RunResult& result) const;
+  void collect_links(RunResult& result) const;
+  [[nodiscard]] std::string bottleneck(const RunResult& result) const;
+
+  const Scenario scenario_;
+  const BackendKind& backend_;
+  const std::unique_ptr<StragglerPattern> pattern_;
+  const Duration typical_iteration_;
+  const Workload workload_;
+  const ClusterPlan plan_;
+  engine::LatencyHistogram latency_;
+
+  EventCore core_;
+  net::Network network_;
+  net::BuiltNetwork built_;
+  std::vector<std::unique_ptr<AggregatorNode>> aggregators_;
+  std::vector<std::unique_ptr<WorkerNode>> workers_;  ///< By rank.
+  std::unique_ptr<BackgroundFlow> background_;
+  std::deque<net::PcapWriter> captures_;
+  Trainer::Plan training_;
+  std::vector<std::unique_ptr<Trainer>> trainers_;  ///< By rank.
+  Instant began_at_;
+};
+
+}  // namespace tributary::lab

@@ -1,0 +1,279 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "lab/cluster/plan.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/prng.h"
+#include "net/topology_file.h"
+
+namespace tributary::lab {
+namespace {
+
+/// 239.x is for use within an organisation (RFC 2365).
+Endpoint group_address() { return Endpoint::ipv4(0xef00'0001, microcode::kTrioMlPort); }
+
+Result<net::Topology> shape_of(const Scenario& scenario, bool tree) {
+  if (scenario.topology == Topology::kFile) return net::read_topology_file(scenario.topology_file);
+  const net::LinkConfig link = link_config(scenario.link);
+  const net::LinkConfig fabric = link_config(scenario.fabric);
+  const uint32_t workers_per_leaf = scenario.workers / scenario.leaves;
+  if (tree) {
+    const net::TwoLevelShape shape{.leaves = scenario.leaves,
+                                   .workers_per_leaf = workers_per_leaf,
+                                   .worker_kind = kWorkerKind,
+                                   .leaf_kind = kAggregatorKind,
+                                   .top_kind = kTopKind,
+                                   .link = link,
+                                   .uplink = fabric};
+    return scenario.topology == Topology::kChassis ? net::chassis(shape) : net::two_level(shape);
+  }
+  if (scenario.topology != Topology::kLeafSpine) {
+    return net::star({.workers = scenario.workers,
+                      .worker_kind = kWorkerKind,
+                      .switch_kind = kAggregatorKind,
+                      .link = link});
+  }
+  net::Topology topology = net::leaf_spine({.leaves = scenario.leaves,
+                                            .workers_per_leaf = workers_per_leaf,
+                                            .spines = scenario.spines,
+                                            .worker_kind = kWorkerKind,
+                                            .link = link,
+                                            .uplink = fabric});
+  net::attach(topology, "aggregator", kAggregatorKind, "leaf-0", fabric);
+  return topology;
+}
+
+std::vector<const net::NodeSpec*> nodes_of(const net::Topology& topology, const char* kind) {
+  std::vector<const net::NodeSpec*> found;
+  for (const net::NodeSpec& node : topology.nodes) {
+    if (node.kind == kind) found.push_back(&node);
+  }
+  return found;
+}
+
+/// A host's own direction of its cable: at the NIC's rate, from the NIC's ring.
+/// @return by rank, the rate that came out of it.
+std::vector<uint64_t> set_host_side(net::Topology& topology, const Scenario& scenario) {
+  std::vector<uint64_t> rates;
+  for (const net::NodeSpec* worker : nodes_of(topology, kWorkerKind)) {
+    uint64_t rate = scenario.host.nic_bits_per_s;
+    for (net::CableSpec& cable : topology.cables) {
+      const bool is_a = cable.a.node == worker->name;
+      if (!is_a && cable.b.node != worker->name) continue;
+      net::LinkConfig& out = is_a ? cable.forth : cable.back;
+      rate = std::min(rate, out.rate_bits_per_s);
+      out.rate_bits_per_s = rate;
+      out.queue_bytes_max = kHostQueueBytesMax;
+    }
+    rates.push_back(rate);
+  }
+  return rates;
+}
+
+/// The node that a worker's cable leads to; empty if there is none.
+std::string neighbour_of(const net::Topology& topology, const std::string& worker) {
+  for (const net::CableSpec& cable : topology.cables) {
+    if (cable.a.node == worker) return cable.b.node;
+    if (cable.b.node == worker) return cable.a.node;
+  }
+  return {};
+}
+
+/// What shape_of() has made, or a file says, against what the scenario needs.
+Result<void> check_nodes(const net::Topology& topology, const Scenario& scenario,
+                         const BackendKind& backend) {
+  const auto refuse = [&](const char* kind, size_t count, const std::string& allowed) {
+    return failure(fmt::format("topology_file={}: {} nodes of kind {} are not allowed; allowed: {}",
+                               scenario.topology_file, count, kind, allowed));
+  };
+  const size_t workers = nodes_of(topology, kWorkerKind).size();
+  if (workers != scenario.workers) {
+    return refuse(kWorkerKind, workers, fmt::format("{}, as workers says", scenario.workers));
+  }
+  const size_t tops = nodes_of(topology, kTopKind).size();
+  if (tops > (backend.hierarchical ? 1U : 0U)) {
+    return refuse(
+        kTopKind, tops,
+        backend.hierarchical ? "at most 1" : fmt::format("none with backend={}", scenario.backend));
+  }
+  const size_t aggregators = nodes_of(topology, kAggregatorKind).size();
+  if (aggregators == 0 || (aggregators > 1 && tops == 0)) {
+    return refuse(kAggregatorKind, aggregators,
+                  fmt::format("1, or several below one of kind {}", kTopKind));
+  }
+  return {};
+}
+
+AggregatorSpec spec_of(const net::NodeSpec& node, const trio_ml::JobConfig& job) {
+  AggregatorSpec spec;
+  spec.name = node.name;
+  spec.address = node.address;
+  spec.job = job;
+  return spec;
+}
+
+/// @param leaf_of By rank: the number of the leaf that the worker is cabled to.
+void plan_tree(ClusterPlan& plan, const Scenario& scenario, const BackendKind& backend,
+               const std::vector<uint32_t>& leaf_of) {
+  const net::NodeSpec& top = *nodes_of(plan.topology, kTopKind).at(0);
+  for (const net::NodeSpec* leaf : nodes_of(plan.topology, kAggregatorKind)) {
+    const auto index = static_cast<uint32_t>(plan.aggregators.size());
+    const auto first = std::find(leaf_of.begin(), leaf_of.end(), index);
+    AggregatorSpec spec = spec_of(*leaf, job_of(scenario, backend));
+    spec.job.sources = static_cast<uint32_t>(std::count(first, leaf_of.end(), index));
+    spec.job.world = scenario.workers;
+    spec.job.rank_base = static_cast<uint32_t>(first - leaf_of.begin());
+    spec.job.upstream = top.address;
+    spec.job.upstream_source = index;
+    plan.aggregators.push_back(spec);
+  }
+  AggregatorSpec spec = spec_of(top, job_of(scenario, backend));
+  spec.job.sources = static_cast<uint32_t>(plan.aggregators.size());
+  spec.job.sources_are_aggregators = true;
+  spec.job.world = scenario.workers;
+  spec.job.timeout = spec.job.timeout * kTopTimeoutFactor;
+  plan.aggregators.push_back(spec);
+}
+
+/// By rank: the number of the aggregator that a worker belongs to; zero where there is one. Ranks
+/// of a leaf follow each other: a leaf knows its first one and how many there are.
+Result<std::vector<uint32_t>> leaves_of_workers(const net::Topology& topology, bool tree) {
+  std::vector<uint32_t> leaf_of;
+  const auto leaves = nodes_of(topology, kAggregatorKind);
+  for (const net::NodeSpec* worker : nodes_of(topology, kWorkerKind)) {
+    const std::string neighbour = neighbour_of(topology, worker->name);
+    const auto leaf = std::find_if(leaves.begin(), leaves.end(), [&](const net::NodeSpec* node) {
+      return node->name == neighbour;
+    });
+    if (tree && leaf == leaves.end()) {
+      return failure(fmt::format("{}: {} is cabled to '{}'; allowed below a {}: a node of kind {}",
+                                 worker->where, worker->name, neighbour, kTopKind,
+                                 kAggregatorKind));
+    }
+    leaf_of.push_back(tree ? static_cast<uint32_t>(leaf - leaves.begin()) : 0);
+  }
+  for (uint32_t leaf = 0; leaf < leaves.size() && tree; leaf++) {
+    const auto first = std::find(leaf_of.begin(), leaf_of.end(), leaf);
+    const auto end =
+        std::find_if(first, leaf_of.end(), [&](uint32_t other) { return other != leaf; });
+    if (first == leaf_of.end() || std::find(end, leaf_of.end(), leaf) != leaf_of.end()) {
+      return failure(fmt::format("{}: {} has workers whose ranks do not follow each other, or none",
+                                 leaves[leaf]->where, leaves[leaf]->name));
+    }
+  }
+  return leaf_of;
+}
+
+void plan_single(ClusterPlan& plan, const Scenario& scenario, const BackendKind& backend) {
+  const net::NodeSpec& node = *nodes_of(plan.topology, kAggregatorKind).at(0);
+  AggregatorSpec spec = spec_of(node, job_of(scenario, backend));
+  spec.job.group = group_address();
+  net::GroupSpec group{
+      .address = spec.job.group, .receivers = {}, .senders = {node.name}, .where = "plan"};
+  for (const net::NodeSpec* worker : nodes_of(plan.topology, kWorkerKind)) {
+    group.receivers.push_back(worker->name);
+  }
+  plan.topology.groups.push_back(group);
+  plan.aggregators.push_back(spec);
+}
+
+void plan_workers(ClusterPlan& plan, const Scenario& scenario,
+                  const std::vector<uint32_t>& leaf_of) {
+  uint32_t rank = 0;
+  for (const net::NodeSpec* node : nodes_of(plan.topology, kWorkerKind)) {
+    const AggregatorSpec& aggregator = plan.aggregators[leaf_of[rank]];
+    WorkerNodeConfig worker;
+    worker.name = node->name;
+    worker.address = node->address;
+    worker.communicator.server = aggregator.address;
+    worker.communicator.rank = rank;
+    worker.communicator.source = rank - aggregator.job.rank_base;
+    worker.communicator.world = scenario.workers;
+    worker.communicator.gradients = scenario.gradients;
+    worker.communicator.window = std::max(scenario.window / scenario.train, 1U);
+    worker.communicator.deadline = scenario.host.deadline;
+    worker.communicator.repair = scenario.host.retransmission;
+    worker.nic_bits_per_s = plan.nic_bits_per_s.at(rank);
+    worker.packet_cost = scenario.host.packet_cost;
+    worker.receive_buffer_bytes = scenario.host.receive_buffer_bytes;
+    worker.train = scenario.train;
+    worker.elided = scenario.payload == Payload::kElided;
+    plan.workers.push_back(worker);
+    rank++;
+  }
+}
+
+}  // namespace
+
+net::LinkConfig link_config(const LinkSettings& settings) {
+  return {.rate_bits_per_s = settings.rate_bits_per_s,
+          .propagation = settings.propagation,
+          .queue_bytes_max = settings.queue_bytes_max,
+          .ecn_bytes = settings.ecn_bytes,
+          .faults = {.loss = settings.faults.loss,
+                     .corrupt = settings.faults.corrupt,
+                     .duplicate = settings.faults.duplicate,
+                     .reorder = settings.faults.reorder,
+                     .jitter = settings.faults.jitter,
+                     .reorder_max = settings.faults.reorder_max}};
+}
+
+bool is_tree(const Scenario& scenario, const BackendKind& backend) {
+  return backend.hierarchical &&
+         (scenario.topology == Topology::kChassis || scenario.topology == Topology::kTwoLevel);
+}
+
+trio_ml::JobConfig job_of(const Scenario& scenario, const BackendKind& backend) {
+  trio_ml::JobConfig job;
+  job.sources = scenario.workers;
+  job.block_cnt_max = std::max(scenario.window / scenario.train, 1U);
+  job.block_grad_max = scenario.gradients;
+  job.mitigation = backend.mitigates;
+  if (backend.mitigates) job.history = scenario.mitigation.history;
+  if (!scenario.host.retransmission && job.block_cnt_max >= kLargeWindow) {
+    job.block_cnt_max *= 2;
+    job.history = std::max(job.history / 2, 1U);  // As many blocks' results as before.
+  }
+  job.timeout = scenario.mitigation.timeout;
+  job.timer_threads = scenario.mitigation.timer_threads;
+  job.permanent_after = scenario.mitigation.permanent_after;
+  return job;
+}
+
+Result<ClusterPlan> plan_cluster(const Scenario& scenario, const BackendKind& backend,
+                                 std::optional<uint32_t> background_to) {
+  Prng seeds(scenario.seed);
+  ClusterPlan plan;
+  plan.network_seed = seeds.any_u64();
+  auto topology = shape_of(scenario, is_tree(scenario, backend));
+  if (!topology) return tl::unexpected(topology.error());
+  plan.topology = *std::move(topology);
+  if (const auto good = check_nodes(plan.topology, scenario, backend); !good) {
+    return tl::unexpected(good.error());
+  }
+  const bool tree = !nodes_of(plan.topology, kTopKind).empty();
+  const auto leaf_of = leaves_of_workers(plan.topology, tree);
+  if (!leaf_of) return tl::unexpected(leaf_of.error());
+  plan.nic_bits_per_s = set_host_side(plan.topology, scenario);
+  if (tree) {
+    plan_tree(plan, scenario, backend, *leaf_of);
+  } else {
+    plan_single(plan, scenario, backend);
+  }
+  for (AggregatorSpec& spec : plan.aggregators) {
+    spec.pfe = scenario.pfe;
+    spec.train = scenario.train;
+    spec.seed = seeds.any_u64();
+  }
+  plan_workers(plan, scenario, *leaf_of);
+  for (uint32_t i = 0; i < scenario.workers; i++) plan.worker_seeds.push_back(seeds.any_u64());
+  if (background_to) {
+    const std::string at = neighbour_of(plan.topology, plan.workers[*background_to].name);
+    net::attach(plan.topology, kBackgroundKind, kBackgroundKind, at, link_config(scenario.link));
+  }
+  return plan;
+}
+
+}  // namespace tributary::lab

@@ -1,0 +1,309 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "lab/cluster/trainer.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/assert.h"
+#include "base/prng.h"
+#include "host/straggler_pattern.h"
+
+namespace tributary::lab {
+namespace {
+
+using host::Status;
+
+Duration scaled(Duration length, double factor) {
+  if (factor == 1) return length;
+  return Duration::from_ticks(static_cast<int64_t>(static_cast<double>(length.ticks()) * factor));
+}
+
+/// Blocks of a transfer whose sum lacks this rank.
+uint64_t blocks_without(const host::Outcome& outcome, uint32_t rank) {
+  uint64_t count = 0;
+  for (const host::DegradedRange& range : outcome.degraded) {
+    if (!host::contains(range.sources, rank)) count++;
+  }
+  return count;
+}
+
+}  // namespace
+
+int32_t generated_gradient(uint32_t rank, uint32_t iteration, uint32_t bucket, uint64_t element) {
+  constexpr uint32_t kBits = 20;
+  Prng prng(uint64_t{rank} << 56 ^ uint64_t{iteration} << 40 ^ uint64_t{bucket} << 32 ^ element);
+  return static_cast<int32_t>(prng.any_u32() >> (32 - kBits)) - (1 << (kBits - 1));
+}
+
+Trainer::Trainer(const Plan& plan, uint32_t rank, WorkerNode& node, EventCore& core)
+    : plan_(plan), rank_(rank), node_(node), core_(core) {
+  const uint32_t count = bucket_count();
+  transfers_.resize(count);
+  integers_.resize(count);
+  submitted_.resize(count);
+  taken_.resize(count);
+  node_.set_observer(this);
+}
+
+Trainer::~Trainer() { node_.set_observer(nullptr); }
+
+uint32_t Trainer::bucket_count() const {
+  return static_cast<uint32_t>(plan_.workload.buckets.size()) + (plan_.exchange != nullptr ? 1 : 0);
+}
+
+bool Trainer::is_exchange(uint32_t bucket) const { return bucket == plan_.workload.buckets.size(); }
+
+void Trainer::begin() {
+  TRIB_ASSERT(phase_ == Phase::kIdle);
+  begun_at_ = core_.now();
+  ended_at_ = begun_at_;
+  if (!plan_.pattern.contributes(rank_)) return end();
+  begin_iteration();
+}
+
+// --- Computation ---
+
+void Trainer::begin_iteration() {
+  phase_ = Phase::kSteps;
+  skipping_ = false;
+  taken_count_ = 0;
+  std::fill(submitted_.begin(), submitted_.end(), false);
+  std::fill(taken_.begin(), taken_.end(), false);
+  plan_steps();
+  step_ = 0;
+  step_began_at_ = step_ends_at_ = core_.now();
+  run_steps();
+}
+
+void Trainer::plan_steps() {
+  const uint64_t point = uint64_t{iteration_} * host::kDelayPoints;
+  const double factor = plan_.pattern.compute_factor(rank_, iteration_);
+  const auto delay = [&](uint32_t i) { return plan_.pattern.delay_at(rank_, point + i); };
+  steps_.clear();
+  steps_.push_back({StepKind::kSleep, delay(0)});
+  steps_.push_back({StepKind::kCompute, scaled(plan_.workload.forward, factor)});
+  steps_.push_back({StepKind::kSleep, delay(1)});
+  add_backward(factor, delay(2));
+}
+
+/// The backward pass in parts: between buckets, and before and after the delay in its middle.
+void Trainer::add_backward(double factor, Duration delay) {
+  const Duration middle = plan_.workload.backward / 2;
+  Duration reached;
+  bool delayed = false;
+  const auto compute_until = [&](Duration at) {
+    if (!delayed && at >= middle) {
+      steps_.push_back({StepKind::kCompute, scaled(middle - reached, factor)});
+      steps_.push_back({StepKind::kSleep, delay});
+      reached = middle;
+      delayed = true;
+    }
+    steps_.push_back({StepKind::kCompute, scaled(at - reached, factor)});
+    reached = at;
+  };
+  for (uint32_t i = 0; i < plan_.workload.buckets.size(); i++) {
+    compute_until(plan_.workload.buckets[i].ready_at);
+    steps_.push_back({StepKind::kBucket, Duration(), i});
+  }
+  compute_until(plan_.workload.backward);
+  if (plan_.exchange != nullptr) {
+    steps_.push_back({StepKind::kBucket, Duration(), bucket_count() - 1});
+  }
+}
+
+void Trainer::run_steps() {
+  for (; step_ < steps_.size(); step_++) {
+    const Step& step = steps_[step_];
+    if (step.kind == StepKind::kBucket) {
+      submit(step.bucket);
+      if (phase_ == Phase::kDone) return;
+      continue;
+    }
+    if (step.length == Duration()) continue;
+    if (step.kind == StepKind::kCompute && overtaken()) {
+      skipping_ = true;
+      continue;
+    }
+    step_began_at_ = core_.now();
+    step_ends_at_ = step_began_at_ + step.length;
+    core_.schedule(step_ends_at_, EventPriority::kHost, *this, ++step_number_);
+    return;
+  }
+  phase_ = Phase::kWaiting;
+  // What has ended before is taken in a round; of a tensor without elements there is none.
+  if (taken_count_ == bucket_count()) end_iteration();
+}
+
+bool Trainer::overtaken() const {
+  return plan_.scenario.mitigation.catch_up == CatchUp::kSkip &&
+         node_.results_heard() > submitted_blocks_;
+}
+
+void Trainer::skip_computation() {
+  account_.computed += core_.now() - step_began_at_;
+  skipping_ = true;
+  step_number_++;
+  step_++;
+  run_steps();
+}
+
+void Trainer::on_event(uint64_t argument) {
+  if (argument != step_number_ || phase_ != Phase::kSteps) return;
+  if (core_.now() < step_ends_at_) {  // The process has stood still meanwhile.
+    core_.schedule(step_ends_at_, EventPriority::kHost, *this, step_number_);
+    return;
+  }
+  const Step& step = steps_[step_];
+  (step.kind == StepKind::kSleep ? account_.slept : account_.computed) += step.length;
+  step_++;
+  run_steps();
+}
+
+void Trainer::pause(Duration length) {
+  node_.pause(length);
+  if (phase_ == Phase::kSteps) step_ends_at_ = step_ends_at_ + length;
+}
+
+// --- Communication ---
+
+void Trainer::submit(uint32_t bucket) {
+  host::Transfer& transfer = transfers_[bucket];
+  transfer = host::Transfer{};
+  submitted_[bucket] = true;
+  if (is_exchange(bucket)) {
+    transfer.floats = plan_.exchange->tensor(rank_, iteration_, !skipping_);
+    transfer.format = microcode::ElementFormat::kFixedScale;
+    transfer.op = host::ReduceOp::kMean;
+    transfer.scale = plan_.exchange->scale();
+  } else if (plan_.scenario.payload == Payload::kElided) {
+    transfer.elided_elements = plan_.workload.buckets[bucket].elements;
+  } else {
+    fill(bucket);
+    transfer.integers = integers_[bucket];
+  }
+  const uint32_t gradients = node_.protocol().gradients();
+  submitted_blocks_ += (transfer.element_count() + gradients - 1) / gradients;
+  node_.submit(transfer);
+  if (transfer.done) take_outcome(bucket);
+}
+
+void Trainer::fill(uint32_t bucket) {
+  std::vector<int32_t>& integers = integers_[bucket];
+  integers.resize(plan_.workload.buckets[bucket].elements);
+  for (uint64_t i = 0; i < integers.size(); i++) {
+    integers[i] = generated_gradient(rank_, iteration_, bucket, i);
+  }
+}
+
+void Trainer::on_round() {
+  if (phase_ != Phase::kSteps && phase_ != Phase::kWaiting) return;
+  for (uint32_t i = 0; i < bucket_count(); i++) {
+    if (!submitted_[i] || taken_[i] || !transfers_[i].done) continue;
+    if (!take_outcome(i)) return;
+  }
+  const bool computes = phase_ == Phase::kSteps && steps_[step_].kind == StepKind::kCompute;
+  if (computes && overtaken()) return skip_computation();
+  if (phase_ == Phase::kWaiting && taken_count_ == bucket_count()) end_iteration();
+}
+
+bool Trainer::take_outcome(uint32_t bucket) {
+  const host::Outcome& outcome = transfers_[bucket].outcome;
+  taken_[bucket] = true;
+  taken_count_++;
+  const bool usable = outcome.status == Status::kOk ||
+                      (is_exchange(bucket) && (outcome.status == Status::kOverflow ||
+                                               outcome.status == Status::kNotFinite));
+  if (!usable) {
+    dropped_out_ = outcome.status == Status::kDesynchronised &&
+                   plan_.scenario.mitigation.on_desynchronised == OnDesynchronised::kDrop;
+    if (!dropped_out_) {
+      failed_ = fmt::format("worker {}: iteration {}, bucket {}: {}: {}", rank_, iteration_, bucket,
+                            to_string(outcome.status), outcome.text);
+    }
+    end();
+    return false;
+  }
+  const uint64_t without = blocks_without(outcome, rank_);
+  account_.contributions += outcome.blocks * plan_.scenario.train;
+  account_.contributions_lost += without * plan_.scenario.train;
+  if (is_exchange(bucket)) {
+    plan_.exchange->reduced(rank_, iteration_, outcome);
+  } else if (plan_.scenario.payload == Payload::kReal) {
+    check_sums(bucket);
+  }
+  return true;
+}
+
+/// Compares every element with the sum over exactly the sources that its block names.
+void Trainer::check_sums(uint32_t bucket) {
+  const std::vector<int32_t>& sums = integers_[bucket];
+  const auto& degraded = transfers_[bucket].outcome.degraded;
+  size_t range = 0;
+  for (uint64_t i = 0; i < sums.size(); i++) {
+    while (range < degraded.size() &&
+           i >= degraded[range].element_first + degraded[range].element_count) {
+      range++;
+    }
+    const bool partial = range < degraded.size() && i >= degraded[range].element_first;
+    uint32_t expected = 0;
+    for (uint32_t rank = 0; rank < plan_.scenario.workers; rank++) {
+      if (partial && !host::contains(degraded[range].sources, rank)) continue;
+      expected += static_cast<uint32_t>(generated_gradient(rank, iteration_, bucket, i));
+    }
+    if (static_cast<uint32_t>(sums[i]) != expected) wrong_sums_++;
+  }
+  checked_sums_ += sums.size();
+}
+
+// --- Ends ---
+
+void Trainer::end_iteration() {
+  ended_at_ = core_.now();
+  ends_.push_back(ended_at_);
+  account_.iterations++;
+  if (skipping_) account_.iterations_skipped++;
+  if (plan_.exchange != nullptr) plan_.exchange->iteration_ended(rank_, iteration_, ended_at_);
+  if (++iteration_ == plan_.scenario.iterations) return end();
+  begin_iteration();
+}
+
+void Trainer::end() {
+  phase_ = Phase::kDone;
+  ended_at_ = core_.now();
+}
+
+std::string Trainer::doing() const {
+  if (!failed_.empty()) return failed_;
+  switch (phase_) {
+    case Phase::kIdle:
+      return "joins the job";
+    case Phase::kSteps:
+      return fmt::format("computes iteration {}", iteration_);
+    case Phase::kWaiting:
+      return fmt::format("waits for the sums of iteration {}, {} of {} buckets are there",
+                         iteration_, taken_count_, bucket_count());
+    case Phase::kDone:
+      break;
+  }
+  return dropped_out_ ? fmt::format("has dropped out in iteration {}", iteration_) : "is done";
+}
+
+WorkerResult Trainer::result() const {
+  WorkerResult result = account_;
+  const uint32_t train = plan_.scenario.train;
+  result.waited = ended_at_ - begun_at_ - result.computed - result.slept;
+  if (node_.runs()) {
+    const host::CommunicatorCounters counters = node_.protocol().counters();
+    result.packets_sent = counters.packets_sent * train;
+    result.packets_received = counters.packets_received * train;
+    result.retransmissions = counters.retransmitted * train;
+    result.probes = counters.probes * train;
+  }
+  result.receive_overflows = node_.receive_overflows();
+  result.dropped_out = dropped_out_;
+  result.finished_at = ended_at_ - begun_at_;
+  return result;
+}
+
+}  // namespace tributary::lab

@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: Apache-2.0
+/// @file
+/// A worker's host on the virtual network: the live protocol state machine (host/worker_protocol.h)
+/// with a CPU that takes time, a NIC that sends at its rate, and a bounded receive buffer.
+///
+/// Model:   The host works in rounds, as a DPDK loop does: up to kBurst packets from the receive
+///          buffer, then up to kBurst new ones into the NIC's ring, then it is busy for
+///          packet_cost times their number. A round's packets count from its beginning. The ring
+///          holds kRingPackets; the host goes on sending when half of it is free.
+///          Datagrams that are not the server's are counted and dropped, at the same cost.
+/// Threads: One.
+/// Errors:  What does not fit into the receive buffer is lost and counted.
+/// Tests:   tests/lab/cluster/worker_node_test.cc
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "engine/model/meter.h"
+#include "host/worker_protocol.h"
+#include "net/network.h"
+
+namespace tributary::lab {
+
+struct WorkerNodeConfig {
+  std::string name;
+  Endpoint address;
+  host::CommunicatorConfig communicator;
+  uint64_t nic_bits_per_s = 100'000'000'000;  ///< The rate of the cable at port 0.
+  Duration packet_cost = nanoseconds(100);    ///< Of each packet, in or out; see HostSettings.
+  uint64_t receive_buffer_bytes = uint64_t{64} << 20;
+  uint32_t train = 1;  ///< Costs and bytes count so many times.
+  /// Contributions of int32 travel without their gradients (Transfer::elided_elements).
+  bool elided = false;
+  /// Told of each block: from sending its contribution for the first time to its result. May be
+  /// null.
+  engine::LatencyHistogram* latency = nullptr;
+};
+
+class WorkerNode final : public net::Node, private EventTarget {
+ public:
+  /// Told after each round; looks at its transfers.
+  class Observer {
+   public:
+    virtual void on_round() = 0;
+
+   protected:
+    ~Observer() = default;
+  };
+
+  /// @param seed Of the nonces of its processes.
+  WorkerNode(net::Network& network, const WorkerNodeConfig& config, uint64_t seed);
+  ~WorkerNode();
+
+  /// Null: nobody.
+  void set_observer(Observer* observer) { observer_ = observer; }
+
+  // --- A process's life ---
+
+  /// A process begins to join, after another one if there was one. Its nonce is new.
+  void start();
+  /// The process is gone without a word; datagrams to it are lost.
+  void crash();
+  /// The process stands still; datagrams wait in the receive buffer.
+  void pause(Duration length);
+  /// The process's clock is put ahead. It never goes back: it is monotonic.
+  void step_clock(Duration ahead);
+
+  /// @pre A process runs.
+  void submit(host::Transfer& transfer);
+  void leave();
+
+  // --- What one may look at ---
+
+  [[nodiscard]] bool runs() const { return protocol_ != nullptr; }
+  /// @pre A process runs.
+  [[nodiscard]] const host::WorkerProtocol& protocol() const { return *protocol_; }
+  [[nodiscard]] net::NodeId id() const { return id_; }
+  [[nodiscard]] const WorkerNodeConfig& config() const { return config_; }
+  /// One past the highest block that this process has heard a result of, sent by it or not. Blocks
+  /// count from the session's start, as WorkerProtocol's positions.
+  [[nodiscard]] uint64_t results_heard() const { return results_heard_; }
+  [[nodiscard]] Instant paused_until() const { return paused_until_; }
+  [[nodiscard]] uint64_t receive_overflows() const { return receive_overflows_; }
+  [[nodiscard]] uint64_t foreign_packets() const { return foreign_packets_; }
+
+  void receive(uint32_t port, net::PacketRef packet) override;
+
+ private:
+  /// Packets of one round in either direction. Source: DPDK's usual burst.
+  static constexpr uint32_t kBurst = 32;
+  /// The NIC's transmit ring. Assumed: two bursts, so that the wire never waits for the host.
+  static constexpr uint32_t kRingPackets = 64;
+
+  void on_event(uint64_t argument) override;
+  [[nodiscard]] Instant local_now() const { return network_.core().now() + clock_ahead_; }
+  void schedule(Instant at);
+  void run_round();
+  [[nodiscard]] uint32_t take_received();
+  /// @param blocked Set when the NIC's ring is full.
+  [[nodiscard]] uint32_t send_some(bool& blocked);
+  void take(const net::Packet& packet);
+  void hear_result(uint32_t block_id);
+  [[nodiscard]] uint32_t stored_bytes(uint32_t size_bytes);
+  [[nodiscard]] Instant ring_free_at() const;
+  [[nodiscard]] uint64_t ring_bytes() const;
+
+  net::Network& network_;
+  const WorkerNodeConfig config_;
+  Prng nonces_;
+  net::NodeId id_;
+  std::unique_ptr<host::WorkerProtocol> protocol_;
+  Observer* observer_ = nullptr;
+  std::deque<net::PacketRef> received_;
+  uint64_t received_bytes_ = 0;
+  std::vector<std::byte> packet_;       ///< The one that is being written.
+  std::vector<Instant> sent_at_;        ///< Shape [window]: a place's contribution, first sent.
+  Instant wake_at_ = Instant::never();  ///< The one wake-up that counts.
+  Instant busy_until_;
+  Instant paused_until_;
+  Duration clock_ahead_;  ///< Of the protocol's clock before virtual time.
+  uint64_t results_heard_ = 0;
+  uint64_t receive_overflows_ = 0;
+  uint64_t foreign_packets_ = 0;
+};
+
+}  // namespace tributary::lab

@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "lab/faults/campaign.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <atomic>
+#include <mutex>
+#include <thread>
+
+#include "net/digest.h"
+
+namespace tributary::lab {
+namespace {
+
+/// Whether two results break the same kind of promise.
+bool fails_alike(const FaultResult& a, const FaultResult& b) {
+  return (!a.wrong.empty() && !b.wrong.empty()) || (!a.stuck.empty() && !b.stuck.empty()) ||
+         (!a.leaked.empty() && !b.leaked.empty());
+}
+
+/// What the threads of a campaign share.
+class Workshop {
+ public:
+  explicit Workshop(const CampaignConfig& config)
+      : config_(config), digests_(config.seeds), is_over_(config.seeds) {
+    report_.first_seed = config.first_seed;
+  }
+
+  /// A thread's work: seeds until there are none.
+  void work() {
+    while (true) {
+      // Relaxed: only that each number is given once matters.
+      const uint64_t index = next_.fetch_add(1, std::memory_order_relaxed);
+      if (index >= config_.seeds || (config_.is_stopped && config_.is_stopped())) return;
+      take(index, run_faults(draw_plan(config_.first_seed + index, config_.only)));
+    }
+  }
+
+  CampaignReport finish() {
+    for (uint64_t i = 0; i < config_.seeds; i++) {
+      if (is_over_[i]) report_.digest = net::hash_chain(report_.digest, digests_[i]);
+    }
+    std::sort(failed_.begin(), failed_.end(),
+              [](const FaultResult& a, const FaultResult& b) { return a.seed < b.seed; });
+    report_.failed_seeds = failed_.size();
+    if (failed_.size() > kFailuresMax) failed_.resize(kFailuresMax);
+    for (FaultResult& failed : failed_) explain(std::move(failed));
+    return std::move(report_);
+  }
+
+ private:
+  void take(uint64_t index, FaultResult result) {
+    const std::lock_guard lock(mutex_);
+    digests_[index] = result.digest;
+    is_over_[index] = true;
+    report_.seeds++;
+    report_.wrong += result.wrong.size();
+    report_.stuck += result.stuck.size();
+    report_.leaked += result.leaked.size();
+    report_.packets += result.packets;
+    report_.restarts += result.restarts;
+    for (uint32_t i = 0; i < kFaultKindCount; i++) report_.faults[i] += result.faults[i];
+    if (!result.is_good()) failed_.push_back(std::move(result));
+    if (config_.on_progress) config_.on_progress(report_.seeds);
+  }
+
+  void explain(FaultResult failed) {
+    CampaignFailure failure;
+    failure.kinds = smallest_kinds(failed.seed, config_.only, failed);
+    const FaultPlan plan = draw_plan(failed.seed, failure.kinds);
+    failure.plan = describe(plan);
+    failure.smallest = run_faults(plan, /*traced=*/true);
+    failure.replay = replay_command(failed.seed, failure.kinds);
+    failure.result = std::move(failed);
+    report_.failures.push_back(std::move(failure));
+  }
+
+  const CampaignConfig& config_;
+  std::atomic<uint64_t> next_{0};
+  std::mutex mutex_;  ///< Guards all below.
+  std::vector<uint64_t> digests_;
+  std::vector<bool> is_over_;
+  std::vector<FaultResult> failed_;
+  CampaignReport report_;
+};
+
+}  // namespace
+
+FaultKinds smallest_kinds(uint64_t seed, FaultKinds only, const FaultResult& failed) {
+  FaultKinds kinds = draw_plan(seed, only).kinds;
+  for (uint32_t i = 0; i < kFaultKindCount; i++) {
+    FaultKinds fewer = kinds;
+    fewer.remove(static_cast<FaultKind>(i));
+    if (fewer == kinds) continue;
+    if (fails_alike(run_faults(draw_plan(seed, fewer)), failed)) kinds = fewer;
+  }
+  return kinds;
+}
+
+std::string replay_command(uint64_t seed, FaultKinds kinds) {
+  return fmt::format("tributary lab faults --seed {} --only {} --trace", seed, kinds.to_string());
+}
+
+CampaignReport run_campaign(const CampaignConfig& config) {
+  Workshop workshop(config);
+  std::vector<std::thread> threads;
+  for (uint32_t i = 1; i < config.threads; i++) threads.emplace_back([&] { workshop.work(); });
+  workshop.work();
+  for (std::thread& thread : threads) thread.join();
+  return workshop.finish();
+}
+
+}  // namespace tributary::lab

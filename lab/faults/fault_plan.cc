@@ -1,0 +1,352 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "lab/faults/fault_plan.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <bit>
+
+#include "base/prng.h"
+
+namespace tributary::lab {
+
+using microcode::ElementFormat;
+
+namespace {
+
+constexpr std::array<const char*, kFaultKindCount> kKindNames{"loss",
+                                                              "corruption",
+                                                              "scrambling",
+                                                              "duplication",
+                                                              "reordering",
+                                                              "delay",
+                                                              "garbage",
+                                                              "worker_pause",
+                                                              "worker_crash",
+                                                              "aggregator_pause",
+                                                              "aggregator_crash",
+                                                              "link_cut",
+                                                              "clock_step",
+                                                              "memory_refusal",
+                                                              "disagreement",
+                                                              "bad_value"};
+
+// Streams of random numbers besides those of the kinds of faults.
+constexpr uint32_t kShapeStream = 100;
+constexpr uint32_t kJobStream = 200;
+
+/// What a job needs on its way beside the harm: lets ranks that lost each other join again, which
+/// takes two silences of 3.5 s (Session's kSilentAfter) at worst.
+constexpr Duration kDeadlineMin = seconds(9);
+
+/// Of the runs; the others have live cores.
+constexpr double kModelledShare = 0.1;
+
+Prng stream_of(uint64_t seed, uint32_t stream) {
+  return Prng(Prng(seed ^ uint64_t{stream} << 48).any_u64());
+}
+Prng stream_of(uint64_t seed, FaultKind kind) {
+  return stream_of(seed, static_cast<uint32_t>(kind));
+}
+
+/// Small numbers as often as large ones: 1 … max.
+uint32_t log_uniform(Prng& prng, uint32_t max) {
+  const uint32_t bits = prng.below(static_cast<uint32_t>(std::bit_width(max)));
+  return std::min(max, (1U << bits) + prng.below(1U << bits));
+}
+
+/// Likewise a time, in steps of a microsecond.
+Duration log_duration(Prng& prng, Duration max) {
+  return microseconds(log_uniform(prng, static_cast<uint32_t>(in_nanoseconds(max) / 1000)));
+}
+
+// --- Shape ---
+
+/// 1 to 3 levels: a root; a root and leaves; a root, one or two in the middle, and leaves.
+void draw_tree(Prng& prng, FaultPlan& plan) {
+  if (prng.chance(0.6)) return;
+  if (prng.chance(0.65)) {
+    plan.parent.resize(1 + 2 + prng.below(2), 0);
+    return;
+  }
+  const uint32_t middle = 1 + prng.below(2);
+  plan.parent.resize(1 + middle, 0);
+  for (uint32_t i = 0; i < middle; i++) {
+    const uint32_t leaves = middle == 1 ? 2 : 1 + prng.below(2);
+    plan.parent.resize(plan.parent.size() + leaves, 1 + i);
+  }
+}
+
+uint32_t leaf_count(const FaultPlan& plan) {
+  uint32_t count = 0;
+  for (uint32_t i = 0; i < plan.parent.size(); i++) count += plan.has_children(i) ? 0 : 1;
+  return count;
+}
+
+void draw_work(Prng& prng, JobPlan& job) {
+  const uint32_t count = 1 + prng.below(5) + kCalmCollectives;
+  const uint32_t elements_max = job.gradients * 150;
+  for (uint32_t i = 0; i < count; i++) {
+    job.work.push_back({.element_count = log_uniform(prng, std::min(2000U, elements_max)),
+                        .format = static_cast<ElementFormat>(prng.below(3)),
+                        .op = prng.chance(0.5) ? host::ReduceOp::kSum : host::ReduceOp::kMean});
+  }
+}
+
+JobPlan draw_job(Prng& prng, const FaultPlan& plan, uint32_t index, uint32_t world_max) {
+  JobPlan job;
+  const uint32_t leaves = leaf_count(plan);
+  // The first job spans the tree, so that every aggregator has one.
+  const bool alone =
+      index > 0 && plan.parent.size() > 1 && (leaves > world_max || prng.chance(0.3));
+  if (alone) job.alone_at = prng.below(static_cast<uint32_t>(plan.parent.size()));
+  const uint32_t world_min = alone ? 2 : std::max(2U, leaves);
+  // Few workers as often as many.
+  job.world = std::max(world_min, log_uniform(prng, world_max));
+  job.config.id = static_cast<uint8_t>(1 + index * 7 + prng.below(7));
+  job.config.block_cnt_max = 4U << prng.below(4);
+  job.config.block_grad_max = 32;
+  job.config.history = 1 + prng.below(3);
+  job.config.mitigation = prng.chance(0.5);
+  job.config.timeout = milliseconds(10 + prng.below(30));
+  job.config.timer_threads = 1 + prng.below(10);
+  job.config.permanent_after = milliseconds(200 + prng.below(1000));
+  job.gradients = log_uniform(prng, 32);
+  job.window = log_uniform(prng, 64);
+  job.in_flight = 1 + prng.below(3);
+  // Now and then the job is idle for long, so that keep-alives matter.
+  job.compute_max =
+      prng.chance(0.1) ? seconds(2 + prng.below(3)) : log_duration(prng, milliseconds(50));
+  job.notice_after = prng.chance(0.5) ? log_duration(prng, milliseconds(500))
+                                      : kDeadlineMin + seconds(1 + prng.below(3));
+  draw_work(prng, job);
+  return job;
+}
+
+void draw_shape(uint64_t seed, FaultPlan& plan) {
+  Prng prng = stream_of(seed, kShapeStream);
+  plan.modelled = prng.chance(kModelledShare);
+  // A PFE of its own, with one job.
+  if (!plan.modelled) draw_tree(prng, plan);
+  plan.links.propagation = log_duration(prng, milliseconds(1));
+  plan.links.jitter = prng.chance(0.5) ? log_duration(prng, microseconds(200)) : Duration();
+  const uint32_t job_count = plan.modelled || prng.chance(0.6) ? 1 : 2 + prng.below(2);
+  uint32_t workers = 0;
+  for (uint32_t i = 0; i < job_count && workers + 2 <= kWorkersMax; i++) {
+    Prng own = stream_of(seed, kJobStream + i);
+    const uint32_t later = 2 * (job_count - 1 - i);
+    const uint32_t most =
+        std::max(2U, std::min(kWorkersMax - workers - later, job_count == 1 ? kWorkersMax : 6U));
+    plan.jobs.push_back(draw_job(own, plan, i, most));
+    workers += plan.jobs.back().world;
+  }
+}
+
+// --- Faults ---
+
+/// The rate of a kind of fault that happens all the time; 0 if it does not happen here.
+double draw_rate(FaultPlan& plan, FaultKind kind, double probability, double max) {
+  Prng prng = stream_of(plan.seed, kind);
+  if (!plan.kinds.has(kind) || !prng.chance(probability)) {
+    plan.kinds.remove(kind);
+    return 0;
+  }
+  return max * prng.unit();
+}
+
+void draw_rates(FaultPlan& plan) {
+  LinkMix& links = plan.links;
+  links.loss = draw_rate(plan, FaultKind::kLoss, 0.6, 0.3);
+  links.corrupt = draw_rate(plan, FaultKind::kCorruption, 0.4, 0.05);
+  links.scramble = draw_rate(plan, FaultKind::kScrambling, 0.3, 0.02);
+  links.duplicate = draw_rate(plan, FaultKind::kDuplication, 0.5, 0.2);
+  links.reorder = draw_rate(plan, FaultKind::kReordering, 0.5, 0.3);
+  if (links.reorder > 0) {
+    // Past a whole window: it takes about as long to cross the network.
+    links.reorder_max = links.propagation * 4 + milliseconds(1);
+  }
+  Prng garbage = stream_of(plan.seed, FaultKind::kGarbage);
+  if (plan.kinds.has(FaultKind::kGarbage) && garbage.chance(0.25)) {
+    plan.garbage_every = microseconds(100 + garbage.below(5000));
+  } else {
+    plan.kinds.remove(FaultKind::kGarbage);
+  }
+}
+
+/// How often a kind of incident happens in a run in which it does, and how long it lasts.
+struct IncidentRate {
+  FaultKind kind;
+  double probability;
+  uint32_t count_max;
+  Duration length_max;
+};
+constexpr std::array kIncidentRates{
+    IncidentRate{FaultKind::kDelay, 0.25, 2, milliseconds(200)},
+    IncidentRate{FaultKind::kWorkerPause, 0.3, 3, milliseconds(400)},
+    IncidentRate{FaultKind::kWorkerCrash, 0.15, 2, seconds(5)},
+    IncidentRate{FaultKind::kAggregatorPause, 0.15, 2, milliseconds(200)},
+    IncidentRate{FaultKind::kAggregatorCrash, 0.12, 2, seconds(3)},
+    IncidentRate{FaultKind::kLinkCut, 0.15, 2, seconds(4)},
+    IncidentRate{FaultKind::kClockStep, 0.12, 2, seconds(5)},
+};
+static_assert(kIncidentRates[0].length_max == kRtoMin * 100, "delays of up to 100 time-outs");
+
+/// A modelled PFE is hardware: it has no process that stops.
+bool happens_to_servers(FaultKind kind) {
+  return kind == FaultKind::kAggregatorPause || kind == FaultKind::kAggregatorCrash;
+}
+
+Incident draw_incident(Prng& prng, const FaultPlan& plan, const IncidentRate& rate) {
+  Incident incident{.kind = rate.kind,
+                    .at = log_duration(prng, milliseconds(400)),
+                    .job = prng.below(static_cast<uint32_t>(plan.jobs.size())),
+                    .length = log_duration(prng, rate.length_max)};
+  const bool either = rate.kind == FaultKind::kClockStep || rate.kind == FaultKind::kLinkCut ||
+                      rate.kind == FaultKind::kDelay;
+  incident.aggregator = rate.kind == FaultKind::kAggregatorPause ||
+                        rate.kind == FaultKind::kAggregatorCrash ||
+                        (either && prng.chance(0.4) && !plan.modelled);
+  incident.target = prng.below(incident.aggregator ? static_cast<uint32_t>(plan.parent.size())
+                                                   : plan.jobs[incident.job].world);
+  return incident;
+}
+
+void draw_incidents(FaultPlan& plan) {
+  Duration end = milliseconds(200);
+  for (const IncidentRate& rate : kIncidentRates) {
+    Prng prng = stream_of(plan.seed, rate.kind);
+    const bool possible = !plan.modelled || !happens_to_servers(rate.kind);
+    if (!plan.kinds.has(rate.kind) || !prng.chance(rate.probability) || !possible) {
+      plan.kinds.remove(rate.kind);
+      continue;
+    }
+    const uint32_t count = 1 + prng.below(rate.count_max);
+    for (uint32_t i = 0; i < count; i++) {
+      plan.incidents.push_back(draw_incident(prng, plan, rate));
+      const Incident& incident = plan.incidents.back();
+      end = std::max(end, incident.at + incident.length);
+    }
+  }
+  Prng prng = stream_of(plan.seed, kShapeStream + 1);
+  plan.calm_at = end + log_duration(prng, seconds(2));
+}
+
+/// What is wrong with a job rather than with the world around it.
+void draw_misuse(FaultPlan& plan) {
+  Prng refusal = stream_of(plan.seed, FaultKind::kMemoryRefusal);
+  // Few workers: a window that large is a lot of packets.
+  if (plan.kinds.has(FaultKind::kMemoryRefusal) && refusal.chance(0.08) &&
+      plan.parent.size() == 1 && plan.jobs[0].world <= 3) {
+    // From 1,024 places on a job has fewer buffers than blocks and results (block_window.cc).
+    JobPlan& job = plan.jobs[0];
+    job.config.block_cnt_max = 1024;
+    job.config.history = 1;
+    job.window = 1024;
+    job.gradients = 1;
+    for (Collective& collective : job.work) {
+      collective = {.element_count = 1 + refusal.below(1500),
+                    .format = ElementFormat::kInt32,
+                    .op = host::ReduceOp::kSum};
+    }
+    job.work[0].element_count = 2600;
+  } else {
+    plan.kinds.remove(FaultKind::kMemoryRefusal);
+  }
+  Prng disagreement = stream_of(plan.seed, FaultKind::kDisagreement);
+  Prng bad_value = stream_of(plan.seed, FaultKind::kBadValue);
+  JobPlan& job = plan.jobs.back();
+  const auto faulty = static_cast<uint32_t>(job.work.size()) - kCalmCollectives;
+  if (plan.kinds.has(FaultKind::kDisagreement) && disagreement.chance(0.05)) {
+    job.disagreement = Disagreement{.collective = disagreement.below(faulty),
+                                    .rank = disagreement.below(job.world),
+                                    .scale = disagreement.chance(0.5)};
+    if (job.disagreement->scale) {
+      job.work[job.disagreement->collective].format = ElementFormat::kFixedScale;
+    }
+  } else {
+    plan.kinds.remove(FaultKind::kDisagreement);
+  }
+  if (plan.kinds.has(FaultKind::kBadValue) && bad_value.chance(0.1)) {
+    job.bad_value = BadValue{.collective = bad_value.below(faulty),
+                             .rank = bad_value.below(job.world),
+                             .element = bad_value.any_u32(),
+                             .not_finite = bad_value.chance(0.5)};
+  } else {
+    plan.kinds.remove(FaultKind::kBadValue);
+  }
+}
+
+/// Deadlines that harm ends soon and that nothing else reaches.
+void set_deadlines(FaultPlan& plan) {
+  Prng prng = stream_of(plan.seed, kShapeStream + 2);
+  for (JobPlan& job : plan.jobs) {
+    job.deadline = plan.is_harmful() ? kDeadlineMin + milliseconds(prng.below(3000)) : seconds(40);
+  }
+}
+
+}  // namespace
+
+const char* to_string(FaultKind kind) { return kKindNames[static_cast<uint32_t>(kind)]; }
+
+std::optional<FaultKind> fault_kind(const std::string& name) {
+  const auto found = std::find(kKindNames.begin(), kKindNames.end(), name);
+  if (found == kKindNames.end()) return {};
+  return static_cast<FaultKind>(found - kKindNames.begin());
+}
+
+std::string FaultKinds::to_string() const {
+  std::string text;
+  for (uint32_t i = 0; i < kFaultKindCount; i++) {
+    if (!has(static_cast<FaultKind>(i))) continue;
+    text += fmt::format("{}{}", text.empty() ? "" : ",", kKindNames[i]);
+  }
+  return text.empty() ? "none" : text;
+}
+
+bool FaultPlan::has_children(uint32_t aggregator) const {
+  return std::find(parent.begin() + 1, parent.end(), aggregator) != parent.end();
+}
+
+uint32_t FaultPlan::levels() const {
+  uint32_t most = 1;
+  for (uint32_t i = 0; i < parent.size(); i++) {
+    uint32_t level = 1;
+    for (uint32_t at = i; at != 0; at = parent[at]) level++;
+    most = std::max(most, level);
+  }
+  return most;
+}
+
+bool FaultPlan::is_harmful() const {
+  for (const FaultKind kind :
+       {FaultKind::kWorkerCrash, FaultKind::kAggregatorCrash, FaultKind::kLinkCut,
+        FaultKind::kClockStep, FaultKind::kDisagreement}) {
+    if (kinds.has(kind)) return true;
+  }
+  return false;
+}
+
+FaultPlan draw_plan(uint64_t seed, FaultKinds only) {
+  FaultPlan plan;
+  plan.seed = seed;
+  plan.kinds = only;
+  draw_shape(seed, plan);
+  draw_rates(plan);
+  draw_incidents(plan);
+  draw_misuse(plan);
+  set_deadlines(plan);
+  return plan;
+}
+
+std::string describe(const FaultPlan& plan) {
+  std::string jobs;
+  for (const JobPlan& job : plan.jobs) {
+    jobs += fmt::format("{}{} workers{}", jobs.empty() ? "" : " + ", job.world,
+                        job.config.mitigation ? " (mitigation)" : "");
+  }
+  return fmt::format("{} {} aggregator{} in {} level{}, {}; faults: {}", plan.parent.size(),
+                     plan.modelled ? "modelled" : "live", plan.parent.size() == 1 ? "" : "s",
+                     plan.levels(), plan.levels() == 1 ? "" : "s", jobs, plan.kinds.to_string());
+}
+
+}  // namespace tributary::lab

@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "lab/faults/fault_wire.h"
+
+#include <algorithm>
+#include <array>
+
+#include "microcode/trio_ml_wire.h"
+
+namespace tributary::lab {
+
+using microcode::MessageType;
+
+namespace {
+
+/// Bits of a message that may flip.
+struct BitRange {
+  uint32_t byte;
+  uint32_t bit_count;
+};
+// Offsets as in docs/wire-format.md: the header's, and the extension's behind its 12 bytes. The
+// upper four bits of byte 10 are not grad_cnt's.
+constexpr BitRange kJob{0, 8};
+constexpr BitRange kSource{6, 8};
+constexpr BitRange kGeneration{8, 16};
+constexpr BitRange kGradientCount{11, 8};
+constexpr BitRange kSession{16, 32};
+constexpr BitRange kElements{20, 32};
+constexpr BitRange kKey{28, 32};
+constexpr std::array kContributionFields{kJob, kSource, kGradientCount, kSession, kKey};
+constexpr std::array kProbeFields{kJob, kSource, kSession, kKey};
+constexpr std::array kResultFields{kJob, kGeneration, kGradientCount, kSession, kElements};
+
+template <size_t N>
+void flip_one(const std::array<BitRange, N>& fields, std::span<std::byte> bytes, Prng& draws) {
+  const BitRange& field = fields[draws.below(N)];
+  const uint32_t bit = draws.below(field.bit_count);
+  bytes[field.byte + bit / 8] ^= static_cast<std::byte>(1U << (bit % 8));
+}
+
+}  // namespace
+
+bool scramble_message(std::span<std::byte> bytes, Prng& draws) {
+  microcode::MessageHead message;
+  const auto head = bytes.first(std::min<size_t>(bytes.size(), microcode::kControlMessageBytes));
+  if (decode_head(head, static_cast<uint32_t>(bytes.size()), message) !=
+          microcode::DecodeStatus::kOk ||
+      !message.header.extended) {
+    return false;
+  }
+  switch (message.extension.type) {
+    case MessageType::kContribution:
+      flip_one(kContributionFields, bytes, draws);
+      break;
+    case MessageType::kProbe:
+      flip_one(kProbeFields, bytes, draws);
+      break;
+    case MessageType::kResult:
+      flip_one(kResultFields, bytes, draws);
+      break;
+    default:
+      return false;
+  }
+  for (std::byte& byte : bytes.subspan(message.head_bytes)) {
+    byte ^= static_cast<std::byte>(1 + draws.below(255));
+  }
+  return true;
+}
+
+FaultWire::FaultWire(net::Network& network, std::string name, uint32_t aggregator, uint64_t seed,
+                     Watcher& watcher)
+    : network_(network),
+      aggregator_(aggregator),
+      draws_(seed),
+      watcher_(watcher),
+      id_(network.add_node(*this, std::move(name))) {}
+
+void FaultWire::pass_on(uint32_t port, net::PacketRef packet) {
+  if (port == kInnerPort) {
+    watcher_.on_arrival(aggregator_, *packet);
+  } else {
+    watcher_.on_departure(aggregator_, *packet);
+  }
+  network_.transmit(id_, port, std::move(packet));
+}
+
+void FaultWire::inject(uint32_t port, net::PacketRef packet) { pass_on(port, std::move(packet)); }
+
+void FaultWire::receive(uint32_t port, net::PacketRef packet) {
+  const uint32_t onward = port == kOuterPort ? kInnerPort : kOuterPort;
+  if (scramble_ > 0 && draws_.chance(scramble_)) {
+    net::PacketRef changed = network_.packets().copy(*packet);
+    if (scramble_message(changed->stored, draws_)) {
+      scrambled_count_++;
+      if (onward == kOuterPort) watcher_.on_departure(aggregator_, *packet);  // As it was said.
+      if (onward == kInnerPort) watcher_.on_arrival(aggregator_, *changed);
+      network_.transmit(id_, onward, std::move(changed));
+      return;
+    }
+  }
+  pass_on(onward, std::move(packet));
+}
+
+}  // namespace tributary::lab

@@ -1,0 +1,387 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "lab/faults/fault_world.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/assert.h"
+#include "microcode/trio_ml_wire.h"
+
+namespace tributary::lab {
+namespace {
+
+/// A lower aggregator waits two timeouts for its own before it has anything to send up.
+constexpr int64_t kTimeoutsPerLevel = 3;
+/// Part of the packets that a slow cable holds back. Assumed.
+constexpr double kHeldBack = 0.3;
+/// Longest nonsense.
+constexpr uint32_t kGarbageBytesMax = 200;
+/// A cable inside the aggregator's own socket: as good as none.
+constexpr uint64_t kInnerRate = 10'000'000'000'000;
+
+constexpr uint32_t kPrivateNet = 10U << 24;
+
+Endpoint aggregator_address(uint32_t index) {
+  return Endpoint::ipv4(kPrivateNet | (index + 1) << 8 | 1, microcode::kTrioMlPort);
+}
+Endpoint worker_address(uint32_t job, uint32_t rank) {
+  return Endpoint::ipv4(kPrivateNet | (job + 1) << 16 | (rank + 1), microcode::kTrioMlPort);
+}
+Endpoint stranger_address() {
+  return Endpoint::ipv4(kPrivateNet | 200U << 16 | 1, microcode::kTrioMlPort);
+}
+
+/// Configuration that was drawn and so must be right.
+template <class T>
+T must(Result<T> result) {
+  TRIB_ASSERT(result.has_value());
+  return *std::move(result);
+}
+
+}  // namespace
+
+// --- Building ---
+
+FaultWorld::FaultWorld(const FaultPlan& plan)
+    : plan_(plan), network_(core_, plan.seed), seeds_(Prng(plan.seed ^ 0xacce55).any_u64()) {
+  const auto aggregators = static_cast<uint32_t>(plan.parent.size());
+  const auto jobs = static_cast<uint32_t>(plan.jobs.size());
+  leaf_of_.resize(jobs);
+  source_of_.resize(jobs);
+  for (uint32_t job = 0; job < jobs; job++) assign_ranks(job);
+  ports_used_.assign(aggregators, 0);
+  upward_.resize(aggregators);
+  judges_.resize(aggregators);
+  for (uint32_t i = 0; i < aggregators; i++) build_aggregator(i);
+  for (uint32_t i = 1; i < aggregators; i++) {
+    AggregatorNode& lower = *aggregators_[i];
+    const uint32_t port = ports_used_[i]++;
+    lower.table().set_route(aggregators_[plan.parent[i]]->address(), {&port, 1});
+    build_cable(plan.parent[i], lower.id(), port, lower.address(), upward_[i]);
+  }
+  workers_.resize(jobs);
+  worker_cables_.resize(jobs);
+  for (uint32_t job = 0; job < jobs; job++) build_job(job);
+}
+
+FaultWorld::~FaultWorld() = default;
+
+std::vector<uint32_t> FaultWorld::children_of(uint32_t aggregator) const {
+  std::vector<uint32_t> children;
+  for (uint32_t i = 1; i < plan_.parent.size(); i++) {
+    if (plan_.parent[i] == aggregator) children.push_back(i);
+  }
+  return children;
+}
+
+uint32_t FaultWorld::height_of(uint32_t aggregator) const {
+  uint32_t height = 0;
+  for (const uint32_t child : children_of(aggregator)) {
+    height = std::max(height, 1 + height_of(child));
+  }
+  return height;
+}
+
+uint32_t FaultWorld::root_of(uint32_t job) const { return plan_.jobs[job].alone_at.value_or(0); }
+
+/// Ranks go to the leaves in even runs.
+void FaultWorld::assign_ranks(uint32_t job) {
+  const JobPlan& what = plan_.jobs[job];
+  std::vector<uint32_t> leaves;
+  for (uint32_t i = 0; i < plan_.parent.size(); i++) {
+    if (!plan_.has_children(i)) leaves.push_back(i);
+  }
+  if (what.alone_at) leaves = {*what.alone_at};
+  const auto leaf_count = static_cast<uint32_t>(leaves.size());
+  for (uint32_t rank = 0; rank < what.world; rank++) {
+    const uint32_t leaf = leaves[rank * leaf_count / what.world];
+    const bool first = rank == 0 || leaf_of_[job].back() != leaf;
+    leaf_of_[job].push_back(leaf);
+    source_of_[job].push_back(first ? 0 : source_of_[job].back() + 1);
+  }
+}
+
+trio_ml::JobConfig FaultWorld::job_config(uint32_t aggregator, uint32_t job) const {
+  const JobPlan& what = plan_.jobs[job];
+  const std::vector<uint32_t>& leaf_of = leaf_of_[job];
+  trio_ml::JobConfig config = what.config;
+  if (what.alone_at) {
+    config.sources = what.world;
+    return config;
+  }
+  config.world = what.world;
+  const std::vector<uint32_t> children = children_of(aggregator);
+  for (uint32_t i = 0; i < height_of(aggregator); i++) {
+    config.timeout = config.timeout * kTimeoutsPerLevel;
+  }
+  if (children.empty()) {
+    const auto first = std::find(leaf_of.begin(), leaf_of.end(), aggregator);
+    config.rank_base = static_cast<uint32_t>(first - leaf_of.begin());
+    config.sources = static_cast<uint32_t>(std::count(leaf_of.begin(), leaf_of.end(), aggregator));
+  } else {
+    config.sources = static_cast<uint32_t>(children.size());
+    config.sources_are_aggregators = true;
+  }
+  if (aggregator != 0) {
+    const std::vector<uint32_t> siblings = children_of(plan_.parent[aggregator]);
+    config.upstream = aggregator_address(plan_.parent[aggregator]);
+    config.upstream_source = static_cast<uint32_t>(
+        std::find(siblings.begin(), siblings.end(), aggregator) - siblings.begin());
+  }
+  return config;
+}
+
+std::vector<trio_ml::JobConfig> FaultWorld::jobs_of(uint32_t aggregator) const {
+  std::vector<trio_ml::JobConfig> configs;
+  for (uint32_t job = 0; job < plan_.jobs.size(); job++) {
+    const auto& alone_at = plan_.jobs[job].alone_at;
+    if (!alone_at || *alone_at == aggregator) configs.push_back(job_config(aggregator, job));
+  }
+  return configs;
+}
+
+void FaultWorld::build_aggregator(uint32_t index) {
+  std::vector<trio_ml::JobConfig> jobs = jobs_of(index);
+  TRIB_ASSERT(!jobs.empty());
+  AggregatorSpec spec;
+  spec.name = fmt::format("aggregator{}", index);
+  spec.address = aggregator_address(index);
+  spec.job = jobs.front();
+  spec.seed = seeds_.any_u64();
+  jobs.erase(jobs.begin());
+  live_.push_back(nullptr);
+  modelled_.push_back(nullptr);
+  if (plan_.modelled) {
+    TRIB_ASSERT(jobs.empty());
+    auto node = must(TrioNode::create(network_, spec));
+    modelled_.back() = node.get();
+    aggregators_.push_back(std::move(node));
+  } else {
+    auto node = must(LiveNode::create(network_, spec, jobs));
+    live_.back() = node.get();
+    aggregators_.push_back(std::move(node));
+  }
+
+  // A contribution that is refused for want of a buffer has come and has not.
+  const bool steady = !plan_.kinds.has(FaultKind::kAggregatorPause) &&
+                      !plan_.kinds.has(FaultKind::kClockStep) &&
+                      !plan_.kinds.has(FaultKind::kMemoryRefusal);
+  for (uint32_t job = 0; job < plan_.jobs.size(); job++) {
+    const JobPlan& what = plan_.jobs[job];
+    const bool flat = plan_.parent.size() == 1 || what.alone_at == index;
+    const bool judged =
+        flat && what.config.mitigation && !plan_.kinds.has(FaultKind::kDisagreement);
+    judges_[index].push_back(
+        judged ? std::make_unique<PromptnessJudge>(job_config(index, job), steady) : nullptr);
+  }
+}
+
+net::LinkConfig FaultWorld::link_config() const {
+  const LinkMix& mix = plan_.links;
+  net::LinkConfig config;
+  config.propagation = mix.propagation;
+  config.faults = {.loss = mix.loss,
+                   .corrupt = mix.corrupt,
+                   .duplicate = mix.duplicate,
+                   .reorder = mix.reorder,
+                   .jitter = mix.jitter,
+                   .reorder_max = mix.reorder_max};
+  return config;
+}
+
+void FaultWorld::build_cable(uint32_t upper, net::NodeId lower, uint32_t lower_port,
+                             const Endpoint& address, Cable& cable) {
+  AggregatorNode& aggregator = *aggregators_[upper];
+  const uint32_t port = ports_used_[upper]++;
+  wires_.push_back(std::make_unique<FaultWire>(network_, fmt::format("wire{}", wires_.size()),
+                                               upper, seeds_.any_u64(), *this));
+  FaultWire& wire = *wires_.back();
+  wire.set_scramble(plan_.links.scramble);
+  net::LinkConfig inner;
+  inner.rate_bits_per_s = kInnerRate;
+  inner.propagation = Duration();
+  must(network_.connect(aggregator.id(), port, wire.id(), FaultWire::kInnerPort, inner, inner));
+  cable.outward = must(network_.connect(wire.id(), FaultWire::kOuterPort, lower, lower_port,
+                                        link_config(), link_config()));
+  cable.wire = &wire;
+  aggregator.table().set_route(address, {&port, 1});
+}
+
+void FaultWorld::build_job(uint32_t job) {
+  const JobPlan& what = plan_.jobs[job];
+  worker_cables_[job].resize(what.world);
+  for (uint32_t rank = 0; rank < what.world; rank++) {
+    WorkerNodeConfig config;
+    config.name = fmt::format("job{}.rank{}", job, rank);
+    config.address = worker_address(job, rank);
+    config.communicator.server = aggregator_address(leaf_of_[job][rank]);
+    config.communicator.job_id = what.config.id;
+    config.communicator.rank = rank;
+    config.communicator.source = source_of_[job][rank];
+    config.communicator.world = what.world;
+    config.communicator.gradients = what.gradients;
+    config.communicator.window = what.window;
+    config.communicator.deadline = what.deadline;
+    workers_[job].push_back(std::make_unique<WorkerNode>(network_, config, seeds_.any_u64()));
+    build_cable(leaf_of_[job][rank], workers_[job][rank]->id(), 0, config.address,
+                worker_cables_[job][rank]);
+  }
+}
+
+// --- What happens ---
+
+void FaultWorld::at(Instant time, std::function<void()> action) {
+  actions_.push_back(std::move(action));
+  core_.schedule(std::max(time, core_.now()), EventPriority::kControl, *this, actions_.size() - 1);
+}
+
+void FaultWorld::on_event(uint64_t argument) {
+  const std::function<void()> action = std::move(actions_[argument]);
+  action();
+}
+
+void FaultWorld::pause_aggregator(uint32_t index, Duration length) {
+  if (live_[index] != nullptr) live_[index]->pause(length);
+}
+
+void FaultWorld::stop_aggregator(uint32_t index) {
+  if (live_[index] != nullptr) live_[index]->stop();
+}
+
+void FaultWorld::start_aggregator(uint32_t index) {
+  if (live_[index] != nullptr && !live_[index]->runs()) live_[index]->start();
+}
+
+FaultWorld::Cable& FaultWorld::cable_to(bool aggregator, uint32_t job, uint32_t target) {
+  return aggregator ? upward_[target] : worker_cables_[job][target];
+}
+
+void FaultWorld::set_cut(bool aggregator, uint32_t job, uint32_t target, bool cut) {
+  if (!is_cabled(aggregator, target)) return;
+  const Cable& cable = cable_to(aggregator, job, target);
+  for (const net::LinkId link : {cable.outward, cable.outward + 1}) network_.set_cut(link, cut);
+}
+
+void FaultWorld::set_delay(bool aggregator, uint32_t job, uint32_t target, Duration held_max) {
+  if (!is_cabled(aggregator, target)) return;
+  const Cable& cable = cable_to(aggregator, job, target);
+  net::LinkFaults faults = link_config().faults;
+  if (held_max > Duration()) {
+    faults.reorder = std::max(faults.reorder, kHeldBack);
+    faults.reorder_max = std::max(faults.reorder_max, held_max);
+  }
+  for (const net::LinkId link : {cable.outward, cable.outward + 1}) {
+    network_.set_faults(link, faults);
+  }
+}
+
+void FaultWorld::send_garbage(Prng& draws) {
+  std::vector<std::byte> nonsense(draws.below(kGarbageBytesMax));
+  for (std::byte& byte : nonsense) byte = static_cast<std::byte>(draws.below(256));
+  const uint32_t job = draws.below(static_cast<uint32_t>(plan_.jobs.size()));
+  // Half of it gets as far as the extension.
+  if (nonsense.size() > microcode::TrioMlHeader::kBytes && draws.chance(0.5)) {
+    nonsense[0] = static_cast<std::byte>(plan_.jobs[job].config.id);
+    nonsense[5] = std::byte{2};
+    nonsense[12] = static_cast<std::byte>(0x10 | draws.below(16));
+  }
+  const uint32_t rank = draws.below(plan_.jobs[job].world);
+  const uint32_t leaf = leaf_of_[job][rank];
+  const bool inward = draws.chance(0.5);
+  // A worker's socket takes nothing but the server's, so that is who it pretends to be.
+  net::PacketRef packet =
+      network_.packets().make(inward ? stranger_address() : aggregator_address(leaf),
+                              inward ? aggregator_address(leaf) : worker_address(job, rank),
+                              static_cast<uint32_t>(nonsense.size()), nonsense);
+  worker_cables_[job][rank].wire->inject(inward ? FaultWire::kInnerPort : FaultWire::kOuterPort,
+                                         std::move(packet));
+}
+
+void FaultWorld::calm() {
+  const auto clean = [this](const Cable& cable) {
+    for (const net::LinkId link : {cable.outward, cable.outward + 1}) {
+      network_.set_cut(link, false);
+      network_.set_faults(link, {});
+    }
+  };
+  for (uint32_t i = 1; i < upward_.size(); i++) clean(upward_[i]);
+  for (const auto& cables : worker_cables_) {
+    for (const Cable& cable : cables) clean(cable);
+  }
+  for (const auto& wire : wires_) wire->set_scramble(0);
+  for (uint32_t i = 0; i < aggregator_count(); i++) start_aggregator(i);
+}
+
+void FaultWorld::knock() {
+  std::array<std::byte, microcode::TrioMlHeader::kBytes> bytes;
+  for (uint32_t job = 0; job < plan_.jobs.size(); job++) {
+    microcode::TrioMlFields nothing;
+    nothing.job_id = plan_.jobs[job].config.id;
+    nothing.src_id = UINT8_MAX;
+    microcode::encode_header(nothing, bytes.data());
+    for (const auto& wire : wires_) {
+      // Each aggregator hears it at least once: it has a wire, as it has somebody below it.
+      const Endpoint to = aggregator_address(wire->aggregator());
+      wire->inject(FaultWire::kInnerPort,
+                   network_.packets().make(stranger_address(), to, bytes.size(), bytes));
+    }
+  }
+}
+
+// --- What one may look at ---
+
+trio_ml::Job* FaultWorld::job_at(uint32_t aggregator, uint32_t job) {
+  const uint8_t id = plan_.jobs[job].config.id;
+  if (modelled_[aggregator] != nullptr) return modelled_[aggregator]->shard().job(id);
+  LiveNode& node = *live_[aggregator];
+  return node.runs() ? node.shard().job(id) : nullptr;
+}
+
+uint32_t FaultWorld::job_index(const net::Packet& packet) const {
+  for (uint32_t job = 0; job < plan_.jobs.size() && !packet.stored.empty(); job++) {
+    if (packet.stored[0] == static_cast<std::byte>(plan_.jobs[job].config.id)) return job;
+  }
+  return UINT32_MAX;
+}
+
+void FaultWorld::on_arrival(uint32_t aggregator, const net::Packet& packet) {
+  const uint32_t job = job_index(packet);
+  if (job == UINT32_MAX || judges_[aggregator][job] == nullptr) return;
+  judges_[aggregator][job]->on_arrival(job_at(aggregator, job), packet.stored, core_.now());
+}
+
+void FaultWorld::on_departure(uint32_t aggregator, const net::Packet& packet) {
+  const uint32_t job = job_index(packet);
+  if (job == UINT32_MAX || judges_[aggregator][job] == nullptr) return;
+  judges_[aggregator][job]->on_departure(job_at(aggregator, job), packet.stored, core_.now());
+}
+
+std::vector<std::string> FaultWorld::promptness_verdicts() const {
+  std::vector<std::string> all;
+  for (const auto& of_aggregator : judges_) {
+    for (const auto& judge : of_aggregator) {
+      if (judge == nullptr) continue;
+      all.insert(all.end(), judge->verdicts().begin(), judge->verdicts().end());
+    }
+  }
+  return all;
+}
+
+std::array<uint64_t, kFaultKindCount> FaultWorld::link_faults() const {
+  std::array<uint64_t, kFaultKindCount> counts{};
+  const auto at = [&counts](FaultKind kind) -> uint64_t& {
+    return counts[static_cast<uint32_t>(kind)];
+  };
+  for (net::LinkId link = 0; link < network_.link_count(); link++) {
+    const net::LinkCounters counters = network_.counters(link);
+    at(FaultKind::kLoss) += counters.lost;
+    at(FaultKind::kCorruption) += counters.corrupted;
+    at(FaultKind::kDuplication) += counters.duplicated;
+    at(FaultKind::kReordering) += counters.reordered;
+  }
+  for (const auto& wire : wires_) at(FaultKind::kScrambling) += wire->scrambled_count();
+  return counts;
+}
+
+}  // namespace tributary::lab

@@ -1,0 +1,350 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "lab/faults/job_driver.h"
+
+#include <algorithm>
+
+namespace tributary::lab {
+
+using host::Status;
+using host::WorkerProtocol;
+
+namespace {
+
+/// Beyond a deadline, before somebody counts as not told: the wait's end is noticed by a round of
+/// the worker's loop, and checked here now and then.
+constexpr Duration kToldWithin = milliseconds(200);
+/// Between two processes of a rank that the launcher starts again, at most. Assumed.
+constexpr Duration kRestartWithin = milliseconds(50);
+/// Packets are lost so often that three keep-alives in a row may be: a session may end by silence.
+constexpr double kSilenceByLoss = 0.05;
+
+Duration part_of(Duration longest, Prng& draws) {
+  return Duration::from_ticks(
+      static_cast<int64_t>(draws.unit() * static_cast<double>(longest.ticks())));
+}
+
+}  // namespace
+
+/// A collective on its way.
+struct JobDriver::Running {
+  uint32_t collective = 0;
+  Tensor tensor;
+  host::Transfer transfer;
+};
+
+struct JobDriver::Rank final : WorkerNode::Observer {
+  Rank(JobDriver& owner, uint32_t number, WorkerNode& host)
+      : driver(owner), rank(number), node(host) {}
+  void on_round() override { driver.on_round(*this); }
+
+  JobDriver& driver;
+  const uint32_t rank;
+  WorkerNode& node;
+  uint32_t processes = 0;  ///< Started so far; the last one is processes - 1.
+  uint64_t session = 0;    ///< At the root; 0: not joined yet.
+  uint32_t submitted = 0;
+  uint32_t finished = 0;
+  bool computing = false;
+  bool ended = false;   ///< Its end was noted.
+  bool absent = false;  ///< Crashed, to return later.
+  uint64_t blocks = 0;  ///< As counted at progress_at.
+  Instant progress_at;
+  std::vector<std::unique_ptr<Running>> running;
+};
+
+JobDriver::JobDriver(const FaultPlan& plan, uint32_t job, FaultWorld& world, SessionBook& sessions,
+                     Journal& journal)
+    : plan_(plan),
+      job_(job),
+      what_(plan.jobs[job]),
+      world_(world),
+      sessions_(sessions),
+      journal_(journal),
+      oracle_({.seed = plan.seed + job,
+               .world = what_.world,
+               .gradients = what_.gradients,
+               .mitigation = what_.config.mitigation,
+               .work = what_.work,
+               .bad_value = what_.bad_value}),
+      draws_(plan.seed ^ uint64_t{job + 1} << 32),
+      released_(static_cast<uint32_t>(what_.work.size()) - kCalmCollectives) {
+  for (uint32_t rank = 0; rank < what_.world; rank++) {
+    ranks_.push_back(std::make_unique<Rank>(*this, rank, world.worker(job, rank)));
+    ranks_.back()->node.set_observer(ranks_.back().get());
+  }
+}
+
+JobDriver::~JobDriver() {
+  for (const auto& rank : ranks_) rank->node.set_observer(nullptr);
+}
+
+std::string JobDriver::label(const Rank& rank) const {
+  return fmt::format("job {} rank {} process {}", job_, rank.rank, rank.processes - 1);
+}
+
+// --- Processes ---
+
+void JobDriver::start() {
+  for (uint32_t rank = 0; rank < what_.world; rank++) {
+    world_.at(world_.core().now() + part_of(kRestartWithin, draws_), [this, rank, epoch = epoch_] {
+      if (epoch == epoch_ && ranks_[rank]->processes == 0) begin_process(rank);
+    });
+  }
+}
+
+void JobDriver::begin_process(uint32_t index) {
+  Rank& rank = *ranks_[index];
+  rank.processes++;
+  rank.session = 0;
+  rank.submitted = 0;
+  rank.finished = 0;
+  rank.computing = false;
+  rank.ended = false;
+  rank.absent = false;
+  rank.blocks = 0;
+  rank.progress_at = world_.core().now();
+  rank.node.start();
+  rank.running.clear();  // Its predecessor's; the node has forgotten them.
+  journal_.trace("{} begins", label(rank));
+}
+
+void JobDriver::crash(uint32_t index, Duration absence) {
+  Rank& rank = *ranks_[index];
+  journal_.trace("{} crashes for {:.1f} ms", label(rank), in_seconds(absence) * 1e3);
+  rank.node.crash();
+  rank.running.clear();
+  rank.absent = true;
+  world_.at(world_.core().now() + absence, [this, index] {
+    if (ranks_[index]->absent) begin_process(index);
+  });
+}
+
+void JobDriver::restart_later(Duration after) {
+  if (restart_planned_) return;
+  restart_planned_ = true;
+  world_.at(world_.core().now() + after, [this] { restart_all(); });
+}
+
+void JobDriver::restart_all() {
+  restart_planned_ = false;
+  restarts_++;
+  epoch_++;
+  released_ = static_cast<uint32_t>(what_.work.size()) - kCalmCollectives;
+  journal_.trace("job {}: the launcher starts all anew", job_);
+  for (const auto& rank : ranks_) {
+    if (rank->absent) continue;
+    if (rank->node.runs()) {
+      rank->ended = true;  // What it says now is no news.
+      rank->node.leave();
+    }
+    world_.at(world_.core().now() + microseconds(100) + part_of(kRestartWithin, draws_),
+              [this, index = rank->rank, epoch = epoch_] {
+                if (epoch == epoch_ && !ranks_[index]->absent) begin_process(index);
+              });
+  }
+}
+
+void JobDriver::leave_all() {
+  for (const auto& rank : ranks_) {
+    rank->ended = true;
+    if (rank->node.runs()) rank->node.leave();
+  }
+}
+
+// --- What they do ---
+
+void JobDriver::on_round(Rank& rank) {
+  const WorkerProtocol& protocol = rank.node.protocol();
+  if (rank.session == 0 && protocol.session() != 0) note_session(rank);
+  if (protocol.counters().blocks != rank.blocks) {
+    rank.blocks = protocol.counters().blocks;
+    rank.progress_at = world_.core().now();
+  }
+  note_results(rank);
+  if (protocol.phase() == WorkerProtocol::Phase::kEnded) {
+    note_end(rank);
+  } else {
+    submit_more(rank);
+  }
+}
+
+void JobDriver::note_session(Rank& rank) {
+  const uint32_t leaf = world_.leaf_of(job_, rank.rank);
+  rank.session = sessions_.root_session(job_, leaf, rank.node.protocol().session());
+  sessions_.note_member(job_, rank.session, rank.rank, rank.processes - 1);
+  rank.progress_at = world_.core().now();
+  journal_.trace("{} is in session {:x}", label(rank), rank.session);
+}
+
+void JobDriver::note_results(Rank& rank) {
+  for (const auto& running : rank.running) {
+    if (running->transfer.done) judge(rank, *running);
+  }
+  std::erase_if(rank.running, [](const auto& running) { return running->transfer.done; });
+}
+
+void JobDriver::judge(Rank& rank, Running& running) {
+  const host::Outcome& outcome = running.transfer.outcome;
+  const bool summed = outcome.status == Status::kOk || outcome.status == Status::kOverflow ||
+                      outcome.status == Status::kNotFinite;
+  if (outcome.status != Status::kOk && outcome.text.empty()) {
+    journal_.breach(Breach::kWrong,
+                    fmt::format("{}: {} without a text", label(rank), to_string(outcome.status)));
+  }
+  if (!summed) return;  // Its process has ended, which is judged there.
+  rank.finished++;
+  degraded_blocks_ += outcome.degraded.size();
+  const std::vector<uint32_t>& members = sessions_.members(job_, rank.session);
+  const auto& odd = what_.disagreement;
+  const bool disagreed = odd && members[odd->rank] == 0 && running.collective >= odd->collective;
+  const std::string wrong = disagreed ? check_disagreed(rank, running)
+                                      : oracle_.check({.session = rank.session,
+                                                       .processes = members,
+                                                       .collective = running.collective,
+                                                       .rank = rank.rank},
+                                                      running.tensor, outcome);
+  if (!wrong.empty()) {
+    journal_.breach(Breach::kWrong,
+                    fmt::format("{}, collective {}: {}", label(rank), running.collective, wrong));
+  }
+  // When all is calm and everybody has been waited for once, nobody is left out.
+  if (running.collective + 1 == what_.work.size() && !outcome.degraded.empty()) {
+    journal_.breach(Breach::kWrong, fmt::format("{}: degraded though all is calm", label(rank)));
+  }
+  journal_.trace("{}: collective {} is {}, {} of {} blocks degraded", label(rank),
+                 running.collective, to_string(outcome.status), outcome.degraded.size(),
+                 outcome.blocks);
+}
+
+std::string JobDriver::check_disagreed(const Rank& rank, const Running& running) const {
+  const Disagreement& odd = *what_.disagreement;
+  // What comes after is shifted for that rank; it is told before it gets there.
+  if (running.collective > odd.collective) return {};
+  const host::Outcome& outcome = running.transfer.outcome;
+  if (outcome.status != Status::kOk) return {};
+  const bool is_odd = rank.rank == odd.rank;
+  bool apart = outcome.degraded.size() == outcome.blocks;
+  for (const host::DegradedRange& range : outcome.degraded) {
+    host::SourceSet alone{};
+    alone[odd.rank / 64] = uint64_t{1} << (odd.rank % 64);
+    apart &= is_odd ? range.sources == alone : !host::contains(range.sources, odd.rank);
+  }
+  return apart ? "" : "a sum of tensors that differ";
+}
+
+void JobDriver::submit_more(Rank& rank) {
+  const bool more =
+      rank.submitted < released_ && rank.running.size() < what_.in_flight && !rank.computing;
+  if (!more) return;
+  rank.computing = true;
+  // Ranks that compute for longer than the straggler timeout lose each other, again and again; when
+  // all is calm nobody does.
+  const bool calm = world_.core().now() >= Instant() + plan_.calm_at;
+  const Duration compute = calm ? Duration() : part_of(what_.compute_max, draws_);
+  world_.at(world_.core().now() + compute, [this, index = rank.rank, process = rank.processes] {
+    Rank& then = *ranks_[index];
+    if (then.processes == process && !then.absent && !then.ended) submit_next(then);
+  });
+}
+
+void JobDriver::submit_next(Rank& rank) {
+  rank.computing = false;
+  auto running = std::make_unique<Running>();
+  running->collective = rank.submitted++;
+  running->tensor = oracle_.input(running->collective, rank.rank, rank.processes - 1);
+  host::Transfer& transfer = running->transfer;
+  transfer.op = what_.work[running->collective].op;
+  transfer.format = what_.work[running->collective].format;
+  transfer.scale = ReduceOracle::kScale;
+  const auto& odd = what_.disagreement;
+  if (odd && odd->rank == rank.rank && odd->collective == running->collective &&
+      rank.processes == 1) {
+    if (odd->scale) {
+      transfer.scale *= 2;
+    } else if (running->tensor.floats.empty()) {
+      running->tensor.integers.push_back(1);
+    } else {
+      running->tensor.floats.push_back(1);
+    }
+  }
+  transfer.integers = running->tensor.integers;
+  transfer.floats = running->tensor.floats;
+  rank.running.push_back(std::move(running));
+  if (rank.running.size() == 1) rank.progress_at = world_.core().now();
+  rank.node.submit(transfer);
+}
+
+// --- Ends ---
+
+bool JobDriver::may_end_with(Status status) const {
+  switch (status) {
+    case Status::kOk:
+    case Status::kOverflow:
+    case Status::kNotFinite:
+      return false;  // Not the end of a process.
+    case Status::kClosed:
+      return false;  // Those that were told to leave are not asked.
+    case Status::kMismatch:
+      return plan_.kinds.has(FaultKind::kDisagreement);
+    case Status::kDesynchronised:
+      // Without mitigation nothing completes without a rank, so nothing is too old for it.
+      return what_.config.mitigation;
+    case Status::kSessionLost:
+      return plan_.is_harmful() || plan_.links.loss + plan_.links.corrupt > kSilenceByLoss;
+    default:
+      return plan_.is_harmful();
+  }
+}
+
+void JobDriver::note_end(Rank& rank) {
+  if (!rank.running.empty()) {
+    journal_.breach(Breach::kStuck, fmt::format("{} has ended, and collective {} is not told",
+                                                label(rank), rank.running[0]->collective));
+    rank.running.clear();
+  }
+  if (rank.ended) return;
+  rank.ended = true;
+  const WorkerProtocol& protocol = rank.node.protocol();
+  journal_.trace("{} ends: {}: {}", label(rank), to_string(protocol.status()),
+                 protocol.status_text());
+  if (!may_end_with(protocol.status())) {
+    journal_.breach(Breach::kWrong,
+                    fmt::format("{} ended without a cause: {}: {}", label(rank),
+                                to_string(protocol.status()), protocol.status_text()));
+  }
+  restart_later(what_.notice_after);
+}
+
+bool JobDriver::in_step() const {
+  const uint32_t own = static_cast<uint32_t>(what_.work.size()) - kCalmCollectives;
+  return !restart_planned_ && std::all_of(ranks_.begin(), ranks_.end(), [&](const auto& rank) {
+    return !rank->absent && !rank->ended && rank->finished >= own && rank->session != 0 &&
+           rank->session == ranks_[0]->session;
+  });
+}
+
+void JobDriver::release(uint32_t count) {
+  released_ =
+      std::max(released_, static_cast<uint32_t>(what_.work.size()) - kCalmCollectives + count);
+  for (const auto& rank : ranks_) submit_more(*rank);
+}
+
+bool JobDriver::all_done() const {
+  return in_step() && std::all_of(ranks_.begin(), ranks_.end(),
+                                  [&](const auto& rank) { return rank->finished >= released_; });
+}
+
+void JobDriver::check_waits() {
+  const Instant now = world_.core().now();
+  for (const auto& rank : ranks_) {
+    if (rank->absent || rank->ended || !rank->node.runs()) continue;
+    const bool waits = rank->session == 0 || !rank->running.empty();
+    const bool paused = rank->node.paused_until() + kToldWithin > now;
+    if (!waits || paused || now - rank->progress_at <= what_.deadline + kToldWithin) continue;
+    journal_.breach(Breach::kStuck, fmt::format("{} has waited {:.1f} s without being told",
+                                                label(*rank), in_seconds(now - rank->progress_at)));
+    rank->progress_at = now;  // Said once.
+  }
+}
+
+}  // namespace tributary::lab

@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+// The program `tributary-mutants`: the fault campaign over sources in which bugs are planted
+// (base/mutant.h), one of them awake. `tributary lab faults --mutants` runs it once for each.
+//
+//   tributary-mutants MUTANT FIRST_SEED SEEDS
+//
+// Prints "caught SEEDS HOW" for the first run that breaks a promise, or "missed SEEDS".
+#include <fmt/format.h>
+
+#include <cstdlib>
+#include <string_view>
+
+#include "base/mutant.h"
+#include "lab/faults/fault_run.h"
+
+namespace tributary::lab {
+namespace {
+
+int run(Mutant mutant, uint64_t first_seed, uint64_t seeds) {
+  chosen_mutant = mutant;
+  for (uint64_t i = 0; i < seeds; i++) {
+    const FaultResult result = run_faults(draw_plan(first_seed + i));
+    for (const auto* lines : {&result.wrong, &result.stuck, &result.leaked}) {
+      if (lines->empty()) continue;
+      fmt::print("caught {} {}\n", i + 1, lines->front());
+      return 0;
+    }
+  }
+  fmt::print("missed {}\n", seeds);
+  return 0;
+}
+
+}  // namespace
+}  // namespace tributary::lab
+
+int main(int argc, char** argv) {
+  constexpr int kUsageError = 2;
+  if (argc == 4) {
+    for (const tributary::MutantText& text : tributary::kMutants) {
+      if (std::string_view(argv[1]) != text.name) continue;
+      return tributary::lab::run(text.mutant, std::strtoull(argv[2], nullptr, 10),
+                                 std::strtoull(argv[3], nullptr, 10));
+    }
+  }
+  fmt::print(stderr, "usage: tributary-mutants MUTANT FIRST_SEED SEEDS; mutants:\n");
+  for (const tributary::MutantText& text : tributary::kMutants) {
+    fmt::print(stderr, "  {:<24} {}\n", text.name, text.what);
+  }
+  return kUsageError;
+}

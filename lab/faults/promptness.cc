@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "lab/faults/promptness.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace tributary::lab {
+
+using microcode::MessageType;
+using microcode::Reason;
+
+namespace {
+
+/// Between a datagram on the cable and the program: serialisation and the wait to be read.
+constexpr Duration kSlack = microseconds(200);
+
+double in_ms(Duration duration) { return in_seconds(duration) * 1e3; }
+
+}  // namespace
+
+void PromptnessJudge::follow(uint32_t session) {
+  if (session == session_) return;
+  session_ = session;
+  blocks_.clear();
+  heard_at_.assign(config_.sources, Instant::never());
+  contributed_at_.assign(config_.sources, Instant());
+  present_at_ = Instant::never();
+  gave_up_ = false;
+}
+
+bool PromptnessJudge::is_late(Instant last_at, Instant now) const {
+  if (!bounded_above_ || present_at_ == Instant::never()) return false;
+  return now > std::max(last_at, present_at_) + config_.timeout * 2 + kSlack;
+}
+
+void PromptnessJudge::on_arrival(const trio_ml::Job* job, std::span<const std::byte> bytes,
+                                 Instant now) {
+  if (job == nullptr) return;
+  follow(job->session.number());
+  microcode::MessageHead message;
+  const auto head = bytes.first(std::min<size_t>(bytes.size(), microcode::kControlMessageBytes));
+  const bool fits = decode_head(head, static_cast<uint32_t>(bytes.size()), message) ==
+                    microcode::DecodeStatus::kOk;
+  const uint32_t source = message.header.src_id;
+  if (!fits || !message.header.extended || session_ == 0 || source >= config_.sources ||
+      message.extension.session != session_ ||
+      message.extension.key != job->session.key_of(source) ||
+      message.extension.type == MessageType::kJoin) {
+    return;
+  }
+  heard_at_[source] = std::min(heard_at_[source], now);
+  if (present_at_ == Instant::never()) {
+    // never() as long as one is.
+    present_at_ = *std::max_element(heard_at_.begin(), heard_at_.end());
+  }
+  if (message.extension.type != MessageType::kContribution) return;
+
+  const auto [entry, is_new] = blocks_.try_emplace(message.header.block_id);
+  Block& block = entry->second;
+  if (is_new) block.arrived_at.assign(config_.sources, Instant::never());
+  if (block.ended || block.arrived_at[source] != Instant::never()) return;
+  if (!is_new && is_late(block.last_at, now)) {
+    verdicts_.push_back(
+        fmt::format("block {} has not ended {:.1f} ms after its last contribution; timeout {:.1f}",
+                    message.header.block_id, in_ms(now - block.last_at), in_ms(config_.timeout)));
+  }
+  block.arrived_at[source] = now;
+  block.last_at = now;
+  contributed_at_[source] = now;
+}
+
+void PromptnessJudge::judge_end(Block& block, const microcode::Message& message, Instant now) {
+  Instant last_at;
+  for (uint32_t source = 0; source < config_.sources; source++) {
+    const Instant at = block.arrived_at[source];
+    if (trio_ml::contains(message.mask, source) && at != Instant::never()) {
+      last_at = std::max(last_at, at);
+    }
+  }
+  const Duration after = now - last_at;
+  // Where somebody is not waited for any more, blocks end as soon as the others are in.
+  if (!gave_up_ && after < config_.timeout) {
+    verdicts_.push_back(
+        fmt::format("block {} was given up {:.2f} ms after a contribution; timeout "
+                    "{:.1f}",
+                    message.header.block_id, in_ms(after), in_ms(config_.timeout)));
+  }
+  if (!gave_up_ && is_late(last_at, now)) {
+    verdicts_.push_back(
+        fmt::format("block {} was given up only {:.2f} ms after its last "
+                    "contribution; timeout {:.1f}",
+                    message.header.block_id, in_ms(after), in_ms(config_.timeout)));
+  }
+}
+
+void PromptnessJudge::on_departure(const trio_ml::Job* job, std::span<const std::byte> bytes,
+                                   Instant now) {
+  if (job == nullptr) return;
+  follow(job->session.number());
+  microcode::Message message;
+  const auto head = bytes.first(std::min<size_t>(bytes.size(), microcode::kControlMessageBytes));
+  if (decode_message(head, static_cast<uint32_t>(bytes.size()), message) !=
+          microcode::DecodeStatus::kOk ||
+      !message.header.extended || session_ == 0 || message.extension.session != session_) {
+    return;
+  }
+  if (message.extension.type == MessageType::kNotice &&
+      message.body.reason == Reason::kSourcePermanent) {
+    const uint32_t source = message.body.source;
+    const Duration silent = now - contributed_at_[source];
+    if (!gave_up_ && bounded_above_ && silent + kSlack < config_.permanent_after) {
+      verdicts_.push_back(
+          fmt::format("source {} was given up for good {:.2f} ms after it "
+                      "contributed; period {:.1f}",
+                      source, in_ms(silent), in_ms(config_.permanent_after)));
+    }
+    gave_up_ = true;
+  }
+  if (message.extension.type != MessageType::kResult) return;
+  const auto found = blocks_.find(message.header.block_id);
+  if (found == blocks_.end() || found->second.ended) return;
+  found->second.ended = true;
+  if (message.header.degraded) judge_end(found->second, message, now);
+}
+
+}  // namespace tributary::lab

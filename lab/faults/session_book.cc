@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "lab/faults/session_book.h"
+
+namespace tributary::lab {
+
+SessionBook::SessionBook(const FaultPlan& plan, FaultWorld& world) : plan_(plan), world_(world) {
+  latest_.assign(world.aggregator_count(), std::vector<uint32_t>(plan.jobs.size()));
+  for (uint32_t i = 0; i < world.aggregator_count(); i++) {
+    // A modelled PFE stands alone: its sessions are the root's.
+    if (world.live(i) == nullptr) continue;
+    index_of_[world.live(i)] = i;
+    world.live(i)->set_observer(this);
+  }
+}
+
+void SessionBook::on_round(LiveNode& node) {
+  const uint32_t aggregator = index_of_.find(&node)->second;
+  for (uint32_t job = 0; job < plan_.jobs.size(); job++) {
+    const trio_ml::Job* at = world_.job_at(aggregator, job);
+    if (at == nullptr) continue;
+    const uint32_t session = at->session.number();
+    if (session == latest_[aggregator][job]) continue;
+    latest_[aggregator][job] = session;
+    upper_session_[{job, aggregator, session}] = at->session.upstream_number();
+  }
+}
+
+uint64_t SessionBook::root_session(uint32_t job, uint32_t aggregator, uint32_t session) const {
+  while (aggregator != world_.root_of(job)) {
+    const auto known = upper_session_.find({job, aggregator, session});
+    if (known == upper_session_.end()) break;  // Made up by somebody: a group of its own.
+    session = known->second;
+    aggregator = plan_.parent[aggregator];
+  }
+  return uint64_t{aggregator} << 32 | session;
+}
+
+void SessionBook::note_member(uint32_t job, uint64_t root_session, uint32_t rank,
+                              uint32_t process) {
+  const auto [entry, is_new] = members_.try_emplace({job, root_session});
+  if (is_new) entry->second.assign(plan_.jobs[job].world, kNobody);
+  entry->second[rank] = process;
+}
+
+const std::vector<uint32_t>& SessionBook::members(uint32_t job, uint64_t root_session) const {
+  return members_.at({job, root_session});
+}
+
+}  // namespace tributary::lab

@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: Apache-2.0
+// Figure 13 of the Trio paper: time of a training iteration over the straggling probability, for
+// three networks: Trio-ML, a switch that waits for everybody, and without stragglers (§6.2).
+#include <fmt/format.h>
+
+#include <array>
+
+#include "lab/figures/figure.h"
+
+namespace tributary::lab {
+namespace {
+
+struct PaperModel {
+  const char* name;
+  double speedup;  ///< At p = 16 %. Source: Trio paper §6.2.
+};
+constexpr std::array<PaperModel, 3> kModels{
+    {{"resnet50", 1.72}, {"densenet161", 1.75}, {"vgg11", 1.80}}};
+constexpr std::array<uint32_t, 6> kPercents{0, 2, 4, 8, 12, 16};
+constexpr std::array<uint32_t, 2> kPercentsQuick{0, 16};
+constexpr uint32_t kPaperPercent = 16;
+constexpr uint32_t kIterations = 100;  ///< Source: Trio paper §6.2.
+constexpr uint32_t kIterationsQuick = 4;
+/// Packets that one simulated packet stands for. Assumed: tests/lab/cluster bounds what that costs.
+constexpr uint32_t kTrain = 64;
+
+struct System {
+  const char* backend;
+  const char* topology;
+};
+/// As in the paper's testbed: two PFEs with a third on top; one switch pipeline (§6.1).
+constexpr System kIdeal{"ideal", "star"};
+constexpr std::array<System, 2> kSystems{{{"waiting-switch", "star"}, {"trio-ml", "chassis"}}};
+
+std::span<const uint32_t> percents(const FigureOptions& options) {
+  if (options.quick) return kPercentsQuick;
+  return kPercents;
+}
+
+Result<Point> make_point(const FigureOptions& options, const char* model, const System& system,
+                         uint32_t percent) {
+  const uint32_t iterations = options.iterations != 0 ? options.iterations
+                              : options.quick         ? kIterationsQuick
+                                                      : kIterations;
+  return figure_point(
+      options, fmt::format("{} {} p={}%", model, system.backend, percent),
+      {fmt::format("backend={}", system.backend), fmt::format("topology={}", system.topology),
+       fmt::format("model.name={}", model), fmt::format("iterations={}", iterations),
+       fmt::format("train={}", kTrain),
+       fmt::format("straggler.pattern={}", percent == 0 ? "none" : "slow-worker"),
+       fmt::format("straggler.probability={}", percent / 100.0)});
+}
+
+/// For each model: the ideal, then each probability with each system.
+Result<std::vector<Point>> points(const FigureOptions& options) {
+  std::vector<Point> result;
+  const auto add = [&result](Result<Point> point) -> Result<void> {
+    if (!point) return tl::unexpected(point.error());
+    result.push_back(std::move(*point));
+    return {};
+  };
+  for (const PaperModel& model : kModels) {
+    if (const auto added = add(make_point(options, model.name, kIdeal, 0)); !added) {
+      return tl::unexpected(added.error());
+    }
+    for (const uint32_t percent : percents(options)) {
+      for (const System& system : kSystems) {
+        if (const auto added = add(make_point(options, model.name, system, percent)); !added) {
+          return tl::unexpected(added.error());
+        }
+      }
+    }
+  }
+  return result;
+}
+
+/// One model's rows and plot, from its part of the outcomes.
+class ModelRows {
+ public:
+  ModelRows(const FigureOptions& options, const PaperModel& model, std::span<const Json> outcomes,
+            FigureOutcome& figure)
+      : options_(options), model_(model), outcomes_(outcomes), figure_(figure) {}
+
+  void add() {
+    const double ideal_ms = iteration_ms(0);
+    PlotSeries ideal{.name = "ideal", .points = {}};
+    std::array<PlotSeries, 2> systems{PlotSeries{.name = kSystems[0].backend, .points = {}},
+                                      PlotSeries{.name = kSystems[1].backend, .points = {}}};
+    for (size_t i = 0; i < percents(options_).size(); i++) {
+      const double percent = percents(options_)[i];
+      std::array<double, 2> ms{};
+      add_row("ideal", percent, ideal_ms, "ms");
+      ideal.points.push_back({percent, ideal_ms});
+      for (size_t j = 0; j < kSystems.size(); j++) {
+        ms[j] = iteration_ms(1 + i * kSystems.size() + j);
+        add_row(kSystems[j].backend, percent, ms[j], "ms");
+        systems[j].points.push_back({percent, ms[j]});
+      }
+      add_row("speed-up", percent, ms[0] / ms[1], "x");
+      if (percents(options_)[i] == kPaperPercent) figure_.rows.back().paper = model_.speedup;
+    }
+    figure_.plots.push_back({.title = fmt::format("Trio Figure 13: {}", model_.name),
+                             .x_label = "straggling probability p (%)",
+                             .y_label = "mean iteration (ms)",
+                             .series = {ideal, systems[0], systems[1]},
+                             .height_px = 360,
+                             .y_from_zero = true});
+  }
+
+ private:
+  double iteration_ms(size_t index) const {
+    return outcomes_[index]["mean_iteration_ns"].get<double>() / 1e6;
+  }
+  void add_row(const std::string& series, double percent, double here, const std::string& unit) {
+    figure_.rows.push_back({.figure = "trio-13",
+                            .series = fmt::format("{} {}", model_.name, series),
+                            .x = percent,
+                            .here = here,
+                            .unit = unit,
+                            .seed = options_.seed});
+  }
+
+  const FigureOptions& options_;
+  const PaperModel& model_;
+  const std::span<const Json> outcomes_;
+  FigureOutcome& figure_;
+};
+
+FigureOutcome finish(const FigureOptions& options, std::span<const Point> points,
+                     std::span<const Json> outcomes) {
+  FigureOutcome figure;
+  const size_t of_model = points.size() / kModels.size();
+  for (size_t i = 0; i < kModels.size(); i++) {
+    ModelRows(options, kModels[i], outcomes.subspan(i * of_model, of_model), figure).add();
+  }
+  figure.notes = {"speed-up: time of the waiting switch over time of Trio-ML, with the same seed.",
+                  "The paper states only the speed-ups at 16 % in its text."};
+  return figure;
+}
+
+}  // namespace
+
+Figure trio_13() {
+  return {.name = "trio-13",
+          .description = "iteration time over the straggling probability, three networks",
+          .x_name = "p_percent",
+          .points = points,
+          .finish = finish};
+}
+
+}  // namespace tributary::lab

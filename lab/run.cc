@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "lab/run.h"
+
+#include "lab/cluster/cluster.h"
+
+namespace tributary::lab {
+namespace {
+
+/// Iterations of the short run that finds the typical one. Without stragglers all but the first are
+/// equal.
+constexpr uint32_t kTypicalIterations = 3;
+
+/// What the pattern measures its delays in: given, or found by a short run without stragglers.
+Result<Duration> typical_iteration(const Scenario& scenario) {
+  const BackendKind* backend = find_backend_kind(scenario.backend);
+  const StragglerKind* pattern = find_straggler_kind(scenario.straggler.pattern);
+  if (!backend->straggles || !pattern->needs_typical_iteration) return Duration();
+  if (scenario.straggler.typical_iteration != Duration()) {
+    return scenario.straggler.typical_iteration;
+  }
+  Scenario calm = scenario;
+  calm.straggler.pattern = "none";
+  calm.iterations = kTypicalIterations;
+  calm.captures.clear();
+  auto cluster = Cluster::create(calm, Duration(), nullptr);
+  if (!cluster) return tl::unexpected(cluster.error());
+  const auto result = (*cluster)->run();
+  if (!result) return tl::unexpected(result.error());
+  return result->mean_iteration;
+}
+
+}  // namespace
+
+Result<RunResult> run_scenario(const Scenario& scenario, TensorExchange* tensors) {
+  if (const auto allowed = check(scenario); !allowed) return tl::unexpected(allowed.error());
+  const auto typical = typical_iteration(scenario);
+  if (!typical) return tl::unexpected(typical.error());
+  auto cluster = Cluster::create(scenario, *typical, tensors);
+  if (!cluster) return tl::unexpected(cluster.error());
+  return (*cluster)->run();
+}
+
+}  // namespace tributary::lab

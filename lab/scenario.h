@@ -1,0 +1,177 @@
+// SPDX-License-Identifier: Apache-2.0
+/// @file
+/// One run of a training cluster in virtual time, as plain data: who trains what, over which
+/// network, through which aggregator, and what goes wrong.
+///
+/// Model:   The defaults are the Trio paper's set-up (§6.1): six workers with 100 Gbit/s, 1024
+///          gradients a packet, a window of 4096 packets, 100 timer threads with 10 ms.
+/// Units:   Rates in bit/s, sizes in bytes, times as Duration.
+/// Errors:  check() names the first key that is not allowed, its value and what is allowed. Names
+/// of
+///          back ends, models and patterns are looked up there too.
+/// Tests:   tests/lab/cluster/scenario_test.cc
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "base/time.h"
+
+namespace tributary::lab {
+
+enum class Topology : uint8_t {
+  kStar,       ///< All workers at one aggregator.
+  kChassis,    ///< Workers on `leaves` PFEs of one chassis, one more on top (Trio paper Fig. 11b).
+  kTwoLevel,   ///< The same over cables instead of a fabric: racks with a top-of-rack aggregator.
+  kLeafSpine,  ///< Leaves and spines that only forward; one aggregator at leaf 0.
+  kFile,       ///< As `topology_file` says.
+};
+
+enum class Payload : uint8_t {
+  kElided,  ///< Sizes and times as with gradients, but there are none: fast.
+  kReal,    ///< Generated integers, really added; every result is checked.
+};
+
+/// What a worker does once its iteration was completed without it.
+enum class CatchUp : uint8_t {
+  kSkip,     ///< Leaves the rest of its computation out until it is with the others again.
+  kCompute,  ///< Computes every iteration in full, however late.
+};
+
+/// What happens when a worker is so late that its results are no longer kept.
+enum class OnDesynchronised : uint8_t {
+  kDrop,  ///< It stays out; the others go on without it.
+  kStop,  ///< The run ends with an error.
+};
+
+/// What a link does to each packet beside carrying it; probabilities.
+struct LinkFaultRates {
+  double loss = 0;
+  double corrupt = 0;  ///< Found by UDP's checksum, so lost too; counted apart.
+  double duplicate = 0;
+  double reorder = 0;  ///< Held back by up to reorder_max.
+  Duration jitter = Duration();
+  Duration reorder_max = microseconds(50);
+};
+
+struct LinkSettings {
+  uint64_t rate_bits_per_s = 100'000'000'000;  ///< Source: Trio paper §6.1.
+  /// Assumed: 10 m of fibre at 5 ns/m and two transceivers of 200 ns (with FEC).
+  Duration propagation = nanoseconds(450);
+  uint64_t queue_bytes_max = uint64_t{64} << 20;  ///< Output queue. Assumed: a router's port.
+  uint64_t ecn_bytes = UINT64_MAX;                ///< Mark above this depth; off.
+  LinkFaultRates faults{};
+};
+
+struct ModelSettings {
+  std::string name = "resnet50";  ///< See models(), or "custom".
+  /// For "custom": bytes of each bucket in the order in which they become ready.
+  std::vector<uint64_t> bucket_bytes;
+  /// Forward and backward computation of an iteration; zero: the model's own. For "custom" zero is
+  /// no computation.
+  Duration forward = Duration();
+  Duration backward = Duration();
+};
+
+struct StragglerSettings {
+  std::string pattern = "none";  ///< See straggler_patterns().
+  double probability = 0;        ///< slow-worker: that a delay point delays (Trio paper §6.1).
+  /// Mean iteration without stragglers, in which delays are measured; zero: a short run of the same
+  /// scenario without stragglers finds it.
+  Duration typical_iteration = Duration();
+  uint32_t worker = 0;      ///< fail-slow, pause, absent, background-flow: who.
+  double factor = 2;        ///< fail-slow: its computation takes so many times as long.
+  double p99_over_p50 = 3;  ///< heavy-tail: of a worker's computation time.
+  Duration pause_at = milliseconds(100);   ///< pause: when its process stops …
+  Duration pause_for = milliseconds(500);  ///< … and for how long.
+  /// background-flow: rate of other traffic on the link toward the worker, as part of its rate.
+  double background_share = 0.5;
+};
+
+struct MitigationSettings {
+  Duration timeout = milliseconds(10);    ///< Source: Trio paper §6.1.
+  uint32_t timer_threads = 100;           ///< Source: Trio paper §6.1.
+  Duration permanent_after = seconds(1);  ///< §5 "advanced"; not used in the paper's evaluation.
+  /// Results kept for each place of the window. With 4096 packets of 4 KiB 64 are 1.1 GB, which the
+  /// "several GB" of Trio's DRAM hold (Trio paper §2.3).
+  uint32_t history = 64;
+  CatchUp catch_up = CatchUp::kSkip;
+  OnDesynchronised on_desynchronised = OnDesynchronised::kDrop;
+};
+
+struct HostSettings {
+  uint64_t nic_bits_per_s = 100'000'000'000;  ///< Source: Trio paper §6.1.
+  /// What a packet costs the host in either direction, one packet after the other. Assumed: a core
+  /// needs about 400 ns to convert and move 1024 gradients and to drive the NIC, and four share the
+  /// work, as SwitchML's DPDK workers do (SwitchML paper §6).
+  Duration packet_cost = nanoseconds(100);
+  uint64_t receive_buffer_bytes = uint64_t{64} << 20;  ///< Assumed: descriptors for a whole window.
+  /// Repair of losses by probes. Off as in the paper's evaluation (§6.1) unless links lose packets.
+  bool retransmission = false;
+  Duration deadline = seconds(60);  ///< Longest wait for a peer (virtual time).
+};
+
+/// One number of engine/model/parameters.h set to something else.
+struct ParameterOverride {
+  std::string name;
+  double value;
+};
+
+struct PfeSettings {
+  uint32_t generation = 5;         ///< Source: Trio paper §6.1 (fifth generation).
+  std::string fidelity = "burst";  ///< "exact" or "burst".
+  std::vector<ParameterOverride> overrides;
+};
+
+struct Scenario {
+  std::string backend = "trio-ml";  ///< See backends().
+  Topology topology = Topology::kStar;
+  uint32_t leaves = 2;  ///< PFEs or racks with workers; evenly filled.
+  uint32_t spines = 2;  ///< kLeafSpine.
+  /// kFile: path of a topology file (net/topology_file.h). Its nodes of kind "worker" are the ranks
+  /// in their order; one node of kind "aggregator" adds for all, or several for the workers cabled
+  /// to each and one of kind "top-aggregator" for these. Links are the file's.
+  std::string topology_file;
+  uint32_t workers = 6;
+  ModelSettings model;
+  uint32_t iterations = 100;
+  uint64_t seed = 1;
+  uint32_t gradients = 1024;  ///< In a packet.
+  uint32_t window = 4096;     ///< Packets in flight of a worker; a power of two.
+  uint32_t train = 1;         ///< Packets that one simulated packet stands for.
+  Payload payload = Payload::kElided;
+  LinkSettings link;
+  /// Chassis: the fabric between PFEs. Assumed: 400 Gbit/s for each PFE, the rate of its four ports
+  /// (12 ports of 100 Gbit/s on three PFEs, Trio paper §6.1), 500 ns across.
+  LinkSettings fabric{.rate_bits_per_s = 400'000'000'000, .propagation = nanoseconds(500)};
+  HostSettings host;
+  MitigationSettings mitigation;
+  StragglerSettings straggler;
+  PfeSettings pfe;
+  /// Virtual time of training after which a run that has not ended is ended with an error; zero:
+  /// from the scenario's own numbers.
+  Duration limit = Duration();
+  /// Files for traffic: link's name ("worker-0.0>switch.0") and path.
+  struct Capture {
+    std::string link;
+    std::string path;
+  };
+  std::vector<Capture> captures;
+};
+
+/// A choice that is offered by name.
+struct Choice {
+  std::string name;
+  std::string description;  ///< One line.
+};
+
+[[nodiscard]] const std::vector<Choice>& backends();
+[[nodiscard]] const std::vector<Choice>& models();
+[[nodiscard]] const std::vector<Choice>& straggler_patterns();
+
+/// @return an Error for the first key that is not allowed: "key=value is not allowed; allowed …".
+[[nodiscard]] Result<void> check(const Scenario& scenario);
+
+}  // namespace tributary::lab

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "lab/sweep/point.h"
+
+#include <fmt/format.h>
+
+#include <fstream>
+#include <iterator>
+#include <string_view>
+
+#include "lab/run.h"
+#include "lab/scenario_file.h"
+
+namespace tributary::lab {
+namespace {
+
+/// Counts up when kept outcomes of earlier programs must not be used any more.
+constexpr std::string_view kOutcomeVersion = "1";
+
+uint64_t fnv1a(std::string_view text) {
+  uint64_t hash = 0xcbf29ce484222325ULL;  // FNV-1a's offset basis and prime for 64 bits.
+  for (const char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3ULL;
+  return hash;
+}
+
+/// What the scenario's topology file says; nothing without one.
+std::string topology_of(const Scenario& scenario) {
+  if (scenario.topology_file.empty()) return {};
+  std::ifstream file(scenario.topology_file, std::ios::binary);
+  return std::string((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
+}
+
+}  // namespace
+
+std::string point_key(const Point& point) {
+  const std::string text =
+      fmt::format("{}\n{}\n{}\n{}", kOutcomeVersion, scenario_text(point.scenario),
+                  topology_of(point.scenario), point.extra);
+  return fmt::format("{:016x}", fnv1a(text));
+}
+
+Result<Json> run_point(const Point& point) {
+  if (point.run) return point.run(point.scenario);
+  const Result<RunResult> result = run_scenario(point.scenario);
+  if (!result) return tl::unexpected(result.error());
+  return run_json(*result);
+}
+
+}  // namespace tributary::lab

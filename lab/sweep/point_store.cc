@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "lab/sweep/point_store.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+#include <utility>
+#include <vector>
+
+namespace tributary::lab {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// Removes what follows the last newline: a line that was cut short.
+Result<void> cut_half_line(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  if (!file) return {};  // Not there yet.
+  const std::string text((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
+  const size_t whole = text.rfind('\n') == std::string::npos ? 0 : text.rfind('\n') + 1;
+  if (whole == text.size()) return {};
+  std::error_code error;
+  fs::resize_file(path, whole, error);
+  if (error) return failure(fmt::format("{}: cannot be written: {}", path, error.message()));
+  return {};
+}
+
+}  // namespace
+
+Result<PointStore> PointStore::open(const std::string& directory, uint32_t rank) {
+  std::error_code error;
+  fs::create_directories(directory, error);
+  if (error) return failure(fmt::format("{}: cannot be made: {}", directory, error.message()));
+  PointStore store;
+  store.directory_ = directory;
+  store.own_path_ = fmt::format("{}/points-{}.jsonl", directory, rank);
+  if (const Result<void> cut = cut_half_line(store.own_path_); !cut) {
+    return tl::unexpected(cut.error());
+  }
+  store.own_file_.open(store.own_path_, std::ios::binary | std::ios::app);
+  if (!store.own_file_) {
+    return failure(fmt::format("{}: cannot be written: {}", store.own_path_, std::strerror(errno)));
+  }
+  if (const Result<void> read = store.reload(); !read) return tl::unexpected(read.error());
+  return store;
+}
+
+const Json* PointStore::find(const std::string& key) const {
+  const auto found = outcomes_.find(key);
+  return found == outcomes_.end() ? nullptr : &found->second;
+}
+
+Result<void> PointStore::append(const std::string& key, const std::string& label, Json outcome) {
+  if (!directory_.empty()) {
+    const Json line{{"key", key}, {"label", label}, {"outcome", outcome}};
+    own_file_ << line.dump() + "\n" << std::flush;
+    if (!own_file_) {
+      return failure(fmt::format("{}: cannot be written: {}", own_path_, std::strerror(errno)));
+    }
+  }
+  outcomes_[key] = std::move(outcome);
+  return {};
+}
+
+Result<void> PointStore::reload() {
+  if (directory_.empty()) return {};
+  std::vector<std::string> paths;
+  std::error_code error;
+  for (const fs::directory_entry& entry : fs::directory_iterator(directory_, error)) {
+    const std::string name = entry.path().filename();
+    if (name.starts_with("points-") && name.ends_with(".jsonl")) paths.push_back(entry.path());
+  }
+  if (error) return failure(fmt::format("{}: cannot be read: {}", directory_, error.message()));
+  std::sort(paths.begin(), paths.end());
+  for (const std::string& path : paths) {
+    if (const Result<void> read = read_file(path); !read) return read;
+  }
+  return {};
+}
+
+Result<void> PointStore::read_file(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  if (!file) return failure(fmt::format("{}: cannot be read: {}", path, std::strerror(errno)));
+  std::string line;
+  while (std::getline(file, line)) {
+    if (file.eof()) break;  // No newline: somebody is writing it, or was stopped doing so.
+    Json json = Json::parse(line, nullptr, /*allow_exceptions=*/false);
+    if (!json.is_object() || !json.contains("key") || !json["key"].is_string()) continue;
+    if (!json.contains("outcome")) continue;
+    outcomes_[json["key"].get<std::string>()] = std::move(json["outcome"]);
+  }
+  return {};
+}
+
+}  // namespace tributary::lab

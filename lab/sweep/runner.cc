@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "lab/sweep/runner.h"
+
+#include <fmt/format.h>
+#include <tbb/global_control.h>
+#include <tbb/parallel_for.h>
+#include <tbb/task_arena.h>
+
+#include <map>
+#include <mutex>
+#include <optional>
+#include <utility>
+
+#include "lab/sweep/point_store.h"
+
+namespace tributary::lab {
+namespace {
+
+/// What the threads of one process share.
+class Work {
+ public:
+  Work(std::span<const Point> points, const RunnerOptions& options, PointStore& store)
+      : points_(points), options_(options), store_(store) {
+    for (size_t i = 0; i < points.size(); i++) keys_.push_back(point_key(points[i]));
+  }
+
+  /// Those of this rank that are not finished; equal points once.
+  std::vector<size_t> missing() const {
+    std::vector<size_t> all;
+    std::map<std::string, bool> seen;
+    for (size_t i = 0; i < points_.size(); i++) {
+      if (store_.find(keys_[i]) == nullptr && !std::exchange(seen[keys_[i]], true))
+        all.push_back(i);
+    }
+    if (options_.ranks == nullptr) return all;
+    std::vector<size_t> mine;
+    for (size_t i = options_.ranks->rank(); i < all.size(); i += options_.ranks->count()) {
+      mine.push_back(all[i]);
+    }
+    return mine;
+  }
+
+  void run(std::span<const size_t> mine) {
+    done_ = 0;
+    total_ = mine.size();
+    report();
+    // oneTBB starts no more threads than there are cores unless it is told that it may.
+    std::optional<tbb::global_control> allowed;
+    if (thread_count() > 0) {
+      allowed.emplace(tbb::global_control::max_allowed_parallelism,
+                      static_cast<size_t>(thread_count()));
+    }
+    tbb::task_arena arena(thread_count());
+    arena.execute([&] {
+      tbb::parallel_for(
+          size_t{0}, mine.size(), [&](size_t i) { run_one(mine[i]); }, tbb::simple_partitioner());
+    });
+  }
+
+  /// The failed point that comes first.
+  [[nodiscard]] Result<void> verdict() const {
+    if (errors_.empty()) return {};
+    return failure(
+        fmt::format("{}: {}", points_[errors_.begin()->first].label, errors_.begin()->second));
+  }
+
+  [[nodiscard]] RunnerOutcome collect() const {
+    RunnerOutcome outcome;
+    for (const std::string& key : keys_) {
+      const Json* found = store_.find(key);
+      outcome.finished += found == nullptr ? 0 : 1;
+      outcome.outcomes.push_back(found == nullptr ? Json() : *found);
+    }
+    outcome.interrupted = stopped();
+    return outcome;
+  }
+
+ private:
+  [[nodiscard]] int thread_count() const {
+    if (options_.threads != 0) return static_cast<int>(options_.threads);
+    // A rank for each core is what mpirun starts.
+    const bool ranks = options_.ranks != nullptr && options_.ranks->count() > 1;
+    return ranks ? 1 : tbb::task_arena::automatic;
+  }
+
+  // Relaxed: nothing but the flag itself is read after it.
+  [[nodiscard]] bool stopped() const {
+    return options_.stop != nullptr && options_.stop->load(std::memory_order_relaxed);
+  }
+
+  void report() const {
+    if (options_.on_progress) options_.on_progress(done_, total_);
+  }
+
+  void run_one(size_t index) {
+    {
+      const std::lock_guard lock(mutex_);
+      if (stopped() || !errors_.empty()) return;
+    }
+    Result<Json> outcome = run_point(points_[index]);
+    const std::lock_guard lock(mutex_);
+    if (!outcome) {
+      errors_[index] = outcome.error().text;
+      return;
+    }
+    const Result<void> kept =
+        store_.append(keys_[index], points_[index].label, std::move(*outcome));
+    if (!kept) errors_[index] = kept.error().text;
+    done_++;
+    report();
+  }
+
+  const std::span<const Point> points_;
+  const RunnerOptions& options_;
+  std::vector<std::string> keys_;  ///< Shape [points].
+  std::mutex mutex_;               ///< Guards all below, while threads run.
+  PointStore& store_;
+  std::map<size_t, std::string> errors_;  ///< By point.
+  uint64_t done_ = 0;
+  uint64_t total_ = 0;
+};
+
+}  // namespace
+
+Result<RunnerOutcome> run_points(std::span<const Point> points, const RunnerOptions& options) {
+  const uint32_t rank = options.ranks == nullptr ? 0 : options.ranks->rank();
+  PointStore store;
+  if (!options.directory.empty()) {
+    Result<PointStore> opened = PointStore::open(options.directory, rank);
+    if (!opened) return tl::unexpected(opened.error());
+    store = std::move(*opened);
+  } else if (options.ranks != nullptr && options.ranks->count() > 1) {
+    return failure("--out is missing: processes of one mpirun exchange their points there");
+  }
+  Work work(points, options, store);
+  const std::vector<size_t> mine = work.missing();
+  // All ranks have read what is kept before one of them adds to it, and all have added before one
+  // of them reads everything.
+  if (options.ranks != nullptr) options.ranks->wait_for_all();
+  work.run(mine);
+  if (options.ranks != nullptr) options.ranks->wait_for_all();
+  if (const Result<void> verdict = work.verdict(); !verdict) return tl::unexpected(verdict.error());
+  if (const Result<void> read = store.reload(); !read) return tl::unexpected(read.error());
+  return work.collect();
+}
+
+}  // namespace tributary::lab

@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+/// @file
+/// The optimiser: Adam with bias correction, over one flat vector.
+///
+/// Source:  Kingma and Ba, "Adam: A Method for Stochastic Optimization", ICLR 2015, algorithm 1.
+/// Exact:   Same binary, same machine, same gradients: same bits.
+/// Threads: One object, one thread.
+/// Tests:   tests/lab/training/adam_test.cc
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+namespace tributary::lab {
+
+class Adam {
+ public:
+  struct Config {
+    float rate = 2.0e-3F;     ///< Step size.
+    float decay1 = 0.9F;      ///< Of the mean. Source: the paper's default.
+    float decay2 = 0.999F;    ///< Of the mean square. Source: the paper's default.
+    float epsilon = 1.0e-8F;  ///< Source: the paper's default.
+  };
+
+  Adam(const Config& config, uint32_t parameter_count);
+
+  /// One step along `gradients`; both of shape [parameter_count].
+  void update(std::span<const float> gradients, std::span<float> parameters);
+
+ private:
+  const Config config_;
+  uint64_t steps_ = 0;
+  std::vector<float> mean_;         ///< Shape [parameter_count].
+  std::vector<float> mean_square_;  ///< Shape [parameter_count].
+};
+
+}  // namespace tributary::lab

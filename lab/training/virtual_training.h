@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+/// @file
+/// Data-parallel training of a small real model beside a scenario's own traffic: its gradients pass
+/// the run's aggregators, its clock is virtual.
+///
+/// Model:   Each worker has its own copy of the parameters, starts from the same ones, and applies
+///          the averages that it gets; so they stay the same to the last bit, unless a worker drops
+///          out. A worker that left its computation out to catch up sends the gradients of its last
+///          batch again, should anybody still take them.
+///          Accuracy is that of the five most likely next letters on the validation text, after
+///          every iteration that the median worker ends.
+/// Exact:   Same binary, same processor kind: same bits. (Processors with and without fused
+///          multiply-add differ, see matrix_kernel.h.)
+/// Threads: One object, one thread.
+/// Errors:  An all-reduce that fails is counted in failed(); its average is not applied.
+/// Tests:   tests/lab/training/virtual_training_test.cc
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "base/time.h"
+#include "lab/run.h"
+#include "lab/training/adam.h"
+#include "lab/training/corpus.h"
+#include "lab/training/language_model.h"
+
+namespace tributary::lab {
+
+struct TrainingConfig {
+  uint32_t workers = 6;
+  uint64_t seed = 1;
+  LanguageModelShape shape{.context = 4, .embedding = 16, .hidden = 64};
+  Adam::Config adam{.rate = 1.0e-2F};
+  uint32_t batch = 64;  ///< Examples of one worker in one iteration.
+  uint32_t validation_examples = 1024;
+  uint64_t text_bytes = 400'000;
+  uint32_t top_count = 5;  ///< Source: Trio paper Figure 12 shows top-5 accuracy.
+};
+
+class VirtualTraining final : public TensorExchange {
+ public:
+  struct Progress {
+    uint32_t iteration;  ///< From 0.
+    Instant at;          ///< When the median worker ended it.
+    double accuracy;
+  };
+
+  explicit VirtualTraining(const TrainingConfig& config);
+
+  std::span<float> tensor(uint32_t worker, uint32_t iteration, bool computed) override;
+  void reduced(uint32_t worker, uint32_t iteration, const host::Outcome& outcome) override;
+  void iteration_ended(uint32_t worker, uint32_t iteration, Instant at) override;
+  [[nodiscard]] float scale() const override;
+
+  [[nodiscard]] const std::vector<Progress>& progress() const { return progress_; }
+  /// All-reduces that did not end well.
+  [[nodiscard]] uint64_t failed() const { return failed_; }
+  /// All workers that have applied as many averages as the foremost have the same parameters.
+  [[nodiscard]] bool parameters_identical() const;
+
+ private:
+  struct Worker {
+    explicit Worker(const TrainingConfig& config);
+    LanguageModel model;
+    Adam adam;
+    std::vector<float> gradients;  ///< Of its last batch.
+    std::vector<float> exchanged;  ///< A copy of them, then the average.
+    uint64_t applied = 0;
+  };
+
+  const TrainingConfig config_;
+  const Corpus corpus_;
+  std::vector<Worker> workers_;
+  Batch batch_;
+  Batch validation_;
+  std::vector<uint32_t> ended_;  ///< Shape [iteration]: workers that have ended it.
+  std::vector<Progress> progress_;
+  uint64_t failed_ = 0;
+};
+
+/// When accuracy first reached `target` and stayed there on average over `kSettled` iterations.
+/// @return never() if it did not.
+inline constexpr uint32_t kSettled = 5;
+[[nodiscard]] Instant time_to_accuracy(std::span<const VirtualTraining::Progress> progress,
+                                       double target);
+
+}  // namespace tributary::lab

@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+/// @file
+/// The parameters of well-known networks, tensor by tensor in the order in which PyTorch registers
+/// them, each with the multiply-adds that belong to it. Built from the networks' structure, so that
+/// bucket sizes and the order of gradients follow by rule instead of being tables.
+///
+/// Units:   Elements (float32) and multiply-adds of one forward pass of one image of 224 x 224.
+/// Source:  The networks' papers (ResNet: He et al. 2016; VGG: Simonyan, Zisserman 2015; DenseNet:
+///          Huang et al. 2017; MobileNetV2: Sandler et al. 2018) with torchvision's order of
+///          layers.
+/// Tests:   tests/lab/cluster/dnn_shape_test.cc (parameter counts are those that torchvision gives)
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace tributary::lab {
+
+struct DnnTensor {
+  uint64_t elements;
+  uint64_t multiply_adds;  ///< Of the layer that a weight belongs to; 0 for biases and norms.
+};
+
+struct DnnShape {
+  std::string name;
+  std::string description;  ///< One line.
+  uint32_t batch;           ///< Images an iteration and worker.
+  std::vector<DnnTensor> tensors;
+
+  [[nodiscard]] uint64_t elements() const;
+  [[nodiscard]] uint64_t multiply_adds() const;
+};
+
+/// All networks that are known by name. Built at the first call; any thread.
+[[nodiscard]] const std::vector<DnnShape>& dnn_shapes();
+/// Null if there is none of that name.
+[[nodiscard]] const DnnShape* find_dnn_shape(const std::string& name);
+
+}  // namespace tributary::lab

@@ -1,0 +1,331 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The torch.distributed back end "tributary".
+
+    import tributary.torch
+    torch.distributed.init_process_group("tributary")   # where it said "gloo"
+
+What goes through the aggregator: all_reduce with SUM or AVG of dense float32, float16 and bfloat16
+tensors, and SUM of int32: what DistributedDataParallel does with gradients. All else (other types
+and operations, broadcast, all_gather, barrier, send, …) is handed to an inner Gloo group. One group
+of a process has the aggregator; groups made while it lives are Gloo alone.
+
+Stragglers: with mitigation a sum may lack ranks. A float SUM is then scaled by world / ranks in it,
+stretch by stretch, so that DDP, which divides by the world, gets the mean over the ranks that took
+part. Every rank does the same, so parameters stay identical. AVG is that mean anyway; int32 sums
+stay what they are. on_degraded() and summary() tell what was missing.
+
+Threads: one waiter for each group, asleep until an operation ends whose future was asked for.
+Errors:  wait() raises the exceptions of tributary.errors. DDP raises a RuntimeError with the same
+         text, since C++ lies between; last_error() gives the exception itself.
+Tests:   tests/python/
+"""
+
+import atexit
+import collections
+import os
+import sys
+import threading
+import traceback
+import warnings
+
+import torch
+import torch.distributed as dist
+
+from . import errors
+from ._work import TributaryWork, Waiter
+from .communicator import Communicator, url_with
+
+BACKEND = "tributary"
+TYPE_NAMES = {
+    torch.float32: "float32",
+    torch.float16: "float16",
+    torch.bfloat16: "bfloat16",
+    torch.int32: "int32",
+}
+# Works are kept so long at least: C++ holds only its half of one, without what is overridden here.
+WORKS_KEPT = 64
+
+# What the inner Gloo group does. Names differ by torch version; those that are not there are left.
+HANDED_ON = (
+    "_allgather_base",
+    "_reduce_scatter_base",
+    "allgather",
+    "allgather_coalesced",
+    "allgather_into_tensor_coalesced",
+    "allreduce_coalesced",
+    "alltoall",
+    "alltoall_base",
+    "barrier",
+    "broadcast",
+    "gather",
+    "monitored_barrier",
+    "recv",
+    "recv_anysource",
+    "reduce",
+    "reduce_scatter",
+    "reduce_scatter_tensor_coalesced",
+    "scatter",
+    "send",
+)
+
+
+class Degraded(
+    collections.namedtuple("Degraded", "number blocks degraded_blocks missing ranges")
+):
+    """An all-reduce that lacks ranks. `number` counts the group's all-reduces from 0."""
+
+
+class TributaryGroup(dist.ProcessGroup):
+    """All ranks of a job; the module's text says what goes where."""
+
+    def __init__(self, url, rank, world, make_inner):
+        super().__init__(rank, world)
+        self._url = url
+        # First, since it notices two processes with one rank within the deadline; Gloo does not.
+        self.communicator = Communicator(url)
+        try:
+            self.inner = make_inner()
+        except BaseException:
+            self.communicator.close()
+            raise
+        self.waiter = Waiter()
+        self.error = None  # The exception that has finished the communicator.
+        self._world = world
+        self._lock = threading.Lock()
+        self._works = collections.deque()
+        self._count = 0
+        self._blocks = 0
+        self._degraded_blocks = 0
+        self._missing = collections.Counter()  # Degraded blocks by the rank that they lack.
+        self._hooks = []
+        self._closed = False
+
+    # --- All-reduce ---
+
+    def allreduce(self, tensors, opts=None):
+        if isinstance(tensors, torch.Tensor):
+            tensors = [tensors]
+        op_name = _op_name(opts)
+        if len(tensors) != 1 or not _goes_through(tensors[0], op_name):
+            return self.inner.allreduce(tensors, *(() if opts is None else (opts,)))
+        tensor = tensors[0]
+        if not tensor.is_contiguous():
+            raise errors.InvalidArgument("the tensor is not contiguous; pass tensor.contiguous()")
+        staged = tensor if tensor.device.type == "cpu" else _to_host(tensor)
+        with self._lock:  # The order of the numbers is that of submission.
+            operation = self.communicator.submit(
+                staged.data_ptr(), staged.numel(), TYPE_NAMES[tensor.dtype], op_name, staged
+            )
+            work = TributaryWork(self, operation, op_name, self._count, tensor, staged)
+            self._count += 1
+            self._works.append(work)
+            done = []
+            while len(self._works) > WORKS_KEPT and self._works[0].is_completed():
+                done.append(self._works.popleft())
+        for old in done:  # One that nobody has waited for is settled now.
+            old.settle()
+        return work
+
+    def take_error(self, error, tensor):
+        """For a work: what its error becomes. None where NaN stands for it."""
+        if isinstance(error, errors.NotFinite) and _nan_wanted() and tensor.is_floating_point():
+            tensor.fill_(float("nan"))
+            return None
+        if not isinstance(error, (errors.NotFinite, errors.Overflow)) and self.error is None:
+            self.error = error
+        return error
+
+    def take_report(self, work, report):
+        """For a work: counts, and scales what lacks ranks."""
+        self._blocks += report.blocks
+        if report.degraded_blocks:
+            self._mend(work, report)
+
+    def _mend(self, work, report):
+        flat = work.staged.view(-1)
+        grain = self.communicator.info()["gradients"]
+        for stretch in report.ranges:
+            present = self._world - len(stretch.missing)
+            if work.op_name == "sum" and flat.is_floating_point() and present > 0:
+                flat[stretch.first : stretch.first + stretch.count].mul_(self._world / present)
+            for rank in stretch.missing:
+                self._missing[rank] += -(-stretch.count // grain)
+        self._degraded_blocks += report.degraded_blocks
+        happened = Degraded(
+            work.number, report.blocks, report.degraded_blocks, report.missing, report.ranges
+        )
+        for hook in self._hooks:
+            try:
+                hook(happened)
+            except Exception:  # It runs while others wait for the sum.
+                warnings.warn(f"a hook of on_degraded() failed:\n{traceback.format_exc()}")
+
+    # --- What was missing ---
+
+    def on_degraded(self, hook):
+        """Calls hook(Degraded) for every all-reduce that lacks ranks, before its wait() returns."""
+        self._hooks.append(hook)
+
+    def summary(self):
+        """All-reduces, blocks, degraded blocks, and how many of these lack which rank."""
+        return {
+            "all_reduces": self._count,
+            "blocks": self._blocks,
+            "degraded_blocks": self._degraded_blocks,
+            "missing": {str(rank): count for rank, count in sorted(self._missing.items())},
+        }
+
+    # --- Beginning and end ---
+
+    def rejoin(self):
+        """Leaves the job and joins again; returns when all ranks have. For every rank at once.
+
+        The way back after Desynchronised, PeerLeft or SessionLost. Parameters are to be broadcast
+        from a healthy rank afterwards: see examples/rejoin.py.
+        """
+        self.communicator.close()
+        for work in self._works:
+            work.settle()
+        self._works.clear()
+        self.communicator = Communicator(self._url)
+        self.error = None
+
+    def close(self):
+        """Tells the aggregator good-bye; rank 0 says in a line if blocks were degraded."""
+        if self._closed:
+            return
+        self._closed = True
+        self.communicator.close()
+        self.waiter.close()
+        if self._degraded_blocks and self.rank() == 0:
+            print(_line(self.summary()), file=sys.stderr)
+
+    def getBackendName(self):  # C++ calls it so.
+        return BACKEND
+
+    def name(self):
+        return BACKEND
+
+
+def _hand_on(method):
+    def handed_on(self, *arguments, **named):
+        return getattr(self.inner, method)(*arguments, **named)
+
+    handed_on.__name__ = method
+    return handed_on
+
+
+for _method in HANDED_ON:
+    if hasattr(dist.ProcessGroup, _method):
+        setattr(TributaryGroup, _method, _hand_on(_method))
+
+
+def _op_name(opts):
+    op = dist.ReduceOp.SUM if opts is None else opts.reduceOp
+    if op == dist.ReduceOp.SUM:
+        return "sum"
+    return "mean" if op == dist.ReduceOp.AVG else None
+
+
+def _goes_through(tensor, op_name):
+    if tensor.layout != torch.strided or tensor.dtype not in TYPE_NAMES:
+        return False
+    return op_name == "sum" or (op_name == "mean" and tensor.dtype != torch.int32)
+
+
+def _to_host(tensor):
+    """A copy in pinned host memory, complete when this returns."""
+    host = torch.empty(tensor.shape, dtype=tensor.dtype, pin_memory=tensor.is_cuda)
+    return host.copy_(tensor)
+
+
+def _nan_wanted():
+    """Mixed precision looks for infinities after the all-reduce: then NaN serves, not an error."""
+    return os.environ.get("TRIBUTARY_NOT_FINITE", "raise") == "nan"
+
+
+def _line(summary):
+    lacking = ", ".join(f"rank {rank} in {count}" for rank, count in summary["missing"].items())
+    return (
+        f"tributary: {summary['degraded_blocks']} of {summary['blocks']} blocks degraded; "
+        f"missing: {lacking}"
+    )
+
+
+_active = None  # The group that has the aggregator.
+
+
+def _create(store, rank, world, timeout):
+    """What init_process_group() and new_group() call."""
+    global _active
+
+    def make_inner():
+        return dist.ProcessGroupGloo(
+            dist.PrefixStore("tributary-inner", store), rank, world, timeout
+        )
+
+    if _active is not None and not _active._closed:
+        if dist.is_initialized():  # This is new_group().
+            return make_inner()
+        _active.close()  # It was given up by destroy_process_group().
+    options = {"rank": rank, "world": world}
+    if timeout != dist.default_pg_timeout and "deadline_ms" not in os.environ.get("TRIBUTARY_URL", ""):
+        options["deadline_ms"] = max(1, round(1000 * timeout.total_seconds()))
+    _active = TributaryGroup(url_with(None, options), rank, world, make_inner)
+    return _active
+
+
+def active_group():
+    """The group that has the aggregator. Raises InvalidArgument when there is none."""
+    if _active is None:
+        raise errors.InvalidArgument('no group yet; call init_process_group("tributary") first')
+    return _active
+
+
+def on_degraded(hook):
+    """active_group().on_degraded(hook)."""
+    active_group().on_degraded(hook)
+
+
+def summary():
+    """active_group().summary()."""
+    return active_group().summary()
+
+
+def rejoin():
+    """active_group().rejoin()."""
+    active_group().rejoin()
+
+
+def last_error():
+    """The exception that finished the active group's communicator, or None."""
+    return active_group().error
+
+
+def _adopt_mpirun():
+    """mpirun tells rank and world in words of its own; init_process_group() reads only RANK's."""
+    for prefix, local in (("OMPI_COMM_WORLD", "OMPI_COMM_WORLD_LOCAL_RANK"), ("PMI", "MPI_LOCALRANKID")):
+        if f"{prefix}_RANK" in os.environ and "RANK" not in os.environ:
+            os.environ["RANK"] = os.environ[f"{prefix}_RANK"]
+            os.environ["WORLD_SIZE"] = os.environ[f"{prefix}_SIZE"]
+            os.environ.setdefault("LOCAL_RANK", os.environ.get(local, "0"))
+
+
+@atexit.register
+def _close_active():
+    # A good-bye, so that the others hear at once that this rank has ended.
+    if _active is not None:
+        _active.close()
+
+
+def _register():
+    if hasattr(dist.Backend, BACKEND.upper()):
+        return
+    try:
+        dist.Backend.register_backend(BACKEND, _create, devices=["cpu"])
+    except TypeError:  # torch 1.x knows no devices.
+        dist.Backend.register_backend(BACKEND, _create)
+
+
+_adopt_mpirun()
+_register()

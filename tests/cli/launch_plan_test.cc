@@ -1,0 +1,157 @@
+// SPDX-License-Identifier: Apache-2.0
+// Method: surroundings are an argument, so plans are compared word by word; only first lines of
+// scripts are real files.
+#include "cli/launch_plan.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <fstream>
+
+#include "tests/support/scratch_directory.h"
+
+namespace tributary::cli {
+namespace {
+
+using ::testing::Contains;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsSupersetOf;
+using ::testing::Not;
+using ::testing::StartsWith;
+
+LaunchSurroundings around() {
+  return {.program = "/opt/bin/tributary",
+          .library = "/opt/lib/libtributary.so.0",
+          .python_package = "/opt/python",
+          .search_path = "/nowhere:/bin",
+          .aggregator_port = 1200,
+          .master_port = 2900,
+          .variables_set = {},
+          .python_path = ""};
+}
+
+std::string refusal(const LaunchConfig& config) {
+  const auto plan = plan_launch(config, around());
+  return plan ? "" : plan.error().text;
+}
+
+TEST(LaunchPlan, GivesEachRankItsVariables) {
+  const auto plan = plan_launch({.processes = 2, .command = {"sh", "-c", "true"}}, around());
+  ASSERT_TRUE(plan) << plan.error().text;
+  ASSERT_EQ(plan->ranks.size(), 2U);
+  const ProgramPlan& rank = plan->ranks[1];
+  EXPECT_EQ(rank.name, "rank 1");
+  EXPECT_EQ(rank.program, "/bin/sh");
+  EXPECT_THAT(rank.arguments, ElementsAre("-c", "true"));
+  EXPECT_THAT(rank.environment,
+              IsSupersetOf({"RANK=1", "LOCAL_RANK=1", "WORLD_SIZE=2", "LOCAL_WORLD_SIZE=2",
+                            "MASTER_ADDR=127.0.0.1", "MASTER_PORT=2900", "OMP_NUM_THREADS=1",
+                            "TRIBUTARY_BACKEND=tributary", "PYTHONPATH=/opt/python",
+                            "TRIBUTARY_LIBRARY=/opt/lib/libtributary.so.0",
+                            "TRIBUTARY_URL=tributary://127.0.0.1:1200/job/1?deadline_ms=60000"}));
+}
+
+TEST(LaunchPlan, StartsAnAggregatorForTheseRanks) {
+  const auto plan = plan_launch({.processes = 3,
+                                 .command = {"/bin/true"},
+                                 .job_id = 7,
+                                 .straggler_timeout = milliseconds(20),
+                                 .permanent_after = milliseconds(500),
+                                 .serve_json_path = "serve.json",
+                                 .url_options = {"format=fixed", "scale=100"}},
+                                around());
+  ASSERT_TRUE(plan) << plan.error().text;
+  EXPECT_TRUE(plan->own_aggregator);
+  EXPECT_EQ(plan->aggregator.program, "/opt/bin/tributary");
+  EXPECT_THAT(plan->aggregator.arguments,
+              ElementsAre("serve", "--listen", "127.0.0.1:1200", "--job",
+                          "id=7,sources=3,window=4096,block_grad_max=4095,history=4,"
+                          "mitigation=on,timeout_ms=20,permanent_ms=500",
+                          "--json", "serve.json"));
+  EXPECT_THAT(plan->ranks[0].environment,
+              Contains("TRIBUTARY_URL=tributary://127.0.0.1:1200/job/7?deadline_ms=60000"
+                       "&format=fixed&scale=100"));
+}
+
+TEST(LaunchPlan, UsesARunningServer) {
+  const auto plan = plan_launch({.processes = 2,
+                                 .command = {"/bin/true"},
+                                 .server = "box:12000",
+                                 .world = 6,
+                                 .rank_first = 4,
+                                 .master = "head:29500"},
+                                around());
+  ASSERT_TRUE(plan) << plan.error().text;
+  EXPECT_FALSE(plan->own_aggregator);
+  EXPECT_EQ(plan->ranks[1].name, "rank 5");
+  EXPECT_THAT(plan->ranks[1].environment,
+              IsSupersetOf({"RANK=5", "LOCAL_RANK=1", "WORLD_SIZE=6", "MASTER_ADDR=head",
+                            "MASTER_PORT=29500",
+                            "TRIBUTARY_URL=tributary://box:12000/job/1?deadline_ms=60000"}));
+}
+
+TEST(LaunchPlan, OtherBackendsNeedNoAggregator) {
+  const auto plan = plan_launch({.command = {"/bin/true"}, .backend = "gloo"}, around());
+  ASSERT_TRUE(plan) << plan.error().text;
+  EXPECT_FALSE(plan->own_aggregator);
+  EXPECT_THAT(plan->ranks[0].environment, Contains("TRIBUTARY_BACKEND=gloo"));
+  EXPECT_THAT(plan->ranks[0].environment, Not(Contains(StartsWith("TRIBUTARY_URL="))));
+}
+
+TEST(LaunchPlan, WhatTheUserHasSetIsKept) {
+  LaunchSurroundings set = around();
+  set.variables_set = {"TRIBUTARY_LIBRARY", "OMP_NUM_THREADS"};
+  set.python_path = "/mine";
+  const auto plan = plan_launch({.command = {"/bin/true"}}, set);
+  ASSERT_TRUE(plan) << plan.error().text;
+  EXPECT_THAT(plan->ranks[0].environment, Not(Contains(StartsWith("TRIBUTARY_LIBRARY="))));
+  EXPECT_THAT(plan->ranks[0].environment, Not(Contains(StartsWith("OMP_NUM_THREADS="))));
+  EXPECT_THAT(plan->ranks[0].environment, Contains("PYTHONPATH=/opt/python:/mine"));
+}
+
+TEST(LaunchPlan, RefusalsNameTheFlag) {
+  EXPECT_THAT(refusal({.processes = 2, .command = {"x"}, .world = 2, .rank_first = 1}),
+              HasSubstr("--first-rank 1 and -n 2 reach beyond --world 2"));
+  EXPECT_THAT(refusal({.command = {"x"}, .server = "s", .world = 2}), HasSubstr("--master"));
+  EXPECT_THAT(refusal({.command = {"x"}, .world = 2, .master = "h:1"}), HasSubstr("--server"));
+  EXPECT_THAT(refusal({.command = {"x"}, .master = "head"}), HasSubstr("HOST:PORT"));
+  EXPECT_THAT(refusal({.command = {"no-such-program"}}), HasSubstr("'no-such-program'"));
+  EXPECT_THAT(refusal({.command = {"/no/such.py"}}), HasSubstr("'/no/such.py' cannot be read"));
+}
+
+class Scripts : public ::testing::Test {
+ protected:
+  std::string script(const std::string& first_line) {
+    const std::string path = folder_.path() / "train.py";
+    std::ofstream(path) << first_line << "\n";
+    return path;
+  }
+  testing::ScratchDirectory folder_;
+};
+
+TEST_F(Scripts, TheFirstLineNamesTheInterpreter) {
+  const auto of = [&](const std::string& line, const std::string& python = "") {
+    const auto found = interpreter_of(script(line), python, "/nowhere:/bin");
+    return found ? *found : found.error().text;
+  };
+  EXPECT_EQ(of("#!/usr/bin/python3"), "/usr/bin/python3");
+  EXPECT_EQ(of("#! /opt/python3.11 -u"), "/opt/python3.11");
+  EXPECT_EQ(of("#!/usr/bin/python3", "/mine/python"), "/mine/python");
+  EXPECT_THAT(of("#!/usr/bin/env python-nobody-has"), HasSubstr("'python-nobody-has'"));
+  // No such line: python3 from the search path, wherever that leads.
+  const auto plain = interpreter_of(script("import torch"), "", "/nowhere");
+  ASSERT_FALSE(plain);
+  EXPECT_THAT(plain.error().text, HasSubstr("'python3'"));
+}
+
+TEST_F(Scripts, APythonScriptRunsBehindTheRunner) {
+  const std::string path = script("#!/usr/bin/python3");
+  const auto plan = plan_launch({.command = {path, "--epochs", "3"}}, around());
+  ASSERT_TRUE(plan) << plan.error().text;
+  EXPECT_EQ(plan->ranks[0].program, "/usr/bin/python3");
+  EXPECT_THAT(plan->ranks[0].arguments, ElementsAre("-m", "tributary.run", path, "--epochs", "3"));
+}
+
+}  // namespace
+}  // namespace tributary::cli

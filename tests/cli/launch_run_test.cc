@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: Apache-2.0
+// Method: real children, all of them short shell commands, and a shell that plays the aggregator.
+// run_launch() sleeps in poll() until they speak or end.
+#include "cli/launch_run.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include <array>
+#include <cstdio>
+#include <string>
+#include <vector>
+
+namespace tributary::cli {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+
+/// A file that forgets, and its content.
+class Captured {
+ public:
+  ~Captured() { std::fclose(file_); }
+  [[nodiscard]] std::FILE* file() const { return file_; }
+  [[nodiscard]] std::string text() const {
+    std::string all(4096, '\0');
+    std::rewind(file_);
+    all.resize(std::fread(all.data(), 1, all.size(), file_));
+    return all;
+  }
+
+ private:
+  std::FILE* const file_ = std::tmpfile();
+};
+
+ProgramPlan shell(const std::string& name, const std::string& command) {
+  return {.name = name,
+          .program = "/bin/sh",
+          .arguments = {"-c", command},
+          .environment = {"WHO=" + name}};
+}
+
+/// Each command is a rank.
+LaunchPlan plan_of(const std::vector<std::string>& commands) {
+  LaunchPlan plan;
+  for (const std::string& command : commands) {
+    plan.ranks.push_back(shell("rank " + std::to_string(plan.ranks.size()), command));
+  }
+  return plan;
+}
+
+/// Never ends by itself.
+const std::string kForEver = "exec tail -f /dev/null";
+
+class LaunchRun : public ::testing::Test {
+ protected:
+  int run(const LaunchPlan& plan, bool keep_going = false) {
+    return run_launch(plan, keep_going, out_.file(), err_.file());
+  }
+  Captured out_;
+  Captured err_;
+};
+
+TEST_F(LaunchRun, LinesBearTheirRank) {
+  EXPECT_EQ(run(plan_of({"echo one; echo two", "echo oh dear >&2; printf unfinished"})), 0);
+  EXPECT_THAT(out_.text(),
+              AllOf(HasSubstr("[0] one\n"), HasSubstr("[0] two\n"), HasSubstr("[1] unfinished\n")));
+  EXPECT_EQ(err_.text(), "[1] oh dear\n");
+}
+
+TEST_F(LaunchRun, ChildrenGetTheirEnvironmentOnTopOfThisOne) {
+  setenv("TRIB_TEST_KEPT", "kept", 1);
+  EXPECT_EQ(run(plan_of({"echo $WHO, $TRIB_TEST_KEPT"})), 0);
+  EXPECT_EQ(out_.text(), "[0] rank 0, kept\n");
+}
+
+TEST_F(LaunchRun, OneThatFailsEndsAllAndIsNamed) {
+  EXPECT_EQ(run(plan_of({kForEver, "exit 3", kForEver})), 3);
+  EXPECT_EQ(err_.text(),
+            "tributary launch: rank 1 ended with exit status 3; ending the other ranks\n");
+}
+
+TEST_F(LaunchRun, OneThatIsKilledCountsAsInShells) {
+  EXPECT_EQ(run(plan_of({"kill -9 $$", kForEver})), 128 + SIGKILL);
+  EXPECT_THAT(err_.text(), HasSubstr("rank 0 ended with signal 9"));
+}
+
+TEST_F(LaunchRun, KeepGoingLeavesTheOthersAlone) {
+  EXPECT_EQ(run(plan_of({"exit 4", "echo still here"}), true), 4);
+  EXPECT_EQ(out_.text(), "[1] still here\n");
+  EXPECT_EQ(err_.text(), "tributary launch: rank 0 ended with exit status 4\n");
+}
+
+TEST_F(LaunchRun, RanksWaitForTheAggregator) {
+  LaunchPlan plan = plan_of({"echo working"});
+  plan.own_aggregator = true;
+  plan.aggregator = shell("the aggregator", "echo ready; " + kForEver);
+  // `tail` ends with SIGTERM, which is not how an aggregator ends when asked to.
+  EXPECT_EQ(run(plan), 1);
+  EXPECT_EQ(out_.text(), "[0] working\n");
+  EXPECT_THAT(err_.text(), HasSubstr("the aggregator ended with signal 15"));
+}
+
+TEST_F(LaunchRun, AnAggregatorThatRefusesIsQuotedAndNothingStarts) {
+  LaunchPlan plan = plan_of({"echo working"});
+  plan.own_aggregator = true;
+  plan.aggregator = shell("the aggregator", "echo no such window >&2; exit 2");
+  EXPECT_EQ(run(plan), 1);
+  EXPECT_EQ(out_.text(), "");
+  EXPECT_THAT(err_.text(), AllOf(HasSubstr("[aggregator] no such window"),
+                                 HasSubstr("the aggregator ended with exit status 2")));
+}
+
+TEST_F(LaunchRun, AnAggregatorThatDiesEndsTheRanks) {
+  LaunchPlan plan = plan_of({kForEver});
+  plan.own_aggregator = true;
+  plan.aggregator = shell("the aggregator", "echo ready; kill -9 $$");
+  EXPECT_EQ(run(plan), 1);
+  EXPECT_THAT(err_.text(), HasSubstr("the aggregator ended with signal 9"));
+}
+
+TEST_F(LaunchRun, SignalsArePassedOn) {
+  // The child sends it to its parent, which is this process.
+  EXPECT_EQ(run(plan_of({"trap 'echo told; exit 0' INT; kill -INT $PPID; while :; do :; done"})),
+            128 + SIGINT);
+  EXPECT_EQ(out_.text(), "[0] told\n");
+  EXPECT_THAT(err_.text(), HasSubstr("passed on to the ranks"));
+}
+
+TEST_F(LaunchRun, AProgramThatIsNotThereIsNamed) {
+  LaunchPlan plan = plan_of({"true"});
+  plan.ranks[0].program = "/no/such/program";
+  EXPECT_EQ(run(plan), 127);
+  EXPECT_THAT(err_.text(), AllOf(HasSubstr("[0] No such file"), HasSubstr("rank 0 ended with")));
+}
+
+}  // namespace
+}  // namespace tributary::cli

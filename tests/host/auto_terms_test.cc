@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+// Method: the sums are asserted at compile time beside their constants; here the bounds, and the
+// kernel's answer for the one path that every machine has.
+#include "host/auto_terms.h"
+
+#include <gtest/gtest.h>
+
+#include "io/path_mtu.h"
+
+namespace tributary::host {
+namespace {
+
+TEST(AutoTerms, PacketsFitTheirPathAndWindowsTheSocket) {
+  for (uint32_t mtu = 0; mtu <= 70'000; mtu += 7) {
+    const uint32_t gradients = auto_gradients(mtu, true);
+    ASSERT_GE(gradients, 1U);
+    ASSERT_LE(gradients, kAutoGradientsMax);
+    if (mtu >= 96) {  // One element fits.
+      ASSERT_LE(28 + 64 + gradients * 4, mtu);
+    }
+    for (const uint32_t world : {1U, 2U, 8U, 32U, 256U}) {
+      const uint32_t window = auto_window(gradients, world);
+      ASSERT_GE(window, kAutoWindowMin);
+      ASSERT_LE(window, kAutoWindowMax);
+      if (window > kAutoWindowMin) {
+        ASSERT_LE(uint64_t{window} * world * (64 + gradients * 4), kAutoJobBytes);
+      }
+    }
+  }
+}
+
+TEST(AutoTerms, TheKernelKnowsThePathsMtu) {
+  // The loopback interface's own is 65536 unless somebody has changed it; never below the least.
+  EXPECT_GE(io::path_mtu(Endpoint::ipv4(0x7f000001, 12000)), io::kPathMtuMin);
+}
+
+}  // namespace
+}  // namespace tributary::host

@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+/// @file
+/// An aggregator in this process, live on a loopback socket, for tests of what talks to one.
+///
+/// Threads: The engine's own; stops when the Server goes.
+/// Tests:   used by tests/host/communicator_test.cc, c_api_test.cc, c_api_failures_test.cc
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <vector>
+
+#include "apps/trio_ml/app.h"
+#include "base/clock.h"
+#include "engine/live/live_engine.h"
+#include "io/udp_port.h"
+#include "memory/shared_memory.h"
+
+namespace tributary::testing {
+
+/// An aggregator with one job on a port that the kernel chooses, or on a given one.
+class Server {
+ public:
+  explicit Server(uint32_t sources, uint16_t port = 0) : Server(job_of(sources), port) {}
+  explicit Server(const trio_ml::JobConfig& job, uint16_t port = 0) {
+    auto memory = memory::SharedMemory::create({.sram_size_bytes = 0, .dram_size_bytes = 64 << 20});
+    EXPECT_TRUE(memory.has_value());
+    memory_ = std::make_unique<memory::SharedMemory>(*std::move(memory));
+    io::UdpPortConfig port_config;
+    port_config.local = Endpoint::ipv4(0x7f000001, port);
+    auto opened = io::UdpPort::open(port_config);
+    EXPECT_TRUE(opened.has_value());
+    port_ = *std::move(opened);
+    const Instant now = monotonic_now();
+    session_ =
+        std::make_unique<trio_ml::Session>(job, static_cast<uint64_t>(now.since_start().ticks()));
+    shard_ = std::make_unique<trio_ml::Shard>(0, 1, port_->local().port, *memory_);
+    EXPECT_TRUE(shard_->add_job(job, *session_, now).has_value());
+    engine_ = std::make_unique<engine::LiveEngine<trio_ml::App>>(
+        *port_, std::vector{trio_ml::App(*shard_)}, engine::LiveEngineConfig{});
+    engine_->start();
+  }
+  [[nodiscard]] Endpoint local() const { return port_->local(); }
+
+  /// Job 1 with a window of 1024 blocks of at most 1024 gradients.
+  [[nodiscard]] static trio_ml::JobConfig job_of(uint32_t sources) {
+    trio_ml::JobConfig job;
+    job.sources = sources;
+    job.block_cnt_max = 1024;
+    job.block_grad_max = 1024;
+    return job;
+  }
+
+ private:
+  std::unique_ptr<memory::SharedMemory> memory_;
+  std::unique_ptr<io::UdpPort> port_;
+  std::unique_ptr<trio_ml::Session> session_;
+  std::unique_ptr<trio_ml::Shard> shard_;
+  std::unique_ptr<engine::LiveEngine<trio_ml::App>> engine_;
+};
+
+}  // namespace tributary::testing

@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: Apache-2.0
+// Method: what a worker agrees about with aggregator and peers, by hand: how many gradients, which
+// type of float, which exponent after a degraded result, and how it takes leave before it has
+// joined. Virtual time only.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <array>
+
+#include "host/number_format.h"
+#include "tests/host/protocol_bed.h"
+
+namespace tributary::testing {
+namespace {
+
+using host::HalfTensor;
+using host::HalfType;
+using host::Status;
+using host::Transfer;
+using host::WorkerProtocol;
+using microcode::ControlBody;
+using microcode::ElementFormat;
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+using ::testing::SizeIs;
+
+// --- Joining and leaving ---
+
+TEST(WorkerTerms, FlexibleGradientsAreLoweredAndAskedForAgain) {
+  host::CommunicatorConfig config = small_config();
+  config.gradients_flexible = true;
+  ProtocolBed bed(config);
+  (void)bed.take_sent();
+  ControlBody body;
+  body.reason = Reason::kTooManyGradients;
+  body.value = 3;
+  bed.answer_join(MessageType::kRefusal, body);
+  EXPECT_EQ(bed.protocol.phase(), WorkerProtocol::Phase::kJoining);
+  const auto sent = bed.take_sent();  // At once, not 50 ms later.
+  ASSERT_THAT(sent, SizeIs(1));
+  EXPECT_EQ(sent[0].type(), MessageType::kJoin);
+  EXPECT_EQ(sent[0].message.body.gradients_max, 3U);
+  // A limit that does not help is a refusal like any other.
+  bed.answer_join(MessageType::kRefusal, body);
+  EXPECT_EQ(bed.protocol.status(), Status::kRefused);
+}
+
+TEST(WorkerTerms, WhoGivesItsJoinUpSaysSoByItsNonce) {
+  ProtocolBed bed;
+  (void)bed.take_sent();
+  ControlBody body;
+  body.reason = Reason::kWaitingForPeers;
+  body.sources = 4;
+  body.mask = mask_of({1});
+  bed.answer_join(MessageType::kPending, body);
+  bed.pass(seconds(1));
+  EXPECT_EQ(bed.protocol.status(), Status::kPeerMissing);
+  const auto sent = bed.take_sent();
+  ASSERT_THAT(sent, SizeIs(2));
+  for (const SentMessage& packet : sent) {
+    EXPECT_EQ(packet.type(), MessageType::kLeave);
+    EXPECT_EQ(packet.message.extension.session, kNonce);
+    EXPECT_EQ(packet.message.extension.key, 0U);
+  }
+}
+
+// --- Sixteen bits ---
+
+TEST(WorkerTerms, HalvesTravelWideAndNameTheirType) {
+  ProtocolBed bed;
+  bed.join();
+  std::array<uint16_t, 2> halves{0x3c00, 0xc000};  // 1 and -2 in binary16.
+  Transfer transfer;
+  transfer.halves = HalfTensor{.bits = halves, .type = HalfType::kFloat16};
+  transfer.format = ElementFormat::kBlockExponent;
+  EXPECT_EQ(transfer.element_count(), 2U);
+  bed.protocol.submit(transfer, bed.now);
+  const auto lead = bed.take_sent();
+  ASSERT_THAT(lead, SizeIs(1));
+  EXPECT_EQ(lead[0].message.extension.exponent, 2);     // 2 < 2^2.
+  EXPECT_EQ(lead[0].message.extension.scale_bits, 1U);  // binary16.
+  Message agreed = bed.result(0, 0, transfer);
+  agreed.extension.exponent = 2;
+  bed.receive(agreed);
+
+  const auto scale = host::scale_for_exponent(2, 4);
+  const auto sent = bed.take_sent();
+  ASSERT_THAT(sent, SizeIs(1));
+  EXPECT_THAT(sent[0].lanes,
+              ElementsAre(host::to_fixed(1.0F, scale), host::to_fixed(-2.0F, scale)));
+  bed.receive(bed.result(1, 2, transfer),
+              std::array{host::to_fixed(1.5F, scale), host::to_fixed(-4.0F, scale)});
+  ASSERT_TRUE(transfer.done);
+  EXPECT_THAT(halves, ElementsAre(0x3e00, 0xc400));
+}
+
+TEST(WorkerTerms, BfloatIsAnotherType) {
+  ProtocolBed bed;
+  bed.join();
+  std::array<uint16_t, 1> halves{0x3f80};
+  Transfer transfer;
+  transfer.halves = HalfTensor{.bits = halves, .type = HalfType::kBfloat16};
+  transfer.format = ElementFormat::kBlockExponent;
+  bed.protocol.submit(transfer, bed.now);
+  EXPECT_EQ(bed.take_sent().at(0).message.extension.scale_bits, 2U);
+}
+
+// --- Stragglers ---
+
+/// The lane that 1.0 becomes when the exponent `agreed` came with a degraded result or a whole one.
+int32_t lane_of_one(int8_t agreed, bool degraded) {
+  ProtocolBed bed;
+  bed.join();
+  std::array<float, 1> tensor{1.0F};
+  Transfer transfer;
+  transfer.floats = tensor;
+  transfer.format = ElementFormat::kBlockExponent;
+  bed.protocol.submit(transfer, bed.now);
+  (void)bed.take_sent();
+  Message result = bed.result(0, 0, transfer);
+  result.extension.exponent = agreed;
+  result.header.degraded = degraded;
+  bed.receive(result);
+  return bed.take_sent().at(0).lanes.at(0);
+}
+
+TEST(WorkerTerms, AnExponentAgreedWithoutAStragglerLeavesRoomForIt) {
+  const int32_t whole = lane_of_one(1, false);
+  EXPECT_EQ(whole, host::to_fixed(1.0F, host::scale_for_exponent(1, 4)));
+  EXPECT_EQ(lane_of_one(1, true), whole / 256);
+  // All zero without the straggler: as if the largest were below one.
+  EXPECT_EQ(lane_of_one(host::kNoExponent, true), lane_of_one(8, false));
+  EXPECT_EQ(lane_of_one(127, true), lane_of_one(127, false));  // Where exponents end.
+}
+
+}  // namespace
+}  // namespace tributary::testing

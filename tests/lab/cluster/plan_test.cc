@@ -1,0 +1,204 @@
+// SPDX-License-Identifier: Apache-2.0
+// Method: the tree of Trio's Figure 11(b) by hand, then topology files, good and bad ones.
+#include "lab/cluster/plan.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+
+#include "lab/run.h"
+
+namespace tributary::lab {
+namespace {
+
+using ::testing::HasSubstr;
+
+ClusterPlan plan_of(const Scenario& scenario) {
+  auto plan = plan_cluster(scenario, *find_backend_kind(scenario.backend), std::nullopt);
+  if (!plan) {
+    ADD_FAILURE() << plan.error().text;
+    return {};
+  }
+  return *std::move(plan);
+}
+
+TEST(Plan, PapersChassisIsThreePfes) {
+  Scenario scenario;
+  scenario.topology = Topology::kChassis;
+  const ClusterPlan plan = plan_of(scenario);
+  ASSERT_EQ(plan.aggregators.size(), 3U);
+  const trio_ml::JobConfig& first = plan.aggregators[0].job;
+  const trio_ml::JobConfig& second = plan.aggregators[1].job;
+  const trio_ml::JobConfig& top = plan.aggregators[2].job;
+  EXPECT_EQ(first.sources, 3U);
+  EXPECT_EQ(first.rank_base, 0U);
+  EXPECT_EQ(second.rank_base, 3U);
+  EXPECT_EQ(second.upstream_source, 1U);
+  EXPECT_EQ(first.upstream, plan.aggregators[2].address);
+  EXPECT_EQ(first.world, 6U);
+  EXPECT_EQ(top.sources, 2U);
+  EXPECT_TRUE(top.sources_are_aggregators);
+  EXPECT_EQ(top.timeout, first.timeout * kTopTimeoutFactor);
+  for (const AggregatorSpec& spec : plan.aggregators) {
+    EXPECT_TRUE(trio_ml::check(spec.job).has_value()) << spec.name;
+  }
+  ASSERT_EQ(plan.workers.size(), 6U);
+  EXPECT_EQ(plan.workers[4].communicator.server, plan.aggregators[1].address);
+  EXPECT_EQ(plan.workers[4].communicator.source, 1U);
+  EXPECT_EQ(plan.workers[4].communicator.rank, 4U);
+}
+
+TEST(Plan, BackEndsWithoutATreeAreOne) {
+  Scenario scenario;
+  scenario.topology = Topology::kChassis;
+  scenario.backend = "waiting-switch";
+  const ClusterPlan plan = plan_of(scenario);
+  ASSERT_EQ(plan.aggregators.size(), 1U);
+  EXPECT_EQ(plan.aggregators[0].job.sources, 6U);
+  EXPECT_TRUE(plan.aggregators[0].job.group.is_multicast());
+}
+
+TEST(Plan, TrainsDivideTheWindow) {
+  Scenario scenario;
+  scenario.train = 32;
+  const ClusterPlan plan = plan_of(scenario);
+  EXPECT_EQ(plan.aggregators[0].job.block_cnt_max, 128U);
+  EXPECT_EQ(plan.workers[0].communicator.window, 128U);
+}
+
+TEST(Plan, LargeWindowsThatAskNotAgainHaveTwiceThePlaces) {
+  Scenario scenario;
+  EXPECT_EQ(plan_of(scenario).aggregators[0].job.block_cnt_max, 8192U);
+  EXPECT_EQ(plan_of(scenario).aggregators[0].job.history, 32U);
+  EXPECT_EQ(plan_of(scenario).workers[0].communicator.window, 4096U);
+  scenario.host.retransmission = true;
+  EXPECT_EQ(plan_of(scenario).aggregators[0].job.block_cnt_max, 4096U);
+  EXPECT_EQ(plan_of(scenario).aggregators[0].job.history, 64U);
+}
+
+TEST(Plan, HostsSendAtTheSlowerOfNicAndLink) {
+  Scenario scenario;
+  scenario.host.nic_bits_per_s = 25'000'000'000;
+  const ClusterPlan plan = plan_of(scenario);
+  EXPECT_EQ(plan.workers[3].nic_bits_per_s, 25'000'000'000U);
+  uint32_t out = 0;
+  for (const net::CableSpec& cable : plan.topology.cables) {
+    out += cable.forth.rate_bits_per_s == 25'000'000'000U ? 1 : 0;
+    EXPECT_EQ(cable.back.rate_bits_per_s, 100'000'000'000U);
+  }
+  EXPECT_EQ(out, 6U);
+}
+
+// --- Topology files ------------------------------------------------------------------------------
+
+class PlanOfFile : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    directory_ = std::filesystem::path(::testing::TempDir()) /
+                 ::testing::UnitTest::GetInstance()->current_test_info()->name();
+    std::filesystem::create_directories(directory_);
+    scenario_.topology = Topology::kFile;
+    scenario_.topology_file = (directory_ / "topology.toml").string();
+    scenario_.backend = "live";
+    scenario_.payload = Payload::kReal;
+    scenario_.iterations = 2;
+    scenario_.window = 16;
+    scenario_.mitigation.history = 4;
+    scenario_.model.name = "custom";
+    scenario_.model.bucket_bytes = {50'000};
+  }
+  void TearDown() override { std::filesystem::remove_all(directory_); }
+
+  void write(const std::string& text) { std::ofstream(scenario_.topology_file) << text; }
+  std::string refusal() {
+    const auto run = run_scenario(scenario_);
+    return run ? "" : run.error().text;
+  }
+
+  std::filesystem::path directory_;
+  Scenario scenario_;
+};
+
+std::string node(const std::string& name, const std::string& kind, const std::string& address) {
+  return "[[node]]\nname = \"" + name + "\"\nkind = \"" + kind + "\"\naddress = \"" + address +
+         ":12000\"\n";
+}
+std::string cable(const std::string& a, const std::string& b) {
+  return "[[cable]]\na = \"" + a + "\"\nb = \"" + b + "\"\n";
+}
+
+/// Two workers at one leaf and one at another, below a top.
+std::string uneven_tree() {
+  return node("w0", "worker", "10.0.0.1") + node("w1", "worker", "10.0.0.2") +
+         node("w2", "worker", "10.0.0.3") + node("left", "aggregator", "10.1.0.1") +
+         node("right", "aggregator", "10.1.0.2") + node("top", "top-aggregator", "10.1.0.3") +
+         cable("w0", "left") + cable("left", "w1") + cable("w2", "right") + cable("left", "top") +
+         cable("right", "top");
+}
+
+TEST_F(PlanOfFile, UnevenTreeAddsRight) {
+  write(uneven_tree());
+  scenario_.workers = 3;
+  for (const char* backend : {"live", "trio-ml"}) {
+    scenario_.backend = backend;
+    const auto result = run_scenario(scenario_);
+    ASSERT_TRUE(result.has_value()) << result.error().text;
+    EXPECT_EQ(result->wrong_sums, 0U);
+    EXPECT_EQ(result->checked_sums, 12'500U * 2 * 3);
+    EXPECT_EQ(result->aggregators.size(), 3U);
+  }
+}
+
+TEST_F(PlanOfFile, PlainSwitchesMayStandBetween) {
+  write(node("w0", "worker", "10.0.0.1") + node("w1", "worker", "10.0.0.2") +
+        "[[node]]\nname = \"rack\"\nkind = \"switch\"\n" + node("box", "aggregator", "10.1.0.1") +
+        cable("w0", "rack") + cable("w1", "rack") + cable("rack", "box"));
+  scenario_.workers = 2;
+  const auto result = run_scenario(scenario_);
+  ASSERT_TRUE(result.has_value()) << result.error().text;
+  EXPECT_EQ(result->wrong_sums, 0U);
+}
+
+TEST_F(PlanOfFile, RefusesWhatDoesNotFit) {
+  scenario_.workers = 3;
+  EXPECT_THAT(refusal(), HasSubstr("topology.toml"));  // There is no such file.
+  write(uneven_tree());
+  scenario_.workers = 4;
+  EXPECT_THAT(refusal(), HasSubstr("3 nodes of kind worker are not allowed; allowed: 4"));
+  scenario_.workers = 3;
+  scenario_.backend = "waiting-switch";
+  EXPECT_THAT(refusal(), HasSubstr("1 nodes of kind top-aggregator"));
+  scenario_.backend = "live";
+  write(uneven_tree() + node("odd", "toaster", "10.2.0.1") + cable("odd", "top"));
+  EXPECT_THAT(refusal(), HasSubstr("kind='toaster'"));
+  // w0 at the left, w1 at the right, w2 at the left: no leaf has ranks in a row.
+  write(node("w0", "worker", "10.0.0.1") + node("w1", "worker", "10.0.0.2") +
+        node("w2", "worker", "10.0.0.3") + node("left", "aggregator", "10.1.0.1") +
+        node("right", "aggregator", "10.1.0.2") + node("top", "top-aggregator", "10.1.0.3") +
+        cable("w0", "left") + cable("w1", "right") + cable("w2", "left") + cable("left", "top") +
+        cable("right", "top"));
+  EXPECT_THAT(refusal(), HasSubstr("ranks do not follow each other"));
+  scenario_.topology_file.clear();
+  EXPECT_THAT(refusal(), HasSubstr("topology_file=''"));
+}
+
+TEST_F(PlanOfFile, CapturesALink) {
+  scenario_.topology = Topology::kStar;
+  scenario_.workers = 2;
+  const std::string path = (directory_ / "link.pcap").string();
+  scenario_.captures = {{"worker-0.0>switch.0", path}};
+  const auto result = run_scenario(scenario_);
+  ASSERT_TRUE(result.has_value()) << result.error().text;
+  // A file header of 24 bytes; 13 packets an iteration with their records' 16 bytes and 42 bytes of
+  // headers around 32 of their own head, and 50,000 bytes of gradients; and some control messages.
+  EXPECT_GT(std::filesystem::file_size(path), 24U + 2 * (13 * (16 + 42 + 32) + 50'000));
+  scenario_.captures = {{"worker-9.0>switch.0", path}};
+  EXPECT_THAT(refusal(), HasSubstr("worker-9.0>switch.0"));
+  scenario_.captures = {{"worker-0.0>switch.0", (directory_ / "no" / "such").string()}};
+  EXPECT_THAT(refusal(), HasSubstr("capture: "));
+}
+
+}  // namespace
+}  // namespace tributary::lab

@@ -1,0 +1,266 @@
+// SPDX-License-Identifier: Apache-2.0
+// Method: iteration times worked by hand on a network without limits of computation; then what
+// every back end promises: exact sums, whatever the links do, and the same run from the same seed.
+#include "lab/run.h"
+
+#include <gtest/gtest.h>
+
+#include <set>
+
+#include "lab/cluster/backend.h"
+#include "lab/cluster/waiting_switch.h"
+
+namespace tributary::lab {
+namespace {
+
+/// 1024 gradients and 32 bytes of head, with 66 bytes of Ethernet, IP and UDP around them, at 100
+/// Gbit/s: (4096 + 32 + 66) x 8 / 100 = 335.52 ns.
+constexpr Duration kPacketTime = picoseconds(335'520);
+/// From leaving a host to being at the switch, or back.
+const Duration kPropagation = LinkSettings().propagation;
+/// There and back, through the switch.
+const Duration kRoundTrip = (kPacketTime + kPropagation) * 2 + WaitingSwitch::kPipelineLatency;
+
+/// Small and without computation, unless a test says otherwise.
+Scenario small(const char* backend, uint32_t workers = 2) {
+  Scenario scenario;
+  scenario.backend = backend;
+  scenario.workers = workers;
+  scenario.iterations = 4;
+  scenario.window = 64;
+  scenario.mitigation.history = 8;
+  scenario.model = {.name = "custom",
+                    .bucket_bytes = {4096},
+                    .forward = milliseconds(1),
+                    .backward = milliseconds(2)};
+  return scenario;
+}
+
+RunResult run(const Scenario& scenario, TensorExchange* exchange = nullptr) {
+  auto result = run_scenario(scenario, exchange);
+  if (!result) {
+    ADD_FAILURE() << result.error().text;
+    return {};
+  }
+  return *std::move(result);
+}
+
+// --- Times by hand -------------------------------------------------------------------------------
+
+TEST(Run, OnePacketCostsOneRoundTrip) {
+  const RunResult result = run(small("ideal"));
+  ASSERT_EQ(result.iterations.size(), 4U);
+  for (const Duration iteration : result.iterations) {
+    EXPECT_EQ(iteration, milliseconds(3) + kRoundTrip);
+  }
+  EXPECT_EQ(result.mean_iteration, milliseconds(3) + kRoundTrip);
+  EXPECT_EQ(result.total, (milliseconds(3) + kRoundTrip) * 4);
+  EXPECT_EQ(result.workers[0].computed, milliseconds(12));
+  EXPECT_EQ(result.workers[0].waited, kRoundTrip * 4);
+  EXPECT_EQ(result.blocks, 8U);
+  EXPECT_EQ(result.degraded_blocks, 0U);
+  EXPECT_EQ(result.block_latency.max, kRoundTrip);
+}
+
+TEST(Run, CommunicationOverlapsTheBackwardPass) {
+  Scenario scenario = small("ideal");
+  // The first bucket is ready half-way, 1 ms before the end; its 100 packets take 34 us.
+  scenario.model.bucket_bytes = {409'600, 4096};
+  const RunResult result = run(scenario);
+  for (const Duration iteration : result.iterations) {
+    EXPECT_EQ(iteration, milliseconds(3) + kRoundTrip);
+  }
+}
+
+TEST(Run, LastBucketWaitsForTheOneBeforeIt) {
+  Scenario scenario = small("ideal");
+  scenario.window = 1024;
+  scenario.model.bucket_bytes = {409'600, 4096};
+  scenario.model.backward = microseconds(20);
+  const RunResult result = run(scenario);
+  // The second bucket is ready 10 us after the first, which takes 100 packets: its packet is the
+  // 101st in a row. A host that is at work when the last result comes takes it a little later: at
+  // most a round of some packets, in and out.
+  const Duration expected = milliseconds(1) + microseconds(10) + kPacketTime * 100 + kRoundTrip;
+  for (const Duration iteration : result.iterations) {
+    EXPECT_GE(iteration, expected);
+    EXPECT_LT(iteration, expected + microseconds(1));
+  }
+}
+
+TEST(Run, WindowBoundsTheRate) {
+  Scenario scenario = small("ideal");
+  scenario.window = 1;
+  scenario.model.bucket_bytes = {4096 * 50};
+  const RunResult result = run(scenario);
+  // Fifty round trips, one after the other, each with a result to take before the next packet.
+  const Duration expected = milliseconds(3) + kRoundTrip * 50;
+  for (const Duration iteration : result.iterations) {
+    EXPECT_GE(iteration, expected);
+    EXPECT_LT(iteration, expected + nanoseconds(100) * 2 * 50);
+  }
+}
+
+TEST(Run, SlowNicSlowsItsWorkerOnly) {
+  Scenario scenario = small("ideal");
+  scenario.model.bucket_bytes = {4096 * 64};
+  scenario.host.nic_bits_per_s = 10'000'000'000;
+  const RunResult result = run(scenario);
+  // 64 packets at a tenth of the rate; results come at the switch's rate.
+  const Duration expected = milliseconds(3) + kPacketTime * 10 * 64 + kPropagation * 2 +
+                            WaitingSwitch::kPipelineLatency + kPacketTime;
+  EXPECT_GE(result.iterations[1], expected);
+  EXPECT_LT(result.iterations[1], expected + microseconds(1));
+}
+
+TEST(Run, HostCostBoundsTheRate) {
+  Scenario scenario = small("ideal");
+  scenario.window = 1024;
+  scenario.model.bucket_bytes = {4096 * 640};
+  scenario.host.packet_cost = microseconds(1);
+  const RunResult result = run(scenario);
+  // 640 packets out and 640 results in, a microsecond each, for one host.
+  EXPECT_GT(result.iterations[1], milliseconds(3) + microseconds(1280) - microseconds(64));
+  EXPECT_LT(result.iterations[1], milliseconds(3) + microseconds(1280) + microseconds(64));
+}
+
+TEST(Run, TrioAddsItsLatency) {
+  const RunResult ideal = run(small("ideal"));
+  const RunResult trio = run(small("trio-ml-wait"));
+  ASSERT_EQ(trio.aggregators.size(), 1U);
+  const AggregatorResult& pfe = trio.aggregators[0];
+  EXPECT_GT(pfe.latency.count, 0U);
+  EXPECT_FALSE(pfe.bottleneck.empty());
+  // An iteration is longer by what the last contribution spends inside, in place of the switch's
+  // latency.
+  const Duration more = trio.mean_iteration - ideal.mean_iteration;
+  EXPECT_GT(more, pfe.latency.min / 2);
+  EXPECT_LT(more, pfe.latency.max + microseconds(1));
+}
+
+// --- Every back end ------------------------------------------------------------------------------
+
+class EveryBackend : public ::testing::TestWithParam<std::string> {
+ protected:
+  static Scenario real(uint32_t workers) {
+    Scenario scenario = small(GetParam().c_str(), workers);
+    scenario.payload = Payload::kReal;
+    scenario.model.bucket_bytes = {70'000, 12'345, 4};
+    scenario.model.backward = microseconds(50);
+    scenario.gradients = 256;
+    return scenario;
+  }
+};
+
+TEST_P(EveryBackend, SumsAreExact) {
+  const RunResult result = run(real(5));
+  // (17,500 + 3,087 + 1) elements, 4 iterations, 5 workers.
+  EXPECT_EQ(result.checked_sums, 20'588U * 4 * 5);
+  EXPECT_EQ(result.wrong_sums, 0U);
+  EXPECT_EQ(result.degraded_blocks, 0U);
+  for (const WorkerResult& worker : result.workers) EXPECT_EQ(worker.iterations, 4U);
+}
+
+TEST_P(EveryBackend, SumsAreExactWhateverTheLinksDo) {
+  Scenario scenario = real(3);
+  scenario.host.retransmission = true;
+  scenario.link.faults = {.loss = 0.03,
+                          .corrupt = 0.01,
+                          .duplicate = 0.03,
+                          .reorder = 0.05,
+                          .jitter = microseconds(5),
+                          .reorder_max = microseconds(100)};
+  const RunResult result = run(scenario);
+  EXPECT_GT(result.checked_sums, 0U);
+  EXPECT_EQ(result.wrong_sums, 0U);
+  uint64_t repeated = 0;
+  for (const WorkerResult& worker : result.workers) {
+    EXPECT_EQ(worker.iterations, 4U);
+    repeated += worker.retransmissions;
+  }
+  EXPECT_GT(repeated, 0U);
+}
+
+TEST_P(EveryBackend, SumsAreExactBelowLeavesAndSpines) {
+  Scenario scenario = real(4);
+  scenario.topology = Topology::kLeafSpine;
+  const RunResult result = run(scenario);
+  EXPECT_EQ(result.checked_sums, 20'588U * 4 * 4);
+  EXPECT_EQ(result.wrong_sums, 0U);
+}
+
+TEST_P(EveryBackend, SameSeedSameRun) {
+  Scenario scenario = real(3);
+  scenario.host.retransmission = true;
+  scenario.link.faults.loss = 0.02;
+  scenario.straggler.pattern = "slow-worker";
+  scenario.straggler.probability = 0.2;
+  const RunResult one = run(scenario);
+  const RunResult same = run(scenario);
+  EXPECT_EQ(one.digest, same.digest);
+  EXPECT_EQ(one.events, same.events);
+  EXPECT_EQ(one.total, same.total);
+  EXPECT_EQ(one.iterations, same.iterations);
+  scenario.seed = 2;
+  EXPECT_NE(run(scenario).digest, one.digest);
+}
+
+INSTANTIATE_TEST_SUITE_P(Backends, EveryBackend, ::testing::ValuesIn([] {
+                           std::vector<std::string> names;
+                           for (const Choice& choice : backends()) names.push_back(choice.name);
+                           return names;
+                         }()),
+                         [](const auto& parameter) {
+                           std::string name = parameter.param;
+                           for (char& c : name) c = c == '-' ? '_' : c;
+                           return name;
+                         });
+
+TEST(Run, TreesGiveTheSameSums) {
+  for (const Topology topology : {Topology::kChassis, Topology::kTwoLevel}) {
+    for (const char* backend : {"trio-ml", "trio-ml-wait", "live"}) {
+      Scenario scenario = small(backend, 6);
+      scenario.payload = Payload::kReal;
+      scenario.topology = topology;
+      scenario.model.bucket_bytes = {100'000};
+      const RunResult result = run(scenario);
+      EXPECT_EQ(result.checked_sums, 25'000U * 4 * 6);
+      EXPECT_EQ(result.wrong_sums, 0U) << backend;
+      EXPECT_EQ(result.degraded_blocks, 0U) << backend;
+      EXPECT_EQ(result.aggregators.size(), 3U);
+    }
+  }
+}
+
+TEST(Run, ElidedPayloadChangesNoTime) {
+  Scenario scenario = small("trio-ml", 3);
+  scenario.model.bucket_bytes = {300'000, 50'000};
+  const RunResult elided = run(scenario);
+  scenario.payload = Payload::kReal;
+  const RunResult real = run(scenario);
+  EXPECT_EQ(elided.iterations, real.iterations);
+  EXPECT_EQ(elided.events, real.events);
+}
+
+// --- Trains --------------------------------------------------------------------------------------
+
+TEST(Run, TrainsChangeLittle) {
+  for (const char* backend : {"ideal", "trio-ml"}) {
+    Scenario scenario = small(backend, 4);
+    scenario.window = 512;
+    scenario.model.bucket_bytes = {8 << 20, 1 << 20};
+    scenario.iterations = 2;
+    scenario.model.backward = milliseconds(1);
+    const double one = in_seconds(run(scenario).mean_iteration);
+    for (const uint32_t train : {4U, 32U}) {
+      scenario.train = train;
+      const RunResult result = run(scenario);
+      // The last train of a bucket arrives as a whole, and buckets are rounded up to whole ones.
+      EXPECT_NEAR(in_seconds(result.mean_iteration), one, 0.05 * one) << backend << " " << train;
+      EXPECT_NEAR(static_cast<double>(result.blocks), 2304.0 * 2 * 4, 2304.0 * 2 * 4 * 0.05);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace tributary::lab

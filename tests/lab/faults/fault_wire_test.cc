@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "lab/faults/fault_wire.h"
+
+#include <gtest/gtest.h>
+
+#include <vector>
+
+#include "microcode/trio_ml_wire.h"
+#include "tests/support/seed.h"
+
+namespace tributary::lab {
+namespace {
+
+using microcode::Message;
+using microcode::MessageType;
+
+constexpr uint32_t kLanes = 3;
+
+std::vector<std::byte> bytes_of(MessageType type) {
+  Message message;
+  message.header = {.job_id = 1, .block_id = 5, .extended = true, .src_id = 2, .src_cnt = 1};
+  message.header.grad_cnt = is_control(type) ? 0 : kLanes;
+  message.extension = {.type = type, .session = 77, .tensor_elements = 9, .key = 88};
+  std::vector<std::byte> bytes(microcode::kControlMessageBytes);
+  bytes.resize(encode_message(message, bytes.data()));
+  bytes.resize(bytes.size() + size_t{message.header.grad_cnt} * 4);
+  return bytes;
+}
+
+/// What a receiver must be able to refuse by.
+bool differs_in_a_checked_field(std::span<const std::byte> bytes) {
+  Message message;
+  if (decode_message(bytes, static_cast<uint32_t>(bytes.size()), message) !=
+      microcode::DecodeStatus::kOk) {
+    return true;
+  }
+  return message.header.job_id != 1 || message.header.src_id != 2 || message.header.gen_id != 0 ||
+         message.extension.session != 77 || message.extension.key != 88 ||
+         message.extension.tensor_elements != 9;
+}
+
+TEST(FaultWire, ScramblesACheckedFieldAndEveryGradient) {
+  const uint64_t seed = testing::seed_from_env();
+  SCOPED_TRACE(testing::replay_hint(seed));
+  Prng draws(seed);
+  for (const MessageType type :
+       {MessageType::kContribution, MessageType::kResult, MessageType::kProbe}) {
+    for (uint32_t i = 0; i < 500; i++) {
+      const std::vector<std::byte> before = bytes_of(type);
+      std::vector<std::byte> after = before;
+      ASSERT_TRUE(scramble_message(after, draws));
+      ASSERT_EQ(after.size(), before.size());
+      EXPECT_TRUE(differs_in_a_checked_field(after));
+      // The block's name and the type stay: a flip of these is no contradiction.
+      for (const size_t kept : {1U, 2U, 3U, 4U, 12U}) EXPECT_EQ(after[kept], before[kept]);
+      for (size_t at = 32; at < before.size(); at++) EXPECT_NE(after[at], before[at]);
+    }
+  }
+}
+
+TEST(FaultWire, LeavesSessionMessagesAlone) {
+  Prng draws(1);
+  for (const MessageType type : {MessageType::kJoin, MessageType::kWelcome, MessageType::kLeave}) {
+    std::vector<std::byte> bytes = bytes_of(type);
+    EXPECT_FALSE(scramble_message(bytes, draws));
+    EXPECT_EQ(bytes, bytes_of(type));
+  }
+  std::vector<std::byte> nonsense(5);
+  EXPECT_FALSE(scramble_message(nonsense, draws));
+}
+
+}  // namespace
+}  // namespace tributary::lab

@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+// Method: the judge itself sees what is wrong.
+#include "lab/faults/reduce_oracle.h"
+
+#include <gtest/gtest.h>
+
+#include <array>
+
+namespace tributary::lab {
+namespace {
+
+using host::Status;
+using microcode::ElementFormat;
+
+constexpr std::array<uint32_t, 2> kFirstProcesses{0, 0};
+
+/// Two ranks, six elements in blocks of four.
+ReduceOracle make(bool mitigation, ElementFormat format = ElementFormat::kInt32,
+                  std::optional<BadValue> bad_value = {}) {
+  return ReduceOracle({.seed = 1,
+                       .world = 2,
+                       .gradients = 4,
+                       .mitigation = mitigation,
+                       .work = {{.element_count = 6, .format = format}},
+                       .bad_value = bad_value});
+}
+
+ReduceOracle::Given given_to(uint32_t rank, uint64_t session = 1) {
+  return {.session = session, .processes = kFirstProcesses, .collective = 0, .rank = rank};
+}
+
+host::Outcome outcome_of(uint64_t blocks) {
+  host::Outcome outcome;
+  outcome.blocks = blocks;
+  return outcome;
+}
+
+/// The wrapped sum of both ranks' first processes.
+Tensor right_sum(const ReduceOracle& oracle) {
+  Tensor sum = oracle.input(0, 0, 0);
+  const Tensor other = oracle.input(0, 1, 0);
+  for (size_t i = 0; i < sum.integers.size(); i++) {
+    sum.integers[i] = static_cast<int32_t>(static_cast<uint32_t>(sum.integers[i]) +
+                                           static_cast<uint32_t>(other.integers[i]));
+  }
+  return sum;
+}
+
+TEST(ReduceOracle, SeesAWrongElementAndAWrongNumberOfBlocks) {
+  ReduceOracle oracle = make(false);
+  const Tensor sum = right_sum(oracle);
+  EXPECT_EQ(oracle.check(given_to(0), sum, outcome_of(2)), "");
+  EXPECT_NE(oracle.check(given_to(0), sum, outcome_of(3)), "");
+  Tensor wrong = sum;
+  wrong.integers[5]++;
+  EXPECT_NE(oracle.check(given_to(1), wrong, outcome_of(2)), "");
+}
+
+TEST(ReduceOracle, SeesAWrongClaim) {
+  ReduceOracle oracle = make(true);
+  const Tensor sum = right_sum(oracle);
+  EXPECT_EQ(oracle.check(given_to(0), sum, outcome_of(2)), "");
+
+  // Rank 0 alone in the second block: right for that claim, but rank 0 was given both.
+  Tensor partial = sum;
+  const Tensor own = oracle.input(0, 0, 0);
+  for (uint32_t i = 4; i < 6; i++) partial.integers[i] = own.integers[i];
+  host::Outcome claim = outcome_of(2);
+  claim.degraded = {{.element_first = 4, .element_count = 2, .sources = {1}}};
+  EXPECT_EQ(make(true).check(given_to(1), partial, claim), "");
+  EXPECT_NE(oracle.check(given_to(1), partial, claim), "");
+  // In another session nothing else was given.
+  EXPECT_EQ(oracle.check(given_to(1, 2), partial, claim), "");
+  EXPECT_EQ(make(false).check(given_to(1), partial, claim), "degraded without mitigation");
+
+  claim.degraded[0].sources = {3};  // Degraded without anybody missing.
+  EXPECT_NE(make(true).check(given_to(1), sum, claim), "");
+  claim.degraded[0] = {.element_first = 4, .element_count = 1, .sources = {1}};
+  EXPECT_NE(make(true).check(given_to(1), partial, claim), "");
+}
+
+TEST(ReduceOracle, TellsAProcessFromItsPredecessor) {
+  ReduceOracle oracle = make(false);
+  const Tensor of_first = right_sum(oracle);
+  const std::array<uint32_t, 2> restarted{0, 1};
+  EXPECT_NE(oracle.input(0, 1, 0).integers, oracle.input(0, 1, 1).integers);
+  EXPECT_NE(oracle.check({.session = 1, .processes = restarted, .collective = 0, .rank = 0},
+                         of_first, outcome_of(2)),
+            "");
+}
+
+TEST(ReduceOracle, WantsBadValuesReportedAndNothingElse) {
+  const BadValue bad{.collective = 0, .rank = 1, .element = 5, .not_finite = true};
+  ReduceOracle oracle = make(true, ElementFormat::kFixedScale, bad);
+  const Tensor any = oracle.input(0, 0, 0);
+  host::Outcome outcome = outcome_of(2);
+  EXPECT_NE(oracle.check(given_to(0), any, outcome), "");
+  outcome.status = Status::kOverflow;
+  EXPECT_NE(oracle.check(given_to(0), any, outcome), "");
+  outcome.status = Status::kNotFinite;
+  EXPECT_EQ(oracle.check(given_to(0), any, outcome), "");
+  // Its block came without rank 1.
+  outcome.degraded = {{.element_first = 4, .element_count = 2, .sources = {1}}};
+  EXPECT_NE(oracle.check(given_to(0), any, outcome), "");
+  EXPECT_NE(make(false, ElementFormat::kFixedScale).check(given_to(0), any, outcome), "");
+}
+
+}  // namespace
+}  // namespace tributary::lab

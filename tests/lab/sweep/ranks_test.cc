@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+// Method: what launchers leave in the environment; processes that mpirun starts are in
+// tests/system.
+#include "lab/sweep/ranks.h"
+
+#include <gtest/gtest.h>
+#include <stdlib.h>
+
+namespace tributary::lab {
+namespace {
+
+TEST(Ranks, LaunchersSayHowManyTheyStarted) {
+  unsetenv("OMPI_COMM_WORLD_SIZE");
+  unsetenv("PMI_SIZE");
+  unsetenv("PMIX_SIZE");
+  EXPECT_EQ(launched_count(), 1);
+  setenv("PMI_SIZE", "3", 1);
+  EXPECT_EQ(launched_count(), 3);
+  setenv("PMI_SIZE", "what", 1);
+  EXPECT_EQ(launched_count(), 1);
+  unsetenv("PMI_SIZE");
+}
+
+TEST(Ranks, AProcessOfItsOwnIsRankZeroOfOne) {
+  auto ranks = Ranks::join();
+  ASSERT_TRUE(ranks);
+  EXPECT_EQ(ranks->rank(), 0);
+  EXPECT_EQ(ranks->count(), 1);
+  ranks->wait_for_all();
+  ranks->abandon(1);  // Nobody is waiting: nothing happens.
+}
+
+}  // namespace
+}  // namespace tributary::lab

@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: Apache-2.0
+// Method: points whose outcome is a function of their seed, so that every order and every
+// interruption can be compared byte for byte; then real runs.
+#include "lab/sweep/runner.h"
+
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <mutex>
+
+#include "lab/sweep/point_store.h"
+#include "tests/support/scratch_directory.h"
+
+namespace tributary::lab {
+namespace {
+
+using ::testing::HasSubstr;
+
+/// `count` points; each says in `runs` that it ran.
+std::vector<Point> counted_points(uint32_t count, std::atomic<uint32_t>& runs) {
+  std::vector<Point> points;
+  for (uint32_t i = 0; i < count; i++) {
+    Point point;
+    point.label = fmt::format("point {}", i);
+    point.scenario.seed = i;
+    point.run = [&runs](const Scenario& scenario) -> Result<Json> {
+      runs++;
+      return Json{{"square", scenario.seed * scenario.seed}};
+    };
+    points.push_back(std::move(point));
+  }
+  return points;
+}
+
+std::string text_of(const RunnerOutcome& outcome) {
+  std::string text;
+  for (const Json& json : outcome.outcomes) text += json.dump() + "\n";
+  return text;
+}
+
+TEST(Runner, ThreadsDoNotChangeTheOutcome) {
+  std::atomic<uint32_t> runs = 0;
+  const auto points = counted_points(40, runs);
+  const auto serial = run_points(points, {.threads = 1});
+  const auto parallel = run_points(points, {.threads = 4});
+  ASSERT_TRUE(serial && parallel);
+  EXPECT_EQ(runs, 80);
+  EXPECT_TRUE(serial->complete());
+  EXPECT_EQ(text_of(*serial), text_of(*parallel));
+  EXPECT_EQ(serial->outcomes[7].dump(), R"({"square":49})");
+}
+
+TEST(Runner, KeptPointsAreNotRunAgain) {
+  const testing::ScratchDirectory scratch;
+  std::atomic<uint32_t> runs = 0;
+  const auto points = counted_points(10, runs);
+  const RunnerOptions options{.threads = 2, .directory = scratch.path() / "kept"};
+  const auto half = run_points(std::span(points).first(5), options);
+  ASSERT_TRUE(half);
+  EXPECT_EQ(runs, 5);
+  const auto all = run_points(points, options);
+  ASSERT_TRUE(all);
+  EXPECT_EQ(runs, 10);
+  const auto again = run_points(points, options);
+  EXPECT_EQ(runs, 10);
+  EXPECT_EQ(text_of(*all), text_of(*again));
+  EXPECT_EQ(text_of(*all), text_of(*run_points(points, {.threads = 1})));
+}
+
+TEST(Runner, InterruptedGoesOnWhereItWas) {
+  const testing::ScratchDirectory scratch;
+  std::atomic<uint32_t> runs = 0;
+  std::atomic<bool> stop = false;
+  const auto points = counted_points(10, runs);
+  RunnerOptions options{.threads = 1, .directory = scratch.path(), .stop = &stop};
+  options.on_progress = [&stop](uint64_t done, uint64_t total) {
+    EXPECT_EQ(total, 10);
+    if (done == 4) stop = true;
+  };
+  const auto stopped = run_points(points, options);
+  ASSERT_TRUE(stopped);
+  EXPECT_TRUE(stopped->interrupted);
+  EXPECT_EQ(stopped->finished, 4);
+  EXPECT_FALSE(stopped->complete());
+  stop = false;
+  options.on_progress = {};
+  const auto rest = run_points(points, options);
+  EXPECT_EQ(runs, 10);
+  EXPECT_EQ(text_of(*rest), text_of(*run_points(points, {.threads = 1})));
+}
+
+TEST(Runner, HalfALineIsNoPoint) {
+  const testing::ScratchDirectory scratch;
+  std::atomic<uint32_t> runs = 0;
+  const auto points = counted_points(3, runs);
+  const RunnerOptions options{.threads = 1, .directory = scratch.path()};
+  const auto whole = run_points(points, options);
+  const std::string path = scratch.path() / "points-0.jsonl";
+  std::filesystem::resize_file(path, std::filesystem::file_size(path) - 5);
+  const auto repaired = run_points(points, options);
+  EXPECT_EQ(runs, 4);
+  EXPECT_EQ(text_of(*whole), text_of(*repaired));
+  EXPECT_EQ(text_of(*run_points(points, options)), text_of(*whole));
+  EXPECT_EQ(runs, 4);
+}
+
+TEST(Runner, EqualPointsRunOnce) {
+  std::atomic<uint32_t> runs = 0;
+  auto points = counted_points(2, runs);
+  points.push_back(points[1]);
+  points.back().label = "the same";
+  const auto outcome = run_points(points, {.threads = 2});
+  ASSERT_TRUE(outcome);
+  EXPECT_EQ(runs, 2);
+  EXPECT_EQ(outcome->outcomes[2], outcome->outcomes[1]);
+  points.back().extra = "but for this";
+  EXPECT_NE(point_key(points[1]), point_key(points[2]));
+}
+
+TEST(Runner, FailureNamesItsPoint) {
+  std::atomic<uint32_t> runs = 0;
+  auto points = counted_points(5, runs);
+  points[3].run = [](const Scenario&) -> Result<Json> { return failure("worker 2 hangs"); };
+  EXPECT_EQ(run_points(points, {.threads = 1}).error().text, "point 3: worker 2 hangs");
+  EXPECT_EQ(run_points(points, {.threads = 3}).error().text, "point 3: worker 2 hangs");
+}
+
+TEST(Runner, ADirectoryThatCannotBeIsRefused) {
+  const testing::ScratchDirectory scratch;
+  std::atomic<uint32_t> runs = 0;
+  const auto points = counted_points(1, runs);
+  const std::string file = scratch.file("file", "x");
+  EXPECT_THAT(run_points(points, {.directory = file + "/below"}).error().text,
+              HasSubstr("file/below: cannot be made: "));
+  EXPECT_EQ(runs, 0);
+}
+
+TEST(Runner, RealRunsAreTheSameOnAnyNumberOfThreads) {
+  std::vector<Point> points;
+  for (uint32_t i = 0; i < 4; i++) {
+    Point point;
+    point.label = fmt::format("seed {}", i);
+    point.scenario.seed = i;
+    point.scenario.workers = 3;
+    point.scenario.iterations = 2;
+    point.scenario.window = 16;
+    point.scenario.model = {.name = "custom", .bucket_bytes = {200'000}};
+    points.push_back(std::move(point));
+  }
+  const auto serial = run_points(points, {.threads = 1});
+  ASSERT_TRUE(serial) << serial.error().text;
+  const auto parallel = run_points(points, {.threads = 3});
+  ASSERT_TRUE(parallel);
+  EXPECT_EQ(text_of(*serial), text_of(*parallel));
+  EXPECT_GT(serial->outcomes[0]["mean_iteration_ns"].get<double>(), 0.0);
+}
+
+}  // namespace
+}  // namespace tributary::lab

@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: Apache-2.0
+// Method: each kind of key set and read back by hand; whole scenarios through text and back; each
+// refusal with its whole line.
+#include "lab/scenario_file.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <set>
+
+#include "tests/support/scratch_directory.h"
+
+namespace tributary::lab {
+namespace {
+
+using ::testing::HasSubstr;
+
+std::vector<WrittenKey> keys_of_file(const std::string& text) {
+  const testing::ScratchDirectory scratch;
+  const auto keys = read_keys(scratch.file("s.toml", text));
+  EXPECT_TRUE(keys) << keys.error().text;
+  std::vector<WrittenKey> renamed = keys ? *keys : std::vector<WrittenKey>();
+  for (WrittenKey& key : renamed) key.where = key.where.substr(key.where.find("s.toml"));
+  return renamed;
+}
+
+std::string refusal(const std::string& text) {
+  const auto scenario = make_scenario(keys_of_file(text));
+  return scenario ? "accepted" : scenario.error().text;
+}
+
+Scenario accepted(const std::string& text) {
+  const auto scenario = make_scenario(keys_of_file(text));
+  EXPECT_TRUE(scenario) << scenario.error().text;
+  return scenario ? *scenario : Scenario();
+}
+
+TEST(ScenarioFile, NothingWrittenIsThePapersSetUp) {
+  const Scenario scenario = accepted("");
+  EXPECT_EQ(scenario_text(scenario), scenario_text(Scenario()));
+  EXPECT_EQ(scenario.workers, 6);
+}
+
+TEST(ScenarioFile, KeysOfEveryKindAreSet) {
+  const Scenario s = accepted(R"(
+workers = 4
+backend = "waiting-switch"
+payload = "elided"
+[link]
+rate_gbps = 25
+propagation_ns = 0.5
+loss = 1e-3
+[host]
+retransmission = true
+[model]
+name = "custom"
+bucket_bytes = [4096, 8192]
+forward_ms = 2
+[mitigation]
+timeout_ms = 2.5
+[straggler]
+pattern = "slow-worker"
+probability = 0.16
+)");
+  EXPECT_EQ(s.workers, 4);
+  EXPECT_EQ(s.backend, "waiting-switch");
+  EXPECT_EQ(s.link.rate_bits_per_s, 25'000'000'000);
+  EXPECT_EQ(s.link.propagation, picoseconds(500));
+  EXPECT_EQ(s.link.faults.loss, 1e-3);
+  EXPECT_TRUE(s.host.retransmission);
+  EXPECT_EQ(s.model.bucket_bytes, (std::vector<uint64_t>{4096, 8192}));
+  EXPECT_EQ(s.model.forward, milliseconds(2));
+  EXPECT_EQ(s.mitigation.timeout, microseconds(2500));
+  EXPECT_EQ(s.straggler.probability, 0.16);
+}
+
+TEST(ScenarioFile, LaterKeysWin) {
+  std::vector<WrittenKey> keys = keys_of_file("workers = 4\n");
+  keys.push_back(*split_setting("workers=3", "--set"));
+  EXPECT_EQ(make_scenario(keys)->workers, 3);
+}
+
+TEST(ScenarioFile, TextReadsBackAsTheSameScenario) {
+  Scenario scenario;
+  scenario.workers = 5;
+  scenario.link.ecn_bytes = 12'345;
+  scenario.fabric.propagation = Duration::from_ticks(12'345'678'901);
+  scenario.model = {.name = "custom", .bucket_bytes = {1, 2, 3}};
+  scenario.straggler.probability = 1.0 / 3.0;
+  scenario.pfe.overrides = {{.name = "clock_hz", .value = 1.5e9}};
+  scenario.captures = {{.link = "a.0>b.1", .path = "x.pcap"}};
+  const std::string text = scenario_text(scenario);
+  Scenario read;
+  for (const WrittenKey& key : keys_of_file(text)) {
+    const auto set = set_key(read, key);
+    ASSERT_TRUE(set) << set.error().text;
+  }
+  EXPECT_EQ(scenario_text(read), text);
+  EXPECT_EQ(read.fabric.propagation, scenario.fabric.propagation);
+  EXPECT_EQ(read.link.ecn_bytes, 12'345);
+  EXPECT_EQ(read.fabric.ecn_bytes, UINT64_MAX);  // 0 in the text.
+  EXPECT_EQ(read.captures.at(0).path, "x.pcap");
+}
+
+TEST(ScenarioFile, EveryKeyHasItsOwnNameAndHelp) {
+  std::set<std::string_view> names;
+  for (const ScenarioKey& key : scenario_keys()) {
+    EXPECT_TRUE(names.insert(key.spec.name).second) << key.spec.name;
+    EXPECT_FALSE(key.spec.help.empty()) << key.spec.name;
+    EXPECT_EQ(find_scenario_key(key.spec.name), &key);
+  }
+  EXPECT_EQ(find_scenario_key("none"), nullptr);
+  EXPECT_THAT(scenario_help(), HasSubstr("workers: workers; the format names 256 sources (a whole "
+                                         "number from 1 to 256; default 6)\n"));
+}
+
+TEST(ScenarioFile, RefusalsNameFileLineKeyAndWhatIsAllowed) {
+  EXPECT_THAT(refusal("\nworker = 4\n"),
+              HasSubstr("s.toml:2: unknown key 'worker' (did you mean 'workers'?); allowed: "));
+  EXPECT_EQ(refusal("workers = 257\n"),
+            "s.toml:1: workers=257 is out of range; allowed: a whole number from 1 to 256");
+  EXPECT_EQ(refusal("[link]\nrate_gbps = 0\n"),
+            "s.toml:2: link.rate_gbps=0 is out of range; allowed: a number from 0.001 to 100000");
+  EXPECT_EQ(refusal("workers = \"4\"\n"),
+            "s.toml:1: workers=4 is text; allowed: a whole number from 1 to 256");
+  EXPECT_EQ(refusal("workers = [1, 2]\n"),
+            "s.toml:1: workers=1,2 is not a whole number; allowed: a whole number from 1 to 256");
+  EXPECT_EQ(refusal("straggler.probability = 1.5\n"),
+            "s.toml:1: straggler.probability=1.5 is out of range; allowed: a number from 0 to 1");
+  EXPECT_EQ(refusal("topology = \"sta\"\n"),
+            "s.toml:1: topology=sta is refused: unknown name 'sta' (did you mean 'star'?); "
+            "allowed: star, chassis, two-level, leaf-spine, file");
+  EXPECT_THAT(refusal("backend = \"trio-mll\"\n"),
+              HasSubstr("s.toml:1: backend=trio-mll is refused: unknown name 'trio-mll' (did you "
+                        "mean 'trio-ml'?); allowed: "));
+  EXPECT_EQ(refusal("model.bucket_bytes = [0]\n"),
+            "s.toml:1: model.bucket_bytes=0 is no list of sizes; allowed: bytes, 1 or more each, "
+            "with commas between");
+  EXPECT_EQ(refusal("pfe.override = \"x\"\n"),
+            "s.toml:1: pfe.override=x is no list of parameters; allowed: name=number, with commas "
+            "between");
+  EXPECT_EQ(refusal("capture = \"x\"\n"),
+            "s.toml:1: capture=x is no list of captures; allowed: link=file, with commas between");
+}
+
+TEST(ScenarioFile, WhatTheScenarioRefusesIsRefusedAtItsKey) {
+  // A window that is no power of two is found by check(), which knows no files.
+  EXPECT_THAT(refusal("workers = 6\nwindow = 1000\n"), HasSubstr("s.toml:2: window=1000"));
+  EXPECT_THAT(refusal("topology = \"chassis\"\nleaves = 9\n"), HasSubstr("leaves=9"));
+}
+
+TEST(ScenarioFile, FilesThatAreNoneAreRefused) {
+  const testing::ScratchDirectory scratch;
+  EXPECT_THAT(read_keys(scratch.path() / "none.toml").error().text,
+              HasSubstr("none.toml: cannot be read: "));
+  EXPECT_THAT(read_keys(scratch.file("bad.toml", "a = 1\nb = = 2\n")).error().text,
+              HasSubstr("bad.toml:2: is not TOML: "));
+  EXPECT_EQ(split_setting("workers", "--set").error().text,
+            "--set: 'workers' is not key=value; allowed: key=value");
+  EXPECT_EQ(split_setting("=3", "--set").error().text,
+            "--set: '=3' is not key=value; allowed: key=value");
+}
+
+}  // namespace
+}  // namespace tributary::lab

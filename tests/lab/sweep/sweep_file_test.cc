@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "lab/sweep/sweep_file.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/support/scratch_directory.h"
+
+namespace tributary::lab {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+Result<Sweep> sweep_of(const std::string& text, const std::vector<WrittenKey>& overrides = {}) {
+  const testing::ScratchDirectory scratch;
+  return load_sweep(scratch.file("w.toml", text), overrides);
+}
+
+std::string refusal(const std::string& text, const std::vector<WrittenKey>& overrides = {}) {
+  const auto sweep = sweep_of(text, overrides);
+  return sweep ? "accepted" : sweep.error().text;
+}
+
+TEST(SweepFile, FirstListVariesSlowestAndSeedsFastest) {
+  const auto sweep = sweep_of(R"(
+workers = 3
+seed = 10
+[sweep]
+window = [16, 32]
+backend = ["trio-ml", "ideal"]
+repeat = 2
+)");
+  ASSERT_TRUE(sweep) << sweep.error().text;
+  EXPECT_THAT(sweep->keys, ElementsAre("window", "backend", "seed"));
+  ASSERT_EQ(sweep->points.size(), 8);
+  EXPECT_EQ(sweep->points[0].label, "window=16 backend=trio-ml seed=10");
+  EXPECT_EQ(sweep->points[1].label, "window=16 backend=trio-ml seed=11");
+  EXPECT_EQ(sweep->points[2].label, "window=16 backend=ideal seed=10");
+  EXPECT_EQ(sweep->points[7].label, "window=32 backend=ideal seed=11");
+  EXPECT_EQ(sweep->points[7].scenario.window, 32);
+  EXPECT_EQ(sweep->points[7].scenario.seed, 11);
+  EXPECT_EQ(sweep->points[7].scenario.workers, 3);
+  EXPECT_EQ(sweep->points[7].values.dump(), R"({"window":32,"backend":"ideal","seed":11})");
+}
+
+TEST(SweepFile, OneValueIsAListOfOne) {
+  const auto sweep = sweep_of("[sweep]\nwindow = 64\n");
+  ASSERT_TRUE(sweep) << sweep.error().text;
+  ASSERT_EQ(sweep->points.size(), 1);
+  EXPECT_EQ(sweep->points[0].scenario.window, 64);
+}
+
+TEST(SweepFile, OverridesComeAfterTheFile) {
+  const std::vector<WrittenKey> overrides{{.name = "workers", .text = "2", .where = "--set"}};
+  const auto sweep = sweep_of("workers = 5\n[sweep]\nwindow = [16]\n", overrides);
+  ASSERT_TRUE(sweep) << sweep.error().text;
+  EXPECT_EQ(sweep->points[0].scenario.workers, 2);
+}
+
+TEST(SweepFile, Refusals) {
+  EXPECT_THAT(refusal("workers = 3\n"), HasSubstr("[sweep] is missing or empty"));
+  EXPECT_THAT(refusal("[sweep]\nwindo = [1]\n"),
+              HasSubstr("w.toml:2: unknown key 'windo' (did you mean 'window'?)"));
+  EXPECT_THAT(refusal("[sweep]\nworkers = [2, 300]\n"),
+              HasSubstr("w.toml:2: workers=300 is out of range"));
+  EXPECT_THAT(refusal("[sweep]\nrepeat = 0\n"), HasSubstr("repeat=0 is out of range"));
+  EXPECT_THAT(refusal("[sweep]\nrepeat = 1000000\nwindow = [1, 2]\n"),
+              HasSubstr("[sweep] has more than 1000000 points"));
+  EXPECT_THAT(
+      refusal("[sweep]\nwindow = [1]\n", {{.name = "window", .text = "2", .where = "--set"}}),
+      HasSubstr("--set: window=2 is swept in the file"));
+}
+
+TEST(SweepFile, WritersHaveExactBytes) {
+  auto sweep = sweep_of("[sweep]\nwindow = [16, 32, 64]\nbackend = [\"ideal\"]\n");
+  ASSERT_TRUE(sweep) << sweep.error().text;
+  std::vector<Json> outcomes{
+      {{"mean_iteration_ns", 2.5e6}, {"total_ns", 5e6}, {"degraded_fraction", 0.5}, {"packets", 7}},
+      Json(),  // Not finished.
+      {{"mean_iteration_ns", 1e6}, {"total_ns", 2e6}, {"degraded_fraction", 0}, {"packets", 8}}};
+  EXPECT_EQ(sweep_csv(*sweep, outcomes),
+            "window,backend,mean_iteration_ms,total_ms,degraded_fraction,packets\n"
+            "16,ideal,2.5,5,0.5,7\n"
+            "64,ideal,1,2,0,8\n");
+  EXPECT_EQ(sweep_table(*sweep, outcomes),
+            "  window  backend  mean_iteration_ms  total_ms  degraded_fraction  packets\n"
+            "      16    ideal                2.5         5                0.5        7\n"
+            "      64    ideal                  1         2                  0        8\n");
+  EXPECT_EQ(sweep_json_lines(*sweep, outcomes),
+            "{\"values\":{\"window\":16,\"backend\":\"ideal\",\"seed\":1},\"outcome\":"
+            "{\"mean_iteration_ns\":2500000.0,\"total_ns\":5000000.0,\"degraded_fraction\":0.5,"
+            "\"packets\":7}}\n"
+            "{\"values\":{\"window\":64,\"backend\":\"ideal\",\"seed\":1},\"outcome\":"
+            "{\"mean_iteration_ns\":1000000.0,\"total_ns\":2000000.0,\"degraded_fraction\":0,"
+            "\"packets\":8}}\n");
+}
+
+}  // namespace
+}  // namespace tributary::lab

@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+// Method: the exchange is played by hand: the mean of all tensors is handed back, as an aggregator
+// would; then a worker that is late, and one whose all-reduce failed.
+#include "lab/training/virtual_training.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <array>
+
+namespace tributary::lab {
+namespace {
+
+constexpr TrainingConfig kSmall{.workers = 3, .seed = 1, .text_bytes = 40'000};
+
+/// One iteration in which the mean of the `sources`' tensors is handed to everybody.
+void play(VirtualTraining& training, uint32_t iteration, std::span<const uint32_t> sources) {
+  std::array<std::span<float>, 3> tensors;
+  for (uint32_t w = 0; w < 3; w++) {
+    const bool computes = std::find(sources.begin(), sources.end(), w) != sources.end();
+    tensors[w] = training.tensor(w, iteration, computes);
+  }
+  std::vector<float> mean(tensors[0].size());
+  for (const uint32_t w : sources) {
+    for (size_t i = 0; i < mean.size(); i++) {
+      mean[i] += tensors[w][i] / static_cast<float>(sources.size());
+    }
+  }
+  for (uint32_t w = 0; w < 3; w++) {
+    std::copy(mean.begin(), mean.end(), tensors[w].begin());
+    training.reduced(w, iteration, host::Outcome{});
+    training.iteration_ended(w, iteration, Instant(seconds(iteration + 1)));
+  }
+}
+
+TEST(VirtualTraining, LearnsAndStaysTheSameEverywhere) {
+  VirtualTraining training(kSmall);
+  const std::array<uint32_t, 3> all{0, 1, 2};
+  const std::array<uint32_t, 2> partial{0, 2};
+  for (uint32_t i = 0; i < 30; i++) {
+    play(training, i, i % 5 == 4 ? std::span<const uint32_t>(partial) : all);
+  }
+  ASSERT_EQ(training.progress().size(), 30);
+  EXPECT_EQ(training.progress()[29].at, Instant(seconds(30)));
+  EXPECT_LT(training.progress()[0].accuracy, 0.25);
+  EXPECT_GT(training.progress()[29].accuracy, 0.35);
+  EXPECT_TRUE(training.parameters_identical());
+  EXPECT_EQ(training.failed(), 0);
+}
+
+TEST(VirtualTraining, LateWorkerSendsItsLastGradientsAgain) {
+  VirtualTraining training(kSmall);
+  const std::span<float> first = training.tensor(1, 0, true);
+  const std::vector<float> before(first.begin(), first.end());
+  std::fill(first.begin(), first.end(), 5.0F);  // The average comes where the gradients were.
+  const std::span<float> second = training.tensor(1, 1, false);
+  EXPECT_TRUE(std::equal(second.begin(), second.end(), before.begin(), before.end()));
+  EXPECT_TRUE(std::any_of(before.begin(), before.end(), [](float g) { return g != 0.0F; }));
+}
+
+TEST(VirtualTraining, FailedAllReduceIsCountedAndNotApplied) {
+  VirtualTraining training(kSmall);
+  for (uint32_t w = 0; w < 3; w++) {
+    const std::span<float> tensor = training.tensor(w, 0, true);
+    std::fill(tensor.begin(), tensor.end(), 1.0F);
+  }
+  host::Outcome bad;
+  bad.status = host::Status::kPeerMissing;
+  training.reduced(0, 0, bad);
+  training.reduced(1, 0, host::Outcome{});
+  EXPECT_EQ(training.failed(), 1);
+  EXPECT_TRUE(training.parameters_identical());  // Worker 1 alone is foremost.
+  training.reduced(2, 0, host::Outcome{});
+  EXPECT_TRUE(training.parameters_identical());
+}
+
+TEST(VirtualTraining, DifferentAveragesAreSeen) {
+  VirtualTraining training(kSmall);
+  for (uint32_t w = 0; w < 3; w++) {
+    const std::span<float> tensor = training.tensor(w, 0, true);
+    std::fill(tensor.begin(), tensor.end(), w == 1 ? -1.0F : 1.0F);
+    training.reduced(w, 0, host::Outcome{});
+  }
+  EXPECT_FALSE(training.parameters_identical());
+}
+
+TEST(TimeToAccuracy, NeedsTheMeanOfSeveralIterations) {
+  std::vector<VirtualTraining::Progress> progress;
+  const std::array<double, 9> accuracies{0.1, 0.95, 0.1, 0.9, 0.9, 0.9, 0.9, 0.9, 0.9};
+  for (uint32_t i = 0; i < accuracies.size(); i++) {
+    progress.push_back({.iteration = i, .at = Instant(seconds(i)), .accuracy = accuracies[i]});
+  }
+  // Means over five: at 5 (0.1 .. 0.9) 0.74 - below; at 7 all five are 0.9.
+  EXPECT_EQ(time_to_accuracy(progress, 0.9 - 1e-9), Instant(seconds(7)));
+  EXPECT_EQ(time_to_accuracy(progress, 0.95), Instant::never());
+  EXPECT_EQ(time_to_accuracy({}, 0.5), Instant::never());
+}
+
+}  // namespace
+}  // namespace tributary::lab

@@ -1,0 +1,242 @@
+# SPDX-License-Identifier: Apache-2.0
+# Ranks are threads of this process: ctypes releases the GIL, and each has a socket of its own.
+# Hand-worked sums first, then refusals and failures, then a random walk beside numpy.
+import random
+import unittest
+
+import support
+
+support.need("numpy")
+
+import numpy  # noqa: E402
+import tributary  # noqa: E402
+
+DEADLINE_MS = 700  # Of the tests that wait for it.
+
+
+class Pair(support.ServerTest):
+    """Two ranks of a job."""
+
+    def join(self, job="id=1,sources=2", **options):
+        self.server = self.serve(job)
+        pair = support.each(
+            2, lambda rank: tributary.Communicator(self.server.url(), rank=rank, world=2, **options)
+        )
+        for one in pair:
+            self.assertIsInstance(one, tributary.Communicator)
+            self.addCleanup(one.close)
+        return pair
+
+
+class Sums(Pair):
+    def test_each_type_in_place(self):
+        pair = self.join()
+        for dtype in ("int32", "float32", "float16"):
+            arrays = [numpy.array([1, 2, 3 + rank], dtype) for rank in range(2)]
+            reports = support.each(2, lambda rank: pair[rank].all_reduce(arrays[rank]))
+            for rank in range(2):
+                self.assertEqual(arrays[rank].tolist(), [2, 4, 7], dtype)
+                self.assertEqual(reports[rank], tributary.Report(1, 0, [], []))
+
+    def test_mean(self):
+        pair = self.join()
+        arrays = [numpy.full(1000, 1.0 + 2 * rank, numpy.float32) for rank in range(2)]
+        support.each(2, lambda rank: pair[rank].all_reduce(arrays[rank], op="mean"))
+        self.assertEqual(arrays[0].tolist(), [2.0] * 1000)
+        self.assertEqual(arrays[1].tolist(), [2.0] * 1000)
+
+    def test_several_on_their_way_and_waited_for_in_any_order(self):
+        pair = self.join()
+
+        def several(rank):
+            arrays = [numpy.full(5000, index + rank, numpy.int32) for index in range(8)]
+            operations = [pair[rank].all_reduce_async(array) for array in arrays]
+            for operation in reversed(operations):
+                operation.wait()
+                self.assertTrue(operation.done())
+            return [array[4999] for array in arrays]
+
+        expected = [2 * index + 1 for index in range(8)]
+        self.assertEqual(support.each(2, several), [expected, expected])
+
+    def test_many_small_ones(self):
+        pair = self.join()
+
+        def many(rank):
+            one, total = numpy.empty(1, numpy.int32), 0
+            for index in range(300):
+                one[0] = index
+                pair[rank].all_reduce(one)
+                total += int(one[0])
+            return total
+
+        self.assertEqual(support.each(2, many), [300 * 299] * 2)
+
+    def test_a_wait_with_a_timeout_gives_up_and_can_be_repeated(self):
+        pair = self.join()
+        array = numpy.ones(4, numpy.float32)
+        operation = pair[0].all_reduce_async(array)
+        self.assertIsNone(operation.wait(timeout=0.01))
+        self.assertFalse(operation.done())
+        pair[1].all_reduce_async(numpy.ones(4, numpy.float32)).wait()
+        self.assertEqual(operation.wait().degraded_blocks, 0)
+        self.assertEqual(array.tolist(), [2.0] * 4)
+
+    def test_info_and_counters(self):
+        pair = self.join(window=16, gradients=100)
+        support.each(2, lambda rank: pair[rank].all_reduce(numpy.ones(250, numpy.int32)))
+        self.assertEqual(pair[1].info()["rank"], 1)
+        self.assertEqual(pair[1].info()["window"], 16)
+        self.assertEqual(pair[1].info()["gradients"], 100)
+        self.assertEqual(pair[1].counters()["blocks"], 3)
+
+
+class Refusals(Pair):
+    def test_arrays_that_are_not_allowed_change_nothing(self):
+        pair = self.join()
+        read_only = numpy.zeros(4, numpy.float32)
+        read_only.flags.writeable = False
+        cases = {
+            "not contiguous": numpy.zeros((4, 4), numpy.float32)[:, 1],
+            "read-only": read_only,
+            "float64": numpy.zeros(4),
+            "byte order": numpy.zeros(4, ">f4"),
+            "list is not allowed": [1.0],
+        }
+        for text, array in cases.items():
+            with self.assertRaisesRegex(tributary.InvalidArgument, text):
+                pair[0].all_reduce(array)
+        with self.assertRaisesRegex(tributary.InvalidArgument, "op=max.*sum, mean"):
+            pair[0].all_reduce(numpy.zeros(4, numpy.float32), op="max")
+        # The session has noticed nothing of it.
+        support.each(2, lambda rank: self.assertEqual(
+            pair[rank].all_reduce(numpy.ones(4, numpy.float32)).blocks, 1))
+
+    def test_overlapping_arrays_on_their_way(self):
+        pair = self.join()
+        array = numpy.zeros(100, numpy.float32)
+        first = pair[0].all_reduce_async(array[:60])
+        with self.assertRaises(tributary.Overlap):
+            pair[0].all_reduce_async(array[59:])
+        second = pair[0].all_reduce_async(array[60:])
+        other = [pair[1].all_reduce_async(numpy.zeros(size, numpy.float32)) for size in (60, 40)]
+        for operation in (first, second, *other):
+            operation.wait()
+
+    def test_an_unreachable_server(self):
+        url = f"tributary://127.0.0.1:{support.free_port()}/job/1"
+        with self.assertRaises(tributary.AggregatorGone):
+            tributary.Communicator(url, rank=0, world=1, deadline_ms=DEADLINE_MS)
+
+    def test_an_unknown_job(self):
+        server = self.serve("id=1,sources=1")
+        with self.assertRaisesRegex(tributary.Refused, "job"):
+            tributary.Communicator(server.url(job=9), rank=0, world=1, deadline_ms=DEADLINE_MS)
+
+    def test_a_wrong_world_size(self):
+        server = self.serve("id=1,sources=3")
+        with self.assertRaises(tributary.TributaryError):
+            tributary.Communicator(server.url(), rank=0, world=2, deadline_ms=DEADLINE_MS)
+
+    def test_a_job_that_is_full_and_a_rank_that_is_taken(self):
+        self.join()
+        with self.assertRaises(tributary.Refused):
+            tributary.Communicator(self.server.url(), rank=1, world=2, deadline_ms=DEADLINE_MS)
+
+
+class Failures(Pair):
+    def disagree(self, first, second):
+        pair = self.join(deadline_ms=DEADLINE_MS)
+        return support.each(2, lambda rank: pair[rank].all_reduce((first, second)[rank]))
+
+    def test_different_types(self):
+        for error in self.disagree(numpy.ones(9, numpy.int32), numpy.ones(9, numpy.float32)):
+            self.assertIsInstance(error, tributary.Mismatch)
+
+    def test_different_lengths(self):
+        errors = self.disagree(numpy.ones(9, numpy.int32), numpy.ones(10, numpy.int32))
+        for error in errors:
+            self.assertIsInstance(error, tributary.Mismatch)
+
+    def test_a_rank_that_has_left_is_named(self):
+        pair = self.join(deadline_ms=20_000)
+        pair[1].close()
+        with self.assertRaisesRegex(tributary.PeerLeft, "rank 1"):
+            pair[0].all_reduce(numpy.ones(1, numpy.float32))
+
+    def test_a_rank_that_is_silent_is_named_within_the_deadline(self):
+        pair = self.join(deadline_ms=DEADLINE_MS)
+        with self.assertRaisesRegex(tributary.PeerMissing, "1"):
+            pair[0].all_reduce(numpy.ones(1, numpy.float32))
+
+    def test_the_aggregator_is_killed(self):
+        pair = self.join(deadline_ms=DEADLINE_MS)
+        self.server.process.kill()
+        for error in support.each(2, lambda rank: pair[rank].all_reduce(numpy.ones(9, numpy.float32))):
+            self.assertIsInstance(error, tributary.AggregatorGone)
+
+    def test_infinities_are_refused_and_the_next_one_goes_well(self):
+        pair = self.join()
+        bad = [numpy.array([1, float("inf") if rank else 1], numpy.float32) for rank in range(2)]
+        for error in support.each(2, lambda rank: pair[rank].all_reduce(bad[rank])):
+            self.assertIsInstance(error, tributary.NotFinite)
+        for report in support.each(2, lambda rank: pair[rank].all_reduce(numpy.ones(2, numpy.float32))):
+            self.assertIsInstance(report, tributary.Report)
+
+    def test_a_closed_communicator(self):
+        pair = self.join()
+        pair[0].close()
+        with self.assertRaises(tributary.Closed):
+            pair[0].all_reduce(numpy.ones(2, numpy.float32))
+
+
+class Stragglers(Pair):
+    def test_who_is_missing_is_reported_and_the_mean_is_over_the_others(self):
+        pair = self.join("id=1,sources=2,mitigation=on,timeout_ms=5", gradients=100)
+        # Nothing ages before every rank has been heard of.
+        support.each(2, lambda rank: pair[rank].all_reduce(numpy.ones(1, numpy.float32)))
+        array = numpy.full(150, 3, numpy.float32)
+        report = pair[0].all_reduce(array, op="mean")
+        self.assertEqual(array.tolist(), [3.0] * 150)
+        self.assertEqual((report.blocks, report.degraded_blocks, report.missing), (2, 2, [1]))
+        self.assertEqual(report.ranges, [tributary.DegradedRange(0, 150, [1])])
+        # The one that was late gets the same.
+        late = numpy.full(150, 8, numpy.float32)
+        self.assertEqual(pair[1].all_reduce(late, op="mean").missing, [1])
+        self.assertEqual(late.tolist(), [3.0] * 150)
+
+
+class Walk(Pair):
+    def test_random_tensors_match_numpy(self):
+        seed = support.seed()
+        pair = self.join(gradients=64, window=8)
+        plan = random.Random(seed)
+        steps = []
+        for _ in range(60):
+            dtype, op = plan.choice(("int32", "float32")), plan.choice(("sum", "mean"))
+            count = plan.choice((0, 1, 63, 64, 65, plan.randrange(5000)))
+            values = numpy.random.RandomState(plan.randrange(1 << 31))
+            # Small whole numbers, so that every format is exact.
+            steps.append((op, [values.randint(-99, 99, count).astype(dtype) for _ in range(2)]))
+
+        def walk(rank):
+            arrays = [step[1][rank].copy() for step in steps]
+            operations = [
+                pair[rank].all_reduce_async(array, op=step[0]) for step, array in zip(steps, arrays)
+            ]
+            for operation in operations:
+                operation.wait()
+            return arrays
+
+        for rank, arrays in enumerate(support.each(2, walk)):
+            for number, (op, inputs) in enumerate(steps):
+                total = inputs[0] + inputs[1]
+                expected = total if op == "sum" else (total / 2).astype(total.dtype)
+                self.assertTrue(
+                    numpy.array_equal(arrays[number], expected),
+                    f"rank {rank}, step {number}; replay with TRIB_TEST_SEED={seed}",
+                )
+
+
+if __name__ == "__main__":
+    unittest.main()

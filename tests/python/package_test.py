@@ -1,0 +1,89 @@
+# SPDX-License-Identifier: Apache-2.0
+# Finding and refusing libraries, URLs, rank sets: what needs no aggregator.
+import os
+import subprocess
+import unittest
+
+import support
+import tributary
+from tributary import _library, communicator, errors
+
+
+class Library(unittest.TestCase):
+    def load_with(self, path):
+        before = os.environ.get("TRIBUTARY_LIBRARY")
+        os.environ["TRIBUTARY_LIBRARY"] = path
+        try:
+            return _library.load()
+        finally:
+            if before is None:
+                del os.environ["TRIBUTARY_LIBRARY"]
+            else:
+                os.environ["TRIBUTARY_LIBRARY"] = before
+
+    def test_the_one_of_this_build_is_new_enough(self):
+        self.assertGreaterEqual(_library.library().tributary_abi(), _library.ABI_NEEDED)
+        self.assertEqual(tributary.library_version(), tributary.__version__)
+
+    def test_an_older_one_is_refused_with_both_numbers(self):
+        with self.assertRaisesRegex(tributary.LibraryTooOld, r"version 0\.0\.9 with ABI 0.*needs ABI 1"):
+            self.load_with(os.environ["TRIBUTARY_OLD_LIBRARY"])
+
+    def test_another_library_is_refused(self):
+        with self.assertRaisesRegex(tributary.LibraryTooOld, "is no libtributary"):
+            self.load_with("libc.so.6")
+
+    def test_a_missing_file_is_named_and_no_other_is_taken(self):
+        with self.assertRaisesRegex(tributary.LibraryNotFound, "/nowhere/lib.so"):
+            self.load_with("/nowhere/lib.so")
+
+
+class Urls(unittest.TestCase):
+    def test_options_replace_keys(self):
+        url = communicator.url_with("tributary://h:1/job/2?rank=7&window=4", {"rank": 0, "world": 2})
+        self.assertEqual(url, "tributary://h:1/job/2?rank=0&window=4&world=2")
+
+    def test_no_url_is_refused_with_advice(self):
+        with self.assertRaisesRegex(tributary.InvalidArgument, "TRIBUTARY_URL"):
+            communicator.url_with("", {})
+
+    def test_the_library_refuses_an_unknown_key(self):
+        with self.assertRaisesRegex(tributary.InvalidArgument, "colour"):
+            tributary.Communicator("tributary://127.0.0.1/job/1?rank=0&world=1", colour="red")
+
+    def test_a_rank_beyond_the_world_is_refused(self):
+        with self.assertRaises(tributary.InvalidArgument):
+            tributary.Communicator("tributary://127.0.0.1/job/1", rank=2, world=2)
+
+
+class Sets(unittest.TestCase):
+    def test_ranks_of_a_mask(self):
+        self.assertEqual(communicator.ranks_of([0b101, 1, 0, 1 << 63]), [0, 2, 64, 255])
+
+
+class Errors(unittest.TestCase):
+    def test_every_status_has_its_class(self):
+        names = {"peer_missing": tributary.PeerMissing, "desynchronised": tributary.Desynchronised}
+        for status in list(range(1, 11)) + [33, 34, 35]:
+            error = errors.error_of(status, "why")
+            self.assertIsInstance(error, tributary.TributaryError)
+            self.assertEqual(str(error), "why")
+            self.assertIsNot(type(error), tributary.TributaryError)
+        self.assertIs(type(errors.error_of(3, "")), names["peer_missing"])
+        self.assertIs(type(errors.error_of(7, "")), names["desynchronised"])
+        self.assertIs(type(errors.error_of(36, "a bug")), tributary.TributaryError)
+
+
+class Run(unittest.TestCase):
+    def test_a_script_is_run_as_by_the_interpreter(self):
+        script = support.HERE / "ranks_plain.py"
+        ended = subprocess.run(
+            [support.PYTHON, "-m", "tributary.run", str(script), "a", "--b"],
+            capture_output=True, text=True, timeout=support.LIMIT_S,
+        )
+        self.assertEqual(ended.stdout, f"__main__ {script} ['a', '--b'] {support.HERE}\n", ended.stderr)
+        self.assertEqual(ended.returncode, 3)
+
+
+if __name__ == "__main__":
+    unittest.main()

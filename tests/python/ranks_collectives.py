@@ -1,0 +1,115 @@
+# SPDX-License-Identifier: Apache-2.0
+# Two ranks that check what a group does; started by torch_test.py through `tributary launch`, so the
+# back end is there without an import. Says "all well" at the end.
+import datetime
+
+import torch
+import torch.distributed as dist
+from torch import nn
+from torch.nn.parallel import DistributedDataParallel
+
+
+def through_the_aggregator():
+    return tributary.torch.summary()["all_reduces"]
+
+
+def types_and_operations():
+    for dtype in (torch.float32, torch.float16, torch.bfloat16, torch.int32):
+        tensor = torch.tensor([1, 2, 3 + rank]).to(dtype)
+        dist.all_reduce(tensor)
+        assert tensor.tolist() == [2, 4, 7], (dtype, tensor)
+    tensor = torch.tensor([1.0 + 2 * rank])
+    dist.all_reduce(tensor, op=dist.ReduceOp.AVG)
+    assert tensor.item() == 2
+    assert through_the_aggregator() == 5
+
+
+def handed_to_gloo():
+    before = through_the_aggregator()
+    double = torch.tensor([0.5 + rank], dtype=torch.float64)
+    dist.all_reduce(double)
+    assert double.item() == 2
+    largest = torch.tensor([float(rank)])
+    dist.all_reduce(largest, op=dist.ReduceOp.MAX)
+    assert largest.item() == 1
+    word = [f"word of rank {rank}"]
+    dist.broadcast_object_list(word, src=1)
+    assert word == ["word of rank 1"]
+    gathered = [torch.zeros(2) for _ in range(2)]
+    dist.all_gather(gathered, torch.full((2,), float(rank)))
+    assert [tensor[0].item() for tensor in gathered] == [0, 1]
+    if rank == 0:
+        dist.send(torch.tensor([7.0]), dst=1)
+    else:
+        received = torch.zeros(1)
+        dist.recv(received, src=0)
+        assert received.item() == 7
+    dist.barrier()
+    other_group = dist.new_group([0, 1])
+    one = torch.ones(1)
+    dist.all_reduce(one, group=other_group)
+    assert one.item() == 2
+    assert through_the_aggregator() == before
+
+
+def several_on_their_way():
+    tensors = [torch.full((3000,), float(index + rank)) for index in range(100)]
+    works = [dist.all_reduce(tensor, async_op=True) for tensor in tensors]
+    futures = [work.get_future() for work in works[::2]]
+    for index, future in zip(range(0, 100, 2), futures):
+        assert future.wait()[0] is not None
+        assert tensors[index][-1].item() == 2 * index + 1
+    for work in reversed(works):
+        assert work.wait() and work.is_completed() and work.is_success()
+    assert tensors[99][0].item() == 199
+
+
+def refusals():
+    try:
+        dist.all_reduce(torch.zeros(4, 4)[:, 1])
+        raise AssertionError("a tensor that is not contiguous was taken")
+    except tributary.InvalidArgument as error:
+        assert "not contiguous" in str(error)
+    tensor = torch.tensor([float("inf") if rank else 1.0, 1.0])
+    try:
+        dist.all_reduce(tensor)
+        raise AssertionError("an infinity was taken")
+    except tributary.NotFinite:
+        pass
+    os.environ["TRIBUTARY_NOT_FINITE"] = "nan"
+    tensor = torch.tensor([float("inf") if rank else 1.0, 1.0])
+    dist.all_reduce(tensor)
+    assert tensor.isnan().all()
+    del os.environ["TRIBUTARY_NOT_FINITE"]
+
+
+def gradients_are_the_mean():
+    torch.manual_seed(5)
+    model = nn.Sequential(nn.Linear(30, 400), nn.ReLU(), nn.Linear(400, 4))
+    x, y = torch.randn(2, 16, 30), torch.randn(2, 16, 4)  # Both ranks' halves.
+    nn.functional.mse_loss(model(x.view(32, 30)), y.view(32, 4)).backward()
+    expected = [parameter.grad.clone() for parameter in model.parameters()]
+    model.zero_grad()
+    ddp = DistributedDataParallel(model, bucket_cap_mb=0.01)  # Several buckets.
+    for _ in range(2):  # The second time with buckets in the order of arrival.
+        model.zero_grad()
+        nn.functional.mse_loss(ddp(x[rank]), y[rank]).backward()
+        for parameter, gradient in zip(model.parameters(), expected):
+            assert torch.allclose(parameter.grad, gradient, rtol=1e-4, atol=1e-6)
+
+
+dist.init_process_group("tributary", timeout=datetime.timedelta(seconds=20))
+import os  # noqa: E402
+
+import tributary  # noqa: E402
+import tributary.torch  # noqa: E402
+
+rank = dist.get_rank()
+assert dist.get_backend() == "tributary"
+assert tributary.torch.active_group().communicator.info()["world"] == 2
+for check in (types_and_operations, handed_to_gloo, several_on_their_way, refusals,
+              gradients_are_the_mean):
+    check()
+dist.barrier()
+dist.destroy_process_group()
+print("all well")

@@ -1,0 +1,100 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the tests of the Python package share: real servers, ranks as threads, ranks as processes."""
+
+import os
+import pathlib
+import random
+import socket
+import subprocess
+import sys
+import threading
+import unittest
+
+HERE = pathlib.Path(__file__).resolve().parent
+PROGRAM = os.environ["TRIBUTARY_PROGRAM"]
+PYTHON = sys.executable
+# Longer than anything takes on a loaded machine; reached only when something hangs.
+LIMIT_S = 100
+SKIPPED = 77  # SKIP_RETURN_CODE of these tests in CMakeLists.txt.
+
+
+def need(*modules):
+    """Ends the test program as skipped, with a word, unless all modules are there."""
+    for module in modules:
+        try:
+            __import__(module)
+        except ImportError:
+            print(f"skipped: {PYTHON} has no {module}; tools/install-deps.sh --with-torch installs it")
+            sys.exit(SKIPPED)
+
+
+def seed():
+    """TRIB_TEST_SEED, or a fresh one."""
+    return int(os.environ.get("TRIB_TEST_SEED", random.randrange(1, 1 << 31)))
+
+
+def free_port():
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+class Server:
+    """A running `tributary serve`."""
+
+    def __init__(self, job):
+        self.port = free_port()
+        self.process = subprocess.Popen(
+            [PROGRAM, "serve", "--listen", self.address(), "--job", job],
+            stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
+        )
+        if self.process.stdout.readline() != "ready\n":
+            raise RuntimeError("tributary serve did not become ready")
+
+    def address(self):
+        return f"127.0.0.1:{self.port}"
+
+    def url(self, job=1):
+        return f"tributary://{self.address()}/job/{job}"
+
+    def close(self):
+        self.process.kill()
+        self.process.wait()
+        self.process.stdout.close()
+
+
+class ServerTest(unittest.TestCase):
+    """A test with servers of its own."""
+
+    def serve(self, job):
+        server = Server(job)
+        self.addCleanup(server.close)
+        return server
+
+
+def each(count, function):
+    """Calls function(rank) in `count` threads at once. Returns results or exceptions, by rank."""
+    results = [None] * count
+
+    def call(rank):
+        try:
+            results[rank] = function(rank)
+        except Exception as error:
+            results[rank] = error
+
+    threads = [threading.Thread(target=call, args=(rank,)) for rank in range(count)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(LIMIT_S)
+        if thread.is_alive():
+            raise TimeoutError("a rank hangs")
+    return results
+
+
+def launch(processes, script, *arguments, flags=(), environment=None):
+    """Runs `tributary launch`; returns the completed process, with its output as text."""
+    return subprocess.run(
+        [PROGRAM, "launch", "--python", PYTHON, "-n", str(processes), *flags, str(script), *arguments],
+        capture_output=True, text=True, timeout=LIMIT_S, env={**os.environ, **(environment or {})},
+    )

@@ -1,0 +1,97 @@
+# SPDX-License-Identifier: Apache-2.0
+# Real processes under `tributary launch`: the group, DDP, failures, the examples.
+import json
+import os
+import pathlib
+import re
+import tempfile
+import unittest
+
+import support
+
+support.need("numpy", "torch", "sklearn")
+
+EXAMPLES = support.HERE.parent.parent / "examples"
+
+
+class Torch(support.ServerTest):
+    def ranks(self, processes, script, *arguments, **named):
+        return support.launch(processes, support.HERE / script, *arguments, **named)
+
+    def assert_all_well(self, ended, processes):
+        self.assertEqual(ended.returncode, 0, ended.stdout + ended.stderr)
+        self.assertEqual(ended.stdout.count("all well"), processes, ended.stdout + ended.stderr)
+
+    def test_collectives(self):
+        self.assert_all_well(self.ranks(2, "ranks_collectives.py"), 2)
+
+    def test_stragglers_are_scaled_and_reported(self):
+        ended = self.ranks(2, "ranks_straggling.py", flags=("--timeout-ms", "5"))
+        self.assert_all_well(ended, 2)
+        self.assertRegex(ended.stderr, r"\[0\] tributary: \d+ of \d+ blocks degraded; missing: rank 1")
+
+    def test_a_killed_rank_is_named_by_the_others(self):
+        ended = self.ranks(
+            3, "ranks_failing.py", "rank", flags=("--keep-going", "--deadline-ms", "1500")
+        )
+        self.assertEqual(ended.returncode, 128 + 9, ended.stdout + ended.stderr)
+        self.assertIn("rank 2 ended with signal 9", ended.stderr)
+        seen = re.findall(r"\[[01]\] saw (\w+): (.*) \| same text in DDP's: True", ended.stdout)
+        self.assertEqual(len(seen), 2, ended.stdout + ended.stderr)
+        for name, text in seen:
+            self.assertIn(name, ("PeerMissing", "PeerLeft"))
+            self.assertRegex(text, r"\b2\b")
+
+    def test_a_killed_aggregator_is_named_by_all(self):
+        server = self.serve("id=1,sources=2,block_grad_max=4095")
+        ended = self.ranks(
+            2, "ranks_failing.py", "aggregator",
+            flags=("--server", server.address(), "--deadline-ms", "1500"),
+            environment={"TEST_VICTIM": str(server.process.pid)},
+        )
+        seen = re.findall(r"saw AggregatorGone: (.*) \| same text in DDP's: True", ended.stdout)
+        self.assertEqual(len(seen), 2, ended.stdout + ended.stderr)
+        for text in seen:
+            self.assertIn(server.address(), text)
+
+
+class Examples(unittest.TestCase):
+    def run_example(self, processes, name, *arguments, flags=()):
+        with tempfile.TemporaryDirectory() as folder:
+            path = pathlib.Path(folder) / "out.json"
+            ended = support.launch(
+                processes, EXAMPLES / name, *arguments, "--json", str(path), flags=flags
+            )
+            self.assertEqual(ended.returncode, 0, ended.stdout + ended.stderr)
+            return json.loads(path.read_text())
+
+    def test_digits_with_loss_and_a_straggler(self):
+        result = self.run_example(
+            2, "digits_ddp.py", "--backend", "tributary", "--epochs", "3", "--loss", "0.01",
+            "--straggle", "0.02", "--straggle-ms", "40", flags=("--timeout-ms", "20"),
+        )
+        self.assertGreater(result["accuracy"], 0.8)
+        self.assertTrue(result["parameters_identical"])
+        self.assertGreater(result["seconds"], 0)
+        self.assertGreater(result["step_ms"], 0)
+        self.assertEqual(result["degraded"]["all_reduces"], 3 * 22)
+
+    def test_text(self):
+        result = self.run_example(2, "text_ddp.py", "--epochs", "1", "--steps", "3")
+        self.assertTrue(result["parameters_identical"])
+        self.assertLess(result["loss_nats"], 6)  # log(256) = 5.5 is guessing.
+
+    def test_rejoin_after_being_desynchronised(self):
+        ended = support.launch(
+            3, EXAMPLES / "rejoin.py",
+            flags=("--timeout-ms", "20", "--permanent-ms", "100", "--window", "64", "--history", "1"),
+        )
+        self.assertEqual(ended.returncode, 0, ended.stdout + ended.stderr)
+        self.assertIn("[2] rank 2, epoch 2: rank 2 is too far behind", ended.stdout)
+        self.assertIn("epoch 2: rejoined: [2], parameters identical: True", ended.stdout)
+        self.assertIn("epoch 3: rejoined: [], parameters identical: True", ended.stdout)
+
+
+if __name__ == "__main__":
+    os.environ["OMP_NUM_THREADS"] = "1"
+    unittest.main()

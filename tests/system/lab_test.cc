@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: Apache-2.0
+// Method: `tributary lab` as people start it: a figure's calibration, a sweep's files byte by byte
+// over threads and interruptions, and one refusal of each command.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <csignal>
+#include <fstream>
+#include <map>
+#include <nlohmann/json.hpp>
+
+#include "tests/system/process.h"
+
+namespace tributary::system_test {
+namespace {
+
+using ::testing::HasSubstr;
+
+std::string text_of_file(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  return std::string((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
+}
+
+std::string written(const std::string& name, const std::string& text) {
+  std::ofstream(scratch(name), std::ios::binary) << text;
+  return scratch(name);
+}
+
+/// @return the exit status.
+std::optional<int> run(const std::vector<std::string>& arguments) {
+  Process process(arguments);
+  const auto status = process.wait_for_end();
+  EXPECT_EQ(process.errors(), "");  // No terminal, no progress.
+  return status;
+}
+
+/// A sweep of seconds, in twelve points.
+std::string quick_sweep() {
+  return written("quick_sweep.toml", R"(backend = "waiting-switch"
+iterations = 3
+window = 64
+model.name = "custom"
+model.bucket_bytes = [262144, 524288]
+model.forward_ms = 1
+straggler.pattern = "slow-worker"
+[sweep]
+straggler.probability = [0, 0.3]
+workers = [2, 3]
+repeat = 3
+)");
+}
+
+TEST(Lab, Trio15MeetsItsCalibration) {
+  ASSERT_EQ(run({"lab", "figure", "trio-15", "--quick", "--json", scratch("f15.json")}), 0);
+  const auto rows = nlohmann::json::parse(text_of_file(scratch("f15.json")));
+  std::map<std::pair<std::string, int>, double> here;
+  for (const auto& row : rows) {
+    EXPECT_EQ(row["figure"], "trio-15");
+    here[{row["series"], row["x"]}] = row["here"];
+  }
+  EXPECT_NEAR((here[{"latency", 64}]), 30, 3);  // us; Trio paper §6.3.
+  EXPECT_NEAR((here[{"latency", 1024}]), 200, 20);
+}
+
+TEST(Lab, SweepHasTheSameBytesHoweverItRan) {
+  const std::string sweep = quick_sweep();
+  ASSERT_EQ(run({"lab", "sweep", sweep, "--threads", "1", "--json", scratch("a.json"), "--csv",
+                 scratch("a.csv")}),
+            0);
+  // Interrupted whenever it happens to be; then to its end; then once more from what is kept.
+  const std::vector<std::string> kept{
+      "lab",   "sweep",          sweep,       "--out", scratch("kept"), "--json", scratch("b.json"),
+      "--csv", scratch("b.csv"), "--threads", "3"};
+  {
+    Process process(kept);
+    process.signal(SIGINT);
+    const auto status = process.wait_for_end();
+    EXPECT_TRUE(status == 130 || status == 0) << status.value_or(-1) << process.errors();
+  }
+  for (int i = 0; i < 2; i++) {
+    ASSERT_EQ(run(kept), 0);
+    EXPECT_EQ(text_of_file(scratch("a.json")), text_of_file(scratch("b.json")));
+    EXPECT_EQ(text_of_file(scratch("a.csv")), text_of_file(scratch("b.csv")));
+  }
+  EXPECT_EQ(lines_of(text_of_file(scratch("a.json"))).size(), 12);
+}
+
+TEST(Lab, RunRecordsScenarioAndResult) {
+  ASSERT_EQ(run({"lab", "run", "--backend", "waiting-switch", "--iterations", "1", "--train", "64",
+                 "--set", "model.name=resnet18", "--seed", "5", "--json", scratch("r.json")}),
+            0);
+  const auto json = nlohmann::json::parse(text_of_file(scratch("r.json")));
+  EXPECT_EQ(json["scenario"]["seed"], "5");
+  EXPECT_EQ(json["scenario"]["model.name"], "resnet18");
+  EXPECT_GT(json["result"]["mean_iteration_ns"], 0);
+}
+
+TEST(Lab, RefusalsAreOneLineAndStatusTwo) {
+  const std::string bad = written("bad.toml", "workers = 6\n[link]\nrate_gbps = 0\n");
+  const std::map<std::string, std::vector<std::string>> cases{
+      {"bad.toml:3: link.rate_gbps=0 is out of range; allowed: ", {"lab", "run", bad}},
+      {"[sweep] is missing or empty", {"lab", "sweep", bad, "--set", "seed=2"}},
+      {"unknown figure 'trio-17'", {"lab", "figure", "trio-17"}},
+      {"--set: unknown key 'wrkers' (did you mean 'workers'?)",
+       {"lab", "figure", "trio-15", "--set", "wrkers=3"}},
+      {"window=1000 is not allowed", {"lab", "run", "--window", "1000"}},
+  };
+  for (const auto& [expected, arguments] : cases) {
+    Process process(arguments);
+    EXPECT_EQ(process.wait_for_end(), 2) << expected;
+    EXPECT_THAT(process.errors(), HasSubstr(expected));
+    EXPECT_EQ(lines_of(process.errors()).size(), 1) << process.errors();
+    EXPECT_EQ(process.output(), "");
+  }
+}
+
+TEST(Lab, ListShowsWhatThereIs) {
+  Process process({"lab", "list"});
+  EXPECT_EQ(process.wait_for_end(), 0);
+  for (const char* name : {"trio-12", "trio-16", "waiting-switch", "densenet161", "slow-worker",
+                           "mitigation.timeout_ms"}) {
+    EXPECT_THAT(process.output(), HasSubstr(name));
+  }
+}
+
+}  // namespace
+}  // namespace tributary::system_test

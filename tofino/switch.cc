@@ -1,0 +1,264 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tofino/switch.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "tofino/limits.h"
+
+namespace tributary::tofino {
+namespace {
+
+/// Bits of a second in which a port sends one byte.
+constexpr Duration kByteTime = seconds(8) / static_cast<int64_t>(kPortRate);
+static_assert(kByteTime == picoseconds(80));
+
+bool is_internal_loop(uint32_t port) {
+  const uint32_t local = port % kPortsPerPipe;
+  return local == kLoopLocalPortFirst || local == kLoopLocalPortSecond;
+}
+
+bool is_front_panel(uint32_t port) {
+  const uint32_t local = port % kPortsPerPipe;
+  return local % kPortStride == 0 && local / kPortStride < kFrontPanelPortsPerPipe;
+}
+
+}  // namespace
+
+const char* name_of(SwitchDrop drop) {
+  switch (drop) {
+    case SwitchDrop::kIngressProgram:
+      return "ingress_program";
+    case SwitchDrop::kEgressProgram:
+      return "egress_program";
+    case SwitchDrop::kParserReject:
+      return "parser_reject";
+    case SwitchDrop::kParserShort:
+      return "parser_short";
+    case SwitchDrop::kNoDestination:
+      return "no_destination";
+    case SwitchDrop::kUnknownPort:
+      return "unknown_port";
+    case SwitchDrop::kUnknownGroup:
+      return "unknown_group";
+    case SwitchDrop::kResubmittedTwice:
+      return "resubmitted_twice";
+    case SwitchDrop::kBufferFull:
+      return "buffer_full";
+  }
+  return "unknown";
+}
+
+Result<std::unique_ptr<Switch>> Switch::make(Program program, const SwitchConfig& config,
+                                             SwitchSink& sink) {
+  if (config.pipes < 1 || config.pipes > kPipes) {
+    return failure(fmt::format("pipes={}; allowed: 1 to {}", config.pipes, kPipes));
+  }
+  for (const uint32_t port : config.loopback_ports) {
+    if (port / kPortsPerPipe >= config.pipes || !is_front_panel(port)) {
+      return failure(
+          fmt::format("loopback port {} is not a front-panel port of {} pipes; allowed: "
+                      "pipe x {} + 0, {}, … {}",
+                      port, config.pipes, kPortsPerPipe, kPortStride,
+                      (kFrontPanelPortsPerPipe - 1) * kPortStride));
+    }
+  }
+  auto executable = Executable::load(std::move(program), config.payload);
+  if (!executable) return tl::unexpected(executable.error());
+  return std::unique_ptr<Switch>(new Switch(std::move(*executable), config, sink));
+}
+
+Switch::Switch(Executable executable, const SwitchConfig& config, SwitchSink& sink)
+    : executable_(std::move(executable)),
+      tables_(executable_.program),
+      pass_latency_(config.pass_latency),
+      sink_(sink),
+      loopbacks_(size_t{config.pipes} * kPortsPerPipe),
+      groups_(kMulticastGroups),
+      sessions_(kMirrorSessionMax + 1) {
+  Prng seeds(config.seed);
+  for (uint32_t i = 0; i < config.pipes; i++) {
+    pipes_.push_back(std::make_unique<PipeState>(executable_, tables_, seeds.any_u64()));
+  }
+  for (uint32_t port = 0; port < loopbacks_.size(); port++) {
+    loopbacks_[port].active = is_internal_loop(port);
+  }
+  for (const uint32_t port : config.loopback_ports) loopbacks_[port].active = true;
+}
+
+Result<void> Switch::set_multicast_group(uint32_t group, std::vector<MulticastCopy> copies) {
+  if (group < 1 || group >= kMulticastGroups) {
+    return failure(
+        fmt::format("multicast group {}; allowed: 1 to {}", group, kMulticastGroups - 1));
+  }
+  for (const MulticastCopy& copy : copies) {
+    if (!exists(copy.port)) {
+      return failure(
+          fmt::format("multicast group {}: port {} does not exist; the switch has {} "
+                      "pipes",
+                      group, copy.port, pipes_.size()));
+    }
+  }
+  groups_[group] = std::move(copies);
+  return {};
+}
+
+Result<void> Switch::set_mirror_session(uint32_t session, uint32_t port, uint32_t size_bytes_max) {
+  if (session < 1 || session > kMirrorSessionMax) {
+    return failure(fmt::format("mirror session {}; allowed: 1 to {}", session, kMirrorSessionMax));
+  }
+  if (!exists(port)) {
+    return failure(fmt::format("mirror session {}: port {} does not exist; the switch has {} pipes",
+                               session, port, pipes_.size()));
+  }
+  sessions_[session] = {port, size_bytes_max, true};
+  return {};
+}
+
+void Switch::arrive(Instant at, uint32_t port, PacketView packet) {
+  run_until(at);
+  counters_.arrived++;
+  if (!exists(port)) {
+    drop(SwitchDrop::kUnknownPort);
+    return;
+  }
+  pass(at, port, packet, false);
+}
+
+void Switch::run_until(Instant at) {
+  while (!due_.empty() && due_[0].at <= at) {
+    std::pop_heap(due_.begin(), due_.end(), Later{});
+    const Due due = due_.back();
+    due_.pop_back();
+    // The pool may grow while the packet is worked on, so its bytes must lie still.
+    PacketBuffer packet = std::move(pool_[due.buffer]);
+    buffered_bytes_ -= packet.size_bytes;
+    pass(due.at, due.port, packet.view(), due.resubmitted);
+    pool_[due.buffer] = std::move(packet);
+    free_buffers_.push_back(due.buffer);
+  }
+}
+
+void Switch::pass(Instant at, uint32_t port, PacketView packet, bool resubmitted) {
+  PipeState& state = *pipes_[port / kPortsPerPipe];
+  const Instant starts_at = std::max(at, state.free_at);
+  state.free_at = starts_at + kClockPeriod;
+  counters_.passes++;
+  const Intrinsics& in = program().intrinsics;
+  state.pipe.begin();
+  state.pipe.set(in.ingress_port, port);
+  state.pipe.set(in.resubmitted, resubmitted ? 1 : 0);
+  const Verdict verdict = state.pipe.run_ingress(packet, from_ingress_);
+  const Instant leaves_at = starts_at + pass_latency_;
+  switch (verdict) {
+    case Verdict::kPassed:
+      break;
+    case Verdict::kDropped:
+      mirror(leaves_at, state.pipe.get(in.mirror_session), packet);
+      return drop(SwitchDrop::kIngressProgram);
+    case Verdict::kParserReject:
+      return drop(SwitchDrop::kParserReject);
+    case Verdict::kParserShort:
+      return drop(SwitchDrop::kParserShort);
+  }
+  if (state.pipe.get(in.resubmit) != 0) {
+    if (resubmitted) return drop(SwitchDrop::kResubmittedTwice);
+    from_ingress_.stored.assign(packet.stored.begin(), packet.stored.end());
+    from_ingress_.size_bytes = packet.size_bytes;
+    return come_back(starts_at + kResubmitLatency, port, from_ingress_, true);
+  }
+  route(leaves_at, packet, state.pipe);
+}
+
+void Switch::route(Instant leaves_at, PacketView original, const Pipe& pipe) {
+  const Intrinsics& in = program().intrinsics;
+  const bool unicast = pipe.get(in.egress_valid) != 0;
+  const uint32_t group = pipe.get(in.multicast_group);
+  const uint32_t session = pipe.get(in.mirror_session);
+  const uint32_t to = pipe.get(in.egress_port);
+  const bool bypass = pipe.get(in.bypass_egress) != 0;
+  // From here on the pipe's PHV may be overwritten by an egress pass.
+  mirror(leaves_at, session, original);
+  if (!unicast && group == 0) return drop(SwitchDrop::kNoDestination);
+  if (group != 0) {
+    if (group >= groups_.size() || groups_[group].empty()) {
+      drop(SwitchDrop::kUnknownGroup);
+    } else {
+      for (const MulticastCopy& copy : groups_[group]) {
+        copy_to(leaves_at, copy.port, copy.replication_id, from_ingress_.view());
+      }
+    }
+  }
+  if (!unicast) return;
+  if (!exists(to)) return drop(SwitchDrop::kUnknownPort);
+  if (bypass) {
+    leave(leaves_at, to, from_ingress_);
+  } else {
+    copy_to(leaves_at, to, 0, from_ingress_.view());
+  }
+}
+
+void Switch::mirror(Instant leaves_at, uint32_t session, PacketView original) {
+  if (session == 0) return;
+  if (session >= sessions_.size() || !sessions_[session].set) {
+    return drop(SwitchDrop::kUnknownGroup);
+  }
+  const MirrorSession& to = sessions_[session];
+  PacketView copy = original;
+  copy.size_bytes = std::min(copy.size_bytes, to.size_bytes_max);
+  copy.stored = copy.stored.first(std::min<size_t>(copy.stored.size(), copy.size_bytes));
+  copy_to(leaves_at, to.port, 0, copy);
+}
+
+void Switch::copy_to(Instant leaves_at, uint32_t port, uint16_t replication_id, PacketView packet) {
+  Pipe& pipe = pipes_[port / kPortsPerPipe]->pipe;
+  const Intrinsics& in = program().intrinsics;
+  pipe.begin();
+  pipe.set(in.replication_id, replication_id);
+  pipe.set(in.egress_leaving, port);
+  switch (pipe.run_egress(packet, from_egress_)) {
+    case Verdict::kPassed:
+      return leave(leaves_at, port, from_egress_);
+    case Verdict::kDropped:
+      return drop(SwitchDrop::kEgressProgram);
+    case Verdict::kParserReject:
+      return drop(SwitchDrop::kParserReject);
+    case Verdict::kParserShort:
+      return drop(SwitchDrop::kParserShort);
+  }
+}
+
+void Switch::leave(Instant leaves_at, uint32_t port, PacketBuffer& packet) {
+  Loopback& loop = loopbacks_[port];
+  if (!loop.active) {
+    counters_.left++;
+    sink_.send(leaves_at, port, packet.view());
+    return;
+  }
+  if (buffered_bytes_ + packet.size_bytes > kPacketBufferBytes) {
+    return drop(SwitchDrop::kBufferFull);
+  }
+  const int64_t bytes = int64_t{packet.size_bytes} + kFrameOverheadBytes;
+  loop.free_at = std::max(loop.free_at, leaves_at) + kByteTime * bytes;
+  counters_.recirculated++;
+  counters_.recirculated_bytes += packet.size_bytes;
+  come_back(loop.free_at, port, packet, false);
+}
+
+void Switch::come_back(Instant at, uint32_t port, PacketBuffer& packet, bool resubmitted) {
+  uint32_t buffer;
+  if (free_buffers_.empty()) {
+    buffer = static_cast<uint32_t>(pool_.size());
+    pool_.emplace_back();
+  } else {
+    buffer = free_buffers_.back();
+    free_buffers_.pop_back();
+  }
+  std::swap(pool_[buffer], packet);
+  buffered_bytes_ += pool_[buffer].size_bytes;
+  due_.push_back({at, sequence_++, port, buffer, resubmitted});
+  std::push_heap(due_.begin(), due_.end(), Later{});
+}
+
+}  // namespace tributary::tofino

@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+/// @file
+/// The parts of SwitchML's switch program while it is put together: fields that its tables share.
+/// For switchml_program.cc (parser, receiving, next step, egress) and switchml_processors.cc (what
+/// touches the registers) alone.
+///
+/// Threads: One.
+/// Errors:  None.
+/// Tests:   tests/tofino/switchml_program_test.cc
+#pragma once
+
+#include <vector>
+
+#include "tofino/program_builder.h"
+#include "tofino/switchml_program.h"
+
+namespace tributary::tofino {
+
+class SwitchmlBuilder {
+ public:
+  explicit SwitchmlBuilder(const SwitchmlVariant& variant);
+  [[nodiscard]] Program build();
+
+ private:
+  struct NextStepActions {
+    ActionId consume_on;
+    ActionId harvest_first;
+    ActionId harvest_on;
+    ActionId finish;
+    ActionId broadcast;
+    ActionId retransmit;
+  };
+
+  void add_headers();
+  void add_metadata();
+  void build_ingress_parser();
+  void build_ingress();
+  void build_egress();
+
+  // Tables that decide where a packet goes.
+  TableId add_receive();
+  NextStepActions add_next_step_actions();
+  TableId add_next_step();
+  TableId add_forward();
+  TableId add_address();
+  TableId add_egress_loss();
+
+  // Tables and registers that remember and add.
+  RegisterId add_bitmap_register();
+  TableId add_bitmap();
+  TableId add_seen_table();
+  TableId add_count_table();
+  TableId add_exponent_table();
+  RegisterId add_value_register(uint32_t i);
+  TableId add_processor(uint32_t i);
+
+  [[nodiscard]] std::vector<Key> state_keys() const;
+  ActionId dropping(const char* name, std::vector<CounterCall> counts);
+
+  [[nodiscard]] FieldId md(const char* name) const { return b_.field_of(md_, name); }
+  [[nodiscard]] FieldId of(HeaderId header, const char* name) const {
+    return b_.field_of(header, name);
+  }
+  [[nodiscard]] Operation valid(HeaderId header, bool is) const {
+    return set(b_.valid_of(header), constant(is ? 1 : 0));
+  }
+  [[nodiscard]] const Intrinsics& in() const { return b_.program.intrinsics; }
+  [[nodiscard]] bool four_pipes() const { return variant_.elements > 2 * variant_.processors; }
+
+  const SwitchmlVariant variant_;
+  ProgramBuilder b_;
+  HeaderId md_ = kNone;
+  HeaderId ethernet_ = kNone;
+  HeaderId ip_ = kNone;
+  HeaderId udp_ = kNone;
+  HeaderId sml_ = kNone;
+  HeaderId exponents_ = kNone;
+  HeaderId low_ = kNone;   ///< Values whose registers are the low words.
+  HeaderId high_ = kNone;  ///< And the high ones.
+  FieldId random_ = kNone;
+  FieldId room_ = kNone;    ///< Slots of the pool from this one on, less one; negative outside.
+  FieldId before_ = kNone;  ///< The set's bitmap as it was.
+  FieldId seen_ = kNone;    ///< Not 0: the worker was in it.
+  FieldId count_ = kNone;   ///< Contributions, 0 when complete.
+  FieldId egress_random_ = kNone;
+  FieldId client_port_ = kNone;
+};
+
+/// Rows that a 16-bit probability can need, one a bit.
+inline constexpr uint32_t kSwitchmlLossEntries = 16;
+
+}  // namespace tributary::tofino

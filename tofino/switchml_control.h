@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+/// @file
+/// The control plane of SwitchML's switch program: puts a session's workers into a Switch, sets the
+/// simulated loss, and reads the per-slot counters.
+///
+/// Errors:  A session that the program or the chip cannot serve is refused in one line: too many
+///          workers, two on one port, a port of another pipe (registers are not shared between
+///          pipes), more slots than there are.
+/// Threads: One, the switch's.
+/// Tests:   tests/tofino/switchml_control_test.cc
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "base/result.h"
+#include "tofino/switch.h"
+#include "tofino/switchml_program.h"
+
+namespace tributary::tofino {
+
+struct SwitchmlWorker {
+  uint32_t port = 0;  ///< Device port, in pipe 0.
+  uint64_t mac = 0;
+  uint32_t ip = 0;
+};
+
+struct SwitchmlSession {
+  std::vector<SwitchmlWorker> workers;  ///< Worker i has bit i.
+  uint32_t pool_slots = 0;              ///< Slots of a set that workers may use.
+  uint32_t multicast_group = 1;
+};
+
+/// What became of a slot's packets. Source: the published controller's counters.
+struct SwitchmlSlotCounters {
+  uint64_t broadcast = 0;
+  uint64_t retransmit = 0;
+  uint64_t recirculate = 0;
+  uint64_t drop = 0;  ///< Contributions that were taken, too: their packets end here.
+};
+
+class SwitchmlSwitch {
+ public:
+  /// A switch with the program of `variant`. @param sink Must outlive it.
+  static Result<SwitchmlSwitch> make(const SwitchmlVariant& variant, SwitchSink& sink,
+                                     Payload payload = Payload::kCarried, uint64_t seed = 1);
+
+  /// Replaces the session before, whose registers stay as they are (as in the published one): use
+  /// other slots, or a new switch.
+  [[nodiscard]] Result<void> set_session(const SwitchmlSession& session);
+  /// Loses packets at the ingress, before they count, and copies at the egress.
+  /// @param ingress, egress Probabilities, 0 to 1, rounded to 1/65536.
+  [[nodiscard]] Result<void> set_loss(double ingress, double egress);
+
+  [[nodiscard]] Switch& device() { return *switch_; }
+  /// @pre slot < variant.slots.
+  [[nodiscard]] SwitchmlSlotCounters slot_counters(uint32_t slot, bool set);
+  /// One of the counters of the program that have a single entry, over all pipes: "unknown_worker",
+  /// "slot_outside_pool", "simulated_loss", "simulated_egress_loss", "unknown_copy",
+  /// "unknown_destination".
+  [[nodiscard]] uint64_t count(std::string_view name);
+
+ private:
+  SwitchmlSwitch(const SwitchmlVariant& variant, std::unique_ptr<Switch> device);
+  [[nodiscard]] uint64_t sum(std::string_view counter, uint32_t entry);
+
+  SwitchmlVariant variant_;
+  std::unique_ptr<Switch> switch_;
+  TableId bitmap_ = kNone;
+  std::vector<Entry> bitmap_entries_;  ///< Without loss.
+};
+
+/// Ternary entries that a 16-bit number below `threshold` (0 to 65536) matches, and no other.
+[[nodiscard]] std::vector<Match> matches_below(uint32_t threshold);
+
+}  // namespace tributary::tofino
