@@ -394,7 +394,7 @@ TEST(WorkerProtocol, PacketsOfOthersAreCountedAndChangeNothing) {
   (void)bed.take_sent();
   const std::array lanes{50, 60};
 
-  std::vector<Message> wrong(7, bed.result(0, 2, tensor.transfer));
+  std::vector<Message> wrong(8, bed.result(0, 2, tensor.transfer));
   wrong[0].header.job_id = 8;
   wrong[1].header.extended = false;
   wrong[2].extension.session = kSession + 1;
@@ -403,6 +403,7 @@ TEST(WorkerProtocol, PacketsOfOthersAreCountedAndChangeNothing) {
   wrong[5].extension.format = ElementFormat::kFixedScale;
   wrong[6].extension.type =
       MessageType::kKeepAlive;  // No aggregator sends that, nor lanes with it.
+  wrong[7].extension.scale_bits = 1;
   for (const Message& message : wrong) bed.receive(message, lanes);
   EXPECT_EQ(bed.protocol.counters().invalid_packets, wrong.size());
   Message one_lane = bed.result(0, 1, tensor.transfer);
