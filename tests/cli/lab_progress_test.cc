@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cli/lab_progress.h"
-
 #include <gtest/gtest.h>
+
+#include "cli/lab/progress.h"
 
 namespace tributary::cli {
 namespace {

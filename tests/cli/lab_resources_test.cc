@@ -5,7 +5,7 @@
 #include <nlohmann/json.hpp>
 #include <vector>
 
-#include "cli/lab_resources_command.h"
+#include "cli/lab/resources_command.h"
 #include "tests/support/scratch_directory.h"
 
 namespace tributary::cli {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Method: surroundings are an argument, so plans are compared word by word; only first lines of
 // scripts are real files.
-#include "cli/launch_plan.h"
+#include "cli/launch/launch_plan.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

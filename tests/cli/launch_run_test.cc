@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Method: real children, all of them short shell commands, and a shell that plays the aggregator.
 // run_launch() sleeps in poll() until they speak or end.
-#include "cli/launch_run.h"
+#include "cli/launch/launch_run.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

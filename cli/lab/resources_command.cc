@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cli/lab_resources_command.h"
+#include "cli/lab/resources_command.h"
 
 #include <fmt/format.h>
 
 #include <memory>
 
-#include "cli/lab_options.h"
+#include "cli/lab/options.h"
 #include "tofino/resource_report.h"
 
 namespace tributary::cli {

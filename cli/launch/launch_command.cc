@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cli/launch_command.h"
+#include "cli/launch/launch_command.h"
 
 #include <fmt/format.h>
 
@@ -13,8 +13,8 @@
 
 #include "apps/trio_ml/config.h"
 #include "cli/demo/free_port.h"
-#include "cli/launch_plan.h"
-#include "cli/launch_run.h"
+#include "cli/launch/launch_plan.h"
+#include "cli/launch/launch_run.h"
 #include "cli/settings.h"
 
 namespace tributary::cli {

@@ -13,7 +13,7 @@
 
 #include <cstdio>
 
-#include "cli/launch_plan.h"
+#include "cli/launch/launch_plan.h"
 
 namespace tributary::cli {
 

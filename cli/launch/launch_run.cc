@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cli/launch_run.h"
+#include "cli/launch/launch_run.h"
 
 #include <fmt/format.h>
 #include <poll.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cli/launch_plan.h"
+#include "cli/launch/launch_plan.h"
 
 #include <fmt/format.h>
 #include <unistd.h>

@@ -11,7 +11,7 @@
 #include "base/clock.h"
 #include "base/mutant.h"
 #include "cli/demo/child_process.h"
-#include "cli/lab_faults.h"
+#include "cli/lab/faults.h"
 
 namespace tributary::cli {
 namespace {

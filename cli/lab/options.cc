@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cli/lab_options.h"
+#include "cli/lab/options.h"
 
 #include <fmt/format.h>
 
@@ -9,7 +9,7 @@
 #include <fstream>
 #include <utility>
 
-#include "cli/lab_progress.h"
+#include "cli/lab/progress.h"
 #include "cli/settings.h"
 #include "cli/worker_interrupt.h"
 #include "cli/worker_result.h"

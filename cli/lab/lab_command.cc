@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cli/lab_command.h"
+#include "cli/lab/lab_command.h"
 
 #include <fmt/format.h>
 
 #include <string_view>
 
-#include "cli/lab_resources_command.h"
+#include "cli/lab/resources_command.h"
 #include "engine/model/parameters.h"
 #include "lab/figures/figure.h"
 #include "lab/report/text_table.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cli/lab_progress.h"
+#include "cli/lab/progress.h"
 
 #include <fmt/format.h>
 #include <unistd.h>

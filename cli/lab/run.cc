@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 // `tributary lab run`: one scenario.
+#include "lab/run.h"
+
 #include <fmt/format.h>
 
 #include <memory>
 #include <string>
 #include <vector>
 
-#include "cli/lab_command.h"
-#include "cli/lab_options.h"
+#include "cli/lab/lab_command.h"
+#include "cli/lab/options.h"
 #include "cli/settings.h"
-#include "lab/run.h"
 #include "lab/scenario_file.h"
 #include "lab/sweep/run_json.h"
 #include "lab/sweep/run_text.h"

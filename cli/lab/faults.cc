@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cli/lab_faults.h"
+#include "cli/lab/faults.h"
 
 #include <fmt/format.h>
 

@@ -8,10 +8,10 @@
 #include <memory>
 #include <thread>
 
-#include "cli/lab_command.h"
-#include "cli/lab_faults.h"
-#include "cli/lab_options.h"
-#include "cli/lab_progress.h"
+#include "cli/lab/faults.h"
+#include "cli/lab/lab_command.h"
+#include "cli/lab/options.h"
+#include "cli/lab/progress.h"
 
 namespace tributary::cli {
 namespace {

@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 // `tributary lab figure`: a figure of a paper as table, JSON, CSV and SVG.
+#include "lab/figures/figure.h"
+
 #include <fmt/format.h>
 
 #include <memory>
 #include <string>
 #include <vector>
 
-#include "cli/lab_command.h"
-#include "cli/lab_options.h"
+#include "cli/lab/lab_command.h"
+#include "cli/lab/options.h"
 #include "cli/settings.h"
-#include "lab/figures/figure.h"
 
 namespace tributary::cli {
 namespace {

@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "cli/lab_command.h"
-#include "cli/lab_options.h"
+#include "cli/lab/lab_command.h"
+#include "cli/lab/options.h"
 #include "cli/settings.h"
 #include "lab/sweep/sweep_file.h"
 
