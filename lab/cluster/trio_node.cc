@@ -72,15 +72,17 @@ AggregatorResult TrioNode::result(Duration) const {
                             in_seconds(report.adding.parts_mean[part]) * 1e6, "us"});
   }
   for (const engine::ResourceUse& use : report.resources) {
-    result.parts.push_back({use.name + " in use", use.share, "share"});
-    result.parts.push_back({use.name + " in use, peak", use.share_peak, "share"});
+    // The first while any thread was at work, the second of a stretch of the whole run: it may be
+    // less where the work comes in short bursts.
+    result.parts.push_back({use.name + " in use, when active", use.share, "share"});
+    result.parts.push_back({use.name + " in use, fullest stretch", use.share_peak, "share"});
   }
   result.parts.push_back({"instructions per packet", report.instructions_per_packet, ""});
   result.parts.push_back({"instructions per gradient", report.instructions_per_gradient, ""});
   result.parts.push_back(
       {"packet buffer peak", static_cast<double>(report.packet_buffer_peak), "packets"});
   result.parts.push_back({"gradients added", static_cast<double>(report.gradients), ""});
-  result.parts.push_back({"active", in_seconds(report.active), "s"});
+  result.parts.push_back({"active (a thread at work)", in_seconds(report.active), "s"});
   result.bottleneck = engine::bottleneck(report);
   return result;
 }
