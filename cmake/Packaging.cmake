@@ -1,5 +1,6 @@
 # What `cmake --install` puts where. Component `library`: libtributary with its header, pkg-config
-# and CMake files; component `program`: the tributary program.
+# and CMake files; component `program`: the tributary program and the Python package, where
+# `tributary launch` looks for it.
 include(GNUInstallDirs)
 function(tributary_packaging)
   include(CMakePackageConfigHelpers)
@@ -24,5 +25,8 @@ function(tributary_packaging)
 
   if(TARGET tributary)
     install(TARGETS tributary RUNTIME COMPONENT program)
+    install(DIRECTORY ${PROJECT_SOURCE_DIR}/python/tributary
+            DESTINATION ${CMAKE_INSTALL_DATADIR}/tributary/python COMPONENT program
+            FILES_MATCHING PATTERN "*.py")
   endif()
 endfunction()
