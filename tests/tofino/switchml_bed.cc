@@ -53,7 +53,10 @@ void SwitchmlBed::put_on_link(Instant at, Event event) {
     if (draws_.chance(faults_.loss)) continue;
     const auto late =
         Duration::from_ticks(draws_.below(static_cast<uint32_t>(faults_.jitter.ticks() + 1)));
-    push(at + kPropagation + late, event);
+    Worker& worker = workers_[event.worker];
+    Instant& last = event.kind == Event::Kind::kToSwitch ? worker.up_last : worker.down_last;
+    last = std::max(last, at + kPropagation + late);
+    push(last, event);
   }
 }
 

@@ -48,7 +48,9 @@ inline constexpr uint32_t kSwitchIp = 0x0a00'00fe;
 struct BedFaults {
   double loss = 0;
   double duplicate = 0;
-  Duration jitter;  ///< Added to each packet's way, uniformly.
+  /// Added to each packet's way, uniformly; packets of one link do not overtake each other.
+  /// SwitchML relies on that: an overtaken retransmission would count for its slot's next use.
+  Duration jitter;
 };
 
 /// A tensor, summed: every worker has `elements_each` values.
@@ -82,6 +84,8 @@ class SwitchmlBed final : private SwitchSink {
     std::vector<int32_t> result;
     std::vector<Slot> slots;
     uint64_t done = 0;  ///< Elements received.
+    Instant up_last;    ///< Its links keep their order: nothing arrives before this …
+    Instant down_last;  ///< … or, the other way, before this.
   };
   struct Event {
     enum class Kind : uint8_t { kToSwitch, kToWorker, kTimeout } kind;

@@ -48,7 +48,7 @@ TEST_P(SwitchmlSums, AreExactWithoutFaults) {
   EXPECT_EQ(bed.resent(), 0U);
 }
 
-TEST_P(SwitchmlSums, AreExactUnderLossDuplicationAndReordering) {
+TEST_P(SwitchmlSums, AreExactUnderLossDuplicationAndJitter) {
   const uint64_t seed = tributary::testing::seed_from_env();
   SCOPED_TRACE(tributary::testing::replay_hint(seed));
   Prng prng(seed);
