@@ -270,6 +270,9 @@ microcode::Thread process_packet(M& m, Shard& shard) {
     co_return;
   }
   if (admission == Admission::kClosed) {
+    // Below another aggregator a block may wait for the upper result for long: who is late for it
+    // is back all the same.
+    note_contribution(m, shard, *job, message);
     refuse(m, shard, Outcome::kLate);
     co_return;
   }

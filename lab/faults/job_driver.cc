@@ -23,6 +23,16 @@ Duration part_of(Duration longest, Prng& draws) {
       static_cast<int64_t>(draws.unit() * static_cast<double>(longest.ticks())));
 }
 
+/// The ranks that are not in a degraded sum: "3, 7".
+std::string absent_from(const host::DegradedRange& range, uint32_t world) {
+  std::string ranks;
+  for (uint32_t rank = 0; rank < world; rank++) {
+    if (host::contains(range.sources, rank)) continue;
+    ranks += fmt::format("{}{}", ranks.empty() ? "" : ", ", rank);
+  }
+  return ranks;
+}
+
 }  // namespace
 
 /// A collective on its way.
@@ -209,7 +219,9 @@ void JobDriver::judge(Rank& rank, Running& running) {
   }
   // When all is calm and everybody has been waited for once, nobody is left out.
   if (running.collective + 1 == what_.work.size() && !outcome.degraded.empty()) {
-    journal_.breach(Breach::kWrong, fmt::format("{}: degraded though all is calm", label(rank)));
+    journal_.breach(Breach::kWrong,
+                    fmt::format("{}: degraded though all is calm, without {}", label(rank),
+                                absent_from(outcome.degraded.front(), what_.world)));
   }
   journal_.trace("{}: collective {} is {}, {} of {} blocks degraded", label(rank),
                  running.collective, to_string(outcome.status), outcome.degraded.size(),

@@ -256,6 +256,18 @@ TEST_P(Hierarchy, StragglerBelowOneAggregatorDegradesTheWhole) {
   EXPECT_EQ(tree.take_result(5).gradients, Values{63 - 16});
 }
 
+TEST_P(Hierarchy, SourceThatIsLateForABlockThatWasSentUpIsBack) {
+  Tree tree(GetParam(), /*mitigation=*/true);
+  for (const uint32_t rank : {0U, 1U, 3U, 4U, 5U}) tree.contribute(rank, 0, {1});
+  tree.pass(seconds(3));
+  EXPECT_EQ(tree.lower(0).counted(Outcome::kSourcePermanent), 1U);
+  // Block 1 goes up without rank 2 at once, and waits there for the other aggregator.
+  for (const uint32_t rank : {0U, 1U}) tree.contribute(rank, 1, {1});
+  tree.contribute(2, 1, {1});
+  EXPECT_EQ(tree.lower(0).counted(Outcome::kSourceReturned), 1U);
+  EXPECT_EQ(tree.lower(0).counted(Outcome::kLate), 1U);
+}
+
 TEST_P(Hierarchy, SilentAggregatorDegradesTheWhole) {
   Tree tree(GetParam(), /*mitigation=*/true);
   for (uint32_t rank = 0; rank < kBelow; rank++) tree.contribute(rank, 0, {1});
