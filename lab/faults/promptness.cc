@@ -30,7 +30,7 @@ void PromptnessJudge::follow(uint32_t session) {
 }
 
 bool PromptnessJudge::is_late(Instant last_at, Instant now) const {
-  if (!bounded_above_ || present_at_ == Instant::never()) return false;
+  if (!steady_ || present_at_ == Instant::never()) return false;
   return now > std::max(last_at, present_at_) + config_.timeout * 2 + kSlack;
 }
 
@@ -80,7 +80,7 @@ void PromptnessJudge::judge_end(Block& block, const microcode::Message& message,
   }
   const Duration after = now - last_at;
   // Where somebody is not waited for any more, blocks end as soon as the others are in.
-  if (!gave_up_ && after < config_.timeout) {
+  if (!gave_up_ && steady_ && after < config_.timeout) {
     verdicts_.push_back(
         fmt::format("block {} was given up {:.2f} ms after a contribution; timeout "
                     "{:.1f}",
@@ -109,7 +109,7 @@ void PromptnessJudge::on_departure(const trio_ml::Job* job, std::span<const std:
       message.body.reason == Reason::kSourcePermanent) {
     const uint32_t source = message.body.source;
     const Duration silent = now - contributed_at_[source];
-    if (!gave_up_ && bounded_above_ && silent + kSlack < config_.permanent_after) {
+    if (!gave_up_ && steady_ && silent + kSlack < config_.permanent_after) {
       verdicts_.push_back(
           fmt::format("source {} was given up for good {:.2f} ms after it "
                       "contributed; period {:.1f}",

@@ -26,10 +26,10 @@ namespace tributary::lab {
 
 class PromptnessJudge {
  public:
-  /// @param bounded_above Nothing but the timers delays the end of a block: the aggregator neither
-  ///                      pauses nor jumps in time.
-  PromptnessJudge(const trio_ml::JobConfig& config, bool bounded_above)
-      : config_(config), bounded_above_(bounded_above) {}
+  /// @param steady The aggregator neither pauses nor jumps in time; else its timeouts are not those
+  ///               of the cables, and lengths are not judged.
+  PromptnessJudge(const trio_ml::JobConfig& config, bool steady)
+      : config_(config), steady_(steady) {}
 
   /// What the aggregator knows; null while it does not run. Looked at with each datagram.
   void on_arrival(const trio_ml::Job* job, std::span<const std::byte> bytes, Instant now);
@@ -50,7 +50,7 @@ class PromptnessJudge {
   void judge_end(Block& block, const microcode::Message& message, Instant now);
 
   const trio_ml::JobConfig config_;
-  const bool bounded_above_;
+  const bool steady_;
   uint32_t session_ = 0;
   std::map<uint32_t, Block> blocks_;
   std::vector<Instant> heard_at_;          ///< Shape [sources]; never() before.

@@ -81,7 +81,7 @@ class Promptness : public ::testing::Test {
   std::optional<memory::SharedMemory> memory;
   trio_ml::Session session{config, 1};
   std::optional<trio_ml::Job> job;
-  PromptnessJudge judge{config, /*bounded_above=*/true};
+  PromptnessJudge judge{config, /*steady=*/true};
 };
 
 TEST_F(Promptness, AcceptsFromOneTimeoutToTwo) {
