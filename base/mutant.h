@@ -9,7 +9,7 @@
 /// Rules:   Each is a real bug: some run gives a wrong sum, a wrong answer, a wait without end or a
 ///          leak. A guard behind which another one stands is no mutant by itself.
 /// Threads: `chosen` is set before the runs begin.
-/// Tests:   tests/lab/faults/mutant_test.cc; `tributary lab faults --mutants`
+/// Tests:   tests/lab/faults/CMakeLists.txt (catches_*); `tributary lab faults --mutants`
 #pragma once
 
 #include <cstdint>

@@ -69,6 +69,14 @@ check_headers() {
   done
 }
 
+# A header's "Tests:" lines name whole paths, and further files of the same folder without it.
+check_test_references() {
+  grep -rnoE --include='*.h' 'tests/[a-z0-9_/]+\.(cc|h|py|sh|txt)' . | grep -v '^\./build/' |
+    while IFS=: read -r file line named; do
+      [[ -f $named ]] || complain "${file#./}:$line: names $named, which is not there"
+    done
+}
+
 check_readmes() {
   local folder
   for folder in */; do
@@ -131,6 +139,7 @@ check_dpdk() {
 check_licence_tags
 check_lengths
 check_headers
+check_test_references || true # grep finds nothing where no header names a test.
 check_readmes
 check_tests || true # grep finds nothing when all is well.
 check_dependencies

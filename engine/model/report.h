@@ -4,7 +4,7 @@
 /// parts, and which resource was the limit.
 ///
 /// Units:   Times as Duration; shares from 0 to 1. With trains of k each packet counts k times.
-/// Tests:   tests/engine/model/report_test.cc, pfe_test.cc
+/// Tests:   tests/engine/model/meter_test.cc, pfe_test.cc
 #pragma once
 
 #include <cstdint>

@@ -5,7 +5,7 @@
 ///
 /// Units:   Keys end with theirs: _ns, _bytes. Times have whole ticks of 10 ps behind the point.
 /// Exact:   Equal results give equal bytes.
-/// Tests:   tests/lab/sweep/run_json_test.cc
+/// Tests:   tests/lab/sweep/run_output_test.cc
 #pragma once
 
 #include <nlohmann/json.hpp>

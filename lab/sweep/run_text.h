@@ -2,7 +2,7 @@
 /// @file
 /// A run's result for people: headline, workers, links, aggregators.
 ///
-/// Tests: tests/lab/sweep/run_text_test.cc
+/// Tests: tests/lab/sweep/run_output_test.cc
 #pragma once
 
 #include <string>

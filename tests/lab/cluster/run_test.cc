@@ -9,9 +9,12 @@
 
 #include "lab/cluster/backend.h"
 #include "lab/cluster/waiting_switch.h"
+#include "tests/lab/cluster/run_bed.h"
 
 namespace tributary::lab {
 namespace {
+
+using testing::run_well;
 
 /// 1024 gradients and 32 bytes of head, with 66 bytes of Ethernet, IP and UDP around them, at 100
 /// Gbit/s: (4096 + 32 + 66) x 8 / 100 = 335.52 ns.
@@ -36,19 +39,10 @@ Scenario small(const char* backend, uint32_t workers = 2) {
   return scenario;
 }
 
-RunResult run(const Scenario& scenario, TensorExchange* exchange = nullptr) {
-  auto result = run_scenario(scenario, exchange);
-  if (!result) {
-    ADD_FAILURE() << result.error().text;
-    return {};
-  }
-  return *std::move(result);
-}
-
 // --- Times by hand -------------------------------------------------------------------------------
 
 TEST(Run, OnePacketCostsOneRoundTrip) {
-  const RunResult result = run(small("ideal"));
+  const RunResult result = run_well(small("ideal"));
   ASSERT_EQ(result.iterations.size(), 4U);
   for (const Duration iteration : result.iterations) {
     EXPECT_EQ(iteration, milliseconds(3) + kRoundTrip);
@@ -66,7 +60,7 @@ TEST(Run, CommunicationOverlapsTheBackwardPass) {
   Scenario scenario = small("ideal");
   // The first bucket is ready half-way, 1 ms before the end; its 100 packets take 34 us.
   scenario.model.bucket_bytes = {409'600, 4096};
-  const RunResult result = run(scenario);
+  const RunResult result = run_well(scenario);
   for (const Duration iteration : result.iterations) {
     EXPECT_EQ(iteration, milliseconds(3) + kRoundTrip);
   }
@@ -77,7 +71,7 @@ TEST(Run, LastBucketWaitsForTheOneBeforeIt) {
   scenario.window = 1024;
   scenario.model.bucket_bytes = {409'600, 4096};
   scenario.model.backward = microseconds(20);
-  const RunResult result = run(scenario);
+  const RunResult result = run_well(scenario);
   // The second bucket is ready 10 us after the first, which takes 100 packets: its packet is the
   // 101st in a row. A host that is at work when the last result comes takes it a little later: at
   // most a round of some packets, in and out.
@@ -92,7 +86,7 @@ TEST(Run, WindowBoundsTheRate) {
   Scenario scenario = small("ideal");
   scenario.window = 1;
   scenario.model.bucket_bytes = {4096 * 50};
-  const RunResult result = run(scenario);
+  const RunResult result = run_well(scenario);
   // Fifty round trips, one after the other, each with a result to take before the next packet.
   const Duration expected = milliseconds(3) + kRoundTrip * 50;
   for (const Duration iteration : result.iterations) {
@@ -105,7 +99,7 @@ TEST(Run, SlowNicSlowsItsWorkerOnly) {
   Scenario scenario = small("ideal");
   scenario.model.bucket_bytes = {4096 * 64};
   scenario.host.nic_bits_per_s = 10'000'000'000;
-  const RunResult result = run(scenario);
+  const RunResult result = run_well(scenario);
   // 64 packets at a tenth of the rate; results come at the switch's rate.
   const Duration expected = milliseconds(3) + kPacketTime * 10 * 64 + kPropagation * 2 +
                             WaitingSwitch::kPipelineLatency + kPacketTime;
@@ -118,15 +112,15 @@ TEST(Run, HostCostBoundsTheRate) {
   scenario.window = 1024;
   scenario.model.bucket_bytes = {4096 * 640};
   scenario.host.packet_cost = microseconds(1);
-  const RunResult result = run(scenario);
+  const RunResult result = run_well(scenario);
   // 640 packets out and 640 results in, a microsecond each, for one host.
   EXPECT_GT(result.iterations[1], milliseconds(3) + microseconds(1280) - microseconds(64));
   EXPECT_LT(result.iterations[1], milliseconds(3) + microseconds(1280) + microseconds(64));
 }
 
 TEST(Run, TrioAddsItsLatency) {
-  const RunResult ideal = run(small("ideal"));
-  const RunResult trio = run(small("trio-ml-wait"));
+  const RunResult ideal = run_well(small("ideal"));
+  const RunResult trio = run_well(small("trio-ml-wait"));
   ASSERT_EQ(trio.aggregators.size(), 1U);
   const AggregatorResult& pfe = trio.aggregators[0];
   EXPECT_GT(pfe.latency.count, 0U);
@@ -153,7 +147,7 @@ class EveryBackend : public ::testing::TestWithParam<std::string> {
 };
 
 TEST_P(EveryBackend, SumsAreExact) {
-  const RunResult result = run(real(5));
+  const RunResult result = run_well(real(5));
   // (17,500 + 3,087 + 1) elements, 4 iterations, 5 workers.
   EXPECT_EQ(result.checked_sums, 20'588U * 4 * 5);
   EXPECT_EQ(result.wrong_sums, 0U);
@@ -170,7 +164,7 @@ TEST_P(EveryBackend, SumsAreExactWhateverTheLinksDo) {
                           .reorder = 0.05,
                           .jitter = microseconds(5),
                           .reorder_max = microseconds(100)};
-  const RunResult result = run(scenario);
+  const RunResult result = run_well(scenario);
   EXPECT_GT(result.checked_sums, 0U);
   EXPECT_EQ(result.wrong_sums, 0U);
   uint64_t repeated = 0;
@@ -184,7 +178,7 @@ TEST_P(EveryBackend, SumsAreExactWhateverTheLinksDo) {
 TEST_P(EveryBackend, SumsAreExactBelowLeavesAndSpines) {
   Scenario scenario = real(4);
   scenario.topology = Topology::kLeafSpine;
-  const RunResult result = run(scenario);
+  const RunResult result = run_well(scenario);
   EXPECT_EQ(result.checked_sums, 20'588U * 4 * 4);
   EXPECT_EQ(result.wrong_sums, 0U);
 }
@@ -195,14 +189,14 @@ TEST_P(EveryBackend, SameSeedSameRun) {
   scenario.link.faults.loss = 0.02;
   scenario.straggler.pattern = "slow-worker";
   scenario.straggler.probability = 0.2;
-  const RunResult one = run(scenario);
-  const RunResult same = run(scenario);
+  const RunResult one = run_well(scenario);
+  const RunResult same = run_well(scenario);
   EXPECT_EQ(one.digest, same.digest);
   EXPECT_EQ(one.events, same.events);
   EXPECT_EQ(one.total, same.total);
   EXPECT_EQ(one.iterations, same.iterations);
   scenario.seed = 2;
-  EXPECT_NE(run(scenario).digest, one.digest);
+  EXPECT_NE(run_well(scenario).digest, one.digest);
 }
 
 INSTANTIATE_TEST_SUITE_P(Backends, EveryBackend, ::testing::ValuesIn([] {
@@ -223,7 +217,7 @@ TEST(Run, TreesGiveTheSameSums) {
       scenario.payload = Payload::kReal;
       scenario.topology = topology;
       scenario.model.bucket_bytes = {100'000};
-      const RunResult result = run(scenario);
+      const RunResult result = run_well(scenario);
       EXPECT_EQ(result.checked_sums, 25'000U * 4 * 6);
       EXPECT_EQ(result.wrong_sums, 0U) << backend;
       EXPECT_EQ(result.degraded_blocks, 0U) << backend;
@@ -235,9 +229,9 @@ TEST(Run, TreesGiveTheSameSums) {
 TEST(Run, ElidedPayloadChangesNoTime) {
   Scenario scenario = small("trio-ml", 3);
   scenario.model.bucket_bytes = {300'000, 50'000};
-  const RunResult elided = run(scenario);
+  const RunResult elided = run_well(scenario);
   scenario.payload = Payload::kReal;
-  const RunResult real = run(scenario);
+  const RunResult real = run_well(scenario);
   EXPECT_EQ(elided.iterations, real.iterations);
   EXPECT_EQ(elided.events, real.events);
 }
@@ -251,10 +245,10 @@ TEST(Run, TrainsChangeLittle) {
     scenario.model.bucket_bytes = {8 << 20, 1 << 20};
     scenario.iterations = 2;
     scenario.model.backward = milliseconds(1);
-    const double one = in_seconds(run(scenario).mean_iteration);
+    const double one = in_seconds(run_well(scenario).mean_iteration);
     for (const uint32_t train : {4U, 32U}) {
       scenario.train = train;
-      const RunResult result = run(scenario);
+      const RunResult result = run_well(scenario);
       // The last train of a bucket arrives as a whole, and buckets are rounded up to whole ones.
       EXPECT_NEAR(in_seconds(result.mean_iteration), one, 0.05 * one) << backend << " " << train;
       EXPECT_NEAR(static_cast<double>(result.blocks), 2304.0 * 2 * 4, 2304.0 * 2 * 4 * 0.05);

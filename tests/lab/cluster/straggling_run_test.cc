@@ -10,9 +10,12 @@
 #include "host/straggler_pattern.h"
 #include "lab/run.h"
 #include "lab/workload/straggler.h"
+#include "tests/lab/cluster/run_bed.h"
 
 namespace tributary::lab {
 namespace {
+
+using testing::run_well;
 
 /// Four workers, 10 ms of computation, eight windows of gradients.
 Scenario small(const char* backend) {
@@ -29,23 +32,14 @@ Scenario small(const char* backend) {
   return scenario;
 }
 
-RunResult run(const Scenario& scenario, TensorExchange* exchange = nullptr) {
-  auto result = run_scenario(scenario, exchange);
-  if (!result) {
-    ADD_FAILURE() << result.error().text;
-    return {};
-  }
-  return *std::move(result);
-}
-
 TEST(StragglingRun, WhoWaitsForEveryoneWaitsForTheSlowest) {
   Scenario scenario = small("waiting-switch");
   scenario.straggler.pattern = "slow-worker";
   scenario.straggler.probability = 0.4;
-  const RunResult result = run(scenario);
+  const RunResult result = run_well(scenario);
   Scenario calm = scenario;
   calm.straggler.pattern = "none";
-  const RunResult without = run(calm);
+  const RunResult without = run_well(calm);
   EXPECT_EQ(result.typical_iteration, without.iterations[1]);
 
   // An iteration takes what it takes, and the longest sum of a worker's delays in it: the sooner
@@ -70,7 +64,7 @@ TEST(StragglingRun, IdealHasNoStragglers) {
   Scenario scenario = small("ideal");
   scenario.straggler.pattern = "slow-worker";
   scenario.straggler.probability = 1;
-  const RunResult result = run(scenario);
+  const RunResult result = run_well(scenario);
   for (const WorkerResult& worker : result.workers) EXPECT_EQ(worker.slept, Duration());
 }
 
@@ -80,7 +74,7 @@ TEST(StragglingRun, MitigationBoundsEveryBlock) {
   scenario.straggler.worker = 2;
   scenario.iterations = 3;
   scenario.payload = Payload::kReal;
-  const RunResult result = run(scenario);
+  const RunResult result = run_well(scenario);
   EXPECT_EQ(result.wrong_sums, 0U);
   EXPECT_EQ(result.checked_sums, 2U * 256 * 1024 * 3 * 3);  // By the three that contribute.
   EXPECT_EQ(result.degraded_blocks, result.blocks);
@@ -102,7 +96,7 @@ TEST(StragglingRun, LateWorkersCatchUpAndOthersLoseNothing) {
     scenario.payload = Payload::kReal;
     scenario.model.bucket_bytes = {4096 * 16, 4096 * 16};
     scenario.window = 8;
-    const RunResult result = run(scenario);
+    const RunResult result = run_well(scenario);
     EXPECT_EQ(result.wrong_sums, 0U);
     EXPECT_GT(result.degraded_blocks, 0U);
     uint32_t skipped = 0;
@@ -129,7 +123,7 @@ TEST(StragglingRun, LateWorkersCatchUpAndOthersLoseNothing) {
 
     Scenario waiting = scenario;
     waiting.backend = "trio-ml-wait";
-    EXPECT_LT(result.mean_iteration, run(waiting).mean_iteration);
+    EXPECT_LT(result.mean_iteration, run_well(waiting).mean_iteration);
   }
 }
 
@@ -139,7 +133,7 @@ TEST(StragglingRun, TreeGivesUpItsStraggler) {
   scenario.straggler.pattern = "absent";
   scenario.iterations = 2;
   scenario.payload = Payload::kReal;
-  const RunResult result = run(scenario);
+  const RunResult result = run_well(scenario);
   EXPECT_EQ(result.wrong_sums, 0U);
   EXPECT_EQ(result.degraded_blocks, result.blocks);
   EXPECT_EQ(result.workers[1].contributions_lost, 0U);
@@ -163,7 +157,7 @@ Scenario forgetful() {
 }
 
 TEST(StragglingRun, TooLateForTheCacheDropsOut) {
-  const RunResult result = run(forgetful());
+  const RunResult result = run_well(forgetful());
   EXPECT_TRUE(result.workers[1].dropped_out);
   EXPECT_LT(result.workers[1].iterations, 40U);
   EXPECT_EQ(result.workers[0].iterations, 40U);
@@ -181,20 +175,20 @@ TEST(StragglingRun, TooLateForTheCacheCanStopTheRun) {
 
 TEST(StragglingRun, PauseDelaysThoseWhoWait) {
   Scenario scenario = small("waiting-switch");
-  const RunResult without = run(scenario);
+  const RunResult without = run_well(scenario);
   scenario.straggler.pattern = "pause";
   scenario.straggler.pause_at = milliseconds(25);
   scenario.straggler.pause_for = milliseconds(70);
-  const RunResult result = run(scenario);
+  const RunResult result = run_well(scenario);
   EXPECT_NEAR(in_seconds(result.total - without.total), 0.070, 20e-6);
 }
 
 TEST(StragglingRun, FailSlowSetsThePaceOfThoseWhoWait) {
   Scenario scenario = small("waiting-switch");
-  const RunResult without = run(scenario);
+  const RunResult without = run_well(scenario);
   scenario.straggler.pattern = "fail-slow";
   scenario.straggler.factor = 3;
-  const RunResult result = run(scenario);
+  const RunResult result = run_well(scenario);
   // Thirty instead of ten milliseconds of computation.
   EXPECT_NEAR(in_seconds(result.mean_iteration - without.mean_iteration), 0.020, 5e-6);
 }
@@ -206,11 +200,11 @@ TEST(StragglingRun, BackgroundFlowTakesItsShare) {
   scenario.model.bucket_bytes = {4096 * 4096};
   scenario.window = 1024;
   scenario.iterations = 2;
-  const RunResult without = run(scenario);
+  const RunResult without = run_well(scenario);
   scenario.straggler.pattern = "background-flow";
   scenario.straggler.worker = 2;
   scenario.straggler.background_share = 0.5;
-  const RunResult result = run(scenario);
+  const RunResult result = run_well(scenario);
   // Results come at the link's rate and the flow at half of it, into one queue: two thirds of what
   // leaves it are results, and everyone waits for them.
   const double ratio = in_seconds(result.mean_iteration) / in_seconds(without.mean_iteration);
@@ -287,7 +281,7 @@ TEST(StragglingRun, RealTensorsTravelBesideElidedOnes) {
     Scenario scenario = small(backend);
     scenario.iterations = 5;
     Exchange exchange(scenario.workers);
-    run(scenario, &exchange);
+    run_well(scenario, &exchange);
     EXPECT_EQ(exchange.wrong_, 0U) << backend;
     EXPECT_EQ(exchange.degraded_, 0U) << backend;
     EXPECT_EQ(exchange.computed_, 20U) << backend;

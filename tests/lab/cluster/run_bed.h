@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+/// @file
+/// Runs a scenario that a test expects to end well.
+///
+/// Tests: used by tests/lab/cluster/run_test.cc, straggling_run_test.cc
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include "lab/run.h"
+
+namespace tributary::testing {
+
+/// The result; if the run is refused or fails, the test does, and the result is empty.
+inline lab::RunResult run_well(const lab::Scenario& scenario,
+                               lab::TensorExchange* exchange = nullptr) {
+  auto result = lab::run_scenario(scenario, exchange);
+  if (!result) {
+    ADD_FAILURE() << result.error().text;
+    return {};
+  }
+  return *std::move(result);
+}
+
+}  // namespace tributary::testing

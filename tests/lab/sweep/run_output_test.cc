@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+// Method: one result made by hand, with another number in every field that is looked at, as JSON
+// and as text.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "lab/sweep/run_json.h"
+#include "lab/sweep/run_text.h"
+
+namespace tributary::lab {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+RunResult by_hand() {
+  RunResult result;
+  result.mean_iteration = microseconds(2'500);
+  result.total = milliseconds(5);
+  result.iterations = {milliseconds(2), milliseconds(3)};
+  result.bottleneck = "the cable";
+  result.blocks = 8;
+  result.degraded_blocks = 2;
+  result.block_latency.mean = nanoseconds(1'500);
+  result.block_latency.p99 = microseconds(4);
+  result.packets = 77;
+  result.digest = 0xabc;
+  WorkerResult worker;
+  worker.computed = milliseconds(4);
+  worker.waited = microseconds(250);
+  worker.iterations = 2;
+  worker.contributions = 40;
+  worker.contributions_lost = 3;
+  worker.dropped_out = true;
+  result.workers = {worker};
+  LinkResult link;
+  link.name = "a>b";
+  link.packets = 9;
+  link.bytes = 900;
+  link.lost = 1;
+  link.utilisation = 0.25;
+  result.links = {link};
+  AggregatorResult aggregator;
+  aggregator.name = "top";
+  aggregator.packets = 40;
+  aggregator.parts = {{"threads in use", 0.5, "share"}};
+  result.aggregators = {aggregator};
+  return result;
+}
+
+TEST(RunJson, TimesAreInNanosecondsAndSharesAreShares) {
+  const Json json = run_json(by_hand());
+  EXPECT_EQ(json["mean_iteration_ns"], 2.5e6);
+  EXPECT_EQ(json["iterations_ns"], Json({2e6, 3e6}));
+  EXPECT_EQ(json["degraded_fraction"], 0.25);
+  EXPECT_EQ(json["block_latency"]["mean_ns"], 1500.0);
+  EXPECT_EQ(json["workers"][0]["contributions_lost"], 3);
+  EXPECT_EQ(json["workers"][0]["dropped_out"], true);
+  EXPECT_EQ(json["links"][0]["utilisation"], 0.25);
+  EXPECT_EQ(json["aggregators"][0]["parts"][0]["value"], 0.5);
+  EXPECT_EQ(json["digest"], "0000000000000abc");
+}
+
+TEST(RunJson, TicksBelowANanosecondStay) {
+  EXPECT_EQ(json_ns(picoseconds(10)), 0.01);
+  EXPECT_EQ(json_ns(Duration()), 0.0);
+}
+
+TEST(RunJson, EqualResultsGiveEqualBytes) {
+  EXPECT_EQ(run_json(by_hand()).dump(), run_json(by_hand()).dump());
+  RunResult other = by_hand();
+  other.workers[0].waited += picoseconds(10);
+  EXPECT_NE(run_json(other).dump(), run_json(by_hand()).dump());
+}
+
+TEST(RunText, NamesUnitsAndWhoIsOut) {
+  const std::string text = run_text(by_hand());
+  EXPECT_THAT(text, ::testing::ContainsRegex("mean iteration +2.5 +ms"));
+  EXPECT_THAT(text, ::testing::ContainsRegex("of these degraded +25 +%"));
+  EXPECT_THAT(text, ::testing::ContainsRegex("contribution to result, P99 +4 +us"));
+  EXPECT_THAT(text, HasSubstr("0 (out)"));
+  EXPECT_THAT(text, ::testing::ContainsRegex("a>b +9 +900 +1 +0 +0 +25"));
+  EXPECT_THAT(text, HasSubstr("top: no bottleneck known"));
+  EXPECT_THAT(text, HasSubstr("bottleneck: the cable"));
+}
+
+TEST(RunText, SaysNothingOfSumsThatWereNotChecked) {
+  RunResult result = by_hand();
+  EXPECT_THAT(run_text(result), Not(HasSubstr("wrong sums")));
+  result.checked_sums = 5;
+  result.wrong_sums = 1;
+  EXPECT_THAT(run_text(result), ::testing::ContainsRegex("wrong sums +1 +elements"));
+}
+
+}  // namespace
+}  // namespace tributary::lab
