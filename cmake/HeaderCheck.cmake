@@ -2,7 +2,7 @@
 # what it needs. Not part of `all`; build it with `ninja header_check`.
 function(tributary_header_check)
   file(GLOB folders RELATIVE ${PROJECT_SOURCE_DIR} ${PROJECT_SOURCE_DIR}/*)
-  list(REMOVE_ITEM folders build)
+  list(FILTER folders EXCLUDE REGEX "^build")
   set(sources)
   foreach(folder IN LISTS folders)
     if(NOT IS_DIRECTORY ${PROJECT_SOURCE_DIR}/${folder})

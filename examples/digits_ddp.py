@@ -84,6 +84,7 @@ def main():
     loss_of = nn.CrossEntropyLoss(label_smoothing=0.1)
     generator = torch.Generator().manual_seed(arguments.seed)
 
+    catch_up = training.catch_up(arguments, ddp)
     steps = training.Steps(arguments, rank, world)
     target_seconds = None
     accuracy = 0.0
@@ -92,7 +93,8 @@ def main():
         for indices in batches(len(images), rank, world, generator):
             with steps:
                 optimizer.zero_grad()
-                loss_of(ddp(images[indices]), labels[indices]).backward()
+                if not catch_up.take_gradients():
+                    loss_of(ddp(images[indices]), labels[indices]).backward()
                 optimizer.step()
         schedule.step()
         accuracy = accuracy_of(model, *test)
@@ -112,6 +114,8 @@ def main():
         "seconds": steps.total(),
         "seconds_to_target": target_seconds,
         "step_ms": steps.median_ms(),
+        "mean_step_ms": steps.mean_ms(),
+        "caught_up_steps": training.caught_up_steps(catch_up),
         "degraded": training.degraded(arguments),
     })
 

@@ -83,6 +83,7 @@ def main():
     optimizer = torch.optim.Adam(model.parameters(), lr=arguments.lr)
     generator = torch.Generator().manual_seed(arguments.seed)
 
+    catch_up = training.catch_up(arguments, ddp)
     steps = training.Steps(arguments, rank, world)
     loss = accuracy = 0.0
     for epoch in range(arguments.epochs):
@@ -91,7 +92,8 @@ def main():
             seen, wanted = (part[rank::world] for part in sample(text[:cut], BATCH, generator))
             with steps:
                 optimizer.zero_grad()
-                nn.functional.cross_entropy(ddp(seen).transpose(1, 2), wanted).backward()
+                if not catch_up.take_gradients():
+                    nn.functional.cross_entropy(ddp(seen).transpose(1, 2), wanted).backward()
                 optimizer.step()
         loss, accuracy = evaluate(model, text[cut:])
         if rank == 0:
@@ -108,6 +110,8 @@ def main():
         "parameters_identical": training.parameters_identical(model),
         "seconds": steps.total(),
         "step_ms": steps.median_ms(),
+        "mean_step_ms": steps.mean_ms(),
+        "caught_up_steps": training.caught_up_steps(catch_up),
         "degraded": training.degraded(arguments),
     })
 

@@ -28,6 +28,8 @@ def add_flags(parser):
     parser.add_argument("--straggle-ms", type=float, default=50.0)
     parser.add_argument("--straggle-rank", type=int, default=-1,
                         help="the rank that sleeps; -1 is the last one, -2 is every rank")
+    parser.add_argument("--no-catch-up", action="store_true",
+                        help="a rank that is behind computes every step in full")
     parser.add_argument("--loss", type=float, default=0.0, metavar="P",
                         help="lose packets with this probability, both ways; tributary only")
     parser.add_argument("--json", metavar="FILE", help="rank 0 writes the result here")
@@ -45,6 +47,33 @@ def begin(arguments):
     # The one line that differs: "tributary" where it said "gloo".
     dist.init_process_group(arguments.backend)
     return dist.get_rank(), dist.get_world_size()
+
+
+class NoCatchUp:
+    """For Gloo, and without straggler mitigation: nobody is ever behind."""
+
+    steps_taken = 0
+
+    def take_gradients(self):
+        return False
+
+
+def catch_up(arguments, ddp):
+    """What a rank that is behind asks for the others' gradients."""
+    if arguments.backend != "tributary" or arguments.no_catch_up:
+        return NoCatchUp()
+    import tributary.torch
+
+    if tributary.torch.active_group().communicator.info()["straggler_timeout_us"] == 0:
+        return NoCatchUp()
+    return tributary.torch.CatchUp(ddp)
+
+
+def caught_up_steps(catches):
+    """By rank: the steps that it took from the others. For all ranks at once."""
+    steps = [0] * dist.get_world_size()
+    dist.all_gather_object(steps, catches.steps_taken)
+    return steps
 
 
 class Steps:
@@ -71,8 +100,14 @@ class Steps:
         return sum(self.seconds)
 
     def median_ms(self):
+        return 1000 * statistics.median(self._settled())
+
+    def mean_ms(self):
+        return 1000 * statistics.mean(self._settled())
+
+    def _settled(self):
         # The first steps build buckets and caches.
-        return 1000 * statistics.median(self.seconds[min(5, len(self.seconds) - 1) :])
+        return self.seconds[min(5, len(self.seconds) - 1) :]
 
 
 def digest(model):

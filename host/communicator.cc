@@ -110,6 +110,7 @@ struct Communicator::Impl {
       protocol.on_time(now);
       const bool sent = send(now);
       finish_transfers();
+      show_progress();
       if (protocol.phase() == WorkerProtocol::Phase::kEnded && !sent) break;
       if (protocol.group().is_set() && group_port == nullptr) open_group();
       if (!received && !sent) sleep(now);
@@ -183,11 +184,18 @@ struct Communicator::Impl {
     const auto done = std::partition(in_work.begin(), in_work.end(),
                                      [](const Entry* entry) { return !entry->transfer.done; });
     if (done == in_work.end() && protocol.phase() == shown.phase) return;
+    show_progress();
     const std::lock_guard lock(mutex);
     for (auto it = done; it != in_work.end(); ++it) (*it)->done = true;
     in_work.erase(done, in_work.end());
     show();
     finished.notify_all();
+  }
+
+  void show_progress() {
+    const Progress progress = protocol.progress();
+    progress_submitted.store(progress.submitted, std::memory_order_relaxed);
+    progress_heard.store(progress.heard, std::memory_order_relaxed);
   }
 
   /// @pre mutex is held, or no other thread runs.
@@ -273,6 +281,9 @@ struct Communicator::Impl {
   bool close_wanted = false;
   Shown shown;
   std::atomic<bool> ended{false};  ///< Release by the I/O thread; acquire in submit().
+  /// Progress, relaxed: a hint of how far others are. Written before an operation's end is told.
+  std::atomic<uint64_t> progress_submitted{0};
+  std::atomic<uint64_t> progress_heard{0};
 
   std::thread thread;
 };
@@ -315,6 +326,7 @@ Ticket Communicator::all_reduce_async(std::span<float> tensor, const AllReduceOp
   Transfer transfer;
   transfer.floats = tensor;
   transfer.op = options.op;
+  transfer.receive_only = options.receive_only;
   transfer.scale = options.scale;
   transfer.format = options.format == FloatFormat::kFixedScale
                         ? microcode::ElementFormat::kFixedScale
@@ -322,18 +334,20 @@ Ticket Communicator::all_reduce_async(std::span<float> tensor, const AllReduceOp
   return Ticket(impl_->submit(std::move(transfer)));
 }
 
-Ticket Communicator::all_reduce_async(HalfTensor tensor, ReduceOp op) {
+Ticket Communicator::all_reduce_async(HalfTensor tensor, ReduceOp op, bool receive_only) {
   Transfer transfer;
   transfer.halves = tensor;
   transfer.op = op;
+  transfer.receive_only = receive_only;
   transfer.format = microcode::ElementFormat::kBlockExponent;
   return Ticket(impl_->submit(std::move(transfer)));
 }
 
-Ticket Communicator::all_reduce_async(std::span<int32_t> tensor, ReduceOp op) {
+Ticket Communicator::all_reduce_async(std::span<int32_t> tensor, ReduceOp op, bool receive_only) {
   Transfer transfer;
   transfer.integers = tensor;
   transfer.op = op;
+  transfer.receive_only = receive_only;
   return Ticket(impl_->submit(std::move(transfer)));
 }
 
@@ -360,6 +374,11 @@ void Communicator::close() { impl_->close(); }
 CommunicatorCounters Communicator::counters() const {
   const std::lock_guard lock(impl_->mutex);
   return impl_->shown.counters;
+}
+
+Progress Communicator::progress() const {
+  return {.submitted = impl_->progress_submitted.load(std::memory_order_relaxed),
+          .heard = impl_->progress_heard.load(std::memory_order_relaxed)};
 }
 
 uint32_t Communicator::window() const {

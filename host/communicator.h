@@ -110,8 +110,19 @@ struct HalfTensor {
 
 struct AllReduceOptions {
   ReduceOp op = ReduceOp::kSum;
+  /// Contribute nothing and take the sum of the other ranks; see Transfer::receive_only.
+  bool receive_only = false;
   FloatFormat format = FloatFormat::kFixedScale;
   float scale = 1.0e8F;  ///< For kFixedScale. Source: ATP §3.8 (10^8).
+};
+
+/// How far a rank's stream of tensors has come, and how far others have. In positions: a packet's
+/// worth of elements each, and with kBlockExponent one more for each exponent that travels ahead.
+struct Progress {
+  uint64_t submitted = 0;  ///< Positions of what this rank has submitted, done or not.
+  /// One past the highest position of which a result was heard. Above `submitted` when the others
+  /// have gone on without this rank (straggler mitigation).
+  uint64_t heard = 0;
 };
 
 /// What a communicator has done so far.
@@ -162,8 +173,10 @@ class Communicator {
 
   /// The same without waiting. Several may be on their way; each needs one wait().
   Ticket all_reduce_async(std::span<float> tensor, const AllReduceOptions& options = {});
-  Ticket all_reduce_async(std::span<int32_t> tensor, ReduceOp op = ReduceOp::kSum);
-  Ticket all_reduce_async(HalfTensor tensor, ReduceOp op = ReduceOp::kSum);
+  Ticket all_reduce_async(std::span<int32_t> tensor, ReduceOp op = ReduceOp::kSum,
+                          bool receive_only = false);
+  Ticket all_reduce_async(HalfTensor tensor, ReduceOp op = ReduceOp::kSum,
+                          bool receive_only = false);
 
   /// Blocks until the all-reduce is done or the time is over. @return whether it is done, or was
   /// waited for already. As often as one likes.
@@ -175,6 +188,8 @@ class Communicator {
   void close();
 
   [[nodiscard]] CommunicatorCounters counters() const;
+  /// Up to date within a packet burst; what was submitted and not waited for may be missing.
+  [[nodiscard]] Progress progress() const;
   /// What was agreed with the aggregator.
   [[nodiscard]] uint32_t window() const;
   [[nodiscard]] uint32_t gradients() const;

@@ -287,8 +287,16 @@ void WorkerProtocol::read_gradients(Transfer& transfer, uint64_t block, const Me
   }
 }
 
+/// Results come to whoever is in the session, so also of blocks that this rank is still to send.
+void WorkerProtocol::note_heard(uint32_t block_id) {
+  constexpr uint32_t kBehind = 1U << 31;  // From here on block ids, modulo 2^32, are past ones.
+  const uint32_t ahead = block_id - static_cast<uint32_t>(base_);
+  if (ahead < kBehind) heard_below_ = std::max(heard_below_, base_ + ahead + 1);
+}
+
 void WorkerProtocol::on_result(const Message& message, std::span<const std::byte> payload,
                                Instant now) {
+  note_heard(message.header.block_id);
   uint64_t position = 0;
   if (!position_of(message.header.block_id, position) ||
       (slot_of(position).state == SlotState::kDone && !TRIB_MUTANT(kResultTakenTwice))) {
@@ -320,7 +328,8 @@ void WorkerProtocol::on_have(const Message& message, Instant now) {
     have_position_ = position;
     have_upstream_ = message.body.upstream;
   }
-  if (!contains(message.body.mask, *config_.source)) {
+  const bool lacks_mine = !contains(message.body.mask, *config_.source);
+  if (lacks_mine && !slot.transfer->receive_only) {
     slot.state = SlotState::kSent;
     slot.data_wanted = true;
     queue_repair(position);

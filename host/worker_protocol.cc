@@ -364,6 +364,11 @@ uint32_t WorkerProtocol::write_repair(std::span<std::byte> out, Instant now) {
                       (slot.state == SlotState::kSent || slot.state == SlotState::kHeld);
   if (!wanted) return 0;
   if (slot.data_wanted) return write_contribution(position, out, now);
+  return ask_about(position, out, now);
+}
+
+uint32_t WorkerProtocol::ask_about(uint64_t position, std::span<std::byte> out, Instant now) {
+  Slot& slot = slot_of(position);
   slot.attempts = static_cast<uint8_t>(std::min(slot.attempts + 1, UINT8_MAX));
   slot.sent_at = now;
   asked_at_ = now;
@@ -387,7 +392,13 @@ uint32_t WorkerProtocol::next_packet(std::span<std::byte> out, Instant now) {
       Slot& slot = slot_of(next_);
       slot = Slot{};
       slot.transfer = transfer_at(next_);
-      size = write_contribution(next_++, out, now);
+      if (slot.transfer->receive_only) {
+        slot.state = SlotState::kSent;
+        slot.first_sent_at = now;
+        size = ask_about(next_++, out, now);
+      } else {
+        size = write_contribution(next_++, out, now);
+      }
     }
     if (TRIB_MUTANT(kNoKeepAlive) && now - sent_at_ >= kKeepAliveEvery) sent_at_ = now;
     if (size == 0 && now - sent_at_ >= kKeepAliveEvery) {

@@ -47,6 +47,10 @@ struct Transfer {
   /// tensors: next_packet() writes the head alone, though the size it returns counts the lanes too,
   /// and on_packet() takes a span of that size of which only the head has to be there.
   uint64_t elided_elements = 0;
+  /// Takes the sum that the other ranks have made and adds nothing to it: the way of a rank that is
+  /// behind and would be late anyway. Its tensor is only written. A block that the others have not
+  /// begun waits for them, so this is for blocks below results_heard().
+  bool receive_only = false;
   ReduceOp op = ReduceOp::kSum;
   microcode::ElementFormat format = microcode::ElementFormat::kInt32;
   float scale = 1.0F;  ///< For kFixedScale.
@@ -107,6 +111,8 @@ class WorkerProtocol {
   [[nodiscard]] Duration straggler_timeout() const { return straggler_timeout_; }
   [[nodiscard]] uint32_t packet_bytes_max() const;
   [[nodiscard]] const CommunicatorCounters& counters() const { return counters_; }
+  /// How far this rank's stream and the others' have come.
+  [[nodiscard]] Progress progress() const { return {.submitted = end_, .heard = heard_below_}; }
 
  private:
   /// A worker that sends nothing else says so often that it is alive (Session's kSilentAfter is
@@ -141,6 +147,8 @@ class WorkerProtocol {
   void check_deadline(Instant now);
   [[nodiscard]] Duration repair_after(uint64_t position) const;
   uint32_t write_repair(std::span<std::byte> out, Instant now);
+  uint32_t ask_about(uint64_t position, std::span<std::byte> out, Instant now);
+  void note_heard(uint32_t block_id);
   [[nodiscard]] std::string missing_text(Instant now) const;
   void end(Status status, std::string text);
 
@@ -188,6 +196,7 @@ class WorkerProtocol {
   uint64_t end_ = 0;              ///< One past the last transfer's last position.
   uint64_t overtaken_below_ = 0;  ///< Positions below were looked at by repair_overtaken().
   uint64_t result_below_ = 0;     ///< One past the highest position with a result.
+  uint64_t heard_below_ = 0;      ///< The same of results that came before they were asked for.
   uint16_t next_gen_id_ = 0;
   std::deque<Transfer*> transfers_;  ///< Not yet done, in order of positions.
   std::deque<uint64_t> repairs_;     ///< To be asked about; at most one entry a slot.

@@ -117,7 +117,7 @@ void add_aggregator_flags(CLI::App& command, LaunchConfig& config) {
   add_milliseconds(command, "--timeout-ms", config.straggler_timeout, 0, kMinuteMs,
                    "Straggler mitigation: blocks wait so long; 0 is without. Own aggregator only");
   add_milliseconds(command, "--permanent-ms", config.permanent_after, 0, kHourMs,
-                   "A straggler silent for so long is not waited for; 0: the server's default");
+                   "A straggler silent for so long is not waited for; 0: two timeouts");
   add_uint(command, "--window", config.job_window, 1, trio_ml::kBlockCntLimit,
            "Window of the own aggregator's job, a power of two");
   add_uint(command, "--history", config.history, 1, trio_ml::kHistoryLimit,

@@ -75,6 +75,15 @@ std::string url_of(const LaunchConfig& config, const std::string& server) {
   return url;
 }
 
+/// A rank that misses two blocks in a row sleeps for longer than the others should wait again and
+/// again. That is no great harm to it: it returns with its next contribution.
+Duration permanent_after(const LaunchConfig& config) {
+  constexpr Duration kLeast = milliseconds(10);  // Of the job key permanent_ms.
+  if (config.permanent_after > Duration()) return config.permanent_after;
+  if (config.straggler_timeout == Duration()) return Duration();
+  return std::max(config.straggler_timeout * 2, kLeast);
+}
+
 ProgramPlan plan_aggregator(const LaunchConfig& config, const LaunchSurroundings& around,
                             const std::string& address) {
   std::string job = fmt::format("id={},sources={},window={},block_grad_max=4095,history={}",
@@ -82,8 +91,8 @@ ProgramPlan plan_aggregator(const LaunchConfig& config, const LaunchSurroundings
   if (config.straggler_timeout > Duration()) {
     job += fmt::format(",mitigation=on,timeout_ms={}", in_milliseconds(config.straggler_timeout));
   }
-  if (config.permanent_after > Duration()) {
-    job += fmt::format(",permanent_ms={}", in_milliseconds(config.permanent_after));
+  if (const Duration permanent = permanent_after(config); permanent > Duration()) {
+    job += fmt::format(",permanent_ms={}", in_milliseconds(permanent));
   }
   ProgramPlan plan{.name = "the aggregator",
                    .program = around.program,

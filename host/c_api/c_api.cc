@@ -20,6 +20,7 @@ using tributary::host::keep;
 using tributary::host::Membership;
 using tributary::host::Operation;
 using tributary::host::ReduceOp;
+using tributary::host::Reduction;
 using tributary::host::Report;
 
 // What the handles are, for this file alone.
@@ -133,12 +134,13 @@ Duration at_most_of(int64_t timeout_ms) {
 }
 
 std::unique_ptr<tributary_operation> started(tributary_communicator* communicator, void* data,
-                                             uint64_t element_count, int32_t type, int32_t op) {
+                                             uint64_t element_count, int32_t type, int32_t op,
+                                             bool receive_only = false) {
   (void)membership_of(communicator);
   const AddressRange memory = memory_of(data, element_count, type);
-  const ReduceOp reduce_op = op_of(op);
+  const Reduction reduction{.op = op_of(op), .receive_only = receive_only};
   auto handle = std::make_unique<tributary_operation>(communicator->membership);
-  handle->operation.start(data, element_count, type, reduce_op, memory);
+  handle->operation.start(data, element_count, type, reduction, memory);
   return handle;
 }
 
@@ -250,6 +252,27 @@ tributary_status tributary_all_reduce_async(tributary_communicator* communicator
   return guarded([&]() -> tributary_status {
     if (out == nullptr) refuse("out is NULL");
     *out = started(communicator, data, element_count, type, op).release();
+    return TRIBUTARY_OK;
+  });
+}
+
+tributary_status tributary_receive_async(tributary_communicator* communicator, void* data,
+                                         uint64_t element_count, int32_t type, int32_t op,
+                                         tributary_operation** out) {
+  if (out != nullptr) *out = nullptr;
+  return guarded([&]() -> tributary_status {
+    if (out == nullptr) refuse("out is NULL");
+    *out = started(communicator, data, element_count, type, op, true).release();
+    return TRIBUTARY_OK;
+  });
+}
+
+tributary_status tributary_get_progress(const tributary_communicator* communicator,
+                                        tributary_progress* progress, size_t progress_bytes) {
+  return guarded([&]() -> tributary_status {
+    const auto now = membership_of(communicator).communicator().progress();
+    const tributary_progress all{.submitted = now.submitted, .heard = now.heard};
+    copy_out(all, progress, progress_bytes, "progress");
     return TRIBUTARY_OK;
   });
 }

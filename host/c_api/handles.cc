@@ -101,14 +101,15 @@ void Membership::refuse_overlap(AddressRange memory) {
   }
 }
 
-Ticket Membership::start(void* data, uint64_t element_count, int32_t type, ReduceOp op) {
+Ticket Membership::start(void* data, uint64_t element_count, int32_t type, Reduction reduction) {
   switch (type) {
     case TRIBUTARY_INT32:
       return communicator_->all_reduce_async(std::span(static_cast<int32_t*>(data), element_count),
-                                             op);
+                                             reduction.op, reduction.receive_only);
     case TRIBUTARY_FLOAT32: {
       AllReduceOptions options = reduction_;
-      options.op = op;
+      options.op = reduction.op;
+      options.receive_only = reduction.receive_only;
       return communicator_->all_reduce_async(std::span(static_cast<float*>(data), element_count),
                                              options);
     }
@@ -116,20 +117,20 @@ Ticket Membership::start(void* data, uint64_t element_count, int32_t type, Reduc
       const HalfTensor tensor{
           .bits = std::span(static_cast<uint16_t*>(data), element_count),
           .type = type == TRIBUTARY_FLOAT16 ? HalfType::kFloat16 : HalfType::kBfloat16};
-      return communicator_->all_reduce_async(tensor, op);
+      return communicator_->all_reduce_async(tensor, reduction.op, reduction.receive_only);
     }
   }
 }
 
-Ticket Membership::submit(void* data, uint64_t element_count, int32_t type, ReduceOp op,
+Ticket Membership::submit(void* data, uint64_t element_count, int32_t type, Reduction reduction,
                           AddressRange memory) {
   const std::lock_guard lock(mutex_);
-  if (memory.first == memory.end) return start(data, element_count, type, op);
+  if (memory.first == memory.end) return start(data, element_count, type, reduction);
   refuse_overlap(memory);
   // The entry first: once the transfer has started, nothing may fail.
   const auto entry = busy_.emplace(memory.first, Busy{memory.end, std::nullopt}).first;
   try {
-    entry->second.ticket = start(data, element_count, type, op);
+    entry->second.ticket = start(data, element_count, type, reduction);
   } catch (...) {
     busy_.erase(entry);
     throw;
@@ -176,10 +177,10 @@ Report report_of(const Outcome& outcome, uint32_t world) {
   return report;
 }
 
-void Operation::start(void* data, uint64_t element_count, int32_t type, ReduceOp op,
+void Operation::start(void* data, uint64_t element_count, int32_t type, Reduction reduction,
                       AddressRange memory) {
   memory_ = memory;
-  ticket_ = membership_->submit(data, element_count, type, op, memory);
+  ticket_ = membership_->submit(data, element_count, type, reduction, memory);
 }
 
 const Report* Operation::wait(Duration at_most) {

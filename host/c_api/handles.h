@@ -32,6 +32,12 @@ struct AddressRange {
   uintptr_t end = 0;
 };
 
+/// What becomes of the tensor.
+struct Reduction {
+  ReduceOp op = ReduceOp::kSum;
+  bool receive_only = false;  ///< See AllReduceOptions.
+};
+
 /// One rank's membership in a job.
 class Membership {
  public:
@@ -42,7 +48,8 @@ class Membership {
 
   /// Starts an all-reduce of `element_count` elements. @throws Fault if the tensor overlaps one on
   /// its way; then, and after any other exception, nothing has been started.
-  Ticket submit(void* data, uint64_t element_count, int32_t type, ReduceOp op, AddressRange memory);
+  Ticket submit(void* data, uint64_t element_count, int32_t type, Reduction reduction,
+                AddressRange memory);
   /// The tensor of this ticket is its owner's again.
   void release(Ticket ticket, AddressRange memory);
   void close();
@@ -57,7 +64,7 @@ class Membership {
     uintptr_t end;
     std::optional<Ticket> ticket;
   };
-  Ticket start(void* data, uint64_t element_count, int32_t type, ReduceOp op);
+  Ticket start(void* data, uint64_t element_count, int32_t type, Reduction reduction);
   void refuse_overlap(AddressRange memory);
 
   const CommunicatorConfig config_;
@@ -83,7 +90,8 @@ class Operation {
   explicit Operation(std::shared_ptr<Membership> membership) : membership_(std::move(membership)) {}
 
   /// As Membership::submit(). Once, before anything else.
-  void start(void* data, uint64_t element_count, int32_t type, ReduceOp op, AddressRange memory);
+  void start(void* data, uint64_t element_count, int32_t type, Reduction reduction,
+             AddressRange memory);
   /// Waits. @return the report, or nullptr when the time is over.
   const Report* wait(Duration at_most);
   [[nodiscard]] const Membership& membership() const { return *membership_; }

@@ -15,7 +15,8 @@
 ///          a status leaves a line of text for tributary_error_text() if it is not TRIBUTARY_OK.
 /// Memory:  A tensor stays alive and untouched until its operation is done. Strings belong to the
 ///          library; each says how long it lasts.
-/// Compatibility: Symbols carry the version TRIBUTARY_0.1. Numbers here never change their meaning;
+/// Compatibility: Symbols carry the version TRIBUTARY_0.1 or later. Numbers here never change their
+/// meaning;
 ///          structs grow only at their end, and callers pass the size that they know.
 /// Tests:   tests/host/c_api_test.cc, tests/host/c_api_c11.c
 #pragma once
@@ -37,7 +38,7 @@ extern "C" {
 
 /// Grows when something is added; a program needs a library whose number is at least the one that
 /// it was compiled with.
-#define TRIBUTARY_ABI 1
+#define TRIBUTARY_ABI 2
 
 /// TRIBUTARY_ABI of the library.
 TRIBUTARY_API uint32_t tributary_abi(void);
@@ -178,6 +179,33 @@ TRIBUTARY_API tributary_status tributary_all_reduce_async(tributary_communicator
                                                           void* data, uint64_t element_count,
                                                           int32_t type, int32_t op,
                                                           tributary_operation** out);
+
+/* --- A rank that is behind --- */
+
+/// How far a rank's stream of tensors and the others' have come, in packets' worth (gradients, and
+/// with format=exponent the exponents that travel ahead). Since ABI 2.
+typedef struct tributary_progress {
+  uint64_t submitted;  ///< Of what this rank has submitted.
+  uint64_t heard;      ///< One past the last of which a result has come. Above `submitted` when the
+                       ///< others have gone on without this rank (straggler mitigation).
+} tributary_progress;
+/// Up to date within a burst of packets for operations that were waited for.
+/// @param progress_bytes sizeof(tributary_progress) as the caller knows it.
+TRIBUTARY_API tributary_status tributary_get_progress(const tributary_communicator* communicator,
+                                                      tributary_progress* progress,
+                                                      size_t progress_bytes);
+
+/// Takes the sum or mean that the other ranks have made in this all-reduce, and adds nothing to it:
+/// in the place of tributary_all_reduce_async() on a rank that would be late anyway. `data` is only
+/// written. What the others have not done yet is waited for, without this rank; without straggler
+/// mitigation that ends at the deadline. Since ABI 2.
+/// @return As tributary_all_reduce_async().
+TRIBUTARY_API tributary_status tributary_receive_async(tributary_communicator* communicator,
+                                                       void* data, uint64_t element_count,
+                                                       int32_t type, int32_t op,
+                                                       tributary_operation** out);
+
+/* --- Waiting, and what became of it --- */
 
 /// Waits until the operation is done. As often as one likes, from any number of threads.
 /// @param timeout_ms Below 0: until it is done, which the communicator's deadline bounds. 0: asks

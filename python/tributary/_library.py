@@ -13,7 +13,7 @@ import pathlib
 from . import errors
 
 # The C interface that this package is written for: TRIBUTARY_ABI in host/include/tributary.h.
-ABI_NEEDED = 1
+ABI_NEEDED = 2
 FILE_NAME = "libtributary.so.0"
 
 
@@ -49,6 +49,12 @@ class Counters(ctypes.Structure):
     ]
 
 
+class Progress(ctypes.Structure):
+    """tributary_progress."""
+
+    _fields_ = [("submitted", ctypes.c_uint64), ("heard", ctypes.c_uint64)]
+
+
 class OperationReport(ctypes.Structure):
     """tributary_report."""
 
@@ -73,6 +79,17 @@ class DegradedRange(ctypes.Structure):
 
 _HANDLE = ctypes.c_void_p
 _STATUS = ctypes.c_int32
+_SUBMIT = (
+    _STATUS,
+    [
+        _HANDLE,
+        ctypes.c_void_p,
+        ctypes.c_uint64,
+        ctypes.c_int32,
+        ctypes.c_int32,
+        ctypes.POINTER(_HANDLE),
+    ],
+)
 _SIGNATURES = {
     "tributary_abi": (ctypes.c_uint32, []),
     "tributary_version": (ctypes.c_char_p, []),
@@ -86,17 +103,9 @@ _SIGNATURES = {
         _STATUS,
         [_HANDLE, ctypes.c_void_p, ctypes.c_uint64, ctypes.c_int32, ctypes.c_int32],
     ),
-    "tributary_all_reduce_async": (
-        _STATUS,
-        [
-            _HANDLE,
-            ctypes.c_void_p,
-            ctypes.c_uint64,
-            ctypes.c_int32,
-            ctypes.c_int32,
-            ctypes.POINTER(_HANDLE),
-        ],
-    ),
+    "tributary_all_reduce_async": _SUBMIT,
+    "tributary_receive_async": _SUBMIT,
+    "tributary_get_progress": (_STATUS, [_HANDLE, ctypes.POINTER(Progress), ctypes.c_size_t]),
     "tributary_wait": (_STATUS, [_HANDLE, ctypes.c_int64]),
     "tributary_operation_report": (
         _STATUS,

@@ -151,7 +151,15 @@ class Communicator:
         address, count, type_name = _describe(array)
         return self.submit(address, count, type_name, op, array)
 
-    def submit(self, address, count, type_name, op, keep_alive):
+    def receive_async(self, array, op="sum"):
+        """Takes the sum that the other ranks have made in this all-reduce; adds nothing to it.
+
+        In the place of all_reduce_async() on a rank that is behind: see progress().
+        """
+        address, count, type_name = _describe(array)
+        return self.submit(address, count, type_name, op, array, receive_only=True)
+
+    def submit(self, address, count, type_name, op, keep_alive, receive_only=False):
         """all_reduce_async() for memory that is no numpy array; `keep_alive` owns it."""
         if type_name not in TYPES:
             raise errors.InvalidArgument(
@@ -161,9 +169,12 @@ class Communicator:
             raise errors.InvalidArgument(
                 f"op={op} is not allowed; allowed: {', '.join(OPERATIONS)}"
             )
+        start = self._library.tributary_all_reduce_async
+        if receive_only:
+            start = self._library.tributary_receive_async
         handle = ctypes.c_void_p()
         self._check(
-            self._library.tributary_all_reduce_async(
+            start(
                 self._handle, address, count, TYPES[type_name], OPERATIONS[op], ctypes.byref(handle)
             )
         )
@@ -186,6 +197,19 @@ class Communicator:
             )
         )
         return {name: getattr(raw, name) for name, _ in raw._fields_}
+
+    def progress(self):
+        """Packets' worth that this rank has submitted, and up to where results have come.
+
+        A second number above the first: the others have gone on without this rank.
+        """
+        raw = _library.Progress()
+        self._check(
+            self._library.tributary_get_progress(
+                self._handle, ctypes.byref(raw), ctypes.sizeof(raw)
+            )
+        )
+        return raw.submitted, raw.heard
 
     def close(self):
         """Tells the aggregator good-bye; what is on its way ends with Closed."""

@@ -108,13 +108,28 @@ class TributaryGroup(dist.ProcessGroup):
         op_name = _op_name(opts)
         if len(tensors) != 1 or not _goes_through(tensors[0], op_name):
             return self.inner.allreduce(tensors, *(() if opts is None else (opts,)))
-        tensor = tensors[0]
+        return self._submit(tensors[0], op_name)
+
+    def receive(self, tensor):
+        """Takes the SUM of the other ranks' next all-reduce without adding to it. Returns a work."""
+        if not _goes_through(tensor, "sum"):
+            raise errors.InvalidArgument(
+                f"tensors of type {tensor.dtype} do not go through the aggregator"
+            )
+        return self._submit(tensor, "sum", receive_only=True)
+
+    def _submit(self, tensor, op_name, receive_only=False):
         if not tensor.is_contiguous():
             raise errors.InvalidArgument("the tensor is not contiguous; pass tensor.contiguous()")
         staged = tensor if tensor.device.type == "cpu" else _to_host(tensor)
         with self._lock:  # The order of the numbers is that of submission.
             operation = self.communicator.submit(
-                staged.data_ptr(), staged.numel(), TYPE_NAMES[tensor.dtype], op_name, staged
+                staged.data_ptr(),
+                staged.numel(),
+                TYPE_NAMES[tensor.dtype],
+                op_name,
+                staged,
+                receive_only,
             )
             work = TributaryWork(self, operation, op_name, self._count, tensor, staged)
             self._count += 1
@@ -250,6 +265,87 @@ def _line(summary):
         f"tributary: {summary['degraded_blocks']} of {summary['blocks']} blocks degraded; "
         f"missing: {lacking}"
     )
+
+
+class CatchUp:
+    """Lets a rank that is behind take the gradients that the others have made without it.
+
+    With straggler mitigation the others finish a step without a rank that is late. That rank would
+    compute gradients that nobody takes, and be late again in the next step. So:
+
+        catch_up = tributary.torch.CatchUp(model)    # a DistributedDataParallel
+        for inputs, targets in batches:
+            optimizer.zero_grad()
+            if not catch_up.take_gradients():
+                loss_of(model(inputs), targets).backward()
+            optimizer.step()
+
+    What it relies on: a step is one backward pass, all its gradients are reduced, and nothing else
+    goes through the aggregator between steps. A model with buffers needs broadcast_buffers=False,
+    else each forward pass waits for all ranks. It is DDP's communication hook, so there can be no
+    other one.
+    """
+
+    # DDP arranges its buckets anew once, after its first step.
+    STEPS_BEFORE = 2
+
+    def __init__(self, model):
+        self._group = active_group()
+        self._buckets = []  # Of the latest step: the parameters of each.
+        self._first = 0  # Submitted before the latest step.
+        self._steps = 0
+        self.steps_taken = 0  # Steps whose gradients were taken from the others.
+        model.register_comm_hook(self, CatchUp._reduce)
+
+    def _reduce(self, bucket):
+        """As DDP does it without a hook: the mean over the world."""
+        if bucket.index() == 0:
+            self._buckets = []
+            self._first = self._group.communicator.progress()[0]
+        self._buckets.append(list(bucket.parameters()))
+        if bucket.is_last():
+            self._steps += 1
+        buffer = bucket.buffer().div_(self._group.size())
+        future = dist.all_reduce(buffer, group=self._group, async_op=True).get_future()
+        return future.then(lambda done: done.value()[0])
+
+    def behind(self):
+        """Whether the others have done the next step without this rank, wholly."""
+        if self._steps < self.STEPS_BEFORE:
+            return False
+        submitted, heard = self._group.communicator.progress()
+        return heard - submitted >= submitted - self._first
+
+    def take_gradients(self):
+        """If this rank is behind by a step, sets its parameters' gradients to that step's.
+
+        Returns whether it has done so; then there is nothing to compute.
+        """
+        if not self.behind():
+            return False
+        self._first = self._group.communicator.progress()[0]
+        received = []
+        for parameters in self._buckets:
+            count = sum(parameter.numel() for parameter in parameters)
+            flat = torch.empty(count, dtype=parameters[0].dtype, device=parameters[0].device)
+            received.append((parameters, flat, self._group.receive(flat)))
+        for parameters, flat, work in received:
+            work.wait()
+            _spread(flat, parameters)
+        self.steps_taken += 1
+        return True
+
+
+def _spread(flat, parameters):
+    """Gradients of a bucket, one after another, to their parameters."""
+    first = 0
+    for parameter in parameters:
+        gradient = flat[first : first + parameter.numel()].view_as(parameter)
+        first += parameter.numel()
+        if parameter.grad is None:
+            parameter.grad = gradient.clone()
+        else:
+            parameter.grad.copy_(gradient)
 
 
 _active = None  # The group that has the aggregator.

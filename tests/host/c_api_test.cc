@@ -227,6 +227,34 @@ TEST(CApi, ReportsSayWhichRankWasMissingWhere) {
   EXPECT_THAT(tensors[0], Each(6.0F));  // Divided by the two that took part.
 }
 
+TEST(CApi, ARankThatIsBehindTakesWhatTheOthersHaveMade) {
+  trio_ml::JobConfig job = Server::job_of(2);
+  job.mitigation = true;
+  const Server server(job);
+  const std::vector<Rank> ranks = join_all(server.local(), 2, "&gradients=100&window=4");
+  const auto progress_of = [](const Rank& rank) {
+    tributary_progress progress{};
+    EXPECT_EQ(tributary_get_progress(rank.get(), &progress, sizeof progress), TRIBUTARY_OK);
+    return progress;
+  };
+  EXPECT_EQ(progress_of(ranks[1]).submitted, 0U);
+  std::vector<float> made(950, 6.0F);
+  std::vector<float> taken(950, 99.0F);
+  ASSERT_EQ(wait(start(ranks[0], made, TRIBUTARY_FLOAT32)), TRIBUTARY_OK);
+  // Ten blocks, and the exponents of the first window.
+  EXPECT_EQ(progress_of(ranks[0]).submitted, 14U);
+  tributary_operation* raw = nullptr;
+  ASSERT_EQ(tributary_receive_async(ranks[1].get(), taken.data(), taken.size(), TRIBUTARY_FLOAT32,
+                                    TRIBUTARY_SUM, &raw),
+            TRIBUTARY_OK);
+  const Reduction late(raw);
+  ASSERT_EQ(wait(late), TRIBUTARY_OK) << tributary_error_text();
+  EXPECT_EQ(taken, made);
+  EXPECT_EQ(report_of(late).missing[0], 2U);  // Rank 1 itself.
+  EXPECT_EQ(tributary_get_progress(ranks[0].get(), nullptr, 0), TRIBUTARY_INVALID);
+  EXPECT_STREQ(tributary_error_text(), "progress is NULL");
+}
+
 TEST(CApi, AStragglersLargerValuesStillFit) {
   trio_ml::JobConfig job = Server::job_of(2);
   job.mitigation = true;

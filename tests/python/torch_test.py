@@ -30,6 +30,10 @@ class Torch(support.ServerTest):
         self.assert_all_well(ended, 2)
         self.assertRegex(ended.stderr, r"\[0\] tributary: \d+ of \d+ blocks degraded; missing: rank 1")
 
+    def test_a_rank_that_is_behind_takes_the_others_gradients(self):
+        ended = self.ranks(2, "ranks_catching_up.py", flags=("--timeout-ms", "10"))
+        self.assert_all_well(ended, 2)
+
     def test_a_killed_rank_is_named_by_the_others(self):
         ended = self.ranks(
             3, "ranks_failing.py", "rank", flags=("--keep-going", "--deadline-ms", "1500")

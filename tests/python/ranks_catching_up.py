@@ -1,0 +1,48 @@
+# SPDX-License-Identifier: Apache-2.0
+# Two ranks train; the last one stands still while the other does two steps, and takes both from it.
+# Started by torch_test.py with straggler mitigation. The keys of the store say who may go on, so
+# nothing sleeps.
+import torch
+import torch.distributed as dist
+from torch.nn.parallel import DistributedDataParallel
+
+dist.init_process_group("tributary")
+import tributary.torch  # noqa: E402
+
+STEPS = 8
+AHEAD = (4, 5)  # Steps that rank 0 does alone.
+
+rank = dist.get_rank()
+store = dist.distributed_c10d._get_default_store()
+torch.manual_seed(1)
+model = torch.nn.Sequential(torch.nn.Linear(6, 300), torch.nn.ReLU(), torch.nn.Linear(300, 2))
+# Small buckets, so that a step has several.
+ddp = DistributedDataParallel(model, bucket_cap_mb=0.002)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.001)
+catch_up = tributary.torch.CatchUp(ddp)
+inputs = torch.randn(STEPS, 4, 6, generator=torch.Generator().manual_seed(rank))
+
+assert not catch_up.behind()
+for step in range(STEPS):
+    if step == AHEAD[0] and rank == 1:
+        store.wait(["rank 0 is ahead"])
+    optimizer.zero_grad()
+    taken = catch_up.take_gradients()
+    # Else on a slow machine either may be late by itself.
+    assert taken or rank == 0 or step not in AHEAD, f"rank {rank}, step {step}"
+    if not taken:
+        ddp(inputs[step]).square().sum().backward()
+    optimizer.step()
+    if step == AHEAD[1] and rank == 0:
+        store.set("rank 0 is ahead", "1")
+        store.wait(["rank 1 has caught up"])
+    if step == AHEAD[1] and rank == 1:
+        store.set("rank 1 has caught up", "1")
+
+assert rank == 0 or catch_up.steps_taken >= len(AHEAD)
+digests = [None, None]
+dist.all_gather_object(digests, [parameter.sum().item() for parameter in model.parameters()])
+assert digests[0] == digests[1], digests
+dist.barrier()
+dist.destroy_process_group()
+print("all well")
