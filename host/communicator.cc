@@ -171,7 +171,7 @@ struct Communicator::Impl {
     uint32_t count = 0;
     while (count < engine::kBurstPackets) {
       std::byte* bytes = send_bytes.data() + size_t{count} * packet_bytes;
-      const uint32_t size = protocol.next_packet({bytes, packet_bytes}, now);
+      const uint32_t size = protocol.next_packet({bytes, packet_bytes}, now).size_bytes;
       if (size == 0) break;
       sending[count++] = {bytes, size, server};
     }

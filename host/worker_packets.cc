@@ -105,7 +105,7 @@ void WorkerProtocol::write_gradients(Transfer& transfer, uint64_t block, Message
   }
 }
 
-uint32_t WorkerProtocol::write_contribution(uint64_t position, std::span<std::byte> out,
+Outgoing WorkerProtocol::write_contribution(uint64_t position, std::span<std::byte> out,
                                             Instant now) {
   Slot& slot = slot_of(position);
   Transfer& transfer = *slot.transfer;
@@ -145,10 +145,13 @@ uint32_t WorkerProtocol::write_contribution(uint64_t position, std::span<std::by
   slot.attempts = static_cast<uint8_t>(std::min(slot.attempts + 1, UINT8_MAX));
   slot.sent_at = now;
   scan_at_ = std::min(scan_at_, now + repair_after(position));
-  return head_bytes + lanes * microcode::kGradientBytes;
+  const uint32_t size_bytes = head_bytes + lanes * microcode::kGradientBytes;
+  return {.size_bytes = size_bytes,
+          .stored_bytes = transfer.elided_elements > 0 ? head_bytes : size_bytes,
+          .to = config_.server};
 }
 
-uint32_t WorkerProtocol::write_control(MessageType type, uint64_t position,
+Outgoing WorkerProtocol::write_control(MessageType type, uint64_t position,
                                        std::span<std::byte> out) {
   Message message;
   message.header = {
@@ -170,12 +173,13 @@ uint32_t WorkerProtocol::write_control(MessageType type, uint64_t position,
     message.body.window = config_.window;
     message.body.gradients_max = config_.gradients;
   }
-  return encode_message(message, out.data());
+  const uint32_t size_bytes = encode_message(message, out.data());
+  return {.size_bytes = size_bytes, .stored_bytes = size_bytes, .to = config_.server};
 }
 
 // --- In ---
 
-void WorkerProtocol::on_packet(std::span<const std::byte> payload, Instant now) {
+std::optional<Duration> WorkerProtocol::on_packet(std::span<const std::byte> payload, Instant now) {
   Message message;
   const auto head =
       payload.first(std::min<size_t>(payload.size(), microcode::kControlMessageBytes));
@@ -183,7 +187,7 @@ void WorkerProtocol::on_packet(std::span<const std::byte> payload, Instant now) 
           microcode::DecodeStatus::kOk ||
       !message.header.extended || message.header.job_id != config_.job_id) {
     counters_.invalid_packets++;
-    return;
+    return {};
   }
   const MessageType type = message.extension.type;
   const bool join_reply = type == MessageType::kWelcome || type == MessageType::kPending ||
@@ -195,7 +199,7 @@ void WorkerProtocol::on_packet(std::span<const std::byte> payload, Instant now) 
                         (TRIB_MUTANT(kForeignSessionResult) && type == MessageType::kResult));
   if (!mine || phase_ == Phase::kEnded) {
     if (phase_ != Phase::kEnded) counters_.invalid_packets++;
-    return;
+    return {};
   }
   counters_.packets_received++;
   if (heard_at_ <= asked_at_) {
@@ -210,8 +214,8 @@ void WorkerProtocol::on_packet(std::span<const std::byte> payload, Instant now) 
       on_join_reply(message, now);
       break;
     case MessageType::kResult:
-      on_result(message, payload, now);
-      break;
+      hear_result(message.header.block_id);
+      return on_result(message, payload, now);
     case MessageType::kHave:
       on_have(message, now);
       break;
@@ -221,6 +225,12 @@ void WorkerProtocol::on_packet(std::span<const std::byte> payload, Instant now) 
     default:
       counters_.invalid_packets++;
   }
+  return {};
+}
+
+void WorkerProtocol::hear_result(uint32_t block_id) {
+  const auto ahead = static_cast<int32_t>(block_id - static_cast<uint32_t>(results_heard_));
+  if (ahead >= 0) results_heard_ += static_cast<uint32_t>(ahead) + 1;
 }
 
 void WorkerProtocol::on_join_reply(const Message& message, Instant now) {
@@ -287,21 +297,13 @@ void WorkerProtocol::read_gradients(Transfer& transfer, uint64_t block, const Me
   }
 }
 
-/// Results come to whoever is in the session, so also of blocks that this rank is still to send.
-void WorkerProtocol::note_heard(uint32_t block_id) {
-  constexpr uint32_t kBehind = 1U << 31;  // From here on block ids, modulo 2^32, are past ones.
-  const uint32_t ahead = block_id - static_cast<uint32_t>(base_);
-  if (ahead < kBehind) heard_below_ = std::max(heard_below_, base_ + ahead + 1);
-}
-
-void WorkerProtocol::on_result(const Message& message, std::span<const std::byte> payload,
-                               Instant now) {
-  note_heard(message.header.block_id);
+std::optional<Duration> WorkerProtocol::on_result(const Message& message,
+                                                  std::span<const std::byte> payload, Instant now) {
   uint64_t position = 0;
   if (!position_of(message.header.block_id, position) ||
       (slot_of(position).state == SlotState::kDone && !TRIB_MUTANT(kResultTakenTwice))) {
     counters_.duplicate_results++;
-    return;
+    return {};
   }
   const Transfer& transfer = *slot_of(position).transfer;
   const bool fits =
@@ -312,9 +314,9 @@ void WorkerProtocol::on_result(const Message& message, std::span<const std::byte
       message.extension.scale_bits == scale_bits_of(transfer);
   if (!fits && !TRIB_MUTANT(kResultUnchecked)) {
     counters_.invalid_packets++;
-    return;
+    return {};
   }
-  take_result(position, message, payload.subspan(message.head_bytes), now);
+  return take_result(position, message, payload.subspan(message.head_bytes), now);
 }
 
 void WorkerProtocol::on_have(const Message& message, Instant now) {

@@ -165,8 +165,8 @@ void WorkerProtocol::repair_overtaken(uint64_t position) {
   overtaken_below_ = std::max(overtaken_below_, below);
 }
 
-void WorkerProtocol::take_result(uint64_t position, const microcode::Message& message,
-                                 std::span<const std::byte> lanes, Instant now) {
+Duration WorkerProtocol::take_result(uint64_t position, const microcode::Message& message,
+                                     std::span<const std::byte> lanes, Instant now) {
   Slot& slot = slot_of(position);
   Transfer& transfer = *slot.transfer;
   if (slot.attempts == 1) {
@@ -209,6 +209,7 @@ void WorkerProtocol::take_result(uint64_t position, const microcode::Message& me
     transfer.done = true;
   }
   advance_base();
+  return now - slot.first_sent_at;
 }
 
 void WorkerProtocol::advance_base() {
@@ -355,19 +356,19 @@ void WorkerProtocol::end(Status status, std::string text) {
 
 // --- What to send next ---
 
-uint32_t WorkerProtocol::write_repair(std::span<std::byte> out, Instant now) {
+Outgoing WorkerProtocol::write_repair(std::span<std::byte> out, Instant now) {
   const uint64_t position = repairs_.front();
   repairs_.pop_front();
   Slot& slot = slot_of(position);
   slot.queued = false;
   const bool wanted = position >= base_ && position < next_ &&
                       (slot.state == SlotState::kSent || slot.state == SlotState::kHeld);
-  if (!wanted) return 0;
+  if (!wanted) return {};
   if (slot.data_wanted) return write_contribution(position, out, now);
   return ask_about(position, out, now);
 }
 
-uint32_t WorkerProtocol::ask_about(uint64_t position, std::span<std::byte> out, Instant now) {
+Outgoing WorkerProtocol::ask_about(uint64_t position, std::span<std::byte> out, Instant now) {
   Slot& slot = slot_of(position);
   slot.attempts = static_cast<uint8_t>(std::min(slot.attempts + 1, UINT8_MAX));
   slot.sent_at = now;
@@ -377,39 +378,39 @@ uint32_t WorkerProtocol::ask_about(uint64_t position, std::span<std::byte> out, 
   return write_control(MessageType::kProbe, position, out);
 }
 
-uint32_t WorkerProtocol::next_packet(std::span<std::byte> out, Instant now) {
+Outgoing WorkerProtocol::next_packet(std::span<std::byte> out, Instant now) {
   TRIB_ASSERT(out.size() >= packet_bytes_max());
-  uint32_t size = 0;
+  Outgoing packet;
   if (leaves_due_ > 0) {
     leaves_due_--;
-    size = write_control(MessageType::kLeave, 0, out);
+    packet = write_control(MessageType::kLeave, 0, out);
   } else if (phase_ == Phase::kJoining && now >= join_at_) {
     join_at_ = now + kJoinEvery;
-    size = write_control(MessageType::kJoin, 0, out);
+    packet = write_control(MessageType::kJoin, 0, out);
   } else if (phase_ == Phase::kRunning) {
-    while (size == 0 && !repairs_.empty()) size = write_repair(out, now);
-    if (size == 0 && can_send_new()) {
+    while (packet.size_bytes == 0 && !repairs_.empty()) packet = write_repair(out, now);
+    if (packet.size_bytes == 0 && can_send_new()) {
       Slot& slot = slot_of(next_);
       slot = Slot{};
       slot.transfer = transfer_at(next_);
       if (slot.transfer->receive_only) {
         slot.state = SlotState::kSent;
         slot.first_sent_at = now;
-        size = ask_about(next_++, out, now);
+        packet = ask_about(next_++, out, now);
       } else {
-        size = write_contribution(next_++, out, now);
+        packet = write_contribution(next_++, out, now);
       }
     }
     if (TRIB_MUTANT(kNoKeepAlive) && now - sent_at_ >= kKeepAliveEvery) sent_at_ = now;
-    if (size == 0 && now - sent_at_ >= kKeepAliveEvery) {
-      size = write_control(MessageType::kKeepAlive, 0, out);
+    if (packet.size_bytes == 0 && now - sent_at_ >= kKeepAliveEvery) {
+      packet = write_control(MessageType::kKeepAlive, 0, out);
     }
   }
-  if (size > 0) {
+  if (packet.size_bytes > 0) {
     sent_at_ = now;
     counters_.packets_sent++;
   }
-  return size;
+  return packet;
 }
 
 }  // namespace tributary::host

@@ -32,87 +32,47 @@
 #include "base/time.h"
 #include "host/communicator.h"
 #include "host/rtt_estimator.h"
+#include "host/tensor_protocol.h"
 #include "microcode/trio_ml_wire.h"
 
 namespace tributary::host {
 
-/// One all-reduce on its way through the protocol. The owner keeps it alive until `done`.
-struct Transfer {
-  // Set by the owner.
-  std::span<float> floats;      ///< Either this …
-  std::span<int32_t> integers;  ///< … or this …
-  HalfTensor halves;            ///< … or this, with kBlockExponent …
-  /// … or this: so many elements of int32 that are nowhere. Positions, heads, sizes and results are
-  /// those of `integers`, but no lane is read or written, so that experiments at scale need no
-  /// tensors: next_packet() writes the head alone, though the size it returns counts the lanes too,
-  /// and on_packet() takes a span of that size of which only the head has to be there.
-  uint64_t elided_elements = 0;
-  /// Takes the sum that the other ranks have made and adds nothing to it: the way of a rank that is
-  /// behind and would be late anyway. Its tensor is only written. A block that the others have not
-  /// begun waits for them, so this is for blocks below results_heard().
-  bool receive_only = false;
-  ReduceOp op = ReduceOp::kSum;
-  microcode::ElementFormat format = microcode::ElementFormat::kInt32;
-  float scale = 1.0F;  ///< For kFixedScale.
-
-  // Set by the protocol.
-  bool done = false;
-  Outcome outcome;
-
-  [[nodiscard]] uint64_t element_count() const {
-    return floats.size() + integers.size() + halves.bits.size() + elided_elements;
-  }
-
- private:
-  friend class WorkerProtocol;
-  uint64_t position_first_ = 0;
-  uint64_t lead_ = 0;  ///< Positions before the first gradients (kBlockExponent).
-  uint64_t positions_left_ = 0;
-  uint16_t gen_id_ = 0;
-  std::vector<int8_t> exponents_;  ///< Agreed, by block (kBlockExponent).
-};
-
-class WorkerProtocol {
+class WorkerProtocol final : public TensorProtocol {
  public:
-  enum class Phase : uint8_t { kJoining, kRunning, kEnded };
-
   /// Starts to join. @param nonce Not 0; new for each process.
   WorkerProtocol(const CommunicatorConfig& config, uint32_t nonce, Instant now);
 
-  /// Queues a transfer. If the protocol has ended, it is done at once with that status.
-  void submit(Transfer& transfer, Instant now);
-  /// Says good-bye in the next packets; what is on its way ends with kClosed.
-  void leave(Instant now);
-  /// The driver cannot go on: ends everything with this status.
-  void fail(Status status, std::string text) { end(status, std::move(text)); }
+  void submit(Transfer& transfer, Instant now) override;
+  /// Says good-bye in the next packets.
+  void leave(Instant now) override;
+  void fail(Status status, std::string text) override { end(status, std::move(text)); }
 
-  void on_packet(std::span<const std::byte> payload, Instant now);
-  /// Time passes: what is overdue is queued again, deadlines are checked.
-  void on_time(Instant now);
-  /// Writes the next packet to send. @param out At least packet_bytes_max().
-  /// @return its size, 0 when there is nothing to send now.
-  [[nodiscard]] uint32_t next_packet(std::span<std::byte> out, Instant now);
-  /// When on_time() has to be called again.
-  [[nodiscard]] Instant next_deadline() const;
+  [[nodiscard]] bool hears(const Endpoint& from) const override { return from == config_.server; }
+  std::optional<Duration> on_packet(const Incoming& packet, Instant now) override {
+    // Of an elided packet only the head exists, and only that is read.
+    return on_packet({packet.stored.data(), packet.size_bytes}, now);
+  }
+  std::optional<Duration> on_packet(std::span<const std::byte> payload, Instant now);
+  void on_time(Instant now) override;
+  [[nodiscard]] Outgoing next_packet(std::span<std::byte> out, Instant now) override;
+  [[nodiscard]] Instant next_deadline() const override;
 
-  [[nodiscard]] Phase phase() const { return phase_; }
-  /// Why the protocol has ended.
-  [[nodiscard]] Status status() const { return status_; }
-  [[nodiscard]] const std::string& status_text() const { return status_text_; }
-  [[nodiscard]] bool idle() const { return transfers_.empty(); }
-  /// The session that it has joined; 0: none yet.
-  [[nodiscard]] uint32_t session() const { return session_; }
+  [[nodiscard]] Phase phase() const override { return phase_; }
+  [[nodiscard]] Status status() const override { return status_; }
+  [[nodiscard]] const std::string& status_text() const override { return status_text_; }
+  [[nodiscard]] bool idle() const override { return transfers_.empty(); }
+  [[nodiscard]] const CommunicatorCounters& counters() const override { return counters_; }
+
+  [[nodiscard]] uint32_t packet_bytes_max() const override;
+  [[nodiscard]] uint32_t gradients() const override { return config_.gradients; }
+  [[nodiscard]] uint32_t window() const override { return window_; }
+  [[nodiscard]] Duration straggler_timeout() const override { return straggler_timeout_; }
+  [[nodiscard]] const Endpoint& group() const override { return group_; }
+  [[nodiscard]] uint32_t session() const override { return session_; }
+  [[nodiscard]] Progress progress() const override {
+    return {.submitted = end_, .heard = results_heard_};
+  }
   [[nodiscard]] uint32_t nonce() const { return nonce_; }
-  /// Multicast group of the results; not set: unicast.
-  [[nodiscard]] const Endpoint& group() const { return group_; }
-  [[nodiscard]] uint32_t window() const { return window_; }
-  [[nodiscard]] uint32_t gradients() const { return config_.gradients; }
-  /// 0: no mitigation.
-  [[nodiscard]] Duration straggler_timeout() const { return straggler_timeout_; }
-  [[nodiscard]] uint32_t packet_bytes_max() const;
-  [[nodiscard]] const CommunicatorCounters& counters() const { return counters_; }
-  /// How far this rank's stream and the others' have come.
-  [[nodiscard]] Progress progress() const { return {.submitted = end_, .heard = heard_below_}; }
 
  private:
   /// A worker that sends nothing else says so often that it is alive (Session's kSilentAfter is
@@ -140,30 +100,30 @@ class WorkerProtocol {
   [[nodiscard]] bool can_send_new();
   void queue_repair(uint64_t position);
   void repair_overtaken(uint64_t position);
-  void take_result(uint64_t position, const microcode::Message& message,
-                   std::span<const std::byte> lanes, Instant now);
+  /// @return how long ago its contribution was first sent.
+  Duration take_result(uint64_t position, const microcode::Message& message,
+                       std::span<const std::byte> lanes, Instant now);
   void advance_base();
   void scan_overdue(Instant now);
   void check_deadline(Instant now);
   [[nodiscard]] Duration repair_after(uint64_t position) const;
-  uint32_t write_repair(std::span<std::byte> out, Instant now);
-  uint32_t ask_about(uint64_t position, std::span<std::byte> out, Instant now);
-  void note_heard(uint32_t block_id);
+  Outgoing write_repair(std::span<std::byte> out, Instant now);
   [[nodiscard]] std::string missing_text(Instant now) const;
   void end(Status status, std::string text);
 
   // worker_packets.cc: packets to and from bytes.
   /// The floats of a block; those of halves lie in wide_ until the next call.
   [[nodiscard]] std::span<const float> floats_of(const Transfer& transfer, uint64_t block);
-  uint32_t write_contribution(uint64_t position, std::span<std::byte> out, Instant now);
-  uint32_t write_control(microcode::MessageType type, uint64_t position, std::span<std::byte> out);
+  Outgoing write_contribution(uint64_t position, std::span<std::byte> out, Instant now);
+  Outgoing write_control(microcode::MessageType type, uint64_t position, std::span<std::byte> out);
   void write_gradients(Transfer& transfer, uint64_t block, microcode::Message& message,
                        std::byte* lanes);
   void read_gradients(Transfer& transfer, uint64_t block, const microcode::Message& message,
                       const std::byte* lanes);
   void on_join_reply(const microcode::Message& message, Instant now);
-  void on_result(const microcode::Message& message, std::span<const std::byte> payload,
-                 Instant now);
+  std::optional<Duration> on_result(const microcode::Message& message,
+                                    std::span<const std::byte> payload, Instant now);
+  void hear_result(uint32_t block_id);
   void on_have(const microcode::Message& message, Instant now);
   void on_notice(const microcode::Message& message);
   [[nodiscard]] uint32_t lane_count(const Transfer& transfer, uint64_t position) const;
@@ -196,7 +156,8 @@ class WorkerProtocol {
   uint64_t end_ = 0;              ///< One past the last transfer's last position.
   uint64_t overtaken_below_ = 0;  ///< Positions below were looked at by repair_overtaken().
   uint64_t result_below_ = 0;     ///< One past the highest position with a result.
-  uint64_t heard_below_ = 0;      ///< The same of results that came before they were asked for.
+  uint64_t results_heard_ = 0;    ///< The same of all results, sent for or not.
+  Outgoing ask_about(uint64_t position, std::span<std::byte> out, Instant now);
   uint16_t next_gen_id_ = 0;
   std::deque<Transfer*> transfers_;  ///< Not yet done, in order of positions.
   std::deque<uint64_t> repairs_;     ///< To be asked about; at most one entry a slot.

@@ -129,7 +129,7 @@ Result<void> check_backend(const Scenario& scenario, const BackendKind& backend)
   if (scenario.payload == Payload::kReal && scenario.train > 1) {
     return refused("train", std::to_string(scenario.train), "1, with payload=real");
   }
-  return {};
+  return backend.check != nullptr ? backend.check(scenario) : Result<void>();
 }
 
 Result<void> check_straggler(const Scenario& scenario, const BackendKind& backend) {

@@ -14,6 +14,7 @@
 #include <cstdint>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "apps/trio_ml/config.h"
 #include "engine/model/report.h"
@@ -28,7 +29,8 @@ namespace tributary::lab {
 struct AggregatorSpec {
   std::string name;
   Endpoint address;
-  trio_ml::JobConfig job;  ///< Counts in simulated packets.
+  trio_ml::JobConfig job;         ///< Counts in simulated packets.
+  std::vector<Endpoint> workers;  ///< Of the whole job, by rank.
   PfeSettings pfe;
   uint32_t train = 1;
   uint64_t seed = 1;  ///< Of session numbers.

@@ -10,10 +10,13 @@
 #include <vector>
 
 #include "base/result.h"
+#include "host/tensor_protocol.h"
 #include "lab/cluster/aggregator_node.h"
 #include "lab/scenario.h"
 
 namespace tributary::lab {
+
+struct ClusterPlan;
 
 struct BackendKind {
   Choice choice;
@@ -24,6 +27,11 @@ struct BackendKind {
   bool trains = true;         ///< Takes datagrams that stand for several.
   Result<std::unique_ptr<AggregatorNode>> (*make)(net::Network& network,
                                                   const AggregatorSpec& spec) = nullptr;
+  /// What this worker speaks, for a plan in which all addresses are set. Null: Trio-ML's protocol.
+  host::ProtocolFactory (*protocol)(const Scenario& scenario, const ClusterPlan& plan,
+                                    uint32_t rank) = nullptr;
+  /// Refuses what this back end cannot do beside what is said above. May be null.
+  Result<void> (*check)(const Scenario& scenario) = nullptr;
 };
 
 [[nodiscard]] const std::vector<BackendKind>& backend_kinds();

@@ -127,14 +127,14 @@ Result<void> Cluster::join_all() {
   uint32_t joined = 0;  // Workers below have joined or ended.
   const bool all = core_.run_until(limit(), [&] {
     while (joined < workers_.size() &&
-           workers_[joined]->protocol().phase() != host::WorkerProtocol::Phase::kJoining) {
+           workers_[joined]->protocol().phase() != host::TensorProtocol::Phase::kJoining) {
       joined++;
     }
     return joined == workers_.size();
   });
   for (uint32_t rank = 0; rank < workers_.size(); rank++) {
-    const host::WorkerProtocol& protocol = workers_[rank]->protocol();
-    if (protocol.phase() == host::WorkerProtocol::Phase::kRunning) continue;
+    const host::TensorProtocol& protocol = workers_[rank]->protocol();
+    if (protocol.phase() == host::TensorProtocol::Phase::kRunning) continue;
     const std::string why = all ? protocol.status_text() : "still joins at the run's limit";
     return failure(fmt::format("worker {} could not join the job: {}", rank, why));
   }

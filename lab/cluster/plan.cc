@@ -199,7 +199,6 @@ void plan_workers(ClusterPlan& plan, const Scenario& scenario,
     worker.packet_cost = scenario.host.packet_cost;
     worker.receive_buffer_bytes = scenario.host.receive_buffer_bytes;
     worker.train = scenario.train;
-    worker.elided = scenario.payload == Payload::kElided;
     plan.workers.push_back(worker);
     rank++;
   }
@@ -268,6 +267,14 @@ Result<ClusterPlan> plan_cluster(const Scenario& scenario, const BackendKind& ba
     spec.seed = seeds.any_u64();
   }
   plan_workers(plan, scenario, *leaf_of);
+  for (AggregatorSpec& spec : plan.aggregators) {
+    for (const WorkerNodeConfig& worker : plan.workers) spec.workers.push_back(worker.address);
+  }
+  if (backend.protocol != nullptr) {
+    for (uint32_t rank = 0; rank < scenario.workers; rank++) {
+      plan.workers[rank].protocol = backend.protocol(scenario, plan, rank);
+    }
+  }
   for (uint32_t i = 0; i < scenario.workers; i++) plan.worker_seeds.push_back(seeds.any_u64());
   if (background_to) {
     const std::string at = neighbour_of(plan.topology, plan.workers[*background_to].name);

@@ -137,7 +137,7 @@ void Trainer::run_steps() {
 
 bool Trainer::overtaken() const {
   return plan_.scenario.mitigation.catch_up == CatchUp::kSkip &&
-         node_.results_heard() > submitted_blocks_;
+         node_.protocol().progress().heard > submitted_blocks_;
 }
 
 void Trainer::skip_computation() {

@@ -4,12 +4,9 @@
 #include <algorithm>
 
 #include "base/assert.h"
+#include "host/worker_protocol.h"
 
 namespace tributary::lab {
-
-using microcode::DecodeStatus;
-using microcode::ElementFormat;
-using microcode::MessageType;
 
 __extension__ using Wide = unsigned __int128;
 
@@ -25,12 +22,12 @@ WorkerNode::~WorkerNode() = default;
 void WorkerNode::start() {
   const Instant now = network_.core().now();
   const uint32_t nonce = nonces_.any_u32() | 1;
-  protocol_ = std::make_unique<host::WorkerProtocol>(config_.communicator, nonce, local_now());
+  protocol_ = config_.protocol ? config_.protocol(nonce, local_now())
+                               : std::make_unique<host::WorkerProtocol>(config_.communicator, nonce,
+                                                                        local_now());
   packet_.assign(protocol_->packet_bytes_max(), std::byte{});
-  sent_at_.assign(config_.communicator.window, Instant());
   received_.clear();
   received_bytes_ = 0;
-  results_heard_ = 0;
   paused_until_ = now;
   schedule(now);
 }
@@ -107,30 +104,17 @@ uint32_t WorkerNode::take_received() {
 }
 
 void WorkerNode::take(const net::Packet& packet) {
-  if (packet.source != config_.communicator.server) {
+  if (!protocol_->hears(packet.source)) {
     foreign_packets_++;
     return;
   }
-  const Instant now = network_.core().now();
-  const uint64_t blocks_before = protocol_->counters().blocks;
-  // Of an elided packet only the head exists, and only that is read.
-  protocol_->on_packet({packet.stored.data(), packet.size_bytes}, local_now());
-  microcode::MessageHead message;
-  const DecodeStatus status = decode_head(packet.stored, packet.size_bytes, message);
-  const bool is_result = status == DecodeStatus::kOk &&
-                         message.extension.type == MessageType::kResult &&
-                         message.extension.session == protocol_->session();
-  if (!is_result) return;
-  hear_result(message.header.block_id);
-  if (config_.latency == nullptr || protocol_->counters().blocks == blocks_before) return;
+  const auto took = protocol_->on_packet(
+      {.from = packet.source, .stored = packet.stored, .size_bytes = packet.size_bytes},
+      local_now());
+  if (!took || config_.latency == nullptr) return;
   engine::LatencyParts parts;
-  parts[engine::LatencyPart::kIngress] = now - sent_at_[message.header.block_id % sent_at_.size()];
+  parts[engine::LatencyPart::kIngress] = *took;
   config_.latency->add(parts, config_.train);
-}
-
-void WorkerNode::hear_result(uint32_t block_id) {
-  const auto ahead = static_cast<int32_t>(block_id - static_cast<uint32_t>(results_heard_));
-  if (ahead >= 0) results_heard_ += static_cast<uint32_t>(ahead) + 1;
 }
 
 uint32_t WorkerNode::send_some(bool& blocked) {
@@ -140,28 +124,13 @@ uint32_t WorkerNode::send_some(bool& blocked) {
   for (; sent < kBurst; sent++) {
     blocked = network_.queue_bytes(*link) >= ring_bytes();
     if (blocked) break;
-    const uint32_t size = protocol_->next_packet(packet_, local_now());
-    if (size == 0) break;
+    const host::Outgoing packet = protocol_->next_packet(packet_, local_now());
+    if (packet.size_bytes == 0) break;
     network_.transmit(id_, 0,
-                      network_.packets().make(config_.address, config_.communicator.server, size,
-                                              std::span(packet_).first(stored_bytes(size))));
+                      network_.packets().make(config_.address, packet.to, packet.size_bytes,
+                                              std::span(packet_).first(packet.stored_bytes)));
   }
   return sent;
-}
-
-/// How much of the packet that was written exists; notes when a contribution is sent.
-uint32_t WorkerNode::stored_bytes(uint32_t size_bytes) {
-  microcode::MessageHead message;
-  const uint32_t head_bytes = std::min(size_bytes, microcode::kControlMessageBytes);
-  const DecodeStatus status =
-      decode_head(std::span(packet_).first(head_bytes), size_bytes, message);
-  TRIB_ASSERT(status == DecodeStatus::kOk);
-  if (message.extension.type != MessageType::kContribution) return size_bytes;
-  if ((message.extension.flags & microcode::kFlagRetransmission) == 0) {
-    sent_at_[message.header.block_id % sent_at_.size()] = network_.core().now();
-  }
-  const bool elided = config_.elided && message.extension.format == ElementFormat::kInt32;
-  return elided ? message.head_bytes : size_bytes;
 }
 
 uint64_t WorkerNode::ring_bytes() const {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// @file
-/// A worker's host on the virtual network: the live protocol state machine (host/worker_protocol.h)
+/// A worker's host on the virtual network: the live protocol state machine (host/tensor_protocol.h)
 /// with a CPU that takes time, a NIC that sends at its rate, and a bounded receive buffer.
 ///
 /// Model:   The host works in rounds, as a DPDK loop does: up to kBurst packets from the receive
@@ -20,7 +20,7 @@
 #include <vector>
 
 #include "engine/model/meter.h"
-#include "host/worker_protocol.h"
+#include "host/tensor_protocol.h"
 #include "net/network.h"
 
 namespace tributary::lab {
@@ -29,12 +29,12 @@ struct WorkerNodeConfig {
   std::string name;
   Endpoint address;
   host::CommunicatorConfig communicator;
+  /// Makes the protocol of a process; empty: Trio-ML's, with `communicator`.
+  host::ProtocolFactory protocol;
   uint64_t nic_bits_per_s = 100'000'000'000;  ///< The rate of the cable at port 0.
   Duration packet_cost = nanoseconds(100);    ///< Of each packet, in or out; see HostSettings.
   uint64_t receive_buffer_bytes = uint64_t{64} << 20;
   uint32_t train = 1;  ///< Costs and bytes count so many times.
-  /// Contributions of int32 travel without their gradients (Transfer::elided_elements).
-  bool elided = false;
   /// Told of each block: from sending its contribution for the first time to its result. May be
   /// null.
   engine::LatencyHistogram* latency = nullptr;
@@ -77,12 +77,9 @@ class WorkerNode final : public net::Node, private EventTarget {
 
   [[nodiscard]] bool runs() const { return protocol_ != nullptr; }
   /// @pre A process runs.
-  [[nodiscard]] const host::WorkerProtocol& protocol() const { return *protocol_; }
+  [[nodiscard]] const host::TensorProtocol& protocol() const { return *protocol_; }
   [[nodiscard]] net::NodeId id() const { return id_; }
   [[nodiscard]] const WorkerNodeConfig& config() const { return config_; }
-  /// One past the highest block that this process has heard a result of, sent by it or not. Blocks
-  /// count from the session's start, as WorkerProtocol's positions.
-  [[nodiscard]] uint64_t results_heard() const { return results_heard_; }
   [[nodiscard]] Instant paused_until() const { return paused_until_; }
   [[nodiscard]] uint64_t receive_overflows() const { return receive_overflows_; }
   [[nodiscard]] uint64_t foreign_packets() const { return foreign_packets_; }
@@ -103,8 +100,6 @@ class WorkerNode final : public net::Node, private EventTarget {
   /// @param blocked Set when the NIC's ring is full.
   [[nodiscard]] uint32_t send_some(bool& blocked);
   void take(const net::Packet& packet);
-  void hear_result(uint32_t block_id);
-  [[nodiscard]] uint32_t stored_bytes(uint32_t size_bytes);
   [[nodiscard]] Instant ring_free_at() const;
   [[nodiscard]] uint64_t ring_bytes() const;
 
@@ -112,17 +107,15 @@ class WorkerNode final : public net::Node, private EventTarget {
   const WorkerNodeConfig config_;
   Prng nonces_;
   net::NodeId id_;
-  std::unique_ptr<host::WorkerProtocol> protocol_;
+  std::unique_ptr<host::TensorProtocol> protocol_;
   Observer* observer_ = nullptr;
   std::deque<net::PacketRef> received_;
   uint64_t received_bytes_ = 0;
   std::vector<std::byte> packet_;       ///< The one that is being written.
-  std::vector<Instant> sent_at_;        ///< Shape [window]: a place's contribution, first sent.
   Instant wake_at_ = Instant::never();  ///< The one wake-up that counts.
   Instant busy_until_;
   Instant paused_until_;
   Duration clock_ahead_;  ///< Of the protocol's clock before virtual time.
-  uint64_t results_heard_ = 0;
   uint64_t receive_overflows_ = 0;
   uint64_t foreign_packets_ = 0;
 };

@@ -6,7 +6,7 @@
 namespace tributary::lab {
 
 using host::Status;
-using host::WorkerProtocol;
+using host::TensorProtocol;
 
 namespace {
 
@@ -164,14 +164,14 @@ void JobDriver::leave_all() {
 // --- What they do ---
 
 void JobDriver::on_round(Rank& rank) {
-  const WorkerProtocol& protocol = rank.node.protocol();
+  const TensorProtocol& protocol = rank.node.protocol();
   if (rank.session == 0 && protocol.session() != 0) note_session(rank);
   if (protocol.counters().blocks != rank.blocks) {
     rank.blocks = protocol.counters().blocks;
     rank.progress_at = world_.core().now();
   }
   note_results(rank);
-  if (protocol.phase() == WorkerProtocol::Phase::kEnded) {
+  if (protocol.phase() == TensorProtocol::Phase::kEnded) {
     note_end(rank);
   } else {
     submit_more(rank);
@@ -316,7 +316,7 @@ void JobDriver::note_end(Rank& rank) {
   }
   if (rank.ended) return;
   rank.ended = true;
-  const WorkerProtocol& protocol = rank.node.protocol();
+  const TensorProtocol& protocol = rank.node.protocol();
   journal_.trace("{} ends: {}: {}", label(rank), to_string(protocol.status()),
                  protocol.status_text());
   if (!may_end_with(protocol.status())) {

@@ -29,7 +29,7 @@ std::vector<Written> written(ProtocolBed& bed, bool elided) {
                                       : bed.protocol.packet_bytes_max());
   // The protocol is told the logical size; the memory of an elided packet ends with the head.
   const std::span<std::byte> out(bytes.data(), bed.protocol.packet_bytes_max());
-  while (const uint32_t size = bed.protocol.next_packet(out, bed.now)) {
+  while (const uint32_t size = bed.protocol.next_packet(out, bed.now).size_bytes) {
     microcode::MessageHead head;
     EXPECT_EQ(decode_head(std::span(bytes).first(32), size, head), microcode::DecodeStatus::kOk);
     all.push_back({size, {bytes.begin(), bytes.begin() + head.head_bytes}});

@@ -79,7 +79,7 @@ class ProtocolBed {
   std::vector<SentMessage> take_sent() {
     std::vector<SentMessage> sent;
     std::vector<std::byte> bytes(protocol.packet_bytes_max());
-    while (const uint32_t size = protocol.next_packet(bytes, now)) {
+    while (const uint32_t size = protocol.next_packet(bytes, now).size_bytes) {
       SentMessage& packet = sent.emplace_back();
       const auto status = decode_message(std::span(bytes).first(size), size, packet.message);
       if (status != microcode::DecodeStatus::kOk) packet.message.header.job_id = 0;

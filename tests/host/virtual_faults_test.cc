@@ -72,7 +72,7 @@ class Misfortune : public ::testing::Test {
   bool all_run() {
     return net.run_until(net.now() + seconds(5), [this] {
       for (uint32_t i = net.worker_count() - 3; i < net.worker_count(); i++) {
-        if (net.worker(i).phase() != WorkerProtocol::Phase::kRunning) return false;
+        if (net.worker(i).phase() != host::TensorProtocol::Phase::kRunning) return false;
       }
       return true;
     });

@@ -80,7 +80,7 @@ class VirtualNet final : private EventTarget {
   // --- What one may look at ----------------------------------------------------------------------
 
   /// @pre It has not crashed.
-  [[nodiscard]] const host::WorkerProtocol& worker(uint32_t index) const {
+  [[nodiscard]] const host::TensorProtocol& worker(uint32_t index) const {
     return workers_.at(index)->protocol();
   }
   [[nodiscard]] uint32_t worker_count() const { return static_cast<uint32_t>(workers_.size()); }

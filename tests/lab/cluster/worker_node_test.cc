@@ -7,6 +7,8 @@
 
 #include <array>
 
+#include "host/worker_protocol.h"
+
 namespace tributary::lab {
 namespace {
 
@@ -89,7 +91,6 @@ class WorkerNodeTest : public ::testing::Test {
     config_.communicator.window = 1024;
     config_.communicator.repair = false;
     config_.packet_cost = nanoseconds(100);
-    config_.elided = true;
     config_.latency = &latency_;
   }
 
@@ -102,7 +103,7 @@ class WorkerNodeTest : public ::testing::Test {
     ASSERT_TRUE(network_.connect(worker_->id(), 0, server_.id, 0, host_side, link).has_value());
     worker_->start();
     core_.run_until(Instant(milliseconds(1)));
-    ASSERT_EQ(worker_->protocol().phase(), host::WorkerProtocol::Phase::kRunning);
+    ASSERT_EQ(worker_->protocol().phase(), host::TensorProtocol::Phase::kRunning);
   }
 
   EventCore core_;
@@ -149,11 +150,11 @@ TEST_F(WorkerNodeTest, LatencyIsFromSendingToTaking) {
   worker_->submit(transfer);
   core_.run_until(begin + microseconds(50));
   ASSERT_EQ(server_.arrivals.size(), 1U);
-  EXPECT_EQ(worker_->results_heard(), 0U);
+  EXPECT_EQ(worker_->protocol().progress().heard, 0U);
   server_.answer(server_.arrivals[0]);
   core_.run_until(begin + milliseconds(1));
   EXPECT_TRUE(transfer.done);
-  EXPECT_EQ(worker_->results_heard(), 1U);
+  EXPECT_EQ(worker_->protocol().progress().heard, 1U);
   // The answer leaves after 50 us, and takes a packet's time and the way.
   EXPECT_EQ(latency_.summary().max, microseconds(50) + kPacketTime + nanoseconds(450));
 }
@@ -161,7 +162,7 @@ TEST_F(WorkerNodeTest, LatencyIsFromSendingToTaking) {
 TEST_F(WorkerNodeTest, HearsOfResultsItHasNotSentFor) {
   start(64);
   Message result;
-  result.header = {.block_id = 41, .extended = true, .grad_cnt = 1024};
+  result.header = {.job_id = 1, .block_id = 41, .extended = true, .grad_cnt = 1024};
   result.extension = {.type = MessageType::kResult, .session = 7};
   server_.send(result, 32 + 4096);
   result.header.block_id = 20;  // An older one changes nothing.
@@ -170,7 +171,7 @@ TEST_F(WorkerNodeTest, HearsOfResultsItHasNotSentFor) {
   result.extension.session = 8;
   server_.send(result, 32 + 4096);
   core_.run_until(Instant(milliseconds(2)));
-  EXPECT_EQ(worker_->results_heard(), 42U);
+  EXPECT_EQ(worker_->protocol().progress().heard, 42U);
 }
 
 TEST_F(WorkerNodeTest, StrangersAndOverflowsAreCounted) {
@@ -189,8 +190,12 @@ TEST_F(WorkerNodeTest, StrangersAndOverflowsAreCounted) {
 }
 
 TEST_F(WorkerNodeTest, NewProcessJoinsWithAnotherNonce) {
+  std::vector<uint32_t> nonces;
+  config_.protocol = [&](uint32_t nonce, Instant now) {
+    nonces.push_back(nonce);
+    return std::make_unique<host::WorkerProtocol>(config_.communicator, nonce, now);
+  };
   start(64);
-  const uint32_t nonce = worker_->protocol().nonce();
   worker_->crash();
   EXPECT_FALSE(worker_->runs());
   Message result;
@@ -200,9 +205,10 @@ TEST_F(WorkerNodeTest, NewProcessJoinsWithAnotherNonce) {
   core_.run_until(Instant(milliseconds(2)));
   worker_->start();
   core_.run_until(Instant(milliseconds(3)));
-  EXPECT_NE(worker_->protocol().nonce(), nonce);
-  EXPECT_EQ(worker_->protocol().phase(), host::WorkerProtocol::Phase::kRunning);
-  EXPECT_EQ(worker_->results_heard(), 0U);
+  ASSERT_EQ(nonces.size(), 2U);
+  EXPECT_NE(nonces[0], nonces[1]);
+  EXPECT_EQ(worker_->protocol().phase(), host::TensorProtocol::Phase::kRunning);
+  EXPECT_EQ(worker_->protocol().progress().heard, 0U);
 }
 
 }  // namespace

@@ -10,7 +10,7 @@ namespace tributary::lab {
 namespace {
 
 using host::Status;
-using host::WorkerProtocol;
+using host::TensorProtocol;
 
 class LiveNodeTest : public ::testing::Test {
  protected:
@@ -36,7 +36,7 @@ class LiveNodeTest : public ::testing::Test {
     node->table().set_route(config.address, {&port, 1});
     worker->start();
     run_for(milliseconds(1));
-    ASSERT_EQ(worker->protocol().phase(), WorkerProtocol::Phase::kRunning);
+    ASSERT_EQ(worker->protocol().phase(), TensorProtocol::Phase::kRunning);
   }
 
   void run_for(Duration length) { core.run_until(core.now() + length); }
