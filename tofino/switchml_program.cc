@@ -7,9 +7,9 @@
 #include <array>
 
 #include "microcode/headers.h"
+#include "microcode/switchml_wire.h"
 #include "tofino/limits.h"
 #include "tofino/switchml_builder.h"
-#include "tofino/switchml_wire.h"
 
 namespace tributary::tofino {
 namespace {
@@ -134,20 +134,22 @@ void SwitchmlBuilder::build_ingress_parser() {
        .select = {of(ip_, "version_words"), of(ip_, "fragment"), of(ip_, "protocol")},
        .transitions = {{{exactly(0x45), {0, 0x3fff}, exactly(microcode::kIpProtocolUdp)}, kUdp}},
        .otherwise = kAccept});
-  states.push_back({.name = "udp",
-                    .extracts = {udp_},
-                    .select = {of(udp_, "to")},
-                    .transitions = {{{{kSwitchmlPort, kSwitchmlPortMask}}, kSml}},
-                    .otherwise = kAccept});
+  states.push_back(
+      {.name = "udp",
+       .extracts = {udp_},
+       .select = {of(udp_, "to")},
+       .transitions = {{{{microcode::kSwitchmlPort, microcode::kSwitchmlPortMask}}, kSml}},
+       .otherwise = kAccept});
   // In harvest passes the values lie in registers. Sizes that the program is not made for are
   // refused by the parser.
-  const uint32_t size_code = switchml_size_code(variant_.elements).value_or(0);
+  const uint32_t size_code = microcode::switchml_size_code(variant_.elements).value_or(0);
   states.push_back(
       {.name = "sml",
        .extracts = {sml_, exponents_},
        .select = {md("type"), of(sml_, "message"), of(sml_, "size")},
        .transitions = {{{{kHarvestFirst, kHarvestFirst}, anything(), anything()}, kAccept},
-                       {{anything(), exactly(kSwitchmlMessageType), exactly(size_code)}, kValues}},
+                       {{anything(), exactly(microcode::kSwitchmlMessageType), exactly(size_code)},
+                        kValues}},
        .otherwise = kReject});
   states.push_back({.name = "values", .extracts = {low_, high_}, .otherwise = kAccept});
   b_.program.ingress.deparser = {md_, ethernet_, ip_, udp_, sml_, exponents_, low_, high_};
@@ -323,7 +325,7 @@ TableId SwitchmlBuilder::add_address() {
           set(of(ethernet_, "from_high"), constant(mac_high)),
           set(of(ethernet_, "from_low"), constant(mac_low)), set(of(ip_, "to"), parameter(2)),
           set(of(ip_, "from"), constant(variant_.switch_ip)),
-          set(of(ip_, "time_to_live"), constant(kSwitchmlTimeToLive)),
+          set(of(ip_, "time_to_live"), constant(microcode::kSwitchmlTimeToLive)),
           set(of(udp_, "from"), field(of(udp_, "to"))), set(of(udp_, "to"), field(client_port_)),
           set(of(udp_, "checksum"), constant(0))}});
   const CounterId unknown = b_.add(Counter{.name = "unknown_copy", .entries = 1});

@@ -15,10 +15,19 @@
 #include <vector>
 
 #include "base/prng.h"
+#include "microcode/switchml_wire.h"
 #include "tofino/switchml_control.h"
-#include "tofino/switchml_wire.h"
+#include "tofino/udp_frame.h"
 
-namespace tributary::tofino::testing {
+namespace tributary::tofino {
+
+using microcode::kSwitchmlPort;
+using microcode::parse_switchml;
+using microcode::switchml_payload;
+using microcode::SwitchmlHeader;
+using microcode::SwitchmlMessage;
+
+namespace testing {
 
 /// Keeps what a switch sends.
 class CollectingSink final : public SwitchSink {
@@ -114,4 +123,5 @@ class SwitchmlBed final : private SwitchSink {
   uint64_t resent_ = 0;
 };
 
-}  // namespace tributary::tofino::testing
+}  // namespace testing
+}  // namespace tributary::tofino

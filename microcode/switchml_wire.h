@@ -15,7 +15,7 @@
 /// Source:  p4lang/p4app-switchML, commit b5c74a0: p4/headers.p4, p4/types.p4 and the DPDK client.
 /// Errors:  What is not a SwitchML packet reads as none.
 /// Threads: None; pure functions.
-/// Tests:   tests/tofino/switchml_wire_test.cc
+/// Tests:   tests/microcode/switchml_wire_test.cc
 #pragma once
 
 #include <cstddef>
@@ -26,18 +26,18 @@
 
 #include "microcode/bit_field.h"
 
-namespace tributary::tofino {
+namespace tributary::microcode {
 
 struct SwitchmlHeader {
   static constexpr uint32_t kBytes = 10;
-  using MessageType = microcode::Field<kBytes, 0, 4>;
-  using Size = microcode::Field<kBytes, 5, 3>;
-  using JobNumber = microcode::Field<kBytes, 8, 8>;
-  using PacketId = microcode::Field<kBytes, 16, 32>;  ///< Swap its bytes on a little-endian client.
-  using Set = microcode::Field<kBytes, 48, 1>;
-  using Slot = microcode::Field<kBytes, 50, 14>;
-  using Exponent0 = microcode::Field<kBytes, 64, 8>;
-  using Exponent1 = microcode::Field<kBytes, 72, 8>;
+  using MessageType = Field<kBytes, 0, 4>;
+  using Size = Field<kBytes, 5, 3>;
+  using JobNumber = Field<kBytes, 8, 8>;
+  using PacketId = Field<kBytes, 16, 32>;  ///< Swap its bytes on a little-endian client.
+  using Set = Field<kBytes, 48, 1>;
+  using Slot = Field<kBytes, 50, 14>;
+  using Exponent0 = Field<kBytes, 64, 8>;
+  using Exponent1 = Field<kBytes, 72, 8>;
 };
 
 inline constexpr uint16_t kSwitchmlPort = 0xbee0;
@@ -63,36 +63,30 @@ struct SwitchmlMessage {
   friend bool operator==(const SwitchmlMessage&, const SwitchmlMessage&) = default;
 };
 
+/// All of a message but its elements.
+struct SwitchmlHead {
+  uint8_t job_number = 0;
+  uint32_t packet_id = 0;
+  bool set = false;
+  uint16_t slot = 0;
+  int8_t exponent0 = 0;
+  int8_t exponent1 = 0;
+  uint32_t elements = 0;  ///< How many follow; what has a size code.
+};
+
+/// Writes SwitchmlHeader::kBytes bytes at `to`. @pre As switchml_payload().
+void encode_switchml_head(const SwitchmlHead& head, std::byte* to);
+/// Reads the first SwitchmlHeader::kBytes; the elements need not be there.
+/// @return none if it is too short or not SwitchML's.
+[[nodiscard]] std::optional<SwitchmlHead> decode_switchml_head(std::span<const std::byte> payload);
+/// Bytes of a whole message.
+[[nodiscard]] constexpr uint32_t switchml_bytes(uint32_t elements) {
+  return SwitchmlHeader::kBytes + elements * static_cast<uint32_t>(sizeof(int32_t));
+}
+
 /// The UDP payload. @pre elements.size() has a size code, slot <= kSwitchmlSlotMax.
 [[nodiscard]] std::vector<std::byte> switchml_payload(const SwitchmlMessage& message);
 /// @return none if it is not a SwitchML message, or shorter than its size says.
 [[nodiscard]] std::optional<SwitchmlMessage> parse_switchml(std::span<const std::byte> payload);
 
-/// One end of a frame.
-struct FrameAddress {
-  uint64_t mac = 0;  ///< Low 48 bits.
-  uint32_t ip = 0;   ///< IPv4, host order.
-  uint16_t port = 0;
-
-  friend bool operator==(const FrameAddress&, const FrameAddress&) = default;
-};
-
-/// Ethernet, IPv4 and UDP around a payload; UDP checksum 0.
-[[nodiscard]] std::vector<std::byte> udp_frame(const FrameAddress& from, const FrameAddress& to,
-                                               std::span<const std::byte> payload);
-
-struct UdpFrame {
-  FrameAddress from;
-  FrameAddress to;
-  uint8_t time_to_live = 0;
-  uint16_t udp_checksum = 0;
-  bool ip_checksum_right = false;
-  std::span<const std::byte> payload;  ///< Into the frame.
-};
-/// @return none if it is not one, or the lengths do not fit.
-[[nodiscard]] std::optional<UdpFrame> parse_udp_frame(std::span<const std::byte> frame);
-
-/// Bytes of such a frame before its UDP payload.
-inline constexpr uint32_t kUdpFrameHeaderBytes = 14 + 20 + 8;
-
-}  // namespace tributary::tofino
+}  // namespace tributary::microcode

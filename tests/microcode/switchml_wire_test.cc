@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // SwitchML's packets byte by byte, then what is not one, then there and back.
-#include "tofino/switchml_wire.h"
+#include "microcode/switchml_wire.h"
 
 #include <gtest/gtest.h>
 
 #include "tests/support/seed.h"
 
-namespace tributary::tofino {
+namespace tributary::microcode {
 namespace {
 
 uint32_t at(const std::vector<std::byte>& bytes, size_t offset) {
@@ -54,35 +54,6 @@ TEST(SwitchmlWire, SizesAndPorts) {
   EXPECT_EQ(0xbeef & kSwitchmlPortMask, kSwitchmlPort);
 }
 
-TEST(SwitchmlWire, EveryByteOfAFrame) {
-  const std::vector<std::byte> payload{std::byte{0xaa}, std::byte{0xbb}};
-  const auto frame = udp_frame({0x0200'0000'0101, 0x0a000101, 4000},
-                               {0x0200'0000'0001, 0x0a0000fe, kSwitchmlPort}, payload);
-  ASSERT_EQ(frame.size(), 44U);
-  EXPECT_EQ(at(frame, 0), 0x02U);  // To.
-  EXPECT_EQ(at(frame, 5), 0x01U);
-  EXPECT_EQ(at(frame, 10), 0x01U);  // From: …01:01.
-  EXPECT_EQ(at(frame, 11), 0x01U);
-  EXPECT_EQ(at(frame, 12), 0x08U);
-  EXPECT_EQ(at(frame, 14), 0x45U);
-  EXPECT_EQ(at(frame, 17), 30U);  // 20 + 8 + 2.
-  EXPECT_EQ(at(frame, 22), 64U);
-  EXPECT_EQ(at(frame, 23), 17U);
-  EXPECT_EQ(at(frame, 34), 0x0fU);  // 4000.
-  EXPECT_EQ(at(frame, 35), 0xa0U);
-  EXPECT_EQ(at(frame, 36), 0xbeU);
-  EXPECT_EQ(at(frame, 37), 0xe0U);
-  EXPECT_EQ(at(frame, 39), 10U);
-  EXPECT_EQ(at(frame, 40), 0U);  // No checksum.
-  EXPECT_EQ(at(frame, 42), 0xaaU);
-  const auto parsed = parse_udp_frame(frame);
-  ASSERT_TRUE(parsed.has_value());
-  EXPECT_TRUE(parsed->ip_checksum_right);
-  EXPECT_EQ(parsed->from, (FrameAddress{0x0200'0000'0101, 0x0a000101, 4000}));
-  EXPECT_EQ(parsed->to.port, kSwitchmlPort);
-  EXPECT_EQ(parsed->payload.size(), 2U);
-}
-
 TEST(SwitchmlWire, WhatIsNotOne) {
   SwitchmlMessage message;
   message.elements.assign(64, 7);
@@ -96,12 +67,7 @@ TEST(SwitchmlWire, WhatIsNotOne) {
   EXPECT_FALSE(parse_switchml(bytes).has_value());
   bytes[0] = std::byte{0x17};
   EXPECT_FALSE(parse_switchml(bytes).has_value());
-  auto frame = udp_frame({}, {}, bytes);
-  frame[14] = std::byte{0x46};
-  EXPECT_FALSE(parse_udp_frame(frame).has_value());
-  frame = udp_frame({}, {}, bytes);
-  frame.pop_back();
-  EXPECT_FALSE(parse_udp_frame(frame).has_value());
+  EXPECT_FALSE(decode_switchml_head(std::span(bytes).first(9)).has_value());
 }
 
 TEST(SwitchmlWire, ThereAndBack) {
@@ -117,9 +83,17 @@ TEST(SwitchmlWire, ThereAndBack) {
                             .exponent1 = static_cast<int8_t>(prng.any_u32())};
     message.elements.resize(32U << prng.below(4));
     for (int32_t& element : message.elements) element = prng.any_i32();
-    EXPECT_EQ(parse_switchml(switchml_payload(message)), message);
+    const auto bytes = switchml_payload(message);
+    EXPECT_EQ(parse_switchml(bytes), message);
+    // The head alone says the same, and writes the same bytes.
+    const auto head = decode_switchml_head(std::span(bytes).first(SwitchmlHeader::kBytes));
+    ASSERT_TRUE(head.has_value());
+    EXPECT_EQ(switchml_bytes(head->elements), bytes.size());
+    std::vector<std::byte> again(SwitchmlHeader::kBytes);
+    encode_switchml_head(*head, again.data());
+    EXPECT_TRUE(std::equal(again.begin(), again.end(), bytes.begin()));
   }
 }
 
 }  // namespace
-}  // namespace tributary::tofino
+}  // namespace tributary::microcode
