@@ -35,12 +35,15 @@ def make_model(width):
 class Contender:
     """One back end with its copy of the model."""
 
-    def __init__(self, group, arguments, rank, world):
+    def __init__(self, name, group, arguments, rank, world):
         torch.manual_seed(arguments.seed)
         self.group = group
         self.model = make_model(WIDTHS[arguments.model])
         self.ddp = DistributedDataParallel(self.model, process_group=group)
         self.optimizer = torch.optim.SGD(self.model.parameters(), lr=0.01)
+        self.catch_up = training.NoCatchUp()
+        if name == "tributary":
+            self.catch_up = training.catch_up(arguments, self.ddp)
         self.steps = training.Steps(arguments, rank, world)
         generator = torch.Generator().manual_seed(rank)
         self.x = torch.randn(BATCH, 64, generator=generator)
@@ -48,7 +51,8 @@ class Contender:
 
     def step(self):
         self.optimizer.zero_grad()
-        nn.functional.cross_entropy(self.ddp(self.x), self.y).backward()
+        if not self.catch_up.take_gradients():
+            nn.functional.cross_entropy(self.ddp(self.x), self.y).backward()
         self.optimizer.step()
 
     def round(self):
@@ -62,6 +66,7 @@ class Contender:
             "median_ms": 1000 * statistics.median(self.steps.seconds),
             "mean_ms": 1000 * statistics.mean(self.steps.seconds),
             "steps": len(self.steps.seconds),
+            "caught_up_steps": training.caught_up_steps(self.catch_up),
             "digest": training.digest(self.model)[:16],
             "parameters_identical": training.parameters_identical(self.model),
         }
@@ -91,7 +96,7 @@ def main():
     groups = {"gloo": dist.new_group(backend="gloo"), "tributary": dist.group.WORLD}
 
     contenders = {
-        name: Contender(group, arguments, rank, world) for name, group in groups.items()
+        name: Contender(name, group, arguments, rank, world) for name, group in groups.items()
     }
     for contender in contenders.values():
         for _ in range(WARM_UP):
