@@ -6,6 +6,9 @@
 #include <random>
 
 #include "base/clock.h"
+#include "io/link_inspect.h"
+#include "io/socket_address.h"
+#include "io/udp_port.h"
 
 namespace tributary::cli {
 namespace {
@@ -54,11 +57,15 @@ void add_job(nlohmann::json& job_stats, const trio_ml::Job& job) {
   add("buffers_free", job.window.buffers_free());
 }
 
-nlohmann::json port_stats(const engine::PortCounters& port) {
-  return {{"rx_packets", port.rx_packets},    {"rx_bytes", port.rx_bytes},
-          {"tx_packets", port.tx_packets},    {"tx_bytes", port.tx_bytes},
-          {"tx_refused", port.tx_refused},    {"rx_truncated", port.rx_truncated},
-          {"system_calls", port.system_calls}};
+nlohmann::json port_stats(const engine::PortQueue& queue) {
+  const engine::PortCounters port = queue.counters();
+  nlohmann::json stats{{"rx_packets", port.rx_packets},    {"rx_bytes", port.rx_bytes},
+                       {"tx_packets", port.tx_packets},    {"tx_bytes", port.tx_bytes},
+                       {"tx_refused", port.tx_refused},    {"rx_truncated", port.rx_truncated},
+                       {"system_calls", port.system_calls}};
+  queue.visit_counters(
+      [&stats](const char* name, uint64_t value) { stats["frames"][name] = value; });
+  return stats;
 }
 
 nlohmann::json core_stats(const engine::LiveCore<trio_ml::App>& core) {
@@ -72,11 +79,11 @@ nlohmann::json core_stats(const engine::LiveCore<trio_ml::App>& core) {
 
 }  // namespace
 
-Appliance::Appliance(const ApplianceConfig& config, memory::SharedMemory memory,
-                     std::unique_ptr<io::UdpPort> port)
+Appliance::Appliance(const ApplianceConfig& config, memory::SharedMemory memory, OpenedPort port)
     : config_(config),
       memory_(std::move(memory)),
-      port_(std::move(port)),
+      port_(std::move(port.port)),
+      warnings_(std::move(port.warnings)),
       started_at_(monotonic_now()) {}
 
 Appliance::~Appliance() { stop(); }
@@ -88,14 +95,8 @@ Result<std::unique_ptr<Appliance>> Appliance::start(const ApplianceConfig& confi
   auto memory = memory::SharedMemory::create(
       {.sram_size_bytes = kSramBytes, .dram_size_bytes = config.memory_mb << 20});
   if (!memory) return tl::unexpected(memory.error());
-  io::UdpPortConfig port_config;
-  port_config.local = config.listen;
-  port_config.queue_count = config.cores;
-  port_config.receive_buffer_bytes = config.buffer_mb << 20;
-  port_config.send_buffer_bytes = config.buffer_mb << 20;
-  port_config.multicast = io::UdpMulticast{};
-  auto port = io::UdpPort::open(port_config);
-  if (!port) return failure(fmt::format("--listen: {}", port.error().text));
+  auto port = config.devices.empty() ? open_sockets(config) : open_devices(config);
+  if (!port) return tl::unexpected(port.error());
 
   std::unique_ptr<Appliance> appliance(new Appliance(config, *std::move(memory), *std::move(port)));
   if (const auto added = appliance->add_jobs(); !added) return tl::unexpected(added.error());
@@ -106,6 +107,36 @@ Result<std::unique_ptr<Appliance>> Appliance::start(const ApplianceConfig& confi
                                engine::LiveEngineConfig{.spin = microseconds(config.spin_us)});
   appliance->engine_->start();
   return appliance;
+}
+
+Result<Appliance::OpenedPort> Appliance::open_sockets(const ApplianceConfig& config) {
+  io::UdpPortConfig port_config;
+  port_config.local = config.listen;
+  port_config.queue_count = config.cores;
+  port_config.receive_buffer_bytes = config.buffer_mb << 20;
+  port_config.send_buffer_bytes = config.buffer_mb << 20;
+  port_config.multicast = io::UdpMulticast{};
+  auto port = io::UdpPort::open(port_config);
+  if (!port) return failure(fmt::format("--listen: {}", port.error().text));
+  OpenedPort opened;
+  opened.warnings = (*port)->warnings();
+  opened.port = *std::move(port);
+  return opened;
+}
+
+Result<Appliance::OpenedPort> Appliance::open_devices(const ApplianceConfig& config) {
+  auto spec = io::join_dpdk_devices(config.devices);
+  if (!spec) return failure(fmt::format("--port: {}", spec.error().text));
+  if (!io::is_wildcard(config.listen) && !io::same_address(config.listen, spec->address)) {
+    return failure(
+        fmt::format("--listen {}: is not the address of --port; allowed: 0.0.0.0:{}, or "
+                    "the device's ip",
+                    config.listen.to_string(), config.listen.port));
+  }
+  auto port = io::open_dpdk_port(
+      {.spec = *std::move(spec), .udp_port = config.listen.port, .queue_count = config.cores});
+  if (!port) return failure(fmt::format("--port: {}", port.error().text));
+  return OpenedPort{.port = std::move(port->port), .warnings = std::move(port->warnings)};
 }
 
 Result<void> Appliance::add_jobs() {
@@ -125,6 +156,15 @@ Result<void> Appliance::add_jobs() {
 }
 
 Result<void> Appliance::check_room(const trio_ml::JobConfig& job) const {
+  const uint32_t packet_bytes =
+      microcode::kMessageHeadBytesMax + job.block_grad_max * microcode::kGradientBytes;
+  if (const uint32_t bytes_max = port_->payload_bytes_max(); packet_bytes > bytes_max) {
+    return failure(fmt::format(
+        "--job: job {}: block_grad_max={} needs payloads of {} bytes; the port's MTU leaves {}: "
+        "give the job block_grad_max={}, or the device a larger mtu=",
+        job.id, job.block_grad_max, packet_bytes, bytes_max,
+        (bytes_max - microcode::kMessageHeadBytesMax) / microcode::kGradientBytes));
+  }
   const uint64_t wanted_bytes = config_.cores * trio_ml::memory_bytes(job, config_.cores);
   const uint64_t left_bytes =
       memory_.size_bytes(memory::Range::kDram) - memory_.used_bytes(memory::Range::kDram);
@@ -154,7 +194,7 @@ nlohmann::json Appliance::stats() {
     trio_ml::Shard& shard = *shards_[core_index++];
     add_counters(stats["counters"], stats["bytes"], shard.counters());
     stats["cores"].push_back(core_stats(core));
-    stats["ports"].push_back(port_stats(core.queue().counters()));
+    stats["ports"].push_back(port_stats(core.queue()));
     for (uint32_t i = 0; i < shard.jobs().size(); i++) {
       if (stats["jobs"].size() <= i) stats["jobs"].push_back(nlohmann::json::object());
       add_job(stats["jobs"][i], *shard.jobs()[i]);

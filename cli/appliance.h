@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /// @file
-/// The aggregator appliance: Trio-ML on the live engine over UDP sockets, put together from its
-/// parts.
+/// The aggregator appliance: Trio-ML on the live engine over UDP sockets or DPDK devices, put
+/// together from its parts.
 ///
 /// Threads: Owned by one thread; the engine's cores are inside.
 /// Errors:  start() returns one line: the port in use, the job that does not fit, …
@@ -17,7 +17,8 @@
 
 #include "apps/trio_ml/app.h"
 #include "engine/live/live_engine.h"
-#include "io/udp_port.h"
+#include "engine/port.h"
+#include "io/dpdk/open_dpdk_port.h"
 #include "memory/shared_memory.h"
 
 namespace tributary::cli {
@@ -28,6 +29,7 @@ struct ApplianceConfig {
   uint32_t spin_us = 0;       ///< Keep polling so long after the last packet.
   uint64_t memory_mb = 4096;  ///< Shared memory for jobs (address space; used pages count).
   uint32_t buffer_mb = 4;     ///< Socket buffers wanted, each way and core.
+  std::vector<io::DpdkDeviceSpec> devices;  ///< Not empty: DPDK devices instead of UDP sockets.
   std::vector<trio_ml::JobConfig> jobs;
 };
 
@@ -43,19 +45,25 @@ class Appliance {
   /// Every counter by name, as `tributary serve --json` writes it.
   [[nodiscard]] nlohmann::json stats();
   /// What costs speed on this machine, for people.
-  [[nodiscard]] const std::vector<std::string>& warnings() const { return port_->warnings(); }
+  [[nodiscard]] const std::vector<std::string>& warnings() const { return warnings_; }
   [[nodiscard]] Endpoint local() const { return port_->local(); }
 
  private:
   using Engine = engine::LiveEngine<trio_ml::App>;
-  Appliance(const ApplianceConfig& config, memory::SharedMemory memory,
-            std::unique_ptr<io::UdpPort> port);
+  struct OpenedPort {
+    std::unique_ptr<engine::Port> port;
+    std::vector<std::string> warnings;
+  };
+  static Result<OpenedPort> open_sockets(const ApplianceConfig& config);
+  static Result<OpenedPort> open_devices(const ApplianceConfig& config);
+  Appliance(const ApplianceConfig& config, memory::SharedMemory memory, OpenedPort port);
   Result<void> add_jobs();
   [[nodiscard]] Result<void> check_room(const trio_ml::JobConfig& job) const;
 
   const ApplianceConfig config_;
   memory::SharedMemory memory_;
-  std::unique_ptr<io::UdpPort> port_;
+  std::unique_ptr<engine::Port> port_;
+  std::vector<std::string> warnings_;
   std::vector<std::unique_ptr<trio_ml::Session>> sessions_;  ///< One for each job.
   std::vector<std::unique_ptr<trio_ml::Shard>> shards_;      ///< One for each core.
   std::unique_ptr<Engine> engine_;

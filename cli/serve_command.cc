@@ -15,6 +15,7 @@
 #include "cli/job_keys.h"
 #include "cli/settings.h"
 #include "io/resolve.h"
+#include "io/udp_port_config.h"
 
 namespace tributary::cli {
 namespace {
@@ -26,6 +27,7 @@ struct ServeFlags {
   ApplianceConfig appliance;
   std::vector<KeyValues> jobs;
   std::string listen = "0.0.0.0:12000";
+  std::vector<std::string> ports;
   std::string json_path;
 };
 
@@ -65,6 +67,11 @@ Result<ApplianceConfig> complete(const ServeFlags& flags) {
   if ((config.cores & (config.cores - 1)) != 0) {
     return failure(fmt::format("--cores {} is not allowed; allowed is a power of two up to {}",
                                config.cores, io::kUdpQueuesMax));
+  }
+  for (const std::string& text : flags.ports) {
+    auto device = io::parse_dpdk_device(text);
+    if (!device) return failure(fmt::format("--port {}", device.error().text));
+    config.devices.push_back(*std::move(device));
   }
   for (const KeyValues& row : flags.jobs) {
     const auto job = to_job(row);
@@ -108,10 +115,16 @@ int run(const ServeFlags& flags) {
 }  // namespace
 
 void add_serve_command(CLI::App& app, int& exit_code) {
-  CLI::App* command = app.add_subcommand("serve", "Run the aggregator appliance over UDP");
+  CLI::App* command =
+      app.add_subcommand("serve", "Run the aggregator appliance over UDP sockets or DPDK devices");
   const auto flags = std::make_shared<ServeFlags>(*command);
   command->add_option("--listen", flags->listen, "Address to serve, HOST:PORT")
       ->capture_default_str();
+  command
+      ->add_option("--port", flags->ports,
+                   "Serve over this DPDK device instead of sockets, dpdk:DEVICE[,key=value]...; "
+                   "may be repeated")
+      ->type_name("PORT");
   flags->settings.add_table(job_keys(), flags->jobs, "A job to serve; may be repeated");
   add_uint(*command, "--cores", flags->appliance.cores, 1, io::kUdpQueuesMax,
            "Polling cores, a power of two");

@@ -46,6 +46,10 @@ void add_session_flags(CLI::App& command, WorkerFlags& flags) {
       static_cast<uint32_t>(in_nanoseconds(session.deadline) / in_nanoseconds(seconds(1)));
   command.add_option("--server", flags.options.server, "The aggregator, HOST:PORT or HOST")
       ->required();
+  command
+      .add_option("--port", flags.options.port,
+                  "Use this DPDK device instead of a socket, dpdk:DEVICE[,key=value]...")
+      ->type_name("PORT");
   add_uint(command, "--job", session.job_id, 0, kJobMax, "Job id");
   add_uint(command, "--rank", session.rank, 0, kWorldMax - 1, "This worker, counted from 0");
   add_uint(command, "--world", session.world, 1, kWorldMax, "Workers of the job");

@@ -19,6 +19,7 @@ enum class ElementType : uint8_t { kInt32, kFloat32 };
 
 struct WorkerOptions {
   std::string server;                ///< HOST:PORT, resolved when the run starts.
+  std::string port;                  ///< dpdk:…, or empty for a UDP socket.
   host::CommunicatorConfig session;  ///< Its server is filled in by the run.
   host::AllReduceOptions reduction;  ///< Format and scale are for float32.
   ElementType type = ElementType::kFloat32;

@@ -11,6 +11,7 @@
 #include <fstream>
 #include <memory>
 #include <optional>
+#include <random>
 #include <span>
 #include <utility>
 
@@ -19,12 +20,17 @@
 #include "cli/worker_progress.h"
 #include "host/generated_tensor.h"
 #include "host/straggler_pattern.h"
+#include "io/dpdk/open_dpdk_port.h"
 #include "io/resolve.h"
 #include "io/udp_port.h"
 #include "microcode/headers.h"
+#include "microcode/trio_ml_wire.h"
 
 namespace tributary::cli {
 namespace {
+
+/// Where ports that nobody has registered begin. Source: RFC 6335 §6.
+constexpr uint32_t kEphemeralPortFirst = 49'152;
 
 Instant now() {
   const auto since = std::chrono::steady_clock::now().time_since_epoch();
@@ -36,17 +42,43 @@ uint64_t rank_seed(const WorkerOptions& options) {
   return Prng(Prng(options.seed).any_u64() + options.session.rank).any_u64();
 }
 
-Result<std::unique_ptr<engine::Port>> open_impaired_port(const WorkerOptions& options,
-                                                         const Endpoint& server) {
+Result<std::unique_ptr<engine::Port>> open_device(const WorkerOptions& options) {
+  auto device = io::parse_dpdk_device(options.port);
+  if (!device) return failure(fmt::format("--port {}", device.error().text));
+  auto spec = io::join_dpdk_devices({*std::move(device)});
+  if (!spec) return failure(fmt::format("--port: {}", spec.error().text));
+  // Another port each time: what is still on its way to an earlier run does not reach this one.
+  std::random_device random;
+  const auto udp_port =
+      static_cast<uint16_t>(kEphemeralPortFirst + random() % (65'536 - kEphemeralPortFirst));
+  auto opened = io::open_dpdk_port({.spec = *std::move(spec), .udp_port = udp_port});
+  if (!opened) return failure(fmt::format("--port: {}", opened.error().text));
+  for (const std::string& warning : opened->warnings) {
+    fmt::print(stderr, "tributary worker: warning: {}\n", warning);
+  }
+  return std::move(opened->port);
+}
+
+Result<std::unique_ptr<engine::Port>> open_port(const WorkerOptions& options,
+                                                const Endpoint& server) {
+  if (!options.port.empty()) return open_device(options);
   io::UdpPortConfig config;
   config.peer = server;
   auto port = io::UdpPort::open(config);
   if (!port) return failure(port.error().text);
-  io::ImpairmentConfig impairment;
-  impairment.rx = options.faults;
-  impairment.tx = options.faults;
-  impairment.seed = rank_seed(options);
-  return io::ImpairedPort::make(std::move(*port), impairment);
+  return std::move(*port);
+}
+
+/// A packet of this many gradients must fit the port, or none would ever arrive.
+Result<void> check_packets(uint32_t gradients, const engine::Port& port) {
+  const uint32_t bytes = microcode::kMessageHeadBytesMax + gradients * microcode::kGradientBytes;
+  if (bytes <= port.payload_bytes_max()) return {};
+  return failure(fmt::format(
+      "--gradients {} needs payloads of {} bytes; the port's MTU leaves {}: give --gradients {}, "
+      "or "
+      "the device a larger mtu=",
+      gradients, bytes, port.payload_bytes_max(),
+      (port.payload_bytes_max() - microcode::kMessageHeadBytesMax) / microcode::kGradientBytes));
 }
 
 Result<std::unique_ptr<host::Communicator>> join(const WorkerOptions& options) {
@@ -55,9 +87,17 @@ Result<std::unique_ptr<host::Communicator>> join(const WorkerOptions& options) {
   host::CommunicatorConfig config = options.session;
   config.server = *server;
   const io::FaultRates& faults = options.faults;
-  if (faults.loss + faults.duplicate + faults.reorder <= 0) return host::Communicator::join(config);
-  auto port = open_impaired_port(options, *server);
-  if (!port) return failure(port.error().text);
+  const bool impaired = faults.loss + faults.duplicate + faults.reorder > 0;
+  if (!impaired && options.port.empty()) return host::Communicator::join(config);
+  auto port = open_port(options, *server);
+  if (!port) return tl::unexpected(port.error());
+  if (const auto fits = check_packets(config.gradients, **port); !fits) {
+    return tl::unexpected(fits.error());
+  }
+  if (impaired) {
+    port = io::ImpairedPort::make(
+        std::move(*port), {.rx = options.faults, .tx = options.faults, .seed = rank_seed(options)});
+  }
   return host::Communicator::join(config, std::move(*port));
 }
 

@@ -10,9 +10,11 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <span>
 
 #include "base/endpoint.h"
+#include "base/result.h"
 #include "base/time.h"
 #include "engine/packet.h"
 
@@ -50,6 +52,10 @@ class PortQueue {
   virtual void wake() = 0;
 
   [[nodiscard]] virtual PortCounters counters() const = 0;
+
+  /// Shows the counters that only this kind of port has, by name. Any thread.
+  using CounterVisitor = std::function<void(const char* name, uint64_t value)>;
+  virtual void visit_counters(const CounterVisitor&) const {}
 };
 
 /// A port with one queue per core. The queues live as long as the port.
@@ -62,6 +68,10 @@ class Port {
   [[nodiscard]] virtual Endpoint local() const = 0;
   /// Largest UDP payload that can be sent or received, in bytes.
   [[nodiscard]] virtual uint32_t payload_bytes_max() const = 0;
+  /// From now on receives, in queue 0, what is sent to this multicast group and port. Called by the
+  /// thread of the only queue in use. @return false for a port that cannot, as a kernel socket
+  /// that is bound to another port; an error for a group that is not allowed.
+  virtual Result<bool> join_group(const Endpoint&) { return false; }
 };
 
 }  // namespace tributary::engine

@@ -112,7 +112,7 @@ struct Communicator::Impl {
       finish_transfers();
       show_progress();
       if (protocol.phase() == WorkerProtocol::Phase::kEnded && !sent) break;
-      if (protocol.group().is_set() && group_port == nullptr) open_group();
+      if (protocol.group().is_set() && !group_is_open) open_group();
       if (!received && !sent) sleep(now);
     }
     ended.store(true, std::memory_order_release);
@@ -144,6 +144,13 @@ struct Communicator::Impl {
 
   /// The aggregator sends results to a multicast group: listens to it too.
   void open_group() {
+    group_is_open = true;
+    const auto joined = port->join_group(protocol.group());
+    if (!joined) {
+      protocol.fail(Status::kRefused,
+                    fmt::format("results come by multicast, but {}", joined.error().text));
+    }
+    if (!joined || *joined) return;  // Else this port cannot, and a socket of its own does.
     io::UdpPortConfig config;
     config.local.port = protocol.group().port;
     // Joined on the interface that leads to the aggregator.
@@ -261,6 +268,7 @@ struct Communicator::Impl {
 
   std::unique_ptr<engine::Port> port;
   engine::PortQueue& queue;
+  bool group_is_open = false;                ///< Asked for; once is enough.
   std::unique_ptr<engine::Port> group_port;  ///< Owned by the I/O thread; null without a group.
   const Endpoint server;
 

@@ -1,0 +1,238 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "io/dpdk/dpdk_device.h"
+
+#include <fmt/format.h>
+#include <rte_dev.h>
+#include <rte_errno.h>
+#include <rte_ethdev.h>
+#include <rte_mbuf.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cstring>
+#include <utility>
+
+#include "engine/port.h"
+#include "io/dpdk/eal.h"
+#include "io/dpdk/flow_steering.h"
+#include "io/dpdk/preflight.h"
+
+namespace tributary::io {
+namespace {
+
+/// Descriptors of a queue, before the driver has had its say. A window of 256 packets of four
+/// workers fits.
+constexpr uint16_t kDescriptors = 1024;
+/// Buffers that each core's cache keeps; DPDK lets it grow to half as many again.
+constexpr uint32_t kCacheBuffers = 256;
+/// Buffers of a queue that are neither in a ring nor in a cache: two bursts in the program's hands.
+constexpr uint32_t kHeldBuffers = 2 * engine::kBurstPackets;
+
+/// Whose other end is a program on this machine: the bytes lie in memory and cross no wire.
+bool stays_in_memory(const std::string& driver) {
+  return driver == "net_vhost" || driver == "net_virtio_user" || driver == "net_memif" ||
+         driver == "net_ring" || driver == "net_null";
+}
+
+/// Whose other end may be the Linux kernel, which leaves checksums to a card that is not there.
+bool is_kernel_interface(const std::string& driver) {
+  return driver == "net_af_packet" || driver == "net_af_xdp" || driver == "net_tap" ||
+         driver == "net_pcap";
+}
+
+uint32_t buffers_needed(uint32_t descriptors, uint32_t queues, uint32_t cores) {
+  return descriptors * queues + cores * (kCacheBuffers * 3 / 2 + kHeldBuffers);
+}
+
+std::string why(int status) {
+  const std::string complaint = take_dpdk_complaint();
+  return complaint.empty() ? std::string(rte_strerror(status)) : complaint;
+}
+
+tl::unexpected<Error> device_failure(const std::string& name, const std::string& what, int status) {
+  return failure(fmt::format("{}: {}: {}", name, what, why(status)));
+}
+
+}  // namespace
+
+Result<MbufPool> MbufPool::create(uint32_t count, uint32_t frame_bytes, int numa_node) {
+  static std::atomic<uint32_t> number{0};
+  const std::string name = fmt::format("tributary_{}", number.fetch_add(1));
+  const uint32_t room = std::max<uint32_t>(frame_bytes, RTE_MBUF_DEFAULT_DATAROOM);
+  MbufPool pool;
+  // Relaxed tail synchronisation: the engine's threads may be preempted while they hold the ring.
+  pool.pool_ = rte_pktmbuf_pool_create_by_ops(
+      name.c_str(), count, kCacheBuffers, 0,
+      static_cast<uint16_t>(std::min<uint32_t>(room + RTE_PKTMBUF_HEADROOM, UINT16_MAX)),
+      numa_node < 0 ? SOCKET_ID_ANY : numa_node, "ring_mt_rts");
+  if (pool.pool_ == nullptr) {
+    return failure(
+        fmt::format("{} packet buffers of {} bytes cannot be had ({}); give fewer with "
+                    "mbufs=, or more memory: sysctl -w vm.nr_hugepages=1024",
+                    count, room, why(rte_errno)));
+  }
+  return pool;
+}
+
+MbufPool::MbufPool(MbufPool&& other) noexcept : pool_(std::exchange(other.pool_, nullptr)) {}
+
+MbufPool& MbufPool::operator=(MbufPool&& other) noexcept {
+  std::swap(pool_, other.pool_);
+  return *this;
+}
+
+MbufPool::~MbufPool() { rte_mempool_free(pool_); }
+
+Result<std::unique_ptr<DpdkDevice>> DpdkDevice::open(const DpdkDeviceSpec& spec,
+                                                     uint32_t queues_wanted, uint16_t udp_port) {
+  const DpdkDeviceFacts facts = gather_dpdk_facts(spec);
+  std::unique_ptr<DpdkDevice> device(new DpdkDevice());
+  for (const DpdkComplaint& complaint : judge_dpdk_device(spec, facts)) {
+    std::string line = fmt::format("{}; mend it with: {}", complaint.cause, complaint.mend);
+    if (complaint.is_fatal) return failure(fmt::format("{}: {}", spec.name, line));
+    device->warnings_.push_back(fmt::format("{}: {}", spec.name, line));
+  }
+  device->mtu_ = dpdk_mtu(spec, facts);
+  device->name_ = spec.name;
+  device->is_pci_ = spec.is_pci();
+  device->is_shared_memory_ = stays_in_memory(spec.driver);
+  device->trusts_udp_checksum_ = is_kernel_interface(spec.driver);
+  if (dpdk_makes_socket(spec) && facts.socket == SocketState::kStale) {
+    ::unlink(dpdk_socket_path(spec).c_str());
+  }
+  auto done = device->probe(spec, dpdk_arguments(spec, facts));
+  if (done) done = device->configure(spec, queues_wanted);
+  if (done) done = device->set_up_queues();
+  if (done) done = device->start();
+  if (!done) return tl::unexpected(done.error());
+  if (queues_wanted > 1) {
+    device->steers_ =
+        device->rx_queues_ == queues_wanted &&
+        steer_blocks(device->port_id_, udp_port, spec.address->is_ipv4(), device->rx_queues_);
+    static_cast<void>(take_dpdk_complaint());  // A driver without rte_flow logs that it has none.
+  }
+  return device;
+}
+
+Result<void> DpdkDevice::probe(const DpdkDeviceSpec& spec, const std::string& arguments) {
+  static_cast<void>(take_dpdk_complaint());
+  if (rte_eth_dev_get_port_by_name(name_.c_str(), &port_id_) == 0) {
+    attached_ = true;
+    return {};
+  }
+  if (is_pci_) {
+    return failure(
+        fmt::format("{}: DPDK has no driver for this card; see: dpdk-devbind.py "
+                    "--status-dev net ({})",
+                    name_, why(ENODEV)));
+  }
+  const int status = rte_eal_hotplug_add("vdev", name_.c_str(), arguments.c_str());
+  if (status != 0) return device_failure(name_, fmt::format("'{}' is refused", spec.text), -status);
+  plugged_ = true;
+  if (rte_eth_dev_get_port_by_name(name_.c_str(), &port_id_) != 0) {
+    return device_failure(name_, fmt::format("'{}' is refused", spec.text), ENODEV);
+  }
+  attached_ = true;
+  return {};
+}
+
+Result<void> DpdkDevice::configure(const DpdkDeviceSpec& spec, uint32_t queues_wanted) {
+  rte_eth_dev_info info{};
+  if (const int status = rte_eth_dev_info_get(port_id_, &info); status != 0) {
+    return device_failure(name_, "cannot be asked", -status);
+  }
+  rx_queues_ = std::min<uint32_t>(queues_wanted, info.max_rx_queues);
+  tx_queues_ = std::min<uint32_t>(queues_wanted, info.max_tx_queues);
+  numa_node_ = rte_eth_dev_socket_id(port_id_);
+  rte_eth_conf wanted{};
+  constexpr uint64_t kRx = RTE_ETH_RX_OFFLOAD_IPV4_CKSUM | RTE_ETH_RX_OFFLOAD_UDP_CKSUM;
+  // Only of real cards: virtual ones would compute in software, or leave it to their peer.
+  if (is_pci_) {
+    wanted.rxmode.offloads = info.rx_offload_capa & kRx;
+    tx_checksum_ = (info.tx_offload_capa & RTE_ETH_TX_OFFLOAD_UDP_CKSUM) != 0;
+    if (tx_checksum_) wanted.txmode.offloads |= RTE_ETH_TX_OFFLOAD_UDP_CKSUM;
+    wanted.rxmode.mtu = mtu_;
+  }
+  tx_segments_ = (info.tx_offload_capa & RTE_ETH_TX_OFFLOAD_MULTI_SEGS) != 0;
+  if (tx_segments_) wanted.txmode.offloads |= RTE_ETH_TX_OFFLOAD_MULTI_SEGS;
+  if (rx_queues_ > 1 && (info.flow_type_rss_offloads & RTE_ETH_RSS_UDP) != 0) {
+    wanted.rxmode.mq_mode = RTE_ETH_MQ_RX_RSS;
+    wanted.rx_adv_conf.rss_conf.rss_hf = info.flow_type_rss_offloads & RTE_ETH_RSS_UDP;
+  }
+  if (is_pci_ && info.max_mtu != 0 && mtu_ > info.max_mtu) {
+    return failure(fmt::format("{}: mtu={} is not allowed; this card takes up to {}", spec.name,
+                               mtu_, info.max_mtu));
+  }
+  const int status = rte_eth_dev_configure(port_id_, static_cast<uint16_t>(rx_queues_),
+                                           static_cast<uint16_t>(tx_queues_), &wanted);
+  if (status != 0) return device_failure(name_, "cannot be configured", -status);
+  uint16_t rx = kDescriptors;
+  uint16_t tx = kDescriptors;
+  rte_eth_dev_adjust_nb_rx_tx_desc(port_id_, &rx, &tx);
+  rx_descriptors_ = rx;
+  tx_descriptors_ = tx;
+  if (tx_queues_ < queues_wanted) tx_locks_ = std::make_unique<std::mutex[]>(tx_queues_);
+  const uint32_t needed = buffers_needed(rx_descriptors_, rx_queues_, queues_wanted);
+  if (spec.mbufs != 0 && spec.mbufs < needed) {
+    return failure(fmt::format("{}: mbufs={} is too few; {} queues and {} cores need at least {}",
+                               name_, spec.mbufs, rx_queues_, queues_wanted, needed));
+  }
+  auto pool =
+      MbufPool::create(spec.mbufs != 0 ? spec.mbufs : needed, dpdk_frame_bytes(mtu_), numa_node_);
+  if (!pool) return failure(fmt::format("{}: {}", name_, pool.error().text));
+  rx_pool_ = std::move(*pool);
+  return {};
+}
+
+Result<void> DpdkDevice::set_up_queues() {
+  const auto node = static_cast<unsigned>(numa_node_ < 0 ? 0 : numa_node_);
+  for (uint32_t i = 0; i < rx_queues_; i++) {
+    const int status = rte_eth_rx_queue_setup(port_id_, static_cast<uint16_t>(i),
+                                              static_cast<uint16_t>(rx_descriptors_), node, nullptr,
+                                              rx_pool_.get());
+    if (status != 0) return device_failure(name_, "has no such receive queue", -status);
+  }
+  for (uint32_t i = 0; i < tx_queues_; i++) {
+    const int status = rte_eth_tx_queue_setup(
+        port_id_, static_cast<uint16_t>(i), static_cast<uint16_t>(tx_descriptors_), node, nullptr);
+    if (status != 0) return device_failure(name_, "has no such transmit queue", -status);
+  }
+  return {};
+}
+
+Result<void> DpdkDevice::start() {
+  if (const int status = rte_eth_dev_start(port_id_); status != 0) {
+    return device_failure(name_, "does not start", -status);
+  }
+  rte_ether_addr address{};
+  if (rte_eth_macaddr_get(port_id_, &address) == 0) {
+    std::memcpy(mac_.data(), address.addr_bytes, mac_.size());
+  }
+  return {};
+}
+
+void DpdkDevice::listen_to(const std::vector<MacAddress>& groups) {
+  std::vector<rte_ether_addr> addresses(groups.size());
+  for (size_t i = 0; i < groups.size(); i++) {
+    std::memcpy(addresses[i].addr_bytes, groups[i].data(), groups[i].size());
+  }
+  // A driver without a filter hears everything anyway, or must be told to.
+  if (rte_eth_dev_set_mc_addr_list(port_id_, addresses.data(),
+                                   static_cast<uint32_t>(addresses.size())) != 0) {
+    rte_eth_allmulticast_enable(port_id_);
+  }
+  static_cast<void>(take_dpdk_complaint());
+}
+
+DpdkDevice::~DpdkDevice() {
+  if (attached_) {
+    rte_eth_dev_stop(port_id_);
+    rte_eth_dev_close(port_id_);
+  }
+  // Closing an Ethernet device leaves the virtual device on its bus.
+  if (plugged_) rte_eal_hotplug_remove("vdev", name_.c_str());
+  static_cast<void>(take_dpdk_complaint());
+}
+
+}  // namespace tributary::io

@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0
+/// @file
+/// One DPDK device, from its text to a started card: buffers, queues, MTU, offloads, steering.
+///
+/// Model:   Receive buffers lie on the card's NUMA node and hold a whole frame. A network card gets
+///          its MTU set; virtual drivers refuse that and carry large frames all the same.
+/// Units:   Bytes.
+/// Threads: open() and the destructor while no queue is in use.
+/// Errors:  One line: the device, the cause, and the command that mends it.
+/// Tests:   tests/io/dpdk/dpdk_port_test.cc
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "io/dpdk/port_spec.h"
+#include "io/udp_frame.h"
+
+struct rte_mempool;
+
+namespace tributary::io {
+
+/// Packet buffers of one kind, freed with it.
+class MbufPool {
+ public:
+  MbufPool() = default;
+  /// @param count Buffers. @param frame_bytes Largest frame that one holds.
+  static Result<MbufPool> create(uint32_t count, uint32_t frame_bytes, int numa_node);
+  MbufPool(MbufPool&& other) noexcept;
+  MbufPool& operator=(MbufPool&& other) noexcept;
+  MbufPool(const MbufPool&) = delete;
+  MbufPool& operator=(const MbufPool&) = delete;
+  ~MbufPool();
+
+  [[nodiscard]] rte_mempool* get() const { return pool_; }
+
+ private:
+  rte_mempool* pool_ = nullptr;
+};
+
+class DpdkDevice {
+ public:
+  /// @param queues_wanted Queues for so many cores; the device may have fewer.
+  static Result<std::unique_ptr<DpdkDevice>> open(const DpdkDeviceSpec& spec,
+                                                  uint32_t queues_wanted, uint16_t udp_port);
+  ~DpdkDevice();
+  DpdkDevice(const DpdkDevice&) = delete;
+  DpdkDevice& operator=(const DpdkDevice&) = delete;
+
+  [[nodiscard]] uint16_t port_id() const { return port_id_; }
+  [[nodiscard]] const std::string& name() const { return name_; }
+  [[nodiscard]] uint32_t rx_queues() const { return rx_queues_; }
+  [[nodiscard]] uint32_t tx_queues() const { return tx_queues_; }
+  [[nodiscard]] uint32_t tx_descriptors() const { return tx_descriptors_; }
+  [[nodiscard]] uint32_t mtu() const { return mtu_; }
+  [[nodiscard]] const MacAddress& mac() const { return mac_; }
+  [[nodiscard]] int numa_node() const { return numa_node_; }
+  /// The card completes UDP checksums.
+  [[nodiscard]] bool tx_checksum() const { return tx_checksum_; }
+  /// A frame may lie in several buffers: header apart, payload shared.
+  [[nodiscard]] bool tx_segments() const { return tx_segments_; }
+  /// The bytes never leave this machine's memory, so no checksum guards them.
+  [[nodiscard]] bool is_shared_memory() const { return is_shared_memory_; }
+  /// The peer leaves UDP checksums unfinished.
+  [[nodiscard]] bool trusts_udp_checksum() const { return trusts_udp_checksum_; }
+  /// The card brings packets of one block to one queue (rte_flow); else the engine's cores hand
+  /// them over.
+  [[nodiscard]] bool steers() const { return steers_; }
+  [[nodiscard]] const std::vector<std::string>& warnings() const { return warnings_; }
+
+  /// There are fewer transmit queues than cores, so tx_lock() guards each.
+  [[nodiscard]] bool shares_tx_queues() const { return tx_locks_ != nullptr; }
+  [[nodiscard]] std::mutex& tx_lock(uint32_t queue) { return tx_locks_[queue]; }
+
+  /// Receives frames of further MAC addresses, those of multicast groups.
+  void listen_to(const std::vector<MacAddress>& groups);
+
+ private:
+  DpdkDevice() = default;
+  Result<void> probe(const DpdkDeviceSpec& spec, const std::string& arguments);
+  Result<void> configure(const DpdkDeviceSpec& spec, uint32_t queues_wanted);
+  Result<void> set_up_queues();
+  Result<void> start();
+
+  std::string name_;
+  bool is_pci_ = false;
+  bool plugged_ = false;   ///< Added by this object, so removed by it.
+  bool attached_ = false;  ///< port_id_ is valid.
+  uint16_t port_id_ = 0;
+  uint32_t rx_queues_ = 0;
+  uint32_t tx_queues_ = 0;
+  uint32_t rx_descriptors_ = 0;
+  uint32_t tx_descriptors_ = 0;
+  uint32_t mtu_ = 0;
+  MacAddress mac_{};
+  int numa_node_ = -1;
+  bool tx_checksum_ = false;
+  bool tx_segments_ = false;
+  bool is_shared_memory_ = false;
+  bool trusts_udp_checksum_ = false;
+  bool steers_ = false;
+  MbufPool rx_pool_;
+  std::unique_ptr<std::mutex[]> tx_locks_;
+  std::vector<std::string> warnings_;
+};
+
+}  // namespace tributary::io

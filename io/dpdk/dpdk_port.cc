@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "io/dpdk/dpdk_port.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/assert.h"
+#include "base/clock.h"
+#include "io/dpdk/dpdk_queue.h"
+#include "io/dpdk/eal.h"
+#include "io/dpdk/preflight.h"
+
+namespace tributary::io {
+namespace {
+
+/// Address space without hugepages, for the buffers of one device at the largest MTU and all else.
+/// Only what is used is backed.
+constexpr uint32_t kMemoryMbForDevice = 128;
+constexpr uint32_t kMemoryMbBase = 512;
+
+bool wants_hugepages(const DpdkPortSpec& spec, uint64_t hugepages_free) {
+  if (spec.hugepages == HugepageUse::kAuto) return hugepages_free > 0;
+  return spec.hugepages == HugepageUse::kOn;
+}
+
+EalConfig eal_config(const DpdkPortSpec& spec) {
+  EalConfig eal;
+  eal.hugepages = wants_hugepages(spec, gather_dpdk_facts(spec.devices.front()).hugepages_free);
+  eal.memory_mb = kMemoryMbBase;
+  for (const DpdkDeviceSpec& device : spec.devices) {
+    eal.memory_mb += kMemoryMbForDevice;
+    if (device.is_pci()) eal.pci.push_back(device.name);
+  }
+  return eal;
+}
+
+}  // namespace
+
+bool has_dpdk() { return true; }
+
+Result<OpenedDpdkPort> open_dpdk_port(const DpdkPortConfig& config) {
+  auto port = DpdkPort::open(config);
+  if (!port) return tl::unexpected(port.error());
+  OpenedDpdkPort opened;
+  opened.warnings = (*port)->warnings();
+  opened.port = *std::move(port);
+  return opened;
+}
+
+Result<std::unique_ptr<DpdkPort>> DpdkPort::open(const DpdkPortConfig& config) {
+  TRIB_ASSERT(!config.spec.devices.empty() && config.udp_port != 0 && config.queue_count > 0);
+  // A card that the kernel holds is found before DPDK is started with it.
+  for (const DpdkDeviceSpec& device : config.spec.devices) {
+    for (const DpdkComplaint& complaint : judge_dpdk_device(device, gather_dpdk_facts(device))) {
+      if (!complaint.is_fatal) continue;
+      return failure(
+          fmt::format("{}: {}; mend it with: {}", device.name, complaint.cause, complaint.mend));
+    }
+  }
+  if (const auto started = start_eal(eal_config(config.spec)); !started) {
+    return tl::unexpected(started.error());
+  }
+  std::unique_ptr<DpdkPort> port(new DpdkPort());
+  port->link_.local = config.spec.address;
+  port->link_.local.port = config.udp_port;
+  port->link_.prefix_bits = config.spec.prefix_bits;
+  port->link_.gateway = config.spec.gateway;
+  auto done = port->open_devices(config);
+  if (done) done = port->make_pools(config.queue_count);
+  if (!done) return tl::unexpected(done.error());
+  port->make_queues(config);
+  return port;
+}
+
+Result<void> DpdkPort::open_devices(const DpdkPortConfig& config) {
+  uint32_t mtu_min = kDpdkMtuMax;
+  for (DpdkDeviceSpec spec : config.spec.devices) {
+    spec.address = config.spec.address;
+    spec.hugepages = config.spec.hugepages;
+    auto device = DpdkDevice::open(spec, config.queue_count, config.udp_port);
+    if (!device) return tl::unexpected(device.error());
+    const DpdkDevice& opened = **device;
+    mtu_min = std::min(mtu_min, opened.mtu());
+    frame_bytes_max_ = std::max(frame_bytes_max_, dpdk_frame_bytes(opened.mtu()));
+    link_.devices.push_back(
+        {.mac = opened.mac(), .trusts_udp_checksum = opened.trusts_udp_checksum()});
+    for (const std::string& warning : opened.warnings()) {
+      if (std::find(warnings_.begin(), warnings_.end(), warning) == warnings_.end()) {
+        warnings_.push_back(warning);
+      }
+    }
+    if (config.queue_count > 1 && !opened.steers()) {
+      warnings_.push_back(fmt::format(
+          "{}: has no rte_flow for blocks, or too few queues; {} cores hand packets over, which "
+          "costs a copy; one core is enough until it is busy: --cores 1",
+          opened.name(), config.queue_count));
+    }
+    devices_.push_back(*std::move(device));
+  }
+  const uint32_t headers =
+      (link_.local.is_ipv4() ? kUdpFrameHeaderBytesIpv4 : kUdpFrameHeaderBytesIpv6) -
+      kEthernetHeaderBytes;
+  payload_bytes_max_ = mtu_min - headers;
+  listen_to_groups({});
+  return {};
+}
+
+Result<void> DpdkPort::make_pools(uint32_t queue_count) {
+  // What devices may hold until it is sent, and what each core has in hand or in its cache.
+  constexpr uint32_t kCoreBuffers = 1024;
+  uint32_t count = queue_count * kCoreBuffers;
+  for (const auto& device : devices_) count += device->tx_queues() * device->tx_descriptors();
+  const int node = devices_.front()->numa_node();
+  auto payloads = MbufPool::create(count, frame_bytes_max_, node);
+  if (!payloads) return tl::unexpected(payloads.error());
+  auto headers = MbufPool::create(count, kLinkFrameBytesMax, node);
+  if (!headers) return tl::unexpected(headers.error());
+  payloads_ = std::move(*payloads);
+  headers_ = std::move(*headers);
+  return {};
+}
+
+void DpdkPort::make_queues(const DpdkPortConfig& config) {
+  std::vector<DpdkQueue::Config> queues(config.queue_count);
+  uint32_t next = 0;
+  for (uint32_t d = 0; d < devices_.size(); d++) {
+    const uint32_t count = devices_[d]->rx_queues();
+    // One for each core: queue i is core i's, as steering has it. Fewer: shared out in turn.
+    if (count == config.queue_count) next = 0;
+    for (uint32_t q = 0; q < count; q++) {
+      queues[next].sources.push_back({.device = d, .queue = q});
+      next = (next + 1) % config.queue_count;
+    }
+  }
+  for (uint32_t i = 0; i < config.queue_count; i++) {
+    queues[i].transmitter = {.queue_index = i,
+                             .payload_bytes_max = payload_bytes_max_,
+                             .payloads = payloads_.get(),
+                             .headers = headers_.get()};
+    queues[i].frame_bytes_max = frame_bytes_max_;
+    queues[i].poll = config.spec.poll;
+    queues_.push_back(std::make_unique<DpdkQueue>(queues[i], link_, neighbours_, devices_));
+  }
+}
+
+/// IPv6 asks for our address on a multicast group, which a card's filter must let through.
+void DpdkPort::listen_to_groups(const std::vector<Endpoint>& groups) {
+  for (const auto& device : devices_) {
+    std::vector<MacAddress> macs;
+    if (!link_.local.is_ipv4()) {
+      macs.push_back(multicast_mac(solicited_node_group(link_.local)));
+      macs.push_back(multicast_mac(solicited_node_group(link_local_address(device->mac()))));
+    }
+    for (const Endpoint& group : groups) macs.push_back(multicast_mac(group));
+    if (!macs.empty()) device->listen_to(macs);
+  }
+}
+
+Result<bool> DpdkPort::join_group(const Endpoint& group) {
+  for (auto& queue : queues_) {
+    const auto joined = queue->link().join(group, monotonic_now());
+    if (!joined) return tl::unexpected(joined.error());
+  }
+  groups_.push_back(group);
+  listen_to_groups(groups_);
+  return true;
+}
+
+DpdkPort::~DpdkPort() {
+  if (!groups_.empty()) queues_.front()->leave_groups();
+}
+
+uint32_t DpdkPort::queue_count() const { return static_cast<uint32_t>(queues_.size()); }
+
+engine::PortQueue& DpdkPort::queue(uint32_t index) {
+  TRIB_ASSERT(index < queues_.size());
+  return *queues_[index];
+}
+
+}  // namespace tributary::io

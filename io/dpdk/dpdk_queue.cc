@@ -1,0 +1,177 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "io/dpdk/dpdk_queue.h"
+
+#include <rte_ethdev.h>
+#include <rte_mbuf.h>
+#include <sched.h>
+
+#include <algorithm>
+#include <ctime>
+
+#include "base/clock.h"
+#include "io/dpdk/eal.h"
+#include "io/dpdk/preflight.h"
+
+namespace tributary::io {
+namespace {
+
+/// A queue that polls naps for this part of the time for which nothing has come, so that a nap
+/// delays a packet by little against the silence before it, and an idle core costs next to nothing.
+constexpr int64_t kNapShare = 16;
+constexpr Duration kNapMax = milliseconds(1);
+/// Shorter ones are not worth the system call; the core is only offered to others.
+constexpr Duration kNapMin = microseconds(20);
+
+void nap(Duration length) {
+  timespec time{};
+  time.tv_nsec = in_nanoseconds(length);
+  ::nanosleep(&time, nullptr);
+}
+
+VerifiedByHardware verified_of(const rte_mbuf& frame) {
+  const uint64_t ip = frame.ol_flags & RTE_MBUF_F_RX_IP_CKSUM_MASK;
+  const uint64_t udp = frame.ol_flags & RTE_MBUF_F_RX_L4_CKSUM_MASK;
+  // NONE: wrong in the packet's bytes, yet their integrity is known. BAD is checked once more, for
+  // cards that call a datagram without checksum bad.
+  return {.ip_checksum = ip == RTE_MBUF_F_RX_IP_CKSUM_GOOD || ip == RTE_MBUF_F_RX_IP_CKSUM_NONE,
+          .udp_checksum = udp == RTE_MBUF_F_RX_L4_CKSUM_GOOD || udp == RTE_MBUF_F_RX_L4_CKSUM_NONE};
+}
+
+}  // namespace
+
+DpdkQueue::DpdkQueue(const Config& config, const FrameLinkConfig& link, NeighbourTable& neighbours,
+                     std::span<const std::unique_ptr<DpdkDevice>> devices)
+    : config_(config),
+      devices_(devices),
+      link_(link, neighbours),
+      transmitter_(config.transmitter, devices, link_, counters_),
+      reply_(std::max(config.frame_bytes_max, kLinkFrameBytesMax)),
+      now_(monotonic_now()),
+      busy_at_(now_) {}
+
+DpdkQueue::~DpdkQueue() {
+  free_held();
+  for (uint32_t i = 0; i < found_count_; i++) rte_pktmbuf_free(found_[i].frame);
+}
+
+uint32_t DpdkQueue::receive(std::span<engine::Packet> burst) {
+  register_dpdk_thread();
+  free_held();
+  now_ = monotonic_now();
+  const auto room = static_cast<uint32_t>(std::min<size_t>(burst.size(), found_.size()));
+  if (found_count_ == 0) found_count_ = poll_devices(room);
+  const uint32_t looked_at = std::min(found_count_, room);
+  uint32_t filled = 0;
+  uint64_t bytes = 0;
+  for (uint32_t i = 0; i < looked_at; i++) {
+    if (!take(found_[i], burst[filled])) continue;
+    bytes += burst[filled].size;
+    filled++;
+  }
+  std::copy(found_.begin() + looked_at, found_.begin() + found_count_, found_.begin());
+  found_count_ -= looked_at;
+  if (looked_at > 0) busy_at_ = now_;
+  send_own_frames();
+  counters_.rx_packets.add(filled);
+  counters_.rx_bytes.add(bytes);
+  return filled;
+}
+
+uint32_t DpdkQueue::poll_devices(uint32_t room) {
+  uint32_t count = 0;
+  std::array<rte_mbuf*, engine::kBurstPackets> frames;
+  const auto sources = static_cast<uint32_t>(config_.sources.size());
+  for (uint32_t i = 0; i < sources && count < room; i++) {
+    const Source& source = config_.sources[source_next_];
+    source_next_ = source_next_ + 1 == sources ? 0 : source_next_ + 1;
+    const uint16_t got =
+        rte_eth_rx_burst(devices_[source.device]->port_id(), static_cast<uint16_t>(source.queue),
+                         frames.data(), static_cast<uint16_t>(room - count));
+    for (uint16_t k = 0; k < got; k++) found_[count++] = {frames[k], source.device};
+  }
+  return count;
+}
+
+/// @return whether `packet` is a payload for the engine; the frame is then held.
+bool DpdkQueue::take(const Found& found, engine::Packet& packet) {
+  rte_mbuf* frame = found.frame;
+  const uint32_t frame_bytes = rte_pktmbuf_pkt_len(frame);
+  const bool fits = frame_bytes <= dpdk_frame_bytes(devices_[found.device]->mtu()) &&
+                    (frame->nb_segs == 1 || rte_pktmbuf_linearize(frame) == 0);
+  if (!fits) {
+    link_.count(FrameOutcome::kGiant);
+    counters_.rx_truncated.add(1);
+    rte_pktmbuf_free(frame);
+    return false;
+  }
+  auto* data = rte_pktmbuf_mtod(frame, std::byte*);
+  const Arrival arrival =
+      link_.receive({data, frame_bytes}, found.device, verified_of(*frame), now_, reply_);
+  if (arrival.reply_bytes > 0) {
+    transmitter_.send_frame({reply_.data(), arrival.reply_bytes}, found.device);
+  }
+  if (arrival.outcome != FrameOutcome::kDelivered) {
+    rte_pktmbuf_free(frame);
+    return false;
+  }
+  held_[held_count_++] = frame;
+  packet.data = data + arrival.offset;
+  packet.size = arrival.size;
+  packet.layer = engine::PacketLayer::kUdpPayload;
+  packet.source = arrival.source;
+  return true;
+}
+
+void DpdkQueue::free_held() {
+  if (held_count_ == 0) return;
+  rte_pktmbuf_free_bulk(held_.data(), held_count_);
+  held_count_ = 0;
+}
+
+void DpdkQueue::send_own_frames() {
+  while (link_.next_due() <= now_) {
+    const OwnFrame own = link_.next_frame(reply_, now_);
+    if (own.bytes > 0) transmitter_.send_frame({reply_.data(), own.bytes}, own.device);
+  }
+  transmitter_.flush();
+}
+
+void DpdkQueue::transmit(std::span<const engine::TxPacket> packets) {
+  transmitter_.transmit(packets, now_);
+}
+
+void DpdkQueue::wait(Duration at_most) {
+  const Instant began = monotonic_now();
+  const Instant until = std::min(began + at_most, link_.next_due());
+  for (Instant now = began;; now = monotonic_now()) {
+    // Acquire: pairs with wake(); what the waker did before is seen.
+    if (woken_.exchange(false, std::memory_order_acquire)) return;
+    if (found_count_ == 0) found_count_ = poll_devices(engine::kBurstPackets);
+    if (found_count_ > 0 || now >= until) return;
+    const Duration idle = now - busy_at_;
+    const Duration length = std::min({idle / kNapShare, kNapMax, until - now});
+    if (config_.poll) continue;
+    if (length < kNapMin) {
+      sched_yield();
+    } else {
+      counters_.system_calls.add(1);
+      nap(length);
+    }
+  }
+}
+
+void DpdkQueue::visit_counters(const CounterVisitor& visit) const {
+  for (size_t i = 0; i < static_cast<size_t>(FrameOutcome::kCount); i++) {
+    const auto outcome = static_cast<FrameOutcome>(i);
+    visit(to_string(outcome), link_.counted(outcome));
+  }
+  visit("unresolved", link_.unresolved());
+}
+
+void DpdkQueue::leave_groups() {
+  now_ = monotonic_now();
+  link_.leave_all(now_);
+  send_own_frames();
+}
+
+}  // namespace tributary::io

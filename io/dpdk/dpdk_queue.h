@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+/// @file
+/// One core's view of a DPDK port: the receive queues that it polls, and its sending half.
+///
+/// Model:   Frames are judged and their payloads handed out where the device put them; they are
+///          freed at the next receive(). Questions for MAC addresses, their answers and pings are
+///          dealt with inside receive() and never seen by the engine.
+/// Units:   Payload bytes; packets are PacketLayer::kUdpPayload.
+/// Threads: As engine::PortQueue: one thread, but for wake(), counters() and visit_counters().
+/// Errors:  Counted: see io/link_inspect.h.
+/// Tests:   tests/io/dpdk/dpdk_port_test.cc
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "engine/port.h"
+#include "io/counter_cells.h"
+#include "io/dpdk/dpdk_transmitter.h"
+#include "io/frame_link.h"
+
+namespace tributary::io {
+
+class alignas(128) DpdkQueue final : public engine::PortQueue {
+ public:
+  /// A receive queue of a device.
+  struct Source {
+    uint32_t device = 0;
+    uint32_t queue = 0;
+  };
+  struct Config {
+    DpdkTransmitter::Config transmitter;
+    uint32_t frame_bytes_max = 0;  ///< Of the largest device.
+    bool poll = false;             ///< Never sleep.
+    std::vector<Source> sources;   ///< May be empty: then other cores hand over.
+  };
+
+  DpdkQueue(const Config& config, const FrameLinkConfig& link, NeighbourTable& neighbours,
+            std::span<const std::unique_ptr<DpdkDevice>> devices);
+  ~DpdkQueue() override;
+
+  uint32_t receive(std::span<engine::Packet> burst) override;
+  void transmit(std::span<const engine::TxPacket> packets) override;
+  void wait(Duration at_most) override;
+  void wake() override { woken_.store(true, std::memory_order_release); }
+  [[nodiscard]] engine::PortCounters counters() const override { return counters_.read(); }
+  void visit_counters(const CounterVisitor& visit) const override;
+
+  [[nodiscard]] FrameLink& link() { return link_; }
+  /// Sends good-byes to multicast groups. Called when the thread that owned the queue is gone.
+  void leave_groups();
+
+ private:
+  /// A frame that wait() has found and receive() has not yet looked at.
+  struct Found {
+    rte_mbuf* frame = nullptr;
+    uint32_t device = 0;
+  };
+  void free_held();
+  uint32_t poll_devices(uint32_t room);
+  bool take(const Found& found, engine::Packet& packet);
+  void send_own_frames();
+
+  const Config config_;
+  const std::span<const std::unique_ptr<DpdkDevice>> devices_;
+  PortCounterCells counters_;
+  FrameLink link_;
+  DpdkTransmitter transmitter_;
+
+  std::array<Found, engine::kBurstPackets> found_{};
+  uint32_t found_count_ = 0;
+  uint32_t source_next_ = 0;  ///< Where polling goes on, so that no device starves another.
+  std::array<rte_mbuf*, engine::kBurstPackets> held_{};  ///< Behind the last burst's payloads.
+  uint32_t held_count_ = 0;
+  std::vector<std::byte> reply_;
+  Instant now_;
+  Instant busy_at_;  ///< When a frame was last received.
+  std::atomic<bool> woken_{false};
+};
+
+}  // namespace tributary::io

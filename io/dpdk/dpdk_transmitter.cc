@@ -1,0 +1,198 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "io/dpdk/dpdk_transmitter.h"
+
+#include <rte_ethdev.h>
+#include <rte_mbuf.h>
+#include <sched.h>
+
+#include <cstring>
+#include <mutex>
+
+#include "base/clock.h"
+
+namespace tributary::io {
+
+DpdkTransmitter::DpdkTransmitter(const Config& config,
+                                 std::span<const std::unique_ptr<DpdkDevice>> devices,
+                                 FrameLink& link, PortCounterCells& counters)
+    : config_(config),
+      devices_(devices),
+      link_(link),
+      counters_(counters),
+      lanes_(devices.size()) {}
+
+DpdkTransmitter::~DpdkTransmitter() { flush(); }
+
+void DpdkTransmitter::transmit(std::span<const engine::TxPacket> packets, Instant now) {
+  while (!packets.empty()) {
+    // One payload to many destinations comes as a run of packets with the same bytes.
+    size_t run = 1;
+    while (run < packets.size() && packets[run].data == packets[0].data &&
+           packets[run].size == packets[0].size && packets[run].layer == packets[0].layer) {
+      run++;
+    }
+    send_payload(packets.first(run), now);
+    packets = packets.subspan(run);
+  }
+  flush();
+}
+
+void DpdkTransmitter::send_payload(std::span<const engine::TxPacket> copies, Instant now) {
+  const engine::TxPacket& first = copies.front();
+  if (first.layer != engine::PacketLayer::kUdpPayload || first.size > config_.payload_bytes_max) {
+    counters_.tx_refused.add(copies.size());
+    return;
+  }
+  Payload payload{.bytes = {first.data, first.size}};
+  const bool to_group = first.destination.is_multicast();
+  if (copies.size() > 1 || (to_group && devices_.size() > 1)) {
+    payload.shared = rte_pktmbuf_alloc(config_.payloads);
+    if (payload.shared != nullptr) {
+      std::memcpy(rte_pktmbuf_append(payload.shared, static_cast<uint16_t>(first.size)), first.data,
+                  first.size);
+    }
+  }
+  for (const engine::TxPacket& copy : copies) {
+    const auto hop = link_.route(copy.destination, now);
+    if (!hop) {
+      counters_.tx_refused.add(1);
+      continue;
+    }
+    if (!copy.destination.is_multicast()) {
+      send_copy(payload, copy.destination, *hop);
+      continue;
+    }
+    for (uint32_t device = 0; device < devices_.size(); device++) {
+      send_copy(payload, copy.destination, {.device = device, .mac = hop->mac});
+    }
+  }
+  if (payload.shared != nullptr) rte_pktmbuf_free(payload.shared);  // Frames hold their own share.
+}
+
+void DpdkTransmitter::send_copy(Payload& payload, const Endpoint& destination, const Hop& hop) {
+  rte_mbuf* frame = frame_of(payload, link_.addresses(hop, destination), hop.device);
+  if (frame == nullptr) {
+    counters_.tx_refused.add(1);
+    return;
+  }
+  append(frame, hop.device);
+  counters_.tx_packets.add(1);
+  counters_.tx_bytes.add(payload.bytes.size());
+}
+
+/// @return null if no buffer is left, or the destination is of another family.
+rte_mbuf* DpdkTransmitter::frame_of(Payload& payload, const UdpFrameAddresses& addresses,
+                                    uint32_t device) {
+  const auto size = static_cast<uint16_t>(payload.bytes.size());
+  const bool apart = payload.shared != nullptr && devices_[device]->tx_segments();
+  rte_mbuf* frame = rte_pktmbuf_alloc(apart ? config_.headers : config_.payloads);
+  if (frame == nullptr) return nullptr;
+  const uint32_t header_bytes =
+      addresses.source.is_ipv4() ? kUdpFrameHeaderBytesIpv4 : kUdpFrameHeaderBytesIpv6;
+  char* at = nullptr;
+  if (apart) {
+    at = rte_pktmbuf_append(frame, static_cast<uint16_t>(header_bytes));
+  } else {
+    std::memcpy(rte_pktmbuf_append(frame, size), payload.bytes.data(), size);
+    at = rte_pktmbuf_prepend(frame, static_cast<uint16_t>(header_bytes));
+  }
+  if (write_headers(payload, addresses, device, *frame, reinterpret_cast<std::byte*>(at),
+                    header_bytes) == 0) {
+    rte_pktmbuf_free(frame);
+    return nullptr;
+  }
+  if (apart) {
+    rte_mbuf_refcnt_update(payload.shared, 1);
+    frame->next = payload.shared;
+    frame->nb_segs = 2;
+    frame->pkt_len += size;
+  }
+  return frame;
+}
+
+uint32_t DpdkTransmitter::write_headers(Payload& payload, const UdpFrameAddresses& addresses,
+                                        uint32_t device, rte_mbuf& frame, std::byte* at,
+                                        uint32_t room) {
+  const bool ipv4 = addresses.source.is_ipv4();
+  UdpChecksum checksum = UdpChecksum::kComplete;
+  if (devices_[device]->tx_checksum()) {
+    checksum = UdpChecksum::kPseudoHeader;
+    frame.l2_len = kEthernetHeaderBytes;
+    frame.l3_len = ipv4 ? kIpv4HeaderBytes : kIpv6HeaderBytes;
+    frame.ol_flags |= RTE_MBUF_F_TX_UDP_CKSUM | (ipv4 ? RTE_MBUF_F_TX_IPV4 : RTE_MBUF_F_TX_IPV6);
+  } else if (devices_[device]->is_shared_memory() && ipv4) {
+    checksum = UdpChecksum::kNone;
+  } else if (!payload.has_sum) {
+    payload.sum = word_sum(payload.bytes);
+    payload.has_sum = true;
+  }
+  return write_udp_frame_headers(addresses, static_cast<uint32_t>(payload.bytes.size()),
+                                 payload.sum, checksum, {at, room});
+}
+
+void DpdkTransmitter::send_frame(std::span<const std::byte> frame, uint32_t device) {
+  rte_mbuf* mbuf = rte_pktmbuf_alloc(config_.payloads);
+  char* at =
+      mbuf == nullptr ? nullptr : rte_pktmbuf_append(mbuf, static_cast<uint16_t>(frame.size()));
+  if (at == nullptr) {
+    rte_pktmbuf_free(mbuf);
+    counters_.tx_refused.add(1);
+    return;
+  }
+  std::memcpy(at, frame.data(), frame.size());
+  append(mbuf, device);
+}
+
+void DpdkTransmitter::append(rte_mbuf* frame, uint32_t device) {
+  Lane& lane = lanes_[device];
+  if (lane.count == kBurst) flush_lane(device);
+  lane.frames[lane.count++] = frame;
+}
+
+void DpdkTransmitter::flush() {
+  for (uint32_t device = 0; device < devices_.size(); device++) {
+    if (lanes_[device].count > 0) flush_lane(device);
+  }
+}
+
+void DpdkTransmitter::flush_lane(uint32_t device) {
+  Lane& lane = lanes_[device];
+  std::span<rte_mbuf*> left(lane.frames.data(), lane.count);
+  Instant full_until = Instant::never();
+  while (true) {
+    const uint32_t taken = offer(device, left);
+    left = left.subspan(taken);
+    if (taken > 0) lane.stuck = false;
+    if (left.empty() || lane.stuck) break;
+    const Instant now = monotonic_now();
+    if (full_until == Instant::never() || taken > 0) full_until = now + kFullWait;
+    if (now >= full_until) {
+      lane.stuck = true;
+      break;
+    }
+    sched_yield();  // Whoever empties the device may need this core.
+  }
+  if (!left.empty()) {
+    rte_pktmbuf_free_bulk(left.data(), static_cast<unsigned>(left.size()));
+    counters_.tx_refused.add(left.size());
+  }
+  lane.count = 0;
+}
+
+uint32_t DpdkTransmitter::offer(uint32_t device, std::span<rte_mbuf*> frames) {
+  DpdkDevice& to = *devices_[device];
+  const uint32_t queue = config_.queue_index % to.tx_queues();
+  const auto count = static_cast<uint16_t>(frames.size());
+  const auto burst = [&] {
+    uint16_t ready = count;
+    if (to.tx_checksum()) {
+      ready = rte_eth_tx_prepare(to.port_id(), static_cast<uint16_t>(queue), frames.data(), count);
+    }
+    return rte_eth_tx_burst(to.port_id(), static_cast<uint16_t>(queue), frames.data(), ready);
+  };
+  if (!to.shares_tx_queues()) return burst();
+  const std::lock_guard lock(to.tx_lock(queue));
+  return burst();
+}
+
+}  // namespace tributary::io

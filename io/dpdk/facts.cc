@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <linux/capability.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <fstream>
+
+#include "io/dpdk/preflight.h"
+#include "io/file_descriptor.h"
+
+namespace tributary::io {
+namespace {
+
+namespace fs = std::filesystem;
+
+uint64_t number_in_file(const fs::path& path, uint64_t otherwise) {
+  std::ifstream file(path);
+  uint64_t number = 0;
+  return file >> number ? number : otherwise;
+}
+
+uint64_t hugepages_free(const fs::path& root) {
+  uint64_t free = 0;
+  std::error_code error;
+  for (const auto& size : fs::directory_iterator(root / "sys/kernel/mm/hugepages", error)) {
+    free += number_in_file(size.path() / "free_hugepages", 0);
+  }
+  return free;
+}
+
+bool has_capability(uint32_t capability) {
+  __user_cap_header_struct header{.version = _LINUX_CAPABILITY_VERSION_3, .pid = 0};
+  std::array<__user_cap_data_struct, _LINUX_CAPABILITY_U32S_3> data{};
+  if (::syscall(SYS_capget, &header, data.data()) != 0) return false;
+  return (data[capability / 32].effective >> (capability % 32) & 1) != 0;
+}
+
+std::string last_part_of_link(const fs::path& path) {
+  std::error_code error;
+  const fs::path target = fs::read_symlink(path, error);
+  return error ? "" : target.filename().string();
+}
+
+std::string first_entry(const fs::path& folder) {
+  std::error_code error;
+  fs::directory_iterator entries(folder, error);
+  return error || entries == fs::directory_iterator() ? "" : entries->path().filename().string();
+}
+
+SocketState socket_state(const std::string& path) {
+  struct stat status {};
+  if (::stat(path.c_str(), &status) != 0) {
+    const fs::path folder = fs::path(path).parent_path();
+    const bool may_write = ::access(folder.empty() ? "." : folder.c_str(), W_OK | X_OK) == 0;
+    return may_write ? SocketState::kAbsent : SocketState::kNoDirectory;
+  }
+  if (!S_ISSOCK(status.st_mode)) return SocketState::kNoSocket;
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  if (path.size() >= sizeof address.sun_path) return SocketState::kStale;
+  std::memcpy(address.sun_path, path.data(), path.size());
+  // Listeners are of one of two types: vhost-user's are streams, memif's are packets.
+  for (const int type : {SOCK_STREAM, SOCK_SEQPACKET}) {
+    const FileDescriptor probe(::socket(AF_UNIX, type | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+    if (::connect(probe.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0 ||
+        errno == EAGAIN) {
+      return SocketState::kListening;
+    }
+  }
+  return SocketState::kStale;
+}
+
+}  // namespace
+
+DpdkDeviceFacts gather_dpdk_facts(const DpdkDeviceSpec& spec, const fs::path& root) {
+  DpdkDeviceFacts facts;
+  facts.hugepages_free = hugepages_free(root);
+  rlimit limit{};
+  if (::getrlimit(RLIMIT_MEMLOCK, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY) {
+    facts.memlock_bytes = limit.rlim_cur;
+  }
+  facts.may_lock_memory = has_capability(CAP_IPC_LOCK);
+  facts.may_open_raw_sockets = has_capability(CAP_NET_RAW);
+  facts.may_configure_network = has_capability(CAP_NET_ADMIN);
+  facts.has_iommu = !first_entry(root / "sys/kernel/iommu_groups").empty();
+  facts.may_use_vfio = ::access((root / "dev/vfio/vfio").c_str(), R_OK | W_OK) == 0;
+  if (spec.is_pci()) {
+    const fs::path device = root / "sys/bus/pci/devices" / spec.name;
+    std::error_code error;
+    facts.pci_present = fs::exists(device, error);
+    facts.pci_driver = last_part_of_link(device / "driver");
+    facts.pci_interface = first_entry(device / "net");
+  }
+  if (const std::string interface = spec.argument("iface");
+      !interface.empty() && dpdk_socket_path(spec).empty()) {
+    const uint64_t mtu = number_in_file(root / "sys/class/net" / interface / "mtu", 0);
+    if (mtu != 0) facts.interface_mtu = static_cast<uint32_t>(mtu);
+  }
+  if (const std::string path = dpdk_socket_path(spec); !path.empty()) {
+    facts.socket = socket_state(path);
+  }
+  return facts;
+}
+
+}  // namespace tributary::io

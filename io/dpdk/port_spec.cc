@@ -1,0 +1,223 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "io/dpdk/port_spec.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <map>
+#include <set>
+
+#include "io/link_inspect.h"
+
+namespace tributary::io {
+namespace {
+
+constexpr std::array<std::string_view, 9> kDrivers{
+    "vhost", "virtio_user", "memif", "af_packet", "af_xdp", "tap", "ring", "null", "pcap"};
+constexpr std::string_view kDriverPrefix = "net_";
+constexpr std::string_view kKeys = "ip, gw, mtu, mbufs, hugepages, poll";
+
+std::vector<std::string> split(std::string_view text, char separator) {
+  std::vector<std::string> parts;
+  while (true) {
+    const size_t at = text.find(separator);
+    parts.emplace_back(text.substr(0, at));
+    if (at == std::string_view::npos) return parts;
+    text.remove_prefix(at + 1);
+  }
+}
+
+bool is_hex(char c) { return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f'); }
+
+/// "0000:01:00.0", from that or from "01:00.0"; empty if it is no PCI address.
+std::string pci_address(std::string_view text) {
+  const std::string whole = text.size() == 7 ? "0000:" + std::string(text) : std::string(text);
+  constexpr std::string_view kPattern = "xxxx:xx:xx.x";
+  if (whole.size() != kPattern.size()) return "";
+  for (size_t i = 0; i < whole.size(); i++) {
+    if (kPattern[i] == 'x' ? !is_hex(whole[i]) : whole[i] != kPattern[i]) return "";
+  }
+  return whole;
+}
+
+/// Takes "vhost", "net_vhost" or "net_vhost3" apart. @return false if it is no driver.
+bool read_driver(std::string_view text, DpdkDeviceSpec& spec) {
+  std::string_view base = text;
+  if (base.starts_with(kDriverPrefix)) base.remove_prefix(kDriverPrefix.size());
+  const size_t digits = base.find_last_not_of("0123456789") + 1;
+  const std::string_view number = base.substr(digits);
+  base = base.substr(0, digits);
+  if (std::find(kDrivers.begin(), kDrivers.end(), base) == kDrivers.end()) return false;
+  spec.driver = std::string(kDriverPrefix) + std::string(base);
+  spec.name = spec.driver + std::string(number);
+  return true;
+}
+
+Result<uint32_t> read_number(const std::string& key, const std::string& value, uint32_t min,
+                             uint32_t max) {
+  uint32_t number = 0;
+  const auto [end, status] = std::from_chars(value.data(), value.data() + value.size(), number);
+  if (status != std::errc{} || end != value.data() + value.size() || number < min || number > max) {
+    return failure(fmt::format("{}={} is not allowed; allowed: a whole number from {} to {}", key,
+                               value, min, max));
+  }
+  return number;
+}
+
+/// An address without a port, which Endpoint::parse() wants.
+Result<Endpoint> read_address(const std::string& key, const std::string& value) {
+  const bool ipv6 = value.find(':') != std::string::npos;
+  auto endpoint = Endpoint::parse(ipv6 ? fmt::format("[{}]:1", value) : value + ":1");
+  if (!endpoint) {
+    return failure(
+        fmt::format("{}={} is not allowed; allowed: an IPv4 or IPv6 address", key, value));
+  }
+  endpoint->port = 0;
+  return *endpoint;
+}
+
+Result<void> read_own_address(const std::string& value, DpdkDeviceSpec& spec) {
+  const size_t slash = value.find('/');
+  const auto address = read_address("ip", value.substr(0, slash));
+  if (!address) return tl::unexpected(address.error());
+  if (address->is_multicast() || same_address(*address, Endpoint{}) ||
+      same_address(*address, Endpoint::ipv4(0, 0))) {
+    return failure(fmt::format("ip={} is not allowed; allowed: the address of one host", value));
+  }
+  const uint32_t bits_max = address->is_ipv4() ? 32 : 128;
+  if (slash == std::string::npos) {
+    return failure(fmt::format(
+        "ip={} has no length of its network; allowed: ADDRESS/BITS, as in 10.0.0.1/24", value));
+  }
+  const auto bits = read_number("ip", value.substr(slash + 1), 1, bits_max);
+  if (!bits) return tl::unexpected(bits.error());
+  spec.address = *address;
+  spec.prefix_bits = *bits;
+  return {};
+}
+
+Result<bool> read_switch(const std::string& key, const std::string& value) {
+  if (value == "on" || value == "off") return value == "on";
+  return failure(fmt::format("{}={} is not allowed; allowed: on, off", key, value));
+}
+
+/// One of this program's keys. @return whether it was one.
+Result<bool> read_own_key(const std::string& key, const std::string& value, DpdkDeviceSpec& spec) {
+  const auto store = [](auto result, auto& target) -> Result<bool> {
+    if (!result) return tl::unexpected(result.error());
+    target = *result;
+    return true;
+  };
+  if (key == "mtu") return store(read_number(key, value, kDpdkMtuMin, kDpdkMtuMax), spec.mtu);
+  if (key == "mbufs") return store(read_number(key, value, 1, 1U << 22), spec.mbufs);
+  if (key == "gw") return store(read_address(key, value), spec.gateway);
+  if (key == "poll") return store(read_switch(key, value), spec.poll);
+  if (key == "hugepages") {
+    const auto on = read_switch(key, value);
+    if (!on) return tl::unexpected(on.error());
+    spec.hugepages = *on ? HugepageUse::kOn : HugepageUse::kOff;
+    return true;
+  }
+  if (key == "ip") {
+    const auto read = read_own_address(value, spec);
+    if (!read) return tl::unexpected(read.error());
+    return true;
+  }
+  return false;
+}
+
+Result<void> read_key(const std::string& part, DpdkDeviceSpec& spec) {
+  const size_t equals = part.find('=');
+  if (part.empty() || equals == 0) {
+    return failure(fmt::format("'{}' is no key=value", part));
+  }
+  const std::string key = part.substr(0, equals);
+  const std::string value = equals == std::string::npos ? "" : part.substr(equals + 1);
+  const auto own = read_own_key(key, value, spec);
+  if (!own) return tl::unexpected(own.error());
+  if (*own) return {};
+  if (spec.is_pci()) {
+    // Drivers of network cards take arguments too, but a mistyped key of ours would be lost.
+    return failure(fmt::format("unknown key '{}' for a PCI device; allowed: {}", key, kKeys));
+  }
+  spec.arguments += (spec.arguments.empty() ? "" : ",") + part;
+  return {};
+}
+
+}  // namespace
+
+std::string DpdkDeviceSpec::argument(std::string_view key) const {
+  for (const std::string& part : split(arguments, ',')) {
+    const size_t equals = part.find('=');
+    if (equals != std::string::npos && part.substr(0, equals) == key) {
+      return part.substr(equals + 1);
+    }
+  }
+  return "";
+}
+
+Result<DpdkDeviceSpec> parse_dpdk_device(std::string_view text) {
+  const auto wrong = [text](const std::string& why) {
+    return failure(fmt::format("'{}': {}", text, why));
+  };
+  if (!text.starts_with(kDpdkPrefix)) {
+    return wrong("is no port; allowed: dpdk:DEVICE[,key=value]...");
+  }
+  DpdkDeviceSpec spec;
+  spec.text = std::string(text);
+  std::vector<std::string> parts = split(text.substr(kDpdkPrefix.size()), ',');
+  const std::string device = parts.front();
+  spec.name = pci_address(device);
+  if (spec.name.empty() && !read_driver(device, spec)) {
+    return wrong(
+        fmt::format("'{}' is no device; allowed: a PCI address such as 0000:01:00.0, or "
+                    "one of {}",
+                    device, fmt::join(kDrivers, ", ")));
+  }
+  for (size_t i = 1; i < parts.size(); i++) {
+    const auto read = read_key(parts[i], spec);
+    if (!read) return wrong(read.error().text);
+  }
+  return spec;
+}
+
+Result<DpdkPortSpec> join_dpdk_devices(std::vector<DpdkDeviceSpec> devices) {
+  DpdkPortSpec port;
+  bool has_address = false;
+  std::set<std::string> names;
+  std::map<std::string, uint32_t> numbers;
+  for (DpdkDeviceSpec& device : devices) {
+    if (device.name == device.driver) {
+      device.name += std::to_string(numbers[device.driver]++);
+    }
+    if (!names.insert(device.name).second) {
+      return failure(fmt::format("'{}': the device {} is there twice", device.text, device.name));
+    }
+    if (device.address) {
+      if (has_address && !same_address(port.address, *device.address)) {
+        return failure(
+            fmt::format("'{}': a second ip; a port has one for all of its devices", device.text));
+      }
+      has_address = true;
+      port.address = *device.address;
+      port.prefix_bits = device.prefix_bits;
+    }
+    if (device.gateway) port.gateway = device.gateway;
+    if (device.hugepages != HugepageUse::kAuto) port.hugepages = device.hugepages;
+    port.poll |= device.poll;
+  }
+  if (!has_address) {
+    return failure(
+        "ip: DPDK takes the device from the kernel, so the port needs an address of its "
+        "own; add it as in --port dpdk:...,ip=10.0.0.1/24");
+  }
+  if (port.gateway && port.gateway->is_ipv4() != port.address.is_ipv4()) {
+    return failure("gw: is not of the same family as ip");
+  }
+  port.devices = std::move(devices);
+  return port;
+}
+
+}  // namespace tributary::io
