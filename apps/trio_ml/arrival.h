@@ -1,142 +1,40 @@
 // SPDX-License-Identifier: Apache-2.0
 /// @file
-/// From a packet to its aggregation message: Ethernet, IP and UDP headers where the port delivers
-/// frames, nothing where the kernel has taken them off.
+/// apps/arrival.h with Trio-ML's names for what can be wrong with a frame.
 ///
-/// Errors: Each way in which a frame can be unfit is an Outcome of its own.
 /// Tests:  tests/apps/trio_ml/arrival_test.cc
 #pragma once
 
-#include <cstring>
-#include <span>
-
+#include "apps/arrival.h"
 #include "apps/trio_ml/counters.h"
-#include "base/endpoint.h"
-#include "microcode/headers.h"
-#include "microcode/machine.h"
 
 namespace tributary::trio_ml {
 
-inline constexpr microcode::Instruction kParseEthernet{"parse_ethernet",
-                                                       {.lmem_reads = 1, .register_writes = 1}};
-inline constexpr microcode::Instruction kParseIp{"parse_ip",
-                                                 {.lmem_reads = 2, .register_writes = 2}};
-inline constexpr microcode::Instruction kParseUdp{"parse_udp",
-                                                  {.lmem_reads = 2, .register_writes = 2}};
-
-/// Where the message lies in the packet, and who sent it.
-struct Arrival {
-  uint32_t offset = 0;  ///< Of the UDP payload, in bytes from the packet's start.
-  uint32_t size = 0;    ///< Of the UDP payload.
-  Endpoint source;
-};
+using apps::Arrival;
+using apps::frame_payload_offset;
 
 /// What locating a message found: fine, or why not.
 struct Located {
   bool ok = true;
   Outcome refused = Outcome::kCount;
-  static constexpr Located because(Outcome outcome) { return {false, outcome}; }
 };
 
-namespace detail {
-
-template <microcode::Machine M>
-Located locate_ipv4(M& m, uint32_t& offset, uint32_t& ip_end, Arrival& arrival) {
-  using H = microcode::Ipv4Header;
-  const auto ip = m.head().template view<H>(offset);
-  if (!ip) return Located::because(Outcome::kTruncated);
-  m.instruction(kParseIp);
-  const uint32_t total_bytes = ip->template get<H::TotalLength>();
-  if (ip->template get<H::Version>() != 4 || ip->template get<H::HeaderWords>() < 5 ||
-      total_bytes < H::kBytes || offset + total_bytes > m.packet_size()) {
-    return Located::because(Outcome::kBadIpHeader);
-  }
-  if (ip->template get<H::HeaderWords>() != 5) return Located::because(Outcome::kIpOptions);
-  if (ip->template get<H::MoreFragments>() != 0 || ip->template get<H::FragmentOffset>() != 0) {
-    return Located::because(Outcome::kFragment);
-  }
-  if (ip->template get<H::Protocol>() != microcode::kIpProtocolUdp) {
-    return Located::because(Outcome::kNotUdp);
-  }
-  arrival.source = Endpoint::ipv4(ip->template get<H::SourceAddress>(), 0);
-  ip_end = offset + total_bytes;
-  offset += H::kBytes;
-  return {};
-}
-
-template <microcode::Machine M>
-Located locate_ipv6(M& m, uint32_t& offset, uint32_t& ip_end, Arrival& arrival) {
-  using H = microcode::Ipv6Header;
-  const auto ip = m.head().template view<H>(offset);
-  if (!ip) return Located::because(Outcome::kTruncated);
-  m.instruction(kParseIp);
-  const uint32_t payload_bytes = ip->template get<H::PayloadLength>();
-  if (ip->template get<H::Version>() != 6 || offset + H::kBytes + payload_bytes > m.packet_size()) {
-    return Located::because(Outcome::kBadIpHeader);
-  }
-  if (ip->template get<H::NextHeader>() != microcode::kIpProtocolUdp) {
-    return Located::because(Outcome::kNotUdp);
-  }
-  std::memcpy(arrival.source.address.data(), ip->bytes() + H::kSourceByte, 16);
-  ip_end = offset + H::kBytes + payload_bytes;
-  offset += H::kBytes;
-  return {};
-}
-
-}  // namespace detail
-
-/// Where the UDP payload begins if the frame is what locate_message() accepts.
-[[nodiscard]] inline uint32_t frame_payload_offset(std::span<const std::byte> frame) {
-  using Ethernet = microcode::EthernetHeader;
-  const bool is_ipv6 = frame.size() >= Ethernet::kBytes &&
-                       Ethernet::EtherType::load(frame.data()) == microcode::kEtherTypeIpv6;
-  return Ethernet::kBytes +
-         (is_ipv6 ? microcode::Ipv6Header::kBytes : microcode::Ipv4Header::kBytes) +
-         microcode::UdpHeader::kBytes;
+/// The counter of what is wrong with a frame. @pre fit is not kFits.
+[[nodiscard]] constexpr Outcome outcome_of(apps::Fit fit) {
+  // Both lists have these in the same order.
+  static_assert(
+      static_cast<uint32_t>(Outcome::kTruncated) - static_cast<uint32_t>(Outcome::kNotIp) ==
+      static_cast<uint32_t>(apps::Fit::kTruncated) - static_cast<uint32_t>(apps::Fit::kNotIp));
+  return static_cast<Outcome>(static_cast<uint32_t>(Outcome::kNotIp) + static_cast<uint32_t>(fit) -
+                              static_cast<uint32_t>(apps::Fit::kNotIp));
 }
 
 /// Finds the UDP payload addressed to `udp_port` in the packet at hand.
 template <microcode::Machine M>
 Located locate_message(M& m, uint16_t udp_port, Arrival& arrival) {
-  if (!m.arrived_as_frame()) {
-    arrival.size = m.packet_size();
-    arrival.source = m.source();
-    return {};
-  }
-  using Ethernet = microcode::EthernetHeader;
-  using Udp = microcode::UdpHeader;
-  const auto ethernet = m.head().template view<Ethernet>(0);
-  if (!ethernet) return Located::because(Outcome::kTruncated);
-  m.instruction(kParseEthernet);
-  uint32_t offset = Ethernet::kBytes;
-  uint32_t ip_end = 0;
-  Located located;
-  switch (ethernet->template get<Ethernet::EtherType>()) {
-    case microcode::kEtherTypeIpv4:
-      located = detail::locate_ipv4(m, offset, ip_end, arrival);
-      break;
-    case microcode::kEtherTypeIpv6:
-      located = detail::locate_ipv6(m, offset, ip_end, arrival);
-      break;
-    default:
-      return Located::because(Outcome::kNotIp);
-  }
-  if (!located.ok) return located;
-
-  const auto udp = m.head().template view<Udp>(offset);
-  if (!udp) return Located::because(Outcome::kTruncated);
-  m.instruction(kParseUdp);
-  const uint32_t udp_bytes = udp->template get<Udp::Length>();
-  if (udp_bytes < Udp::kBytes || offset + udp_bytes > ip_end) {
-    return Located::because(Outcome::kTruncated);
-  }
-  if (udp->template get<Udp::DestinationPort>() != udp_port) {
-    return Located::because(Outcome::kWrongPort);
-  }
-  arrival.source.port = static_cast<uint16_t>(udp->template get<Udp::SourcePort>());
-  arrival.offset = offset + Udp::kBytes;
-  arrival.size = udp_bytes - Udp::kBytes;
-  return {};
+  const apps::Fit fit = apps::locate_udp_payload(m, udp_port, arrival);
+  if (fit == apps::Fit::kFits) return {};
+  return {false, outcome_of(fit)};
 }
 
 }  // namespace tributary::trio_ml

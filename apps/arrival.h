@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: Apache-2.0
+/// @file
+/// From a packet to the message in it, for programs over UDP: Ethernet, IP and UDP headers where
+/// the port delivers frames, nothing where the kernel has taken them off.
+///
+/// Errors: Each way in which a frame can be unfit has a name of its own; programs count them under
+///         it.
+/// Tests:  tests/apps/trio_ml/arrival_test.cc, tests/apps/switchml/refusal_test.cc
+#pragma once
+
+#include <cstring>
+#include <span>
+
+#include "base/endpoint.h"
+#include "microcode/headers.h"
+#include "microcode/machine.h"
+
+namespace tributary::apps {
+
+inline constexpr microcode::Instruction kParseEthernet{"parse_ethernet",
+                                                       {.lmem_reads = 1, .register_writes = 1}};
+inline constexpr microcode::Instruction kParseIp{"parse_ip",
+                                                 {.lmem_reads = 2, .register_writes = 2}};
+inline constexpr microcode::Instruction kParseUdp{"parse_udp",
+                                                  {.lmem_reads = 2, .register_writes = 2}};
+
+/// Where the message lies in the packet, and who sent it.
+struct Arrival {
+  uint32_t offset = 0;  ///< Of the UDP payload, in bytes from the packet's start.
+  uint32_t size = 0;    ///< Of the UDP payload.
+  Endpoint source;
+};
+
+/// What locating a message found: it fits, or why not.
+enum class Fit : uint8_t {
+  kFits,
+  kNotIp,
+  kBadIpHeader,  ///< Lengths or version that do not fit the frame.
+  kIpOptions,
+  kFragment,
+  kNotUdp,
+  kWrongPort,
+  kTruncated,  ///< Shorter than its headers.
+};
+
+namespace detail {
+
+template <microcode::Machine M>
+Fit locate_ipv4(M& m, uint32_t& offset, uint32_t& ip_end, Arrival& arrival) {
+  using H = microcode::Ipv4Header;
+  const auto ip = m.head().template view<H>(offset);
+  if (!ip) return Fit::kTruncated;
+  m.instruction(kParseIp);
+  const uint32_t total_bytes = ip->template get<H::TotalLength>();
+  if (ip->template get<H::Version>() != 4 || ip->template get<H::HeaderWords>() < 5 ||
+      total_bytes < H::kBytes || offset + total_bytes > m.packet_size()) {
+    return Fit::kBadIpHeader;
+  }
+  if (ip->template get<H::HeaderWords>() != 5) return Fit::kIpOptions;
+  if (ip->template get<H::MoreFragments>() != 0 || ip->template get<H::FragmentOffset>() != 0) {
+    return Fit::kFragment;
+  }
+  if (ip->template get<H::Protocol>() != microcode::kIpProtocolUdp) {
+    return Fit::kNotUdp;
+  }
+  arrival.source = Endpoint::ipv4(ip->template get<H::SourceAddress>(), 0);
+  ip_end = offset + total_bytes;
+  offset += H::kBytes;
+  return Fit::kFits;
+}
+
+template <microcode::Machine M>
+Fit locate_ipv6(M& m, uint32_t& offset, uint32_t& ip_end, Arrival& arrival) {
+  using H = microcode::Ipv6Header;
+  const auto ip = m.head().template view<H>(offset);
+  if (!ip) return Fit::kTruncated;
+  m.instruction(kParseIp);
+  const uint32_t payload_bytes = ip->template get<H::PayloadLength>();
+  if (ip->template get<H::Version>() != 6 || offset + H::kBytes + payload_bytes > m.packet_size()) {
+    return Fit::kBadIpHeader;
+  }
+  if (ip->template get<H::NextHeader>() != microcode::kIpProtocolUdp) {
+    return Fit::kNotUdp;
+  }
+  std::memcpy(arrival.source.address.data(), ip->bytes() + H::kSourceByte, 16);
+  ip_end = offset + H::kBytes + payload_bytes;
+  offset += H::kBytes;
+  return Fit::kFits;
+}
+
+}  // namespace detail
+
+/// Where the UDP payload begins if the frame is what locate_udp_payload() accepts.
+[[nodiscard]] inline uint32_t frame_payload_offset(std::span<const std::byte> frame) {
+  using Ethernet = microcode::EthernetHeader;
+  const bool is_ipv6 = frame.size() >= Ethernet::kBytes &&
+                       Ethernet::EtherType::load(frame.data()) == microcode::kEtherTypeIpv6;
+  return Ethernet::kBytes +
+         (is_ipv6 ? microcode::Ipv6Header::kBytes : microcode::Ipv4Header::kBytes) +
+         microcode::UdpHeader::kBytes;
+}
+
+/// Finds the UDP payload addressed to `udp_port` in the packet at hand.
+/// @param port_mask Bits of the destination port that have to agree.
+template <microcode::Machine M>
+Fit locate_udp_payload(M& m, uint16_t udp_port, Arrival& arrival, uint16_t port_mask = 0xffff) {
+  if (!m.arrived_as_frame()) {
+    arrival.size = m.packet_size();
+    arrival.source = m.source();
+    return Fit::kFits;
+  }
+  using Ethernet = microcode::EthernetHeader;
+  using Udp = microcode::UdpHeader;
+  const auto ethernet = m.head().template view<Ethernet>(0);
+  if (!ethernet) return Fit::kTruncated;
+  m.instruction(kParseEthernet);
+  uint32_t offset = Ethernet::kBytes;
+  uint32_t ip_end = 0;
+  Fit fit = Fit::kFits;
+  switch (ethernet->template get<Ethernet::EtherType>()) {
+    case microcode::kEtherTypeIpv4:
+      fit = detail::locate_ipv4(m, offset, ip_end, arrival);
+      break;
+    case microcode::kEtherTypeIpv6:
+      fit = detail::locate_ipv6(m, offset, ip_end, arrival);
+      break;
+    default:
+      return Fit::kNotIp;
+  }
+  if (fit != Fit::kFits) return fit;
+
+  const auto udp = m.head().template view<Udp>(offset);
+  if (!udp) return Fit::kTruncated;
+  m.instruction(kParseUdp);
+  const uint32_t udp_bytes = udp->template get<Udp::Length>();
+  if (udp_bytes < Udp::kBytes || offset + udp_bytes > ip_end) {
+    return Fit::kTruncated;
+  }
+  if (((udp->template get<Udp::DestinationPort>() ^ udp_port) & port_mask) != 0) {
+    return Fit::kWrongPort;
+  }
+  arrival.source.port = static_cast<uint16_t>(udp->template get<Udp::SourcePort>());
+  arrival.offset = offset + Udp::kBytes;
+  arrival.size = udp_bytes - Udp::kBytes;
+  return Fit::kFits;
+}
+
+}  // namespace tributary::apps

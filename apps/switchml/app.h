@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+/// @file
+/// SwitchML as a program for an engine: what to start for a packet, which core owns one. It has no
+/// timers: SwitchML's switch acts on packets alone.
+///
+/// Threads: As Shard: one core.
+/// Tests:   tests/apps/switchml/
+#pragma once
+
+#include "apps/switchml/program.h"
+#include "apps/switchml/switchml.h"
+
+namespace tributary::switchml {
+
+class App {
+ public:
+  explicit App(Shard& shard) : shard_(shard) {}
+
+  void begin_burst() { shard_.begin_burst(); }
+  /// Starts the thread for the packet at hand.
+  template <microcode::Machine M>
+  void process(M& m) {
+    process_packet(m, shard_);
+  }
+  template <microcode::Machine M>
+  static void run_timers(M&, Instant) {}
+  [[nodiscard]] static Instant next_due() { return Instant::never(); }
+
+  /// The core that owns a packet, of `core_count` (a power of two). Core 0 counts what is none.
+  [[nodiscard]] static uint32_t owner(std::span<const std::byte> packet, bool is_frame,
+                                      uint32_t core_count) {
+    const uint32_t offset = is_frame ? apps::frame_payload_offset(packet) : 0;
+    if (packet.size() < offset + SwitchmlHeader::kBytes) return 0;
+    return owner_of(SwitchmlHeader::Slot::load(packet.data() + offset), core_count);
+  }
+
+ private:
+  Shard& shard_;
+};
+
+}  // namespace tributary::switchml

@@ -1,0 +1,241 @@
+// SPDX-License-Identifier: Apache-2.0
+/// @file
+/// SwitchML's switch as a packet program (SwitchML paper §4.5, Algorithm 3): one thread for each
+/// packet.
+///
+///   locate the message -> whose is it? -> check it -> let it into its slot's set -> add the
+///   elements
+///   -> if that made the sum final: make the result and send it to every worker
+///
+/// Contract: Right under every interleaving of its XTXNs (microcode/machine.h). Both sets of a slot
+///           are changed in whole XTXNs only: admit, settle, complete, and the end of reading.
+/// Wire:     microcode/switchml_wire.h. A result goes to each worker's address and the UDP port
+/// that
+///           its own contribution came from. (The published switch takes the last worker's port for
+///           all, which is the same where workers number their ports alike.)
+/// Source:   SwitchML paper §4.5; docs/switchml.md says where the published switch differs.
+/// Tests:    tests/apps/switchml/program_test.cc (live), interleaving_test.cc (suspending machine),
+///           three_machines_test.cc (pipeline model, live, modelled Trio)
+#pragma once
+
+#include <span>
+
+#include "apps/switchml/switchml.h"
+#include "base/byte_order.h"
+#include "memory/xtxn.h"
+#include "microcode/machine.h"
+
+namespace tributary::switchml {
+
+inline constexpr microcode::Instruction kParseHeader{"parse_header",
+                                                     {.lmem_reads = 2, .register_writes = 2}};
+inline constexpr microcode::Instruction kCheckHeader{"check_header", {.register_reads = 4}};
+inline constexpr microcode::Instruction kCheckSlot{"check_slot", {.register_reads = 4}};
+inline constexpr microcode::Instruction kBuildHeader{"build_header",
+                                                     {.register_reads = 4, .lmem_writes = 2}};
+inline constexpr microcode::Instruction kCount{"count", {.register_reads = 2}};
+
+/// Counts a thing of `size_bytes`, `times` over.
+template <microcode::Machine M>
+void count(M& m, Shard& shard, Outcome outcome, uint32_t size_bytes = 0, uint64_t times = 1) {
+  m.instruction(kCount);
+  memory::post_counter_increment(m, shard.counters()[static_cast<uint32_t>(outcome)], size_bytes,
+                                 times);
+}
+
+/// Ends the packet at hand: counted under its reason, no other effect.
+template <microcode::Machine M>
+void refuse(M& m, Shard& shard, Outcome reason) {
+  count(m, shard, reason, m.packet_size());
+  m.drop(static_cast<uint32_t>(reason));
+}
+
+/// What the program keeps of a packet.
+struct Message {
+  apps::Arrival arrival;
+  Contribution contribution;
+  uint32_t slot = 0;
+  uint32_t set = 0;
+};
+
+namespace detail {
+
+/// Reads the header. @return kCount: nothing is wrong with it for this session.
+template <microcode::Machine M>
+Outcome read_header(M& m, const Sender& sender, Message& message) {
+  using H = SwitchmlHeader;
+  const apps::Arrival& arrival = message.arrival;
+  m.instruction(kParseHeader);
+  const std::byte* const header = m.head().bytes() + arrival.offset;
+  message.contribution = {.name = {.packet_id = byte_swapped(H::PacketId::load(header)),
+                                   .job_number = static_cast<uint8_t>(H::JobNumber::load(header))},
+                          .worker = sender.worker,
+                          .udp_port = arrival.source.port,
+                          .exponent0 = static_cast<int8_t>(H::Exponent0::load(header)),
+                          .exponent1 = static_cast<int8_t>(H::Exponent1::load(header))};
+  message.slot = H::Slot::load(header);
+  message.set = H::Set::load(header);
+  m.instruction(kCheckHeader);
+  const SessionConfig& config = sender.session->config;
+  if (!sender.session->is_complete()) return Outcome::kSessionIncomplete;
+  if (microcode::switchml_elements(H::Size::load(header)) != config.elements) {
+    return Outcome::kWrongElements;
+  }
+  if (arrival.size != H::kBytes + config.elements * 4) return Outcome::kLengthDiffers;
+  if (message.slot >= config.slots) return Outcome::kSlotOutsidePool;
+  return Outcome::kCount;
+}
+
+/// Writes the head of the slot's result.
+inline void build_head(const Session& session, const SetRecord& record, const Message& message) {
+  microcode::encode_switchml_head({.job_number = record.name.job_number,
+                                   .packet_id = record.name.packet_id,
+                                   .set = message.set != 0,
+                                   .slot = static_cast<uint16_t>(message.slot),
+                                   .exponent0 = record.exponent0,
+                                   .exponent1 = record.exponent1,
+                                   .elements = session.config.elements},
+                                  session.pool.head(message.slot, message.set));
+}
+
+[[nodiscard]] constexpr Outcome refusal_of(Admission admission) {
+  switch (admission) {
+    case Admission::kDuplicate:
+      return Outcome::kDuplicate;
+    case Admission::kPhaseAhead:
+      return Outcome::kPhaseAhead;
+    case Admission::kChunkDiffers:
+      return Outcome::kChunkDiffers;
+    default:
+      return Outcome::kSlotBusy;
+  }
+}
+
+}  // namespace detail
+
+/// The request of an XTXN on a set's record.
+[[nodiscard]] inline microcode::Xtxn request_on(const SetRecord& record) {
+  return {microcode::XtxnKind::kFetchAndOp, &record, 16};
+}
+
+/// Sends the slot's result to `to`, then lets the slot go. @pre The thread is one of its readers.
+template <microcode::Machine M>
+void send_result(M& m, Shard& shard, const Session& session, SetRecord& record,
+                 const Message& message, std::span<const Endpoint> to, Outcome counted) {
+  const auto result = session.pool.message(message.slot, message.set, session.config.elements);
+  m.send(result, to);
+  count(m, shard, counted, static_cast<uint32_t>(result.size()), to.size());
+  m.post(request_on(record), [&record] { record.readers--; });
+}
+
+/// The slot's sum is final: makes the result and sends it to every worker.
+template <microcode::Machine M>
+microcode::Subroutine<void, M> publish(M& m, Shard& shard, Session& session, SetRecord& record,
+                                       const Message& message) {
+  co_await m.finish_lanes(session.pool.lanes(message.slot, message.set), session.config.elements);
+  m.instruction(kBuildHeader);
+  detail::build_head(session, record, message);
+  count(m, shard, Outcome::kSlotCompleted);
+  co_await m.issue(request_on(record), [&record, &shard, &session] {
+    record.phase = SetPhase::kComplete;
+    record.readers++;
+    record.sent_in_burst = shard.burst();
+    session.slots_completed++;
+  });
+  // Between here and send() nothing waits, so the list is this thread's.
+  for (uint32_t w = 0; w < session.config.workers; w++) {
+    session.destinations[w].port = record.udp_ports[w];
+  }
+  send_result(m, shard, session, record, message, session.destinations, Outcome::kResultSent);
+}
+
+/// Algorithm 3's upper half: whether the contribution is new to its set.
+template <microcode::Machine M>
+microcode::Subroutine<Admission, M> let_in(M& m, const Shard& shard, const Session& session,
+                                           const Message& message) {
+  m.instruction(kCheckSlot);
+  const SlotPool& pool = session.pool;
+  SetRecord& here = pool.record(message.slot, message.set);
+  SetRecord& other = pool.record(message.slot, 1 - message.set);
+  co_return co_await m.issue(request_on(here), [&m, &shard, &session, &message, &here, &other] {
+    const auto begin = [&] {
+      // A result of this very burst may still be on its way out.
+      if (here.sent_in_burst == shard.burst()) m.release_payload({});
+      // Where several threads add at once, none of them can say that it is the first.
+      if constexpr (M::kSuspends) {
+        std::fill_n(session.pool.lanes(message.slot, message.set), session.config.elements, 0);
+      }
+    };
+    const SetOwner owner{.epoch = session.epoch, .workers = session.config.workers};
+    const Admission admission = admit(here, other, owner, message.contribution, begin);
+    if (admission == Admission::kKept) here.sent_in_burst = shard.burst();
+    return admission;
+  });
+}
+
+/// A packet that its slot's set has not let in: the kept result once more, or a refusal.
+template <microcode::Machine M>
+void answer_not_admitted(M& m, Shard& shard, const Session& session, const Message& message,
+                         Admission admission) {
+  if (admission != Admission::kKept) {
+    refuse(m, shard, detail::refusal_of(admission));
+    return;
+  }
+  send_result(m, shard, session, session.pool.record(message.slot, message.set), message,
+              std::span<const Endpoint>(&message.arrival.source, 1), Outcome::kRetransmitted);
+  m.drop(static_cast<uint32_t>(Outcome::kRetransmitted));
+}
+
+/// The thread for one packet.
+template <microcode::Machine M>
+microcode::Thread process_packet(M& m, Shard& shard) {
+  Message message;
+  const apps::Fit fit = apps::locate_udp_payload(m, microcode::kSwitchmlPort, message.arrival,
+                                                 microcode::kSwitchmlPortMask);
+  if (fit != apps::Fit::kFits) {
+    refuse(m, shard, outcome_of(fit));
+    co_return;
+  }
+  const auto header = m.head().template view<SwitchmlHeader>(message.arrival.offset);
+  if (!header || message.arrival.size < SwitchmlHeader::kBytes) {
+    refuse(m, shard, Outcome::kTruncated);
+    co_return;
+  }
+  if (header->template get<SwitchmlHeader::MessageType>() != microcode::kSwitchmlMessageType) {
+    refuse(m, shard, Outcome::kNotSwitchml);
+    co_return;
+  }
+  const Instant now = m.now();
+  const Sender* const sender =
+      co_await m.issue(microcode::Xtxn{microcode::XtxnKind::kHashLookup, &shard, 16},
+                       [&] { return shard.hear(message.arrival.source, now); });
+  if (sender == nullptr) {
+    refuse(m, shard, Outcome::kUnknownWorker);
+    co_return;
+  }
+  Session& session = *sender->session;
+  if (const Outcome wrong = detail::read_header(m, *sender, message); wrong != Outcome::kCount) {
+    refuse(m, shard, wrong);
+    co_return;
+  }
+
+  const Admission admission = co_await let_in(m, shard, session, message);
+  const bool first = admission == Admission::kFirst || admission == Admission::kRestarted;
+  if (!first && admission != Admission::kAdded) {
+    answer_not_admitted(m, shard, session, message, admission);
+    co_return;
+  }
+  if (admission == Admission::kRestarted) count(m, shard, Outcome::kSlotRestarted);
+  co_await m.accumulate(
+      session.pool.lanes(message.slot, message.set),
+      message.arrival.offset + SwitchmlHeader::kBytes, session.config.elements,
+      first && !M::kSuspends ? microcode::Accumulate::kFirst : microcode::Accumulate::kAdd);
+  count(m, shard, Outcome::kAggregated, message.arrival.size);
+  SetRecord& record = session.pool.record(message.slot, message.set);
+  const bool is_final = co_await m.issue(request_on(record), [&] {
+    return settle(record, session.config.workers, message.contribution);
+  });
+  if (is_final) co_await publish(m, shard, session, record, message);
+}
+
+}  // namespace tributary::switchml

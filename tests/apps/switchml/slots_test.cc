@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+// Method: the records of one slot by hand, where threads meet in them; programs at work are in
+// program_test.cc.
+#include "apps/switchml/slots.h"
+
+#include <gtest/gtest.h>
+
+namespace tributary::switchml {
+namespace {
+
+constexpr uint32_t kEpoch = 1;
+
+struct Slot {
+  SetRecord sets[2];
+
+  Admission admit(uint32_t set, uint32_t worker, uint32_t packet_id, uint32_t epoch = kEpoch) {
+    return switchml::admit(sets[set], sets[1 - set], {.epoch = epoch, .workers = 2},
+                           {.name = {.packet_id = packet_id}, .worker = worker}, [] {});
+  }
+  bool settle(uint32_t set, uint32_t workers, int8_t exponent = 0) {
+    return switchml::settle(sets[set], workers, {.exponent0 = exponent});
+  }
+  /// A whole use by two workers.
+  void use(uint32_t set, uint32_t packet_id) {
+    for (uint32_t worker = 0; worker < 2; worker++) {
+      EXPECT_EQ(admit(set, worker, packet_id), worker == 0 ? Admission::kFirst : Admission::kAdded);
+      EXPECT_EQ(settle(set, 2), worker == 1);
+    }
+    sets[set].phase = SetPhase::kComplete;
+  }
+};
+
+TEST(SwitchmlSlots, TheLastToSettleMakesTheResult) {
+  Slot slot;
+  EXPECT_EQ(slot.admit(0, 0, 7), Admission::kFirst);
+  EXPECT_EQ(slot.admit(0, 1, 7), Admission::kAdded);
+  // Both are in, neither has added its elements yet.
+  EXPECT_EQ(slot.admit(0, 1, 7), Admission::kDuplicate);
+  EXPECT_FALSE(slot.settle(0, 2, -3));
+  EXPECT_TRUE(slot.settle(0, 2, -9));
+  EXPECT_EQ(slot.sets[0].exponent0, -3);
+  // The result is being made: not to be had yet, and no new use.
+  EXPECT_EQ(slot.admit(0, 0, 7), Admission::kDuplicate);
+  EXPECT_EQ(slot.admit(1, 0, 8), Admission::kPhaseAhead);
+}
+
+TEST(SwitchmlSlots, NobodyOverwritesAResultThatIsBeingSent) {
+  Slot slot;
+  slot.use(0, 1);
+  slot.use(1, 2);
+  // Worker 1 has lost the second result and asks again; before it is sent, set 1 is not used anew.
+  EXPECT_EQ(slot.admit(1, 1, 2), Admission::kKept);
+  slot.use(0, 3);
+  EXPECT_EQ(slot.admit(1, 0, 4), Admission::kBusy);
+  slot.sets[1].readers--;
+  EXPECT_EQ(slot.admit(1, 0, 4), Admission::kFirst);
+}
+
+TEST(SwitchmlSlots, AnOlderSessionsRecordsCountAsUnused) {
+  Slot slot;
+  slot.use(0, 1);
+  EXPECT_EQ(slot.admit(1, 0, 2), Admission::kFirst);
+  EXPECT_EQ(slot.admit(0, 0, 1, kEpoch + 1), Admission::kFirst);
+  EXPECT_EQ(slot.sets[1].phase, SetPhase::kUnused);
+}
+
+TEST(SwitchmlSlots, AnOldBeginningGivesWayToItsWorkersNextPacket) {
+  Slot slot;
+  slot.use(0, 1);
+  slot.use(1, 2);
+  EXPECT_EQ(slot.admit(0, 0, 1), Admission::kFirst);  // Late: nothing tells it from a new use.
+  EXPECT_EQ(slot.admit(0, 1, 3), Admission::kChunkDiffers);
+  EXPECT_EQ(slot.admit(0, 0, 3), Admission::kDuplicate);  // Its elements are being added.
+  EXPECT_FALSE(slot.settle(0, 2));
+  EXPECT_EQ(slot.admit(0, 0, 3), Admission::kRestarted);
+  EXPECT_EQ(slot.sets[0].seen, 1U);
+  EXPECT_FALSE(slot.settle(0, 2));
+  EXPECT_EQ(slot.admit(0, 1, 3), Admission::kAdded);
+  EXPECT_TRUE(slot.settle(0, 2));
+}
+
+TEST(SwitchmlSlots, AUseDoneTwiceByOldPacketsGivesWayToo) {
+  Slot slot;
+  slot.use(0, 1);
+  slot.use(1, 2);
+  slot.use(0, 1);  // Both workers' old packets.
+  EXPECT_EQ(slot.admit(0, 0, 3), Admission::kFirst);
+  // The newer of two results may be needed: a packet of an older use only gets it once more.
+  Slot in_order;
+  in_order.use(0, 1);
+  in_order.use(1, 2);
+  EXPECT_EQ(in_order.admit(1, 0, 0), Admission::kKept);
+}
+
+TEST(SwitchmlSlots, MemoryIsThatOfItsSlots) {
+  // 33 slots are two runs of 32; on two cores one run each.
+  EXPECT_EQ(SlotPool::memory_bytes(33, 1), 2U * 64 * (sizeof(SetRecord) + 64 + 1024));
+  EXPECT_EQ(SlotPool::memory_bytes(33, 2), 2U * 32 * (sizeof(SetRecord) + 64 + 1024));
+  auto memory = memory::SharedMemory::create({.sram_size_bytes = 4096, .dram_size_bytes = 4096});
+  ASSERT_TRUE(memory.has_value());
+  EXPECT_FALSE(SlotPool::create(33, 1, *memory).has_value());
+}
+
+}  // namespace
+}  // namespace tributary::switchml
