@@ -31,13 +31,14 @@ Result<Duration> typical_iteration(const Scenario& scenario) {
 
 }  // namespace
 
-Result<RunResult> run_scenario(const Scenario& scenario, TensorExchange* tensors) {
+Result<RunResult> run_scenario(const Scenario& scenario, TensorExchange* tensors,
+                               RunObserver* observer) {
   if (const auto allowed = check(scenario); !allowed) return tl::unexpected(allowed.error());
   const auto typical = typical_iteration(scenario);
   if (!typical) return tl::unexpected(typical.error());
   auto cluster = Cluster::create(scenario, *typical, tensors);
   if (!cluster) return tl::unexpected(cluster.error());
-  return (*cluster)->run();
+  return (*cluster)->run(observer);
 }
 
 }  // namespace tributary::lab

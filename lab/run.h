@@ -15,6 +15,7 @@
 #include "base/result.h"
 #include "host/communicator.h"
 #include "lab/result.h"
+#include "lab/run_observer.h"
 #include "lab/scenario.h"
 
 namespace tributary::lab {
@@ -41,8 +42,9 @@ class TensorExchange {
   virtual void iteration_ended(uint32_t worker, uint32_t iteration, Instant at) = 0;
 };
 
-/// @param tensors May be null.
+/// @param tensors May be null. @param observer Likewise.
 [[nodiscard]] Result<RunResult> run_scenario(const Scenario& scenario,
-                                             TensorExchange* tensors = nullptr);
+                                             TensorExchange* tensors = nullptr,
+                                             RunObserver* observer = nullptr);
 
 }  // namespace tributary::lab

@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "cli/lab/resources_command.h"
+#include "cli/lab/trace_command.h"
 #include "engine/model/parameters.h"
 #include "lab/figures/figure.h"
 #include "lab/report/text_table.h"
@@ -69,6 +70,7 @@ void add_lab_command(CLI::App& app, int& exit_code) {
   add_lab_run(*lab, exit_code);
   add_lab_sweep(*lab, exit_code);
   add_lab_resources(*lab, exit_code);
+  add_lab_trace(*lab, exit_code);
   add_lab_faults(*lab, exit_code);
 }
 

@@ -6,6 +6,7 @@
 ///   figure  a figure of the Trio paper, with the paper's numbers beside it
 ///   run     one scenario
 ///   sweep   a scenario with lists of values
+///   trace   what happens to packets inside a scenario's machines
 ///   faults  runs in which everything goes wrong, judged against the promises
 ///
 /// Tests: tests/system/lab_test.cc

@@ -58,6 +58,18 @@ void add_scenario_flags(CLI::App& command, std::vector<WrittenKey>& settings) {
   }
 }
 
+Result<lab::Scenario> read_scenario(const std::string& path,
+                                    const std::vector<WrittenKey>& settings) {
+  std::vector<WrittenKey> keys;
+  if (!path.empty()) {
+    Result<std::vector<WrittenKey>> read = lab::read_keys(path);
+    if (!read) return tl::unexpected(read.error());
+    keys = std::move(*read);
+  }
+  keys.insert(keys.end(), settings.begin(), settings.end());
+  return lab::make_scenario(keys);
+}
+
 void add_point_flags(CLI::App& command, PointFlags& flags) {
   add_uint(command, "--threads", flags.threads, 0, kThreadsMax,
            "Points at the same time; 0: as many as cores, or one under mpirun");

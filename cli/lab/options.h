@@ -16,6 +16,7 @@
 
 #include "base/key_table.h"
 #include "base/result.h"
+#include "lab/scenario.h"
 #include "lab/sweep/runner.h"
 
 namespace tributary::cli {
@@ -26,6 +27,11 @@ void add_set_flag(CLI::App& command, std::vector<WrittenKey>& settings);
 /// Adds `--set` and a flag for every scenario key. @param settings Gets what was written,
 /// in that order; it must stay where it is until the parse is over.
 void add_scenario_flags(CLI::App& command, std::vector<WrittenKey>& settings);
+
+/// The scenario of a file (an empty path: the defaults) and of what was written after it, the later
+/// over the earlier.
+[[nodiscard]] Result<lab::Scenario> read_scenario(const std::string& path,
+                                                  const std::vector<WrittenKey>& settings);
 
 /// What every command that runs points offers.
 struct PointFlags {

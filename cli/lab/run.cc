@@ -29,19 +29,13 @@ struct RunFlags {
 };
 
 Result<lab::Scenario> scenario_of(const RunFlags& flags) {
-  std::vector<WrittenKey> keys;
-  if (!flags.scenario_path.empty()) {
-    Result<std::vector<WrittenKey>> read = lab::read_keys(flags.scenario_path);
-    if (!read) return tl::unexpected(read.error());
-    keys = std::move(*read);
-  }
-  keys.insert(keys.end(), flags.settings.begin(), flags.settings.end());
+  std::vector<WrittenKey> keys = flags.settings;
   if (!flags.captures.empty()) {
     keys.push_back({.name = "capture",
                     .text = fmt::format("{}", fmt::join(flags.captures, ",")),
                     .where = "--pcap"});
   }
-  return lab::make_scenario(keys);
+  return read_scenario(flags.scenario_path, keys);
 }
 
 /// The scenario as JSON, key by key, so that a file of results says what it shows.

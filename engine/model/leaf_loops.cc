@@ -21,6 +21,8 @@ ModelRequest::ModelRequest(ModelMachine& machine, XtxnKind kind)
 }
 
 void ModelRequest::submit() {
+  if (machine_.trace_.on()) [[unlikely]]
+    machine_.trace_request(thread_, view(), !is_post_);
   if (machine_.exact_) {
     machine_.schedule(thread_.local_at, machine_.request_, this);
   } else if (!advance_far()) {

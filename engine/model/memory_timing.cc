@@ -127,6 +127,11 @@ MemoryReply MemoryTiming::access(const microcode::Xtxn& xtxn, Instant at, uint32
   return reply;
 }
 
+Duration MemoryTiming::backlog(uint32_t index, Instant at) const {
+  if (exact_) return std::max(Duration(), banks_[index].busy_until() - at);
+  return ledgers_[index].reserved_from(at);
+}
+
 Duration MemoryTiming::backpressure(const void* target, Instant at) {
   const uint32_t bank = bank_of(address_of(target));
   const Instant arrived_at = at + parameters_.crossbar_latency;

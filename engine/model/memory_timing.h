@@ -106,6 +106,8 @@ class MemoryTiming {
 
   [[nodiscard]] const Counters& counters() const { return counters_; }
   [[nodiscard]] uint32_t bank_count() const { return bank_count_; }
+  /// Work that stands before bank `index` at `at`, and that others have reserved from then on.
+  [[nodiscard]] Duration backlog(uint32_t index, Instant at) const;
   /// Time that bank `index` has worked.
   [[nodiscard]] Duration busy(uint32_t index) const { return busy_[index]; }
 

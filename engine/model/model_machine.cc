@@ -105,7 +105,11 @@ void ModelMachine::run(ModelThread& thread) {
       schedule(thread.local_at, resume_, &thread);
       return;
     }
-    thread.waiting_on->account(thread.waits_since, now);
+    if (trace_.on()) [[unlikely]] {
+      account_with_trace(thread, now);
+    } else {
+      thread.waiting_on->account(thread.waits_since, now);
+    }
     thread.waiting_on = nullptr;
     thread.control.set_waiting(false);
   }
@@ -203,6 +207,8 @@ void ModelMachine::instruction(const microcode::Instruction& mark) {
     known->executed += thread.packet.train;
   }
   instruction_at_ = thread.local_at;
+  if (trace_.on()) [[unlikely]]
+    trace_instruction(mark);
   thread.local_at = run_instructions(thread, thread.local_at, 1);
   thread.parts[LatencyPart::kInstructions] += thread.local_at - instruction_at_;
 }
@@ -257,8 +263,10 @@ void ModelMachine::forward() {
   counters_.forwarded += current_->packet.train;
 }
 
-void ModelMachine::drop(uint32_t) {
+void ModelMachine::drop(uint32_t reason) {
   end_packet();
+  if (trace_.on()) [[unlikely]]
+    trace_drop(reason);
   counters_.dropped += current_->packet.train;
 }
 

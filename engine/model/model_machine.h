@@ -36,11 +36,13 @@
 
 #include "base/assert.h"
 #include "base/event_core.h"
+#include "base/trace.h"
 #include "engine/model/memory_timing.h"
 #include "engine/model/model_thread.h"
 #include "engine/model/packet_store.h"
 #include "engine/model/parameters.h"
 #include "engine/model/slot_ledger.h"
+#include "engine/model/trace_words.h"
 #include "microcode/machine.h"
 
 namespace tributary::engine {
@@ -96,6 +98,12 @@ class ModelMachine {
   void parse_headers(ModelThread& thread);
   /// Runs the thread from now on, until it waits or ends. @pre it has its PPE.
   void run(ModelThread& thread);
+
+  /// From now on it tells what threads do. @param words Must outlive the machine.
+  void set_trace(const Tracer& trace, const TraceWords& words) {
+    trace_ = trace;
+    words_ = &words;
+  }
 
   [[nodiscard]] PacketStore& packets() { return packets_; }
   [[nodiscard]] bool elided() const { return elided_; }
@@ -200,6 +208,13 @@ class ModelMachine {
   [[nodiscard]] MemoryReply price(ModelThread& thread, const microcode::Xtxn& xtxn, Instant at);
   [[nodiscard]] MemoryReply price(ModelThread& thread, memory::RmwKind kind, const void* target,
                                   uint32_t size_bytes, Instant at);
+  // What a trace is told; trace_ is on.
+  void trace_instruction(const microcode::Instruction& mark) const;
+  void trace_request(const ModelThread& thread, const RequestView& request, bool wants_reply) const;
+  void trace_drop(uint32_t reason) const;
+  /// Books the wait as account() does.
+  void account_with_trace(ModelThread& thread, Instant until) const;
+
   void wait_for(ModelRequest& request);
   void on_request(ModelRequest& request);
   void schedule(Instant at, EventTarget& target, const void* argument);
@@ -224,6 +239,9 @@ class ModelMachine {
   bool lanes_seen_ = false;  ///< A payload has been added.
   uint32_t deletes_answered_ = 0;
 
+  Tracer trace_;
+  const TraceWords* words_ = nullptr;  ///< Set when trace_ is on.
+
   ModelMachineCounters counters_;
   std::vector<MarkCount> marks_;
   LoopCounters loops_;
@@ -241,6 +259,9 @@ class ModelRequest {
     return complete_ && done_at_ <= thread_.local_at;
   }
   void await_suspend(std::coroutine_handle<>) { machine_.wait_for(*this); }
+
+  /// For people.
+  [[nodiscard]] virtual RequestView view() const = 0;
 
  protected:
   ModelRequest(ModelMachine& machine, microcode::XtxnKind kind);
@@ -305,6 +326,9 @@ class ModelMachine::Reply final : public ModelRequest {
   Value await_resume() {
     if constexpr (!std::is_void_v<Value>) return std::move(*value_);
   }
+  [[nodiscard]] RequestView view() const override {
+    return {to_string(xtxn_.kind), xtxn_.target, xtxn_.size_bytes};
+  }
 
  private:
   struct Nothing {};
@@ -341,6 +365,9 @@ class ModelMachine::Post final : public ModelRequest {
     mark_as_post();
     submit();
   }
+  [[nodiscard]] RequestView view() const override {
+    return {to_string(xtxn_.kind), xtxn_.target, xtxn_.size_bytes};
+  }
 
  private:
   bool advance(Instant at) override {
@@ -364,6 +391,9 @@ void ModelMachine::post(const microcode::Xtxn& xtxn, F&& service) {
     posts_.push_back(
         std::make_unique<Post<std::decay_t<F>>>(*this, xtxn, std::forward<F>(service)));
   } else {
+    if (trace_.on()) [[unlikely]] {
+      trace_request(thread, {to_string(xtxn.kind), xtxn.target, xtxn.size_bytes}, false);
+    }
     (void)price(thread, xtxn, thread.local_at);
     service();
   }
@@ -376,6 +406,7 @@ class ModelMachine::AccumulateLoop final : public ModelRequest {
   AccumulateLoop(ModelMachine& machine, int32_t* lanes, uint32_t offset_bytes, uint32_t count,
                  microcode::Accumulate how);
   static void await_resume() {}
+  [[nodiscard]] RequestView view() const override { return {"add loop", lanes_, left_count_ * 4}; }
 
  private:
   bool advance(Instant at) override;
@@ -402,6 +433,9 @@ class ModelMachine::FinishLoop final : public ModelRequest {
  public:
   FinishLoop(ModelMachine& machine, int32_t* lanes, uint32_t count);
   static void await_resume() {}
+  [[nodiscard]] RequestView view() const override {
+    return {"result loop", lanes_, left_count_ * 4};
+  }
 
  private:
   bool advance(Instant at) override;

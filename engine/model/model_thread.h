@@ -29,6 +29,7 @@ struct ArrivedPacket {
   PacketLayer layer = PacketLayer::kUdpPayload;
   Endpoint source;
   Instant arrived_at;
+  uint64_t number = 0;  ///< At this machine, from 1: its name in a trace.
 };
 
 /// A packet that a program has made.
@@ -44,6 +45,7 @@ struct ModelThread {
   bool has_packet = false;  ///< Else a timer started it.
   ArrivedPacket packet;
   std::vector<PpeThread> ppe_threads;  ///< `train` of them; none while it waits for one.
+  bool on_ppe = false;                 ///< They are taken.
 
   // Where it is.
   Instant started_at;

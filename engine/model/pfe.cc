@@ -38,8 +38,10 @@ void PfeCore::arrive(std::span<const std::byte> stored, uint32_t size_bytes, con
                      uint32_t train, PacketLayer layer) {
   TRIB_ASSERT(stored.size() <= size_bytes && train >= 1 && train <= parameters_.thread_count());
   counted_.arrived += train;
+  arrival_count_++;
   if (size_bytes > parameters_.packet_bytes_max) {
     counted_.refused_too_long += train;
+    if (trace_.on()) trace_refusal(arrival_count_, "too long");
     return;
   }
   const auto handle = machine_.packets().store(stored);
@@ -47,6 +49,7 @@ void PfeCore::arrive(std::span<const std::byte> stored, uint32_t size_bytes, con
   if (!ticket) {
     counted_.refused_full += train;
     if (handle) machine_.packets().release(*handle);
+    if (trace_.on()) trace_refusal(arrival_count_, "packet buffer full");
     return;
   }
   if (stored.size() < size_bytes) machine_.set_elided();
@@ -56,7 +59,10 @@ void PfeCore::arrive(std::span<const std::byte> stored, uint32_t size_bytes, con
                       .train = train,
                       .layer = layer,
                       .source = source,
-                      .arrived_at = core_.now()});
+                      .arrived_at = core_.now(),
+                      .number = arrival_count_});
+  if (trace_.on()) [[unlikely]]
+    trace_arrival(waiting_.back(), stored);
   counted_.packet_buffer_peak =
       std::max<uint64_t>(counted_.packet_buffer_peak, reorder_.inside_count());
   core_.schedule(core_.now() + parameters_.ingress_latency, EventPriority::kMachine, ingress_event_,
@@ -96,9 +102,13 @@ void PfeCore::take_ppe_threads(ModelThread& thread, uint32_t count) {
   counted_.threads_peak = std::max<uint64_t>(counted_.threads_peak, dispatch_.busy_count());
   thread.started_at = core_.now();
   thread.local_at = core_.now();
+  thread.on_ppe = true;
+  if (trace_.on()) [[unlikely]]
+    trace_start(thread);
 }
 
 void PfeCore::give_ppe_threads(ModelThread& thread) {
+  thread.on_ppe = false;
   for (const PpeThread& taken : thread.ppe_threads) dispatch_.finish(taken);
   if (dispatch_.busy_count() == 0) active_ += core_.now() - active_since_;
 }
@@ -193,17 +203,23 @@ void PfeCore::thread_ended(ModelThread& thread) {
   note_span(thread);
   give_ppe_threads(thread);
   if (!thread.has_packet) {
+    if (trace_.on()) trace_end(thread, /*held=*/false);
     send_outbox(thread);
     free_thread(thread);
   } else {
     if (!thread.packet_ended) counted_.consumed += thread.packet.train;
     const ReorderTicket ticket = thread.packet.ticket;
     const bool leaves = thread.forwarded || thread.outbox_count > 0;
-    if (!leaves) leave(thread);
+    const uint64_t held_before = reorder_.counters().held;
+    if (!leaves) {
+      if (trace_.on()) trace_end(thread, /*held=*/false);
+      leave(thread);
+    }
     // The sink below gets threads' numbers in the place of packets'.
     leaving_.clear();
     reorder_.finish(ticket, leaves ? PacketHandle{thread.number, 0} : PacketHandle{},
                     [this](PacketHandle number) { leaving_.push_back(number.slot); });
+    if (leaves && trace_.on()) trace_end(thread, reorder_.counters().held != held_before);
     for (size_t i = 0; i < leaving_.size(); i++) leave(*threads_[leaving_[i]]);
   }
   dispatch();
@@ -216,6 +232,10 @@ void PfeCore::leave(ModelThread& thread) {
   latency_.add(thread.parts, thread.packet.train);
   if (thread.gradients > 0) adding_.add(thread.parts, thread.packet.train);
   if (thread.forwarded) {
+    if (trace_.on()) [[unlikely]] {
+      trace_departure(thread, machine_.packets().bytes(thread.packet.stored),
+                      thread.packet.size_bytes, std::span(&thread.packet.source, 1));
+    }
     sink_.forward(machine_.packets().bytes(thread.packet.stored), thread.packet.size_bytes,
                   thread.packet.source);
   }
@@ -227,6 +247,10 @@ void PfeCore::leave(ModelThread& thread) {
 void PfeCore::send_outbox(ModelThread& thread) {
   for (uint32_t i = 0; i < thread.outbox_count; i++) {
     const OutgoingPacket& packet = thread.outbox[i];
+    if (trace_.on()) [[unlikely]] {
+      trace_departure(thread, machine_.packets().bytes(packet.stored), packet.size_bytes,
+                      packet.destinations);
+    }
     sink_.send(machine_.packets().bytes(packet.stored), packet.size_bytes, packet.destinations);
     machine_.packets().release(packet.stored);
   }

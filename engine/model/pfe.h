@@ -23,7 +23,7 @@
 ///          packets wait; threads grow to the most at once.
 /// Life:    Events name this object: it must not go while the core still runs. There always is one
 ///          more event while the program has timers.
-/// Tests:   tests/engine/model/pfe_test.cc, and others in that folder
+/// Tests:   tests/engine/model/pfe_test.cc, trace_test.cc, and others in that folder
 #pragma once
 
 #include <cstdint>
@@ -38,6 +38,7 @@
 #include "engine/model/meter.h"
 #include "engine/model/model_machine.h"
 #include "engine/model/parameters.h"
+#include "engine/model/pfe_view.h"
 #include "engine/model/report.h"
 #include "engine/reorder.h"
 #include "memory/shared_memory.h"
@@ -77,6 +78,12 @@ class PfeCore : private ThreadKeeper {
   [[nodiscard]] Report report() const;
   /// Starts measuring anew: what is counted, added up or put into bins begins at 0, now.
   void reset_report();
+
+  /// From now on it tells `trace` what it does. @param words Must outlive the machine.
+  void set_trace(const Tracer& trace, const TraceWords& words);
+  /// Its inside at `at`, in the program's words; looking changes nothing.
+  /// @pre No event lies between now and then.
+  [[nodiscard]] PfeView view(Instant at, const TraceWords& words) const;
 
   [[nodiscard]] const Parameters& parameters() const { return parameters_; }
   /// Packets inside, waiting or in work.
@@ -127,6 +134,15 @@ class PfeCore : private ThreadKeeper {
   void leave(ModelThread& thread);
   void send_outbox(ModelThread& thread);
   void run_due_timers();
+  // What a trace is told; trace_ is on.
+  void trace_arrival(const ArrivedPacket& packet, std::span<const std::byte> stored) const;
+  void trace_refusal(uint64_t number, const char* why) const;
+  void trace_start(const ModelThread& thread) const;
+  void trace_end(const ModelThread& thread, bool held) const;
+  void trace_departure(const ModelThread& thread, std::span<const std::byte> stored,
+                       uint32_t size_bytes, std::span<const Endpoint> destinations) const;
+  [[nodiscard]] static ThreadView view_of(const ModelThread& thread, const TraceWords& words);
+
   void note_span(const ModelThread& thread);
   void fill_counts(Report& report) const;
   void fill_instructions(Report& report) const;
@@ -146,6 +162,9 @@ class PfeCore : private ThreadKeeper {
   std::vector<std::unique_ptr<ModelThread>> threads_;  ///< All ever made, by number.
   std::vector<uint32_t> free_;                         ///< Numbers of those not in use.
   std::vector<uint32_t> leaving_;                      ///< Scratch of thread_ended().
+  uint64_t arrival_count_ = 0;                         ///< Never starts anew: it names packets.
+  Tracer trace_;
+  const TraceWords* words_ = nullptr;  ///< Set when trace_ is on.
   bool dispatching_ = false;
   Instant timers_armed_at_ = Instant::never();
 

@@ -25,6 +25,19 @@ uint64_t SlotLedger::find_room(uint64_t number) {
   return free;
 }
 
+Duration SlotLedger::reserved_from(Instant at) const {
+  const int64_t at_ticks = at.since_start().ticks();
+  const auto first = static_cast<uint64_t>(at_ticks >> kSlotShift);
+  int64_t work = 0;
+  for (const Slot& slot : slots_) {
+    if (slot.number == UINT64_MAX || slot.number < first) continue;
+    const int64_t over =
+        slot.number == first ? at_ticks - static_cast<int64_t>(first << kSlotShift) : 0;
+    work += std::max<int64_t>(0, int64_t{slot.used_ticks} - over);
+  }
+  return Duration::from_ticks(work);
+}
+
 Instant SlotLedger::reserve_further(Instant at, Duration work) {
   const auto at_ticks = static_cast<uint64_t>(at.since_start().ticks());
   auto left = static_cast<uint64_t>(work.ticks());

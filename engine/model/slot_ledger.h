@@ -51,6 +51,9 @@ class SlotLedger {
     return reserve_further(at, work);
   }
 
+  /// Work that is reserved from `at` on; of the slot at hand, what is not over by then.
+  [[nodiscard]] Duration reserved_from(Instant at) const;
+
   /// Reservations that did not fit into the ring.
   [[nodiscard]] uint64_t overflow_count() const { return overflow_count_; }
 

@@ -17,9 +17,11 @@
 #include <vector>
 
 #include "apps/trio_ml/config.h"
+#include "base/trace.h"
 #include "engine/model/report.h"
 #include "lab/result.h"
 #include "lab/scenario.h"
+#include "lab/trace/snapshot.h"
 #include "net/network.h"
 #include "net/routing.h"
 
@@ -54,6 +56,13 @@ class AggregatorNode : public net::Node {
   /// What it has done, for people. @param elapsed Length of the run.
   [[nodiscard]] virtual AggregatorResult result(Duration elapsed) const = 0;
   [[nodiscard]] uint64_t unroutable() const { return unroutable_; }
+
+  /// From now on it tells `sink` what happens inside. @return false if its inside is not modelled.
+  virtual bool set_trace(TraceSink&) { return false; }
+  /// Its inside at this moment; no tables if that is not modelled. Looking changes nothing.
+  [[nodiscard]] virtual NodeSnapshot snapshot(const SnapshotWish&) {
+    return {.node = name(), .tables = {}};
+  }
 
  protected:
   /// A datagram to this aggregator.

@@ -122,16 +122,30 @@ Instant Cluster::limit() const {
   return began_at_ + from_seconds(total_s);
 }
 
+template <class F>
+bool Cluster::advance(Instant end, F&& done) {
+  if (observer_ == nullptr) return core_.run_until(end, done);
+  bool all = false;
+  core_.run_until(end, [&] {
+    all = done();
+    if (all || core_.next_at() > end) return all;
+    ended_by_observer_ = !observer_->before_event(core_.next_at());
+    return ended_by_observer_;
+  });
+  return all;
+}
+
 Result<void> Cluster::join_all() {
   for (const auto& worker : workers_) worker->start();
   uint32_t joined = 0;  // Workers below have joined or ended.
-  const bool all = core_.run_until(limit(), [&] {
+  const bool all = advance(limit(), [&] {
     while (joined < workers_.size() &&
            workers_[joined]->protocol().phase() != host::TensorProtocol::Phase::kJoining) {
       joined++;
     }
     return joined == workers_.size();
   });
+  if (ended_by_observer_) return failure(kEndedByObserver);
   for (uint32_t rank = 0; rank < workers_.size(); rank++) {
     const host::TensorProtocol& protocol = workers_[rank]->protocol();
     if (protocol.phase() == host::TensorProtocol::Phase::kRunning) continue;
@@ -158,13 +172,14 @@ Result<void> Cluster::train() {
   };
   const auto pause = pattern_->pause();
   if (pause) {
-    const bool early = core_.run_until(began_at_ + pause->at, all_done);
-    if (!early) {
+    const bool early = advance(began_at_ + pause->at, all_done);
+    if (!early && !ended_by_observer_) {
       core_.run_until(began_at_ + pause->at);
       trainers_[pause->worker]->pause(pause->length);
     }
   }
-  if (core_.run_until(limit(), all_done) && done == trainers_.size()) return {};
+  if (!ended_by_observer_ && advance(limit(), all_done) && done == trainers_.size()) return {};
+  if (ended_by_observer_) return failure(kEndedByObserver);
   return tl::unexpected(stuck_error());
 }
 
@@ -193,7 +208,18 @@ Error Cluster::stuck_error() const {
                       in_seconds(limit() - began_at_), behind->doing())};
 }
 
-Result<RunResult> Cluster::run() {
+Result<RunResult> Cluster::run(RunObserver* observer) {
+  if (observer == nullptr) return run_to_end();
+  observer_ = observer;
+  if (const auto begun = observer->begin({core_, network_, aggregators_}); !begun) {
+    return tl::unexpected(begun.error());
+  }
+  auto result = run_to_end();
+  observer->end();
+  return result;
+}
+
+Result<RunResult> Cluster::run_to_end() {
   if (const auto joined = join_all(); !joined) return tl::unexpected(joined.error());
   begin_training();
   if (const auto trained = train(); !trained) return tl::unexpected(trained.error());

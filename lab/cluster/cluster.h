@@ -36,8 +36,8 @@ class Cluster {
                                                  TensorExchange* exchange);
   ~Cluster();
 
-  /// Once.
-  [[nodiscard]] Result<RunResult> run();
+  /// Once. @param observer May be null.
+  [[nodiscard]] Result<RunResult> run(RunObserver* observer = nullptr);
 
  private:
   Cluster(const Scenario& scenario, const BackendKind& backend,
@@ -49,6 +49,10 @@ class Cluster {
   [[nodiscard]] Result<net::BuiltNode> make_node(const net::NodeSpec& spec);
   /// Ends what would go on forever.
   [[nodiscard]] Instant limit() const;
+  /// Executes events until `done()`, up to `end`, or until the observer has enough. @return done().
+  template <class F>
+  [[nodiscard]] bool advance(Instant end, F&& done);
+  [[nodiscard]] Result<RunResult> run_to_end();
   [[nodiscard]] Result<void> join_all();
   void begin_training();
   [[nodiscard]] Result<void> train();
@@ -77,6 +81,8 @@ class Cluster {
   Trainer::Plan training_;
   std::vector<std::unique_ptr<Trainer>> trainers_;  ///< By rank.
   Instant began_at_;
+  RunObserver* observer_ = nullptr;
+  bool ended_by_observer_ = false;
 };
 
 }  // namespace tributary::lab

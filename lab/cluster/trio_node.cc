@@ -59,6 +59,11 @@ void TrioNode::send(std::span<const std::byte> stored, uint32_t size_bytes,
   AggregatorNode::send(stored, size_bytes, destinations);
 }
 
+bool TrioNode::set_trace(TraceSink& sink) {
+  pfe_->set_trace(Tracer(sink, name()), words_);
+  return true;
+}
+
 AggregatorResult TrioNode::result(Duration) const {
   const engine::Report report = pfe_->report();
   AggregatorResult result;

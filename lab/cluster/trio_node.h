@@ -14,6 +14,7 @@
 #include "apps/trio_ml/app.h"
 #include "engine/model/pfe.h"
 #include "lab/cluster/aggregator_node.h"
+#include "lab/cluster/trio_words.h"
 
 namespace tributary::lab {
 
@@ -29,6 +30,8 @@ class TrioNode final : public AggregatorNode, private engine::PfeSink {
   [[nodiscard]] engine::Report report() const { return pfe_->report(); }
   [[nodiscard]] trio_ml::Shard& shard() { return shard_; }
   [[nodiscard]] AggregatorResult result(Duration elapsed) const override;
+  bool set_trace(TraceSink& sink) override;
+  [[nodiscard]] NodeSnapshot snapshot(const SnapshotWish& wish) override;
 
  private:
   TrioNode(net::Network& network, const AggregatorSpec& spec, memory::SharedMemory memory);
@@ -40,6 +43,7 @@ class TrioNode final : public AggregatorNode, private engine::PfeSink {
   memory::SharedMemory memory_;
   trio_ml::Session session_;
   trio_ml::Shard shard_;
+  const TrioWords words_{shard_};
   /// Made when the job is there, whose timers it arms.
   std::unique_ptr<engine::Pfe<trio_ml::App>> pfe_;
 };

@@ -1,0 +1,194 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/lab/trace_command.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "cli/lab/options.h"
+#include "cli/settings.h"
+#include "lab/cluster/run_tracer.h"
+#include "lab/run.h"
+#include "lab/scenario_file.h"
+#include "lab/trace/time_text.h"
+#include "lab/trace/trace_log.h"
+
+namespace tributary::cli {
+namespace {
+
+constexpr const char* kCommand = "tributary lab trace";
+
+struct TraceFlags {
+  std::string scenario_path;
+  std::vector<WrittenKey> settings;
+  lab::TraceFilter filter;
+  std::string from;
+  std::string to;
+  std::string kinds;
+  std::vector<std::string> at;
+  uint64_t limit = 200;
+  bool by_time = false;
+  bool links = false;
+  std::string json_path;
+};
+
+/// What the flags say, checked.
+struct Wanted {
+  lab::Scenario scenario;
+  lab::TraceFilter filter;
+  lab::RunTracerConfig tracer;
+};
+
+Result<Instant> time_of(const char* flag, const std::string& text) {
+  const auto time = lab::parse_time(text);
+  if (!time) return failure(fmt::format("{}: {}", flag, time.error().text));
+  return Instant(*time);
+}
+
+Result<lab::TraceFilter> filter_of(const TraceFlags& flags) {
+  lab::TraceFilter filter = flags.filter;
+  if (!flags.from.empty()) {
+    const auto from = time_of("--from", flags.from);
+    if (!from) return tl::unexpected(from.error());
+    filter.from = *from;
+  }
+  if (!flags.to.empty()) {
+    const auto to = time_of("--to", flags.to);
+    if (!to) return tl::unexpected(to.error());
+    filter.to = *to;
+  }
+  if (filter.to < filter.from) {
+    return failure(fmt::format("--to={} is before --from={}", flags.to, flags.from));
+  }
+  const auto kinds = lab::parse_trace_kinds(flags.kinds);
+  if (!kinds) return failure("--kind: " + kinds.error().text);
+  filter.kinds = *kinds;
+  return filter;
+}
+
+Result<Wanted> wanted_of(const TraceFlags& flags) {
+  const auto scenario = read_scenario(flags.scenario_path, flags.settings);
+  if (!scenario) return tl::unexpected(scenario.error());
+  const auto filter = filter_of(flags);
+  if (!filter) return tl::unexpected(filter.error());
+  Wanted wanted{.scenario = *scenario, .filter = *filter, .tracer = {}};
+  if (flags.links && !scenario->captures.empty()) {
+    return failure("--links and capture cannot go together: a link has one tap");
+  }
+  wanted.tracer.node = filter->node;
+  wanted.tracer.links = flags.links;
+  for (const std::string& text : flags.at) {
+    const auto at = time_of("--at", text);
+    if (!at) return tl::unexpected(at.error());
+    wanted.tracer.at.push_back(*at);
+  }
+  std::sort(wanted.tracer.at.begin(), wanted.tracer.at.end());
+  wanted.tracer.wish.block = filter->block;
+  wanted.tracer.wish.slot = filter->slot;
+  wanted.tracer.wish.rows_max = flags.limit;
+  // Snapshots may lie later than events of interest.
+  wanted.tracer.to = filter->to;
+  return wanted;
+}
+
+int write_out(const TraceFlags& flags, const std::string& text, const std::string& json_lines) {
+  fmt::print("{}", text);
+  if (flags.json_path.empty()) return 0;
+  const auto written = write_text_file(flags.json_path, json_lines);
+  return written ? 0 : complain(kCommand, written.error().text, 1);
+}
+
+int show_snapshots(const TraceFlags& flags, const lab::RunTracer& tracer) {
+  std::string text;
+  std::string json_lines;
+  for (const auto& [at, snapshot] : tracer.snapshots()) {
+    text += (text.empty() ? "" : "\n") + lab::snapshot_text(snapshot, at);
+    json_lines += lab::snapshot_json_line(snapshot, at);
+  }
+  const int exit_code = write_out(flags, text, json_lines);
+  if (exit_code != 0 || tracer.missed().empty()) return exit_code;
+  return complain(kCommand,
+                  fmt::format("--at={} is past the run's end at {}",
+                              lab::time_text(tracer.missed().front().since_start()),
+                              lab::time_text(tracer.ended_at().since_start())),
+                  1);
+}
+
+int show_trace(const TraceFlags& flags, const lab::TraceLog& log, const lab::RunTracer& tracer) {
+  if (log.events().empty()) {
+    const std::string end = lab::time_text(tracer.ended_at().since_start());
+    return complain(kCommand,
+                    fmt::format("none of {} events is what you asked for; {}the run ended at {}",
+                                log.seen_count(), log.selector().values_seen_text(), end),
+                    1);
+  }
+  return write_out(flags, flags.by_time ? trace_text_by_time(log) : trace_text(log),
+                   trace_json_lines(log));
+}
+
+int run_trace(const TraceFlags& flags) {
+  const auto wanted = wanted_of(flags);
+  if (!wanted) return complain(kCommand, wanted.error().text, kExitUsage);
+  const bool snapshots = !wanted->tracer.at.empty();
+  lab::TraceLog log(wanted->filter, flags.limit);
+  lab::RunTracer tracer(wanted->tracer, snapshots ? nullptr : &log);
+  const auto result = lab::run_scenario(wanted->scenario, nullptr, &tracer);
+  // A run that fails is worth a look, too: first what was seen, then why it ended.
+  const bool failed = !result && !tracer.had_enough();
+  const bool begun = tracer.ended_at() != Instant() || log.seen_count() > 0;
+  if (failed && !begun) return complain(kCommand, result.error().text, 1);
+  const int exit_code = snapshots ? show_snapshots(flags, tracer) : show_trace(flags, log, tracer);
+  return failed ? complain(kCommand, result.error().text, 1) : exit_code;
+}
+
+void add_number(CLI::App& command, const char* name, std::optional<uint64_t>& value,
+                const char* help) {
+  add_key(command, name, {.type = KeyType::kUint}, "", help,
+          [&value](const KeyValue& written) { value = std::get<uint64_t>(written); });
+}
+
+}  // namespace
+
+void add_lab_trace(CLI::App& lab, int& exit_code) {
+  CLI::App* command = lab.add_subcommand(
+      "trace", "What happens to packets inside a scenario's machines, step by step");
+  const auto flags = std::make_shared<TraceFlags>();
+  command->add_option("scenario", flags->scenario_path, "TOML file; without it the paper's set-up")
+      ->type_name("FILE");
+  command->add_option("--node", flags->filter.node, "Only this aggregator, or this link")
+      ->type_name("NAME");
+  add_number(*command, "--packet", flags->filter.packet, "Only the Nth packet at its node");
+  add_number(*command, "--job", flags->filter.job, "Only what this job's packets cause");
+  add_number(*command, "--block", flags->filter.block, "Only what this block's packets cause");
+  add_number(*command, "--slot", flags->filter.slot,
+             "Only this place of the window, or slot of the pool");
+  add_number(*command, "--port", flags->filter.port, "Only packets at this port");
+  add_number(*command, "--source", flags->filter.source, "Only packets of this source");
+  command->add_option("--from", flags->from, "Events from this time on, as in 12us");
+  command->add_option("--to", flags->to, "Events up to this time; the run ends there");
+  command->add_option("--kind", flags->kinds, "Only these kinds of events, as in request,reply")
+      ->type_name("KIND,…");
+  command
+      ->add_option("--at", flags->at,
+                   "Instead: the inside of the machines at this time; repeatable")
+      ->type_name("TIME")
+      ->allow_extra_args(false);
+  add_uint(*command, "--limit", flags->limit, 1, 1'000'000, "Lines at most; the rest is counted");
+  command->add_flag("--by-time", flags->by_time, "In order of time, not packet by packet");
+  command->add_flag("--links", flags->links, "Also what each link carries");
+  command->add_option("--json", flags->json_path, "Write JSON lines to this file")
+      ->type_name("FILE");
+  add_scenario_flags(*command, flags->settings);
+  command->footer(
+      "Examples:\n"
+      "  tributary lab trace --workers 2 --iterations 1 --block 3\n"
+      "  tributary lab trace --workers 2 --iterations 1 --packet 7 --json packet7.jsonl\n"
+      "  tributary lab trace experiments/slow_worker.toml --at 150ms");
+  command->callback([flags, &exit_code] { exit_code = run_trace(*flags); });
+}
+
+}  // namespace tributary::cli

@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0
+/// @file
+/// The command `tributary lab trace`: what happens to packets inside the modelled machines of a
+/// scenario, as text and JSON lines; or their inside at given times.
+///
+/// Tests: tests/cli/lab_trace_test.cc
+#pragma once
+
+#include <CLI/CLI.hpp>
+
+namespace tributary::cli {
+
+/// Adds the command below `lab`. @param exit_code Set when it has run: 0 if there was something to
+/// show, 1 if not or if the run failed, 2 for flags that are not allowed.
+void add_lab_trace(CLI::App& lab, int& exit_code);
+
+}  // namespace tributary::cli
