@@ -10,6 +10,7 @@
 
 #include "bench/engine_bench.h"
 #include "bench/net_bench.h"
+#include "bench/tofino_bench.h"
 #include "cli/settings.h"
 
 namespace tributary::cli {
@@ -31,9 +32,18 @@ struct NetBenchFlags {
   std::string json_path;
 };
 
+struct TofinoBenchFlags {
+  explicit TofinoBenchFlags(CLI::App& command) : settings(command) {}
+  Settings settings;
+  bench::TofinoBenchConfig bench;
+  bool quick = false;
+  std::string json_path;
+};
+
 /// Work of one repetition with --quick: enough to see that it works.
 constexpr uint64_t kQuickGradients = 5'000'000;
 constexpr uint64_t kQuickPackets = 100'000;
+constexpr uint64_t kQuickTofinoPackets = 50'000;
 
 /// @return whether nothing was asked for, or it has been written.
 bool write_json(const std::string& path, const nlohmann::json& json) {
@@ -75,6 +85,21 @@ int run_net(NetBenchFlags& flags) {
   return agree ? 0 : 1;
 }
 
+int run_tofino(TofinoBenchFlags& flags) {
+  if (flags.quick) {
+    flags.bench.packets_each = kQuickTofinoPackets;
+    flags.bench.repetitions = 3;
+  }
+  const auto rows = run_tofino_bench(flags.bench, [](const std::string& line) {
+    fmt::print(stderr, "tributary bench tofino: {} …\n", line);
+  });
+  fmt::print("{}", bench::as_table(rows));
+  if (!write_json(flags.json_path, bench::as_json(rows))) return 1;
+  const bool agree = std::all_of(
+      rows.begin(), rows.end(), [](const bench::TofinoBenchRow& row) { return row.results_agree; });
+  return agree ? 0 : 1;
+}
+
 void add_net_bench(CLI::App& command, int& exit_code) {
   CLI::App* net =
       command.add_subcommand("net", "The virtual network's event core, beside a binary heap");
@@ -86,6 +111,19 @@ void add_net_bench(CLI::App& command, int& exit_code) {
            "Sent by all hosts together in each repetition");
   net->add_option("--json", flags->json_path, "Write the rows to this file")->type_name("FILE");
   net->callback([flags, &exit_code] { exit_code = run_net(*flags); });
+}
+
+void add_tofino_bench(CLI::App& command, int& exit_code) {
+  CLI::App* tofino = command.add_subcommand(
+      "tofino", "SwitchML on the pipeline model, beside a plain loop of the same sums");
+  const auto flags = std::make_shared<TofinoBenchFlags>(*tofino);
+  tofino->add_flag("--quick", flags->quick, "A few seconds in all, for a look");
+  add_uint(*tofino, "--repetitions", flags->bench.repetitions, 1, 100,
+           "Model and loop in turn, so many times");
+  add_uint(*tofino, "--packets", flags->bench.packets_each, 1'000, 1'000'000'000,
+           "Sent by all workers together in each repetition");
+  tofino->add_option("--json", flags->json_path, "Write the rows to this file")->type_name("FILE");
+  tofino->callback([flags, &exit_code] { exit_code = run_tofino(*flags); });
 }
 
 }  // namespace
@@ -108,6 +146,7 @@ void add_bench_command(CLI::App& app, int& exit_code) {
   engine->add_option("--json", flags->json_path, "Write the rows to this file")->type_name("FILE");
   engine->callback([flags, &exit_code] { exit_code = run_engine(*flags); });
   add_net_bench(*command, exit_code);
+  add_tofino_bench(*command, exit_code);
 }
 
 }  // namespace tributary::cli

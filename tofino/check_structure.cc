@@ -267,6 +267,16 @@ Result<void> check_select(const Program& program, const ParserState& state, cons
                       "on {} fields",
                       gress, state.name, transition.matches.size(), state.select.size()));
     }
+    for (size_t i = 0; i < state.select.size(); i++) {
+      const Field& field = program.fields[state.select[i]];
+      const Match& match = transition.matches[i];
+      const uint64_t shown = match.mask & ((uint64_t{1} << field.bits) - 1);
+      if ((match.value & ~shown) == 0) continue;
+      return failure(fmt::format(
+          "{} parser, state '{}': no value of field '{}' ({} bits) matches {:#x} with the mask "
+          "{:#x}",
+          gress, state.name, field.name, field.bits, match.value, match.mask));
+    }
   }
   return {};
 }

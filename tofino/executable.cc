@@ -129,6 +129,11 @@ class Compiler {
     return {};
   }
 
+  [[nodiscard]] uint32_t mask_of(FieldId id) const {
+    const uint32_t bits = program_.fields[id].bits;
+    return bits == 32 ? 0xffffffff : (1U << bits) - 1;
+  }
+
   [[nodiscard]] Executable::HeaderField shape_of(FieldId id, uint32_t bit) const {
     const uint32_t bits = program_.fields[id].bits;
     const uint32_t byte_first = bit / 8;
@@ -137,22 +142,29 @@ class Compiler {
             .byte = static_cast<uint16_t>(byte_first),
             .byte_count = static_cast<uint8_t>(byte_last - byte_first + 1),
             .shift = static_cast<uint8_t>((byte_last + 1) * 8 - (bit + bits)),
-            .whole = bit % 8 == 0 && (bits == 8 || bits == 16 || bits == 32),
-            .mask = bits == 32 ? 0xffffffff : (1U << bits) - 1};
+            .mask = mask_of(id)};
   }
 
   /// The fields of a header for which `wanted` holds.
   template <class Wanted>
-  [[nodiscard]] Slice add_fields(const Header& header, Wanted&& wanted) {
-    Slice slice{size_of(to_.header_fields), 0};
-    uint32_t bit = 0;
-    for (uint32_t i = 0; i < header.count; i++) {
-      const auto id = static_cast<FieldId>(header.first + i);
-      if (wanted(id)) to_.header_fields.push_back(shape_of(id, bit));
-      bit += program_.fields[id].bits;
+  [[nodiscard]] Executable::FieldSlice add_fields(const Header& header, Wanted&& wanted) {
+    // 0, 1, 2: exactly four bytes, two, one; 3: anything else.
+    const auto kind_of = [&](FieldId id, uint32_t bit) {
+      const uint32_t bits = program_.fields[id].bits;
+      if (bit % 8 != 0) return 3;
+      return bits == 32 ? 0 : bits == 16 ? 1 : bits == 8 ? 2 : 3;
+    };
+    std::array<uint32_t, 5> ends{size_of(to_.header_fields)};
+    for (int kind = 0; kind < 4; kind++) {
+      uint32_t bit = 0;
+      for (uint32_t i = 0; i < header.count; i++) {
+        const auto id = static_cast<FieldId>(header.first + i);
+        if (kind_of(id, bit) == kind && wanted(id)) to_.header_fields.push_back(shape_of(id, bit));
+        bit += program_.fields[id].bits;
+      }
+      ends[kind + 1] = size_of(to_.header_fields);
     }
-    slice.last = size_of(to_.header_fields);
-    return slice;
+    return {ends[0], ends[1], ends[2], ends[3], ends[4]};
   }
 
   void add(HeaderId id, const GressUse& use) {
@@ -194,55 +206,73 @@ class Compiler {
   [[nodiscard]] uint16_t write_word(FieldId id) const { return id == kNone ? to_.unread_word : id; }
 
   void add(const Action& action) {
-    Executable::ActionCode code;
-    code.draws.first = size_of(to_.field_ids);
-    for (const FieldId target : action.random_draws) to_.field_ids.push_back(target);
-    code.draws.last = size_of(to_.field_ids);
-    code.hashes.first = size_of(to_.hashes);
+    using Kind = Executable::MicroKind;
+    Slice ops{size_of(to_.micro_ops), 0};
+    for (const FieldId target : action.random_draws) {
+      to_.micro_ops.push_back(
+          {.kind = Kind::kDraw, .target = target, .a = 32 - program_.fields[target].bits});
+    }
     for (const HashCall& hash : action.hashes) {
+      to_.micro_ops.push_back({.kind = Kind::kHash,
+                               .target = hash.target,
+                               .a = size_of(to_.hashes),
+                               .mask = mask_of(hash.target)});
       const uint32_t first = size_of(to_.field_ids);
       for (const FieldId input : hash.inputs) to_.field_ids.push_back(input);
-      to_.hashes.push_back({hash.target, {first, size_of(to_.field_ids)}});
+      to_.hashes.push_back({first, size_of(to_.field_ids)});
     }
-    code.hashes.last = size_of(to_.hashes);
-    code.calls.first = size_of(to_.calls);
-    for (const RegisterCall& call : action.register_calls) {
-      if (elided() && program_.registers[call.reg].payload) continue;
-      to_.calls.push_back(
-          {.reg = call.reg,
-           .action = static_cast<uint16_t>(to_.register_action_first[call.reg] + call.action),
-           .index = read_word(call.index),
-           .inputs = {read_word(call.inputs[0]), read_word(call.inputs[1])},
-           .output = write_word(call.output)});
-    }
-    code.calls.last = size_of(to_.calls);
-    code.counts.first = size_of(to_.counts);
+    for (const RegisterCall& call : action.register_calls) add(call);
     for (const CounterCall& call : action.counts) {
+      to_.micro_ops.push_back({.kind = Kind::kCount, .a = size_of(to_.counts)});
       to_.counts.push_back({call.counter, read_word(call.index)});
     }
-    code.counts.last = size_of(to_.counts);
-    code.operations.first = size_of(to_.operations);
-    for (const Operation& operation : action.operations) {
-      if (elided() && is_value(operation.target)) continue;
-      const uint32_t bits = program_.fields[operation.target].bits;
-      to_.operations.push_back({.op = operation.op,
-                                .a_kind = operation.a.kind,
-                                .b_kind = operation.b.kind,
-                                .target = operation.target,
-                                .a = operation.a.value,
-                                .b = operation.b.value,
-                                .mask = bits == 32 ? 0xffffffff : (1U << bits) - 1});
+    for (const Operation& operation : action.operations) add(operation);
+    ops.last = size_of(to_.micro_ops);
+    to_.actions.push_back(ops);
+  }
+
+  void add(const RegisterCall& call) {
+    if (elided() && program_.registers[call.reg].payload) return;
+    to_.micro_ops.push_back({.kind = Executable::MicroKind::kCall, .a = size_of(to_.calls)});
+    to_.calls.push_back(
+        {.reg = call.reg,
+         .action = static_cast<uint16_t>(to_.register_action_first[call.reg] + call.action),
+         .index = read_word(call.index),
+         .inputs = {read_word(call.inputs[0]), read_word(call.inputs[1])},
+         .output = write_word(call.output)});
+  }
+
+  void add(const Operation& operation) {
+    if (elided() && is_value(operation.target)) return;
+    using Kind = Executable::MicroKind;
+    Kind kind = Kind::kCompute;
+    if (operation.op == AluOp::kSet) {
+      kind = operation.a.kind == OperandKind::kConstant ? Kind::kSetConstant
+             : operation.a.kind == OperandKind::kField  ? Kind::kSetField
+                                                        : Kind::kSetParameter;
     }
-    code.operations.last = size_of(to_.operations);
-    to_.actions.push_back(code);
+    to_.micro_ops.push_back({.kind = kind,
+                             .op = operation.op,
+                             .a_kind = operation.a.kind,
+                             .b_kind = operation.b.kind,
+                             .target = operation.target,
+                             .a = operation.a.value,
+                             .b = operation.b.value,
+                             .mask = mask_of(operation.target)});
   }
 
   void add(const Gress& gress, Executable::GressCode& code) {
+    code.is_ingress = &gress == &program_.ingress;
+    // Where this gress's headers begin in `headers`.
+    const auto first = code.is_ingress ? 0 : size_of(program_.headers);
     code.states.first = size_of(to_.states);
-    for (const ParserState& state : gress.parser) add(state);
+    for (const ParserState& state : gress.parser) add(state, first);
     code.states.last = size_of(to_.states);
     code.deparser.first = size_of(to_.header_ids);
-    for (const HeaderId header : gress.deparser) to_.header_ids.push_back(header);
+    for (const HeaderId header : gress.deparser) {
+      to_.header_ids.push_back(static_cast<uint16_t>(first + header));
+      code.made_bytes += program_.headers[header].bits / 8;
+    }
     code.deparser.last = size_of(to_.header_ids);
     code.checksums = gress.checksums;
     code.steps.first = size_of(to_.steps);
@@ -250,21 +280,32 @@ class Compiler {
     code.steps.last = size_of(to_.steps);
   }
 
-  void add(const ParserState& state) {
+  void add(const ParserState& state, uint32_t headers_first) {
     Executable::StateCode code{};
     code.extracts.first = size_of(to_.header_ids);
-    for (const HeaderId header : state.extracts) to_.header_ids.push_back(header);
+    for (const HeaderId header : state.extracts) {
+      to_.header_ids.push_back(static_cast<uint16_t>(headers_first + header));
+    }
     code.extracts.last = size_of(to_.header_ids);
     code.sets.first = size_of(to_.sets);
     for (const auto& one : state.sets) to_.sets.push_back(one);
     code.sets.last = size_of(to_.sets);
-    code.select.first = size_of(to_.field_ids);
-    for (const FieldId id : state.select) to_.field_ids.push_back(id);
-    code.select.last = size_of(to_.field_ids);
+    code.select.first = size_of(to_.selects);
+    uint32_t shift = 0;
+    for (const FieldId id : state.select) {
+      to_.selects.push_back({id, static_cast<uint8_t>(shift)});
+      shift += program_.fields[id].bits;
+    }
+    code.select.last = size_of(to_.selects);
     code.transitions.first = size_of(to_.transitions);
     for (const Transition& transition : state.transitions) {
-      to_.transitions.push_back({size_of(to_.matches), transition.next});
-      for (const Match& match : transition.matches) to_.matches.push_back(match);
+      Executable::TransitionCode packed{0, 0, transition.next};
+      for (size_t i = 0; i < state.select.size(); i++) {
+        const uint8_t at = to_.selects[code.select.first + i].shift;
+        packed.mask |= (transition.matches[i].mask & mask_of(state.select[i])) << at;
+        packed.value |= transition.matches[i].value << at;
+      }
+      to_.transitions.push_back(packed);
     }
     code.transitions.last = size_of(to_.transitions);
     code.otherwise = state.otherwise;
@@ -278,11 +319,7 @@ class Compiler {
       return false;
     }
     for (const ActionId id : actions_of(program_.tables[statement.table])) {
-      const Executable::ActionCode& code = to_.actions[id];
-      for (const Slice& slice :
-           {code.draws, code.hashes, code.calls, code.counts, code.operations}) {
-        if (slice.first != slice.last) return false;
-      }
+      if (to_.actions[id].first != to_.actions[id].last) return false;
     }
     return true;
   }

@@ -46,8 +46,15 @@ struct Executable {
     uint16_t byte;
     uint8_t byte_count;
     uint8_t shift;
-    bool whole;  ///< Exactly one, two or four bytes.
     uint32_t mask;
+  };
+  /// Fields of a header: those that are exactly four bytes, then two, then one, then the others.
+  struct FieldSlice {
+    uint32_t first = 0;
+    uint32_t words = 0;  ///< Where the first kind ends, and so on; into header_fields.
+    uint32_t halves = 0;
+    uint32_t bytes = 0;
+    uint32_t last = 0;
   };
   /// How a gress reads and writes a header. What it does not look at is not read, and what it does
   /// not change is copied as it came.
@@ -59,26 +66,34 @@ struct Executable {
     bool elided = false;
     /// All fields are 32 bits wide and follow each other in the PHV.
     bool words = false;
-    Slice fields = {};  ///< All of them.
-    Slice loads = {};   ///< Those to read.
-    Slice stores = {};  ///< Those to write over what came.
+    FieldSlice fields = {};  ///< All of them.
+    FieldSlice loads = {};   ///< Those to read.
+    FieldSlice stores = {};  ///< Those to write over what came.
   };
   struct StateCode {
-    Slice extracts;  ///< Into header_ids, which number headers.
+    Slice extracts;  ///< Into header_ids.
     Slice sets;
     Slice select;
     Slice transitions;
     uint16_t otherwise;
   };
+  /// The fields that a state selects on lie side by side in 32 bits (kParserMatchBits).
+  struct SelectField {
+    uint16_t field;
+    uint8_t shift;
+  };
   struct TransitionCode {
-    uint32_t first_match;
+    uint32_t mask;
+    uint32_t value;
     uint16_t next;
   };
   struct GressCode {
     Slice states;
     Slice steps;
-    Slice deparser;  ///< Into header_ids.
+    Slice deparser;           ///< Into header_ids.
+    uint32_t made_bytes = 0;  ///< All headers of the deparser together.
     std::vector<Checksum> checksums;
+    bool is_ingress = true;
   };
 
   // --- Control ------------------------------------------------------------------------------
@@ -90,7 +105,7 @@ struct Executable {
     /// them: if the entries are equal, too, its outcome is this one's.
     bool same_keys_as_previous = false;
     uint16_t table = kNone;
-    Slice terms = {};
+    Slice terms = {};  ///< Of a condition; at least one.
     uint32_t then = 0;
     uint32_t otherwise = 0;
   };
@@ -100,14 +115,27 @@ struct Executable {
     uint16_t field;
     bool negated;
   };
-  struct OperationCode {
-    AluOp op;
-    OperandKind a_kind;
-    OperandKind b_kind;
-    uint16_t target;
-    uint32_t a;
-    uint32_t b;
-    uint32_t mask;
+  /// One of the things that an action does. They happen at once: none reads what another of the
+  /// action writes (check_actions()), so any order gives the same.
+  enum class MicroKind : uint8_t {
+    kSetConstant,   ///< a
+    kSetField,      ///< PHV word a
+    kSetParameter,  ///< Parameter a
+    kCompute,       ///< a op b
+    kCall,          ///< Call a
+    kCount,         ///< Count a
+    kDraw,          ///< Random bits, shifted right by a
+    kHash,          ///< Hash a
+  };
+  struct MicroOp {
+    MicroKind kind;
+    AluOp op = AluOp::kSet;
+    OperandKind a_kind = OperandKind::kConstant;
+    OperandKind b_kind = OperandKind::kConstant;
+    uint16_t target = kNone;
+    uint32_t a = 0;
+    uint32_t b = 0;
+    uint32_t mask = 0xffffffff;  ///< Of the target's width.
   };
   struct CallCode {
     uint16_t reg;
@@ -127,17 +155,6 @@ struct Executable {
     uint32_t registers = 0;
     bool pair = false;
   };
-  struct ActionCode {
-    Slice draws;
-    Slice hashes;
-    Slice calls;
-    Slice counts;
-    Slice operations;
-  };
-  struct HashCode {
-    uint16_t target;
-    Slice inputs;  ///< Into field_ids.
-  };
 
   std::shared_ptr<const Program> program;
   std::shared_ptr<const Placement> placement;
@@ -148,22 +165,22 @@ struct Executable {
 
   std::vector<HeaderCode> headers;  ///< Shape [headers] for ingress, then [headers] for egress.
   std::vector<HeaderField> header_fields;
-  std::vector<uint16_t> header_ids;
+  std::vector<uint16_t> header_ids;  ///< Into headers.
   std::vector<uint16_t> field_ids;
   std::vector<StateCode> states;
+  std::vector<SelectField> selects;
   std::vector<TransitionCode> transitions;
-  std::vector<Match> matches;
   std::vector<std::pair<FieldId, uint32_t>> sets;
   GressCode ingress;
   GressCode egress;
 
   std::vector<Step> steps;
   std::vector<TermCode> terms;
-  std::vector<ActionCode> actions;
-  std::vector<OperationCode> operations;
+  std::vector<Slice> actions;  ///< Shape [actions of the program]; into micro_ops.
+  std::vector<MicroOp> micro_ops;
   std::vector<CallCode> calls;
   std::vector<CounterCall> counts;
-  std::vector<HashCode> hashes;
+  std::vector<Slice> hashes;  ///< Inputs, into field_ids.
   std::vector<BankCode> banks;
   std::vector<BankPlace> bank_of;               ///< Shape [registers].
   std::vector<uint32_t> register_action_first;  ///< Shape [registers]; into register_actions.

@@ -4,79 +4,99 @@
 #include <algorithm>
 #include <bit>
 
+#include "base/assert.h"
 #include "tofino/resources.h"
 
 namespace tributary::tofino {
+namespace {
+
+constexpr uint64_t full_mask(uint32_t bits) { return (uint64_t{1} << bits) - 1; }
+
+}  // namespace
 
 MatchTable::MatchTable(const Program& program, const Table& table, std::span<const Entry> entries)
     : entry_count_(static_cast<uint32_t>(entries.size())) {
-  uint32_t bits = 0;
-  uint32_t field_limit = 0;
-  for (const Key& key : table.keys) {
-    fields_.push_back(key.field);
-    widths_.push_back(program.fields[key.field].bits);
-    bits += widths_.back();
-    field_limit = std::max<uint32_t>(field_limit, key.field + 1);
-  }
-  for (const Entry& entry : entries) {
-    for (size_t i = 0; i < fields_.size(); i++) {
-      const uint32_t full = widths_[i] >= 32 ? 0xffffffff : (1U << widths_[i]) - 1;
-      words_.push_back({entry.keys[i].value, entry.keys[i].mask & full});
-    }
-  }
+  pack_fields(program, table);
+  pack_entries(entries);
   if (entries.empty() || fields_.empty()) return;
+  uint32_t bits = 0;
+  for (const PackedField& one : fields_) bits += one.bits;
   if (bits <= kDirectBits) {
-    build_direct(bits, field_limit);
+    build_direct(bits);
   } else if (is_ternary(table)) {
     build_scan();
   } else {
-    build_hash(field_limit);
+    build_hash();
   }
 }
 
-void MatchTable::build_direct(uint32_t bits, size_t field_count) {
+void MatchTable::pack_fields(const Program& program, const Table& table) {
+  uint32_t used = 64;
+  for (const Key& key : table.keys) {
+    const uint32_t bits = program.fields[key.field].bits;
+    if (used + bits > 64) {
+      used = 0;
+      lane_count_++;
+      lane_ends_.push_back(0);
+    }
+    TRIB_ASSERT(lane_count_ <= kLanesMax);
+    fields_.push_back({key.field, static_cast<uint8_t>(lane_count_ - 1), static_cast<uint8_t>(used),
+                       static_cast<uint8_t>(bits)});
+    used += bits;
+    lane_ends_.back() = static_cast<uint32_t>(fields_.size());
+  }
+}
+
+void MatchTable::pack_entries(std::span<const Entry> entries) {
+  words_.resize(entries.size() * lane_count_);
+  for (size_t entry = 0; entry < entries.size(); entry++) {
+    for (size_t i = 0; i < fields_.size(); i++) {
+      const PackedField& one = fields_[i];
+      const Match& match = entries[entry].keys[i];
+      Word& word = words_[entry * lane_count_ + one.lane];
+      word.value |= uint64_t{match.value} << one.shift;
+      word.mask |= (match.mask & full_mask(one.bits)) << one.shift;
+    }
+  }
+}
+
+void MatchTable::build_direct(uint32_t bits) {
   kind_ = Kind::kDirect;
-  std::vector<uint32_t> phv(field_count);
   direct_.assign(size_t{1} << bits, kMiss);
-  for (uint32_t key = 0; key < direct_.size(); key++) {
-    uint32_t rest = key;
-    for (size_t i = fields_.size(); i-- > 0;) {
-      phv[fields_[i]] = rest & ((1U << widths_[i]) - 1);
-      rest >>= widths_[i];
-    }
+  for (uint64_t key = 0; key < direct_.size(); key++) {
     for (uint32_t entry = 0; entry < entry_count_ && direct_[key] == kMiss; entry++) {
-      if (entry_matches(entry, phv.data())) direct_[key] = entry;
+      if (matches(&words_[entry], &key, 1)) direct_[key] = entry;
     }
   }
 }
 
-uint64_t MatchTable::hash_of(const uint32_t* phv) const {
+uint64_t MatchTable::hash_of(const uint64_t* key) const {
   uint64_t hash = 0;
-  for (const FieldId id : fields_) {
-    hash = (hash ^ phv[id]) * 0x9e3779b97f4a7c15ULL;
+  for (uint32_t i = 0; i < lane_count_; i++) {
+    hash = (hash ^ key[i]) * 0x9e3779b97f4a7c15ULL;
     hash ^= hash >> 29;
   }
   return hash;
 }
 
-void MatchTable::build_hash(size_t field_count) {
+void MatchTable::build_hash() {
   kind_ = Kind::kHash;
-  std::vector<uint32_t> phv(field_count);
   slots_.assign(std::bit_ceil(size_t{entry_count_} * 2), kMiss);
+  std::array<uint64_t, kLanesMax> key;
   for (uint32_t entry = 0; entry < entry_count_; entry++) {
-    for (size_t i = 0; i < fields_.size(); i++) {
-      phv[fields_[i]] = words_[size_t{entry} * fields_.size() + i].value;
+    for (uint32_t i = 0; i < lane_count_; i++) {
+      key[i] = words_[size_t{entry} * lane_count_ + i].value;
     }
-    size_t at = hash_of(phv.data()) & (slots_.size() - 1);
+    size_t at = hash_of(key.data()) & (slots_.size() - 1);
     while (slots_[at] != kMiss) at = (at + 1) & (slots_.size() - 1);
     slots_[at] = entry;
   }
 }
 
-uint32_t MatchTable::lookup_hashed(const uint32_t* phv) const {
-  size_t at = hash_of(phv) & (slots_.size() - 1);
+uint32_t MatchTable::lookup_hashed(const uint64_t* key) const {
+  size_t at = hash_of(key) & (slots_.size() - 1);
   while (slots_[at] != kMiss) {
-    if (entry_matches(slots_[at], phv)) return slots_[at];
+    if (matches(&words_[size_t{slots_[at]} * lane_count_], key, lane_count_)) return slots_[at];
     at = (at + 1) & (slots_.size() - 1);
   }
   return kMiss;
@@ -86,36 +106,33 @@ void MatchTable::build_scan() {
   kind_ = Kind::kScan;
   // The narrow key that most entries name in full divides the table best.
   uint32_t best = 0;
-  for (size_t i = 0; i < fields_.size(); i++) {
-    if (widths_[i] > kSelectorBits) continue;
-    const uint32_t full = (1U << widths_[i]) - 1;
+  for (const PackedField& one : fields_) {
+    if (one.bits > kSelectorBits) continue;
+    const uint64_t full = full_mask(one.bits) << one.shift;
     uint32_t named = 0;
     for (uint32_t entry = 0; entry < entry_count_; entry++) {
-      if (words_[size_t{entry} * fields_.size() + i].mask == full) named++;
+      const Word& word = words_[size_t{entry} * lane_count_ + one.lane];
+      if ((word.mask & full) == full) named++;
     }
     if (named > best) {
       best = named;
-      selector_ = i;
-      selector_mask_ = full;
+      selector_ = one;
+      selector_mask_ = full_mask(one.bits);
     }
   }
-  for (uint32_t bucket = 0; bucket <= selector_mask_; bucket++) {
+  for (uint64_t bucket = 0; bucket <= selector_mask_; bucket++) {
     bucket_first_.push_back(static_cast<uint32_t>(bucket_entries_.size()));
     for (uint32_t entry = 0; entry < entry_count_; entry++) {
-      const Word& word = words_[size_t{entry} * fields_.size() + selector_];
-      const uint32_t mask = word.mask & selector_mask_;
-      if ((bucket & mask) == (word.value & mask)) bucket_entries_.push_back(entry);
+      const Word* words = &words_[size_t{entry} * lane_count_];
+      const uint64_t mask = words[selector_.lane].mask >> selector_.shift & selector_mask_;
+      const uint64_t value = words[selector_.lane].value >> selector_.shift & mask;
+      if ((bucket & mask) != value) continue;
+      bucket_entries_.push_back(entry);
+      scan_words_.insert(scan_words_.end(), words, words + lane_count_);
     }
   }
   bucket_first_.push_back(static_cast<uint32_t>(bucket_entries_.size()));
-}
-
-uint32_t MatchTable::lookup_scanned(const uint32_t* phv) const {
-  const uint32_t bucket = phv[fields_[selector_]] & selector_mask_;
-  for (uint32_t i = bucket_first_[bucket]; i < bucket_first_[bucket + 1]; i++) {
-    if (entry_matches(bucket_entries_[i], phv)) return bucket_entries_[i];
-  }
-  return kMiss;
+  scan_words_.resize(scan_words_.size() + lane_count_);
 }
 
 }  // namespace tributary::tofino

@@ -16,6 +16,7 @@
 /// Tests:   tests/tofino/switch_test.cc
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -23,6 +24,7 @@
 
 #include "base/prng.h"
 #include "tofino/executable.h"
+#include "tofino/parser_route.h"
 #include "tofino/tables.h"
 
 namespace tributary::tofino {
@@ -34,23 +36,38 @@ enum class Verdict : uint8_t {
   kParserShort,   ///< It ends inside a header.
 };
 
-/// A packet, or what the modelled chip has of it.
-struct PacketView {
-  std::span<const std::byte> stored;  ///< At most size_bytes.
-  uint32_t size_bytes = 0;
-};
+/// A packet that a pass has written. Its memory grows to the longest one and stays.
+class PacketBuffer {
+ public:
+  [[nodiscard]] PacketView view() const { return {{bytes_.data(), stored_}, size_bytes_}; }
+  [[nodiscard]] uint32_t size_bytes() const { return size_bytes_; }
+  /// Room for as many bytes, to be written before finish(); what was there is gone.
+  [[nodiscard]] std::byte* begin(size_t room) {
+    if (bytes_.size() < room) bytes_.resize(room);
+    return bytes_.data();
+  }
+  /// @pre stored is at most the room of begin().
+  void finish(size_t stored, uint32_t size_bytes) {
+    stored_ = stored;
+    size_bytes_ = size_bytes;
+  }
+  void assign(PacketView packet) {
+    std::copy(packet.stored.begin(), packet.stored.end(), begin(packet.stored.size()));
+    finish(packet.stored.size(), packet.size_bytes);
+  }
 
-/// A packet that a pass has written.
-struct PacketBuffer {
-  std::vector<std::byte> stored;
-  uint32_t size_bytes = 0;
-  [[nodiscard]] PacketView view() const { return {stored, size_bytes}; }
+ private:
+  std::vector<std::byte> bytes_;
+  size_t stored_ = 0;
+  uint32_t size_bytes_ = 0;
 };
 
 class Pipe {
  public:
   /// @param executable, tables Must outlive the pipe. @param seed Of the random draws.
   Pipe(const Executable& executable, const Tables& tables, uint64_t seed);
+  Pipe(const Pipe&) = delete;
+  Pipe& operator=(const Pipe&) = delete;
 
   /// The PHV is cleared; set what the chip sets before the parser, then run.
   void begin();
@@ -62,10 +79,10 @@ class Pipe {
 
   /// One pass. `out` is written if the verdict is kPassed.
   [[nodiscard]] Verdict run_ingress(PacketView packet, PacketBuffer& out) {
-    return run(executable_.ingress, packet, out);
+    return run<false>(executable_.ingress, packet, out);
   }
   [[nodiscard]] Verdict run_egress(PacketView packet, PacketBuffer& out) {
-    return run(executable_.egress, packet, out);
+    return run<false>(executable_.egress, packet, out);
   }
 
   /// The control plane's view. @pre the index exists.
@@ -76,38 +93,58 @@ class Pipe {
   [[nodiscard]] uint64_t bad_index_count() const { return bad_index_count_; }
 
  private:
-  struct Cursor {
-    size_t at = 0;         ///< Of the stored bytes.
-    uint32_t size_at = 0;  ///< Of the whole packet.
+  /// A register as a call reaches it.
+  struct RegisterPort {
+    uint32_t* words = nullptr;  ///< The low word of entry 0.
+    uint32_t entries = 0;
+    uint32_t entry_words = 0;  ///< From one entry to the next.
+    uint32_t to_high = 0;      ///< From a low word to its high word.
+  };
+  [[nodiscard]] uint32_t& word_at(RegisterId reg, uint32_t entry, uint32_t word) const;
+
+  /// A header that is copied as it came and has fields to write over it.
+  struct ChangedHeader {
+    const Executable::FieldSlice* stores;
+    std::byte* to;
   };
 
+  /// What a table does for one of its entries, or for a miss.
+  struct RowCode {
+    const Executable::MicroOp* first = nullptr;
+    const Executable::MicroOp* last = nullptr;
+    const uint32_t* parameters = nullptr;
+  };
+  // pipe_run.cc
+  template <bool kTraced>
   [[nodiscard]] Verdict run(const Executable::GressCode& gress, PacketView packet,
                             PacketBuffer& out);
+  template <bool kTraced>
   [[nodiscard]] Verdict parse(const Executable::GressCode& gress, PacketView packet,
-                              Cursor& cursor);
+                              ParserCursor& cursor);
   void load(const Executable::HeaderCode& header, PacketView packet, size_t at);
   [[nodiscard]] bool extract(const Executable::HeaderCode& header, PacketView packet,
-                             Cursor& cursor);
-  [[nodiscard]] const Executable::HeaderCode& header_code(const Executable::GressCode& gress,
-                                                          uint32_t id) const {
-    return executable_.headers[&gress == &executable_.ingress ? id : id + header_count_];
-  }
-  [[nodiscard]] uint16_t next_state(const Executable::StateCode& state) const;
+                             ParserCursor& cursor);
+  template <bool kTraced>
+  [[nodiscard]] Verdict parse_by_states(const Executable::GressCode& gress, PacketView packet,
+                                        ParserCursor& cursor);
+  [[nodiscard]] uint16_t choose(const Executable::StateCode& state) const;
+  template <bool kTraced>
   void control(const Executable::GressCode& gress);
-  [[nodiscard]] bool holds(const Executable::Step& step) const;
-  void act(const Executable::ActionCode& action, const uint32_t* parameters);
+  [[nodiscard]] bool holds(Slice terms) const;
+  template <bool kTraced>
+  void act(const RowCode& row);
   void call(const Executable::CallCode& call);
-  void hash(const Executable::HashCode& hash);
-  void operate(const Executable::OperationCode& operation, const uint32_t* parameters);
-  [[nodiscard]] uint32_t operand(OperandKind kind, uint32_t value,
-                                 const uint32_t* parameters) const;
-  void deparse(const Executable::GressCode& gress, PacketView packet, const Cursor& cursor,
+  void count(const CounterCall& count);
+  [[nodiscard]] uint32_t hash(Slice inputs) const;
+  [[nodiscard]] uint32_t compute(const Executable::MicroOp& op, const uint32_t* parameters) const;
+  void call_many(uint32_t first, uint32_t count);
+
+  // pipe_deparse.cc
+  void deparse(const Executable::GressCode& gress, PacketView packet, const ParserCursor& cursor,
                PacketBuffer& out);
-  void emit(const Executable::HeaderCode& header, PacketView packet, std::byte* to) const;
   void emit_whole(const Executable::HeaderCode& header, std::byte* to) const;
-  void store(const Slice& fields, std::byte* to) const;
+  void store(const Executable::FieldSlice& fields, std::byte* to) const;
   void checksum(const Executable::HeaderCode& header, FieldId target);
-  [[nodiscard]] size_t word_index(RegisterId reg, uint32_t entry, uint32_t word) const;
 
   /// Several tables in a row that look at the same keys, with the same entries, and do the same to
   /// registers side by side: one loop instead of as many look-ups and calls.
@@ -119,25 +156,45 @@ class Pipe {
   };
   static constexpr uint32_t kNoCall = UINT32_MAX;
   static constexpr uint32_t kNoRow = UINT32_MAX;
+
+  // pipe_rows.cc: what depends on the tables' entries, made anew when they change.
+  void compile_steps();
   void find_rows();
   [[nodiscard]] bool joins_row(const RowOfTables& row, uint32_t step) const;
   [[nodiscard]] bool calls_follow(uint32_t call, uint32_t next, uint32_t distance) const;
   [[nodiscard]] uint32_t only_call(const Tables::Row& row) const;
-  void call_many(uint32_t first, uint32_t count);
   /// @return the step behind the row.
   [[nodiscard]] uint32_t run_row(const RowOfTables& row);
+
+  /// A step of the control with its table's entries, so that a pass follows one pointer.
+  struct StepCode {
+    Executable::StepKind kind = Executable::StepKind::kJump;
+    bool finds_as_before = false;  ///< What the table before has found is what this one finds.
+    uint32_t row = kNoRow;         ///< Into rows_.
+    const MatchTable* match = nullptr;
+    const RowCode* rows = nullptr;  ///< Shape [entries + 1]; the last for a miss.
+    uint32_t miss = 0;              ///< Index of that.
+    uint32_t then = 0;
+    uint32_t otherwise = 0;
+    Slice terms = {};
+  };
 
   const Executable& executable_;
   const Tables& tables_;
   Prng prng_;
   std::vector<uint32_t> phv_;
-  const uint32_t header_count_;
   std::vector<uint32_t> header_at_;  ///< Where a header came from; kNotParsed if it did not.
   static constexpr uint32_t kNotParsed = UINT32_MAX;
   std::vector<std::vector<uint32_t>> banks_;  ///< Shape [entries][words][registers] each.
+  std::vector<RegisterPort> ports_;           ///< Shape [registers], into banks_.
+  std::vector<ChangedHeader> changed_;        ///< While deparsing.
   uint64_t tables_generation_ = 0;
   std::vector<RowOfTables> rows_;
-  std::vector<uint32_t> row_at_step_;  ///< Shape [steps]: into rows_, or kNoRow.
+  std::vector<StepCode> steps_;  ///< Shape [steps].
+  std::vector<RowCode> row_codes_;
+  ParserRoutes ingress_routes_;
+  ParserRoutes egress_routes_;
+  std::vector<ParserRoutes::Step> way_;  ///< While parsing.
   std::vector<std::vector<uint64_t>> counters_;
   uint64_t bad_index_count_ = 0;
 };

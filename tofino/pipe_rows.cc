@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Finds tables in a row that do the same to registers side by side.
+// What a pass makes of the tables' entries: steps with their rows, and tables in a row that do the
+// same to registers side by side.
 #include "tofino/pipe.h"
 
 namespace tributary::tofino {
@@ -7,14 +8,12 @@ namespace tributary::tofino {
 /// The one register call that is all an action does, if execute_many() can do it; else kNoCall.
 uint32_t Pipe::only_call(const Tables::Row& row) const {
   if (row.action == kNone) return kNoCall;
-  const Executable::ActionCode& action = executable_.actions[row.action];
-  const auto is_empty = [](const Slice& slice) { return slice.first == slice.last; };
-  if (!is_empty(action.draws) || !is_empty(action.hashes) || !is_empty(action.counts) ||
-      !is_empty(action.operations) || action.calls.last - action.calls.first != 1) {
-    return kNoCall;
-  }
-  const Executable::CallCode& call = executable_.calls[action.calls.first];
-  return executable_.register_actions[call.action].is_plain() ? action.calls.first : kNoCall;
+  const Slice ops = executable_.actions[row.action];
+  if (ops.last - ops.first != 1) return kNoCall;
+  const Executable::MicroOp& op = executable_.micro_ops[ops.first];
+  if (op.kind != Executable::MicroKind::kCall) return kNoCall;
+  const Executable::CallCode& call = executable_.calls[op.a];
+  return executable_.register_actions[call.action].is_plain() ? op.a : kNoCall;
 }
 
 /// Whether `next` is to the register, inputs and output `distance` further what `call` is.
@@ -52,9 +51,7 @@ bool Pipe::joins_row(const RowOfTables& row, uint32_t step) const {
 }
 
 void Pipe::find_rows() {
-  tables_generation_ = tables_.generation();
   rows_.clear();
-  row_at_step_.assign(executable_.steps.size(), kNoRow);
   for (uint32_t step = 0; step < executable_.steps.size(); step++) {
     RowOfTables row{.first_step = step};
     if (!joins_row(row, step)) continue;
@@ -66,10 +63,43 @@ void Pipe::find_rows() {
       row.count++;
     }
     if (row.count == 1) continue;
-    row_at_step_[step] = static_cast<uint32_t>(rows_.size());
+    steps_[step].row = static_cast<uint32_t>(rows_.size());
     step += row.count - 1;
     rows_.push_back(std::move(row));
   }
+}
+
+void Pipe::compile_steps() {
+  tables_generation_ = tables_.generation();
+  steps_.assign(executable_.steps.size(), {});
+  row_codes_.clear();
+  size_t rows = 0;
+  for (const Executable::Step& step : executable_.steps) {
+    if (step.kind == Executable::StepKind::kTable) rows += tables_.rows(step.table).size();
+  }
+  row_codes_.reserve(rows);  // Steps point into it.
+  TableId before = kNone;
+  for (size_t i = 0; i < steps_.size(); i++) {
+    const Executable::Step& step = executable_.steps[i];
+    StepCode& code = steps_[i];
+    code.kind = step.kind;
+    code.then = step.then;
+    code.otherwise = step.otherwise;
+    code.terms = step.terms;
+    if (step.kind != Executable::StepKind::kTable) continue;
+    code.finds_as_before = step.same_keys_as_previous && tables_.finds_as(step.table, before);
+    before = step.table;
+    code.match = &tables_.match(step.table);
+    code.rows = row_codes_.data() + row_codes_.size();
+    for (const Tables::Row& row : tables_.rows(step.table)) {
+      const Slice ops = row.action == kNone ? Slice{} : executable_.actions[row.action];
+      row_codes_.push_back({executable_.micro_ops.data() + ops.first,
+                            executable_.micro_ops.data() + ops.last,
+                            tables_.parameters(step.table, row)});
+    }
+    code.miss = static_cast<uint32_t>(tables_.rows(step.table).size() - 1);
+  }
+  find_rows();
 }
 
 }  // namespace tributary::tofino

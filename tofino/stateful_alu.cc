@@ -8,37 +8,9 @@
 namespace tributary::tofino {
 namespace {
 
-bool holds(Relation relation, int64_t value) {
-  switch (relation) {
-    case Relation::kEqual:
-      return value == 0;
-    case Relation::kNotEqual:
-      return value != 0;
-    case Relation::kLess:
-      return value < 0;
-    case Relation::kLessEqual:
-      return value <= 0;
-    case Relation::kGreater:
-      return value > 0;
-    case Relation::kGreaterEqual:
-      return value >= 0;
-  }
-  return false;
-}
-
-/// Whether an update is own = input, or own = own + input.
-bool is_plain_update(const StatefulUpdate& update, StatefulSource own) {
-  const auto is_input = [](const StatefulOperand& operand) {
-    return operand.source == StatefulSource::kInput0 || operand.source == StatefulSource::kInput1;
-  };
-  if (update.when != kAlways) return false;
-  if (update.op == StatefulOp::kSet) return is_input(update.a);
-  return update.op == StatefulOp::kAdd && update.a.source == own && is_input(update.b);
-}
-
-void update_many(const StatefulUpdate& update, uint32_t* __restrict words,
-                 const uint32_t* __restrict inputs, uint32_t count) {
-  if (update.op == StatefulOp::kSet) {
+void update_many(StatefulOp op, uint32_t* __restrict words, const uint32_t* __restrict inputs,
+                 uint32_t count) {
+  if (op == StatefulOp::kSet) {
     for (uint32_t i = 0; i < count; i++) words[i] = inputs[i];
   } else {
     for (uint32_t i = 0; i < count; i++) words[i] += inputs[i];
@@ -52,34 +24,76 @@ StatefulAlu::StatefulAlu(const Register& reg, const RegisterAction& action)
       pair_(reg.pair),
       is_signed_(reg.is_signed),
       comparison_count_(static_cast<uint8_t>(action.comparisons.size())),
-      output_(action.output),
-      output_when_(action.output_when) {
+      output_(action.output) {
   TRIB_ASSERT(action.comparisons.size() <= kStatefulComparisons);
   TRIB_ASSERT(action.low.size() <= kStatefulUpdatesPerWord);
   TRIB_ASSERT(action.high.size() <= kStatefulUpdatesPerWord);
-  std::copy(action.comparisons.begin(), action.comparisons.end(), comparisons_.begin());
-  std::copy(action.low.begin(), action.low.end(), low_.updates.begin());
-  std::copy(action.high.begin(), action.high.end(), high_.updates.begin());
-  low_.count = static_cast<uint32_t>(action.low.size());
-  high_.count = static_cast<uint32_t>(action.high.size());
+  for (size_t i = 0; i < action.comparisons.size(); i++) {
+    const StatefulComparison& one = action.comparisons[i];
+    comparisons_[i] = {input_of(one.memory), input_of(one.input), one.subtract_input,
+                       one.is_signed,        one.relation,        one.constant};
+  }
+  add_updates(action.low, 0, &Outcome::low);
+  if (pair_) add_updates(action.high, kStatefulUpdatesPerWord, &Outcome::high);
+  for (uint32_t outcome = 0; outcome < kOutcomes; outcome++) {
+    outcomes_[outcome].leaves = (action.output_when >> outcome & 1) != 0;
+  }
 }
 
-int64_t StatefulAlu::widened(uint32_t value, bool is_signed) const {
-  if (!is_signed) return value;
-  const uint32_t sign = mask_ ^ (mask_ >> 1);
-  return static_cast<int64_t>(value ^ sign) - static_cast<int64_t>(sign);
+uint8_t StatefulAlu::input_of(StatefulSource source) {
+  switch (source) {
+    case StatefulSource::kLow:
+      return kLow;
+    case StatefulSource::kHigh:
+      return kHigh;
+    case StatefulSource::kInput0:
+      return kInput0;
+    case StatefulSource::kInput1:
+      return kInput1;
+    case StatefulSource::kConstant:
+    case StatefulSource::kZero:
+      return kZero;
+  }
+  return kZero;
+}
+
+StatefulAlu::Operand StatefulAlu::operand_of(const StatefulOperand& operand) const {
+  const bool is_constant = operand.source == StatefulSource::kConstant;
+  return {input_of(operand.source),
+          is_constant ? static_cast<uint32_t>(operand.constant) & mask_ : 0};
+}
+
+/// Of two updates that could happen the first does.
+void StatefulAlu::add_updates(std::span<const StatefulUpdate> updates, uint32_t first,
+                              uint8_t Outcome::*word) {
+  for (size_t i = updates.size(); i-- > 0;) {
+    const auto at = static_cast<uint8_t>(first + i);
+    updates_[at] = {updates[i].op, operand_of(updates[i].a), operand_of(updates[i].b)};
+    for (uint32_t outcome = 0; outcome < kOutcomes; outcome++) {
+      if ((updates[i].when >> outcome & 1) != 0) outcomes_[outcome].*word = at;
+    }
+  }
 }
 
 bool StatefulAlu::is_plain() const {
-  if (comparison_count_ != 0 || mask_ != 0xffffffff || output_when_ != kAlways) return false;
-  if (low_.count > 1 || high_.count > 1 || !pair_) return false;
-  if (low_.count == 1 && !is_plain_update(low_.updates[0], StatefulSource::kLow)) return false;
-  if (high_.count == 1 && !is_plain_update(high_.updates[0], StatefulSource::kHigh)) return false;
+  const Outcome& always = outcomes_[0];
+  if (comparison_count_ != 0 || mask_ != 0xffffffff || !pair_ || !always.leaves) return false;
+  // An update is own = input, or own = own + input.
+  const auto is_plain_update = [&](uint8_t at, uint8_t own) {
+    if (at == kKeep) return true;
+    const Update& update = updates_[at];
+    const auto is_input = [](const Operand& operand) {
+      return operand.input == kInput0 || operand.input == kInput1;
+    };
+    if (update.op == StatefulOp::kSet) return is_input(update.a);
+    return update.op == StatefulOp::kAdd && update.a.input == own && is_input(update.b);
+  };
+  if (!is_plain_update(always.low, kLow) || !is_plain_update(always.high, kHigh)) return false;
   switch (output_) {
     case StatefulOutput::kLowBefore:
-      return low_.count == 0;
+      return always.low == kKeep;
     case StatefulOutput::kHighBefore:
-      return high_.count == 0;
+      return always.high == kKeep;
     case StatefulOutput::kLowAfter:
     case StatefulOutput::kHighAfter:
       return true;
@@ -90,78 +104,17 @@ bool StatefulAlu::is_plain() const {
 
 void StatefulAlu::execute_many(uint32_t* low_words, uint32_t* high_words, const uint32_t* inputs0,
                                const uint32_t* inputs1, uint32_t* outputs, uint32_t count) const {
-  const auto input_of = [&](const StatefulUpdate& update) {
-    const StatefulOperand& operand = update.op == StatefulOp::kSet ? update.a : update.b;
-    return operand.source == StatefulSource::kInput0 ? inputs0 : inputs1;
+  const auto change = [&](uint8_t at, uint32_t* words) {
+    if (at == kKeep) return;
+    const Update& update = updates_[at];
+    const uint8_t input = update.op == StatefulOp::kSet ? update.a.input : update.b.input;
+    update_many(update.op, words, input == kInput0 ? inputs0 : inputs1, count);
   };
-  if (low_.count == 1) {
-    update_many(low_.updates[0], low_words, input_of(low_.updates[0]), count);
-  }
-  if (high_.count == 1) {
-    update_many(high_.updates[0], high_words, input_of(high_.updates[0]), count);
-  }
+  change(outcomes_[0].low, low_words);
+  change(outcomes_[0].high, high_words);
   const bool low_leaves =
       output_ == StatefulOutput::kLowBefore || output_ == StatefulOutput::kLowAfter;
   std::copy_n(low_leaves ? low_words : high_words, count, outputs);
-}
-
-uint32_t StatefulAlu::compare(const Values& values) const {
-  uint32_t outcome = 0;
-  for (uint32_t i = 0; i < comparison_count_; i++) {
-    const StatefulComparison& c = comparisons_[i];
-    const int64_t memory = widened(fetch({c.memory, 0}, values), c.is_signed);
-    const int64_t input = widened(fetch({c.input, 0}, values), c.is_signed);
-    const int64_t value = memory + (c.subtract_input ? -input : input) + c.constant;
-    if (holds(c.relation, value)) outcome |= 1U << i;
-  }
-  return outcome;
-}
-
-uint32_t StatefulAlu::calculate(StatefulOp op, uint32_t a, uint32_t b) const {
-  const int64_t wide_a = widened(a, is_signed_);
-  const int64_t wide_b = widened(b, is_signed_);
-  const int64_t most = is_signed_ ? static_cast<int64_t>(mask_ >> 1) : static_cast<int64_t>(mask_);
-  const int64_t least = is_signed_ ? -most - 1 : 0;
-  int64_t result = 0;
-  switch (op) {
-    case StatefulOp::kSet:
-      result = wide_a;
-      break;
-    case StatefulOp::kAdd:
-      result = wide_a + wide_b;
-      break;
-    case StatefulOp::kSubtract:
-      result = wide_a - wide_b;
-      break;
-    case StatefulOp::kAddSaturated:
-      result = std::clamp(wide_a + wide_b, least, most);
-      break;
-    case StatefulOp::kSubtractSaturated:
-      result = std::clamp(wide_a - wide_b, least, most);
-      break;
-    case StatefulOp::kMin:
-      result = std::min(wide_a, wide_b);
-      break;
-    case StatefulOp::kMax:
-      result = std::max(wide_a, wide_b);
-      break;
-    case StatefulOp::kAnd:
-      result = a & b;
-      break;
-    case StatefulOp::kOr:
-      result = a | b;
-      break;
-    case StatefulOp::kXor:
-      result = a ^ b;
-      break;
-    case StatefulOp::kAndNot:
-      result = a & ~b;
-      break;
-    case StatefulOp::kNot:
-      result = ~a;
-      break;
-  }
-  return static_cast<uint32_t>(result) & mask_;
 }
 
 }  // namespace tributary::tofino

@@ -76,7 +76,9 @@ Switch::Switch(Executable executable, const SwitchConfig& config, SwitchSink& si
       sink_(sink),
       loopbacks_(size_t{config.pipes} * kPortsPerPipe),
       groups_(kMulticastGroups),
-      sessions_(kMirrorSessionMax + 1) {
+      sessions_(kMirrorSessionMax + 1),
+      from_ingress_(take_buffer()),
+      from_egress_(take_buffer()) {
   Prng seeds(config.seed);
   for (uint32_t i = 0; i < config.pipes; i++) {
     pipes_.push_back(std::make_unique<PipeState>(executable_, tables_, seeds.any_u64()));
@@ -127,16 +129,15 @@ void Switch::arrive(Instant at, uint32_t port, PacketView packet) {
 }
 
 void Switch::run_until(Instant at) {
-  while (!due_.empty() && due_[0].at <= at) {
-    std::pop_heap(due_.begin(), due_.end(), Later{});
-    const Due due = due_.back();
-    due_.pop_back();
-    // The pool may grow while the packet is worked on, so its bytes must lie still.
-    PacketBuffer packet = std::move(pool_[due.buffer]);
-    buffered_bytes_ -= packet.size_bytes;
-    pass(due.at, due.port, packet.view(), due.resubmitted);
-    pool_[due.buffer] = std::move(packet);
-    free_buffers_.push_back(due.buffer);
+  while (due_.size() > 0 && next_due_ <= at) {
+    const Event due = due_.pop();
+    Waiting& waiting = *pool_[due.argument];
+    buffered_bytes_ -= waiting.packet.size_bytes();
+    // Before the pass: it may ask for more, but not for something earlier than this.
+    const Event* next = due_.front();
+    next_due_ = next == nullptr ? Instant::never() : next->at;
+    pass(due.at, waiting.port, waiting.packet.view(), waiting.resubmitted);
+    free_.push_back(static_cast<uint32_t>(due.argument));
   }
 }
 
@@ -149,7 +150,7 @@ void Switch::pass(Instant at, uint32_t port, PacketView packet, bool resubmitted
   state.pipe.begin();
   state.pipe.set(in.ingress_port, port);
   state.pipe.set(in.resubmitted, resubmitted ? 1 : 0);
-  const Verdict verdict = state.pipe.run_ingress(packet, from_ingress_);
+  const Verdict verdict = state.pipe.run_ingress(packet, pool_[from_ingress_]->packet);
   const Instant leaves_at = starts_at + pass_latency_;
   switch (verdict) {
     case Verdict::kPassed:
@@ -164,8 +165,7 @@ void Switch::pass(Instant at, uint32_t port, PacketView packet, bool resubmitted
   }
   if (state.pipe.get(in.resubmit) != 0) {
     if (resubmitted) return drop(SwitchDrop::kResubmittedTwice);
-    from_ingress_.stored.assign(packet.stored.begin(), packet.stored.end());
-    from_ingress_.size_bytes = packet.size_bytes;
+    pool_[from_ingress_]->packet.assign(packet);
     return come_back(starts_at + kResubmitLatency, port, from_ingress_, true);
   }
   route(leaves_at, packet, state.pipe);
@@ -186,7 +186,7 @@ void Switch::route(Instant leaves_at, PacketView original, const Pipe& pipe) {
       drop(SwitchDrop::kUnknownGroup);
     } else {
       for (const MulticastCopy& copy : groups_[group]) {
-        copy_to(leaves_at, copy.port, copy.replication_id, from_ingress_.view());
+        copy_to(leaves_at, copy.port, copy.replication_id, pool_[from_ingress_]->packet.view());
       }
     }
   }
@@ -195,7 +195,7 @@ void Switch::route(Instant leaves_at, PacketView original, const Pipe& pipe) {
   if (bypass) {
     leave(leaves_at, to, from_ingress_);
   } else {
-    copy_to(leaves_at, to, 0, from_ingress_.view());
+    copy_to(leaves_at, to, 0, pool_[from_ingress_]->packet.view());
   }
 }
 
@@ -217,7 +217,7 @@ void Switch::copy_to(Instant leaves_at, uint32_t port, uint16_t replication_id, 
   pipe.begin();
   pipe.set(in.replication_id, replication_id);
   pipe.set(in.egress_leaving, port);
-  switch (pipe.run_egress(packet, from_egress_)) {
+  switch (pipe.run_egress(packet, pool_[from_egress_]->packet)) {
     case Verdict::kPassed:
       return leave(leaves_at, port, from_egress_);
     case Verdict::kDropped:
@@ -229,36 +229,41 @@ void Switch::copy_to(Instant leaves_at, uint32_t port, uint16_t replication_id, 
   }
 }
 
-void Switch::leave(Instant leaves_at, uint32_t port, PacketBuffer& packet) {
+void Switch::leave(Instant leaves_at, uint32_t port, uint32_t& packet) {
+  const PacketBuffer& written = pool_[packet]->packet;
   Loopback& loop = loopbacks_[port];
   if (!loop.active) {
     counters_.left++;
-    sink_.send(leaves_at, port, packet.view());
+    sink_.send(leaves_at, port, written.view());
     return;
   }
-  if (buffered_bytes_ + packet.size_bytes > kPacketBufferBytes) {
-    return drop(SwitchDrop::kBufferFull);
-  }
-  const int64_t bytes = int64_t{packet.size_bytes} + kFrameOverheadBytes;
-  loop.free_at = std::max(loop.free_at, leaves_at) + kByteTime * bytes;
+  const uint32_t size_bytes = written.size_bytes();
+  if (buffered_bytes_ + size_bytes > kPacketBufferBytes) return drop(SwitchDrop::kBufferFull);
+  loop.free_at =
+      std::max(loop.free_at, leaves_at) + kByteTime * (int64_t{size_bytes} + kFrameOverheadBytes);
   counters_.recirculated++;
-  counters_.recirculated_bytes += packet.size_bytes;
+  counters_.recirculated_bytes += size_bytes;
   come_back(loop.free_at, port, packet, false);
 }
 
-void Switch::come_back(Instant at, uint32_t port, PacketBuffer& packet, bool resubmitted) {
-  uint32_t buffer;
-  if (free_buffers_.empty()) {
-    buffer = static_cast<uint32_t>(pool_.size());
-    pool_.emplace_back();
-  } else {
-    buffer = free_buffers_.back();
-    free_buffers_.pop_back();
+void Switch::come_back(Instant at, uint32_t port, uint32_t& packet, bool resubmitted) {
+  Waiting& waiting = *pool_[packet];
+  waiting.port = port;
+  waiting.resubmitted = resubmitted;
+  buffered_bytes_ += waiting.packet.size_bytes();
+  due_.push({at, sequence_++, nullptr, packet});
+  next_due_ = due_.front()->at;  // Asked after each push, as pop() wants it.
+  packet = take_buffer();
+}
+
+uint32_t Switch::take_buffer() {
+  if (free_.empty()) {
+    pool_.push_back(std::make_unique<Waiting>());
+    return static_cast<uint32_t>(pool_.size() - 1);
   }
-  std::swap(pool_[buffer], packet);
-  buffered_bytes_ += pool_[buffer].size_bytes;
-  due_.push_back({at, sequence_++, port, buffer, resubmitted});
-  std::push_heap(due_.begin(), due_.end(), Later{});
+  const uint32_t buffer = free_.back();
+  free_.pop_back();
+  return buffer;
 }
 
 }  // namespace tributary::tofino

@@ -25,6 +25,7 @@
 #include <optional>
 #include <vector>
 
+#include "base/calendar_queue.h"
 #include "base/result.h"
 #include "base/time.h"
 #include "tofino/limits.h"
@@ -110,7 +111,7 @@ class Switch {
   /// @pre at is not earlier than any call's before.
   void arrive(Instant at, uint32_t port, PacketView packet);
   /// When the next packet comes back from a loopback; never() if none is on its way.
-  [[nodiscard]] Instant next_due() const { return due_.empty() ? Instant::never() : due_[0].at; }
+  [[nodiscard]] Instant next_due() const { return next_due_; }
   /// Takes all packets that come back up to and including `at`.
   void run_until(Instant at);
 
@@ -133,27 +134,20 @@ class Switch {
     bool set = false;
   };
   /// A packet on its way back.
-  struct Due {
-    Instant at;
-    uint64_t sequence = 0;
+  struct Waiting {
+    PacketBuffer packet;
     uint32_t port = 0;
-    uint32_t buffer = 0;  ///< Into pool_.
     bool resubmitted = false;
   };
-  struct Later {
-    bool operator()(const Due& a, const Due& b) const {
-      return a.at != b.at ? a.at > b.at : a.sequence > b.sequence;
-    }
-  };
-
   Switch(Executable executable, const SwitchConfig& config, SwitchSink& sink);
 
   void pass(Instant at, uint32_t port, PacketView packet, bool resubmitted);
   void route(Instant leaves_at, PacketView original, const Pipe& pipe);
   void copy_to(Instant leaves_at, uint32_t port, uint16_t replication_id, PacketView packet);
-  void leave(Instant leaves_at, uint32_t port, PacketBuffer& packet);
+  void leave(Instant leaves_at, uint32_t port, uint32_t& packet);
   void mirror(Instant leaves_at, uint32_t session, PacketView original);
-  void come_back(Instant at, uint32_t port, PacketBuffer& packet, bool resubmitted);
+  void come_back(Instant at, uint32_t port, uint32_t& packet, bool resubmitted);
+  [[nodiscard]] uint32_t take_buffer();
   void drop(SwitchDrop reason) { counters_.dropped[static_cast<uint32_t>(reason)]++; }
   [[nodiscard]] bool exists(uint32_t port) const { return port / kPortsPerPipe < pipes_.size(); }
 
@@ -166,13 +160,15 @@ class Switch {
   std::vector<std::vector<MulticastCopy>> groups_;
   std::vector<MirrorSession> sessions_;
 
-  std::vector<Due> due_;  ///< A heap by Later.
+  CalendarQueue due_;  ///< Packets on their way back; an event's argument is into pool_.
+  Instant next_due_ = Instant::never();
   uint64_t sequence_ = 0;
-  std::vector<PacketBuffer> pool_;
-  std::vector<uint32_t> free_buffers_;
+  std::vector<std::unique_ptr<Waiting>> pool_;
+  std::vector<uint32_t> free_;  ///< Into pool_.
   uint64_t buffered_bytes_ = 0;
-  PacketBuffer from_ingress_;
-  PacketBuffer from_egress_;
+  // What a pass has written, in pool_; one that comes back is exchanged for a free one.
+  uint32_t from_ingress_;
+  uint32_t from_egress_;
   SwitchCounters counters_;
 };
 

@@ -186,6 +186,11 @@ TEST(Check, ParserRowsDepthAndOrder) {
   start.select = {p.a(), p.bb(), p.b.metadata("m", 1)};
   start.transitions.clear();
   EXPECT_THAT(refusal(p.b.program), HasSubstr("selects on 33 bits; a row matches 32"));
+  start.select = {p.a()};
+  start.transitions = {Transition{.matches = {exactly(0x1'0000)}, .next = kAccept}};
+  EXPECT_THAT(refusal(p.b.program), HasSubstr("no value of field 'h.a' (16 bits) matches 0x10000"));
+  start.transitions = {Transition{.matches = {{0x12, 0x10}}, .next = kAccept}};
+  EXPECT_THAT(refusal(p.b.program), HasSubstr("matches 0x12 with the mask 0x10"));
 }
 
 TEST(Check, AnEgressParserIsShallow) {
