@@ -11,7 +11,9 @@
 #include "bench/engine_bench.h"
 #include "bench/net_bench.h"
 #include "bench/tofino_bench.h"
+#include "cli/race_command.h"
 #include "cli/settings.h"
+#include "cli/soak_command.h"
 
 namespace tributary::cli {
 namespace {
@@ -147,6 +149,8 @@ void add_bench_command(CLI::App& app, int& exit_code) {
   engine->callback([flags, &exit_code] { exit_code = run_engine(*flags); });
   add_net_bench(*command, exit_code);
   add_tofino_bench(*command, exit_code);
+  add_race_command(*command, exit_code);
+  add_soak_command(*command, exit_code);
 }
 
 }  // namespace tributary::cli

@@ -9,6 +9,7 @@
 #include "cli/doctor.h"
 #include "cli/lab/lab_command.h"
 #include "cli/launch/launch_command.h"
+#include "cli/race_command.h"
 #include "cli/serve_command.h"
 #include "cli/settings.h"
 #include "cli/worker_command.h"
@@ -40,6 +41,7 @@ int main(int argc, char** argv) {
   tributary::cli::add_worker_command(app, exit_code);
   tributary::cli::add_launch_command(app, exit_code);
   tributary::cli::add_bench_command(app, exit_code);
+  tributary::cli::add_race_processes(app, exit_code);
   tributary::cli::add_lab_command(app, exit_code);
   tributary::demo::DemoConfig demo;
   tributary::demo::DemoWorkerConfig demo_worker;

@@ -5,6 +5,7 @@
 #   tools/install-deps.sh               core: build and run the appliance
 #   tools/install-deps.sh --with-dev    also: tests, second compiler, formatter, sanitizers
 #   tools/install-deps.sh --with-torch  also: PyTorch and what its examples need, about 700 MB
+#   tools/install-deps.sh --with-race   also: the rivals of `tributary bench race`, about 60 MB
 #   tools/install-deps.sh --list        print the packages of each group and do nothing
 #
 # Safe to run again: when all is there, it does not call apt and needs no privilege.
@@ -16,6 +17,8 @@ dev=(libgtest-dev libgmock-dev libbenchmark-dev ccache clang-format clang-19 cla
      libclang-rt-19-dev)
 # Only a Recommends of python3-torch, but without OpenBLAS training is ten times slower.
 torch=(python3-torch python3-numpy python3-sklearn libopenblas0-pthread)
+# The race builds its rivals' workers against these, and makes networks with the last two.
+race=(libgloo-dev libopenmpi-dev libpmix-dev openmpi-bin pkgconf iproute2 ethtool)
 
 fail() {
   echo "tools/install-deps.sh: $*" >&2
@@ -28,13 +31,15 @@ for argument in "$@"; do
     --with-core) ;;
     --with-dev) packages+=("${dev[@]}") ;;
     --with-torch) packages+=("${torch[@]}") ;;
+    --with-race) packages+=("${race[@]}") ;;
     --list)
       echo "core: ${core[*]}"
       echo "dev: ${dev[*]}"
       echo "torch: ${torch[*]}"
+      echo "race: ${race[*]}"
       exit 0
       ;;
-    *) fail "unknown argument '$argument'; allowed: --with-core, --with-dev, --with-torch, --list" ;;
+    *) fail "unknown argument '$argument'; allowed: --with-core, --with-dev, --with-torch, --with-race, --list" ;;
   esac
 done
 

@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+// A worker of the race that uses Gloo: ring (its current interface) or halving_doubling.
+#include <fmt/format.h>
+#include <gloo/allreduce.h>
+#include <gloo/allreduce_halving_doubling.h>
+#include <gloo/math.h>
+#include <gloo/rendezvous/context.h>
+#include <gloo/rendezvous/file_store.h>
+#include <gloo/transport/tcp/device.h>
+
+#include <map>
+#include <memory>
+
+#include "bench/race/client/client.h"
+
+namespace tributary::race {
+namespace {
+
+constexpr const char* kHalvingDoubling = "halving_doubling";
+
+std::shared_ptr<gloo::Context> connect(const ClientConfig& config) {
+  gloo::transport::tcp::attr attributes;
+  attributes.iface = config.interface;
+  auto device = gloo::transport::tcp::CreateDevice(attributes);
+  gloo::rendezvous::FileStore store(config.scratch);
+  auto context = std::make_shared<gloo::rendezvous::Context>(static_cast<int>(config.rank),
+                                                             static_cast<int>(config.workers));
+  context->connectFullMesh(store, device);
+  return context;
+}
+
+/// The ring, in place.
+void reduce_ring(const std::shared_ptr<gloo::Context>& context, std::span<float> tensor,
+                 uint32_t tag) {
+  gloo::AllreduceOptions options(context);
+  options.setAlgorithm(gloo::AllreduceOptions::Algorithm::RING);
+  options.setOutput(tensor.data(), tensor.size());
+  using Sum = void (*)(void*, const void*, const void*, size_t);
+  options.setReduceFunction(static_cast<Sum>(&gloo::sum<float>));
+  options.setTag(tag);
+  gloo::allreduce(options);
+}
+
+/// Halving-doubling is bound to its tensor when it is made, which is then set-up and not measured
+/// again for the same tensor.
+class HalvingDoubling {
+ public:
+  explicit HalvingDoubling(std::shared_ptr<gloo::Context> context) : context_(std::move(context)) {}
+
+  void reduce(std::span<float> tensor) {
+    auto& algorithm = made_[tensor.data()];
+    if (algorithm == nullptr) {
+      algorithm = std::make_unique<gloo::AllreduceHalvingDoubling<float>>(
+          context_, std::vector<float*>{tensor.data()}, static_cast<int>(tensor.size()));
+    }
+    algorithm->run();
+  }
+
+ private:
+  std::shared_ptr<gloo::Context> context_;
+  std::map<float*, std::unique_ptr<gloo::AllreduceHalvingDoubling<float>>> made_;
+};
+
+Result<void> run(const ClientConfig& config) {
+  // Gloo says what is wrong by exceptions; they end here.
+  try {
+    const auto context = connect(config);
+    HalvingDoubling halving_doubling(context);
+    uint32_t tag = 0;
+    return run_laps(config, [&](std::span<float> tensor) -> Result<std::vector<PartialSum>> {
+      try {
+        if (config.algorithm == kHalvingDoubling) {
+          halving_doubling.reduce(tensor);
+        } else {
+          reduce_ring(context, tensor, tag++);
+        }
+      } catch (const std::exception& error) {
+        return failure(error.what());
+      }
+      return std::vector<PartialSum>{};
+    });
+  } catch (const std::exception& error) {
+    return failure(error.what());
+  }
+}
+
+}  // namespace
+}  // namespace tributary::race
+
+int main(int argc, char** argv) {
+  CLI::App app("A worker of `tributary bench race` that uses Gloo; started by it");
+  tributary::race::ClientConfig config;
+  tributary::race::add_client_options(app, config);
+  CLI11_PARSE(app, argc, argv);
+  const auto done = tributary::race::run(config);
+  if (done) return 0;
+  fmt::print(stderr, "rank {}: {}\n", config.rank, done.error().text);
+  return 1;
+}

@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+// A worker of the race that uses Open MPI; mpirun starts it and chooses transport and algorithm.
+//
+// A rank that lives in a network namespace must reach mpirun first, which listens on the machine's
+// own loopback. So it greets mpirun through PMIx (MPI_Init uses the same connection again), then
+// enters its namespace, and only then lets MPI open its sockets.
+#include <fmt/format.h>
+#include <mpi.h>
+#include <pmix.h>
+
+#include "bench/race/client/client.h"
+
+namespace tributary::race {
+namespace {
+
+Result<uint32_t> greet_mpirun() {
+  pmix_proc_t me{};
+  const pmix_status_t status = PMIx_Init(&me, nullptr, 0);
+  if (status != PMIX_SUCCESS) {
+    return failure(fmt::format("PMIx_Init: {}", PMIx_Error_string(status)));
+  }
+  return me.rank;
+}
+
+Result<std::vector<PartialSum>> reduce(std::span<float> tensor) {
+  const int status = MPI_Allreduce(MPI_IN_PLACE, tensor.data(), static_cast<int>(tensor.size()),
+                                   MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD);
+  if (status != MPI_SUCCESS) return failure(fmt::format("MPI_Allreduce: error {}", status));
+  return std::vector<PartialSum>{};
+}
+
+Result<void> run(ClientConfig& config, int argc, char** argv) {
+  const auto rank = greet_mpirun();
+  if (!rank) return tl::unexpected(rank.error());
+  config.rank = *rank;
+  if (!config.netns_prefix.empty()) {
+    const auto entered = enter_network(config.netns_prefix + std::to_string(*rank));
+    if (!entered) return entered;
+  }
+  MPI_Init(&argc, &argv);
+  const auto done = run_laps(config, reduce);
+  if (!done) MPI_Abort(MPI_COMM_WORLD, 1);  // The others may wait for this one for ever.
+  MPI_Finalize();
+  PMIx_Finalize(nullptr, 0);
+  return done;
+}
+
+}  // namespace
+}  // namespace tributary::race
+
+int main(int argc, char** argv) {
+  CLI::App app("A worker of `tributary bench race` that uses Open MPI; started by mpirun");
+  tributary::race::ClientConfig config;
+  tributary::race::add_client_options(app, config);
+  CLI11_PARSE(app, argc, argv);
+  const auto done = tributary::race::run(config, argc, argv);
+  if (done) return 0;
+  fmt::print(stderr, "rank {}: {}\n", config.rank, done.error().text);
+  return 1;
+}

@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+/// @file
+/// A worker of the race's plain parameter server: sends its chunks, receives the sums in place.
+///
+/// Threads: One.
+/// Errors:  Values: a server that cannot be reached or has gone.
+/// Memory:  None but the caller's tensor.
+/// Tests:   tests/bench/race/ps_test.cc
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/endpoint.h"
+#include "base/result.h"
+#include "bench/race/client/ps_chunks.h"
+
+namespace tributary::race {
+
+class PsClient {
+ public:
+  /// Connects to the servers (IPv4), in the order that all workers use, for tensors of that size.
+  static Result<PsClient> connect(const std::vector<Endpoint>& servers, uint64_t tensor_bytes);
+  PsClient(PsClient&& other) noexcept = default;
+  PsClient& operator=(PsClient&&) = delete;
+  ~PsClient();
+
+  /// Replaces the tensor, of the size given to connect(), by its sum over all workers.
+  Result<void> reduce(std::span<float> tensor);
+
+ private:
+  /// How far one server's share of the tensor is.
+  struct Lane {
+    int file;
+    PsShare share;
+    uint64_t sent_chunks = 0;
+    uint32_t sent_bytes = 0;  ///< Of the chunk after those.
+    uint64_t received_chunks = 0;
+    uint32_t received_bytes = 0;
+
+    [[nodiscard]] bool may_send() const {
+      return sent_chunks < share.chunks() && sent_chunks - received_chunks < kPsChunksAhead;
+    }
+    [[nodiscard]] bool done() const { return received_chunks == share.chunks(); }
+  };
+  PsClient() = default;
+  Result<void> connect_lane(const Endpoint& server, const PsShare& share);
+  static Result<void> send_some(Lane& lane, std::span<const std::byte> tensor);
+  static Result<void> receive_some(Lane& lane, std::span<std::byte> tensor);
+
+  std::vector<Lane> lanes_;
+};
+
+}  // namespace tributary::race

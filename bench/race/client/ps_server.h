@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+/// @file
+/// A plain parameter server over TCP, as a rival: one thread, float32, a chunk is summed when all
+/// workers have sent it and then goes to all of them.
+///
+/// Model:   Sums are kept by reference until the last worker has taken them. Workers send at most
+///          kPsChunksAhead chunks ahead of the sums they have, so that memory is bounded.
+/// Threads: One. stop() from any thread or a signal handler.
+/// Errors:  A connection that greets wrongly, sends too far ahead or breaks is closed; the others
+///          wait for it in vain, as in any such server, until the race ends it.
+/// Memory:  At most 2 x kPsChunksAhead chunks, and one for each worker.
+/// Tests:   tests/bench/race/ps_test.cc
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/endpoint.h"
+#include "base/result.h"
+#include "bench/race/client/ps_chunks.h"
+
+namespace tributary::race {
+
+class PsServer {
+ public:
+  /// Listens on an IPv4 address; port 0 lets the kernel choose.
+  static Result<std::unique_ptr<PsServer>> listen(const Endpoint& local, uint32_t workers);
+  ~PsServer();
+  PsServer(const PsServer&) = delete;
+  PsServer& operator=(const PsServer&) = delete;
+
+  [[nodiscard]] uint16_t port() const { return port_; }
+  /// Serves until stop().
+  void run();
+  void stop();
+
+ private:
+  using Sum = std::shared_ptr<std::vector<float>>;
+  struct Pending {
+    Sum sum;
+    uint32_t contributions = 0;
+  };
+  struct Connection;
+
+  PsServer(int listener, int wake_read, int wake_write, uint16_t port, uint32_t workers);
+  void accept_all();
+  /// @return false when the connection is to be closed.
+  bool read_from(Connection& connection);
+  bool take_greeting(Connection& connection);
+  bool take_chunk(Connection& connection);
+  [[nodiscard]] Sum unused_sum();
+  bool write_to(Connection& connection);
+
+  const int listener_;
+  const int wake_read_;
+  const int wake_write_;
+  const uint16_t port_;
+  const uint32_t workers_;
+  std::vector<std::unique_ptr<Connection>> connections_;
+  uint64_t pending_first_ = 0;   ///< Number of the first chunk that is not complete.
+  std::deque<Pending> pending_;  ///< From that one on.
+  std::vector<Sum> spare_;       ///< Sums that may be used again once nobody holds them.
+};
+
+}  // namespace tributary::race

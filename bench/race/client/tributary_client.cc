@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "bench/race/client/tributary_client.h"
+
+#include <fmt/format.h>
+
+#include <memory>
+#include <utility>
+
+#include "base/endpoint.h"
+#include "bench/race/client/ps_client.h"
+#include "io/impaired_port.h"
+#include "io/udp_port.h"
+
+namespace tributary::race {
+namespace {
+
+/// A race is over long before; a peer that is missing for so long is not coming.
+constexpr Duration kDeadline = seconds(30);
+
+Result<std::unique_ptr<engine::Port>> open_lossy_port(const ClientConfig& config,
+                                                      const Endpoint& server) {
+  io::UdpPortConfig udp;
+  udp.peer = server;
+  auto port = io::UdpPort::open(udp);
+  if (!port) return tl::unexpected(port.error());
+  io::ImpairmentConfig impairment;
+  impairment.rx.loss = config.loss;
+  impairment.tx.loss = config.loss;
+  impairment.seed = config.rank + 1;  // Each worker loses other packets.
+  return io::ImpairedPort::make(std::move(*port), impairment);
+}
+
+Result<std::unique_ptr<host::Communicator>> join(const ClientConfig& config) {
+  if (config.server.size() != 1) return failure("--server: one aggregator is needed");
+  const auto server = Endpoint::parse(config.server.front());
+  if (!server) return tl::unexpected(server.error());
+  // Packet size and window are the library's own choice for this path.
+  host::CommunicatorConfig session;
+  session.server = *server;
+  session.rank = config.rank;
+  session.world = config.workers;
+  session.gradients = 0;
+  session.gradients_flexible = true;
+  session.window = 0;
+  session.deadline = kDeadline;
+  if (config.loss <= 0) return host::Communicator::join(session);
+  auto port = open_lossy_port(config, *server);
+  if (!port) return tl::unexpected(port.error());
+  return host::Communicator::join(session, std::move(*port));
+}
+
+Result<void> run_tributary(const ClientConfig& config) {
+  const auto communicator = join(config);
+  if (!communicator) return tl::unexpected(communicator.error());
+  const host::AllReduceOptions options{
+      .op = host::ReduceOp::kSum, .format = host::FloatFormat::kFixedScale, .scale = kFixedScale};
+  return run_laps(config, [&](std::span<float> tensor) -> Result<std::vector<PartialSum>> {
+    const host::Outcome outcome = (*communicator)->all_reduce(tensor, options);
+    if (outcome.status != host::Status::kOk) return failure(outcome.text);
+    return partial_sums(outcome.degraded, config.workers);
+  });
+}
+
+Result<void> run_ps(const ClientConfig& config) {
+  std::vector<Endpoint> servers;
+  for (const std::string& text : config.server) {
+    const auto server = Endpoint::parse(text);
+    if (!server) return tl::unexpected(server.error());
+    servers.push_back(*server);
+  }
+  auto client = PsClient::connect(servers, config.bytes);
+  if (!client) return tl::unexpected(client.error());
+  return run_laps(config, [&](std::span<float> tensor) -> Result<std::vector<PartialSum>> {
+    if (auto reduced = client->reduce(tensor); !reduced) return tl::unexpected(reduced.error());
+    return std::vector<PartialSum>{};
+  });
+}
+
+}  // namespace
+
+Result<void> run_worker(const ClientConfig& config) {
+  if (config.algorithm == kTributaryWorker) return run_tributary(config);
+  if (config.algorithm == kPsWorker) return run_ps(config);
+  return failure(fmt::format("--algorithm {} is not allowed; allowed: {}, {}", config.algorithm,
+                             kTributaryWorker, kPsWorker));
+}
+
+std::vector<PartialSum> partial_sums(std::span<const host::DegradedRange> degraded,
+                                     uint32_t workers) {
+  std::vector<PartialSum> parts;
+  for (const host::DegradedRange& range : degraded) {
+    uint32_t weight = 0;
+    for (uint32_t rank = 0; rank < workers; rank++) {
+      if (host::contains(range.sources, rank)) weight += rank + 1;
+    }
+    parts.push_back({range.element_first, range.element_count, weight});
+  }
+  return parts;
+}
+
+}  // namespace tributary::race

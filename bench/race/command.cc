@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "bench/race/command.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <poll.h>
+#include <unistd.h>
+
+#include <array>
+#include <chrono>
+
+#include "cli/demo/child_process.h"
+
+namespace tributary::race {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+constexpr std::chrono::seconds kPatience{20};  // Only a machine in trouble takes so long.
+constexpr int kPollMs = 20;
+
+}  // namespace
+
+std::string find_program(const std::string& name) {
+  for (const char* folder : std::array{"/usr/sbin/", "/sbin/", "/usr/bin/", "/bin/"}) {
+    std::string path = folder + name;
+    if (access(path.c_str(), X_OK) == 0) return path;
+  }
+  return {};
+}
+
+Result<std::string> run_command(const std::vector<std::string>& words) {
+  const std::string program = find_program(words.front());
+  if (program.empty()) return failure(fmt::format("{}: not installed", words.front()));
+  auto child = demo::ChildProcess::start({.name = words.front(),
+                                          .program = program,
+                                          .arguments = {words.begin() + 1, words.end()},
+                                          .inherited_files = {}});
+  if (!child) return tl::unexpected(child.error());
+  std::string output;
+  const auto take = [&] {
+    for (const std::string& line : child->take_lines()) output += line + '\n';
+  };
+  const auto deadline = Clock::now() + kPatience;
+  while (!child->has_ended() && Clock::now() < deadline) {
+    // Its end closes the pipe, which wakes this up.
+    pollfd file{child->stdout_file(), POLLIN, 0};
+    poll(&file, 1, kPollMs);
+    take();
+  }
+  take();
+  if (child->ended_well()) return output;
+  std::string words_last = child->stderr_tail();
+  while (!words_last.empty() && words_last.back() == '\n') words_last.pop_back();
+  return failure(fmt::format("{}: {} ({})", fmt::join(words, " "),
+                             child->has_ended() ? child->end_text() : "took too long",
+                             words_last.empty() ? "no message" : words_last));
+}
+
+}  // namespace tributary::race

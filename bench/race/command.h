@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+/// @file
+/// Short commands of the operating system (ip, tc, ethtool), run to their end.
+///
+/// Threads: One.
+/// Errors:  A command that is missing, fails or takes too long, with its line and last words.
+/// Tests:   tests/bench/race/network_test.cc
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+
+namespace tributary::race {
+
+/// Where the administrator's programs lie, also for users whose PATH leaves that out.
+/// @return the path, or empty.
+[[nodiscard]] std::string find_program(const std::string& name);
+
+/// Runs a program with its arguments. @return its standard output.
+Result<std::string> run_command(const std::vector<std::string>& words);
+
+}  // namespace tributary::race

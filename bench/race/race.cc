@@ -1,0 +1,221 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "bench/race/race.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <chrono>
+#include <map>
+#include <optional>
+#include <set>
+
+#include "bench/race/network.h"
+#include "bench/race/round.h"
+
+namespace tributary::race {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+constexpr uint64_t kBytesMax = 400'000'000;
+constexpr double kLossMax = 0.5;
+/// A lap has as many all-reduces as bring it to about this size, so that starting all workers at
+/// one moment is a small part of it.
+constexpr uint64_t kLapBytes = 10'000'000;
+constexpr uint32_t kReductionsMax = 20;
+/// Laps of a turn: enough for a median where they are short.
+constexpr uint32_t kLapsOfSmall = 5;
+constexpr uint32_t kLapsOfLarge = 2;
+constexpr uint64_t kLargeBytes = 50'000'000;
+
+template <class Table>
+std::string names_of(const Table& table) {
+  std::vector<std::string> names;
+  for (const auto& entry : table) names.emplace_back(entry.name);
+  return fmt::format("{}", fmt::join(names, ", "));
+}
+
+uint32_t reductions_for(uint64_t bytes) {
+  return static_cast<uint32_t>(std::clamp<uint64_t>(kLapBytes / bytes, 1, kReductionsMax));
+}
+
+uint32_t laps_for(const RaceConfig& config, const RaceCase& race) {
+  if (config.laps > 0) return config.laps;
+  return race.bytes >= kLargeBytes || race.straggler ? kLapsOfLarge : kLapsOfSmall;
+}
+
+class Race {
+ public:
+  Race(const RaceConfig& config, const RaceHooks& hooks)
+      : config_(config), hooks_(hooks), programs_(find_programs(config.tributary)) {
+    for (const System& system : systems()) {
+      const auto& wanted = config.systems;
+      const bool takes_part =
+          wanted.empty() || std::find(wanted.begin(), wanted.end(), system.name) != wanted.end();
+      if (takes_part) systems_.push_back(&system);
+    }
+  }
+
+  RaceResult run();
+
+ private:
+  /// All cases of one network.
+  void run_on(const NetKind& kind, std::span<const RaceCase> cases);
+  void run_case(RaceNetwork& network, const RaceCase& race);
+  void leave_out(const std::string& system, const RaceCase& race, const std::string& why);
+
+  const RaceConfig& config_;
+  const RaceHooks& hooks_;
+  const Programs programs_;
+  std::vector<const System*> systems_;
+  uint32_t cases_done_ = 0;
+  uint32_t cases_ = 0;
+  RaceResult result_;
+};
+
+void Race::leave_out(const std::string& system, const RaceCase& race, const std::string& why) {
+  result_.left_out.push_back({system, race, why});
+}
+
+void Race::run_case(RaceNetwork& network, const RaceCase& race) {
+  if (network.kind().may_lose()) {
+    if (const auto set = network.set_loss(race.loss); !set) {
+      return leave_out("", race, set.error().text);
+    }
+  }
+  std::map<const System*, std::vector<Lap>> laps;
+  std::set<const System*> out;
+  for (const System* system : systems_) {
+    // Nobody expects shared memory in the table of a network.
+    if (system->uses_shared_memory() && !network.kind().shared_memory) {
+      out.insert(system);
+      continue;
+    }
+    const std::string why = refusal(*system, network.kind(), race, programs_);
+    if (why.empty()) continue;
+    leave_out(system->name, race, why);
+    out.insert(system);
+  }
+  for (uint32_t round = 0; round < config_.rounds; round++) {
+    for (const System* system : systems_) {
+      if (out.contains(system) || hooks_.interrupted()) continue;
+      const RoundPlan plan{.system = system,
+                           .race = race,
+                           .round = round,
+                           .laps = laps_for(config_, race),
+                           .reductions = reductions_for(race.bytes)};
+      const auto ran = run_round(plan, network, programs_, hooks_.interrupted);
+      if (ran) {
+        laps[system].insert(laps[system].end(), ran->begin(), ran->end());
+      } else if (!hooks_.interrupted()) {
+        leave_out(system->name, race, fmt::format("round {}: {}", round + 1, ran.error().text));
+        out.insert(system);  // Its rows would have other rounds than the others'.
+      }
+    }
+  }
+  for (const System* system : systems_) {
+    if (out.contains(system)) continue;
+    if (auto row = row_of(system->name, race, laps[system])) result_.rows.push_back(*row);
+  }
+}
+
+void Race::run_on(const NetKind& kind, std::span<const RaceCase> cases) {
+  uint32_t workers = 0;
+  for (const RaceCase& race : cases) workers = std::max(workers, race.workers);
+  auto network = RaceNetwork::make(kind, workers);
+  if (!network) {
+    leave_out("", cases.front(), network.error().text);
+    cases_done_ += static_cast<uint32_t>(cases.size());
+    return;
+  }
+  for (const RaceCase& race : cases) {
+    if (hooks_.interrupted()) return;
+    hooks_.progress(fmt::format("case {} of {}: {}, {} workers, {} MB, loss {} %{}", ++cases_done_,
+                                cases_, race.net, race.workers,
+                                static_cast<double>(race.bytes) * 1e-6, race.loss * 100,
+                                race.straggler ? ", one worker late" : ""));
+    run_case(*network, race);
+  }
+}
+
+RaceResult Race::run() {
+  const auto begin = Clock::now();
+  result_.machine = look_at_machine();
+  result_.handoff_before_ns = measure_handoff();
+  const std::vector<RaceCase> cases = cases_of(config_);
+  cases_ = static_cast<uint32_t>(cases.size());
+  for (size_t first = 0; first < cases.size() && !hooks_.interrupted();) {
+    const auto other =
+        std::find_if(cases.begin() + static_cast<std::ptrdiff_t>(first), cases.end(),
+                     [&](const RaceCase& race) { return race.net != cases[first].net; });
+    const auto end = static_cast<size_t>(other - cases.begin());
+    run_on(*find_net_kind(cases[first].net), std::span(cases).subspan(first, end - first));
+    first = end;
+  }
+  result_.interrupted = hooks_.interrupted();
+  result_.handoff_after_ns = measure_handoff();
+  result_.load_after = look_at_machine().load;
+  result_.seconds = std::chrono::duration<double>(Clock::now() - begin).count();
+  return std::move(result_);
+}
+
+}  // namespace
+
+Result<void> check(const RaceConfig& config) {
+  for (const std::string& name : config.systems) {
+    if (find_system(name) != nullptr) continue;
+    return failure(
+        fmt::format("--systems {} is not allowed; allowed: {}", name, names_of(systems())));
+  }
+  for (const std::string& name : config.nets) {
+    if (find_net_kind(name) != nullptr) continue;
+    return failure(
+        fmt::format("--nets {} is not allowed; allowed: {}", name, names_of(net_kinds())));
+  }
+  for (const uint32_t workers : config.workers) {
+    if (workers >= 2 && workers <= kWorkersMax) continue;
+    return failure(
+        fmt::format("--workers {} is not allowed; allowed: 2 to {}", workers, kWorkersMax));
+  }
+  for (const uint64_t bytes : config.bytes) {
+    if (bytes > 0 && bytes % 4 == 0 && bytes <= kBytesMax) continue;
+    return failure(fmt::format("--bytes {} is not allowed; allowed: multiples of 4 up to {}", bytes,
+                               kBytesMax));
+  }
+  for (const double loss : config.losses) {
+    if (loss >= 0 && loss <= kLossMax) continue;
+    return failure(fmt::format("--loss {} is not allowed; allowed: 0 to {}", loss, kLossMax));
+  }
+  const bool empty = config.nets.empty() || config.workers.empty() || config.bytes.empty() ||
+                     config.losses.empty() || config.rounds == 0;
+  if (empty) return failure("--nets, --workers, --bytes, --loss, --rounds: none may be empty");
+  return {};
+}
+
+std::vector<RaceCase> cases_of(const RaceConfig& config) {
+  std::vector<RaceCase> cases;
+  for (const std::string& net : config.nets) {
+    for (const uint32_t workers : config.workers) {
+      for (const uint64_t bytes : config.bytes) {
+        for (const double loss : config.losses) {
+          cases.push_back({.net = net, .workers = workers, .bytes = bytes, .loss = loss});
+        }
+        if (!config.straggler) continue;
+        cases.push_back({.net = net, .workers = workers, .bytes = bytes, .straggler = true});
+      }
+    }
+  }
+  return cases;
+}
+
+RaceResult run_race(const RaceConfig& config, const RaceHooks& hooks) {
+  return Race(config, hooks).run();
+}
+
+bool all_right(const RaceResult& result) {
+  return !result.rows.empty() && std::all_of(result.rows.begin(), result.rows.end(),
+                                             [](const RaceRow& row) { return row.wrong == 0; });
+}
+
+}  // namespace tributary::race

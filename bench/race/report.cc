@@ -1,0 +1,234 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "bench/race/report.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <tuple>
+
+#include "bench/race/network.h"
+#include "lab/report/svg_plot.h"
+#include "lab/report/text_table.h"
+
+namespace tributary::race {
+namespace {
+
+/// A way of more than this says that two cores do not share a cache. Source: measured on virtual
+/// machines whose cores are moved: 25 ns near, 160 ns far.
+constexpr double kFarNs = 80;
+constexpr double kMegabyte = 1e6;
+
+std::string milliseconds(double seconds) { return fmt::format("{:.2f}", seconds * 1e3); }
+
+std::string case_text(const RaceCase& race) {
+  return fmt::format("{}, {} workers, {} MB{}", net_name(race), race.workers,
+                     static_cast<double>(race.bytes) / kMegabyte,
+                     race.loss > 0 ? fmt::format(", loss {} %", race.loss * 100) : "");
+}
+
+std::string rows_text(const RaceResult& result) {
+  lab::TextTable table({0, 1});
+  table.add({"net", "system", "workers", "MB", "loss %", "ms", "spread %", "GB/s",
+             "CPU s/GB worker", "total", "link MB", "wrong"});
+  for (const RaceRow& row : result.rows) {
+    const double megabytes = static_cast<double>(row.race.bytes) / kMegabyte;
+    table.add({net_name(row.race), row.system, std::to_string(row.race.workers),
+               fmt::format("{}", megabytes), fmt::format("{}", row.race.loss * 100),
+               milliseconds(row.median_s), fmt::format("{:.0f}", row.spread * 100),
+               fmt::format("{:.3f}", megabytes / 1e3 / row.median_s),
+               fmt::format("{:.2f}", row.worker_cpu_s_per_gb),
+               fmt::format("{:.2f}", row.total_cpu_s_per_gb),
+               fmt::format("{:.2f}", row.link_bytes / kMegabyte), std::to_string(row.wrong)});
+  }
+  return table.text();
+}
+
+std::string comparison_text(const RaceResult& result) {
+  lab::TextTable table({0, 1});
+  table.add({"Tributary's time over", "fastest TCP peer", "ratio", "rounds", "worker CPU", "ps",
+             "the link's time"});
+  for (const Comparison& one : compare(result)) {
+    const auto ratio = [](double value) {
+      return value > 0 ? fmt::format("{:.2f}", value) : std::string("–");
+    };
+    table.add({case_text(one.race), one.fastest_peer.empty() ? "–" : one.fastest_peer,
+               ratio(one.to_peer.median),
+               one.fastest_peer.empty()
+                   ? "–"
+                   : fmt::format("{:.2f}..{:.2f}", one.to_peer.min, one.to_peer.max),
+               ratio(one.cpu_to_peer), ratio(one.to_server), ratio(one.to_link)});
+  }
+  return table.text();
+}
+
+using CaseKey = std::tuple<std::string, uint64_t, double>;  // Network, bytes, loss.
+
+lab::LinePlot plot_of(const CaseKey& key, const std::vector<const RaceRow*>& rows) {
+  const auto& [net, bytes, loss] = key;
+  lab::LinePlot plot{
+      .title = fmt::format("All-reduce of {} MB, {}{}", static_cast<double>(bytes) / kMegabyte, net,
+                           loss > 0 ? fmt::format(", loss {} %", loss * 100) : ""),
+      .x_label = "workers",
+      .y_label = "time (ms)",
+      .y_from_zero = true};
+  std::map<std::string, lab::PlotSeries> by_system;
+  for (const RaceRow* row : rows) {
+    lab::PlotSeries& series = by_system[row->system];
+    series.name = row->system;
+    series.points.push_back({.x = static_cast<double>(row->race.workers),
+                             .y = row->median_s * 1e3,
+                             .error = row->median_s * row->spread * 0.5e3});
+  }
+  for (auto& [name, series] : by_system) {
+    series.marks_only = series.points.size() == 1;
+    plot.series.push_back(std::move(series));
+  }
+  return plot;
+}
+
+nlohmann::ordered_json machine_json(const RaceResult& result) {
+  return {{"processor", result.machine.processor},
+          {"cores", result.machine.cores},
+          {"kernel", result.machine.kernel},
+          {"load_before", result.machine.load},
+          {"load_after", result.load_after},
+          {"handoff_ns_before", result.handoff_before_ns},
+          {"handoff_ns_after", result.handoff_after_ns}};
+}
+
+}  // namespace
+
+std::string net_name(const RaceCase& race) {
+  return race.straggler ? race.net + "+straggler" : race.net;
+}
+
+nlohmann::ordered_json as_json(const RaceResult& result) {
+  nlohmann::ordered_json json{{"bench", "race"},
+                              {"machine", machine_json(result)},
+                              {"seconds", result.seconds},
+                              {"interrupted", result.interrupted},
+                              {"rows", nlohmann::ordered_json::array()},
+                              {"left_out", nlohmann::ordered_json::array()},
+                              {"cannot_tell", cannot_tell(result)}};
+  for (const RaceRow& row : result.rows) {
+    const NetKind* kind = find_net_kind(row.race.net);
+    nlohmann::ordered_json link_bytes = nullptr;
+    if (kind == nullptr || !kind->shared_memory) link_bytes = row.link_bytes;
+    json["rows"].push_back({{"system", row.system},
+                            {"net", net_name(row.race)},
+                            {"workers", row.race.workers},
+                            {"bytes", row.race.bytes},
+                            {"loss", row.race.loss},
+                            {"median_s", row.median_s},
+                            {"spread", row.spread},
+                            {"worker_cpu_s_per_GB", row.worker_cpu_s_per_gb},
+                            {"total_cpu_s_per_GB", row.total_cpu_s_per_gb},
+                            {"link_bytes", link_bytes},
+                            {"wrong", row.wrong}});
+  }
+  for (const LeftOut& out : result.left_out) {
+    json["left_out"].push_back({{"system", out.system},
+                                {"net", net_name(out.race)},
+                                {"workers", out.race.workers},
+                                {"bytes", out.race.bytes},
+                                {"loss", out.race.loss},
+                                {"why", out.why}});
+  }
+  return json;
+}
+
+std::vector<Comparison> compare(const RaceResult& result) {
+  std::vector<Comparison> comparisons;
+  for (const RaceRow& own : result.rows) {
+    if (own.system != "tributary") continue;
+    Comparison one{.race = own.race, .fastest_peer = {}, .to_peer = {}};
+    const RaceRow* peer = nullptr;
+    for (const RaceRow& row : result.rows) {
+      if (row.race != own.race) continue;
+      const System* system = find_system(row.system);
+      const bool is_peer = system != nullptr && system->is_tcp_peer();
+      if (is_peer && (peer == nullptr || row.median_s < peer->median_s)) peer = &row;
+      if (row.system == "ps") one.to_server = own.median_s / row.median_s;
+    }
+    if (peer != nullptr) {
+      one.fastest_peer = peer->system;
+      one.to_peer = paired_ratio(own, *peer).value_or(PairedRatio{});
+      one.cpu_to_peer = own.worker_cpu_s_per_gb / peer->worker_cpu_s_per_gb;
+    }
+    const NetKind* kind = find_net_kind(own.race.net);
+    if (kind != nullptr && kind->mbit > 0) {
+      one.to_link = own.median_s / link_seconds(own.race.bytes, kind->mbit);
+    }
+    comparisons.push_back(std::move(one));
+  }
+  return comparisons;
+}
+
+std::vector<std::string> cannot_tell(const RaceResult& result) {
+  std::vector<std::string> lines{
+      fmt::format("Workers, servers and the network share {} cores: without shaped links, large "
+                  "tensors show what the software costs, not what links or switches could do.",
+                  result.machine.cores),
+      "No network card took part. What one offloads or limits is not in here.",
+      "Packets that the kernel processes while another program runs are on that program's CPU "
+      "account; the totals have them, a single worker's share may be off."};
+  const auto any = [&result](auto holds) {
+    return std::any_of(result.rows.begin(), result.rows.end(), holds);
+  };
+  if (any([](const RaceRow& row) { return row.race.net == "lo"; })) {
+    lines.emplace_back(
+        "On the loopback there is one link for all: link MB is everybody's traffic.");
+  }
+  if (any([](const RaceRow& row) {
+        return row.race.loss > 0 && !find_net_kind(row.race.net)->may_lose();
+      })) {
+    lines.emplace_back(
+        "How TCP systems fare under loss where segments of 64 KiB cross whole: only Tributary's "
+        "own packets are lost there. The networks named pkt lose everybody's alike.");
+  }
+  const double load = std::max(result.machine.load, result.load_after);
+  lines.push_back(
+      fmt::format("The load average was {:.1f} before and {:.1f} after; the race itself "
+                  "is in the second. Other programs cost all systems, but not evenly.",
+                  result.machine.load, load));
+  const bool was_far = result.handoff_before_ns > kFarNs;
+  const bool is_far = result.handoff_after_ns > kFarNs;
+  if (was_far || is_far) {
+    lines.push_back(fmt::format(
+        "A cache line took {:.0f} ns between two cores before and {:.0f} ns after: they did not "
+        "{}share a cache, so times between programs are longer than on one processor.",
+        result.handoff_before_ns, result.handoff_after_ns, was_far && is_far ? "" : "always "));
+  }
+  return lines;
+}
+
+std::string as_table(const RaceResult& result) {
+  std::string text = fmt::format(
+      "{}, {} cores, Linux {}; cache line between cores {:.0f} ns before, {:.0f} ns after; load "
+      "{:.1f} before, {:.1f} after; {:.0f} s\n\n",
+      result.machine.processor.empty() ? "unknown processor" : result.machine.processor,
+      result.machine.cores, result.machine.kernel, result.handoff_before_ns,
+      result.handoff_after_ns, result.machine.load, result.load_after, result.seconds);
+  text += rows_text(result) + "\n" + comparison_text(result);
+  if (!result.left_out.empty()) text += "\nLeft out:\n";
+  for (const LeftOut& out : result.left_out) {
+    text += fmt::format("  {} ({}): {}\n", out.system.empty() ? "all" : out.system,
+                        case_text(out.race), out.why);
+  }
+  text += "\nWhat this cannot tell:\n";
+  for (const std::string& line : cannot_tell(result)) text += fmt::format("  {}\n", line);
+  return text;
+}
+
+std::string as_svg(const RaceResult& result) {
+  std::map<CaseKey, std::vector<const RaceRow*>> groups;
+  for (const RaceRow& row : result.rows) {
+    groups[{net_name(row.race), row.race.bytes, row.race.loss}].push_back(&row);
+  }
+  std::vector<lab::LinePlot> plots;
+  for (const auto& [key, rows] : groups) plots.push_back(plot_of(key, rows));
+  return lab::render_svg(plots);
+}
+
+}  // namespace tributary::race

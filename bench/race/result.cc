@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "bench/race/result.h"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+
+#include "base/assert.h"
+
+namespace tributary::race {
+namespace {
+
+constexpr double kGigabyte = 1e9;
+
+template <class Field>
+double median_of(std::span<const Lap> laps, Field field) {
+  std::vector<double> values;
+  for (const Lap& lap : laps) values.push_back(lap.*field);
+  return quantile(std::move(values), 0.5);
+}
+
+}  // namespace
+
+Lap lap_of(std::span<const LapReport> reports, double server_cpu_s, uint32_t reductions,
+           bool last_is_late) {
+  TRIB_ASSERT(!reports.empty() && reductions > 0);
+  const auto workers = static_cast<double>(reports.size());
+  const double each = 1.0 / reductions;
+  const auto timed = reports.first(reports.size() - (last_is_late && reports.size() > 1 ? 1 : 0));
+  int64_t start_ns = timed.front().start_ns;
+  int64_t end_ns = timed.front().end_ns;
+  for (const LapReport& report : timed) {
+    start_ns = std::min(start_ns, report.start_ns);
+    end_ns = std::max(end_ns, report.end_ns);
+  }
+  Lap lap;
+  double cpu_s = 0;
+  double link_bytes = 0;
+  for (const LapReport& report : reports) {
+    cpu_s += static_cast<double>(report.cpu_ns) * 1e-9;
+    link_bytes += static_cast<double>(report.rx_bytes + report.tx_bytes);
+    lap.wrong += report.wrong;
+    lap.partial += report.partial;
+  }
+  lap.seconds = static_cast<double>(end_ns - start_ns) * 1e-9 * each;
+  lap.worker_cpu_s = cpu_s / workers * each;
+  lap.total_cpu_s = (cpu_s + server_cpu_s) * each;
+  lap.link_bytes = link_bytes / workers * each;
+  return lap;
+}
+
+double quantile(std::vector<double> values, double part) {
+  TRIB_ASSERT(!values.empty());
+  std::sort(values.begin(), values.end());
+  const double place = part * static_cast<double>(values.size() - 1);
+  const auto below = static_cast<size_t>(std::floor(place));
+  const size_t above = std::min(below + 1, values.size() - 1);
+  return values[below] + (values[above] - values[below]) * (place - static_cast<double>(below));
+}
+
+std::optional<RaceRow> row_of(const std::string& system, const RaceCase& race,
+                              std::span<const Lap> laps) {
+  if (laps.empty()) return std::nullopt;
+  RaceRow row;
+  row.system = system;
+  row.race = race;
+  std::vector<double> seconds;
+  std::map<uint32_t, std::vector<double>> rounds;
+  for (const Lap& lap : laps) {
+    seconds.push_back(lap.seconds);
+    rounds[lap.round].push_back(lap.seconds);
+    row.wrong += lap.wrong;
+    row.partial += lap.partial;
+  }
+  row.median_s = quantile(seconds, 0.5);
+  const double between = quantile(seconds, 0.75) - quantile(seconds, 0.25);
+  row.spread = row.median_s > 0 ? between / row.median_s : 0;
+  const double tensor_gb = static_cast<double>(race.bytes) / kGigabyte;
+  row.worker_cpu_s_per_gb = median_of(laps, &Lap::worker_cpu_s) / tensor_gb;
+  row.total_cpu_s_per_gb = median_of(laps, &Lap::total_cpu_s) / (tensor_gb * race.workers);
+  row.link_bytes = median_of(laps, &Lap::link_bytes);
+  for (auto& [round, values] : rounds) {
+    row.round_medians_s.push_back(quantile(std::move(values), 0.5));
+  }
+  return row;
+}
+
+std::optional<PairedRatio> paired_ratio(const RaceRow& a, const RaceRow& b) {
+  if (a.round_medians_s.size() != b.round_medians_s.size()) return std::nullopt;
+  std::vector<double> ratios;
+  for (size_t i = 0; i < a.round_medians_s.size(); i++) {
+    ratios.push_back(a.round_medians_s[i] / b.round_medians_s[i]);
+  }
+  if (ratios.empty()) return std::nullopt;
+  return PairedRatio{
+      .median = quantile(ratios, 0.5), .min = quantile(ratios, 0.0), .max = quantile(ratios, 1.0)};
+}
+
+double link_seconds(uint64_t bytes, uint32_t mbit) {
+  constexpr double kFrameBytes = 1514;
+  constexpr double kPayloadBytes = 1448;
+  const double bits = static_cast<double>(bytes) * kFrameBytes / kPayloadBytes * 8.0;
+  return bits / (static_cast<double>(mbit) * 1e6);
+}
+
+}  // namespace tributary::race

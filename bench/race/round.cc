@@ -1,0 +1,329 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "bench/race/round.h"
+
+#include <fmt/format.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <span>
+
+#include "bench/race/machine.h"
+#include "cli/demo/child_process.h"
+#include "cli/demo/free_port.h"
+
+namespace tributary::race {
+namespace {
+
+namespace fs = std::filesystem;
+using Clock = std::chrono::steady_clock;
+
+/// Longest sleep in poll(), so that Ctrl-C is answered and a dead child is seen.
+constexpr int kPollMs = 50;
+/// Patience with servers and joining, and with a lap; a lap of 100 MB takes a few seconds at worst.
+constexpr std::chrono::seconds kReadyWithin{30};
+constexpr std::chrono::seconds kLapWithin{60};
+constexpr std::chrono::seconds kEndWithin{5};
+/// In a network of its own, where nobody else has it.
+constexpr uint16_t kServerPort = 12000;
+
+/// A fresh folder that goes away with its content.
+class ScratchFolder {
+ public:
+  ScratchFolder() {
+    std::string name = fs::temp_directory_path() / "tributary-race-XXXXXX";
+    if (mkdtemp(name.data()) != nullptr) path_ = name;
+  }
+  ~ScratchFolder() {
+    std::error_code ignored;
+    if (!path_.empty()) fs::remove_all(path_, ignored);
+  }
+  ScratchFolder(const ScratchFolder&) = delete;
+  ScratchFolder& operator=(const ScratchFolder&) = delete;
+  [[nodiscard]] const fs::path& path() const { return path_; }
+
+ private:
+  fs::path path_;
+};
+
+/// A worker as the race sees it: its connection and what it said last.
+struct Worker {
+  std::unique_ptr<LineSocket> control;
+  bool ready = false;
+  std::optional<LapReport> report;
+};
+
+class Round {
+ public:
+  Round(const RoundPlan& plan, const RaceNetwork& network, const Programs& programs,
+        const std::function<bool()>& interrupted)
+      : plan_(plan), network_(network), programs_(programs), interrupted_(interrupted) {
+    workers_.resize(plan.race.workers);
+  }
+
+  Result<std::vector<Lap>> run();
+
+ private:
+  Result<void> start_servers();
+  Result<void> start_workers();
+  Result<void> start(const Command& command, std::vector<demo::ChildProcess>& into);
+  Result<Lap> run_lap();
+  void end();
+
+  /// Turns until `done` holds, but not longer than `patience`.
+  template <class Done>
+  Result<void> wait_until(const char* what, std::chrono::seconds patience, Done done);
+  Result<void> turn();
+  void accept_workers();
+  Result<void> greet(size_t stranger);
+  Result<void> take_words(Worker& worker, std::span<const std::string> lines);
+  Result<void> check_children();
+  [[nodiscard]] double server_cpu_s() const;
+  [[nodiscard]] Error child_error(demo::ChildProcess& child, const std::string& what) const;
+
+  const RoundPlan& plan_;
+  const RaceNetwork& network_;
+  const Programs& programs_;
+  const std::function<bool()>& interrupted_;
+  const PacketThreads packet_threads_;
+  ScratchFolder scratch_;
+  uint16_t port_ = kServerPort;
+  std::optional<ControlListener> listener_;
+  std::vector<demo::ChildProcess> servers_;
+  std::vector<demo::ChildProcess> clients_;  ///< Workers, or the one mpirun.
+  std::vector<bool> server_ready_;
+  std::vector<std::unique_ptr<LineSocket>> strangers_;  ///< Connected, but not yet greeted.
+  std::vector<Worker> workers_;                         ///< Shape [workers], by rank.
+};
+
+Error Round::child_error(demo::ChildProcess& child, const std::string& what) const {
+  std::string tail = child.stderr_tail();
+  while (!tail.empty() && tail.back() == '\n') tail.pop_back();
+  std::replace(tail.begin(), tail.end(), '\n', ' ');
+  return Error{fmt::format("{} {}; its last words: {}", child.name(), what,
+                           tail.empty() ? "(nothing)" : tail)};
+}
+
+Result<void> Round::start(const Command& command, std::vector<demo::ChildProcess>& into) {
+  auto child =
+      demo::ChildProcess::start({.name = command.name,
+                                 .program = command.words.front(),
+                                 .arguments = {command.words.begin() + 1, command.words.end()},
+                                 .inherited_files = {},
+                                 .environment = command.environment});
+  if (!child) return tl::unexpected(child.error());
+  into.push_back(std::move(*child));
+  return {};
+}
+
+Result<void> Round::start_servers() {
+  if (!network_.kind().namespaces) {
+    const auto port =
+        demo::free_port(plan_.system->kind == SystemKind::kTributary ? demo::Transport::kUdp
+                                                                     : demo::Transport::kTcp);
+    if (!port) return tl::unexpected(port.error());
+    port_ = *port;
+  }
+  const auto commands = server_commands(*plan_.system, network_, plan_.race, programs_, port_);
+  for (const Command& command : commands) {
+    if (auto started = start(command, servers_); !started) return started;
+  }
+  server_ready_.assign(servers_.size(), false);
+  return wait_until("servers to be ready", kReadyWithin, [&] {
+    for (size_t i = 0; i < servers_.size(); i++) {
+      for (const std::string& line : servers_[i].take_lines()) {
+        if (line.starts_with(commands[i].ready)) server_ready_[i] = true;
+      }
+    }
+    return std::all_of(server_ready_.begin(), server_ready_.end(),
+                       [](bool ready) { return ready; });
+  });
+}
+
+Result<void> Round::start_workers() {
+  auto listener = ControlListener::open(scratch_.path() / "control");
+  if (!listener) return tl::unexpected(listener.error());
+  listener_.emplace(std::move(*listener));
+  ClientConfig common;
+  common.control = scratch_.path() / "control";
+  common.reductions = plan_.reductions;
+  common.scratch = scratch_.path() / "store";
+  fs::create_directory(common.scratch);
+  for (const Command& command :
+       worker_commands(*plan_.system, network_, plan_.race, programs_, port_, common)) {
+    if (auto started = start(command, clients_); !started) return started;
+  }
+  return {};
+}
+
+void Round::accept_workers() {
+  if (!listener_) return;
+  for (int file; (file = listener_->accept_now()) >= 0;) {
+    strangers_.push_back(std::make_unique<LineSocket>(file));
+  }
+}
+
+Result<void> Round::take_words(Worker& worker, std::span<const std::string> lines) {
+  for (const std::string& line : lines) {
+    if (line == "ready") {
+      worker.ready = true;
+    } else if (line.starts_with("failed ")) {
+      return failure(fmt::format("a worker {}", line));
+    } else {
+      const auto report = decode_lap(line);
+      if (!report) return tl::unexpected(report.error());
+      worker.report = *report;
+    }
+  }
+  return {};
+}
+
+/// Gives a new connection to the worker that it greets for.
+Result<void> Round::greet(size_t stranger) {
+  const auto lines = strangers_[stranger]->take_lines();
+  if (!lines) return tl::unexpected(lines.error());
+  if (lines->empty()) return {};
+  const auto rank = decode_hello(lines->front());
+  if (!rank) return tl::unexpected(rank.error());
+  if (*rank >= workers_.size()) return failure("a worker's rank is not of this race");
+  workers_[*rank].control = std::move(strangers_[stranger]);
+  strangers_.erase(strangers_.begin() + static_cast<std::ptrdiff_t>(stranger));
+  return take_words(workers_[*rank], std::span(*lines).subspan(1));
+}
+
+Result<void> Round::check_children() {
+  for (auto* group : {&servers_, &clients_}) {
+    for (demo::ChildProcess& child : *group) {
+      static_cast<void>(child.stderr_tail());  // Keeps the pipe empty.
+      if (group == &clients_) child.take_lines();
+      if (child.has_ended()) {
+        return tl::unexpected(
+            child_error(child, fmt::format("ended too early ({})", child.end_text())));
+      }
+    }
+  }
+  return {};
+}
+
+Result<void> Round::turn() {
+  if (interrupted_()) return failure("interrupted");
+  std::vector<pollfd> files;
+  if (listener_) files.push_back({listener_->file(), POLLIN, 0});
+  for (const auto& stranger : strangers_) files.push_back({stranger->file(), POLLIN, 0});
+  for (const Worker& worker : workers_) {
+    if (worker.control != nullptr) files.push_back({worker.control->file(), POLLIN, 0});
+  }
+  for (const demo::ChildProcess& server : servers_) {
+    files.push_back({server.stdout_file(), POLLIN, 0});
+  }
+  poll(files.data(), files.size(), kPollMs);
+  accept_workers();
+  for (size_t i = strangers_.size(); i-- > 0;) {
+    if (auto greeted = greet(i); !greeted) return greeted;
+  }
+  for (Worker& worker : workers_) {
+    if (worker.control == nullptr) continue;
+    const auto lines = worker.control->take_lines();
+    if (!lines) {
+      // What the process wrote itself says more than that its connection is closed.
+      const auto ended = check_children();
+      return ended ? tl::unexpected(lines.error()) : ended;
+    }
+    if (auto taken = take_words(worker, *lines); !taken) return taken;
+  }
+  return check_children();
+}
+
+template <class Done>
+Result<void> Round::wait_until(const char* what, std::chrono::seconds patience, Done done) {
+  const auto deadline = Clock::now() + patience;
+  while (!done()) {
+    if (Clock::now() > deadline) {
+      return failure(fmt::format("waited {} s for {}", patience.count(), what));
+    }
+    if (auto turned = turn(); !turned) return turned;
+  }
+  return {};
+}
+
+double Round::server_cpu_s() const {
+  double sum = packet_threads_.cpu_seconds();
+  for (const demo::ChildProcess& server : servers_) sum += cpu_seconds_of(server.pid());
+  return sum;
+}
+
+Result<Lap> Round::run_lap() {
+  const auto all = [this](auto holds) {
+    return [this, holds] { return std::all_of(workers_.begin(), workers_.end(), holds); };
+  };
+  const auto ready = wait_until("all workers to be ready", kReadyWithin,
+                                all([](const Worker& worker) { return worker.ready; }));
+  if (!ready) return tl::unexpected(ready.error());
+  const double cpu_before_s = server_cpu_s();
+  for (Worker& worker : workers_) {
+    worker.ready = false;
+    worker.report.reset();
+    if (auto said = worker.control->send_line("go"); !said) return tl::unexpected(said.error());
+  }
+  const auto ran = wait_until("a lap", kLapWithin,
+                              all([](const Worker& worker) { return worker.report.has_value(); }));
+  if (!ran) return tl::unexpected(ran.error());
+  const double cpu_s = server_cpu_s() - cpu_before_s;
+  std::vector<LapReport> reports;
+  for (const Worker& worker : workers_) reports.push_back(*worker.report);
+  Lap lap = lap_of(reports, cpu_s, plan_.reductions, plan_.race.straggler);
+  lap.round = plan_.round;
+  return lap;
+}
+
+void Round::end() {
+  for (Worker& worker : workers_) {
+    if (worker.control != nullptr) static_cast<void>(worker.control->send_line("end"));
+  }
+  const auto deadline = Clock::now() + kEndWithin;
+  const auto all_ended = [this] {
+    return std::all_of(clients_.begin(), clients_.end(),
+                       [](demo::ChildProcess& child) { return child.has_ended(); });
+  };
+  while (!all_ended() && Clock::now() < deadline && !interrupted_()) {
+    for (demo::ChildProcess& child : clients_) static_cast<void>(child.stderr_tail());
+    poll(nullptr, 0, kPollMs / 10);
+  }
+  // mpirun passes this on to its ranks; the others are asked in vain only if they hang.
+  for (auto* group : {&clients_, &servers_}) {
+    for (demo::ChildProcess& child : *group) child.signal(SIGTERM);
+  }
+}
+
+Result<std::vector<Lap>> Round::run() {
+  if (scratch_.path().empty()) return failure("no temporary folder can be made; set TMPDIR");
+  if (auto started = start_servers(); !started) return tl::unexpected(started.error());
+  if (auto started = start_workers(); !started) return tl::unexpected(started.error());
+  std::vector<Lap> laps;
+  for (uint32_t i = 0; i <= plan_.laps; i++) {
+    const auto lap = run_lap();
+    if (!lap) {
+      end();
+      return tl::unexpected(lap.error());
+    }
+    if (i > 0) laps.push_back(*lap);  // The first one warms up.
+  }
+  end();
+  return laps;
+}
+
+}  // namespace
+
+Result<std::vector<Lap>> run_round(const RoundPlan& plan, const RaceNetwork& network,
+                                   const Programs& programs,
+                                   const std::function<bool()>& interrupted) {
+  return Round(plan, network, programs, interrupted).run();
+}
+
+}  // namespace tributary::race

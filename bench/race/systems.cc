@@ -1,0 +1,189 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "bench/race/systems.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <filesystem>
+
+#include "bench/race/client/tributary_client.h"
+#include "bench/race/command.h"
+
+namespace tributary::race {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr const char* kVader = "vader";
+/// Number of the ring in Open MPI's list. Source: ompi_info, coll_tuned_allreduce_algorithm.
+constexpr const char* kOmpiRing = "4";
+/// The aggregator's patience with a late worker, its default.
+constexpr const char* kMitigation = ",mitigation=on,timeout_ms=10";
+
+constexpr std::array kSystems{
+    System{"tributary", SystemKind::kTributary, kTributaryWorker,
+           "one aggregator, `tributary serve` and the client library"},
+    System{"ps", SystemKind::kParameterServer, kPsWorker,
+           "a plain parameter server over TCP, two processes, chunks of 256 KiB"},
+    System{"gloo-ring", SystemKind::kGloo, "ring", "Gloo's ring over TCP"},
+    System{"gloo-hd", SystemKind::kGloo, "halving_doubling", "Gloo's halving-doubling over TCP"},
+    System{"ompi-tcp", SystemKind::kOpenMpi, "", "Open MPI over TCP, its own choice of algorithm"},
+    System{"ompi-tcp-ring", SystemKind::kOpenMpi, kOmpiRing, "Open MPI over TCP, the ring"},
+    System{"ompi-shm", SystemKind::kOpenMpi, kVader, "Open MPI over shared memory"},
+};
+
+std::string existing(const fs::path& path) {
+  return access(path.c_str(), X_OK) == 0 ? path.string() : std::string();
+}
+
+std::string find_beside(const fs::path& program, const char* name) {
+  const fs::path folder = program.parent_path();
+  std::string found = existing(folder / name);
+  return found.empty() ? existing(folder / "../libexec/tributary" / name) : found;
+}
+
+std::vector<std::string> joined(std::vector<std::string> words,
+                                const std::vector<std::string>& more) {
+  words.insert(words.end(), more.begin(), more.end());
+  return words;
+}
+
+/// mpirun's words before the program's.
+std::vector<std::string> mpirun_words(const System& system, const RaceNetwork& network,
+                                      const RaceCase& race, const Programs& programs) {
+  std::vector<std::string> words{programs.mpirun, "--oversubscribe",           "--bind-to", "none",
+                                 "-np",           std::to_string(race.workers)};
+  const auto set = [&words](const char* key, const std::string& value) {
+    words.insert(words.end(), {"--mca", key, value});
+  };
+  // Ranks spin while they wait; with more ranks than cores they have to let each other on.
+  set("mpi_yield_when_idle", "1");
+  set("pml", "ob1");
+  if (system.uses_shared_memory()) {
+    set("btl", "vader,self");
+    return words;
+  }
+  set("btl", "tcp,self");
+  set("btl_tcp_if_include", network.interface());
+  if (*system.algorithm != '\0') {
+    set("coll_tuned_use_dynamic_rules", "1");
+    set("coll_tuned_allreduce_algorithm", system.algorithm);
+  }
+  return words;
+}
+
+ClientConfig worker_config(const System& system, const RaceNetwork& network, const RaceCase& race,
+                           uint16_t port, const ClientConfig& common) {
+  ClientConfig config = common;
+  config.workers = race.workers;
+  config.bytes = race.bytes;
+  config.pause_ms = race.straggler ? kPauseMs : 0;
+  config.interface = network.interface();
+  config.loss = network.kind().may_lose() ? 0 : race.loss;  // Else the cables lose.
+  const uint32_t servers = system.kind == SystemKind::kTributary         ? 1
+                           : system.kind == SystemKind::kParameterServer ? kPsServers
+                                                                         : 0;
+  for (uint32_t i = 0; i < servers; i++) {
+    config.server.push_back(fmt::format("{}:{}", network.server_address(), port + i));
+  }
+  if (system.kind != SystemKind::kOpenMpi) config.algorithm = system.algorithm;
+  return config;
+}
+
+}  // namespace
+
+bool System::uses_shared_memory() const { return std::string_view(algorithm) == kVader; }
+
+std::span<const System> systems() { return kSystems; }
+
+const System* find_system(std::string_view name) {
+  const auto* found = std::find_if(kSystems.begin(), kSystems.end(),
+                                   [name](const System& system) { return name == system.name; });
+  return found == kSystems.end() ? nullptr : found;
+}
+
+Programs find_programs(const std::string& tributary) {
+  Programs programs;
+  std::error_code ignored;
+  programs.tributary =
+      tributary.empty() ? fs::read_symlink("/proc/self/exe", ignored).string() : tributary;
+  programs.gloo = find_beside(programs.tributary, "tributary-race-gloo");
+  programs.mpi = find_beside(programs.tributary, "tributary-race-mpi");
+  programs.mpirun = find_program("mpirun");
+  return programs;
+}
+
+std::string refusal(const System& system, const NetKind& net, const RaceCase& race,
+                    const Programs& programs) {
+  if (system.kind == SystemKind::kGloo && programs.gloo.empty()) {
+    return "not built: libgloo-dev was not installed";
+  }
+  if (system.kind == SystemKind::kOpenMpi && (programs.mpi.empty() || programs.mpirun.empty())) {
+    return "not built: libopenmpi-dev, libpmix-dev or openmpi-bin was not installed";
+  }
+  if (system.uses_shared_memory() != net.shared_memory) {
+    return net.shared_memory ? "has no transport over shared memory here" : "needs no network";
+  }
+  if (race.loss > 0 && !net.may_lose() && system.kind != SystemKind::kTributary) {
+    return "its packets cannot be lost here; see the networks with real packets";
+  }
+  return {};
+}
+
+std::vector<Command> server_commands(const System& system, const RaceNetwork& network,
+                                     const RaceCase& race, const Programs& programs,
+                                     uint16_t port) {
+  std::vector<Command> commands;
+  const auto add = [&](const std::string& name, const std::vector<std::string>& words) {
+    commands.push_back({.name = name,
+                        .words = joined(joined(network.at_servers(), {programs.tributary}), words),
+                        .environment = {},
+                        .ready = "ready"});
+  };
+  const std::string address = network.server_address();
+  if (system.kind == SystemKind::kTributary) {
+    const std::string job =
+        fmt::format("id=1,sources={}{}", race.workers, race.straggler ? kMitigation : "");
+    add("the aggregator", {"serve", "--listen", fmt::format("{}:{}", address, port), "--job", job});
+  } else if (system.kind == SystemKind::kParameterServer) {
+    for (uint32_t i = 0; i < kPsServers; i++) {
+      add(fmt::format("parameter server {}", i),
+          {"race-ps-server", "--listen", fmt::format("{}:{}", address, port + i), "--workers",
+           std::to_string(race.workers)});
+    }
+  }
+  return commands;
+}
+
+std::vector<Command> worker_commands(const System& system, const RaceNetwork& network,
+                                     const RaceCase& race, const Programs& programs, uint16_t port,
+                                     const ClientConfig& common) {
+  ClientConfig config = worker_config(system, network, race, port, common);
+  if (system.kind == SystemKind::kOpenMpi) {
+    config.netns_prefix = network.worker_prefix();
+    auto words = joined(mpirun_words(system, network, race, programs), {programs.mpi});
+    return {{.name = "mpirun",
+             .words = joined(std::move(words), to_arguments(config, true)),
+             .environment = {"OMPI_ALLOW_RUN_AS_ROOT=1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1"},
+             .ready = {}}};
+  }
+  std::vector<Command> commands;
+  for (uint32_t rank = 0; rank < race.workers; rank++) {
+    config.rank = rank;
+    std::vector<std::string> words = network.at_worker(rank);
+    if (system.kind == SystemKind::kGloo) {
+      words.push_back(programs.gloo);
+    } else {
+      words.insert(words.end(), {programs.tributary, "race-worker"});
+    }
+    commands.push_back({.name = fmt::format("worker {}", rank),
+                        .words = joined(std::move(words), to_arguments(config)),
+                        .environment = {},
+                        .ready = {}});
+  }
+  return commands;
+}
+
+}  // namespace tributary::race

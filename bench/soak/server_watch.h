@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+/// @file
+/// A `tributary serve` of the soak's own, and what can be seen of it from outside: its counters,
+/// its memory, and what the kernel threw away before it.
+///
+/// Units:   Bytes; counters since the server's start.
+/// Threads: One.
+/// Errors:  Values: a server that does not start, or does not answer in time.
+/// Tests:   tests/bench/soak/server_watch_test.cc
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "base/endpoint.h"
+#include "base/result.h"
+#include "cli/demo/child_process.h"
+
+namespace tributary::soak {
+
+/// Socket buffer of the server, which the kernel doubles: small, so that many workers' windows
+/// together overflow it.
+inline constexpr uint32_t kServerBufferMb = 1;
+inline constexpr uint32_t kServerSocketBytes = 2 * (kServerBufferMb << 20);
+
+/// What one look shows.
+struct ServerState {
+  uint64_t rx_packets = 0;      ///< That the server took from its sockets.
+  uint64_t socket_drops = 0;    ///< That its sockets had no room for.
+  uint64_t blocks_open = 0;     ///< Blocks in progress, over all jobs.
+  uint64_t buffers_free = 0;    ///< Aggregation buffers that nobody uses, over all jobs.
+  uint64_t sessions_open = 0;   ///< Jobs with a running session.
+  uint64_t resident_bytes = 0;  ///< Of the process.
+
+  friend bool operator==(const ServerState&, const ServerState&) = default;
+};
+
+/// The counters out of what `tributary serve --json` wrote. Refused: text that is not of that kind.
+[[nodiscard]] Result<ServerState> state_in(const std::string& serve_json);
+
+/// Sum over the sockets that are bound to `port`, from the text of /proc/net/udp or udp6.
+[[nodiscard]] uint64_t socket_drops_in(const std::string& udp_table, uint16_t port);
+
+class ServerWatch {
+ public:
+  /// Starts a server with jobs 1 … `jobs` of `workers` sources each on a free port of 127.0.0.1.
+  static Result<ServerWatch> start(const std::string& program, uint32_t jobs, uint32_t workers,
+                                   const std::filesystem::path& scratch);
+
+  [[nodiscard]] const Endpoint& address() const { return address_; }
+  /// Asks for the counters and waits for them.
+  Result<ServerState> look();
+
+ private:
+  ServerWatch(demo::ChildProcess process, Endpoint address, std::filesystem::path json)
+      : process_(std::move(process)), address_(address), json_(std::move(json)) {}
+  Result<void> await_ready();
+
+  demo::ChildProcess process_;
+  Endpoint address_;
+  std::filesystem::path json_;
+};
+
+}  // namespace tributary::soak

@@ -1,0 +1,196 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "bench/soak/soak.h"
+
+#include <fmt/format.h>
+#include <poll.h>
+#include <stdlib.h>
+
+#include <algorithm>
+#include <bit>
+#include <chrono>
+#include <filesystem>
+#include <memory>
+
+#include "bench/race/client/lap_tensor.h"
+#include "bench/soak/server_watch.h"
+#include "bench/soak/worker_group.h"
+
+namespace tributary::soak {
+namespace {
+
+namespace fs = std::filesystem;
+using Clock = std::chrono::steady_clock;
+
+constexpr uint32_t kJobsMax = 64;
+constexpr uint64_t kBytesMax = 100'000'000;
+constexpr uint32_t kPhaseMsMin = 100;
+/// How often a phase looks whether it is to end, and how long the server may take to have read
+/// what is in its sockets and to notice that everybody has gone.
+constexpr int kPollMs = 20;
+constexpr std::chrono::seconds kSettleWithin{10};
+
+/// What a packet of 352 gradients takes of the socket's room, at least: a train of packets shares
+/// the kernel's heads.
+constexpr uint32_t kPacketBytesInSocket = 1500;
+constexpr uint32_t kOverload = 2;
+constexpr uint64_t kReductionsASession = 20;
+
+/// A fresh folder that goes away with its content.
+class ScratchFolder {
+ public:
+  ScratchFolder() {
+    std::string name = fs::temp_directory_path() / "tributary-soak-XXXXXX";
+    if (mkdtemp(name.data()) != nullptr) path_ = name;
+  }
+  ~ScratchFolder() {
+    std::error_code ignored;
+    if (!path_.empty()) fs::remove_all(path_, ignored);
+  }
+  ScratchFolder(const ScratchFolder&) = delete;
+  ScratchFolder& operator=(const ScratchFolder&) = delete;
+  [[nodiscard]] const fs::path& path() const { return path_; }
+
+ private:
+  fs::path path_;
+};
+
+/// Packets each worker has in flight so that all of them together want kOverload times the socket.
+uint32_t overload_window(const SoakConfig& config) {
+  const uint32_t all = kOverload * kServerSocketBytes / kPacketBytesInSocket;
+  return std::bit_ceil(std::max(1U, all / (kOverload * config.jobs * config.workers)));
+}
+
+class Soak {
+ public:
+  Soak(const SoakConfig& config, const SoakHooks& hooks, ServerWatch& server)
+      : config_(config), hooks_(hooks), server_(server) {}
+  Result<SoakResult> run();
+
+ private:
+  /// @return GB/s of a phase.
+  double run_phase(bool overload);
+  /// Waits until nothing changes any more, and looks.
+  Result<ServerState> settled();
+  Result<void> run_cycle();
+
+  const SoakConfig& config_;
+  const SoakHooks& hooks_;
+  ServerWatch& server_;
+  Account account_;
+  SoakResult result_;
+};
+
+double Soak::run_phase(bool overload) {
+  std::vector<std::unique_ptr<WorkerGroup>> groups;
+  const uint32_t jobs = overload ? kOverload * config_.jobs : config_.jobs;
+  for (uint32_t job = 1; job <= jobs; job++) {
+    GroupConfig group{.server = server_.address(),
+                      .job = static_cast<uint8_t>(job),
+                      .workers = config_.workers,
+                      .bytes = config_.bytes};
+    if (overload) group.window = overload_window(config_);
+    if (overload && job % 2 == 0) {
+      group.reductions_a_session = kReductionsASession;
+      group.rude = true;
+    }
+    groups.push_back(std::make_unique<WorkerGroup>(group, account_));
+  }
+  const auto begin = Clock::now();
+  const uint64_t bytes_before = account_.reduced_bytes.load();
+  const auto end = begin + std::chrono::milliseconds(config_.phase_ms);
+  while (Clock::now() < end && !hooks_.interrupted()) poll(nullptr, 0, kPollMs);
+  const double bytes = static_cast<double>(account_.reduced_bytes.load() - bytes_before);
+  const double seconds = std::chrono::duration<double>(Clock::now() - begin).count();
+  for (auto& group : groups) group->stop();
+  groups.clear();
+  return bytes / seconds * 1e-9;
+}
+
+Result<ServerState> Soak::settled() {
+  const auto deadline = Clock::now() + kSettleWithin;
+  while (true) {
+    const auto state = server_.look();
+    if (!state) return state;
+    const bool all_seen = state->rx_packets + state->socket_drops >= account_.packets_sent.load();
+    if ((all_seen && state->blocks_open == 0) || Clock::now() > deadline) return state;
+    poll(nullptr, 0, kPollMs);
+  }
+}
+
+Result<void> Soak::run_cycle() {
+  Cycle cycle;
+  cycle.capacity_gb_per_s = run_phase(false);
+  if (hooks_.interrupted()) return {};
+  cycle.overload_gb_per_s = run_phase(true);
+  const auto state = settled();
+  if (!state) return tl::unexpected(state.error());
+  cycle.resident_bytes = state->resident_bytes;
+  cycle.buffers_free = state->buffers_free;
+  cycle.blocks_open = state->blocks_open;
+  result_.packets_taken = state->rx_packets;
+  result_.packets_dropped = state->socket_drops;
+  result_.packets_sent = account_.packets_sent.load();
+  result_.cycles.push_back(cycle);
+  return {};
+}
+
+Result<SoakResult> Soak::run() {
+  const auto begin = Clock::now();
+  const auto elapsed = [begin] {
+    return std::chrono::duration<double>(Clock::now() - begin).count();
+  };
+  while ((result_.cycles.size() < 2 || elapsed() < config_.seconds) && !hooks_.interrupted()) {
+    if (auto ran = run_cycle(); !ran) return tl::unexpected(ran.error());
+    if (result_.cycles.empty()) break;
+    const Cycle& last = result_.cycles.back();
+    hooks_.progress(fmt::format(
+        "{:.0f} of {} s: {:.2f} GB/s at capacity, {:.2f} overloaded; {:.1f} MB resident, {} "
+        "packets dropped, {} wrong",
+        elapsed(), config_.seconds, last.capacity_gb_per_s, last.overload_gb_per_s,
+        static_cast<double>(last.resident_bytes) * 1e-6, result_.packets_dropped,
+        account_.wrong.load()));
+  }
+  result_.seconds = elapsed();
+  result_.interrupted = hooks_.interrupted();
+  result_.reductions = account_.reductions.load();
+  result_.wrong = account_.wrong.load();
+  result_.sessions = account_.sessions.load();
+  result_.broken = account_.broken.load();
+  result_.failed = account_.failed.load();
+  result_.first_failure = account_.first_failure();
+  result_.retransmitted = account_.retransmitted.load();
+  return std::move(result_);
+}
+
+}  // namespace
+
+Result<void> check(const SoakConfig& config) {
+  if (config.jobs < 1 || config.jobs > kJobsMax) {
+    return failure(
+        fmt::format("--jobs {} is not allowed; allowed: 1 to {}", config.jobs, kJobsMax));
+  }
+  if (config.workers < 2 || config.workers > race::kWorkersMax) {
+    return failure(fmt::format("--workers {} is not allowed; allowed: 2 to {}", config.workers,
+                               race::kWorkersMax));
+  }
+  if (config.bytes == 0 || config.bytes % 4 != 0 || config.bytes > kBytesMax) {
+    return failure(fmt::format("--bytes {} is not allowed; allowed: multiples of 4 up to {}",
+                               config.bytes, kBytesMax));
+  }
+  if (config.phase_ms < kPhaseMsMin) {
+    return failure(fmt::format("--phase-ms {} is not allowed; allowed: {} and more",
+                               config.phase_ms, kPhaseMsMin));
+  }
+  return {};
+}
+
+Result<SoakResult> run_soak(const SoakConfig& config, const SoakHooks& hooks) {
+  const ScratchFolder scratch;
+  if (scratch.path().empty()) return failure("no temporary folder can be made; set TMPDIR");
+  auto server =
+      ServerWatch::start(config.tributary, kOverload * config.jobs, config.workers, scratch.path());
+  if (!server) return tl::unexpected(server.error());
+  return Soak(config, hooks, *server).run();
+}
+
+}  // namespace tributary::soak

@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: Apache-2.0
+// Configurations by hand; then tiny races with real processes. Nothing here judges a time.
+#include "bench/race/race.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <array>
+
+#include "bench/race/client/tributary_client.h"
+
+namespace tributary::race {
+namespace {
+
+using ::testing::HasSubstr;
+
+const RaceHooks kQuiet{.progress = [](const std::string&) {}, .interrupted = [] { return false; }};
+
+RaceConfig tiny() {
+  RaceConfig config;
+  config.nets = {"lo"};
+  config.workers = {2};
+  config.bytes = {200'000};
+  config.rounds = 2;
+  config.laps = 1;
+  config.tributary = TRIBUTARY_PROGRAM;
+  return config;
+}
+
+TEST(RaceConfig, EveryValueIsCheckedByItsFlag) {
+  EXPECT_TRUE(check(tiny()));
+  const auto refused = [](auto change) {
+    RaceConfig config = tiny();
+    change(config);
+    const auto checked = check(config);
+    return checked ? std::string() : checked.error().text;
+  };
+  EXPECT_THAT(refused([](RaceConfig& c) { c.systems = {"nccl"}; }), HasSubstr("--systems nccl"));
+  EXPECT_THAT(refused([](RaceConfig& c) { c.nets = {"atm"}; }), HasSubstr("netns-1gbit"));
+  EXPECT_THAT(refused([](RaceConfig& c) { c.workers = {1}; }), HasSubstr("--workers 1"));
+  EXPECT_THAT(refused([](RaceConfig& c) { c.workers = {17}; }), HasSubstr("2 to 16"));
+  EXPECT_THAT(refused([](RaceConfig& c) { c.bytes = {6}; }), HasSubstr("--bytes 6"));
+  EXPECT_THAT(refused([](RaceConfig& c) { c.losses = {0.9}; }), HasSubstr("--loss 0.9"));
+  EXPECT_THAT(refused([](RaceConfig& c) { c.bytes = {}; }), HasSubstr("none may be empty"));
+}
+
+TEST(RaceConfig, CasesAreAllCombinationsNetByNet) {
+  RaceConfig config = tiny();
+  config.nets = {"lo", "netns"};
+  config.workers = {2, 4};
+  config.losses = {0, 0.01};
+  config.straggler = true;
+  const auto cases = cases_of(config);
+  ASSERT_EQ(cases.size(), 12U);
+  EXPECT_EQ(cases[1].loss, 0.01);
+  EXPECT_TRUE(cases[2].straggler);
+  EXPECT_EQ(cases[2].loss, 0);
+  EXPECT_EQ(cases[6].net, "netns");
+}
+
+TEST(PartialSums, WeighTheRanksThatAreIn) {
+  host::DegradedRange range{.element_first = 10, .element_count = 4, .sources = {}};
+  range.sources[0] = 0b1011;  // Ranks 0, 1 and 3: 1 + 2 + 4.
+  const auto parts = partial_sums(std::array{range}, 4);
+  ASSERT_EQ(parts.size(), 1U);
+  EXPECT_EQ(parts[0].element_first, 10U);
+  EXPECT_EQ(parts[0].element_count, 4U);
+  EXPECT_EQ(parts[0].weight, 7U);
+}
+
+TEST(Worker, AnUnknownAlgorithmIsRefused) {
+  ClientConfig config;
+  config.algorithm = "gossip";
+  const auto ran = run_worker(config);
+  ASSERT_FALSE(ran);
+  EXPECT_THAT(ran.error().text, HasSubstr("gossip"));
+}
+
+/// Rows or reasons for everybody, and no wrong element.
+void expect_complete(const RaceConfig& config, const RaceResult& result) {
+  EXPECT_TRUE(all_right(result));
+  EXPECT_EQ(result.rows.size() + result.left_out.size(), config.systems.size());
+  for (const LeftOut& out : result.left_out) {
+    EXPECT_THAT(out.why, HasSubstr("not built")) << out.system;
+  }
+  for (const RaceRow& row : result.rows) {
+    EXPECT_GT(row.median_s, 0) << row.system;
+    EXPECT_EQ(row.round_medians_s.size(), config.rounds) << row.system;
+    EXPECT_EQ(row.wrong, 0U) << row.system;
+    EXPECT_GT(row.link_bytes, 0) << row.system;
+  }
+}
+
+TEST(Race, EverybodyArrivesAtTheRightSumsOnTheLoopback) {
+  RaceConfig config = tiny();
+  config.systems = {"tributary", "ps", "gloo-ring", "gloo-hd", "ompi-tcp", "ompi-tcp-ring"};
+  expect_complete(config, run_race(config, kQuiet));
+}
+
+TEST(Race, NamespacesAreRacedInOrSkippedWithAWord) {
+  RaceConfig config = tiny();
+  config.nets = {"netns-pkt1500"};
+  config.losses = {0.01};
+  config.systems = {"tributary", "ps", "ompi-tcp"};
+  const RaceResult result = run_race(config, kQuiet);
+  if (const std::string why = namespaces_refusal(); !why.empty()) {
+    ASSERT_EQ(result.left_out.size(), 1U);
+    EXPECT_EQ(result.left_out[0].why, why);
+    EXPECT_FALSE(all_right(result)) << "nothing was raced";
+    return;
+  }
+  expect_complete(config, result);
+}
+
+TEST(Race, OwnLossOnTheLoopbackMeetsTributaryAlone) {
+  RaceConfig config = tiny();
+  config.systems = {"tributary", "ps"};
+  config.losses = {0.02};
+  const RaceResult result = run_race(config, kQuiet);
+  ASSERT_EQ(result.rows.size(), 1U);
+  EXPECT_EQ(result.rows[0].system, "tributary");
+  EXPECT_EQ(result.rows[0].wrong, 0U);
+  EXPECT_EQ(result.left_out.size(), 1U);
+}
+
+TEST(Race, AnInterruptEndsItWithWhatThereIs) {
+  RaceHooks hooks = kQuiet;
+  hooks.interrupted = [] { return true; };
+  const RaceResult result = run_race(tiny(), hooks);
+  EXPECT_TRUE(result.interrupted);
+  EXPECT_TRUE(result.rows.empty());
+  EXPECT_FALSE(all_right(result));
+}
+
+TEST(Race, AProgramThatCannotRunIsNamed) {
+  RaceConfig config = tiny();
+  config.systems = {"ps"};
+  config.tributary = "/bin/false";
+  const RaceResult result = run_race(config, kQuiet);
+  ASSERT_EQ(result.left_out.size(), 1U);
+  EXPECT_THAT(result.left_out[0].why, HasSubstr("parameter server 0 ended too early"));
+}
+
+}  // namespace
+}  // namespace tributary::race

@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "bench/race/report.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <set>
+
+namespace tributary::race {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+RaceRow row(const std::string& system, double seconds, const RaceCase& race) {
+  return {.system = system,
+          .race = race,
+          .median_s = seconds,
+          .spread = 0.25,
+          .worker_cpu_s_per_gb = seconds * 2,
+          .total_cpu_s_per_gb = seconds * 3,
+          .link_bytes = 12'345,
+          .round_medians_s = {seconds * 0.9, seconds}};
+}
+
+RaceResult example() {
+  const RaceCase race{.net = "netns-1gbit", .workers = 4, .bytes = 100'000'000};
+  RaceResult result;
+  result.machine = {.processor = "A Fast One", .cores = 2, .kernel = "6.1", .load = 0.5};
+  result.handoff_before_ns = 25;
+  result.handoff_after_ns = 160;
+  result.rows = {row("tributary", 0.9, race), row("ps", 1.0, race), row("gloo-ring", 1.5, race),
+                 row("ompi-tcp", 1.8, race)};
+  result.left_out = {{"ompi-tcp-ring", race, "round 1: broke"}};
+  return result;
+}
+
+TEST(RaceReport, JsonRowsHaveExactlyTheNamedFields) {
+  const auto json = as_json(example());
+  ASSERT_EQ(json["rows"].size(), 4U);
+  std::set<std::string> keys;
+  for (const auto& [key, value] : json["rows"][0].items()) keys.insert(key);
+  EXPECT_EQ(keys, (std::set<std::string>{"system", "net", "workers", "bytes", "loss", "median_s",
+                                         "spread", "worker_cpu_s_per_GB", "total_cpu_s_per_GB",
+                                         "link_bytes", "wrong"}));
+  EXPECT_EQ(json["rows"][0]["net"], "netns-1gbit");
+  EXPECT_EQ(json["rows"][0]["link_bytes"], 12'345);
+  EXPECT_EQ(json["left_out"][0]["why"], "round 1: broke");
+  EXPECT_EQ(json["machine"]["cores"], 2);
+  EXPECT_FALSE(json["cannot_tell"].empty());
+}
+
+TEST(RaceReport, ALateWorkerAndSharedMemoryShowInTheirRows) {
+  RaceResult result = example();
+  result.rows[0].race.straggler = true;
+  result.rows[1].race.net = "shm";
+  const auto json = as_json(result);
+  EXPECT_EQ(json["rows"][0]["net"], "netns-1gbit+straggler");
+  EXPECT_TRUE(json["rows"][1]["link_bytes"].is_null());
+}
+
+TEST(RaceReport, ComparesWithTheFastestTcpPeerOfTheSameCase) {
+  RaceResult result = example();
+  RaceCase other = result.rows[0].race;
+  other.workers = 6;
+  result.rows.push_back(row("gloo-hd", 0.1, other));  // Another case: plays no part.
+  const auto comparisons = compare(result);
+  ASSERT_EQ(comparisons.size(), 1U);
+  EXPECT_EQ(comparisons[0].fastest_peer, "gloo-ring");
+  EXPECT_DOUBLE_EQ(comparisons[0].to_peer.median, 0.6);
+  EXPECT_DOUBLE_EQ(comparisons[0].cpu_to_peer, 0.6);
+  EXPECT_DOUBLE_EQ(comparisons[0].to_server, 0.9);
+  EXPECT_NEAR(comparisons[0].to_link, 0.9 / 0.8365, 0.001);
+}
+
+TEST(RaceReport, WithoutRivalsNothingIsCompared) {
+  RaceResult result = example();
+  result.rows.resize(1);
+  const auto comparisons = compare(result);
+  ASSERT_EQ(comparisons.size(), 1U);
+  EXPECT_EQ(comparisons[0].fastest_peer, "");
+  EXPECT_EQ(comparisons[0].to_server, 0);
+  EXPECT_THAT(as_table(result), HasSubstr("–"));
+}
+
+TEST(RaceReport, TheTableNamesTheMachineTheLeftOutAndTheLimits) {
+  const std::string table = as_table(example());
+  EXPECT_THAT(table, HasSubstr("A Fast One, 2 cores"));
+  EXPECT_THAT(table, HasSubstr("25 ns before, 160 ns after"));
+  EXPECT_THAT(table, HasSubstr("ompi-tcp-ring (netns-1gbit, 4 workers, 100 MB): round 1: broke"));
+  EXPECT_THAT(table, HasSubstr("always share a cache"));
+  EXPECT_THAT(table, Not(HasSubstr("On the loopback there is one link")));
+}
+
+TEST(RaceReport, LossThatOnlyTributaryMeetsIsSaid) {
+  RaceResult result = example();
+  result.rows[0].race.net = "lo";
+  result.rows[0].race.loss = 0.01;
+  EXPECT_THAT(as_table(result), HasSubstr("How TCP systems fare under loss"));
+}
+
+TEST(RaceReport, PlotsHaveOneLineForEachSystem) {
+  const std::string svg = as_svg(example());
+  EXPECT_THAT(svg, HasSubstr("All-reduce of 100 MB, netns-1gbit"));
+  EXPECT_THAT(svg, HasSubstr("gloo-ring"));
+}
+
+}  // namespace
+}  // namespace tributary::race

@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "bench/race/systems.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace tributary::race {
+namespace {
+
+using ::testing::Contains;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::Not;
+
+const Programs kAll{.tributary = "/bin/tributary",
+                    .gloo = "/bin/tributary-race-gloo",
+                    .mpi = "/bin/tributary-race-mpi",
+                    .mpirun = "/bin/mpirun"};
+const RaceCase kCase{.net = "lo", .workers = 3, .bytes = 4000};
+
+ClientConfig common() {
+  ClientConfig config;
+  config.control = "/c";
+  return config;
+}
+
+RaceNetwork loopback() { return *RaceNetwork::make(*find_net_kind("lo"), 3); }
+
+TEST(Systems, AreFoundByName) {
+  for (const System& system : systems()) EXPECT_EQ(find_system(system.name), &system);
+  EXPECT_EQ(find_system("nccl"), nullptr);
+}
+
+TEST(Systems, TcpPeersAreThoseWithoutAServer) {
+  EXPECT_TRUE(find_system("gloo-ring")->is_tcp_peer());
+  EXPECT_TRUE(find_system("ompi-tcp")->is_tcp_peer());
+  EXPECT_FALSE(find_system("ompi-shm")->is_tcp_peer());
+  EXPECT_FALSE(find_system("ps")->is_tcp_peer());
+  EXPECT_FALSE(find_system("tributary")->is_tcp_peer());
+}
+
+TEST(Systems, WhatCannotTakePartSaysWhy) {
+  const NetKind& lo = *find_net_kind("lo");
+  EXPECT_THAT(refusal(*find_system("gloo-ring"), lo, kCase, kAll), IsEmpty());
+  Programs none{.tributary = "/bin/tributary", .gloo = {}, .mpi = {}, .mpirun = {}};
+  EXPECT_THAT(refusal(*find_system("gloo-ring"), lo, kCase, none), HasSubstr("libgloo-dev"));
+  EXPECT_THAT(refusal(*find_system("ompi-tcp"), lo, kCase, none), HasSubstr("libopenmpi-dev"));
+  EXPECT_THAT(refusal(*find_system("tributary"), lo, kCase, none), IsEmpty());
+
+  RaceCase lossy = kCase;
+  lossy.loss = 0.01;
+  EXPECT_THAT(refusal(*find_system("ps"), lo, lossy, kAll), HasSubstr("real packets"));
+  EXPECT_THAT(refusal(*find_system("tributary"), lo, lossy, kAll), IsEmpty());
+  EXPECT_THAT(refusal(*find_system("ps"), *find_net_kind("netns-pkt1500"), lossy, kAll), IsEmpty());
+}
+
+TEST(Systems, OneWorkerProcessForEachRank) {
+  const auto commands =
+      worker_commands(*find_system("gloo-ring"), loopback(), kCase, kAll, 0, common());
+  ASSERT_EQ(commands.size(), 3U);
+  EXPECT_EQ(commands[2].words.front(), kAll.gloo);
+  EXPECT_THAT(commands[2].words, Contains("ring"));
+  EXPECT_EQ(*(std::find(commands[2].words.begin(), commands[2].words.end(), "--rank") + 1), "2");
+}
+
+TEST(Systems, MpirunStartsItsRanks) {
+  const auto commands =
+      worker_commands(*find_system("ompi-tcp-ring"), loopback(), kCase, kAll, 0, common());
+  ASSERT_EQ(commands.size(), 1U);
+  EXPECT_EQ(commands[0].words.front(), kAll.mpirun);
+  EXPECT_THAT(commands[0].words, Contains("coll_tuned_allreduce_algorithm"));
+  EXPECT_THAT(commands[0].words, Not(Contains("--rank")));
+  const auto shared =
+      worker_commands(*find_system("ompi-shm"), loopback(), kCase, kAll, 0, common());
+  EXPECT_THAT(shared[0].words, Contains("vader,self"));
+}
+
+TEST(Systems, ServersAndWorkersAgreeWhereServersListen) {
+  const System& ps = *find_system("ps");
+  const auto servers = server_commands(ps, loopback(), kCase, kAll, 7000);
+  const auto workers = worker_commands(ps, loopback(), kCase, kAll, 7000, common());
+  ASSERT_EQ(servers.size(), kPsServers);
+  for (uint32_t i = 0; i < kPsServers; i++) {
+    const std::string address = "127.0.0.1:" + std::to_string(7000 + i);
+    EXPECT_THAT(servers[i].words, Contains(address));
+    EXPECT_THAT(workers[0].words, Contains(address));
+  }
+  EXPECT_TRUE(server_commands(*find_system("gloo-ring"), loopback(), kCase, kAll, 7000).empty());
+}
+
+TEST(Systems, ALateWorkerIsMitigatedByTheAggregatorAlone) {
+  RaceCase late = kCase;
+  late.straggler = true;
+  const auto servers = server_commands(*find_system("tributary"), loopback(), late, kAll, 7000);
+  ASSERT_EQ(servers.size(), 1U);
+  EXPECT_THAT(servers[0].words, Contains(HasSubstr("mitigation=on")));
+}
+
+TEST(Programs, LieBesideTheOneThatIsNamed) {
+  EXPECT_TRUE(find_programs("/no-such-folder/tributary").gloo.empty());
+  EXPECT_FALSE(find_programs().tributary.empty());
+}
+
+}  // namespace
+}  // namespace tributary::race
