@@ -100,15 +100,12 @@ Fit locate_ipv6(M& m, uint32_t& offset, uint32_t& ip_end, Arrival& arrival) {
          microcode::UdpHeader::kBytes;
 }
 
-/// Finds the UDP payload addressed to `udp_port` in the packet at hand.
+/// Finds the UDP payload addressed to `udp_port` in a frame. Apart from the rest, since ports that
+/// deliver payloads alone never come here.
 /// @param port_mask Bits of the destination port that have to agree.
 template <microcode::Machine M>
-Fit locate_udp_payload(M& m, uint16_t udp_port, Arrival& arrival, uint16_t port_mask = 0xffff) {
-  if (!m.arrived_as_frame()) {
-    arrival.size = m.packet_size();
-    arrival.source = m.source();
-    return Fit::kFits;
-  }
+[[gnu::noinline]] Fit locate_in_frame(M& m, uint16_t udp_port, Arrival& arrival,
+                                      uint16_t port_mask = 0xffff) {
   using Ethernet = microcode::EthernetHeader;
   using Udp = microcode::UdpHeader;
   const auto ethernet = m.head().template view<Ethernet>(0);
@@ -143,6 +140,20 @@ Fit locate_udp_payload(M& m, uint16_t udp_port, Arrival& arrival, uint16_t port_
   arrival.offset = offset + Udp::kBytes;
   arrival.size = udp_bytes - Udp::kBytes;
   return Fit::kFits;
+}
+
+/// The packet at hand as if it were a UDP payload and nothing else.
+template <microcode::Machine M>
+Arrival payload_arrival(const M& m) {
+  return {.offset = 0, .size = m.packet_size(), .source = m.source()};
+}
+
+/// Finds the UDP payload addressed to `udp_port` in the packet at hand, a frame or a payload.
+/// @param arrival As payload_arrival() has made it.
+/// @param port_mask As for locate_in_frame().
+template <microcode::Machine M>
+Fit locate_udp_payload(M& m, uint16_t udp_port, Arrival& arrival, uint16_t port_mask = 0xffff) {
+  return m.arrived_as_frame() ? locate_in_frame(m, udp_port, arrival, port_mask) : Fit::kFits;
 }
 
 }  // namespace tributary::apps

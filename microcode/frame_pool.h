@@ -14,6 +14,8 @@
 #include <cstdint>
 #include <memory>
 
+#include "base/assert.h"
+
 namespace tributary::microcode {
 
 /// Per-thread local storage of a PPE. Source: Trio paper §2.2.
@@ -37,10 +39,23 @@ class FramePool {
   explicit FramePool(uint32_t frame_count);
 
   /// @pre size_bytes <= kFrameBytesMax and a frame is free; else the process stops.
-  [[nodiscard]] void* take(size_t size_bytes);
+  [[nodiscard]] void* take(size_t size_bytes) {
+    TRIB_ASSERT(size_bytes <= kFrameBytesMax);  // The program keeps more than a PPE thread has.
+    TRIB_ASSERT(first_free_ != nullptr);  // More threads or deeper calls than were provided for.
+    Slot* slot = first_free_;
+    first_free_ = slot->next_free;
+    free_count_--;
+    return slot->frame;
+  }
 
   /// Returns a frame to the pool it was taken from.
-  static void give_back(void* frame) noexcept;
+  static void give_back(void* frame) noexcept {
+    auto* slot = reinterpret_cast<Slot*>(static_cast<std::byte*>(frame) - offsetof(Slot, frame));
+    FramePool* pool = slot->owner;
+    slot->next_free = pool->first_free_;
+    pool->first_free_ = slot;
+    pool->free_count_++;
+  }
 
   [[nodiscard]] uint32_t free_count() const { return free_count_; }
 

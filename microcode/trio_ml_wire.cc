@@ -113,20 +113,13 @@ void encode_body(const ControlBody& body, std::byte* to) {
 
 }  // namespace
 
-void encode_header(const TrioMlFields& fields, std::byte* to) {
-  using H = TrioMlHeader;
-  std::memset(to, 0, H::kBytes);
-  MutableView<H> view(to);
-  view.set<H::JobId>(fields.job_id);
-  view.set<H::BlockId>(fields.block_id);
-  view.set<H::AgeOp>(fields.age_op);
-  view.set<H::Final>(fields.final);
-  view.set<H::Degraded>(fields.degraded);
-  view.set<H::Extended>(fields.extended);
-  view.set<H::SourceId>(fields.src_id);
-  view.set<H::SourceCount>(fields.src_cnt);
-  view.set<H::GenerationId>(fields.gen_id);
-  view.set<H::GradientCount>(fields.grad_cnt);
+void encode_head(const MessageHead& message, std::byte* to) {
+  encode_header(message.header, to);
+  if (message.header.extended) encode_extension(message.extension, to + TrioMlHeader::kBytes);
+}
+
+void encode_mask(const SourceMask& mask, std::byte* head) {
+  store_mask(mask, head + TrioMlHeader::kBytes + kExtensionBytes);
 }
 
 SourceMask decode_mask(const std::byte* head) {
@@ -149,11 +142,9 @@ DecodeStatus decode_message(std::span<const std::byte> head, uint32_t size_bytes
 }
 
 uint32_t encode_message(const Message& message, std::byte* to) {
-  encode_header(message.header, to);
+  encode_head(message, to);
   if (!message.header.extended) return TrioMlHeader::kBytes;
-  std::byte* rest = to + TrioMlHeader::kBytes;
-  encode_extension(message.extension, rest);
-  rest += kExtensionBytes;
+  std::byte* rest = to + TrioMlHeader::kBytes + kExtensionBytes;
   if ((message.extension.flags & kFlagSourceMask) != 0) {
     store_mask(message.mask, rest);
     rest += kSourceMaskBytes;

@@ -189,7 +189,7 @@ void answer_not_admitted(M& m, Shard& shard, const Session& session, const Messa
 /// The thread for one packet.
 template <microcode::Machine M>
 microcode::Thread process_packet(M& m, Shard& shard) {
-  Message message;
+  Message message{.arrival = apps::payload_arrival(m)};
   const apps::Fit fit = apps::locate_udp_payload(m, microcode::kSwitchmlPort, message.arrival,
                                                  microcode::kSwitchmlPortMask);
   if (fit != apps::Fit::kFits) {

@@ -12,6 +12,7 @@ namespace tributary::trio_ml {
 
 using apps::Arrival;
 using apps::frame_payload_offset;
+using apps::payload_arrival;
 
 /// What locating a message found: fine, or why not.
 struct Located {
@@ -30,6 +31,7 @@ struct Located {
 }
 
 /// Finds the UDP payload addressed to `udp_port` in the packet at hand.
+/// @param arrival As payload_arrival() has made it.
 template <microcode::Machine M>
 Located locate_message(M& m, uint16_t udp_port, Arrival& arrival) {
   const apps::Fit fit = apps::locate_udp_payload(m, udp_port, arrival);

@@ -4,9 +4,8 @@
 #include <algorithm>
 #include <bit>
 #include <new>
-#include <numeric>
+#include <utility>
 
-#include "base/assert.h"
 #include "base/mutant.h"
 
 namespace tributary::trio_ml {
@@ -20,13 +19,6 @@ constexpr uint32_t kWindowSharesBuffers = 1024;
 
 constexpr uint32_t rounded_up(uint32_t size, uint32_t multiple) {
   return (size + multiple - 1) / multiple * multiple;
-}
-
-/// Whether (generation, block) a comes before b. Block ids compare as serial numbers, so a stream
-/// that runs past 2^32 stays in order.
-bool is_older(uint64_t generation_a, uint32_t block_a, uint64_t generation_b, uint32_t block_b) {
-  if (generation_a != generation_b) return generation_a < generation_b;
-  return static_cast<int32_t>(block_a - block_b) < 0;
 }
 
 /// A finding without a record.
@@ -76,7 +68,7 @@ Result<BlockWindow> BlockWindow::create(const JobConfig& config, uint32_t shard_
                                         memory::SharedMemory& memory) {
   const WindowShape shape(config, shard_count);
   BlockWindow window(shape);
-  window.shard_shift_ = static_cast<uint32_t>(std::countr_zero(shard_count));
+  window.run_shift_ = static_cast<uint32_t>(std::countr_zero(kBlocksPerRun * shard_count));
   const auto places = make_array<BlockRecord>(memory, memory::Range::kDram, shape.place_count);
   if (!places) return tl::unexpected(places.error());
   const auto results =
@@ -92,8 +84,6 @@ Result<BlockWindow> BlockWindow::create(const JobConfig& config, uint32_t shard_
   window.results_ = *results;
   window.newest_ = *newest;
   window.buffers_ = memory.at(*buffers);
-  window.free_.reserve(shape.buffer_count);
-  window.cooling_.reserve(shape.buffer_count);
   window.reset();
   return window;
 }
@@ -104,12 +94,13 @@ void BlockWindow::reset() {
     const uint16_t incarnation = places_[place].incarnation;
     places_[place] = BlockRecord{};
     places_[place].incarnation = incarnation;
+    places_[place].place = place;
     newest_[place] = 0;
   }
   std::fill_n(results_, size_t{shape_.place_count} * shape_.history, ResultRecord{});
-  free_.resize(shape_.buffer_count);
-  std::iota(free_.rbegin(), free_.rend(), 0U);
+  free_.clear();
   cooling_.clear();
+  for (uint32_t buffer = shape_.buffer_count; buffer > 0; buffer--) free_.push(buffer - 1);
   generation_latest_ = 0;
 }
 
@@ -119,7 +110,9 @@ Found BlockWindow::find_result(uint32_t place, uint64_t generation, uint32_t blo
     ResultRecord& kept = ring[i];
     if (kept.valid && kept.generation == generation &&
         (kept.block_id == block_id || TRIB_MUTANT(kStaleResult))) {
-      return {.kind = Found::Kind::kResult, .block = nullptr, .result = &kept, .incarnation = 0};
+      Found found = of(Found::Kind::kResult);
+      found.result = &kept;
+      return found;
     }
   }
   return of(generation < generation_latest_ ? Found::Kind::kStaleGeneration
@@ -157,67 +150,33 @@ Found BlockWindow::find_otherwise(BlockName name) {
   return of(Found::Kind::kAbsent);
 }
 
-BlockWindow::Inserted BlockWindow::insert(BlockName name, const BlockRecord& prototype,
+BlockWindow::Inserted BlockWindow::insert(BlockName name, const BlockTerms& terms,
                                           bool clear_lanes) {
   const Found found = find(name);
   if (found.kind == Found::Kind::kActive) {
     return {Insert::kExists, found.block, found.incarnation, false};
   }
   if (found.kind != Found::Kind::kAbsent) return {Insert::kRefused, nullptr, 0, false};
-  if (free_.empty()) return {Insert::kNoBuffer, nullptr, 0, false};
+  if (free_.size() == 0) return {Insert::kNoBuffer, nullptr, 0, false};
 
   BlockRecord& block = places_[place_of(name.block_id)];
   const bool superseded = block.phase != BlockPhase::kFree;
   if (superseded) abandon(block);
-  const uint16_t incarnation = block.incarnation;
-  block = prototype;
-  block.generation = continued(name);
-  block.block_id = name.block_id;
-  block.gen_id = name.gen_id;
-  block.aggr_buffer = free_.back();
-  free_.pop_back();
-  block.incarnation = static_cast<uint16_t>(incarnation + 1);
-  block.phase = BlockPhase::kAggregating;
-  generation_latest_ = std::max(generation_latest_, block.generation);
-  for (uint32_t i = 0; TRIB_MUTANT(kResultsForgotten) && i < shape_.history; i++) {
-    ResultRecord& kept = results_[size_t{place_of(block)} * shape_.history + i];
-    if (std::exchange(kept.valid, false)) cooling_.push_back(kept.aggr_buffer);
-  }
-  if (clear_lanes) std::fill_n(lanes(block.aggr_buffer), block.grad_cnt, 0);
-  return {Insert::kCreated, &block, block.incarnation, superseded};
+  Inserted inserted = make_block(block, continued(name), name, terms, clear_lanes);
+  inserted.superseded = superseded;
+  return inserted;
 }
 
-ResultRecord& BlockWindow::retire(BlockRecord& block) {
-  const uint32_t place = place_of(block);
-  newest_[place] = static_cast<uint8_t>((newest_[place] + 1) % shape_.history);
-  ResultRecord& kept = newest(place);
-  if (kept.valid && !TRIB_MUTANT(kBufferLeaked)) {
-    (TRIB_MUTANT(kThawTooSoon) ? free_ : cooling_).push_back(kept.aggr_buffer);
+void BlockWindow::forget_results(const BlockRecord& block) {
+  for (uint32_t i = 0; i < shape_.history; i++) {
+    ResultRecord& kept = results_[size_t{place_of(block)} * shape_.history + i];
+    if (std::exchange(kept.valid, false)) cooling_.push(kept.aggr_buffer);
   }
-  kept = {.generation = block.generation,
-          .block_id = block.block_id,
-          .aggr_buffer = block.aggr_buffer,
-          .head_bytes = block.head_bytes,
-          .grad_cnt = block.grad_cnt,
-          .valid = true};
-  free_record(block);
-  return kept;
 }
 
 void BlockWindow::abandon(BlockRecord& block) {
-  cooling_.push_back(block.aggr_buffer);
+  cooling_.push(block.aggr_buffer);
   free_record(block);
-}
-
-void BlockWindow::free_record(BlockRecord& block) {
-  TRIB_ASSERT(block.phase != BlockPhase::kFree);
-  block.phase = BlockPhase::kFree;
-  block.closing = true;  // Whoever still knows this incarnation is not let in.
-}
-
-void BlockWindow::thaw() {
-  free_.insert(free_.end(), cooling_.begin(), cooling_.end());
-  cooling_.clear();
 }
 
 }  // namespace tributary::trio_ml

@@ -21,13 +21,16 @@
 /// Tests:   tests/apps/trio_ml/block_window_test.cc
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <span>
-#include <vector>
 
 #include "apps/trio_ml/config.h"
 #include "apps/trio_ml/records.h"
+#include "base/assert.h"
+#include "base/mutant.h"
 #include "memory/shared_memory.h"
 
 namespace tributary::trio_ml {
@@ -66,6 +69,16 @@ struct BlockName {
   bool extended;  ///< Of a session: gen_id does not order blocks.
 };
 
+/// What a block is made with: what its first contribution says of it, and who is waited for.
+struct BlockTerms {
+  uint32_t tensor_elements = 0;
+  uint32_t scale_bits = 0;
+  uint16_t grad_cnt = 0;
+  microcode::ElementFormat format = microcode::ElementFormat::kInt32;
+  bool extended = false;
+  SourceMask expected{};
+};
+
 /// What the window says about a block.
 struct Found {
   enum class Kind : uint8_t {
@@ -78,8 +91,9 @@ struct Found {
     kPastCache,  ///< Of a current generation, but no longer kept.
   };
   Kind kind = Kind::kAbsent;
-  BlockRecord* block = nullptr;
+  BlockRecord* block = nullptr;  ///< Absent: the record that is free for it, if one is.
   ResultRecord* result = nullptr;
+  uint64_t generation = 0;   ///< By which the block that was asked for is ordered.
   uint16_t incarnation = 0;  ///< Of `block` at the time of the lookup.
 };
 
@@ -97,14 +111,18 @@ class BlockWindow {
   /// The same into a Found that the caller keeps.
   void find(BlockName name, Found& found) {
     BlockRecord& block = places_[place_of(name.block_id)];
-    if (block.phase != BlockPhase::kFree && block.block_id == name.block_id &&
-        block.generation == continued(name)) [[likely]] {
-      found.kind = Found::Kind::kActive;
-      found.block = &block;
-      found.incarnation = block.incarnation;
-      return;
+    found.block = &block;
+    found.generation = continued(name);
+    found.incarnation = block.incarnation;
+    found.kind = Found::Kind::kActive;
+    if (block.phase == BlockPhase::kFree) {
+      found.kind = Found::Kind::kAbsent;
+      if (!is_next_at(block, name.block_id, found.generation)) [[unlikely]]
+        found = find_otherwise(name);
+    } else if (block.block_id != name.block_id || block.generation != found.generation)
+        [[unlikely]] {
+      found = find_otherwise(name);
     }
-    found = find_otherwise(name);
   }
 
   enum class Insert : uint8_t { kCreated, kExists, kNoBuffer, kRefused };
@@ -114,28 +132,48 @@ class BlockWindow {
     uint16_t incarnation;
     bool superseded;  ///< An abandoned block was given up for it.
   };
-  /// Makes a record like `prototype` (its block_id and gen_id are overwritten by `name`) with a
-  /// buffer; `clear_lanes` zeroes its lanes, for machines on which several threads add at once.
-  /// Served whole: two threads that create the same block get kCreated and kExists. kRefused: the
-  /// place has been taken by another block meanwhile.
-  Inserted insert(BlockName name, const BlockRecord& prototype, bool clear_lanes);
+  /// Makes a block with a buffer; `clear_lanes` zeroes its lanes, for machines on which several
+  /// threads add at once. Served whole: two threads that create the same block get kCreated and
+  /// kExists. kRefused: the place has been taken by another block meanwhile.
+  Inserted insert(BlockName name, const BlockTerms& terms, bool clear_lanes);
+  /// The same where nothing has happened to the window since find() has found a free record.
+  Inserted insert_at(const Found& found, BlockName name, const BlockTerms& terms) {
+    return make_block(*found.block, found.generation, name, terms, /*clear_lanes=*/false);
+  }
 
   /// The block's message is complete in its buffer: frees the record, keeps the result. The oldest
   /// result of the place is given up, its buffer cools.
-  ResultRecord& retire(BlockRecord& block);
+  ResultRecord& retire(BlockRecord& block) {
+    const uint32_t place = place_of(block);
+    const uint32_t next = newest_[place] + 1U;
+    newest_[place] = static_cast<uint8_t>(next == shape_.history ? 0 : next);
+    ResultRecord& kept = newest(place);
+    if (kept.valid && !TRIB_MUTANT(kBufferLeaked)) {
+      (TRIB_MUTANT(kThawTooSoon) ? free_ : cooling_).push(kept.aggr_buffer);
+    }
+    kept.generation = block.generation;
+    kept.block_id = block.block_id;
+    kept.aggr_buffer = block.aggr_buffer;
+    kept.head_bytes = block.head_bytes;
+    kept.grad_cnt = block.grad_cnt;
+    kept.valid = true;
+    free_record(block);
+    return kept;
+  }
   /// Gives a block in progress up without a result.
   void abandon(BlockRecord& block);
   /// Forgets every block, result and generation: a new session.
   void reset();
 
   /// Buffers given up since the last thaw() may still be on their way out; after it they are free.
-  void thaw();
-  [[nodiscard]] bool has_cooling() const { return !cooling_.empty(); }
+  void thaw() {
+    free_.push_all(cooling_);
+    cooling_.clear();
+  }
+  [[nodiscard]] bool has_cooling() const { return cooling_.size() != 0; }
 
   /// The place of a block's record, for REF flags and timers: [0, place_count()).
-  [[nodiscard]] uint32_t place_of(const BlockRecord& block) const {
-    return static_cast<uint32_t>(&block - places_);
-  }
+  [[nodiscard]] static uint32_t place_of(const BlockRecord& block) { return block.place; }
   [[nodiscard]] BlockRecord& at_place(uint32_t place) { return places_[place]; }
   [[nodiscard]] uint32_t place_count() const { return shape_.place_count; }
 
@@ -154,16 +192,43 @@ class BlockWindow {
   }
 
   [[nodiscard]] uint64_t memory_bytes() const { return shape_.memory_bytes(); }
-  [[nodiscard]] uint32_t buffers_free() const { return static_cast<uint32_t>(free_.size()); }
+  [[nodiscard]] uint32_t buffers_free() const { return free_.size(); }
 
  private:
+  /// Numbers of buffers, last in first out. A plain array behind it: no check for growth on the
+  /// path of every block.
+  class BufferStack {
+   public:
+    explicit BufferStack(uint32_t capacity)
+        : numbers_(std::make_unique<uint32_t[]>(capacity)), capacity_(capacity) {}
+    [[nodiscard]] uint32_t size() const { return size_; }
+    void clear() { size_ = 0; }
+    void push(uint32_t number) {
+      TRIB_ASSERT(size_ < capacity_);
+      numbers_[size_++] = number;
+    }
+    /// @pre size() != 0.
+    [[nodiscard]] uint32_t pop() { return numbers_[--size_]; }
+    void push_all(const BufferStack& other) {
+      TRIB_ASSERT(other.size_ <= capacity_ - size_);
+      std::copy_n(other.numbers_.get(), other.size_, numbers_.get() + size_);
+      size_ += other.size_;
+    }
+
+   private:
+    std::unique_ptr<uint32_t[]> numbers_;  ///< Shape [capacity].
+    uint32_t capacity_;
+    uint32_t size_ = 0;
+  };
+
   /// Generations count from here: nothing is negative, and 0 stands for "none seen".
   static constexpr uint64_t kGenerationBase = uint64_t{1} << 16;
 
-  explicit BlockWindow(const WindowShape& shape) : shape_(shape) {}
+  explicit BlockWindow(const WindowShape& shape)
+      : shape_(shape), free_(shape.buffer_count), cooling_(shape.buffer_count) {}
 
   [[nodiscard]] uint32_t place_of(uint32_t block_id) const {
-    const uint32_t run = block_id / kBlocksPerRun >> shard_shift_;
+    const uint32_t run = block_id >> run_shift_;
     return (run * kBlocksPerRun + block_id % kBlocksPerRun) & (shape_.place_count - 1);
   }
   /// The generation by which blocks are ordered.
@@ -174,8 +239,50 @@ class BlockWindow {
         static_cast<int16_t>(name.gen_id - static_cast<uint16_t>(generation_latest_));
     return generation_latest_ + static_cast<uint64_t>(static_cast<int64_t>(ahead));
   }
-  /// find() for a block that is not in progress.
+  /// Whether (generation, block) a comes before b. Block ids compare as serial numbers, so a stream
+  /// that runs past 2^32 stays in order.
+  [[nodiscard]] static bool is_older(uint64_t generation_a, uint32_t block_a, uint64_t generation_b,
+                                     uint32_t block_b) {
+    if (generation_a != generation_b) return generation_a < generation_b;
+    return static_cast<int32_t>(block_a - block_b) < 0;
+  }
+  /// Whether the block is what comes next at a free place: newer than its results, and of a
+  /// generation that may begin. The usual first contribution; find_otherwise() says the same by all
+  /// its rules.
+  [[nodiscard]] bool is_next_at(const BlockRecord& block, uint32_t block_id, uint64_t generation) {
+    const ResultRecord& last = newest(place_of(block));
+    // Wraps for an older generation, and so is far more than what is allowed.
+    const bool may_begin =
+        generation - generation_latest_ <= kGenerationsAheadMax || generation_latest_ == 0;
+    return may_begin &&
+           (!last.valid || is_older(last.generation, last.block_id, generation, block_id));
+  }
+  /// find() for a block that is neither in progress nor the next one.
   [[nodiscard]] Found find_otherwise(BlockName name);
+  /// Takes a free record, if there is a buffer. Field by field: a record put together elsewhere and
+  /// copied would be written twice.
+  Inserted make_block(BlockRecord& block, uint64_t generation, BlockName name,
+                      const BlockTerms& terms, bool clear_lanes) {
+    if (free_.size() == 0) [[unlikely]]
+      return {Insert::kNoBuffer, nullptr, 0, false};
+    block.generation = generation;
+    block.block_id = name.block_id;
+    block.gen_id = name.gen_id;
+    block.aggr_buffer = free_.pop();
+    block.tensor_elements = terms.tensor_elements;
+    block.scale_bits = terms.scale_bits;
+    block.grad_cnt = terms.grad_cnt;
+    block.format = terms.format;
+    block.extended = terms.extended;
+    block.expected = terms.expected;
+    block.incarnation++;
+    block.begin();
+    generation_latest_ = std::max(generation_latest_, generation);
+    if (TRIB_MUTANT(kResultsForgotten)) forget_results(block);
+    if (clear_lanes) std::fill_n(lanes(block.aggr_buffer), block.grad_cnt, 0);
+    return {Insert::kCreated, &block, block.incarnation, false};
+  }
+  void forget_results(const BlockRecord& block);
   [[nodiscard]] ResultRecord& newest(uint32_t place) {
     return results_[place * shape_.history + newest_[place]];
   }
@@ -183,16 +290,20 @@ class BlockWindow {
   [[nodiscard]] std::byte* buffer(uint32_t aggr_buffer) const {
     return buffers_ + size_t{aggr_buffer} * shape_.buffer_bytes;
   }
-  void free_record(BlockRecord& block);
+  static void free_record(BlockRecord& block) {
+    TRIB_ASSERT(block.phase != BlockPhase::kFree);
+    block.phase = BlockPhase::kFree;
+    block.closing = true;  // Whoever still knows this incarnation is not let in.
+  }
 
   WindowShape shape_;
-  uint32_t shard_shift_ = 0;         ///< log2 of the shard count.
+  uint32_t run_shift_ = 0;           ///< log2 of kBlocksPerRun times the shard count.
   BlockRecord* places_ = nullptr;    ///< Shape [place_count].
   ResultRecord* results_ = nullptr;  ///< Shape [place_count][history], a ring for each place.
   uint8_t* newest_ = nullptr;        ///< Shape [place_count]: the ring's newest entry.
   std::byte* buffers_ = nullptr;     ///< Shape [buffer_count][buffer_bytes].
-  std::vector<uint32_t> free_;       ///< Buffers, last in first out; never grows past its reserve.
-  std::vector<uint32_t> cooling_;
+  BufferStack free_;
+  BufferStack cooling_;             ///< Given up, maybe still on their way out.
   uint64_t generation_latest_ = 0;  ///< 0: none seen.
 };
 

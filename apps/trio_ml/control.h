@@ -122,6 +122,18 @@ void send_have(M& m, Shard& shard, const Job& job, const BlockRecord& block,
   count(m, shard, Outcome::kHaveSent);
 }
 
+/// A permanent straggler is one no longer.
+template <microcode::Machine M>
+[[gnu::noinline, gnu::cold]] void note_return(M& m, Shard& shard, Job& job,
+                                              const MessageHead& message) {
+  include(job.record.active_mask, message.header.src_id);
+  count(m, shard, Outcome::kSourceReturned);
+  if (!message.header.extended) return;
+  Message notice = control_message(job, message, MessageType::kNotice);
+  notice.body.reason = Reason::kSourceReturned;
+  notify_all(m, shard, job, notice);
+}
+
 /// The source has contributed, be it late; a permanent straggler is one no longer. Were late ones
 /// not to count, a source that is always a little later than another would never be waited for
 /// again.
@@ -130,14 +142,8 @@ void note_contribution(M& m, Shard& shard, Job& job, const MessageHead& message)
   const uint32_t source = message.header.src_id;
   job.sources[source].contributed = true;
   if (TRIB_MUTANT(kPermanentForEver)) return;
-  if (contains(job.record.active_mask, source)) [[likely]]
-    return;
-  include(job.record.active_mask, source);
-  count(m, shard, Outcome::kSourceReturned);
-  if (!message.header.extended) return;
-  Message notice = control_message(job, message, MessageType::kNotice);
-  notice.body.reason = Reason::kSourceReturned;
-  notify_all(m, shard, job, notice);
+  if (!contains(job.record.active_mask, source)) [[unlikely]]
+    note_return(m, shard, job, message);
 }
 
 /// This aggregator's join toward the upper one, and its good-bye.

@@ -33,21 +33,11 @@ Message control_message(const Job& job, const MessageHead& about, MessageType ty
   return message;
 }
 
-void build_head(const Job& job, BlockRecord& block, bool upward) {
+void build_extended_head(const Job& job, BlockRecord& block, bool upward) {
   // A block whose sum came down from the upper aggregator already has its ranks and src_cnt.
   const bool from_above = block.phase == BlockPhase::kPublishing;
-  const SourceMask ranks = from_above ? block.ranks : ranks_in(job, block);
-  Message message;
-  message.header = {.job_id = job.config.id,
-                    .block_id = block.block_id,
-                    .age_op = static_cast<uint8_t>(block.degraded ? 1 : 0),
-                    .final = block.final,
-                    .degraded = block.degraded,
-                    .extended = block.extended,
-                    .src_id = static_cast<uint8_t>(upward ? job.config.upstream_source : 0),
-                    .src_cnt = static_cast<uint8_t>(block.src_cnt),
-                    .gen_id = block.gen_id,
-                    .grad_cnt = block.grad_cnt};
+  MessageHead message;
+  message.header = header_of(job, block, upward);
   message.extension = {.type = upward ? MessageType::kContribution : MessageType::kResult,
                        .format = block.format,
                        .flags = static_cast<uint8_t>(block.flags & microcode::kFlagsMerged),
@@ -57,10 +47,13 @@ void build_head(const Job& job, BlockRecord& block, bool upward) {
                        .scale_bits = block.scale_bits,
                        .key = upward ? job.session.upstream_key() : 0};
   if (block.degraded || upward) message.extension.flags |= microcode::kFlagSourceMask;
-  message.mask = ranks;
   const uint32_t head_bytes = encoded_head_bytes(message.header, message.extension);
   block.head_bytes = static_cast<uint16_t>(head_bytes);
-  encode_message(message, job.window.head(block.aggr_buffer, head_bytes));
+  std::byte* head = job.window.head(block.aggr_buffer, head_bytes);
+  encode_head(message, head);
+  if (!message.header.extended || (message.extension.flags & microcode::kFlagSourceMask) == 0)
+    return;
+  microcode::encode_mask(from_above ? block.ranks : ranks_in(job, block), head);
 }
 
 }  // namespace tributary::trio_ml

@@ -61,14 +61,39 @@ void notify_all(M& m, Shard& shard, const Job& job, const Message& notice) {
   }
 }
 
+/// The header of the block's message.
+[[nodiscard]] inline microcode::TrioMlFields header_of(const Job& job, const BlockRecord& block,
+                                                       bool upward) {
+  return {.job_id = job.config.id,
+          .block_id = block.block_id,
+          .age_op = static_cast<uint8_t>(block.degraded ? 1 : 0),
+          .final = block.final,
+          .degraded = block.degraded,
+          .extended = block.extended,
+          .src_id = static_cast<uint8_t>(upward ? job.config.upstream_source : 0),
+          .src_cnt = static_cast<uint8_t>(block.src_cnt),
+          .gen_id = block.gen_id,
+          .grad_cnt = block.grad_cnt};
+}
+
 /// Writes the head of the block's message in front of its lanes: a result for the sources, or a
-/// contribution for the upper aggregator.
-void build_head(const Job& job, BlockRecord& block, bool upward);
+/// contribution for the upper aggregator. A plain one is a header and nothing else.
+void build_extended_head(const Job& job, BlockRecord& block, bool upward);
+inline void build_head(const Job& job, BlockRecord& block, bool upward) {
+  if (block.extended || upward) {
+    build_extended_head(job, block, upward);
+    return;
+  }
+  block.head_bytes = microcode::TrioMlHeader::kBytes;
+  encode_header(header_of(job, block, upward),
+                job.window.head(block.aggr_buffer, microcode::TrioMlHeader::kBytes));
+}
 
 /// Sends a kept result, to one source or to all.
 template <microcode::Machine M>
-void send_result(M& m, Shard& shard, const Job& job, const ResultRecord& result,
-                 std::span<const Endpoint> to) {
+[[gnu::always_inline]] inline void send_result(M& m, Shard& shard, const Job& job,
+                                               const ResultRecord& result,
+                                               std::span<const Endpoint> to) {
   const auto message = job.window.message(result.aggr_buffer, result.head_bytes, result.grad_cnt);
   m.send(message, to);
   count(m, shard, Outcome::kResultSent, static_cast<uint32_t>(message.size()), to.size());
@@ -82,38 +107,87 @@ void send_upstream(M& m, Shard& shard, const Job& job, const BlockRecord& block)
   count(m, shard, Outcome::kSentUpstream, static_cast<uint32_t>(message.size()));
 }
 
+/// The end of a block, in steps as in contribution.h: an XTXN, and what follows its reply.
+template <microcode::Machine M>
+class Emission {
+ public:
+  Emission(M& m, Shard& shard, Job& job, BlockRecord& block)
+      : m_(m), shard_(shard), job_(job), block_(block) {}
+
+  /// Turns the sum into a result's payload.
+  [[gnu::always_inline]] auto finish_sum() {
+    const uint32_t lane_count = TRIB_MUTANT(kEmptySumSent) ? 0 : block_.grad_cnt;
+    return m_.finish_lanes(job_.window.lanes(block_.aggr_buffer), lane_count);
+  }
+  /// @return whether the result is to be published here; else it has been sent up.
+  [[nodiscard, gnu::always_inline]] bool sum_finished() {
+    block_.degraded |= !is_same(block_.rcvd_mask, job_.record.src_mask);
+    if (!job_.config.upstream.is_set()) [[likely]]
+      return true;
+    m_.instruction(kBuildHeader);
+    build_head(job_, block_, /*upward=*/true);
+    block_.phase = BlockPhase::kSentUp;
+    send_upstream(m_, shard_, job_, block_);
+    return false;
+  }
+
+  /// The record is final: writes the head.
+  [[gnu::always_inline]] void prepare_result() {
+    m_.instruction(kBuildHeader);
+    build_head(job_, block_, /*upward=*/false);
+    count(m_, shard_, block_.degraded ? Outcome::kBlockDegraded : Outcome::kBlockCompleted);
+  }
+  /// Keeps the result.
+  [[gnu::always_inline]] auto retire_block() {
+    return m_.issue(microcode::Xtxn{microcode::XtxnKind::kHashDelete, &block_, sizeof(BlockRecord)},
+                    [this] {
+                      if (!block_.degraded || !TRIB_MUTANT(kBlockCountLeaked)) {
+                        job_.record.block_curr_cnt--;
+                      }
+                      job_.record.block_total_cnt++;
+                      result_ = job_.window.retire(block_);
+                    });
+  }
+  /// Sends it to all sources.
+  [[gnu::always_inline]] void block_retired() {
+    send_result(m_, shard_, job_, result_, job_.destinations);
+  }
+
+ private:
+  M& m_;
+  Shard& shard_;
+  Job& job_;
+  BlockRecord& block_;
+  ResultRecord result_;  ///< A copy: the place may belong to another block by the time of sending.
+};
+
 /// The block's sum and record are final: keeps the result and sends it to all sources.
 template <microcode::Machine M>
 microcode::Subroutine<void, M> publish(M& m, Shard& shard, Job& job, BlockRecord& block) {
-  m.instruction(kBuildHeader);
-  build_head(job, block, /*upward=*/false);
-  count(m, shard, block.degraded ? Outcome::kBlockDegraded : Outcome::kBlockCompleted);
-  const ResultRecord result = co_await m.issue(
-      microcode::Xtxn{microcode::XtxnKind::kHashDelete, &block, sizeof(BlockRecord)},
-      [&job, &block] {
-        if (!block.degraded || !TRIB_MUTANT(kBlockCountLeaked)) job.record.block_curr_cnt--;
-        job.record.block_total_cnt++;
-        return job.window.retire(block);
-      });
-  send_result(m, shard, job, result, job.destinations);
+  Emission<M> emission(m, shard, job, block);
+  emission.prepare_result();
+  co_await emission.retire_block();
+  emission.block_retired();
 }
 
 /// Everything that will be in the block is in its buffer: makes the message and sends it, up or
 /// down. Called once for each block, by the thread to which settle() or close() said so.
 template <microcode::Machine M>
 microcode::Subroutine<void, M> emit_block(M& m, Shard& shard, Job& job, BlockRecord& block) {
-  if (!TRIB_MUTANT(kEmptySumSent)) {
-    co_await m.finish_lanes(job.window.lanes(block.aggr_buffer), block.grad_cnt);
-  }
-  block.degraded |= block.rcvd_mask != job.record.src_mask;
-  if (!job.config.upstream.is_set()) {
-    co_await publish(m, shard, job, block);
-    co_return;
-  }
-  m.instruction(kBuildHeader);
-  build_head(job, block, /*upward=*/true);
-  block.phase = BlockPhase::kSentUp;
-  send_upstream(m, shard, job, block);
+  Emission<M> emission(m, shard, job, block);
+  co_await emission.finish_sum();
+  if (emission.sum_finished()) co_await publish(m, shard, job, block);
+}
+
+/// The same on a machine whose replies are there at once.
+template <microcode::Machine M>
+requires(!M::kSuspends) void emit_in_place(M& m, Shard& shard, Job& job, BlockRecord& block) {
+  Emission<M> emission(m, shard, job, block);
+  static_cast<void>(emission.finish_sum());
+  if (!emission.sum_finished()) return;
+  emission.prepare_result();
+  static_cast<void>(emission.retire_block());
+  emission.block_retired();
 }
 
 }  // namespace tributary::trio_ml

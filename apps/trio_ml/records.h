@@ -10,6 +10,7 @@
 #pragma once
 
 #include <algorithm>
+#include <cstddef>
 #include <cstdint>
 
 #include "base/mutant.h"
@@ -29,6 +30,13 @@ inline void exclude(SourceMask& mask, uint32_t source) {
 [[nodiscard]] inline bool contains(const SourceMask& mask, uint32_t source) {
   return (mask[source / 64] >> (source % 64) & 1) != 0;
 }
+/// Word by word, for the reason that is_complete() gives.
+[[nodiscard]] inline bool is_same(const SourceMask& a, const SourceMask& b) {
+  for (uint32_t i = 0; i < a.size(); i++) {
+    if (a[i] != b[i]) return false;
+  }
+  return true;
+}
 [[nodiscard]] uint32_t count(const SourceMask& mask);
 /// The sources 0 … source_count-1.
 [[nodiscard]] SourceMask first_sources(uint32_t source_count);
@@ -47,14 +55,23 @@ struct Contribution {
   uint8_t flags = 0;
   bool final = false;
   bool degraded = false;
+
+  /// Whether it says nothing but how many ranks are in it.
+  [[nodiscard]] bool is_plain() const {
+    const int marks =
+        (exponent + 128) | flags | static_cast<int>(final) | static_cast<int>(degraded);
+    return marks == 0;
+  }
 };
 
 /// A block being aggregated (Trio paper Figure 18).
 struct alignas(64) BlockRecord {
+  uint32_t place = 0;  ///< Index of this record in its window; never changes.
+
   // Written when the place is taken; then constant until it is free again.
+  uint32_t block_id = 0;
   uint64_t generation =
       0;  ///< Orders blocks: gen_id continued past 16 bits; constant in a session.
-  uint32_t block_id = 0;
   uint32_t aggr_buffer = 0;      ///< aggr_paddr: number of the aggregation buffer.
   uint32_t tensor_elements = 0;  ///< Of the first contribution; later ones must agree.
   uint32_t scale_bits = 0;
@@ -82,7 +99,30 @@ struct alignas(64) BlockRecord {
   SourceMask rcvd_mask{};  ///< Sources admitted.
   SourceMask expected{};   ///< Sources waited for.
   SourceMask ranks{};      ///< Jobs of aggregators: ranks in the sum.
+
+  /// Nobody has contributed yet: what contributions and timers change is as in a new record, but
+  /// for the incarnation.
+  void begin() {
+    phase = BlockPhase::kAggregating;
+    closing = false;
+    admitted = 0;
+    rcvd_cnt = 0;
+    src_cnt = 0;
+    head_bytes = 0;
+    block_age = 0;
+    flags = 0;
+    exponent = -128;
+    final = false;
+    degraded = false;
+    mismatch_told = false;
+    referenced_at = Instant();
+    rcvd_mask = {};
+    ranks = {};
+  }
 };
+
+static_assert(offsetof(BlockRecord, rcvd_mask) == 64,
+              "all but the masks in one cache line: what a contribution touches are two");
 
 enum class Admission : uint8_t { kAdmitted, kDuplicate, kClosed };
 
@@ -101,14 +141,25 @@ enum class Admission : uint8_t { kAdmitted, kDuplicate, kClosed };
   return Admission::kAdmitted;
 }
 
-/// Whether every source waited for has been let in.
+/// Whether every source waited for has been let in. Word by word, and done with the first that
+/// lacks one: all of them at once would be read before the word that admit() has just written has
+/// left the store buffer.
 [[nodiscard]] inline bool is_complete(const BlockRecord& block) {
-  uint64_t missing = 0;
   for (uint32_t i = 0; i < block.expected.size(); i++) {
-    missing |= block.expected[i] & ~block.rcvd_mask[i];
+    uint64_t missing = block.expected[i] & ~block.rcvd_mask[i];
+    if (TRIB_MUTANT(kCompleteOneShort)) missing &= missing - 1;
+    if (missing != 0) return false;
   }
-  if (TRIB_MUTANT(kCompleteOneShort)) return (missing & (missing - 1)) == 0;
-  return missing == 0;
+  return true;
+}
+
+/// What a contribution says of itself becomes part of its block.
+inline void merge(BlockRecord& block, const Contribution& contribution) {
+  block.exponent = std::max(block.exponent, contribution.exponent);
+  if (TRIB_MUTANT(kExponentOfLast)) block.exponent = contribution.exponent;
+  if (!TRIB_MUTANT(kFlagsForgotten)) block.flags |= contribution.flags;
+  block.final |= contribution.final;
+  if (!TRIB_MUTANT(kDegradedForgotten)) block.degraded |= contribution.degraded;
 }
 
 /// The contribution's payload is in the buffer. @return true to exactly one caller: the one that
@@ -117,11 +168,7 @@ enum class Admission : uint8_t { kAdmitted, kDuplicate, kClosed };
   block.rcvd_cnt++;
   block.src_cnt = static_cast<uint16_t>(block.src_cnt + contribution.src_cnt);
   if (TRIB_MUTANT(kSourceCountedTwice)) block.src_cnt++;
-  block.exponent = std::max(block.exponent, contribution.exponent);
-  if (TRIB_MUTANT(kExponentOfLast)) block.exponent = contribution.exponent;
-  if (!TRIB_MUTANT(kFlagsForgotten)) block.flags |= contribution.flags;
-  block.final |= contribution.final;
-  if (!TRIB_MUTANT(kDegradedForgotten)) block.degraded |= contribution.degraded;
+  if (!contribution.is_plain()) merge(block, contribution);
   block.closing |= is_complete(block);
   return block.closing && block.rcvd_cnt == block.admitted;
 }

@@ -98,9 +98,15 @@ class LiveMachine {
   }
 
   void send(std::span<const std::byte> payload, std::span<const Endpoint> destinations) {
-    for (const Endpoint& destination : destinations) {
-      add_pending(payload.data(), static_cast<uint32_t>(payload.size()), destination);
+    const auto size = static_cast<uint32_t>(payload.size());
+    if (destinations.size() > kPendingPackets - pending_count_) [[unlikely]] {
+      for (const Endpoint& to : destinations) add_pending(payload.data(), size, to);
+      return;
     }
+    // They fit: no look at the count for each of them.
+    TxPacket* packet = &pending_[pending_count_];
+    for (const Endpoint& to : destinations) fill(*packet++, payload.data(), size, to);
+    pending_count_ += static_cast<uint32_t>(destinations.size());
   }
   void send_small(std::span<const std::byte> payload, const Endpoint& destination) {
     TRIB_ASSERT(payload.size() <= kHeadBytes);
@@ -128,13 +134,17 @@ class LiveMachine {
 
   /// Field by field: a packet put together elsewhere and copied here would be read back before its
   /// narrow stores have left the store buffer.
-  TxPacket& add_pending(const std::byte* data, uint32_t size, const Endpoint& destination) {
-    if (pending_count_ == kPendingPackets) flush();
-    TxPacket& packet = pending_[pending_count_++];
+  static void fill(TxPacket& packet, const std::byte* data, uint32_t size,
+                   const Endpoint& destination) {
     packet.data = data;
     packet.size = size;
     packet.layer = PacketLayer::kUdpPayload;
     packet.destination = destination;
+  }
+  TxPacket& add_pending(const std::byte* data, uint32_t size, const Endpoint& destination) {
+    if (pending_count_ == kPendingPackets) flush();
+    TxPacket& packet = pending_[pending_count_++];
+    fill(packet, data, size, destination);
     return packet;
   }
 

@@ -38,7 +38,7 @@ class Window : public ::testing::Test {
   }
   /// Inserts a block that must be new.
   static BlockRecord& created(BlockWindow& window, BlockName name) {
-    const auto inserted = window.insert(name, BlockRecord{}, false);
+    const auto inserted = window.insert(name, BlockTerms{}, false);
     if (inserted.status != Insert::kCreated) throw std::logic_error("the block is not new");
     return *inserted.block;
   }
@@ -67,7 +67,7 @@ TEST_F(Window, BlockIsAbsentThenActiveThenAResult) {
 TEST_F(Window, SecondInsertFindsTheFirst) {
   BlockWindow window = make(4);
   BlockRecord& block = created(window, plain(0, 0));
-  const auto again = window.insert(plain(0, 0), BlockRecord{}, false);
+  const auto again = window.insert(plain(0, 0), BlockTerms{}, false);
   EXPECT_EQ(again.status, Insert::kExists);
   EXPECT_EQ(again.block, &block);
 }
@@ -76,10 +76,10 @@ TEST_F(Window, TakenPlaceRefusesAnotherBlockUntilTheOldOneIsAbandoned) {
   BlockWindow window = make(4);
   BlockRecord& block = created(window, plain(0, 0));
   EXPECT_EQ(window.find(plain(4, 0)).kind, Kind::kWindowExceeded);
-  EXPECT_EQ(window.insert(plain(4, 0), BlockRecord{}, false).status, Insert::kRefused);
+  EXPECT_EQ(window.insert(plain(4, 0), BlockTerms{}, false).status, Insert::kRefused);
   const uint16_t incarnation = block.incarnation;
   block.block_age = kAbandonedAge;
-  const auto inserted = window.insert(plain(4, 0), BlockRecord{}, false);
+  const auto inserted = window.insert(plain(4, 0), BlockTerms{}, false);
   EXPECT_EQ(inserted.status, Insert::kCreated);
   EXPECT_TRUE(inserted.superseded);
   EXPECT_NE(inserted.incarnation, incarnation);
@@ -128,10 +128,10 @@ TEST_F(Window, GivenUpBufferIsFreeOnlyAfterThaw) {
   window.retire(created(window, plain(0, 0)));
   window.retire(created(window, plain(1, 0)));  // Block 0's result is given up.
   EXPECT_TRUE(window.has_cooling());
-  EXPECT_EQ(window.insert(plain(2, 0), BlockRecord{}, false).status, Insert::kNoBuffer);
+  EXPECT_EQ(window.insert(plain(2, 0), BlockTerms{}, false).status, Insert::kNoBuffer);
   window.thaw();
   EXPECT_FALSE(window.has_cooling());
-  EXPECT_EQ(window.insert(plain(2, 0), BlockRecord{}, false).status, Insert::kCreated);
+  EXPECT_EQ(window.insert(plain(2, 0), BlockTerms{}, false).status, Insert::kCreated);
 }
 
 TEST_F(Window, ResetForgetsEverythingButIncarnations) {
@@ -150,13 +150,12 @@ TEST_F(Window, ResetForgetsEverythingButIncarnations) {
 
 TEST_F(Window, ClearedLanesAreZero) {
   BlockWindow window = make(4);
-  BlockRecord prototype;
-  prototype.grad_cnt = 4;
-  BlockRecord& first = *window.insert(plain(0, 0), prototype, true).block;
+  const BlockTerms terms{.grad_cnt = 4};
+  BlockRecord& first = *window.insert(plain(0, 0), terms, true).block;
   std::fill_n(window.lanes(first.aggr_buffer), 4, 77);
   window.abandon(first);
   window.thaw();
-  BlockRecord& second = *window.insert(plain(0, 0), prototype, true).block;
+  BlockRecord& second = *window.insert(plain(0, 0), terms, true).block;
   EXPECT_EQ(second.aggr_buffer, 0U);  // Last in, first out: the same buffer.
   for (uint32_t i = 0; i < 4; i++) EXPECT_EQ(window.lanes(second.aggr_buffer)[i], 0);
 }
@@ -365,7 +364,7 @@ class WindowWalk : public ::testing::TestWithParam<WalkCase> {
   }
 
   void insert(TrueName name, Prng& prng) {
-    const auto inserted = window_.insert(name_of(name), BlockRecord{}, false);
+    const auto inserted = window_.insert(name_of(name), BlockTerms{}, false);
     ASSERT_EQ(inserted.status, model_.insert(name));
     if (inserted.status != Insert::kCreated) return;
     window_.lanes(inserted.block->aggr_buffer)[3] = stamp(name);
