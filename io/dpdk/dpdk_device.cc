@@ -56,21 +56,20 @@ tl::unexpected<Error> device_failure(const std::string& name, const std::string&
 
 }  // namespace
 
-Result<MbufPool> MbufPool::create(uint32_t count, uint32_t frame_bytes, int numa_node) {
+Result<MbufPool> MbufPool::create(uint32_t count, uint32_t buffer_bytes, int numa_node) {
   static std::atomic<uint32_t> number{0};
   const std::string name = fmt::format("tributary_{}", number.fetch_add(1));
-  const uint32_t room = std::max<uint32_t>(frame_bytes, RTE_MBUF_DEFAULT_DATAROOM);
   MbufPool pool;
   // Relaxed tail synchronisation: the engine's threads may be preempted while they hold the ring.
   pool.pool_ = rte_pktmbuf_pool_create_by_ops(
       name.c_str(), count, kCacheBuffers, 0,
-      static_cast<uint16_t>(std::min<uint32_t>(room + RTE_PKTMBUF_HEADROOM, UINT16_MAX)),
+      static_cast<uint16_t>(std::min<uint32_t>(buffer_bytes + RTE_PKTMBUF_HEADROOM, UINT16_MAX)),
       numa_node < 0 ? SOCKET_ID_ANY : numa_node, "ring_mt_rts");
   if (pool.pool_ == nullptr) {
     return failure(
         fmt::format("{} packet buffers of {} bytes cannot be had ({}); give fewer with "
                     "mbufs=, or more memory: sysctl -w vm.nr_hugepages=1024",
-                    count, room, why(rte_errno)));
+                    count, buffer_bytes, why(rte_errno)));
   }
   return pool;
 }
@@ -102,7 +101,8 @@ Result<std::unique_ptr<DpdkDevice>> DpdkDevice::open(const DpdkDeviceSpec& spec,
     ::unlink(dpdk_socket_path(spec).c_str());
   }
   auto done = device->probe(spec, dpdk_arguments(spec, facts));
-  if (done) done = device->configure(spec, queues_wanted);
+  if (done) done = device->configure(queues_wanted);
+  if (done) done = device->make_buffers(spec, dpdk_buffer_bytes(spec, facts), queues_wanted);
   if (done) done = device->set_up_queues();
   if (done) done = device->start();
   if (!done) return tl::unexpected(done.error());
@@ -137,7 +137,7 @@ Result<void> DpdkDevice::probe(const DpdkDeviceSpec& spec, const std::string& ar
   return {};
 }
 
-Result<void> DpdkDevice::configure(const DpdkDeviceSpec& spec, uint32_t queues_wanted) {
+Result<void> DpdkDevice::configure(uint32_t queues_wanted) {
   rte_eth_dev_info info{};
   if (const int status = rte_eth_dev_info_get(port_id_, &info); status != 0) {
     return device_failure(name_, "cannot be asked", -status);
@@ -161,8 +161,8 @@ Result<void> DpdkDevice::configure(const DpdkDeviceSpec& spec, uint32_t queues_w
     wanted.rx_adv_conf.rss_conf.rss_hf = info.flow_type_rss_offloads & RTE_ETH_RSS_UDP;
   }
   if (is_pci_ && info.max_mtu != 0 && mtu_ > info.max_mtu) {
-    return failure(fmt::format("{}: mtu={} is not allowed; this card takes up to {}", spec.name,
-                               mtu_, info.max_mtu));
+    return failure(fmt::format("{}: mtu={} is not allowed; this card takes up to {}", name_, mtu_,
+                               info.max_mtu));
   }
   const int status = rte_eth_dev_configure(port_id_, static_cast<uint16_t>(rx_queues_),
                                            static_cast<uint16_t>(tx_queues_), &wanted);
@@ -173,13 +173,17 @@ Result<void> DpdkDevice::configure(const DpdkDeviceSpec& spec, uint32_t queues_w
   rx_descriptors_ = rx;
   tx_descriptors_ = tx;
   if (tx_queues_ < queues_wanted) tx_locks_ = std::make_unique<std::mutex[]>(tx_queues_);
+  return {};
+}
+
+Result<void> DpdkDevice::make_buffers(const DpdkDeviceSpec& spec, uint32_t buffer_bytes,
+                                      uint32_t queues_wanted) {
   const uint32_t needed = buffers_needed(rx_descriptors_, rx_queues_, queues_wanted);
   if (spec.mbufs != 0 && spec.mbufs < needed) {
     return failure(fmt::format("{}: mbufs={} is too few; {} queues and {} cores need at least {}",
                                name_, spec.mbufs, rx_queues_, queues_wanted, needed));
   }
-  auto pool =
-      MbufPool::create(spec.mbufs != 0 ? spec.mbufs : needed, dpdk_frame_bytes(mtu_), numa_node_);
+  auto pool = MbufPool::create(spec.mbufs != 0 ? spec.mbufs : needed, buffer_bytes, numa_node_);
   if (!pool) return failure(fmt::format("{}: {}", name_, pool.error().text));
   rx_pool_ = std::move(*pool);
   return {};

@@ -28,8 +28,8 @@ namespace tributary::io {
 class MbufPool {
  public:
   MbufPool() = default;
-  /// @param count Buffers. @param frame_bytes Largest frame that one holds.
-  static Result<MbufPool> create(uint32_t count, uint32_t frame_bytes, int numa_node);
+  /// @param count Buffers. @param buffer_bytes What each holds.
+  static Result<MbufPool> create(uint32_t count, uint32_t buffer_bytes, int numa_node);
   MbufPool(MbufPool&& other) noexcept;
   MbufPool& operator=(MbufPool&& other) noexcept;
   MbufPool(const MbufPool&) = delete;
@@ -58,6 +58,7 @@ class DpdkDevice {
   [[nodiscard]] uint32_t tx_descriptors() const { return tx_descriptors_; }
   [[nodiscard]] uint32_t mtu() const { return mtu_; }
   [[nodiscard]] const MacAddress& mac() const { return mac_; }
+  [[nodiscard]] rte_mempool* rx_pool() const { return rx_pool_.get(); }
   [[nodiscard]] int numa_node() const { return numa_node_; }
   /// The card completes UDP checksums.
   [[nodiscard]] bool tx_checksum() const { return tx_checksum_; }
@@ -82,7 +83,9 @@ class DpdkDevice {
  private:
   DpdkDevice() = default;
   Result<void> probe(const DpdkDeviceSpec& spec, const std::string& arguments);
-  Result<void> configure(const DpdkDeviceSpec& spec, uint32_t queues_wanted);
+  Result<void> configure(uint32_t queues_wanted);
+  Result<void> make_buffers(const DpdkDeviceSpec& spec, uint32_t buffer_bytes,
+                            uint32_t queues_wanted);
   Result<void> set_up_queues();
   Result<void> start();
 

@@ -92,21 +92,29 @@ uint32_t DpdkQueue::poll_devices(uint32_t room) {
   return count;
 }
 
+/// The frame in one piece; null, with the frame freed and counted, if it is too large for that.
+rte_mbuf* DpdkQueue::in_one_piece(const Found& found) {
+  const DpdkDevice& device = *devices_[found.device];
+  rte_mbuf* whole = nullptr;
+  if (rte_pktmbuf_pkt_len(found.frame) <= dpdk_frame_bytes(device.mtu())) {
+    if (found.frame->nb_segs == 1) return found.frame;
+    // Copied, not joined: pieces may be shared with other frames.
+    whole = rte_pktmbuf_copy(found.frame, device.rx_pool(), 0, UINT32_MAX);
+  } else {
+    link_.count(FrameOutcome::kGiant);
+  }
+  if (whole == nullptr) counters_.rx_truncated.add(1);
+  rte_pktmbuf_free(found.frame);
+  return whole;
+}
+
 /// @return whether `packet` is a payload for the engine; the frame is then held.
 bool DpdkQueue::take(const Found& found, engine::Packet& packet) {
-  rte_mbuf* frame = found.frame;
-  const uint32_t frame_bytes = rte_pktmbuf_pkt_len(frame);
-  const bool fits = frame_bytes <= dpdk_frame_bytes(devices_[found.device]->mtu()) &&
-                    (frame->nb_segs == 1 || rte_pktmbuf_linearize(frame) == 0);
-  if (!fits) {
-    link_.count(FrameOutcome::kGiant);
-    counters_.rx_truncated.add(1);
-    rte_pktmbuf_free(frame);
-    return false;
-  }
+  rte_mbuf* frame = in_one_piece(found);
+  if (frame == nullptr) return false;
   auto* data = rte_pktmbuf_mtod(frame, std::byte*);
-  const Arrival arrival =
-      link_.receive({data, frame_bytes}, found.device, verified_of(*frame), now_, reply_);
+  const Arrival arrival = link_.receive({data, rte_pktmbuf_data_len(frame)}, found.device,
+                                        verified_of(*frame), now_, reply_);
   if (arrival.reply_bytes > 0) {
     transmitter_.send_frame({reply_.data(), arrival.reply_bytes}, found.device);
   }

@@ -62,6 +62,7 @@ class alignas(128) DpdkQueue final : public engine::PortQueue {
   };
   void free_held();
   uint32_t poll_devices(uint32_t room);
+  rte_mbuf* in_one_piece(const Found& found);
   bool take(const Found& found, engine::Packet& packet);
   void send_own_frames();
 

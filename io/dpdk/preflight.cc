@@ -239,6 +239,19 @@ uint32_t dpdk_mtu(const DpdkDeviceSpec& spec, const DpdkDeviceFacts& facts) {
   return spec.driver == "net_af_xdp" ? std::min(mtu, kDpdkMtuAfXdp) : mtu;
 }
 
+uint32_t dpdk_buffer_bytes(const DpdkDeviceSpec& spec, const DpdkDeviceFacts& facts) {
+  // net_af_xdp loses frames that leave less than some 200 bytes of a buffer, of which 128 are the
+  // room that DPDK keeps in front (measured: 3600 in all pass frames of 3400, not of 3500).
+  constexpr uint32_t kSpareBytes = 80;
+  constexpr uint32_t kDefaultBytes = 2048;
+  if (spec.driver == "net_af_packet") {  // Any buffer must hold a whole place of the ring.
+    DpdkDeviceSpec complete = spec;
+    complete.arguments = dpdk_arguments(spec, facts);
+    return number_in(complete.argument("framesz"));
+  }
+  return std::max(dpdk_frame_bytes(dpdk_mtu(spec, facts)) + kSpareBytes, kDefaultBytes);
+}
+
 std::string dpdk_arguments(const DpdkDeviceSpec& spec, const DpdkDeviceFacts& facts) {
   std::string arguments = spec.arguments;
   const auto add = [&](const char* key, const std::string& value) {

@@ -70,6 +70,9 @@ struct DpdkComplaint {
 /// Bytes of the largest frame that a device with this MTU carries.
 [[nodiscard]] constexpr uint32_t dpdk_frame_bytes(uint32_t mtu) { return mtu + 14; }
 
+/// Bytes that a receive buffer holds: a frame with some spare, or what the driver insists on.
+[[nodiscard]] uint32_t dpdk_buffer_bytes(const DpdkDeviceSpec& spec, const DpdkDeviceFacts& facts);
+
 /// The driver's arguments, with what keeps it from losing or damaging frames added where the user
 /// has not chosen: ring sizes of net_af_packet, buffer sizes of net_memif.
 [[nodiscard]] std::string dpdk_arguments(const DpdkDeviceSpec& spec, const DpdkDeviceFacts& facts);

@@ -1,0 +1,230 @@
+// SPDX-License-Identifier: Apache-2.0
+// Method: machines that nobody has, one fault each, with the cause and the command that must be
+// named; then this machine's own files, of which a folder stands in for the root.
+#include "io/dpdk/preflight.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+
+#include <cstring>
+
+#include "io/file_descriptor.h"
+#include "tests/support/scratch_directory.h"
+
+namespace tributary::io {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+DpdkDeviceSpec device(const std::string& text) {
+  const auto spec = parse_dpdk_device("dpdk:" + text);
+  EXPECT_TRUE(spec) << (spec ? "" : spec.error().text);
+  return spec ? *spec : DpdkDeviceSpec{};
+}
+
+DpdkDeviceFacts faultless() {
+  DpdkDeviceFacts facts;
+  facts.hugepages_free = 1024;
+  facts.may_lock_memory = true;
+  facts.may_open_raw_sockets = true;
+  facts.may_configure_network = true;
+  facts.has_iommu = true;
+  facts.may_use_vfio = true;
+  facts.pci_present = true;
+  facts.pci_driver = "vfio-pci";
+  facts.interface_mtu = 9000;
+  return facts;
+}
+
+/// Every complaint of that kind in one text: "cause => mend" a line.
+std::string complaints(const DpdkDeviceSpec& spec, const DpdkDeviceFacts& facts, bool fatal) {
+  std::string text;
+  for (const DpdkComplaint& complaint : judge_dpdk_device(spec, facts)) {
+    if (complaint.is_fatal == fatal) text += complaint.cause + " => " + complaint.mend + "\n";
+  }
+  return text;
+}
+std::string faults(const DpdkDeviceSpec& spec, const DpdkDeviceFacts& facts) {
+  return complaints(spec, facts, true);
+}
+std::string warnings(const DpdkDeviceSpec& spec, const DpdkDeviceFacts& facts) {
+  return complaints(spec, facts, false);
+}
+
+TEST(DpdkPreflight, AFaultlessCardAndDevice) {
+  EXPECT_EQ(faults(device("01:00.0"), faultless()), "");
+  EXPECT_EQ(warnings(device("01:00.0"), faultless()), "");
+  EXPECT_EQ(faults(device("vhost,iface=/tmp/a"), faultless()), "");
+}
+
+TEST(DpdkPreflight, CardsThatAreNotForDpdk) {
+  DpdkDeviceFacts facts = faultless();
+  facts.pci_present = false;
+  EXPECT_THAT(faults(device("01:00.0"), facts), HasSubstr("there is no PCI device 0000:01:00.0"));
+  facts.pci_present = true;
+  facts.pci_driver = "ixgbe";
+  facts.pci_interface = "eth2";
+  EXPECT_THAT(faults(device("01:00.0"), facts),
+              AllOf(HasSubstr("the kernel's driver ixgbe (interface eth2)"),
+                    HasSubstr("dpdk-devbind.py --bind=vfio-pci 0000:01:00.0")));
+  facts.pci_driver = "";
+  EXPECT_THAT(faults(device("01:00.0"), facts), HasSubstr("bound to no driver"));
+  facts.pci_driver = "mlx5_core";  // Shares the card with the kernel.
+  EXPECT_EQ(faults(device("01:00.0"), facts), "");
+}
+
+TEST(DpdkPreflight, PermissionsOfVfio) {
+  DpdkDeviceFacts facts = faultless();
+  facts.may_use_vfio = false;
+  EXPECT_THAT(faults(device("01:00.0"), facts), HasSubstr("chown USER /dev/vfio/vfio"));
+  facts = faultless();
+  facts.has_iommu = false;
+  EXPECT_THAT(warnings(device("01:00.0"), facts), HasSubstr("enable_unsafe_noiommu_mode"));
+}
+
+TEST(DpdkPreflight, Hugepages) {
+  DpdkDeviceFacts facts = faultless();
+  facts.hugepages_free = 0;
+  EXPECT_EQ(faults(device("vhost,iface=/tmp/a"), facts), "");
+  EXPECT_THAT(warnings(device("vhost,iface=/tmp/a"), facts),
+              HasSubstr("sysctl -w vm.nr_hugepages=1024"));
+  EXPECT_EQ(warnings(device("vhost,iface=/tmp/a,hugepages=off"), facts), "");
+  EXPECT_THAT(faults(device("vhost,iface=/tmp/a,hugepages=on"), facts),
+              HasSubstr("vm.nr_hugepages"));
+  facts.has_iommu = false;  // Then the card needs physical addresses.
+  EXPECT_THAT(faults(device("01:00.0"), facts), HasSubstr("vm.nr_hugepages"));
+}
+
+TEST(DpdkPreflight, InterfacesOfTheKernel) {
+  DpdkDeviceFacts facts = faultless();
+  facts.interface_mtu.reset();
+  EXPECT_THAT(faults(device("af_packet,iface=eth7"), facts),
+              HasSubstr("there is no interface eth7"));
+  facts.interface_mtu = 1500;
+  EXPECT_THAT(faults(device("af_packet,iface=eth7,mtu=9000"), facts),
+              HasSubstr("ip link set dev eth7 mtu 9000"));
+  EXPECT_EQ(faults(device("af_packet,iface=eth7"), facts), "");
+  EXPECT_THAT(faults(device("af_packet"), facts), HasSubstr("needs iface="));
+  facts.may_open_raw_sockets = false;
+  EXPECT_THAT(faults(device("af_packet,iface=eth7"), facts), HasSubstr("CAP_NET_RAW"));
+}
+
+TEST(DpdkPreflight, RingsOfAfPacketHoldTheFrame) {
+  DpdkDeviceFacts facts = faultless();
+  // 9000 + 14 + 96 bytes need 16384; 1500 + 14 + 96 fit 2048.
+  EXPECT_THAT(dpdk_arguments(device("af_packet,iface=e"), facts),
+              AllOf(HasSubstr("framesz=16384"), HasSubstr("blocksz=65536")));
+  EXPECT_THAT(dpdk_arguments(device("af_packet,iface=e,mtu=1500"), facts),
+              AllOf(HasSubstr("framesz=2048"), HasSubstr("framecnt=4096")));
+  EXPECT_THAT(faults(device("af_packet,iface=e,framesz=2048"), facts),
+              HasSubstr("framesz=2048 would lose frames of 9014 bytes"));
+  EXPECT_THAT(warnings(device("af_packet,iface=e"), facts),
+              HasSubstr("ethtool -K SENDER tx-udp-segmentation off"));
+}
+
+TEST(DpdkPreflight, RingsOfAfPacketFitTheLimitOfLockedMemory) {
+  DpdkDeviceFacts facts = faultless();
+  facts.may_lock_memory = false;
+  facts.memlock_bytes = 8U << 20;
+  // 8 MB for two rings of 16384-byte frames: 256 each.
+  EXPECT_THAT(dpdk_arguments(device("af_packet,iface=e"), facts), HasSubstr("framecnt=256"));
+  EXPECT_EQ(faults(device("af_packet,iface=e"), facts), "");
+  facts.memlock_bytes = 65'536;
+  EXPECT_THAT(faults(device("af_packet,iface=e"), facts), HasSubstr("ulimit -l 2049"));
+}
+
+TEST(DpdkPreflight, LimitsOfXdpAndTap) {
+  DpdkDeviceFacts facts = faultless();
+  EXPECT_THAT(faults(device("af_xdp,iface=e"), facts), HasSubstr("ip link set dev e mtu 3498"));
+  facts.interface_mtu = 3498;
+  EXPECT_EQ(faults(device("af_xdp,iface=e"), facts), "");
+  EXPECT_EQ(dpdk_mtu(device("af_xdp,iface=e"), facts), 3386U);
+  EXPECT_THAT(faults(device("af_xdp,iface=e,mtu=3400"), facts), HasSubstr("give mtu=3386 or less"));
+  EXPECT_THAT(faults(device("tap,iface=t,mtu=4000"), facts), HasSubstr("give mtu=1500 or less"));
+  facts.may_configure_network = false;
+  EXPECT_THAT(faults(device("tap,iface=t"), facts), HasSubstr("CAP_NET_ADMIN"));
+}
+
+TEST(DpdkPreflight, BuffersOfMemifHoldTheFrame) {
+  // 9014 rounded up to whole cache lines: 9024.
+  EXPECT_THAT(dpdk_arguments(device("memif,socket=/tmp/m"), faultless()), HasSubstr("bsize=9024"));
+  EXPECT_THAT(faults(device("memif,socket=/tmp/m,role=server,bsize=2048"), faultless()),
+              HasSubstr("bsize=2048 damages frames of 9014 bytes"));
+  EXPECT_THAT(warnings(device("memif,socket=/tmp/m,role=server"), faultless()),
+              HasSubstr("use vhost and virtio_user"));
+}
+
+TEST(DpdkPreflight, SocketsOfVhost) {
+  DpdkDeviceFacts facts = faultless();
+  facts.socket = SocketState::kStale;
+  EXPECT_EQ(faults(device("vhost,iface=/tmp/a"), facts), "");  // Removed at the start.
+  EXPECT_THAT(faults(device("virtio_user,path=/tmp/a"), facts), HasSubstr("nobody serves /tmp/a"));
+  facts.socket = SocketState::kListening;
+  EXPECT_THAT(faults(device("vhost,iface=/tmp/a"), facts), HasSubstr("ss -xlp | grep /tmp/a"));
+  EXPECT_EQ(faults(device("virtio_user,path=/tmp/a"), facts), "");
+  facts.socket = SocketState::kNoSocket;
+  EXPECT_THAT(faults(device("vhost,iface=/tmp/a"), facts), HasSubstr("is no socket"));
+  facts.socket = SocketState::kNoDirectory;
+  EXPECT_THAT(faults(device("vhost,iface=/x/a"), facts), HasSubstr("mkdir -p"));
+  EXPECT_THAT(faults(device("vhost,iface=/" + std::string(120, 'a')), faultless()),
+              HasSubstr("the socket's path has 121 bytes"));
+  EXPECT_THAT(faults(device("vhost"), faultless()), HasSubstr("needs iface="));
+}
+
+TEST(DpdkPreflight, FactsOfACardAreReadFromSysfs) {
+  const testing::ScratchDirectory root;
+  namespace fs = std::filesystem;
+  const fs::path card = root.path() / "sys/bus/pci/devices/0000:01:00.0";
+  fs::create_directories(card / "net/eth2");
+  fs::create_symlink("../../../bus/pci/drivers/ixgbe", card / "driver");
+  fs::create_directories(root.path() / "sys/kernel/iommu_groups/0");
+  for (const auto& [size, free] :
+       {std::pair{"hugepages-2048kB", "5"}, {"hugepages-1048576kB", "2"}}) {
+    const fs::path folder = root.path() / "sys/kernel/mm/hugepages" / size;
+    fs::create_directories(folder);
+    std::ofstream(folder / "free_hugepages") << free << "\n";
+  }
+  const DpdkDeviceFacts facts = gather_dpdk_facts(device("01:00.0"), root.path());
+  EXPECT_TRUE(facts.pci_present);
+  EXPECT_EQ(facts.pci_driver, "ixgbe");
+  EXPECT_EQ(facts.pci_interface, "eth2");
+  EXPECT_TRUE(facts.has_iommu);
+  EXPECT_EQ(facts.hugepages_free, 7U);
+  EXPECT_FALSE(facts.may_use_vfio);
+  EXPECT_FALSE(gather_dpdk_facts(device("02:00.0"), root.path()).pci_present);
+}
+
+TEST(DpdkPreflight, FactsOfAnInterface) {
+  const testing::ScratchDirectory root;
+  std::filesystem::create_directories(root.path() / "sys/class/net/eth3");
+  std::ofstream(root.path() / "sys/class/net/eth3/mtu") << "4200\n";
+  EXPECT_EQ(gather_dpdk_facts(device("af_packet,iface=eth3"), root.path()).interface_mtu, 4200U);
+  EXPECT_FALSE(gather_dpdk_facts(device("af_packet,iface=eth4"), root.path()).interface_mtu);
+}
+
+TEST(DpdkPreflight, AKilledProcesssSocketIsStale) {
+  const testing::ScratchDirectory directory;
+  const std::string path = directory.path() / "s";
+  const auto state = [&path] { return gather_dpdk_facts(device("vhost,iface=" + path)).socket; };
+  EXPECT_EQ(state(), SocketState::kAbsent);
+  {
+    const FileDescriptor socket(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    sockaddr_un address{};
+    address.sun_family = AF_UNIX;
+    std::memcpy(address.sun_path, path.data(), path.size());
+    ASSERT_EQ(::bind(socket.get(), reinterpret_cast<sockaddr*>(&address), sizeof address), 0);
+    ASSERT_EQ(::listen(socket.get(), 1), 0);
+    EXPECT_EQ(state(), SocketState::kListening);
+  }
+  EXPECT_EQ(state(), SocketState::kStale);
+  EXPECT_EQ(gather_dpdk_facts(device("vhost,iface=" + directory.file("f", "x"))).socket,
+            SocketState::kNoSocket);
+  EXPECT_EQ(gather_dpdk_facts(device("vhost,iface=" + path + "d/s")).socket,
+            SocketState::kNoDirectory);
+}
+
+}  // namespace
+}  // namespace tributary::io
