@@ -1,0 +1,185 @@
+// SPDX-License-Identifier: Apache-2.0
+// Method: a server and workers as processes, joined by vhost-user sockets: no privilege, no hugepage,
+// no network card. They add exactly; then one of them is killed, the others must say which, and
+// what is left behind must not be in the way of the next start. As root also over a veth pair.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "tests/system/server.h"
+
+namespace tributary::system_test {
+namespace {
+
+using ::testing::HasSubstr;
+
+constexpr uint32_t kWorld = 2;
+
+/// The server's address on its wires is the one that Server listens on.
+std::vector<std::string> server_ports(const std::string& name) {
+  std::vector<std::string> words;
+  for (uint32_t rank = 0; rank < kWorld; rank++) {
+    words.insert(words.end(), {"--port", "dpdk:vhost,iface=" + scratch(name) + "." +
+                                             std::to_string(rank) + ",ip=127.0.0.1/8"});
+  }
+  return words;
+}
+
+/// A test's server and its workers, by sockets of the test's own.
+class OverVhost : public ::testing::Test {
+ protected:
+  static std::string name() {
+    return ::testing::UnitTest::GetInstance()->current_test_info()->name();
+  }
+  std::string json_path(uint32_t rank) const {
+    return scratch(name() + "_" + std::to_string(rank) + ".json");
+  }
+  void serve(const std::string& job, const std::vector<std::string>& more = {}) {
+    std::vector<std::string> words = server_ports(name());
+    words.insert(words.end(), more.begin(), more.end());
+    server_ = std::make_unique<Server>(std::vector<std::string>{job}, words);
+  }
+  void start_workers(const std::vector<std::string>& more) {
+    workers_.clear();
+    for (uint32_t rank = 0; rank < kWorld; rank++) workers_.push_back(worker(rank, more));
+  }
+  std::unique_ptr<Process> worker(uint32_t rank, const std::vector<std::string>& more) const {
+    const std::string number = std::to_string(rank);
+    std::vector<std::string> words{
+        "worker", "--server", server_->address(), "--world", std::to_string(kWorld), "--rank",
+        number,   "--json",   json_path(rank),    "--port",
+        "dpdk:virtio_user,path=" + scratch(name()) + "." + number + ",ip=127.0.0.1" + number + "/8"};
+    words.insert(words.end(), more.begin(), more.end());
+    return std::make_unique<Process>(words);
+  }
+  void expect_exact() {
+    for (uint32_t rank = 0; rank < kWorld; rank++) {
+      EXPECT_EQ(workers_[rank]->wait_for_end(), 0) << workers_[rank]->errors();
+      std::ifstream file(json_path(rank));
+      const auto result = nlohmann::json::parse(file, nullptr, /*allow_exceptions=*/false);
+      EXPECT_EQ(result["status"], "ok");
+      EXPECT_GT(result["checked"], 0);
+      EXPECT_EQ(result["wrong"], 0);
+      EXPECT_EQ(result["degraded"], 0);
+    }
+  }
+
+  std::unique_ptr<Server> server_;
+  std::vector<std::unique_ptr<Process>> workers_;
+};
+
+const std::vector<std::string> kSome{"--verify", "--elements", "50000", "--iterations", "10"};
+/// More than they can do while the test runs.
+const std::vector<std::string> kEndless{"--elements",   "20000", "--iterations", "10000000",
+                                        "--deadline-s", "2"};
+
+TEST_F(OverVhost, BitExact) {
+  serve("id=1,sources=2");
+  start_workers(kSome);
+  expect_exact();
+  const auto port = server_->stats()["ports"][0];
+  EXPECT_GT(port["frames"]["delivered"], 2 * 10 * 50'000 / 352);
+  EXPECT_EQ(port["frames"]["arp_answered"], kWorld);
+  EXPECT_EQ(server_->stop(), 0);
+  // An orderly end leaves no socket.
+  EXPECT_FALSE(std::filesystem::exists(scratch(name()) + ".0"));
+}
+
+TEST_F(OverVhost, BitExactUnderFaultsAndOverSeveralCores) {
+  serve("id=1,sources=2", {"--cores", "2"});
+  start_workers({"--verify", "--elements", "50000", "--iterations", "5", "--loss", "0.01",
+                 "--duplicate", "0.01", "--reorder", "0.02"});
+  expect_exact();
+  for (const auto& core : server_->stats()["cores"]) EXPECT_GT(core["packets"], 0);
+}
+
+TEST_F(OverVhost, LargePacketsAndAGroup) {
+  serve("id=1,sources=2,group=239.1.2.3:7001");
+  std::vector<std::string> large = kSome;
+  large.insert(large.end(), {"--gradients", "2048"});
+  start_workers(large);
+  expect_exact();
+}
+
+TEST_F(OverVhost, AKilledWorkerIsNamedAndMayComeBack) {
+  serve("id=1,sources=2");
+  start_workers(kEndless);
+  server_->wait_until_counted("block_completed", 1000);
+  workers_[1]->signal(SIGKILL);
+  EXPECT_EQ(workers_[1]->wait_for_end(), 128 + SIGKILL);
+  EXPECT_EQ(workers_[0]->wait_for_end(), 1);
+  EXPECT_THAT(workers_[0]->errors(), HasSubstr("rank 1 "));
+  start_workers(kSome);
+  expect_exact();
+}
+
+TEST_F(OverVhost, AKilledServerIsNamedAndMayComeBack) {
+  serve("id=1,sources=2");
+  start_workers(kEndless);
+  server_->wait_until_counted("block_completed", 1000);
+  server_->kill();
+  for (const auto& worker : workers_) {
+    // Not by SIGPIPE, which the driver raises.
+    EXPECT_EQ(worker->wait_for_end(), 1) << worker->errors();
+    EXPECT_THAT(worker->errors(), HasSubstr("aggregator " + server_->address()));
+  }
+  ASSERT_TRUE(std::filesystem::exists(scratch(name()) + ".0"));  // Left behind, and in no way.
+  server_->start_again();
+  start_workers(kSome);
+  expect_exact();
+}
+
+TEST_F(OverVhost, RefusalsNameCauseAndCure) {
+  const auto refusal = [](const std::vector<std::string>& words) {
+    Process process(words);
+    EXPECT_EQ(process.wait_for_end(), 2) << process.errors();
+    return process.errors();
+  };
+  const std::string device = "dpdk:vhost,iface=" + scratch("r") + ",ip=10.0.0.1/24";
+  EXPECT_THAT(refusal({"serve", "--job", "id=1,sources=2", "--port", device + ",mtu=1500"}),
+              HasSubstr("block_grad_max=2048 needs payloads of 8256 bytes; the port's MTU leaves "
+                        "1472: give the job block_grad_max=352"));
+  EXPECT_THAT(refusal({"serve", "--job", "id=1,sources=2", "--port", device, "--listen",
+                       "10.0.0.9:12000"}),
+              HasSubstr("--listen 10.0.0.9:12000: is not the address of --port"));
+  EXPECT_THAT(refusal({"serve", "--job", "id=1,sources=2", "--port", "dpdk:vhots"}),
+              HasSubstr("--port 'dpdk:vhots': 'vhots' is no device"));
+  Process worker({"worker", "--server", "10.0.0.1", "--port",
+                  "dpdk:virtio_user,path=" + scratch("nobody") + ",ip=10.0.0.2/24"});
+  EXPECT_EQ(worker.wait_for_end(), 1);
+  EXPECT_THAT(worker.errors(), HasSubstr("nobody serves " + scratch("nobody")));
+}
+
+/// Two network namespaces joined by a veth pair, with MTU 4200.
+class OverVeth : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    if (geteuid() != 0) GTEST_SKIP() << "needs root for network namespaces";
+    if (!run("ip netns add trib_dpdk_a") || !run("ip netns add trib_dpdk_b") ||
+        !run("ip link add trib_da netns trib_dpdk_a type veth peer name trib_db netns "
+             "trib_dpdk_b")) {
+      GTEST_SKIP() << "no network namespaces here";
+    }
+    for (const std::string end : {"a", "b"}) {
+      const std::string inside = "ip netns exec trib_dpdk_" + end;
+      ASSERT_TRUE(run(inside + " ip link set trib_d" + end + " mtu 4200 up"));
+    }
+  }
+  void TearDown() override {
+    run("ip netns del trib_dpdk_a");
+    run("ip netns del trib_dpdk_b");
+  }
+  static bool run(const std::string& command) {
+    return std::system((command + " >/dev/null 2>&1").c_str()) == 0;
+  }
+};
+
+}  // namespace
+}  // namespace tributary::system_test
