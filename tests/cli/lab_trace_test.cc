@@ -67,7 +67,7 @@ TEST_F(LabTrace, OneBlocksPackets) {
     last_ns = events[i]["at_ns"];
     arrivals += events[i]["kind"] == "arrive" ? 1 : 0;
     results += events[i]["kind"] == "send" && events[i]["what"] == "result" ? 1 : 0;
-    if (events[i]["fields"].contains("block")) EXPECT_EQ(events[i]["fields"]["block"], 1);
+    EXPECT_EQ(events[i]["fields"].value("block", 1), 1);
   }
   EXPECT_EQ(arrivals, 2U);
   EXPECT_EQ(results, 1U);
@@ -107,7 +107,7 @@ TEST_F(LabTrace, WrongFlagsAreRefusedBeforeTheRun) {
   EXPECT_EQ(run({"--at", "12"}), 2);
   EXPECT_EQ(run({"--from", "soon"}), 2);
   EXPECT_EQ(run({"--from", "2us", "--to", "1us"}), 2);
-  EXPECT_EQ(run({"--workers", "0"}), 2);
+  EXPECT_EQ(run({"--gradients", "0"}), 2);
   EXPECT_EQ(run({"/no/such/file.toml"}), 2);
   EXPECT_EQ(run({"--links", "--capture", "switch.0>worker-0.0=/tmp/x.pcap"}), 2);
 }
