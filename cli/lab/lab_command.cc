@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "cli/lab/resources_command.h"
+#include "cli/lab/step_command.h"
 #include "cli/lab/trace_command.h"
 #include "engine/model/parameters.h"
 #include "lab/figures/figure.h"
@@ -71,6 +72,7 @@ void add_lab_command(CLI::App& app, int& exit_code) {
   add_lab_sweep(*lab, exit_code);
   add_lab_resources(*lab, exit_code);
   add_lab_trace(*lab, exit_code);
+  add_lab_step(*lab, exit_code);
   add_lab_faults(*lab, exit_code);
 }
 

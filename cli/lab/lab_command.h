@@ -7,6 +7,7 @@
 ///   run     one scenario
 ///   sweep   a scenario with lists of values
 ///   trace   what happens to packets inside a scenario's machines
+///   step    through a scenario step by step
 ///   faults  runs in which everything goes wrong, judged against the promises
 ///
 /// Tests: tests/system/lab_test.cc

@@ -22,7 +22,7 @@ const char* meaning(TraceKind kind) {
     case TraceKind::kSend:
       return "a packet leaves";
     case TraceKind::kDrop:
-      return "the packet ends here, unwanted";
+      return "the packet goes no further; what it counts as";
     case TraceKind::kLink:
       return "the packet's last bit leaves the link's sender";
     case TraceKind::kThread:
