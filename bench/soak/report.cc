@@ -39,6 +39,13 @@ uint64_t SoakResult::leaked() const {
   return buffers + last.blocks_open;
 }
 
+int64_t SoakResult::packets_uncounted() const {
+  const int64_t missing = static_cast<int64_t>(packets_sent) - static_cast<int64_t>(packets_taken);
+  const auto least = static_cast<int64_t>(drops);
+  const int64_t most = least * kTrainPackets;
+  return missing < least ? missing - least : std::max<int64_t>(missing - most, 0);
+}
+
 std::vector<Verdict> verdicts(const SoakResult& result) {
   const bool ran = result.cycles.size() >= 2;
   return {
@@ -58,9 +65,9 @@ std::vector<Verdict> verdicts(const SoakResult& result) {
       {"records", ran && result.leaked() == 0,
        fmt::format("{} blocks or buffers not given back", result.leaked())},
       {"losses", ran && result.packets_uncounted() == 0,
-       fmt::format("{} packets sent, {} taken, {} dropped by the socket, {} not accounted for; {} "
-                   "contributions sent again",
-                   result.packets_sent, result.packets_taken, result.packets_dropped,
+       fmt::format("{} packets sent, {} taken, {} drops by the socket, {} packets not accounted "
+                   "for; {} contributions sent again",
+                   result.packets_sent, result.packets_taken, result.drops,
                    result.packets_uncounted(), result.retransmitted)}};
 }
 
@@ -97,7 +104,7 @@ nlohmann::ordered_json as_json(const SoakResult& result) {
                               {"failed", result.failed},
                               {"packets_sent", result.packets_sent},
                               {"packets_taken", result.packets_taken},
-                              {"packets_dropped", result.packets_dropped},
+                              {"drops", result.drops},
                               {"packets_uncounted", result.packets_uncounted()},
                               {"retransmitted", result.retransmitted},
                               {"cycles", nlohmann::ordered_json::array()},

@@ -69,7 +69,10 @@ class Soak {
  private:
   /// @return GB/s of a phase.
   double run_phase(bool overload);
-  /// Waits until nothing changes any more, and looks.
+  /// One short polite session of each job, one job after the other, so that what is left over from
+  /// the phase before is taken up and every cycle ends in the same state.
+  void run_quietly();
+  /// Waits until the server has read its sockets, and looks.
   Result<ServerState> settled();
   Result<void> run_cycle();
 
@@ -106,15 +109,31 @@ double Soak::run_phase(bool overload) {
   return bytes / seconds * 1e-9;
 }
 
+void Soak::run_quietly() {
+  for (uint32_t job = 1; job <= kOverload * config_.jobs; job++) {
+    WorkerGroup group({.server = server_.address(),
+                       .job = static_cast<uint8_t>(job),
+                       .workers = config_.workers,
+                       .bytes = config_.bytes,
+                       .sessions = 1,
+                       .reductions_a_session = 2},
+                      account_);
+    group.wait();
+  }
+}
+
 Result<ServerState> Soak::settled() {
   const auto deadline = Clock::now() + kSettleWithin;
-  while (true) {
-    const auto state = server_.look();
-    if (!state) return state;
-    const bool all_seen = state->rx_packets + state->socket_drops >= account_.packets_sent.load();
-    if ((all_seen && state->blocks_open == 0) || Clock::now() > deadline) return state;
+  auto before = server_.look();
+  while (before) {
     poll(nullptr, 0, kPollMs);
+    auto state = server_.look();
+    const bool still = state && state->rx_packets == before->rx_packets &&
+                       state->socket_drops == before->socket_drops;
+    if (!state || still || Clock::now() > deadline) return state;
+    before = std::move(state);
   }
+  return before;
 }
 
 Result<void> Soak::run_cycle() {
@@ -122,13 +141,14 @@ Result<void> Soak::run_cycle() {
   cycle.capacity_gb_per_s = run_phase(false);
   if (hooks_.interrupted()) return {};
   cycle.overload_gb_per_s = run_phase(true);
+  run_quietly();
   const auto state = settled();
   if (!state) return tl::unexpected(state.error());
   cycle.resident_bytes = state->resident_bytes;
   cycle.buffers_free = state->buffers_free;
   cycle.blocks_open = state->blocks_open;
   result_.packets_taken = state->rx_packets;
-  result_.packets_dropped = state->socket_drops;
+  result_.drops = state->socket_drops;
   result_.packets_sent = account_.packets_sent.load();
   result_.cycles.push_back(cycle);
   return {};
@@ -145,10 +165,9 @@ Result<SoakResult> Soak::run() {
     const Cycle& last = result_.cycles.back();
     hooks_.progress(fmt::format(
         "{:.0f} of {} s: {:.2f} GB/s at capacity, {:.2f} overloaded; {:.1f} MB resident, {} "
-        "packets dropped, {} wrong",
+        "drops, {} wrong",
         elapsed(), config_.seconds, last.capacity_gb_per_s, last.overload_gb_per_s,
-        static_cast<double>(last.resident_bytes) * 1e-6, result_.packets_dropped,
-        account_.wrong.load()));
+        static_cast<double>(last.resident_bytes) * 1e-6, result_.drops, account_.wrong.load()));
   }
   result_.seconds = elapsed();
   result_.interrupted = hooks_.interrupted();

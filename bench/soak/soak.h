@@ -8,9 +8,12 @@
 ///          same, their windows together hold twice what the server's socket has room for (incast),
 ///          and half of the jobs end their sessions all the time, every second one in the middle of
 ///          an all-reduce.
+///          Then every job has one quiet session, and the server is looked at.
 /// Judged:  Goodput in overload against capacity, cycle by cycle; every sum; the server's resident
 ///          memory against that after the first cycle; blocks and buffers that nobody uses but that
 ///          are not free; and that each packet the workers sent was taken or counted as dropped.
+///          The kernel counts a dropped train of packets as one, so a drop stands for 1 to
+///          kTrainPackets.
 /// Cannot tell: packets lost on the way down, towards workers whose sockets are gone with their
 ///          counters; those are repaired by asking again and show as retransmissions.
 /// Units:   As the names say; GB is 10^9 bytes.
@@ -42,6 +45,9 @@ struct SoakConfig {
 inline constexpr double kGoodputKept = 0.9;
 inline constexpr double kMemoryWithin = 0.01;
 
+/// Most packets that a sender passes to the kernel as one train. Source: io/udp_sender.h.
+inline constexpr int64_t kTrainPackets = 64;
+
 /// What one cycle showed.
 struct Cycle {
   double capacity_gb_per_s = 0;  ///< Tensor bytes of all workers that were reduced.
@@ -63,7 +69,7 @@ struct SoakResult {
   std::string first_failure;
   uint64_t packets_sent = 0;
   uint64_t packets_taken = 0;
-  uint64_t packets_dropped = 0;  ///< By the server's sockets.
+  uint64_t drops = 0;  ///< By the server's sockets: packets or trains of packets.
   uint64_t retransmitted = 0;
 
   /// Median over the cycles of overload / capacity.
@@ -72,10 +78,9 @@ struct SoakResult {
   [[nodiscard]] double memory_change() const;
   /// Fewer free buffers than after the first cycle, or blocks that are still open.
   [[nodiscard]] uint64_t leaked() const;
-  [[nodiscard]] int64_t packets_uncounted() const {
-    return static_cast<int64_t>(packets_sent) -
-           static_cast<int64_t>(packets_taken + packets_dropped);
-  }
+  /// Packets that were sent and neither taken nor among what the counted drops can stand for;
+  /// below 0: more taken or dropped than sent.
+  [[nodiscard]] int64_t packets_uncounted() const;
 };
 
 /// One judgement with its reason.

@@ -43,7 +43,7 @@ WorkerGroup::WorkerGroup(const GroupConfig& config, Account& account)
 WorkerGroup::~WorkerGroup() { stop(); }
 
 void WorkerGroup::prepare_next_session() noexcept {
-  again_ = !stop_.load(kRelaxed);
+  again_ = !stop_.load(kRelaxed) && (config_.sessions == 0 || session_ < config_.sessions);
   session_++;
   end_.store(config_.reductions_a_session == 0 ? UINT64_MAX : config_.reductions_a_session,
              kRelaxed);

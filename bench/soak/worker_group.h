@@ -33,6 +33,7 @@ struct GroupConfig {
   uint32_t workers = 4;
   uint64_t bytes = 1'000'000;  ///< Of a tensor; a multiple of 4.
   uint32_t window = 0;         ///< Packets a worker may have in flight; 0: the library's choice.
+  uint64_t sessions = 0;       ///< Then it stops by itself; 0: never.
   uint64_t reductions_a_session = 0;  ///< 0: one session until the stop.
   bool rude = false;                  ///< Every second session ends in the middle.
 };
@@ -68,6 +69,8 @@ class WorkerGroup {
 
   /// Sessions end after one or two more all-reduces, and no other begins.
   void stop() { stop_.store(true, std::memory_order_relaxed); }  // Seen soon is enough.
+  /// Blocks until all threads have ended.
+  void wait() { threads_.clear(); }
 
  private:
   void work(uint32_t rank);
