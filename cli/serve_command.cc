@@ -7,6 +7,7 @@
 #include <csignal>
 #include <cstdio>
 #include <fstream>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -14,19 +15,26 @@
 #include "cli/appliance.h"
 #include "cli/job_keys.h"
 #include "cli/settings.h"
+#include "cli/switchml/serve_switchml.h"
 #include "io/resolve.h"
 #include "io/udp_port_config.h"
 
 namespace tributary::cli {
 namespace {
 
-struct ServeFlags {
-  explicit ServeFlags(CLI::App& command) : settings(command) {}
+constexpr const char* kTrioMl = "trio-ml";
+constexpr const char* kSwitchml = "switchml";
 
+struct ServeFlags {
+  explicit ServeFlags(CLI::App& app) : command(app), settings(app) {}
+
+  const CLI::App& command;
   Settings settings;
+  std::string protocol = kTrioMl;
+  SwitchmlFlags switchml;
   ApplianceConfig appliance;
   std::vector<KeyValues> jobs;
-  std::string listen = "0.0.0.0:12000";
+  std::string listen = "0.0.0.0";
   std::vector<std::string> ports;
   std::string json_path;
 };
@@ -42,13 +50,15 @@ sigset_t awaited_signals() {
   return set;
 }
 
-bool write_stats(Appliance& appliance, const std::string& path) {
+using Stats = std::function<nlohmann::json()>;
+
+bool write_stats(const Stats& stats, const std::string& path) {
   if (path.empty()) return true;
   // Written beside it and renamed, so that a reader never sees half a file.
   const std::string temporary = path + ".new";
   {
     std::ofstream file(temporary, std::ios::trunc);
-    file << appliance.stats().dump(2) << '\n';
+    file << stats().dump(2) << '\n';
     if (!file.flush()) {
       fmt::print(stderr, "tributary serve: --json {}: cannot be written\n", path);
       return false;
@@ -59,15 +69,18 @@ bool write_stats(Appliance& appliance, const std::string& path) {
   return false;
 }
 
+Result<void> check_cores(uint32_t cores) {
+  if ((cores & (cores - 1)) == 0) return {};
+  return failure(fmt::format("--cores {} is not allowed; allowed is a power of two up to {}", cores,
+                             io::kUdpQueuesMax));
+}
+
 Result<ApplianceConfig> complete(const ServeFlags& flags) {
   ApplianceConfig config = flags.appliance;
   const auto listen = io::resolve(flags.listen, microcode::kTrioMlPort);
   if (!listen) return failure(fmt::format("--listen: {}", listen.error().text));
   config.listen = *listen;
-  if ((config.cores & (config.cores - 1)) != 0) {
-    return failure(fmt::format("--cores {} is not allowed; allowed is a power of two up to {}",
-                               config.cores, io::kUdpQueuesMax));
-  }
+  if (const auto good = check_cores(config.cores); !good) return tl::unexpected(good.error());
   for (const std::string& text : flags.ports) {
     auto device = io::parse_dpdk_device(text);
     if (!device) return failure(fmt::format("--port {}", device.error().text));
@@ -86,30 +99,75 @@ int refuse(const Error& error) {
   return kExitUsage;
 }
 
-int run(const ServeFlags& flags) {
-  const auto config = complete(flags);
-  if (!config) return refuse(config.error());
-  const sigset_t signals = awaited_signals();
-  pthread_sigmask(SIG_BLOCK, &signals, nullptr);
-  const auto started = Appliance::start(*config);
-  if (!started) return refuse(started.error());
-  Appliance& appliance = **started;
-  if (!write_stats(appliance, flags.json_path)) return kExitUsage;
-  for (const std::string& warning : appliance.warnings()) {
+/// Writes the counters at once, so that their place is known to be good, then serves until told to
+/// stop. @return the exit code.
+int serve(const ServeFlags& flags, const std::vector<std::string>& warnings, const Stats& stats,
+          const std::string& what, const std::function<void()>& stop) {
+  if (!write_stats(stats, flags.json_path)) return kExitUsage;
+  for (const std::string& warning : warnings) {
     fmt::print(stderr, "tributary serve: warning: {}\n", warning);
   }
-  fmt::print(stderr, "tributary serve: {} jobs at {}, {} cores\n", config->jobs.size(),
-             appliance.local().to_string(), config->cores);
+  fmt::print(stderr, "tributary serve: {}, {} cores\n", what, flags.appliance.cores);
   fmt::print("ready\n");
   std::fflush(stdout);
 
+  const sigset_t signals = awaited_signals();
   int signal = 0;
   do {
     sigwait(&signals, &signal);
-    if (signal == SIGUSR1) write_stats(appliance, flags.json_path);
+    if (signal == SIGUSR1) write_stats(stats, flags.json_path);
   } while (signal == SIGUSR1);
-  appliance.stop();
-  return write_stats(appliance, flags.json_path) ? 0 : 1;
+  stop();
+  return write_stats(stats, flags.json_path) ? 0 : 1;
+}
+
+int run_trio_ml(const ServeFlags& flags) {
+  if (uses_switchml_flags(flags.command)) {
+    return refuse(
+        {"--session, --control and their like are of --protocol switchml; allowed with "
+         "trio-ml: --job"});
+  }
+  const auto config = complete(flags);
+  if (!config) return refuse(config.error());
+  const auto started = Appliance::start(*config);
+  if (!started) return refuse(started.error());
+  Appliance& appliance = **started;
+  return serve(
+      flags, appliance.warnings(), [&appliance] { return appliance.stats(); },
+      fmt::format("{} jobs at {}", config->jobs.size(), appliance.local().to_string()),
+      [&appliance] { appliance.stop(); });
+}
+
+int run_switchml(const ServeFlags& flags) {
+  if (!flags.jobs.empty()) {
+    return refuse({"--job is of --protocol trio-ml; allowed with switchml: --session"});
+  }
+  const auto listen = io::resolve(flags.listen, microcode::kSwitchmlPort);
+  if (!listen) return refuse({fmt::format("--listen: {}", listen.error().text)});
+  if (const auto good = check_cores(flags.appliance.cores); !good) return refuse(good.error());
+  const auto config = with_switchml_flags({.listen = *listen,
+                                           .cores = flags.appliance.cores,
+                                           .spin_us = flags.appliance.spin_us,
+                                           .memory_mb = flags.appliance.memory_mb,
+                                           .buffer_mb = flags.appliance.buffer_mb},
+                                          flags.switchml);
+  if (!config) return refuse(config.error());
+  const auto started = SwitchmlAppliance::start(*config);
+  if (!started) return refuse(started.error());
+  SwitchmlAppliance& appliance = **started;
+  std::string what = fmt::format("SwitchML at {}, {} sessions configured",
+                                 appliance.local().to_string(), config->sessions.size());
+  for (const Endpoint& at : appliance.control_points()) what += ", control " + at.to_string();
+  return serve(
+      flags, appliance.warnings(), [&appliance] { return appliance.stats(); }, what,
+      [&appliance] { appliance.stop(); });
+}
+
+int run(const ServeFlags& flags) {
+  // Before any thread starts: all of them inherit it.
+  const sigset_t signals = awaited_signals();
+  pthread_sigmask(SIG_BLOCK, &signals, nullptr);
+  return flags.protocol == kSwitchml ? run_switchml(flags) : run_trio_ml(flags);
 }
 
 }  // namespace
@@ -118,7 +176,14 @@ void add_serve_command(CLI::App& app, int& exit_code) {
   CLI::App* command =
       app.add_subcommand("serve", "Run the aggregator appliance over UDP sockets or DPDK devices");
   const auto flags = std::make_shared<ServeFlags>(*command);
-  command->add_option("--listen", flags->listen, "Address to serve, HOST:PORT")
+  command->add_option("--protocol", flags->protocol, "What workers speak")
+      ->check(CLI::IsMember({kTrioMl, kSwitchml}))
+      ->capture_default_str();
+  command
+      ->add_option("--listen", flags->listen,
+                   fmt::format("Address to serve, HOST[:PORT]; the port is {} for trio-ml, {} for "
+                               "switchml",
+                               microcode::kTrioMlPort, microcode::kSwitchmlPort))
       ->capture_default_str();
   command
       ->add_option("--port", flags->ports,
@@ -126,6 +191,7 @@ void add_serve_command(CLI::App& app, int& exit_code) {
                    "may be repeated")
       ->type_name("PORT");
   flags->settings.add_table(job_keys(), flags->jobs, "A job to serve; may be repeated");
+  add_switchml_flags(*command, flags->settings, flags->switchml);
   add_uint(*command, "--cores", flags->appliance.cores, 1, io::kUdpQueuesMax,
            "Polling cores, a power of two");
   add_uint(*command, "--spin-us", flags->appliance.spin_us, 0, 1'000'000,
