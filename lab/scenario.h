@@ -18,6 +18,7 @@
 
 #include "base/result.h"
 #include "base/time.h"
+#include "host/switchml_config.h"
 
 namespace tributary::lab {
 
@@ -125,6 +126,14 @@ struct PfeSettings {
   std::vector<ParameterOverride> overrides;
 };
 
+/// SwitchML's workers; their packets have the back end's number of elements, not `gradients`, and
+/// their window is the pool.
+struct SwitchmlSettings {
+  host::SwitchmlPreset preset = host::SwitchmlPreset::kPaper;
+  uint32_t pool = 0;              ///< Slots; 0: the preset's.
+  Duration timeout = Duration();  ///< Of retransmission; zero: the preset's.
+};
+
 struct Scenario {
   std::string backend = "trio-ml";  ///< See backends().
   Topology topology = Topology::kStar;
@@ -150,6 +159,7 @@ struct Scenario {
   MitigationSettings mitigation;
   StragglerSettings straggler;
   PfeSettings pfe;
+  SwitchmlSettings switchml;
   /// Virtual time of training after which a run that has not ended is ended with an error; zero:
   /// from the scenario's own numbers.
   Duration limit = Duration();

@@ -416,6 +416,17 @@ void add_pfe_keys(Keys& keys) {
                           show_overrides, set_overrides));
 }
 
+void add_switchml_keys(Keys& keys) {
+  keys.push_back(
+      enum_key("switchml.preset", "SwitchML's workers as the paper or its code has them",
+               {std::begin(host::kSwitchmlPresetNames), std::end(host::kSwitchmlPresetNames)},
+               [](Scenario& s) -> host::SwitchmlPreset& { return s.switchml.preset; }));
+  keys.push_back(uint_key("switchml.pool", 0, 16'384, "slots, its window; 0: the preset's",
+                          [](Scenario& s) -> uint32_t& { return s.switchml.pool; }));
+  keys.push_back(time_key("switchml.timeout_ms", "of retransmission; 0: the preset's",
+                          [](Scenario& s) -> Duration& { return s.switchml.timeout; }));
+}
+
 }  // namespace
 
 std::span<const ScenarioKey> scenario_keys() {
@@ -427,6 +438,7 @@ std::span<const ScenarioKey> scenario_keys() {
     add_mitigation_keys(keys);
     add_straggler_keys(keys);
     add_pfe_keys(keys);
+    add_switchml_keys(keys);
     return keys;
   }();
   return table;

@@ -66,6 +66,10 @@ uint64_t Link::bytes_in(Duration time) const {
   return static_cast<uint64_t>((bits + round_up) / kTickBitsPerByte);
 }
 
+Duration Link::train_spread(uint32_t size_bytes) const {
+  return time_of_slowly(uint64_t{size_bytes + kWireOverheadBytes} * (train_ - 1));
+}
+
 void Link::send(PacketRef packet, Duration spread) {
   const Instant now = core_.now();
   const uint64_t wire_bytes = uint64_t{packet->size_bytes + kWireOverheadBytes} * train_;

@@ -50,6 +50,8 @@ class Link final : public EventTarget {
 
   /// Takes a packet now. `spread` is 0, or that of a train which is passed on.
   void send(PacketRef packet, Duration spread);
+  /// From a train's first packet to its last one at this link's rate.
+  [[nodiscard]] Duration train_spread(uint32_t size_bytes) const;
   void on_event(uint64_t argument) override;
 
   void set_faults(const LinkFaults& faults);

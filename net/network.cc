@@ -86,13 +86,24 @@ Result<LinkId> Network::connect(NodeId a, uint32_t port_a, NodeId b, uint32_t po
   return id;
 }
 
-void Network::transmit(NodeId from, uint32_t port, PacketRef packet) {
-  const auto& ports = nodes_[from].ports;
+Link* Network::find_port(NodeId node, uint32_t port) {
+  const auto& ports = nodes_[node].ports;
   Link* link = port < ports.size() ? ports[port] : nullptr;
-  if (link == nullptr) [[unlikely]] {
+  if (link == nullptr) [[unlikely]]
     counters_.no_link++;
-    return;
-  }
+  return link;
+}
+
+void Network::transmit_last(NodeId from, uint32_t port, PacketRef packet) {
+  Link* link = find_port(from, port);
+  if (link == nullptr) return;
+  const Duration spread = link->train_spread(packet->size_bytes);
+  link->send(std::move(packet), spread);
+}
+
+void Network::transmit(NodeId from, uint32_t port, PacketRef packet) {
+  Link* link = find_port(from, port);
+  if (link == nullptr) return;
   const bool passed_on = train_ > 1 && &*packet == passing_;
   link->send(std::move(packet), passed_on ? passing_spread_ : Duration());
 }

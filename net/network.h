@@ -77,6 +77,9 @@ class Network {
 
   /// Sends `packet` out of a node's port, now.
   void transmit(NodeId from, uint32_t port, PacketRef packet);
+  /// The same for a node that passes packets on one by one, however long that takes: the last of a
+  /// train leaves now, those before it at the link's rate before it.
+  void transmit_last(NodeId from, uint32_t port, PacketRef packet);
 
   /// From now on the link does this. @pre check(faults) is good.
   void set_faults(LinkId link, const LinkFaults& faults);
@@ -115,6 +118,7 @@ class Network {
 
   /// The packet has come to the link's end.
   void deliver(const Link& link, Node& receiver, PacketRef packet, Duration spread);
+  [[nodiscard]] Link* find_port(NodeId node, uint32_t port);
   [[nodiscard]] Result<void> check_port(NodeId node, uint32_t port) const;
   Link& add_link(const LinkEnds& ends, const LinkConfig& config);
 

@@ -73,6 +73,7 @@ Switch::Switch(Executable executable, const SwitchConfig& config, SwitchSink& si
     : executable_(std::move(executable)),
       tables_(executable_.program),
       pass_latency_(config.pass_latency),
+      train_(std::max(config.train, 1U)),
       sink_(sink),
       loopbacks_(size_t{config.pipes} * kPortsPerPipe),
       groups_(kMulticastGroups),
@@ -141,10 +142,15 @@ void Switch::run_until(Instant at) {
   }
 }
 
+Instant Switch::serve(Instant& free_at, Instant at, Duration one) const {
+  // The first of the train came so much earlier that the last one need not wait for the others.
+  free_at = std::max(free_at, at - one * (train_ - 1)) + one * train_;
+  return free_at;
+}
+
 void Switch::pass(Instant at, uint32_t port, PacketView packet, bool resubmitted) {
   PipeState& state = *pipes_[port / kPortsPerPipe];
-  const Instant starts_at = std::max(at, state.free_at);
-  state.free_at = starts_at + kClockPeriod;
+  const Instant starts_at = serve(state.free_at, at, kClockPeriod) - kClockPeriod;
   counters_.passes++;
   const Intrinsics& in = program().intrinsics;
   state.pipe.begin();
@@ -238,12 +244,14 @@ void Switch::leave(Instant leaves_at, uint32_t port, uint32_t& packet) {
     return;
   }
   const uint32_t size_bytes = written.size_bytes();
-  if (buffered_bytes_ + size_bytes > kPacketBufferBytes) return drop(SwitchDrop::kBufferFull);
-  loop.free_at =
-      std::max(loop.free_at, leaves_at) + kByteTime * (int64_t{size_bytes} + kFrameOverheadBytes);
+  if ((buffered_bytes_ + size_bytes) * static_cast<uint64_t>(train_) > kPacketBufferBytes) {
+    return drop(SwitchDrop::kBufferFull);
+  }
+  const int64_t bytes = int64_t{size_bytes} + kFrameOverheadBytes;
+  const Instant back_at = serve(loop.free_at, leaves_at, kByteTime * bytes);
   counters_.recirculated++;
   counters_.recirculated_bytes += size_bytes;
-  come_back(loop.free_at, port, packet, false);
+  come_back(back_at, port, packet, false);
 }
 
 void Switch::come_back(Instant at, uint32_t port, uint32_t& packet, bool resubmitted) {

@@ -40,6 +40,9 @@ struct SwitchConfig {
   /// Front-panel ports that lead back into the chip, beside those that always do.
   std::vector<uint32_t> loopback_ports = {};
   uint64_t seed = 1;  ///< Of random draws.
+  /// Each packet stands for so many that follow each other at their port's rate: it is the last of
+  /// them, pipes and loops are busy with all, counters count it once.
+  uint32_t train = 1;
 };
 
 /// Why a packet went no further.
@@ -149,11 +152,15 @@ class Switch {
   void come_back(Instant at, uint32_t port, uint32_t& packet, bool resubmitted);
   [[nodiscard]] uint32_t take_buffer();
   void drop(SwitchDrop reason) { counters_.dropped[static_cast<uint32_t>(reason)]++; }
+  /// When something that takes `one` for each packet is done with the last of a train, which comes
+  /// at `at`; `free_at`, from when on it is free, moves on.
+  [[nodiscard]] Instant serve(Instant& free_at, Instant at, Duration one) const;
   [[nodiscard]] bool exists(uint32_t port) const { return port / kPortsPerPipe < pipes_.size(); }
 
   const Executable executable_;
   Tables tables_;
   const Duration pass_latency_;
+  const int64_t train_;
   SwitchSink& sink_;
   std::vector<std::unique_ptr<PipeState>> pipes_;
   std::vector<Loopback> loopbacks_;  ///< Shape [pipes x kPortsPerPipe].

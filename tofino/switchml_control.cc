@@ -74,11 +74,11 @@ std::vector<Match> matches_below(uint32_t threshold) {
 }
 
 Result<SwitchmlSwitch> SwitchmlSwitch::make(const SwitchmlVariant& variant, SwitchSink& sink,
-                                            Payload payload, uint64_t seed) {
+                                            Payload payload, uint64_t seed, uint32_t train) {
   if (variant.elements != 64 && variant.elements != 256) {
     return failure(fmt::format("elements={}; allowed: 64 or 256", variant.elements));
   }
-  SwitchConfig config{.payload = payload, .seed = seed};
+  SwitchConfig config{.payload = payload, .seed = seed, .train = train};
   if (variant.elements == 256) {
     for (uint32_t pipe = 1; pipe < kPipes; pipe++) {
       for (uint32_t i = 0; i < kFrontPanelPortsPerPipe; i++) {

@@ -43,8 +43,10 @@ struct SwitchmlSlotCounters {
 class SwitchmlSwitch {
  public:
   /// A switch with the program of `variant`. @param sink Must outlive it.
+  /// @param train See SwitchConfig.
   static Result<SwitchmlSwitch> make(const SwitchmlVariant& variant, SwitchSink& sink,
-                                     Payload payload = Payload::kCarried, uint64_t seed = 1);
+                                     Payload payload = Payload::kCarried, uint64_t seed = 1,
+                                     uint32_t train = 1);
 
   /// Replaces the session before, whose registers stay as they are (as in the published one): use
   /// other slots, or a new switch.

@@ -33,9 +33,10 @@ uint64_t load_mac(const std::byte* from) {
 
 }  // namespace
 
-std::vector<std::byte> udp_frame(const FrameAddress& from, const FrameAddress& to,
-                                 std::span<const std::byte> payload) {
-  std::vector<std::byte> frame(kUdpFrameHeaderBytes + payload.size());
+std::array<std::byte, kUdpFrameHeaderBytes> udp_frame_header(const FrameAddress& from,
+                                                             const FrameAddress& to,
+                                                             uint32_t payload_bytes) {
+  std::array<std::byte, kUdpFrameHeaderBytes> frame{};
   std::byte* ethernet = frame.data();
   store_mac(ethernet, to.mac);
   store_mac(ethernet + 6, from.mac);
@@ -43,7 +44,7 @@ std::vector<std::byte> udp_frame(const FrameAddress& from, const FrameAddress& t
   std::byte* ip = ethernet + EthernetHeader::kBytes;
   Ipv4Header::Version::store(ip, 4);
   Ipv4Header::HeaderWords::store(ip, Ipv4Header::kBytes / 4);
-  const auto udp_bytes = static_cast<uint32_t>(UdpHeader::kBytes + payload.size());
+  const uint32_t udp_bytes = UdpHeader::kBytes + payload_bytes;
   Ipv4Header::TotalLength::store(ip, Ipv4Header::kBytes + udp_bytes);
   Ipv4Header::TimeToLive::store(ip, microcode::kSwitchmlTimeToLive);
   Ipv4Header::Protocol::store(ip, microcode::kIpProtocolUdp);
@@ -54,11 +55,18 @@ std::vector<std::byte> udp_frame(const FrameAddress& from, const FrameAddress& t
   UdpHeader::SourcePort::store(udp, from.port);
   UdpHeader::DestinationPort::store(udp, to.port);
   UdpHeader::Length::store(udp, udp_bytes);
-  std::copy(payload.begin(), payload.end(), frame.begin() + kUdpFrameHeaderBytes);
   return frame;
 }
 
-std::optional<UdpFrame> parse_udp_frame(std::span<const std::byte> frame) {
+std::vector<std::byte> udp_frame(const FrameAddress& from, const FrameAddress& to,
+                                 std::span<const std::byte> payload) {
+  const auto header = udp_frame_header(from, to, static_cast<uint32_t>(payload.size()));
+  std::vector<std::byte> frame(header.begin(), header.end());
+  frame.insert(frame.end(), payload.begin(), payload.end());
+  return frame;
+}
+
+std::optional<UdpFrame> parse_udp_frame(std::span<const std::byte> frame, uint32_t size_bytes) {
   if (frame.size() < kUdpFrameHeaderBytes) return std::nullopt;
   const std::byte* ethernet = frame.data();
   const std::byte* ip = ethernet + EthernetHeader::kBytes;
@@ -72,7 +80,7 @@ std::optional<UdpFrame> parse_udp_frame(std::span<const std::byte> frame) {
   const uint32_t udp_bytes = UdpHeader::Length::load(udp);
   if (udp_bytes < UdpHeader::kBytes ||
       Ipv4Header::TotalLength::load(ip) != Ipv4Header::kBytes + udp_bytes ||
-      frame.size() < kUdpFrameHeaderBytes - UdpHeader::kBytes + udp_bytes) {
+      size_bytes < kUdpFrameHeaderBytes - UdpHeader::kBytes + udp_bytes) {
     return std::nullopt;
   }
   UdpFrame parsed;
@@ -83,7 +91,9 @@ std::optional<UdpFrame> parse_udp_frame(std::span<const std::byte> frame) {
   parsed.time_to_live = static_cast<uint8_t>(Ipv4Header::TimeToLive::load(ip));
   parsed.udp_checksum = static_cast<uint16_t>(UdpHeader::Checksum::load(udp));
   parsed.ip_checksum_right = ip_checksum(ip) == 0;  // Over a right header the sum is all ones.
-  parsed.payload = frame.subspan(kUdpFrameHeaderBytes, udp_bytes - UdpHeader::kBytes);
+  parsed.payload_bytes = udp_bytes - UdpHeader::kBytes;
+  const auto stored = frame.subspan(kUdpFrameHeaderBytes);
+  parsed.payload = stored.first(std::min<size_t>(stored.size(), parsed.payload_bytes));
   return parsed;
 }
 

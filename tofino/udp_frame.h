@@ -10,6 +10,7 @@
 /// Tests:   tests/tofino/udp_frame_test.cc
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -31,6 +32,13 @@ struct FrameAddress {
 [[nodiscard]] std::vector<std::byte> udp_frame(const FrameAddress& from, const FrameAddress& to,
                                                std::span<const std::byte> payload);
 
+/// Bytes of such a frame before its UDP payload.
+inline constexpr uint32_t kUdpFrameHeaderBytes = 14 + 20 + 8;
+/// Those bytes alone. @param payload_bytes Of the payload, whether it exists or not.
+[[nodiscard]] std::array<std::byte, kUdpFrameHeaderBytes> udp_frame_header(const FrameAddress& from,
+                                                                           const FrameAddress& to,
+                                                                           uint32_t payload_bytes);
+
 struct UdpFrame {
   FrameAddress from;
   FrameAddress to;
@@ -38,11 +46,15 @@ struct UdpFrame {
   uint16_t udp_checksum = 0;
   bool ip_checksum_right = false;
   std::span<const std::byte> payload;  ///< Into the frame.
+  uint32_t payload_bytes = 0;
 };
+/// @param size_bytes Of the whole frame, of which `frame` may be the beginning: then the payload's
+///                   span is what there is, and payload_bytes what there would be.
 /// @return none if it is not one, or the lengths do not fit.
-[[nodiscard]] std::optional<UdpFrame> parse_udp_frame(std::span<const std::byte> frame);
-
-/// Bytes of such a frame before its UDP payload.
-inline constexpr uint32_t kUdpFrameHeaderBytes = 14 + 20 + 8;
+[[nodiscard]] std::optional<UdpFrame> parse_udp_frame(std::span<const std::byte> frame,
+                                                      uint32_t size_bytes);
+[[nodiscard]] inline std::optional<UdpFrame> parse_udp_frame(std::span<const std::byte> frame) {
+  return parse_udp_frame(frame, static_cast<uint32_t>(frame.size()));
+}
 
 }  // namespace tributary::tofino

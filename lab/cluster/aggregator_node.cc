@@ -20,6 +20,12 @@ void AggregatorNode::forward(net::PacketRef packet) {
   for (const uint32_t port : ports) network_.transmit(id_, port, packet);
 }
 
+void AggregatorNode::send_last(net::PacketRef packet) {
+  const std::span<const uint32_t> ports = table_.ports_for(*packet);
+  if (ports.empty()) unroutable_++;
+  for (const uint32_t port : ports) network_.transmit_last(id_, port, packet);
+}
+
 void AggregatorNode::send(std::span<const std::byte> stored, uint32_t size_bytes,
                           std::span<const Endpoint> destinations) {
   for (const Endpoint& destination : destinations) {

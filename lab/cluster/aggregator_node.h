@@ -34,6 +34,10 @@ struct AggregatorSpec {
   trio_ml::JobConfig job;         ///< Counts in simulated packets.
   std::vector<Endpoint> workers;  ///< Of the whole job, by rank.
   PfeSettings pfe;
+  SwitchmlSettings switchml;
+  uint64_t link_bits_per_s = 0;  ///< Of the workers' cables.
+  /// Whether gradients exist; else only their sizes do.
+  bool values = true;
   uint32_t train = 1;
   uint64_t seed = 1;  ///< Of session numbers.
 };
@@ -70,6 +74,10 @@ class AggregatorNode : public net::Node {
   /// Sends a datagram from this aggregator.
   void send(std::span<const std::byte> stored, uint32_t size_bytes,
             std::span<const Endpoint> destinations);
+
+  /// Sends a datagram from this aggregator that passed through it without waiting for the rest of
+  /// its train (net::Network::transmit_last()).
+  void send_last(net::PacketRef packet);
 
   [[nodiscard]] net::Network& network() { return network_; }
   [[nodiscard]] EventCore& core() { return network_.core(); }

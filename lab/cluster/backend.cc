@@ -4,8 +4,10 @@
 #include <algorithm>
 
 #include "lab/cluster/live_node.h"
+#include "lab/cluster/tofino_node.h"
 #include "lab/cluster/trio_node.h"
 #include "lab/cluster/waiting_switch.h"
+#include "microcode/switchml_wire.h"
 
 namespace tributary::lab {
 namespace {
@@ -20,6 +22,27 @@ Result<std::unique_ptr<AggregatorNode>> create(net::Network& network, const Aggr
 Result<std::unique_ptr<AggregatorNode>> make_waiting_switch(net::Network& network,
                                                             const AggregatorSpec& spec) {
   return std::unique_ptr<AggregatorNode>(std::make_unique<WaitingSwitch>(network, spec));
+}
+
+template <uint32_t kElements>
+Result<std::unique_ptr<AggregatorNode>> make_switchml(net::Network& network,
+                                                      const AggregatorSpec& spec) {
+  auto node = TofinoNode::create(network, spec, kElements);
+  if (!node) return tl::unexpected(node.error());
+  return std::unique_ptr<AggregatorNode>(*std::move(node));
+}
+
+/// SwitchML with packets of this size, on the modelled Tofino.
+template <uint32_t kElements>
+BackendKind switchml(const char* name, const char* description) {
+  return {
+      .choice = {name, description},
+      .own_ports = true,
+      .port = microcode::kSwitchmlPort,
+      .make = make_switchml<kElements>,
+      .protocol = [](const Scenario& scenario, const ClusterPlan& plan,
+                     uint32_t rank) { return switchml_worker(scenario, plan, rank, kElements); },
+      .check = [](const Scenario& scenario) { return check_switchml(scenario, kElements); }};
 }
 
 }  // namespace
@@ -39,6 +62,10 @@ const std::vector<BackendKind>& backend_kinds() {
       {.choice = {"ideal", "the same switch, and nobody straggles"},
        .straggles = false,
        .make = make_waiting_switch},
+      switchml<host::kSwitchmlSmallElements>(
+          "switchml-64", "SwitchML on the modelled Tofino, one pipe, 64 elements a packet"),
+      switchml<host::kSwitchmlLargeElements>(
+          "switchml-256", "SwitchML on the modelled Tofino, four pipes, 256 elements a packet"),
       {.choice = {"live", "the live engine's core in virtual time; its work takes no time"},
        .mitigates = true,
        .hierarchical = true,

@@ -25,6 +25,8 @@ struct BackendKind {
   bool hierarchical = false;  ///< Can be a tree; else all workers are at one of it.
   bool elides = true;         ///< Takes datagrams without their payload.
   bool trains = true;         ///< Takes datagrams that stand for several.
+  bool own_ports = false;     ///< Every worker has to be at a port of its own.
+  uint16_t port = microcode::kTrioMlPort;  ///< UDP port it is addressed at.
   Result<std::unique_ptr<AggregatorNode>> (*make)(net::Network& network,
                                                   const AggregatorSpec& spec) = nullptr;
   /// What this worker speaks, for a plan in which all addresses are set. Null: Trio-ML's protocol.

@@ -90,7 +90,9 @@ Result<net::BuiltNode> Cluster::make_node(const net::NodeSpec& spec) {
     return failure(fmt::format("kind='{}' is not allowed; allowed: {}, {}, {}, {}", spec.kind,
                                net::kSwitchKind, kWorkerKind, kAggregatorKind, kTopKind));
   }
-  auto made = backend_.make(network_, *wanted);
+  AggregatorSpec wanted_spec = *wanted;
+  wanted_spec.values = scenario_.payload == Payload::kReal || training_.exchange != nullptr;
+  auto made = backend_.make(network_, wanted_spec);
   if (!made) return tl::unexpected(made.error());
   aggregators_.push_back(*std::move(made));
   AggregatorNode& node = *aggregators_.back();

@@ -81,6 +81,20 @@ std::string neighbour_of(const net::Topology& topology, const std::string& worke
   return {};
 }
 
+/// Every worker is cabled to the one aggregator.
+Result<void> check_own_ports(const net::Topology& topology, const Scenario& scenario) {
+  const std::string& aggregator = nodes_of(topology, kAggregatorKind).at(0)->name;
+  for (const net::NodeSpec* worker : nodes_of(topology, kWorkerKind)) {
+    const std::string neighbour = neighbour_of(topology, worker->name);
+    if (neighbour == aggregator) continue;
+    return failure(
+        fmt::format("topology: {} is cabled to '{}'; allowed with backend={}: '{}', each "
+                    "worker at a port of its own",
+                    worker->name, neighbour, scenario.backend, aggregator));
+  }
+  return {};
+}
+
 /// What shape_of() has made, or a file says, against what the scenario needs.
 Result<void> check_nodes(const net::Topology& topology, const Scenario& scenario,
                          const BackendKind& backend) {
@@ -103,7 +117,7 @@ Result<void> check_nodes(const net::Topology& topology, const Scenario& scenario
     return refuse(kAggregatorKind, aggregators,
                   fmt::format("1, or several below one of kind {}", kTopKind));
   }
-  return {};
+  return backend.own_ports ? check_own_ports(topology, scenario) : Result<void>();
 }
 
 AggregatorSpec spec_of(const net::NodeSpec& node, const trio_ml::JobConfig& job) {
@@ -263,6 +277,9 @@ Result<ClusterPlan> plan_cluster(const Scenario& scenario, const BackendKind& ba
   }
   for (AggregatorSpec& spec : plan.aggregators) {
     spec.pfe = scenario.pfe;
+    spec.switchml = scenario.switchml;
+    spec.link_bits_per_s = scenario.link.rate_bits_per_s;
+    spec.address.port = backend.port;
     spec.train = scenario.train;
     spec.seed = seeds.any_u64();
   }

@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+/// @file
+/// A modelled Tofino with SwitchML's program on the virtual network, and the workers that go with
+/// it.
+///
+/// Model:   Datagrams become the frames that the switch parses, at the front-panel port of their
+///          worker: rank i has port i x 4 of pipe 0, or port i where 25 Gbit/s are enough. A frame
+///          that leaves the chip becomes a datagram at the instant at which its first bit leaves.
+///          Everything between is the pipeline's (tofino/switch.h): passes, recirculation, loss in
+///          a full buffer.
+/// Trains:  A train is its last packet, as in SwitchConfig::train; results leave packet by packet.
+/// Elided:  Where no gradient exists (AggregatorSpec::values) the pipeline runs in its elided form.
+///          Else a datagram without its payload counts as zeros.
+/// Threads: One.
+/// Errors:  create() refuses what the chip has no port, bit or slot for. Datagrams of strangers,
+/// and
+///          whatever the program drops, are counted (AggregatorResult::dropped, parts).
+/// Tests:   tests/lab/cluster/tofino_node_test.cc
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "engine/model/meter.h"
+#include "host/tensor_protocol.h"
+#include "lab/cluster/aggregator_node.h"
+#include "tofino/switchml_control.h"
+
+namespace tributary::lab {
+
+struct ClusterPlan;
+
+class TofinoNode final : public AggregatorNode, private tofino::SwitchSink, private EventTarget {
+ public:
+  /// @param elements Of a packet: 64 or 256.
+  static Result<std::unique_ptr<TofinoNode>> create(net::Network& network,
+                                                    const AggregatorSpec& spec, uint32_t elements);
+
+  [[nodiscard]] tofino::SwitchmlSwitch& device() { return *device_; }
+  [[nodiscard]] AggregatorResult result(Duration elapsed) const override;
+
+ private:
+  TofinoNode(net::Network& network, const AggregatorSpec& spec, uint32_t elements);
+
+  void aggregate(net::PacketRef packet) override;
+  void send(Instant at, uint32_t port, tofino::PacketView frame) override;
+  void on_event(uint64_t argument) override;
+  /// The rank that a datagram comes from; none for a stranger.
+  [[nodiscard]] std::optional<uint32_t> rank_of(const Endpoint& source) const;
+  void note_arrival(std::span<const std::byte> payload);
+  void note_result(Instant at, std::span<const std::byte> payload);
+  void wake();
+
+  const uint32_t elements_;
+  std::vector<uint32_t> worker_ips_;  ///< By rank.
+  std::unique_ptr<tofino::SwitchmlSwitch> device_;
+  uint32_t pool_ = 0;
+  uint32_t port_stride_ = 0;
+  std::vector<std::byte> frame_;  ///< The one that arrives.
+  Instant wake_at_ = Instant::never();
+  std::vector<Instant> arrived_at_;  ///< Shape [2 x pool]: a slot's last contribution.
+  engine::LatencyHistogram latency_;
+  uint64_t strangers_ = 0;
+};
+
+/// A SwitchML worker's settings in simulated packets: preset, then what the scenario says.
+[[nodiscard]] host::SwitchmlConfig switchml_config(const SwitchmlSettings& settings,
+                                                   uint32_t elements, uint32_t train);
+
+/// What backends need; see BackendKind.
+[[nodiscard]] host::ProtocolFactory switchml_worker(const Scenario& scenario,
+                                                    const ClusterPlan& plan, uint32_t rank,
+                                                    uint32_t elements);
+/// Refuses links that change the order, more workers than ports or bits, ports faster than the
+/// chip's, and pools that trains do not divide or that the switch has no slots for.
+[[nodiscard]] Result<void> check_switchml(const Scenario& scenario, uint32_t elements);
+
+}  // namespace tributary::lab

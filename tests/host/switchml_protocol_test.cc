@@ -1,0 +1,647 @@
+// SPDX-License-Identifier: Apache-2.0
+// Method: one worker whose switch is played by hand, packet for packet (Algorithm 4); then refusals
+// and deadlines; then several workers with a switch that is Algorithm 3 in its simplest form, over
+// links that lose and double packets.
+#include "host/switchml_protocol.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <deque>
+#include <limits>
+#include <set>
+
+#include "host/number_format.h"
+#include "tests/support/seed.h"
+
+namespace tributary::host {
+namespace {
+
+using microcode::SwitchmlMessage;
+
+const Endpoint kSwitch = Endpoint::ipv4(0x0a0000fe, microcode::kSwitchmlPort);
+
+SwitchmlConfig small_config(uint32_t pool = 2, uint32_t world = 2) {
+  SwitchmlConfig config;
+  config.server = kSwitch;
+  config.world = world;
+  config.elements = 64;
+  config.pool = pool;
+  config.deadline = seconds(1);
+  return config;
+}
+
+/// A worker and what it sends.
+class Worker {
+ public:
+  explicit Worker(const SwitchmlConfig& config) : protocol(config) {}
+
+  /// All that it wants to send now.
+  std::vector<SwitchmlMessage> sent() {
+    protocol.on_time(now);
+    std::vector<SwitchmlMessage> messages;
+    std::vector<std::byte> bytes(protocol.packet_bytes_max());
+    while (true) {
+      const Outgoing packet = protocol.next_packet(bytes, now);
+      if (packet.size_bytes == 0) return messages;
+      EXPECT_EQ(packet.to, kSwitch);
+      const auto message = microcode::parse_switchml(std::span(bytes).first(packet.stored_bytes));
+      if (message) messages.push_back(*message);
+    }
+  }
+  std::optional<Duration> hear(const SwitchmlMessage& message) {
+    const auto bytes = microcode::switchml_payload(message);
+    return hear(bytes);
+  }
+  std::optional<Duration> hear(const std::vector<std::byte>& bytes) {
+    return protocol.on_packet(
+        {.from = kSwitch, .stored = bytes, .size_bytes = static_cast<uint32_t>(bytes.size())}, now);
+  }
+  void after(Duration time) { now = now + time; }
+
+  SwitchmlProtocol protocol;
+  Instant now{milliseconds(5)};
+};
+
+std::vector<int32_t> counted(size_t count, int32_t first) {
+  std::vector<int32_t> values(count);
+  for (size_t i = 0; i < count; i++) values[i] = first + static_cast<int32_t>(i);
+  return values;
+}
+
+/// The result of a message when every worker sends the same.
+SwitchmlMessage doubled(SwitchmlMessage message) {
+  for (int32_t& element : message.elements) element *= 2;
+  return message;
+}
+
+// --- Algorithm 4 by hand -------------------------------------------------------------------------
+
+TEST(SwitchmlProtocol, SlotsGoOnByThemselvesAndTakeTurnsWithTheirSets) {
+  Worker worker(small_config());
+  std::vector<int32_t> tensor = counted(64 * 4 + 10, 100);  // Five blocks, two slots.
+  Transfer transfer;
+  transfer.integers = tensor;
+  worker.protocol.submit(transfer, worker.now);
+  auto first = worker.sent();
+  ASSERT_EQ(first.size(), 2U);
+  EXPECT_EQ(first[0].slot, 0);
+  EXPECT_EQ(first[1].slot, 1);
+  EXPECT_FALSE(first[0].set);
+  EXPECT_EQ(first[0].packet_id, 0U);
+  EXPECT_EQ(first[1].packet_id, 1U);
+  EXPECT_EQ(first[0].elements, counted(64, 100));
+  EXPECT_EQ(first[1].elements, counted(64, 164));
+
+  // Slot 1 is answered; slot 0 is not, and holds nobody up.
+  worker.after(microseconds(7));
+  EXPECT_EQ(worker.hear(doubled(first[1])), microseconds(7));
+  auto next = worker.sent();
+  ASSERT_EQ(next.size(), 1U);
+  EXPECT_EQ(next[0].slot, 1);
+  EXPECT_TRUE(next[0].set);
+  EXPECT_EQ(next[0].packet_id, 3U);
+  worker.hear(doubled(next[0]));
+  EXPECT_TRUE(worker.sent().empty());  // Block 5 does not exist.
+
+  worker.hear(doubled(first[0]));
+  next = worker.sent();
+  ASSERT_EQ(next.size(), 1U);
+  EXPECT_EQ(next[0].packet_id, 2U);
+  EXPECT_TRUE(next[0].set);
+  worker.hear(doubled(next[0]));
+  next = worker.sent();
+  ASSERT_EQ(next.size(), 1U);
+  EXPECT_EQ(next[0].packet_id, 4U);
+  EXPECT_FALSE(next[0].set);
+  EXPECT_EQ(next[0].elements[9], 100 + 265);
+  EXPECT_EQ(next[0].elements[10], 0);  // Filled up.
+  EXPECT_FALSE(transfer.done);
+  worker.hear(doubled(next[0]));
+  ASSERT_TRUE(transfer.done);
+  EXPECT_EQ(transfer.outcome.status, Status::kOk);
+  EXPECT_EQ(transfer.outcome.blocks, 5U);
+  for (size_t i = 0; i < tensor.size(); i++) {
+    EXPECT_EQ(tensor[i], 2 * (100 + static_cast<int32_t>(i)));
+  }
+  EXPECT_TRUE(worker.protocol.idle());
+  EXPECT_EQ(worker.protocol.next_deadline(), Instant::never());
+}
+
+TEST(SwitchmlProtocol, NextTensorGoesOnWhereTheLastOneEnded) {
+  Worker worker(small_config());
+  std::vector<int32_t> one = counted(64 * 3, 0);
+  std::vector<int32_t> two = counted(64, 1000);
+  Transfer first;
+  first.integers = one;
+  Transfer second;
+  second.integers = two;
+  second.op = ReduceOp::kMean;
+  worker.protocol.submit(first, worker.now);
+  worker.protocol.submit(second, worker.now);
+  auto sent = worker.sent();
+  ASSERT_EQ(sent.size(), 2U);
+  worker.hear(doubled(sent[1]));
+  auto next =
+      worker.sent();  // Slot 1, set 1: the second tensor's only block, with the first's open.
+  ASSERT_EQ(next.size(), 1U);
+  EXPECT_EQ(next[0].packet_id, 3U);
+  EXPECT_EQ(next[0].job_number, 1);
+  EXPECT_EQ(sent[0].job_number, 0);
+  worker.hear(doubled(next[0]));
+  EXPECT_TRUE(second.done);
+  EXPECT_FALSE(first.done);
+  EXPECT_EQ(two[5], 1005);  // Mean of two equal ones.
+}
+
+TEST(SwitchmlProtocol, TimeOutSendsTheSameAgain) {
+  SwitchmlConfig config = small_config();
+  config.timeouts_to_double = 2;
+  Worker worker(config);
+  std::vector<int32_t> tensor = counted(64, 3);
+  Transfer transfer;
+  transfer.integers = tensor;
+  worker.protocol.submit(transfer, worker.now);
+  const auto first = worker.sent();
+  ASSERT_EQ(first.size(), 1U);
+  EXPECT_EQ(worker.protocol.next_deadline(), worker.now + milliseconds(1));
+  worker.after(milliseconds(1) - nanoseconds(1));
+  EXPECT_TRUE(worker.sent().empty());
+  worker.after(nanoseconds(1));
+  EXPECT_EQ(worker.sent(), first);  // Lost update or lost result: nobody knows.
+  worker.after(milliseconds(1));
+  EXPECT_EQ(worker.sent(), first);
+  worker.after(milliseconds(1));  // Two time-outs: the next one takes twice as long.
+  EXPECT_TRUE(worker.sent().empty());
+  worker.after(milliseconds(1));
+  EXPECT_EQ(worker.sent(), first);
+  EXPECT_EQ(worker.protocol.counters().retransmitted, 3U);
+  EXPECT_TRUE(worker.hear(doubled(first[0])).has_value());
+  EXPECT_TRUE(transfer.done);
+  // The answers to the repetitions come, too.
+  EXPECT_FALSE(worker.hear(doubled(first[0])).has_value());
+  EXPECT_EQ(worker.protocol.counters().duplicate_results, 1U);
+  EXPECT_EQ(tensor[0], 6);
+}
+
+TEST(SwitchmlProtocol, AResultOnTheWayMakesItsRepetitionNeedless) {
+  Worker worker(small_config(1));
+  std::vector<int32_t> tensor = counted(128, 3);
+  Transfer transfer;
+  transfer.integers = tensor;
+  worker.protocol.submit(transfer, worker.now);
+  const auto first = worker.sent();
+  worker.after(milliseconds(1));
+  worker.protocol.on_time(worker.now);  // Queued to be sent again …
+  worker.hear(doubled(first[0]));       // … when its result comes.
+  const auto next = worker.sent();
+  ASSERT_EQ(next.size(), 1U);
+  EXPECT_EQ(next[0].packet_id, 1U);
+  EXPECT_EQ(worker.protocol.counters().retransmitted, 0U);
+}
+
+TEST(SwitchmlProtocol, PatientStartWaitsForThePoolsLength) {
+  SwitchmlConfig config = small_config(4);
+  config.patient_start = true;
+  Worker worker(config);
+  std::vector<int32_t> tensor = counted(64 * 5, 0);
+  Transfer transfer;
+  transfer.integers = tensor;
+  worker.protocol.submit(transfer, worker.now);
+  const auto first = worker.sent();
+  ASSERT_EQ(first.size(), 4U);
+  worker.hear(doubled(first[0]));
+  EXPECT_EQ(worker.sent().size(), 1U);
+  worker.after(milliseconds(1));
+  EXPECT_EQ(worker.sent().size(), 1U);  // Block 4 alone.
+  worker.after(milliseconds(3));
+  EXPECT_EQ(worker.sent().size(), 4U);
+}
+
+TEST(SwitchmlProtocol, WithoutRepairNothingIsSentAgain) {
+  SwitchmlConfig config = small_config();
+  config.repair = false;
+  Worker worker(config);
+  std::vector<int32_t> tensor = counted(64, 3);
+  Transfer transfer;
+  transfer.integers = tensor;
+  worker.protocol.submit(transfer, worker.now);
+  EXPECT_EQ(worker.sent().size(), 1U);
+  EXPECT_EQ(worker.protocol.next_deadline(), worker.now + seconds(1));
+  worker.after(milliseconds(999));
+  EXPECT_TRUE(worker.sent().empty());
+  worker.after(milliseconds(1));
+  EXPECT_TRUE(worker.sent().empty());
+  EXPECT_TRUE(transfer.done);
+}
+
+TEST(SwitchmlProtocol, ElidedTensorHasSizesOnly) {
+  Worker worker(small_config());
+  Transfer transfer;
+  transfer.elided_elements = 65;
+  worker.protocol.submit(transfer, worker.now);
+  std::vector<std::byte> bytes(worker.protocol.packet_bytes_max());
+  for (uint32_t i = 0; i < 2; i++) {
+    const Outgoing packet = worker.protocol.next_packet(bytes, worker.now);
+    EXPECT_EQ(packet.size_bytes, 10U + 256U);
+    EXPECT_EQ(packet.stored_bytes, 10U);
+    const bool taken = worker.protocol
+                           .on_packet({.from = kSwitch,
+                                       .stored = std::span(bytes).first(10),
+                                       .size_bytes = packet.size_bytes},
+                                      worker.now)
+                           .has_value();
+    EXPECT_TRUE(taken);
+  }
+  EXPECT_TRUE(transfer.done);
+}
+
+// --- Floats --------------------------------------------------------------------------------------
+
+TEST(SwitchmlProtocol, ExponentTravelsOnePoolAhead) {
+  Worker worker(small_config(1, 2));
+  std::vector<float> tensor(128, 0.0F);
+  tensor[0] = 3.0F;     // Block 0: below 4, exponent 2.
+  tensor[64] = -0.25F;  // Block 1: below 0.5, exponent -1.
+  Transfer transfer;
+  transfer.floats = tensor;
+  transfer.format = microcode::ElementFormat::kBlockExponent;
+  worker.protocol.submit(transfer, worker.now);
+  auto sent = worker.sent();
+  ASSERT_EQ(sent.size(), 1U);
+  EXPECT_EQ(sent[0].exponent0, 2);
+  EXPECT_EQ(sent[0].elements, std::vector<int32_t>(64, 0));
+  sent[0].exponent0 = 4;  // The other worker's are larger.
+  worker.hear(sent[0]);
+  sent = worker.sent();
+  ASSERT_EQ(sent.size(), 1U);
+  EXPECT_EQ(sent[0].exponent0, -1);
+  EXPECT_EQ(sent[0].elements[0], 3 << 26);  // (2^31 - 1) / (2 x 16), rounded: 2^26.
+  worker.hear(doubled(sent[0]));
+  sent = worker.sent();
+  ASSERT_EQ(sent.size(), 1U);
+  EXPECT_EQ(sent[0].exponent0, 0);  // No block follows: as the published client leaves it.
+  EXPECT_EQ(sent[0].elements[0], -(1 << 29));  // -0.25 x 2^31.
+  worker.hear(doubled(sent[0]));
+  ASSERT_TRUE(transfer.done);
+  EXPECT_EQ(tensor[0], 6.0F);
+  EXPECT_EQ(tensor[64], -0.5F);
+  EXPECT_EQ(tensor[1], 0.0F);
+}
+
+TEST(SwitchmlProtocol, BlockOfZerosIsZeros) {
+  Worker worker(small_config(4, 2));
+  std::vector<float> tensor(64, 0.0F);
+  tensor[3] = -0.0F;
+  Transfer transfer;
+  transfer.floats = tensor;
+  transfer.format = microcode::ElementFormat::kBlockExponent;
+  worker.protocol.submit(transfer, worker.now);
+  auto sent = worker.sent();
+  ASSERT_EQ(sent.size(), 1U);
+  EXPECT_EQ(sent[0].exponent0, kNoExponent);
+  worker.hear(sent[0]);
+  sent = worker.sent();
+  ASSERT_EQ(sent.size(), 1U);
+  EXPECT_EQ(sent[0].elements, std::vector<int32_t>(64, 0));
+  worker.hear(sent[0]);
+  ASSERT_TRUE(transfer.done);
+  EXPECT_EQ(transfer.outcome.status, Status::kOk);
+  for (const float value : tensor) EXPECT_EQ(value, 0.0F);
+}
+
+TEST(SwitchmlProtocol, WhatIsNotFiniteOrDoesNotFitIsSaidToAll) {
+  for (const float bad :
+       {std::numeric_limits<float>::infinity(), std::numeric_limits<float>::quiet_NaN(), 1e9F}) {
+    for (const bool block : {true, false}) {
+      if (block && std::isfinite(bad)) continue;  // A block's exponent fits every finite value.
+      Worker worker(small_config(1, 2));
+      std::vector<float> tensor(64, 1.0F);
+      tensor[7] = bad;
+      Transfer transfer;
+      transfer.floats = tensor;
+      transfer.format =
+          block ? microcode::ElementFormat::kBlockExponent : microcode::ElementFormat::kFixedScale;
+      transfer.scale = 1000;
+      worker.protocol.submit(transfer, worker.now);
+      auto sent = worker.sent();
+      if (block) {
+        worker.hear(sent[0]);
+        sent = worker.sent();
+      }
+      ASSERT_EQ(sent.size(), 1U);
+      EXPECT_EQ(sent[0].exponent1, std::isfinite(bad) ? 1 : 2);
+      worker.hear(sent[0]);
+      ASSERT_TRUE(transfer.done);
+      EXPECT_EQ(transfer.outcome.status,
+                std::isfinite(bad) ? Status::kOverflow : Status::kNotFinite);
+      EXPECT_FALSE(transfer.outcome.text.empty());
+    }
+  }
+}
+
+TEST(SwitchmlProtocol, HalvesAreRefused) {
+  Worker worker(small_config());
+  std::vector<uint16_t> bits(10);
+  Transfer transfer;
+  transfer.halves.bits = bits;
+  transfer.format = microcode::ElementFormat::kBlockExponent;
+  worker.protocol.submit(transfer, worker.now);
+  EXPECT_TRUE(transfer.done);
+  EXPECT_EQ(transfer.outcome.status, Status::kRefused);
+  EXPECT_TRUE(worker.sent().empty());
+}
+
+// --- Refusals and ends ---------------------------------------------------------------------------
+
+TEST(SwitchmlProtocol, ForeignPacketsAreCountedByReason) {
+  Worker worker(small_config());
+  std::vector<int32_t> tensor = counted(64 * 8, 1);
+  const std::vector<int32_t> before = tensor;
+  Transfer transfer;
+  transfer.integers = tensor;
+  worker.protocol.submit(transfer, worker.now);
+  const SwitchmlMessage good = worker.sent().at(0);
+  const auto& refusals = worker.protocol.refusals();
+
+  worker.hear(std::vector<std::byte>(9));
+  EXPECT_EQ(refusals.not_switchml, 1U);
+  auto bytes = microcode::switchml_payload(good);
+  bytes[0] = std::byte{0x21};  // Another message type.
+  worker.hear(bytes);
+  EXPECT_EQ(refusals.not_switchml, 2U);
+  SwitchmlMessage changed = good;
+  changed.elements.resize(256);
+  worker.hear(changed);
+  EXPECT_EQ(refusals.wrong_elements, 1U);
+  bytes = microcode::switchml_payload(good);
+  bytes.pop_back();
+  worker.hear(bytes);
+  bytes.resize(bytes.size() + 2);
+  worker.hear(bytes);
+  EXPECT_EQ(refusals.wrong_size, 2U);
+  bytes.pop_back();  // The right size, but not all of it is there.
+  worker.protocol.on_packet({.from = kSwitch,
+                             .stored = std::span(bytes).first(10),
+                             .size_bytes = static_cast<uint32_t>(bytes.size())},
+                            worker.now);
+  EXPECT_EQ(refusals.wrong_size, 3U);
+  changed = good;
+  changed.slot = 2;
+  worker.hear(changed);
+  EXPECT_EQ(refusals.slot_outside_pool, 1U);
+  changed = good;
+  changed.set = true;
+  worker.hear(changed);
+  EXPECT_EQ(refusals.not_outstanding, 1U);
+  changed = good;
+  changed.packet_id = 4;  // Two uses of the slot later.
+  worker.hear(changed);
+  EXPECT_EQ(refusals.other_packet, 1U);
+  changed = good;
+  changed.job_number = 9;
+  worker.hear(changed);
+  EXPECT_EQ(refusals.other_job, 1U);
+
+  EXPECT_EQ(worker.protocol.counters().invalid_packets, 9U);
+  EXPECT_EQ(worker.protocol.counters().blocks, 0U);
+  EXPECT_EQ(tensor, before);
+  EXPECT_TRUE(worker.protocol.hears(kSwitch));
+  EXPECT_FALSE(worker.protocol.hears(Endpoint::ipv4(0x0a0000fe, 1)));
+  EXPECT_TRUE(worker.hear(doubled(good)).has_value());
+}
+
+TEST(SwitchmlProtocol, DeadlineNamesTheSwitchAndThePacket) {
+  Worker worker(small_config());
+  std::vector<int32_t> tensor = counted(64 * 3, 1);
+  Transfer transfer;
+  transfer.integers = tensor;
+  worker.protocol.submit(transfer, worker.now);
+  const auto sent = worker.sent();
+  worker.after(milliseconds(600));
+  worker.hear(doubled(sent[1]));
+  worker.after(milliseconds(400));
+  worker.protocol.on_time(worker.now);
+  ASSERT_TRUE(transfer.done);
+  EXPECT_EQ(transfer.outcome.status, Status::kPeerMissing);
+  EXPECT_NE(transfer.outcome.text.find("10.0.0.254:48864"), std::string::npos);
+  EXPECT_NE(transfer.outcome.text.find("packet 0 (slot 0, set 0) for 1.0 s"), std::string::npos);
+  EXPECT_EQ(worker.protocol.phase(), TensorProtocol::Phase::kEnded);
+  EXPECT_TRUE(worker.sent().empty());
+
+  Transfer late;  // Whoever comes later is told the same.
+  late.integers = tensor;
+  worker.protocol.submit(late, worker.now);
+  EXPECT_TRUE(late.done);
+  EXPECT_EQ(late.outcome.status, Status::kPeerMissing);
+}
+
+TEST(SwitchmlProtocol, SilenceFromTheStartIsAnAggregatorThatIsGone) {
+  Worker worker(small_config());
+  std::vector<int32_t> tensor = counted(64, 1);
+  Transfer transfer;
+  transfer.integers = tensor;
+  worker.protocol.submit(transfer, worker.now);
+  EXPECT_EQ(worker.sent().size(), 1U);
+  worker.after(seconds(2));
+  worker.protocol.on_time(worker.now);
+  EXPECT_EQ(transfer.outcome.status, Status::kAggregatorGone);
+}
+
+TEST(SwitchmlProtocol, LeavingEndsWhatIsOnItsWay) {
+  Worker worker(small_config());
+  std::vector<int32_t> tensor = counted(64, 1);
+  Transfer transfer;
+  transfer.integers = tensor;
+  worker.protocol.submit(transfer, worker.now);
+  worker.protocol.leave(worker.now);
+  EXPECT_TRUE(transfer.done);
+  EXPECT_EQ(transfer.outcome.status, Status::kClosed);
+  EXPECT_TRUE(worker.sent().empty());
+}
+
+// --- Many workers, lossy links -------------------------------------------------------------------
+
+/// Algorithm 3, as the paper writes it. Returns whom a packet is answered to.
+class SimpleSwitch {
+ public:
+  SimpleSwitch(uint32_t world, uint32_t pool) : world_(world), pool_(pool) {}
+
+  enum class Answer : uint8_t { kNobody, kSender, kAll };
+  Answer take(uint32_t worker, SwitchmlMessage& message) {
+    Slot& slot = slots_[message.set ? 1 : 0].at(message.slot);
+    if (slot.seen.contains(worker)) {
+      if (slot.count != 0) return Answer::kNobody;
+      fill(slot, message);
+      return Answer::kSender;
+    }
+    slot.seen.insert(worker);
+    slots_[message.set ? 0 : 1].at(message.slot).seen.erase(worker);
+    slot.count = (slot.count + 1) % world_;
+    if (slot.count == 1 % world_) {
+      slot.sum = message;
+    } else {
+      for (size_t i = 0; i < message.elements.size(); i++) {
+        slot.sum.elements[i] = static_cast<int32_t>(static_cast<uint32_t>(slot.sum.elements[i]) +
+                                                    static_cast<uint32_t>(message.elements[i]));
+      }
+      slot.sum.exponent0 = std::max(slot.sum.exponent0, message.exponent0);
+      slot.sum.exponent1 = std::max(slot.sum.exponent1, message.exponent1);
+    }
+    if (slot.count != 0) return Answer::kNobody;
+    fill(slot, message);
+    return Answer::kAll;
+  }
+
+ private:
+  struct Slot {
+    std::set<uint32_t> seen;
+    uint32_t count = 0;
+    SwitchmlMessage sum;
+  };
+  static void fill(const Slot& slot, SwitchmlMessage& message) {
+    message.elements = slot.sum.elements;
+    message.exponent0 = slot.sum.exponent0;
+    message.exponent1 = slot.sum.exponent1;
+  }
+  const uint32_t world_;
+  const uint32_t pool_;
+  std::array<std::vector<Slot>, 2> slots_{std::vector<Slot>(pool_), std::vector<Slot>(pool_)};
+};
+
+/// One tensor of every worker, as integers or floats of several magnitudes.
+struct Tensor {
+  bool floats = false;
+  size_t count = 0;
+  std::vector<std::vector<int32_t>> integers;  ///< Shape [worker][count].
+  std::vector<std::vector<float>> values;      ///< Likewise.
+  std::vector<int32_t> sum;
+  std::vector<double> exact;
+  std::vector<double> magnitude;  ///< Sum of magnitudes' largest in the block.
+};
+
+Tensor make_tensor(testing::Prng& prng, uint32_t world) {
+  Tensor tensor;
+  tensor.floats = prng.chance(0.5);
+  tensor.count = 1 + prng.below(64 * 12);
+  tensor.sum.resize(tensor.count);
+  tensor.exact.resize(tensor.count);
+  tensor.magnitude.resize(tensor.count / 64 + 1);
+  for (uint32_t worker = 0; worker < world; worker++) {
+    std::vector<int32_t> integers(tensor.count);
+    std::vector<float> values(tensor.count);
+    for (size_t i = 0; i < tensor.count; i++) {
+      integers[i] = prng.any_i32();
+      values[i] = std::ldexp(static_cast<float>(integers[i]), static_cast<int>(i / 64 * 8) - 60);
+      tensor.sum[i] = static_cast<int32_t>(static_cast<uint32_t>(tensor.sum[i]) +
+                                           static_cast<uint32_t>(integers[i]));
+      tensor.exact[i] += static_cast<double>(values[i]);
+      double& largest = tensor.magnitude[i / 64];
+      largest = std::max(largest, std::fabs(static_cast<double>(values[i])));
+    }
+    tensor.integers.push_back(std::move(integers));
+    tensor.values.push_back(std::move(values));
+  }
+  return tensor;
+}
+
+class RandomWalk : public ::testing::TestWithParam<uint32_t> {};
+
+TEST_P(RandomWalk, SumsAreExactUnderLossAndDuplication) {
+  const uint64_t seed = testing::seed_from_env();
+  SCOPED_TRACE(testing::replay_hint(seed));
+  testing::Prng prng(seed + GetParam());
+  const uint32_t world = 1 + prng.below(5);
+  const uint32_t pool = 1 + prng.below(9);
+  const double loss = prng.chance(0.5) ? 0.1 : 0;
+  SimpleSwitch device(world, pool);
+  std::vector<std::unique_ptr<Worker>> workers;
+  std::vector<std::deque<SwitchmlMessage>> up(world);
+  std::vector<std::deque<SwitchmlMessage>> down(world);
+  std::vector<Tensor> tensors;
+  for (uint32_t i = 0; i < 4; i++) tensors.push_back(make_tensor(prng, world));
+  std::vector<std::vector<Transfer>> transfers(world);
+  for (uint32_t w = 0; w < world; w++) {
+    SwitchmlConfig config = small_config(pool, world);
+    config.rank = w;
+    config.deadline = seconds(100);
+    workers.push_back(std::make_unique<Worker>(config));
+    transfers[w].resize(tensors.size());
+    for (size_t i = 0; i < tensors.size(); i++) {
+      Transfer& transfer = transfers[w][i];
+      if (tensors[i].floats) {
+        transfer.floats = tensors[i].values[w];
+        transfer.format = microcode::ElementFormat::kBlockExponent;
+      } else {
+        transfer.integers = tensors[i].integers[w];
+      }
+      workers[w]->protocol.submit(transfer, workers[w]->now);
+    }
+  }
+  const auto put = [&](std::deque<SwitchmlMessage>& link, const SwitchmlMessage& message) {
+    if (prng.chance(loss)) return;
+    link.push_back(message);
+    if (prng.chance(loss / 2)) link.push_back(message);
+  };
+  const auto all_done = [&] {
+    for (const auto& of_worker : transfers) {
+      for (const Transfer& transfer : of_worker) {
+        if (!transfer.done) return false;
+      }
+    }
+    return true;
+  };
+  uint32_t rounds = 0;
+  for (; rounds < 200'000 && !all_done(); rounds++) {
+    const uint32_t w = prng.below(world);
+    Worker& worker = *workers[w];
+    switch (prng.below(4)) {
+      case 0:
+        for (const SwitchmlMessage& message : worker.sent()) put(up[w], message);
+        break;
+      case 1: {
+        if (up[w].empty()) break;
+        SwitchmlMessage message = std::move(up[w].front());
+        up[w].pop_front();
+        const auto answer = device.take(w, message);
+        if (answer == SimpleSwitch::Answer::kSender) put(down[w], message);
+        if (answer == SimpleSwitch::Answer::kAll) {
+          for (auto& link : down) put(link, message);
+        }
+        break;
+      }
+      case 2:
+        if (down[w].empty()) break;
+        worker.hear(down[w].front());
+        down[w].pop_front();
+        break;
+      default:
+        worker.after(microseconds(prng.below(300)));
+    }
+  }
+  ASSERT_TRUE(all_done()) << "after " << rounds << " rounds";
+  for (size_t i = 0; i < tensors.size(); i++) {
+    const Tensor& tensor = tensors[i];
+    for (uint32_t w = 0; w < world; w++) {
+      ASSERT_EQ(transfers[w][i].outcome.status, Status::kOk);
+      if (!tensor.floats) {
+        ASSERT_EQ(tensor.integers[w], tensor.sum);
+        continue;
+      }
+      // Every rank has the same bits. A value is scaled in float32 (24 bits) and rounded to a unit
+      // of n x 2^m / 2^31, where 2^m is at most twice the block's largest.
+      ASSERT_EQ(tensor.values[w], tensor.values[0]);
+      for (size_t j = 0; j < tensor.count; j++) {
+        const double largest = tensor.magnitude[j / 64];
+        const double each = largest * 2 * world * 0x1p-32 + largest * 0x1p-23;
+        ASSERT_NEAR(tensor.values[w][j], tensor.exact[j],
+                    each * world + std::fabs(tensor.exact[j]) * 0x1p-23);
+      }
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Seeds, RandomWalk, ::testing::Range(0U, 24U));
+
+}  // namespace
+}  // namespace tributary::host
