@@ -22,7 +22,8 @@
 /// Memory:  A slot for each packet in flight; per transfer two bytes a block for exponents.
 /// Needs:   Links that keep their order (docs/tofino.md), and workers that submit the same tensors
 ///          in the same order.
-/// Tests:   tests/host/switchml_protocol_test.cc, tests/lab/cluster/tofino_node_test.cc
+/// Tests:   tests/host/switchml_protocol_test.cc, switchml_walk_test.cc,
+///          tests/lab/cluster/tofino_node_test.cc
 #pragma once
 
 #include <deque>

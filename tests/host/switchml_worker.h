@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+/// @file
+/// A SwitchmlProtocol whose switch is the test: what it sends is parsed, what it is to hear is
+/// written.
+///
+/// Threads: One. Time is the test's.
+/// Tests:   used by tests/host/switchml_protocol_test.cc, switchml_walk_test.cc
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <vector>
+
+#include "host/switchml_protocol.h"
+
+namespace tributary::testing {
+
+using host::Outgoing;
+using host::SwitchmlConfig;
+using host::SwitchmlProtocol;
+using microcode::SwitchmlMessage;
+
+inline const Endpoint kSwitch = Endpoint::ipv4(0x0a0000fe, microcode::kSwitchmlPort);
+
+inline SwitchmlConfig small_config(uint32_t pool = 2, uint32_t world = 2) {
+  SwitchmlConfig config;
+  config.server = kSwitch;
+  config.world = world;
+  config.elements = 64;
+  config.pool = pool;
+  config.deadline = seconds(1);
+  return config;
+}
+
+/// A worker and what it sends.
+class SwitchmlWorker {
+ public:
+  explicit SwitchmlWorker(const SwitchmlConfig& config) : protocol(config) {}
+
+  /// All that it wants to send now.
+  std::vector<SwitchmlMessage> sent() {
+    protocol.on_time(now);
+    std::vector<SwitchmlMessage> messages;
+    std::vector<std::byte> bytes(protocol.packet_bytes_max());
+    while (true) {
+      const Outgoing packet = protocol.next_packet(bytes, now);
+      if (packet.size_bytes == 0) return messages;
+      EXPECT_EQ(packet.to, kSwitch);
+      const auto message = microcode::parse_switchml(std::span(bytes).first(packet.stored_bytes));
+      if (message) messages.push_back(*message);
+    }
+  }
+  std::optional<Duration> hear(const SwitchmlMessage& message) {
+    const auto bytes = microcode::switchml_payload(message);
+    return hear(bytes);
+  }
+  std::optional<Duration> hear(const std::vector<std::byte>& bytes) {
+    return protocol.on_packet(
+        {.from = kSwitch, .stored = bytes, .size_bytes = static_cast<uint32_t>(bytes.size())}, now);
+  }
+  void after(Duration time) { now = now + time; }
+
+  SwitchmlProtocol protocol;
+  Instant now{milliseconds(5)};
+};
+
+}  // namespace tributary::testing
