@@ -37,6 +37,9 @@ struct WorkerResult {
   uint64_t contributions_lost = 0;  ///< Of these, complete without it.
   uint64_t packets_sent = 0;
   uint64_t packets_received = 0;
+  /// On its host's cable, with every header and gap; a server beside the worker sends here, too.
+  uint64_t wire_bytes_sent = 0;
+  uint64_t wire_bytes_received = 0;
   uint64_t retransmissions = 0;
   uint64_t probes = 0;
   uint64_t receive_overflows = 0;  ///< Lost in its full receive buffer.
@@ -54,6 +57,9 @@ struct LinkResult {
   uint64_t queue_bytes_peak = 0;
   double utilisation = 0;  ///< Of its rate, over the whole run.
 };
+
+/// The part of every aggregator whose memory is modelled: what its job takes, in MB (10^6 bytes).
+inline constexpr char kMemoryPart[] = "memory of the job";
 
 /// One aggregator, for people and for figures; the names of the parts are those of its model.
 struct AggregatorResult {

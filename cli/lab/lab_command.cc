@@ -65,11 +65,13 @@ void add_lab_command(CLI::App& app, int& exit_code) {
       "  tributary lab list\n"
       "  tributary lab figure trio-15\n"
       "  tributary lab run experiments/slow_worker.toml --set straggler.probability=0.08\n"
-      "  tributary lab sweep experiments/timeout_sweep.toml --out results");
+      "  tributary lab sweep experiments/timeout_sweep.toml --out results\n"
+      "  tributary lab compare --models vgg11");
   add_lab_list(*lab, exit_code);
   add_lab_figure(*lab, exit_code);
   add_lab_run(*lab, exit_code);
   add_lab_sweep(*lab, exit_code);
+  add_lab_compare(*lab, exit_code);
   add_lab_resources(*lab, exit_code);
   add_lab_trace(*lab, exit_code);
   add_lab_step(*lab, exit_code);

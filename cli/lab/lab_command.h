@@ -8,6 +8,7 @@
 ///   sweep   a scenario with lists of values
 ///   trace   what happens to packets inside a scenario's machines
 ///   step    through a scenario step by step
+///   compare back ends side by side
 ///   faults  runs in which everything goes wrong, judged against the promises
 ///
 /// Tests: tests/system/lab_test.cc
@@ -25,6 +26,7 @@ void add_lab_list(CLI::App& lab, int& exit_code);
 void add_lab_figure(CLI::App& lab, int& exit_code);
 void add_lab_run(CLI::App& lab, int& exit_code);
 void add_lab_sweep(CLI::App& lab, int& exit_code);
+void add_lab_compare(CLI::App& lab, int& exit_code);
 void add_lab_faults(CLI::App& lab, int& exit_code);
 
 }  // namespace tributary::cli

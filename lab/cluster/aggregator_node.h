@@ -38,6 +38,7 @@ struct AggregatorSpec {
   uint64_t link_bits_per_s = 0;  ///< Of the workers' cables.
   /// Whether gradients exist; else only their sizes do.
   bool values = true;
+  HostSettings host;  ///< Of servers.
   uint32_t train = 1;
   uint64_t seed = 1;  ///< Of session numbers.
 };

@@ -4,9 +4,13 @@
 #include <algorithm>
 
 #include "lab/cluster/live_node.h"
+#include "lab/cluster/parameter_server.h"
+#include "lab/cluster/plan.h"
 #include "lab/cluster/tofino_node.h"
 #include "lab/cluster/trio_node.h"
 #include "lab/cluster/waiting_switch.h"
+#include "lab/peers/ring_protocol.h"
+#include "lab/peers/sharded_protocol.h"
 #include "microcode/switchml_wire.h"
 
 namespace tributary::lab {
@@ -45,6 +49,33 @@ BackendKind switchml(const char* name, const char* description) {
       .check = [](const Scenario& scenario) { return check_switchml(scenario, kElements); }};
 }
 
+Result<std::unique_ptr<AggregatorNode>> make_parameter_server(net::Network& network,
+                                                              const AggregatorSpec& spec) {
+  return std::unique_ptr<AggregatorNode>(std::make_unique<ParameterServer>(network, spec));
+}
+
+host::ProtocolFactory make_sharded(const Scenario&, const ClusterPlan& plan, uint32_t rank) {
+  ShardedConfig config{.communicator = plan.workers[rank].communicator, .servers = {}};
+  config.communicator.source = rank;
+  for (const AggregatorSpec& server : plan.aggregators) config.servers.push_back(server.address);
+  return [config](uint32_t nonce, Instant now) {
+    return std::make_unique<ShardedProtocol>(config, nonce, now);
+  };
+}
+
+host::ProtocolFactory make_ring(const Scenario& scenario, const ClusterPlan& plan, uint32_t rank) {
+  const uint32_t world = scenario.workers;
+  const host::CommunicatorConfig& communicator = plan.workers[rank].communicator;
+  const RingConfig config{.rank = rank,
+                          .world = world,
+                          .gradients = communicator.gradients,
+                          .window = communicator.window,
+                          .deadline = communicator.deadline,
+                          .left = plan.workers[(rank + world - 1) % world].address,
+                          .right = plan.workers[(rank + 1) % world].address};
+  return [config](uint32_t, Instant now) { return std::make_unique<RingProtocol>(config, now); };
+}
+
 }  // namespace
 
 const std::vector<BackendKind>& backend_kinds() {
@@ -72,6 +103,17 @@ const std::vector<BackendKind>& backend_kinds() {
        .elides = false,
        .trains = false,
        .make = create<LiveNode>},
+      {.choice = {"ps-dedicated", "parameter servers on hosts of their own, one for each worker"},
+       .placement = Placement::kDedicated,
+       .make = make_parameter_server,
+       .protocol = make_sharded},
+      {.choice = {"ps-colocated", "parameter servers on the workers' hosts, sharing their cables"},
+       .placement = Placement::kColocated,
+       .make = make_parameter_server,
+       .protocol = make_sharded},
+      {.choice = {"ring", "ring all-reduce: nobody but the workers adds"},
+       .placement = Placement::kWorkers,
+       .protocol = make_ring},
   };
   return kinds;
 }

@@ -18,8 +18,17 @@ namespace tributary::lab {
 
 struct ClusterPlan;
 
+/// Where those who add stand (lab/cluster/placement.h).
+enum class Placement : uint8_t {
+  kSwitch,     ///< In the switch.
+  kDedicated,  ///< Servers on hosts of their own, one for each worker.
+  kColocated,  ///< Servers beside the workers, on their hosts.
+  kWorkers,    ///< Nobody but the workers.
+};
+
 struct BackendKind {
   Choice choice;
+  Placement placement = Placement::kSwitch;
   bool mitigates = false;     ///< Gives stragglers up.
   bool straggles = true;      ///< False: the scenario's straggler pattern does not apply.
   bool hierarchical = false;  ///< Can be a tree; else all workers are at one of it.
@@ -27,6 +36,7 @@ struct BackendKind {
   bool trains = true;         ///< Takes datagrams that stand for several.
   bool own_ports = false;     ///< Every worker has to be at a port of its own.
   uint16_t port = microcode::kTrioMlPort;  ///< UDP port it is addressed at.
+  /// Null where nobody but the workers adds.
   Result<std::unique_ptr<AggregatorNode>> (*make)(net::Network& network,
                                                   const AggregatorSpec& spec) = nullptr;
   /// What this worker speaks, for a plan in which all addresses are set. Null: Trio-ML's protocol.

@@ -240,6 +240,7 @@ RunResult Cluster::collect() const {
   collect_iterations(result);
   for (uint32_t rank = 0; rank < trainers_.size(); rank++) {
     result.workers.push_back(trainers_[rank]->result());
+    note_traffic(rank, result.workers.back());
     const host::CommunicatorCounters& counters = workers_[rank]->protocol().counters();
     result.blocks += counters.blocks * scenario_.train;
     result.degraded_blocks += counters.degraded_blocks * scenario_.train;
@@ -278,6 +279,16 @@ void Cluster::collect_iterations(RunResult& result) const {
   result.mean_iteration = (before - began_at_) / scenario_.iterations;
 }
 
+/// What has gone over the cable of the worker's host.
+void Cluster::note_traffic(uint32_t rank, WorkerResult& worker) const {
+  const auto host = network_.find_node(plan_.host_nodes[rank]);
+  const auto out = host ? network_.link_at(*host, 0) : Result<net::LinkId>(0);
+  TRIB_ASSERT(host && out);
+  worker.wire_bytes_sent = network_.counters(*out).bytes;
+  // The two directions of a cable follow each other; the first is the even one (net::Network).
+  worker.wire_bytes_received = network_.counters(*out ^ 1U).bytes;
+}
+
 void Cluster::collect_links(RunResult& result) const {
   for (net::LinkId link = 0; link < network_.link_count(); link++) {
     const net::LinkCounters counters = network_.counters(link);
@@ -311,8 +322,18 @@ std::string Cluster::bottleneck(const RunResult& result) const {
         fmt::format("link {} is used {:.0f} %", busiest->name, busiest->utilisation * 100);
     text = busiest->utilisation > computed ? link + "; " + text : text + "; " + link;
   }
-  for (const AggregatorResult& aggregator : result.aggregators) {
-    text += fmt::format("; {}: {}", aggregator.name, aggregator.bottleneck);
+  for (size_t i = 0; i < result.aggregators.size();) {
+    // Those in a row that say the same say it once.
+    const AggregatorResult& first = result.aggregators[i];
+    size_t last = i;
+    while (last + 1 < result.aggregators.size() &&
+           result.aggregators[last + 1].bottleneck == first.bottleneck) {
+      last++;
+    }
+    const std::string names =
+        last == i ? first.name : fmt::format("{} to {}", first.name, result.aggregators[last].name);
+    text += fmt::format("; {}: {}", names, first.bottleneck);
+    i = last + 1;
   }
   return text;
 }

@@ -59,6 +59,7 @@ class Cluster {
   /// The first worker that failed, or the one that is furthest behind.
   [[nodiscard]] Error stuck_error() const;
   [[nodiscard]] RunResult collect() const;
+  void note_traffic(uint32_t rank, WorkerResult& worker) const;
   void collect_iterations(RunResult& result) const;
   void collect_links(RunResult& result) const;
   [[nodiscard]] std::string bottleneck(const RunResult& result) const;

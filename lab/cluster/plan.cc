@@ -6,6 +6,8 @@
 #include <algorithm>
 
 #include "base/prng.h"
+#include "lab/cluster/placement.h"
+#include "lab/peers/sharded_protocol.h"
 #include "net/topology_file.h"
 
 namespace tributary::lab {
@@ -14,7 +16,7 @@ namespace {
 /// 239.x is for use within an organisation (RFC 2365).
 Endpoint group_address() { return Endpoint::ipv4(0xef00'0001, microcode::kTrioMlPort); }
 
-Result<net::Topology> shape_of(const Scenario& scenario, bool tree) {
+Result<net::Topology> shape_of(const Scenario& scenario, const BackendKind& backend, bool tree) {
   if (scenario.topology == Topology::kFile) return net::read_topology_file(scenario.topology_file);
   const net::LinkConfig link = link_config(scenario.link);
   const net::LinkConfig fabric = link_config(scenario.fabric);
@@ -29,10 +31,11 @@ Result<net::Topology> shape_of(const Scenario& scenario, bool tree) {
                                    .uplink = fabric};
     return scenario.topology == Topology::kChassis ? net::chassis(shape) : net::two_level(shape);
   }
+  const bool switch_adds = backend.placement == Placement::kSwitch;
   if (scenario.topology != Topology::kLeafSpine) {
     return net::star({.workers = scenario.workers,
                       .worker_kind = kWorkerKind,
-                      .switch_kind = kAggregatorKind,
+                      .switch_kind = switch_adds ? kAggregatorKind : std::string(net::kSwitchKind),
                       .link = link});
   }
   net::Topology topology = net::leaf_spine({.leaves = scenario.leaves,
@@ -41,7 +44,7 @@ Result<net::Topology> shape_of(const Scenario& scenario, bool tree) {
                                             .worker_kind = kWorkerKind,
                                             .link = link,
                                             .uplink = fabric});
-  net::attach(topology, "aggregator", kAggregatorKind, "leaf-0", fabric);
+  if (switch_adds) net::attach(topology, "aggregator", kAggregatorKind, "leaf-0", fabric);
   return topology;
 }
 
@@ -113,6 +116,11 @@ Result<void> check_nodes(const net::Topology& topology, const Scenario& scenario
         backend.hierarchical ? "at most 1" : fmt::format("none with backend={}", scenario.backend));
   }
   const size_t aggregators = nodes_of(topology, kAggregatorKind).size();
+  if (backend.placement != Placement::kSwitch) {
+    if (aggregators == 0) return {};
+    return refuse(kAggregatorKind, aggregators,
+                  fmt::format("none with backend={}", scenario.backend));
+  }
   if (aggregators == 0 || (aggregators > 1 && tops == 0)) {
     return refuse(kAggregatorKind, aggregators,
                   fmt::format("1, or several below one of kind {}", kTopKind));
@@ -193,11 +201,23 @@ void plan_single(ClusterPlan& plan, const Scenario& scenario, const BackendKind&
   plan.aggregators.push_back(spec);
 }
 
+/// One server for each worker; each adds its share of every tensor.
+void plan_servers(ClusterPlan& plan, const Scenario& scenario, const BackendKind& backend) {
+  for (const net::NodeSpec* node : nodes_of(plan.topology, kServerKind)) {
+    AggregatorSpec spec = spec_of(*node, job_of(scenario, backend));
+    const uint32_t window = std::max(scenario.window / scenario.train, 1U);
+    spec.job.block_cnt_max = window_share(window, scenario.workers);
+    plan.aggregators.push_back(spec);
+  }
+}
+
 void plan_workers(ClusterPlan& plan, const Scenario& scenario,
                   const std::vector<uint32_t>& leaf_of) {
   uint32_t rank = 0;
   for (const net::NodeSpec* node : nodes_of(plan.topology, kWorkerKind)) {
-    const AggregatorSpec& aggregator = plan.aggregators[leaf_of[rank]];
+    // Peers know each other by plan.aggregators and plan.workers.
+    const AggregatorSpec aggregator =
+        plan.aggregators.empty() ? AggregatorSpec() : plan.aggregators[leaf_of[rank]];
     WorkerNodeConfig worker;
     worker.name = node->name;
     worker.address = node->address;
@@ -260,7 +280,7 @@ Result<ClusterPlan> plan_cluster(const Scenario& scenario, const BackendKind& ba
   Prng seeds(scenario.seed);
   ClusterPlan plan;
   plan.network_seed = seeds.any_u64();
-  auto topology = shape_of(scenario, is_tree(scenario, backend));
+  auto topology = shape_of(scenario, backend, is_tree(scenario, backend));
   if (!topology) return tl::unexpected(topology.error());
   plan.topology = *std::move(topology);
   if (const auto good = check_nodes(plan.topology, scenario, backend); !good) {
@@ -270,16 +290,20 @@ Result<ClusterPlan> plan_cluster(const Scenario& scenario, const BackendKind& ba
   const auto leaf_of = leaves_of_workers(plan.topology, tree);
   if (!leaf_of) return tl::unexpected(leaf_of.error());
   plan.nic_bits_per_s = set_host_side(plan.topology, scenario);
+  place_servers(plan, scenario, backend.placement);
   if (tree) {
     plan_tree(plan, scenario, backend, *leaf_of);
-  } else {
+  } else if (backend.placement == Placement::kSwitch) {
     plan_single(plan, scenario, backend);
+  } else {
+    plan_servers(plan, scenario, backend);
   }
   for (AggregatorSpec& spec : plan.aggregators) {
     spec.pfe = scenario.pfe;
     spec.switchml = scenario.switchml;
     spec.link_bits_per_s = scenario.link.rate_bits_per_s;
     spec.address.port = backend.port;
+    spec.host = scenario.host;
     spec.train = scenario.train;
     spec.seed = seeds.any_u64();
   }
@@ -294,7 +318,7 @@ Result<ClusterPlan> plan_cluster(const Scenario& scenario, const BackendKind& ba
   }
   for (uint32_t i = 0; i < scenario.workers; i++) plan.worker_seeds.push_back(seeds.any_u64());
   if (background_to) {
-    const std::string at = neighbour_of(plan.topology, plan.workers[*background_to].name);
+    const std::string at = neighbour_of(plan.topology, plan.host_nodes[*background_to]);
     net::attach(plan.topology, kBackgroundKind, kBackgroundKind, at, link_config(scenario.link));
   }
   return plan;

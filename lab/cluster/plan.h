@@ -33,6 +33,7 @@ inline constexpr char kWorkerKind[] = "worker";
 inline constexpr char kAggregatorKind[] = "aggregator";
 inline constexpr char kTopKind[] = "top-aggregator";
 inline constexpr char kBackgroundKind[] = "background";
+inline constexpr char kServerKind[] = "server";
 
 /// A leaf's answer may take two of its timeouts and the way up; 3 leaves room for that. Assumed.
 inline constexpr int64_t kTopTimeoutFactor = 3;
@@ -48,10 +49,12 @@ inline constexpr uint64_t kHostQueueBytesMax = uint64_t{1} << 40;
 
 struct ClusterPlan {
   net::Topology topology;
-  std::vector<AggregatorSpec> aggregators;  ///< Leaves by number, then the top if there is one.
-  std::vector<uint64_t> nic_bits_per_s;     ///< By rank: what a host sends with.
-  std::vector<WorkerNodeConfig> workers;    ///< By rank.
-  std::vector<uint64_t> worker_seeds;       ///< Likewise.
+  /// Leaves by number, then the top if there is one; or servers by number; or none.
+  std::vector<AggregatorSpec> aggregators;
+  std::vector<uint64_t> nic_bits_per_s;   ///< By rank: what a host sends with.
+  std::vector<std::string> host_nodes;    ///< By rank: the node at whose port 0 the cable is.
+  std::vector<WorkerNodeConfig> workers;  ///< By rank.
+  std::vector<uint64_t> worker_seeds;     ///< Likewise.
   uint64_t network_seed = 0;
 };
 

@@ -88,6 +88,9 @@ AggregatorResult TrioNode::result(Duration) const {
       {"packet buffer peak", static_cast<double>(report.packet_buffer_peak), "packets"});
   result.parts.push_back({"gradients added", static_cast<double>(report.gradients), ""});
   result.parts.push_back({"active (a thread at work)", in_seconds(report.active), "s"});
+  // The job counts simulated packets; each stands for `train`.
+  const auto memory = static_cast<double>(trio_ml::memory_bytes(spec().job, 1) * spec().train);
+  result.parts.push_back({kMemoryPart, memory / 1e6, "MB"});
   result.bottleneck = engine::bottleneck(report);
   return result;
 }

@@ -11,8 +11,9 @@ namespace tributary::lab {
 using microcode::Message;
 using microcode::MessageType;
 
-WaitingSwitch::WaitingSwitch(net::Network& network, const AggregatorSpec& spec)
+WaitingSwitch::WaitingSwitch(net::Network& network, const AggregatorSpec& spec, Duration latency)
     : AggregatorNode(network, spec),
+      latency_(latency),
       session_(spec.job, spec.seed),
       slots_(size_t{2} * spec.job.block_cnt_max) {}
 
@@ -33,6 +34,7 @@ void WaitingSwitch::send_control(const Message& message, const Endpoint& to) {
   std::array<std::byte, microcode::kControlMessageBytes> bytes;
   const uint32_t size = encode_message(message, bytes.data());
   send(std::span(bytes).first(size), size, {&to, 1});
+  note_sent();
 }
 
 // --- In ---
@@ -110,7 +112,7 @@ void WaitingSwitch::serve_contribution(const Message& message, const net::Packet
   add(slot, message, packet);
   if (slot.received < spec().job.sources) return;
   slot.complete = true;
-  core().schedule(network_now() + kPipelineLatency, EventPriority::kMachine, *this,
+  core().schedule(network_now() + latency_, EventPriority::kMachine, *this,
                   block_id % slots_.size());
 }
 
@@ -170,6 +172,7 @@ void WaitingSwitch::send_result(const Slot& slot, const Endpoint& to) {
     store_be(&message_[head_bytes + i * sizeof(int32_t)], static_cast<uint32_t>(slot.lanes[i]));
   }
   send(std::span(message_).first(stored_bytes), size_bytes, {&to, 1});
+  note_sent();
 }
 
 AggregatorResult WaitingSwitch::result(Duration) const {

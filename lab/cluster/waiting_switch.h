@@ -23,17 +23,24 @@
 
 namespace tributary::lab {
 
-class WaitingSwitch final : public AggregatorNode, private EventTarget {
+class WaitingSwitch : public AggregatorNode, private EventTarget {
  public:
   /// From a datagram's arrival to its result's departure. Assumed: SwitchML-256 passes four
   /// pipelines of a Tofino (Trio paper §6.1), each pass about 520 ns (SwitchML's authors measured
   /// so for an additional one).
   static constexpr Duration kPipelineLatency = nanoseconds(4 * 520);
 
-  WaitingSwitch(net::Network& network, const AggregatorSpec& spec);
+  WaitingSwitch(net::Network& network, const AggregatorSpec& spec,
+                Duration latency = kPipelineLatency);
 
   [[nodiscard]] AggregatorResult result(Duration elapsed) const override;
   [[nodiscard]] uint64_t invalid() const { return invalid_; }
+
+ protected:
+  void aggregate(net::PacketRef packet) override;
+  /// A datagram leaves; for whoever charges for it.
+  virtual void note_sent() {}
+  [[nodiscard]] uint64_t packets() const { return packets_; }
 
  private:
   struct Slot {
@@ -47,7 +54,6 @@ class WaitingSwitch final : public AggregatorNode, private EventTarget {
     std::vector<int32_t> lanes;  ///< Sums; empty if elided.
   };
 
-  void aggregate(net::PacketRef packet) override;
   void on_event(uint64_t slot_index) override;
 
   void serve_join(const microcode::Message& message, const Endpoint& from);
@@ -61,6 +67,7 @@ class WaitingSwitch final : public AggregatorNode, private EventTarget {
   [[nodiscard]] microcode::Message control(const microcode::Message& about,
                                            microcode::MessageType type) const;
 
+  const Duration latency_;
   trio_ml::Session session_;
   std::vector<Slot> slots_;         ///< Shape [2 x block_cnt_max].
   std::vector<Endpoint> to_all_;    ///< Every source, or the group.

@@ -25,6 +25,8 @@ Json workers_json(const RunResult& result) {
                        {"contributions_lost", worker.contributions_lost},
                        {"packets_sent", worker.packets_sent},
                        {"packets_received", worker.packets_received},
+                       {"wire_bytes_sent", worker.wire_bytes_sent},
+                       {"wire_bytes_received", worker.wire_bytes_received},
                        {"retransmissions", worker.retransmissions},
                        {"probes", worker.probes},
                        {"receive_overflows", worker.receive_overflows},

@@ -1,0 +1,278 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "lab/compare/compare_report.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <functional>
+#include <map>
+
+#include "lab/cluster/backend.h"
+#include "lab/cluster/placement.h"
+#include "lab/report/figure_row.h"
+#include "lab/report/text_table.h"
+#include "lab/workload/ddp_workload.h"
+
+namespace tributary::lab {
+namespace {
+
+/// A speed-up that a paper states for a back end over another one.
+struct PaperSpeedup {
+  const char* backend;
+  std::array<const char*, 2> baselines;
+  const char* model;
+  uint32_t workers;
+  double straggling;
+  double speedup;
+  const char* source;
+};
+constexpr std::array<const char*, 2> kSwitchMl{"switchml-256", "waiting-switch"};
+constexpr PaperSpeedup kPapers[] = {
+    {"trio-ml", kSwitchMl, "resnet50", 6, 0.16, 1.72, "Trio paper §6.2"},
+    {"trio-ml", kSwitchMl, "densenet161", 6, 0.16, 1.75, "Trio paper §6.2"},
+    {"trio-ml", kSwitchMl, "vgg11", 6, 0.16, 1.80, "Trio paper §6.2"}};
+
+void add_paper(CompareRow& row, const std::string& baseline) {
+  for (const PaperSpeedup& paper : kPapers) {
+    const bool same_pair = row.backend == paper.backend &&
+                           std::find(paper.baselines.begin(), paper.baselines.end(), baseline) !=
+                               paper.baselines.end();
+    if (!same_pair || row.at.model != paper.model || row.at.workers != paper.workers ||
+        row.at.loss > 0 || row.at.straggling != paper.straggling) {
+      continue;
+    }
+    row.paper = paper.speedup;
+    row.paper_source = paper.source;
+  }
+}
+
+double sum_over_workers(const Json& outcome, const char* key) {
+  double sum = 0;
+  for (const Json& worker : outcome["workers"]) sum += worker.value(key, 0.0);
+  return sum;
+}
+
+std::optional<double> memory_of(const Json& aggregators) {
+  std::optional<double> memory;
+  for (const Json& aggregator : aggregators) {
+    for (const Json& part : aggregator["parts"]) {
+      if (part["name"] == kMemoryPart) memory = memory.value_or(0) + part["value"].get<double>();
+    }
+  }
+  return memory;
+}
+
+/// |U| / B, times what the back end sends of it at least.
+double least_comm_ms(const Scenario& scenario, const BackendKind& backend) {
+  constexpr double kBitsPerElement = 32;
+  const double rate =
+      static_cast<double>(std::min(scenario.link.rate_bits_per_s, scenario.host.nic_bits_per_s));
+  const double elements = static_cast<double>(workload_of(scenario).elements()) * scenario.train;
+  return elements * kBitsPerElement / rate * 1e3 *
+         least_traffic(backend.placement, scenario.workers);
+}
+
+CompareRow make_row(const CompareCase& at, const CompareCell& cell, const Json* outcome) {
+  CompareRow row{.at = at, .backend = cell.backend, .refusal = cell.refusal};
+  if (outcome == nullptr) return row;
+  const double iterations = cell.scenario.iterations;
+  row.iteration_ms = (*outcome)["mean_iteration_ns"].get<double>() / 1e6;
+  row.least_comm_ms = least_comm_ms(cell.scenario, *find_backend_kind(cell.backend));
+  const Json& worker = (*outcome)["workers"][0];
+  row.sent_mb = worker["wire_bytes_sent"].get<double>() / 1e6 / iterations;
+  row.received_mb = worker["wire_bytes_received"].get<double>() / 1e6 / iterations;
+  row.degraded_fraction = (*outcome)["degraded_fraction"].get<double>();
+  row.retransmissions = sum_over_workers(*outcome, "retransmissions");
+  row.aggregators = (*outcome)["aggregators"];
+  row.memory_mb = memory_of(row.aggregators);
+  row.bottleneck = (*outcome)["bottleneck"].get<std::string>();
+  row.seed = cell.scenario.seed;
+  row.train = cell.scenario.train;
+  return row;
+}
+
+std::string case_text(const CompareCase& at) {
+  return fmt::format("{}, {} workers, loss {} %, straggling {} %", at.model, at.workers,
+                     short_number(at.loss * 100), short_number(at.straggling * 100));
+}
+
+std::string shown(const std::optional<double>& value, double factor = 1) {
+  return value ? short_number(*value * factor) : "-";
+}
+
+Json or_null(const std::optional<double>& value) {
+  return value && std::isfinite(*value) ? Json(*value) : Json(nullptr);
+}
+
+/// The rows of a case as a table, then what was refused and what held the others up.
+std::string case_table(const std::string& baseline, std::span<const CompareRow> rows) {
+  TextTable table({0});
+  table.add({"back end", "iteration_ms", "speed-up", "paper", "least_comm_ms", "sent_MB",
+             "received_MB", "degraded_%", "sent_again", "memory_MB"});
+  std::string after;
+  for (const CompareRow& row : rows) {
+    if (!row.refusal.empty()) {
+      after += fmt::format("  {} was not run: {}\n", row.backend, row.refusal);
+      continue;
+    }
+    table.add({row.backend + (row.backend == baseline ? " *" : ""), shown(row.iteration_ms),
+               shown(row.speedup), shown(row.paper), shown(row.least_comm_ms), shown(row.sent_mb),
+               shown(row.received_mb), shown(row.degraded_fraction, 100),
+               shown(row.retransmissions), shown(row.memory_mb)});
+    after += fmt::format("  {}: {}\n", row.backend, row.bottleneck);
+  }
+  return fmt::format("{}\n{}\n{}", case_text(rows.front().at), table.text(), after);
+}
+
+/// What a plot's axis can be.
+struct Axis {
+  const char* label;
+  double factor;
+  double (*value)(const CompareCase& at);
+};
+constexpr Axis kAxes[] = {
+    {"straggling probability (%)", 100, [](const CompareCase& at) { return at.straggling; }},
+    {"loss on each link (%)", 100, [](const CompareCase& at) { return at.loss; }},
+    {"workers", 1, [](const CompareCase& at) { return static_cast<double>(at.workers); }}};
+
+/// The one with most values; of equals the first.
+const Axis& longest_axis(std::span<const CompareRow> rows) {
+  const Axis* longest = &kAxes[0];
+  size_t most = 0;
+  for (const Axis& axis : kAxes) {
+    std::map<double, bool> values;
+    for (const CompareRow& row : rows) values[axis.value(row.at)] = true;
+    if (values.size() > most) longest = &axis;
+    most = std::max(most, values.size());
+  }
+  return *longest;
+}
+
+/// Everything of a case that is not on the axis.
+std::string rest_of(const CompareCase& at, const Axis& axis) {
+  std::string text = at.model;
+  for (const Axis& other : kAxes) {
+    if (&other == &axis) continue;
+    text += fmt::format(", {} {}", other.label, short_number(other.value(at) * other.factor));
+  }
+  return text;
+}
+
+}  // namespace
+
+std::vector<CompareRow> compare_rows(const Comparison& comparison, std::span<const Json> outcomes) {
+  std::vector<CompareRow> rows;
+  std::map<size_t, double> baseline_ms;
+  for (const CompareCell& cell : comparison.cells) {
+    const Json* outcome = cell.point ? &outcomes[*cell.point] : nullptr;
+    rows.push_back(make_row(comparison.cases[cell.case_index], cell, outcome));
+    if (cell.backend == comparison.baseline && rows.back().iteration_ms) {
+      baseline_ms[cell.case_index] = *rows.back().iteration_ms;
+    }
+  }
+  for (size_t i = 0; i < rows.size(); i++) {
+    const auto baseline = baseline_ms.find(comparison.cells[i].case_index);
+    if (baseline == baseline_ms.end() || !rows[i].iteration_ms) continue;
+    rows[i].speedup = baseline->second / *rows[i].iteration_ms;
+    add_paper(rows[i], comparison.baseline);
+  }
+  return rows;
+}
+
+std::string compare_text(const Comparison& comparison, std::span<const CompareRow> rows) {
+  std::string text;
+  const size_t of_case = rows.size() / comparison.cases.size();
+  for (size_t i = 0; i < comparison.cases.size(); i++) {
+    text += case_table(comparison.baseline, rows.subspan(i * of_case, of_case)) + "\n";
+  }
+  text += fmt::format(
+      "* speed-up: its time over the back end's. least_comm_ms: |U| / B times what a worker must\n"
+      "  send at least: 1 for switches and servers of their own, 2 (n - 1) / n for rings and\n"
+      "  colocated servers (SwitchML paper §3). sent, received: worker 0's cable, an iteration.\n");
+  std::map<std::string, bool> sources;
+  for (const CompareRow& row : rows) {
+    if (row.paper) sources[row.paper_source] = true;
+  }
+  for (const auto& [source, said] : sources) text += fmt::format("  paper: {}\n", source);
+  return text;
+}
+
+std::string compare_json(const Comparison& comparison, std::span<const CompareRow> rows) {
+  std::string text = "[";
+  for (const CompareRow& row : rows) {
+    const Json json{{"model", row.at.model},
+                    {"workers", row.at.workers},
+                    {"loss", row.at.loss},
+                    {"straggling", row.at.straggling},
+                    {"backend", row.backend},
+                    {"baseline", comparison.baseline},
+                    {"refused", row.refusal.empty() ? Json(nullptr) : Json(row.refusal)},
+                    {"iteration_ms", or_null(row.iteration_ms)},
+                    {"speedup", or_null(row.speedup)},
+                    {"paper", or_null(row.paper)},
+                    {"least_comm_ms", or_null(row.least_comm_ms)},
+                    {"sent_mb", or_null(row.sent_mb)},
+                    {"received_mb", or_null(row.received_mb)},
+                    {"degraded_fraction", or_null(row.degraded_fraction)},
+                    {"retransmissions", or_null(row.retransmissions)},
+                    {"memory_mb", or_null(row.memory_mb)},
+                    {"bottleneck", row.bottleneck},
+                    {"aggregators", row.aggregators},
+                    {"train", row.train},
+                    {"seed", row.seed}};
+    text += (&row == rows.data() ? "\n" : ",\n") + json.dump();
+  }
+  return text + (rows.empty() ? "]\n" : "\n]\n");
+}
+
+std::string compare_csv(std::span<const CompareRow> rows) {
+  const auto field = [](const std::optional<double>& value) {
+    return value && std::isfinite(*value) ? fmt::format("{}", *value) : std::string();
+  };
+  std::string text =
+      "model,workers,loss,straggling,backend,refused,iteration_ms,speedup,paper,least_comm_ms,"
+      "sent_mb,received_mb,degraded_fraction,retransmissions,memory_mb,bottleneck,train,seed\n";
+  for (const CompareRow& row : rows) {
+    text += fmt::format("{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{}\n",
+                        csv_field(row.at.model), row.at.workers, row.at.loss, row.at.straggling,
+                        csv_field(row.backend), csv_field(row.refusal), field(row.iteration_ms),
+                        field(row.speedup), field(row.paper), field(row.least_comm_ms),
+                        field(row.sent_mb), field(row.received_mb), field(row.degraded_fraction),
+                        field(row.retransmissions), field(row.memory_mb), csv_field(row.bottleneck),
+                        row.train, row.seed);
+  }
+  return text;
+}
+
+std::vector<LinePlot> compare_plots(std::span<const CompareRow> rows) {
+  std::vector<LinePlot> plots;
+  if (rows.empty()) return plots;
+  const Axis& axis = longest_axis(rows);
+  for (const CompareRow& row : rows) {
+    if (!row.iteration_ms) continue;
+    const std::string title = rest_of(row.at, axis);
+    auto plot = std::find_if(plots.begin(), plots.end(),
+                             [&](const LinePlot& known) { return known.title == title; });
+    if (plot == plots.end()) {
+      plots.push_back({.title = title,
+                       .x_label = axis.label,
+                       .y_label = "mean iteration (ms)",
+                       .series = {},
+                       .height_px = 360,
+                       .y_from_zero = true});
+      plot = plots.end() - 1;
+    }
+    auto series = std::find_if(plot->series.begin(), plot->series.end(),
+                               [&](const PlotSeries& known) { return known.name == row.backend; });
+    if (series == plot->series.end()) {
+      plot->series.push_back({.name = row.backend, .points = {}});
+      series = plot->series.end() - 1;
+    }
+    series->points.push_back({axis.value(row.at) * axis.factor, *row.iteration_ms});
+  }
+  return plots;
+}
+
+}  // namespace tributary::lab

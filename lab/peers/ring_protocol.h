@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: Apache-2.0
+/// @file
+/// Ring all-reduce among workers, for comparison: nobody but the workers adds.
+///
+/// Model:   A tensor is cut into `world` chunks of whole packets. In step s a rank sends chunk
+///          (rank - s) mod world to its right and takes chunk (rank - 1 - s) mod world from its
+///          left; it adds in the first world - 1 steps and copies in the last world - 1 (SwitchML
+///          paper §2, BytePS paper §2.2). Packet by packet, not chunk by chunk: a packet goes on as
+///          soon as it has come in order and was added, so an idle ring needs
+///          2 (world - 1) / world x |U| / B and 2 (world - 1) hops' latency of one packet.
+///          Tensors follow each other, as NCCL's collectives in a stream do. A rank's tensor is
+///          done when all of its chunks have come and its right has acknowledged everything.
+/// Acks:    One for kAckEvery packets, at the latest after kAckWithin; at once where something is
+///          missing or came twice, and at a tensor's end.
+/// Shapes:  Integers and elided tensors, added. Floats and means are refused (kRefused).
+/// Threads: One.
+/// Errors:  A neighbour that says nothing for the deadline ends the protocol with kPeerMissing and
+///          its rank; one whose tensor has another length with kMismatch. Other packets are counted
+///          as invalid.
+/// Memory:  With integers a packet's lanes for each place of the window.
+/// Tests:   tests/lab/peers/ring_protocol_test.cc, tests/lab/peers/peers_run_test.cc
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "host/tensor_protocol.h"
+#include "lab/peers/ring_wire.h"
+#include "lab/peers/stream.h"
+
+namespace tributary::lab {
+
+struct RingConfig {
+  uint32_t rank = 0;
+  uint32_t world = 1;        ///< 1 … 256.
+  uint32_t gradients = 352;  ///< Elements a packet, 1 … kRingLanesMax.
+  uint32_t window = 256;     ///< Packets in flight to the right.
+  Duration deadline = seconds(60);
+  Endpoint left;
+  Endpoint right;
+};
+
+class RingProtocol final : public host::TensorProtocol {
+ public:
+  RingProtocol(const RingConfig& config, Instant now);
+
+  void submit(host::Transfer& transfer, Instant now) override;
+  /// The ring has no good-bye: what is on its way ends with kClosed.
+  void leave(Instant now) override;
+  void fail(host::Status status, std::string text) override;
+
+  [[nodiscard]] bool hears(const Endpoint& from) const override;
+  std::optional<Duration> on_packet(const host::Incoming& packet, Instant now) override;
+  void on_time(Instant now) override;
+  [[nodiscard]] host::Outgoing next_packet(std::span<std::byte> out, Instant now) override;
+  [[nodiscard]] Instant next_deadline() const override;
+
+  [[nodiscard]] Phase phase() const override { return phase_; }
+  [[nodiscard]] host::Status status() const override { return status_; }
+  [[nodiscard]] const std::string& status_text() const override { return status_text_; }
+  [[nodiscard]] bool idle() const override { return transfers_.empty(); }
+  [[nodiscard]] const host::CommunicatorCounters& counters() const override { return counters_; }
+  [[nodiscard]] uint32_t packet_bytes_max() const override;
+  [[nodiscard]] uint32_t gradients() const override { return config_.gradients; }
+  [[nodiscard]] uint32_t window() const override { return config_.window; }
+
+ private:
+  /// Assumed: a NIC that acknowledges in hardware does so for some packets at once.
+  static constexpr uint32_t kAckEvery = 16;
+  static constexpr Duration kAckWithin = microseconds(20);
+
+  /// A packet's place in the stream of one direction.
+  struct Cursor {
+    uint64_t number = 0;  ///< Of the tensor, from the protocol's start.
+    uint32_t step = 0;
+    uint64_t index = 0;  ///< Packet within the step's chunk.
+  };
+  /// What a position that is not acknowledged was made from.
+  struct Sent {
+    host::Transfer* transfer = nullptr;
+    uint64_t block = 0;
+  };
+  /// A tensor on its way.
+  struct Flight {
+    host::Transfer* transfer;
+    uint64_t blocks;
+    std::optional<uint64_t> sent_end;  ///< Its last position to the right and one; once known.
+  };
+
+  // The schedule.
+  [[nodiscard]] uint32_t steps() const { return 2 * (config_.world - 1); }
+  [[nodiscard]] uint64_t chunk_first(uint64_t blocks, uint32_t chunk) const;
+  [[nodiscard]] uint32_t chunk_of(uint32_t rank, uint32_t step) const;
+  [[nodiscard]] uint64_t block_at(const Cursor& cursor, uint32_t rank) const;
+  /// Past what has no packets; then the tensor is one that is on its way, or none is.
+  void settle(Cursor& cursor, uint32_t rank) const;
+  [[nodiscard]] bool is_flying(const Cursor& cursor) const;
+  [[nodiscard]] const Flight& flight_of(const Cursor& cursor) const;
+  [[nodiscard]] bool out_is_ready();
+  void note_sent_ends();
+
+  // In.
+  void on_data(const RingPacket& data, const host::Incoming& packet, Instant now);
+  void use_what_came(Instant now);
+  [[nodiscard]] bool use(uint64_t position);
+  void finish_done(Instant now);
+  void owe_ack(bool at_once, Instant now);
+  void end(host::Status status, std::string text);
+  void check_deadline(Instant now);
+
+  // Out.
+  host::Outgoing write_ack(std::span<std::byte> out);
+  host::Outgoing write_probe(std::span<std::byte> out);
+  host::Outgoing write_data(std::span<std::byte> out, uint64_t position);
+  [[nodiscard]] uint32_t lanes_of(const host::Transfer& transfer, uint64_t block) const;
+  [[nodiscard]] std::span<int32_t> lanes_at(const host::Transfer& transfer, uint64_t block) const;
+
+  const RingConfig config_;
+  const uint32_t left_rank_;
+  const uint32_t right_rank_;
+  Phase phase_ = Phase::kRunning;
+  host::Status status_ = host::Status::kOk;
+  std::string status_text_;
+
+  std::deque<Flight> transfers_;
+  uint64_t first_number_ = 0;  ///< Of transfers_.front().
+
+  Cursor out_;  ///< The next new packet to the right.
+  Cursor in_;   ///< The next packet from the left to be used.
+  SendBook sent_;
+  ReceiveBook received_;
+  std::vector<Sent> sent_from_;  ///< Shape [window].
+  struct Kept {
+    uint32_t lanes = 0;
+    bool elided = true;
+    std::vector<int32_t> values;
+  };
+  std::vector<Kept> kept_;  ///< Shape [window]: packets that have come and are not used.
+
+  uint32_t acks_owed_ = 0;
+  bool ack_due_ = false;
+  bool probe_due_ = false;
+  Instant ack_at_ = Instant::never();
+  Instant probe_at_ = Instant::never();
+  Instant heard_left_at_;
+  Instant heard_right_at_;
+  Instant waits_since_;  ///< The first tensor was submitted, or the one before it was done.
+  host::CommunicatorCounters counters_;
+};
+
+}  // namespace tributary::lab

@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: Apache-2.0
+// Method: rows and texts from outcomes written by hand; then a small comparison really run.
+#include "lab/compare/compare_report.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "lab/sweep/runner.h"
+
+namespace tributary::lab {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::StartsWith;
+
+/// An outcome as run_json() writes it, as far as it is read.
+Json outcome(double ms, double sent_bytes) {
+  return {{"mean_iteration_ns", ms * 1e6},
+          {"degraded_fraction", 0.25},
+          {"bottleneck", "link x is used 90 %"},
+          {"workers",
+           {{{"wire_bytes_sent", sent_bytes},
+             {"wire_bytes_received", sent_bytes * 2},
+             {"retransmissions", 3}},
+            {{"wire_bytes_sent", 1}, {"wire_bytes_received", 1}, {"retransmissions", 4}}}},
+          {"aggregators",
+           {{{"name", "a"}, {"parts", {{{"name", kMemoryPart}, {"value", 1.5}, {"unit", "MB"}}}}},
+            {{"name", "b"}, {"parts", {{{"name", kMemoryPart}, {"value", 2}, {"unit", "MB"}}}}}}}};
+}
+
+Comparison compared(const std::vector<std::string>& straggling) {
+  const CompareLists lists{.backends = {"waiting-switch", "trio-ml", "ring"},
+                           .models = {"resnet50"},
+                           .workers = {"6"},
+                           .loss = {"0"},
+                           .straggling = straggling,
+                           .baseline = "waiting-switch"};
+  return *make_comparison(lists, {});
+}
+
+TEST(CompareReport, RowsByHand) {
+  const Comparison comparison = compared({"0.16"});
+  const std::vector<Json> outcomes{outcome(180, 4e9), outcome(100, 4e9), outcome(200, 8e9)};
+  const auto rows = compare_rows(comparison, outcomes);
+  ASSERT_EQ(rows.size(), 3U);
+  EXPECT_EQ(rows[1].backend, "trio-ml");
+  EXPECT_DOUBLE_EQ(*rows[1].iteration_ms, 100);
+  EXPECT_DOUBLE_EQ(*rows[1].speedup, 1.8);
+  EXPECT_EQ(rows[1].paper, 1.72);
+  EXPECT_EQ(rows[1].paper_source, "Trio paper §6.2");
+  EXPECT_DOUBLE_EQ(*rows[0].speedup, 1);
+  EXPECT_FALSE(rows[0].paper);
+  EXPECT_FALSE(rows[2].paper);
+  // 4 GB in 20 iterations.
+  EXPECT_DOUBLE_EQ(*rows[0].sent_mb, 200);
+  EXPECT_DOUBLE_EQ(*rows[0].received_mb, 400);
+  EXPECT_DOUBLE_EQ(*rows[0].retransmissions, 7);
+  EXPECT_DOUBLE_EQ(*rows[0].memory_mb, 3.5);
+  // ResNet50's 25.56 million parameters at 100 Gbit/s, and 2 x 5 / 6 times as much.
+  EXPECT_NEAR(*rows[0].least_comm_ms, 8.18, 0.01);
+  EXPECT_NEAR(*rows[2].least_comm_ms, 8.18 * 10 / 6, 0.02);
+}
+
+TEST(CompareReport, PapersSayNothingOfOtherCases) {
+  const Comparison comparison = compared({"0", "0.08"});
+  const std::vector<Json> outcomes(6, outcome(100, 1));
+  for (const CompareRow& row : compare_rows(comparison, outcomes)) EXPECT_FALSE(row.paper);
+}
+
+TEST(CompareReport, TextsSayTheSame) {
+  Comparison comparison = compared({"0", "0.16"});
+  comparison.cells[5].point.reset();
+  comparison.cells[5].refusal = "train=64 is not allowed; allowed: 1";
+  const std::vector<Json> outcomes(6, outcome(123.4, 4e9));
+  const auto rows = compare_rows(comparison, outcomes);
+  const std::string text = compare_text(comparison, rows);
+  EXPECT_THAT(text, HasSubstr("resnet50, 6 workers, loss 0 %, straggling 16 %"));
+  EXPECT_THAT(text, HasSubstr("waiting-switch *"));
+  EXPECT_THAT(text, HasSubstr("ring was not run: train=64 is not allowed; allowed: 1"));
+  EXPECT_THAT(text, HasSubstr("trio-ml: link x is used 90 %"));
+  EXPECT_THAT(text, HasSubstr("paper: Trio paper §6.2"));
+
+  const Json json = Json::parse(compare_json(comparison, rows));
+  ASSERT_EQ(json.size(), 6U);
+  EXPECT_EQ(json[4]["backend"], "trio-ml");
+  EXPECT_EQ(json[4]["straggling"], 0.16);
+  EXPECT_EQ(json[4]["iteration_ms"], 123.4);
+  EXPECT_EQ(json[4]["paper"], 1.72);
+  EXPECT_EQ(json[4]["refused"], nullptr);
+  EXPECT_EQ(json[4]["aggregators"].size(), 2U);
+  EXPECT_EQ(json[5]["refused"], "train=64 is not allowed; allowed: 1");
+  EXPECT_EQ(json[5]["iteration_ms"], nullptr);
+
+  const std::string csv = compare_csv(rows);
+  EXPECT_THAT(csv, StartsWith("model,workers,loss,straggling,backend,refused,iteration_ms,"));
+  EXPECT_EQ(std::count(csv.begin(), csv.end(), '\n'), 7);
+  EXPECT_THAT(csv, HasSubstr("resnet50,6,0,0.16,trio-ml,,123.4,1,1.72,"));
+  EXPECT_THAT(csv, HasSubstr("ring,train=64 is not allowed; allowed: 1,,,,"));
+}
+
+TEST(CompareReport, PlotsOverWhateverHasMostValues) {
+  const Comparison comparison = compared({"0", "0.08", "0.16"});
+  const std::vector<Json> outcomes(9, outcome(100, 1));
+  const auto plots = compare_plots(compare_rows(comparison, outcomes));
+  ASSERT_EQ(plots.size(), 1U);
+  EXPECT_EQ(plots[0].x_label, "straggling probability (%)");
+  EXPECT_THAT(plots[0].title, HasSubstr("workers 6"));
+  ASSERT_EQ(plots[0].series.size(), 3U);
+  ASSERT_EQ(plots[0].series[2].points.size(), 3U);
+  EXPECT_EQ(plots[0].series[2].points[1].x, 8);
+
+  const CompareLists lists{.backends = {"ring"},
+                           .models = {"resnet50", "vgg11"},
+                           .workers = {"4", "8"},
+                           .loss = {"0"},
+                           .straggling = {"0"},
+                           .baseline = ""};
+  const Comparison workers = *make_comparison(lists, {});
+  const std::vector<Json> others(4, outcome(100, 1));
+  const auto by_workers = compare_plots(compare_rows(workers, others));
+  ASSERT_EQ(by_workers.size(), 2U);
+  EXPECT_EQ(by_workers[1].x_label, "workers");
+  EXPECT_TRUE(compare_plots({}).empty());
+}
+
+TEST(CompareReport, ASmallComparisonRuns) {
+  const CompareLists lists{.backends = {"ideal", "trio-ml", "ps-dedicated", "ps-colocated", "ring"},
+                           .models = {"custom"},
+                           .workers = {"4"},
+                           .loss = {"0", "0.001"},
+                           .straggling = {"0"},
+                           .baseline = ""};
+  const std::vector<WrittenKey> settings{
+      {.name = "model.bucket_bytes", .text = "8388608", .where = ""},
+      {.name = "iterations", .text = "2", .where = ""},
+      {.name = "window", .text = "256", .where = ""},
+      {.name = "host.packet_cost_ns", .text = "10", .where = ""},
+      {.name = "train", .text = "8", .where = ""}};
+  const auto comparison = make_comparison(lists, settings);
+  ASSERT_TRUE(comparison) << comparison.error().text;
+  const auto ran = run_points(comparison->points, {.threads = 2});
+  ASSERT_TRUE(ran) << ran.error().text;
+  const auto rows = compare_rows(*comparison, ran->outcomes);
+  ASSERT_EQ(rows.size(), 10U);
+  for (const CompareRow& row : rows) {
+    EXPECT_GT(*row.iteration_ms, *row.least_comm_ms) << row.backend;
+    EXPECT_EQ(*row.degraded_fraction, 0) << row.backend;
+  }
+  EXPECT_EQ(rows[0].speedup, 1);
+  EXPECT_NEAR(*rows[2].speedup, 1, 0.1);        // ps-dedicated
+  EXPECT_NEAR(*rows[3].speedup, 4 / 6.0, 0.1);  // ps-colocated: n / (2 (n - 1))
+  EXPECT_NEAR(*rows[4].speedup, 4 / 6.0, 0.1);  // ring
+  EXPECT_TRUE(rows[1].memory_mb);
+  EXPECT_GT(*rows[9].retransmissions, 0);
+}
+
+}  // namespace
+}  // namespace tributary::lab

@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: Apache-2.0
+// Method: the cells of small lists by hand; what is refused, and where it is said.
+#include "lab/compare/comparison.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "lab/cluster/backend.h"
+
+namespace tributary::lab {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+CompareLists two_by_two() {
+  return {.backends = {"ideal", "ring"},
+          .models = {"resnet50"},
+          .workers = {"4", "8"},
+          .loss = {"0"},
+          .straggling = {"0", "0.08"},
+          .baseline = "ring"};
+}
+
+std::string refusal_of(const CompareLists& lists, const std::vector<WrittenKey>& settings = {}) {
+  const auto comparison = make_comparison(lists, settings);
+  EXPECT_FALSE(comparison);
+  return comparison ? "" : comparison.error().text;
+}
+
+TEST(Comparison, CellsAreEveryBackEndInEveryCase) {
+  const auto comparison = make_comparison(two_by_two(), {});
+  ASSERT_TRUE(comparison) << comparison.error().text;
+  ASSERT_EQ(comparison->cases.size(), 4U);
+  EXPECT_EQ(comparison->cases[1].workers, 4U);
+  EXPECT_EQ(comparison->cases[1].straggling, 0.08);
+  EXPECT_EQ(comparison->cases[2].workers, 8U);
+  ASSERT_EQ(comparison->cells.size(), 8U);
+  ASSERT_EQ(comparison->points.size(), 8U);
+  const CompareCell& cell = comparison->cells[3];
+  EXPECT_EQ(cell.case_index, 1U);
+  EXPECT_EQ(cell.backend, "ring");
+  EXPECT_EQ(cell.point, 3U);
+  EXPECT_EQ(cell.scenario.straggler.pattern, "slow-worker");
+  EXPECT_EQ(cell.scenario.straggler.probability, 0.08);
+  EXPECT_EQ(comparison->cells[0].scenario.straggler.pattern, "none");
+  EXPECT_EQ(comparison->points[3].label, "ring resnet50 workers=4 loss=0 straggling=0.08");
+  EXPECT_EQ(comparison->baseline, "ring");
+}
+
+TEST(Comparison, LossBringsRepairAndSettingsWin) {
+  CompareLists lists = two_by_two();
+  lists.loss = {"0.001"};
+  const std::vector<WrittenKey> settings{{.name = "iterations", .text = "3", .where = "--set"},
+                                         {.name = "train", .text = "8", .where = "--set"}};
+  const auto comparison = make_comparison(lists, settings);
+  ASSERT_TRUE(comparison) << comparison.error().text;
+  EXPECT_TRUE(comparison->cells[0].scenario.host.retransmission);
+  EXPECT_EQ(comparison->cells[0].scenario.link.faults.loss, 0.001);
+  EXPECT_EQ(comparison->cells[0].scenario.iterations, 3U);
+  EXPECT_EQ(comparison->cells[0].scenario.train, 8U);
+}
+
+TEST(Comparison, FirstBackEndIsTheBaselineUnlessNamed) {
+  CompareLists lists = two_by_two();
+  lists.baseline.clear();
+  EXPECT_EQ(make_comparison(lists, {})->baseline, "ideal");
+  lists.baseline = "trio-ml";
+  EXPECT_EQ(refusal_of(lists), "baseline='trio-ml' is not allowed; allowed: ideal, ring");
+}
+
+TEST(Comparison, ABackEndThatCannotSaysWhyAndTheOthersRun) {
+  CompareLists lists = two_by_two();
+  lists.backends = {"live", "ring"};
+  // The live engine's core takes neither trains nor elided payload: it gets neither …
+  auto comparison = make_comparison(lists, {});
+  ASSERT_TRUE(comparison);
+  EXPECT_EQ(comparison->points.size(), 8U);
+  EXPECT_EQ(comparison->cells[0].scenario.train, 1U);
+  EXPECT_EQ(comparison->cells[0].scenario.payload, Payload::kReal);
+  EXPECT_EQ(comparison->cells[1].scenario.train, 64U);
+  // … unless somebody insists.
+  const std::vector<WrittenKey> settings{{.name = "train", .text = "4", .where = "--set"}};
+  comparison = make_comparison(lists, settings);
+  ASSERT_TRUE(comparison);
+  EXPECT_EQ(comparison->points.size(), 4U);
+  EXPECT_FALSE(comparison->cells[0].point);
+  EXPECT_THAT(comparison->cells[0].refusal, HasSubstr("with backend=live"));
+  EXPECT_EQ(comparison->cells[1].point, 0U);
+  lists.backends = {"live"};
+  lists.baseline = "live";
+  EXPECT_THAT(refusal_of(lists, settings), HasSubstr("with backend=live"));
+}
+
+TEST(Comparison, RefusesWrongNamesAndValues) {
+  CompareLists lists = two_by_two();
+  lists.backends = {"ideal", "rings"};
+  EXPECT_THAT(refusal_of(lists), HasSubstr("did you mean 'ring'?"));
+  lists = two_by_two();
+  lists.models = {"resnet5"};
+  EXPECT_THAT(refusal_of(lists), HasSubstr("did you mean 'resnet50'?"));
+  lists = two_by_two();
+  lists.workers = {"four"};
+  EXPECT_THAT(refusal_of(lists), HasSubstr("workers"));
+  lists = two_by_two();
+  lists.loss = {"2"};
+  EXPECT_THAT(refusal_of(lists), HasSubstr("link.loss=2 is out of range"));
+  lists = two_by_two();
+  EXPECT_THAT(refusal_of(lists, {{.name = "worker", .text = "3", .where = "--set"}}),
+              HasSubstr("--set: unknown key 'worker'"));
+  EXPECT_THAT(refusal_of(lists, {{.name = "workers", .text = "3", .where = "c.toml:4"}}),
+              HasSubstr("c.toml:4: workers=3 is compared; allowed: a list of its own"));
+}
+
+TEST(Comparison, FileKeysAreTakenOut) {
+  std::vector<WrittenKey> keys{
+      {.name = "iterations", .text = "5", .where = "c.toml:1"},
+      {.name = "compare.backends", .text = "ring,ideal", .where = "c.toml:3"},
+      {.name = "compare.straggling", .text = "0.16", .where = "c.toml:4"},
+      {.name = "compare.baseline", .text = "ideal", .where = "c.toml:5"}};
+  CompareLists lists = default_compare_lists();
+  ASSERT_TRUE(take_compare_keys(keys, lists));
+  EXPECT_EQ(keys.size(), 1U);
+  EXPECT_THAT(lists.backends, ElementsAre("ring", "ideal"));
+  EXPECT_THAT(lists.straggling, ElementsAre("0.16"));
+  EXPECT_EQ(lists.baseline, "ideal");
+  keys.push_back({.name = "compare.model", .text = "vgg11", .where = "c.toml:6"});
+  const auto refused = take_compare_keys(keys, lists);
+  ASSERT_FALSE(refused);
+  EXPECT_THAT(refused.error().text, HasSubstr("c.toml:6: unknown list 'model'"));
+  EXPECT_THAT(refused.error().text, HasSubstr("did you mean 'models'?"));
+  const auto empty = set_compare_list(lists, "workers", ",", "--workers");
+  ASSERT_FALSE(empty);
+  EXPECT_EQ(empty.error().text, "--workers: workers='' is not allowed; allowed: a list of values");
+}
+
+TEST(Comparison, DefaultsCanAllRun) {
+  const auto comparison = make_comparison(default_compare_lists(), {});
+  ASSERT_TRUE(comparison) << comparison.error().text;
+  EXPECT_EQ(comparison->points.size(), comparison->cells.size());
+}
+
+}  // namespace
+}  // namespace tributary::lab

@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: Apache-2.0
+// Method: on a network without limits of computation, times must be the formulas' (SwitchML paper
+// §3, BytePS paper §2.2, §2.3 and §4.1.1), with headers and a few round trips for their error; and
+// what a host sends must be what they say.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "lab/cluster/backend.h"
+#include "lab/cluster/placement.h"
+#include "lab/run.h"
+#include "tests/lab/cluster/run_bed.h"
+
+namespace tributary::lab {
+namespace {
+
+using ::testing::HasSubstr;
+using testing::run_well;
+
+constexpr double kTensorBytes = 32 << 20;
+/// 1024 gradients with at most 32 bytes of head and 66 around it: 2.4 % more than the gradients.
+/// What else goes over the cable (acknowledgements, joins) is below a hundredth.
+constexpr double kOverhead = 1.035;
+
+Scenario only_network(const char* backend, uint32_t workers) {
+  Scenario scenario;
+  scenario.backend = backend;
+  scenario.workers = workers;
+  scenario.iterations = 2;
+  scenario.model = {
+      .name = "custom", .bucket_bytes = {uint64_t{32} << 20}, .forward = {}, .backward = {}};
+  scenario.host.packet_cost = nanoseconds(10);
+  return scenario;
+}
+
+class PeersTime : public ::testing::TestWithParam<std::pair<const char*, uint32_t>> {};
+
+TEST_P(PeersTime, IsTheFormulas) {
+  const auto [backend, workers] = GetParam();
+  const RunResult result = run_well(only_network(backend, workers));
+  const double factor = least_traffic(find_backend_kind(backend)->placement, workers);
+  const double least_s = factor * kTensorBytes * 8 / 100e9;
+  const double took_s = in_seconds(result.mean_iteration);
+  EXPECT_GE(took_s, least_s);
+  EXPECT_LE(took_s, least_s * kOverhead + 60e-6);  // And a window's start and end.
+  for (const WorkerResult& worker : result.workers) {
+    for (const uint64_t bytes : {worker.wire_bytes_sent, worker.wire_bytes_received}) {
+      const double of_least = static_cast<double>(bytes) / (2 * factor * kTensorBytes);
+      EXPECT_GE(of_least, 1.0);
+      EXPECT_LE(of_least, kOverhead);
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Formulas, PeersTime,
+                         ::testing::Values(std::pair{"ideal", 4U}, std::pair{"ideal", 8U},
+                                           std::pair{"ps-dedicated", 4U},
+                                           std::pair{"ps-dedicated", 8U},
+                                           std::pair{"ps-colocated", 4U},
+                                           std::pair{"ps-colocated", 8U}, std::pair{"ring", 2U},
+                                           std::pair{"ring", 4U}, std::pair{"ring", 8U}));
+
+TEST(PeersRun, LeastTrafficIsThePapers) {
+  EXPECT_DOUBLE_EQ(least_traffic(Placement::kSwitch, 8), 1);
+  EXPECT_DOUBLE_EQ(least_traffic(Placement::kDedicated, 8), 1);
+  EXPECT_DOUBLE_EQ(least_traffic(Placement::kColocated, 8), 1.75);
+  EXPECT_DOUBLE_EQ(least_traffic(Placement::kWorkers, 8), 1.75);
+  EXPECT_DOUBLE_EQ(least_traffic(Placement::kWorkers, 1), 0);
+}
+
+TEST(PeersRun, ALossCostsTheRingLittle) {
+  Scenario scenario = only_network("ring", 4);
+  const double calm_s = in_seconds(run_well(scenario).mean_iteration);
+  scenario.link.faults.loss = 0.001;
+  scenario.host.retransmission = true;
+  const RunResult result = run_well(scenario);
+  EXPECT_LT(in_seconds(result.mean_iteration), 1.5 * calm_s);
+  uint64_t again = 0;
+  for (const WorkerResult& worker : result.workers) again += worker.retransmissions;
+  // Four workers, two iterations, 1.5 x 8192 packets over two links each: 197 lost on average.
+  EXPECT_GT(again, 100U);
+  EXPECT_LT(again, 400U);
+}
+
+TEST(PeersRun, TrainsChangeLittle) {
+  for (const char* backend : {"ps-dedicated", "ps-colocated", "ring"}) {
+    Scenario scenario = only_network(backend, 4);
+    const double one = in_seconds(run_well(scenario).mean_iteration);
+    scenario.train = 32;
+    EXPECT_NEAR(in_seconds(run_well(scenario).mean_iteration), one, 0.06 * one) << backend;
+  }
+}
+
+TEST(PeersRun, EverybodyWaitsForAStraggler) {
+  for (const char* backend : {"ps-dedicated", "ps-colocated", "ring"}) {
+    Scenario scenario = only_network(backend, 4);
+    scenario.model.bucket_bytes = {1 << 20};
+    scenario.model.backward = milliseconds(10);
+    scenario.straggler.pattern = "fail-slow";
+    scenario.straggler.factor = 3;
+    const RunResult result = run_well(scenario);
+    EXPECT_GE(result.mean_iteration, milliseconds(30)) << backend;
+    EXPECT_LT(result.mean_iteration, milliseconds(31)) << backend;
+    EXPECT_EQ(result.degraded_blocks, 0U);
+  }
+}
+
+TEST(PeersRun, ServersHostsCostTime) {
+  Scenario scenario = only_network("ps-dedicated", 4);
+  scenario.host.packet_cost = microseconds(1);
+  const RunResult result = run_well(scenario);
+  // 8192 packets, of which a server takes a quarter from each of four workers, and sends as many
+  // back; a worker sends and takes 8192 each as well. A microsecond each.
+  EXPECT_GE(result.mean_iteration, microseconds(16'384));
+  EXPECT_LE(result.mean_iteration, microseconds(17'500));
+  ASSERT_EQ(result.aggregators.size(), 4U);
+  EXPECT_EQ(result.aggregators[0].parts.at(0).name, "CPU in use");
+  EXPECT_NEAR(result.aggregators[0].parts.at(0).value, 1, 0.01);
+  EXPECT_THAT(result.aggregators[0].bottleneck, HasSubstr("its CPU works 100 % of the time"));
+}
+
+}  // namespace
+}  // namespace tributary::lab
