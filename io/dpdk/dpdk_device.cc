@@ -95,6 +95,7 @@ Result<std::unique_ptr<DpdkDevice>> DpdkDevice::open(const DpdkDeviceSpec& spec,
   device->mtu_ = dpdk_mtu(spec, facts);
   device->name_ = spec.name;
   device->is_pci_ = spec.is_pci();
+  device->reclaims_early_ = spec.driver == "net_virtio_user";
   device->is_shared_memory_ = stays_in_memory(spec.driver);
   device->trusts_udp_checksum_ = is_kernel_interface(spec.driver);
   if (dpdk_makes_socket(spec) && facts.socket == SocketState::kStale) {
@@ -190,6 +191,8 @@ Result<void> DpdkDevice::make_buffers(const DpdkDeviceSpec& spec, uint32_t buffe
 }
 
 Result<void> DpdkDevice::set_up_queues() {
+  rte_eth_dev_info info{};
+  rte_eth_dev_info_get(port_id_, &info);  // As configure() has asked before.
   const auto node = static_cast<unsigned>(numa_node_ < 0 ? 0 : numa_node_);
   for (uint32_t i = 0; i < rx_queues_; i++) {
     const int status = rte_eth_rx_queue_setup(port_id_, static_cast<uint16_t>(i),

@@ -104,6 +104,9 @@ class DpdkDevice {
   bool tx_checksum_ = false;
   bool tx_segments_ = false;
   bool is_shared_memory_ = false;
+  /// Takes sent buffers back as soon as a burst of them is done and not when the ring is nearly
+  /// full: the same few stay in the processor's cache.
+  bool reclaims_early_ = false;
   bool trusts_udp_checksum_ = false;
   bool steers_ = false;
   MbufPool rx_pool_;

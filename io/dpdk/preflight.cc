@@ -283,7 +283,7 @@ std::string dpdk_arguments(const DpdkDeviceSpec& spec, const DpdkDeviceFacts& fa
   if (spec.driver == "net_vhost") add("queues", "1");
   if (spec.driver == "net_virtio_user") {
     add("queues", "1");
-    add("queue_size", "1024");
+    add("queue_size", "256");
   }
   return arguments;
 }
