@@ -42,7 +42,8 @@ uint64_t rank_seed(const WorkerOptions& options) {
   return Prng(Prng(options.seed).any_u64() + options.session.rank).any_u64();
 }
 
-Result<std::unique_ptr<engine::Port>> open_device(const WorkerOptions& options) {
+Result<std::unique_ptr<engine::Port>> open_device(const WorkerOptions& options,
+                                                  const Endpoint& server) {
   auto device = io::parse_dpdk_device(options.port);
   if (!device) return failure(fmt::format("--port {}", device.error().text));
   auto spec = io::join_dpdk_devices({*std::move(device)});
@@ -51,7 +52,8 @@ Result<std::unique_ptr<engine::Port>> open_device(const WorkerOptions& options) 
   std::random_device random;
   const auto udp_port =
       static_cast<uint16_t>(kEphemeralPortFirst + random() % (65'536 - kEphemeralPortFirst));
-  auto opened = io::open_dpdk_port({.spec = *std::move(spec), .udp_port = udp_port});
+  auto opened =
+      io::open_dpdk_port({.spec = *std::move(spec), .udp_port = udp_port, .peer = server});
   if (!opened) return failure(fmt::format("--port: {}", opened.error().text));
   for (const std::string& warning : opened->warnings) {
     fmt::print(stderr, "tributary worker: warning: {}\n", warning);
@@ -61,7 +63,7 @@ Result<std::unique_ptr<engine::Port>> open_device(const WorkerOptions& options) 
 
 Result<std::unique_ptr<engine::Port>> open_port(const WorkerOptions& options,
                                                 const Endpoint& server) {
-  if (!options.port.empty()) return open_device(options);
+  if (!options.port.empty()) return open_device(options, server);
   io::UdpPortConfig config;
   config.peer = server;
   auto port = io::UdpPort::open(config);

@@ -58,15 +58,7 @@ Arrival FrameLink::receive(std::span<const std::byte> frame, uint32_t device,
   const InspectedFrame found = inspect_frame(frame, identity(device), verified);
   Arrival arrival;
   if (found.kind == FrameKind::kUdp) {
-    arrival = {.outcome = FrameOutcome::kDelivered,
-               .offset = found.offset,
-               .size = found.size,
-               .source = found.source,
-               .reply_bytes = 0};
-    Hop hop{.device = device, .mac = {}};
-    std::memcpy(hop.mac.data(), frame.data() + hop.mac.size(), hop.mac.size());
-    // From behind a router this is the router's, which is right for the way back.
-    if ((hop.mac[0] & 1) == 0) neighbours_.learn(found.source, hop);
+    arrival = deliver(frame, device, found);
   } else if (found.kind == FrameKind::kRefused) {
     arrival = ended(found.refusal);
   } else {
@@ -75,6 +67,22 @@ Arrival FrameLink::receive(std::span<const std::byte> frame, uint32_t device,
   if (arrival.reply_bytes > 0 && !may_answer(now)) arrival = ended(FrameOutcome::kLimited);
   count(arrival.outcome);
   return arrival;
+}
+
+Arrival FrameLink::deliver(std::span<const std::byte> frame, uint32_t device,
+                           const InspectedFrame& found) {
+  if (config_.peer && !found.destination.is_multicast() && found.source != *config_.peer) {
+    return ended(FrameOutcome::kNotPeer);
+  }
+  Hop hop{.device = device, .mac = {}};
+  std::memcpy(hop.mac.data(), frame.data() + hop.mac.size(), hop.mac.size());
+  // From behind a router this is the router's, which is right for the way back.
+  if ((hop.mac[0] & 1) == 0) neighbours_.learn(found.source, hop);
+  return {.outcome = FrameOutcome::kDelivered,
+          .offset = found.offset,
+          .size = found.size,
+          .source = found.source,
+          .reply_bytes = 0};
 }
 
 Arrival FrameLink::answer(std::span<const std::byte> frame, uint32_t device,

@@ -59,6 +59,8 @@ struct FrameLinkConfig {
   Endpoint local;             ///< The port's address and UDP port, no wildcard.
   uint32_t prefix_bits = 24;  ///< Of the network on the wire: up to 32, or 128 for IPv6.
   std::optional<Endpoint> gateway;
+  /// The only one whose datagrams are taken, but for those to groups; unset: everybody's.
+  std::optional<Endpoint> peer;
   struct Device {
     MacAddress mac{};
     bool trusts_udp_checksum = false;  ///< As in LinkIdentity.
@@ -133,6 +135,7 @@ class FrameLink {
     Errand report;
   };
 
+  Arrival deliver(std::span<const std::byte> frame, uint32_t device, const InspectedFrame& found);
   [[nodiscard]] LinkIdentity identity(uint32_t device) const;
   Arrival answer(std::span<const std::byte> frame, uint32_t device, const InspectedFrame& found,
                  Instant now, std::span<std::byte> reply);

@@ -234,6 +234,7 @@ constexpr std::array<const char*, static_cast<size_t>(FrameOutcome::kCount)> kNa
     "bad_udp_length",
     "bad_udp_checksum",
     "wrong_port",
+    "not_peer",
     "bad_control"};
 
 }  // namespace

@@ -47,6 +47,7 @@ enum class FrameOutcome : uint8_t {
   kBadUdpLength,       ///< UDP length outside the packet.
   kBadUdpChecksum,     ///< Damaged on the way, or without checksum over IPv6.
   kWrongPort,          ///< UDP, but to another port.
+  kNotPeer,            ///< UDP from somebody else than the only peer of this port.
   kBadControl,         ///< ICMP, ICMPv6 or IGMP with a wrong checksum, or not for hosts.
   kCount,
 };

@@ -66,6 +66,7 @@ Result<std::unique_ptr<DpdkPort>> DpdkPort::open(const DpdkPortConfig& config) {
   port->link_.local.port = config.udp_port;
   port->link_.prefix_bits = config.spec.prefix_bits;
   port->link_.gateway = config.spec.gateway;
+  port->link_.peer = config.peer;
   auto done = port->open_devices(config);
   if (done) done = port->make_pools(config.queue_count);
   if (!done) return tl::unexpected(done.error());

@@ -10,6 +10,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -23,6 +24,7 @@ struct DpdkPortConfig {
   DpdkPortSpec spec;
   uint16_t udp_port = 0;  ///< Ours; not 0.
   uint32_t queue_count = 1;
+  std::optional<Endpoint> peer = {};  ///< A worker's aggregator: nobody else is listened to.
 };
 
 struct OpenedDpdkPort {

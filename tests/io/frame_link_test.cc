@@ -132,6 +132,19 @@ TEST(FrameLink, AnswersThatNobodyAskedForTeachNothing) {
   EXPECT_EQ(host.table.size(), 0U);
 }
 
+TEST(FrameLink, AWorkerListensToItsAggregatorAlone) {
+  FrameLinkConfig config = config_of(kOurs, kOurMac);
+  config.peer = kTheirs;
+  Host host(config);
+  EXPECT_EQ(host.take(datagram(kTheirs, kOurs, kPayload)).outcome, FrameOutcome::kDelivered);
+  Endpoint other = kTheirs;
+  other.port++;
+  EXPECT_EQ(host.take(datagram(other, kOurs, kPayload)).outcome, FrameOutcome::kNotPeer);
+  const Endpoint group = Endpoint::ipv4(0xef010203, 7000);
+  ASSERT_TRUE(host.link.join(group, kStart));
+  EXPECT_EQ(host.take(datagram(other, group, kPayload)).outcome, FrameOutcome::kDelivered);
+}
+
 TEST(FrameLink, AFloodOfArpIsAnsweredUpToALimit) {
   Host host(config_of(kOurs, kOurMac));
   const Bytes request = from_hex(kArpRequest);
