@@ -29,7 +29,7 @@ struct ApplianceConfig {
   uint32_t spin_us = 0;       ///< Keep polling so long after the last packet.
   uint64_t memory_mb = 4096;  ///< Shared memory for jobs (address space; used pages count).
   uint32_t buffer_mb = 4;     ///< Socket buffers wanted, each way and core.
-  std::vector<io::DpdkDeviceSpec> devices;  ///< Not empty: DPDK devices instead of UDP sockets.
+  std::vector<io::DpdkDeviceSpec> devices = {};  ///< Not empty: DPDK instead of UDP sockets.
   std::vector<trio_ml::JobConfig> jobs;
 };
 

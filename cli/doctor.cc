@@ -7,8 +7,10 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
+#include "cli/doctor_dpdk.h"
 #include "cli/settings.h"
 #include "host/communicator.h"
+#include "io/dpdk/open_dpdk_port.h"
 #include "io/udp_port_config.h"
 #include "microcode/trio_ml_wire.h"
 
@@ -255,11 +257,14 @@ CLI::App* add_doctor(CLI::App& app, DoctorOptions& options) {
       "doctor", "Look at this machine: what works, what costs speed, and how to mend it");
   command->add_option("--json", options.json, "write the result to this file")->type_name("FILE");
   add_uint(*command, "--port", options.port, 1, UINT16_MAX, "the UDP port to try");
+  command->add_option("--dpdk", options.dpdk, "a DPDK device to look at, as for serve --port")
+      ->type_name("PORT");
   return command;
 }
 
 int run_doctor(const DoctorOptions& options, std::ostream& out, std::ostream& err) {
-  const std::vector<Finding> findings = examine(gather_facts(options.port));
+  std::vector<Finding> findings = examine(gather_facts(options.port));
+  append(findings, examine_dpdk(options.dpdk, io::has_dpdk()));
   const Verdict verdict = worst(findings);
   out << as_text(findings) << "\nverdict: " << to_string(verdict) << "\n";
   if (!options.json.empty()) {

@@ -48,6 +48,7 @@ struct Finding {
 struct DoctorOptions {
   std::string json;  ///< Result file; empty for none.
   uint16_t port = microcode::kTrioMlPort;
+  std::vector<std::string> dpdk;  ///< Devices as behind `serve --port`.
 };
 
 /// Declares the command.

@@ -5,43 +5,50 @@
 #   tools/install-deps.sh               core: build and run the appliance
 #   tools/install-deps.sh --with-dev    also: tests, second compiler, formatter, sanitizers
 #   tools/install-deps.sh --with-torch  also: PyTorch and what its examples need, about 700 MB
+#   tools/install-deps.sh --with-dpdk   also: DPDK, for --port dpdk:..., about 100 MB
+#   tools/install-deps.sh --with-grpc   also: gRPC, for `serve --protocol switchml`'s sessions
 #   tools/install-deps.sh --with-race   also: the rivals of `tributary bench race`, about 60 MB
+#   tools/install-deps.sh --with-all    all of these
 #   tools/install-deps.sh --list        print the packages of each group and do nothing
 #
 # Safe to run again: when all is there, it does not call apt and needs no privilege.
 set -euo pipefail
 
-core=(g++ cmake ninja-build libfmt-dev libexpected-dev libcli11-dev libtomlplusplus-dev
-      nlohmann-json3-dev libcuckoo-dev libtbb-dev)
-dev=(libgtest-dev libgmock-dev libbenchmark-dev ccache clang-format clang-19 clang-tidy-19
-     libclang-rt-19-dev)
-# Only a Recommends of python3-torch, but without OpenBLAS training is ten times slower.
-torch=(python3-torch python3-numpy python3-sklearn libopenblas0-pthread)
-# The race builds its rivals' workers against these, and makes networks with the last two.
-race=(libgloo-dev libopenmpi-dev libpmix-dev openmpi-bin pkgconf iproute2 ethtool)
+names=(core dev torch dpdk grpc race)
+declare -A groups=(
+  [core]="g++ cmake ninja-build libfmt-dev libexpected-dev libcli11-dev libtomlplusplus-dev
+          nlohmann-json3-dev libcuckoo-dev libtbb-dev"
+  [dev]="libgtest-dev libgmock-dev libbenchmark-dev ccache clang-format clang-19 clang-tidy-19
+         libclang-rt-19-dev"
+  # OpenBLAS is only a Recommends of python3-torch, but training is ten times slower without it.
+  [torch]="python3-torch python3-numpy python3-sklearn libopenblas0-pthread"
+  [dpdk]="libdpdk-dev dpdk pkgconf iproute2"
+  [grpc]="libgrpc++-dev libprotobuf-dev protobuf-compiler protobuf-compiler-grpc pkgconf"
+  # The race builds its rivals' workers against these, and makes networks with the last two.
+  [race]="libgloo-dev libopenmpi-dev libpmix-dev openmpi-bin pkgconf iproute2 ethtool"
+)
 
 fail() {
   echo "tools/install-deps.sh: $*" >&2
   exit 1
 }
 
-packages=("${core[@]}")
+wanted=(core)
 for argument in "$@"; do
-  case "$argument" in
-    --with-core) ;;
-    --with-dev) packages+=("${dev[@]}") ;;
-    --with-torch) packages+=("${torch[@]}") ;;
-    --with-race) packages+=("${race[@]}") ;;
-    --list)
-      echo "core: ${core[*]}"
-      echo "dev: ${dev[*]}"
-      echo "torch: ${torch[*]}"
-      echo "race: ${race[*]}"
-      exit 0
-      ;;
-    *) fail "unknown argument '$argument'; allowed: --with-core, --with-dev, --with-torch, --with-race, --list" ;;
-  esac
+  name=${argument#--with-}
+  if [[ $argument == --list ]]; then
+    for name in "${names[@]}"; do echo "$name:" ${groups[$name]}; done
+    exit 0
+  elif [[ $argument == --with-all ]]; then
+    wanted=("${names[@]}")
+  elif [[ $argument == --with-* && -n ${groups[$name]:-} ]]; then
+    wanted+=("$name")
+  else
+    fail "unknown argument '$argument'; allowed: ${names[*]/#/--with-}, --with-all, --list"
+  fi
 done
+packages=()
+for name in "${wanted[@]}"; do packages+=(${groups[$name]}); done
 
 if ! command -v apt-get >/dev/null || ! command -v dpkg-query >/dev/null; then
   fail "no apt-get here. Tributary is built on Debian 12 or newer; elsewhere install the" \

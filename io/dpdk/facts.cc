@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <linux/capability.h>
+#include <net/if.h>
+#include <sys/ioctl.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -40,6 +42,16 @@ bool has_capability(uint32_t capability) {
   std::array<__user_cap_data_struct, _LINUX_CAPABILITY_U32S_3> data{};
   if (::syscall(SYS_capget, &header, data.data()) != 0) return false;
   return (data[capability / 32].effective >> (capability % 32) & 1) != 0;
+}
+
+/// Asked of the kernel and not of /sys, which may show another network namespace than ours.
+std::optional<uint32_t> interface_mtu(const std::string& name) {
+  ifreq request{};
+  if (name.size() >= sizeof request.ifr_name) return std::nullopt;
+  std::memcpy(request.ifr_name, name.data(), name.size());
+  const FileDescriptor socket(::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0));
+  if (::ioctl(socket.get(), SIOCGIFMTU, &request) != 0) return std::nullopt;
+  return static_cast<uint32_t>(request.ifr_mtu);
 }
 
 std::string last_part_of_link(const fs::path& path) {
@@ -100,8 +112,7 @@ DpdkDeviceFacts gather_dpdk_facts(const DpdkDeviceSpec& spec, const fs::path& ro
   }
   if (const std::string interface = spec.argument("iface");
       !interface.empty() && dpdk_socket_path(spec).empty()) {
-    const uint64_t mtu = number_in_file(root / "sys/class/net" / interface / "mtu", 0);
-    if (mtu != 0) facts.interface_mtu = static_cast<uint32_t>(mtu);
+    facts.interface_mtu = interface_mtu(interface);
   }
   if (const std::string path = dpdk_socket_path(spec); !path.empty()) {
     facts.socket = socket_state(path);

@@ -52,7 +52,7 @@ struct DpdkDeviceFacts {
   SocketState socket = SocketState::kAbsent;
 };
 
-/// Files are read below `root` ("/" but for tests).
+/// Files of /sys and /dev are read below `root` ("/" but for tests).
 [[nodiscard]] DpdkDeviceFacts gather_dpdk_facts(const DpdkDeviceSpec& spec,
                                                 const std::filesystem::path& root = "/");
 

@@ -8,6 +8,8 @@
 
 #include <array>
 
+#include "io/udp_port.h"
+
 namespace tributary::cli {
 namespace {
 

@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Method: a server and workers as processes, joined by vhost-user sockets: no privilege, no hugepage,
-// no network card. They add exactly; then one of them is killed, the others must say which, and
-// what is left behind must not be in the way of the next start. As root also over a veth pair.
+// Method: a server and workers as processes, joined by vhost-user sockets: no privilege, no
+// hugepage, no network card. They add exactly; then one of them is killed, the others must say
+// which, and what is left behind must not be in the way of the next start. As root also over a veth
+// pair.
+#include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sched.h>
 #include <unistd.h>
 
 #include <csignal>
@@ -13,6 +16,7 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
+#include "tests/system/paper_client.h"
 #include "tests/system/server.h"
 
 namespace tributary::system_test {
@@ -52,10 +56,18 @@ class OverVhost : public ::testing::Test {
   }
   std::unique_ptr<Process> worker(uint32_t rank, const std::vector<std::string>& more) const {
     const std::string number = std::to_string(rank);
-    std::vector<std::string> words{
-        "worker", "--server", server_->address(), "--world", std::to_string(kWorld), "--rank",
-        number,   "--json",   json_path(rank),    "--port",
-        "dpdk:virtio_user,path=" + scratch(name()) + "." + number + ",ip=127.0.0.1" + number + "/8"};
+    std::vector<std::string> words{"worker",
+                                   "--server",
+                                   server_->address(),
+                                   "--world",
+                                   std::to_string(kWorld),
+                                   "--rank",
+                                   number,
+                                   "--json",
+                                   json_path(rank),
+                                   "--port",
+                                   "dpdk:virtio_user,path=" + scratch(name()) + "." + number +
+                                       ",ip=127.0.0.1" + number + "/8"};
     words.insert(words.end(), more.begin(), more.end());
     return std::make_unique<Process>(words);
   }
@@ -77,8 +89,8 @@ class OverVhost : public ::testing::Test {
 
 const std::vector<std::string> kSome{"--verify", "--elements", "50000", "--iterations", "10"};
 /// More than they can do while the test runs.
-const std::vector<std::string> kEndless{"--elements",   "20000", "--iterations", "10000000",
-                                        "--deadline-s", "2"};
+const std::vector<std::string> kEndless{"--elements", "20000",        "--iterations",
+                                        "10000000",   "--deadline-s", "2"};
 
 TEST_F(OverVhost, BitExact) {
   serve("id=1,sources=2");
@@ -146,9 +158,9 @@ TEST_F(OverVhost, RefusalsNameCauseAndCure) {
   EXPECT_THAT(refusal({"serve", "--job", "id=1,sources=2", "--port", device + ",mtu=1500"}),
               HasSubstr("block_grad_max=2048 needs payloads of 8256 bytes; the port's MTU leaves "
                         "1472: give the job block_grad_max=352"));
-  EXPECT_THAT(refusal({"serve", "--job", "id=1,sources=2", "--port", device, "--listen",
-                       "10.0.0.9:12000"}),
-              HasSubstr("--listen 10.0.0.9:12000: is not the address of --port"));
+  EXPECT_THAT(
+      refusal({"serve", "--job", "id=1,sources=2", "--port", device, "--listen", "10.0.0.9:12000"}),
+      HasSubstr("--listen 10.0.0.9:12000: is not the address of --port"));
   EXPECT_THAT(refusal({"serve", "--job", "id=1,sources=2", "--port", "dpdk:vhots"}),
               HasSubstr("--port 'dpdk:vhots': 'vhots' is no device"));
   Process worker({"worker", "--server", "10.0.0.1", "--port",
@@ -157,29 +169,92 @@ TEST_F(OverVhost, RefusalsNameCauseAndCure) {
   EXPECT_THAT(worker.errors(), HasSubstr("nobody serves " + scratch("nobody")));
 }
 
-/// Two network namespaces joined by a veth pair, with MTU 4200.
+/// While it lives, this thread and the processes that it starts are in a network namespace.
+class Inside {
+ public:
+  explicit Inside(const std::string& network)
+      : outside_(open("/proc/self/ns/net", O_RDONLY | O_CLOEXEC)) {
+    const int inside = open(("/run/netns/" + network).c_str(), O_RDONLY | O_CLOEXEC);
+    EXPECT_EQ(setns(inside, CLONE_NEWNET), 0);
+    close(inside);
+  }
+  ~Inside() {
+    EXPECT_EQ(setns(outside_, CLONE_NEWNET), 0);
+    close(outside_);
+  }
+  Inside(const Inside&) = delete;
+  Inside& operator=(const Inside&) = delete;
+
+ private:
+  int outside_;
+};
+
+bool run(const std::string& command) {
+  return std::system((command + " >/dev/null 2>&1").c_str()) == 0;
+}
+
+/// Two network namespaces joined by a veth pair that carries 4200 bytes.
 class OverVeth : public ::testing::Test {
  protected:
+  OverVeth()
+      : ours_("tributary_a" + std::to_string(getpid())),
+        theirs_("tributary_b" + std::to_string(getpid())) {}
   void SetUp() override {
     if (geteuid() != 0) GTEST_SKIP() << "needs root for network namespaces";
-    if (!run("ip netns add trib_dpdk_a") || !run("ip netns add trib_dpdk_b") ||
-        !run("ip link add trib_da netns trib_dpdk_a type veth peer name trib_db netns "
-             "trib_dpdk_b")) {
-      GTEST_SKIP() << "no network namespaces here";
+    if (!run("ip netns add " + ours_) || !run("ip netns add " + theirs_) ||
+        !run("ip link add wire mtu 4200 netns " + ours_ +
+             " type veth peer name wire mtu 4200 netns " + theirs_)) {
+      GTEST_SKIP() << "no network namespaces here, or no ip command";
     }
-    for (const std::string end : {"a", "b"}) {
-      const std::string inside = "ip netns exec trib_dpdk_" + end;
-      ASSERT_TRUE(run(inside + " ip link set trib_d" + end + " mtu 4200 up"));
-    }
+    ASSERT_TRUE(run("ip -n " + ours_ + " link set wire up"));
+    ASSERT_TRUE(run("ip -n " + theirs_ + " link set wire up"));
+    ASSERT_TRUE(run("ip -n " + theirs_ + " address add 10.77.0.2/24 dev wire"));
   }
-  void TearDown() override {
-    run("ip netns del trib_dpdk_a");
-    run("ip netns del trib_dpdk_b");
+  ~OverVeth() override {
+    run("ip netns del " + ours_);
+    run("ip netns del " + theirs_);
   }
-  static bool run(const std::string& command) {
-    return std::system((command + " >/dev/null 2>&1").c_str()) == 0;
+  /// A server on our end, without the kernel's IP.
+  std::unique_ptr<Process> serve() const {
+    const Inside inside(ours_);
+    auto server = std::make_unique<Process>(
+        std::vector<std::string>{"serve", "--job", "id=1,sources=2,block_grad_max=1024", "--port",
+                                 "dpdk:af_packet,iface=wire,ip=10.77.0.1/24"});
+    EXPECT_TRUE(server->wait_for_line("ready")) << server->errors();
+    return server;
   }
+
+  const std::string ours_;
+  const std::string theirs_;
 };
+
+TEST_F(OverVeth, SourcesWithKernelSocketsGetTheirSums) {
+  const auto server = serve();
+  const Inside inside(theirs_);
+  // Their kernel asks by ARP, leaves the UDP checksum to a card that is not there, and checks ours.
+  paper::Source first(1, 0, 12000, 0x0a4d0001);
+  paper::Source second(1, 1, 12000, 0x0a4d0001);
+  const paper::Gradients gradients(1024, 21);
+  for (uint32_t block = 0; block < 50; block++) {
+    first.send(block, 1, gradients);
+    second.send(block, 1, gradients);
+    for (paper::Source* source : {&first, &second}) {
+      const auto result = source->receive(Clock::now() + kPatience);
+      ASSERT_TRUE(result.has_value()) << "block " << block << server->errors();
+      EXPECT_EQ(result->header.block_id, block);
+      EXPECT_EQ(result->header.src_cnt, 2);
+      ASSERT_EQ(result->gradients, paper::Gradients(1024, 42));
+    }
+  }
+}
+
+TEST_F(OverVeth, AnMtuThatTheInterfaceLacksIsRefused) {
+  const Inside inside(ours_);
+  Process process({"serve", "--job", "id=1,sources=2", "--port",
+                   "dpdk:af_packet,iface=wire,mtu=9000,ip=10.77.0.1/24"});
+  EXPECT_EQ(process.wait_for_end(), 2);
+  EXPECT_THAT(process.errors(), HasSubstr("ip link set dev wire mtu 9000"));
+}
 
 }  // namespace
 }  // namespace tributary::system_test

@@ -60,12 +60,12 @@ std::optional<Packet> unpacked(const Bytes& bytes) {
   return packet;
 }
 
-Source::Source(uint8_t job_id, uint8_t src_id, uint16_t server_port)
+Source::Source(uint8_t job_id, uint8_t src_id, uint16_t server_port, uint32_t server_address)
     : job_id_(job_id), src_id_(src_id), socket_(socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0)) {
   sockaddr_in server{};
   server.sin_family = AF_INET;
   server.sin_port = htons(server_port);
-  server.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  server.sin_addr.s_addr = htonl(server_address);
   connect(socket_, reinterpret_cast<const sockaddr*>(&server), sizeof server);
 }
 

@@ -44,7 +44,9 @@ std::optional<Packet> unpacked(const Bytes& bytes);
 /// A socket that talks to the aggregator.
 class Source {
  public:
-  Source(uint8_t job_id, uint8_t src_id, uint16_t server_port);
+  /// @param server_address In host order, as in 0x7f000001 for 127.0.0.1.
+  Source(uint8_t job_id, uint8_t src_id, uint16_t server_port,
+         uint32_t server_address = 0x7f000001);
   ~Source();
   Source(const Source&) = delete;
   Source& operator=(const Source&) = delete;

@@ -198,11 +198,9 @@ TEST(DpdkPreflight, FactsOfACardAreReadFromSysfs) {
 }
 
 TEST(DpdkPreflight, FactsOfAnInterface) {
-  const testing::ScratchDirectory root;
-  std::filesystem::create_directories(root.path() / "sys/class/net/eth3");
-  std::ofstream(root.path() / "sys/class/net/eth3/mtu") << "4200\n";
-  EXPECT_EQ(gather_dpdk_facts(device("af_packet,iface=eth3"), root.path()).interface_mtu, 4200U);
-  EXPECT_FALSE(gather_dpdk_facts(device("af_packet,iface=eth4"), root.path()).interface_mtu);
+  EXPECT_EQ(gather_dpdk_facts(device("af_packet,iface=lo")).interface_mtu, 65'536U);
+  EXPECT_FALSE(gather_dpdk_facts(device("af_packet,iface=nosuchif")).interface_mtu);
+  EXPECT_FALSE(gather_dpdk_facts(device("af_packet,iface=" + std::string(40, 'a'))).interface_mtu);
 }
 
 TEST(DpdkPreflight, AKilledProcesssSocketIsStale) {

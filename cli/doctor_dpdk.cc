@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/doctor_dpdk.h"
+
+#include <fmt/format.h>
+
+namespace tributary::cli {
+
+std::vector<Finding> examine_dpdk_device(const io::DpdkDeviceSpec& spec,
+                                         const io::DpdkDeviceFacts& facts) {
+  const std::string what = "DPDK " + spec.name;
+  std::vector<Finding> findings;
+  for (const io::DpdkComplaint& complaint : io::judge_dpdk_device(spec, facts)) {
+    findings.push_back({.what = what,
+                        .found = complaint.cause,
+                        .verdict = complaint.is_fatal ? Verdict::kWrong : Verdict::kCostsSpeed,
+                        .remedy = complaint.mend});
+  }
+  if (findings.empty()) {
+    findings.push_back({.what = what,
+                        .found = fmt::format("ready, MTU {}", io::dpdk_mtu(spec, facts)),
+                        .verdict = Verdict::kOk,
+                        .remedy = ""});
+  }
+  return findings;
+}
+
+std::vector<Finding> examine_dpdk(std::span<const std::string> devices, bool has_dpdk) {
+  std::vector<Finding> findings{
+      {.what = "DPDK",
+       .found = has_dpdk ? "built in" : "not in this build (kernel UDP needs none)",
+       .verdict = has_dpdk || devices.empty() ? Verdict::kOk : Verdict::kWrong,
+       .remedy = ""}};
+  if (findings.front().verdict == Verdict::kWrong) {
+    findings.front().remedy = "tools/install-deps.sh --with-dpdk, then configure and build again";
+  }
+  for (const std::string& text : devices) {
+    const auto spec = io::parse_dpdk_device(text);
+    if (!spec) {
+      findings.push_back({.what = "DPDK",
+                          .found = spec.error().text,
+                          .verdict = Verdict::kWrong,
+                          .remedy = "see docs/operations.md, DPDK"});
+      continue;
+    }
+    for (Finding& finding : examine_dpdk_device(*spec, io::gather_dpdk_facts(*spec))) {
+      findings.push_back(std::move(finding));
+    }
+  }
+  return findings;
+}
+
+}  // namespace tributary::cli
