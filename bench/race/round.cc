@@ -70,6 +70,7 @@ class Round {
   Result<std::vector<Lap>> run();
 
  private:
+  Result<void> find_ports();
   Result<void> start_servers();
   Result<void> start_workers();
   Result<void> start(const Command& command, std::vector<demo::ChildProcess>& into);
@@ -93,7 +94,7 @@ class Round {
   const std::function<bool()>& interrupted_;
   const PacketThreads packet_threads_;
   ScratchFolder scratch_;
-  uint16_t port_ = kServerPort;
+  std::vector<uint16_t> ports_;
   std::optional<ControlListener> listener_;
   std::vector<demo::ChildProcess> servers_;
   std::vector<demo::ChildProcess> clients_;  ///< Workers, or the one mpirun.
@@ -122,15 +123,24 @@ Result<void> Round::start(const Command& command, std::vector<demo::ChildProcess
   return {};
 }
 
-Result<void> Round::start_servers() {
-  if (!network_.kind().namespaces) {
-    const auto port =
-        demo::free_port(plan_.system->kind == SystemKind::kTributary ? demo::Transport::kUdp
-                                                                     : demo::Transport::kTcp);
-    if (!port) return tl::unexpected(port.error());
-    port_ = *port;
+Result<void> Round::find_ports() {
+  const bool udp = plan_.system->kind == SystemKind::kTributary;
+  while (ports_.size() < kPsServers) {
+    auto port = static_cast<uint16_t>(kServerPort + ports_.size());
+    if (!network_.kind().namespaces) {
+      const auto found = demo::free_port(udp ? demo::Transport::kUdp : demo::Transport::kTcp);
+      if (!found) return tl::unexpected(found.error());
+      port = *found;
+    }
+    // The kernel may name the same free port twice.
+    if (std::find(ports_.begin(), ports_.end(), port) == ports_.end()) ports_.push_back(port);
   }
-  const auto commands = server_commands(*plan_.system, network_, plan_.race, programs_, port_);
+  return {};
+}
+
+Result<void> Round::start_servers() {
+  if (auto found = find_ports(); !found) return found;
+  const auto commands = server_commands(*plan_.system, network_, plan_.race, programs_, ports_);
   for (const Command& command : commands) {
     if (auto started = start(command, servers_); !started) return started;
   }
@@ -156,7 +166,7 @@ Result<void> Round::start_workers() {
   common.scratch = scratch_.path() / "store";
   fs::create_directory(common.scratch);
   for (const Command& command :
-       worker_commands(*plan_.system, network_, plan_.race, programs_, port_, common)) {
+       worker_commands(*plan_.system, network_, plan_.race, programs_, ports_, common)) {
     if (auto started = start(command, clients_); !started) return started;
   }
   return {};

@@ -75,7 +75,7 @@ std::vector<std::string> mpirun_words(const System& system, const RaceNetwork& n
 }
 
 ClientConfig worker_config(const System& system, const RaceNetwork& network, const RaceCase& race,
-                           uint16_t port, const ClientConfig& common) {
+                           std::span<const uint16_t> ports, const ClientConfig& common) {
   ClientConfig config = common;
   config.workers = race.workers;
   config.bytes = race.bytes;
@@ -86,7 +86,7 @@ ClientConfig worker_config(const System& system, const RaceNetwork& network, con
                            : system.kind == SystemKind::kParameterServer ? kPsServers
                                                                          : 0;
   for (uint32_t i = 0; i < servers; i++) {
-    config.server.push_back(fmt::format("{}:{}", network.server_address(), port + i));
+    config.server.push_back(fmt::format("{}:{}", network.server_address(), ports[i]));
   }
   if (system.kind != SystemKind::kOpenMpi) config.algorithm = system.algorithm;
   return config;
@@ -134,7 +134,7 @@ std::string refusal(const System& system, const NetKind& net, const RaceCase& ra
 
 std::vector<Command> server_commands(const System& system, const RaceNetwork& network,
                                      const RaceCase& race, const Programs& programs,
-                                     uint16_t port) {
+                                     std::span<const uint16_t> ports) {
   std::vector<Command> commands;
   const auto add = [&](const std::string& name, const std::vector<std::string>& words) {
     commands.push_back({.name = name,
@@ -146,11 +146,12 @@ std::vector<Command> server_commands(const System& system, const RaceNetwork& ne
   if (system.kind == SystemKind::kTributary) {
     const std::string job =
         fmt::format("id=1,sources={}{}", race.workers, race.straggler ? kMitigation : "");
-    add("the aggregator", {"serve", "--listen", fmt::format("{}:{}", address, port), "--job", job});
+    add("the aggregator",
+        {"serve", "--listen", fmt::format("{}:{}", address, ports[0]), "--job", job});
   } else if (system.kind == SystemKind::kParameterServer) {
     for (uint32_t i = 0; i < kPsServers; i++) {
       add(fmt::format("parameter server {}", i),
-          {"race-ps-server", "--listen", fmt::format("{}:{}", address, port + i), "--workers",
+          {"race-ps-server", "--listen", fmt::format("{}:{}", address, ports[i]), "--workers",
            std::to_string(race.workers)});
     }
   }
@@ -158,9 +159,9 @@ std::vector<Command> server_commands(const System& system, const RaceNetwork& ne
 }
 
 std::vector<Command> worker_commands(const System& system, const RaceNetwork& network,
-                                     const RaceCase& race, const Programs& programs, uint16_t port,
-                                     const ClientConfig& common) {
-  ClientConfig config = worker_config(system, network, race, port, common);
+                                     const RaceCase& race, const Programs& programs,
+                                     std::span<const uint16_t> ports, const ClientConfig& common) {
+  ClientConfig config = worker_config(system, network, race, ports, common);
   if (system.kind == SystemKind::kOpenMpi) {
     config.netns_prefix = network.worker_prefix();
     auto words = joined(mpirun_words(system, network, race, programs), {programs.mpi});

@@ -68,15 +68,16 @@ struct Command {
 /// where these results are used.
 inline constexpr uint32_t kPsServers = 2;
 
-/// Where servers listen: kPsServers ports from `port` on.
+/// @param ports Where servers listen; kPsServers of them.
 [[nodiscard]] std::vector<Command> server_commands(const System& system, const RaceNetwork& network,
                                                    const RaceCase& race, const Programs& programs,
-                                                   uint16_t port);
+                                                   std::span<const uint16_t> ports);
 
 /// @param common What all workers share: control path, laps, scratch. The rest is filled in here.
 [[nodiscard]] std::vector<Command> worker_commands(const System& system, const RaceNetwork& network,
                                                    const RaceCase& race, const Programs& programs,
-                                                   uint16_t port, const ClientConfig& common);
+                                                   std::span<const uint16_t> ports,
+                                                   const ClientConfig& common);
 
 /// How late the last worker of a straggler case comes.
 inline constexpr uint32_t kPauseMs = 1000;

@@ -4,6 +4,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <array>
+
 namespace tributary::race {
 namespace {
 
@@ -16,6 +18,7 @@ const Programs kAll{.tributary = "/bin/tributary",
                     .gloo = "/bin/tributary-race-gloo",
                     .mpi = "/bin/tributary-race-mpi",
                     .mpirun = "/bin/mpirun"};
+constexpr std::array<uint16_t, kPsServers> kPorts{7000, 7005};
 const RaceCase kCase{.net = "lo", .workers = 3, .bytes = 4000};
 
 ClientConfig common() {
@@ -56,7 +59,7 @@ TEST(Systems, WhatCannotTakePartSaysWhy) {
 
 TEST(Systems, OneWorkerProcessForEachRank) {
   const auto commands =
-      worker_commands(*find_system("gloo-ring"), loopback(), kCase, kAll, 0, common());
+      worker_commands(*find_system("gloo-ring"), loopback(), kCase, kAll, kPorts, common());
   ASSERT_EQ(commands.size(), 3U);
   EXPECT_EQ(commands[2].words.front(), kAll.gloo);
   EXPECT_THAT(commands[2].words, Contains("ring"));
@@ -65,33 +68,33 @@ TEST(Systems, OneWorkerProcessForEachRank) {
 
 TEST(Systems, MpirunStartsItsRanks) {
   const auto commands =
-      worker_commands(*find_system("ompi-tcp-ring"), loopback(), kCase, kAll, 0, common());
+      worker_commands(*find_system("ompi-tcp-ring"), loopback(), kCase, kAll, kPorts, common());
   ASSERT_EQ(commands.size(), 1U);
   EXPECT_EQ(commands[0].words.front(), kAll.mpirun);
   EXPECT_THAT(commands[0].words, Contains("coll_tuned_allreduce_algorithm"));
   EXPECT_THAT(commands[0].words, Not(Contains("--rank")));
   const auto shared =
-      worker_commands(*find_system("ompi-shm"), loopback(), kCase, kAll, 0, common());
+      worker_commands(*find_system("ompi-shm"), loopback(), kCase, kAll, kPorts, common());
   EXPECT_THAT(shared[0].words, Contains("vader,self"));
 }
 
 TEST(Systems, ServersAndWorkersAgreeWhereServersListen) {
   const System& ps = *find_system("ps");
-  const auto servers = server_commands(ps, loopback(), kCase, kAll, 7000);
-  const auto workers = worker_commands(ps, loopback(), kCase, kAll, 7000, common());
+  const auto servers = server_commands(ps, loopback(), kCase, kAll, kPorts);
+  const auto workers = worker_commands(ps, loopback(), kCase, kAll, kPorts, common());
   ASSERT_EQ(servers.size(), kPsServers);
   for (uint32_t i = 0; i < kPsServers; i++) {
-    const std::string address = "127.0.0.1:" + std::to_string(7000 + i);
+    const std::string address = "127.0.0.1:" + std::to_string(kPorts[i]);
     EXPECT_THAT(servers[i].words, Contains(address));
     EXPECT_THAT(workers[0].words, Contains(address));
   }
-  EXPECT_TRUE(server_commands(*find_system("gloo-ring"), loopback(), kCase, kAll, 7000).empty());
+  EXPECT_TRUE(server_commands(*find_system("gloo-ring"), loopback(), kCase, kAll, kPorts).empty());
 }
 
 TEST(Systems, ALateWorkerIsMitigatedByTheAggregatorAlone) {
   RaceCase late = kCase;
   late.straggler = true;
-  const auto servers = server_commands(*find_system("tributary"), loopback(), late, kAll, 7000);
+  const auto servers = server_commands(*find_system("tributary"), loopback(), late, kAll, kPorts);
   ASSERT_EQ(servers.size(), 1U);
   EXPECT_THAT(servers[0].words, Contains(HasSubstr("mitigation=on")));
 }
