@@ -53,7 +53,7 @@ void refuse(M& m, Shard& shard, Outcome reason) {
 /// What the program keeps of a packet.
 struct Message {
   apps::Arrival arrival;
-  Contribution contribution;
+  Contribution contribution{};
   uint32_t slot = 0;
   uint32_t set = 0;
 };
