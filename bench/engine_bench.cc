@@ -2,115 +2,18 @@
 #include "bench/engine_bench.h"
 
 #include <fmt/format.h>
-#include <time.h>
 
 #include <algorithm>
 #include <array>
 #include <cstring>
-#include <memory>
 
-#include "apps/trio_ml/app.h"
-#include "base/assert.h"
-#include "base/prng.h"
-#include "engine/live/live_core.h"
-#include "io/replay_port.h"
+#include "bench/replay_engine.h"
+#include "bench/replay_load.h"
 #include "memory/lanes.h"
 #include "microcode/trio_ml_wire.h"
 
 namespace tributary::bench {
 namespace {
-
-/// Packets of one source in a row, as its combined datagrams bring them.
-constexpr uint32_t kRunBlocks = 16;
-
-/// The prepared packets of one generation.
-struct Workload {
-  uint32_t gradients;
-  uint32_t window;
-  uint32_t sources;
-  std::vector<std::byte> bytes;
-  std::vector<engine::Packet> packets;
-
-  [[nodiscard]] uint32_t packet_bytes() const {
-    return microcode::TrioMlHeader::kBytes + gradients * microcode::kGradientBytes;
-  }
-};
-
-Workload make_workload(uint32_t gradients, uint32_t window, uint32_t sources) {
-  Workload workload{gradients, window, sources, {}, {}};
-  const size_t stride = (workload.packet_bytes() + 63) / 64 * 64;
-  workload.bytes.resize(stride * window * sources);
-  Prng prng(gradients * 31 + window);
-  std::byte* at = workload.bytes.data();
-  for (uint32_t run = 0; run < window; run += kRunBlocks) {
-    for (uint32_t source = 0; source < sources; source++) {
-      for (uint32_t block = run; block < std::min(run + kRunBlocks, window); block++) {
-        microcode::encode_header({.job_id = 1,
-                                  .block_id = block,
-                                  .src_id = static_cast<uint8_t>(source),
-                                  .src_cnt = 1,
-                                  .grad_cnt = static_cast<uint16_t>(gradients)},
-                                 at);
-        for (uint32_t i = 0; i < gradients; i++) {
-          store_be<uint32_t>(at + microcode::TrioMlHeader::kBytes + 4 * i, prng.any_u32());
-        }
-        workload.packets.push_back({at, workload.packet_bytes(), engine::PacketLayer::kUdpPayload,
-                                    Endpoint::ipv4(0x0a000001 + source, 4000)});
-        at += stride;
-      }
-    }
-  }
-  return workload;
-}
-
-/// What is folded over each result: its first lanes, in network order.
-uint64_t fold(const std::byte* lanes) { return load_be<uint64_t>(lanes); }
-
-struct Measured {
-  double seconds = 0;
-  uint64_t checksum = 0;
-};
-
-// --- The in-memory port ---
-
-/// Replays a generation's packets, each given the generation's number as it is handed out, and
-/// folds the results that come back.
-class BenchQueue final : public engine::PortQueue {
- public:
-  explicit BenchQueue(const Workload& workload) : workload_(workload) {}
-  void rewind(uint16_t gen_id) {
-    next_ = 0;
-    gen_id_ = gen_id;
-  }
-  [[nodiscard]] bool done() const { return next_ == workload_.packets.size(); }
-  [[nodiscard]] uint64_t checksum() const { return checksum_; }
-  void clear_checksum() { checksum_ = 0; }
-
-  uint32_t receive(std::span<engine::Packet> burst) override {
-    const size_t count = std::min(burst.size(), workload_.packets.size() - next_);
-    std::memcpy(burst.data(), &workload_.packets[next_], count * sizeof(engine::Packet));
-    for (const engine::Packet& packet : burst.first(count)) {
-      store_be<uint16_t>(packet.data + microcode::TrioMlHeader::GenerationId::kFirstByte, gen_id_);
-    }
-    next_ += count;
-    return static_cast<uint32_t>(count);
-  }
-  void transmit(std::span<const engine::TxPacket> packets) override {
-    // Every source gets the same payload; one fold for each result, as the loop has.
-    for (size_t i = 0; i < packets.size(); i += workload_.sources) {
-      checksum_ += fold(packets[i].data + microcode::TrioMlHeader::kBytes);
-    }
-  }
-  void wait(Duration) override {}
-  void wake() override {}
-  [[nodiscard]] engine::PortCounters counters() const override { return {}; }
-
- private:
-  const Workload& workload_;
-  size_t next_ = 0;
-  uint16_t gen_id_ = 0;
-  uint64_t checksum_ = 0;
-};
 
 // --- The hand-written loop ---
 
@@ -123,15 +26,15 @@ struct LoopSlot {
 
 class Loop {
  public:
-  explicit Loop(const Workload& workload)
+  explicit Loop(const ReplayLoad& workload)
       : queue_(workload),
-        sending_(size_t{engine::kBurstPackets} * workload.sources),
-        slots_(workload.window),
+        sending_(size_t{engine::kBurstPackets} * workload.shape().sources),
+        slots_(workload.shape().window),
         stride_((workload.packet_bytes() + 63) / 64 * 64),
-        results_(size_t{workload.window} * stride_),
-        gradients_(workload.gradients),
-        all_((uint64_t{1} << workload.sources) - 1) {
-    for (uint32_t source = 0; source < workload.sources; source++) {
+        results_(size_t{workload.shape().window} * stride_),
+        gradients_(workload.shape().gradients),
+        all_((uint64_t{1} << workload.shape().sources) - 1) {
+    for (uint32_t source = 0; source < workload.shape().sources; source++) {
       destinations_.push_back(Endpoint::ipv4(0x0a000001 + source, 4000));
     }
   }
@@ -181,7 +84,7 @@ class Loop {
     }
   }
 
-  BenchQueue queue_;
+  ReplayQueue queue_;
   std::array<engine::Packet, engine::kBurstPackets> burst_;
   std::vector<engine::TxPacket> sending_;  ///< Shape [burst * sources]: a burst's results fit.
   size_t sending_count_ = 0;
@@ -193,67 +96,18 @@ class Loop {
   const uint64_t all_;
 };
 
-// --- The engine ---
-
-class EngineUnderTest {
- public:
-  explicit EngineUnderTest(const Workload& workload)
-      : queue_(workload),
-        memory_(make_memory(workload)),
-        session_(job(workload), 1),
-        shard_(0, 1, microcode::kTrioMlPort, memory_),
-        core_(0, queue_, add_job(workload), {}) {}
-
-  uint64_t run(uint16_t gen_id) {
-    queue_.rewind(gen_id);
-    queue_.clear_checksum();
-    while (!queue_.done()) core_.run_once(Instant(milliseconds(1)));
-    return queue_.checksum();
-  }
-
- private:
-  static trio_ml::JobConfig job(const Workload& workload) {
-    trio_ml::JobConfig config;
-    config.sources = workload.sources;
-    config.block_cnt_max = workload.window;
-    config.block_grad_max = workload.gradients;
-    return config;
-  }
-  static memory::SharedMemory make_memory(const Workload& workload) {
-    auto memory = memory::SharedMemory::create(
-        {.sram_size_bytes = 0,
-         .dram_size_bytes = 2 * trio_ml::memory_bytes(job(workload), 1) + (1U << 20),
-         .huge_pages = true});
-    TRIB_ASSERT(memory.has_value());
-    return *std::move(memory);
-  }
-  trio_ml::App add_job(const Workload& workload) {
-    const auto added = shard_.add_job(job(workload), session_, Instant());
-    TRIB_ASSERT(added.has_value());
-    return trio_ml::App(shard_);
-  }
-
-  BenchQueue queue_;
-  memory::SharedMemory memory_;
-  trio_ml::Session session_;
-  trio_ml::Shard shard_;
-  engine::LiveCore<trio_ml::App> core_;
-};
-
 // --- Measuring ---
 
-/// What this thread has had of a CPU: whoever else is busy on the machine does not count.
-double thread_cpu_s() {
-  timespec spent{};
-  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &spent);
-  return static_cast<double>(spent.tv_sec) + static_cast<double>(spent.tv_nsec) * 1e-9;
-}
+struct Measured {
+  double seconds = 0;
+  uint64_t checksum = 0;
+};
 
 /// Runs `generation` over and over, each with a new generation number, until the work is done.
 template <class F>
-Measured measure(const Workload& workload, uint16_t& gen_id, uint64_t gradients_wanted,
+Measured measure(const ReplayLoad& workload, uint16_t& gen_id, uint64_t gradients_wanted,
                  F&& generation) {
-  const uint64_t gradients_once = uint64_t{workload.gradients} * workload.packets.size();
+  const uint64_t gradients_once = uint64_t{workload.shape().gradients} * workload.packets().size();
   Measured measured;
   const double begin_s = thread_cpu_s();
   for (uint64_t done = 0; done < gradients_wanted; done += gradients_once) {
@@ -264,7 +118,7 @@ Measured measure(const Workload& workload, uint16_t& gen_id, uint64_t gradients_
 }
 
 /// The port's own part: receive a burst, transmit as many results as the engine would.
-uint64_t run_io_alone(BenchQueue& queue, const Workload& workload, uint16_t gen_id) {
+uint64_t run_io_alone(ReplayQueue& queue, const ReplayLoad& workload, uint16_t gen_id) {
   std::array<engine::Packet, engine::kBurstPackets> burst;
   std::array<engine::TxPacket, engine::kBurstPackets> results;
   queue.rewind(gen_id);
@@ -274,21 +128,18 @@ uint64_t run_io_alone(BenchQueue& queue, const Workload& workload, uint16_t gen_
       results[i] = {burst[i].data, burst[i].size, burst[i].source,
                     engine::PacketLayer::kUdpPayload};
     }
-    queue.transmit(std::span(results).first(count / workload.sources * workload.sources));
+    queue.transmit(
+        std::span(results).first(count / workload.shape().sources * workload.shape().sources));
   }
   return queue.checksum();
 }
 
-double median(std::vector<double> values) {
-  std::sort(values.begin(), values.end());
-  return values[values.size() / 2];
-}
-
 EngineBenchRow run_row(const EngineBenchConfig& config, uint32_t gradients, uint32_t window) {
-  const Workload workload = make_workload(gradients, window, config.sources);
+  const ReplayLoad workload =
+      ReplayLoad({.gradients = gradients, .window = window, .sources = config.sources});
   Loop loop(workload);
-  EngineUnderTest engine(workload);
-  BenchQueue io_queue(workload);
+  ReplayEngine engine(workload);
+  ReplayQueue io_queue(workload);
   // Each goes on from its own last generation, as sources do.
   uint16_t loop_gen_id = 0;
   uint16_t engine_gen_id = 0;
@@ -296,7 +147,7 @@ EngineBenchRow run_row(const EngineBenchConfig& config, uint32_t gradients, uint
   const auto run_engine = [&](uint16_t gen_id) { return engine.run(gen_id); };
   // Warm-up: both see every page once; the engine keeps the results of the generation before.
   measure(workload, loop_gen_id, 1, run_loop);
-  measure(workload, engine_gen_id, 3 * uint64_t{gradients} * workload.packets.size(), run_engine);
+  measure(workload, engine_gen_id, 3 * uint64_t{gradients} * workload.packets().size(), run_engine);
 
   EngineBenchRow row{.gradients = gradients, .window = window, .results_agree = true};
   std::vector<double> loop_s, engine_s, io_s, ratios;
@@ -312,7 +163,7 @@ EngineBenchRow run_row(const EngineBenchConfig& config, uint32_t gradients, uint
     io_s.push_back(by_io.seconds);
     ratios.push_back(by_loop.seconds / by_engine.seconds);
   }
-  const uint64_t once = workload.packets.size();
+  const uint64_t once = workload.packets().size();
   const uint64_t gradients_once = gradients * once;
   const auto packets = [&](uint64_t wanted) {
     return static_cast<double>((wanted + gradients_once - 1) / gradients_once * once) * 1e-6;

@@ -11,6 +11,7 @@
 #include "bench/engine_bench.h"
 #include "bench/net_bench.h"
 #include "bench/tofino_bench.h"
+#include "cli/bench_live.h"
 #include "cli/race_command.h"
 #include "cli/settings.h"
 #include "cli/soak_command.h"
@@ -151,6 +152,7 @@ void add_bench_command(CLI::App& app, int& exit_code) {
   add_tofino_bench(*command, exit_code);
   add_race_command(*command, exit_code);
   add_soak_command(*command, exit_code);
+  add_live_benches(*command, exit_code);
 }
 
 }  // namespace tributary::cli

@@ -102,14 +102,14 @@ bool passes(M& m, Drop& ir0) {
 
 }  // namespace detail
 
-/// The thread for one packet.
+/// What the thread does. Nothing in it waits for a reply.
 template <microcode::Machine M>
-microcode::Thread filter_packet(M& m, FilterState& state) {
+void run_filter(M& m, FilterState& state) {
   Drop ir0;
   if (detail::passes(m, ir0)) {
     m.instruction(kForwardPacket);
     m.forward();
-    co_return;
+    return;
   }
   m.instruction(kCountDropped);
   const uint64_t address_words =
@@ -118,6 +118,13 @@ microcode::Thread filter_packet(M& m, FilterState& state) {
 
   m.instruction(kDropPacket);
   m.drop(static_cast<uint32_t>(ir0));
+}
+
+/// The thread for one packet.
+template <microcode::Machine M>
+microcode::Thread filter_packet(M& m, FilterState& state) {
+  run_filter(m, state);
+  co_return;
 }
 
 }  // namespace tributary::filter

@@ -28,6 +28,7 @@ class App {
   /// Starts the timer threads whose time has come.
   template <microcode::Machine M>
   void run_timers(M& m, Instant now) {
+    if (now < shard_.timers_due()) return;
     for (Job* job : shard_.jobs()) {
       job->aging.due(now, [&](const timers::TimerSlice& slice) {
         if (job->record.block_curr_cnt > 0) age_blocks(m, shard_, *job, slice);
@@ -36,6 +37,7 @@ class App {
       if (shard_.index() != 0) continue;
       job->housekeeping.due(now, [&](const timers::TimerSlice&) { keep_session(m, shard_, *job); });
     }
+    shard_.note_timers();
   }
   [[nodiscard]] Instant next_due() const { return shard_.next_due(); }
 

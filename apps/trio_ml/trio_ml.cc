@@ -96,6 +96,7 @@ Result<void> Shard::add_job(const JobConfig& config, Session& session, Instant s
   }
   jobs_[config.id] = std::make_unique<Job>(config, session, *std::move(window), start);
   in_order_.push_back(jobs_[config.id].get());
+  timers_due_ = Instant();  // Its timers have not been asked yet.
   return {};
 }
 
@@ -105,12 +106,25 @@ void Shard::begin_burst() {
   }
 }
 
+Instant Shard::housekeeping_due(const Job& job) const {
+  // Elsewhere it is never run: were it waited for there, an idle core would never sleep.
+  return index_ == 0 ? job.housekeeping.next_due() : Instant::never();
+}
+
+void Shard::note_timers() {
+  timers_due_ = Instant::never();
+  for (const Job* job : in_order_) {
+    timers_due_ = std::min(
+        {timers_due_, job->aging.next_due(), job->straggling.next_due(), housekeeping_due(*job)});
+  }
+}
+
 Instant Shard::next_due() const {
   Instant due = Instant::never();
   for (const Job* job : in_order_) {
     // Nothing in progress: nothing can age, so an idle server sleeps.
     if (job->record.block_curr_cnt > 0) due = std::min(due, job->aging.next_due());
-    due = std::min({due, job->straggling.next_due(), job->housekeeping.next_due()});
+    due = std::min({due, job->straggling.next_due(), housekeeping_due(*job)});
   }
   return due;
 }

@@ -1,0 +1,377 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "bench/parts_bench.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <barrier>
+#include <cstring>
+#include <memory>
+#include <thread>
+
+#include "apps/filter/filter.h"
+#include "base/assert.h"
+#include "base/prng.h"
+#include "bench/replay_engine.h"
+#include "bench/replay_load.h"
+#include "host/number_format.h"
+#include "memory/lanes.h"
+#include "microcode/headers.h"
+
+namespace tributary::bench {
+namespace {
+
+/// Measures `part` and `baseline` in turn; each returns its rate in the row's unit.
+template <class Part, class Baseline>
+void measure_pairs(PartsBenchRow& row, uint32_t repetitions, Part&& part, Baseline&& baseline) {
+  std::vector<double> rates, baseline_rates, ratios;
+  part();  // Warm-up.
+  baseline();
+  for (uint32_t i = 0; i < repetitions; i++) {
+    rates.push_back(part());
+    baseline_rates.push_back(baseline());
+    ratios.push_back(rates.back() / baseline_rates.back());
+  }
+  row.rate = median(rates);
+  row.baseline_rate = median(baseline_rates);
+  row.ratio = median(ratios);
+  row.ratio_min = *std::min_element(ratios.begin(), ratios.end());
+  row.ratio_max = *std::max_element(ratios.begin(), ratios.end());
+}
+
+/// Runs `once` until `wanted` things are done, `each` at a time. @return millions a second.
+template <class F>
+double millions_per_s(uint64_t wanted, uint64_t each, F&& once) {
+  uint64_t done = 0;
+  const double begin_s = thread_cpu_s();
+  for (; done < wanted; done += each) once();
+  return static_cast<double>(done) / (thread_cpu_s() - begin_s) * 1e-6;
+}
+
+// --- Filter ---
+
+/// Small Ethernet frames, over and over.
+class FrameQueue final : public engine::PortQueue {
+ public:
+  static constexpr uint32_t kFrames = 1024;
+  static constexpr uint32_t kFrameBytes = 60;  ///< The smallest, without its checksum.
+
+  FrameQueue() : bytes_(size_t{kFrames} * kFrameStride) {
+    using Ether = microcode::EthernetHeader;
+    using Ipv4 = microcode::Ipv4Header;
+    for (uint32_t i = 0; i < kFrames; i++) {
+      std::byte* const frame = &bytes_[size_t{i} * kFrameStride];
+      Ether::EtherType::store(frame, microcode::kEtherTypeIpv4);
+      Ipv4::Version::store(frame + Ether::kBytes, 4);
+      Ipv4::HeaderWords::store(frame + Ether::kBytes, 5);
+      packets_.push_back({frame, kFrameBytes, engine::PacketLayer::kFrame, {}});
+    }
+  }
+  void rewind() { next_ = 0; }
+  [[nodiscard]] bool done() const { return next_ == kFrames; }
+  [[nodiscard]] uint64_t sent() const { return sent_; }
+
+  uint32_t receive(std::span<engine::Packet> burst) override {
+    const size_t count = std::min(burst.size(), packets_.size() - next_);
+    std::memcpy(burst.data(), &packets_[next_], count * sizeof(engine::Packet));
+    next_ += count;
+    return static_cast<uint32_t>(count);
+  }
+  void transmit(std::span<const engine::TxPacket> packets) override {
+    for (const engine::TxPacket& packet : packets) sent_ += packet.size == kFrameBytes ? 1 : 0;
+  }
+  void wait(Duration) override {}
+  void wake() override {}
+  [[nodiscard]] engine::PortCounters counters() const override { return {}; }
+
+ private:
+  static constexpr uint32_t kFrameStride = 64;
+  std::vector<std::byte> bytes_;
+  std::vector<engine::Packet> packets_;
+  size_t next_ = 0;
+  uint64_t sent_ = 0;
+};
+
+/// The filter as a program for a live core.
+class FilterApp {
+ public:
+  explicit FilterApp(filter::FilterState& state) : state_(state) {}
+  static void begin_burst() {}
+  void process(engine::LiveMachine& m) { filter::run_filter(m, state_); }
+  static void run_timers(engine::LiveMachine&, Instant) {}
+  [[nodiscard]] static Instant next_due() { return Instant::never(); }
+  [[nodiscard]] static uint32_t owner(std::span<const std::byte>, bool, uint32_t) { return 0; }
+
+ private:
+  filter::FilterState& state_;
+};
+
+PartsBenchRow filter_row(const PartsBenchConfig& config) {
+  PartsBenchRow row{.part = "filter", .baseline = "receive and send", .unit = "Mpps"};
+  auto memory = memory::SharedMemory::create({.sram_size_bytes = 4096, .dram_size_bytes = 0});
+  TRIB_ASSERT(memory.has_value());
+  auto state = filter::FilterState::create(*memory);
+  TRIB_ASSERT(state.has_value());
+  FrameQueue queue, bare_queue;
+  engine::LiveCore<FilterApp> core(0, queue, FilterApp(*state), {});
+  const auto filtered = [&] {
+    queue.rewind();
+    while (!queue.done()) core.run_once(Instant(milliseconds(1)));
+  };
+  std::array<engine::Packet, engine::kBurstPackets> burst;
+  std::array<engine::TxPacket, engine::kBurstPackets> sending;
+  const auto bare = [&] {
+    bare_queue.rewind();
+    while (!bare_queue.done()) {
+      const uint32_t count = bare_queue.receive(burst);
+      for (uint32_t i = 0; i < count; i++) {
+        sending[i].data = burst[i].data;
+        sending[i].size = burst[i].size;
+        sending[i].layer = burst[i].layer;
+        sending[i].destination = burst[i].source;
+      }
+      bare_queue.transmit(std::span(sending).first(count));
+    }
+  };
+  const auto rate = [&](auto& once) {
+    return millions_per_s(config.packets_each * 4, FrameQueue::kFrames, once);
+  };
+  measure_pairs(
+      row, config.repetitions, [&] { return rate(filtered); }, [&] { return rate(bare); });
+  row.right = queue.sent() == bare_queue.sent();
+  return row;
+}
+
+// --- Jobs ---
+
+constexpr uint32_t kJobs = 10;
+constexpr uint32_t kSources = 4;
+constexpr uint32_t kGradients = 256;
+
+/// Millions of packets a second through `engine`, generation after generation.
+double aggregate(ReplayEngine& engine, const ReplayLoad& load, uint64_t packets, uint16_t& gen_id) {
+  return millions_per_s(packets, load.packets().size(), [&] { engine.run(++gen_id); });
+}
+
+PartsBenchRow jobs_row(const PartsBenchConfig& config) {
+  PartsBenchRow row{.part = "ten jobs", .baseline = "one job", .unit = "Mpps"};
+  const ReplayLoad many({.gradients = kGradients,
+                         .window = 16,
+                         .sources = kSources,
+                         .jobs = kJobs,
+                         .shuffled = true});
+  const ReplayLoad one(
+      {.gradients = kGradients, .window = 128, .sources = kSources, .shuffled = true});
+  ReplayEngine many_engine(many), one_engine(one);
+  uint16_t many_gen_id = 0;
+  uint16_t one_gen_id = 0;
+  measure_pairs(
+      row, config.repetitions,
+      [&] { return aggregate(many_engine, many, config.packets_each, many_gen_id); },
+      [&] { return aggregate(one_engine, one, config.packets_each, one_gen_id); });
+  row.right = many_engine.results() == uint64_t{many_gen_id} * 16 * kJobs &&
+              one_engine.results() == uint64_t{one_gen_id} * 128;
+  return row;
+}
+
+// --- Cores ---
+
+constexpr uint32_t kCores = 2;
+constexpr uint32_t kBlocksOfCore = trio_ml::kBlocksPerRun;
+
+/// A port queue that nobody wakes: mailboxes need one.
+class NoQueue final : public engine::PortQueue {
+ public:
+  uint32_t receive(std::span<engine::Packet>) override { return 0; }
+  void transmit(std::span<const engine::TxPacket>) override {}
+  void wait(Duration) override {}
+  void wake() override {}
+  [[nodiscard]] engine::PortCounters counters() const override { return {}; }
+};
+
+/// Two cores with the blocks of one job between them.
+class TwoCores {
+ public:
+  TwoCores() : sessions_(shape_of(0)) {
+    for (uint32_t core = 0; core < kCores; core++) {
+      mailboxes_.push_back(std::make_unique<engine::Mailbox>(kMailboxBytes, kCores, queues_[core]));
+    }
+    for (uint32_t core = 0; core < kCores; core++) {
+      loads_.push_back(std::make_unique<ReplayLoad>(shape_of(core)));
+      engines_.push_back(std::make_unique<Apart>(*loads_[core], sessions_, mailboxes_));
+    }
+  }
+
+  /// Millions of packets a second of both together, each core by its own CPU time.
+  double run(uint64_t packets) {
+    std::array<double, kCores> rates{};
+    std::barrier both(kCores);
+    const uint16_t gen_id = gen_id_;
+    std::array<uint16_t, kCores> gen_ids{};
+    const auto work = [&](uint32_t core) {
+      gen_ids[core] = gen_id;
+      both.arrive_and_wait();
+      rates[core] =
+          aggregate(engines_[core]->engine, *loads_[core], packets / kCores, gen_ids[core]);
+    };
+    std::thread other(work, 1);
+    work(0);
+    other.join();
+    gen_id_ = gen_ids[0];
+    return rates[0] + rates[1];
+  }
+  [[nodiscard]] bool right() const {
+    return engines_[0]->engine.results() == uint64_t{gen_id_} * kBlocksOfCore &&
+           engines_[1]->engine.results() == uint64_t{gen_id_} * kBlocksOfCore;
+  }
+
+ private:
+  static constexpr uint32_t kMailboxBytes = 2048;
+  /// As the live engine's slots: state of different cores lies at least 128 bytes apart.
+  struct alignas(128) Apart {
+    Apart(const ReplayLoad& load, ReplaySessions& sessions,
+          std::span<const std::unique_ptr<engine::Mailbox>> mailboxes)
+        : engine(load, sessions, mailboxes) {}
+    ReplayEngine engine;
+  };
+  static ReplayShape shape_of(uint32_t core) {
+    return {.gradients = kGradients,
+            .window = kCores * kBlocksOfCore,
+            .sources = kSources,
+            .owner = core,
+            .owner_count = kCores};
+  }
+
+  ReplaySessions sessions_;
+  std::array<NoQueue, kCores> queues_;
+  std::vector<std::unique_ptr<engine::Mailbox>> mailboxes_;
+  std::vector<std::unique_ptr<ReplayLoad>> loads_;
+  std::vector<std::unique_ptr<Apart>> engines_;
+  uint16_t gen_id_ = 0;
+};
+
+PartsBenchRow cores_row(const PartsBenchConfig& config) {
+  PartsBenchRow row{.part = "two cores", .baseline = "twice one core", .unit = "Mpps"};
+  TwoCores two;
+  const ReplayLoad load({.gradients = kGradients, .window = kBlocksOfCore, .sources = kSources});
+  ReplayEngine one(load);
+  uint16_t gen_id = 0;
+  measure_pairs(
+      row, config.repetitions, [&] { return two.run(config.packets_each); },
+      [&] { return kCores * aggregate(one, load, config.packets_each / kCores, gen_id); });
+  row.right = two.right() && one.results() == uint64_t{gen_id} * kBlocksOfCore;
+  return row;
+}
+
+// --- The worker's loops ---
+
+/// Elements of a packet's payload at an MTU of 1500, and packets that stay in the second cache.
+constexpr uint32_t kElements = 352;
+constexpr uint32_t kPieces = 256;
+
+/// A tensor and the lanes of its packets.
+struct Pieces {
+  Pieces() : tensor(kElements * kPieces), lanes(tensor.size() * sizeof(float)) {
+    Prng prng(1);
+    for (float& value : tensor) value = static_cast<float>(prng.any_i32()) * 0x1p-31F;
+  }
+  /// Billions of bytes a second of `once(elements of a piece, its lanes)`, tensor bytes counted.
+  template <class F>
+  double gigabytes_per_s(uint64_t wanted_pieces, F&& once) {
+    const double pieces = millions_per_s(wanted_pieces, kPieces, [&] {
+      for (uint32_t i = 0; i < kPieces; i++) {
+        once(std::span(tensor).subspan(i * kElements, kElements), &lanes[i * kElements * 4]);
+      }
+    });
+    return pieces * 1e-3 * kElements * sizeof(float);
+  }
+  std::vector<float> tensor;
+  std::vector<std::byte> lanes;
+};
+
+constexpr float kScale = 0x1p20F;
+
+PartsBenchRow pack_row(const PartsBenchConfig& config) {
+  PartsBenchRow row{.part = "worker: pack", .baseline = "memcpy", .unit = "GB/s"};
+  Pieces pieces;
+  bool fits = true;
+  const auto pack = [&](std::span<const float> from, std::byte* to) {
+    fits &= host::pack_fixed(from, kScale, INT32_MAX, to) == host::Fit::kFits;
+  };
+  const auto copy = [](std::span<const float> from, std::byte* to) {
+    std::memcpy(to, from.data(), from.size_bytes());
+  };
+  measure_pairs(
+      row, config.repetitions, [&] { return pieces.gigabytes_per_s(config.packets_each, pack); },
+      [&] { return pieces.gigabytes_per_s(config.packets_each, copy); });
+  row.right = fits;
+  return row;
+}
+
+PartsBenchRow unpack_row(const PartsBenchConfig& config) {
+  PartsBenchRow row{.part = "worker: unpack", .baseline = "memcpy", .unit = "GB/s"};
+  Pieces pieces;
+  Pieces copies;
+  static_cast<void>(host::pack_fixed(pieces.tensor, kScale, INT32_MAX, pieces.lanes.data()));
+  const std::vector<float> before = pieces.tensor;
+  const auto unpack = [](std::span<float> to, const std::byte* from) {
+    host::unpack_fixed(from, kScale, 1, to);
+  };
+  const auto copy = [](std::span<float> to, const std::byte* from) {
+    std::memcpy(to.data(), from, to.size_bytes());
+  };
+  measure_pairs(
+      row, config.repetitions, [&] { return pieces.gigabytes_per_s(config.packets_each, unpack); },
+      [&] { return copies.gigabytes_per_s(config.packets_each, copy); });
+  row.right = std::equal(before.begin(), before.end(), pieces.tensor.begin(),
+                         [](float a, float b) { return a - b < 1 / kScale && b - a < 1 / kScale; });
+  return row;
+}
+
+}  // namespace
+
+std::vector<PartsBenchRow> run_parts_bench(const PartsBenchConfig& config,
+                                           void (*progress)(const std::string&)) {
+  std::vector<PartsBenchRow> rows;
+  for (PartsBenchRow (*part)(const PartsBenchConfig&) :
+       {filter_row, jobs_row, cores_row, pack_row, unpack_row}) {
+    rows.push_back(part(config));
+    progress(rows.back().part);
+  }
+  return rows;
+}
+
+std::string as_table(const std::vector<PartsBenchRow>& rows) {
+  std::string table = fmt::format(
+      "Parts of the live path, packets in memory ({}), CPU time\n"
+      "{:<15} {:>10} {:>5}  {:<17} {:>10} {:>7} {:>15} {:>7}\n",
+      memory::lanes_isa(), "part", "rate", "", "beside it", "rate", "ratio", "(min - max)",
+      "result");
+  for (const PartsBenchRow& row : rows) {
+    table +=
+        fmt::format("{:<15} {:>10.2f} {:>5}  {:<17} {:>10.2f} {:>7.2f} {:>7.2f} - {:>5.2f} {:>7}\n",
+                    row.part, row.rate, row.unit, row.baseline, row.baseline_rate, row.ratio,
+                    row.ratio_min, row.ratio_max, row.right ? "right" : "WRONG");
+  }
+  return table;
+}
+
+nlohmann::json as_json(const std::vector<PartsBenchRow>& rows) {
+  nlohmann::json json{
+      {"bench", "parts"}, {"lanes_isa", memory::lanes_isa()}, {"rows", nlohmann::json::array()}};
+  for (const PartsBenchRow& row : rows) {
+    json["rows"].push_back({{"part", row.part},
+                            {"baseline", row.baseline},
+                            {"unit", row.unit},
+                            {"rate", row.rate},
+                            {"baseline_rate", row.baseline_rate},
+                            {"ratio", row.ratio},
+                            {"ratio_min", row.ratio_min},
+                            {"ratio_max", row.ratio_max},
+                            {"right", row.right}});
+  }
+  return json;
+}
+
+}  // namespace tributary::bench

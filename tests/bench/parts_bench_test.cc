@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+// Method: the benchmark at its smallest. What it measures is not asserted, that every part did what
+// it should is.
+#include "bench/parts_bench.h"
+
+#include <gtest/gtest.h>
+
+#include "bench/replay_engine.h"
+
+namespace tributary::bench {
+namespace {
+
+TEST(PartsBench, EveryPartDoesItsWork) {
+  const auto rows =
+      run_parts_bench({.repetitions = 2, .packets_each = 2'000}, [](const std::string&) {});
+  ASSERT_EQ(rows.size(), 5U);
+  for (const PartsBenchRow& row : rows) {
+    EXPECT_TRUE(row.right) << row.part;
+    EXPECT_GT(row.rate, 0) << row.part;
+    EXPECT_GT(row.baseline_rate, 0) << row.part;
+    EXPECT_LE(row.ratio_min, row.ratio) << row.part;
+    EXPECT_LE(row.ratio, row.ratio_max) << row.part;
+  }
+  EXPECT_EQ(as_json(rows).at("rows").size(), 5U);
+  EXPECT_NE(as_table(rows).find("ten jobs"), std::string::npos);
+}
+
+TEST(ReplayLoad, HasEveryContributionOnce) {
+  // 32 blocks of 3 sources in 2 jobs: in order or shuffled, the same packets.
+  for (const bool shuffled : {false, true}) {
+    const ReplayLoad load(
+        {.gradients = 4, .window = 32, .sources = 3, .jobs = 2, .shuffled = shuffled});
+    EXPECT_EQ(load.packets().size(), 32U * 3 * 2);
+    ReplayEngine engine(load);
+    engine.run(1);
+    EXPECT_EQ(engine.results(), 64U);
+  }
+}
+
+TEST(ReplayLoad, OfOneOwnerHasItsBlocksOnly) {
+  // Blocks go to cores in runs of 64, so core 1 of 2 has blocks 64 to 127 of 128.
+  const ReplayLoad load(
+      {.gradients = 4, .window = 128, .sources = 1, .owner = 1, .owner_count = 2});
+  EXPECT_EQ(load.packets().size(), 64U);
+}
+
+}  // namespace
+}  // namespace tributary::bench
