@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// Figure 12 of the Trio paper: accuracy over time with p = 16 %, Trio-ML against a switch that
-// waits for everybody, for three networks (§6.2). The networks' traffic is theirs; what is trained
-// in it is a small real model, whose gradients travel as each iteration's last bucket.
+// Figure 12 of the Trio paper: accuracy over time with p = 16 %, Trio-ML against
+// SwitchML and a switch that waits for everybody, for three networks (§6.2). The networks' traffic
+// is theirs; what is trained in it is a small real model, whose gradients travel as each
+// iteration's last bucket.
 #include <fmt/format.h>
 
 #include <array>
 #include <limits>
 
 #include "lab/figures/figure.h"
+#include "lab/figures/straggling_systems.h"
 #include "lab/run.h"
 #include "lab/training/virtual_training.h"
 
@@ -20,12 +22,6 @@ struct PaperModel {
 };
 constexpr std::array<PaperModel, 3> kModels{
     {{"resnet50", 1.56}, {"densenet161", 1.56}, {"vgg11", 1.60}}};
-
-struct System {
-  const char* backend;
-  const char* topology;
-};
-constexpr std::array<System, 2> kSystems{{{"waiting-switch", "star"}, {"trio-ml", "chassis"}}};
 
 constexpr double kProbability = 0.16;
 /// Source: Trio paper §6.2, for its networks. The small model gets as far, too.
@@ -64,13 +60,14 @@ Result<std::vector<Point>> points(const FigureOptions& options) {
                                                       : kIterations;
   std::vector<Point> result;
   for (const PaperModel& model : kModels) {
-    for (const System& system : kSystems) {
-      Result<Point> point = figure_point(
-          options, fmt::format("{} {}", model.name, system.backend),
-          {fmt::format("backend={}", system.backend), fmt::format("topology={}", system.topology),
-           fmt::format("model.name={}", model.name), fmt::format("iterations={}", iterations),
-           fmt::format("train={}", kTrain), "straggler.pattern=slow-worker",
-           fmt::format("straggler.probability={}", kProbability)});
+    for (const StragglingSystem& system : kStragglingSystems) {
+      std::vector<std::string> keys = keys_of(system);
+      keys.insert(keys.end(), {fmt::format("model.name={}", model.name),
+                               fmt::format("iterations={}", iterations),
+                               fmt::format("train={}", kTrain), "straggler.pattern=slow-worker",
+                               fmt::format("straggler.probability={}", kProbability)});
+      Result<Point> point =
+          figure_point(options, fmt::format("{} {}", model.name, system.name), keys);
       if (!point) return tl::unexpected(point.error());
       point->extra = "with a trained model, version 1";
       point->run = train;
@@ -101,33 +98,40 @@ FigureOutcome finish(const FigureOptions& options, std::span<const Point> /*poin
                      std::span<const Json> outcomes) {
   FigureOutcome figure;
   for (size_t i = 0; i < kModels.size(); i++) {
-    std::array<double, kSystems.size()> times{};
+    std::array<double, kStragglingSystems.size()> times{};
     LinePlot plot{.title = fmt::format("Trio Figure 12: {}, p = 16 %", kModels[i].name),
                   .x_label = "virtual time (s)",
                   .y_label = "top-5 validation accuracy (%)",
                   .series = {},
                   .height_px = 360,
                   .y_from_zero = true};
-    for (size_t j = 0; j < kSystems.size(); j++) {
-      const auto curve = curve_of(outcomes[i * kSystems.size() + j]);
+    for (size_t j = 0; j < kStragglingSystems.size(); j++) {
+      const auto curve = curve_of(outcomes[i * kStragglingSystems.size() + j]);
       times[j] = seconds_to(curve, target(options));
-      figure.rows.push_back({.figure = "trio-12",
-                             .series = fmt::format("{} {}", kModels[i].name, kSystems[j].backend),
-                             .x = 100 * target(options),
-                             .here = times[j],
-                             .unit = "s",
-                             .seed = options.seed});
-      PlotSeries line{.name = kSystems[j].backend, .points = {}};
+      figure.rows.push_back(
+          {.figure = "trio-12",
+           .series = fmt::format("{} {}", kModels[i].name, kStragglingSystems[j].name),
+           .x = 100 * target(options),
+           .here = times[j],
+           .unit = "s",
+           .seed = options.seed});
+      PlotSeries line{.name = kStragglingSystems[j].name, .points = {}};
       for (const auto& step : curve) {
         line.points.push_back({in_seconds(step.at.since_start()), 100 * step.accuracy});
       }
       plot.series.push_back(std::move(line));
     }
     figure.rows.push_back({.figure = "trio-12",
+                           .series = fmt::format("{} speed-up resending", kModels[i].name),
+                           .x = 100 * target(options),
+                           .here = times[kSwitchmlResending] / times[kTrio],
+                           .unit = "x",
+                           .seed = options.seed});
+    figure.rows.push_back({.figure = "trio-12",
                            .series = fmt::format("{} speed-up", kModels[i].name),
                            .x = 100 * target(options),
                            .paper = kModels[i].speedup,
-                           .here = times[0] / times[1],
+                           .here = times[kSwitchml] / times[kTrio],
                            .unit = "x",
                            .seed = options.seed});
     figure.plots.push_back(std::move(plot));

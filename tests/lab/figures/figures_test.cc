@@ -67,26 +67,29 @@ TEST(Figures, SettingsWinAndBadOnesAreRefused) {
 }
 
 TEST(Trio13, HasThreeModelsSixProbabilitiesAndABaselineEach) {
-  // 3 x (1 ideal + 6 x 2 systems).
-  EXPECT_EQ(trio_13().points({})->size(), 39);
+  // 3 x (1 ideal + 6 x 4 systems).
+  EXPECT_EQ(trio_13().points({})->size(), 75);
   EXPECT_EQ(trio_13().points({})->front().scenario.iterations, 100);
   EXPECT_EQ(trio_13().points({.iterations = 7})->front().scenario.iterations, 7);
 }
 
-TEST(Trio13, SpeedUpIsWaitingOverTrio) {
+TEST(Trio13, SpeedUpIsSwitchmlOverTrio) {
   const auto points = trio_13().points(kQuick);
-  // By model: ideal, then (waiting, trio) at 0 % and at 16 %.
+  // By model: ideal, then (waiting, SwitchML without and with retransmission, Trio) at 0 % and 16
+  // %.
   std::vector<Json> outcomes;
   for (int model = 0; model < 3; model++) {
-    for (const double ms : {100.0, 101.0, 102.0, 180.0, 120.0}) {
+    for (const double ms : {100.0, 101.0, 101.5, 101.5, 102.0, 170.0, 180.0, 240.0, 120.0}) {
       outcomes.push_back({{"mean_iteration_ns", ms * 1e6}});
     }
   }
   const FigureOutcome figure = trio_13().finish(kQuick, *points, outcomes);
   EXPECT_DOUBLE_EQ(value_at(figure, "vgg11 ideal", 16), 100);
-  EXPECT_DOUBLE_EQ(value_at(figure, "vgg11 waiting-switch", 16), 180);
+  EXPECT_DOUBLE_EQ(value_at(figure, "vgg11 waiting-switch", 16), 170);
+  EXPECT_DOUBLE_EQ(value_at(figure, "vgg11 switchml-256", 16), 180);
   EXPECT_DOUBLE_EQ(value_at(figure, "vgg11 trio-ml", 16), 120);
   EXPECT_DOUBLE_EQ(value_at(figure, "vgg11 speed-up", 16), 1.5);
+  EXPECT_DOUBLE_EQ(value_at(figure, "vgg11 speed-up resending", 16), 2);
   EXPECT_EQ(figure.rows.back().paper, 1.80);
   EXPECT_EQ(figure.plots.size(), 3);
 }
@@ -132,7 +135,7 @@ TEST(Trio12, TrainsAndComparesTimes) {
   for (size_t i = 0; i < points->size(); i++) {
     Json curve = Json::array();
     for (int step = 0; step < 20; step++) {
-      curve.push_back({(step + 1) * (i % 2 == 0 ? 150e6 : 100e6), 0.02 * step});
+      curve.push_back({(step + 1) * (i % 4 == 3 ? 100e6 : 150e6), 0.02 * step});
     }
     outcomes.push_back({{"accuracy", curve}});
   }
