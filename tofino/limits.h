@@ -42,6 +42,13 @@ inline constexpr uint32_t kMulticastGroups = 32'768;
 /// Mirror sessions 1 … 1023; 0 is reserved. TNA p.58.
 inline constexpr uint32_t kMirrorSessionMax = 1'023;
 
+/// A packet generator's applications, and the bytes of its buffer. TNA p.69; model,
+/// rmt-defs-shared.h.
+inline constexpr uint32_t kGeneratorApplications = 8;
+inline constexpr uint32_t kGeneratorBufferBytes = 16'384;
+/// Batches of a sweep and packets of a batch: numbers of 16 bits. TNA p.70.
+inline constexpr uint32_t kGeneratorNumbers = 1 << 16;
+
 // --- Time ---------------------------------------------------------------------------------------
 
 /// Clock period of the 1.25 GHz part; fused-down parts run at 1.0 and 1.1 GHz. Model, lld_sku.c.
@@ -52,6 +59,9 @@ inline constexpr Duration kPassLatency = nanoseconds(520);
 /// From a packet's arrival to its second parse when it is resubmitted: half a pass, since egress
 /// and loop are left out (assumed).
 inline constexpr Duration kResubmitLatency = kPassLatency / 2;
+/// In which a port sends one byte.
+inline constexpr Duration kPortByteTime = seconds(8) / static_cast<int64_t>(kPortRate);
+static_assert(kPortByteTime == picoseconds(80));
 /// Preamble 8, FCS 4, gap 12: what a frame takes on a looped-back port beside its bytes. IEEE
 /// 802.3; that the loops inside the chip have them too is assumed.
 inline constexpr uint32_t kFrameOverheadBytes = 24;

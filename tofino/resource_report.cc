@@ -12,9 +12,17 @@
 namespace tributary::tofino {
 namespace {
 
-constexpr std::array<NamedProgram, 4> kPrograms{{
-    {"switchml-64", "SwitchML, 64 elements a packet, one pipe"},
-    {"switchml-256", "SwitchML, 256 elements a packet, four pipes"},
+constexpr std::array<NamedProgram, 5> kPrograms{{
+    {"switchml-64", "SwitchML, 64 elements a packet, one pipe",
+     "1 for a contribution, 2 for the one that completes a slot; 1 inner loop"},
+    {"switchml-256", "SwitchML, 256 elements a packet, four pipes",
+     "4 for a contribution, 11 for the one that completes a slot; 48 front-panel ports and all "
+     "inner loops"},
+    {"switchml-64-timeout",
+     "SwitchML with time-outs by the packet generator, 64 elements, one pipe",
+     "1 for a contribution, 2 for the one that completes a slot, 3 to close one, 2 to answer who "
+     "is "
+     "late, 1 for each slot, set and period; 1 inner loop, 1 packet generator with its loop"},
     {"switchml-64-fifth-operand",
      "the same with five value registers in each stage from 3 on: refused"},
     {"switchml-72", "SwitchML with 36 processors instead of 32: refused"},
@@ -114,6 +122,10 @@ Result<Program> make_named_program(std::string_view name) {
   if (name == "switchml-64") return switchml_program(variant);
   if (name == "switchml-256") {
     variant.elements = 256;
+    return switchml_program(variant);
+  }
+  if (name == "switchml-64-timeout") {
+    variant.timeout = true;
     return switchml_program(variant);
   }
   if (name == "switchml-64-fifth-operand") {

@@ -39,6 +39,9 @@ namespace tributary::tofino {
 struct NamedProgram {
   std::string_view name;
   std::string_view description;
+  /// What it takes beside the stages: passes of a packet, loops and ports; empty for programs that
+  /// do not fit. Measured: tests/tofino/switchml_control_test.cc, switchml_timeout_test.cc.
+  std::string_view passes = {};
 };
 /// What `tributary lab resources` knows, in the order in which it lists it.
 [[nodiscard]] std::span<const NamedProgram> named_programs();

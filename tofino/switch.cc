@@ -10,10 +10,6 @@
 namespace tributary::tofino {
 namespace {
 
-/// Bits of a second in which a port sends one byte.
-constexpr Duration kByteTime = seconds(8) / static_cast<int64_t>(kPortRate);
-static_assert(kByteTime == picoseconds(80));
-
 bool is_internal_loop(uint32_t port) {
   const uint32_t local = port % kPortsPerPipe;
   return local == kLoopLocalPortFirst || local == kLoopLocalPortSecond;
@@ -119,6 +115,10 @@ Result<void> Switch::set_mirror_session(uint32_t session, uint32_t port, uint32_
   return {};
 }
 
+Result<void> Switch::set_generator(const GeneratorConfig& config) {
+  return generators_.set(config, pipe_count());
+}
+
 void Switch::arrive(Instant at, uint32_t port, PacketView packet) {
   run_until(at);
   counters_.arrived++;
@@ -130,7 +130,14 @@ void Switch::arrive(Instant at, uint32_t port, PacketView packet) {
 }
 
 void Switch::run_until(Instant at) {
-  while (due_.size() > 0 && next_due_ <= at) {
+  while (next_due() <= at && next_due() != Instant::never()) {
+    if (generators_.next_at() < next_due_) {
+      const Instant generated_at = generators_.next_at();
+      const PacketGenerators::Packet packet = generators_.take();
+      counters_.generated++;
+      pass(generated_at, packet.port, packet.view, false);
+      continue;
+    }
     const Event due = due_.pop();
     Waiting& waiting = *pool_[due.argument];
     buffered_bytes_ -= waiting.packet.size_bytes();
@@ -248,7 +255,7 @@ void Switch::leave(Instant leaves_at, uint32_t port, uint32_t& packet) {
     return drop(SwitchDrop::kBufferFull);
   }
   const int64_t bytes = int64_t{size_bytes} + kFrameOverheadBytes;
-  const Instant back_at = serve(loop.free_at, leaves_at, kByteTime * bytes);
+  const Instant back_at = serve(loop.free_at, leaves_at, kPortByteTime * bytes);
   counters_.recirculated++;
   counters_.recirculated_bytes += size_bytes;
   come_back(back_at, port, packet, false);

@@ -19,6 +19,7 @@
 /// Tests:   tests/tofino/switch_test.cc
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <memory>
@@ -29,6 +30,7 @@
 #include "base/result.h"
 #include "base/time.h"
 #include "tofino/limits.h"
+#include "tofino/packet_generator.h"
 #include "tofino/pipe.h"
 
 namespace tributary::tofino {
@@ -66,6 +68,7 @@ struct SwitchCounters {
   uint64_t passes = 0;   ///< Through an ingress.
   uint64_t recirculated = 0;
   uint64_t recirculated_bytes = 0;
+  uint64_t generated = 0;  ///< By packet generators.
   std::array<uint64_t, kSwitchDropCount> dropped{};
   [[nodiscard]] uint64_t operator[](SwitchDrop drop) const {
     return dropped[static_cast<uint32_t>(drop)];
@@ -109,13 +112,19 @@ class Switch {
   [[nodiscard]] Result<void> set_mirror_session(uint32_t session, uint32_t port,
                                                 uint32_t size_bytes_max);
 
+  /// Starts an application of a pipe's packet generator, see packet_generator.h. It goes on until
+  /// it is stopped.
+  [[nodiscard]] Result<void> set_generator(const GeneratorConfig& config);
+  void stop_generator(uint32_t pipe, uint32_t application) { generators_.stop(pipe, application); }
+
   // --- Packets ------------------------------------------------------------------------------
   /// A whole packet has come in at `port`. Does what is due until `at` first.
   /// @pre at is not earlier than any call's before.
   void arrive(Instant at, uint32_t port, PacketView packet);
-  /// When the next packet comes back from a loopback; never() if none is on its way.
-  [[nodiscard]] Instant next_due() const { return next_due_; }
-  /// Takes all packets that come back up to and including `at`.
+  /// When the next packet comes back from a loopback or is generated; never() if none does.
+  [[nodiscard]] Instant next_due() const { return std::min(next_due_, generators_.next_at()); }
+  /// Takes all packets that come back or are generated up to and including `at`; of equal times
+  /// those that come back first.
   void run_until(Instant at);
 
   [[nodiscard]] const SwitchCounters& counters() const { return counters_; }
@@ -168,7 +177,8 @@ class Switch {
   std::vector<MirrorSession> sessions_;
 
   CalendarQueue due_;  ///< Packets on their way back; an event's argument is into pool_.
-  Instant next_due_ = Instant::never();
+  Instant next_due_ = Instant::never();  ///< Of due_.
+  PacketGenerators generators_;
   uint64_t sequence_ = 0;
   std::vector<std::unique_ptr<Waiting>> pool_;
   std::vector<uint32_t> free_;  ///< Into pool_.

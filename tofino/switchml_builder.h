@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /// @file
 /// The parts of SwitchML's switch program while it is put together: fields that its tables share.
-/// For switchml_program.cc (parser, receiving, next step, egress) and switchml_processors.cc (what
-/// touches the registers) alone.
+/// For switchml_program.cc (parser, receiving, next step, egress), switchml_processors.cc (what
+/// touches the registers) and switchml_timeout.cc (the variant with time-outs) alone.
 ///
 /// Threads: One.
 /// Errors:  None.
@@ -54,6 +54,20 @@ class SwitchmlBuilder {
   RegisterId add_value_register(uint32_t i);
   TableId add_processor(uint32_t i);
 
+  // With time-outs.
+  void build_timeout_ingress();
+  RegisterId add_phase_register();
+  TableId add_phase();
+  TableId add_marks();
+  TableId add_timeout_count_table();
+  RegisterId add_age_register();
+  TableId add_age();
+  TableId add_sweep();
+  TableId add_timeout_next_step();
+  [[nodiscard]] std::vector<Key> timeout_state_keys() const;
+  [[nodiscard]] std::vector<Entry> timeout_state_entries(ActionId is_new, ActionId seen,
+                                                         ActionId other, ActionId close) const;
+
   [[nodiscard]] std::vector<Key> state_keys() const;
   ActionId dropping(const char* name, std::vector<CounterCall> counts);
 
@@ -82,10 +96,16 @@ class SwitchmlBuilder {
   FieldId before_ = kNone;  ///< The set's bitmap as it was.
   FieldId seen_ = kNone;    ///< Not 0: the worker was in it.
   FieldId count_ = kNone;   ///< Contributions, 0 when complete.
+  HeaderId tick_ = kNone;   ///< What the packet generator writes, with time-outs.
+  FieldId phase_ = kNone;   ///< The packet's phase beside the slot's, with time-outs.
+  FieldId age_ = kNone;     ///< What the age register says, with time-outs.
   FieldId egress_random_ = kNone;
   FieldId client_port_ = kNone;
 };
 
+/// Modes of a result: to all, or to the one who has sent again.
+inline constexpr uint32_t kSwitchmlBroadcast = 1;
+inline constexpr uint32_t kSwitchmlUnicast = 2;
 /// Rows that a 16-bit probability can need, one a bit.
 inline constexpr uint32_t kSwitchmlLossEntries = 16;
 

@@ -6,7 +6,9 @@
 #include <algorithm>
 
 #include "base/assert.h"
+#include "microcode/switchml_wire.h"
 #include "tofino/limits.h"
+#include "tofino/udp_frame.h"
 
 namespace tributary::tofino {
 namespace {
@@ -59,6 +61,9 @@ Result<uint32_t> threshold_of(double probability, const char* key) {
   return static_cast<uint32_t>(probability * kCertain + 0.5);
 }
 
+/// The generator's application that sweeps.
+constexpr uint32_t kSweepApplication = 0;
+
 }  // namespace
 
 std::vector<Match> matches_below(uint32_t threshold) {
@@ -78,6 +83,12 @@ Result<SwitchmlSwitch> SwitchmlSwitch::make(const SwitchmlVariant& variant, Swit
   if (variant.elements != 64 && variant.elements != 256) {
     return failure(fmt::format("elements={}; allowed: 64 or 256", variant.elements));
   }
+  if (variant.timeout && variant.elements != 64) {
+    return failure(
+        fmt::format("elements={} with time-outs; allowed: 64 (with more, the pipes would "
+                    "have to agree on when a slot is given up)",
+                    variant.elements));
+  }
   SwitchConfig config{.payload = payload, .seed = seed, .train = train};
   if (variant.elements == 256) {
     for (uint32_t pipe = 1; pipe < kPipes; pipe++) {
@@ -88,18 +99,20 @@ Result<SwitchmlSwitch> SwitchmlSwitch::make(const SwitchmlVariant& variant, Swit
   }
   auto device = Switch::make(switchml_program(variant), config, sink);
   if (!device) return tl::unexpected(device.error());
-  return SwitchmlSwitch(variant, std::move(*device));
+  return SwitchmlSwitch(variant, payload, std::move(*device));
 }
 
-SwitchmlSwitch::SwitchmlSwitch(const SwitchmlVariant& variant, std::unique_ptr<Switch> device)
-    : variant_(variant), switch_(std::move(device)) {
-  bitmap_ = *switch_->tables().find("bitmap");
-  bitmap_entries_ = switch_->tables().entries(bitmap_);
+SwitchmlSwitch::SwitchmlSwitch(const SwitchmlVariant& variant, Payload payload,
+                               std::unique_ptr<Switch> device)
+    : variant_(variant), payload_(payload), switch_(std::move(device)) {
+  admission_ = *switch_->tables().find(variant.timeout ? "phase" : "bitmap");
+  admission_entries_ = switch_->tables().entries(admission_);
 }
 
 Result<void> SwitchmlSwitch::set_session(const SwitchmlSession& session) {
   if (auto good = check_session(session, variant_); !good) return good;
   Tables& tables = switch_->tables();
+  switch_->stop_generator(0, kSweepApplication);
   const ActionId admit = *tables.find_action("admit");
   const ActionId address = *tables.find_action("address");
   std::vector<Entry> receive;
@@ -124,7 +137,43 @@ Result<void> SwitchmlSwitch::set_session(const SwitchmlSession& session) {
   if (auto good = tables.set_entries(*tables.find("receive"), std::move(receive)); !good) {
     return good;
   }
+  session_ = session;
   return tables.set_entries(*tables.find("address"), std::move(addresses));
+}
+
+Result<void> SwitchmlSwitch::set_timeout(const SwitchmlTimeout& timeout) {
+  if (!variant_.timeout) {
+    return failure("time-outs: the program has none; allowed: with SwitchmlVariant::timeout");
+  }
+  const auto count = static_cast<uint32_t>(session_.workers.size());
+  TRIB_ASSERT(count > 0);
+  // A packet as of a worker, so that the result has all headers.
+  microcode::SwitchmlMessage message;
+  message.elements.resize(variant_.elements);
+  const FrameAddress from{session_.workers[0].mac, session_.workers[0].ip, timeout.client_port};
+  const FrameAddress to{variant_.switch_mac, variant_.switch_ip, microcode::kSwitchmlPort};
+  auto frame = udp_frame(from, to, switchml_payload(message));
+  const auto size_bytes = static_cast<uint32_t>(frame.size());
+  if (payload_ == Payload::kElided) {
+    frame.resize(kUdpFrameHeaderBytes + microcode::SwitchmlHeader::kBytes);
+  }
+  auto good = switch_->set_generator({.pipe = 0,
+                                      .application = kSweepApplication,
+                                      .first_at = timeout.first_at,
+                                      .period = timeout.period,
+                                      .batches = 2,
+                                      .packets = session_.pool_slots,
+                                      .packet = {frame, size_bytes}});
+  if (!good) return good;
+  Tables& tables = switch_->tables();
+  const uint32_t all = count == 32 ? 0xffffffff : (1U << count) - 1;
+  std::vector<Entry> entries;
+  for (uint32_t set = 0; set < 2; set++) {
+    entries.push_back({.keys = {{set}},
+                       .action = *tables.find_action(set == 0 ? "sweep_set0" : "sweep_set1"),
+                       .parameters = {all, count - 1, session_.multicast_group}});
+  }
+  return tables.set_entries(*tables.find("sweep"), std::move(entries));
 }
 
 Result<void> SwitchmlSwitch::set_loss(double ingress, double egress) {
@@ -136,12 +185,12 @@ Result<void> SwitchmlSwitch::set_loss(double ingress, double egress) {
   const ActionId lose_in = *tables.find_action("simulated_loss");
   const ActionId lose_out = *tables.find_action("simulated_egress_loss");
   // Behind the refusal of a slot, before whatever would mark the worker.
-  std::vector<Entry> entries = bitmap_entries_;
+  std::vector<Entry> entries = admission_entries_;
   for (const Match& match : matches_below(*below_in)) {
     entries.insert(entries.begin() + 1,
                    {.keys = {{kConsumeFirst}, {0, 0}, {0, 0}, match}, .action = lose_in});
   }
-  if (auto good = tables.set_entries(bitmap_, std::move(entries)); !good) return good;
+  if (auto good = tables.set_entries(admission_, std::move(entries)); !good) return good;
   std::vector<Entry> egress_entries;
   for (const Match& match : matches_below(*below_out)) {
     egress_entries.push_back({.keys = {match}, .action = lose_out});

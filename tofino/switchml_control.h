@@ -32,6 +32,16 @@ struct SwitchmlSession {
   uint32_t multicast_group = 1;
 };
 
+/// For a program with time-outs (SwitchmlVariant::timeout).
+struct SwitchmlTimeout {
+  /// Between two looks at a slot. A slot without a new contribution for one to two periods is
+  /// closed.
+  Duration period = {};
+  Instant first_at = {};
+  /// Workers' UDP port; the result of a slot that is closed has no sender to answer.
+  uint16_t client_port = 0;
+};
+
 /// What became of a slot's packets. Source: the published controller's counters.
 struct SwitchmlSlotCounters {
   uint64_t broadcast = 0;
@@ -51,6 +61,12 @@ class SwitchmlSwitch {
   /// Replaces the session before, whose registers stay as they are (as in the published one): use
   /// other slots, or a new switch.
   [[nodiscard]] Result<void> set_session(const SwitchmlSession& session);
+  /// Starts sweeps of the packet generator over the session's slots, both sets. They end when the
+  /// next session is set. A result's packet then tells with the unused bit of the pool index that
+  /// not all have contributed, and in the place of the job's number how many have. One that is 0
+  /// answers a worker that is late by more than a phase; the packet id says which one is on.
+  /// @pre set_session() was good.
+  [[nodiscard]] Result<void> set_timeout(const SwitchmlTimeout& timeout);
   /// Loses packets at the ingress, before they count, and copies at the egress.
   /// @param ingress, egress Probabilities, 0 to 1, rounded to 1/65536.
   [[nodiscard]] Result<void> set_loss(double ingress, double egress);
@@ -60,17 +76,19 @@ class SwitchmlSwitch {
   [[nodiscard]] SwitchmlSlotCounters slot_counters(uint32_t slot, bool set);
   /// One of the counters of the program that have a single entry, over all pipes: "unknown_worker",
   /// "slot_outside_pool", "simulated_loss", "simulated_egress_loss", "unknown_copy",
-  /// "unknown_destination".
+  /// "unknown_destination"; with time-outs also "closed", "late" and "unknown_sweep".
   [[nodiscard]] uint64_t count(std::string_view name);
 
  private:
-  SwitchmlSwitch(const SwitchmlVariant& variant, std::unique_ptr<Switch> device);
+  SwitchmlSwitch(const SwitchmlVariant& variant, Payload payload, std::unique_ptr<Switch> device);
   [[nodiscard]] uint64_t sum(std::string_view counter, uint32_t entry);
 
   SwitchmlVariant variant_;
+  Payload payload_;
   std::unique_ptr<Switch> switch_;
-  TableId bitmap_ = kNone;
-  std::vector<Entry> bitmap_entries_;  ///< Without loss.
+  TableId admission_ = kNone;             ///< The first table that looks at the slot.
+  std::vector<Entry> admission_entries_;  ///< Without loss.
+  SwitchmlSession session_;
 };
 
 /// Ternary entries that a 16-bit number below `threshold` (0 to 65536) matches, and no other.

@@ -144,6 +144,16 @@ TableId SwitchmlBuilder::add_exponent_table() {
   const ActionId max_action = action("exponents_max", 1, "e1");
   const ActionId high_action = action("exponents_read_high", 2, "e1");
   const ActionId low_action = action("exponents_read_low", 3, "e0");
+  const Match any = anything();
+  if (variant_.timeout) {
+    auto entries = timeout_state_entries(write_action, high_action, max_action, high_action);
+    entries.push_back({{exactly(kHarvestLast), any, any, any}, low_action, {}});
+    return b_.add(Table{.name = "exponents",
+                        .keys = timeout_state_keys(),
+                        .actions = {write_action, max_action, high_action, low_action},
+                        .size = static_cast<uint32_t>(entries.size()),
+                        .entries = std::move(entries)});
+  }
   const Match first = exactly(kConsumeFirst);
   return b_.add(
       Table{.name = "exponents",
@@ -207,6 +217,15 @@ TableId SwitchmlBuilder::add_processor(uint32_t i) {
               .keys = state_keys(),
               .actions = {write, sum, again, harvest_high, harvest_low},
               .size = 5};
+  if (variant_.timeout) {
+    table.keys = timeout_state_keys();
+    table.actions = {write, sum, again, harvest_low};
+    table.entries = timeout_state_entries(write, again, sum, again);
+    table.entries.push_back(
+        {{exactly(kHarvestLast), anything(), anything(), anything()}, harvest_low, {}});
+    table.size = static_cast<uint32_t>(table.entries.size());
+    return b_.add(std::move(table));
+  }
   table.entries = {
       {{consume, exactly(0), anything()}, write, {}},
       {{consume, anything(), exactly(0)}, sum, {}},

@@ -14,9 +14,6 @@
 namespace tributary::tofino {
 namespace {
 
-/// Modes of a result: to all, or to the one who has sent again.
-constexpr uint32_t kBroadcast = 1;
-constexpr uint32_t kUnicast = 2;
 /// Rows of the plain forwarding table.
 constexpr uint32_t kForwardEntries = 1'024;
 struct HarvestStep {
@@ -40,13 +37,18 @@ constexpr std::array<uint32_t, 3> kConsumePipes{1, 3, 2};
 }  // namespace
 
 SwitchmlBuilder::SwitchmlBuilder(const SwitchmlVariant& variant)
-    : variant_(variant), b_(fmt::format("switchml-{}", variant.elements)) {}
+    : variant_(variant),
+      b_(fmt::format("switchml-{}{}", variant.elements, variant.timeout ? "-timeout" : "")) {}
 
 Program SwitchmlBuilder::build() {
   add_headers();
   add_metadata();
   build_ingress_parser();
-  build_ingress();
+  if (variant_.timeout) {
+    build_timeout_ingress();
+  } else {
+    build_ingress();
+  }
   build_egress();
   return std::move(b_.program);
 }
@@ -62,6 +64,10 @@ void SwitchmlBuilder::add_headers() {
                          {"group", 16},
                          {"worker_last", 8},
                          {"bit", 32}});
+  if (variant_.timeout) {
+    // The generator's header for timers: TNA p.69-73.
+    tick_ = b_.header("tick", {{"application", 8}, {"unused", 8}, {"batch", 16}, {"packet", 16}});
+  }
   ethernet_ = b_.header(
       "ethernet",
       {{"to_high", 32}, {"to_low", 16}, {"from_high", 32}, {"from_low", 16}, {"type", 16}});
@@ -103,7 +109,12 @@ void SwitchmlBuilder::add_metadata() {
   random_ = b_.metadata("random", 16);
   room_ = b_.metadata("room", 16);
   before_ = b_.metadata("bitmap_before", 32);
-  seen_ = b_.metadata("seen", 32);
+  if (variant_.timeout) {
+    phase_ = b_.metadata("phase", 8);
+    age_ = b_.metadata("age", 8);
+  } else {
+    seen_ = b_.metadata("seen", 32);
+  }
   count_ = b_.metadata("count", 8);
   egress_random_ = b_.metadata("egress_random", 16);
   client_port_ = b_.metadata("client_port", 16);
@@ -111,8 +122,10 @@ void SwitchmlBuilder::add_metadata() {
 
 void SwitchmlBuilder::build_ingress_parser() {
   auto& states = b_.program.ingress.parser;
-  constexpr StateId kMd = 1, kEthernet = 2, kIp = 3, kUdp = 4, kSml = 5, kValues = 6;
+  constexpr StateId kMd = 1, kEthernet = 2, kIp = 3, kUdp = 4, kSml = 5, kValues = 6, kTick = 7;
   ParserState start{.name = "start", .select = {in().ingress_port}, .otherwise = kEthernet};
+  // One of the inner loops is the packet generator's.
+  if (variant_.timeout) start.transitions.push_back({{exactly(kLoopLocalPortSecond)}, kTick});
   // The inner loops have local ports from 64; with four pipes all ports of 1, 2 and 3 loop.
   start.transitions.push_back({{{kLoopLocalPortFirst, kLoopLocalPortFirst}}, kMd});
   if (four_pipes()) {
@@ -152,6 +165,9 @@ void SwitchmlBuilder::build_ingress_parser() {
                         kValues}},
        .otherwise = kReject});
   states.push_back({.name = "values", .extracts = {low_, high_}, .otherwise = kAccept});
+  if (variant_.timeout) {
+    states.push_back({.name = "tick", .extracts = {tick_}, .otherwise = kEthernet});
+  }
   b_.program.ingress.deparser = {md_, ethernet_, ip_, udp_, sml_, exponents_, low_, high_};
 }
 
@@ -259,15 +275,16 @@ TableId SwitchmlBuilder::add_next_step() {
       four_pipes() ? kHarvest.front() : HarvestStep{kHarvestLast, loop_port(0, true)};
   const Match complete = exactly(0);
   add(consume_last, exactly(0), complete, any, actions.harvest_first,
-      {first.type, first.port, kBroadcast});
-  add(consume_last, any, complete, any, actions.harvest_first, {first.type, first.port, kUnicast});
+      {first.type, first.port, kSwitchmlBroadcast});
+  add(consume_last, any, complete, any, actions.harvest_first,
+      {first.type, first.port, kSwitchmlUnicast});
   add(consume_last, any, any, any, actions.finish, {});
   for (size_t i = 0; four_pipes() && i + 1 < kHarvest.size(); i++) {
     add(kHarvest[i].type, any, any, any, actions.harvest_on,
         {kHarvest[i + 1].type, kHarvest[i + 1].port});
   }
-  add(kHarvestLast, any, any, exactly(kBroadcast), actions.broadcast, {});
-  add(kHarvestLast, any, any, exactly(kUnicast), actions.retransmit, {});
+  add(kHarvestLast, any, any, exactly(kSwitchmlBroadcast), actions.broadcast, {});
+  add(kHarvestLast, any, any, exactly(kSwitchmlUnicast), actions.retransmit, {});
   return b_.add(Table{.name = "next_step",
                       .keys = {{md("type"), MatchKind::kTernary},
                                {seen_, MatchKind::kTernary},
@@ -310,7 +327,7 @@ void SwitchmlBuilder::build_egress() {
       Action{.name = "copy_worker", .operations = {set(md("worker"), field(in().replication_id))}});
   const TableId copy_table = b_.add(Table{.name = "copy_worker", .default_action = copy});
   egress.control = {apply(draw_table),
-                    when({{.field = md("mode"), .value = kBroadcast}}, {apply(copy_table)}),
+                    when({{.field = md("mode"), .value = kSwitchmlBroadcast}}, {apply(copy_table)}),
                     apply(add_address()), apply(add_egress_loss())};
 }
 

@@ -22,15 +22,27 @@ int fail(const Error& error) {
   return 1;
 }
 
+std::string_view passes_of(std::string_view program) {
+  for (const tofino::NamedProgram& one : tofino::named_programs()) {
+    if (one.name == program) return one.passes;
+  }
+  return {};
+}
+
 int run_resources(const ResourcesFlags& flags) {
   const auto program = tofino::make_named_program(flags.program);
   if (!program) return fail(program.error());
   const auto placement = tofino::place(*program);
   if (!placement) return fail(placement.error());
   fmt::print("{}", tofino::resources_text(*program, *placement));
+  const std::string_view passes = passes_of(flags.program);
+  if (!passes.empty()) fmt::print("\npasses: {}\n", passes);
   if (!flags.json_path.empty()) {
-    const auto json = tofino::resources_json(*program, *placement).dump(2) + "\n";
-    if (auto good = write_text_file(flags.json_path, json); !good) return fail(good.error());
+    auto json = tofino::resources_json(*program, *placement);
+    json["passes"] = passes;
+    if (auto good = write_text_file(flags.json_path, json.dump(2) + "\n"); !good) {
+      return fail(good.error());
+    }
   }
   if (!flags.svg_path.empty()) {
     const auto svg = tofino::resources_svg(*program, *placement);

@@ -30,6 +30,16 @@ TEST(SwitchmlProgram, FitsTwelveStagesWithTheCountedRegisters) {
   }
 }
 
+TEST(SwitchmlProgram, TimeoutsTakeTwoMoreAlusAndNoStageIsLeft) {
+  const auto placed = place(switchml_program({.timeout = true}));
+  ASSERT_TRUE(placed.has_value()) << placed.error().text;
+  EXPECT_EQ(placed->stages.size(), 12U);
+  EXPECT_EQ(placed->total(Resource::kStatefulAlus), 37U);  // Phase and age.
+  // An entry a worker in each table that asks whether one was seen: 36 of 512 rows of a block.
+  EXPECT_EQ(placed->total(Resource::kTcamBlocks), 74U);
+  EXPECT_EQ(place(switchml_program({}))->total(Resource::kTcamBlocks), 72U);
+}
+
 TEST(SwitchmlProgram, RegisterSramIsAsCounted) {
   // 16,384 pairs of 32 bits: 8 blocks and a spare one.
   EXPECT_EQ(alu_sram_blocks(16'384, 64), 9U);
