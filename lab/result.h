@@ -95,6 +95,8 @@ struct RunResult {
   uint64_t checked_sums = 0;      ///< Elements that were compared.
 
   std::vector<LinkResult> links;
+  /// By bin of the scenario's timeline, from the training's begin; empty without one.
+  std::vector<uint64_t> timeline;
   std::vector<AggregatorResult> aggregators;
 
   uint64_t packets = 0;  ///< Delivered over links, simulated.

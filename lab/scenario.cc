@@ -86,6 +86,9 @@ Result<void> check_sizes(const Scenario& scenario) {
   if (!std::has_single_bit(scenario.train)) {
     return refused("train", std::to_string(scenario.train), "a power of two up to the window");
   }
+  if (scenario.timeline.bin < microseconds(1)) {
+    return refused("timeline.bin_ms", "below 0.001", "0.001 or more");
+  }
   if (scenario.host.deadline <= Duration()) {
     return refused("host.deadline_s", "0", "more than 0");
   }

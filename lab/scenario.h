@@ -134,6 +134,12 @@ struct SwitchmlSettings {
   Duration timeout = Duration();  ///< Of retransmission; zero: the preset's.
 };
 
+/// Packets that a link carries, counted over time.
+struct TimelineSettings {
+  std::string link;                 ///< Its name ("worker-0.0>switch.0"); empty: none.
+  Duration bin = milliseconds(10);  ///< Source: SwitchML paper, Figure 7.
+};
+
 struct Scenario {
   std::string backend = "trio-ml";  ///< See backends().
   Topology topology = Topology::kStar;
@@ -163,6 +169,7 @@ struct Scenario {
   /// Virtual time of training after which a run that has not ended is ended with an error; zero:
   /// from the scenario's own numbers.
   Duration limit = Duration();
+  TimelineSettings timeline;
   /// Files for traffic: link's name ("worker-0.0>switch.0") and path.
   struct Capture {
     std::string link;

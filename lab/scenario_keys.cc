@@ -427,6 +427,18 @@ void add_switchml_keys(Keys& keys) {
                           [](Scenario& s) -> Duration& { return s.switchml.timeout; }));
 }
 
+void add_timeline_keys(Keys& keys) {
+  keys.push_back(list_key(
+      "timeline.link", "count this link's packets over time; empty: none",
+      [](const Scenario& s) { return s.timeline.link; },
+      [](Scenario& s, const KeyValue& value) -> Result<void> {
+        s.timeline.link = std::get<std::string>(value);
+        return {};
+      }));
+  keys.push_back(time_key("timeline.bin_ms", "what is counted together",
+                          [](Scenario& s) -> Duration& { return s.timeline.bin; }));
+}
+
 }  // namespace
 
 std::span<const ScenarioKey> scenario_keys() {
@@ -439,6 +451,7 @@ std::span<const ScenarioKey> scenario_keys() {
     add_straggler_keys(keys);
     add_pfe_keys(keys);
     add_switchml_keys(keys);
+    add_timeline_keys(keys);
     return keys;
   }();
   return table;

@@ -68,9 +68,9 @@ int run_figure(FigureFlags& flags) {
 
 void add_lab_figure(CLI::App& lab, int& exit_code) {
   CLI::App* command = lab.add_subcommand(
-      "figure", "A figure of the Trio paper, with the paper's numbers beside it");
+      "figure", "A figure of a paper, with the paper's numbers beside it");
   const auto flags = std::make_shared<FigureFlags>();
-  command->add_option("name", flags->name, "trio-12, trio-13, trio-14, trio-15 or trio-16")
+  command->add_option("name", flags->name, "trio-13, switchml-3, …: see `tributary lab list`")
       ->required()
       ->type_name("NAME");
   add_uint(*command, "--iterations", flags->options.iterations, 0, kIterationsMax,

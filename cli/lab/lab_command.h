@@ -3,7 +3,7 @@
 /// The command `tributary lab`: experiments in virtual time.
 ///
 ///   list    what there is: figures, back ends, models, straggler patterns
-///   figure  a figure of the Trio paper, with the paper's numbers beside it
+///   figure  a figure of a paper, with the paper's numbers beside it
 ///   run     one scenario
 ///   sweep   a scenario with lists of values
 ///   trace   what happens to packets inside a scenario's machines

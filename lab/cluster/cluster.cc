@@ -50,7 +50,8 @@ Result<void> Cluster::build() {
   for (uint32_t rank = 0; rank < workers_.size(); rank++) {
     trainers_.push_back(std::make_unique<Trainer>(training_, rank, *workers_[rank], core_));
   }
-  return begin_captures();
+  if (const auto begun = begin_captures(); !begun) return begun;
+  return find_timeline();
 }
 
 Result<void> Cluster::begin_captures() {
@@ -62,6 +63,20 @@ Result<void> Cluster::begin_captures() {
     captures_.push_back(*std::move(writer));
     captures_.back().attach(network_, *link);
   }
+  return {};
+}
+
+Result<void> Cluster::find_timeline() {
+  const std::string& wanted = scenario_.timeline.link;
+  if (wanted.empty()) return {};
+  const auto link = network_.find_link(wanted);
+  if (!link) return failure("timeline.link: " + link.error().text);
+  for (const Scenario::Capture& capture : scenario_.captures) {
+    if (capture.link != wanted) continue;
+    return failure(
+        fmt::format("timeline.link={} is captured, too; allowed: a link without capture", wanted));
+  }
+  timeline_link_ = *link;
   return {};
 }
 
@@ -159,6 +174,14 @@ Result<void> Cluster::join_all() {
 
 void Cluster::begin_training() {
   began_at_ = core_.now();
+  if (timeline_link_) {
+    network_.set_tap(*timeline_link_, [this](Instant leaves_at, const net::Packet&) {
+      const auto bin =
+          static_cast<size_t>((leaves_at - began_at_).ticks() / scenario_.timeline.bin.ticks());
+      if (bin >= timeline_.size()) timeline_.resize(bin + 1);
+      timeline_[bin] += scenario_.train;
+    });
+  }
   if (background_ != nullptr) background_->start();
   for (const auto& trainer : trainers_) trainer->begin();
 }
@@ -249,6 +272,7 @@ RunResult Cluster::collect() const {
   }
   result.block_latency = summarise(latency_.summary());
   collect_links(result);
+  result.timeline = timeline_;
   for (const auto& aggregator : aggregators_) {
     result.aggregators.push_back(aggregator->result(result.total));
   }

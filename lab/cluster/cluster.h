@@ -9,6 +9,7 @@
 
 #include <deque>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -46,6 +47,7 @@ class Cluster {
 
   [[nodiscard]] Result<void> build();
   [[nodiscard]] Result<void> begin_captures();
+  [[nodiscard]] Result<void> find_timeline();
   [[nodiscard]] Result<net::BuiltNode> make_node(const net::NodeSpec& spec);
   /// Ends what would go on forever.
   [[nodiscard]] Instant limit() const;
@@ -79,6 +81,8 @@ class Cluster {
   std::vector<std::unique_ptr<WorkerNode>> workers_;  ///< By rank.
   std::unique_ptr<BackgroundFlow> background_;
   std::deque<net::PcapWriter> captures_;
+  std::optional<net::LinkId> timeline_link_;
+  std::vector<uint64_t> timeline_;
   Trainer::Plan training_;
   std::vector<std::unique_ptr<Trainer>> trainers_;  ///< By rank.
   Instant began_at_;

@@ -242,6 +242,8 @@ AggregatorResult TofinoNode::result(Duration elapsed) const {
   part("stateful ALUs", placement.total(Resource::kStatefulAlus), "of a pipe");
   part("SRAM blocks", placement.total(Resource::kSramBlocks), "of a pipe");
   part("VLIW rows", placement.total(Resource::kVliwRows), "of a pipe");
+  const double slots = 2.0 * pool_ * train;  // Two sets (SwitchML paper §4.5).
+  part(kMemoryPart, slots * elements_ * sizeof(int32_t) / 1e6, "MB");
   uint64_t dropped = strangers_;
   part("dropped: stranger", static_cast<double>(strangers_) * train, "packets");
   for (const char* counter : {"unknown_worker", "slot_outside_pool"}) {

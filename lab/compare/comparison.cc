@@ -130,13 +130,13 @@ Result<void> check_lists(const CompareLists& lists, std::span<const WrittenKey> 
 }  // namespace
 
 CompareLists default_compare_lists() {
-  return {
-      .backends = {"ideal", "trio-ml", "waiting-switch", "ps-dedicated", "ps-colocated", "ring"},
-      .models = {"resnet50"},
-      .workers = {"6"},
-      .loss = {"0"},
-      .straggling = {"0", "0.16"},
-      .baseline = ""};
+  return {.backends = {"ideal", "trio-ml", "switchml-256", "switchml-64", "ps-dedicated",
+                       "ps-colocated", "ring"},
+          .models = {"resnet50"},
+          .workers = {"6"},
+          .loss = {"0"},
+          .straggling = {"0", "0.16"},
+          .baseline = ""};
 }
 
 Result<void> set_compare_list(CompareLists& lists, const std::string& name, const std::string& text,

@@ -45,6 +45,10 @@ struct Figure {
                           std::span<const Json> outcomes);
 };
 
+[[nodiscard]] Figure switchml_3();
+[[nodiscard]] Figure switchml_6();
+[[nodiscard]] Figure switchml_7();
+[[nodiscard]] Figure switchml_9();
 [[nodiscard]] Figure trio_12();
 [[nodiscard]] Figure trio_13();
 [[nodiscard]] Figure trio_14();

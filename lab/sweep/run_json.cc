@@ -89,6 +89,7 @@ Json run_json(const RunResult& result) {
           {"iterations_ns", std::move(iterations)},
           {"workers", workers_json(result)},
           {"links", links_json(result)},
+          {"timeline", result.timeline},
           {"aggregators", aggregators_json(result)},
           {"packets", result.packets},
           {"events", result.events},

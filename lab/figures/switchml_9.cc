@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+// Figure 9 of the SwitchML paper: what the size of the pool does to the time of an aggregation and
+// to a packet's round trip, at 100 Gbit/s (Appendix C).
+#include <fmt/format.h>
+
+#include <array>
+
+#include "lab/figures/switchml.h"
+
+namespace tributary::lab {
+namespace {
+
+constexpr std::array<uint32_t, 8> kPools{32, 64, 128, 256, 512, 1024, 2048, 4096};
+constexpr std::array<uint32_t, 3> kPoolsQuick{32, 128, 512};
+constexpr uint32_t kGbps = 100;   ///< Source: the figure's caption.
+constexpr uint32_t kWorkers = 8;  ///< Source: §6, "By default".
+/// As in Figure 3: the size matters little (§6.1).
+constexpr uint64_t kTensorBytes = 25'000'000;
+constexpr uint64_t kTensorBytesQuick = 2'000'000;
+constexpr const char* kBackend = "switchml-256";
+
+std::span<const uint32_t> pools(const FigureOptions& options) {
+  if (options.quick) return kPoolsQuick;
+  return kPools;
+}
+
+Result<std::vector<Point>> points(const FigureOptions& options) {
+  std::vector<Point> result;
+  for (const uint32_t pool : pools(options)) {
+    Result<Point> point =
+        tensor_point(options, {.backend = kBackend,
+                               .workers = kWorkers,
+                               .gbps = kGbps,
+                               .pool = pool,
+                               .tensor_bytes = options.quick ? kTensorBytesQuick : kTensorBytes,
+                               .iterations = options.iterations != 0 ? options.iterations : 1});
+    if (!point) return tl::unexpected(point.error());
+    result.push_back(std::move(*point));
+  }
+  return result;
+}
+
+FigureOutcome finish(const FigureOptions& options, std::span<const Point> /*points*/,
+                     std::span<const Json> outcomes) {
+  FigureOutcome figure;
+  PlotSeries times{.name = kBackend, .points = {}};
+  PlotSeries trips{.name = kBackend, .points = {}};
+  for (size_t i = 0; i < outcomes.size(); i++) {
+    const double pool = pools(options)[i];
+    const double ms = tensor_ms(outcomes[i]);
+    const double trip_us = outcomes[i]["block_latency"]["mean_ns"].get<double>() / 1e3;
+    const auto row = [&](const char* series, double here, const char* unit) {
+      figure.rows.push_back({.figure = "switchml-9",
+                             .series = series,
+                             .x = pool,
+                             .here = here,
+                             .unit = unit,
+                             .seed = options.seed});
+    };
+    row("time", ms, "ms");
+    row("round trip", trip_us, "us");
+    times.points.push_back({pool, ms});
+    trips.points.push_back({pool, trip_us});
+  }
+  figure.plots = {{.title = "SwitchML Figure 9: time of an aggregation",
+                   .x_label = "pool (slots)",
+                   .y_label = "ms",
+                   .series = {std::move(times)},
+                   .height_px = 360,
+                   .x_scale = PlotScale::kLog2,
+                   .y_from_zero = true},
+                  {.title = "SwitchML Figure 9: round trip of a packet",
+                   .x_label = "pool (slots)",
+                   .y_label = "us",
+                   .series = {std::move(trips)},
+                   .height_px = 360,
+                   .x_scale = PlotScale::kLog2,
+                   .y_from_zero = true}};
+  figure.notes = {
+      "The paper takes 512 slots at 100 Gbit/s: the next power of two of the bandwidth-delay "
+      "product over a packet's size, with its hosts' delays (Appendix C)."};
+  return figure;
+}
+
+}  // namespace
+
+Figure switchml_9() {
+  return {.name = "switchml-9",
+          .description = "pool size: time of an aggregation and round trip at 100 Gbit/s",
+          .x_name = "pool",
+          .points = points,
+          .finish = finish};
+}
+
+}  // namespace tributary::lab

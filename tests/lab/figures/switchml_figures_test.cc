@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: Apache-2.0
+// Method: the shared sums by hand; rows from outcomes written by hand; then the quick figures
+// really run, against what the paper's text promises.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "lab/figures/switchml.h"
+#include "lab/sweep/runner.h"
+
+namespace tributary::lab {
+namespace {
+
+const FigureOptions kQuick{.seed = 3, .quick = true};
+
+FigureOutcome quick_outcome(const Figure& figure) {
+  const auto points = figure.points(kQuick);
+  EXPECT_TRUE(points) << points.error().text;
+  if (!points) return {};
+  const auto ran = run_points(*points, {.threads = 2});
+  EXPECT_TRUE(ran) << ran.error().text;
+  return ran ? figure.finish(kQuick, *points, ran->outcomes) : FigureOutcome();
+}
+
+double value_at(const FigureOutcome& outcome, const std::string& series, double x) {
+  for (const FigureRow& row : outcome.rows) {
+    if (row.series == series && row.x == x) return row.here;
+  }
+  return std::numeric_limits<double>::quiet_NaN();
+}
+
+TEST(SwitchmlFigures, MaximumGoodputByHand) {
+  // 256 x 4 + 10 + 66 = 1100 bytes, 8.8 us at 1 Gbit/s: 256 elements of them, 29.09 a microsecond.
+  EXPECT_NEAR(maximum_goodput(1, 256, 10), 29.0909, 1e-4);
+  EXPECT_NEAR(maximum_goodput(100, 256, 10), 2909.09, 1e-2);
+  // 93 % and 77 % of 31.25 (SwitchML paper §5).
+  EXPECT_NEAR(maximum_goodput(1, 256, 10) / 31.25, 0.93, 0.005);
+  EXPECT_NEAR(maximum_goodput(1, 64, 10) / 31.25, 0.77, 0.005);
+  EXPECT_EQ(paper_pool(10), 128U);
+  EXPECT_EQ(paper_pool(100), 512U);
+}
+
+TEST(SwitchmlFigures, PointsAreWhatTheRunSays) {
+  const auto point = tensor_point({.seed = 7}, {.backend = "switchml-64",
+                                                .workers = 4,
+                                                .gbps = 100,
+                                                .pool = 256,
+                                                .loss = 0.01,
+                                                .tensor_bytes = 4000,
+                                                .more = {"timeline.bin_ms=2"}});
+  ASSERT_TRUE(point) << point.error().text;
+  EXPECT_EQ(point->scenario.backend, "switchml-64");
+  EXPECT_EQ(point->scenario.switchml.pool, 256U);
+  EXPECT_EQ(point->scenario.link.rate_bits_per_s, 100'000'000'000U);
+  EXPECT_EQ(point->scenario.host.nic_bits_per_s, 100'000'000'000U);
+  EXPECT_TRUE(point->scenario.host.retransmission);
+  EXPECT_EQ(point->scenario.timeline.bin, milliseconds(2));
+  EXPECT_EQ(point->scenario.seed, 7U);
+}
+
+TEST(Switchml3, RowsByHand) {
+  const auto points = switchml_3().points(kQuick);
+  ASSERT_TRUE(points);
+  ASSERT_EQ(points->size(), 12U);  // Two rates, two systems, three numbers of workers.
+  // 500,000 elements in 0.4 ms are 1250 a microsecond.
+  const std::vector<Json> outcomes(12, Json{{"mean_iteration_ns", 0.4e6}});
+  const FigureOutcome figure = switchml_3().finish(kQuick, *points, outcomes);
+  EXPECT_DOUBLE_EQ(value_at(figure, "100G switchml-64", 8), 1250);
+  EXPECT_DOUBLE_EQ(value_at(figure, "100G switchml-64 of the line", 8), 0.4);
+  EXPECT_NEAR(value_at(figure, "100G switchml-256 of the most", 16), 1250 / 2909.09, 1e-5);
+  EXPECT_EQ(figure.plots.size(), 2U);
+  EXPECT_EQ(switchml_3().points({})->size(), 30U);
+}
+
+TEST(Switchml3, NearTheMostAndFlatOverWorkers) {
+  const FigureOutcome figure = quick_outcome(switchml_3());
+  for (const char* rate : {"10G ", "100G "}) {
+    for (const char* system : {"switchml-256", "switchml-64"}) {
+      const std::string series = std::string(rate) + system;
+      for (const double workers : {4.0, 8.0, 16.0}) {
+        // The quick tensor is short: a pool's start and end are 3 % of it at 100 Gbit/s.
+        EXPECT_GT(value_at(figure, series + " of the most", workers), 0.94) << series;
+        EXPECT_LE(value_at(figure, series + " of the most", workers), 1.0) << series;
+      }
+      EXPECT_NEAR(value_at(figure, series, 16) / value_at(figure, series, 4), 1, 0.01) << series;
+    }
+  }
+}
+
+TEST(Switchml6, LossInflatesMonotonously) {
+  const FigureOutcome figure = quick_outcome(switchml_6());
+  for (const char* system : {"switchml-256", "switchml-64", "ring"}) {
+    const std::string series = std::string(system) + " inflation";
+    EXPECT_EQ(value_at(figure, series, 0), 1) << system;
+    EXPECT_GE(value_at(figure, series, 0.1), 0.99) << system;
+    EXPECT_GT(value_at(figure, series, 1), 1) << system;
+    EXPECT_LT(value_at(figure, series, 1), 10) << system;
+  }
+}
+
+TEST(Switchml7, CountsEveryPacketOnce) {
+  const FigureOutcome figure = quick_outcome(switchml_7());
+  double calm = 0;
+  double lossy = 0;
+  for (const FigureRow& row : figure.rows) {
+    if (row.series == "loss 0 %") calm += row.here;
+    if (row.series == "loss 1 %") lossy += row.here;
+  }
+  EXPECT_EQ(calm, 3907);   // 10^6 elements in packets of 256.
+  EXPECT_GT(lossy, 3907);  // And those sent again.
+  EXPECT_GT(value_at(figure, "loss 1 %: time", 1), value_at(figure, "loss 0 %: time", 0));
+  EXPECT_EQ(figure.plots.at(0).series.size(), 3U);
+}
+
+TEST(Switchml9, ALargerPoolIsFasterUntilTheLinkIsFull) {
+  const FigureOutcome figure = quick_outcome(switchml_9());
+  EXPECT_GT(value_at(figure, "time", 32), 1.2 * value_at(figure, "time", 512));
+  EXPECT_GT(value_at(figure, "round trip", 512), 1.5 * value_at(figure, "round trip", 32));
+  EXPECT_EQ(figure.plots.size(), 2U);
+}
+
+}  // namespace
+}  // namespace tributary::lab
