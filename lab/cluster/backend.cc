@@ -41,6 +41,7 @@ template <uint32_t kElements>
 BackendKind switchml(const char* name, const char* description) {
   return {
       .choice = {name, description},
+      .elements = kElements,
       .own_ports = true,
       .port = microcode::kSwitchmlPort,
       .make = make_switchml<kElements>,

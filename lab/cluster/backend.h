@@ -34,6 +34,7 @@ struct BackendKind {
   bool hierarchical = false;  ///< Can be a tree; else all workers are at one of it.
   bool elides = true;         ///< Takes datagrams without their payload.
   bool trains = true;         ///< Takes datagrams that stand for several.
+  uint32_t elements = 0;      ///< Of its packets; 0: the scenario says.
   bool own_ports = false;     ///< Every worker has to be at a port of its own.
   uint16_t port = microcode::kTrioMlPort;  ///< UDP port it is addressed at.
   /// Null where nobody but the workers adds.

@@ -93,6 +93,13 @@ std::vector<WrittenKey> keys_of_cell(const WrittenCase& written, const BackendKi
                                key("train", fmt::format("{}", backend.trains ? kTrain : 1)),
                                key("payload", backend.elides ? "elided" : "real"),
                                key("backend", backend.choice.name)};
+  if (backend.elements != 0) {
+    // The default is for packets of so many gradients; a gradient costs the same in a smaller one.
+    const Scenario defaults;
+    const double cost_ns = in_seconds(defaults.host.packet_cost) * 1e9;
+    keys.push_back(key("host.packet_cost_ns",
+                       fmt::format("{}", cost_ns * backend.elements / defaults.gradients)));
+  }
   keys.insert(keys.end(), written.keys.begin(), written.keys.end());
   keys.insert(keys.end(), settings.begin(), settings.end());
   return keys;
