@@ -141,7 +141,12 @@ Instant Cluster::limit() const {
 
 template <class F>
 bool Cluster::advance(Instant end, F&& done) {
-  if (observer_ == nullptr) return core_.run_until(end, done);
+  if (observer_ == nullptr) [[likely]]
+    return core_.run_until(end, done);
+  return advance_observed(end, done);
+}
+
+bool Cluster::advance_observed(Instant end, const std::function<bool()>& done) {
   bool all = false;
   core_.run_until(end, [&] {
     all = done();
