@@ -5,6 +5,7 @@
 
 #include <array>
 #include <functional>
+#include <optional>
 
 namespace tributary::lab {
 namespace {
@@ -20,6 +21,9 @@ const char* name_of(MessageType type) {
       "pending",      "refusal", "notice", "leave", "keep-alive"};
   return kNames[static_cast<uint32_t>(type)];
 }
+
+/// Other messages carry block number 0, which says nothing.
+bool is_about_block(MessageType type) { return type <= MessageType::kHave; }
 
 /// Whether `at` lies in the `count` objects from `first` on. std::less orders any two pointers.
 bool lies_in(const void* at, const void* first, size_t size_bytes) {
@@ -79,10 +83,10 @@ engine::TraceWord trio_message(std::span<const std::byte> stored, uint32_t size_
   if (status != microcode::DecodeStatus::kOk) return {.name = "malformed"};
   const microcode::TrioMlFields& header = message.header;
   engine::TraceWord word{.name = name_of(message.extension.type),
-                         .fields = {{"job", header.job_id},
-                                    {"block", header.block_id},
-                                    {"source", header.src_id},
-                                    {"gradients", header.grad_cnt}}};
+                         .fields = {{"job", header.job_id}, {"source", header.src_id}}};
+  if (!is_about_block(message.extension.type)) return word;
+  word.fields.emplace_back("block", header.block_id);
+  word.fields.emplace_back("gradients", header.grad_cnt);
   const bool is_result = message.extension.type == MessageType::kResult;
   if (is_result) word.fields.emplace_back("sources_added", header.src_cnt);
   if (header.degraded) word.fields.emplace_back("degraded", true);
@@ -96,10 +100,15 @@ engine::TraceWord trio_message(std::span<const std::byte> stored, uint32_t size_
 
 engine::TraceWord TrioWords::message(std::span<const std::byte> stored, uint32_t size_bytes) const {
   engine::TraceWord word = trio_message(stored, size_bytes);
-  if (word.fields.empty()) return word;
-  const auto* job_id = std::get_if<uint64_t>(&word.fields[0].value);
-  const auto* block = std::get_if<uint64_t>(&word.fields[1].value);
-  if (job_id == nullptr || block == nullptr) return word;
+  const auto number = [&](const char* name) -> std::optional<uint64_t> {
+    for (const TraceField& field : word.fields) {
+      if (field.name == name) return std::get<uint64_t>(field.value);
+    }
+    return std::nullopt;
+  };
+  const auto job_id = number("job");
+  const auto block = number("block");
+  if (!job_id || !block) return word;
   const Job* const job = shard_.job(static_cast<uint8_t>(*job_id));
   // With one shard a block's place is its number modulo the window (a power of two).
   if (job != nullptr && shard_.shard_count() == 1) {

@@ -68,7 +68,11 @@ TEST_F(TrioWordsTest, Messages) {
 
   message.header.grad_cnt = 0;
   message.extension.type = MessageType::kKeepAlive;
-  EXPECT_EQ(word_of(message).name, "keep-alive");
+  const auto alive = word_of(message);
+  EXPECT_EQ(alive.name, "keep-alive");
+  EXPECT_EQ(value(alive, "job"), TraceValue(uint64_t{1}));
+  // Its block number 0 says nothing.
+  EXPECT_EQ(value(alive, "block"), TraceValue(std::string("absent")));
 }
 
 TEST_F(TrioWordsTest, AnyBytesHaveAName) {
