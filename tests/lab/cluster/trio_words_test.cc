@@ -98,10 +98,9 @@ TEST_F(TrioWordsTest, RecordsAndCounters) {
 
   trio_ml::BlockRecord& free_record = job.window.at_place(2);
   EXPECT_EQ(words_.target(&free_record).name, "a free block record");
-  trio_ml::BlockRecord prototype;
-  prototype.phase = trio_ml::BlockPhase::kAggregating;
-  prototype.expected = trio_ml::first_sources(2);
-  const auto inserted = job.window.insert({.gen_id = 0, .block_id = 5, .extended = true}, prototype,
+  trio_ml::BlockTerms terms;
+  terms.expected = trio_ml::first_sources(2);
+  const auto inserted = job.window.insert({.gen_id = 0, .block_id = 5, .extended = true}, terms,
                                           /*clear_lanes=*/true);
   ASSERT_EQ(inserted.status, trio_ml::BlockWindow::Insert::kCreated);
   trio_ml::include(inserted.block->rcvd_mask, 1);
