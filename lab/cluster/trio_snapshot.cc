@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <tuple>
 
 #include "lab/cluster/trio_node.h"
 #include "lab/trace/time_text.h"
@@ -34,8 +35,9 @@ SnapshotTable threads_of(const engine::PfeView& view, size_t rows_max) {
                       .text_columns = {4, 5, 6}};
   // By PPE and place, as the chip has them.
   std::vector<engine::ThreadView> threads = view.threads;
-  std::stable_sort(threads.begin(), threads.end(), [](const auto& a, const auto& b) {
-    return std::pair(a.place.ppe, a.place.thread) < std::pair(b.place.ppe, b.place.thread);
+  std::sort(threads.begin(), threads.end(), [](const auto& a, const auto& b) {
+    return std::tuple(a.place.ppe, a.place.thread, a.number) <
+           std::tuple(b.place.ppe, b.place.thread, b.number);
   });
   for (const engine::ThreadView& thread : threads) {
     const bool placed = thread.place_count > 0;

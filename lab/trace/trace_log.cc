@@ -74,6 +74,11 @@ size_t width_of(const std::vector<const TraceEvent*>& events, F&& text_of) {
   return width;
 }
 
+/// By time, and at one time as they came: they lie in one vector in that order.
+bool is_before(const TraceEvent* a, const TraceEvent* b) {
+  return std::pair(a->at, a) < std::pair(b->at, b);
+}
+
 std::string trimmed(std::string line) {
   line.erase(line.find_last_not_of(' ') + 1);
   return line;
@@ -98,8 +103,7 @@ class Grouping {
   }
   [[nodiscard]] std::vector<std::vector<const TraceEvent*>> take() {
     for (auto& group : groups_) {
-      std::stable_sort(group.begin(), group.end(),
-                       [](const TraceEvent* a, const TraceEvent* b) { return a->at < b->at; });
+      std::sort(group.begin(), group.end(), is_before);
     }
     return std::move(groups_);
   }
@@ -160,8 +164,7 @@ std::string ending(const TraceLog& log) {
 std::vector<const TraceEvent*> by_time(const TraceLog& log) {
   std::vector<const TraceEvent*> events;
   for (const TraceEvent& event : log.events()) events.push_back(&event);
-  std::stable_sort(events.begin(), events.end(),
-                   [](const TraceEvent* a, const TraceEvent* b) { return a->at < b->at; });
+  std::sort(events.begin(), events.end(), is_before);
   return events;
 }
 
