@@ -4,18 +4,26 @@
 #include <fmt/format.h>
 
 #include "base/key_table.h"
+#include "lab/cluster/switchml_words.h"
 #include "lab/cluster/trio_words.h"
 
 namespace tributary::lab {
 namespace {
 
-/// A packet on a link. Whoever wrote it is known by the aggregator's UDP port.
+/// What a packet on a link says, by the aggregator's UDP port at one of its ends.
+engine::TraceWord word_of(uint16_t aggregator_port, const net::Packet& packet) {
+  const bool to_aggregator = packet.destination.port == aggregator_port;
+  if (is_switchml_port(aggregator_port)) {
+    return switchml_message(packet.stored, to_aggregator);
+  }
+  const bool from_aggregator = packet.source.port == aggregator_port;
+  if (to_aggregator || from_aggregator) return trio_message(packet.stored, packet.size_bytes);
+  return {.name = "datagram"};
+}
+
 void trace_packet(const Tracer& tracer, uint16_t aggregator_port, Instant at,
                   const net::Packet& packet) {
-  const bool known =
-      packet.destination.port == aggregator_port || packet.source.port == aggregator_port;
-  engine::TraceWord word = known ? trio_message(packet.stored, packet.size_bytes)
-                                 : engine::TraceWord{.name = "datagram"};
+  engine::TraceWord word = word_of(aggregator_port, packet);
   word.fields.emplace_back("bytes", packet.size_bytes);
   word.fields.emplace_back("from", packet.source.to_string());
   word.fields.emplace_back("to", packet.destination.to_string());

@@ -8,6 +8,7 @@
 #include "base/byte_order.h"
 #include "host/switchml_protocol.h"
 #include "lab/cluster/plan.h"
+#include "lab/cluster/tofino_snapshot.h"
 #include "microcode/switchml_wire.h"
 #include "tofino/limits.h"
 #include "tofino/udp_frame.h"
@@ -216,6 +217,10 @@ void TofinoNode::note_result(Instant at, std::span<const std::byte> payload) {
 }
 
 // --- For people ----------------------------------------------------------------------------------
+
+NodeSnapshot TofinoNode::snapshot(const SnapshotWish& wish) {
+  return tofino_snapshot(name(), device_->device(), variant_of(spec(), elements_).slots, wish);
+}
 
 AggregatorResult TofinoNode::result(Duration elapsed) const {
   using tofino::Resource;

@@ -39,6 +39,7 @@ class TofinoNode final : public AggregatorNode, private tofino::SwitchSink, priv
 
   [[nodiscard]] tofino::SwitchmlSwitch& device() { return *device_; }
   [[nodiscard]] AggregatorResult result(Duration elapsed) const override;
+  [[nodiscard]] NodeSnapshot snapshot(const SnapshotWish& wish) override;
 
  private:
   TofinoNode(net::Network& network, const AggregatorSpec& spec, uint32_t elements);

@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <set>
 
 #include "lab/cluster/run_tracer.h"
 #include "lab/trace/trace_log.h"
@@ -138,6 +139,35 @@ TEST(RunObserver, LinksTellWhatTheyCarry) {
   EXPECT_EQ(count_of(log, TraceKind::kLink, "contribution"), 4U);
   EXPECT_EQ(log.events().size(), result->links[0].packets);
   for (const TraceEvent& event : log.events()) EXPECT_EQ(event.node, "worker-0.0>switch.0");
+}
+
+TEST(RunObserver, LinksTellSwitchmlsMessages) {
+  TraceLog log({}, 100'000);
+  RunTracer tracer({.node = "worker-1.0>switch.1"}, &log);
+  Scenario scenario = small("switchml-64");
+  scenario.model.bucket_bytes = {1024};  // Four packets of 64 elements.
+  const auto result = run_scenario(scenario, nullptr, &tracer);
+  ASSERT_TRUE(result) << result.error().text;
+  EXPECT_EQ(count_of(log, TraceKind::kLink, "contribution"), log.events().size());
+  std::set<uint64_t> slots;
+  for (const TraceEvent& event : log.events()) {
+    slots.insert(std::get<uint64_t>(*event.find("slot")));
+  }
+  EXPECT_EQ(slots.size(), log.events().size());
+}
+
+TEST(RunObserver, ASnapshotOfATofinoShowsASlotsRegisters) {
+  SnapshotWish wish;
+  wish.rows_max = 1000;
+  RunTracer looking({.at = {Instant(microseconds(2))}, .wish = wish}, nullptr);
+  (void)run_scenario(small("switchml-64"), nullptr, &looking);
+  ASSERT_EQ(looking.snapshots().size(), 1U);
+  const auto& tables = looking.snapshots()[0].snapshot.tables;
+  ASSERT_EQ(tables.size(), 4U);
+  EXPECT_EQ(tables[0].name, "slots");
+  EXPECT_GT(tables[0].rows.size(), 0U);
+  EXPECT_EQ(tables[1].name, "registers");
+  EXPECT_GT(tables[1].rows.size(), 64U);
 }
 
 TEST(RunObserver, RefusesWhatThereIsNot) {
