@@ -25,6 +25,7 @@
 #include "base/prng.h"
 #include "tofino/executable.h"
 #include "tofino/parser_route.h"
+#include "tofino/pass_trace.h"
 #include "tofino/tables.h"
 
 namespace tributary::tofino {
@@ -79,11 +80,16 @@ class Pipe {
 
   /// One pass. `out` is written if the verdict is kPassed.
   [[nodiscard]] Verdict run_ingress(PacketView packet, PacketBuffer& out) {
-    return run<false>(executable_.ingress, packet, out);
+    return trace_ == nullptr ? run<false>(executable_.ingress, packet, out)
+                             : run<true>(executable_.ingress, packet, out);
   }
   [[nodiscard]] Verdict run_egress(PacketView packet, PacketBuffer& out) {
-    return run<false>(executable_.egress, packet, out);
+    return trace_ == nullptr ? run<false>(executable_.egress, packet, out)
+                             : run<true>(executable_.egress, packet, out);
   }
+
+  /// From now on passes tell what they do; null: no more. What they do stays the same.
+  void set_trace(const PassTrace* trace) { trace_ = trace; }
 
   /// The control plane's view. @pre the index exists.
   [[nodiscard]] uint32_t register_word(RegisterId reg, uint32_t entry, uint32_t word = 0) const;
@@ -133,6 +139,7 @@ class Pipe {
   [[nodiscard]] bool holds(Slice terms) const;
   template <bool kTraced>
   void act(const RowCode& row);
+  template <bool kTraced>
   void call(const Executable::CallCode& call);
   void count(const CounterCall& count);
   [[nodiscard]] uint32_t hash(Slice inputs) const;
@@ -181,6 +188,7 @@ class Pipe {
 
   const Executable& executable_;
   const Tables& tables_;
+  const PassTrace* trace_ = nullptr;
   Prng prng_;
   std::vector<uint32_t> phv_;
   std::vector<uint32_t> header_at_;  ///< Where a header came from; kNotParsed if it did not.

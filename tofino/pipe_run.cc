@@ -51,6 +51,7 @@ Verdict Pipe::run(const Executable::GressCode& gress, PacketView packet, PacketB
 }
 
 template Verdict Pipe::run<false>(const Executable::GressCode&, PacketView, PacketBuffer&);
+template Verdict Pipe::run<true>(const Executable::GressCode&, PacketView, PacketBuffer&);
 
 // --- Parser -------------------------------------------------------------------------------------
 
@@ -79,9 +80,11 @@ Verdict Pipe::parse_by_states(const Executable::GressCode& gress, PacketView pac
   while (at != kAccept) {
     if (at == kReject) return Verdict::kParserReject;
     const Executable::StateCode& state = executable_.states[gress.states.first + size_t{at}];
+    if constexpr (kTraced) trace_->state(gress, at);
     for (uint32_t i = state.extracts.first; i < state.extracts.last; i++) {
       const Executable::HeaderCode& header = executable_.headers[executable_.header_ids[i]];
       if (!extract(header, packet, cursor)) return Verdict::kParserShort;
+      if constexpr (kTraced) trace_->header(header, phv_.data());
     }
     for (uint32_t i = state.sets.first; i < state.sets.last; i++) {
       phv_[executable_.sets[i].first] = executable_.sets[i].second;
@@ -169,11 +172,13 @@ void Pipe::control(const Executable::GressCode& gress) {
         }
         if (!step.finds_as_before) entry = step.match->lookup(phv_.data());
         const bool hit = entry != MatchTable::kMiss;
+        if constexpr (kTraced) trace_->table(executable_.steps[at].table, entry, phv_.data());
         act<kTraced>(step.rows[hit ? entry : step.miss]);
         at = hit ? step.then : step.otherwise;
         break;
       }
       case Executable::StepKind::kCondition:
+        if constexpr (kTraced) trace_->gateway(step.terms, holds(step.terms));
         at = holds(step.terms) ? step.then : step.otherwise;
         break;
       case Executable::StepKind::kJump:
@@ -221,6 +226,8 @@ template <bool kTraced>
   uint32_t* phv = phv_.data();
   const uint32_t* const parameters = row.parameters;
   for (const Executable::MicroOp* op = row.first; op != row.last; op++) {
+    const bool writes = op->target != kNone;  // Only a trace asks.
+    const uint32_t before = kTraced && writes ? phv[op->target] : 0;
     switch (op->kind) {
       case Kind::kSetConstant:
         phv[op->target] = op->a & op->mask;
@@ -235,7 +242,7 @@ template <bool kTraced>
         phv[op->target] = compute(*op, parameters) & op->mask;
         break;
       case Kind::kCall:
-        call(executable_.calls[op->a]);
+        call<kTraced>(executable_.calls[op->a]);
         break;
       case Kind::kCount:
         count(executable_.counts[op->a]);
@@ -247,20 +254,31 @@ template <bool kTraced>
         phv[op->target] = hash(executable_.hashes[op->a]) & op->mask;
         break;
     }
+    if constexpr (kTraced) {
+      if (writes) trace_->field(op->target, before, phv[op->target]);
+    }
   }
 }
 
+template <bool kTraced>
 inline void Pipe::call(const Executable::CallCode& call) {
   const RegisterPort& port = ports_[call.reg];
   const uint32_t index = phv_[call.index];
   if (index >= port.entries) [[unlikely]] {
     bad_index_count_++;
+    if constexpr (kTraced) trace_->bad_index(call, index);
     phv_[call.output] = 0;
     return;
   }
   uint32_t* low = port.words + size_t{index} * port.entry_words;
+  const auto words = [&] {
+    const bool pair = executable_.program->registers[call.reg].pair;
+    return RegisterWords{*low, pair ? low[port.to_high] : 0};
+  };
+  const RegisterWords before = kTraced ? words() : RegisterWords{};
   phv_[call.output] = executable_.register_actions[call.action].execute(
       low, low + port.to_high, phv_[call.inputs[0]], phv_[call.inputs[1]]);
+  if constexpr (kTraced) trace_->access(call, index, before, words(), phv_[call.output]);
 }
 
 inline void Pipe::count(const CounterCall& count) {

@@ -122,6 +122,13 @@ Result<void> Switch::set_generator(const GeneratorConfig& config) {
 void Switch::arrive(Instant at, uint32_t port, PacketView packet) {
   run_until(at);
   counters_.arrived++;
+  number_ = ++number_last_;
+  passes_ = 0;
+  if (trace_.on()) [[unlikely]] {
+    trace_.emit(at, number_, TraceKind::kArrive, "packet",
+                {{"port", port}, {"bytes", packet.size_bytes}});
+    pass_trace_->begin(at, number_);
+  }
   if (!exists(port)) {
     drop(SwitchDrop::kUnknownPort);
     return;
@@ -135,6 +142,8 @@ void Switch::run_until(Instant at) {
       const Instant generated_at = generators_.next_at();
       const PacketGenerators::Packet packet = generators_.take();
       counters_.generated++;
+      number_ = ++number_last_;
+      passes_ = 0;
       pass(generated_at, packet.port, packet.view, false);
       continue;
     }
@@ -144,6 +153,8 @@ void Switch::run_until(Instant at) {
     // Before the pass: it may ask for more, but not for something earlier than this.
     const Event* next = due_.front();
     next_due_ = next == nullptr ? Instant::never() : next->at;
+    number_ = waiting.number;
+    passes_ = waiting.passes;
     pass(due.at, waiting.port, waiting.packet.view(), waiting.resubmitted);
     free_.push_back(static_cast<uint32_t>(due.argument));
   }
@@ -160,6 +171,9 @@ void Switch::pass(Instant at, uint32_t port, PacketView packet, bool resubmitted
   const Instant starts_at = serve(state.free_at, at, kClockPeriod) - kClockPeriod;
   counters_.passes++;
   const Intrinsics& in = program().intrinsics;
+  passes_++;
+  if (trace_.on()) [[unlikely]]
+    trace_pass(starts_at, "ingress", port);
   state.pipe.begin();
   state.pipe.set(in.ingress_port, port);
   state.pipe.set(in.resubmitted, resubmitted ? 1 : 0);
@@ -181,6 +195,8 @@ void Switch::pass(Instant at, uint32_t port, PacketView packet, bool resubmitted
     pool_[from_ingress_]->packet.assign(packet);
     return come_back(starts_at + kResubmitLatency, port, from_ingress_, true);
   }
+  if (trace_.on()) [[unlikely]]
+    trace_traffic(state.pipe);
   route(leaves_at, packet, state.pipe);
 }
 
@@ -227,6 +243,8 @@ void Switch::mirror(Instant leaves_at, uint32_t session, PacketView original) {
 void Switch::copy_to(Instant leaves_at, uint32_t port, uint16_t replication_id, PacketView packet) {
   Pipe& pipe = pipes_[port / kPortsPerPipe]->pipe;
   const Intrinsics& in = program().intrinsics;
+  if (trace_.on()) [[unlikely]]
+    trace_pass(leaves_at, "egress", port);
   pipe.begin();
   pipe.set(in.replication_id, replication_id);
   pipe.set(in.egress_leaving, port);
@@ -247,6 +265,9 @@ void Switch::leave(Instant leaves_at, uint32_t port, uint32_t& packet) {
   Loopback& loop = loopbacks_[port];
   if (!loop.active) {
     counters_.left++;
+    if (trace_.on()) [[unlikely]] {
+      trace_leaving(leaves_at, TraceKind::kSend, "packet", port, written.size_bytes());
+    }
     sink_.send(leaves_at, port, written.view());
     return;
   }
@@ -258,6 +279,9 @@ void Switch::leave(Instant leaves_at, uint32_t port, uint32_t& packet) {
   const Instant back_at = serve(loop.free_at, leaves_at, kPortByteTime * bytes);
   counters_.recirculated++;
   counters_.recirculated_bytes += size_bytes;
+  if (trace_.on()) [[unlikely]] {
+    trace_leaving(back_at, TraceKind::kTraffic, "recirculate", port, size_bytes);
+  }
   come_back(back_at, port, packet, false);
 }
 
@@ -265,6 +289,8 @@ void Switch::come_back(Instant at, uint32_t port, uint32_t& packet, bool resubmi
   Waiting& waiting = *pool_[packet];
   waiting.port = port;
   waiting.resubmitted = resubmitted;
+  waiting.number = number_;
+  waiting.passes = passes_;
   buffered_bytes_ += waiting.packet.size_bytes();
   due_.push({at, sequence_++, nullptr, packet});
   next_due_ = due_.front()->at;  // Asked after each push, as pop() wants it.

@@ -16,7 +16,7 @@
 /// Memory:  Registers and counters per pipe at make(); packets in recirculation up to the chip's
 ///          buffer (kPacketBufferBytes), beyond which they are dropped and counted.
 /// Determinism: Random draws come from the seed; the same calls give the same packets and times.
-/// Tests:   tests/tofino/switch_test.cc
+/// Tests:   tests/tofino/switch_test.cc, switch_trace_test.cc
 #pragma once
 
 #include <algorithm>
@@ -29,6 +29,7 @@
 #include "base/calendar_queue.h"
 #include "base/result.h"
 #include "base/time.h"
+#include "base/trace.h"
 #include "tofino/limits.h"
 #include "tofino/packet_generator.h"
 #include "tofino/pipe.h"
@@ -129,6 +130,11 @@ class Switch {
 
   [[nodiscard]] const SwitchCounters& counters() const { return counters_; }
 
+  /// From now on it tells what happens to packets: arrival, each pass with all its steps, what the
+  /// traffic manager decides, what leaves and why something ends. Packets are numbered from 1 in
+  /// the order of their arrival or generation, before or after this call.
+  void set_trace(const Tracer& trace);
+
  private:
   struct PipeState {
     PipeState(const Executable& executable, const Tables& tables, uint64_t seed)
@@ -150,6 +156,8 @@ class Switch {
     PacketBuffer packet;
     uint32_t port = 0;
     bool resubmitted = false;
+    uint64_t number = 0;  ///< Of the packet, and of its copies.
+    uint32_t passes = 0;  ///< That it has made.
   };
   Switch(Executable executable, const SwitchConfig& config, SwitchSink& sink);
 
@@ -160,10 +168,19 @@ class Switch {
   void mirror(Instant leaves_at, uint32_t session, PacketView original);
   void come_back(Instant at, uint32_t port, uint32_t& packet, bool resubmitted);
   [[nodiscard]] uint32_t take_buffer();
-  void drop(SwitchDrop reason) { counters_.dropped[static_cast<uint32_t>(reason)]++; }
   /// When something that takes `one` for each packet is done with the last of a train, which comes
   /// at `at`; `free_at`, from when on it is free, moves on.
   [[nodiscard]] Instant serve(Instant& free_at, Instant at, Duration one) const;
+  void drop(SwitchDrop reason) {
+    counters_.dropped[static_cast<uint32_t>(reason)]++;
+    if (trace_.on()) [[unlikely]]
+      pass_trace_->emit(TraceKind::kDrop, name_of(reason));
+  }
+  // switch_trace.cc
+  void trace_pass(Instant at, const char* gress, uint32_t port);
+  void trace_traffic(const Pipe& pipe) const;
+  void trace_leaving(Instant at, TraceKind kind, const char* what, uint32_t port,
+                     uint32_t size_bytes) const;
   [[nodiscard]] bool exists(uint32_t port) const { return port / kPortsPerPipe < pipes_.size(); }
 
   const Executable executable_;
@@ -187,6 +204,13 @@ class Switch {
   uint32_t from_ingress_;
   uint32_t from_egress_;
   SwitchCounters counters_;
+
+  // For a trace.
+  Tracer trace_;
+  std::unique_ptr<PassTrace> pass_trace_;
+  uint64_t number_last_ = 0;
+  uint64_t number_ = 0;  ///< Of the packet in work.
+  uint32_t passes_ = 0;  ///< That it has made.
 };
 
 }  // namespace tributary::tofino
