@@ -104,6 +104,8 @@ TEST(Lab, RefusalsAreOneLineAndStatusTwo) {
       {"--set: unknown key 'wrkers' (did you mean 'workers'?)",
        {"lab", "figure", "trio-15", "--set", "wrkers=3"}},
       {"window=1000 is not allowed", {"lab", "run", "--window", "1000"}},
+      {"unknown name 'rings' (did you mean 'ring'?)", {"lab", "compare", "--backends", "rings"}},
+      {"--workers: workers='' is not allowed", {"lab", "compare", "--workers", ","}},
   };
   for (const auto& [expected, arguments] : cases) {
     Process process(arguments);
@@ -112,6 +114,46 @@ TEST(Lab, RefusalsAreOneLineAndStatusTwo) {
     EXPECT_EQ(lines_of(process.errors()).size(), 1) << process.errors();
     EXPECT_EQ(process.output(), "");
   }
+}
+
+TEST(Lab, CompareHasTheSameBytesFromItsFileAndFromFlags) {
+  const std::string file = written("compare.toml", R"(iterations = 2
+train = 8
+window = 256
+model.bucket_bytes = [1048576]
+[compare]
+backends = ["ring", "ps-dedicated", "ideal"]
+models = ["custom"]
+workers = [2, 4]
+straggling = [0]
+)");
+  const std::string kept = scratch("compare_kept");
+  ASSERT_EQ(run({"lab", "compare", file, "--out", kept, "--json", scratch("c1.json")}), 0);
+  ASSERT_EQ(run({"lab", "compare", file, "--out", kept, "--json", scratch("c2.json"), "--csv",
+                 scratch("c.csv"), "--svg", scratch("c.svg")}),
+            0);
+  ASSERT_EQ(run({"lab",          "compare",
+                 "--backends",   "ring,ps-dedicated,ideal",
+                 "--models",     "custom",
+                 "--workers",    "2,4",
+                 "--straggling", "0",
+                 "--set",        "iterations=2",
+                 "--set",        "train=8",
+                 "--set",        "window=256",
+                 "--set",        "model.bucket_bytes=1048576",
+                 "--threads",    "1",
+                 "--json",       scratch("c3.json")}),
+            0);
+  const std::string json = text_of_file(scratch("c1.json"));
+  EXPECT_EQ(text_of_file(scratch("c2.json")), json);
+  EXPECT_EQ(text_of_file(scratch("c3.json")), json);
+  const auto rows = nlohmann::json::parse(json);
+  ASSERT_EQ(rows.size(), 6U);
+  EXPECT_EQ(rows[3]["backend"], "ring");
+  EXPECT_EQ(rows[3]["workers"], 4);
+  EXPECT_EQ(rows[3]["speedup"], 1.0);
+  EXPECT_EQ(lines_of(text_of_file(scratch("c.csv"))).size(), 7U);
+  EXPECT_THAT(text_of_file(scratch("c.svg")), HasSubstr("<svg"));
 }
 
 TEST(Lab, ListShowsWhatThereIs) {

@@ -132,6 +132,21 @@ TEST(Run, TrioAddsItsLatency) {
   EXPECT_LT(more, pfe.latency.max + microseconds(1));
 }
 
+TEST(Run, TimelineCountsALinksPackets) {
+  Scenario scenario = small("ideal");
+  scenario.iterations = 2;
+  scenario.model.bucket_bytes = {4096 * 50};
+  scenario.timeline = {.link = "worker-0.0>switch.0", .bin = milliseconds(1)};
+  const RunResult result = run_well(scenario);
+  // Fifty packets when each of the two iterations has computed for 3 ms.
+  EXPECT_EQ(result.timeline, (std::vector<uint64_t>{0, 0, 0, 50, 0, 0, 50}));
+  scenario.timeline.link = "worker-0.0>switch.9";
+  EXPECT_EQ(run_scenario(scenario).error().text.find("timeline.link: "), 0U);
+  scenario.timeline = {.link = "worker-0.0>switch.0", .bin = Duration()};
+  EXPECT_EQ(run_scenario(scenario).error().text,
+            "timeline.bin_ms=below 0.001 is not allowed; allowed: 0.001 or more");
+}
+
 // --- Every back end ------------------------------------------------------------------------------
 
 class EveryBackend : public ::testing::TestWithParam<std::string> {
