@@ -118,7 +118,7 @@ uint32_t DpdkTransmitter::write_headers(Payload& payload, const UdpFrameAddresse
   if (devices_[device]->tx_checksum()) {
     checksum = UdpChecksum::kPseudoHeader;
     frame.l2_len = kEthernetHeaderBytes;
-    frame.l3_len = ipv4 ? kIpv4HeaderBytes : kIpv6HeaderBytes;
+    frame.l3_len = static_cast<uint16_t>(ipv4 ? kIpv4HeaderBytes : kIpv6HeaderBytes) & 0x1ff;
     frame.ol_flags |= RTE_MBUF_F_TX_UDP_CKSUM | (ipv4 ? RTE_MBUF_F_TX_IPV4 : RTE_MBUF_F_TX_IPV6);
   } else if (devices_[device]->is_shared_memory() && ipv4) {
     checksum = UdpChecksum::kNone;
