@@ -142,6 +142,9 @@ int run_switchml(const ServeFlags& flags) {
   if (!flags.jobs.empty()) {
     return refuse({"--job is of --protocol trio-ml; allowed with switchml: --session"});
   }
+  if (!flags.ports.empty()) {
+    return refuse({"--port is of --protocol trio-ml; switchml is served over sockets: --listen"});
+  }
   const auto listen = io::resolve(flags.listen, microcode::kSwitchmlPort);
   if (!listen) return refuse({fmt::format("--listen: {}", listen.error().text)});
   if (const auto good = check_cores(flags.appliance.cores); !good) return refuse(good.error());

@@ -95,9 +95,11 @@ SnapshotTable slots_of(Switch& device, uint32_t slots, size_t rows_max) {
   return table;
 }
 
-SnapshotTable registers_of(Switch& device, uint32_t slots, uint64_t slot, size_t rows_max) {
+SnapshotTable registers_of(Switch& device, SlotShape shape, uint64_t slot, size_t rows_max) {
+  const uint32_t slots = shape.slots;
   SnapshotTable table{.name = "registers",
-                      .title = fmt::format("of slot {}", slot),
+                      .title = fmt::format("of slot {}{}", slot,
+                                           shape.values ? "" : "; this run carries no values"),
                       .columns = {"pipe", "stage", "register", "set", "entry", "low", "high"},
                       .rows = {},
                       .text_columns = {2}};
@@ -112,6 +114,7 @@ SnapshotTable registers_of(Switch& device, uint32_t slots, uint64_t slot, size_t
     const tofino::Pipe& pipe = device.pipe(p);
     for (RegisterId id = 0; id < registers.size(); id++) {
       const Register& reg = registers[id];
+      if (reg.payload && !shape.values) continue;
       for (uint32_t set = 0; set < sets_of(reg.entries, slots); set++) {
         const uint32_t entry = static_cast<uint32_t>(slot) + set * slots;
         table.add({fmt::format("{}", p), stages[id], reg.name, fmt::format("{}", set),
@@ -173,13 +176,13 @@ SnapshotTable traffic_of(const Switch& device) {
 
 }  // namespace
 
-NodeSnapshot tofino_snapshot(std::string node, Switch& device, uint32_t slots,
+NodeSnapshot tofino_snapshot(std::string node, Switch& device, SlotShape shape,
                              const SnapshotWish& wish) {
   const uint64_t slot = wish.slot.value_or(0);
   return {.node = std::move(node),
-          .tables = {slots_of(device, slots, wish.rows_max),
-                     registers_of(device, slots, slot, wish.rows_max),
-                     counters_of(device, slots, slot, wish.rows_max), traffic_of(device)}};
+          .tables = {slots_of(device, shape.slots, wish.rows_max),
+                     registers_of(device, shape, slot, wish.rows_max),
+                     counters_of(device, shape.slots, slot, wish.rows_max), traffic_of(device)}};
 }
 
 }  // namespace tributary::lab

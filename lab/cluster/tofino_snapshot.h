@@ -18,9 +18,14 @@
 
 namespace tributary::lab {
 
-/// @param device Is only looked at. @param slots Of the program, not 0. A wish for a slot beyond
-///               them has no registers.
-[[nodiscard]] NodeSnapshot tofino_snapshot(std::string node, tofino::Switch& device, uint32_t slots,
-                                           const SnapshotWish& wish);
+/// What there is to know of a program to show its slots.
+struct SlotShape {
+  uint32_t slots = 0;  ///< Not 0.
+  bool values = true;  ///< False in the elided form: registers of payload do not exist.
+};
+
+/// @param device Is only looked at. A wish for a slot that there is not has no registers.
+[[nodiscard]] NodeSnapshot tofino_snapshot(std::string node, tofino::Switch& device,
+                                           SlotShape shape, const SnapshotWish& wish);
 
 }  // namespace tributary::lab

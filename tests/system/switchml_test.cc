@@ -37,6 +37,21 @@ int32_t element(uint32_t job, uint32_t rank, uint32_t packet, uint32_t lane) {
   return static_cast<int32_t>(job * 1'000'003 + rank * 65'537 + packet * 257 + lane);
 }
 
+/// A TCP port that nobody has right now.
+uint16_t free_control_port() {
+  const int socket_file = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  socklen_t size = sizeof address;
+  EXPECT_EQ(bind(socket_file, reinterpret_cast<const sockaddr*>(&address), size), 0);
+  EXPECT_EQ(getsockname(socket_file, reinterpret_cast<sockaddr*>(&address), &size), 0);
+  close(socket_file);
+  return ntohs(address.sin_port);
+}
+
+std::string control_address() { return "127.0.0.1:" + std::to_string(free_control_port()); }
+
 /// One worker of a job: its control calls and its socket.
 class Client {
  public:
@@ -191,15 +206,14 @@ class Client {
   int socket_ = -1;
 };
 
-/// A server with two control points, at ports of the system's choice.
+/// A server with two control points.
 class SwitchmlServer : public ::testing::Test {
  protected:
-  SwitchmlServer()
-      : server_({}, {"--protocol", "switchml", "--control", "127.0.0.1:0", "--control",
-                     "127.0.0.1:0", "--memory-mb", "256", "--meet-ms", "2000"}) {
-    const nlohmann::json stats = server_.stats();
-    for (const auto& address : stats["control"]) control_.push_back(address);
-  }
+  /// @param meet_ms Longest wait in a barrier.
+  explicit SwitchmlServer(const char* meet_ms = "20000")
+      : control_{control_address(), control_address()},
+        server_({}, {"--protocol", "switchml", "--control", control_[0], "--control", control_[1],
+                     "--memory-mb", "256", "--meet-ms", meet_ms}) {}
   void run_job(uint32_t job, uint32_t workers, std::vector<std::thread>& threads) {
     for (uint32_t rank = 0; rank < workers; rank++) {
       threads.emplace_back([this, job, rank, workers] {
@@ -211,12 +225,12 @@ class SwitchmlServer : public ::testing::Test {
     }
   }
 
+  const std::array<std::string, 2> control_;
   Server server_;
-  std::vector<std::string> control_;
 };
 
 TEST_F(SwitchmlServer, TwoJobsAtOnceGetExactSums) {
-  ASSERT_EQ(control_.size(), 2U);
+  EXPECT_EQ(server_.stats()["control"], nlohmann::json(control_));
   std::vector<std::thread> threads;
   run_job(0, 3, threads);
   run_job(1, 2, threads);
@@ -228,7 +242,12 @@ TEST_F(SwitchmlServer, TwoJobsAtOnceGetExactSums) {
   EXPECT_EQ(server_.stop(), 0);
 }
 
-TEST_F(SwitchmlServer, WhatItRefusesHasAReason) {
+class ImpatientSwitchmlServer : public SwitchmlServer {
+ protected:
+  ImpatientSwitchmlServer() : SwitchmlServer("500") {}
+};
+
+TEST_F(ImpatientSwitchmlServer, WhatItRefusesHasAReason) {
   Client client(control_.at(0), 0, 0, 2);
   switchml_proto::UdpSessionResponse response;
   const grpc::Status size = client.try_udp_session(1, switchml_proto::MTU_512, response);
@@ -240,7 +259,7 @@ TEST_F(SwitchmlServer, WhatItRefusesHasAReason) {
   // The other rank never comes.
   const grpc::Status barrier = client.try_barrier();
   EXPECT_EQ(barrier.error_code(), grpc::StatusCode::DEADLINE_EXCEEDED);
-  EXPECT_EQ(barrier.error_message(), "barrier: 1 of 2 workers came within 2 s");
+  EXPECT_EQ(barrier.error_message(), "barrier: 1 of 2 workers came within 0.5 s");
 }
 
 TEST_F(SwitchmlServer, EndsThoughSomebodyWaits) {

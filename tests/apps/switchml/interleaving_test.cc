@@ -4,9 +4,9 @@
 // chunk, each worker counted once, and every worker gets all its results.
 //
 // What the network does: holds packets back, doubles and loses them, loses results. Packets of one
-// worker keep their order, as SwitchML needs it, unless `late`: then worker 0's doubles come at any
-// time, also long after their slot's next uses. What workers do: Algorithm 4 of the paper, without
-// a clock: whatever is unanswered is sent again now and then.
+// worker keep their order, as SwitchML needs it (their threads need not), unless `late`: then
+// worker 0's doubles come at any time, also long after their slot's next uses. What workers do:
+// Algorithm 4 of the paper, without a clock: whatever is unanswered is sent again now and then.
 #include <gtest/gtest.h>
 
 #include <deque>
@@ -204,7 +204,9 @@ void run_worlds(Scenario scenario, uint32_t runs) {
   // Else the worlds were too tame to show anything.
   EXPECT_GT(duplicates, 0U);
   EXPECT_GT(retransmitted, 0U);
-  EXPECT_EQ(restarted > 0, scenario.late);
+  if (scenario.late) {
+    EXPECT_GT(restarted, 0U);
+  }
 }
 
 constexpr uint32_t kRuns = 40;

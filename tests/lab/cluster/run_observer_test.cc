@@ -159,15 +159,22 @@ TEST(RunObserver, LinksTellSwitchmlsMessages) {
 TEST(RunObserver, ASnapshotOfATofinoShowsASlotsRegisters) {
   SnapshotWish wish;
   wish.rows_max = 1000;
-  RunTracer looking({.at = {Instant(microseconds(2))}, .wish = wish}, nullptr);
-  (void)run_scenario(small("switchml-64"), nullptr, &looking);
-  ASSERT_EQ(looking.snapshots().size(), 1U);
-  const auto& tables = looking.snapshots()[0].snapshot.tables;
-  ASSERT_EQ(tables.size(), 4U);
-  EXPECT_EQ(tables[0].name, "slots");
-  EXPECT_GT(tables[0].rows.size(), 0U);
-  EXPECT_EQ(tables[1].name, "registers");
-  EXPECT_GT(tables[1].rows.size(), 64U);
+  Scenario scenario = small("switchml-64");
+  size_t rows[2];
+  for (const Payload payload : {Payload::kElided, Payload::kReal}) {
+    scenario.payload = payload;
+    RunTracer looking({.at = {Instant(microseconds(2))}, .wish = wish}, nullptr);
+    (void)run_scenario(scenario, nullptr, &looking);
+    ASSERT_EQ(looking.snapshots().size(), 1U);
+    const auto& tables = looking.snapshots()[0].snapshot.tables;
+    ASSERT_EQ(tables.size(), 4U);
+    EXPECT_EQ(tables[0].name, "slots");
+    EXPECT_GT(tables[0].rows.size(), 0U);
+    EXPECT_EQ(tables[1].name, "registers");
+    rows[static_cast<uint32_t>(payload)] = tables[1].rows.size();
+  }
+  // 32 registers of values, two sets of each, in all four pipes of the chip.
+  EXPECT_EQ(rows[1] - rows[0], 32U * 2U * 4U);
 }
 
 TEST(RunObserver, RefusesWhatThereIsNot) {

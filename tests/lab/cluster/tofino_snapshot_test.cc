@@ -34,7 +34,7 @@ class TofinoSnapshot : public ::testing::Test, private tofino::SwitchSink {
     SnapshotWish wish;
     wish.slot = slot;
     wish.rows_max = rows_max;
-    const NodeSnapshot all = tofino_snapshot("tofino", device_.device(), variant_.slots, wish);
+    const NodeSnapshot all = tofino_snapshot("tofino", device_.device(), {variant_.slots}, wish);
     const auto found = std::find_if(all.tables.begin(), all.tables.end(),
                                     [&](const SnapshotTable& one) { return one.name == name; });
     EXPECT_NE(found, all.tables.end()) << name;
