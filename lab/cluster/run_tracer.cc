@@ -77,7 +77,8 @@ Result<void> RunTracer::begin(const RunInside& inside) {
   if (any || links) return {};
   return failure(
       "this back end's inside is not modelled, so there is nothing to trace but what links carry "
-      "(--links); back ends with a modelled inside: trio-ml, trio-ml-wait");
+      "(--links); back ends with a modelled inside: trio-ml, trio-ml-wait, switchml-64, "
+      "switchml-256");
 }
 
 void RunTracer::take_snapshots(Instant at) {

@@ -218,8 +218,14 @@ void TofinoNode::note_result(Instant at, std::span<const std::byte> payload) {
 
 // --- For people ----------------------------------------------------------------------------------
 
+bool TofinoNode::set_trace(TraceSink& sink) {
+  device_->device().set_trace(Tracer(sink, name()));
+  return true;
+}
+
 NodeSnapshot TofinoNode::snapshot(const SnapshotWish& wish) {
-  return tofino_snapshot(name(), device_->device(), variant_of(spec(), elements_).slots, wish);
+  const SlotShape shape{variant_of(spec(), elements_).slots, spec().values};
+  return tofino_snapshot(name(), device_->device(), shape, wish);
 }
 
 AggregatorResult TofinoNode::result(Duration elapsed) const {

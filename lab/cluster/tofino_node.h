@@ -39,6 +39,7 @@ class TofinoNode final : public AggregatorNode, private tofino::SwitchSink, priv
 
   [[nodiscard]] tofino::SwitchmlSwitch& device() { return *device_; }
   [[nodiscard]] AggregatorResult result(Duration elapsed) const override;
+  bool set_trace(TraceSink& sink) override;
   [[nodiscard]] NodeSnapshot snapshot(const SnapshotWish& wish) override;
 
  private:

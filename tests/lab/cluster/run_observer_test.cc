@@ -177,6 +177,27 @@ TEST(RunObserver, ASnapshotOfATofinoShowsASlotsRegisters) {
   EXPECT_EQ(rows[1] - rows[0], 32U * 2U * 4U);
 }
 
+TEST(RunObserver, ATofinosPassesAreToldAndStayAsTheyAre) {
+  Scenario scenario = small("switchml-64");
+  scenario.payload = Payload::kReal;
+  const RunResult plain = run_well(scenario);
+  TraceFilter filter;
+  filter.slot = 3;
+  TraceLog log(filter, 100'000);
+  RunTracer tracer({}, &log);
+  const auto result = run_scenario(scenario, nullptr, &tracer);
+  ASSERT_TRUE(result) << result.error().text;
+  EXPECT_EQ(result->digest, plain.digest);
+  EXPECT_GT(count_of(log, TraceKind::kRegister, "bitmap"), 0U);
+  EXPECT_GT(count_of(log, TraceKind::kRegister, "values0"), 0U);
+  for (const TraceEvent& event : log.events()) {
+    const TraceValue* const slot = event.find("slot");
+    if (slot != nullptr) {
+      EXPECT_EQ(*slot, TraceValue(uint64_t{3}));
+    }
+  }
+}
+
 TEST(RunObserver, RefusesWhatThereIsNot) {
   TraceLog log({}, 1);
   RunTracer unknown({.node = "swich", .at = {}, .wish = {}}, &log);
