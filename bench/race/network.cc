@@ -216,7 +216,12 @@ std::vector<std::string> RaceNetwork::at_servers() const {
 }
 
 std::string RaceNetwork::server_address() const {
-  return kind_->namespaces ? fmt::format("10.231.0.{}", kServerHost) : "127.0.0.1";
+  const bool own = kind_->namespaces || kind_->shared_memory;
+  return own ? fmt::format("10.231.0.{}", kServerHost) : "127.0.0.1";
+}
+
+std::string RaceNetwork::device_address(uint32_t rank) const {
+  return fmt::format("10.231.0.{}", rank + 1);
 }
 
 std::string RaceNetwork::interface() const { return kind_->namespaces ? kInterface : "lo"; }

@@ -63,6 +63,8 @@ class RaceNetwork {
   [[nodiscard]] std::vector<std::string> at_servers() const;
   /// Where servers listen, without a port.
   [[nodiscard]] std::string server_address() const;
+  /// A worker's on a wire of shared memory.
+  [[nodiscard]] std::string device_address(uint32_t rank) const;
   /// The worker's interface.
   [[nodiscard]] std::string interface() const;
   /// A worker's namespace is this and its rank; empty on the loopback.

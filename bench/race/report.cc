@@ -144,8 +144,12 @@ std::vector<Comparison> compare(const RaceResult& result) {
     if (own.system != "tributary") continue;
     Comparison one{.race = own.race, .fastest_peer = {}, .to_peer = {}};
     const RaceRow* peer = nullptr;
+    const NetKind* kind = find_net_kind(own.race.net);
+    // Over shared memory it stands against what TCP reaches on the same machine.
+    RaceCase rivals = own.race;
+    if (kind != nullptr && kind->shared_memory) rivals.net = "lo";
     for (const RaceRow& row : result.rows) {
-      if (row.race != own.race) continue;
+      if (row.race != rivals) continue;
       const System* system = find_system(row.system);
       const bool is_peer = system != nullptr && system->is_tcp_peer();
       if (is_peer && (peer == nullptr || row.median_s < peer->median_s)) peer = &row;
@@ -156,7 +160,6 @@ std::vector<Comparison> compare(const RaceResult& result) {
       one.to_peer = paired_ratio(own, *peer).value_or(PairedRatio{});
       one.cpu_to_peer = own.worker_cpu_s_per_gb / peer->worker_cpu_s_per_gb;
     }
-    const NetKind* kind = find_net_kind(own.race.net);
     if (kind != nullptr && kind->mbit > 0) {
       one.to_link = own.median_s / link_seconds(own.race.bytes, kind->mbit);
     }

@@ -32,7 +32,7 @@ namespace tributary::race {
 /// Tributary beside the others, case by case.
 struct Comparison {
   RaceCase race;
-  std::string fastest_peer;  ///< Among those over TCP.
+  std::string fastest_peer;  ///< Among those over TCP; for shared memory, those on the loopback.
   PairedRatio to_peer;       ///< Tributary's time over the peer's.
   double cpu_to_peer = 0;    ///< A worker's CPU time over that of the peer's worker.
   double to_server = 0;      ///< Over the parameter server's time; 0: it did not run.

@@ -94,6 +94,7 @@ class Round {
   const std::function<bool()>& interrupted_;
   const PacketThreads packet_threads_;
   ScratchFolder scratch_;
+  std::string store_;  ///< In it; the processes' own.
   std::vector<uint16_t> ports_;
   std::optional<ControlListener> listener_;
   std::vector<demo::ChildProcess> servers_;
@@ -127,7 +128,7 @@ Result<void> Round::find_ports() {
   const bool udp = plan_.system->kind == SystemKind::kTributary;
   while (ports_.size() < kPsServers) {
     auto port = static_cast<uint16_t>(kServerPort + ports_.size());
-    if (!network_.kind().namespaces) {
+    if (!network_.kind().namespaces && !network_.kind().shared_memory) {
       const auto found = demo::free_port(udp ? demo::Transport::kUdp : demo::Transport::kTcp);
       if (!found) return tl::unexpected(found.error());
       port = *found;
@@ -140,7 +141,8 @@ Result<void> Round::find_ports() {
 
 Result<void> Round::start_servers() {
   if (auto found = find_ports(); !found) return found;
-  const auto commands = server_commands(*plan_.system, network_, plan_.race, programs_, ports_);
+  const auto commands =
+      server_commands(*plan_.system, network_, plan_.race, programs_, ports_, store_);
   for (const Command& command : commands) {
     if (auto started = start(command, servers_); !started) return started;
   }
@@ -163,8 +165,7 @@ Result<void> Round::start_workers() {
   ClientConfig common;
   common.control = scratch_.path() / "control";
   common.reductions = plan_.reductions;
-  common.scratch = scratch_.path() / "store";
-  fs::create_directory(common.scratch);
+  common.scratch = store_;
   for (const Command& command :
        worker_commands(*plan_.system, network_, plan_.race, programs_, ports_, common)) {
     if (auto started = start(command, clients_); !started) return started;
@@ -313,6 +314,8 @@ void Round::end() {
 
 Result<std::vector<Lap>> Round::run() {
   if (scratch_.path().empty()) return failure("no temporary folder can be made; set TMPDIR");
+  store_ = scratch_.path() / "store";
+  fs::create_directory(store_);
   if (auto started = start_servers(); !started) return tl::unexpected(started.error());
   if (auto started = start_workers(); !started) return tl::unexpected(started.error());
   std::vector<Lap> laps;

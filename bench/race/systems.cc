@@ -10,6 +10,7 @@
 
 #include "bench/race/client/tributary_client.h"
 #include "bench/race/command.h"
+#include "io/dpdk/open_dpdk_port.h"
 
 namespace tributary::race {
 namespace {
@@ -42,6 +43,11 @@ std::string find_beside(const fs::path& program, const char* name) {
   const fs::path folder = program.parent_path();
   std::string found = existing(folder / name);
   return found.empty() ? existing(folder / "../libexec/tributary" / name) : found;
+}
+
+/// The socket over which a worker and the server agree on their shared memory.
+std::string wire_path(const std::string& scratch, uint32_t rank) {
+  return fmt::format("{}/wire{}", scratch, rank);
 }
 
 std::vector<std::string> joined(std::vector<std::string> words,
@@ -123,6 +129,10 @@ std::string refusal(const System& system, const NetKind& net, const RaceCase& ra
   if (system.kind == SystemKind::kOpenMpi && (programs.mpi.empty() || programs.mpirun.empty())) {
     return "not built: libopenmpi-dev, libpmix-dev or openmpi-bin was not installed";
   }
+  if (net.shared_memory && system.kind == SystemKind::kTributary) {
+    return io::has_dpdk() ? ""
+                          : "not built: DPDK was not installed (tools/install-deps.sh --with-dpdk)";
+  }
   if (system.uses_shared_memory() != net.shared_memory) {
     return net.shared_memory ? "has no transport over shared memory here" : "needs no network";
   }
@@ -134,7 +144,7 @@ std::string refusal(const System& system, const NetKind& net, const RaceCase& ra
 
 std::vector<Command> server_commands(const System& system, const RaceNetwork& network,
                                      const RaceCase& race, const Programs& programs,
-                                     std::span<const uint16_t> ports) {
+                                     std::span<const uint16_t> ports, const std::string& scratch) {
   std::vector<Command> commands;
   const auto add = [&](const std::string& name, const std::vector<std::string>& words) {
     commands.push_back({.name = name,
@@ -146,8 +156,15 @@ std::vector<Command> server_commands(const System& system, const RaceNetwork& ne
   if (system.kind == SystemKind::kTributary) {
     const std::string job =
         fmt::format("id=1,sources={}{}", race.workers, race.straggler ? kMitigation : "");
-    add("the aggregator",
-        {"serve", "--listen", fmt::format("{}:{}", address, ports[0]), "--job", job});
+    std::vector<std::string> words{"serve", "--listen", fmt::format("{}:{}", address, ports[0]),
+                                   "--job", job};
+    for (uint32_t rank = 0; network.kind().shared_memory && rank < race.workers; rank++) {
+      // The address is said once, for all wires.
+      words.insert(words.end(),
+                   {"--port", fmt::format("dpdk:vhost,iface={}{}", wire_path(scratch, rank),
+                                          rank == 0 ? fmt::format(",ip={}/24", address) : "")});
+    }
+    add("the aggregator", words);
   } else if (system.kind == SystemKind::kParameterServer) {
     for (uint32_t i = 0; i < kPsServers; i++) {
       add(fmt::format("parameter server {}", i),
@@ -173,6 +190,10 @@ std::vector<Command> worker_commands(const System& system, const RaceNetwork& ne
   std::vector<Command> commands;
   for (uint32_t rank = 0; rank < race.workers; rank++) {
     config.rank = rank;
+    if (network.kind().shared_memory && system.kind == SystemKind::kTributary) {
+      config.port = fmt::format("dpdk:virtio_user,path={},ip={}/24",
+                                wire_path(common.scratch, rank), network.device_address(rank));
+    }
     std::vector<std::string> words = network.at_worker(rank);
     if (system.kind == SystemKind::kGloo) {
       words.push_back(programs.gloo);

@@ -68,10 +68,12 @@ struct Command {
 /// where these results are used.
 inline constexpr uint32_t kPsServers = 2;
 
-/// @param ports Where servers listen; kPsServers of them.
+/// @param ports   Where servers listen; kPsServers of them.
+/// @param scratch A folder that workers and servers share.
 [[nodiscard]] std::vector<Command> server_commands(const System& system, const RaceNetwork& network,
                                                    const RaceCase& race, const Programs& programs,
-                                                   std::span<const uint16_t> ports);
+                                                   std::span<const uint16_t> ports,
+                                                   const std::string& scratch);
 
 /// @param common What all workers share: control path, laps, scratch. The rest is filled in here.
 [[nodiscard]] std::vector<Command> worker_commands(const System& system, const RaceNetwork& network,

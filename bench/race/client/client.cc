@@ -111,6 +111,7 @@ void add_client_options(CLI::App& command, ClientConfig& config) {
   command.add_option("--scratch", config.scratch);
   command.add_option("--algorithm", config.algorithm);
   command.add_option("--netns-prefix", config.netns_prefix);
+  command.add_option("--port", config.port);
   command.add_option("--loss", config.loss)->check(CLI::Range(0.0, 1.0));
 }
 
@@ -130,6 +131,7 @@ std::vector<std::string> to_arguments(const ClientConfig& config, bool rank_know
   add("--scratch", config.scratch);
   add("--algorithm", config.algorithm);
   add("--netns-prefix", config.netns_prefix);
+  add("--port", config.port);
   return arguments;
 }
 

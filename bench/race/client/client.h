@@ -38,6 +38,7 @@ struct ClientConfig {
   std::string scratch;              ///< A folder that all ranks share.
   std::string algorithm;            ///< Of systems that offer several.
   std::string netns_prefix;  ///< This rank's network namespace is that plus its rank; may be empty.
+  std::string port;          ///< dpdk:…, instead of a socket; of Tributary's worker.
   double loss = 0;           ///< Each way, where the system spoils its own packets.
 };
 

@@ -8,6 +8,7 @@
 
 #include "base/endpoint.h"
 #include "bench/race/client/ps_client.h"
+#include "io/dpdk/open_dpdk_port.h"
 #include "io/impaired_port.h"
 #include "io/udp_port.h"
 
@@ -17,12 +18,33 @@ namespace {
 /// A race is over long before; a peer that is missing for so long is not coming.
 constexpr Duration kDeadline = seconds(30);
 
-Result<std::unique_ptr<engine::Port>> open_lossy_port(const ClientConfig& config,
-                                                      const Endpoint& server) {
+/// Any does: each worker has an address of its own there.
+constexpr uint16_t kDevicePort = 49'152;
+
+Result<std::unique_ptr<engine::Port>> open_device(const std::string& text) {
+  auto device = io::parse_dpdk_device(text);
+  if (!device) return tl::unexpected(device.error());
+  auto spec = io::join_dpdk_devices({*std::move(device)});
+  if (!spec) return tl::unexpected(spec.error());
+  auto opened = io::open_dpdk_port({.spec = *std::move(spec), .udp_port = kDevicePort});
+  if (!opened) return tl::unexpected(opened.error());
+  return std::move(opened->port);
+}
+
+Result<std::unique_ptr<engine::Port>> open_port(const ClientConfig& config,
+                                                const Endpoint& server) {
+  if (!config.port.empty()) return open_device(config.port);
   io::UdpPortConfig udp;
   udp.peer = server;
   auto port = io::UdpPort::open(udp);
   if (!port) return tl::unexpected(port.error());
+  return std::move(*port);
+}
+
+Result<std::unique_ptr<engine::Port>> open_port_for_race(const ClientConfig& config,
+                                                         const Endpoint& server) {
+  auto port = open_port(config, server);
+  if (!port || config.loss <= 0) return port;
   io::ImpairmentConfig impairment;
   impairment.rx.loss = config.loss;
   impairment.tx.loss = config.loss;
@@ -43,8 +65,8 @@ Result<std::unique_ptr<host::Communicator>> join(const ClientConfig& config) {
   session.gradients_flexible = true;
   session.window = 0;
   session.deadline = kDeadline;
-  if (config.loss <= 0) return host::Communicator::join(session);
-  auto port = open_lossy_port(config, *server);
+  if (config.loss <= 0 && config.port.empty()) return host::Communicator::join(session);
+  auto port = open_port_for_race(config, *server);
   if (!port) return tl::unexpected(port.error());
   return host::Communicator::join(session, std::move(*port));
 }

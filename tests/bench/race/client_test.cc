@@ -38,6 +38,7 @@ TEST(Client, FlagsBringAConfigurationAcross) {
                             .scratch = "/tmp/scratch",
                             .algorithm = "ring",
                             .netns_prefix = "net-w",
+                            .port = "dpdk:ring",
                             .loss = 0.001};
   CLI::App app;
   ClientConfig read;

@@ -73,6 +73,15 @@ TEST(RaceReport, ComparesWithTheFastestTcpPeerOfTheSameCase) {
   EXPECT_NEAR(comparisons[0].to_link, 0.9 / 0.8365, 0.001);
 }
 
+TEST(RaceReport, SharedMemoryStandsAgainstTcpOnTheLoopback) {
+  RaceResult result = example();
+  for (RaceRow& one : result.rows) one.race.net = "lo";
+  result.rows[0].race.net = "shm";
+  const auto comparisons = compare(result);
+  ASSERT_EQ(comparisons.size(), 1U);
+  EXPECT_EQ(comparisons[0].fastest_peer, "gloo-ring");
+}
+
 TEST(RaceReport, WithoutRivalsNothingIsCompared) {
   RaceResult result = example();
   result.rows.resize(1);

@@ -80,7 +80,7 @@ TEST(Systems, MpirunStartsItsRanks) {
 
 TEST(Systems, ServersAndWorkersAgreeWhereServersListen) {
   const System& ps = *find_system("ps");
-  const auto servers = server_commands(ps, loopback(), kCase, kAll, kPorts);
+  const auto servers = server_commands(ps, loopback(), kCase, kAll, kPorts, "/s");
   const auto workers = worker_commands(ps, loopback(), kCase, kAll, kPorts, common());
   ASSERT_EQ(servers.size(), kPsServers);
   for (uint32_t i = 0; i < kPsServers; i++) {
@@ -88,15 +88,32 @@ TEST(Systems, ServersAndWorkersAgreeWhereServersListen) {
     EXPECT_THAT(servers[i].words, Contains(address));
     EXPECT_THAT(workers[0].words, Contains(address));
   }
-  EXPECT_TRUE(server_commands(*find_system("gloo-ring"), loopback(), kCase, kAll, kPorts).empty());
+  EXPECT_TRUE(
+      server_commands(*find_system("gloo-ring"), loopback(), kCase, kAll, kPorts, "/s").empty());
 }
 
 TEST(Systems, ALateWorkerIsMitigatedByTheAggregatorAlone) {
   RaceCase late = kCase;
   late.straggler = true;
-  const auto servers = server_commands(*find_system("tributary"), loopback(), late, kAll, kPorts);
+  const auto servers =
+      server_commands(*find_system("tributary"), loopback(), late, kAll, kPorts, "/s");
   ASSERT_EQ(servers.size(), 1U);
   EXPECT_THAT(servers[0].words, Contains(HasSubstr("mitigation=on")));
+}
+
+TEST(Systems, SharedMemoryHasAWireForEachWorker) {
+  RaceCase shared = kCase;
+  shared.net = "shm";
+  const RaceNetwork network = *RaceNetwork::make(*find_net_kind("shm"), 3);
+  const System& tributary = *find_system("tributary");
+  ClientConfig config = common();
+  config.scratch = "/s";
+  const auto servers = server_commands(tributary, network, shared, kAll, kPorts, config.scratch);
+  const auto workers = worker_commands(tributary, network, shared, kAll, kPorts, config);
+  EXPECT_THAT(servers[0].words, Contains("dpdk:vhost,iface=/s/wire0,ip=10.231.0.254/24"));
+  EXPECT_THAT(servers[0].words, Contains("dpdk:vhost,iface=/s/wire2"));
+  EXPECT_THAT(workers[2].words, Contains("dpdk:virtio_user,path=/s/wire2,ip=10.231.0.3/24"));
+  EXPECT_THAT(refusal(*find_system("ps"), network.kind(), shared, kAll), HasSubstr("shared"));
 }
 
 TEST(Programs, LieBesideTheOneThatIsNamed) {
