@@ -71,7 +71,10 @@ class Round {
 
  private:
   Result<void> find_ports();
+  /// Whether servers are at ports of the machine, which others use too.
+  [[nodiscard]] bool finds_ports() const;
   Result<void> start_servers();
+  Result<void> try_to_start_servers();
   Result<void> start_workers();
   Result<void> start(const Command& command, std::vector<demo::ChildProcess>& into);
   Result<Lap> run_lap();
@@ -128,7 +131,7 @@ Result<void> Round::find_ports() {
   const bool udp = plan_.system->kind == SystemKind::kTributary;
   while (ports_.size() < kPsServers) {
     auto port = static_cast<uint16_t>(kServerPort + ports_.size());
-    if (!network_.kind().namespaces && !network_.kind().shared_memory) {
+    if (finds_ports()) {
       const auto found = demo::free_port(udp ? demo::Transport::kUdp : demo::Transport::kTcp);
       if (!found) return tl::unexpected(found.error());
       port = *found;
@@ -139,7 +142,22 @@ Result<void> Round::find_ports() {
   return {};
 }
 
+bool Round::finds_ports() const {
+  return !network_.kind().namespaces && !network_.kind().shared_memory;
+}
+
 Result<void> Round::start_servers() {
+  // Another program may take a port between its being found free and its being bound.
+  constexpr int kAttempts = 3;
+  for (int attempt = 1;; attempt++) {
+    auto started = try_to_start_servers();
+    if (started || !finds_ports() || interrupted_() || attempt == kAttempts) return started;
+    servers_.clear();
+    ports_.clear();
+  }
+}
+
+Result<void> Round::try_to_start_servers() {
   if (auto found = find_ports(); !found) return found;
   const auto commands =
       server_commands(*plan_.system, network_, plan_.race, programs_, ports_, store_);
