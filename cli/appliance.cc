@@ -6,6 +6,7 @@
 #include <random>
 
 #include "base/clock.h"
+#include "cli/engine_stats.h"
 #include "io/link_inspect.h"
 #include "io/socket_address.h"
 #include "io/udp_port.h"
@@ -19,15 +20,6 @@ constexpr uint64_t kSramBytes = uint64_t{8} << 20;
 uint64_t random_seed() {
   std::random_device device;
   return uint64_t{device()} << 32 | device();
-}
-
-void add_counters(nlohmann::json& packets, nlohmann::json& bytes,
-                  const trio_ml::Counters& counters) {
-  for (uint32_t i = 0; i < counters.size(); i++) {
-    const char* name = to_string(static_cast<trio_ml::Outcome>(i));
-    packets[name] = packets.value(name, uint64_t{0}) + counters[i].packets;
-    if (counters[i].bytes > 0) bytes[name] = bytes.value(name, uint64_t{0}) + counters[i].bytes;
-  }
 }
 
 nlohmann::json source_stats(const trio_ml::Job& job) {
@@ -55,26 +47,6 @@ void add_job(nlohmann::json& job_stats, const trio_ml::Job& job) {
   add("block_total_cnt", job.record.block_total_cnt);
   add("memory_bytes", job.window.memory_bytes());
   add("buffers_free", job.window.buffers_free());
-}
-
-nlohmann::json port_stats(const engine::PortQueue& queue) {
-  const engine::PortCounters port = queue.counters();
-  nlohmann::json stats{{"rx_packets", port.rx_packets},    {"rx_bytes", port.rx_bytes},
-                       {"tx_packets", port.tx_packets},    {"tx_bytes", port.tx_bytes},
-                       {"tx_refused", port.tx_refused},    {"rx_truncated", port.rx_truncated},
-                       {"system_calls", port.system_calls}};
-  queue.visit_counters(
-      [&stats](const char* name, uint64_t value) { stats["frames"][name] = value; });
-  return stats;
-}
-
-nlohmann::json core_stats(const engine::LiveCore<trio_ml::App>& core) {
-  const engine::CoreCounters& counters = core.counters();
-  return {{"bursts", counters.bursts},
-          {"packets", counters.packets},
-          {"handed_over", counters.handed_over},
-          {"handover_full", counters.handover_full},
-          {"waits", counters.waits}};
 }
 
 }  // namespace
@@ -192,8 +164,8 @@ nlohmann::json Appliance::stats() {
   uint32_t core_index = 0;
   engine_->inspect([&](Engine::Core& core) {
     trio_ml::Shard& shard = *shards_[core_index++];
-    add_counters(stats["counters"], stats["bytes"], shard.counters());
-    stats["cores"].push_back(core_stats(core));
+    add_counters<trio_ml::Outcome>(stats["counters"], stats["bytes"], shard.counters());
+    stats["cores"].push_back(core_stats(core.counters()));
     stats["ports"].push_back(port_stats(core.queue()));
     for (uint32_t i = 0; i < shard.jobs().size(); i++) {
       if (stats["jobs"].size() <= i) stats["jobs"].push_back(nlohmann::json::object());

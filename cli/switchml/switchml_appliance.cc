@@ -5,36 +5,13 @@
 
 #include "base/assert.h"
 #include "base/clock.h"
+#include "cli/engine_stats.h"
 
 namespace tributary::cli {
 namespace {
 
 /// SRAM holds the small hot things; slots are DRAM.
 constexpr uint64_t kSramBytes = uint64_t{8} << 20;
-
-void add_counters(nlohmann::json& packets, nlohmann::json& bytes,
-                  const switchml::Counters& counters) {
-  for (uint32_t i = 0; i < counters.size(); i++) {
-    const char* name = to_string(static_cast<switchml::Outcome>(i));
-    packets[name] = packets.value(name, uint64_t{0}) + counters[i].packets;
-    if (counters[i].bytes > 0) bytes[name] = bytes.value(name, uint64_t{0}) + counters[i].bytes;
-  }
-}
-
-nlohmann::json port_stats(const engine::PortCounters& port) {
-  return {{"rx_packets", port.rx_packets},    {"rx_bytes", port.rx_bytes},
-          {"tx_packets", port.tx_packets},    {"tx_bytes", port.tx_bytes},
-          {"tx_refused", port.tx_refused},    {"rx_truncated", port.rx_truncated},
-          {"system_calls", port.system_calls}};
-}
-
-nlohmann::json core_stats(const engine::CoreCounters& counters) {
-  return {{"bursts", counters.bursts},
-          {"packets", counters.packets},
-          {"handed_over", counters.handed_over},
-          {"handover_full", counters.handover_full},
-          {"waits", counters.waits}};
-}
 
 std::string address_text(const Endpoint& address) {
   const std::string text = address.to_string();
@@ -200,9 +177,9 @@ nlohmann::json SwitchmlAppliance::stats() {
   uint32_t core_index = 0;
   engine_->inspect([&](Engine::Core& core) {
     const switchml::Shard& shard = *shards_[core_index++];
-    add_counters(stats["counters"], stats["bytes"], shard.counters());
+    add_counters<switchml::Outcome>(stats["counters"], stats["bytes"], shard.counters());
     stats["cores"].push_back(core_stats(core.counters()));
-    stats["ports"].push_back(port_stats(core.queue().counters()));
+    stats["ports"].push_back(port_stats(core.queue()));
     for (size_t i = 0; i < places.size(); i++) {
       const switchml::Session& session = shard.session(places[i]);
       nlohmann::json& row = stats["sessions"][i];
