@@ -53,6 +53,13 @@ function(tributary_tests name)
   if(arg_LABELS)
     list(APPEND properties LABELS ${arg_LABELS})
   endif()
+  # What ThreadSanitizer is for; nothing else has to be built with it.
+  if("threads" IN_LIST arg_LABELS)
+    if(NOT TARGET threads_tests)
+      add_custom_target(threads_tests)
+    endif()
+    add_dependencies(threads_tests ${name}_tests)
+  endif()
   gtest_discover_tests(${name}_tests TEST_PREFIX "${name}." DISCOVERY_TIMEOUT 60
                        PROPERTIES ${properties})
 endfunction()
