@@ -123,7 +123,7 @@ class PlainSwitch {
     seen_[index] |= bit;
     seen_[(1 - set) * kSlots + slot] &= ~bit;
     if (is_new) {
-      add(&pool_[size_t{index} * values_], packet.stored.data() + kHeaderBytes, is_first);
+      add(pool_.data() + size_t{index} * values_, packet.stored.data() + kHeaderBytes, is_first);
       count_[index] = (count_[index] + 1) % kWorkers;
     }
     if (count_[index] != 0) return;
@@ -149,7 +149,7 @@ class PlainSwitch {
     store_be(result_.data() + 4, static_cast<uint16_t>(to.mac));
     store_be(result_.data() + kIpFromByte, kSwitch.ip);
     store_be(result_.data() + kIpFromByte + 4, to.ip);
-    const uint32_t* sums = &pool_[size_t{index} * values_];
+    const uint32_t* sums = pool_.data() + size_t{index} * values_;
     for (uint32_t i = 0; i < values_; i++) {
       store_be(result_.data() + kHeaderBytes + 4 * size_t{i}, sums[i]);
     }

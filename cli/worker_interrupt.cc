@@ -37,6 +37,11 @@ WorkerInterrupt::~WorkerInterrupt() {
 }
 
 bool WorkerInterrupt::requested() const {
+  // A signal that has come but was not taken yet counts: whoever is interrupted together with
+  // others hears that they have left before its own watcher runs.
+  sigset_t pending;
+  sigpending(&pending);
+  if (sigismember(&pending, SIGINT) == 1 || sigismember(&pending, SIGTERM) == 1) return true;
   const std::lock_guard lock(mutex_);
   return requested_;
 }

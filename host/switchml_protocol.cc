@@ -48,6 +48,9 @@ void SwitchmlProtocol::submit(Transfer& transfer, Instant) {
   } else if (!transfer.halves.bits.empty()) {
     transfer.outcome.status = Status::kRefused;
     transfer.outcome.text = "SwitchML carries int32 and float32; widen 16-bit floats";
+  } else if (transfer.receive_only) {
+    transfer.outcome.status = Status::kRefused;
+    transfer.outcome.text = "SwitchML has no sum without this rank's part: receive_only";
   } else if (transfer.element_count() > 0) {
     const uint64_t blocks = (transfer.element_count() + config_.elements - 1) / config_.elements;
     auto job = std::make_unique<Job>(Job{.transfer = &transfer,
@@ -283,8 +286,11 @@ Outgoing SwitchmlProtocol::next_packet(std::span<std::byte> out, Instant now) {
 // --- Time ---
 
 Duration SwitchmlProtocol::timeout_of(const Slot& slot) const {
-  const bool patient = config_.patient_start && slot.position < patient_below_;
-  return patient ? timeout_ * static_cast<int64_t>(slots_.size()) : timeout_;
+  if (!config_.patient_start || slot.position >= patient_below_) return timeout_;
+  const auto times = static_cast<int64_t>(slots_.size());
+  // Beyond the deadline nobody waits; so the product fits, whatever the settings.
+  if (timeout_ <= config_.deadline / times) return timeout_ * times;
+  return std::max(timeout_, config_.deadline);
 }
 
 void SwitchmlProtocol::note_timeout() {

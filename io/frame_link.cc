@@ -179,6 +179,7 @@ bool FrameLink::may_answer(Instant now) {
   return true;
 }
 
+/// Of an address of our own family; prefix_bits counts in its bits.
 bool FrameLink::is_on_wire(const Endpoint& address) const {
   uint32_t bit = address.is_ipv4() ? kIpv4AddressAt * 8 : 0;
   const uint32_t end = bit + config_.prefix_bits;
@@ -192,6 +193,10 @@ bool FrameLink::is_on_wire(const Endpoint& address) const {
 }
 
 std::optional<Hop> FrameLink::route(const Endpoint& destination, Instant now) {
+  if (destination.is_ipv4() != config_.local.is_ipv4()) {
+    unresolved_.add(1);
+    return std::nullopt;
+  }
   if (destination.is_multicast()) return Hop{.device = 0, .mac = multicast_mac(destination)};
   if (const auto known = neighbours_.find(destination)) return known;
   const bool direct = is_on_wire(destination);

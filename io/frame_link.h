@@ -4,8 +4,7 @@
 /// answered, or is counted; what goes out finds its next hop and its headers.
 ///
 /// Model:   A host with one IP address on one or several devices (a server whose workers each have
-/// a
-///          wire of their own). It does no I/O and reads no clock: frames and time in, frames and
+///          a wire of their own). It does no I/O and reads no clock: frames and time in, frames and
 ///          deadlines out, so the tests run it without a device.
 /// Shapes:  A neighbour is learned from every datagram that is delivered and from answers to own
 ///          questions, never from requests, so a flood of ARP requests fills nothing. At most

@@ -162,6 +162,9 @@ InspectedFrame inspect_ipv6(std::span<const std::byte> frame, const LinkIdentity
   }
   std::memcpy(found.source.address.data(), ip + H::kSourceByte, 16);
   std::memcpy(found.destination.address.data(), ip + H::kSourceByte + 16, 16);
+  // ::ffff:a.b.c.d is how an Endpoint holds an IPv4 address; in an IPv6 header it is nobody's.
+  if (found.destination.is_ipv4()) return refused(FrameOutcome::kNotOurs);
+  if (found.source.is_ipv4()) return refused(FrameOutcome::kBadSource);
   const Endpoint link_local = link_local_address(identity.mac);
   const bool ours =
       is_for_us(found.destination, identity) || same_address(found.destination, link_local);

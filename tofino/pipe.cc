@@ -19,7 +19,8 @@ Pipe::Pipe(const Executable& executable, const Tables& tables, uint64_t seed)
   }
   for (const Executable::BankPlace& place : executable.bank_of) {
     const Executable::BankCode& bank = executable.banks[place.bank];
-    ports_.push_back({.words = banks_[place.bank].data() + place.position,
+    uint32_t* const words = banks_[place.bank].data();  // Null where values are elided.
+    ports_.push_back({.words = words == nullptr ? nullptr : words + place.position,
                       .entries = bank.entries,
                       .entry_words = bank.registers * (bank.pair ? 2 : 1),
                       .to_high = bank.registers});

@@ -65,6 +65,8 @@ void Pipe::find_rows() {
     if (row.count == 1) continue;
     steps_[step].row = static_cast<uint32_t>(rows_.size());
     step += row.count - 1;
+    // What a row's tables have found is not noted for the table behind it.
+    if (step + 1 < steps_.size()) steps_[step + 1].finds_as_before = false;
     rows_.push_back(std::move(row));
   }
 }

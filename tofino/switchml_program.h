@@ -21,7 +21,7 @@
 /// Known, as published: a packet delayed by two phases is taken for a new one, since one bit tells
 ///          phases apart; results bear the UDP ports and the packet id of the last worker.
 /// Errors:  None; place() refuses variants that do not fit.
-/// Source:  SwitchML paper §4.5, §5; peers' facts on p4lang/p4app-switchML. No code of it.
+/// Source:  SwitchML paper §4.5, §5; numbers of p4lang/p4app-switchML, b5c74a0. No code of it.
 /// Tests:   tests/tofino/switchml_program_test.cc, switchml_switch_test.cc,
 ///          switchml_control_test.cc, switchml_timeout_test.cc
 #pragma once
@@ -39,7 +39,7 @@ inline constexpr uint32_t kSwitchmlWorkersMax = 32;
 
 struct SwitchmlVariant {
   uint32_t elements = 64;  ///< A packet's: 64 or 256.
-  /// Slots of each of the two sets. Published: 16,384 register entries (facts on its P4 code).
+  /// Slots of each of the two sets. Published: 16,384 register entries (p4app-switchML).
   uint32_t slots = 8'192;
   /// Stateful register pairs that hold values; other than kSwitchmlProcessors only to see what
   /// fits.

@@ -70,15 +70,29 @@ Result<lab::TraceFilter> filter_of(const TraceFlags& flags) {
   return filter;
 }
 
+/// A link has one tap, so it is traced, captured or counted.
+Result<void> check_taps(const TraceFlags& flags, const lab::Scenario& scenario) {
+  const auto refused = [&](const std::string& link, const char* key) -> Result<void> {
+    const bool traced = flags.links || flags.filter.node == link;
+    if (link.empty() || !traced) return {};
+    return failure(
+        fmt::format("link '{}': a trace (--links, --node) and {} cannot go together: a link has "
+                    "one tap",
+                    link, key));
+  };
+  for (const auto& capture : scenario.captures) {
+    if (auto good = refused(capture.link, "capture"); !good) return good;
+  }
+  return refused(scenario.timeline.link, "timeline.link");
+}
+
 Result<Wanted> wanted_of(const TraceFlags& flags) {
   const auto scenario = read_scenario(flags.scenario_path, flags.settings);
   if (!scenario) return tl::unexpected(scenario.error());
   const auto filter = filter_of(flags);
   if (!filter) return tl::unexpected(filter.error());
   Wanted wanted{.scenario = *scenario, .filter = *filter, .tracer = {}};
-  if (flags.links && !scenario->captures.empty()) {
-    return failure("--links and capture cannot go together: a link has one tap");
-  }
+  if (auto good = check_taps(flags, *scenario); !good) return tl::unexpected(good.error());
   wanted.tracer.node = filter->node;
   wanted.tracer.links = flags.links;
   for (const std::string& text : flags.at) {

@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "io/resolve.h"
+#include "io/socket_address.h"
 
 namespace tributary::cli {
 namespace {
@@ -109,6 +110,12 @@ Result<SwitchmlConfig> with_switchml_flags(SwitchmlConfig config, const Switchml
   }
   if (nothing_said) {
     config.control.addresses.push_back(Endpoint::ipv4(0x7f000001, kSwitchmlControlPort));
+  }
+  // The answer to UdpSession has room for an IPv4 address alone.
+  const bool can_be_told = config.listen.is_ipv4() || io::is_wildcard(config.listen);
+  if (!config.control.addresses.empty() && !can_be_told) {
+    return failure(fmt::format("--listen {}: allowed with --control: an IPv4 address",
+                               config.listen.to_string()));
   }
   return config;
 }

@@ -39,9 +39,8 @@ class LiveMachine {
  public:
   static constexpr bool kSuspends = false;
 
-  explicit LiveMachine(PortQueue& queue) : queue_(queue), frames_(kFrames), small_(kSmallPackets) {
-    pending_.reserve(kPendingPackets);
-  }
+  explicit LiveMachine(PortQueue& queue)
+      : queue_(queue), frames_(kFrames), pending_(kPendingPackets), small_(kSmallPackets) {}
 
   // --- For the engine ---
 

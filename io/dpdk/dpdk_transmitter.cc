@@ -5,12 +5,22 @@
 #include <rte_mbuf.h>
 #include <sched.h>
 
+#include <algorithm>
 #include <cstring>
 #include <mutex>
 
 #include "base/clock.h"
 
 namespace tributary::io {
+namespace {
+
+/// @pre There is room. Bytes of an empty payload may be nowhere, which memcpy() does not take.
+void append_bytes(rte_mbuf& frame, std::span<const std::byte> bytes) {
+  char* const at = rte_pktmbuf_append(&frame, static_cast<uint16_t>(bytes.size()));
+  std::copy(bytes.begin(), bytes.end(), reinterpret_cast<std::byte*>(at));
+}
+
+}  // namespace
 
 DpdkTransmitter::DpdkTransmitter(const Config& config,
                                  std::span<const std::unique_ptr<DpdkDevice>> devices,
@@ -48,8 +58,7 @@ void DpdkTransmitter::send_payload(std::span<const engine::TxPacket> copies, Ins
   if (copies.size() > 1 || (to_group && devices_.size() > 1)) {
     payload.shared = rte_pktmbuf_alloc(config_.payloads);
     if (payload.shared != nullptr) {
-      std::memcpy(rte_pktmbuf_append(payload.shared, static_cast<uint16_t>(first.size)), first.data,
-                  first.size);
+      append_bytes(*payload.shared, payload.bytes);
     }
   }
   for (const engine::TxPacket& copy : copies) {
@@ -93,7 +102,7 @@ rte_mbuf* DpdkTransmitter::frame_of(Payload& payload, const UdpFrameAddresses& a
   if (apart) {
     at = rte_pktmbuf_append(frame, static_cast<uint16_t>(header_bytes));
   } else {
-    std::memcpy(rte_pktmbuf_append(frame, size), payload.bytes.data(), size);
+    append_bytes(*frame, payload.bytes);
     at = rte_pktmbuf_prepend(frame, static_cast<uint16_t>(header_bytes));
   }
   if (write_headers(payload, addresses, device, *frame, reinterpret_cast<std::byte*>(at),

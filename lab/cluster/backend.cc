@@ -89,7 +89,7 @@ const std::vector<BackendKind>& backend_kinds() {
        .hierarchical = true,
        .make = create<TrioNode>},
       {.choice = {"waiting-switch",
-                  "a switch at line rate that waits for everyone (stands for SwitchML)"},
+                  "a switch at line rate that waits for everyone: what waiting alone costs"},
        .make = make_waiting_switch},
       {.choice = {"ideal", "the same switch, and nobody straggles"},
        .straggles = false,

@@ -84,10 +84,33 @@ std::string neighbour_of(const net::Topology& topology, const std::string& worke
   return {};
 }
 
-/// Every worker is cabled to the one aggregator.
+/// Every worker has a cable, so that there is where a server can stand beside it.
+Result<void> check_cables(const net::Topology& topology) {
+  for (const net::NodeSpec* worker : nodes_of(topology, kWorkerKind)) {
+    if (!neighbour_of(topology, worker->name).empty()) continue;
+    return failure(
+        fmt::format("{}: {} has no cable; allowed: one to a switch", worker->where, worker->name));
+  }
+  return {};
+}
+
+/// Every worker is cabled to the one aggregator, has an IPv4 address, and no link of a file changes
+/// the order (the scenario's own are the back end's check).
 Result<void> check_own_ports(const net::Topology& topology, const Scenario& scenario) {
   const std::string& aggregator = nodes_of(topology, kAggregatorKind).at(0)->name;
+  for (const net::CableSpec& cable : topology.cables) {
+    if (cable.forth.faults.reorder <= 0 && cable.back.faults.reorder <= 0) continue;
+    return failure(
+        fmt::format("{}: the cable from {} to {} changes the order of packets; allowed with "
+                    "backend={}: reorder=0",
+                    cable.where, cable.a.node, cable.b.node, scenario.backend));
+  }
   for (const net::NodeSpec* worker : nodes_of(topology, kWorkerKind)) {
+    if (!worker->address.is_ipv4()) {
+      return failure(fmt::format("{}: {} has the address {}; allowed with backend={}: IPv4",
+                                 worker->where, worker->name, worker->address.to_string(),
+                                 scenario.backend));
+    }
     const std::string neighbour = neighbour_of(topology, worker->name);
     if (neighbour == aggregator) continue;
     return failure(
@@ -109,6 +132,10 @@ Result<void> check_nodes(const net::Topology& topology, const Scenario& scenario
   if (workers != scenario.workers) {
     return refuse(kWorkerKind, workers, fmt::format("{}, as workers says", scenario.workers));
   }
+  for (const char* added : {kServerKind, kBackgroundKind}) {
+    const size_t count = nodes_of(topology, added).size();
+    if (count > 0) return refuse(added, count, "none; they are added where they are needed");
+  }
   const size_t tops = nodes_of(topology, kTopKind).size();
   if (tops > (backend.hierarchical ? 1U : 0U)) {
     return refuse(
@@ -117,7 +144,7 @@ Result<void> check_nodes(const net::Topology& topology, const Scenario& scenario
   }
   const size_t aggregators = nodes_of(topology, kAggregatorKind).size();
   if (backend.placement != Placement::kSwitch) {
-    if (aggregators == 0) return {};
+    if (aggregators == 0) return check_cables(topology);
     return refuse(kAggregatorKind, aggregators,
                   fmt::format("none with backend={}", scenario.backend));
   }

@@ -121,7 +121,8 @@ Result<void> check_lists(const CompareLists& lists, std::span<const WrittenKey> 
   }
   for (const WrittenKey& setting : settings) {
     if (auto set = set_key(scenario, setting); !set) return set;
-    for (const char* listed : {"backend", "model.name", "workers", "link.loss"}) {
+    for (const char* listed :
+         {"backend", "model.name", "workers", "link.loss", "straggler.probability"}) {
       if (setting.name != listed) continue;
       return failure(fmt::format("{}{}={} is compared; allowed: a list of its own, see --help",
                                  setting.where.empty() ? "" : setting.where + ": ", setting.name,

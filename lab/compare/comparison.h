@@ -8,8 +8,8 @@
 ///   models = ["resnet50", "vgg11"]
 ///   workers = [6, 12]
 ///   loss = [0, 0.001]                          # of each packet on each link
-///   straggling = [0, 0.16]                     # probability that a delay point delays
-///   (slow-worker) baseline = "ring"                          # speed-ups are against it
+///   straggling = [0, 0.16]                     # probability of a delay (slow-worker)
+///   baseline = "ring"                          # speed-ups are against it
 ///
 /// Model:   A case is one of models x workers x loss x straggling; a cell is a back end in it, one
 ///          scenario. What a case needs (retransmission under loss, the pattern of stragglers) and

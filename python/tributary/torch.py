@@ -283,7 +283,7 @@ class CatchUp:
     What it relies on: a step is one backward pass, all its gradients are reduced, and nothing else
     goes through the aggregator between steps. A model with buffers needs broadcast_buffers=False,
     else each forward pass waits for all ranks. It is DDP's communication hook, so there can be no
-    other one.
+    other one. A model that is wrapped anew after rejoin() needs a new one.
     """
 
     # DDP arranges its buckets anew once, after its first step.
@@ -292,7 +292,8 @@ class CatchUp:
     def __init__(self, model):
         self._group = active_group()
         self._buckets = []  # Of the latest step: the parameters of each.
-        self._first = 0  # Submitted before the latest step.
+        self._communicator = None  # That the latest step went through.
+        self._first = 0  # Submitted to it before the latest step.
         self._steps = 0
         self.steps_taken = 0  # Steps whose gradients were taken from the others.
         model.register_comm_hook(self, CatchUp._reduce)
@@ -301,7 +302,8 @@ class CatchUp:
         """As DDP does it without a hook: the mean over the world."""
         if bucket.index() == 0:
             self._buckets = []
-            self._first = self._group.communicator.progress()[0]
+            self._communicator = self._group.communicator
+            self._first = self._communicator.progress()[0]
         self._buckets.append(list(bucket.parameters()))
         if bucket.is_last():
             self._steps += 1
@@ -311,9 +313,10 @@ class CatchUp:
 
     def behind(self):
         """Whether the others have done the next step without this rank, wholly."""
-        if self._steps < self.STEPS_BEFORE:
+        # After rejoin() all count from 0 again: were all ranks behind, nobody would contribute.
+        if self._steps < self.STEPS_BEFORE or self._communicator is not self._group.communicator:
             return False
-        submitted, heard = self._group.communicator.progress()
+        submitted, heard = self._communicator.progress()
         return heard - submitted >= submitted - self._first
 
     def take_gradients(self):

@@ -308,6 +308,18 @@ TEST(SwitchmlProtocol, HalvesAreRefused) {
   EXPECT_TRUE(worker.sent().empty());
 }
 
+TEST(SwitchmlProtocol, TakingASumWithoutContributingIsRefused) {
+  Worker worker(small_config());
+  std::vector<int32_t> tensor = counted(64, 1);
+  Transfer transfer;
+  transfer.integers = tensor;
+  transfer.receive_only = true;
+  worker.protocol.submit(transfer, worker.now);
+  EXPECT_TRUE(transfer.done);
+  EXPECT_EQ(transfer.outcome.status, Status::kRefused);
+  EXPECT_TRUE(worker.sent().empty());
+}
+
 // --- Refusals and ends ---------------------------------------------------------------------------
 
 TEST(SwitchmlProtocol, ForeignPacketsAreCountedByReason) {

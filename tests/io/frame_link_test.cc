@@ -79,6 +79,14 @@ void two_hosts_find_each_other(const Endpoint& here, const Endpoint& there) {
 TEST(FrameLink, TwoHostsFindEachOther) { two_hosts_find_each_other(kOurs, kTheirs); }
 TEST(FrameLink, TwoHostsFindEachOtherOverIpv6) { two_hosts_find_each_other(kOurs6, kTheirs6); }
 
+TEST(FrameLink, NobodyIsAskedForAnAddressOfTheOtherFamily) {
+  // All 32 bits of the IPv4 address are those of the host, whose prefix is longer.
+  Host host(config_of(*Endpoint::parse("[fd00::a00:1]:12000"), kOurMac));
+  EXPECT_FALSE(host.link.route(kOurs, kStart).has_value());
+  EXPECT_EQ(host.link.unresolved(), 1U);
+  EXPECT_EQ(host.link.next_due(), Instant::never());
+}
+
 TEST(FrameLink, AnUnansweredQuestionIsRepeatedAndGivenUp) {
   Host host(config_of(kOurs, kOurMac));
   EXPECT_FALSE(host.link.route(kTheirs, kStart).has_value());

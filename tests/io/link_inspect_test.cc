@@ -5,6 +5,7 @@
 
 #include <gtest/gtest.h>
 
+#include <cstring>
 #include <functional>
 #include <set>
 
@@ -181,6 +182,18 @@ TEST(LinkInspect, AddressesOfMulticast) {
   EXPECT_EQ(multicast_mac(Endpoint::ipv4(0xef810203, 1)), (MacAddress{1, 0, 0x5e, 1, 2, 3}));
   EXPECT_EQ(multicast_mac(*Endpoint::parse("[ff02::1:ff12:3456]:1")),
             (MacAddress{0x33, 0x33, 0xff, 0x12, 0x34, 0x56}));
+}
+
+TEST(LinkInspect, AnIpv4AddressInAnIpv6HeaderIsNobodys) {
+  constexpr VerifiedByHardware kAll{.ip_checksum = true, .udp_checksum = true};
+  const Bytes good = datagram(kTheirs6, kOurs6, kPayload);
+  ASSERT_EQ(inspect(good, kHost6, kAll).kind, FrameKind::kUdp);
+  Bytes from = good;
+  std::memcpy(from.data() + 22, kTheirs.address.data(), kTheirs.address.size());
+  EXPECT_EQ(inspect(from, kHost6, kAll).refusal, FrameOutcome::kBadSource);
+  Bytes to = good;
+  std::memcpy(to.data() + 38, kOurs.address.data(), kOurs.address.size());
+  EXPECT_EQ(inspect(to, kHost, kAll).refusal, FrameOutcome::kNotOurs);
 }
 
 TEST(LinkInspect, EveryOutcomeHasANameOfItsOwn) {

@@ -172,6 +172,8 @@ bool PsServer::take_chunk(Connection& connection) {
   if (pending.sum == nullptr) {
     pending.sum = unused_sum();
     pending.sum->swap(connection.buffer);
+  } else if (pending.sum->size() != connection.buffer.size()) {
+    return false;  // What a worker that has gone left behind was cut in other pieces.
   } else {
     add_to(*pending.sum, connection.buffer);
   }

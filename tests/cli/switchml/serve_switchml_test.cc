@@ -59,6 +59,18 @@ TEST(ServeSwitchml, NothingSaidIsOneControlPointOnLoopback) {
   EXPECT_EQ(config->control.addresses, (std::vector{Endpoint::ipv4(0x7f000001, 50'099)}));
 }
 
+TEST(ServeSwitchml, ControlCallsCanNameAnIpv4AddressAlone) {
+  SwitchmlConfig config;
+  config.listen.address.fill(0x20);
+  SwitchmlFlags flags;
+  flags.control = {"127.0.0.1"};
+  const auto refused = with_switchml_flags(config, flags);
+  ASSERT_FALSE(refused.has_value());
+  EXPECT_THAT(refused.error().text, HasSubstr("allowed with --control: an IPv4 address"));
+  config.listen.address.fill(0);  // Of no interface in particular.
+  EXPECT_TRUE(with_switchml_flags(config, flags).has_value());
+}
+
 TEST(ServeSwitchml, WhatIsNotAllowedIsRefused) {
   EXPECT_THAT(error_of({"elements=64"}), HasSubstr("workers"));
   EXPECT_THAT(error_of({"workers=10.0.0.1,elements=128"}),
