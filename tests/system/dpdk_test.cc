@@ -109,7 +109,8 @@ TEST_F(OverVhost, BitExactUnderFaultsAndOverSeveralCores) {
   start_workers({"--verify", "--elements", "50000", "--iterations", "5", "--loss", "0.01",
                  "--duplicate", "0.01", "--reorder", "0.02"});
   expect_exact();
-  for (const auto& core : server_->stats()["cores"]) EXPECT_GT(core["packets"], 0);
+  const auto stats = server_->stats();
+  for (const auto& core : stats["cores"]) EXPECT_GT(core["packets"], 0);
 }
 
 TEST_F(OverVhost, LargePacketsAndAGroup) {
