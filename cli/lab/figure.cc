@@ -67,8 +67,8 @@ int run_figure(FigureFlags& flags) {
 }  // namespace
 
 void add_lab_figure(CLI::App& lab, int& exit_code) {
-  CLI::App* command = lab.add_subcommand(
-      "figure", "A figure of a paper, with the paper's numbers beside it");
+  CLI::App* command =
+      lab.add_subcommand("figure", "A figure of a paper, with the paper's numbers beside it");
   const auto flags = std::make_shared<FigureFlags>();
   command->add_option("name", flags->name, "trio-13, switchml-3, …: see `tributary lab list`")
       ->required()
