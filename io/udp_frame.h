@@ -17,7 +17,7 @@
 #include <span>
 
 #include "base/endpoint.h"
-#include "io/checksum.h"
+#include "base/internet_checksum.h"
 #include "microcode/headers.h"
 
 namespace tributary::io {

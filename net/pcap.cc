@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "base/byte_order.h"
+#include "base/internet_checksum.h"
 #include "microcode/headers.h"
 
 namespace tributary::net {
@@ -43,19 +44,6 @@ void append(Bytes& bytes, T value) {
   const size_t at = bytes.size();
   bytes.resize(at + sizeof value);
   std::memcpy(bytes.data() + at, &value, sizeof value);
-}
-
-/// Sum of 16-bit words in network order, a last odd byte padded with zero (RFC 1071).
-uint64_t sum_words(std::span<const std::byte> bytes) {
-  uint64_t sum = 0;
-  for (size_t i = 0; i + 1 < bytes.size(); i += 2) sum += load_be<uint16_t>(bytes.data() + i);
-  if (bytes.size() % 2 == 1) sum += std::to_integer<uint64_t>(bytes.back()) << 8;
-  return sum;
-}
-
-uint16_t checksum_of(uint64_t sum) {
-  while (sum > 0xffff) sum = (sum & 0xffff) + (sum >> 16);
-  return static_cast<uint16_t>(~sum);
 }
 
 /// A length as headers hold it: 0 for one that does not fit.
@@ -107,7 +95,7 @@ void append_ipv4(Bytes& frame, const Packet& packet) {
                                    load_be<uint32_t>(address_bytes(packet.source, true).data()));
   Ipv4Header::DestinationAddress::store(
       header, load_be<uint32_t>(address_bytes(packet.destination, true).data()));
-  Ipv4Header::HeaderChecksum::store(header, checksum_of(sum_words({header, Ipv4Header::kBytes})));
+  Ipv4Header::HeaderChecksum::store(header, internet_checksum({header, Ipv4Header::kBytes}));
 }
 
 void append_ipv6(Bytes& frame, const Packet& packet) {
@@ -133,10 +121,11 @@ void append_udp(Bytes& frame, const Packet& packet, bool ipv4) {
   UdpHeader::DestinationPort::store(header, packet.destination.port);
   UdpHeader::Length::store(header, length_field(size_bytes));
   // The pseudo header: addresses, protocol and length. Elided bytes are zeros and add nothing.
-  const uint16_t checksum = checksum_of(
-      sum_words({header, UdpHeader::kBytes}) + sum_words(packet.stored) +
-      sum_words(address_bytes(packet.source, ipv4)) +
-      sum_words(address_bytes(packet.destination, ipv4)) + microcode::kIpProtocolUdp + size_bytes);
+  const uint16_t checksum = internet_checksum(
+      {header, UdpHeader::kBytes}, uint64_t{word_sum(packet.stored)} +
+                                       word_sum(address_bytes(packet.source, ipv4)) +
+                                       word_sum(address_bytes(packet.destination, ipv4)) +
+                                       microcode::kIpProtocolUdp + size_bytes);
   UdpHeader::Checksum::store(header, checksum == 0 ? UINT16_MAX : checksum);
 }
 

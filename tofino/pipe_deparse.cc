@@ -2,8 +2,10 @@
 // Writes a packet anew from the PHV and from what came.
 #include <array>
 #include <cstring>
+#include <span>
 
 #include "base/byte_order.h"
+#include "base/internet_checksum.h"
 #include "tofino/limits.h"
 #include "tofino/pipe.h"
 
@@ -79,10 +81,7 @@ void Pipe::checksum(const Executable::HeaderCode& header, FieldId target) {
   std::array<std::byte, kChecksumHeaderBytes> bytes{};
   phv_[target] = 0;
   emit_whole(header, bytes.data());
-  uint64_t sum = 0;
-  for (uint32_t i = 0; i < header.bytes; i += 2) sum += load_be<uint16_t>(&bytes[i]);
-  while (sum >> 16 != 0) sum = (sum & 0xffff) + (sum >> 16);
-  phv_[target] = static_cast<uint32_t>(~sum & 0xffff);
+  phv_[target] = internet_checksum(std::span(bytes).first(header.bytes));
 }
 
 /// What came, with what has changed; a header that the program has made or changed altogether is

@@ -30,11 +30,11 @@ class StatefulAlu {
                    uint32_t input1) const {
     const Values before{*low_word, pair_ ? *high_word : 0, input0 & mask_, input1 & mask_, 0};
     const uint32_t outcome = comparison_count_ == 0 ? 0 : compare(before);
-    const Outcome& todo = outcomes_[outcome];
+    const Outcome& chosen = outcomes_[outcome];
     Values after = before;
-    if (todo.low != kKeep) *low_word = after[kLow] = updated(updates_[todo.low], before);
-    if (todo.high != kKeep) *high_word = after[kHigh] = updated(updates_[todo.high], before);
-    if (!todo.leaves) return 0;
+    if (chosen.low != kKeep) *low_word = after[kLow] = updated(updates_[chosen.low], before);
+    if (chosen.high != kKeep) *high_word = after[kHigh] = updated(updates_[chosen.high], before);
+    if (!chosen.leaves) return 0;
     switch (output_) {
       case StatefulOutput::kNothing:
         return 0;

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "base/byte_order.h"
+#include "base/internet_checksum.h"
 #include "microcode/headers.h"
 #include "microcode/switchml_wire.h"
 
@@ -14,13 +15,6 @@ using microcode::Ipv4Header;
 using microcode::UdpHeader;
 
 namespace {
-
-uint16_t ip_checksum(const std::byte* header) {
-  uint32_t sum = 0;
-  for (uint32_t i = 0; i < Ipv4Header::kBytes; i += 2) sum += load_be<uint16_t>(header + i);
-  while (sum >> 16 != 0) sum = (sum & 0xffff) + (sum >> 16);
-  return static_cast<uint16_t>(~sum);
-}
 
 void store_mac(std::byte* to, uint64_t mac) {
   store_be(to, static_cast<uint32_t>(mac >> 16));
@@ -50,7 +44,7 @@ std::array<std::byte, kUdpFrameHeaderBytes> udp_frame_header(const FrameAddress&
   Ipv4Header::Protocol::store(ip, microcode::kIpProtocolUdp);
   Ipv4Header::SourceAddress::store(ip, from.ip);
   Ipv4Header::DestinationAddress::store(ip, to.ip);
-  Ipv4Header::HeaderChecksum::store(ip, ip_checksum(ip));
+  Ipv4Header::HeaderChecksum::store(ip, internet_checksum({ip, Ipv4Header::kBytes}));
   std::byte* udp = ip + Ipv4Header::kBytes;
   UdpHeader::SourcePort::store(udp, from.port);
   UdpHeader::DestinationPort::store(udp, to.port);
@@ -90,7 +84,8 @@ std::optional<UdpFrame> parse_udp_frame(std::span<const std::byte> frame, uint32
                  static_cast<uint16_t>(UdpHeader::SourcePort::load(udp))};
   parsed.time_to_live = static_cast<uint8_t>(Ipv4Header::TimeToLive::load(ip));
   parsed.udp_checksum = static_cast<uint16_t>(UdpHeader::Checksum::load(udp));
-  parsed.ip_checksum_right = ip_checksum(ip) == 0;  // Over a right header the sum is all ones.
+  parsed.ip_checksum_right =
+      internet_checksum({ip, Ipv4Header::kBytes}) == 0;  // Over a right header the sum is all ones.
   parsed.payload_bytes = udp_bytes - UdpHeader::kBytes;
   const auto stored = frame.subspan(kUdpFrameHeaderBytes);
   parsed.payload = stored.first(std::min<size_t>(stored.size(), parsed.payload_bytes));

@@ -6,27 +6,12 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
-#include <string_view>
-#include <vector>
 
 #include "base/byte_order.h"
 #include "engine/packet.h"
+#include "tests/support/hex.h"
 
 namespace tributary::io {
-
-using Bytes = std::vector<std::byte>;
-
-/// "45 00 00 1d": two hexadecimal digits a byte, blanks between them.
-inline Bytes from_hex(std::string_view text) {
-  Bytes bytes;
-  const auto digit = [](char c) { return c <= '9' ? c - '0' : c - 'a' + 10; };
-  for (size_t i = 0; i + 1 < text.size(); i++) {
-    if (text[i] == ' ' || text[i] == '\n') continue;
-    bytes.push_back(static_cast<std::byte>(digit(text[i]) * 16 + digit(text[i + 1])));
-    i++;
-  }
-  return bytes;
-}
 
 /// Where numbered() puts the number: behind the bytes that UdpPort steers by, which stay 0, so that
 /// packets with different numbers may travel in one train.

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "io/checksum.h"
+#include "base/internet_checksum.h"
 
 #include <cstring>
 
 #include "base/byte_order.h"
 
-namespace tributary::io {
+namespace tributary {
 namespace {
 
 /// Sum of the little-endian 32-bit halves of `count` 8-byte words. No branch but the loop, so it
@@ -42,4 +42,4 @@ uint16_t internet_checksum(std::span<const std::byte> bytes, uint64_t initial) {
   return static_cast<uint16_t>(~fold_sum(initial + word_sum(bytes)));
 }
 
-}  // namespace tributary::io
+}  // namespace tributary

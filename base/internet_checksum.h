@@ -2,20 +2,19 @@
 /// @file
 /// The Internet checksum of IPv4, UDP, ICMP and IGMP.
 ///
-/// Model:   One's complement sum of big-endian 16-bit words, an odd last byte padded with 0. Sums
-/// of
-///          parts may be added as long as every part but the last has an even length, so the sum of
-///          a payload is made once and serves every header that is put in front of it.
+/// Model:   One's complement sum of big-endian 16-bit words, an odd last byte padded with 0.
+///          Sums of parts may be added as long as every part but the last has an even length, so
+///          the sum of a payload is made once and serves every header that is put in front of it.
 /// Threads: Pure functions.
 /// Source:  RFC 1071.
-/// Tests:   tests/io/checksum_test.cc, tests/io/udp_frame_test.cc
+/// Tests:   tests/base/internet_checksum_test.cc, tests/io/udp_frame_test.cc
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 #include <span>
 
-namespace tributary::io {
+namespace tributary {
 
 /// The sum of the words of `bytes`, folded to 16 bits; 0 only for bytes that are all 0.
 [[nodiscard]] uint16_t word_sum(std::span<const std::byte> bytes);
@@ -30,4 +29,4 @@ static_assert(fold_sum(0x1fffe) == 0xffff);
 /// The checksum: one's complement of the sum. `initial` is added first, as from a pseudo header.
 [[nodiscard]] uint16_t internet_checksum(std::span<const std::byte> bytes, uint64_t initial = 0);
 
-}  // namespace tributary::io
+}  // namespace tributary

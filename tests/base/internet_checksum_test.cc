@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // Method: sums by hand, then random bytes against the sum of one 16-bit word at a time.
-#include "io/checksum.h"
+#include "base/internet_checksum.h"
 
 #include <gtest/gtest.h>
 
-#include "tests/io/bytes.h"
+#include "base/prng.h"
+#include "tests/support/hex.h"
 #include "tests/support/seed.h"
 
-namespace tributary::io {
+namespace tributary {
 namespace {
 
 TEST(Checksum, SumsByHand) {
@@ -50,4 +51,4 @@ TEST(Checksum, PartsOfEvenLengthAddUp) {
 }
 
 }  // namespace
-}  // namespace tributary::io
+}  // namespace tributary
