@@ -7,6 +7,7 @@
 #include <array>
 #include <cstring>
 
+#include "bench/measure.h"
 #include "bench/replay_engine.h"
 #include "bench/replay_load.h"
 #include "memory/lanes.h"

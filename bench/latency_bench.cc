@@ -18,7 +18,7 @@
 #include "apps/trio_ml/app.h"
 #include "base/assert.h"
 #include "base/clock.h"
-#include "bench/replay_load.h"
+#include "bench/measure.h"
 #include "engine/live/live_engine.h"
 #include "io/udp_port.h"
 #include "memory/shared_memory.h"

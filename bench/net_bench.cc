@@ -2,13 +2,13 @@
 #include "bench/net_bench.h"
 
 #include <fmt/format.h>
-#include <time.h>
 
 #include <algorithm>
 #include <memory>
 
 #include "base/assert.h"
 #include "base/prng.h"
+#include "bench/measure.h"
 #include "net/topology.h"
 
 namespace tributary::bench {
@@ -83,12 +83,6 @@ class Sender final : public net::Node, private EventTarget {
   Prng draws_;
 };
 
-double cpu_seconds() {
-  timespec spent{};
-  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &spent);
-  return static_cast<double>(spent.tv_sec) + static_cast<double>(spent.tv_nsec) * 1e-9;
-}
-
 struct Measured {
   double seconds = 0;
   uint64_t hops = 0;
@@ -116,14 +110,9 @@ Measured run_once(const NetBenchLoad& load, uint64_t packets, EventCore::Queue q
         return net::BuiltNode{senders.back()->id(), nullptr, false};
       });
   TRIB_ASSERT(built.has_value());
-  const double begin = cpu_seconds();
+  const double begin = thread_cpu_s();
   while (core.run_next()) continue;
-  return {cpu_seconds() - begin, network.counters().delivered, network.digest()};
-}
-
-double median(std::vector<double> values) {
-  std::sort(values.begin(), values.end());
-  return values[values.size() / 2];
+  return {thread_cpu_s() - begin, network.counters().delivered, network.digest()};
 }
 
 NetBenchRow measure(const NetBenchLoad& load, const NetBenchConfig& config) {

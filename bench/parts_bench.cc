@@ -13,6 +13,7 @@
 #include "apps/filter/filter.h"
 #include "base/assert.h"
 #include "base/prng.h"
+#include "bench/measure.h"
 #include "bench/replay_engine.h"
 #include "bench/replay_load.h"
 #include "host/number_format.h"

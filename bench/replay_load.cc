@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "bench/replay_load.h"
 
-#include <time.h>
-
 #include <algorithm>
 #include <array>
 #include <cstring>
@@ -47,17 +45,6 @@ std::vector<Run> runs_of(const ReplayShape& shape) {
 }
 
 }  // namespace
-
-double thread_cpu_s() {
-  timespec spent{};
-  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &spent);
-  return static_cast<double>(spent.tv_sec) + static_cast<double>(spent.tv_nsec) * 1e-9;
-}
-
-double median(std::vector<double> values) {
-  std::sort(values.begin(), values.end());
-  return values[values.size() / 2];
-}
 
 ReplayLoad::ReplayLoad(const ReplayShape& shape)
     : shape_(shape), stride_((packet_bytes() + 63) / 64 * 64) {

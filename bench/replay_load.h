@@ -20,10 +20,6 @@
 
 namespace tributary::bench {
 
-/// CPU time that this thread has had, in seconds: who else is busy on the machine does not count.
-[[nodiscard]] double thread_cpu_s();
-[[nodiscard]] double median(std::vector<double> values);
-
 /// Which packets a ReplayLoad has.
 struct ReplayShape {
   uint32_t gradients = 256;

@@ -2,13 +2,13 @@
 #include "bench/tofino_bench.h"
 
 #include <fmt/format.h>
-#include <time.h>
 
 #include <algorithm>
 #include <cstring>
 
 #include "base/assert.h"
 #include "base/byte_order.h"
+#include "bench/measure.h"
 #include "microcode/switchml_wire.h"
 #include "tofino/switchml_control.h"
 #include "tofino/udp_frame.h"
@@ -68,12 +68,6 @@ struct Traffic {
   uint32_t size_bytes = 0;  ///< Of a packet with its values.
 };
 
-double cpu_seconds() {
-  timespec spent{};
-  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &spent);
-  return static_cast<double>(spent.tv_sec) + static_cast<double>(spent.tv_nsec) * 1e-9;
-}
-
 struct Measured {
   double seconds = 0;
   uint64_t checksum = 0;
@@ -93,13 +87,13 @@ Measured run_model(const TofinoBenchLoad& load, const Traffic& traffic, uint64_t
   TRIB_ASSERT(device->set_session(session).has_value());
   tofino::Switch& chip = device->device();
   Instant now;
-  const double begin = cpu_seconds();
+  const double begin = thread_cpu_s();
   for (uint64_t i = 0; i < packets; i++) {
     if (i % kWorkers == 0) now = now + kGap;
     chip.arrive(now, port_of(i % kWorkers), traffic.packet(i));
   }
   chip.run_until(now + kDrain);
-  return {cpu_seconds() - begin, totals.sum, chip.counters().passes};
+  return {thread_cpu_s() - begin, totals.sum, chip.counters().passes};
 }
 
 /// SwitchML's Algorithm 3 for a CPU.
@@ -167,14 +161,9 @@ class PlainSwitch {
 Measured run_loop(const TofinoBenchLoad& load, const Traffic& traffic, uint64_t packets) {
   Totals totals;
   PlainSwitch plain(load, totals);
-  const double begin = cpu_seconds();
+  const double begin = thread_cpu_s();
   for (uint64_t i = 0; i < packets; i++) plain.arrive(Instant{}, traffic.packet(i));
-  return {cpu_seconds() - begin, totals.sum, packets};
-}
-
-double median(std::vector<double> values) {
-  std::sort(values.begin(), values.end());
-  return values[values.size() / 2];
+  return {thread_cpu_s() - begin, totals.sum, packets};
 }
 
 TofinoBenchRow measure(const TofinoBenchLoad& load, const TofinoBenchConfig& config) {

@@ -45,8 +45,8 @@ Result<void> check(const SwitchmlConfig& config) {
   if (config.elements != kSwitchmlSmallElements && config.elements != kSwitchmlLargeElements) {
     return refused("elements", config.elements, "64 or 256");
   }
-  if (config.world < 1 || config.world > kSwitchmlWorldMax) {
-    return refused("world", config.world, fmt::format("1 to {}", kSwitchmlWorldMax));
+  if (config.world < 1 || config.world > microcode::kSwitchmlWorkersMax) {
+    return refused("world", config.world, fmt::format("1 to {}", microcode::kSwitchmlWorkersMax));
   }
   if (config.rank >= config.world) {
     return refused("rank", config.rank, fmt::format("0 to {}", config.world - 1));

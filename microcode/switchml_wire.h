@@ -44,6 +44,8 @@ inline constexpr uint16_t kSwitchmlPort = 0xbee0;
 inline constexpr uint16_t kSwitchmlPortMask = 0xfff0;
 inline constexpr uint32_t kSwitchmlMessageType = 1;
 inline constexpr uint32_t kSwitchmlSlotMax = (1 << 14) - 1;
+/// Workers that a slot's bitmap has bits for. Source: published switch program.
+inline constexpr uint32_t kSwitchmlWorkersMax = 32;
 inline constexpr uint8_t kSwitchmlTimeToLive = 64;
 
 /// The size field for a number of elements; none for one that has no code. 32 and 128 have codes,

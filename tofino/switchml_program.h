@@ -28,14 +28,14 @@
 
 #include <cstdint>
 
+#include "microcode/switchml_wire.h"
 #include "tofino/program.h"
 
 namespace tributary::tofino {
 
 /// Elements of a packet that one harvest pass reads: one word of each processor.
 inline constexpr uint32_t kSwitchmlProcessors = 32;
-/// Workers that the bitmap has bits for.
-inline constexpr uint32_t kSwitchmlWorkersMax = 32;
+using microcode::kSwitchmlWorkersMax;
 
 struct SwitchmlVariant {
   uint32_t elements = 64;  ///< A packet's: 64 or 256.

@@ -33,8 +33,7 @@ namespace tributary::switchml {
 
 using microcode::SwitchmlHeader;
 
-/// Workers that a slot's bitmap has bits for. Source: published switch program.
-inline constexpr uint32_t kWorkersMax = 32;
+inline constexpr uint32_t kWorkersMax = microcode::kSwitchmlWorkersMax;
 /// Slots that the pool index can name: 14 bits. The published switch has 8,192.
 inline constexpr uint32_t kSlotsLimit = microcode::kSwitchmlSlotMax + 1;
 /// Elements of the largest packet.

@@ -2,10 +2,10 @@
 #include "bench/race/result.h"
 
 #include <algorithm>
-#include <cmath>
 #include <map>
 
 #include "base/assert.h"
+#include "bench/measure.h"
 
 namespace tributary::race {
 namespace {
@@ -16,7 +16,7 @@ template <class Field>
 double median_of(std::span<const Lap> laps, Field field) {
   std::vector<double> values;
   for (const Lap& lap : laps) values.push_back(lap.*field);
-  return quantile(std::move(values), 0.5);
+  return bench::median(std::move(values));
 }
 
 }  // namespace
@@ -49,15 +49,6 @@ Lap lap_of(std::span<const LapReport> reports, double server_cpu_s, uint32_t red
   return lap;
 }
 
-double quantile(std::vector<double> values, double part) {
-  TRIB_ASSERT(!values.empty());
-  std::sort(values.begin(), values.end());
-  const double place = part * static_cast<double>(values.size() - 1);
-  const auto below = static_cast<size_t>(std::floor(place));
-  const size_t above = std::min(below + 1, values.size() - 1);
-  return values[below] + (values[above] - values[below]) * (place - static_cast<double>(below));
-}
-
 std::optional<RaceRow> row_of(const std::string& system, const RaceCase& race,
                               std::span<const Lap> laps) {
   if (laps.empty()) return std::nullopt;
@@ -72,15 +63,15 @@ std::optional<RaceRow> row_of(const std::string& system, const RaceCase& race,
     row.wrong += lap.wrong;
     row.partial += lap.partial;
   }
-  row.median_s = quantile(seconds, 0.5);
-  const double between = quantile(seconds, 0.75) - quantile(seconds, 0.25);
+  row.median_s = bench::median(seconds);
+  const double between = bench::quantile(seconds, 0.75) - bench::quantile(seconds, 0.25);
   row.spread = row.median_s > 0 ? between / row.median_s : 0;
   const double tensor_gb = static_cast<double>(race.bytes) / kGigabyte;
   row.worker_cpu_s_per_gb = median_of(laps, &Lap::worker_cpu_s) / tensor_gb;
   row.total_cpu_s_per_gb = median_of(laps, &Lap::total_cpu_s) / (tensor_gb * race.workers);
   row.link_bytes = median_of(laps, &Lap::link_bytes);
   for (auto& [round, values] : rounds) {
-    row.round_medians_s.push_back(quantile(std::move(values), 0.5));
+    row.round_medians_s.push_back(bench::median(std::move(values)));
   }
   return row;
 }
@@ -92,8 +83,9 @@ std::optional<PairedRatio> paired_ratio(const RaceRow& a, const RaceRow& b) {
     ratios.push_back(a.round_medians_s[i] / b.round_medians_s[i]);
   }
   if (ratios.empty()) return std::nullopt;
-  return PairedRatio{
-      .median = quantile(ratios, 0.5), .min = quantile(ratios, 0.0), .max = quantile(ratios, 1.0)};
+  return PairedRatio{.median = bench::median(ratios),
+                     .min = bench::quantile(ratios, 0.0),
+                     .max = bench::quantile(ratios, 1.0)};
 }
 
 double link_seconds(uint64_t bytes, uint32_t mbit) {

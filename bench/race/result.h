@@ -68,10 +68,6 @@ struct RaceRow {
 [[nodiscard]] std::optional<RaceRow> row_of(const std::string& system, const RaceCase& race,
                                             std::span<const Lap> laps);
 
-/// The value at `part` (0 … 1) of the sorted values, between two of them in proportion.
-/// @param values Not empty.
-[[nodiscard]] double quantile(std::vector<double> values, double part);
-
 /// Time of `a` over time of `b`, round by round.
 struct PairedRatio {
   double median = 0;

@@ -4,7 +4,6 @@
 #include <fmt/format.h>
 #include <poll.h>
 #include <signal.h>
-#include <stdlib.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -14,6 +13,7 @@
 #include <optional>
 #include <span>
 
+#include "bench/measure.h"
 #include "bench/race/machine.h"
 #include "cli/demo/child_process.h"
 #include "cli/demo/free_port.h"
@@ -32,25 +32,6 @@ constexpr std::chrono::seconds kLapWithin{60};
 constexpr std::chrono::seconds kEndWithin{5};
 /// In a network of its own, where nobody else has it.
 constexpr uint16_t kServerPort = 12000;
-
-/// A fresh folder that goes away with its content.
-class ScratchFolder {
- public:
-  ScratchFolder() {
-    std::string name = fs::temp_directory_path() / "tributary-race-XXXXXX";
-    if (mkdtemp(name.data()) != nullptr) path_ = name;
-  }
-  ~ScratchFolder() {
-    std::error_code ignored;
-    if (!path_.empty()) fs::remove_all(path_, ignored);
-  }
-  ScratchFolder(const ScratchFolder&) = delete;
-  ScratchFolder& operator=(const ScratchFolder&) = delete;
-  [[nodiscard]] const fs::path& path() const { return path_; }
-
- private:
-  fs::path path_;
-};
 
 /// A worker as the race sees it: its connection and what it said last.
 struct Worker {
@@ -96,7 +77,7 @@ class Round {
   const Programs& programs_;
   const std::function<bool()>& interrupted_;
   const PacketThreads packet_threads_;
-  ScratchFolder scratch_;
+  bench::ScratchFolder scratch_;
   std::string store_;  ///< In it; the processes' own.
   std::vector<uint16_t> ports_;
   std::optional<ControlListener> listener_;

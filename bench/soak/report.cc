@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "bench/race/result.h"
+#include "bench/measure.h"
 #include "bench/soak/soak.h"
 #include "lab/report/text_table.h"
 
@@ -17,7 +17,7 @@ double SoakResult::goodput_kept() const {
       ratios.push_back(cycle.overload_gb_per_s / cycle.capacity_gb_per_s);
     }
   }
-  return ratios.empty() ? 0 : race::quantile(std::move(ratios), 0.5);
+  return ratios.empty() ? 0 : bench::median(std::move(ratios));
 }
 
 double SoakResult::memory_change() const {

@@ -3,14 +3,13 @@
 
 #include <fmt/format.h>
 #include <poll.h>
-#include <stdlib.h>
 
 #include <algorithm>
 #include <bit>
 #include <chrono>
-#include <filesystem>
 #include <memory>
 
+#include "bench/measure.h"
 #include "bench/race/client/lap_tensor.h"
 #include "bench/soak/server_watch.h"
 #include "bench/soak/worker_group.h"
@@ -18,7 +17,6 @@
 namespace tributary::soak {
 namespace {
 
-namespace fs = std::filesystem;
 using Clock = std::chrono::steady_clock;
 
 constexpr uint32_t kJobsMax = 64;
@@ -34,25 +32,6 @@ constexpr std::chrono::seconds kSettleWithin{10};
 constexpr uint32_t kPacketBytesInSocket = 1500;
 constexpr uint32_t kOverload = 2;
 constexpr uint64_t kReductionsASession = 20;
-
-/// A fresh folder that goes away with its content.
-class ScratchFolder {
- public:
-  ScratchFolder() {
-    std::string name = fs::temp_directory_path() / "tributary-soak-XXXXXX";
-    if (mkdtemp(name.data()) != nullptr) path_ = name;
-  }
-  ~ScratchFolder() {
-    std::error_code ignored;
-    if (!path_.empty()) fs::remove_all(path_, ignored);
-  }
-  ScratchFolder(const ScratchFolder&) = delete;
-  ScratchFolder& operator=(const ScratchFolder&) = delete;
-  [[nodiscard]] const fs::path& path() const { return path_; }
-
- private:
-  fs::path path_;
-};
 
 /// Packets each worker has in flight so that all of them together want kOverload times the socket.
 uint32_t overload_window(const SoakConfig& config) {
@@ -204,7 +183,7 @@ Result<void> check(const SoakConfig& config) {
 }
 
 Result<SoakResult> run_soak(const SoakConfig& config, const SoakHooks& hooks) {
-  const ScratchFolder scratch;
+  const bench::ScratchFolder scratch;
   if (scratch.path().empty()) return failure("no temporary folder can be made; set TMPDIR");
   auto server =
       ServerWatch::start(config.tributary, kOverload * config.jobs, config.workers, scratch.path());

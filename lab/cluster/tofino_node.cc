@@ -47,7 +47,7 @@ uint32_t port_stride(uint32_t elements, uint64_t bits_per_s) {
 
 uint32_t workers_max(uint32_t elements, uint64_t bits_per_s) {
   const uint32_t ports = tofino::kFrontPanelPortsPerPipe * tofino::kPortStride;
-  return std::min(ports / port_stride(elements, bits_per_s), host::kSwitchmlWorldMax);
+  return std::min(ports / port_stride(elements, bits_per_s), microcode::kSwitchmlWorkersMax);
 }
 
 tl::unexpected<Error> refused(const Scenario& scenario, const char* key, const std::string& value,

@@ -1,12 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tests/system/server.h"
 
-#include <arpa/inet.h>
 #include <gtest/gtest.h>
-#include <netinet/in.h>
 #include <poll.h>
 #include <sys/inotify.h>
-#include <sys/socket.h>
 #include <unistd.h>
 
 #include <array>
@@ -16,16 +13,10 @@
 
 namespace tributary::system_test {
 
-uint16_t free_port() {
-  const int socket_file = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-  sockaddr_in address{};
-  address.sin_family = AF_INET;
-  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  socklen_t size = sizeof address;
-  EXPECT_EQ(bind(socket_file, reinterpret_cast<const sockaddr*>(&address), size), 0);
-  EXPECT_EQ(getsockname(socket_file, reinterpret_cast<sockaddr*>(&address), &size), 0);
-  close(socket_file);
-  return ntohs(address.sin_port);
+uint16_t free_port(demo::Transport transport) {
+  const auto port = demo::free_port(transport);
+  EXPECT_TRUE(port.has_value()) << port.error().text;
+  return port.value_or(uint16_t{0});
 }
 
 Server::Server(const std::vector<std::string>& jobs, const std::vector<std::string>& more) {

@@ -37,20 +37,9 @@ int32_t element(uint32_t job, uint32_t rank, uint32_t packet, uint32_t lane) {
   return static_cast<int32_t>(job * 1'000'003 + rank * 65'537 + packet * 257 + lane);
 }
 
-/// A TCP port that nobody has right now.
-uint16_t free_control_port() {
-  const int socket_file = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-  sockaddr_in address{};
-  address.sin_family = AF_INET;
-  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  socklen_t size = sizeof address;
-  EXPECT_EQ(bind(socket_file, reinterpret_cast<const sockaddr*>(&address), size), 0);
-  EXPECT_EQ(getsockname(socket_file, reinterpret_cast<sockaddr*>(&address), &size), 0);
-  close(socket_file);
-  return ntohs(address.sin_port);
+std::string control_address() {
+  return "127.0.0.1:" + std::to_string(system_test::free_port(demo::Transport::kTcp));
 }
-
-std::string control_address() { return "127.0.0.1:" + std::to_string(free_control_port()); }
 
 /// One worker of a job: its control calls and its socket.
 class Client {

@@ -37,14 +37,6 @@ TEST(Lap, IsFromTheFirstStartToTheLastEndAndOfOneAllReduce) {
   EXPECT_DOUBLE_EQ(lap_of(std::span(reports).first(1), 0, 1, true).seconds, 0.020);
 }
 
-TEST(Quantile, LiesBetweenTheSortedValues) {
-  EXPECT_DOUBLE_EQ(quantile({3, 1, 2}, 0.5), 2);
-  EXPECT_DOUBLE_EQ(quantile({4, 1, 2, 3}, 0.5), 2.5);
-  EXPECT_DOUBLE_EQ(quantile({4, 1, 2, 3}, 0.25), 1.75);
-  EXPECT_DOUBLE_EQ(quantile({7}, 0.75), 7);
-  EXPECT_DOUBLE_EQ(quantile({1, 9}, 1.0), 9);
-}
-
 std::vector<Lap> laps_of(std::initializer_list<std::pair<uint32_t, double>> rounds_seconds) {
   std::vector<Lap> laps;
   for (const auto& [round, seconds] : rounds_seconds) {

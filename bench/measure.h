@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+/// @file
+/// What every benchmark needs: CPU time of a thread, medians, and a folder for the time of a run.
+///
+/// Tests: tests/bench/measure_test.cc
+#pragma once
+
+#include <filesystem>
+#include <vector>
+
+namespace tributary::bench {
+
+/// CPU time that this thread has had, in seconds: who else is busy on the machine does not count.
+[[nodiscard]] double thread_cpu_s();
+
+/// The value at `part` (0 … 1) of the sorted values, between two of them in proportion.
+/// @param values Not empty.
+[[nodiscard]] double quantile(std::vector<double> values, double part);
+[[nodiscard]] inline double median(std::vector<double> values) {
+  return quantile(std::move(values), 0.5);
+}
+
+/// A fresh folder that goes away with its content.
+class ScratchFolder {
+ public:
+  ScratchFolder();
+  ~ScratchFolder();
+  ScratchFolder(const ScratchFolder&) = delete;
+  ScratchFolder& operator=(const ScratchFolder&) = delete;
+
+  /// Empty where none can be made.
+  [[nodiscard]] const std::filesystem::path& path() const { return path_; }
+
+ private:
+  std::filesystem::path path_;
+};
+
+}  // namespace tributary::bench

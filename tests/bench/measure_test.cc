@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+// Method: by hand.
+#include "bench/measure.h"
+
+#include <gtest/gtest.h>
+
+#include <fstream>
+
+namespace tributary::bench {
+namespace {
+
+TEST(Quantile, LiesBetweenTheSortedValues) {
+  EXPECT_DOUBLE_EQ(quantile({3, 1, 2}, 0.5), 2);
+  EXPECT_DOUBLE_EQ(quantile({4, 1, 2, 3}, 0.5), 2.5);
+  EXPECT_DOUBLE_EQ(quantile({4, 1, 2, 3}, 0.25), 1.75);
+  EXPECT_DOUBLE_EQ(quantile({7}, 0.75), 7);
+  EXPECT_DOUBLE_EQ(quantile({1, 9}, 1.0), 9);
+  EXPECT_DOUBLE_EQ(median({9, 1, 4}), 4);
+}
+
+TEST(ScratchFolder, GoesAwayWithItsContent) {
+  std::filesystem::path path;
+  {
+    const ScratchFolder one;
+    const ScratchFolder other;
+    path = one.path();
+    EXPECT_NE(path, other.path());
+    std::filesystem::create_directory(path / "inner");
+    std::ofstream(path / "inner" / "file") << "content";
+    EXPECT_TRUE(std::filesystem::exists(path / "inner" / "file"));
+  }
+  EXPECT_FALSE(std::filesystem::exists(path));
+}
+
+}  // namespace
+}  // namespace tributary::bench
