@@ -10,19 +10,36 @@ build_jobs() {
   echo $((memory_gb < 1 ? 1 : (memory_gb < cores ? memory_gb : cores)))
 }
 
+# show_progress NAME LOG: on a terminal, how far the build is whose output goes to LOG, for as long as
+# the script runs.
+show_progress() {
+  while sleep 1 && kill -0 $$ 2>/dev/null; do
+    printf '\r%s … %s ' "$1" "$(tail -c 4096 "$2" | grep -aoE '^\[[0-9]+/[0-9]+\]' | tail -n 1)"
+  done
+}
+
 # quietly NAME COMMAND...: runs it with its output in a file that is shown only if it fails.
 quietly() {
-  local name=$1 log
+  local name=$1 log progress='' status=0
   shift
   log=$(mktemp)
-  echo "$name …"
-  if ! "$@" >"$log" 2>&1; then
+  if [[ -t 1 ]]; then
+    show_progress "$name" "$log" &
+    progress=$!
+  else
+    echo "$name …"
+  fi
+  "$@" >"$log" 2>&1 || status=$?
+  if [[ -n $progress ]]; then
+    kill "$progress" && wait "$progress" 2>/dev/null || true
+    printf '\r%s … %s\033[K\n' "$name" "$([[ $status -eq 0 ]] && echo done || echo failed)"
+  fi
+  if [[ $status -ne 0 ]]; then
     tail -n 60 "$log" >&2
-    rm -f "$log"
     echo "$name failed (the last lines are above): $*" >&2
-    return 1
   fi
   rm -f "$log"
+  return "$status"
 }
 
 # configure PRESET ARGUMENTS...: (re)configures build/PRESET.
