@@ -39,7 +39,10 @@ Endpoint queried_group(std::span<const std::byte> message, FrameKind kind) {
 }  // namespace
 
 FrameLink::FrameLink(const FrameLinkConfig& config, NeighbourTable& neighbours)
-    : config_(config), neighbours_(neighbours), prng_(seed_of(config.devices.at(0).mac)) {
+    : config_(config),
+      table_(neighbours),
+      neighbours_(neighbours),
+      prng_(seed_of(config.devices.at(0).mac)) {
   TRIB_ASSERT(config.local.is_set());
   groups_.reserve(kGroupsMax);
   group_addresses_.reserve(kGroupsMax);
@@ -58,7 +61,7 @@ Arrival FrameLink::receive(std::span<const std::byte> frame, uint32_t device,
   const InspectedFrame found = inspect_frame(frame, identity(device), verified);
   Arrival arrival;
   if (found.kind == FrameKind::kUdp) {
-    arrival = deliver(frame, device, found);
+    arrival = deliver(frame, device, found, now);
   } else if (found.kind == FrameKind::kRefused) {
     arrival = ended(found.refusal);
   } else {
@@ -70,14 +73,14 @@ Arrival FrameLink::receive(std::span<const std::byte> frame, uint32_t device,
 }
 
 Arrival FrameLink::deliver(std::span<const std::byte> frame, uint32_t device,
-                           const InspectedFrame& found) {
+                           const InspectedFrame& found, Instant now) {
   if (config_.peer && !found.destination.is_multicast() && found.source != *config_.peer) {
     return ended(FrameOutcome::kNotPeer);
   }
   Hop hop{.device = device, .mac = {}};
   std::memcpy(hop.mac.data(), frame.data() + hop.mac.size(), hop.mac.size());
   // From behind a router this is the router's, which is right for the way back.
-  if ((hop.mac[0] & 1) == 0) neighbours_.learn(found.source, hop);
+  if ((hop.mac[0] & 1) == 0) neighbours_.learn(found.source, hop, now);
   return {.outcome = FrameOutcome::kDelivered,
           .offset = found.offset,
           .size = found.size,
@@ -89,7 +92,7 @@ Arrival FrameLink::answer(std::span<const std::byte> frame, uint32_t device,
                           const InspectedFrame& found, Instant now, std::span<std::byte> reply) {
   switch (found.kind) {
     case FrameKind::kArp:
-      return answer_arp_packet(frame, device, found, reply);
+      return answer_arp_packet(frame, device, found, now, reply);
     case FrameKind::kIcmp: {
       const uint32_t bytes = answer_echo(frame, found, identity(device), reply);
       return ended(bytes > 0 ? FrameOutcome::kEchoAnswered : FrameOutcome::kBadControl, bytes);
@@ -107,14 +110,15 @@ Arrival FrameLink::answer(std::span<const std::byte> frame, uint32_t device,
 }
 
 Arrival FrameLink::answer_arp_packet(std::span<const std::byte> frame, uint32_t device,
-                                     const InspectedFrame& found, std::span<std::byte> reply) {
+                                     const InspectedFrame& found, Instant now,
+                                     std::span<std::byte> reply) {
   const LinkIdentity self = identity(device);
   if (ArpHeader::Operation::load(frame.data() + found.offset) == ArpHeader::kRequest) {
     const uint32_t bytes = answer_arp(frame, found, self, reply);
     return ended(bytes > 0 ? FrameOutcome::kArpAnswered : FrameOutcome::kNotOurs, bytes);
   }
   const auto news = read_arp_reply(frame, found, self);
-  return ended(news ? take_news(news, device) : FrameOutcome::kBadArp);
+  return ended(news ? take_news(*news, device, now) : FrameOutcome::kBadArp);
 }
 
 Arrival FrameLink::answer_icmpv6(std::span<const std::byte> frame, uint32_t device,
@@ -128,7 +132,7 @@ Arrival FrameLink::answer_icmpv6(std::span<const std::byte> frame, uint32_t devi
     }
     case kNeighbourAdvertisement: {
       const auto news = read_advertisement(frame, found);
-      return ended(news ? take_news(news, device) : FrameOutcome::kBadControl);
+      return ended(news ? take_news(*news, device, now) : FrameOutcome::kBadControl);
     }
     case kMldQuery:
       if (found.size < kTargetedBytes) return ended(FrameOutcome::kBadControl);
@@ -140,16 +144,18 @@ Arrival FrameLink::answer_icmpv6(std::span<const std::byte> frame, uint32_t devi
   }
 }
 
-/// Only what was asked for is learned, so nobody can fill the table with answers.
-FrameOutcome FrameLink::take_news(const std::optional<NeighbourNews>& news, uint32_t device) {
+/// Only what was asked for is learned, so nobody can fill the table with answers. Another queue of
+/// the port may have asked; it finds out when it is about to ask again.
+FrameOutcome FrameLink::take_news(const NeighbourNews& news, uint32_t device, Instant now) {
+  const Hop hop{.device = device, .mac = news.mac};
+  if (!table_.take_answer(news.address, hop, now)) return FrameOutcome::kNotOurs;
   for (Errand& question : questions_) {
-    if (question.times_left == 0 || !same_address(question.address, news->address)) continue;
-    neighbours_.learn(news->address, {.device = device, .mac = news->mac});
-    question.times_left = 0;
-    find_next_due();
-    return FrameOutcome::kNeighbourLearned;
+    if (question.times_left > 0 && same_address(question.address, news.address)) {
+      end_question(question);
+    }
   }
-  return FrameOutcome::kNotOurs;
+  find_next_due();
+  return FrameOutcome::kNeighbourLearned;
 }
 
 FrameOutcome FrameLink::take_query(const Endpoint& group, Instant now) {
@@ -198,25 +204,44 @@ std::optional<Hop> FrameLink::route(const Endpoint& destination, Instant now) {
     return std::nullopt;
   }
   if (destination.is_multicast()) return Hop{.device = 0, .mac = multicast_mac(destination)};
-  if (const auto known = neighbours_.find(destination)) return known;
+  auto known = neighbours_.find(destination, now);
+  if (known && !known->is_stale) return known->hop;
   const bool direct = is_on_wire(destination);
-  if (!direct && config_.gateway) {
-    if (const auto known = neighbours_.find(*config_.gateway)) return known;
+  const bool routed = !direct && config_.gateway;
+  if (routed) {
+    if (const auto gateway = neighbours_.find(*config_.gateway, now)) {
+      // Who was heard by way of some router and fell silent is the gateway's, which can be asked.
+      if (known) table_.forget(destination);
+      known = gateway;
+    }
   }
-  if (direct || config_.gateway) ask(direct ? destination : *config_.gateway, now);
+  if ((!known || known->is_stale) && (direct || routed)) {
+    ask(routed ? *config_.gateway : destination, now);
+  }
+  if (known) return known->hop;
   unresolved_.add(1);
   return std::nullopt;
 }
 
 void FrameLink::ask(const Endpoint& address, Instant now) {
-  Errand* free = nullptr;
   for (Errand& question : questions_) {
-    if (question.times_left > 0 && same_address(question.address, address)) return;
-    if (question.times_left == 0 && free == nullptr) free = &question;
+    if (question.times_left > 0) continue;
+    if (!table_.open_question(address)) return;  // Asked already, or the next packet asks again.
+    question = {.address = address, .due_at = now, .times_left = kQuestionsEach + 1, .device = 0};
+    next_due_ = std::min(next_due_, now);
+    return;
   }
-  if (free == nullptr) return;  // The next packet asks again.
-  *free = {.address = address, .due_at = now, .times_left = kQuestionsEach, .device = 0};
-  next_due_ = std::min(next_due_, now);
+}
+
+void FrameLink::end_question(Errand& question) {
+  table_.close_question(question.address);
+  question.times_left = 0;
+}
+
+void FrameLink::give_up(Errand& question, bool was_known) {
+  if (was_known) table_.forget(question.address);
+  (was_known ? neighbours_lost_ : unanswered_).add(1);
+  end_question(question);
 }
 
 Result<void> FrameLink::join(const Endpoint& group, Instant now) {
@@ -260,7 +285,10 @@ OwnFrame FrameLink::next_frame(std::span<std::byte> out, Instant now) {
 
 /// After a frame of `errand`: the next device, and behind the last one the next time.
 void FrameLink::step(Errand& errand, Instant next_at) {
-  if (++errand.device < config_.devices.size()) return;
+  if (++errand.device == config_.devices.size()) end_round(errand, next_at);
+}
+
+void FrameLink::end_round(Errand& errand, Instant next_at) {
   errand.device = 0;
   errand.times_left--;
   errand.due_at = next_at;
@@ -269,14 +297,25 @@ void FrameLink::step(Errand& errand, Instant next_at) {
 OwnFrame FrameLink::question_due(std::span<std::byte> out, Instant now) {
   for (Errand& question : questions_) {
     if (question.times_left == 0 || now < question.due_at) continue;
-    if (neighbours_.find(question.address)) {  // Another queue got the answer, or a packet did.
-      question.times_left = 0;
+    const auto known = table_.find(question.address);
+    if (known && !known->is_stale(now)) {  // Another queue got the answer, or a packet did.
+      end_question(question);
       continue;
     }
+    if (question.times_left == 1) {
+      give_up(question, known.has_value());
+      continue;
+    }
+    if (known) {  // Asked by itself, as RFC 1122 §2.3.2.1 and RFC 4861 §7.3.3 have it.
+      const Hop& at = known->hop;
+      end_round(question, now + kQuestionEvery);
+      return {.bytes = write_question(question.address, at.mac, identity(at.device), out),
+              .device = at.device};
+    }
     const uint32_t device = question.device;
-    const uint32_t bytes = write_question(question.address, identity(device), out);
     step(question, now + kQuestionEvery);
-    return {.bytes = bytes, .device = device};
+    return {.bytes = write_question(question.address, std::nullopt, identity(device), out),
+            .device = device};
   }
   return {};
 }

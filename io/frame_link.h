@@ -7,8 +7,9 @@
 ///          a wire of their own). It does no I/O and reads no clock: frames and time in, frames and
 ///          deadlines out, so the tests run it without a device.
 /// Shapes:  A neighbour is learned from every datagram that is delivered and from answers to own
-///          questions, never from requests, so a flood of ARP requests fills nothing. At most
-///          kQuestionsMax addresses are asked for at once.
+///          questions, never from requests, so a flood of ARP requests fills nothing. One that has
+///          been silent for kReachableFor is asked again, by itself, while packets go on to it;
+///          without an answer it is forgotten and counted.
 /// Threads: A FrameLink belongs to its queue's thread; the NeighbourTable is shared by all of a
 ///          port's.
 /// Errors:  Every frame is one FrameOutcome; a destination without a next hop is refused and asked
@@ -42,9 +43,9 @@ inline constexpr uint32_t kAnswersAtOnce = 256;
 /// How often an address is asked for. RFC 1122 §2.3.2.1 recommends once a second at most; a join is
 /// repeated every 50 ms and should not wait so long for one lost question. Assumed.
 inline constexpr Duration kQuestionEvery = milliseconds(250);
-/// Questions before an address is given up; the next packet to it starts again.
+/// Questions before an address is given up, kQuestionEvery after the last; the next packet to it
+/// starts again. Source: RFC 4861 §10 has three; one more for a wire that is just coming up.
 inline constexpr uint32_t kQuestionsEach = 4;
-inline constexpr uint32_t kQuestionsMax = 16;
 
 /// Until a new membership is reported a second time, in case the first was lost, and the longest
 /// that the answer to a query waits (RFC 2236 §8.10 has 10 s for both; here the shorter, so that a
@@ -120,13 +121,17 @@ class FrameLink {
   }
   /// Datagrams that could not be sent because nobody has said where their destination is.
   [[nodiscard]] uint64_t unresolved() const { return unresolved_.value(); }
+  /// Addresses that nobody has answered for.
+  [[nodiscard]] uint64_t unanswered() const { return unanswered_.value(); }
+  /// Neighbours that were known, fell silent, did not answer and are forgotten.
+  [[nodiscard]] uint64_t neighbours_lost() const { return neighbours_lost_.value(); }
 
  private:
   /// An address that is being asked for, or a group that is to be reported, on every device.
   struct Errand {
     Endpoint address;
     Instant due_at = Instant::never();
-    uint32_t times_left = 0;  ///< 0: the place is free.
+    uint32_t times_left = 0;  ///< 0: the place is free. A question's last is to give it up.
     uint32_t device = 0;      ///< The next device to send it on.
   };
   struct Group {
@@ -134,25 +139,30 @@ class FrameLink {
     Errand report;
   };
 
-  Arrival deliver(std::span<const std::byte> frame, uint32_t device, const InspectedFrame& found);
+  Arrival deliver(std::span<const std::byte> frame, uint32_t device, const InspectedFrame& found,
+                  Instant now);
   [[nodiscard]] LinkIdentity identity(uint32_t device) const;
   Arrival answer(std::span<const std::byte> frame, uint32_t device, const InspectedFrame& found,
                  Instant now, std::span<std::byte> reply);
   Arrival answer_arp_packet(std::span<const std::byte> frame, uint32_t device,
-                            const InspectedFrame& found, std::span<std::byte> reply);
+                            const InspectedFrame& found, Instant now, std::span<std::byte> reply);
   Arrival answer_icmpv6(std::span<const std::byte> frame, uint32_t device,
                         const InspectedFrame& found, Instant now, std::span<std::byte> reply);
-  FrameOutcome take_news(const std::optional<NeighbourNews>& news, uint32_t device);
+  FrameOutcome take_news(const NeighbourNews& news, uint32_t device, Instant now);
   FrameOutcome take_query(const Endpoint& group, Instant now);
   [[nodiscard]] bool is_on_wire(const Endpoint& address) const;
   void ask(const Endpoint& address, Instant now);
   bool may_answer(Instant now);
+  void end_question(Errand& question);
+  void give_up(Errand& question, bool was_known);
   OwnFrame question_due(std::span<std::byte> out, Instant now);
   OwnFrame report_due(std::span<std::byte> out, Instant now);
   void step(Errand& errand, Instant next_at);
+  static void end_round(Errand& errand, Instant next_at);
   void find_next_due();
 
   const FrameLinkConfig config_;
+  NeighbourTable& table_;
   NeighbourCache neighbours_;
   std::array<Errand, kQuestionsMax> questions_{};
   std::vector<Group> groups_;
@@ -166,6 +176,8 @@ class FrameLink {
 
   std::array<CounterCell, static_cast<size_t>(FrameOutcome::kCount)> outcomes_{};
   CounterCell unresolved_;
+  CounterCell unanswered_;
+  CounterCell neighbours_lost_;
 };
 
 }  // namespace tributary::io

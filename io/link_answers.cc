@@ -254,16 +254,16 @@ std::optional<NeighbourNews> read_advertisement(std::span<const std::byte> frame
   return news;
 }
 
-uint32_t write_question(const Endpoint& wanted, const LinkIdentity& identity,
-                        std::span<std::byte> out) {
+uint32_t write_question(const Endpoint& wanted, const std::optional<MacAddress>& at,
+                        const LinkIdentity& identity, std::span<std::byte> out) {
   if (identity.local.is_ipv4()) {
     if (out.size() < Ethernet::kBytes + ArpHeader::kBytes) return 0;
-    write_arp(out.data(), kBroadcast, identity, ArpHeader::kRequest, MacAddress{},
+    write_arp(out.data(), at.value_or(kBroadcast), identity, ArpHeader::kRequest, MacAddress{},
               ipv4_bits(wanted));
     return Ethernet::kBytes + ArpHeader::kBytes;
   }
-  const Endpoint group = solicited_node_group(wanted);
-  return write_neighbour_message(identity, multicast_mac(group), identity.local, group,
+  const Endpoint to = at ? wanted : solicited_node_group(wanted);
+  return write_neighbour_message(identity, at.value_or(multicast_mac(to)), identity.local, to,
                                  kNeighbourSolicitation, 0, wanted, kSourceLinkOption, out);
 }
 

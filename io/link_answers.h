@@ -50,9 +50,10 @@ struct NeighbourNews {
 [[nodiscard]] std::optional<NeighbourNews> read_advertisement(std::span<const std::byte> frame,
                                                               const InspectedFrame& found);
 
-/// An ARP request or a neighbour solicitation for `wanted`, of our address's family.
-[[nodiscard]] uint32_t write_question(const Endpoint& wanted, const LinkIdentity& identity,
-                                      std::span<std::byte> out);
+/// An ARP request or a neighbour solicitation for `wanted`, of our address's family. @param at
+/// Where it was last heard of, to ask it alone; else everybody is asked.
+[[nodiscard]] uint32_t write_question(const Endpoint& wanted, const std::optional<MacAddress>& at,
+                                      const LinkIdentity& identity, std::span<std::byte> out);
 
 enum class Membership : uint8_t { kReport, kLeave };
 /// An IGMPv2 or MLDv1 message about `group`. Routers and switches of later versions take both.

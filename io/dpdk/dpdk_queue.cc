@@ -174,6 +174,8 @@ void DpdkQueue::visit_counters(const CounterVisitor& visit) const {
     visit(to_string(outcome), link_.counted(outcome));
   }
   visit("unresolved", link_.unresolved());
+  visit("unanswered", link_.unanswered());
+  visit("neighbours_lost", link_.neighbours_lost());
 }
 
 void DpdkQueue::leave_groups() {

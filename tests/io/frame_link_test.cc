@@ -29,6 +29,9 @@ FrameLinkConfig config_of(const Endpoint& local, const MacAddress& mac, uint32_t
 /// A link with its table and room for replies.
 struct Host {
   explicit Host(const FrameLinkConfig& config) : table(100), link(config, table), reply(2000) {}
+  /// A second queue of the port of `other`.
+  Host(const FrameLinkConfig& config, Host& other)
+      : table(1), link(config, other.table), reply(2000) {}
 
   Arrival take(const Bytes& frame, Instant now = kStart, uint32_t device = 0) {
     const Arrival arrival = link.receive(frame, device, {}, now, reply);
@@ -96,10 +99,99 @@ TEST(FrameLink, AnUnansweredQuestionIsRepeatedAndGivenUp) {
     EXPECT_TRUE(host.own(due - nanoseconds(1)).empty());
     EXPECT_FALSE(host.own(due).empty());
     EXPECT_TRUE(host.own(due).empty());
+    EXPECT_EQ(host.link.unanswered(), 0U);
   }
+  // An answer to the last one would be taken until here.
+  const Instant end = kStart + kQuestionEvery * kQuestionsEach;
+  EXPECT_EQ(host.link.next_due(), end);
+  EXPECT_TRUE(host.own(end).empty());
+  EXPECT_EQ(host.link.unanswered(), 1U);
+  EXPECT_EQ(host.link.neighbours_lost(), 0U);
   EXPECT_EQ(host.link.next_due(), Instant::never());
-  EXPECT_FALSE(host.link.route(kTheirs, kStart).has_value());
+  EXPECT_FALSE(host.link.route(kTheirs, end).has_value());
   EXPECT_NE(host.link.next_due(), Instant::never());  // The next packet starts again.
+}
+
+TEST(FrameLink, AnAnswerMayComeToAnotherQueueThanTheAskers) {
+  const FrameLinkConfig config = config_of(kOurs, kOurMac);
+  Host asker(config);
+  Host beside(config, asker);
+  Host asked(config_of(kTheirs, kTheirMac));
+  EXPECT_FALSE(asker.link.route(kTheirs, kStart).has_value());
+  EXPECT_FALSE(beside.link.route(kTheirs, kStart).has_value());
+  EXPECT_EQ(beside.link.next_due(), Instant::never());  // It is being asked for.
+  static_cast<void>(asked.take(asker.own(kStart)));
+  EXPECT_EQ(beside.take(asked.answer).outcome, FrameOutcome::kNeighbourLearned);
+  EXPECT_TRUE(asker.link.route(kTheirs, kStart).has_value());
+  EXPECT_TRUE(beside.link.route(kTheirs, kStart).has_value());
+  // The asker finds out when it is about to ask again, and nothing is left open.
+  EXPECT_TRUE(asker.own(kStart + kQuestionEvery).empty());
+  EXPECT_EQ(asker.link.next_due(), Instant::never());
+  EXPECT_EQ(asker.link.unanswered(), 0U);
+  EXPECT_EQ(beside.take(asked.answer).outcome, FrameOutcome::kNotOurs);
+}
+
+/// A host that has heard a datagram of `there` at kStart.
+void hear(Host& host, const Endpoint& there, const Endpoint& here) {
+  EXPECT_EQ(host.take(datagram(there, here, kPayload)).outcome, FrameOutcome::kDelivered);
+}
+
+void a_silent_neighbour_is_asked_by_itself(const Endpoint& here, const Endpoint& there) {
+  Host host(config_of(here, kOurMac));
+  Host asked(config_of(there, kTheirMac));
+  hear(host, there, here);
+  const Instant later = kStart + kReachableFor;
+  EXPECT_TRUE(host.link.route(there, later - nanoseconds(1)).has_value());
+  EXPECT_EQ(host.link.next_due(), Instant::never());
+  EXPECT_TRUE(host.link.route(there, later).has_value());  // Packets go on.
+  EXPECT_EQ(host.link.unresolved(), 0U);
+  const Bytes probe = host.own(later);
+  ASSERT_GT(probe.size(), 6U);
+  EXPECT_TRUE(std::equal(probe.begin(), probe.begin() + 6,
+                         std::as_bytes(std::span(kTheirMac)).begin()));  // And to nobody else.
+  EXPECT_GT(asked.take(probe, later).reply_bytes, 0U);
+  EXPECT_EQ(host.take(asked.answer, later).outcome, FrameOutcome::kNeighbourLearned);
+  EXPECT_TRUE(host.link.route(there, later + kReachableFor - nanoseconds(1)).has_value());
+  EXPECT_EQ(host.link.next_due(), Instant::never());
+}
+
+TEST(FrameLink, ASilentNeighbourIsAskedByItself) {
+  a_silent_neighbour_is_asked_by_itself(kOurs, kTheirs);
+}
+TEST(FrameLink, ASilentNeighbourIsAskedByItselfOverIpv6) {
+  a_silent_neighbour_is_asked_by_itself(kOurs6, kTheirs6);
+}
+
+TEST(FrameLink, ANeighbourThatIsGoneIsForgottenAndCounted) {
+  Host host(config_of(kOurs, kOurMac, 2));
+  hear(host, kTheirs, kOurs);
+  Instant now = kStart + kReachableFor;
+  EXPECT_TRUE(host.link.route(kTheirs, now).has_value());
+  for (uint32_t i = 0; i < kQuestionsEach; i++, now = now + kQuestionEvery) {
+    uint32_t device = 9;
+    EXPECT_FALSE(host.own(now, &device).empty());
+    EXPECT_EQ(device, 0U);  // Where it was; not by every device.
+    EXPECT_TRUE(host.own(now).empty());
+    EXPECT_TRUE(host.link.route(kTheirs, now).has_value());
+  }
+  EXPECT_TRUE(host.own(now).empty());
+  EXPECT_EQ(host.link.neighbours_lost(), 1U);
+  EXPECT_EQ(host.link.unanswered(), 0U);
+  EXPECT_EQ(host.table.size(), 0U);
+  EXPECT_FALSE(host.link.route(kTheirs, now).has_value());  // Asks everybody.
+  EXPECT_EQ(host.own(now)[0], std::byte{0xff});
+}
+
+TEST(FrameLink, APacketOfANeighbourEndsTheQuestion) {
+  Host host(config_of(kOurs, kOurMac));
+  hear(host, kTheirs, kOurs);
+  const Instant later = kStart + kReachableFor;
+  EXPECT_TRUE(host.link.route(kTheirs, later).has_value());
+  EXPECT_FALSE(host.own(later).empty());
+  EXPECT_EQ(host.take(datagram(kTheirs, kOurs, kPayload), later).outcome, FrameOutcome::kDelivered);
+  EXPECT_TRUE(host.own(later + kQuestionEvery).empty());
+  EXPECT_EQ(host.link.next_due(), Instant::never());
+  EXPECT_EQ(host.link.neighbours_lost(), 0U);
 }
 
 TEST(FrameLink, AQuestionGoesOutByEveryDevice) {
@@ -130,6 +222,35 @@ TEST(FrameLink, OtherNetworksAreBehindTheGateway) {
   Host alone(config_of(kOurs, kOurMac));
   EXPECT_FALSE(alone.link.route(far, kStart).has_value());
   EXPECT_EQ(alone.link.next_due(), Instant::never());  // Nobody to ask.
+}
+
+TEST(FrameLink, WhoWasHeardThroughARouterAndFellSilentIsTheGateways) {
+  constexpr MacAddress kGatewayMac{2, 0, 0, 0, 0, 0xfe};
+  const Endpoint gateway = Endpoint::ipv4(0x0a0000fe, 5000);
+  const Endpoint far = Endpoint::ipv4(0x0a000102, 5000);
+  FrameLinkConfig config = config_of(kOurs, kOurMac);
+  config.gateway = gateway;
+  Host host(config);
+  Host router(config_of(gateway, kGatewayMac));
+  hear(host, far, kOurs);
+  const Instant later = kStart + kReachableFor;
+  EXPECT_EQ(host.link.route(far, later)->mac, kTheirMac);  // Until the gateway is found.
+  EXPECT_GT(router.take(host.own(later), later).reply_bytes, 0U);
+  EXPECT_EQ(host.take(router.answer, later).outcome, FrameOutcome::kNeighbourLearned);
+  EXPECT_EQ(host.link.route(far, later + kLookAgainAfter)->mac, kGatewayMac);
+  EXPECT_EQ(host.link.next_due(), Instant::never());
+  // Its time is up, too, and it answers no more.
+  Instant now = later + kLookAgainAfter + kReachableFor;
+  EXPECT_TRUE(host.link.route(far, now).has_value());
+  for (; host.link.next_due() != Instant::never(); now = host.link.next_due()) {
+    static_cast<void>(host.own(now));
+  }
+  EXPECT_EQ(host.link.neighbours_lost(), 1U);
+
+  Host alone(config_of(kOurs, kOurMac));  // Without a gateway there is nobody to ask.
+  hear(alone, far, kOurs);
+  EXPECT_EQ(alone.link.route(far, kStart + kReachableFor * 100)->mac, kTheirMac);
+  EXPECT_EQ(alone.link.next_due(), Instant::never());
 }
 
 TEST(FrameLink, AnswersThatNobodyAskedForTeachNothing) {

@@ -97,11 +97,11 @@ TEST(LinkAnswers, WhatAnAdvertisementSays) {
 
 TEST(LinkAnswers, QuestionsByHand) {
   Bytes out(kLinkFrameBytesMax);
-  out.resize(write_question(Endpoint::ipv4(0x0a000009, 0), kHost, out));
+  out.resize(write_question(Endpoint::ipv4(0x0a000009, 0), std::nullopt, kHost, out));
   EXPECT_EQ(out, from_hex("ff ff ff ff ff ff 02 00 00 00 00 01 08 06 00 01 08 00 06 04 00 01 "
                           "02 00 00 00 00 01 0a 00 00 01 00 00 00 00 00 00 0a 00 00 09"));
   out.resize(kLinkFrameBytesMax);
-  out.resize(write_question(*Endpoint::parse("[fd00::9]:1"), kHost6, out));
+  out.resize(write_question(*Endpoint::parse("[fd00::9]:1"), std::nullopt, kHost6, out));
   EXPECT_EQ(out, from_hex("33 33 ff 00 00 09 02 00 00 00 00 01 86 dd 60 00 00 00 00 20 3a ff " +
                           kAddress1 +
                           "ff 02 00 00 00 00 00 00 00 00 00 01 ff 00 00 09 87 00 7d 89 00 00 00 00 "
