@@ -4,12 +4,22 @@
 #include <fmt/format.h>
 
 namespace tributary::cli {
+namespace {
+
+/// For which a device is judged; a server with more needs more memory and says so at its start.
+constexpr uint32_t kCores = 1;
+
+}  // namespace
 
 std::vector<Finding> examine_dpdk_device(const io::DpdkDeviceSpec& spec,
                                          const io::DpdkDeviceFacts& facts) {
   const std::string what = "DPDK " + spec.name;
   std::vector<Finding> findings;
-  for (const io::DpdkComplaint& complaint : io::judge_dpdk_device(spec, facts)) {
+  std::vector<io::DpdkComplaint> complaints = io::judge_dpdk_device(spec, facts);
+  const io::HugepageJudgement pages = io::judge_dpdk_hugepages(
+      {&spec, 1}, spec.hugepages, facts, io::dpdk_memory_bytes({&spec, 1}, kCores));
+  if (pages.complaint) complaints.push_back(*pages.complaint);
+  for (const io::DpdkComplaint& complaint : complaints) {
     findings.push_back({.what = what,
                         .found = complaint.cause,
                         .verdict = complaint.is_fatal ? Verdict::kWrong : Verdict::kCostsSpeed,

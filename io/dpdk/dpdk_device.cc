@@ -13,21 +13,13 @@
 #include <cstring>
 #include <utility>
 
-#include "engine/port.h"
+#include "io/dpdk/buffer_counts.h"
 #include "io/dpdk/eal.h"
 #include "io/dpdk/flow_steering.h"
 #include "io/dpdk/preflight.h"
 
 namespace tributary::io {
 namespace {
-
-/// Descriptors of a queue, before the driver has had its say. A window of 256 packets of four
-/// workers fits.
-constexpr uint16_t kDescriptors = 1024;
-/// Buffers that each core's cache keeps; DPDK lets it grow to half as many again.
-constexpr uint32_t kCacheBuffers = 256;
-/// Buffers of a queue that are neither in a ring nor in a cache: two bursts in the program's hands.
-constexpr uint32_t kHeldBuffers = 2 * engine::kBurstPackets;
 
 /// Whose other end is a program on this machine: the bytes lie in memory and cross no wire.
 bool stays_in_memory(const std::string& driver) {
@@ -39,10 +31,6 @@ bool stays_in_memory(const std::string& driver) {
 bool is_kernel_interface(const std::string& driver) {
   return driver == "net_af_packet" || driver == "net_af_xdp" || driver == "net_tap" ||
          driver == "net_pcap";
-}
-
-uint32_t buffers_needed(uint32_t descriptors, uint32_t queues, uint32_t cores) {
-  return descriptors * queues + cores * (kCacheBuffers * 3 / 2 + kHeldBuffers);
 }
 
 std::string why(int status) {
@@ -179,7 +167,7 @@ Result<void> DpdkDevice::configure(uint32_t queues_wanted) {
 
 Result<void> DpdkDevice::make_buffers(const DpdkDeviceSpec& spec, uint32_t buffer_bytes,
                                       uint32_t queues_wanted) {
-  const uint32_t needed = buffers_needed(rx_descriptors_, rx_queues_, queues_wanted);
+  const uint32_t needed = receive_buffers(rx_descriptors_, rx_queues_, queues_wanted);
   if (spec.mbufs != 0 && spec.mbufs < needed) {
     return failure(fmt::format("{}: mbufs={} is too few; {} queues and {} cores need at least {}",
                                name_, spec.mbufs, rx_queues_, queues_wanted, needed));

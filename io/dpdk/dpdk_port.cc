@@ -7,6 +7,7 @@
 
 #include "base/assert.h"
 #include "base/clock.h"
+#include "io/dpdk/buffer_counts.h"
 #include "io/dpdk/dpdk_queue.h"
 #include "io/dpdk/eal.h"
 #include "io/dpdk/preflight.h"
@@ -14,25 +15,12 @@
 namespace tributary::io {
 namespace {
 
-/// Address space without hugepages, for the buffers of one device at the largest MTU and all else.
-/// Only what is used is backed.
-constexpr uint32_t kMemoryMbForDevice = 128;
+/// Address space without hugepages beyond what this port needs, for ports that the process may open
+/// later. Only what is used is backed.
 constexpr uint32_t kMemoryMbBase = 512;
 
-bool wants_hugepages(const DpdkPortSpec& spec, uint64_t hugepages_free) {
-  if (spec.hugepages == HugepageUse::kAuto) return hugepages_free > 0;
-  return spec.hugepages == HugepageUse::kOn;
-}
-
-EalConfig eal_config(const DpdkPortSpec& spec) {
-  EalConfig eal;
-  eal.hugepages = wants_hugepages(spec, gather_dpdk_facts(spec.devices.front()).hugepages_free);
-  eal.memory_mb = kMemoryMbBase;
-  for (const DpdkDeviceSpec& device : spec.devices) {
-    eal.memory_mb += kMemoryMbForDevice;
-    if (device.is_pci()) eal.pci.push_back(device.name);
-  }
-  return eal;
+std::string line_of(const std::string& what, const DpdkComplaint& complaint) {
+  return fmt::format("{}: {}; mend it with: {}", what, complaint.cause, complaint.mend);
 }
 
 }  // namespace
@@ -53,15 +41,13 @@ Result<std::unique_ptr<DpdkPort>> DpdkPort::open(const DpdkPortConfig& config) {
   // A card that the kernel holds is found before DPDK is started with it.
   for (const DpdkDeviceSpec& device : config.spec.devices) {
     for (const DpdkComplaint& complaint : judge_dpdk_device(device, gather_dpdk_facts(device))) {
-      if (!complaint.is_fatal) continue;
-      return failure(
-          fmt::format("{}: {}; mend it with: {}", device.name, complaint.cause, complaint.mend));
+      if (complaint.is_fatal) return failure(line_of(device.name, complaint));
     }
   }
-  if (const auto started = start_eal(eal_config(config.spec)); !started) {
+  std::unique_ptr<DpdkPort> port(new DpdkPort());
+  if (const auto started = port->start_dpdk(config); !started) {
     return tl::unexpected(started.error());
   }
-  std::unique_ptr<DpdkPort> port(new DpdkPort());
   port->link_.local = config.spec.address;
   port->link_.local.port = config.udp_port;
   port->link_.prefix_bits = config.spec.prefix_bits;
@@ -74,11 +60,29 @@ Result<std::unique_ptr<DpdkPort>> DpdkPort::open(const DpdkPortConfig& config) {
   return port;
 }
 
+Result<void> DpdkPort::start_dpdk(const DpdkPortConfig& config) {
+  const std::vector<DpdkDeviceSpec>& devices = config.spec.devices;
+  const uint64_t bytes = dpdk_memory_bytes(devices, config.queue_count);
+  const HugepageJudgement pages = judge_dpdk_hugepages(devices, config.spec.hugepages,
+                                                       gather_dpdk_facts(devices.front()), bytes);
+  if (pages.complaint) {
+    const std::string line = line_of("DPDK", *pages.complaint);
+    if (pages.complaint->is_fatal) return failure(line);
+    warnings_.push_back(line);
+  }
+  EalConfig eal;
+  eal.hugepages = pages.use;
+  eal.memory_mb = kMemoryMbBase + static_cast<uint32_t>(bytes >> 20);
+  for (const DpdkDeviceSpec& device : devices) {
+    if (device.is_pci()) eal.pci.push_back(device.name);
+  }
+  return start_eal(eal);
+}
+
 Result<void> DpdkPort::open_devices(const DpdkPortConfig& config) {
   uint32_t mtu_min = kDpdkMtuMax;
   for (DpdkDeviceSpec spec : config.spec.devices) {
     spec.address = config.spec.address;
-    spec.hugepages = config.spec.hugepages;
     auto device = DpdkDevice::open(spec, config.queue_count, config.udp_port);
     if (!device) return tl::unexpected(device.error());
     const DpdkDevice& opened = **device;
@@ -108,10 +112,9 @@ Result<void> DpdkPort::open_devices(const DpdkPortConfig& config) {
 }
 
 Result<void> DpdkPort::make_pools(uint32_t queue_count) {
-  // What devices may hold until it is sent, and what each core has in hand or in its cache.
-  constexpr uint32_t kCoreBuffers = 1024;
-  uint32_t count = queue_count * kCoreBuffers;
-  for (const auto& device : devices_) count += device->tx_queues() * device->tx_descriptors();
+  uint32_t descriptors = 0;
+  for (const auto& device : devices_) descriptors += device->tx_queues() * device->tx_descriptors();
+  const uint32_t count = send_buffers(descriptors, queue_count);
   const int node = devices_.front()->numa_node();
   auto payloads = MbufPool::create(count, frame_bytes_max_, node);
   if (!payloads) return tl::unexpected(payloads.error());

@@ -50,6 +50,7 @@ class DpdkPort final : public engine::Port {
 
  private:
   DpdkPort() = default;
+  Result<void> start_dpdk(const DpdkPortConfig& config);
   Result<void> open_devices(const DpdkPortConfig& config);
   Result<void> make_pools(uint32_t queue_count);
   void make_queues(const DpdkPortConfig& config);

@@ -11,8 +11,10 @@
 
 #include <array>
 #include <cerrno>
+#include <cstdlib>
 #include <cstring>
 #include <fstream>
+#include <string_view>
 
 #include "io/dpdk/preflight.h"
 #include "io/file_descriptor.h"
@@ -28,11 +30,15 @@ uint64_t number_in_file(const fs::path& path, uint64_t otherwise) {
   return file >> number ? number : otherwise;
 }
 
-uint64_t hugepages_free(const fs::path& root) {
+uint64_t hugepage_bytes_free(const fs::path& root) {
+  constexpr std::string_view kPrefix = "hugepages-";  // And the size: "2048kB".
   uint64_t free = 0;
   std::error_code error;
   for (const auto& size : fs::directory_iterator(root / "sys/kernel/mm/hugepages", error)) {
-    free += number_in_file(size.path() / "free_hugepages", 0);
+    const std::string name = size.path().filename().string();
+    if (!name.starts_with(kPrefix)) continue;
+    const uint64_t kilobytes = std::strtoull(name.c_str() + kPrefix.size(), nullptr, 10);
+    free += number_in_file(size.path() / "free_hugepages", 0) * kilobytes * 1024;
   }
   return free;
 }
@@ -93,7 +99,7 @@ SocketState socket_state(const std::string& path) {
 
 DpdkDeviceFacts gather_dpdk_facts(const DpdkDeviceSpec& spec, const fs::path& root) {
   DpdkDeviceFacts facts;
-  facts.hugepages_free = hugepages_free(root);
+  facts.hugepage_bytes_free = hugepage_bytes_free(root);
   rlimit limit{};
   if (::getrlimit(RLIMIT_MEMLOCK, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY) {
     facts.memlock_bytes = limit.rlim_cur;

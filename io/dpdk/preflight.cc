@@ -7,6 +7,9 @@
 #include <charconv>
 #include <string_view>
 
+#include "io/dpdk/buffer_counts.h"
+#include "io/link_answers.h"
+
 namespace tributary::io {
 namespace {
 
@@ -18,7 +21,9 @@ constexpr uint32_t kRingFramesMin = 64;
 /// A socket's path has at most so many bytes. Source: sockaddr_un.
 constexpr size_t kSocketPathMax = 107;
 
-constexpr std::string_view kHugepagesMend = "sysctl -w vm.nr_hugepages=1024";
+/// What Linux on x86 has unless told otherwise, and how many are asked for at least.
+constexpr uint64_t kHugepageBytes = 2 << 20;
+constexpr uint64_t kHugepagesMin = 1024;
 
 uint32_t number_in(const std::string& text) {
   uint32_t number = 0;
@@ -44,7 +49,6 @@ class Judge {
     if (spec_.driver == "net_memif") judge_memif();
     if (!dpdk_socket_path(spec_).empty()) judge_socket();
     judge_required_arguments();
-    judge_hugepages();
     return std::move(complaints_);
   }
 
@@ -204,14 +208,6 @@ class Judge {
     require("net_af_xdp", "iface", "iface=eth1");
   }
 
-  void judge_hugepages() {
-    if (facts_.hugepages_free > 0 || spec_.hugepages == HugepageUse::kOff) return;
-    if (spec_.hugepages == HugepageUse::kOn || (spec_.is_pci() && !facts_.has_iommu)) {
-      return fatal("no hugepage is free, and this device needs them", std::string(kHugepagesMend));
-    }
-    warn("no hugepage is free: small packets are 10 to 20 % slower", std::string(kHugepagesMend));
-  }
-
   /// Larger ones keep an XDP program from being attached to veth. Measured.
   static constexpr uint32_t kAfXdpInterfaceMtuMax = 3498;
 
@@ -226,6 +222,61 @@ class Judge {
 std::vector<DpdkComplaint> judge_dpdk_device(const DpdkDeviceSpec& spec,
                                              const DpdkDeviceFacts& facts) {
   return Judge(spec, facts).complaints();
+}
+
+namespace {
+
+/// Queues that a device may have for so many cores; drivers that are told have no more.
+uint32_t queues_at_most(const DpdkDeviceSpec& spec, uint32_t cores) {
+  const char* key = nullptr;
+  if (spec.driver == "net_vhost" || spec.driver == "net_virtio_user") key = "queues";
+  if (spec.driver == "net_af_packet") key = "qpairs";
+  if (key == nullptr) return cores;
+  return std::min(cores, std::max(number_in(spec.argument(key)), 1U));
+}
+
+}  // namespace
+
+uint64_t dpdk_memory_bytes(std::span<const DpdkDeviceSpec> devices, uint32_t cores) {
+  uint64_t bytes = kEalMemoryBytes;
+  uint32_t send_descriptors = 0;
+  uint32_t frame_bytes_max = 0;
+  for (const DpdkDeviceSpec& spec : devices) {
+    const DpdkDeviceFacts facts = gather_dpdk_facts(spec);
+    const uint32_t queues = queues_at_most(spec, cores);
+    const uint32_t buffers =
+        spec.mbufs != 0 ? spec.mbufs : receive_buffers(kDescriptors, queues, cores);
+    bytes += kDeviceMemoryBytes + kPoolMemoryBytes +
+             buffers * buffer_memory_bytes(dpdk_buffer_bytes(spec, facts));
+    send_descriptors += queues * kDescriptors;
+    frame_bytes_max = std::max(frame_bytes_max, dpdk_frame_bytes(dpdk_mtu(spec, facts)));
+  }
+  const uint64_t both =
+      buffer_memory_bytes(frame_bytes_max) + buffer_memory_bytes(kLinkFrameBytesMax);
+  return bytes + 2 * kPoolMemoryBytes + send_buffers(send_descriptors, cores) * both;
+}
+
+HugepageJudgement judge_dpdk_hugepages(std::span<const DpdkDeviceSpec> devices, HugepageUse wanted,
+                                       const DpdkDeviceFacts& machine, uint64_t bytes_needed) {
+  if (wanted == HugepageUse::kOff) return {};
+  if (machine.hugepage_bytes_free >= bytes_needed) return {.use = true, .complaint = {}};
+  const uint64_t pages = std::max(kHugepagesMin, bytes_needed / kHugepageBytes + 1);
+  DpdkComplaint complaint{
+      .cause = fmt::format("{} MB of hugepages are free and {} MB are needed",
+                           machine.hugepage_bytes_free >> 20, (bytes_needed >> 20) + 1),
+      .mend = fmt::format("sysctl -w vm.nr_hugepages={}", pages)};
+  const bool physical =
+      !machine.has_iommu &&
+      std::any_of(devices.begin(), devices.end(), [](const auto& spec) { return spec.is_pci(); });
+  if (wanted == HugepageUse::kOn) {
+    complaint.cause += ", which hugepages=on insists on";
+  } else if (physical) {
+    complaint.cause += ": without an IOMMU a card cannot do with ordinary memory";
+  } else {
+    complaint.cause += ": ordinary memory is taken, with which small packets are 10 to 20 % slower";
+    complaint.is_fatal = false;
+  }
+  return {.use = false, .complaint = std::move(complaint)};
 }
 
 uint32_t dpdk_mtu(const DpdkDeviceSpec& spec, const DpdkDeviceFacts& facts) {

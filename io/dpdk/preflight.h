@@ -15,6 +15,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -33,7 +34,7 @@ enum class SocketState : uint8_t {
 
 struct DpdkDeviceFacts {
   // Of the machine.
-  uint64_t hugepages_free = 0;            ///< Of all sizes.
+  uint64_t hugepage_bytes_free = 0;       ///< In pages of all sizes.
   std::optional<uint64_t> memlock_bytes;  ///< RLIMIT_MEMLOCK; absent without a limit.
   bool may_lock_memory = false;           ///< CAP_IPC_LOCK.
   bool may_open_raw_sockets = false;      ///< CAP_NET_RAW.
@@ -63,6 +64,21 @@ struct DpdkComplaint {
 };
 [[nodiscard]] std::vector<DpdkComplaint> judge_dpdk_device(const DpdkDeviceSpec& spec,
                                                            const DpdkDeviceFacts& facts);
+
+/// Memory of a port with these devices, at most: it grows with devices, cores and the MTU.
+[[nodiscard]] uint64_t dpdk_memory_bytes(std::span<const DpdkDeviceSpec> devices, uint32_t cores);
+
+/// Whether a port takes hugepages, and what is to be said about it.
+struct HugepageJudgement {
+  bool use = false;
+  std::optional<DpdkComplaint> complaint;
+};
+/// @param bytes_needed As dpdk_memory_bytes(): DPDK can be started once in a process, so pages that
+///        run out halfway could not be given up for ordinary memory any more.
+[[nodiscard]] HugepageJudgement judge_dpdk_hugepages(std::span<const DpdkDeviceSpec> devices,
+                                                     HugepageUse wanted,
+                                                     const DpdkDeviceFacts& machine,
+                                                     uint64_t bytes_needed);
 
 /// The MTU of this device: what was written, else the interface's, else what suits the driver.
 [[nodiscard]] uint32_t dpdk_mtu(const DpdkDeviceSpec& spec, const DpdkDeviceFacts& facts);

@@ -13,7 +13,7 @@ using ::testing::HasSubstr;
 
 TEST(DoctorDpdk, AReadyDevice) {
   io::DpdkDeviceFacts facts;
-  facts.hugepages_free = 1;
+  facts.hugepage_bytes_free = 1 << 30;
   const auto findings =
       examine_dpdk_device(*io::parse_dpdk_device("dpdk:vhost,iface=/tmp/a,mtu=4200"), facts);
   ASSERT_EQ(findings.size(), 1U);

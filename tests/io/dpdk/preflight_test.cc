@@ -27,7 +27,7 @@ DpdkDeviceSpec device(const std::string& text) {
 
 DpdkDeviceFacts faultless() {
   DpdkDeviceFacts facts;
-  facts.hugepages_free = 1024;
+  facts.hugepage_bytes_free = uint64_t{2} << 30;
   facts.may_lock_memory = true;
   facts.may_open_raw_sockets = true;
   facts.may_configure_network = true;
@@ -85,17 +85,47 @@ TEST(DpdkPreflight, PermissionsOfVfio) {
   EXPECT_THAT(warnings(device("01:00.0"), facts), HasSubstr("enable_unsafe_noiommu_mode"));
 }
 
-TEST(DpdkPreflight, Hugepages) {
+HugepageJudgement judged(const std::string& text, const DpdkDeviceFacts& facts, uint64_t needed) {
+  const DpdkDeviceSpec spec = device(text);
+  return judge_dpdk_hugepages({&spec, 1}, spec.hugepages, facts, needed);
+}
+
+TEST(DpdkPreflight, HugepagesAreTakenWhereTheySuffice) {
+  constexpr uint64_t kNeeded = 100 << 20;
   DpdkDeviceFacts facts = faultless();
-  facts.hugepages_free = 0;
-  EXPECT_EQ(faults(device("vhost,iface=/tmp/a"), facts), "");
-  EXPECT_THAT(warnings(device("vhost,iface=/tmp/a"), facts),
-              HasSubstr("sysctl -w vm.nr_hugepages=1024"));
-  EXPECT_EQ(warnings(device("vhost,iface=/tmp/a,hugepages=off"), facts), "");
-  EXPECT_THAT(faults(device("vhost,iface=/tmp/a,hugepages=on"), facts),
-              HasSubstr("vm.nr_hugepages"));
+  EXPECT_TRUE(judged("vhost,iface=/tmp/a", facts, kNeeded).use);
+  EXPECT_FALSE(judged("vhost,iface=/tmp/a", facts, kNeeded).complaint);
+  EXPECT_FALSE(judged("vhost,iface=/tmp/a,hugepages=off", facts, kNeeded).use);
+
+  facts.hugepage_bytes_free = kNeeded - 1;  // Some, but not enough.
+  const HugepageJudgement few = judged("vhost,iface=/tmp/a", facts, kNeeded);
+  EXPECT_FALSE(few.use);
+  ASSERT_TRUE(few.complaint);
+  EXPECT_FALSE(few.complaint->is_fatal);
+  EXPECT_THAT(few.complaint->cause, HasSubstr("99 MB of hugepages are free and 101 MB are needed"));
+  EXPECT_EQ(few.complaint->mend, "sysctl -w vm.nr_hugepages=1024");
+  EXPECT_EQ(judged("vhost,iface=/tmp/a", facts, uint64_t{4} << 30).complaint->mend,
+            "sysctl -w vm.nr_hugepages=2049");
+  EXPECT_FALSE(judged("vhost,iface=/tmp/a,hugepages=off", facts, kNeeded).complaint);
+  EXPECT_TRUE(judged("vhost,iface=/tmp/a,hugepages=on", facts, kNeeded).complaint->is_fatal);
+  EXPECT_FALSE(judged("01:00.0", facts, kNeeded).complaint->is_fatal);
   facts.has_iommu = false;  // Then the card needs physical addresses.
-  EXPECT_THAT(faults(device("01:00.0"), facts), HasSubstr("vm.nr_hugepages"));
+  EXPECT_THAT(judged("01:00.0", facts, kNeeded).complaint->cause, HasSubstr("IOMMU"));
+  EXPECT_TRUE(judged("01:00.0", facts, kNeeded).complaint->is_fatal);
+}
+
+TEST(DpdkPreflight, MemoryGrowsWithDevicesCoresAndTheFrame) {
+  const std::vector cards{device("01:00.0"), device("02:00.0,mtu=9000")};
+  const uint64_t one = dpdk_memory_bytes({cards.data(), 1}, 1);
+  // 3584 buffers, of 9094 and 9014 bytes and not of 2048 and 1514.
+  EXPECT_GT(dpdk_memory_bytes({&cards[1], 1}, 1), one + 3584 * 7000);
+  EXPECT_GT(dpdk_memory_bytes(cards, 1), one);
+  // 16 queues of 1024 buffers of 9 KB and more, received and sent: 2 x 151 MB at least.
+  EXPECT_GT(dpdk_memory_bytes({&cards[1], 1}, 16), uint64_t{2} * 16 * 1024 * 9014);
+  // A wire with one queue has no more of them with more cores.
+  const DpdkDeviceSpec wire = device("vhost,iface=/tmp/a");
+  const DpdkDeviceSpec wide = device("vhost,iface=/tmp/a,queues=16");
+  EXPECT_LT(dpdk_memory_bytes({&wire, 1}, 16), dpdk_memory_bytes({&wide, 1}, 16));
 }
 
 TEST(DpdkPreflight, InterfacesOfTheKernel) {
@@ -192,7 +222,7 @@ TEST(DpdkPreflight, FactsOfACardAreReadFromSysfs) {
   EXPECT_EQ(facts.pci_driver, "ixgbe");
   EXPECT_EQ(facts.pci_interface, "eth2");
   EXPECT_TRUE(facts.has_iommu);
-  EXPECT_EQ(facts.hugepages_free, 7U);
+  EXPECT_EQ(facts.hugepage_bytes_free, 5 * (uint64_t{2} << 20) + 2 * (uint64_t{1} << 30));
   EXPECT_FALSE(facts.may_use_vfio);
   EXPECT_FALSE(gather_dpdk_facts(device("02:00.0"), root.path()).pci_present);
 }
