@@ -84,9 +84,7 @@ void DpdkTransmitter::send_copy(Payload& payload, const Endpoint& destination, c
     counters_.tx_refused.add(1);
     return;
   }
-  append(frame, hop.device);
-  counters_.tx_packets.add(1);
-  counters_.tx_bytes.add(payload.bytes.size());
+  append(frame, static_cast<uint32_t>(payload.bytes.size()), hop.device);
 }
 
 /// @return null if no buffer is left, or the destination is of another family.
@@ -149,12 +147,13 @@ void DpdkTransmitter::send_frame(std::span<const std::byte> frame, uint32_t devi
     return;
   }
   std::memcpy(at, frame.data(), frame.size());
-  append(mbuf, device);
+  append(mbuf, kNoPayload, device);
 }
 
-void DpdkTransmitter::append(rte_mbuf* frame, uint32_t device) {
+void DpdkTransmitter::append(rte_mbuf* frame, uint32_t payload_bytes, uint32_t device) {
   Lane& lane = lanes_[device];
   if (lane.count == kBurst) flush_lane(device);
+  lane.payload_bytes[lane.count] = payload_bytes;
   lane.frames[lane.count++] = frame;
 }
 
@@ -166,42 +165,59 @@ void DpdkTransmitter::flush() {
 
 void DpdkTransmitter::flush_lane(uint32_t device) {
   Lane& lane = lanes_[device];
-  std::span<rte_mbuf*> left(lane.frames.data(), lane.count);
+  const std::span<rte_mbuf*> frames(lane.frames.data(), lane.count);
+  uint32_t done = 0;
   Instant full_until = Instant::never();
   while (true) {
-    const uint32_t taken = offer(device, left);
-    left = left.subspan(taken);
-    if (taken > 0) lane.stuck = false;
-    if (left.empty() || lane.stuck) break;
+    const Offered offered = offer_to(device, frames.subspan(done));
+    count_sent({lane.payload_bytes.data() + done, offered.sent});
+    done += offered.sent;
+    if (offered.refuses_next) drop(frames.subspan(done++, 1));
+    const bool moved = offered.sent > 0 || offered.refuses_next;
+    if (moved) lane.stuck = false;
+    if (done == lane.count || lane.stuck) break;
     const Instant now = monotonic_now();
-    if (full_until == Instant::never() || taken > 0) full_until = now + kFullWait;
+    if (full_until == Instant::never() || moved) full_until = now + kFullWait;
     if (now >= full_until) {
       lane.stuck = true;
       break;
     }
-    sched_yield();  // Whoever empties the device may need this core.
+    if (!offered.refuses_next) sched_yield();  // Whoever empties the device may need this core.
   }
-  if (!left.empty()) {
-    rte_pktmbuf_free_bulk(left.data(), static_cast<unsigned>(left.size()));
-    counters_.tx_refused.add(left.size());
-  }
+  drop(frames.subspan(done));
   lane.count = 0;
 }
 
-uint32_t DpdkTransmitter::offer(uint32_t device, std::span<rte_mbuf*> frames) {
+Offered DpdkTransmitter::offer_to(uint32_t device, std::span<rte_mbuf*> frames) {
   DpdkDevice& to = *devices_[device];
-  const uint32_t queue = config_.queue_index % to.tx_queues();
-  const auto count = static_cast<uint16_t>(frames.size());
-  const auto burst = [&] {
-    uint16_t ready = count;
-    if (to.tx_checksum()) {
-      ready = rte_eth_tx_prepare(to.port_id(), static_cast<uint16_t>(queue), frames.data(), count);
-    }
-    return rte_eth_tx_burst(to.port_id(), static_cast<uint16_t>(queue), frames.data(), ready);
+  const auto queue = static_cast<uint16_t>(config_.queue_index % to.tx_queues());
+  const auto prepare = [&](std::span<rte_mbuf*> all) -> uint32_t {
+    const auto count = static_cast<uint16_t>(all.size());
+    return to.tx_checksum() ? rte_eth_tx_prepare(to.port_id(), queue, all.data(), count) : count;
   };
-  if (!to.shares_tx_queues()) return burst();
+  const auto send = [&](std::span<rte_mbuf*> ready) -> uint32_t {
+    return rte_eth_tx_burst(to.port_id(), queue, ready.data(), static_cast<uint16_t>(ready.size()));
+  };
+  if (!to.shares_tx_queues()) return offer(frames, prepare, send);
   const std::lock_guard lock(to.tx_lock(queue));
-  return burst();
+  return offer(frames, prepare, send);
+}
+
+void DpdkTransmitter::count_sent(std::span<const uint32_t> payload_bytes) {
+  uint64_t packets = 0;
+  uint64_t bytes = 0;
+  for (const uint32_t size : payload_bytes) {
+    packets += size == kNoPayload ? 0 : 1;
+    bytes += size == kNoPayload ? 0 : size;
+  }
+  counters_.tx_packets.add(packets);
+  counters_.tx_bytes.add(bytes);
+}
+
+void DpdkTransmitter::drop(std::span<rte_mbuf*> frames) {
+  if (frames.empty()) return;
+  rte_pktmbuf_free_bulk(frames.data(), static_cast<unsigned>(frames.size()));
+  counters_.tx_refused.add(frames.size());
 }
 
 }  // namespace tributary::io

@@ -8,8 +8,8 @@
 ///          driver takes frames of several buffers. A payload for one is copied behind its header.
 /// Threads: Owned by the queue's thread. A transmit queue that cores share is locked for a burst.
 /// Errors:  What finds no buffer, no next hop, or no room in the device within kFullWait is lost
-/// and
-///          counted.
+///          and counted, and so is a frame that the driver refuses, without those behind it. Only
+///          what the device has taken counts as sent.
 /// Memory:  Arrays of a fixed size; buffers from the port's two pools.
 /// Tests:   tests/io/dpdk/dpdk_port_test.cc
 #pragma once
@@ -23,6 +23,7 @@
 #include "engine/packet.h"
 #include "io/counter_cells.h"
 #include "io/dpdk/dpdk_device.h"
+#include "io/dpdk/offer.h"
 #include "io/frame_link.h"
 
 struct rte_mbuf;
@@ -58,10 +59,13 @@ class DpdkTransmitter {
 
  private:
   static constexpr uint32_t kBurst = 64;
+  /// For a frame of the link's own.
+  static constexpr uint32_t kNoPayload = UINT32_MAX;
 
   /// Frames on their way to one device.
   struct Lane {
     std::array<rte_mbuf*, kBurst> frames{};
+    std::array<uint32_t, kBurst> payload_bytes{};  ///< Of each, or kNoPayload.
     uint32_t count = 0;
     bool stuck = false;  ///< Took nothing for kFullWait; no longer waited for.
   };
@@ -80,9 +84,11 @@ class DpdkTransmitter {
   [[nodiscard]] uint32_t write_headers(Payload& payload, const UdpFrameAddresses& addresses,
                                        uint32_t device, rte_mbuf& frame, std::byte* at,
                                        uint32_t room);
-  void append(rte_mbuf* frame, uint32_t device);
+  void append(rte_mbuf* frame, uint32_t payload_bytes, uint32_t device);
   void flush_lane(uint32_t device);
-  uint32_t offer(uint32_t device, std::span<rte_mbuf*> frames);
+  Offered offer_to(uint32_t device, std::span<rte_mbuf*> frames);
+  void count_sent(std::span<const uint32_t> payload_bytes);
+  void drop(std::span<rte_mbuf*> frames);
 
   const Config config_;
   const std::span<const std::unique_ptr<DpdkDevice>> devices_;

@@ -181,6 +181,7 @@ TEST_F(DpdkPorts, AFullWireLosesAndCounts) {
   meet();
   std::array<engine::Packet, engine::kBurstPackets> burst;
   const uint64_t refused_before = worker().counters().tx_refused;
+  const uint64_t sent_before = worker().counters().tx_packets;
   const Bytes bytes = numbered(1, 100);
   const std::vector<engine::TxPacket> packets(engine::kBurstPackets, to(bytes, kServer));
   for (uint32_t i = 0; i < 40; i++) worker().transmit(packets);  // 2560 into 1023 places.
@@ -189,6 +190,8 @@ TEST_F(DpdkPorts, AFullWireLosesAndCounts) {
   uint32_t received = 0;
   while (const uint32_t some = server().receive(burst)) received += some;
   EXPECT_EQ(received, kRingFrames - 1);
+  EXPECT_EQ(worker().counters().tx_packets - sent_before, received);
+  EXPECT_EQ(worker().counters().tx_bytes, received * bytes.size());
   expect_both_ways(worker(), server(), kWorker, kServer, 100);  // And works on.
 }
 
