@@ -7,6 +7,7 @@
 #include <gtest/gtest.h>
 #include <sys/socket.h>
 #include <sys/un.h>
+#include <unistd.h>
 
 #include <cstring>
 
@@ -238,16 +239,20 @@ TEST(DpdkPreflight, AKilledProcesssSocketIsStale) {
   const std::string path = directory.path() / "s";
   const auto state = [&path] { return gather_dpdk_facts(device("vhost,iface=" + path)).socket; };
   EXPECT_EQ(state(), SocketState::kAbsent);
-  {
-    const FileDescriptor socket(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
-    sockaddr_un address{};
-    address.sun_family = AF_UNIX;
-    std::memcpy(address.sun_path, path.data(), path.size());
-    ASSERT_EQ(::bind(socket.get(), reinterpret_cast<sockaddr*>(&address), sizeof address), 0);
-    ASSERT_EQ(::listen(socket.get(), 1), 0);
-    EXPECT_EQ(state(), SocketState::kListening);
+  for (const int type : {SOCK_STREAM, SOCK_SEQPACKET}) {  // As vhost-user and as memif have it.
+    {
+      const FileDescriptor socket(::socket(AF_UNIX, type | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+      sockaddr_un address{};
+      address.sun_family = AF_UNIX;
+      std::memcpy(address.sun_path, path.data(), path.size());
+      ASSERT_EQ(::bind(socket.get(), reinterpret_cast<sockaddr*>(&address), sizeof address), 0);
+      ASSERT_EQ(::listen(socket.get(), 1), 0);
+      EXPECT_EQ(state(), SocketState::kListening);
+      EXPECT_EQ(::accept(socket.get(), nullptr, nullptr), -1);  // And nobody has knocked.
+    }
+    EXPECT_EQ(state(), SocketState::kStale);
+    ASSERT_EQ(::unlink(path.c_str()), 0);
   }
-  EXPECT_EQ(state(), SocketState::kStale);
   EXPECT_EQ(gather_dpdk_facts(device("vhost,iface=" + directory.file("f", "x"))).socket,
             SocketState::kNoSocket);
   EXPECT_EQ(gather_dpdk_facts(device("vhost,iface=" + path + "d/s")).socket,
