@@ -26,6 +26,12 @@ inline constexpr uint32_t kHeldBuffers = 2 * engine::kBurstPackets;
 /// Buffers of a core for what it sends: in its hands and in its cache.
 inline constexpr uint32_t kCoreSendBuffers = 1024;
 
+/// Buffers that net_af_xdp takes for a queue, whatever its descriptors: to receive into, and as
+/// many for copies of what it sends, which come from the same pool. Source: DPDK 22.11,
+/// rte_eth_af_xdp.c, ETH_AF_XDP_DFLT_NUM_DESCS.
+inline constexpr uint32_t kAfXdpQueueBuffers = 2 * 2048;
+
+/// @param descriptors Of a queue.
 constexpr uint32_t receive_buffers(uint32_t descriptors, uint32_t queues, uint32_t cores) {
   return descriptors * queues + cores * (kCacheBuffers * 3 / 2 + kHeldBuffers);
 }

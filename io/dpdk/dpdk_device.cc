@@ -167,7 +167,8 @@ Result<void> DpdkDevice::configure(uint32_t queues_wanted) {
 
 Result<void> DpdkDevice::make_buffers(const DpdkDeviceSpec& spec, uint32_t buffer_bytes,
                                       uint32_t queues_wanted) {
-  const uint32_t needed = receive_buffers(rx_descriptors_, rx_queues_, queues_wanted);
+  const uint32_t needed =
+      receive_buffers(dpdk_queue_buffers(spec, rx_descriptors_), rx_queues_, queues_wanted);
   if (spec.mbufs != 0 && spec.mbufs < needed) {
     return failure(fmt::format("{}: mbufs={} is too few; {} queues and {} cores need at least {}",
                                name_, spec.mbufs, rx_queues_, queues_wanted, needed));

@@ -245,7 +245,8 @@ uint64_t dpdk_memory_bytes(std::span<const DpdkDeviceSpec> devices, uint32_t cor
     const DpdkDeviceFacts facts = gather_dpdk_facts(spec);
     const uint32_t queues = queues_at_most(spec, cores);
     const uint32_t buffers =
-        spec.mbufs != 0 ? spec.mbufs : receive_buffers(kDescriptors, queues, cores);
+        spec.mbufs != 0 ? spec.mbufs
+                        : receive_buffers(dpdk_queue_buffers(spec, kDescriptors), queues, cores);
     bytes += kDeviceMemoryBytes + kPoolMemoryBytes +
              buffers * buffer_memory_bytes(dpdk_buffer_bytes(spec, facts));
     send_descriptors += queues * kDescriptors;
@@ -301,6 +302,10 @@ uint32_t dpdk_buffer_bytes(const DpdkDeviceSpec& spec, const DpdkDeviceFacts& fa
     return number_in(complete.argument("framesz"));
   }
   return std::max(dpdk_frame_bytes(dpdk_mtu(spec, facts)) + kSpareBytes, kDefaultBytes);
+}
+
+uint32_t dpdk_queue_buffers(const DpdkDeviceSpec& spec, uint32_t descriptors) {
+  return spec.driver == "net_af_xdp" ? std::max(descriptors, kAfXdpQueueBuffers) : descriptors;
 }
 
 std::string dpdk_arguments(const DpdkDeviceSpec& spec, const DpdkDeviceFacts& facts) {

@@ -89,6 +89,9 @@ struct HugepageJudgement {
 /// Bytes that a receive buffer holds: a frame with some spare, or what the driver insists on.
 [[nodiscard]] uint32_t dpdk_buffer_bytes(const DpdkDeviceSpec& spec, const DpdkDeviceFacts& facts);
 
+/// Receive buffers that a queue with so many descriptors holds.
+[[nodiscard]] uint32_t dpdk_queue_buffers(const DpdkDeviceSpec& spec, uint32_t descriptors);
+
 /// The driver's arguments, with what keeps it from losing or damaging frames added where the user
 /// has not chosen: ring sizes of net_af_packet, buffer sizes of net_memif.
 [[nodiscard]] std::string dpdk_arguments(const DpdkDeviceSpec& spec, const DpdkDeviceFacts& facts);

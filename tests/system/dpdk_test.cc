@@ -7,6 +7,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sched.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include <csignal>
@@ -170,6 +171,28 @@ TEST_F(OverVhost, RefusalsNameCauseAndCure) {
   EXPECT_THAT(worker.errors(), HasSubstr("nobody serves " + scratch("nobody")));
 }
 
+TEST(OverMemif, BitExactWithADoctorAtTheSocket) {
+  const std::string path = scratch("memif");
+  const std::string socket = path + ".0";
+  const std::vector<std::string> ports{
+      "--port", "dpdk:memif,role=server,socket=" + socket + ",ip=127.0.0.1/8", "--port",
+      "dpdk:memif,role=server,socket=" + path + ".1"};
+  const Server server({"id=1,sources=2"}, ports);
+  // A look at the socket must not be a visit: net_memif's server would die of it.
+  Process doctor({"doctor", "--dpdk", "dpdk:memif,role=server,socket=" + socket});
+  doctor.wait_for_end();
+  EXPECT_THAT(doctor.output(), HasSubstr("another process serves " + socket));
+  std::vector<std::unique_ptr<Process>> workers;
+  for (uint32_t rank = 0; rank < kWorld; rank++) {
+    const std::string number = std::to_string(rank);
+    workers.push_back(std::make_unique<Process>(std::vector<std::string>{
+        "worker", "--server", server.address(), "--world", "2", "--rank", number, "--verify",
+        "--elements", "50000", "--iterations", "5", "--port",
+        "dpdk:memif,socket=" + path + "." + number + ",ip=127.0.0.1" + number + "/8"}));
+  }
+  for (const auto& worker : workers) EXPECT_EQ(worker->wait_for_end(), 0) << worker->errors();
+}
+
 /// While it lives, this thread and the processes that it starts are in a network namespace.
 class Inside {
  public:
@@ -215,38 +238,51 @@ class OverVeth : public ::testing::Test {
     run("ip netns del " + ours_);
     run("ip netns del " + theirs_);
   }
-  /// A server on our end, without the kernel's IP.
-  std::unique_ptr<Process> serve() const {
-    const Inside inside(ours_);
-    auto server = std::make_unique<Process>(
-        std::vector<std::string>{"serve", "--job", "id=1,sources=2,block_grad_max=1024", "--port",
-                                 "dpdk:af_packet,iface=wire,ip=10.77.0.1/24"});
-    EXPECT_TRUE(server->wait_for_line("ready")) << server->errors();
-    return server;
-  }
+  /// A server on our end, without the kernel's IP, that adds for two sources with kernel sockets on
+  /// the other.
+  void expect_sums(const std::string& driver, uint16_t gradients) const;
 
   const std::string ours_;
   const std::string theirs_;
 };
 
-TEST_F(OverVeth, SourcesWithKernelSocketsGetTheirSums) {
-  const auto server = serve();
+void OverVeth::expect_sums(const std::string& driver, uint16_t gradients) const {
+  std::unique_ptr<Process> server;
+  {
+    const Inside inside(ours_);
+    server = std::make_unique<Process>(std::vector<std::string>{
+        "serve", "--job", "id=1,sources=2,block_grad_max=" + std::to_string(gradients), "--port",
+        "dpdk:" + driver + ",iface=wire,ip=10.77.0.1/24"});
+  }
+  ASSERT_TRUE(server->wait_for_line("ready")) << server->errors();
   const Inside inside(theirs_);
   // Their kernel asks by ARP, leaves the UDP checksum to a card that is not there, and checks ours.
   paper::Source first(1, 0, 12000, 0x0a4d0001);
   paper::Source second(1, 1, 12000, 0x0a4d0001);
-  const paper::Gradients gradients(1024, 21);
+  const paper::Gradients contribution(gradients, 21);
   for (uint32_t block = 0; block < 50; block++) {
-    first.send(block, 1, gradients);
-    second.send(block, 1, gradients);
+    first.send(block, 1, contribution);
+    second.send(block, 1, contribution);
     for (paper::Source* source : {&first, &second}) {
       const auto result = source->receive(Clock::now() + kPatience);
       ASSERT_TRUE(result.has_value()) << "block " << block << server->errors();
       EXPECT_EQ(result->header.block_id, block);
       EXPECT_EQ(result->header.src_cnt, 2);
-      ASSERT_EQ(result->gradients, paper::Gradients(1024, 42));
+      ASSERT_EQ(result->gradients, paper::Gradients(gradients, 42));
     }
   }
+}
+
+TEST_F(OverVeth, SourcesWithKernelSocketsGetTheirSums) { expect_sums("af_packet", 1024); }
+
+TEST_F(OverVeth, SourcesWithKernelSocketsGetTheirSumsOverXdp) {
+  const int probe = socket(AF_XDP, SOCK_RAW, 0);
+  if (probe < 0) GTEST_SKIP() << "no XDP sockets in this kernel";
+  close(probe);
+  for (const std::string& network : {ours_, theirs_}) {
+    ASSERT_TRUE(run("ip -n " + network + " link set wire mtu 3498"));
+  }
+  expect_sums("af_xdp", 800);
 }
 
 TEST_F(OverVeth, AnMtuThatTheInterfaceLacksIsRefused) {

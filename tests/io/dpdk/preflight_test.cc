@@ -179,6 +179,11 @@ TEST(DpdkPreflight, LimitsOfXdpAndTap) {
   EXPECT_THAT(faults(device("tap,iface=t"), facts), HasSubstr("CAP_NET_ADMIN"));
 }
 
+TEST(DpdkPreflight, BuffersOfAQueue) {
+  EXPECT_EQ(dpdk_queue_buffers(device("vhost,iface=/tmp/a"), 1024), 1024U);
+  EXPECT_EQ(dpdk_queue_buffers(device("af_xdp,iface=e"), 1024), 4096U);  // Its own idea.
+}
+
 TEST(DpdkPreflight, BuffersOfMemifHoldTheFrame) {
   // 9014 rounded up to whole cache lines: 9024.
   EXPECT_THAT(dpdk_arguments(device("memif,socket=/tmp/m"), faultless()), HasSubstr("bsize=9024"));
