@@ -153,7 +153,11 @@ Arrival payload_arrival(const M& m) {
 /// @param port_mask As for locate_in_frame().
 template <microcode::Machine M>
 Fit locate_udp_payload(M& m, uint16_t udp_port, Arrival& arrival, uint16_t port_mask = 0xffff) {
-  return m.arrived_as_frame() ? locate_in_frame(m, udp_port, arrival, port_mask) : Fit::kFits;
+  if (!m.arrived_as_frame()) return Fit::kFits;
+  Arrival in_frame = arrival;  // A copy, so that the caller's can stay in registers.
+  const Fit fit = locate_in_frame(m, udp_port, in_frame, port_mask);
+  arrival = in_frame;
+  return fit;
 }
 
 }  // namespace tributary::apps

@@ -184,9 +184,11 @@ inline void decode_header(View<TrioMlHeader> view, TrioMlFields& fields) {
   uint32_t gradient_count = message.header.grad_cnt;
   if (message.header.extended) {
     if (head.size() < TrioMlHeader::kBytes + kExtensionBytes) return DecodeStatus::kTruncated;
-    const DecodeStatus status =
-        decode_extension(head.data() + TrioMlHeader::kBytes, message.extension);
+    // A copy of its own, so that `message` can stay in registers.
+    ExtensionFields extension;
+    const DecodeStatus status = decode_extension(head.data() + TrioMlHeader::kBytes, extension);
     if (status != DecodeStatus::kOk) return status;
+    message.extension = extension;
     message.head_bytes = encoded_head_bytes(message.header, message.extension);
     if (head.size() < message.head_bytes) return DecodeStatus::kTruncated;
     if (is_control(message.extension.type)) gradient_count = 0;

@@ -88,6 +88,8 @@ namespace detail {
 /// Why a contribution finds no block to join.
 [[nodiscard]] constexpr Outcome refusal_of(Found::Kind kind) {
   switch (kind) {
+    case Found::Kind::kAbsent:
+      return Outcome::kNoBuffer;
     case Found::Kind::kResult:
       return Outcome::kLate;
     case Found::Kind::kStaleGeneration:
@@ -103,46 +105,27 @@ namespace detail {
 
 }  // namespace detail
 
-/// A contribution that finds no block to join: the answer, and the count.
+/// A contribution after its block's completion: the result again, if it is kept.
 template <microcode::Machine M>
-[[gnu::noinline, gnu::cold]] void answer_without_block(M& m, Shard& shard, Job& job,
-                                                       const Found& found,
-                                                       const MessageHead& message,
-                                                       const Arrival& arrival) {
-  if (found.kind == Found::Kind::kAbsent) {
-    refuse(m, shard, Outcome::kNoBuffer);
-    return;
-  }
-  if (found.kind == Found::Kind::kResult) {
-    note_contribution(m, shard, job, message);
-    send_result(m, shard, job, *found.result, std::span<const Endpoint>(&arrival.source, 1));
-  } else if (found.kind == Found::Kind::kPastCache && message.header.extended) {
-    tell_past_cache(m, shard, job, message, arrival.source);
-  }
-  refuse(m, shard, detail::refusal_of(found.kind));
+void answer_late(M& m, Shard& shard, Job& job, const ResultRecord* result,
+                 const MessageHead& message, const Arrival& arrival) {
+  // Below another aggregator a block may wait for the upper result for long: who is late for it
+  // is back all the same.
+  note_contribution(m, shard, job, message);
+  if (result == nullptr) return;
+  send_result(m, shard, job, *result, std::span<const Endpoint>(&arrival.source, 1));
 }
 
 /// A contribution that its block holds already. Its source may have asked by sending it again.
 template <microcode::Machine M>
-[[gnu::noinline, gnu::cold]] void answer_duplicate(M& m, Shard& shard, Job& job,
-                                                   const BlockRecord& block,
-                                                   const MessageHead& message,
-                                                   const Arrival& arrival) {
+void answer_duplicate(M& m, Shard& shard, Job& job, const BlockRecord& block,
+                      const MessageHead& message, const Arrival& arrival) {
   if (block.phase == BlockPhase::kSentUp && !TRIB_MUTANT(kPartialNotRepeated)) {
     send_upstream(m, shard, job, block);
   }
   if (message.header.extended && (message.extension.flags & microcode::kFlagRetransmission) != 0) {
     send_have(m, shard, job, block, message, arrival.source);
   }
-  refuse(m, shard, Outcome::kDuplicate);
-}
-
-/// A contribution that does not fit its block.
-template <microcode::Machine M>
-[[gnu::noinline, gnu::cold]] void answer_mismatch(M& m, Shard& shard, Job& job, BlockRecord& block,
-                                                  const MessageHead& message, Outcome wrong) {
-  if (message.header.extended) tell_mismatch(m, shard, job, block, message);
-  refuse(m, shard, wrong);
 }
 
 /// Where a thread goes on.
@@ -153,8 +136,9 @@ enum class Step : uint8_t {
   kAdmit,
   kAddGradients,
   kSettle,
-  kEmit,   ///< This contribution made the sum final: emit_block().
-  kOther,  ///< Not a contribution: serve_other().
+  kEmit,     ///< This contribution made the sum final: emit_block().
+  kOther,    ///< Not a contribution: serve_other().
+  kRefused,  ///< ContributionThread::answer().
   kEnd,
 };
 
@@ -162,7 +146,8 @@ enum class Step : uint8_t {
 /// and one that takes what it led to and says which step is next.
 ///
 /// Every function is called from one place in each of the two ways to run, so all of them are
-/// inlined; answers to what is not usual are calls.
+/// inlined; what is not usual is a call. No call is given the address of this state, or the
+/// compiler would have to keep all of it in memory.
 template <microcode::Machine M>
 class ContributionThread {
  public:
@@ -171,12 +156,12 @@ class ContributionThread {
   /// Locates and decodes the message of the packet at hand.
   [[nodiscard, gnu::always_inline]] Step begin() {
     if (const Located located = locate_message(m_, shard_.udp_port(), arrival_); !located.ok) {
-      return end(located.refused);
+      return refused(located.refused);
     }
     m_.instruction(kParseHeader);
     const auto status = decode_head(message_bytes(m_, arrival_), arrival_.size, message_);
     if (status != microcode::DecodeStatus::kOk) [[unlikely]]
-      return end(refusal_of(status));
+      return refused(refusal_of(status));
     m_.instruction(kCheckHeader);
     return Step::kFindJob;
   }
@@ -186,24 +171,16 @@ class ContributionThread {
                     [this] { job_ = shard_.job(message_.header.job_id); });
   }
   [[nodiscard, gnu::always_inline]] Step job_found() {
-    if (job_ == nullptr) [[unlikely]] {
-      if (message_.extension.type == MessageType::kJoin) {
-        refuse_unknown_job(m_, message_, arrival_.source);
-      }
-      return end(Outcome::kUnknownJob);
-    }
+    if (job_ == nullptr) [[unlikely]]
+      return refused(Outcome::kUnknownJob);
     job_->adopt(job_->session.number());
     if (is_other()) [[unlikely]]
       return Step::kOther;
     if (const Outcome wrong = check_contribution(*job_, message_); wrong != Outcome::kCount)
-        [[unlikely]] {
-      if (wrong == Outcome::kWrongSession) {
-        tell_session_lost(m_, shard_, *job_, message_, arrival_.source);
-      }
-      return end(wrong);
-    }
+        [[unlikely]]
+      return refused(wrong);
     if (!job_->locate(source(), arrival_.source)) [[unlikely]]
-      return end(Outcome::kForeignAddress);
+      return refused(Outcome::kForeignAddress);
     if (message_.header.extended) job_->session.heard(source(), m_.now());
     return Step::kFindBlock;
   }
@@ -215,7 +192,7 @@ class ContributionThread {
   [[nodiscard, gnu::always_inline]] Step block_found() {
     if (found_.kind == Found::Kind::kActive) return joined();
     if (found_.kind != Found::Kind::kAbsent) [[unlikely]]
-      return without_block();
+      return refused(detail::refusal_of(found_.kind));
     m_.instruction(kPrepareBlock);
     return Step::kInsertBlock;
   }
@@ -235,7 +212,8 @@ class ContributionThread {
         });
   }
   [[nodiscard, gnu::always_inline]] Step block_inserted() {
-    if (inserted_.status == BlockWindow::Insert::kNoBuffer && thaw_buffers()) [[unlikely]]
+    if (inserted_.status == BlockWindow::Insert::kNoBuffer && thaw_buffers(m_, job_->window))
+        [[unlikely]]
       return Step::kInsertBlock;
     if (inserted_.superseded) [[unlikely]]
       count(m_, shard_, Outcome::kBlockSuperseded);
@@ -246,7 +224,7 @@ class ContributionThread {
     if (inserted_.status == BlockWindow::Insert::kRefused) {
       found_.kind = Found::Kind::kWindowExceeded;
     }
-    return without_block();
+    return refused(detail::refusal_of(found_.kind));
   }
 
   [[gnu::always_inline]] auto admit_source() {
@@ -255,8 +233,9 @@ class ContributionThread {
     });
   }
   [[nodiscard, gnu::always_inline]] Step source_admitted() {
-    if (admission_ != Admission::kAdmitted) [[unlikely]]
-      return not_admitted();
+    if (admission_ != Admission::kAdmitted) [[unlikely]] {
+      return refused(admission_ == Admission::kDuplicate ? Outcome::kDuplicate : Outcome::kLate);
+    }
     if (!TRIB_MUTANT(kReferenceLost)) job_->ref_bits.touch(job_->window.place_of(block()));
     note_contribution(m_, shard_, *job_, message_);
     return Step::kAddGradients;
@@ -285,6 +264,20 @@ class ContributionThread {
     return Step::kEmit;
   }
 
+  /// What is known of a refused packet beside what stands in it.
+  struct Refusal {
+    Outcome why = Outcome::kCount;
+    Job* job = nullptr;
+    BlockRecord* block = nullptr;
+    const ResultRecord* result = nullptr;  ///< If it is kept and the contribution late for it.
+  };
+  [[nodiscard]] Refusal refusal() const { return {refusal_, job_, found_.block, found_.result}; }
+  /// What the packet's source is told, and the count. @pre begin() has been called.
+  void answer(const Refusal& refusal) {
+    tell_source(refusal);
+    refuse(m_, shard_, refusal.why);
+  }
+
   [[nodiscard]] Job& job() { return *job_; }
   [[nodiscard]] BlockRecord& block() { return *found_.block; }
   [[nodiscard]] const MessageHead& message() const { return message_; }
@@ -304,45 +297,54 @@ class ContributionThread {
            is_from_upstream(*job_, message_, arrival_.source);
   }
 
-  /// The packet ends here, counted.
-  [[gnu::noinline, gnu::cold]] Step end(Outcome reason) {
-    refuse(m_, shard_, reason);
-    return Step::kEnd;
+  void tell_source(const Refusal& refusal) {
+    const Endpoint& from = arrival_.source;
+    switch (refusal.why) {
+      case Outcome::kUnknownJob:
+        if (message_.extension.type == MessageType::kJoin) refuse_unknown_job(m_, message_, from);
+        break;
+      case Outcome::kWrongSession:
+        tell_session_lost(m_, shard_, *refusal.job, message_, from);
+        break;
+      case Outcome::kPastCache:
+        tell_past_cache(m_, shard_, *refusal.job, message_, from);
+        break;
+      case Outcome::kGradCntDiffers:
+      case Outcome::kTensorDiffers:
+        if (!message_.header.extended) break;
+        tell_mismatch(m_, shard_, *refusal.job, *refusal.block, message_);
+        break;
+      case Outcome::kLate:
+        answer_late(m_, shard_, *refusal.job, refusal.result, message_, arrival_);
+        break;
+      case Outcome::kDuplicate:
+        if (TRIB_MUTANT(kDuplicateSettles)) {
+          static_cast<void>(settle(*refusal.block, contribution_of(*refusal.job, message_)));
+        }
+        answer_duplicate(m_, shard_, *refusal.job, *refusal.block, message_, arrival_);
+        break;
+      default:
+        break;
+    }
   }
-  [[gnu::noinline, gnu::cold]] Step without_block() {
-    answer_without_block(m_, shard_, *job_, found_, message_, arrival_);
-    return Step::kEnd;
+  /// The packet ends here.
+  [[nodiscard]] Step refused(Outcome reason) {
+    refusal_ = reason;
+    return Step::kRefused;
   }
   /// The block is there: does the contribution fit it?
   [[nodiscard, gnu::always_inline]] Step joined() {
     m_.instruction(kCheckBlock);
     const Outcome wrong = check_against_block(block(), message_);
-    if (wrong == Outcome::kCount) [[likely]]
-      return Step::kAdmit;
-    answer_mismatch(m_, shard_, *job_, block(), message_, wrong);
-    return Step::kEnd;
-  }
-  [[gnu::noinline, gnu::cold]] Step not_admitted() {
-    if (admission_ == Admission::kDuplicate) {
-      if (TRIB_MUTANT(kDuplicateSettles)) {
-        static_cast<void>(settle(block(), contribution_of(*job_, message_)));
-      }
-      answer_duplicate(m_, shard_, *job_, block(), message_, arrival_);
-      return Step::kEnd;
-    }
-    // Below another aggregator a block may wait for the upper result for long: who is late for it
-    // is back all the same.
-    note_contribution(m_, shard_, *job_, message_);
-    refuse(m_, shard_, Outcome::kLate);
-    return Step::kEnd;
+    return wrong == Outcome::kCount ? Step::kAdmit : refused(wrong);
   }
   /// All buffers are in use. Those that are cooling are free once what was sent has left.
   /// @return whether it is worth trying again: another thread may have thawed, or taken what this
   /// one has thawed.
-  [[nodiscard, gnu::noinline, gnu::cold]] bool thaw_buffers() {
-    if (!job_->window.has_cooling()) return job_->window.buffers_free() > 0;
-    m_.release_payload({});
-    job_->window.thaw();
+  [[nodiscard, gnu::noinline, gnu::cold]] static bool thaw_buffers(M& m, BlockWindow& window) {
+    if (!window.has_cooling()) return window.buffers_free() > 0;
+    m.release_payload({});
+    window.thaw();
     return true;
   }
 
@@ -354,8 +356,9 @@ class ContributionThread {
   Found found_;
   BlockWindow::Inserted inserted_{};
   Admission admission_ = Admission::kClosed;
-  bool first_ = false;  ///< This thread made the block.
-  bool final_ = false;  ///< This thread made its sum final.
+  Outcome refusal_ = Outcome::kCount;  ///< Why the packet ends here.
+  bool first_ = false;                 ///< This thread made the block.
+  bool final_ = false;                 ///< This thread made its sum final.
 };
 
 }  // namespace tributary::trio_ml

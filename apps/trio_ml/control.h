@@ -84,7 +84,8 @@ void tell_session_lost(M& m, Shard& shard, const Job& job, const MessageHead& ab
 template <microcode::Machine M>
 void tell_past_cache(M& m, Shard& shard, const Job& job, const MessageHead& about,
                      const Endpoint& to) {
-  if (!TRIB_MUTANT(kPastCacheSilent)) notify(m, shard, job, about, Reason::kPastCache, to);
+  if (!about.header.extended || TRIB_MUTANT(kPastCacheSilent)) return;
+  notify(m, shard, job, about, Reason::kPastCache, to);
 }
 
 /// Sources disagree about a block's tensor: the block can never be right, so all of them are told.
@@ -122,10 +123,10 @@ void send_have(M& m, Shard& shard, const Job& job, const BlockRecord& block,
   count(m, shard, Outcome::kHaveSent);
 }
 
-/// A permanent straggler is one no longer.
+/// A permanent straggler is one no longer. `message` by value: see ContributionThread.
 template <microcode::Machine M>
 [[gnu::noinline, gnu::cold]] void note_return(M& m, Shard& shard, Job& job,
-                                              const MessageHead& message) {
+                                              const MessageHead message) {
   include(job.record.active_mask, message.header.src_id);
   count(m, shard, Outcome::kSourceReturned);
   if (!message.header.extended) return;

@@ -52,6 +52,7 @@ microcode::Thread run_as_thread(M& m, Shard& shard) {
   }
   TRIB_CONTRIBUTION_STEPS(TRIB_STEP)
 #undef TRIB_STEP
+  if (next == Step::kRefused) thread.answer(thread.refusal());
   if (next == Step::kEmit) co_await emit_block(m, shard, thread.job(), thread.block());
   if (next == Step::kOther) {
     co_await serve_other(m, shard, thread.job(), thread.message(), thread.arrival());
@@ -63,6 +64,22 @@ template <microcode::Machine M>
 microcode::Thread run_other(M& m, Shard& shard, Job& job, const MessageHead& message,
                             const Arrival& arrival) {
   co_await serve_other(m, shard, job, message, arrival);
+}
+
+/// What a thread in place does not do itself, since it seldom happens. The packet is parsed anew:
+/// had the thread to keep all that is wanted here, it would run out of registers.
+template <microcode::Machine M>
+[[gnu::noinline, gnu::cold]] void serve_other_in_place(M& m, Shard& shard, Job& job) {
+  ContributionThread<M> thread(m, shard);
+  static_cast<void>(thread.begin());
+  run_other(m, shard, job, thread.message(), thread.arrival());
+}
+template <microcode::Machine M>
+[[gnu::noinline, gnu::cold]] void answer_in_place(M& m, Shard& shard,
+                                                  typename ContributionThread<M>::Refusal refusal) {
+  ContributionThread<M> thread(m, shard);
+  static_cast<void>(thread.begin());
+  thread.answer(refusal);
 }
 
 /// The thread where every reply is there at once.
@@ -78,12 +95,10 @@ void run_in_place(M& m, Shard& shard) {
   TRIB_CONTRIBUTION_STEPS(TRIB_STEP)
 #undef TRIB_STEP
   if (next == Step::kEmit) emit_in_place(m, shard, thread.job(), thread.block());
-  if (next == Step::kOther) [[unlikely]] {
-    // Copies, so that the state above need not lie in memory.
-    const MessageHead message = thread.message();
-    const Arrival arrival = thread.arrival();
-    run_other(m, shard, thread.job(), message, arrival);
-  }
+  if (next == Step::kOther) [[unlikely]]
+    serve_other_in_place(m, shard, thread.job());
+  if (next == Step::kRefused) [[unlikely]]
+    answer_in_place(m, shard, thread.refusal());
 }
 
 }  // namespace detail

@@ -63,7 +63,7 @@ void Job::start_over(uint32_t session_number) {
   rebuild_destinations();
 }
 
-bool Job::relocate(uint32_t source, const Endpoint& from) {
+bool Job::relocate(uint32_t source, Endpoint from) {
   Endpoint& known = sources[source].address;
   if (known.is_set() && config.pin) return false;
   known = from;

@@ -67,7 +67,7 @@ class Job {
 
  private:
   void start_over(uint32_t session_number);
-  [[nodiscard]] bool relocate(uint32_t source, const Endpoint& from);
+  [[nodiscard]] bool relocate(uint32_t source, Endpoint from);
   void rebuild_destinations();
 
   uint32_t adopted_ = 0;
