@@ -13,7 +13,6 @@ import runpy
 import sys
 
 
-
 class _AfterImport(importlib.abc.MetaPathFinder, importlib.abc.Loader):
     """Imports tributary.torch as soon as torch itself is whole."""
 
@@ -44,7 +43,16 @@ def main():
     sys.meta_path.insert(0, _AfterImport())
     # As the interpreter does it for a script.
     sys.path[0] = os.path.dirname(os.path.abspath(sys.argv[0]))
-    runpy.run_path(sys.argv[0], run_name="__main__")
+    try:
+        runpy.run_path(sys.argv[0], run_name="__main__")
+    except ModuleNotFoundError as error:
+        if error.name == "torch":
+            print(
+                f"tributary: {sys.executable} has no torch; tributary launch --python FILE starts "
+                "another interpreter (Debian's torch is in /usr/bin/python3)",
+                file=sys.stderr,
+            )
+        raise
 
 
 if __name__ == "__main__":

@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 # Finding and refusing libraries, URLs, rank sets: what needs no aggregator.
 import os
+import pathlib
 import subprocess
+import tempfile
 import unittest
 
 import support
@@ -75,6 +77,17 @@ class Errors(unittest.TestCase):
 
 
 class Run(unittest.TestCase):
+    def test_an_interpreter_without_torch_is_named(self):
+        with tempfile.TemporaryDirectory() as folder:
+            script = pathlib.Path(folder) / "train.py"
+            script.write_text("raise ModuleNotFoundError('none', name='torch')\n")
+            ended = subprocess.run(
+                [support.PYTHON, "-m", "tributary.run", str(script)], capture_output=True, text=True
+            )
+        self.assertEqual(ended.returncode, 1)
+        self.assertIn(f"{support.PYTHON} has no torch", ended.stderr)
+        self.assertIn("--python FILE", ended.stderr)
+
     def test_a_script_is_run_as_by_the_interpreter(self):
         script = support.HERE / "ranks_plain.py"
         ended = subprocess.run(
