@@ -24,6 +24,9 @@ using ::testing::Each;
 using ::testing::HasSubstr;
 using testing::Server;
 
+/// Of tests that wait for it; far beyond what a busy machine needs to answer.
+constexpr Duration kShort = milliseconds(1500);
+
 CommunicatorConfig config_for(const Endpoint& server, uint32_t rank, uint32_t world) {
   CommunicatorConfig config;
   config.server = server;
@@ -192,17 +195,17 @@ TEST(Communicator, TheServersRefusalsComeBackAtOnce) {
 
 TEST(Communicator, JoinsThatCannotSucceedEndAtTheirDeadline) {
   Server server(2);
-  EXPECT_THAT(join_error(config_for(server.local(), 0, 2), milliseconds(200)),
+  EXPECT_THAT(join_error(config_for(server.local(), 0, 2), kShort),
               HasSubstr("rank 1 has not joined job 1"));
   // The first asker has said that it gave up, so its rank is free and it is not waited with.
-  EXPECT_THAT(join_error(config_for(server.local(), 1, 2), milliseconds(200)),
+  EXPECT_THAT(join_error(config_for(server.local(), 1, 2), kShort),
               HasSubstr("rank 0 has not joined job 1"));
 }
 
 TEST(Communicator, NobodyThere) {
   uint16_t port = 0;
   { port = Server(1).local().port; }  // Free again, so nobody answers.
-  EXPECT_THAT(join_error(config_for(Endpoint::ipv4(0x7f000001, port), 0, 1), milliseconds(200)),
+  EXPECT_THAT(join_error(config_for(Endpoint::ipv4(0x7f000001, port), 0, 1), kShort),
               HasSubstr("does not answer"));
 }
 
@@ -229,7 +232,7 @@ TEST(Communicator, ClosingEndsWhatIsOnItsWay) {
 
 TEST(Communicator, AStoppedServerIsGone) {
   auto server = std::make_unique<Server>(2);
-  Pair pair(server->local(), milliseconds(300));
+  Pair pair(server->local(), kShort);
   server.reset();
   std::vector<int32_t> tensor(10, 1);
   const Outcome outcome = pair.ranks[0]->all_reduce(tensor);
