@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 /// @file
 /// How long one block takes from packet to result on an idle server, beside a bare echo of the same
-/// bytes.
+/// bytes on the same kind of port.
 ///
-/// Model:   One source, one block on its way at a time, over loopback UDP. The client sends from a
-///          plain socket and spins until the answer is there. The answer comes from a live engine
-///          that spins on a UDP port (socket calls, dispatch, program, result), or from a thread
-///          that does nothing but recvfrom() and sendto().
+/// Model:   One source, one block on its way at a time. The client spins until the answer is there.
+///          The answer comes from a live engine that spins on its port (receive, dispatch, program,
+///          result), or from a thread that does nothing but send back. Two paths: kernel UDP over
+///          loopback, where client and echo are plain sockets, and shared memory (a vhost-user
+///          wire), where they are the two calls of a DPDK port.
 /// Method:  Server and echo in turn, several rounds each with a thread of its own; percentiles of
 ///          each round, then the median over the rounds; the ratio is that of each round's p50.
 ///          Needs two processors to itself: with fewer the figures are those of the scheduler.
 /// Errors:  A socket that cannot be opened is returned; an answer that does not come within 100 ms
-/// is
-///          counted as lost.
+///          is counted as lost. Without DPDK shared memory is left out, with the reason.
 /// Source:  What to reach: 1.5 times the echo's p50.
 /// Tests:   tests/bench/latency_bench_test.cc (small)
 #pragma once
@@ -20,6 +20,7 @@
 #include <cstdint>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <vector>
 
 #include "base/result.h"
 
@@ -38,14 +39,22 @@ struct LatencyFigures {
   uint64_t lost = 0;
 };
 
-struct LatencyBenchResult {
-  LatencyBenchConfig config;
+struct LatencyPath {
+  std::string name;  ///< "udp" or "shared-memory".
   LatencyFigures aggregation;
   LatencyFigures echo;
   double ratio = 0;  ///< aggregation / echo, p50, median of the rounds.
   double ratio_min = 0;
   double ratio_max = 0;
   bool right = false;  ///< Every answer was the sum, that is the contribution itself.
+};
+
+struct LatencyBenchResult {
+  LatencyBenchConfig config;
+  std::vector<LatencyPath> paths;
+  std::string left_out;  ///< Why shared memory is not among them; empty if it is.
+
+  [[nodiscard]] bool right() const;
 };
 
 [[nodiscard]] Result<LatencyBenchResult> run_latency_bench(const LatencyBenchConfig& config);

@@ -41,7 +41,7 @@ int run_latency(LatencyFlags& flags) {
     return 1;
   }
   fmt::print("{}", bench::as_table(*result));
-  return write_bench_json(flags.json_path, bench::as_json(*result)) && result->right ? 0 : 1;
+  return write_bench_json(flags.json_path, bench::as_json(*result)) && result->right() ? 0 : 1;
 }
 
 }  // namespace
@@ -55,7 +55,8 @@ void add_live_benches(CLI::App& command, int& exit_code) {
   parts->callback([parts_flags, &exit_code] { exit_code = run_parts(*parts_flags); });
 
   CLI::App* latency = command.add_subcommand(
-      "latency", "Packet in to result out of one block over loopback, beside a bare echo");
+      "latency",
+      "Packet in to result out of one block, over UDP and shared memory, beside a bare echo");
   const auto latency_flags = bench_flags<bench::LatencyBenchConfig>(*latency);
   add_uint(*latency, "--gradients", latency_flags->bench.gradients, 2, 4095, "Of the block");
   add_uint(*latency, "--rounds", latency_flags->bench.rounds, 1, 1000,
