@@ -78,7 +78,7 @@ class Examples(unittest.TestCase):
         self.assertTrue(result["parameters_identical"])
         self.assertGreater(result["seconds"], 0)
         self.assertGreater(result["step_ms"], 0)
-        self.assertEqual(result["degraded"]["all_reduces"], 3 * 22)
+        self.assertEqual(result["degraded"]["all_reduces"], 3 * 19)
 
     def test_text(self):
         result = self.run_example(2, "text_ddp.py", "--epochs", "1", "--steps", "3")
