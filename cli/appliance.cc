@@ -22,17 +22,19 @@ uint64_t random_seed() {
   return uint64_t{device()} << 32 | device();
 }
 
-nlohmann::json source_stats(const trio_ml::Job& job) {
-  nlohmann::json sources = nlohmann::json::array();
+/// The job's sources as one core knows them, added to what other cores have said: a source has an
+/// address where any core has heard of it, and is waited for if all of them wait for it.
+void add_sources(nlohmann::json& sources, const trio_ml::Job& job) {
   for (uint32_t i = 0; i < job.config.sources; i++) {
+    if (sources.size() <= i) {
+      sources.push_back({{"source", i}, {"address", std::string()}, {"waited_for", true}});
+    }
+    nlohmann::json& source = sources[i];
     const Endpoint& address = job.sources[i].address;
-    nlohmann::json source;
-    source["source"] = i;
-    source["address"] = address.is_set() ? address.to_string() : std::string();
-    source["waited_for"] = trio_ml::contains(job.record.active_mask, i);
-    sources.push_back(std::move(source));
+    if (address.is_set()) source["address"] = address.to_string();
+    source["waited_for"] =
+        source["waited_for"].get<bool>() && trio_ml::contains(job.record.active_mask, i);
   }
-  return sources;
 }
 
 /// One job on one core, added to what other cores have said.
@@ -41,8 +43,8 @@ void add_job(nlohmann::json& job_stats, const trio_ml::Job& job) {
     job_stats[name] = job_stats.value(name, uint64_t{0}) + value;
   };
   job_stats["id"] = job.config.id;
-  job_stats["session"] = job.adopted();
-  job_stats["sources"] = source_stats(job);
+  job_stats["session"] = job.session.number();
+  add_sources(job_stats["sources"], job);
   add("block_curr_cnt", job.record.block_curr_cnt);
   add("block_total_cnt", job.record.block_total_cnt);
   add("memory_bytes", job.window.memory_bytes());

@@ -122,6 +122,30 @@ TEST(ApplianceTest, SeveralCoresShareAJob) {
   EXPECT_EQ(stats["cores"][1]["packets"], 2 * 72);
 }
 
+// The first core serves blocks 0 to 63 alone: the second has never heard of the sources.
+TEST(ApplianceTest, SourcesAreThoseOfAllCores) {
+  trio_ml::JobConfig job = small_job(1, 2);
+  job.mitigation = true;
+  job.timeout = milliseconds(1);
+  job.permanent_after = milliseconds(10);
+  const auto appliance = Appliance::start(config_of({job}, /*cores=*/2));
+  ASSERT_TRUE(appliance.has_value()) << appliance.error().text;
+  Source first(**appliance, 1, 0);
+  nlohmann::json sources;
+  // Block by block without the second source, until the first core gives that up.
+  for (uint32_t block = 0; block < 60; block++) {
+    first.send(block, 10);
+    EXPECT_EQ(first.receive(), 10);
+    sources = (*appliance)->stats()["jobs"][0]["sources"];
+    if (sources[1]["waited_for"] == false) break;
+  }
+  ASSERT_EQ(sources.size(), 2U);
+  EXPECT_EQ(sources[0]["waited_for"], true);
+  EXPECT_THAT(sources[0]["address"].get<std::string>(), HasSubstr("127.0.0.1:"));
+  EXPECT_EQ(sources[1]["waited_for"], false);
+  EXPECT_EQ(sources[1]["address"], "");
+}
+
 TEST(ApplianceTest, StatisticsAreThereAfterStop) {
   const auto appliance = Appliance::start(config_of({small_job(1, 1)}));
   ASSERT_TRUE(appliance.has_value());
