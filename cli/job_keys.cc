@@ -10,7 +10,7 @@
 namespace tributary::cli {
 namespace {
 
-constexpr std::array<KeySpec, 17> kJobKeys{{
+constexpr std::array<KeySpec, 18> kJobKeys{{
     {.name = "id",
      .type = KeyType::kUint,
      .help = "job_id",
@@ -46,6 +46,10 @@ constexpr std::array<KeySpec, 17> kJobKeys{{
      .default_text = "1",
      .min = 1,
      .max = trio_ml::kHistoryLimit},
+    {.name = "shared_buffers",
+     .type = KeyType::kBool,
+     .help = "windows from 1024 take less memory; off for sources that never send again",
+     .default_text = "on"},
     {.name = "mitigation",
      .type = KeyType::kBool,
      .help = "straggler mitigation",
@@ -113,6 +117,7 @@ Result<trio_ml::JobConfig> to_job(const KeyValues& row) {
   job.block_cnt_max = static_cast<uint32_t>(row.uint(window_key));
   job.block_grad_max = static_cast<uint32_t>(row.uint("block_grad_max"));
   job.history = static_cast<uint32_t>(row.uint("history"));
+  job.shared_buffers = row.flag("shared_buffers");
   job.mitigation = row.flag("mitigation");
   job.timeout = row.duration("timeout_ms");
   job.timer_threads = static_cast<uint32_t>(row.uint("timer_threads"));

@@ -50,7 +50,7 @@ WindowShape::WindowShape(const JobConfig& config, uint32_t shard_count)
   // take, so that the job as a whole needs no more than its buffers: a source that far ahead then
   // has its last few hundred blocks refused (kNoBuffer) and asks for them again.
   buffer_count = place_count * (history + 1);
-  if (place_count < kWindowSharesBuffers) return;
+  if (place_count < kWindowSharesBuffers || !config.shared_buffers) return;
   const uint64_t record_bytes =
       place_count * (sizeof(BlockRecord) + 1 + uint64_t{history} * sizeof(ResultRecord));
   const uint64_t lane_bytes = uint64_t{config.block_grad_max} * 4;

@@ -30,7 +30,11 @@ struct JobConfig {
   uint32_t block_cnt_max = 4096;   ///< Window: blocks in progress; a power of two.
   uint32_t block_grad_max = 2048;  ///< Gradients a block, at most.
   uint32_t history = 1;            ///< Result cache: results kept for each place of the window.
-  bool mitigation = false;         ///< Straggler mitigation (Trio paper §5).
+  /// Places of a large window share a few buffers, so that the job takes no more memory than its
+  /// buffers; a source that is a whole window ahead is refused then, and asks again. Off: every
+  /// place has its own, for sources that never ask again.
+  bool shared_buffers = true;
+  bool mitigation = false;              ///< Straggler mitigation (Trio paper §5).
   Duration timeout = milliseconds(10);  ///< block_exp; an idle block ends at most 2x later.
   uint32_t timer_threads = 10;          ///< N: each visits 1/N of the blocks.
   Duration permanent_after = milliseconds(1000);  ///< Period of the infrequent timer.
@@ -58,7 +62,8 @@ struct JobConfig {
 [[nodiscard]] uint32_t buffer_count(const JobConfig& config, uint32_t shard_count);
 
 /// Shared memory one shard takes for the job, in bytes: buffers, block records, result cache. With
-/// history 1 and blocks of 1024 gradients or more it is at most twice block_cnt_max buffers.
+/// history 1, shared buffers and blocks of 1024 gradients or more it is at most twice block_cnt_max
+/// buffers.
 [[nodiscard]] uint64_t memory_bytes(const JobConfig& config, uint32_t shard_count);
 
 }  // namespace tributary::trio_ml

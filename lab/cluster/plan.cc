@@ -292,10 +292,7 @@ trio_ml::JobConfig job_of(const Scenario& scenario, const BackendKind& backend) 
   job.block_grad_max = scenario.gradients;
   job.mitigation = backend.mitigates;
   if (backend.mitigates) job.history = scenario.mitigation.history;
-  if (!scenario.host.retransmission && job.block_cnt_max >= kLargeWindow) {
-    job.block_cnt_max *= 2;
-    job.history = std::max(job.history / 2, 1U);  // As many blocks' results as before.
-  }
+  job.shared_buffers = scenario.host.retransmission;
   job.timeout = scenario.mitigation.timeout;
   job.timer_threads = scenario.mitigation.timer_threads;
   job.permanent_after = scenario.mitigation.permanent_after;

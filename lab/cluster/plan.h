@@ -38,11 +38,6 @@ inline constexpr char kServerKind[] = "server";
 /// A leaf's answer may take two of its timeouts and the way up; 3 leaves room for that. Assumed.
 inline constexpr int64_t kTopTimeoutFactor = 3;
 
-/// The places of a large window share buffers (apps/trio_ml/block_window.cc), so blocks of a source
-/// that is a whole window ahead may be refused, and it has to ask again. Where nobody asks again,
-/// windows from here on get twice the places that workers use.
-inline constexpr uint32_t kLargeWindow = 1024;
-
 /// The switch's output queue toward a host is the scenario's; a host's own is its NIC's ring, which
 /// the host never overfills.
 inline constexpr uint64_t kHostQueueBytesMax = uint64_t{1} << 40;

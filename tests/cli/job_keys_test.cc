@@ -31,6 +31,7 @@ TEST(JobKeys, DefaultsAreThoseOfJobConfig) {
   EXPECT_EQ(job->block_cnt_max, expected.block_cnt_max);
   EXPECT_EQ(job->block_grad_max, expected.block_grad_max);
   EXPECT_EQ(job->history, expected.history);
+  EXPECT_EQ(job->shared_buffers, expected.shared_buffers);
   EXPECT_EQ(job->mitigation, expected.mitigation);
   EXPECT_EQ(job->timeout, expected.timeout);
   EXPECT_EQ(job->timer_threads, expected.timer_threads);
@@ -46,7 +47,8 @@ TEST(JobKeys, DefaultsAreThoseOfJobConfig) {
 
 TEST(JobKeys, EveryKeyReachesItsSetting) {
   const auto job = job_of(
-      "id=255,sources=3,block_cnt_max=512,block_grad_max=1024,history=2,mitigation=on,"
+      "id=255,sources=3,block_cnt_max=512,block_grad_max=1024,history=2,shared_buffers=off,"
+      "mitigation=on,"
       "timeout_ms=50,timer_threads=100,permanent_ms=2000,pin=on,upstream=10.0.0.1:12000,"
       "upstream_source=5,rank_base=6,world=9");
   ASSERT_TRUE(job.has_value()) << job.error().text;
@@ -55,6 +57,7 @@ TEST(JobKeys, EveryKeyReachesItsSetting) {
   EXPECT_EQ(job->block_cnt_max, 512U);
   EXPECT_EQ(job->block_grad_max, 1024U);
   EXPECT_EQ(job->history, 2U);
+  EXPECT_FALSE(job->shared_buffers);
   EXPECT_TRUE(job->mitigation);
   EXPECT_EQ(job->timeout, milliseconds(50));
   EXPECT_EQ(job->timer_threads, 100U);

@@ -129,6 +129,12 @@ TEST(JobConfig, MemoryIsAtMostTwiceTheWindow) {
   EXPECT_LE(memory_bytes(largest, 1), uint64_t{2} * 65536 * 4095 * 4);
 }
 
+TEST(JobConfig, WithoutSharedBuffersEveryBlockAndEveryResultHasOne) {
+  const JobConfig config{.block_cnt_max = 4096, .history = 2, .shared_buffers = false};
+  EXPECT_EQ(buffer_count(config, 1), 4096U * 3);
+  EXPECT_EQ(buffer_count(config, 4), 1024U * 3);
+}
+
 TEST(JobConfig, EachKeptResultTakesABuffer) {
   const JobConfig one{.block_cnt_max = 64, .block_grad_max = 1024, .history = 1};
   JobConfig four = one;

@@ -68,14 +68,17 @@ TEST(Plan, TrainsDivideTheWindow) {
   EXPECT_EQ(plan.workers[0].communicator.window, 128U);
 }
 
-TEST(Plan, LargeWindowsThatAskNotAgainHaveTwiceThePlaces) {
+TEST(Plan, TheWindowIsTheWorkersAndWhoNeverAsksAgainHasAllBuffers) {
   Scenario scenario;
-  EXPECT_EQ(plan_of(scenario).aggregators[0].job.block_cnt_max, 8192U);
-  EXPECT_EQ(plan_of(scenario).aggregators[0].job.history, 32U);
+  const auto job = [&scenario] { return plan_of(scenario).aggregators[0].job; };
   EXPECT_EQ(plan_of(scenario).workers[0].communicator.window, 4096U);
+  EXPECT_EQ(job().block_cnt_max, 4096U);
+  EXPECT_EQ(job().history, 64U);
+  EXPECT_FALSE(job().shared_buffers);
+  EXPECT_EQ(trio_ml::buffer_count(job(), 1), 4096U * (1 + 64));
   scenario.host.retransmission = true;
-  EXPECT_EQ(plan_of(scenario).aggregators[0].job.block_cnt_max, 4096U);
-  EXPECT_EQ(plan_of(scenario).aggregators[0].job.history, 64U);
+  EXPECT_EQ(job().block_cnt_max, 4096U);
+  EXPECT_TRUE(job().shared_buffers);
 }
 
 TEST(Plan, HostsSendAtTheSlowerOfNicAndLink) {
