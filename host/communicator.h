@@ -60,7 +60,7 @@ enum class Status : uint8_t {
   kAggregatorGone,  ///< Deadline over without any answer from the aggregator.
   kSessionLost,     ///< The aggregator was restarted or has ended this session.
   kDesynchronised,  ///< This rank lags behind the result cache; rejoin with fresh parameters.
-  kMismatch,        ///< Ranks disagree about length, type or scale of a tensor.
+  kMismatch,        ///< Ranks disagree about a tensor: length, type, scale, operation.
   kRefused,         ///< The aggregator does not want this rank (unknown job, rank taken, …).
   kClosed,          ///< close() was called.
 };

@@ -26,14 +26,71 @@ std::span<T> slice(std::span<T> tensor, uint64_t block, uint32_t gradients) {
   return tensor.subspan(first, std::min<uint64_t>(gradients, tensor.size() - first));
 }
 
-/// What all ranks must agree about beside the format: the scale, or the type that is behind a block
-/// exponent. Numbers of types: docs/wire-format.md.
-uint32_t scale_bits_of(const Transfer& transfer) {
-  constexpr uint32_t kTypeFloat16 = 1;
-  constexpr uint32_t kTypeBfloat16 = 2;
+/// Types behind a block exponent, beside float32's 0 (docs/wire-format.md).
+constexpr uint32_t kTypeFloat16 = 1;
+constexpr uint32_t kTypeBfloat16 = 2;
+
+/// The scale, or the type that is behind a block exponent.
+uint32_t type_bits_of(const Transfer& transfer) {
   if (transfer.format == ElementFormat::kFixedScale) return std::bit_cast<uint32_t>(transfer.scale);
   if (transfer.halves.bits.empty()) return 0;
   return transfer.halves.type == HalfType::kFloat16 ? kTypeFloat16 : kTypeBfloat16;
+}
+
+/// What all ranks must agree about.
+microcode::TensorTerms terms_of(const Transfer& transfer) {
+  const bool mean = transfer.op == ReduceOp::kMean;
+  return {.format = transfer.format,
+          .tensor_elements = static_cast<uint32_t>(transfer.element_count()),
+          .scale_bits = type_bits_of(transfer) | (mean ? microcode::kScaleBitMean : 0)};
+}
+
+std::string type_text(const microcode::TensorTerms& terms) {
+  const uint32_t bits = terms.scale_bits & ~microcode::kScaleBitMean;
+  switch (terms.format) {
+    case ElementFormat::kInt32:
+      return "int32";
+    case ElementFormat::kFixedScale:
+      return fmt::format("float32 at scale {}", std::bit_cast<float>(bits));
+    case ElementFormat::kBlockExponent:
+      break;
+  }
+  if (bits == kTypeFloat16) return "float16";
+  return bits == kTypeBfloat16 ? "bfloat16" : "float32";
+}
+
+/// As in "the mean of 1000 float32".
+std::string tensor_text(const microcode::TensorTerms& terms) {
+  return fmt::format("the {} of {} {}",
+                     (terms.scale_bits & microcode::kScaleBitMean) != 0 ? "mean" : "sum",
+                     terms.tensor_elements, type_text(terms));
+}
+
+/// As in "rank 1, 3"; `nobody` for an empty set.
+std::string ranks_text(const SourceSet& ranks, const char* nobody) {
+  constexpr uint32_t kNamedMax = 8;
+  std::string text;
+  uint32_t count = 0;
+  for (uint32_t rank = 0; rank < microcode::kSourcesMax; rank++) {
+    if (!contains(ranks, rank) || ++count > kNamedMax) continue;
+    text += fmt::format("{}{}", text.empty() ? "rank " : ", ", rank);
+  }
+  if (count == 0) return nobody;
+  if (count > kNamedMax) text += fmt::format(" and {} more", count - kNamedMax);
+  return text;
+}
+
+std::string mismatch_text(const std::string& who, const microcode::TensorTerms& given,
+                          const std::string& others, const microcode::TensorTerms& expected,
+                          uint64_t position) {
+  if (given.tensor_elements == 0 && expected.tensor_elements == 0) {  // An older aggregator's.
+    return fmt::format("{} and {} disagree about a tensor (block {})", who, others, position);
+  }
+  std::string ours = tensor_text(given);
+  // Alike in all that has a name: another call of the same kind, or other packets.
+  if (ours == tensor_text(expected)) ours += " in another call, or in packets of another size,";
+  return fmt::format("{} gives {} where {} gave {} (block {}); all ranks must make the same calls",
+                     who, ours, others, tensor_text(expected), position);
 }
 
 std::string refusal_text(const CommunicatorConfig& config, const microcode::ControlBody& body) {
@@ -121,10 +178,11 @@ Outgoing WorkerProtocol::write_contribution(uint64_t position, std::span<std::by
                     .src_cnt = 1,
                     .gen_id = transfer.gen_id_,
                     .grad_cnt = static_cast<uint16_t>(lanes)};
-  message.extension = {.format = transfer.format,
+  const microcode::TensorTerms terms = terms_of(transfer);
+  message.extension = {.format = terms.format,
                        .session = session_,
-                       .tensor_elements = static_cast<uint32_t>(transfer.element_count()),
-                       .scale_bits = scale_bits_of(transfer),
+                       .tensor_elements = terms.tensor_elements,
+                       .scale_bits = terms.scale_bits,
                        .key = key_};
   if (offset < transfer.exponents_.size()) {
     message.extension.exponent = block_exponent(floats_of(transfer, offset));
@@ -306,17 +364,31 @@ std::optional<Duration> WorkerProtocol::on_result(const Message& message,
     return {};
   }
   const Transfer& transfer = *slot_of(position).transfer;
-  const bool fits =
-      message.header.grad_cnt == lane_count(transfer, position) &&
-      message.header.gen_id == transfer.gen_id_ && message.extension.format == transfer.format &&
-      message.extension.tensor_elements == static_cast<uint32_t>(transfer.element_count()) &&
-      // A sum of other scales is none that this rank could read.
-      message.extension.scale_bits == scale_bits_of(transfer);
+  const microcode::TensorTerms terms = terms_of(transfer);
+  const bool fits = message.header.grad_cnt == lane_count(transfer, position) &&
+                    message.header.gen_id == transfer.gen_id_ &&
+                    message.extension.format == terms.format &&
+                    message.extension.tensor_elements == terms.tensor_elements &&
+                    // A sum of other scales is none that this rank could read.
+                    message.extension.scale_bits == terms.scale_bits;
   if (!fits && !TRIB_MUTANT(kResultUnchecked)) {
     counters_.invalid_packets++;
+    if (message.header.degraded && !contains(message.mask, config_.rank)) {
+      end_unlike_the_others(position, message);
+    }
     return {};
   }
   return take_result(position, message, payload.subspan(message.head_bytes), now);
+}
+
+/// The others have made a sum of another tensor without this rank: nobody else will tell it.
+void WorkerProtocol::end_unlike_the_others(uint64_t position, const Message& sum) {
+  const microcode::TensorTerms theirs{.format = sum.extension.format,
+                                      .tensor_elements = sum.extension.tensor_elements,
+                                      .scale_bits = sum.extension.scale_bits};
+  end(Status::kMismatch,
+      mismatch_text(fmt::format("rank {}", config_.rank), terms_of(*slot_of(position).transfer),
+                    ranks_text(sum.mask, "another rank"), theirs, position));
 }
 
 void WorkerProtocol::on_have(const Message& message, Instant now) {
@@ -343,6 +415,11 @@ void WorkerProtocol::on_have(const Message& message, Instant now) {
   }
 }
 
+std::string WorkerProtocol::subject_of(const microcode::ControlBody& notice) const {
+  const std::string source = fmt::format("rank {}", rank_base_ + notice.source);
+  return ranks_text(notice.mask, source.c_str());
+}
+
 void WorkerProtocol::on_notice(const Message& message) {
   const microcode::ControlBody& body = message.body;
   uint64_t position = 0;
@@ -362,16 +439,19 @@ void WorkerProtocol::on_notice(const Message& message) {
       break;
     case Reason::kPeerLeft:
       if (!wanted) break;
-      end(Status::kPeerLeft, fmt::format("rank {} has left job {} while block {} waits for it",
-                                         rank_base_ + body.source, config_.job_id, position));
+      end(Status::kPeerLeft, fmt::format("{} has left job {} while block {} waits for it",
+                                         subject_of(body), config_.job_id, position));
       break;
-    case Reason::kMismatch:
+    case Reason::kMismatch: {
       if (!wanted) break;
+      const microcode::TensorTerms expected{.format = message.extension.format,
+                                            .tensor_elements = message.extension.tensor_elements,
+                                            .scale_bits = message.extension.scale_bits};
       end(Status::kMismatch,
-          fmt::format("rank {} and another rank disagree about the length, type or scale of a "
-                      "tensor (block {})",
-                      rank_base_ + body.source, position));
+          mismatch_text(subject_of(body), body.given, ranks_text(message.mask, "another rank"),
+                        expected, position));
       break;
+    }
     default:  // Permanent stragglers and their return show in the results.
       break;
   }

@@ -124,7 +124,10 @@ class WorkerProtocol final : public TensorProtocol {
   std::optional<Duration> on_result(const microcode::Message& message,
                                     std::span<const std::byte> payload, Instant now);
   void hear_result(uint32_t block_id);
+  void end_unlike_the_others(uint64_t position, const microcode::Message& sum);
   void on_have(const microcode::Message& message, Instant now);
+  /// The ranks that a notice is about.
+  [[nodiscard]] std::string subject_of(const microcode::ControlBody& notice) const;
   void on_notice(const microcode::Message& message);
   [[nodiscard]] uint32_t lane_count(const Transfer& transfer, uint64_t position) const;
 

@@ -16,6 +16,7 @@ constexpr uint32_t kExtElements = 8;
 constexpr uint32_t kExtScale = 12;
 constexpr uint32_t kExtKey = 16;
 static_assert(kExtKey + 4 == kExtensionBytes);
+static_assert(TrioMlHeader::kBytes + kExtFlags == kFlagsByte);
 
 // Byte offsets inside a control body.
 constexpr uint32_t kBodySource = 1;
@@ -31,6 +32,10 @@ constexpr uint32_t kBodyUpstream = 30;
 constexpr uint32_t kBodyMask = 32;
 constexpr uint32_t kBodyGroup = 64;
 static_assert(kBodyGroup + 16 == kControlBodyBytes);
+// With Reason::kMismatch, in the place of the group's address.
+constexpr uint32_t kBodyGivenFormat = kBodyGroup;
+constexpr uint32_t kBodyGivenElements = kBodyGroup + 4;
+constexpr uint32_t kBodyGivenScale = kBodyGroup + 8;
 
 uint8_t byte_at(const std::byte* from, uint32_t offset) {
   return std::to_integer<uint8_t>(from[offset]);
@@ -91,6 +96,12 @@ void decode_body(const std::byte* from, ControlBody& body) {
   body.group.port = load_be<uint16_t>(from + kBodyGroupPort);
   body.upstream = byte_at(from, kBodyUpstream) != 0;
   load_mask(from + kBodyMask, body.mask);
+  if (body.reason == Reason::kMismatch) {
+    body.given = {.format = static_cast<ElementFormat>(byte_at(from, kBodyGivenFormat)),
+                  .tensor_elements = load_be<uint32_t>(from + kBodyGivenElements),
+                  .scale_bits = load_be<uint32_t>(from + kBodyGivenScale)};
+    return;
+  }
   std::memcpy(body.group.address.data(), from + kBodyGroup, body.group.address.size());
 }
 
@@ -108,6 +119,12 @@ void encode_body(const ControlBody& body, std::byte* to) {
   store_be<uint16_t>(to + kBodyGroupPort, body.group.port);
   to[kBodyUpstream] = static_cast<std::byte>(body.upstream);
   store_mask(body.mask, to + kBodyMask);
+  if (body.reason == Reason::kMismatch) {
+    to[kBodyGivenFormat] = static_cast<std::byte>(body.given.format);
+    store_be<uint32_t>(to + kBodyGivenElements, body.given.tensor_elements);
+    store_be<uint32_t>(to + kBodyGivenScale, body.given.scale_bits);
+    return;
+  }
   std::memcpy(to + kBodyGroup, body.group.address.data(), body.group.address.size());
 }
 

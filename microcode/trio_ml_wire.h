@@ -63,21 +63,24 @@ enum class ElementFormat : uint8_t { kInt32 = 0, kFixedScale = 1, kBlockExponent
 /// Why a kRefusal, kPending or kNotice was sent.
 enum class Reason : uint8_t {
   kNone = 0,
-  kUnknownJob = 1,        ///< Refusal.
-  kSourceOutsideJob = 2,  ///< Refusal; value: sources of the job.
-  kWrongWorld = 3,        ///< Refusal; value: ranks of the job.
-  kTooManyGradients = 4,  ///< Refusal; value: block_grad_max.
-  kRankTaken = 5,         ///< Pending: another living worker has this rank.
-  kSessionRunning = 6,    ///< Pending: the previous session has not ended.
-  kWaitingForPeers = 7,   ///< Pending: mask says who has joined.
-  kSessionLost = 8,       ///< Notice: this session is not (or no longer) known here.
-  kPastCache = 9,         ///< Notice: that block's result is not kept any more.
-  kPeerLeft = 10,         ///< Notice; source: who left while a block waits for it.
-  kMismatch = 11,         ///< Notice; source: whose contribution differs in length, type or scale.
-  kSourcePermanent = 12,  ///< Notice; source: permanent straggler, no longer waited for.
-  kSourceReturned = 13,   ///< Notice; source: waited for again.
+  kUnknownJob = 1,           ///< Refusal.
+  kSourceOutsideJob = 2,     ///< Refusal; value: sources of the job.
+  kWrongWorld = 3,           ///< Refusal; value: ranks of the job.
+  kTooManyGradients = 4,     ///< Refusal; value: block_grad_max.
+  kRankTaken = 5,            ///< Pending: another living worker has this rank.
+  kSessionRunning = 6,       ///< Pending: the previous session has not ended.
+  kWaitingForPeers = 7,      ///< Pending: mask says who has joined.
+  kSessionLost = 8,          ///< Notice: this session is not (or no longer) known here.
+  kPastCache = 9,            ///< Notice: that block's result is not kept any more.
+  kPeerLeft = 10,            ///< Notice; source, mask: who left while a block waits for it.
+  kMismatch = 11,            ///< Notice; source, mask: whose contribution differs from the block's.
+  kSourcePermanent = 12,     ///< Notice; source: permanent straggler, no longer waited for.
+  kSourceReturned = 13,      ///< Notice; source: waited for again.
   kWaitingForUpstream = 14,  ///< Pending: the upper aggregator has not started its session.
+  kStaleGeneration = 15,     ///< Notice to a plain source; value: the newest generation seen.
+  kFutureGeneration = 16,    ///< Likewise.
 };
+inline constexpr uint8_t kReasonLast = 16;
 
 inline constexpr uint8_t kExtensionVersion = 1;
 inline constexpr uint32_t kExtensionBytes = 20;
@@ -89,6 +92,8 @@ inline constexpr uint32_t kMessageHeadBytesMax =
 static_assert(kMessageHeadBytesMax == 64,
               "a result's head and its gradients share cache lines well");
 
+/// Where the extension's flags are in a message.
+inline constexpr uint32_t kFlagsByte = TrioMlHeader::kBytes + 2;
 /// Extension flags.
 inline constexpr uint8_t kFlagRetransmission = 1 << 0;
 inline constexpr uint8_t kFlagOverflow = 1 << 1;   ///< Some source's value did not fit.
@@ -97,6 +102,17 @@ inline constexpr uint8_t kFlagSourceMask = 1 << 3;
 /// Flags that a result inherits from any contribution.
 inline constexpr uint8_t kFlagsMerged = kFlagOverflow | kFlagNotFinite;
 
+/// In `scale_bits`, whose sign a scale does not need: the sources want the mean, not the sum. The
+/// aggregator sums either way; it is there so that sources that disagree are told.
+inline constexpr uint32_t kScaleBitMean = uint32_t{1} << 31;
+
+/// What all contributions to a tensor must have alike.
+struct TensorTerms {
+  ElementFormat format = ElementFormat::kInt32;
+  uint32_t tensor_elements = 0;
+  uint32_t scale_bits = 0;
+};
+
 struct ExtensionFields {
   MessageType type = MessageType::kContribution;
   ElementFormat format = ElementFormat::kInt32;
@@ -104,7 +120,7 @@ struct ExtensionFields {
   int8_t exponent = -128;        ///< Of a block one window ahead; the largest wins. -128: none.
   uint32_t session = 0;          ///< In a kJoin: the worker's nonce.
   uint32_t tensor_elements = 0;  ///< Length of the tensor modulo 2^32; must agree.
-  uint32_t scale_bits = 0;       ///< IEEE 754 bits of the scale; must agree.
+  uint32_t scale_bits = 0;       ///< IEEE 754 bits of the scale, kScaleBitMean; must agree.
   uint32_t key = 0;              ///< Sender's key from its kWelcome, or 0.
 };
 
@@ -119,8 +135,9 @@ struct ControlBody {
   uint32_t value = 0;       ///< What is allowed, by reason.
   uint32_t key = 0;
   bool upstream = false;  ///< kHave: complete here, waiting for the upper aggregator.
-  SourceMask mask{};
-  Endpoint group;  ///< Multicast group of results; not set: unicast.
+  SourceMask mask{};      ///< Join: ranks below an aggregator. Notice: the ranks that it is about.
+  Endpoint group;         ///< Multicast group of results; not set: unicast.
+  TensorTerms given;      ///< With kMismatch, in the group's place: the contribution that differs.
 };
 
 /// What every message has: all that the path of a contribution looks at.

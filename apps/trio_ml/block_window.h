@@ -192,6 +192,8 @@ class BlockWindow {
   }
 
   [[nodiscard]] uint64_t memory_bytes() const { return shape_.memory_bytes(); }
+  /// gen_id of the newest generation of plain blocks; 0 if none was seen.
+  [[nodiscard]] uint16_t gen_id_newest() const { return static_cast<uint16_t>(generation_latest_); }
   [[nodiscard]] uint32_t buffers_free() const { return free_.size(); }
 
  private:

@@ -121,7 +121,7 @@ template <microcode::Machine M>
 void answer_duplicate(M& m, Shard& shard, Job& job, const BlockRecord& block,
                       const MessageHead& message, const Arrival& arrival) {
   if (block.phase == BlockPhase::kSentUp && !TRIB_MUTANT(kPartialNotRepeated)) {
-    send_upstream(m, shard, job, block);
+    repeat_upstream(m, shard, job, block);
   }
   if (message.header.extended && (message.extension.flags & microcode::kFlagRetransmission) != 0) {
     send_have(m, shard, job, block, message, arrival.source);
@@ -308,6 +308,13 @@ class ContributionThread {
         break;
       case Outcome::kPastCache:
         tell_past_cache(m_, shard_, *refusal.job, message_, from);
+        break;
+      case Outcome::kStaleGeneration:
+        if (message_.header.extended) break;
+        tell_generation(m_, shard_, *refusal.job, message_, Reason::kStaleGeneration, from);
+        break;
+      case Outcome::kFutureGeneration:
+        tell_generation(m_, shard_, *refusal.job, message_, Reason::kFutureGeneration, from);
         break;
       case Outcome::kGradCntDiffers:
       case Outcome::kTensorDiffers:

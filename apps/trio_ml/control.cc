@@ -25,7 +25,23 @@ Message upstream_join(const Job& job) {
   message.body.nonce = job.session.upstream_nonce();
   message.body.window = job.session.least_pending_window();
   message.body.gradients_max = job.session.least_pending_gradients_max();
+  message.body.mask = job.session.ranks_below();
   return message;
+}
+
+Message mismatch_notice(const Job& job, const BlockRecord& block, const MessageHead& about) {
+  Message notice = control_message(job, about, MessageType::kNotice);
+  notice.extension.format = block.format;
+  notice.extension.tensor_elements = block.tensor_elements;
+  notice.extension.scale_bits = block.scale_bits;
+  notice.extension.flags = microcode::kFlagSourceMask;
+  notice.mask = ranks_in(job, block);
+  notice.body.reason = Reason::kMismatch;
+  notice.body.mask = job.session.ranks_of(about.header.src_id);
+  notice.body.given = {.format = about.extension.format,
+                       .tensor_elements = about.extension.tensor_elements,
+                       .scale_bits = about.extension.scale_bits};
+  return notice;
 }
 
 bool is_member(const Job& job, const MessageHead& message) {

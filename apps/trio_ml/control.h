@@ -88,12 +88,29 @@ void tell_past_cache(M& m, Shard& shard, const Job& job, const MessageHead& abou
   notify(m, shard, job, about, Reason::kPastCache, to);
 }
 
+/// A plain source's block is of a generation that is over, or too far ahead: tells it the newest
+/// one. The header is the contribution's but for `grad_cnt`, which is 0: who knows no extension
+/// does not take it for a result, least of all of a generation in progress.
+template <microcode::Machine M>
+void tell_generation(M& m, Shard& shard, const Job& job, const MessageHead& about, Reason reason,
+                     const Endpoint& to) {
+  Message notice = control_message(job, about, MessageType::kNotice);
+  notice.header.grad_cnt = 0;
+  notice.body.reason = reason;
+  notice.body.value = job.window.gen_id_newest();
+  send_control(m, notice, to);
+  count(m, shard, Outcome::kNoticeSent);
+}
+
+/// Who gave what, and who had given what else before: the notice of a contribution that differs.
+[[nodiscard]] Message mismatch_notice(const Job& job, const BlockRecord& block,
+                                      const MessageHead& about);
+
 /// Sources disagree about a block's tensor: the block can never be right, so all of them are told.
 template <microcode::Machine M>
 void tell_mismatch(M& m, Shard& shard, const Job& job, BlockRecord& block,
                    const MessageHead& about) {
-  Message notice = control_message(job, about, MessageType::kNotice);
-  notice.body.reason = Reason::kMismatch;
+  const Message notice = mismatch_notice(job, block, about);
   if (!block.mismatch_told) {
     block.mismatch_told = true;
     notify_all(m, shard, job, notice);
@@ -116,6 +133,7 @@ void send_have(M& m, Shard& shard, const Job& job, const BlockRecord& block,
       reply.extension.type = MessageType::kNotice;
       reply.body.reason = Reason::kPeerLeft;
       reply.body.source = static_cast<uint8_t>(source);
+      reply.body.mask = job.session.ranks_of(source);
       break;
     }
   }
@@ -209,7 +227,7 @@ microcode::Subroutine<void, M> serve_probe(M& m, Shard& shard, Job& job, const M
   switch (found.kind) {
     case Found::Kind::kActive:
       if (found.block->phase == BlockPhase::kSentUp && !TRIB_MUTANT(kPartialNotRepeated)) {
-        send_upstream(m, shard, job, *found.block);
+        repeat_upstream(m, shard, job, *found.block);
       }
       send_have(m, shard, job, *found.block, message, arrival.source);
       break;

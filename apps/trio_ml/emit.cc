@@ -4,10 +4,7 @@
 #include "base/mutant.h"
 
 namespace tributary::trio_ml {
-namespace {
 
-/// The ranks in a block's sum: sources shifted by where this aggregator stands in the tree, or what
-/// lower aggregators said.
 SourceMask ranks_in(const Job& job, const BlockRecord& block) {
   if (job.config.sources_are_aggregators || job.config.rank_base == 0 ||
       TRIB_MUTANT(kRankBaseIgnored)) {
@@ -20,7 +17,10 @@ SourceMask ranks_in(const Job& job, const BlockRecord& block) {
   return ranks;
 }
 
-}  // namespace
+void mark_repeat(const Job& job, const BlockRecord& block) {
+  std::byte* head = job.window.head(block.aggr_buffer, block.head_bytes);
+  head[microcode::kFlagsByte] |= std::byte{microcode::kFlagRetransmission};
+}
 
 Message control_message(const Job& job, const MessageHead& about, MessageType type) {
   Message message;

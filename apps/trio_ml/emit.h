@@ -49,6 +49,10 @@ void send_control(M& m, const Message& message, const Endpoint& to) {
   m.send_small(std::span<const std::byte>(bytes.data(), size), to);
 }
 
+/// The ranks in a block's sum: sources shifted by where this aggregator stands in the tree, or what
+/// lower aggregators said.
+[[nodiscard]] SourceMask ranks_in(const Job& job, const BlockRecord& block);
+
 /// A control message about the block and source that `about` names.
 [[nodiscard]] Message control_message(const Job& job, const MessageHead& about, MessageType type);
 
@@ -89,6 +93,9 @@ inline void build_head(const Job& job, BlockRecord& block, bool upward) {
                 job.window.head(block.aggr_buffer, microcode::TrioMlHeader::kBytes));
 }
 
+/// Sets kFlagRetransmission in the head of a block that was sent up.
+void mark_repeat(const Job& job, const BlockRecord& block);
+
 /// Sends a kept result, to one source or to all.
 template <microcode::Machine M>
 [[gnu::always_inline]] inline void send_result(M& m, Shard& shard, const Job& job,
@@ -99,12 +106,20 @@ template <microcode::Machine M>
   count(m, shard, Outcome::kResultSent, static_cast<uint32_t>(message.size()), to.size());
 }
 
-/// Sends a block's partial sum to the upper aggregator, again if `retransmission`.
+/// Sends a block's partial sum to the upper aggregator.
 template <microcode::Machine M>
 void send_upstream(M& m, Shard& shard, const Job& job, const BlockRecord& block) {
   const auto message = job.window.message(block.aggr_buffer, block.head_bytes, block.grad_cnt);
   m.send(message, std::span<const Endpoint>(&job.config.upstream, 1));
   count(m, shard, Outcome::kSentUpstream, static_cast<uint32_t>(message.size()));
+}
+
+/// Sends it again, since a source has asked: marked, so that the upper one answers if the block
+/// there waits for somebody who has left.
+template <microcode::Machine M>
+void repeat_upstream(M& m, Shard& shard, const Job& job, const BlockRecord& block) {
+  if (block.extended) mark_repeat(job, block);
+  send_upstream(m, shard, job, block);
 }
 
 /// The end of a block, in steps as in contribution.h: an XTXN, and what follows its reply.

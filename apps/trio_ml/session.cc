@@ -3,7 +3,6 @@
 
 #include <algorithm>
 
-#include "apps/trio_ml/records.h"
 #include "base/mutant.h"
 #include "microcode/hash.h"
 
@@ -65,6 +64,27 @@ bool Session::is_gone(uint32_t source, Instant now) const {
   const int64_t silent =
       now.since_start().ticks() - heard_ticks_[source].load(std::memory_order_relaxed);
   return silent > kSilentAfter.ticks();
+}
+
+SourceMask Session::ranks_of(uint32_t source) const {
+  SourceMask ranks{};
+  if (!config_.sources_are_aggregators) {
+    include(ranks, config_.rank_base + source);
+    return ranks;
+  }
+  for (uint32_t i = 0; i < ranks.size(); i++) {
+    ranks[i] = ranks_[source][i].load(std::memory_order_relaxed);
+  }
+  return ranks;
+}
+
+SourceMask Session::ranks_below() const {
+  SourceMask ranks{};
+  for (uint32_t source = 0; source < config_.sources; source++) {
+    const SourceMask some = ranks_of(source);
+    for (uint32_t i = 0; i < ranks.size(); i++) ranks[i] |= some[i];
+  }
+  return ranks;
 }
 
 bool Session::nobody_left(Instant now) const {
@@ -144,6 +164,9 @@ Session::JoinOutcome Session::answer_join(const microcode::Message& message, con
   member.pending_at = now;
   member.pending_window = wish.window;
   member.pending_gradients_max = wish.gradients_max;
+  for (uint32_t i = 0; i < wish.mask.size(); i++) {
+    ranks_[source][i].store(wish.mask[i], std::memory_order_relaxed);
+  }
   member.address = from;
   if (running && !expire(now)) return pending(Reason::kSessionRunning, now);
   if (!all_pending(now)) return pending(Reason::kWaitingForPeers, now);

@@ -23,6 +23,7 @@
 #include <cstdint>
 
 #include "apps/trio_ml/config.h"
+#include "apps/trio_ml/records.h"
 #include "base/prng.h"
 #include "microcode/trio_ml_wire.h"
 
@@ -58,6 +59,8 @@ class Session {
   /// Until then nobody is a straggler: a member that is not heard of may still wait for a welcome
   /// that was lost.
   [[nodiscard]] bool all_present_for(Duration length, Instant now) const;
+  /// The ranks that a source stands for: one, or all below a lower aggregator.
+  [[nodiscard]] SourceMask ranks_of(uint32_t source) const;
   /// The session and key this aggregator uses toward the upper one; 0: none.
   [[nodiscard]] uint32_t upstream_number() const {
     return upstream_number_.load(std::memory_order_acquire);
@@ -96,6 +99,8 @@ class Session {
   /// The least that any pending worker asks for; 0: nobody asks.
   [[nodiscard]] uint32_t least_pending_window() const;
   [[nodiscard]] uint32_t least_pending_gradients_max() const;
+  /// All ranks below this aggregator, once all sources have asked to join.
+  [[nodiscard]] SourceMask ranks_below() const;
 
   /// Nonce of this aggregator's join toward the upper one.
   [[nodiscard]] uint32_t upstream_nonce() const { return upstream_nonce_; }
@@ -138,6 +143,10 @@ class Session {
   std::array<std::atomic<bool>, microcode::kSourcesMax> left_{};
   /// When a member was first heard of; kNotHeard before.
   std::array<std::atomic<int64_t>, microcode::kSourcesMax> first_heard_ticks_{};
+
+  /// Below aggregators: the ranks of each source, as it said in its join. Relaxed: names for texts.
+  std::array<std::array<std::atomic<uint64_t>, SourceMask{}.size()>, microcode::kSourcesMax>
+      ranks_{};
 
   std::array<Member, microcode::kSourcesMax> members_{};
   /// The least that any member asked for, so that all have the same; 0: nobody asked for less.

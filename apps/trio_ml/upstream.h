@@ -78,8 +78,10 @@ microcode::Subroutine<void, M> take_result(M& m, Shard& shard, Job& job, const M
 /// Ending is shard 0's (session.h); it hears of a lost session by the answer to its keep-alives.
 template <microcode::Machine M>
 void pass_notice_down(M& m, Shard& shard, Job& job, const Message& message) {
-  Message notice = control_message(job, message, MessageType::kNotice);
-  notice.body = message.body;
+  Message notice = message;
+  notice.header.job_id = job.config.id;
+  notice.extension.session = job.session.number();
+  notice.extension.key = 0;
   notify_all(m, shard, job, notice);
   const bool lost = message.body.reason == Reason::kSessionLost;
   if (lost && shard.index() == 0 && job.session.number() != 0) {

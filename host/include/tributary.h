@@ -61,7 +61,7 @@ enum {
   TRIBUTARY_AGGREGATOR_GONE = 5,  ///< Deadline over without an answer from the aggregator.
   TRIBUTARY_SESSION_LOST = 6,     ///< The aggregator was restarted or has ended this session.
   TRIBUTARY_DESYNCHRONISED = 7,   ///< This rank lags too far behind; rejoin with fresh parameters.
-  TRIBUTARY_MISMATCH = 8,         ///< Ranks disagree about length, type or scale of a tensor.
+  TRIBUTARY_MISMATCH = 8,         ///< Ranks disagree: length, type, scale or operation.
   TRIBUTARY_REFUSED = 9,          ///< No such job, job full, rank taken, wrong world size.
   TRIBUTARY_CLOSED = 10,          ///< tributary_close() or tributary_free() was called.
   TRIBUTARY_PENDING = 32,         ///< Not done yet. No error: the operation goes on.

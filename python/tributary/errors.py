@@ -45,7 +45,7 @@ class Desynchronised(TributaryError):
 
 
 class Mismatch(TributaryError):
-    """Ranks disagree about the length, type or scale of a tensor."""
+    """Ranks disagree about the length, type, scale or operation of a tensor."""
 
 
 class Refused(TributaryError):

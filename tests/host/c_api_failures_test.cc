@@ -161,20 +161,29 @@ TEST(CApiFailures, JoinsThatFailSayWhy) {
 /// Two ranks start what does not fit together. Both must learn of it long before the deadline.
 template <class A, class B>
 void expect_mismatch(std::vector<A> first, int32_t first_type, std::vector<B> second,
-                     int32_t second_type) {
+                     int32_t second_type, int32_t second_op = TRIBUTARY_SUM) {
   const Server server(2);
   const std::vector<Rank> ranks = join_all(server.local(), 2, "&gradients=100&window=4");
   const Reduction one = start(ranks[0], first, first_type);
-  const Reduction other = start(ranks[1], second, second_type);
+  const Reduction other = start(ranks[1], second, second_type, second_op);
   for (const Reduction* operation : {&one, &other}) {
     EXPECT_EQ(wait(*operation), TRIBUTARY_MISMATCH);
     EXPECT_THAT(tributary_operation_text(operation->get()),
-                HasSubstr("disagree about the length, type or scale of a tensor"));
+                HasSubstr("all ranks must make the same calls"));
   }
   float more = 1;  // Finished: told so at once, with the same words.
   EXPECT_EQ(tributary_all_reduce(ranks[0].get(), &more, 1, TRIBUTARY_FLOAT32, TRIBUTARY_SUM),
             TRIBUTARY_MISMATCH);
-  EXPECT_THAT(tributary_error_text(), HasSubstr("disagree about"));
+  EXPECT_THAT(tributary_error_text(), HasSubstr("all ranks must make"));
+}
+
+TEST(CApiFailures, ASumHereAndAMeanThereIsAMismatchOnEveryRank) {
+  const std::vector<float> floats(150);
+  const std::vector<int32_t> integers(150);
+  const std::vector<uint16_t> halves(150);
+  expect_mismatch(floats, TRIBUTARY_FLOAT32, floats, TRIBUTARY_FLOAT32, TRIBUTARY_MEAN);
+  expect_mismatch(integers, TRIBUTARY_INT32, integers, TRIBUTARY_INT32, TRIBUTARY_MEAN);
+  expect_mismatch(halves, TRIBUTARY_BFLOAT16, halves, TRIBUTARY_BFLOAT16, TRIBUTARY_MEAN);
 }
 
 TEST(CApiFailures, LengthsThatDifferAreAMismatchOnEveryRank) {

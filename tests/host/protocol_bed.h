@@ -4,7 +4,7 @@
 /// receive is made from the fields that matter to a test.
 ///
 /// Units:   Virtual time, which only the test moves.
-/// Tests:   used by tests/host/worker_protocol_test.cc, worker_repair_test.cc
+/// Tests:   used by tests/host/worker_*_test.cc
 #pragma once
 
 #include <bit>
@@ -59,6 +59,13 @@ inline microcode::SourceMask mask_of(std::initializer_list<uint32_t> sources) {
 
 /// What stands in the scale's place (docs/wire-format.md).
 inline uint32_t scale_bits(const host::Transfer& of) {
+  if (of.op == host::ReduceOp::kMean) {
+    host::Transfer sum;
+    sum.format = of.format;
+    sum.scale = of.scale;
+    sum.halves = of.halves;
+    return scale_bits(sum) | microcode::kScaleBitMean;
+  }
   if (of.format == microcode::ElementFormat::kFixedScale) return std::bit_cast<uint32_t>(of.scale);
   if (of.halves.bits.empty()) return 0;
   return of.halves.type == host::HalfType::kFloat16 ? 1 : 2;

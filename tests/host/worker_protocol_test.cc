@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Method: every packet and every moment worked by hand against a pretended aggregator; what repairs
-// losses is in worker_repair_test.cc, random walks against the real aggregator in
-// tests/lab/faults/. Virtual time only.
+// losses is in worker_repair_test.cc, notices in worker_notice_test.cc, random walks against the
+// real aggregator in tests/lab/faults/. Virtual time only.
 #include "host/worker_protocol.h"
 
 #include <gmock/gmock.h>
@@ -450,44 +450,6 @@ TEST(WorkerProtocol, SaysGoodByeTwice) {
   EXPECT_EQ(sent[1].type(), MessageType::kLeave);
   bed.pass(seconds(10));
   EXPECT_THAT(bed.take_sent(), IsEmpty());
-}
-
-TEST(WorkerProtocol, NoticesEndItOnlyWhereTheyConcernIt) {
-  struct Case {
-    Reason reason;
-    Status status;
-    const char* text;
-  };
-  for (const Case& notice :
-       {Case{Reason::kPastCache, Status::kDesynchronised,
-             "rank 1 is too far behind: block 1 is no longer kept"},
-        Case{Reason::kPeerLeft, Status::kPeerLeft,
-             "rank 3 has left job 7 while block 1 waits for it"},
-        Case{Reason::kMismatch, Status::kMismatch, "rank 3 and another rank disagree"}}) {
-    ProtocolBed bed;
-    bed.join();
-    IntTransfer tensor({1, 2, 3, 4, 5});
-    bed.protocol.submit(tensor.transfer, bed.now);
-    (void)bed.take_sent();
-    bed.receive(bed.result(0, 4, tensor.transfer), std::array<int32_t, 4>{});
-    bed.notice(notice.reason, 0, 3);  // That block is done: a late repeat.
-    bed.notice(notice.reason, 2, 3);  // That one does not exist.
-    EXPECT_EQ(bed.protocol.phase(), WorkerProtocol::Phase::kRunning);
-    bed.notice(notice.reason, 1, 3);
-    EXPECT_EQ(bed.protocol.status(), notice.status);
-    EXPECT_THAT(tensor.transfer.outcome.text, HasSubstr(notice.text));
-    EXPECT_THAT(bed.take_sent(), SizeIs(2));  // The others need not wait for it.
-  }
-}
-
-TEST(WorkerProtocol, ALostSessionEndsEvenAnIdleWorker) {
-  ProtocolBed bed;
-  bed.join();
-  bed.notice(Reason::kSourcePermanent, 0, 1);  // Shows in the results; nothing else.
-  EXPECT_EQ(bed.protocol.phase(), WorkerProtocol::Phase::kRunning);
-  bed.notice(Reason::kSessionLost, 0);
-  EXPECT_EQ(bed.protocol.status(), Status::kSessionLost);
-  EXPECT_THAT(bed.protocol.status_text(), HasSubstr("10.0.0.1:12000 was restarted"));
 }
 
 }  // namespace

@@ -76,7 +76,13 @@ void expect_same(const Message& a, const Message& b) {
   EXPECT_EQ(a.body.key, b.body.key);
   EXPECT_EQ(a.body.upstream, b.body.upstream);
   EXPECT_EQ(a.body.mask, b.body.mask);
-  EXPECT_EQ(a.body.group, b.body.group);
+  if (a.body.reason != Reason::kMismatch) {
+    EXPECT_EQ(a.body.group, b.body.group);
+    return;
+  }
+  EXPECT_EQ(a.body.given.format, b.body.given.format);
+  EXPECT_EQ(a.body.given.tensor_elements, b.body.given.tensor_elements);
+  EXPECT_EQ(a.body.given.scale_bits, b.body.given.scale_bits);
 }
 
 // --- By hand -------------------------------------------------------------------------------------
@@ -213,7 +219,7 @@ Message random_message(Prng& prng) {
                        .key = prng.any_u32()};
   for (uint64_t& word : message.mask) word = prng.any_u64();
   ControlBody& body = message.body;
-  body = {.reason = static_cast<Reason>(prng.below(15)),
+  body = {.reason = static_cast<Reason>(prng.below(kReasonLast + 1)),
           .source = static_cast<uint8_t>(prng.any_u32()),
           .sources = static_cast<uint16_t>(prng.any_u32()),
           .nonce = prng.any_u32(),
@@ -224,7 +230,10 @@ Message random_message(Prng& prng) {
           .key = prng.any_u32(),
           .upstream = prng.chance(0.5),
           .mask = {},
-          .group = Endpoint::ipv4(prng.any_u32(), static_cast<uint16_t>(prng.any_u32()))};
+          .group = Endpoint::ipv4(prng.any_u32(), static_cast<uint16_t>(prng.any_u32())),
+          .given = {.format = static_cast<ElementFormat>(prng.below(3)),
+                    .tensor_elements = prng.any_u32(),
+                    .scale_bits = prng.any_u32()}};
   for (uint64_t& word : body.mask) word = prng.any_u64();
   return message;
 }

@@ -158,6 +158,14 @@ class Failures(Pair):
         for error in errors:
             self.assertIsInstance(error, tributary.Mismatch)
 
+    def test_a_sum_on_one_rank_and_a_mean_on_the_other(self):
+        pair = self.join(deadline_ms=DEADLINE_MS)
+        ones = [numpy.ones(9, numpy.float32) for _ in range(2)]
+        for error in support.each(2, lambda rank: pair[rank].all_reduce(ones[rank], ("sum", "mean")[rank])):
+            self.assertIsInstance(error, tributary.Mismatch)
+            self.assertRegex(str(error), "rank 0 gives the sum of 9 float32 .*rank 1 .*mean"
+                             "|rank 1 gives the mean of 9 float32 .*rank 0 .*sum")
+
     def test_a_rank_that_has_left_is_named(self):
         pair = self.join(deadline_ms=20_000)
         pair[1].close()

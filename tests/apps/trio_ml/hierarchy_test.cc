@@ -343,6 +343,65 @@ TEST_P(Hierarchy, SessionEndsAboveWhenItEndsBelow) {
   EXPECT_EQ(tree.take_result(5).gradients, Values{6});
 }
 
+/// The one notice for this reason that a rank has received.
+Message notice_to(Tree& tree, uint32_t rank, Reason reason) {
+  std::vector<Message> notices;
+  for (const Reply& reply : tree.take(rank)) {
+    if (reply.message.extension.type == MessageType::kNotice) notices.push_back(reply.message);
+  }
+  EXPECT_EQ(notices.size(), 1U) << "rank " << rank;
+  if (notices.empty()) return {};
+  EXPECT_EQ(notices[0].body.reason, reason) << "rank " << rank;
+  return notices[0];
+}
+
+TEST_P(Hierarchy, AMismatchBetweenAggregatorsNamesTheRanks) {
+  Tree tree(GetParam());
+  const auto members = join_tree(tree);
+  const auto contribute = [&](uint32_t rank, uint32_t scale_bits) {
+    Message message = members[rank].contribution(0, {1});
+    message.extension.scale_bits = scale_bits;
+    tree.send(rank, encoded(message, {1}));
+  };
+  for (uint32_t rank = 0; rank < kBelow; rank++) contribute(rank, 0);
+  for (uint32_t rank = kBelow; rank < kRanks; rank++) contribute(rank, microcode::kScaleBitMean);
+  for (uint32_t rank = 0; rank < kRanks; rank++) {
+    const Message notice = notice_to(tree, rank, Reason::kMismatch);
+    EXPECT_EQ(notice.body.mask, (SourceMask{0b111000, 0, 0, 0}));
+    EXPECT_EQ(notice.body.given.scale_bits, microcode::kScaleBitMean);
+    EXPECT_EQ(notice.mask, (SourceMask{0b000111, 0, 0, 0}));
+    EXPECT_EQ(notice.extension.scale_bits, 0U);
+    EXPECT_EQ(notice.extension.session, members[rank].session);
+  }
+}
+
+TEST_P(Hierarchy, AMismatchBelowOneAggregatorNamesTheRank) {
+  Tree tree(GetParam());
+  const auto members = join_tree(tree);
+  tree.send(3, members[3].contribution_bytes(0, {1}));
+  tree.send(5, members[5].contribution_bytes(0, {1, 2}));
+  const Message notice = notice_to(tree, 3, Reason::kMismatch);
+  EXPECT_EQ(notice.body.mask, (SourceMask{0b100000, 0, 0, 0}));
+  EXPECT_EQ(notice.mask, (SourceMask{0b001000, 0, 0, 0}));
+}
+
+// Ranks 0 to 2 end in order; those behind the other aggregator have contributed, and ask.
+TEST_P(Hierarchy, WhoHasLeftBehindTheOtherAggregatorIsNamed) {
+  Tree tree(GetParam());
+  const auto members = join_tree(tree);
+  for (uint32_t rank = kBelow; rank < kRanks; rank++) {
+    tree.send(rank, members[rank].contribution_bytes(0, {1}));
+  }
+  for (uint32_t rank = 0; rank < kBelow; rank++) {
+    tree.send(rank, encoded(members[rank].message(MessageType::kLeave, 0)));
+  }
+  for (uint32_t rank = kBelow; rank < kRanks; rank++) static_cast<void>(tree.take(rank));
+  tree.send(4, encoded(members[4].message(MessageType::kProbe, 0)));
+  const Message notice = notice_to(tree, 4, Reason::kPeerLeft);
+  EXPECT_EQ(notice.body.mask, (SourceMask{0b000111, 0, 0, 0}));
+  EXPECT_EQ(notice.extension.session, members[4].session);
+}
+
 TEST_P(Hierarchy, IdleSessionLivesOnKeepAlives) {
   Tree tree(GetParam());
   const auto members = join_tree(tree);

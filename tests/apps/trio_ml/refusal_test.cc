@@ -105,13 +105,27 @@ TEST_P(Refusal, GradCntDiffersFromTheFirstContribution) {
   expect_sum();
 }
 
-TEST_P(Refusal, StaleAndFutureGenerations) {
+// A client that has started anew with smaller numbers learns from which one to go on.
+TEST_P(Refusal, StaleAndFutureGenerationsAreToldTheNewest) {
   start();
-  refused(plain_bytes(1, 5, 99, {10, 20, 30}), Outcome::kStaleGeneration);
-  refused(plain_bytes(1, 6, 99, {10, 20, 30}), Outcome::kStaleGeneration);
-  refused(plain_bytes(1, 6, static_cast<uint16_t>(100 - 32768), {1}), Outcome::kStaleGeneration);
-  refused(plain_bytes(1, 6, 109, {10, 20, 30}), Outcome::kFutureGeneration);
-  refused(plain_bytes(1, 6, 100 + 32767, {10, 20, 30}), Outcome::kFutureGeneration);
+  const auto told = [this](uint32_t block_id, uint16_t gen_id, Outcome reason, Reason why) {
+    const Counts before = bed_->counts();
+    bed_->deliver(plain_bytes(1, block_id, gen_id, {10, 20, 30}), worker(1));
+    EXPECT_EQ(bed_->counted_since(before), (Counts{{to_string(reason), 1}, {"notice_sent", 1}}));
+    const Reply notice = bed_->take_result(1);
+    EXPECT_EQ(notice.message.extension.type, MessageType::kNotice);
+    EXPECT_EQ(notice.message.body.reason, why);
+    EXPECT_EQ(notice.message.body.value, 100U);
+    EXPECT_EQ(notice.message.header.block_id, block_id);
+    // A client from the paper sees no result in it, least of all of generation 100.
+    EXPECT_EQ(notice.message.header.gen_id, gen_id);
+    EXPECT_EQ(notice.message.header.grad_cnt, 0);
+  };
+  told(5, 99, Outcome::kStaleGeneration, Reason::kStaleGeneration);
+  told(6, 99, Outcome::kStaleGeneration, Reason::kStaleGeneration);
+  told(6, static_cast<uint16_t>(100 - 32768), Outcome::kStaleGeneration, Reason::kStaleGeneration);
+  told(6, 109, Outcome::kFutureGeneration, Reason::kFutureGeneration);
+  told(6, 100 + 32767, Outcome::kFutureGeneration, Reason::kFutureGeneration);
   expect_sum();
 }
 
@@ -328,16 +342,41 @@ TEST_F(RefusalInSession, EveryKindOfMismatchIsTold) {
   scale.extension.scale_bits++;
   Message format = good();
   format.extension.format = ElementFormat::kFixedScale;
+  Message op = good();
+  op.extension.scale_bits |= microcode::kScaleBitMean;
   Message tensor = good();
   tensor.header.gen_id++;
   // The first mismatch of a block tells everybody whose address is known.
   refused_with_notice(encoded(length, kSecond), Outcome::kTensorDiffers, Reason::kMismatch, 2);
   // Later ones tell the sender, uncounted.
-  for (const Message& message : {scale, format, tensor}) {
+  for (const Message& message : {scale, op, format, tensor}) {
     const Counts before = bed_.counts();
     bed_.deliver(encoded(message, kSecond), worker(1));
     EXPECT_EQ(bed_.counted_since(before), (Counts{{"tensor_differs", 1}}));
     EXPECT_EQ(bed_.take().size(), 1U);
+  }
+  expect_sum();
+}
+
+TEST_F(RefusalInSession, AMismatchSaysWhoGaveWhatAndWhoSomethingElse) {
+  Message mean = good();
+  mean.extension.format = ElementFormat::kFixedScale;
+  mean.extension.tensor_elements = 4000;
+  mean.extension.scale_bits = microcode::kScaleBitMean | 17;
+  bed_.deliver(encoded(mean, kSecond), worker(1));
+  const auto sent = bed_.take();
+  ASSERT_EQ(sent.size(), 2U);
+  for (const Reply& reply : sent) {
+    const Message& notice = reply.message;
+    EXPECT_EQ(notice.body.reason, Reason::kMismatch);
+    EXPECT_EQ(notice.body.mask, (SourceMask{0b10, 0, 0, 0}));  // Source 1 gave this:
+    EXPECT_EQ(notice.body.given.format, ElementFormat::kFixedScale);
+    EXPECT_EQ(notice.body.given.tensor_elements, 4000U);
+    EXPECT_EQ(notice.body.given.scale_bits, microcode::kScaleBitMean | 17);
+    EXPECT_EQ(notice.mask, (SourceMask{0b01, 0, 0, 0}));  // Source 0 had given that:
+    EXPECT_EQ(notice.extension.format, ElementFormat::kInt32);
+    EXPECT_EQ(notice.extension.tensor_elements, 3U);
+    EXPECT_EQ(notice.extension.scale_bits, 0U);
   }
   expect_sum();
 }

@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: Apache-2.0
+// Method: what a worker makes of notices, and of sums that are not of its tensor: which of them end
+// it, with which status and text. Worked by hand against a pretended aggregator.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <array>
+#include <bit>
+
+#include "host/worker_protocol.h"
+#include "tests/host/protocol_bed.h"
+
+namespace tributary::testing {
+namespace {
+
+using host::Status;
+using host::WorkerProtocol;
+using microcode::ElementFormat;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::SizeIs;
+
+TEST(WorkerNotice, NoticesEndItOnlyWhereTheyConcernIt) {
+  struct Case {
+    Reason reason;
+    Status status;
+    const char* text;
+  };
+  for (const Case& notice :
+       {Case{Reason::kPastCache, Status::kDesynchronised,
+             "rank 1 is too far behind: block 1 is no longer kept"},
+        Case{Reason::kPeerLeft, Status::kPeerLeft,
+             "rank 3 has left job 7 while block 1 waits for it"},
+        Case{Reason::kMismatch, Status::kMismatch, "rank 3 and another rank disagree"}}) {
+    ProtocolBed bed;
+    bed.join();
+    IntTransfer tensor({1, 2, 3, 4, 5});
+    bed.protocol.submit(tensor.transfer, bed.now);
+    (void)bed.take_sent();
+    bed.receive(bed.result(0, 4, tensor.transfer), std::array<int32_t, 4>{});
+    bed.notice(notice.reason, 0, 3);  // That block is done: a late repeat.
+    bed.notice(notice.reason, 2, 3);  // That one does not exist.
+    EXPECT_EQ(bed.protocol.phase(), WorkerProtocol::Phase::kRunning);
+    bed.notice(notice.reason, 1, 3);
+    EXPECT_EQ(bed.protocol.status(), notice.status);
+    EXPECT_THAT(tensor.transfer.outcome.text, HasSubstr(notice.text));
+    EXPECT_THAT(bed.take_sent(), SizeIs(2));  // The others need not wait for it.
+  }
+}
+
+/// What a worker says of a mismatch of block 0.
+std::string mismatch_text(const Message& notice) {
+  ProtocolBed bed;
+  bed.join();
+  IntTransfer tensor({1, 2, 3});
+  bed.protocol.submit(tensor.transfer, bed.now);
+  (void)bed.take_sent();
+  bed.receive(notice);
+  EXPECT_EQ(tensor.transfer.outcome.status, Status::kMismatch);
+  return tensor.transfer.outcome.text;
+}
+
+TEST(WorkerNotice, AMismatchNamesRanksOperationsAndTypes) {
+  Message notice = ProtocolBed().control(MessageType::kNotice, 0);
+  notice.body.reason = Reason::kMismatch;
+  notice.body.mask = mask_of({3});
+  notice.body.given = {.format = ElementFormat::kInt32,
+                       .tensor_elements = 3,
+                       .scale_bits = microcode::kScaleBitMean};
+  notice.extension.flags = microcode::kFlagSourceMask;
+  notice.extension.tensor_elements = 3;
+  notice.mask = mask_of({0, 2});
+  EXPECT_EQ(mismatch_text(notice),
+            "rank 3 gives the mean of 3 int32 where rank 0, 2 gave the sum of 3 int32 (block 0); "
+            "all ranks must make the same calls");
+
+  notice.body.given.scale_bits = std::bit_cast<uint32_t>(2.5F);
+  notice.body.given.format = ElementFormat::kFixedScale;
+  notice.extension.format = ElementFormat::kBlockExponent;
+  notice.extension.scale_bits = microcode::kScaleBitMean | 2;
+  notice.mask = {};
+  for (uint32_t rank = 10; rank < 20; rank++) notice.mask[0] |= uint64_t{1} << rank;
+  EXPECT_THAT(mismatch_text(notice),
+              HasSubstr("the sum of 3 float32 at scale 2.5 where rank 10, 11, 12, 13, 14, 15, 16, "
+                        "17 and 2 more gave the mean of 3 bfloat16"));
+
+  notice.body.given = {.format = notice.extension.format,
+                       .tensor_elements = 3,
+                       .scale_bits = notice.extension.scale_bits};
+  EXPECT_THAT(mismatch_text(notice), HasSubstr("the mean of 3 bfloat16 in another call"));
+}
+
+TEST(WorkerNotice, WhoHasLeftBehindAnotherAggregatorIsNamedByTheMask) {
+  ProtocolBed bed;
+  bed.join();
+  IntTransfer tensor({1});
+  bed.protocol.submit(tensor.transfer, bed.now);
+  (void)bed.take_sent();
+  Message notice = bed.control(MessageType::kNotice, 0);
+  notice.body.reason = Reason::kPeerLeft;
+  notice.body.source = 1;  // Of the upper aggregator.
+  notice.body.mask = mask_of({2, 3});
+  bed.receive(notice);
+  EXPECT_THAT(tensor.transfer.outcome.text, HasSubstr("rank 2, 3 has left job 7"));
+}
+
+// With mitigation the others may have ended a block without this rank: nobody compares what it
+// gives any more.
+TEST(WorkerNotice, ASumOfAnotherTensorWithoutThisRankIsAMismatch) {
+  ProtocolBed bed;
+  bed.join();
+  IntTransfer tensor({1, 2, 3});
+  bed.protocol.submit(tensor.transfer, bed.now);
+  (void)bed.take_sent();
+  Message sum = bed.result(0, 3, tensor.transfer);
+  sum.extension.scale_bits |= microcode::kScaleBitMean;
+  sum.header.degraded = true;
+  sum.extension.flags = microcode::kFlagSourceMask;
+  sum.mask = mask_of({0, 1, 2});
+  const std::array lanes{1, 2, 3};
+  bed.receive(sum, lanes);  // This rank (1) is in it: whatever that is, it is none of its blocks.
+  EXPECT_FALSE(tensor.transfer.done);
+  sum.mask = mask_of({0, 2});
+  bed.receive(sum, lanes);
+  EXPECT_TRUE(tensor.transfer.done);
+  EXPECT_EQ(tensor.transfer.outcome.status, Status::kMismatch);
+  EXPECT_THAT(
+      tensor.transfer.outcome.text,
+      HasSubstr("rank 1 gives the sum of 3 int32 where rank 0, 2 gave the mean of 3 int32"));
+  EXPECT_THAT(tensor.tensor, ElementsAre(1, 2, 3));
+}
+
+TEST(WorkerNotice, ALostSessionEndsEvenAnIdleWorker) {
+  ProtocolBed bed;
+  bed.join();
+  bed.notice(Reason::kSourcePermanent, 0, 1);  // Shows in the results; nothing else.
+  EXPECT_EQ(bed.protocol.phase(), WorkerProtocol::Phase::kRunning);
+  bed.notice(Reason::kSessionLost, 0);
+  EXPECT_EQ(bed.protocol.status(), Status::kSessionLost);
+  EXPECT_THAT(bed.protocol.status_text(), HasSubstr("10.0.0.1:12000 was restarted"));
+}
+
+}  // namespace
+}  // namespace tributary::testing
