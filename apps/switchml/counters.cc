@@ -5,28 +5,12 @@ namespace tributary::switchml {
 namespace {
 
 constexpr std::array<const char*, kOutcomeCount> kNames{
-    "aggregated",
-    "slot_completed",
-    "result_sent",
-    "retransmitted",
-    "duplicate",
-    "slot_restarted",
-    "not_ip",
-    "bad_ip_header",
-    "ip_options",
-    "fragment",
-    "not_udp",
-    "wrong_port",
-    "truncated",
-    "not_switchml",
-    "unknown_worker",
-    "session_incomplete",
-    "wrong_elements",
-    "length_differs",
-    "slot_outside_pool",
-    "phase_ahead",
-    "chunk_differs",
-    "slot_busy",
+    "aggregated",         "slot_completed", "result_sent",    "retransmitted",
+    "duplicate",          "slot_restarted", "slot_reclaimed", "not_ip",
+    "bad_ip_header",      "ip_options",     "fragment",       "not_udp",
+    "wrong_port",         "truncated",      "not_switchml",   "unknown_worker",
+    "session_incomplete", "wrong_elements", "length_differs", "slot_outside_pool",
+    "phase_ahead",        "chunk_differs",  "slot_busy",
 };
 static_assert(kNames.back() != nullptr, "every Outcome has a name");
 

@@ -22,6 +22,7 @@ enum class Outcome : uint8_t {
   kRetransmitted,  ///< A kept result, once more, to the worker that asked.
   kDuplicate,      ///< Contribution that its slot holds already and that is not complete.
   kSlotRestarted,  ///< The slot had begun with a packet that turned out to be an old one.
+  kSlotReclaimed,  ///< What the slot held is forgotten: some worker is a new process.
   // Why a packet was refused. No other effect.
   kNotIp,
   kBadIpHeader,

@@ -166,7 +166,9 @@ microcode::Subroutine<Admission, M> let_in(M& m, const Shard& shard, const Sessi
         std::fill_n(session.pool.lanes(message.slot, message.set), session.config.elements, 0);
       }
     };
-    const SetOwner owner{.epoch = session.epoch, .workers = session.config.workers};
+    const SetOwner owner{.epoch = session.epoch,
+                         .workers = session.config.workers,
+                         .generation = session.generation};
     const Admission admission = admit(here, other, owner, message.contribution, begin);
     if (admission == Admission::kKept) here.sent_in_burst = shard.burst();
     return admission;
@@ -220,12 +222,14 @@ microcode::Thread process_packet(M& m, Shard& shard) {
   }
 
   const Admission admission = co_await let_in(m, shard, session, message);
-  const bool first = admission == Admission::kFirst || admission == Admission::kRestarted;
+  const bool first = admission == Admission::kFirst || admission == Admission::kRestarted ||
+                     admission == Admission::kReclaimed;
   if (!first && admission != Admission::kAdded) {
     answer_not_admitted(m, shard, session, message, admission);
     co_return;
   }
   if (admission == Admission::kRestarted) count(m, shard, Outcome::kSlotRestarted);
+  if (admission == Admission::kReclaimed) count(m, shard, Outcome::kSlotReclaimed);
   co_await m.accumulate(
       session.pool.lanes(message.slot, message.set),
       message.arrival.offset + SwitchmlHeader::kBytes, session.config.elements,

@@ -11,6 +11,12 @@
 ///          id, which the switch only echoes), and a new use begins only when the other set is
 ///          complete. So a sum never mixes two chunks. An old packet that comes late can still
 ///          begin a use; its worker's next packet, under another name, then starts the use over.
+/// Restart: Where nobody says that workers are started again (SessionConfig::watches_ports), a new
+///          UDP port does: a worker keeps the port from which it uses a slot for as long as it
+///          lives. From another one it is a new process, which counts from the beginning: what the
+///          slot's two sets hold is forgotten. And when a worker's port comes up for the first
+///          time, every incomplete sum is forgotten, since it may be of processes that are gone;
+///          those that live have no result and send their parts again.
 /// Shapes:  Slots go round the cores in runs of kSlotsPerRun, so that a sender's train mostly stays
 ///          on one core.
 /// Memory:  All of it from SharedMemory, when the shard is made; touched only where used.
@@ -67,18 +73,20 @@ struct Contribution {
 struct SetOwner {
   uint32_t epoch;
   uint32_t workers;
+  uint32_t generation = 0;  ///< Counts ports that came up; 0: nobody looks at ports.
 };
 
 enum class SetPhase : uint8_t { kUnused, kAdding, kFinishing, kComplete };
 
 /// One set of a slot. Changed by XTXNs only.
 struct alignas(64) SetRecord {
-  uint32_t epoch = 0;     ///< Of the session that it holds something of.
-  uint32_t use = 0;       ///< Orders the two sets: the larger was begun later.
-  uint32_t seen = 0;      ///< Bit w: worker w is in.
-  uint16_t admitted = 0;  ///< Contributions let in.
-  uint16_t settled = 0;   ///< Of those, how many have added their payload.
-  uint16_t readers = 0;   ///< Threads that are about to send the result.
+  uint32_t epoch = 0;       ///< Of the session that it holds something of.
+  uint32_t generation = 0;  ///< Of the owner, when its use began.
+  uint32_t use = 0;         ///< Orders the two sets: the larger was begun later.
+  uint32_t seen = 0;        ///< Bit w: worker w is in.
+  uint16_t admitted = 0;    ///< Contributions let in.
+  uint16_t settled = 0;     ///< Of those, how many have added their payload.
+  uint16_t readers = 0;     ///< Threads that are about to send the result.
   SetPhase phase = SetPhase::kUnused;
   int8_t exponent0 = INT8_MIN;
   int8_t exponent1 = INT8_MIN;
@@ -91,6 +99,7 @@ struct alignas(64) SetRecord {
 enum class Admission : uint8_t {
   kFirst,      ///< Let in; the lanes count as zero.
   kRestarted,  ///< The same, and the incomplete sum that the set held is forgotten.
+  kReclaimed,  ///< The same; what the slot held was, or may have been, of processes that are gone.
   kAdded,      ///< Let in.
   kDuplicate,
   kKept,  ///< In already, and the set is complete: the result is to be sent again. One more reader.
@@ -113,6 +122,27 @@ enum class Admission : uint8_t {
   return workers == 1 || (other.phase == SetPhase::kComplete && here.use < other.use);
 }
 
+/// Whether a worker that has used the slot from another port shows that it was started again.
+[[nodiscard]] inline bool is_new_worker(const SetRecord& set, const Contribution& contribution) {
+  const uint16_t known = set.udp_ports[contribution.worker];  // 0: not in this set's last use.
+  return known != 0 && known != contribution.udp_port;
+}
+
+/// Whether threads are at work on what a set holds.
+[[nodiscard]] inline bool is_at_work(const SetRecord& set) {
+  return set.readers > 0 || set.phase == SetPhase::kFinishing || set.admitted != set.settled;
+}
+
+/// Whether a sum is incomplete and was begun before the last port came up.
+[[nodiscard]] inline bool is_doubtful(const SetRecord& set, const SetOwner& owner) {
+  return set.phase == SetPhase::kAdding && set.generation != owner.generation;
+}
+
+/// A result may still be on its way out of the lanes; that is not forgotten.
+inline void forget(SetRecord& set, const SetOwner& owner) {
+  set = SetRecord{.epoch = owner.epoch, .sent_in_burst = set.sent_in_burst};
+}
+
 /// Lets a contribution into a set, or says why not. Served whole.
 /// @param other The slot's other set.
 /// @param begin Called before kFirst and kRestarted, with the lanes about to change.
@@ -122,6 +152,16 @@ template <class Begin>
   // The session before left them; a slot costs nothing until it is used.
   if (here.epoch != owner.epoch) here = SetRecord{.epoch = owner.epoch};
   if (other.epoch != owner.epoch) other = SetRecord{.epoch = owner.epoch};
+  bool reclaimed = false;
+  if (owner.generation != 0) {
+    const bool is_new = is_new_worker(here, contribution) || is_new_worker(other, contribution);
+    const bool forget_here = is_new || is_doubtful(here, owner);
+    const bool forget_other = is_new || is_doubtful(other, owner);
+    reclaimed = forget_here || forget_other;
+    if (reclaimed && (is_at_work(here) || is_at_work(other))) return Admission::kBusy;
+    if (forget_here) forget(here, owner);
+    if (forget_other) forget(other, owner);
+  }
   const uint32_t bit = uint32_t{1} << contribution.worker;
   const bool seen = (here.seen & bit) != 0;
   const bool same_name = here.name == contribution.name;
@@ -142,13 +182,17 @@ template <class Begin>
     begin();
     // Under the name of its own result it may be that use once more, so it does not look newer.
     const uint32_t use = complete && same_name ? here.use : std::max(here.use, other.use) + 1;
-    here = SetRecord{
-        .epoch = owner.epoch, .use = use, .phase = SetPhase::kAdding, .name = contribution.name};
+    here = SetRecord{.epoch = owner.epoch,
+                     .generation = owner.generation,
+                     .use = use,
+                     .phase = SetPhase::kAdding,
+                     .name = contribution.name};
   }
   here.seen |= bit;
   other.seen &= ~bit;
   here.admitted++;
   here.udp_ports[contribution.worker] = contribution.udp_port;
+  if (reclaimed && begins) return Admission::kReclaimed;
   if (restarts) return Admission::kRestarted;
   return begins ? Admission::kFirst : Admission::kAdded;
 }

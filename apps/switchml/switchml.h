@@ -15,6 +15,7 @@
 /// Tests:   tests/apps/switchml/
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <memory>
@@ -44,6 +45,8 @@ struct SessionConfig {
   uint32_t workers = 1;            ///< 1 to kWorkersMax.
   uint32_t elements = 64;          ///< Of every packet: 64 or 256.
   uint32_t slots = kSlotsDefault;  ///< Workers use slots 0 … slots-1; 1 to ShardConfig::slots_max.
+  /// Nobody says when workers are started again: their UDP ports do (slots.h).
+  bool watches_ports = false;
 };
 
 /// @return an Error for the first value that is not allowed.
@@ -51,6 +54,25 @@ struct SessionConfig {
 [[nodiscard]] Result<void> check(const SessionConfig& session, const ShardConfig& config);
 /// Shared memory of one of `shard_count` shards.
 [[nodiscard]] uint64_t memory_bytes(const ShardConfig& config, uint32_t shard_count);
+
+/// UDP ports of one worker at the same time: one for each of its threads. Source: the published
+/// client takes up to 16 consecutive ones.
+inline constexpr uint32_t kPortsMax = 16;
+
+/// The UDP ports that a worker was last heard from.
+class WorkerPorts {
+ public:
+  /// @return whether this one is new.
+  bool note(uint16_t port) {
+    if (std::ranges::find(ports_, port) != ports_.end()) return false;
+    ports_[next_++ % kPortsMax] = port;
+    return true;
+  }
+
+ private:
+  std::array<uint16_t, kPortsMax> ports_{};  ///< 0: none yet.
+  uint32_t next_ = 0;
+};
 
 /// One session on one core.
 class Session {
@@ -64,7 +86,10 @@ class Session {
   uint32_t registered = 0;  ///< Bit w: worker w's address is known.
   uint64_t packets = 0;     ///< Of its workers, refused ones included.
   uint64_t slots_completed = 0;
-  Instant heard_at;                    ///< When the last of them came.
+  /// When each worker's last packet came; the beginning of time for those that sent none.
+  std::array<Instant, kWorkersMax> heard_at{};
+  uint32_t generation = 0;  ///< SetOwner::generation.
+  std::array<WorkerPorts, kWorkersMax> ports{};
   std::vector<Endpoint> destinations;  ///< Shape [config.workers]; ports are those of a use.
 
   [[nodiscard]] bool is_complete() const {
@@ -108,7 +133,11 @@ class Shard {
     const Sender* const sender = find(source);
     if (sender == nullptr) return nullptr;
     sender->session->packets++;
-    sender->session->heard_at = now;
+    Session& session = *sender->session;
+    session.heard_at[sender->worker] = now;
+    if (session.config.watches_ports && session.ports[sender->worker].note(source.port)) {
+      session.generation++;
+    }
     return sender;
   }
   [[nodiscard]] Counters& counters() { return counters_; }

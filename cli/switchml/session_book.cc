@@ -156,7 +156,10 @@ Result<void> SessionBook::configure(const switchml::SessionConfig& session,
     }
   }
   const auto place = static_cast<uint32_t>(free - entries_.begin());
-  begin(place, {.configured = true, .config = session, .begun_at = now});
+  // Nobody registers, so nobody says that a worker is a new process.
+  switchml::SessionConfig watching = session;
+  watching.watches_ports = true;
+  begin(place, {.configured = true, .config = watching, .begun_at = now});
   for (uint32_t rank = 0; rank < workers.size(); rank++) set_worker(place, rank, workers[rank]);
   return {};
 }

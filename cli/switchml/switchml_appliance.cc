@@ -3,6 +3,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "base/assert.h"
 #include "base/clock.h"
 #include "cli/engine_stats.h"
@@ -134,20 +136,33 @@ void SwitchmlAppliance::end(uint32_t place) {
 
 Instant SwitchmlAppliance::heard_at(uint32_t place) {
   Instant latest;
-  each_shard(
-      [&](switchml::Shard& shard) { latest = std::max(latest, shard.session(place).heard_at); });
+  each_shard([&](switchml::Shard& shard) {
+    latest = std::max(latest, *std::ranges::max_element(shard.session(place).heard_at));
+  });
   return latest;
 }
 
-nlohmann::json SwitchmlAppliance::session_stats(uint32_t place) const {
+nlohmann::json SwitchmlAppliance::session_stats(uint32_t place) {
   const SessionBook::Entry& entry = *book_.entries()[place];
+  std::vector<Instant> heard(entry.config.workers);
+  each_shard([&](switchml::Shard& shard) {
+    const auto& on_core = shard.session(place).heard_at;
+    for (size_t i = 0; i < heard.size(); i++) heard[i] = std::max(heard[i], on_core[i]);
+  });
   nlohmann::json stats{{"id", fmt::format("{:#x}", entry.id)},
                        {"configured", entry.configured},
                        {"elements", entry.config.elements},
                        {"slots", entry.config.slots},
                        {"workers", nlohmann::json::array()},
+                       {"silent_s", nlohmann::json::array()},
                        {"packets", 0},
                        {"slots_completed", 0}};
+  // Who is silent for long, or was never heard, is the one that the others wait for.
+  for (const Instant heard_at : heard) {
+    const bool never = heard_at == Instant();
+    stats["silent_s"].push_back(never ? nlohmann::json()
+                                      : nlohmann::json(in_seconds(monotonic_now() - heard_at)));
+  }
   for (const Endpoint& worker : entry.workers) {
     const bool registered = worker.address != Endpoint{}.address;
     stats["workers"].push_back(registered ? address_text(worker) : std::string());

@@ -67,7 +67,7 @@ class SwitchmlAppliance final : private SessionPlaces, private SessionDesk {
                     std::unique_ptr<io::UdpPort> port);
   [[nodiscard]] Result<void> make_shards();
   [[nodiscard]] Result<void> configure_sessions();
-  [[nodiscard]] nlohmann::json session_stats(uint32_t place) const;
+  [[nodiscard]] nlohmann::json session_stats(uint32_t place);
 
   // SessionPlaces; the engine's cores stand still meanwhile.
   void begin(uint32_t place, const switchml::SessionConfig& session) override;

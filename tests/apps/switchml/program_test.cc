@@ -160,6 +160,28 @@ TEST(SwitchmlProgram, ANewSessionInAPlaceFindsItEmpty) {
   EXPECT_EQ(bed.new_counts(), (Counts{{"unknown_worker", 1}}));
 }
 
+TEST(SwitchmlProgram, WorkersThatAreStartedAgainGetSumsOfTheirOwn) {
+  Bed bed({.sessions = {{.workers = 2, .elements = 64, .slots = 8, .watches_ports = true}}});
+  const auto send = [&bed](uint32_t rank, uint16_t process, bool set, uint32_t id, int32_t value) {
+    return bed.exchange(microcode::switchml_payload(packet(0, set, id, value)),
+                        worker(rank, 0, process));
+  };
+  EXPECT_THAT(send(0, 0, false, 0, 10), IsEmpty());
+  EXPECT_THAT(send(1, 0, false, 0, 20), IsEmpty());  // Worker 1 comes up: worker 0 begins anew.
+  EXPECT_EQ(send(0, 0, false, 0, 10).size(), 2U);
+  EXPECT_THAT(send(0, 0, true, 1, 11), IsEmpty());
+  // Both are killed. Their successors begin with the same names, from other ports.
+  EXPECT_THAT(send(0, 1, false, 0, 1), IsEmpty());
+  EXPECT_THAT(send(1, 1, false, 0, 2), IsEmpty());  // Worker 0's part was of the session before.
+  const auto results = send(0, 1, false, 0, 1);
+  ASSERT_EQ(results.size(), 2U);
+  for (uint32_t rank = 0; rank < 2; rank++) {
+    EXPECT_EQ(results[rank].to, worker(rank, 0, 1));
+    EXPECT_EQ(results[rank].packet.elements, Values(64, 3));
+  }
+  EXPECT_EQ(bed.counts().at("slot_reclaimed"), 3U);
+}
+
 TEST(SwitchmlProgram, AResultIsWholeThoughItsSlotIsUsedAgainInTheSameBurst) {
   Bed bed({.sessions = {{.workers = 1, .slots = 1}}});
   // All in one burst: each use overwrites the lanes of the one two before it, which is on its way

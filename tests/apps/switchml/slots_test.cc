@@ -12,10 +12,17 @@ constexpr uint32_t kEpoch = 1;
 
 struct Slot {
   SetRecord sets[2];
+  uint32_t generation = 0;
 
-  Admission admit(uint32_t set, uint32_t worker, uint32_t packet_id, uint32_t epoch = kEpoch) {
-    return switchml::admit(sets[set], sets[1 - set], {.epoch = epoch, .workers = 2},
-                           {.name = {.packet_id = packet_id}, .worker = worker}, [] {});
+  Admission admit(uint32_t set, uint32_t worker, uint32_t packet_id, uint32_t epoch = kEpoch,
+                  uint16_t udp_port = 4000) {
+    return switchml::admit(
+        sets[set], sets[1 - set], {.epoch = epoch, .workers = 2, .generation = generation},
+        {.name = {.packet_id = packet_id}, .worker = worker, .udp_port = udp_port}, [] {});
+  }
+  /// The same from a process that was started later.
+  Admission admit_anew(uint32_t set, uint32_t worker, uint32_t packet_id) {
+    return admit(set, worker, packet_id, kEpoch, 5000);
   }
   bool settle(uint32_t set, uint32_t workers, int8_t exponent = 0) {
     return switchml::settle(sets[set], workers, {.exponent0 = exponent});
@@ -90,6 +97,62 @@ TEST(SwitchmlSlots, AUseDoneTwiceByOldPacketsGivesWayToo) {
   in_order.use(0, 1);
   in_order.use(1, 2);
   EXPECT_EQ(in_order.admit(1, 0, 0), Admission::kKept);
+}
+
+TEST(SwitchmlSlots, ANewProcessOfAWorkerFindsItsSlotEmpty) {
+  Slot slot{.sets = {}, .generation = 1};
+  slot.use(0, 1);
+  // The first packet of the next run has the old one's name: not the kept result is its answer.
+  slot.generation++;
+  EXPECT_EQ(slot.admit_anew(0, 0, 1), Admission::kReclaimed);
+  EXPECT_EQ(slot.sets[0].seen, 1U);
+  EXPECT_FALSE(slot.settle(0, 2));
+  // Worker 1's new process comes up: what worker 0 has sent before may be of one that is gone.
+  slot.generation++;
+  EXPECT_EQ(slot.admit_anew(0, 1, 1), Admission::kReclaimed);
+  EXPECT_EQ(slot.sets[0].seen, 2U);
+  EXPECT_FALSE(slot.settle(0, 2));
+  EXPECT_EQ(slot.admit_anew(0, 0, 1), Admission::kAdded);  // Sent again: nobody has answered.
+  EXPECT_TRUE(slot.settle(0, 2));
+}
+
+TEST(SwitchmlSlots, ANewProcessFindsTheOtherSetEmptyToo) {
+  Slot slot{.sets = {}, .generation = 1};
+  slot.use(0, 1);
+  EXPECT_EQ(slot.admit(1, 0, 2), Admission::kFirst);
+  EXPECT_FALSE(slot.settle(1, 2));
+  EXPECT_EQ(slot.admit_anew(0, 1, 1), Admission::kReclaimed);
+  EXPECT_EQ(slot.sets[1].phase, SetPhase::kUnused);
+}
+
+// Worker 1 was killed after its first packet, and worker 0 before it. Their successors' first sum
+// must not have the part of the dead.
+TEST(SwitchmlSlots, AnIncompleteSumEndsWhenAPortComesUp) {
+  Slot slot{.sets = {}, .generation = 1};
+  EXPECT_EQ(slot.admit(0, 1, 1), Admission::kFirst);
+  EXPECT_FALSE(slot.settle(0, 2));
+  slot.generation++;
+  EXPECT_EQ(slot.admit(0, 0, 1), Admission::kReclaimed);
+  EXPECT_EQ(slot.sets[0].seen, 1U);
+  // A result that is complete stays: somebody may have lost it.
+  Slot complete{.sets = {}, .generation = 1};
+  complete.use(0, 1);
+  complete.generation++;
+  EXPECT_EQ(complete.admit(0, 0, 1), Admission::kKept);
+}
+
+TEST(SwitchmlSlots, ANewProcessWaitsForThreadsAtWork) {
+  Slot slot{.sets = {}, .generation = 1};
+  EXPECT_EQ(slot.admit(0, 0, 1), Admission::kFirst);
+  EXPECT_EQ(slot.admit_anew(0, 0, 1), Admission::kBusy);  // Elements are being added.
+  EXPECT_FALSE(slot.settle(0, 2));
+  EXPECT_EQ(slot.admit_anew(0, 0, 1), Admission::kReclaimed);
+}
+
+TEST(SwitchmlSlots, WithAControlPlaneNobodyLooksAtPorts) {
+  Slot slot;
+  slot.use(0, 1);
+  EXPECT_EQ(slot.admit_anew(0, 0, 1), Admission::kKept);
 }
 
 TEST(SwitchmlSlots, MemoryIsThatOfItsSlots) {
