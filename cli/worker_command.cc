@@ -9,9 +9,12 @@
 #include <memory>
 #include <string>
 #include <system_error>
+#include <vector>
 
 #include "cli/settings.h"
 #include "cli/worker_run.h"
+#include "host/switchml_config.h"
+#include "microcode/switchml_wire.h"
 
 namespace tributary::cli {
 namespace {
@@ -36,30 +39,53 @@ struct WorkerFlags {
   std::string type = "float32";
   std::string format = "fixed";
   std::string op = "sum";
+  std::string protocol = kProtocolNames[0];
   CLI::Option* elements = nullptr;
   CLI::Option* source_option = nullptr;
+  CLI::Option* gradients = nullptr;
+  CLI::Option* window = nullptr;
+  std::vector<CLI::Option*> trio_ml_only;
+  std::vector<CLI::Option*> switchml_only;
 };
 
 void add_session_flags(CLI::App& command, WorkerFlags& flags) {
   host::CommunicatorConfig& session = flags.options.session;
   flags.deadline_s =
       static_cast<uint32_t>(in_nanoseconds(session.deadline) / in_nanoseconds(seconds(1)));
-  command.add_option("--server", flags.options.server, "The aggregator, HOST:PORT or HOST")
-      ->required();
-  command
-      .add_option("--port", flags.options.port,
-                  "Use this DPDK device instead of a socket, dpdk:DEVICE[,key=value]...")
-      ->type_name("PORT");
-  add_uint(command, "--job", session.job_id, 0, kJobMax, "Job id");
+  command.add_option("--protocol", flags.protocol, "What the server speaks")
+      ->check(CLI::IsMember({kProtocolNames[0], kProtocolNames[1]}))
+      ->capture_default_str();
+  command.add_option("--server", flags.options.server,
+                     "The aggregator, HOST:PORT or HOST; required but with --control");
+  CLI::Option* const port = command.add_option(
+      "--port", flags.options.port,
+      "Use this DPDK device instead of a socket, dpdk:DEVICE[,key=value]... (trio-ml)");
+  port->type_name("PORT");
+  CLI::Option* const job =
+      add_uint(command, "--job", session.job_id, 0, kJobMax, "Job id (trio-ml)");
   add_uint(command, "--rank", session.rank, 0, kWorldMax - 1, "This worker, counted from 0");
   add_uint(command, "--world", session.world, 1, kWorldMax, "Workers of the job");
   flags.source_option =
       add_uint(command, "--source", flags.source, 0, kWorldMax - 1,
-               "src_id at the aggregator, where it differs from the rank (below a tree)");
-  add_uint(command, "--gradients", session.gradients, 1, kGradientsMax, "Elements a packet");
-  add_uint(command, "--window", session.window, 1, kWindowMax, "Packets in flight");
+               "src_id at the aggregator, where it differs from the rank (below a tree; trio-ml)");
+  flags.trio_ml_only = {port, job, flags.source_option};
+  flags.gradients = add_uint(command, "--gradients", session.gradients, 1, kGradientsMax,
+                             "Elements a packet; switchml: 64 or 256, if not given 256");
+  flags.window = add_uint(command, "--window", session.window, 1, kWindowMax,
+                          "Packets in flight; switchml: slots, the same on all ranks");
   add_uint(command, "--deadline-s", flags.deadline_s, 1, kDayS,
            "Longest wait for a peer or the aggregator, in seconds");
+}
+
+void add_switchml_flags(CLI::App& command, WorkerFlags& flags) {
+  SwitchmlWorkerOptions& options = flags.options.switchml;
+  flags.switchml_only = {
+      command.add_option("--control", options.control,
+                         "Ask for a session here (gRPC), HOST[:PORT] (switchml)"),
+      command.add_option("--local", options.local,
+                         "Address to send from, by which the switch knows this rank (switchml)"),
+      add_milliseconds(command, "--resend-ms", options.resend_after, 1, kHourMs,
+                       "Send a packet again after so long without its result (switchml)")};
 }
 
 void add_tensor_flags(CLI::App& command, WorkerFlags& flags) {
@@ -106,9 +132,44 @@ void add_fault_flags(CLI::App& command, WorkerFlags& flags) {
                    "Typical iteration; a delay is 0.5 to 2 of it");
 }
 
+/// What does not go with the protocol, and what depends on it. @return the error line, or empty.
+std::string complete_protocol(WorkerFlags& flags) {
+  WorkerOptions& options = flags.options;
+  const bool is_switchml = flags.protocol == kProtocolNames[1];
+  options.protocol = is_switchml ? Protocol::kSwitchml : Protocol::kTrioMl;
+  for (const CLI::Option* flag : is_switchml ? flags.trio_ml_only : flags.switchml_only) {
+    if (flag->count() == 0) continue;
+    return fmt::format("{} does not go with --protocol {}; allowed: --protocol {}",
+                       flag->get_name(), flags.protocol, kProtocolNames[is_switchml ? 0 : 1]);
+  }
+  if (options.server.empty() && options.switchml.control.empty()) {
+    return fmt::format("--server is required{}", is_switchml ? ", or --control" : "");
+  }
+  if (!is_switchml) return "";
+  host::CommunicatorConfig& session = options.session;
+  if (flags.gradients->count() == 0) session.gradients = host::kSwitchmlLargeElements;
+  const auto refuse = [](const char* flag, uint32_t value, const std::string& allowed) {
+    return fmt::format("{} {} is out of range; allowed with --protocol switchml: {}", flag, value,
+                       allowed);
+  };
+  if (session.gradients != host::kSwitchmlSmallElements &&
+      session.gradients != host::kSwitchmlLargeElements) {
+    return refuse("--gradients", session.gradients, "64 or 256");
+  }
+  if (session.world > microcode::kSwitchmlWorkersMax) {
+    return refuse("--world", session.world, fmt::format("1 to {}", microcode::kSwitchmlWorkersMax));
+  }
+  if (session.window > microcode::kSwitchmlSlotMax + 1) {
+    return refuse("--window", session.window,
+                  fmt::format("1 to {}", microcode::kSwitchmlSlotMax + 1));
+  }
+  return "";
+}
+
 /// Checks what one flag alone cannot, and converts. @return the error line, or empty.
 std::string complete(WorkerFlags& flags) {
   WorkerOptions& options = flags.options;
+  if (std::string refusal = complete_protocol(flags); !refusal.empty()) return refusal;
   options.type = flags.type == "int32" ? ElementType::kInt32 : ElementType::kFloat32;
   options.reduction.format = flags.format == "exponent" ? host::FloatFormat::kBlockExponent
                                                         : host::FloatFormat::kFixedScale;
@@ -162,6 +223,7 @@ void add_worker_command(CLI::App& app, int& exit_code) {
   // Kept by the callback, so it lives as long as the command.
   const auto flags = std::make_shared<WorkerFlags>(*command);
   add_session_flags(*command, *flags);
+  add_switchml_flags(*command, *flags);
   add_tensor_flags(*command, *flags);
   add_fault_flags(*command, *flags);
   command->callback([flags, &exit_code] { exit_code = run(*flags); });

@@ -17,10 +17,26 @@ namespace tributary::cli {
 
 enum class ElementType : uint8_t { kInt32, kFloat32 };
 
+enum class Protocol : uint8_t { kTrioMl, kSwitchml };
+inline constexpr const char* kProtocolNames[] = {"trio-ml", "switchml"};
+
+/// What only a worker of SwitchML is told.
+struct SwitchmlWorkerOptions {
+  std::string control;  ///< Where to ask for a session; empty: the server is told its sessions.
+  std::string local;    ///< Address to send from; empty: the one that leads to the server.
+  /// Without a result so long, a packet is sent again. Source: the published client's setting.
+  Duration resend_after = milliseconds(10);
+};
+
 struct WorkerOptions {
-  std::string server;                ///< HOST:PORT, resolved when the run starts.
-  std::string port;                  ///< dpdk:…, or empty for a UDP socket.
-  host::CommunicatorConfig session;  ///< Its server is filled in by the run.
+  Protocol protocol = Protocol::kTrioMl;
+  /// HOST:PORT, resolved when the run starts. Empty: the session's (SwitchML with `control`).
+  std::string server;
+  std::string port;  ///< dpdk:…, or empty for a UDP socket.
+  /// Its server is filled in by the run. SwitchML: `gradients` are a packet's elements, `window`
+  /// the slots of the pool.
+  host::CommunicatorConfig session;
+  SwitchmlWorkerOptions switchml;
   host::AllReduceOptions reduction;  ///< Format and scale are for float32.
   ElementType type = ElementType::kFloat32;
   uint64_t elements = 1'000'000;

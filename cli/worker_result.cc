@@ -26,25 +26,33 @@ const char* name_of(host::FloatFormat format) {
 
 /// The settings, under the names of their flags.
 nlohmann::ordered_json config_json(const WorkerOptions& options) {
-  return {{"server", options.server},
-          {"job", options.session.job_id},
-          {"type", name_of(options.type)},
-          {"format", name_of(options.reduction.format)},
-          {"scale", options.reduction.scale},
-          {"op", name_of(options.reduction.op)},
-          {"gradients", options.session.gradients},
-          {"window", options.session.window},
-          {"deadline-s", seconds_of(options.session.deadline)},
-          {"iterations", options.iterations},
-          {"inflight", options.inflight},
-          {"seed", options.seed},
-          {"verify", options.verify},
-          {"input", options.input_path},
-          {"loss", options.faults.loss},
-          {"duplicate", options.faults.duplicate},
-          {"reorder", options.faults.reorder},
-          {"straggle", options.straggle},
-          {"straggle-iteration-ms", in_milliseconds(options.straggle_iteration)}};
+  nlohmann::ordered_json config{
+      {"protocol", kProtocolNames[static_cast<size_t>(options.protocol)]},
+      {"server", options.server},
+      {"job", options.session.job_id},
+      {"type", name_of(options.type)},
+      {"format", name_of(options.reduction.format)},
+      {"scale", options.reduction.scale},
+      {"op", name_of(options.reduction.op)},
+      {"gradients", options.session.gradients},
+      {"window", options.session.window},
+      {"deadline-s", seconds_of(options.session.deadline)},
+      {"iterations", options.iterations},
+      {"inflight", options.inflight},
+      {"seed", options.seed},
+      {"verify", options.verify},
+      {"input", options.input_path},
+      {"loss", options.faults.loss},
+      {"duplicate", options.faults.duplicate},
+      {"reorder", options.faults.reorder},
+      {"straggle", options.straggle},
+      {"straggle-iteration-ms", in_milliseconds(options.straggle_iteration)}};
+  if (options.protocol == Protocol::kSwitchml) {
+    config["control"] = options.switchml.control;
+    config["local"] = options.switchml.local;
+    config["resend-ms"] = in_milliseconds(options.switchml.resend_after);
+  }
+  return config;
 }
 
 }  // namespace

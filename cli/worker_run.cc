@@ -11,96 +11,22 @@
 #include <fstream>
 #include <memory>
 #include <optional>
-#include <random>
 #include <span>
 #include <utility>
 
-#include "base/prng.h"
 #include "base/result.h"
+#include "cli/worker_join.h"
 #include "cli/worker_progress.h"
 #include "host/generated_tensor.h"
 #include "host/straggler_pattern.h"
-#include "io/dpdk/open_dpdk_port.h"
-#include "io/resolve.h"
-#include "io/udp_port.h"
-#include "microcode/headers.h"
-#include "microcode/trio_ml_wire.h"
+#include "host/switchml_config.h"
 
 namespace tributary::cli {
 namespace {
 
-/// Where ports that nobody has registered begin. Source: RFC 6335 §6.
-constexpr uint32_t kEphemeralPortFirst = 49'152;
-
 Instant now() {
   const auto since = std::chrono::steady_clock::now().time_since_epoch();
   return Instant(nanoseconds(std::chrono::duration_cast<std::chrono::nanoseconds>(since).count()));
-}
-
-/// A seed of this rank's own, the same for the same run.
-uint64_t rank_seed(const WorkerOptions& options) {
-  return Prng(Prng(options.seed).any_u64() + options.session.rank).any_u64();
-}
-
-Result<std::unique_ptr<engine::Port>> open_device(const WorkerOptions& options,
-                                                  const Endpoint& server) {
-  auto device = io::parse_dpdk_device(options.port);
-  if (!device) return failure(fmt::format("--port {}", device.error().text));
-  auto spec = io::join_dpdk_devices({*std::move(device)});
-  if (!spec) return failure(fmt::format("--port: {}", spec.error().text));
-  // Another port each time: what is still on its way to an earlier run does not reach this one.
-  std::random_device random;
-  const auto udp_port =
-      static_cast<uint16_t>(kEphemeralPortFirst + random() % (65'536 - kEphemeralPortFirst));
-  auto opened =
-      io::open_dpdk_port({.spec = *std::move(spec), .udp_port = udp_port, .peer = server});
-  if (!opened) return failure(fmt::format("--port: {}", opened.error().text));
-  for (const std::string& warning : opened->warnings) {
-    fmt::print(stderr, "tributary worker: warning: {}\n", warning);
-  }
-  return std::move(opened->port);
-}
-
-Result<std::unique_ptr<engine::Port>> open_port(const WorkerOptions& options,
-                                                const Endpoint& server) {
-  if (!options.port.empty()) return open_device(options, server);
-  io::UdpPortConfig config;
-  config.peer = server;
-  auto port = io::UdpPort::open(config);
-  if (!port) return failure(port.error().text);
-  return std::move(*port);
-}
-
-/// A packet of this many gradients must fit the port, or none would ever arrive.
-Result<void> check_packets(uint32_t gradients, const engine::Port& port) {
-  const uint32_t bytes = microcode::kMessageHeadBytesMax + gradients * microcode::kGradientBytes;
-  if (bytes <= port.payload_bytes_max()) return {};
-  return failure(fmt::format(
-      "--gradients {} needs payloads of {} bytes; the port's MTU leaves {}: give --gradients {}, "
-      "or "
-      "the device a larger mtu=",
-      gradients, bytes, port.payload_bytes_max(),
-      (port.payload_bytes_max() - microcode::kMessageHeadBytesMax) / microcode::kGradientBytes));
-}
-
-Result<std::unique_ptr<host::Communicator>> join(const WorkerOptions& options) {
-  const auto server = io::resolve(options.server, microcode::kTrioMlPort);
-  if (!server) return failure(server.error().text);
-  host::CommunicatorConfig config = options.session;
-  config.server = *server;
-  const io::FaultRates& faults = options.faults;
-  const bool impaired = faults.loss + faults.duplicate + faults.reorder > 0;
-  if (!impaired && options.port.empty()) return host::Communicator::join(config);
-  auto port = open_port(options, *server);
-  if (!port) return tl::unexpected(port.error());
-  if (const auto fits = check_packets(config.gradients, **port); !fits) {
-    return tl::unexpected(fits.error());
-  }
-  if (impaired) {
-    port = io::ImpairedPort::make(
-        std::move(*port), {.rx = options.faults, .tx = options.faults, .seed = rank_seed(options)});
-  }
-  return host::Communicator::join(config, std::move(*port));
 }
 
 template <class T>
@@ -237,8 +163,9 @@ class Iterations {
 
   uint64_t count_wrong(const std::vector<float>& tensor, uint64_t iteration,
                        const host::Outcome& outcome) const {
-    return host::check_float(generated_, iteration, tensor, options_.reduction,
-                             communicator_.gradients(), outcome);
+    return host::check_float(
+        generated_, iteration, tensor, options_.reduction, communicator_.gradients(), outcome,
+        options_.protocol == Protocol::kSwitchml ? host::switchml_scale : host::scale_for_exponent);
   }
   uint64_t count_wrong(const std::vector<int32_t>& tensor, uint64_t iteration,
                        const host::Outcome& outcome) const {
@@ -278,7 +205,7 @@ void run_with(const WorkerOptions& options, WorkerInterrupt& interrupt, WorkerRe
     static_cast<void>(write_json(result));
     std::_Exit(kExitInterrupted);
   });
-  auto communicator = join(options);
+  auto communicator = join_job(options);
   if (!communicator) return fail_to_start(result, communicator.error().text);
   host::Communicator& joined = **communicator;
   interrupt.set_reaction([&joined] { joined.close(); });

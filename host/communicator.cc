@@ -33,7 +33,7 @@ constexpr Duration kGroupSleepMax = milliseconds(2);
 
 /// What the I/O thread shows to callers.
 struct Shown {
-  WorkerProtocol::Phase phase = WorkerProtocol::Phase::kJoining;
+  TensorProtocol::Phase phase = TensorProtocol::Phase::kJoining;
   Status status = Status::kOk;
   std::string text;
   uint32_t window = 0;
@@ -84,12 +84,9 @@ CommunicatorConfig with_terms(CommunicatorConfig config, const engine::Port& por
 }  // namespace
 
 struct Communicator::Impl {
-  Impl(const CommunicatorConfig& config, std::unique_ptr<engine::Port> port_in)
-      : port(std::move(port_in)),
-        queue(port->queue(0)),
-        server(config.server),
-        protocol(config, new_nonce(), monotonic_now()) {
-    packet_bytes = protocol.packet_bytes_max();
+  Impl(std::unique_ptr<TensorProtocol> protocol_in, std::unique_ptr<engine::Port> port_in)
+      : port(std::move(port_in)), queue(port->queue(0)), protocol(std::move(protocol_in)) {
+    packet_bytes = protocol->packet_bytes_max();
     send_bytes.resize(size_t{engine::kBurstPackets} * packet_bytes);
     show();
   }
@@ -107,12 +104,12 @@ struct Communicator::Impl {
       const Instant now = monotonic_now();
       take_submissions(now);
       const bool received = receive(now);
-      protocol.on_time(now);
+      protocol->on_time(now);
       const bool sent = send(now);
       finish_transfers();
       show_progress();
-      if (protocol.phase() == WorkerProtocol::Phase::kEnded && !sent) break;
-      if (protocol.group().is_set() && !group_is_open) open_group();
+      if (protocol->phase() == TensorProtocol::Phase::kEnded && !sent) break;
+      if (protocol->group().is_set() && !group_is_open) open_group();
       if (!received && !sent) sleep(now);
     }
     ended.store(true, std::memory_order_release);
@@ -124,11 +121,11 @@ struct Communicator::Impl {
   void take_submissions(Instant now) {
     const std::lock_guard lock(mutex);
     for (Entry* entry : submitted) {
-      protocol.submit(entry->transfer, now);
+      protocol->submit(entry->transfer, now);
       in_work.push_back(entry);
     }
     submitted.clear();
-    if (close_wanted && protocol.phase() != WorkerProtocol::Phase::kEnded) protocol.leave(now);
+    if (close_wanted && protocol->phase() != TensorProtocol::Phase::kEnded) protocol->leave(now);
   }
 
   bool receive(Instant now) {
@@ -138,35 +135,39 @@ struct Communicator::Impl {
 
   bool receive_from(engine::PortQueue& from, Instant now) {
     const uint32_t count = from.receive(burst);
-    for (uint32_t i = 0; i < count; i++) protocol.on_packet(burst[i].bytes(), now);
+    for (uint32_t i = 0; i < count; i++) {
+      const engine::Packet& packet = burst[i];
+      protocol->on_packet(
+          {.from = packet.source, .stored = packet.bytes(), .size_bytes = packet.size}, now);
+    }
     return count > 0;
   }
 
   /// The aggregator sends results to a multicast group: listens to it too.
   void open_group() {
     group_is_open = true;
-    const auto joined = port->join_group(protocol.group());
+    const auto joined = port->join_group(protocol->group());
     if (!joined) {
-      protocol.fail(Status::kRefused,
-                    fmt::format("results come by multicast, but {}", joined.error().text));
+      protocol->fail(Status::kRefused,
+                     fmt::format("results come by multicast, but {}", joined.error().text));
     }
     if (!joined || *joined) return;  // Else this port cannot, and a socket of its own does.
     io::UdpPortConfig config;
-    config.local.port = protocol.group().port;
+    config.local.port = protocol->group().port;
     // Joined on the interface that leads to the aggregator.
     config.multicast =
-        io::UdpMulticast{.group = protocol.group(), .via = port->local(), .share = true};
+        io::UdpMulticast{.group = protocol->group(), .via = port->local(), .share = true};
     auto opened = io::UdpPort::open(config);
     if (opened) {
       group_port = *std::move(opened);
     } else {
-      protocol.fail(Status::kRefused,
-                    fmt::format("results come by multicast, but {}", opened.error().text));
+      protocol->fail(Status::kRefused,
+                     fmt::format("results come by multicast, but {}", opened.error().text));
     }
   }
 
   void sleep(Instant now) {
-    const Duration until_due = std::max(protocol.next_deadline() - now, Duration());
+    const Duration until_due = std::max(protocol->next_deadline() - now, Duration());
     if (group_port != nullptr) {
       group_port->queue(0).wait(std::min(until_due, kGroupSleepMax));
     } else {
@@ -178,9 +179,10 @@ struct Communicator::Impl {
     uint32_t count = 0;
     while (count < engine::kBurstPackets) {
       std::byte* bytes = send_bytes.data() + size_t{count} * packet_bytes;
-      const uint32_t size = protocol.next_packet({bytes, packet_bytes}, now).size_bytes;
-      if (size == 0) break;
-      sending[count++] = {bytes, size, server};
+      const Outgoing packet = protocol->next_packet({bytes, packet_bytes}, now);
+      if (packet.size_bytes == 0) break;
+      TRIB_ASSERT(packet.stored_bytes == packet.size_bytes);  // No tensor here is elided.
+      sending[count++] = {bytes, packet.size_bytes, packet.to};
     }
     queue.transmit(std::span(sending).first(count));
     return count > 0;
@@ -190,7 +192,7 @@ struct Communicator::Impl {
   void finish_transfers() {
     const auto done = std::partition(in_work.begin(), in_work.end(),
                                      [](const Entry* entry) { return !entry->transfer.done; });
-    if (done == in_work.end() && protocol.phase() == shown.phase) return;
+    if (done == in_work.end() && protocol->phase() == shown.phase) return;
     show_progress();
     const std::lock_guard lock(mutex);
     for (auto it = done; it != in_work.end(); ++it) (*it)->done = true;
@@ -200,20 +202,20 @@ struct Communicator::Impl {
   }
 
   void show_progress() {
-    const Progress progress = protocol.progress();
+    const Progress progress = protocol->progress();
     progress_submitted.store(progress.submitted, std::memory_order_relaxed);
     progress_heard.store(progress.heard, std::memory_order_relaxed);
   }
 
   /// @pre mutex is held, or no other thread runs.
   void show() {
-    shown = {.phase = protocol.phase(),
-             .status = protocol.status(),
-             .text = protocol.status_text(),
-             .window = protocol.window(),
-             .gradients = protocol.gradients(),
-             .straggler_timeout = protocol.straggler_timeout(),
-             .counters = protocol.counters()};
+    shown = {.phase = protocol->phase(),
+             .status = protocol->status(),
+             .text = protocol->status_text(),
+             .window = protocol->window(),
+             .gradients = protocol->gradients(),
+             .straggler_timeout = protocol->straggler_timeout(),
+             .counters = protocol->counters()};
   }
 
   // --- Callers ---
@@ -270,10 +272,9 @@ struct Communicator::Impl {
   engine::PortQueue& queue;
   bool group_is_open = false;                ///< Asked for; once is enough.
   std::unique_ptr<engine::Port> group_port;  ///< Owned by the I/O thread; null without a group.
-  const Endpoint server;
 
   // Owned by the I/O thread.
-  WorkerProtocol protocol;
+  std::unique_ptr<TensorProtocol> protocol;
   std::vector<Entry*> in_work;
   std::array<engine::Packet, engine::kBurstPackets> burst{};
   std::array<engine::TxPacket, engine::kBurstPackets> sending{};
@@ -315,14 +316,25 @@ Result<std::unique_ptr<Communicator>> Communicator::join(const CommunicatorConfi
                                                          Status* status) {
   if (const auto checked = check(config); !checked) return tl::unexpected(checked.error());
   const CommunicatorConfig complete = with_terms(config, *port);
-  auto impl = std::make_unique<Impl>(complete, std::move(port));
+  return drive(std::make_unique<WorkerProtocol>(complete, new_nonce(), monotonic_now()),
+               std::move(port), status);
+}
+
+Result<std::unique_ptr<Communicator>> Communicator::drive(std::unique_ptr<TensorProtocol> protocol,
+                                                          std::unique_ptr<engine::Port> port,
+                                                          Status* status) {
+  if (protocol->packet_bytes_max() > port->payload_bytes_max()) {
+    return failure(fmt::format("packets of {} bytes are not allowed; allowed is {}, by the port",
+                               protocol->packet_bytes_max(), port->payload_bytes_max()));
+  }
+  auto impl = std::make_unique<Impl>(std::move(protocol), std::move(port));
   impl->thread = std::thread([&impl = *impl] { impl.loop(); });
   {
     std::unique_lock lock(impl->mutex);
     impl->finished.wait(lock,
-                        [&impl] { return impl->shown.phase != WorkerProtocol::Phase::kJoining; });
+                        [&impl] { return impl->shown.phase != TensorProtocol::Phase::kJoining; });
   }
-  if (impl->shown.phase == WorkerProtocol::Phase::kEnded) {
+  if (impl->shown.phase == TensorProtocol::Phase::kEnded) {
     impl->thread.join();
     if (status != nullptr) *status = impl->shown.status;
     return failure(impl->shown.text);

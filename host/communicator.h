@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /// @file
 /// The client library: all-reduce through a Tributary aggregator, in place, over one UDP socket.
+/// By drive() through whatever another worker's protocol talks to.
 ///
 /// Shapes:  A tensor is a span of float or int32 of any length from 1 element to 1 GB. Every rank
 ///          calls all_reduce with the same lengths, types and order.
@@ -33,6 +34,8 @@ class Port;
 }
 
 namespace tributary::host {
+
+class TensorProtocol;
 
 /// Which sources (ranks) a sum holds; bit r of word r/64 is rank r.
 using SourceSet = std::array<uint64_t, 4>;
@@ -160,6 +163,12 @@ class Communicator {
   static Result<std::unique_ptr<Communicator>> join(const CommunicatorConfig& config,
                                                     std::unique_ptr<engine::Port> port,
                                                     Status* status = nullptr);
+
+  /// The same for any worker's protocol (host/tensor_protocol.h): drives it over queue 0 of the
+  /// port until close(). Waits until it has joined, where it has to.
+  static Result<std::unique_ptr<Communicator>> drive(std::unique_ptr<TensorProtocol> protocol,
+                                                     std::unique_ptr<engine::Port> port,
+                                                     Status* status = nullptr);
 
   /// close()s.
   ~Communicator();

@@ -255,7 +255,7 @@ uint64_t wrong_at_scale(Expectation& expected, std::span<const float> result, ui
 /// `block_first`.
 uint64_t wrong_in_block(Expectation& expected, std::span<const float> result,
                         const Segment& segment, uint64_t block_first, uint32_t gradients,
-                        const SourceSet& all) {
+                        const SourceSet& all, ScaleOfExponent scale_of) {
   const uint64_t block_count = std::min<uint64_t>(gradients, result.size() - block_first);
   const uint64_t first = std::max(segment.first, block_first);
   const uint64_t end = std::min(segment.first + segment.count, block_first + block_count);
@@ -265,7 +265,7 @@ uint64_t wrong_in_block(Expectation& expected, std::span<const float> result,
       segment.degraded ? expected.exponent(block_first, block_count, *segment.sources) : largest;
   uint64_t fewest = end - first;
   while (exponent <= largest && fewest > 0) {
-    const float scale = scale_for_exponent(static_cast<int8_t>(exponent), world);
+    const float scale = scale_of(static_cast<int8_t>(exponent), world);
     fewest = std::min(
         fewest, wrong_at_scale(expected, result, first, end - first, *segment.sources, scale));
     exponent = std::max(exponent + 1, kExponentMin);  // Nothing lies between it and kNoExponent.
@@ -304,7 +304,7 @@ uint64_t check_int32(const GeneratedTensor& tensor, uint64_t iteration,
 
 uint64_t check_float(const GeneratedTensor& tensor, uint64_t iteration,
                      std::span<const float> result, const AllReduceOptions& options,
-                     uint32_t gradients, const Outcome& outcome) {
+                     uint32_t gradients, const Outcome& outcome, ScaleOfExponent scale_of) {
   const SourceSet all = ranks_below(tensor.world());
   const auto segments = segments_of(outcome, result.size(), all);
   if (!segments || gradients == 0) return result.size();
@@ -318,7 +318,7 @@ uint64_t check_float(const GeneratedTensor& tensor, uint64_t iteration,
     }
     const uint64_t end = segment.first + segment.count;
     for (uint64_t block = segment.first / gradients * gradients; block < end; block += gradients) {
-      wrong += wrong_in_block(expected, result, segment, block, gradients, all);
+      wrong += wrong_in_block(expected, result, segment, block, gradients, all, scale_of);
     }
   }
   return wrong;

@@ -18,6 +18,7 @@
 #include <span>
 
 #include "host/communicator.h"
+#include "host/number_format.h"
 
 namespace tributary::host {
 
@@ -49,6 +50,10 @@ class GeneratedTensor {
                                    std::span<const int32_t> result, ReduceOp op,
                                    const Outcome& outcome);
 
+/// What a protocol multiplies the floats of a block with whose exponents' largest is `exponent`:
+/// scale_for_exponent(), or switchml_scale() (host/switchml_config.h).
+using ScaleOfExponent = float (*)(int8_t exponent, uint32_t world);
+
 /// The same for float32: from_fixed() of the sum of to_fixed(), bit for bit.
 /// Under kBlockExponent a block is `gradients` elements (1 … 4095, the packets' count), and its
 /// exponent the largest of all ranks. A degraded block may have been scaled for ranks that are not
@@ -56,6 +61,7 @@ class GeneratedTensor {
 /// reproduces every element.
 [[nodiscard]] uint64_t check_float(const GeneratedTensor& tensor, uint64_t iteration,
                                    std::span<const float> result, const AllReduceOptions& options,
-                                   uint32_t gradients, const Outcome& outcome);
+                                   uint32_t gradients, const Outcome& outcome,
+                                   ScaleOfExponent scale_of = scale_for_exponent);
 
 }  // namespace tributary::host

@@ -231,6 +231,22 @@ TEST_F(SwitchmlServer, TwoJobsAtOnceGetExactSums) {
   EXPECT_EQ(server_.stop(), 0);
 }
 
+// The worker of this house asks for its session as the published client does, and again for the run
+// after it.
+TEST_F(SwitchmlServer, OurWorkersAskForTheirSessions) {
+  for (const char* seed : {"1", "2"}) {
+    std::vector<std::unique_ptr<Process>> workers;
+    for (uint32_t rank = 0; rank < 2; rank++) {
+      workers.push_back(std::make_unique<Process>(std::vector<std::string>{
+          "worker", "--protocol", "switchml", "--control", control_[0], "--server",
+          server_.address(), "--local", "127.0.8." + std::to_string(rank + 1), "--world", "2",
+          "--rank", std::to_string(rank), "--elements", "5000", "--verify", "--seed", seed}));
+    }
+    for (const auto& worker : workers) EXPECT_EQ(worker->wait_for_end(), 0) << worker->errors();
+  }
+  EXPECT_EQ(server_.stats()["sessions"].size(), 1U);
+}
+
 class ImpatientSwitchmlServer : public SwitchmlServer {
  protected:
   ImpatientSwitchmlServer() : SwitchmlServer("500") {}
@@ -249,6 +265,13 @@ TEST_F(ImpatientSwitchmlServer, WhatItRefusesHasAReason) {
   const grpc::Status barrier = client.try_barrier();
   EXPECT_EQ(barrier.error_code(), grpc::StatusCode::DEADLINE_EXCEEDED);
   EXPECT_EQ(barrier.error_message(), "barrier: 1 of 2 workers came within 0.5 s");
+}
+
+TEST_F(ImpatientSwitchmlServer, OurWorkerSaysWhoHasNotCome) {
+  Process alone({"worker", "--protocol", "switchml", "--control", control_[0], "--world", "2"});
+  EXPECT_EQ(alone.wait_for_end(), 1);
+  EXPECT_THAT(alone.errors(),
+              HasSubstr("--control " + control_[0] + ": Barrier: barrier: 1 of 2 workers"));
 }
 
 TEST_F(SwitchmlServer, EndsThoughSomebodyWaits) {

@@ -1,0 +1,180 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/worker_join.h"
+
+#include <fmt/format.h>
+
+#include <cstdio>
+#include <random>
+#include <utility>
+
+#include "base/clock.h"
+#include "base/prng.h"
+#include "cli/switchml/control_server.h"
+#include "cli/switchml/session_client.h"
+#include "cli/switchml/switch_address.h"
+#include "host/switchml_protocol.h"
+#include "io/dpdk/open_dpdk_port.h"
+#include "io/resolve.h"
+#include "io/udp_port.h"
+#include "microcode/headers.h"
+#include "microcode/switchml_wire.h"
+#include "microcode/trio_ml_wire.h"
+
+namespace tributary::cli {
+namespace {
+
+/// Where ports that nobody has registered begin. Source: RFC 6335 §6.
+constexpr uint32_t kEphemeralPortFirst = 49'152;
+
+Result<std::unique_ptr<engine::Port>> open_device(const WorkerOptions& options,
+                                                  const Endpoint& server) {
+  auto device = io::parse_dpdk_device(options.port);
+  if (!device) return failure(fmt::format("--port {}", device.error().text));
+  auto spec = io::join_dpdk_devices({*std::move(device)});
+  if (!spec) return failure(fmt::format("--port: {}", spec.error().text));
+  // Another port each time: what is still on its way to an earlier run does not reach this one.
+  std::random_device random;
+  const auto udp_port =
+      static_cast<uint16_t>(kEphemeralPortFirst + random() % (65'536 - kEphemeralPortFirst));
+  auto opened =
+      io::open_dpdk_port({.spec = *std::move(spec), .udp_port = udp_port, .peer = server});
+  if (!opened) return failure(fmt::format("--port: {}", opened.error().text));
+  for (const std::string& warning : opened->warnings) {
+    fmt::print(stderr, "tributary worker: warning: {}\n", warning);
+  }
+  return std::move(opened->port);
+}
+
+/// @param local Not set: the kernel chooses.
+Result<std::unique_ptr<engine::Port>> open_port(const WorkerOptions& options, const Endpoint& local,
+                                                const Endpoint& server) {
+  if (!options.port.empty()) return open_device(options, server);
+  io::UdpPortConfig config;
+  config.local = local;
+  config.peer = server;
+  auto port = io::UdpPort::open(config);
+  if (!port) return failure(port.error().text);
+  return std::move(*port);
+}
+
+/// A packet of this many gradients must fit the port, or none would ever arrive.
+Result<void> check_packets(uint32_t gradients, const engine::Port& port) {
+  const uint32_t bytes = microcode::kMessageHeadBytesMax + gradients * microcode::kGradientBytes;
+  if (bytes <= port.payload_bytes_max()) return {};
+  return failure(fmt::format(
+      "--gradients {} needs payloads of {} bytes; the port's MTU leaves {}: give --gradients {}, "
+      "or "
+      "the device a larger mtu=",
+      gradients, bytes, port.payload_bytes_max(),
+      (port.payload_bytes_max() - microcode::kMessageHeadBytesMax) / microcode::kGradientBytes));
+}
+
+bool is_impaired(const io::FaultRates& faults) {
+  return faults.loss + faults.duplicate + faults.reorder > 0;
+}
+
+/// The port, with the faults that were asked for.
+Result<std::unique_ptr<engine::Port>> with_faults(const WorkerOptions& options,
+                                                  std::unique_ptr<engine::Port> port) {
+  if (!is_impaired(options.faults)) return port;
+  auto impaired = io::ImpairedPort::make(
+      std::move(port), {.rx = options.faults, .tx = options.faults, .seed = rank_seed(options)});
+  if (!impaired) return tl::unexpected(impaired.error());
+  return *std::move(impaired);
+}
+
+Result<std::unique_ptr<host::Communicator>> join_trio_ml(const WorkerOptions& options) {
+  const auto server = io::resolve(options.server, microcode::kTrioMlPort);
+  if (!server) return failure(server.error().text);
+  host::CommunicatorConfig config = options.session;
+  config.server = *server;
+  if (!is_impaired(options.faults) && options.port.empty()) {
+    return host::Communicator::join(config);
+  }
+  auto port = open_port(options, {}, *server);
+  if (!port) return tl::unexpected(port.error());
+  if (const auto fits = check_packets(config.gradients, **port); !fits) {
+    return tl::unexpected(fits.error());
+  }
+  port = with_faults(options, *std::move(port));
+  if (!port) return tl::unexpected(port.error());
+  return host::Communicator::join(config, *std::move(port));
+}
+
+// --- SwitchML ---
+
+/// Where a worker stands between its own address and the switch.
+struct Path {
+  Endpoint local;  ///< Port 0: the kernel's choice.
+  Endpoint server;
+};
+
+/// Asks for a session, and so learns the switch's address.
+Result<Path> ask_for_session(const WorkerOptions& options, Path path) {
+  const auto control = io::resolve(options.switchml.control, kSwitchmlControlPort);
+  if (!control) return failure(fmt::format("--control: {}", control.error().text));
+  // By this address the switch knows the worker, so packets have to come from it.
+  const auto own = switch_address(path.local, *control);
+  if (!own) return failure(fmt::format("--local: {}", own.error().text));
+  std::random_device random;
+  const auto met = join_session({.control = *control,
+                                 .rank = options.session.rank,
+                                 .world = options.session.world,
+                                 .elements = options.session.gradients,
+                                 .mac = own->mac,
+                                 .ipv4 = own->ipv4,
+                                 .session_id = uint64_t{random()} << 32 | random(),
+                                 .deadline = options.session.deadline});
+  if (!met) return tl::unexpected(met.error());
+  path.local = Endpoint::ipv4(own->ipv4, 0);
+  if (options.server.empty()) path.server = *met;
+  return path;
+}
+
+Result<Path> find_path(const WorkerOptions& options) {
+  Path path;
+  if (!options.switchml.local.empty()) {
+    const auto local = io::resolve(options.switchml.local, microcode::kSwitchmlPort);
+    if (!local) return failure(fmt::format("--local: {}", local.error().text));
+    path.local = *local;
+    path.local.port = 0;
+  }
+  if (!options.server.empty()) {
+    const auto server = io::resolve(options.server, microcode::kSwitchmlPort);
+    if (!server) return failure(fmt::format("--server: {}", server.error().text));
+    path.server = *server;
+  }
+  if (options.switchml.control.empty()) return path;
+  return ask_for_session(options, path);
+}
+
+Result<std::unique_ptr<host::Communicator>> join_switchml(const WorkerOptions& options) {
+  const auto path = find_path(options);
+  if (!path) return tl::unexpected(path.error());
+  auto port = open_port(options, path->local, path->server);
+  if (!port) return failure(fmt::format("--local: {}", port.error().text));
+  port = with_faults(options, *std::move(port));
+  if (!port) return tl::unexpected(port.error());
+  const host::SwitchmlConfig config{.server = path->server,
+                                    .rank = options.session.rank,
+                                    .world = options.session.world,
+                                    .elements = options.session.gradients,
+                                    .pool = options.session.window,
+                                    .timeout = options.switchml.resend_after,
+                                    .deadline = options.session.deadline};
+  if (const auto good = check(config); !good) return tl::unexpected(good.error());
+  return host::Communicator::drive(std::make_unique<host::SwitchmlProtocol>(config),
+                                   *std::move(port));
+}
+
+}  // namespace
+
+uint64_t rank_seed(const WorkerOptions& options) {
+  return Prng(Prng(options.seed).any_u64() + options.session.rank).any_u64();
+}
+
+Result<std::unique_ptr<host::Communicator>> join_job(const WorkerOptions& options) {
+  return options.protocol == Protocol::kSwitchml ? join_switchml(options) : join_trio_ml(options);
+}
+
+}  // namespace tributary::cli
