@@ -121,21 +121,24 @@ Result<std::unique_ptr<TofinoNode>> TofinoNode::create(net::Network& network,
                                                        const AggregatorSpec& spec,
                                                        uint32_t elements) {
   std::unique_ptr<TofinoNode> node(new TofinoNode(network, spec, elements));
-  tofino::SwitchSink& sink = *node;
-  auto device = tofino::SwitchmlSwitch::make(
-      variant_of(spec, elements), sink,
-      spec.values ? tofino::Payload::kCarried : tofino::Payload::kElided, spec.seed, spec.train);
-  if (!device) return tl::unexpected(device.error());
-  node->device_ = std::make_unique<tofino::SwitchmlSwitch>(*std::move(device));
-  tofino::SwitchmlSession session{.workers = {}, .pool_slots = node->pool_};
-  for (uint32_t rank = 0; rank < spec.workers.size(); rank++) {
-    session.workers.push_back(
-        {rank * node->port_stride_, kWorkerMac + rank, node->worker_ips_[rank]});
-  }
-  if (const auto set = node->device_->set_session(session); !set) {
-    return tl::unexpected(set.error());
-  }
+  if (const auto loaded = node->load_program(); !loaded) return tl::unexpected(loaded.error());
   return node;
+}
+
+Result<void> TofinoNode::load_program() {
+  tofino::SwitchSink& sink = *this;
+  auto device = tofino::SwitchmlSwitch::make(
+      variant_of(spec(), elements_), sink,
+      spec().values ? tofino::Payload::kCarried : tofino::Payload::kElided, spec().seed,
+      spec().train);
+  if (!device) return tl::unexpected(device.error());
+  device_ = std::make_unique<tofino::SwitchmlSwitch>(*std::move(device));
+  wake_at_ = Instant::never();
+  tofino::SwitchmlSession session{.workers = {}, .pool_slots = pool_};
+  for (uint32_t rank = 0; rank < worker_ips_.size(); rank++) {
+    session.workers.push_back({rank * port_stride_, kWorkerMac + rank, worker_ips_[rank]});
+  }
+  return device_->set_session(session);
 }
 
 TofinoNode::TofinoNode(net::Network& network, const AggregatorSpec& spec, uint32_t elements)

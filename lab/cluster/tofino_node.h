@@ -37,6 +37,10 @@ class TofinoNode final : public AggregatorNode, private tofino::SwitchSink, priv
   static Result<std::unique_ptr<TofinoNode>> create(net::Network& network,
                                                     const AggregatorSpec& spec, uint32_t elements);
 
+  /// Loads the program anew and sets its session: every register is zero again. Setting a session
+  /// alone, as the published controller does, leaves them as they are.
+  [[nodiscard]] Result<void> load_program();
+
   [[nodiscard]] tofino::SwitchmlSwitch& device() { return *device_; }
   [[nodiscard]] AggregatorResult result(Duration elapsed) const override;
   bool set_trace(TraceSink& sink) override;

@@ -11,7 +11,11 @@ namespace tributary::lab {
 __extension__ using Wide = unsigned __int128;
 
 WorkerNode::WorkerNode(net::Network& network, const WorkerNodeConfig& config, uint64_t seed)
-    : network_(network), config_(config), nonces_(seed), id_(network.add_node(*this, config.name)) {
+    : network_(network),
+      config_(config),
+      nonces_(seed),
+      id_(network.add_node(*this, config.name)),
+      own_(config.address) {
   TRIB_ASSERT(config_.train > 0 && config_.nic_bits_per_s > 0);
 }
 
@@ -25,6 +29,7 @@ void WorkerNode::start() {
   protocol_ = config_.protocol ? config_.protocol(nonce, local_now())
                                : std::make_unique<host::WorkerProtocol>(config_.communicator, nonce,
                                                                         local_now());
+  if (config_.new_ports) own_.port++;
   packet_.assign(protocol_->packet_bytes_max(), std::byte{});
   received_.clear();
   received_bytes_ = 0;
@@ -104,7 +109,8 @@ uint32_t WorkerNode::take_received() {
 }
 
 void WorkerNode::take(const net::Packet& packet) {
-  if (!protocol_->hears(packet.source)) {
+  const bool is_mine = !config_.new_ports || packet.destination.port == own_.port;
+  if (!is_mine || !protocol_->hears(packet.source)) {
     foreign_packets_++;
     return;
   }
@@ -127,7 +133,7 @@ uint32_t WorkerNode::send_some(bool& blocked) {
     const host::Outgoing packet = protocol_->next_packet(packet_, local_now());
     if (packet.size_bytes == 0) break;
     network_.transmit(id_, 0,
-                      network_.packets().make(config_.address, packet.to, packet.size_bytes,
+                      network_.packets().make(own_, packet.to, packet.size_bytes,
                                               std::span(packet_).first(packet.stored_bytes)));
   }
   return sent;

@@ -35,6 +35,8 @@ struct WorkerNodeConfig {
   Duration packet_cost = nanoseconds(100);    ///< Of each packet, in or out; see HostSettings.
   uint64_t receive_buffer_bytes = uint64_t{64} << 20;
   uint32_t train = 1;  ///< Costs and bytes count so many times.
+  /// Each process sends from the next UDP port, as sockets have it; else from the same one.
+  bool new_ports = false;
   /// Told of each block: from sending its contribution for the first time to its result. May be
   /// null.
   engine::LatencyHistogram* latency = nullptr;
@@ -108,6 +110,7 @@ class WorkerNode final : public net::Node, private EventTarget {
   Prng nonces_;
   net::NodeId id_;
   std::unique_ptr<host::TensorProtocol> protocol_;
+  Endpoint own_;  ///< From where the process sends.
   Observer* observer_ = nullptr;
   std::deque<net::PacketRef> received_;
   uint64_t received_bytes_ = 0;
