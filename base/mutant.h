@@ -81,10 +81,22 @@ namespace tributary {
   X(kNoKeepAlive, "an idle worker does not say that it is alive")                          \
   X(kOverflowUnseen, "values are checked as if there was one rank")
 
+// The same for SwitchML: the program of its switch, and its worker.
+#define TRIB_SWITCHML_MUTANT_LIST(X)                                               \
+  /* apps/switchml/slots.h */                                                      \
+  X(kAddedAgain, "a worker's second copy is added again")                          \
+  X(kChunkUnchecked, "a packet is added to whatever chunk its slot holds")         \
+  X(kResultNotKept, "a result is not sent again to who has lost it")               \
+  X(kSumOneShort, "a sum counts as complete with one worker missing")              \
+  X(kPortIgnored, "a worker that was started again finds its predecessor's slots") \
+  /* host/switchml_protocol.cc */                                                  \
+  X(kResultOfAnother, "a worker takes any result of the slot that it waits for")   \
+  X(kNeverSentAgain, "a packet that was lost is not sent again")
+
 enum class Mutant : uint32_t {
   kNone,
 #define TRIB_MUTANT_NAME(name, what) name,
-  TRIB_MUTANT_LIST(TRIB_MUTANT_NAME)
+  TRIB_MUTANT_LIST(TRIB_MUTANT_NAME) TRIB_SWITCHML_MUTANT_LIST(TRIB_MUTANT_NAME)
 #undef TRIB_MUTANT_NAME
 };
 
@@ -93,10 +105,14 @@ struct MutantText {
   Mutant mutant;
   const char* name;
   const char* what;
+  bool switchml;  ///< In SwitchML; else in Trio-ML.
 };
 inline constexpr MutantText kMutants[] = {
-#define TRIB_MUTANT_TEXT(name, what) {Mutant::name, #name, what},
+#define TRIB_MUTANT_TEXT(name, what) {Mutant::name, #name, what, false},
     TRIB_MUTANT_LIST(TRIB_MUTANT_TEXT)
+#undef TRIB_MUTANT_TEXT
+#define TRIB_MUTANT_TEXT(name, what) {Mutant::name, #name, what, true},
+        TRIB_SWITCHML_MUTANT_LIST(TRIB_MUTANT_TEXT)
 #undef TRIB_MUTANT_TEXT
 };
 

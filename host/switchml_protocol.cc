@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "base/assert.h"
+#include "base/mutant.h"
 #include "host/number_format.h"
 
 namespace tributary::host {
@@ -123,7 +124,7 @@ SwitchmlProtocol::Slot* SwitchmlProtocol::outstanding_slot(const SwitchmlHead& h
     counters_.duplicate_results++;
     return nullptr;
   }
-  if (head.packet_id != static_cast<uint32_t>(slot.position)) {
+  if (head.packet_id != static_cast<uint32_t>(slot.position) && !TRIB_MUTANT(kResultOfAnother)) {
     refuse(refusals_.other_packet);
     return nullptr;
   }
@@ -310,7 +311,7 @@ void SwitchmlProtocol::scan(Instant now) {
     const Instant give_up_at = slot.first_sent_at + config_.deadline;
     if (give_up_at <= now) return give_up(slot, now);
     give_up_at_ = std::min(give_up_at_, give_up_at);
-    if (!config_.repair || slot.repair_queued) continue;
+    if (!config_.repair || slot.repair_queued || TRIB_MUTANT(kNeverSentAgain)) continue;
     const Instant due = slot.sent_at + timeout_of(slot);
     if (due > now) {
       scan_at_ = std::min(scan_at_, due);

@@ -31,6 +31,7 @@
 #include <cstdint>
 #include <span>
 
+#include "base/mutant.h"
 #include "base/result.h"
 #include "memory/shared_memory.h"
 #include "microcode/switchml_wire.h"
@@ -125,7 +126,7 @@ enum class Admission : uint8_t {
 /// Whether a worker that has used the slot from another port shows that it was started again.
 [[nodiscard]] inline bool is_new_worker(const SetRecord& set, const Contribution& contribution) {
   const uint16_t known = set.udp_ports[contribution.worker];  // 0: not in this set's last use.
-  return known != 0 && known != contribution.udp_port;
+  return known != 0 && known != contribution.udp_port && !TRIB_MUTANT(kPortIgnored);
 }
 
 /// Whether threads are at work on what a set holds.
@@ -163,19 +164,20 @@ template <class Begin>
     if (forget_other) forget(other, owner);
   }
   const uint32_t bit = uint32_t{1} << contribution.worker;
-  const bool seen = (here.seen & bit) != 0;
+  const bool seen = (here.seen & bit) != 0 && !TRIB_MUTANT(kAddedAgain);
   const bool same_name = here.name == contribution.name;
   const bool complete = here.phase == SetPhase::kComplete;
   const bool begins = seen ? !same_name && supersedes(here, other, owner.workers)
                            : complete || here.phase == SetPhase::kUnused;
   // A worker that begins the next use has the other set's result; else it asks for this one's.
-  if (complete && ((seen && !begins) || (same_name && in_progress(other)))) {
+  if (complete && ((seen && !begins) || (same_name && in_progress(other))) &&
+      !TRIB_MUTANT(kResultNotKept)) {
     here.readers++;
     return Admission::kKept;
   }
   if (seen && !begins) return Admission::kDuplicate;
   if (in_progress(other)) return Admission::kPhaseAhead;
-  if (!begins && !same_name) return Admission::kChunkDiffers;
+  if (!begins && !same_name && !TRIB_MUTANT(kChunkUnchecked)) return Admission::kChunkDiffers;
   const bool restarts = begins && here.phase == SetPhase::kAdding;
   if (begins) {
     if (here.readers > 0) return Admission::kBusy;
@@ -204,7 +206,7 @@ template <class Begin>
   set.settled++;
   set.exponent0 = std::max(set.exponent0, contribution.exponent0);
   set.exponent1 = std::max(set.exponent1, contribution.exponent1);
-  if (set.settled != workers) return false;
+  if (set.settled != workers - (TRIB_MUTANT(kSumOneShort) ? 1 : 0)) return false;
   set.phase = SetPhase::kFinishing;
   return true;
 }

@@ -51,6 +51,12 @@ std::string as_text(const lab::CampaignReport& report, double seeds_per_s) {
     text += fmt::format("  {:<18}{:>12}\n", to_string(static_cast<lab::FaultKind>(i)),
                         report.faults[i]);
   }
+  if (report.protocol == lab::FaultProtocol::kSwitchml) {
+    text += fmt::format(
+        "packets that came after a later use of their slot: {} sums spoiled on the published "
+        "switch, {} runs of jobs ended at the deadline\n",
+        report.spoiled_sums, report.overtaken_stalls);
+  }
   text += fmt::format("digest {:016x}\n", report.digest);
   for (const lab::CampaignFailure& failure : report.failures) text += failure_text(failure);
   if (report.failed_seeds > report.failures.size()) {
@@ -76,6 +82,9 @@ ordered_json as_json(const lab::CampaignReport& report, double seeds_per_s) {
           {"failed_seeds", report.failed_seeds},
           {"packets", report.packets},
           {"restarts", report.restarts},
+          {"protocol", lab::kFaultProtocolNames[static_cast<size_t>(report.protocol)]},
+          {"spoiled_sums", report.spoiled_sums},
+          {"overtaken_stalls", report.overtaken_stalls},
           {"faults", faults},
           {"digest", fmt::format("{:016x}", report.digest)},
           {"seeds_per_s_per_core", seeds_per_s},

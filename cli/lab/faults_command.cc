@@ -28,6 +28,7 @@ struct FaultsFlags {
   bool quick = false;
   bool mutants = false;
   uint32_t threads = 0;
+  std::string protocol = lab::kFaultProtocolNames[0];
   std::vector<std::string> only;
   std::vector<std::string> mutant_names;
   std::string json_path;
@@ -50,6 +51,11 @@ Result<lab::FaultKinds> kinds_of(const std::vector<std::string>& names) {
   return kinds;
 }
 
+lab::FaultProtocol protocol_of(const FaultsFlags& flags) {
+  return flags.protocol == lab::kFaultProtocolNames[1] ? lab::FaultProtocol::kSwitchml
+                                                       : lab::FaultProtocol::kTrioMl;
+}
+
 uint32_t thread_count(const FaultsFlags& flags) {
   return flags.threads != 0 ? flags.threads : std::max(1U, std::thread::hardware_concurrency());
 }
@@ -62,12 +68,16 @@ int write_json(const FaultsFlags& flags, const nlohmann::ordered_json& json) {
 
 /// One seed with its trace.
 int run_one(const FaultsFlags& flags, lab::FaultKinds kinds) {
-  const lab::FaultPlan plan = lab::draw_plan(flags.seed, kinds);
+  const lab::FaultPlan plan = lab::draw_plan(flags.seed, kinds, protocol_of(flags));
   const lab::FaultResult result = run_faults(plan, flags.trace);
   fmt::print("seed {}: {}\n", flags.seed, describe(plan));
   for (const std::string& line : result.trace) fmt::print("{}\n", line);
   for (const auto* lines : {&result.wrong, &result.stuck, &result.leaked}) {
     for (const std::string& line : *lines) fmt::print("*** {}\n", line);
+  }
+  if (result.spoiled_sums + result.overtaken_stalls > 0) {
+    fmt::print("packets that came after a later use of their slot: {} sums spoiled, {} stalls\n",
+               result.spoiled_sums, result.overtaken_stalls);
   }
   fmt::print("{} packets, {:.1f} s of virtual time, digest {:016x}: {}\n", result.packets,
              in_seconds(result.length), result.digest,
@@ -82,6 +92,7 @@ int run_all(const FaultsFlags& flags, lab::FaultKinds kinds) {
   config.seeds = flags.quick ? std::min(flags.seeds, kQuickSeeds) : flags.seeds;
   config.threads = thread_count(flags);
   config.only = kinds;
+  config.protocol = protocol_of(flags);
   config.on_progress = [&](uint64_t over) { progress.update(over, config.seeds); };
   config.is_stopped = [] { return g_interrupted != 0; };
   std::signal(SIGINT, [](int) { g_interrupted = 1; });
@@ -131,6 +142,9 @@ void add_lab_faults(CLI::App& lab, int& exit_code) {
       ->capture_default_str();
   command->add_option("--seed", flags->seed, "This run alone");
   command->add_flag("--trace", flags->trace, "With --seed: print what happens");
+  command->add_option("--protocol", flags->protocol, "What the workers speak")
+      ->check(CLI::IsMember({lab::kFaultProtocolNames[0], lab::kFaultProtocolNames[1]}))
+      ->capture_default_str();
   command->add_option("--only", flags->only, "Kinds of faults that may happen, or none")
       ->delimiter(',');
   command->add_option("--threads", flags->threads, "0: as many as cores")->capture_default_str();
@@ -144,6 +158,7 @@ void add_lab_faults(CLI::App& lab, int& exit_code) {
       "Examples:\n"
       "  tributary lab faults --seeds 1000 --json faults.json\n"
       "  tributary lab faults --seed 17 --only loss,worker_crash --trace\n"
+      "  tributary lab faults --protocol switchml --only loss,duplication\n"
       "  tributary lab faults --mutants");
   command->callback([flags, &exit_code] { exit_code = run(*flags); });
 }

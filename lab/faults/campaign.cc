@@ -25,6 +25,7 @@ class Workshop {
   explicit Workshop(const CampaignConfig& config)
       : config_(config), digests_(config.seeds), is_over_(config.seeds) {
     report_.first_seed = config.first_seed;
+    report_.protocol = config.protocol;
   }
 
   /// A thread's work: seeds until there are none.
@@ -33,7 +34,8 @@ class Workshop {
       // Relaxed: only that each number is given once matters.
       const uint64_t index = next_.fetch_add(1, std::memory_order_relaxed);
       if (index >= config_.seeds || (config_.is_stopped && config_.is_stopped())) return;
-      take(index, run_faults(draw_plan(config_.first_seed + index, config_.only)));
+      take(index,
+           run_faults(draw_plan(config_.first_seed + index, config_.only, config_.protocol)));
     }
   }
 
@@ -60,6 +62,8 @@ class Workshop {
     report_.leaked += result.leaked.size();
     report_.packets += result.packets;
     report_.restarts += result.restarts;
+    report_.spoiled_sums += result.spoiled_sums;
+    report_.overtaken_stalls += result.overtaken_stalls;
     for (uint32_t i = 0; i < kFaultKindCount; i++) report_.faults[i] += result.faults[i];
     if (!result.is_good()) failed_.push_back(std::move(result));
     if (config_.on_progress) config_.on_progress(report_.seeds);
@@ -67,11 +71,11 @@ class Workshop {
 
   void explain(FaultResult failed) {
     CampaignFailure failure;
-    failure.kinds = smallest_kinds(failed.seed, config_.only, failed);
-    const FaultPlan plan = draw_plan(failed.seed, failure.kinds);
+    failure.kinds = smallest_kinds(failed.seed, config_.only, failed, config_.protocol);
+    const FaultPlan plan = draw_plan(failed.seed, failure.kinds, config_.protocol);
     failure.plan = describe(plan);
     failure.smallest = run_faults(plan, /*traced=*/true);
-    failure.replay = replay_command(failed.seed, failure.kinds);
+    failure.replay = replay_command(failed.seed, failure.kinds, config_.protocol);
     failure.result = std::move(failed);
     report_.failures.push_back(std::move(failure));
   }
@@ -87,19 +91,24 @@ class Workshop {
 
 }  // namespace
 
-FaultKinds smallest_kinds(uint64_t seed, FaultKinds only, const FaultResult& failed) {
-  FaultKinds kinds = draw_plan(seed, only).kinds;
+FaultKinds smallest_kinds(uint64_t seed, FaultKinds only, const FaultResult& failed,
+                          FaultProtocol protocol) {
+  FaultKinds kinds = draw_plan(seed, only, protocol).kinds;
   for (uint32_t i = 0; i < kFaultKindCount; i++) {
     FaultKinds fewer = kinds;
     fewer.remove(static_cast<FaultKind>(i));
     if (fewer == kinds) continue;
-    if (fails_alike(run_faults(draw_plan(seed, fewer)), failed)) kinds = fewer;
+    if (fails_alike(run_faults(draw_plan(seed, fewer, protocol)), failed)) kinds = fewer;
   }
   return kinds;
 }
 
-std::string replay_command(uint64_t seed, FaultKinds kinds) {
-  return fmt::format("tributary lab faults --seed {} --only {} --trace", seed, kinds.to_string());
+std::string replay_command(uint64_t seed, FaultKinds kinds, FaultProtocol protocol) {
+  const bool is_default = protocol == FaultProtocol::kTrioMl;
+  return fmt::format("tributary lab faults{}{} --seed {} --only {} --trace",
+                     is_default ? "" : " --protocol ",
+                     is_default ? "" : kFaultProtocolNames[static_cast<size_t>(protocol)], seed,
+                     kinds.to_string());
 }
 
 CampaignReport run_campaign(const CampaignConfig& config) {

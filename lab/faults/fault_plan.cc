@@ -7,12 +7,17 @@
 #include <bit>
 
 #include "base/prng.h"
+#include "host/switchml_config.h"
 
 namespace tributary::lab {
 
 using microcode::ElementFormat;
 
 namespace {
+
+/// SwitchML's switch has its memory from the start, and its packets carry neither a tensor's length
+/// nor its scale: ranks that disagree are nobody's to notice.
+constexpr std::array kNotOfSwitchml{FaultKind::kMemoryRefusal, FaultKind::kDisagreement};
 
 constexpr std::array<const char*, kFaultKindCount> kKindNames{"loss",
                                                               "corruption",
@@ -39,8 +44,15 @@ constexpr uint32_t kJobStream = 200;
 /// takes two silences of 3.5 s (Session's kSilentAfter) at worst.
 constexpr Duration kDeadlineMin = seconds(9);
 
+/// Nobody joins, so this is above what pauses and delays take together.
+constexpr Duration kSwitchmlDeadlineMin = seconds(5);
+
 /// Of the runs; the others have live cores.
 constexpr double kModelledShare = 0.1;
+/// Likewise of those with SwitchML.
+constexpr double kTofinoShare = 0.4;
+/// Workers at one pipe of a Tofino with ports of 100 Gbit/s.
+constexpr uint32_t kSwitchmlWorkersMax = 8;
 
 Prng stream_of(uint64_t seed, uint32_t stream) {
   return Prng(Prng(seed ^ uint64_t{stream} << 48).any_u64());
@@ -123,14 +135,36 @@ JobPlan draw_job(Prng& prng, const FaultPlan& plan, uint32_t index, uint32_t wor
   return job;
 }
 
+void draw_cables(Prng& prng, LinkMix& links) {
+  links.propagation = log_duration(prng, milliseconds(1));
+  links.jitter = prng.chance(0.5) ? log_duration(prng, microseconds(200)) : Duration();
+}
+
+/// One switch and one session, as SwitchML has it.
+void draw_switchml_shape(uint64_t seed, FaultPlan& plan) {
+  Prng prng = stream_of(seed, kShapeStream);
+  if (prng.chance(kTofinoShare)) plan.machine = FaultMachine::kTofino;
+  draw_cables(prng, plan.links);
+  JobPlan job;
+  job.world = 1 + log_uniform(prng, kSwitchmlWorkersMax - 1);
+  job.gradients = host::kSwitchmlSmallElements;
+  job.window = log_uniform(prng, 16);
+  job.in_flight = 1 + prng.below(3);
+  job.compute_max = log_duration(prng, milliseconds(50));
+  job.notice_after = log_duration(prng, milliseconds(500));
+  draw_work(prng, job);
+  plan.configured = plan.machine == FaultMachine::kLive && prng.chance(0.5);
+  plan.jobs.push_back(std::move(job));
+}
+
 void draw_shape(uint64_t seed, FaultPlan& plan) {
   Prng prng = stream_of(seed, kShapeStream);
-  plan.modelled = prng.chance(kModelledShare);
+  if (prng.chance(kModelledShare)) plan.machine = FaultMachine::kPfe;
   // A PFE of its own, with one job.
-  if (!plan.modelled) draw_tree(prng, plan);
-  plan.links.propagation = log_duration(prng, milliseconds(1));
-  plan.links.jitter = prng.chance(0.5) ? log_duration(prng, microseconds(200)) : Duration();
-  const uint32_t job_count = plan.modelled || prng.chance(0.6) ? 1 : 2 + prng.below(2);
+  const bool modelled = plan.machine != FaultMachine::kLive;
+  if (!modelled) draw_tree(prng, plan);
+  draw_cables(prng, plan.links);
+  const uint32_t job_count = modelled || prng.chance(0.6) ? 1 : 2 + prng.below(2);
   uint32_t workers = 0;
   for (uint32_t i = 0; i < job_count && workers + 2 <= kWorkersMax; i++) {
     Prng own = stream_of(seed, kJobStream + i);
@@ -191,7 +225,7 @@ constexpr std::array kIncidentRates{
 };
 static_assert(kIncidentRates[0].length_max == kRtoMin * 100, "delays of up to 100 time-outs");
 
-/// A modelled PFE is hardware: it has no process that stops.
+/// A modelled machine is hardware: it has no process that stops.
 bool happens_to_servers(FaultKind kind) {
   return kind == FaultKind::kAggregatorPause || kind == FaultKind::kAggregatorCrash;
 }
@@ -205,7 +239,7 @@ Incident draw_incident(Prng& prng, const FaultPlan& plan, const IncidentRate& ra
                       rate.kind == FaultKind::kDelay;
   incident.aggregator = rate.kind == FaultKind::kAggregatorPause ||
                         rate.kind == FaultKind::kAggregatorCrash ||
-                        (either && prng.chance(0.4) && !plan.modelled);
+                        (either && prng.chance(0.4) && plan.machine == FaultMachine::kLive);
   incident.target = prng.below(incident.aggregator ? static_cast<uint32_t>(plan.parent.size())
                                                    : plan.jobs[incident.job].world);
   return incident;
@@ -215,7 +249,7 @@ void draw_incidents(FaultPlan& plan) {
   Duration end = milliseconds(200);
   for (const IncidentRate& rate : kIncidentRates) {
     Prng prng = stream_of(plan.seed, rate.kind);
-    const bool possible = !plan.modelled || !happens_to_servers(rate.kind);
+    const bool possible = plan.machine == FaultMachine::kLive || !happens_to_servers(rate.kind);
     if (!plan.kinds.has(rate.kind) || !prng.chance(rate.probability) || !possible) {
       plan.kinds.remove(rate.kind);
       continue;
@@ -231,27 +265,8 @@ void draw_incidents(FaultPlan& plan) {
   plan.calm_at = end + log_duration(prng, seconds(2));
 }
 
-/// What is wrong with a job rather than with the world around it.
-void draw_misuse(FaultPlan& plan) {
-  Prng refusal = stream_of(plan.seed, FaultKind::kMemoryRefusal);
-  // Few workers: a window that large is a lot of packets.
-  if (plan.kinds.has(FaultKind::kMemoryRefusal) && refusal.chance(0.08) &&
-      plan.parent.size() == 1 && plan.jobs[0].world <= 3) {
-    // From 1,024 places on a job has fewer buffers than blocks and results (block_window.cc).
-    JobPlan& job = plan.jobs[0];
-    job.config.block_cnt_max = 1024;
-    job.config.history = 1;
-    job.window = 1024;
-    job.gradients = 1;
-    for (Collective& collective : job.work) {
-      collective = {.element_count = 1 + refusal.below(1500),
-                    .format = ElementFormat::kInt32,
-                    .op = host::ReduceOp::kSum};
-    }
-    job.work[0].element_count = 2600;
-  } else {
-    plan.kinds.remove(FaultKind::kMemoryRefusal);
-  }
+/// Tensors that ranks do not agree about, or that cannot be summed.
+void draw_bad_tensors(FaultPlan& plan) {
   Prng disagreement = stream_of(plan.seed, FaultKind::kDisagreement);
   Prng bad_value = stream_of(plan.seed, FaultKind::kBadValue);
   JobPlan& job = plan.jobs.back();
@@ -276,10 +291,38 @@ void draw_misuse(FaultPlan& plan) {
   }
 }
 
+/// What is wrong with a job rather than with the world around it.
+void draw_misuse(FaultPlan& plan) {
+  Prng refusal = stream_of(plan.seed, FaultKind::kMemoryRefusal);
+  // Few workers: a window that large is a lot of packets.
+  if (plan.kinds.has(FaultKind::kMemoryRefusal) && refusal.chance(0.08) &&
+      plan.parent.size() == 1 && plan.jobs[0].world <= 3) {
+    // From 1,024 places on a job has fewer buffers than blocks and results (block_window.cc).
+    JobPlan& job = plan.jobs[0];
+    job.config.block_cnt_max = 1024;
+    job.config.history = 1;
+    job.window = 1024;
+    job.gradients = 1;
+    for (Collective& collective : job.work) {
+      collective = {.element_count = 1 + refusal.below(1500),
+                    .format = ElementFormat::kInt32,
+                    .op = host::ReduceOp::kSum};
+    }
+    job.work[0].element_count = 2600;
+  } else {
+    plan.kinds.remove(FaultKind::kMemoryRefusal);
+  }
+  draw_bad_tensors(plan);
+}
+
 /// Deadlines that harm ends soon and that nothing else reaches.
 void set_deadlines(FaultPlan& plan) {
   Prng prng = stream_of(plan.seed, kShapeStream + 2);
   for (JobPlan& job : plan.jobs) {
+    if (plan.protocol == FaultProtocol::kSwitchml) {
+      job.deadline = kSwitchmlDeadlineMin + milliseconds(prng.below(3000));
+      continue;
+    }
     job.deadline = plan.is_harmful() ? kDeadlineMin + milliseconds(prng.below(3000)) : seconds(40);
   }
 }
@@ -326,11 +369,17 @@ bool FaultPlan::is_harmful() const {
   return false;
 }
 
-FaultPlan draw_plan(uint64_t seed, FaultKinds only) {
+FaultPlan draw_plan(uint64_t seed, FaultKinds only, FaultProtocol protocol) {
   FaultPlan plan;
   plan.seed = seed;
+  plan.protocol = protocol;
   plan.kinds = only;
-  draw_shape(seed, plan);
+  if (protocol == FaultProtocol::kSwitchml) {
+    for (const FaultKind kind : kNotOfSwitchml) plan.kinds.remove(kind);
+    draw_switchml_shape(seed, plan);
+  } else {
+    draw_shape(seed, plan);
+  }
   draw_rates(plan);
   draw_incidents(plan);
   draw_misuse(plan);
@@ -344,9 +393,16 @@ std::string describe(const FaultPlan& plan) {
     jobs += fmt::format("{}{} workers{}", jobs.empty() ? "" : " + ", job.world,
                         job.config.mitigation ? " (mitigation)" : "");
   }
+  if (plan.protocol == FaultProtocol::kSwitchml) {
+    return fmt::format(
+        "SwitchML on {}, {}{}; faults: {}",
+        plan.machine == FaultMachine::kTofino ? "the modelled Tofino" : "a live core", jobs,
+        plan.configured ? ", no control plane" : "", plan.kinds.to_string());
+  }
   return fmt::format("{} {} aggregator{} in {} level{}, {}; faults: {}", plan.parent.size(),
-                     plan.modelled ? "modelled" : "live", plan.parent.size() == 1 ? "" : "s",
-                     plan.levels(), plan.levels() == 1 ? "" : "s", jobs, plan.kinds.to_string());
+                     plan.machine == FaultMachine::kLive ? "live" : "modelled",
+                     plan.parent.size() == 1 ? "" : "s", plan.levels(),
+                     plan.levels() == 1 ? "" : "s", jobs, plan.kinds.to_string());
 }
 
 }  // namespace tributary::lab

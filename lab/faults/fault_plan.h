@@ -24,6 +24,17 @@
 
 namespace tributary::lab {
 
+/// What the workers speak.
+enum class FaultProtocol : uint8_t { kTrioMl, kSwitchml };
+inline constexpr const char* kFaultProtocolNames[] = {"trio-ml", "switchml"};
+
+/// What the aggregators are.
+enum class FaultMachine : uint8_t {
+  kLive,    ///< Cores of the live engine.
+  kPfe,     ///< Modelled PFEs. Trio-ML only.
+  kTofino,  ///< The modelled Tofino with SwitchML's published program. SwitchML only.
+};
+
 enum class FaultKind : uint8_t {
   kLoss,
   kCorruption,  ///< A bit flips, UDP's checksum sees it: lost.
@@ -110,7 +121,7 @@ struct JobPlan {
   std::optional<uint32_t> alone_at = {};
   uint32_t world = 2;
   uint32_t gradients = 8;
-  uint32_t window = 16;
+  uint32_t window = 16;    ///< SwitchML: slots of the pool.
   uint32_t in_flight = 1;  ///< Collectives that a worker has on their way at once.
   Duration compute_max;    ///< Between two of them, uniformly from 0.
   Duration deadline = seconds(20);
@@ -125,10 +136,14 @@ inline constexpr uint32_t kCalmCollectives = 2;
 
 struct FaultPlan {
   uint64_t seed = 1;
+  FaultProtocol protocol = FaultProtocol::kTrioMl;
   FaultKinds kinds;
   /// The aggregators: parent[0] is the root's, which is 0 itself; others come after their parent.
   std::vector<uint32_t> parent = {0};
-  bool modelled = false;  ///< Aggregators are modelled PFEs instead of live cores.
+  FaultMachine machine = FaultMachine::kLive;
+  /// SwitchML: nobody clears the switch between two runs of the job; the server has to see by
+  /// itself that workers were started again.
+  bool configured = false;
   std::vector<JobPlan> jobs;
   LinkMix links;
   std::vector<Incident> incidents;
@@ -144,7 +159,8 @@ struct FaultPlan {
 };
 
 /// @param only Kinds that may happen; the run is otherwise the same as with all of them.
-[[nodiscard]] FaultPlan draw_plan(uint64_t seed, FaultKinds only = FaultKinds::all());
+[[nodiscard]] FaultPlan draw_plan(uint64_t seed, FaultKinds only = FaultKinds::all(),
+                                  FaultProtocol protocol = FaultProtocol::kTrioMl);
 
 /// One line for people: what the run is like.
 [[nodiscard]] std::string describe(const FaultPlan& plan);

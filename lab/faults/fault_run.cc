@@ -106,7 +106,7 @@ void Run::begin(const Incident& incident) {
       break;
     case FaultKind::kClockStep:
       if (incident.aggregator) {
-        if (LiveNode* node = world_.live(incident.target)) node->step_clock(incident.length);
+        if (LiveHost* host = world_.server(incident.target)) host->step_clock(incident.length);
       } else {
         world_.worker(incident.job, incident.target).step_clock(incident.length);
       }
@@ -192,6 +192,9 @@ void Run::finish_jobs() {
 }
 
 void Run::check_buffers() {
+  if (const uint32_t slots = world_.slots_at_work(); slots != 0) {
+    journal_.breach(Breach::kLeaked, fmt::format("{} sets of slots with a thread at work", slots));
+  }
   for (uint32_t job = 0; job < plan_.jobs.size(); job++) {
     uint64_t positions = 0;
     for (uint32_t rank = 0; rank < plan_.jobs[job].world; rank++) {
@@ -266,6 +269,8 @@ FaultResult Run::run() {
   for (const auto& driver : drivers_) {
     result.restarts += driver->restarts();
     result.degraded_blocks += driver->degraded_blocks();
+    result.spoiled_sums += driver->spoiled_sums();
+    result.overtaken_stalls += driver->overtaken_stalls();
   }
   result.repairs = repairs_;
   const auto on_links = world_.link_faults();

@@ -26,6 +26,9 @@ struct FaultResult {
   uint64_t packets = 0;             ///< Delivered at the end of some link.
   uint64_t restarts = 0;            ///< Of jobs, after a rank had failed.
   uint64_t degraded_blocks = 0;     ///< In all that workers were given.
+  // SwitchML, named outcomes of packets that came after a later use of their slot.
+  uint64_t spoiled_sums = 0;      ///< Wrong, of the published switch: it does not notice.
+  uint64_t overtaken_stalls = 0;  ///< Runs of a job that ended at the deadline for it.
   uint64_t repairs = 0;  ///< Probes and repeated contributions of the processes that finished.
   std::array<uint64_t, kFaultKindCount> faults{};  ///< That happened, by kind.
   Duration length;                                 ///< In virtual time.

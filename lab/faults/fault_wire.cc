@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 
+#include "microcode/switchml_wire.h"
 #include "microcode/trio_ml_wire.h"
 
 namespace tributary::lab {
@@ -66,12 +67,23 @@ bool scramble_message(std::span<std::byte> bytes, Prng& draws) {
   return true;
 }
 
+bool scramble_switchml_message(std::span<std::byte> bytes, Prng& draws) {
+  if (!microcode::decode_switchml_head(bytes)) return false;
+  constexpr uint32_t kTypeShift = 4;  // The upper half of the first byte.
+  bytes[0] ^= static_cast<std::byte>(1U << (kTypeShift + draws.below(4)));
+  for (std::byte& byte : bytes.subspan(microcode::SwitchmlHeader::kBytes)) {
+    byte ^= static_cast<std::byte>(1 + draws.below(255));
+  }
+  return true;
+}
+
 FaultWire::FaultWire(net::Network& network, std::string name, uint32_t aggregator, uint64_t seed,
-                     Watcher& watcher)
+                     Watcher& watcher, Scramble scramble)
     : network_(network),
       aggregator_(aggregator),
       draws_(seed),
       watcher_(watcher),
+      scramble_message_(scramble),
       id_(network.add_node(*this, std::move(name))) {}
 
 void FaultWire::pass_on(uint32_t port, net::PacketRef packet) {
@@ -89,7 +101,7 @@ void FaultWire::receive(uint32_t port, net::PacketRef packet) {
   const uint32_t onward = port == kOuterPort ? kInnerPort : kOuterPort;
   if (scramble_ > 0 && draws_.chance(scramble_)) {
     net::PacketRef changed = network_.packets().copy(*packet);
-    if (scramble_message(changed->stored, draws_)) {
+    if (scramble_message_(changed->stored, draws_)) {
       scrambled_count_++;
       if (onward == kOuterPort) watcher_.on_departure(aggregator_, *packet);  // As it was said.
       if (onward == kInnerPort) watcher_.on_arrival(aggregator_, *changed);

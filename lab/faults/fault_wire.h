@@ -8,6 +8,8 @@
 ///          number of gradients; of a result: job, session, generation, length of the tensor,
 ///          number of gradients), and with it every gradient. The receiver has to refuse the
 ///          message. Joins and the like are left alone: a flipped nonce is another worker's join.
+///          Of a SwitchML message it is the type that flips: whatever else is there, no switch has
+///          to check.
 /// Threads: One.
 /// Tests:   tests/lab/faults/fault_wire_test.cc
 #pragma once
@@ -35,8 +37,11 @@ class FaultWire final : public net::Node {
     ~Watcher() = default;
   };
 
+  /// Scrambles a message in place. @return false if it is none that may be.
+  using Scramble = bool (*)(std::span<std::byte> bytes, Prng& draws);
+
   FaultWire(net::Network& network, std::string name, uint32_t aggregator, uint64_t seed,
-            Watcher& watcher);
+            Watcher& watcher, Scramble scramble);
 
   /// From now on, of the messages that can be.
   void set_scramble(double probability) { scramble_ = probability; }
@@ -56,12 +61,13 @@ class FaultWire final : public net::Node {
   const uint32_t aggregator_;
   Prng draws_;
   Watcher& watcher_;
+  const Scramble scramble_message_;
   net::NodeId id_;
   double scramble_ = 0;
   uint64_t scrambled_count_ = 0;
 };
 
-/// Scrambles a message in place. @return false if it is none that may be.
 [[nodiscard]] bool scramble_message(std::span<std::byte> bytes, Prng& draws);
+[[nodiscard]] bool scramble_switchml_message(std::span<std::byte> bytes, Prng& draws);
 
 }  // namespace tributary::lab

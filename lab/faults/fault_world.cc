@@ -6,6 +6,8 @@
 #include <algorithm>
 
 #include "base/assert.h"
+#include "host/switchml_protocol.h"
+#include "microcode/switchml_wire.h"
 #include "microcode/trio_ml_wire.h"
 
 namespace tributary::lab {
@@ -25,11 +27,25 @@ constexpr uint32_t kPrivateNet = 10U << 24;
 Endpoint aggregator_address(uint32_t index) {
   return Endpoint::ipv4(kPrivateNet | (index + 1) << 8 | 1, microcode::kTrioMlPort);
 }
+Endpoint switch_address() {
+  return Endpoint::ipv4(kPrivateNet | 1U << 8 | 1, microcode::kSwitchmlPort);
+}
 Endpoint worker_address(uint32_t job, uint32_t rank) {
   return Endpoint::ipv4(kPrivateNet | (job + 1) << 16 | (rank + 1), microcode::kTrioMlPort);
 }
 Endpoint stranger_address() {
   return Endpoint::ipv4(kPrivateNet | 200U << 16 | 1, microcode::kTrioMlPort);
+}
+
+/// A worker's time-out is the live worker's, so that pauses of a few milliseconds are none.
+host::SwitchmlConfig switchml_worker_config(const JobPlan& what, uint32_t rank) {
+  return {.server = switch_address(),
+          .rank = rank,
+          .world = what.world,
+          .elements = what.gradients,
+          .pool = what.window,
+          .timeout = milliseconds(10),
+          .deadline = what.deadline};
 }
 
 /// Configuration that was drawn and so must be right.
@@ -53,7 +69,13 @@ FaultWorld::FaultWorld(const FaultPlan& plan)
   ports_used_.assign(aggregators, 0);
   upward_.resize(aggregators);
   judges_.resize(aggregators);
-  for (uint32_t i = 0; i < aggregators; i++) build_aggregator(i);
+  for (uint32_t i = 0; i < aggregators; i++) {
+    if (plan.protocol == FaultProtocol::kSwitchml) {
+      build_switch();
+    } else {
+      build_aggregator(i);
+    }
+  }
   for (uint32_t i = 1; i < aggregators; i++) {
     AggregatorNode& lower = *aggregators_[i];
     const uint32_t port = ports_used_[i]++;
@@ -152,7 +174,8 @@ void FaultWorld::build_aggregator(uint32_t index) {
   jobs.erase(jobs.begin());
   live_.push_back(nullptr);
   modelled_.push_back(nullptr);
-  if (plan_.modelled) {
+  servers_.push_back(nullptr);
+  if (plan_.machine == FaultMachine::kPfe) {
     TRIB_ASSERT(jobs.empty());
     auto node = must(TrioNode::create(network_, spec));
     modelled_.back() = node.get();
@@ -160,6 +183,7 @@ void FaultWorld::build_aggregator(uint32_t index) {
   } else {
     auto node = must(LiveNode::create(network_, spec, jobs));
     live_.back() = node.get();
+    servers_.back() = node.get();
     aggregators_.push_back(std::move(node));
   }
 
@@ -175,6 +199,37 @@ void FaultWorld::build_aggregator(uint32_t index) {
     judges_[index].push_back(
         judged ? std::make_unique<PromptnessJudge>(job_config(index, job), steady) : nullptr);
   }
+}
+
+void FaultWorld::build_switch() {
+  const JobPlan& what = plan_.jobs.front();
+  AggregatorSpec spec;
+  spec.name = "switch";
+  spec.address = switch_address();
+  spec.switchml.pool = what.window;
+  spec.link_bits_per_s = link_config().rate_bits_per_s;
+  spec.seed = seeds_.any_u64();
+  for (uint32_t rank = 0; rank < what.world; rank++) {
+    spec.workers.push_back(worker_address(0, rank));
+  }
+  live_.push_back(nullptr);
+  modelled_.push_back(nullptr);
+  servers_.push_back(nullptr);
+  judges_.front().push_back(nullptr);
+  if (plan_.machine == FaultMachine::kTofino) {
+    auto node = must(TofinoNode::create(network_, spec, what.gradients));
+    tofino_ = node.get();
+    aggregators_.push_back(std::move(node));
+    return;
+  }
+  auto node = must(SwitchmlLiveNode::create(network_, spec,
+                                            {.workers = what.world,
+                                             .elements = what.gradients,
+                                             .slots = what.window,
+                                             .watches_ports = plan_.configured}));
+  live_switch_ = node.get();
+  servers_.back() = node.get();
+  aggregators_.push_back(std::move(node));
 }
 
 net::LinkConfig FaultWorld::link_config() const {
@@ -194,8 +249,9 @@ void FaultWorld::build_cable(uint32_t upper, net::NodeId lower, uint32_t lower_p
                              const Endpoint& address, Cable& cable) {
   AggregatorNode& aggregator = *aggregators_[upper];
   const uint32_t port = ports_used_[upper]++;
-  wires_.push_back(std::make_unique<FaultWire>(network_, fmt::format("wire{}", wires_.size()),
-                                               upper, seeds_.any_u64(), *this));
+  wires_.push_back(std::make_unique<FaultWire>(
+      network_, fmt::format("wire{}", wires_.size()), upper, seeds_.any_u64(), *this,
+      plan_.protocol == FaultProtocol::kSwitchml ? scramble_switchml_message : scramble_message));
   FaultWire& wire = *wires_.back();
   wire.set_scramble(plan_.links.scramble);
   net::LinkConfig inner;
@@ -223,6 +279,12 @@ void FaultWorld::build_job(uint32_t job) {
     config.communicator.gradients = what.gradients;
     config.communicator.window = what.window;
     config.communicator.deadline = what.deadline;
+    if (plan_.protocol == FaultProtocol::kSwitchml) {
+      config.new_ports = plan_.configured;
+      config.protocol = [worker = switchml_worker_config(what, rank)](uint32_t, Instant) {
+        return std::make_unique<host::SwitchmlProtocol>(worker);
+      };
+    }
     workers_[job].push_back(std::make_unique<WorkerNode>(network_, config, seeds_.any_u64()));
     build_cable(leaf_of_[job][rank], workers_[job][rank]->id(), 0, config.address,
                 worker_cables_[job][rank]);
@@ -242,15 +304,15 @@ void FaultWorld::on_event(uint64_t argument) {
 }
 
 void FaultWorld::pause_aggregator(uint32_t index, Duration length) {
-  if (live_[index] != nullptr) live_[index]->pause(length);
+  if (servers_[index] != nullptr) servers_[index]->pause(length);
 }
 
 void FaultWorld::stop_aggregator(uint32_t index) {
-  if (live_[index] != nullptr) live_[index]->stop();
+  if (servers_[index] != nullptr) servers_[index]->stop();
 }
 
 void FaultWorld::start_aggregator(uint32_t index) {
-  if (live_[index] != nullptr && !live_[index]->runs()) live_[index]->start();
+  if (servers_[index] != nullptr && !servers_[index]->runs()) servers_[index]->start();
 }
 
 FaultWorld::Cable& FaultWorld::cable_to(bool aggregator, uint32_t job, uint32_t target) {
@@ -291,8 +353,8 @@ void FaultWorld::send_garbage(Prng& draws) {
   const bool inward = draws.chance(0.5);
   // A worker's socket takes nothing but the server's, so that is who it pretends to be.
   net::PacketRef packet =
-      network_.packets().make(inward ? stranger_address() : aggregator_address(leaf),
-                              inward ? aggregator_address(leaf) : worker_address(job, rank),
+      network_.packets().make(inward ? stranger_address() : aggregators_[leaf]->address(),
+                              inward ? aggregators_[leaf]->address() : worker_address(job, rank),
                               static_cast<uint32_t>(nonsense.size()), nonsense);
   worker_cables_[job][rank].wire->inject(inward ? FaultWire::kInnerPort : FaultWire::kOuterPort,
                                          std::move(packet));
@@ -322,7 +384,7 @@ void FaultWorld::knock() {
     microcode::encode_header(nothing, bytes.data());
     for (const auto& wire : wires_) {
       // Each aggregator hears it at least once: it has a wire, as it has somebody below it.
-      const Endpoint to = aggregator_address(wire->aggregator());
+      const Endpoint to = aggregators_[wire->aggregator()]->address();
       wire->inject(FaultWire::kInnerPort,
                    network_.packets().make(stranger_address(), to, bytes.size(), bytes));
     }
@@ -334,6 +396,7 @@ void FaultWorld::knock() {
 trio_ml::Job* FaultWorld::job_at(uint32_t aggregator, uint32_t job) {
   const uint8_t id = plan_.jobs[job].config.id;
   if (modelled_[aggregator] != nullptr) return modelled_[aggregator]->shard().job(id);
+  if (live_[aggregator] == nullptr) return nullptr;
   LiveNode& node = *live_[aggregator];
   return node.runs() ? node.shard().job(id) : nullptr;
 }
@@ -345,13 +408,44 @@ uint32_t FaultWorld::job_index(const net::Packet& packet) const {
   return UINT32_MAX;
 }
 
+void FaultWorld::begin_session() {
+  overtaken_ = false;
+  latest_packet_.clear();
+  if (plan_.configured) return;
+  if (live_switch_ != nullptr) live_switch_->begin_session();
+  if (tofino_ != nullptr) TRIB_ASSERT(tofino_->load_program().has_value());
+}
+
+void FaultWorld::note_order(const net::Packet& packet) {
+  const auto head = microcode::decode_switchml_head(packet.stored);
+  if (!head || packet.source == stranger_address()) return;
+  uint32_t& latest = latest_packet_[{packet.source.address, packet.source.port, head->slot}];
+  overtaken_ |= head->packet_id < latest;
+  latest = std::max(latest, head->packet_id);
+}
+
+uint32_t FaultWorld::slots_at_work() const {
+  const switchml::Shard* shard = live_switch_ == nullptr ? nullptr : live_switch_->shard();
+  if (shard == nullptr) return 0;
+  const switchml::Session& session = shard->session(0);
+  uint32_t count = 0;
+  for (uint32_t slot = 0; slot < session.config.slots; slot++) {
+    for (const uint32_t set : {0U, 1U}) {
+      count += is_at_work(session.pool.record(slot, set)) ? 1 : 0;
+    }
+  }
+  return count;
+}
+
 void FaultWorld::on_arrival(uint32_t aggregator, const net::Packet& packet) {
+  if (plan_.protocol == FaultProtocol::kSwitchml) return note_order(packet);
   const uint32_t job = job_index(packet);
   if (job == UINT32_MAX || judges_[aggregator][job] == nullptr) return;
   judges_[aggregator][job]->on_arrival(job_at(aggregator, job), packet.stored, core_.now());
 }
 
 void FaultWorld::on_departure(uint32_t aggregator, const net::Packet& packet) {
+  if (plan_.protocol == FaultProtocol::kSwitchml) return;
   const uint32_t job = job_index(packet);
   if (job == UINT32_MAX || judges_[aggregator][job] == nullptr) return;
   judges_[aggregator][job]->on_departure(job_at(aggregator, job), packet.stored, core_.now());

@@ -11,12 +11,17 @@
 /// Tests:   tests/lab/faults/fault_run_test.cc
 #pragma once
 
+#include <array>
 #include <functional>
+#include <map>
 #include <memory>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "lab/cluster/live_node.h"
+#include "lab/cluster/switchml_live_node.h"
+#include "lab/cluster/tofino_node.h"
 #include "lab/cluster/trio_node.h"
 #include "lab/cluster/worker_node.h"
 #include "lab/faults/fault_plan.h"
@@ -36,8 +41,10 @@ class FaultWorld final : public FaultWire::Watcher, private EventTarget {
   /// Packets that somebody holds.
   [[nodiscard]] uint64_t held_packets() { return network_.packets().held_count(); }
   [[nodiscard]] WorkerNode& worker(uint32_t job, uint32_t rank) { return *workers_[job][rank]; }
-  /// The live core at an aggregator; null if it is a modelled PFE.
+  /// The live core at an aggregator; null if it is a modelled PFE, or speaks SwitchML.
   [[nodiscard]] LiveNode* live(uint32_t index) { return live_[index]; }
+  /// The server process that an aggregator is; null if it is a modelled machine.
+  [[nodiscard]] LiveHost* server(uint32_t index) { return servers_[index]; }
   [[nodiscard]] uint32_t aggregator_count() const {
     return static_cast<uint32_t>(aggregators_.size());
   }
@@ -50,6 +57,15 @@ class FaultWorld final : public FaultWire::Watcher, private EventTarget {
 
   /// Calls `action` at that time, after everything else of the same instant.
   void at(Instant time, std::function<void()> action);
+
+  /// SwitchML's control plane: forgets what the switch holds of a run of the job. Without one
+  /// (FaultPlan::configured) nothing happens at the switch.
+  void begin_session();
+  /// Whether a packet has reached the switch after a later one of its worker for the same slot,
+  /// since the session began. SwitchML's sets tell no more than two uses of a slot apart.
+  [[nodiscard]] bool was_overtaken() const { return overtaken_; }
+  /// Slots of a live SwitchML server in which a thread is at work.
+  [[nodiscard]] uint32_t slots_at_work() const;
 
   // --- What happens ---
 
@@ -84,6 +100,8 @@ class FaultWorld final : public FaultWire::Watcher, private EventTarget {
   };
 
   void build_aggregator(uint32_t index);
+  void build_switch();
+  void note_order(const net::Packet& packet);
   void build_cable(uint32_t upper, net::NodeId lower, uint32_t lower_port, const Endpoint& address,
                    Cable& cable);
   void build_job(uint32_t job);
@@ -111,6 +129,14 @@ class FaultWorld final : public FaultWire::Watcher, private EventTarget {
   std::vector<std::unique_ptr<AggregatorNode>> aggregators_;
   std::vector<LiveNode*> live_;  ///< Of each aggregator one of these two; the other is null.
   std::vector<TrioNode*> modelled_;
+  std::vector<LiveHost*> servers_;  ///< Of each aggregator; null for a modelled machine.
+  // SwitchML: of these two one is null.
+  SwitchmlLiveNode* live_switch_ = nullptr;
+  TofinoNode* tofino_ = nullptr;
+  using WorkerSlot = std::tuple<std::array<uint8_t, 16>, uint16_t, uint16_t>;  ///< Address, port.
+  /// The latest packet id that has reached the switch in this session.
+  std::map<WorkerSlot, uint32_t> latest_packet_;
+  bool overtaken_ = false;
   std::vector<uint32_t> ports_used_;  ///< Of each aggregator.
   std::vector<std::unique_ptr<FaultWire>> wires_;
   std::vector<Cable> upward_;                     ///< From each aggregator; [0] is not used.

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "host/switchml_config.h"
+
 namespace tributary::lab {
 
 using host::Status;
@@ -15,6 +17,9 @@ namespace {
 constexpr Duration kToldWithin = milliseconds(200);
 /// Between two processes of a rank that the launcher starts again, at most. Assumed.
 constexpr Duration kRestartWithin = milliseconds(50);
+/// Between two runs of a job that speaks SwitchML, whose packets do not say of which run they are:
+/// longer than a link holds anything back (200 ms, fault_plan.cc).
+constexpr Duration kDrained = milliseconds(300);
 /// Packets are lost so often that three keep-alives in a row may be: a session may end by silence.
 constexpr double kSilenceByLoss = 0.05;
 
@@ -75,7 +80,9 @@ JobDriver::JobDriver(const FaultPlan& plan, uint32_t job, FaultWorld& world, Ses
                .gradients = what_.gradients,
                .mitigation = what_.config.mitigation,
                .work = what_.work,
-               .bad_value = what_.bad_value}),
+               .bad_value = what_.bad_value,
+               .scale_of = plan.protocol == FaultProtocol::kSwitchml ? host::switchml_scale
+                                                                     : host::scale_for_exponent}),
       draws_(plan.seed ^ uint64_t{job + 1} << 32),
       released_(static_cast<uint32_t>(what_.work.size()) - kCalmCollectives) {
   for (uint32_t rank = 0; rank < what_.world; rank++) {
@@ -116,6 +123,9 @@ void JobDriver::begin_process(uint32_t index) {
   rank.node.start();
   rank.running.clear();  // Its predecessor's; the node has forgotten them.
   journal_.trace("{} begins", label(rank));
+  if (!is_switchml()) return;  // It joins, and is told its session.
+  rank.session = epoch_ + 1;
+  sessions_.note_member(job_, rank.session, index, rank.processes - 1);
 }
 
 void JobDriver::crash(uint32_t index, Duration absence) {
@@ -125,7 +135,12 @@ void JobDriver::crash(uint32_t index, Duration absence) {
   rank.running.clear();
   rank.absent = true;
   world_.at(world_.core().now() + absence, [this, index] {
-    if (ranks_[index]->absent) begin_process(index);
+    Rank& back = *ranks_[index];
+    if (!back.absent) return;
+    if (!is_switchml()) return begin_process(index);
+    back.absent = false;
+    back.ended = true;
+    restart_later(what_.notice_after);
   });
 }
 
@@ -141,13 +156,20 @@ void JobDriver::restart_all() {
   epoch_++;
   released_ = static_cast<uint32_t>(what_.work.size()) - kCalmCollectives;
   journal_.trace("job {}: the launcher starts all anew", job_);
+  Duration after = microseconds(100);
+  if (is_switchml()) {
+    world_.at(world_.core().now() + kDrained, [this, epoch = epoch_] {
+      if (epoch == epoch_) world_.begin_session();
+    });
+    after += kDrained;
+  }
   for (const auto& rank : ranks_) {
     if (rank->absent) continue;
     if (rank->node.runs()) {
       rank->ended = true;  // What it says now is no news.
       rank->node.leave();
     }
-    world_.at(world_.core().now() + microseconds(100) + part_of(kRestartWithin, draws_),
+    world_.at(world_.core().now() + after + part_of(kRestartWithin, draws_),
               [this, index = rank->rank, epoch = epoch_] {
                 if (epoch == epoch_ && !ranks_[index]->absent) begin_process(index);
               });
@@ -213,7 +235,11 @@ void JobDriver::judge(Rank& rank, Running& running) {
                                                        .collective = running.collective,
                                                        .rank = rank.rank},
                                                       running.tensor, outcome);
-  if (!wrong.empty()) {
+  if (!wrong.empty() && plan_.machine == FaultMachine::kTofino && world_.was_overtaken()) {
+    // What the published switch does not notice, and the paper's network does not do.
+    spoiled_sums_++;
+    journal_.trace("{}, collective {}: spoiled: {}", label(rank), running.collective, wrong);
+  } else if (!wrong.empty()) {
     journal_.breach(Breach::kWrong,
                     fmt::format("{}, collective {}: {}", label(rank), running.collective, wrong));
   }
@@ -289,6 +315,11 @@ void JobDriver::submit_next(Rank& rank) {
 // --- Ends ---
 
 bool JobDriver::may_end_with(Status status) const {
+  if (is_switchml()) {
+    // Its switch says nothing else, whatever the reason.
+    const bool unanswered = status == Status::kPeerMissing || status == Status::kAggregatorGone;
+    return unanswered && (plan_.is_harmful() || world_.was_overtaken());
+  }
   switch (status) {
     case Status::kOk:
     case Status::kOverflow:
@@ -324,6 +355,7 @@ void JobDriver::note_end(Rank& rank) {
                     fmt::format("{} ended without a cause: {}: {}", label(rank),
                                 to_string(protocol.status()), protocol.status_text()));
   }
+  if (is_switchml() && !plan_.is_harmful() && !restart_planned_) overtaken_stalls_++;
   restart_later(what_.notice_after);
 }
 

@@ -8,6 +8,9 @@
 ///          ends with an error the launcher hears of it after a while (JobPlan::notice_after), ends
 ///          all the others and starts everybody from the first collective; a session needs all of
 ///          them anew anyway. Processes that have done all they have to stay and keep alive.
+/// SwitchML: Nothing joins: a session is a run of the launcher's, which clears the switch before it
+///          (FaultWorld::begin_session()) and waits until nothing of the run before is on its way.
+///          A process that comes back alone waits for the next run.
 /// Judged:  Every result (ReduceOracle). Every status: whether it may be, with these faults, and
 ///          whether it has a text. Every wait: a process that has heard of no progress for its
 ///          deadline has to be told.
@@ -52,6 +55,8 @@ class JobDriver {
 
   [[nodiscard]] uint64_t restarts() const { return restarts_; }
   [[nodiscard]] uint64_t degraded_blocks() const { return degraded_blocks_; }
+  [[nodiscard]] uint64_t spoiled_sums() const { return spoiled_sums_; }
+  [[nodiscard]] uint64_t overtaken_stalls() const { return overtaken_stalls_; }
 
  private:
   struct Running;
@@ -71,6 +76,7 @@ class JobDriver {
   void restart_later(Duration after);
   void restart_all();
   [[nodiscard]] std::string label(const Rank& rank) const;
+  [[nodiscard]] bool is_switchml() const { return plan_.protocol == FaultProtocol::kSwitchml; }
 
   const FaultPlan& plan_;
   const uint32_t job_;
@@ -85,6 +91,8 @@ class JobDriver {
   bool restart_planned_ = false;
   uint64_t restarts_ = 0;
   uint64_t degraded_blocks_ = 0;
+  uint64_t spoiled_sums_ = 0;
+  uint64_t overtaken_stalls_ = 0;
   uint64_t epoch_ = 0;  ///< Counts restarts; what was planned before one is void.
 };
 

@@ -16,10 +16,12 @@
 namespace tributary::lab {
 namespace {
 
-int run(Mutant mutant, uint64_t first_seed, uint64_t seeds) {
-  chosen_mutant = mutant;
+int run(const MutantText& mutant, uint64_t first_seed, uint64_t seeds) {
+  chosen_mutant = mutant.mutant;
+  const FaultProtocol protocol =
+      mutant.switchml ? FaultProtocol::kSwitchml : FaultProtocol::kTrioMl;
   for (uint64_t i = 0; i < seeds; i++) {
-    const FaultResult result = run_faults(draw_plan(first_seed + i));
+    const FaultResult result = run_faults(draw_plan(first_seed + i, FaultKinds::all(), protocol));
     for (const auto* lines : {&result.wrong, &result.stuck, &result.leaked}) {
       if (lines->empty()) continue;
       fmt::print("caught {} {}\n", i + 1, lines->front());
@@ -38,7 +40,7 @@ int main(int argc, char** argv) {
   if (argc == 4) {
     for (const tributary::MutantText& text : tributary::kMutants) {
       if (std::string_view(argv[1]) != text.name) continue;
-      return tributary::lab::run(text.mutant, std::strtoull(argv[2], nullptr, 10),
+      return tributary::lab::run(text, std::strtoull(argv[2], nullptr, 10),
                                  std::strtoull(argv[3], nullptr, 10));
     }
   }

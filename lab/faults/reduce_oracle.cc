@@ -162,7 +162,8 @@ std::vector<uint32_t> ReduceOracle::expected(const Inputs& inputs, uint32_t coll
                                              uint32_t block, const SourceSet& sources,
                                              std::optional<int8_t> exponent) const {
   const Collective& what = config_.work[collective];
-  const float scale = exponent ? host::scale_for_exponent(*exponent, config_.world) : kScale;
+  const float scale = exponent ? config_.scale_of(*exponent, config_.world) : kScale;
+  const int32_t lane_max = host::lane_magnitude_max(config_.world);
   const uint32_t divisor = what.op == host::ReduceOp::kMean ? size_of(sources) : 1;
   const uint32_t end = std::min((block + 1) * config_.gradients, what.element_count);
   std::vector<uint32_t> bits;
@@ -170,9 +171,10 @@ std::vector<uint32_t> ReduceOracle::expected(const Inputs& inputs, uint32_t coll
     uint32_t sum = 0;  // Unsigned, so it wraps.
     for (uint32_t rank = 0; rank < config_.world; rank++) {
       if (!host::contains(sources, rank)) continue;
-      sum += static_cast<uint32_t>(what.format == ElementFormat::kInt32
-                                       ? inputs[rank]->integers[i]
-                                       : host::to_fixed(inputs[rank]->floats[i], scale));
+      sum += static_cast<uint32_t>(
+          what.format == ElementFormat::kInt32
+              ? inputs[rank]->integers[i]
+              : std::clamp(host::to_fixed(inputs[rank]->floats[i], scale), -lane_max, lane_max));
     }
     const auto total = static_cast<int32_t>(sum);
     bits.push_back(what.format == ElementFormat::kInt32

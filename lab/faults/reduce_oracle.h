@@ -19,6 +19,7 @@
 #include <tuple>
 #include <vector>
 
+#include "host/generated_tensor.h"
 #include "host/worker_protocol.h"
 
 namespace tributary::lab {
@@ -58,6 +59,8 @@ class ReduceOracle {
                               ///< by some of the ranks only: it travels in another packet.
     std::vector<Collective> work;
     std::optional<BadValue> bad_value = {};
+    /// What the protocol multiplies a block of floats with (host/generated_tensor.h).
+    host::ScaleOfExponent scale_of = host::scale_for_exponent;
   };
   explicit ReduceOracle(Config config) : config_(std::move(config)) {}
 

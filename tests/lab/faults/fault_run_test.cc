@@ -103,7 +103,7 @@ TEST(FaultRun, ACrashedWorkerComesBackAndTheJobIsDoneAgain) {
 // A modelled PFE under the same faults: the same program on another machine.
 TEST(FaultRun, AModelledPfeKeepsThePromisesToo) {
   FaultPlan plan = steady(1, 0.05, false);
-  plan.modelled = true;
+  plan.machine = FaultMachine::kPfe;
   const FaultResult result = run_faults(plan);
   expect_good(result);
   EXPECT_EQ(result.degraded_blocks, 0U);
