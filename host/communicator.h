@@ -73,7 +73,10 @@ enum class Status : uint8_t {
 struct DegradedRange {
   uint64_t element_first;
   uint32_t element_count;
-  SourceSet sources;  ///< Exactly the ranks whose values are in the sum.
+  /// Exactly the ranks whose values are in the sum; none where nobody can tell.
+  SourceSet sources;
+  /// Where nobody can tell, how many they are; 0: no sum has reached this rank, nor ever will.
+  uint32_t contributors = 0;
 };
 
 struct Outcome {

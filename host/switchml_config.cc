@@ -45,6 +45,9 @@ Result<void> check(const SwitchmlConfig& config) {
   if (config.elements != kSwitchmlSmallElements && config.elements != kSwitchmlLargeElements) {
     return refused("elements", config.elements, "64 or 256");
   }
+  if (config.switch_times_out && config.elements != kSwitchmlSmallElements) {
+    return refused("elements", config.elements, "64 with a switch that times out");
+  }
   if (config.world < 1 || config.world > microcode::kSwitchmlWorkersMax) {
     return refused("world", config.world, fmt::format("1 to {}", microcode::kSwitchmlWorkersMax));
   }

@@ -36,6 +36,9 @@ struct SwitchmlConfig {
   /// The first packets of a tensor that finds the pool idle wait `pool` times as long: workers do
   /// not begin at the same instant.
   bool patient_start = false;
+  /// The switch gives up slots whose workers do not come (docs/tofino.md, "Time-outs on Tofino"),
+  /// as the published one does not. Packet ids are then in network byte order.
+  bool switch_times_out = false;
   /// Off only in experiments on what happens without: then a lost packet ends at the deadline.
   bool repair = true;
   Duration deadline = seconds(60);  ///< Longest wait for a result.

@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "base/assert.h"
+#include "base/byte_order.h"
 #include "base/mutant.h"
 #include "host/number_format.h"
 
@@ -21,6 +22,9 @@ namespace {
 constexpr int8_t kAllFit = 0;
 constexpr int8_t kSomeOverflow = 1;
 constexpr int8_t kSomeNotFinite = 2;
+
+/// Ids of a switch that times out are compared as signed words, and so end here.
+constexpr uint64_t kRisingIds = uint64_t{1} << 31;
 
 /// The part of a tensor that a block holds.
 template <class T>
@@ -39,6 +43,29 @@ SwitchmlProtocol::SwitchmlProtocol(const SwitchmlConfig& config)
 
 // --- The stream ---
 
+uint64_t SwitchmlProtocol::blocks_of(const Transfer& transfer) const {
+  return (transfer.element_count() + config_.elements - 1) / config_.elements;
+}
+
+/// Why this transfer cannot be; null if it can.
+const char* SwitchmlProtocol::refusal_of(const Transfer& transfer) const {
+  if (!transfer.halves.bits.empty()) {
+    return "SwitchML carries int32 and float32; widen 16-bit floats";
+  }
+  if (transfer.receive_only) {
+    return "SwitchML has no sum without this rank's part: receive_only";
+  }
+  if (!config_.switch_times_out) return nullptr;
+  if (transfer.format == ElementFormat::kBlockExponent) {
+    return "a switch that times out agrees on exponents without the ranks that are late; use a "
+           "fixed scale";
+  }
+  if (blocks_of(transfer) > kRisingIds - end_) {
+    return "the session's packet ids are used up; begin a new one";
+  }
+  return nullptr;
+}
+
 void SwitchmlProtocol::submit(Transfer& transfer, Instant) {
   TRIB_ASSERT(transfer.elided_elements == 0 || transfer.format == ElementFormat::kInt32);
   transfer.done = false;
@@ -46,35 +73,35 @@ void SwitchmlProtocol::submit(Transfer& transfer, Instant) {
   if (phase_ == Phase::kEnded) {
     transfer.outcome.status = status_;
     transfer.outcome.text = status_text_;
-  } else if (!transfer.halves.bits.empty()) {
+  } else if (const char* const refusal = refusal_of(transfer); refusal != nullptr) {
     transfer.outcome.status = Status::kRefused;
-    transfer.outcome.text = "SwitchML carries int32 and float32; widen 16-bit floats";
-  } else if (transfer.receive_only) {
-    transfer.outcome.status = Status::kRefused;
-    transfer.outcome.text = "SwitchML has no sum without this rank's part: receive_only";
+    transfer.outcome.text = refusal;
   } else if (transfer.element_count() > 0) {
-    const uint64_t blocks = (transfer.element_count() + config_.elements - 1) / config_.elements;
-    auto job = std::make_unique<Job>(Job{.transfer = &transfer,
-                                         .position_first = end_,
-                                         .blocks = blocks,
-                                         .lead = 0,
-                                         .positions_left = blocks,
-                                         .number = next_job_number_++,
-                                         .exponents = {}});
-    if (transfer.format == ElementFormat::kBlockExponent) {
-      job->lead = std::min<uint64_t>(config_.pool, blocks);
-      job->positions_left += job->lead;
-      job->exponents.assign(blocks, kUnknown);
-    }
-    transfer.outcome.blocks = blocks;
-    if (jobs_.empty()) patient_below_ = end_ + config_.pool;
-    const uint64_t first = end_;
-    end_ += job->positions_left;
-    jobs_.push_back(std::move(job));
-    for (uint64_t p = first; p < std::min(end_, first + config_.pool); p++) try_queue(p);
-    return;
+    return begin(transfer);
   }
   transfer.done = true;
+}
+
+void SwitchmlProtocol::begin(Transfer& transfer) {
+  const uint64_t blocks = blocks_of(transfer);
+  auto job = std::make_unique<Job>(Job{.transfer = &transfer,
+                                       .position_first = end_,
+                                       .blocks = blocks,
+                                       .lead = 0,
+                                       .positions_left = blocks,
+                                       .number = next_job_number_++,
+                                       .exponents = {}});
+  if (transfer.format == ElementFormat::kBlockExponent) {
+    job->lead = std::min<uint64_t>(config_.pool, blocks);
+    job->positions_left += job->lead;
+    job->exponents.assign(blocks, kUnknown);
+  }
+  transfer.outcome.blocks = blocks;
+  if (jobs_.empty()) patient_below_ = end_ + config_.pool;
+  const uint64_t first = end_;
+  end_ += job->positions_left;
+  jobs_.push_back(std::move(job));
+  for (uint64_t p = first; p < std::min(end_, first + config_.pool); p++) try_queue(p);
 }
 
 SwitchmlProtocol::Job& SwitchmlProtocol::job_at(uint64_t position) {
@@ -88,6 +115,7 @@ SwitchmlProtocol::Job& SwitchmlProtocol::job_at(uint64_t position) {
 void SwitchmlProtocol::try_queue(uint64_t position) {
   Slot& slot = slot_of(position);
   if (position >= end_ || slot.position != position || slot.state != SlotState::kIdle) return;
+  if (position < slot.lost_below) return pass_over_lost(slot);
   Job& job = job_at(position);
   const uint64_t offset = position - job.position_first;
   if (job.lead > 0 && offset >= job.lead && job.exponents[offset - job.lead] == kUnknown) return;
@@ -124,11 +152,15 @@ SwitchmlProtocol::Slot* SwitchmlProtocol::outstanding_slot(const SwitchmlHead& h
     counters_.duplicate_results++;
     return nullptr;
   }
-  if (head.packet_id != static_cast<uint32_t>(slot.position) && !TRIB_MUTANT(kResultOfAnother)) {
+  if (head.packet_id != packet_id_of(slot.position) && !TRIB_MUTANT(kResultOfAnother)) {
     refuse(refusals_.other_packet);
     return nullptr;
   }
-  if (head.job_number != slot.job->number) {
+  if (head.degraded && (!config_.switch_times_out || head.job_number >= config_.world)) {
+    refuse(refusals_.degraded);
+    return nullptr;
+  }
+  if (!head.degraded && head.job_number != slot.job->number) {
     refuse(refusals_.other_job);
     return nullptr;
   }
@@ -144,6 +176,11 @@ std::optional<Duration> SwitchmlProtocol::on_packet(const Incoming& packet, Inst
   const auto head = microcode::decode_switchml_head(packet.stored);
   if (!head) {
     refuse(refusals_.not_switchml);
+    return {};
+  }
+  if (config_.switch_times_out && note_phase(*head)) {
+    counters_.packets_received++;
+    heard_at_ = now;
     return {};
   }
   Slot* const slot = outstanding_slot(*head, packet);
@@ -174,7 +211,12 @@ void SwitchmlProtocol::take_result(Slot& slot, const SwitchmlHead& head,
         "scale",
         job.transfer->scale, config_.world);
   }
-  if (offset >= lead) read_elements(job, offset - lead, lanes.data());
+  const uint32_t contributors = head.degraded ? head.job_number : config_.world;
+  if (head.degraded) {
+    note_degraded(job, offset, contributors);
+    counters_.degraded_blocks++;
+  }
+  if (offset >= lead) read_elements(job, offset - lead, lanes.data(), contributors);
   slot.state = SlotState::kIdle;
   slot.repair_queued = false;  // Its entry in repairs_ is passed over.
   slot.position += slots_.size();
@@ -186,16 +228,28 @@ void SwitchmlProtocol::take_result(Slot& slot, const SwitchmlHead& head,
 
 void SwitchmlProtocol::finish(Job& job) {
   Transfer& transfer = *job.transfer;
+  Outcome& outcome = transfer.outcome;
+  std::sort(
+      outcome.degraded.begin(), outcome.degraded.end(),
+      [](const auto& one, const auto& other) { return one.element_first < other.element_first; });
+  if (job.blocks_lost > 0 && outcome.status == Status::kOk) {
+    outcome.status = Status::kDesynchronised;
+    outcome.text = fmt::format(
+        "{} of {} blocks were summed without this rank, and the switch does not keep their sums; "
+        "take the parameters from another rank",
+        job.blocks_lost, job.blocks);
+  }
   std::erase_if(jobs_, [&job](const auto& one) { return one.get() == &job; });
   if (jobs_.empty()) scan_at_ = give_up_at_ = Instant::never();
   // From here on it is its owner's.
   transfer.done = true;
 }
 
-void SwitchmlProtocol::read_elements(const Job& job, uint64_t block, const std::byte* lanes) const {
+void SwitchmlProtocol::read_elements(const Job& job, uint64_t block, const std::byte* lanes,
+                                     uint32_t contributors) const {
   const Transfer& transfer = *job.transfer;
   if (transfer.elided_elements > 0) return;
-  const uint32_t divisor = transfer.op == ReduceOp::kMean ? config_.world : 1;
+  const uint32_t divisor = transfer.op == ReduceOp::kMean ? contributors : 1;
   if (transfer.format == ElementFormat::kInt32) {
     return unpack_int32(lanes, divisor, slice(transfer.integers, block, config_.elements));
   }
@@ -204,6 +258,58 @@ void SwitchmlProtocol::read_elements(const Job& job, uint64_t block, const std::
           ? transfer.scale
           : switchml_scale(static_cast<int8_t>(job.exponents[block]), config_.world);
   unpack_fixed(lanes, scale, divisor, slice(transfer.floats, block, config_.elements));
+}
+
+// --- A switch with time-outs ---
+
+uint32_t SwitchmlProtocol::packet_id_of(uint64_t position) const {
+  const auto id = static_cast<uint32_t>(position);
+  return config_.switch_times_out ? byte_swapped(id) : id;
+}
+
+bool SwitchmlProtocol::note_phase(const SwitchmlHead& head) {
+  const uint64_t position = byte_swapped(head.packet_id);
+  const uint64_t pool = slots_.size();
+  const bool about_us = head.elements == config_.elements && head.slot == position % pool &&
+                        head.set == set_of(position) && position < kRisingIds;
+  // What on_packet() finds wrong with it is counted there.
+  if (!about_us) return false;
+  // A result is there; or (count 0) the phase is on, and so the one before it has its result.
+  const bool is_on = head.degraded && head.job_number == 0;
+  const uint64_t known = is_on && position >= pool ? position - pool : position;
+  heard_ = std::max(heard_, known + 1);
+  if (position >= pool) {
+    // The other set holds the phase before, or already the next one; this set holds this one.
+    Slot& slot = slots_[head.slot];
+    slot.lost_below = std::max(slot.lost_below, position - pool);
+    if (slot.state == SlotState::kSent) pass_over_lost(slot);
+  }
+  return is_on;
+}
+
+/// Goes on at the first position of the slot whose result may still be had.
+void SwitchmlProtocol::pass_over_lost(Slot& slot) {
+  if (slot.position >= slot.lost_below) return;
+  slot.state = SlotState::kIdle;
+  slot.repair_queued = false;
+  while (slot.position < slot.lost_below && slot.position < end_) {
+    Job& job = job_at(slot.position);
+    note_degraded(job, slot.position - job.position_first, 0);
+    job.blocks_lost++;
+    slot.position += slots_.size();
+    if (--job.positions_left == 0) finish(job);
+  }
+  try_queue(slot.position);
+}
+
+void SwitchmlProtocol::note_degraded(Job& job, uint64_t block, uint32_t contributors) {
+  const uint64_t first = block * config_.elements;
+  const uint64_t left = job.transfer->element_count() - first;
+  job.transfer->outcome.degraded.push_back(
+      {.element_first = first,
+       .element_count = static_cast<uint32_t>(std::min<uint64_t>(config_.elements, left)),
+       .sources = {},
+       .contributors = contributors});
 }
 
 // --- Out ---
@@ -236,7 +342,7 @@ Outgoing SwitchmlProtocol::write(Slot& slot, std::span<std::byte> out, Instant n
   const Job& job = *slot.job;
   const uint64_t offset = slot.position - job.position_first;
   SwitchmlHead head{.job_number = job.number,
-                    .packet_id = static_cast<uint32_t>(slot.position),
+                    .packet_id = packet_id_of(slot.position),
                     .set = set_of(slot.position),
                     .slot = static_cast<uint16_t>(slot.position % slots_.size()),
                     .exponent0 = 0,

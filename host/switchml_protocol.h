@@ -14,6 +14,13 @@
 ///          (§4.6). The second exponent, which the published client leaves at 0, says that a rank's
 ///          value does not fit (1) or is not finite (2): the switch takes the largest, so every
 ///          rank ends with the same status.
+/// Partial: A switch that times out (SwitchmlConfig::switch_times_out) closes a slot whose workers
+///          stay away. A result then says how many came, not which: the Outcome's range has
+///          `contributors`, and a mean is over them. A slot's set keeps one result, so a rank that
+///          comes later is told where the others are, and goes on there. What lies between has no
+///          sum for it: a range without contributors, elements that stay as they are, and
+///          kDesynchronised for the transfer; the stream goes on. A block's exponent would be
+///          agreed without the ranks that are late, so kBlockExponent is refused.
 /// Shapes:  Every packet has `elements` elements; a tensor's last one is filled up with zeros.
 /// Threads: Owned by one thread.
 /// Errors:  A Transfer ends with a Status and a text. Tensors of 16-bit floats are refused. After
@@ -23,6 +30,7 @@
 /// Needs:   Links that keep their order (docs/tofino.md), and workers that submit the same tensors
 ///          in the same order.
 /// Tests:   tests/host/switchml_protocol_test.cc, switchml_walk_test.cc,
+///          switchml_timeout_worker_test.cc,
 ///          tests/lab/cluster/tofino_node_test.cc
 #pragma once
 
@@ -44,6 +52,7 @@ struct SwitchmlRefusals {
   uint64_t not_outstanding = 0;  ///< A result that is here already, or one of the other set.
   uint64_t other_packet = 0;     ///< Of the slot and set that wait, but not of this packet.
   uint64_t other_job = 0;        ///< The same with a job's number: ranks submit differently.
+  uint64_t degraded = 0;         ///< Without all workers, from a switch that is not to time out.
 };
 
 class SwitchmlProtocol final : public TensorProtocol {
@@ -74,6 +83,7 @@ class SwitchmlProtocol final : public TensorProtocol {
   }
   [[nodiscard]] uint32_t gradients() const override { return config_.elements; }
   [[nodiscard]] uint32_t window() const override { return config_.pool; }
+  [[nodiscard]] Progress progress() const override { return {.submitted = end_, .heard = heard_}; }
 
  private:
   /// An all-reduce on its way.
@@ -85,6 +95,7 @@ class SwitchmlProtocol final : public TensorProtocol {
     uint64_t positions_left;
     uint8_t number;
     std::vector<int16_t> exponents;  ///< Agreed, by block, or kUnknown.
+    uint64_t blocks_lost = 0;        ///< Summed without this rank, and overwritten.
   };
   static constexpr int16_t kUnknown = INT16_MIN;
 
@@ -96,6 +107,8 @@ class SwitchmlProtocol final : public TensorProtocol {
   struct Slot {
     uint64_t position = 0;  ///< That it holds, or the next one that it will.
     Job* job = nullptr;     ///< While not idle.
+    /// Results of its positions below are nowhere any more: the others have gone on.
+    uint64_t lost_below = 0;
     Instant first_sent_at;
     Instant sent_at;
     SlotState state = SlotState::kIdle;
@@ -105,17 +118,28 @@ class SwitchmlProtocol final : public TensorProtocol {
   [[nodiscard]] Slot& slot_of(uint64_t position) { return slots_[position % slots_.size()]; }
   [[nodiscard]] bool set_of(uint64_t position) const { return position / slots_.size() % 2 != 0; }
   [[nodiscard]] Job& job_at(uint64_t position);
+  [[nodiscard]] uint64_t blocks_of(const Transfer& transfer) const;
+  [[nodiscard]] const char* refusal_of(const Transfer& transfer) const;
+  void begin(Transfer& transfer);
   /// Queues a position if it exists, its slot waits for it, and its exponent is known.
   void try_queue(uint64_t position);
   [[nodiscard]] Slot* outstanding_slot(const microcode::SwitchmlHead& head, const Incoming& packet);
   void refuse(uint64_t& reason);
+  [[nodiscard]] uint32_t packet_id_of(uint64_t position) const;
+  /// Notes how far the others are, from any answer of a switch that times out.
+  /// @return whether that is all it says.
+  bool note_phase(const microcode::SwitchmlHead& head);
+  void pass_over_lost(Slot& slot);
+  void note_degraded(Job& job, uint64_t block, uint32_t contributors);
   void take_result(Slot& slot, const microcode::SwitchmlHead& head,
                    std::span<const std::byte> lanes);
   void finish(Job& job);
   [[nodiscard]] Outgoing write(Slot& slot, std::span<std::byte> out, Instant now);
   void write_elements(const Job& job, uint64_t block, microcode::SwitchmlHead& head,
                       std::byte* lanes) const;
-  void read_elements(const Job& job, uint64_t block, const std::byte* lanes) const;
+  /// @param contributors Whose sum it is, for means.
+  void read_elements(const Job& job, uint64_t block, const std::byte* lanes,
+                     uint32_t contributors) const;
   [[nodiscard]] Duration timeout_of(const Slot& slot) const;
   void note_timeout();
   void scan(Instant now);
@@ -130,6 +154,7 @@ class SwitchmlProtocol final : public TensorProtocol {
   // The stream.
   std::vector<Slot> slots_;  ///< Shape [pool].
   uint64_t end_ = 0;         ///< One past the last tensor's last position.
+  uint64_t heard_ = 0;       ///< One past the highest position of which a result is known to be.
   uint8_t next_job_number_ = 0;
   std::deque<std::unique_ptr<Job>> jobs_;  ///< Not yet done, in order of positions.
   std::deque<uint32_t> ready_;             ///< Slots to send for the first time.

@@ -37,6 +37,7 @@ void encode_switchml_head(const SwitchmlHead& head, std::byte* to) {
   SwitchmlHeader::JobNumber::store(to, head.job_number);
   SwitchmlHeader::PacketId::store(to, byte_swapped(head.packet_id));
   SwitchmlHeader::Set::store(to, head.set ? 1 : 0);
+  SwitchmlHeader::Degraded::store(to, head.degraded ? 1 : 0);
   SwitchmlHeader::Slot::store(to, head.slot);
   SwitchmlHeader::Exponent0::store(to, static_cast<uint8_t>(head.exponent0));
   SwitchmlHeader::Exponent1::store(to, static_cast<uint8_t>(head.exponent1));
@@ -54,7 +55,8 @@ std::optional<SwitchmlHead> decode_switchml_head(std::span<const std::byte> payl
                       .slot = static_cast<uint16_t>(SwitchmlHeader::Slot::load(header)),
                       .exponent0 = static_cast<int8_t>(SwitchmlHeader::Exponent0::load(header)),
                       .exponent1 = static_cast<int8_t>(SwitchmlHeader::Exponent1::load(header)),
-                      .elements = *elements};
+                      .elements = *elements,
+                      .degraded = SwitchmlHeader::Degraded::load(header) != 0};
 }
 
 std::vector<std::byte> switchml_payload(const SwitchmlMessage& message) {

@@ -7,7 +7,9 @@
 ///                3 = 256)
 ///          1     low 8 bits of the job's number; echoed, never looked at
 ///          2–5   packet id in the client's byte order; echoed
-///          6–7   pool index: bit 15 is the set (the algorithm's version), bits 13–0 the slot
+///          6–7   pool index: bit 15 is the set (the algorithm's version), bits 13–0 the slot; bit
+///          14
+///                is unused, but by a switch with time-outs (docs/tofino.md)
 ///          8, 9  exponents, signed
 ///          10–   64 or 256 integers of 32 bits, most significant byte first
 ///          Clients send to port 0xbee0 (the switch takes 0xbee0 to 0xbeef); replies have the ports
@@ -35,6 +37,8 @@ struct SwitchmlHeader {
   using JobNumber = Field<kBytes, 8, 8>;
   using PacketId = Field<kBytes, 16, 32>;  ///< Swap its bytes on a little-endian client.
   using Set = Field<kBytes, 48, 1>;
+  /// Not all workers are in the sum; the job's number then says how many are.
+  using Degraded = Field<kBytes, 49, 1>;
   using Slot = Field<kBytes, 50, 14>;
   using Exponent0 = Field<kBytes, 64, 8>;
   using Exponent1 = Field<kBytes, 72, 8>;
@@ -74,6 +78,7 @@ struct SwitchmlHead {
   int8_t exponent0 = 0;
   int8_t exponent1 = 0;
   uint32_t elements = 0;  ///< How many follow; what has a size code.
+  bool degraded = false;  ///< Of results by a switch with time-outs.
 };
 
 /// Writes SwitchmlHeader::kBytes bytes at `to`. @pre As switchml_payload().
