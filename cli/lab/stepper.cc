@@ -109,8 +109,8 @@ const std::vector<Stepper::Command>& Stepper::commands() {
       {"block", &Stepper::match, "block N", "go on until something happens to block N"},
       {"slot", &Stepper::match, "slot N", "go on until something happens to slot N"},
       {"run", &Stepper::run, "run", "go on to the end"},
-      {"print", &Stepper::print, "print TABLE [N]",
-       "the inside of the node; without TABLE: what there is. N: one row"},
+      {"print", &Stepper::print, "print TABLE [N] [all]",
+       "the inside of the node; without TABLE: what there is. N: one row, or one slot's"},
       {"where", &Stepper::where, "where", "time, node, what comes next"},
       {"node", &Stepper::node, "node NAME", "print another node's inside"},
       {"show", &Stepper::show, "show steps|always|never",
@@ -261,6 +261,15 @@ lab::SnapshotTable Stepper::links_table() const {
   return table;
 }
 
+namespace {
+
+constexpr char kAll[] = "all";
+
+/// Blocks and slots are asked for by number; rows of other tables begin with theirs.
+bool is_asked_for(const std::string& table) { return table == "blocks" || table == "registers"; }
+
+}  // namespace
+
 void Stepper::print_table(const lab::NodeSnapshot& snapshot, const std::string& name,
                           std::optional<uint64_t> row) {
   std::vector<std::string> names;
@@ -268,9 +277,7 @@ void Stepper::print_table(const lab::NodeSnapshot& snapshot, const std::string& 
     names.push_back(table.name);
     if (table.name != name) continue;
     lab::SnapshotTable one = table;
-    // Blocks and slots were asked for by number; other tables begin with theirs.
-    const bool chosen_already = name == "blocks" || name == "registers";
-    if (row && !chosen_already) {
+    if (row && !is_asked_for(name)) {
       std::erase_if(one.rows, [&](const auto& cells) { return cells[0] != std::to_string(*row); });
     }
     if (row && one.rows.empty()) {
@@ -278,12 +285,19 @@ void Stepper::print_table(const lab::NodeSnapshot& snapshot, const std::string& 
       return;
     }
     console_.write(lab::snapshot_text({snapshot.node, {one}}, here_));
+    if (one.rows_left_out > 0) {
+      const std::string chosen = row ? fmt::format("{} ", *row) : "";
+      console_.write(fmt::format("'print {} {}{}' shows them\n", name, chosen, kAll));
+    }
     return;
   }
   complain(unknown_name("table", name, names));
 }
 
-Stepper::Next Stepper::print(const Words& words) {
+Stepper::Next Stepper::print(const Words& asked) {
+  Words words = asked;
+  const bool all = words.size() > 2 && words.back() == kAll;
+  if (all) words.pop_back();
   std::optional<uint64_t> row;
   if (words.size() > 2) {
     row = number({words.begin() + 1, words.end()}, std::nullopt);
@@ -294,6 +308,8 @@ Stepper::Next Stepper::print(const Words& words) {
     lab::SnapshotWish wish{.at = here_, .block = {}, .slot = {}};
     if (words.size() > 2 && words[1] == "blocks") wish.block = row;
     if (words.size() > 2 && words[1] == "registers") wish.slot = row;
+    // A row that is picked here may be any of them.
+    if (all || (row && !is_asked_for(words[1]))) wish.rows_max = SIZE_MAX;
     snapshot = node_->snapshot(wish);
   }
   snapshot.tables.push_back(links_table());

@@ -73,7 +73,7 @@ class Stepper final : public lab::RunObserver, private TraceSink {
   Next until(const Words& words);
   Next match(const Words& words);
   Next run(const Words& words);
-  Next print(const Words& words);
+  Next print(const Words& asked);
   Next where(const Words& words);
   Next node(const Words& words);
   Next show(const Words& words);

@@ -139,6 +139,29 @@ TEST(LabStep, ABackEndWithoutAnInsideCanBeSteppedThrough) {
   EXPECT_TRUE(session.result);
 }
 
+TEST(LabStep, RegistersOfASlotAreCutAndTheRestIsOneWordAway) {
+  lab::Scenario scenario = small();
+  scenario.backend = "switchml-64";
+  scenario.payload = lab::Payload::kReal;
+  scenario.model.bucket_bytes = {256 * 600};
+  const Session session = play({"until 5us", "print registers 1", "print registers 1 all",
+                                "print slots 50", "print slots", "print slots all", "run"},
+                               scenario);
+  const auto lines = [](const std::string& text) {
+    return std::count(text.begin(), text.end(), '\n');
+  };
+  const std::string& cut = session.answers.at(2);
+  EXPECT_TRUE(has(cut, " more\n'print registers 1 all' shows them\n")) << cut;
+  EXPECT_LT(lines(cut), 50);
+  const std::string& whole = session.answers.at(3);
+  EXPECT_FALSE(has(whole, " more\n"));
+  EXPECT_GT(lines(whole), 64);  // 32 pairs of both sets, at least.
+  // A row beyond the cut can be asked for.
+  EXPECT_FALSE(has(session.answers.at(4), "there is no")) << session.answers.at(4);
+  EXPECT_TRUE(has(session.answers.at(5), "'print slots all' shows them")) << session.answers.at(5);
+  EXPECT_GT(lines(session.answers.at(6)), 60);
+}
+
 TEST(LabStep, SteppingChangesNothing) {
   const uint64_t seed = testing::seed_from_env();
   SCOPED_TRACE(::testing::Message() << "replay with TRIB_TEST_SEED=" << seed);
