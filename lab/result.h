@@ -35,6 +35,7 @@ struct WorkerResult {
   uint32_t iterations_skipped = 0;  ///< Of these, with computation left out to catch up.
   uint64_t contributions = 0;       ///< Blocks it sent.
   uint64_t contributions_lost = 0;  ///< Of these, complete without it.
+  uint64_t sums_missed = 0;         ///< Blocks whose sum nobody keeps for it.
   uint64_t packets_sent = 0;
   uint64_t packets_received = 0;
   /// On its host's cable, with every header and gap; a server beside the worker sends here, too.
@@ -60,6 +61,8 @@ struct LinkResult {
 
 /// The part of every aggregator whose memory is modelled: what its job takes, in MB (10^6 bytes).
 inline constexpr char kMemoryPart[] = "memory of the job";
+/// Likewise: packets of a worker that it adds up at the same time.
+inline constexpr char kSlotsPart[] = "slots";
 
 /// One aggregator, for people and for figures; the names of the parts are those of its model.
 struct AggregatorResult {
@@ -75,6 +78,9 @@ struct AggregatorResult {
   std::vector<Part> parts;  ///< Occupancies, instructions per packet, …
   std::string bottleneck;
 };
+
+/// Bins of a timeline; what a link carries later is counted together.
+inline constexpr size_t kTimelineBinsMax = 100'000;
 
 struct RunResult {
   // Headline.
@@ -97,6 +103,7 @@ struct RunResult {
   std::vector<LinkResult> links;
   /// By bin of the scenario's timeline, from the training's begin; empty without one.
   std::vector<uint64_t> timeline;
+  uint64_t timeline_later = 0;  ///< Packets after kTimelineBinsMax bins.
   std::vector<AggregatorResult> aggregators;
 
   uint64_t packets = 0;  ///< Delivered over links, simulated.

@@ -17,6 +17,7 @@
 #include "lab/result.h"
 #include "lab/run_observer.h"
 #include "lab/scenario.h"
+#include "microcode/trio_ml_wire.h"
 
 namespace tributary::lab {
 
@@ -32,7 +33,11 @@ class TensorExchange {
   /// computation out to catch up: no fresh gradient exists.
   virtual std::span<float> tensor(uint32_t worker, uint32_t iteration, bool computed) = 0;
 
-  /// Floats travel as round(x * scale); see host::FloatFormat::kFixedScale.
+  /// How the floats travel (docs/wire-format.md).
+  [[nodiscard]] virtual microcode::ElementFormat format() const {
+    return microcode::ElementFormat::kFixedScale;
+  }
+  /// With kFixedScale as round(x * scale).
   [[nodiscard]] virtual float scale() const = 0;
 
   /// The tensor now holds the mean over the sources that `outcome` names block by block.

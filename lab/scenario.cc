@@ -61,7 +61,8 @@ Result<void> check_model(const Scenario& scenario) {
   }
   for (const auto& [key, value] : {std::pair{"model.forward_ms", scenario.model.forward},
                                    {"model.backward_ms", scenario.model.backward},
-                                   {"host.packet_cost_ns", scenario.host.packet_cost}}) {
+                                   {"host.packet_cost_ns", scenario.host.packet_cost},
+                                   {"host.gradients_cost_ns", scenario.host.gradients_cost}}) {
     if (value < Duration()) return refused(key, "below 0", "0 or more");
   }
   return {};
@@ -132,7 +133,7 @@ Result<void> check_backend(const Scenario& scenario, const BackendKind& backend)
   if (scenario.payload == Payload::kReal && scenario.train > 1) {
     return refused("train", std::to_string(scenario.train), "1, with payload=real");
   }
-  return backend.check != nullptr ? backend.check(scenario) : Result<void>();
+  return backend.check != nullptr ? backend.check(scenario, backend) : Result<void>();
 }
 
 Result<void> check_straggler(const Scenario& scenario, const BackendKind& backend) {
@@ -176,6 +177,7 @@ Result<void> check_pfe(const Scenario& scenario) {
 
 /// What the aggregator's job needs, against the memory that a PFE has.
 Result<void> check_memory(const Scenario& scenario, const BackendKind& backend) {
+  if (backend.switchml != nullptr) return {};  // Its slots are its own check's.
   Scenario unscaled = scenario;
   unscaled.train = 1;
   const trio_ml::JobConfig job = job_of(unscaled, backend);

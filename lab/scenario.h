@@ -104,15 +104,28 @@ struct MitigationSettings {
 
 struct HostSettings {
   uint64_t nic_bits_per_s = 100'000'000'000;  ///< Source: Trio paper §6.1.
-  /// What a packet costs the host in either direction, one packet after the other. Assumed: a core
-  /// needs about 400 ns to convert and move 1024 gradients and to drive the NIC, and four share the
-  /// work, as SwitchML's DPDK workers do (SwitchML paper §6).
-  Duration packet_cost = nanoseconds(100);
+  // What a packet costs the host in either direction, one packet after the other: see
+  // cost_of_packet(). Assumed: a core needs 100 ns to drive the NIC for a packet and 300 ns to
+  // convert and move 1024 gradients, and four cores share the work, as the published SwitchML
+  // client's do. With SwitchML's 256 elements that is 350 ns of a core, in and out: one core keeps
+  // up with 10 Gbit/s, where such a packet takes 880 ns (SwitchML paper, Appendix B), and four are
+  // at their limit with 100, as the paper's were (§5 "Supporting RDMA").
+  Duration packet_cost = nanoseconds(25);              ///< Of each packet, whatever its size.
+  Duration gradients_cost = nanoseconds(75);           ///< Of each 1024 gradients in it.
   uint64_t receive_buffer_bytes = uint64_t{64} << 20;  ///< Assumed: descriptors for a whole window.
   /// Repair of losses by probes. Off as in the paper's evaluation (§6.1) unless links lose packets.
   bool retransmission = false;
   Duration deadline = seconds(60);  ///< Longest wait for a peer (virtual time).
+
+  /// Packets of one round in either direction. Source: DPDK's usual burst.
+  static constexpr uint32_t kBurst = 32;
+  /// Of a packet of a protocol whose packets have so many gradients; its packets without any are
+  /// charged alike.
+  [[nodiscard]] constexpr Duration cost_of_packet(uint32_t gradients) const {
+    return packet_cost + gradients_cost * gradients / 1024;
+  }
 };
+static_assert(HostSettings().cost_of_packet(1024) == nanoseconds(100));
 
 /// One number of engine/model/parameters.h set to something else.
 struct ParameterOverride {
@@ -130,7 +143,9 @@ struct PfeSettings {
 /// their window is the pool.
 struct SwitchmlSettings {
   host::SwitchmlPreset preset = host::SwitchmlPreset::kPaper;
-  uint32_t pool = 0;              ///< Slots; 0: the preset's.
+  /// Slots. 0: what the bandwidth-delay product asks for (lab/cluster/switchml_worker.h), with the
+  /// preset "published" the published client's.
+  uint32_t pool = 0;
   Duration timeout = Duration();  ///< Of retransmission; zero: the preset's.
 };
 

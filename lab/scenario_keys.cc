@@ -354,6 +354,8 @@ void add_network_keys(Keys& keys) {
                           [](Scenario& s) -> uint64_t& { return s.host.nic_bits_per_s; }));
   keys.push_back(time_key("host.packet_cost_ns", "what a packet costs the host, each direction",
                           [](Scenario& s) -> Duration& { return s.host.packet_cost; }));
+  keys.push_back(time_key("host.gradients_cost_ns", "what 1024 gradients in it cost beside",
+                          [](Scenario& s) -> Duration& { return s.host.gradients_cost; }));
   keys.push_back(uint_key("host.receive_buffer_bytes", 1, INT64_MAX, "what does not fit is lost",
                           [](Scenario& s) -> uint64_t& { return s.host.receive_buffer_bytes; }));
   keys.push_back(flag_key("host.retransmission", "repair losses by probes",
@@ -421,7 +423,8 @@ void add_switchml_keys(Keys& keys) {
       enum_key("switchml.preset", "SwitchML's workers as the paper or its code has them",
                {std::begin(host::kSwitchmlPresetNames), std::end(host::kSwitchmlPresetNames)},
                [](Scenario& s) -> host::SwitchmlPreset& { return s.switchml.preset; }));
-  keys.push_back(uint_key("switchml.pool", 0, 16'384, "slots, its window; 0: the preset's",
+  keys.push_back(uint_key("switchml.pool", 0, 16'384,
+                          "slots, its window; 0: by the preset, see docs",
                           [](Scenario& s) -> uint32_t& { return s.switchml.pool; }));
   keys.push_back(time_key("switchml.timeout_ms", "of retransmission; 0: the preset's",
                           [](Scenario& s) -> Duration& { return s.switchml.timeout; }));

@@ -19,6 +19,7 @@
 #include "apps/trio_ml/config.h"
 #include "base/trace.h"
 #include "engine/model/report.h"
+#include "lab/cluster/switchml_worker.h"
 #include "lab/result.h"
 #include "lab/scenario.h"
 #include "lab/trace/snapshot.h"
@@ -34,7 +35,8 @@ struct AggregatorSpec {
   trio_ml::JobConfig job;         ///< Counts in simulated packets.
   std::vector<Endpoint> workers;  ///< Of the whole job, by rank.
   PfeSettings pfe;
-  SwitchmlSettings switchml;
+  SwitchmlDesign switchml;       ///< Of a switch of SwitchML's …
+  uint32_t slots = 0;            ///< … and the slots that its workers use, simulated ones.
   uint64_t link_bits_per_s = 0;  ///< Of the workers' cables.
   /// Whether gradients exist; else only their sizes do.
   bool values = true;

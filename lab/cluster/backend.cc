@@ -6,12 +6,15 @@
 #include "lab/cluster/live_node.h"
 #include "lab/cluster/parameter_server.h"
 #include "lab/cluster/plan.h"
+#include "lab/cluster/switchml_trio_node.h"
 #include "lab/cluster/tofino_node.h"
 #include "lab/cluster/trio_node.h"
 #include "lab/cluster/waiting_switch.h"
 #include "lab/peers/ring_protocol.h"
 #include "lab/peers/sharded_protocol.h"
 #include "microcode/switchml_wire.h"
+#include "tofino/limits.h"
+#include "tofino/switchml_program.h"
 
 namespace tributary::lab {
 namespace {
@@ -28,26 +31,36 @@ Result<std::unique_ptr<AggregatorNode>> make_waiting_switch(net::Network& networ
   return std::unique_ptr<AggregatorNode>(std::make_unique<WaitingSwitch>(network, spec));
 }
 
-template <uint32_t kElements>
-Result<std::unique_ptr<AggregatorNode>> make_switchml(net::Network& network,
-                                                      const AggregatorSpec& spec) {
-  auto node = TofinoNode::create(network, spec, kElements);
-  if (!node) return tl::unexpected(node.error());
-  return std::unique_ptr<AggregatorNode>(*std::move(node));
-}
+// Latencies are those of an idle switch, as tests/lab/cluster has them. On Tofino so many passes
+// (SwitchML paper §5); the slots are the published program's.
+constexpr uint32_t kTofinoSlots = tofino::SwitchmlVariant{}.slots;
+constexpr SwitchmlDesign kSmallOnTofino{.elements = host::kSwitchmlSmallElements,
+                                        .latency = tofino::kPassLatency * 2,
+                                        .slots_max = kTofinoSlots};
+constexpr SwitchmlDesign kLargeOnTofino{.elements = host::kSwitchmlLargeElements,
+                                        .latency = tofino::kPassLatency * 11,
+                                        .slots_max = kTofinoSlots};
+constexpr SwitchmlDesign kTimingOutOnTofino{.elements = host::kSwitchmlSmallElements,
+                                            .times_out = true,
+                                            .latency = tofino::kPassLatency * 2,
+                                            .slots_max = kTofinoSlots};
+/// A PFE takes 30 us with 64 and 200 us with 1024 gradients (Trio paper §6.3), 64 between.
+constexpr SwitchmlDesign kOnTrio{.elements = host::kSwitchmlLargeElements,
+                                 .latency = microseconds(64),
+                                 .slots_max = switchml::kSlotsLimit};
 
-/// SwitchML with packets of this size, on the modelled Tofino.
-template <uint32_t kElements>
-BackendKind switchml(const char* name, const char* description) {
-  return {
-      .choice = {name, description},
-      .elements = kElements,
-      .own_ports = true,
-      .port = microcode::kSwitchmlPort,
-      .make = make_switchml<kElements>,
-      .protocol = [](const Scenario& scenario, const ClusterPlan& plan,
-                     uint32_t rank) { return switchml_worker(scenario, plan, rank, kElements); },
-      .check = [](const Scenario& scenario) { return check_switchml(scenario, kElements); }};
+/// SwitchML on the modelled Tofino.
+BackendKind on_tofino(const char* name, const char* description, const SwitchmlDesign& design) {
+  return {.choice = {name, description},
+          .mitigates = design.times_out,
+          .switchml = &design,
+          .own_ports = true,
+          .port = microcode::kSwitchmlPort,
+          .make = create<TofinoNode>,
+          .protocol = switchml_protocol,
+          .check = [](const Scenario& scenario, const BackendKind& kind) {
+            return check_tofino(scenario, *kind.switchml);
+          }};
 }
 
 Result<std::unique_ptr<AggregatorNode>> make_parameter_server(net::Network& network,
@@ -94,10 +107,21 @@ const std::vector<BackendKind>& backend_kinds() {
       {.choice = {"ideal", "the same switch, and nobody straggles"},
        .straggles = false,
        .make = make_waiting_switch},
-      switchml<host::kSwitchmlSmallElements>(
-          "switchml-64", "SwitchML on the modelled Tofino, one pipe, 64 elements a packet"),
-      switchml<host::kSwitchmlLargeElements>(
-          "switchml-256", "SwitchML on the modelled Tofino, four pipes, 256 elements a packet"),
+      on_tofino("switchml-64", "SwitchML on the modelled Tofino, one pipe, 64 elements a packet",
+                kSmallOnTofino),
+      on_tofino("switchml-256",
+                "SwitchML on the modelled Tofino, four pipes, 256 elements a packet",
+                kLargeOnTofino),
+      on_tofino("switchml-64-timeout",
+                "switchml-64 whose packet generator gives up slots that wait too long",
+                kTimingOutOnTofino),
+      {.choice = {"switchml-on-trio", "SwitchML's program, 256 elements, on the modelled PFE"},
+       .switchml = &kOnTrio,
+       .port = microcode::kSwitchmlPort,
+       .make = create<SwitchmlTrioNode>,
+       .protocol = switchml_protocol,
+       .check = [](const Scenario& scenario,
+                   const BackendKind& kind) { return check_switchml(scenario, *kind.switchml); }},
       {.choice = {"live", "the live engine's core in virtual time; its work takes no time"},
        .mitigates = true,
        .hierarchical = true,

@@ -34,8 +34,9 @@ struct BackendKind {
   bool hierarchical = false;  ///< Can be a tree; else all workers are at one of it.
   bool elides = true;         ///< Takes datagrams without their payload.
   bool trains = true;         ///< Takes datagrams that stand for several.
-  uint32_t elements = 0;      ///< Of its packets; 0: the scenario says.
-  bool own_ports = false;     ///< Every worker has to be at a port of its own.
+  /// Null if it does not speak SwitchML.
+  const SwitchmlDesign* switchml = nullptr;
+  bool own_ports = false;                  ///< Every worker has to be at a port of its own.
   uint16_t port = microcode::kTrioMlPort;  ///< UDP port it is addressed at.
   /// Null where nobody but the workers adds.
   Result<std::unique_ptr<AggregatorNode>> (*make)(net::Network& network,
@@ -44,7 +45,12 @@ struct BackendKind {
   host::ProtocolFactory (*protocol)(const Scenario& scenario, const ClusterPlan& plan,
                                     uint32_t rank) = nullptr;
   /// Refuses what this back end cannot do beside what is said above. May be null.
-  Result<void> (*check)(const Scenario& scenario) = nullptr;
+  Result<void> (*check)(const Scenario& scenario, const BackendKind& kind) = nullptr;
+
+  /// Elements of its packets.
+  [[nodiscard]] uint32_t elements(const Scenario& scenario) const {
+    return switchml != nullptr ? switchml->elements : scenario.gradients;
+  }
 };
 
 [[nodiscard]] const std::vector<BackendKind>& backend_kinds();

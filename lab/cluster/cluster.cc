@@ -183,6 +183,10 @@ void Cluster::begin_training() {
     network_.set_tap(*timeline_link_, [this](Instant leaves_at, const net::Packet&) {
       const auto bin =
           static_cast<size_t>((leaves_at - began_at_).ticks() / scenario_.timeline.bin.ticks());
+      if (bin >= kTimelineBinsMax) {
+        timeline_later_ += scenario_.train;
+        return;
+      }
       if (bin >= timeline_.size()) timeline_.resize(bin + 1);
       timeline_[bin] += scenario_.train;
     });
@@ -278,6 +282,7 @@ RunResult Cluster::collect() const {
   result.block_latency = summarise(latency_.summary());
   collect_links(result);
   result.timeline = timeline_;
+  result.timeline_later = timeline_later_;
   for (const auto& aggregator : aggregators_) {
     result.aggregators.push_back(aggregator->result(result.total));
   }

@@ -86,6 +86,7 @@ class Cluster {
   std::deque<net::PcapWriter> captures_;
   std::optional<net::LinkId> timeline_link_;
   std::vector<uint64_t> timeline_;
+  uint64_t timeline_later_ = 0;
   Trainer::Plan training_;
   std::vector<std::unique_ptr<Trainer>> trainers_;  ///< By rank.
   Instant began_at_;

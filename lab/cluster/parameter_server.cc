@@ -42,7 +42,7 @@ void ParameterServer::run_round() {
 }
 
 void ParameterServer::work() {
-  const Duration cost = spec().host.packet_cost * spec().train;
+  const Duration cost = spec().host.cost_of_packet(spec().job.block_grad_max) * spec().train;
   busy_until_ = std::max(busy_until_, network_now()) + cost;
   worked_ += cost;
 }

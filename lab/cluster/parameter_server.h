@@ -31,8 +31,7 @@ class ParameterServer final : public WaitingSwitch {
   [[nodiscard]] uint64_t receive_overflows() const { return receive_overflows_; }
 
  private:
-  /// Packets of one round. Source: DPDK's usual burst, as WorkerNode's.
-  static constexpr uint32_t kBurst = 32;
+  static constexpr uint32_t kBurst = HostSettings::kBurst;
 
   /// The next round.
   class Cpu final : public tributary::EventTarget {

@@ -238,7 +238,7 @@ void plan_servers(ClusterPlan& plan, const Scenario& scenario, const BackendKind
   }
 }
 
-void plan_workers(ClusterPlan& plan, const Scenario& scenario,
+void plan_workers(ClusterPlan& plan, const Scenario& scenario, const BackendKind& backend,
                   const std::vector<uint32_t>& leaf_of) {
   uint32_t rank = 0;
   for (const net::NodeSpec* node : nodes_of(plan.topology, kWorkerKind)) {
@@ -257,7 +257,7 @@ void plan_workers(ClusterPlan& plan, const Scenario& scenario,
     worker.communicator.deadline = scenario.host.deadline;
     worker.communicator.repair = scenario.host.retransmission;
     worker.nic_bits_per_s = plan.nic_bits_per_s.at(rank);
-    worker.packet_cost = scenario.host.packet_cost;
+    worker.packet_cost = scenario.host.cost_of_packet(backend.elements(scenario));
     worker.receive_buffer_bytes = scenario.host.receive_buffer_bytes;
     worker.train = scenario.train;
     plan.workers.push_back(worker);
@@ -324,14 +324,17 @@ Result<ClusterPlan> plan_cluster(const Scenario& scenario, const BackendKind& ba
   }
   for (AggregatorSpec& spec : plan.aggregators) {
     spec.pfe = scenario.pfe;
-    spec.switchml = scenario.switchml;
+    if (backend.switchml != nullptr) {
+      spec.switchml = *backend.switchml;
+      spec.slots = switchml_config(scenario, *backend.switchml).pool;
+    }
     spec.link_bits_per_s = scenario.link.rate_bits_per_s;
     spec.address.port = backend.port;
     spec.host = scenario.host;
     spec.train = scenario.train;
     spec.seed = seeds.any_u64();
   }
-  plan_workers(plan, scenario, *leaf_of);
+  plan_workers(plan, scenario, backend, *leaf_of);
   for (AggregatorSpec& spec : plan.aggregators) {
     for (const WorkerNodeConfig& worker : plan.workers) spec.workers.push_back(worker.address);
   }

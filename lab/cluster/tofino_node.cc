@@ -4,13 +4,14 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 
 #include "base/byte_order.h"
-#include "host/switchml_protocol.h"
 #include "lab/cluster/plan.h"
 #include "lab/cluster/tofino_snapshot.h"
 #include "microcode/switchml_wire.h"
 #include "tofino/limits.h"
+#include "tofino/packet_generator.h"
 #include "tofino/udp_frame.h"
 
 namespace tributary::lab {
@@ -30,9 +31,10 @@ uint32_t ipv4_of(const Endpoint& endpoint) {
   return address;
 }
 
-tofino::SwitchmlVariant variant_of(const AggregatorSpec& spec, uint32_t elements) {
+tofino::SwitchmlVariant variant_of(const AggregatorSpec& spec) {
   tofino::SwitchmlVariant variant;
-  variant.elements = elements;
+  variant.elements = spec.switchml.elements;
+  variant.timeout = spec.switchml.times_out;
   variant.switch_ip = ipv4_of(spec.address);
   return variant;
 }
@@ -50,77 +52,45 @@ uint32_t workers_max(uint32_t elements, uint64_t bits_per_s) {
   return std::min(ports / port_stride(elements, bits_per_s), microcode::kSwitchmlWorkersMax);
 }
 
-tl::unexpected<Error> refused(const Scenario& scenario, const char* key, const std::string& value,
-                              const std::string& allowed) {
-  return failure(fmt::format("{}={} is not allowed; allowed with backend={}: {}", key, value,
-                             scenario.backend, allowed));
+/// Looks at every slot of both sets; a frame as SwitchmlSwitch::set_timeout() makes it.
+Duration sweep_time(uint32_t pool, uint32_t elements) {
+  const uint32_t frame_bytes = tofino::PacketGenerators::kHeaderBytes +
+                               tofino::kUdpFrameHeaderBytes + microcode::switchml_bytes(elements);
+  return tofino::PacketGenerators::packet_time(frame_bytes) * (int64_t{2} * pool);
 }
 
 }  // namespace
 
-// --- Settings ------------------------------------------------------------------------------------
-
-host::SwitchmlConfig switchml_config(const SwitchmlSettings& settings, uint32_t elements,
-                                     uint32_t train) {
-  host::SwitchmlConfig config;
-  apply(settings.preset, config);
-  config.elements = elements;
-  if (settings.pool != 0) config.pool = settings.pool;
-  config.pool = std::max(config.pool / train, 1U);
-  if (settings.timeout != Duration()) config.timeout = settings.timeout;
-  return config;
-}
-
-host::ProtocolFactory switchml_worker(const Scenario& scenario, const ClusterPlan& plan,
-                                      uint32_t rank, uint32_t elements) {
-  host::SwitchmlConfig config = switchml_config(scenario.switchml, elements, scenario.train);
-  config.server = plan.aggregators.at(0).address;
-  config.rank = rank;
-  config.world = scenario.workers;
-  config.repair = scenario.host.retransmission;
-  config.deadline = scenario.host.deadline;
-  return [config](uint32_t, Instant) { return std::make_unique<host::SwitchmlProtocol>(config); };
-}
-
-Result<void> check_switchml(const Scenario& scenario, uint32_t elements) {
-  for (const auto& [key, link] :
-       {std::pair{"link.reorder", &scenario.link}, std::pair{"fabric.reorder", &scenario.fabric}}) {
-    if (link->faults.reorder <= 0) continue;
-    return refused(scenario, key, fmt::format("{}", link->faults.reorder),
-                   "0 (SwitchML tells a slot's uses apart by one bit, so it needs links that keep "
-                   "their order)");
-  }
+Result<void> check_tofino(const Scenario& scenario, const SwitchmlDesign& design) {
   const uint64_t rate = scenario.link.rate_bits_per_s;
   if (rate > tofino::kPortRate) {
-    return refused(scenario, "link.rate_gbps", fmt::format("{}", static_cast<double>(rate) / 1e9),
-                   fmt::format("up to {}, a port of the chip", tofino::kPortRate / 1'000'000'000));
+    return refused_by_backend(
+        scenario, "link.rate_gbps", fmt::format("{}", static_cast<double>(rate) / 1e9),
+        fmt::format("up to {}, a port of the chip", tofino::kPortRate / 1'000'000'000));
   }
-  const uint32_t most = workers_max(elements, rate);
+  const uint32_t most = workers_max(design.elements, rate);
   if (scenario.workers > most) {
-    return refused(
+    return refused_by_backend(
         scenario, "workers", std::to_string(scenario.workers),
-        fmt::format("1 to {}, the ports of a pipe at this rate and the bits of SwitchML's "
-                    "bitmap",
+        fmt::format("1 to {}, the ports of a pipe at this rate and the bits of SwitchML's bitmap",
                     most));
   }
-  const uint32_t pool = switchml_config(scenario.switchml, elements, 1).pool;
-  const uint32_t slots = tofino::SwitchmlVariant{}.slots;
-  if (pool > slots) {
-    return refused(scenario, "switchml.pool", std::to_string(pool), fmt::format("1 to {}", slots));
-  }
-  if (pool % scenario.train != 0) {
-    return refused(scenario, "train", std::to_string(scenario.train),
-                   fmt::format("what divides the pool of {} slots", pool));
-  }
-  return {};
+  if (auto good = check_switchml(scenario, design); !good || !design.times_out) return good;
+  const uint32_t pool = switchml_pool(scenario, design);
+  const Duration sweep = sweep_time(pool, design.elements);
+  if (scenario.mitigation.timeout >= sweep) return {};
+  return refused_by_backend(
+      scenario, "mitigation.timeout_ms",
+      fmt::format("{}", in_seconds(scenario.mitigation.timeout) * 1e3),
+      fmt::format("{:.3f} or more, what the packet generator needs for the {} slots",
+                  std::ceil(in_seconds(sweep) * 1e6) / 1e3, pool));
 }
 
 // --- Building ------------------------------------------------------------------------------------
 
 Result<std::unique_ptr<TofinoNode>> TofinoNode::create(net::Network& network,
-                                                       const AggregatorSpec& spec,
-                                                       uint32_t elements) {
-  std::unique_ptr<TofinoNode> node(new TofinoNode(network, spec, elements));
+                                                       const AggregatorSpec& spec) {
+  std::unique_ptr<TofinoNode> node(new TofinoNode(network, spec));
   if (const auto loaded = node->load_program(); !loaded) return tl::unexpected(loaded.error());
   return node;
 }
@@ -128,25 +98,30 @@ Result<std::unique_ptr<TofinoNode>> TofinoNode::create(net::Network& network,
 Result<void> TofinoNode::load_program() {
   tofino::SwitchSink& sink = *this;
   auto device = tofino::SwitchmlSwitch::make(
-      variant_of(spec(), elements_), sink,
+      variant_of(spec()), sink,
       spec().values ? tofino::Payload::kCarried : tofino::Payload::kElided, spec().seed,
       spec().train);
   if (!device) return tl::unexpected(device.error());
   device_ = std::make_unique<tofino::SwitchmlSwitch>(*std::move(device));
   wake_at_ = Instant::never();
-  tofino::SwitchmlSession session{.workers = {}, .pool_slots = pool_};
+  tofino::SwitchmlSession session{.workers = {}, .pool_slots = spec().slots};
   for (uint32_t rank = 0; rank < worker_ips_.size(); rank++) {
     session.workers.push_back({rank * port_stride_, kWorkerMac + rank, worker_ips_[rank]});
   }
-  return device_->set_session(session);
+  if (const auto set = device_->set_session(session); !set) return tl::unexpected(set.error());
+  if (!spec().switchml.times_out) return {};
+  const auto set = device_->set_timeout({.period = spec().job.timeout,
+                                         .first_at = network_now() + spec().job.timeout,
+                                         .client_port = spec().workers.at(0).port});
+  if (!set) return tl::unexpected(set.error());
+  wake();
+  return {};
 }
 
-TofinoNode::TofinoNode(net::Network& network, const AggregatorSpec& spec, uint32_t elements)
+TofinoNode::TofinoNode(net::Network& network, const AggregatorSpec& spec)
     : AggregatorNode(network, spec),
-      elements_(elements),
-      pool_(switchml_config(spec.switchml, elements, spec.train).pool),
-      port_stride_(port_stride(elements, spec.link_bits_per_s)),
-      arrived_at_(size_t{2} * pool_) {
+      port_stride_(port_stride(spec.switchml.elements, spec.link_bits_per_s)),
+      arrived_at_(size_t{2} * spec.slots) {
   for (const Endpoint& worker : spec.workers) worker_ips_.push_back(ipv4_of(worker));
 }
 
@@ -164,7 +139,7 @@ void TofinoNode::aggregate(net::PacketRef packet) {
     strangers_++;
     return;
   }
-  const tofino::SwitchmlVariant variant = variant_of(spec(), elements_);
+  const tofino::SwitchmlVariant variant = variant_of(spec());
   const auto header = tofino::udp_frame_header(
       {kWorkerMac + *rank, worker_ips_[*rank], packet->source.port},
       {variant.switch_mac, variant.switch_ip, packet->destination.port}, packet->size_bytes);
@@ -179,7 +154,7 @@ void TofinoNode::aggregate(net::PacketRef packet) {
 
 void TofinoNode::note_arrival(std::span<const std::byte> payload) {
   const auto head = microcode::decode_switchml_head(payload);
-  if (!head || head->slot >= pool_) return;
+  if (!head || head->slot >= spec().slots) return;
   arrived_at_[size_t{head->slot} * 2 + (head->set ? 1 : 0)] = network_now();
 }
 
@@ -212,7 +187,7 @@ void TofinoNode::send(Instant at, uint32_t, tofino::PacketView frame) {
 
 void TofinoNode::note_result(Instant at, std::span<const std::byte> payload) {
   const auto head = microcode::decode_switchml_head(payload);
-  if (!head || head->slot >= pool_) return;
+  if (!head || head->slot >= spec().slots) return;
   engine::LatencyParts parts;
   parts[engine::LatencyPart::kIngress] =
       at - arrived_at_[size_t{head->slot} * 2 + (head->set ? 1 : 0)];
@@ -227,7 +202,7 @@ bool TofinoNode::set_trace(TraceSink& sink) {
 }
 
 NodeSnapshot TofinoNode::snapshot(const SnapshotWish& wish) {
-  const SlotShape shape{variant_of(spec(), elements_).slots, spec().values};
+  const SlotShape shape{variant_of(spec()).slots, spec().values};
   return tofino_snapshot(name(), device_->device(), shape, wish);
 }
 
@@ -256,8 +231,15 @@ AggregatorResult TofinoNode::result(Duration elapsed) const {
   part("stateful ALUs", placement.total(Resource::kStatefulAlus), "of a pipe");
   part("SRAM blocks", placement.total(Resource::kSramBlocks), "of a pipe");
   part("VLIW rows", placement.total(Resource::kVliwRows), "of a pipe");
-  const double slots = 2.0 * pool_ * train;  // Two sets (SwitchML paper §4.5).
-  part(kMemoryPart, slots * elements_ * sizeof(int32_t) / 1e6, "MB");
+  const double slots = spec().slots * train;
+  part(kSlotsPart, slots, "of each of two sets");  // SwitchML paper §4.5.
+  part(kMemoryPart, 2 * slots * spec().switchml.elements * sizeof(int32_t) / 1e6, "MB");
+  if (spec().switchml.times_out) {
+    part("sweeping packets", static_cast<double>(counters.generated) * train, "packets");
+    part("slots given up", static_cast<double>(device_->count("closed")) * train, "");
+    part("late by more than a phase", static_cast<double>(device_->count("late")) * train,
+         "packets");
+  }
   uint64_t dropped = strangers_;
   part("dropped: stranger", static_cast<double>(strangers_) * train, "packets");
   for (const char* counter : {"unknown_worker", "slot_outside_pool"}) {

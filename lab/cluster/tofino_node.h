@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 /// @file
-/// A modelled Tofino with SwitchML's program on the virtual network, and the workers that go with
-/// it.
+/// A modelled Tofino with SwitchML's program on the virtual network.
 ///
 /// Model:   Datagrams become the frames that the switch parses, at the front-panel port of their
 ///          worker: rank i has port i x 4 of pipe 0, or port i where 25 Gbit/s are enough. A frame
 ///          that leaves the chip becomes a datagram at the instant at which its first bit leaves.
 ///          Everything between is the pipeline's (tofino/switch.h): passes, recirculation, loss in
-///          a full buffer.
+///          a full buffer. With time-outs the packet generator looks at every slot once in
+///          trio_ml::JobConfig::timeout, as a Trio's timer threads look at every block.
 /// Trains:  A train is its last packet, as in SwitchConfig::train; results leave packet by packet.
 /// Elided:  Where no gradient exists (AggregatorSpec::values) the pipeline runs in its elided form.
 ///          Else a datagram without its payload counts as zeros.
@@ -23,19 +23,15 @@
 #include <vector>
 
 #include "engine/model/meter.h"
-#include "host/tensor_protocol.h"
 #include "lab/cluster/aggregator_node.h"
 #include "tofino/switchml_control.h"
 
 namespace tributary::lab {
 
-struct ClusterPlan;
-
 class TofinoNode final : public AggregatorNode, private tofino::SwitchSink, private EventTarget {
  public:
-  /// @param elements Of a packet: 64 or 256.
   static Result<std::unique_ptr<TofinoNode>> create(net::Network& network,
-                                                    const AggregatorSpec& spec, uint32_t elements);
+                                                    const AggregatorSpec& spec);
 
   /// Loads the program anew and sets its session: every register is zero again. Setting a session
   /// alone, as the published controller does, leaves them as they are.
@@ -47,7 +43,7 @@ class TofinoNode final : public AggregatorNode, private tofino::SwitchSink, priv
   [[nodiscard]] NodeSnapshot snapshot(const SnapshotWish& wish) override;
 
  private:
-  TofinoNode(net::Network& network, const AggregatorSpec& spec, uint32_t elements);
+  TofinoNode(net::Network& network, const AggregatorSpec& spec);
 
   void aggregate(net::PacketRef packet) override;
   void send(Instant at, uint32_t port, tofino::PacketView frame) override;
@@ -58,10 +54,8 @@ class TofinoNode final : public AggregatorNode, private tofino::SwitchSink, priv
   void note_result(Instant at, std::span<const std::byte> payload);
   void wake();
 
-  const uint32_t elements_;
   std::vector<uint32_t> worker_ips_;  ///< By rank.
   std::unique_ptr<tofino::SwitchmlSwitch> device_;
-  uint32_t pool_ = 0;
   uint32_t port_stride_ = 0;
   std::vector<std::byte> frame_;  ///< The one that arrives.
   Instant wake_at_ = Instant::never();
@@ -70,16 +64,8 @@ class TofinoNode final : public AggregatorNode, private tofino::SwitchSink, priv
   uint64_t strangers_ = 0;
 };
 
-/// A SwitchML worker's settings in simulated packets: preset, then what the scenario says.
-[[nodiscard]] host::SwitchmlConfig switchml_config(const SwitchmlSettings& settings,
-                                                   uint32_t elements, uint32_t train);
-
-/// What backends need; see BackendKind.
-[[nodiscard]] host::ProtocolFactory switchml_worker(const Scenario& scenario,
-                                                    const ClusterPlan& plan, uint32_t rank,
-                                                    uint32_t elements);
-/// Refuses links that change the order, more workers than ports or bits, ports faster than the
-/// chip's, and pools that trains do not divide or that the switch has no slots for.
-[[nodiscard]] Result<void> check_switchml(const Scenario& scenario, uint32_t elements);
+/// As check_switchml(); refuses also more workers than ports, ports faster than the chip's, and a
+/// time-out that is shorter than the generator's sweep.
+[[nodiscard]] Result<void> check_tofino(const Scenario& scenario, const SwitchmlDesign& design);
 
 }  // namespace tributary::lab

@@ -6,8 +6,8 @@
 #include <algorithm>
 
 #include "base/assert.h"
-#include "base/prng.h"
 #include "host/straggler_pattern.h"
+#include "lab/cluster/generated_gradients.h"
 
 namespace tributary::lab {
 namespace {
@@ -19,22 +19,26 @@ Duration scaled(Duration length, double factor) {
   return Duration::from_ticks(static_cast<int64_t>(static_cast<double>(length.ticks()) * factor));
 }
 
-/// Blocks of a transfer whose sum lacks this rank.
+/// The sum has not reached this rank.
+bool is_missed(const host::DegradedRange& range) {
+  return range.sources == host::SourceSet{} && range.contributors == 0;
+}
+
+/// Blocks of a transfer whose sum lacks this rank, as far as one can tell.
 uint64_t blocks_without(const host::Outcome& outcome, uint32_t rank) {
   uint64_t count = 0;
   for (const host::DegradedRange& range : outcome.degraded) {
-    if (!host::contains(range.sources, rank)) count++;
+    if (range.contributors == 0 && !host::contains(range.sources, rank)) count++;
   }
   return count;
 }
 
-}  // namespace
-
-int32_t generated_gradient(uint32_t rank, uint32_t iteration, uint32_t bucket, uint64_t element) {
-  constexpr uint32_t kBits = 20;
-  Prng prng(uint64_t{rank} << 56 ^ uint64_t{iteration} << 40 ^ uint64_t{bucket} << 32 ^ element);
-  return static_cast<int32_t>(prng.any_u32() >> (32 - kBits)) - (1 << (kBits - 1));
+uint64_t blocks_missed(const host::Outcome& outcome) {
+  return static_cast<uint64_t>(
+      std::count_if(outcome.degraded.begin(), outcome.degraded.end(), is_missed));
 }
+
+}  // namespace
 
 Trainer::Trainer(const Plan& plan, uint32_t rank, WorkerNode& node, EventCore& core)
     : plan_(plan), rank_(rank), node_(node), core_(core) {
@@ -136,8 +140,9 @@ void Trainer::run_steps() {
 }
 
 bool Trainer::overtaken() const {
-  return plan_.scenario.mitigation.catch_up == CatchUp::kSkip &&
-         node_.protocol().progress().heard > submitted_blocks_;
+  if (plan_.scenario.mitigation.catch_up != CatchUp::kSkip) return false;
+  const host::Progress progress = node_.protocol().progress();
+  return progress.heard > progress.submitted;
 }
 
 void Trainer::skip_computation() {
@@ -173,7 +178,7 @@ void Trainer::submit(uint32_t bucket) {
   submitted_[bucket] = true;
   if (is_exchange(bucket)) {
     transfer.floats = plan_.exchange->tensor(rank_, iteration_, !skipping_);
-    transfer.format = microcode::ElementFormat::kFixedScale;
+    transfer.format = plan_.exchange->format();
     transfer.op = host::ReduceOp::kMean;
     transfer.scale = plan_.exchange->scale();
   } else if (plan_.scenario.payload == Payload::kElided) {
@@ -182,8 +187,6 @@ void Trainer::submit(uint32_t bucket) {
     fill(bucket);
     transfer.integers = integers_[bucket];
   }
-  const uint32_t gradients = node_.protocol().gradients();
-  submitted_blocks_ += (transfer.element_count() + gradients - 1) / gradients;
   node_.submit(transfer);
   if (transfer.done) take_outcome(bucket);
 }
@@ -207,14 +210,22 @@ void Trainer::on_round() {
   if (phase_ == Phase::kWaiting && taken_count_ == bucket_count()) end_iteration();
 }
 
+/// Whether the training goes on with what has become of the bucket.
+bool Trainer::is_usable(uint32_t bucket) const {
+  const Status status = transfers_[bucket].outcome.status;
+  if (status == Status::kOk) return true;
+  if (is_exchange(bucket)) return status == Status::kOverflow || status == Status::kNotFinite;
+  // The protocol goes on without the sums that it has missed.
+  return status == Status::kDesynchronised &&
+         node_.protocol().phase() == host::TensorProtocol::Phase::kRunning &&
+         plan_.scenario.mitigation.on_desynchronised == OnDesynchronised::kDrop;
+}
+
 bool Trainer::take_outcome(uint32_t bucket) {
   const host::Outcome& outcome = transfers_[bucket].outcome;
   taken_[bucket] = true;
   taken_count_++;
-  const bool usable = outcome.status == Status::kOk ||
-                      (is_exchange(bucket) && (outcome.status == Status::kOverflow ||
-                                               outcome.status == Status::kNotFinite));
-  if (!usable) {
+  if (!is_usable(bucket)) {
     dropped_out_ = outcome.status == Status::kDesynchronised &&
                    plan_.scenario.mitigation.on_desynchronised == OnDesynchronised::kDrop;
     if (!dropped_out_) {
@@ -227,6 +238,7 @@ bool Trainer::take_outcome(uint32_t bucket) {
   const uint64_t without = blocks_without(outcome, rank_);
   account_.contributions += outcome.blocks * plan_.scenario.train;
   account_.contributions_lost += without * plan_.scenario.train;
+  account_.sums_missed += blocks_missed(outcome) * plan_.scenario.train;
   if (is_exchange(bucket)) {
     plan_.exchange->reduced(rank_, iteration_, outcome);
   } else if (plan_.scenario.payload == Payload::kReal) {
@@ -238,21 +250,22 @@ bool Trainer::take_outcome(uint32_t bucket) {
 /// Compares every element with the sum over exactly the sources that its block names.
 void Trainer::check_sums(uint32_t bucket) {
   const std::vector<int32_t>& sums = integers_[bucket];
-  const auto& degraded = transfers_[bucket].outcome.degraded;
-  size_t range = 0;
-  for (uint64_t i = 0; i < sums.size(); i++) {
-    while (range < degraded.size() &&
-           i >= degraded[range].element_first + degraded[range].element_count) {
-      range++;
-    }
-    const bool partial = range < degraded.size() && i >= degraded[range].element_first;
-    uint32_t expected = 0;
-    for (uint32_t rank = 0; rank < plan_.scenario.workers; rank++) {
-      if (partial && !host::contains(degraded[range].sources, rank)) continue;
-      expected += static_cast<uint32_t>(generated_gradient(rank, iteration_, bucket, i));
-    }
-    if (static_cast<uint32_t>(sums[i]) != expected) wrong_sums_++;
+  const uint32_t workers = plan_.scenario.workers;
+  const SumChecker checker(iteration_, bucket, workers);
+  uint64_t next = 0;
+  const auto check_whole = [&](uint64_t end) {
+    wrong_sums_ += checker.wrong_sums(sums, next, end, all_of(workers));
+  };
+  for (const host::DegradedRange& range : transfers_[bucket].outcome.degraded) {
+    check_whole(range.element_first);
+    next = range.element_first + range.element_count;
+    if (is_missed(range)) continue;
+    wrong_sums_ +=
+        range.contributors == 0
+            ? checker.wrong_sums(sums, range.element_first, next, range.sources)
+            : checker.wrong_sums_of_some(sums, range.element_first, next, range.contributors);
   }
+  check_whole(sums.size());
   checked_sums_ += sums.size();
 }
 

@@ -16,6 +16,8 @@
 ///            progress do), takes the results it missed, and so is with the others soon.
 ///          - kCompute: it computes everything and stays behind until the others wait for longer
 ///            than it does.
+///          A switch that keeps one result a slot has no sums for a worker that missed several: the
+///          worker goes on without them, as if somebody's parameters cost nothing to take over.
 /// Threads: One.
 /// Errors:  A transfer that ends with an error ends the trainer; see failed() and dropped_out().
 /// Tests:   tests/lab/cluster/run_test.cc, straggling_run_test.cc
@@ -94,6 +96,7 @@ class Trainer final : private EventTarget, private WorkerNode::Observer {
   void skip_computation();
   void submit(uint32_t bucket);
   void fill(uint32_t bucket);
+  [[nodiscard]] bool is_usable(uint32_t bucket) const;
   /// @return false when the trainer has ended with it.
   bool take_outcome(uint32_t bucket);
   void check_sums(uint32_t bucket);
@@ -121,7 +124,6 @@ class Trainer final : private EventTarget, private WorkerNode::Observer {
   std::vector<bool> taken_;                     ///< Shape [bucket].
   uint32_t taken_count_ = 0;
   bool skipping_ = false;  ///< This iteration's computation was left out, wholly or in part.
-  uint64_t submitted_blocks_ = 0;  ///< Since the run's start: the next bucket's first position.
 
   bool dropped_out_ = false;
   std::string failed_;
@@ -132,10 +134,5 @@ class Trainer final : private EventTarget, private WorkerNode::Observer {
   uint64_t wrong_sums_ = 0;
   uint64_t checked_sums_ = 0;
 };
-
-/// The integer that `rank` contributes at an element, in real payload. Small enough that 256 of
-/// them do not wrap.
-[[nodiscard]] int32_t generated_gradient(uint32_t rank, uint32_t iteration, uint32_t bucket,
-                                         uint64_t element);
 
 }  // namespace tributary::lab

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "lab/cluster/pfe_report.h"
+
 namespace tributary::lab {
 namespace {
 
@@ -65,33 +67,12 @@ bool TrioNode::set_trace(TraceSink& sink) {
 }
 
 AggregatorResult TrioNode::result(Duration) const {
-  const engine::Report report = pfe_->report();
-  AggregatorResult result;
-  result.name = name();
-  result.packets = report.arrived;
-  result.dropped = report.refused_full + report.refused_too_long;
-  result.latency = summarise(report.adding);
-  for (uint32_t i = 0; i < engine::kLatencyPartCount; i++) {
-    const auto part = static_cast<engine::LatencyPart>(i);
-    result.parts.push_back({std::string("latency ") + engine::to_string(part),
-                            in_seconds(report.adding.parts_mean[part]) * 1e6, "us"});
-  }
-  for (const engine::ResourceUse& use : report.resources) {
-    // The first while any thread was at work, the second of a stretch of the whole run: it may be
-    // less where the work comes in short bursts.
-    result.parts.push_back({use.name + " in use, when active", use.share, "share"});
-    result.parts.push_back({use.name + " in use, fullest stretch", use.share_peak, "share"});
-  }
-  result.parts.push_back({"instructions per packet", report.instructions_per_packet, ""});
-  result.parts.push_back({"instructions per gradient", report.instructions_per_gradient, ""});
-  result.parts.push_back(
-      {"packet buffer peak", static_cast<double>(report.packet_buffer_peak), "packets"});
-  result.parts.push_back({"gradients added", static_cast<double>(report.gradients), ""});
-  result.parts.push_back({"active (a thread at work)", in_seconds(report.active), "s"});
+  AggregatorResult result = pfe_result(name(), pfe_->report());
   // The job counts simulated packets; each stands for `train`.
   const auto memory = static_cast<double>(trio_ml::memory_bytes(spec().job, 1) * spec().train);
   result.parts.push_back({kMemoryPart, memory / 1e6, "MB"});
-  result.bottleneck = engine::bottleneck(report);
+  result.parts.push_back(
+      {kSlotsPart, static_cast<double>(spec().job.block_cnt_max) * spec().train, "of the window"});
   return result;
 }
 

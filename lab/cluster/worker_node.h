@@ -21,6 +21,7 @@
 
 #include "engine/model/meter.h"
 #include "host/tensor_protocol.h"
+#include "lab/scenario.h"
 #include "net/network.h"
 
 namespace tributary::lab {
@@ -89,8 +90,7 @@ class WorkerNode final : public net::Node, private EventTarget {
   void receive(uint32_t port, net::PacketRef packet) override;
 
  private:
-  /// Packets of one round in either direction. Source: DPDK's usual burst.
-  static constexpr uint32_t kBurst = 32;
+  static constexpr uint32_t kBurst = HostSettings::kBurst;
   /// The NIC's transmit ring. Assumed: two bursts, so that the wire never waits for the host.
   static constexpr uint32_t kRingPackets = 64;
 

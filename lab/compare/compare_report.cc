@@ -54,14 +54,41 @@ double sum_over_workers(const Json& outcome, const char* key) {
   return sum;
 }
 
-std::optional<double> memory_of(const Json& aggregators) {
-  std::optional<double> memory;
-  for (const Json& aggregator : aggregators) {
-    for (const Json& part : aggregator["parts"]) {
-      if (part["name"] == kMemoryPart) memory = memory.value_or(0) + part["value"].get<double>();
+/// What a back end takes of the chip that adds: a part of its aggregators by that name.
+struct Resource {
+  const char* part;
+  const char* key;   ///< In JSON and CSV.
+  const char* head;  ///< In the table.
+  bool adds_up;      ///< Over aggregators; else the largest is shown.
+};
+constexpr Resource kResources[] = {
+    {kSlotsPart, "slots", "slots", true},
+    {kMemoryPart, "memory_mb", "memory_MB", true},
+    {"stages", "stages", "stages", false},
+    {"stateful ALUs", "stateful_alus", "stateful_ALUs", false},
+    {"SRAM blocks", "sram_blocks", "SRAM_blocks", false},
+    {"passes per packet", "passes_per_packet", "passes/packet", false},
+    {"recirculated", "recirculated_gbps", "recirculated_Gbit/s", true},
+    {"sweeping packets", "sweeping_packets", "sweeping_packets", true},
+    {"slots given up", "slots_given_up", "given_up", true},
+    {"instructions per packet", "instructions_per_packet", "instructions/packet", false},
+    {"threads in use, when active", "threads_share", "threads_in_use", false},
+    {"RMW banks in use, when active", "rmw_share", "RMW_in_use", false}};
+
+std::vector<std::optional<double>> resources_of(const Json& aggregators) {
+  std::vector<std::optional<double>> values;
+  for (const Resource& resource : kResources) {
+    std::optional<double> value;
+    for (const Json& aggregator : aggregators) {
+      for (const Json& part : aggregator["parts"]) {
+        if (part["name"] != resource.part) continue;
+        const auto here = part["value"].get<double>();
+        value = resource.adds_up ? value.value_or(0) + here : std::max(value.value_or(here), here);
+      }
     }
+    values.push_back(value);
   }
-  return memory;
+  return values;
 }
 
 /// |U| / B, times what the back end sends of it at least.
@@ -85,8 +112,10 @@ CompareRow make_row(const CompareCase& at, const CompareCell& cell, const Json* 
   row.received_mb = worker["wire_bytes_received"].get<double>() / 1e6 / iterations;
   row.degraded_fraction = (*outcome)["degraded_fraction"].get<double>();
   row.retransmissions = sum_over_workers(*outcome, "retransmissions");
+  const double blocks = sum_over_workers(*outcome, "contributions");
+  if (blocks > 0) row.missed_fraction = sum_over_workers(*outcome, "sums_missed") / blocks;
   row.aggregators = (*outcome)["aggregators"];
-  row.memory_mb = memory_of(row.aggregators);
+  row.resources = resources_of(row.aggregators);
   row.bottleneck = (*outcome)["bottleneck"].get<std::string>();
   row.seed = cell.scenario.seed;
   row.train = cell.scenario.train;
@@ -106,11 +135,39 @@ Json or_null(const std::optional<double>& value) {
   return value && std::isfinite(*value) ? Json(*value) : Json(nullptr);
 }
 
-/// The rows of a case as a table, then what was refused and what held the others up.
+/// What the aggregators take, a line for each back end that has any; columns that nobody fills are
+/// left out. Empty if there are none.
+std::string resource_table(std::span<const CompareRow> rows) {
+  std::vector<size_t> columns;
+  for (size_t i = 0; i < std::size(kResources); i++) {
+    const bool filled = std::any_of(rows.begin(), rows.end(), [i](const CompareRow& row) {
+      return i < row.resources.size() && row.resources[i].has_value();
+    });
+    if (filled) columns.push_back(i);
+  }
+  if (columns.empty()) return {};
+  TextTable table({0});
+  std::vector<std::string> line{"in the aggregators"};
+  for (const size_t i : columns) line.emplace_back(kResources[i].head);
+  table.add(std::move(line));
+  for (const CompareRow& row : rows) {
+    line = {row.backend};
+    bool any = false;
+    for (const size_t i : columns) {
+      const auto value = i < row.resources.size() ? row.resources[i] : std::nullopt;
+      any = any || value.has_value();
+      line.push_back(shown(value));
+    }
+    if (any) table.add(std::move(line));
+  }
+  return table.text() + "\n";
+}
+
+/// The rows of a case as tables, then what was refused and what held the others up.
 std::string case_table(const std::string& baseline, std::span<const CompareRow> rows) {
   TextTable table({0});
   table.add({"back end", "iteration_ms", "speed-up", "paper", "least_comm_ms", "sent_MB",
-             "received_MB", "degraded_%", "sent_again", "memory_MB"});
+             "received_MB", "degraded_%", "missed_%", "sent_again"});
   std::string after;
   for (const CompareRow& row : rows) {
     if (!row.refusal.empty()) {
@@ -120,10 +177,11 @@ std::string case_table(const std::string& baseline, std::span<const CompareRow> 
     table.add({row.backend + (row.backend == baseline ? " *" : ""), shown(row.iteration_ms),
                shown(row.speedup), shown(row.paper), shown(row.least_comm_ms), shown(row.sent_mb),
                shown(row.received_mb), shown(row.degraded_fraction, 100),
-               shown(row.retransmissions), shown(row.memory_mb)});
+               shown(row.missed_fraction, 100), shown(row.retransmissions)});
     after += fmt::format("  {}: {}\n", row.backend, row.bottleneck);
   }
-  return fmt::format("{}\n{}\n{}", case_text(rows.front().at), table.text(), after);
+  return fmt::format("{}\n{}\n{}{}", case_text(rows.front().at), table.text(), resource_table(rows),
+                     after);
 }
 
 /// What a plot's axis can be.
@@ -190,7 +248,9 @@ std::string compare_text(const Comparison& comparison, std::span<const CompareRo
   text += fmt::format(
       "* speed-up: its time over the back end's. least_comm_ms: |U| / B times what a worker must\n"
       "  send at least: 1 for switches and servers of their own, 2 (n - 1) / n for rings and\n"
-      "  colocated servers (SwitchML paper §3). sent, received: worker 0's cable, an iteration.\n");
+      "  colocated servers (SwitchML paper §3). sent, received: worker 0's cable, an iteration.\n"
+      "  degraded: results without every worker; missed: sums that a late worker can get nowhere.\n"
+      "  passes, recirculated: through the Tofino's pipes; SwitchML has two sets of the slots.\n");
   std::map<std::string, bool> sources;
   for (const CompareRow& row : rows) {
     if (row.paper) sources[row.paper_source] = true;
@@ -202,26 +262,29 @@ std::string compare_text(const Comparison& comparison, std::span<const CompareRo
 std::string compare_json(const Comparison& comparison, std::span<const CompareRow> rows) {
   std::string text = "[";
   for (const CompareRow& row : rows) {
-    const Json json{{"model", row.at.model},
-                    {"workers", row.at.workers},
-                    {"loss", row.at.loss},
-                    {"straggling", row.at.straggling},
-                    {"backend", row.backend},
-                    {"baseline", comparison.baseline},
-                    {"refused", row.refusal.empty() ? Json(nullptr) : Json(row.refusal)},
-                    {"iteration_ms", or_null(row.iteration_ms)},
-                    {"speedup", or_null(row.speedup)},
-                    {"paper", or_null(row.paper)},
-                    {"least_comm_ms", or_null(row.least_comm_ms)},
-                    {"sent_mb", or_null(row.sent_mb)},
-                    {"received_mb", or_null(row.received_mb)},
-                    {"degraded_fraction", or_null(row.degraded_fraction)},
-                    {"retransmissions", or_null(row.retransmissions)},
-                    {"memory_mb", or_null(row.memory_mb)},
-                    {"bottleneck", row.bottleneck},
-                    {"aggregators", row.aggregators},
-                    {"train", row.train},
-                    {"seed", row.seed}};
+    Json json{{"model", row.at.model},
+              {"workers", row.at.workers},
+              {"loss", row.at.loss},
+              {"straggling", row.at.straggling},
+              {"backend", row.backend},
+              {"baseline", comparison.baseline},
+              {"refused", row.refusal.empty() ? Json(nullptr) : Json(row.refusal)},
+              {"iteration_ms", or_null(row.iteration_ms)},
+              {"speedup", or_null(row.speedup)},
+              {"paper", or_null(row.paper)},
+              {"least_comm_ms", or_null(row.least_comm_ms)},
+              {"sent_mb", or_null(row.sent_mb)},
+              {"received_mb", or_null(row.received_mb)},
+              {"degraded_fraction", or_null(row.degraded_fraction)},
+              {"retransmissions", or_null(row.retransmissions)},
+              {"missed_fraction", or_null(row.missed_fraction)},
+              {"bottleneck", row.bottleneck},
+              {"aggregators", row.aggregators},
+              {"train", row.train},
+              {"seed", row.seed}};
+    for (size_t i = 0; i < std::size(kResources); i++) {
+      json[kResources[i].key] = or_null(i < row.resources.size() ? row.resources[i] : std::nullopt);
+    }
     text += (&row == rows.data() ? "\n" : ",\n") + json.dump();
   }
   return text + (rows.empty() ? "]\n" : "\n]\n");
@@ -233,15 +296,21 @@ std::string compare_csv(std::span<const CompareRow> rows) {
   };
   std::string text =
       "model,workers,loss,straggling,backend,refused,iteration_ms,speedup,paper,least_comm_ms,"
-      "sent_mb,received_mb,degraded_fraction,retransmissions,memory_mb,bottleneck,train,seed\n";
+      "sent_mb,received_mb,degraded_fraction,missed_fraction,retransmissions,bottleneck,train,seed";
+  for (const Resource& resource : kResources) text += fmt::format(",{}", resource.key);
+  text += '\n';
   for (const CompareRow& row : rows) {
-    text += fmt::format("{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{}\n",
+    text += fmt::format("{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{}",
                         csv_field(row.at.model), row.at.workers, row.at.loss, row.at.straggling,
                         csv_field(row.backend), csv_field(row.refusal), field(row.iteration_ms),
                         field(row.speedup), field(row.paper), field(row.least_comm_ms),
                         field(row.sent_mb), field(row.received_mb), field(row.degraded_fraction),
-                        field(row.retransmissions), field(row.memory_mb), csv_field(row.bottleneck),
-                        row.train, row.seed);
+                        field(row.missed_fraction), field(row.retransmissions),
+                        csv_field(row.bottleneck), row.train, row.seed);
+    for (size_t i = 0; i < std::size(kResources); i++) {
+      text += fmt::format(",{}", i < row.resources.size() ? field(row.resources[i]) : "");
+    }
+    text += '\n';
   }
   return text;
 }

@@ -36,8 +36,10 @@ struct CompareRow {
   std::optional<double> sent_mb = {};
   std::optional<double> received_mb = {};
   std::optional<double> degraded_fraction = {};
+  std::optional<double> missed_fraction = {};  ///< Sums that never reached a worker.
   std::optional<double> retransmissions = {};  ///< Of all workers, in the whole run.
-  std::optional<double> memory_mb = {};        ///< That the aggregators take, together.
+  /// What it takes of the machines that add, in the order of the columns; empty where not run.
+  std::vector<std::optional<double>> resources = {};
   std::string bottleneck = {};
   Json aggregators = Json::array();  ///< As in run_json().
   uint64_t seed = 0;
@@ -54,7 +56,7 @@ struct CompareRow {
 /// An array of objects, one row a line.
 [[nodiscard]] std::string compare_json(const Comparison& comparison,
                                        std::span<const CompareRow> rows);
-/// A line of names, then one line a row (RFC 4180); without the aggregators' parts.
+/// A line of names, then one line a row (RFC 4180); without the aggregators' other parts.
 [[nodiscard]] std::string compare_csv(std::span<const CompareRow> rows);
 /// Iteration time over whatever has most values of straggling, loss and workers, a line for each
 /// back end; a plot for each combination of the others.

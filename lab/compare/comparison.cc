@@ -93,13 +93,6 @@ std::vector<WrittenKey> keys_of_cell(const WrittenCase& written, const BackendKi
                                key("train", fmt::format("{}", backend.trains ? kTrain : 1)),
                                key("payload", backend.elides ? "elided" : "real"),
                                key("backend", backend.choice.name)};
-  if (backend.elements != 0) {
-    // The default is for packets of so many gradients; a gradient costs the same in a smaller one.
-    const Scenario defaults;
-    const double cost_ns = in_seconds(defaults.host.packet_cost) * 1e9;
-    keys.push_back(key("host.packet_cost_ns",
-                       fmt::format("{}", cost_ns * backend.elements / defaults.gradients)));
-  }
   keys.insert(keys.end(), written.keys.begin(), written.keys.end());
   keys.insert(keys.end(), settings.begin(), settings.end());
   return keys;
@@ -138,8 +131,8 @@ Result<void> check_lists(const CompareLists& lists, std::span<const WrittenKey> 
 }  // namespace
 
 CompareLists default_compare_lists() {
-  return {.backends = {"ideal", "trio-ml", "switchml-256", "switchml-64", "ps-dedicated",
-                       "ps-colocated", "ring"},
+  return {.backends = {"ideal", "trio-ml", "switchml-256", "switchml-64", "switchml-64-timeout",
+                       "switchml-on-trio", "ps-dedicated", "ps-colocated", "ring"},
           .models = {"resnet50"},
           .workers = {"6"},
           .loss = {"0"},

@@ -13,8 +13,8 @@
 ///
 /// Model:   A case is one of models x workers x loss x straggling; a cell is a back end in it, one
 ///          scenario. What a case needs (retransmission under loss, the pattern of stragglers) and
-///          what a back end needs (no trains, real payload, where it can nothing else; a host's
-///          cost by the size of its packets) is set before the settings, which win.
+///          what a back end needs (no trains, real payload, where it can nothing else) is set
+///          before the settings, which win.
 /// Shapes:  Cells in the order of cases, then of back ends; points are those cells that can run.
 /// Exact:   Equal options and outcomes give equal bytes.
 /// Errors:  Unknown keys, names and wrong values, as make_scenario(). What a back end refuses of a

@@ -206,7 +206,8 @@ void FaultWorld::build_switch() {
   AggregatorSpec spec;
   spec.name = "switch";
   spec.address = switch_address();
-  spec.switchml.pool = what.window;
+  spec.switchml.elements = what.gradients;
+  spec.slots = what.window;
   spec.link_bits_per_s = link_config().rate_bits_per_s;
   spec.seed = seeds_.any_u64();
   for (uint32_t rank = 0; rank < what.world; rank++) {
@@ -217,7 +218,7 @@ void FaultWorld::build_switch() {
   servers_.push_back(nullptr);
   judges_.front().push_back(nullptr);
   if (plan_.machine == FaultMachine::kTofino) {
-    auto node = must(TofinoNode::create(network_, spec, what.gradients));
+    auto node = must(TofinoNode::create(network_, spec));
     tofino_ = node.get();
     aggregators_.push_back(std::move(node));
     return;

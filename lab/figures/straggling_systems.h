@@ -36,7 +36,8 @@ inline constexpr uint32_t kTrio = 3;
 
 [[nodiscard]] inline std::vector<std::string> keys_of(const StragglingSystem& system) {
   return {std::string("backend=") + system.backend, std::string("topology=") + system.topology,
-          std::string("host.retransmission=") + (system.retransmission ? "true" : "false")};
+          std::string("host.retransmission=") + (system.retransmission ? "true" : "false"),
+          "switchml.pool=512"};
 }
 
 }  // namespace tributary::lab

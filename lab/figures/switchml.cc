@@ -3,6 +3,8 @@
 
 #include <fmt/format.h>
 
+#include <utility>
+
 #include "net/packet.h"
 
 namespace tributary::lab {
@@ -21,6 +23,7 @@ Result<Point> tensor_point(const FigureOptions& options, const TensorRun& run) {
                                 fmt::format("link.rate_gbps={}", run.gbps),
                                 fmt::format("host.nic_gbps={}", run.gbps),
                                 fmt::format("host.packet_cost_ns={}", kRdmaPacketCostNs),
+                                "host.gradients_cost_ns=0",
                                 fmt::format("gradients={}", kGradients),
                                 fmt::format("window={}", run.pool),
                                 fmt::format("switchml.pool={}", run.pool),
@@ -35,6 +38,27 @@ Result<Point> tensor_point(const FigureOptions& options, const TensorRun& run) {
                       fmt::format("{} {} workers {} Gbit/s pool {} loss {}", run.backend,
                                   run.workers, run.gbps, run.pool, run.loss),
                       keys);
+}
+
+FigureRow switchml_row(const FigureOptions& options, const char* figure, std::string series,
+                       double x, double here, const char* unit) {
+  return {.figure = figure,
+          .series = std::move(series),
+          .x = x,
+          .here = here,
+          .unit = unit,
+          .seed = options.seed};
+}
+
+LinePlot switchml_plot(std::string title, std::string x_label, std::string y_label,
+                       PlotScale x_scale) {
+  return {.title = std::move(title),
+          .x_label = std::move(x_label),
+          .y_label = std::move(y_label),
+          .series = {},
+          .height_px = 360,
+          .x_scale = x_scale,
+          .y_from_zero = true};
 }
 
 double tensor_ms(const Json& outcome) { return outcome["mean_iteration_ns"].get<double>() / 1e6; }

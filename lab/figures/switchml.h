@@ -18,7 +18,8 @@
 namespace tributary::lab {
 
 /// What a packet costs a worker's host. Assumed: the paper's fastest variant leaves packets to the
-/// RDMA NIC (§5 "Supporting RDMA"); a NIC of its time handles 200 million of them a second.
+/// RDMA NIC (§5 "Supporting RDMA"); a NIC of its time handles 200 million of them a second, and
+/// moves their elements itself.
 inline constexpr double kRdmaPacketCostNs = 5;
 
 /// One measurement of the microbenchmark.
@@ -39,6 +40,14 @@ struct TensorRun {
 
 /// The point of a run; 256 gradients a packet where the back end leaves the choice.
 [[nodiscard]] Result<Point> tensor_point(const FigureOptions& options, const TensorRun& run);
+
+/// A row of `figure`; what the paper says is the caller's to add.
+[[nodiscard]] FigureRow switchml_row(const FigureOptions& options, const char* figure,
+                                     std::string series, double x, double here, const char* unit);
+
+/// A plot without series, its y axis from zero.
+[[nodiscard]] LinePlot switchml_plot(std::string title, std::string x_label, std::string y_label,
+                                     PlotScale x_scale = PlotScale::kLinear);
 
 /// Time of one aggregation, from an outcome.
 [[nodiscard]] double tensor_ms(const Json& outcome);

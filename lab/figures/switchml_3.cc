@@ -71,21 +71,11 @@ FigureOutcome finish(const FigureOptions& options, std::span<const Point> /*poin
   FigureOutcome figure;
   size_t next = 0;
   for (const uint32_t gbps : kGbps) {
-    LinePlot plot{.title = fmt::format("SwitchML Figure 3: {} Gbit/s", gbps),
-                  .x_label = "workers",
-                  .y_label = "million elements a second",
-                  .series = {},
-                  .height_px = 360,
-                  .y_from_zero = true};
-    const auto row = [&](const std::string& series, double x, std::optional<double> paper,
-                         double here, const char* unit) {
-      figure.rows.push_back({.figure = "switchml-3",
-                             .series = fmt::format("{}G {}", gbps, series),
-                             .x = x,
-                             .paper = paper,
-                             .here = here,
-                             .unit = unit,
-                             .seed = options.seed});
+    LinePlot plot = switchml_plot(fmt::format("SwitchML Figure 3: {} Gbit/s", gbps), "workers",
+                                  "million elements a second");
+    const auto row = [&](const std::string& series, double x, double here, const char* unit) {
+      figure.rows.push_back(
+          switchml_row(options, "switchml-3", fmt::format("{}G {}", gbps, series), x, here, unit));
     };
     for (const System& system : systems(options)) {
       const double most = maximum_goodput(gbps, system.elements, system.head_bytes);
@@ -93,11 +83,12 @@ FigureOutcome finish(const FigureOptions& options, std::span<const Point> /*poin
       for (const uint32_t workers : kWorkers) {
         const double ms = tensor_ms(outcomes[next++]);
         const double goodput = static_cast<double>(tensor_bytes(options)) / 4 / (ms * 1e3);
-        row(system.backend, workers, {}, goodput, "Melem/s");
+        row(system.backend, workers, goodput, "Melem/s");
         if (system.paper_share) {
-          row(fmt::format("{} of the line", system.backend), workers, system.paper_share,
-              goodput * 32 / (gbps * 1e3), "share");
-          row(fmt::format("{} of the most", system.backend), workers, {}, goodput / most, "share");
+          row(fmt::format("{} of the line", system.backend), workers, goodput * 32 / (gbps * 1e3),
+              "share");
+          figure.rows.back().paper = system.paper_share;
+          row(fmt::format("{} of the most", system.backend), workers, goodput / most, "share");
         }
         line.points.push_back({static_cast<double>(workers), goodput});
       }

@@ -37,16 +37,6 @@ Result<Point> loss_point(const FigureOptions& options, const char* backend, doub
                                 .more = std::move(more)});
 }
 
-FigureRow row_of(const FigureOptions& options, const char* figure, std::string series, double x,
-                 double here, const char* unit) {
-  return {.figure = figure,
-          .series = std::move(series),
-          .x = x,
-          .here = here,
-          .unit = unit,
-          .seed = options.seed};
-}
-
 // --- Figure 6 ------------------------------------------------------------------------------------
 
 /// By system, then loss.
@@ -65,23 +55,19 @@ Result<std::vector<Point>> inflation_points(const FigureOptions& options) {
 FigureOutcome finish_inflation(const FigureOptions& options, std::span<const Point> /*points*/,
                                std::span<const Json> outcomes) {
   FigureOutcome figure;
-  LinePlot plot{.title = "SwitchML Figure 6: inflation by loss",
-                .x_label = "loss on each link (%)",
-                .y_label = "time over the time without loss",
-                .series = {},
-                .height_px = 360,
-                .x_scale = PlotScale::kLog10,
-                .y_from_zero = true};
+  LinePlot plot = switchml_plot("SwitchML Figure 6: inflation by loss", "loss on each link (%)",
+                                "time over the time without loss", PlotScale::kLog10);
   for (size_t i = 0; i < kSystems.size(); i++) {
     const double calm_ms = tensor_ms(outcomes[i * kLoss.size()]);
     PlotSeries line{.name = kSystems[i], .points = {}};
     for (size_t j = 0; j < kLoss.size(); j++) {
       const double ms = tensor_ms(outcomes[i * kLoss.size() + j]);
       const double percent = kLoss[j] * 100;
-      figure.rows.push_back(
-          row_of(options, "switchml-6", fmt::format("{} time", kSystems[i]), percent, ms, "ms"));
-      figure.rows.push_back(row_of(options, "switchml-6", fmt::format("{} inflation", kSystems[i]),
-                                   percent, ms / calm_ms, "x"));
+      figure.rows.push_back(switchml_row(options, "switchml-6", fmt::format("{} time", kSystems[i]),
+                                         percent, ms, "ms"));
+      figure.rows.push_back(switchml_row(options, "switchml-6",
+                                         fmt::format("{} inflation", kSystems[i]), percent,
+                                         ms / calm_ms, "x"));
       if (percent > 0) line.points.push_back({percent, ms / calm_ms});
     }
     plot.series.push_back(std::move(line));
@@ -115,24 +101,20 @@ Result<std::vector<Point>> timeline_points(const FigureOptions& options) {
 FigureOutcome finish_timeline(const FigureOptions& options, std::span<const Point> /*points*/,
                               std::span<const Json> outcomes) {
   FigureOutcome figure;
-  LinePlot plot{.title = "SwitchML Figure 7: packets that worker 0 sends",
-                .x_label = "time (ms)",
-                .y_label = fmt::format("packets in {} ms", bin_ms(options)),
-                .series = {},
-                .height_px = 360,
-                .y_from_zero = true};
+  LinePlot plot = switchml_plot("SwitchML Figure 7: packets that worker 0 sends", "time (ms)",
+                                fmt::format("packets in {} ms", bin_ms(options)));
   for (size_t i = 0; i < kTimelineLoss.size(); i++) {
     const std::string name = fmt::format("loss {} %", kTimelineLoss[i] * 100);
     PlotSeries line{.name = name, .points = {}};
     double at_ms = 0;
     for (const Json& count : outcomes[i]["timeline"]) {
       figure.rows.push_back(
-          row_of(options, "switchml-7", name, at_ms, count.get<double>(), "packets"));
+          switchml_row(options, "switchml-7", name, at_ms, count.get<double>(), "packets"));
       line.points.push_back({at_ms, count.get<double>()});
       at_ms += bin_ms(options);
     }
-    figure.rows.push_back(row_of(options, "switchml-7", name + ": time", kTimelineLoss[i] * 100,
-                                 tensor_ms(outcomes[i]), "ms"));
+    figure.rows.push_back(switchml_row(options, "switchml-7", name + ": time",
+                                       kTimelineLoss[i] * 100, tensor_ms(outcomes[i]), "ms"));
     plot.series.push_back(std::move(line));
   }
   figure.plots = {std::move(plot)};

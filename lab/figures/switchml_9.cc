@@ -50,32 +50,21 @@ FigureOutcome finish(const FigureOptions& options, std::span<const Point> /*poin
     const double ms = tensor_ms(outcomes[i]);
     const double trip_us = outcomes[i]["block_latency"]["mean_ns"].get<double>() / 1e3;
     const auto row = [&](const char* series, double here, const char* unit) {
-      figure.rows.push_back({.figure = "switchml-9",
-                             .series = series,
-                             .x = pool,
-                             .here = here,
-                             .unit = unit,
-                             .seed = options.seed});
+      figure.rows.push_back(switchml_row(options, "switchml-9", series, pool, here, unit));
     };
     row("time", ms, "ms");
     row("round trip", trip_us, "us");
     times.points.push_back({pool, ms});
     trips.points.push_back({pool, trip_us});
   }
-  figure.plots = {{.title = "SwitchML Figure 9: time of an aggregation",
-                   .x_label = "pool (slots)",
-                   .y_label = "ms",
-                   .series = {std::move(times)},
-                   .height_px = 360,
-                   .x_scale = PlotScale::kLog2,
-                   .y_from_zero = true},
-                  {.title = "SwitchML Figure 9: round trip of a packet",
-                   .x_label = "pool (slots)",
-                   .y_label = "us",
-                   .series = {std::move(trips)},
-                   .height_px = 360,
-                   .x_scale = PlotScale::kLog2,
-                   .y_from_zero = true}};
+  const auto plot = [](const char* of, const char* unit, PlotSeries series) {
+    LinePlot made = switchml_plot(fmt::format("SwitchML Figure 9: {}", of), "pool (slots)", unit,
+                                  PlotScale::kLog2);
+    made.series = {std::move(series)};
+    return made;
+  };
+  figure.plots = {plot("time of an aggregation", "ms", std::move(times)),
+                  plot("round trip of a packet", "us", std::move(trips))};
   figure.notes = {
       "The paper takes 512 slots at 100 Gbit/s: the next power of two of the bandwidth-delay "
       "product over a packet's size, with its hosts' delays (Appendix C)."};

@@ -68,6 +68,21 @@ TEST(Plan, TrainsDivideTheWindow) {
   EXPECT_EQ(plan.workers[0].communicator.window, 128U);
 }
 
+TEST(Plan, ASmallerPacketCostsAHostLess) {
+  const auto cost = [](const char* backend, uint32_t gradients) {
+    Scenario scenario;
+    scenario.backend = backend;
+    scenario.gradients = gradients;
+    return plan_of(scenario).workers[0].packet_cost;
+  };
+  // 25 ns and, of each 1024 gradients, 75 ns.
+  EXPECT_EQ(cost("trio-ml", 1024), nanoseconds(100));
+  EXPECT_EQ(cost("ring", 512), picoseconds(62'500));
+  // SwitchML's packets have their own size.
+  EXPECT_EQ(cost("switchml-256", 1024), picoseconds(43'750));
+  EXPECT_EQ(cost("switchml-64", 1024), picoseconds(29'680));  // 29.6875, in ticks of 10 ps.
+}
+
 TEST(Plan, TheWindowIsTheWorkersAndWhoNeverAsksAgainHasAllBuffers) {
   Scenario scenario;
   const auto job = [&scenario] { return plan_of(scenario).aggregators[0].job; };

@@ -111,7 +111,8 @@ TEST(Run, HostCostBoundsTheRate) {
   Scenario scenario = small("ideal");
   scenario.window = 1024;
   scenario.model.bucket_bytes = {4096 * 640};
-  scenario.host.packet_cost = microseconds(1);
+  scenario.host.packet_cost = nanoseconds(250);
+  scenario.host.gradients_cost = nanoseconds(750);
   const RunResult result = run_well(scenario);
   // 640 packets out and 640 results in, a microsecond each, for one host.
   EXPECT_GT(result.iterations[1], milliseconds(3) + microseconds(1280) - microseconds(64));

@@ -119,6 +119,7 @@ TEST(TofinoNode, RefusesWhatSwitchmlCannotDo) {
   wide.switchml.pool = 8193;
   EXPECT_NE(refusal(wide).find("switchml.pool=8193 is not allowed"), std::string::npos);
   Scenario uneven = small("switchml-256");
+  uneven.switchml.pool = 512;
   uneven.train = 1024;
   EXPECT_NE(refusal(uneven).find("train=1024 is not allowed"), std::string::npos);
   Scenario lossy = small("switchml-64");
@@ -146,6 +147,7 @@ TEST(TofinoNode, TrainsChangeLittle) {
   for (const char* backend : {"switchml-64", "switchml-256"}) {
     for (const bool straggles : {false, true}) {
       Scenario scenario = small(backend, 4);
+      scenario.switchml.pool = 512;
       scenario.model.bucket_bytes = {1 << 20, 1 << 18};
       scenario.model.backward = microseconds(100);
       scenario.model.forward = microseconds(100);

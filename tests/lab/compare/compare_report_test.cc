@@ -26,7 +26,10 @@ Json outcome(double ms, double sent_bytes) {
              {"retransmissions", 3}},
             {{"wire_bytes_sent", 1}, {"wire_bytes_received", 1}, {"retransmissions", 4}}}},
           {"aggregators",
-           {{{"name", "a"}, {"parts", {{{"name", kMemoryPart}, {"value", 1.5}, {"unit", "MB"}}}}},
+           {{{"name", "a"},
+             {"parts",
+              {{{"name", kMemoryPart}, {"value", 1.5}, {"unit", "MB"}},
+               {{"name", "stages"}, {"value", 12}, {"unit", "of a pipe"}}}}},
             {{"name", "b"}, {"parts", {{{"name", kMemoryPart}, {"value", 2}, {"unit", "MB"}}}}}}}};
 }
 
@@ -57,7 +60,6 @@ TEST(CompareReport, RowsByHand) {
   EXPECT_DOUBLE_EQ(*rows[0].sent_mb, 200);
   EXPECT_DOUBLE_EQ(*rows[0].received_mb, 400);
   EXPECT_DOUBLE_EQ(*rows[0].retransmissions, 7);
-  EXPECT_DOUBLE_EQ(*rows[0].memory_mb, 3.5);
   // ResNet50's 25.56 million parameters at 100 Gbit/s, and 2 x 5 / 6 times as much.
   EXPECT_NEAR(*rows[0].least_comm_ms, 8.18, 0.01);
   EXPECT_NEAR(*rows[2].least_comm_ms, 8.18 * 10 / 6, 0.02);
@@ -81,6 +83,7 @@ TEST(CompareReport, TextsSayTheSame) {
   EXPECT_THAT(text, HasSubstr("ring was not run: train=64 is not allowed; allowed: 1"));
   EXPECT_THAT(text, HasSubstr("trio-ml: link x is used 90 %"));
   EXPECT_THAT(text, HasSubstr("paper: Trio paper §6.2"));
+  EXPECT_THAT(text, HasSubstr("in the aggregators  memory_MB  stages\n"));  // And nothing else.
 
   const Json json = Json::parse(compare_json(comparison, rows));
   ASSERT_EQ(json.size(), 6U);
@@ -90,6 +93,9 @@ TEST(CompareReport, TextsSayTheSame) {
   EXPECT_EQ(json[4]["paper"], 1.72);
   EXPECT_EQ(json[4]["refused"], nullptr);
   EXPECT_EQ(json[4]["aggregators"].size(), 2U);
+  EXPECT_EQ(json[4]["memory_mb"], 3.5);  // Of both.
+  EXPECT_EQ(json[4]["stages"], 12);      // Of whichever has most.
+  EXPECT_EQ(json[4]["slots"], nullptr);
   EXPECT_EQ(json[5]["refused"], "train=64 is not allowed; allowed: 1");
   EXPECT_EQ(json[5]["iteration_ms"], nullptr);
 
@@ -137,6 +143,7 @@ TEST(CompareReport, ASmallComparisonRuns) {
       {.name = "iterations", .text = "2", .where = ""},
       {.name = "window", .text = "256", .where = ""},
       {.name = "host.packet_cost_ns", .text = "10", .where = ""},
+      {.name = "host.gradients_cost_ns", .text = "0", .where = ""},
       {.name = "train", .text = "8", .where = ""}};
   const auto comparison = make_comparison(lists, settings);
   ASSERT_TRUE(comparison) << comparison.error().text;
@@ -152,8 +159,57 @@ TEST(CompareReport, ASmallComparisonRuns) {
   EXPECT_NEAR(*rows[2].speedup, 1, 0.1);        // ps-dedicated
   EXPECT_NEAR(*rows[3].speedup, 4 / 6.0, 0.1);  // ps-colocated: n / (2 (n - 1))
   EXPECT_NEAR(*rows[4].speedup, 4 / 6.0, 0.1);  // ring
-  EXPECT_TRUE(rows[1].memory_mb);
+  EXPECT_TRUE(Json::parse(compare_json(*comparison, rows))[1]["memory_mb"].is_number());
   EXPECT_GT(*rows[9].retransmissions, 0);
+}
+
+TEST(CompareReport, WhatEachMachineTakesStandsBesideItsTime) {
+  const CompareLists lists{
+      .backends = {"switchml-64", "switchml-64-timeout", "switchml-on-trio", "trio-ml", "ring"},
+      .models = {"custom"},
+      .workers = {"4"},
+      .loss = {"0"},
+      .straggling = {"0.5"},
+      .baseline = ""};
+  const std::vector<WrittenKey> settings{
+      {.name = "model.bucket_bytes", .text = "1048576", .where = ""},
+      {.name = "model.backward_ms", .text = "2", .where = ""},
+      {.name = "straggler.typical_iteration_ms", .text = "20", .where = ""},
+      {.name = "mitigation.timeout_ms", .text = "1", .where = ""},
+      // The whole tensor: a time-out frees no more than the pool.
+      {.name = "switchml.pool", .text = "4096", .where = ""},
+      {.name = "iterations", .text = "4", .where = ""},
+      {.name = "window", .text = "256", .where = ""},
+      {.name = "train", .text = "8", .where = ""}};
+  const auto comparison = make_comparison(lists, settings);
+  ASSERT_TRUE(comparison) << comparison.error().text;
+  const auto ran = run_points(comparison->points, {.threads = 2});
+  ASSERT_TRUE(ran) << ran.error().text;
+  const auto rows = compare_rows(*comparison, ran->outcomes);
+  const Json json = Json::parse(compare_json(*comparison, rows));
+  const auto has = [&json](size_t row, const char* key) { return json[row][key].is_number(); };
+  for (const char* key : {"slots", "memory_mb", "stages", "stateful_alus", "sram_blocks",
+                          "passes_per_packet", "recirculated_gbps"}) {
+    EXPECT_TRUE(has(0, key)) << key;
+    EXPECT_TRUE(has(1, key)) << key;
+    EXPECT_FALSE(has(4, key)) << key;
+  }
+  for (const char* key :
+       {"slots", "memory_mb", "instructions_per_packet", "threads_share", "rmw_share"}) {
+    EXPECT_TRUE(has(2, key)) << key;
+    EXPECT_TRUE(has(3, key)) << key;
+  }
+  // The time-out's price, and what it buys.
+  EXPECT_FALSE(has(0, "slots_given_up"));
+  EXPECT_GT(json[1]["slots_given_up"], 0);
+  EXPECT_GT(json[1]["sweeping_packets"], 0);
+  EXPECT_GT(json[1]["stateful_alus"], json[0]["stateful_alus"]);
+  EXPECT_LT(*rows[1].iteration_ms, 0.8 * *rows[0].iteration_ms);
+  EXPECT_GT(*rows[1].degraded_fraction, 0);
+  EXPECT_GT(*rows[1].missed_fraction, 0);
+  EXPECT_EQ(*rows[0].degraded_fraction, 0);
+  EXPECT_EQ(*rows[0].missed_fraction, 0);
+  EXPECT_EQ(*rows[3].missed_fraction, 0);  // Trio keeps results for who is late.
 }
 
 }  // namespace

@@ -92,16 +92,6 @@ TEST(Comparison, ABackEndThatCannotSaysWhyAndTheOthersRun) {
   EXPECT_THAT(refusal_of(lists, settings), HasSubstr("with backend=live"));
 }
 
-TEST(Comparison, AGradientCostsAHostTheSameInEveryPacket) {
-  CompareLists lists = two_by_two();
-  lists.backends = {"ring", "switchml-256", "switchml-64"};
-  const auto comparison = make_comparison(lists, {});
-  ASSERT_TRUE(comparison) << comparison.error().text;
-  EXPECT_EQ(comparison->cells[0].scenario.host.packet_cost, nanoseconds(100));
-  EXPECT_EQ(comparison->cells[1].scenario.host.packet_cost, nanoseconds(25));
-  EXPECT_EQ(comparison->cells[2].scenario.host.packet_cost, picoseconds(6250));
-}
-
 TEST(Comparison, RefusesWrongNamesAndValues) {
   CompareLists lists = two_by_two();
   lists.backends = {"ideal", "rings"};

@@ -29,6 +29,7 @@ Scenario only_network(const char* backend, uint32_t workers) {
   scenario.model = {
       .name = "custom", .bucket_bytes = {uint64_t{32} << 20}, .forward = {}, .backward = {}};
   scenario.host.packet_cost = nanoseconds(10);
+  scenario.host.gradients_cost = Duration();
   return scenario;
 }
 
