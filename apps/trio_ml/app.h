@@ -21,7 +21,7 @@ class App {
 
   /// Starts the thread for the packet at hand.
   template <microcode::Machine M>
-  void process(M& m) {
+  [[gnu::always_inline]] void process(M& m) {
     process_packet(m, shard_);
   }
 

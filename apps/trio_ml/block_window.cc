@@ -68,7 +68,9 @@ Result<BlockWindow> BlockWindow::create(const JobConfig& config, uint32_t shard_
                                         memory::SharedMemory& memory) {
   const WindowShape shape(config, shard_count);
   BlockWindow window(shape);
-  window.run_shift_ = static_cast<uint32_t>(std::countr_zero(kBlocksPerRun * shard_count));
+  window.core_shift_ = static_cast<uint32_t>(std::countr_zero(shard_count));
+  window.place_in_run_mask_ = (shape.place_count - 1) & (kBlocksPerRun - 1);
+  window.run_mask_ = (shape.place_count - 1) & ~(kBlocksPerRun - 1);
   const auto places = make_array<BlockRecord>(memory, memory::Range::kDram, shape.place_count);
   if (!places) return tl::unexpected(places.error());
   const auto results =
@@ -119,10 +121,8 @@ Found BlockWindow::find_result(uint32_t place, uint64_t generation, uint32_t blo
                                             : Found::Kind::kPastCache);
 }
 
-Found BlockWindow::find_otherwise(BlockName name) {
-  const uint32_t block_id = name.block_id;
+Found BlockWindow::find_otherwise(uint32_t block_id, uint64_t generation) {
   const uint32_t place = place_of(block_id);
-  const uint64_t generation = continued(name);
   const BlockRecord& block = places_[place];
   const bool taken = block.phase != BlockPhase::kFree;
   const ResultRecord& last = newest(place);

@@ -118,10 +118,10 @@ class BlockWindow {
     if (block.phase == BlockPhase::kFree) {
       found.kind = Found::Kind::kAbsent;
       if (!is_next_at(block, name.block_id, found.generation)) [[unlikely]]
-        found = find_otherwise(name);
+        found = find_otherwise(name.block_id, found.generation);
     } else if (block.block_id != name.block_id || block.generation != found.generation)
         [[unlikely]] {
-      found = find_otherwise(name);
+      found = find_otherwise(name.block_id, found.generation);
     }
   }
 
@@ -230,8 +230,7 @@ class BlockWindow {
       : shape_(shape), free_(shape.buffer_count), cooling_(shape.buffer_count) {}
 
   [[nodiscard]] uint32_t place_of(uint32_t block_id) const {
-    const uint32_t run = block_id >> run_shift_;
-    return (run * kBlocksPerRun + block_id % kBlocksPerRun) & (shape_.place_count - 1);
+    return (block_id & place_in_run_mask_) | (block_id >> core_shift_ & run_mask_);
   }
   /// The generation by which blocks are ordered.
   [[nodiscard]] uint64_t continued(BlockName name) const {
@@ -260,7 +259,7 @@ class BlockWindow {
            (!last.valid || is_older(last.generation, last.block_id, generation, block_id));
   }
   /// find() for a block that is neither in progress nor the next one.
-  [[nodiscard]] Found find_otherwise(BlockName name);
+  [[nodiscard]] Found find_otherwise(uint32_t block_id, uint64_t generation);
   /// Takes a free record, if there is a buffer. Field by field: a record put together elsewhere and
   /// copied would be written twice.
   Inserted make_block(BlockRecord& block, uint64_t generation, BlockName name,
@@ -299,7 +298,9 @@ class BlockWindow {
   }
 
   WindowShape shape_;
-  uint32_t run_shift_ = 0;           ///< log2 of kBlocksPerRun times the shard count.
+  uint32_t core_shift_ = 0;          ///< log2 of the shard count: bits that name another core.
+  uint32_t place_in_run_mask_ = 0;   ///< Of place_count - 1, the bits below kBlocksPerRun …
+  uint32_t run_mask_ = 0;            ///< … and the others.
   BlockRecord* places_ = nullptr;    ///< Shape [place_count].
   ResultRecord* results_ = nullptr;  ///< Shape [place_count][history], a ring for each place.
   uint8_t* newest_ = nullptr;        ///< Shape [place_count]: the ring's newest entry.

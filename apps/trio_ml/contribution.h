@@ -32,9 +32,10 @@ inline constexpr microcode::Instruction kCheckBlock{"check_block", {.register_re
 
 /// The ranks that a lower aggregator's partial sum holds.
 template <microcode::Machine M>
-void merge_ranks(const M& m, BlockRecord& block, const MessageHead& message,
+void merge_ranks(const M& m, const Job& job, BlockRecord& block, const MessageHead& message,
                  const Arrival& arrival) {
   if ((message.extension.flags & microcode::kFlagSourceMask) == 0) return;
+  if (!job.config.sources_are_aggregators) return;
   if (TRIB_MUTANT(kRanksNotMerged)) return;
   const SourceMask ranks = microcode::decode_mask(message_bytes(m, arrival).data());
   for (uint32_t i = 0; i < ranks.size(); i++) block.ranks[i] |= ranks[i];
@@ -111,7 +112,7 @@ void answer_late(M& m, Shard& shard, Job& job, const ResultRecord* result,
                  const MessageHead& message, const Arrival& arrival) {
   // Below another aggregator a block may wait for the upper result for long: who is late for it
   // is back all the same.
-  note_contribution(m, shard, job, message);
+  note_contribution(m, shard, job, message.header.src_id, arrival.offset);
   if (result == nullptr) return;
   send_result(m, shard, job, *result, std::span<const Endpoint>(&arrival.source, 1));
 }
@@ -153,6 +154,38 @@ class ContributionThread {
  public:
   ContributionThread(M& m, Shard& shard) : m_(m), shard_(shard), arrival_(payload_arrival(m)) {}
 
+  /// Whether the packet is like the last contribution of its source but for the block, and then of
+  /// which kind: begin() and find_job() would find nothing else than they did for that one.
+  [[nodiscard, gnu::always_inline]] KnownHead::Kind look_known() {
+    const std::byte* message = m_.head().bytes();
+    if (m_.arrived_as_frame() || arrival_.size < Header::kBytes) return KnownHead::Kind::kNone;
+    job_ = shard_.job(static_cast<uint8_t>(Header::JobId::load(message)));
+    if (job_ == nullptr || job_->adopted() != job_->session.number()) return KnownHead::Kind::kNone;
+    const uint32_t source = Header::SourceId::load(message);
+    if (source >= job_->config.sources) return KnownHead::Kind::kNone;
+    const SourceState& state = job_->sources[source];
+    if (state.address != arrival_.source) return KnownHead::Kind::kNone;
+    return state.known_head.match(message, arrival_.size);
+  }
+  /// What the further steps want of it. @param extended Whether it is of kind kExtended.
+  [[nodiscard, gnu::always_inline]] Step begin_known(bool extended) {
+    const std::byte* message = m_.head().bytes();
+    message_.header.extended = extended;
+    message_.header.block_id = Header::BlockId::load(message);
+    message_.header.src_id = static_cast<uint8_t>(Header::SourceId::load(message));
+    message_.header.gen_id = static_cast<uint16_t>(Header::GenerationId::load(message));
+    message_.header.grad_cnt = static_cast<uint16_t>(Header::GradientCount::load(message));
+    message_.head_bytes = Header::kBytes;
+    if (extended) {
+      message_.head_bytes += microcode::kExtensionBytes;
+      microcode::ExtensionFields extension;
+      static_cast<void>(decode_extension(message + Header::kBytes, extension));
+      message_.extension = extension;
+      job_->session.heard(source(), m_.now());
+    }
+    return Step::kFindBlock;
+  }
+
   /// Locates and decodes the message of the packet at hand.
   [[nodiscard, gnu::always_inline]] Step begin() {
     if (const Located located = locate_message(m_, shard_.udp_port(), arrival_); !located.ok) {
@@ -182,6 +215,8 @@ class ContributionThread {
     if (!job_->locate(source(), arrival_.source)) [[unlikely]]
       return refused(Outcome::kForeignAddress);
     if (message_.header.extended) job_->session.heard(source(), m_.now());
+    contribution_ = contribution_of(*job_, message_);
+    if (!M::kSuspends && contribution_.is_plain()) remember();
     return Step::kFindBlock;
   }
 
@@ -237,7 +272,7 @@ class ContributionThread {
       return refused(admission_ == Admission::kDuplicate ? Outcome::kDuplicate : Outcome::kLate);
     }
     if (!TRIB_MUTANT(kReferenceLost)) job_->ref_bits.touch(job_->window.place_of(block()));
-    note_contribution(m_, shard_, *job_, message_);
+    note_contribution(m_, shard_, *job_, source(), arrival_.offset);
     return Step::kAddGradients;
   }
 
@@ -254,8 +289,8 @@ class ContributionThread {
 
   [[gnu::always_inline]] auto settle_block() {
     return m_.issue(block_request(), [this] {
-      if (job_->config.sources_are_aggregators) merge_ranks(m_, block(), message_, arrival_);
-      final_ = settle(block(), contribution_of(*job_, message_));
+      merge_ranks(m_, *job_, block(), message_, arrival_);
+      final_ = settle(block(), contribution_);
     });
   }
   [[nodiscard, gnu::always_inline]] Step block_settled() {
@@ -284,6 +319,8 @@ class ContributionThread {
   [[nodiscard]] const Arrival& arrival() const { return arrival_; }
 
  private:
+  using Header = microcode::TrioMlHeader;
+
   [[nodiscard]] uint32_t source() const { return message_.header.src_id; }
   [[nodiscard]] BlockName name() const {
     return {message_.header.gen_id, message_.header.block_id, message_.header.extended};
@@ -334,6 +371,12 @@ class ContributionThread {
         break;
     }
   }
+  /// For look_known(), which takes a contribution for plain and of one rank.
+  void remember() {
+    if (job_->config.sources_are_aggregators) return;
+    job_->sources[source()].known_head.remember(m_.head().bytes() + arrival_.offset, arrival_.size,
+                                                message_.header.extended);
+  }
   /// The packet ends here.
   [[nodiscard]] Step refused(Outcome reason) {
     refusal_ = reason;
@@ -360,6 +403,7 @@ class ContributionThread {
   Arrival arrival_;
   MessageHead message_;
   Job* job_ = nullptr;
+  Contribution contribution_;
   Found found_;
   BlockWindow::Inserted inserted_{};
   Admission admission_ = Admission::kClosed;

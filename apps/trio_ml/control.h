@@ -141,10 +141,12 @@ void send_have(M& m, Shard& shard, const Job& job, const BlockRecord& block,
   count(m, shard, Outcome::kHaveSent);
 }
 
-/// A permanent straggler is one no longer. `message` by value: see ContributionThread.
+/// A permanent straggler is one no longer. Its message is at `offset_bytes` of the packet.
 template <microcode::Machine M>
-[[gnu::noinline, gnu::cold]] void note_return(M& m, Shard& shard, Job& job,
-                                              const MessageHead message) {
+[[gnu::noinline, gnu::cold]] void note_return(M& m, Shard& shard, Job& job, uint32_t offset_bytes) {
+  MessageHead message;
+  decode_header(microcode::View<microcode::TrioMlHeader>(m.head().bytes() + offset_bytes),
+                message.header);
   include(job.record.active_mask, message.header.src_id);
   count(m, shard, Outcome::kSourceReturned);
   if (!message.header.extended) return;
@@ -157,12 +159,11 @@ template <microcode::Machine M>
 /// not to count, a source that is always a little later than another would never be waited for
 /// again.
 template <microcode::Machine M>
-void note_contribution(M& m, Shard& shard, Job& job, const MessageHead& message) {
-  const uint32_t source = message.header.src_id;
+void note_contribution(M& m, Shard& shard, Job& job, uint32_t source, uint32_t offset_bytes) {
   job.sources[source].contributed = true;
   if (TRIB_MUTANT(kPermanentForEver)) return;
   if (!contains(job.record.active_mask, source)) [[unlikely]]
-    note_return(m, shard, job, message);
+    note_return(m, shard, job, offset_bytes);
 }
 
 /// This aggregator's join toward the upper one, and its good-bye.

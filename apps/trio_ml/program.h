@@ -82,11 +82,10 @@ template <microcode::Machine M>
   thread.answer(refusal);
 }
 
-/// The thread where every reply is there at once.
+/// The steps from `next` on, where every reply is there at once.
 template <microcode::Machine M>
-void run_in_place(M& m, Shard& shard) {
-  ContributionThread<M> thread(m, shard);
-  Step next = thread.begin();
+[[gnu::always_inline]] inline void run_steps_in_place(M& m, Shard& shard,
+                                                      ContributionThread<M>& thread, Step next) {
 #define TRIB_STEP(step, issue, then)   \
   while (next == Step::step) {         \
     static_cast<void>(thread.issue()); \
@@ -101,17 +100,40 @@ void run_in_place(M& m, Shard& shard) {
     answer_in_place(m, shard, thread.refusal());
 }
 
+/// The thread of a packet that is not like the one before.
+template <microcode::Machine M>
+[[gnu::noinline]] void run_in_place(M& m, Shard& shard) {
+  ContributionThread<M> thread(m, shard);
+  run_steps_in_place(m, shard, thread, thread.begin());
+}
+
+/// The thread of a packet of which is known what it is, but for its block. Apart for each kind:
+/// with constants in place of header fields not much is left.
+template <microcode::Machine M, bool kExtended>
+[[gnu::always_inline]] inline void run_known_in_place(M& m, Shard& shard,
+                                                      ContributionThread<M>& thread) {
+  run_steps_in_place(m, shard, thread, thread.begin_known(kExtended));
+}
+
 }  // namespace detail
 
 #undef TRIB_CONTRIBUTION_STEPS
 
 /// The thread for one packet.
 template <microcode::Machine M>
-void process_packet(M& m, Shard& shard) {
+[[gnu::always_inline]] inline void process_packet(M& m, Shard& shard) {
   if constexpr (M::kSuspends) {
     detail::run_as_thread(m, shard);
   } else {
-    detail::run_in_place(m, shard);
+    ContributionThread<M> thread(m, shard);
+    switch (thread.look_known()) {
+      case KnownHead::Kind::kPlain:
+        return detail::run_known_in_place<M, false>(m, shard, thread);
+      case KnownHead::Kind::kExtended:
+        return detail::run_known_in_place<M, true>(m, shard, thread);
+      case KnownHead::Kind::kNone:
+        return detail::run_in_place(m, shard);
+    }
   }
 }
 

@@ -21,6 +21,7 @@
 #include "apps/trio_ml/block_window.h"
 #include "apps/trio_ml/config.h"
 #include "apps/trio_ml/counters.h"
+#include "apps/trio_ml/known_head.h"
 #include "apps/trio_ml/records.h"
 #include "apps/trio_ml/session.h"
 #include "memory/ref_bits.h"
@@ -30,11 +31,13 @@
 namespace tributary::trio_ml {
 
 /// What a shard knows of one source.
-struct SourceState {
+struct alignas(64) SourceState {
   Endpoint address;            ///< Where it last sent from; not set: unknown.
   bool contributed = false;    ///< Since the infrequent timer's last visit.
   uint32_t missed_blocks = 0;  ///< Aged out without it, since then.
+  KnownHead known_head;        ///< Of its contributions.
 };
+static_assert(sizeof(SourceState) == 64, "a contribution looks at one cache line of its source");
 
 /// One job on one core.
 class Job {

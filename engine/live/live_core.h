@@ -60,12 +60,7 @@ class LiveCore {
     machine_.begin_burst(now);
     program_.begin_burst();
     const uint32_t received = queue_.receive(burst_);
-    uint32_t processed = 0;
-    for (uint32_t i = 0; i < received; i++) {
-      if (mailboxes_.size() > 1 && hand_over(burst_[i])) continue;
-      process(burst_[i]);
-      processed++;
-    }
+    uint32_t processed = process(mailboxes_.size() > 1 ? keep_own(received) : received);
     if (mailboxes_.size() > 1) processed += process_mail();
     run_timers(now, received);
     machine_.flush();
@@ -97,9 +92,25 @@ class LiveCore {
   /// here must not look late because they were not read yet.
   static constexpr uint32_t kTimersWaitBursts = 16;
 
-  void process(const Packet& packet) {
-    machine_.begin_packet(packet);
-    program_.process(machine_);
+  /// A thread for each of the first `count` packets of the burst. Not inlined, so that the program
+  /// is: there is one copy of it.
+  [[gnu::noinline]] uint32_t process(uint32_t count) {
+    for (uint32_t i = 0; i < count; i++) {
+      machine_.begin_packet(burst_[i]);
+      program_.process(machine_);
+    }
+    return count;
+  }
+
+  /// Hands over what other cores own. @return how many are left, at the burst's beginning.
+  uint32_t keep_own(uint32_t received) {
+    uint32_t own = 0;
+    for (uint32_t i = 0; i < received; i++) {
+      if (hand_over(burst_[i])) continue;
+      if (own != i) burst_[own] = burst_[i];
+      own++;
+    }
+    return own;
   }
 
   bool hand_over(const Packet& packet) {
@@ -120,9 +131,7 @@ class LiveCore {
     for (; owners_to_wake_ != 0; owners_to_wake_ &= owners_to_wake_ - 1) {
       mailboxes_[static_cast<uint32_t>(std::countr_zero(owners_to_wake_))]->wake_owner();
     }
-    const uint32_t taken = mailboxes_[index_]->take(burst_);
-    for (uint32_t i = 0; i < taken; i++) process(burst_[i]);
-    return taken;
+    return process(mailboxes_[index_]->take(burst_));
   }
 
   void run_timers(Instant now, uint32_t received) {
