@@ -190,8 +190,10 @@ class Judge {
       case SocketState::kAbsent:
         if (!makes) {
           fatal(fmt::format("nobody serves {}", path),
-                "start the other end first, as in: tributary serve --port dpdk:vhost,iface=" +
-                    path + ",ip=...");
+                fmt::format(
+                    "start the other end first, as in: tributary serve --port dpdk:{}{},ip=...",
+                    spec_.driver == "net_memif" ? "memif,role=server,socket=" : "vhost,iface=",
+                    path));
         }
     }
   }

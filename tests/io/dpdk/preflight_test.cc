@@ -197,7 +197,10 @@ TEST(DpdkPreflight, SocketsOfVhost) {
   DpdkDeviceFacts facts = faultless();
   facts.socket = SocketState::kStale;
   EXPECT_EQ(faults(device("vhost,iface=/tmp/a"), facts), "");  // Removed at the start.
-  EXPECT_THAT(faults(device("virtio_user,path=/tmp/a"), facts), HasSubstr("nobody serves /tmp/a"));
+  EXPECT_THAT(faults(device("virtio_user,path=/tmp/a"), facts),
+              AllOf(HasSubstr("nobody serves /tmp/a"), HasSubstr("dpdk:vhost,iface=/tmp/a")));
+  EXPECT_THAT(faults(device("memif,socket=/tmp/a"), facts),
+              HasSubstr("dpdk:memif,role=server,socket=/tmp/a"));
   facts.socket = SocketState::kListening;
   EXPECT_THAT(faults(device("vhost,iface=/tmp/a"), facts), HasSubstr("ss -xlp | grep /tmp/a"));
   EXPECT_EQ(faults(device("virtio_user,path=/tmp/a"), facts), "");
