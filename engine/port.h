@@ -58,6 +58,9 @@ class PortQueue {
   virtual void visit_counters(const CounterVisitor&) const {}
 };
 
+/// Largest IP packet. Source: RFC 791, RFC 8200: 16 bits of length, rounded up as loopback has it.
+inline constexpr uint32_t kIpBytesMax = 65'536;
+
 /// A port with one queue per core. The queues live as long as the port.
 class Port {
  public:
@@ -68,6 +71,9 @@ class Port {
   [[nodiscard]] virtual Endpoint local() const = 0;
   /// Largest UDP payload that can be sent or received, in bytes.
   [[nodiscard]] virtual uint32_t payload_bytes_max() const = 0;
+  /// Bytes of the largest IP packet that reaches `to` in one piece, as far as the port knows.
+  /// Unless a port splits packets, whatever fits payload_bytes_max() does.
+  [[nodiscard]] virtual uint32_t path_mtu(const Endpoint& /*to*/) const { return kIpBytesMax; }
   /// From now on receives, in queue 0, what is sent to this multicast group and port. Called by the
   /// thread of the only queue in use. @return false for a port that cannot, as a kernel socket
   /// that is bound to another port; an error for a group that is not allowed.

@@ -18,7 +18,6 @@
 #include "engine/port.h"
 #include "host/auto_terms.h"
 #include "host/worker_protocol.h"
-#include "io/path_mtu.h"
 #include "io/udp_port.h"
 
 namespace tributary::host {
@@ -71,7 +70,7 @@ Result<void> check(const CommunicatorConfig& config) {
 /// With numbers for what was left to choose.
 CommunicatorConfig with_terms(CommunicatorConfig config, const engine::Port& port) {
   if (config.gradients == 0) {
-    const uint32_t fitting = auto_gradients(io::path_mtu(config.server), config.server.is_ipv4());
+    const uint32_t fitting = auto_gradients(port.path_mtu(config.server), config.server.is_ipv4());
     const uint32_t taken =
         (port.payload_bytes_max() - microcode::kMessageHeadBytesMax) / microcode::kGradientBytes;
     config.gradients = std::min(fitting, taken);

@@ -64,6 +64,9 @@ class ImpairedPort final : public engine::Port {
   [[nodiscard]] engine::PortQueue& queue(uint32_t index) override;
   [[nodiscard]] Endpoint local() const override { return inner_->local(); }
   [[nodiscard]] uint32_t payload_bytes_max() const override { return inner_->payload_bytes_max(); }
+  [[nodiscard]] uint32_t path_mtu(const Endpoint& to) const override {
+    return inner_->path_mtu(to);
+  }
   Result<bool> join_group(const Endpoint& group) override { return inner_->join_group(group); }
 
   /// Faults injected so far; any thread.

@@ -24,6 +24,7 @@
 
 #include "base/result.h"
 #include "engine/port.h"
+#include "io/path_mtu.h"
 #include "io/udp_port_config.h"
 
 namespace tributary::io {
@@ -43,6 +44,8 @@ class UdpPort final : public engine::Port {
   /// As bound: with the port that the kernel chose; [::] stays [::] unless there is a peer.
   [[nodiscard]] Endpoint local() const override { return local_; }
   [[nodiscard]] uint32_t payload_bytes_max() const override { return payload_bytes_max_; }
+  /// The kernel splits what is larger.
+  [[nodiscard]] uint32_t path_mtu(const Endpoint& to) const override { return io::path_mtu(to); }
 
   /// What works, but worse than asked for: one sentence each, with the command that mends it.
   [[nodiscard]] const std::vector<std::string>& warnings() const { return warnings_; }

@@ -11,6 +11,8 @@
 #include <map>
 
 #include "io/in_memory_port.h"
+#include "io/path_mtu.h"
+#include "io/udp_port.h"
 #include "tests/io/bytes.h"
 #include "tests/support/seed.h"
 
@@ -55,6 +57,18 @@ struct Bed {
   std::unique_ptr<ImpairedPort> port;
   InMemoryPort* inner = nullptr;
 };
+
+TEST(ImpairedPort, ThePathIsTheInnerPorts) {
+  // Of TEST-NET-1 (RFC 5737), which is never at the other end of a loopback.
+  const Endpoint far = Endpoint::ipv4(0xc0000201, 9);
+  EXPECT_EQ(Bed(ImpairmentConfig{}).port->path_mtu(far), engine::kIpBytesMax);
+  auto sockets = UdpPort::open({.local = Endpoint::ipv4(0x7f000001, 0)});
+  ASSERT_TRUE(sockets) << sockets.error().text;
+  const auto port = ImpairedPort::make(*std::move(sockets), ImpairmentConfig{});
+  ASSERT_TRUE(port);
+  EXPECT_EQ((*port)->path_mtu(far), path_mtu(far));  // As the kernel's routes have it.
+  EXPECT_LT((*port)->path_mtu(far), engine::kIpBytesMax);
+}
 
 TEST(ImpairedPort, WithoutFaultsEverythingPassesInOrder) {
   Bed bed({});
