@@ -55,8 +55,9 @@ void close_if_open(int file) {
   dup2(stderr_file, STDERR_FILENO);
   for (const int file : inherited_files) fcntl(file, F_SETFD, 0);
   execve(program, arguments, environment);
-  const char* reason = strerrordesc_np(errno);
-  if (write(STDERR_FILENO, reason, std::strlen(reason)) < 0) _exit(kExitNotExecutable);
+  for (const char* text : {program, ": ", strerrordesc_np(errno)}) {
+    if (write(STDERR_FILENO, text, std::strlen(text)) < 0) break;
+  }
   _exit(kExitNotExecutable);
 }
 

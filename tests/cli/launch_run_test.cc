@@ -133,7 +133,8 @@ TEST_F(LaunchRun, AProgramThatIsNotThereIsNamed) {
   LaunchPlan plan = plan_of({"true"});
   plan.ranks[0].program = "/no/such/program";
   EXPECT_EQ(run(plan), 127);
-  EXPECT_THAT(err_.text(), AllOf(HasSubstr("[0] No such file"), HasSubstr("rank 0 ended with")));
+  EXPECT_THAT(err_.text(), AllOf(HasSubstr("[0] /no/such/program: No such file"),
+                                 HasSubstr("rank 0 ended with")));
 }
 
 }  // namespace
