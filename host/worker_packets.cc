@@ -403,6 +403,7 @@ void WorkerProtocol::on_have(const Message& message, Instant now) {
     have_upstream_ = message.body.upstream;
   }
   const bool lacks_mine = !contains(message.body.mask, *config_.source);
+  ask_about_more(now);
   if (lacks_mine && !slot.transfer->receive_only) {
     slot.state = SlotState::kSent;
     slot.data_wanted = true;

@@ -173,7 +173,12 @@ Duration WorkerProtocol::take_result(uint64_t position, const microcode::Message
     rtt_.sample(now - slot.sent_at);
     // The others were scheduled by an older estimate, the first ones without any.
     scan_at_ = std::min(scan_at_, now + rtt_.timeout(RttEstimator::kMax));
+    ask_at_once_ = 1;  // Results come by themselves: those behind it are late, not lost.
     repair_overtaken(position);
+  } else if (slot.state == SlotState::kSent) {
+    ask_about_more(now);
+  } else {
+    scan_at_ = std::min(scan_at_, now + rtt_.timeout(RttEstimator::kMax));
   }
   slot.state = SlotState::kDone;
   result_below_ = std::max(result_below_, position + 1);
@@ -244,17 +249,27 @@ Duration WorkerProtocol::repair_after(uint64_t position) const {
 void WorkerProtocol::scan_overdue(Instant now) {
   scan_at_ = Instant::never();
   if (!config_.repair) return;
+  uint32_t doubtful =
+      0;  // Asked about without an answer yet, though they may be no more than late.
   for (uint64_t p = base_; p < next_; p++) {
-    Slot& slot = slot_of(p);
+    const Slot& slot = slot_of(p);
     if (slot.state != SlotState::kSent && slot.state != SlotState::kHeld) continue;
     if (TRIB_MUTANT(kNeverOverdue)) continue;
+    const bool overtaken = p < result_below_;
     const Instant due = slot.sent_at + repair_after(p);
-    if (due <= now) {
-      queue_repair(p);
-    } else {
+    if (due > now) {
       scan_at_ = std::min(scan_at_, due);
+      if (slot.state == SlotState::kSent && slot.attempts > 1 && !overtaken) doubtful++;
+    } else if (overtaken || doubtful < ask_at_once_) {
+      queue_repair(p);
+      if (!overtaken) doubtful++;
     }
   }
+}
+
+void WorkerProtocol::ask_about_more(Instant now) {
+  ask_at_once_ = std::min(ask_at_once_ * 2, window_);
+  scan_at_ = now;
 }
 
 std::string WorkerProtocol::missing_text(Instant now) const {

@@ -6,9 +6,13 @@
 ///
 /// Model:   Tensors form one stream of blocks, numbered on and on: position = block_id (mod 2^32).
 ///          At most `window` positions are on their way; position p+window is sent after p's
-///          result. A position without a result is sent again after an adaptive time-out, at once
+///          result. A position without a result is asked about after an adaptive time-out, at once
 ///          when later results overtake it. An aggregator that holds the contribution says so
 ///          (kHave); from then on only a short probe is repeated.
+///          What no result has overtaken may be late rather than lost: a whole window is, when the
+///          aggregator or a peer gets no core for a while, and to ask about all of it would bring
+///          each of its results twice. So the oldest of them is asked about, and twice as many
+///          after each answer, until results come by themselves again.
 /// Shapes:  Positions hold `gradients` elements, a tensor's last one the rest. With kBlockExponent
 /// a
 ///          tensor has min(window, blocks) more positions: position p carries the gradients of
@@ -105,6 +109,8 @@ class WorkerProtocol final : public TensorProtocol {
                        std::span<const std::byte> lanes, Instant now);
   void advance_base();
   void scan_overdue(Instant now);
+  /// An answer was worth its question: the next scan may ask about twice as many.
+  void ask_about_more(Instant now);
   void check_deadline(Instant now);
   [[nodiscard]] Duration repair_after(uint64_t position) const;
   Outgoing write_repair(std::span<std::byte> out, Instant now);
@@ -160,6 +166,8 @@ class WorkerProtocol final : public TensorProtocol {
   uint64_t overtaken_below_ = 0;  ///< Positions below were looked at by repair_overtaken().
   uint64_t result_below_ = 0;     ///< One past the highest position with a result.
   uint64_t results_heard_ = 0;    ///< The same of all results, sent for or not.
+  /// Positions that no later result has overtaken and that are asked about before an answer comes.
+  uint32_t ask_at_once_ = 1;
   Outgoing ask_about(uint64_t position, std::span<std::byte> out, Instant now);
   uint16_t next_gen_id_ = 0;
   std::deque<Transfer*> transfers_;  ///< Not yet done, in order of positions.

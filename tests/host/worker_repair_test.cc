@@ -35,6 +35,12 @@ std::vector<int64_t> sending_times_ms(ProtocolBed& bed, int64_t until_ms) {
   return times;
 }
 
+std::vector<uint32_t> blocks(const std::vector<SentMessage>& sent) {
+  std::vector<uint32_t> numbers;
+  for (const SentMessage& packet : sent) numbers.push_back(packet.block());
+  return numbers;
+}
+
 class Repair : public ::testing::Test {
  protected:
   /// A transfer of so many blocks of four, the first window of which is sent.
@@ -126,10 +132,72 @@ TEST_F(Repair, TimeOutsFollowTheAnswers) {
 TEST_F(Repair, AnAnswerToARepeatTeachesNothing) {
   begin(2);
   bed.pass(milliseconds(20));
-  EXPECT_THAT(bed.take_sent(), SizeIs(2));
+  EXPECT_THAT(bed.take_sent(), SizeIs(1));
   bed.pass(milliseconds(1));
   result(0);  // To the first or to the second question?
-  EXPECT_THAT(sending_times_ms(bed, 60), ElementsAre(60));
+  // Block 1 is overdue and asked about, and again after twice 20 ms, not after twice 2.
+  EXPECT_THAT(sending_times_ms(bed, 61), ElementsAre(21, 61));
+}
+
+// --- Late or lost ---
+
+TEST_F(Repair, OfAWindowThatMayBeLateTheOldestIsAskedAbout) {
+  begin(4);
+  bed.pass(milliseconds(20));
+  EXPECT_THAT(blocks(bed.take_sent()), ElementsAre(0));
+  bed.pass(milliseconds(39));
+  EXPECT_THAT(bed.take_sent(), IsEmpty());
+  bed.pass(milliseconds(1));
+  EXPECT_THAT(blocks(bed.take_sent()), ElementsAre(0));
+}
+
+TEST_F(Repair, EachAnswerDoublesHowManyAreAskedAbout) {
+  begin(4);
+  bed.pass(milliseconds(20));
+  EXPECT_THAT(blocks(bed.take_sent()), ElementsAre(0));
+  bed.have(0, {0, 1});
+  bed.pass(Duration());
+  EXPECT_THAT(blocks(bed.take_sent()), ElementsAre(1, 2));
+  bed.have(1, {0, 2});  // Lacks it: the contribution, and a question about the rest.
+  bed.pass(Duration());
+  EXPECT_THAT(blocks(bed.take_sent()), ElementsAre(1, 3));
+}
+
+TEST_F(Repair, ResultsThatComeByThemselvesShowThatTheRestIsLate) {
+  begin(4);
+  bed.pass(milliseconds(20));
+  EXPECT_THAT(blocks(bed.take_sent()), ElementsAre(0));
+  bed.have(0, {0, 1});
+  result(1);  // 20 ms are the median now: 40 are overdue.
+  bed.pass(milliseconds(20));
+  EXPECT_THAT(blocks(bed.take_sent()), ElementsAre(2));
+}
+
+TEST(RepairOfAWindow, AnAggregatorThatGetsItsCoreLateIsHardlyAsked) {
+  constexpr uint32_t kWindow = 256;
+  constexpr uint32_t kRounds = 20;
+  host::CommunicatorConfig config = small_config();
+  config.window = kWindow;
+  ProtocolBed bed(config);
+  bed.join();
+  IntTransfer tensor(std::vector<int32_t>(size_t{kWindow} * kRounds * 4, 1));
+  bed.protocol.submit(tensor.transfer, bed.now);
+  for (uint32_t round = 0; round < kRounds; round++) {
+    (void)bed.take_sent();
+    // Every fifth time it is away for 12 ms, four times as long as usual.
+    const uint32_t away_ms = round % 5 == 4 ? 12 : 3;
+    for (uint32_t i = 0; i < away_ms; i++) {
+      bed.pass(milliseconds(1));
+      (void)bed.take_sent();
+    }
+    for (uint32_t i = 0; i < kWindow; i++) {
+      bed.receive(bed.result(round * kWindow + i, 4, tensor.transfer), kZeros);
+    }
+  }
+  EXPECT_TRUE(tensor.transfer.done);
+  // One question each time that it is late, four times in all; all of the window would be 256.
+  EXPECT_GE(bed.protocol.counters().probes, 4U);
+  EXPECT_LE(bed.protocol.counters().probes, 8U);
 }
 
 // --- An aggregator that answers ---
