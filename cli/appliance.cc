@@ -72,8 +72,10 @@ Result<std::unique_ptr<Appliance>> Appliance::start(const ApplianceConfig& confi
   auto port = config.devices.empty() ? open_sockets(config) : open_devices(config);
   if (!port) return tl::unexpected(port.error());
 
+  const uint32_t room_bytes = port->room_bytes;
   std::unique_ptr<Appliance> appliance(new Appliance(config, *std::move(memory), *std::move(port)));
-  if (const auto added = appliance->add_jobs(); !added) return tl::unexpected(added.error());
+  if (const auto added = appliance->add_jobs(room_bytes); !added)
+    return tl::unexpected(added.error());
   std::vector<trio_ml::App> apps;
   for (auto& shard : appliance->shards_) apps.emplace_back(*shard);
   appliance->engine_ =
@@ -94,6 +96,7 @@ Result<Appliance::OpenedPort> Appliance::open_sockets(const ApplianceConfig& con
   if (!port) return failure(fmt::format("--listen: {}", port.error().text));
   OpenedPort opened;
   opened.warnings = (*port)->warnings();
+  opened.room_bytes = (*port)->receive_room_bytes();
   opened.port = *std::move(port);
   return opened;
 }
@@ -113,12 +116,14 @@ Result<Appliance::OpenedPort> Appliance::open_devices(const ApplianceConfig& con
   return OpenedPort{.port = std::move(port->port), .warnings = std::move(port->warnings)};
 }
 
-Result<void> Appliance::add_jobs() {
+Result<void> Appliance::add_jobs(uint32_t room_bytes) {
   for (uint32_t core = 0; core < config_.cores; core++) {
     shards_.push_back(
         std::make_unique<trio_ml::Shard>(core, config_.cores, port_->local().port, memory_));
   }
-  for (const trio_ml::JobConfig& job : config_.jobs) {
+  for (trio_ml::JobConfig job : config_.jobs) {
+    // Each job as if it were alone: jobs that are busy at the same time may overflow the socket.
+    job.room_bytes = room_bytes;
     if (const auto fits = check_room(job); !fits) return fits;
     sessions_.push_back(std::make_unique<trio_ml::Session>(job, random_seed()));
     for (auto& shard : shards_) {

@@ -53,11 +53,12 @@ class Appliance {
   struct OpenedPort {
     std::unique_ptr<engine::Port> port;
     std::vector<std::string> warnings;
+    uint32_t room_bytes = 0;  ///< What a core's socket holds; 0: not known.
   };
   static Result<OpenedPort> open_sockets(const ApplianceConfig& config);
   static Result<OpenedPort> open_devices(const ApplianceConfig& config);
   Appliance(const ApplianceConfig& config, memory::SharedMemory memory, OpenedPort port);
-  Result<void> add_jobs();
+  Result<void> add_jobs(uint32_t room_bytes);
   [[nodiscard]] Result<void> check_room(const trio_ml::JobConfig& job) const;
 
   const ApplianceConfig config_;

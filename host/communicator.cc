@@ -19,6 +19,7 @@
 #include "host/auto_terms.h"
 #include "host/worker_protocol.h"
 #include "io/udp_port.h"
+#include "microcode/receive_room.h"
 
 namespace tributary::host {
 namespace {
@@ -307,7 +308,12 @@ Result<std::unique_ptr<Communicator>> Communicator::join(const CommunicatorConfi
   port_config.peer = config.server;
   auto port = io::UdpPort::open(port_config);
   if (!port) return tl::unexpected(port.error());
-  return join(config, *std::move(port), status);
+  CommunicatorConfig fitting = with_terms(config, **port);
+  // Results of a whole window may come while this process has no core.
+  fitting.window = std::min(
+      fitting.window,
+      microcode::window_in_room((*port)->receive_room_bytes(), fitting.gradients, /*senders=*/1));
+  return join(fitting, *std::move(port), status);
 }
 
 Result<std::unique_ptr<Communicator>> Communicator::join(const CommunicatorConfig& config,

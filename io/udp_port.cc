@@ -70,6 +70,7 @@ Result<std::unique_ptr<UdpPort>> UdpPort::open(const UdpPortConfig& config) {
 
   std::unique_ptr<UdpPort> port(new UdpPort(config));
   port->local_ = opened->local;
+  port->receive_buffer_bytes_ = opened->receive_buffer_bytes;
   port->receive_offload_ = opened->receive_offload;
   port->warnings_ = std::move(opened->warnings);
   for (FileDescriptor& socket : opened->sockets) {

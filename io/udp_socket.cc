@@ -121,14 +121,15 @@ void ask_buffers(int socket, const UdpPortConfig& config, UdpSockets& port) {
   const bool first = port.sockets.empty();  // All queues get the same: one warning for the port.
   const auto ask = [&](const BufferOption& option, uint32_t wanted_bytes) {
     const uint32_t granted_bytes = ask_buffer(socket, option, wanted_bytes);
-    if (granted_bytes >= wanted_bytes || !first) return;
+    if (granted_bytes >= wanted_bytes || !first) return granted_bytes;
     port.warnings.push_back(fmt::format(
         "the {} buffer of UDP {} holds {} bytes where {} were wanted, so bursts may be lost; "
         "mend with: sysctl -w {}={}",
         option.noun, port.local.to_string(), granted_bytes, wanted_bytes, option.limit,
         wanted_bytes));
+    return granted_bytes;
   };
-  ask(kReceiveBuffer, config.receive_buffer_bytes);
+  port.receive_buffer_bytes = ask(kReceiveBuffer, config.receive_buffer_bytes);
   ask(kSendBuffer, config.send_buffer_bytes);
 }
 

@@ -23,6 +23,7 @@ struct UdpSockets {
   int family = 0;                       ///< AF_INET or AF_INET6 (which then takes IPv4 too).
   Endpoint local;                       ///< As bound.
   bool receive_offload = false;         ///< UDP_GRO is in force.
+  uint32_t receive_buffer_bytes = 0;    ///< As granted to each of them.
   std::vector<std::string> warnings;    ///< One sentence each, with the command that mends it.
 };
 

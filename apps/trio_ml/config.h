@@ -38,6 +38,9 @@ struct JobConfig {
   Duration timeout = milliseconds(10);  ///< block_exp; an idle block ends at most 2x later.
   uint32_t timer_threads = 10;          ///< N: each visits 1/N of the blocks.
   Duration permanent_after = milliseconds(1000);  ///< Period of the infrequent timer.
+  /// Payload that the aggregator's port holds while its core is busy; 0: enough for every window.
+  /// Windows are lowered so that all sources' packets in flight fit.
+  uint32_t room_bytes = 0;
   bool pin = false;  ///< A source keeps its first address; others are refused.
   Endpoint group{};  ///< Multicast group for results; not set: unicast to every source.
 

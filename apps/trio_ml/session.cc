@@ -5,6 +5,7 @@
 
 #include "base/mutant.h"
 #include "microcode/hash.h"
+#include "microcode/receive_room.h"
 
 namespace tributary::trio_ml {
 
@@ -222,9 +223,12 @@ microcode::ControlBody Session::welcome_body(uint32_t source) const {
   body.source = static_cast<uint8_t>(source);
   body.sources = static_cast<uint16_t>(config_.sources);
   body.nonce = members_[source].nonce;
-  body.window = least_wish(config_.block_cnt_max, least_wish(upstream_window_, agreed_window_));
   body.gradients_max = least_wish(config_.block_grad_max,
                                   least_wish(upstream_gradients_max_, agreed_gradients_max_));
+  const uint32_t room =
+      microcode::window_in_room(config_.room_bytes, body.gradients_max, config_.sources);
+  body.window = least_wish(least_wish(config_.block_cnt_max, room),
+                           least_wish(upstream_window_, agreed_window_));
   if (config_.mitigation) {
     body.timeout_us = static_cast<uint32_t>(in_nanoseconds(config_.timeout) / 1000);
   }

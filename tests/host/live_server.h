@@ -23,14 +23,18 @@ namespace tributary::testing {
 class Server {
  public:
   explicit Server(uint32_t sources, uint16_t port = 0) : Server(job_of(sources), port) {}
-  explicit Server(const trio_ml::JobConfig& job, uint16_t port = 0) {
+  explicit Server(const trio_ml::JobConfig& wanted, uint16_t port = 0,
+                  uint32_t receive_buffer_bytes = io::UdpPortConfig{}.receive_buffer_bytes) {
     auto memory = memory::SharedMemory::create({.sram_size_bytes = 0, .dram_size_bytes = 64 << 20});
     EXPECT_TRUE(memory.has_value());
     memory_ = std::make_unique<memory::SharedMemory>(*std::move(memory));
     io::UdpPortConfig port_config;
     port_config.local = Endpoint::ipv4(0x7f000001, port);
+    port_config.receive_buffer_bytes = receive_buffer_bytes;
     auto opened = io::UdpPort::open(port_config);
     EXPECT_TRUE(opened.has_value());
+    trio_ml::JobConfig job = wanted;
+    job.room_bytes = (*opened)->receive_room_bytes();
     port_ = *std::move(opened);
     const Instant now = monotonic_now();
     session_ =

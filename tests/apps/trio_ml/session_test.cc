@@ -58,6 +58,18 @@ TEST_F(SessionTest, WelcomeSaysWhatWasAgreed) {
   EXPECT_EQ(body.key, session_.key_of(1));
 }
 
+TEST(SessionRoom, WindowsOfAllSourcesFitWhatThePortHolds) {
+  JobConfig job = kJob;
+  job.room_bytes = 100'000;
+  Session session(job, 42);
+  for (uint32_t source = 0; source < 3; source++) {
+    static_cast<void>(
+        session.join(join_message(source, 100 + source, 3), worker(source), Instant(seconds(100))));
+  }
+  // 100,000 / (64 + 4 x 500) bytes are 48 packets, of three sources.
+  EXPECT_EQ(session.welcome_body(0).window, 16U);
+}
+
 TEST_F(SessionTest, TheLeastThatAnyMemberWantsHoldsForAll) {
   const auto wishing = [this](uint32_t source, uint32_t window, uint32_t gradients_max) {
     Message message = join_message(source, 100 + source, 3);
