@@ -21,7 +21,7 @@
 namespace tributary::engine {
 
 /// Packets of one burst, the most that receive() returns at once.
-inline constexpr uint32_t kBurstPackets = 64;
+inline constexpr uint32_t kBurstPackets = 128;
 
 /// What a queue has done since it was made. Written by the queue's thread, read by any.
 struct PortCounters {

@@ -52,7 +52,7 @@ class UdpSender {
 
  private:
   /// Packets that are put in order together.
-  static constexpr uint32_t kGroupPackets = 256;
+  static constexpr uint32_t kGroupPackets = 1024;
   static constexpr uint16_t kNone = UINT16_MAX;
 
   struct Destination {

@@ -36,8 +36,8 @@
 namespace tributary::trio_ml {
 
 /// Consecutive block_ids that one core owns, then the next core's turn: a sender's combined
-/// datagrams (up to 64) then stay on one core.
-inline constexpr uint32_t kBlocksPerRun = 64;
+/// datagrams (up to 64, of 1500 bytes up to 44) then stay on one core.
+inline constexpr uint32_t kBlocksPerRun = 128;
 
 /// The core (shard) that owns a block. @pre shard_count is a power of two.
 [[nodiscard]] constexpr uint32_t owner_of(uint32_t block_id, uint32_t shard_count) {

@@ -205,7 +205,7 @@ TEST(LiveCoreTest, MailIsNotFreedBeforeItIsForwarded) {
 
 TEST(Owner, IsReadFromTheMessageInAFrameToo) {
   Bytes payload(16);
-  store_be<uint32_t>(payload.data() + 1, 64 * 3 + 5);  // block_id: the fourth run of 64.
+  store_be<uint32_t>(payload.data() + 1, 128 * 3 + 5);  // block_id: the fourth run of 128.
   EXPECT_EQ(trio_ml::App::owner(payload, false, 4), 3U);
   EXPECT_EQ(trio_ml::App::owner(payload, false, 2), 1U);
   const auto in_frame = [&payload](const char* from, const char* to) {

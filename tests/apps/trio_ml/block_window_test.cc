@@ -162,10 +162,10 @@ TEST_F(Window, ClearedLanesAreZero) {
 
 TEST_F(Window, OwnersTakeTurnsInRunsOfBlocks) {
   EXPECT_EQ(owner_of(0, 4), 0U);
-  EXPECT_EQ(owner_of(63, 4), 0U);
-  EXPECT_EQ(owner_of(64, 4), 1U);
-  EXPECT_EQ(owner_of(255, 4), 3U);
-  EXPECT_EQ(owner_of(256, 4), 0U);
+  EXPECT_EQ(owner_of(127, 4), 0U);
+  EXPECT_EQ(owner_of(128, 4), 1U);
+  EXPECT_EQ(owner_of(511, 4), 3U);
+  EXPECT_EQ(owner_of(512, 4), 0U);
   EXPECT_EQ(owner_of(0xffffffff, 4), 3U);
   EXPECT_EQ(owner_of(1000, 1), 0U);
 }
