@@ -86,7 +86,7 @@ TEST(LiveCoreTest, ABurstIsBounded) {
 // Packets that are here already must not look late: timers wait while full bursts come, but not for
 // ever.
 TEST(LiveCoreTest, TimersWaitForPacketsThatAreThere) {
-  io::InMemoryPort port({.rx_packets_max = 4096});
+  io::InMemoryPort port({.rx_packets_max = 8192});
   Log log;
   LiveCore<Scribe> core(0, port.queue(0), Scribe(log, Instant::never()), {});
   for (uint32_t i = 0; i < 40 * kBurstPackets + 1; i++) {

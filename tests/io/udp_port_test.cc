@@ -260,12 +260,12 @@ TEST(UdpPort, PacketsAreSteeredByTheirBlock) {
   ASSERT_EQ(server->queue_count(), 4U);
   const auto client = open({.local = kLoopback4});
   std::vector<Bytes> sent;
-  for (uint32_t block = 0; block < 512; block += 7) sent.push_back(block_packet(block, 80));
+  for (uint32_t block = 0; block < 1024; block += 7) sent.push_back(block_packet(block, 80));
   std::vector<TxPacket> packets;
   std::map<uint32_t, uint32_t> expected;  // Queue to packets.
   for (const Bytes& bytes : sent) {
     packets.push_back(to(bytes, server->local()));
-    expected[(load_be<uint32_t>(bytes.data() + 1) >> 6) & 3]++;
+    expected[(load_be<uint32_t>(bytes.data() + 1) >> 7) & 3]++;
   }
   // All in one call: the sender must not let a train cross from one queue's blocks to the next.
   client->queue(0).transmit(packets);
@@ -273,7 +273,7 @@ TEST(UdpPort, PacketsAreSteeredByTheirBlock) {
     const auto arrived = receive(server->queue(q), expected[q]);
     EXPECT_EQ(arrived.size(), expected[q]) << "queue " << q;
     for (const Arrived& packet : arrived) {
-      EXPECT_EQ((load_be<uint32_t>(packet.bytes.data() + 1) >> 6) & 3, q);
+      EXPECT_EQ((load_be<uint32_t>(packet.bytes.data() + 1) >> 7) & 3, q);
     }
     expect_nothing(server->queue(q));
   }
