@@ -64,7 +64,9 @@ RegisterId SwitchmlBuilder::add_phase_register() {
                .actions = {std::move(set0), std::move(set1), std::move(read0), std::move(read1)}});
 }
 
-/// Refuses and loses packets before they leave a mark, and asks for their phase.
+/// Refuses and loses packets before they leave a mark, and asks for their phase. What a packet
+/// takes in a later pass is of the phase that the slot has by then: it gets that phase's id, so
+/// that half a result of one phase and half of another is not what any worker waits for.
 TableId SwitchmlBuilder::add_phase() {
   const RegisterId phase = add_phase_register();
   const FieldId id = of(sml_, "packet_id");
@@ -90,14 +92,16 @@ TableId SwitchmlBuilder::add_phase() {
                                {room_, MatchKind::kTernary},
                                {random_, MatchKind::kTernary}},
                       .actions = {set0, set1, read0, read1, refuse, lose},
-                      .size = 7 + kSwitchmlLossEntries,
+                      .size = 9 + kSwitchmlLossEntries,
                       .entries = {{{first, any, {0x8000, 0x8000}, any}, refuse, {}},
                                   {{first, exactly(0), any, any}, set0, {}},
                                   {{first, exactly(1), any, any}, set1, {}},
                                   {{exactly(kClose), exactly(0), any, any}, read0, {}},
                                   {{exactly(kClose), exactly(1), any, any}, read1, {}},
                                   {{exactly(kLateAnswer), exactly(0), any, any}, read0, {}},
-                                  {{exactly(kLateAnswer), exactly(1), any, any}, read1, {}}}});
+                                  {{exactly(kLateAnswer), exactly(1), any, any}, read1, {}},
+                                  {{exactly(kHarvestLast), exactly(0), any, any}, read0, {}},
+                                  {{exactly(kHarvestLast), exactly(1), any, any}, read1, {}}}});
 }
 
 /// Marks the worker; of a new phase it is the first. Closing a slot marks all of them.

@@ -38,10 +38,10 @@ TEST(ReplayLoad, HasEveryContributionOnce) {
 }
 
 TEST(ReplayLoad, OfOneOwnerHasItsBlocksOnly) {
-  // Blocks go to cores in runs of 64, so core 1 of 2 has blocks 64 to 127 of 128.
+  // Blocks go to cores in runs of 128, so core 1 of 2 has blocks 128 to 255 of 256.
   const ReplayLoad load(
-      {.gradients = 4, .window = 128, .sources = 1, .owner = 1, .owner_count = 2});
-  EXPECT_EQ(load.packets().size(), 64U);
+      {.gradients = 4, .window = 256, .sources = 1, .owner = 1, .owner_count = 2});
+  EXPECT_EQ(load.packets().size(), 128U);
 }
 
 }  // namespace

@@ -96,6 +96,36 @@ TEST(SwitchmlTimeout, ASlotWithoutAWorkerIsClosedAndSaysHowManyCame) {
   EXPECT_TRUE(bed.wait(kPeriod * 10).empty());  // Once.
 }
 
+/// A result is read in two passes. Between them the others may begin the set's next phase, since a
+/// time-out may have closed the one between without the worker that asks.
+TEST(SwitchmlTimeout, NobodyGetsHalvesOfTwoPhases) {
+  uint32_t of_the_old = 0;
+  uint32_t overtaken = 0;
+  for (uint32_t gap_ns = 0; gap_ns < 1500; gap_ns += 20) {
+    TimeoutBed bed(2);
+    bed.send(0, TimeoutBed::message(0, 0, 5));
+    bed.send(1, TimeoutBed::message(0, 0, 7));
+    ASSERT_EQ(bed.wait(microseconds(10)).size(), 2U);
+    bed.send(0, TimeoutBed::message(0, 1, 6));
+    ASSERT_EQ(bed.wait(kPeriod * 3).size(), 2U);  // Closed without worker 1,
+    bed.send(1, TimeoutBed::message(0, 0, 7));    // which has lost the result before and asks.
+    std::vector<Answer> answers = bed.wait(nanoseconds(gap_ns));
+    bed.send(0, TimeoutBed::message(0, 2, 1000));
+    for (Answer& answer : bed.wait(microseconds(10))) answers.push_back(std::move(answer));
+    ASSERT_EQ(answers.size(), 1U) << gap_ns;
+    EXPECT_EQ(answers[0].worker, 1U);
+    if (answers[0].id == 0) {
+      EXPECT_EQ(answers[0].message.elements, std::vector<int32_t>(64, 12)) << gap_ns;
+      of_the_old++;
+    } else {
+      EXPECT_EQ(answers[0].id, 2U);  // Not what it waits for.
+      overtaken++;
+    }
+  }
+  EXPECT_GT(of_the_old, 0U);
+  EXPECT_GT(overtaken, 0U);
+}
+
 TEST(SwitchmlTimeout, WhoComesLateChangesNothingAndGetsTheResult) {
   TimeoutBed bed(2);
   bed.send(0, TimeoutBed::message(0, 0, 5));
