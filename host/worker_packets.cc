@@ -373,19 +373,29 @@ std::optional<Duration> WorkerProtocol::on_result(const Message& message,
                     message.extension.scale_bits == terms.scale_bits;
   if (!fits && !TRIB_MUTANT(kResultUnchecked)) {
     counters_.invalid_packets++;
-    if (message.header.degraded && !contains(message.mask, config_.rank)) {
-      end_unlike_the_others(position, message);
+    if (message.header.degraded && !contains(message.mask, config_.rank) &&
+        message.header.gen_id == transfer.gen_id_) {
+      note_unlike_the_others(position, message, now);
     }
     return {};
   }
   return take_result(position, message, payload.subspan(message.head_bytes), now);
 }
 
-/// The others have made a sum of another tensor without this rank: nobody else will tell it.
-void WorkerProtocol::end_unlike_the_others(uint64_t position, const Message& sum) {
+/// The others have made a sum of another tensor without this rank: nobody else will tell it. One
+/// packet may have been changed on its way, so it counts when it stands in the answer to a later
+/// question, too.
+void WorkerProtocol::note_unlike_the_others(uint64_t position, const Message& sum, Instant now) {
   const microcode::TensorTerms theirs{.format = sum.extension.format,
                                       .tensor_elements = sum.extension.tensor_elements,
                                       .scale_bits = sum.extension.scale_bits};
+  const bool again = unlike_.position == position && unlike_.terms == theirs &&
+                     unlike_.grad_cnt == sum.header.grad_cnt;
+  if (!again) {
+    unlike_ = {position, theirs, sum.header.grad_cnt, now};
+    return;
+  }
+  if (slot_of(position).sent_at <= unlike_.heard_at) return;  // Not asked since then.
   end(Status::kMismatch,
       mismatch_text(fmt::format("rank {}", config_.rank), terms_of(*slot_of(position).transfer),
                     ranks_text(sum.mask, "another rank"), theirs, position));

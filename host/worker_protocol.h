@@ -130,7 +130,7 @@ class WorkerProtocol final : public TensorProtocol {
   std::optional<Duration> on_result(const microcode::Message& message,
                                     std::span<const std::byte> payload, Instant now);
   void hear_result(uint32_t block_id);
-  void end_unlike_the_others(uint64_t position, const microcode::Message& sum);
+  void note_unlike_the_others(uint64_t position, const microcode::Message& sum, Instant now);
   void on_have(const microcode::Message& message, Instant now);
   /// The ranks that a notice is about.
   [[nodiscard]] std::string subject_of(const microcode::ControlBody& notice) const;
@@ -180,6 +180,13 @@ class WorkerProtocol final : public TensorProtocol {
   Instant heard_at_;  ///< Last packet from the aggregator.
   Instant sent_at_;   ///< Last packet to it.
   Instant asked_at_;  ///< Last question to it.
+  /// The last sum without this rank that is of another tensor.
+  struct UnlikeSum {
+    uint64_t position = UINT64_MAX;
+    microcode::TensorTerms terms;
+    uint32_t grad_cnt = 0;
+    Instant heard_at;
+  } unlike_;
   SourceSet have_{};  ///< Who has contributed to position have_position_.
   uint64_t have_position_ = UINT64_MAX;
   bool have_upstream_ = false;

@@ -111,6 +111,8 @@ struct TensorTerms {
   ElementFormat format = ElementFormat::kInt32;
   uint32_t tensor_elements = 0;
   uint32_t scale_bits = 0;
+
+  bool operator==(const TensorTerms&) const = default;
 };
 
 struct ExtensionFields {

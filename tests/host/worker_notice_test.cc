@@ -122,6 +122,12 @@ TEST(WorkerNotice, ASumOfAnotherTensorWithoutThisRankIsAMismatch) {
   EXPECT_FALSE(tensor.transfer.done);
   sum.mask = mask_of({0, 2});
   bed.receive(sum, lanes);
+  bed.receive(sum, lanes);
+  EXPECT_FALSE(tensor.transfer.done);  // One packet may have been changed, and doubled, on its way.
+  bed.pass(milliseconds(300));
+  EXPECT_FALSE(bed.take_sent().empty());
+  bed.pass(milliseconds(1));
+  bed.receive(sum, lanes);  // The answer to a question says it, too.
   EXPECT_TRUE(tensor.transfer.done);
   EXPECT_EQ(tensor.transfer.outcome.status, Status::kMismatch);
   EXPECT_THAT(

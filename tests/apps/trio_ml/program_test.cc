@@ -328,6 +328,7 @@ class BadNetwork {
       Source& source = sources_[index];
       const microcode::TrioMlFields& header = reply.message.header;
       if (header.gen_id != gen_id(source.generation)) continue;  // Of the generation before.
+      if (header.grad_cnt == 0) continue;  // A notice: the others are generations behind.
       check(reply, source.generation);
       source.done[header.block_id] = true;
       while (source.base < kBlocks && source.done[source.base]) source.base++;
