@@ -74,6 +74,10 @@ void add_soak_command(CLI::App& bench, int& exit_code) {
   add_uint(*command, "--bytes", flags->soak.bytes, 4, 100'000'000, "Size of each tensor");
   add_uint(*command, "--phase-ms", flags->soak.phase_ms, 100, 3'600'000,
            "Length of a phase; two make a cycle");
+  command->add_flag_callback(
+      "--single-packets", [flags] { flags->soak.trains = false; },
+      "Workers send each packet by itself, not in trains: slower, but the kernel's count of drops "
+      "is then one of packets");
   command->add_option("--json", flags->json_path, "Write the result to this file")
       ->type_name("FILE");
   command->callback([flags, &exit_code] { exit_code = run_soak(*flags); });

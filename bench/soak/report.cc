@@ -42,7 +42,7 @@ uint64_t SoakResult::leaked() const {
 int64_t SoakResult::packets_uncounted() const {
   const int64_t missing = static_cast<int64_t>(packets_sent) - static_cast<int64_t>(packets_taken);
   const auto least = static_cast<int64_t>(drops);
-  const int64_t most = least * kTrainPackets;
+  const int64_t most = trains ? least * kTrainPackets : least;
   return missing < least ? missing - least : std::max<int64_t>(missing - most, 0);
 }
 
@@ -65,10 +65,11 @@ std::vector<Verdict> verdicts(const SoakResult& result) {
       {"records", ran && result.leaked() == 0,
        fmt::format("{} blocks or buffers not given back", result.leaked())},
       {"losses", ran && result.packets_uncounted() == 0,
-       fmt::format("{} packets sent, {} taken, {} drops by the socket, {} packets not accounted "
-                   "for; {} contributions sent again",
+       fmt::format("{} packets sent, {} taken, {} {} dropped by the socket, {} packets not "
+                   "accounted for; {} contributions sent again",
                    result.packets_sent, result.packets_taken, result.drops,
-                   result.packets_uncounted(), result.retransmitted)}};
+                   result.trains ? "packets or trains" : "packets", result.packets_uncounted(),
+                   result.retransmitted)}};
 }
 
 std::string as_table(const SoakResult& result) {
@@ -94,6 +95,7 @@ nlohmann::ordered_json as_json(const SoakResult& result) {
   nlohmann::ordered_json json{{"bench", "soak"},
                               {"seconds", result.seconds},
                               {"interrupted", result.interrupted},
+                              {"trains", result.trains},
                               {"goodput_kept", result.goodput_kept()},
                               {"memory_change", result.memory_change()},
                               {"leaked", result.leaked()},

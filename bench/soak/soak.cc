@@ -69,7 +69,8 @@ double Soak::run_phase(bool overload) {
     GroupConfig group{.server = server_.address(),
                       .job = static_cast<uint8_t>(job),
                       .workers = config_.workers,
-                      .bytes = config_.bytes};
+                      .bytes = config_.bytes,
+                      .trains = config_.trains};
     if (overload) group.window = overload_window(config_);
     if (overload && job % 2 == 0) {
       group.reductions_a_session = kReductionsASession;
@@ -95,7 +96,8 @@ void Soak::run_quietly() {
                        .workers = config_.workers,
                        .bytes = config_.bytes,
                        .sessions = 1,
-                       .reductions_a_session = 2},
+                       .reductions_a_session = 2,
+                       .trains = config_.trains},
                       account_);
     group.wait();
   }
@@ -150,6 +152,7 @@ Result<SoakResult> Soak::run() {
   }
   result_.seconds = elapsed();
   result_.interrupted = hooks_.interrupted();
+  result_.trains = config_.trains;
   result_.reductions = account_.reductions.load();
   result_.wrong = account_.wrong.load();
   result_.sessions = account_.sessions.load();

@@ -12,8 +12,9 @@
 /// Judged:  Goodput in overload against capacity, cycle by cycle; every sum; the server's resident
 ///          memory against that after the first cycle; blocks and buffers that nobody uses but that
 ///          are not free; and that each packet the workers sent was taken or counted as dropped.
-///          The kernel counts a dropped train of packets as one, so a drop stands for 1 to
-///          kTrainPackets.
+///          Workers pass the kernel trains of packets, as the library does by default; it counts a
+///          dropped train as one, so a drop stands for 1 to kTrainPackets. Without `trains` each
+///          drop is one packet and the account is exact.
 /// Cannot tell: packets lost on the way down, towards workers whose sockets are gone with their
 ///          counters; those are repaired by asking again and show as retransmissions.
 /// Units:   As the names say; GB is 10^9 bytes.
@@ -38,6 +39,7 @@ struct SoakConfig {
   uint32_t workers = 4;        ///< A job's; 2 … 16.
   uint64_t bytes = 1'000'000;  ///< A tensor's; a multiple of 4.
   uint32_t phase_ms = 2500;    ///< Of each phase; two make a cycle.
+  bool trains = true;          ///< Workers send trains of packets (UDP_SEGMENT).
   std::string tributary;       ///< The program to start as server.
 };
 
@@ -45,7 +47,8 @@ struct SoakConfig {
 inline constexpr double kGoodputKept = 0.9;
 inline constexpr double kMemoryWithin = 0.01;
 
-/// Most packets that a sender passes to the kernel as one train. Source: io/udp_sender.h.
+/// With trains: most packets that a sender passes to the kernel as one train. Source:
+/// io/udp_sender.h.
 inline constexpr int64_t kTrainPackets = 64;
 
 /// What one cycle showed.
@@ -61,6 +64,7 @@ struct SoakResult {
   std::vector<Cycle> cycles;
   double seconds = 0;
   bool interrupted = false;
+  bool trains = true;  ///< As configured.
   uint64_t reductions = 0;
   uint64_t wrong = 0;
   uint64_t sessions = 0;
@@ -69,7 +73,7 @@ struct SoakResult {
   std::string first_failure;
   uint64_t packets_sent = 0;
   uint64_t packets_taken = 0;
-  uint64_t drops = 0;  ///< By the server's sockets: packets or trains of packets.
+  uint64_t drops = 0;  ///< By the server's sockets: packets, or with trains trains of them.
   uint64_t retransmitted = 0;
 
   /// Median over the cycles of overload / capacity.

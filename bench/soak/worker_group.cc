@@ -3,6 +3,7 @@
 
 #include "bench/race/client/lap_tensor.h"
 #include "bench/race/client/tributary_client.h"
+#include "io/udp_port.h"
 
 namespace tributary::soak {
 namespace {
@@ -66,7 +67,12 @@ void WorkerGroup::run_session(uint32_t rank, std::vector<float>& tensor) {
   joining.world = config_.workers;
   joining.window = config_.window;
   joining.deadline = kDeadline;
-  const auto communicator = host::Communicator::join(joining);
+  io::UdpPortConfig device;
+  device.peer = config_.server;
+  device.send_offload = config_.trains;
+  auto port = io::UdpPort::open(device);
+  if (!port) return account_.fail(port.error().text);
+  const auto communicator = host::Communicator::join(joining, *std::move(port));
   if (!communicator) return account_.fail(communicator.error().text);
   account_.sessions.fetch_add(1, kRelaxed);
   for (uint64_t number = 0; number < end_.load(kRelaxed); number++) {

@@ -36,6 +36,7 @@ struct GroupConfig {
   uint64_t sessions = 0;       ///< Then it stops by itself; 0: never.
   uint64_t reductions_a_session = 0;  ///< 0: one session until the stop.
   bool rude = false;                  ///< Every second session ends in the middle.
+  bool trains = true;                 ///< As in SoakConfig.
 };
 
 /// What all groups together have done. Written by many threads, each with relaxed additions: the

@@ -68,9 +68,15 @@ TEST(SoakVerdicts, EachThingThatCanGoWrongIsSeen) {
   EXPECT_EQ(result.leaked(), 6U);
   EXPECT_FALSE(holds(result, "records"));
   result = good();
-  result.packets_sent--;  // Ten drops are at least ten packets.
+  result.trains = false;
+  result.packets_sent--;  // Ten drops are ten packets.
   EXPECT_EQ(result.packets_uncounted(), -1);
   EXPECT_FALSE(holds(result, "losses"));
+  result.packets_sent += 2;
+  EXPECT_EQ(result.packets_uncounted(), 1);
+  EXPECT_FALSE(holds(result, "losses"));
+  result.trains = true;
+  EXPECT_TRUE(holds(result, "losses"));
   result.packets_sent = result.packets_taken + 640;  // Trains of 64.
   EXPECT_TRUE(holds(result, "losses"));
   result.packets_sent++;
@@ -93,12 +99,13 @@ TEST(SoakConfig, EveryValueIsCheckedByItsFlag) {
   EXPECT_THAT(refused([](SoakConfig& c) { c.phase_ms = 1; }), HasSubstr("--phase-ms 1"));
 }
 
-TEST(Soak, ASmallOneKeepsItsAccounts) {
+void a_small_one_keeps_its_accounts(bool trains) {
   const SoakConfig config{.seconds = 1,
                           .jobs = 1,
                           .workers = 3,
                           .bytes = 200'000,
                           .phase_ms = 300,
+                          .trains = trains,
                           .tributary = TRIBUTARY_PROGRAM};
   const auto result = run_soak(
       config, {.progress = [](const std::string&) {}, .interrupted = [] { return false; }});
@@ -114,6 +121,9 @@ TEST(Soak, ASmallOneKeepsItsAccounts) {
   EXPECT_EQ(as_json(*result)["cycles"].size(), result->cycles.size());
   EXPECT_THAT(as_table(*result), HasSubstr("losses"));
 }
+
+TEST(Soak, ASmallOneKeepsItsAccounts) { a_small_one_keeps_its_accounts(false); }
+TEST(Soak, ASmallOneWithTrainsKeepsItsAccounts) { a_small_one_keeps_its_accounts(true); }
 
 TEST(Soak, AnInterruptEndsItAtOnce) {
   SoakConfig config;
