@@ -79,7 +79,7 @@ void ReplayLoad::add_run(uint32_t job, uint32_t source, uint32_t block_first) {
 
 uint32_t ReplayQueue::receive(std::span<engine::Packet> burst) {
   const auto rest = load_.packets().subspan(next_);
-  const size_t count = std::min({burst.size(), rest.size(), size_t{engine::kPolledBurstPackets}});
+  const size_t count = std::min(burst.size(), rest.size());
   std::memcpy(burst.data(), rest.data(), count * sizeof(engine::Packet));
   for (const engine::Packet& packet : burst.first(count)) {
     store_be<uint16_t>(packet.data + Header::GenerationId::kFirstByte, gen_id_);

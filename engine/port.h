@@ -22,10 +22,6 @@ namespace tributary::engine {
 
 /// Packets of one burst, the most that receive() returns at once.
 inline constexpr uint32_t kBurstPackets = 128;
-/// The most that ports without system calls return: a larger burst falls out of the nearest cache
-/// (`tributary bench engine`, 64 gradients: 0.38 of the loop with 128, 0.49 with 64), while sockets
-/// pay for each call.
-inline constexpr uint32_t kPolledBurstPackets = 64;
 
 /// What a queue has done since it was made. Written by the queue's thread, read by any.
 struct PortCounters {

@@ -154,7 +154,7 @@ void DpdkQueue::wait(Duration at_most) {
   for (Instant now = began;; now = monotonic_now()) {
     // Acquire: pairs with wake(); what the waker did before is seen.
     if (woken_.exchange(false, std::memory_order_acquire)) return;
-    if (found_count_ == 0) found_count_ = poll_devices(engine::kPolledBurstPackets);
+    if (found_count_ == 0) found_count_ = poll_devices(engine::kBurstPackets);
     if (found_count_ > 0 || now >= until) return;
     const Duration idle = now - busy_at_;
     const Duration length = std::min({idle / kNapShare, kNapMax, until - now});

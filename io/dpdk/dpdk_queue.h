@@ -72,7 +72,7 @@ class alignas(128) DpdkQueue final : public engine::PortQueue {
   FrameLink link_;
   DpdkTransmitter transmitter_;
 
-  std::array<Found, engine::kPolledBurstPackets> found_{};
+  std::array<Found, engine::kBurstPackets> found_{};
   uint32_t found_count_ = 0;
   uint32_t source_next_ = 0;  ///< Where polling goes on, so that no device starves another.
   std::array<rte_mbuf*, engine::kBurstPackets> held_{};  ///< Behind the last burst's payloads.
