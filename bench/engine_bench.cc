@@ -16,6 +16,15 @@
 namespace tributary::bench {
 namespace {
 
+/// A reference to a payload, field by field as the engine does: a TxPacket that is put together
+/// elsewhere and copied here waits for its narrow stores, for as long as all the rest takes.
+void refer(engine::TxPacket& sent, const std::byte* data, uint32_t size, const Endpoint& to) {
+  sent.data = data;
+  sent.size = size;
+  sent.layer = engine::PacketLayer::kUdpPayload;
+  sent.destination = to;
+}
+
 // --- The hand-written loop ---
 
 /// A block of the loop: no more than the work needs.
@@ -74,15 +83,8 @@ class Loop {
     if (slot.seen != all_) return;
     memory::to_be32_in_place(sum, gradients_);
     std::memcpy(result, header, H::kBytes);
-    // In place and field by field, as the engine does: a TxPacket that is put together elsewhere
-    // and copied here waits for its narrow stores, for as long as all the rest takes.
-    for (const Endpoint& to : destinations_) {
-      engine::TxPacket& sent = sending_[sending_count_++];
-      sent.data = result;
-      sent.size = packet.size;
-      sent.layer = engine::PacketLayer::kUdpPayload;
-      sent.destination = to;
-    }
+    for (const Endpoint& to : destinations_)
+      refer(sending_[sending_count_++], result, packet.size, to);
   }
 
   ReplayQueue queue_;
@@ -125,10 +127,8 @@ uint64_t run_io_alone(ReplayQueue& queue, const ReplayLoad& workload, uint16_t g
   queue.rewind(gen_id);
   while (!queue.done()) {
     const uint32_t count = queue.receive(burst);
-    for (uint32_t i = 0; i < count; i++) {
-      results[i] = {burst[i].data, burst[i].size, burst[i].source,
-                    engine::PacketLayer::kUdpPayload};
-    }
+    for (uint32_t i = 0; i < count; i++)
+      refer(results[i], burst[i].data, burst[i].size, burst[i].source);
     queue.transmit(
         std::span(results).first(count / workload.shape().sources * workload.shape().sources));
   }

@@ -16,7 +16,7 @@ engine     base microcode memory timers
 io         base microcode/headers.h engine/port.h engine/packet.h
 net        base microcode
 tofino     base microcode
-apps       base microcode memory timers engine/packet.h
+apps       base microcode memory timers engine/packet.h engine/live/live_core.h
 host       base microcode engine/port.h engine/packet.h io
 lab        base microcode memory timers engine io net tofino apps host
 bench      ANY
