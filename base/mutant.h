@@ -88,7 +88,10 @@ namespace tributary {
   X(kChunkUnchecked, "a packet is added to whatever chunk its slot holds")         \
   X(kResultNotKept, "a result is not sent again to who has lost it")               \
   X(kSumOneShort, "a sum counts as complete with one worker missing")              \
+  X(kSumBeforeAdded, "a sum is final when its last contribution is let in")        \
   X(kPortIgnored, "a worker that was started again finds its predecessor's slots") \
+  /* apps/switchml/program.h */                                                    \
+  X(kSetNotCleared, "a slot's new sum begins with what lay in its buffer")         \
   /* host/switchml_protocol.cc */                                                  \
   X(kResultOfAnother, "a worker takes any result of the slot that it waits for")   \
   X(kNeverSentAgain, "a packet that was lost is not sent again")

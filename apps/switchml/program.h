@@ -162,7 +162,7 @@ microcode::Subroutine<Admission, M> let_in(M& m, const Shard& shard, const Sessi
       // A result of this very burst may still be on its way out.
       if (here.sent_in_burst == shard.burst()) m.release_payload({});
       // Where several threads add at once, none of them can say that it is the first.
-      if constexpr (M::kSuspends) {
+      if (M::kSuspends && !TRIB_MUTANT(kSetNotCleared)) {
         std::fill_n(session.pool.lanes(message.slot, message.set), session.config.elements, 0);
       }
     };

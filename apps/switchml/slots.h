@@ -206,7 +206,8 @@ template <class Begin>
   set.settled++;
   set.exponent0 = std::max(set.exponent0, contribution.exponent0);
   set.exponent1 = std::max(set.exponent1, contribution.exponent1);
-  if (set.settled != workers - (TRIB_MUTANT(kSumOneShort) ? 1 : 0)) return false;
+  const uint32_t added = TRIB_MUTANT(kSumBeforeAdded) ? set.admitted : set.settled;
+  if (added != workers - (TRIB_MUTANT(kSumOneShort) ? 1 : 0)) return false;
   set.phase = SetPhase::kFinishing;
   return true;
 }

@@ -38,13 +38,7 @@ Result<std::unique_ptr<SwitchmlTrioNode>> SwitchmlTrioNode::create(net::Network&
   auto shard = switchml::Shard::create(shard_config(spec), 0, 1, node->memory_);
   if (!shard) return tl::unexpected(shard.error());
   node->shard_ = *std::move(shard);
-  const auto workers = static_cast<uint32_t>(spec.workers.size());
-  node->shard_->begin_session(
-      kPlace, {.workers = workers, .elements = spec.switchml.elements, .slots = spec.slots});
-  for (uint32_t rank = 0; rank < workers; rank++) {
-    const auto set = node->shard_->set_worker(kPlace, rank, spec.workers[rank]);
-    if (!set) return tl::unexpected(set.error());
-  }
+  if (const auto begun = node->begin_session(); !begun) return tl::unexpected(begun.error());
   engine::PfeSink& sink = *node;
   node->pfe_ = std::make_unique<engine::Pfe<switchml::App>>(
       network.core(), *parameters, node->memory_, switchml::App(*node->shard_), sink);
@@ -56,6 +50,16 @@ SwitchmlTrioNode::SwitchmlTrioNode(net::Network& network, const AggregatorSpec& 
     : AggregatorNode(network, spec), memory_(std::move(memory)) {}
 
 SwitchmlTrioNode::~SwitchmlTrioNode() = default;
+
+Result<void> SwitchmlTrioNode::begin_session() {
+  const auto workers = static_cast<uint32_t>(spec().workers.size());
+  shard_->begin_session(
+      kPlace, {.workers = workers, .elements = spec().switchml.elements, .slots = spec().slots});
+  for (uint32_t rank = 0; rank < workers; rank++) {
+    if (const auto set = shard_->set_worker(kPlace, rank, spec().workers[rank]); !set) return set;
+  }
+  return {};
+}
 
 void SwitchmlTrioNode::aggregate(net::PacketRef packet) {
   pfe_->arrive(packet->stored, packet->size_bytes, packet->source, spec().train);

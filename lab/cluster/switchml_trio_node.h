@@ -4,13 +4,12 @@
 /// the one on the machine of the other.
 ///
 /// Model:   engine/model/pfe.h, with the generation, fidelity and changed numbers of PfeSettings.
-/// One
-///          session, its workers by address. A result leaves once for each worker, to the port that
-///          its own contribution came from.
+///          One session, its workers by address. A result leaves once for each worker, to the port
+///          that its own contribution came from.
 /// Threads: One.
 /// Errors:  create() refuses what the machine's parameters and switchml::Shard refuse. What the
 ///          program refuses is a part of the result, by reason.
-/// Tests:   tests/lab/cluster/switchml_trio_node_test.cc
+/// Tests:   tests/lab/cluster/switchml_trio_node_test.cc, tests/lab/faults/switchml_faults_test.cc
 #pragma once
 
 #include <memory>
@@ -29,6 +28,9 @@ class SwitchmlTrioNode final : public AggregatorNode, private engine::PfeSink {
                                                           const AggregatorSpec& spec);
   ~SwitchmlTrioNode() override;
 
+  /// Begins the session anew, as rank 0's UdpSession call does. @pre No packet is inside.
+  [[nodiscard]] Result<void> begin_session();
+  [[nodiscard]] const switchml::Shard& shard() const { return *shard_; }
   [[nodiscard]] AggregatorResult result(Duration elapsed) const override;
   bool set_trace(TraceSink& sink) override;
   [[nodiscard]] NodeSnapshot snapshot(const SnapshotWish& wish) override;

@@ -49,8 +49,9 @@ constexpr Duration kSwitchmlDeadlineMin = seconds(5);
 
 /// Of the runs; the others have live cores.
 constexpr double kModelledShare = 0.1;
-/// Likewise of those with SwitchML.
-constexpr double kTofinoShare = 0.4;
+/// Likewise of those with SwitchML; a third of them has live cores.
+constexpr double kTofinoShare = 0.35;
+constexpr double kSwitchmlPfeShare = 0.3;
 /// Workers at one pipe of a Tofino with ports of 100 Gbit/s.
 constexpr uint32_t kSwitchmlWorkersMax = 8;
 
@@ -140,10 +141,16 @@ void draw_cables(Prng& prng, LinkMix& links) {
   links.jitter = prng.chance(0.5) ? log_duration(prng, microseconds(200)) : Duration();
 }
 
+FaultMachine draw_switchml_machine(Prng& prng) {
+  const double draw = prng.unit();
+  if (draw < kTofinoShare) return FaultMachine::kTofino;
+  return draw < kTofinoShare + kSwitchmlPfeShare ? FaultMachine::kPfe : FaultMachine::kLive;
+}
+
 /// One switch and one session, as SwitchML has it.
 void draw_switchml_shape(uint64_t seed, FaultPlan& plan) {
   Prng prng = stream_of(seed, kShapeStream);
-  if (prng.chance(kTofinoShare)) plan.machine = FaultMachine::kTofino;
+  plan.machine = draw_switchml_machine(prng);
   draw_cables(prng, plan.links);
   JobPlan job;
   job.world = 1 + log_uniform(prng, kSwitchmlWorkersMax - 1);
@@ -394,10 +401,10 @@ std::string describe(const FaultPlan& plan) {
                         job.config.mitigation ? " (mitigation)" : "");
   }
   if (plan.protocol == FaultProtocol::kSwitchml) {
-    return fmt::format(
-        "SwitchML on {}, {}{}; faults: {}",
-        plan.machine == FaultMachine::kTofino ? "the modelled Tofino" : "a live core", jobs,
-        plan.configured ? ", no control plane" : "", plan.kinds.to_string());
+    constexpr const char* kMachines[] = {"a live core", "the modelled PFE", "the modelled Tofino"};
+    return fmt::format("SwitchML on {}, {}{}; faults: {}",
+                       kMachines[static_cast<uint32_t>(plan.machine)], jobs,
+                       plan.configured ? ", no control plane" : "", plan.kinds.to_string());
   }
   return fmt::format("{} {} aggregator{} in {} level{}, {}; faults: {}", plan.parent.size(),
                      plan.machine == FaultMachine::kLive ? "live" : "modelled",

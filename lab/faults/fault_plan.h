@@ -31,7 +31,7 @@ inline constexpr const char* kFaultProtocolNames[] = {"trio-ml", "switchml"};
 /// What the aggregators are.
 enum class FaultMachine : uint8_t {
   kLive,    ///< Cores of the live engine.
-  kPfe,     ///< Modelled PFEs. Trio-ML only.
+  kPfe,     ///< Modelled PFEs.
   kTofino,  ///< The modelled Tofino with SwitchML's published program. SwitchML only.
 };
 

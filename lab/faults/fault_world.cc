@@ -223,6 +223,12 @@ void FaultWorld::build_switch() {
     aggregators_.push_back(std::move(node));
     return;
   }
+  if (plan_.machine == FaultMachine::kPfe) {
+    auto node = must(SwitchmlTrioNode::create(network_, spec));
+    modelled_switch_ = node.get();
+    aggregators_.push_back(std::move(node));
+    return;
+  }
   auto node = must(SwitchmlLiveNode::create(network_, spec,
                                             {.workers = what.world,
                                              .elements = what.gradients,
@@ -414,6 +420,7 @@ void FaultWorld::begin_session() {
   latest_packet_.clear();
   if (plan_.configured) return;
   if (live_switch_ != nullptr) live_switch_->begin_session();
+  if (modelled_switch_ != nullptr) TRIB_ASSERT(modelled_switch_->begin_session().has_value());
   if (tofino_ != nullptr) TRIB_ASSERT(tofino_->load_program().has_value());
 }
 
@@ -425,8 +432,13 @@ void FaultWorld::note_order(const net::Packet& packet) {
   latest = std::max(latest, head->packet_id);
 }
 
+const switchml::Shard* FaultWorld::switchml_shard() const {
+  if (modelled_switch_ != nullptr) return &modelled_switch_->shard();
+  return live_switch_ == nullptr ? nullptr : live_switch_->shard();
+}
+
 uint32_t FaultWorld::slots_at_work() const {
-  const switchml::Shard* shard = live_switch_ == nullptr ? nullptr : live_switch_->shard();
+  const switchml::Shard* shard = switchml_shard();
   if (shard == nullptr) return 0;
   const switchml::Session& session = shard->session(0);
   uint32_t count = 0;

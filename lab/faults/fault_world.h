@@ -21,6 +21,7 @@
 
 #include "lab/cluster/live_node.h"
 #include "lab/cluster/switchml_live_node.h"
+#include "lab/cluster/switchml_trio_node.h"
 #include "lab/cluster/tofino_node.h"
 #include "lab/cluster/trio_node.h"
 #include "lab/cluster/worker_node.h"
@@ -64,7 +65,7 @@ class FaultWorld final : public FaultWire::Watcher, private EventTarget {
   /// Whether a packet has reached the switch after a later one of its worker for the same slot,
   /// since the session began. SwitchML's sets tell no more than two uses of a slot apart.
   [[nodiscard]] bool was_overtaken() const { return overtaken_; }
-  /// Slots of a live SwitchML server in which a thread is at work.
+  /// Sets of slots in which a thread of apps/switchml is at work.
   [[nodiscard]] uint32_t slots_at_work() const;
 
   // --- What happens ---
@@ -101,6 +102,8 @@ class FaultWorld final : public FaultWire::Watcher, private EventTarget {
 
   void build_aggregator(uint32_t index);
   void build_switch();
+  /// Of apps/switchml; null at a Tofino, and while no process runs.
+  [[nodiscard]] const switchml::Shard* switchml_shard() const;
   void note_order(const net::Packet& packet);
   void build_cable(uint32_t upper, net::NodeId lower, uint32_t lower_port, const Endpoint& address,
                    Cable& cable);
@@ -130,8 +133,9 @@ class FaultWorld final : public FaultWire::Watcher, private EventTarget {
   std::vector<LiveNode*> live_;  ///< Of each aggregator one of these two; the other is null.
   std::vector<TrioNode*> modelled_;
   std::vector<LiveHost*> servers_;  ///< Of each aggregator; null for a modelled machine.
-  // SwitchML: of these two one is null.
+  // SwitchML: one of these three; the others are null.
   SwitchmlLiveNode* live_switch_ = nullptr;
+  SwitchmlTrioNode* modelled_switch_ = nullptr;
   TofinoNode* tofino_ = nullptr;
   using WorkerSlot = std::tuple<std::array<uint8_t, 16>, uint16_t, uint16_t>;  ///< Address, port.
   /// The latest packet id that has reached the switch in this session.
