@@ -20,6 +20,7 @@
 
 #include <span>
 
+#include "apps/counting.h"
 #include "apps/switchml/switchml.h"
 #include "base/byte_order.h"
 #include "memory/xtxn.h"
@@ -27,28 +28,15 @@
 
 namespace tributary::switchml {
 
+using apps::count;
+using apps::refuse;
+
 inline constexpr microcode::Instruction kParseHeader{"parse_header",
                                                      {.lmem_reads = 2, .register_writes = 2}};
 inline constexpr microcode::Instruction kCheckHeader{"check_header", {.register_reads = 4}};
 inline constexpr microcode::Instruction kCheckSlot{"check_slot", {.register_reads = 4}};
 inline constexpr microcode::Instruction kBuildHeader{"build_header",
                                                      {.register_reads = 4, .lmem_writes = 2}};
-inline constexpr microcode::Instruction kCount{"count", {.register_reads = 2}};
-
-/// Counts a thing of `size_bytes`, `times` over.
-template <microcode::Machine M>
-void count(M& m, Shard& shard, Outcome outcome, uint32_t size_bytes = 0, uint64_t times = 1) {
-  m.instruction(kCount);
-  memory::post_counter_increment(m, shard.counters()[static_cast<uint32_t>(outcome)], size_bytes,
-                                 times);
-}
-
-/// Ends the packet at hand: counted under its reason, no other effect.
-template <microcode::Machine M>
-void refuse(M& m, Shard& shard, Outcome reason) {
-  count(m, shard, reason, m.packet_size());
-  m.drop(static_cast<uint32_t>(reason));
-}
 
 /// What the program keeps of a packet.
 struct Message {

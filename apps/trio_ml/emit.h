@@ -10,6 +10,7 @@
 #include <cstddef>
 #include <span>
 
+#include "apps/counting.h"
 #include "apps/trio_ml/trio_ml.h"
 #include "base/mutant.h"
 #include "memory/xtxn.h"
@@ -17,28 +18,14 @@
 
 namespace tributary::trio_ml {
 
+using apps::count;
+using apps::refuse;
 using microcode::Message;
 using microcode::MessageHead;
 using microcode::MessageType;
 
 inline constexpr microcode::Instruction kBuildHeader{"build_header",
                                                      {.register_reads = 4, .lmem_writes = 2}};
-inline constexpr microcode::Instruction kCount{"count", {.register_reads = 2}};
-
-/// Counts a thing of `size_bytes` in the shard's Packet/Byte Counter, `times` over.
-template <microcode::Machine M>
-void count(M& m, Shard& shard, Outcome outcome, uint32_t size_bytes = 0, uint64_t times = 1) {
-  m.instruction(kCount);
-  memory::post_counter_increment(m, shard.counters()[static_cast<uint32_t>(outcome)], size_bytes,
-                                 times);
-}
-
-/// Ends the packet at hand: counted under its reason, no other effect.
-template <microcode::Machine M>
-void refuse(M& m, Shard& shard, Outcome reason) {
-  count(m, shard, reason, m.packet_size());
-  m.drop(static_cast<uint32_t>(reason));
-}
 
 /// Sends a message without gradients to `to`.
 template <microcode::Machine M>
