@@ -22,15 +22,14 @@
 namespace tributary::cli {
 namespace {
 
-constexpr const char* kTrioMl = "trio-ml";
-constexpr const char* kSwitchml = "switchml";
+using microcode::Protocol;
 
 struct ServeFlags {
   explicit ServeFlags(CLI::App& app) : command(app), settings(app) {}
 
   const CLI::App& command;
   Settings settings;
-  std::string protocol = kTrioMl;
+  Protocol protocol = Protocol::kTrioMl;
   SwitchmlFlags switchml;
   ApplianceConfig appliance;
   std::vector<KeyValues> jobs;
@@ -170,7 +169,7 @@ int run(const ServeFlags& flags) {
   // Before any thread starts: all of them inherit it.
   const sigset_t signals = awaited_signals();
   pthread_sigmask(SIG_BLOCK, &signals, nullptr);
-  return flags.protocol == kSwitchml ? run_switchml(flags) : run_trio_ml(flags);
+  return flags.protocol == Protocol::kSwitchml ? run_switchml(flags) : run_trio_ml(flags);
 }
 
 }  // namespace
@@ -179,9 +178,7 @@ void add_serve_command(CLI::App& app, int& exit_code) {
   CLI::App* command =
       app.add_subcommand("serve", "Run the aggregator appliance over UDP sockets or DPDK devices");
   const auto flags = std::make_shared<ServeFlags>(*command);
-  command->add_option("--protocol", flags->protocol, "What workers speak")
-      ->check(CLI::IsMember({kTrioMl, kSwitchml}))
-      ->capture_default_str();
+  add_protocol(*command, flags->protocol, "What workers speak");
   command
       ->add_option("--listen", flags->listen,
                    fmt::format("Address to serve, HOST[:PORT]; the port is {} for trio-ml, {} for "

@@ -291,6 +291,17 @@ CLI::Option* add_endpoint(CLI::App& command, const std::string& flag, Endpoint& 
                  [&value](const KeyValue& written) { value = std::get<Endpoint>(written); });
 }
 
+CLI::Option* add_protocol(CLI::App& command, microcode::Protocol& value, const std::string& help) {
+  const auto& names = microcode::kProtocolNames;
+  const auto store = [&value, &names](const std::string& name) {
+    const auto found = std::find(names.begin(), names.end(), name);
+    value = static_cast<microcode::Protocol>(found - names.begin());
+  };
+  return command.add_option_function<std::string>("--protocol", store, help)
+      ->check(CLI::IsMember(std::vector<std::string>(names.begin(), names.end())))
+      ->default_str(to_string(value));
+}
+
 std::optional<int> parse_command_line(CLI::App& app, int argc, const char* const* argv,
                                       std::ostream& out, std::ostream& err) {
   try {

@@ -39,7 +39,6 @@ struct WorkerFlags {
   std::string type = "float32";
   std::string format = "fixed";
   std::string op = "sum";
-  std::string protocol = kProtocolNames[0];
   CLI::Option* elements = nullptr;
   CLI::Option* source_option = nullptr;
   CLI::Option* gradients = nullptr;
@@ -52,9 +51,7 @@ void add_session_flags(CLI::App& command, WorkerFlags& flags) {
   host::CommunicatorConfig& session = flags.options.session;
   flags.deadline_s =
       static_cast<uint32_t>(in_nanoseconds(session.deadline) / in_nanoseconds(seconds(1)));
-  command.add_option("--protocol", flags.protocol, "What the server speaks")
-      ->check(CLI::IsMember({kProtocolNames[0], kProtocolNames[1]}))
-      ->capture_default_str();
+  add_protocol(command, flags.options.protocol, "What the server speaks");
   command.add_option("--server", flags.options.server,
                      "The aggregator, HOST:PORT or HOST; required but with --control");
   CLI::Option* const port = command.add_option(
@@ -135,12 +132,12 @@ void add_fault_flags(CLI::App& command, WorkerFlags& flags) {
 /// What does not go with the protocol, and what depends on it. @return the error line, or empty.
 std::string complete_protocol(WorkerFlags& flags) {
   WorkerOptions& options = flags.options;
-  const bool is_switchml = flags.protocol == kProtocolNames[1];
-  options.protocol = is_switchml ? Protocol::kSwitchml : Protocol::kTrioMl;
+  const bool is_switchml = options.protocol == Protocol::kSwitchml;
   for (const CLI::Option* flag : is_switchml ? flags.trio_ml_only : flags.switchml_only) {
     if (flag->count() == 0) continue;
     return fmt::format("{} does not go with --protocol {}; allowed: --protocol {}",
-                       flag->get_name(), flags.protocol, kProtocolNames[is_switchml ? 0 : 1]);
+                       flag->get_name(), to_string(options.protocol),
+                       to_string(is_switchml ? Protocol::kTrioMl : Protocol::kSwitchml));
   }
   if (options.server.empty() && options.switchml.control.empty()) {
     return fmt::format("--server is required{}", is_switchml ? ", or --control" : "");

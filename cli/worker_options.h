@@ -12,13 +12,13 @@
 #include "base/time.h"
 #include "host/communicator.h"
 #include "io/impaired_port.h"
+#include "microcode/protocol.h"
 
 namespace tributary::cli {
 
 enum class ElementType : uint8_t { kInt32, kFloat32 };
 
-enum class Protocol : uint8_t { kTrioMl, kSwitchml };
-inline constexpr const char* kProtocolNames[] = {"trio-ml", "switchml"};
+using microcode::Protocol;
 
 /// What only a worker of SwitchML is told.
 struct SwitchmlWorkerOptions {

@@ -27,7 +27,7 @@ const char* name_of(host::FloatFormat format) {
 /// The settings, under the names of their flags.
 nlohmann::ordered_json config_json(const WorkerOptions& options) {
   nlohmann::ordered_json config{
-      {"protocol", kProtocolNames[static_cast<size_t>(options.protocol)]},
+      {"protocol", to_string(options.protocol)},
       {"server", options.server},
       {"job", options.session.job_id},
       {"type", name_of(options.type)},

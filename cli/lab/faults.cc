@@ -51,7 +51,7 @@ std::string as_text(const lab::CampaignReport& report, double seeds_per_s) {
     text += fmt::format("  {:<18}{:>12}\n", to_string(static_cast<lab::FaultKind>(i)),
                         report.faults[i]);
   }
-  if (report.protocol == lab::FaultProtocol::kSwitchml) {
+  if (report.protocol == microcode::Protocol::kSwitchml) {
     text += fmt::format(
         "packets that came after a later use of their slot: {} sums spoiled on the published "
         "switch, {} runs of jobs ended at the deadline\n",
@@ -82,7 +82,7 @@ ordered_json as_json(const lab::CampaignReport& report, double seeds_per_s) {
           {"failed_seeds", report.failed_seeds},
           {"packets", report.packets},
           {"restarts", report.restarts},
-          {"protocol", lab::kFaultProtocolNames[static_cast<size_t>(report.protocol)]},
+          {"protocol", to_string(report.protocol)},
           {"spoiled_sums", report.spoiled_sums},
           {"overtaken_stalls", report.overtaken_stalls},
           {"faults", faults},

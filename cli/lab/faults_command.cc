@@ -12,6 +12,7 @@
 #include "cli/lab/lab_command.h"
 #include "cli/lab/options.h"
 #include "cli/lab/progress.h"
+#include "cli/settings.h"
 
 namespace tributary::cli {
 namespace {
@@ -28,7 +29,7 @@ struct FaultsFlags {
   bool quick = false;
   bool mutants = false;
   uint32_t threads = 0;
-  std::string protocol = lab::kFaultProtocolNames[0];
+  microcode::Protocol protocol = microcode::Protocol::kTrioMl;
   std::vector<std::string> only;
   std::vector<std::string> mutant_names;
   std::string json_path;
@@ -51,11 +52,6 @@ Result<lab::FaultKinds> kinds_of(const std::vector<std::string>& names) {
   return kinds;
 }
 
-lab::FaultProtocol protocol_of(const FaultsFlags& flags) {
-  return flags.protocol == lab::kFaultProtocolNames[1] ? lab::FaultProtocol::kSwitchml
-                                                       : lab::FaultProtocol::kTrioMl;
-}
-
 uint32_t thread_count(const FaultsFlags& flags) {
   return flags.threads != 0 ? flags.threads : std::max(1U, std::thread::hardware_concurrency());
 }
@@ -68,7 +64,7 @@ int write_json(const FaultsFlags& flags, const nlohmann::ordered_json& json) {
 
 /// One seed with its trace.
 int run_one(const FaultsFlags& flags, lab::FaultKinds kinds) {
-  const lab::FaultPlan plan = lab::draw_plan(flags.seed, kinds, protocol_of(flags));
+  const lab::FaultPlan plan = lab::draw_plan(flags.seed, kinds, flags.protocol);
   const lab::FaultResult result = run_faults(plan, flags.trace);
   fmt::print("seed {}: {}\n", flags.seed, describe(plan));
   for (const std::string& line : result.trace) fmt::print("{}\n", line);
@@ -92,7 +88,7 @@ int run_all(const FaultsFlags& flags, lab::FaultKinds kinds) {
   config.seeds = flags.quick ? std::min(flags.seeds, kQuickSeeds) : flags.seeds;
   config.threads = thread_count(flags);
   config.only = kinds;
-  config.protocol = protocol_of(flags);
+  config.protocol = flags.protocol;
   config.on_progress = [&](uint64_t over) { progress.update(over, config.seeds); };
   config.is_stopped = [] { return g_interrupted != 0; };
   std::signal(SIGINT, [](int) { g_interrupted = 1; });
@@ -142,9 +138,7 @@ void add_lab_faults(CLI::App& lab, int& exit_code) {
       ->capture_default_str();
   command->add_option("--seed", flags->seed, "This run alone");
   command->add_flag("--trace", flags->trace, "With --seed: print what happens");
-  command->add_option("--protocol", flags->protocol, "What the workers speak")
-      ->check(CLI::IsMember({lab::kFaultProtocolNames[0], lab::kFaultProtocolNames[1]}))
-      ->capture_default_str();
+  add_protocol(*command, flags->protocol, "What the workers speak");
   command->add_option("--only", flags->only, "Kinds of faults that may happen, or none")
       ->delimiter(',');
   command->add_option("--threads", flags->threads, "0: as many as cores")->capture_default_str();

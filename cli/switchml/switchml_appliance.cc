@@ -8,6 +8,7 @@
 #include "base/assert.h"
 #include "base/clock.h"
 #include "cli/engine_stats.h"
+#include "microcode/protocol.h"
 
 namespace tributary::cli {
 namespace {
@@ -172,7 +173,7 @@ nlohmann::json SwitchmlAppliance::session_stats(uint32_t place) {
 
 nlohmann::json SwitchmlAppliance::stats() {
   nlohmann::json stats{{"command", "serve"},
-                       {"protocol", "switchml"},
+                       {"protocol", to_string(microcode::Protocol::kSwitchml)},
                        {"listen", local().to_string()},
                        {"control", nlohmann::json::array()},
                        {"uptime_s", in_seconds(monotonic_now() - started_at_)},

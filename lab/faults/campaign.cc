@@ -92,7 +92,7 @@ class Workshop {
 }  // namespace
 
 FaultKinds smallest_kinds(uint64_t seed, FaultKinds only, const FaultResult& failed,
-                          FaultProtocol protocol) {
+                          microcode::Protocol protocol) {
   FaultKinds kinds = draw_plan(seed, only, protocol).kinds;
   for (uint32_t i = 0; i < kFaultKindCount; i++) {
     FaultKinds fewer = kinds;
@@ -103,11 +103,10 @@ FaultKinds smallest_kinds(uint64_t seed, FaultKinds only, const FaultResult& fai
   return kinds;
 }
 
-std::string replay_command(uint64_t seed, FaultKinds kinds, FaultProtocol protocol) {
-  const bool is_default = protocol == FaultProtocol::kTrioMl;
+std::string replay_command(uint64_t seed, FaultKinds kinds, microcode::Protocol protocol) {
+  const bool is_default = protocol == microcode::Protocol::kTrioMl;
   return fmt::format("tributary lab faults{}{} --seed {} --only {} --trace",
-                     is_default ? "" : " --protocol ",
-                     is_default ? "" : kFaultProtocolNames[static_cast<size_t>(protocol)], seed,
+                     is_default ? "" : " --protocol ", is_default ? "" : to_string(protocol), seed,
                      kinds.to_string());
 }
 

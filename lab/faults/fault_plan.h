@@ -21,12 +21,9 @@
 #include "apps/trio_ml/config.h"
 #include "base/time.h"
 #include "lab/faults/reduce_oracle.h"
+#include "microcode/protocol.h"
 
 namespace tributary::lab {
-
-/// What the workers speak.
-enum class FaultProtocol : uint8_t { kTrioMl, kSwitchml };
-inline constexpr const char* kFaultProtocolNames[] = {"trio-ml", "switchml"};
 
 /// What the aggregators are.
 enum class FaultMachine : uint8_t {
@@ -136,7 +133,7 @@ inline constexpr uint32_t kCalmCollectives = 2;
 
 struct FaultPlan {
   uint64_t seed = 1;
-  FaultProtocol protocol = FaultProtocol::kTrioMl;
+  microcode::Protocol protocol = microcode::Protocol::kTrioMl;
   FaultKinds kinds;
   /// The aggregators: parent[0] is the root's, which is 0 itself; others come after their parent.
   std::vector<uint32_t> parent = {0};
@@ -160,7 +157,7 @@ struct FaultPlan {
 
 /// @param only Kinds that may happen; the run is otherwise the same as with all of them.
 [[nodiscard]] FaultPlan draw_plan(uint64_t seed, FaultKinds only = FaultKinds::all(),
-                                  FaultProtocol protocol = FaultProtocol::kTrioMl);
+                                  microcode::Protocol protocol = microcode::Protocol::kTrioMl);
 
 /// One line for people: what the run is like.
 [[nodiscard]] std::string describe(const FaultPlan& plan);

@@ -70,7 +70,7 @@ FaultWorld::FaultWorld(const FaultPlan& plan)
   upward_.resize(aggregators);
   judges_.resize(aggregators);
   for (uint32_t i = 0; i < aggregators; i++) {
-    if (plan.protocol == FaultProtocol::kSwitchml) {
+    if (plan.protocol == microcode::Protocol::kSwitchml) {
       build_switch();
     } else {
       build_aggregator(i);
@@ -258,7 +258,8 @@ void FaultWorld::build_cable(uint32_t upper, net::NodeId lower, uint32_t lower_p
   const uint32_t port = ports_used_[upper]++;
   wires_.push_back(std::make_unique<FaultWire>(
       network_, fmt::format("wire{}", wires_.size()), upper, seeds_.any_u64(), *this,
-      plan_.protocol == FaultProtocol::kSwitchml ? scramble_switchml_message : scramble_message));
+      plan_.protocol == microcode::Protocol::kSwitchml ? scramble_switchml_message
+                                                       : scramble_message));
   FaultWire& wire = *wires_.back();
   wire.set_scramble(plan_.links.scramble);
   net::LinkConfig inner;
@@ -286,7 +287,7 @@ void FaultWorld::build_job(uint32_t job) {
     config.communicator.gradients = what.gradients;
     config.communicator.window = what.window;
     config.communicator.deadline = what.deadline;
-    if (plan_.protocol == FaultProtocol::kSwitchml) {
+    if (plan_.protocol == microcode::Protocol::kSwitchml) {
       config.new_ports = plan_.configured;
       config.protocol = [worker = switchml_worker_config(what, rank)](uint32_t, Instant) {
         return std::make_unique<host::SwitchmlProtocol>(worker);
@@ -451,14 +452,14 @@ uint32_t FaultWorld::slots_at_work() const {
 }
 
 void FaultWorld::on_arrival(uint32_t aggregator, const net::Packet& packet) {
-  if (plan_.protocol == FaultProtocol::kSwitchml) return note_order(packet);
+  if (plan_.protocol == microcode::Protocol::kSwitchml) return note_order(packet);
   const uint32_t job = job_index(packet);
   if (job == UINT32_MAX || judges_[aggregator][job] == nullptr) return;
   judges_[aggregator][job]->on_arrival(job_at(aggregator, job), packet.stored, core_.now());
 }
 
 void FaultWorld::on_departure(uint32_t aggregator, const net::Packet& packet) {
-  if (plan_.protocol == FaultProtocol::kSwitchml) return;
+  if (plan_.protocol == microcode::Protocol::kSwitchml) return;
   const uint32_t job = job_index(packet);
   if (job == UINT32_MAX || judges_[aggregator][job] == nullptr) return;
   judges_[aggregator][job]->on_departure(job_at(aggregator, job), packet.stored, core_.now());

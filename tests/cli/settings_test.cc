@@ -33,6 +33,7 @@ struct Parsed {
   double loss = 0;
   std::string json;
   std::string scheme = "fixed";
+  microcode::Protocol protocol = microcode::Protocol::kTrioMl;
   std::vector<std::string> peers;
   std::vector<KeyValues> jobs;
 };
@@ -83,6 +84,7 @@ class SettingsTest : public ::testing::Test {
     serve->add_option("--scheme", parsed.scheme, "format")
         ->check(CLI::IsMember({"fixed", "block"}));
     serve->add_option("--peer", parsed.peers, "peers");
+    add_protocol(*serve, parsed.protocol, "what is spoken");
     settings.add_table(job, parsed.jobs, "a job")->required();
     std::vector<const char*> argv{"tributary"};
     for (const std::string& arg : args) argv.push_back(arg.c_str());
@@ -115,6 +117,7 @@ TEST_F(SettingsTest, FlagsAndDefaults) {
   EXPECT_EQ(parsed.timeout, milliseconds(50));
   EXPECT_TRUE(parsed.verify);
   EXPECT_EQ(parsed.scheme, "fixed");
+  EXPECT_EQ(parsed.protocol, microcode::Protocol::kTrioMl);
   ASSERT_EQ(parsed.jobs.size(), 2U);
   EXPECT_TRUE(parsed.jobs[0].flag("mitigation"));
   EXPECT_EQ(parsed.jobs[1].uint("id"), 2U);
@@ -129,6 +132,7 @@ timeout-ms = 50
 verify = true
 loss = 0.25
 peer = ["a", "b"]
+protocol = "switchml"
 [[job]]
 id = 1
 mitigation = true
@@ -143,10 +147,11 @@ sources = 4
   EXPECT_TRUE(parsed.verify);
   EXPECT_EQ(parsed.loss, 0.25);
   EXPECT_EQ(parsed.peers, (std::vector<std::string>{"a", "b"}));
+  EXPECT_EQ(parsed.protocol, microcode::Protocol::kSwitchml);
   ASSERT_EQ(parsed.jobs.size(), 2U);
   EXPECT_TRUE(parsed.jobs[0].flag("mitigation"));
   EXPECT_EQ(parsed.jobs[1].uint("sources"), 4U);
-  EXPECT_TRUE(parsed.jobs[1].where().ends_with("c.toml:11")) << parsed.jobs[1].where();
+  EXPECT_TRUE(parsed.jobs[1].where().ends_with("c.toml:12")) << parsed.jobs[1].where();
 }
 
 TEST_F(SettingsTest, OneTableMayStandAlone) {
@@ -188,7 +193,7 @@ TEST_F(SettingsTest, RefusesUnknownFlagsAndCommands) {
   EXPECT_EQ(refusal({"--job", "id=1", "--windw", "8"}),
             "tributary: unknown flag '--windw' (did you mean '--window'?); allowed: --help, "
             "--config, --window, --listen, --timeout-ms, --verify, --loss, --json, --scheme, "
-            "--peer, --job\n");
+            "--peer, --protocol, --job\n");
   const Parsed parsed = parse({"serv"});
   EXPECT_EQ(parsed.exit, kExitUsage);
   EXPECT_EQ(parsed.err,
@@ -208,6 +213,8 @@ TEST_F(SettingsTest, RefusesValuesOnTheCommandLine) {
   EXPECT_EQ(refusal({"--window=-1"}), "tributary: --window=-1 is not a whole number" + number);
   EXPECT_EQ(refusal({"--window", "0x10"}),
             "tributary: --window=0x10 is not a whole number" + number);
+  EXPECT_EQ(refusal({"--protocol", "tcp"}),
+            "tributary: --protocol=tcp is refused; allowed: {trio-ml,switchml}\n");
   EXPECT_EQ(refusal({"--timeout-ms", "1001"}),
             "tributary: --timeout-ms=1001 is out of range; "
             "allowed: whole milliseconds from 1 to 1000\n");
@@ -231,7 +238,7 @@ TEST_F(SettingsTest, RefusesFilesThatCannotBeRead) {
 TEST_F(SettingsTest, RefusesKeysOfAFile) {
   EXPECT_EQ(file_refusal("\nwindw = 8\n"),
             "c.toml:2: unknown key 'windw' (did you mean 'window'?); allowed: window, listen, "
-            "timeout-ms, verify, loss, json, scheme, peer, job\n");
+            "timeout-ms, verify, loss, json, scheme, peer, protocol, job\n");
   EXPECT_EQ(file_refusal("[job]\nid = 1\nsorces = 4\n"),
             "c.toml:3: unknown key 'sorces' (did you mean 'sources'?); "
             "allowed: id, sources, mitigation\n");

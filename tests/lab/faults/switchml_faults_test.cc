@@ -30,7 +30,7 @@ FaultKinds only(std::initializer_list<FaultKind> kinds) {
 FaultPlan steady(uint64_t seed, FaultMachine machine) {
   FaultPlan plan;
   plan.seed = seed;
-  plan.protocol = FaultProtocol::kSwitchml;
+  plan.protocol = microcode::Protocol::kSwitchml;
   plan.machine = machine;
   plan.calm_at = seconds(20);  // Longer than the work takes: it is all done under faults.
   JobPlan job;
@@ -147,14 +147,14 @@ TEST(SwitchmlFaults, WhateverHappensThePromisesHold) {
   for (uint64_t seed = first; seed < first + kWalks && !HasFailure(); seed++) {
     SCOPED_TRACE(::testing::Message()
                  << "tributary lab faults --protocol switchml --seed " << seed << " --trace");
-    expect_good(run_faults(draw_plan(seed, FaultKinds::all(), FaultProtocol::kSwitchml)));
+    expect_good(run_faults(draw_plan(seed, FaultKinds::all(), microcode::Protocol::kSwitchml)));
   }
 }
 
 TEST(SwitchmlFaults, TheSameSeedGivesTheSameDigest) {
   const uint64_t seed = testing::seed_from_env();
   SCOPED_TRACE(testing::replay_hint(seed));
-  const FaultPlan plan = draw_plan(seed, FaultKinds::all(), FaultProtocol::kSwitchml);
+  const FaultPlan plan = draw_plan(seed, FaultKinds::all(), microcode::Protocol::kSwitchml);
   EXPECT_EQ(run_faults(plan).digest, run_faults(plan, /*traced=*/true).digest);
 }
 
@@ -163,7 +163,7 @@ TEST(SwitchmlFaults, PlansHaveNoFaultsThatSwitchmlCannotSee) {
   bool pfe = false;
   bool configured = false;
   for (uint64_t seed = 1; seed <= 200; seed++) {
-    const FaultPlan plan = draw_plan(seed, FaultKinds::all(), FaultProtocol::kSwitchml);
+    const FaultPlan plan = draw_plan(seed, FaultKinds::all(), microcode::Protocol::kSwitchml);
     EXPECT_FALSE(plan.kinds.has(FaultKind::kDisagreement));
     EXPECT_FALSE(plan.kinds.has(FaultKind::kMemoryRefusal));
     EXPECT_EQ(plan.parent.size(), 1U);
@@ -178,7 +178,8 @@ TEST(SwitchmlFaults, PlansHaveNoFaultsThatSwitchmlCannotSee) {
   EXPECT_TRUE(tofino);
   EXPECT_TRUE(pfe);
   EXPECT_TRUE(configured);
-  EXPECT_EQ(draw_plan(3, only({FaultKind::kLoss}), FaultProtocol::kSwitchml).incidents.size(), 0U);
+  EXPECT_EQ(draw_plan(3, only({FaultKind::kLoss}), microcode::Protocol::kSwitchml).incidents.size(),
+            0U);
 }
 
 }  // namespace
