@@ -109,10 +109,10 @@ Result<void> check_shape(const Scenario& scenario, const BackendKind& backend) {
 Result<void> check_links(const Scenario& scenario) {
   for (const auto& [key, link] :
        {std::pair{"link", &scenario.link}, std::pair{"fabric", &scenario.fabric}}) {
-    if (auto good = net::check(link_config(*link)); !good) {
+    if (auto good = net::check(*link); !good) {
       return failure(fmt::format("{}: {}", key, good.error().text));
     }
-    const LinkFaultRates& faults = link->faults;
+    const net::LinkFaults& faults = link->faults;
     const bool loses = faults.loss > 0 || faults.corrupt > 0;
     if (loses && !scenario.host.retransmission) {
       return refused("host.retransmission", "false",

@@ -19,6 +19,7 @@
 #include "base/result.h"
 #include "base/time.h"
 #include "host/switchml_config.h"
+#include "net/link_config.h"
 
 namespace tributary::lab {
 
@@ -47,24 +48,13 @@ enum class OnDesynchronised : uint8_t {
   kStop,  ///< The run ends with an error.
 };
 
-/// What a link does to each packet beside carrying it; probabilities.
-struct LinkFaultRates {
-  double loss = 0;
-  double corrupt = 0;  ///< Found by UDP's checksum, so lost too; counted apart.
-  double duplicate = 0;
-  double reorder = 0;  ///< Held back by up to reorder_max.
-  Duration jitter = Duration();
-  Duration reorder_max = microseconds(50);
-};
-
-struct LinkSettings {
-  uint64_t rate_bits_per_s = 100'000'000'000;  ///< Source: Trio paper §6.1.
-  /// Assumed: 10 m of fibre at 5 ns/m and two transceivers of 200 ns (with FEC).
-  Duration propagation = nanoseconds(450);
-  uint64_t queue_bytes_max = uint64_t{64} << 20;  ///< Output queue. Assumed: a router's port.
-  uint64_t ecn_bytes = UINT64_MAX;                ///< Mark above this depth; off.
-  LinkFaultRates faults{};
-};
+/// A worker's cable, unless the scenario says otherwise.
+inline constexpr net::LinkConfig kWorkerLink{
+    .rate_bits_per_s = 100'000'000'000,  // Source: Trio paper §6.1.
+    // Assumed: 10 m of fibre at 5 ns/m and two transceivers of 200 ns (with FEC).
+    .propagation = nanoseconds(450),
+    .queue_bytes_max = uint64_t{64} << 20,  // Output queue. Assumed: a router's port.
+    .faults = {.reorder_max = microseconds(50)}};
 
 struct ModelSettings {
   std::string name = "resnet50";  ///< See models(), or "custom".
@@ -172,10 +162,13 @@ struct Scenario {
   uint32_t window = 4096;     ///< Packets in flight of a worker; a power of two.
   uint32_t train = 1;         ///< Packets that one simulated packet stands for.
   Payload payload = Payload::kElided;
-  LinkSettings link;
+  net::LinkConfig link = kWorkerLink;
   /// Chassis: the fabric between PFEs. Assumed: 400 Gbit/s for each PFE, the rate of its four ports
   /// (12 ports of 100 Gbit/s on three PFEs, Trio paper §6.1), 500 ns across.
-  LinkSettings fabric{.rate_bits_per_s = 400'000'000'000, .propagation = nanoseconds(500)};
+  net::LinkConfig fabric{.rate_bits_per_s = 400'000'000'000,
+                         .propagation = nanoseconds(500),
+                         .queue_bytes_max = kWorkerLink.queue_bytes_max,
+                         .faults = kWorkerLink.faults};
   HostSettings host;
   MitigationSettings mitigation;
   StragglerSettings straggler;

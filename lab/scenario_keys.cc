@@ -344,12 +344,12 @@ void add_network_keys(Keys& keys) {
       keys,
       {"link.rate_gbps", "link.propagation_ns", "link.queue_bytes", "link.ecn_bytes", "link.loss",
        "link.corrupt", "link.duplicate", "link.reorder", "link.reorder_max_us", "link.jitter_us"},
-      [](Scenario& s) -> LinkSettings& { return s.link; });
+      [](Scenario& s) -> net::LinkConfig& { return s.link; });
   add_link_keys(keys,
                 {"fabric.rate_gbps", "fabric.propagation_ns", "fabric.queue_bytes",
                  "fabric.ecn_bytes", "fabric.loss", "fabric.corrupt", "fabric.duplicate",
                  "fabric.reorder", "fabric.reorder_max_us", "fabric.jitter_us"},
-                [](Scenario& s) -> LinkSettings& { return s.fabric; });
+                [](Scenario& s) -> net::LinkConfig& { return s.fabric; });
   keys.push_back(gbps_key("host.nic_gbps", "rate of a worker's network card",
                           [](Scenario& s) -> uint64_t& { return s.host.nic_bits_per_s; }));
   keys.push_back(time_key("host.packet_cost_ns", "what a packet costs the host, each direction",

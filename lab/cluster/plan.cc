@@ -18,8 +18,8 @@ Endpoint group_address() { return Endpoint::ipv4(0xef00'0001, microcode::kTrioMl
 
 Result<net::Topology> shape_of(const Scenario& scenario, const BackendKind& backend, bool tree) {
   if (scenario.topology == Topology::kFile) return net::read_topology_file(scenario.topology_file);
-  const net::LinkConfig link = link_config(scenario.link);
-  const net::LinkConfig fabric = link_config(scenario.fabric);
+  const net::LinkConfig link = scenario.link;
+  const net::LinkConfig fabric = scenario.fabric;
   const uint32_t workers_per_leaf = scenario.workers / scenario.leaves;
   if (tree) {
     const net::TwoLevelShape shape{.leaves = scenario.leaves,
@@ -267,19 +267,6 @@ void plan_workers(ClusterPlan& plan, const Scenario& scenario, const BackendKind
 
 }  // namespace
 
-net::LinkConfig link_config(const LinkSettings& settings) {
-  return {.rate_bits_per_s = settings.rate_bits_per_s,
-          .propagation = settings.propagation,
-          .queue_bytes_max = settings.queue_bytes_max,
-          .ecn_bytes = settings.ecn_bytes,
-          .faults = {.loss = settings.faults.loss,
-                     .corrupt = settings.faults.corrupt,
-                     .duplicate = settings.faults.duplicate,
-                     .reorder = settings.faults.reorder,
-                     .jitter = settings.faults.jitter,
-                     .reorder_max = settings.faults.reorder_max}};
-}
-
 bool is_tree(const Scenario& scenario, const BackendKind& backend) {
   return backend.hierarchical &&
          (scenario.topology == Topology::kChassis || scenario.topology == Topology::kTwoLevel);
@@ -346,7 +333,7 @@ Result<ClusterPlan> plan_cluster(const Scenario& scenario, const BackendKind& ba
   for (uint32_t i = 0; i < scenario.workers; i++) plan.worker_seeds.push_back(seeds.any_u64());
   if (background_to) {
     const std::string at = neighbour_of(plan.topology, plan.host_nodes[*background_to]);
-    net::attach(plan.topology, kBackgroundKind, kBackgroundKind, at, link_config(scenario.link));
+    net::attach(plan.topology, kBackgroundKind, kBackgroundKind, at, scenario.link);
   }
   return plan;
 }

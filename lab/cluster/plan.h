@@ -61,9 +61,6 @@ struct ClusterPlan {
 /// packets.
 [[nodiscard]] trio_ml::JobConfig job_of(const Scenario& scenario, const BackendKind& backend);
 
-/// A link of the scenario as the network takes it.
-[[nodiscard]] net::LinkConfig link_config(const LinkSettings& settings);
-
 /// Whether the scenario asks for a generated tree of aggregators that this back end can be.
 [[nodiscard]] bool is_tree(const Scenario& scenario, const BackendKind& backend);
 

@@ -136,9 +136,9 @@ JobPlan draw_job(Prng& prng, const FaultPlan& plan, uint32_t index, uint32_t wor
   return job;
 }
 
-void draw_cables(Prng& prng, LinkMix& links) {
-  links.propagation = log_duration(prng, milliseconds(1));
-  links.jitter = prng.chance(0.5) ? log_duration(prng, microseconds(200)) : Duration();
+void draw_cables(Prng& prng, FaultPlan& plan) {
+  plan.propagation = log_duration(prng, milliseconds(1));
+  plan.links.jitter = prng.chance(0.5) ? log_duration(prng, microseconds(200)) : Duration();
 }
 
 FaultMachine draw_switchml_machine(Prng& prng) {
@@ -151,7 +151,7 @@ FaultMachine draw_switchml_machine(Prng& prng) {
 void draw_switchml_shape(uint64_t seed, FaultPlan& plan) {
   Prng prng = stream_of(seed, kShapeStream);
   plan.machine = draw_switchml_machine(prng);
-  draw_cables(prng, plan.links);
+  draw_cables(prng, plan);
   JobPlan job;
   job.world = 1 + log_uniform(prng, kSwitchmlWorkersMax - 1);
   job.gradients = host::kSwitchmlSmallElements;
@@ -170,7 +170,7 @@ void draw_shape(uint64_t seed, FaultPlan& plan) {
   // A PFE of its own, with one job.
   const bool modelled = plan.machine != FaultMachine::kLive;
   if (!modelled) draw_tree(prng, plan);
-  draw_cables(prng, plan.links);
+  draw_cables(prng, plan);
   const uint32_t job_count = modelled || prng.chance(0.6) ? 1 : 2 + prng.below(2);
   uint32_t workers = 0;
   for (uint32_t i = 0; i < job_count && workers + 2 <= kWorkersMax; i++) {
@@ -196,15 +196,15 @@ double draw_rate(FaultPlan& plan, FaultKind kind, double probability, double max
 }
 
 void draw_rates(FaultPlan& plan) {
-  LinkMix& links = plan.links;
+  net::LinkFaults& links = plan.links;
   links.loss = draw_rate(plan, FaultKind::kLoss, 0.6, 0.3);
   links.corrupt = draw_rate(plan, FaultKind::kCorruption, 0.4, 0.05);
-  links.scramble = draw_rate(plan, FaultKind::kScrambling, 0.3, 0.02);
+  plan.scramble = draw_rate(plan, FaultKind::kScrambling, 0.3, 0.02);
   links.duplicate = draw_rate(plan, FaultKind::kDuplication, 0.5, 0.2);
   links.reorder = draw_rate(plan, FaultKind::kReordering, 0.5, 0.3);
   if (links.reorder > 0) {
     // Past a whole window: it takes about as long to cross the network.
-    links.reorder_max = links.propagation * 4 + milliseconds(1);
+    links.reorder_max = plan.propagation * 4 + milliseconds(1);
   }
   Prng garbage = stream_of(plan.seed, FaultKind::kGarbage);
   if (plan.kinds.has(FaultKind::kGarbage) && garbage.chance(0.25)) {

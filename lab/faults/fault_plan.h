@@ -22,6 +22,7 @@
 #include "base/time.h"
 #include "lab/faults/reduce_oracle.h"
 #include "microcode/protocol.h"
+#include "net/link_config.h"
 
 namespace tributary::lab {
 
@@ -92,18 +93,6 @@ struct Incident {
   bool aggregator = false;  ///< Clock steps and cuts: whether `target` is an aggregator.
 };
 
-/// What the links do all the time until it is calm.
-struct LinkMix {
-  double loss = 0;
-  double corrupt = 0;
-  double scramble = 0;
-  double duplicate = 0;
-  double reorder = 0;
-  Duration reorder_max;
-  Duration propagation = microseconds(5);
-  Duration jitter;
-};
-
 /// A rank whose first process submits another tensor than the others.
 struct Disagreement {
   uint32_t collective = 0;
@@ -142,7 +131,9 @@ struct FaultPlan {
   /// itself that workers were started again.
   bool configured = false;
   std::vector<JobPlan> jobs;
-  LinkMix links;
+  Duration propagation = microseconds(5);
+  net::LinkFaults links;  ///< What the links do all the time until it is calm.
+  double scramble = 0;    ///< Likewise, at aggregators; of each packet.
   std::vector<Incident> incidents;
   Duration garbage_every;  ///< 0: none.
   Duration calm_at;

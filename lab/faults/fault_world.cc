@@ -240,16 +240,7 @@ void FaultWorld::build_switch() {
 }
 
 net::LinkConfig FaultWorld::link_config() const {
-  const LinkMix& mix = plan_.links;
-  net::LinkConfig config;
-  config.propagation = mix.propagation;
-  config.faults = {.loss = mix.loss,
-                   .corrupt = mix.corrupt,
-                   .duplicate = mix.duplicate,
-                   .reorder = mix.reorder,
-                   .jitter = mix.jitter,
-                   .reorder_max = mix.reorder_max};
-  return config;
+  return {.propagation = plan_.propagation, .faults = plan_.links};
 }
 
 void FaultWorld::build_cable(uint32_t upper, net::NodeId lower, uint32_t lower_port,
@@ -261,7 +252,7 @@ void FaultWorld::build_cable(uint32_t upper, net::NodeId lower, uint32_t lower_p
       plan_.protocol == microcode::Protocol::kSwitchml ? scramble_switchml_message
                                                        : scramble_message));
   FaultWire& wire = *wires_.back();
-  wire.set_scramble(plan_.links.scramble);
+  wire.set_scramble(plan_.scramble);
   net::LinkConfig inner;
   inner.rate_bits_per_s = kInnerRate;
   inner.propagation = Duration();

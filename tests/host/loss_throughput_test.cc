@@ -19,7 +19,7 @@ constexpr uint32_t kWindow = 256;
 
 /// Blocks a second of virtual time, as one of the workers sees it.
 double blocks_per_second(double loss, uint64_t blocks) {
-  VirtualNet net(/*seed=*/7, {.loss = loss});
+  VirtualNet net(/*seed=*/7, {.loss = loss, .jitter = microseconds(10)});
   trio_ml::JobConfig job;
   job.sources = kWorld;
   job.block_cnt_max = kWindow;

@@ -182,9 +182,11 @@ void expect_sums(const PaperClient& client, uint64_t mask, bool degraded) {
 void walk(uint64_t seed) {
   SCOPED_TRACE(replay_hint(seed));
   Prng prng(seed);
-  VirtualNet net(
-      seed,
-      {.loss = 0.2 * prng.unit(), .duplicate = 0.2 * prng.unit(), .reorder = 0.2 * prng.unit()});
+  VirtualNet net(seed, {.loss = 0.2 * prng.unit(),
+                        .duplicate = 0.2 * prng.unit(),
+                        .reorder = 0.2 * prng.unit(),
+                        .jitter = microseconds(10),
+                        .reorder_max = milliseconds(1)});
   const uint32_t count = 2 + prng.below(4);
   const bool tree = prng.chance(0.3);
   constexpr uint32_t kGenerations = 5;

@@ -103,7 +103,11 @@ TEST(ReceiveOnlyWalk, GetsTheSumsThatTheOthersHaveMade) {
   const uint64_t seed = seed_from_env();
   SCOPED_TRACE(replay_hint(seed));
   Prng prng(seed);
-  VirtualNet net(seed, {.loss = 0.02, .duplicate = 0.02, .reorder = 0.02});
+  VirtualNet net(seed, {.loss = 0.02,
+                        .duplicate = 0.02,
+                        .reorder = 0.02,
+                        .jitter = microseconds(10),
+                        .reorder_max = milliseconds(1)});
   const Endpoint server = VirtualNet::address(1, 0);
   trio_ml::JobConfig job;
   job.sources = 3;

@@ -25,8 +25,12 @@ class VirtualNet::ReceiverNode final : public net::Node {
   const Receiver receiver_;
 };
 
-VirtualNet::VirtualNet(uint64_t seed, const LinkFaults& faults)
-    : faults_(faults), network_(core_, seed), forwarder_(network_, "forwarder"), seeds_(~seed) {}
+VirtualNet::VirtualNet(uint64_t seed, const net::LinkFaults& faults, Duration delay)
+    : faults_(faults),
+      delay_(delay),
+      network_(core_, seed),
+      forwarder_(network_, "forwarder"),
+      seeds_(~seed) {}
 
 VirtualNet::~VirtualNet() = default;
 
@@ -37,13 +41,8 @@ Endpoint VirtualNet::address(uint32_t kind, uint32_t index) {
 
 void VirtualNet::attach(net::NodeId node, const Endpoint& at) {
   net::LinkConfig to_forwarder;
-  to_forwarder.propagation = faults_.delay;
-  to_forwarder.faults = {.loss = faults_.loss,
-                         .corrupt = faults_.corrupt,
-                         .duplicate = faults_.duplicate,
-                         .reorder = faults_.reorder,
-                         .jitter = faults_.jitter,
-                         .reorder_max = faults_.reorder_max};
+  to_forwarder.propagation = delay_;
+  to_forwarder.faults = faults_;
   net::LinkConfig from_forwarder;
   from_forwarder.propagation = Duration();
   const uint32_t port = ports_used_++;

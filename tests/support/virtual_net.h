@@ -25,22 +25,14 @@
 
 namespace tributary::testing {
 
-/// What the links do to each datagram.
-struct LinkFaults {
-  double loss = 0;
-  double corrupt = 0;  ///< Lost all the same.
-  double duplicate = 0;
-  double reorder = 0;  ///< Held back by up to reorder_max, past later ones.
-  Duration delay = microseconds(20);
-  Duration jitter = microseconds(10);  ///< Added, uniformly from 0.
-  Duration reorder_max = milliseconds(1);
-};
-
 class VirtualNet final : private EventTarget {
  public:
+  /// Links lose nothing and keep the order.
+  static constexpr net::LinkFaults kCalm{.jitter = microseconds(10)};
   using Receiver = std::function<void(std::span<const std::byte> payload, const Endpoint& from)>;
 
-  explicit VirtualNet(uint64_t seed, const LinkFaults& faults = {});
+  explicit VirtualNet(uint64_t seed, const net::LinkFaults& faults = kCalm,
+                      Duration delay = microseconds(20));
   ~VirtualNet();
   VirtualNet(const VirtualNet&) = delete;
   VirtualNet& operator=(const VirtualNet&) = delete;
@@ -98,7 +90,8 @@ class VirtualNet final : private EventTarget {
   void attach(net::NodeId node, const Endpoint& at);
   void route_everybody_to(const Endpoint& at);
 
-  const LinkFaults faults_;
+  const net::LinkFaults faults_;
+  const Duration delay_;
   EventCore core_;
   net::Network network_;
   net::Forwarder forwarder_;

@@ -20,7 +20,7 @@ using testing::run_well;
 /// Gbit/s: (4096 + 32 + 66) x 8 / 100 = 335.52 ns.
 constexpr Duration kPacketTime = picoseconds(335'520);
 /// From leaving a host to being at the switch, or back.
-const Duration kPropagation = LinkSettings().propagation;
+const Duration kPropagation = kWorkerLink.propagation;
 /// There and back, through the switch.
 const Duration kRoundTrip = (kPacketTime + kPropagation) * 2 + WaitingSwitch::kPipelineLatency;
 

@@ -58,7 +58,7 @@ TEST(TofinoNode, OnePacketOfSixtyFourTakesTwoPasses) {
   const AggregatorResult& aggregator = result.aggregators[0];
   EXPECT_GE(aggregator.latency.mean, inside);
   EXPECT_LT(aggregator.latency.mean, inside + nanoseconds(50));
-  const Duration way = (kSmallTime + LinkSettings().propagation) * 2;
+  const Duration way = (kSmallTime + kWorkerLink.propagation) * 2;
   EXPECT_GE(result.block_latency.max, way + inside);
   EXPECT_LT(result.block_latency.max, way + inside + nanoseconds(50));
   EXPECT_EQ(aggregator.packets, 4U);
