@@ -34,4 +34,13 @@ Result<Point> figure_point(const FigureOptions& options, std::string label,
   return point;
 }
 
+Result<std::vector<Point>> all_or_error(std::vector<Result<Point>> made) {
+  std::vector<Point> points;
+  for (Result<Point>& point : made) {
+    if (!point) return tl::unexpected(point.error());
+    points.push_back(std::move(*point));
+  }
+  return points;
+}
+
 }  // namespace tributary::lab

@@ -28,6 +28,13 @@ struct FigureOptions {
   bool quick = false;       ///< Fewer points and iterations: seconds, for a look and for CI.
   /// Over every point's scenario, the figure's own keys included.
   std::vector<WrittenKey> settings = {};
+
+  /// The iterations to run of a figure that has `own`, and `own_quick` with `quick`.
+  [[nodiscard]] uint32_t count_of(uint32_t own, uint32_t own_quick) const {
+    if (iterations != 0) return iterations;
+    return quick ? own_quick : own;
+  }
+  [[nodiscard]] uint32_t count_of(uint32_t own) const { return count_of(own, own); }
 };
 
 struct FigureOutcome {
@@ -61,5 +68,7 @@ struct Figure {
 /// A point with the figure's own keys under the options' settings. @param keys "key=value" each.
 [[nodiscard]] Result<Point> figure_point(const FigureOptions& options, std::string label,
                                          const std::vector<std::string>& keys);
+/// All points, or the first error.
+[[nodiscard]] Result<std::vector<Point>> all_or_error(std::vector<Result<Point>> made);
 
 }  // namespace tributary::lab

@@ -46,24 +46,21 @@ uint64_t tensor_bytes(const FigureOptions& options) {
 
 /// By rate, then system, then workers.
 Result<std::vector<Point>> points(const FigureOptions& options) {
-  std::vector<Point> result;
+  std::vector<Result<Point>> made;
   for (const uint32_t gbps : kGbps) {
     for (const System& system : systems(options)) {
       const bool is_switchml = system.paper_share.has_value();
       for (const uint32_t workers : kWorkers) {
-        Result<Point> point =
-            tensor_point(options, {.backend = system.backend,
-                                   .workers = workers,
-                                   .gbps = gbps,
-                                   .pool = is_switchml ? paper_pool(gbps) : kPeerWindow,
-                                   .tensor_bytes = tensor_bytes(options),
-                                   .iterations = options.iterations != 0 ? options.iterations : 1});
-        if (!point) return tl::unexpected(point.error());
-        result.push_back(std::move(*point));
+        made.push_back(tensor_point(options, {.backend = system.backend,
+                                              .workers = workers,
+                                              .gbps = gbps,
+                                              .pool = is_switchml ? paper_pool(gbps) : kPeerWindow,
+                                              .tensor_bytes = tensor_bytes(options),
+                                              .iterations = options.count_of(1)}));
       }
     }
   }
-  return result;
+  return all_or_error(std::move(made));
 }
 
 FigureOutcome finish(const FigureOptions& options, std::span<const Point> /*points*/,

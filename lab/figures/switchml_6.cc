@@ -33,7 +33,7 @@ Result<Point> loss_point(const FigureOptions& options, const char* backend, doub
                                 .pool = paper_pool(kGbps),
                                 .loss = loss,
                                 .tensor_bytes = options.quick ? kTensorBytesQuick : kTensorBytes,
-                                .iterations = options.iterations != 0 ? options.iterations : 1,
+                                .iterations = options.count_of(1),
                                 .more = std::move(more)});
 }
 
@@ -41,15 +41,13 @@ Result<Point> loss_point(const FigureOptions& options, const char* backend, doub
 
 /// By system, then loss.
 Result<std::vector<Point>> inflation_points(const FigureOptions& options) {
-  std::vector<Point> result;
+  std::vector<Result<Point>> made;
   for (const char* system : kSystems) {
     for (const double loss : kLoss) {
-      Result<Point> point = loss_point(options, system, loss, {});
-      if (!point) return tl::unexpected(point.error());
-      result.push_back(std::move(*point));
+      made.push_back(loss_point(options, system, loss, {}));
     }
   }
-  return result;
+  return all_or_error(std::move(made));
 }
 
 FigureOutcome finish_inflation(const FigureOptions& options, std::span<const Point> /*points*/,
@@ -87,15 +85,13 @@ FigureOutcome finish_inflation(const FigureOptions& options, std::span<const Poi
 double bin_ms(const FigureOptions& options) { return options.quick ? kBinMsQuick : kBinMs; }
 
 Result<std::vector<Point>> timeline_points(const FigureOptions& options) {
-  std::vector<Point> result;
+  std::vector<Result<Point>> made;
   for (const double loss : kTimelineLoss) {
-    Result<Point> point = loss_point(
+    made.push_back(loss_point(
         options, kSystems[0], loss,
-        {"timeline.link=worker-0.0>switch.0", fmt::format("timeline.bin_ms={}", bin_ms(options))});
-    if (!point) return tl::unexpected(point.error());
-    result.push_back(std::move(*point));
+        {"timeline.link=worker-0.0>switch.0", fmt::format("timeline.bin_ms={}", bin_ms(options))}));
   }
-  return result;
+  return all_or_error(std::move(made));
 }
 
 FigureOutcome finish_timeline(const FigureOptions& options, std::span<const Point> /*points*/,

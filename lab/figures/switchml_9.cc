@@ -25,19 +25,17 @@ std::span<const uint32_t> pools(const FigureOptions& options) {
 }
 
 Result<std::vector<Point>> points(const FigureOptions& options) {
-  std::vector<Point> result;
+  std::vector<Result<Point>> made;
   for (const uint32_t pool : pools(options)) {
-    Result<Point> point =
+    made.push_back(
         tensor_point(options, {.backend = kBackend,
                                .workers = kWorkers,
                                .gbps = kGbps,
                                .pool = pool,
                                .tensor_bytes = options.quick ? kTensorBytesQuick : kTensorBytes,
-                               .iterations = options.iterations != 0 ? options.iterations : 1});
-    if (!point) return tl::unexpected(point.error());
-    result.push_back(std::move(*point));
+                               .iterations = options.count_of(1)}));
   }
-  return result;
+  return all_or_error(std::move(made));
 }
 
 FigureOutcome finish(const FigureOptions& options, std::span<const Point> /*points*/,

@@ -55,10 +55,8 @@ Result<Json> train(const Scenario& scenario) {
 }
 
 Result<std::vector<Point>> points(const FigureOptions& options) {
-  const uint32_t iterations = options.iterations != 0 ? options.iterations
-                              : options.quick         ? kIterationsQuick
-                                                      : kIterations;
-  std::vector<Point> result;
+  const uint32_t iterations = options.count_of(kIterations, kIterationsQuick);
+  std::vector<Result<Point>> made;
   for (const PaperModel& model : kModels) {
     for (const StragglingSystem& system : kStragglingSystems) {
       std::vector<std::string> keys = keys_of(system);
@@ -68,13 +66,14 @@ Result<std::vector<Point>> points(const FigureOptions& options) {
                                fmt::format("straggler.probability={}", kProbability)});
       Result<Point> point =
           figure_point(options, fmt::format("{} {}", model.name, system.name), keys);
-      if (!point) return tl::unexpected(point.error());
-      point->extra = "with a trained model, version 1";
-      point->run = train;
-      result.push_back(std::move(*point));
+      if (point) {
+        point->extra = "with a trained model, version 1";
+        point->run = train;
+      }
+      made.push_back(std::move(point));
     }
   }
-  return result;
+  return all_or_error(std::move(made));
 }
 
 std::vector<VirtualTraining::Progress> curve_of(const Json& outcome) {

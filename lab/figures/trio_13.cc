@@ -35,9 +35,7 @@ std::span<const uint32_t> percents(const FigureOptions& options) {
 
 Result<Point> make_point(const FigureOptions& options, const char* model,
                          const StragglingSystem& system, uint32_t percent) {
-  const uint32_t iterations = options.iterations != 0 ? options.iterations
-                              : options.quick         ? kIterationsQuick
-                                                      : kIterations;
+  const uint32_t iterations = options.count_of(kIterations, kIterationsQuick);
   std::vector<std::string> keys = keys_of(system);
   keys.insert(keys.end(),
               {fmt::format("model.name={}", model), fmt::format("iterations={}", iterations),
@@ -49,25 +47,16 @@ Result<Point> make_point(const FigureOptions& options, const char* model,
 
 /// For each model: the ideal, then each probability with each system.
 Result<std::vector<Point>> points(const FigureOptions& options) {
-  std::vector<Point> result;
-  const auto add = [&result](Result<Point> point) -> Result<void> {
-    if (!point) return tl::unexpected(point.error());
-    result.push_back(std::move(*point));
-    return {};
-  };
+  std::vector<Result<Point>> made;
   for (const PaperModel& model : kModels) {
-    if (const auto added = add(make_point(options, model.name, kIdeal, 0)); !added) {
-      return tl::unexpected(added.error());
-    }
+    made.push_back(make_point(options, model.name, kIdeal, 0));
     for (const uint32_t percent : percents(options)) {
       for (const StragglingSystem& system : kStragglingSystems) {
-        if (const auto added = add(make_point(options, model.name, system, percent)); !added) {
-          return tl::unexpected(added.error());
-        }
+        made.push_back(make_point(options, model.name, system, percent));
       }
     }
   }
-  return result;
+  return all_or_error(std::move(made));
 }
 
 /// One model's rows and plot, from its part of the outcomes.

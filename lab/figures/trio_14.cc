@@ -40,9 +40,7 @@ std::span<const uint32_t> timeouts(const FigureOptions& options) {
 }
 
 Result<Point> make_point(const FigureOptions& options, uint32_t timeout_ms, double pause) {
-  const uint32_t bursts = options.iterations != 0 ? options.iterations
-                          : options.quick         ? kBurstsQuick
-                                                  : kBursts;
+  const uint32_t bursts = options.count_of(kBursts, kBurstsQuick);
   // The straggler must stay one, so nothing may declare it permanent before the end.
   const uint32_t permanent_ms = (bursts + 2) * 8 * timeout_ms;
   return figure_point(
@@ -56,15 +54,13 @@ Result<Point> make_point(const FigureOptions& options, uint32_t timeout_ms, doub
 }
 
 Result<std::vector<Point>> points(const FigureOptions& options) {
-  std::vector<Point> result;
+  std::vector<Result<Point>> made;
   for (const uint32_t timeout_ms : timeouts(options)) {
     for (const double pause : pauses(options)) {
-      Result<Point> point = make_point(options, timeout_ms, pause);
-      if (!point) return tl::unexpected(point.error());
-      result.push_back(std::move(*point));
+      made.push_back(make_point(options, timeout_ms, pause));
     }
   }
-  return result;
+  return all_or_error(std::move(made));
 }
 
 /// Over the points of one timeout, in ms.

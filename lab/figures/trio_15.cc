@@ -24,21 +24,17 @@ struct PaperPoint {
 constexpr std::array<PaperPoint, 5> kPaper{{{64, 30}, {128, 0}, {256, 0}, {512, 0}, {1024, 200}}};
 
 Result<std::vector<Point>> points(const FigureOptions& options) {
-  const uint32_t blocks = options.iterations != 0 ? options.iterations
-                          : options.quick         ? kBlocksQuick
-                                                  : kBlocks;
-  std::vector<Point> result;
+  const uint32_t blocks = options.count_of(kBlocks, kBlocksQuick);
+  std::vector<Result<Point>> made;
   for (const PaperPoint& paper : kPaper) {
-    Result<Point> point = figure_point(
+    made.push_back(figure_point(
         options, fmt::format("gradients={}", paper.gradients),
         {"backend=trio-ml-wait", "topology=star", "workers=4", "window=1", "iterations=1",
          "model.name=custom", fmt::format("gradients={}", paper.gradients),
          fmt::format("model.bucket_bytes={}",
-                     uint64_t{blocks} * paper.gradients * kBytesOfGradient)});
-    if (!point) return tl::unexpected(point.error());
-    result.push_back(std::move(*point));
+                     uint64_t{blocks} * paper.gradients * kBytesOfGradient)}));
   }
-  return result;
+  return all_or_error(std::move(made));
 }
 
 FigureOutcome finish(const FigureOptions& options, std::span<const Point> /*points*/,

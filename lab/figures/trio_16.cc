@@ -29,28 +29,24 @@ std::span<const uint32_t> windows(const FigureOptions& options) {
 }
 
 uint64_t blocks_of(const FigureOptions& options, uint32_t window) {
-  const uint64_t rounds = options.iterations != 0 ? options.iterations
-                          : options.quick         ? kWindowsInARunQuick
-                                                  : kWindowsInARun;
+  const uint64_t rounds = options.count_of(kWindowsInARun, kWindowsInARunQuick);
   return std::max<uint64_t>(rounds * window, options.quick ? kBlocksMinQuick : kBlocksMin);
 }
 
 Result<std::vector<Point>> points(const FigureOptions& options) {
-  std::vector<Point> result;
+  std::vector<Result<Point>> made;
   for (const uint32_t gradients : kGradients) {
     for (const uint32_t window : windows(options)) {
-      Result<Point> point =
+      made.push_back(
           figure_point(options, fmt::format("gradients={} window={}", gradients, window),
                        {"backend=trio-ml-wait", "topology=star",
                         fmt::format("workers={}", kWorkers), "iterations=1", "model.name=custom",
                         fmt::format("window={}", window), fmt::format("gradients={}", gradients),
                         fmt::format("model.bucket_bytes={}",
-                                    blocks_of(options, window) * gradients * kBytesOfGradient)});
-      if (!point) return tl::unexpected(point.error());
-      result.push_back(std::move(*point));
+                                    blocks_of(options, window) * gradients * kBytesOfGradient)}));
     }
   }
-  return result;
+  return all_or_error(std::move(made));
 }
 
 FigureOutcome finish(const FigureOptions& options, std::span<const Point> points,
