@@ -13,12 +13,10 @@
 #include <csignal>
 #include <cstdlib>
 #include <filesystem>
-#include <fstream>
 #include <memory>
-#include <nlohmann/json.hpp>
 
 #include "tests/system/paper_client.h"
-#include "tests/system/server.h"
+#include "tests/system/workers.h"
 
 namespace tributary::system_test {
 namespace {
@@ -43,9 +41,6 @@ class OverVhost : public ::testing::Test {
   static std::string name() {
     return ::testing::UnitTest::GetInstance()->current_test_info()->name();
   }
-  std::string json_path(uint32_t rank) const {
-    return scratch(name() + "_" + std::to_string(rank) + ".json");
-  }
   void serve(const std::string& job, const std::vector<std::string>& more = {}) {
     std::vector<std::string> words = server_ports(name());
     words.insert(words.end(), more.begin(), more.end());
@@ -57,26 +52,15 @@ class OverVhost : public ::testing::Test {
   }
   std::unique_ptr<Process> worker(uint32_t rank, const std::vector<std::string>& more) const {
     const std::string number = std::to_string(rank);
-    std::vector<std::string> words{"worker",
-                                   "--server",
-                                   server_->address(),
-                                   "--world",
-                                   std::to_string(kWorld),
-                                   "--rank",
-                                   number,
-                                   "--json",
-                                   json_path(rank),
-                                   "--port",
-                                   "dpdk:virtio_user,path=" + scratch(name()) + "." + number +
-                                       ",ip=127.0.0.1" + number + "/8"};
+    std::vector<std::string> words{"--port", "dpdk:virtio_user,path=" + scratch(name()) + "." +
+                                                 number + ",ip=127.0.0.1" + number + "/8"};
     words.insert(words.end(), more.begin(), more.end());
-    return std::make_unique<Process>(words);
+    return start_worker(*server_, rank, kWorld, words);
   }
   void expect_exact() {
     for (uint32_t rank = 0; rank < kWorld; rank++) {
       EXPECT_EQ(workers_[rank]->wait_for_end(), 0) << workers_[rank]->errors();
-      std::ifstream file(json_path(rank));
-      const auto result = nlohmann::json::parse(file, nullptr, /*allow_exceptions=*/false);
+      const auto result = result_of(rank);
       EXPECT_EQ(result["status"], "ok");
       EXPECT_GT(result["checked"], 0);
       EXPECT_EQ(result["wrong"], 0);
@@ -85,7 +69,7 @@ class OverVhost : public ::testing::Test {
   }
 
   std::unique_ptr<Server> server_;
-  std::vector<std::unique_ptr<Process>> workers_;
+  Workers workers_;
 };
 
 const std::vector<std::string> kSome{"--verify", "--elements", "50000", "--iterations", "10"};

@@ -5,11 +5,9 @@
 #include <gtest/gtest.h>
 
 #include <csignal>
-#include <fstream>
 #include <memory>
-#include <nlohmann/json.hpp>
 
-#include "tests/system/server.h"
+#include "tests/system/workers.h"
 
 namespace tributary::system_test {
 namespace {
@@ -19,37 +17,14 @@ using ::testing::HasSubstr;
 constexpr uint32_t kWorld = 3;
 constexpr const char* kAddresses[kWorld] = {"127.0.7.1", "127.0.7.2", "127.0.7.3"};
 
-using Workers = std::vector<std::unique_ptr<Process>>;
-
-std::string json_path(uint32_t rank) {
-  return scratch("switchml_rank_" + std::to_string(rank) + ".json");
-}
-
 Workers start_workers(const Server& server, const std::vector<std::string>& more) {
   Workers workers;
   for (uint32_t rank = 0; rank < kWorld; rank++) {
-    std::vector<std::string> words{"worker",
-                                   "--protocol",
-                                   "switchml",
-                                   "--server",
-                                   server.address(),
-                                   "--local",
-                                   kAddresses[rank],
-                                   "--world",
-                                   std::to_string(kWorld),
-                                   "--rank",
-                                   std::to_string(rank),
-                                   "--json",
-                                   json_path(rank)};
+    std::vector<std::string> words{"--protocol", "switchml", "--local", kAddresses[rank]};
     words.insert(words.end(), more.begin(), more.end());
-    workers.push_back(std::make_unique<Process>(words));
+    workers.push_back(start_worker(server, rank, kWorld, words));
   }
   return workers;
-}
-
-nlohmann::json result_of(uint32_t rank) {
-  std::ifstream file(json_path(rank));
-  return nlohmann::json::parse(file, nullptr, /*allow_exceptions=*/false);
 }
 
 /// A server that knows the three workers.

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tests/apps/switchml/bed.h"
 
+#include <utility>
+
 #include "base/assert.h"
 
 namespace tributary::switchml {
@@ -94,23 +96,11 @@ std::vector<Reply> Bed::take() {
   return replies;
 }
 
-Counts Bed::counts() const {
-  Counts counts;
-  for (uint32_t i = 0; i < kOutcomeCount; i++) {
-    const uint64_t packets = shard_->counters()[i].packets;
-    if (packets > 0) counts[to_string(static_cast<Outcome>(i))] = packets;
-  }
-  return counts;
-}
+Counts Bed::counts() const { return apps::counts_of<Outcome>(shard_->counters()); }
 
 Counts Bed::new_counts() {
-  Counts since = counts();
-  for (const auto& [name, packets] : counts_before_) {
-    since[name] -= packets;
-    if (since[name] == 0) since.erase(name);
-  }
-  counts_before_ = counts();
-  return since;
+  const Counts before = std::exchange(counts_before_, counts());
+  return apps::counted_between(before, counts_before_);
 }
 
 }  // namespace tributary::switchml

@@ -11,7 +11,6 @@
 #include <gtest/gtest.h>
 
 #include <cstdint>
-#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -20,13 +19,13 @@
 #include "apps/switchml/app.h"
 #include "engine/live/live_core.h"
 #include "io/in_memory_port.h"
+#include "tests/apps/counts.h"
 
 namespace tributary::switchml {
 
 using Bytes = std::vector<std::byte>;
 using Values = std::vector<int32_t>;
-/// Counters that are not zero, by name.
-using Counts = std::map<std::string, uint64_t>;
+using apps::Counts;
 using Packet = microcode::SwitchmlMessage;
 
 /// Where worker `rank` of session `session` sends from; `thread` counts its UDP ports.

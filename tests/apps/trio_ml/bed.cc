@@ -143,22 +143,10 @@ Reply Bed::take_result(uint32_t source) {
   return mine.empty() ? Reply{} : mine.front();
 }
 
-Counts Bed::counts() const {
-  Counts counts;
-  for (uint32_t i = 0; i < kOutcomeCount; i++) {
-    const uint64_t packets = shard_.counters()[i].packets;
-    if (packets > 0) counts[to_string(static_cast<Outcome>(i))] = packets;
-  }
-  return counts;
-}
+Counts Bed::counts() const { return apps::counts_of<Outcome>(shard_.counters()); }
 
 Counts Bed::counted_since(const Counts& before) const {
-  Counts since = counts();
-  for (const auto& [name, packets] : before) {
-    since[name] -= packets;
-    if (since[name] == 0) since.erase(name);
-  }
-  return since;
+  return apps::counted_between(before, counts());
 }
 
 Message Member::message(MessageType type, uint32_t block_id) const {

@@ -12,7 +12,6 @@
 
 #include <cstdint>
 #include <functional>
-#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -20,13 +19,13 @@
 #include "apps/trio_ml/app.h"
 #include "engine/live/live_core.h"
 #include "io/in_memory_port.h"
+#include "tests/apps/counts.h"
 
 namespace tributary::trio_ml {
 
 using Bytes = std::vector<std::byte>;
 using Values = std::vector<int32_t>;
-/// Counters that are not zero, by name.
-using Counts = std::map<std::string, uint64_t>;
+using apps::Counts;
 
 /// Where worker `source` sends from.
 Endpoint worker(uint32_t source);

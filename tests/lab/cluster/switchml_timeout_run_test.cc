@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "lab/cluster/tofino_node.h"
+#include "tests/lab/cluster/part_of.h"
 #include "tests/lab/cluster/run_bed.h"
 #include "tests/support/seed.h"
 
@@ -28,25 +29,18 @@ Scenario cluster(const char* backend) {
   return scenario;
 }
 
-double part(const RunResult& result, const std::string& name) {
-  for (const AggregatorResult::Part& part : result.aggregators.at(0).parts) {
-    if (part.name == name) return part.value;
-  }
-  ADD_FAILURE() << "no part " << name;
-  return -1;
-}
-
 TEST(SwitchmlTimeoutRun, WithoutStragglersItIsSwitchml) {
   const RunResult waiting = run_well(cluster("switchml-64"));
   const RunResult timing_out = run_well(cluster("switchml-64-timeout"));
   EXPECT_EQ(timing_out.degraded_blocks, 0U);
-  EXPECT_EQ(part(timing_out, "slots given up"), 0);
+  EXPECT_EQ(part_of(timing_out.aggregators.at(0), "slots given up"), 0);
   EXPECT_NEAR(in_seconds(timing_out.mean_iteration), in_seconds(waiting.mean_iteration),
               0.001 * in_seconds(waiting.mean_iteration));
   // Each period every slot of both sets, whether anything happens or not.
   const double sweeps = in_seconds(timing_out.total) / 500e-6;
-  EXPECT_NEAR(part(timing_out, "sweeping packets"), sweeps * 2 * part(timing_out, "slots"),
-              3 * part(timing_out, "slots"));
+  EXPECT_NEAR(part_of(timing_out.aggregators.at(0), "sweeping packets"),
+              sweeps * 2 * part_of(timing_out.aggregators.at(0), "slots"),
+              3 * part_of(timing_out.aggregators.at(0), "slots"));
 }
 
 TEST(SwitchmlTimeoutRun, OthersGoOnWhileOneStandsStill) {
@@ -67,7 +61,7 @@ TEST(SwitchmlTimeoutRun, OthersGoOnWhileOneStandsStill) {
   EXPECT_LT(timing_out.mean_iteration * 12, milliseconds(36 + 40));
   EXPECT_EQ(waiting.degraded_blocks, 0U);
   EXPECT_GT(timing_out.degraded_blocks, 0U);
-  EXPECT_GT(part(timing_out, "slots given up"), 0);
+  EXPECT_GT(part_of(timing_out.aggregators.at(0), "slots given up"), 0);
   for (const RunResult* result : {&waiting, &timing_out}) {
     EXPECT_EQ(result->wrong_sums, 0U);
     EXPECT_GT(result->checked_sums, 0U);
@@ -90,7 +84,7 @@ TEST(SwitchmlTimeoutRun, OneWhoNeverComesIsGivenUpEachTime) {
   EXPECT_EQ(result.wrong_sums, 0U);
   EXPECT_EQ(result.degraded_fraction(), 1.0);
   // 768 packets an iteration, one given up by the sweeps for each.
-  EXPECT_EQ(part(result, "slots given up"), 2 * 768);
+  EXPECT_EQ(part_of(result.aggregators.at(0), "slots given up"), 2 * 768);
 }
 
 TEST(SwitchmlTimeoutRun, SumsAreExactOverBadLinks) {

@@ -5,6 +5,7 @@
 
 #include <gtest/gtest.h>
 
+#include "tests/lab/cluster/part_of.h"
 #include "tests/lab/cluster/run_bed.h"
 #include "tests/support/seed.h"
 
@@ -26,13 +27,6 @@ Scenario on_trio(uint32_t workers = 2) {
   return scenario;
 }
 
-double part(const AggregatorResult& aggregator, const std::string& name) {
-  for (const AggregatorResult::Part& part : aggregator.parts) {
-    if (part.name == name) return part.value;
-  }
-  return -1;
-}
-
 TEST(SwitchmlTrioNode, OnePacketTakesWhatTrioTakesForSoMany) {
   const RunResult result = run_well(on_trio());
   const AggregatorResult& aggregator = result.aggregators.at(0);
@@ -41,9 +35,9 @@ TEST(SwitchmlTrioNode, OnePacketTakesWhatTrioTakesForSoMany) {
   // 64 us with 256 gradients (Trio paper §6.3, between 64 and 1024).
   EXPECT_GT(aggregator.latency.mean, microseconds(50));
   EXPECT_LT(aggregator.latency.mean, microseconds(80));
-  EXPECT_GT(part(aggregator, "instructions per packet"), 100);
-  EXPECT_GT(part(aggregator, kMemoryPart), 0);
-  EXPECT_EQ(part(aggregator, kSlotsPart), 1024);
+  EXPECT_GT(part_of(aggregator, "instructions per packet"), 100);
+  EXPECT_GT(part_of(aggregator, kMemoryPart), 0);
+  EXPECT_EQ(part_of(aggregator, kSlotsPart), 1024);
 }
 
 TEST(SwitchmlTrioNode, ThePfeIsTheLimitWhereManySend) {

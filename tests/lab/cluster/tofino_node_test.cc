@@ -7,6 +7,7 @@
 #include <gtest/gtest.h>
 
 #include "lab/cluster/plan.h"
+#include "tests/lab/cluster/part_of.h"
 #include "tests/lab/cluster/run_bed.h"
 #include "tests/support/seed.h"
 #include "tofino/limits.h"
@@ -34,14 +35,6 @@ Scenario small(const char* backend, uint32_t workers = 2) {
   return scenario;
 }
 
-double part(const AggregatorResult& aggregator, const std::string& name) {
-  for (const AggregatorResult::Part& part : aggregator.parts) {
-    if (part.name == name) return part.value;
-  }
-  ADD_FAILURE() << "no part " << name;
-  return -1;
-}
-
 std::string refusal(const Scenario& scenario) {
   const auto result = run_scenario(scenario);
   return result ? std::string() : result.error().text;
@@ -63,15 +56,15 @@ TEST(TofinoNode, OnePacketOfSixtyFourTakesTwoPasses) {
   EXPECT_LT(result.block_latency.max, way + inside + nanoseconds(50));
   EXPECT_EQ(aggregator.packets, 4U);
   EXPECT_EQ(aggregator.dropped, 0U);
-  EXPECT_EQ(part(aggregator, "passes per packet"), 1.5);
-  EXPECT_EQ(part(aggregator, "stages"), 12);
-  EXPECT_EQ(part(aggregator, "stateful ALUs"), 35);
+  EXPECT_EQ(part_of(aggregator, "passes per packet"), 1.5);
+  EXPECT_EQ(part_of(aggregator, "stages"), 12);
+  EXPECT_EQ(part_of(aggregator, "stateful ALUs"), 35);
 }
 
 TEST(TofinoNode, OnePacketOfTwoHundredFiftySixTakesEleven) {
   const RunResult result = run_well(small("switchml-256"));
   const AggregatorResult& aggregator = result.aggregators.at(0);
-  EXPECT_EQ(part(aggregator, "passes per packet"), (4 + 11) / 2.0);
+  EXPECT_EQ(part_of(aggregator, "passes per packet"), (4 + 11) / 2.0);
   const Duration inside = tofino::kPassLatency * 11;
   EXPECT_GE(aggregator.latency.mean, inside);
   EXPECT_LT(aggregator.latency.mean, inside + kLargeTime * 10);

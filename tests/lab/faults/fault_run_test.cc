@@ -5,12 +5,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "tests/lab/faults/expect_good.h"
 #include "tests/support/seed.h"
 
 namespace tributary::lab {
 namespace {
-
-using ::testing::IsEmpty;
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 constexpr bool kSanitized = true;
@@ -24,12 +23,6 @@ constexpr bool kSanitized = false;
 constexpr uint32_t kWalks = kSanitized ? 40 : 300;
 /// Seeds for the promise about losses, each at four rates in two shapes.
 constexpr uint32_t kLossWalks = kSanitized ? 2 : 10;
-
-void expect_good(const FaultResult& result) {
-  EXPECT_THAT(result.wrong, IsEmpty());
-  EXPECT_THAT(result.stuck, IsEmpty());
-  EXPECT_THAT(result.leaked, IsEmpty());
-}
 
 /// Four workers that are never slow, mitigation with the default timeout of 10 ms.
 FaultPlan steady(uint64_t seed, double loss, bool tree) {

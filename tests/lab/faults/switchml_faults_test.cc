@@ -5,20 +5,13 @@
 #include <gtest/gtest.h>
 
 #include "lab/faults/fault_run.h"
+#include "tests/lab/faults/expect_good.h"
 #include "tests/support/seed.h"
 
 namespace tributary::lab {
 namespace {
 
-using ::testing::IsEmpty;
-
 constexpr uint32_t kWalks = 60;
-
-void expect_good(const FaultResult& result) {
-  EXPECT_THAT(result.wrong, IsEmpty());
-  EXPECT_THAT(result.stuck, IsEmpty());
-  EXPECT_THAT(result.leaked, IsEmpty());
-}
 
 FaultKinds only(std::initializer_list<FaultKind> kinds) {
   FaultKinds some;
