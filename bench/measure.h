@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /// @file
-/// What every benchmark needs: CPU time of a thread, medians, and a folder for the time of a run.
+/// What every benchmark needs: CPU time of a thread, a CPU for a thread, medians, and a folder for
+/// the time of a run.
 ///
 /// Tests: tests/bench/measure_test.cc
 #pragma once
@@ -12,6 +13,12 @@ namespace tributary::bench {
 
 /// CPU time that this thread has had, in seconds: who else is busy on the machine does not count.
 [[nodiscard]] double thread_cpu_s();
+
+/// CPUs that this thread may run on, by their numbers.
+[[nodiscard]] std::vector<int> cpus_allowed();
+/// This thread stays on `cpu`. Two threads that are to run at once must be told where: for the
+/// first milliseconds Linux may keep both on one CPU.
+void pin_to_cpu(int cpu);
 
 /// The value at `part` (0 … 1) of the sorted values, between two of them in proportion.
 /// @param values Not empty.

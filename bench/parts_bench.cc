@@ -5,15 +5,14 @@
 
 #include <algorithm>
 #include <array>
-#include <barrier>
 #include <cstring>
 #include <memory>
-#include <thread>
 
 #include "apps/filter/filter.h"
 #include "base/assert.h"
 #include "base/prng.h"
 #include "bench/measure.h"
+#include "bench/parts_rows.h"
 #include "bench/replay_engine.h"
 #include "bench/replay_load.h"
 #include "host/number_format.h"
@@ -22,33 +21,6 @@
 
 namespace tributary::bench {
 namespace {
-
-/// Measures `part` and `baseline` in turn; each returns its rate in the row's unit.
-template <class Part, class Baseline>
-void measure_pairs(PartsBenchRow& row, uint32_t repetitions, Part&& part, Baseline&& baseline) {
-  std::vector<double> rates, baseline_rates, ratios;
-  part();  // Warm-up.
-  baseline();
-  for (uint32_t i = 0; i < repetitions; i++) {
-    rates.push_back(part());
-    baseline_rates.push_back(baseline());
-    ratios.push_back(rates.back() / baseline_rates.back());
-  }
-  row.rate = median(rates);
-  row.baseline_rate = median(baseline_rates);
-  row.ratio = median(ratios);
-  row.ratio_min = *std::min_element(ratios.begin(), ratios.end());
-  row.ratio_max = *std::max_element(ratios.begin(), ratios.end());
-}
-
-/// Runs `once` until `wanted` things are done, `each` at a time. @return millions a second.
-template <class F>
-double millions_per_s(uint64_t wanted, uint64_t each, F&& once) {
-  uint64_t done = 0;
-  const double begin_s = thread_cpu_s();
-  for (; done < wanted; done += each) once();
-  return static_cast<double>(done) / (thread_cpu_s() - begin_s) * 1e-6;
-}
 
 // --- Filter ---
 
@@ -147,23 +119,22 @@ PartsBenchRow filter_row(const PartsBenchConfig& config) {
 // --- Jobs ---
 
 constexpr uint32_t kJobs = 10;
+constexpr uint32_t kBlocksEach = 16;
 constexpr uint32_t kSources = 4;
-constexpr uint32_t kGradients = 256;
-
-/// Millions of packets a second through `engine`, generation after generation.
-double aggregate(ReplayEngine& engine, const ReplayLoad& load, uint64_t packets, uint16_t& gen_id) {
-  return millions_per_s(packets, load.packets().size(), [&] { engine.run(++gen_id); });
-}
 
 PartsBenchRow jobs_row(const PartsBenchConfig& config) {
   PartsBenchRow row{.part = "ten jobs", .baseline = "one job", .unit = "Mpps"};
   const ReplayLoad many({.gradients = kGradients,
-                         .window = 16,
+                         .window = kBlocksEach,
                          .sources = kSources,
                          .jobs = kJobs,
                          .shuffled = true});
-  const ReplayLoad one(
-      {.gradients = kGradients, .window = 128, .sources = kSources, .shuffled = true});
+  // As many packets and blocks, so that both need as much of the cache.
+  const ReplayLoad one({.gradients = kGradients,
+                        .window = 256,
+                        .blocks = kJobs * kBlocksEach,
+                        .sources = kSources,
+                        .shuffled = true});
   ReplayEngine many_engine(many), one_engine(one);
   uint16_t many_gen_id = 0;
   uint16_t one_gen_id = 0;
@@ -171,97 +142,8 @@ PartsBenchRow jobs_row(const PartsBenchConfig& config) {
       row, config.repetitions,
       [&] { return aggregate(many_engine, many, config.packets_each, many_gen_id); },
       [&] { return aggregate(one_engine, one, config.packets_each, one_gen_id); });
-  row.right = many_engine.results() == uint64_t{many_gen_id} * 16 * kJobs &&
-              one_engine.results() == uint64_t{one_gen_id} * 128;
-  return row;
-}
-
-// --- Cores ---
-
-constexpr uint32_t kCores = 2;
-constexpr uint32_t kBlocksOfCore = trio_ml::kBlocksPerRun;
-
-/// A port queue that nobody wakes: mailboxes need one.
-class NoQueue final : public engine::PortQueue {
- public:
-  uint32_t receive(std::span<engine::Packet>) override { return 0; }
-  void transmit(std::span<const engine::TxPacket>) override {}
-  void wait(Duration) override {}
-  void wake() override {}
-  [[nodiscard]] engine::PortCounters counters() const override { return {}; }
-};
-
-/// Two cores with the blocks of one job between them.
-class TwoCores {
- public:
-  TwoCores() : sessions_(shape_of(0)) {
-    for (uint32_t core = 0; core < kCores; core++) {
-      mailboxes_.push_back(std::make_unique<engine::Mailbox>(kMailboxBytes, kCores, queues_[core]));
-    }
-    for (uint32_t core = 0; core < kCores; core++) {
-      loads_.push_back(std::make_unique<ReplayLoad>(shape_of(core)));
-      engines_.push_back(std::make_unique<Apart>(*loads_[core], sessions_, mailboxes_));
-    }
-  }
-
-  /// Millions of packets a second of both together, each core by its own CPU time.
-  double run(uint64_t packets) {
-    std::array<double, kCores> rates{};
-    std::barrier both(kCores);
-    const uint16_t gen_id = gen_id_;
-    std::array<uint16_t, kCores> gen_ids{};
-    const auto work = [&](uint32_t core) {
-      gen_ids[core] = gen_id;
-      both.arrive_and_wait();
-      rates[core] =
-          aggregate(engines_[core]->engine, *loads_[core], packets / kCores, gen_ids[core]);
-    };
-    std::thread other(work, 1);
-    work(0);
-    other.join();
-    gen_id_ = gen_ids[0];
-    return rates[0] + rates[1];
-  }
-  [[nodiscard]] bool right() const {
-    return engines_[0]->engine.results() == uint64_t{gen_id_} * kBlocksOfCore &&
-           engines_[1]->engine.results() == uint64_t{gen_id_} * kBlocksOfCore;
-  }
-
- private:
-  static constexpr uint32_t kMailboxBytes = 2048;
-  /// As the live engine's slots: state of different cores lies at least 128 bytes apart.
-  struct alignas(128) Apart {
-    Apart(const ReplayLoad& load, ReplaySessions& sessions,
-          std::span<const std::unique_ptr<engine::Mailbox>> mailboxes)
-        : engine(load, sessions, mailboxes) {}
-    ReplayEngine engine;
-  };
-  static ReplayShape shape_of(uint32_t core) {
-    return {.gradients = kGradients,
-            .window = kCores * kBlocksOfCore,
-            .sources = kSources,
-            .owner = core,
-            .owner_count = kCores};
-  }
-
-  ReplaySessions sessions_;
-  std::array<NoQueue, kCores> queues_;
-  std::vector<std::unique_ptr<engine::Mailbox>> mailboxes_;
-  std::vector<std::unique_ptr<ReplayLoad>> loads_;
-  std::vector<std::unique_ptr<Apart>> engines_;
-  uint16_t gen_id_ = 0;
-};
-
-PartsBenchRow cores_row(const PartsBenchConfig& config) {
-  PartsBenchRow row{.part = "two cores", .baseline = "twice one core", .unit = "Mpps"};
-  TwoCores two;
-  const ReplayLoad load({.gradients = kGradients, .window = kBlocksOfCore, .sources = kSources});
-  ReplayEngine one(load);
-  uint16_t gen_id = 0;
-  measure_pairs(
-      row, config.repetitions, [&] { return two.run(config.packets_each); },
-      [&] { return kCores * aggregate(one, load, config.packets_each / kCores, gen_id); });
-  row.right = two.right() && one.results() == uint64_t{gen_id} * kBlocksOfCore;
+  row.right = many_engine.results() == uint64_t{many_gen_id} * kBlocksEach * kJobs &&
+              one_engine.results() == uint64_t{one_gen_id} * kBlocksEach * kJobs;
   return row;
 }
 
@@ -336,7 +218,8 @@ std::vector<PartsBenchRow> run_parts_bench(const PartsBenchConfig& config,
                                            void (*progress)(const std::string&)) {
   std::vector<PartsBenchRow> rows;
   for (PartsBenchRow (*part)(const PartsBenchConfig&) :
-       {filter_row, jobs_row, cores_row, pack_row, unpack_row}) {
+       {filter_row, jobs_row, cores_row, cores_vectors_row, cores_registers_row, pack_row,
+        unpack_row}) {
     rows.push_back(part(config));
     progress(rows.back().part);
   }
@@ -346,12 +229,12 @@ std::vector<PartsBenchRow> run_parts_bench(const PartsBenchConfig& config,
 std::string as_table(const std::vector<PartsBenchRow>& rows) {
   std::string table = fmt::format(
       "Parts of the live path, packets in memory ({}), CPU time\n"
-      "{:<15} {:>10} {:>5}  {:<17} {:>10} {:>7} {:>15} {:>7}\n",
+      "{:<23} {:>10} {:>5}  {:<17} {:>10} {:>7} {:>15} {:>7}\n",
       memory::lanes_isa(), "part", "rate", "", "beside it", "rate", "ratio", "(min - max)",
       "result");
   for (const PartsBenchRow& row : rows) {
     table +=
-        fmt::format("{:<15} {:>10.2f} {:>5}  {:<17} {:>10.2f} {:>7.2f} {:>7.2f} - {:>5.2f} {:>7}\n",
+        fmt::format("{:<23} {:>10.2f} {:>5}  {:<17} {:>10.2f} {:>7.2f} {:>7.2f} - {:>5.2f} {:>7}\n",
                     row.part, row.rate, row.unit, row.baseline, row.baseline_rate, row.ratio,
                     row.ratio_min, row.ratio_max, row.right ? "right" : "WRONG");
   }

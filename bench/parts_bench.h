@@ -2,15 +2,15 @@
 /// @file
 /// The parts of the live path one by one, each beside the plainest thing that could stand there.
 ///
-///   filter       small frames through the filter program          a loop that sends what it
-///   receives ten jobs     ten jobs with four sources each, runs shuffled    one job with the
-///   blocks of eight two cores    what both cores aggregate together                twice what one
-///   does alone pack/unpack  a tensor into packets' lanes, and back            memcpy of the same
-///   pieces
+/// - filter: small frames through the filter program; a loop that sends what it receives.
+/// - ten jobs: of four sources each, runs shuffled; one job with as many blocks and packets.
+/// - two cores: both at once; each alone, over the same memory. Below it the same for the engine's
+///   vector loops and for additions in registers, which say what the machine's cores can do at
+///   once.
+/// - pack, unpack: a tensor into packets' lanes, and back; memcpy of the same pieces.
 ///
 /// Method:  Part and baseline in turn, several times; CPU time of the thread; the ratio is the
-///          median over the pairs. Two cores run at the same time in two threads, as far as the
-///          machine lets them.
+///          median over the pairs. Threads that run at once have a CPU each, where there are two.
 /// Source:  What to reach: filter 0.5, jobs 0.9, cores 0.85.
 /// Tests:   tests/bench/parts_bench_test.cc (small)
 #pragma once

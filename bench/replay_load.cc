@@ -25,10 +25,14 @@ struct Run {
   uint32_t block_first;
 };
 
+uint32_t blocks_of(const ReplayShape& shape) {
+  return shape.blocks != 0 ? shape.blocks : shape.window;
+}
+
 /// All of them, in order: the sources of a job one after the other, then the next run.
 std::vector<Run> runs_of(const ReplayShape& shape) {
   std::vector<Run> runs;
-  for (uint32_t block = 0; block < shape.window; block += kRunBlocks) {
+  for (uint32_t block = 0; block < blocks_of(shape); block += kRunBlocks) {
     if (trio_ml::owner_of(block, shape.owner_count) != shape.owner) continue;
     for (uint32_t job = 1; job <= shape.jobs; job++) {
       for (uint32_t source = 0; source < shape.sources; source++) {
@@ -60,7 +64,7 @@ uint32_t ReplayLoad::packet_bytes() const {
 
 void ReplayLoad::add_run(uint32_t job, uint32_t source, uint32_t block_first) {
   Prng prng(uint64_t{job} << 40 | uint64_t{source} << 32 | block_first);
-  const uint32_t block_end = std::min(block_first + kRunBlocks, shape_.window);
+  const uint32_t block_end = std::min(block_first + kRunBlocks, blocks_of(shape_));
   for (uint32_t block = block_first; block < block_end; block++) {
     std::byte* const at = bytes_.data() + stride_ * packets_.size();
     microcode::encode_header({.job_id = static_cast<uint8_t>(job),

@@ -24,6 +24,7 @@ namespace tributary::bench {
 struct ReplayShape {
   uint32_t gradients = 256;
   uint32_t window = 64;  ///< Blocks of each job; a multiple of the run, or less than it.
+  uint32_t blocks = 0;   ///< Of them, those that are sent, a multiple of the run; 0: all.
   uint32_t sources = 4;
   uint32_t jobs = 1;         ///< Numbers 1 to jobs.
   bool shuffled = false;     ///< Runs of jobs and sources in an order of chance, always the same.

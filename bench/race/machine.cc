@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "bench/race/machine.h"
 
-#include <pthread.h>
-#include <sched.h>
 #include <sys/utsname.h>
 #include <time.h>
 
@@ -14,6 +12,8 @@
 #include <iterator>
 #include <sstream>
 #include <thread>
+
+#include "bench/measure.h"
 
 namespace tributary::race {
 namespace {
@@ -27,24 +27,6 @@ constexpr size_t kApartBytes = 128;        ///< Two lines: some processors fetch
 std::string text_of(const fs::path& path) {
   std::ifstream file(path);
   return {std::istreambuf_iterator<char>(file), {}};
-}
-
-std::vector<int> cores_allowed() {
-  cpu_set_t set;
-  CPU_ZERO(&set);
-  sched_getaffinity(0, sizeof set, &set);
-  std::vector<int> cores;
-  for (int core = 0; core < CPU_SETSIZE; core++) {
-    if (CPU_ISSET(core, &set)) cores.push_back(core);
-  }
-  return cores;
-}
-
-void pin_to(int core) {
-  cpu_set_t set;
-  CPU_ZERO(&set);
-  CPU_SET(core, &set);
-  pthread_setaffinity_np(pthread_self(), sizeof set, &set);
 }
 
 /// A number that two threads hand to each other.
@@ -81,7 +63,7 @@ std::string processor_in(const std::string& cpuinfo) {
 Machine look_at_machine() {
   Machine machine;
   machine.processor = processor_in(text_of("/proc/cpuinfo"));
-  machine.cores = static_cast<uint32_t>(cores_allowed().size());
+  machine.cores = static_cast<uint32_t>(bench::cpus_allowed().size());
   utsname names{};
   if (uname(&names) == 0) machine.kernel = names.release;
   std::istringstream(text_of("/proc/loadavg")) >> machine.load;
@@ -89,17 +71,17 @@ Machine look_at_machine() {
 }
 
 double measure_handoff() {
-  const std::vector<int> cores = cores_allowed();
+  const std::vector<int> cores = bench::cpus_allowed();
   if (cores.size() < 2) return 0;
   constexpr uint64_t kEnd = uint64_t{2} * kHandoffsEach * kHandoffSamples;
   Ball ball;
   std::thread other([&] {
-    pin_to(cores[1]);
+    bench::pin_to_cpu(cores[1]);
     play(ball, 1, kEnd);
   });
   std::vector<double> samples;
   std::thread self([&] {
-    pin_to(cores[0]);
+    bench::pin_to_cpu(cores[0]);
     for (uint64_t i = 1; i <= kHandoffSamples; i++) {
       const auto begin = std::chrono::steady_clock::now();
       play(ball, 0, uint64_t{2} * kHandoffsEach * i);

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <fstream>
+#include <thread>
 
 namespace tributary::bench {
 namespace {
@@ -16,6 +17,18 @@ TEST(Quantile, LiesBetweenTheSortedValues) {
   EXPECT_DOUBLE_EQ(quantile({7}, 0.75), 7);
   EXPECT_DOUBLE_EQ(quantile({1, 9}, 1.0), 9);
   EXPECT_DOUBLE_EQ(median({9, 1, 4}), 4);
+}
+
+TEST(PinToCpu, LeavesTheThreadOneCpuAndOthersTheirs) {
+  const std::vector<int> before = cpus_allowed();
+  ASSERT_FALSE(before.empty());
+  std::vector<int> pinned;
+  std::thread([&] {
+    pin_to_cpu(before.back());
+    pinned = cpus_allowed();
+  }).join();
+  EXPECT_EQ(pinned, std::vector<int>{before.back()});
+  EXPECT_EQ(cpus_allowed(), before);
 }
 
 TEST(ScratchFolder, GoesAwayWithItsContent) {

@@ -13,7 +13,7 @@ namespace {
 TEST(PartsBench, EveryPartDoesItsWork) {
   const auto rows =
       run_parts_bench({.repetitions = 2, .packets_each = 2'000}, [](const std::string&) {});
-  ASSERT_EQ(rows.size(), 5U);
+  ASSERT_EQ(rows.size(), 7U);
   for (const PartsBenchRow& row : rows) {
     EXPECT_TRUE(row.right) << row.part;
     EXPECT_GT(row.rate, 0) << row.part;
@@ -21,7 +21,7 @@ TEST(PartsBench, EveryPartDoesItsWork) {
     EXPECT_LE(row.ratio_min, row.ratio) << row.part;
     EXPECT_LE(row.ratio, row.ratio_max) << row.part;
   }
-  EXPECT_EQ(as_json(rows).at("rows").size(), 5U);
+  EXPECT_EQ(as_json(rows).at("rows").size(), 7U);
   EXPECT_NE(as_table(rows).find("ten jobs"), std::string::npos);
 }
 
@@ -35,6 +35,16 @@ TEST(ReplayLoad, HasEveryContributionOnce) {
     engine.run(1);
     EXPECT_EQ(engine.results(), 64U);
   }
+}
+
+TEST(ReplayLoad, MayHaveFewerBlocksThanItsWindow) {
+  // Ten jobs of 16 blocks need a window of 16; one job with as many one of 256, a power of two.
+  const ReplayLoad load({.gradients = 4, .window = 256, .blocks = 160, .sources = 4});
+  EXPECT_EQ(load.packets().size(), 640U);
+  ReplayEngine engine(load);
+  engine.run(1);
+  engine.run(2);
+  EXPECT_EQ(engine.results(), 320U);
 }
 
 TEST(ReplayLoad, OfOneOwnerHasItsBlocksOnly) {
