@@ -129,7 +129,7 @@ class LiveCore {
 
   uint32_t process_mail() {
     for (; owners_to_wake_ != 0; owners_to_wake_ &= owners_to_wake_ - 1) {
-      mailboxes_[static_cast<uint32_t>(std::countr_zero(owners_to_wake_))]->wake_owner();
+      mailboxes_[static_cast<uint32_t>(std::countr_zero(owners_to_wake_))]->deliver(index_);
     }
     return process(mailboxes_[index_]->take(burst_));
   }

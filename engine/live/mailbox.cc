@@ -15,16 +15,22 @@ Mailbox::Mailbox(uint32_t buffer_bytes, uint32_t core_count, PortQueue& owner)
 
 bool Mailbox::post(uint32_t from, const Packet& packet) {
   Lane& lane = lanes_[from];
-  const uint32_t posted = lane.posted.load(std::memory_order_relaxed);  // Only this core writes it.
-  const uint32_t held = posted - lane.freed.load(std::memory_order_acquire);
-  if (packet.size > buffer_bytes_ || held == kLaneBuffers) return false;
-  const uint32_t index = posted % kLaneBuffers;
+  if (packet.size > buffer_bytes_) return false;
+  if (lane.posted - lane.freed_seen == kLaneBuffers) {
+    lane.freed_seen = lane.freed.load(std::memory_order_acquire);
+    if (lane.posted - lane.freed_seen == kLaneBuffers) return false;
+  }
+  const uint32_t index = lane.posted++ % kLaneBuffers;
   std::byte* const buffer = lane.bytes.get() + size_t{index} * buffer_bytes_;
   std::memcpy(buffer, packet.data, packet.size);
   lane.packets[index] = packet;
   lane.packets[index].data = buffer;
-  lane.posted.store(posted + 1, std::memory_order_release);
   return true;
+}
+
+void Mailbox::deliver(uint32_t from) {
+  lanes_[from].delivered.store(lanes_[from].posted, std::memory_order_release);
+  owner_.wake();
 }
 
 uint32_t Mailbox::take(std::span<Packet> burst) {
@@ -32,7 +38,7 @@ uint32_t Mailbox::take(std::span<Packet> burst) {
   uint32_t filled = 0;
   for (uint32_t i = 0; i < lane_count; i++) {
     Lane& lane = lanes_[(lane_first_ + i) % lane_count];
-    const uint32_t waiting = lane.posted.load(std::memory_order_acquire) - lane.taken;
+    const uint32_t waiting = lane.delivered.load(std::memory_order_acquire) - lane.taken;
     const uint32_t count = std::min(waiting, static_cast<uint32_t>(burst.size()) - filled);
     for (uint32_t k = 0; k < count; k++) {
       burst[filled++] = lane.packets[lane.taken++ % kLaneBuffers];

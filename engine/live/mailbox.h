@@ -16,7 +16,7 @@
 ///          core that was put to sleep holding one would hold up the others.
 /// Memory:  Taken in the constructor, touched only where used. When a lane is full the packet is
 ///          lost and counted, as in a full receive queue.
-/// Tests:   tests/engine/mailbox_test.cc
+/// Tests:   tests/engine/mailbox_test.cc; tests/io/dpdk/hand_off_bench.cc beside two libraries
 #pragma once
 
 #include <array>
@@ -42,11 +42,11 @@ class Mailbox {
   /// @param owner        The queue on which the owner sleeps.
   Mailbox(uint32_t buffer_bytes, uint32_t core_count, PortQueue& owner);
 
-  /// Copies the packet into the lane of core `from`. @return false when there is no room for it.
+  /// Copies the packet into the lane of core `from`, for the next deliver(). @return false when
+  /// there is no room for it.
   [[nodiscard]] bool post(uint32_t from, const Packet& packet);
-
-  /// Wakes the owner; once after a burst of post()s.
-  void wake_owner() { owner_.wake(); }
+  /// Shows the owner what core `from` has posted, and wakes it; once after a burst of post()s.
+  void deliver(uint32_t from);
 
   /// Fills `burst` from its beginning, each lane's packets in the order of their post(); they stay
   /// valid until the next free_taken().
@@ -57,8 +57,11 @@ class Mailbox {
  private:
   /// State of different cores lies 128 bytes apart.
   struct Lane {
-    /// Release in post(), acquire in take(): who sees the count sees the packets.
-    alignas(128) std::atomic<uint32_t> posted{0};
+    /// The posting core's own: what it has posted, and the `freed` that it saw last.
+    alignas(128) uint32_t posted = 0;
+    uint32_t freed_seen = 0;
+    /// Release in deliver(), acquire in take(): who sees the count sees the packets.
+    alignas(128) std::atomic<uint32_t> delivered{0};
     /// Release in free_taken(), acquire in post(): the owner has read what is overwritten.
     alignas(128) std::atomic<uint32_t> freed{0};
     uint32_t taken = 0;

@@ -197,6 +197,7 @@ TEST(LiveCoreTest, MailIsNotFreedBeforeItIsForwarded) {
   LiveCore<Forwarder> core(1, queue, Forwarder(), mailboxes);
   Bytes mail = packet(0x11);
   ASSERT_TRUE(mailboxes[1]->post(0, packet_of(mail)));
+  mailboxes[1]->deliver(0);
   EXPECT_EQ(core.run_once(Instant()), 1U);
   EXPECT_EQ(queue.sent_first_bytes, Bytes{std::byte{0x11}});
 }

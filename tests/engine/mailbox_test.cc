@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Method: one packet, then a full mailbox, then several posters against one owner in threads.
+// Method: one packet, what is shown when, then a full mailbox, then several posters against one
+// owner in threads.
 #include "engine/live/mailbox.h"
 
 #include <gtest/gtest.h>
@@ -38,6 +39,7 @@ TEST_F(MailboxTest, PacketIsCopied) {
   Bytes bytes(20, std::byte{7});
   ASSERT_TRUE(mailbox_.post(1, packet_of(bytes)));
   bytes.assign(20, std::byte{0});
+  mailbox_.deliver(1);
   ASSERT_EQ(mailbox_.take(burst_), 1U);
   EXPECT_EQ(burst_[0].size, 20U);
   EXPECT_EQ(burst_[0].source, Endpoint::ipv4(1, 2));
@@ -46,11 +48,25 @@ TEST_F(MailboxTest, PacketIsCopied) {
   EXPECT_EQ(mailbox_.take(burst_), 0U);
 }
 
+TEST_F(MailboxTest, OwnerSeesABurstWhenItIsDelivered) {
+  Bytes bytes(8);
+  for (uint32_t i = 0; i < 3; i++) ASSERT_TRUE(mailbox_.post(1, packet_of(bytes)));
+  ASSERT_TRUE(mailbox_.post(2, packet_of(bytes)));
+  EXPECT_EQ(mailbox_.take(burst_), 0U);
+  mailbox_.deliver(1);
+  EXPECT_EQ(mailbox_.take(burst_), 3U);  // Not what core 2 has posted.
+  mailbox_.deliver(2);
+  EXPECT_EQ(mailbox_.take(burst_), 1U);
+  mailbox_.deliver(2);
+  EXPECT_EQ(mailbox_.take(burst_), 0U);  // Nothing twice.
+}
+
 TEST_F(MailboxTest, PacketThatIsTooLargeIsRefused) {
   Bytes largest(kBufferBytes);
   EXPECT_TRUE(mailbox_.post(1, packet_of(largest)));
   Bytes larger(kBufferBytes + 1);
   EXPECT_FALSE(mailbox_.post(1, packet_of(larger)));
+  mailbox_.deliver(1);
   EXPECT_EQ(mailbox_.take(burst_), 1U);
 }
 
@@ -59,6 +75,7 @@ TEST_F(MailboxTest, FullLaneRefusesUntilTakenPacketsAreFreed) {
   for (uint32_t i = 0; i < Mailbox::kLaneBuffers; i++)
     ASSERT_TRUE(mailbox_.post(1, packet_of(bytes)));
   EXPECT_FALSE(mailbox_.post(1, packet_of(bytes)));
+  mailbox_.deliver(1);
   ASSERT_EQ(mailbox_.take(burst_), burst_.size());
   EXPECT_FALSE(mailbox_.post(1, packet_of(bytes)));  // Taken, but not done with.
   mailbox_.free_taken();
@@ -70,10 +87,12 @@ TEST_F(MailboxTest, BusyLaneDoesNotHinderOthers) {
   Bytes first(8, std::byte{1});
   Bytes second(8, std::byte{2});
   ASSERT_TRUE(mailbox_.post(2, packet_of(second)));
+  mailbox_.deliver(2);
   bool seen = false;
   for (uint32_t round = 0; round < kCores; round++) {  // Lanes take turns.
     while (mailbox_.post(1, packet_of(first))) {
     }
+    mailbox_.deliver(1);
     const uint32_t taken = mailbox_.take(burst_);
     for (uint32_t i = 0; i < taken; i++) seen |= burst_[i].data[0] == std::byte{2};
     mailbox_.free_taken();
@@ -97,7 +116,9 @@ TEST_F(MailboxTest, ManyPostersOneOwner) {
         store_be<uint32_t>(bytes.data() + 4, i);
         store_be<uint32_t>(bytes.data() + kBufferBytes - 4, i);
         accepted[poster] += mailbox_.post(poster, packet_of(bytes)) ? 1 : 0;
+        if (i % (poster + 1) == 0) mailbox_.deliver(poster);  // Bursts of one, two, three.
       }
+      mailbox_.deliver(poster);
       running--;
     });
   }
