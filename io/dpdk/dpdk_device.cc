@@ -90,7 +90,7 @@ Result<std::unique_ptr<DpdkDevice>> DpdkDevice::open(const DpdkDeviceSpec& spec,
     ::unlink(dpdk_socket_path(spec).c_str());
   }
   auto done = device->probe(spec, dpdk_arguments(spec, facts));
-  if (done) done = device->configure(queues_wanted);
+  if (done) done = device->configure(queues_wanted, dpdk_queues_max(spec, queues_wanted));
   if (done) done = device->make_buffers(spec, dpdk_buffer_bytes(spec, facts), queues_wanted);
   if (done) done = device->set_up_queues();
   if (done) done = device->start();
@@ -116,23 +116,26 @@ Result<void> DpdkDevice::probe(const DpdkDeviceSpec& spec, const std::string& ar
                     "--status-dev net ({})",
                     name_, why(ENODEV)));
   }
-  const int status = rte_eal_hotplug_add("vdev", name_.c_str(), arguments.c_str());
-  if (status != 0) return device_failure(name_, fmt::format("'{}' is refused", spec.text), -status);
-  plugged_ = true;
-  if (rte_eth_dev_get_port_by_name(name_.c_str(), &port_id_) != 0) {
-    return device_failure(name_, fmt::format("'{}' is refused", spec.text), ENODEV);
+  int status = rte_eal_hotplug_add("vdev", name_.c_str(), arguments.c_str());
+  plugged_ = status == 0;
+  if (plugged_ && rte_eth_dev_get_port_by_name(name_.c_str(), &port_id_) != 0) status = -ENODEV;
+  if (status != 0) {
+    return failure(
+        fmt::format("{}: the driver refuses '{}': {}; mend it with: see its keys in "
+                    "https://doc.dpdk.org/guides-22.11/nics/",
+                    name_, spec.text, why(-status)));
   }
   attached_ = true;
   return {};
 }
 
-Result<void> DpdkDevice::configure(uint32_t queues_wanted) {
+Result<void> DpdkDevice::configure(uint32_t queues_wanted, uint32_t queues_max) {
   rte_eth_dev_info info{};
   if (const int status = rte_eth_dev_info_get(port_id_, &info); status != 0) {
     return device_failure(name_, "cannot be asked", -status);
   }
-  rx_queues_ = std::min<uint32_t>(queues_wanted, info.max_rx_queues);
-  tx_queues_ = std::min<uint32_t>(queues_wanted, info.max_tx_queues);
+  rx_queues_ = std::min<uint32_t>(queues_max, info.max_rx_queues);
+  tx_queues_ = std::min<uint32_t>(queues_max, info.max_tx_queues);
   numa_node_ = rte_eth_dev_socket_id(port_id_);
   rte_eth_conf wanted{};
   constexpr uint64_t kRx = RTE_ETH_RX_OFFLOAD_IPV4_CKSUM | RTE_ETH_RX_OFFLOAD_UDP_CKSUM;
@@ -170,8 +173,10 @@ Result<void> DpdkDevice::make_buffers(const DpdkDeviceSpec& spec, uint32_t buffe
   const uint32_t needed =
       receive_buffers(dpdk_queue_buffers(spec, rx_descriptors_), rx_queues_, queues_wanted);
   if (spec.mbufs != 0 && spec.mbufs < needed) {
-    return failure(fmt::format("{}: mbufs={} is too few; {} queues and {} cores need at least {}",
-                               name_, spec.mbufs, rx_queues_, queues_wanted, needed));
+    return failure(
+        fmt::format("{}: mbufs={} is too few; {} queues and {} cores need {}; mend it with: leave "
+                    "mbufs out, or give mbufs={}",
+                    name_, spec.mbufs, rx_queues_, queues_wanted, needed, needed));
   }
   auto pool = MbufPool::create(spec.mbufs != 0 ? spec.mbufs : needed, buffer_bytes, numa_node_);
   if (!pool) return failure(fmt::format("{}: {}", name_, pool.error().text));

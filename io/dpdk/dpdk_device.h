@@ -83,7 +83,8 @@ class DpdkDevice {
  private:
   DpdkDevice() = default;
   Result<void> probe(const DpdkDeviceSpec& spec, const std::string& arguments);
-  Result<void> configure(uint32_t queues_wanted);
+  /// @param queues_max At most so many, however many there are.
+  Result<void> configure(uint32_t queues_wanted, uint32_t queues_max);
   Result<void> make_buffers(const DpdkDeviceSpec& spec, uint32_t buffer_bytes,
                             uint32_t queues_wanted);
   Result<void> set_up_queues();

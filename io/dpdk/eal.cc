@@ -18,23 +18,24 @@
 namespace tributary::io {
 namespace {
 
-/// The last line that DPDK logged at level "error". Its stream is written by any of its threads.
+/// The first line that DPDK logged at level "error" since it was taken last: it names the cause,
+/// the lines behind it what came of it. Its stream is written by any of its threads.
 class Complaints {
  public:
   void write(std::string_view text) {
     const std::lock_guard lock(mutex_);
     while (!text.empty() && text.back() == '\n') text.remove_suffix(1);
-    if (!text.empty()) last_ = text.substr(0, kBytesMax);
+    if (first_.empty()) first_ = text.substr(0, kBytesMax);
   }
   std::string take() {
     const std::lock_guard lock(mutex_);
-    return std::exchange(last_, {});
+    return std::exchange(first_, {});
   }
 
  private:
   static constexpr size_t kBytesMax = 300;
   std::mutex mutex_;
-  std::string last_;
+  std::string first_;
 };
 
 Complaints& complaints() {

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <linux/capability.h>
+#include <linux/ethtool.h>
+#include <linux/sockios.h>
 #include <net/if.h>
+#include <sched.h>
 #include <sys/ioctl.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
@@ -14,6 +17,8 @@
 #include <cstdlib>
 #include <cstring>
 #include <fstream>
+#include <set>
+#include <sstream>
 #include <string_view>
 
 #include "io/dpdk/preflight.h"
@@ -51,13 +56,63 @@ bool has_capability(uint32_t capability) {
 }
 
 /// Asked of the kernel and not of /sys, which may show another network namespace than ours.
-std::optional<uint32_t> interface_mtu(const std::string& name) {
+void ask_interface(const std::string& name, DpdkDeviceFacts& facts) {
   ifreq request{};
-  if (name.size() >= sizeof request.ifr_name) return std::nullopt;
+  if (name.size() >= sizeof request.ifr_name) return;
   std::memcpy(request.ifr_name, name.data(), name.size());
   const FileDescriptor socket(::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0));
-  if (::ioctl(socket.get(), SIOCGIFMTU, &request) != 0) return std::nullopt;
-  return static_cast<uint32_t>(request.ifr_mtu);
+  if (::ioctl(socket.get(), SIOCGIFMTU, &request) != 0) return;
+  facts.interface_mtu = static_cast<uint32_t>(request.ifr_mtu);
+  ethtool_channels channels{};
+  channels.cmd = ETHTOOL_GCHANNELS;
+  request.ifr_data = reinterpret_cast<char*>(&channels);
+  const bool told = ::ioctl(socket.get(), SIOCETHTOOL, &request) == 0;
+  // A driver that does not say has one, as net_af_xdp takes it, too.
+  facts.interface_queues = told && channels.combined_count != 0 ? channels.combined_count : 1;
+}
+
+std::optional<uint32_t> numa_node_of(const fs::path& device) {
+  int node = -1;  // What the kernel writes where there is but one.
+  if (!(std::ifstream(device / "numa_node") >> node) || node < 0) return std::nullopt;
+  return static_cast<uint32_t>(node);
+}
+
+std::optional<uint32_t> class_of(const fs::path& device) {
+  uint32_t number = 0;
+  if (!(std::ifstream(device / "class") >> std::hex >> number)) return std::nullopt;
+  return number;
+}
+
+/// The nodes of the cores that this thread may use.
+std::vector<uint32_t> core_numa_nodes(const fs::path& root) {
+  constexpr std::string_view kPrefix = "node";
+  cpu_set_t allowed;
+  CPU_ZERO(&allowed);
+  ::sched_getaffinity(0, sizeof allowed, &allowed);
+  std::set<uint32_t> nodes;
+  for (int core = 0; core < CPU_SETSIZE; core++) {
+    if (!CPU_ISSET(core, &allowed)) continue;
+    std::error_code error;
+    const fs::path folder = root / "sys/devices/system/cpu" / ("cpu" + std::to_string(core));
+    for (const auto& entry : fs::directory_iterator(folder, error)) {
+      const std::string name = entry.path().filename().string();
+      if (!name.starts_with(kPrefix)) continue;
+      nodes.insert(static_cast<uint32_t>(std::strtoul(name.c_str() + kPrefix.size(), nullptr, 10)));
+    }
+  }
+  return {nodes.begin(), nodes.end()};
+}
+
+std::optional<uint64_t> memory_bytes_available(const fs::path& root) {
+  std::ifstream file(root / "proc/meminfo");
+  std::string key;
+  uint64_t kilobytes = 0;
+  for (std::string line; std::getline(file, line);) {
+    if (std::istringstream(line) >> key >> kilobytes && key == "MemAvailable:") {
+      return kilobytes * 1024;
+    }
+  }
+  return std::nullopt;
 }
 
 std::string last_part_of_link(const fs::path& path) {
@@ -76,8 +131,10 @@ SocketState socket_state(const std::string& path) {
   struct stat status {};
   if (::stat(path.c_str(), &status) != 0) {
     const fs::path folder = fs::path(path).parent_path();
-    const bool may_write = ::access(folder.empty() ? "." : folder.c_str(), W_OK | X_OK) == 0;
-    return may_write ? SocketState::kAbsent : SocketState::kNoDirectory;
+    const char* const in = folder.empty() ? "." : folder.c_str();
+    if (::access(in, W_OK | X_OK) == 0) return SocketState::kAbsent;
+    return errno == EACCES || errno == EROFS ? SocketState::kNotPermitted
+                                             : SocketState::kNoDirectory;
   }
   if (!S_ISSOCK(status.st_mode)) return SocketState::kNoSocket;
   sockaddr_un address{};
@@ -100,6 +157,8 @@ SocketState socket_state(const std::string& path) {
 DpdkDeviceFacts gather_dpdk_facts(const DpdkDeviceSpec& spec, const fs::path& root) {
   DpdkDeviceFacts facts;
   facts.hugepage_bytes_free = hugepage_bytes_free(root);
+  facts.memory_bytes_available = memory_bytes_available(root);
+  facts.core_numa_nodes = core_numa_nodes(root);
   rlimit limit{};
   if (::getrlimit(RLIMIT_MEMLOCK, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY) {
     facts.memlock_bytes = limit.rlim_cur;
@@ -113,12 +172,14 @@ DpdkDeviceFacts gather_dpdk_facts(const DpdkDeviceSpec& spec, const fs::path& ro
     const fs::path device = root / "sys/bus/pci/devices" / spec.name;
     std::error_code error;
     facts.pci_present = fs::exists(device, error);
+    facts.pci_class = class_of(device);
+    facts.pci_numa_node = numa_node_of(device);
     facts.pci_driver = last_part_of_link(device / "driver");
     facts.pci_interface = first_entry(device / "net");
   }
   if (const std::string interface = spec.argument("iface");
       !interface.empty() && dpdk_socket_path(spec).empty()) {
-    facts.interface_mtu = interface_mtu(interface);
+    ask_interface(interface, facts);
   }
   if (const std::string path = dpdk_socket_path(spec); !path.empty()) {
     facts.socket = socket_state(path);

@@ -158,6 +158,13 @@ std::string DpdkDeviceSpec::argument(std::string_view key) const {
   return "";
 }
 
+std::string dpdk_socket_path(const DpdkDeviceSpec& spec) {
+  if (spec.driver == "net_vhost") return spec.argument("iface");
+  if (spec.driver == "net_virtio_user") return spec.argument("path");
+  if (spec.driver == "net_memif") return spec.argument("socket");
+  return "";
+}
+
 Result<DpdkDeviceSpec> parse_dpdk_device(std::string_view text) {
   const auto wrong = [text](const std::string& why) {
     return failure(fmt::format("'{}': {}", text, why));
@@ -194,6 +201,11 @@ Result<DpdkPortSpec> join_dpdk_devices(std::vector<DpdkDeviceSpec> devices) {
     }
     if (!names.insert(device.name).second) {
       return failure(fmt::format("'{}': the device {} is there twice", device.text, device.name));
+    }
+    const std::string socket = dpdk_socket_path(device);
+    const std::string end = socket.empty() ? device.argument("iface") : socket;
+    if (!end.empty() && !names.insert(end).second) {
+      return failure(fmt::format("'{}': {} is there twice", device.text, end));
     }
     if (device.address) {
       if (has_address && !same_address(port.address, *device.address)) {

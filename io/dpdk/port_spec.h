@@ -57,11 +57,14 @@ struct DpdkDeviceSpec {
   [[nodiscard]] std::string argument(std::string_view key) const;
 };
 
+/// The socket's path of a driver that has one, else empty.
+[[nodiscard]] std::string dpdk_socket_path(const DpdkDeviceSpec& spec);
+
 /// @param text With its "dpdk:".
 [[nodiscard]] Result<DpdkDeviceSpec> parse_dpdk_device(std::string_view text);
 
 /// The devices of one port: numbers the drivers that have none, and says what is the same for all.
-/// Refuses two addresses, none, and a device twice.
+/// Refuses two addresses, none, and a device, a socket or an interface twice.
 struct DpdkPortSpec {
   std::vector<DpdkDeviceSpec> devices;
   Endpoint address;

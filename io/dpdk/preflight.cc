@@ -25,6 +25,16 @@ constexpr size_t kSocketPathMax = 107;
 constexpr uint64_t kHugepageBytes = 2 << 20;
 constexpr uint64_t kHugepagesMin = 1024;
 
+/// Source: DPDK 22.11, lib/vhost, VHOST_MAX_QUEUE_PAIRS; the others take no fewer.
+constexpr uint32_t kQueuesMax = 128;
+/// net_tap writes over its stack with more: its message for secondary processes has room for 8
+/// descriptors, one for each queue of each direction. Source: DPDK 22.11, rte_eth_tap.c,
+/// tap_mp_req_on_rxtx(), and RTE_MP_MAX_FD_NUM.
+constexpr uint32_t kTapQueuesMax = 4;
+/// Of a network controller, whatever its kind: the first byte of three. Source: PCI Code and ID
+/// Assignment Specification.
+constexpr uint32_t kPciNetworkClass = 0x02'0000;
+
 uint32_t number_in(const std::string& text) {
   uint32_t number = 0;
   std::from_chars(text.data(), text.data() + text.size(), number);
@@ -33,6 +43,14 @@ uint32_t number_in(const std::string& text) {
 
 bool uses_interface(const DpdkDeviceSpec& spec) {
   return spec.driver == "net_af_packet" || spec.driver == "net_af_xdp";
+}
+
+/// The driver's key for the number of its queues, or null.
+const char* queue_count_key(const std::string& driver) {
+  if (driver == "net_vhost" || driver == "net_virtio_user") return "queues";
+  if (driver == "net_af_packet") return "qpairs";
+  if (driver == "net_af_xdp") return "queue_count";
+  return nullptr;
 }
 
 class Judge {
@@ -46,9 +64,12 @@ class Judge {
     if (spec_.driver == "net_af_packet") judge_af_packet();
     if (spec_.driver == "net_af_xdp") judge_af_xdp();
     if (spec_.driver == "net_tap") judge_tap();
+    if (spec_.driver == "net_pcap") judge_pcap();
     if (spec_.driver == "net_memif") judge_memif();
     if (!dpdk_socket_path(spec_).empty()) judge_socket();
     judge_required_arguments();
+    judge_queue_count();
+    judge_buffers();
     return std::move(complaints_);
   }
 
@@ -65,6 +86,11 @@ class Judge {
       return fatal(fmt::format("there is no PCI device {}", spec_.name),
                    "see which there are: dpdk-devbind.py --status-dev net");
     }
+    if (facts_.pci_class.value_or(kPciNetworkClass) >> 16 != kPciNetworkClass >> 16) {
+      return fatal(
+          fmt::format("{} is no network card (PCI class {:#08x})", spec_.name, *facts_.pci_class),
+          "see which there are: dpdk-devbind.py --status-dev net");
+    }
     const std::string& driver = facts_.pci_driver;
     const bool for_dpdk = driver == "vfio-pci" || driver == "uio_pci_generic" ||
                           driver == "igb_uio" || driver == "mlx5_core" || driver == "mlx4_core";
@@ -77,6 +103,7 @@ class Judge {
                                "kernel then has it no more",
                                spec_.name));
     }
+    judge_numa();
     if (driver != "vfio-pci") return;
     if (!facts_.may_use_vfio) {
       fatal("/dev/vfio/vfio may not be opened",
@@ -87,6 +114,18 @@ class Judge {
            "boot with intel_iommu=on or amd_iommu=on; without one: echo 1 > "
            "/sys/module/vfio/parameters/enable_unsafe_noiommu_mode");
     }
+  }
+
+  /// Packet buffers lie on the card's node; cores elsewhere reach them more slowly.
+  void judge_numa() {
+    if (!facts_.pci_numa_node) return;
+    const uint32_t node = *facts_.pci_numa_node;
+    const auto& cores = facts_.core_numa_nodes;
+    if (std::all_of(cores.begin(), cores.end(), [node](uint32_t of) { return of == node; })) return;
+    warn(fmt::format("the card is on NUMA node {}, and this process may run on nodes {}", node,
+                     fmt::join(cores, ", ")),
+         fmt::format("taskset -c $(cat /sys/devices/system/node/node{}/cpulist) tributary ...",
+                     node));
   }
 
   void judge_interface() {
@@ -141,6 +180,15 @@ class Judge {
             fmt::format("ip link set dev {} mtu {}, at both ends of a veth",
                         spec_.argument("iface"), kAfXdpInterfaceMtuMax));
     }
+    const uint64_t queues_end = uint64_t{number_in(spec_.argument("start_queue"))} +
+                                std::max(number_in(spec_.argument("queue_count")), 1U);
+    if (facts_.interface_queues && queues_end > *facts_.interface_queues) {
+      fatal(fmt::format("{} has no queue {}; it has {}", spec_.argument("iface"), queues_end - 1,
+                        *facts_.interface_queues),
+            fmt::format("ethtool -L {} combined {}, where its driver allows it; or smaller "
+                        "start_queue= and queue_count=",
+                        spec_.argument("iface"), queues_end));
+    }
     if (mtu_ > kDpdkMtuAfXdp) {
       fatal(fmt::format("net_af_xdp loses frames of mtu={} in silence", mtu_),
             fmt::format("give mtu={} or less", kDpdkMtuAfXdp));
@@ -154,6 +202,13 @@ class Judge {
     if (mtu_ > kDpdkMtuEthernet) {
       fatal(fmt::format("net_tap sends no frame of mtu={}", mtu_),
             fmt::format("give mtu={} or less", kDpdkMtuEthernet));
+    }
+  }
+
+  void judge_pcap() {
+    const bool live = !spec_.argument("iface").empty() || !spec_.argument("rx_iface").empty();
+    if (live && !facts_.may_open_raw_sockets) {
+      fatal("net_pcap needs CAP_NET_RAW", "run as root, or in a user namespace: unshare -rn");
     }
   }
 
@@ -176,8 +231,11 @@ class Judge {
     const bool makes = dpdk_makes_socket(spec_);
     switch (facts_.socket) {
       case SocketState::kNoDirectory:
-        return fatal(fmt::format("the folder of {} is not there, or may not be written to", path),
+        return fatal(fmt::format("the folder of {} is not there", path),
                      fmt::format("mkdir -p \"$(dirname {})\"", path));
+      case SocketState::kNotPermitted:
+        return fatal(fmt::format("this user may not make or use {}", path),
+                     "run as the folder's owner, or give a path in a folder of your own");
       case SocketState::kNoSocket:
         return fatal(fmt::format("{} is there and is no socket", path), "choose another path");
       case SocketState::kListening:
@@ -206,8 +264,28 @@ class Judge {
     };
     require("net_vhost", "iface", "iface=/run/tributary/worker0.sock");
     require("net_virtio_user", "path", "path=/run/tributary/worker0.sock");
+    require("net_memif", "socket", "socket=/run/tributary/memif0.sock");
     require("net_af_packet", "iface", "iface=eth1");
     require("net_af_xdp", "iface", "iface=eth1");
+  }
+
+  void judge_queue_count() {
+    const char* key = queue_count_key(spec_.driver);
+    const std::string given = key == nullptr ? "" : spec_.argument(key);
+    if (given.empty()) return;
+    if (const uint32_t count = number_in(given); count == 0 || count > kQueuesMax) {
+      fatal(fmt::format("{}={} is not allowed; allowed: a whole number from 1 to {}", key, given,
+                        kQueuesMax),
+            fmt::format("leave {} out, or give one queue for each core", key));
+    }
+  }
+
+  /// With one queue and one core; what more of them need is looked at when they are known.
+  void judge_buffers() {
+    const uint32_t needed = receive_buffers(dpdk_queue_buffers(spec_, kDescriptors), 1, 1);
+    if (spec_.mbufs == 0 || spec_.mbufs >= needed) return;
+    fatal(fmt::format("mbufs={} is too few; one queue and one core need {}", spec_.mbufs, needed),
+          fmt::format("leave mbufs out, or give mbufs={}", needed));
   }
 
   /// Larger ones keep an XDP program from being attached to veth. Measured.
@@ -226,18 +304,12 @@ std::vector<DpdkComplaint> judge_dpdk_device(const DpdkDeviceSpec& spec,
   return Judge(spec, facts).complaints();
 }
 
-namespace {
-
-/// Queues that a device may have for so many cores; drivers that are told have no more.
-uint32_t queues_at_most(const DpdkDeviceSpec& spec, uint32_t cores) {
-  const char* key = nullptr;
-  if (spec.driver == "net_vhost" || spec.driver == "net_virtio_user") key = "queues";
-  if (spec.driver == "net_af_packet") key = "qpairs";
+uint32_t dpdk_queues_max(const DpdkDeviceSpec& spec, uint32_t cores) {
+  if (spec.driver == "net_tap") return std::min(cores, kTapQueuesMax);
+  const char* key = queue_count_key(spec.driver);
   if (key == nullptr) return cores;
   return std::min(cores, std::max(number_in(spec.argument(key)), 1U));
 }
-
-}  // namespace
 
 uint64_t dpdk_memory_bytes(std::span<const DpdkDeviceSpec> devices, uint32_t cores) {
   uint64_t bytes = kEalMemoryBytes;
@@ -245,7 +317,7 @@ uint64_t dpdk_memory_bytes(std::span<const DpdkDeviceSpec> devices, uint32_t cor
   uint32_t frame_bytes_max = 0;
   for (const DpdkDeviceSpec& spec : devices) {
     const DpdkDeviceFacts facts = gather_dpdk_facts(spec);
-    const uint32_t queues = queues_at_most(spec, cores);
+    const uint32_t queues = dpdk_queues_max(spec, cores);
     const uint32_t buffers =
         spec.mbufs != 0 ? spec.mbufs
                         : receive_buffers(dpdk_queue_buffers(spec, kDescriptors), queues, cores);
@@ -259,9 +331,25 @@ uint64_t dpdk_memory_bytes(std::span<const DpdkDeviceSpec> devices, uint32_t cor
   return bytes + 2 * kPoolMemoryBytes + send_buffers(send_descriptors, cores) * both;
 }
 
+namespace {
+
+/// Too little memory of the ordinary kind: buffers are touched when they are made, and the kernel
+/// would end this or another process.
+std::optional<DpdkComplaint> judge_ordinary_memory(const DpdkDeviceFacts& machine,
+                                                   uint64_t bytes_needed) {
+  if (bytes_needed <= machine.memory_bytes_available.value_or(bytes_needed)) return std::nullopt;
+  return DpdkComplaint{
+      .cause = fmt::format("{} MB of memory are needed and {} MB are available",
+                           (bytes_needed >> 20) + 1, *machine.memory_bytes_available >> 20),
+      .mend = "give a smaller mbufs=, a smaller mtu= or fewer --cores"};
+}
+
+}  // namespace
+
 HugepageJudgement judge_dpdk_hugepages(std::span<const DpdkDeviceSpec> devices, HugepageUse wanted,
                                        const DpdkDeviceFacts& machine, uint64_t bytes_needed) {
-  if (wanted == HugepageUse::kOff) return {};
+  const auto too_little = judge_ordinary_memory(machine, bytes_needed);
+  if (wanted == HugepageUse::kOff) return {.use = false, .complaint = too_little};
   if (machine.hugepage_bytes_free >= bytes_needed) return {.use = true, .complaint = {}};
   const uint64_t pages = std::max(kHugepagesMin, bytes_needed / kHugepageBytes + 1);
   DpdkComplaint complaint{
@@ -275,6 +363,8 @@ HugepageJudgement judge_dpdk_hugepages(std::span<const DpdkDeviceSpec> devices, 
     complaint.cause += ", which hugepages=on insists on";
   } else if (physical) {
     complaint.cause += ": without an IOMMU a card cannot do with ordinary memory";
+  } else if (too_little) {
+    complaint = *too_little;
   } else {
     complaint.cause += ": ordinary memory is taken, with which small packets are 10 to 20 % slower";
     complaint.is_fatal = false;
@@ -344,13 +434,6 @@ std::string dpdk_arguments(const DpdkDeviceSpec& spec, const DpdkDeviceFacts& fa
     add("queue_size", "256");
   }
   return arguments;
-}
-
-std::string dpdk_socket_path(const DpdkDeviceSpec& spec) {
-  if (spec.driver == "net_vhost") return spec.argument("iface");
-  if (spec.driver == "net_virtio_user") return spec.argument("path");
-  if (spec.driver == "net_memif") return spec.argument("socket");
-  return "";
 }
 
 bool dpdk_makes_socket(const DpdkDeviceSpec& spec) {

@@ -26,15 +26,18 @@ namespace tributary::io {
 /// What stands at the path of a vhost-user or memif socket.
 enum class SocketState : uint8_t {
   kAbsent,
-  kStale,        ///< A socket file that nobody listens to any more.
-  kListening,    ///< Somebody does.
-  kNoSocket,     ///< Another kind of file.
-  kNoDirectory,  ///< Its folder does not exist or may not be written to.
+  kStale,         ///< A socket file that nobody listens to any more.
+  kListening,     ///< Somebody does.
+  kNoSocket,      ///< Another kind of file.
+  kNoDirectory,   ///< Its folder does not exist.
+  kNotPermitted,  ///< Its folder may not be written to.
 };
 
 struct DpdkDeviceFacts {
   // Of the machine.
-  uint64_t hugepage_bytes_free = 0;       ///< In pages of all sizes.
+  uint64_t hugepage_bytes_free = 0;                ///< In pages of all sizes.
+  std::optional<uint64_t> memory_bytes_available;  ///< Of the ordinary kind, without swapping.
+  std::vector<uint32_t> core_numa_nodes;  ///< Of the cores this process may use, each node once.
   std::optional<uint64_t> memlock_bytes;  ///< RLIMIT_MEMLOCK; absent without a limit.
   bool may_lock_memory = false;           ///< CAP_IPC_LOCK.
   bool may_open_raw_sockets = false;      ///< CAP_NET_RAW.
@@ -44,11 +47,14 @@ struct DpdkDeviceFacts {
 
   // Of a PCI device.
   bool pci_present = false;
-  std::string pci_driver;     ///< "ixgbe"; empty for none.
-  std::string pci_interface;  ///< "eth0", while the kernel has it; empty for none.
+  std::optional<uint32_t> pci_class;      ///< Class, subclass and interface, a byte each.
+  std::optional<uint32_t> pci_numa_node;  ///< Absent on a machine with one node.
+  std::string pci_driver;                 ///< "ixgbe"; empty for none.
+  std::string pci_interface;              ///< "eth0", while the kernel has it; empty for none.
 
   // Of a kernel interface that a virtual driver is to use.
-  std::optional<uint32_t> interface_mtu;  ///< Absent: there is no such interface.
+  std::optional<uint32_t> interface_mtu;     ///< Absent: there is no such interface.
+  std::optional<uint32_t> interface_queues;  ///< Combined ones; absent: there is no such interface.
 
   SocketState socket = SocketState::kAbsent;
 };
@@ -68,7 +74,7 @@ struct DpdkComplaint {
 /// Memory of a port with these devices, at most: it grows with devices, cores and the MTU.
 [[nodiscard]] uint64_t dpdk_memory_bytes(std::span<const DpdkDeviceSpec> devices, uint32_t cores);
 
-/// Whether a port takes hugepages, and what is to be said about it.
+/// Whether a port takes hugepages, and what is to be said about its memory.
 struct HugepageJudgement {
   bool use = false;
   std::optional<DpdkComplaint> complaint;
@@ -89,6 +95,9 @@ struct HugepageJudgement {
 /// Bytes that a receive buffer holds: a frame with some spare, or what the driver insists on.
 [[nodiscard]] uint32_t dpdk_buffer_bytes(const DpdkDeviceSpec& spec, const DpdkDeviceFacts& facts);
 
+/// Queues that a device may have at most for so many cores; drivers that are told have no more.
+[[nodiscard]] uint32_t dpdk_queues_max(const DpdkDeviceSpec& spec, uint32_t cores);
+
 /// Receive buffers that a queue with so many descriptors holds.
 [[nodiscard]] uint32_t dpdk_queue_buffers(const DpdkDeviceSpec& spec, uint32_t descriptors);
 
@@ -96,8 +105,6 @@ struct HugepageJudgement {
 /// has not chosen: ring sizes of net_af_packet, buffer sizes of net_memif.
 [[nodiscard]] std::string dpdk_arguments(const DpdkDeviceSpec& spec, const DpdkDeviceFacts& facts);
 
-/// The socket's path of a driver that has one, else empty.
-[[nodiscard]] std::string dpdk_socket_path(const DpdkDeviceSpec& spec);
 /// True where this end makes the socket and the other end connects to it.
 [[nodiscard]] bool dpdk_makes_socket(const DpdkDeviceSpec& spec);
 

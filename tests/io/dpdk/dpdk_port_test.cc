@@ -4,6 +4,7 @@
 // frames are known, sends what no port would.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <map>
 
@@ -276,24 +277,42 @@ TEST_F(DpdkPorts, RandomPayloadsArriveInOrderAndWhole) {
   }
 }
 
+TEST_F(DpdkPorts, MoreCoresThanTapSurvivesQueues) {
+  if (geteuid() != 0) GTEST_SKIP() << "needs root for a tap device";
+  DpdkDeviceSpec device = *parse_dpdk_device("dpdk:tap,hugepages=off");
+  const auto port = open_end(device, kServer, 8);
+  ASSERT_NE(port, nullptr);
+  EXPECT_EQ(port->queue_count(), 8U);
+}
+
 TEST_F(DpdkPorts, RefusalsNameCauseAndCure) {
   const testing::ScratchDirectory directory;
-  const auto refusal = [](const std::string& text) {
+  const auto refusal_with = [](const std::string& text, uint32_t cores) {
     const auto device = parse_dpdk_device("dpdk:" + text);
     if (!device) return device.error().text;
     auto spec = join_dpdk_devices({*device});
     if (!spec) return spec.error().text;
-    const auto opened = open_dpdk_port({.spec = *spec, .udp_port = 12000});
+    const auto opened = open_dpdk_port({.spec = *spec, .udp_port = 12000, .queue_count = cores});
     return opened ? std::string("opened") : opened.error().text;
   };
+  const auto refusal = [&](const std::string& text) { return refusal_with(text, 1); };
   const std::string ip = ",ip=10.0.0.1/24,hugepages=off";
   EXPECT_THAT(refusal("ff:1f.7" + ip), HasSubstr("there is no PCI device 0000:ff:1f.7"));
   EXPECT_THAT(refusal("virtio_user,path=" + (directory.path() / "none").string() + ip),
               HasSubstr("nobody serves"));
   EXPECT_THAT(refusal("af_packet,iface=nosuchif" + ip),
               HasSubstr("there is no interface nosuchif"));
-  EXPECT_THAT(refusal("null,nonsense=1" + ip), HasSubstr("is refused"));
+  EXPECT_THAT(refusal("null,nonsense=1" + ip),
+              AllOf(HasSubstr("the driver refuses 'dpdk:null,nonsense=1"),
+                    HasSubstr("mend it with: see its keys in")));
+  // Of what DPDK logs, the line with the cause: others that say what came of it follow.
+  EXPECT_THAT(refusal("tap,iface=longer_than_15_bytes" + ip),
+              AnyOf(HasSubstr("needs CAP_NET_ADMIN"), HasSubstr("invalid remote interface name")));
   EXPECT_THAT(refusal("null,mbufs=100" + ip), HasSubstr("mbufs=100 is too few"));
+  EXPECT_THAT(refusal("null,mbufs=4000000" + ip), HasSubstr("MB of memory are needed and"));
+  EXPECT_THAT(refusal_with("null,mbufs=2000" + ip, /*cores=*/2),
+              AllOf(HasSubstr("mbufs=2000 is too few; 2 queues and 2 cores need 3328"),
+                    HasSubstr("give mbufs=3328")));
   EXPECT_EQ(refusal("null" + ip), "opened");
 }
 

@@ -100,6 +100,9 @@ TEST(DpdkPortSpec, DevicesThatDoNotGoTogether) {
               HasSubstr("the port needs an address of its own"));
   EXPECT_THAT(refused(one, "dpdk:vhost,iface=/tmp/b,ip=10.0.0.2/24"), HasSubstr("a second ip"));
   EXPECT_THAT(refused(one, "dpdk:net_vhost0,iface=/tmp/b"), HasSubstr("is there twice"));
+  EXPECT_THAT(refused(one, "dpdk:vhost,iface=/tmp/a"), HasSubstr(": /tmp/a is there twice"));
+  EXPECT_THAT(refused("dpdk:af_packet,iface=eth1,ip=10.0.0.1/24", "dpdk:af_xdp,iface=eth1"),
+              HasSubstr(": eth1 is there twice"));
   EXPECT_THAT(refused(one, "dpdk:vhost,iface=/tmp/b,gw=fd00::9"), HasSubstr("same family"));
 }
 

@@ -5,6 +5,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sched.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <unistd.h>
@@ -66,6 +67,11 @@ TEST(DpdkPreflight, CardsThatAreNotForDpdk) {
   facts.pci_present = false;
   EXPECT_THAT(faults(device("01:00.0"), facts), HasSubstr("there is no PCI device 0000:01:00.0"));
   facts.pci_present = true;
+  facts.pci_class = 0x06'0000;  // A bridge, which nobody is to be told to bind.
+  EXPECT_THAT(
+      faults(device("01:00.0"), facts),
+      AllOf(HasSubstr("is no network card (PCI class 0x060000)"), Not(HasSubstr("--bind"))));
+  facts.pci_class = 0x02'8000;  // "Other network controller".
   facts.pci_driver = "ixgbe";
   facts.pci_interface = "eth2";
   EXPECT_THAT(faults(device("01:00.0"), facts),
@@ -84,6 +90,41 @@ TEST(DpdkPreflight, PermissionsOfVfio) {
   facts = faultless();
   facts.has_iommu = false;
   EXPECT_THAT(warnings(device("01:00.0"), facts), HasSubstr("enable_unsafe_noiommu_mode"));
+}
+
+TEST(DpdkPreflight, CoresBelongOnTheCardsNumaNode) {
+  DpdkDeviceFacts facts = faultless();
+  facts.core_numa_nodes = {0, 1};
+  EXPECT_EQ(warnings(device("01:00.0"), facts), "");  // The card says nothing of a node.
+  facts.pci_numa_node = 1;
+  EXPECT_THAT(warnings(device("01:00.0"), facts),
+              AllOf(HasSubstr("the card is on NUMA node 1, and this process may run on nodes 0, 1"),
+                    HasSubstr("taskset -c $(cat /sys/devices/system/node/node1/cpulist)")));
+  facts.core_numa_nodes = {1};
+  EXPECT_EQ(warnings(device("01:00.0"), facts), "");
+  EXPECT_EQ(faults(device("01:00.0"), facts), "");
+}
+
+TEST(DpdkPreflight, BuffersAndQueuesAreNotTooFew) {
+  // 1024 descriptors, 256 * 3 / 2 in a core's cache and two bursts of 128 in its hands.
+  EXPECT_THAT(faults(device("vhost,iface=/tmp/a,mbufs=1663"), faultless()),
+              AllOf(HasSubstr("mbufs=1663 is too few; one queue and one core need 1664"),
+                    HasSubstr("give mbufs=1664")));
+  EXPECT_EQ(faults(device("vhost,iface=/tmp/a,mbufs=1664"), faultless()), "");
+  for (const std::string wrong : {"0", "two", "129"}) {
+    EXPECT_THAT(faults(device("vhost,iface=/tmp/a,queues=" + wrong), faultless()),
+                HasSubstr("queues=" + wrong + " is not allowed; allowed: a whole number from 1"));
+  }
+  EXPECT_THAT(faults(device("af_packet,iface=eth1,qpairs=0"), faultless()), HasSubstr("qpairs=0"));
+  EXPECT_EQ(faults(device("vhost,iface=/tmp/a,queues=128"), faultless()), "");
+}
+
+TEST(DpdkPreflight, QueuesThatADriverMayHave) {
+  EXPECT_EQ(dpdk_queues_max(device("01:00.0"), 8), 8U);
+  EXPECT_EQ(dpdk_queues_max(device("vhost,iface=/tmp/a"), 8), 1U);
+  EXPECT_EQ(dpdk_queues_max(device("vhost,iface=/tmp/a,queues=4"), 8), 4U);
+  EXPECT_EQ(dpdk_queues_max(device("tap"), 8), 4U);
+  EXPECT_EQ(dpdk_queues_max(device("tap"), 2), 2U);
 }
 
 HugepageJudgement judged(const std::string& text, const DpdkDeviceFacts& facts, uint64_t needed) {
@@ -113,6 +154,23 @@ TEST(DpdkPreflight, HugepagesAreTakenWhereTheySuffice) {
   facts.has_iommu = false;  // Then the card needs physical addresses.
   EXPECT_THAT(judged("01:00.0", facts, kNeeded).complaint->cause, HasSubstr("IOMMU"));
   EXPECT_TRUE(judged("01:00.0", facts, kNeeded).complaint->is_fatal);
+}
+
+TEST(DpdkPreflight, MoreMemoryThanThereIsStopsTheStart) {
+  constexpr uint64_t kNeeded = 100 << 20;
+  DpdkDeviceFacts facts = faultless();
+  facts.memory_bytes_available = kNeeded - 1;
+  EXPECT_TRUE(judged("vhost,iface=/tmp/a", facts, kNeeded).use);  // Hugepages are apart.
+  facts.hugepage_bytes_free = 0;
+  for (const std::string pages : {"", ",hugepages=off"}) {
+    const HugepageJudgement judgement = judged("vhost,iface=/tmp/a" + pages, facts, kNeeded);
+    ASSERT_TRUE(judgement.complaint);
+    EXPECT_TRUE(judgement.complaint->is_fatal);
+    EXPECT_EQ(judgement.complaint->cause, "101 MB of memory are needed and 99 MB are available");
+    EXPECT_THAT(judgement.complaint->mend, HasSubstr("a smaller mbufs="));
+  }
+  facts.memory_bytes_available = kNeeded;
+  EXPECT_FALSE(judged("vhost,iface=/tmp/a,hugepages=off", facts, kNeeded).complaint);
 }
 
 TEST(DpdkPreflight, MemoryGrowsWithDevicesCoresAndTheFrame) {
@@ -179,6 +237,25 @@ TEST(DpdkPreflight, LimitsOfXdpAndTap) {
   EXPECT_THAT(faults(device("tap,iface=t"), facts), HasSubstr("CAP_NET_ADMIN"));
 }
 
+TEST(DpdkPreflight, QueuesThatAnInterfaceLacks) {
+  DpdkDeviceFacts facts = faultless();
+  facts.interface_mtu = 1500;
+  facts.interface_queues = 2;
+  EXPECT_EQ(faults(device("af_xdp,iface=eth1,queue_count=2"), facts), "");
+  EXPECT_THAT(
+      faults(device("af_xdp,iface=eth1,queue_count=3"), facts),
+      AllOf(HasSubstr("eth1 has no queue 2; it has 2"), HasSubstr("ethtool -L eth1 combined 3")));
+  EXPECT_THAT(faults(device("af_xdp,iface=eth1,start_queue=2"), facts),
+              HasSubstr("eth1 has no queue 2"));
+}
+
+TEST(DpdkPreflight, PcapMayNotListenToEverybody) {
+  DpdkDeviceFacts facts = faultless();
+  facts.may_open_raw_sockets = false;
+  EXPECT_THAT(faults(device("pcap,iface=eth1"), facts), HasSubstr("net_pcap needs CAP_NET_RAW"));
+  EXPECT_EQ(faults(device("pcap,rx_pcap=a.pcap,tx_pcap=b.pcap"), facts), "");  // Files.
+}
+
 TEST(DpdkPreflight, BuffersOfAQueue) {
   EXPECT_EQ(dpdk_queue_buffers(device("vhost,iface=/tmp/a"), 1024), 1024U);
   EXPECT_EQ(dpdk_queue_buffers(device("af_xdp,iface=e"), 1024), 4096U);  // Its own idea.
@@ -208,9 +285,13 @@ TEST(DpdkPreflight, SocketsOfVhost) {
   EXPECT_THAT(faults(device("vhost,iface=/tmp/a"), facts), HasSubstr("is no socket"));
   facts.socket = SocketState::kNoDirectory;
   EXPECT_THAT(faults(device("vhost,iface=/x/a"), facts), HasSubstr("mkdir -p"));
+  facts.socket = SocketState::kNotPermitted;
+  EXPECT_THAT(faults(device("vhost,iface=/x/a"), facts),
+              AllOf(HasSubstr("this user may not make or use /x/a"), Not(HasSubstr("mkdir"))));
   EXPECT_THAT(faults(device("vhost,iface=/" + std::string(120, 'a')), faultless()),
               HasSubstr("the socket's path has 121 bytes"));
   EXPECT_THAT(faults(device("vhost"), faultless()), HasSubstr("needs iface="));
+  EXPECT_THAT(faults(device("memif"), faultless()), HasSubstr("needs socket="));
 }
 
 TEST(DpdkPreflight, FactsOfACardAreReadFromSysfs) {
@@ -219,6 +300,21 @@ TEST(DpdkPreflight, FactsOfACardAreReadFromSysfs) {
   const fs::path card = root.path() / "sys/bus/pci/devices/0000:01:00.0";
   fs::create_directories(card / "net/eth2");
   fs::create_symlink("../../../bus/pci/drivers/ixgbe", card / "driver");
+  std::ofstream(card / "class") << "0x020000\n";
+  std::ofstream(card / "numa_node") << "1\n";
+  const fs::path no_node = root.path() / "sys/bus/pci/devices/0000:03:00.0";
+  fs::create_directories(no_node);
+  std::ofstream(no_node / "numa_node") << "-1\n";
+  cpu_set_t allowed;
+  ASSERT_EQ(::sched_getaffinity(0, sizeof allowed, &allowed), 0);
+  for (int core = 0; core < CPU_SETSIZE; core++) {
+    if (!CPU_ISSET(core, &allowed)) continue;
+    fs::create_directories(root.path() / "sys/devices/system/cpu" / ("cpu" + std::to_string(core)) /
+                           "node3");
+  }
+  fs::create_directories(root.path() / "proc");
+  std::ofstream(root.path() / "proc/meminfo")
+      << "MemTotal:       24564820 kB\nMemAvailable:       2048 kB\n";
   fs::create_directories(root.path() / "sys/kernel/iommu_groups/0");
   for (const auto& [size, free] :
        {std::pair{"hugepages-2048kB", "5"}, {"hugepages-1048576kB", "2"}}) {
@@ -230,6 +326,11 @@ TEST(DpdkPreflight, FactsOfACardAreReadFromSysfs) {
   EXPECT_TRUE(facts.pci_present);
   EXPECT_EQ(facts.pci_driver, "ixgbe");
   EXPECT_EQ(facts.pci_interface, "eth2");
+  EXPECT_EQ(facts.pci_class, 0x02'0000U);
+  EXPECT_EQ(facts.pci_numa_node, 1U);
+  EXPECT_EQ(facts.core_numa_nodes, std::vector<uint32_t>{3});
+  EXPECT_EQ(facts.memory_bytes_available, uint64_t{2} << 20);
+  EXPECT_FALSE(gather_dpdk_facts(device("03:00.0"), root.path()).pci_numa_node);
   EXPECT_TRUE(facts.has_iommu);
   EXPECT_EQ(facts.hugepage_bytes_free, 5 * (uint64_t{2} << 20) + 2 * (uint64_t{1} << 30));
   EXPECT_FALSE(facts.may_use_vfio);
@@ -238,7 +339,9 @@ TEST(DpdkPreflight, FactsOfACardAreReadFromSysfs) {
 
 TEST(DpdkPreflight, FactsOfAnInterface) {
   EXPECT_EQ(gather_dpdk_facts(device("af_packet,iface=lo")).interface_mtu, 65'536U);
+  EXPECT_EQ(gather_dpdk_facts(device("af_packet,iface=lo")).interface_queues, 1U);
   EXPECT_FALSE(gather_dpdk_facts(device("af_packet,iface=nosuchif")).interface_mtu);
+  EXPECT_FALSE(gather_dpdk_facts(device("af_packet,iface=nosuchif")).interface_queues);
   EXPECT_FALSE(gather_dpdk_facts(device("af_packet,iface=" + std::string(40, 'a'))).interface_mtu);
 }
 
