@@ -6,15 +6,25 @@
 #include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <linux/if_ether.h>
+#include <linux/if_packet.h>
+#include <net/if.h>
+#include <netinet/in.h>
+#include <poll.h>
 #include <sched.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <array>
 #include <csignal>
 #include <cstdlib>
+#include <cstring>
 #include <filesystem>
 #include <memory>
 
+#include "base/byte_order.h"
+#include "base/internet_checksum.h"
+#include "io/udp_frame.h"
 #include "tests/system/paper_client.h"
 #include "tests/system/workers.h"
 
@@ -275,6 +285,111 @@ TEST_F(OverVeth, AnMtuThatTheInterfaceLacksIsRefused) {
                    "dpdk:af_packet,iface=wire,mtu=9000,ip=10.77.0.1/24"});
   EXPECT_EQ(process.wait_for_end(), 2);
   EXPECT_THAT(process.errors(), HasSubstr("ip link set dev wire mtu 9000"));
+}
+
+/// A raw socket at the kernel's end of a tap device: frames that no UDP socket sends.
+class RawEnd {
+ public:
+  explicit RawEnd(const std::string& interface)
+      : socket_(socket(AF_PACKET, SOCK_RAW | SOCK_CLOEXEC, htons(ETH_P_ALL))) {
+    sockaddr_ll address{};
+    address.sll_family = AF_PACKET;
+    address.sll_protocol = htons(ETH_P_ALL);
+    address.sll_ifindex = static_cast<int>(if_nametoindex(interface.c_str()));
+    EXPECT_EQ(bind(socket_, reinterpret_cast<sockaddr*>(&address), sizeof address), 0);
+  }
+  ~RawEnd() { close(socket_); }
+  RawEnd(const RawEnd&) = delete;
+  RawEnd& operator=(const RawEnd&) = delete;
+
+  void send(const std::vector<std::byte>& frame) const {
+    EXPECT_EQ(::send(socket_, frame.data(), frame.size(), 0), static_cast<ssize_t>(frame.size()));
+  }
+  /// Asks who 10.77.0.1 is. @return its address once it has answered: frames are taken in order,
+  /// so it has taken all that were sent before.
+  [[nodiscard]] std::optional<io::MacAddress> ask() const {
+    // "Who has 10.77.0.1? Tell 10.77.0.2", to all.
+    std::vector<std::byte> question;
+    for (const int byte :
+         {0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 2,  0,  0, 0, 0, 2, 8, 6,                //
+          0,    1,    8,    0,    6,    4,    0,  1,  2, 0, 0, 0, 0, 2, 10, 77, 0, 2,  //
+          0,    0,    0,    0,    0,    0,    10, 77, 0, 1}) {
+      question.push_back(static_cast<std::byte>(byte));
+    }
+    send(question);
+    const auto deadline = Clock::now() + kPatience;
+    std::array<std::byte, 2048> frame{};
+    for (pollfd waiting{socket_, POLLIN, 0}; poll(&waiting, 1, milliseconds_until(deadline)) > 0;) {
+      const ssize_t bytes = recv(socket_, frame.data(), frame.size(), 0);
+      if (bytes < 42 || load_be<uint16_t>(&frame[12]) != 0x0806 || frame[21] != std::byte{2}) {
+        continue;
+      }
+      io::MacAddress mac{};
+      std::memcpy(mac.data(), &frame[6], mac.size());
+      return mac;
+    }
+    return std::nullopt;
+  }
+
+ private:
+  int socket_;
+};
+
+/// The IP header's checksum again, after a change.
+void mend_ip_checksum(std::vector<std::byte>& frame) {
+  store_be<uint16_t>(&frame[24], uint16_t{0});
+  store_be<uint16_t>(&frame[24], internet_checksum(std::span(frame).subspan(14, 20)));
+}
+
+TEST_F(OverVeth, BadFramesAreCountedAndNothingMore) {
+  const Inside inside(ours_);
+  const std::string json = scratch("bad_frames.json");
+  Process server({"serve", "--json", json, "--job", "id=1,sources=1,block_grad_max=300", "--port",
+                  "dpdk:tap,iface=bad_frames,ip=10.77.0.1/24"});
+  ASSERT_TRUE(server.wait_for_line("ready")) << server.errors();
+  const RawEnd raw("bad_frames");
+  const auto mac = raw.ask();
+  ASSERT_TRUE(mac.has_value());
+  const auto frame = [&mac](uint16_t port) {
+    std::vector<std::byte> bytes(142);
+    EXPECT_EQ(io::build_udp_frame({.source_mac = {2, 0, 0, 0, 0, 2},
+                                   .destination_mac = *mac,
+                                   .source = Endpoint::ipv4(0x0a4d0002, 5000),
+                                   .destination = Endpoint::ipv4(0x0a4d0001, port)},
+                                  std::vector<std::byte>(100), bytes),
+              bytes.size());
+    return bytes;
+  };
+  const auto send_changed = [&](size_t at, uint16_t word, bool mend) {
+    std::vector<std::byte> bytes = frame(12000);
+    store_be<uint16_t>(&bytes[at], word);
+    if (mend) mend_ip_checksum(bytes);
+    raw.send(bytes);
+  };
+  raw.send(frame(12001));                    // Nobody's port.
+  send_changed(24, 0x1234, /*mend=*/false);  // The IP checksum.
+  send_changed(20, 0x2000, /*mend=*/true);   // A first fragment …
+  send_changed(20, 0x0005, /*mend=*/true);   // … and a later one.
+  send_changed(12, 0x8100, /*mend=*/false);  // A VLAN tag.
+  send_changed(12, 0x88cc, /*mend=*/false);  // LLDP.
+  std::vector<std::byte> runt = frame(12000);
+  runt.resize(33);
+  raw.send(runt);
+  ASSERT_TRUE(raw.ask().has_value());
+  server.signal(SIGTERM);
+  EXPECT_EQ(server.wait_for_end(), 0);
+  std::ifstream file(json);
+  const auto stats = nlohmann::json::parse(file);
+  const auto& frames = stats["ports"][0]["frames"];
+  EXPECT_EQ(frames["wrong_port"], 1);
+  EXPECT_EQ(frames["bad_ip_checksum"], 1);
+  EXPECT_EQ(frames["fragment"], 2);
+  EXPECT_EQ(frames["vlan"], 1);
+  EXPECT_EQ(frames["runt"], 1);
+  EXPECT_EQ(frames["arp_answered"], 2);
+  EXPECT_GE(frames["not_ip"], 1);
+  EXPECT_EQ(frames["delivered"], 0);
+  for (const auto& [name, count] : stats["counters"].items()) EXPECT_EQ(count, 0) << name;
 }
 
 }  // namespace

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Method: two ports in this process, joined by rings in memory, so that it needs no card, no
-// privilege and no hugepage. What crosses is compared byte by byte; a third port, of which only
-// frames are known, sends what no port would.
+// privilege and no hugepage. What crosses is compared byte by byte. Frames that no port would send
+// are in tests/io/frame_link_test.cc and tests/system/dpdk_test.cc.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
@@ -208,6 +208,23 @@ TEST_F(DpdkPorts, WhatIsNotAPayloadOfThisPortIsRefused) {
   worker().transmit({&frame, 1});
   EXPECT_EQ(worker().counters().tx_refused - before, 3U);
   EXPECT_TRUE(receive(server()).empty());
+}
+
+TEST_F(DpdkPorts, AGiantIsCountedAndNothingMore) {
+  auto pair = make_ring_pair("giant", 1);
+  ASSERT_TRUE(pair) << pair.error().text;
+  (*pair)[0].mtu = 1500;  // The other end of the wire sends up to 9000.
+  server_ = open_end((*pair)[0], kServer, 1);
+  worker_ = open_end((*pair)[1], kWorker, 1);
+  ASSERT_TRUE(server_ && worker_);
+  meet();
+  send(worker(), numbered(1, 1473), kServer);
+  EXPECT_TRUE(receive(server()).empty());
+  EXPECT_EQ(counted(server(), "giant"), 1U);
+  EXPECT_EQ(server().counters().rx_truncated, 1U);
+  EXPECT_EQ(counted(server(), "delivered"), 0U);
+  expect_both_ways(worker(), server(), kWorker, kServer, 1472);
+  EXPECT_EQ(counted(server(), "giant"), 1U);
 }
 
 TEST_F(DpdkPorts, WaitEndsForAPacketAWakeUpAndTheTime) {
