@@ -38,7 +38,7 @@ void add_sources(nlohmann::json& sources, const trio_ml::Job& job) {
 }
 
 /// One job on one core, added to what other cores have said.
-void add_job(nlohmann::json& job_stats, const trio_ml::Job& job) {
+void add_job_stats(nlohmann::json& job_stats, const trio_ml::Job& job) {
   const auto add = [&job_stats](const char* name, uint64_t value) {
     job_stats[name] = job_stats.value(name, uint64_t{0}) + value;
   };
@@ -124,12 +124,24 @@ Result<void> Appliance::add_jobs(uint32_t room_bytes) {
   for (trio_ml::JobConfig job : config_.jobs) {
     // Each job as if it were alone: jobs that are busy at the same time may overflow the socket.
     job.room_bytes = room_bytes;
-    if (const auto fits = check_room(job); !fits) return fits;
-    sessions_.push_back(std::make_unique<trio_ml::Session>(job, random_seed()));
-    for (auto& shard : shards_) {
-      const auto added = shard->add_job(job, *sessions_.back(), started_at_);
-      if (!added) return added;
+    for (uint32_t channel = 0; channel < job.channels; channel++) {
+      const auto added = add_job(trio_ml::channel_of(job, channel));
+      if (added) continue;
+      if (channel == 0) return added;
+      return failure(fmt::format("{} (job {} with channels={} takes the ids {} to {})",
+                                 added.error().text, job.id, job.channels, job.id,
+                                 job.id + job.channels - 1));
     }
+  }
+  return {};
+}
+
+Result<void> Appliance::add_job(const trio_ml::JobConfig& job) {
+  if (const auto fits = check_room(job); !fits) return fits;
+  sessions_.push_back(std::make_unique<trio_ml::Session>(job, random_seed()));
+  for (auto& shard : shards_) {
+    const auto added = shard->add_job(job, *sessions_.back(), started_at_);
+    if (!added) return added;
   }
   return {};
 }
@@ -176,7 +188,7 @@ nlohmann::json Appliance::stats() {
     stats["ports"].push_back(port_stats(core.queue()));
     for (uint32_t i = 0; i < shard.jobs().size(); i++) {
       if (stats["jobs"].size() <= i) stats["jobs"].push_back(nlohmann::json::object());
-      add_job(stats["jobs"][i], *shard.jobs()[i]);
+      add_job_stats(stats["jobs"][i], *shard.jobs()[i]);
     }
   });
   return stats;

@@ -59,13 +59,14 @@ class Appliance {
   static Result<OpenedPort> open_devices(const ApplianceConfig& config);
   Appliance(const ApplianceConfig& config, memory::SharedMemory memory, OpenedPort port);
   Result<void> add_jobs(uint32_t room_bytes);
+  Result<void> add_job(const trio_ml::JobConfig& job);
   [[nodiscard]] Result<void> check_room(const trio_ml::JobConfig& job) const;
 
   const ApplianceConfig config_;
   memory::SharedMemory memory_;
   std::unique_ptr<engine::Port> port_;
   std::vector<std::string> warnings_;
-  std::vector<std::unique_ptr<trio_ml::Session>> sessions_;  ///< One for each job.
+  std::vector<std::unique_ptr<trio_ml::Session>> sessions_;  ///< One for each channel of a job.
   std::vector<std::unique_ptr<trio_ml::Shard>> shards_;      ///< One for each core.
   std::unique_ptr<Engine> engine_;
   Instant started_at_;

@@ -10,7 +10,7 @@
 namespace tributary::cli {
 namespace {
 
-constexpr std::array<KeySpec, 18> kJobKeys{{
+constexpr std::array<KeySpec, 19> kJobKeys{{
     {.name = "id",
      .type = KeyType::kUint,
      .help = "job_id",
@@ -72,6 +72,12 @@ constexpr std::array<KeySpec, 18> kJobKeys{{
      .default_text = "1000",
      .min = 10,
      .max = 3'600'000},
+    {.name = "channels",
+     .type = KeyType::kUint,
+     .help = "worker threads of a rank, at most: this job takes so many ids from its own on",
+     .default_text = "1",
+     .min = 1,
+     .max = trio_ml::kChannelsLimit},
     {.name = "pin",
      .type = KeyType::kBool,
      .help = "a source keeps its first address",
@@ -122,6 +128,7 @@ Result<trio_ml::JobConfig> to_job(const KeyValues& row) {
   job.timeout = row.duration("timeout_ms");
   job.timer_threads = static_cast<uint32_t>(row.uint("timer_threads"));
   job.permanent_after = row.duration("permanent_ms");
+  job.channels = static_cast<uint32_t>(row.uint("channels"));
   job.pin = row.flag("pin");
   if (row.has("group")) job.group = row.endpoint("group");
   if (row.has("upstream")) job.upstream = row.endpoint("upstream");

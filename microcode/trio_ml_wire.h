@@ -23,6 +23,8 @@ namespace tributary::microcode {
 /// Which sources a sum holds; bit s of word s/64 is source s (Trio paper Figures 17, 18).
 using SourceMask = std::array<uint64_t, 4>;
 inline constexpr uint32_t kSourcesMax = 256;
+/// Jobs of an aggregator, at most: job_id has 8 bits.
+inline constexpr uint32_t kJobsMax = 256;
 
 struct TrioMlFields {
   uint8_t job_id = 0;
@@ -137,6 +139,7 @@ struct ControlBody {
   uint32_t value = 0;       ///< What is allowed, by reason.
   uint32_t key = 0;
   bool upstream = false;  ///< kHave: complete here, waiting for the upper aggregator.
+  uint8_t channels = 0;   ///< Sessions of a rank at once, in jobs one after another; 0: one.
   SourceMask mask{};      ///< Join: ranks below an aggregator. Notice: the ranks that it is about.
   Endpoint group;         ///< Multicast group of results; not set: unicast.
   TensorTerms given;      ///< With kMismatch, in the group's place: the contribution that differs.

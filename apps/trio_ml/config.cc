@@ -3,9 +3,11 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <bit>
 
 #include "apps/trio_ml/block_window.h"
+#include "base/assert.h"
 #include "microcode/trio_ml_wire.h"
 
 namespace tributary::trio_ml {
@@ -51,6 +53,8 @@ Result<void> check(const JobConfig& config) {
         check_range(config, "block_cnt_max", config.block_cnt_max, 1, kBlockCntLimit),
         check_range(config, "block_grad_max", config.block_grad_max, 1, kBlockGradLimit),
         check_range(config, "history", config.history, 1, kHistoryLimit),
+        check_range(config, "channels", config.channels, 1,
+                    std::min(kChannelsLimit, microcode::kJobsMax - config.id)),
         check_range(config, "timeout_ms", static_cast<uint64_t>(timeout_ms), 1, 60'000),
         check_range(config, "permanent_ms", static_cast<uint64_t>(permanent_ms), 10, 3'600'000),
         check_range(config, "timer_threads", config.timer_threads, 1, 1000)}) {
@@ -63,7 +67,22 @@ Result<void> check(const JobConfig& config) {
   if (config.group.is_set() && !config.group.is_multicast()) {
     return refused(config, "group", config.group.to_string(), "a multicast address with its port");
   }
+  if (config.group.is_set() && config.group.port + config.channels - 1 > UINT16_MAX) {
+    return refused(config, "group", config.group.to_string(),
+                   fmt::format("a port up to {}: each channel has the next one",
+                               UINT16_MAX - config.channels + 1));
+  }
   return check_tree(config);
+}
+
+JobConfig channel_of(const JobConfig& config, uint32_t channel) {
+  TRIB_ASSERT(channel < config.channels);
+  JobConfig job = config;
+  job.id = static_cast<uint8_t>(config.id + channel);
+  if (job.group.is_set()) job.group.port = static_cast<uint16_t>(config.group.port + channel);
+  job.room_bytes = config.room_bytes / config.channels;
+  if (channel > 0) job.channels = 1;
+  return job;
 }
 
 uint32_t buffer_count(const JobConfig& config, uint32_t shard_count) {

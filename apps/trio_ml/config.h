@@ -23,6 +23,8 @@ inline constexpr uint32_t kBlockCntLimit = 65536;
 inline constexpr uint32_t kBlockGradLimit = 4095;
 /// Most results kept for each place of the window.
 inline constexpr uint32_t kHistoryLimit = 64;
+/// Most channels of a job. Assumed: a worker with more threads has cores to spare elsewhere.
+inline constexpr uint32_t kChannelsLimit = 16;
 
 struct JobConfig {
   uint8_t id = 1;
@@ -41,6 +43,9 @@ struct JobConfig {
   /// Payload that the aggregator's port holds while its core is busy; 0: enough for every window.
   /// Windows are lowered so that all sources' packets in flight fit.
   uint32_t room_bytes = 0;
+  /// Worker threads of a rank: each has a channel of the job, which is a job of its own with the
+  /// same settings, its own session and memory; see channel_of().
+  uint32_t channels = 1;
   bool pin = false;  ///< A source keeps its first address; others are refused.
   Endpoint group{};  ///< Multicast group for results; not set: unicast to every source.
 
@@ -57,6 +62,10 @@ struct JobConfig {
     return upstream.is_set() || sources_are_aggregators || ranks() != sources;
   }
 };
+
+/// The job that is channel `channel` of a job: its id that many later, as is the port of its group,
+/// and of what the port holds a share. Channel 0 has the id of the job and speaks for all.
+[[nodiscard]] JobConfig channel_of(const JobConfig& config, uint32_t channel);
 
 /// @return an Error for the first value that is not allowed.
 [[nodiscard]] Result<void> check(const JobConfig& config);

@@ -25,6 +25,7 @@ Message upstream_join(const Job& job) {
   message.body.nonce = job.session.upstream_nonce();
   message.body.window = job.session.least_pending_window();
   message.body.gradients_max = job.session.least_pending_gradients_max();
+  message.body.channels = job.session.least_pending_channels();
   message.body.mask = job.session.ranks_below();
   return message;
 }

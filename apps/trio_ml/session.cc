@@ -165,6 +165,7 @@ Session::JoinOutcome Session::answer_join(const microcode::Message& message, con
   member.pending_at = now;
   member.pending_window = wish.window;
   member.pending_gradients_max = wish.gradients_max;
+  member.pending_channels = wish.channels;
   for (uint32_t i = 0; i < wish.mask.size(); i++) {
     ranks_[source][i].store(wish.mask[i], std::memory_order_relaxed);
   }
@@ -203,9 +204,18 @@ uint32_t Session::least_pending_gradients_max() const {
   return least;
 }
 
+uint8_t Session::least_pending_channels() const {
+  uint8_t least = UINT8_MAX;
+  for (uint32_t source = 0; source < config_.sources; source++) {
+    least = std::min(least, members_[source].pending_channels);
+  }
+  return least;
+}
+
 void Session::start(Instant now) {
   agreed_window_ = least_pending_window();
   agreed_gradients_max_ = least_pending_gradients_max();
+  agreed_channels_ = least_pending_channels();
   for (uint32_t source = 0; source < config_.sources; source++) {
     Member& member = members_[source];
     member.nonce = member.pending_nonce;
@@ -232,6 +242,8 @@ microcode::ControlBody Session::welcome_body(uint32_t source) const {
   if (config_.mitigation) {
     body.timeout_us = static_cast<uint32_t>(in_nanoseconds(config_.timeout) / 1000);
   }
+  body.channels =
+      static_cast<uint8_t>(std::min({config_.channels, agreed_channels_, upstream_channels_}));
   body.value = config_.rank_base;
   body.key = key_of(source);
   body.group = config_.group;
@@ -274,6 +286,7 @@ bool Session::upstream_welcome(const microcode::Message& message, Instant now) {
   if (number() != 0 || message.body.nonce != upstream_nonce_ || !all_pending(now)) return false;
   upstream_window_ = message.body.window;
   upstream_gradients_max_ = message.body.gradients_max;
+  upstream_channels_ = message.body.channels;
   upstream_key_.store(message.body.key, std::memory_order_relaxed);
   // Release: who sees the number also sees the key.
   upstream_number_.store(message.extension.session, std::memory_order_release);

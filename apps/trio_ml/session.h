@@ -99,6 +99,7 @@ class Session {
   /// The least that any pending worker asks for; 0: nobody asks.
   [[nodiscard]] uint32_t least_pending_window() const;
   [[nodiscard]] uint32_t least_pending_gradients_max() const;
+  [[nodiscard]] uint8_t least_pending_channels() const;
   /// All ranks below this aggregator, once all sources have asked to join.
   [[nodiscard]] SourceMask ranks_below() const;
 
@@ -120,6 +121,7 @@ class Session {
     Instant pending_at;                  ///< When it last asked.
     uint32_t pending_window = 0;         ///< What it asked for; 0: whatever is allowed.
     uint32_t pending_gradients_max = 0;  ///< Likewise.
+    uint8_t pending_channels = 0;        ///< 0: one.
     Endpoint address;                    ///< Where it asked from.
   };
 
@@ -152,9 +154,11 @@ class Session {
   /// The least that any member asked for, so that all have the same; 0: nobody asked for less.
   uint32_t agreed_window_ = 0;
   uint32_t agreed_gradients_max_ = 0;
+  uint32_t agreed_channels_ = 1;
   uint32_t upstream_nonce_ = 0;
   uint32_t upstream_window_ = 0;  ///< What the upper aggregator allows; 0: no limit known.
   uint32_t upstream_gradients_max_ = 0;
+  uint32_t upstream_channels_ = kChannelsLimit;  ///< What the upper aggregator allows.
   Instant upstream_asked_at_;
   microcode::ControlBody upstream_refusal_;
   Instant upstream_refused_at_;

@@ -159,6 +159,21 @@ TEST(ApplianceTest, StatisticsAreThereAfterStop) {
 
 TEST(ApplianceTest, NeedsAJob) { EXPECT_THAT(error_of(config_of({})), HasSubstr("--job")); }
 
+TEST(ApplianceTest, ChannelsTakeTheIdsThatFollow) {
+  trio_ml::JobConfig job = small_job(3, 1);
+  job.channels = 2;
+  const auto appliance = Appliance::start(config_of({job, small_job(5, 1)}));
+  ASSERT_TRUE(appliance.has_value()) << appliance.error().text;
+  for (uint8_t id = 3; id <= 5; id++) {
+    Source source(**appliance, id, 0);
+    source.send(0, id);
+    EXPECT_EQ(source.receive(), id);
+  }
+  EXPECT_EQ((*appliance)->stats()["jobs"].size(), 3U);
+  EXPECT_EQ(error_of(config_of({small_job(4, 1), job})),
+            "job 4: id=4 is configured twice (job 3 with channels=2 takes the ids 3 to 4)");
+}
+
 TEST(ApplianceTest, JobsMustFitIntoTheMemory) {
   trio_ml::JobConfig large = small_job(3, 1);
   large.block_cnt_max = 4096;

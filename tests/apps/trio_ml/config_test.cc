@@ -46,6 +46,7 @@ TEST(JobConfig, EachKeyHasItsBounds) {
       {"block_grad_max", [](JobConfig& job, uint32_t value) { job.block_grad_max = value; }, 1,
        4095},
       {"history", [](JobConfig& job, uint32_t value) { job.history = value; }, 1, 64},
+      {"channels", [](JobConfig& job, uint32_t value) { job.channels = value; }, 1, 16},
       {"timeout_ms", [](JobConfig& job, uint32_t value) { job.timeout = milliseconds(value); }, 1,
        60'000},
       {"permanent_ms",
@@ -84,6 +85,39 @@ TEST(JobConfig, GroupIsAMulticastAddressAtTheTopOfTheTree) {
                 job.upstream = Endpoint::ipv4(0x0a000001, 12000);
               }),
               HasSubstr("a group only where there is no upstream"));
+}
+
+TEST(JobConfig, ChannelsAreJobsOneAfterAnother) {
+  const JobConfig job{.id = 7,
+                      .sources = 4,
+                      .room_bytes = 3000,
+                      .channels = 3,
+                      .group = Endpoint::ipv4(0xefff0001, 13000)};
+  for (uint32_t channel = 0; channel < 3; channel++) {
+    const JobConfig one = channel_of(job, channel);
+    EXPECT_EQ(one.id, 7 + channel);
+    EXPECT_EQ(one.sources, 4U);
+    EXPECT_EQ(one.room_bytes, 1000U);
+    EXPECT_EQ(one.group.port, 13000 + channel);
+    EXPECT_EQ(one.channels, channel == 0 ? 3U : 1U);  // The first speaks for all.
+    EXPECT_TRUE(check(one).has_value());
+  }
+  // Ids and ports end somewhere.
+  EXPECT_EQ(error_of([](JobConfig& last) {
+              last.id = 253;
+              last.channels = 3;
+            }),
+            "accepted");
+  EXPECT_EQ(error_of([](JobConfig& last) {
+              last.id = 254;
+              last.channels = 3;
+            }),
+            "job 254: channels=3 is not allowed; allowed is 1 to 2");
+  EXPECT_THAT(error_of([](JobConfig& last) {
+                last.channels = 3;
+                last.group = Endpoint::ipv4(0xefff0001, 65534);
+              }),
+              HasSubstr("a port up to 65533"));
 }
 
 TEST(JobConfig, TreeFitsItsWorld) {

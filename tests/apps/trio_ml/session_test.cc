@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
 #include <set>
 
 #include "apps/trio_ml/records.h"
@@ -88,6 +89,27 @@ TEST_F(SessionTest, TheLeastThatAnyMemberWantsHoldsForAll) {
   pass(seconds(4));
   wishing(2, 1, 1);
   EXPECT_EQ(session_.welcome_body(0).window, 16U);
+}
+
+TEST(SessionChannels, TheLeastThatAnyMemberWantsAndTheJobHas) {
+  struct Wishes {
+    std::array<uint8_t, 3> wanted;
+    uint32_t agreed;
+  };
+  JobConfig job = kJob;
+  job.channels = 4;
+  for (const Wishes& wishes : {Wishes{{3, 2, 9}, 2}, Wishes{{9, 5, 6}, 4},
+                               Wishes{{3, 0, 2}, 0}}) {  // 0 is one, as of older workers.
+    Session session(job, 42);
+    for (uint32_t source = 0; source < 3; source++) {
+      Message message = join_message(source, 100 + source, 3);
+      message.body.channels = wishes.wanted[source];
+      static_cast<void>(session.join(message, worker(source), Instant(seconds(100))));
+    }
+    for (uint32_t source = 0; source < 3; source++) {
+      EXPECT_EQ(session.welcome_body(source).channels, wishes.agreed);
+    }
+  }
 }
 
 TEST_F(SessionTest, AJoinThatIsGivenUpCountsNoMore) {
@@ -262,6 +284,23 @@ TEST_F(LowerSession, WaitsForTheUpperAggregator) {
   EXPECT_EQ(lower_.welcome_body(0).window, 16U);  // The smaller of both.
   EXPECT_EQ(lower_.welcome_body(0).gradients_max, 300U);
   EXPECT_FALSE(lower_.upstream_welcome(welcome(), now_));  // A repeated one starts nothing.
+}
+
+TEST_F(LowerSession, ChannelsAreAgreedInTheWholeTree) {
+  JobConfig job = config();
+  job.channels = 4;
+  Session lower(job, 43);
+  for (uint32_t source = 0; source < 3; source++) {
+    Message message = join_message(source, 100 + source, 6);
+    message.body.channels = static_cast<uint8_t>(3 + source);
+    static_cast<void>(lower.join(message, worker(source), now_));
+  }
+  EXPECT_EQ(lower.least_pending_channels(), 3);  // What it asks the upper one for.
+  Message upper = welcome();
+  upper.body.nonce = lower.upstream_nonce();
+  upper.body.channels = 2;
+  EXPECT_TRUE(lower.upstream_welcome(upper, now_));
+  EXPECT_EQ(lower.welcome_body(0).channels, 2);
 }
 
 TEST_F(LowerSession, PassesTheUpperRefusalOn) {
