@@ -77,7 +77,7 @@ constexpr std::array<KeySpec, 19> kJobKeys{{
      .help = "worker threads of a rank, at most: this job takes so many ids from its own on",
      .default_text = "1",
      .min = 1,
-     .max = trio_ml::kChannelsLimit},
+     .max = microcode::kChannelsMax},
     {.name = "pin",
      .type = KeyType::kBool,
      .help = "a source keeps its first address",

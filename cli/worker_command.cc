@@ -15,6 +15,7 @@
 #include "cli/worker_run.h"
 #include "host/switchml_config.h"
 #include "microcode/switchml_wire.h"
+#include "microcode/trio_ml_wire.h"
 
 namespace tributary::cli {
 namespace {
@@ -65,7 +66,10 @@ void add_session_flags(CLI::App& command, WorkerFlags& flags) {
   flags.source_option =
       add_uint(command, "--source", flags.source, 0, kWorldMax - 1,
                "src_id at the aggregator, where it differs from the rank (below a tree; trio-ml)");
-  flags.trio_ml_only = {port, job, flags.source_option};
+  CLI::Option* const threads =
+      add_uint(command, "--threads", session.threads, 1, microcode::kChannelsMax,
+               "Threads that reduce a part of each tensor; needs channels=N of the job (trio-ml)");
+  flags.trio_ml_only = {port, job, flags.source_option, threads};
   flags.gradients = add_uint(command, "--gradients", session.gradients, 1, kGradientsMax,
                              "Elements a packet; switchml: 64 or 256, if not given 256");
   flags.window = add_uint(command, "--window", session.window, 1, kWindowMax,
@@ -176,6 +180,10 @@ std::string complete(WorkerFlags& flags) {
   if (options.session.rank >= options.session.world) {
     return fmt::format("--rank {} is out of range; allowed: below --world, which is {}",
                        options.session.rank, options.session.world);
+  }
+  if (options.session.threads > 1 && !options.port.empty()) {
+    return fmt::format("--threads {} does not go with --port; allowed: --threads 1",
+                       options.session.threads);
   }
   if (!(options.reduction.scale > 0) || !std::isfinite(options.reduction.scale)) {
     return fmt::format("--scale {} is out of range; allowed: a finite number above 0",

@@ -75,10 +75,12 @@ bool is_impaired(const io::FaultRates& faults) {
 
 /// The port, with the faults that were asked for.
 Result<std::unique_ptr<engine::Port>> with_faults(const WorkerOptions& options,
-                                                  std::unique_ptr<engine::Port> port) {
+                                                  std::unique_ptr<engine::Port> port,
+                                                  uint32_t channel = 0) {
   if (!is_impaired(options.faults)) return port;
   auto impaired = io::ImpairedPort::make(
-      std::move(port), {.rx = options.faults, .tx = options.faults, .seed = rank_seed(options)});
+      std::move(port),
+      {.rx = options.faults, .tx = options.faults, .seed = rank_seed(options) + channel});
   if (!impaired) return tl::unexpected(impaired.error());
   return *std::move(impaired);
 }
@@ -91,14 +93,15 @@ Result<std::unique_ptr<host::Communicator>> join_trio_ml(const WorkerOptions& op
   if (!is_impaired(options.faults) && options.port.empty()) {
     return host::Communicator::join(config);
   }
-  auto port = open_port(options, {}, *server);
-  if (!port) return tl::unexpected(port.error());
-  if (const auto fits = check_packets(config.gradients, **port); !fits) {
-    return tl::unexpected(fits.error());
-  }
-  port = with_faults(options, *std::move(port));
-  if (!port) return tl::unexpected(port.error());
-  return host::Communicator::join(config, *std::move(port));
+  const auto open = [&](uint32_t channel) -> Result<std::unique_ptr<engine::Port>> {
+    auto port = open_port(options, {}, *server);
+    if (!port) return tl::unexpected(port.error());
+    if (const auto fits = check_packets(config.gradients, **port); !fits) {
+      return tl::unexpected(fits.error());
+    }
+    return with_faults(options, *std::move(port), channel);
+  };
+  return host::Communicator::join(config, open);
 }
 
 // --- SwitchML ---

@@ -36,6 +36,7 @@ nlohmann::ordered_json config_json(const WorkerOptions& options) {
       {"op", name_of(options.reduction.op)},
       {"gradients", options.session.gradients},
       {"window", options.session.window},
+      {"threads", options.session.threads},
       {"deadline-s", seconds_of(options.session.deadline)},
       {"iterations", options.iterations},
       {"inflight", options.inflight},
@@ -97,6 +98,7 @@ nlohmann::ordered_json to_json(const WorkerResult& result) {
             {"max", in_milliseconds(latency.max)}}},
           {"checked", result.checked},
           {"wrong", result.wrong},
+          {"threads", result.threads},
           {"blocks", result.counters.blocks},
           {"degraded", result.counters.degraded_blocks},
           {"degraded_elements", result.degraded_elements},
@@ -127,6 +129,7 @@ std::string to_table(const WorkerResult& result) {
   row("latency", fmt::format("min {:.3f}  p50 {:.3f}  p99 {:.3f}  max {:.3f} ms",
                              in_milliseconds(latency.min), in_milliseconds(latency.p50),
                              in_milliseconds(latency.p99), in_milliseconds(latency.max)));
+  row("threads", fmt::format("{} of {}", result.threads, options.session.threads));
   row("packets", fmt::format("{} sent, {} received, {} retransmitted, {} probes",
                              result.counters.packets_sent, result.counters.packets_received,
                              result.counters.retransmitted, result.counters.probes));

@@ -36,6 +36,7 @@ struct WorkerResult {
   uint64_t checked = 0;     ///< Elements compared with what they should be.
   uint64_t wrong = 0;       ///< Of these, different in any bit.
   uint64_t degraded_elements = 0;
+  uint32_t threads = 1;  ///< As agreed.
   host::CommunicatorCounters counters;
 
   Duration busy;                    ///< With at least one all-reduce on its way.

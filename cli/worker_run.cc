@@ -214,6 +214,7 @@ void run_with(const WorkerOptions& options, WorkerInterrupt& interrupt, WorkerRe
   iterations.run();
   interrupt.set_reaction(nullptr);
   result.counters = joined.counters();
+  result.threads = joined.threads();
   result.interrupted = result.status == kStatusInterrupted;
   joined.close();
   if (options.output_path.empty() || result.status != kStatusOk) return;

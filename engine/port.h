@@ -74,6 +74,8 @@ class Port {
   /// Bytes of the largest IP packet that reaches `to` in one piece, as far as the port knows.
   /// Unless a port splits packets, whatever fits payload_bytes_max() does.
   [[nodiscard]] virtual uint32_t path_mtu(const Endpoint& /*to*/) const { return kIpBytesMax; }
+  /// Payload that a queue holds while nobody reads it, in bytes; 0: enough, as far as it knows.
+  [[nodiscard]] virtual uint32_t receive_room_bytes() const { return 0; }
   /// From now on receives, in queue 0, what is sent to this multicast group and port. Called by the
   /// thread of the only queue in use. @return false for a port that cannot, as a kernel socket
   /// that is bound to another port; an error for a group that is not allowed.

@@ -4,43 +4,24 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
-#include <atomic>
 #include <chrono>
 #include <condition_variable>
 #include <mutex>
+#include <optional>
 #include <random>
-#include <thread>
 #include <unordered_map>
 
 #include "base/assert.h"
 #include "base/clock.h"
-#include "engine/port.h"
 #include "host/auto_terms.h"
+#include "host/channel.h"
+#include "host/tensor_parts.h"
 #include "host/worker_protocol.h"
 #include "io/udp_port.h"
 #include "microcode/receive_room.h"
 
 namespace tributary::host {
 namespace {
-
-/// Longest sleep of the I/O thread; bounds the harm should a wake-up be lost.
-constexpr Duration kSleepMax = milliseconds(100);
-
-/// With a multicast group the thread sleeps on the group's socket, where the results come in, and
-/// looks at its own this often.
-constexpr Duration kGroupSleepMax = milliseconds(2);
-
-/// What the I/O thread shows to callers.
-struct Shown {
-  TensorProtocol::Phase phase = TensorProtocol::Phase::kJoining;
-  Status status = Status::kOk;
-  std::string text;
-  uint32_t window = 0;
-  uint32_t gradients = 0;
-  Duration straggler_timeout;
-  CommunicatorCounters counters;
-};
 
 uint32_t new_nonce() {
   std::random_device device;
@@ -64,176 +45,156 @@ Result<void> check(const CommunicatorConfig& config) {
     return failure(fmt::format("window={} is not allowed; allowed is 1 to 65536, or 0 for auto",
                                config.window));
   }
+  if (config.threads < 1 || config.threads > microcode::kChannelsMax) {
+    return failure(fmt::format("threads={} is not allowed; allowed is 1 to {}", config.threads,
+                               microcode::kChannelsMax));
+  }
   if (config.deadline <= Duration()) return failure("deadline must be longer than 0");
   return {};
+}
+
+/// As small as what the port holds while this process has no core: a whole window of results.
+CommunicatorConfig fitting(CommunicatorConfig config, const engine::Port& port) {
+  const uint32_t room =
+      microcode::window_in_room(port.receive_room_bytes(), config.gradients, /*senders=*/1);
+  if (room > 0) config.window = std::min(config.window, room);
+  return config;
 }
 
 /// With numbers for what was left to choose.
 CommunicatorConfig with_terms(CommunicatorConfig config, const engine::Port& port) {
   if (config.gradients == 0) {
-    const uint32_t fitting = auto_gradients(port.path_mtu(config.server), config.server.is_ipv4());
+    const uint32_t fits = auto_gradients(port.path_mtu(config.server), config.server.is_ipv4());
     const uint32_t taken =
         (port.payload_bytes_max() - microcode::kMessageHeadBytesMax) / microcode::kGradientBytes;
-    config.gradients = std::min(fitting, taken);
+    config.gradients = std::min(fits, taken);
     config.gradients_flexible = true;
   }
-  if (config.window == 0) config.window = auto_window(config.gradients, config.world);
+  if (config.window == 0) {
+    config.window = auto_window(config.gradients, config.world * config.threads);
+  }
+  return fitting(config, port);
+}
+
+/// What a further channel of a rank joins.
+CommunicatorConfig channel_config(CommunicatorConfig config, uint32_t channel,
+                                  const Channel::Shown& first) {
+  config.job_id = static_cast<uint8_t>(config.job_id + channel);
+  config.gradients = first.gradients;  // So that all cut the tensor into the same blocks.
+  config.gradients_flexible = false;
+  config.threads = 1;
   return config;
+}
+
+Result<void> check_packets(const TensorProtocol& protocol, const engine::Port& port) {
+  if (protocol.packet_bytes_max() <= port.payload_bytes_max()) return {};
+  return failure(fmt::format("packets of {} bytes are not allowed; allowed is {}, by the port",
+                             protocol.packet_bytes_max(), port.payload_bytes_max()));
+}
+
+void add(CommunicatorCounters& sum, const CommunicatorCounters& more) {
+  sum.packets_sent += more.packets_sent;
+  sum.packets_received += more.packets_received;
+  sum.retransmitted += more.retransmitted;
+  sum.probes += more.probes;
+  sum.blocks += more.blocks;
+  sum.degraded_blocks += more.degraded_blocks;
+  sum.duplicate_results += more.duplicate_results;
+  sum.invalid_packets += more.invalid_packets;
 }
 
 }  // namespace
 
-struct Communicator::Impl {
-  Impl(std::unique_ptr<TensorProtocol> protocol_in, std::unique_ptr<engine::Port> port_in)
-      : port(std::move(port_in)), queue(port->queue(0)), protocol(std::move(protocol_in)) {
-    packet_bytes = protocol->packet_bytes_max();
-    send_bytes.resize(size_t{engine::kBurstPackets} * packet_bytes);
-    show();
-  }
-
+struct Communicator::Impl final : Channel::Owner {
   struct Entry {
-    Transfer transfer;
-    bool done =
-        false;  ///< As transfer.done was last seen; under the mutex, as the transfer is not.
+    std::vector<Channel::Part> parts;  ///< Shape [channels that take part]; do not move.
+    size_t parts_left = 0;             ///< On their way.
+  };
+  struct Failure {
+    Status status;
+    std::string text;
   };
 
-  // --- The I/O thread ---
+  ~Impl() override { close(); }
 
-  void loop() {
-    while (true) {
-      const Instant now = monotonic_now();
-      take_submissions(now);
-      const bool received = receive(now);
-      protocol->on_time(now);
-      const bool sent = send(now);
-      finish_transfers();
-      show_progress();
-      if (protocol->phase() == TensorProtocol::Phase::kEnded && !sent) break;
-      if (protocol->group().is_set() && !group_is_open) open_group();
-      if (!received && !sent) sleep(now);
-    }
-    ended.store(true, std::memory_order_release);
-    // Nobody serves submissions any more: fail those that came in meanwhile.
-    take_submissions(monotonic_now());
-    finish_transfers();
-  }
+  // --- In a channel's thread ---
 
-  void take_submissions(Instant now) {
+  void on_phase(Channel& channel) override {
     const std::lock_guard lock(mutex);
-    for (Entry* entry : submitted) {
-      protocol->submit(entry->transfer, now);
-      in_work.push_back(entry);
-    }
-    submitted.clear();
-    if (close_wanted && protocol->phase() != TensorProtocol::Phase::kEnded) protocol->leave(now);
+    note_end(channel);
+    changed.notify_all();
   }
 
-  bool receive(Instant now) {
-    const bool own = receive_from(queue, now);
-    return (group_port != nullptr && receive_from(group_port->queue(0), now)) || own;
-  }
-
-  bool receive_from(engine::PortQueue& from, Instant now) {
-    const uint32_t count = from.receive(burst);
-    for (uint32_t i = 0; i < count; i++) {
-      const engine::Packet& packet = burst[i];
-      protocol->on_packet(
-          {.from = packet.source, .stored = packet.bytes(), .size_bytes = packet.size}, now);
-    }
-    return count > 0;
-  }
-
-  /// The aggregator sends results to a multicast group: listens to it too.
-  void open_group() {
-    group_is_open = true;
-    const auto joined = port->join_group(protocol->group());
-    if (!joined) {
-      protocol->fail(Status::kRefused,
-                     fmt::format("results come by multicast, but {}", joined.error().text));
-    }
-    if (!joined || *joined) return;  // Else this port cannot, and a socket of its own does.
-    io::UdpPortConfig config;
-    config.local.port = protocol->group().port;
-    // Joined on the interface that leads to the aggregator.
-    config.multicast =
-        io::UdpMulticast{.group = protocol->group(), .via = port->local(), .share = true};
-    auto opened = io::UdpPort::open(config);
-    if (opened) {
-      group_port = *std::move(opened);
-    } else {
-      protocol->fail(Status::kRefused,
-                     fmt::format("results come by multicast, but {}", opened.error().text));
-    }
-  }
-
-  void sleep(Instant now) {
-    const Duration until_due = std::max(protocol->next_deadline() - now, Duration());
-    if (group_port != nullptr) {
-      group_port->queue(0).wait(std::min(until_due, kGroupSleepMax));
-    } else {
-      queue.wait(std::min(until_due, kSleepMax));
-    }
-  }
-
-  bool send(Instant now) {
-    uint32_t count = 0;
-    while (count < engine::kBurstPackets) {
-      std::byte* bytes = send_bytes.data() + size_t{count} * packet_bytes;
-      const Outgoing packet = protocol->next_packet({bytes, packet_bytes}, now);
-      if (packet.size_bytes == 0) break;
-      TRIB_ASSERT(packet.stored_bytes == packet.size_bytes);  // No tensor here is elided.
-      sending[count++] = {bytes, packet.size_bytes, packet.to};
-    }
-    queue.transmit(std::span(sending).first(count));
-    return count > 0;
-  }
-
-  /// Publishes what has changed and wakes those who wait for it.
-  void finish_transfers() {
-    const auto done = std::partition(in_work.begin(), in_work.end(),
-                                     [](const Entry* entry) { return !entry->transfer.done; });
-    if (done == in_work.end() && protocol->phase() == shown.phase) return;
-    show_progress();
+  void on_done(std::span<Channel::Part* const> parts) override {
     const std::lock_guard lock(mutex);
-    for (auto it = done; it != in_work.end(); ++it) (*it)->done = true;
-    in_work.erase(done, in_work.end());
-    show();
-    finished.notify_all();
+    for (const Channel::Part* part : parts) entries.at(part->number).parts_left--;
+    changed.notify_all();
   }
 
-  void show_progress() {
-    const Progress progress = protocol->progress();
-    progress_submitted.store(progress.submitted, std::memory_order_relaxed);
-    progress_heard.store(progress.heard, std::memory_order_relaxed);
-  }
-
-  /// @pre mutex is held, or no other thread runs.
-  void show() {
-    shown = {.phase = protocol->phase(),
-             .status = protocol->status(),
-             .text = protocol->status_text(),
-             .window = protocol->window(),
-             .gradients = protocol->gradients(),
-             .straggler_timeout = protocol->straggler_timeout(),
-             .counters = protocol->counters()};
+  /// The first channel that has ended ends the others with its reason. @pre mutex is held.
+  void note_end(const Channel& ended) {
+    const Channel::Shown shown = ended.shown();
+    if (shown.phase != TensorProtocol::Phase::kEnded || failure) return;
+    failure = Failure{shown.status, shown.text};
+    for (size_t i = 0; i < channels.size(); i++) {
+      const bool is_ended = channels[i].get() == &ended;
+      if (is_ended && i > 0 && failure->status != Status::kClosed) {
+        failure->text += fmt::format(" (channel {} of job {})", i, job_id);
+      }
+    }
+    for (const auto& channel : channels) {
+      if (channel.get() != &ended) channel->fail(failure->status, failure->text);
+    }
   }
 
   // --- Callers ---
 
-  uint64_t submit(Transfer transfer) {
+  /// Adds a channel, which has joined or ended when all_settled() says so.
+  Result<void> add_channel(std::unique_ptr<TensorProtocol> protocol,
+                           std::unique_ptr<engine::Port> port) {
+    if (const auto fits = check_packets(*protocol, *port); !fits) return fits;
+    const std::lock_guard lock(mutex);
+    channels.push_back(std::make_unique<Channel>(std::move(protocol), std::move(port), *this));
+    channels.back()->start();
+    if (failure) channels.back()->fail(failure->status, failure->text);
+    return {};
+  }
+
+  /// Waits until every channel has joined, or one has not. @return how the join ended.
+  Result<void> wait_for_joins(Status* status) {
+    std::unique_lock lock(mutex);
+    changed.wait(lock, [this] {
+      return failure || std::ranges::none_of(channels, [](const auto& channel) {
+               return channel->shown().phase == TensorProtocol::Phase::kJoining;
+             });
+    });
+    if (!failure) return {};
+    if (status != nullptr) *status = failure->status;
+    return tl::unexpected(Error{failure->text});
+  }
+
+  uint64_t submit(const Transfer& transfer) {
     std::unique_lock lock(mutex);
     const uint64_t number = next_number++;
     Entry& entry = entries[number];
-    entry.transfer = std::move(transfer);
-    if (ended.load(std::memory_order_acquire)) {
-      entry.transfer.outcome.status = shown.status;
-      entry.transfer.outcome.text = shown.text;
-      entry.done = true;
-      return number;
+    const auto cut =
+        tensor_parts(transfer.element_count(), gradients, static_cast<uint32_t>(channels.size()));
+    for (const TensorPart& part : cut) {
+      entry.parts.push_back({.number = number,
+                             .element_first = part.element_first,
+                             .transfer = transfer_of(transfer, part)});
     }
-    submitted.push_back(&entry);
+    // Under the lock, so that every channel has the parts in the order of the calls.
+    for (size_t i = 0; i < cut.size(); i++) {
+      if (!failure && channels[i]->submit(entry.parts[i])) {
+        entry.parts_left++;
+        continue;
+      }
+      note_end(*channels[i]);
+      entry.parts[i].transfer.outcome.status = failure->status;
+    }
     lock.unlock();
-    queue.wake();
+    for (size_t i = 0; i < cut.size(); i++) channels[i]->wake();
     return number;
   }
 
@@ -241,8 +202,17 @@ struct Communicator::Impl {
     std::unique_lock lock(mutex);
     TRIB_ASSERT(entries.contains(number));  // A ticket is waited for once.
     Entry& entry = entries.at(number);      // Stays where it is when others are added.
-    finished.wait(lock, [&entry] { return entry.done; });
-    Outcome outcome = std::move(entry.transfer.outcome);
+    changed.wait(lock, [&entry] { return entry.parts_left == 0; });
+    Outcome outcome;
+    bool failed = false;
+    for (Channel::Part& part : entry.parts) {
+      failed = failed || !goes_on_after(part.transfer.outcome.status);
+      add_outcome(outcome, std::move(part.transfer.outcome), part.element_first);
+    }
+    if (failed) {
+      outcome.status = failure->status;
+      outcome.text = failure->text;
+    }
     entries.erase(number);
     return outcome;
   }
@@ -251,99 +221,101 @@ struct Communicator::Impl {
     std::unique_lock lock(mutex);
     const auto done = [this, number] {
       const auto found = entries.find(number);
-      return found == entries.end() || found->second.done;
+      return found == entries.end() || found->second.parts_left == 0;
     };
     // Longer than a year is for ever: the clock's own type ends earlier than Duration's.
     const auto wait_ns = std::chrono::nanoseconds(
         in_nanoseconds(std::clamp(at_most, Duration(), seconds(365LL * 24 * 3600))));
-    return finished.wait_for(lock, wait_ns, done);
+    return changed.wait_for(lock, wait_ns, done);
   }
 
   void close() {
-    {
-      const std::lock_guard lock(mutex);
-      close_wanted = true;
-    }
-    queue.wake();
-    if (thread.joinable()) thread.join();
+    for (const auto& channel : channels) channel->leave();
+    for (const auto& channel : channels) channel->join();
   }
 
-  std::unique_ptr<engine::Port> port;
-  engine::PortQueue& queue;
-  bool group_is_open = false;                ///< Asked for; once is enough.
-  std::unique_ptr<engine::Port> group_port;  ///< Owned by the I/O thread; null without a group.
-
-  // Owned by the I/O thread.
-  std::unique_ptr<TensorProtocol> protocol;
-  std::vector<Entry*> in_work;
-  std::array<engine::Packet, engine::kBurstPackets> burst{};
-  std::array<engine::TxPacket, engine::kBurstPackets> sending{};
-  uint32_t packet_bytes = 0;
-  std::vector<std::byte> send_bytes;  ///< Shape [kBurstPackets][packet_bytes].
-
-  // Under the mutex.
   std::mutex mutex;
-  std::condition_variable finished;
-  std::unordered_map<uint64_t, Entry> entries;  ///< Node-based: transfers do not move.
-  std::vector<Entry*> submitted;
+  std::condition_variable changed;  ///< Parts are done, or a channel has joined or ended.
+  std::unordered_map<uint64_t, Entry> entries;  ///< Node-based: parts do not move.
   uint64_t next_number = 0;
-  bool close_wanted = false;
-  Shown shown;
-  std::atomic<bool> ended{false};  ///< Release by the I/O thread; acquire in submit().
-  /// Progress, relaxed: a hint of how far others are. Written before an operation's end is told.
-  std::atomic<uint64_t> progress_submitted{0};
-  std::atomic<uint64_t> progress_heard{0};
-
-  std::thread thread;
+  std::optional<Failure> failure;  ///< The first, which is all channels'.
+  /// All there are before the communicator is its caller's; then only read.
+  std::vector<std::unique_ptr<Channel>> channels;
+  uint32_t gradients = 1;  ///< Likewise.
+  uint32_t job_id = 0;     ///< For texts.
 };
 
 Communicator::Communicator(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 
-Communicator::~Communicator() { close(); }
+Communicator::~Communicator() = default;
 
 Result<std::unique_ptr<Communicator>> Communicator::join(const CommunicatorConfig& config,
                                                          Status* status) {
+  const auto open_socket = [&config](uint32_t) -> Result<std::unique_ptr<engine::Port>> {
+    io::UdpPortConfig port_config;
+    port_config.peer = config.server;
+    auto port = io::UdpPort::open(port_config);
+    if (!port) return tl::unexpected(port.error());
+    return std::move(*port);
+  };
+  return join(config, open_socket, status);
+}
+
+Result<std::unique_ptr<Communicator>> Communicator::join(const CommunicatorConfig& config,
+                                                         const PortOpener& open_port,
+                                                         Status* status) {
   if (const auto checked = check(config); !checked) return tl::unexpected(checked.error());
-  io::UdpPortConfig port_config;
-  port_config.peer = config.server;
-  auto port = io::UdpPort::open(port_config);
-  if (!port) return tl::unexpected(port.error());
-  CommunicatorConfig fitting = with_terms(config, **port);
-  // Results of a whole window may come while this process has no core.
-  fitting.window = std::min(
-      fitting.window,
-      microcode::window_in_room((*port)->receive_room_bytes(), fitting.gradients, /*senders=*/1));
-  return join(fitting, *std::move(port), status);
+  auto impl = std::make_unique<Impl>();
+  impl->job_id = config.job_id;
+  const Instant now = monotonic_now();  // Of all channels: the deadline is of the whole join.
+  CommunicatorConfig complete;
+  Channel::Shown first;
+  for (uint32_t channel = 0; channel < std::max(first.channels, 1U); channel++) {
+    auto port = open_port(channel);
+    if (!port) return tl::unexpected(port.error());
+    if (channel == 0) complete = with_terms(config, **port);
+    const CommunicatorConfig own =
+        channel == 0 ? complete : fitting(channel_config(complete, channel, first), **port);
+    const auto added = impl->add_channel(std::make_unique<WorkerProtocol>(own, new_nonce(), now),
+                                         *std::move(port));
+    if (!added) return tl::unexpected(added.error());
+    if (channel > 0) continue;
+    // The first channel's welcome says how many there are.
+    if (const auto joined = impl->wait_for_joins(status); !joined) {
+      return tl::unexpected(joined.error());
+    }
+    first = impl->channels.front()->shown();
+    impl->gradients = first.gradients;
+  }
+  if (const auto joined = impl->wait_for_joins(status); !joined) {
+    return tl::unexpected(joined.error());
+  }
+  return std::unique_ptr<Communicator>(new Communicator(std::move(impl)));
 }
 
 Result<std::unique_ptr<Communicator>> Communicator::join(const CommunicatorConfig& config,
                                                          std::unique_ptr<engine::Port> port,
                                                          Status* status) {
-  if (const auto checked = check(config); !checked) return tl::unexpected(checked.error());
-  const CommunicatorConfig complete = with_terms(config, *port);
-  return drive(std::make_unique<WorkerProtocol>(complete, new_nonce(), monotonic_now()),
-               std::move(port), status);
+  if (config.threads > 1) {
+    return failure(
+        fmt::format("threads={} is not allowed over one port; allowed is 1", config.threads));
+  }
+  const auto take = [&port](uint32_t) -> Result<std::unique_ptr<engine::Port>> {
+    return std::move(port);
+  };
+  return join(config, take, status);
 }
 
 Result<std::unique_ptr<Communicator>> Communicator::drive(std::unique_ptr<TensorProtocol> protocol,
                                                           std::unique_ptr<engine::Port> port,
                                                           Status* status) {
-  if (protocol->packet_bytes_max() > port->payload_bytes_max()) {
-    return failure(fmt::format("packets of {} bytes are not allowed; allowed is {}, by the port",
-                               protocol->packet_bytes_max(), port->payload_bytes_max()));
+  auto impl = std::make_unique<Impl>();
+  const auto added = impl->add_channel(std::move(protocol), std::move(port));
+  if (!added) return tl::unexpected(added.error());
+  if (const auto joined = impl->wait_for_joins(status); !joined) {
+    return tl::unexpected(joined.error());
   }
-  auto impl = std::make_unique<Impl>(std::move(protocol), std::move(port));
-  impl->thread = std::thread([&impl = *impl] { impl.loop(); });
-  {
-    std::unique_lock lock(impl->mutex);
-    impl->finished.wait(lock,
-                        [&impl] { return impl->shown.phase != TensorProtocol::Phase::kJoining; });
-  }
-  if (impl->shown.phase == TensorProtocol::Phase::kEnded) {
-    impl->thread.join();
-    if (status != nullptr) *status = impl->shown.status;
-    return failure(impl->shown.text);
-  }
+  impl->gradients = impl->channels.front()->shown().gradients;
   return std::unique_ptr<Communicator>(new Communicator(std::move(impl)));
 }
 
@@ -356,7 +328,7 @@ Ticket Communicator::all_reduce_async(std::span<float> tensor, const AllReduceOp
   transfer.format = options.format == FloatFormat::kFixedScale
                         ? microcode::ElementFormat::kFixedScale
                         : microcode::ElementFormat::kBlockExponent;
-  return Ticket(impl_->submit(std::move(transfer)));
+  return Ticket(impl_->submit(transfer));
 }
 
 Ticket Communicator::all_reduce_async(HalfTensor tensor, ReduceOp op, bool receive_only) {
@@ -365,7 +337,7 @@ Ticket Communicator::all_reduce_async(HalfTensor tensor, ReduceOp op, bool recei
   transfer.op = op;
   transfer.receive_only = receive_only;
   transfer.format = microcode::ElementFormat::kBlockExponent;
-  return Ticket(impl_->submit(std::move(transfer)));
+  return Ticket(impl_->submit(transfer));
 }
 
 Ticket Communicator::all_reduce_async(std::span<int32_t> tensor, ReduceOp op, bool receive_only) {
@@ -373,7 +345,7 @@ Ticket Communicator::all_reduce_async(std::span<int32_t> tensor, ReduceOp op, bo
   transfer.integers = tensor;
   transfer.op = op;
   transfer.receive_only = receive_only;
-  return Ticket(impl_->submit(std::move(transfer)));
+  return Ticket(impl_->submit(transfer));
 }
 
 Outcome Communicator::wait(Ticket ticket) { return impl_->wait(ticket.number()); }
@@ -397,28 +369,23 @@ bool Communicator::wait_until_done(Ticket ticket, Duration at_most) {
 void Communicator::close() { impl_->close(); }
 
 CommunicatorCounters Communicator::counters() const {
-  const std::lock_guard lock(impl_->mutex);
-  return impl_->shown.counters;
+  CommunicatorCounters sum;
+  for (const auto& channel : impl_->channels) add(sum, channel->shown().counters);
+  return sum;
 }
 
-Progress Communicator::progress() const {
-  return {.submitted = impl_->progress_submitted.load(std::memory_order_relaxed),
-          .heard = impl_->progress_heard.load(std::memory_order_relaxed)};
-}
+// What the first channel says holds for all: every tensor has a part there, and it is the largest.
 
-uint32_t Communicator::window() const {
-  const std::lock_guard lock(impl_->mutex);
-  return impl_->shown.window;
-}
+Progress Communicator::progress() const { return impl_->channels.front()->progress(); }
+
+uint32_t Communicator::window() const { return impl_->channels.front()->shown().window; }
 
 Duration Communicator::straggler_timeout() const {
-  const std::lock_guard lock(impl_->mutex);
-  return impl_->shown.straggler_timeout;
+  return impl_->channels.front()->shown().straggler_timeout;
 }
 
-uint32_t Communicator::gradients() const {
-  const std::lock_guard lock(impl_->mutex);
-  return impl_->shown.gradients;
-}
+uint32_t Communicator::gradients() const { return impl_->gradients; }
+
+uint32_t Communicator::threads() const { return static_cast<uint32_t>(impl_->channels.size()); }
 
 }  // namespace tributary::host

@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 /// @file
-/// The client library: all-reduce through a Tributary aggregator, in place, over one UDP socket.
-/// By drive() through whatever another worker's protocol talks to.
+/// The client library: all-reduce through a Tributary aggregator, in place, over a UDP socket for
+/// each worker thread. By drive() through whatever another worker's protocol talks to.
 ///
+/// Model:   A rank has one or more threads, each with a channel: a job_id, a session and a port of
+///          its own. A tensor is cut into as many parts of whole blocks, part c goes over channel
+///          c, and an all-reduce ends when all parts have; the first channel that fails ends all.
 /// Shapes:  A tensor is a span of float or int32 of any length from 1 element to 1 GB. Every rank
 ///          calls all_reduce with the same lengths, types and order.
 /// Threads: A Communicator may be used from several threads; calls are queued in the order in which
-///          they take its lock. One thread inside does the packet work.
+///          they take its lock. The packet work is done by the threads inside.
 /// Errors:  Values, never exceptions: Outcome::status with one line of text that names the cause
 ///          (which rank, which aggregator, since when). After any status but kOk, kOverflow and
 ///          kNotFinite the communicator is finished: later calls return the same status at once.
@@ -18,6 +21,7 @@
 
 #include <array>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -101,6 +105,10 @@ struct CommunicatorConfig {
   /// Packets in flight; the aggregator may lower it. 0: as many as the aggregator's socket can hold
   /// of all ranks. The least that any rank wants holds for all.
   uint32_t window = 256;
+  /// Worker threads, 1 … 16: this rank joins so many jobs, from job_id on, and each thread reduces
+  /// its part of every tensor of many blocks. The aggregator may lower it (a job's `channels`); the
+  /// least that any rank wants holds for all. The window is each thread's.
+  uint32_t threads = 1;
   Duration deadline = seconds(60);  ///< Longest wait for a peer, the aggregator, or the join.
   /// Repair of losses. Off only in experiments on what happens without: then a lost packet is not
   /// asked about, and ends at the deadline or as a straggler's.
@@ -124,6 +132,7 @@ struct AllReduceOptions {
 
 /// How far a rank's stream of tensors has come, and how far others have. In positions: a packet's
 /// worth of elements each, and with kBlockExponent one more for each exponent that travels ahead.
+/// Of several threads, the first one's, which has a part of every tensor.
 struct Progress {
   uint64_t submitted = 0;  ///< Positions of what this rank has submitted, done or not.
   /// One past the highest position of which a result was heard. Above `submitted` when the others
@@ -131,7 +140,7 @@ struct Progress {
   uint64_t heard = 0;
 };
 
-/// What a communicator has done so far.
+/// What a communicator has done so far, all threads together.
 struct CommunicatorCounters {
   uint64_t packets_sent = 0;
   uint64_t packets_received = 0;
@@ -156,13 +165,20 @@ class Ticket {
 
 class Communicator {
  public:
-  /// Joins the job over a new UDP socket and waits until all ranks have. Blocks at most
-  /// config.deadline.
+  /// Joins the job over a new UDP socket for each thread and waits until all ranks have. Blocks at
+  /// most config.deadline.
   /// @param status Receives the protocol's status when that is what failed; may be null.
   static Result<std::unique_ptr<Communicator>> join(const CommunicatorConfig& config,
                                                     Status* status = nullptr);
 
-  /// The same over a port of the caller's (an impaired one, DPDK, …), queue 0 of it.
+  /// Opens the port of a channel, counted from 0. Its thread drives queue 0 of it.
+  using PortOpener = std::function<Result<std::unique_ptr<engine::Port>>(uint32_t channel)>;
+  /// The same over ports of the caller's (impaired ones, …), opened when a channel joins.
+  static Result<std::unique_ptr<Communicator>> join(const CommunicatorConfig& config,
+                                                    const PortOpener& open_port,
+                                                    Status* status = nullptr);
+
+  /// The same over one port, for one thread.
   static Result<std::unique_ptr<Communicator>> join(const CommunicatorConfig& config,
                                                     std::unique_ptr<engine::Port> port,
                                                     Status* status = nullptr);
@@ -205,6 +221,7 @@ class Communicator {
   /// What was agreed with the aggregator.
   [[nodiscard]] uint32_t window() const;
   [[nodiscard]] uint32_t gradients() const;
+  [[nodiscard]] uint32_t threads() const;
   /// 0: no mitigation.
   [[nodiscard]] Duration straggler_timeout() const;
 

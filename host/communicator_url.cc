@@ -111,6 +111,9 @@ Result<void> put_key(std::string_view key, std::string_view value, Query& query)
   if (key == "source") return put(whole_number(key, value, 0, kWorldMax - 1), config.source);
   if (key == "gradients") return put(number_or_auto(key, value, 4095), config.gradients);
   if (key == "window") return put(number_or_auto(key, value, 65'536), config.window);
+  if (key == "threads") {
+    return put(whole_number(key, value, 1, microcode::kChannelsMax), config.threads);
+  }
   if (key == "format") return put_format(value, query);
   if (key == "scale") return put_scale(value, query);
   if (key == "loss") return put_loss(value, query);
@@ -121,8 +124,8 @@ Result<void> put_key(std::string_view key, std::string_view value, Query& query)
     return {};
   }
   return failure(fmt::format(
-      "unknown key '{}'; allowed are rank, world, deadline_ms, gradients, window, format, scale, "
-      "source and loss",
+      "unknown key '{}'; allowed are rank, world, deadline_ms, gradients, window, threads, "
+      "format, scale, source and loss",
       key));
 }
 

@@ -47,6 +47,9 @@ struct Transfer {
   /// those of `integers`, but no lane is read or written, so that experiments at scale need no
   /// tensors; see Outgoing::stored_bytes and Incoming::stored.
   uint64_t elided_elements = 0;
+  /// Elements of the tensor of which this is a part; 0: it is all of it. By this ranks notice that
+  /// they disagree.
+  uint64_t tensor_elements = 0;
   /// Takes the sum that the other ranks have made and adds nothing to it: the way of a rank that is
   /// behind and would be late anyway (Trio-ML only). Its tensor is only written. A block that the
   /// others have not begun waits for them, so this is for what lies below Progress::heard.
@@ -129,6 +132,8 @@ class TensorProtocol {
   [[nodiscard]] virtual uint32_t gradients() const = 0;
   /// Blocks in flight, at most.
   [[nodiscard]] virtual uint32_t window() const = 0;
+  /// Sessions that each rank has at once, this one included: one for each of its threads.
+  [[nodiscard]] virtual uint32_t channels() const { return 1; }
   /// 0: no mitigation.
   [[nodiscard]] virtual Duration straggler_timeout() const { return Duration(); }
   /// Multicast group of the results; not set: unicast.

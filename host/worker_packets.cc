@@ -40,8 +40,10 @@ uint32_t type_bits_of(const Transfer& transfer) {
 /// What all ranks must agree about.
 microcode::TensorTerms terms_of(const Transfer& transfer) {
   const bool mean = transfer.op == ReduceOp::kMean;
+  const uint64_t elements =
+      transfer.tensor_elements == 0 ? transfer.element_count() : transfer.tensor_elements;
   return {.format = transfer.format,
-          .tensor_elements = static_cast<uint32_t>(transfer.element_count()),
+          .tensor_elements = static_cast<uint32_t>(elements),
           .scale_bits = type_bits_of(transfer) | (mean ? microcode::kScaleBitMean : 0)};
 }
 
@@ -230,6 +232,7 @@ Outgoing WorkerProtocol::write_control(MessageType type, uint64_t position,
     message.body.sources = static_cast<uint16_t>(config_.world);
     message.body.window = config_.window;
     message.body.gradients_max = config_.gradients;
+    if (config_.threads > 1) message.body.channels = static_cast<uint8_t>(config_.threads);
   }
   const uint32_t size_bytes = encode_message(message, out.data());
   return {.size_bytes = size_bytes, .stored_bytes = size_bytes, .to = config_.server};
@@ -315,6 +318,7 @@ void WorkerProtocol::on_join_reply(const Message& message, Instant now) {
   key_ = body.key;
   window_ = std::clamp(config_.window, 1U, std::max(body.window, 1U));
   config_.gradients = std::min(config_.gradients, std::max(body.gradients_max, 1U));
+  config_.threads = std::clamp<uint32_t>(body.channels, 1, config_.threads);
   straggler_timeout_ = microseconds(body.timeout_us);
   rank_base_ = body.value;
   sources_ = body.sources;

@@ -70,6 +70,7 @@ class WorkerProtocol final : public TensorProtocol {
   [[nodiscard]] uint32_t packet_bytes_max() const override;
   [[nodiscard]] uint32_t gradients() const override { return config_.gradients; }
   [[nodiscard]] uint32_t window() const override { return window_; }
+  [[nodiscard]] uint32_t channels() const override { return config_.threads; }
   [[nodiscard]] Duration straggler_timeout() const override { return straggler_timeout_; }
   [[nodiscard]] const Endpoint& group() const override { return group_; }
   [[nodiscard]] uint32_t session() const override { return session_; }

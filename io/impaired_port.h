@@ -67,6 +67,9 @@ class ImpairedPort final : public engine::Port {
   [[nodiscard]] uint32_t path_mtu(const Endpoint& to) const override {
     return inner_->path_mtu(to);
   }
+  [[nodiscard]] uint32_t receive_room_bytes() const override {
+    return inner_->receive_room_bytes();
+  }
   Result<bool> join_group(const Endpoint& group) override { return inner_->join_group(group); }
 
   /// Faults injected so far; any thread.

@@ -52,7 +52,9 @@ class UdpPort final : public engine::Port {
   /// Payload of packets of 1 KB and more that waits in a queue's socket without a loss. The kernel
   /// counts up to twice the payload, against twice the buffer that it granted (socket(7),
   /// SO_RCVBUF), and gives up to a quarter back late (udp_rmem_release, Linux since 4.10).
-  [[nodiscard]] uint32_t receive_room_bytes() const { return receive_buffer_bytes_ / 4 * 3; }
+  [[nodiscard]] uint32_t receive_room_bytes() const override {
+    return receive_buffer_bytes_ / 4 * 3;
+  }
   /// The kernel joins received datagrams (UDP_GRO).
   [[nodiscard]] bool receive_offload() const { return receive_offload_; }
 

@@ -25,6 +25,8 @@ using SourceMask = std::array<uint64_t, 4>;
 inline constexpr uint32_t kSourcesMax = 256;
 /// Jobs of an aggregator, at most: job_id has 8 bits.
 inline constexpr uint32_t kJobsMax = 256;
+/// Channels of a job, at most: threads of a rank. Assumed: who has more has cores to spare.
+inline constexpr uint32_t kChannelsMax = 16;
 
 struct TrioMlFields {
   uint8_t job_id = 0;

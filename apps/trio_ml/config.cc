@@ -54,7 +54,7 @@ Result<void> check(const JobConfig& config) {
         check_range(config, "block_grad_max", config.block_grad_max, 1, kBlockGradLimit),
         check_range(config, "history", config.history, 1, kHistoryLimit),
         check_range(config, "channels", config.channels, 1,
-                    std::min(kChannelsLimit, microcode::kJobsMax - config.id)),
+                    std::min(microcode::kChannelsMax, microcode::kJobsMax - config.id)),
         check_range(config, "timeout_ms", static_cast<uint64_t>(timeout_ms), 1, 60'000),
         check_range(config, "permanent_ms", static_cast<uint64_t>(permanent_ms), 10, 3'600'000),
         check_range(config, "timer_threads", config.timer_threads, 1, 1000)}) {

@@ -23,8 +23,6 @@ inline constexpr uint32_t kBlockCntLimit = 65536;
 inline constexpr uint32_t kBlockGradLimit = 4095;
 /// Most results kept for each place of the window.
 inline constexpr uint32_t kHistoryLimit = 64;
-/// Most channels of a job. Assumed: a worker with more threads has cores to spare elsewhere.
-inline constexpr uint32_t kChannelsLimit = 16;
 
 struct JobConfig {
   uint8_t id = 1;

@@ -158,7 +158,7 @@ class Session {
   uint32_t upstream_nonce_ = 0;
   uint32_t upstream_window_ = 0;  ///< What the upper aggregator allows; 0: no limit known.
   uint32_t upstream_gradients_max_ = 0;
-  uint32_t upstream_channels_ = kChannelsLimit;  ///< What the upper aggregator allows.
+  uint32_t upstream_channels_ = microcode::kChannelsMax;  ///< What the upper aggregator allows.
   Instant upstream_asked_at_;
   microcode::ControlBody upstream_refusal_;
   Instant upstream_refused_at_;

@@ -10,6 +10,7 @@
 #include "io/impaired_port.h"
 #include "io/resolve.h"
 #include "io/udp_port.h"
+#include "microcode/trio_ml_wire.h"
 
 namespace tributary::host {
 namespace {
@@ -45,19 +46,21 @@ Membership::Membership(const CommunicatorUrl& url, std::unique_ptr<Communicator>
 
 namespace {
 
-/// Communicator::join() over a new UDP socket that loses packets if the URL wants it.
+/// Communicator::join() over new UDP sockets that lose packets if the URL wants it.
 Result<std::unique_ptr<Communicator>> join_over_udp(const CommunicatorUrl& url, Status* status) {
   if (url.loss == 0) return Communicator::join(url.config, status);
-  io::UdpPortConfig port_config;
-  port_config.peer = url.config.server;
-  auto port = io::UdpPort::open(port_config);
-  if (!port) return tl::unexpected(port.error());
-  // Each rank loses other packets than its peers.
-  auto lossy = io::ImpairedPort::make(
-      *std::move(port),
-      {.rx = {.loss = url.loss}, .tx = {.loss = url.loss}, .seed = url.config.rank + 1});
-  if (!lossy) return tl::unexpected(lossy.error());
-  return Communicator::join(url.config, *std::move(lossy), status);
+  const auto open = [&url](uint32_t channel) -> Result<std::unique_ptr<engine::Port>> {
+    io::UdpPortConfig port_config;
+    port_config.peer = url.config.server;
+    auto port = io::UdpPort::open(port_config);
+    if (!port) return tl::unexpected(port.error());
+    // Each rank and thread loses other packets than its peers.
+    return io::ImpairedPort::make(*std::move(port),
+                                  {.rx = {.loss = url.loss},
+                                   .tx = {.loss = url.loss},
+                                   .seed = url.config.rank + 1 + channel * microcode::kSourcesMax});
+  };
+  return Communicator::join(url.config, open, status);
 }
 
 }  // namespace

@@ -38,7 +38,7 @@ extern "C" {
 
 /// Grows when something is added; a program needs a library whose number is at least the one that
 /// it was compiled with.
-#define TRIBUTARY_ABI 2
+#define TRIBUTARY_ABI 3
 
 /// TRIBUTARY_ABI of the library.
 TRIBUTARY_API uint32_t tributary_abi(void);
@@ -107,7 +107,8 @@ typedef struct tributary_communicator tributary_communicator;
 ///   world        environment  1 to 256
 ///   deadline_ms  60000        1 to 86400000; longest wait for a peer, the aggregator or the join
 ///   gradients    auto         auto, 1 to 4095; elements a packet, the ranks agree on the least
-///   window       auto         auto, 1 to 65536; packets on their way, likewise
+///   window       auto         auto, 1 to 65536; packets on their way of each thread, likewise
+///   threads      1            1 to 16; worker threads, likewise (docs/c-api.md)
 ///   format       exponent     exponent, fixed; how float32 travels (docs/c-api.md)
 ///   scale        1e8          above 0 and finite; for format=fixed
 ///   source       the rank     0 to 255; src_id at this worker's aggregator, in a tree of them
@@ -134,9 +135,10 @@ typedef struct tributary_info {
   uint32_t world;
   uint32_t job;
   uint32_t gradients;             ///< Elements a packet: the grain of degraded ranges.
-  uint32_t window;                ///< Packets on their way, at most.
+  uint32_t window;                ///< Packets on their way of each thread, at most.
   uint32_t straggler_timeout_us;  ///< 0: blocks wait for every rank (no mitigation).
   uint64_t deadline_ms;
+  uint32_t threads;  ///< Worker threads, as agreed. Since ABI 3.
 } tributary_info;
 /// @param info_bytes sizeof(tributary_info) as the caller knows it.
 TRIBUTARY_API tributary_status tributary_get_info(const tributary_communicator* communicator,
@@ -183,7 +185,7 @@ TRIBUTARY_API tributary_status tributary_all_reduce_async(tributary_communicator
 /* --- A rank that is behind --- */
 
 /// How far a rank's stream of tensors and the others' have come, in packets' worth (gradients, and
-/// with format=exponent the exponents that travel ahead). Since ABI 2.
+/// with format=exponent the exponents that travel ahead), of the first thread's part. Since ABI 2.
 typedef struct tributary_progress {
   uint64_t submitted;  ///< Of what this rank has submitted.
   uint64_t heard;      ///< One past the last of which a result has come. Above `submitted` when the

@@ -28,6 +28,7 @@ class Info(ctypes.Structure):
         ("window", ctypes.c_uint32),
         ("straggler_timeout_us", ctypes.c_uint32),
         ("deadline_ms", ctypes.c_uint64),
+        ("threads", ctypes.c_uint32),
     ]
 
 

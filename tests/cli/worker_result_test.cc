@@ -24,6 +24,8 @@ WorkerResult three_iterations() {
   result.checked = 3'000'000;
   result.busy = milliseconds(6);
   result.latencies = {milliseconds(3), milliseconds(1), milliseconds(2)};
+  result.threads = 2;
+  result.options.session.threads = 3;
   result.counters.blocks = 100;
   result.counters.degraded_blocks = 7;
   return result;
@@ -73,6 +75,7 @@ TEST(WorkerResult, JsonAndTableShowTheSameRun) {
   EXPECT_EQ(json["rank"], 2);
   EXPECT_EQ(json["wrong"], 0);
   EXPECT_EQ(json["degraded"], 7);
+  EXPECT_EQ(json["threads"], 2);
   EXPECT_DOUBLE_EQ(json["goodput_GBps"], 2.0);
   EXPECT_DOUBLE_EQ(json["latency_ms"]["p50"], 2.0);
   std::filesystem::remove(result.options.json_path);
@@ -81,6 +84,7 @@ TEST(WorkerResult, JsonAndTableShowTheSameRun) {
   EXPECT_THAT(table, HasSubstr("rank 2 of 4: ok\n"));
   EXPECT_THAT(table, HasSubstr("2.000 GB/s in 0.006 s"));
   EXPECT_THAT(table, HasSubstr("7 of 100 blocks"));
+  EXPECT_THAT(table, HasSubstr("2 of 3\n"));
   EXPECT_EQ(json["config"]["deadline-s"], 60.0);
   EXPECT_THAT(table, HasSubstr("yes, 0 of 3000000 elements wrong"));
 }

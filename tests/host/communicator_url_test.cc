@@ -35,6 +35,7 @@ TEST(CommunicatorUrl, EveryKeyHasADefault) {
   EXPECT_EQ(parsed->config.world, 2U);
   EXPECT_EQ(parsed->config.gradients, 0U);
   EXPECT_EQ(parsed->config.window, 0U);
+  EXPECT_EQ(parsed->config.threads, 1U);
   EXPECT_FALSE(parsed->config.source.has_value());
   EXPECT_EQ(parsed->config.deadline, seconds(60));
   EXPECT_EQ(parsed->reduction.format, FloatFormat::kBlockExponent);
@@ -44,7 +45,7 @@ TEST(CommunicatorUrl, EveryKeyHasADefault) {
 TEST(CommunicatorUrl, EveryKeyCanBeGiven) {
   const auto parsed = parse_communicator_url(
       "tributary://[::1]:7000/job/9?rank=3&world=4&source=1&deadline_ms=1500&gradients=1024&"
-      "window=64&format=fixed&scale=2.5e6",
+      "window=64&threads=3&format=fixed&scale=2.5e6",
       environment({{"RANK", "0"}, {"WORLD_SIZE", "8"}}));
   ASSERT_TRUE(parsed.has_value()) << parsed.error().text;
   EXPECT_EQ(parsed->server, "[::1]:7000");
@@ -55,6 +56,7 @@ TEST(CommunicatorUrl, EveryKeyCanBeGiven) {
   EXPECT_EQ(parsed->config.deadline, milliseconds(1500));
   EXPECT_EQ(parsed->config.gradients, 1024U);
   EXPECT_EQ(parsed->config.window, 64U);
+  EXPECT_EQ(parsed->config.threads, 3U);
   EXPECT_EQ(parsed->reduction.format, FloatFormat::kFixedScale);
   EXPECT_EQ(parsed->reduction.scale, 2.5e6F);
 }
@@ -124,7 +126,7 @@ TEST(CommunicatorUrl, RefusalsNameTheKeyTheValueAndWhatIsAllowed) {
   };
   EXPECT_THAT(query("colour=red"),
               StartsWith("unknown key 'colour'; allowed are rank, world, deadline_ms, gradients, "
-                         "window, format, scale, source and loss"));
+                         "window, threads, format, scale, source and loss"));
   EXPECT_THAT(query("colour=red"), HasSubstr("(in 'tributary://box/job/1?rank=0&world=4&colour"));
   EXPECT_THAT(query("rank=1"), StartsWith("key 'rank' is given twice"));
   EXPECT_THAT(query("scale"), StartsWith("'scale' is not KEY=VALUE"));
@@ -134,6 +136,8 @@ TEST(CommunicatorUrl, RefusalsNameTheKeyTheValueAndWhatIsAllowed) {
                          "to 4095"));
   EXPECT_THAT(query("gradients=4096"), StartsWith("gradients='4096' is not allowed"));
   EXPECT_THAT(query("window=65537"), StartsWith("window='65537' is not allowed"));
+  EXPECT_THAT(query("threads=17"), StartsWith("threads='17' is not allowed"));
+  EXPECT_THAT(query("threads=0"), StartsWith("threads='0' is not allowed"));
   EXPECT_THAT(query("window=-1"), StartsWith("window='-1' is not allowed"));
   EXPECT_THAT(query("deadline_ms=0"), StartsWith("deadline_ms='0' is not allowed; allowed is a "
                                                  "whole number from 1 to 86400000"));

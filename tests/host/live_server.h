@@ -19,7 +19,8 @@
 
 namespace tributary::testing {
 
-/// An aggregator with one job on a port that the kernel chooses, or on a given one.
+/// An aggregator with one job, of one channel or more, on a port that the kernel chooses, or on a
+/// given one.
 class Server {
  public:
   explicit Server(uint32_t sources, uint16_t port = 0) : Server(job_of(sources), port) {}
@@ -37,10 +38,13 @@ class Server {
     job.room_bytes = (*opened)->receive_room_bytes();
     port_ = *std::move(opened);
     const Instant now = monotonic_now();
-    session_ =
-        std::make_unique<trio_ml::Session>(job, static_cast<uint64_t>(now.since_start().ticks()));
     shard_ = std::make_unique<trio_ml::Shard>(0, 1, port_->local().port, *memory_);
-    EXPECT_TRUE(shard_->add_job(job, *session_, now).has_value());
+    for (uint32_t channel = 0; channel < job.channels; channel++) {
+      const trio_ml::JobConfig one = trio_ml::channel_of(job, channel);
+      sessions_.push_back(std::make_unique<trio_ml::Session>(
+          one, static_cast<uint64_t>(now.since_start().ticks())));
+      EXPECT_TRUE(shard_->add_job(one, *sessions_.back(), now).has_value());
+    }
     engine_ = std::make_unique<engine::LiveEngine<trio_ml::App>>(
         *port_, std::vector{trio_ml::App(*shard_)}, engine::LiveEngineConfig{});
     engine_->start();
@@ -59,7 +63,7 @@ class Server {
  private:
   std::unique_ptr<memory::SharedMemory> memory_;
   std::unique_ptr<io::UdpPort> port_;
-  std::unique_ptr<trio_ml::Session> session_;
+  std::vector<std::unique_ptr<trio_ml::Session>> sessions_;  ///< Of the channels.
   std::unique_ptr<trio_ml::Shard> shard_;
   std::unique_ptr<engine::LiveEngine<trio_ml::App>> engine_;
 };

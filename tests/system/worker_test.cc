@@ -58,13 +58,28 @@ TEST(Worker, BitExactOverSeveralCores) {
   for (const auto& core : cores) EXPECT_GT(core["packets"], 0);
 }
 
+TEST(Worker, BitExactWithSeveralThreads) {
+  Server server({"id=1,sources=4,channels=3"}, {"--cores", "2"});
+  const Workers workers = start_workers(
+      server, {"--threads", "3", "--elements", "100000", "--iterations", "10", "--inflight", "2",
+               "--format", "exponent", "--verify", "--loss", "0.005"});
+  for (const auto& worker : workers) EXPECT_EQ(worker->wait_for_end(), 0) << worker->errors();
+  for (uint32_t rank = 0; rank < kWorld; rank++) {
+    EXPECT_EQ(result_of(rank)["wrong"], 0);
+    EXPECT_EQ(result_of(rank)["threads"], 3);
+  }
+  const auto jobs = server.stats()["jobs"];
+  ASSERT_EQ(jobs.size(), 3U);
+  for (const auto& job : jobs) EXPECT_GT(job["block_total_cnt"], 0);
+}
+
 /// Workers in the middle of more work than they can do while the test runs.
 class Killing : public ::testing::Test {
  protected:
-  Killing()
-      : server_({"id=1,sources=4"}),
-        workers_(start_workers(
-            server_, {"--elements", "20000", "--iterations", "10000000", "--deadline-s", "2"})) {
+  explicit Killing(const std::string& threads = "1")
+      : server_({"id=1,sources=4,channels=" + threads}),
+        workers_(start_workers(server_, {"--elements", "60000", "--iterations", "10000000",
+                                         "--deadline-s", "2", "--threads", threads})) {
     server_.wait_until_counted("block_completed", 1000);
   }
   /// Every worker but `except` ends with status 1 and one error that has `text`.
@@ -86,6 +101,22 @@ TEST_F(Killing, KilledWorkerIsNamedByTheOthers) {
   workers_[2]->signal(SIGKILL);
   EXPECT_EQ(workers_[2]->wait_for_end(), 128 + SIGKILL);
   expect_end("rank 2 ", 2);
+}
+
+class KillingThreads : public Killing {
+ protected:
+  KillingThreads() : Killing("2") {}
+};
+
+TEST_F(KillingThreads, KilledWorkerIsNamedByTheOthers) {
+  workers_[2]->signal(SIGKILL);
+  EXPECT_EQ(workers_[2]->wait_for_end(), 128 + SIGKILL);
+  expect_end("rank 2 ", 2);
+}
+
+TEST_F(KillingThreads, KilledServerIsNamedByAll) {
+  server_.kill();
+  expect_end("aggregator " + server_.address());
 }
 
 TEST_F(Killing, KilledServerIsNamedByAll) {

@@ -1,0 +1,217 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "host/channel.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/assert.h"
+#include "base/clock.h"
+#include "io/udp_port.h"
+
+namespace tributary::host {
+namespace {
+
+/// Longest sleep of the thread; bounds the harm should a wake-up be lost.
+constexpr Duration kSleepMax = milliseconds(100);
+
+/// With a multicast group the thread sleeps on the group's socket, where the results come in, and
+/// looks at its own this often.
+constexpr Duration kGroupSleepMax = milliseconds(2);
+
+}  // namespace
+
+Channel::Channel(std::unique_ptr<TensorProtocol> protocol, std::unique_ptr<engine::Port> port,
+                 Owner& owner)
+    : port_(std::move(port)),
+      queue_(port_->queue(0)),
+      owner_(owner),
+      protocol_(std::move(protocol)),
+      packet_bytes_(protocol_->packet_bytes_max()),
+      send_bytes_(size_t{engine::kBurstPackets} * packet_bytes_),
+      shown_(what_it_shows()) {}
+
+Channel::~Channel() {
+  leave();
+  join();
+}
+
+// --- Any thread ---
+
+void Channel::start() {
+  thread_ = std::thread([this] { loop(); });
+}
+
+bool Channel::submit(Part& part) {
+  const std::lock_guard lock(mutex_);
+  if (takes_no_more_) return false;
+  submitted_.push_back(&part);
+  return true;
+}
+
+void Channel::leave() {
+  {
+    const std::lock_guard lock(mutex_);
+    leave_wanted_ = true;
+  }
+  wake();
+}
+
+void Channel::fail(Status status, const std::string& text) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (!failure_wanted_) failure_wanted_ = Failure{status, text};
+  }
+  wake();
+}
+
+void Channel::join() {
+  if (thread_.joinable()) thread_.join();
+}
+
+Channel::Shown Channel::shown() const {
+  const std::lock_guard lock(mutex_);
+  return shown_;
+}
+
+// --- The thread ---
+
+void Channel::loop() {
+  bool ended = false;
+  while (!ended) {
+    const Instant now = monotonic_now();
+    take_orders(now);
+    const bool received = receive(now);
+    protocol_->on_time(now);
+    const bool sent = send(now);
+    show_progress();
+    tell_owner();
+    ended = protocol_->phase() == TensorProtocol::Phase::kEnded && !sent;
+    if (protocol_->group().is_set() && !group_is_open_) open_group();
+    if (!received && !sent && !ended) sleep(now);
+  }
+  {
+    const std::lock_guard lock(mutex_);
+    takes_no_more_ = true;
+  }
+  // What came in meanwhile fails, and nobody submits any more.
+  take_orders(monotonic_now());
+  tell_owner();
+}
+
+void Channel::take_orders(Instant now) {
+  std::optional<Failure> failure;
+  bool leave = false;
+  {
+    const std::lock_guard lock(mutex_);
+    taken_.swap(submitted_);
+    failure = std::exchange(failure_wanted_, {});
+    leave = leave_wanted_;
+  }
+  for (Part* part : taken_) {
+    protocol_->submit(part->transfer, now);
+    in_work_.push_back(part);
+  }
+  taken_.clear();
+  if (protocol_->phase() == TensorProtocol::Phase::kEnded) return;
+  if (failure) {
+    protocol_->fail(failure->status, std::move(failure->text));
+  } else if (leave) {
+    protocol_->leave(now);
+  }
+}
+
+bool Channel::receive(Instant now) {
+  const bool own = receive_from(queue_, now);
+  return (group_port_ != nullptr && receive_from(group_port_->queue(0), now)) || own;
+}
+
+bool Channel::receive_from(engine::PortQueue& from, Instant now) {
+  const uint32_t count = from.receive(burst_);
+  for (uint32_t i = 0; i < count; i++) {
+    const engine::Packet& packet = burst_[i];
+    protocol_->on_packet(
+        {.from = packet.source, .stored = packet.bytes(), .size_bytes = packet.size}, now);
+  }
+  return count > 0;
+}
+
+/// The aggregator sends results to a multicast group: listens to it too.
+void Channel::open_group() {
+  group_is_open_ = true;
+  const auto joined = port_->join_group(protocol_->group());
+  if (!joined) {
+    protocol_->fail(Status::kRefused,
+                    fmt::format("results come by multicast, but {}", joined.error().text));
+  }
+  if (!joined || *joined) return;  // Else this port cannot, and a socket of its own does.
+  io::UdpPortConfig config;
+  config.local.port = protocol_->group().port;
+  // Joined on the interface that leads to the aggregator.
+  config.multicast =
+      io::UdpMulticast{.group = protocol_->group(), .via = port_->local(), .share = true};
+  auto opened = io::UdpPort::open(config);
+  if (opened) {
+    group_port_ = *std::move(opened);
+  } else {
+    protocol_->fail(Status::kRefused,
+                    fmt::format("results come by multicast, but {}", opened.error().text));
+  }
+}
+
+void Channel::sleep(Instant now) {
+  const Duration until_due = std::max(protocol_->next_deadline() - now, Duration());
+  if (group_port_ != nullptr) {
+    group_port_->queue(0).wait(std::min(until_due, kGroupSleepMax));
+  } else {
+    queue_.wait(std::min(until_due, kSleepMax));
+  }
+}
+
+bool Channel::send(Instant now) {
+  uint32_t count = 0;
+  while (count < engine::kBurstPackets) {
+    std::byte* bytes = send_bytes_.data() + size_t{count} * packet_bytes_;
+    const Outgoing packet = protocol_->next_packet({bytes, packet_bytes_}, now);
+    if (packet.size_bytes == 0) break;
+    TRIB_ASSERT(packet.stored_bytes == packet.size_bytes);  // No tensor here is elided.
+    sending_[count++] = {bytes, packet.size_bytes, packet.to};
+  }
+  queue_.transmit(std::span(sending_).first(count));
+  return count > 0;
+}
+
+/// Of what has changed; others see it before.
+void Channel::tell_owner() {
+  const auto done = std::partition(in_work_.begin(), in_work_.end(),
+                                   [](const Part* part) { return !part->transfer.done; });
+  const bool new_phase = protocol_->phase() != phase_told_;
+  if (done == in_work_.end() && !new_phase) return;
+  {
+    const std::lock_guard lock(mutex_);
+    shown_ = what_it_shows();
+  }
+  phase_told_ = protocol_->phase();
+  if (new_phase) owner_.on_phase(*this);
+  if (done != in_work_.end()) owner_.on_done(std::span(done, in_work_.end()));
+  in_work_.erase(done, in_work_.end());
+}
+
+void Channel::show_progress() {
+  const Progress progress = protocol_->progress();
+  progress_submitted_.store(progress.submitted, std::memory_order_relaxed);
+  progress_heard_.store(progress.heard, std::memory_order_relaxed);
+}
+
+Channel::Shown Channel::what_it_shows() const {
+  return {.phase = protocol_->phase(),
+          .status = protocol_->status(),
+          .text = protocol_->status_text(),
+          .window = protocol_->window(),
+          .gradients = protocol_->gradients(),
+          .channels = protocol_->channels(),
+          .straggler_timeout = protocol_->straggler_timeout(),
+          .counters = protocol_->counters()};
+}
+
+}  // namespace tributary::host
