@@ -204,6 +204,8 @@ Outgoing WorkerProtocol::write_contribution(uint64_t position, std::span<std::by
   slot.data_wanted = false;
   slot.attempts = static_cast<uint8_t>(std::min(slot.attempts + 1, UINT8_MAX));
   slot.sent_at = now;
+  slot.sent_order = next_order_++;
+  begin_wait(position, Wait::kResult);
   scan_at_ = std::min(scan_at_, now + repair_after(position));
   const uint32_t size_bytes = head_bytes + lanes * microcode::kGradientBytes;
   return {.size_bytes = size_bytes,
@@ -416,18 +418,25 @@ void WorkerProtocol::on_have(const Message& message, Instant now) {
     have_position_ = position;
     have_upstream_ = message.body.upstream;
   }
-  const bool lacks_mine = !contains(message.body.mask, *config_.source);
-  ask_about_more(now);
-  if (lacks_mine && !slot.transfer->receive_only) {
+  const bool lost = !contains(message.body.mask, *config_.source) && !slot.transfer->receive_only;
+  learn_from_answer(position, lost, now);
+  if (slot.wait == Wait::kAnswer) {
+    if (slot.attempts == 2) sample_answer(now - slot.sent_at);
+    repair_overtaken(Wait::kAnswer, position);
+  }
+  if (lost) {
     slot.state = SlotState::kSent;
     slot.data_wanted = true;
+    end_wait(position);
     queue_repair(position);
-  } else if (slot.state != SlotState::kHeld) {
-    slot.state = SlotState::kHeld;
-    slot.data_wanted = false;
-    slot.attempts = 2;  // Asked once: no sample for the estimator any more.
-    scan_at_ = std::min(scan_at_, now + repair_after(position));
+    return;
   }
+  begin_wait(position, Wait::kResult);
+  if (slot.state == SlotState::kHeld) return;
+  slot.state = SlotState::kHeld;
+  slot.data_wanted = false;
+  slot.attempts = 2;  // Asked once: no sample for the estimator any more.
+  scan_at_ = std::min(scan_at_, now + repair_after(position));
 }
 
 std::string WorkerProtocol::subject_of(const microcode::ControlBody& notice) const {

@@ -21,7 +21,8 @@ namespace {
 constexpr Duration kJoinEvery = milliseconds(50);
 /// Good-byes are not acknowledged; two of them survive most losses.
 constexpr uint32_t kLeaveCount = 2;
-/// Results overtaken by so many later ones count as lost. Source: ATP §3.5 (three).
+/// What is overtaken by the answer to something so many packets later counts as lost. Source: ATP
+/// §3.5 (three).
 constexpr uint64_t kOvertakenBy = 3;
 /// With mitigation, an overdue position is asked about so often within the straggler timeout, so
 /// that losses are repaired before a block ages.
@@ -155,14 +156,37 @@ void WorkerProtocol::queue_repair(uint64_t position) {
   repairs_.push_back(position);
 }
 
-void WorkerProtocol::repair_overtaken(uint64_t position) {
-  if (!config_.repair || position < kOvertakenBy) return;
-  const uint64_t below = position - kOvertakenBy + 1;
-  for (uint64_t p = std::max(base_, overtaken_below_); p < below; p++) {
-    const Slot& slot = slot_of(p);
-    if (slot.state == SlotState::kSent && slot.attempts == 1) queue_repair(p);
+void WorkerProtocol::begin_wait(uint64_t position, Wait wait) {
+  end_wait(position);
+  WaitList& list = waits_[static_cast<size_t>(wait)];
+  Slot& slot = slot_of(position);
+  slot.wait = wait;
+  slot.wait_order = next_order_;
+  slot.before = list.last;
+  slot.after = kNone;
+  (list.last == kNone ? list.first : slot_of(list.last).after) = position;
+  list.last = position;
+}
+
+void WorkerProtocol::end_wait(uint64_t position) {
+  Slot& slot = slot_of(position);
+  if (slot.wait == Wait::kNothing) return;
+  WaitList& list = waits_[static_cast<size_t>(slot.wait)];
+  (slot.before == kNone ? list.first : slot_of(slot.before).after) = slot.after;
+  (slot.after == kNone ? list.last : slot_of(slot.after).before) = slot.before;
+  slot.wait = Wait::kNothing;
+}
+
+void WorkerProtocol::repair_overtaken(Wait wait, uint64_t by) {
+  if (!config_.repair) return;
+  const WaitList& list = waits_[static_cast<size_t>(wait)];
+  const uint64_t order = slot_of(by).sent_order;
+  while (list.first != kNone && slot_of(list.first).wait_order + kOvertakenBy <= order + 1) {
+    // Peers that have contributed to `by` need not have contributed to what lies above it.
+    if (wait == Wait::kResult && list.first > by) break;
+    queue_repair(list.first);
+    end_wait(list.first);
   }
-  overtaken_below_ = std::max(overtaken_below_, below);
 }
 
 Duration WorkerProtocol::take_result(uint64_t position, const microcode::Message& message,
@@ -171,15 +195,25 @@ Duration WorkerProtocol::take_result(uint64_t position, const microcode::Message
   Transfer& transfer = *slot.transfer;
   if (slot.attempts == 1) {
     rtt_.sample(now - slot.sent_at);
+    sample_answer(now - slot.sent_at);
     // The others were scheduled by an older estimate, the first ones without any.
     scan_at_ = std::min(scan_at_, now + rtt_.timeout(RttEstimator::kMax));
     ask_at_once_ = 1;  // Results come by themselves: those behind it are late, not lost.
-    repair_overtaken(position);
+  } else if (now - slot.sent_at < answer_time_min_) {
+    // It was on its way when it was asked for, and so are those behind it.
+    ask_at_once_ = 1;
+    scan_at_ = std::min(scan_at_, now + rtt_.timeout(RttEstimator::kMax));
   } else if (slot.state == SlotState::kSent) {
-    ask_about_more(now);
+    learn_from_answer(position, /*lost=*/true, now);
   } else {
     scan_at_ = std::min(scan_at_, now + rtt_.timeout(RttEstimator::kMax));
   }
+  // A result that was asked for may as well be the answer to the contribution.
+  if (slot.wait == Wait::kResult) {
+    repair_overtaken(Wait::kResult, position);
+    repair_overtaken(Wait::kAnswer, position);
+  }
+  end_wait(position);
   slot.state = SlotState::kDone;
   result_below_ = std::max(result_below_, position + 1);
   counters_.blocks++;
@@ -267,8 +301,14 @@ void WorkerProtocol::scan_overdue(Instant now) {
   }
 }
 
-void WorkerProtocol::ask_about_more(Instant now) {
-  ask_at_once_ = std::min(ask_at_once_ * 2, window_);
+void WorkerProtocol::sample_answer(Duration time) {
+  const bool first = answer_time_min_ == Duration();
+  answer_time_min_ = first ? time : std::min(answer_time_min_, time);
+}
+
+void WorkerProtocol::learn_from_answer(uint64_t position, bool lost, Instant now) {
+  if (position < result_below_) return;
+  if (lost) ask_at_once_ = std::min(ask_at_once_ * 2, window_);
   scan_at_ = now;
 }
 
@@ -387,6 +427,8 @@ Outgoing WorkerProtocol::ask_about(uint64_t position, std::span<std::byte> out, 
   Slot& slot = slot_of(position);
   slot.attempts = static_cast<uint8_t>(std::min(slot.attempts + 1, UINT8_MAX));
   slot.sent_at = now;
+  slot.sent_order = next_order_++;
+  begin_wait(position, Wait::kAnswer);
   asked_at_ = now;
   scan_at_ = std::min(scan_at_, now + repair_after(position));
   counters_.probes++;

@@ -7,25 +7,26 @@
 /// Model:   Tensors form one stream of blocks, numbered on and on: position = block_id (mod 2^32).
 ///          At most `window` positions are on their way; position p+window is sent after p's
 ///          result. A position without a result is asked about after an adaptive time-out, at once
-///          when later results overtake it. An aggregator that holds the contribution says so
-///          (kHave); from then on only a short probe is repeated.
+///          when something that was sent later has its answer. An aggregator that holds the
+///          contribution says so (kHave); from then on only a short probe is repeated.
 ///          What no result has overtaken may be late rather than lost: a whole window is, when the
 ///          aggregator or a peer gets no core for a while, and to ask about all of it would bring
 ///          each of its results twice. So the oldest of them is asked about, and twice as many
-///          after each answer, until results come by themselves again.
+///          after each answer that finds a loss, until results come by themselves again.
 /// Shapes:  Positions hold `gradients` elements, a tensor's last one the rest. With kBlockExponent
-/// a
-///          tensor has min(window, blocks) more positions: position p carries the gradients of
+///          a tensor has min(window, blocks) more positions: position p carries the gradients of
 ///          block p - lead and the exponent of block p (SwitchML §4.6: exponents travel one window
 ///          ahead).
 /// Threads: Owned by one thread.
 /// Errors:  A Transfer ends with a Status and a text; see host/communicator.h. Packets that are
 ///          malformed, foreign or of another session are counted and change nothing.
 /// Memory:  A slot for each window position; per transfer one byte a block for exponents.
-/// Source:  Trio paper §4, §5; loss repair: SwitchML §4.5, ATP §3.5 (out-of-sequence results).
+/// Source:  Trio paper §4, §5; loss repair: SwitchML §4.5, ATP §3.5 (out-of-sequence results),
+///          RFC 8985 (RACK: what was sent later has its answer).
 /// Tests:   tests/host/worker_protocol_test.cc, tests/lab/faults/
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <deque>
@@ -85,6 +86,10 @@ class WorkerProtocol final : public TensorProtocol {
   static constexpr Duration kKeepAliveEvery = milliseconds(1000);
 
   enum class SlotState : uint8_t { kFree, kSent, kHeld, kDone };
+  /// What a position waits for. A result comes when the last peer has contributed, an answer to a
+  /// question at once.
+  enum class Wait : uint8_t { kNothing, kResult, kAnswer };
+  static constexpr uint64_t kNone = UINT64_MAX;
   /// One position of the window.
   struct Slot {
     Transfer* transfer = nullptr;
@@ -92,6 +97,11 @@ class WorkerProtocol final : public TensorProtocol {
     Instant sent_at;
     SlotState state = SlotState::kFree;
     uint8_t attempts = 0;
+    Wait wait = Wait::kNothing;
+    uint64_t sent_order = 0;  ///< Of its last packet among all packets sent.
+    uint64_t wait_order = 0;  ///< The first packet that was sent after its wait began.
+    uint64_t before = kNone;  ///< Positions that began the same wait before and after it.
+    uint64_t after = kNone;
     bool queued = false;       ///< In repairs_.
     bool data_wanted = false;  ///< The aggregator has said that it lacks the contribution.
   };
@@ -104,14 +114,21 @@ class WorkerProtocol final : public TensorProtocol {
   [[nodiscard]] Transfer* transfer_at(uint64_t position);
   [[nodiscard]] bool can_send_new();
   void queue_repair(uint64_t position);
-  void repair_overtaken(uint64_t position);
+  /// The position waits from now on; what it waited for before is forgotten.
+  void begin_wait(uint64_t position, Wait wait);
+  void end_wait(uint64_t position);
+  /// What has waited since before position `by`, which has its answer now, was sent, is lost.
+  void repair_overtaken(Wait wait, uint64_t by);
   /// @return how long ago its contribution was first sent.
   Duration take_result(uint64_t position, const microcode::Message& message,
                        std::span<const std::byte> lanes, Instant now);
   void advance_base();
   void scan_overdue(Instant now);
-  /// An answer was worth its question: the next scan may ask about twice as many.
-  void ask_about_more(Instant now);
+  /// So long it took from a packet to its only possible answer.
+  void sample_answer(Duration time);
+  /// A question about a position has its answer. Of those that no result has overtaken the next
+  /// scan may ask about twice as many if something was lost; if not, they wait for a peer, too.
+  void learn_from_answer(uint64_t position, bool lost, Instant now);
   void check_deadline(Instant now);
   [[nodiscard]] Duration repair_after(uint64_t position) const;
   Outgoing write_repair(std::span<std::byte> out, Instant now);
@@ -163,13 +180,19 @@ class WorkerProtocol final : public TensorProtocol {
   std::vector<Slot> slots_;  ///< Shape [window].
   uint64_t base_ = 0;
   uint64_t next_ = 0;
-  uint64_t end_ = 0;              ///< One past the last transfer's last position.
-  uint64_t overtaken_below_ = 0;  ///< Positions below were looked at by repair_overtaken().
-  uint64_t result_below_ = 0;     ///< One past the highest position with a result.
-  uint64_t results_heard_ = 0;    ///< The same of all results, sent for or not.
+  uint64_t end_ = 0;            ///< One past the last transfer's last position.
+  uint64_t result_below_ = 0;   ///< One past the highest position with a result.
+  uint64_t results_heard_ = 0;  ///< The same of all results, sent for or not.
   /// Positions that no later result has overtaken and that are asked about before an answer comes.
   uint32_t ask_at_once_ = 1;
   Outgoing ask_about(uint64_t position, std::span<std::byte> out, Instant now);
+  /// Positions by the order in which their waits began.
+  struct WaitList {
+    uint64_t first = kNone;
+    uint64_t last = kNone;
+  };
+  std::array<WaitList, 3> waits_;  ///< By Wait; that of kNothing is empty.
+  uint64_t next_order_ = 0;        ///< Of the next packet to be sent for a position.
   uint16_t next_gen_id_ = 0;
   std::deque<Transfer*> transfers_;  ///< Not yet done, in order of positions.
   std::deque<uint64_t> repairs_;     ///< To be asked about; at most one entry a slot.
@@ -177,6 +200,7 @@ class WorkerProtocol final : public TensorProtocol {
 
   // Time.
   RttEstimator rtt_;
+  Duration answer_time_min_;  ///< What comes sooner is no answer; 0 before the first one.
   Instant scan_at_ = Instant::never();
   Instant heard_at_;  ///< Last packet from the aggregator.
   Instant sent_at_;   ///< Last packet to it.

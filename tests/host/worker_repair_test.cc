@@ -122,6 +122,103 @@ TEST_F(Repair, ThreeLaterResultsOvertakeALostOne) {
   EXPECT_THAT(sending_times_ms(bed, 19), IsEmpty());  // Once; from then on its time-out counts.
 }
 
+// --- Overtaken: what was sent later has its answer ---
+
+/// A window of 16. Results 4, 5 and 6 have come, so 0 to 3 are asked about; these questions are the
+/// packets 16 to 19, counted from 0.
+class Overtaken : public ::testing::Test {
+ protected:
+  static host::CommunicatorConfig wide_config() {
+    host::CommunicatorConfig config = small_config();
+    config.window = 16;
+    return config;
+  }
+  Overtaken() {
+    bed.join();
+    bed.protocol.submit(tensor.transfer, bed.now);
+    (void)bed.take_sent();
+    results({4, 5, 6});
+    EXPECT_THAT(blocks(bed.take_sent()), ElementsAre(0, 1, 2, 3));
+  }
+  void results(std::initializer_list<uint32_t> of) {
+    for (const uint32_t block : of) bed.receive(bed.result(block, 4, tensor.transfer), kZeros);
+  }
+
+  ProtocolBed bed{wide_config()};
+  IntTransfer tensor{std::vector<int32_t>(size_t{64} * 4, 1)};
+};
+
+TEST_F(Overtaken, AQuestionByAnswersToThreeLaterOnes) {
+  bed.have(1, {0, 1});
+  bed.have(2, {0, 1});
+  EXPECT_THAT(bed.take_sent(), IsEmpty());
+  bed.have(3, {0, 1});
+  EXPECT_THAT(blocks(bed.take_sent()), ElementsAre(0));
+}
+
+TEST_F(Overtaken, AQuestionByResultsOfWhatWasSentSince) {
+  results({0, 1, 2, 7, 8, 9, 10, 11, 12, 13, 14, 15});
+  EXPECT_THAT(blocks(bed.take_sent()), ElementsAre(16, 17, 18));
+  results({16, 17});
+  EXPECT_THAT(bed.take_sent(), IsEmpty());
+  results({18});
+  EXPECT_THAT(blocks(bed.take_sent()), ElementsAre(3));
+}
+
+TEST_F(Overtaken, AQuestionNotByResultsOfWhatWasSentBefore) {
+  results({7, 8, 9, 10, 11});
+  EXPECT_THAT(bed.take_sent(), IsEmpty());
+}
+
+TEST_F(Overtaken, AQuestionNotByAResultThatMayHaveBeenOnItsWay) {
+  results({3});  // To the question, packet 19, or to the contribution, packet 3?
+  EXPECT_THAT(bed.take_sent(), IsEmpty());
+}
+
+TEST_F(Overtaken, WhatIsHeldByResultsOfWhatWasSentSince) {
+  results({7, 8, 9, 10, 11, 12, 13, 14, 15});
+  for (const uint32_t block : {0U, 1U, 2U, 3U}) bed.have(block, {0, 1});
+  results({0, 1, 2});
+  EXPECT_THAT(blocks(bed.take_sent()), ElementsAre(16, 17, 18));
+  results({16, 17});
+  EXPECT_THAT(bed.take_sent(), IsEmpty());
+  results({18});
+  EXPECT_THAT(blocks(bed.take_sent()), ElementsAre(3));
+}
+
+TEST_F(Overtaken, WhatIsHeldNotByAnswersOfTheAggregatorAlone) {
+  for (const uint32_t block : {0U, 1U, 2U, 3U}) bed.have(block, {0, 1});
+  // A peer is late: its blocks are asked about in turn, which says nothing about block 0.
+  for (const uint32_t block : {7U, 8U, 9U, 10U}) bed.have(block, {0, 1});
+  EXPECT_THAT(bed.take_sent(), IsEmpty());
+}
+
+TEST_F(Overtaken, AContributionThatWasSentAgain) {
+  results({7, 8, 9, 10, 11, 12, 13, 14, 15});
+  for (const uint32_t block : {0U, 1U, 2U}) bed.have(block, {0, 1});
+  bed.have(3, {0, 2});
+  EXPECT_THAT(blocks(bed.take_sent()), ElementsAre(3));
+  results({0, 1, 2});
+  EXPECT_THAT(blocks(bed.take_sent()), ElementsAre(16, 17, 18));
+  results({16, 17});
+  EXPECT_THAT(bed.take_sent(), IsEmpty());
+  results({18});
+  const auto sent = bed.take_sent();
+  ASSERT_THAT(blocks(sent), ElementsAre(3));
+  EXPECT_EQ(sent[0].type(), MessageType::kProbe);
+}
+
+TEST_F(Overtaken, NothingByAResultOfALowerPosition) {
+  results({0, 1, 2});
+  EXPECT_THAT(blocks(bed.take_sent()), ElementsAre(16, 17, 18));
+  bed.have(3, {0, 2});
+  (void)bed.take_sent();  // Sent after 16, but peers who lack block 3 cannot send 19 to 22.
+  results({3});
+  for (const SentMessage& packet : bed.take_sent()) {
+    EXPECT_EQ(packet.type(), MessageType::kContribution);
+  }
+}
+
 TEST_F(Repair, TimeOutsFollowTheAnswers) {
   begin(2);
   bed.pass(milliseconds(3));
@@ -151,16 +248,33 @@ TEST_F(Repair, OfAWindowThatMayBeLateTheOldestIsAskedAbout) {
   EXPECT_THAT(blocks(bed.take_sent()), ElementsAre(0));
 }
 
-TEST_F(Repair, EachAnswerDoublesHowManyAreAskedAbout) {
+TEST_F(Repair, EachAnswerThatFindsALossDoublesHowManyAreAskedAbout) {
   begin(4);
   bed.pass(milliseconds(20));
   EXPECT_THAT(blocks(bed.take_sent()), ElementsAre(0));
-  bed.have(0, {0, 1});
+  bed.have(0, {0, 1});  // Nothing lost: all wait for a peer, and the next one is asked about.
+  bed.pass(Duration());
+  EXPECT_THAT(blocks(bed.take_sent()), ElementsAre(1));
+  bed.have(1, {0, 2});  // Lacks it: the contribution, and two are in doubt, 1 and 2.
   bed.pass(Duration());
   EXPECT_THAT(blocks(bed.take_sent()), ElementsAre(1, 2));
-  bed.have(1, {0, 2});  // Lacks it: the contribution, and a question about the rest.
+  bed.have(2, {0, 2});
   bed.pass(Duration());
-  EXPECT_THAT(blocks(bed.take_sent()), ElementsAre(1, 3));
+  EXPECT_THAT(blocks(bed.take_sent()), ElementsAre(2, 3));
+}
+
+TEST_F(Repair, AResultThatComesSoonerThanAnyAnswerWasOnItsWay) {
+  begin(4);
+  bed.pass(milliseconds(3));
+  result(0);  // 3 ms: nothing is answered sooner. 6 ms are overdue.
+  bed.pass(milliseconds(6));
+  EXPECT_THAT(blocks(bed.take_sent()), ElementsAre(1));
+  bed.pass(milliseconds(2));
+  result(1);
+  bed.pass(Duration());
+  EXPECT_THAT(bed.take_sent(), IsEmpty());  // So are those behind it.
+  bed.pass(milliseconds(6));
+  EXPECT_THAT(blocks(bed.take_sent()), ElementsAre(2));  // One, not two.
 }
 
 TEST_F(Repair, ResultsThatComeByThemselvesShowThatTheRestIsLate) {
@@ -250,7 +364,8 @@ TEST_F(Repair, WhatIsHeldAsAllTheRestBacksOffTheWholeWay) {
     if (!bed.take_sent().empty())
       times.push_back(in_nanoseconds(bed.now.since_start()) / 1'000'000);
   }
-  EXPECT_THAT(times, ElementsAre(80, 180, 280, 380));  // 2 x 20 x 2, then the longest.
+  // 2 x 20 x 2, then the longest; one at a time, so the other one is asked 20 ms later.
+  EXPECT_THAT(times, ElementsAre(80, 101, 180, 201, 280, 301, 380));
 }
 
 // --- Giving up ---

@@ -148,6 +148,36 @@ TEST(Run, TimelineCountsALinksPackets) {
             "timeline.bin_ms=below 0.001 is not allowed; allowed: 0.001 or more");
 }
 
+/// experiments/loss_repair.toml, 2 MB, with what is lost each way.
+RunResult run_with_loss(double loss) {
+  Scenario scenario = small("live", 4);
+  scenario.payload = Payload::kReal;
+  scenario.iterations = 2;
+  scenario.gradients = 352;
+  scenario.window = 512;
+  scenario.model.bucket_bytes = {2'000'000};
+  scenario.link.rate_bits_per_s = 1'000'000'000;
+  scenario.link.propagation = microseconds(20);
+  scenario.link.faults.loss = loss;
+  scenario.host.retransmission = true;
+  scenario.mitigation.timeout = seconds(8);
+  return run_well(scenario);
+}
+
+TEST(Run, OneLossInAHundredCostsLessThanAFifth) {
+  const RunResult lossless = run_with_loss(0);
+  const RunResult lossy = run_with_loss(0.01);
+  EXPECT_EQ(lossy.wrong_sums, 0U);
+  EXPECT_LT(lossy.mean_iteration, lossless.mean_iteration * 6 / 5);
+  // Four packets in a hundred blocks are lost on their way up, one of each worker's on its way
+  // down, and all four ask about the former: five questions of each in a hundred blocks, and some
+  // again.
+  uint64_t probes = 0;
+  for (const WorkerResult& worker : lossy.workers) probes += worker.probes;
+  EXPECT_GT(probes, lossy.blocks * 3 / 100);
+  EXPECT_LT(probes, lossy.blocks * 8 / 100);
+}
+
 // --- Every back end ------------------------------------------------------------------------------
 
 class EveryBackend : public ::testing::TestWithParam<std::string> {
