@@ -215,7 +215,8 @@ tributary_status tributary_get_info(const tributary_communicator* communicator,
         .straggler_timeout_us =
             static_cast<uint32_t>(in_nanoseconds(agreed.straggler_timeout()) / 1'000),
         .deadline_ms = static_cast<uint64_t>(in_nanoseconds(config.deadline) / 1'000'000),
-        .threads = agreed.threads()};
+        .threads = agreed.threads(),
+        .reserved = 0};
     copy_out(all, info, info_bytes, "info");
     return TRIBUTARY_OK;
   });

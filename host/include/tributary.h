@@ -138,7 +138,8 @@ typedef struct tributary_info {
   uint32_t window;                ///< Packets on their way of each thread, at most.
   uint32_t straggler_timeout_us;  ///< 0: blocks wait for every rank (no mitigation).
   uint64_t deadline_ms;
-  uint32_t threads;  ///< Worker threads, as agreed. Since ABI 3.
+  uint32_t threads;   ///< Worker threads, as agreed. Since ABI 3.
+  uint32_t reserved;  ///< 0.
 } tributary_info;
 /// @param info_bytes sizeof(tributary_info) as the caller knows it.
 TRIBUTARY_API tributary_status tributary_get_info(const tributary_communicator* communicator,

@@ -12,8 +12,9 @@
   } while (0)
 
 // Callers in other languages lay these structs out by hand.
-_Static_assert(sizeof(tributary_info) == 32, "info has no holes");
+_Static_assert(sizeof(tributary_info) == 40, "info has no holes");
 _Static_assert(offsetof(tributary_info, deadline_ms) == 24, "info");
+_Static_assert(offsetof(tributary_info, reserved) == 36, "info");
 _Static_assert(sizeof(tributary_counters) == 64, "counters");
 _Static_assert(sizeof(tributary_report) == 56, "report");
 _Static_assert(offsetof(tributary_report, blocks) == 8, "report has no holes");
