@@ -86,7 +86,7 @@ Result<void> PointStore::read_file(const std::string& path) {
   if (!file) return failure(fmt::format("{}: cannot be read: {}", path, std::strerror(errno)));
   std::string line;
   while (std::getline(file, line)) {
-    if (file.eof()) break;  // No newline: somebody is writing it, or was stopped doing so.
+    // Half a line is no JSON: somebody is writing it, or was stopped doing so.
     Json json = Json::parse(line, nullptr, /*allow_exceptions=*/false);
     if (!json.is_object() || !json.contains("key") || !json["key"].is_string()) continue;
     if (!json.contains("outcome")) continue;

@@ -38,8 +38,8 @@ TEST(LinkFaults, LossHasItsRate) {
   EXPECT_EQ(bed.counters().packets, kPackets);  // The wire was taken all the same.
 }
 
-TEST(LinkFaults, LossInRunsHasTheSameRateAndItsLength) {
-  CableBed bed({.faults = {.loss = 0.2, .loss_run = 5}});
+void expect_loss_in_runs(double loss, double run) {
+  CableBed bed({.faults = {.loss = loss, .loss_run = run}});
   std::vector<bool> lost;
   for (uint32_t i = 0; i < kPackets; i++) {
     const uint64_t before = bed.counters().lost;
@@ -49,10 +49,15 @@ TEST(LinkFaults, LossInRunsHasTheSameRateAndItsLength) {
   }
   uint64_t runs = lost.front() ? 1 : 0;
   for (uint32_t i = 1; i < kPackets; i++) runs += lost[i] && !lost[i - 1] ? 1 : 0;
-  // Packets in a run depend on each other: 2 x 5 times the variance.
-  EXPECT_NEAR(static_cast<double>(bed.counters().lost), 0.2 * kPackets,
-              5 * std::sqrt(kPackets * 0.2 * 0.8 * 10));
-  EXPECT_NEAR(static_cast<double>(bed.counters().lost) / static_cast<double>(runs), 5, 0.5);
+  // Packets in a run depend on each other: 2 x run times the variance.
+  EXPECT_NEAR(static_cast<double>(bed.counters().lost), loss * kPackets,
+              5 * std::sqrt(kPackets * loss * (1 - loss) * 2 * run));
+  EXPECT_NEAR(static_cast<double>(bed.counters().lost) / static_cast<double>(runs), run, run / 10);
+}
+
+TEST(LinkFaults, LossInRunsHasTheSameRateAndItsLength) {
+  expect_loss_in_runs(0.2, 5);
+  expect_loss_in_runs(0.6, 4);
 }
 
 TEST(LinkFaults, CorruptionThatIsFoundLosesThePacket) {

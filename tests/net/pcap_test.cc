@@ -87,8 +87,8 @@ TEST(Pcap, AnElidedPacketIsCutToWhatIsStored) {
 
 TEST(Pcap, Ipv6ByteForByte) {
   PacketPool pool;
-  const PacketRef packet = pool.make(Endpoint::parse("[fd00::1]:5000").value(),
-                                     Endpoint::parse("[ff02::5]:12000").value(), 3, kPayload);
+  PacketRef packet = pool.make(Endpoint::parse("[fd00::1]:5000").value(),
+                               Endpoint::parse("[ff02::5]:12000").value(), 3, kPayload);
   // UDP: 0x1388 + 0x2ee0 + 0xb + 0x0102 + 0x0300 + 0xfd00 + 1 + 0xff02 + 5 + 0x11 + 0xb = 0x24299,
   // folded 0x429b, so 0xbd64.
   EXPECT_EQ(pcap_record(Instant(), *packet), bytes_of(R"(
@@ -98,6 +98,8 @@ TEST(Pcap, Ipv6ByteForByte) {
       fd000000000000000000000000000001 ff020000000000000000000000000005
       1388 2ee0 000b bd64
       01 02 03)"));
+  packet->congestion_experienced = true;
+  EXPECT_EQ(pcap_record(Instant(), *packet)[16 + 14 + 1], std::byte{0x30});
 }
 
 TEST(Pcap, ALinksPacketsAtTheTimesTheyLeave) {

@@ -60,6 +60,16 @@ TEST(Switch, UnicastLeavesAPassLaterOnePerClock) {
   EXPECT_EQ(bed.sink.sent[0].stored, bytes_of({0xbe, 0xef, 0, 2, 7, 8, 9}));
 }
 
+// A packet is the last of its train: on an idle switch the others were through before it came.
+TEST(Switch, ATrainTakesThePipeForAllItsPackets) {
+  Bed bed(to_port_of_b, {.train = 64});
+  bed.arrive(Instant(microseconds(1)), 0, kPacket);
+  bed.arrive(Instant(microseconds(1)), 4, kPacket);
+  ASSERT_EQ(bed.sink.sent.size(), 2U);
+  EXPECT_EQ(bed.sink.sent[0].at, Instant(nanoseconds(1520)));
+  EXPECT_EQ(bed.sink.sent[1].at, Instant(nanoseconds(1520) + picoseconds(800) * 64));
+}
+
 TEST(Switch, PipesDoNotWaitForEachOther) {
   Bed bed(to_port_of_b);
   bed.arrive(Instant{}, 0, kPacket);

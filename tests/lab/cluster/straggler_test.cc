@@ -99,6 +99,7 @@ TEST(StragglerPattern, HeavyTailHasItsPercentiles) {
   EXPECT_NEAR(factors[99'000], 4, 0.25);
   EXPECT_GT(factors.front(), 0.8);  // 1 - 3 x 0.414 / 8.586 = 0.855.
   EXPECT_LT(factors.back(), 1 + 11.6 * 3);
+  EXPECT_NE(pattern->compute_factor(0, 0), pattern->compute_factor(1, 0));
 }
 
 TEST(StragglerPattern, OthersSayWhoAndWhen) {

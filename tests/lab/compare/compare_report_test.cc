@@ -163,6 +163,38 @@ TEST(CompareReport, ASmallComparisonRuns) {
   EXPECT_GT(*rows[9].retransmissions, 0);
 }
 
+// Three PFEs: what each has adds up, what each packet takes does not.
+TEST(CompareReport, WhatSeveralAggregatorsTakeAddsUpWhereItCan) {
+  const CompareLists lists{.backends = {"trio-ml"},
+                           .models = {"custom"},
+                           .workers = {"4"},
+                           .loss = {"0"},
+                           .straggling = {"0"},
+                           .baseline = ""};
+  const std::vector<WrittenKey> settings{
+      {.name = "topology", .text = "chassis", .where = ""},
+      {.name = "model.bucket_bytes", .text = "65536", .where = ""},
+      {.name = "iterations", .text = "1", .where = ""}};
+  const auto comparison = make_comparison(lists, settings);
+  ASSERT_TRUE(comparison) << comparison.error().text;
+  const auto ran = run_points(comparison->points, {.threads = 1});
+  ASSERT_TRUE(ran) << ran.error().text;
+  double memory_mb = 0;
+  double instructions = 0;
+  for (const Json& aggregator : ran->outcomes.at(0)["aggregators"]) {
+    for (const Json& part : aggregator["parts"]) {
+      const auto value = part["value"].get<double>();
+      if (part["name"] == kMemoryPart) memory_mb += value;
+      if (part["name"] == "instructions per packet") instructions = std::max(instructions, value);
+    }
+  }
+  const auto rows = compare_rows(*comparison, ran->outcomes);
+  const Json json = Json::parse(compare_json(*comparison, rows));
+  EXPECT_GT(instructions, 0);
+  EXPECT_NEAR(json[0]["memory_mb"].get<double>(), memory_mb, 1e-9 * memory_mb);
+  EXPECT_NEAR(json[0]["instructions_per_packet"].get<double>(), instructions, 1e-9 * instructions);
+}
+
 TEST(CompareReport, WhatEachMachineTakesStandsBesideItsTime) {
   const CompareLists lists{
       .backends = {"switchml-64", "switchml-64-timeout", "switchml-on-trio", "trio-ml", "ring"},
