@@ -299,6 +299,19 @@ TEST_P(SwitchmlWalk, ElidedPayloadChangesNothingButTheValues) {
   }
 }
 
+// A packet keeps its beginning: behind values that do not exist nothing can lie.
+TEST(SwitchmlSwitch, AnElidedSwitchKeepsNothingBehindTheValues) {
+  Bed bed(64, 1, 1, Payload::kElided);
+  auto frame = frame_of(0, bed.message(1, 0, false));
+  frame.resize(frame.size() + 6, std::byte{0xee});
+  const auto size = static_cast<uint32_t>(frame.size());
+  bed.device->device().arrive(bed.now, worker_port(0), {frame, size});
+  bed.device->device().run_until(bed.now + microseconds(15));
+  ASSERT_EQ(bed.sink.sent.size(), 1U);
+  EXPECT_EQ(bed.sink.sent[0].stored.size(), kUdpFrameHeaderBytes + SwitchmlHeader::kBytes);
+  EXPECT_EQ(bed.sink.sent[0].size_bytes, size);
+}
+
 INSTANTIATE_TEST_SUITE_P(Variants, SwitchmlWalk, ::testing::Values(64, 256));
 
 }  // namespace

@@ -6,7 +6,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <span>
 #include <vector>
+
+#include "base/byte_order.h"
+#include "tests/host/protocol_bed.h"
 
 namespace tributary::lab {
 namespace {
@@ -27,6 +31,17 @@ ShardedConfig two_servers() {
   return config;
 }
 
+/// Whom the packets are for that it wants to send now.
+std::vector<Endpoint> send_all(ShardedProtocol& protocol) {
+  std::vector<Endpoint> to;
+  std::vector<std::byte> out(protocol.packet_bytes_max());
+  for (;;) {
+    const host::Outgoing packet = protocol.next_packet(out, Instant());
+    if (packet.size_bytes == 0) return to;
+    to.push_back(packet.to);
+  }
+}
+
 TEST(ShardedProtocol, WindowsAreShares) {
   EXPECT_EQ(window_share(4096, 6), 512U);
   EXPECT_EQ(window_share(4096, 8), 512U);
@@ -41,14 +56,7 @@ TEST(ShardedProtocol, JoinsEveryServer) {
   EXPECT_FALSE(protocol.hears(server(2)));
   EXPECT_EQ(protocol.window(), 2U);  // One each, until the servers have said what they allow.
   protocol.on_time(Instant());
-  std::vector<Endpoint> joins;
-  std::vector<std::byte> out(protocol.packet_bytes_max());
-  for (;;) {
-    const host::Outgoing packet = protocol.next_packet(out, Instant());
-    if (packet.size_bytes == 0) break;
-    joins.push_back(packet.to);
-  }
-  EXPECT_EQ(joins, (std::vector<Endpoint>{server(0), server(1)}));
+  EXPECT_EQ(send_all(protocol), (std::vector<Endpoint>{server(0), server(1)}));  // Joins.
   EXPECT_EQ(protocol.counters().packets_sent, 2U);
 }
 
@@ -70,6 +78,71 @@ TEST(ShardedProtocol, ASilentServerIsNamedAndEndsAll) {
   protocol.submit(later, Instant(seconds(6)));
   EXPECT_TRUE(later.done);
   EXPECT_EQ(later.outcome.status, Status::kAggregatorGone);
+}
+
+/// A server's message to the worker.
+void tell(ShardedProtocol& protocol, uint32_t from, const microcode::Message& message,
+          std::span<const int32_t> sums = {}) {
+  std::vector<std::byte> bytes(microcode::kControlMessageBytes + sums.size() * 4);
+  uint32_t size = encode_message(message, bytes.data());
+  for (const int32_t sum : sums) {
+    store_be(&bytes[size], static_cast<uint32_t>(sum));
+    size += 4;
+  }
+  const Endpoint sender = server(from);
+  (void)protocol.on_packet(
+      {.from = sender, .stored = std::span(bytes).first(size), .size_bytes = size}, Instant());
+}
+
+// Each server has half of the tensor, and counts blocks and elements of its half from 0.
+TEST(ShardedProtocol, WhatLacksSomebodyIsSaidOfTheWholeTensor) {
+  constexpr uint32_t kNonce = 5;
+  constexpr uint32_t kSession = 9;
+  ShardedProtocol protocol(two_servers(), kNonce, Instant());
+  const auto message_of = [](microcode::MessageType type) {
+    microcode::Message message;
+    message.header.job_id = two_servers().communicator.job_id;
+    message.header.extended = true;
+    message.extension.type = type;
+    message.extension.session = kSession;
+    return message;
+  };
+  (void)send_all(protocol);
+  for (const uint32_t from : {0U, 1U}) {
+    microcode::Message welcome = message_of(microcode::MessageType::kWelcome);
+    welcome.body.sources = 2;
+    welcome.body.nonce = kNonce;
+    welcome.body.window = 8;
+    welcome.body.gradients_max = 16;
+    tell(protocol, from, welcome);
+  }
+  std::vector<int32_t> values(32);
+  Transfer transfer;
+  transfer.integers = values;
+  protocol.submit(transfer, Instant());
+  (void)send_all(protocol);
+  for (const uint32_t from : {0U, 1U}) {
+    microcode::Message result = message_of(microcode::MessageType::kResult);
+    result.header.grad_cnt = 16;
+    result.header.src_cnt = from == 0 ? 2 : 1;
+    result.header.degraded = from == 1;
+    result.extension.format = transfer.format;
+    result.extension.tensor_elements = 16;
+    result.extension.scale_bits = testing::scale_bits(transfer);
+    if (from == 1) {
+      result.extension.flags = microcode::kFlagSourceMask;
+      result.mask[0] = 1;
+    }
+    tell(protocol, from, result, std::vector<int32_t>(16, static_cast<int32_t>(from) + 1));
+  }
+  ASSERT_TRUE(transfer.done) << protocol.status_text();
+  EXPECT_EQ(values.front(), 1);
+  EXPECT_EQ(values.back(), 2);
+  EXPECT_EQ(transfer.outcome.blocks, 2U);
+  ASSERT_EQ(transfer.outcome.degraded.size(), 1U);
+  EXPECT_EQ(transfer.outcome.degraded[0].element_first, 16U);
+  EXPECT_EQ(transfer.outcome.degraded[0].element_count, 16U);
+  EXPECT_EQ(protocol.counters().degraded_blocks, 1U);
 }
 
 TEST(ShardedProtocol, LeavingAndFailingEndEverything) {
