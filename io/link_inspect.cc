@@ -282,14 +282,6 @@ Endpoint solicited_node_group(const Endpoint& address) {
   return group;
 }
 
-MacAddress multicast_mac(const Endpoint& group) {
-  const auto& a = group.address;
-  if (group.is_ipv4()) {
-    return {0x01, 0x00, 0x5e, static_cast<uint8_t>(a[13] & 0x7f), a[14], a[15]};
-  }
-  return {0x33, 0x33, a[12], a[13], a[14], a[15]};
-}
-
 bool same_address(const Endpoint& a, const Endpoint& b) {
   return std::memcmp(a.address.data(), b.address.data(), a.address.size()) == 0;
 }

@@ -93,8 +93,6 @@ struct InspectedFrame {
 [[nodiscard]] Endpoint link_local_address(const MacAddress& mac);
 /// The group on which `address` is asked for (RFC 4291 §2.7.1).
 [[nodiscard]] Endpoint solicited_node_group(const Endpoint& address);
-/// Where frames to a multicast group go (RFC 1112 §6.4, RFC 2464 §7).
-[[nodiscard]] MacAddress multicast_mac(const Endpoint& group);
 /// The same address, whatever the ports.
 [[nodiscard]] bool same_address(const Endpoint& a, const Endpoint& b);
 

@@ -7,57 +7,7 @@
 #include "io/udp_port_config.h"
 
 namespace tributary::io {
-namespace {
-
 using microcode::kIpProtocolUdp;
-
-constexpr uint16_t kDoNotFragment = 0x4000;
-
-/// The bytes of the address as its family has them on the wire.
-std::span<const std::byte> wire_address(const Endpoint& endpoint, bool ipv4) {
-  const auto bytes = std::as_bytes(std::span(endpoint.address));
-  return ipv4 ? bytes.subspan(kIpv4AddressAt) : bytes;
-}
-
-}  // namespace
-
-void write_ethernet(std::byte* at, const MacAddress& destination, const MacAddress& source,
-                    uint32_t ether_type) {
-  std::memcpy(at, destination.data(), destination.size());
-  std::memcpy(at + 6, source.data(), source.size());
-  store_be<uint16_t>(at + 12, static_cast<uint16_t>(ether_type));
-}
-
-void write_ipv4(std::byte* at, const Endpoint& source, const Endpoint& destination,
-                uint32_t protocol, uint8_t time_to_live, uint32_t payload_bytes) {
-  std::memset(at, 0, kIpv4HeaderBytes);
-  at[0] = std::byte{0x45};  // Version 4, five words of header.
-  store_be<uint16_t>(at + 2, static_cast<uint16_t>(kIpv4HeaderBytes + payload_bytes));
-  store_be<uint16_t>(at + 6, kDoNotFragment);
-  at[8] = std::byte{time_to_live};
-  at[9] = static_cast<std::byte>(protocol);
-  std::memcpy(at + 12, source.address.data() + kIpv4AddressAt, 4);
-  std::memcpy(at + 16, destination.address.data() + kIpv4AddressAt, 4);
-  store_be<uint16_t>(at + 10, internet_checksum({at, kIpv4HeaderBytes}));
-}
-
-void write_ipv6(std::byte* at, const Endpoint& source, const Endpoint& destination,
-                uint32_t next_header, uint8_t hop_limit, uint32_t payload_bytes) {
-  std::memset(at, 0, kIpv6HeaderBytes);
-  at[0] = std::byte{0x60};  // Version 6.
-  store_be<uint16_t>(at + 4, static_cast<uint16_t>(payload_bytes));
-  at[6] = static_cast<std::byte>(next_header);
-  at[7] = std::byte{hop_limit};
-  std::memcpy(at + 8, source.address.data(), 16);
-  std::memcpy(at + 24, destination.address.data(), 16);
-}
-
-uint64_t pseudo_header_sum(const Endpoint& source, const Endpoint& destination, uint32_t protocol,
-                           uint32_t payload_bytes) {
-  const bool ipv4 = source.is_ipv4();
-  return uint64_t{word_sum(wire_address(source, ipv4))} +
-         word_sum(wire_address(destination, ipv4)) + protocol + payload_bytes;
-}
 
 uint32_t write_udp_frame_headers(const UdpFrameAddresses& addresses, uint32_t payload_bytes,
                                  uint16_t payload_sum, UdpChecksum checksum,
@@ -80,20 +30,13 @@ uint32_t write_udp_frame_headers(const UdpFrameAddresses& addresses, uint32_t pa
     write_ipv6(ip, source, destination, kIpProtocolUdp, kHopLimit, udp_bytes);
   }
   std::byte* const udp = frame.data() + header_bytes - kUdpHeaderBytes;
-  store_be<uint16_t>(udp, source.port);
-  store_be<uint16_t>(udp + 2, destination.port);
-  store_be<uint16_t>(udp + 4, static_cast<uint16_t>(udp_bytes));
-  store_be<uint16_t>(udp + 6, uint16_t{0});
+  microcode::write_udp(udp, source.port, destination.port, payload_bytes);
   if (checksum == UdpChecksum::kNone && ipv4) return header_bytes;
-  uint64_t sum = pseudo_header_sum(source, destination, kIpProtocolUdp, udp_bytes);
-  if (checksum == UdpChecksum::kPseudoHeader) {
-    store_be<uint16_t>(udp + 6, fold_sum(sum));
-    return header_bytes;
-  }
-  sum += uint64_t{word_sum({udp, kUdpHeaderBytes})} + payload_sum;
-  const auto complete = static_cast<uint16_t>(~fold_sum(sum));
-  // 0 means "no checksum" (RFC 768); its other one's complement form is sent instead.
-  store_be<uint16_t>(udp + 6, complete == 0 ? uint16_t{0xffff} : complete);
+  const uint16_t sum =
+      checksum == UdpChecksum::kPseudoHeader
+          ? fold_sum(pseudo_header_sum(source, destination, kIpProtocolUdp, udp_bytes))
+          : microcode::udp_checksum(udp, source, destination, payload_bytes, payload_sum);
+  store_be(udp + 6, sum);
   return header_bytes;
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /// @file
-/// Builds an Ethernet frame with an IPv4 or IPv6 header and a UDP header around a payload.
+/// Builds an Ethernet frame with an IPv4 or IPv6 header and a UDP header around a payload, with the
+/// headers of microcode/frame_headers.h.
 ///
 /// Shapes:  Ethernet II 14 bytes, IPv4 20 (no options) or IPv6 40 (no extensions), UDP 8. No VLAN
 ///          tag, no padding to 60 bytes and no frame check sequence; a network card adds both.
@@ -18,6 +19,7 @@
 
 #include "base/endpoint.h"
 #include "base/internet_checksum.h"
+#include "microcode/frame_headers.h"
 #include "microcode/headers.h"
 
 namespace tributary::io {
@@ -33,13 +35,14 @@ inline constexpr uint32_t kUdpFrameHeaderBytesIpv6 =
     kEthernetHeaderBytes + kIpv6HeaderBytes + kUdpHeaderBytes;
 static_assert(kUdpFrameHeaderBytesIpv4 == 42 && kUdpFrameHeaderBytesIpv6 == 62);
 
-/// The bytes of an IPv4 address in Endpoint::address, behind the mapped prefix.
-inline constexpr uint32_t kIpv4AddressAt = 12;
-
-/// Time to live of what this program sends. Source: RFC 1700, "recommended default".
-inline constexpr uint8_t kHopLimit = 64;
-
-using MacAddress = std::array<uint8_t, 6>;
+using microcode::kHopLimit;
+using microcode::kIpv4AddressAt;
+using microcode::MacAddress;
+using microcode::multicast_mac;
+using microcode::pseudo_header_sum;
+using microcode::write_ethernet;
+using microcode::write_ipv4;
+using microcode::write_ipv6;
 
 struct UdpFrameAddresses {
   MacAddress source_mac{};
@@ -71,23 +74,5 @@ enum class UdpChecksum : uint8_t {
 [[nodiscard]] uint32_t write_udp_frame_headers(const UdpFrameAddresses& addresses,
                                                uint32_t payload_bytes, uint16_t payload_sum,
                                                UdpChecksum checksum, std::span<std::byte> frame);
-
-/// Writes an Ethernet header of 14 bytes.
-void write_ethernet(std::byte* at, const MacAddress& destination, const MacAddress& source,
-                    uint32_t ether_type);
-
-/// Writes an IPv4 header of 20 bytes around `payload_bytes` of `protocol`, checksum set; addresses
-/// as in `addresses`, whose ports play no part.
-void write_ipv4(std::byte* at, const Endpoint& source, const Endpoint& destination,
-                uint32_t protocol, uint8_t time_to_live, uint32_t payload_bytes);
-
-/// The same for IPv6, 40 bytes.
-void write_ipv6(std::byte* at, const Endpoint& source, const Endpoint& destination,
-                uint32_t next_header, uint8_t hop_limit, uint32_t payload_bytes);
-
-/// The sum of the pseudo header in front of UDP or ICMPv6 (RFC 768, RFC 8200 §8.1), not folded. The
-/// family is that of `source`.
-[[nodiscard]] uint64_t pseudo_header_sum(const Endpoint& source, const Endpoint& destination,
-                                         uint32_t protocol, uint32_t payload_bytes);
 
 }  // namespace tributary::io

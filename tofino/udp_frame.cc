@@ -5,6 +5,7 @@
 
 #include "base/byte_order.h"
 #include "base/internet_checksum.h"
+#include "microcode/frame_headers.h"
 #include "microcode/headers.h"
 #include "microcode/switchml_wire.h"
 
@@ -16,9 +17,11 @@ using microcode::UdpHeader;
 
 namespace {
 
-void store_mac(std::byte* to, uint64_t mac) {
-  store_be(to, static_cast<uint32_t>(mac >> 16));
-  store_be(to + 4, static_cast<uint16_t>(mac));
+microcode::MacAddress mac_of(uint64_t low_48_bits) {
+  microcode::MacAddress mac{};
+  for (uint32_t i = 0; i < mac.size(); i++)
+    mac[i] = static_cast<uint8_t>(low_48_bits >> (40 - 8 * i));
+  return mac;
 }
 
 uint64_t load_mac(const std::byte* from) {
@@ -31,24 +34,13 @@ std::array<std::byte, kUdpFrameHeaderBytes> udp_frame_header(const FrameAddress&
                                                              const FrameAddress& to,
                                                              uint32_t payload_bytes) {
   std::array<std::byte, kUdpFrameHeaderBytes> frame{};
-  std::byte* ethernet = frame.data();
-  store_mac(ethernet, to.mac);
-  store_mac(ethernet + 6, from.mac);
-  EthernetHeader::EtherType::store(ethernet, microcode::kEtherTypeIpv4);
-  std::byte* ip = ethernet + EthernetHeader::kBytes;
-  Ipv4Header::Version::store(ip, 4);
-  Ipv4Header::HeaderWords::store(ip, Ipv4Header::kBytes / 4);
-  const uint32_t udp_bytes = UdpHeader::kBytes + payload_bytes;
-  Ipv4Header::TotalLength::store(ip, Ipv4Header::kBytes + udp_bytes);
-  Ipv4Header::TimeToLive::store(ip, microcode::kSwitchmlTimeToLive);
-  Ipv4Header::Protocol::store(ip, microcode::kIpProtocolUdp);
-  Ipv4Header::SourceAddress::store(ip, from.ip);
-  Ipv4Header::DestinationAddress::store(ip, to.ip);
-  Ipv4Header::HeaderChecksum::store(ip, internet_checksum({ip, Ipv4Header::kBytes}));
-  std::byte* udp = ip + Ipv4Header::kBytes;
-  UdpHeader::SourcePort::store(udp, from.port);
-  UdpHeader::DestinationPort::store(udp, to.port);
-  UdpHeader::Length::store(udp, udp_bytes);
+  std::byte* const ip = frame.data() + EthernetHeader::kBytes;
+  microcode::write_ethernet(frame.data(), mac_of(to.mac), mac_of(from.mac),
+                            microcode::kEtherTypeIpv4);
+  microcode::write_ipv4(ip, Endpoint::ipv4(from.ip, from.port), Endpoint::ipv4(to.ip, to.port),
+                        microcode::kIpProtocolUdp, microcode::kSwitchmlTimeToLive,
+                        UdpHeader::kBytes + payload_bytes);
+  microcode::write_udp(ip + Ipv4Header::kBytes, from.port, to.port, payload_bytes);
   return frame;
 }
 

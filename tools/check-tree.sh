@@ -13,7 +13,7 @@ microcode  base
 memory     base microcode
 timers     base microcode
 engine     base microcode memory timers
-io         base microcode/headers.h engine/port.h engine/packet.h
+io         base microcode/headers.h microcode/frame_headers.h engine/port.h engine/packet.h
 net        base microcode
 tofino     base microcode
 apps       base microcode memory timers engine/packet.h engine/live/live_core.h
