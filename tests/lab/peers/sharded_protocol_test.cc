@@ -133,7 +133,9 @@ TEST(ShardedProtocol, WhatLacksSomebodyIsSaidOfTheWholeTensor) {
       result.extension.flags = microcode::kFlagSourceMask;
       result.mask[0] = 1;
     }
-    tell(protocol, from, result, std::vector<int32_t>(16, static_cast<int32_t>(from) + 1));
+    const std::vector<int32_t> sums(16, static_cast<int32_t>(from) + 1);
+    tell(protocol, from, result, sums);
+    tell(protocol, from, result, sums);
   }
   ASSERT_TRUE(transfer.done) << protocol.status_text();
   EXPECT_EQ(values.front(), 1);
@@ -143,6 +145,7 @@ TEST(ShardedProtocol, WhatLacksSomebodyIsSaidOfTheWholeTensor) {
   EXPECT_EQ(transfer.outcome.degraded[0].element_first, 16U);
   EXPECT_EQ(transfer.outcome.degraded[0].element_count, 16U);
   EXPECT_EQ(protocol.counters().degraded_blocks, 1U);
+  EXPECT_EQ(protocol.counters().duplicate_results, 2U);
 }
 
 TEST(ShardedProtocol, LeavingAndFailingEndEverything) {
