@@ -131,7 +131,7 @@ class VectorLoops {
     for (const engine::Packet& packet : load_.packets()) {
       for (uint32_t i = 0; i < kGradients; i++) {
         sums[place_of(packet) + i] +=
-            load_be<uint32_t>(packet.data + Header::kBytes + i * microcode::kGradientBytes);
+            load_be<uint32_t>(packet.data + Header::kBytes + size_t{i} * microcode::kGradientBytes);
       }
     }
     return std::equal(sums.begin(), sums.end(), lanes_.begin(), [](uint32_t sum, int32_t lane) {
