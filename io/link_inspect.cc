@@ -160,6 +160,9 @@ InspectedFrame inspect_ipv6(std::span<const std::byte> frame, const LinkIdentity
   if (H::Version::load(ip) != 6 || found.offset + found.size > frame.size()) {
     return refused(FrameOutcome::kBadIpHeader);
   }
+  // With an IPv4 address it is no IPv6 host, and has no link-local address: the kernel at the other
+  // end of a tap device, which has the same MAC, would be told that its own is taken.
+  if (identity.local.is_ipv4()) return refused(FrameOutcome::kNotOurs);
   std::memcpy(found.source.address.data(), ip + H::kSourceByte, 16);
   std::memcpy(found.destination.address.data(), ip + H::kSourceByte + 16, 16);
   // ::ffff:a.b.c.d is how an Endpoint holds an IPv4 address; in an IPv6 header it is nobody's.

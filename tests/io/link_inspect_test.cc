@@ -162,6 +162,9 @@ TEST(LinkInspect, ControlMessages) {
   EXPECT_EQ(inspect(from_hex(kPing)).kind, FrameKind::kIcmp);
   EXPECT_EQ(inspect(from_hex(kIgmpQueryFrame)).kind, FrameKind::kIgmp);
   EXPECT_EQ(inspect(from_hex(kSolicitation), kHost6).kind, FrameKind::kIcmpv6);
+  // The same asks a host with an IPv4 address for the link-local one that it does not have:
+  // fe80::ff:fe00:1 has the same group.
+  EXPECT_EQ(inspect(from_hex(kSolicitation), kHost).refusal, FrameOutcome::kNotOurs);
   Bytes ping = from_hex(kPing);
   ping.back() ^= std::byte{1};
   EXPECT_EQ(inspect(ping).refusal, FrameOutcome::kBadControl);
