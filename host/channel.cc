@@ -86,7 +86,9 @@ void Channel::loop() {
     const bool sent = send(now);
     show_progress();
     tell_owner();
-    ended = protocol_->phase() == TensorProtocol::Phase::kEnded && !sent;
+    // The last good-bye is said.
+    ended = protocol_->phase() == TensorProtocol::Phase::kEnded &&
+            protocol_->next_deadline() == Instant::never() && !sent;
     if (protocol_->group().is_set() && !group_is_open_) open_group();
     if (!received && !sent && !ended) sleep(now);
   }

@@ -48,7 +48,7 @@ class WorkerProtocol final : public TensorProtocol {
   WorkerProtocol(const CommunicatorConfig& config, uint32_t nonce, Instant now);
 
   void submit(Transfer& transfer, Instant now) override;
-  /// Says good-bye in the next packets.
+  /// Says good-bye in the next packet and some later ones: until next_deadline() is never.
   void leave(Instant now) override;
   void fail(Status status, std::string text) override { end(status, std::move(text)); }
 
@@ -216,6 +216,7 @@ class WorkerProtocol final : public TensorProtocol {
   uint64_t have_position_ = UINT64_MAX;
   bool have_upstream_ = false;
   uint32_t leaves_due_ = 0;  ///< Good-byes still to send.
+  Instant leave_at_;         ///< When the next one is due; the first one is at once.
 
   CommunicatorCounters counters_;
 };

@@ -287,7 +287,7 @@ microcode::Subroutine<void, M> serve_control(M& m, Shard& shard, Job& job, const
       refuse(m, shard, Outcome::kWrongKey);
       co_return;
     }
-    // A good-bye is said twice; the second may come when the session is over.
+    // A good-bye is said several times; the later ones may come when the session is over.
     if (type != MessageType::kLeave) tell_session_lost(m, shard, job, message, arrival.source);
     refuse(m, shard, Outcome::kWrongSession);
     co_return;

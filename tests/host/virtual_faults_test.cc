@@ -121,6 +121,28 @@ TEST_F(Misfortune, APeerThatHasLeftIsNamedWithoutWaiting) {
   EXPECT_THAT(waiting.outcome.text, HasSubstr("rank 2 has left job 1"));
 }
 
+TEST(GoodByes, OneOfThemArrivesThoughTwoInFiveAreLost) {
+  constexpr uint64_t kSeeds = 50;
+  uint32_t heard = 0;
+  for (uint64_t seed = 1; seed <= kSeeds; seed++) {
+    VirtualNet net(seed, {.loss = 0.4});
+    trio_ml::JobConfig job;
+    job.sources = 1;
+    const Endpoint server = VirtualNet::address(0, 0);
+    net.add_aggregator(job, server);
+    host::CommunicatorConfig config;
+    config.server = server;
+    config.world = 1;
+    net.add_worker(config, VirtualNet::address(1, 0));
+    net.run_for(seconds(1));  // Joined.
+    net.leave(0);
+    net.run_for(milliseconds(20));
+    if (net.count(0, trio_ml::Outcome::kLeave) > 0) heard++;
+  }
+  // All five of one in a hundred are lost; of two it would be one in six.
+  EXPECT_GE(heard, kSeeds - 3);
+}
+
 TEST_F(Misfortune, AStoppedAggregatorIsGoneAtTheDeadline) {
   start(job());
   net.stop_aggregator(0);
