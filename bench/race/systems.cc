@@ -20,12 +20,16 @@ namespace fs = std::filesystem;
 constexpr const char* kVader = "vader";
 /// Number of the ring in Open MPI's list. Source: ompi_info, coll_tuned_allreduce_algorithm.
 constexpr const char* kOmpiRing = "4";
+/// Where results go once for all workers. Source: RFC 2365 §6.2 (239.192/14, local to a site).
+constexpr const char* kGroup = "239.192.77.1";
 /// The aggregator's patience with a late worker, its default.
 constexpr const char* kMitigation = ",mitigation=on,timeout_ms=10";
 
 constexpr std::array kSystems{
     System{"tributary", SystemKind::kTributary, kTributaryWorker,
            "one aggregator, `tributary serve` and the client library"},
+    System{"tributary-group", SystemKind::kTributary, kTributaryWorker,
+           "the same with results to a multicast group", true},
     System{"ps", SystemKind::kParameterServer, kPsWorker,
            "a plain parameter server over TCP, two processes, chunks of 256 KiB"},
     System{"gloo-ring", SystemKind::kGloo, "ring", "Gloo's ring over TCP"},
@@ -129,6 +133,10 @@ std::string refusal(const System& system, const NetKind& net, const RaceCase& ra
   if (system.kind == SystemKind::kOpenMpi && (programs.mpi.empty() || programs.mpirun.empty())) {
     return "not built: libopenmpi-dev, libpmix-dev or openmpi-bin was not installed";
   }
+  if (system.multicast && net.shared_memory) return "a wire for each worker carries no groups";
+  if (system.multicast && race.loss > 0 && !net.may_lose()) {
+    return "its results cannot be lost here; see the networks with real packets";
+  }
   if (net.shared_memory && system.kind == SystemKind::kTributary) {
     return io::has_dpdk() ? ""
                           : "not built: DPDK was not installed (tools/install-deps.sh --with-dpdk)";
@@ -154,8 +162,10 @@ std::vector<Command> server_commands(const System& system, const RaceNetwork& ne
   };
   const std::string address = network.server_address();
   if (system.kind == SystemKind::kTributary) {
+    const std::string group =
+        system.multicast ? fmt::format(",group={}:{}", kGroup, ports[1]) : std::string();
     const std::string job =
-        fmt::format("id=1,sources={}{}", race.workers, race.straggler ? kMitigation : "");
+        fmt::format("id=1,sources={}{}{}", race.workers, race.straggler ? kMitigation : "", group);
     std::vector<std::string> words{"serve", "--listen", fmt::format("{}:{}", address, ports[0]),
                                    "--job", job};
     for (uint32_t rank = 0; network.kind().shared_memory && rank < race.workers; rank++) {

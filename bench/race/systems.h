@@ -27,8 +27,9 @@ enum class SystemKind : uint8_t { kTributary, kParameterServer, kGloo, kOpenMpi 
 struct System {
   const char* name;
   SystemKind kind;
-  const char* algorithm;  ///< As the worker program, or Open MPI, calls it; empty for its choice.
-  const char* text;       ///< For people.
+  const char* algorithm;   ///< As the worker program, or Open MPI, calls it; empty for its choice.
+  const char* text;        ///< For people.
+  bool multicast = false;  ///< Results go to a multicast group, once for all workers.
 
   /// Talks TCP between the workers: what users would pick instead.
   [[nodiscard]] bool is_tcp_peer() const {

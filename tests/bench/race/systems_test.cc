@@ -57,6 +57,20 @@ TEST(Systems, WhatCannotTakePartSaysWhy) {
   EXPECT_THAT(refusal(*find_system("ps"), *find_net_kind("netns-pkt1500"), lossy, kAll), IsEmpty());
 }
 
+TEST(Systems, AGroupTakesPartWhereItCanAndMayLoseItsResults) {
+  const System& group = *find_system("tributary-group");
+  EXPECT_THAT(refusal(group, *find_net_kind("lo"), kCase, kAll), IsEmpty());
+  EXPECT_THAT(refusal(group, *find_net_kind("netns"), kCase, kAll), IsEmpty());
+  EXPECT_THAT(refusal(group, *find_net_kind("shm"), kCase, kAll), HasSubstr("wire"));
+  RaceCase lossy = kCase;
+  lossy.loss = 0.01;
+  EXPECT_THAT(refusal(group, *find_net_kind("lo"), lossy, kAll), HasSubstr("real packets"));
+  EXPECT_THAT(refusal(group, *find_net_kind("netns-pkt1500"), lossy, kAll), IsEmpty());
+  const auto servers = server_commands(group, loopback(), kCase, kAll, kPorts, "/s");
+  ASSERT_EQ(servers.size(), 1U);
+  EXPECT_THAT(servers[0].words, Contains("id=1,sources=3,group=239.192.77.1:7005"));
+}
+
 TEST(Systems, OneWorkerProcessForEachRank) {
   const auto commands =
       worker_commands(*find_system("gloo-ring"), loopback(), kCase, kAll, kPorts, common());
