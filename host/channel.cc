@@ -95,6 +95,7 @@ void Channel::loop() {
   {
     const std::lock_guard lock(mutex_);
     takes_no_more_ = true;
+    shown_ = what_it_shows();  // Good-byes are counted, too.
   }
   // What came in meanwhile fails, and nobody submits any more.
   take_orders(monotonic_now());
