@@ -190,7 +190,7 @@ void add_serve_command(CLI::App& app, int& exit_code) {
                    "Serve over this DPDK device instead of sockets, dpdk:DEVICE[,key=value]...; "
                    "may be repeated")
       ->type_name("PORT");
-  flags->settings.add_table(job_keys(), flags->jobs, "A job to serve; may be repeated");
+  flags->settings.add_table(job_keys(), flags->jobs, "A job to serve");
   add_switchml_flags(*command, flags->settings, flags->switchml);
   add_uint(*command, "--cores", flags->appliance.cores, 1, io::kUdpQueuesMax,
            "Polling cores, a power of two");

@@ -100,6 +100,9 @@ class FaultWorld final : public FaultWire::Watcher, private EventTarget {
     FaultWire* wire;
   };
 
+  [[nodiscard]] static Endpoint worker_address(uint32_t job, uint32_t rank);
+  /// Of somebody who has no part in any job.
+  [[nodiscard]] static Endpoint stranger_address();
   void build_aggregator(uint32_t index);
   void build_switch();
   /// Of apps/switchml; null at a Tofino, and while no process runs.

@@ -1,0 +1,288 @@
+// SPDX-License-Identifier: Apache-2.0
+// How the world of a plan comes to be: aggregators, hosts, cables.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/assert.h"
+#include "host/switchml_protocol.h"
+#include "lab/faults/fault_world.h"
+#include "microcode/switchml_wire.h"
+#include "microcode/trio_ml_wire.h"
+
+namespace tributary::lab {
+namespace {
+
+/// A lower aggregator waits two timeouts for its own before it has anything to send up.
+constexpr int64_t kTimeoutsPerLevel = 3;
+/// A cable inside the aggregator's own socket: as good as none.
+constexpr uint64_t kInnerRate = 10'000'000'000'000;
+
+constexpr uint32_t kPrivateNet = 10U << 24;
+
+Endpoint aggregator_address(uint32_t index) {
+  return Endpoint::ipv4(kPrivateNet | (index + 1) << 8 | 1, microcode::kTrioMlPort);
+}
+Endpoint switch_address() {
+  return Endpoint::ipv4(kPrivateNet | 1U << 8 | 1, microcode::kSwitchmlPort);
+}
+
+/// A worker's time-out is the live worker's, so that pauses of a few milliseconds are none.
+host::SwitchmlConfig switchml_worker_config(const JobPlan& what, uint32_t rank) {
+  return {.server = switch_address(),
+          .rank = rank,
+          .world = what.world,
+          .elements = what.gradients,
+          .pool = what.window,
+          .timeout = milliseconds(10),
+          .deadline = what.deadline};
+}
+
+/// Configuration that was drawn and so must be right.
+template <class T>
+T must(Result<T> result) {
+  TRIB_ASSERT(result.has_value());
+  return *std::move(result);
+}
+
+}  // namespace
+
+FaultWorld::FaultWorld(const FaultPlan& plan)
+    : plan_(plan), network_(core_, plan.seed), seeds_(Prng(plan.seed ^ 0xacce55).any_u64()) {
+  const auto aggregators = static_cast<uint32_t>(plan.parent.size());
+  const auto jobs = static_cast<uint32_t>(plan.jobs.size());
+  leaf_of_.resize(jobs);
+  source_of_.resize(jobs);
+  for (uint32_t job = 0; job < jobs; job++) assign_ranks(job);
+  ports_used_.assign(aggregators, 0);
+  upward_.resize(aggregators);
+  judges_.resize(aggregators);
+  for (uint32_t i = 0; i < aggregators; i++) {
+    if (plan.protocol == microcode::Protocol::kSwitchml) {
+      build_switch();
+    } else {
+      build_aggregator(i);
+    }
+  }
+  for (uint32_t i = 1; i < aggregators; i++) {
+    AggregatorNode& lower = *aggregators_[i];
+    const uint32_t port = ports_used_[i]++;
+    lower.table().set_route(aggregators_[plan.parent[i]]->address(), {&port, 1});
+    build_cable(plan.parent[i], lower.id(), port, lower.address(), upward_[i]);
+  }
+  workers_.resize(jobs);
+  worker_cables_.resize(jobs);
+  for (uint32_t job = 0; job < jobs; job++) build_job(job);
+}
+
+FaultWorld::~FaultWorld() = default;
+
+Endpoint FaultWorld::worker_address(uint32_t job, uint32_t rank) {
+  return Endpoint::ipv4(kPrivateNet | (job + 1) << 16 | (rank + 1), microcode::kTrioMlPort);
+}
+Endpoint FaultWorld::stranger_address() {
+  return Endpoint::ipv4(kPrivateNet | 200U << 16 | 1, microcode::kTrioMlPort);
+}
+
+std::vector<uint32_t> FaultWorld::children_of(uint32_t aggregator) const {
+  std::vector<uint32_t> children;
+  for (uint32_t i = 1; i < plan_.parent.size(); i++) {
+    if (plan_.parent[i] == aggregator) children.push_back(i);
+  }
+  return children;
+}
+
+uint32_t FaultWorld::height_of(uint32_t aggregator) const {
+  uint32_t height = 0;
+  for (const uint32_t child : children_of(aggregator)) {
+    height = std::max(height, 1 + height_of(child));
+  }
+  return height;
+}
+
+uint32_t FaultWorld::root_of(uint32_t job) const { return plan_.jobs[job].alone_at.value_or(0); }
+
+/// Ranks go to the leaves in even runs.
+void FaultWorld::assign_ranks(uint32_t job) {
+  const JobPlan& what = plan_.jobs[job];
+  std::vector<uint32_t> leaves;
+  for (uint32_t i = 0; i < plan_.parent.size(); i++) {
+    if (!plan_.has_children(i)) leaves.push_back(i);
+  }
+  if (what.alone_at) leaves = {*what.alone_at};
+  const auto leaf_count = static_cast<uint32_t>(leaves.size());
+  for (uint32_t rank = 0; rank < what.world; rank++) {
+    const uint32_t leaf = leaves[rank * leaf_count / what.world];
+    const bool first = rank == 0 || leaf_of_[job].back() != leaf;
+    leaf_of_[job].push_back(leaf);
+    source_of_[job].push_back(first ? 0 : source_of_[job].back() + 1);
+  }
+}
+
+trio_ml::JobConfig FaultWorld::job_config(uint32_t aggregator, uint32_t job) const {
+  const JobPlan& what = plan_.jobs[job];
+  const std::vector<uint32_t>& leaf_of = leaf_of_[job];
+  trio_ml::JobConfig config = what.config;
+  if (what.alone_at) {
+    config.sources = what.world;
+    return config;
+  }
+  config.world = what.world;
+  const std::vector<uint32_t> children = children_of(aggregator);
+  for (uint32_t i = 0; i < height_of(aggregator); i++) {
+    config.timeout = config.timeout * kTimeoutsPerLevel;
+  }
+  if (children.empty()) {
+    const auto first = std::find(leaf_of.begin(), leaf_of.end(), aggregator);
+    config.rank_base = static_cast<uint32_t>(first - leaf_of.begin());
+    config.sources = static_cast<uint32_t>(std::count(leaf_of.begin(), leaf_of.end(), aggregator));
+  } else {
+    config.sources = static_cast<uint32_t>(children.size());
+    config.sources_are_aggregators = true;
+  }
+  if (aggregator != 0) {
+    const std::vector<uint32_t> siblings = children_of(plan_.parent[aggregator]);
+    config.upstream = aggregator_address(plan_.parent[aggregator]);
+    config.upstream_source = static_cast<uint32_t>(
+        std::find(siblings.begin(), siblings.end(), aggregator) - siblings.begin());
+  }
+  return config;
+}
+
+std::vector<trio_ml::JobConfig> FaultWorld::jobs_of(uint32_t aggregator) const {
+  std::vector<trio_ml::JobConfig> configs;
+  for (uint32_t job = 0; job < plan_.jobs.size(); job++) {
+    const auto& alone_at = plan_.jobs[job].alone_at;
+    if (!alone_at || *alone_at == aggregator) configs.push_back(job_config(aggregator, job));
+  }
+  return configs;
+}
+
+void FaultWorld::build_aggregator(uint32_t index) {
+  std::vector<trio_ml::JobConfig> jobs = jobs_of(index);
+  TRIB_ASSERT(!jobs.empty());
+  AggregatorSpec spec;
+  spec.name = fmt::format("aggregator{}", index);
+  spec.address = aggregator_address(index);
+  spec.job = jobs.front();
+  spec.seed = seeds_.any_u64();
+  jobs.erase(jobs.begin());
+  live_.push_back(nullptr);
+  modelled_.push_back(nullptr);
+  servers_.push_back(nullptr);
+  if (plan_.machine == FaultMachine::kPfe) {
+    TRIB_ASSERT(jobs.empty());
+    auto node = must(TrioNode::create(network_, spec));
+    modelled_.back() = node.get();
+    aggregators_.push_back(std::move(node));
+  } else {
+    auto node = must(LiveNode::create(network_, spec, jobs));
+    live_.back() = node.get();
+    servers_.back() = node.get();
+    aggregators_.push_back(std::move(node));
+  }
+
+  // A contribution that is refused for want of a buffer has come and has not.
+  const bool steady = !plan_.kinds.has(FaultKind::kAggregatorPause) &&
+                      !plan_.kinds.has(FaultKind::kClockStep) &&
+                      !plan_.kinds.has(FaultKind::kMemoryRefusal);
+  for (uint32_t job = 0; job < plan_.jobs.size(); job++) {
+    const JobPlan& what = plan_.jobs[job];
+    const bool flat = plan_.parent.size() == 1 || what.alone_at == index;
+    const bool judged =
+        flat && what.config.mitigation && !plan_.kinds.has(FaultKind::kDisagreement);
+    judges_[index].push_back(
+        judged ? std::make_unique<PromptnessJudge>(job_config(index, job), steady) : nullptr);
+  }
+}
+
+void FaultWorld::build_switch() {
+  const JobPlan& what = plan_.jobs.front();
+  AggregatorSpec spec;
+  spec.name = "switch";
+  spec.address = switch_address();
+  spec.switchml.elements = what.gradients;
+  spec.slots = what.window;
+  spec.link_bits_per_s = link_config().rate_bits_per_s;
+  spec.seed = seeds_.any_u64();
+  for (uint32_t rank = 0; rank < what.world; rank++) {
+    spec.workers.push_back(worker_address(0, rank));
+  }
+  live_.push_back(nullptr);
+  modelled_.push_back(nullptr);
+  servers_.push_back(nullptr);
+  judges_.front().push_back(nullptr);
+  if (plan_.machine == FaultMachine::kTofino) {
+    auto node = must(TofinoNode::create(network_, spec));
+    tofino_ = node.get();
+    aggregators_.push_back(std::move(node));
+    return;
+  }
+  if (plan_.machine == FaultMachine::kPfe) {
+    auto node = must(SwitchmlTrioNode::create(network_, spec));
+    modelled_switch_ = node.get();
+    aggregators_.push_back(std::move(node));
+    return;
+  }
+  auto node = must(SwitchmlLiveNode::create(network_, spec,
+                                            {.workers = what.world,
+                                             .elements = what.gradients,
+                                             .slots = what.window,
+                                             .watches_ports = plan_.configured}));
+  live_switch_ = node.get();
+  servers_.back() = node.get();
+  aggregators_.push_back(std::move(node));
+}
+
+net::LinkConfig FaultWorld::link_config() const {
+  return {.propagation = plan_.propagation, .faults = plan_.links};
+}
+
+void FaultWorld::build_cable(uint32_t upper, net::NodeId lower, uint32_t lower_port,
+                             const Endpoint& address, Cable& cable) {
+  AggregatorNode& aggregator = *aggregators_[upper];
+  const uint32_t port = ports_used_[upper]++;
+  wires_.push_back(std::make_unique<FaultWire>(
+      network_, fmt::format("wire{}", wires_.size()), upper, seeds_.any_u64(), *this,
+      plan_.protocol == microcode::Protocol::kSwitchml ? scramble_switchml_message
+                                                       : scramble_message));
+  FaultWire& wire = *wires_.back();
+  wire.set_scramble(plan_.scramble);
+  net::LinkConfig inner;
+  inner.rate_bits_per_s = kInnerRate;
+  inner.propagation = Duration();
+  must(network_.connect(aggregator.id(), port, wire.id(), FaultWire::kInnerPort, inner, inner));
+  cable.outward = must(network_.connect(wire.id(), FaultWire::kOuterPort, lower, lower_port,
+                                        link_config(), link_config()));
+  cable.wire = &wire;
+  aggregator.table().set_route(address, {&port, 1});
+}
+
+void FaultWorld::build_job(uint32_t job) {
+  const JobPlan& what = plan_.jobs[job];
+  worker_cables_[job].resize(what.world);
+  for (uint32_t rank = 0; rank < what.world; rank++) {
+    WorkerNodeConfig config;
+    config.name = fmt::format("job{}.rank{}", job, rank);
+    config.address = worker_address(job, rank);
+    config.communicator.server = aggregator_address(leaf_of_[job][rank]);
+    config.communicator.job_id = what.config.id;
+    config.communicator.rank = rank;
+    config.communicator.source = source_of_[job][rank];
+    config.communicator.world = what.world;
+    config.communicator.gradients = what.gradients;
+    config.communicator.window = what.window;
+    config.communicator.deadline = what.deadline;
+    if (plan_.protocol == microcode::Protocol::kSwitchml) {
+      config.new_ports = plan_.configured;
+      config.protocol = [worker = switchml_worker_config(what, rank)](uint32_t, Instant) {
+        return std::make_unique<host::SwitchmlProtocol>(worker);
+      };
+    }
+    workers_[job].push_back(std::make_unique<WorkerNode>(network_, config, seeds_.any_u64()));
+    build_cable(leaf_of_[job][rank], workers_[job][rank]->id(), 0, config.address,
+                worker_cables_[job][rank]);
+  }
+}
+
+}  // namespace tributary::lab
