@@ -116,6 +116,15 @@ Result<Appliance::OpenedPort> Appliance::open_devices(const ApplianceConfig& con
   return OpenedPort{.port = std::move(port->port), .warnings = std::move(port->warnings)};
 }
 
+std::string Appliance::ids_note(uint32_t id) const {
+  for (const trio_ml::JobConfig& job : config_.jobs) {
+    if (job.channels == 1 || id < job.id || id >= job.id + job.channels) continue;
+    return fmt::format(" (job {} with channels={} takes the ids {} to {})", job.id, job.channels,
+                       job.id, job.id + job.channels - 1);
+  }
+  return {};
+}
+
 Result<void> Appliance::add_jobs(uint32_t room_bytes) {
   for (uint32_t core = 0; core < config_.cores; core++) {
     shards_.push_back(
@@ -125,12 +134,9 @@ Result<void> Appliance::add_jobs(uint32_t room_bytes) {
     // Each job as if it were alone: jobs that are busy at the same time may overflow the socket.
     job.room_bytes = room_bytes;
     for (uint32_t channel = 0; channel < job.channels; channel++) {
-      const auto added = add_job(trio_ml::channel_of(job, channel));
-      if (added) continue;
-      if (channel == 0) return added;
-      return failure(fmt::format("{} (job {} with channels={} takes the ids {} to {})",
-                                 added.error().text, job.id, job.channels, job.id,
-                                 job.id + job.channels - 1));
+      const trio_ml::JobConfig one = trio_ml::channel_of(job, channel);
+      const auto added = add_job(one);
+      if (!added) return failure(added.error().text + ids_note(one.id));
     }
   }
   return {};

@@ -58,6 +58,8 @@ class Appliance {
   static Result<OpenedPort> open_sockets(const ApplianceConfig& config);
   static Result<OpenedPort> open_devices(const ApplianceConfig& config);
   Appliance(const ApplianceConfig& config, memory::SharedMemory memory, OpenedPort port);
+  /// Behind an error about a job's id: whose channels have it, if some job has several.
+  [[nodiscard]] std::string ids_note(uint32_t id) const;
   Result<void> add_jobs(uint32_t room_bytes);
   Result<void> add_job(const trio_ml::JobConfig& job);
   [[nodiscard]] Result<void> check_room(const trio_ml::JobConfig& job) const;

@@ -172,6 +172,8 @@ TEST(ApplianceTest, ChannelsTakeTheIdsThatFollow) {
   EXPECT_EQ((*appliance)->stats()["jobs"].size(), 3U);
   EXPECT_EQ(error_of(config_of({small_job(4, 1), job})),
             "job 4: id=4 is configured twice (job 3 with channels=2 takes the ids 3 to 4)");
+  EXPECT_EQ(error_of(config_of({job, small_job(4, 1)})),
+            "job 4: id=4 is configured twice (job 3 with channels=2 takes the ids 3 to 4)");
 }
 
 TEST(ApplianceTest, JobsMustFitIntoTheMemory) {
