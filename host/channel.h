@@ -111,6 +111,7 @@ class Channel {
   bool group_is_open_ = false;                ///< Asked for; once is enough.
   std::unique_ptr<engine::Port> group_port_;  ///< Null without a group.
   std::vector<Part*> in_work_;
+  Instant busy_at_;           ///< When a packet last came or went.
   std::vector<Part*> taken_;  ///< Swapped with submitted_.
   TensorProtocol::Phase phase_told_ = TensorProtocol::Phase::kJoining;
   std::array<engine::Packet, engine::kBurstPackets> burst_{};
