@@ -133,6 +133,7 @@ Result<void> Appliance::add_jobs(uint32_t room_bytes) {
   for (trio_ml::JobConfig job : config_.jobs) {
     // Each job as if it were alone: jobs that are busy at the same time may overflow the socket.
     job.room_bytes = room_bytes;
+    job.ports = port_->udp_ports();
     for (uint32_t channel = 0; channel < job.channels; channel++) {
       const trio_ml::JobConfig one = trio_ml::channel_of(job, channel);
       const auto added = add_job(one);

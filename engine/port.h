@@ -69,6 +69,8 @@ class Port {
   [[nodiscard]] virtual PortQueue& queue(uint32_t index) = 0;
   /// Where others send to reach this port.
   [[nodiscard]] virtual Endpoint local() const = 0;
+  /// UDP ports, from local()'s on: queue i gets what is sent to the i-th. 1: it chooses otherwise.
+  [[nodiscard]] virtual uint32_t udp_ports() const { return 1; }
   /// Largest UDP payload that can be sent or received, in bytes.
   [[nodiscard]] virtual uint32_t payload_bytes_max() const = 0;
   /// Bytes of the largest IP packet that reaches `to` in one piece, as far as the port knows.

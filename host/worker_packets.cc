@@ -132,6 +132,13 @@ uint32_t WorkerProtocol::lane_count(const Transfer& transfer, uint64_t position)
 
 // --- Out ---
 
+/// The port by which the aggregator's card finds the core that owns the block.
+Endpoint WorkerProtocol::server_for(uint32_t block_id) const {
+  Endpoint server = config_.server;
+  server.port = static_cast<uint16_t>(server.port + microcode::owner_of(block_id, server_ports_));
+  return server;
+}
+
 std::span<const float> WorkerProtocol::floats_of(const Transfer& transfer, uint64_t block) {
   if (transfer.halves.bits.empty()) {
     return slice<const float>(transfer.floats, block, config_.gradients);
@@ -210,7 +217,7 @@ Outgoing WorkerProtocol::write_contribution(uint64_t position, std::span<std::by
   const uint32_t size_bytes = head_bytes + lanes * microcode::kGradientBytes;
   return {.size_bytes = size_bytes,
           .stored_bytes = transfer.elided_elements > 0 ? head_bytes : size_bytes,
-          .to = config_.server};
+          .to = server_for(message.header.block_id)};
 }
 
 Outgoing WorkerProtocol::write_control(MessageType type, uint64_t position,
@@ -237,7 +244,9 @@ Outgoing WorkerProtocol::write_control(MessageType type, uint64_t position,
     if (config_.threads > 1) message.body.channels = static_cast<uint8_t>(config_.threads);
   }
   const uint32_t size_bytes = encode_message(message, out.data());
-  return {.size_bytes = size_bytes, .stored_bytes = size_bytes, .to = config_.server};
+  return {.size_bytes = size_bytes,
+          .stored_bytes = size_bytes,
+          .to = type == MessageType::kProbe ? server_for(message.header.block_id) : config_.server};
 }
 
 // --- In ---
@@ -321,6 +330,7 @@ void WorkerProtocol::on_join_reply(const Message& message, Instant now) {
   window_ = std::clamp(config_.window, 1U, std::max(body.window, 1U));
   config_.gradients = std::min(config_.gradients, std::max(body.gradients_max, 1U));
   config_.threads = std::clamp<uint32_t>(body.channels, 1, config_.threads);
+  server_ports_ = 1U << body.port_bits;
   straggler_timeout_ = microseconds(body.timeout_us);
   rank_base_ = body.value;
   sources_ = body.sources;

@@ -140,6 +140,7 @@ class WorkerProtocol final : public TensorProtocol {
   [[nodiscard]] std::span<const float> floats_of(const Transfer& transfer, uint64_t block);
   Outgoing write_contribution(uint64_t position, std::span<std::byte> out, Instant now);
   Outgoing write_control(microcode::MessageType type, uint64_t position, std::span<std::byte> out);
+  [[nodiscard]] Endpoint server_for(uint32_t block_id) const;
   void write_gradients(Transfer& transfer, uint64_t block, microcode::Message& message,
                        std::byte* lanes);
   void read_gradients(Transfer& transfer, uint64_t block, const microcode::Message& message,
@@ -171,6 +172,7 @@ class WorkerProtocol final : public TensorProtocol {
   uint32_t session_ = 0;
   uint32_t key_ = 0;
   uint32_t window_ = 1;
+  uint32_t server_ports_ = 1;   ///< From config_.server's on; a power of two.
   Duration straggler_timeout_;  ///< 0: no mitigation.
   uint32_t rank_base_ = 0;      ///< Rank of the aggregator's source 0.
   uint32_t sources_ = 1;        ///< Of the aggregator that this worker talks to.

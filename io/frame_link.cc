@@ -51,6 +51,7 @@ FrameLink::FrameLink(const FrameLinkConfig& config, NeighbourTable& neighbours)
 LinkIdentity FrameLink::identity(uint32_t device) const {
   return {.mac = config_.devices[device].mac,
           .local = config_.local,
+          .udp_ports = config_.udp_ports,
           .groups = group_addresses_,
           .trusts_udp_checksum = config_.devices[device].trusts_udp_checksum};
 }

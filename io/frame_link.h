@@ -57,6 +57,7 @@ inline constexpr uint32_t kGroupsMax = 16;
 /// What is the same for all queues of a port.
 struct FrameLinkConfig {
   Endpoint local;             ///< The port's address and UDP port, no wildcard.
+  uint32_t udp_ports = 1;     ///< As in LinkIdentity.
   uint32_t prefix_bits = 24;  ///< Of the network on the wire: up to 32, or 128 for IPv6.
   std::optional<Endpoint> gateway;
   /// The only one whose datagrams are taken, but for those to groups; unset: everybody's.

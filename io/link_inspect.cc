@@ -76,7 +76,9 @@ InspectedFrame inspect_udp(std::span<const std::byte> frame, InspectedFrame foun
   const bool listened = found.destination.is_multicast()
                             ? std::find(identity.groups.begin(), identity.groups.end(),
                                         found.destination) != identity.groups.end()
-                            : found.destination.port == identity.local.port;
+                            : found.destination.port >= identity.local.port &&
+                                  found.destination.port - identity.local.port <
+                                      static_cast<int32_t>(identity.udp_ports);
   if (!listened || found.source.port == 0) return refused(FrameOutcome::kWrongPort);
   found.kind = FrameKind::kUdp;
   found.offset += Udp::kBytes;

@@ -60,6 +60,7 @@ struct LinkIdentity {
   MacAddress mac{};
   /// The port's IP address and UDP port.
   Endpoint local;
+  uint32_t udp_ports = 1;  ///< Ports that are listened to, from local's on.
   /// Joined multicast groups; their ports are those that are listened to.
   std::span<const Endpoint> groups;
   /// The UDP checksum is not looked at. For wires whose other end leaves it to a network card that

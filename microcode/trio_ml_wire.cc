@@ -29,7 +29,10 @@ constexpr uint32_t kBodyValue = 20;
 constexpr uint32_t kBodyKey = 24;
 constexpr uint32_t kBodyGroupPort = 28;
 constexpr uint32_t kBodyUpstream = 30;
-constexpr uint32_t kBodyChannels = 31;
+constexpr uint32_t kBodyChannels = 31;  // Below kPortBitsShift; the port bits above.
+constexpr uint32_t kPortBitsShift = 5;
+static_assert(kChannelsMax < 1U << kPortBitsShift);
+static_assert(kServerPortsMax == 1U << ((1U << (8 - kPortBitsShift)) - 1));
 constexpr uint32_t kBodyMask = 32;
 constexpr uint32_t kBodyGroup = 64;
 static_assert(kBodyGroup + 16 == kControlBodyBytes);
@@ -96,7 +99,8 @@ void decode_body(const std::byte* from, ControlBody& body) {
   body.key = load_be<uint32_t>(from + kBodyKey);
   body.group.port = load_be<uint16_t>(from + kBodyGroupPort);
   body.upstream = byte_at(from, kBodyUpstream) != 0;
-  body.channels = byte_at(from, kBodyChannels);
+  body.channels = byte_at(from, kBodyChannels) & ((1U << kPortBitsShift) - 1);
+  body.port_bits = static_cast<uint8_t>(byte_at(from, kBodyChannels) >> kPortBitsShift);
   load_mask(from + kBodyMask, body.mask);
   if (body.reason == Reason::kMismatch) {
     body.given = {.format = static_cast<ElementFormat>(byte_at(from, kBodyGivenFormat)),
@@ -120,7 +124,7 @@ void encode_body(const ControlBody& body, std::byte* to) {
   store_be<uint32_t>(to + kBodyKey, body.key);
   store_be<uint16_t>(to + kBodyGroupPort, body.group.port);
   to[kBodyUpstream] = static_cast<std::byte>(body.upstream);
-  to[kBodyChannels] = static_cast<std::byte>(body.channels);
+  to[kBodyChannels] = static_cast<std::byte>(body.channels | body.port_bits << kPortBitsShift);
   store_mask(body.mask, to + kBodyMask);
   if (body.reason == Reason::kMismatch) {
     to[kBodyGivenFormat] = static_cast<std::byte>(body.given.format);

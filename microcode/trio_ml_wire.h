@@ -27,6 +27,17 @@ inline constexpr uint32_t kSourcesMax = 256;
 inline constexpr uint32_t kJobsMax = 256;
 /// Channels of a job, at most: threads of a rank. Assumed: who has more has cores to spare.
 inline constexpr uint32_t kChannelsMax = 16;
+/// UDP ports of an aggregator, at most: one for each core.
+inline constexpr uint32_t kServerPortsMax = 128;
+
+/// Consecutive block_ids that one core owns, then the next core's turn: a sender's combined
+/// datagrams (up to 64, of 1500 bytes up to 44) then stay on one core.
+inline constexpr uint32_t kBlocksPerRun = 128;
+
+/// The core (shard) that owns a block. @pre shard_count is a power of two.
+[[nodiscard]] constexpr uint32_t owner_of(uint32_t block_id, uint32_t shard_count) {
+  return block_id / kBlocksPerRun & (shard_count - 1);
+}
 
 struct TrioMlFields {
   uint8_t job_id = 0;
@@ -142,9 +153,12 @@ struct ControlBody {
   uint32_t key = 0;
   bool upstream = false;  ///< kHave: complete here, waiting for the upper aggregator.
   uint8_t channels = 0;   ///< Sessions of a rank at once, in jobs one after another; 0: one.
-  SourceMask mask{};      ///< Join: ranks below an aggregator. Notice: the ranks that it is about.
-  Endpoint group;         ///< Multicast group of results; not set: unicast.
-  TensorTerms given;      ///< With kMismatch, in the group's place: the contribution that differs.
+                          ///< Below 32.
+  /// kWelcome: the aggregator has 2^port_bits UDP ports, up to kServerPortsMax; see owner_of().
+  uint8_t port_bits = 0;
+  SourceMask mask{};  ///< Join: ranks below an aggregator. Notice: the ranks that it is about.
+  Endpoint group;     ///< Multicast group of results; not set: unicast.
+  TensorTerms given;  ///< With kMismatch, in the group's place: the contribution that differs.
 };
 
 /// What every message has: all that the path of a contribution looks at.

@@ -35,14 +35,8 @@
 
 namespace tributary::trio_ml {
 
-/// Consecutive block_ids that one core owns, then the next core's turn: a sender's combined
-/// datagrams (up to 64, of 1500 bytes up to 44) then stay on one core.
-inline constexpr uint32_t kBlocksPerRun = 128;
-
-/// The core (shard) that owns a block. @pre shard_count is a power of two.
-[[nodiscard]] constexpr uint32_t owner_of(uint32_t block_id, uint32_t shard_count) {
-  return block_id / kBlocksPerRun & (shard_count - 1);
-}
+using microcode::kBlocksPerRun;
+using microcode::owner_of;
 
 /// How far a block's generation may be ahead of the newest one seen. A source is at most one ahead;
 /// the rest is for clients that skip numbers. Anything further is a "future generation".

@@ -41,6 +41,8 @@ struct JobConfig {
   /// Payload that the aggregator's port holds while its core is busy; 0: enough for every window.
   /// Windows are lowered so that all sources' packets in flight fit.
   uint32_t room_bytes = 0;
+  /// UDP ports of the aggregator, one for each core, if its port steers by them; a power of two.
+  uint32_t ports = 1;
   /// Worker threads of a rank: each has a channel of the job, which is a job of its own with the
   /// same settings, its own session and memory; see channel_of().
   uint32_t channels = 1;

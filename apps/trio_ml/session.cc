@@ -2,6 +2,7 @@
 #include "apps/trio_ml/session.h"
 
 #include <algorithm>
+#include <bit>
 
 #include "base/mutant.h"
 #include "microcode/hash.h"
@@ -244,6 +245,7 @@ microcode::ControlBody Session::welcome_body(uint32_t source) const {
   }
   body.channels =
       static_cast<uint8_t>(std::min({config_.channels, agreed_channels_, upstream_channels_}));
+  body.port_bits = static_cast<uint8_t>(std::countr_zero(config_.ports));
   body.value = config_.rank_base;
   body.key = key_of(source);
   body.group = config_.group;

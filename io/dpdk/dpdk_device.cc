@@ -95,9 +95,8 @@ Result<std::unique_ptr<DpdkDevice>> DpdkDevice::open(const DpdkDeviceSpec& spec,
   if (done) done = device->set_up_queues();
   if (done) done = device->start();
   if (!done) return tl::unexpected(done.error());
-  if (queues_wanted > 1) {
-    device->steers_ =
-        device->rx_queues_ == queues_wanted &&
+  if (queues_wanted > 1 && device->rx_queues_ == queues_wanted) {
+    device->steering_ =
         steer_blocks(device->port_id_, udp_port, spec.address->is_ipv4(), device->rx_queues_);
     static_cast<void>(take_dpdk_complaint());  // A driver without rte_flow logs that it has none.
   }

@@ -18,6 +18,7 @@
 
 #include "base/result.h"
 #include "io/dpdk/port_spec.h"
+#include "io/dpdk/steering_rules.h"
 #include "io/udp_frame.h"
 
 struct rte_mempool;
@@ -68,9 +69,8 @@ class DpdkDevice {
   [[nodiscard]] bool is_shared_memory() const { return is_shared_memory_; }
   /// The peer leaves UDP checksums unfinished.
   [[nodiscard]] bool trusts_udp_checksum() const { return trusts_udp_checksum_; }
-  /// The card brings packets of one block to one queue (rte_flow); else the engine's cores hand
-  /// them over.
-  [[nodiscard]] bool steers() const { return steers_; }
+  /// How the card brings packets of one block to one queue; else the engine's cores hand them over.
+  [[nodiscard]] Steering steering() const { return steering_; }
   [[nodiscard]] const std::vector<std::string>& warnings() const { return warnings_; }
 
   /// There are fewer transmit queues than cores, so tx_lock() guards each.
@@ -109,7 +109,7 @@ class DpdkDevice {
   /// full: the same few stay in the processor's cache.
   bool reclaims_early_ = false;
   bool trusts_udp_checksum_ = false;
-  bool steers_ = false;
+  Steering steering_ = Steering::kNone;
   MbufPool rx_pool_;
   std::unique_ptr<std::mutex[]> tx_locks_;
   std::vector<std::string> warnings_;

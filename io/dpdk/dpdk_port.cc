@@ -95,20 +95,29 @@ Result<void> DpdkPort::open_devices(const DpdkPortConfig& config) {
         warnings_.push_back(warning);
       }
     }
-    if (config.queue_count > 1 && !opened.steers()) {
-      warnings_.push_back(fmt::format(
-          "{}: has no rte_flow for blocks, or too few queues; {} cores hand packets over, which "
-          "costs a copy; one core is enough until it is busy: --cores 1",
-          opened.name(), config.queue_count));
-    }
     devices_.push_back(*std::move(device));
   }
+  agree_on_steering(config.queue_count);
   const uint32_t headers =
       (link_.local.is_ipv4() ? kUdpFrameHeaderBytesIpv4 : kUdpFrameHeaderBytesIpv6) -
       kEthernetHeaderBytes;
   payload_bytes_max_ = mtu_min - headers;
   listen_to_groups({});
   return {};
+}
+
+/// Senders are told of ports only if all devices steer by them.
+void DpdkPort::agree_on_steering(uint32_t queue_count) {
+  const bool by_port = std::ranges::all_of(
+      devices_, [](const auto& device) { return device->steering() == Steering::kByPort; });
+  if (by_port) link_.udp_ports = queue_count;
+  for (const auto& device : devices_) {
+    if (queue_count == 1 || by_port || device->steering() == Steering::kByBlock) continue;
+    warnings_.push_back(fmt::format(
+        "{}: has no rte_flow for blocks or UDP ports, or too few queues; {} cores hand packets "
+        "over, which costs a copy; one core is enough until it is busy: --cores 1",
+        device->name(), queue_count));
+  }
 }
 
 Result<void> DpdkPort::make_pools(uint32_t queue_count) {

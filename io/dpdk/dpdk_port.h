@@ -43,6 +43,7 @@ class DpdkPort final : public engine::Port {
   [[nodiscard]] uint32_t queue_count() const override;
   [[nodiscard]] engine::PortQueue& queue(uint32_t index) override;
   [[nodiscard]] Endpoint local() const override { return link_.local; }
+  [[nodiscard]] uint32_t udp_ports() const override { return link_.udp_ports; }
   [[nodiscard]] uint32_t payload_bytes_max() const override { return payload_bytes_max_; }
   Result<bool> join_group(const Endpoint& group) override;
 
@@ -52,6 +53,7 @@ class DpdkPort final : public engine::Port {
   DpdkPort() = default;
   Result<void> start_dpdk(const DpdkPortConfig& config);
   Result<void> open_devices(const DpdkPortConfig& config);
+  void agree_on_steering(uint32_t queue_count);
   Result<void> make_pools(uint32_t queue_count);
   void make_queues(const DpdkPortConfig& config);
   void listen_to_groups(const std::vector<Endpoint>& groups);

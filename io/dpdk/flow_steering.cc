@@ -4,37 +4,37 @@
 #include <rte_flow.h>
 
 #include <array>
-#include <bit>
 
 #include "base/byte_order.h"
-#include "io/udp_port_config.h"
 
 namespace tributary::io {
 namespace {
 
-/// One rule: Ethernet, IP, UDP to our port, then the steering field with the value `queue`.
+/// A rule in DPDK's words: Ethernet, IP, UDP to its port, and the steering field if it looks there.
 class Rule {
  public:
-  Rule(uint16_t udp_port, bool ipv4, uint32_t queues, uint32_t queue) {
-    const SteeringField field;
-    store_be<uint32_t>(pattern_bytes(pattern_), queue << field.shift_bits);
-    store_be<uint32_t>(pattern_bytes(mask_), (queues - 1) << field.shift_bits);
-    udp_.hdr.dst_port = byte_swapped(udp_port);
+  Rule(const SteeringRule& rule, bool ipv4) {
+    store_be<uint32_t>(pattern_bytes(pattern_), rule.value);
+    store_be<uint32_t>(pattern_bytes(mask_), rule.mask);
+    udp_.hdr.dst_port = byte_swapped(rule.udp_port);
     udp_mask_.hdr.dst_port = 0xffff;
     raw_.relative = 1;
-    raw_.offset = static_cast<int32_t>(field.payload_offset_bytes);
+    raw_.offset = static_cast<int32_t>(SteeringField{}.payload_offset_bytes);
     raw_.length = static_cast<uint16_t>(pattern_.size());
     raw_.pattern = pattern_.data();
     raw_mask_ = raw_;
     raw_mask_.pattern = mask_.data();
-    queue_.index = static_cast<uint16_t>(queue);
+    queue_.index = static_cast<uint16_t>(rule.queue);
     items_[0].type = RTE_FLOW_ITEM_TYPE_ETH;
     items_[1].type = ipv4 ? RTE_FLOW_ITEM_TYPE_IPV4 : RTE_FLOW_ITEM_TYPE_IPV6;
     items_[2] = {
         .type = RTE_FLOW_ITEM_TYPE_UDP, .spec = &udp_, .last = nullptr, .mask = &udp_mask_};
-    items_[3] = {
-        .type = RTE_FLOW_ITEM_TYPE_RAW, .spec = &raw_, .last = nullptr, .mask = &raw_mask_};
-    items_[4].type = RTE_FLOW_ITEM_TYPE_END;
+    items_[3].type = RTE_FLOW_ITEM_TYPE_END;
+    if (rule.mask != 0) {
+      items_[3] = {
+          .type = RTE_FLOW_ITEM_TYPE_RAW, .spec = &raw_, .last = nullptr, .mask = &raw_mask_};
+      items_[4].type = RTE_FLOW_ITEM_TYPE_END;
+    }
     actions_[0] = {.type = RTE_FLOW_ACTION_TYPE_QUEUE, .conf = &queue_};
     actions_[1].type = RTE_FLOW_ACTION_TYPE_END;
     attributes_.ingress = 1;
@@ -72,18 +72,20 @@ class Rule {
 
 }  // namespace
 
-bool steer_blocks(uint16_t port_id, uint16_t udp_port, bool ipv4, uint32_t queues) {
-  if (queues < 2 || !std::has_single_bit(queues)) return false;
-  for (uint32_t queue = 0; queue < queues; queue++) {
-    if (!Rule(udp_port, ipv4, queues, queue).is_possible(port_id)) return false;
-  }
-  for (uint32_t queue = 0; queue < queues; queue++) {
-    if (Rule(udp_port, ipv4, queues, queue).make(port_id)) continue;
-    rte_flow_error error{};
-    rte_flow_flush(port_id, &error);  // Half a steering would be worse than none.
-    return false;
-  }
-  return true;
+Steering steer_blocks(uint16_t port_id, uint16_t udp_port, bool ipv4, uint32_t queues) {
+  const auto make_all = [port_id, ipv4](std::span<const SteeringRule> rules) {
+    for (const SteeringRule& rule : rules) {
+      if (!Rule(rule, ipv4).is_possible(port_id)) return false;
+    }
+    for (const SteeringRule& rule : rules) {
+      if (Rule(rule, ipv4).make(port_id)) continue;
+      rte_flow_error error{};
+      rte_flow_flush(port_id, &error);  // Half a steering would be worse than none.
+      return false;
+    }
+    return true;
+  };
+  return steer(udp_port, queues, make_all);
 }
 
 }  // namespace tributary::io

@@ -2,21 +2,22 @@
 /// @file
 /// Asks a network card to bring all packets of a block to one queue (rte_flow), where it can.
 ///
-/// Model:   The engine's owner of a block is a few bits of the payload (SteeringField). One rule
-/// for
-///          each value of these bits sends UDP to our port with that value to its queue. Every rule
-///          is validated before the first is made: a card that can do some of them does none, and
-///          the cores hand packets over among themselves.
-/// Errors:  None: false is an answer.
+/// Model:   The rules are those of steering_rules.h. Each is validated before the first is made: a
+///          card that can do some of them does none, and the cores hand packets over among
+///          themselves.
+/// Errors:  None: Steering::kNone is an answer.
 /// Tests:   tests/io/dpdk/dpdk_port_test.cc (refusal); that a card obeys is unmeasured, none here
 ///          has rte_flow.
 #pragma once
 
 #include <cstdint>
 
+#include "io/dpdk/steering_rules.h"
+
 namespace tributary::io {
 
-/// @param queues A power of two, more than 1. @return whether the card now steers.
-[[nodiscard]] bool steer_blocks(uint16_t port_id, uint16_t udp_port, bool ipv4, uint32_t queues);
+/// @param queues A power of two, more than 1. @return how the card now steers.
+[[nodiscard]] Steering steer_blocks(uint16_t port_id, uint16_t udp_port, bool ipv4,
+                                    uint32_t queues);
 
 }  // namespace tributary::io

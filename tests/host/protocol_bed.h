@@ -44,6 +44,7 @@ inline host::CommunicatorConfig small_config() {
 struct SentMessage {
   Message message;
   std::vector<int32_t> lanes;
+  Endpoint to;
   [[nodiscard]] MessageType type() const { return message.extension.type; }
   [[nodiscard]] uint32_t block() const { return message.header.block_id; }
   [[nodiscard]] bool is_repeat() const {
@@ -86,8 +87,12 @@ class ProtocolBed {
   std::vector<SentMessage> take_sent() {
     std::vector<SentMessage> sent;
     std::vector<std::byte> bytes(protocol.packet_bytes_max());
-    while (const uint32_t size = protocol.next_packet(bytes, now).size_bytes) {
+    while (true) {
+      const host::Outgoing next = protocol.next_packet(bytes, now);
+      const uint32_t size = next.size_bytes;
+      if (size == 0) break;
       SentMessage& packet = sent.emplace_back();
+      packet.to = next.to;
       const auto status = decode_message(std::span(bytes).first(size), size, packet.message);
       if (status != microcode::DecodeStatus::kOk) packet.message.header.job_id = 0;
       for (uint32_t at = packet.message.head_bytes; at + 4 <= size; at += 4) {

@@ -62,6 +62,44 @@ TEST(WorkerTerms, WhoGivesItsJoinUpSaysSoByItsNonce) {
   EXPECT_EQ(sent[0].message.extension.key, 0U);
 }
 
+// --- Ports ---
+
+TEST(WorkerTerms, BlocksGoToTheirOwnersPortAllElseToTheFirst) {
+  host::CommunicatorConfig config = small_config();
+  config.window = 300;
+  ProtocolBed bed(config);
+  ControlBody body;
+  body.port_bits = 1;
+  body.sources = 4;
+  body.window = 300;
+  body.gradients_max = 4;
+  EXPECT_EQ(bed.take_sent().at(0).to.port, 12000);  // The join.
+  bed.answer_join(MessageType::kWelcome, body);
+  EXPECT_EQ(bed.take_sent().at(0).to.port, 12000);  // A sign of life.
+
+  std::vector<int32_t> tensor(300 * 4, 1);
+  Transfer transfer;
+  transfer.integers = tensor;
+  bed.protocol.submit(transfer, bed.now);
+  const auto sent = bed.take_sent();
+  ASSERT_THAT(sent, SizeIs(300));
+  for (const SentMessage& packet : sent) {
+    const bool second = packet.block() >= 128 && packet.block() < 256;
+    EXPECT_EQ(packet.to.port, second ? 12001 : 12000) << packet.block();
+  }
+  // Questions about 129 and 130, which a later result overtakes; 256 and on are the first's again.
+  bed.receive(bed.result(133, 4, transfer), std::array{4, 4, 4, 4});
+  uint32_t asked = 0;
+  for (const SentMessage& packet : bed.take_sent()) {
+    if (packet.type() != MessageType::kProbe || packet.block() < 128) continue;
+    EXPECT_EQ(packet.to.port, 12001) << packet.block();
+    asked++;
+  }
+  EXPECT_EQ(asked, 3U);
+  bed.protocol.leave(bed.now);
+  EXPECT_EQ(bed.take_sent().at(0).to.port, 12000);
+}
+
 // --- Sixteen bits ---
 
 TEST(WorkerTerms, HalvesTravelWideAndNameTheirType) {

@@ -135,6 +135,21 @@ TEST(LinkInspect, UdpLengthsAndPorts) {
   EXPECT_EQ(refusal_of(word(34, 0)), FrameOutcome::kWrongPort);  // From port 0: no answer possible.
 }
 
+TEST(LinkInspect, SeveralUdpPorts) {
+  LinkIdentity four = kHost;
+  four.udp_ports = 4;
+  for (const uint16_t port : {uint16_t{12000}, uint16_t{12003}}) {
+    Endpoint ours = kOurs;
+    ours.port = port;
+    EXPECT_EQ(inspect(datagram(kTheirs, ours, kPayload), four).kind, FrameKind::kUdp);
+  }
+  for (const uint16_t port : {uint16_t{11999}, uint16_t{12004}}) {
+    Endpoint ours = kOurs;
+    ours.port = port;
+    EXPECT_EQ(inspect(datagram(kTheirs, ours, kPayload), four).refusal, FrameOutcome::kWrongPort);
+  }
+}
+
 TEST(LinkInspect, OptionsBeforeUdp) {
   Bytes frame = datagram(kTheirs, kOurs, kPayload);
   frame.insert(frame.begin() + 34, 4, std::byte{1});  // Four times "no operation".

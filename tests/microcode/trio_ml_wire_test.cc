@@ -72,6 +72,7 @@ void expect_same(const Message& a, const Message& b) {
   EXPECT_EQ(a.body.window, b.body.window);
   EXPECT_EQ(a.body.gradients_max, b.body.gradients_max);
   EXPECT_EQ(a.body.channels, b.body.channels);
+  EXPECT_EQ(a.body.port_bits, b.body.port_bits);
   EXPECT_EQ(a.body.timeout_us, b.body.timeout_us);
   EXPECT_EQ(a.body.value, b.body.value);
   EXPECT_EQ(a.body.key, b.body.key);
@@ -230,7 +231,8 @@ Message random_message(Prng& prng) {
           .value = prng.any_u32(),
           .key = prng.any_u32(),
           .upstream = prng.chance(0.5),
-          .channels = static_cast<uint8_t>(prng.any_u32()),
+          .channels = static_cast<uint8_t>(prng.below(32)),
+          .port_bits = static_cast<uint8_t>(prng.below(8)),
           .mask = {},
           .group = Endpoint::ipv4(prng.any_u32(), static_cast<uint16_t>(prng.any_u32())),
           .given = {.format = static_cast<ElementFormat>(prng.below(3)),

@@ -91,6 +91,14 @@ TEST_F(SessionTest, TheLeastThatAnyMemberWantsHoldsForAll) {
   EXPECT_EQ(session_.welcome_body(0).window, 16U);
 }
 
+TEST(SessionPorts, TheWelcomeSaysHowManyThereAre) {
+  JobConfig job = kJob;
+  for (const uint32_t bits : {0U, 3U, 7U}) {
+    job.ports = 1U << bits;
+    EXPECT_EQ(Session(job, 42).welcome_body(1).port_bits, bits);
+  }
+}
+
 TEST(SessionChannels, TheLeastThatAnyMemberWantsAndTheJobHas) {
   struct Wishes {
     std::array<uint8_t, 3> wanted;

@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+// Method: cards that can do some rules and not others, as a few lines; each must bring every block
+// to the queue of its owner, with senders that know what they were told and such that do not.
+#include "io/dpdk/steering_rules.h"
+
+#include <gtest/gtest.h>
+
+#include "microcode/trio_ml_wire.h"
+
+namespace tributary::io {
+namespace {
+
+constexpr uint16_t kPort = 12000;
+constexpr uint32_t kQueues = 4;
+
+struct Card {
+  bool sees_payload = false;
+  uint32_t rules_max = 0;
+  std::vector<SteeringRule> made;
+
+  Steering steer(uint16_t udp_port = kPort, uint32_t queues = kQueues) {
+    return io::steer(udp_port, queues, [this](std::span<const SteeringRule> rules) {
+      if (rules.size() > rules_max) return false;
+      for (const SteeringRule& rule : rules) {
+        if (rule.mask != 0 && !sees_payload) return false;
+      }
+      made.assign(rules.begin(), rules.end());
+      return true;
+    });
+  }
+  /// The queue of a packet; kQueues where no rule fits.
+  [[nodiscard]] uint32_t queue_of(uint16_t udp_port, uint32_t block_id) const {
+    uint32_t queue = kQueues;
+    for (const SteeringRule& rule : made) {
+      if (rule.udp_port != udp_port || (block_id & rule.mask) != rule.value) continue;
+      EXPECT_EQ(queue, kQueues) << "two rules for one packet";
+      queue = rule.queue;
+    }
+    return queue;
+  }
+};
+
+TEST(SteeringRules, ByTheBlockSendersNeedNotKnow) {
+  Card card{.sees_payload = true, .rules_max = 4, .made = {}};
+  ASSERT_EQ(card.steer(), Steering::kByBlock);
+  for (uint32_t block = 0; block < 5000; block++) {
+    ASSERT_EQ(card.queue_of(kPort, block), microcode::owner_of(block, kQueues)) << block;
+  }
+  EXPECT_EQ(card.queue_of(kPort + 1, 0), kQueues);
+}
+
+TEST(SteeringRules, ByThePortWhoWasToldSendsToTheOwners) {
+  Card card{.sees_payload = false, .rules_max = 4, .made = {}};
+  ASSERT_EQ(card.steer(), Steering::kByPort);
+  for (uint32_t block = 0; block < 5000; block++) {
+    const uint32_t owner = microcode::owner_of(block, kQueues);
+    ASSERT_EQ(card.queue_of(static_cast<uint16_t>(kPort + owner), block), owner) << block;
+    ASSERT_EQ(card.queue_of(kPort, block), 0U) << block;  // Whoever was not told.
+  }
+}
+
+TEST(SteeringRules, NoneWhereTheCardOrThePortsDoNotSuffice) {
+  Card few{.sees_payload = true, .rules_max = 3, .made = {}};
+  EXPECT_EQ(few.steer(), Steering::kNone);
+  Card card{.sees_payload = false, .rules_max = 100, .made = {}};
+  EXPECT_EQ(card.steer(65'533), Steering::kNone);  // The fourth would be 65,536.
+  EXPECT_EQ(card.steer(65'532), Steering::kByPort);
+  EXPECT_EQ(card.steer(kPort, 1), Steering::kNone);
+  EXPECT_EQ(card.steer(kPort, 3), Steering::kNone);
+}
+
+}  // namespace
+}  // namespace tributary::io
