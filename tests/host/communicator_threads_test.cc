@@ -97,14 +97,15 @@ using Ranks = std::vector<std::unique_ptr<Communicator>>;
 
 /// Joins one rank for each number of threads, each from a thread of its own.
 Ranks join_all(const Endpoint& server, const std::vector<uint32_t>& threads,
-               const OpenPort& open_port, Duration deadline = seconds(20)) {
+               const OpenPort& open_port,
+               const std::function<Duration(uint32_t rank)>& deadline_of) {
   const auto world = static_cast<uint32_t>(threads.size());
   Ranks ranks(world);
   std::vector<std::thread> joining;
   for (uint32_t rank = 0; rank < world; rank++) {
     joining.emplace_back([&, rank] {
       CommunicatorConfig config = config_for(server, rank, world, threads[rank]);
-      config.deadline = deadline;
+      config.deadline = deadline_of(rank);
       auto joined =
           Communicator::join(config, [&](uint32_t channel) { return open_port(rank, channel); });
       ASSERT_TRUE(joined.has_value()) << joined.error().text;
@@ -113,6 +114,11 @@ Ranks join_all(const Endpoint& server, const std::vector<uint32_t>& threads,
   }
   for (std::thread& thread : joining) thread.join();
   return ranks;
+}
+
+Ranks join_all(const Endpoint& server, const std::vector<uint32_t>& threads,
+               const OpenPort& open_port, Duration deadline = seconds(20)) {
+  return join_all(server, threads, open_port, [deadline](uint32_t) { return deadline; });
 }
 
 Ranks join_all(const Endpoint& server, const std::vector<uint32_t>& threads,
@@ -389,6 +395,32 @@ TEST(CommunicatorThreads, OneDeadSocketEndsTheCallEverywhere) {
     EXPECT_THAT(outcomes[rank].text, HasSubstr("(channel 1 of job 1)"));
     EXPECT_THAT(outcomes[rank].text, Not(HasSubstr("rank 0")));
   }
+}
+
+TEST(CommunicatorThreads, TheFirstFailureEndsTheOtherChannelsToo) {
+  Server server(job_of(2, 2));
+  const std::atomic<bool> alive{false};
+  std::atomic<bool> is_cut{false};
+  const auto open = [&](uint32_t rank, uint32_t channel) -> OpenedPort {
+    const bool dying = rank == 0 && channel == 1;
+    return std::make_unique<CuttablePort>(open_socket(server.local()), dying ? is_cut : alive);
+  };
+  // Rank 0 is the first to give up.
+  Ranks ranks = join_all(server.local(), {2, 2}, open,
+                         [](uint32_t rank) { return rank == 0 ? kShort : seconds(20); });
+  is_cut = true;
+  std::array<std::vector<int32_t>, 2> large{std::vector<int32_t>(kTwoParts, 1),
+                                            std::vector<int32_t>(kTwoParts, 1)};
+  std::vector<int32_t> small(1, 1);
+  std::array<Ticket, 3> tickets{ranks[0]->all_reduce_async(large[0]),
+                                ranks[1]->all_reduce_async(large[1]),
+                                ranks[1]->all_reduce_async(small)};
+  EXPECT_EQ(ranks[0]->wait(tickets[0]).status, Status::kAggregatorGone);
+  // Its good channel has taken leave, so who waits for it there is told, long before a deadline.
+  const Outcome outcome = ranks[1]->wait(tickets[2]);
+  EXPECT_EQ(outcome.status, Status::kPeerLeft);
+  EXPECT_THAT(outcome.text, HasSubstr("rank 0 has left job 1 "));
+  EXPECT_EQ(ranks[1]->wait(tickets[1]).status, Status::kPeerLeft);
 }
 
 TEST(CommunicatorThreads, ADegradedPartDegradesTheResultAndNothingElse) {
