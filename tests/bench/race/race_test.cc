@@ -93,7 +93,8 @@ void expect_complete(const RaceConfig& config, const RaceResult& result) {
 
 TEST(Race, EverybodyArrivesAtTheRightSumsOnTheLoopback) {
   RaceConfig config = tiny();
-  config.systems = {"tributary", "ps", "gloo-ring", "gloo-hd", "ompi-tcp", "ompi-tcp-ring"};
+  config.systems = {"tributary", "tributary-group", "ps",           "gloo-ring",
+                    "gloo-hd",   "ompi-tcp",        "ompi-tcp-ring"};
   expect_complete(config, run_race(config, kQuiet));
 }
 
