@@ -8,6 +8,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <fstream>
+#include <sstream>
 #include <string>
 #include <system_error>
 
@@ -46,6 +48,13 @@ double quantile(std::vector<double> values, double part) {
   const auto below = static_cast<size_t>(std::floor(place));
   const size_t above = std::min(below + 1, values.size() - 1);
   return values[below] + (values[above] - values[below]) * (place - static_cast<double>(below));
+}
+
+std::string text_of(const std::filesystem::path& path) {
+  const std::ifstream file(path);
+  std::ostringstream text;
+  text << file.rdbuf();  // Unlike the buffer's iterators, this does not throw when a read fails.
+  return text.str();
 }
 
 ScratchFolder::ScratchFolder() {

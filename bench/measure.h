@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 /// @file
-/// What every benchmark needs: CPU time of a thread, a CPU for a thread, medians, and a folder for
-/// the time of a run.
+/// What every benchmark needs: CPU time of a thread, a CPU for a thread, medians, a file's text,
+/// and a folder for the time of a run.
 ///
 /// Tests: tests/bench/measure_test.cc
 #pragma once
 
 #include <filesystem>
+#include <string>
 #include <vector>
 
 namespace tributary::bench {
@@ -26,6 +27,10 @@ void pin_to_cpu(int cpu);
 [[nodiscard]] inline double median(std::vector<double> values) {
   return quantile(std::move(values), 0.5);
 }
+
+/// The content of a file, a file under /proc as well; empty, or a part, where it cannot be read: a
+/// process may end while its files are being read.
+[[nodiscard]] std::string text_of(const std::filesystem::path& path);
 
 /// A fresh folder that goes away with its content.
 class ScratchFolder {

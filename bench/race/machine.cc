@@ -8,8 +8,6 @@
 #include <atomic>
 #include <chrono>
 #include <filesystem>
-#include <fstream>
-#include <iterator>
 #include <sstream>
 #include <thread>
 
@@ -23,11 +21,6 @@ namespace fs = std::filesystem;
 constexpr uint32_t kHandoffSamples = 21;
 constexpr uint32_t kHandoffsEach = 2'000;  ///< Round trips; about 0.2 ms near, 0.6 ms far.
 constexpr size_t kApartBytes = 128;        ///< Two lines: some processors fetch pairs.
-
-std::string text_of(const fs::path& path) {
-  std::ifstream file(path);
-  return {std::istreambuf_iterator<char>(file), {}};
-}
 
 /// A number that two threads hand to each other.
 struct alignas(kApartBytes) Ball {
@@ -62,11 +55,11 @@ std::string processor_in(const std::string& cpuinfo) {
 
 Machine look_at_machine() {
   Machine machine;
-  machine.processor = processor_in(text_of("/proc/cpuinfo"));
+  machine.processor = processor_in(bench::text_of("/proc/cpuinfo"));
   machine.cores = static_cast<uint32_t>(bench::cpus_allowed().size());
   utsname names{};
   if (uname(&names) == 0) machine.kernel = names.release;
-  std::istringstream(text_of("/proc/loadavg")) >> machine.load;
+  std::istringstream(bench::text_of("/proc/loadavg")) >> machine.load;
   return machine;
 }
 
@@ -106,7 +99,7 @@ double cpu_seconds_of(pid_t pid) {
 PacketThreads::PacketThreads() {
   std::error_code ignored;
   for (const auto& entry : fs::directory_iterator("/proc", ignored)) {
-    if (!text_of(entry.path() / "comm").starts_with("ksoftirqd/")) continue;
+    if (!bench::text_of(entry.path() / "comm").starts_with("ksoftirqd/")) continue;
     paths_.push_back(entry.path() / "schedstat");
   }
 }
@@ -115,7 +108,7 @@ double PacketThreads::cpu_seconds() const {
   double sum_ns = 0;
   for (const std::string& path : paths_) {
     double running_ns = 0;  // The first number. Source: Linux, sched-stats.rst.
-    std::istringstream(text_of(path)) >> running_ns;
+    std::istringstream(bench::text_of(path)) >> running_ns;
     sum_ns += running_ns;
   }
   return sum_ns * 1e-9;

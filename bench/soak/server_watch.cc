@@ -7,10 +7,9 @@
 #include <unistd.h>
 
 #include <chrono>
-#include <fstream>
-#include <iterator>
 #include <sstream>
 
+#include "bench/measure.h"
 #include "cli/demo/free_port.h"
 
 namespace tributary::soak {
@@ -21,14 +20,9 @@ constexpr std::chrono::seconds kPatience{10};  // A busy machine; normally milli
 constexpr int kPollMs = 5;
 constexpr uint32_t kLoopback = 0x7f000001;
 
-std::string text_of(const std::filesystem::path& path) {
-  std::ifstream file(path);
-  return {std::istreambuf_iterator<char>(file), {}};
-}
-
 uint64_t resident_bytes_of(pid_t pid) {
   // The second number is in pages. Source: Linux, proc(5), statm.
-  std::istringstream numbers(text_of(fmt::format("/proc/{}/statm", pid)));
+  std::istringstream numbers(bench::text_of(fmt::format("/proc/{}/statm", pid)));
   uint64_t all_pages = 0;
   uint64_t resident_pages = 0;
   numbers >> all_pages >> resident_pages;
@@ -122,10 +116,10 @@ Result<ServerState> ServerWatch::look() {
     }
     poll(nullptr, 0, kPollMs);
   }
-  auto state = state_in(text_of(json_));
+  auto state = state_in(bench::text_of(json_));
   if (!state) return state;
-  state->socket_drops = socket_drops_in(text_of("/proc/net/udp"), address_.port) +
-                        socket_drops_in(text_of("/proc/net/udp6"), address_.port);
+  state->socket_drops = socket_drops_in(bench::text_of("/proc/net/udp"), address_.port) +
+                        socket_drops_in(bench::text_of("/proc/net/udp6"), address_.port);
   state->resident_bytes = resident_bytes_of(process_.pid());
   return state;
 }

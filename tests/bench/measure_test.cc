@@ -19,6 +19,16 @@ TEST(Quantile, LiesBetweenTheSortedValues) {
   EXPECT_DOUBLE_EQ(median({9, 1, 4}), 4);
 }
 
+TEST(TextOf, IsEmptyWhereAFileCannotBeRead) {
+  const ScratchFolder folder;
+  std::ofstream(folder.path() / "two_lines") << "a\nb\n";
+  EXPECT_EQ(text_of(folder.path() / "two_lines"), "a\nb\n");
+  EXPECT_EQ(text_of(folder.path() / "absent"), "");
+  // Opens, but nothing is mapped at 0: as with a file of a process that has just ended, read()
+  // fails.
+  EXPECT_EQ(text_of("/proc/self/mem"), "");
+}
+
 TEST(PinToCpu, LeavesTheThreadOneCpuAndOthersTheirs) {
   const std::vector<int> before = cpus_allowed();
   ASSERT_FALSE(before.empty());
