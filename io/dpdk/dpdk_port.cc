@@ -108,8 +108,10 @@ Result<void> DpdkPort::open_devices(const DpdkPortConfig& config) {
 
 /// Senders are told of ports only if all devices steer by them.
 void DpdkPort::agree_on_steering(uint32_t queue_count) {
-  const bool by_port = std::ranges::all_of(
-      devices_, [](const auto& device) { return device->steering() == Steering::kByPort; });
+  const bool ports_exist = link_.local.port + queue_count - 1 <= UINT16_MAX;
+  const bool by_port = ports_exist && std::ranges::all_of(devices_, [](const auto& device) {
+                         return device->steering() == Steering::kByPort;
+                       });
   if (by_port) link_.udp_ports = queue_count;
   for (const auto& device : devices_) {
     if (queue_count == 1 || by_port || device->steering() == Steering::kByBlock) continue;
