@@ -292,8 +292,8 @@ CLI::Option* add_endpoint(CLI::App& command, const std::string& flag, Endpoint& 
 }
 
 CLI::Option* add_protocol(CLI::App& command, microcode::Protocol& value, const std::string& help) {
-  const auto& names = microcode::kProtocolNames;
-  const auto store = [&value, &names](const std::string& name) {
+  constexpr const auto& names = microcode::kProtocolNames;
+  const auto store = [&value](const std::string& name) {
     const auto found = std::find(names.begin(), names.end(), name);
     value = static_cast<microcode::Protocol>(found - names.begin());
   };
