@@ -160,14 +160,21 @@ struct Communicator::Impl final : Channel::Owner {
     return {};
   }
 
+  /// Whether every channel has joined, or one has ended. It may show its end before it has come to
+  /// on_phase(), so the end is looked for here, too. @pre mutex is held.
+  bool joins_are_over() {
+    bool joining = false;
+    for (const auto& channel : channels) {
+      joining = joining || channel->shown().phase == TensorProtocol::Phase::kJoining;
+      note_end(*channel);
+    }
+    return failure || !joining;
+  }
+
   /// Waits until every channel has joined, or one has not. @return how the join ended.
   Result<void> wait_for_joins(Status* status) {
     std::unique_lock lock(mutex);
-    changed.wait(lock, [this] {
-      return failure || std::ranges::none_of(channels, [](const auto& channel) {
-               return channel->shown().phase == TensorProtocol::Phase::kJoining;
-             });
-    });
+    changed.wait(lock, [this] { return joins_are_over(); });
     if (!failure) return {};
     if (status != nullptr) *status = failure->status;
     return tl::unexpected(Error{failure->text});
