@@ -112,6 +112,7 @@ class Channel {
   std::unique_ptr<engine::Port> group_port_;  ///< Null without a group.
   std::vector<Part*> in_work_;
   Instant busy_at_;           ///< When a packet last came or went.
+  Duration last_gap_;         ///< Before the packet that came last.
   std::vector<Part*> taken_;  ///< Swapped with submitted_.
   TensorProtocol::Phase phase_told_ = TensorProtocol::Phase::kJoining;
   std::array<engine::Packet, engine::kBurstPackets> burst_{};
