@@ -92,17 +92,6 @@ Result<void> check_packets(const TensorProtocol& protocol, const engine::Port& p
                              protocol.packet_bytes_max(), port.payload_bytes_max()));
 }
 
-void add(CommunicatorCounters& sum, const CommunicatorCounters& more) {
-  sum.packets_sent += more.packets_sent;
-  sum.packets_received += more.packets_received;
-  sum.retransmitted += more.retransmitted;
-  sum.probes += more.probes;
-  sum.blocks += more.blocks;
-  sum.degraded_blocks += more.degraded_blocks;
-  sum.duplicate_results += more.duplicate_results;
-  sum.invalid_packets += more.invalid_packets;
-}
-
 }  // namespace
 
 struct Communicator::Impl final : Channel::Owner {
@@ -377,7 +366,7 @@ void Communicator::close() { impl_->close(); }
 
 CommunicatorCounters Communicator::counters() const {
   CommunicatorCounters sum;
-  for (const auto& channel : impl_->channels) add(sum, channel->shown().counters);
+  for (const auto& channel : impl_->channels) sum += channel->shown().counters;
   return sum;
 }
 

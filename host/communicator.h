@@ -150,6 +150,19 @@ struct CommunicatorCounters {
   uint64_t degraded_blocks = 0;
   uint64_t duplicate_results = 0;
   uint64_t invalid_packets = 0;  ///< Malformed, foreign or of another session; ignored.
+
+  /// For who has several protocols: every count is added up.
+  CommunicatorCounters& operator+=(const CommunicatorCounters& more) {
+    packets_sent += more.packets_sent;
+    packets_received += more.packets_received;
+    retransmitted += more.retransmitted;
+    probes += more.probes;
+    blocks += more.blocks;
+    degraded_blocks += more.degraded_blocks;
+    duplicate_results += more.duplicate_results;
+    invalid_packets += more.invalid_packets;
+    return *this;
+  }
 };
 
 /// One all-reduce on its way.

@@ -187,17 +187,7 @@ Instant ShardedProtocol::next_deadline() const {
 
 const host::CommunicatorCounters& ShardedProtocol::counters() const {
   counters_ = {};
-  for (const auto& conversation : conversations_) {
-    const host::CommunicatorCounters& part = conversation->counters();
-    counters_.packets_sent += part.packets_sent;
-    counters_.packets_received += part.packets_received;
-    counters_.retransmitted += part.retransmitted;
-    counters_.probes += part.probes;
-    counters_.blocks += part.blocks;
-    counters_.degraded_blocks += part.degraded_blocks;
-    counters_.duplicate_results += part.duplicate_results;
-    counters_.invalid_packets += part.invalid_packets;
-  }
+  for (const auto& conversation : conversations_) counters_ += conversation->counters();
   return counters_;
 }
 
