@@ -12,8 +12,8 @@
 #include <span>
 
 #include "base/endpoint.h"
-#include "microcode/headers.h"
 #include "microcode/machine.h"
+#include "wire/headers.h"
 
 namespace tributary::apps {
 
@@ -47,7 +47,7 @@ namespace detail {
 
 template <microcode::Machine M>
 Fit locate_ipv4(M& m, uint32_t& offset, uint32_t& ip_end, Arrival& arrival) {
-  using H = microcode::Ipv4Header;
+  using H = wire::Ipv4Header;
   const auto ip = m.head().template view<H>(offset);
   if (!ip) return Fit::kTruncated;
   m.instruction(kParseIp);
@@ -60,7 +60,7 @@ Fit locate_ipv4(M& m, uint32_t& offset, uint32_t& ip_end, Arrival& arrival) {
   if (ip->template get<H::MoreFragments>() != 0 || ip->template get<H::FragmentOffset>() != 0) {
     return Fit::kFragment;
   }
-  if (ip->template get<H::Protocol>() != microcode::kIpProtocolUdp) {
+  if (ip->template get<H::Protocol>() != wire::kIpProtocolUdp) {
     return Fit::kNotUdp;
   }
   arrival.source = Endpoint::ipv4(ip->template get<H::SourceAddress>(), 0);
@@ -71,7 +71,7 @@ Fit locate_ipv4(M& m, uint32_t& offset, uint32_t& ip_end, Arrival& arrival) {
 
 template <microcode::Machine M>
 Fit locate_ipv6(M& m, uint32_t& offset, uint32_t& ip_end, Arrival& arrival) {
-  using H = microcode::Ipv6Header;
+  using H = wire::Ipv6Header;
   const auto ip = m.head().template view<H>(offset);
   if (!ip) return Fit::kTruncated;
   m.instruction(kParseIp);
@@ -79,7 +79,7 @@ Fit locate_ipv6(M& m, uint32_t& offset, uint32_t& ip_end, Arrival& arrival) {
   if (ip->template get<H::Version>() != 6 || offset + H::kBytes + payload_bytes > m.packet_size()) {
     return Fit::kBadIpHeader;
   }
-  if (ip->template get<H::NextHeader>() != microcode::kIpProtocolUdp) {
+  if (ip->template get<H::NextHeader>() != wire::kIpProtocolUdp) {
     return Fit::kNotUdp;
   }
   std::memcpy(arrival.source.address.data(), ip->bytes() + H::kSourceByte, 16);
@@ -92,12 +92,11 @@ Fit locate_ipv6(M& m, uint32_t& offset, uint32_t& ip_end, Arrival& arrival) {
 
 /// Where the UDP payload begins if the frame is what locate_udp_payload() accepts.
 [[nodiscard]] inline uint32_t frame_payload_offset(std::span<const std::byte> frame) {
-  using Ethernet = microcode::EthernetHeader;
+  using Ethernet = wire::EthernetHeader;
   const bool is_ipv6 = frame.size() >= Ethernet::kBytes &&
-                       Ethernet::EtherType::load(frame.data()) == microcode::kEtherTypeIpv6;
-  return Ethernet::kBytes +
-         (is_ipv6 ? microcode::Ipv6Header::kBytes : microcode::Ipv4Header::kBytes) +
-         microcode::UdpHeader::kBytes;
+                       Ethernet::EtherType::load(frame.data()) == wire::kEtherTypeIpv6;
+  return Ethernet::kBytes + (is_ipv6 ? wire::Ipv6Header::kBytes : wire::Ipv4Header::kBytes) +
+         wire::UdpHeader::kBytes;
 }
 
 /// Finds the UDP payload addressed to `udp_port` in a frame. Apart from the rest, since ports that
@@ -106,8 +105,8 @@ Fit locate_ipv6(M& m, uint32_t& offset, uint32_t& ip_end, Arrival& arrival) {
 template <microcode::Machine M>
 [[gnu::noinline]] Fit locate_in_frame(M& m, uint16_t udp_port, Arrival& arrival,
                                       uint16_t port_mask = 0xffff) {
-  using Ethernet = microcode::EthernetHeader;
-  using Udp = microcode::UdpHeader;
+  using Ethernet = wire::EthernetHeader;
+  using Udp = wire::UdpHeader;
   const auto ethernet = m.head().template view<Ethernet>(0);
   if (!ethernet) return Fit::kTruncated;
   m.instruction(kParseEthernet);
@@ -115,10 +114,10 @@ template <microcode::Machine M>
   uint32_t ip_end = 0;
   Fit fit = Fit::kFits;
   switch (ethernet->template get<Ethernet::EtherType>()) {
-    case microcode::kEtherTypeIpv4:
+    case wire::kEtherTypeIpv4:
       fit = detail::locate_ipv4(m, offset, ip_end, arrival);
       break;
-    case microcode::kEtherTypeIpv6:
+    case wire::kEtherTypeIpv6:
       fit = detail::locate_ipv6(m, offset, ip_end, arrival);
       break;
     default:

@@ -7,7 +7,7 @@
 ///          the sum of a payload is made once and serves every header that is put in front of it.
 /// Threads: Pure functions.
 /// Source:  RFC 1071.
-/// Tests:   tests/base/internet_checksum_test.cc, tests/io/udp_frame_test.cc
+/// Tests:   tests/base/internet_checksum_test.cc, tests/io/frames/udp_frame_test.cc
 #pragma once
 
 #include <cstddef>

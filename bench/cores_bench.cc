@@ -9,7 +9,7 @@
 
 #include "bench/parts_rows.h"
 #include "memory/lanes.h"
-#include "microcode/trio_ml_wire.h"
+#include "wire/trio_ml.h"
 
 namespace tributary::bench {
 namespace {
@@ -131,7 +131,7 @@ class VectorLoops {
     for (const engine::Packet& packet : load_.packets()) {
       for (uint32_t i = 0; i < kGradients; i++) {
         sums[place_of(packet) + i] +=
-            load_be<uint32_t>(packet.data + Header::kBytes + size_t{i} * microcode::kGradientBytes);
+            load_be<uint32_t>(packet.data + Header::kBytes + size_t{i} * wire::kGradientBytes);
       }
     }
     return std::equal(sums.begin(), sums.end(), lanes_.begin(), [](uint32_t sum, int32_t lane) {
@@ -140,7 +140,7 @@ class VectorLoops {
   }
 
  private:
-  using Header = microcode::TrioMlHeader;
+  using Header = wire::TrioMlHeader;
   static size_t place_of(const engine::Packet& packet) {
     return size_t{Header::BlockId::load(packet.data) % kBlocksOfCore} * kGradients;
   }

@@ -11,7 +11,7 @@
 #include "bench/replay_engine.h"
 #include "bench/replay_load.h"
 #include "memory/lanes.h"
-#include "microcode/trio_ml_wire.h"
+#include "wire/trio_ml.h"
 
 namespace tributary::bench {
 namespace {
@@ -64,7 +64,7 @@ class Loop {
 
  private:
   void add(const engine::Packet& packet) {
-    using H = microcode::TrioMlHeader;
+    using H = wire::TrioMlHeader;
     const std::byte* header = packet.data;
     const uint32_t block_id = H::BlockId::load(header);
     const auto gen_id = static_cast<uint16_t>(H::GenerationId::load(header));

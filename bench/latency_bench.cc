@@ -15,9 +15,9 @@
 #include "bench/latency_ends.h"
 #include "bench/measure.h"
 #include "engine/live/live_engine.h"
-#include "io/udp_port.h"
+#include "io/udp/udp_port.h"
 #include "memory/shared_memory.h"
-#include "microcode/trio_ml_wire.h"
+#include "wire/trio_ml.h"
 
 namespace tributary::bench {
 namespace {
@@ -70,21 +70,21 @@ class Client {
  public:
   Client(Link& link, uint32_t gradients)
       : link_(link),
-        sent_(microcode::TrioMlHeader::kBytes + gradients * microcode::kGradientBytes),
+        sent_(wire::TrioMlHeader::kBytes + gradients * wire::kGradientBytes),
         gradients_(gradients) {
-    for (size_t i = microcode::TrioMlHeader::kBytes; i < sent_.size(); i++) {
+    for (size_t i = wire::TrioMlHeader::kBytes; i < sent_.size(); i++) {
       sent_[i] = static_cast<std::byte>(i * 37);
     }
   }
 
   void run(uint32_t blocks, Seen& seen) {
     for (uint32_t i = 0; i < blocks; i++, index_++) {
-      microcode::encode_header({.job_id = 1,
-                                .block_id = index_ % kWindow,
-                                .src_cnt = 1,
-                                .gen_id = static_cast<uint16_t>(index_ / kWindow + 1),
-                                .grad_cnt = static_cast<uint16_t>(gradients_)},
-                               sent_.data());
+      wire::encode_header({.job_id = 1,
+                           .block_id = index_ % kWindow,
+                           .src_cnt = 1,
+                           .gen_id = static_cast<uint16_t>(index_ / kWindow + 1),
+                           .grad_cnt = static_cast<uint16_t>(gradients_)},
+                          sent_.data());
       const Instant begin = monotonic_now();
       link_.send(sent_);
       const std::span<const std::byte> answer = await_answer(begin);
@@ -93,15 +93,15 @@ class Client {
         continue;
       }
       seen.times_us.push_back(in_seconds(monotonic_now() - begin) * 1e6);
-      seen.right &= std::equal(sent_.begin() + microcode::TrioMlHeader::kBytes, sent_.end(),
-                               answer.begin() + microcode::TrioMlHeader::kBytes);
+      seen.right &= std::equal(sent_.begin() + wire::TrioMlHeader::kBytes, sent_.end(),
+                               answer.begin() + wire::TrioMlHeader::kBytes);
     }
   }
 
  private:
   /// Spins until the answer to this block is there.
   std::span<const std::byte> await_answer(Instant begin) {
-    using H = microcode::TrioMlHeader;
+    using H = wire::TrioMlHeader;
     for (;;) {
       const std::span<const std::byte> answer = link_.receive();
       if (answer.size() == sent_.size() &&

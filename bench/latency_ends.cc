@@ -11,7 +11,7 @@
 #include <utility>
 
 #include "io/dpdk/open_dpdk_port.h"
-#include "io/udp_port.h"
+#include "io/udp/udp_port.h"
 
 namespace tributary::bench {
 namespace {

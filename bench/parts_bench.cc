@@ -17,7 +17,7 @@
 #include "bench/replay_load.h"
 #include "host/number_format.h"
 #include "memory/lanes.h"
-#include "microcode/headers.h"
+#include "wire/headers.h"
 
 namespace tributary::bench {
 namespace {
@@ -31,11 +31,11 @@ class FrameQueue final : public engine::PortQueue {
   static constexpr uint32_t kFrameBytes = 60;  ///< The smallest, without its checksum.
 
   FrameQueue() : bytes_(size_t{kFrames} * kFrameStride) {
-    using Ether = microcode::EthernetHeader;
-    using Ipv4 = microcode::Ipv4Header;
+    using Ether = wire::EthernetHeader;
+    using Ipv4 = wire::Ipv4Header;
     for (uint32_t i = 0; i < kFrames; i++) {
       std::byte* const frame = &bytes_[size_t{i} * kFrameStride];
-      Ether::EtherType::store(frame, microcode::kEtherTypeIpv4);
+      Ether::EtherType::store(frame, wire::kEtherTypeIpv4);
       Ipv4::Version::store(frame + Ether::kBytes, 4);
       Ipv4::HeaderWords::store(frame + Ether::kBytes, 5);
       packets_.push_back({frame, kFrameBytes, engine::PacketLayer::kFrame, {}});

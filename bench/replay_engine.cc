@@ -38,14 +38,14 @@ ReplayEngine::ReplayEngine(const ReplayLoad& load)
     : own_sessions_(std::make_unique<ReplaySessions>(load.shape())),
       queue_(load),
       memory_(make_memory(*own_sessions_, 1)),
-      shard_(0, 1, microcode::kTrioMlPort, memory_),
+      shard_(0, 1, wire::kTrioMlPort, memory_),
       core_(0, queue_, add_jobs(*own_sessions_), {}) {}
 
 ReplayEngine::ReplayEngine(const ReplayLoad& load, ReplaySessions& sessions,
                            std::span<const std::unique_ptr<engine::Mailbox>> mailboxes)
     : queue_(load),
       memory_(make_memory(sessions, load.shape().owner_count)),
-      shard_(load.shape().owner, load.shape().owner_count, microcode::kTrioMlPort, memory_),
+      shard_(load.shape().owner, load.shape().owner_count, wire::kTrioMlPort, memory_),
       core_(load.shape().owner, queue_, add_jobs(sessions), mailboxes) {}
 
 uint64_t ReplayEngine::run(uint16_t gen_id) {

@@ -8,7 +8,7 @@
 #include "apps/trio_ml/block_window.h"
 #include "base/byte_order.h"
 #include "base/prng.h"
-#include "microcode/trio_ml_wire.h"
+#include "wire/trio_ml.h"
 
 namespace tributary::bench {
 namespace {
@@ -16,7 +16,7 @@ namespace {
 /// Packets of one source in a row, as its combined datagrams bring them.
 constexpr uint32_t kRunBlocks = 16;
 
-using Header = microcode::TrioMlHeader;
+using Header = wire::TrioMlHeader;
 
 /// A run of one source of one job.
 struct Run {
@@ -59,7 +59,7 @@ ReplayLoad::ReplayLoad(const ReplayShape& shape)
 }
 
 uint32_t ReplayLoad::packet_bytes() const {
-  return Header::kBytes + shape_.gradients * microcode::kGradientBytes;
+  return Header::kBytes + shape_.gradients * wire::kGradientBytes;
 }
 
 void ReplayLoad::add_run(uint32_t job, uint32_t source, uint32_t block_first) {
@@ -67,14 +67,14 @@ void ReplayLoad::add_run(uint32_t job, uint32_t source, uint32_t block_first) {
   const uint32_t block_end = std::min(block_first + kRunBlocks, blocks_of(shape_));
   for (uint32_t block = block_first; block < block_end; block++) {
     std::byte* const at = bytes_.data() + stride_ * packets_.size();
-    microcode::encode_header({.job_id = static_cast<uint8_t>(job),
-                              .block_id = block,
-                              .src_id = static_cast<uint8_t>(source),
-                              .src_cnt = 1,
-                              .grad_cnt = static_cast<uint16_t>(shape_.gradients)},
-                             at);
+    wire::encode_header({.job_id = static_cast<uint8_t>(job),
+                         .block_id = block,
+                         .src_id = static_cast<uint8_t>(source),
+                         .src_cnt = 1,
+                         .grad_cnt = static_cast<uint16_t>(shape_.gradients)},
+                        at);
     for (uint32_t i = 0; i < shape_.gradients; i++) {
-      store_be<uint32_t>(at + Header::kBytes + microcode::kGradientBytes * i, prng.any_u32());
+      store_be<uint32_t>(at + Header::kBytes + wire::kGradientBytes * i, prng.any_u32());
     }
     packets_.push_back({at, packet_bytes(), engine::PacketLayer::kUdpPayload,
                         Endpoint::ipv4(0x0a000001 + source, static_cast<uint16_t>(4000 + job))});

@@ -9,9 +9,9 @@
 #include "base/assert.h"
 #include "base/byte_order.h"
 #include "bench/measure.h"
-#include "microcode/switchml_wire.h"
-#include "tofino/switchml_control.h"
-#include "tofino/udp_frame.h"
+#include "tofino/pipeline/udp_frame.h"
+#include "tofino/switchml/control.h"
+#include "wire/switchml.h"
 
 namespace tributary::bench {
 namespace {
@@ -26,9 +26,9 @@ constexpr uint32_t kFrames = 2 * kSlots * kWorkers;
 constexpr Duration kGap = nanoseconds(88);
 /// Longer than the way of any packet through the chip.
 constexpr Duration kDrain = milliseconds(1);
-constexpr uint32_t kHeaderBytes = tofino::kUdpFrameHeaderBytes + microcode::SwitchmlHeader::kBytes;
+constexpr uint32_t kHeaderBytes = tofino::kUdpFrameHeaderBytes + wire::SwitchmlHeader::kBytes;
 
-constexpr FrameAddress kSwitch{0x0200'0000'0001, 0x0a00'00fe, microcode::kSwitchmlPort};
+constexpr FrameAddress kSwitch{0x0200'0000'0001, 0x0a00'00fe, wire::kSwitchmlPort};
 FrameAddress address_of(uint32_t worker) {
   return {0x0200'0000'0100ULL + worker, 0x0a00'0100 + worker, 4000};
 }
@@ -49,13 +49,13 @@ class Totals final : public tofino::SwitchSink {
 /// All packets of a round, in the order in which they are sent.
 struct Traffic {
   explicit Traffic(const TofinoBenchLoad& load) {
-    microcode::SwitchmlMessage message;
+    wire::SwitchmlMessage message;
     for (uint32_t i = 0; i < kFrames; i++) {
       message.slot = static_cast<uint16_t>(i / kWorkers % kSlots);
       message.set = i / kWorkers >= kSlots;
       message.elements.assign(load.elements, static_cast<int32_t>(3 + i));
-      frames.push_back(tofino::udp_frame(address_of(i % kWorkers), kSwitch,
-                                         microcode::switchml_payload(message)));
+      frames.push_back(
+          tofino::udp_frame(address_of(i % kWorkers), kSwitch, wire::switchml_payload(message)));
       size_bytes = static_cast<uint32_t>(frames.back().size());
       if (load.elided) {
         frames.back().resize(kHeaderBytes);
@@ -107,8 +107,8 @@ class PlainSwitch {
 
   void arrive(Instant at, PacketView packet) {
     const std::byte* header = packet.stored.data() + tofino::kUdpFrameHeaderBytes;
-    const uint32_t set = microcode::SwitchmlHeader::Set::load(header);
-    const uint32_t slot = microcode::SwitchmlHeader::Slot::load(header);
+    const uint32_t set = wire::SwitchmlHeader::Set::load(header);
+    const uint32_t slot = wire::SwitchmlHeader::Slot::load(header);
     const uint32_t worker = load_be<uint32_t>(packet.stored.data() + kIpFromByte) & 0xff;
     const uint32_t index = set * kSlots + slot;
     const uint32_t bit = 1U << worker;

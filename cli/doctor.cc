@@ -11,8 +11,8 @@
 #include "cli/settings.h"
 #include "host/communicator.h"
 #include "io/dpdk/open_dpdk_port.h"
-#include "io/udp_port_config.h"
-#include "microcode/trio_ml_wire.h"
+#include "io/udp/udp_port_config.h"
+#include "wire/trio_ml.h"
 
 namespace tributary::cli {
 namespace {
@@ -26,12 +26,12 @@ constexpr uint32_t kKernelMajorFull = 5;
 
 /// The most that stands in front of a packet's gradients, over IPv4.
 constexpr uint32_t kHeaderBytesMax =
-    microcode::Ipv4Header::kBytes + microcode::UdpHeader::kBytes + microcode::kMessageHeadBytesMax;
+    wire::Ipv4Header::kBytes + wire::UdpHeader::kBytes + wire::kMessageHeadBytesMax;
 static_assert(kHeaderBytesMax == 92);
 
 uint32_t gradients_for(uint32_t mtu_bytes) {
   if (mtu_bytes <= kHeaderBytesMax) return 0;
-  return (mtu_bytes - kHeaderBytesMax) / microcode::kGradientBytes;
+  return (mtu_bytes - kHeaderBytesMax) / wire::kGradientBytes;
 }
 
 Finding examine_interface(const InterfaceFacts& interface) {

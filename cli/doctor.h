@@ -16,7 +16,7 @@
 #include <vector>
 
 #include "cli/machine_facts.h"
-#include "microcode/headers.h"
+#include "wire/headers.h"
 
 namespace tributary::cli {
 
@@ -47,7 +47,7 @@ struct Finding {
 
 struct DoctorOptions {
   std::string json;  ///< Result file; empty for none.
-  uint16_t port = microcode::kTrioMlPort;
+  uint16_t port = wire::kTrioMlPort;
   std::vector<std::string> dpdk;  ///< Devices as behind `serve --port`.
 };
 

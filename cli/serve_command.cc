@@ -12,17 +12,17 @@
 #include <string>
 #include <vector>
 
-#include "cli/appliance.h"
-#include "cli/job_keys.h"
+#include "cli/serve_switchml.h"
 #include "cli/settings.h"
-#include "cli/switchml/serve_switchml.h"
-#include "io/resolve.h"
-#include "io/udp_port_config.h"
+#include "io/udp/resolve.h"
+#include "io/udp/udp_port_config.h"
+#include "server/appliance.h"
+#include "server/job_keys.h"
 
 namespace tributary::cli {
 namespace {
 
-using microcode::Protocol;
+using wire::Protocol;
 
 struct ServeFlags {
   explicit ServeFlags(CLI::App& app) : command(app), settings(app) {}
@@ -31,7 +31,7 @@ struct ServeFlags {
   Settings settings;
   Protocol protocol = Protocol::kTrioMl;
   SwitchmlFlags switchml;
-  ApplianceConfig appliance;
+  server::ApplianceConfig appliance;
   std::vector<KeyValues> jobs;
   std::string listen = "0.0.0.0";
   std::vector<std::string> ports;
@@ -74,9 +74,9 @@ Result<void> check_cores(uint32_t cores) {
                              io::kUdpQueuesMax));
 }
 
-Result<ApplianceConfig> complete(const ServeFlags& flags) {
-  ApplianceConfig config = flags.appliance;
-  const auto listen = io::resolve(flags.listen, microcode::kTrioMlPort);
+Result<server::ApplianceConfig> complete(const ServeFlags& flags) {
+  server::ApplianceConfig config = flags.appliance;
+  const auto listen = io::resolve(flags.listen, wire::kTrioMlPort);
   if (!listen) return failure(fmt::format("--listen: {}", listen.error().text));
   config.listen = *listen;
   if (const auto good = check_cores(config.cores); !good) return tl::unexpected(good.error());
@@ -86,7 +86,7 @@ Result<ApplianceConfig> complete(const ServeFlags& flags) {
     config.devices.push_back(*std::move(device));
   }
   for (const KeyValues& row : flags.jobs) {
-    const auto job = to_job(row);
+    const auto job = server::to_job(row);
     if (!job) return tl::unexpected(job.error());
     config.jobs.push_back(*job);
   }
@@ -128,9 +128,9 @@ int run_trio_ml(const ServeFlags& flags) {
   }
   const auto config = complete(flags);
   if (!config) return refuse(config.error());
-  const auto started = Appliance::start(*config);
+  const auto started = server::Appliance::start(*config);
   if (!started) return refuse(started.error());
-  Appliance& appliance = **started;
+  server::Appliance& appliance = **started;
   return serve(
       flags, appliance.warnings(), [&appliance] { return appliance.stats(); },
       fmt::format("{} jobs at {}", config->jobs.size(), appliance.local().to_string()),
@@ -144,7 +144,7 @@ int run_switchml(const ServeFlags& flags) {
   if (!flags.ports.empty()) {
     return refuse({"--port is of --protocol trio-ml; switchml is served over sockets: --listen"});
   }
-  const auto listen = io::resolve(flags.listen, microcode::kSwitchmlPort);
+  const auto listen = io::resolve(flags.listen, wire::kSwitchmlPort);
   if (!listen) return refuse({fmt::format("--listen: {}", listen.error().text)});
   if (const auto good = check_cores(flags.appliance.cores); !good) return refuse(good.error());
   const auto config = with_switchml_flags({.listen = *listen,
@@ -154,9 +154,9 @@ int run_switchml(const ServeFlags& flags) {
                                            .buffer_mb = flags.appliance.buffer_mb},
                                           flags.switchml);
   if (!config) return refuse(config.error());
-  const auto started = SwitchmlAppliance::start(*config);
+  const auto started = server::SwitchmlAppliance::start(*config);
   if (!started) return refuse(started.error());
-  SwitchmlAppliance& appliance = **started;
+  server::SwitchmlAppliance& appliance = **started;
   std::string what = fmt::format("SwitchML at {}, {} sessions configured",
                                  appliance.local().to_string(), config->sessions.size());
   for (const Endpoint& at : appliance.control_points()) what += ", control " + at.to_string();
@@ -183,14 +183,14 @@ void add_serve_command(CLI::App& app, int& exit_code) {
       ->add_option("--listen", flags->listen,
                    fmt::format("Address to serve, HOST[:PORT]; the port is {} for trio-ml, {} for "
                                "switchml",
-                               microcode::kTrioMlPort, microcode::kSwitchmlPort))
+                               wire::kTrioMlPort, wire::kSwitchmlPort))
       ->capture_default_str();
   command
       ->add_option("--port", flags->ports,
                    "Serve over this DPDK device instead of sockets, dpdk:DEVICE[,key=value]...; "
                    "may be repeated")
       ->type_name("PORT");
-  flags->settings.add_table(job_keys(), flags->jobs, "A job to serve");
+  flags->settings.add_table(server::job_keys(), flags->jobs, "A job to serve");
   add_switchml_flags(*command, flags->settings, flags->switchml);
   add_uint(*command, "--cores", flags->appliance.cores, 1, io::kUdpQueuesMax,
            "Polling cores, a power of two");

@@ -291,11 +291,11 @@ CLI::Option* add_endpoint(CLI::App& command, const std::string& flag, Endpoint& 
                  [&value](const KeyValue& written) { value = std::get<Endpoint>(written); });
 }
 
-CLI::Option* add_protocol(CLI::App& command, microcode::Protocol& value, const std::string& help) {
-  constexpr const auto& names = microcode::kProtocolNames;
+CLI::Option* add_protocol(CLI::App& command, wire::Protocol& value, const std::string& help) {
+  constexpr const auto& names = wire::kProtocolNames;
   const auto store = [&value](const std::string& name) {
     const auto found = std::find(names.begin(), names.end(), name);
-    value = static_cast<microcode::Protocol>(found - names.begin());
+    value = static_cast<wire::Protocol>(found - names.begin());
   };
   return command.add_option_function<std::string>("--protocol", store, help)
       ->check(CLI::IsMember(std::vector<std::string>(names.begin(), names.end())))

@@ -27,7 +27,7 @@
 #include "base/endpoint.h"
 #include "base/key_table.h"
 #include "base/time.h"
-#include "microcode/protocol.h"
+#include "wire/protocol.h"
 
 namespace tributary::cli {
 
@@ -87,8 +87,8 @@ CLI::Option* add_milliseconds(CLI::App& command, const std::string& flag, Durati
 CLI::Option* add_endpoint(CLI::App& command, const std::string& flag, Endpoint& value,
                           const std::string& help);
 
-/// `--protocol NAME`, one of microcode::kProtocolNames; `value` is the default.
-CLI::Option* add_protocol(CLI::App& command, microcode::Protocol& value, const std::string& help);
+/// `--protocol NAME`, one of wire::kProtocolNames; `value` is the default.
+CLI::Option* add_protocol(CLI::App& command, wire::Protocol& value, const std::string& help);
 
 /// Parses the command line and the files it names. @return nothing if the command shall run, else
 /// the exit status: 0 after help, which goes to `out`; kExitUsage after one line to `err`.

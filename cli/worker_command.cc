@@ -14,8 +14,8 @@
 #include "cli/settings.h"
 #include "cli/worker_run.h"
 #include "host/switchml_config.h"
-#include "microcode/switchml_wire.h"
-#include "microcode/trio_ml_wire.h"
+#include "wire/switchml.h"
+#include "wire/trio_ml.h"
 
 namespace tributary::cli {
 namespace {
@@ -67,7 +67,7 @@ void add_session_flags(CLI::App& command, WorkerFlags& flags) {
       add_uint(command, "--source", flags.source, 0, kWorldMax - 1,
                "src_id at the aggregator, where it differs from the rank (below a tree; trio-ml)");
   CLI::Option* const threads =
-      add_uint(command, "--threads", session.threads, 1, microcode::kChannelsMax,
+      add_uint(command, "--threads", session.threads, 1, wire::kChannelsMax,
                "Threads that reduce a part of each tensor; needs channels=N of the job (trio-ml)");
   flags.trio_ml_only = {port, job, flags.source_option, threads};
   flags.gradients = add_uint(command, "--gradients", session.gradients, 1, kGradientsMax,
@@ -157,12 +157,11 @@ std::string complete_protocol(WorkerFlags& flags) {
       session.gradients != host::kSwitchmlLargeElements) {
     return refuse("--gradients", session.gradients, "64 or 256");
   }
-  if (session.world > microcode::kSwitchmlWorkersMax) {
-    return refuse("--world", session.world, fmt::format("1 to {}", microcode::kSwitchmlWorkersMax));
+  if (session.world > wire::kSwitchmlWorkersMax) {
+    return refuse("--world", session.world, fmt::format("1 to {}", wire::kSwitchmlWorkersMax));
   }
-  if (session.window > microcode::kSwitchmlSlotMax + 1) {
-    return refuse("--window", session.window,
-                  fmt::format("1 to {}", microcode::kSwitchmlSlotMax + 1));
+  if (session.window > wire::kSwitchmlSlotMax + 1) {
+    return refuse("--window", session.window, fmt::format("1 to {}", wire::kSwitchmlSlotMax + 1));
   }
   return "";
 }

@@ -9,16 +9,16 @@
 
 #include "base/clock.h"
 #include "base/prng.h"
-#include "cli/switchml/control_server.h"
-#include "cli/switchml/session_client.h"
-#include "cli/switchml/switch_address.h"
 #include "host/switchml_protocol.h"
 #include "io/dpdk/open_dpdk_port.h"
-#include "io/resolve.h"
-#include "io/udp_port.h"
-#include "microcode/headers.h"
-#include "microcode/switchml_wire.h"
-#include "microcode/trio_ml_wire.h"
+#include "io/udp/resolve.h"
+#include "io/udp/udp_port.h"
+#include "server/switchml/control_server.h"
+#include "server/switchml/session_client.h"
+#include "server/switchml/switch_address.h"
+#include "wire/headers.h"
+#include "wire/switchml.h"
+#include "wire/trio_ml.h"
 
 namespace tributary::cli {
 namespace {
@@ -59,14 +59,14 @@ Result<std::unique_ptr<engine::Port>> open_port(const WorkerOptions& options, co
 
 /// A packet of this many gradients must fit the port, or none would ever arrive.
 Result<void> check_packets(uint32_t gradients, const engine::Port& port) {
-  const uint32_t bytes = microcode::kMessageHeadBytesMax + gradients * microcode::kGradientBytes;
+  const uint32_t bytes = wire::kMessageHeadBytesMax + gradients * wire::kGradientBytes;
   if (bytes <= port.payload_bytes_max()) return {};
   return failure(fmt::format(
       "--gradients {} needs payloads of {} bytes; the port's MTU leaves {}: give --gradients {}, "
       "or "
       "the device a larger mtu=",
       gradients, bytes, port.payload_bytes_max(),
-      (port.payload_bytes_max() - microcode::kMessageHeadBytesMax) / microcode::kGradientBytes));
+      (port.payload_bytes_max() - wire::kMessageHeadBytesMax) / wire::kGradientBytes));
 }
 
 bool is_impaired(const io::FaultRates& faults) {
@@ -86,7 +86,7 @@ Result<std::unique_ptr<engine::Port>> with_faults(const WorkerOptions& options,
 }
 
 Result<std::unique_ptr<host::Communicator>> join_trio_ml(const WorkerOptions& options) {
-  const auto server = io::resolve(options.server, microcode::kTrioMlPort);
+  const auto server = io::resolve(options.server, wire::kTrioMlPort);
   if (!server) return failure(server.error().text);
   host::CommunicatorConfig config = options.session;
   config.server = *server;
@@ -114,20 +114,20 @@ struct Path {
 
 /// Asks for a session, and so learns the switch's address.
 Result<Path> ask_for_session(const WorkerOptions& options, Path path) {
-  const auto control = io::resolve(options.switchml.control, kSwitchmlControlPort);
+  const auto control = io::resolve(options.switchml.control, server::kSwitchmlControlPort);
   if (!control) return failure(fmt::format("--control: {}", control.error().text));
   // By this address the switch knows the worker, so packets have to come from it.
-  const auto own = switch_address(path.local, *control);
+  const auto own = server::switch_address(path.local, *control);
   if (!own) return failure(fmt::format("--local: {}", own.error().text));
   std::random_device random;
-  const auto met = join_session({.control = *control,
-                                 .rank = options.session.rank,
-                                 .world = options.session.world,
-                                 .elements = options.session.gradients,
-                                 .mac = own->mac,
-                                 .ipv4 = own->ipv4,
-                                 .session_id = uint64_t{random()} << 32 | random(),
-                                 .deadline = options.session.deadline});
+  const auto met = server::join_session({.control = *control,
+                                         .rank = options.session.rank,
+                                         .world = options.session.world,
+                                         .elements = options.session.gradients,
+                                         .mac = own->mac,
+                                         .ipv4 = own->ipv4,
+                                         .session_id = uint64_t{random()} << 32 | random(),
+                                         .deadline = options.session.deadline});
   if (!met) return tl::unexpected(met.error());
   path.local = Endpoint::ipv4(own->ipv4, 0);
   if (options.server.empty()) path.server = *met;
@@ -137,13 +137,13 @@ Result<Path> ask_for_session(const WorkerOptions& options, Path path) {
 Result<Path> find_path(const WorkerOptions& options) {
   Path path;
   if (!options.switchml.local.empty()) {
-    const auto local = io::resolve(options.switchml.local, microcode::kSwitchmlPort);
+    const auto local = io::resolve(options.switchml.local, wire::kSwitchmlPort);
     if (!local) return failure(fmt::format("--local: {}", local.error().text));
     path.local = *local;
     path.local.port = 0;
   }
   if (!options.server.empty()) {
-    const auto server = io::resolve(options.server, microcode::kSwitchmlPort);
+    const auto server = io::resolve(options.server, wire::kSwitchmlPort);
     if (!server) return failure(fmt::format("--server: {}", server.error().text));
     path.server = *server;
   }

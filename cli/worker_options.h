@@ -11,14 +11,14 @@
 
 #include "base/time.h"
 #include "host/communicator.h"
-#include "io/impaired_port.h"
-#include "microcode/protocol.h"
+#include "io/faults/impaired_port.h"
+#include "wire/protocol.h"
 
 namespace tributary::cli {
 
 enum class ElementType : uint8_t { kInt32, kFloat32 };
 
-using microcode::Protocol;
+using wire::Protocol;
 
 /// What only a worker of SwitchML is told.
 struct SwitchmlWorkerOptions {

@@ -43,10 +43,16 @@ function(tributary_library name)
 endfunction()
 
 # tributary_tests(NAME LABELS... DEPENDS targets...): one test program from every *_test.cc of the
-# calling folder. LABELS "threads" selects it for the ThreadSanitizer run.
+# calling folder and of the sub-folders that have no CMakeLists.txt of their own. LABELS "threads"
+# selects it for the ThreadSanitizer run.
 function(tributary_tests name)
   cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "LABELS;DEPENDS")
-  file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/*_test.cc)
+  file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/*_test.cc)
+  file(GLOB_RECURSE programs CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/*/CMakeLists.txt)
+  foreach(program IN LISTS programs)
+    cmake_path(GET program PARENT_PATH folder)
+    list(FILTER sources EXCLUDE REGEX "^${folder}/")
+  endforeach()
   add_executable(${name}_tests ${sources})
   target_link_libraries(${name}_tests PRIVATE tributary_test_support GTest::gmock GTest::gtest_main ${arg_DEPENDS})
   set(properties TIMEOUT 240)

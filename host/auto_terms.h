@@ -12,7 +12,7 @@
 #include <algorithm>
 #include <cstdint>
 
-#include "microcode/trio_ml_wire.h"
+#include "wire/trio_ml.h"
 
 namespace tributary::host {
 
@@ -27,10 +27,10 @@ inline constexpr uint32_t kIpv6HeaderBytes = 40;
 
 /// As many as fit an unfragmented packet to the aggregator.
 [[nodiscard]] constexpr uint32_t auto_gradients(uint32_t path_mtu_bytes, bool ipv4) {
-  const uint32_t headers = (ipv4 ? kIpv4HeaderBytes : kIpv6HeaderBytes) + kUdpHeaderBytes +
-                           microcode::kMessageHeadBytesMax;
+  const uint32_t headers =
+      (ipv4 ? kIpv4HeaderBytes : kIpv6HeaderBytes) + kUdpHeaderBytes + wire::kMessageHeadBytesMax;
   const uint32_t room = std::max(path_mtu_bytes, headers) - headers;
-  return std::clamp(room / microcode::kGradientBytes, 1U, kAutoGradientsMax);
+  return std::clamp(room / wire::kGradientBytes, 1U, kAutoGradientsMax);
 }
 static_assert(auto_gradients(1500, true) == 352);   // (1500 - 20 - 8 - 64) / 4
 static_assert(auto_gradients(1500, false) == 347);  // (1500 - 40 - 8 - 64) / 4
@@ -50,8 +50,7 @@ inline constexpr uint32_t kAutoJobPackets = 2048;
 
 /// Packets on their way for `world` workers with so many elements a packet.
 [[nodiscard]] constexpr uint32_t auto_window(uint32_t gradients, uint32_t world) {
-  const uint32_t packet_bytes =
-      microcode::kMessageHeadBytesMax + gradients * microcode::kGradientBytes;
+  const uint32_t packet_bytes = wire::kMessageHeadBytesMax + gradients * wire::kGradientBytes;
   const uint32_t worker_bytes = std::min(kAutoJobBytes / std::max(world, 1U), kAutoWorkerBytes);
   const uint32_t packets = std::min(kAutoWindowMax, kAutoJobPackets / std::max(world, 1U));
   return std::clamp(worker_bytes / packet_bytes, kAutoWindowMin, std::max(packets, kAutoWindowMin));

@@ -7,7 +7,7 @@
 
 #include "base/assert.h"
 #include "base/clock.h"
-#include "io/udp_port.h"
+#include "io/udp/udp_port.h"
 
 namespace tributary::host {
 namespace {

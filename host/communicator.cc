@@ -17,8 +17,8 @@
 #include "host/channel.h"
 #include "host/tensor_parts.h"
 #include "host/worker_protocol.h"
-#include "io/udp_port.h"
-#include "microcode/receive_room.h"
+#include "io/udp/udp_port.h"
+#include "wire/receive_room.h"
 
 namespace tributary::host {
 namespace {
@@ -30,7 +30,7 @@ uint32_t new_nonce() {
 
 Result<void> check(const CommunicatorConfig& config) {
   if (!config.server.is_set()) return failure("server: no address given; allowed is HOST:PORT");
-  if (config.world < 1 || config.world > microcode::kSourcesMax) {
+  if (config.world < 1 || config.world > wire::kSourcesMax) {
     return failure(fmt::format("world={} is not allowed; allowed is 1 to 256", config.world));
   }
   if (config.rank >= config.world) {
@@ -45,9 +45,9 @@ Result<void> check(const CommunicatorConfig& config) {
     return failure(fmt::format("window={} is not allowed; allowed is 1 to 65536, or 0 for auto",
                                config.window));
   }
-  if (config.threads < 1 || config.threads > microcode::kChannelsMax) {
+  if (config.threads < 1 || config.threads > wire::kChannelsMax) {
     return failure(fmt::format("threads={} is not allowed; allowed is 1 to {}", config.threads,
-                               microcode::kChannelsMax));
+                               wire::kChannelsMax));
   }
   if (config.deadline <= Duration()) return failure("deadline must be longer than 0");
   return {};
@@ -56,7 +56,7 @@ Result<void> check(const CommunicatorConfig& config) {
 /// As small as what the port holds while this process has no core: a whole window of results.
 CommunicatorConfig fitting(CommunicatorConfig config, const engine::Port& port) {
   const uint32_t room =
-      microcode::window_in_room(port.receive_room_bytes(), config.gradients, /*senders=*/1);
+      wire::window_in_room(port.receive_room_bytes(), config.gradients, /*senders=*/1);
   if (room > 0) config.window = std::min(config.window, room);
   return config;
 }
@@ -66,7 +66,7 @@ CommunicatorConfig with_terms(CommunicatorConfig config, const engine::Port& por
   if (config.gradients == 0) {
     const uint32_t fits = auto_gradients(port.path_mtu(config.server), config.server.is_ipv4());
     const uint32_t taken =
-        (port.payload_bytes_max() - microcode::kMessageHeadBytesMax) / microcode::kGradientBytes;
+        (port.payload_bytes_max() - wire::kMessageHeadBytesMax) / wire::kGradientBytes;
     config.gradients = std::min(fits, taken);
     config.gradients_flexible = true;
   }
@@ -322,8 +322,8 @@ Ticket Communicator::all_reduce_async(std::span<float> tensor, const AllReduceOp
   transfer.receive_only = options.receive_only;
   transfer.scale = options.scale;
   transfer.format = options.format == FloatFormat::kFixedScale
-                        ? microcode::ElementFormat::kFixedScale
-                        : microcode::ElementFormat::kBlockExponent;
+                        ? wire::ElementFormat::kFixedScale
+                        : wire::ElementFormat::kBlockExponent;
   return Ticket(impl_->submit(transfer));
 }
 
@@ -332,7 +332,7 @@ Ticket Communicator::all_reduce_async(HalfTensor tensor, ReduceOp op, bool recei
   transfer.halves = tensor;
   transfer.op = op;
   transfer.receive_only = receive_only;
-  transfer.format = microcode::ElementFormat::kBlockExponent;
+  transfer.format = wire::ElementFormat::kBlockExponent;
   return Ticket(impl_->submit(transfer));
 }
 

@@ -10,7 +10,7 @@
 #include <cstdlib>
 #include <vector>
 
-#include "microcode/trio_ml_wire.h"
+#include "wire/trio_ml.h"
 
 namespace tributary::host {
 namespace {
@@ -21,7 +21,7 @@ constexpr std::string_view kForm =
 
 /// A day: longer waits are a mistake in the unit.
 constexpr uint64_t kDeadlineMsMax = 86'400'000;
-constexpr uint64_t kWorldMax = microcode::kSourcesMax;
+constexpr uint64_t kWorldMax = wire::kSourcesMax;
 
 /// Where a launcher says which rank this is of how many.
 struct RankVariables {
@@ -112,7 +112,7 @@ Result<void> put_key(std::string_view key, std::string_view value, Query& query)
   if (key == "gradients") return put(number_or_auto(key, value, 4095), config.gradients);
   if (key == "window") return put(number_or_auto(key, value, 65'536), config.window);
   if (key == "threads") {
-    return put(whole_number(key, value, 1, microcode::kChannelsMax), config.threads);
+    return put(whole_number(key, value, 1, wire::kChannelsMax), config.threads);
   }
   if (key == "format") return put_format(value, query);
   if (key == "scale") return put_scale(value, query);

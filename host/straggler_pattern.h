@@ -11,7 +11,7 @@
 /// Units:   Delay points are counted through the run: iteration * kDelayPoints + point.
 /// Threads: Immutable after construction.
 /// Source:  Trio paper §6.1, after FlexRR (SoCC 2016).
-/// Tests:   tests/host/straggler_pattern_test.cc, tests/lab/cluster/straggler_test.cc
+/// Tests:   tests/host/straggler_pattern_test.cc, tests/lab/workload/straggler_test.cc
 #pragma once
 
 #include <cstdint>

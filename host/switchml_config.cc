@@ -9,12 +9,12 @@
 
 #include "base/assert.h"
 #include "host/number_format.h"
-#include "microcode/switchml_wire.h"
+#include "wire/switchml.h"
 
 namespace tributary::host {
 namespace {
 
-constexpr uint32_t kSlotsMax = microcode::kSwitchmlSlotMax + 1;
+constexpr uint32_t kSlotsMax = wire::kSwitchmlSlotMax + 1;
 
 __extension__ using Wide = unsigned __int128;
 
@@ -48,8 +48,8 @@ Result<void> check(const SwitchmlConfig& config) {
   if (config.switch_times_out && config.elements != kSwitchmlSmallElements) {
     return refused("elements", config.elements, "64 with a switch that times out");
   }
-  if (config.world < 1 || config.world > microcode::kSwitchmlWorkersMax) {
-    return refused("world", config.world, fmt::format("1 to {}", microcode::kSwitchmlWorkersMax));
+  if (config.world < 1 || config.world > wire::kSwitchmlWorkersMax) {
+    return refused("world", config.world, fmt::format("1 to {}", wire::kSwitchmlWorkersMax));
   }
   if (config.rank >= config.world) {
     return refused("rank", config.rank, fmt::format("0 to {}", config.world - 1));

@@ -25,9 +25,9 @@ inline constexpr uint32_t kSwitchmlSmallElements = 64;
 inline constexpr uint32_t kSwitchmlLargeElements = 256;
 
 struct SwitchmlConfig {
-  Endpoint server;     ///< The switch; its port is microcode::kSwitchmlPort or up to 15 more.
+  Endpoint server;     ///< The switch; its port is wire::kSwitchmlPort or up to 15 more.
   uint32_t rank = 0;   ///< 0 … world - 1.
-  uint32_t world = 1;  ///< Workers of the session, 1 … microcode::kSwitchmlWorkersMax.
+  uint32_t world = 1;  ///< Workers of the session, 1 … wire::kSwitchmlWorkersMax.
   uint32_t elements = kSwitchmlLargeElements;
   uint32_t pool = 512;  ///< Slots, and so packets in flight. All workers must have the same.
   Duration timeout = milliseconds(1);  ///< Without a result so long, a packet is sent again.

@@ -12,9 +12,9 @@
 
 namespace tributary::host {
 
-using microcode::ElementFormat;
-using microcode::SwitchmlHead;
-using microcode::SwitchmlHeader;
+using wire::ElementFormat;
+using wire::SwitchmlHead;
+using wire::SwitchmlHeader;
 
 namespace {
 
@@ -138,7 +138,7 @@ SwitchmlProtocol::Slot* SwitchmlProtocol::outstanding_slot(const SwitchmlHead& h
     refuse(refusals_.wrong_elements);
     return nullptr;
   }
-  if (packet.size_bytes != microcode::switchml_bytes(head.elements)) {
+  if (packet.size_bytes != wire::switchml_bytes(head.elements)) {
     refuse(refusals_.wrong_size);
     return nullptr;
   }
@@ -173,7 +173,7 @@ SwitchmlProtocol::Slot* SwitchmlProtocol::outstanding_slot(const SwitchmlHead& h
 
 std::optional<Duration> SwitchmlProtocol::on_packet(const Incoming& packet, Instant now) {
   if (phase_ == Phase::kEnded) return {};
-  const auto head = microcode::decode_switchml_head(packet.stored);
+  const auto head = wire::decode_switchml_head(packet.stored);
   if (!head) {
     refuse(refusals_.not_switchml);
     return {};
@@ -362,7 +362,7 @@ Outgoing SwitchmlProtocol::write(Slot& slot, std::span<std::byte> out, Instant n
   } else {
     write_elements(job, offset - job.lead, head, lanes);
   }
-  microcode::encode_switchml_head(head, out.data());
+  wire::encode_switchml_head(head, out.data());
 
   slot.sent_at = now;
   if (config_.repair) scan_at_ = std::min(scan_at_, now + timeout_of(slot));

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /// @file
 /// SwitchML's worker (SwitchML paper, Algorithm 4) as a sans-I/O state machine, on the wire format
-/// of its published code (microcode/switchml_wire.h).
+/// of its published code (wire/switchml.h).
 ///
 /// Model:   Tensors form one stream of blocks, numbered on and on: position p lies in slot p mod
 ///          pool, in set (p / pool) mod 2, and its number is the packet id. A slot's next packet is
@@ -31,7 +31,7 @@
 ///          in the same order.
 /// Tests:   tests/host/switchml_protocol_test.cc, switchml_walk_test.cc,
 ///          switchml_timeout_worker_test.cc,
-///          tests/lab/cluster/tofino_node_test.cc
+///          tests/lab/backends/tofino_node_test.cc
 #pragma once
 
 #include <deque>
@@ -39,7 +39,7 @@
 
 #include "host/switchml_config.h"
 #include "host/tensor_protocol.h"
-#include "microcode/switchml_wire.h"
+#include "wire/switchml.h"
 
 namespace tributary::host {
 
@@ -79,7 +79,7 @@ class SwitchmlProtocol final : public TensorProtocol {
   [[nodiscard]] const SwitchmlRefusals& refusals() const { return refusals_; }
 
   [[nodiscard]] uint32_t packet_bytes_max() const override {
-    return microcode::switchml_bytes(config_.elements);
+    return wire::switchml_bytes(config_.elements);
   }
   [[nodiscard]] uint32_t gradients() const override { return config_.elements; }
   [[nodiscard]] uint32_t window() const override { return config_.pool; }
@@ -123,19 +123,18 @@ class SwitchmlProtocol final : public TensorProtocol {
   void begin(Transfer& transfer);
   /// Queues a position if it exists, its slot waits for it, and its exponent is known.
   void try_queue(uint64_t position);
-  [[nodiscard]] Slot* outstanding_slot(const microcode::SwitchmlHead& head, const Incoming& packet);
+  [[nodiscard]] Slot* outstanding_slot(const wire::SwitchmlHead& head, const Incoming& packet);
   void refuse(uint64_t& reason);
   [[nodiscard]] uint32_t packet_id_of(uint64_t position) const;
   /// Notes how far the others are, from any answer of a switch that times out.
   /// @return whether that is all it says.
-  bool note_phase(const microcode::SwitchmlHead& head);
+  bool note_phase(const wire::SwitchmlHead& head);
   void pass_over_lost(Slot& slot);
   void note_degraded(Job& job, uint64_t block, uint32_t contributors);
-  void take_result(Slot& slot, const microcode::SwitchmlHead& head,
-                   std::span<const std::byte> lanes);
+  void take_result(Slot& slot, const wire::SwitchmlHead& head, std::span<const std::byte> lanes);
   void finish(Job& job);
   [[nodiscard]] Outgoing write(Slot& slot, std::span<std::byte> out, Instant now);
-  void write_elements(const Job& job, uint64_t block, microcode::SwitchmlHead& head,
+  void write_elements(const Job& job, uint64_t block, wire::SwitchmlHead& head,
                       std::byte* lanes) const;
   /// @param contributors Whose sum it is, for means.
   void read_elements(const Job& job, uint64_t block, const std::byte* lanes,

@@ -31,7 +31,7 @@
 #include "base/endpoint.h"
 #include "base/time.h"
 #include "host/communicator.h"
-#include "microcode/trio_ml_wire.h"
+#include "wire/trio_ml.h"
 
 namespace tributary::host {
 
@@ -55,7 +55,7 @@ struct Transfer {
   /// others have not begun waits for them, so this is for what lies below Progress::heard.
   bool receive_only = false;
   ReduceOp op = ReduceOp::kSum;
-  microcode::ElementFormat format = microcode::ElementFormat::kInt32;
+  wire::ElementFormat format = wire::ElementFormat::kInt32;
   float scale = 1.0F;  ///< For kFixedScale.
 
   // Set by the protocol.

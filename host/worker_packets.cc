@@ -12,10 +12,10 @@
 
 namespace tributary::host {
 
-using microcode::ElementFormat;
-using microcode::Message;
-using microcode::MessageType;
-using microcode::Reason;
+using wire::ElementFormat;
+using wire::Message;
+using wire::MessageType;
+using wire::Reason;
 
 namespace {
 
@@ -38,17 +38,17 @@ uint32_t type_bits_of(const Transfer& transfer) {
 }
 
 /// What all ranks must agree about.
-microcode::TensorTerms terms_of(const Transfer& transfer) {
+wire::TensorTerms terms_of(const Transfer& transfer) {
   const bool mean = transfer.op == ReduceOp::kMean;
   const uint64_t elements =
       transfer.tensor_elements == 0 ? transfer.element_count() : transfer.tensor_elements;
   return {.format = transfer.format,
           .tensor_elements = static_cast<uint32_t>(elements),
-          .scale_bits = type_bits_of(transfer) | (mean ? microcode::kScaleBitMean : 0)};
+          .scale_bits = type_bits_of(transfer) | (mean ? wire::kScaleBitMean : 0)};
 }
 
-std::string type_text(const microcode::TensorTerms& terms) {
-  const uint32_t bits = terms.scale_bits & ~microcode::kScaleBitMean;
+std::string type_text(const wire::TensorTerms& terms) {
+  const uint32_t bits = terms.scale_bits & ~wire::kScaleBitMean;
   switch (terms.format) {
     case ElementFormat::kInt32:
       return "int32";
@@ -62,9 +62,9 @@ std::string type_text(const microcode::TensorTerms& terms) {
 }
 
 /// As in "the mean of 1000 float32".
-std::string tensor_text(const microcode::TensorTerms& terms) {
+std::string tensor_text(const wire::TensorTerms& terms) {
   return fmt::format("the {} of {} {}",
-                     (terms.scale_bits & microcode::kScaleBitMean) != 0 ? "mean" : "sum",
+                     (terms.scale_bits & wire::kScaleBitMean) != 0 ? "mean" : "sum",
                      terms.tensor_elements, type_text(terms));
 }
 
@@ -73,7 +73,7 @@ std::string ranks_text(const SourceSet& ranks, const char* nobody) {
   constexpr uint32_t kNamedMax = 8;
   std::string text;
   uint32_t count = 0;
-  for (uint32_t rank = 0; rank < microcode::kSourcesMax; rank++) {
+  for (uint32_t rank = 0; rank < wire::kSourcesMax; rank++) {
     if (!contains(ranks, rank) || ++count > kNamedMax) continue;
     text += fmt::format("{}{}", text.empty() ? "rank " : ", ", rank);
   }
@@ -82,8 +82,8 @@ std::string ranks_text(const SourceSet& ranks, const char* nobody) {
   return text;
 }
 
-std::string mismatch_text(const std::string& who, const microcode::TensorTerms& given,
-                          const std::string& others, const microcode::TensorTerms& expected,
+std::string mismatch_text(const std::string& who, const wire::TensorTerms& given,
+                          const std::string& others, const wire::TensorTerms& expected,
                           uint64_t position) {
   if (given.tensor_elements == 0 && expected.tensor_elements == 0) {  // An older aggregator's.
     return fmt::format("{} and {} disagree about a tensor (block {})", who, others, position);
@@ -95,7 +95,7 @@ std::string mismatch_text(const std::string& who, const microcode::TensorTerms& 
                      who, ours, others, tensor_text(expected), position);
 }
 
-std::string refusal_text(const CommunicatorConfig& config, const microcode::ControlBody& body) {
+std::string refusal_text(const CommunicatorConfig& config, const wire::ControlBody& body) {
   const std::string server = config.server.to_string();
   switch (body.reason) {
     case Reason::kUnknownJob:
@@ -118,8 +118,8 @@ std::string refusal_text(const CommunicatorConfig& config, const microcode::Cont
 }  // namespace
 
 uint32_t WorkerProtocol::packet_bytes_max() const {
-  return std::max(microcode::kControlMessageBytes,
-                  microcode::kMessageHeadBytesMax + config_.gradients * microcode::kGradientBytes);
+  return std::max(wire::kControlMessageBytes,
+                  wire::kMessageHeadBytesMax + config_.gradients * wire::kGradientBytes);
 }
 
 uint32_t WorkerProtocol::lane_count(const Transfer& transfer, uint64_t position) const {
@@ -135,7 +135,7 @@ uint32_t WorkerProtocol::lane_count(const Transfer& transfer, uint64_t position)
 /// The port by which the aggregator's card finds the core that owns the block.
 Endpoint WorkerProtocol::server_for(uint32_t block_id) const {
   Endpoint server = config_.server;
-  server.port = static_cast<uint16_t>(server.port + microcode::owner_of(block_id, server_ports_));
+  server.port = static_cast<uint16_t>(server.port + wire::owner_of(block_id, server_ports_));
   return server;
 }
 
@@ -163,10 +163,10 @@ void WorkerProtocol::write_gradients(Transfer& transfer, uint64_t block, Message
     case Fit::kFits:
       break;
     case Fit::kOverflows:
-      message.extension.flags |= microcode::kFlagOverflow;
+      message.extension.flags |= wire::kFlagOverflow;
       break;
     case Fit::kNotFinite:
-      message.extension.flags |= microcode::kFlagNotFinite;
+      message.extension.flags |= wire::kFlagNotFinite;
       break;
   }
 }
@@ -187,7 +187,7 @@ Outgoing WorkerProtocol::write_contribution(uint64_t position, std::span<std::by
                     .src_cnt = 1,
                     .gen_id = transfer.gen_id_,
                     .grad_cnt = static_cast<uint16_t>(lanes)};
-  const microcode::TensorTerms terms = terms_of(transfer);
+  const wire::TensorTerms terms = terms_of(transfer);
   message.extension = {.format = terms.format,
                        .session = session_,
                        .tensor_elements = terms.tensor_elements,
@@ -197,12 +197,12 @@ Outgoing WorkerProtocol::write_contribution(uint64_t position, std::span<std::by
     message.extension.exponent = block_exponent(floats_of(transfer, offset));
   }
   if (slot.attempts > 0) {
-    message.extension.flags |= microcode::kFlagRetransmission;
+    message.extension.flags |= wire::kFlagRetransmission;
     counters_.retransmitted++;
   } else {
     slot.first_sent_at = now;
   }
-  const uint32_t head_bytes = microcode::encoded_head_bytes(message.header, message.extension);
+  const uint32_t head_bytes = wire::encoded_head_bytes(message.header, message.extension);
   if (lanes > 0 && transfer.elided_elements == 0)
     write_gradients(transfer, offset - transfer.lead_, message, &out[head_bytes]);
   encode_message(message, out.data());
@@ -214,7 +214,7 @@ Outgoing WorkerProtocol::write_contribution(uint64_t position, std::span<std::by
   slot.sent_order = next_order_++;
   begin_wait(position, Wait::kResult);
   scan_at_ = std::min(scan_at_, now + repair_after(position));
-  const uint32_t size_bytes = head_bytes + lanes * microcode::kGradientBytes;
+  const uint32_t size_bytes = head_bytes + lanes * wire::kGradientBytes;
   return {.size_bytes = size_bytes,
           .stored_bytes = transfer.elided_elements > 0 ? head_bytes : size_bytes,
           .to = server_for(message.header.block_id)};
@@ -231,7 +231,7 @@ Outgoing WorkerProtocol::write_control(MessageType type, uint64_t position,
     message.header.block_id = static_cast<uint32_t>(position);
     message.header.gen_id = transfer.gen_id_;
     message.header.grad_cnt = static_cast<uint16_t>(lane_count(transfer, position));
-    message.extension.flags = microcode::kFlagRetransmission;
+    message.extension.flags = wire::kFlagRetransmission;
   }
   // One that gives its join up has no session yet; the aggregator knows it by its nonce.
   if (type == MessageType::kLeave && session_ == 0) message.extension.session = nonce_;
@@ -253,10 +253,9 @@ Outgoing WorkerProtocol::write_control(MessageType type, uint64_t position,
 
 std::optional<Duration> WorkerProtocol::on_packet(std::span<const std::byte> payload, Instant now) {
   Message message;
-  const auto head =
-      payload.first(std::min<size_t>(payload.size(), microcode::kControlMessageBytes));
+  const auto head = payload.first(std::min<size_t>(payload.size(), wire::kControlMessageBytes));
   if (decode_message(head, static_cast<uint32_t>(payload.size()), message) !=
-          microcode::DecodeStatus::kOk ||
+          wire::DecodeStatus::kOk ||
       !message.header.extended || message.header.job_id != config_.job_id) {
     counters_.invalid_packets++;
     return {};
@@ -307,7 +306,7 @@ void WorkerProtocol::hear_result(uint32_t block_id) {
 
 void WorkerProtocol::on_join_reply(const Message& message, Instant now) {
   if (phase_ != Phase::kJoining) return;  // A repeat.
-  const microcode::ControlBody& body = message.body;
+  const wire::ControlBody& body = message.body;
   if (message.extension.type == MessageType::kPending) {
     pending_reason_ = body.reason;
     joined_ = body.mask;
@@ -345,8 +344,7 @@ void WorkerProtocol::on_join_reply(const Message& message, Instant now) {
 
 void WorkerProtocol::read_gradients(Transfer& transfer, uint64_t block, const Message& message,
                                     const std::byte* lanes) {
-  const uint32_t in_sum =
-      message.header.src_cnt == 0 ? microcode::kSourcesMax : message.header.src_cnt;
+  const uint32_t in_sum = message.header.src_cnt == 0 ? wire::kSourcesMax : message.header.src_cnt;
   const uint32_t sources = TRIB_MUTANT(kMeanOfWorld) ? config_.world : in_sum;
   const uint32_t divisor = transfer.op == ReduceOp::kMean ? sources : 1;
   if (message.header.degraded && !TRIB_MUTANT(kDegradedUnsaid)) {
@@ -380,7 +378,7 @@ std::optional<Duration> WorkerProtocol::on_result(const Message& message,
     return {};
   }
   const Transfer& transfer = *slot_of(position).transfer;
-  const microcode::TensorTerms terms = terms_of(transfer);
+  const wire::TensorTerms terms = terms_of(transfer);
   const bool fits = message.header.grad_cnt == lane_count(transfer, position) &&
                     message.header.gen_id == transfer.gen_id_ &&
                     message.extension.format == terms.format &&
@@ -402,9 +400,9 @@ std::optional<Duration> WorkerProtocol::on_result(const Message& message,
 /// packet may have been changed on its way, so it counts when it stands in the answer to a later
 /// question, too.
 void WorkerProtocol::note_unlike_the_others(uint64_t position, const Message& sum, Instant now) {
-  const microcode::TensorTerms theirs{.format = sum.extension.format,
-                                      .tensor_elements = sum.extension.tensor_elements,
-                                      .scale_bits = sum.extension.scale_bits};
+  const wire::TensorTerms theirs{.format = sum.extension.format,
+                                 .tensor_elements = sum.extension.tensor_elements,
+                                 .scale_bits = sum.extension.scale_bits};
   const bool again = unlike_.position == position && unlike_.terms == theirs &&
                      unlike_.grad_cnt == sum.header.grad_cnt;
   if (!again) {
@@ -449,13 +447,13 @@ void WorkerProtocol::on_have(const Message& message, Instant now) {
   scan_at_ = std::min(scan_at_, now + repair_after(position));
 }
 
-std::string WorkerProtocol::subject_of(const microcode::ControlBody& notice) const {
+std::string WorkerProtocol::subject_of(const wire::ControlBody& notice) const {
   const std::string source = fmt::format("rank {}", rank_base_ + notice.source);
   return ranks_text(notice.mask, source.c_str());
 }
 
 void WorkerProtocol::on_notice(const Message& message) {
-  const microcode::ControlBody& body = message.body;
+  const wire::ControlBody& body = message.body;
   uint64_t position = 0;
   const bool wanted =
       position_of(message.header.block_id, position) && slot_of(position).state != SlotState::kDone;
@@ -478,9 +476,9 @@ void WorkerProtocol::on_notice(const Message& message) {
       break;
     case Reason::kMismatch: {
       if (!wanted) break;
-      const microcode::TensorTerms expected{.format = message.extension.format,
-                                            .tensor_elements = message.extension.tensor_elements,
-                                            .scale_bits = message.extension.scale_bits};
+      const wire::TensorTerms expected{.format = message.extension.format,
+                                       .tensor_elements = message.extension.tensor_elements,
+                                       .scale_bits = message.extension.scale_bits};
       end(Status::kMismatch,
           mismatch_text(subject_of(body), body.given, ranks_text(message.mask, "another rank"),
                         expected, position));

@@ -12,8 +12,8 @@
 
 namespace tributary::host {
 
-using microcode::ElementFormat;
-using microcode::MessageType;
+using wire::ElementFormat;
+using wire::MessageType;
 
 namespace {
 
@@ -193,7 +193,7 @@ void WorkerProtocol::repair_overtaken(Wait wait, uint64_t by) {
   }
 }
 
-Duration WorkerProtocol::take_result(uint64_t position, const microcode::Message& message,
+Duration WorkerProtocol::take_result(uint64_t position, const wire::Message& message,
                                      std::span<const std::byte> lanes, Instant now) {
   Slot& slot = slot_of(position);
   Transfer& transfer = *slot.transfer;
@@ -228,9 +228,9 @@ Duration WorkerProtocol::take_result(uint64_t position, const microcode::Message
     const int8_t largest = message.extension.exponent;
     transfer.exponents_[offset] = message.header.degraded ? degraded_exponent(largest) : largest;
   }
-  if ((message.extension.flags & microcode::kFlagNotFinite) != 0) {
+  if ((message.extension.flags & wire::kFlagNotFinite) != 0) {
     transfer.outcome.status = Status::kNotFinite;
-  } else if ((message.extension.flags & microcode::kFlagOverflow) != 0 &&
+  } else if ((message.extension.flags & wire::kFlagOverflow) != 0 &&
              transfer.outcome.status == Status::kOk) {
     transfer.outcome.status = Status::kOverflow;
   }
@@ -338,13 +338,13 @@ void WorkerProtocol::check_deadline(Instant now) {
   if (TRIB_MUTANT(kDeadlineIgnored)) return;
   if (phase_ == Phase::kJoining) {
     if (now - started_at_ < config_.deadline) return;
-    if (pending_reason_ == microcode::Reason::kNone) {
+    if (pending_reason_ == wire::Reason::kNone) {
       end(Status::kAggregatorGone,
           fmt::format("aggregator {} does not answer (waited {:.1f} s)", config_.server.to_string(),
                       in_seconds(now - started_at_)));
       return;
     }
-    if (pending_reason_ == microcode::Reason::kRankTaken) {
+    if (pending_reason_ == wire::Reason::kRankTaken) {
       end(Status::kRefused, fmt::format("rank {} of job {} is taken by another living worker",
                                         config_.rank, config_.job_id));
       return;
@@ -354,7 +354,7 @@ void WorkerProtocol::check_deadline(Instant now) {
       if (contains(joined_, source)) continue;
       ranks += fmt::format("{}{}", ranks.empty() ? "" : ", ", rank_base_ + source);
     }
-    const bool session_runs = pending_reason_ == microcode::Reason::kSessionRunning;
+    const bool session_runs = pending_reason_ == wire::Reason::kSessionRunning;
     end(Status::kPeerMissing,
         session_runs ? fmt::format("job {} is still in use by another session", config_.job_id)
                      : fmt::format("rank {} has not joined job {} within {:.1f} s",

@@ -38,7 +38,7 @@
 #include "host/communicator.h"
 #include "host/rtt_estimator.h"
 #include "host/tensor_protocol.h"
-#include "microcode/trio_ml_wire.h"
+#include "wire/trio_ml.h"
 
 namespace tributary::host {
 
@@ -120,7 +120,7 @@ class WorkerProtocol final : public TensorProtocol {
   /// What has waited since before position `by`, which has its answer now, was sent, is lost.
   void repair_overtaken(Wait wait, uint64_t by);
   /// @return how long ago its contribution was first sent.
-  Duration take_result(uint64_t position, const microcode::Message& message,
+  Duration take_result(uint64_t position, const wire::Message& message,
                        std::span<const std::byte> lanes, Instant now);
   void advance_base();
   void scan_overdue(Instant now);
@@ -139,21 +139,21 @@ class WorkerProtocol final : public TensorProtocol {
   /// The floats of a block; those of halves lie in wide_ until the next call.
   [[nodiscard]] std::span<const float> floats_of(const Transfer& transfer, uint64_t block);
   Outgoing write_contribution(uint64_t position, std::span<std::byte> out, Instant now);
-  Outgoing write_control(microcode::MessageType type, uint64_t position, std::span<std::byte> out);
+  Outgoing write_control(wire::MessageType type, uint64_t position, std::span<std::byte> out);
   [[nodiscard]] Endpoint server_for(uint32_t block_id) const;
-  void write_gradients(Transfer& transfer, uint64_t block, microcode::Message& message,
+  void write_gradients(Transfer& transfer, uint64_t block, wire::Message& message,
                        std::byte* lanes);
-  void read_gradients(Transfer& transfer, uint64_t block, const microcode::Message& message,
+  void read_gradients(Transfer& transfer, uint64_t block, const wire::Message& message,
                       const std::byte* lanes);
-  void on_join_reply(const microcode::Message& message, Instant now);
-  std::optional<Duration> on_result(const microcode::Message& message,
+  void on_join_reply(const wire::Message& message, Instant now);
+  std::optional<Duration> on_result(const wire::Message& message,
                                     std::span<const std::byte> payload, Instant now);
   void hear_result(uint32_t block_id);
-  void note_unlike_the_others(uint64_t position, const microcode::Message& sum, Instant now);
-  void on_have(const microcode::Message& message, Instant now);
+  void note_unlike_the_others(uint64_t position, const wire::Message& sum, Instant now);
+  void on_have(const wire::Message& message, Instant now);
   /// The ranks that a notice is about.
-  [[nodiscard]] std::string subject_of(const microcode::ControlBody& notice) const;
-  void on_notice(const microcode::Message& message);
+  [[nodiscard]] std::string subject_of(const wire::ControlBody& notice) const;
+  void on_notice(const wire::Message& message);
   [[nodiscard]] uint32_t lane_count(const Transfer& transfer, uint64_t position) const;
 
   CommunicatorConfig config_;
@@ -165,7 +165,7 @@ class WorkerProtocol final : public TensorProtocol {
   // Joining.
   Instant started_at_;
   Instant join_at_;  ///< When to ask (again).
-  microcode::Reason pending_reason_ = microcode::Reason::kNone;
+  wire::Reason pending_reason_ = wire::Reason::kNone;
   SourceSet joined_{};  ///< Who has joined, as last heard.
 
   // Agreed at the join.
@@ -210,7 +210,7 @@ class WorkerProtocol final : public TensorProtocol {
   /// The last sum without this rank that is of another tensor.
   struct UnlikeSum {
     uint64_t position = UINT64_MAX;
-    microcode::TensorTerms terms;
+    wire::TensorTerms terms;
     uint32_t grad_cnt = 0;
     Instant heard_at;
   } unlike_;

@@ -3,7 +3,7 @@
 /// Owner of one file descriptor: closes it when it goes.
 ///
 /// Threads: Moves belong to one thread; get() may be read by any.
-/// Tests:   by way of tests/io/udp_port_test.cc
+/// Tests:   by way of tests/io/udp/udp_port_test.cc
 #pragma once
 
 #include <unistd.h>

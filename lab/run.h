@@ -17,7 +17,7 @@
 #include "lab/result.h"
 #include "lab/run_observer.h"
 #include "lab/scenario.h"
-#include "microcode/trio_ml_wire.h"
+#include "wire/trio_ml.h"
 
 namespace tributary::lab {
 
@@ -34,8 +34,8 @@ class TensorExchange {
   virtual std::span<float> tensor(uint32_t worker, uint32_t iteration, bool computed) = 0;
 
   /// How the floats travel (docs/wire-format.md).
-  [[nodiscard]] virtual microcode::ElementFormat format() const {
-    return microcode::ElementFormat::kFixedScale;
+  [[nodiscard]] virtual wire::ElementFormat format() const {
+    return wire::ElementFormat::kFixedScale;
   }
   /// With kFixedScale as round(x * scale).
   [[nodiscard]] virtual float scale() const = 0;

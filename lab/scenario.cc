@@ -7,8 +7,8 @@
 #include <algorithm>
 #include <bit>
 
+#include "lab/backends/trio_node.h"
 #include "lab/cluster/plan.h"
-#include "lab/cluster/trio_node.h"
 #include "lab/workload/dnn_shape.h"
 #include "lab/workload/straggler.h"
 #include "memory/shared_memory.h"
@@ -70,13 +70,13 @@ Result<void> check_model(const Scenario& scenario) {
 
 Result<void> check_sizes(const Scenario& scenario) {
   for (const auto& checked :
-       {check_range("workers", scenario.workers, 1, microcode::kSourcesMax),
+       {check_range("workers", scenario.workers, 1, wire::kSourcesMax),
         check_range("iterations", scenario.iterations, 1, UINT32_MAX),
         check_range("gradients", scenario.gradients, 1, trio_ml::kBlockGradLimit),
         check_range("window", scenario.window, 1, trio_ml::kBlockCntLimit),
         check_range("train", scenario.train, 1, scenario.window),
-        check_range("leaves", scenario.leaves, 1, microcode::kSourcesMax),
-        check_range("spines", scenario.spines, 1, microcode::kSourcesMax),
+        check_range("leaves", scenario.leaves, 1, wire::kSourcesMax),
+        check_range("spines", scenario.spines, 1, wire::kSourcesMax),
         check_range("mitigation.history", scenario.mitigation.history, 1, trio_ml::kHistoryLimit),
         check_range("host.nic_gbps", scenario.host.nic_bits_per_s, 1, UINT64_MAX)}) {
     if (!checked) return checked;

@@ -133,7 +133,7 @@ struct PfeSettings {
 /// their window is the pool.
 struct SwitchmlSettings {
   host::SwitchmlPreset preset = host::SwitchmlPreset::kPaper;
-  /// Slots. 0: what the bandwidth-delay product asks for (lab/cluster/switchml_worker.h), with the
+  /// Slots. 0: what the bandwidth-delay product asks for (lab/backends/switchml_worker.h), with the
   /// preset "published" the published client's.
   uint32_t pool = 0;
   Duration timeout = Duration();  ///< Of retransmission; zero: the preset's.

@@ -12,7 +12,7 @@
 #include <cstdint>
 #include <span>
 
-#include "microcode/bit_field.h"
+#include "wire/bit_field.h"
 
 namespace tributary::microcode {
 
@@ -28,7 +28,7 @@ class FieldHash {
   }
   /// The selected field of a header.
   template <class F, class Header>
-  FieldHash& include(const View<Header>& header) {
+  FieldHash& include(const wire::View<Header>& header) {
     return include(header.template get<F>());
   }
   /// Whole bytes, as of an address.

@@ -19,9 +19,9 @@
 
 #include "base/endpoint.h"
 #include "base/time.h"
-#include "microcode/bit_field.h"
 #include "microcode/frame_pool.h"
 #include "microcode/instruction.h"
+#include "microcode/packet_head.h"
 #include "microcode/thread.h"
 
 namespace tributary::microcode {

@@ -9,16 +9,16 @@
 #include <utility>
 
 #include "base/internet_checksum.h"
-#include "microcode/frame_headers.h"
-#include "microcode/headers.h"
+#include "wire/frame_headers.h"
+#include "wire/headers.h"
 
 namespace tributary::net {
 namespace {
 
-using microcode::EthernetHeader;
-using microcode::Ipv4Header;
-using microcode::Ipv6Header;
-using microcode::UdpHeader;
+using wire::EthernetHeader;
+using wire::Ipv4Header;
+using wire::Ipv6Header;
+using wire::UdpHeader;
 using Bytes = std::vector<std::byte>;
 
 constexpr uint32_t kMagicNanoseconds = 0xa1b23c4d;
@@ -38,9 +38,9 @@ void append(Bytes& bytes, T value) {
 }
 
 /// A group's, or 02-00 and the address's last four bytes.
-microcode::MacAddress mac_of(const Endpoint& endpoint) {
-  if (endpoint.is_multicast()) return microcode::multicast_mac(endpoint);
-  microcode::MacAddress mac{0x02, 0x00};
+wire::MacAddress mac_of(const Endpoint& endpoint) {
+  if (endpoint.is_multicast()) return wire::multicast_mac(endpoint);
+  wire::MacAddress mac{0x02, 0x00};
   std::copy(endpoint.address.end() - 4, endpoint.address.end(), mac.begin() + 2);
   return mac;
 }
@@ -54,16 +54,15 @@ Bytes frame_headers(const Packet& packet) {
   Bytes frame(EthernetHeader::kBytes + ip_bytes + UdpHeader::kBytes);
   std::byte* const ip = frame.data() + EthernetHeader::kBytes;
   std::byte* const udp = ip + ip_bytes;
-  microcode::write_ethernet(frame.data(), mac_of(packet.destination), mac_of(packet.source),
-                            ipv4 ? microcode::kEtherTypeIpv4 : microcode::kEtherTypeIpv6);
-  const auto write_ip = ipv4 ? microcode::write_ipv4 : microcode::write_ipv6;
-  write_ip(ip, packet.source, packet.destination, microcode::kIpProtocolUdp, microcode::kHopLimit,
-           udp_bytes, ecn);
-  microcode::write_udp(udp, packet.source.port, packet.destination.port, packet.size_bytes);
+  wire::write_ethernet(frame.data(), mac_of(packet.destination), mac_of(packet.source),
+                       ipv4 ? wire::kEtherTypeIpv4 : wire::kEtherTypeIpv6);
+  const auto write_ip = ipv4 ? wire::write_ipv4 : wire::write_ipv6;
+  write_ip(ip, packet.source, packet.destination, wire::kIpProtocolUdp, wire::kHopLimit, udp_bytes,
+           ecn);
+  wire::write_udp(udp, packet.source.port, packet.destination.port, packet.size_bytes);
   // Elided bytes are zeros and add nothing to the sum.
-  UdpHeader::Checksum::store(
-      udp, microcode::udp_checksum(udp, packet.source, packet.destination, packet.size_bytes,
-                                   word_sum(packet.stored)));
+  UdpHeader::Checksum::store(udp, wire::udp_checksum(udp, packet.source, packet.destination,
+                                                     packet.size_bytes, word_sum(packet.stored)));
   return frame;
 }
 

@@ -8,7 +8,7 @@
 #include <set>
 #include <utility>
 
-#include "microcode/headers.h"
+#include "wire/headers.h"
 
 namespace tributary::net {
 namespace {
@@ -27,12 +27,12 @@ class Builder {
 
   void add_worker(uint32_t number, const std::string& kind) {
     add(numbered("worker", number), kind,
-        Endpoint::ipv4(kWorkerAddresses + number, microcode::kTrioMlPort));
+        Endpoint::ipv4(kWorkerAddresses + number, wire::kTrioMlPort));
   }
   void add_other(std::string name, const std::string& kind) {
     Endpoint address;
     if (kind != kSwitchKind) {
-      address = Endpoint::ipv4(kOtherAddresses + others_++, microcode::kTrioMlPort);
+      address = Endpoint::ipv4(kOtherAddresses + others_++, wire::kTrioMlPort);
     }
     add(std::move(name), kind, address);
   }
@@ -201,9 +201,7 @@ Topology leaf_spine(const LeafSpineShape& shape) {
 void attach(Topology& topology, const std::string& name, const std::string& kind,
             const std::string& at, const LinkConfig& link) {
   uint32_t number = 0;
-  const auto address = [&] {
-    return Endpoint::ipv4(kOtherAddresses + number, microcode::kTrioMlPort);
-  };
+  const auto address = [&] { return Endpoint::ipv4(kOtherAddresses + number, wire::kTrioMlPort); };
   const auto is_taken = [&] {
     for (const NodeSpec& node : topology.nodes) {
       if (node.address.address == address().address) return true;

@@ -7,7 +7,7 @@
 ///          "compiler" is the published P4 compiler for it (p4lang/p4c, backends/tofino), "model"
 ///          the published functional model (p4lang/open-p4studio); "SwitchML §5" is the SwitchML
 ///          paper. Facts were taken from them, no code.
-/// Tests:   tests/tofino/check_test.cc, placement_test.cc (each limit is
+/// Tests:   tests/tofino/compile/check_test.cc, placement_test.cc (each limit is
 ///          enforced).
 #pragma once
 

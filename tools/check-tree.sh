@@ -9,17 +9,19 @@ set -euo pipefail
 # refused, so this table is the dependency direction. ANY is everything.
 allowed="
 base
-microcode  base
+wire       base
+microcode  base wire
 memory     base microcode
 timers     base microcode
-engine     base microcode memory timers
-io         base microcode/headers.h microcode/frame_headers.h engine/port.h engine/packet.h
-net        base microcode
-tofino     base microcode
-apps       base microcode memory timers engine/packet.h engine/live/live_core.h
-host       base microcode engine/port.h engine/packet.h io
-lab        base microcode memory timers engine io net tofino apps host
-bench      ANY
+engine     base wire microcode memory timers
+io         base wire engine/port.h engine/packet.h
+net        base wire
+tofino     base wire
+apps       base wire microcode memory timers engine/packet.h engine/live/live_core.h
+host       base wire microcode engine/port.h engine/packet.h io
+server     base wire microcode memory engine io apps switchml.grpc.pb.h
+lab        base wire microcode memory timers engine io net tofino apps host
+bench      base wire microcode memory timers engine io net tofino apps host lab bench
 cli        ANY
 tests      ANY
 "

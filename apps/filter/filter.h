@@ -22,8 +22,8 @@
 #include "base/result.h"
 #include "memory/shared_memory.h"
 #include "memory/xtxn.h"
-#include "microcode/headers.h"
 #include "microcode/machine.h"
+#include "wire/headers.h"
 
 namespace tributary::filter {
 
@@ -82,15 +82,15 @@ namespace detail {
 /// The two instructions that look at the packet: whether to forward it and, if not, ir0.
 template <microcode::Machine M>
 bool passes(M& m, Drop& ir0) {
-  using Ether = microcode::EthernetHeader;
-  using Ipv4 = microcode::Ipv4Header;
+  using Ether = wire::EthernetHeader;
+  using Ipv4 = wire::Ipv4Header;
   m.instruction(kProcessEther);
   ir0 = Drop::kNoHeader;
   if (!m.arrived_as_frame()) return false;
   const auto ether = m.head().template view<Ether>(0);
   if (!ether) return false;
   ir0 = Drop::kNonIp;
-  if (ether->template get<Ether::EtherType>() != microcode::kEtherTypeIpv4) return false;
+  if (ether->template get<Ether::EtherType>() != wire::kEtherTypeIpv4) return false;
 
   m.instruction(kProcessIp);
   ir0 = Drop::kNoHeader;

@@ -9,7 +9,7 @@
 ///
 /// Contract: Right under every interleaving of its XTXNs (microcode/machine.h). Both sets of a slot
 ///           are changed in whole XTXNs only: admit, settle, complete, and the end of reading.
-/// Wire:     microcode/switchml_wire.h. A result goes to each worker's address and the UDP port
+/// Wire:     wire/switchml.h. A result goes to each worker's address and the UDP port
 /// that
 ///           its own contribution came from. (The published switch takes the last worker's port for
 ///           all, which is the same where workers number their ports alike.)
@@ -66,7 +66,7 @@ Outcome read_header(M& m, const Sender& sender, Message& message) {
   m.instruction(kCheckHeader);
   const SessionConfig& config = sender.session->config;
   if (!sender.session->is_complete()) return Outcome::kSessionIncomplete;
-  if (microcode::switchml_elements(H::Size::load(header)) != config.elements) {
+  if (wire::switchml_elements(H::Size::load(header)) != config.elements) {
     return Outcome::kWrongElements;
   }
   if (arrival.size != H::kBytes + config.elements * 4) return Outcome::kLengthDiffers;
@@ -76,14 +76,14 @@ Outcome read_header(M& m, const Sender& sender, Message& message) {
 
 /// Writes the head of the slot's result.
 inline void build_head(const Session& session, const SetRecord& record, const Message& message) {
-  microcode::encode_switchml_head({.job_number = record.name.job_number,
-                                   .packet_id = record.name.packet_id,
-                                   .set = message.set != 0,
-                                   .slot = static_cast<uint16_t>(message.slot),
-                                   .exponent0 = record.exponent0,
-                                   .exponent1 = record.exponent1,
-                                   .elements = session.config.elements},
-                                  session.pool.head(message.slot, message.set));
+  wire::encode_switchml_head({.job_number = record.name.job_number,
+                              .packet_id = record.name.packet_id,
+                              .set = message.set != 0,
+                              .slot = static_cast<uint16_t>(message.slot),
+                              .exponent0 = record.exponent0,
+                              .exponent1 = record.exponent1,
+                              .elements = session.config.elements},
+                             session.pool.head(message.slot, message.set));
 }
 
 [[nodiscard]] constexpr Outcome refusal_of(Admission admission) {
@@ -180,8 +180,8 @@ void answer_not_admitted(M& m, Shard& shard, const Session& session, const Messa
 template <microcode::Machine M>
 microcode::Thread process_packet(M& m, Shard& shard) {
   Message message{.arrival = apps::payload_arrival(m)};
-  const apps::Fit fit = apps::locate_udp_payload(m, microcode::kSwitchmlPort, message.arrival,
-                                                 microcode::kSwitchmlPortMask);
+  const apps::Fit fit =
+      apps::locate_udp_payload(m, wire::kSwitchmlPort, message.arrival, wire::kSwitchmlPortMask);
   if (fit != apps::Fit::kFits) {
     refuse(m, shard, outcome_of(fit));
     co_return;
@@ -191,7 +191,7 @@ microcode::Thread process_packet(M& m, Shard& shard) {
     refuse(m, shard, Outcome::kTruncated);
     co_return;
   }
-  if (header->template get<SwitchmlHeader::MessageType>() != microcode::kSwitchmlMessageType) {
+  if (header->template get<SwitchmlHeader::MessageType>() != wire::kSwitchmlMessageType) {
     refuse(m, shard, Outcome::kNotSwitchml);
     co_return;
   }

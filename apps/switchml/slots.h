@@ -34,15 +34,15 @@
 #include "base/mutant.h"
 #include "base/result.h"
 #include "memory/shared_memory.h"
-#include "microcode/switchml_wire.h"
+#include "wire/switchml.h"
 
 namespace tributary::switchml {
 
-using microcode::SwitchmlHeader;
+using wire::SwitchmlHeader;
 
-inline constexpr uint32_t kWorkersMax = microcode::kSwitchmlWorkersMax;
+inline constexpr uint32_t kWorkersMax = wire::kSwitchmlWorkersMax;
 /// Slots that the pool index can name: 14 bits. The published switch has 8,192.
-inline constexpr uint32_t kSlotsLimit = microcode::kSwitchmlSlotMax + 1;
+inline constexpr uint32_t kSlotsLimit = wire::kSwitchmlSlotMax + 1;
 /// Elements of the largest packet.
 inline constexpr uint32_t kElementsMax = 256;
 /// Consecutive slots that one core owns. Assumed: half of what one thread of a client with the

@@ -46,8 +46,8 @@ class App {
   [[nodiscard]] static uint32_t owner(std::span<const std::byte> packet, bool is_frame,
                                       uint32_t core_count) {
     const uint32_t offset = is_frame ? frame_payload_offset(packet) : 0;
-    if (packet.size() < offset + microcode::TrioMlHeader::kBytes) return 0;
-    return owner_of(microcode::TrioMlHeader::BlockId::load(packet.data() + offset), core_count);
+    if (packet.size() < offset + wire::TrioMlHeader::kBytes) return 0;
+    return owner_of(wire::TrioMlHeader::BlockId::load(packet.data() + offset), core_count);
   }
 
  private:

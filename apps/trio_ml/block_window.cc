@@ -43,8 +43,8 @@ WindowShape::WindowShape(const JobConfig& config, uint32_t shard_count)
     : place_count(std::max(config.block_cnt_max / shard_count,
                            std::min(config.block_cnt_max, kBlocksPerRun))),
       history(config.history),
-      buffer_bytes(rounded_up(microcode::kMessageHeadBytesMax + config.block_grad_max * 4,
-                              kCacheLineBytes)) {
+      buffer_bytes(
+          rounded_up(wire::kMessageHeadBytesMax + config.block_grad_max * 4, kCacheLineBytes)) {
   // One buffer for each block in progress and each kept result. All are in use only while one
   // source is a whole window ahead of another. A large window does without as many as the records
   // take, so that the job as a whole needs no more than its buffers: a source that far ahead then

@@ -35,8 +35,8 @@
 
 namespace tributary::trio_ml {
 
-using microcode::kBlocksPerRun;
-using microcode::owner_of;
+using wire::kBlocksPerRun;
+using wire::owner_of;
 
 /// How far a block's generation may be ahead of the newest one seen. A source is at most one ahead;
 /// the rest is for clients that skip numbers. Anything further is a "future generation".
@@ -68,7 +68,7 @@ struct BlockTerms {
   uint32_t tensor_elements = 0;
   uint32_t scale_bits = 0;
   uint16_t grad_cnt = 0;
-  microcode::ElementFormat format = microcode::ElementFormat::kInt32;
+  wire::ElementFormat format = wire::ElementFormat::kInt32;
   bool extended = false;
   SourceMask expected{};
 };
@@ -173,11 +173,11 @@ class BlockWindow {
 
   /// The lanes of a buffer; kMessageHeadBytesMax bytes of head room lie in front of them.
   [[nodiscard]] int32_t* lanes(uint32_t aggr_buffer) const {
-    return reinterpret_cast<int32_t*>(buffer(aggr_buffer) + microcode::kMessageHeadBytesMax);
+    return reinterpret_cast<int32_t*>(buffer(aggr_buffer) + wire::kMessageHeadBytesMax);
   }
   /// Where a head of `head_bytes` begins, so that the gradients follow it.
   [[nodiscard]] std::byte* head(uint32_t aggr_buffer, uint32_t head_bytes) const {
-    return buffer(aggr_buffer) + microcode::kMessageHeadBytesMax - head_bytes;
+    return buffer(aggr_buffer) + wire::kMessageHeadBytesMax - head_bytes;
   }
   /// A finished message: head and gradients.
   [[nodiscard]] std::span<const std::byte> message(uint32_t aggr_buffer, uint32_t head_bytes,

@@ -8,7 +8,7 @@
 
 #include "apps/trio_ml/block_window.h"
 #include "base/assert.h"
-#include "microcode/trio_ml_wire.h"
+#include "wire/trio_ml.h"
 
 namespace tributary::trio_ml {
 namespace {
@@ -27,8 +27,8 @@ Result<void> check_range(const JobConfig& config, const char* key, uint64_t valu
 
 Result<void> check_tree(const JobConfig& config) {
   if (config.upstream.is_set()) {
-    const auto inside = check_range(config, "upstream_source", config.upstream_source, 0,
-                                    microcode::kSourcesMax - 1);
+    const auto inside =
+        check_range(config, "upstream_source", config.upstream_source, 0, wire::kSourcesMax - 1);
     if (!inside) return inside;
     if (config.group.is_set()) {
       return refused(config, "group", config.group.to_string(),
@@ -37,7 +37,7 @@ Result<void> check_tree(const JobConfig& config) {
   }
   const auto world =
       check_range(config, "world", config.ranks(),
-                  config.sources_are_aggregators ? 1 : config.sources, microcode::kSourcesMax);
+                  config.sources_are_aggregators ? 1 : config.sources, wire::kSourcesMax);
   if (!world) return world;
   if (config.sources_are_aggregators) return {};
   return check_range(config, "rank_base", config.rank_base, 0, config.ranks() - config.sources);
@@ -49,12 +49,12 @@ Result<void> check(const JobConfig& config) {
   const int64_t timeout_ms = in_nanoseconds(config.timeout) / 1'000'000;
   const int64_t permanent_ms = in_nanoseconds(config.permanent_after) / 1'000'000;
   for (const auto& checked :
-       {check_range(config, "sources", config.sources, 1, microcode::kSourcesMax),
+       {check_range(config, "sources", config.sources, 1, wire::kSourcesMax),
         check_range(config, "block_cnt_max", config.block_cnt_max, 1, kBlockCntLimit),
         check_range(config, "block_grad_max", config.block_grad_max, 1, kBlockGradLimit),
         check_range(config, "history", config.history, 1, kHistoryLimit),
         check_range(config, "channels", config.channels, 1,
-                    std::min(microcode::kChannelsMax, microcode::kJobsMax - config.id)),
+                    std::min(wire::kChannelsMax, wire::kJobsMax - config.id)),
         check_range(config, "timeout_ms", static_cast<uint64_t>(timeout_ms), 1, 60'000),
         check_range(config, "permanent_ms", static_cast<uint64_t>(permanent_ms), 10, 3'600'000),
         check_range(config, "timer_threads", config.timer_threads, 1, 1000)}) {

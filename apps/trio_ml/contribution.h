@@ -34,29 +34,29 @@ inline constexpr microcode::Instruction kCheckBlock{"check_block", {.register_re
 template <microcode::Machine M>
 void merge_ranks(const M& m, const Job& job, BlockRecord& block, const MessageHead& message,
                  const Arrival& arrival) {
-  if ((message.extension.flags & microcode::kFlagSourceMask) == 0) return;
+  if ((message.extension.flags & wire::kFlagSourceMask) == 0) return;
   if (!job.config.sources_are_aggregators) return;
   if (TRIB_MUTANT(kRanksNotMerged)) return;
-  const SourceMask ranks = microcode::decode_mask(message_bytes(m, arrival).data());
+  const SourceMask ranks = wire::decode_mask(message_bytes(m, arrival).data());
   for (uint32_t i = 0; i < ranks.size(); i++) block.ranks[i] |= ranks[i];
 }
 
 /// What checks a contribution against its job. Outcome::kCount: nothing is wrong.
 [[nodiscard]] inline Outcome check_contribution(const Job& job, const MessageHead& message) {
-  const microcode::TrioMlFields& header = message.header;
+  const wire::TrioMlFields& header = message.header;
   if (header.src_id >= job.config.sources) return Outcome::kSourceOutsideJob;
   if (header.grad_cnt > job.config.block_grad_max) return Outcome::kTooManyGradients;
   if (!header.extended) {
     if (job.adopted() != 0) return Outcome::kSessionRequired;
     return header.grad_cnt == 0 ? Outcome::kNoGradients : Outcome::kCount;
   }
-  const microcode::ExtensionFields& extension = message.extension;
+  const wire::ExtensionFields& extension = message.extension;
   if (!TRIB_MUTANT(kNoMembershipCheck)) {
     if (job.adopted() == 0 || extension.session != job.adopted()) return Outcome::kWrongSession;
     if (extension.key != job.key_of(header.src_id)) return Outcome::kWrongKey;
   }
   // The first blocks of a tensor may carry an exponent only.
-  const bool may_be_empty = extension.format == microcode::ElementFormat::kBlockExponent;
+  const bool may_be_empty = extension.format == wire::ElementFormat::kBlockExponent;
   return header.grad_cnt == 0 && !may_be_empty ? Outcome::kNoGradients : Outcome::kCount;
 }
 
@@ -77,7 +77,7 @@ void merge_ranks(const M& m, const Job& job, BlockRecord& block, const MessageHe
                             .final = message.header.final};
   if (job.config.sources_are_aggregators) {
     contribution.src_cnt =
-        message.header.src_cnt == 0 ? uint16_t{microcode::kSourcesMax} : message.header.src_cnt;
+        message.header.src_cnt == 0 ? uint16_t{wire::kSourcesMax} : message.header.src_cnt;
     if (TRIB_MUTANT(kLowerCountsOne)) contribution.src_cnt = 1;
     contribution.degraded = message.header.degraded;
   }
@@ -124,7 +124,7 @@ void answer_duplicate(M& m, Shard& shard, Job& job, const BlockRecord& block,
   if (block.phase == BlockPhase::kSentUp && !TRIB_MUTANT(kPartialNotRepeated)) {
     repeat_upstream(m, shard, job, block);
   }
-  if (message.header.extended && (message.extension.flags & microcode::kFlagRetransmission) != 0) {
+  if (message.header.extended && (message.extension.flags & wire::kFlagRetransmission) != 0) {
     send_have(m, shard, job, block, message, arrival.source);
   }
 }
@@ -177,8 +177,8 @@ class ContributionThread {
     message_.header.grad_cnt = static_cast<uint16_t>(Header::GradientCount::load(message));
     message_.head_bytes = Header::kBytes;
     if (extended) {
-      message_.head_bytes += microcode::kExtensionBytes;
-      microcode::ExtensionFields extension;
+      message_.head_bytes += wire::kExtensionBytes;
+      wire::ExtensionFields extension;
       static_cast<void>(decode_extension(message + Header::kBytes, extension));
       message_.extension = extension;
       job_->session.heard(source(), m_.now());
@@ -193,7 +193,7 @@ class ContributionThread {
     }
     m_.instruction(kParseHeader);
     const auto status = decode_head(message_bytes(m_, arrival_), arrival_.size, message_);
-    if (status != microcode::DecodeStatus::kOk) [[unlikely]]
+    if (status != wire::DecodeStatus::kOk) [[unlikely]]
       return refused(refusal_of(status));
     m_.instruction(kCheckHeader);
     return Step::kFindJob;
@@ -319,7 +319,7 @@ class ContributionThread {
   [[nodiscard]] const Arrival& arrival() const { return arrival_; }
 
  private:
-  using Header = microcode::TrioMlHeader;
+  using Header = wire::TrioMlHeader;
 
   [[nodiscard]] uint32_t source() const { return message_.header.src_id; }
   [[nodiscard]] BlockName name() const {

@@ -35,7 +35,7 @@ Message mismatch_notice(const Job& job, const BlockRecord& block, const MessageH
   notice.extension.format = block.format;
   notice.extension.tensor_elements = block.tensor_elements;
   notice.extension.scale_bits = block.scale_bits;
-  notice.extension.flags = microcode::kFlagSourceMask;
+  notice.extension.flags = wire::kFlagSourceMask;
   notice.mask = ranks_in(job, block);
   notice.body.reason = Reason::kMismatch;
   notice.body.mask = job.session.ranks_of(about.header.src_id);
@@ -55,10 +55,10 @@ void take_record_from_above(const Job& job, const Message& message, BlockRecord&
   block.degraded = message.header.degraded;
   block.final = message.header.final;
   block.src_cnt =
-      message.header.src_cnt == 0 ? uint16_t{microcode::kSourcesMax} : message.header.src_cnt;
+      message.header.src_cnt == 0 ? uint16_t{wire::kSourcesMax} : message.header.src_cnt;
   block.exponent = message.extension.exponent;
   block.flags = message.extension.flags;
-  block.ranks = (message.extension.flags & microcode::kFlagSourceMask) != 0
+  block.ranks = (message.extension.flags & wire::kFlagSourceMask) != 0
                     ? message.mask
                     : first_sources(job.config.ranks());
 }

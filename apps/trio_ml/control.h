@@ -16,7 +16,7 @@
 
 namespace tributary::trio_ml {
 
-using microcode::Reason;
+using wire::Reason;
 
 /// The message's bytes that are in local memory.
 template <microcode::Machine M>
@@ -26,13 +26,13 @@ std::span<const std::byte> message_bytes(const M& m, const Arrival& arrival) {
 }
 
 /// Why a message could not be decoded.
-[[nodiscard]] constexpr Outcome refusal_of(microcode::DecodeStatus status) {
+[[nodiscard]] constexpr Outcome refusal_of(wire::DecodeStatus status) {
   switch (status) {
-    case microcode::DecodeStatus::kTruncated:
+    case wire::DecodeStatus::kTruncated:
       return Outcome::kTruncated;
-    case microcode::DecodeStatus::kTooShort:
+    case wire::DecodeStatus::kTooShort:
       return Outcome::kLengthBelowGradCnt;
-    case microcode::DecodeStatus::kTooLong:
+    case wire::DecodeStatus::kTooLong:
       return Outcome::kLengthAboveGradCnt;
     default:
       return Outcome::kBadExtension;
@@ -67,7 +67,7 @@ void notify(M& m, Shard& shard, const Job& job, const MessageHead& about, Reason
   if (TRIB_MUTANT(kNoTensorCheck)) return Outcome::kCount;
   if (message.header.grad_cnt != block.grad_cnt) return Outcome::kGradCntDiffers;
   if (!message.header.extended) return block.extended ? Outcome::kTensorDiffers : Outcome::kCount;
-  const microcode::ExtensionFields& extension = message.extension;
+  const wire::ExtensionFields& extension = message.extension;
   const bool agrees = block.extended && message.header.gen_id == block.gen_id &&
                       extension.tensor_elements == block.tensor_elements &&
                       (extension.scale_bits == block.scale_bits || TRIB_MUTANT(kNoScaleCheck)) &&
@@ -145,8 +145,7 @@ void send_have(M& m, Shard& shard, const Job& job, const BlockRecord& block,
 template <microcode::Machine M>
 [[gnu::noinline, gnu::cold]] void note_return(M& m, Shard& shard, Job& job, uint32_t offset_bytes) {
   MessageHead message;
-  decode_header(microcode::View<microcode::TrioMlHeader>(m.head().bytes() + offset_bytes),
-                message.header);
+  decode_header(wire::View<wire::TrioMlHeader>(m.head().bytes() + offset_bytes), message.header);
   include(job.record.active_mask, message.header.src_id);
   count(m, shard, Outcome::kSourceReturned);
   if (!message.header.extended) return;
@@ -257,7 +256,7 @@ template <microcode::Machine M>
 microcode::Subroutine<void, M> serve_control(M& m, Shard& shard, Job& job, const Arrival& arrival) {
   Message message;
   const auto status = decode_message(message_bytes(m, arrival), arrival.size, message);
-  TRIB_ASSERT(status == microcode::DecodeStatus::kOk);  // Its head was decoded before.
+  TRIB_ASSERT(status == wire::DecodeStatus::kOk);  // Its head was decoded before.
   const MessageType type = message.extension.type;
   if (is_of_session(type) && shard.index() != 0) {
     refuse(m, shard, Outcome::kNotExpectedHere);

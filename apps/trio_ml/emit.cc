@@ -19,7 +19,7 @@ SourceMask ranks_in(const Job& job, const BlockRecord& block) {
 
 void mark_repeat(const Job& job, const BlockRecord& block) {
   std::byte* head = job.window.head(block.aggr_buffer, block.head_bytes);
-  head[microcode::kFlagsByte] |= std::byte{microcode::kFlagRetransmission};
+  head[wire::kFlagsByte] |= std::byte{wire::kFlagRetransmission};
 }
 
 Message control_message(const Job& job, const MessageHead& about, MessageType type) {
@@ -40,20 +40,19 @@ void build_extended_head(const Job& job, BlockRecord& block, bool upward) {
   message.header = header_of(job, block, upward);
   message.extension = {.type = upward ? MessageType::kContribution : MessageType::kResult,
                        .format = block.format,
-                       .flags = static_cast<uint8_t>(block.flags & microcode::kFlagsMerged),
+                       .flags = static_cast<uint8_t>(block.flags & wire::kFlagsMerged),
                        .exponent = block.exponent,
                        .session = upward ? job.session.upstream_number() : job.adopted(),
                        .tensor_elements = block.tensor_elements,
                        .scale_bits = block.scale_bits,
                        .key = upward ? job.session.upstream_key() : 0};
-  if (block.degraded || upward) message.extension.flags |= microcode::kFlagSourceMask;
+  if (block.degraded || upward) message.extension.flags |= wire::kFlagSourceMask;
   const uint32_t head_bytes = encoded_head_bytes(message.header, message.extension);
   block.head_bytes = static_cast<uint16_t>(head_bytes);
   std::byte* head = job.window.head(block.aggr_buffer, head_bytes);
   encode_head(message, head);
-  if (!message.header.extended || (message.extension.flags & microcode::kFlagSourceMask) == 0)
-    return;
-  microcode::encode_mask(from_above ? block.ranks : ranks_in(job, block), head);
+  if (!message.header.extended || (message.extension.flags & wire::kFlagSourceMask) == 0) return;
+  wire::encode_mask(from_above ? block.ranks : ranks_in(job, block), head);
 }
 
 }  // namespace tributary::trio_ml

@@ -20,9 +20,9 @@ namespace tributary::trio_ml {
 
 using apps::count;
 using apps::refuse;
-using microcode::Message;
-using microcode::MessageHead;
-using microcode::MessageType;
+using wire::Message;
+using wire::MessageHead;
+using wire::MessageType;
 
 inline constexpr microcode::Instruction kBuildHeader{"build_header",
                                                      {.register_reads = 4, .lmem_writes = 2}};
@@ -31,7 +31,7 @@ inline constexpr microcode::Instruction kBuildHeader{"build_header",
 template <microcode::Machine M>
 void send_control(M& m, const Message& message, const Endpoint& to) {
   m.instruction(kBuildHeader);
-  std::array<std::byte, microcode::kControlMessageBytes> bytes;
+  std::array<std::byte, wire::kControlMessageBytes> bytes;
   const uint32_t size = encode_message(message, bytes.data());
   m.send_small(std::span<const std::byte>(bytes.data(), size), to);
 }
@@ -53,8 +53,8 @@ void notify_all(M& m, Shard& shard, const Job& job, const Message& notice) {
 }
 
 /// The header of the block's message.
-[[nodiscard]] inline microcode::TrioMlFields header_of(const Job& job, const BlockRecord& block,
-                                                       bool upward) {
+[[nodiscard]] inline wire::TrioMlFields header_of(const Job& job, const BlockRecord& block,
+                                                  bool upward) {
   return {.job_id = job.config.id,
           .block_id = block.block_id,
           .age_op = static_cast<uint8_t>(block.degraded ? 1 : 0),
@@ -75,9 +75,9 @@ inline void build_head(const Job& job, BlockRecord& block, bool upward) {
     build_extended_head(job, block, upward);
     return;
   }
-  block.head_bytes = microcode::TrioMlHeader::kBytes;
+  block.head_bytes = wire::TrioMlHeader::kBytes;
   encode_header(header_of(job, block, upward),
-                job.window.head(block.aggr_buffer, microcode::TrioMlHeader::kBytes));
+                job.window.head(block.aggr_buffer, wire::TrioMlHeader::kBytes));
 }
 
 /// Sets kFlagRetransmission in the head of a block that was sent up.

@@ -16,7 +16,7 @@
 #include <cstdint>
 #include <cstring>
 
-#include "microcode/trio_ml_wire.h"
+#include "wire/trio_ml.h"
 
 namespace tributary::trio_ml {
 
@@ -46,7 +46,7 @@ class KnownHead {
   }
 
  private:
-  using Header = microcode::TrioMlHeader;
+  using Header = wire::TrioMlHeader;
   /// The block_id ends in the first of the header's last eight bytes; in front of it is the job.
   static constexpr uint32_t kFirstByte = Header::kBytes - sizeof(uint64_t);
   static_assert(Header::BlockId::kLastByte == kFirstByte && Header::JobId::kLastByte == 0);
@@ -59,12 +59,12 @@ class KnownHead {
   }
 
   uint64_t header_ = 0;  ///< Behind the block_id.
-  std::array<std::byte, microcode::kExtensionBytes> extension_{};
+  std::array<std::byte, wire::kExtensionBytes> extension_{};
   uint16_t size_bytes_ = 0;  ///< Of the whole message; 0: none is known.
   Kind kind_ = Kind::kNone;
 };
 
-static_assert(microcode::kMessageHeadBytesMax + 4 * microcode::TrioMlHeader::GradientCount::kMask <=
+static_assert(wire::kMessageHeadBytesMax + 4 * wire::TrioMlHeader::GradientCount::kMask <=
                   UINT16_MAX,
               "a message's length fits");
 

@@ -15,11 +15,11 @@
 
 #include "base/mutant.h"
 #include "base/time.h"
-#include "microcode/trio_ml_wire.h"
+#include "wire/trio_ml.h"
 
 namespace tributary::trio_ml {
 
-using microcode::SourceMask;
+using wire::SourceMask;
 
 inline void include(SourceMask& mask, uint32_t source) {
   mask[source / 64] |= uint64_t{1} << (source % 64);
@@ -77,7 +77,7 @@ struct alignas(64) BlockRecord {
   uint32_t scale_bits = 0;
   uint16_t gen_id = 0;  ///< As in the header.
   uint16_t grad_cnt = 0;
-  microcode::ElementFormat format = microcode::ElementFormat::kInt32;
+  wire::ElementFormat format = wire::ElementFormat::kInt32;
   bool extended = false;  ///< Contributions carry the extension, so the result does.
 
   // Changed by contributions and timers.

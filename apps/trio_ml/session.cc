@@ -6,12 +6,12 @@
 
 #include "base/mutant.h"
 #include "microcode/hash.h"
-#include "microcode/receive_room.h"
+#include "wire/receive_room.h"
 
 namespace tributary::trio_ml {
 
-using microcode::MessageType;
-using microcode::Reason;
+using wire::MessageType;
+using wire::Reason;
 
 namespace {
 
@@ -127,18 +127,18 @@ Session::JoinOutcome Session::pending(Reason reason, Instant now) const {
   return outcome;
 }
 
-Session::JoinOutcome Session::join(const microcode::Message& message, const Endpoint& from,
+Session::JoinOutcome Session::join(const wire::Message& message, const Endpoint& from,
                                    Instant now) {
   JoinOutcome outcome = answer_join(message, from, now);
   outcome.body.nonce = message.extension.session;  // By this the worker knows its answer.
   return outcome;
 }
 
-Session::JoinOutcome Session::answer_join(const microcode::Message& message, const Endpoint& from,
+Session::JoinOutcome Session::answer_join(const wire::Message& message, const Endpoint& from,
                                           Instant now) {
   const uint32_t source = message.header.src_id;
   const uint32_t nonce = message.extension.session;
-  const microcode::ControlBody& wish = message.body;
+  const wire::ControlBody& wish = message.body;
   if (source >= config_.sources) return refusal(Reason::kSourceOutsideJob, config_.sources);
   if (wish.sources != 0 && wish.sources != config_.ranks()) {
     return refusal(Reason::kWrongWorld, config_.ranks());
@@ -229,15 +229,15 @@ void Session::start(Instant now) {
   number_.store(std::max(numbers_.any_u32(), 1U), std::memory_order_release);
 }
 
-microcode::ControlBody Session::welcome_body(uint32_t source) const {
-  microcode::ControlBody body;
+wire::ControlBody Session::welcome_body(uint32_t source) const {
+  wire::ControlBody body;
   body.source = static_cast<uint8_t>(source);
   body.sources = static_cast<uint16_t>(config_.sources);
   body.nonce = members_[source].nonce;
   body.gradients_max = least_wish(config_.block_grad_max,
                                   least_wish(upstream_gradients_max_, agreed_gradients_max_));
   const uint32_t room =
-      microcode::window_in_room(config_.room_bytes, body.gradients_max, config_.sources);
+      wire::window_in_room(config_.room_bytes, body.gradients_max, config_.sources);
   body.window = least_wish(least_wish(config_.block_cnt_max, room),
                            least_wish(upstream_window_, agreed_window_));
   if (config_.mitigation) {
@@ -283,7 +283,7 @@ void Session::end() {
   upstream_nonce_ = numbers_.any_u32() | 1;
 }
 
-bool Session::upstream_welcome(const microcode::Message& message, Instant now) {
+bool Session::upstream_welcome(const wire::Message& message, Instant now) {
   upstream_refusal_ = {};
   if (number() != 0 || message.body.nonce != upstream_nonce_ || !all_pending(now)) return false;
   upstream_window_ = message.body.window;

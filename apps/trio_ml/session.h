@@ -25,7 +25,7 @@
 #include "apps/trio_ml/config.h"
 #include "apps/trio_ml/records.h"
 #include "base/prng.h"
-#include "microcode/trio_ml_wire.h"
+#include "wire/trio_ml.h"
 
 namespace tributary::trio_ml {
 
@@ -73,15 +73,14 @@ class Session {
 
   /// What a join led to. `reply` goes to the one who asked.
   struct JoinOutcome {
-    microcode::MessageType reply = microcode::MessageType::kPending;
-    microcode::ControlBody body;
+    wire::MessageType reply = wire::MessageType::kPending;
+    wire::ControlBody body;
     bool started = false;        ///< A session began: welcome every member.
     bool join_upstream = false;  ///< Send upstream_join() to the upper aggregator.
   };
-  [[nodiscard]] JoinOutcome join(const microcode::Message& message, const Endpoint& from,
-                                 Instant now);
+  [[nodiscard]] JoinOutcome join(const wire::Message& message, const Endpoint& from, Instant now);
   /// The message and address that welcome member `source`.
-  [[nodiscard]] microcode::ControlBody welcome_body(uint32_t source) const;
+  [[nodiscard]] wire::ControlBody welcome_body(uint32_t source) const;
   [[nodiscard]] const Endpoint& address_of(uint32_t source) const {
     return members_[source].address;
   }
@@ -106,10 +105,10 @@ class Session {
   /// Nonce of this aggregator's join toward the upper one.
   [[nodiscard]] uint32_t upstream_nonce() const { return upstream_nonce_; }
   /// The upper aggregator's answer; starts the session here. @return whether it did.
-  bool upstream_welcome(const microcode::Message& message, Instant now);
+  bool upstream_welcome(const wire::Message& message, Instant now);
   /// The upper aggregator refuses this job; joins are answered with its reason for kSilentAfter,
   /// then it is asked again.
-  void upstream_refused(const microcode::ControlBody& body, Instant now) {
+  void upstream_refused(const wire::ControlBody& body, Instant now) {
     upstream_refusal_ = body;
     upstream_refused_at_ = now;
   }
@@ -125,10 +124,10 @@ class Session {
     Endpoint address;                    ///< Where it asked from.
   };
 
-  [[nodiscard]] JoinOutcome answer_join(const microcode::Message& message, const Endpoint& from,
+  [[nodiscard]] JoinOutcome answer_join(const wire::Message& message, const Endpoint& from,
                                         Instant now);
-  [[nodiscard]] JoinOutcome refusal(microcode::Reason reason, uint32_t value) const;
-  [[nodiscard]] JoinOutcome pending(microcode::Reason reason, Instant now) const;
+  [[nodiscard]] JoinOutcome refusal(wire::Reason reason, uint32_t value) const;
+  [[nodiscard]] JoinOutcome pending(wire::Reason reason, Instant now) const;
   [[nodiscard]] bool is_pending(uint32_t source, Instant now) const;
   [[nodiscard]] bool all_pending(Instant now) const;
   [[nodiscard]] bool nobody_left(Instant now) const;
@@ -141,16 +140,15 @@ class Session {
   std::atomic<uint32_t> number_{0};
   std::atomic<uint32_t> upstream_number_{0};
   std::atomic<uint32_t> upstream_key_{0};
-  std::array<std::atomic<int64_t>, microcode::kSourcesMax> heard_ticks_{};
-  std::array<std::atomic<bool>, microcode::kSourcesMax> left_{};
+  std::array<std::atomic<int64_t>, wire::kSourcesMax> heard_ticks_{};
+  std::array<std::atomic<bool>, wire::kSourcesMax> left_{};
   /// When a member was first heard of; kNotHeard before.
-  std::array<std::atomic<int64_t>, microcode::kSourcesMax> first_heard_ticks_{};
+  std::array<std::atomic<int64_t>, wire::kSourcesMax> first_heard_ticks_{};
 
   /// Below aggregators: the ranks of each source, as it said in its join. Relaxed: names for texts.
-  std::array<std::array<std::atomic<uint64_t>, SourceMask{}.size()>, microcode::kSourcesMax>
-      ranks_{};
+  std::array<std::array<std::atomic<uint64_t>, SourceMask{}.size()>, wire::kSourcesMax> ranks_{};
 
-  std::array<Member, microcode::kSourcesMax> members_{};
+  std::array<Member, wire::kSourcesMax> members_{};
   /// The least that any member asked for, so that all have the same; 0: nobody asked for less.
   uint32_t agreed_window_ = 0;
   uint32_t agreed_gradients_max_ = 0;
@@ -158,9 +156,9 @@ class Session {
   uint32_t upstream_nonce_ = 0;
   uint32_t upstream_window_ = 0;  ///< What the upper aggregator allows; 0: no limit known.
   uint32_t upstream_gradients_max_ = 0;
-  uint32_t upstream_channels_ = microcode::kChannelsMax;  ///< What the upper aggregator allows.
+  uint32_t upstream_channels_ = wire::kChannelsMax;  ///< What the upper aggregator allows.
   Instant upstream_asked_at_;
-  microcode::ControlBody upstream_refusal_;
+  wire::ControlBody upstream_refusal_;
   Instant upstream_refused_at_;
 };
 

@@ -122,7 +122,7 @@ class Shard {
   const uint32_t shard_count_;
   const uint16_t udp_port_;
   memory::SharedMemory& memory_;
-  std::array<std::unique_ptr<Job>, microcode::kJobsMax> jobs_;
+  std::array<std::unique_ptr<Job>, wire::kJobsMax> jobs_;
   std::vector<Job*> in_order_;
   Instant timers_due_;
   Counters counters_{};

@@ -98,7 +98,7 @@ microcode::Subroutine<void, M> take_from_upstream(M& m, Shard& shard, Job& job,
                                                   const Arrival& arrival) {
   Message message;
   const auto status = decode_message(message_bytes(m, arrival), arrival.size, message);
-  TRIB_ASSERT(status == microcode::DecodeStatus::kOk);  // Its head was decoded before.
+  TRIB_ASSERT(status == wire::DecodeStatus::kOk);  // Its head was decoded before.
   const MessageType type = message.header.extended ? message.extension.type : MessageType::kResult;
   const bool joining = type == MessageType::kWelcome || type == MessageType::kPending ||
                        type == MessageType::kRefusal;

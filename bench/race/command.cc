@@ -9,7 +9,7 @@
 #include <array>
 #include <chrono>
 
-#include "cli/demo/child_process.h"
+#include "base/child_process.h"
 
 namespace tributary::race {
 namespace {
@@ -31,10 +31,10 @@ std::string find_program(const std::string& name) {
 Result<std::string> run_command(const std::vector<std::string>& words) {
   const std::string program = find_program(words.front());
   if (program.empty()) return failure(fmt::format("{}: not installed", words.front()));
-  auto child = demo::ChildProcess::start({.name = words.front(),
-                                          .program = program,
-                                          .arguments = {words.begin() + 1, words.end()},
-                                          .inherited_files = {}});
+  auto child = ChildProcess::start({.name = words.front(),
+                                    .program = program,
+                                    .arguments = {words.begin() + 1, words.end()},
+                                    .inherited_files = {}});
   if (!child) return tl::unexpected(child.error());
   std::string output;
   const auto take = [&] {

@@ -13,10 +13,10 @@
 #include <optional>
 #include <span>
 
+#include "base/child_process.h"
 #include "bench/measure.h"
 #include "bench/race/machine.h"
-#include "cli/demo/child_process.h"
-#include "cli/demo/free_port.h"
+#include "io/udp/free_port.h"
 
 namespace tributary::race {
 namespace {
@@ -57,7 +57,7 @@ class Round {
   Result<void> start_servers();
   Result<void> try_to_start_servers();
   Result<void> start_workers();
-  Result<void> start(const Command& command, std::vector<demo::ChildProcess>& into);
+  Result<void> start(const Command& command, std::vector<ChildProcess>& into);
   Result<Lap> run_lap();
   void end();
 
@@ -70,7 +70,7 @@ class Round {
   Result<void> take_words(Worker& worker, std::span<const std::string> lines);
   Result<void> check_children();
   [[nodiscard]] double server_cpu_s() const;
-  [[nodiscard]] Error child_error(demo::ChildProcess& child, const std::string& what) const;
+  [[nodiscard]] Error child_error(ChildProcess& child, const std::string& what) const;
 
   const RoundPlan& plan_;
   const RaceNetwork& network_;
@@ -81,14 +81,14 @@ class Round {
   std::string store_;  ///< In it; the processes' own.
   std::vector<uint16_t> ports_;
   std::optional<ControlListener> listener_;
-  std::vector<demo::ChildProcess> servers_;
-  std::vector<demo::ChildProcess> clients_;  ///< Workers, or the one mpirun.
+  std::vector<ChildProcess> servers_;
+  std::vector<ChildProcess> clients_;  ///< Workers, or the one mpirun.
   std::vector<bool> server_ready_;
   std::vector<std::unique_ptr<LineSocket>> strangers_;  ///< Connected, but not yet greeted.
   std::vector<Worker> workers_;                         ///< Shape [workers], by rank.
 };
 
-Error Round::child_error(demo::ChildProcess& child, const std::string& what) const {
+Error Round::child_error(ChildProcess& child, const std::string& what) const {
   std::string tail = child.stderr_tail();
   while (!tail.empty() && tail.back() == '\n') tail.pop_back();
   std::replace(tail.begin(), tail.end(), '\n', ' ');
@@ -96,13 +96,12 @@ Error Round::child_error(demo::ChildProcess& child, const std::string& what) con
                            tail.empty() ? "(nothing)" : tail)};
 }
 
-Result<void> Round::start(const Command& command, std::vector<demo::ChildProcess>& into) {
-  auto child =
-      demo::ChildProcess::start({.name = command.name,
-                                 .program = command.words.front(),
-                                 .arguments = {command.words.begin() + 1, command.words.end()},
-                                 .inherited_files = {},
-                                 .environment = command.environment});
+Result<void> Round::start(const Command& command, std::vector<ChildProcess>& into) {
+  auto child = ChildProcess::start({.name = command.name,
+                                    .program = command.words.front(),
+                                    .arguments = {command.words.begin() + 1, command.words.end()},
+                                    .inherited_files = {},
+                                    .environment = command.environment});
   if (!child) return tl::unexpected(child.error());
   into.push_back(std::move(*child));
   return {};
@@ -113,7 +112,7 @@ Result<void> Round::find_ports() {
   while (ports_.size() < kPsServers) {
     auto port = static_cast<uint16_t>(kServerPort + ports_.size());
     if (finds_ports()) {
-      const auto found = demo::free_port(udp ? demo::Transport::kUdp : demo::Transport::kTcp);
+      const auto found = io::free_port(udp ? io::Transport::kUdp : io::Transport::kTcp);
       if (!found) return tl::unexpected(found.error());
       port = *found;
     }
@@ -209,7 +208,7 @@ Result<void> Round::greet(size_t stranger) {
 
 Result<void> Round::check_children() {
   for (auto* group : {&servers_, &clients_}) {
-    for (demo::ChildProcess& child : *group) {
+    for (ChildProcess& child : *group) {
       static_cast<void>(child.stderr_tail());  // Keeps the pipe empty.
       if (group == &clients_) child.take_lines();
       if (child.has_ended()) {
@@ -229,7 +228,7 @@ Result<void> Round::turn() {
   for (const Worker& worker : workers_) {
     if (worker.control != nullptr) files.push_back({worker.control->file(), POLLIN, 0});
   }
-  for (const demo::ChildProcess& server : servers_) {
+  for (const ChildProcess& server : servers_) {
     files.push_back({server.stdout_file(), POLLIN, 0});
   }
   poll(files.data(), files.size(), kPollMs);
@@ -264,7 +263,7 @@ Result<void> Round::wait_until(const char* what, std::chrono::seconds patience, 
 
 double Round::server_cpu_s() const {
   double sum = packet_threads_.cpu_seconds();
-  for (const demo::ChildProcess& server : servers_) sum += cpu_seconds_of(server.pid());
+  for (const ChildProcess& server : servers_) sum += cpu_seconds_of(server.pid());
   return sum;
 }
 
@@ -299,15 +298,15 @@ void Round::end() {
   const auto deadline = Clock::now() + kEndWithin;
   const auto all_ended = [this] {
     return std::all_of(clients_.begin(), clients_.end(),
-                       [](demo::ChildProcess& child) { return child.has_ended(); });
+                       [](ChildProcess& child) { return child.has_ended(); });
   };
   while (!all_ended() && Clock::now() < deadline && !interrupted_()) {
-    for (demo::ChildProcess& child : clients_) static_cast<void>(child.stderr_tail());
+    for (ChildProcess& child : clients_) static_cast<void>(child.stderr_tail());
     poll(nullptr, 0, kPollMs / 10);
   }
   // mpirun passes this on to its ranks; the others are asked in vain only if they hang.
   for (auto* group : {&clients_, &servers_}) {
-    for (demo::ChildProcess& child : *group) child.signal(SIGTERM);
+    for (ChildProcess& child : *group) child.signal(SIGTERM);
   }
 }
 

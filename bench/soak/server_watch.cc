@@ -10,7 +10,7 @@
 #include <sstream>
 
 #include "bench/measure.h"
-#include "cli/demo/free_port.h"
+#include "io/udp/free_port.h"
 
 namespace tributary::soak {
 namespace {
@@ -69,7 +69,7 @@ uint64_t socket_drops_in(const std::string& udp_table, uint16_t port) {
 
 Result<ServerWatch> ServerWatch::start(const std::string& program, uint32_t jobs, uint32_t workers,
                                        const std::filesystem::path& scratch) {
-  const auto port = demo::free_port(demo::Transport::kUdp);
+  const auto port = io::free_port(io::Transport::kUdp);
   if (!port) return tl::unexpected(port.error());
   const std::filesystem::path json = scratch / "serve.json";
   std::vector<std::string> arguments{"serve",
@@ -82,10 +82,10 @@ Result<ServerWatch> ServerWatch::start(const std::string& program, uint32_t jobs
   for (uint32_t id = 1; id <= jobs; id++) {
     arguments.insert(arguments.end(), {"--job", fmt::format("id={},sources={}", id, workers)});
   }
-  auto child = demo::ChildProcess::start({.name = "the aggregator",
-                                          .program = program,
-                                          .arguments = arguments,
-                                          .inherited_files = {}});
+  auto child = ChildProcess::start({.name = "the aggregator",
+                                    .program = program,
+                                    .arguments = arguments,
+                                    .inherited_files = {}});
   if (!child) return tl::unexpected(child.error());
   ServerWatch watch(std::move(*child), Endpoint::ipv4(kLoopback, *port), json);
   if (const auto ready = watch.await_ready(); !ready) return tl::unexpected(ready.error());

@@ -14,9 +14,9 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
+#include "base/child_process.h"
 #include "base/endpoint.h"
 #include "base/result.h"
-#include "cli/demo/child_process.h"
 
 namespace tributary::soak {
 
@@ -54,11 +54,11 @@ class ServerWatch {
   Result<ServerState> look();
 
  private:
-  ServerWatch(demo::ChildProcess process, Endpoint address, std::filesystem::path json)
+  ServerWatch(ChildProcess process, Endpoint address, std::filesystem::path json)
       : process_(std::move(process)), address_(address), json_(std::move(json)) {}
   Result<void> await_ready();
 
-  demo::ChildProcess process_;
+  ChildProcess process_;
   Endpoint address_;
   std::filesystem::path json_;
 };

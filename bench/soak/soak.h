@@ -48,7 +48,7 @@ inline constexpr double kGoodputKept = 0.9;
 inline constexpr double kMemoryWithin = 0.01;
 
 /// With trains: most packets that a sender passes to the kernel as one train. Source:
-/// io/udp_sender.h.
+/// io/udp/udp_sender.h.
 inline constexpr int64_t kTrainPackets = 64;
 
 /// What one cycle showed.

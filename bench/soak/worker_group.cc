@@ -3,7 +3,7 @@
 
 #include "bench/race/client/lap_tensor.h"
 #include "bench/race/client/tributary_client.h"
-#include "io/udp_port.h"
+#include "io/udp/udp_port.h"
 
 namespace tributary::soak {
 namespace {

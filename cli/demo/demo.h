@@ -8,7 +8,7 @@
 ///          errors, too; the table and files are written all the same.
 /// Output:  Progress and the table on standard output; demo.json and demo.svg in the output
 ///          directory.
-/// Tests:   tests/demo/demo_run_test.cc
+/// Tests:   tests/cli/demo/demo_run_test.cc
 #pragma once
 
 #include "cli/demo/demo_config.h"

@@ -5,7 +5,7 @@
 /// Model:   The demo starts its workers by to_arguments(); a worker reads the same flags by
 ///          add_demo_worker_options(), declared in one file so that they cannot drift apart.
 /// Errors:  CLI11 refuses a flag out of its range; checked() refuses what depends on two of them.
-/// Tests:   tests/demo/demo_config_test.cc
+/// Tests:   tests/cli/demo/demo_config_test.cc
 #pragma once
 
 #include <cstdint>

@@ -5,7 +5,7 @@
 ///
 /// Shapes:  `runs` holds the clean run first; lost time is counted against it.
 /// Threads: None; pure functions.
-/// Tests:   tests/demo/demo_report_test.cc
+/// Tests:   tests/cli/demo/demo_report_test.cc
 #pragma once
 
 #include <cstdint>

@@ -18,8 +18,8 @@
 #include <sstream>
 #include <thread>
 
-#include "cli/demo/child_process.h"
-#include "cli/demo/free_port.h"
+#include "base/child_process.h"
+#include "io/udp/free_port.h"
 
 namespace tributary::demo {
 namespace {
@@ -123,7 +123,7 @@ Error Run::child_error(ChildProcess& child, const std::string& what) {
 }
 
 Result<void> Run::start_aggregator() {
-  const auto port = free_port(Transport::kUdp);
+  const auto port = io::free_port(io::Transport::kUdp);
   if (!port) return tl::unexpected(port.error());
   server_ = fmt::format("127.0.0.1:{}", *port);
   if (scratch_.path().empty()) return failure("no temporary directory can be made; set TMPDIR");

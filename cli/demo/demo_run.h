@@ -8,7 +8,7 @@
 /// Errors:  A child that ends too early, refuses, or is late ends the run with a text that names it
 ///          and holds the tail of its standard error. All children are gone when execute_run()
 ///          returns.
-/// Tests:   tests/demo/demo_run_test.cc
+/// Tests:   tests/cli/demo/demo_run_test.cc
 #pragma once
 
 #include <cstdint>

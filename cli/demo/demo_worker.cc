@@ -13,8 +13,8 @@
 #include "cli/demo/worker_messages.h"
 #include "host/communicator.h"
 #include "host/straggler_pattern.h"
-#include "io/impaired_port.h"
-#include "io/udp_port.h"
+#include "io/faults/impaired_port.h"
+#include "io/udp/udp_port.h"
 #include "lab/training/corpus.h"
 
 namespace tributary::demo {

@@ -5,8 +5,9 @@
 /// Threads: The communicator has its own; everything else runs in the caller's.
 /// Errors:  One line on standard error and exit status 1.
 /// Output:  Messages (cli/demo/worker_messages.h) on standard output.
-/// Tests:   the whole: tests/demo/demo_run_test.cc with a stand-in program, and `tributary demo`;
-///          its parts: tests/demo/train_worker_test.cc
+/// Tests:   the whole: tests/cli/demo/demo_run_test.cc with a stand-in program, and `tributary
+/// demo`;
+///          its parts: tests/cli/demo/train_worker_test.cc
 #pragma once
 
 #include "cli/demo/demo_config.h"

@@ -15,7 +15,7 @@
 /// Errors:  A file that cannot be made, mapped or that has another shape is refused. A missing or
 ///          overwritten entry counts as unchecked, never as right.
 /// Memory:  The file's size; the shared pages count once for all processes.
-/// Tests:   tests/demo/sum_ledger_test.cc
+/// Tests:   tests/cli/demo/sum_ledger_test.cc
 #pragma once
 
 #include <cstdint>

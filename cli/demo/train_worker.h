@@ -11,7 +11,7 @@
 /// Shapes:  The gradient is one tensor of shape [parameter_count].
 /// Threads: One object, one thread.
 /// Errors:  An all-reduce that fails ends the training with its text.
-/// Tests:   tests/demo/train_worker_test.cc
+/// Tests:   tests/cli/demo/train_worker_test.cc
 #pragma once
 
 #include <cstdint>

@@ -4,7 +4,7 @@
 ///
 /// Errors:  A line that is not a message is refused with its text; nothing throws.
 /// Threads: None; pure functions.
-/// Tests:   tests/demo/worker_messages_test.cc
+/// Tests:   tests/cli/demo/worker_messages_test.cc
 #pragma once
 
 #include <cstdint>

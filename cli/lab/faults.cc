@@ -51,7 +51,7 @@ std::string as_text(const lab::CampaignReport& report, double seeds_per_s) {
     text += fmt::format("  {:<18}{:>12}\n", to_string(static_cast<lab::FaultKind>(i)),
                         report.faults[i]);
   }
-  if (report.protocol == microcode::Protocol::kSwitchml) {
+  if (report.protocol == wire::Protocol::kSwitchml) {
     text += fmt::format(
         "packets that came after a later use of their slot: {} sums spoiled on the published "
         "switch, {} runs of jobs ended at the deadline\n",

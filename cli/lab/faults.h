@@ -2,7 +2,7 @@
 /// @file
 /// `tributary lab faults`: what the fault campaign (lab/faults/) found, for people and as JSON.
 ///
-/// Tests: tests/cli/lab_faults_test.cc
+/// Tests: tests/cli/lab/faults_command_test.cc
 #pragma once
 
 #include <nlohmann/json.hpp>

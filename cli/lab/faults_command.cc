@@ -29,7 +29,7 @@ struct FaultsFlags {
   bool quick = false;
   bool mutants = false;
   uint32_t threads = 0;
-  microcode::Protocol protocol = microcode::Protocol::kTrioMl;
+  wire::Protocol protocol = wire::Protocol::kTrioMl;
   std::vector<std::string> only;
   std::vector<std::string> mutant_names;
   std::string json_path;

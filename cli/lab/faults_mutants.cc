@@ -8,9 +8,9 @@
 #include <list>
 #include <optional>
 
+#include "base/child_process.h"
 #include "base/clock.h"
 #include "base/mutant.h"
-#include "cli/demo/child_process.h"
 #include "cli/lab/faults.h"
 
 namespace tributary::cli {
@@ -23,7 +23,7 @@ constexpr int kPollMs = 20;
 /// One process and the bug that it has.
 struct Trial {
   size_t row;
-  demo::ChildProcess process;
+  ChildProcess process;
   Instant began_at;
   std::string line;
 };
@@ -42,7 +42,7 @@ Result<std::string> mutants_program() {
 
 Result<Trial> start_trial(const std::string& program, const std::string& name, size_t row,
                           const MutantRuns& runs) {
-  auto process = demo::ChildProcess::start(
+  auto process = ChildProcess::start(
       {.name = "mutant " + name,
        .program = program,
        .arguments = {name, std::to_string(runs.first_seed), std::to_string(runs.seeds)},

@@ -4,7 +4,7 @@
 /// terminal; nothing elsewhere.
 ///
 /// Threads: update() by one thread at a time.
-/// Tests:   tests/cli/lab_progress_test.cc
+/// Tests:   tests/cli/lab/progress_test.cc
 #pragma once
 
 #include <chrono>

@@ -6,7 +6,7 @@
 #include <memory>
 
 #include "cli/lab/options.h"
-#include "tofino/resource_report.h"
+#include "tofino/compile/resource_report.h"
 
 namespace tributary::cli {
 namespace {

@@ -3,7 +3,8 @@
 /// The command `tributary lab resources PROGRAM`: what a pipeline program takes of a Tofino, stage
 /// by stage, or why it does not fit.
 ///
-/// Tests: tests/tofino/switchml_program_test.cc (the report), tests/cli/lab_resources_test.cc
+/// Tests: tests/tofino/switchml/program_test.cc (the report),
+/// tests/cli/lab/resources_command_test.cc
 #pragma once
 
 #include <CLI/CLI.hpp>

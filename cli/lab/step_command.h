@@ -2,7 +2,7 @@
 /// @file
 /// The command `tributary lab step`: through a scenario step by step, in a terminal or from a pipe.
 ///
-/// Tests: tests/cli/lab_step_test.cc
+/// Tests: tests/cli/lab/stepper_test.cc
 #pragma once
 
 #include <CLI/CLI.hpp>

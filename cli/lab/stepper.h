@@ -10,7 +10,7 @@
 /// Errors:  A command that is none, or has wrong words, says what is allowed; the run stays where
 ///          it is. The end of the input ends the run.
 /// Memory:  Nothing is kept of what was printed.
-/// Tests:   tests/cli/lab_step_test.cc
+/// Tests:   tests/cli/lab/stepper_test.cc
 #pragma once
 
 #include <cstdint>
@@ -21,7 +21,7 @@
 #include <vector>
 
 #include "base/trace.h"
-#include "lab/cluster/run_tracer.h"
+#include "lab/inspect/run_tracer.h"
 #include "lab/run_observer.h"
 #include "lab/trace/trace_filter.h"
 

@@ -11,7 +11,7 @@
 
 #include "cli/lab/options.h"
 #include "cli/settings.h"
-#include "lab/cluster/run_tracer.h"
+#include "lab/inspect/run_tracer.h"
 #include "lab/run.h"
 #include "lab/scenario_file.h"
 #include "lab/trace/time_text.h"

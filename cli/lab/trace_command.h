@@ -3,7 +3,7 @@
 /// The command `tributary lab trace`: what happens to packets inside the modelled machines of a
 /// scenario, as text and JSON lines; or their inside at given times.
 ///
-/// Tests: tests/cli/lab_trace_test.cc
+/// Tests: tests/cli/lab/trace_command_test.cc
 #pragma once
 
 #include <CLI/CLI.hpp>

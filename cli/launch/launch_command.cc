@@ -12,10 +12,10 @@
 #include <system_error>
 
 #include "apps/trio_ml/config.h"
-#include "cli/demo/free_port.h"
 #include "cli/launch/launch_plan.h"
 #include "cli/launch/launch_run.h"
 #include "cli/settings.h"
+#include "io/udp/free_port.h"
 
 namespace tributary::cli {
 namespace {
@@ -61,9 +61,9 @@ Result<LaunchSurroundings> look_around() {
   for (const char* name : {"TRIBUTARY_LIBRARY", "OMP_NUM_THREADS", "PYTHONUNBUFFERED"}) {
     if (std::getenv(name) != nullptr) around.variables_set.emplace_back(name);
   }
-  const auto aggregator_port = demo::free_port(demo::Transport::kUdp);
+  const auto aggregator_port = io::free_port(io::Transport::kUdp);
   if (!aggregator_port) return tl::unexpected(aggregator_port.error());
-  const auto master_port = demo::free_port(demo::Transport::kTcp);
+  const auto master_port = io::free_port(io::Transport::kTcp);
   if (!master_port) return tl::unexpected(master_port.error());
   around.aggregator_port = *aggregator_port;
   around.master_port = *master_port;

@@ -6,7 +6,7 @@
 /// Output: The ranks' lines behind "[RANK] "; who failed, on standard error.
 /// Errors: A command line that cannot be run: one line, exit code 2. Else the exit code is that of
 ///         the first rank that failed.
-/// Tests:  tests/cli/launch_plan_test.cc, tests/cli/launch_run_test.cc, tests/python/
+/// Tests:  tests/cli/launch/launch_plan_test.cc, tests/cli/launch/launch_run_test.cc, tests/python/
 #pragma once
 
 #include <CLI/CLI.hpp>

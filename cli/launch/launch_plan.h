@@ -8,7 +8,7 @@
 ///          library reads. A Python script is started through `python3 -m tributary.run`, which
 ///          makes the back end known to torch before the script runs.
 /// Errors:  One line that names the flag, its value and what is allowed.
-/// Tests:   tests/cli/launch_plan_test.cc
+/// Tests:   tests/cli/launch/launch_plan_test.cc
 #pragma once
 
 #include <cstdint>

@@ -13,13 +13,12 @@
 #include <string>
 #include <vector>
 
-#include "cli/demo/child_process.h"
+#include "base/child_process.h"
 
 namespace tributary::cli {
 namespace {
 
 using Clock = std::chrono::steady_clock;
-using demo::ChildProcess;
 
 constexpr std::chrono::seconds kReadyWithin{10};
 /// How long the others may take to end after one has failed.

@@ -8,7 +8,7 @@
 ///          the kernel kills all others.
 /// Threads: One; it sleeps in poll() on pipes and a signalfd. The signals stay blocked.
 /// Errors:  Printed with the name of who failed; the exit code is that of the first who did.
-/// Tests:   tests/cli/launch_run_test.cc
+/// Tests:   tests/cli/launch/launch_run_test.cc
 #pragma once
 
 #include <cstdio>

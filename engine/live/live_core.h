@@ -9,7 +9,7 @@
 /// Threads: run_once() belongs to one thread. It takes the time as an argument, so tests drive a
 /// core
 ///          in virtual time over an in-memory port.
-/// Tests:   tests/engine/live_core_test.cc
+/// Tests:   tests/engine/live/live_core_test.cc
 #pragma once
 
 #include <array>

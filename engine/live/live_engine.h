@@ -6,7 +6,7 @@
 ///          reaches another core's queue is handed over to its owner.
 /// Threads: start(), stop(), inspect() belong to the owner's thread; the cores run their own.
 /// Errors:  None after construction; counters say what was lost.
-/// Tests:   tests/engine/live_engine_test.cc
+/// Tests:   tests/engine/live/live_engine_test.cc
 #pragma once
 
 #include <atomic>

@@ -10,7 +10,7 @@
 /// Threads: One machine for each engine thread; nothing is shared or atomic.
 /// Memory:  What is sent within a burst is collected here, in fixed arrays; when one is full the
 ///          burst's packets leave early. No allocation after construction.
-/// Tests:   tests/engine/live_machine_test.cc
+/// Tests:   tests/engine/live/live_machine_test.cc
 #pragma once
 
 #include <algorithm>

@@ -16,7 +16,7 @@
 ///          core that was put to sleep holding one would hold up the others.
 /// Memory:  Taken in the constructor, touched only where used. When a lane is full the packet is
 ///          lost and counted, as in a full receive queue.
-/// Tests:   tests/engine/mailbox_test.cc; tests/io/dpdk/hand_off_bench.cc beside two libraries
+/// Tests:   tests/engine/live/mailbox_test.cc; tests/io/dpdk/hand_off_bench.cc beside two libraries
 #pragma once
 
 #include <array>

@@ -9,11 +9,11 @@
 
 #include "base/endpoint.h"
 #include "base/time.h"
-#include "engine/dispatch.h"
+#include "engine/model/dispatch.h"
 #include "engine/model/latency_parts.h"
+#include "engine/model/packet_buffer.h"
+#include "engine/model/reorder.h"
 #include "engine/packet.h"
-#include "engine/packet_buffer.h"
-#include "engine/reorder.h"
 #include "microcode/thread.h"
 
 namespace tributary::engine {

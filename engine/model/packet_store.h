@@ -16,7 +16,7 @@
 #include <span>
 
 #include "base/assert.h"
-#include "engine/packet_buffer.h"
+#include "engine/model/packet_buffer.h"
 
 namespace tributary::engine {
 

@@ -8,7 +8,7 @@
 #include <span>
 #include <variant>
 
-#include "engine/dispatch.h"
+#include "engine/model/dispatch.h"
 
 namespace tributary::engine {
 namespace {

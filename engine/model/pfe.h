@@ -34,13 +34,13 @@
 
 #include "base/endpoint.h"
 #include "base/event_core.h"
-#include "engine/dispatch.h"
+#include "engine/model/dispatch.h"
 #include "engine/model/meter.h"
 #include "engine/model/model_machine.h"
 #include "engine/model/parameters.h"
 #include "engine/model/pfe_view.h"
+#include "engine/model/reorder.h"
 #include "engine/model/report.h"
-#include "engine/reorder.h"
 #include "memory/shared_memory.h"
 
 namespace tributary::engine {

@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "base/time.h"
-#include "engine/dispatch.h"
+#include "engine/model/dispatch.h"
 
 namespace tributary::engine {
 

@@ -7,10 +7,10 @@
 #include <algorithm>
 
 #include "host/c_api/fault.h"
-#include "io/impaired_port.h"
-#include "io/resolve.h"
-#include "io/udp_port.h"
-#include "microcode/trio_ml_wire.h"
+#include "io/faults/impaired_port.h"
+#include "io/udp/resolve.h"
+#include "io/udp/udp_port.h"
+#include "wire/trio_ml.h"
 
 namespace tributary::host {
 namespace {
@@ -58,7 +58,7 @@ Result<std::unique_ptr<Communicator>> join_over_udp(const CommunicatorUrl& url, 
     return io::ImpairedPort::make(*std::move(port),
                                   {.rx = {.loss = url.loss},
                                    .tx = {.loss = url.loss},
-                                   .seed = url.config.rank + 1 + channel * microcode::kSourcesMax});
+                                   .seed = url.config.rank + 1 + channel * wire::kSourcesMax});
   };
   return Communicator::join(url.config, open, status);
 }

@@ -19,7 +19,7 @@
 #include "base/result.h"
 #include "io/dpdk/port_spec.h"
 #include "io/dpdk/steering_rules.h"
-#include "io/udp_frame.h"
+#include "io/frames/udp_frame.h"
 
 struct rte_mempool;
 

@@ -24,7 +24,7 @@
 #include "io/dpdk/dpdk_device.h"
 #include "io/dpdk/open_dpdk_port.h"
 #include "io/dpdk/port_spec.h"
-#include "io/frame_link.h"
+#include "io/frames/frame_link.h"
 
 namespace tributary::io {
 

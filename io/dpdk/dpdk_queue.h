@@ -7,7 +7,7 @@
 ///          dealt with inside receive() and never seen by the engine.
 /// Units:   Payload bytes; packets are PacketLayer::kUdpPayload.
 /// Threads: As engine::PortQueue: one thread, but for wake(), counters() and visit_counters().
-/// Errors:  Counted: see io/link_inspect.h.
+/// Errors:  Counted: see io/frames/link_inspect.h.
 /// Tests:   tests/io/dpdk/dpdk_port_test.cc
 #pragma once
 
@@ -21,7 +21,7 @@
 #include "engine/port.h"
 #include "io/counter_cells.h"
 #include "io/dpdk/dpdk_transmitter.h"
-#include "io/frame_link.h"
+#include "io/frames/frame_link.h"
 
 namespace tributary::io {
 

@@ -24,7 +24,7 @@
 #include "io/counter_cells.h"
 #include "io/dpdk/dpdk_device.h"
 #include "io/dpdk/offer.h"
-#include "io/frame_link.h"
+#include "io/frames/frame_link.h"
 
 struct rte_mbuf;
 

@@ -9,7 +9,7 @@
 #include <map>
 #include <set>
 
-#include "io/link_inspect.h"
+#include "io/frames/link_inspect.h"
 
 namespace tributary::io {
 namespace {

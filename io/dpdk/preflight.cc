@@ -8,7 +8,7 @@
 #include <string_view>
 
 #include "io/dpdk/buffer_counts.h"
-#include "io/link_answers.h"
+#include "io/frames/link_answers.h"
 
 namespace tributary::io {
 namespace {

@@ -18,7 +18,7 @@
 #include <span>
 #include <vector>
 
-#include "io/udp_port_config.h"
+#include "io/udp/udp_port_config.h"
 
 namespace tributary::io {
 

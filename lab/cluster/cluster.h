@@ -16,7 +16,7 @@
 
 #include "base/event_core.h"
 #include "engine/model/meter.h"
-#include "lab/cluster/aggregator_node.h"
+#include "lab/backends/aggregator_node.h"
 #include "lab/cluster/background_flow.h"
 #include "lab/cluster/plan.h"
 #include "lab/cluster/trainer.h"

@@ -6,7 +6,7 @@
 #include <algorithm>
 
 #include "base/prng.h"
-#include "lab/cluster/placement.h"
+#include "lab/backends/placement.h"
 #include "lab/peers/sharded_protocol.h"
 #include "net/topology_file.h"
 
@@ -14,7 +14,7 @@ namespace tributary::lab {
 namespace {
 
 /// 239.x is for use within an organisation (RFC 2365).
-Endpoint group_address() { return Endpoint::ipv4(0xef00'0001, microcode::kTrioMlPort); }
+Endpoint group_address() { return Endpoint::ipv4(0xef00'0001, wire::kTrioMlPort); }
 
 Result<net::Topology> shape_of(const Scenario& scenario, const BackendKind& backend, bool tree) {
   if (scenario.topology == Topology::kFile) return net::read_topology_file(scenario.topology_file);

@@ -20,8 +20,8 @@
 #include <optional>
 #include <vector>
 
-#include "lab/cluster/aggregator_node.h"
-#include "lab/cluster/backend.h"
+#include "lab/backends/aggregator_node.h"
+#include "lab/backends/backend.h"
 #include "lab/cluster/worker_node.h"
 #include "lab/scenario.h"
 #include "net/topology.h"

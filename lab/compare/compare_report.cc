@@ -9,8 +9,8 @@
 #include <functional>
 #include <map>
 
-#include "lab/cluster/backend.h"
-#include "lab/cluster/placement.h"
+#include "lab/backends/backend.h"
+#include "lab/backends/placement.h"
 #include "lab/report/figure_row.h"
 #include "lab/report/text_table.h"
 #include "lab/workload/ddp_workload.h"

@@ -31,7 +31,7 @@ struct CompareRow {
   std::optional<double> paper = {};    ///< What a paper says of this speed-up.
   std::string paper_source = {};
   /// Least time that a worker's cable needs for an iteration's tensors without any header, by the
-  /// back end's formula (lab/cluster/backend.h).
+  /// back end's formula (lab/backends/backend.h).
   std::optional<double> least_comm_ms = {};
   std::optional<double> sent_mb = {};
   std::optional<double> received_mb = {};

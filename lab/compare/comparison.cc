@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "lab/cluster/backend.h"
+#include "lab/backends/backend.h"
 #include "lab/scenario_file.h"
 
 namespace tributary::lab {

@@ -92,7 +92,7 @@ class Workshop {
 }  // namespace
 
 FaultKinds smallest_kinds(uint64_t seed, FaultKinds only, const FaultResult& failed,
-                          microcode::Protocol protocol) {
+                          wire::Protocol protocol) {
   FaultKinds kinds = draw_plan(seed, only, protocol).kinds;
   for (uint32_t i = 0; i < kFaultKindCount; i++) {
     FaultKinds fewer = kinds;
@@ -103,8 +103,8 @@ FaultKinds smallest_kinds(uint64_t seed, FaultKinds only, const FaultResult& fai
   return kinds;
 }
 
-std::string replay_command(uint64_t seed, FaultKinds kinds, microcode::Protocol protocol) {
-  const bool is_default = protocol == microcode::Protocol::kTrioMl;
+std::string replay_command(uint64_t seed, FaultKinds kinds, wire::Protocol protocol) {
+  const bool is_default = protocol == wire::Protocol::kTrioMl;
   return fmt::format("tributary lab faults{}{} --seed {} --only {} --trace",
                      is_default ? "" : " --protocol ", is_default ? "" : to_string(protocol), seed,
                      kinds.to_string());

@@ -24,7 +24,7 @@ struct CampaignConfig {
   uint64_t seeds = 1000;
   uint32_t threads = 1;
   FaultKinds only = FaultKinds::all();
-  microcode::Protocol protocol = microcode::Protocol::kTrioMl;
+  wire::Protocol protocol = wire::Protocol::kTrioMl;
   /// Called as runs end, from their threads, one call at a time, with the number of those over.
   std::function<void(uint64_t over)> on_progress = {};
   /// Asked before each run; true ends the campaign early.
@@ -50,7 +50,7 @@ struct CampaignReport {
   uint64_t restarts = 0;
   uint64_t spoiled_sums = 0;  ///< See FaultResult.
   uint64_t overtaken_stalls = 0;
-  microcode::Protocol protocol = microcode::Protocol::kTrioMl;
+  wire::Protocol protocol = wire::Protocol::kTrioMl;
   std::array<uint64_t, kFaultKindCount> faults{};
   uint64_t digest = 0;                    ///< Of all runs, in the order of their seeds.
   std::vector<CampaignFailure> failures;  ///< The first kFailuresMax.
@@ -63,12 +63,11 @@ inline constexpr uint32_t kFailuresMax = 3;
 [[nodiscard]] CampaignReport run_campaign(const CampaignConfig& config);
 
 /// The fewest kinds of faults, of those that `seed` has, with which it still breaks a promise.
-[[nodiscard]] FaultKinds smallest_kinds(
-    uint64_t seed, FaultKinds only, const FaultResult& failed,
-    microcode::Protocol protocol = microcode::Protocol::kTrioMl);
+[[nodiscard]] FaultKinds smallest_kinds(uint64_t seed, FaultKinds only, const FaultResult& failed,
+                                        wire::Protocol protocol = wire::Protocol::kTrioMl);
 
 /// The command that runs one seed again, with its trace.
-[[nodiscard]] std::string replay_command(
-    uint64_t seed, FaultKinds kinds, microcode::Protocol protocol = microcode::Protocol::kTrioMl);
+[[nodiscard]] std::string replay_command(uint64_t seed, FaultKinds kinds,
+                                         wire::Protocol protocol = wire::Protocol::kTrioMl);
 
 }  // namespace tributary::lab

@@ -11,7 +11,7 @@
 
 namespace tributary::lab {
 
-using microcode::ElementFormat;
+using wire::ElementFormat;
 
 namespace {
 
@@ -326,7 +326,7 @@ void draw_misuse(FaultPlan& plan) {
 void set_deadlines(FaultPlan& plan) {
   Prng prng = stream_of(plan.seed, kShapeStream + 2);
   for (JobPlan& job : plan.jobs) {
-    if (plan.protocol == microcode::Protocol::kSwitchml) {
+    if (plan.protocol == wire::Protocol::kSwitchml) {
       job.deadline = kSwitchmlDeadlineMin + milliseconds(prng.below(3000));
       continue;
     }
@@ -376,12 +376,12 @@ bool FaultPlan::is_harmful() const {
   return false;
 }
 
-FaultPlan draw_plan(uint64_t seed, FaultKinds only, microcode::Protocol protocol) {
+FaultPlan draw_plan(uint64_t seed, FaultKinds only, wire::Protocol protocol) {
   FaultPlan plan;
   plan.seed = seed;
   plan.protocol = protocol;
   plan.kinds = only;
-  if (protocol == microcode::Protocol::kSwitchml) {
+  if (protocol == wire::Protocol::kSwitchml) {
     for (const FaultKind kind : kNotOfSwitchml) plan.kinds.remove(kind);
     draw_switchml_shape(seed, plan);
   } else {
@@ -400,7 +400,7 @@ std::string describe(const FaultPlan& plan) {
     jobs += fmt::format("{}{} workers{}", jobs.empty() ? "" : " + ", job.world,
                         job.config.mitigation ? " (mitigation)" : "");
   }
-  if (plan.protocol == microcode::Protocol::kSwitchml) {
+  if (plan.protocol == wire::Protocol::kSwitchml) {
     constexpr const char* kMachines[] = {"a live core", "the modelled PFE", "the modelled Tofino"};
     return fmt::format("SwitchML on {}, {}{}; faults: {}",
                        kMachines[static_cast<uint32_t>(plan.machine)], jobs,

@@ -21,8 +21,8 @@
 #include "apps/trio_ml/config.h"
 #include "base/time.h"
 #include "lab/faults/reduce_oracle.h"
-#include "microcode/protocol.h"
 #include "net/link_config.h"
+#include "wire/protocol.h"
 
 namespace tributary::lab {
 
@@ -122,7 +122,7 @@ inline constexpr uint32_t kCalmCollectives = 2;
 
 struct FaultPlan {
   uint64_t seed = 1;
-  microcode::Protocol protocol = microcode::Protocol::kTrioMl;
+  wire::Protocol protocol = wire::Protocol::kTrioMl;
   FaultKinds kinds;
   /// The aggregators: parent[0] is the root's, which is 0 itself; others come after their parent.
   std::vector<uint32_t> parent = {0};
@@ -148,7 +148,7 @@ struct FaultPlan {
 
 /// @param only Kinds that may happen; the run is otherwise the same as with all of them.
 [[nodiscard]] FaultPlan draw_plan(uint64_t seed, FaultKinds only = FaultKinds::all(),
-                                  microcode::Protocol protocol = microcode::Protocol::kTrioMl);
+                                  wire::Protocol protocol = wire::Protocol::kTrioMl);
 
 /// One line for people: what the run is like.
 [[nodiscard]] std::string describe(const FaultPlan& plan);

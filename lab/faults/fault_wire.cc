@@ -4,12 +4,12 @@
 #include <algorithm>
 #include <array>
 
-#include "microcode/switchml_wire.h"
-#include "microcode/trio_ml_wire.h"
+#include "wire/switchml.h"
+#include "wire/trio_ml.h"
 
 namespace tributary::lab {
 
-using microcode::MessageType;
+using wire::MessageType;
 
 namespace {
 
@@ -41,10 +41,9 @@ void flip_one(const std::array<BitRange, N>& fields, std::span<std::byte> bytes,
 }  // namespace
 
 bool scramble_message(std::span<std::byte> bytes, Prng& draws) {
-  microcode::MessageHead message;
-  const auto head = bytes.first(std::min<size_t>(bytes.size(), microcode::kControlMessageBytes));
-  if (decode_head(head, static_cast<uint32_t>(bytes.size()), message) !=
-          microcode::DecodeStatus::kOk ||
+  wire::MessageHead message;
+  const auto head = bytes.first(std::min<size_t>(bytes.size(), wire::kControlMessageBytes));
+  if (decode_head(head, static_cast<uint32_t>(bytes.size()), message) != wire::DecodeStatus::kOk ||
       !message.header.extended) {
     return false;
   }
@@ -68,10 +67,10 @@ bool scramble_message(std::span<std::byte> bytes, Prng& draws) {
 }
 
 bool scramble_switchml_message(std::span<std::byte> bytes, Prng& draws) {
-  if (!microcode::decode_switchml_head(bytes)) return false;
+  if (!wire::decode_switchml_head(bytes)) return false;
   constexpr uint32_t kTypeShift = 4;  // The upper half of the first byte.
   bytes[0] ^= static_cast<std::byte>(1U << (kTypeShift + draws.below(4)));
-  for (std::byte& byte : bytes.subspan(microcode::SwitchmlHeader::kBytes)) {
+  for (std::byte& byte : bytes.subspan(wire::SwitchmlHeader::kBytes)) {
     byte ^= static_cast<std::byte>(1 + draws.below(255));
   }
   return true;

@@ -4,8 +4,8 @@
 #include <algorithm>
 
 #include "base/assert.h"
-#include "microcode/switchml_wire.h"
-#include "microcode/trio_ml_wire.h"
+#include "wire/switchml.h"
+#include "wire/trio_ml.h"
 
 namespace tributary::lab {
 namespace {
@@ -69,7 +69,7 @@ void FaultWorld::send_garbage(Prng& draws) {
   for (std::byte& byte : nonsense) byte = static_cast<std::byte>(draws.below(256));
   const uint32_t job = draws.below(static_cast<uint32_t>(plan_.jobs.size()));
   // Half of it gets as far as the extension.
-  if (nonsense.size() > microcode::TrioMlHeader::kBytes && draws.chance(0.5)) {
+  if (nonsense.size() > wire::TrioMlHeader::kBytes && draws.chance(0.5)) {
     nonsense[0] = static_cast<std::byte>(plan_.jobs[job].config.id);
     nonsense[5] = std::byte{2};
     nonsense[12] = static_cast<std::byte>(0x10 | draws.below(16));
@@ -102,12 +102,12 @@ void FaultWorld::calm() {
 }
 
 void FaultWorld::knock() {
-  std::array<std::byte, microcode::TrioMlHeader::kBytes> bytes;
+  std::array<std::byte, wire::TrioMlHeader::kBytes> bytes;
   for (uint32_t job = 0; job < plan_.jobs.size(); job++) {
-    microcode::TrioMlFields nothing;
+    wire::TrioMlFields nothing;
     nothing.job_id = plan_.jobs[job].config.id;
     nothing.src_id = UINT8_MAX;
-    microcode::encode_header(nothing, bytes.data());
+    wire::encode_header(nothing, bytes.data());
     for (const auto& wire : wires_) {
       // Each aggregator hears it at least once: it has a wire, as it has somebody below it.
       const Endpoint to = aggregators_[wire->aggregator()]->address();
@@ -144,7 +144,7 @@ void FaultWorld::begin_session() {
 }
 
 void FaultWorld::note_order(const net::Packet& packet) {
-  const auto head = microcode::decode_switchml_head(packet.stored);
+  const auto head = wire::decode_switchml_head(packet.stored);
   if (!head || packet.source == stranger_address()) return;
   uint32_t& latest = latest_packet_[{packet.source.address, packet.source.port, head->slot}];
   overtaken_ |= head->packet_id < latest;
@@ -170,14 +170,14 @@ uint32_t FaultWorld::slots_at_work() const {
 }
 
 void FaultWorld::on_arrival(uint32_t aggregator, const net::Packet& packet) {
-  if (plan_.protocol == microcode::Protocol::kSwitchml) return note_order(packet);
+  if (plan_.protocol == wire::Protocol::kSwitchml) return note_order(packet);
   const uint32_t job = job_index(packet);
   if (job == UINT32_MAX || judges_[aggregator][job] == nullptr) return;
   judges_[aggregator][job]->on_arrival(job_at(aggregator, job), packet.stored, core_.now());
 }
 
 void FaultWorld::on_departure(uint32_t aggregator, const net::Packet& packet) {
-  if (plan_.protocol == microcode::Protocol::kSwitchml) return;
+  if (plan_.protocol == wire::Protocol::kSwitchml) return;
   const uint32_t job = job_index(packet);
   if (job == UINT32_MAX || judges_[aggregator][job] == nullptr) return;
   judges_[aggregator][job]->on_departure(job_at(aggregator, job), packet.stored, core_.now());

@@ -19,11 +19,11 @@
 #include <tuple>
 #include <vector>
 
-#include "lab/cluster/live_node.h"
-#include "lab/cluster/switchml_live_node.h"
-#include "lab/cluster/switchml_trio_node.h"
-#include "lab/cluster/tofino_node.h"
-#include "lab/cluster/trio_node.h"
+#include "lab/backends/live_node.h"
+#include "lab/backends/switchml_live_node.h"
+#include "lab/backends/switchml_trio_node.h"
+#include "lab/backends/tofino_node.h"
+#include "lab/backends/trio_node.h"
 #include "lab/cluster/worker_node.h"
 #include "lab/faults/fault_plan.h"
 #include "lab/faults/fault_wire.h"

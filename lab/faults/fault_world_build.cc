@@ -7,8 +7,8 @@
 #include "base/assert.h"
 #include "host/switchml_protocol.h"
 #include "lab/faults/fault_world.h"
-#include "microcode/switchml_wire.h"
-#include "microcode/trio_ml_wire.h"
+#include "wire/switchml.h"
+#include "wire/trio_ml.h"
 
 namespace tributary::lab {
 namespace {
@@ -21,11 +21,9 @@ constexpr uint64_t kInnerRate = 10'000'000'000'000;
 constexpr uint32_t kPrivateNet = 10U << 24;
 
 Endpoint aggregator_address(uint32_t index) {
-  return Endpoint::ipv4(kPrivateNet | (index + 1) << 8 | 1, microcode::kTrioMlPort);
+  return Endpoint::ipv4(kPrivateNet | (index + 1) << 8 | 1, wire::kTrioMlPort);
 }
-Endpoint switch_address() {
-  return Endpoint::ipv4(kPrivateNet | 1U << 8 | 1, microcode::kSwitchmlPort);
-}
+Endpoint switch_address() { return Endpoint::ipv4(kPrivateNet | 1U << 8 | 1, wire::kSwitchmlPort); }
 
 /// A worker's time-out is the live worker's, so that pauses of a few milliseconds are none.
 host::SwitchmlConfig switchml_worker_config(const JobPlan& what, uint32_t rank) {
@@ -58,7 +56,7 @@ FaultWorld::FaultWorld(const FaultPlan& plan)
   upward_.resize(aggregators);
   judges_.resize(aggregators);
   for (uint32_t i = 0; i < aggregators; i++) {
-    if (plan.protocol == microcode::Protocol::kSwitchml) {
+    if (plan.protocol == wire::Protocol::kSwitchml) {
       build_switch();
     } else {
       build_aggregator(i);
@@ -78,10 +76,10 @@ FaultWorld::FaultWorld(const FaultPlan& plan)
 FaultWorld::~FaultWorld() = default;
 
 Endpoint FaultWorld::worker_address(uint32_t job, uint32_t rank) {
-  return Endpoint::ipv4(kPrivateNet | (job + 1) << 16 | (rank + 1), microcode::kTrioMlPort);
+  return Endpoint::ipv4(kPrivateNet | (job + 1) << 16 | (rank + 1), wire::kTrioMlPort);
 }
 Endpoint FaultWorld::stranger_address() {
-  return Endpoint::ipv4(kPrivateNet | 200U << 16 | 1, microcode::kTrioMlPort);
+  return Endpoint::ipv4(kPrivateNet | 200U << 16 | 1, wire::kTrioMlPort);
 }
 
 std::vector<uint32_t> FaultWorld::children_of(uint32_t aggregator) const {
@@ -244,8 +242,7 @@ void FaultWorld::build_cable(uint32_t upper, net::NodeId lower, uint32_t lower_p
   const uint32_t port = ports_used_[upper]++;
   wires_.push_back(std::make_unique<FaultWire>(
       network_, fmt::format("wire{}", wires_.size()), upper, seeds_.any_u64(), *this,
-      plan_.protocol == microcode::Protocol::kSwitchml ? scramble_switchml_message
-                                                       : scramble_message));
+      plan_.protocol == wire::Protocol::kSwitchml ? scramble_switchml_message : scramble_message));
   FaultWire& wire = *wires_.back();
   wire.set_scramble(plan_.scramble);
   net::LinkConfig inner;
@@ -273,7 +270,7 @@ void FaultWorld::build_job(uint32_t job) {
     config.communicator.gradients = what.gradients;
     config.communicator.window = what.window;
     config.communicator.deadline = what.deadline;
-    if (plan_.protocol == microcode::Protocol::kSwitchml) {
+    if (plan_.protocol == wire::Protocol::kSwitchml) {
       config.new_ports = plan_.configured;
       config.protocol = [worker = switchml_worker_config(what, rank)](uint32_t, Instant) {
         return std::make_unique<host::SwitchmlProtocol>(worker);

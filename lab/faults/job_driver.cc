@@ -81,9 +81,8 @@ JobDriver::JobDriver(const FaultPlan& plan, uint32_t job, FaultWorld& world, Ses
                .mitigation = what_.config.mitigation,
                .work = what_.work,
                .bad_value = what_.bad_value,
-               .scale_of = plan.protocol == microcode::Protocol::kSwitchml
-                               ? host::switchml_scale
-                               : host::scale_for_exponent}),
+               .scale_of = plan.protocol == wire::Protocol::kSwitchml ? host::switchml_scale
+                                                                      : host::scale_for_exponent}),
       draws_(plan.seed ^ uint64_t{job + 1} << 32),
       released_(static_cast<uint32_t>(what_.work.size()) - kCalmCollectives) {
   for (uint32_t rank = 0; rank < what_.world; rank++) {

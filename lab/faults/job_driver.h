@@ -76,9 +76,7 @@ class JobDriver {
   void restart_later(Duration after);
   void restart_all();
   [[nodiscard]] std::string label(const Rank& rank) const;
-  [[nodiscard]] bool is_switchml() const {
-    return plan_.protocol == microcode::Protocol::kSwitchml;
-  }
+  [[nodiscard]] bool is_switchml() const { return plan_.protocol == wire::Protocol::kSwitchml; }
 
   const FaultPlan& plan_;
   const uint32_t job_;

@@ -18,8 +18,8 @@ namespace {
 
 int run(const MutantText& mutant, uint64_t first_seed, uint64_t seeds) {
   chosen_mutant = mutant.mutant;
-  const microcode::Protocol protocol =
-      mutant.switchml ? microcode::Protocol::kSwitchml : microcode::Protocol::kTrioMl;
+  const wire::Protocol protocol =
+      mutant.switchml ? wire::Protocol::kSwitchml : wire::Protocol::kTrioMl;
   for (uint64_t i = 0; i < seeds; i++) {
     const FaultResult result = run_faults(draw_plan(first_seed + i, FaultKinds::all(), protocol));
     for (const auto* lines : {&result.wrong, &result.stuck, &result.leaked}) {

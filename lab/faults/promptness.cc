@@ -7,8 +7,8 @@
 
 namespace tributary::lab {
 
-using microcode::MessageType;
-using microcode::Reason;
+using wire::MessageType;
+using wire::Reason;
 
 namespace {
 
@@ -38,10 +38,10 @@ void PromptnessJudge::on_arrival(const trio_ml::Job* job, std::span<const std::b
                                  Instant now) {
   if (job == nullptr) return;
   follow(job->session.number());
-  microcode::MessageHead message;
-  const auto head = bytes.first(std::min<size_t>(bytes.size(), microcode::kControlMessageBytes));
-  const bool fits = decode_head(head, static_cast<uint32_t>(bytes.size()), message) ==
-                    microcode::DecodeStatus::kOk;
+  wire::MessageHead message;
+  const auto head = bytes.first(std::min<size_t>(bytes.size(), wire::kControlMessageBytes));
+  const bool fits =
+      decode_head(head, static_cast<uint32_t>(bytes.size()), message) == wire::DecodeStatus::kOk;
   const uint32_t source = message.header.src_id;
   if (!fits || !message.header.extended || session_ == 0 || source >= config_.sources ||
       message.extension.session != session_ ||
@@ -70,7 +70,7 @@ void PromptnessJudge::on_arrival(const trio_ml::Job* job, std::span<const std::b
   contributed_at_[source] = now;
 }
 
-void PromptnessJudge::judge_end(Block& block, const microcode::Message& message, Instant now) {
+void PromptnessJudge::judge_end(Block& block, const wire::Message& message, Instant now) {
   Instant last_at;
   for (uint32_t source = 0; source < config_.sources; source++) {
     const Instant at = block.arrived_at[source];
@@ -98,10 +98,10 @@ void PromptnessJudge::on_departure(const trio_ml::Job* job, std::span<const std:
                                    Instant now) {
   if (job == nullptr) return;
   follow(job->session.number());
-  microcode::Message message;
-  const auto head = bytes.first(std::min<size_t>(bytes.size(), microcode::kControlMessageBytes));
+  wire::Message message;
+  const auto head = bytes.first(std::min<size_t>(bytes.size(), wire::kControlMessageBytes));
   if (decode_message(head, static_cast<uint32_t>(bytes.size()), message) !=
-          microcode::DecodeStatus::kOk ||
+          wire::DecodeStatus::kOk ||
       !message.header.extended || session_ == 0 || message.extension.session != session_) {
     return;
   }

@@ -20,7 +20,7 @@
 
 #include "apps/trio_ml/trio_ml.h"
 #include "base/time.h"
-#include "microcode/trio_ml_wire.h"
+#include "wire/trio_ml.h"
 
 namespace tributary::lab {
 
@@ -47,7 +47,7 @@ class PromptnessJudge {
   /// Forgets everything when the session is another one.
   void follow(uint32_t session);
   [[nodiscard]] bool is_late(Instant last_at, Instant now) const;
-  void judge_end(Block& block, const microcode::Message& message, Instant now);
+  void judge_end(Block& block, const wire::Message& message, Instant now);
 
   const trio_ml::JobConfig config_;
   const bool steady_;

@@ -15,7 +15,7 @@ namespace tributary::lab {
 
 using host::SourceSet;
 using host::Status;
-using microcode::ElementFormat;
+using wire::ElementFormat;
 
 namespace {
 

@@ -27,7 +27,7 @@ namespace tributary::lab {
 /// One all-reduce that every rank takes part in.
 struct Collective {
   uint32_t element_count = 1;
-  microcode::ElementFormat format = microcode::ElementFormat::kInt32;
+  wire::ElementFormat format = wire::ElementFormat::kInt32;
   host::ReduceOp op = host::ReduceOp::kSum;
 };
 

@@ -7,7 +7,7 @@
 #include <optional>
 
 #include "lab/figures/switchml.h"
-#include "microcode/switchml_wire.h"
+#include "wire/switchml.h"
 
 namespace tributary::lab {
 namespace {
@@ -28,7 +28,7 @@ struct System {
   /// packets"); none if it does not.
   std::optional<double> paper_share = {};
 };
-constexpr uint32_t kHead = microcode::SwitchmlHeader::kBytes;
+constexpr uint32_t kHead = wire::SwitchmlHeader::kBytes;
 const std::array<System, 5> kSystems{{{"switchml-256", 256, kHead, 0.93},
                                       {"switchml-64", 64, kHead, 0.77},
                                       {"ps-dedicated", 256, kHead},

@@ -45,7 +45,7 @@ uint32_t RingProtocol::packet_bytes_max() const {
 void RingProtocol::submit(Transfer& transfer, Instant now) {
   transfer.done = false;
   transfer.outcome = host::Outcome{};
-  const bool adds_integers = transfer.format == microcode::ElementFormat::kInt32 &&
+  const bool adds_integers = transfer.format == wire::ElementFormat::kInt32 &&
                              transfer.op == host::ReduceOp::kSum && transfer.floats.empty() &&
                              transfer.halves.bits.empty();
   if (phase_ == Phase::kEnded || !adds_integers) {

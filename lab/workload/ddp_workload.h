@@ -14,7 +14,7 @@
 /// Units:   float32 elements; times as Duration.
 /// Source:  Caps and rule: PyTorch's documentation of DDP; sizes agree with those observed for
 ///          ResNet18, ResNet50, VGG11 and MobileNetV2.
-/// Tests:   tests/lab/cluster/ddp_workload_test.cc
+/// Tests:   tests/lab/workload/ddp_workload_test.cc
 #pragma once
 
 #include <cstdint>

@@ -8,7 +8,8 @@
 /// Source:  The networks' papers (ResNet: He et al. 2016; VGG: Simonyan, Zisserman 2015; DenseNet:
 ///          Huang et al. 2017; MobileNetV2: Sandler et al. 2018) with torchvision's order of
 ///          layers.
-/// Tests:   tests/lab/cluster/dnn_shape_test.cc (parameter counts are those that torchvision gives)
+/// Tests:   tests/lab/workload/dnn_shape_test.cc (parameter counts are those that torchvision
+/// gives)
 #pragma once
 
 #include <cstdint>

@@ -9,7 +9,7 @@
 ///          names three points, not where they are.
 /// Threads: Immutable after construction.
 /// Errors:  make_straggler_pattern() assumes a scenario that passed check().
-/// Tests:   tests/lab/cluster/straggler_test.cc
+/// Tests:   tests/lab/workload/straggler_test.cc
 #pragma once
 
 #include <cstdint>

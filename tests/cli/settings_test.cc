@@ -33,7 +33,7 @@ struct Parsed {
   double loss = 0;
   std::string json;
   std::string scheme = "fixed";
-  microcode::Protocol protocol = microcode::Protocol::kTrioMl;
+  wire::Protocol protocol = wire::Protocol::kTrioMl;
   std::vector<std::string> peers;
   std::vector<KeyValues> jobs;
 };
@@ -117,7 +117,7 @@ TEST_F(SettingsTest, FlagsAndDefaults) {
   EXPECT_EQ(parsed.timeout, milliseconds(50));
   EXPECT_TRUE(parsed.verify);
   EXPECT_EQ(parsed.scheme, "fixed");
-  EXPECT_EQ(parsed.protocol, microcode::Protocol::kTrioMl);
+  EXPECT_EQ(parsed.protocol, wire::Protocol::kTrioMl);
   ASSERT_EQ(parsed.jobs.size(), 2U);
   EXPECT_TRUE(parsed.jobs[0].flag("mitigation"));
   EXPECT_EQ(parsed.jobs[1].uint("id"), 2U);
@@ -147,7 +147,7 @@ sources = 4
   EXPECT_TRUE(parsed.verify);
   EXPECT_EQ(parsed.loss, 0.25);
   EXPECT_EQ(parsed.peers, (std::vector<std::string>{"a", "b"}));
-  EXPECT_EQ(parsed.protocol, microcode::Protocol::kSwitchml);
+  EXPECT_EQ(parsed.protocol, wire::Protocol::kSwitchml);
   ASSERT_EQ(parsed.jobs.size(), 2U);
   EXPECT_TRUE(parsed.jobs[0].flag("mitigation"));
   EXPECT_EQ(parsed.jobs[1].uint("sources"), 4U);

@@ -34,8 +34,8 @@
 #include "base/endpoint.h"
 #include "base/prng.h"
 #include "base/time.h"
+#include "engine/model/packet_buffer.h"
 #include "engine/packet.h"
-#include "engine/packet_buffer.h"
 #include "microcode/machine.h"
 
 namespace tributary::testing {

@@ -5,7 +5,7 @@
 
 #include <gtest/gtest.h>
 
-#include "io/path_mtu.h"
+#include "io/udp/path_mtu.h"
 
 namespace tributary::host {
 namespace {

@@ -13,8 +13,8 @@
 #include <thread>
 #include <vector>
 
-#include "io/impaired_port.h"
-#include "io/udp_port.h"
+#include "io/faults/impaired_port.h"
+#include "io/udp/udp_port.h"
 #include "tests/host/live_server.h"
 
 namespace tributary::host {

@@ -17,8 +17,8 @@
 
 #include "host/communicator.h"
 #include "host/tensor_parts.h"
-#include "io/impaired_port.h"
-#include "io/udp_port.h"
+#include "io/faults/impaired_port.h"
+#include "io/udp/udp_port.h"
 #include "tests/host/live_server.h"
 #include "tests/support/seed.h"
 

@@ -25,13 +25,13 @@ struct Written {
 
 std::vector<Written> written(ProtocolBed& bed, bool elided) {
   std::vector<Written> all;
-  std::vector<std::byte> bytes(elided ? microcode::kMessageHeadBytesMax
+  std::vector<std::byte> bytes(elided ? wire::kMessageHeadBytesMax
                                       : bed.protocol.packet_bytes_max());
   // The protocol is told the logical size; the memory of an elided packet ends with the head.
   const std::span<std::byte> out(bytes.data(), bed.protocol.packet_bytes_max());
   while (const uint32_t size = bed.protocol.next_packet(out, bed.now).size_bytes) {
-    microcode::MessageHead head;
-    EXPECT_EQ(decode_head(std::span(bytes).first(32), size, head), microcode::DecodeStatus::kOk);
+    wire::MessageHead head;
+    EXPECT_EQ(decode_head(std::span(bytes).first(32), size, head), wire::DecodeStatus::kOk);
     all.push_back({size, {bytes.begin(), bytes.begin() + head.head_bytes}});
   }
   return all;
@@ -39,8 +39,8 @@ std::vector<Written> written(ProtocolBed& bed, bool elided) {
 
 /// Delivers a result, with its lanes or as a head that claims to have them.
 void deliver(ProtocolBed& bed, const Message& message, bool elided) {
-  std::vector<std::byte> bytes(microcode::kMessageHeadBytesMax);
-  const uint32_t lane_bytes = message.header.grad_cnt * microcode::kGradientBytes;
+  std::vector<std::byte> bytes(wire::kMessageHeadBytesMax);
+  const uint32_t lane_bytes = message.header.grad_cnt * wire::kGradientBytes;
   const uint32_t head_bytes = encode_message(message, bytes.data());
   bytes.resize(elided ? head_bytes : head_bytes + lane_bytes);
   bytes.shrink_to_fit();
@@ -75,7 +75,7 @@ TEST(ElidedTensor, SendsAndTakesWhatATensorOfThatLengthWould) {
     Message result = real_bed.result(block, block < 3 ? 4 : 1, real.transfer);
     result.header.degraded = block == 2;
     result.mask = mask_of({0, 2});
-    result.extension.flags = microcode::kFlagSourceMask;
+    result.extension.flags = wire::kFlagSourceMask;
     deliver(real_bed, result, false);
     deliver(elided_bed, result, true);
   }

@@ -14,7 +14,7 @@
 #include "apps/trio_ml/app.h"
 #include "base/clock.h"
 #include "engine/live/live_engine.h"
-#include "io/udp_port.h"
+#include "io/udp/udp_port.h"
 #include "memory/shared_memory.h"
 
 namespace tributary::testing {

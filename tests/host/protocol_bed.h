@@ -19,9 +19,9 @@
 
 namespace tributary::testing {
 
-using microcode::Message;
-using microcode::MessageType;
-using microcode::Reason;
+using wire::Message;
+using wire::MessageType;
+using wire::Reason;
 
 inline constexpr uint32_t kNonce = 77;
 inline constexpr uint32_t kSession = 0x5e55;
@@ -48,12 +48,12 @@ struct SentMessage {
   [[nodiscard]] MessageType type() const { return message.extension.type; }
   [[nodiscard]] uint32_t block() const { return message.header.block_id; }
   [[nodiscard]] bool is_repeat() const {
-    return (message.extension.flags & microcode::kFlagRetransmission) != 0;
+    return (message.extension.flags & wire::kFlagRetransmission) != 0;
   }
 };
 
-inline microcode::SourceMask mask_of(std::initializer_list<uint32_t> sources) {
-  microcode::SourceMask mask{};
+inline wire::SourceMask mask_of(std::initializer_list<uint32_t> sources) {
+  wire::SourceMask mask{};
   for (const uint32_t source : sources) mask[source / 64] |= uint64_t{1} << (source % 64);
   return mask;
 }
@@ -65,9 +65,9 @@ inline uint32_t scale_bits(const host::Transfer& of) {
     sum.format = of.format;
     sum.scale = of.scale;
     sum.halves = of.halves;
-    return scale_bits(sum) | microcode::kScaleBitMean;
+    return scale_bits(sum) | wire::kScaleBitMean;
   }
-  if (of.format == microcode::ElementFormat::kFixedScale) return std::bit_cast<uint32_t>(of.scale);
+  if (of.format == wire::ElementFormat::kFixedScale) return std::bit_cast<uint32_t>(of.scale);
   if (of.halves.bits.empty()) return 0;
   return of.halves.type == host::HalfType::kFloat16 ? 1 : 2;
 }
@@ -94,7 +94,7 @@ class ProtocolBed {
       SentMessage& packet = sent.emplace_back();
       packet.to = next.to;
       const auto status = decode_message(std::span(bytes).first(size), size, packet.message);
-      if (status != microcode::DecodeStatus::kOk) packet.message.header.job_id = 0;
+      if (status != wire::DecodeStatus::kOk) packet.message.header.job_id = 0;
       for (uint32_t at = packet.message.head_bytes; at + 4 <= size; at += 4) {
         packet.lanes.push_back(static_cast<int32_t>(load_be<uint32_t>(&bytes[at])));
       }
@@ -103,7 +103,7 @@ class ProtocolBed {
   }
 
   void receive(const Message& message, std::span<const int32_t> lanes = {}) {
-    std::vector<std::byte> bytes(microcode::kControlMessageBytes + lanes.size() * 4);
+    std::vector<std::byte> bytes(wire::kControlMessageBytes + lanes.size() * 4);
     uint32_t size = encode_message(message, bytes.data());
     for (const int32_t lane : lanes) {
       store_be(&bytes[size], static_cast<uint32_t>(lane));
@@ -113,7 +113,7 @@ class ProtocolBed {
   }
 
   /// An answer to a join. `body.nonce` is the worker's own unless it is set.
-  void answer_join(MessageType type, microcode::ControlBody body) {
+  void answer_join(MessageType type, wire::ControlBody body) {
     Message message = control(type, 0);
     message.body = body;
     if (body.nonce == 0) message.body.nonce = kNonce;
@@ -121,7 +121,7 @@ class ProtocolBed {
   }
 
   /// Joins; sends and receives all that belongs to it.
-  void join(microcode::ControlBody body = {}) {
+  void join(wire::ControlBody body = {}) {
     if (body.sources == 0) body.sources = static_cast<uint16_t>(config_.world);
     if (body.window == 0) body.window = 4096;
     if (body.gradients_max == 0) body.gradients_max = 2048;

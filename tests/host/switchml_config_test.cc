@@ -7,7 +7,7 @@
 #include <cmath>
 
 #include "host/number_format.h"
-#include "microcode/switchml_wire.h"
+#include "wire/switchml.h"
 
 namespace tributary::host {
 namespace {
@@ -38,7 +38,7 @@ TEST(SwitchmlConfig, ScaleIsThePapers) {
 
 TEST(SwitchmlConfig, LargestValuesOfAllRanksFitIntoTheSum) {
   for (const int exponent : {-126, -40, 0, 1, 60, 126}) {
-    for (uint32_t world = 1; world <= microcode::kSwitchmlWorkersMax; world++) {
+    for (uint32_t world = 1; world <= wire::kSwitchmlWorkersMax; world++) {
       const float value = std::nextafter(std::ldexp(1.0F, exponent), 0.0F);
       ASSERT_EQ(block_exponent({&value, 1}), exponent);
       std::byte lane[4];

@@ -14,9 +14,9 @@
 namespace tributary::host {
 namespace {
 
-using microcode::SwitchmlMessage;
 using testing::kSwitch;
 using testing::small_config;
+using wire::SwitchmlMessage;
 using Worker = testing::SwitchmlWorker;
 
 std::vector<int32_t> counted(size_t count, int32_t first) {
@@ -221,7 +221,7 @@ TEST(SwitchmlProtocol, ExponentTravelsOnePoolAhead) {
   tensor[64] = -0.25F;  // Block 1: below 0.5, exponent -1.
   Transfer transfer;
   transfer.floats = tensor;
-  transfer.format = microcode::ElementFormat::kBlockExponent;
+  transfer.format = wire::ElementFormat::kBlockExponent;
   worker.protocol.submit(transfer, worker.now);
   auto sent = worker.sent();
   ASSERT_EQ(sent.size(), 1U);
@@ -251,7 +251,7 @@ TEST(SwitchmlProtocol, BlockOfZerosIsZeros) {
   tensor[3] = -0.0F;
   Transfer transfer;
   transfer.floats = tensor;
-  transfer.format = microcode::ElementFormat::kBlockExponent;
+  transfer.format = wire::ElementFormat::kBlockExponent;
   worker.protocol.submit(transfer, worker.now);
   auto sent = worker.sent();
   ASSERT_EQ(sent.size(), 1U);
@@ -277,7 +277,7 @@ TEST(SwitchmlProtocol, WhatIsNotFiniteOrDoesNotFitIsSaidToAll) {
       Transfer transfer;
       transfer.floats = tensor;
       transfer.format =
-          block ? microcode::ElementFormat::kBlockExponent : microcode::ElementFormat::kFixedScale;
+          block ? wire::ElementFormat::kBlockExponent : wire::ElementFormat::kFixedScale;
       transfer.scale = 1000;
       worker.protocol.submit(transfer, worker.now);
       auto sent = worker.sent();
@@ -301,7 +301,7 @@ TEST(SwitchmlProtocol, HalvesAreRefused) {
   std::vector<uint16_t> bits(10);
   Transfer transfer;
   transfer.halves.bits = bits;
-  transfer.format = microcode::ElementFormat::kBlockExponent;
+  transfer.format = wire::ElementFormat::kBlockExponent;
   worker.protocol.submit(transfer, worker.now);
   EXPECT_TRUE(transfer.done);
   EXPECT_EQ(transfer.outcome.status, Status::kRefused);
@@ -334,7 +334,7 @@ TEST(SwitchmlProtocol, ForeignPacketsAreCountedByReason) {
 
   worker.hear(std::vector<std::byte>(9));
   EXPECT_EQ(refusals.not_switchml, 1U);
-  auto bytes = microcode::switchml_payload(good);
+  auto bytes = wire::switchml_payload(good);
   bytes[0] = std::byte{0x21};  // Another message type.
   worker.hear(bytes);
   EXPECT_EQ(refusals.not_switchml, 2U);
@@ -342,7 +342,7 @@ TEST(SwitchmlProtocol, ForeignPacketsAreCountedByReason) {
   changed.elements.resize(256);
   worker.hear(changed);
   EXPECT_EQ(refusals.wrong_elements, 1U);
-  bytes = microcode::switchml_payload(good);
+  bytes = wire::switchml_payload(good);
   bytes.pop_back();
   worker.hear(bytes);
   bytes.resize(bytes.size() + 2);

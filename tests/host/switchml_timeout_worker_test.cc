@@ -12,10 +12,10 @@
 namespace tributary::host {
 namespace {
 
-using microcode::SwitchmlHeader;
-using microcode::SwitchmlMessage;
 using ::testing::HasSubstr;
 using testing::small_config;
+using wire::SwitchmlHeader;
+using wire::SwitchmlMessage;
 using Worker = testing::SwitchmlWorker;
 
 SwitchmlConfig timing_out(uint32_t pool = 2, uint32_t world = 3) {
@@ -33,7 +33,7 @@ std::vector<std::byte> closed(uint32_t id, uint32_t count, int32_t value, uint32
                           .set = id / pool % 2 != 0,
                           .slot = static_cast<uint16_t>(id % pool)};
   message.elements.assign(64, value);
-  auto bytes = microcode::switchml_payload(message);
+  auto bytes = wire::switchml_payload(message);
   SwitchmlHeader::Degraded::store(bytes.data(), 1);
   return bytes;
 }
@@ -47,7 +47,7 @@ TEST(SwitchmlTimeoutWorker, IdsRiseInNetworkOrder) {
   const auto sent = worker.sent();
   ASSERT_EQ(sent.size(), 2U);
   EXPECT_EQ(id_of(sent[1]), 1U);
-  const auto bytes = microcode::switchml_payload(sent[1]);
+  const auto bytes = wire::switchml_payload(sent[1]);
   EXPECT_EQ(std::to_integer<int>(bytes[2]), 0);
   EXPECT_EQ(std::to_integer<int>(bytes[5]), 1);
   worker.hear(sent[1]);
@@ -154,7 +154,7 @@ TEST(SwitchmlTimeoutWorker, RefusesWhatCannotBe) {
   std::vector<float> floats(64, 1.0F);
   Transfer agreed;
   agreed.floats = floats;
-  agreed.format = microcode::ElementFormat::kBlockExponent;
+  agreed.format = wire::ElementFormat::kBlockExponent;
   worker.protocol.submit(agreed, worker.now);
   EXPECT_EQ(agreed.outcome.status, Status::kRefused);
   EXPECT_THAT(agreed.outcome.text, HasSubstr("fixed scale"));

@@ -15,8 +15,8 @@
 namespace tributary::host {
 namespace {
 
-using microcode::SwitchmlMessage;
 using testing::small_config;
+using wire::SwitchmlMessage;
 using Worker = testing::SwitchmlWorker;
 
 /// Algorithm 3, as the paper writes it. Returns whom a packet is answered to.
@@ -128,7 +128,7 @@ TEST_P(RandomWalk, SumsAreExactUnderLossAndDuplication) {
       Transfer& transfer = transfers[w][i];
       if (tensors[i].floats) {
         transfer.floats = tensors[i].values[w];
-        transfer.format = microcode::ElementFormat::kBlockExponent;
+        transfer.format = wire::ElementFormat::kBlockExponent;
       } else {
         transfer.integers = tensors[i].integers[w];
       }

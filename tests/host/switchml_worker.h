@@ -18,9 +18,9 @@ namespace tributary::testing {
 using host::Outgoing;
 using host::SwitchmlConfig;
 using host::SwitchmlProtocol;
-using microcode::SwitchmlMessage;
+using wire::SwitchmlMessage;
 
-inline const Endpoint kSwitch = Endpoint::ipv4(0x0a0000fe, microcode::kSwitchmlPort);
+inline const Endpoint kSwitch = Endpoint::ipv4(0x0a0000fe, wire::kSwitchmlPort);
 
 inline SwitchmlConfig small_config(uint32_t pool = 2, uint32_t world = 2) {
   SwitchmlConfig config;
@@ -46,12 +46,12 @@ class SwitchmlWorker {
       const Outgoing packet = protocol.next_packet(bytes, now);
       if (packet.size_bytes == 0) return messages;
       EXPECT_EQ(packet.to, kSwitch);
-      const auto message = microcode::parse_switchml(std::span(bytes).first(packet.stored_bytes));
+      const auto message = wire::parse_switchml(std::span(bytes).first(packet.stored_bytes));
       if (message) messages.push_back(*message);
     }
   }
   std::optional<Duration> hear(const SwitchmlMessage& message) {
-    const auto bytes = microcode::switchml_payload(message);
+    const auto bytes = wire::switchml_payload(message);
     return hear(bytes);
   }
   std::optional<Duration> hear(const std::vector<std::byte>& bytes) {

@@ -64,7 +64,7 @@ TEST(TensorParts, TransfersHaveThePartAndKnowTheWhole) {
   Transfer whole;
   whole.floats = floats;
   whole.op = ReduceOp::kMean;
-  whole.format = microcode::ElementFormat::kFixedScale;
+  whole.format = wire::ElementFormat::kFixedScale;
   whole.scale = 3;
   whole.receive_only = true;
   const Transfer part = transfer_of(whole, {.element_first = 4, .element_count = 5});
@@ -72,7 +72,7 @@ TEST(TensorParts, TransfersHaveThePartAndKnowTheWhole) {
   EXPECT_EQ(part.element_count(), 5U);
   EXPECT_EQ(part.tensor_elements, 10U);
   EXPECT_EQ(part.op, ReduceOp::kMean);
-  EXPECT_EQ(part.format, microcode::ElementFormat::kFixedScale);
+  EXPECT_EQ(part.format, wire::ElementFormat::kFixedScale);
   EXPECT_EQ(part.scale, 3);
   EXPECT_TRUE(part.receive_only);
 
@@ -108,7 +108,7 @@ TEST(TensorParts, RandomCutsCoverTheTensorInWholeBlocks) {
   testing::Prng prng(seed);
   for (uint32_t step = 0; step < 10'000; step++) {
     const uint32_t gradients = 1 + prng.below(2048);
-    const uint32_t channels = 1 + prng.below(microcode::kChannelsMax);
+    const uint32_t channels = 1 + prng.below(wire::kChannelsMax);
     const uint64_t count = 1 + prng.below(1 + prng.below(3'000'000));
     const auto parts = tensor_parts(count, gradients, channels);
     ASSERT_LE(parts.size(), channels) << "step " << step;

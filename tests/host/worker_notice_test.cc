@@ -15,10 +15,10 @@ namespace {
 
 using host::Status;
 using host::WorkerProtocol;
-using microcode::ElementFormat;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::SizeIs;
+using wire::ElementFormat;
 
 TEST(WorkerNotice, NoticesEndItOnlyWhereTheyConcernIt) {
   struct Case {
@@ -66,10 +66,9 @@ TEST(WorkerNotice, AMismatchNamesRanksOperationsAndTypes) {
   Message notice = ProtocolBed().control(MessageType::kNotice, 0);
   notice.body.reason = Reason::kMismatch;
   notice.body.mask = mask_of({3});
-  notice.body.given = {.format = ElementFormat::kInt32,
-                       .tensor_elements = 3,
-                       .scale_bits = microcode::kScaleBitMean};
-  notice.extension.flags = microcode::kFlagSourceMask;
+  notice.body.given = {
+      .format = ElementFormat::kInt32, .tensor_elements = 3, .scale_bits = wire::kScaleBitMean};
+  notice.extension.flags = wire::kFlagSourceMask;
   notice.extension.tensor_elements = 3;
   notice.mask = mask_of({0, 2});
   EXPECT_EQ(mismatch_text(notice),
@@ -79,7 +78,7 @@ TEST(WorkerNotice, AMismatchNamesRanksOperationsAndTypes) {
   notice.body.given.scale_bits = std::bit_cast<uint32_t>(2.5F);
   notice.body.given.format = ElementFormat::kFixedScale;
   notice.extension.format = ElementFormat::kBlockExponent;
-  notice.extension.scale_bits = microcode::kScaleBitMean | 2;
+  notice.extension.scale_bits = wire::kScaleBitMean | 2;
   notice.mask = {};
   for (uint32_t rank = 10; rank < 20; rank++) notice.mask[0] |= uint64_t{1} << rank;
   EXPECT_THAT(mismatch_text(notice),
@@ -115,9 +114,9 @@ TEST(WorkerNotice, ASumOfAnotherTensorWithoutThisRankIsAMismatch) {
   bed.protocol.submit(tensor.transfer, bed.now);
   (void)bed.take_sent();
   Message sum = bed.result(0, 3, tensor.transfer);
-  sum.extension.scale_bits |= microcode::kScaleBitMean;
+  sum.extension.scale_bits |= wire::kScaleBitMean;
   sum.header.degraded = true;
-  sum.extension.flags = microcode::kFlagSourceMask;
+  sum.extension.flags = wire::kFlagSourceMask;
   sum.mask = mask_of({0, 1, 2});
   const std::array lanes{1, 2, 3};
   bed.receive(sum, lanes);  // This rank (1) is in it: whatever that is, it is none of its blocks.

@@ -19,12 +19,12 @@ using host::ReduceOp;
 using host::Status;
 using host::Transfer;
 using host::WorkerProtocol;
-using microcode::ControlBody;
-using microcode::ElementFormat;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::SizeIs;
+using wire::ControlBody;
+using wire::ElementFormat;
 
 // --- Joining ---
 
@@ -163,7 +163,7 @@ TEST(WorkerProtocol, BlocksOfATensorWorkedByHand) {
   ASSERT_THAT(sent, SizeIs(2));
   EXPECT_THAT(sent[0].lanes, ElementsAre(1, -2, 3, 4));
   EXPECT_THAT(sent[1].lanes, ElementsAre(5));
-  const microcode::TrioMlFields& header = sent[1].message.header;
+  const wire::TrioMlFields& header = sent[1].message.header;
   EXPECT_EQ(header.job_id, 7);
   EXPECT_EQ(header.block_id, 1U);
   EXPECT_EQ(header.src_id, 1);
@@ -247,7 +247,7 @@ TEST(WorkerProtocol, AMeanDividesByTheSourcesThatAreInIt) {
   Message partial = bed.result(1, 1, tensor.transfer);
   partial.header.src_cnt = 3;
   partial.header.degraded = true;
-  partial.extension.flags = microcode::kFlagSourceMask;
+  partial.extension.flags = wire::kFlagSourceMask;
   partial.mask = mask_of({0, 1, 3});
   bed.receive(partial, std::array{9});
   EXPECT_THAT(tensor.tensor, ElementsAre(2, -1, 1, 0, 3));  // Toward zero; 9 / 3.
@@ -282,7 +282,7 @@ TEST(WorkerProtocol, DegradedRangesAreSortedByElement) {
   for (const uint32_t block : {2U, 0U, 1U}) {
     Message result = bed.result(block, 4, tensor.transfer);
     result.header.degraded = block != 1;
-    result.extension.flags = microcode::kFlagSourceMask;
+    result.extension.flags = wire::kFlagSourceMask;
     result.mask = mask_of({block});
     bed.receive(result, std::array<int32_t, 4>{});
   }
@@ -305,15 +305,15 @@ TEST(WorkerProtocol, AValueThatDoesNotFitIsReportedOnEveryRank) {
     bed.protocol.submit(transfer, bed.now);
     const auto sent = bed.take_sent();
     ASSERT_THAT(sent, SizeIs(2));
-    EXPECT_EQ(sent[0].message.extension.flags, microcode::kFlagOverflow);
+    EXPECT_EQ(sent[0].message.extension.flags, wire::kFlagOverflow);
     EXPECT_EQ(sent[0].lanes[0], 100);
     EXPECT_EQ(sent[1].message.extension.flags, 0);
 
     Message result = bed.result(0, 4, transfer);
-    result.extension.flags = microcode::kFlagOverflow;
+    result.extension.flags = wire::kFlagOverflow;
     bed.receive(result, std::array{400, 0, 0, 0});
     Message last = bed.result(1, 1, transfer);
-    if (not_finite) last.extension.flags = microcode::kFlagNotFinite;
+    if (not_finite) last.extension.flags = wire::kFlagNotFinite;
     bed.receive(last, std::array{0});
     ASSERT_TRUE(transfer.done);
     EXPECT_EQ(transfer.outcome.status, not_finite ? Status::kNotFinite : Status::kOverflow);

@@ -14,10 +14,10 @@ namespace {
 using host::RttEstimator;
 using host::Status;
 using host::WorkerProtocol;
-using microcode::ControlBody;
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 using ::testing::SizeIs;
+using wire::ControlBody;
 
 constexpr std::array<int32_t, 4> kZeros{};
 

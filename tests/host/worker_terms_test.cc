@@ -18,11 +18,11 @@ using host::HalfType;
 using host::Status;
 using host::Transfer;
 using host::WorkerProtocol;
-using microcode::ControlBody;
-using microcode::ElementFormat;
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 using ::testing::SizeIs;
+using wire::ControlBody;
+using wire::ElementFormat;
 
 // --- Joining and leaving ---
 

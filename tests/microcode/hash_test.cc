@@ -10,8 +10,8 @@
 #include <set>
 #include <vector>
 
-#include "microcode/headers.h"
 #include "tests/support/seed.h"
+#include "wire/headers.h"
 
 namespace tributary::microcode {
 namespace {
@@ -36,10 +36,10 @@ TEST(FieldHash, OrderAndNumberOfFieldsCount) {
 TEST(FieldHash, SeedsGiveDifferentFunctions) { EXPECT_NE(hash_of({1, 2}, 1), hash_of({1, 2}, 2)); }
 
 TEST(FieldHash, FieldOfAHeaderIsItsValue) {
-  std::array<std::byte, UdpHeader::kBytes> bytes{};
-  MutableView<UdpHeader>(bytes.data()).set<UdpHeader::SourcePort>(12345);
-  const View<UdpHeader> view(bytes.data());
-  EXPECT_EQ(FieldHash().include<UdpHeader::SourcePort>(view).value(), hash_of({12345}));
+  std::array<std::byte, wire::UdpHeader::kBytes> bytes{};
+  wire::MutableView<wire::UdpHeader>(bytes.data()).set<wire::UdpHeader::SourcePort>(12345);
+  const wire::View<wire::UdpHeader> view(bytes.data());
+  EXPECT_EQ(FieldHash().include<wire::UdpHeader::SourcePort>(view).value(), hash_of({12345}));
 }
 
 TEST(FieldHash, EveryByteCounts) {

@@ -36,7 +36,7 @@ VirtualNet::~VirtualNet() = default;
 
 Endpoint VirtualNet::address(uint32_t kind, uint32_t index) {
   constexpr uint32_t kPrivateNet = 10U << 24;
-  return Endpoint::ipv4(kPrivateNet | kind << 16 | (index + 1), microcode::kTrioMlPort);
+  return Endpoint::ipv4(kPrivateNet | kind << 16 | (index + 1), wire::kTrioMlPort);
 }
 
 void VirtualNet::attach(net::NodeId node, const Endpoint& at) {

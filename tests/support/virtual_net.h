@@ -18,7 +18,7 @@
 #include <span>
 #include <vector>
 
-#include "lab/cluster/live_node.h"
+#include "lab/backends/live_node.h"
 #include "lab/cluster/worker_node.h"
 #include "net/forwarder.h"
 #include "net/network.h"

@@ -24,7 +24,7 @@
 
 #include "base/byte_order.h"
 #include "base/internet_checksum.h"
-#include "io/udp_frame.h"
+#include "io/frames/udp_frame.h"
 #include "tests/system/paper_client.h"
 #include "tests/system/workers.h"
 

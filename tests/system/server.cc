@@ -13,8 +13,8 @@
 
 namespace tributary::system_test {
 
-uint16_t free_port(demo::Transport transport) {
-  const auto port = demo::free_port(transport);
+uint16_t free_port(io::Transport transport) {
+  const auto port = io::free_port(transport);
   EXPECT_TRUE(port.has_value()) << port.error().text;
   return port.value_or(uint16_t{0});
 }

@@ -9,13 +9,13 @@
 #include <string>
 #include <vector>
 
-#include "cli/demo/free_port.h"
+#include "io/udp/free_port.h"
 #include "tests/system/process.h"
 
 namespace tributary::system_test {
 
 /// A port that nobody has right now; 0 and a failed test if there is none.
-uint16_t free_port(demo::Transport transport = demo::Transport::kUdp);
+uint16_t free_port(io::Transport transport = io::Transport::kUdp);
 
 class Server {
  public:

@@ -38,7 +38,7 @@ int32_t element(uint32_t job, uint32_t rank, uint32_t packet, uint32_t lane) {
 }
 
 std::string control_address() {
-  return "127.0.0.1:" + std::to_string(system_test::free_port(demo::Transport::kTcp));
+  return "127.0.0.1:" + std::to_string(system_test::free_port(io::Transport::kTcp));
 }
 
 /// One worker of a job: its control calls and its socket.

@@ -9,8 +9,8 @@
 #include <string>
 #include <vector>
 
-#include "tofino/placement.h"
-#include "tofino/program_builder.h"
+#include "tofino/compile/placement.h"
+#include "tofino/program/program_builder.h"
 
 namespace tributary::tofino::testing {
 

@@ -9,8 +9,8 @@
 #include "base/endpoint.h"
 #include "bench/race/client/ps_client.h"
 #include "io/dpdk/open_dpdk_port.h"
-#include "io/impaired_port.h"
-#include "io/udp_port.h"
+#include "io/faults/impaired_port.h"
+#include "io/udp/udp_port.h"
 
 namespace tributary::race {
 namespace {

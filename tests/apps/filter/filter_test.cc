@@ -20,17 +20,17 @@ namespace tributary::filter {
 namespace {
 
 using Bytes = std::vector<std::byte>;
-using microcode::EthernetHeader;
-using microcode::Ipv4Header;
 using testing::StepMachine;
+using wire::EthernetHeader;
+using wire::Ipv4Header;
 
 const Endpoint kNobody{};
 
 /// A frame of `size` bytes, cut off wherever that is.
 Bytes frame(uint32_t size, uint32_t ether_type, uint32_t version, uint32_t header_words) {
   Bytes bytes(std::max(size, EthernetHeader::kBytes + Ipv4Header::kBytes));
-  microcode::MutableView<EthernetHeader>(bytes.data()).set<EthernetHeader::EtherType>(ether_type);
-  microcode::MutableView<Ipv4Header> ip(bytes.data() + EthernetHeader::kBytes);
+  wire::MutableView<EthernetHeader>(bytes.data()).set<EthernetHeader::EtherType>(ether_type);
+  wire::MutableView<Ipv4Header> ip(bytes.data() + EthernetHeader::kBytes);
   ip.set<Ipv4Header::Version>(version);
   ip.set<Ipv4Header::HeaderWords>(header_words);
   bytes.resize(size);

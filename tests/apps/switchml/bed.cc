@@ -9,7 +9,7 @@ namespace tributary::switchml {
 namespace {
 
 constexpr uint32_t kPacketsMax = 1024;
-const Endpoint kLocal = Endpoint::ipv4(0x0a0000fe, microcode::kSwitchmlPort);
+const Endpoint kLocal = Endpoint::ipv4(0x0a0000fe, wire::kSwitchmlPort);
 
 memory::SharedMemory made_memory() {
   auto memory = memory::SharedMemory::create(
@@ -88,7 +88,7 @@ std::vector<Reply> Bed::take() {
     reply.to = sent.destination;
     reply.bytes.assign(sent.bytes.begin() + (frame ? io::kUdpFrameHeaderBytesIpv4 : 0),
                        sent.bytes.end());
-    const auto parsed = microcode::parse_switchml(reply.bytes);
+    const auto parsed = wire::parse_switchml(reply.bytes);
     EXPECT_TRUE(parsed.has_value());
     if (parsed) reply.packet = *parsed;
     replies.push_back(std::move(reply));

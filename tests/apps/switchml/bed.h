@@ -18,7 +18,7 @@
 
 #include "apps/switchml/app.h"
 #include "engine/live/live_core.h"
-#include "io/in_memory_port.h"
+#include "io/memory/in_memory_port.h"
 #include "tests/apps/counts.h"
 
 namespace tributary::switchml {
@@ -26,7 +26,7 @@ namespace tributary::switchml {
 using Bytes = std::vector<std::byte>;
 using Values = std::vector<int32_t>;
 using apps::Counts;
-using Packet = microcode::SwitchmlMessage;
+using Packet = wire::SwitchmlMessage;
 
 /// Where worker `rank` of session `session` sends from; `thread` counts its UDP ports.
 Endpoint worker(uint32_t rank, uint32_t session = 0, uint16_t thread = 0);
@@ -65,7 +65,7 @@ class Bed {
   /// inject(), run() and what was sent.
   std::vector<Reply> exchange(const Bytes& payload, const Endpoint& from);
   std::vector<Reply> exchange(uint32_t rank, const Packet& packet, uint32_t session = 0) {
-    return exchange(microcode::switchml_payload(packet), worker(rank, session));
+    return exchange(wire::switchml_payload(packet), worker(rank, session));
   }
   /// What was sent since the last call.
   std::vector<Reply> take();

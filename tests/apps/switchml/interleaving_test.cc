@@ -96,14 +96,14 @@ class World {
   }
   [[nodiscard]] Bytes contribution(uint32_t worker, uint32_t slot) const {
     const uint32_t use = workers_[worker].use[slot];
-    microcode::SwitchmlMessage message{.packet_id = packet_id(slot, use),
-                                       .set = use % 2 == 1,
-                                       .slot = static_cast<uint16_t>(slot),
-                                       .exponent0 = static_cast<int8_t>(worker)};
+    wire::SwitchmlMessage message{.packet_id = packet_id(slot, use),
+                                  .set = use % 2 == 1,
+                                  .slot = static_cast<uint16_t>(slot),
+                                  .exponent0 = static_cast<int8_t>(worker)};
     for (uint32_t i = 0; i < kElements; i++) {
       message.elements.push_back(element(worker, message.packet_id, i));
     }
-    return microcode::switchml_payload(message);
+    return wire::switchml_payload(message);
   }
 
   /// Somebody does something, or nothing happens.
@@ -140,7 +140,7 @@ class World {
 
   void take_results() {
     for (const StepMachine::Sent& sent : machine_.take_sent()) {
-      const auto message = microcode::parse_switchml(sent.bytes);
+      const auto message = wire::parse_switchml(sent.bytes);
       ASSERT_TRUE(message.has_value());
       check(*message);
       for (const Endpoint& to : sent.destinations) {
@@ -149,7 +149,7 @@ class World {
       results_++;
     }
   }
-  void check(const microcode::SwitchmlMessage& message) {
+  void check(const wire::SwitchmlMessage& message) {
     for (uint32_t i = 0; i < kElements; i++) {
       ASSERT_EQ(message.elements[i], expected(message.packet_id, i))
           << "packet " << message.packet_id;
@@ -158,7 +158,7 @@ class World {
     EXPECT_EQ(message.packet_id / 1000, message.slot);
     EXPECT_EQ(message.packet_id % 2 == 1, message.set);
   }
-  void accept(const Endpoint& to, const microcode::SwitchmlMessage& message) {
+  void accept(const Endpoint& to, const wire::SwitchmlMessage& message) {
     for (uint32_t w = 0; w < scenario_.workers; w++) {
       uint32_t& use = workers_[w].use[message.slot];
       if (to == address(w) && packet_id(message.slot, use) == message.packet_id) use++;

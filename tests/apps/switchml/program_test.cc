@@ -59,7 +59,7 @@ TEST(SwitchmlProgram, OneSlotOfTwoWorkersByteForByte) {
 
 TEST(SwitchmlProgram, ResultsGoToThePortThatEachWorkerSentFrom) {
   Bed bed;
-  const Bytes payload = microcode::switchml_payload(packet(0, false, 1, 1));
+  const Bytes payload = wire::switchml_payload(packet(0, false, 1, 1));
   EXPECT_THAT(bed.exchange(payload, worker(0, 0, 2)), IsEmpty());
   const auto results = bed.exchange(payload, worker(1, 0, 7));
   ASSERT_EQ(results.size(), 2U);
@@ -163,7 +163,7 @@ TEST(SwitchmlProgram, ANewSessionInAPlaceFindsItEmpty) {
 TEST(SwitchmlProgram, WorkersThatAreStartedAgainGetSumsOfTheirOwn) {
   Bed bed({.sessions = {{.workers = 2, .elements = 64, .slots = 8, .watches_ports = true}}});
   const auto send = [&bed](uint32_t rank, uint16_t process, bool set, uint32_t id, int32_t value) {
-    return bed.exchange(microcode::switchml_payload(packet(0, set, id, value)),
+    return bed.exchange(wire::switchml_payload(packet(0, set, id, value)),
                         worker(rank, 0, process));
   };
   EXPECT_THAT(send(0, 0, false, 0, 10), IsEmpty());
@@ -188,7 +188,7 @@ TEST(SwitchmlProgram, AResultIsWholeThoughItsSlotIsUsedAgainInTheSameBurst) {
   // out.
   for (uint32_t use = 0; use < 10; use++) {
     bed.inject(
-        microcode::switchml_payload(packet(0, use % 2 == 1, use, static_cast<int32_t>(100 + use))),
+        wire::switchml_payload(packet(0, use % 2 == 1, use, static_cast<int32_t>(100 + use))),
         worker(0));
   }
   bed.run();
@@ -202,7 +202,7 @@ TEST(SwitchmlProgram, AResultIsWholeThoughItsSlotIsUsedAgainInTheSameBurst) {
 TEST(SwitchmlProgram, SlotsGoRoundTheCores) {
   static_assert(owner_of(0, 4) == 0 && owner_of(31, 4) == 0 && owner_of(32, 4) == 1);
   static_assert(owner_of(127, 4) == 3 && owner_of(128, 4) == 0);
-  const Bytes payload = microcode::switchml_payload(packet(97, true, 1, 1));
+  const Bytes payload = wire::switchml_payload(packet(97, true, 1, 1));
   EXPECT_EQ(App::owner(payload, false, 4), 3U);
   EXPECT_EQ(App::owner(payload, false, 1), 0U);
   EXPECT_EQ(App::owner(std::span(payload).first(9), false, 4), 0U);

@@ -5,7 +5,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "io/udp_frame.h"
+#include "io/frames/udp_frame.h"
 #include "tests/apps/switchml/bed.h"
 #include "tests/support/seed.h"
 
@@ -27,7 +27,7 @@ class SwitchmlRefusals : public ::testing::Test {
     EXPECT_EQ(bed_.new_counts(), (Counts{{reason, 1}}));
   }
   void expect_refused(const Packet& packet, const std::string& reason) {
-    expect_refused(microcode::switchml_payload(packet), worker(1), reason);
+    expect_refused(wire::switchml_payload(packet), worker(1), reason);
   }
   /// None of it has left a mark.
   void expect_unharmed() {
@@ -40,7 +40,7 @@ class SwitchmlRefusals : public ::testing::Test {
 };
 
 TEST_F(SwitchmlRefusals, EachHasItsName) {
-  const Bytes good = microcode::switchml_payload(packet(2, false, 5, 10));
+  const Bytes good = wire::switchml_payload(packet(2, false, 5, 10));
   expect_refused(good, stranger(), "unknown_worker");
   expect_refused(Bytes(good.begin(), good.begin() + 9), worker(1), "truncated");
   expect_refused(Bytes{}, worker(1), "truncated");
@@ -68,7 +68,7 @@ TEST_F(SwitchmlRefusals, EachHasItsName) {
 TEST_F(SwitchmlRefusals, ASessionWaitsForAllItsWorkers) {
   bed_.shard().begin_session(1, {.workers = 2, .elements = 64, .slots = 8});
   ASSERT_TRUE(bed_.shard().set_worker(1, 0, worker(0, 1)).has_value());
-  expect_refused(microcode::switchml_payload(packet(2, false, 5, 10)), worker(0, 1),
+  expect_refused(wire::switchml_payload(packet(2, false, 5, 10)), worker(0, 1),
                  "session_incomplete");
   expect_unharmed();
 }
@@ -102,7 +102,7 @@ TEST_F(SwitchmlRefusals, WhatASessionMayNotBe) {
 TEST(SwitchmlFrames, AreReadAndRefusedByName) {
   Bed bed({.layer = engine::PacketLayer::kFrame});
   const auto framed = [](const Packet& packet, const Endpoint& from, uint16_t port) {
-    const Bytes payload = microcode::switchml_payload(packet);
+    const Bytes payload = wire::switchml_payload(packet);
     Bytes frame(payload.size() + io::kUdpFrameHeaderBytesIpv6);
     frame.resize(io::build_udp_frame({.source_mac = {},
                                       .destination_mac = {},
@@ -138,9 +138,8 @@ TEST_F(SwitchmlRefusals, RandomChangesNeverStopTheProgram) {
   tributary::testing::Prng prng(seed);
   uint64_t injected = 0;
   for (uint32_t step = 0; step < 20'000; step++) {
-    Bytes payload =
-        microcode::switchml_payload(packet(prng.below(10), prng.chance(0.5), prng.below(3),
-                                           prng.any_i32(), prng.chance(0.1) ? 256 : 64));
+    Bytes payload = wire::switchml_payload(packet(prng.below(10), prng.chance(0.5), prng.below(3),
+                                                  prng.any_i32(), prng.chance(0.1) ? 256 : 64));
     if (prng.chance(0.3)) payload[prng.below(10)] = static_cast<std::byte>(prng.below(256));
     if (prng.chance(0.1)) payload.resize(prng.below(static_cast<uint32_t>(payload.size()) + 9));
     bed_.inject(payload, prng.chance(0.05) ? stranger() : worker(prng.below(2)));

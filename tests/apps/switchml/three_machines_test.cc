@@ -12,8 +12,8 @@
 #include "engine/model/pfe.h"
 #include "tests/apps/switchml/bed.h"
 #include "tests/support/seed.h"
-#include "tofino/switchml_control.h"
-#include "tofino/udp_frame.h"
+#include "tofino/pipeline/udp_frame.h"
+#include "tofino/switchml/control.h"
 
 namespace tributary::switchml {
 namespace {
@@ -51,7 +51,7 @@ class Pipeline final : private tofino::SwitchSink {
     sent_.clear();
     now_ = now_ + microseconds(20);
     const auto frame = tofino::udp_frame(address(rank), {.mac = kMac, .ip = kIp, .port = 0xbee0},
-                                         microcode::switchml_payload(packet));
+                                         wire::switchml_payload(packet));
     switch_.device().arrive(now_, 4 * rank, {frame, static_cast<uint32_t>(frame.size())});
     switch_.device().run_until(now_ + microseconds(15));
     return sorted(sent_);
@@ -115,7 +115,7 @@ class Modelled final : private engine::PfeSink {
   }
   Deliveries exchange(uint32_t rank, const Packet& packet) {
     sent_.clear();
-    const Bytes payload = microcode::switchml_payload(packet);
+    const Bytes payload = wire::switchml_payload(packet);
     pfe_->arrive(payload, static_cast<uint32_t>(payload.size()), worker(rank));
     core_.run_until(core_.now() + milliseconds(1), [] { return false; });
     return sorted(sent_);
@@ -173,7 +173,7 @@ TEST_P(SwitchmlThreeMachines, SendTheSameBytes) {
       for (const Delivery& delivery : expected) {
         results++;
         if (prng.chance(0.7)) {  // Else it is lost.
-          const auto result = microcode::parse_switchml(delivery.payload);
+          const auto result = wire::parse_switchml(delivery.payload);
           if (result->packet_id == slot + kSlots * uses[delivery.rank][slot]) {
             uses[delivery.rank][slot]++;
           }

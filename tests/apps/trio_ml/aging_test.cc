@@ -323,7 +323,7 @@ TEST(DegradedInSession, ResultNamesItsSources) {
   const Reply result = bed.take_result(2);
   EXPECT_EQ(result.gradients, Values{11});
   EXPECT_TRUE(result.message.header.degraded);
-  EXPECT_NE(result.message.extension.flags & microcode::kFlagSourceMask, 0);
+  EXPECT_NE(result.message.extension.flags & wire::kFlagSourceMask, 0);
   EXPECT_EQ(result.message.mask, (SourceMask{0b101, 0, 0, 0}));
 }
 

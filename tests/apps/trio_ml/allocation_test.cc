@@ -10,7 +10,7 @@
 
 #include "apps/trio_ml/app.h"
 #include "engine/live/live_core.h"
-#include "io/replay_port.h"
+#include "io/memory/replay_port.h"
 
 namespace {
 
@@ -38,16 +38,16 @@ constexpr uint32_t kGradients = 64;
 /// Every contribution to every block, in the order of an undisturbed run; each tenth comes twice.
 struct Traffic {
   Traffic() {
-    const uint32_t size = microcode::TrioMlHeader::kBytes + kGradients * 4;
+    const uint32_t size = wire::TrioMlHeader::kBytes + kGradients * 4;
     bytes.resize(size_t{kBlocks} * kSources * size);
     std::byte* at = bytes.data();
     for (uint32_t block = 0; block < kBlocks; block++) {
       for (uint32_t source = 0; source < kSources; source++) {
-        microcode::encode_header({.job_id = 1,
-                                  .block_id = block,
-                                  .src_id = static_cast<uint8_t>(source),
-                                  .grad_cnt = kGradients},
-                                 at);
+        wire::encode_header({.job_id = 1,
+                             .block_id = block,
+                             .src_id = static_cast<uint8_t>(source),
+                             .grad_cnt = kGradients},
+                            at);
         const engine::Packet packet{
             .data = at,
             .size = size,
@@ -74,7 +74,7 @@ TEST(Allocation, NoneInTenThousandBlocks) {
   const JobConfig config{
       .id = 1, .sources = kSources, .block_cnt_max = 256, .block_grad_max = 64, .mitigation = true};
   Session session(config, 1);
-  Shard shard(0, 1, microcode::kTrioMlPort, *memory);
+  Shard shard(0, 1, wire::kTrioMlPort, *memory);
   ASSERT_TRUE(shard.add_job(config, session, Instant()).has_value());
   engine::LiveCore<App> core(0, port.queue(0), App(shard), {});
 

@@ -6,7 +6,7 @@
 
 #include <gtest/gtest.h>
 
-#include "io/udp_frame.h"
+#include "io/frames/udp_frame.h"
 #include "tests/apps/trio_ml/bed.h"
 #include "tests/support/seed.h"
 
@@ -208,10 +208,10 @@ std::vector<Bytes> good_payloads(const Member& member) {
   std::vector<Bytes> payloads{plain_bytes(1, 3, 0, {10, 20}),
                               member.contribution_bytes(3, {10, 20}),
                               encoded(join_message(member.source, 5, 2))};
-  for (uint8_t type = 2; type <= microcode::kMessageTypeLast; type++) {
+  for (uint8_t type = 2; type <= wire::kMessageTypeLast; type++) {
     Message message = member.message(static_cast<MessageType>(type), 3);
     payloads.push_back(encoded(message));
-    message.extension.flags = microcode::kFlagSourceMask;
+    message.extension.flags = wire::kFlagSourceMask;
     payloads.push_back(encoded(message));
   }
   return payloads;

@@ -11,7 +11,7 @@ namespace {
 
 constexpr uint64_t kNonceSeed = 7;
 /// Room for the largest block: head, 4095 gradients.
-constexpr uint32_t kPayloadBytesMax = microcode::kMessageHeadBytesMax + kBlockGradLimit * 4;
+constexpr uint32_t kPayloadBytesMax = wire::kMessageHeadBytesMax + kBlockGradLimit * 4;
 
 io::InMemoryPortConfig port_config(const BedConfig& config) {
   uint32_t gradients_max = 0;
@@ -19,7 +19,7 @@ io::InMemoryPortConfig port_config(const BedConfig& config) {
     gradients_max = std::max(gradients_max, job.block_grad_max);
   }
   // One gradient more than allowed, so that a test can send too many.
-  const uint32_t wanted = microcode::kControlMessageBytes + (gradients_max + 1) * 4;
+  const uint32_t wanted = wire::kControlMessageBytes + (gradients_max + 1) * 4;
   return {.layer = config.layer,
           .local = config.local,
           .payload_bytes_max = std::min(wanted, kPayloadBytesMax),
@@ -43,7 +43,7 @@ Endpoint worker(uint32_t source) {
 Endpoint stranger() { return Endpoint::ipv4(0x0a0000fe, 666); }
 
 Bytes encoded(const Message& message, const Values& gradients) {
-  Bytes bytes(microcode::kControlMessageBytes);
+  Bytes bytes(wire::kControlMessageBytes);
   bytes.resize(encode_message(message, bytes.data()));
   const size_t head_bytes = bytes.size();
   bytes.resize(head_bytes + gradients.size() * 4);
@@ -125,7 +125,7 @@ std::vector<Reply> Bed::take() {
     reply.bytes.assign(sent.bytes.begin() + skip, sent.bytes.end());
     const auto status =
         decode_message(reply.bytes, static_cast<uint32_t>(reply.bytes.size()), reply.message);
-    EXPECT_EQ(status, microcode::DecodeStatus::kOk);
+    EXPECT_EQ(status, wire::DecodeStatus::kOk);
     for (size_t i = reply.message.head_bytes; i < reply.bytes.size(); i += 4) {
       reply.gradients.push_back(static_cast<int32_t>(load_be<uint32_t>(reply.bytes.data() + i)));
     }

@@ -18,7 +18,7 @@
 
 #include "apps/trio_ml/app.h"
 #include "engine/live/live_core.h"
-#include "io/in_memory_port.h"
+#include "io/memory/in_memory_port.h"
 #include "tests/apps/counts.h"
 
 namespace tributary::trio_ml {
@@ -49,7 +49,7 @@ struct Reply {
 struct BedConfig {
   std::vector<JobConfig> jobs;
   engine::PacketLayer layer = engine::PacketLayer::kUdpPayload;
-  Endpoint local = Endpoint::ipv4(0x0a000064, microcode::kTrioMlPort);
+  Endpoint local = Endpoint::ipv4(0x0a000064, wire::kTrioMlPort);
   uint64_t dram_bytes = uint64_t{256} << 20;
   uint32_t packets_max = 1024;
   uint32_t shard_index = 0;

@@ -189,7 +189,7 @@ TEST(JobConfig, ShardsShareTheWindow) {
 std::string add_jobs(const std::vector<JobConfig>& jobs, uint64_t dram_bytes) {
   auto memory =
       memory::SharedMemory::create({.sram_size_bytes = 4096, .dram_size_bytes = dram_bytes});
-  Shard shard(0, 1, microcode::kTrioMlPort, *memory);
+  Shard shard(0, 1, wire::kTrioMlPort, *memory);
   std::vector<std::unique_ptr<Session>> sessions;
   for (const JobConfig& job : jobs) {
     sessions.push_back(std::make_unique<Session>(job, 1));

@@ -85,20 +85,20 @@ TEST_P(Control, ResultOfASessionCarriesTheExtension) {
   start();
   Message first = members_[0].contribution(0, {1, 2});
   first.extension.exponent = -3;
-  first.extension.flags = microcode::kFlagOverflow | microcode::kFlagRetransmission;
+  first.extension.flags = wire::kFlagOverflow | wire::kFlagRetransmission;
   Message second = members_[1].contribution(0, {10, 20});
   second.extension.exponent = 4;
-  second.extension.flags = microcode::kFlagNotFinite;
+  second.extension.flags = wire::kFlagNotFinite;
   second.header.final = true;
   bed_->deliver(encoded(first, {1, 2}), worker(0));
   const Reply result = ask(1, second, {10, 20});
   EXPECT_EQ(result.gradients, (Values{11, 22}));
-  const microcode::ExtensionFields& extension = result.message.extension;
+  const wire::ExtensionFields& extension = result.message.extension;
   EXPECT_EQ(extension.type, MessageType::kResult);
   EXPECT_EQ(extension.session, members_[0].session);
   EXPECT_EQ(extension.key, 0U);      // Never another member's.
   EXPECT_EQ(extension.exponent, 4);  // The larger.
-  EXPECT_EQ(extension.flags, microcode::kFlagOverflow | microcode::kFlagNotFinite);
+  EXPECT_EQ(extension.flags, wire::kFlagOverflow | wire::kFlagNotFinite);
   EXPECT_EQ(extension.tensor_elements, 2U);
   EXPECT_TRUE(result.message.header.final);
   EXPECT_EQ(result.message.header.src_cnt, 2);
@@ -158,7 +158,7 @@ TEST_P(Control, RetransmissionIsToldThatItsContributionIsHere) {
   Message again = members_[0].contribution(0, {5});
   bed_->deliver(encoded(again, {5}), worker(0));
   EXPECT_TRUE(bed_->take().empty());  // A duplicate of the network's making needs no answer.
-  again.extension.flags = microcode::kFlagRetransmission;
+  again.extension.flags = wire::kFlagRetransmission;
   const Reply have = ask(0, again, {5});
   EXPECT_EQ(have.message.extension.type, MessageType::kHave);
   EXPECT_EQ(have.message.body.mask, sources({0}));

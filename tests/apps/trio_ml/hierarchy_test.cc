@@ -20,9 +20,9 @@ constexpr uint32_t kBelow = 3;  // Workers below each.
 constexpr uint32_t kRanks = kLowerCount * kBelow;
 constexpr Duration kTimeout = milliseconds(10);
 
-Endpoint upper_address() { return Endpoint::ipv4(0x0a0000c8, microcode::kTrioMlPort); }
+Endpoint upper_address() { return Endpoint::ipv4(0x0a0000c8, wire::kTrioMlPort); }
 Endpoint lower_address(uint32_t index) {
-  return Endpoint::ipv4(0x0a0000d0 + index, microcode::kTrioMlPort);
+  return Endpoint::ipv4(0x0a0000d0 + index, wire::kTrioMlPort);
 }
 
 JobConfig lower_job(uint32_t index, bool mitigation) {
@@ -364,11 +364,11 @@ TEST_P(Hierarchy, AMismatchBetweenAggregatorsNamesTheRanks) {
     tree.send(rank, encoded(message, {1}));
   };
   for (uint32_t rank = 0; rank < kBelow; rank++) contribute(rank, 0);
-  for (uint32_t rank = kBelow; rank < kRanks; rank++) contribute(rank, microcode::kScaleBitMean);
+  for (uint32_t rank = kBelow; rank < kRanks; rank++) contribute(rank, wire::kScaleBitMean);
   for (uint32_t rank = 0; rank < kRanks; rank++) {
     const Message notice = notice_to(tree, rank, Reason::kMismatch);
     EXPECT_EQ(notice.body.mask, (SourceMask{0b111000, 0, 0, 0}));
-    EXPECT_EQ(notice.body.given.scale_bits, microcode::kScaleBitMean);
+    EXPECT_EQ(notice.body.given.scale_bits, wire::kScaleBitMean);
     EXPECT_EQ(notice.mask, (SourceMask{0b000111, 0, 0, 0}));
     EXPECT_EQ(notice.extension.scale_bits, 0U);
     EXPECT_EQ(notice.extension.session, members[rank].session);

@@ -128,7 +128,7 @@ class ResultBook {
     EXPECT_TRUE(scenario_.mitigation || !partial) << "degraded without mitigation";
     EXPECT_GT(count(named), 0U);
     if (scenario_.extended && partial) {
-      EXPECT_NE(message.extension.flags & microcode::kFlagSourceMask, 0);
+      EXPECT_NE(message.extension.flags & wire::kFlagSourceMask, 0);
       EXPECT_EQ(message.mask, named);
     }
   }
@@ -155,7 +155,7 @@ class World {
             {.sram_size_bytes = 4096, .dram_size_bytes = uint64_t{1} << 20})),
         config_(config_of(scenario)),
         session_(config_, scenario.seed),
-        shard_(0, 1, microcode::kTrioMlPort, memory_),
+        shard_(0, 1, wire::kTrioMlPort, memory_),
         book_(scenario),
         sources_(scenario.sources),
         m_({.seed = prng_.any_u64(), .thread_count = 48, .packet_bytes_max = 4096}) {
@@ -226,11 +226,11 @@ class World {
                       .gen_id = key.gen_id,
                       .grad_cnt = static_cast<uint16_t>(lanes.size())};
     if (scenario_.extended) {
-      message.extension.flags = again ? microcode::kFlagRetransmission : uint8_t{0};
+      message.extension.flags = again ? wire::kFlagRetransmission : uint8_t{0};
       message.extension.session = session_.number();
       message.extension.key = session_.key_of(source);
     }
-    Bytes bytes(microcode::kMessageHeadBytesMax);
+    Bytes bytes(wire::kMessageHeadBytesMax);
     const uint32_t head_bytes = encode_message(message, bytes.data());
     bytes.resize(head_bytes + lanes.size() * 4);
     for (size_t i = 0; i < lanes.size(); i++) {
@@ -247,7 +247,7 @@ class World {
       join.extension.type = MessageType::kJoin;
       join.extension.session = 100 + source;
       join.body.sources = static_cast<uint16_t>(scenario_.sources);
-      Bytes bytes(microcode::kControlMessageBytes);
+      Bytes bytes(wire::kControlMessageBytes);
       bytes.resize(encode_message(join, bytes.data()));
       deliver(bytes, source);
     }
@@ -348,7 +348,7 @@ class World {
     for (const StepMachine::Sent& sent : m_.take_sent()) {
       Message message;
       const auto size = static_cast<uint32_t>(sent.bytes.size());
-      ASSERT_EQ(decode_message(sent.bytes, size, message), microcode::DecodeStatus::kOk);
+      ASSERT_EQ(decode_message(sent.bytes, size, message), wire::DecodeStatus::kOk);
       if (sent.small) continue;  // An answer or notice: changes nothing here.
       book_.check(sent.bytes, message, sent.destinations.size() == scenario_.sources);
       for (const Endpoint& to : sent.destinations) answer(to.port - kPortBase, message);

@@ -19,7 +19,7 @@ namespace {
 using engine::PacketLayer;
 using Kind = KnownHead::Kind;
 
-constexpr uint32_t kHeadBytes = microcode::TrioMlHeader::kBytes + microcode::kExtensionBytes;
+constexpr uint32_t kHeadBytes = wire::TrioMlHeader::kBytes + wire::kExtensionBytes;
 const Values kGradients{1, 2, 3, 4, 5, 6};
 
 Bytes extended_bytes(uint32_t block_id) {

@@ -326,7 +326,7 @@ class BadNetwork {
       if (prng_.chance(0.2)) continue;
       const uint32_t index = reply.to.port - worker(0).port;
       Source& source = sources_[index];
-      const microcode::TrioMlFields& header = reply.message.header;
+      const wire::TrioMlFields& header = reply.message.header;
       if (header.gen_id != gen_id(source.generation)) continue;  // Of the generation before.
       if (header.grad_cnt == 0) continue;  // A notice: the others are generations behind.
       check(reply, source.generation);

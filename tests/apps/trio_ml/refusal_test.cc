@@ -12,7 +12,7 @@ namespace tributary::trio_ml {
 namespace {
 
 using engine::PacketLayer;
-using microcode::ElementFormat;
+using wire::ElementFormat;
 
 constexpr JobConfig kJob{.id = 1, .sources = 2, .block_cnt_max = 4, .block_grad_max = 8};
 
@@ -50,8 +50,8 @@ TEST_P(Refusal, CutAnywhere) {
   const Bytes good = plain_bytes(1, 5, 100, {10, 20, 30});
   for (size_t size = 0; size < good.size(); size++) {
     SCOPED_TRACE(size);
-    refused(cut(good, size), size < microcode::TrioMlHeader::kBytes ? Outcome::kTruncated
-                                                                    : Outcome::kLengthBelowGradCnt);
+    refused(cut(good, size),
+            size < wire::TrioMlHeader::kBytes ? Outcome::kTruncated : Outcome::kLengthBelowGradCnt);
   }
   expect_sum();
 }
@@ -231,7 +231,7 @@ class RefusalInSession : public ::testing::Test {
 
 TEST_F(RefusalInSession, CutAnywhere) {
   Message masked = good();
-  masked.extension.flags = microcode::kFlagSourceMask;
+  masked.extension.flags = wire::kFlagSourceMask;
   for (const Bytes& whole : {encoded(good(), kSecond), encoded(masked, kSecond)}) {
     const size_t head_bytes = whole.size() - 12;
     for (size_t size = 0; size < whole.size(); size++) {
@@ -244,7 +244,7 @@ TEST_F(RefusalInSession, CutAnywhere) {
 }
 
 TEST_F(RefusalInSession, ControlMessagesCutAnywhere) {
-  for (uint8_t type = 2; type <= microcode::kMessageTypeLast; type++) {
+  for (uint8_t type = 2; type <= wire::kMessageTypeLast; type++) {
     const Bytes whole = encoded(members_[1].message(static_cast<MessageType>(type), 5));
     for (size_t size = 0; size < whole.size(); size++) {
       SCOPED_TRACE(::testing::Message() << "type " << int{type} << ", " << size << " bytes");
@@ -259,7 +259,7 @@ TEST_F(RefusalInSession, ControlMessagesCutAnywhere) {
 
 TEST_F(RefusalInSession, BadExtension) {
   const Bytes whole = encoded(good(), kSecond);
-  constexpr uint32_t kExtensionAt = microcode::TrioMlHeader::kBytes;
+  constexpr uint32_t kExtensionAt = wire::TrioMlHeader::kBytes;
   for (const uint8_t first :
        std::array<uint8_t, 5>{0x00, 0x20, 0xf0, 0x1b, 0x1f}) {  // Version and type.
     Bytes bad = whole;
@@ -343,7 +343,7 @@ TEST_F(RefusalInSession, EveryKindOfMismatchIsTold) {
   Message format = good();
   format.extension.format = ElementFormat::kFixedScale;
   Message op = good();
-  op.extension.scale_bits |= microcode::kScaleBitMean;
+  op.extension.scale_bits |= wire::kScaleBitMean;
   Message tensor = good();
   tensor.header.gen_id++;
   // The first mismatch of a block tells everybody whose address is known.
@@ -362,7 +362,7 @@ TEST_F(RefusalInSession, AMismatchSaysWhoGaveWhatAndWhoSomethingElse) {
   Message mean = good();
   mean.extension.format = ElementFormat::kFixedScale;
   mean.extension.tensor_elements = 4000;
-  mean.extension.scale_bits = microcode::kScaleBitMean | 17;
+  mean.extension.scale_bits = wire::kScaleBitMean | 17;
   bed_.deliver(encoded(mean, kSecond), worker(1));
   const auto sent = bed_.take();
   ASSERT_EQ(sent.size(), 2U);
@@ -372,7 +372,7 @@ TEST_F(RefusalInSession, AMismatchSaysWhoGaveWhatAndWhoSomethingElse) {
     EXPECT_EQ(notice.body.mask, (SourceMask{0b10, 0, 0, 0}));  // Source 1 gave this:
     EXPECT_EQ(notice.body.given.format, ElementFormat::kFixedScale);
     EXPECT_EQ(notice.body.given.tensor_elements, 4000U);
-    EXPECT_EQ(notice.body.given.scale_bits, microcode::kScaleBitMean | 17);
+    EXPECT_EQ(notice.body.given.scale_bits, wire::kScaleBitMean | 17);
     EXPECT_EQ(notice.mask, (SourceMask{0b01, 0, 0, 0}));  // Source 0 had given that:
     EXPECT_EQ(notice.extension.format, ElementFormat::kInt32);
     EXPECT_EQ(notice.extension.tensor_elements, 3U);

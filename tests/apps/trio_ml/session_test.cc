@@ -49,7 +49,7 @@ TEST_F(SessionTest, StartsWhenEverySourceHasJoined) {
 
 TEST_F(SessionTest, WelcomeSaysWhatWasAgreed) {
   start();
-  const microcode::ControlBody body = session_.welcome_body(1);
+  const wire::ControlBody body = session_.welcome_body(1);
   EXPECT_EQ(body.source, 1);
   EXPECT_EQ(body.sources, 3);
   EXPECT_EQ(body.nonce, 101U);
@@ -313,7 +313,7 @@ TEST_F(LowerSession, ChannelsAreAgreedInTheWholeTree) {
 
 TEST_F(LowerSession, PassesTheUpperRefusalOn) {
   for (uint32_t source = 0; source < 3; source++) static_cast<void>(join_tree(source));
-  microcode::ControlBody refusal;
+  wire::ControlBody refusal;
   refusal.reason = Reason::kWrongWorld;
   refusal.value = 8;
   lower_.upstream_refused(refusal, now_);

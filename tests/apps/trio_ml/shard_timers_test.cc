@@ -5,7 +5,7 @@
 
 #include "apps/trio_ml/app.h"
 #include "engine/live/live_machine.h"
-#include "io/in_memory_port.h"
+#include "io/memory/in_memory_port.h"
 
 namespace tributary::trio_ml {
 namespace {
@@ -14,8 +14,7 @@ class ShardTimers : public ::testing::TestWithParam<uint32_t> {
  protected:
   static constexpr uint32_t kShards = 2;
 
-  ShardTimers()
-      : session_(config_, 1), shard_(GetParam(), kShards, microcode::kTrioMlPort, *memory_) {
+  ShardTimers() : session_(config_, 1), shard_(GetParam(), kShards, wire::kTrioMlPort, *memory_) {
     EXPECT_TRUE(shard_.add_job(config_, session_, Instant()).has_value());
   }
 

@@ -45,7 +45,7 @@ class AggregationBed final : public engine::PfeSink, public EventTarget {
       : config_(config),
         prng_(config.seed),
         memory_(*memory::SharedMemory::create({})),
-        shard_(0, 1, microcode::kTrioMlPort, memory_),
+        shard_(0, 1, wire::kTrioMlPort, memory_),
         servers_(config.servers) {
     TRIB_ASSERT(shard_.add_job(job_of(config), session_, core_.now()).has_value());
     pfe_ = std::make_unique<engine::Pfe<trio_ml::App>>(core_, config.parameters, memory_,
@@ -93,17 +93,17 @@ class AggregationBed final : public engine::PfeSink, public EventTarget {
     return static_cast<int32_t>(sum);
   }
   [[nodiscard]] std::vector<std::byte> contribution(uint32_t server, uint32_t block) const {
-    microcode::TrioMlFields header;
+    wire::TrioMlFields header;
     header.job_id = kJob;
     header.block_id = block;
     header.src_id = static_cast<uint8_t>(server);
     header.gen_id = 1;
     header.grad_cnt = static_cast<uint16_t>(config_.gradients);
     const uint32_t lanes = config_.elided ? 0 : config_.gradients;
-    std::vector<std::byte> bytes(microcode::TrioMlHeader::kBytes + lanes * 4);
-    microcode::encode_header(header, bytes.data());
+    std::vector<std::byte> bytes(wire::TrioMlHeader::kBytes + lanes * 4);
+    wire::encode_header(header, bytes.data());
     for (uint32_t i = 0; i < lanes; i++) {
-      store_be(&bytes[microcode::TrioMlHeader::kBytes + i * 4],
+      store_be(&bytes[wire::TrioMlHeader::kBytes + i * 4],
                static_cast<uint32_t>(gradient(server, block, i)));
     }
     return bytes;
@@ -148,7 +148,7 @@ class AggregationBed final : public engine::PfeSink, public EventTarget {
     const auto server = static_cast<uint32_t>(argument >> 32) & 0xffff;
     const auto block = static_cast<uint32_t>(argument);
     if (argument >> 60 == 0) {
-      const uint32_t size = microcode::TrioMlHeader::kBytes + config_.gradients * 4;
+      const uint32_t size = wire::TrioMlHeader::kBytes + config_.gradients * 4;
       pfe_->arrive(contribution(server, block), size, address(server), config_.train);
     } else {
       results_++;
@@ -165,13 +165,13 @@ class AggregationBed final : public engine::PfeSink, public EventTarget {
     add(size_bytes);
     add(destinations.size());
     for (const std::byte byte : stored) add(std::to_integer<uint64_t>(byte));
-    microcode::TrioMlFields header;
-    microcode::decode_header(microcode::View<microcode::TrioMlHeader>(stored.data()), header);
+    wire::TrioMlFields header;
+    wire::decode_header(wire::View<wire::TrioMlHeader>(stored.data()), header);
     if (stored.size() == size_bytes && !config_.elided) {
       results_bytes_[header.block_id].assign(stored.begin(), stored.end());
       std::vector<int32_t>& lanes = sums_[header.block_id];
       lanes.clear();
-      for (uint32_t at = microcode::TrioMlHeader::kBytes; at < size_bytes; at += 4) {
+      for (uint32_t at = wire::TrioMlHeader::kBytes; at < size_bytes; at += 4) {
         lanes.push_back(static_cast<int32_t>(load_be<uint32_t>(&stored[at])));
       }
     }

@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "engine/live/live_machine.h"
-#include "io/in_memory_port.h"
+#include "io/memory/in_memory_port.h"
 #include "tests/engine/model/aggregation_bed.h"
 #include "tests/support/seed.h"
 
@@ -53,7 +53,7 @@ std::map<uint32_t, std::vector<std::byte>> live_results(const AggregationConfig&
   job.sources = config.servers;
   job.block_grad_max = config.gradients;
   trio_ml::Session session(job, 1);
-  trio_ml::Shard shard(0, 1, microcode::kTrioMlPort, memory);
+  trio_ml::Shard shard(0, 1, wire::kTrioMlPort, memory);
   TRIB_ASSERT(shard.add_job(job, session, Instant()).has_value());
   trio_ml::App app(shard);
   io::InMemoryPort port({.payload_bytes_max = 20'000});

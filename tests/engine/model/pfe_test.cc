@@ -198,8 +198,8 @@ class ForwardSink final : public PfeSink {
 
 std::vector<std::byte> frame_of(uint16_t ether_type, uint8_t version_and_words) {
   std::vector<std::byte> frame(64);
-  microcode::EthernetHeader::EtherType::store(frame.data(), ether_type);
-  frame[microcode::EthernetHeader::kBytes] = std::byte{version_and_words};
+  wire::EthernetHeader::EtherType::store(frame.data(), ether_type);
+  frame[wire::EthernetHeader::kBytes] = std::byte{version_and_words};
   return frame;
 }
 
@@ -210,9 +210,9 @@ TEST(PfeFilter, ForwardsPlainIpDropsAndCountsTheRest) {
     auto state = *filter::FilterState::create(memory);
     ForwardSink sink;
     Pfe<FilterApp> pfe(core, small_machine(fidelity), memory, FilterApp(state), sink);
-    const auto plain = frame_of(microcode::kEtherTypeIpv4, 0x45);
+    const auto plain = frame_of(wire::kEtherTypeIpv4, 0x45);
     for (const auto& frame :
-         {plain, frame_of(0x0806, 0x45), frame_of(microcode::kEtherTypeIpv4, 0x46), plain}) {
+         {plain, frame_of(0x0806, 0x45), frame_of(wire::kEtherTypeIpv4, 0x46), plain}) {
       pfe.arrive(frame, 64, Endpoint::ipv4(1, 1), 1, PacketLayer::kFrame);
     }
     while (core.run_next()) {

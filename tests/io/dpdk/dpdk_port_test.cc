@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Method: two ports in this process, joined by rings in memory, so that it needs no card, no
 // privilege and no hugepage. What crosses is compared byte by byte. Frames that no port would send
-// are in tests/io/frame_link_test.cc and tests/system/dpdk_test.cc.
+// are in tests/io/frames/frame_link_test.cc and tests/system/dpdk_test.cc.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
@@ -11,8 +11,8 @@
 #include "base/clock.h"
 #include "io/dpdk/open_dpdk_port.h"
 #include "io/dpdk/ring_pair.h"
-#include "io/link_inspect.h"
-#include "tests/io/bytes.h"
+#include "io/frames/link_inspect.h"
+#include "tests/io/frames/bytes.h"
 #include "tests/support/scratch_directory.h"
 #include "tests/support/seed.h"
 

@@ -14,7 +14,7 @@
 
 #include "io/dpdk/open_dpdk_port.h"
 #include "io/dpdk/ring_pair.h"
-#include "io/udp_port.h"
+#include "io/udp/udp_port.h"
 
 namespace tributary::io {
 namespace {

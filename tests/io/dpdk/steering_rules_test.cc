@@ -5,7 +5,7 @@
 
 #include <gtest/gtest.h>
 
-#include "microcode/trio_ml_wire.h"
+#include "wire/trio_ml.h"
 
 namespace tributary::io {
 namespace {
@@ -44,7 +44,7 @@ TEST(SteeringRules, ByTheBlockSendersNeedNotKnow) {
   Card card{.sees_payload = true, .rules_max = 4, .made = {}};
   ASSERT_EQ(card.steer(), Steering::kByBlock);
   for (uint32_t block = 0; block < 5000; block++) {
-    ASSERT_EQ(card.queue_of(kPort, block), microcode::owner_of(block, kQueues)) << block;
+    ASSERT_EQ(card.queue_of(kPort, block), wire::owner_of(block, kQueues)) << block;
   }
   EXPECT_EQ(card.queue_of(kPort + 1, 0), kQueues);
 }
@@ -53,7 +53,7 @@ TEST(SteeringRules, ByThePortWhoWasToldSendsToTheOwners) {
   Card card{.sees_payload = false, .rules_max = 4, .made = {}};
   ASSERT_EQ(card.steer(), Steering::kByPort);
   for (uint32_t block = 0; block < 5000; block++) {
-    const uint32_t owner = microcode::owner_of(block, kQueues);
+    const uint32_t owner = wire::owner_of(block, kQueues);
     ASSERT_EQ(card.queue_of(static_cast<uint16_t>(kPort + owner), block), owner) << block;
     ASSERT_EQ(card.queue_of(kPort, block), 0U) << block;  // Whoever was not told.
   }

@@ -7,8 +7,8 @@
 
 #include <set>
 
-#include "lab/cluster/backend.h"
-#include "lab/cluster/waiting_switch.h"
+#include "lab/backends/backend.h"
+#include "lab/backends/waiting_switch.h"
 #include "tests/lab/cluster/run_bed.h"
 
 namespace tributary::lab {

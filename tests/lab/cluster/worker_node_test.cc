@@ -12,12 +12,12 @@
 namespace tributary::lab {
 namespace {
 
-using microcode::Message;
-using microcode::MessageType;
+using wire::Message;
+using wire::MessageType;
 
-const Endpoint kWorker = Endpoint::ipv4(0x0a00'0001, microcode::kTrioMlPort);
-const Endpoint kServer = Endpoint::ipv4(0x0a01'0001, microcode::kTrioMlPort);
-const Endpoint kStranger = Endpoint::ipv4(0x0a02'0001, microcode::kTrioMlPort);
+const Endpoint kWorker = Endpoint::ipv4(0x0a00'0001, wire::kTrioMlPort);
+const Endpoint kServer = Endpoint::ipv4(0x0a01'0001, wire::kTrioMlPort);
+const Endpoint kStranger = Endpoint::ipv4(0x0a02'0001, wire::kTrioMlPort);
 
 /// 1024 gradients, 32 bytes of head, 66 bytes around them at 100 Gbit/s.
 constexpr Duration kPacketTime = picoseconds(335'520);
@@ -37,15 +37,14 @@ class Server final : public net::Node {
 
   void receive(uint32_t, net::PacketRef packet) override {
     Message message;
-    ASSERT_EQ(decode_message(packet->stored, packet->size_bytes, message),
-              microcode::DecodeStatus::kOk);
+    ASSERT_EQ(decode_message(packet->stored, packet->size_bytes, message), wire::DecodeStatus::kOk);
     if (message.extension.type == MessageType::kJoin) return welcome(message);
     if (message.extension.type != MessageType::kContribution) return;
     arrivals.push_back({network_.core().now(), message, packet->size_bytes});
   }
 
   void send(const Message& message, uint32_t size_bytes, const Endpoint& from = kServer) {
-    std::array<std::byte, microcode::kControlMessageBytes> bytes{};
+    std::array<std::byte, wire::kControlMessageBytes> bytes{};
     const uint32_t stored = encode_message(message, bytes.data());
     network_.transmit(id, 0,
                       network_.packets().make(from, kWorker, std::max(size_bytes, stored),

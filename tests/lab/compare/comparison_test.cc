@@ -5,7 +5,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "lab/cluster/backend.h"
+#include "lab/backends/backend.h"
 
 namespace tributary::lab {
 namespace {

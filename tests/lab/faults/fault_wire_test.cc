@@ -5,14 +5,14 @@
 
 #include <vector>
 
-#include "microcode/trio_ml_wire.h"
 #include "tests/support/seed.h"
+#include "wire/trio_ml.h"
 
 namespace tributary::lab {
 namespace {
 
-using microcode::Message;
-using microcode::MessageType;
+using wire::Message;
+using wire::MessageType;
 
 constexpr uint32_t kLanes = 3;
 
@@ -21,7 +21,7 @@ std::vector<std::byte> bytes_of(MessageType type) {
   message.header = {.job_id = 1, .block_id = 5, .extended = true, .src_id = 2, .src_cnt = 1};
   message.header.grad_cnt = is_control(type) ? 0 : kLanes;
   message.extension = {.type = type, .session = 77, .tensor_elements = 9, .key = 88};
-  std::vector<std::byte> bytes(microcode::kControlMessageBytes);
+  std::vector<std::byte> bytes(wire::kControlMessageBytes);
   bytes.resize(encode_message(message, bytes.data()));
   bytes.resize(bytes.size() + size_t{message.header.grad_cnt} * 4);
   return bytes;
@@ -31,7 +31,7 @@ std::vector<std::byte> bytes_of(MessageType type) {
 bool differs_in_a_checked_field(std::span<const std::byte> bytes) {
   Message message;
   if (decode_message(bytes, static_cast<uint32_t>(bytes.size()), message) !=
-      microcode::DecodeStatus::kOk) {
+      wire::DecodeStatus::kOk) {
     return true;
   }
   return message.header.job_id != 1 || message.header.src_id != 2 || message.header.gen_id != 0 ||

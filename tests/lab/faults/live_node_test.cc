@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Method: one worker's host and one aggregator on a clean cable, in virtual time.
-#include "lab/cluster/live_node.h"
+#include "lab/backends/live_node.h"
 
 #include <gtest/gtest.h>
 

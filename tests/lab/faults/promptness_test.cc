@@ -10,11 +10,11 @@
 namespace tributary::lab {
 namespace {
 
-using microcode::Message;
-using microcode::MessageType;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
+using wire::Message;
+using wire::MessageType;
 
 trio_ml::JobConfig two_sources() {
   trio_ml::JobConfig config;
@@ -57,9 +57,8 @@ class Promptness : public ::testing::Test {
   void give_up(uint32_t block, std::initializer_list<uint32_t> sources, Instant now) {
     Message message;
     message.header = {.job_id = 1, .block_id = block, .degraded = true, .extended = true};
-    message.extension = {.type = MessageType::kResult,
-                         .flags = microcode::kFlagSourceMask,
-                         .session = session.number()};
+    message.extension = {
+        .type = MessageType::kResult, .flags = wire::kFlagSourceMask, .session = session.number()};
     for (const uint32_t source : sources) trio_ml::include(message.mask, source);
     judge.on_departure(&*job, bytes_of(message), now);
   }
@@ -67,12 +66,12 @@ class Promptness : public ::testing::Test {
     Message message;
     message.header = {.job_id = 1, .extended = true};
     message.extension = {.type = MessageType::kNotice, .session = session.number()};
-    message.body.reason = microcode::Reason::kSourcePermanent;
+    message.body.reason = wire::Reason::kSourcePermanent;
     message.body.source = source;
     judge.on_departure(&*job, bytes_of(message), now);
   }
   static std::vector<std::byte> bytes_of(const Message& message) {
-    std::vector<std::byte> bytes(microcode::kControlMessageBytes);
+    std::vector<std::byte> bytes(wire::kControlMessageBytes);
     bytes.resize(encode_message(message, bytes.data()));
     return bytes;
   }

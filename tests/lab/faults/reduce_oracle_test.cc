@@ -10,7 +10,7 @@ namespace tributary::lab {
 namespace {
 
 using host::Status;
-using microcode::ElementFormat;
+using wire::ElementFormat;
 
 constexpr std::array<uint32_t, 2> kFirstProcesses{0, 0};
 

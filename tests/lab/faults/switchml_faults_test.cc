@@ -23,7 +23,7 @@ FaultKinds only(std::initializer_list<FaultKind> kinds) {
 FaultPlan steady(uint64_t seed, FaultMachine machine) {
   FaultPlan plan;
   plan.seed = seed;
-  plan.protocol = microcode::Protocol::kSwitchml;
+  plan.protocol = wire::Protocol::kSwitchml;
   plan.machine = machine;
   plan.calm_at = seconds(20);  // Longer than the work takes: it is all done under faults.
   JobPlan job;
@@ -140,14 +140,14 @@ TEST(SwitchmlFaults, WhateverHappensThePromisesHold) {
   for (uint64_t seed = first; seed < first + kWalks && !HasFailure(); seed++) {
     SCOPED_TRACE(::testing::Message()
                  << "tributary lab faults --protocol switchml --seed " << seed << " --trace");
-    expect_good(run_faults(draw_plan(seed, FaultKinds::all(), microcode::Protocol::kSwitchml)));
+    expect_good(run_faults(draw_plan(seed, FaultKinds::all(), wire::Protocol::kSwitchml)));
   }
 }
 
 TEST(SwitchmlFaults, TheSameSeedGivesTheSameDigest) {
   const uint64_t seed = testing::seed_from_env();
   SCOPED_TRACE(testing::replay_hint(seed));
-  const FaultPlan plan = draw_plan(seed, FaultKinds::all(), microcode::Protocol::kSwitchml);
+  const FaultPlan plan = draw_plan(seed, FaultKinds::all(), wire::Protocol::kSwitchml);
   EXPECT_EQ(run_faults(plan).digest, run_faults(plan, /*traced=*/true).digest);
 }
 
@@ -156,7 +156,7 @@ TEST(SwitchmlFaults, PlansHaveNoFaultsThatSwitchmlCannotSee) {
   bool pfe = false;
   bool configured = false;
   for (uint64_t seed = 1; seed <= 200; seed++) {
-    const FaultPlan plan = draw_plan(seed, FaultKinds::all(), microcode::Protocol::kSwitchml);
+    const FaultPlan plan = draw_plan(seed, FaultKinds::all(), wire::Protocol::kSwitchml);
     EXPECT_FALSE(plan.kinds.has(FaultKind::kDisagreement));
     EXPECT_FALSE(plan.kinds.has(FaultKind::kMemoryRefusal));
     EXPECT_EQ(plan.parent.size(), 1U);
@@ -171,8 +171,7 @@ TEST(SwitchmlFaults, PlansHaveNoFaultsThatSwitchmlCannotSee) {
   EXPECT_TRUE(tofino);
   EXPECT_TRUE(pfe);
   EXPECT_TRUE(configured);
-  EXPECT_EQ(draw_plan(3, only({FaultKind::kLoss}), microcode::Protocol::kSwitchml).incidents.size(),
-            0U);
+  EXPECT_EQ(draw_plan(3, only({FaultKind::kLoss}), wire::Protocol::kSwitchml).incidents.size(), 0U);
 }
 
 }  // namespace

@@ -5,8 +5,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "lab/cluster/backend.h"
-#include "lab/cluster/placement.h"
+#include "lab/backends/backend.h"
+#include "lab/backends/placement.h"
 #include "lab/run.h"
 #include "tests/lab/cluster/run_bed.h"
 

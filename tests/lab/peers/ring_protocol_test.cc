@@ -249,7 +249,7 @@ TEST(RingProtocol, RefusesWhatItDoesNotAdd) {
   std::vector<float> floats(4);
   Transfer transfer;
   transfer.floats = floats;
-  transfer.format = microcode::ElementFormat::kFixedScale;
+  transfer.format = wire::ElementFormat::kFixedScale;
   bed.submit(0, transfer);
   EXPECT_TRUE(transfer.done);
   EXPECT_EQ(transfer.outcome.status, Status::kRefused);

@@ -81,9 +81,9 @@ TEST(ShardedProtocol, ASilentServerIsNamedAndEndsAll) {
 }
 
 /// A server's message to the worker.
-void tell(ShardedProtocol& protocol, uint32_t from, const microcode::Message& message,
+void tell(ShardedProtocol& protocol, uint32_t from, const wire::Message& message,
           std::span<const int32_t> sums = {}) {
-  std::vector<std::byte> bytes(microcode::kControlMessageBytes + sums.size() * 4);
+  std::vector<std::byte> bytes(wire::kControlMessageBytes + sums.size() * 4);
   uint32_t size = encode_message(message, bytes.data());
   for (const int32_t sum : sums) {
     store_be(&bytes[size], static_cast<uint32_t>(sum));
@@ -99,8 +99,8 @@ TEST(ShardedProtocol, WhatLacksSomebodyIsSaidOfTheWholeTensor) {
   constexpr uint32_t kNonce = 5;
   constexpr uint32_t kSession = 9;
   ShardedProtocol protocol(two_servers(), kNonce, Instant());
-  const auto message_of = [](microcode::MessageType type) {
-    microcode::Message message;
+  const auto message_of = [](wire::MessageType type) {
+    wire::Message message;
     message.header.job_id = two_servers().communicator.job_id;
     message.header.extended = true;
     message.extension.type = type;
@@ -109,7 +109,7 @@ TEST(ShardedProtocol, WhatLacksSomebodyIsSaidOfTheWholeTensor) {
   };
   (void)send_all(protocol);
   for (const uint32_t from : {0U, 1U}) {
-    microcode::Message welcome = message_of(microcode::MessageType::kWelcome);
+    wire::Message welcome = message_of(wire::MessageType::kWelcome);
     welcome.body.sources = 2;
     welcome.body.nonce = kNonce;
     welcome.body.window = 8;
@@ -122,7 +122,7 @@ TEST(ShardedProtocol, WhatLacksSomebodyIsSaidOfTheWholeTensor) {
   protocol.submit(transfer, Instant());
   (void)send_all(protocol);
   for (const uint32_t from : {0U, 1U}) {
-    microcode::Message result = message_of(microcode::MessageType::kResult);
+    wire::Message result = message_of(wire::MessageType::kResult);
     result.header.grad_cnt = 16;
     result.header.src_cnt = from == 0 ? 2 : 1;
     result.header.degraded = from == 1;
@@ -130,7 +130,7 @@ TEST(ShardedProtocol, WhatLacksSomebodyIsSaidOfTheWholeTensor) {
     result.extension.tensor_elements = 16;
     result.extension.scale_bits = testing::scale_bits(transfer);
     if (from == 1) {
-      result.extension.flags = microcode::kFlagSourceMask;
+      result.extension.flags = wire::kFlagSourceMask;
       result.mask[0] = 1;
     }
     const std::vector<int32_t> sums(16, static_cast<int32_t>(from) + 1);

@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/model/dispatch.h"
+
+#include "base/assert.h"
+
+namespace tributary::engine {
+
+AvailabilityDispatch::AvailabilityDispatch(const Config& config)
+    : config_(config),
+      words_((config.ppe_count + kBitsPerWord - 1) / kBitsPerWord),
+      busy_(config.ppe_count),
+      ppes_with_(size_t{config.threads_each + 1} * words_),
+      count_with_(config.threads_each + 1) {
+  TRIB_ASSERT(config.ppe_count > 0);
+  TRIB_ASSERT(config.threads_each > 0 && config.threads_each <= kThreadsEachMax);
+  for (uint32_t ppe = 0; ppe < config.ppe_count; ppe++) {
+    ppes_with_[ppe / kBitsPerWord] |= uint64_t{1} << (ppe % kBitsPerWord);
+  }
+  count_with_[0] = config.ppe_count;
+}
+
+void AvailabilityDispatch::move(uint32_t ppe, uint32_t from_load, uint32_t to_load) {
+  const uint64_t bit = uint64_t{1} << (ppe % kBitsPerWord);
+  ppes_with_[size_t{from_load} * words_ + ppe / kBitsPerWord] &= ~bit;
+  ppes_with_[size_t{to_load} * words_ + ppe / kBitsPerWord] |= bit;
+  count_with_[from_load]--;
+  count_with_[to_load]++;
+}
+
+std::optional<uint32_t> AvailabilityDispatch::next_with(uint32_t load, uint32_t from) const {
+  if (count_with_[load] == 0) return std::nullopt;
+  const uint64_t* set = &ppes_with_[size_t{load} * words_];
+  const uint32_t first_word = from / kBitsPerWord;
+  // The first word is looked at twice: its bits from `from` on now, those below it at the end.
+  uint64_t in_range = ~uint64_t{0} << (from % kBitsPerWord);
+  for (uint32_t i = 0; i <= words_; i++) {
+    const uint32_t word = (first_word + i) % words_;
+    if ((set[word] & in_range) != 0) {
+      return word * kBitsPerWord + static_cast<uint32_t>(std::countr_zero(set[word] & in_range));
+    }
+    in_range = ~uint64_t{0};
+  }
+  return std::nullopt;
+}
+
+std::optional<PpeThread> AvailabilityDispatch::start() {
+  for (uint32_t load = 0; load < config_.threads_each; load++) {
+    const auto ppe = next_with(load, next_ppe_);
+    if (!ppe) continue;
+    const auto thread = static_cast<uint32_t>(std::countr_one(busy_[*ppe]));
+    busy_[*ppe] |= uint64_t{1} << thread;
+    move(*ppe, load, load + 1);
+    next_ppe_ = (*ppe + 1) % config_.ppe_count;
+    busy_count_++;
+    return PpeThread{*ppe, thread};
+  }
+  return std::nullopt;
+}
+
+void AvailabilityDispatch::finish(PpeThread thread) {
+  TRIB_ASSERT(thread.ppe < config_.ppe_count && thread.thread < config_.threads_each);
+  const uint64_t bit = uint64_t{1} << thread.thread;
+  TRIB_ASSERT((busy_[thread.ppe] & bit) != 0);
+  const uint32_t load_before = load(thread.ppe);
+  busy_[thread.ppe] &= ~bit;
+  move(thread.ppe, load_before, load_before - 1);
+  busy_count_--;
+}
+
+namespace {
+
+/// The field's value, or nothing where the head ends before the field does. Fields of a program are
+/// types (wire/bit_field.h); those of a configuration are known only at run time.
+std::optional<uint32_t> load_field(const microcode::PacketHead& head, FlowField field) {
+  const uint32_t first_byte = field.bit_offset / 8;
+  const uint32_t last_byte = (field.bit_offset + field.bit_width - 1) / 8;
+  if (last_byte >= head.size()) return std::nullopt;
+  uint64_t bits = 0;
+  for (uint32_t i = first_byte; i <= last_byte; i++) {
+    bits = bits << 8 | std::to_integer<uint64_t>(head.bytes()[i]);
+  }
+  const uint32_t shift = (last_byte + 1) * 8 - (field.bit_offset + field.bit_width);
+  return static_cast<uint32_t>(bits >> shift & ((uint64_t{1} << field.bit_width) - 1));
+}
+
+}  // namespace
+
+FlowDispatch::FlowDispatch(std::span<const FlowField> fields, uint32_t group_count, uint64_t seed)
+    : fields_(fields.begin(), fields.end()), group_count_(group_count), seed_(seed) {
+  TRIB_ASSERT(group_count > 0);
+  for (const FlowField& field : fields_) {
+    TRIB_ASSERT(field.bit_width >= 1 && field.bit_width <= wire::kFieldBitsMax);
+    TRIB_ASSERT(field.bit_offset <= UINT32_MAX - wire::kFieldBitsMax - 8);
+  }
+}
+
+uint64_t FlowDispatch::flow_of(const microcode::PacketHead& head) const {
+  microcode::FieldHash hash(seed_);
+  for (const FlowField& field : fields_) {
+    if (const auto value = load_field(head, field)) hash.include(*value);
+  }
+  return hash.value();
+}
+
+uint32_t FlowDispatch::group_of(uint64_t flow) const {
+  // The upper half scaled to [0, group_count): the Reorder Engine uses the lower bits.
+  return static_cast<uint32_t>(((flow >> 32) * group_count_) >> 32);
+}
+
+}  // namespace tributary::engine

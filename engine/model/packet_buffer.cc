@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/model/packet_buffer.h"
+
+#include <algorithm>
+#include <cstring>
+#include <numeric>
+#include <utility>
+
+#include "base/assert.h"
+
+namespace tributary::engine {
+namespace {
+
+constexpr uint32_t kCacheLineBytes = 64;
+
+constexpr uint32_t whole_cache_lines(uint32_t size_bytes) {
+  return (size_bytes + kCacheLineBytes - 1) / kCacheLineBytes * kCacheLineBytes;
+}
+
+void copy_bytes(std::byte* to, const std::byte* from, size_t size_bytes) {
+  if (size_bytes > 0) std::memcpy(to, from, size_bytes);  // memcpy() wants no null pointers.
+}
+
+}  // namespace
+
+PacketBuffer::PacketBuffer(const Config& config)
+    : config_(config),
+      stride_bytes_(whole_cache_lines(config.packet_bytes_max)),
+      bytes_(new std::byte[size_t{config.packet_count} * stride_bytes_]),
+      slots_(config.packet_count),
+      free_(config.packet_count) {
+  TRIB_ASSERT(config.packet_count > 0 && config.packet_bytes_max >= kHeadBytes);
+  std::iota(free_.rbegin(), free_.rend(), 0U);
+}
+
+const PacketBuffer::Slot& PacketBuffer::slot_of(PacketHandle packet) const {
+  TRIB_ASSERT(packet.slot < slots_.size());
+  const Slot& slot = slots_[packet.slot];
+  TRIB_ASSERT(slot.use == packet.use && slot.references > 0);  // Else the packet is gone.
+  return slot;
+}
+
+PacketBuffer::Slot& PacketBuffer::slot_of(PacketHandle packet) {
+  return const_cast<Slot&>(std::as_const(*this).slot_of(packet));
+}
+
+std::optional<PacketHandle> PacketBuffer::take_slot() {
+  if (free_.empty()) {
+    counters_.refused_full++;
+    return std::nullopt;
+  }
+  const uint32_t index = free_.back();
+  free_.pop_back();
+  Slot& slot = slots_[index];
+  slot.size = 0;
+  slot.references = 1;
+  counters_.stored++;
+  counters_.in_use_packets_max =
+      std::max(counters_.in_use_packets_max, config_.packet_count - free_count());
+  return PacketHandle{index, slot.use};
+}
+
+std::optional<PacketHandle> PacketBuffer::store(std::span<const std::byte> packet) {
+  if (packet.size() > config_.packet_bytes_max) {
+    counters_.refused_too_long++;
+    return std::nullopt;
+  }
+  const auto handle = take_slot();
+  if (!handle) return std::nullopt;
+  slot_of(*handle).size = static_cast<uint32_t>(packet.size());
+  copy_bytes(start_of(*handle), packet.data(), packet.size());
+  return handle;
+}
+
+std::span<const std::byte> PacketBuffer::head(PacketHandle packet) const {
+  return {start_of(packet), std::min(slot_of(packet).size, kHeadBytes)};
+}
+
+uint32_t PacketBuffer::read_tail(PacketHandle packet, uint32_t offset_bytes,
+                                 std::span<std::byte> to) const {
+  TRIB_ASSERT(to.size() <= microcode::kTailChunkBytes);
+  const uint32_t size = slot_of(packet).size;
+  const uint32_t tail_bytes = size - std::min(size, kHeadBytes);
+  if (offset_bytes >= tail_bytes) return 0;
+  const uint32_t read_bytes = std::min(static_cast<uint32_t>(to.size()), tail_bytes - offset_bytes);
+  copy_bytes(to.data(), start_of(packet) + kHeadBytes + offset_bytes, read_bytes);
+  return read_bytes;
+}
+
+std::span<const std::byte> PacketBuffer::bytes(PacketHandle packet) const {
+  return {start_of(packet), slot_of(packet).size};
+}
+
+std::optional<PacketHandle> PacketBuffer::begin() { return take_slot(); }
+
+bool PacketBuffer::append(PacketHandle packet, std::span<const std::byte> chunk) {
+  TRIB_ASSERT(chunk.size() <= microcode::kResultChunkBytes);
+  Slot& slot = slot_of(packet);
+  TRIB_ASSERT(slot.references == 1);  // Others already read it.
+  if (chunk.size() > config_.packet_bytes_max - slot.size) {
+    counters_.refused_too_long++;
+    return false;
+  }
+  copy_bytes(start_of(packet) + slot.size, chunk.data(), chunk.size());
+  slot.size += static_cast<uint32_t>(chunk.size());
+  return true;
+}
+
+void PacketBuffer::add_references(PacketHandle packet, uint32_t count) {
+  Slot& slot = slot_of(packet);
+  TRIB_ASSERT(count <= UINT32_MAX - slot.references);
+  slot.references += count;
+}
+
+bool PacketBuffer::release(PacketHandle packet) {
+  Slot& slot = slot_of(packet);
+  if (--slot.references > 0) return false;
+  slot.use++;  // Handles of the old packet are stale from here on.
+  free_.push_back(packet.slot);
+  return true;
+}
+
+}  // namespace tributary::engine

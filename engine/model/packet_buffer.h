@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+/// @file
+/// The Packet Buffer of a packet forwarding engine: where packets lie while threads work on their
+/// heads, and where results are put together (Trio paper §2.1, §4).
+///
+/// Model:   A fixed number of slots, each for one packet. A thread finds the head (the first 192
+///          bytes) in its local memory and fetches the tail in chunks of at most 64 bytes; a result
+///          is written in chunks of at most 256 bytes (§4). The payload is shared: a packet queued
+///          to N destinations is held by N references and freed once, by the last of them.
+/// Shapes:  Config::packet_count slots of Config::packet_bytes_max bytes. A handle names a slot and
+///          which of its packets, so a handle that outlives its packet is found out.
+/// Units:   Sizes and offsets in bytes; tail offsets count from the tail's first byte.
+/// Threads: Owned by one engine thread. Nothing here is atomic.
+/// Errors:  A full buffer and a packet too long for a slot are refused and counted. A stale handle
+///          or a chunk longer than the hardware's is a bug.
+/// Memory:  All of it is taken in the constructor.
+/// Tests:   tests/engine/model/packet_buffer_test.cc
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "engine/packet.h"
+#include "microcode/machine.h"
+
+namespace tributary::engine {
+
+/// Names a packet in a PacketBuffer. A default-made one names none.
+struct PacketHandle {
+  static constexpr uint32_t kNone = UINT32_MAX;
+  uint32_t slot = kNone;
+  uint32_t use = 0;  ///< Which of the slot's packets.
+
+  [[nodiscard]] bool is_set() const { return slot != kNone; }
+  friend bool operator==(const PacketHandle&, const PacketHandle&) = default;
+};
+
+class PacketBuffer {
+ public:
+  struct Config {
+    uint32_t packet_count = 0;      ///< At least 1.
+    uint32_t packet_bytes_max = 0;  ///< Longest packet; at least kHeadBytes.
+  };
+  struct Counters {
+    uint64_t stored = 0;            ///< Packets taken in, begun ones included.
+    uint64_t refused_full = 0;      ///< No slot was free.
+    uint64_t refused_too_long = 0;  ///< Longer than a slot.
+    uint32_t in_use_packets_max = 0;
+  };
+
+  explicit PacketBuffer(const Config& config);
+
+  /// Copies a packet in. The caller holds one reference.
+  /// @return nothing when no slot is free or the packet is too long; counted.
+  [[nodiscard]] std::optional<PacketHandle> store(std::span<const std::byte> packet);
+
+  /// The first kHeadBytes bytes, fewer if the packet is shorter.
+  [[nodiscard]] std::span<const std::byte> head(PacketHandle packet) const;
+
+  /// Copies tail bytes from `offset_bytes` on (Trio paper §4: "in 64-byte chunks").
+  /// @pre to.size() <= kTailChunkBytes.
+  /// @return how many bytes, fewer than to.size() where the tail ends, 0 past its end.
+  uint32_t read_tail(PacketHandle packet, uint32_t offset_bytes, std::span<std::byte> to) const;
+
+  [[nodiscard]] uint32_t size(PacketHandle packet) const { return slot_of(packet).size; }
+  /// The whole packet, for whoever sends it.
+  [[nodiscard]] std::span<const std::byte> bytes(PacketHandle packet) const;
+
+  /// Begins an empty packet to be written. The caller holds one reference.
+  /// @return nothing when no slot is free; counted.
+  [[nodiscard]] std::optional<PacketHandle> begin();
+
+  /// Writes the next chunk of a packet that only the caller holds (its bytes are still its own).
+  /// @pre chunk.size() <= kResultChunkBytes and references(packet) == 1.
+  /// @return false when the slot ends first: nothing is written; counted.
+  [[nodiscard]] bool append(PacketHandle packet, std::span<const std::byte> chunk);
+
+  /// `count` more holders, as for that many further destinations.
+  void add_references(PacketHandle packet, uint32_t count);
+  /// One holder less. @return true if it was the last: the packet is gone.
+  bool release(PacketHandle packet);
+  [[nodiscard]] uint32_t references(PacketHandle packet) const {
+    return slot_of(packet).references;
+  }
+
+  [[nodiscard]] uint32_t free_count() const { return static_cast<uint32_t>(free_.size()); }
+  [[nodiscard]] const Counters& counters() const { return counters_; }
+
+ private:
+  struct Slot {
+    uint32_t size = 0;
+    uint32_t references = 0;  ///< 0: free.
+    uint32_t use = 0;
+  };
+
+  [[nodiscard]] std::optional<PacketHandle> take_slot();
+  [[nodiscard]] const Slot& slot_of(PacketHandle packet) const;
+  [[nodiscard]] Slot& slot_of(PacketHandle packet);
+  [[nodiscard]] std::byte* start_of(PacketHandle packet) const {
+    return bytes_.get() + size_t{packet.slot} * stride_bytes_;
+  }
+
+  const Config config_;
+  const uint32_t stride_bytes_;         ///< From slot to slot: whole cache lines.
+  std::unique_ptr<std::byte[]> bytes_;  ///< Shape [packet_count][stride_bytes].
+  std::vector<Slot> slots_;             ///< Shape [packet_count].
+  std::vector<uint32_t> free_;          ///< Last in, first out, so a few packets stay in cache.
+  Counters counters_;
+};
+
+}  // namespace tributary::engine

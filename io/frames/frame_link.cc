@@ -1,0 +1,345 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "io/frames/frame_link.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "base/assert.h"
+#include "base/byte_order.h"
+#include "io/frames/link_headers.h"
+
+namespace tributary::io {
+namespace {
+
+uint64_t seed_of(const MacAddress& mac) {
+  uint64_t seed = 0;
+  for (const uint8_t byte : mac) seed = seed << 8 | byte;
+  return seed;
+}
+
+Arrival ended(FrameOutcome outcome, uint32_t reply_bytes = 0) {
+  Arrival arrival;
+  arrival.outcome = outcome;
+  arrival.reply_bytes = reply_bytes;
+  return arrival;
+}
+
+/// The group that a query names, [::] or 0.0.0.0 for all.
+Endpoint queried_group(std::span<const std::byte> message, FrameKind kind) {
+  if (kind == FrameKind::kIgmp) {
+    return Endpoint::ipv4(ControlHeader::Rest::load(message.data()), 0);
+  }
+  Endpoint group;
+  std::memcpy(group.address.data(), message.data() + kTargetAtByte, group.address.size());
+  return group;
+}
+
+}  // namespace
+
+FrameLink::FrameLink(const FrameLinkConfig& config, NeighbourTable& neighbours)
+    : config_(config),
+      table_(neighbours),
+      neighbours_(neighbours),
+      prng_(seed_of(config.devices.at(0).mac)) {
+  TRIB_ASSERT(config.local.is_set());
+  groups_.reserve(kGroupsMax);
+  group_addresses_.reserve(kGroupsMax);
+}
+
+LinkIdentity FrameLink::identity(uint32_t device) const {
+  return {.mac = config_.devices[device].mac,
+          .local = config_.local,
+          .udp_ports = config_.udp_ports,
+          .groups = group_addresses_,
+          .trusts_udp_checksum = config_.devices[device].trusts_udp_checksum};
+}
+
+Arrival FrameLink::receive(std::span<const std::byte> frame, uint32_t device,
+                           VerifiedByHardware verified, Instant now, std::span<std::byte> reply) {
+  TRIB_ASSERT(device < config_.devices.size());
+  const InspectedFrame found = inspect_frame(frame, identity(device), verified);
+  Arrival arrival;
+  if (found.kind == FrameKind::kUdp) {
+    arrival = deliver(frame, device, found, now);
+  } else if (found.kind == FrameKind::kRefused) {
+    arrival = ended(found.refusal);
+  } else {
+    arrival = answer(frame, device, found, now, reply);
+  }
+  if (arrival.reply_bytes > 0 && !may_answer(now)) arrival = ended(FrameOutcome::kLimited);
+  count(arrival.outcome);
+  return arrival;
+}
+
+Arrival FrameLink::deliver(std::span<const std::byte> frame, uint32_t device,
+                           const InspectedFrame& found, Instant now) {
+  if (config_.peer && !found.destination.is_multicast() && found.source != *config_.peer) {
+    return ended(FrameOutcome::kNotPeer);
+  }
+  Hop hop{.device = device, .mac = {}};
+  std::memcpy(hop.mac.data(), frame.data() + hop.mac.size(), hop.mac.size());
+  // From behind a router this is the router's, which is right for the way back.
+  if ((hop.mac[0] & 1) == 0) neighbours_.learn(found.source, hop, now);
+  return {.outcome = FrameOutcome::kDelivered,
+          .offset = found.offset,
+          .size = found.size,
+          .source = found.source,
+          .reply_bytes = 0};
+}
+
+Arrival FrameLink::answer(std::span<const std::byte> frame, uint32_t device,
+                          const InspectedFrame& found, Instant now, std::span<std::byte> reply) {
+  switch (found.kind) {
+    case FrameKind::kArp:
+      return answer_arp_packet(frame, device, found, now, reply);
+    case FrameKind::kIcmp: {
+      const uint32_t bytes = answer_echo(frame, found, identity(device), reply);
+      return ended(bytes > 0 ? FrameOutcome::kEchoAnswered : FrameOutcome::kBadControl, bytes);
+    }
+    case FrameKind::kIcmpv6:
+      return answer_icmpv6(frame, device, found, now, reply);
+    default: {
+      const auto message = frame.subspan(found.offset, found.size);
+      if (ControlHeader::Type::load(message.data()) != kIgmpQuery) {
+        return ended(FrameOutcome::kNotOurs);  // Another host's report.
+      }
+      return ended(take_query(queried_group(message, found.kind), now));
+    }
+  }
+}
+
+Arrival FrameLink::answer_arp_packet(std::span<const std::byte> frame, uint32_t device,
+                                     const InspectedFrame& found, Instant now,
+                                     std::span<std::byte> reply) {
+  const LinkIdentity self = identity(device);
+  if (ArpHeader::Operation::load(frame.data() + found.offset) == ArpHeader::kRequest) {
+    const uint32_t bytes = answer_arp(frame, found, self, reply);
+    return ended(bytes > 0 ? FrameOutcome::kArpAnswered : FrameOutcome::kNotOurs, bytes);
+  }
+  const auto news = read_arp_reply(frame, found, self);
+  return ended(news ? take_news(*news, device, now) : FrameOutcome::kBadArp);
+}
+
+Arrival FrameLink::answer_icmpv6(std::span<const std::byte> frame, uint32_t device,
+                                 const InspectedFrame& found, Instant now,
+                                 std::span<std::byte> reply) {
+  const auto message = frame.subspan(found.offset, found.size);
+  switch (ControlHeader::Type::load(message.data())) {
+    case kNeighbourSolicitation: {
+      const uint32_t bytes = answer_solicitation(frame, found, identity(device), reply);
+      return ended(bytes > 0 ? FrameOutcome::kNeighbourAnswered : FrameOutcome::kNotOurs, bytes);
+    }
+    case kNeighbourAdvertisement: {
+      const auto news = read_advertisement(frame, found);
+      return ended(news ? take_news(*news, device, now) : FrameOutcome::kBadControl);
+    }
+    case kMldQuery:
+      if (found.size < kTargetedBytes) return ended(FrameOutcome::kBadControl);
+      return ended(take_query(queried_group(message, found.kind), now));
+    default: {
+      const uint32_t bytes = answer_echo(frame, found, identity(device), reply);
+      return ended(bytes > 0 ? FrameOutcome::kEchoAnswered : FrameOutcome::kBadControl, bytes);
+    }
+  }
+}
+
+/// Only what was asked for is learned, so nobody can fill the table with answers. Another queue of
+/// the port may have asked; it finds out when it is about to ask again.
+FrameOutcome FrameLink::take_news(const NeighbourNews& news, uint32_t device, Instant now) {
+  const Hop hop{.device = device, .mac = news.mac};
+  if (!table_.take_answer(news.address, hop, now)) return FrameOutcome::kNotOurs;
+  for (Errand& question : questions_) {
+    if (question.times_left > 0 && same_address(question.address, news.address)) {
+      end_question(question);
+    }
+  }
+  find_next_due();
+  return FrameOutcome::kNeighbourLearned;
+}
+
+FrameOutcome FrameLink::take_query(const Endpoint& group, Instant now) {
+  const bool all = same_address(group, Endpoint{}) || same_address(group, Endpoint::ipv4(0, 0));
+  for (Group& joined : groups_) {
+    if (leaving_ || (!all && !same_address(group, joined.address))) continue;
+    // One answer is on its way already, or comes some time within the second.
+    if (joined.report.times_left > 0) continue;
+    const int64_t wait = in_nanoseconds(kReportAgainAfter) * prng_.below(1024) / 1024;
+    joined.report = {
+        .address = joined.address, .due_at = now + nanoseconds(wait), .times_left = 1, .device = 0};
+  }
+  find_next_due();
+  return FrameOutcome::kGroupQuery;
+}
+
+bool FrameLink::may_answer(Instant now) {
+  constexpr Duration kRefillOne = seconds(1) / kAnswersPerSecond;
+  const int64_t refilled = (now - answers_counted_at_).ticks() / kRefillOne.ticks();
+  if (refilled > 0) {
+    answers_left_ =
+        static_cast<uint32_t>(std::min<int64_t>(kAnswersAtOnce, int64_t{answers_left_} + refilled));
+    answers_counted_at_ = now;
+  }
+  if (answers_left_ == 0) return false;
+  answers_left_--;
+  return true;
+}
+
+/// Of an address of our own family; prefix_bits counts in its bits.
+bool FrameLink::is_on_wire(const Endpoint& address) const {
+  uint32_t bit = address.is_ipv4() ? kIpv4AddressAt * 8 : 0;
+  const uint32_t end = bit + config_.prefix_bits;
+  for (; bit < end; bit += 8) {
+    const uint32_t bits = std::min(end - bit, 8U);
+    const auto mask = static_cast<uint8_t>(0xff00U >> bits);
+    const uint32_t byte = bit / 8;
+    if (((address.address[byte] ^ config_.local.address[byte]) & mask) != 0) return false;
+  }
+  return true;
+}
+
+std::optional<Hop> FrameLink::route(const Endpoint& destination, Instant now) {
+  if (destination.is_ipv4() != config_.local.is_ipv4()) {
+    unresolved_.add(1);
+    return std::nullopt;
+  }
+  if (destination.is_multicast()) return Hop{.device = 0, .mac = multicast_mac(destination)};
+  auto known = neighbours_.find(destination, now);
+  if (known && !known->is_stale) return known->hop;
+  const bool direct = is_on_wire(destination);
+  const bool routed = !direct && config_.gateway;
+  if (routed) {
+    if (const auto gateway = neighbours_.find(*config_.gateway, now)) {
+      // Who was heard by way of some router and fell silent is the gateway's, which can be asked.
+      if (known) table_.forget(destination);
+      known = gateway;
+    }
+  }
+  if ((!known || known->is_stale) && (direct || routed)) {
+    ask(routed ? *config_.gateway : destination, now);
+  }
+  if (known) return known->hop;
+  unresolved_.add(1);
+  return std::nullopt;
+}
+
+void FrameLink::ask(const Endpoint& address, Instant now) {
+  for (Errand& question : questions_) {
+    if (question.times_left > 0) continue;
+    if (!table_.open_question(address)) return;  // Asked already, or the next packet asks again.
+    question = {.address = address, .due_at = now, .times_left = kQuestionsEach + 1, .device = 0};
+    next_due_ = std::min(next_due_, now);
+    return;
+  }
+}
+
+void FrameLink::end_question(Errand& question) {
+  table_.close_question(question.address);
+  question.times_left = 0;
+}
+
+void FrameLink::give_up(Errand& question, bool was_known) {
+  if (was_known) table_.forget(question.address);
+  (was_known ? neighbours_lost_ : unanswered_).add(1);
+  end_question(question);
+}
+
+Result<void> FrameLink::join(const Endpoint& group, Instant now) {
+  if (!group.is_multicast() || !group.is_set() || group.is_ipv4() != config_.local.is_ipv4()) {
+    return failure(
+        fmt::format("group {} is not allowed; allowed is a multicast group with a port, "
+                    "of the same family as {}",
+                    group.to_string(), config_.local.to_string()));
+  }
+  if (std::find(group_addresses_.begin(), group_addresses_.end(), group) !=
+      group_addresses_.end()) {
+    return {};
+  }
+  if (groups_.size() == kGroupsMax) {
+    return failure(
+        fmt::format("group {} is one too many; allowed are {}", group.to_string(), kGroupsMax));
+  }
+  groups_.push_back({.address = group,
+                     .report = {.address = group, .due_at = now, .times_left = 2, .device = 0}});
+  group_addresses_.push_back(group);
+  find_next_due();
+  return {};
+}
+
+void FrameLink::leave_all(Instant now) {
+  leaving_ = true;
+  for (Group& group : groups_) {
+    group.report = {.address = group.address, .due_at = now, .times_left = 1, .device = 0};
+  }
+  group_addresses_.clear();
+  find_next_due();
+}
+
+OwnFrame FrameLink::next_frame(std::span<std::byte> out, Instant now) {
+  if (now < next_due_) return {};
+  OwnFrame frame = question_due(out, now);
+  if (frame.bytes == 0) frame = report_due(out, now);
+  find_next_due();
+  return frame;
+}
+
+/// After a frame of `errand`: the next device, and behind the last one the next time.
+void FrameLink::step(Errand& errand, Instant next_at) {
+  if (++errand.device == config_.devices.size()) end_round(errand, next_at);
+}
+
+void FrameLink::end_round(Errand& errand, Instant next_at) {
+  errand.device = 0;
+  errand.times_left--;
+  errand.due_at = next_at;
+}
+
+OwnFrame FrameLink::question_due(std::span<std::byte> out, Instant now) {
+  for (Errand& question : questions_) {
+    if (question.times_left == 0 || now < question.due_at) continue;
+    const auto known = table_.find(question.address);
+    if (known && !known->is_stale(now)) {  // Another queue got the answer, or a packet did.
+      end_question(question);
+      continue;
+    }
+    if (question.times_left == 1) {
+      give_up(question, known.has_value());
+      continue;
+    }
+    if (known) {  // Asked by itself, as RFC 1122 §2.3.2.1 and RFC 4861 §7.3.3 have it.
+      const Hop& at = known->hop;
+      end_round(question, now + kQuestionEvery);
+      return {.bytes = write_question(question.address, at.mac, identity(at.device), out),
+              .device = at.device};
+    }
+    const uint32_t device = question.device;
+    step(question, now + kQuestionEvery);
+    return {.bytes = write_question(question.address, std::nullopt, identity(device), out),
+            .device = device};
+  }
+  return {};
+}
+
+OwnFrame FrameLink::report_due(std::span<std::byte> out, Instant now) {
+  for (Group& group : groups_) {
+    if (group.report.times_left == 0 || now < group.report.due_at) continue;
+    const uint32_t device = group.report.device;
+    const uint32_t bytes = write_membership(leaving_ ? Membership::kLeave : Membership::kReport,
+                                            group.address, identity(device), out);
+    step(group.report, now + kReportAgainAfter);
+    return {.bytes = bytes, .device = device};
+  }
+  return {};
+}
+
+void FrameLink::find_next_due() {
+  next_due_ = Instant::never();
+  const auto look = [this](const Errand& errand) {
+    if (errand.times_left > 0) next_due_ = std::min(next_due_, errand.due_at);
+  };
+  for (const Errand& question : questions_) look(question);
+  for (const Group& group : groups_) look(group.report);
+}
+
+}  // namespace tributary::io

@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "io/udp/udp_port.h"
+
+#include <fmt/format.h>
+#include <poll.h>
+#include <sys/eventfd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <ctime>
+#include <system_error>
+#include <utility>
+
+#include "base/assert.h"
+#include "io/counter_cells.h"
+#include "io/file_descriptor.h"
+#include "io/udp/udp_receiver.h"
+#include "io/udp/udp_sender.h"
+#include "io/udp/udp_socket.h"
+
+namespace tributary::io {
+
+/// One socket and the eventfd that wakes its thread. Queues lie 128 bytes apart, so that the
+/// counters of one core share no line (or pair of lines) with another's.
+class alignas(128) UdpPort::Queue final : public engine::PortQueue {
+ public:
+  Queue(FileDescriptor socket, FileDescriptor wake_event, const UdpSender::Config& sender)
+      : socket_(std::move(socket)),
+        wake_event_(std::move(wake_event)),
+        receiver_(socket_.get(), sender.payload_bytes_max, counters_),
+        sender_(socket_.get(), sender, counters_) {}
+
+  uint32_t receive(std::span<engine::Packet> burst) override { return receiver_.receive(burst); }
+
+  void transmit(std::span<const engine::TxPacket> packets) override { sender_.transmit(packets); }
+
+  void wait(Duration at_most) override {
+    if (receiver_.has_leftover()) return;
+    const int64_t wait_ns = std::max<int64_t>(in_nanoseconds(at_most), 0);
+    timespec limit{};
+    limit.tv_sec = wait_ns / 1'000'000'000;
+    limit.tv_nsec = wait_ns % 1'000'000'000;
+    std::array<pollfd, 2> ready{pollfd{.fd = socket_.get(), .events = POLLIN, .revents = 0},
+                                pollfd{.fd = wake_event_.get(), .events = POLLIN, .revents = 0}};
+    counters_.system_calls.add(1);
+    if (::ppoll(ready.data(), ready.size(), &limit, nullptr) <= 0) return;
+    if (ready[1].revents != 0) {
+      eventfd_t wakes = 0;
+      counters_.system_calls.add(1);
+      ::eventfd_read(wake_event_.get(), &wakes);
+    }
+  }
+
+  void wake() override { ::eventfd_write(wake_event_.get(), 1); }
+
+  engine::PortCounters counters() const override { return counters_.read(); }
+
+ private:
+  const FileDescriptor socket_;
+  const FileDescriptor wake_event_;
+  PortCounterCells counters_;
+  UdpReceiver receiver_;
+  UdpSender sender_;
+};
+
+Result<std::unique_ptr<UdpPort>> UdpPort::open(const UdpPortConfig& config) {
+  auto opened = open_udp_sockets(config);
+  if (!opened) return tl::unexpected(opened.error());
+
+  std::unique_ptr<UdpPort> port(new UdpPort(config));
+  port->local_ = opened->local;
+  port->receive_buffer_bytes_ = opened->receive_buffer_bytes;
+  port->receive_offload_ = opened->receive_offload;
+  port->warnings_ = std::move(opened->warnings);
+  for (FileDescriptor& socket : opened->sockets) {
+    FileDescriptor wake_event(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+    if (!wake_event.is_open()) {
+      return failure(
+          fmt::format("cannot make an eventfd: {}", std::system_category().message(errno)));
+    }
+    port->queues_.push_back(
+        std::make_unique<Queue>(std::move(socket), std::move(wake_event),
+                                UdpSender::Config{.family = opened->family,
+                                                  .peer = config.peer,
+                                                  .steering = config.steering,
+                                                  .payload_bytes_max = config.payload_bytes_max,
+                                                  .send_offload = config.send_offload}));
+  }
+  return port;
+}
+
+UdpPort::UdpPort(const UdpPortConfig& config) : payload_bytes_max_(config.payload_bytes_max) {}
+
+UdpPort::~UdpPort() = default;
+
+uint32_t UdpPort::queue_count() const { return static_cast<uint32_t>(queues_.size()); }
+
+engine::PortQueue& UdpPort::queue(uint32_t index) {
+  TRIB_ASSERT(index < queues_.size());
+  return *queues_[index];
+}
+
+}  // namespace tributary::io

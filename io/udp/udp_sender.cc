@@ -1,0 +1,284 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "io/udp/udp_sender.h"
+
+#include <netinet/udp.h>
+#include <poll.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <ctime>
+
+#include "base/byte_order.h"
+
+namespace tributary::io {
+namespace {
+
+/// Packets of a train. Source: UDP_MAX_SEGMENTS of Linux before 6.8 (128 since).
+constexpr uint64_t kTrainPacketsMax = 64;
+
+/// Bytes of a train: below 65,507 with room for IPv6 and options.
+constexpr uint32_t kTrainBytesMax = 65'000;
+
+/// Tries of one train after errors that the network reported about earlier packets.
+constexpr uint32_t kAttemptsMax = 4;
+
+Instant monotonic_now() {
+  timespec now{};
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  return Instant(seconds(now.tv_sec) + nanoseconds(now.tv_nsec));
+}
+
+bool is_full(int error) { return error == EAGAIN || error == EWOULDBLOCK || error == ENOBUFS; }
+
+/// A pending report about an earlier packet, or a signal: the same call may succeed at once.
+bool is_transient(int error) {
+  return error == ECONNREFUSED || error == EINTR || error == EHOSTUNREACH;
+}
+
+/// What kernels and devices answer to a train that they cannot cut: EINVAL and EMSGSIZE when a
+/// segment exceeds the MTU, EIO when the device has no checksum offload or the route is encrypted.
+bool refuses_trains(int error) {
+  return error == EINVAL || error == EMSGSIZE || error == EIO || error == EOPNOTSUPP;
+}
+
+}  // namespace
+
+UdpSender::UdpSender(int socket, const Config& config, PortCounterCells& counters)
+    : socket_(socket),
+      config_(config),
+      counters_(counters),
+      segment_bytes_max_(config.send_offload ? config.payload_bytes_max : 0) {}
+
+void UdpSender::transmit(std::span<const engine::TxPacket> packets) {
+  full_until_.reset();
+  while (!packets.empty()) {
+    const auto group = packets.first(std::min<size_t>(packets.size(), kGroupPackets));
+    sort_by_destination(group);
+    build_trains(group);
+    write_notes();
+    send_trains();
+    packets = packets.subspan(group.size());
+  }
+}
+
+/// Chains the packets of each destination in their order.
+void UdpSender::sort_by_destination(std::span<const engine::TxPacket> packets) {
+  destination_count_ = 0;
+  destination_last_ = 0;
+  for (uint32_t i = 0; i < packets.size(); i++) {
+    // A whole frame cannot leave through a socket that puts its own headers in front.
+    if (packets[i].layer != engine::PacketLayer::kUdpPayload ||
+        packets[i].size > config_.payload_bytes_max) {
+      counters_.tx_refused.add(1);
+      continue;
+    }
+    const auto found = find_destination(packets[i].destination);
+    if (!found) {
+      counters_.tx_refused.add(1);
+      continue;
+    }
+    Destination& destination = destinations_[*found];
+    const auto position = static_cast<uint16_t>(i);
+    next_[i] = kNone;
+    if (destination.first == kNone) {
+      destination.first = position;
+    } else {
+      next_[destination.last] = position;
+    }
+    destination.last = position;
+  }
+}
+
+/// The destination's index, a new one if it is not there yet; none if the socket cannot reach it.
+std::optional<uint32_t> UdpSender::find_destination(const Endpoint& endpoint) {
+  // Results go to all workers in turn, again and again: the same as last time, or the one after.
+  if (destination_count_ != 0) {
+    if (destinations_[destination_last_].endpoint == endpoint) return destination_last_;
+    const uint32_t after = destination_last_ + 1 == destination_count_ ? 0 : destination_last_ + 1;
+    if (destinations_[after].endpoint == endpoint) return destination_last_ = after;
+  }
+  for (uint32_t i = 0; i < destination_count_; i++) {
+    if (destinations_[i].endpoint == endpoint) return destination_last_ = i;
+  }
+  if (endpoint.port == 0) return std::nullopt;
+  Destination& added = destinations_[destination_count_];
+  added = {};
+  added.endpoint = endpoint;
+  if (!config_.peer.is_set() || endpoint != config_.peer) {
+    added.name_size = to_socket_address(endpoint, config_.family, names_[destination_count_]);
+    if (added.name_size == 0) return std::nullopt;
+  }
+  destination_last_ = destination_count_;
+  return destination_count_++;
+}
+
+void UdpSender::build_trains(std::span<const engine::TxPacket> packets) {
+  train_count_ = 0;
+  vector_count_ = 0;
+  for (uint32_t d = 0; d < destination_count_; d++) {
+    for (uint16_t i = destinations_[d].first; i != kNone; i = next_[i]) {
+      append(packets[i], d, i == destinations_[d].first);
+    }
+  }
+}
+
+/// Adds the packet to the last train, or begins a new one. `first`: of its destination.
+void UdpSender::append(const engine::TxPacket& packet, uint32_t destination, bool first) {
+  const uint32_t steering = steering_of(packet);
+  // sendmmsg only reads; iovec has no const form.
+  vectors_[vector_count_] = {const_cast<std::byte*>(packet.data), packet.size};
+  if (!first) {
+    Train& train = trains_[train_count_ - 1];
+    msghdr& header = headers_[train_count_ - 1].msg_hdr;
+    if (fits(train, header.msg_iovlen, packet, steering)) {
+      train.size += packet.size;
+      train.closed = packet.size < train.segment_size;
+      header.msg_iovlen++;
+      vector_count_++;
+      return;
+    }
+  }
+  const Destination& to = destinations_[destination];
+  trains_[train_count_] = {
+      .size = packet.size, .segment_size = packet.size, .steering = steering, .closed = false};
+  msghdr& header = headers_[train_count_].msg_hdr;
+  header = {};
+  header.msg_name = to.name_size == 0 ? nullptr : &names_[destination];
+  header.msg_namelen = to.name_size;
+  header.msg_iov = &vectors_[vector_count_];
+  header.msg_iovlen = 1;
+  train_count_++;
+  vector_count_++;
+}
+
+bool UdpSender::fits(const Train& train, uint64_t packet_count, const engine::TxPacket& packet,
+                     uint32_t steering) const {
+  // An empty datagram would vanish in a train. A receiving kernel steers a train by its first
+  // packet, so a train never crosses from one queue's stretch of the steering field to the next.
+  return !train.closed && packet.size != 0 && packet.size <= train.segment_size &&
+         train.segment_size <= segment_bytes_max_ && packet_count < kTrainPacketsMax &&
+         train.size + packet.size <= kTrainBytesMax && train.steering == steering;
+}
+
+uint32_t UdpSender::steering_of(const engine::TxPacket& packet) const {
+  const uint32_t offset = config_.steering.payload_offset_bytes;
+  if (packet.size < offset + sizeof(uint32_t)) return 0;
+  return load_be<uint32_t>(packet.data + offset) >> config_.steering.shift_bits;
+}
+
+/// Tells the kernel the segment size of each train of more than one packet.
+void UdpSender::write_notes() {
+  for (uint32_t i = 0; i < train_count_; i++) {
+    msghdr& header = headers_[i].msg_hdr;
+    if (header.msg_iovlen == 1) continue;
+    header.msg_control = controls_[i].bytes.data();
+    header.msg_controllen = sizeof(Control);
+    cmsghdr* note = CMSG_FIRSTHDR(&header);
+    note->cmsg_level = IPPROTO_UDP;
+    note->cmsg_type = UDP_SEGMENT;
+    note->cmsg_len = CMSG_LEN(sizeof(uint16_t));
+    const auto segment_size = static_cast<uint16_t>(trains_[i].segment_size);
+    std::memcpy(CMSG_DATA(note), &segment_size, sizeof segment_size);
+  }
+}
+
+void UdpSender::send_trains() {
+  uint32_t index = 0;
+  uint32_t attempts = 0;
+  while (index < train_count_) {
+    counters_.system_calls.add(1);
+    const int sent =
+        ::sendmmsg(socket_, &headers_[index], train_count_ - index, MSG_DONTWAIT | MSG_NOSIGNAL);
+    if (sent > 0) {
+      const uint32_t end = index + static_cast<uint32_t>(sent);
+      for (; index < end; index++) count_sent(index);
+      attempts = 0;
+    } else if (is_full(errno)) {
+      if (!wait_for_room()) return refuse_from(index);
+    } else if (handle_error(errno, index, attempts)) {
+      index++;
+      attempts = 0;
+    }
+  }
+}
+
+/// Settles what an error of the train at `index` means. @return true when the train is done with.
+bool UdpSender::handle_error(int error, uint32_t index, uint32_t& attempts) {
+  const uint64_t packet_count = headers_[index].msg_hdr.msg_iovlen;
+  if (packet_count > 1 && refuses_trains(error)) {
+    send_one_by_one(index, error);
+    return true;
+  }
+  if (is_transient(error) && ++attempts < kAttemptsMax) return false;
+  counters_.tx_refused.add(packet_count);
+  return true;
+}
+
+void UdpSender::send_one_by_one(uint32_t index, int train_error) {
+  const msghdr& train = headers_[index].msg_hdr;
+  uint64_t sent = 0;
+  uint64_t bytes = 0;
+  for (uint32_t i = 0; i < train.msg_iovlen; i++) {
+    if (send_single(train.msg_iov[i], train) != 0) continue;
+    sent++;
+    bytes += train.msg_iov[i].iov_len;
+  }
+  counters_.tx_packets.add(sent);
+  counters_.tx_bytes.add(bytes);
+  counters_.tx_refused.add(train.msg_iovlen - sent);
+  // Only when the packets passed singly was it the train that was refused, and not, say, the
+  // destination. Trains of smaller packets may still work below the MTU, hence not 0 at once.
+  if (sent != 0) {
+    segment_bytes_max_ =
+        train_error == EINVAL || train_error == EMSGSIZE ? trains_[index].segment_size - 1 : 0;
+  }
+}
+
+/// Sends one packet of a train. @return 0, or the error that stopped it.
+int UdpSender::send_single(const iovec& packet, const msghdr& train) {
+  iovec vector = packet;
+  msghdr header{};
+  header.msg_name = train.msg_name;
+  header.msg_namelen = train.msg_namelen;
+  header.msg_iov = &vector;
+  header.msg_iovlen = 1;
+  uint32_t attempts = 0;
+  for (;;) {
+    counters_.system_calls.add(1);
+    if (::sendmsg(socket_, &header, MSG_DONTWAIT | MSG_NOSIGNAL) >= 0) return 0;
+    const int error = errno;
+    if (is_full(error)) {
+      if (!wait_for_room()) return error;
+    } else if (!is_transient(error) || ++attempts == kAttemptsMax) {
+      return error;
+    }
+  }
+}
+
+/// Waits for room in the socket's buffer. @return false when this transmit() has waited enough.
+bool UdpSender::wait_for_room() {
+  const Instant now = monotonic_now();
+  if (!full_until_) full_until_ = now + kFullWaitMax;
+  const int64_t left_ns = in_nanoseconds(*full_until_ - now);
+  if (left_ns <= 0) return false;
+  pollfd ready{.fd = socket_, .events = POLLOUT, .revents = 0};
+  timespec limit{};
+  limit.tv_nsec = left_ns;
+  counters_.system_calls.add(1);
+  ::ppoll(&ready, 1, &limit, nullptr);
+  return true;
+}
+
+void UdpSender::count_sent(uint32_t index) {
+  counters_.tx_packets.add(headers_[index].msg_hdr.msg_iovlen);
+  counters_.tx_bytes.add(trains_[index].size);
+}
+
+void UdpSender::refuse_from(uint32_t index) {
+  for (; index < train_count_; index++) {
+    counters_.tx_refused.add(headers_[index].msg_hdr.msg_iovlen);
+  }
+}
+
+}  // namespace tributary::io

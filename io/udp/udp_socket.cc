@@ -1,0 +1,278 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "io/udp/udp_socket.h"
+
+#include <fmt/format.h>
+#include <linux/filter.h>
+#include <netinet/in.h>
+#include <netinet/udp.h>
+#include <sys/socket.h>
+
+#include <array>
+#include <bit>
+#include <cerrno>
+#include <system_error>
+
+#include "io/udp/socket_address.h"
+
+namespace tributary::io {
+namespace {
+
+std::string cause(int error) { return std::system_category().message(error); }
+
+template <class T>
+bool set_option(int socket, int level, int name, const T& value) {
+  return setsockopt(socket, level, name, &value, sizeof value) == 0;
+}
+
+Result<bool> check(const UdpPortConfig& config) {
+  if (config.queue_count == 0 || config.queue_count > kUdpQueuesMax ||
+      !std::has_single_bit(config.queue_count)) {
+    return failure(fmt::format("queue_count {} is not allowed; it must be a power of two up to {}",
+                               config.queue_count, kUdpQueuesMax));
+  }
+  if (config.payload_bytes_max == 0 || config.payload_bytes_max > kUdpPayloadBytesMax) {
+    return failure(fmt::format("payload_bytes_max {} is not allowed; it must be 1 to {}",
+                               config.payload_bytes_max, kUdpPayloadBytesMax));
+  }
+  if (config.steering.shift_bits > 31) {
+    return failure(fmt::format("steering.shift_bits {} is not allowed; it must be 0 to 31",
+                               config.steering.shift_bits));
+  }
+  if (config.steering.payload_offset_bytes > kUdpPayloadBytesMax) {
+    return failure(fmt::format("steering.payload_offset_bytes {} is past the largest payload, {}",
+                               config.steering.payload_offset_bytes, kUdpPayloadBytesMax));
+  }
+  if (config.peer.is_set() && config.queue_count != 1) {
+    return failure(fmt::format("a port with the one peer {} needs queue_count 1, not {}",
+                               config.peer.to_string(), config.queue_count));
+  }
+  if (config.multicast && config.multicast->group != Endpoint{}) {
+    const Endpoint& group = config.multicast->group;
+    if (!group.is_multicast()) {
+      return failure(fmt::format("{} is not a multicast group", group.to_string()));
+    }
+    if (config.queue_count != 1) {
+      return failure(fmt::format("joining multicast group {} needs queue_count 1, not {}",
+                                 group.to_string(), config.queue_count));
+    }
+  }
+  return true;
+}
+
+/// The family of the sockets: a wildcard address follows the peer, everything else itself.
+int family_of(const UdpPortConfig& config) {
+  if (config.local.is_ipv4()) return AF_INET;
+  const bool follows = is_wildcard(config.local) && config.peer.is_set();
+  return follows && config.peer.is_ipv4() ? AF_INET : AF_INET6;
+}
+
+Result<FileDescriptor> open_socket(int family) {
+  FileDescriptor fd(::socket(family, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, IPPROTO_UDP));
+  if (!fd.is_open()) return failure(fmt::format("cannot open a UDP socket: {}", cause(errno)));
+  if (family == AF_INET6) set_option(fd.get(), IPPROTO_IPV6, IPV6_V6ONLY, int{0});
+  return fd;
+}
+
+Result<Endpoint> bind_socket(int socket, int family, const Endpoint& local) {
+  SocketAddress address{};
+  Endpoint wanted = local;
+  // [::] on a machine without IPv6, or for an IPv4 peer, means 0.0.0.0.
+  if (family == AF_INET && !local.is_ipv4()) wanted = Endpoint::ipv4(INADDR_ANY, local.port);
+  const socklen_t size = to_socket_address(wanted, family, address);
+  if (::bind(socket, &address.any, size) != 0) {
+    const int error = errno;
+    const char* hint = error == EADDRINUSE      ? " (another program listens there)"
+                       : error == EADDRNOTAVAIL ? " (no interface of this machine has it)"
+                                                : "";
+    return failure(
+        fmt::format("cannot listen on UDP {}: {}{}", local.to_string(), cause(error), hint));
+  }
+  SocketAddress bound{};
+  socklen_t bound_size = sizeof bound;
+  if (::getsockname(socket, &bound.any, &bound_size) != 0) {
+    return failure(fmt::format("cannot read the bound address: {}", cause(errno)));
+  }
+  return from_socket_address(bound);
+}
+
+struct BufferOption {
+  int force;  ///< Needs CAP_NET_ADMIN, ignores the system's limit.
+  int plain;
+  const char* noun;
+  const char* limit;
+};
+constexpr BufferOption kReceiveBuffer{SO_RCVBUFFORCE, SO_RCVBUF, "receive", "net.core.rmem_max"};
+constexpr BufferOption kSendBuffer{SO_SNDBUFFORCE, SO_SNDBUF, "send", "net.core.wmem_max"};
+
+/// Asks for `wanted_bytes`. @return what the kernel granted; it reports twice that, the other half
+/// being its own bookkeeping (socket(7)).
+uint32_t ask_buffer(int socket, const BufferOption& option, uint32_t wanted_bytes) {
+  const int wanted = static_cast<int>(std::min(wanted_bytes, uint32_t{INT32_MAX / 2}));
+  if (!set_option(socket, SOL_SOCKET, option.force, wanted)) {
+    set_option(socket, SOL_SOCKET, option.plain, wanted);
+  }
+  int granted = 0;
+  socklen_t size = sizeof granted;
+  getsockopt(socket, SOL_SOCKET, option.plain, &granted, &size);
+  return static_cast<uint32_t>(granted) / 2;
+}
+
+void ask_buffers(int socket, const UdpPortConfig& config, UdpSockets& port) {
+  const bool first = port.sockets.empty();  // All queues get the same: one warning for the port.
+  const auto ask = [&](const BufferOption& option, uint32_t wanted_bytes) {
+    const uint32_t granted_bytes = ask_buffer(socket, option, wanted_bytes);
+    if (granted_bytes >= wanted_bytes || !first) return granted_bytes;
+    port.warnings.push_back(fmt::format(
+        "the {} buffer of UDP {} holds {} bytes where {} were wanted, so bursts may be lost; "
+        "mend with: sysctl -w {}={}",
+        option.noun, port.local.to_string(), granted_bytes, wanted_bytes, option.limit,
+        wanted_bytes));
+    return granted_bytes;
+  };
+  port.receive_buffer_bytes = ask(kReceiveBuffer, config.receive_buffer_bytes);
+  ask(kSendBuffer, config.send_buffer_bytes);
+}
+
+/// The address or scope that names the interface for multicast; default-made for "any".
+Endpoint multicast_interface(const UdpPortConfig& config) {
+  return config.multicast->via != Endpoint{} ? config.multicast->via : config.local;
+}
+
+in_addr interface_address(const UdpPortConfig& config) {
+  const Endpoint via = multicast_interface(config);
+  return via.is_ipv4() ? ipv4_address(via) : in_addr{INADDR_ANY};
+}
+
+void set_multicast_sending(int socket, int family, const UdpPortConfig& config) {
+  const UdpMulticast& multicast = *config.multicast;
+  const int loop = multicast.loop ? 1 : 0;
+  const int ttl = multicast.ttl;
+  // An AF_INET6 socket sends to IPv4 groups as well, and keeps the IPv4 options for that.
+  set_option(socket, IPPROTO_IP, IP_MULTICAST_TTL, ttl);
+  set_option(socket, IPPROTO_IP, IP_MULTICAST_LOOP, loop);
+  set_option(socket, IPPROTO_IP, IP_MULTICAST_IF, interface_address(config));
+  if (family == AF_INET6) {
+    set_option(socket, IPPROTO_IPV6, IPV6_MULTICAST_HOPS, ttl);
+    set_option(socket, IPPROTO_IPV6, IPV6_MULTICAST_LOOP, loop);
+    const int index = static_cast<int>(multicast_interface(config).scope_id);
+    if (index != 0) set_option(socket, IPPROTO_IPV6, IPV6_MULTICAST_IF, index);
+  }
+}
+
+Result<bool> join_group(int socket, int family, const UdpPortConfig& config) {
+  const Endpoint& group = config.multicast->group;
+  int error = 0;
+  if (group.is_ipv4()) {
+    ip_mreqn request{};
+    request.imr_multiaddr = ipv4_address(group);
+    request.imr_address = interface_address(config);
+    if (!set_option(socket, IPPROTO_IP, IP_ADD_MEMBERSHIP, request)) error = errno;
+    // Without this a socket on [::] also hears groups that other programs have joined.
+    set_option(socket, IPPROTO_IP, IP_MULTICAST_ALL, int{0});
+  } else if (family == AF_INET6) {
+    ipv6_mreq request{};
+    SocketAddress address{};
+    static_cast<void>(to_socket_address(group, AF_INET6, address));
+    request.ipv6mr_multiaddr = address.v6.sin6_addr;
+    request.ipv6mr_interface = multicast_interface(config).scope_id;
+    if (!set_option(socket, IPPROTO_IPV6, IPV6_JOIN_GROUP, request)) error = errno;
+    set_option(socket, IPPROTO_IPV6, IPV6_MULTICAST_ALL, int{0});
+  } else {
+    error = EAFNOSUPPORT;
+  }
+  if (error == 0) return true;
+  return failure(fmt::format("cannot join multicast group {} on {}: {}", group.to_string(),
+                             config.local.to_string(), cause(error)));
+}
+
+Result<bool> connect_peer(int socket, int family, const Endpoint& peer) {
+  SocketAddress address{};
+  const socklen_t size = to_socket_address(peer, family, address);
+  if (size == 0) {
+    return failure(
+        fmt::format("an IPv4 local address cannot reach the IPv6 peer {}", peer.to_string()));
+  }
+  if (::connect(socket, &address.any, size) == 0) return true;
+  return failure(fmt::format("no way to {}: {}", peer.to_string(), cause(errno)));
+}
+
+/// Classic BPF: needs no privilege. It sees the UDP payload from offset 0; a load past the end ends
+/// the program with 0, hence queue 0 for short packets.
+Result<bool> attach_steering(int socket, const SteeringField& field, uint32_t queue_count) {
+  std::array<sock_filter, 4> program{{
+      {BPF_LD | BPF_W | BPF_ABS, 0, 0, field.payload_offset_bytes},
+      {BPF_ALU | BPF_RSH | BPF_K, 0, 0, field.shift_bits},
+      {BPF_ALU | BPF_AND | BPF_K, 0, 0, queue_count - 1},
+      {BPF_RET | BPF_A, 0, 0, 0},
+  }};
+  const sock_fprog description{static_cast<uint16_t>(program.size()), program.data()};
+  if (set_option(socket, SOL_SOCKET, SO_ATTACH_REUSEPORT_CBPF, description)) return true;
+  return failure(fmt::format("cannot steer packets to {} queues: {}", queue_count, cause(errno)));
+}
+
+/// Makes socket number sockets.size() ready and appends it.
+Result<bool> add_socket(const UdpPortConfig& config, UdpSockets& port) {
+  auto fd = open_socket(port.family);
+  if (!fd) return tl::unexpected(fd.error());
+  const int socket = fd->get();
+  const bool first = port.sockets.empty();
+
+  if (config.multicast && config.multicast->share) {
+    set_option(socket, SOL_SOCKET, SO_REUSEADDR, int{1});
+  }
+  // The first socket binds alone and becomes sharable afterwards. So a port that any other program
+  // has, even one that shares it, is refused, and two servers never split each other's packets.
+  if (!first) set_option(socket, SOL_SOCKET, SO_REUSEPORT, int{1});
+  const auto bound = bind_socket(socket, port.family, first ? config.local : port.local);
+  if (!bound) return tl::unexpected(bound.error());
+  if (first && config.queue_count > 1) set_option(socket, SOL_SOCKET, SO_REUSEPORT, int{1});
+  if (first) port.local = *bound;
+
+  ask_buffers(socket, config, port);
+  port.receive_offload = config.receive_offload && set_option(socket, IPPROTO_UDP, UDP_GRO, int{1});
+  if (config.multicast) {
+    set_multicast_sending(socket, port.family, config);
+    if (config.multicast->group != Endpoint{}) {
+      const auto joined = join_group(socket, port.family, config);
+      if (!joined) return joined;
+    }
+  }
+  if (config.peer.is_set()) {
+    const auto connected = connect_peer(socket, port.family, config.peer);
+    if (!connected) return connected;
+    SocketAddress address{};
+    socklen_t size = sizeof address;
+    // Connecting replaces a wildcard by the address that the route to the peer gives.
+    if (::getsockname(socket, &address.any, &size) == 0) port.local = from_socket_address(address);
+  }
+  port.sockets.push_back(std::move(*fd));
+  return true;
+}
+
+}  // namespace
+
+Result<UdpSockets> open_udp_sockets(const UdpPortConfig& config) {
+  if (const auto checked = check(config); !checked) return tl::unexpected(checked.error());
+  UdpSockets port;
+  port.family = family_of(config);
+  if (port.family == AF_INET6 && is_wildcard(config.local) && !config.peer.is_set() &&
+      !open_socket(AF_INET6)) {
+    port.family = AF_INET;
+    port.warnings.push_back(
+        fmt::format("this machine has no IPv6, so UDP port {} listens on IPv4 only; mend with: "
+                    "boot without ipv6.disable=1, or bind 0.0.0.0",
+                    config.local.port));
+  }
+  for (uint32_t i = 0; i < config.queue_count; i++) {
+    const auto added = add_socket(config, port);
+    if (!added) return tl::unexpected(added.error());
+  }
+  if (config.queue_count > 1) {
+    const auto steered =
+        attach_steering(port.sockets.front().get(), config.steering, config.queue_count);
+    if (!steered) return tl::unexpected(steered.error());
+  }
+  return port;
+}
+
+}  // namespace tributary::io

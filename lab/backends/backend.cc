@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "lab/backends/backend.h"
+
+#include <algorithm>
+
+#include "lab/backends/live_node.h"
+#include "lab/backends/parameter_server.h"
+#include "lab/backends/switchml_trio_node.h"
+#include "lab/backends/tofino_node.h"
+#include "lab/backends/trio_node.h"
+#include "lab/backends/waiting_switch.h"
+#include "lab/cluster/plan.h"
+#include "lab/peers/ring_protocol.h"
+#include "lab/peers/sharded_protocol.h"
+#include "tofino/limits.h"
+#include "tofino/switchml/program.h"
+#include "wire/switchml.h"
+
+namespace tributary::lab {
+namespace {
+
+template <class Node>
+Result<std::unique_ptr<AggregatorNode>> create(net::Network& network, const AggregatorSpec& spec) {
+  auto node = Node::create(network, spec);
+  if (!node) return tl::unexpected(node.error());
+  return std::unique_ptr<AggregatorNode>(*std::move(node));
+}
+
+Result<std::unique_ptr<AggregatorNode>> make_waiting_switch(net::Network& network,
+                                                            const AggregatorSpec& spec) {
+  return std::unique_ptr<AggregatorNode>(std::make_unique<WaitingSwitch>(network, spec));
+}
+
+// Latencies are those of an idle switch, as tests/lab/cluster has them. On Tofino so many passes
+// (SwitchML paper §5); the slots are the published program's.
+constexpr uint32_t kTofinoSlots = tofino::SwitchmlVariant{}.slots;
+constexpr SwitchmlDesign kSmallOnTofino{.elements = host::kSwitchmlSmallElements,
+                                        .latency = tofino::kPassLatency * 2,
+                                        .slots_max = kTofinoSlots};
+constexpr SwitchmlDesign kLargeOnTofino{.elements = host::kSwitchmlLargeElements,
+                                        .latency = tofino::kPassLatency * 11,
+                                        .slots_max = kTofinoSlots};
+constexpr SwitchmlDesign kTimingOutOnTofino{.elements = host::kSwitchmlSmallElements,
+                                            .times_out = true,
+                                            .latency = tofino::kPassLatency * 2,
+                                            .slots_max = kTofinoSlots};
+/// A PFE takes 30 us with 64 and 200 us with 1024 gradients (Trio paper §6.3), 64 between.
+constexpr SwitchmlDesign kOnTrio{.elements = host::kSwitchmlLargeElements,
+                                 .latency = microseconds(64),
+                                 .slots_max = switchml::kSlotsLimit};
+
+/// SwitchML on the modelled Tofino.
+BackendKind on_tofino(const char* name, const char* description, const SwitchmlDesign& design) {
+  return {.choice = {name, description},
+          .mitigates = design.times_out,
+          .switchml = &design,
+          .own_ports = true,
+          .port = wire::kSwitchmlPort,
+          .make = create<TofinoNode>,
+          .protocol = switchml_protocol,
+          .check = [](const Scenario& scenario, const BackendKind& kind) {
+            return check_tofino(scenario, *kind.switchml);
+          }};
+}
+
+Result<std::unique_ptr<AggregatorNode>> make_parameter_server(net::Network& network,
+                                                              const AggregatorSpec& spec) {
+  return std::unique_ptr<AggregatorNode>(std::make_unique<ParameterServer>(network, spec));
+}
+
+host::ProtocolFactory make_sharded(const Scenario&, const ClusterPlan& plan, uint32_t rank) {
+  ShardedConfig config{.communicator = plan.workers[rank].communicator, .servers = {}};
+  config.communicator.source = rank;
+  for (const AggregatorSpec& server : plan.aggregators) config.servers.push_back(server.address);
+  return [config](uint32_t nonce, Instant now) {
+    return std::make_unique<ShardedProtocol>(config, nonce, now);
+  };
+}
+
+host::ProtocolFactory make_ring(const Scenario& scenario, const ClusterPlan& plan, uint32_t rank) {
+  const uint32_t world = scenario.workers;
+  const host::CommunicatorConfig& communicator = plan.workers[rank].communicator;
+  const RingConfig config{.rank = rank,
+                          .world = world,
+                          .gradients = communicator.gradients,
+                          .window = communicator.window,
+                          .deadline = communicator.deadline,
+                          .left = plan.workers[(rank + world - 1) % world].address,
+                          .right = plan.workers[(rank + 1) % world].address};
+  return [config](uint32_t, Instant now) { return std::make_unique<RingProtocol>(config, now); };
+}
+
+}  // namespace
+
+const std::vector<BackendKind>& backend_kinds() {
+  static const std::vector<BackendKind> kinds{
+      {.choice = {"trio-ml", "Trio-ML on the modelled PFE, straggler mitigation on"},
+       .mitigates = true,
+       .hierarchical = true,
+       .make = create<TrioNode>},
+      {.choice = {"trio-ml-wait", "the same without mitigation: it waits for everyone"},
+       .hierarchical = true,
+       .make = create<TrioNode>},
+      {.choice = {"waiting-switch",
+                  "a switch at line rate that waits for everyone: what waiting alone costs"},
+       .make = make_waiting_switch},
+      {.choice = {"ideal", "the same switch, and nobody straggles"},
+       .straggles = false,
+       .make = make_waiting_switch},
+      on_tofino("switchml-64", "SwitchML on the modelled Tofino, one pipe, 64 elements a packet",
+                kSmallOnTofino),
+      on_tofino("switchml-256",
+                "SwitchML on the modelled Tofino, four pipes, 256 elements a packet",
+                kLargeOnTofino),
+      on_tofino("switchml-64-timeout",
+                "switchml-64 whose packet generator gives up slots that wait too long",
+                kTimingOutOnTofino),
+      {.choice = {"switchml-on-trio", "SwitchML's program, 256 elements, on the modelled PFE"},
+       .switchml = &kOnTrio,
+       .port = wire::kSwitchmlPort,
+       .make = create<SwitchmlTrioNode>,
+       .protocol = switchml_protocol,
+       .check = [](const Scenario& scenario,
+                   const BackendKind& kind) { return check_switchml(scenario, *kind.switchml); }},
+      {.choice = {"live", "the live engine's core in virtual time; its work takes no time"},
+       .mitigates = true,
+       .hierarchical = true,
+       .elides = false,
+       .trains = false,
+       .make = create<LiveNode>},
+      {.choice = {"ps-dedicated", "parameter servers on hosts of their own, one for each worker"},
+       .placement = Placement::kDedicated,
+       .make = make_parameter_server,
+       .protocol = make_sharded},
+      {.choice = {"ps-colocated", "parameter servers on the workers' hosts, sharing their cables"},
+       .placement = Placement::kColocated,
+       .make = make_parameter_server,
+       .protocol = make_sharded},
+      {.choice = {"ring", "ring all-reduce: nobody but the workers adds"},
+       .placement = Placement::kWorkers,
+       .protocol = make_ring},
+  };
+  return kinds;
+}
+
+const BackendKind* find_backend_kind(const std::string& name) {
+  const auto& kinds = backend_kinds();
+  const auto found = std::find_if(kinds.begin(), kinds.end(), [&](const BackendKind& kind) {
+    return kind.choice.name == name;
+  });
+  return found == kinds.end() ? nullptr : &*found;
+}
+
+}  // namespace tributary::lab

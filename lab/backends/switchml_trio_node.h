@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+/// @file
+/// A modelled PFE with SwitchML's microcode (apps/switchml) on the virtual network: the protocol of
+/// the one on the machine of the other.
+///
+/// Model:   engine/model/pfe.h, with the generation, fidelity and changed numbers of PfeSettings.
+///          One session, its workers by address. A result leaves once for each worker, to the port
+///          that its own contribution came from.
+/// Threads: One.
+/// Errors:  create() refuses what the machine's parameters and switchml::Shard refuse. What the
+///          program refuses is a part of the result, by reason.
+/// Tests:   tests/lab/backends/switchml_trio_node_test.cc, tests/lab/faults/switchml_faults_test.cc
+#pragma once
+
+#include <memory>
+#include <span>
+#include <string>
+
+#include "apps/switchml/app.h"
+#include "engine/model/pfe.h"
+#include "lab/backends/aggregator_node.h"
+
+namespace tributary::lab {
+
+class SwitchmlTrioNode final : public AggregatorNode, private engine::PfeSink {
+ public:
+  static Result<std::unique_ptr<SwitchmlTrioNode>> create(net::Network& network,
+                                                          const AggregatorSpec& spec);
+  ~SwitchmlTrioNode() override;
+
+  /// Begins the session anew, as rank 0's UdpSession call does. @pre No packet is inside.
+  [[nodiscard]] Result<void> begin_session();
+  [[nodiscard]] const switchml::Shard& shard() const { return *shard_; }
+  [[nodiscard]] AggregatorResult result(Duration elapsed) const override;
+  bool set_trace(TraceSink& sink) override;
+  [[nodiscard]] NodeSnapshot snapshot(const SnapshotWish& wish) override;
+
+ private:
+  /// Its messages and reasons in words.
+  class Words final : public engine::TraceWords {
+   public:
+    [[nodiscard]] engine::TraceWord message(std::span<const std::byte> stored,
+                                            uint32_t size_bytes) const override;
+    [[nodiscard]] engine::TraceWord target(const void* target) const override;
+    [[nodiscard]] std::string drop_reason(uint32_t reason) const override;
+  };
+
+  SwitchmlTrioNode(net::Network& network, const AggregatorSpec& spec, memory::SharedMemory memory);
+
+  void aggregate(net::PacketRef packet) override;
+  void send(std::span<const std::byte> stored, uint32_t size_bytes,
+            std::span<const Endpoint> destinations) override;
+
+  memory::SharedMemory memory_;
+  std::unique_ptr<switchml::Shard> shard_;
+  const Words words_;
+  std::unique_ptr<engine::Pfe<switchml::App>> pfe_;
+};
+
+}  // namespace tributary::lab

@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "lab/backends/switchml_worker.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "host/switchml_protocol.h"
+#include "lab/cluster/plan.h"
+#include "net/packet.h"
+#include "wire/switchml.h"
+
+namespace tributary::lab {
+namespace {
+
+/// From sending a packet to sending the next one of its slot.
+Duration delay_of(const Scenario& scenario, const SwitchmlDesign& design, uint64_t bits_per_s,
+                  uint32_t packet_bytes) {
+  const Duration packet_time = from_seconds(packet_bytes * 8.0 / static_cast<double>(bits_per_s));
+  const Duration way = packet_time + scenario.link.propagation + scenario.link.faults.jitter;
+  const Duration round =
+      scenario.host.cost_of_packet(design.elements) * (int64_t{2} * HostSettings::kBurst);
+  return way * 2 + design.latency + round + packet_time * (int64_t{scenario.train} - 1);
+}
+
+}  // namespace
+
+uint32_t switchml_pool(const Scenario& scenario, const SwitchmlDesign& design) {
+  const SwitchmlSettings& settings = scenario.switchml;
+  if (settings.pool != 0) return settings.pool;
+  if (settings.preset != host::SwitchmlPreset::kPaper) {
+    host::SwitchmlConfig config;
+    apply(settings.preset, config);
+    return config.pool;
+  }
+  const uint64_t rate = std::min(scenario.link.rate_bits_per_s, scenario.host.nic_bits_per_s);
+  const uint32_t packet_bytes = wire::switchml_bytes(design.elements) + net::kWireOverheadBytes;
+  const Duration delay = delay_of(scenario, design, rate, packet_bytes);
+  return std::min(host::switchml_pool_size(rate, delay, packet_bytes), design.slots_max);
+}
+
+host::SwitchmlConfig switchml_config(const Scenario& scenario, const SwitchmlDesign& design) {
+  host::SwitchmlConfig config;
+  apply(scenario.switchml.preset, config);
+  config.elements = design.elements;
+  config.switch_times_out = design.times_out;
+  config.pool = std::max(switchml_pool(scenario, design) / scenario.train, 1U);
+  if (scenario.switchml.timeout != Duration()) config.timeout = scenario.switchml.timeout;
+  config.world = scenario.workers;
+  config.repair = scenario.host.retransmission;
+  config.deadline = scenario.host.deadline;
+  return config;
+}
+
+host::ProtocolFactory switchml_protocol(const Scenario& scenario, const ClusterPlan& plan,
+                                        uint32_t rank) {
+  const AggregatorSpec& aggregator = plan.aggregators.at(0);
+  host::SwitchmlConfig config = switchml_config(scenario, aggregator.switchml);
+  config.server = aggregator.address;
+  config.rank = rank;
+  return [config](uint32_t, Instant) { return std::make_unique<host::SwitchmlProtocol>(config); };
+}
+
+Result<void> check_switchml(const Scenario& scenario, const SwitchmlDesign& design) {
+  for (const auto& [key, link] :
+       {std::pair{"link.reorder", &scenario.link}, std::pair{"fabric.reorder", &scenario.fabric}}) {
+    if (link->faults.reorder <= 0) continue;
+    return refused_by_backend(scenario, key, fmt::format("{}", link->faults.reorder),
+                              "0 (SwitchML tells a slot's uses apart by one bit, so it needs links "
+                              "that keep their order)");
+  }
+  if (scenario.workers > wire::kSwitchmlWorkersMax) {
+    return refused_by_backend(
+        scenario, "workers", std::to_string(scenario.workers),
+        fmt::format("1 to {}, the bits of SwitchML's bitmap", wire::kSwitchmlWorkersMax));
+  }
+  const uint32_t pool = switchml_pool(scenario, design);
+  if (pool > design.slots_max) {
+    return refused_by_backend(scenario, "switchml.pool", std::to_string(pool),
+                              fmt::format("1 to {}", design.slots_max));
+  }
+  if (pool % scenario.train != 0) {
+    return refused_by_backend(scenario, "train", std::to_string(scenario.train),
+                              fmt::format("what divides the pool of {} slots", pool));
+  }
+  return {};
+}
+
+tl::unexpected<Error> refused_by_backend(const Scenario& scenario, const char* key,
+                                         const std::string& value, const std::string& allowed) {
+  return failure(fmt::format("{}={} is not allowed; allowed with backend={}: {}", key, value,
+                             scenario.backend, allowed));
+}
+
+}  // namespace tributary::lab

@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+/// @file
+/// SwitchML's workers in the lab, whatever switch they talk to: the design of a back end, how many
+/// slots it takes, and the protocol of a rank.
+///
+/// Model:   The pool is what the scenario says; else, with the preset "paper", what keeps the link
+///          full (SwitchML paper, Appendix C: bandwidth x delay over the size of a packet, rounded
+///          up to a power of two). The delay counts from sending a packet to sending the next one
+///          of its slot in an idle network: both ways, the switch, a round of the host (bursts of
+///          packets, as DPDK's, which is why the paper rounds up), and the rest of a train.
+/// Threads: Pure functions.
+/// Errors:  check_switchml() names the key, its value, and what is allowed.
+/// Tests:   tests/lab/backends/switchml_worker_test.cc, tofino_node_test.cc
+#pragma once
+
+#include "host/switchml_config.h"
+#include "host/tensor_protocol.h"
+#include "lab/scenario.h"
+
+namespace tributary::lab {
+
+struct ClusterPlan;
+
+/// What a back end's SwitchML is.
+struct SwitchmlDesign {
+  uint32_t elements = host::kSwitchmlSmallElements;  ///< Of a packet.
+  /// Gives up slots whose workers do not come, after MitigationSettings::timeout.
+  bool times_out = false;
+  Duration latency = {};   ///< In an idle switch, of the packet that completes a slot.
+  uint32_t slots_max = 0;  ///< That the switch has of each set.
+};
+
+/// Slots of each set that a worker uses: packets in flight.
+[[nodiscard]] uint32_t switchml_pool(const Scenario& scenario, const SwitchmlDesign& design);
+
+/// The settings of a rank; counts in simulated packets.
+[[nodiscard]] host::SwitchmlConfig switchml_config(const Scenario& scenario,
+                                                   const SwitchmlDesign& design);
+
+/// What `rank` speaks with the plan's only aggregator.
+[[nodiscard]] host::ProtocolFactory switchml_protocol(const Scenario& scenario,
+                                                      const ClusterPlan& plan, uint32_t rank);
+
+/// Refuses links that change the order, more workers than the bitmap has bits, and pools that the
+/// switch has no slots for or that trains do not divide.
+[[nodiscard]] Result<void> check_switchml(const Scenario& scenario, const SwitchmlDesign& design);
+
+/// "key=value is not allowed; allowed with backend=…: …".
+[[nodiscard]] tl::unexpected<Error> refused_by_backend(const Scenario& scenario, const char* key,
+                                                       const std::string& value,
+                                                       const std::string& allowed);
+
+}  // namespace tributary::lab

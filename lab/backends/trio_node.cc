@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "lab/backends/trio_node.h"
+
+#include <algorithm>
+
+#include "lab/inspect/pfe_report.h"
+
+namespace tributary::lab {
+namespace {
+
+/// Room beside a job's own memory for allocations' alignment.
+constexpr uint64_t kMemorySlackBytes = uint64_t{1} << 20;
+
+}  // namespace
+
+Result<engine::Parameters> parameters_of(const PfeSettings& settings) {
+  auto parameters = engine::preset(settings.generation);
+  if (!parameters) return parameters;
+  parameters->fidelity =
+      settings.fidelity == "exact" ? engine::Fidelity::kExact : engine::Fidelity::kBurst;
+  for (const ParameterOverride& change : settings.overrides) {
+    const auto set = engine::set_parameter(*parameters, change.name, change.value);
+    if (!set) return tl::unexpected(set.error());
+  }
+  if (const auto good = engine::check(*parameters); !good) return tl::unexpected(good.error());
+  return parameters;
+}
+
+Result<std::unique_ptr<TrioNode>> TrioNode::create(net::Network& network,
+                                                   const AggregatorSpec& spec) {
+  const auto parameters = parameters_of(spec.pfe);
+  if (!parameters) return tl::unexpected(parameters.error());
+  memory::SharedMemory::Config config;
+  config.dram_size_bytes =
+      std::max(config.dram_size_bytes, trio_ml::memory_bytes(spec.job, 1) + kMemorySlackBytes);
+  auto memory = memory::SharedMemory::create(config);
+  if (!memory) return tl::unexpected(memory.error());
+  std::unique_ptr<TrioNode> node(new TrioNode(network, spec, *std::move(memory)));
+  const auto added = node->shard_.add_job(spec.job, node->session_, network.core().now());
+  if (!added) return tl::unexpected(added.error());
+  engine::PfeSink& sink = *node;
+  node->pfe_ = std::make_unique<engine::Pfe<trio_ml::App>>(
+      network.core(), *parameters, node->memory_, trio_ml::App(node->shard_), sink);
+  return node;
+}
+
+TrioNode::TrioNode(net::Network& network, const AggregatorSpec& spec, memory::SharedMemory memory)
+    : AggregatorNode(network, spec),
+      memory_(std::move(memory)),
+      session_(spec.job, spec.seed),
+      shard_(0, 1, spec.address.port, memory_) {}
+
+TrioNode::~TrioNode() = default;
+
+void TrioNode::aggregate(net::PacketRef packet) {
+  pfe_->arrive(packet->stored, packet->size_bytes, packet->source, spec().train);
+}
+
+void TrioNode::send(std::span<const std::byte> stored, uint32_t size_bytes,
+                    std::span<const Endpoint> destinations) {
+  AggregatorNode::send(stored, size_bytes, destinations);
+}
+
+bool TrioNode::set_trace(TraceSink& sink) {
+  pfe_->set_trace(Tracer(sink, name()), words_);
+  return true;
+}
+
+AggregatorResult TrioNode::result(Duration) const {
+  AggregatorResult result = pfe_result(name(), pfe_->report());
+  // The job counts simulated packets; each stands for `train`.
+  const auto memory = static_cast<double>(trio_ml::memory_bytes(spec().job, 1) * spec().train);
+  result.parts.push_back({kMemoryPart, memory / 1e6, "MB"});
+  result.parts.push_back(
+      {kSlotsPart, static_cast<double>(spec().job.block_cnt_max) * spec().train, "of the window"});
+  return result;
+}
+
+}  // namespace tributary::lab

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+/// @file
+/// A modelled PFE with Trio-ML on the virtual network. Several of them, joined by cables, are a
+/// chassis or a tree; each is configured as the live aggregator would be.
+///
+/// Model:   engine/model/pfe.h, with the generation, fidelity and changed numbers of PfeSettings.
+/// Threads: One.
+/// Errors:  create() refuses what the machine's parameters and Shard::add_job() refuse.
+/// Tests:   tests/lab/cluster/run_test.cc
+#pragma once
+
+#include <memory>
+
+#include "apps/trio_ml/app.h"
+#include "engine/model/pfe.h"
+#include "lab/backends/aggregator_node.h"
+#include "lab/inspect/trio_words.h"
+
+namespace tributary::lab {
+
+/// The machine that these settings ask for. Refuses what they name wrongly.
+[[nodiscard]] Result<engine::Parameters> parameters_of(const PfeSettings& settings);
+
+class TrioNode final : public AggregatorNode, private engine::PfeSink {
+ public:
+  static Result<std::unique_ptr<TrioNode>> create(net::Network& network,
+                                                  const AggregatorSpec& spec);
+  ~TrioNode() override;
+
+  [[nodiscard]] engine::Report report() const { return pfe_->report(); }
+  [[nodiscard]] trio_ml::Shard& shard() { return shard_; }
+  [[nodiscard]] AggregatorResult result(Duration elapsed) const override;
+  bool set_trace(TraceSink& sink) override;
+  [[nodiscard]] NodeSnapshot snapshot(const SnapshotWish& wish) override;
+
+ private:
+  TrioNode(net::Network& network, const AggregatorSpec& spec, memory::SharedMemory memory);
+
+  void aggregate(net::PacketRef packet) override;
+  void send(std::span<const std::byte> stored, uint32_t size_bytes,
+            std::span<const Endpoint> destinations) override;
+
+  memory::SharedMemory memory_;
+  trio_ml::Session session_;
+  trio_ml::Shard shard_;
+  const TrioWords words_{shard_};
+  /// Made when the job is there, whose timers it arms.
+  std::unique_ptr<engine::Pfe<trio_ml::App>> pfe_;
+};
+
+}  // namespace tributary::lab

@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "lab/inspect/pfe_report.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <tuple>
+
+#include "lab/backends/aggregator_node.h"
+#include "lab/trace/time_text.h"
+
+namespace tributary::lab {
+namespace {
+
+std::string number_or_dash(uint64_t number) {
+  return number == 0 ? "-" : fmt::format("{}", number);
+}
+
+std::string ago(Instant now, Instant then) {
+  return then > now ? "" : nanoseconds_text(now - then);
+}
+
+SnapshotTable threads_of(const engine::PfeView& view, size_t rows_max) {
+  size_t waiting = 0;
+  for (const engine::ThreadView& thread : view.threads) {
+    waiting += thread.state == engine::ThreadState::kWaiting ? 1 : 0;
+  }
+  SnapshotTable table{.name = "threads",
+                      .title = fmt::format("{} of {} in use, {} wait for a reply",
+                                           view.threads.size(), view.thread_count, waiting),
+                      .columns = {"thread", "ppe", "place", "packet", "state", "waits for", "at",
+                                  "waits ns", "on ppe ns", "instructions"},
+                      .rows = {},
+                      .text_columns = {4, 5, 6}};
+  // By PPE and place, as the chip has them.
+  std::vector<engine::ThreadView> threads = view.threads;
+  std::sort(threads.begin(), threads.end(), [](const auto& a, const auto& b) {
+    return std::tuple(a.place.ppe, a.place.thread, a.number) <
+           std::tuple(b.place.ppe, b.place.thread, b.number);
+  });
+  for (const engine::ThreadView& thread : threads) {
+    const bool placed = thread.place_count > 0;
+    const bool waits = thread.state == engine::ThreadState::kWaiting;
+    table.add(
+        {fmt::format("{}", thread.number), placed ? fmt::format("{}", thread.place.ppe) : "-",
+         placed ? fmt::format("{}", thread.place.thread) : "-", number_or_dash(thread.packet),
+         engine::to_string(thread.state), thread.waits_for.empty() ? "-" : thread.waits_for,
+         thread.target.empty() ? "-" : thread.target, waits ? ago(view.at, thread.since) : "-",
+         placed ? ago(view.at, thread.started_at) : "-", fmt::format("{}", thread.instructions)},
+        rows_max);
+  }
+  return table;
+}
+
+SnapshotTable queue_of(const engine::PfeView& view, size_t rows_max) {
+  SnapshotTable table{.name = "queue",
+                      .title = fmt::format("{} packets before the threads", view.waiting.size()),
+                      .columns = {"packet", "bytes", "waits ns", "where"},
+                      .rows = {},
+                      .text_columns = {3}};
+  for (const engine::WaitingView& packet : view.waiting) {
+    table.add({fmt::format("{}", packet.packet), fmt::format("{}", packet.size_bytes),
+               ago(view.at, packet.arrived_at), packet.in_ingress ? "ingress" : "dispatch"},
+              rows_max);
+  }
+  return table;
+}
+
+SnapshotTable banks_of(const engine::PfeView& view, size_t rows_max) {
+  Duration backlog;
+  for (const engine::BankView& bank : view.banks) backlog += bank.backlog;
+  SnapshotTable table{
+      .name = "banks",
+      .title = fmt::format("RMW engines; {} ns of work before them", nanoseconds_text(backlog)),
+      .columns = {"bank", "before it ns", "worked ns"},
+      .rows = {}};
+  for (size_t i = 0; i < view.banks.size(); i++) {
+    table.add({fmt::format("{}", i), nanoseconds_text(view.banks[i].backlog),
+               nanoseconds_text(view.banks[i].busy)},
+              rows_max);
+  }
+  return table;
+}
+
+}  // namespace
+
+AggregatorResult pfe_result(std::string name, const engine::Report& report) {
+  AggregatorResult result;
+  result.name = std::move(name);
+  result.packets = report.arrived;
+  result.dropped = report.refused_full + report.refused_too_long;
+  result.latency = summarise(report.adding);
+  for (uint32_t i = 0; i < engine::kLatencyPartCount; i++) {
+    const auto part = static_cast<engine::LatencyPart>(i);
+    result.parts.push_back({std::string("latency ") + engine::to_string(part),
+                            in_seconds(report.adding.parts_mean[part]) * 1e6, "us"});
+  }
+  for (const engine::ResourceUse& use : report.resources) {
+    // The first while any thread was at work, the second of a stretch of the whole run: it may be
+    // less where the work comes in short bursts.
+    result.parts.push_back({use.name + " in use, when active", use.share, "share"});
+    result.parts.push_back({use.name + " in use, fullest stretch", use.share_peak, "share"});
+  }
+  result.parts.push_back({"instructions per packet", report.instructions_per_packet, ""});
+  result.parts.push_back({"instructions per gradient", report.instructions_per_gradient, ""});
+  result.parts.push_back(
+      {"packet buffer peak", static_cast<double>(report.packet_buffer_peak), "packets"});
+  result.parts.push_back({"gradients added", static_cast<double>(report.gradients), ""});
+  result.parts.push_back({"active (a thread at work)", in_seconds(report.active), "s"});
+  result.bottleneck = engine::bottleneck(report);
+  return result;
+}
+
+std::vector<SnapshotTable> pfe_tables(const engine::PfeView& view, size_t rows_max) {
+  return {threads_of(view, rows_max), queue_of(view, rows_max), banks_of(view, rows_max)};
+}
+
+}  // namespace tributary::lab

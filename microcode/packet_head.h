@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+/// @file
+/// The packet head: the first bytes of a packet, which a PPE thread finds in its local memory
+/// (Trio paper §4).
+///
+/// Errors:  view() returns nothing if the head ends before the header does.
+/// Tests:   tests/microcode/packet_head_test.cc
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+
+#include "wire/bit_field.h"
+
+namespace tributary::microcode {
+
+/// The part of a packet that lies in the thread's local memory (at most 192 bytes, Trio paper §4).
+class PacketHead {
+ public:
+  explicit PacketHead(std::span<const std::byte> bytes) : bytes_(bytes) {}
+
+  /// The header at `offset_bytes`, or nothing when the head ends before the header does.
+  template <class Header>
+  [[nodiscard]] std::optional<wire::View<Header>> view(uint32_t offset_bytes) const {
+    if (bytes_.size() < size_t{offset_bytes} + Header::kBytes) return std::nullopt;
+    return wire::View<Header>(bytes_.data() + offset_bytes);
+  }
+  [[nodiscard]] uint32_t size() const { return static_cast<uint32_t>(bytes_.size()); }
+  [[nodiscard]] const std::byte* bytes() const { return bytes_.data(); }
+
+ private:
+  std::span<const std::byte> bytes_;
+};
+
+}  // namespace tributary::microcode

@@ -1,0 +1,204 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "server/appliance.h"
+
+#include <fmt/format.h>
+
+#include <random>
+
+#include "base/clock.h"
+#include "io/frames/link_inspect.h"
+#include "io/udp/socket_address.h"
+#include "io/udp/udp_port.h"
+#include "server/engine_stats.h"
+
+namespace tributary::server {
+namespace {
+
+/// SRAM holds the small hot things; job memory is DRAM (Trio paper §2.3 and Figure 9's DMEM).
+constexpr uint64_t kSramBytes = uint64_t{8} << 20;
+
+uint64_t random_seed() {
+  std::random_device device;
+  return uint64_t{device()} << 32 | device();
+}
+
+/// The job's sources as one core knows them, added to what other cores have said: a source has an
+/// address where any core has heard of it, and is waited for if all of them wait for it.
+void add_sources(nlohmann::json& sources, const trio_ml::Job& job) {
+  for (uint32_t i = 0; i < job.config.sources; i++) {
+    if (sources.size() <= i) {
+      sources.push_back({{"source", i}, {"address", std::string()}, {"waited_for", true}});
+    }
+    nlohmann::json& source = sources[i];
+    const Endpoint& address = job.sources[i].address;
+    if (address.is_set()) source["address"] = address.to_string();
+    source["waited_for"] =
+        source["waited_for"].get<bool>() && trio_ml::contains(job.record.active_mask, i);
+  }
+}
+
+/// One job on one core, added to what other cores have said.
+void add_job_stats(nlohmann::json& job_stats, const trio_ml::Job& job) {
+  const auto add = [&job_stats](const char* name, uint64_t value) {
+    job_stats[name] = job_stats.value(name, uint64_t{0}) + value;
+  };
+  job_stats["id"] = job.config.id;
+  job_stats["session"] = job.session.number();
+  add_sources(job_stats["sources"], job);
+  add("block_curr_cnt", job.record.block_curr_cnt);
+  add("block_total_cnt", job.record.block_total_cnt);
+  add("memory_bytes", job.window.memory_bytes());
+  add("buffers_free", job.window.buffers_free());
+}
+
+}  // namespace
+
+Appliance::Appliance(const ApplianceConfig& config, memory::SharedMemory memory, OpenedPort port)
+    : config_(config),
+      memory_(std::move(memory)),
+      port_(std::move(port.port)),
+      warnings_(std::move(port.warnings)),
+      started_at_(monotonic_now()) {}
+
+Appliance::~Appliance() { stop(); }
+
+Result<std::unique_ptr<Appliance>> Appliance::start(const ApplianceConfig& config) {
+  if (config.jobs.empty()) {
+    return failure("job: none is configured; give at least one, as in --job id=1,sources=4");
+  }
+  auto memory = memory::SharedMemory::create(
+      {.sram_size_bytes = kSramBytes, .dram_size_bytes = config.memory_mb << 20});
+  if (!memory) return tl::unexpected(memory.error());
+  auto port = config.devices.empty() ? open_sockets(config) : open_devices(config);
+  if (!port) return tl::unexpected(port.error());
+
+  const uint32_t room_bytes = port->room_bytes;
+  std::unique_ptr<Appliance> appliance(new Appliance(config, *std::move(memory), *std::move(port)));
+  if (const auto added = appliance->add_jobs(room_bytes); !added)
+    return tl::unexpected(added.error());
+  std::vector<trio_ml::App> apps;
+  for (auto& shard : appliance->shards_) apps.emplace_back(*shard);
+  appliance->engine_ =
+      std::make_unique<Engine>(*appliance->port_, std::move(apps),
+                               engine::LiveEngineConfig{.spin = microseconds(config.spin_us)});
+  appliance->engine_->start();
+  return appliance;
+}
+
+Result<Appliance::OpenedPort> Appliance::open_sockets(const ApplianceConfig& config) {
+  io::UdpPortConfig port_config;
+  port_config.local = config.listen;
+  port_config.queue_count = config.cores;
+  port_config.receive_buffer_bytes = config.buffer_mb << 20;
+  port_config.send_buffer_bytes = config.buffer_mb << 20;
+  port_config.multicast = io::UdpMulticast{};
+  auto port = io::UdpPort::open(port_config);
+  if (!port) return failure(fmt::format("--listen: {}", port.error().text));
+  OpenedPort opened;
+  opened.warnings = (*port)->warnings();
+  opened.room_bytes = (*port)->receive_room_bytes();
+  opened.port = *std::move(port);
+  return opened;
+}
+
+Result<Appliance::OpenedPort> Appliance::open_devices(const ApplianceConfig& config) {
+  auto spec = io::join_dpdk_devices(config.devices);
+  if (!spec) return failure(fmt::format("--port: {}", spec.error().text));
+  if (!io::is_wildcard(config.listen) && !io::same_address(config.listen, spec->address)) {
+    return failure(
+        fmt::format("--listen {}: is not the address of --port; allowed: 0.0.0.0:{}, or "
+                    "the device's ip",
+                    config.listen.to_string(), config.listen.port));
+  }
+  auto port = io::open_dpdk_port(
+      {.spec = *std::move(spec), .udp_port = config.listen.port, .queue_count = config.cores});
+  if (!port) return failure(fmt::format("--port: {}", port.error().text));
+  return OpenedPort{.port = std::move(port->port), .warnings = std::move(port->warnings)};
+}
+
+std::string Appliance::ids_note(uint32_t id) const {
+  for (const trio_ml::JobConfig& job : config_.jobs) {
+    if (job.channels == 1 || id < job.id || id >= job.id + job.channels) continue;
+    return fmt::format(" (job {} with channels={} takes the ids {} to {})", job.id, job.channels,
+                       job.id, job.id + job.channels - 1);
+  }
+  return {};
+}
+
+Result<void> Appliance::add_jobs(uint32_t room_bytes) {
+  for (uint32_t core = 0; core < config_.cores; core++) {
+    shards_.push_back(
+        std::make_unique<trio_ml::Shard>(core, config_.cores, port_->local().port, memory_));
+  }
+  for (trio_ml::JobConfig job : config_.jobs) {
+    // Each job as if it were alone: jobs that are busy at the same time may overflow the socket.
+    job.room_bytes = room_bytes;
+    job.ports = port_->udp_ports();
+    for (uint32_t channel = 0; channel < job.channels; channel++) {
+      const trio_ml::JobConfig one = trio_ml::channel_of(job, channel);
+      const auto added = add_job(one);
+      if (!added) return failure(added.error().text + ids_note(one.id));
+    }
+  }
+  return {};
+}
+
+Result<void> Appliance::add_job(const trio_ml::JobConfig& job) {
+  if (const auto fits = check_room(job); !fits) return fits;
+  sessions_.push_back(std::make_unique<trio_ml::Session>(job, random_seed()));
+  for (auto& shard : shards_) {
+    const auto added = shard->add_job(job, *sessions_.back(), started_at_);
+    if (!added) return added;
+  }
+  return {};
+}
+
+Result<void> Appliance::check_room(const trio_ml::JobConfig& job) const {
+  const uint32_t packet_bytes =
+      wire::kMessageHeadBytesMax + job.block_grad_max * wire::kGradientBytes;
+  if (const uint32_t bytes_max = port_->payload_bytes_max(); packet_bytes > bytes_max) {
+    return failure(fmt::format(
+        "--job: job {}: block_grad_max={} needs payloads of {} bytes; the port's MTU leaves {}: "
+        "give the job block_grad_max={}, or the device a larger mtu=",
+        job.id, job.block_grad_max, packet_bytes, bytes_max,
+        (bytes_max - wire::kMessageHeadBytesMax) / wire::kGradientBytes));
+  }
+  const uint64_t wanted_bytes = config_.cores * trio_ml::memory_bytes(job, config_.cores);
+  const uint64_t left_bytes =
+      memory_.size_bytes(memory::Range::kDram) - memory_.used_bytes(memory::Range::kDram);
+  if (wanted_bytes <= left_bytes) return {};
+  return failure(fmt::format(
+      "--job: job {}: block_cnt_max={}, block_grad_max={}, history={} need {} MB; --memory-mb {} "
+      "has {} MB left",
+      job.id, job.block_cnt_max, job.block_grad_max, job.history, (wanted_bytes >> 20) + 1,
+      config_.memory_mb, left_bytes >> 20));
+}
+
+void Appliance::stop() {
+  if (engine_ != nullptr) engine_->stop();
+}
+
+nlohmann::json Appliance::stats() {
+  nlohmann::json stats{{"command", "serve"},
+                       {"listen", local().to_string()},
+                       {"uptime_s", in_seconds(monotonic_now() - started_at_)},
+                       {"counters", nlohmann::json::object()},
+                       {"bytes", nlohmann::json::object()},
+                       {"cores", nlohmann::json::array()},
+                       {"ports", nlohmann::json::array()},
+                       {"jobs", nlohmann::json::array()}};
+  uint32_t core_index = 0;
+  engine_->inspect([&](Engine::Core& core) {
+    trio_ml::Shard& shard = *shards_[core_index++];
+    add_counters<trio_ml::Outcome>(stats["counters"], stats["bytes"], shard.counters());
+    stats["cores"].push_back(core_stats(core.counters()));
+    stats["ports"].push_back(port_stats(core.queue()));
+    for (uint32_t i = 0; i < shard.jobs().size(); i++) {
+      if (stats["jobs"].size() <= i) stats["jobs"].push_back(nlohmann::json::object());
+      add_job_stats(stats["jobs"][i], *shard.jobs()[i]);
+    }
+  });
+  return stats;
+}
+
+}  // namespace tributary::server

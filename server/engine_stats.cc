@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "server/engine_stats.h"
+
+namespace tributary::server {
+
+nlohmann::json port_stats(const engine::PortQueue& queue) {
+  const engine::PortCounters port = queue.counters();
+  nlohmann::json stats{{"rx_packets", port.rx_packets},    {"rx_bytes", port.rx_bytes},
+                       {"tx_packets", port.tx_packets},    {"tx_bytes", port.tx_bytes},
+                       {"tx_refused", port.tx_refused},    {"rx_truncated", port.rx_truncated},
+                       {"system_calls", port.system_calls}};
+  queue.visit_counters(
+      [&stats](const char* name, uint64_t value) { stats["frames"][name] = value; });
+  return stats;
+}
+
+nlohmann::json core_stats(const engine::CoreCounters& counters) {
+  return {{"bursts", counters.bursts},
+          {"packets", counters.packets},
+          {"handed_over", counters.handed_over},
+          {"handover_full", counters.handover_full},
+          {"waits", counters.waits}};
+}
+
+}  // namespace tributary::server

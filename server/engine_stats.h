@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+/// @file
+/// Counters of an appliance's cores and ports as they stand in its JSON file, whatever it serves.
+///
+/// Tests:   tests/server/appliance_test.cc
+#pragma once
+
+#include <cstdint>
+#include <nlohmann/json.hpp>
+
+#include "engine/live/live_core.h"
+#include "engine/port.h"
+
+namespace tributary::server {
+
+/// A row of "ports": packets and bytes both ways; "frames" by name where the port takes frames.
+[[nodiscard]] nlohmann::json port_stats(const engine::PortQueue& queue);
+/// A row of "cores".
+[[nodiscard]] nlohmann::json core_stats(const engine::CoreCounters& counters);
+
+/// Adds one core's outcomes to what other cores have said, by name; bytes only where there are any.
+/// @tparam Outcome What a program counts; to_string() names it.
+template <class Outcome, class Counters>
+void add_counters(nlohmann::json& packets, nlohmann::json& bytes, const Counters& counters) {
+  for (uint32_t i = 0; i < counters.size(); i++) {
+    const char* name = to_string(static_cast<Outcome>(i));
+    packets[name] = packets.value(name, uint64_t{0}) + counters[i].packets;
+    if (counters[i].bytes > 0) bytes[name] = bytes.value(name, uint64_t{0}) + counters[i].bytes;
+  }
+}
+
+}  // namespace tributary::server

@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "server/job_keys.h"
+
+#include <fmt/format.h>
+
+#include <array>
+
+#include "wire/trio_ml.h"
+
+namespace tributary::server {
+namespace {
+
+constexpr std::array<KeySpec, 19> kJobKeys{{
+    {.name = "id",
+     .type = KeyType::kUint,
+     .help = "job_id",
+     .min = 0,
+     .max = 255,
+     .required = true},
+    {.name = "sources",
+     .type = KeyType::kUint,
+     .help = "direct senders, src_id 0 to n-1",
+     .min = 1,
+     .max = wire::kSourcesMax,
+     .required = true},
+    {.name = "block_cnt_max",
+     .type = KeyType::kUint,
+     .help = "window: blocks in progress, a power of two",
+     .default_text = "4096",
+     .min = 1,
+     .max = trio_ml::kBlockCntLimit},
+    {.name = "window",
+     .type = KeyType::kUint,
+     .help = "the same as block_cnt_max",
+     .min = 1,
+     .max = trio_ml::kBlockCntLimit},
+    {.name = "block_grad_max",
+     .type = KeyType::kUint,
+     .help = "gradients a packet, at most",
+     .default_text = "2048",
+     .min = 1,
+     .max = trio_ml::kBlockGradLimit},
+    {.name = "history",
+     .type = KeyType::kUint,
+     .help = "result cache: results kept for each place of the window",
+     .default_text = "1",
+     .min = 1,
+     .max = trio_ml::kHistoryLimit},
+    {.name = "shared_buffers",
+     .type = KeyType::kBool,
+     .help = "windows from 1024 take less memory; off for sources that never send again",
+     .default_text = "on"},
+    {.name = "mitigation",
+     .type = KeyType::kBool,
+     .help = "straggler mitigation",
+     .default_text = "off"},
+    {.name = "timeout_ms",
+     .type = KeyType::kDurationMs,
+     .help = "an idle block ends degraded after 1 to 2 times this",
+     .default_text = "10",
+     .min = 1,
+     .max = 60'000},
+    {.name = "timer_threads",
+     .type = KeyType::kUint,
+     .help = "N timer threads, each scans 1/N of the blocks",
+     .default_text = "10",
+     .min = 1,
+     .max = 1000},
+    {.name = "permanent_ms",
+     .type = KeyType::kDurationMs,
+     .help = "a straggler that sends nothing for so long is not waited for",
+     .default_text = "1000",
+     .min = 10,
+     .max = 3'600'000},
+    {.name = "channels",
+     .type = KeyType::kUint,
+     .help = "worker threads of a rank, at most: this job takes so many ids from its own on",
+     .default_text = "1",
+     .min = 1,
+     .max = wire::kChannelsMax},
+    {.name = "pin",
+     .type = KeyType::kBool,
+     .help = "a source keeps its first address",
+     .default_text = "off"},
+    {.name = "group", .type = KeyType::kEndpoint, .help = "multicast group for results"},
+    {.name = "upstream", .type = KeyType::kEndpoint, .help = "upper aggregator of a tree"},
+    {.name = "upstream_source",
+     .type = KeyType::kUint,
+     .help = "src_id at the upper aggregator",
+     .default_text = "0",
+     .min = 0,
+     .max = wire::kSourcesMax - 1},
+    {.name = "sources_are_aggregators",
+     .type = KeyType::kBool,
+     .help = "the senders are lower aggregators",
+     .default_text = "off"},
+    {.name = "rank_base",
+     .type = KeyType::kUint,
+     .help = "rank of source 0 in the whole tree",
+     .default_text = "0",
+     .min = 0,
+     .max = wire::kSourcesMax - 1},
+    {.name = "world",
+     .type = KeyType::kUint,
+     .help = "ranks of the whole tree; 0: sources",
+     .default_text = "0",
+     .min = 0,
+     .max = wire::kSourcesMax},
+}};
+
+}  // namespace
+
+const KeyTable& job_keys() {
+  static const KeyTable table("job", kJobKeys);
+  return table;
+}
+
+Result<trio_ml::JobConfig> to_job(const KeyValues& row) {
+  trio_ml::JobConfig job;
+  job.id = static_cast<uint8_t>(row.uint("id"));
+  job.sources = static_cast<uint32_t>(row.uint("sources"));
+  const char* window_key = row.has("window") ? "window" : "block_cnt_max";
+  job.block_cnt_max = static_cast<uint32_t>(row.uint(window_key));
+  job.block_grad_max = static_cast<uint32_t>(row.uint("block_grad_max"));
+  job.history = static_cast<uint32_t>(row.uint("history"));
+  job.shared_buffers = row.flag("shared_buffers");
+  job.mitigation = row.flag("mitigation");
+  job.timeout = row.duration("timeout_ms");
+  job.timer_threads = static_cast<uint32_t>(row.uint("timer_threads"));
+  job.permanent_after = row.duration("permanent_ms");
+  job.channels = static_cast<uint32_t>(row.uint("channels"));
+  job.pin = row.flag("pin");
+  if (row.has("group")) job.group = row.endpoint("group");
+  if (row.has("upstream")) job.upstream = row.endpoint("upstream");
+  job.upstream_source = static_cast<uint32_t>(row.uint("upstream_source"));
+  job.sources_are_aggregators = row.flag("sources_are_aggregators");
+  job.rank_base = static_cast<uint32_t>(row.uint("rank_base"));
+  job.world = static_cast<uint32_t>(row.uint("world"));
+  if (const auto checked = trio_ml::check(job); !checked) {
+    return failure(fmt::format("{}: {}", row.where(), checked.error().text));
+  }
+  return job;
+}
+
+}  // namespace tributary::server

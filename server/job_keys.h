@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: Apache-2.0
+/// @file
+/// The keys of a job, once for `--job key=value,…`, for `[[job]]` in a file and for the help text.
+#pragma once
+
+#include "apps/trio_ml/config.h"
+#include "base/key_table.h"
+#include "base/result.h"
+
+namespace tributary::server {
+
+/// The table "job". Names follow the Trio paper's job record (Figure 17) where it has them.
+[[nodiscard]] const KeyTable& job_keys();
+
+/// The job that a row describes. @return an Error that begins with where the row was written.
+[[nodiscard]] Result<trio_ml::JobConfig> to_job(const KeyValues& row);
+
+}  // namespace tributary::server

@@ -1,0 +1,195 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "server/switchml/rendezvous.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "apps/switchml/slots.h"
+
+namespace tributary::server {
+namespace {
+
+using switchml::kWorkersMax;
+
+/// The machine of "host:port".
+std::string_view host_of(std::string_view peer) { return peer.substr(0, peer.rfind(':')); }
+
+std::string missing_ranks(const std::vector<std::string>& peers) {
+  std::string text;
+  for (size_t rank = 0; rank < peers.size(); rank++) {
+    if (!peers[rank].empty()) continue;
+    text += text.empty() ? "" : ", ";
+    text += std::to_string(rank);
+  }
+  return text;
+}
+
+}  // namespace
+
+void Rendezvous::answer(Ticket ticket, Error error, std::string text, uint64_t value) {
+  answers_.push_back({ticket, error, std::move(text), value});
+}
+
+void Rendezvous::answer_all(Waiting& waiting, Error error, const std::string& text,
+                            uint64_t value) {
+  for (const Ticket ticket : waiting.tickets) answer(ticket, error, text, value);
+  waiting.tickets.clear();
+}
+
+void Rendezvous::add(Waiting& waiting, Ticket ticket, Instant now) const {
+  if (waiting.tickets.empty()) waiting.since = now;
+  waiting.tickets.push_back(ticket);
+}
+
+void Rendezvous::drop_superseded(const std::string& peer, const Broadcast& request) {
+  std::erase_if(groups_, [&](Group& group) {
+    if (group.num_workers != request.num_workers || group.root != request.root) return false;
+    const std::string& before = group.peers[request.rank];
+    if (before.empty() || host_of(before) != host_of(peer)) return false;
+    const std::string text =
+        fmt::format("rank {} of {} has started again at {}; every worker of the job has to",
+                    request.rank, request.num_workers, host_of(peer));
+    answer_all(group.broadcast, Error::kAborted, text);
+    answer_all(group.barrier, Error::kAborted, text);
+    return true;
+  });
+}
+
+Rendezvous::Group* Rendezvous::group_for(const std::string& peer, const Broadcast& request,
+                                         Instant now) {
+  drop_superseded(peer, request);
+  for (Group& group : groups_) {
+    if (group.num_workers == request.num_workers && group.root == request.root &&
+        group.peers[request.rank].empty()) {
+      return &group;
+    }
+  }
+  if (groups_.size() == kGroupsMax) {
+    // One in which nobody waits has had its time.
+    const auto idle = std::ranges::find_if(groups_, [](const Group& group) {
+      return group.broadcast.tickets.empty() && group.barrier.tickets.empty();
+    });
+    if (idle == groups_.end()) return nullptr;
+    groups_.erase(idle);
+  }
+  Group& group = groups_.emplace_back();
+  group.num_workers = request.num_workers;
+  group.root = request.root;
+  group.peers.resize(request.num_workers);
+  group.touched_at = now;
+  return &group;
+}
+
+Rendezvous::Ticket Rendezvous::broadcast(const std::string& peer, const Broadcast& request,
+                                         Instant now) {
+  const Ticket ticket = ++tickets_;
+  if (request.num_workers < 1 || request.num_workers > kWorkersMax) {
+    answer(ticket, Error::kInvalid,
+           fmt::format("num_workers={}; allowed: 1 to {}", request.num_workers, kWorkersMax));
+    return ticket;
+  }
+  if (request.rank >= request.num_workers || request.root >= request.num_workers) {
+    answer(ticket, Error::kInvalid,
+           fmt::format("rank={} root={}; allowed: 0 to {}", request.rank, request.root,
+                       request.num_workers - 1));
+    return ticket;
+  }
+  Group* const group = group_for(peer, request, now);
+  if (group == nullptr) {
+    answer(ticket, Error::kTooMany,
+           fmt::format("{} jobs are forming; allowed: as many", kGroupsMax));
+    return ticket;
+  }
+  group->peers[request.rank] = peer;
+  group->touched_at = now;
+  add(group->broadcast, ticket, now);
+  if (request.rank == request.root) {
+    group->has_value = true;
+    group->value = request.value;
+  }
+  if (group->has_value) answer_all(group->broadcast, Error::kNone, "", group->value);
+  return ticket;
+}
+
+void Rendezvous::arrive(Waiting& barrier, uint32_t num_workers, Ticket ticket, Instant now) {
+  add(barrier, ticket, now);
+  if (barrier.tickets.size() >= num_workers) answer_all(barrier, Error::kNone, "");
+}
+
+Rendezvous::Ticket Rendezvous::barrier(const std::string& peer, uint32_t num_workers, Instant now) {
+  const Ticket ticket = ++tickets_;
+  if (num_workers < 1 || num_workers > kWorkersMax) {
+    answer(ticket, Error::kInvalid,
+           fmt::format("num_workers={}; allowed: 1 to {}", num_workers, kWorkersMax));
+    return ticket;
+  }
+  const auto group = std::find_if(groups_.rbegin(), groups_.rend(), [&peer](const Group& known) {
+    return std::ranges::find(known.peers, peer) != known.peers.end();
+  });
+  if (group == groups_.rend()) {
+    barriers_without_.resize(kWorkersMax + 1);
+    arrive(barriers_without_[num_workers], num_workers, ticket, now);
+    return ticket;
+  }
+  if (num_workers != group->num_workers) {
+    answer(
+        ticket, Error::kInvalid,
+        fmt::format("num_workers={}; this worker's job has {}", num_workers, group->num_workers));
+    return ticket;
+  }
+  group->touched_at = now;
+  arrive(group->barrier, num_workers, ticket, now);
+  return ticket;
+}
+
+void Rendezvous::cancel(Ticket ticket) {
+  for (Group& group : groups_) {
+    std::erase(group.broadcast.tickets, ticket);
+    std::erase(group.barrier.tickets, ticket);
+  }
+  for (Waiting& barrier : barriers_without_) std::erase(barrier.tickets, ticket);
+}
+
+void Rendezvous::on_time(Instant now) {
+  const auto late = [&](const Waiting& waiting) {
+    return !waiting.tickets.empty() && now - waiting.since >= deadline_;
+  };
+  const auto end_barrier = [&](Waiting& barrier, uint32_t num_workers) {
+    if (!late(barrier)) return;
+    answer_all(barrier, Error::kDeadline,
+               fmt::format("barrier: {} of {} workers came within {} s", barrier.tickets.size(),
+                           num_workers, in_seconds(deadline_)));
+  };
+  for (Group& group : groups_) {
+    if (late(group.broadcast)) {
+      answer_all(group.broadcast, Error::kDeadline,
+                 fmt::format("broadcast: of {} workers, rank {} did not come within {} s",
+                             group.num_workers, missing_ranks(group.peers), in_seconds(deadline_)));
+    }
+    end_barrier(group.barrier, group.num_workers);
+  }
+  for (uint32_t n = 0; n < barriers_without_.size(); n++) end_barrier(barriers_without_[n], n);
+  std::erase_if(groups_, [&](const Group& group) {
+    return group.broadcast.tickets.empty() && group.barrier.tickets.empty() &&
+           now - group.touched_at >= deadline_;
+  });
+}
+
+Instant Rendezvous::next_deadline() const {
+  Instant next = Instant::never();
+  const auto look = [&](const Waiting& waiting) {
+    if (!waiting.tickets.empty()) next = std::min(next, waiting.since + deadline_);
+  };
+  for (const Group& group : groups_) {
+    look(group.broadcast);
+    look(group.barrier);
+    next = std::min(next, std::max(group.touched_at, group.broadcast.since) + deadline_);
+  }
+  for (const Waiting& barrier : barriers_without_) look(barrier);
+  return next;
+}
+
+std::vector<Rendezvous::Answer> Rendezvous::take_answers() { return std::exchange(answers_, {}); }
+
+}  // namespace tributary::server

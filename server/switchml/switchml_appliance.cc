@@ -1,0 +1,209 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "server/switchml/switchml_appliance.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/assert.h"
+#include "base/clock.h"
+#include "server/engine_stats.h"
+#include "wire/protocol.h"
+
+namespace tributary::server {
+namespace {
+
+/// SRAM holds the small hot things; slots are DRAM.
+constexpr uint64_t kSramBytes = uint64_t{8} << 20;
+
+std::string address_text(const Endpoint& address) {
+  const std::string text = address.to_string();
+  return text.substr(0, text.rfind(':'));
+}
+
+io::UdpPortConfig port_config(const SwitchmlConfig& config) {
+  io::UdpPortConfig port;
+  port.local = config.listen;
+  port.queue_count = config.cores;
+  port.receive_buffer_bytes = config.buffer_mb << 20;
+  port.send_buffer_bytes = config.buffer_mb << 20;
+  // The pool index ends the 32 bits from byte 4; its slot goes round the cores in runs.
+  static_assert(switchml::kSlotsPerRun == 1U << 5);
+  port.steering = {.payload_offset_bytes = 4, .shift_bits = 5};
+  return port;
+}
+
+}  // namespace
+
+SwitchmlAppliance::SwitchmlAppliance(const SwitchmlConfig& config, memory::SharedMemory memory,
+                                     std::unique_ptr<io::UdpPort> port)
+    : config_(config),
+      memory_(std::move(memory)),
+      port_(std::move(port)),
+      book_(config.book, *this),
+      started_at_(monotonic_now()) {}
+
+SwitchmlAppliance::~SwitchmlAppliance() { stop(); }
+
+Result<std::unique_ptr<SwitchmlAppliance>> SwitchmlAppliance::start(const SwitchmlConfig& config) {
+  if (const auto good = check(config.book.shard); !good) {
+    return failure(fmt::format("--{}", good.error().text));
+  }
+  auto memory = memory::SharedMemory::create(
+      {.sram_size_bytes = kSramBytes, .dram_size_bytes = config.memory_mb << 20});
+  if (!memory) return tl::unexpected(memory.error());
+  auto port = io::UdpPort::open(port_config(config));
+  if (!port) return failure(fmt::format("--listen: {}", port.error().text));
+  std::unique_ptr<SwitchmlAppliance> appliance(
+      new SwitchmlAppliance(config, *std::move(memory), *std::move(port)));
+  if (const auto made = appliance->make_shards(); !made) return tl::unexpected(made.error());
+  if (const auto configured = appliance->configure_sessions(); !configured) {
+    return tl::unexpected(configured.error());
+  }
+  appliance->engine_->start();
+  if (!config.control.addresses.empty()) {
+    auto control = ControlServer::start(config.control, *appliance);
+    if (!control) return tl::unexpected(control.error());
+    appliance->control_ = *std::move(control);
+  }
+  return appliance;
+}
+
+Result<void> SwitchmlAppliance::make_shards() {
+  const uint64_t wanted_bytes = config_.cores * memory_bytes(config_.book.shard, config_.cores);
+  if (wanted_bytes > config_.memory_mb << 20) {
+    return failure(fmt::format("--memory-mb {}: --sessions {} with --slots {} need {} MB",
+                               config_.memory_mb, config_.book.shard.sessions_max,
+                               config_.book.shard.slots_max, (wanted_bytes >> 20) + 1));
+  }
+  std::vector<switchml::App> apps;
+  for (uint32_t core = 0; core < config_.cores; core++) {
+    auto shard = switchml::Shard::create(config_.book.shard, core, config_.cores, memory_);
+    if (!shard) return tl::unexpected(shard.error());
+    shards_.push_back(*std::move(shard));
+    apps.emplace_back(*shards_.back());
+  }
+  engine_ = std::make_unique<Engine>(
+      *port_, std::move(apps), engine::LiveEngineConfig{.spin = microseconds(config_.spin_us)});
+  return {};
+}
+
+Result<void> SwitchmlAppliance::configure_sessions() {
+  for (const SwitchmlConfig::Session& session : config_.sessions) {
+    const auto configured = book_.configure(session.config, session.workers, monotonic_now());
+    if (!configured) return failure(fmt::format("--session: {}", configured.error().text));
+  }
+  return {};
+}
+
+void SwitchmlAppliance::stop() {
+  control_.reset();
+  if (engine_ != nullptr) engine_->stop();
+}
+
+std::vector<Endpoint> SwitchmlAppliance::control_points() const {
+  return control_ == nullptr ? std::vector<Endpoint>{} : control_->addresses();
+}
+
+Result<SwitchAddress> SwitchmlAppliance::join(const SessionBook::Request& request) {
+  const auto address = switch_address(local(), request.address);
+  if (!address) return address;
+  const std::lock_guard lock(mutex_);
+  if (const auto joined = book_.join(request, monotonic_now()); !joined) {
+    return tl::unexpected(joined.error());
+  }
+  return address;
+}
+
+void SwitchmlAppliance::each_shard(const std::function<void(switchml::Shard&)>& look) {
+  uint32_t core_index = 0;
+  engine_->inspect([&](Engine::Core&) { look(*shards_[core_index++]); });
+}
+
+void SwitchmlAppliance::begin(uint32_t place, const switchml::SessionConfig& session) {
+  each_shard([&](switchml::Shard& shard) { shard.begin_session(place, session); });
+}
+
+void SwitchmlAppliance::set_worker(uint32_t place, uint32_t worker, const Endpoint& address) {
+  each_shard([&](switchml::Shard& shard) {
+    const auto set = shard.set_worker(place, worker, address);
+    TRIB_ASSERT(set.has_value());  // The book has asked for nothing else.
+  });
+}
+
+void SwitchmlAppliance::end(uint32_t place) {
+  each_shard([&](switchml::Shard& shard) { shard.end_session(place); });
+}
+
+Instant SwitchmlAppliance::heard_at(uint32_t place) {
+  Instant latest;
+  each_shard([&](switchml::Shard& shard) {
+    latest = std::max(latest, *std::ranges::max_element(shard.session(place).heard_at));
+  });
+  return latest;
+}
+
+nlohmann::json SwitchmlAppliance::session_stats(uint32_t place) {
+  const SessionBook::Entry& entry = *book_.entries()[place];
+  std::vector<Instant> heard(entry.config.workers);
+  each_shard([&](switchml::Shard& shard) {
+    const auto& on_core = shard.session(place).heard_at;
+    for (size_t i = 0; i < heard.size(); i++) heard[i] = std::max(heard[i], on_core[i]);
+  });
+  nlohmann::json stats{{"id", fmt::format("{:#x}", entry.id)},
+                       {"configured", entry.configured},
+                       {"elements", entry.config.elements},
+                       {"slots", entry.config.slots},
+                       {"workers", nlohmann::json::array()},
+                       {"silent_s", nlohmann::json::array()},
+                       {"packets", 0},
+                       {"slots_completed", 0}};
+  // Who is silent for long, or was never heard, is the one that the others wait for.
+  for (const Instant heard_at : heard) {
+    const bool never = heard_at == Instant();
+    stats["silent_s"].push_back(never ? nlohmann::json()
+                                      : nlohmann::json(in_seconds(monotonic_now() - heard_at)));
+  }
+  for (const Endpoint& worker : entry.workers) {
+    const bool registered = worker.address != Endpoint{}.address;
+    stats["workers"].push_back(registered ? address_text(worker) : std::string());
+  }
+  return stats;
+}
+
+nlohmann::json SwitchmlAppliance::stats() {
+  nlohmann::json stats{{"command", "serve"},
+                       {"protocol", to_string(wire::Protocol::kSwitchml)},
+                       {"listen", local().to_string()},
+                       {"control", nlohmann::json::array()},
+                       {"uptime_s", in_seconds(monotonic_now() - started_at_)},
+                       {"counters", nlohmann::json::object()},
+                       {"bytes", nlohmann::json::object()},
+                       {"cores", nlohmann::json::array()},
+                       {"ports", nlohmann::json::array()},
+                       {"sessions", nlohmann::json::array()}};
+  for (const Endpoint& at : control_points()) stats["control"].push_back(at.to_string());
+  const std::lock_guard lock(mutex_);
+  std::vector<uint32_t> places;
+  for (uint32_t place = 0; place < book_.entries().size(); place++) {
+    if (!book_.entries()[place]) continue;
+    places.push_back(place);
+    stats["sessions"].push_back(session_stats(place));
+  }
+  uint32_t core_index = 0;
+  engine_->inspect([&](Engine::Core& core) {
+    const switchml::Shard& shard = *shards_[core_index++];
+    add_counters<switchml::Outcome>(stats["counters"], stats["bytes"], shard.counters());
+    stats["cores"].push_back(core_stats(core.counters()));
+    stats["ports"].push_back(port_stats(core.queue()));
+    for (size_t i = 0; i < places.size(); i++) {
+      const switchml::Session& session = shard.session(places[i]);
+      nlohmann::json& row = stats["sessions"][i];
+      row["packets"] = row["packets"].get<uint64_t>() + session.packets;
+      row["slots_completed"] = row["slots_completed"].get<uint64_t>() + session.slots_completed;
+    }
+  });
+  return stats;
+}
+
+}  // namespace tributary::server

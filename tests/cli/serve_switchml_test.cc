@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+// Method: flags as a person writes them, and what they become.
+#include "cli/serve_switchml.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace tributary::cli {
+namespace {
+
+using ::testing::HasSubstr;
+
+Result<server::SwitchmlConfig> config_of(const std::vector<std::string>& sessions,
+                                         const std::vector<std::string>& control = {}) {
+  SwitchmlFlags flags;
+  for (const std::string& text : sessions) {
+    auto row = session_keys().parse(text);
+    if (!row) return tl::unexpected(row.error());
+    flags.sessions.push_back(*std::move(row));
+  }
+  flags.control = control;
+  flags.slots_max = 512;
+  return with_switchml_flags({}, flags);
+}
+
+std::string error_of(const std::vector<std::string>& sessions,
+                     const std::vector<std::string>& control = {}) {
+  const auto config = config_of(sessions, control);
+  return config ? "allowed" : config.error().text;
+}
+
+TEST(ServeSwitchml, SessionsByHand) {
+  const auto config =
+      config_of({"workers=10.0.0.1+10.0.0.2", "workers=10.0.0.3,elements=64,slots=8"});
+  ASSERT_TRUE(config.has_value()) << config.error().text;
+  ASSERT_EQ(config->sessions.size(), 2U);
+  EXPECT_EQ(config->sessions[0].config.workers, 2U);
+  EXPECT_EQ(config->sessions[0].config.elements, 256U);
+  EXPECT_EQ(config->sessions[0].config.slots, 512U);
+  EXPECT_EQ(config->sessions[0].workers[1].address, Endpoint::ipv4(0x0a000002, 1).address);
+  EXPECT_EQ(config->sessions[1].config.elements, 64U);
+  EXPECT_EQ(config->sessions[1].config.slots, 8U);
+  EXPECT_TRUE(config->control.addresses.empty());
+}
+
+TEST(ServeSwitchml, ControlPointsByHand) {
+  const auto config = config_of({}, {"10.0.0.254", "10.0.0.254:50100"});
+  ASSERT_TRUE(config.has_value()) << config.error().text;
+  EXPECT_EQ(config->control.addresses,
+            (std::vector{Endpoint::ipv4(0x0a0000fe, 50'099), Endpoint::ipv4(0x0a0000fe, 50'100)}));
+}
+
+TEST(ServeSwitchml, NothingSaidIsOneControlPointOnLoopback) {
+  const auto config = config_of({});
+  if (!server::ControlServer::available()) {
+    EXPECT_THAT(config.error().text, HasSubstr("built without gRPC"));
+    return;
+  }
+  EXPECT_EQ(config->control.addresses, (std::vector{Endpoint::ipv4(0x7f000001, 50'099)}));
+}
+
+TEST(ServeSwitchml, ControlCallsCanNameAnIpv4AddressAlone) {
+  server::SwitchmlConfig config;
+  config.listen.address.fill(0x20);
+  SwitchmlFlags flags;
+  flags.control = {"127.0.0.1"};
+  const auto refused = with_switchml_flags(config, flags);
+  ASSERT_FALSE(refused.has_value());
+  EXPECT_THAT(refused.error().text, HasSubstr("allowed with --control: an IPv4 address"));
+  config.listen.address.fill(0);  // Of no interface in particular.
+  EXPECT_TRUE(with_switchml_flags(config, flags).has_value());
+}
+
+TEST(ServeSwitchml, WhatIsNotAllowedIsRefused) {
+  EXPECT_THAT(error_of({"elements=64"}), HasSubstr("workers"));
+  EXPECT_THAT(error_of({"workers=10.0.0.1,elements=128"}),
+              HasSubstr("elements=128; allowed: 64 or 256"));
+  EXPECT_THAT(error_of({"workers=10.0.0.1,slots=513"}), HasSubstr("slots=513; allowed: 1 to 512"));
+  EXPECT_THAT(error_of({"workers=10.0.0.1++10.0.0.2"}), HasSubstr("workers"));
+  EXPECT_THAT(error_of({}, {"10.0.0.1:nonsense"}), HasSubstr("--control"));
+}
+
+}  // namespace
+}  // namespace tributary::cli

@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: Apache-2.0
+// Method: each thing that a program may ask of the machine, by hand, over an in-memory port.
+#include "engine/live/live_machine.h"
+
+#include <gtest/gtest.h>
+
+#include "base/byte_order.h"
+#include "io/memory/in_memory_port.h"
+
+namespace tributary::engine {
+namespace {
+
+using microcode::Accumulate;
+using Bytes = std::vector<std::byte>;
+
+const Endpoint kFirst = Endpoint::ipv4(1, 1);
+const Endpoint kSecond = Endpoint::ipv4(2, 2);
+
+Bytes bytes_of(uint32_t size, uint8_t value) { return Bytes(size, std::byte{value}); }
+
+class LiveMachineTest : public ::testing::Test {
+ protected:
+  explicit LiveMachineTest(PacketLayer layer = PacketLayer::kUdpPayload)
+      : port_({.layer = layer, .payload_bytes_max = 2000, .tx_packets_max = 4096}) {}
+
+  Packet packet_of(Bytes& bytes) {
+    return {.data = bytes.data(),
+            .size = static_cast<uint32_t>(bytes.size()),
+            .layer = PacketLayer::kUdpPayload,
+            .source = kFirst};
+  }
+  io::InMemoryPort port_;
+  LiveMachine machine_{port_.queue(0)};
+};
+
+TEST_F(LiveMachineTest, HeadIsAtMost192BytesOfThePacket) {
+  Bytes bytes(500);
+  const Packet packet = packet_of(bytes);
+  machine_.begin_burst(Instant(seconds(3)));
+  machine_.begin_packet(packet);
+  EXPECT_EQ(machine_.head().size(), kHeadBytes);
+  EXPECT_EQ(machine_.packet_size(), 500U);
+  EXPECT_EQ(machine_.source(), kFirst);
+  EXPECT_FALSE(machine_.arrived_as_frame());
+  EXPECT_EQ(machine_.now(), Instant(seconds(3)));
+  Bytes small(20);
+  const Packet shorter = packet_of(small);
+  machine_.begin_packet(shorter);
+  EXPECT_EQ(machine_.head().size(), 20U);
+}
+
+TEST_F(LiveMachineTest, NothingLeavesBeforeFlush) {
+  const Bytes payload = bytes_of(30, 1);
+  const std::array<Endpoint, 2> both{kFirst, kSecond};
+  machine_.send(payload, both);
+  EXPECT_TRUE(port_.take_sent(0).empty());
+  machine_.flush();
+  const auto sent = port_.take_sent(0);
+  ASSERT_EQ(sent.size(), 2U);
+  EXPECT_EQ(sent[0].destination, kFirst);
+  EXPECT_EQ(sent[1].destination, kSecond);
+  EXPECT_EQ(sent[1].bytes, payload);
+  machine_.flush();
+  EXPECT_TRUE(port_.take_sent(0).empty());
+}
+
+TEST_F(LiveMachineTest, SmallPacketsAreCopied) {
+  Bytes payload = bytes_of(kHeadBytes, 1);
+  machine_.send_small(payload, kFirst);
+  payload = bytes_of(kHeadBytes, 2);
+  machine_.send_small(payload, kFirst);
+  machine_.flush();
+  const auto sent = port_.take_sent(0);
+  ASSERT_EQ(sent.size(), 2U);
+  EXPECT_EQ(sent[0].bytes, bytes_of(kHeadBytes, 1));
+  EXPECT_EQ(sent[1].bytes, bytes_of(kHeadBytes, 2));
+}
+
+TEST_F(LiveMachineTest, ReleasedPayloadMayBeChanged) {
+  Bytes payload = bytes_of(40, 1);
+  machine_.send(payload, std::span(&kFirst, 1));
+  machine_.release_payload(payload);
+  payload = bytes_of(40, 2);
+  machine_.flush();
+  const auto sent = port_.take_sent(0);
+  ASSERT_EQ(sent.size(), 1U);
+  EXPECT_EQ(sent[0].bytes, bytes_of(40, 1));
+}
+
+// More than fits into one burst leaves early, in order, and nothing is lost.
+TEST_F(LiveMachineTest, AnyNumberOfPacketsInABurst) {
+  const Bytes payload = bytes_of(8, 9);
+  const std::vector<Endpoint> many(1500, kSecond);
+  machine_.send(payload, many);
+  for (uint32_t i = 0; i < 700; i++) {
+    Bytes small(4);
+    store_be<uint32_t>(small.data(), i);
+    machine_.send_small(small, kFirst);
+  }
+  machine_.flush();
+  const auto sent = port_.take_sent(0);
+  ASSERT_EQ(sent.size(), 2200U);
+  for (uint32_t i = 0; i < 1500; i++) ASSERT_EQ(sent[i].bytes, payload);
+  for (uint32_t i = 0; i < 700; i++) {
+    ASSERT_EQ(load_be<uint32_t>(sent[1500 + i].bytes.data()), i);
+  }
+}
+
+TEST_F(LiveMachineTest, AccumulatesBigEndianGradients) {
+  Bytes bytes(4 + 3 * 4);
+  store_be<uint32_t>(bytes.data() + 4, 5);
+  store_be<uint32_t>(bytes.data() + 8, 0xffffffff);  // -1.
+  store_be<uint32_t>(bytes.data() + 12, 0x7fffffff);
+  const Packet packet = packet_of(bytes);
+  machine_.begin_packet(packet);
+  std::array<int32_t, 4> lanes{99, 99, 99, 77};
+  machine_.accumulate(lanes.data(), 4, 3, Accumulate::kFirst).await_resume();
+  EXPECT_EQ(lanes, (std::array<int32_t, 4>{5, -1, INT32_MAX, 77}));
+  machine_.accumulate(lanes.data(), 4, 3, Accumulate::kAdd).await_resume();
+  EXPECT_EQ(lanes, (std::array<int32_t, 4>{10, -2, -2, 77}));  // Wraps.
+  LiveMachine::finish_lanes(lanes.data(), 3).await_resume();
+  EXPECT_EQ(load_be<uint32_t>(reinterpret_cast<const std::byte*>(lanes.data())), 10U);
+  EXPECT_EQ(lanes[3], 77);
+}
+
+TEST_F(LiveMachineTest, XtxnsAreServedAtOnce) {
+  uint64_t word = 1;
+  const microcode::Xtxn request{microcode::XtxnKind::kFetchAndOp, &word, 8};
+  EXPECT_EQ(LiveMachine::issue(request, [&] { return word++; }).await_resume(), 1U);
+  LiveMachine::post(request, [&] { word++; });
+  LiveMachine::issue(request, [&] { word++; }).await_resume();
+  EXPECT_EQ(word, 4U);
+}
+
+class LiveMachineOfFrames : public LiveMachineTest {
+ protected:
+  LiveMachineOfFrames() : LiveMachineTest(PacketLayer::kFrame) {}
+};
+
+TEST_F(LiveMachineTest, DroppedPacketsAreCounted) {
+  machine_.drop(0);
+  machine_.drop(7);
+  EXPECT_EQ(machine_.counters().dropped, 2U);
+  EXPECT_EQ(machine_.counters().forwarded, 0U);
+}
+
+TEST_F(LiveMachineOfFrames, ForwardedFrameIsSentFromWhereItLies) {
+  ASSERT_TRUE(port_.inject(0, bytes_of(60, 3), Endpoint{}));
+  std::array<Packet, 1> burst;
+  ASSERT_EQ(port_.queue(0).receive(burst), 1U);
+  machine_.begin_packet(burst[0]);
+  EXPECT_TRUE(machine_.arrived_as_frame());
+  machine_.forward();
+  machine_.flush();
+  EXPECT_EQ(machine_.counters().forwarded, 1U);
+}
+
+}  // namespace
+}  // namespace tributary::engine

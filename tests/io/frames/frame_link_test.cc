@@ -1,0 +1,389 @@
+// SPDX-License-Identifier: Apache-2.0
+// Method: two links that talk to each other without a wire, in a time of the test's own; then
+// floods and refusals; then random and damaged frames, of which none may do more than be counted.
+#include "io/frames/frame_link.h"
+
+#include <gtest/gtest.h>
+
+#include "io/frames/link_headers.h"
+#include "tests/io/frames/link_bed.h"
+#include "tests/support/seed.h"
+
+namespace tributary::io {
+namespace {
+
+const Instant kStart(seconds(100));
+const Bytes kPayload = from_hex("01 02 03");
+
+FrameLinkConfig config_of(const Endpoint& local, const MacAddress& mac, uint32_t devices = 1) {
+  FrameLinkConfig config;
+  config.local = local;
+  config.prefix_bits = local.is_ipv4() ? 24 : 64;
+  for (uint32_t i = 0; i < devices; i++) {
+    config.devices.push_back({.mac = mac});
+    config.devices.back().mac[4] = static_cast<uint8_t>(i);
+  }
+  return config;
+}
+
+/// A link with its table and room for replies.
+struct Host {
+  explicit Host(const FrameLinkConfig& config) : table(100), link(config, table), reply(2000) {}
+  /// A second queue of the port of `other`.
+  Host(const FrameLinkConfig& config, Host& other)
+      : table(1), link(config, other.table), reply(2000) {}
+
+  Arrival take(const Bytes& frame, Instant now = kStart, uint32_t device = 0) {
+    const Arrival arrival = link.receive(frame, device, {}, now, reply);
+    answer.assign(reply.begin(), reply.begin() + arrival.reply_bytes);
+    return arrival;
+  }
+  /// The next frame of its own; empty for none.
+  Bytes own(Instant now, uint32_t* device = nullptr) {
+    Bytes out(kLinkFrameBytesMax);
+    const OwnFrame frame = link.next_frame(out, now);
+    out.resize(frame.bytes);
+    if (device != nullptr) *device = frame.device;
+    return out;
+  }
+
+  NeighbourTable table;
+  FrameLink link;
+  Bytes reply;
+  Bytes answer;
+};
+
+void two_hosts_find_each_other(const Endpoint& here, const Endpoint& there) {
+  Host asker(config_of(here, kOurMac));
+  Host asked(config_of(there, kTheirMac));
+  EXPECT_FALSE(asker.link.route(there, kStart).has_value());
+  EXPECT_EQ(asker.link.unresolved(), 1U);
+  EXPECT_EQ(asker.link.next_due(), kStart);
+
+  const Bytes question = asker.own(kStart);
+  EXPECT_EQ(asked.take(question).outcome,
+            here.is_ipv4() ? FrameOutcome::kArpAnswered : FrameOutcome::kNeighbourAnswered);
+  EXPECT_EQ(asked.table.size(), 0U);  // A question teaches nothing.
+  EXPECT_EQ(asker.take(asked.answer).outcome, FrameOutcome::kNeighbourLearned);
+  EXPECT_EQ(asker.link.next_due(), Instant::never());
+  const auto hop = asker.link.route(there, kStart);
+  ASSERT_TRUE(hop.has_value());
+  EXPECT_EQ(hop->mac, kTheirMac);
+
+  Bytes frame(200);
+  frame.resize(build_udp_frame(asker.link.addresses(*hop, there), kPayload, frame));
+  const Arrival arrival = asked.take(frame);
+  EXPECT_EQ(arrival.outcome, FrameOutcome::kDelivered);
+  EXPECT_EQ(arrival.source, here);
+  EXPECT_EQ(Bytes(frame.begin() + arrival.offset, frame.end()), kPayload);
+  EXPECT_EQ(asked.link.route(here, kStart)->mac, kOurMac);  // A datagram does.
+}
+
+TEST(FrameLink, TwoHostsFindEachOther) { two_hosts_find_each_other(kOurs, kTheirs); }
+TEST(FrameLink, TwoHostsFindEachOtherOverIpv6) { two_hosts_find_each_other(kOurs6, kTheirs6); }
+
+TEST(FrameLink, NobodyIsAskedForAnAddressOfTheOtherFamily) {
+  // All 32 bits of the IPv4 address are those of the host, whose prefix is longer.
+  Host host(config_of(*Endpoint::parse("[fd00::a00:1]:12000"), kOurMac));
+  EXPECT_FALSE(host.link.route(kOurs, kStart).has_value());
+  EXPECT_EQ(host.link.unresolved(), 1U);
+  EXPECT_EQ(host.link.next_due(), Instant::never());
+}
+
+TEST(FrameLink, AnUnansweredQuestionIsRepeatedAndGivenUp) {
+  Host host(config_of(kOurs, kOurMac));
+  EXPECT_FALSE(host.link.route(kTheirs, kStart).has_value());
+  for (uint32_t i = 0; i < kQuestionsEach; i++) {
+    const Instant due = kStart + kQuestionEvery * i;
+    EXPECT_EQ(host.link.next_due(), due);
+    EXPECT_TRUE(host.own(due - nanoseconds(1)).empty());
+    EXPECT_FALSE(host.own(due).empty());
+    EXPECT_TRUE(host.own(due).empty());
+    EXPECT_EQ(host.link.unanswered(), 0U);
+  }
+  // An answer to the last one would be taken until here.
+  const Instant end = kStart + kQuestionEvery * kQuestionsEach;
+  EXPECT_EQ(host.link.next_due(), end);
+  EXPECT_TRUE(host.own(end).empty());
+  EXPECT_EQ(host.link.unanswered(), 1U);
+  EXPECT_EQ(host.link.neighbours_lost(), 0U);
+  EXPECT_EQ(host.link.next_due(), Instant::never());
+  EXPECT_FALSE(host.link.route(kTheirs, end).has_value());
+  EXPECT_NE(host.link.next_due(), Instant::never());  // The next packet starts again.
+}
+
+TEST(FrameLink, AnAnswerMayComeToAnotherQueueThanTheAskers) {
+  const FrameLinkConfig config = config_of(kOurs, kOurMac);
+  Host asker(config);
+  Host beside(config, asker);
+  Host asked(config_of(kTheirs, kTheirMac));
+  EXPECT_FALSE(asker.link.route(kTheirs, kStart).has_value());
+  EXPECT_FALSE(beside.link.route(kTheirs, kStart).has_value());
+  EXPECT_EQ(beside.link.next_due(), Instant::never());  // It is being asked for.
+  static_cast<void>(asked.take(asker.own(kStart)));
+  EXPECT_EQ(beside.take(asked.answer).outcome, FrameOutcome::kNeighbourLearned);
+  EXPECT_TRUE(asker.link.route(kTheirs, kStart).has_value());
+  EXPECT_TRUE(beside.link.route(kTheirs, kStart).has_value());
+  // The asker finds out when it is about to ask again, and nothing is left open.
+  EXPECT_TRUE(asker.own(kStart + kQuestionEvery).empty());
+  EXPECT_EQ(asker.link.next_due(), Instant::never());
+  EXPECT_EQ(asker.link.unanswered(), 0U);
+  EXPECT_EQ(beside.take(asked.answer).outcome, FrameOutcome::kNotOurs);
+}
+
+/// A host that has heard a datagram of `there` at kStart.
+void hear(Host& host, const Endpoint& there, const Endpoint& here) {
+  EXPECT_EQ(host.take(datagram(there, here, kPayload)).outcome, FrameOutcome::kDelivered);
+}
+
+void a_silent_neighbour_is_asked_by_itself(const Endpoint& here, const Endpoint& there) {
+  Host host(config_of(here, kOurMac));
+  Host asked(config_of(there, kTheirMac));
+  hear(host, there, here);
+  const Instant later = kStart + kReachableFor;
+  EXPECT_TRUE(host.link.route(there, later - nanoseconds(1)).has_value());
+  EXPECT_EQ(host.link.next_due(), Instant::never());
+  EXPECT_TRUE(host.link.route(there, later).has_value());  // Packets go on.
+  EXPECT_EQ(host.link.unresolved(), 0U);
+  const Bytes probe = host.own(later);
+  ASSERT_GT(probe.size(), 6U);
+  EXPECT_TRUE(std::equal(probe.begin(), probe.begin() + 6,
+                         std::as_bytes(std::span(kTheirMac)).begin()));  // And to nobody else.
+  EXPECT_GT(asked.take(probe, later).reply_bytes, 0U);
+  EXPECT_EQ(host.take(asked.answer, later).outcome, FrameOutcome::kNeighbourLearned);
+  EXPECT_TRUE(host.link.route(there, later + kReachableFor - nanoseconds(1)).has_value());
+  EXPECT_EQ(host.link.next_due(), Instant::never());
+}
+
+TEST(FrameLink, ASilentNeighbourIsAskedByItself) {
+  a_silent_neighbour_is_asked_by_itself(kOurs, kTheirs);
+}
+TEST(FrameLink, ASilentNeighbourIsAskedByItselfOverIpv6) {
+  a_silent_neighbour_is_asked_by_itself(kOurs6, kTheirs6);
+}
+
+TEST(FrameLink, ANeighbourThatIsGoneIsForgottenAndCounted) {
+  Host host(config_of(kOurs, kOurMac, 2));
+  hear(host, kTheirs, kOurs);
+  Instant now = kStart + kReachableFor;
+  EXPECT_TRUE(host.link.route(kTheirs, now).has_value());
+  for (uint32_t i = 0; i < kQuestionsEach; i++, now = now + kQuestionEvery) {
+    uint32_t device = 9;
+    EXPECT_FALSE(host.own(now, &device).empty());
+    EXPECT_EQ(device, 0U);  // Where it was; not by every device.
+    EXPECT_TRUE(host.own(now).empty());
+    EXPECT_TRUE(host.link.route(kTheirs, now).has_value());
+  }
+  EXPECT_TRUE(host.own(now).empty());
+  EXPECT_EQ(host.link.neighbours_lost(), 1U);
+  EXPECT_EQ(host.link.unanswered(), 0U);
+  EXPECT_EQ(host.table.size(), 0U);
+  EXPECT_FALSE(host.link.route(kTheirs, now).has_value());  // Asks everybody.
+  EXPECT_EQ(host.own(now)[0], std::byte{0xff});
+}
+
+TEST(FrameLink, APacketOfANeighbourEndsTheQuestion) {
+  Host host(config_of(kOurs, kOurMac));
+  hear(host, kTheirs, kOurs);
+  const Instant later = kStart + kReachableFor;
+  EXPECT_TRUE(host.link.route(kTheirs, later).has_value());
+  EXPECT_FALSE(host.own(later).empty());
+  EXPECT_EQ(host.take(datagram(kTheirs, kOurs, kPayload), later).outcome, FrameOutcome::kDelivered);
+  EXPECT_TRUE(host.own(later + kQuestionEvery).empty());
+  EXPECT_EQ(host.link.next_due(), Instant::never());
+  EXPECT_EQ(host.link.neighbours_lost(), 0U);
+}
+
+TEST(FrameLink, AQuestionGoesOutByEveryDevice) {
+  Host host(config_of(kOurs, kOurMac, 3));
+  EXPECT_FALSE(host.link.route(kTheirs, kStart).has_value());
+  for (uint32_t i = 0; i < 3; i++) {
+    uint32_t device = 9;
+    const Bytes frame = host.own(kStart, &device);
+    EXPECT_EQ(device, i);
+    ASSERT_GE(frame.size(), 11U);
+    EXPECT_EQ(frame[10], static_cast<std::byte>(i));  // With that device's MAC address.
+  }
+  EXPECT_TRUE(host.own(kStart).empty());
+}
+
+TEST(FrameLink, OtherNetworksAreBehindTheGateway) {
+  FrameLinkConfig config = config_of(kOurs, kOurMac);
+  config.gateway = Endpoint::ipv4(0x0a0000fe, 0);
+  Host host(config);
+  const Endpoint far = Endpoint::ipv4(0x0a000102, 5000);  // 10.0.1.2 is not in 10.0.0.0/24.
+  EXPECT_FALSE(host.link.route(far, kStart).has_value());
+  const Bytes question = host.own(kStart);
+  EXPECT_EQ(ArpHeader::TargetAddress::load(question.data() + 14), 0x0a0000feU);
+  // Who has sent is answered the way that it came.
+  EXPECT_EQ(host.take(datagram(far, kOurs, kPayload)).outcome, FrameOutcome::kDelivered);
+  EXPECT_EQ(host.link.route(far, kStart)->mac, kTheirMac);
+
+  Host alone(config_of(kOurs, kOurMac));
+  EXPECT_FALSE(alone.link.route(far, kStart).has_value());
+  EXPECT_EQ(alone.link.next_due(), Instant::never());  // Nobody to ask.
+}
+
+TEST(FrameLink, WhoWasHeardThroughARouterAndFellSilentIsTheGateways) {
+  constexpr MacAddress kGatewayMac{2, 0, 0, 0, 0, 0xfe};
+  const Endpoint gateway = Endpoint::ipv4(0x0a0000fe, 5000);
+  const Endpoint far = Endpoint::ipv4(0x0a000102, 5000);
+  FrameLinkConfig config = config_of(kOurs, kOurMac);
+  config.gateway = gateway;
+  Host host(config);
+  Host router(config_of(gateway, kGatewayMac));
+  hear(host, far, kOurs);
+  const Instant later = kStart + kReachableFor;
+  EXPECT_EQ(host.link.route(far, later)->mac, kTheirMac);  // Until the gateway is found.
+  EXPECT_GT(router.take(host.own(later), later).reply_bytes, 0U);
+  EXPECT_EQ(host.take(router.answer, later).outcome, FrameOutcome::kNeighbourLearned);
+  EXPECT_EQ(host.link.route(far, later + kLookAgainAfter)->mac, kGatewayMac);
+  EXPECT_EQ(host.link.next_due(), Instant::never());
+  // Its time is up, too, and it answers no more.
+  Instant now = later + kLookAgainAfter + kReachableFor;
+  EXPECT_TRUE(host.link.route(far, now).has_value());
+  for (; host.link.next_due() != Instant::never(); now = host.link.next_due()) {
+    static_cast<void>(host.own(now));
+  }
+  EXPECT_EQ(host.link.neighbours_lost(), 1U);
+
+  Host alone(config_of(kOurs, kOurMac));  // Without a gateway there is nobody to ask.
+  hear(alone, far, kOurs);
+  EXPECT_EQ(alone.link.route(far, kStart + kReachableFor * 100)->mac, kTheirMac);
+  EXPECT_EQ(alone.link.next_due(), Instant::never());
+}
+
+TEST(FrameLink, AnswersThatNobodyAskedForTeachNothing) {
+  Host host(config_of(kOurs, kOurMac));
+  Bytes reply = from_hex(kArpRequest);
+  reply[21] = std::byte{2};
+  EXPECT_EQ(host.take(reply).outcome, FrameOutcome::kNotOurs);
+  EXPECT_EQ(host.table.size(), 0U);
+}
+
+TEST(FrameLink, AWorkerListensToItsAggregatorAlone) {
+  FrameLinkConfig config = config_of(kOurs, kOurMac);
+  config.peer = kTheirs;
+  Host host(config);
+  EXPECT_EQ(host.take(datagram(kTheirs, kOurs, kPayload)).outcome, FrameOutcome::kDelivered);
+  Endpoint other = kTheirs;
+  other.port++;
+  EXPECT_EQ(host.take(datagram(other, kOurs, kPayload)).outcome, FrameOutcome::kNotPeer);
+  const Endpoint group = Endpoint::ipv4(0xef010203, 7000);
+  ASSERT_TRUE(host.link.join(group, kStart));
+  EXPECT_EQ(host.take(datagram(other, group, kPayload)).outcome, FrameOutcome::kDelivered);
+}
+
+TEST(FrameLink, AFloodOfArpIsAnsweredUpToALimit) {
+  Host host(config_of(kOurs, kOurMac));
+  const Bytes request = from_hex(kArpRequest);
+  for (uint32_t i = 0; i < 10'000; i++) static_cast<void>(host.take(request));
+  EXPECT_EQ(host.link.counted(FrameOutcome::kArpAnswered), kAnswersAtOnce);
+  EXPECT_EQ(host.link.counted(FrameOutcome::kLimited), 10'000 - kAnswersAtOnce);
+  EXPECT_EQ(host.table.size(), 0U);
+  // A quarter of a second later 4096 / 4 answers have come back, but no more than fit.
+  static_cast<void>(host.take(request, kStart + milliseconds(250)));
+  EXPECT_EQ(host.link.counted(FrameOutcome::kArpAnswered), kAnswersAtOnce + 1);
+  // Datagrams are not limited meanwhile.
+  EXPECT_EQ(host.take(datagram(kTheirs, kOurs, kPayload)).outcome, FrameOutcome::kDelivered);
+}
+
+TEST(FrameLink, PingIsAnsweredAndCounted) {
+  Host host(config_of(kOurs, kOurMac));
+  EXPECT_EQ(host.take(from_hex(kPing)).outcome, FrameOutcome::kEchoAnswered);
+  EXPECT_EQ(host.answer.size(), 44U);
+  EXPECT_EQ(host.link.counted(FrameOutcome::kEchoAnswered), 1U);
+}
+
+TEST(FrameLink, GroupsAreReportedTwiceAndWhenARouterAsks) {
+  Host host(config_of(kOurs, kOurMac));
+  const Endpoint group = Endpoint::ipv4(0xef010203, 7000);
+  ASSERT_TRUE(host.link.join(group, kStart));
+  ASSERT_TRUE(host.link.join(group, kStart));  // Again is no error, and no second report.
+  EXPECT_EQ(host.own(kStart).size(), 46U);
+  EXPECT_TRUE(host.own(kStart).empty());
+  EXPECT_EQ(host.own(kStart + kReportAgainAfter).size(), 46U);
+  EXPECT_EQ(host.link.next_due(), Instant::never());
+
+  const Instant later = kStart + seconds(60);
+  EXPECT_EQ(host.take(from_hex(kIgmpQueryFrame), later).outcome, FrameOutcome::kGroupQuery);
+  EXPECT_LE(host.link.next_due(), later + kReportAgainAfter);
+  EXPECT_EQ(host.own(later + kReportAgainAfter).size(), 46U);
+  EXPECT_EQ(host.take(datagram(kTheirs, group, kPayload)).outcome, FrameOutcome::kDelivered);
+
+  host.link.leave_all(later);
+  const Bytes leave = host.own(later);
+  ASSERT_EQ(leave.size(), 46U);
+  EXPECT_EQ(leave[38], std::byte{kIgmpLeave});
+  EXPECT_EQ(host.take(datagram(kTheirs, group, kPayload)).outcome, FrameOutcome::kNotOurs);
+}
+
+TEST(FrameLink, GroupsThatAreNoneAreRefused) {
+  Host host(config_of(kOurs, kOurMac));
+  EXPECT_FALSE(host.link.join(kTheirs, kStart));
+  EXPECT_FALSE(host.link.join(Endpoint::ipv4(0xef010203, 0), kStart));
+  EXPECT_FALSE(host.link.join(*Endpoint::parse("[ff05::1]:7000"), kStart));
+  for (uint32_t i = 0; i < kGroupsMax; i++) {
+    EXPECT_TRUE(host.link.join(Endpoint::ipv4(0xef010203 + i, 7000), kStart));
+  }
+  EXPECT_FALSE(host.link.join(Endpoint::ipv4(0xef020000, 7000), kStart));
+}
+
+/// One of the good frames of the bed.
+Bytes good_frame(uint32_t which) {
+  switch (which) {
+    case 0:
+      return datagram(kTheirs, kOurs, kPayload);
+    case 1:
+      return from_hex(kArpRequest);
+    case 2:
+      return from_hex(kPing);
+    case 3:
+      return from_hex(kIgmpQueryFrame);
+    case 4:
+      return from_hex(kSolicitation);
+    default:
+      return datagram(kTheirs6, kOurs6, kPayload);
+  }
+}
+
+TEST(FrameLink, RandomFramesAreCountedOnceAndNothingMore) {
+  const uint64_t seed = testing::seed_from_env();
+  SCOPED_TRACE(testing::replay_hint(seed));
+  Prng prng(seed);
+  Host four(config_of(kOurs, kOurMac));
+  Host six(config_of(kOurs6, kOurMac));
+  ASSERT_TRUE(four.link.join(Endpoint::ipv4(0xef010203, 7000), kStart));
+  constexpr uint32_t kSteps = 40'000;
+  for (uint32_t step = 0; step < kSteps; step++) {
+    Bytes frame = good_frame(prng.below(6));
+    for (uint32_t changes = prng.below(4); changes > 0; changes--) {
+      frame[prng.below(static_cast<uint32_t>(frame.size()))] =
+          static_cast<std::byte>(prng.any_u32());
+    }
+    // Shorter or longer, in memory that ends with it, so that a sanitizer sees a look beyond.
+    if (prng.chance(0.3)) frame.resize(prng.below(120));
+    const Bytes exact(frame);
+    Host& host = prng.chance(0.5) ? four : six;
+    const Instant now = kStart + milliseconds(step);
+    const Arrival arrival = host.take(exact, now);
+    ASSERT_LT(arrival.outcome, FrameOutcome::kCount);
+    ASSERT_LE(arrival.reply_bytes, host.reply.size());
+    if (arrival.outcome == FrameOutcome::kDelivered) {
+      ASSERT_LE(arrival.offset + arrival.size, exact.size());
+    }
+    static_cast<void>(host.own(now));
+  }
+  uint64_t counted = 0;
+  for (size_t i = 0; i < static_cast<size_t>(FrameOutcome::kCount); i++) {
+    counted += four.link.counted(static_cast<FrameOutcome>(i));
+    counted += six.link.counted(static_cast<FrameOutcome>(i));
+  }
+  EXPECT_EQ(counted, kSteps);
+  EXPECT_LE(four.table.size(), 100U);
+  EXPECT_GT(four.link.counted(FrameOutcome::kDelivered), 100U);
+  EXPECT_GT(four.link.counted(FrameOutcome::kBadIpChecksum), 100U);
+}
+
+}  // namespace
+}  // namespace tributary::io

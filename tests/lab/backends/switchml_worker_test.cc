@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+// Method: the pool by hand, then that it fills the link in a run, then refusals.
+#include "lab/backends/switchml_worker.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "lab/backends/backend.h"
+#include "tests/lab/cluster/run_bed.h"
+
+namespace tributary::lab {
+namespace {
+
+using ::testing::HasSubstr;
+using testing::run_well;
+
+Scenario of(const char* backend) {
+  Scenario scenario;
+  scenario.backend = backend;
+  return scenario;
+}
+
+uint32_t pool_of(const Scenario& scenario) {
+  return switchml_pool(scenario, *find_backend_kind(scenario.backend)->switchml);
+}
+
+TEST(SwitchmlPool, IsBandwidthTimesDelayByHand) {
+  // (88 + 450) ns both ways, eleven passes of 520 ns, 64 packets at the host, 43.75 ns each: 9.6 us
+  // are 109 packets of 88 ns.
+  EXPECT_EQ(pool_of(of("switchml-256")), 128U);
+  // (26.56 + 450) x 2 + 1040 + 29.68 x 64 = 3.89 us: 147 packets of 26.56 ns.
+  EXPECT_EQ(pool_of(of("switchml-64")), 256U);
+  // (88 + 450) x 2 + 64,000 + 2800 = 67.9 us: 771 packets.
+  EXPECT_EQ(pool_of(of("switchml-on-trio")), 1024U);
+  // At a tenth of the rate (880 + 450) x 2 + 5720 + 2800 = 11.2 us: 12.7 packets of 880 ns.
+  Scenario slow = of("switchml-256");
+  slow.link.rate_bits_per_s = 10'000'000'000;
+  EXPECT_EQ(pool_of(slow), 16U);
+  slow.link.rate_bits_per_s = 100'000'000'000;
+  slow.host.nic_bits_per_s = 10'000'000'000;
+  EXPECT_EQ(pool_of(slow), 16U);
+  // A train of 64 takes 63 packets longer: 172.
+  Scenario trains = of("switchml-256");
+  trains.train = 64;
+  EXPECT_EQ(pool_of(trains), 256U);
+}
+
+TEST(SwitchmlPool, TheKeyAndThePublishedPresetWin) {
+  Scenario scenario = of("switchml-256");
+  scenario.switchml.pool = 48;
+  EXPECT_EQ(pool_of(scenario), 48U);
+  scenario.switchml.pool = 0;
+  scenario.switchml.preset = host::SwitchmlPreset::kPublished;
+  EXPECT_EQ(pool_of(scenario), 256U);
+  // A link to the moon: no more than the switch has.
+  scenario.switchml.preset = host::SwitchmlPreset::kPaper;
+  scenario.link.propagation = milliseconds(10);
+  EXPECT_EQ(pool_of(scenario), 8'192U);
+}
+
+TEST(SwitchmlPool, HalfOfItIsSlowerAndTwiceIsNoFaster) {
+  for (const char* backend : {"switchml-64", "switchml-256", "switchml-on-trio"}) {
+    Scenario scenario = of(backend);
+    scenario.workers = 2;
+    scenario.iterations = 1;
+    scenario.host.gradients_cost = Duration();  // So that the link is the limit.
+    scenario.host.packet_cost = nanoseconds(10);
+    scenario.model = {
+        .name = "custom", .bucket_bytes = {uint64_t{8} << 20}, .forward = {}, .backward = {}};
+    const uint32_t pool = pool_of(scenario);
+    const auto run = [&](uint32_t slots) {
+      scenario.switchml.pool = slots;
+      return in_seconds(run_well(scenario).mean_iteration);
+    };
+    const double at_pool = run(pool);
+    EXPECT_GT(run(pool / 4), 1.1 * at_pool) << backend;
+    EXPECT_GT(run(pool * 2), 0.95 * at_pool) << backend;  // A PFE at work takes a little longer.
+  }
+}
+
+TEST(SwitchmlWorker, RefusesWhatNoSwitchmlCanDo) {
+  Scenario scenario = of("switchml-on-trio");
+  scenario.workers = 33;
+  EXPECT_THAT(
+      check(scenario).error().text,
+      HasSubstr("workers=33 is not allowed; allowed with backend=switchml-on-trio: 1 to 32"));
+  scenario.workers = 6;
+  scenario.link.faults.reorder = 0.1;
+  EXPECT_THAT(check(scenario).error().text, HasSubstr("keep their order"));
+  scenario.link.faults.reorder = 0;
+  scenario.switchml.pool = 100;
+  scenario.train = 64;
+  EXPECT_THAT(check(scenario).error().text, HasSubstr("what divides the pool of 100 slots"));
+}
+
+}  // namespace
+}  // namespace tributary::lab

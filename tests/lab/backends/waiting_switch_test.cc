@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: Apache-2.0
+// Method: two sources played by hand: sums, duplicates, late copies, questions, and what is not for
+// this switch. Whole runs over it are in run_test.cc.
+#include "lab/backends/waiting_switch.h"
+
+#include <gtest/gtest.h>
+
+#include <array>
+
+#include "base/byte_order.h"
+
+namespace tributary::lab {
+namespace {
+
+using wire::Message;
+using wire::MessageType;
+
+const Endpoint kSwitch = Endpoint::ipv4(0x0a01'0001, wire::kTrioMlPort);
+
+Endpoint address_of(uint32_t source) {
+  return Endpoint::ipv4(0x0a00'0001 + source, wire::kTrioMlPort);
+}
+
+/// Keeps what arrives at a source.
+class Source final : public net::Node {
+ public:
+  Source(net::Network& network, uint32_t number) : network_(network), number_(number) {
+    id = network.add_node(*this, "source-" + std::to_string(number));
+  }
+
+  void receive(uint32_t, net::PacketRef packet) override {
+    Message message;
+    ASSERT_EQ(decode_message(packet->stored, packet->size_bytes, message), wire::DecodeStatus::kOk);
+    if (message.extension.type == MessageType::kWelcome) {
+      session = message.extension.session;
+      key = message.body.key;
+    }
+    last = message;
+    received++;
+    at = network_.core().now();
+    sum =
+        message.header.grad_cnt > 0 && !packet->elided() && message.head_bytes < packet->size_bytes
+            ? static_cast<int32_t>(load_be<uint32_t>(&packet->stored[message.head_bytes]))
+            : 0;
+  }
+
+  void send(MessageType type, uint32_t block_id, int32_t value = 0) {
+    Message message;
+    message.header = {.job_id = 1,
+                      .block_id = block_id,
+                      .extended = true,
+                      .src_id = static_cast<uint8_t>(number_),
+                      .grad_cnt = 1};
+    message.extension = {.type = type, .session = session, .key = key};
+    if (type == MessageType::kJoin) {
+      message.extension.session = message.body.nonce = number_ + 1;
+      message.body.sources = 2;
+      message.body.gradients_max = 1;
+      message.body.window = 4;
+    }
+    std::array<std::byte, wire::kControlMessageBytes> bytes{};
+    uint32_t size = encode_message(message, bytes.data());
+    if (type == MessageType::kContribution) {
+      store_be(&bytes[size], static_cast<uint32_t>(value));
+      size += sizeof(value);
+    }
+    network_.transmit(
+        id, 0,
+        network_.packets().make(address_of(number_), kSwitch, size, std::span(bytes).first(size)));
+  }
+
+  net::NodeId id = 0;
+  uint32_t session = 0;
+  uint32_t key = 0;
+  Message last;
+  int32_t sum = 0;
+  uint32_t received = 0;
+  Instant at;
+
+ private:
+  net::Network& network_;
+  const uint32_t number_;
+};
+
+class WaitingSwitchTest : public ::testing::Test {
+ protected:
+  WaitingSwitchTest() : network_(core_, 1), sources_{{{network_, 0}, {network_, 1}}} {
+    AggregatorSpec spec;
+    spec.name = "switch";
+    spec.address = kSwitch;
+    spec.job.sources = 2;
+    spec.job.block_cnt_max = 4;
+    switch_ = std::make_unique<WaitingSwitch>(network_, spec);
+    const net::LinkConfig link{.propagation = Duration()};
+    for (uint32_t i = 0; i < 2; i++) {
+      EXPECT_TRUE(network_.connect(sources_[i].id, 0, switch_->id(), i, link, link).has_value());
+      switch_->table().set_route(address_of(i), std::array{i});
+    }
+    for (Source& source : sources_) source.send(MessageType::kJoin, 0);
+    settle();
+    for (Source& source : sources_) source.received = 0;
+  }
+
+  void settle() { core_.run_until(core_.now() + milliseconds(1)); }
+
+  EventCore core_;
+  net::Network network_;
+  std::array<Source, 2> sources_;
+  std::unique_ptr<WaitingSwitch> switch_;
+};
+
+TEST_F(WaitingSwitchTest, AddsWhenEveryoneIsIn) {
+  EXPECT_NE(sources_[0].session, 0U);
+  sources_[0].send(MessageType::kContribution, 0, 30);
+  settle();
+  EXPECT_EQ(sources_[0].received, 0U);
+  const Instant sent = core_.now();
+  sources_[1].send(MessageType::kContribution, 0, 12);
+  settle();
+  for (const Source& source : sources_) {
+    EXPECT_EQ(source.received, 1U);
+    EXPECT_EQ(source.sum, 42);
+    EXPECT_EQ(source.last.header.src_cnt, 2);
+    // 36 + 66 bytes at 100 Gbit/s, there and back, are 16.32 ns.
+    EXPECT_EQ(source.at, sent + picoseconds(16'320) + WaitingSwitch::kPipelineLatency);
+  }
+}
+
+TEST_F(WaitingSwitchTest, DuplicatesAddNothingAndLateOnesAreAnswered) {
+  sources_[0].send(MessageType::kContribution, 3, 5);
+  sources_[0].send(MessageType::kContribution, 3, 5);
+  settle();
+  sources_[1].send(MessageType::kContribution, 3, 6);
+  settle();
+  EXPECT_EQ(sources_[0].sum, 11);
+  sources_[0].send(MessageType::kContribution, 3, 5);
+  settle();
+  EXPECT_EQ(sources_[0].received, 2U);  // Once more, to who asks alone.
+  EXPECT_EQ(sources_[1].received, 1U);
+  EXPECT_EQ(sources_[0].sum, 11);
+}
+
+TEST_F(WaitingSwitchTest, CopyFromTwoWindowsAgoChangesNothing) {
+  for (const uint32_t block : {0U, 8U}) {  // Both use the same slot.
+    for (Source& source : sources_) source.send(MessageType::kContribution, block, 1);
+    settle();
+  }
+  sources_[0].send(MessageType::kContribution, 0, 100);
+  settle();
+  EXPECT_EQ(switch_->invalid(), 1U);
+  sources_[1].send(MessageType::kProbe, 8);
+  settle();
+  EXPECT_EQ(sources_[1].last.extension.type, MessageType::kResult);
+  EXPECT_EQ(sources_[1].sum, 2);
+}
+
+TEST_F(WaitingSwitchTest, QuestionsAreAnsweredWithWhoIsIn) {
+  sources_[1].send(MessageType::kContribution, 2, 1);
+  settle();
+  sources_[0].send(MessageType::kProbe, 2);
+  settle();
+  EXPECT_EQ(sources_[0].last.extension.type, MessageType::kHave);
+  EXPECT_EQ(sources_[0].last.body.mask[0], 0b10U);
+  sources_[0].send(MessageType::kProbe, 1);  // Nobody has sent that.
+  settle();
+  EXPECT_EQ(sources_[0].last.body.mask[0], 0U);
+}
+
+TEST_F(WaitingSwitchTest, ForeignKeysAndSessionsAreCounted) {
+  sources_[0].key++;
+  sources_[0].send(MessageType::kContribution, 0, 1);
+  settle();
+  sources_[0].key--;
+  sources_[0].session++;
+  sources_[0].send(MessageType::kContribution, 0, 1);
+  settle();
+  EXPECT_EQ(switch_->invalid(), 2U);
+}
+
+}  // namespace
+}  // namespace tributary::lab

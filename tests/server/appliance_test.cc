@@ -1,0 +1,216 @@
+// SPDX-License-Identifier: Apache-2.0
+// Method: a whole appliance in this process, spoken to over loopback sockets: sums, counters, and
+// what it refuses to start with. Waiting is the sockets' own.
+#include "server/appliance.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <array>
+
+#include "io/udp/udp_port.h"
+
+namespace tributary::server {
+namespace {
+
+using ::testing::HasSubstr;
+using Bytes = std::vector<std::byte>;
+
+const Endpoint kAnyPort = Endpoint::ipv4(0x7f000001, 0);
+
+ApplianceConfig config_of(std::vector<trio_ml::JobConfig> jobs, uint32_t cores = 1) {
+  return {.listen = kAnyPort, .cores = cores, .memory_mb = 64, .jobs = std::move(jobs)};
+}
+
+trio_ml::JobConfig small_job(uint8_t id, uint32_t sources) {
+  return {.id = id, .sources = sources, .block_cnt_max = 256, .block_grad_max = 8};
+}
+
+std::string error_of(const ApplianceConfig& config) {
+  const auto started = Appliance::start(config);
+  return started ? "started" : started.error().text;
+}
+
+/// One source of a job.
+class Source {
+ public:
+  Source(const Appliance& server, uint8_t job_id, uint8_t id)
+      : port_(*io::UdpPort::open({.peer = server.local()})),
+        server_(server.local()),
+        job_id_(job_id),
+        id_(id) {}
+
+  void send(uint32_t block_id, int32_t value) {
+    Bytes bytes(wire::TrioMlHeader::kBytes + 4);
+    wire::encode_header({.job_id = job_id_, .block_id = block_id, .src_id = id_, .grad_cnt = 1},
+                        bytes.data());
+    store_be(bytes.data() + wire::TrioMlHeader::kBytes, static_cast<uint32_t>(value));
+    engine::TxPacket packet;
+    packet.data = bytes.data();
+    packet.size = static_cast<uint32_t>(bytes.size());
+    packet.destination = server_;
+    port_->queue(0).transmit(std::span(&packet, 1));
+  }
+  /// The sum in the next result; fails the test if none comes.
+  int32_t receive() {
+    std::array<engine::Packet, 1> burst;
+    for (uint32_t i = 0; i < 10; i++) {
+      if (port_->queue(0).receive(burst) == 1) {
+        return static_cast<int32_t>(load_be<uint32_t>(burst[0].data + wire::TrioMlHeader::kBytes));
+      }
+      port_->queue(0).wait(seconds(1));
+    }
+    ADD_FAILURE() << "no result";
+    return 0;
+  }
+
+ private:
+  std::unique_ptr<io::UdpPort> port_;
+  const Endpoint server_;
+  const uint8_t job_id_;
+  const uint8_t id_;
+};
+
+TEST(ApplianceTest, ServesItsJobs) {
+  const auto appliance = Appliance::start(config_of({small_job(1, 2), small_job(9, 1)}));
+  ASSERT_TRUE(appliance.has_value()) << appliance.error().text;
+  Source first(**appliance, 1, 0);
+  Source second(**appliance, 1, 1);
+  Source alone(**appliance, 9, 0);
+  for (uint32_t block = 0; block < 5; block++) {
+    first.send(block, 10);
+    alone.send(block, 7);
+    second.send(block, 20);
+    EXPECT_EQ(first.receive(), 30);
+    EXPECT_EQ(second.receive(), 30);
+    EXPECT_EQ(alone.receive(), 7);
+  }
+  const nlohmann::json stats = (*appliance)->stats();
+  EXPECT_EQ(stats["command"], "serve");
+  EXPECT_EQ(stats["listen"], (*appliance)->local().to_string());
+  EXPECT_EQ(stats["counters"]["aggregated"], 15);
+  EXPECT_EQ(stats["counters"]["block_completed"], 10);
+  EXPECT_EQ(stats["counters"]["truncated"], 0);
+  EXPECT_EQ(stats["bytes"]["aggregated"], 15 * 16);
+  ASSERT_EQ(stats["jobs"].size(), 2U);
+  EXPECT_EQ(stats["jobs"][0]["id"], 1);
+  EXPECT_EQ(stats["jobs"][0]["block_total_cnt"], 5);
+  EXPECT_EQ(stats["jobs"][0]["block_curr_cnt"], 0);
+  EXPECT_EQ(stats["jobs"][1]["id"], 9);
+  ASSERT_EQ(stats["jobs"][0]["sources"].size(), 2U);
+  EXPECT_EQ(stats["jobs"][0]["sources"][1]["waited_for"], true);
+  EXPECT_EQ(stats["ports"][0]["rx_packets"], 15);
+}
+
+TEST(ApplianceTest, SeveralCoresShareAJob) {
+  const auto appliance = Appliance::start(config_of({small_job(1, 2)}, /*cores=*/2));
+  ASSERT_TRUE(appliance.has_value()) << appliance.error().text;
+  Source first(**appliance, 1, 0);
+  Source second(**appliance, 1, 1);
+  for (uint32_t block = 0; block < 200; block++) {
+    first.send(block, 1);
+    second.send(block, 2);
+    EXPECT_EQ(first.receive(), 3);
+    EXPECT_EQ(second.receive(), 3);
+  }
+  const nlohmann::json stats = (*appliance)->stats();
+  EXPECT_EQ(stats["counters"]["block_completed"], 200);
+  ASSERT_EQ(stats["cores"].size(), 2U);
+  // Blocks 0-63 and 128-191 are the first core's.
+  EXPECT_EQ(stats["cores"][0]["packets"], 2 * 128);
+  EXPECT_EQ(stats["cores"][1]["packets"], 2 * 72);
+}
+
+// The first core serves blocks 0 to 63 alone: the second has never heard of the sources.
+TEST(ApplianceTest, SourcesAreThoseOfAllCores) {
+  trio_ml::JobConfig job = small_job(1, 2);
+  job.mitigation = true;
+  job.timeout = milliseconds(1);
+  job.permanent_after = milliseconds(10);
+  const auto appliance = Appliance::start(config_of({job}, /*cores=*/2));
+  ASSERT_TRUE(appliance.has_value()) << appliance.error().text;
+  Source first(**appliance, 1, 0);
+  nlohmann::json sources;
+  // Block by block without the second source, until the first core gives that up.
+  for (uint32_t block = 0; block < 60; block++) {
+    first.send(block, 10);
+    EXPECT_EQ(first.receive(), 10);
+    sources = (*appliance)->stats()["jobs"][0]["sources"];
+    if (sources[1]["waited_for"] == false) break;
+  }
+  ASSERT_EQ(sources.size(), 2U);
+  EXPECT_EQ(sources[0]["waited_for"], true);
+  EXPECT_THAT(sources[0]["address"].get<std::string>(), HasSubstr("127.0.0.1:"));
+  EXPECT_EQ(sources[1]["waited_for"], false);
+  EXPECT_EQ(sources[1]["address"], "");
+}
+
+TEST(ApplianceTest, StatisticsAreThereAfterStop) {
+  const auto appliance = Appliance::start(config_of({small_job(1, 1)}));
+  ASSERT_TRUE(appliance.has_value());
+  Source source(**appliance, 1, 0);
+  source.send(0, 4);
+  EXPECT_EQ(source.receive(), 4);
+  (*appliance)->stop();
+  (*appliance)->stop();
+  EXPECT_EQ((*appliance)->stats()["counters"]["result_sent"], 1);
+}
+
+TEST(ApplianceTest, NeedsAJob) { EXPECT_THAT(error_of(config_of({})), HasSubstr("--job")); }
+
+TEST(ApplianceTest, ChannelsTakeTheIdsThatFollow) {
+  trio_ml::JobConfig job = small_job(3, 1);
+  job.channels = 2;
+  const auto appliance = Appliance::start(config_of({job, small_job(5, 1)}));
+  ASSERT_TRUE(appliance.has_value()) << appliance.error().text;
+  for (uint8_t id = 3; id <= 5; id++) {
+    Source source(**appliance, id, 0);
+    source.send(0, id);
+    EXPECT_EQ(source.receive(), id);
+  }
+  EXPECT_EQ((*appliance)->stats()["jobs"].size(), 3U);
+  EXPECT_EQ(error_of(config_of({small_job(4, 1), job})),
+            "job 4: id=4 is configured twice (job 3 with channels=2 takes the ids 3 to 4)");
+  EXPECT_EQ(error_of(config_of({job, small_job(4, 1)})),
+            "job 4: id=4 is configured twice (job 3 with channels=2 takes the ids 3 to 4)");
+}
+
+TEST(ApplianceTest, JobsMustFitIntoTheMemory) {
+  trio_ml::JobConfig large = small_job(3, 1);
+  large.block_cnt_max = 4096;
+  large.block_grad_max = 2048;  // 4,096 blocks and results of 8 KB: 64 MB and their heads.
+  ApplianceConfig config = config_of({large});
+  EXPECT_EQ(error_of(config), "started");
+  config.memory_mb = 63;
+  const std::string text = error_of(config);
+  EXPECT_THAT(text, HasSubstr("job 3: block_cnt_max=4096, block_grad_max=2048, history=1 need"));
+  EXPECT_THAT(text, HasSubstr("--memory-mb 63 has 63 MB left"));
+  // The second of two is named.
+  config = config_of({small_job(1, 1), large});
+  config.memory_mb = 64;
+  EXPECT_THAT(error_of(config), HasSubstr("job 3"));
+}
+
+TEST(ApplianceTest, EachCoreNeedsItsShare) {
+  trio_ml::JobConfig job = small_job(1, 1);
+  job.block_cnt_max = 32;     // Less than a run of blocks: each core has it whole.
+  job.block_grad_max = 3000;  // 64 buffers of 12 KB are 0.75 MB.
+  ApplianceConfig config = config_of({job}, 2);
+  config.memory_mb = 1;
+  EXPECT_THAT(error_of(config), HasSubstr("--memory-mb 1"));
+  config.cores = 1;
+  EXPECT_EQ(error_of(config), "started");
+}
+
+TEST(ApplianceTest, PortInUseIsNamed) {
+  const auto first = Appliance::start(config_of({small_job(1, 1)}));
+  ASSERT_TRUE(first.has_value());
+  ApplianceConfig config = config_of({small_job(1, 1)});
+  config.listen = (*first)->local();
+  const std::string text = error_of(config);
+  EXPECT_THAT(text, HasSubstr("--listen"));
+  EXPECT_THAT(text, HasSubstr((*first)->local().to_string()));
+}
+
+}  // namespace
+}  // namespace tributary::server

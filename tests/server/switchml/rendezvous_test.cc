@@ -1,0 +1,193 @@
+// SPDX-License-Identifier: Apache-2.0
+// Method: clients' calls in virtual time, in the order of the published client: Broadcast, then two
+// barriers. Then those who do not come, come twice, go away, or belong to another job.
+#include "server/switchml/rendezvous.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <map>
+
+#include "tests/support/seed.h"
+
+namespace tributary::server {
+namespace {
+
+using ::testing::HasSubstr;
+using Error = Rendezvous::Error;
+using Ticket = Rendezvous::Ticket;
+
+constexpr Duration kDeadline = seconds(60);
+
+class RendezvousTest : public ::testing::Test {
+ protected:
+  static std::string peer(const std::string& host, uint32_t port = 1) {
+    return "ipv4:" + host + ":" + std::to_string(port);
+  }
+  Ticket broadcast(const std::string& from, uint32_t rank, uint32_t workers, uint64_t value = 0) {
+    return take(meeting_.broadcast(
+        from, {.value = value, .rank = rank, .num_workers = workers, .root = 0}, now_));
+  }
+  Ticket barrier(const std::string& from, uint32_t workers) {
+    return take(meeting_.barrier(from, workers, now_));
+  }
+  void advance(Duration by) {
+    now_ = now_ + by;
+    meeting_.on_time(now_);
+    take(0);
+  }
+  [[nodiscard]] bool waits(Ticket ticket) const { return !answers_.contains(ticket); }
+  const Rendezvous::Answer& answer(Ticket ticket) { return answers_.at(ticket); }
+
+  Rendezvous meeting_{kDeadline};
+  Instant now_{seconds(1)};
+
+ private:
+  Ticket take(Ticket ticket) {
+    for (auto& answer : meeting_.take_answers()) {
+      EXPECT_FALSE(answers_.contains(answer.ticket)) << "answered twice";
+      answers_[answer.ticket] = std::move(answer);
+    }
+    return ticket;
+  }
+  std::map<Ticket, Rendezvous::Answer> answers_;
+};
+
+TEST_F(RendezvousTest, TwoWorkersAsThePublishedClientCallsIt) {
+  const std::string a = peer("10.0.0.1");
+  const std::string b = peer("10.0.0.2");
+  const Ticket early = broadcast(b, 1, 2);
+  EXPECT_TRUE(waits(early));
+  const Ticket root = broadcast(a, 0, 2, 77);
+  EXPECT_EQ(answer(early).value, 77U);
+  EXPECT_EQ(answer(root).value, 77U);
+  for (uint32_t round = 0; round < 2; round++) {
+    const Ticket first = barrier(b, 2);
+    EXPECT_TRUE(waits(first));
+    const Ticket second = barrier(a, 2);
+    EXPECT_EQ(answer(first).error, Error::kNone);
+    EXPECT_EQ(answer(second).error, Error::kNone);
+  }
+  EXPECT_EQ(meeting_.next_deadline(), now_ + kDeadline);  // Then the group is forgotten.
+  advance(kDeadline);
+  EXPECT_EQ(meeting_.next_deadline(), Instant::never());
+}
+
+TEST_F(RendezvousTest, AValueThatIsThereIsGivenAtOnce) {
+  broadcast(peer("10.0.0.1"), 0, 3, 5);
+  EXPECT_EQ(answer(broadcast(peer("10.0.0.2"), 1, 3)).value, 5U);
+  EXPECT_EQ(answer(broadcast(peer("10.0.0.3"), 2, 3)).value, 5U);
+}
+
+TEST_F(RendezvousTest, BarriersOfTwoJobsAreApart) {
+  for (uint32_t job = 0; job < 2; job++) {
+    for (uint32_t rank = 0; rank < 2; rank++) {
+      broadcast(peer("10.0." + std::to_string(job) + "." + std::to_string(rank)), rank, 2, job);
+    }
+  }
+  const Ticket one = barrier(peer("10.0.0.0"), 2);
+  const Ticket other = barrier(peer("10.0.1.0"), 2);
+  EXPECT_TRUE(waits(one));
+  EXPECT_TRUE(waits(other));
+  barrier(peer("10.0.1.1"), 2);
+  EXPECT_FALSE(waits(other));
+  EXPECT_TRUE(waits(one));
+}
+
+TEST_F(RendezvousTest, WithoutABroadcastBarriersMeetBySize) {
+  const Ticket three = barrier(peer("10.0.0.1"), 3);
+  const Ticket two = barrier(peer("10.0.0.2"), 2);
+  EXPECT_TRUE(waits(two));
+  barrier(peer("10.0.0.3"), 2);
+  EXPECT_FALSE(waits(two));
+  EXPECT_TRUE(waits(three));
+}
+
+TEST_F(RendezvousTest, WhoWaitsTooLongIsToldWhoIsMissing) {
+  const Ticket waiting = broadcast(peer("10.0.0.2"), 1, 4);
+  advance(seconds(10));
+  broadcast(peer("10.0.0.4"), 3, 4);
+  EXPECT_EQ(meeting_.next_deadline(), Instant(seconds(61)));
+  advance(seconds(49));
+  EXPECT_TRUE(waits(waiting));
+  advance(seconds(1));
+  EXPECT_EQ(answer(waiting).error, Error::kDeadline);
+  EXPECT_EQ(answer(waiting).text, "broadcast: of 4 workers, rank 0, 2 did not come within 60 s");
+  const Ticket alone = barrier(peer("10.0.0.9"), 2);
+  advance(kDeadline);
+  EXPECT_EQ(answer(alone).error, Error::kDeadline);
+  EXPECT_EQ(answer(alone).text, "barrier: 1 of 2 workers came within 60 s");
+}
+
+TEST_F(RendezvousTest, AJobThatStartsAgainDoesNotMeetItsOldSelf) {
+  // Rank 0 crashed after its broadcast; the published controller gives rank 1 the old number.
+  broadcast(peer("10.0.0.1", 1), 0, 2, 5);
+  const Ticket barrier_before = barrier(peer("10.0.0.1", 1), 2);
+  broadcast(peer("10.0.0.1", 2), 0, 2, 6);
+  EXPECT_EQ(answer(barrier_before).error, Error::kAborted);
+  EXPECT_THAT(answer(barrier_before).text, HasSubstr("rank 0 of 2 has started again"));
+  EXPECT_EQ(answer(broadcast(peer("10.0.0.2"), 1, 2)).value, 6U);
+}
+
+TEST_F(RendezvousTest, ACallerThatGoesIsTakenBack) {
+  broadcast(peer("10.0.0.1"), 0, 2, 5);
+  broadcast(peer("10.0.0.2"), 1, 2);
+  const Ticket gone = barrier(peer("10.0.0.1"), 2);
+  meeting_.cancel(gone);
+  const Ticket other = barrier(peer("10.0.0.2"), 2);
+  EXPECT_TRUE(waits(other));
+  EXPECT_TRUE(waits(gone));
+  barrier(peer("10.0.0.1"), 2);
+  EXPECT_FALSE(waits(other));
+}
+
+TEST_F(RendezvousTest, WhatIsNotAllowedIsRefused) {
+  EXPECT_EQ(answer(broadcast(peer("a"), 0, 0)).text, "num_workers=0; allowed: 1 to 32");
+  EXPECT_EQ(answer(broadcast(peer("a"), 0, 33)).text, "num_workers=33; allowed: 1 to 32");
+  EXPECT_EQ(answer(broadcast(peer("a"), 2, 2)).text, "rank=2 root=0; allowed: 0 to 1");
+  EXPECT_EQ(answer(barrier(peer("a"), 33)).text, "num_workers=33; allowed: 1 to 32");
+  broadcast(peer("a"), 0, 2);
+  EXPECT_EQ(answer(barrier(peer("a"), 3)).text, "num_workers=3; this worker's job has 2");
+}
+
+TEST_F(RendezvousTest, GroupsAreBounded) {
+  for (uint32_t i = 0; i < Rendezvous::kGroupsMax; i++) {
+    EXPECT_TRUE(waits(broadcast(peer("10.1.0." + std::to_string(i)), 1, 2)));
+  }
+  EXPECT_EQ(answer(broadcast(peer("10.2.0.1"), 1, 2)).error, Error::kTooMany);
+  advance(kDeadline);
+  EXPECT_TRUE(waits(broadcast(peer("10.2.0.1"), 1, 2)));
+}
+
+TEST_F(RendezvousTest, EveryCallIsAnsweredOnceWhateverComes) {
+  const uint64_t seed = testing::seed_from_env();
+  SCOPED_TRACE(testing::replay_hint(seed));
+  testing::Prng prng(seed);
+  std::vector<Ticket> tickets;
+  std::set<Ticket> cancelled;
+  for (uint32_t step = 0; step < 5'000; step++) {
+    const std::string from = peer("10.0.0." + std::to_string(prng.below(6)), prng.below(3));
+    switch (prng.below(4)) {
+      case 0:
+        tickets.push_back(broadcast(from, prng.below(4), prng.below(5), prng.any_u64()));
+        break;
+      case 1:
+        tickets.push_back(barrier(from, prng.below(5)));
+        break;
+      case 2:
+        advance(milliseconds(prng.below(5'000)));
+        break;
+      default:
+        if (!tickets.empty() && waits(tickets.back())) {
+          meeting_.cancel(tickets.back());
+          cancelled.insert(tickets.back());
+        }
+    }
+  }
+  for (uint32_t i = 0; i < 3; i++) advance(kDeadline);
+  EXPECT_EQ(meeting_.next_deadline(), Instant::never());
+  for (const Ticket ticket : tickets) EXPECT_EQ(waits(ticket), cancelled.contains(ticket));
+}
+
+}  // namespace
+}  // namespace tributary::server

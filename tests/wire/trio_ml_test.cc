@@ -1,0 +1,283 @@
+// SPDX-License-Identifier: Apache-2.0
+// Method: one message of each shape by hand, then what is refused, then random messages there and
+// back, and random bytes, which may decode or not but must never be read past their end: they lie
+// in blocks of exactly their size, so that AddressSanitizer sees it.
+#include "wire/trio_ml.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <vector>
+
+#include "tests/support/seed.h"
+
+namespace tributary::wire {
+namespace {
+
+using Bytes = std::vector<std::byte>;
+
+/// Gradient bytes of a message: control messages have none.
+uint32_t gradient_bytes(const Message& message) {
+  const bool control = message.header.extended && is_control(message.extension.type);
+  return control ? 0 : message.header.grad_cnt * kGradientBytes;
+}
+
+/// The message's bytes, with gradients of 0x55.
+Bytes encoded(const Message& message) {
+  Bytes bytes(kControlMessageBytes, std::byte{0xcc});
+  const uint32_t head_bytes = encode_message(message, bytes.data());
+  EXPECT_EQ(head_bytes, encoded_head_bytes(message.header, message.extension));
+  for (size_t i = head_bytes; i < bytes.size(); i++) {
+    EXPECT_EQ(bytes[i], std::byte{0xcc}) << "written past the head at " << i;
+  }
+  bytes.resize(head_bytes);
+  bytes.resize(head_bytes + gradient_bytes(message), std::byte{0x55});
+  return bytes;
+}
+
+DecodeStatus decode(const Bytes& bytes, Message& message) {
+  // A block of exactly the head's size, as a packet's first bytes would lie.
+  const Bytes head(bytes.begin(), bytes.begin() + std::min<ptrdiff_t>(std::ssize(bytes), 192));
+  return decode_message(head, static_cast<uint32_t>(bytes.size()), message);
+}
+
+void expect_same(const Message& a, const Message& b) {
+  EXPECT_EQ(a.header.job_id, b.header.job_id);
+  EXPECT_EQ(a.header.block_id, b.header.block_id);
+  EXPECT_EQ(a.header.age_op, b.header.age_op);
+  EXPECT_EQ(a.header.final, b.header.final);
+  EXPECT_EQ(a.header.degraded, b.header.degraded);
+  EXPECT_EQ(a.header.extended, b.header.extended);
+  EXPECT_EQ(a.header.src_id, b.header.src_id);
+  EXPECT_EQ(a.header.src_cnt, b.header.src_cnt);
+  EXPECT_EQ(a.header.gen_id, b.header.gen_id);
+  EXPECT_EQ(a.header.grad_cnt, b.header.grad_cnt);
+  if (!a.header.extended) return;
+  EXPECT_EQ(a.extension.type, b.extension.type);
+  EXPECT_EQ(a.extension.format, b.extension.format);
+  EXPECT_EQ(a.extension.flags, b.extension.flags);
+  EXPECT_EQ(a.extension.exponent, b.extension.exponent);
+  EXPECT_EQ(a.extension.session, b.extension.session);
+  EXPECT_EQ(a.extension.tensor_elements, b.extension.tensor_elements);
+  EXPECT_EQ(a.extension.scale_bits, b.extension.scale_bits);
+  EXPECT_EQ(a.extension.key, b.extension.key);
+  if ((a.extension.flags & kFlagSourceMask) != 0) {
+    EXPECT_EQ(a.mask, b.mask);
+  }
+  if (!has_body(a.extension.type)) return;
+  EXPECT_EQ(a.body.reason, b.body.reason);
+  EXPECT_EQ(a.body.source, b.body.source);
+  EXPECT_EQ(a.body.sources, b.body.sources);
+  EXPECT_EQ(a.body.nonce, b.body.nonce);
+  EXPECT_EQ(a.body.window, b.body.window);
+  EXPECT_EQ(a.body.gradients_max, b.body.gradients_max);
+  EXPECT_EQ(a.body.channels, b.body.channels);
+  EXPECT_EQ(a.body.port_bits, b.body.port_bits);
+  EXPECT_EQ(a.body.timeout_us, b.body.timeout_us);
+  EXPECT_EQ(a.body.value, b.body.value);
+  EXPECT_EQ(a.body.key, b.body.key);
+  EXPECT_EQ(a.body.upstream, b.body.upstream);
+  EXPECT_EQ(a.body.mask, b.body.mask);
+  if (a.body.reason != Reason::kMismatch) {
+    EXPECT_EQ(a.body.group, b.body.group);
+    return;
+  }
+  EXPECT_EQ(a.body.given.format, b.body.given.format);
+  EXPECT_EQ(a.body.given.tensor_elements, b.body.given.tensor_elements);
+  EXPECT_EQ(a.body.given.scale_bits, b.body.given.scale_bits);
+}
+
+// --- By hand -------------------------------------------------------------------------------------
+
+Message plain_message() {
+  Message message;
+  message.header.job_id = 3;
+  message.header.grad_cnt = 2;
+  return message;
+}
+
+Message extended_message(MessageType type) {
+  Message message = plain_message();
+  message.header.extended = true;
+  message.extension.type = type;
+  return message;
+}
+
+TEST(TrioMlWire, PlainMessageIsHeaderAndGradients) {
+  const Bytes bytes = encoded(plain_message());
+  EXPECT_EQ(bytes.size(), 12U + 8U);
+  Message decoded;
+  ASSERT_EQ(decode(bytes, decoded), DecodeStatus::kOk);
+  EXPECT_EQ(decoded.head_bytes, 12U);
+}
+
+TEST(TrioMlWire, ExtensionByHand) {
+  Message message = extended_message(MessageType::kResult);
+  message.extension.format = ElementFormat::kBlockExponent;
+  message.extension.flags = kFlagOverflow;
+  message.extension.exponent = -2;
+  message.extension.session = 0x01020304;
+  message.extension.tensor_elements = 0x05060708;
+  message.extension.scale_bits = 0x090a0b0c;
+  message.extension.key = 0x0d0e0f10;
+  const Bytes bytes = encoded(message);
+  ASSERT_EQ(bytes.size(), 12U + 20U + 8U);
+  const std::array<int, 20> expected{0x11, 2,    0x02, 0xfe, 0x01, 0x02, 0x03, 0x04, 0x05, 0x06,
+                                     0x07, 0x08, 0x09, 0x0a, 0x0b, 0x0c, 0x0d, 0x0e, 0x0f, 0x10};
+  for (uint32_t i = 0; i < expected.size(); i++) {
+    EXPECT_EQ(std::to_integer<int>(bytes[12 + i]), expected[i]) << "extension byte " << i;
+  }
+}
+
+TEST(TrioMlWire, SourceMaskFollowsTheExtensionHighestWordBitsFirst) {
+  Message message = extended_message(MessageType::kResult);
+  message.extension.flags = kFlagSourceMask;
+  message.mask = {1, 0, 0, uint64_t{1} << 63};  // Sources 0 and 255.
+  const Bytes bytes = encoded(message);
+  ASSERT_EQ(bytes.size(), kMessageHeadBytesMax + 8U);
+  EXPECT_EQ(bytes[32 + 7], std::byte{1});      // Word 0, most significant byte first.
+  EXPECT_EQ(bytes[32 + 24], std::byte{0x80});  // Word 3.
+}
+
+TEST(TrioMlWire, HeadSizeOfEveryType) {
+  for (uint32_t type = 0; type <= kMessageTypeLast; type++) {
+    const Message message = extended_message(static_cast<MessageType>(type));
+    const bool body = type >= 3 && type <= 8;  // kHave to kNotice.
+    EXPECT_EQ(encoded_head_bytes(message.header, message.extension), 32U + (body ? 80U : 0U))
+        << type;
+  }
+}
+
+// --- Refusals ------------------------------------------------------------------------------------
+
+TEST(TrioMlWire, EveryTruncationIsRefused) {
+  std::vector<Message> messages{plain_message()};
+  for (uint32_t type = 0; type <= kMessageTypeLast; type++) {
+    messages.push_back(extended_message(static_cast<MessageType>(type)));
+    messages.push_back(messages.back());
+    messages.back().extension.flags |= kFlagSourceMask;
+  }
+  for (const Message& message : messages) {
+    const Bytes whole = encoded(message);
+    const uint32_t head_bytes = encoded_head_bytes(message.header, message.extension);
+    for (size_t size = 0; size < whole.size(); size++) {
+      Message decoded;
+      const DecodeStatus status =
+          decode(Bytes(whole.begin(), whole.begin() + static_cast<ptrdiff_t>(size)), decoded);
+      EXPECT_EQ(status, size < head_bytes ? DecodeStatus::kTruncated : DecodeStatus::kTooShort)
+          << "type " << static_cast<int>(message.extension.type) << ", " << size << " bytes";
+    }
+    Message decoded;
+    EXPECT_EQ(decode(whole, decoded), DecodeStatus::kOk);
+    Bytes longer = whole;
+    longer.push_back({});
+    EXPECT_EQ(decode(longer, decoded), DecodeStatus::kTooLong);
+  }
+}
+
+TEST(TrioMlWire, UnknownVersionTypeAndFormatAreRefused) {
+  const Bytes good = encoded(extended_message(MessageType::kContribution));
+  Message decoded;
+  ASSERT_EQ(decode(good, decoded), DecodeStatus::kOk);
+  for (int version = 0; version < 16; version++) {
+    Bytes bytes = good;
+    bytes[12] = static_cast<std::byte>(version << 4);
+    EXPECT_EQ(decode(bytes, decoded) == DecodeStatus::kOk, version == kExtensionVersion);
+  }
+  for (int type = kMessageTypeLast + 1; type < 16; type++) {
+    Bytes bytes = good;
+    bytes[12] = static_cast<std::byte>(kExtensionVersion << 4 | type);
+    EXPECT_EQ(decode(bytes, decoded), DecodeStatus::kBadExtension) << type;
+  }
+  for (int format = 3; format < 256; format++) {
+    Bytes bytes = good;
+    bytes[13] = static_cast<std::byte>(format);
+    EXPECT_EQ(decode(bytes, decoded), DecodeStatus::kBadExtension) << format;
+  }
+}
+
+// --- Random --------------------------------------------------------------------------------------
+
+Message random_message(Prng& prng) {
+  Message message;
+  message.header = {.job_id = static_cast<uint8_t>(prng.any_u32()),
+                    .block_id = prng.any_u32(),
+                    .age_op = static_cast<uint8_t>(prng.below(16)),
+                    .final = prng.chance(0.5),
+                    .degraded = prng.chance(0.5),
+                    .extended = prng.chance(0.8),
+                    .src_id = static_cast<uint8_t>(prng.any_u32()),
+                    .src_cnt = static_cast<uint8_t>(prng.any_u32()),
+                    .gen_id = static_cast<uint16_t>(prng.any_u32()),
+                    .grad_cnt = static_cast<uint16_t>(prng.below(4096))};
+  if (!message.header.extended) return message;
+  message.extension = {.type = static_cast<MessageType>(prng.below(kMessageTypeLast + 1)),
+                       .format = static_cast<ElementFormat>(prng.below(3)),
+                       .flags = static_cast<uint8_t>(prng.any_u32()),
+                       .exponent = static_cast<int8_t>(prng.any_u32()),
+                       .session = prng.any_u32(),
+                       .tensor_elements = prng.any_u32(),
+                       .scale_bits = prng.any_u32(),
+                       .key = prng.any_u32()};
+  for (uint64_t& word : message.mask) word = prng.any_u64();
+  ControlBody& body = message.body;
+  body = {.reason = static_cast<Reason>(prng.below(kReasonLast + 1)),
+          .source = static_cast<uint8_t>(prng.any_u32()),
+          .sources = static_cast<uint16_t>(prng.any_u32()),
+          .nonce = prng.any_u32(),
+          .window = prng.any_u32(),
+          .gradients_max = prng.any_u32(),
+          .timeout_us = prng.any_u32(),
+          .value = prng.any_u32(),
+          .key = prng.any_u32(),
+          .upstream = prng.chance(0.5),
+          .channels = static_cast<uint8_t>(prng.below(32)),
+          .port_bits = static_cast<uint8_t>(prng.below(8)),
+          .mask = {},
+          .group = Endpoint::ipv4(prng.any_u32(), static_cast<uint16_t>(prng.any_u32())),
+          .given = {.format = static_cast<ElementFormat>(prng.below(3)),
+                    .tensor_elements = prng.any_u32(),
+                    .scale_bits = prng.any_u32()}};
+  for (uint64_t& word : body.mask) word = prng.any_u64();
+  return message;
+}
+
+TEST(TrioMlWire, RandomMessagesSurviveTheWire) {
+  const uint64_t seed = testing::seed_from_env();
+  SCOPED_TRACE(testing::replay_hint(seed));
+  Prng prng(seed);
+  for (uint32_t step = 0; step < 5'000 && !::testing::Test::HasFailure(); step++) {
+    const Message message = random_message(prng);
+    const Bytes bytes = encoded(message);
+    Message decoded;
+    ASSERT_EQ(decode(bytes, decoded), DecodeStatus::kOk) << "step " << step;
+    EXPECT_EQ(decoded.head_bytes + gradient_bytes(message), bytes.size());
+    expect_same(message, decoded);
+  }
+}
+
+TEST(TrioMlWire, RandomBytesAreNeverReadPastTheirEnd) {
+  const uint64_t seed = testing::seed_from_env();
+  SCOPED_TRACE(testing::replay_hint(seed));
+  Prng prng(seed);
+  uint32_t accepted = 0;
+  for (uint32_t step = 0; step < 50'000; step++) {
+    Bytes bytes(prng.below(220));
+    for (std::byte& byte : bytes) byte = static_cast<std::byte>(prng.any_u32());
+    // Make most of them look right at first, so that the later checks are reached as well.
+    if (bytes.size() > 5 && prng.chance(0.9)) bytes[5] |= std::byte{0x02};
+    if (bytes.size() > 13 && prng.chance(0.9)) {
+      bytes[12] = static_cast<std::byte>(0x10 | prng.below(16));
+      bytes[13] = static_cast<std::byte>(prng.below(4));
+    }
+    Message message;
+    const DecodeStatus status = decode(bytes, message);
+    if (status != DecodeStatus::kOk) continue;
+    accepted++;
+    ASSERT_EQ(message.head_bytes + gradient_bytes(message), bytes.size());
+  }
+  EXPECT_GT(accepted, 0U);  // Else the test looks at nothing.
+}
+
+}  // namespace
+}  // namespace tributary::wire

@@ -1,0 +1,337 @@
+// SPDX-License-Identifier: Apache-2.0
+/// @file
+/// A pipeline program as data: what a P4 front end produces, or a person builds with
+/// ProgramBuilder. The model neither knows nor cares where a program came from.
+///
+/// Model:   Header fields and metadata lie in the packet header vector (PHV). A parser fills it,
+/// two
+///          trees of tables and conditions (ingress, egress) change it, a deparser writes it back.
+///          Everything the chip cannot do cannot be said here, or is refused by check_program().
+/// Semantics: Tables run in program order. All operations of one action run at once in one stage:
+///          each reads the PHV as it was before the action. A program in which that could be
+///          mistaken (an operation reads what an earlier one of the action writes) is refused.
+/// Shapes:  Things refer to each other by index into the vectors of Program.
+/// Units:   Widths in bits. A field has 1 to 32; wider ones (a MAC address) are two fields.
+/// Threads: A Program does not change after it is built.
+/// Tests:   tests/tofino/compile/check_test.cc, switch_test.cc
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace tributary::tofino {
+
+using FieldId = uint16_t;
+using HeaderId = uint16_t;
+using RegisterId = uint16_t;
+using CounterId = uint16_t;
+using ActionId = uint16_t;
+using TableId = uint16_t;
+using StateId = uint16_t;
+/// "None" for each of them.
+inline constexpr uint16_t kNone = 0xffff;
+
+/// A part of the PHV, host order, bits above its width are 0.
+struct Field {
+  std::string name = {};
+  uint32_t bits = 0;
+  HeaderId header = kNone;  ///< kNone for metadata, which is 0 when a pass begins.
+};
+
+/// Consecutive fields, most significant bit first; whole bytes.
+struct Header {
+  std::string name = {};
+  FieldId first = kNone;
+  uint32_t count = 0;
+  uint32_t bits = 0;
+  FieldId valid = kNone;  ///< One bit of metadata: the header is there.
+  /// Values without influence on what happens to the packet. The elided mode has such a header's
+  /// size only, and leaves out whatever reads or writes its fields.
+  bool payload = false;
+};
+
+// --- Stateful memory ----------------------------------------------------------------------------
+
+enum class StatefulSource : uint8_t { kLow, kHigh, kInput0, kInput1, kConstant, kZero };
+
+/// A value at the stateful ALU's inputs.
+struct StatefulOperand {
+  StatefulSource source = StatefulSource::kZero;
+  int64_t constant = 0;
+
+  friend bool operator==(const StatefulOperand&, const StatefulOperand&) = default;
+};
+
+enum class Relation : uint8_t {
+  kEqual,
+  kNotEqual,
+  kLess,
+  kLessEqual,
+  kGreater,
+  kGreaterEqual,
+};
+
+/// memory ± input + constant, compared with 0.
+struct StatefulComparison {
+  StatefulSource memory = StatefulSource::kZero;  ///< kLow, kHigh or kZero.
+  StatefulSource input = StatefulSource::kZero;   ///< kInput0, kInput1 or kZero.
+  bool subtract_input = false;
+  int64_t constant = 0;
+  Relation relation = Relation::kEqual;
+  bool is_signed = false;
+
+  friend bool operator==(const StatefulComparison&, const StatefulComparison&) = default;
+};
+
+/// What one of the ALUs of a memory word can do. Others do not exist: no shift, no multiplication.
+enum class StatefulOp : uint8_t {
+  kSet,           ///< a
+  kAdd,           ///< a + b, wraps.
+  kSubtract,      ///< a - b, wraps.
+  kAddSaturated,  ///< Signed or unsigned as the register is.
+  kSubtractSaturated,
+  kMin,  ///< Signed or unsigned as the register is.
+  kMax,
+  kAnd,
+  kOr,
+  kXor,
+  kAndNot,  ///< a & ~b
+  kNot,     ///< ~a
+};
+
+/// Bit i of a predicate: what to do when the comparisons came out as i = second x 2 + first.
+using Predicate = uint8_t;
+inline constexpr Predicate kAlways = 0b1111;
+inline constexpr Predicate kIfFirst = 0b1010;
+inline constexpr Predicate kUnlessFirst = 0b0101;
+inline constexpr Predicate kIfSecond = 0b1100;
+inline constexpr Predicate kUnlessSecond = 0b0011;
+
+struct StatefulUpdate {
+  Predicate when = kAlways;
+  StatefulOp op = StatefulOp::kSet;
+  StatefulOperand a = {};
+  StatefulOperand b = {};
+
+  friend bool operator==(const StatefulUpdate&, const StatefulUpdate&) = default;
+};
+
+/// What leaves the stateful ALU; 0 if the predicate does not hold.
+enum class StatefulOutput : uint8_t {
+  kNothing,
+  kLowBefore,
+  kHighBefore,
+  kLowAfter,
+  kHighAfter,
+  kInput0,
+  kInput1,
+  kComparisons,  ///< second x 2 + first.
+};
+
+/// One of a register's (at most four) programs.
+struct RegisterAction {
+  std::string name = {};
+  std::vector<StatefulComparison> comparisons = {};  ///< At most 2.
+  std::vector<StatefulUpdate> low = {};   ///< At most 2, of which one at most is executed.
+  std::vector<StatefulUpdate> high = {};  ///< Only of a pair.
+  StatefulOutput output = StatefulOutput::kNothing;
+  Predicate output_when = kAlways;
+};
+
+struct Register {
+  std::string name = {};
+  uint32_t bits = 32;  ///< Of a word: 1, 8, 16 or 32.
+  bool pair = false;   ///< Two words an entry.
+  bool is_signed = false;
+  uint32_t entries = 0;
+  std::array<uint32_t, 2> initial{};
+  std::vector<RegisterAction> actions = {};
+  bool payload = false;  ///< Holds values: the elided mode leaves it out.
+};
+
+/// Counts packets.
+struct Counter {
+  std::string name = {};
+  uint32_t bits = 32;
+  uint32_t entries = 0;
+};
+
+// --- Actions ------------------------------------------------------------------------------------
+
+enum class OperandKind : uint8_t { kField, kConstant, kParameter };
+
+struct Operand {
+  OperandKind kind = OperandKind::kConstant;
+  uint32_t value = 0;  ///< FieldId, the constant, or the parameter's index.
+};
+[[nodiscard]] constexpr Operand field(FieldId id) { return {OperandKind::kField, id}; }
+[[nodiscard]] constexpr Operand constant(uint32_t value) { return {OperandKind::kConstant, value}; }
+[[nodiscard]] constexpr Operand parameter(uint32_t index) {
+  return {OperandKind::kParameter, index};
+}
+
+/// What a container's ALU can do, once a stage.
+enum class AluOp : uint8_t {
+  kSet,  ///< a
+  kAdd,
+  kSubtract,
+  kAddSaturated,  ///< Unsigned.
+  kAnd,
+  kOr,
+  kXor,
+  kAndNot,
+  kMin,  ///< Unsigned.
+  kMax,
+};
+
+struct Operation {
+  AluOp op = AluOp::kSet;
+  FieldId target = kNone;
+  Operand a = {};
+  Operand b = {};
+};
+
+struct RegisterCall {
+  RegisterId reg = kNone;
+  uint32_t action = 0;    ///< Index into Register::actions.
+  FieldId index = kNone;  ///< Which entry; kNone for entry 0.
+  std::array<FieldId, 2> inputs{kNone, kNone};
+  FieldId output = kNone;
+};
+
+struct CounterCall {
+  CounterId counter = kNone;
+  FieldId index = kNone;  ///< kNone for entry 0.
+};
+
+/// CRC-32 (IEEE 802.3) over the inputs, each in whole bytes, most significant first.
+struct HashCall {
+  FieldId target = kNone;
+  std::vector<FieldId> inputs = {};
+};
+
+struct Action {
+  std::string name = {};
+  std::vector<uint32_t> parameter_bits = {};
+  std::vector<FieldId> random_draws = {};  ///< Each gets random bits over its whole width.
+  std::vector<HashCall> hashes = {};
+  std::vector<RegisterCall> register_calls = {};
+  std::vector<CounterCall> counts = {};
+  std::vector<Operation> operations = {};
+};
+
+// --- Tables and control -------------------------------------------------------------------------
+
+enum class MatchKind : uint8_t { kExact, kTernary };
+
+struct Key {
+  FieldId field = kNone;
+  MatchKind kind = MatchKind::kExact;
+};
+
+/// A key's value; a bit that is 0 in the mask is not looked at.
+struct Match {
+  uint32_t value = 0;
+  uint32_t mask = 0xffffffff;
+};
+
+struct Entry {
+  std::vector<Match> keys = {};  ///< Shape [keys of the table].
+  ActionId action = kNone;
+  std::vector<uint32_t> parameters = {};
+};
+
+struct Table {
+  std::string name = {};
+  std::vector<Key> keys = {};          ///< None: the default action always runs.
+  std::vector<ActionId> actions = {};  ///< Which entries may name.
+  ActionId default_action = kNone;     ///< On a miss; kNone for nothing.
+  std::vector<uint32_t> default_parameters = {};
+  uint32_t size = 0;                ///< Entries, at most.
+  std::vector<Entry> entries = {};  ///< From the start; of ternary ones that match the first wins.
+  std::optional<uint32_t> stage = {};  ///< Must lie there (P4_14's @pragma stage).
+};
+
+/// (field & mask) == value, or != if negated.
+struct Term {
+  FieldId field = kNone;
+  uint32_t mask = 0xffffffff;
+  uint32_t value = 0;
+  bool negated = false;
+};
+
+/// A table to apply, or a condition: all terms hold. `then` runs on a hit (or if it holds),
+/// `otherwise` on a miss.
+struct Statement {
+  TableId table = kNone;  ///< kNone: a condition.
+  std::vector<Term> terms = {};
+  std::vector<Statement> then = {};
+  std::vector<Statement> otherwise = {};
+};
+
+// --- Parser and deparser ------------------------------------------------------------------------
+
+inline constexpr StateId kAccept = 0xfffe;
+inline constexpr StateId kReject = 0xfffd;
+
+struct Transition {
+  std::vector<Match> matches = {};  ///< Shape [select of the state].
+  StateId next = kReject;
+};
+
+struct ParserState {
+  std::string name = {};
+  std::vector<HeaderId> extracts = {};
+  std::vector<std::pair<FieldId, uint32_t>> sets = {};  ///< Metadata to set.
+  std::vector<FieldId> select = {};
+  std::vector<Transition> transitions = {};  ///< The first that matches.
+  StateId otherwise = kReject;
+};
+
+/// Ones' complement checksum over the header's 16-bit words without `target`, written to it (RFC
+/// 1071), if the header is there.
+struct Checksum {
+  HeaderId header = kNone;
+  FieldId target = kNone;
+};
+
+/// One thread of the pipe. Its parser starts in state 0.
+struct Gress {
+  std::vector<ParserState> parser = {};
+  std::vector<Statement> control = {};
+  std::vector<HeaderId> deparser = {};  ///< Order of writing; then what the parser left.
+  std::vector<Checksum> checksums = {};
+};
+
+/// Metadata through which a program talks to the traffic manager; kNone if it does not use it.
+struct Intrinsics {
+  FieldId ingress_port = kNone;     ///< 9 bits, set before the ingress parser.
+  FieldId egress_port = kNone;      ///< 9 bits, ingress: unicast, if egress_valid is set.
+  FieldId egress_valid = kNone;     ///< 1 bit.
+  FieldId multicast_group = kNone;  ///< 16 bits, ingress: 0 for none.
+  FieldId drop = kNone;             ///< Not 0 at the end of a gress: the packet ends there.
+  FieldId resubmit = kNone;         ///< 1 bit, ingress: parse the packet once more, as it came.
+  FieldId resubmitted = kNone;      ///< 1 bit, set before the parser: this is the second time.
+  FieldId mirror_session = kNone;   ///< 10 bits, ingress: copy the packet as it came; 0 for none.
+  FieldId bypass_egress = kNone;    ///< 1 bit: straight to the port.
+  FieldId replication_id = kNone;   ///< 16 bits, set before the egress parser: of the copy.
+  FieldId egress_leaving = kNone;   ///< 9 bits, set before the egress parser: the copy's port.
+};
+
+struct Program {
+  std::string name = {};
+  std::vector<Field> fields = {};
+  std::vector<Header> headers = {};
+  Intrinsics intrinsics = {};
+  std::vector<Register> registers = {};
+  std::vector<Counter> counters = {};
+  std::vector<Action> actions = {};
+  std::vector<Table> tables = {};
+  Gress ingress = {};
+  Gress egress = {};
+};
+
+}  // namespace tributary::tofino

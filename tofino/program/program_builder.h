@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+/// @file
+/// Builds a Program by hand: adds things and gives their numbers.
+///
+/// Errors:  None here; check_program() finds what is wrong.
+/// Tests:   tests/tofino/compile/check_test.cc, and every program in tests/tofino.
+#pragma once
+
+#include <initializer_list>
+#include <string>
+#include <utility>
+
+#include "tofino/program/program.h"
+
+namespace tributary::tofino {
+
+class ProgramBuilder {
+ public:
+  explicit ProgramBuilder(std::string name) { program.name = std::move(name); }
+
+  FieldId metadata(std::string name, uint32_t bits);
+
+  struct FieldShape {
+    std::string name;
+    uint32_t bits;
+  };
+  /// A header and its fields, "header.field", in wire order.
+  HeaderId header(const std::string& name, const std::vector<FieldShape>& fields,
+                  bool payload = false);
+  /// The field "header.field"; kNone if there is none.
+  [[nodiscard]] FieldId field_of(HeaderId header, const std::string& name) const;
+  [[nodiscard]] FieldId valid_of(HeaderId header) const { return program.headers[header].valid; }
+
+  RegisterId add(Register reg);
+  CounterId add(Counter counter);
+  ActionId add(Action action);
+  TableId add(Table table);
+
+  Program program;
+};
+
+/// Statements.
+[[nodiscard]] Statement apply(TableId table, std::vector<Statement> on_hit = {},
+                              std::vector<Statement> on_miss = {});
+[[nodiscard]] Statement when(std::vector<Term> terms, std::vector<Statement> then,
+                             std::vector<Statement> otherwise = {});
+
+/// Operations.
+[[nodiscard]] Operation set(FieldId target, Operand a);
+[[nodiscard]] Operation alu(AluOp op, FieldId target, Operand a, Operand b);
+
+/// Matches.
+[[nodiscard]] constexpr Match exactly(uint32_t value) { return {value, 0xffffffff}; }
+[[nodiscard]] constexpr Match anything() { return {0, 0}; }
+
+}  // namespace tributary::tofino
