@@ -51,7 +51,7 @@ void RingProtocol::submit(Transfer& transfer, Instant now) {
   if (phase_ == Phase::kEnded || !adds_integers) {
     transfer.outcome.status = phase_ == Phase::kEnded ? status_ : Status::kRefused;
     transfer.outcome.text =
-        phase_ == Phase::kEnded ? status_text_ : "the ring adds tensors of int32 and nothing else";
+        phase_ == Phase::kEnded ? status_text_ : "the ring adds only tensors of int32";
     transfer.done = true;
     return;
   }
@@ -115,7 +115,7 @@ uint64_t RingProtocol::block_at(const Cursor& cursor, uint32_t rank) const {
   return chunk_first(flight_of(cursor).blocks, chunk_of(rank, cursor.step)) + cursor.index;
 }
 
-/// A packet after the first step is one that has come from the left in the step before.
+/// After the first step, a packet to the right is one that arrived from the left in the previous step.
 bool RingProtocol::out_is_ready() {
   if (!is_flying(out_)) return false;
   if (out_.step == 0) return true;
@@ -196,12 +196,13 @@ void RingProtocol::use_what_came(Instant now) {
     in_.index++;
     settle(in_, left_rank_);
   }
-  // Whoever waits for the end, or for a limit, must not wait for further packets.
+  // A neighbour that waits for the end or for a limit sends no further packets: acknowledge at once.
   if (in_.number != before || (used && was_held)) owe_ack(true, now);
   finish_done(now);
 }
 
-/// Adds or copies what came at `position`. @return false when that ends the protocol.
+/// Adds or copies the packet at `position`.
+/// @return false if it ends the protocol.
 bool RingProtocol::use(uint64_t position) {
   const Transfer& transfer = *flight_of(in_).transfer;
   const Kept& kept = kept_[position % kept_.size()];
@@ -232,7 +233,7 @@ void RingProtocol::owe_ack(bool at_once, Instant now) {
   ack_at_ = std::min(ack_at_, now + kAckWithin);
 }
 
-/// The first tensors, as far as everything of them has come and was acknowledged.
+/// Finishes the leading tensors that are completely received and acknowledged.
 void RingProtocol::finish_done(Instant now) {
   note_sent_ends();
   while (!transfers_.empty()) {
@@ -246,7 +247,7 @@ void RingProtocol::finish_done(Instant now) {
   }
 }
 
-/// What the cursor to the right has left behind ends where the next position is.
+/// Records the end of each tensor that the cursor to the right has passed.
 void RingProtocol::note_sent_ends() {
   for (size_t i = 0; i < transfers_.size() && first_number_ + i < out_.number; i++) {
     if (!transfers_[i].sent_end) transfers_[i].sent_end = sent_.next();
@@ -259,7 +260,7 @@ void RingProtocol::check_deadline(Instant now) {
   const Instant heard = waits_for_left ? heard_left_at_ : heard_right_at_;
   if (now < std::max(heard, waits_since_) + config_.deadline) return;
   end(Status::kPeerMissing,
-      fmt::format("rank {} has said nothing for {:.0f} s",
+      fmt::format("rank {} has been silent for {:.0f} s",
                   waits_for_left ? left_rank_ : right_rank_, in_seconds(config_.deadline)));
 }
 

@@ -1,23 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 /// @file
-/// Ring all-reduce among workers, for comparison: nobody but the workers adds.
+/// Ring all-reduce among workers, as a baseline without an aggregator. docs/experiments.md describes it.
 ///
 /// Model:   A tensor is cut into `world` chunks of whole packets. In step s a rank sends chunk
-///          (rank - s) mod world to its right and takes chunk (rank - 1 - s) mod world from its
-///          left; it adds in the first world - 1 steps and copies in the last world - 1 (SwitchML
-///          paper §2, BytePS paper §2.2). Packet by packet, not chunk by chunk: a packet goes on as
-///          soon as it has come in order and was added, so an idle ring needs
-///          2 (world - 1) / world x |U| / B and 2 (world - 1) hops' latency of one packet.
-///          Tensors follow each other, as NCCL's collectives in a stream do. A rank's tensor is
-///          done when all of its chunks have come and its right has acknowledged everything.
-/// Acks:    One for kAckEvery packets, at the latest after kAckWithin; at once where something is
-///          missing or came twice, and at a tensor's end.
-/// Shapes:  Integers and elided tensors, added. Floats and means are refused (kRefused).
+///          (rank - s) mod world to its right and receives chunk (rank - 1 - s) mod world from its left.
+///          It adds in the first world - 1 steps and copies in the others (SwitchML paper §2, BytePS
+///          paper §2.2). Packets are forwarded one by one, so an idle ring needs
+///          2 (world - 1) / world x |U| / B plus 2 (world - 1) hops' latency of one packet.
+/// Shapes:  Sums of integers and elided tensors. Floats and means are refused (kRefused).
 /// Threads: One.
-/// Errors:  A neighbour that says nothing for the deadline ends the protocol with kPeerMissing and
-///          its rank; one whose tensor has another length with kMismatch. Other packets are counted
-///          as invalid.
-/// Memory:  With integers a packet's lanes for each place of the window.
+/// Errors:  A silent neighbour ends the protocol with kPeerMissing, another tensor length with kMismatch.
 /// Tests:   tests/lab/peers/ring_protocol_test.cc, tests/lab/peers/peers_run_test.cc
 #pragma once
 
@@ -37,7 +29,7 @@ namespace tributary::lab {
 struct RingConfig {
   uint32_t rank = 0;
   uint32_t world = 1;        ///< 1 … 256.
-  uint32_t gradients = 352;  ///< Elements a packet, 1 … kRingLanesMax.
+  uint32_t gradients = 352;  ///< Elements in a packet, 1 … kRingLanesMax.
   uint32_t window = 256;     ///< Packets in flight to the right.
   Duration deadline = seconds(60);
   Endpoint left;
@@ -49,7 +41,7 @@ class RingProtocol final : public host::TensorProtocol {
   RingProtocol(const RingConfig& config, Instant now);
 
   void submit(host::Transfer& transfer, Instant now) override;
-  /// The ring has no good-bye: what is on its way ends with kClosed.
+  /// Ends all transfers in flight with kClosed. The ring has no leave message.
   void leave(Instant now) override;
   void fail(host::Status status, std::string text) override;
 
@@ -69,26 +61,28 @@ class RingProtocol final : public host::TensorProtocol {
   [[nodiscard]] uint32_t window() const override { return config_.window; }
 
  private:
-  /// Assumed: a NIC that acknowledges in hardware does so for some packets at once.
+  /// Packets per acknowledgement and its longest delay. Assumed: a NIC that acknowledges in hardware
+  /// does so for several packets at once. A gap, a duplicate or a tensor's end is acknowledged at
+  /// once.
   static constexpr uint32_t kAckEvery = 16;
   static constexpr Duration kAckWithin = microseconds(20);
 
-  /// A packet's place in the stream of one direction.
+  /// The position of a packet in the stream of one direction.
   struct Cursor {
-    uint64_t number = 0;  ///< Of the tensor, from the protocol's start.
+    uint64_t number = 0;  ///< Tensor number since the protocol's start.
     uint32_t step = 0;
-    uint64_t index = 0;  ///< Packet within the step's chunk.
+    uint64_t index = 0;  ///< Packet number within the step's chunk.
   };
-  /// What a position that is not acknowledged was made from.
+  /// The origin of an unacknowledged position.
   struct Sent {
     host::Transfer* transfer = nullptr;
     uint64_t block = 0;
   };
-  /// A tensor on its way.
+  /// A tensor in flight.
   struct Flight {
     host::Transfer* transfer;
     uint64_t blocks;
-    std::optional<uint64_t> sent_end;  ///< Its last position to the right and one; once known.
+    std::optional<uint64_t> sent_end;  ///< One past its last position to the right, once known.
   };
 
   // The schedule.
@@ -96,7 +90,7 @@ class RingProtocol final : public host::TensorProtocol {
   [[nodiscard]] uint64_t chunk_first(uint64_t blocks, uint32_t chunk) const;
   [[nodiscard]] uint32_t chunk_of(uint32_t rank, uint32_t step) const;
   [[nodiscard]] uint64_t block_at(const Cursor& cursor, uint32_t rank) const;
-  /// Past what has no packets; then the tensor is one that is on its way, or none is.
+  /// Advances the cursor past chunks without packets, to a tensor in flight if there is one.
   void settle(Cursor& cursor, uint32_t rank) const;
   [[nodiscard]] bool is_flying(const Cursor& cursor) const;
   [[nodiscard]] const Flight& flight_of(const Cursor& cursor) const;
@@ -127,10 +121,10 @@ class RingProtocol final : public host::TensorProtocol {
   std::string status_text_;
 
   std::deque<Flight> transfers_;
-  uint64_t first_number_ = 0;  ///< Of transfers_.front().
+  uint64_t first_number_ = 0;  ///< Number of transfers_.front().
 
   Cursor out_;  ///< The next new packet to the right.
-  Cursor in_;   ///< The next packet from the left to be used.
+  Cursor in_;   ///< The next packet from the left to process.
   SendBook sent_;
   ReceiveBook received_;
   std::vector<Sent> sent_from_;  ///< Shape [window].
@@ -139,7 +133,7 @@ class RingProtocol final : public host::TensorProtocol {
     bool elided = true;
     std::vector<int32_t> values;
   };
-  std::vector<Kept> kept_;  ///< Shape [window]: packets that have come and are not used.
+  std::vector<Kept> kept_;  ///< Shape [window]: received packets not yet processed.
 
   uint32_t acks_owed_ = 0;
   bool ack_due_ = false;
@@ -148,7 +142,7 @@ class RingProtocol final : public host::TensorProtocol {
   Instant probe_at_ = Instant::never();
   Instant heard_left_at_;
   Instant heard_right_at_;
-  Instant waits_since_;  ///< The first tensor was submitted, or the one before it was done.
+  Instant waits_since_;  ///< When the first tensor was submitted, or its predecessor was done.
   host::CommunicatorCounters counters_;
 };
 

@@ -102,7 +102,7 @@ void ShardedProtocol::finish_done() {
 
 // --- Ends ---
 
-/// What has ended for one server has ended.
+/// Ends all conversations after the first one has ended.
 void ShardedProtocol::note_end() {
   if (status_ != Status::kOk) return;
   for (size_t i = 0; i < conversations_.size(); i++) {
@@ -183,7 +183,7 @@ Instant ShardedProtocol::next_deadline() const {
   return at;
 }
 
-// --- What there is to know ---
+// --- Accessors ---
 
 const host::CommunicatorCounters& ShardedProtocol::counters() const {
   counters_ = {};

@@ -1,16 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 /// @file
-/// A worker among parameter servers: each server adds an equal share of every tensor.
+/// A worker that talks to parameter servers. Each server adds an equal share of every tensor.
 ///
-/// Model:   One conversation with each server, each by the live protocol (host/worker_protocol.h):
-///          SwitchML's authors compare with servers that aggregate as the switch does, packet by
-///          packet (SwitchML paper §6.1). A tensor is cut into as many runs of whole packets as
-///          there are servers; which server gets the first run moves on with each tensor, so that
-///          tensors of a few packets spread too. The window is shared out evenly. Packets to the
-///          servers alternate.
+/// Model:   One conversation with each server, each with the live protocol (host/worker_protocol.h).
+///          SwitchML's authors compare with servers that aggregate packet by packet, like the switch
+///          (SwitchML paper §6.1). A tensor is cut into one run of whole packets per server. The server
+///          of the first run rotates with each tensor, so that small tensors spread too. The window is
+///          divided evenly, and packets to the servers alternate.
 /// Threads: One.
 /// Errors:  The first conversation that ends, ends all; the text names its server.
-/// Memory:  Beside the conversations one Transfer for each server and tensor on its way.
+/// Memory:  The conversations, and one Transfer for each server and tensor in flight.
 /// Tests:   tests/lab/peers/sharded_protocol_test.cc, tests/lab/peers/peers_run_test.cc
 #pragma once
 
@@ -26,12 +25,12 @@
 namespace tributary::lab {
 
 struct ShardedConfig {
-  /// Of the conversations; `server` and `window` are set for each.
+  /// Configuration of the conversations, except `server` and `window`.
   host::CommunicatorConfig communicator;
   std::vector<Endpoint> servers;  ///< At least one.
 };
 
-/// What each of so many servers gets of a window: the greatest power of two that is not above its
+/// Returns the window of one of `servers` servers: the largest power of two that does not exceed the
 /// even share, at least 1.
 [[nodiscard]] uint32_t window_share(uint32_t window, uint32_t servers);
 
@@ -60,7 +59,7 @@ class ShardedProtocol final : public host::TensorProtocol {
   [[nodiscard]] uint32_t window() const override;
 
  private:
-  /// A tensor on its way, in parts. The conversations point at these.
+  /// A tensor in flight, in parts. The conversations hold pointers to the parts.
   struct Flight {
     host::Transfer* whole;
     std::vector<host::Transfer> parts;  ///< Shape [servers]: part i is the tensor's i-th run.
@@ -76,10 +75,10 @@ class ShardedProtocol final : public host::TensorProtocol {
   std::vector<std::unique_ptr<host::WorkerProtocol>> conversations_;  ///< By server.
   std::deque<Flight> flights_;
   uint64_t submitted_ = 0;
-  size_t turn_ = 0;  ///< Whose packet goes out next.
+  size_t turn_ = 0;  ///< The conversation whose packet leaves next.
   host::Status status_ = host::Status::kOk;
   std::string status_text_;
-  mutable host::CommunicatorCounters counters_;  ///< The sum, made when somebody asks.
+  mutable host::CommunicatorCounters counters_;  ///< The sum, computed by counters().
 };
 
 }  // namespace tributary::lab

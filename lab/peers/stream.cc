@@ -25,7 +25,7 @@ std::optional<uint64_t> SendBook::next_repair(Instant now) {
   while (!repairs_.empty()) {
     const uint64_t position = repairs_.front();
     repairs_.pop_front();
-    if (position < base_) continue;  // Acknowledged meanwhile; its place may be another's now.
+    if (position < base_) continue;  // Acknowledged since; its place may belong to another position.
     Place& place = place_of(position);
     place.queued = false;
     if (place.acknowledged) continue;
@@ -52,7 +52,7 @@ bool SendBook::on_ack(const Ack& ack, Instant now) {
   if (ack.below > next_ || ack.words > kAckWords) return false;
   limit_ = std::max(limit_, ack.limit);
   for (; base_ < ack.below; base_++) acknowledge(base_, now);
-  if (ack.below < base_) return true;  // An older one; what it names is known.
+  if (ack.below < base_) return true;  // Older than the last one; it adds nothing.
   uint64_t end = base_;
   for (uint64_t i = 0; i < uint64_t{ack.words} * 64 && base_ + i < next_; i++) {
     if ((ack.beyond[i / 64] >> (i % 64) & 1) == 0) continue;

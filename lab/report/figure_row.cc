@@ -42,7 +42,7 @@ std::string short_number(double value) {
   if (value == 0.0) return "0";
   const double size = std::fabs(value);
   if (size < 1e-4 || size >= 1e6) return fmt::format("{:.4g}", value);
-  // Digits behind the point so that four are significant; those before it all stay.
+  // Enough decimals for four significant digits; all digits before the point stay.
   const int before = static_cast<int>(std::floor(std::log10(size))) + 1;
   std::string text = fmt::format("{:.{}f}", value, std::max(0, 4 - before));
   if (text.find('.') != std::string::npos) {

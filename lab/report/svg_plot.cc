@@ -13,20 +13,20 @@
 namespace tributary::lab {
 namespace {
 
-/// Room around the plotted area, in pixels: tick labels and axis names stand in it.
+/// Margins around the plotted area in pixels; they hold tick labels and axis names.
 constexpr double kLeft = 64;
 constexpr double kRight = 20;
 constexpr double kTop = 44;
 constexpr double kBottom = 52;
 
 constexpr uint32_t kStyles = 6;
-/// One per series, then again from the first. Thick and far apart enough to tell in grey.
+/// One per series, repeated cyclically. Distinguishable in grey.
 constexpr std::array<std::string_view, kStyles> kDashes = {"none",     "8 4", "2 3",
                                                            "10 3 2 3", "5 5", "1 5"};
 
 /// Colours by style: blue, orange, green, purple, red, grey; the dark set is lighter. Each has a
-/// contrast of at least 3 : 1 against its background. Plain classes, no variables: viewers that do
-/// not know the media query still show the light set.
+/// contrast of at least 3 : 1 against its background. Plain classes instead of variables: viewers
+/// without the media query still show the light set.
 constexpr std::string_view kStyleSheet = R"(<style>
   text { font: 13px system-ui, sans-serif; fill: #1f2328; }
   .title { font-size: 16px; font-weight: 600; }
@@ -70,7 +70,7 @@ std::string escaped(std::string_view text) {
   return out;
 }
 
-/// What an axis counts in: the value itself, or its logarithm.
+/// Returns the coordinate of a value on an axis: the value itself, or its logarithm.
 double on_scale(PlotScale scale, double value) {
   switch (scale) {
     case PlotScale::kLinear:
@@ -83,7 +83,7 @@ double on_scale(PlotScale scale, double value) {
   return value;
 }
 
-/// From data to pixels along one axis. `pixel_first` is where ticks.front() lies.
+/// Maps data to pixels along one axis. `pixel_first` is the position of ticks.front().
 struct Axis {
   std::vector<double> ticks;
   double pixel_first;
@@ -106,10 +106,10 @@ bool can_show(const LinePlot& plot, const PlotPoint& point) {
   return can_show(plot.x_scale, point.x) && can_show(plot.y_scale, point.y);
 }
 
-/// Whole powers of `base` that cover [low, high], at least two.
+/// Returns whole powers of `base` that cover [low, high], at least two.
 std::vector<double> power_ticks(double low, double high, double base) {
   double tick = 1.0;
-  // By multiplying, which is exact for powers of two and short for those of ten.
+  // Multiplication is exact for powers of two and short for powers of ten.
   while (tick > low) tick /= base;
   while (tick * base <= low) tick *= base;
   std::vector<double> ticks{tick};
@@ -117,7 +117,7 @@ std::vector<double> power_ticks(double low, double high, double base) {
   return ticks;
 }
 
-/// Ticks over the x or y of all points that can be shown; from 0 or 1 when there is none.
+/// Returns ticks over the x or y of all visible points; they start at 0 or 1 if there is none.
 std::vector<double> ticks_of(const LinePlot& plot, double PlotPoint::*coordinate, uint32_t count) {
   const bool is_y = coordinate == &PlotPoint::y;
   const PlotScale scale = is_y ? plot.y_scale : plot.x_scale;
@@ -174,7 +174,7 @@ void draw_axes(const LinePlot& plot, const Axis& x, const Axis& y, std::string& 
 
 void draw_error_bars(const LinePlot& plot, const PlotSeries& series, size_t style, const Axis& x,
                      const Axis& y, std::string& svg) {
-  constexpr double kCap = 4;  // Half the width of a bar's ends, in pixels.
+  constexpr double kCap = 4;  // Half the width of a bar's end caps, in pixels.
   for (const PlotPoint& point : series.points) {
     if (point.error == 0.0 || !can_show(plot, point)) continue;
     if (!can_show(plot.y_scale, point.y - point.error)) continue;
@@ -228,7 +228,7 @@ void draw_legend_sample(const PlotSeries& series, size_t style, double left, dou
                  style, kDashes[style], left, middle);
 }
 
-/// A legend's place, in pixels.
+/// The position of a legend in pixels.
 struct Box {
   double left;
   double top;
@@ -240,7 +240,7 @@ struct Box {
   }
 };
 
-/// How much of the plot's lines lies in `box`: sample points, kSamples for each piece of a line.
+/// Returns the number of sample points of the plot's lines inside `box`, kSamples per line segment.
 uint32_t covered_samples(const LinePlot& plot, const Axis& x, const Axis& y, const Box& box) {
   constexpr uint32_t kSamples = 16;
   uint32_t covered = 0;
@@ -260,8 +260,8 @@ uint32_t covered_samples(const LinePlot& plot, const Axis& x, const Axis& y, con
   return covered;
 }
 
-/// The corner where a box of this size covers least; of equal ones the first of top right, top
-/// left, bottom right, bottom left.
+/// Returns the corner where a box of this size covers the fewest samples. Ties go to the first of top
+/// right, top left, bottom right, bottom left.
 Box least_covering(const LinePlot& plot, const Axis& x, const Axis& y, double width,
                    double height) {
   constexpr double kGap = 8;
@@ -278,14 +278,14 @@ Box least_covering(const LinePlot& plot, const Axis& x, const Axis& y, double wi
   });
 }
 
-/// In a corner, over the lines: the paper's colour behind it keeps it readable.
+/// Draws the legend in a corner, over the lines, on the background colour.
 void draw_legend(const LinePlot& plot, const Axis& x, const Axis& y, std::string& svg) {
   if (plot.series.empty()) return;
   const auto out = std::back_inserter(svg);
   size_t longest = 0;
   for (const PlotSeries& series : plot.series) longest = std::max(longest, series.name.size());
   constexpr double kRow = 20;
-  // About 7 pixels a letter at 13 px; too wide is harmless.
+  // About 7 pixels per letter at 13 px; excess width is harmless.
   const double width = 56 + 7.0 * static_cast<double>(longest);
   const double height = kRow * static_cast<double>(plot.series.size()) + 8;
   const Box box = least_covering(plot, x, y, width, height);
@@ -306,7 +306,7 @@ void draw_plot(const LinePlot& plot, std::string& svg) {
   const double width = plot.width_px;
   const double height = plot.height_px;
   const Axis x{ticks_of(plot, &PlotPoint::x, 8), kLeft, width - kRight, plot.x_scale};
-  // Upwards.
+  // The y axis points upwards.
   const Axis y{ticks_of(plot, &PlotPoint::y, 6), height - kBottom, kTop, plot.y_scale};
   draw_axes(plot, x, y, svg);
   for (size_t i = 0; i < plot.series.size(); i++) draw_series(plot, i, x, y, svg);
@@ -322,7 +322,7 @@ std::vector<double> axis_ticks(double low, double high, uint32_t count_wanted) {
   const double ratio = rough / power;  // In [1, 10).
   const double step = power * (ratio <= 1 ? 1 : ratio <= 2 ? 2 : ratio <= 5 ? 5 : 10);
   std::vector<double> ticks;
-  // A thousandth of a step forgives what rounding adds when `low` is a tick itself.
+  // A tolerance of a thousandth of a step absorbs rounding errors if `low` is a tick itself.
   const double first = std::floor(low / step + 1e-3);
   const double last = std::ceil(high / step - 1e-3);
   for (double i = first; i <= last; i++) ticks.push_back(i * step);

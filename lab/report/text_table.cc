@@ -6,7 +6,7 @@
 namespace tributary::lab {
 namespace {
 
-/// Letters on a terminal: bytes of UTF-8 that do not continue a letter.
+/// Returns the number of letters on a terminal: UTF-8 bytes that start a letter.
 size_t width_of(const std::string& text) {
   return static_cast<size_t>(
       std::count_if(text.begin(), text.end(), [](char c) { return (c & 0xc0) != 0x80; }));

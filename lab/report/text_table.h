@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /// @file
-/// A table for a terminal: columns as wide as their widest cell.
+/// A table for a terminal; each column is as wide as its widest cell.
 ///
-/// Model:   Columns of words stand to the left, all others to the right; lines have no blanks at
-///          their ends. A line may have fewer cells than the head.
+/// Model:   Columns of words are left-aligned, all others right-aligned. Lines have no trailing blanks. A
+///          line may have fewer cells than the head.
 /// Threads: One object, one thread.
 /// Tests:   tests/lab/report/text_table_test.cc
 #pragma once
@@ -18,10 +18,10 @@ namespace tributary::lab {
 
 class TextTable {
  public:
-  /// @param text_columns Columns of words, which stand to the left.
+  /// @param text_columns Columns of words, which are left-aligned.
   explicit TextTable(std::set<size_t> text_columns = {}) : text_columns_(std::move(text_columns)) {}
 
-  /// The first line is the head.
+  /// Appends a line. The first line is the head.
   void add(std::vector<std::string> cells) { lines_.push_back(std::move(cells)); }
 
   [[nodiscard]] std::string text() const;

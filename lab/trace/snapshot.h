@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 /// @file
-/// The inside of a node at one moment, as tables that people and programs read.
+/// The internal state of a node at one moment, as tables for people and programs.
 ///
-/// Model:   Each kind of node fills in what it has: a PFE its threads, banks, waiting packets and
-///          block records, a switch the registers of a slot. A cell is text; a table that would be
-///          longer than rows_max is cut, and says how many rows are missing.
+/// Model:   Each kind of node fills in its tables: a PFE its threads, banks, waiting packets and block
+///          records; a switch the registers of a slot. A cell is text. A table longer than rows_max is
+///          cut and counts the rows left out.
 /// Threads: Plain data.
 /// Tests:   tests/lab/trace/snapshot_test.cc
 #pragma once
@@ -21,14 +21,14 @@
 namespace tributary::lab {
 
 struct SnapshotTable {
-  std::string name;  ///< "threads", "banks", …; one word, what people ask for it by.
+  std::string name;  ///< One word, by which users select it: "threads", "banks", …
   std::string title;
   std::vector<std::string> columns;
   std::vector<std::vector<std::string>> rows;  ///< Shape [rows][columns].
-  std::set<size_t> text_columns = {};          ///< Those that hold words.
+  std::set<size_t> text_columns = {};          ///< Columns of words.
   uint64_t rows_left_out = 0;
 
-  /// Appends unless the table is full; then it is counted.
+  /// Appends a row, or counts it if the table is full.
   void add(std::vector<std::string> row, size_t rows_max) {
     if (rows.size() < rows_max) {
       rows.push_back(std::move(row));
@@ -38,21 +38,22 @@ struct SnapshotTable {
   }
 };
 
-/// What somebody wants to see.
+/// The request for a snapshot.
 struct SnapshotWish {
-  Instant at;                     ///< Now: not before the last event, and before the next.
-  std::optional<uint64_t> block;  ///< Only this block's record.
-  std::optional<uint64_t> slot;   ///< This slot's registers; without it slot 0's.
-  size_t rows_max = 40;           ///< Of each table.
+  Instant at;                     ///< The current time: not before the last event, and before the next.
+  std::optional<uint64_t> block;  ///< Show only this block's record.
+  std::optional<uint64_t> slot;   ///< Show this slot's registers; slot 0's by default.
+  size_t rows_max = 40;           ///< Per table.
 };
 
 struct NodeSnapshot {
   std::string node;
-  std::vector<SnapshotTable> tables;  ///< None: this kind of node has no inside to show.
+  std::vector<SnapshotTable> tables;  ///< Empty: this kind of node has no state to show.
 };
 
 [[nodiscard]] std::string snapshot_text(const NodeSnapshot& snapshot, Instant at);
-/// An object: node, at_ns, and for each table its name with a list of objects, a column each.
+/// Returns an object with node, at_ns, and for each table its name with a list of rows; a row is an
+/// object with a key per column.
 [[nodiscard]] std::string snapshot_json_line(const NodeSnapshot& snapshot, Instant at);
 
 }  // namespace tributary::lab

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// @file
-/// Points and lengths of virtual time as people write and read them.
+/// Converts instants and durations of virtual time to and from text.
 ///
 /// Tests:   tests/lab/trace/time_text_test.cc
 #pragma once
@@ -13,14 +13,14 @@
 
 namespace tributary::lab {
 
-/// "12us", "1.5ms", "300ns", "2s", "0"; at most 1e6 s. Refuses everything else, and says what is
-/// allowed.
+/// Parses "12us", "1.5ms", "300ns", "2s" or "0", at most 1e6 s. Refuses anything else with the
+/// allowed forms.
 [[nodiscard]] Result<Duration> parse_time(std::string_view text);
 
-/// With the unit that suits it and every digit: "835.52 ns", "12.03455 us".
+/// Formats a duration exactly, in the most suitable unit: "835.52 ns", "12.03455 us".
 [[nodiscard]] std::string time_text(Duration time);
 
-/// Nanoseconds with two digits behind the point: a tick is a hundredth.
+/// Formats nanoseconds with two decimals; a tick is 0.01 ns.
 [[nodiscard]] std::string nanoseconds_text(Duration time);
 [[nodiscard]] double nanoseconds_number(Duration time);
 

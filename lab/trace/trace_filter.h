@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 /// @file
-/// Which events of a trace somebody wants to see.
+/// Selects the events of a trace that a user asked for.
 ///
-/// Model:   An event is wanted if it meets every condition that is set. What a packet is about
-///          (job, block, slot, port, source) is said by its first events at a node, its arrival or
-///          its headers; later events of that packet count as being about the same.
+/// Model:   An event is selected if it meets every condition that is set. A packet's first events at a
+///          node (its arrival or its headers) state its job, block, slot, port and source; the packet's
+///          later events inherit them.
 /// Units:   Virtual time; packets as numbered at their node.
 /// Threads: One object, one thread.
-/// Memory:  What packets are about is kept for the newest kPacketsKnown of each node.
+/// Memory:  Attributes are kept for the newest kPacketsKnown packets of each node.
 /// Tests:   tests/lab/trace/trace_filter_test.cc
 #pragma once
 
@@ -36,32 +36,33 @@ struct TraceFilter {
   std::set<TraceKind> kinds;      ///< Empty: all.
 };
 
-/// "arrive,table" as a set. Refuses what is none, with a list of what there is.
+/// Parses a list such as "arrive,table". Refuses an unknown kind with the list of kinds.
 [[nodiscard]] Result<std::set<TraceKind>> parse_trace_kinds(const std::string& text);
 
 class TraceSelector {
  public:
-  /// Packets of a node that are in work at once are far fewer (a packet buffer's worth).
+  /// Far more than a node processes at once (a packet buffer's worth).
   static constexpr size_t kPacketsKnown = size_t{1} << 17;
 
   explicit TraceSelector(TraceFilter filter);
 
-  /// Asked for every event, in their order: it learns from those that are not wanted, too.
+  /// Returns whether the event is selected. Call it for every event in order: it also records the
+  /// attributes of unselected events.
   [[nodiscard]] bool wants(const TraceEvent& event);
   [[nodiscard]] const TraceFilter& filter() const { return filter_; }
-  /// For each of job, block, slot, port and source that is asked for: which values packets had.
+  /// Returns, for each requested job, block, slot, port and source, the range of values seen:
   /// "block=99 was asked for, there were 0 to 47; ".
   [[nodiscard]] std::string values_seen_text() const;
 
  private:
-  /// A name that can be filtered by, and the wanted value.
+  /// The name of an attribute and the requested value.
   struct Condition {
     std::string name;
     uint64_t value;
     uint64_t seen_min = UINT64_MAX;
     uint64_t seen_max = 0;
   };
-  /// Values by condition; nothing where the packet has not said.
+  /// Values by condition; nothing for an unknown attribute.
   using About = std::vector<std::optional<uint64_t>>;
 
   void learn(const TraceEvent& event);

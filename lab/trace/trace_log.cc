@@ -14,7 +14,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-/// What a line's first word means, for somebody who has never seen the chips.
+/// Returns the meaning of a line's first word, for readers who do not know the chips.
 const char* meaning(TraceKind kind) {
   switch (kind) {
     case TraceKind::kArrive:
@@ -66,7 +66,7 @@ std::string fields_text(const TraceEvent& event) {
   return text;
 }
 
-/// The longest of these texts, so that a column is as wide.
+/// Returns the length of the longest text, for the width of a column.
 template <class F>
 size_t width_of(const std::vector<const TraceEvent*>& events, F&& text_of) {
   size_t width = 0;
@@ -74,7 +74,7 @@ size_t width_of(const std::vector<const TraceEvent*>& events, F&& text_of) {
   return width;
 }
 
-/// By time, and at one time as they came: they lie in one vector in that order.
+/// Orders by time, then by arrival: the events lie in one vector in arrival order.
 bool is_before(const TraceEvent* a, const TraceEvent* b) {
   return std::pair(a->at, a) < std::pair(b->at, b);
 }
@@ -84,11 +84,11 @@ std::string trimmed(std::string line) {
   return line;
 }
 
-/// Groups in order of their first event. What belongs to no packet is told apart by its thread.
+/// Groups are ordered by their first event. Events without a packet are grouped by thread.
 struct GroupKey {
   std::string node;
   uint64_t packet;
-  uint64_t thread_run;  ///< Without a packet: which start of a thread, or which single event.
+  uint64_t thread_run;  ///< Without a packet: the start of a thread, or a single event.
   friend auto operator<=>(const GroupKey&, const GroupKey&) = default;
 };
 
@@ -180,7 +180,7 @@ struct JsonValue {
 Json json_of(const TraceEvent& event) {
   Json fields = Json::object();
   for (const TraceField& field : event.fields) {
-    // A length of time says its unit in its name, as everywhere in this project's files.
+    // A duration's key ends with its unit, as in all files of this project.
     const bool is_time = std::holds_alternative<Duration>(field.value);
     fields[is_time ? field.name + "_ns" : field.name] = std::visit(JsonValue{}, field.value);
   }

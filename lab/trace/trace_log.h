@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 /// @file
-/// A trace that is kept, and how it is written: for people packet by packet or in order of time,
-/// for programs as JSON lines.
+/// A recorded trace and its writers: text by packet, text by time, and JSON lines.
 ///
-/// Units:   Times in nanoseconds: absolute at a packet's head and in JSON, relative to that below.
+/// Units:   Nanoseconds: absolute at a packet's head and in JSON, relative to it below the head.
 /// Threads: One object, one thread.
-/// Memory:  At most `limit` events; the rest is counted.
+/// Memory:  At most `limit` events; further ones are counted.
 /// Tests:   tests/lab/trace/trace_log_test.cc
 #pragma once
 
@@ -24,12 +23,12 @@ class TraceLog final : public TraceSink {
 
   void on_event(const TraceEvent& event) override;
 
-  /// The first `limit` wanted events, as they came.
+  /// Returns the first `limit` selected events in order.
   [[nodiscard]] const std::vector<TraceEvent>& events() const { return events_; }
-  /// Wanted events that are not among them.
+  /// Returns the number of selected events beyond the limit.
   [[nodiscard]] uint64_t more_count() const { return more_count_; }
   [[nodiscard]] const TraceSelector& selector() const { return selector_; }
-  /// Wanted or not.
+  /// Returns the number of all events, selected or not.
   [[nodiscard]] uint64_t seen_count() const { return seen_count_; }
 
  private:
@@ -40,16 +39,16 @@ class TraceLog final : public TraceSink {
   uint64_t seen_count_ = 0;
 };
 
-/// A packet's events below its name and its first event's time, packet after packet; events of no
-/// packet (a timer's thread, a link) likewise by their thread or alone. Ends with what the kinds
-/// that occur mean, and "… N more" if there are.
+/// Returns the events grouped by packet, under the packet's name and the time of its first event.
+/// Events without a packet (a timer's thread, a link) are grouped by thread or stand alone. The text
+/// ends with the meaning of the kinds that occur, and "… N more" if events were left out.
 [[nodiscard]] std::string trace_text(const TraceLog& log);
-/// One line an event, in order of time.
+/// Returns one line per event in order of time.
 [[nodiscard]] std::string trace_text_by_time(const TraceLog& log);
-/// An event as one line, time first, without a newline.
+/// Returns an event as one line, time first, without a newline.
 [[nodiscard]] std::string event_line(const TraceEvent& event);
-/// One object a line, in order of time: at_ns, node, packet, kind, what, fields. The last line has
-/// "more", the number of events left out.
+/// Returns one object per line in order of time: at_ns, node, packet, kind, what, fields. The last
+/// line has "more", the number of events left out.
 [[nodiscard]] std::string trace_json_lines(const TraceLog& log);
 
 }  // namespace tributary::lab

@@ -13,7 +13,7 @@ Adam::Adam(const Config& config, uint32_t parameter_count)
 void Adam::update(std::span<const float> gradients, std::span<float> parameters) {
   TRIB_ASSERT(gradients.size() == mean_.size() && parameters.size() == mean_.size());
   steps_++;
-  // Both means start at 0; dividing by 1 - decay^steps takes that bias out.
+  // Both means start at 0; dividing by 1 - decay^steps removes that bias.
   const auto steps = static_cast<double>(steps_);
   const auto rate =
       static_cast<float>(config_.rate / (1.0 - std::pow(double{config_.decay1}, steps)));

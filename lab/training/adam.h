@@ -18,14 +18,14 @@ class Adam {
  public:
   struct Config {
     float rate = 2.0e-3F;     ///< Step size.
-    float decay1 = 0.9F;      ///< Of the mean. Source: the paper's default.
-    float decay2 = 0.999F;    ///< Of the mean square. Source: the paper's default.
+    float decay1 = 0.9F;      ///< Decay of the mean. Source: the paper's default.
+    float decay2 = 0.999F;    ///< Decay of the mean square. Source: the paper's default.
     float epsilon = 1.0e-8F;  ///< Source: the paper's default.
   };
 
   Adam(const Config& config, uint32_t parameter_count);
 
-  /// One step along `gradients`; both of shape [parameter_count].
+  /// Takes one step along `gradients`. Both have shape [parameter_count].
   void update(std::span<const float> gradients, std::span<float> parameters);
 
  private:

@@ -15,7 +15,7 @@
 namespace tributary::lab {
 namespace {
 
-/// Regular files in `directory`, each once, by the first of its names.
+/// Returns the regular files in `directory`, each once, sorted by its first name.
 Result<std::vector<std::filesystem::path>> files_by_name(const std::string& directory) {
   std::error_code error;
   std::filesystem::directory_iterator entries(directory, error);
@@ -37,7 +37,7 @@ Result<std::vector<std::filesystem::path>> files_by_name(const std::string& dire
   return files;
 }
 
-/// Puts the example whose context begins at `position` into place `index`.
+/// Copies the example whose context begins at `position` to index `index` of the batch.
 void copy_example(std::span<const uint8_t> text, size_t position, uint32_t context, uint32_t index,
                   Batch& batch) {
   std::copy_n(text.begin() + static_cast<std::ptrdiff_t>(position), context,
@@ -91,7 +91,7 @@ void Corpus::fill_training_batch(uint64_t seed, uint32_t rank, uint32_t iteratio
                                  uint32_t context, Batch& batch) const {
   TRIB_ASSERT(context < kCorpusBytesMin);
   resize_batch(size, context, batch);
-  // One generator per (rank, iteration), so a worker's batch does not depend on what came before.
+  // One generator per (rank, iteration): a batch does not depend on previous batches.
   Prng mixer(seed ^ (static_cast<uint64_t>(rank) << 32 | iteration));
   Prng prng(mixer.any_u64());
   const auto positions = static_cast<uint32_t>(training_.size() - context);

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 /// @file
-/// The text that the demo and Figure 12 learn: the licences that every Debian machine carries.
+/// The training text of the demo and Figure 12: the licences on every Debian machine.
 ///
-/// Shapes:  Each file's first nine tenths are for training, its last tenth for validation.
-/// Exact:   Files are read in the order of their names and each only once, however many links lead
-///          to it; a batch depends on (seed, rank, iteration) alone.
+/// Shapes:  The first nine tenths of each file are for training, the last tenth for validation.
+/// Exact:   Files are read in the order of their names, each once even if several links lead to it. A batch
+///          depends only on (seed, rank, iteration).
 /// Errors:  A directory that is missing or holds too little text is refused by name.
-/// Memory:  At most kCorpusBytesMax of text; the rest is left out.
+/// Memory:  At most kCorpusBytesMax of text; the rest is skipped.
 /// Tests:   tests/lab/training/corpus_test.cc
 #pragma once
 
@@ -21,9 +21,9 @@
 
 namespace tributary::lab {
 
-/// Most text that is read. A bound, so that a wrong directory cannot fill the memory.
+/// Maximum bytes to read, so that a wrong directory cannot fill the memory.
 inline constexpr uint64_t kCorpusBytesMax = 4u << 20;
-/// Least text per part that a batch can be drawn from.
+/// Minimum bytes in each part, enough to draw a batch.
 inline constexpr uint64_t kCorpusBytesMin = 1024;
 
 class Corpus {
@@ -33,14 +33,14 @@ class Corpus {
   /// part.
   static Result<Corpus> load(const std::string& directory);
 
-  /// From texts, in this order; the same splitting and the same refusal.
+  /// Builds a corpus from texts in this order, with the same split and the same refusal.
   static Result<Corpus> from_texts(std::span<const std::string> texts);
 
-  /// `size` examples drawn at random from the training part.
+  /// Fills `batch` with `size` random examples of the training part.
   void fill_training_batch(uint64_t seed, uint32_t rank, uint32_t iteration, uint32_t size,
                            uint32_t context, Batch& batch) const;
 
-  /// `size` examples at even distances over the validation part.
+  /// Fills `batch` with `size` evenly spaced examples of the validation part.
   void fill_validation_batch(uint32_t size, uint32_t context, Batch& batch) const;
 
   [[nodiscard]] uint64_t training_bytes() const { return training_.size(); }

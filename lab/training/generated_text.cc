@@ -9,9 +9,9 @@
 namespace tributary::lab {
 namespace {
 
-constexpr uint32_t kClasses = 2;  ///< Of the letter before the last.
+constexpr uint32_t kClasses = 2;  ///< Classes of the letter before the last.
 constexpr uint32_t kFollowers = 4;
-/// Up to which of ten equally likely cases each follower is taken: 40, 30, 20, 10 %.
+/// Cumulative shares of the followers, in tenths: 40, 30, 20, 10 %.
 constexpr std::array<uint32_t, kFollowers> kUpTo{4, 7, 9, 10};
 constexpr char kFirstLetter = '0';
 

@@ -38,7 +38,7 @@ void sum_columns(const std::vector<float>& matrix, std::span<float> sums) {
   }
 }
 
-/// Cross-entropy of one row of logits in nats; replaces the row by the probabilities.
+/// Returns the cross-entropy of one row of logits in nats. Replaces the row by the probabilities.
 double softmax_loss(std::span<float> logits, uint8_t target) {
   const float largest = *std::max_element(logits.begin(), logits.end());
   const double target_logit = logits[target];
@@ -138,7 +138,7 @@ void LanguageModel::backward_hidden(const Batch& batch, std::span<float> gradien
   multiply({d_hidden_.data(), shape_.hidden, 1}, transposed_.data(), d_input_.data(), size,
            shape_.input_count(), shape_.hidden);
 
-  // A byte's embedding was used at every place where the byte stands.
+  // A byte's embedding was used at every position of the byte.
   float* table = gradients.data() + layout_.embedding;
   std::fill_n(table, kByteValues * shape_.embedding, 0.0F);
   for (size_t i = 0; i < batch.contexts.size(); i++) {

@@ -1,20 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 /// @file
-/// A small byte-level language model: the last `context` bytes give the probabilities of the next.
-/// It is what the demo and Figure 12 train, so that the sums which pass the aggregator are real
-/// gradients.
+/// A small byte-level language model: it predicts the next byte from the last `context` bytes. The demo and
+/// Figure 12 train it, so that the aggregator sums real gradients.
 ///
-/// Model:   embedding [256][embedding], joined over the context; one hidden tanh layer; softmax
-/// over
-///          256 bytes; mean cross-entropy. Backward pass written out by hand.
-/// Shapes:  All parameters lie in one flat vector, in this order: embedding table [256][embedding],
-///          hidden weights [context * embedding][hidden], hidden bias [hidden], output weights
-///          [hidden][256], output bias [256]. Gradients have the same layout.
-/// Units:   Loss in nats per byte.
+/// Model:   Embedding [256][embedding], concatenated over the context; one hidden tanh layer; softmax over
+///          256 bytes; mean cross-entropy in nats per byte. The backward pass is written by hand.
+/// Shapes:  All parameters lie in one vector: embedding table [256][embedding], hidden weights
+///          [context * embedding][hidden], hidden bias [hidden], output weights [hidden][256], output bias
+///          [256]. Gradients have the same layout.
 /// Exact:   Same binary, same machine, same inputs: same bits. Every worker relies on that.
-/// Threads: One object, one thread.
-/// Errors:  None; shapes are the caller's contract.
-/// Memory:  Activations are kept between calls; the first call with a larger batch allocates.
+/// Threads: One object, one thread. Memory: the first call with a larger batch allocates.
 /// Tests:   tests/lab/training/language_model_test.cc
 #pragma once
 
@@ -24,12 +19,12 @@
 
 namespace tributary::lab {
 
-/// Values that a byte can take: inputs and outputs of the model.
+/// Number of byte values: inputs and outputs of the model.
 inline constexpr uint32_t kByteValues = 256;
 
 struct LanguageModelShape {
-  uint32_t context = 16;    ///< Bytes that the model sees.
-  uint32_t embedding = 32;  ///< Numbers that stand for a byte; context * embedding is % 16 == 0.
+  uint32_t context = 16;    ///< Input bytes.
+  uint32_t embedding = 32;  ///< Values per input byte; context * embedding is a multiple of 16.
   uint32_t hidden = 256;    ///< Units of the hidden layer, a multiple of 16.
 
   [[nodiscard]] constexpr uint32_t input_count() const { return context * embedding; }
@@ -49,16 +44,16 @@ struct Batch {
 
 class LanguageModel {
  public:
-  /// Parameters start uniformly random from `seed`, so all workers start with the same bits.
+  /// Draws the parameters uniformly from `seed`, so all workers start with the same bits.
   LanguageModel(const LanguageModelShape& shape, uint64_t seed);
 
-  /// Mean loss over the batch; fills `gradients`, shape [parameter_count()], with its derivatives.
+  /// Returns the mean loss over the batch. Fills `gradients`, shape [parameter_count()].
   double forward_backward(const Batch& batch, std::span<float> gradients);
 
-  /// Mean loss over the batch, without derivatives.
+  /// Returns the mean loss over the batch, without derivatives.
   double loss(const Batch& batch);
 
-  /// The share of the batch whose target is among the `count` most likely bytes.
+  /// Returns the share of examples whose target is among the `count` likeliest bytes.
   double top_accuracy(const Batch& batch, uint32_t count);
 
   [[nodiscard]] const LanguageModelShape& shape() const { return shape_; }
@@ -66,7 +61,7 @@ class LanguageModel {
   [[nodiscard]] std::span<const float> parameters() const { return parameters_; }
 
  private:
-  /// Where the five parts begin in a flat vector of shape [parameter_count()].
+  /// Offsets of the five parts in a vector of shape [parameter_count()].
   struct Layout {
     uint32_t embedding, hidden_weights, hidden_bias, output_weights, output_bias;
   };

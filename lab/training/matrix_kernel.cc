@@ -10,7 +10,7 @@
 namespace tributary::lab {
 namespace {
 
-/// Rows of B that are packed at once: 256 rows x 16 columns x 4 bytes = 16 KB, half of a
+/// Rows of B packed at once: 256 rows x 16 columns x 4 bytes = 16 KB, half of a
 /// first-level cache.
 constexpr uint32_t kPanelRows = 256;
 

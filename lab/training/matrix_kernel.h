@@ -2,12 +2,11 @@
 /// @file
 /// One matrix product, fast enough to train a small model on one core without a framework.
 ///
-/// Model:   Register tiles of 4 x 16 over a packed panel of B. The widest vectors that the
-/// processor
-///          has are chosen once at run time.
+/// Model:   Register tiles of 4 x 16 over a packed panel of B. The widest vectors of the processor are
+///          chosen once at run time.
 /// Shapes:  See multiply(). All matrices are float32 and must not overlap.
-/// Exact:   The order of additions depends on the shape alone, so the same binary on the same
-///          machine gives the same bits. Processors with and without fused multiply-add differ.
+/// Exact:   The order of additions depends on the shape alone, so the same binary gives the same bits on
+///          one machine. Processors with and without fused multiply-add differ.
 /// Threads: None; pure functions.
 /// Memory:  16 KB of stack.
 /// Tests:   tests/lab/training/matrix_kernel_test.cc
@@ -29,13 +28,13 @@ struct LeftMatrix {
   uint32_t column_stride;
 };
 
-/// C = A B, of shapes [rows][columns] = [rows][inner] [inner][columns]. B and C are dense, row by
-/// row.
+/// Computes C = A B with the shapes [rows][columns] = [rows][inner] [inner][columns]. B and C are
+/// dense and row-major.
 /// @pre rows is a multiple of kTileRows, columns of kTileColumns; inner may be 0 (C becomes 0).
 void multiply(const LeftMatrix& a, const float* b, float* c, uint32_t rows, uint32_t columns,
               uint32_t inner);
 
-/// to[column][row] = from[row][column]; both dense.
+/// Computes to[column][row] = from[row][column]; both are dense.
 void transpose(const float* from, uint32_t rows, uint32_t columns, float* to);
 
 }  // namespace tributary::lab

@@ -12,8 +12,8 @@
 namespace tributary::lab {
 namespace {
 
-/// Gradients are cut to +-this, so that no value can overflow the fixed-point sum. Those of this
-/// model stay below 0.2.
+/// Gradients are clamped to +-kGradientLimit, so that no value overflows the fixed-point sum. This
+/// model's stay below 0.2.
 constexpr float kGradientLimit = 1.0F;
 
 Corpus corpus_of(const TrainingConfig& config) {
@@ -70,7 +70,7 @@ void VirtualTraining::iteration_ended(uint32_t worker, uint32_t iteration, Insta
 }
 
 float VirtualTraining::scale() const {
-  // Half of what fits, so that rounding the scale itself cannot reach the limit.
+  // Half of the maximum, so that rounding the scale itself cannot reach the limit.
   return static_cast<float>(host::lane_magnitude_max(config_.workers)) / (2 * kGradientLimit);
 }
 

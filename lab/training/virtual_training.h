@@ -1,18 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 /// @file
-/// Data-parallel training of a small real model beside a scenario's own traffic: its gradients pass
-/// the run's aggregators, its clock is virtual.
+/// Data-parallel training of a small real model in virtual time. The run's aggregators sum its gradients.
 ///
-/// Model:   Each worker has its own copy of the parameters, starts from the same ones, and applies
-///          the averages that it gets; so they stay the same to the last bit, unless a worker drops
-///          out. A worker that left its computation out to catch up sends the gradients of its last
-///          batch again, should anybody still take them.
-///          Accuracy is that of the five most likely next letters on the validation text, after
-///          every iteration that the median worker ends.
-/// Exact:   Same binary, same processor kind: same bits. (Processors with and without fused
-///          multiply-add differ, see matrix_kernel.h.)
+/// Model:   Each worker has its own copy of the parameters and applies the averages that it receives. The
+///          copies stay bit-identical unless a worker drops out. A worker that skips its computation to
+///          catch up submits the gradients of its last batch. Accuracy is measured on the validation text
+///          (target among the five likeliest letters), after every iteration of the median worker.
+/// Exact:   Same binary, same processor kind: same bits (see matrix_kernel.h).
 /// Threads: One object, one thread.
-/// Errors:  An all-reduce that fails is counted in failed(); its average is not applied.
+/// Errors:  failed() counts failed all-reduces; their averages are not applied.
 /// Tests:   tests/lab/training/virtual_training_test.cc
 #pragma once
 
@@ -44,7 +40,7 @@ class VirtualTraining final : public TensorExchange {
  public:
   struct Progress {
     uint32_t iteration;  ///< From 0.
-    Instant at;          ///< When the median worker ended it.
+    Instant at;          ///< Time at which the median worker ended it.
     double accuracy;
   };
 
@@ -56,9 +52,9 @@ class VirtualTraining final : public TensorExchange {
   [[nodiscard]] float scale() const override;
 
   [[nodiscard]] const std::vector<Progress>& progress() const { return progress_; }
-  /// All-reduces that did not end well.
+  /// Returns the number of failed all-reduces.
   [[nodiscard]] uint64_t failed() const { return failed_; }
-  /// All workers that have applied as many averages as the foremost have the same parameters.
+  /// Returns whether all workers that applied the most averages have the same parameters.
   [[nodiscard]] bool parameters_identical() const;
 
  private:
@@ -66,7 +62,7 @@ class VirtualTraining final : public TensorExchange {
     explicit Worker(const TrainingConfig& config);
     LanguageModel model;
     Adam adam;
-    std::vector<float> gradients;  ///< Of its last batch.
+    std::vector<float> gradients;  ///< Gradients of its last batch.
     std::vector<float> exchanged;  ///< A copy of them, then the average.
     uint64_t applied = 0;
   };
@@ -81,8 +77,8 @@ class VirtualTraining final : public TensorExchange {
   uint64_t failed_ = 0;
 };
 
-/// When accuracy first reached `target` and stayed there on average over `kSettled` iterations.
-/// @return never() if it did not.
+/// Returns the time at which accuracy reached `target` and stayed there on average over `kSettled`
+/// iterations; never() if it did not.
 inline constexpr uint32_t kSettled = 5;
 [[nodiscard]] Instant time_to_accuracy(std::span<const VirtualTraining::Progress> progress,
                                        double target);

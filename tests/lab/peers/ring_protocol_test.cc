@@ -287,7 +287,7 @@ TEST(RingProtocol, ASilentNeighbourIsNamed) {
   bed.rank(0).on_time(bed.now());
   EXPECT_TRUE(transfer.done);
   EXPECT_EQ(transfer.outcome.status, Status::kPeerMissing);
-  EXPECT_THAT(transfer.outcome.text, HasSubstr("rank 2 has said nothing for 10 s"));
+  EXPECT_THAT(transfer.outcome.text, HasSubstr("rank 2 has been silent for 10 s"));
   Transfer later;
   later.integers = values;
   bed.submit(0, later);
