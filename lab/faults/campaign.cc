@@ -13,13 +13,13 @@
 namespace tributary::lab {
 namespace {
 
-/// Whether two results break the same kind of promise.
+/// Returns whether two results break the same kind of promise.
 bool fails_alike(const FaultResult& a, const FaultResult& b) {
   return (!a.wrong.empty() && !b.wrong.empty()) || (!a.stuck.empty() && !b.stuck.empty()) ||
          (!a.leaked.empty() && !b.leaked.empty());
 }
 
-/// What the threads of a campaign share.
+/// The state shared by the threads of a campaign.
 class Workshop {
  public:
   explicit Workshop(const CampaignConfig& config)
@@ -28,10 +28,10 @@ class Workshop {
     report_.protocol = config.protocol;
   }
 
-  /// A thread's work: seeds until there are none.
+  /// Runs seeds until none is left. Called by each thread.
   void work() {
     while (true) {
-      // Relaxed: only that each number is given once matters.
+      // Relaxed: it only matters that each number is handed out once.
       const uint64_t index = next_.fetch_add(1, std::memory_order_relaxed);
       if (index >= config_.seeds || (config_.is_stopped && config_.is_stopped())) return;
       take(index,

@@ -15,8 +15,8 @@ using wire::ElementFormat;
 
 namespace {
 
-/// SwitchML's switch has its memory from the start, and its packets carry neither a tensor's length
-/// nor its scale: ranks that disagree are nobody's to notice.
+/// Kinds that do not apply to SwitchML. Its switch allocates all memory at the start, and its
+/// packets carry neither a tensor's length nor its scale, so no end can detect ranks that disagree.
 constexpr std::array kNotOfSwitchml{FaultKind::kMemoryRefusal, FaultKind::kDisagreement};
 
 constexpr std::array<const char*, kFaultKindCount> kKindNames{"loss",
@@ -36,20 +36,20 @@ constexpr std::array<const char*, kFaultKindCount> kKindNames{"loss",
                                                               "disagreement",
                                                               "bad_value"};
 
-// Streams of random numbers besides those of the kinds of faults.
+// Random streams other than those of the kinds of faults.
 constexpr uint32_t kShapeStream = 100;
 constexpr uint32_t kJobStream = 200;
 
-/// What a job needs on its way beside the harm: lets ranks that lost each other join again, which
-/// takes two silences of 3.5 s (Session's kSilentAfter) at worst.
+/// Minimum deadline, apart from the faults: ranks that lost each other can rejoin within it, which
+/// takes at most two silences of 3.5 s (Session's kSilentAfter).
 constexpr Duration kDeadlineMin = seconds(9);
 
-/// Nobody joins, so this is above what pauses and delays take together.
+/// SwitchML has no joins, so this exceeds the sum of pauses and delays.
 constexpr Duration kSwitchmlDeadlineMin = seconds(5);
 
-/// Of the runs; the others have live cores.
+/// Share of runs on modelled machines; the others use live cores.
 constexpr double kModelledShare = 0.1;
-/// Likewise of those with SwitchML; a third of them has live cores.
+/// The same for SwitchML; a third of its runs use live cores.
 constexpr double kTofinoShare = 0.35;
 constexpr double kSwitchmlPfeShare = 0.3;
 /// Workers at one pipe of a Tofino with ports of 100 Gbit/s.
@@ -62,20 +62,20 @@ Prng stream_of(uint64_t seed, FaultKind kind) {
   return stream_of(seed, static_cast<uint32_t>(kind));
 }
 
-/// Small numbers as often as large ones: 1 … max.
+/// Returns 1 … max, uniform in the logarithm.
 uint32_t log_uniform(Prng& prng, uint32_t max) {
   const uint32_t bits = prng.below(static_cast<uint32_t>(std::bit_width(max)));
   return std::min(max, (1U << bits) + prng.below(1U << bits));
 }
 
-/// Likewise a time, in steps of a microsecond.
+/// Returns a duration with the same distribution, in steps of a microsecond.
 Duration log_duration(Prng& prng, Duration max) {
   return microseconds(log_uniform(prng, static_cast<uint32_t>(in_nanoseconds(max) / 1000)));
 }
 
 // --- Shape ---
 
-/// 1 to 3 levels: a root; a root and leaves; a root, one or two in the middle, and leaves.
+/// Draws 1 to 3 levels: a root; a root and leaves; a root, one or two in the middle, and leaves.
 void draw_tree(Prng& prng, FaultPlan& plan) {
   if (prng.chance(0.6)) return;
   if (prng.chance(0.65)) {
@@ -109,12 +109,12 @@ void draw_work(Prng& prng, JobPlan& job) {
 JobPlan draw_job(Prng& prng, const FaultPlan& plan, uint32_t index, uint32_t world_max) {
   JobPlan job;
   const uint32_t leaves = leaf_count(plan);
-  // The first job spans the tree, so that every aggregator has one.
+  // The first job spans the tree, so that every aggregator has a job.
   const bool alone =
       index > 0 && plan.parent.size() > 1 && (leaves > world_max || prng.chance(0.3));
   if (alone) job.alone_at = prng.below(static_cast<uint32_t>(plan.parent.size()));
   const uint32_t world_min = alone ? 2 : std::max(2U, leaves);
-  // Few workers as often as many.
+  // Few workers are as likely as many.
   job.world = std::max(world_min, log_uniform(prng, world_max));
   job.config.id = static_cast<uint8_t>(1 + index * 7 + prng.below(7));
   job.config.block_cnt_max = 4U << prng.below(4);
@@ -127,7 +127,7 @@ JobPlan draw_job(Prng& prng, const FaultPlan& plan, uint32_t index, uint32_t wor
   job.gradients = log_uniform(prng, 32);
   job.window = log_uniform(prng, 64);
   job.in_flight = 1 + prng.below(3);
-  // Now and then the job is idle for long, so that keep-alives matter.
+  // The job is sometimes idle for long, so that keep-alives matter.
   job.compute_max =
       prng.chance(0.1) ? seconds(2 + prng.below(3)) : log_duration(prng, milliseconds(50));
   job.notice_after = prng.chance(0.5) ? log_duration(prng, milliseconds(500))
@@ -147,7 +147,7 @@ FaultMachine draw_switchml_machine(Prng& prng) {
   return draw < kTofinoShare + kSwitchmlPfeShare ? FaultMachine::kPfe : FaultMachine::kLive;
 }
 
-/// One switch and one session, as SwitchML has it.
+/// Draws one switch with one session, as in SwitchML.
 void draw_switchml_shape(uint64_t seed, FaultPlan& plan) {
   Prng prng = stream_of(seed, kShapeStream);
   plan.machine = draw_switchml_machine(prng);
@@ -167,7 +167,7 @@ void draw_switchml_shape(uint64_t seed, FaultPlan& plan) {
 void draw_shape(uint64_t seed, FaultPlan& plan) {
   Prng prng = stream_of(seed, kShapeStream);
   if (prng.chance(kModelledShare)) plan.machine = FaultMachine::kPfe;
-  // A PFE of its own, with one job.
+  // A separate PFE with one job.
   const bool modelled = plan.machine != FaultMachine::kLive;
   if (!modelled) draw_tree(prng, plan);
   draw_cables(prng, plan);
@@ -185,7 +185,7 @@ void draw_shape(uint64_t seed, FaultPlan& plan) {
 
 // --- Faults ---
 
-/// The rate of a kind of fault that happens all the time; 0 if it does not happen here.
+/// Returns the rate of a permanent kind of fault; 0 if the run does not have it.
 double draw_rate(FaultPlan& plan, FaultKind kind, double probability, double max) {
   Prng prng = stream_of(plan.seed, kind);
   if (!plan.kinds.has(kind) || !prng.chance(probability)) {
@@ -203,7 +203,7 @@ void draw_rates(FaultPlan& plan) {
   links.duplicate = draw_rate(plan, FaultKind::kDuplication, 0.5, 0.2);
   links.reorder = draw_rate(plan, FaultKind::kReordering, 0.5, 0.3);
   if (links.reorder > 0) {
-    // Past a whole window: it takes about as long to cross the network.
+    // Longer than a window takes to cross the network.
     links.reorder_max = plan.propagation * 4 + milliseconds(1);
   }
   Prng garbage = stream_of(plan.seed, FaultKind::kGarbage);
@@ -214,7 +214,7 @@ void draw_rates(FaultPlan& plan) {
   }
 }
 
-/// How often a kind of incident happens in a run in which it does, and how long it lasts.
+/// Frequency and maximum length of a kind of incident in runs that have it.
 struct IncidentRate {
   FaultKind kind;
   double probability;
@@ -232,7 +232,7 @@ constexpr std::array kIncidentRates{
 };
 static_assert(kIncidentRates[0].length_max == kRtoMin * 100, "delays of up to 100 time-outs");
 
-/// A modelled machine is hardware: it has no process that stops.
+/// Returns whether the kind needs a server process. A modelled machine is hardware and has none.
 bool happens_to_servers(FaultKind kind) {
   return kind == FaultKind::kAggregatorPause || kind == FaultKind::kAggregatorCrash;
 }
@@ -272,7 +272,7 @@ void draw_incidents(FaultPlan& plan) {
   plan.calm_at = end + log_duration(prng, seconds(2));
 }
 
-/// Tensors that ranks do not agree about, or that cannot be summed.
+/// Draws tensors on which ranks disagree, and tensors that cannot be summed.
 void draw_bad_tensors(FaultPlan& plan) {
   Prng disagreement = stream_of(plan.seed, FaultKind::kDisagreement);
   Prng bad_value = stream_of(plan.seed, FaultKind::kBadValue);
@@ -298,13 +298,13 @@ void draw_bad_tensors(FaultPlan& plan) {
   }
 }
 
-/// What is wrong with a job rather than with the world around it.
+/// Draws faults of the job itself.
 void draw_misuse(FaultPlan& plan) {
   Prng refusal = stream_of(plan.seed, FaultKind::kMemoryRefusal);
-  // Few workers: a window that large is a lot of packets.
+  // Few workers, because such a large window means many packets.
   if (plan.kinds.has(FaultKind::kMemoryRefusal) && refusal.chance(0.08) &&
       plan.parent.size() == 1 && plan.jobs[0].world <= 3) {
-    // From 1,024 places on a job has fewer buffers than blocks and results (block_window.cc).
+    // With 1,024 places or more, a job has fewer buffers than blocks and results (block_window.cc).
     JobPlan& job = plan.jobs[0];
     job.config.block_cnt_max = 1024;
     job.config.history = 1;
@@ -322,7 +322,7 @@ void draw_misuse(FaultPlan& plan) {
   draw_bad_tensors(plan);
 }
 
-/// Deadlines that harm ends soon and that nothing else reaches.
+/// Sets deadlines that are short, but that only harmful faults can exceed.
 void set_deadlines(FaultPlan& plan) {
   Prng prng = stream_of(plan.seed, kShapeStream + 2);
   for (JobPlan& job : plan.jobs) {

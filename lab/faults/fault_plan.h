@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 /// @file
-/// What happens in one run of the fault campaign: jobs, their tree of aggregators, and everything
-/// that goes wrong, drawn from one seed.
+/// The plan of one run of the fault campaign: jobs, their tree of aggregators, and all faults,
+/// drawn from one seed.
 ///
-/// Model:   Faults happen until `calm_at`; from then on links are clean and nothing breaks, so
-///          everybody who can finish has to. Each kind of fault draws from a generator of its own:
-///          taking one kind out (without()) changes nothing about the others, which is what makes
-///          a failing run small.
-/// Units:   Virtual time since the beginning; rates are probabilities of each packet.
+/// Model:   Faults occur until `calm_at`. From then on links are clean and nothing fails, so every
+///          rank that can finish must finish. Each kind of fault has its own generator: removing
+///          one kind (without()) leaves the others unchanged. Failing runs are reduced that way.
+/// Units:   Virtual time since the start; rates are probabilities per packet.
 /// Errors:  None: every seed is a plan.
 /// Tests:   tests/lab/faults/fault_plan_test.cc
 #pragma once
@@ -26,7 +25,7 @@
 
 namespace tributary::lab {
 
-/// What the aggregators are.
+/// The kind of machine that the aggregators run on.
 enum class FaultMachine : uint8_t {
   kLive,    ///< Cores of the live engine.
   kPfe,     ///< Modelled PFEs.
@@ -35,22 +34,22 @@ enum class FaultMachine : uint8_t {
 
 enum class FaultKind : uint8_t {
   kLoss,
-  kCorruption,  ///< A bit flips, UDP's checksum sees it: lost.
-  kScrambling,  ///< Bits flip and no checksum sees it: a field that the protocol checks, and every
-                ///< gradient. (A flip of gradients alone makes a wrong sum, by physics.)
+  kCorruption,  ///< A bit flips and UDP's checksum detects it: lost.
+  kScrambling,  ///< Bits flip undetected, in a field that the protocol checks and in every gradient.
+                ///< (No protocol could detect a flip in gradients alone.)
   kDuplication,
   kReordering,
   kDelay,    ///< Links hold packets back by up to 100 retransmission time-outs.
-  kGarbage,  ///< A stranger sends nonsense.
+  kGarbage,  ///< A stranger sends random bytes.
   kWorkerPause,
-  kWorkerCrash,  ///< And return, as a new process.
+  kWorkerCrash,  ///< A worker crashes and returns as a new process.
   kAggregatorPause,
-  kAggregatorCrash,  ///< And restart, with empty memory.
+  kAggregatorCrash,  ///< An aggregator restarts with empty memory.
   kLinkCut,
-  kClockStep,      ///< A clock jumps ahead. It never goes back: it is monotonic.
-  kMemoryRefusal,  ///< A source so far ahead that there is no buffer for its blocks.
+  kClockStep,      ///< A monotonic clock jumps ahead.
+  kMemoryRefusal,  ///< A source is so far ahead that no buffer is free for its blocks.
   kDisagreement,   ///< A rank's tensor differs from the others' in length or scale.
-  kBadValue,       ///< A rank's tensor holds an infinity, or more than fits.
+  kBadValue,       ///< A rank's tensor holds an infinity or an overflowing value.
   kCount,
 };
 inline constexpr uint32_t kFaultKindCount = static_cast<uint32_t>(FaultKind::kCount);
@@ -72,48 +71,48 @@ class FaultKinds {
   constexpr void add(FaultKind kind) { bits_ |= 1U << static_cast<uint32_t>(kind); }
   constexpr void remove(FaultKind kind) { bits_ &= ~(1U << static_cast<uint32_t>(kind)); }
   friend constexpr bool operator==(FaultKinds, FaultKinds) = default;
-  /// "loss,delay"; "none" if there is none.
+  /// Returns the names: "loss,delay", or "none".
   [[nodiscard]] std::string to_string() const;
 
  private:
   uint32_t bits_ = 0;
 };
 
-/// The shortest time after which a worker asks what became of a packet (host/rtt_estimator.h).
+/// The shortest time after which a worker sends a probe (host/rtt_estimator.h).
 inline constexpr Duration kRtoMin = milliseconds(2);
-inline constexpr uint32_t kWorkersMax = 16;  ///< Of all jobs together.
+inline constexpr uint32_t kWorkersMax = 16;  ///< Workers of all jobs together.
 
-/// Something that happens once.
+/// A fault that occurs once.
 struct Incident {
   FaultKind kind = FaultKind::kLoss;
   Duration at;
   uint32_t job = 0;
-  uint32_t target = 0;  ///< A rank of the job; for aggregators and their cables: the aggregator.
-  Duration length;      ///< For a clock step: how far it jumps.
-  bool aggregator = false;  ///< Clock steps and cuts: whether `target` is an aggregator.
+  uint32_t target = 0;      ///< A rank of the job, or an aggregator.
+  Duration length;          ///< Duration; for a clock step, its size.
+  bool aggregator = false;  ///< For clock steps and cuts: whether `target` is an aggregator.
 };
 
-/// A rank whose first process submits another tensor than the others.
+/// A rank whose first process submits a different tensor.
 struct Disagreement {
   uint32_t collective = 0;
   uint32_t rank = 0;
-  bool scale = false;  ///< Another scale; else one element more.
+  bool scale = false;  ///< true: a different scale; false: one more element.
 };
 
 struct JobPlan {
-  /// As at the root; sources and tree are filled in where it is built.
+  /// The configuration at the root; FaultWorld fills in sources and tree.
   trio_ml::JobConfig config;
-  /// Aggregators of this job: all of the tree, or one of them alone.
+  /// The only aggregator of this job; without it, the whole tree.
   std::optional<uint32_t> alone_at = {};
   uint32_t world = 2;
   uint32_t gradients = 8;
   uint32_t window = 16;    ///< SwitchML: slots of the pool.
-  uint32_t in_flight = 1;  ///< Collectives that a worker has on their way at once.
-  Duration compute_max;    ///< Between two of them, uniformly from 0.
+  uint32_t in_flight = 1;  ///< Collectives that a worker has in flight at once.
+  Duration compute_max;    ///< Maximum time between two of them; uniform from 0.
   Duration deadline = seconds(20);
-  /// From one rank's error to the others' restart: the launcher's time to notice.
+  /// The launcher's delay between one rank's error and the others' restart.
   Duration notice_after;
-  /// The last two run when all is calm and all ranks are in step.
+  /// The last two run after calm_at, with all ranks in step.
   std::vector<Collective> work;
   std::optional<Disagreement> disagreement = {};
   std::optional<BadValue> bad_value = {};
@@ -124,33 +123,34 @@ struct FaultPlan {
   uint64_t seed = 1;
   wire::Protocol protocol = wire::Protocol::kTrioMl;
   FaultKinds kinds;
-  /// The aggregators: parent[0] is the root's, which is 0 itself; others come after their parent.
+  /// Parents of the aggregators. The root is 0 and its own parent; others follow their parent.
   std::vector<uint32_t> parent = {0};
   FaultMachine machine = FaultMachine::kLive;
-  /// SwitchML: nobody clears the switch between two runs of the job; the server has to see by
-  /// itself that workers were started again.
+  /// SwitchML without a control plane: the switch is not cleared between two runs of the job. The
+  /// server must detect restarted workers.
   bool configured = false;
   std::vector<JobPlan> jobs;
   Duration propagation = microseconds(5);
-  net::LinkFaults links;  ///< What the links do all the time until it is calm.
-  double scramble = 0;    ///< Likewise, at aggregators; of each packet.
+  net::LinkFaults links;  ///< Permanent faults of the links until calm_at.
+  double scramble = 0;    ///< Probability per packet, at aggregators, until calm_at.
   std::vector<Incident> incidents;
-  Duration garbage_every;  ///< 0: none.
+  Duration garbage_every;  ///< Interval of random packets; 0: none.
   Duration calm_at;
 
   [[nodiscard]] bool has_children(uint32_t aggregator) const;
-  /// Levels of aggregators, 1 to 3.
+  /// Returns the number of levels of aggregators, 1 to 3.
   [[nodiscard]] uint32_t levels() const;
-  /// Whether somebody may have to be told that something is lost, however well all is made: what is
-  /// left otherwise must be repaired without anybody noticing.
+  /// Returns whether the faults may justify an error at a worker. Otherwise the protocol must
+  /// repair everything without an error.
   [[nodiscard]] bool is_harmful() const;
 };
 
-/// @param only Kinds that may happen; the run is otherwise the same as with all of them.
+/// Draws the plan of a seed.
+/// @param only The permitted kinds of faults; the rest of the plan does not depend on it.
 [[nodiscard]] FaultPlan draw_plan(uint64_t seed, FaultKinds only = FaultKinds::all(),
                                   wire::Protocol protocol = wire::Protocol::kTrioMl);
 
-/// One line for people: what the run is like.
+/// Returns a description of the run in one line.
 [[nodiscard]] std::string describe(const FaultPlan& plan);
 
 }  // namespace tributary::lab

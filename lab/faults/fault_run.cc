@@ -14,16 +14,16 @@
 namespace tributary::lab {
 namespace {
 
-/// How often waits are looked at.
+/// Interval of the checks for overdue waits.
 constexpr Duration kLookEvery = milliseconds(500);
-/// After which a session without living members is certainly over: silence (3.5 s), then the
+/// Time after which a session without living members must have ended: silence (3.5 s), then the
 /// infrequent timer's next visit, at each of three levels.
 constexpr Duration kSessionOver = seconds(15);
-/// Long enough for whatever was sent to arrive and for buffers to cool.
+/// Long enough for all packets to arrive and for buffers to cool.
 constexpr Duration kSettled = seconds(1);
-/// A slow link is slow for so many times the delay that it adds.
+/// A slow link stays slow for this multiple of its added delay.
 constexpr int64_t kDelayLasts = 3;
-/// Events of one run, at most: about ten times what the longest of thousands took.
+/// Maximum events of a run: about ten times the longest of thousands of runs.
 constexpr uint64_t kEventsMax = 30'000'000;
 
 class Run {
@@ -47,7 +47,8 @@ class Run {
   void begin(const Incident& incident);
   void send_garbage_later();
   void look_later();
-  /// Runs until `done` of every job holds. @return whether it does.
+  /// Runs until `done` holds for every job.
+  /// @return Whether it does.
   template <class F>
   bool run_until(Instant limit, F&& done);
   void run_to(Instant limit);
@@ -111,7 +112,7 @@ void Run::begin(const Incident& incident) {
         world_.worker(incident.job, incident.target).step_clock(incident.length);
       }
       break;
-    default:  // The others are no incidents.
+    default:  // The other kinds are not incidents.
       break;
   }
 }
@@ -123,7 +124,7 @@ void Run::plan_incidents() {
   world_.at(Instant() + plan_.calm_at, [this] {
     calm_ = true;
     world_.calm();
-    journal_.trace("all is calm");
+    journal_.trace("no more faults");
   });
 }
 
@@ -143,18 +144,18 @@ void Run::look_later() {
   });
 }
 
-/// Runs until then. A run that has more events than any honest one is stopped: somebody never
-/// rests.
+/// Runs until `until`. Stops a run that exceeds the maximum number of events: a node never becomes
+/// idle.
 void Run::run_to(Instant limit) {
   EventCore& core = world_.core();
   if (restless_) return;
   restless_ = core.run_until(limit, [&core] { return core.executed_count() > kEventsMax; });
-  if (restless_) journal_.breach(Breach::kStuck, "somebody never rests");
+  if (restless_) journal_.breach(Breach::kStuck, "a node never becomes idle");
 }
 
 template <class F>
 bool Run::run_until(Instant limit, F&& done) {
-  // Asked now and then only: an answer takes a look at every rank.
+  // Checked at intervals, because the check visits every rank.
   constexpr Duration kAskEvery = milliseconds(2);
   while (now() < limit) {
     if (std::all_of(drivers_.begin(), drivers_.end(), [&](const auto& d) { return done(*d); })) {
@@ -172,12 +173,12 @@ Duration Run::longest_deadline() const {
   return longest;
 }
 
-/// The promise of the end: what can finish does.
+/// Checks the final promise: every rank that can finish does.
 void Run::finish_jobs() {
   const Instant limit = Instant() + plan_.calm_at + longest_deadline() * 3 + seconds(60);
   bool done = run_until(limit, [](const JobDriver& job) { return job.in_step(); });
   if (done) {
-    // Everything that is still on its way belongs to the faults.
+    // Packets still in flight belong to the faults.
     run_to(std::max(now(), Instant() + plan_.calm_at) + kSettled);
     done = run_until(limit, [](const JobDriver& job) { return job.in_step(); });
   }
@@ -186,7 +187,7 @@ void Run::finish_jobs() {
     done = run_until(limit, [](const JobDriver& job) { return job.all_done(); });
   }
   if (!done) {
-    journal_.breach(Breach::kStuck, fmt::format("not over {:.1f} s after all was calm",
+    journal_.breach(Breach::kStuck, fmt::format("not finished {:.1f} s after the last fault",
                                                 in_seconds(limit - Instant() - plan_.calm_at)));
   }
 }
@@ -254,7 +255,7 @@ FaultResult Run::run() {
   for (const auto& driver : drivers_) driver->start();
   finish_jobs();
   if (journal_.stuck.empty()) {
-    // What cools is free from the next burst on.
+    // Cooling buffers are free from the next burst.
     world_.knock();
     run_to(now() + kSettled);
     check_buffers();

@@ -18,8 +18,8 @@ struct BitRange {
   uint32_t byte;
   uint32_t bit_count;
 };
-// Offsets as in docs/wire-format.md: the header's, and the extension's behind its 12 bytes. The
-// upper four bits of byte 10 are not grad_cnt's.
+// Offsets as in docs/wire-format.md, of the header and of the extension after its 12 bytes. The
+// upper four bits of byte 10 do not belong to grad_cnt.
 constexpr BitRange kJob{0, 8};
 constexpr BitRange kSource{6, 8};
 constexpr BitRange kGeneration{8, 16};
@@ -102,7 +102,8 @@ void FaultWire::receive(uint32_t port, net::PacketRef packet) {
     net::PacketRef changed = network_.packets().copy(*packet);
     if (scramble_message_(changed->stored, draws_)) {
       scrambled_count_++;
-      if (onward == kOuterPort) watcher_.on_departure(aggregator_, *packet);  // As it was said.
+      if (onward == kOuterPort)
+        watcher_.on_departure(aggregator_, *packet);  // In its original form.
       if (onward == kInnerPort) watcher_.on_arrival(aggregator_, *changed);
       network_.transmit(id_, onward, std::move(changed));
       return;

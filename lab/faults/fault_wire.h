@@ -1,15 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 /// @file
-/// A bump in a cable in front of an aggregator: it passes datagrams on, sometimes scrambled, and
-/// shows them to whoever watches what the aggregator gets and says.
+/// A node in the cable of an aggregator. It forwards datagrams, scrambles some of them, and shows
+/// them to an observer of the aggregator's input and output.
 ///
-/// Model:   Port 0 looks outward, port 1 to the aggregator. Scrambling is what UDP's checksum did
-///          not see: a bit flips in a field that the protocol checks (job, source, session, key,
-///          number of gradients; of a result: job, session, generation, length of the tensor,
-///          number of gradients), and with it every gradient. The receiver has to refuse the
-///          message. Joins and the like are left alone: a flipped nonce is another worker's join.
-///          Of a SwitchML message it is the type that flips: whatever else is there, no switch has
-///          to check.
+/// Model:   Port 0 faces outward, port 1 the aggregator. Scrambling models errors that UDP's
+///          checksum misses. It flips a bit in a field that the protocol checks (job, source,
+///          session, key, number of gradients; in a result: job, session, generation, tensor
+///          length, number of gradients) and in every gradient. The receiver must refuse the
+///          message. Control messages are not scrambled: a flipped nonce is another worker's join.
+///          In a SwitchML message the type flips, because a switch need not check anything else.
 /// Threads: One.
 /// Tests:   tests/lab/faults/fault_wire_test.cc
 #pragma once
@@ -27,7 +26,7 @@ class FaultWire final : public net::Node {
   static constexpr uint32_t kOuterPort = 0;
   static constexpr uint32_t kInnerPort = 1;
 
-  /// Shown everything that goes through, as it goes on.
+  /// Sees every datagram in the form in which it is forwarded.
   class Watcher {
    public:
     virtual void on_arrival(uint32_t aggregator, const net::Packet& packet) = 0;
@@ -37,15 +36,16 @@ class FaultWire final : public net::Node {
     ~Watcher() = default;
   };
 
-  /// Scrambles a message in place. @return false if it is none that may be.
+  /// Scrambles a message in place.
+  /// @return false if the message must not be scrambled.
   using Scramble = bool (*)(std::span<std::byte> bytes, Prng& draws);
 
   FaultWire(net::Network& network, std::string name, uint32_t aggregator, uint64_t seed,
             Watcher& watcher, Scramble scramble);
 
-  /// From now on, of the messages that can be.
+  /// Sets the probability of scrambling a message.
   void set_scramble(double probability) { scramble_ = probability; }
-  /// Puts a datagram onto the cable as if somebody had sent it.
+  /// Injects a datagram into the cable.
   void inject(uint32_t port, net::PacketRef packet);
 
   [[nodiscard]] net::NodeId id() const { return id_; }

@@ -10,14 +10,14 @@
 namespace tributary::lab {
 namespace {
 
-/// Part of the packets that a slow cable holds back. Assumed.
+/// Share of the packets that a slow cable delays. Assumed.
 constexpr double kHeldBack = 0.3;
-/// Longest nonsense.
+/// Maximum size of a random packet.
 constexpr uint32_t kGarbageBytesMax = 200;
 
 }  // namespace
 
-// --- What happens ---
+// --- Faults ---
 
 void FaultWorld::at(Instant time, std::function<void()> action) {
   actions_.push_back(std::move(action));
@@ -68,7 +68,7 @@ void FaultWorld::send_garbage(Prng& draws) {
   std::vector<std::byte> nonsense(draws.below(kGarbageBytesMax));
   for (std::byte& byte : nonsense) byte = static_cast<std::byte>(draws.below(256));
   const uint32_t job = draws.below(static_cast<uint32_t>(plan_.jobs.size()));
-  // Half of it gets as far as the extension.
+  // Half of them reach the parser of the extension.
   if (nonsense.size() > wire::TrioMlHeader::kBytes && draws.chance(0.5)) {
     nonsense[0] = static_cast<std::byte>(plan_.jobs[job].config.id);
     nonsense[5] = std::byte{2};
@@ -77,7 +77,7 @@ void FaultWorld::send_garbage(Prng& draws) {
   const uint32_t rank = draws.below(plan_.jobs[job].world);
   const uint32_t leaf = leaf_of_[job][rank];
   const bool inward = draws.chance(0.5);
-  // A worker's socket takes nothing but the server's, so that is who it pretends to be.
+  // A worker's socket accepts only the server's packets, so the sender forges that address.
   net::PacketRef packet =
       network_.packets().make(inward ? stranger_address() : aggregators_[leaf]->address(),
                               inward ? aggregators_[leaf]->address() : worker_address(job, rank),
@@ -109,7 +109,7 @@ void FaultWorld::knock() {
     nothing.src_id = UINT8_MAX;
     wire::encode_header(nothing, bytes.data());
     for (const auto& wire : wires_) {
-      // Each aggregator hears it at least once: it has a wire, as it has somebody below it.
+      // Every aggregator has at least one wire, so it receives the message at least once.
       const Endpoint to = aggregators_[wire->aggregator()]->address();
       wire->inject(FaultWire::kInnerPort,
                    network_.packets().make(stranger_address(), to, bytes.size(), bytes));
@@ -117,7 +117,7 @@ void FaultWorld::knock() {
   }
 }
 
-// --- What one may look at ---
+// --- Observations ---
 
 trio_ml::Job* FaultWorld::job_at(uint32_t aggregator, uint32_t job) {
   const uint8_t id = plan_.jobs[job].config.id;

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 /// @file
-/// The world of one campaign run: aggregators, workers' hosts and cables as a plan says, and what
-/// happens to them.
+/// The world of one campaign run: aggregators, workers' hosts and cables as planned, and the
+/// operations that inject faults into them.
 ///
 /// Model:   Every aggregator has a cable to each of its workers and lower aggregators, with a
-///          FaultWire at its own end. Faults of links are on the outer part of the cable, so the
-///          wire sees what an aggregator really gets and says.
+///          FaultWire at its own end. Link faults are in the outer part of the cable, so the wire
+///          sees the aggregator's real input and output.
 /// Threads: One.
-/// Errors:  A plan that cannot be built is a bug: plans are drawn, not written.
+/// Errors:  An invalid plan is a bug: plans are drawn, not written.
 /// Tests:   tests/lab/faults/fault_run_test.cc
 #pragma once
 
@@ -39,73 +39,75 @@ class FaultWorld final : public FaultWire::Watcher, private EventTarget {
 
   [[nodiscard]] EventCore& core() { return core_; }
   [[nodiscard]] const net::Network& network() const { return network_; }
-  /// Packets that somebody holds.
+  /// Returns the number of packets in use.
   [[nodiscard]] uint64_t held_packets() { return network_.packets().held_count(); }
   [[nodiscard]] WorkerNode& worker(uint32_t job, uint32_t rank) { return *workers_[job][rank]; }
-  /// The live core at an aggregator; null if it is a modelled PFE, or speaks SwitchML.
+  /// Returns the live core of an aggregator; null for a modelled PFE or SwitchML.
   [[nodiscard]] LiveNode* live(uint32_t index) { return live_[index]; }
-  /// The server process that an aggregator is; null if it is a modelled machine.
+  /// Returns the server process of an aggregator; null for a modelled machine.
   [[nodiscard]] LiveHost* server(uint32_t index) { return servers_[index]; }
   [[nodiscard]] uint32_t aggregator_count() const {
     return static_cast<uint32_t>(aggregators_.size());
   }
-  /// The job at an aggregator; null if it has none of it or does not run.
+  /// Returns the job at an aggregator; null if the aggregator does not run or does not have the
+  /// job.
   [[nodiscard]] trio_ml::Job* job_at(uint32_t aggregator, uint32_t job);
-  /// The aggregator that a rank talks to.
+  /// Returns the aggregator of a rank.
   [[nodiscard]] uint32_t leaf_of(uint32_t job, uint32_t rank) const { return leaf_of_[job][rank]; }
-  /// The aggregator that makes the job's results.
+  /// Returns the aggregator that produces the job's results.
   [[nodiscard]] uint32_t root_of(uint32_t job) const;
 
-  /// Calls `action` at that time, after everything else of the same instant.
+  /// Calls `action` at `time`, after all other events of the same instant.
   void at(Instant time, std::function<void()> action);
 
-  /// SwitchML's control plane: forgets what the switch holds of a run of the job. Without one
-  /// (FaultPlan::configured) nothing happens at the switch.
+  /// Clears the switch of the job's previous run, as SwitchML's control plane does. Without a
+  /// control plane (FaultPlan::configured) it leaves the switch unchanged.
   void begin_session();
-  /// Whether a packet has reached the switch after a later one of its worker for the same slot,
-  /// since the session began. SwitchML's sets tell no more than two uses of a slot apart.
+  /// Returns whether, in this session, a packet reached the switch after a later one of its worker
+  /// for the same slot. SwitchML's sets distinguish only two uses of a slot.
   [[nodiscard]] bool was_overtaken() const { return overtaken_; }
-  /// Sets of slots in which a thread of apps/switchml is at work.
+  /// Returns the number of slot sets in which a thread of apps/switchml works.
   [[nodiscard]] uint32_t slots_at_work() const;
 
-  // --- What happens ---
+  // --- Faults ---
 
-  // Pauses, restarts and clocks are a server's; the plan has none of them for a modelled PFE.
+  // Pauses, restarts and clock steps apply to servers; plans never apply them to a modelled PFE.
   void pause_aggregator(uint32_t index, Duration length);
   void stop_aggregator(uint32_t index);
-  /// Unless it runs.
+  /// Starts the aggregator unless it runs.
   void start_aggregator(uint32_t index);
-  /// The cable between a worker and its aggregator, or an aggregator and its upper one.
+  /// Cuts or repairs the cable above a worker or an aggregator.
   void set_cut(bool aggregator, uint32_t job, uint32_t target, bool cut);
-  /// Packets there are held back by up to `held_max`, most of them.
+  /// Delays most packets of that cable by up to `held_max`.
   void set_delay(bool aggregator, uint32_t job, uint32_t target, Duration held_max);
   void send_garbage(Prng& draws);
-  /// From now on cables carry everything, in order, at once.
+  /// Removes all link faults.
   void calm();
 
-  /// A message to each aggregator without effect, from a stranger: cores look at their sessions.
+  /// Sends each aggregator a message without effect from a stranger, so that cores check their
+  /// sessions.
   void knock();
 
-  // --- What one may look at ---
+  // --- Observations ---
 
-  /// What aggregators did too early or too late.
+  /// Returns one line for each time-out that came too early or too late.
   [[nodiscard]] std::vector<std::string> promptness_verdicts() const;
-  /// Faults of links so far, by kind.
+  /// Returns the number of link faults so far, by kind.
   [[nodiscard]] std::array<uint64_t, kFaultKindCount> link_faults() const;
 
  private:
-  /// A cable, seen from the aggregator that has the wire.
+  /// A cable, seen from the aggregator with the wire.
   struct Cable {
-    net::LinkId outward;  ///< From the wire to the other end; the other direction is one more.
+    net::LinkId outward;  ///< From the wire to the other end; the reverse direction is the next id.
     FaultWire* wire;
   };
 
   [[nodiscard]] static Endpoint worker_address(uint32_t job, uint32_t rank);
-  /// Of somebody who has no part in any job.
+  /// The address of a host outside every job.
   [[nodiscard]] static Endpoint stranger_address();
   void build_aggregator(uint32_t index);
   void build_switch();
-  /// Of apps/switchml; null at a Tofino, and while no process runs.
+  /// The shard of apps/switchml; null at a Tofino, and while no process runs.
   [[nodiscard]] const switchml::Shard* switchml_shard() const;
   void note_order(const net::Packet& packet);
   void build_cable(uint32_t upper, net::NodeId lower, uint32_t lower_port, const Endpoint& address,
@@ -115,7 +117,7 @@ class FaultWorld final : public FaultWire::Watcher, private EventTarget {
   [[nodiscard]] std::vector<trio_ml::JobConfig> jobs_of(uint32_t aggregator) const;
   [[nodiscard]] trio_ml::JobConfig job_config(uint32_t aggregator, uint32_t job) const;
   [[nodiscard]] std::vector<uint32_t> children_of(uint32_t aggregator) const;
-  /// Levels below an aggregator.
+  /// Returns the number of levels below an aggregator.
   [[nodiscard]] uint32_t height_of(uint32_t aggregator) const;
   [[nodiscard]] net::LinkConfig link_config() const;
   [[nodiscard]] Cable& cable_to(bool aggregator, uint32_t job, uint32_t target);
@@ -133,27 +135,28 @@ class FaultWorld final : public FaultWire::Watcher, private EventTarget {
   net::Network network_;
   Prng seeds_;
   std::vector<std::unique_ptr<AggregatorNode>> aggregators_;
-  std::vector<LiveNode*> live_;  ///< Of each aggregator one of these two; the other is null.
+  std::vector<LiveNode*> live_;  ///< Per aggregator; live_ or modelled_ is null.
   std::vector<TrioNode*> modelled_;
-  std::vector<LiveHost*> servers_;  ///< Of each aggregator; null for a modelled machine.
-  // SwitchML: one of these three; the others are null.
+  std::vector<LiveHost*> servers_;  ///< Per aggregator; null for a modelled machine.
+  // SwitchML: one of these three is set.
   SwitchmlLiveNode* live_switch_ = nullptr;
   SwitchmlTrioNode* modelled_switch_ = nullptr;
   TofinoNode* tofino_ = nullptr;
-  using WorkerSlot = std::tuple<std::array<uint8_t, 16>, uint16_t, uint16_t>;  ///< Address, port.
-  /// The latest packet id that has reached the switch in this session.
+  using WorkerSlot =
+      std::tuple<std::array<uint8_t, 16>, uint16_t, uint16_t>;  ///< Address, port, slot.
+  /// The latest packet id at the switch in this session.
   std::map<WorkerSlot, uint32_t> latest_packet_;
   bool overtaken_ = false;
-  std::vector<uint32_t> ports_used_;  ///< Of each aggregator.
+  std::vector<uint32_t> ports_used_;  ///< Per aggregator.
   std::vector<std::unique_ptr<FaultWire>> wires_;
-  std::vector<Cable> upward_;                     ///< From each aggregator; [0] is not used.
-  std::vector<std::vector<uint32_t>> leaf_of_;    ///< Shape [jobs][world].
-  std::vector<std::vector<uint32_t>> source_of_;  ///< Likewise: src_id at the leaf.
+  std::vector<Cable> upward_;                   ///< Upward cable of each aggregator; [0] is unused.
+  std::vector<std::vector<uint32_t>> leaf_of_;  ///< Shape [jobs][world].
+  std::vector<std::vector<uint32_t>> source_of_;  ///< Shape [jobs][world]: src_id at the leaf.
   std::vector<std::vector<std::unique_ptr<WorkerNode>>> workers_;
   std::vector<std::vector<Cable>> worker_cables_;
-  /// Shape [aggregators][jobs]; null where the promise is not that simple.
+  /// Shape [aggregators][jobs]; null if the simple form of the promise does not apply.
   std::vector<std::vector<std::unique_ptr<PromptnessJudge>>> judges_;
-  std::vector<std::function<void()>> actions_;  ///< By the event's argument.
+  std::vector<std::function<void()>> actions_;  ///< Indexed by the event's argument.
 };
 
 }  // namespace tributary::lab

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How the world of a plan comes to be: aggregators, hosts, cables.
+// Builds the world of a plan: aggregators, hosts, cables.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -13,9 +13,9 @@
 namespace tributary::lab {
 namespace {
 
-/// A lower aggregator waits two timeouts for its own before it has anything to send up.
+/// Ratio of timeouts between levels: a lower aggregator may wait two timeouts before it sends up.
 constexpr int64_t kTimeoutsPerLevel = 3;
-/// A cable inside the aggregator's own socket: as good as none.
+/// Rate of a cable inside the aggregator's socket: practically infinite.
 constexpr uint64_t kInnerRate = 10'000'000'000'000;
 
 constexpr uint32_t kPrivateNet = 10U << 24;
@@ -25,7 +25,8 @@ Endpoint aggregator_address(uint32_t index) {
 }
 Endpoint switch_address() { return Endpoint::ipv4(kPrivateNet | 1U << 8 | 1, wire::kSwitchmlPort); }
 
-/// A worker's time-out is the live worker's, so that pauses of a few milliseconds are none.
+/// Returns a worker's configuration with the live worker's time-out, so that pauses of a few
+/// milliseconds have no effect.
 host::SwitchmlConfig switchml_worker_config(const JobPlan& what, uint32_t rank) {
   return {.server = switch_address(),
           .rank = rank,
@@ -36,7 +37,7 @@ host::SwitchmlConfig switchml_worker_config(const JobPlan& what, uint32_t rank) 
           .deadline = what.deadline};
 }
 
-/// Configuration that was drawn and so must be right.
+/// Unwraps the result for a drawn configuration, which must be valid.
 template <class T>
 T must(Result<T> result) {
   TRIB_ASSERT(result.has_value());
@@ -100,7 +101,7 @@ uint32_t FaultWorld::height_of(uint32_t aggregator) const {
 
 uint32_t FaultWorld::root_of(uint32_t job) const { return plan_.jobs[job].alone_at.value_or(0); }
 
-/// Ranks go to the leaves in even runs.
+/// Distributes the ranks over the leaves in equal runs.
 void FaultWorld::assign_ranks(uint32_t job) {
   const JobPlan& what = plan_.jobs[job];
   std::vector<uint32_t> leaves;
@@ -180,7 +181,7 @@ void FaultWorld::build_aggregator(uint32_t index) {
     aggregators_.push_back(std::move(node));
   }
 
-  // A contribution that is refused for want of a buffer has come and has not.
+  // A contribution refused for lack of a buffer would count as both arrived and missing.
   const bool steady = !plan_.kinds.has(FaultKind::kAggregatorPause) &&
                       !plan_.kinds.has(FaultKind::kClockStep) &&
                       !plan_.kinds.has(FaultKind::kMemoryRefusal);

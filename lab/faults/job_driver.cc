@@ -12,15 +12,15 @@ using host::TensorProtocol;
 
 namespace {
 
-/// Beyond a deadline, before somebody counts as not told: the wait's end is noticed by a round of
-/// the worker's loop, and checked here now and then.
+/// Tolerance beyond a deadline: the worker's loop detects the end of a wait in its next round, and
+/// this driver checks at intervals.
 constexpr Duration kToldWithin = milliseconds(200);
-/// Between two processes of a rank that the launcher starts again, at most. Assumed.
+/// Maximum time between two processes of a rank after a restart. Assumed.
 constexpr Duration kRestartWithin = milliseconds(50);
-/// Between two runs of a job that speaks SwitchML, whose packets do not say of which run they are:
-/// longer than a link holds anything back (200 ms, fault_plan.cc).
+/// Time between two runs of a SwitchML job, whose packets do not identify their run: longer than
+/// any link delays a packet (200 ms, fault_plan.cc).
 constexpr Duration kDrained = milliseconds(300);
-/// Packets are lost so often that three keep-alives in a row may be: a session may end by silence.
+/// Loss rate above which three keep-alives in a row may be lost, so that a session ends by silence.
 constexpr double kSilenceByLoss = 0.05;
 
 Duration part_of(Duration longest, Prng& draws) {
@@ -28,7 +28,7 @@ Duration part_of(Duration longest, Prng& draws) {
       static_cast<int64_t>(draws.unit() * static_cast<double>(longest.ticks())));
 }
 
-/// The ranks that are not in a degraded sum: "3, 7".
+/// Returns the ranks missing from a degraded sum: "3, 7".
 std::string absent_from(const host::DegradedRange& range, uint32_t world) {
   std::string ranks;
   for (uint32_t rank = 0; rank < world; rank++) {
@@ -40,7 +40,7 @@ std::string absent_from(const host::DegradedRange& range, uint32_t world) {
 
 }  // namespace
 
-/// A collective on its way.
+/// A collective in flight.
 struct JobDriver::Running {
   uint32_t collective = 0;
   Tensor tensor;
@@ -60,9 +60,9 @@ struct JobDriver::Rank final : WorkerNode::Observer {
   uint32_t submitted = 0;
   uint32_t finished = 0;
   bool computing = false;
-  bool ended = false;   ///< Its end was noted.
-  bool absent = false;  ///< Crashed, to return later.
-  uint64_t blocks = 0;  ///< As counted at progress_at.
+  bool ended = false;   ///< Its end has been recorded.
+  bool absent = false;  ///< Crashed; a new process starts later.
+  uint64_t blocks = 0;  ///< Block count at progress_at.
   Instant progress_at;
   std::vector<std::unique_ptr<Running>> running;
 };
@@ -121,9 +121,9 @@ void JobDriver::begin_process(uint32_t index) {
   rank.blocks = 0;
   rank.progress_at = world_.core().now();
   rank.node.start();
-  rank.running.clear();  // Its predecessor's; the node has forgotten them.
+  rank.running.clear();  // These belong to its predecessor; the node has dropped them.
   journal_.trace("{} begins", label(rank));
-  if (!is_switchml()) return;  // It joins, and is told its session.
+  if (!is_switchml()) return;  // It joins and learns its session.
   rank.session = epoch_ + 1;
   sessions_.note_member(job_, rank.session, index, rank.processes - 1);
 }
@@ -155,7 +155,7 @@ void JobDriver::restart_all() {
   restarts_++;
   epoch_++;
   released_ = static_cast<uint32_t>(what_.work.size()) - kCalmCollectives;
-  journal_.trace("job {}: the launcher starts all anew", job_);
+  journal_.trace("job {}: the launcher restarts all ranks", job_);
   Duration after = microseconds(100);
   if (is_switchml()) {
     world_.at(world_.core().now() + kDrained, [this, epoch = epoch_] {
@@ -166,7 +166,7 @@ void JobDriver::restart_all() {
   for (const auto& rank : ranks_) {
     if (rank->absent) continue;
     if (rank->node.runs()) {
-      rank->ended = true;  // What it says now is no news.
+      rank->ended = true;  // Ignore its further statuses.
       rank->node.leave();
     }
     world_.at(world_.core().now() + after + part_of(kRestartWithin, draws_),
@@ -183,7 +183,7 @@ void JobDriver::leave_all() {
   }
 }
 
-// --- What they do ---
+// --- Collectives ---
 
 void JobDriver::on_round(Rank& rank) {
   const TensorProtocol& protocol = rank.node.protocol();
@@ -223,7 +223,7 @@ void JobDriver::judge(Rank& rank, Running& running) {
     journal_.breach(Breach::kWrong,
                     fmt::format("{}: {} without a text", label(rank), to_string(outcome.status)));
   }
-  if (!summed) return;  // Its process has ended, which is judged there.
+  if (!summed) return;  // note_end() judges the end of its process.
   rank.finished++;
   degraded_blocks_ += outcome.degraded.size();
   const std::vector<uint32_t>& members = sessions_.members(job_, rank.session);
@@ -236,17 +236,17 @@ void JobDriver::judge(Rank& rank, Running& running) {
                                                        .rank = rank.rank},
                                                       running.tensor, outcome);
   if (!wrong.empty() && plan_.machine == FaultMachine::kTofino && world_.was_overtaken()) {
-    // What the published switch does not notice, and the paper's network does not do.
+    // The published switch cannot detect this, and the paper's network does not reorder.
     spoiled_sums_++;
     journal_.trace("{}, collective {}: spoiled: {}", label(rank), running.collective, wrong);
   } else if (!wrong.empty()) {
     journal_.breach(Breach::kWrong,
                     fmt::format("{}, collective {}: {}", label(rank), running.collective, wrong));
   }
-  // When all is calm and everybody has been waited for once, nobody is left out.
+  // After calm_at, once every rank has been waited for, no rank may be missing.
   if (running.collective + 1 == what_.work.size() && !outcome.degraded.empty()) {
     journal_.breach(Breach::kWrong,
-                    fmt::format("{}: degraded though all is calm, without {}", label(rank),
+                    fmt::format("{}: degraded without any fault, without {}", label(rank),
                                 absent_from(outcome.degraded.front(), what_.world)));
   }
   journal_.trace("{}: collective {} is {}, {} of {} blocks degraded", label(rank),
@@ -256,7 +256,7 @@ void JobDriver::judge(Rank& rank, Running& running) {
 
 std::string JobDriver::check_disagreed(const Rank& rank, const Running& running) const {
   const Disagreement& odd = *what_.disagreement;
-  // What comes after is shifted for that rank; it is told before it gets there.
+  // Later collectives are shifted for that rank; it gets an error before it reaches them.
   if (running.collective > odd.collective) return {};
   const host::Outcome& outcome = running.transfer.outcome;
   if (outcome.status != Status::kOk) return {};
@@ -275,8 +275,8 @@ void JobDriver::submit_more(Rank& rank) {
       rank.submitted < released_ && rank.running.size() < what_.in_flight && !rank.computing;
   if (!more) return;
   rank.computing = true;
-  // Ranks that compute for longer than the straggler timeout lose each other, again and again; when
-  // all is calm nobody does.
+  // Ranks that compute for longer than the straggler timeout keep losing each other. After calm_at
+  // none does.
   const bool calm = world_.core().now() >= Instant() + plan_.calm_at;
   const Duration compute = calm ? Duration() : part_of(what_.compute_max, draws_);
   world_.at(world_.core().now() + compute, [this, index = rank.rank, process = rank.processes] {
@@ -316,7 +316,7 @@ void JobDriver::submit_next(Rank& rank) {
 
 bool JobDriver::may_end_with(Status status) const {
   if (is_switchml()) {
-    // Its switch says nothing else, whatever the reason.
+    // A SwitchML switch reports no other cause.
     const bool unanswered = status == Status::kPeerMissing || status == Status::kAggregatorGone;
     return unanswered && (plan_.is_harmful() || world_.was_overtaken());
   }
@@ -324,13 +324,13 @@ bool JobDriver::may_end_with(Status status) const {
     case Status::kOk:
     case Status::kOverflow:
     case Status::kNotFinite:
-      return false;  // Not the end of a process.
+      return false;  // These do not end a process.
     case Status::kClosed:
-      return false;  // Those that were told to leave are not asked.
+      return false;  // Ranks that leave on request are not judged.
     case Status::kMismatch:
       return plan_.kinds.has(FaultKind::kDisagreement);
     case Status::kDesynchronised:
-      // Without mitigation nothing completes without a rank, so nothing is too old for it.
+      // Without mitigation no block completes without a rank, so no block is too old for it.
       return what_.config.mitigation;
     case Status::kSessionLost:
       return plan_.is_harmful() || plan_.links.loss + plan_.links.corrupt > kSilenceByLoss;
@@ -341,7 +341,7 @@ bool JobDriver::may_end_with(Status status) const {
 
 void JobDriver::note_end(Rank& rank) {
   if (!rank.running.empty()) {
-    journal_.breach(Breach::kStuck, fmt::format("{} has ended, and collective {} is not told",
+    journal_.breach(Breach::kStuck, fmt::format("{} has ended, but collective {} got no status",
                                                 label(rank), rank.running[0]->collective));
     rank.running.clear();
   }
@@ -385,9 +385,9 @@ void JobDriver::check_waits() {
     const bool waits = rank->session == 0 || !rank->running.empty();
     const bool paused = rank->node.paused_until() + kToldWithin > now;
     if (!waits || paused || now - rank->progress_at <= what_.deadline + kToldWithin) continue;
-    journal_.breach(Breach::kStuck, fmt::format("{} has waited {:.1f} s without being told",
+    journal_.breach(Breach::kStuck, fmt::format("{} has waited {:.1f} s without an error",
                                                 label(*rank), in_seconds(now - rank->progress_at)));
-    rank->progress_at = now;  // Said once.
+    rank->progress_at = now;  // Report it once.
   }
 }
 

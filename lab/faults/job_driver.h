@@ -1,21 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 /// @file
-/// The application of one job in a campaign run: on each rank a process that joins, computes a
-/// while, reduces, and takes what it is given to the oracle; and a launcher that starts all of them
-/// again when one has failed.
+/// The application of one job in a campaign run. On each rank a process joins, computes, reduces,
+/// and checks its results against the oracle. A launcher restarts all ranks after one fails.
 ///
-/// Model:   A rank's process does its collectives in order, several on their way. When a process
-///          ends with an error the launcher hears of it after a while (JobPlan::notice_after), ends
-///          all the others and starts everybody from the first collective; a session needs all of
-///          them anew anyway. Processes that have done all they have to stay and keep alive.
-/// SwitchML: Nothing joins: a session is a run of the launcher's, which clears the switch before it
-///          (FaultWorld::begin_session()) and waits until nothing of the run before is on its way.
-///          A process that comes back alone waits for the next run.
-/// Judged:  Every result (ReduceOracle). Every status: whether it may be, with these faults, and
-///          whether it has a text. Every wait: a process that has heard of no progress for its
-///          deadline has to be told.
-/// Units:   Virtual time.
-/// Threads: One.
+/// Model:   A process runs its collectives in order, several in flight. When one fails, the
+///          launcher notices after JobPlan::notice_after, ends the others and restarts all from the
+///          first collective. Finished processes stay and keep alive. SwitchML has no joins: a
+///          session is one run of the launcher, which clears the switch and waits until the
+///          previous run's packets are gone.
+/// Judged:  Every result (ReduceOracle); every status, for whether the faults justify it and for
+///          its text; every wait: a process without progress for its deadline must get an error.
+/// Threads: One. Units: virtual time.
 /// Tests:   tests/lab/faults/fault_run_test.cc
 #pragma once
 
@@ -40,17 +35,17 @@ class JobDriver {
 
   /// Starts every rank's first process.
   void start();
-  /// The rank's process is gone; another one comes after `absence`.
+  /// Ends the rank's process; a new one starts after `absence`.
   void crash(uint32_t rank, Duration absence);
-  /// Every process has done all but the last collectives, and all are in one session.
+  /// Returns whether every process has done all but the last collectives, all in one session.
   [[nodiscard]] bool in_step() const;
-  /// Lets every rank do `count` of the last collectives. @pre in_step()
+  /// Releases `count` of the last collectives to every rank. @pre in_step()
   void release(uint32_t count);
-  /// Every process has done all that was released.
+  /// Returns whether every process has done all released collectives.
   [[nodiscard]] bool all_done() const;
-  /// Notes who has waited too long without being told.
+  /// Records processes that have waited too long without an error.
   void check_waits();
-  /// All processes say good-bye.
+  /// Makes all processes leave.
   void leave_all();
 
   [[nodiscard]] uint64_t restarts() const { return restarts_; }
@@ -67,7 +62,8 @@ class JobDriver {
   void note_session(Rank& rank);
   void note_results(Rank& rank);
   void judge(Rank& rank, Running& running);
-  /// What is wrong with a result of a session in which a rank has another tensor than the others.
+  /// Checks a result of a session in which one rank has a different tensor.
+  /// @return The error; empty if there is none.
   [[nodiscard]] std::string check_disagreed(const Rank& rank, const Running& running) const;
   void note_end(Rank& rank);
   [[nodiscard]] bool may_end_with(host::Status status) const;
@@ -87,13 +83,13 @@ class JobDriver {
   ReduceOracle oracle_;
   Prng draws_;
   std::vector<std::unique_ptr<Rank>> ranks_;
-  uint32_t released_;  ///< Collectives that may be done.
+  uint32_t released_;  ///< Collectives that ranks may run.
   bool restart_planned_ = false;
   uint64_t restarts_ = 0;
   uint64_t degraded_blocks_ = 0;
   uint64_t spoiled_sums_ = 0;
   uint64_t overtaken_stalls_ = 0;
-  uint64_t epoch_ = 0;  ///< Counts restarts; what was planned before one is void.
+  uint64_t epoch_ = 0;  ///< Number of restarts; each voids earlier plans.
 };
 
 }  // namespace tributary::lab

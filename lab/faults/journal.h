@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// @file
-/// What a campaign run says about itself: what was wrong, and on request everything notable.
+/// The record of a campaign run: broken promises and, on request, a trace.
 ///
 /// Threads: One.
 /// Tests:   tests/lab/faults/fault_run_test.cc
@@ -16,11 +16,11 @@
 
 namespace tributary::lab {
 
-/// Which promise is broken.
+/// The kind of a broken promise.
 enum class Breach : uint8_t {
-  kWrong,   ///< A sum, a claim, a status or a time that is not right.
-  kStuck,   ///< Somebody waits beyond the deadline, or cannot finish after all is calm.
-  kLeaked,  ///< A record, a buffer, a packet or a session is left over.
+  kWrong,   ///< A wrong sum, source set, status or time.
+  kStuck,   ///< A wait beyond the deadline, or a rank that cannot finish after calm_at.
+  kLeaked,  ///< A leftover record, buffer, packet or session.
 };
 
 class Journal {
@@ -32,7 +32,7 @@ class Journal {
     trace("*** {}", text);
     broken.push_back(std::move(text));
   }
-  /// A line of the trace, with its time; formatted only if somebody wants it.
+  /// Adds a line with its time to the trace; does not format it unless tracing is on.
   template <class... Args>
   void trace(fmt::format_string<Args...> format, Args&&... args) {
     if (!traced_) return;

@@ -12,7 +12,7 @@ using wire::Reason;
 
 namespace {
 
-/// Between a datagram on the cable and the program: serialisation and the wait to be read.
+/// Tolerance between the cable and the program: serialisation, and the wait until the core reads.
 constexpr Duration kSlack = microseconds(200);
 
 double in_ms(Duration duration) { return in_seconds(duration) * 1e3; }
@@ -51,7 +51,7 @@ void PromptnessJudge::on_arrival(const trio_ml::Job* job, std::span<const std::b
   }
   heard_at_[source] = std::min(heard_at_[source], now);
   if (present_at_ == Instant::never()) {
-    // never() as long as one is.
+    // never() while any member is unheard.
     present_at_ = *std::max_element(heard_at_.begin(), heard_at_.end());
   }
   if (message.extension.type != MessageType::kContribution) return;
@@ -79,16 +79,16 @@ void PromptnessJudge::judge_end(Block& block, const wire::Message& message, Inst
     }
   }
   const Duration after = now - last_at;
-  // Where somebody is not waited for any more, blocks end as soon as the others are in.
+  // With a permanent straggler, blocks end as soon as the others have contributed.
   if (!gave_up_ && steady_ && after < config_.timeout) {
     verdicts_.push_back(
-        fmt::format("block {} was given up {:.2f} ms after a contribution; timeout "
+        fmt::format("block {} was closed {:.2f} ms after a contribution; timeout "
                     "{:.1f}",
                     message.header.block_id, in_ms(after), in_ms(config_.timeout)));
   }
   if (!gave_up_ && is_late(last_at, now)) {
     verdicts_.push_back(
-        fmt::format("block {} was given up only {:.2f} ms after its last "
+        fmt::format("block {} was closed only {:.2f} ms after its last "
                     "contribution; timeout {:.1f}",
                     message.header.block_id, in_ms(after), in_ms(config_.timeout)));
   }
@@ -111,7 +111,7 @@ void PromptnessJudge::on_departure(const trio_ml::Job* job, std::span<const std:
     const Duration silent = now - contributed_at_[source];
     if (!gave_up_ && steady_ && silent + kSlack < config_.permanent_after) {
       verdicts_.push_back(
-          fmt::format("source {} was given up for good {:.2f} ms after it "
+          fmt::format("source {} became permanent {:.2f} ms after it "
                       "contributed; period {:.1f}",
                       source, in_ms(silent), in_ms(config_.permanent_after)));
     }

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 /// @file
-/// Watches one job at one aggregator from its cables, and says when a straggler is given up too
-/// early or too late (docs/aggregation-protocol.md, promise 2).
+/// Observes one job at one aggregator from its cables and reports stragglers excluded too early or
+/// too late (docs/aggregation-protocol.md, promise 2).
 ///
 /// Model:   A block whose last contribution came at t ends degraded in (t + timeout, t + 2 x
-///          timeout], counted from when every member was heard of. A source is called permanent
-///          only when it has contributed nothing for a whole period. Contributions count from their
-///          arrival; only those that the result names, since others may just have missed it.
-/// Units:   Virtual time, that of the cables.
+///          timeout], counted from the time when every member has been heard from. A source becomes
+///          permanent only after a whole period without a contribution. Contributions count from
+///          their arrival, and only those that the result names, because others may have just
+///          missed it.
+/// Units:   Virtual time at the cables.
 /// Errors:  verdicts() has one line for each breach.
 /// Tests:   tests/lab/faults/promptness_test.cc
 #pragma once
@@ -26,12 +27,12 @@ namespace tributary::lab {
 
 class PromptnessJudge {
  public:
-  /// @param steady The aggregator neither pauses nor jumps in time; else its timeouts are not those
-  ///               of the cables, and lengths are not judged.
+  /// @param steady The aggregator's clock neither pauses nor jumps. Otherwise its timeouts differ
+  ///               from those at the cables, and durations are not judged.
   PromptnessJudge(const trio_ml::JobConfig& config, bool steady)
       : config_(config), steady_(steady) {}
 
-  /// What the aggregator knows; null while it does not run. Looked at with each datagram.
+  /// Observes a datagram. @param job The aggregator's job; null while it does not run.
   void on_arrival(const trio_ml::Job* job, std::span<const std::byte> bytes, Instant now);
   void on_departure(const trio_ml::Job* job, std::span<const std::byte> bytes, Instant now);
 
@@ -39,12 +40,12 @@ class PromptnessJudge {
 
  private:
   struct Block {
-    std::vector<Instant> arrived_at;  ///< Shape [sources]; never() for none.
+    std::vector<Instant> arrived_at;  ///< Shape [sources]; never() if missing.
     Instant last_at;
     bool ended = false;
   };
 
-  /// Forgets everything when the session is another one.
+  /// Clears all state when the session changes.
   void follow(uint32_t session);
   [[nodiscard]] bool is_late(Instant last_at, Instant now) const;
   void judge_end(Block& block, const wire::Message& message, Instant now);
@@ -53,10 +54,11 @@ class PromptnessJudge {
   const bool steady_;
   uint32_t session_ = 0;
   std::map<uint32_t, Block> blocks_;
-  std::vector<Instant> heard_at_;          ///< Shape [sources]; never() before.
-  std::vector<Instant> contributed_at_;    ///< Likewise; the last time.
-  Instant present_at_ = Instant::never();  ///< Since when every member was heard of.
-  bool gave_up_ = false;                   ///< Somebody was called permanent in this session.
+  std::vector<Instant> heard_at_;  ///< Shape [sources]; never() before.
+  std::vector<Instant>
+      contributed_at_;  ///< Shape [sources]: the last contribution; never() before.
+  Instant present_at_ = Instant::never();  ///< Time since which every member has been heard from.
+  bool gave_up_ = false;                   ///< A source became permanent in this session.
   std::vector<std::string> verdicts_;
 };
 

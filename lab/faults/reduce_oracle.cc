@@ -71,7 +71,7 @@ Tensor ReduceOracle::input(uint32_t collective, uint32_t rank, uint32_t process)
   Tensor tensor = generated(seeds.any_u64(), config_.work[collective]);
   const auto& bad = config_.bad_value;
   if (bad && bad->collective == collective && bad->rank == rank && !tensor.floats.empty()) {
-    // The smallest that does not fit: it would, were there only half as many ranks.
+    // The smallest value that overflows: with half as many ranks it would fit.
     const float too_large =
         static_cast<float>(host::lane_magnitude_max(config_.world)) * 1.5F / kScale;
     tensor.floats[bad->element % tensor.floats.size()] =
@@ -88,11 +88,12 @@ std::string ReduceOracle::check_degraded(const Collective& what,
   for (const host::DegradedRange& range : outcome.degraded) {
     if (range.element_first % gradients != 0 || range.element_first < next ||
         range.element_first >= what.element_count) {
-      return fmt::format("degraded range at {} is out of order or place", range.element_first);
+      return fmt::format("degraded range at {} is out of order or out of range",
+                         range.element_first);
     }
     if (range.element_count !=
         std::min<uint64_t>(gradients, what.element_count - range.element_first)) {
-      return fmt::format("degraded range at {} is no whole block", range.element_first);
+      return fmt::format("degraded range at {} is not a whole block", range.element_first);
     }
     const SourceSet all = first_ranks(config_.world);
     if (!is_subset(range.sources, all) || size_of(range.sources) == 0 || range.sources == all) {
@@ -104,13 +105,14 @@ std::string ReduceOracle::check_degraded(const Collective& what,
   return {};
 }
 
-/// Values that cannot be summed are told to everybody whose sum would hold them, and nobody else.
+/// Checks that a value that cannot be summed is reported to every rank whose sum would include it,
+/// and to no other.
 std::string ReduceOracle::check_status(const Given& given, const host::Outcome& outcome) const {
   const Collective& what = config_.work[given.collective];
   const auto& bad = config_.bad_value;
   const bool has_bad = bad && bad->collective == given.collective &&
                        what.format != ElementFormat::kInt32 &&
-                       // With a common exponent nothing is too large.
+                       // With a common exponent no value overflows.
                        (bad->not_finite || what.format == ElementFormat::kFixedScale);
   bool included = false;
   if (has_bad) {
@@ -120,7 +122,7 @@ std::string ReduceOracle::check_status(const Given& given, const host::Outcome& 
   if (outcome.status == Status::kOk) {
     return included ? "a value that cannot be summed is not reported" : "";
   }
-  // Where the largest exponent was missing from a degraded block, a value may be too large for it.
+  // If a degraded block lacks the largest exponent, a value may overflow.
   const bool may_overflow = what.format == ElementFormat::kBlockExponent && config_.mitigation;
   if (outcome.status == Status::kOverflow && may_overflow) return {};
   const Status right = bad && bad->not_finite ? Status::kNotFinite : Status::kOverflow;
@@ -139,7 +141,7 @@ std::vector<std::optional<int8_t>> ReduceOracle::exponents(const Inputs& inputs,
     all.push_back(host::block_exponent(slice(tensor->floats, block, config_.gradients)));
   }
   if (!config_.mitigation) return {*std::max_element(all.begin(), all.end())};
-  // Known from a degraded block, there is room for the ranks that were missing.
+  // Exponents from a degraded block leave room for the missing ranks.
   for (size_t i = all.size(); i-- > 0;) all.push_back(host::degraded_exponent(*all[i]));
   return all;
 }
@@ -223,7 +225,7 @@ std::string ReduceOracle::check_blocks(const Given& given, const Tensor& result,
                                                  Seen{given.rank, sources, bits});
     if (!first) {
       if (seen->second.sources == sources && seen->second.bits == bits) continue;
-      return fmt::format("block {} differs from what rank {} was given", block, seen->second.rank);
+      return fmt::format("block {} differs from the result of rank {}", block, seen->second.rank);
     }
     if (!is_exact(inputs, given.collective, block, sources, bits)) {
       return fmt::format("block {} is not the sum of its {} sources", block, size_of(sources));
@@ -239,7 +241,7 @@ std::string ReduceOracle::check(const Given& given, const Tensor& result,
   if (outcome.blocks != blocks) return fmt::format("{} blocks, not {}", outcome.blocks, blocks);
   if (std::string wrong = check_degraded(what, outcome); !wrong.empty()) return wrong;
   if (std::string wrong = check_status(given, outcome); !wrong.empty()) return wrong;
-  if (outcome.status != Status::kOk) return {};  // Its tensor is unspecified.
+  if (outcome.status != Status::kOk) return {};  // The tensor is unspecified then.
   return check_blocks(given, result, outcome);
 }
 

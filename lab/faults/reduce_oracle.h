@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 /// @file
-/// What an all-reduce must give, bit for bit, computed the simplest way: element by element, over
-/// exactly the sources that the outcome names.
+/// The expected result of an all-reduce, bit for bit, computed in the simplest way: element by
+/// element, over exactly the sources that the outcome names.
 ///
-/// Model:   Inputs are pure functions of (seed, collective, rank, process): a worker that was
-///          started again brings other values, so nothing of its predecessor can pass for its own.
-///          Sums go through the scalar definitions of host/number_format.h. Results are compared
-///          within a session, which is named by its number at the root of the tree.
-/// Errors:  check() returns what is wrong, empty if nothing is.
+/// Model:   Inputs are pure functions of (seed, collective, rank, process). A restarted worker has
+///          other values, so its predecessor's cannot pass for its own. Sums use the scalar
+///          definitions of host/number_format.h. Results are compared within a session, named by
+///          its number at the root.
+/// Errors:  check() returns the error, empty if there is none.
 /// Tests:   tests/lab/faults/reduce_oracle_test.cc
 #pragma once
 
@@ -24,7 +24,7 @@
 
 namespace tributary::lab {
 
-/// One all-reduce that every rank takes part in.
+/// One all-reduce of all ranks.
 struct Collective {
   uint32_t element_count = 1;
   wire::ElementFormat format = wire::ElementFormat::kInt32;
@@ -36,10 +36,11 @@ struct BadValue {
   uint32_t collective = 0;
   uint32_t rank = 0;
   uint32_t element = 0;
-  bool not_finite = false;  ///< An infinity; else too large for the scale and that many ranks.
+  bool not_finite =
+      false;  ///< true: an infinity; false: too large for the scale and the number of ranks.
 };
 
-/// A rank's tensor; one of the two is used, by format.
+/// A rank's tensor; the format selects one of the two.
 struct Tensor {
   std::vector<int32_t> integers;
   std::vector<float> floats;
@@ -54,39 +55,40 @@ class ReduceOracle {
   struct Config {
     uint64_t seed = 1;
     uint32_t world = 2;
-    uint32_t gradients = 8;   ///< Elements a block.
-    bool mitigation = false;  ///< Blocks may be degraded, and an exponent may have been agreed on
-                              ///< by some of the ranks only: it travels in another packet.
+    uint32_t gradients = 8;  ///< Elements in a block.
+    bool mitigation =
+        false;  ///< Blocks may be degraded. An exponent may come from some of the ranks
+                ///< only, because it travels in another packet.
     std::vector<Collective> work;
     std::optional<BadValue> bad_value = {};
-    /// What the protocol multiplies a block of floats with (host/generated_tensor.h).
+    /// The protocol's factor for a block of floats (host/generated_tensor.h).
     host::ScaleOfExponent scale_of = host::scale_for_exponent;
   };
   explicit ReduceOracle(Config config) : config_(std::move(config)) {}
 
-  /// What the rank's `process` (0: the first that was started) puts in.
+  /// Returns the input of the rank's `process` (0 is the first one started).
   [[nodiscard]] Tensor input(uint32_t collective, uint32_t rank, uint32_t process) const;
   [[nodiscard]] const std::vector<Collective>& work() const { return config_.work; }
 
-  /// What a worker was given.
+  /// The context of a result.
   struct Given {
-    uint64_t session = 0;  ///< At the root.
-    /// Which process of each rank is in the session. Shape [world].
+    uint64_t session = 0;  ///< Number at the root.
+    /// The process of each rank in the session. Shape [world].
     std::span<const uint32_t> processes;
     uint32_t collective = 0;
     uint32_t rank = 0;
   };
-  /// Notes and checks it: sources named consistently and completely, every sum exact, and equal to
-  /// what other ranks were given for the same block.
+  /// Records and checks a result: sources named consistently and completely, every sum exact, and
+  /// equal to other ranks' results for the same block.
   [[nodiscard]] std::string check(const Given& given, const Tensor& result,
                                   const host::Outcome& outcome);
 
  private:
-  /// What somebody was given for a block.
+  /// The first result seen for a block.
   struct Seen {
     uint32_t rank;
     host::SourceSet sources;
-    std::vector<uint32_t> bits;  ///< Of the block's elements.
+    std::vector<uint32_t> bits;  ///< Bits of the block's elements.
   };
   using Inputs = std::vector<const Tensor*>;  ///< Shape [world].
 
@@ -100,7 +102,7 @@ class ReduceOracle {
   [[nodiscard]] std::vector<uint32_t> expected(const Inputs& inputs, uint32_t collective,
                                                uint32_t block, const host::SourceSet& sources,
                                                std::optional<int8_t> exponent) const;
-  /// Exponents on which the ranks may have agreed for a block.
+  /// Returns the exponents on which the ranks may have agreed for a block.
   [[nodiscard]] std::vector<std::optional<int8_t>> exponents(const Inputs& inputs,
                                                              uint32_t collective,
                                                              uint32_t block) const;
@@ -110,9 +112,9 @@ class ReduceOracle {
   [[nodiscard]] std::vector<uint32_t> bits_of(const Tensor& tensor, uint32_t block) const;
 
   const Config config_;
-  /// By collective, rank and process.
+  /// Key: collective, rank and process.
   std::map<std::tuple<uint32_t, uint32_t, uint32_t>, Tensor> inputs_;
-  /// By session, collective and block.
+  /// Key: session, collective and block.
   std::map<std::tuple<uint64_t, uint32_t, uint32_t>, Seen> seen_;
 };
 

@@ -6,7 +6,7 @@ namespace tributary::lab {
 SessionBook::SessionBook(const FaultPlan& plan, FaultWorld& world) : plan_(plan), world_(world) {
   latest_.assign(world.aggregator_count(), std::vector<uint32_t>(plan.jobs.size()));
   for (uint32_t i = 0; i < world.aggregator_count(); i++) {
-    // A modelled PFE stands alone: its sessions are the root's.
+    // A modelled PFE has no tree: its sessions are root sessions.
     if (world.live(i) == nullptr) continue;
     index_of_[world.live(i)] = i;
     world.live(i)->set_observer(this);
@@ -28,7 +28,7 @@ void SessionBook::on_round(LiveNode& node) {
 uint64_t SessionBook::root_session(uint32_t job, uint32_t aggregator, uint32_t session) const {
   while (aggregator != world_.root_of(job)) {
     const auto known = upper_session_.find({job, aggregator, session});
-    if (known == upper_session_.end()) break;  // Made up by somebody: a group of its own.
+    if (known == upper_session_.end()) break;  // An unknown number forms its own group.
     session = known->second;
     aggregator = plan_.parent[aggregator];
   }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /// @file
-/// Which processes work together: a session of a lower aggregator is part of one at the root, and
-/// the root's number names the group whose results have to agree.
+/// Records which processes share a session. A session of a lower aggregator is part of one at the
+/// root, whose number names the group of processes with equal results.
 ///
 /// Threads: One.
 /// Tests:   tests/lab/faults/fault_run_test.cc
@@ -18,16 +18,16 @@ namespace tributary::lab {
 
 class SessionBook final : public LiveNode::Observer {
  public:
-  /// In place of a process for a rank that has not come yet.
+  /// Marks a rank without a process.
   static constexpr uint32_t kNobody = UINT32_MAX;
 
   SessionBook(const FaultPlan& plan, FaultWorld& world);
 
-  /// The number at the root of a session that a worker has joined at its aggregator.
+  /// Returns the number at the root of a session that a worker joined at its aggregator.
   [[nodiscard]] uint64_t root_session(uint32_t job, uint32_t aggregator, uint32_t session) const;
-  /// A rank's process has joined it.
+  /// Records that a rank's process joined the session.
   void note_member(uint32_t job, uint64_t root_session, uint32_t rank, uint32_t process);
-  /// The processes of a session. Shape [world].
+  /// Returns the processes of a session. Shape [world].
   [[nodiscard]] const std::vector<uint32_t>& members(uint32_t job, uint64_t root_session) const;
 
   void on_round(LiveNode& node) override;
@@ -37,8 +37,9 @@ class SessionBook final : public LiveNode::Observer {
 
   const FaultPlan& plan_;
   FaultWorld& world_;
-  std::map<const LiveNode*, uint32_t> index_of_;  ///< Looked up, never walked.
-  std::vector<std::vector<uint32_t>> latest_;     ///< Shape [aggregators][jobs].
+  std::map<const LiveNode*, uint32_t>
+      index_of_;                               ///< Used for look-ups only; its order has no effect.
+  std::vector<std::vector<uint32_t>> latest_;  ///< Shape [aggregators][jobs].
   std::map<Key, uint32_t> upper_session_;
   std::map<std::pair<uint32_t, uint64_t>, std::vector<uint32_t>> members_;
 };

@@ -115,7 +115,8 @@ uint64_t RingProtocol::block_at(const Cursor& cursor, uint32_t rank) const {
   return chunk_first(flight_of(cursor).blocks, chunk_of(rank, cursor.step)) + cursor.index;
 }
 
-/// After the first step, a packet to the right is one that arrived from the left in the previous step.
+/// After the first step, a packet to the right is one that arrived from the left in the previous
+/// step.
 bool RingProtocol::out_is_ready() {
   if (!is_flying(out_)) return false;
   if (out_.step == 0) return true;
@@ -196,7 +197,8 @@ void RingProtocol::use_what_came(Instant now) {
     in_.index++;
     settle(in_, left_rank_);
   }
-  // A neighbour that waits for the end or for a limit sends no further packets: acknowledge at once.
+  // A neighbour that waits for the end or for a limit sends no further packets: acknowledge at
+  // once.
   if (in_.number != before || (used && was_held)) owe_ack(true, now);
   finish_done(now);
 }
@@ -260,8 +262,8 @@ void RingProtocol::check_deadline(Instant now) {
   const Instant heard = waits_for_left ? heard_left_at_ : heard_right_at_;
   if (now < std::max(heard, waits_since_) + config_.deadline) return;
   end(Status::kPeerMissing,
-      fmt::format("rank {} has been silent for {:.0f} s",
-                  waits_for_left ? left_rank_ : right_rank_, in_seconds(config_.deadline)));
+      fmt::format("rank {} has been silent for {:.0f} s", waits_for_left ? left_rank_ : right_rank_,
+                  in_seconds(config_.deadline)));
 }
 
 void RingProtocol::on_time(Instant now) {

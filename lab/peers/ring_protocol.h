@@ -1,15 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 /// @file
-/// Ring all-reduce among workers, as a baseline without an aggregator. docs/experiments.md describes it.
+/// Ring all-reduce among workers, as a baseline without an aggregator. docs/experiments.md
+/// describes it.
 ///
 /// Model:   A tensor is cut into `world` chunks of whole packets. In step s a rank sends chunk
-///          (rank - s) mod world to its right and receives chunk (rank - 1 - s) mod world from its left.
-///          It adds in the first world - 1 steps and copies in the others (SwitchML paper §2, BytePS
-///          paper §2.2). Packets are forwarded one by one, so an idle ring needs
-///          2 (world - 1) / world x |U| / B plus 2 (world - 1) hops' latency of one packet.
+///          (rank - s) mod world to its right and receives chunk (rank - 1 - s) mod world from its
+///          left. It adds in the first world - 1 steps and copies in the others (SwitchML paper §2,
+///          BytePS paper §2.2). Packets are forwarded one by one, so an idle ring needs 2 (world -
+///          1) / world x |U| / B plus 2 (world - 1) hops' latency of one packet.
 /// Shapes:  Sums of integers and elided tensors. Floats and means are refused (kRefused).
 /// Threads: One.
-/// Errors:  A silent neighbour ends the protocol with kPeerMissing, another tensor length with kMismatch.
+/// Errors:  A silent neighbour ends the protocol with kPeerMissing, another tensor length with
+///          kMismatch.
 /// Tests:   tests/lab/peers/ring_protocol_test.cc, tests/lab/peers/peers_run_test.cc
 #pragma once
 
@@ -61,9 +63,9 @@ class RingProtocol final : public host::TensorProtocol {
   [[nodiscard]] uint32_t window() const override { return config_.window; }
 
  private:
-  /// Packets per acknowledgement and its longest delay. Assumed: a NIC that acknowledges in hardware
-  /// does so for several packets at once. A gap, a duplicate or a tensor's end is acknowledged at
-  /// once.
+  /// Packets per acknowledgement and its longest delay. Assumed: a NIC that acknowledges in
+  /// hardware does so for several packets at once. A gap, a duplicate or a tensor's end is
+  /// acknowledged at once.
   static constexpr uint32_t kAckEvery = 16;
   static constexpr Duration kAckWithin = microseconds(20);
 

@@ -2,11 +2,11 @@
 /// @file
 /// A worker that talks to parameter servers. Each server adds an equal share of every tensor.
 ///
-/// Model:   One conversation with each server, each with the live protocol (host/worker_protocol.h).
-///          SwitchML's authors compare with servers that aggregate packet by packet, like the switch
-///          (SwitchML paper §6.1). A tensor is cut into one run of whole packets per server. The server
-///          of the first run rotates with each tensor, so that small tensors spread too. The window is
-///          divided evenly, and packets to the servers alternate.
+/// Model:   One conversation with each server, each with the live protocol
+///          (host/worker_protocol.h). SwitchML's authors compare with servers that aggregate packet
+///          by packet, like the switch (SwitchML paper §6.1). A tensor is cut into one run of whole
+///          packets per server. The server of the first run rotates with each tensor, so that small
+///          tensors spread too. The window is divided evenly, and packets to the servers alternate.
 /// Threads: One.
 /// Errors:  The first conversation that ends, ends all; the text names its server.
 /// Memory:  The conversations, and one Transfer for each server and tensor in flight.
@@ -30,8 +30,8 @@ struct ShardedConfig {
   std::vector<Endpoint> servers;  ///< At least one.
 };
 
-/// Returns the window of one of `servers` servers: the largest power of two that does not exceed the
-/// even share, at least 1.
+/// Returns the window of one of `servers` servers: the largest power of two that does not exceed
+/// the even share, at least 1.
 [[nodiscard]] uint32_t window_share(uint32_t window, uint32_t servers);
 
 class ShardedProtocol final : public host::TensorProtocol {

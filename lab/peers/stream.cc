@@ -25,7 +25,8 @@ std::optional<uint64_t> SendBook::next_repair(Instant now) {
   while (!repairs_.empty()) {
     const uint64_t position = repairs_.front();
     repairs_.pop_front();
-    if (position < base_) continue;  // Acknowledged since; its place may belong to another position.
+    if (position < base_)
+      continue;  // Acknowledged since; its place may belong to another position.
     Place& place = place_of(position);
     place.queued = false;
     if (place.acknowledged) continue;

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 /// @file
-/// Reliable delivery of numbered packets from one host to another, as two books: packets sent and not
-/// acknowledged, and packets received and not used. The owner of the books writes the packets.
+/// Reliable delivery of numbered packets from one host to another, as two books: packets sent and
+/// not acknowledged, and packets received and not used. The owner of the books writes the packets.
 ///
-/// Model:   Positions count up from 0. A sender has at most `window` positions in flight, and none beyond
-///          the receiver's limit, which advances as the receiver uses packets. There is no congestion
-///          control. An acknowledgement names the first missing position and those received beyond it.
-///          A packet counts as lost if kOvertakenBy later packets overtook it, or after a time-out.
+/// Model:   Positions count up from 0. A sender has at most `window` positions in flight, and none
+///          beyond the receiver's limit, which advances as the receiver uses packets. There is no
+///          congestion control. An acknowledgement names the first missing position and those
+///          received beyond it. A packet counts as lost if kOvertakenBy later packets overtook it,
+///          or after a time-out.
 /// Threads: One object, one thread.
 /// Errors:  on_ack() refuses an acknowledgement of a position that was never sent.
 /// Source:  RFC 2018 (selective acknowledgement), RFC 8985 §3 (order of sending, not of positions).

@@ -260,8 +260,8 @@ uint32_t covered_samples(const LinePlot& plot, const Axis& x, const Axis& y, con
   return covered;
 }
 
-/// Returns the corner where a box of this size covers the fewest samples. Ties go to the first of top
-/// right, top left, bottom right, bottom left.
+/// Returns the corner where a box of this size covers the fewest samples. Ties go to the first of
+/// top right, top left, bottom right, bottom left.
 Box least_covering(const LinePlot& plot, const Axis& x, const Axis& y, double width,
                    double height) {
   constexpr double kGap = 8;

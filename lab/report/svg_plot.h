@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 /// @file
-/// Line plots as SVG text: axes with round ticks (linear, or by powers of two or ten), a legend, lines or
-/// marks, error bars. Readable on light and dark backgrounds and without colour: each series has its own
-/// dash pattern. A document may hold several plots.
+/// Line plots as SVG text: axes with round ticks (linear, or by powers of two or ten), a legend,
+/// lines or marks, error bars. Readable on light and dark backgrounds and without colour: each
+/// series has its own dash pattern. A document may hold several plots.
 ///
-/// Shapes:  Points are (x, y) in the data's units. A non-finite point breaks its line, and so does a point
-///          of 0 or less on a logarithmic axis.
+/// Shapes:  Points are (x, y) in the data's units. A non-finite point breaks its line, and so does
+///          a point of 0 or less on a logarithmic axis.
 /// Errors:  None. A plot without points is an empty frame.
 /// Threads: None; pure functions.
 /// Tests:   tests/lab/report/svg_plot_test.cc
@@ -50,8 +50,8 @@ struct LinePlot {
 /// Returns one document with the plots below each other, titled after the first.
 [[nodiscard]] std::string render_svg(std::span<const LinePlot> plots);
 
-/// Returns about `count_wanted` (at least two) ascending round numbers, 1, 2 or 5 times a power of ten
-/// apart, that cover [low, high]. The first is <= low, the last >= high.
+/// Returns about `count_wanted` (at least two) ascending round numbers, 1, 2 or 5 times a power of
+/// ten apart, that cover [low, high]. The first is <= low, the last >= high.
 [[nodiscard]] std::vector<double> axis_ticks(double low, double high, uint32_t count_wanted);
 
 }  // namespace tributary::lab

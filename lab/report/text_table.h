@@ -2,8 +2,8 @@
 /// @file
 /// A table for a terminal; each column is as wide as its widest cell.
 ///
-/// Model:   Columns of words are left-aligned, all others right-aligned. Lines have no trailing blanks. A
-///          line may have fewer cells than the head.
+/// Model:   Columns of words are left-aligned, all others right-aligned. Lines have no trailing
+///          blanks. A line may have fewer cells than the head.
 /// Threads: One object, one thread.
 /// Tests:   tests/lab/report/text_table_test.cc
 #pragma once

@@ -2,9 +2,9 @@
 /// @file
 /// The internal state of a node at one moment, as tables for people and programs.
 ///
-/// Model:   Each kind of node fills in its tables: a PFE its threads, banks, waiting packets and block
-///          records; a switch the registers of a slot. A cell is text. A table longer than rows_max is
-///          cut and counts the rows left out.
+/// Model:   Each kind of node fills in its tables: a PFE its threads, banks, waiting packets and
+///          block records; a switch the registers of a slot. A cell is text. A table longer than
+///          rows_max is cut and counts the rows left out.
 /// Threads: Plain data.
 /// Tests:   tests/lab/trace/snapshot_test.cc
 #pragma once

@@ -2,9 +2,9 @@
 /// @file
 /// Selects the events of a trace that a user asked for.
 ///
-/// Model:   An event is selected if it meets every condition that is set. A packet's first events at a
-///          node (its arrival or its headers) state its job, block, slot, port and source; the packet's
-///          later events inherit them.
+/// Model:   An event is selected if it meets every condition that is set. A packet's first events
+///          at a node (its arrival or its headers) state its job, block, slot, port and source; the
+///          packet's later events inherit them.
 /// Units:   Virtual time; packets as numbered at their node.
 /// Threads: One object, one thread.
 /// Memory:  Attributes are kept for the newest kPacketsKnown packets of each node.

@@ -40,8 +40,8 @@ class TraceLog final : public TraceSink {
 };
 
 /// Returns the events grouped by packet, under the packet's name and the time of its first event.
-/// Events without a packet (a timer's thread, a link) are grouped by thread or stand alone. The text
-/// ends with the meaning of the kinds that occur, and "… N more" if events were left out.
+/// Events without a packet (a timer's thread, a link) are grouped by thread or stand alone. The
+/// text ends with the meaning of the kinds that occur, and "… N more" if events were left out.
 [[nodiscard]] std::string trace_text(const TraceLog& log);
 /// Returns one line per event in order of time.
 [[nodiscard]] std::string trace_text_by_time(const TraceLog& log);

@@ -3,8 +3,8 @@
 /// The training text of the demo and Figure 12: the licences on every Debian machine.
 ///
 /// Shapes:  The first nine tenths of each file are for training, the last tenth for validation.
-/// Exact:   Files are read in the order of their names, each once even if several links lead to it. A batch
-///          depends only on (seed, rank, iteration).
+/// Exact:   Files are read in the order of their names, each once even if several links lead to it.
+///          A batch depends only on (seed, rank, iteration).
 /// Errors:  A directory that is missing or holds too little text is refused by name.
 /// Memory:  At most kCorpusBytesMax of text; the rest is skipped.
 /// Tests:   tests/lab/training/corpus_test.cc

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 /// @file
-/// Text for a small language model, generated from a seed. An experiment then needs no files and learns
-/// the same text on every machine.
+/// Text for a small language model, generated from a seed. An experiment then needs no files and
+/// learns the same text on every machine.
 ///
-/// Model:   A source of kLetters letters. The previous letter, and the parity class of the one before it,
-///          select four followers with 40, 30, 20 and 10 %. With probability kNoise any letter follows. The
-///          optimum is therefore known: the five likeliest letters contain the next one in at least
-///          1 - kNoise + kNoise x 5 / kLetters of all cases.
+/// Model:   A source of kLetters letters. The previous letter, and the parity class of the one
+///          before it, select four followers with 40, 30, 20 and 10 %. With probability kNoise any
+///          letter follows. The optimum is therefore known: the five likeliest letters contain the
+///          next one in at least 1 - kNoise + kNoise x 5 / kLetters of all cases.
 /// Threads: None; a pure function.
 /// Tests:   tests/lab/training/generated_text_test.cc
 #pragma once

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 /// @file
-/// A small byte-level language model: it predicts the next byte from the last `context` bytes. The demo and
-/// Figure 12 train it, so that the aggregator sums real gradients.
+/// A small byte-level language model: it predicts the next byte from the last `context` bytes. The
+/// demo and Figure 12 train it, so that the aggregator sums real gradients.
 ///
-/// Model:   Embedding [256][embedding], concatenated over the context; one hidden tanh layer; softmax over
-///          256 bytes; mean cross-entropy in nats per byte. The backward pass is written by hand.
+/// Model:   Embedding [256][embedding], concatenated over the context; one hidden tanh layer;
+///          softmax over 256 bytes; mean cross-entropy in nats per byte. The backward pass is
+///          written by hand.
 /// Shapes:  All parameters lie in one vector: embedding table [256][embedding], hidden weights
-///          [context * embedding][hidden], hidden bias [hidden], output weights [hidden][256], output bias
-///          [256]. Gradients have the same layout.
+///          [context * embedding][hidden], hidden bias [hidden], output weights [hidden][256],
+///          output bias [256]. Gradients have the same layout.
 /// Exact:   Same binary, same machine, same inputs: same bits. Every worker relies on that.
 /// Threads: One object, one thread. Memory: the first call with a larger batch allocates.
 /// Tests:   tests/lab/training/language_model_test.cc

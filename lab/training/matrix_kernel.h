@@ -2,11 +2,11 @@
 /// @file
 /// One matrix product, fast enough to train a small model on one core without a framework.
 ///
-/// Model:   Register tiles of 4 x 16 over a packed panel of B. The widest vectors of the processor are
-///          chosen once at run time.
+/// Model:   Register tiles of 4 x 16 over a packed panel of B. The widest vectors of the processor
+///          are chosen once at run time.
 /// Shapes:  See multiply(). All matrices are float32 and must not overlap.
-/// Exact:   The order of additions depends on the shape alone, so the same binary gives the same bits on
-///          one machine. Processors with and without fused multiply-add differ.
+/// Exact:   The order of additions depends on the shape alone, so the same binary gives the same
+///          bits on one machine. Processors with and without fused multiply-add differ.
 /// Threads: None; pure functions.
 /// Memory:  16 KB of stack.
 /// Tests:   tests/lab/training/matrix_kernel_test.cc

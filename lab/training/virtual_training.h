@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 /// @file
-/// Data-parallel training of a small real model in virtual time. The run's aggregators sum its gradients.
+/// Data-parallel training of a small real model in virtual time. The run's aggregators sum its
+/// gradients.
 ///
-/// Model:   Each worker has its own copy of the parameters and applies the averages that it receives. The
-///          copies stay bit-identical unless a worker drops out. A worker that skips its computation to
-///          catch up submits the gradients of its last batch. Accuracy is measured on the validation text
-///          (target among the five likeliest letters), after every iteration of the median worker.
+/// Model:   Each worker has its own copy of the parameters and applies the averages that it
+///          receives. The copies stay bit-identical unless a worker drops out. A worker that skips
+///          its computation to catch up submits the gradients of its last batch. Accuracy is
+///          measured on the validation text (target among the five likeliest letters), after every
+///          iteration of the median worker.
 /// Exact:   Same binary, same processor kind: same bits (see matrix_kernel.h).
 /// Threads: One object, one thread.
 /// Errors:  failed() counts failed all-reduces; their averages are not applied.

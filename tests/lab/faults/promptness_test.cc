@@ -95,7 +95,7 @@ TEST_F(Promptness, AcceptsFromOneTimeoutToTwo) {
 TEST_F(Promptness, SeesABlockThatEndsTooSoon) {
   arrive(0, 1, at_ms(100));
   give_up(1, {0}, at_ms(109));
-  EXPECT_THAT(judge.verdicts(), ElementsAre(HasSubstr("was given up 9.00 ms after")));
+  EXPECT_THAT(judge.verdicts(), ElementsAre(HasSubstr("was closed 9.00 ms after")));
 }
 
 TEST_F(Promptness, SeesABlockThatEndsTooLateOnceAllAreThere) {
@@ -117,7 +117,7 @@ TEST_F(Promptness, SeesASourceThatIsGivenUpThoughItContributes) {
   const size_t before = judge.verdicts().size();  // Block 1 took long; that is not the point here.
   call_permanent(1, at_ms(1500));
   ASSERT_EQ(judge.verdicts().size(), before + 1);
-  EXPECT_THAT(judge.verdicts().back(), HasSubstr("source 1 was given up for good 500.00 ms after"));
+  EXPECT_THAT(judge.verdicts().back(), HasSubstr("source 1 became permanent 500.00 ms after"));
   // From now on blocks end as soon as the others are in.
   arrive(0, 2, at_ms(1600));
   give_up(2, {0}, at_ms(1600));
