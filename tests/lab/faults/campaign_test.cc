@@ -31,7 +31,7 @@ TEST(Campaign, SaysHowFarItIsAndStopsWhenTold) {
 }
 
 TEST(Campaign, TakesOutKindsThatAFailureDoesNotNeed) {
-  // Nothing fails, so a made-up failure needs no fault that it has: none can be taken out.
+  // The run does not fail, so no fault of the invented failure can be removed.
   const uint64_t seed = 7;
   FaultResult made_up;
   made_up.wrong = {"made up"};

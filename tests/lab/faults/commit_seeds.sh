@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Runs the fault campaign over seeds that begin with the commit's, and says how to run them again.
+# Runs the fault campaign over seeds derived from the commit, and prints the command to repeat it.
 #
 #   commit_seeds.sh PROGRAM SEEDS [FLAG…]
 set -euo pipefail

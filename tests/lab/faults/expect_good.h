@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// @file
-/// A run of the campaign in which every promise was kept.
+/// Expects that a campaign run kept every promise.
 #pragma once
 
 #include <gmock/gmock.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Method: hand-made plans whose outcome is known, then many seeds; each run against the judges.
+// Method: hand-made plans with known outcomes, then many seeds; the judges check each run.
 #include "lab/faults/fault_run.h"
 
 #include <gmock/gmock.h>
@@ -19,19 +19,19 @@ constexpr bool kSanitized = __has_feature(address_sanitizer) || __has_feature(th
 constexpr bool kSanitized = false;
 #endif
 
-/// Seeds of a walk: a few seconds' worth.
+/// Seeds of a walk, for a few seconds.
 constexpr uint32_t kWalks = kSanitized ? 40 : 300;
 /// Seeds for the promise about losses, each at four rates in two shapes.
 constexpr uint32_t kLossWalks = kSanitized ? 2 : 10;
 
-/// Four workers that are never slow, mitigation with the default timeout of 10 ms.
+/// Four workers that are never slow; mitigation with the default timeout of 10 ms.
 FaultPlan steady(uint64_t seed, double loss, bool tree) {
   FaultPlan plan;
   plan.seed = seed;
   if (loss > 0) plan.kinds.add(FaultKind::kLoss);
   if (tree) plan.parent = {0, 0, 0};
   plan.links.loss = loss;
-  // Longer than the work takes: it is all done under loss.
+  // Longer than the work, so all of it runs under loss.
   plan.calm_at = seconds(20);
   JobPlan job;
   job.config.mitigation = true;
@@ -47,9 +47,9 @@ FaultPlan steady(uint64_t seed, double loss, bool tree) {
   return plan;
 }
 
-// Loss is not straggling: not at the join, not in a tree, not at 5 %. Fixed seeds, as it is a
-// promise about probabilities: at 10 %, one block in 300,000 of a tree was degraded, and none
-// without.
+// Loss is not straggling: not at the join, not in a tree, not at 5 %. The seeds are fixed, because
+// the promise concerns probabilities: at 10 %, one block in 300,000 was degraded in a tree, and none
+// without a tree.
 TEST(FaultRun, LossAloneNeverDegradesABlock) {
   for (const double loss : {0.0, 0.01, 0.02, 0.05}) {
     for (const bool tree : {false, true}) {
@@ -93,7 +93,7 @@ TEST(FaultRun, ACrashedWorkerComesBackAndTheJobIsDoneAgain) {
   EXPECT_THAT(result.trace, Contains(::testing::HasSubstr("rank 2 process 1 begins")));
 }
 
-// A modelled PFE under the same faults: the same program on another machine.
+// A modelled PFE under the same faults: the same program on a different machine.
 TEST(FaultRun, AModelledPfeKeepsThePromisesToo) {
   FaultPlan plan = steady(1, 0.05, false);
   plan.machine = FaultMachine::kPfe;

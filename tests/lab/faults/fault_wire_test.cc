@@ -27,7 +27,7 @@ std::vector<std::byte> bytes_of(MessageType type) {
   return bytes;
 }
 
-/// What a receiver must be able to refuse by.
+/// Fields that let a receiver refuse the message.
 bool differs_in_a_checked_field(std::span<const std::byte> bytes) {
   Message message;
   if (decode_message(bytes, static_cast<uint32_t>(bytes.size()), message) !=
@@ -51,7 +51,7 @@ TEST(FaultWire, ScramblesACheckedFieldAndEveryGradient) {
       ASSERT_TRUE(scramble_message(after, draws));
       ASSERT_EQ(after.size(), before.size());
       EXPECT_TRUE(differs_in_a_checked_field(after));
-      // The block's name and the type stay: a flip of these is no contradiction.
+      // Block id and type stay: a flip there contradicts nothing.
       for (const size_t kept : {1U, 2U, 3U, 4U, 12U}) EXPECT_EQ(after[kept], before[kept]);
       for (size_t at = 32; at < before.size(); at++) EXPECT_NE(after[at], before[at]);
     }

@@ -77,7 +77,7 @@ TEST_F(LiveNodeTest, ARestartForgetsTheSession) {
   EXPECT_EQ(network.packets().held_count(), 0U);
 }
 
-// The session ends by silence as the aggregator's clock sees it.
+// The session ends by silence on the aggregator's clock.
 TEST_F(LiveNodeTest, AClockThatIsPutAheadEndsASilentSession) {
   EXPECT_EQ(status_after(milliseconds(1100)), Status::kOk);
   node->step_clock(seconds(5));

@@ -100,7 +100,7 @@ TEST_F(Promptness, SeesABlockThatEndsTooSoon) {
 
 TEST_F(Promptness, SeesABlockThatEndsTooLateOnceAllAreThere) {
   arrive(0, 1, at_ms(100));
-  give_up(1, {0}, at_ms(200));  // Source 1 was not heard of: it may wait for its welcome.
+  give_up(1, {0}, at_ms(200));  // Source 1 is unheard: it may wait for its welcome.
   EXPECT_THAT(judge.verdicts(), IsEmpty());
   arrive(1, 0, at_ms(300));
   arrive(0, 2, at_ms(400));
@@ -114,11 +114,11 @@ TEST_F(Promptness, SeesABlockThatEndsTooLateOnceAllAreThere) {
 TEST_F(Promptness, SeesASourceThatIsGivenUpThoughItContributes) {
   arrive(0, 1, at_ms(100));
   arrive(1, 1, at_ms(1000));
-  const size_t before = judge.verdicts().size();  // Block 1 took long; that is not the point here.
+  const size_t before = judge.verdicts().size();  // Block 1 was slow; this test ignores that.
   call_permanent(1, at_ms(1500));
   ASSERT_EQ(judge.verdicts().size(), before + 1);
   EXPECT_THAT(judge.verdicts().back(), HasSubstr("source 1 became permanent 500.00 ms after"));
-  // From now on blocks end as soon as the others are in.
+  // Later blocks end as soon as the others have contributed.
   arrive(0, 2, at_ms(1600));
   give_up(2, {0}, at_ms(1600));
   EXPECT_EQ(judge.verdicts().size(), before + 1);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Method: the judge itself sees what is wrong.
+// Method: hand-made wrong results, each of which the oracle must detect.
 #include "lab/faults/reduce_oracle.h"
 
 #include <gtest/gtest.h>
@@ -61,7 +61,7 @@ TEST(ReduceOracle, SeesAWrongClaim) {
   const Tensor sum = right_sum(oracle);
   EXPECT_EQ(oracle.check(given_to(0), sum, outcome_of(2)), "");
 
-  // Rank 0 alone in the second block: right for that claim, but rank 0 was given both.
+  // Rank 0 alone in the second block: correct for that claim, but rank 0 received both.
   Tensor partial = sum;
   const Tensor own = oracle.input(0, 0, 0);
   for (uint32_t i = 4; i < 6; i++) partial.integers[i] = own.integers[i];
@@ -69,11 +69,11 @@ TEST(ReduceOracle, SeesAWrongClaim) {
   claim.degraded = {{.element_first = 4, .element_count = 2, .sources = {1}}};
   EXPECT_EQ(make(true).check(given_to(1), partial, claim), "");
   EXPECT_NE(oracle.check(given_to(1), partial, claim), "");
-  // In another session nothing else was given.
+  // Another session has no other result.
   EXPECT_EQ(oracle.check(given_to(1, 2), partial, claim), "");
   EXPECT_EQ(make(false).check(given_to(1), partial, claim), "degraded without mitigation");
 
-  claim.degraded[0].sources = {3};  // Degraded without anybody missing.
+  claim.degraded[0].sources = {3};  // Degraded, but no source is missing.
   EXPECT_NE(make(true).check(given_to(1), sum, claim), "");
   claim.degraded[0] = {.element_first = 4, .element_count = 1, .sources = {1}};
   EXPECT_NE(make(true).check(given_to(1), partial, claim), "");

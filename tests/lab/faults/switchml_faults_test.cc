@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Method: hand-made plans whose outcome is known, on the live core, on the modelled PFE and on the
+// Method: hand-made plans with known outcomes, on the live core, on the modelled PFE and on the
 // modelled Tofino with the published program; then many seeds.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -25,7 +25,7 @@ FaultPlan steady(uint64_t seed, FaultMachine machine) {
   plan.seed = seed;
   plan.protocol = wire::Protocol::kSwitchml;
   plan.machine = machine;
-  plan.calm_at = seconds(20);  // Longer than the work takes: it is all done under faults.
+  plan.calm_at = seconds(20);  // Longer than the work, so all of it runs under faults.
   JobPlan job;
   job.world = 3;
   job.gradients = 64;
@@ -60,7 +60,7 @@ TEST_P(SwitchmlMachines, OneRunIsEnoughWhereNothingGoesWrong) {
   EXPECT_EQ(result.spoiled_sums + result.overtaken_stalls, 0U);
 }
 
-// On links that keep their order the published program needs no help.
+// On links that preserve order, the published program needs no help.
 TEST_P(SwitchmlMachines, SumsAreExactUnderLossAndDuplication) {
   for (uint64_t seed = 1; seed <= 5; seed++) {
     FaultPlan plan = steady(seed, GetParam());
@@ -87,7 +87,7 @@ TEST_P(SwitchmlMachines, ACrashedWorkerEndsTheRunAndTheNextOneIsExact) {
   EXPECT_THAT(result.trace, Contains(::testing::HasSubstr("rank 2 process 1 begins")));
 }
 
-/// Doubles that come up to ten time-outs late.
+/// Duplicates that arrive up to ten time-outs late.
 FaultPlan overtaken(uint64_t seed, FaultMachine machine) {
   FaultPlan plan = steady(seed, machine);
   plan.links.loss = 0.05;
@@ -97,8 +97,8 @@ FaultPlan overtaken(uint64_t seed, FaultMachine machine) {
   return plan;
 }
 
-// Two sets tell two uses of a slot apart and no more. The published switch adds what comes later
-// than that to the wrong sum, and nobody can tell.
+// Two sets distinguish only two uses of a slot. The published switch adds later packets to the wrong
+// sum, and no end can detect it.
 TEST(SwitchmlFaults, ThePublishedSwitchIsSpoiledByPacketsThatWereOvertaken) {
   uint64_t spoiled_sums = 0;
   for (uint64_t seed = 1; seed <= 10; seed++) {
@@ -109,7 +109,7 @@ TEST(SwitchmlFaults, ThePublishedSwitchIsSpoiledByPacketsThatWereOvertaken) {
   EXPECT_GT(spoiled_sums, 0U);
 }
 
-// Here they cost time at most, on whatever machine.
+// With apps/switchml they only cost time, on every machine.
 TEST(SwitchmlFaults, OurProgramNeverGivesAWrongSum) {
   for (const FaultMachine machine : {FaultMachine::kLive, FaultMachine::kPfe}) {
     for (uint64_t seed = 1; seed <= 10; seed++) {
@@ -120,7 +120,7 @@ TEST(SwitchmlFaults, OurProgramNeverGivesAWrongSum) {
   }
 }
 
-// No control plane: the workers' ports say that they are new.
+// Without a control plane, the workers' new ports reveal the restart.
 TEST(SwitchmlFaults, AServerSeesByItselfThatWorkersWereStartedAgain) {
   FaultPlan plan = steady(1, FaultMachine::kLive);
   plan.configured = true;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Method: on a network without limits of computation, times must be the formulas' (SwitchML paper
-// §3, BytePS paper §2.2, §2.3 and §4.1.1), with headers and a few round trips for their error; and
-// what a host sends must be what they say.
+// Method: on a network without limits of computation, times must match the formulas (SwitchML paper
+// §3, BytePS paper §2.2, §2.3 and §4.1.1) within headers and a few round trips, and so must the bytes
+// that a host sends.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -18,7 +18,7 @@ using testing::run_well;
 
 constexpr double kTensorBytes = 32 << 20;
 /// 1024 gradients with at most 32 bytes of head and 66 around it: 2.4 % more than the gradients.
-/// What else goes over the cable (acknowledgements, joins) is below a hundredth.
+/// Other traffic (acknowledgements, joins) is below a hundredth.
 constexpr double kOverhead = 1.035;
 
 Scenario only_network(const char* backend, uint32_t workers) {
@@ -42,7 +42,7 @@ TEST_P(PeersTime, IsTheFormulas) {
   const double least_s = factor * kTensorBytes * 8 / 100e9;
   const double took_s = in_seconds(result.mean_iteration);
   EXPECT_GE(took_s, least_s);
-  EXPECT_LE(took_s, least_s * kOverhead + 60e-6);  // And a window's start and end.
+  EXPECT_LE(took_s, least_s * kOverhead + 60e-6);  // Plus a window's start and end.
   for (const WorkerResult& worker : result.workers) {
     for (const uint64_t bytes : {worker.wire_bytes_sent, worker.wire_bytes_received}) {
       const double of_least = static_cast<double>(bytes) / (2 * factor * kTensorBytes);
@@ -109,8 +109,8 @@ TEST(PeersRun, ServersHostsCostTime) {
   Scenario scenario = only_network("ps-dedicated", 4);
   scenario.host.packet_cost = microseconds(1);
   const RunResult result = run_well(scenario);
-  // 8192 packets, of which a server takes a quarter from each of four workers, and sends as many
-  // back; a worker sends and takes 8192 each as well. A microsecond each.
+  // 8192 packets. A server receives a quarter from each of four workers and returns as many; a worker
+  // also sends and receives 8192. One microsecond each.
   EXPECT_GE(result.mean_iteration, microseconds(16'384));
   EXPECT_LE(result.mean_iteration, microseconds(17'500));
   ASSERT_EQ(result.aggregators.size(), 4U);

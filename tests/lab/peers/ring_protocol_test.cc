@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Method: packets by hand; then rings of protocols whose packets pass through a list, in the order
-// and with the losses that a test wants, against plain sums.
+// Method: packets by hand; then rings of protocols whose packets pass through a list, in an order and
+// with losses chosen by the test, against plain sums.
 #include "lab/peers/ring_protocol.h"
 
 #include <gmock/gmock.h>
@@ -58,8 +58,8 @@ TEST(RingWire, RefusesOtherLengthsAndKinds) {
   EXPECT_TRUE(read(20, 20));
   EXPECT_TRUE(read(12, 20));   // Elided.
   EXPECT_FALSE(read(11, 20));  // Half a head.
-  EXPECT_FALSE(read(12, 24));  // Another count.
-  EXPECT_FALSE(read(20, 12));  // More than there is.
+  EXPECT_FALSE(read(12, 24));  // Count too small.
+  EXPECT_FALSE(read(20, 12));  // More lanes than bytes.
   encode({.kind = RingKind::kAck, .ack = {.words = 1}}, bytes);
   EXPECT_TRUE(read(28, 28));
   EXPECT_FALSE(read(20, 28));
@@ -102,7 +102,7 @@ class RingBed {
 
   void submit(uint32_t rank, Transfer& transfer) { ring_[rank]->submit(transfer, now_); }
 
-  /// Each sends what it has.
+  /// Lets each protocol send its packets.
   void send_all() {
     for (uint32_t i = 0; i < ring_.size(); i++) {
       ring_[i]->on_time(now_);
@@ -124,7 +124,7 @@ class RingBed {
           {.from = from, .stored = packet.stored, .size_bytes = packet.size_bytes}, now_);
     }
   }
-  /// Delivers in order until nobody has anything to say for a while.
+  /// Delivers in order until all protocols are silent for a while.
   void run(int rounds = 400) {
     for (int i = 0; i < rounds; i++) {
       now_ = now_ + microseconds(10);
@@ -144,7 +144,7 @@ class RingBed {
   std::deque<OnTheWire> wire_;
 };
 
-/// What a rank gives: different everywhere, and wraps.
+/// Returns a rank's input: different everywhere, and wrapping.
 std::vector<int32_t> tensor_of(uint32_t rank, uint64_t elements) {
   std::vector<int32_t> values(elements);
   for (uint64_t i = 0; i < elements; i++) {
@@ -173,7 +173,7 @@ TEST(RingProtocol, FirstStepIsOwnChunk) {
     bed.submit(rank, transfers[rank]);
   }
   bed.send_all();
-  ASSERT_EQ(bed.wire().size(), 6U);  // Two each; the rest waits for the left.
+  ASSERT_EQ(bed.wire().size(), 6U);  // Two each; the rest wait for the left neighbour.
   for (const OnTheWire& packet : bed.wire()) {
     EXPECT_EQ(packet.to, address_of((packet.from + 1) % 3));
     EXPECT_EQ(packet.size_bytes, kRingHeadBytes + 16);
@@ -233,7 +233,7 @@ TEST(RingProtocol, AStragglerHoldsTheOthersAndLosesNothing) {
   bed.submit(1, transfers[1]);
   bed.run(20'000);  // 200 ms: several time-outs.
   EXPECT_FALSE(transfers[0].done || transfers[1].done);
-  // Rank 1 may fill the straggler's buffer and no more; it asks now and then.
+  // Rank 1 may only fill the straggler's buffer; it probes at intervals.
   EXPECT_EQ(bed.rank(1).counters().retransmitted, 0U);
   EXPECT_GT(bed.rank(1).counters().probes, 0U);
   bed.submit(2, transfers[2]);
@@ -344,7 +344,8 @@ TEST(RingProtocol, RandomLossAndReorderingGiveExactSums) {
       for (int i = 0; i < 8 && !bed.wire().empty(); i++) {
         const uint32_t which = prng.below(static_cast<uint32_t>(bed.wire().size()));
         const OnTheWire packet = bed.wire()[which];
-        if (!prng.chance(0.05)) bed.wire().erase(bed.wire().begin() + which);  // Else once more.
+        if (!prng.chance(0.05))
+          bed.wire().erase(bed.wire().begin() + which);  // Otherwise deliver it twice.
         if (!prng.chance(0.1)) bed.deliver(packet);
       }
     }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Method: what leaves for whom, by hand; sums through real servers are in peers_run_test.cc and in
+// Method: destinations and packets by hand; sums through real servers are in peers_run_test.cc and in
 // tests/lab/cluster/run_test.cc.
 #include "lab/peers/sharded_protocol.h"
 
@@ -31,7 +31,7 @@ ShardedConfig two_servers() {
   return config;
 }
 
-/// Whom the packets are for that it wants to send now.
+/// Returns the destinations of the packets that it sends.
 std::vector<Endpoint> send_all(ShardedProtocol& protocol) {
   std::vector<Endpoint> to;
   std::vector<std::byte> out(protocol.packet_bytes_max());
@@ -54,7 +54,7 @@ TEST(ShardedProtocol, JoinsEveryServer) {
   EXPECT_EQ(protocol.phase(), ShardedProtocol::Phase::kJoining);
   EXPECT_TRUE(protocol.hears(server(1)));
   EXPECT_FALSE(protocol.hears(server(2)));
-  EXPECT_EQ(protocol.window(), 2U);  // One each, until the servers have said what they allow.
+  EXPECT_EQ(protocol.window(), 2U);  // One each, until the servers have sent their limits.
   protocol.on_time(Instant());
   EXPECT_EQ(send_all(protocol), (std::vector<Endpoint>{server(0), server(1)}));  // Joins.
   EXPECT_EQ(protocol.counters().packets_sent, 2U);

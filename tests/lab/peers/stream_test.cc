@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Method: acknowledgements and time-outs by hand; then both books against each other over a channel
-// that loses, doubles and reorders, where every position must be used once and in order.
+// that drops, duplicates and reorders, where every position must be used once and in order.
 #include "lab/peers/stream.h"
 
 #include <gtest/gtest.h>
@@ -25,10 +25,11 @@ TEST(SendBook, WindowAndLimitBoundWhatIsOnItsWay) {
   SendBook book(4);
   for (uint64_t i = 0; i < 4; i++) EXPECT_EQ(book.send_new(at_us(0)), i);
   EXPECT_FALSE(book.may_send_new());
-  // Two have come; the receiver has used none, so its limit stays.
+  // Two have arrived; the receiver has used none, so its limit stays.
   EXPECT_TRUE(book.on_ack(ack_below(2, 4), at_us(1)));
   EXPECT_FALSE(book.may_send_new());
-  EXPECT_FALSE(book.held_by_limit());  // An answer to what is on its way will say more.
+  EXPECT_FALSE(
+      book.held_by_limit());  // An acknowledgement of packets in flight may raise the limit.
   EXPECT_TRUE(book.on_ack(ack_below(4, 4), at_us(1)));
   EXPECT_TRUE(book.held_by_limit());
   EXPECT_TRUE(book.on_ack(ack_below(4, 5), at_us(2)));
@@ -39,14 +40,14 @@ TEST(SendBook, WindowAndLimitBoundWhatIsOnItsWay) {
 TEST(SendBook, ThreeLaterOnesOvertake) {
   SendBook book(16);
   for (int i = 0; i < 6; i++) book.send_new(at_us(i));
-  // 1 and 2 have come, 0 has not: two later ones are not enough.
+  // 1 and 2 have arrived, 0 has not: two later ones are not enough.
   EXPECT_TRUE(book.on_ack(ack_below(0, 16, 0b110), at_us(10)));
   EXPECT_FALSE(book.next_repair(at_us(10)));
   EXPECT_TRUE(book.on_ack(ack_below(0, 16, 0b1110), at_us(11)));
   EXPECT_EQ(book.next_repair(at_us(11)), 0U);
   EXPECT_FALSE(book.next_repair(at_us(11)));
   EXPECT_EQ(book.repairs(), 1U);
-  // Sent again as the 7th: what was sent before it says nothing about the repair.
+  // Retransmitted as the 7th: earlier packets say nothing about the retransmission.
   EXPECT_TRUE(book.on_ack(ack_below(0, 16, 0b111110), at_us(12)));
   EXPECT_FALSE(book.next_repair(at_us(12)));
   for (int i = 0; i < 3; i++) book.send_new(at_us(13));
@@ -81,7 +82,7 @@ TEST(SendBook, RefusesWhatCannotBeTrue) {
   long_one.words = kAckWords + 1;
   EXPECT_FALSE(book.on_ack(long_one, at_us(1)));
   EXPECT_EQ(book.base(), 0U);
-  // Bits beyond what was sent mean nothing.
+  // Bits beyond the sent positions are ignored.
   EXPECT_TRUE(book.on_ack(ack_below(0, 8, ~uint64_t{1}), at_us(1)));
   EXPECT_FALSE(book.next_repair(at_us(1)));
 }
@@ -113,7 +114,7 @@ TEST(ReceiveBook, UsesInOrderAndNamesTheGap) {
   EXPECT_FALSE(book.has_gap());
 }
 
-// A slot of the channel is delivered, lost, doubled or held back; the receiver uses in fits.
+// A packet is delivered, dropped, duplicated or delayed; the receiver uses packets in bursts.
 TEST(Stream, EveryPositionIsUsedOnceInOrderWhateverTheChannelDoes) {
   const uint64_t seed = testing::seed_from_env();
   SCOPED_TRACE(testing::replay_hint(seed));
@@ -152,7 +153,7 @@ TEST(Stream, EveryPositionIsUsedOnceInOrderWhateverTheChannelDoes) {
         receive.use_next();
         used++;
       }
-      if (prng.chance(0.3)) pass(acks, receive.ack());  // A probe's answer.
+      if (prng.chance(0.3)) pass(acks, receive.ack());  // The answer to a probe.
       if (!acks.empty()) {
         ASSERT_TRUE(send.on_ack(acks.back(), now));
         acks.pop_back();

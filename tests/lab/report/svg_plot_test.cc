@@ -69,7 +69,7 @@ TEST(SvgPlot, NamesAreShownAndEscaped) {
   EXPECT_THAT(svg, HasSubstr("&lt;one&gt;"));
   EXPECT_THAT(svg, Not(HasSubstr("<one>")));
   EXPECT_THAT(svg, HasSubstr("prefers-color-scheme: dark"));
-  // A line and a legend sample for each series; text elements are all closed.
+  // Each series has a line and a legend sample; all text elements are closed.
   EXPECT_EQ(occurrences(svg, "class=\"line s"), 4);
   EXPECT_EQ(occurrences(svg, "<text"), occurrences(svg, "</text>"));
   EXPECT_TRUE(svg.ends_with("</svg>\n"));
@@ -108,7 +108,7 @@ TEST(SvgPlot, MarksAndErrorBars) {
                                  {.name = "here", .points = {{0, 5, 5}, {10, 5}}}}};
   const std::string svg = render_svg(plot);
   EXPECT_THAT(svg, HasSubstr("<circle class=\"mark s0\" cx=\"64.0\" cy=\"398.0\" r=\"5\"/>"));
-  // From 0 to 10 at x = 64, with ends of 8 pixels.
+  // From 0 to 10 at x = 64, with end caps of 8 pixels.
   EXPECT_THAT(svg, HasSubstr("<path class=\"bar s1\" "
                              "d=\"M60.0 44.0h8.0M64.0 44.0V398.0M60.0 398.0h8.0\"/>"));
   EXPECT_EQ(occurrences(svg, "class=\"bar"), 1);

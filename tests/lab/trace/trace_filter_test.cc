@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Method: one packet's events by hand; then random traces against the plainest filter, which looks
-// the packet's arrival up in all events.
+// Method: one packet's events by hand; then random traces against the simplest filter, which searches
+// all events for the packet's arrival.
 #include "lab/trace/trace_filter.h"
 
 #include <gtest/gtest.h>
@@ -44,7 +44,7 @@ TEST(TraceFilter, WhatAPacketIsAboutHoldsForItsLaterEvents) {
   EXPECT_FALSE(selector.wants(instruction(2)));
   EXPECT_FALSE(selector.wants(instruction(1, "other")));
   EXPECT_FALSE(selector.wants(instruction(0)));
-  // An event may be about another block than its packet: a timer that sends a result.
+  // An event may concern another block than its packet: a timer that sends a result.
   TraceEvent sent = arrival(0, 7);
   sent.kind = TraceKind::kSend;
   EXPECT_TRUE(selector.wants(sent));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Method: a small trace whose text is written down here, line by line.
+// Method: a small trace with its exact text, line by line.
 #include "lab/trace/trace_log.h"
 
 #include <gtest/gtest.h>

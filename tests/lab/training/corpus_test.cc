@@ -11,7 +11,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-/// 20,000 bytes in which byte i is i mod 251, so neighbours tell the position apart.
+/// 20,000 bytes in which byte i is i mod 251, so neighbouring bytes identify the position.
 std::string counting_text() {
   std::string text(20'000, '\0');
   for (size_t i = 0; i < text.size(); i++) text[i] = static_cast<char>(i % 251);

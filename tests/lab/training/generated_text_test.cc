@@ -12,7 +12,7 @@ namespace {
 TEST(GeneratedText, IsAFunctionOfItsSeed) {
   EXPECT_EQ(generated_text(1, 1000), generated_text(1, 1000));
   EXPECT_NE(generated_text(1, 1000), generated_text(2, 1000));
-  // The same on every machine: of a replayable generator, without floating point but one compare.
+  // Equal on every machine: a replayable generator, with a single floating-point comparison.
   EXPECT_EQ(generated_text(1, 3000).substr(0, 1000), generated_text(1, 1000));
 }
 
@@ -40,7 +40,7 @@ TEST(GeneratedText, FourLettersFollowMostOfTheTime) {
       all += count;
     }
   }
-  // 97 % and a little of the noise.
+  // 97 % plus a small part of the noise.
   EXPECT_NEAR(static_cast<double>(among_four) / all, 1.0 - kNoise, 0.005);
 }
 

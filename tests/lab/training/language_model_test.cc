@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Method: the loss before training, which is known; then every part of the gradient against finite
-// differences; then that following the gradient makes the loss fall.
+// Method: the known loss before training; then every part of the gradient against finite differences;
+// then a falling loss along the gradient.
 #include "lab/training/language_model.h"
 
 #include <gtest/gtest.h>
@@ -40,7 +40,7 @@ TEST(LanguageModel, ZeroParametersGiveTheUniformLossAndItsGradient) {
   Batch batch{std::vector<uint8_t>(16, 'x'), {'a', 'a', 'a', 'b'}};
   std::vector<float> gradients(kSmall.parameter_count());
   EXPECT_NEAR(model.forward_backward(batch, gradients), std::log(256.0), 1e-6);
-  // Only the output bias matters: 1/256 for each byte, minus the part of the targets it is.
+  // Only the output bias matters: 1/256 for each byte, minus its share of the targets.
   const float* bias = gradients.data() + gradients.size() - 256;
   EXPECT_NEAR(bias['a'], 1.0 / 256 - 0.75, 1e-6);
   EXPECT_NEAR(bias['b'], 1.0 / 256 - 0.25, 1e-6);
@@ -74,8 +74,8 @@ TEST(LanguageModel, GradientMatchesFiniteDifferences) {
     // Float32 activations leave about 1e-6 / step; the cubic term about step^2.
     EXPECT_NEAR((high - low) / (2.0 * kStep), gradients[index], 5e-4) << "parameter " << index;
   };
-  for (uint32_t i = 0; i < 8; i++) check('a' * 8 + i);  // An embedding that is used.
-  check('z' * 8);                                       // And one that is not.
+  for (uint32_t i = 0; i < 8; i++) check('a' * 8 + i);  // A used embedding.
+  check('z' * 8);                                       // An unused one.
   for (uint32_t step = 0; step < 300; step++) {
     check(256 * 8 + prng.below(kSmall.parameter_count() - 256 * 8));
   }
@@ -114,7 +114,7 @@ TEST(LanguageModel, LearnsASmallText) {
 
 TEST(LanguageModel, TopAccuracyCountsTheMostLikely) {
   LanguageModel model({.context = 4, .embedding = 4, .hidden = 16}, 1);
-  // Without weights the output biases alone decide, for every context.
+  // Without weights, the output biases alone decide, for every context.
   std::fill(model.parameters().begin(), model.parameters().end(), 0.0F);
   const std::span<float> bias = model.parameters().last(kByteValues);
   for (uint32_t i = 0; i < 3; i++) bias[i] = static_cast<float>(3 - i);
@@ -122,7 +122,7 @@ TEST(LanguageModel, TopAccuracyCountsTheMostLikely) {
   EXPECT_EQ(model.top_accuracy(batch, 1), 0.25);
   EXPECT_EQ(model.top_accuracy(batch, 2), 0.5);
   EXPECT_EQ(model.top_accuracy(batch, 3), 0.75);
-  EXPECT_EQ(model.top_accuracy(batch, 4), 1.0);  // All the others are equally likely.
+  EXPECT_EQ(model.top_accuracy(batch, 4), 1.0);  // All others are equally likely.
 }
 
 }  // namespace

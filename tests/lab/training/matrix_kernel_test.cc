@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Method: small whole numbers, whose products and sums are exact in float32, so every comparison
-// is for equality with the plainest triple loop.
+// tests equality with the simplest triple loop.
 #include "lab/training/matrix_kernel.h"
 
 #include <gtest/gtest.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Method: the exchange is played by hand: the mean of all tensors is handed back, as an aggregator
-// would; then a worker that is late, and one whose all-reduce failed.
+// Method: the test plays the aggregator and returns the mean of all tensors; then a late worker, and
+// one whose all-reduce failed.
 #include "lab/training/virtual_training.h"
 
 #include <gtest/gtest.h>
@@ -13,7 +13,7 @@ namespace {
 
 constexpr TrainingConfig kSmall{.workers = 3, .seed = 1, .text_bytes = 40'000};
 
-/// One iteration in which the mean of the `sources`' tensors is handed to everybody.
+/// One iteration in which every worker receives the mean of the `sources`' tensors.
 void play(VirtualTraining& training, uint32_t iteration, std::span<const uint32_t> sources) {
   std::array<std::span<float>, 3> tensors;
   for (uint32_t w = 0; w < 3; w++) {
@@ -52,7 +52,7 @@ TEST(VirtualTraining, LateWorkerSendsItsLastGradientsAgain) {
   VirtualTraining training(kSmall);
   const std::span<float> first = training.tensor(1, 0, true);
   const std::vector<float> before(first.begin(), first.end());
-  std::fill(first.begin(), first.end(), 5.0F);  // The average comes where the gradients were.
+  std::fill(first.begin(), first.end(), 5.0F);  // The average replaces the gradients.
   const std::span<float> second = training.tensor(1, 1, false);
   EXPECT_TRUE(std::equal(second.begin(), second.end(), before.begin(), before.end()));
   EXPECT_TRUE(std::any_of(before.begin(), before.end(), [](float g) { return g != 0.0F; }));
@@ -69,7 +69,7 @@ TEST(VirtualTraining, FailedAllReduceIsCountedAndNotApplied) {
   training.reduced(0, 0, bad);
   training.reduced(1, 0, host::Outcome{});
   EXPECT_EQ(training.failed(), 1);
-  EXPECT_TRUE(training.parameters_identical());  // Worker 1 alone is foremost.
+  EXPECT_TRUE(training.parameters_identical());  // Worker 1 alone applied the most averages.
   training.reduced(2, 0, host::Outcome{});
   EXPECT_TRUE(training.parameters_identical());
 }
