@@ -316,12 +316,12 @@ TEST_F(DpdkPorts, RefusalsNameCauseAndCure) {
   const std::string ip = ",ip=10.0.0.1/24,hugepages=off";
   EXPECT_THAT(refusal("ff:1f.7" + ip), HasSubstr("there is no PCI device 0000:ff:1f.7"));
   EXPECT_THAT(refusal("virtio_user,path=" + (directory.path() / "none").string() + ip),
-              HasSubstr("nobody serves"));
+              HasSubstr("no process serves"));
   EXPECT_THAT(refusal("af_packet,iface=nosuchif" + ip),
               HasSubstr("there is no interface nosuchif"));
   EXPECT_THAT(refusal("null,nonsense=1" + ip),
               AllOf(HasSubstr("the driver refuses 'dpdk:null,nonsense=1"),
-                    HasSubstr("mend it with: see its keys in")));
+                    HasSubstr("to fix: see its keys in")));
   // Of what DPDK logs, the line with the cause: others that say what came of it follow.
   EXPECT_THAT(refusal("tap,iface=longer_than_15_bytes" + ip),
               AnyOf(HasSubstr("needs CAP_NET_ADMIN"), HasSubstr("invalid remote interface name")));

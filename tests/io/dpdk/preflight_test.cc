@@ -70,7 +70,7 @@ TEST(DpdkPreflight, CardsThatAreNotForDpdk) {
   facts.pci_class = 0x06'0000;  // A bridge, which nobody is to be told to bind.
   EXPECT_THAT(
       faults(device("01:00.0"), facts),
-      AllOf(HasSubstr("is no network card (PCI class 0x060000)"), Not(HasSubstr("--bind"))));
+      AllOf(HasSubstr("is not a network card (PCI class 0x060000)"), Not(HasSubstr("--bind"))));
   facts.pci_class = 0x02'8000;  // "Other network controller".
   facts.pci_driver = "ixgbe";
   facts.pci_interface = "eth2";
@@ -209,7 +209,7 @@ TEST(DpdkPreflight, RingsOfAfPacketHoldTheFrame) {
   EXPECT_THAT(dpdk_arguments(device("af_packet,iface=e,mtu=1500"), facts),
               AllOf(HasSubstr("framesz=2048"), HasSubstr("framecnt=4096")));
   EXPECT_THAT(faults(device("af_packet,iface=e,framesz=2048"), facts),
-              HasSubstr("framesz=2048 would lose frames of 9014 bytes"));
+              HasSubstr("framesz=2048 would silently lose frames of 9014 bytes"));
   EXPECT_THAT(warnings(device("af_packet,iface=e"), facts),
               HasSubstr("ethtool -K SENDER tx-udp-segmentation off"));
 }
@@ -275,19 +275,19 @@ TEST(DpdkPreflight, SocketsOfVhost) {
   facts.socket = SocketState::kStale;
   EXPECT_EQ(faults(device("vhost,iface=/tmp/a"), facts), "");  // Removed at the start.
   EXPECT_THAT(faults(device("virtio_user,path=/tmp/a"), facts),
-              AllOf(HasSubstr("nobody serves /tmp/a"), HasSubstr("dpdk:vhost,iface=/tmp/a")));
+              AllOf(HasSubstr("no process serves /tmp/a"), HasSubstr("dpdk:vhost,iface=/tmp/a")));
   EXPECT_THAT(faults(device("memif,socket=/tmp/a"), facts),
               HasSubstr("dpdk:memif,role=server,socket=/tmp/a"));
   facts.socket = SocketState::kListening;
   EXPECT_THAT(faults(device("vhost,iface=/tmp/a"), facts), HasSubstr("ss -xlp | grep /tmp/a"));
   EXPECT_EQ(faults(device("virtio_user,path=/tmp/a"), facts), "");
   facts.socket = SocketState::kNoSocket;
-  EXPECT_THAT(faults(device("vhost,iface=/tmp/a"), facts), HasSubstr("is no socket"));
+  EXPECT_THAT(faults(device("vhost,iface=/tmp/a"), facts), HasSubstr("is not a socket"));
   facts.socket = SocketState::kNoDirectory;
   EXPECT_THAT(faults(device("vhost,iface=/x/a"), facts), HasSubstr("mkdir -p"));
   facts.socket = SocketState::kNotPermitted;
   EXPECT_THAT(faults(device("vhost,iface=/x/a"), facts),
-              AllOf(HasSubstr("this user may not make or use /x/a"), Not(HasSubstr("mkdir"))));
+              AllOf(HasSubstr("this user may not create or use /x/a"), Not(HasSubstr("mkdir"))));
   EXPECT_THAT(faults(device("vhost,iface=/" + std::string(120, 'a')), faultless()),
               HasSubstr("the socket's path has 121 bytes"));
   EXPECT_THAT(faults(device("vhost"), faultless()), HasSubstr("needs iface="));
