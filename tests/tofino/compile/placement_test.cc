@@ -35,7 +35,7 @@ TEST(Placement, AThirteenthStageIsRefused) {
   EXPECT_EQ(placed->stages.size(), 12U);
   for (uint32_t i = 0; i < 12; i++) EXPECT_EQ(placed->stage_of[i], i);
   EXPECT_EQ(refusal(chain_of(13).b.program),
-            "program 'small' needs 13 stages; a pipe has 12: table 't12' would lie in stage 12 "
+            "program 'small' needs 13 stages; a pipe has 12: table 't12' would be in stage 12 "
             "(counted from 0), because it depends (action, field 'm12') on table 't11' in "
             "stage 11");
 }
@@ -208,9 +208,8 @@ TEST(Placement, PhvIsFullToTheByte) {
   };
   EXPECT_EQ(with(48, 64, 48), "");
   EXPECT_EQ(with(48, 64, 49),
-            "program 'small': ingress PHV: field 'f8_48' (8 bits) finds no container; the "
-            "program's fields so far take 2944 of the 2944 bits that ingress can have (of the "
-            "chip's 4096)");
+            "program 'small': ingress PHV: field 'f8_48' (8 bits) finds no container; the fields "
+            "before it take 2944 of the 2944 bits that ingress can have (of the chip's 4096)");
   EXPECT_EQ(with(64, 32, 48), "");  // 16 words in two halves each.
   EXPECT_NE(with(64, 33, 48), "");
 }
@@ -223,7 +222,7 @@ TEST(Placement, AUnitWaitsForItsPin) {
   EXPECT_EQ(placed->stage_of, (std::vector<uint32_t>{0, 5, 6}));
   p.b.program.tables[2].stage = 5;
   EXPECT_EQ(refusal(p.b.program),
-            "program 'small': table 't2' is to lie in stage 5, but it depends (action, "
+            "program 'small': table 't2' is pinned to stage 5, but it depends (action, "
             "field 'm2') on table 't1' in stage 5");
   p.b.program.tables[2].stage = 12;
   EXPECT_THAT(refusal(p.b.program), HasSubstr("a pipe has 12 (0 to 11)"));
