@@ -203,7 +203,7 @@ TEST(Check, AnEgressParserIsShallow) {
     return refusal(p.b.program);
   };
   EXPECT_EQ(with(39), "");  // 4 + 156 = 160 bytes.
-  EXPECT_THAT(with(40), HasSubstr("egress parser reads up to 164 bytes; it can read 160"));
+  EXPECT_THAT(with(40), HasSubstr("egress parser reads up to 164 bytes; at most 160 are allowed"));
 }
 
 TEST(Check, ReferencesExist) {
