@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Method: texts as people write them with what they must mean, then one mistake at a time.
+// Method: texts as people write them, with their meaning; then one mistake at a time.
 #include "io/dpdk/port_spec.h"
 
 #include <gmock/gmock.h>
