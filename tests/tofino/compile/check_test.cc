@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Every limit of the chip: a program that just fits, and one that is refused by name, number and
-// place.
+// Method: for every limit of the chip, a program that just fits, and one that is refused with name,
+// number and place.
 #include "tofino/compile/check.h"
 
 #include <fmt/format.h>
@@ -27,7 +27,7 @@ Register counting_register(const std::string& name, uint32_t entries = 1024) {
                .low = {{.op = StatefulOp::kAdd, .a = kLow, .b = {StatefulSource::kConstant, 1}}}}}};
 }
 
-/// A table that calls its registers.
+/// Adds a table that calls its registers.
 TableId calling(SmallProgram& p, const std::string& name,
                 const std::vector<RegisterId>& registers) {
   Action action{.name = name};
@@ -43,7 +43,7 @@ TEST(Check, ARegisterIsAccessedOnceAPass) {
   const RegisterId r = p.b.add(counting_register("r"));
   const TableId one = calling(p, "one", {r});
   const TableId two = calling(p, "two", {r});
-  // Either the one or the other: fine.
+  // A packet reaches only one of the two tables.
   p.then(when({{.field = p.a(), .value = 1}}, {apply(one)}, {apply(two)}));
   EXPECT_EQ(refusal(p.b.program), "");
   p.b.program.ingress.control = {apply(one), apply(two)};
@@ -173,7 +173,7 @@ TEST(Check, WhatAGatewaySees) {
 }
 
 TEST(Check, ParserRowsDepthAndOrder) {
-  // 255 transitions and the default are 256 rows; the header's own extraction costs no more.
+  // 255 transitions and the default take 256 rows; extracting the header takes no further row.
   SmallProgram p;
   ParserState& start = p.b.program.ingress.parser[0];
   start.select = {p.a()};
