@@ -123,7 +123,7 @@ class FrameLink {
   }
   /// Returns the number of datagrams that were not sent because their next hop is unknown.
   [[nodiscard]] uint64_t unresolved() const { return unresolved_.value(); }
-  /// Returns the number of questions that nobody answered.
+  /// Returns the number of addresses for which no host answered.
   [[nodiscard]] uint64_t unanswered() const { return unanswered_.value(); }
   /// Returns the number of known neighbours that fell silent, did not answer and were forgotten.
   [[nodiscard]] uint64_t neighbours_lost() const { return neighbours_lost_.value(); }
