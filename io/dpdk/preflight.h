@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 /// @file
-/// Checks before the start that find anything that would stop or slow a DPDK device. DPDK's own
+/// Checks a DPDK device for faults that would stop or slow it, before DPDK starts. DPDK's own
 /// messages name neither cause nor remedy. `tributary doctor` and every start use the same checks.
 ///
-/// Model:   One function gathers facts and another judges them, so that tests can judge machines
-///          that nobody has. Each known driver fault has a check: frames lost without an error,
-///          buffer sizes that corrupt frames, sockets left by a killed process.
+/// Model:   One function gathers facts and another judges them, so that tests can judge invented
+///          machines. Each known driver fault has a check: frames lost without an error, buffer
+///          sizes that corrupt frames, sockets left by a killed process.
 /// Units:   Bytes.
 /// Threads: One, at the start.
 /// Errors:  None; an unreadable fact is absent.
@@ -81,8 +81,8 @@ struct HugepageJudgement {
   bool use = false;
   std::optional<DpdkComplaint> complaint;
 };
-/// Decides before the start whether hugepages suffice. DPDK starts only once per process, so pages
-/// that run out halfway could not be replaced with ordinary memory.
+/// Decides before the start whether hugepages suffice. DPDK starts only once per process, so it
+/// could not change to ordinary memory if the pages ran out later.
 /// @param bytes_needed The result of dpdk_memory_bytes().
 [[nodiscard]] HugepageJudgement judge_dpdk_hugepages(std::span<const DpdkDeviceSpec> devices,
                                                      HugepageUse wanted,

@@ -6,9 +6,9 @@
 ///          its neighbour was last heard, then stale. A stale entry is still used, but the port
 ///          asks for it. If no answer comes, the entry is forgotten.
 /// Shapes:  One table of at most `entries_max` per port, and one NeighbourCache per queue.
-/// Threads: NeighbourTable may be used by all queues. It takes a lock when something is new, and
-///          once in kConfirmEvery for each neighbour that sends. A NeighbourCache belongs to its
-///          queue's thread; a hit reads one shared word and writes none.
+/// Threads: All queues share a NeighbourTable. It takes a lock for new facts, and once in
+///          kConfirmEvery for each neighbour that sends. A NeighbourCache belongs to its queue's
+///          thread; a hit reads one shared word and writes none.
 /// Memory:  Bounded by entries_max and kQuestionsMax, taken in the constructors.
 /// Tests:   tests/io/frames/neighbour_table_test.cc
 #pragma once

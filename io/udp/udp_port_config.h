@@ -24,10 +24,10 @@ inline constexpr uint32_t kUdpPayloadBytesMax = 65'507;
 ///   (big-endian 32 bits at `payload_offset_bytes` >> `shift_bits`) & (queue_count - 1).
 /// A packet too short for the field goes to queue 0.
 ///
-/// The default offset is that of the block in the Trio-ML header: bytes 1-4 (Trio paper, Figure 8).
-/// The default shift gives each queue stretches of 128 blocks. The kernel's limits then cut most
-/// trains, and the ends of stretches cut few: with packets of 1472 bytes, 44, 44 and 40 packets.
-/// Stretches of 64 blocks would give 44 and 20.
+/// The default field is the block in bytes 1-4 of the Trio-ML header (Trio paper, Figure 8). The
+/// default shift gives each queue stretches of 128 blocks. Most trains are then as long as the
+/// kernel allows, and few are cut by the end of a stretch. With packets of 1472 bytes, a stretch
+/// makes trains of 44, 44 and 40 packets. A stretch of 64 blocks would make trains of 44 and 20.
 ///
 /// The kernel steers whole trains. With UDP_GRO it may join packets from the stretches of two
 /// queues, and then all of them go to the queue of the first. Steering is therefore only for speed:

@@ -20,7 +20,7 @@ constexpr uint64_t kTrainPacketsMax = 64;
 /// Bytes of a train: below 65,507, with room for IPv6 and options.
 constexpr uint32_t kTrainBytesMax = 65'000;
 
-/// Attempts to send one train after errors that the network reported about earlier packets.
+/// Largest number of attempts to send one train. Only errors about earlier packets cause a retry.
 constexpr uint32_t kAttemptsMax = 4;
 
 Instant monotonic_now() {

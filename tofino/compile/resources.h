@@ -5,9 +5,8 @@
 ///
 /// Model:   Units of a stage share the crossbar bytes and address hashes that they have in common.
 ///          A condition takes one gateway. An action that writes the PHV takes one instruction row.
-/// Not modelled: further sharing and splitting by the vendor's compiler. docs/tofino.md compares
-/// the
-///          counts with published ones.
+/// Not modelled: further sharing and splitting by the vendor's compiler. docs/tofino.md has the
+///          comparison with published counts.
 /// Threads: None; pure functions.
 /// Tests:   tests/tofino/compile/placement_test.cc, tests/tofino/switchml/program_test.cc
 #pragma once

@@ -74,7 +74,7 @@ struct Executable {
     FieldSlice stores = {};  ///< Fields to write over the copied bytes.
   };
   struct StateCode {
-    Slice extracts;  ///< Into header_ids.
+    Slice extracts;  ///< In header_ids.
     Slice sets;
     Slice select;
     Slice transitions;
@@ -93,7 +93,7 @@ struct Executable {
   struct GressCode {
     Slice states;
     Slice steps;
-    Slice deparser;           ///< Into header_ids.
+    Slice deparser;           ///< In header_ids.
     uint32_t made_bytes = 0;  ///< Bytes of all headers of the deparser together.
     std::vector<Checksum> checksums;
     bool is_ingress = true;
@@ -142,7 +142,7 @@ struct Executable {
   };
   struct CallCode {
     uint16_t reg;
-    uint16_t action;  ///< Into register_actions.
+    uint16_t action;  ///< In register_actions.
     uint16_t index;
     std::array<uint16_t, 2> inputs;
     uint16_t output;
@@ -168,7 +168,7 @@ struct Executable {
 
   std::vector<HeaderCode> headers;  ///< Shape [headers] for ingress, then [headers] for egress.
   std::vector<HeaderField> header_fields;
-  std::vector<uint16_t> header_ids;  ///< Into headers.
+  std::vector<uint16_t> header_ids;  ///< In headers.
   std::vector<uint16_t> field_ids;
   std::vector<StateCode> states;
   std::vector<SelectField> selects;
@@ -179,14 +179,14 @@ struct Executable {
 
   std::vector<Step> steps;
   std::vector<TermCode> terms;
-  std::vector<Slice> actions;  ///< Shape [actions of the program]; into micro_ops.
+  std::vector<Slice> actions;  ///< Shape [actions of the program]; in micro_ops.
   std::vector<MicroOp> micro_ops;
   std::vector<CallCode> calls;
   std::vector<CounterCall> counts;
   std::vector<Slice> hashes;  ///< Inputs of each hash, in field_ids.
   std::vector<BankCode> banks;
   std::vector<BankPlace> bank_of;               ///< Shape [registers].
-  std::vector<uint32_t> register_action_first;  ///< Shape [registers]; into register_actions.
+  std::vector<uint32_t> register_action_first;  ///< Shape [registers]; in register_actions.
   std::vector<StatefulAlu> register_actions;
 };
 

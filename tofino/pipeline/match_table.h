@@ -110,7 +110,7 @@ class MatchTable {
   Kind kind_ = Kind::kEmpty;
   uint32_t lane_count_ = 0;
   std::vector<PackedField> fields_;
-  std::vector<uint32_t> lane_ends_;  ///< Shape [lanes], into fields_.
+  std::vector<uint32_t> lane_ends_;  ///< Shape [lanes], in fields_.
   PackedField selector_{};           ///< The field that divides a ternary table.
   uint64_t selector_mask_ = 0;
   std::vector<uint32_t> direct_;        ///< Row by packed key.

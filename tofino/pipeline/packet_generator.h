@@ -3,7 +3,7 @@
 /// The packet generators of a Tofino: they create packets at set times.
 ///
 /// Model:   Each pipe has one, on its second inner loop. An application sends `batches` x `packets`
-///          packets once per period, one after the other at the port's rate. Each has a header of
+///          packets once per period, one after the other at the port's rate. A packet starts with
 ///          six bytes: 3 bits 0, pipe (2), application (3), 8 bits 0, batch (16), packet (16).
 /// Limits:  Eight applications per pipe share a buffer of 16 KB. Numbers have 16 bits.
 /// Source:  TNA p.69–73. Not modelled: other triggers (once, port down, a recirculated packet), and

@@ -122,8 +122,7 @@ class Switch {
   void stop_generator(uint32_t pipe, uint32_t application) { generators_.stop(pipe, application); }
 
   // --- Packets ------------------------------------------------------------------------------
-  /// Processes a whole packet that has arrived at `port`, after all packets that are due until
-  /// `at`.
+  /// Processes a whole packet that has arrived at `port`. Packets that are due until `at` go first.
   /// @pre `at` is not earlier than in any previous call.
   void arrive(Instant at, uint32_t port, PacketView packet);
   /// Returns when the next packet recirculates or is generated; never() if none is due.
