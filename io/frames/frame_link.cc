@@ -259,7 +259,7 @@ Result<void> FrameLink::join(const Endpoint& group, Instant now) {
   }
   if (groups_.size() == kGroupsMax) {
     return failure(
-        fmt::format("group {} is one too many; allowed are {}", group.to_string(), kGroupsMax));
+        fmt::format("group {} is one too many; a port allows {}", group.to_string(), kGroupsMax));
   }
   groups_.push_back({.address = group,
                      .report = {.address = group, .due_at = now, .times_left = 2, .device = 0}});

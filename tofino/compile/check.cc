@@ -19,7 +19,7 @@ Result<void> check_operation(const Program& program, const Action& action,
                              const Operation& operation) {
   for (const Operand& operand : {operation.a, operation.b}) {
     if (operand.kind == OperandKind::kParameter && operand.value >= action.parameter_bits.size()) {
-      return failure(fmt::format("action '{}' uses parameter {}; it has {}", action.name,
+      return failure(fmt::format("action '{}' uses parameter {}; it has {} parameters", action.name,
                                  operand.value, action.parameter_bits.size()));
     }
   }
