@@ -56,8 +56,7 @@ struct NeighbourNews {
                                       const LinkIdentity& identity, std::span<std::byte> out);
 
 enum class Membership : uint8_t { kReport, kLeave };
-/// Writes an IGMPv2 or MLDv1 message about `group`. Routers and switches of later versions accept
-/// it.
+/// Writes an IGMPv2 or MLDv1 message about `group`, which later versions accept too.
 [[nodiscard]] uint32_t write_membership(Membership what, const Endpoint& group,
                                         const LinkIdentity& identity, std::span<std::byte> out);
 

@@ -27,7 +27,7 @@ union SocketAddress {
 [[nodiscard]] socklen_t to_socket_address(const Endpoint& endpoint, int family,
                                           SocketAddress& address);
 
-/// Returns the endpoint of a socket address, or a default Endpoint if the family is neither.
+/// Returns the endpoint of a socket address. Any other family gives a default Endpoint.
 [[nodiscard]] Endpoint from_socket_address(const SocketAddress& address);
 
 /// Returns true for [::] and 0.0.0.0 with any port.

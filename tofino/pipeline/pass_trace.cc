@@ -8,7 +8,7 @@
 namespace tributary::tofino {
 namespace {
 
-/// Payload values that a trace shows. The trace has the first value and the number of the others.
+/// Number of payload values that a trace event shows. Its field "more" counts the others.
 constexpr uint32_t kPayloadShown = 1;
 
 /// Returns "slot" for "sml.slot", because users filter by the short name.

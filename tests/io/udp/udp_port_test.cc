@@ -262,7 +262,7 @@ TEST(UdpPort, PacketsAreSteeredByTheirBlock) {
   std::vector<Bytes> sent;
   for (uint32_t block = 0; block < 1024; block += 7) sent.push_back(block_packet(block, 80));
   std::vector<TxPacket> packets;
-  std::map<uint32_t, uint32_t> expected;  // Queue to packets.
+  std::map<uint32_t, uint32_t> expected;  // Packets per queue.
   for (const Bytes& bytes : sent) {
     packets.push_back(to(bytes, server->local()));
     expected[(load_be<uint32_t>(bytes.data() + 1) >> 7) & 3]++;
