@@ -8,8 +8,8 @@
 ///          has its own message.
 /// Threads: start_eal() from one thread. It restores the thread's CPU affinity, which EAL narrows
 ///          to one core.
-/// Errors:  One line with DPDK's own last complaint. start_eal() ignores SIGPIPE from then on: a
-///          virtio-user device raises it when its server ends.
+/// Errors:  One line with DPDK's own complaint. start_eal() makes the process ignore SIGPIPE, which
+///          a virtio-user device raises when its server ends.
 /// Tests:   tests/io/dpdk/dpdk_port_test.cc
 #pragma once
 
@@ -31,7 +31,8 @@ struct EalConfig {
 /// twice, so a refused start stays refused.
 Result<void> start_eal(const EalConfig& config);
 
-/// Returns the last complaint that DPDK logged, without its newline, and clears it; empty for none.
+/// Returns the first error line that DPDK has logged since the last call, without its newline;
+/// empty for none.
 [[nodiscard]] std::string take_dpdk_complaint();
 
 /// Registers the calling thread with DPDK, which gives the thread its own cache of packet buffers.
