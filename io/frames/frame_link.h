@@ -103,8 +103,8 @@ class FrameLink {
   [[nodiscard]] Instant next_due() const { return next_due_; }
 
   /// Joins `group`: the link receives datagrams to the group on the group's port, and reports the
-  /// membership to routers and switches. Refuses an address that is not multicast, one of the other
-  /// family, and one group too many.
+  /// membership to routers and switches. Refuses an address that is not multicast or has the other
+  /// family, and more than kGroupsMax groups.
   Result<void> join(const Endpoint& group, Instant now);
   /// Reports the end of all memberships; next_frame() returns the messages.
   void leave_all(Instant now);
@@ -133,7 +133,7 @@ class FrameLink {
   struct Errand {
     Endpoint address;
     Instant due_at = Instant::never();
-    uint32_t times_left = 0;  ///< 0 if the slot is free. A question's last time is the giving up.
+    uint32_t times_left = 0;  ///< 0 if the slot is free. At 1, a question gives up.
     uint32_t device = 0;      ///< The next device to send it on.
   };
   struct Group {

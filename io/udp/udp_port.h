@@ -47,7 +47,8 @@ class UdpPort final : public engine::Port {
   [[nodiscard]] const std::vector<std::string>& warnings() const { return warnings_; }
   /// Returns the payload bytes, in packets of 1 KB and more, that can wait in a queue's socket
   /// without loss. The kernel counts up to twice the payload against twice the granted buffer
-  /// (socket(7), SO_RCVBUF). It returns up to a quarter late (udp_rmem_release, Linux since 4.10).
+  /// (socket(7), SO_RCVBUF). It may free a quarter of that late (udp_rmem_release, Linux since
+  /// 4.10).
   [[nodiscard]] uint32_t receive_room_bytes() const override {
     return receive_buffer_bytes_ / 4 * 3;
   }
