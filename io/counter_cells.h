@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /// @file
-/// Counters that one thread adds to and any thread reads, without a locked instruction.
+/// Counters that one thread increments and any thread reads, without locked instructions.
 ///
-/// Threads: add() by the owner only; value() and read() by any thread.
-/// Tests:   by way of every port's test in tests/io/
+/// Threads: Only the owner calls add(). Any thread calls value() and read().
+/// Tests:   through each port's test in tests/io/
 #pragma once
 
 #include <atomic>
@@ -15,8 +15,8 @@ namespace tributary::io {
 
 class CounterCell {
  public:
-  /// Relaxed load and store suffice: there is one writer, and readers want each number only by
-  /// itself, ordered with nothing.
+  /// Adds `count`. A relaxed load and store are enough: there is one writer, and readers need each
+  /// number on its own, with no order between numbers.
   void add(uint64_t count) {
     value_.store(value_.load(std::memory_order_relaxed) + count, std::memory_order_relaxed);
   }
@@ -26,7 +26,7 @@ class CounterCell {
   std::atomic<uint64_t> value_{0};
 };
 
-/// engine::PortCounters, field by field.
+/// One cell for each field of engine::PortCounters.
 struct PortCounterCells {
   CounterCell rx_packets;
   CounterCell rx_bytes;

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /// @file
-/// Owner of one file descriptor: closes it when it goes.
+/// Owns one file descriptor and closes it in the destructor.
 ///
-/// Threads: Moves belong to one thread; get() may be read by any.
-/// Tests:   by way of tests/io/udp/udp_port_test.cc
+/// Threads: Only one thread may move it. Any thread may call get().
+/// Tests:   through tests/io/udp/udp_port_test.cc
 #pragma once
 
 #include <unistd.h>

@@ -21,13 +21,14 @@
 namespace tributary::io {
 namespace {
 
-/// Whose other end is a program on this machine: the bytes lie in memory and cross no wire.
+/// Returns true if the driver's peer is a program on this machine, so that the bytes cross no wire.
 bool stays_in_memory(const std::string& driver) {
   return driver == "net_vhost" || driver == "net_virtio_user" || driver == "net_memif" ||
          driver == "net_ring" || driver == "net_null";
 }
 
-/// Whose other end may be the Linux kernel, which leaves checksums to a card that is not there.
+/// Returns true if the driver's peer may be the Linux kernel, which leaves checksums to a network
+/// card that does not exist.
 bool is_kernel_interface(const std::string& driver) {
   return driver == "net_af_packet" || driver == "net_af_xdp" || driver == "net_tap" ||
          driver == "net_pcap";
@@ -48,14 +49,14 @@ Result<MbufPool> MbufPool::create(uint32_t count, uint32_t buffer_bytes, int num
   static std::atomic<uint32_t> number{0};
   const std::string name = fmt::format("tributary_{}", number.fetch_add(1));
   MbufPool pool;
-  // Relaxed tail synchronisation: the engine's threads may be preempted while they hold the ring.
+  // Relaxed tail synchronisation, because a thread may be preempted while it holds the ring.
   pool.pool_ = rte_pktmbuf_pool_create_by_ops(
       name.c_str(), count, kCacheBuffers, 0,
       static_cast<uint16_t>(std::min<uint32_t>(buffer_bytes + RTE_PKTMBUF_HEADROOM, UINT16_MAX)),
       numa_node < 0 ? SOCKET_ID_ANY : numa_node, "ring_mt_rts");
   if (pool.pool_ == nullptr) {
     return failure(
-        fmt::format("{} packet buffers of {} bytes cannot be had ({}); give fewer with "
+        fmt::format("cannot allocate {} packet buffers of {} bytes ({}); give fewer with "
                     "mbufs=, or more memory: sysctl -w vm.nr_hugepages=1024",
                     count, buffer_bytes, why(rte_errno)));
   }
@@ -76,7 +77,7 @@ Result<std::unique_ptr<DpdkDevice>> DpdkDevice::open(const DpdkDeviceSpec& spec,
   const DpdkDeviceFacts facts = gather_dpdk_facts(spec);
   std::unique_ptr<DpdkDevice> device(new DpdkDevice());
   for (const DpdkComplaint& complaint : judge_dpdk_device(spec, facts)) {
-    std::string line = fmt::format("{}; mend it with: {}", complaint.cause, complaint.mend);
+    std::string line = fmt::format("{}; to fix: {}", complaint.cause, complaint.mend);
     if (complaint.is_fatal) return failure(fmt::format("{}: {}", spec.name, line));
     device->warnings_.push_back(fmt::format("{}: {}", spec.name, line));
   }
@@ -120,7 +121,7 @@ Result<void> DpdkDevice::probe(const DpdkDeviceSpec& spec, const std::string& ar
   if (plugged_ && rte_eth_dev_get_port_by_name(name_.c_str(), &port_id_) != 0) status = -ENODEV;
   if (status != 0) {
     return failure(
-        fmt::format("{}: the driver refuses '{}': {}; mend it with: see its keys in "
+        fmt::format("{}: the driver refuses '{}': {}; to fix: see its keys in "
                     "https://doc.dpdk.org/guides-22.11/nics/",
                     name_, spec.text, why(-status)));
   }
@@ -131,14 +132,14 @@ Result<void> DpdkDevice::probe(const DpdkDeviceSpec& spec, const std::string& ar
 Result<void> DpdkDevice::configure(uint32_t queues_wanted, uint32_t queues_max) {
   rte_eth_dev_info info{};
   if (const int status = rte_eth_dev_info_get(port_id_, &info); status != 0) {
-    return device_failure(name_, "cannot be asked", -status);
+    return device_failure(name_, "gives no information", -status);
   }
   rx_queues_ = std::min<uint32_t>(queues_max, info.max_rx_queues);
   tx_queues_ = std::min<uint32_t>(queues_max, info.max_tx_queues);
   numa_node_ = rte_eth_dev_socket_id(port_id_);
   rte_eth_conf wanted{};
   constexpr uint64_t kRx = RTE_ETH_RX_OFFLOAD_IPV4_CKSUM | RTE_ETH_RX_OFFLOAD_UDP_CKSUM;
-  // Only of real cards: virtual ones would compute in software, or leave it to their peer.
+  // For real cards only: virtual devices compute checksums in software or leave them to their peer.
   if (is_pci_) {
     wanted.rxmode.offloads = info.rx_offload_capa & kRx;
     tx_checksum_ = (info.tx_offload_capa & RTE_ETH_TX_OFFLOAD_UDP_CKSUM) != 0;
@@ -173,8 +174,8 @@ Result<void> DpdkDevice::make_buffers(const DpdkDeviceSpec& spec, uint32_t buffe
       receive_buffers(dpdk_queue_buffers(spec, rx_descriptors_), rx_queues_, queues_wanted);
   if (spec.mbufs != 0 && spec.mbufs < needed) {
     return failure(
-        fmt::format("{}: mbufs={} is too few; {} queues and {} cores need {}; mend it with: leave "
-                    "mbufs out, or give mbufs={}",
+        fmt::format("{}: mbufs={} is too few; {} queues and {} cores need {}; to fix: leave mbufs "
+                    "out, or give mbufs={}",
                     name_, spec.mbufs, rx_queues_, queues_wanted, needed, needed));
   }
   auto pool = MbufPool::create(spec.mbufs != 0 ? spec.mbufs : needed, buffer_bytes, numa_node_);
@@ -185,7 +186,7 @@ Result<void> DpdkDevice::make_buffers(const DpdkDeviceSpec& spec, uint32_t buffe
 
 Result<void> DpdkDevice::set_up_queues() {
   rte_eth_dev_info info{};
-  rte_eth_dev_info_get(port_id_, &info);  // As configure() has asked before.
+  rte_eth_dev_info_get(port_id_, &info);  // configure() has checked that this call succeeds.
   const auto node = static_cast<unsigned>(numa_node_ < 0 ? 0 : numa_node_);
   for (uint32_t i = 0; i < rx_queues_; i++) {
     const int status = rte_eth_rx_queue_setup(port_id_, static_cast<uint16_t>(i),
@@ -217,7 +218,7 @@ void DpdkDevice::listen_to(const std::vector<MacAddress>& groups) {
   for (size_t i = 0; i < groups.size(); i++) {
     std::memcpy(addresses[i].addr_bytes, groups[i].data(), groups[i].size());
   }
-  // A driver without a filter hears everything anyway, or must be told to.
+  // A driver without a filter receives all groups anyway, or does so after this call.
   if (rte_eth_dev_set_mc_addr_list(port_id_, addresses.data(),
                                    static_cast<uint32_t>(addresses.size())) != 0) {
     rte_eth_allmulticast_enable(port_id_);
@@ -230,7 +231,7 @@ DpdkDevice::~DpdkDevice() {
     rte_eth_dev_stop(port_id_);
     rte_eth_dev_close(port_id_);
   }
-  // Closing an Ethernet device leaves the virtual device on its bus.
+  // rte_eth_dev_close() leaves the virtual device on its bus.
   if (plugged_) rte_eal_hotplug_remove("vdev", name_.c_str());
   static_cast<void>(take_dpdk_complaint());
 }

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 /// @file
-/// One DPDK device, from its text to a started card: buffers, queues, MTU, offloads, steering.
+/// One DPDK device, from its specification to a started card: buffers, queues, MTU, offloads,
+/// steering.
 ///
-/// Model:   Receive buffers lie on the card's NUMA node and hold a whole frame. A network card gets
-///          its MTU set; virtual drivers refuse that and carry large frames all the same.
+/// Model:   Receive buffers are on the card's NUMA node and hold a whole frame. open() sets the MTU
+///          of a network card. Virtual drivers refuse an MTU, but carry large frames without it.
 /// Units:   Bytes.
-/// Threads: open() and the destructor while no queue is in use.
-/// Errors:  One line: the device, the cause, and the command that mends it.
+/// Threads: No queue may be in use during open() and the destructor.
+/// Errors:  One line: the device, the cause, and the command to fix it.
 /// Tests:   tests/io/dpdk/dpdk_port_test.cc
 #pragma once
 
@@ -25,11 +26,11 @@ struct rte_mempool;
 
 namespace tributary::io {
 
-/// Packet buffers of one kind, freed with it.
+/// A pool of packet buffers of one size; the destructor frees the buffers.
 class MbufPool {
  public:
   MbufPool() = default;
-  /// @param count Buffers. @param buffer_bytes What each holds.
+  /// Creates a pool of `count` buffers that hold `buffer_bytes` each.
   static Result<MbufPool> create(uint32_t count, uint32_t buffer_bytes, int numa_node);
   MbufPool(MbufPool&& other) noexcept;
   MbufPool& operator=(MbufPool&& other) noexcept;
@@ -45,7 +46,8 @@ class MbufPool {
 
 class DpdkDevice {
  public:
-  /// @param queues_wanted Queues for so many cores; the device may have fewer.
+  /// Opens and starts the device.
+  /// @param queues_wanted One queue per core; the device may have fewer.
   static Result<std::unique_ptr<DpdkDevice>> open(const DpdkDeviceSpec& spec,
                                                   uint32_t queues_wanted, uint16_t udp_port);
   ~DpdkDevice();
@@ -61,29 +63,30 @@ class DpdkDevice {
   [[nodiscard]] const MacAddress& mac() const { return mac_; }
   [[nodiscard]] rte_mempool* rx_pool() const { return rx_pool_.get(); }
   [[nodiscard]] int numa_node() const { return numa_node_; }
-  /// The card completes UDP checksums.
+  /// Returns true if the card completes UDP checksums.
   [[nodiscard]] bool tx_checksum() const { return tx_checksum_; }
-  /// A frame may lie in several buffers: header apart, payload shared.
+  /// Returns true if a frame may consist of several buffers: its own header and a shared payload.
   [[nodiscard]] bool tx_segments() const { return tx_segments_; }
-  /// The bytes never leave this machine's memory, so no checksum guards them.
+  /// Returns true if the bytes never leave this machine's memory, so that they need no checksum.
   [[nodiscard]] bool is_shared_memory() const { return is_shared_memory_; }
-  /// The peer leaves UDP checksums unfinished.
+  /// Returns true if the peer leaves UDP checksums incomplete.
   [[nodiscard]] bool trusts_udp_checksum() const { return trusts_udp_checksum_; }
-  /// How the card brings packets of one block to one queue; else the engine's cores hand them over.
+  /// Returns how the card steers the packets of a block to one queue. With Steering::kNone the
+  /// engine's cores hand packets over.
   [[nodiscard]] Steering steering() const { return steering_; }
   [[nodiscard]] const std::vector<std::string>& warnings() const { return warnings_; }
 
-  /// There are fewer transmit queues than cores, so tx_lock() guards each.
+  /// Returns true if cores share transmit queues; tx_lock() then guards each queue.
   [[nodiscard]] bool shares_tx_queues() const { return tx_locks_ != nullptr; }
   [[nodiscard]] std::mutex& tx_lock(uint32_t queue) { return tx_locks_[queue]; }
 
-  /// Receives frames of further MAC addresses, those of multicast groups.
+  /// Makes the card receive frames to further MAC addresses, those of multicast groups.
   void listen_to(const std::vector<MacAddress>& groups);
 
  private:
   DpdkDevice() = default;
   Result<void> probe(const DpdkDeviceSpec& spec, const std::string& arguments);
-  /// @param queues_max At most so many, however many there are.
+  /// @param queues_max Upper limit for the device's queues, whatever the device offers.
   Result<void> configure(uint32_t queues_wanted, uint32_t queues_max);
   Result<void> make_buffers(const DpdkDeviceSpec& spec, uint32_t buffer_bytes,
                             uint32_t queues_wanted);
@@ -92,8 +95,8 @@ class DpdkDevice {
 
   std::string name_;
   bool is_pci_ = false;
-  bool plugged_ = false;   ///< Added by this object, so removed by it.
-  bool attached_ = false;  ///< port_id_ is valid.
+  bool plugged_ = false;   ///< True if this object added the device and must remove it.
+  bool attached_ = false;  ///< True if port_id_ is valid.
   uint16_t port_id_ = 0;
   uint32_t rx_queues_ = 0;
   uint32_t tx_queues_ = 0;
@@ -105,8 +108,8 @@ class DpdkDevice {
   bool tx_checksum_ = false;
   bool tx_segments_ = false;
   bool is_shared_memory_ = false;
-  /// Takes sent buffers back as soon as a burst of them is done and not when the ring is nearly
-  /// full: the same few stay in the processor's cache.
+  /// True to reclaim sent buffers after each burst, instead of when the ring is nearly full. The
+  /// same few buffers then stay in the processor's cache.
   bool reclaims_early_ = false;
   bool trusts_udp_checksum_ = false;
   Steering steering_ = Steering::kNone;

@@ -15,12 +15,12 @@
 namespace tributary::io {
 namespace {
 
-/// Address space without hugepages beyond what this port needs, for ports that the process may open
-/// later. Only what is used is backed.
+/// Address space without hugepages, in addition to what this port needs. It is for ports that the
+/// process may open later; only used pages take memory.
 constexpr uint32_t kMemoryMbBase = 512;
 
 std::string line_of(const std::string& what, const DpdkComplaint& complaint) {
-  return fmt::format("{}: {}; mend it with: {}", what, complaint.cause, complaint.mend);
+  return fmt::format("{}: {}; to fix: {}", what, complaint.cause, complaint.mend);
 }
 
 }  // namespace
@@ -38,7 +38,7 @@ Result<OpenedDpdkPort> open_dpdk_port(const DpdkPortConfig& config) {
 
 Result<std::unique_ptr<DpdkPort>> DpdkPort::open(const DpdkPortConfig& config) {
   TRIB_ASSERT(!config.spec.devices.empty() && config.udp_port != 0 && config.queue_count > 0);
-  // A card that the kernel holds is found before DPDK is started with it.
+  // Finds a card that the kernel holds before DPDK starts with it.
   for (const DpdkDeviceSpec& device : config.spec.devices) {
     for (const DpdkComplaint& complaint : judge_dpdk_device(device, gather_dpdk_facts(device))) {
       if (complaint.is_fatal) return failure(line_of(device.name, complaint));
@@ -106,7 +106,7 @@ Result<void> DpdkPort::open_devices(const DpdkPortConfig& config) {
   return {};
 }
 
-/// Senders are told of ports only if all devices steer by them.
+/// Announces UDP ports to senders only if all devices steer by them.
 void DpdkPort::agree_on_steering(uint32_t queue_count) {
   const bool ports_exist = link_.local.port + queue_count - 1 <= UINT16_MAX;
   const bool by_port = ports_exist && std::ranges::all_of(devices_, [](const auto& device) {
@@ -141,7 +141,7 @@ void DpdkPort::make_queues(const DpdkPortConfig& config) {
   uint32_t next = 0;
   for (uint32_t d = 0; d < devices_.size(); d++) {
     const uint32_t count = devices_[d]->rx_queues();
-    // One for each core: queue i is core i's, as steering has it. Fewer: shared out in turn.
+    // With one queue per core, steering needs queue i on core i. Fewer queues go to cores in turn.
     if (count == config.queue_count) next = 0;
     for (uint32_t q = 0; q < count; q++) {
       queues[next].sources.push_back({.device = d, .queue = q});
@@ -159,7 +159,8 @@ void DpdkPort::make_queues(const DpdkPortConfig& config) {
   }
 }
 
-/// IPv6 asks for our address on a multicast group, which a card's filter must let through.
+/// Opens each card's filter for the given groups. IPv6 neighbours ask for our address on a
+/// multicast group, so the filter must pass that group too.
 void DpdkPort::listen_to_groups(const std::vector<Endpoint>& groups) {
   for (const auto& device : devices_) {
     std::vector<MacAddress> macs;

@@ -1,17 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 /// @file
-/// Packets over DPDK devices, without the kernel: one port of one IP address over a network card,
-/// or over several wires in memory to workers on the same machine.
+/// Packets over DPDK devices, without the kernel. A port has one IP address, on a network card or
+/// on several wires in memory to workers on the same machine.
 ///
-/// Model:   A queue for each core. Each receive queue of each device belongs to one core; a core
-/// may
-///          send by any device. A device with fewer queues than cores, or without rte_flow, leaves
-///          steering to the engine, whose cores hand packets over.
+/// Model:   One queue per core; a core may send through any device. If a device has fewer receive
+///          queues than cores, or no rte_flow, the engine's cores hand packets over.
 /// Units:   Payload bytes; packets are PacketLayer::kUdpPayload.
-/// Threads: As engine::Port. open() and the destructor run while no queue is in use.
-/// Errors:  open() returns one line: the cause, and the command that mends it.
-/// Memory:  Packet buffers as the queues need them, on the device's NUMA node; nothing is taken
-///          after open() but a new neighbour's entry in a bounded table.
+/// Threads: As engine::Port. No queue may be in use during open() and the destructor.
+/// Errors:  open() returns one line: the cause, and the command to fix it.
+/// Memory:  Packet buffers on the device's NUMA node. After open(), only new entries of a bounded
+///          neighbour table are allocated.
 /// Tests:   tests/io/dpdk/dpdk_port_test.cc
 #pragma once
 
@@ -28,7 +26,7 @@
 
 namespace tributary::io {
 
-/// Neighbours of a port: four times the most workers that a job has, and their routers.
+/// Neighbours of a port: four times the largest number of workers of a job, and their routers.
 inline constexpr uint32_t kNeighboursMax = 1100;
 
 class DpdkQueue;
@@ -64,7 +62,7 @@ class DpdkPort final : public engine::Port {
   std::vector<std::string> warnings_;
   std::vector<Endpoint> groups_;
   NeighbourTable neighbours_{kNeighboursMax};
-  // In this order: queues give buffers back to pools, and devices hold buffers of pools.
+  // The order matters: queues return buffers to pools, and devices hold buffers of pools.
   MbufPool payloads_;
   MbufPool headers_;
   std::vector<std::unique_ptr<DpdkDevice>> devices_;

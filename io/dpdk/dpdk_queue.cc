@@ -15,11 +15,11 @@
 namespace tributary::io {
 namespace {
 
-/// A queue that polls naps for this part of the time for which nothing has come, so that a nap
-/// delays a packet by little against the silence before it, and an idle core costs next to nothing.
+/// An idle polling queue naps for this share of the time since its last frame. A nap then delays a
+/// packet by little compared with the silence before it, and an idle core costs next to nothing.
 constexpr int64_t kNapShare = 16;
 constexpr Duration kNapMax = milliseconds(1);
-/// Shorter ones are not worth the system call; the core is only offered to others.
+/// A shorter nap is not worth its system call; the queue yields the core instead.
 constexpr Duration kNapMin = microseconds(20);
 
 void nap(Duration length) {
@@ -31,8 +31,8 @@ void nap(Duration length) {
 VerifiedByHardware verified_of(const rte_mbuf& frame) {
   const uint64_t ip = frame.ol_flags & RTE_MBUF_F_RX_IP_CKSUM_MASK;
   const uint64_t udp = frame.ol_flags & RTE_MBUF_F_RX_L4_CKSUM_MASK;
-  // NONE: wrong in the packet's bytes, yet their integrity is known. BAD is checked once more, for
-  // cards that call a datagram without checksum bad.
+  // NONE means that the checksum in the packet is wrong, but that the card knows its bytes to be
+  // intact. BAD is checked in software, because some cards report it for a missing checksum.
   return {.ip_checksum = ip == RTE_MBUF_F_RX_IP_CKSUM_GOOD || ip == RTE_MBUF_F_RX_IP_CKSUM_NONE,
           .udp_checksum = udp == RTE_MBUF_F_RX_L4_CKSUM_GOOD || udp == RTE_MBUF_F_RX_L4_CKSUM_NONE};
 }
@@ -92,13 +92,13 @@ uint32_t DpdkQueue::poll_devices(uint32_t room) {
   return count;
 }
 
-/// The frame in one piece; null, with the frame freed and counted, if it is too large for that.
+/// Returns the frame in one buffer. If it is too large, frees and counts it and returns null.
 rte_mbuf* DpdkQueue::in_one_piece(const Found& found) {
   const DpdkDevice& device = *devices_[found.device];
   rte_mbuf* whole = nullptr;
   if (rte_pktmbuf_pkt_len(found.frame) <= dpdk_frame_bytes(device.mtu())) {
     if (found.frame->nb_segs == 1) return found.frame;
-    // Copied, not joined: pieces may be shared with other frames.
+    // Copied instead of joined, because other frames may share its segments.
     whole = rte_pktmbuf_copy(found.frame, device.rx_pool(), 0, UINT32_MAX);
   } else {
     link_.count(FrameOutcome::kGiant);
@@ -108,7 +108,7 @@ rte_mbuf* DpdkQueue::in_one_piece(const Found& found) {
   return whole;
 }
 
-/// @return whether `packet` is a payload for the engine; the frame is then held.
+/// Inspects a frame. @return true if `packet` is a payload for the engine; the frame is then held.
 bool DpdkQueue::take(const Found& found, engine::Packet& packet) {
   rte_mbuf* frame = in_one_piece(found);
   if (frame == nullptr) return false;
@@ -152,7 +152,7 @@ void DpdkQueue::wait(Duration at_most) {
   const Instant began = monotonic_now();
   const Instant until = std::min(began + at_most, link_.next_due());
   for (Instant now = began;; now = monotonic_now()) {
-    // Acquire: pairs with wake(); what the waker did before is seen.
+    // Acquire pairs with the release in wake(): this thread sees everything the waker did before.
     if (woken_.exchange(false, std::memory_order_acquire)) return;
     if (found_count_ == 0) found_count_ = poll_devices(engine::kBurstPackets);
     if (found_count_ > 0 || now >= until) return;

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 /// @file
-/// One core's view of a DPDK port: the receive queues that it polls, and its sending half.
+/// One core's view of a DPDK port: its sending half, and the receive queues that it polls.
 ///
-/// Model:   Frames are judged and their payloads handed out where the device put them; they are
-///          freed at the next receive(). Questions for MAC addresses, their answers and pings are
-///          dealt with inside receive() and never seen by the engine.
+/// Model:   Payloads are handed out where the device put them. The next receive() frees their
+///          frames. receive() also handles questions for MAC addresses, their answers and pings;
+///          the engine never sees them.
 /// Units:   Payload bytes; packets are PacketLayer::kUdpPayload.
-/// Threads: As engine::PortQueue: one thread, but for wake(), counters() and visit_counters().
-/// Errors:  Counted: see io/frames/link_inspect.h.
+/// Threads: As engine::PortQueue: one thread, except for wake(), counters() and visit_counters().
+/// Errors:  Counted; see io/frames/link_inspect.h.
 /// Tests:   tests/io/dpdk/dpdk_port_test.cc
 #pragma once
 
@@ -34,9 +34,9 @@ class alignas(128) DpdkQueue final : public engine::PortQueue {
   };
   struct Config {
     DpdkTransmitter::Config transmitter;
-    uint32_t frame_bytes_max = 0;  ///< Of the largest device.
-    bool poll = false;             ///< Never sleep.
-    std::vector<Source> sources;   ///< May be empty: then other cores hand over.
+    uint32_t frame_bytes_max = 0;  ///< Largest frame of any of the devices.
+    bool poll = false;             ///< True to poll without ever sleeping.
+    std::vector<Source> sources;   ///< May be empty; other cores then hand packets over.
   };
 
   DpdkQueue(const Config& config, const FrameLinkConfig& link, NeighbourTable& neighbours,
@@ -51,11 +51,11 @@ class alignas(128) DpdkQueue final : public engine::PortQueue {
   void visit_counters(const CounterVisitor& visit) const override;
 
   [[nodiscard]] FrameLink& link() { return link_; }
-  /// Sends good-byes to multicast groups. Called when the thread that owned the queue is gone.
+  /// Sends the multicast groups' leave messages. Call it after the queue's thread has ended.
   void leave_groups();
 
  private:
-  /// A frame that wait() has found and receive() has not yet looked at.
+  /// A frame that wait() has received and receive() has not yet inspected.
   struct Found {
     rte_mbuf* frame = nullptr;
     uint32_t device = 0;
@@ -74,8 +74,8 @@ class alignas(128) DpdkQueue final : public engine::PortQueue {
 
   std::array<Found, engine::kBurstPackets> found_{};
   uint32_t found_count_ = 0;
-  uint32_t source_next_ = 0;  ///< Where polling goes on, so that no device starves another.
-  std::array<rte_mbuf*, engine::kBurstPackets> held_{};  ///< Behind the last burst's payloads.
+  uint32_t source_next_ = 0;  ///< Polling continues here, so that no device starves another.
+  std::array<rte_mbuf*, engine::kBurstPackets> held_{};  ///< Frames of the last burst's payloads.
   uint32_t held_count_ = 0;
   std::vector<std::byte> reply_;
   Instant now_;

@@ -14,7 +14,8 @@
 namespace tributary::io {
 namespace {
 
-/// @pre There is room. Bytes of an empty payload may be nowhere, which memcpy() does not take.
+/// Appends `bytes`; there must be room. An empty payload may have a null pointer, which memcpy()
+/// does not allow.
 void append_bytes(rte_mbuf& frame, std::span<const std::byte> bytes) {
   char* const at = rte_pktmbuf_append(&frame, static_cast<uint16_t>(bytes.size()));
   std::copy(bytes.begin(), bytes.end(), reinterpret_cast<std::byte*>(at));
@@ -35,7 +36,7 @@ DpdkTransmitter::~DpdkTransmitter() { flush(); }
 
 void DpdkTransmitter::transmit(std::span<const engine::TxPacket> packets, Instant now) {
   while (!packets.empty()) {
-    // One payload to many destinations comes as a run of packets with the same bytes.
+    // A payload for many destinations arrives as a run of packets with the same bytes.
     size_t run = 1;
     while (run < packets.size() && packets[run].data == packets[0].data &&
            packets[run].size == packets[0].size && packets[run].layer == packets[0].layer) {
@@ -75,7 +76,7 @@ void DpdkTransmitter::send_payload(std::span<const engine::TxPacket> copies, Ins
       send_copy(payload, copy.destination, {.device = device, .mac = hop->mac});
     }
   }
-  if (payload.shared != nullptr) rte_pktmbuf_free(payload.shared);  // Frames hold their own share.
+  if (payload.shared != nullptr) rte_pktmbuf_free(payload.shared);  // Frames hold references.
 }
 
 void DpdkTransmitter::send_copy(Payload& payload, const Endpoint& destination, const Hop& hop) {
@@ -87,7 +88,7 @@ void DpdkTransmitter::send_copy(Payload& payload, const Endpoint& destination, c
   append(frame, static_cast<uint32_t>(payload.bytes.size()), hop.device);
 }
 
-/// @return null if no buffer is left, or the destination is of another family.
+/// @return null if no buffer is left, or if the destination has another address family.
 rte_mbuf* DpdkTransmitter::frame_of(Payload& payload, const UdpFrameAddresses& addresses,
                                     uint32_t device) {
   const auto size = static_cast<uint16_t>(payload.bytes.size());
@@ -182,7 +183,7 @@ void DpdkTransmitter::flush_lane(uint32_t device) {
       lane.stuck = true;
       break;
     }
-    if (!offered.refuses_next) sched_yield();  // Whoever empties the device may need this core.
+    if (!offered.refuses_next) sched_yield();  // The process that empties the device may need it.
   }
   drop(frames.subspan(done));
   lane.count = 0;

@@ -1,15 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 /// @file
-/// The sending half of a DPDK queue: payloads get their headers and go out by the device of their
-/// next hop.
+/// The sending half of a DPDK queue. It adds headers to payloads and sends them through the device
+/// of their next hop. DpdkTransmitter says how payloads and headers share buffers.
 ///
-/// Model:   A payload that goes to several destinations is copied once and its checksum made once;
-///          each destination has a header buffer in front of the shared payload buffer, where the
-///          driver takes frames of several buffers. A payload for one is copied behind its header.
-/// Threads: Owned by the queue's thread. A transmit queue that cores share is locked for a burst.
-/// Errors:  What finds no buffer, no next hop, or no room in the device within kFullWait is lost
-///          and counted, and so is a frame that the driver refuses, without those behind it. Only
-///          what the device has taken counts as sent.
+/// Threads: Owned by the queue's thread. If cores share a transmit queue, a burst takes its lock.
+/// Errors:  A packet is lost and counted if it finds no buffer, no next hop, or no room in the
+///          device within kFullWait. If the driver refuses a frame, that frame alone is lost and
+///          counted. Only frames that the device has taken count as sent.
 /// Memory:  Arrays of a fixed size; buffers from the port's two pools.
 /// Tests:   tests/io/dpdk/dpdk_port_test.cc
 #pragma once
@@ -30,10 +27,13 @@ struct rte_mbuf;
 
 namespace tributary::io {
 
-/// How long one transmit() waits for full devices. A peer that reads again within this loses
-/// nothing; one that is gone costs it once and not again until it reads.
+/// How long one transmit() waits for full devices. A peer that resumes reading within this time
+/// loses nothing. A peer that is gone causes one such wait, and no further wait until it reads.
 inline constexpr Duration kFullWait = milliseconds(1);
 
+/// A payload for several destinations is copied once, and its checksum is computed once. If the
+/// driver takes frames of several buffers, each destination gets a header buffer in front of the
+/// shared payload buffer. A payload for one destination is copied behind its header.
 class DpdkTransmitter {
  public:
   struct Config {
@@ -42,40 +42,40 @@ class DpdkTransmitter {
     rte_mempool* payloads = nullptr;
     rte_mempool* headers = nullptr;
   };
-  /// All references outlive this.
+  /// All references must outlive this object.
   DpdkTransmitter(const Config& config, std::span<const std::unique_ptr<DpdkDevice>> devices,
                   FrameLink& link, PortCounterCells& counters);
   ~DpdkTransmitter();
   DpdkTransmitter(const DpdkTransmitter&) = delete;
   DpdkTransmitter& operator=(const DpdkTransmitter&) = delete;
 
-  /// As PortQueue::transmit(). `now` is the time of the last burst received.
+  /// See PortQueue::transmit(). `now` is the time of the last received burst.
   void transmit(std::span<const engine::TxPacket> packets, Instant now);
 
-  /// A whole frame, by this device.
+  /// Sends a whole frame through this device.
   void send_frame(std::span<const std::byte> frame, uint32_t device);
-  /// Hands everything to the devices.
+  /// Hands all collected frames to the devices.
   void flush();
 
  private:
   static constexpr uint32_t kBurst = 64;
-  /// For a frame of the link's own.
+  /// Payload size of a frame that the link itself sends.
   static constexpr uint32_t kNoPayload = UINT32_MAX;
 
-  /// Frames on their way to one device.
+  /// Frames collected for one device.
   struct Lane {
     std::array<rte_mbuf*, kBurst> frames{};
-    std::array<uint32_t, kBurst> payload_bytes{};  ///< Of each, or kNoPayload.
+    std::array<uint32_t, kBurst> payload_bytes{};  ///< Per frame; kNoPayload for the link's own.
     uint32_t count = 0;
-    bool stuck = false;  ///< Took nothing for kFullWait; no longer waited for.
+    bool stuck = false;  ///< Took nothing for kFullWait, so transmit() does not wait for it.
   };
 
-  /// A payload with all that is made of it once.
+  /// A payload, with the results that all its frames share.
   struct Payload {
     std::span<const std::byte> bytes;
     uint16_t sum = 0;
     bool has_sum = false;
-    rte_mbuf* shared = nullptr;  ///< Null: copied behind each header.
+    rte_mbuf* shared = nullptr;  ///< Null if the payload is copied behind each header.
   };
 
   void send_payload(std::span<const engine::TxPacket> copies, Instant now);

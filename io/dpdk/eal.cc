@@ -18,8 +18,8 @@
 namespace tributary::io {
 namespace {
 
-/// The first line that DPDK logged at level "error" since it was taken last: it names the cause,
-/// the lines behind it what came of it. Its stream is written by any of its threads.
+/// Keeps the first line that DPDK logged at level "error" since the last take(). The first line
+/// names the cause; later lines report its effects. Any DPDK thread may write.
 class Complaints {
  public:
   void write(std::string_view text) {
@@ -48,7 +48,7 @@ ssize_t write_log(void*, const char* text, size_t size) {
   return static_cast<ssize_t>(size);
 }
 
-/// DPDK's log becomes a stream of our own: it would fill a person's terminal with notices.
+/// Redirects DPDK's log to a stream of our own, because its notices would fill the terminal.
 void open_log() {
   cookie_io_functions_t functions{};
   functions.write = write_log;
@@ -78,7 +78,7 @@ Result<void> initialise(const EalConfig& config) {
   int core = 0;
   while (core + 1 < CPU_SETSIZE && !CPU_ISSET(core, &affinity)) core++;
 
-  // One core is all that EAL is told of: the engine's threads are its own.
+  // EAL gets only one core, because the engine starts its own threads.
   std::vector<std::string> words{"tributary",          "-l",
                                  std::to_string(core), "--no-shconf",
                                  "--no-telemetry",     "--single-file-segments",
@@ -101,7 +101,7 @@ Result<void> initialise(const EalConfig& config) {
                              complaint.empty() ? rte_strerror(rte_errno) : complaint));
 }
 
-/// Tells DPDK that the thread has ended.
+/// Registers the thread with DPDK until the thread ends.
 struct Registration {
   Registration() : done(rte_lcore_id() == LCORE_ID_ANY && rte_thread_register() == 0) {}
   ~Registration() {
@@ -124,7 +124,7 @@ Result<void> start_eal(const EalConfig& config) {
   if (!*state.result) return *state.result;
   for (const std::string& card : config.pci) {
     if (std::find(state.pci.begin(), state.pci.end(), card) == state.pci.end()) {
-      return failure(fmt::format("{}: DPDK runs already in this process, without this card", card));
+      return failure(fmt::format("{}: DPDK already runs in this process, without this card", card));
     }
   }
   return {};

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 /// @file
-/// DPDK's Environment Abstraction Layer, started once for the process and in one place.
+/// Starts DPDK's Environment Abstraction Layer (EAL), once per process.
 ///
-/// Model:   No shared files, no telemetry, no secondary processes: what a killed process leaves
-///          behind blocks nobody. Without hugepages memory is ordinary, anonymous memory. PCI cards
-///          are named at the start; virtual devices are added later, one by one, so that each
-///          refusal has its own message.
-/// Threads: start_eal() from one thread. The calling thread keeps its CPU affinity, which EAL would
-///          narrow to one core for it and all threads that it starts.
-/// Errors:  One line with DPDK's own last words. SIGPIPE is ignored from here on: a virtio-user
-///          device raises it when its server goes.
+/// Model:   No shared files, telemetry or secondary processes, so the remains of a killed process
+///          block nobody. Without hugepages, EAL uses ordinary anonymous memory. PCI cards are
+///          named at the start. Virtual devices are added later, one by one, so that each refusal
+///          has its own message.
+/// Threads: start_eal() from one thread. It restores the thread's CPU affinity, which EAL narrows
+///          to one core.
+/// Errors:  One line with DPDK's own complaint. start_eal() makes the process ignore SIGPIPE, which
+///          a virtio-user device raises when its server ends.
 /// Tests:   tests/io/dpdk/dpdk_port_test.cc
 #pragma once
 
@@ -23,19 +23,20 @@ namespace tributary::io {
 
 struct EalConfig {
   bool hugepages = false;
-  uint32_t memory_mb = 512;      ///< Address space without hugepages; used pages count.
-  std::vector<std::string> pci;  ///< The only cards that are touched.
+  uint32_t memory_mb = 512;      ///< Address space without hugepages; only used pages take memory.
+  std::vector<std::string> pci;  ///< The only cards that EAL may use.
 };
 
-/// Starts it, or does nothing if it runs already and has these cards. It can't be started twice in
-/// a process, so a refused start stays refused.
+/// Starts EAL. Does nothing if it runs already and has these cards. A process cannot start EAL
+/// twice, so a refused start stays refused.
 Result<void> start_eal(const EalConfig& config);
 
-/// The last complaint that DPDK has logged, without its newline; empty for none. Forgets it.
+/// Returns the first error line that DPDK has logged since the last call, without its newline;
+/// empty for none.
 [[nodiscard]] std::string take_dpdk_complaint();
 
-/// Makes DPDK know the calling thread, which gives it a cache of packet buffers of its own. Cheap
-/// when it is known already; undone when the thread ends.
+/// Registers the calling thread with DPDK, which gives the thread its own cache of packet buffers.
+/// Cheap if the thread is registered already. The end of the thread undoes it.
 void register_dpdk_thread();
 
 }  // namespace tributary::io

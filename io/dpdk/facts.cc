@@ -36,7 +36,7 @@ uint64_t number_in_file(const fs::path& path, uint64_t otherwise) {
 }
 
 uint64_t hugepage_bytes_free(const fs::path& root) {
-  constexpr std::string_view kPrefix = "hugepages-";  // And the size: "2048kB".
+  constexpr std::string_view kPrefix = "hugepages-";  // Followed by the size: "2048kB".
   uint64_t free = 0;
   std::error_code error;
   for (const auto& size : fs::directory_iterator(root / "sys/kernel/mm/hugepages", error)) {
@@ -55,7 +55,7 @@ bool has_capability(uint32_t capability) {
   return (data[capability / 32].effective >> (capability % 32) & 1) != 0;
 }
 
-/// Asked of the kernel and not of /sys, which may show another network namespace than ours.
+/// Asks the kernel, because /sys may show another network namespace than ours.
 void ask_interface(const std::string& name, DpdkDeviceFacts& facts) {
   ifreq request{};
   if (name.size() >= sizeof request.ifr_name) return;
@@ -67,12 +67,12 @@ void ask_interface(const std::string& name, DpdkDeviceFacts& facts) {
   channels.cmd = ETHTOOL_GCHANNELS;
   request.ifr_data = reinterpret_cast<char*>(&channels);
   const bool told = ::ioctl(socket.get(), SIOCETHTOOL, &request) == 0;
-  // A driver that does not say has one, as net_af_xdp takes it, too.
+  // If the driver does not report a number, assume one, as net_af_xdp does.
   facts.interface_queues = told && channels.combined_count != 0 ? channels.combined_count : 1;
 }
 
 std::optional<uint32_t> numa_node_of(const fs::path& device) {
-  int node = -1;  // What the kernel writes where there is but one.
+  int node = -1;  // The kernel writes -1 if there is only one node.
   if (!(std::ifstream(device / "numa_node") >> node) || node < 0) return std::nullopt;
   return static_cast<uint32_t>(node);
 }
@@ -83,7 +83,7 @@ std::optional<uint32_t> class_of(const fs::path& device) {
   return number;
 }
 
-/// The nodes of the cores that this thread may use.
+/// Returns the NUMA nodes of the cores that this thread may use.
 std::vector<uint32_t> core_numa_nodes(const fs::path& root) {
   constexpr std::string_view kPrefix = "node";
   cpu_set_t allowed;
@@ -141,9 +141,9 @@ SocketState socket_state(const std::string& path) {
   address.sun_family = AF_UNIX;
   if (path.size() >= sizeof address.sun_path) return SocketState::kStale;
   std::memcpy(address.sun_path, path.data(), path.size());
-  // Not knocked at: net_memif's server dies of a connection that ends at once. A datagram socket
-  // is refused because its type is wrong by a socket that lives, stream (vhost-user) or packets
-  // (memif), and because nobody is there by a file that was left behind.
+  // Do not open a real connection: net_memif's server crashes if a connection ends at once. A live
+  // socket, stream (vhost-user) or packet (memif), refuses a datagram socket because of its type. A
+  // stale file refuses it because nobody listens.
   const FileDescriptor probe(::socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   if (::connect(probe.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0 ||
       errno == EPROTOTYPE) {

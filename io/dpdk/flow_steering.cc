@@ -10,7 +10,7 @@
 namespace tributary::io {
 namespace {
 
-/// A rule in DPDK's words: Ethernet, IP, UDP to its port, and the steering field if it looks there.
+/// A rule in DPDK's terms: Ethernet, IP, UDP port and, for a rule with a mask, the steering field.
 class Rule {
  public:
   Rule(const SteeringRule& rule, bool ipv4) {
@@ -80,7 +80,7 @@ Steering steer_blocks(uint16_t port_id, uint16_t udp_port, bool ipv4, uint32_t q
     for (const SteeringRule& rule : rules) {
       if (Rule(rule, ipv4).make(port_id)) continue;
       rte_flow_error error{};
-      rte_flow_flush(port_id, &error);  // Half a steering would be worse than none.
+      rte_flow_flush(port_id, &error);  // Some of the rules would be worse than none.
       return false;
     }
     return true;

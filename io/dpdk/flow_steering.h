@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 /// @file
-/// Asks a network card to bring all packets of a block to one queue (rte_flow), where it can.
+/// Asks a network card to steer all packets of a block to one queue (rte_flow), if it can.
 ///
-/// Model:   The rules are those of steering_rules.h. Each is validated before the first is made: a
-///          card that can do some of them does none, and the cores hand packets over among
-///          themselves.
-/// Errors:  None: Steering::kNone is an answer.
-/// Tests:   tests/io/dpdk/dpdk_port_test.cc (refusal); that a card obeys is unmeasured, none here
-///          has rte_flow.
+/// Model:   The rules are those of steering_rules.h. All are validated before the first is created.
+///          If the card refuses any rule, it gets none, and the cores hand packets over.
+/// Errors:  None: the answer may be Steering::kNone.
+/// Tests:   tests/io/dpdk/dpdk_port_test.cc (refusal). No test shows that a card obeys: no card
+///          here has rte_flow.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +15,9 @@
 
 namespace tributary::io {
 
-/// @param queues A power of two, more than 1. @return how the card now steers.
+/// Creates the rules.
+/// @param queues A power of two greater than 1.
+/// @return how the card steers from then on.
 [[nodiscard]] Steering steer_blocks(uint16_t port_id, uint16_t udp_port, bool ipv4,
                                     uint32_t queues);
 

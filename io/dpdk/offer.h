@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// @file
-/// One attempt to give a burst of frames to a driver that looks at them first (rte_eth_tx_prepare):
-/// which went out, and whether the next one never will.
+/// One attempt to give a burst of frames to a driver that checks them first (rte_eth_tx_prepare).
 ///
 /// Threads: Pure.
 /// Tests:   tests/io/dpdk/offer_test.cc
@@ -12,15 +11,17 @@
 
 namespace tributary::io {
 
+/// The result of offer().
 struct Offered {
-  uint32_t sent = 0;  ///< From the beginning; they are the driver's now.
-  /// The one behind them is refused for what it is. It is still the caller's, and would stand in
-  /// the way of those behind it for ever.
+  uint32_t sent = 0;  ///< Frames from the beginning that the driver has taken and owns.
+  /// True if the driver refuses the next frame because of its contents. The caller still owns that
+  /// frame and must remove it; otherwise it would block the frames behind it for ever.
   bool refuses_next = false;
 };
 
-/// @param prepare Takes frames, returns how many from the beginning the driver would take.
-/// @param send    Takes those, returns how many of them there was room for.
+/// Offers `frames` to a driver once.
+/// @param prepare Takes frames; returns how many from the beginning the driver accepts.
+/// @param send    Takes these; returns how many of them the driver had room for.
 template <typename Frame, typename Prepare, typename Send>
 Offered offer(std::span<Frame> frames, Prepare&& prepare, Send&& send) {
   const uint32_t ready = prepare(frames);

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 /// @file
-/// Opens a DPDK port, for those who need not know DPDK: this header includes nothing of it, and a
-/// build without DPDK has the same function, which says so.
+/// Opens a DPDK port. This header does not include DPDK, so its users need not know DPDK. A build
+/// without DPDK has the same function, which returns an error that says so.
 ///
 /// Threads: One, at the start.
-/// Errors:  One line: the cause, and the command that mends it.
+/// Errors:  One line: the cause, and the command to fix it.
 /// Tests:   tests/io/dpdk/dpdk_port_test.cc
 #pragma once
 
@@ -22,17 +22,17 @@ namespace tributary::io {
 
 struct DpdkPortConfig {
   DpdkPortSpec spec;
-  uint16_t udp_port = 0;  ///< Ours; not 0.
+  uint16_t udp_port = 0;  ///< Our UDP port; not 0.
   uint32_t queue_count = 1;
-  std::optional<Endpoint> peer = {};  ///< A worker's aggregator: nobody else is listened to.
+  std::optional<Endpoint> peer = {};  ///< A worker's aggregator, the only accepted sender.
 };
 
 struct OpenedDpdkPort {
   std::unique_ptr<engine::Port> port;
-  std::vector<std::string> warnings;  ///< One sentence each, with the command that mends it.
+  std::vector<std::string> warnings;  ///< One sentence each, with the command to fix it.
 };
 
-/// Whether this build has DPDK.
+/// Returns true if this build has DPDK.
 [[nodiscard]] bool has_dpdk();
 
 [[nodiscard]] Result<OpenedDpdkPort> open_dpdk_port(const DpdkPortConfig& config);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Takes the place of dpdk_port.cc and ring_pair.cc in a build without DPDK.
+// Replaces dpdk_port.cc and ring_pair.cc in a build without DPDK.
 #include "io/dpdk/open_dpdk_port.h"
 #include "io/dpdk/ring_pair.h"
 
@@ -7,7 +7,7 @@ namespace tributary::io {
 namespace {
 
 constexpr const char* kAbsent =
-    "this program was built without DPDK; mend it with: tools/install-deps.sh --with-dpdk, then "
+    "this program was built without DPDK; to fix: tools/install-deps.sh --with-dpdk, then "
     "configure and build again";
 
 }  // namespace

@@ -31,7 +31,7 @@ std::vector<std::string> split(std::string_view text, char separator) {
 
 bool is_hex(char c) { return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f'); }
 
-/// "0000:01:00.0", from that or from "01:00.0"; empty if it is no PCI address.
+/// Returns "0000:01:00.0" for that text and for "01:00.0"; empty if `text` is not a PCI address.
 std::string pci_address(std::string_view text) {
   const std::string whole = text.size() == 7 ? "0000:" + std::string(text) : std::string(text);
   constexpr std::string_view kPattern = "xxxx:xx:xx.x";
@@ -42,7 +42,7 @@ std::string pci_address(std::string_view text) {
   return whole;
 }
 
-/// Takes "vhost", "net_vhost" or "net_vhost3" apart. @return false if it is no driver.
+/// Parses "vhost", "net_vhost" or "net_vhost3". @return false if it is not a known driver.
 bool read_driver(std::string_view text, DpdkDeviceSpec& spec) {
   std::string_view base = text;
   if (base.starts_with(kDriverPrefix)) base.remove_prefix(kDriverPrefix.size());
@@ -66,7 +66,7 @@ Result<uint32_t> read_number(const std::string& key, const std::string& value, u
   return number;
 }
 
-/// An address without a port, which Endpoint::parse() wants.
+/// Parses an address without a port. Endpoint::parse() needs a port, so this adds one.
 Result<Endpoint> read_address(const std::string& key, const std::string& value) {
   const bool ipv6 = value.find(':') != std::string::npos;
   auto endpoint = Endpoint::parse(ipv6 ? fmt::format("[{}]:1", value) : value + ":1");
@@ -89,7 +89,7 @@ Result<void> read_own_address(const std::string& value, DpdkDeviceSpec& spec) {
   const uint32_t bits_max = address->is_ipv4() ? 32 : 128;
   if (slash == std::string::npos) {
     return failure(fmt::format(
-        "ip={} has no length of its network; allowed: ADDRESS/BITS, as in 10.0.0.1/24", value));
+        "ip={} lacks the prefix length; allowed: ADDRESS/BITS, as in 10.0.0.1/24", value));
   }
   const auto bits = read_number("ip", value.substr(slash + 1), 1, bits_max);
   if (!bits) return tl::unexpected(bits.error());
@@ -103,7 +103,7 @@ Result<bool> read_switch(const std::string& key, const std::string& value) {
   return failure(fmt::format("{}={} is not allowed; allowed: on, off", key, value));
 }
 
-/// One of this program's keys. @return whether it was one.
+/// Reads a key of this program. @return true if `key` is one.
 Result<bool> read_own_key(const std::string& key, const std::string& value, DpdkDeviceSpec& spec) {
   const auto store = [](auto result, auto& target) -> Result<bool> {
     if (!result) return tl::unexpected(result.error());
@@ -131,7 +131,7 @@ Result<bool> read_own_key(const std::string& key, const std::string& value, Dpdk
 Result<void> read_key(const std::string& part, DpdkDeviceSpec& spec) {
   const size_t equals = part.find('=');
   if (part.empty() || equals == 0) {
-    return failure(fmt::format("'{}' is no key=value", part));
+    return failure(fmt::format("'{}' is not key=value", part));
   }
   const std::string key = part.substr(0, equals);
   const std::string value = equals == std::string::npos ? "" : part.substr(equals + 1);
@@ -139,7 +139,7 @@ Result<void> read_key(const std::string& part, DpdkDeviceSpec& spec) {
   if (!own) return tl::unexpected(own.error());
   if (*own) return {};
   if (spec.is_pci()) {
-    // Drivers of network cards take arguments too, but a mistyped key of ours would be lost.
+    // Drivers of network cards take arguments too, but then a mistyped key would go unnoticed.
     return failure(fmt::format("unknown key '{}' for a PCI device; allowed: {}", key, kKeys));
   }
   spec.arguments += (spec.arguments.empty() ? "" : ",") + part;
@@ -170,7 +170,7 @@ Result<DpdkDeviceSpec> parse_dpdk_device(std::string_view text) {
     return failure(fmt::format("'{}': {}", text, why));
   };
   if (!text.starts_with(kDpdkPrefix)) {
-    return wrong("is no port; allowed: dpdk:DEVICE[,key=value]...");
+    return wrong("is not a port; allowed: dpdk:DEVICE[,key=value]...");
   }
   DpdkDeviceSpec spec;
   spec.text = std::string(text);
@@ -179,7 +179,7 @@ Result<DpdkDeviceSpec> parse_dpdk_device(std::string_view text) {
   spec.name = pci_address(device);
   if (spec.name.empty() && !read_driver(device, spec)) {
     return wrong(
-        fmt::format("'{}' is no device; allowed: a PCI address such as 0000:01:00.0, or "
+        fmt::format("'{}' is not a device; allowed: a PCI address such as 0000:01:00.0, or "
                     "one of {}",
                     device, fmt::join(kDrivers, ", ")));
   }
@@ -200,17 +200,17 @@ Result<DpdkPortSpec> join_dpdk_devices(std::vector<DpdkDeviceSpec> devices) {
       device.name += std::to_string(numbers[device.driver]++);
     }
     if (!names.insert(device.name).second) {
-      return failure(fmt::format("'{}': the device {} is there twice", device.text, device.name));
+      return failure(fmt::format("'{}': the device {} is named twice", device.text, device.name));
     }
     const std::string socket = dpdk_socket_path(device);
     const std::string end = socket.empty() ? device.argument("iface") : socket;
     if (!end.empty() && !names.insert(end).second) {
-      return failure(fmt::format("'{}': {} is there twice", device.text, end));
+      return failure(fmt::format("'{}': {} is named twice", device.text, end));
     }
     if (device.address) {
       if (has_address && !same_address(port.address, *device.address)) {
         return failure(
-            fmt::format("'{}': a second ip; a port has one for all of its devices", device.text));
+            fmt::format("'{}': a second ip; a port has one ip for all its devices", device.text));
       }
       has_address = true;
       port.address = *device.address;
@@ -226,7 +226,7 @@ Result<DpdkPortSpec> join_dpdk_devices(std::vector<DpdkDeviceSpec> devices) {
         "own; add it as in --port dpdk:...,ip=10.0.0.1/24");
   }
   if (port.gateway && port.gateway->is_ipv4() != port.address.is_ipv4()) {
-    return failure("gw: is not of the same family as ip");
+    return failure("gw: must have the same address family as ip");
   }
   port.devices = std::move(devices);
   return port;

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 /// @file
-/// What a person writes behind `--port`: a device for DPDK, and how this port appears on it.
+/// The argument of `--port`: a DPDK device, and how this port appears on it.
 ///
 /// Shapes:  "dpdk:DEVICE[,key=value]...". DEVICE is a PCI address (0000:01:00.0 or 01:00.0) or a
-///          virtual driver with or without its net_ (vhost, virtio_user, memif, af_packet, af_xdp,
-///          tap, ring, null), a number behind it if one is wanted. The keys of kDpdkKeys are this
-///          program's; all others go to the driver as they are.
+///          virtual driver (vhost, virtio_user, memif, af_packet, af_xdp, tap, ring, null), with or
+///          without the prefix net_ and a number. This program reads the keys of kKeys in
+///          port_spec.cc; all other keys go to the driver unchanged.
 /// Units:   Bytes.
 /// Threads: Pure functions; nothing here needs DPDK.
-/// Errors:  One line with the text, what is wrong and what is allowed.
+/// Errors:  One line with the text, the fault and the allowed values.
 /// Tests:   tests/io/dpdk/port_spec_test.cc
 #pragma once
 
@@ -23,16 +23,16 @@
 
 namespace tributary::io {
 
-/// What a port's text begins with to be one of DPDK's.
+/// The prefix of a `--port` text for DPDK.
 inline constexpr std::string_view kDpdkPrefix = "dpdk:";
 
-/// Largest and least MTU of a device. Largest: what jumbo Ethernet commonly means; least: RFC 8200.
+/// Limits on a device's MTU. Largest: the usual value for jumbo Ethernet. Smallest: RFC 8200.
 inline constexpr uint32_t kDpdkMtuMax = 9000;
 inline constexpr uint32_t kDpdkMtuMin = 1280;
-/// For a network card unless told otherwise, as every Ethernet has it.
+/// Default for a network card: the MTU of every Ethernet.
 inline constexpr uint32_t kDpdkMtuEthernet = 1500;
-/// Largest frame that net_af_xdp is known to pass (measured: larger ones vanish in silence), less
-/// the Ethernet header.
+/// Largest frame that net_af_xdp is known to pass, without the Ethernet header. Measured: larger
+/// frames are lost without an error.
 inline constexpr uint32_t kDpdkMtuAfXdp = 3400 - 14;
 
 enum class HugepageUse : uint8_t { kAuto, kOn, kOff };
@@ -40,31 +40,30 @@ enum class HugepageUse : uint8_t { kAuto, kOn, kOff };
 struct DpdkDeviceSpec {
   std::string text;       ///< As written, for messages.
   std::string driver;     ///< "net_vhost"; empty for a PCI device.
-  std::string name;       ///< "net_vhost0" or "0000:01:00.0"; a driver's number may be left open.
+  std::string name;       ///< "net_vhost0" or "0000:01:00.0"; a driver's number may be missing.
   std::string arguments;  ///< For the driver: "iface=/tmp/a,queues=1".
-  uint32_t mtu = 0;       ///< 0: what the device has, see default_mtu().
-  uint32_t mbufs = 0;     ///< Receive buffers; 0: as many as its queues need.
+  uint32_t mtu = 0;       ///< 0 for the device's own MTU; see dpdk_mtu().
+  uint32_t mbufs = 0;     ///< Receive buffers; 0 for as many as the queues need.
 
-  // The same for all devices of a port; set in one of them at least.
-  std::optional<Endpoint> address;  ///< Port unset.
+  // The same for all devices of a port; at least one device must set them.
+  std::optional<Endpoint> address;  ///< Its port is unset.
   uint32_t prefix_bits = 0;
   std::optional<Endpoint> gateway;
   HugepageUse hugepages = HugepageUse::kAuto;
-  bool poll = false;  ///< Never sleep.
+  bool poll = false;  ///< True to poll without ever sleeping.
 
   [[nodiscard]] bool is_pci() const { return driver.empty(); }
-  /// The value of a key that goes to the driver; empty if it is not there.
+  /// Returns the value of a key that goes to the driver; empty if the key is missing.
   [[nodiscard]] std::string argument(std::string_view key) const;
 };
 
-/// The socket's path of a driver that has one, else empty.
+/// Returns the driver's socket path; empty if the driver has none.
 [[nodiscard]] std::string dpdk_socket_path(const DpdkDeviceSpec& spec);
 
-/// @param text With its "dpdk:".
+/// Parses the argument of `--port`. @param text Starts with "dpdk:".
 [[nodiscard]] Result<DpdkDeviceSpec> parse_dpdk_device(std::string_view text);
 
-/// The devices of one port: numbers the drivers that have none, and says what is the same for all.
-/// Refuses two addresses, none, and a device, a socket or an interface twice.
+/// The devices of one port, with the settings that all of them share.
 struct DpdkPortSpec {
   std::vector<DpdkDeviceSpec> devices;
   Endpoint address;
@@ -73,6 +72,8 @@ struct DpdkPortSpec {
   HugepageUse hugepages = HugepageUse::kAuto;
   bool poll = false;
 };
+/// Joins devices to one port, and numbers the drivers that have no number. Refuses two addresses,
+/// no address, and a device, a socket or an interface that is named twice.
 [[nodiscard]] Result<DpdkPortSpec> join_dpdk_devices(std::vector<DpdkDeviceSpec> devices);
 
 }  // namespace tributary::io

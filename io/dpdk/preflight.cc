@@ -13,25 +13,25 @@
 namespace tributary::io {
 namespace {
 
-/// Room that net_af_packet's ring takes in front of each frame. Source: TPACKET2_HDRLEN, rounded.
+/// Bytes that net_af_packet's ring uses in front of each frame. Source: TPACKET2_HDRLEN, rounded.
 constexpr uint32_t kRingHeaderBytes = 96;
 constexpr uint32_t kRingBlockBytes = 65'536;
 constexpr uint32_t kRingFramesMax = 4096;
 constexpr uint32_t kRingFramesMin = 64;
-/// A socket's path has at most so many bytes. Source: sockaddr_un.
+/// Largest length of a socket's path, in bytes. Source: sockaddr_un.
 constexpr size_t kSocketPathMax = 107;
 
-/// What Linux on x86 has unless told otherwise, and how many are asked for at least.
+/// Default page size of Linux on x86, and the smallest number of pages that a message suggests.
 constexpr uint64_t kHugepageBytes = 2 << 20;
 constexpr uint64_t kHugepagesMin = 1024;
 
-/// Source: DPDK 22.11, lib/vhost, VHOST_MAX_QUEUE_PAIRS; the others take no fewer.
+/// Source: DPDK 22.11, lib/vhost, VHOST_MAX_QUEUE_PAIRS. The other drivers allow at least as many.
 constexpr uint32_t kQueuesMax = 128;
-/// net_tap writes over its stack with more: its message for secondary processes has room for 8
+/// With more queues, net_tap overruns its stack: its message for secondary processes has room for 8
 /// descriptors, one for each queue of each direction. Source: DPDK 22.11, rte_eth_tap.c,
 /// tap_mp_req_on_rxtx(), and RTE_MP_MAX_FD_NUM.
 constexpr uint32_t kTapQueuesMax = 4;
-/// Of a network controller, whatever its kind: the first byte of three. Source: PCI Code and ID
+/// Class of a network controller of any kind: the first byte of three. Source: PCI Code and ID
 /// Assignment Specification.
 constexpr uint32_t kPciNetworkClass = 0x02'0000;
 
@@ -45,7 +45,7 @@ bool uses_interface(const DpdkDeviceSpec& spec) {
   return spec.driver == "net_af_packet" || spec.driver == "net_af_xdp";
 }
 
-/// The driver's key for the number of its queues, or null.
+/// Returns the driver's key for its number of queues, or null.
 const char* queue_count_key(const std::string& driver) {
   if (driver == "net_vhost" || driver == "net_virtio_user") return "queues";
   if (driver == "net_af_packet") return "qpairs";
@@ -84,12 +84,12 @@ class Judge {
   void judge_pci() {
     if (!facts_.pci_present) {
       return fatal(fmt::format("there is no PCI device {}", spec_.name),
-                   "see which there are: dpdk-devbind.py --status-dev net");
+                   "list the devices: dpdk-devbind.py --status-dev net");
     }
     if (facts_.pci_class.value_or(kPciNetworkClass) >> 16 != kPciNetworkClass >> 16) {
-      return fatal(
-          fmt::format("{} is no network card (PCI class {:#08x})", spec_.name, *facts_.pci_class),
-          "see which there are: dpdk-devbind.py --status-dev net");
+      return fatal(fmt::format("{} is not a network card (PCI class {:#08x})", spec_.name,
+                               *facts_.pci_class),
+                   "list the devices: dpdk-devbind.py --status-dev net");
     }
     const std::string& driver = facts_.pci_driver;
     const bool for_dpdk = driver == "vfio-pci" || driver == "uio_pci_generic" ||
@@ -99,14 +99,14 @@ class Judge {
       const std::string interface =
           facts_.pci_interface.empty() ? "" : fmt::format(" (interface {})", facts_.pci_interface);
       return fatal(fmt::format("{} is bound to {}{}", spec_.name, who, interface),
-                   fmt::format("modprobe vfio-pci && dpdk-devbind.py --bind=vfio-pci {}; the "
-                               "kernel then has it no more",
+                   fmt::format("modprobe vfio-pci && dpdk-devbind.py --bind=vfio-pci {}; this "
+                               "takes the card from the kernel",
                                spec_.name));
     }
     judge_numa();
     if (driver != "vfio-pci") return;
     if (!facts_.may_use_vfio) {
-      fatal("/dev/vfio/vfio may not be opened",
+      fatal("this user may not open /dev/vfio/vfio",
             "run as root, or: chown USER /dev/vfio/vfio /dev/vfio/*");
     }
     if (!facts_.has_iommu) {
@@ -116,7 +116,7 @@ class Judge {
     }
   }
 
-  /// Packet buffers lie on the card's node; cores elsewhere reach them more slowly.
+  /// Packet buffers are on the card's node, so cores on other nodes reach them more slowly.
   void judge_numa() {
     if (!facts_.pci_numa_node) return;
     const uint32_t node = *facts_.pci_numa_node;
@@ -133,11 +133,12 @@ class Judge {
     if (interface.empty()) return;
     if (!facts_.interface_mtu) {
       return fatal(fmt::format("there is no interface {}", interface),
-                   "see which there are: ip link");
+                   "list the interfaces: ip link");
     }
     if (mtu_ > *facts_.interface_mtu) {
-      fatal(fmt::format("mtu={} is more than {} has ({})", mtu_, interface, *facts_.interface_mtu),
-            fmt::format("ip link set dev {} mtu {}", interface, mtu_));
+      fatal(
+          fmt::format("mtu={} exceeds the MTU of {} ({})", mtu_, interface, *facts_.interface_mtu),
+          fmt::format("ip link set dev {} mtu {}", interface, mtu_));
     }
   }
 
@@ -150,7 +151,7 @@ class Judge {
     const std::string given = spec_.argument("framesz");
     const uint32_t needed = dpdk_frame_bytes(mtu_) + kRingHeaderBytes;
     if (!given.empty() && number_in(given) < needed) {
-      fatal(fmt::format("framesz={} would lose frames of {} bytes in silence", given,
+      fatal(fmt::format("framesz={} would silently lose frames of {} bytes", given,
                         dpdk_frame_bytes(mtu_)),
             fmt::format("leave framesz out, or give at least {}", needed));
     }
@@ -166,7 +167,7 @@ class Judge {
     }
     warn(
         "a sender on this machine that uses UDP_SEGMENT over veth sends frames larger than the "
-        "ring, which are cut off",
+        "ring's slots; they are truncated",
         "ethtool -K SENDER tx-udp-segmentation off");
   }
 
@@ -190,7 +191,7 @@ class Judge {
                         spec_.argument("iface"), queues_end));
     }
     if (mtu_ > kDpdkMtuAfXdp) {
-      fatal(fmt::format("net_af_xdp loses frames of mtu={} in silence", mtu_),
+      fatal(fmt::format("net_af_xdp silently loses frames of mtu={}", mtu_),
             fmt::format("give mtu={} or less", kDpdkMtuAfXdp));
     }
   }
@@ -200,7 +201,7 @@ class Judge {
       fatal("net_tap needs CAP_NET_ADMIN", "run as root, or in a user namespace: unshare -rn");
     }
     if (mtu_ > kDpdkMtuEthernet) {
-      fatal(fmt::format("net_tap sends no frame of mtu={}", mtu_),
+      fatal(fmt::format("net_tap cannot send frames of mtu={}", mtu_),
             fmt::format("give mtu={} or less", kDpdkMtuEthernet));
     }
   }
@@ -224,30 +225,30 @@ class Judge {
   void judge_socket() {
     const std::string path = dpdk_socket_path(spec_);
     if (path.size() > kSocketPathMax) {
-      return fatal(fmt::format("the socket's path has {} bytes; allowed are {}", path.size(),
-                               kSocketPathMax),
-                   "choose a shorter one");
+      return fatal(fmt::format("the socket's path has {} bytes; at most {} are allowed",
+                               path.size(), kSocketPathMax),
+                   "choose a shorter path");
     }
     const bool makes = dpdk_makes_socket(spec_);
     switch (facts_.socket) {
       case SocketState::kNoDirectory:
-        return fatal(fmt::format("the folder of {} is not there", path),
+        return fatal(fmt::format("the folder of {} does not exist", path),
                      fmt::format("mkdir -p \"$(dirname {})\"", path));
       case SocketState::kNotPermitted:
-        return fatal(fmt::format("this user may not make or use {}", path),
+        return fatal(fmt::format("this user may not create or use {}", path),
                      "run as the folder's owner, or give a path in a folder of your own");
       case SocketState::kNoSocket:
-        return fatal(fmt::format("{} is there and is no socket", path), "choose another path");
+        return fatal(fmt::format("{} exists but is not a socket", path), "choose another path");
       case SocketState::kListening:
         if (makes) {
           fatal(fmt::format("another process serves {}", path),
                 fmt::format("see which: ss -xlp | grep {}", path));
         }
         return;
-      case SocketState::kStale:  // Of a killed process; the one that makes it removes it.
+      case SocketState::kStale:  // Left by a killed process; the end that makes sockets removes it.
       case SocketState::kAbsent:
         if (!makes) {
-          fatal(fmt::format("nobody serves {}", path),
+          fatal(fmt::format("no process serves {}", path),
                 fmt::format(
                     "start the other end first, as in: tributary serve --port dpdk:{}{},ip=...",
                     spec_.driver == "net_memif" ? "memif,role=server,socket=" : "vhost,iface=",
@@ -280,7 +281,7 @@ class Judge {
     }
   }
 
-  /// With one queue and one core; what more of them need is looked at when they are known.
+  /// Assumes one queue and one core. DpdkDevice checks the need of more once it knows their number.
   void judge_buffers() {
     const uint32_t needed = receive_buffers(dpdk_queue_buffers(spec_, kDescriptors), 1, 1);
     if (spec_.mbufs == 0 || spec_.mbufs >= needed) return;
@@ -288,7 +289,7 @@ class Judge {
           fmt::format("leave mbufs out, or give mbufs={}", needed));
   }
 
-  /// Larger ones keep an XDP program from being attached to veth. Measured.
+  /// An XDP program cannot be attached to a veth with a larger MTU. Measured.
   static constexpr uint32_t kAfXdpInterfaceMtuMax = 3498;
 
   const DpdkDeviceSpec& spec_;
@@ -333,8 +334,8 @@ uint64_t dpdk_memory_bytes(std::span<const DpdkDeviceSpec> devices, uint32_t cor
 
 namespace {
 
-/// Too little memory of the ordinary kind: buffers are touched when they are made, and the kernel
-/// would end this or another process.
+/// Complains if ordinary memory is short. Creating buffers touches all of them, so the kernel would
+/// kill this or another process.
 std::optional<DpdkComplaint> judge_ordinary_memory(const DpdkDeviceFacts& machine,
                                                    uint64_t bytes_needed) {
   if (bytes_needed <= machine.memory_bytes_available.value_or(bytes_needed)) return std::nullopt;
@@ -360,13 +361,13 @@ HugepageJudgement judge_dpdk_hugepages(std::span<const DpdkDeviceSpec> devices, 
       !machine.has_iommu &&
       std::any_of(devices.begin(), devices.end(), [](const auto& spec) { return spec.is_pci(); });
   if (wanted == HugepageUse::kOn) {
-    complaint.cause += ", which hugepages=on insists on";
+    complaint.cause += ", and hugepages=on requires them";
   } else if (physical) {
-    complaint.cause += ": without an IOMMU a card cannot do with ordinary memory";
+    complaint.cause += ": without an IOMMU a card cannot use ordinary memory";
   } else if (too_little) {
     complaint = *too_little;
   } else {
-    complaint.cause += ": ordinary memory is taken, with which small packets are 10 to 20 % slower";
+    complaint.cause += ": using ordinary memory, which makes small packets 10 to 20 % slower";
     complaint.is_fatal = false;
   }
   return {.use = false, .complaint = std::move(complaint)};
@@ -384,11 +385,11 @@ uint32_t dpdk_mtu(const DpdkDeviceSpec& spec, const DpdkDeviceFacts& facts) {
 }
 
 uint32_t dpdk_buffer_bytes(const DpdkDeviceSpec& spec, const DpdkDeviceFacts& facts) {
-  // net_af_xdp loses frames that leave less than some 200 bytes of a buffer, of which 128 are the
-  // room that DPDK keeps in front (measured: 3600 in all pass frames of 3400, not of 3500).
+  // net_af_xdp loses a frame if fewer than about 200 bytes of the buffer remain. DPDK reserves 128
+  // of them in front. Measured: buffers of 3600 bytes in all pass frames of 3400, but not of 3500.
   constexpr uint32_t kSpareBytes = 80;
   constexpr uint32_t kDefaultBytes = 2048;
-  if (spec.driver == "net_af_packet") {  // Any buffer must hold a whole place of the ring.
+  if (spec.driver == "net_af_packet") {  // Each buffer must hold a whole slot of the ring.
     DpdkDeviceSpec complete = spec;
     complete.arguments = dpdk_arguments(spec, facts);
     return number_in(complete.argument("framesz"));
@@ -408,7 +409,7 @@ std::string dpdk_arguments(const DpdkDeviceSpec& spec, const DpdkDeviceFacts& fa
   };
   const uint32_t frame_bytes = dpdk_frame_bytes(dpdk_mtu(spec, facts));
   if (spec.driver == "net_af_packet") {
-    // A power of two is a multiple of 16 and divides the block, which the kernel wants.
+    // The kernel requires a multiple of 16 that divides the block; a power of two is both.
     uint32_t size = 2048;
     while (size < frame_bytes + kRingHeaderBytes) size *= 2;
     const uint64_t queues = std::max(number_in(spec.argument("qpairs")), 1U);

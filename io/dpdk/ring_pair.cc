@@ -33,7 +33,7 @@ Result<DpdkDeviceSpec> make_device(const std::string& name, const std::vector<rt
   }
   DpdkDeviceSpec spec;
   spec.driver = "net_ring";
-  spec.name = "net_ring_" + name;  // As the driver calls it.
+  spec.name = "net_ring_" + name;  // The driver's name for the device.
   spec.text = spec.name;
   spec.hugepages = HugepageUse::kOff;
   return spec;

@@ -1,15 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 /// @file
-/// Which packets a network card is asked to bring to which queue, so that all of a block meet on
-/// one core.
+/// The rules that ask a network card to steer all packets of a block to one queue, and so to one
+/// core. Steering lists the two kinds of rules; steer() picks one.
 ///
-/// Model:   By the block: the engine's owner of a block is a few bits of the payload
-///          (SteeringField), and there is a rule for each value of these bits. Then senders need
-///          not know. By the port, where a card cannot look into payloads, which most cannot: there
-///          is a rule for our UDP port and each that follows, and senders that have been told send
-///          a block's packets to its owner's port. Else the cores hand packets over.
 /// Threads: Pure functions.
-/// Errors:  None: Steering::kNone is an answer.
+/// Errors:  None: the answer may be Steering::kNone.
 /// Tests:   tests/io/dpdk/steering_rules_test.cc
 #pragma once
 
@@ -22,17 +17,29 @@
 
 namespace tributary::io {
 
-enum class Steering : uint8_t { kNone, kByBlock, kByPort };
+/// The kinds of steering.
+enum class Steering : uint8_t {
+  /// No rules: the cores hand packets over.
+  kNone,
+  /// By a few bits of the payload (SteeringField), which name the engine's owner of the block.
+  /// There is one rule for each value of these bits. Senders need not know.
+  kByBlock,
+  /// By UDP port, because most cards cannot inspect payloads. There is one rule for our UDP port
+  /// and one for each port that follows. Senders that know this send the packets of a block to the
+  /// port of the block's owner.
+  kByPort
+};
 
-/// UDP to this port goes to this queue …
+/// Steers a packet to `queue` if its UDP port is `udp_port` and (word & mask) == value. The word is
+/// the payload's word of the steering field.
 struct SteeringRule {
   uint16_t udp_port = 0;
   uint32_t queue = 0;
-  /// … if (the payload's word of the steering field & mask) == value. Mask 0: whatever is in it.
   uint32_t value = 0;
-  uint32_t mask = 0;
+  uint32_t mask = 0;  ///< 0 to ignore the word.
 };
 
+/// Returns one rule for each value of the steering bits.
 inline std::vector<SteeringRule> rules_by_block(uint16_t udp_port, uint32_t queues) {
   const uint32_t shift_bits = SteeringField{}.shift_bits;
   std::vector<SteeringRule> rules;
@@ -45,7 +52,7 @@ inline std::vector<SteeringRule> rules_by_block(uint16_t udp_port, uint32_t queu
   return rules;
 }
 
-/// @return none if the ports do not suffice.
+/// Returns one rule for each port from `udp_port` on; none if there are too few ports.
 inline std::vector<SteeringRule> rules_by_port(uint16_t udp_port, uint32_t queues) {
   std::vector<SteeringRule> rules;
   if (udp_port + queues - 1 > UINT16_MAX) return rules;
@@ -55,8 +62,8 @@ inline std::vector<SteeringRule> rules_by_port(uint16_t udp_port, uint32_t queue
   return rules;
 }
 
-/// Makes the rules that a card can do.
-/// @param make_all Of these rules makes all or none; says whether it has.
+/// Creates the best rules that a card accepts.
+/// @param make_all Creates all of the given rules or none; returns true if it created them.
 template <class MakeAll>
 [[nodiscard]] Steering steer(uint16_t udp_port, uint32_t queues, MakeAll&& make_all) {
   if (queues < 2 || !std::has_single_bit(queues)) return Steering::kNone;

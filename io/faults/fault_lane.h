@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /// @file
-/// One direction of an impaired queue: the draws, the packets kept back and the counts.
+/// One direction of an impaired queue: its random draws, its held packets and its counts.
 ///
-/// Threads: Owned by the queue's thread; counts() is for any.
+/// Threads: Owned by the queue's thread. Any thread may call counts().
 /// Memory:  Taken in the constructor.
 /// Tests:   tests/io/faults/impaired_port_test.cc
 #pragma once
@@ -17,7 +17,7 @@
 
 namespace tributary::io {
 
-/// What shall happen to a packet.
+/// The faults drawn for one packet.
 struct Fate {
   bool lost = false;
   bool corrupted = false;
@@ -27,7 +27,7 @@ struct Fate {
 
 class FaultLane {
  public:
-  /// @param stream Tells the lanes of a port apart; each has its own pseudo-random sequence.
+  /// @param stream The lane's number in its port. Each lane has its own pseudo-random sequence.
   FaultLane(const FaultRates& rates, const ImpairmentConfig& config, uint64_t stream,
             uint32_t slot_bytes)
       : held(slot_bytes),
@@ -36,7 +36,8 @@ class FaultLane {
         fates_(sequence_seed(config.seed, 2 * stream)),
         details_(sequence_seed(config.seed, 2 * stream + 1)) {}
 
-  /// Always four draws, so that one rate does not shift the others' sequence.
+  /// Draws a packet's faults. It always draws four times, so that changing one rate does not shift
+  /// the sequence of the others.
   [[nodiscard]] Fate draw() {
     Fate fate;
     fate.lost = fates_.chance(rates_.loss);
@@ -46,14 +47,14 @@ class FaultLane {
     return fate;
   }
 
-  /// Inverts one bit of `size` bytes, at least 1.
+  /// Inverts one bit of the `size` bytes at `data`; `size` must be at least 1.
   void corrupt(std::byte* data, uint32_t size) {
     const uint32_t bit = details_.below(size * 8);
     data[bit / 8] ^= std::byte{1} << (bit % 8);
     corrupted.add(1);
   }
 
-  /// Holds back a lent slot of `held` for a drawn number of packets.
+  /// Holds a lent slot of `held` back for a random number of packets.
   void hold(uint32_t slot) {
     held.hold(slot, 1 + details_.below(config_.reorder_packets_max), config_.hold_calls_max);
   }
@@ -72,7 +73,7 @@ class FaultLane {
   CounterCell duplicated;
 
  private:
-  /// Mixed twice, so that neighbouring seeds and neighbouring streams share nothing.
+  /// Mixes twice, so that neighbouring seeds and streams give unrelated sequences.
   static uint64_t sequence_seed(uint64_t seed, uint64_t stream) {
     return Prng(Prng(seed).any_u64() + stream).any_u64();
   }

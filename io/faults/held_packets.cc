@@ -31,7 +31,7 @@ std::optional<uint32_t> HeldPackets::copy(std::span<const std::byte> bytes,
 }
 
 void HeldPackets::hold(uint32_t index, uint32_t packets_left, uint32_t calls_left) {
-  // The slot was lent last, or nearly so: the search ends at once.
+  // The slot was lent last or nearly so, so this search is short.
   uint32_t position = lent_count_;
   while (position > 0 && lent_[position - 1] != index) position--;
   TRIB_ASSERT(position > 0);  // Contract: the slot is lent.

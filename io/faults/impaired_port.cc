@@ -28,11 +28,11 @@ class alignas(128) ImpairedPort::Queue final : public engine::PortQueue {
   uint32_t receive(std::span<engine::Packet> burst) override {
     call_passed();
     flush_due_tx();
-    rx_.held.reclaim();  // What the last call gave out is not read any more.
+    rx_.held.reclaim();  // The caller has finished with the packets of the previous call.
     Received out{burst, 0, 0};
     release_due(out);
     if (out.room() == 0) return out.count;
-    // Half of the room, so that duplicates and released packets find some.
+    // Asks for half of the room, so that duplicates and released packets have room too.
     const uint32_t wanted = std::clamp(out.room() / 2, 1U, kBurstPackets);
     const uint32_t count = inner_.receive(std::span(arrived_).first(wanted));
     out.reserved = count;
@@ -58,7 +58,7 @@ class alignas(128) ImpairedPort::Queue final : public engine::PortQueue {
     flush_due_tx();
     if (rx_.held.holds_any()) {
       rx_.held.make_all_due();
-      return;  // There is something to receive.
+      return;  // The next receive() has a packet to return.
     }
     inner_.wait(at_most);
   }
@@ -70,7 +70,7 @@ class alignas(128) ImpairedPort::Queue final : public engine::PortQueue {
   FaultCounts tx_faults() const { return tx_.counts(); }
 
  private:
-  /// The burst being filled; `reserved` packets of the inner burst still need a place in it.
+  /// The burst being filled. `reserved` packets of the inner burst still need room in it.
   struct Received {
     std::span<engine::Packet> burst;
     uint32_t count;
@@ -109,7 +109,7 @@ class alignas(128) ImpairedPort::Queue final : public engine::PortQueue {
       if (out.room() != 0) {
         out.push(as_packet(rx_.held.slot(*copy)));
       } else {
-        rx_.held.hold(*copy, 0, 0);  // Due: comes first in the next call.
+        rx_.held.hold(*copy, 0, 0);  // Due at once: the next call returns it first.
       }
     }
     release_due(out);
@@ -129,7 +129,7 @@ class alignas(128) ImpairedPort::Queue final : public engine::PortQueue {
 
   // --- sending ---
 
-  /// Pushes at most two packets.
+  /// Passes one packet on; it pushes at most two packets.
   void pass_sent(const engine::TxPacket& packet) {
     const Fate fate = tx_.draw();
     if (fate.lost) return tx_.lost.add(1);
@@ -155,8 +155,9 @@ class alignas(128) ImpairedPort::Queue final : public engine::PortQueue {
     if (fate.duplicated && !held) push_sent(passed);
   }
 
-  /// Sends what is collected unless `packet_count` more and a copy have room. Only this and
-  /// flush_tx() free lent slots, so a pointer into one is good until the next call of either.
+  /// Flushes the collected packets unless there is room for `packet_count` more and a free slot for
+  /// a copy. Only make_room_tx() and flush_tx() free lent slots, so a pointer into a lent slot is
+  /// valid until the next call of either.
   void make_room_tx(uint32_t packet_count) {
     if (leaving_.size() - leaving_count_ < packet_count || !tx_.held.has_free()) flush_tx();
   }
@@ -196,7 +197,7 @@ namespace {
 
 Result<bool> check_rates(const FaultRates& rates, std::string_view direction) {
   const auto check = [&](double rate, std::string_view name) -> Result<bool> {
-    if (rate >= 0 && rate <= 1) return true;  // False for a NaN.
+    if (rate >= 0 && rate <= 1) return true;  // A NaN fails this test.
     return failure(
         fmt::format("{}.{} {} is not allowed; it must be 0 to 1", direction, name, rate));
   };

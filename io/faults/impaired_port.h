@@ -1,19 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 /// @file
-/// A port that spoils what passes through another one: packets are lost, doubled, held back past
-/// later ones, or changed, each with a probability of its own.
+/// A port that injects faults into the traffic of another port. Each packet may be lost, corrupted,
+/// reordered or duplicated, and each fault has its own probability.
 ///
-/// Model:   For each packet four independent draws from the seed, in the order loss, corruption,
-///          reordering, duplication. Changing one rate leaves the other draws as they are.
-///          Corruption inverts one bit, and no UDP checksum catches it afterwards.
-///          A reordered packet comes after 1 … reorder_packets_max later ones, or after
-///          hold_calls_max calls, or at the next wait(), whichever is first.
-///          A packet that is both reordered and doubled passes at once and comes again later.
-/// Threads: As the inner port: each queue one thread.
-/// Errors:  make() refuses rates outside 0 … 1.
+/// Model:   Each packet takes four independent draws from the seed: loss, corruption, reordering,
+///          duplication. Changing one rate leaves the other draws unchanged.
 /// Determinism: The same configuration, calls and inner packets give the same result.
-/// Memory:  Per queue and direction 128 slots of the largest packet, taken at the start (backed by
-///          the kernel when used). With all slots taken a packet passes as it is.
+/// Threads: As the inner port: each queue belongs to one thread.
+/// Errors:  make() refuses rates outside 0 … 1.
+/// Memory:  128 slots of the largest packet per queue and direction, taken at the start. If all are
+///          in use, a fault that needs a slot is skipped.
 /// Tests:   tests/io/faults/impaired_port_test.cc
 #pragma once
 
@@ -26,10 +22,12 @@
 
 namespace tributary::io {
 
-/// Probabilities, 0 to 1, each for itself.
+/// Probabilities from 0 to 1, drawn independently.
 struct FaultRates {
   double loss = 0;
+  /// Inverts one bit. No UDP checksum catches it afterwards.
   double corrupt = 0;
+  /// Holds the packet back. A packet that is also duplicated passes at once and once more later.
   double reorder = 0;
   double duplicate = 0;
 };
@@ -37,12 +35,14 @@ struct FaultRates {
 struct ImpairmentConfig {
   FaultRates rx{};
   FaultRates tx{};
+  /// A reordered packet comes after 1 … reorder_packets_max later packets. It comes sooner at the
+  /// next wait(), or after hold_calls_max calls.
   uint32_t reorder_packets_max = 8;  ///< At least 1.
-  uint32_t hold_calls_max = 64;      ///< At least 1; receive() and transmit() calls of the queue.
+  uint32_t hold_calls_max = 64;      ///< At least 1; counts the queue's receive() and transmit().
   uint64_t seed = 1;
 };
 
-/// What was really done to one direction of a queue.
+/// The faults injected into one direction of a queue.
 struct FaultCounts {
   uint64_t lost = 0;
   uint64_t corrupted = 0;
@@ -60,7 +60,7 @@ class ImpairedPort final : public engine::Port {
   ~ImpairedPort() override;
 
   [[nodiscard]] uint32_t queue_count() const override;
-  /// Its counters() are the inner queue's.
+  /// The queue's counters() are those of the inner queue.
   [[nodiscard]] engine::PortQueue& queue(uint32_t index) override;
   [[nodiscard]] Endpoint local() const override { return inner_->local(); }
   [[nodiscard]] uint32_t payload_bytes_max() const override { return inner_->payload_bytes_max(); }
@@ -72,7 +72,7 @@ class ImpairedPort final : public engine::Port {
   }
   Result<bool> join_group(const Endpoint& group) override { return inner_->join_group(group); }
 
-  /// Faults injected so far; any thread.
+  /// Return the faults injected so far. Any thread may call them.
   [[nodiscard]] FaultCounts rx_faults(uint32_t queue_index) const;
   [[nodiscard]] FaultCounts tx_faults(uint32_t queue_index) const;
 

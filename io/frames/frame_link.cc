@@ -26,7 +26,7 @@ Arrival ended(FrameOutcome outcome, uint32_t reply_bytes = 0) {
   return arrival;
 }
 
-/// The group that a query names, [::] or 0.0.0.0 for all.
+/// Returns the group that a query names; [::] or 0.0.0.0 means all groups.
 Endpoint queried_group(std::span<const std::byte> message, FrameKind kind) {
   if (kind == FrameKind::kIgmp) {
     return Endpoint::ipv4(ControlHeader::Rest::load(message.data()), 0);
@@ -80,7 +80,7 @@ Arrival FrameLink::deliver(std::span<const std::byte> frame, uint32_t device,
   }
   Hop hop{.device = device, .mac = {}};
   std::memcpy(hop.mac.data(), frame.data() + hop.mac.size(), hop.mac.size());
-  // From behind a router this is the router's, which is right for the way back.
+  // Behind a router this is the router's MAC address, which is the right next hop for replies.
   if ((hop.mac[0] & 1) == 0) neighbours_.learn(found.source, hop, now);
   return {.outcome = FrameOutcome::kDelivered,
           .offset = found.offset,
@@ -145,8 +145,8 @@ Arrival FrameLink::answer_icmpv6(std::span<const std::byte> frame, uint32_t devi
   }
 }
 
-/// Only what was asked for is learned, so nobody can fill the table with answers. Another queue of
-/// the port may have asked; it finds out when it is about to ask again.
+/// Learns an answer to an open question only, so nobody can fill the table with answers. If another
+/// queue of the port asked, that queue notices when it is about to ask again.
 FrameOutcome FrameLink::take_news(const NeighbourNews& news, uint32_t device, Instant now) {
   const Hop hop{.device = device, .mac = news.mac};
   if (!table_.take_answer(news.address, hop, now)) return FrameOutcome::kNotOurs;
@@ -163,7 +163,7 @@ FrameOutcome FrameLink::take_query(const Endpoint& group, Instant now) {
   const bool all = same_address(group, Endpoint{}) || same_address(group, Endpoint::ipv4(0, 0));
   for (Group& joined : groups_) {
     if (leaving_ || (!all && !same_address(group, joined.address))) continue;
-    // One answer is on its way already, or comes some time within the second.
+    // A report is already scheduled within the next second.
     if (joined.report.times_left > 0) continue;
     const int64_t wait = in_nanoseconds(kReportAgainAfter) * prng_.below(1024) / 1024;
     joined.report = {
@@ -186,7 +186,7 @@ bool FrameLink::may_answer(Instant now) {
   return true;
 }
 
-/// Of an address of our own family; prefix_bits counts in its bits.
+/// Returns true if `address`, which has our family, is in our network.
 bool FrameLink::is_on_wire(const Endpoint& address) const {
   uint32_t bit = address.is_ipv4() ? kIpv4AddressAt * 8 : 0;
   const uint32_t end = bit + config_.prefix_bits;
@@ -211,7 +211,8 @@ std::optional<Hop> FrameLink::route(const Endpoint& destination, Instant now) {
   const bool routed = !direct && config_.gateway;
   if (routed) {
     if (const auto gateway = neighbours_.find(*config_.gateway, now)) {
-      // Who was heard by way of some router and fell silent is the gateway's, which can be asked.
+      // The destination was heard through a router and fell silent. Use the gateway, which can be
+      // asked for.
       if (known) table_.forget(destination);
       known = gateway;
     }
@@ -227,7 +228,7 @@ std::optional<Hop> FrameLink::route(const Endpoint& destination, Instant now) {
 void FrameLink::ask(const Endpoint& address, Instant now) {
   for (Errand& question : questions_) {
     if (question.times_left > 0) continue;
-    if (!table_.open_question(address)) return;  // Asked already, or the next packet asks again.
+    if (!table_.open_question(address)) return;  // Open already, or the next packet asks.
     question = {.address = address, .due_at = now, .times_left = kQuestionsEach + 1, .device = 0};
     next_due_ = std::min(next_due_, now);
     return;
@@ -258,7 +259,7 @@ Result<void> FrameLink::join(const Endpoint& group, Instant now) {
   }
   if (groups_.size() == kGroupsMax) {
     return failure(
-        fmt::format("group {} is one too many; allowed are {}", group.to_string(), kGroupsMax));
+        fmt::format("group {} is one too many; a port allows {}", group.to_string(), kGroupsMax));
   }
   groups_.push_back({.address = group,
                      .report = {.address = group, .due_at = now, .times_left = 2, .device = 0}});
@@ -284,7 +285,7 @@ OwnFrame FrameLink::next_frame(std::span<std::byte> out, Instant now) {
   return frame;
 }
 
-/// After a frame of `errand`: the next device, and behind the last one the next time.
+/// Moves `errand` to the next device; after the last device, to its next time.
 void FrameLink::step(Errand& errand, Instant next_at) {
   if (++errand.device == config_.devices.size()) end_round(errand, next_at);
 }
@@ -299,7 +300,7 @@ OwnFrame FrameLink::question_due(std::span<std::byte> out, Instant now) {
   for (Errand& question : questions_) {
     if (question.times_left == 0 || now < question.due_at) continue;
     const auto known = table_.find(question.address);
-    if (known && !known->is_stale(now)) {  // Another queue got the answer, or a packet did.
+    if (known && !known->is_stale(now)) {  // The answer, or a packet, reached some queue.
       end_question(question);
       continue;
     }
@@ -307,7 +308,7 @@ OwnFrame FrameLink::question_due(std::span<std::byte> out, Instant now) {
       give_up(question, known.has_value());
       continue;
     }
-    if (known) {  // Asked by itself, as RFC 1122 §2.3.2.1 and RFC 4861 §7.3.3 have it.
+    if (known) {  // Asked directly: RFC 1122 §2.3.2.1 and RFC 4861 §7.3.3.
       const Hop& at = known->hop;
       end_round(question, now + kQuestionEvery);
       return {.bytes = write_question(question.address, at.mac, identity(at.device), out),

@@ -1,20 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 /// @file
-/// The network side of a queue that deals in frames: what came in goes up as a UDP payload, is
-/// answered, or is counted; what goes out finds its next hop and its headers.
+/// The network layer of a queue that receives and sends frames. It delivers, answers or counts each
+/// received frame, and finds the next hop and the headers of each sent packet.
 ///
-/// Model:   A host with one IP address on one or several devices (a server whose workers each have
-///          a wire of their own). It does no I/O and reads no clock: frames and time in, frames and
-///          deadlines out, so the tests run it without a device.
-/// Shapes:  A neighbour is learned from every datagram that is delivered and from answers to own
-///          questions, never from requests, so a flood of ARP requests fills nothing. One that has
-///          been silent for kReachableFor is asked again, by itself, while packets go on to it;
-///          without an answer it is forgotten and counted.
-/// Threads: A FrameLink belongs to its queue's thread; the NeighbourTable is shared by all of a
-///          port's.
-/// Errors:  Every frame is one FrameOutcome; a destination without a next hop is refused and asked
-///          for.
-/// Memory:  Taken in the constructor, but for a new neighbour's entry in the bounded table.
+/// Model:   A host with one IP address on one or several devices (for example a server whose
+///          workers each have a wire of their own). It does no I/O and reads no clock, so the tests
+///          need no device.
+/// Threads: A FrameLink belongs to its queue's thread. All queues of a port share one
+///          NeighbourTable.
+/// Errors:  Each frame has one FrameOutcome. route() refuses a destination without a next hop.
+/// Memory:  The constructor takes all but the entries of the bounded neighbour table.
 /// Tests:   tests/io/frames/frame_link_test.cc
 #pragma once
 
@@ -35,80 +30,86 @@
 
 namespace tributary::io {
 
-/// Answers of its own that a queue sends in a second, and at once. Enough for every host of a large
-/// network to ask anew each second; what comes beyond is a flood. Assumed.
+/// Limits on a queue's own answers: per second, and at once. Each host of a large network may ask
+/// once a second; more is a flood. Assumed.
 inline constexpr uint32_t kAnswersPerSecond = 4096;
 inline constexpr uint32_t kAnswersAtOnce = 256;
 
-/// How often an address is asked for. RFC 1122 §2.3.2.1 recommends once a second at most; a join is
-/// repeated every 50 ms and should not wait so long for one lost question. Assumed.
+/// Interval between questions for an address. RFC 1122 §2.3.2.1 recommends at most one a second. A
+/// worker repeats its join every 50 ms, so one lost question should not cost a second. Assumed.
 inline constexpr Duration kQuestionEvery = milliseconds(250);
-/// Questions before an address is given up, kQuestionEvery after the last; the next packet to it
-/// starts again. Source: RFC 4861 §10 has three; one more for a wire that is just coming up.
+/// Questions for an address before the link gives up, kQuestionEvery after the last. The next
+/// packet to the address starts over. Source: RFC 4861 §10 has three; one more for a wire that
+/// comes up.
 inline constexpr uint32_t kQuestionsEach = 4;
 
-/// Until a new membership is reported a second time, in case the first was lost, and the longest
-/// that the answer to a query waits (RFC 2236 §8.10 has 10 s for both; here the shorter, so that a
-/// lost report costs one second and not ten).
+/// Delay before a new membership is reported a second time, in case the first report was lost. Also
+/// the longest delay of an answer to a query. RFC 2236 §8.10 has 10 s for both; the shorter delay
+/// makes a lost report cost one second instead of ten.
 inline constexpr Duration kReportAgainAfter = seconds(1);
-/// Groups of a port.
+/// Largest number of groups of a port.
 inline constexpr uint32_t kGroupsMax = 16;
 
-/// What is the same for all queues of a port.
+/// The settings that all queues of a port share.
 struct FrameLinkConfig {
-  Endpoint local;             ///< The port's address and UDP port, no wildcard.
-  uint32_t udp_ports = 1;     ///< As in LinkIdentity.
-  uint32_t prefix_bits = 24;  ///< Of the network on the wire: up to 32, or 128 for IPv6.
+  Endpoint local;             ///< The port's address and UDP port; not a wildcard.
+  uint32_t udp_ports = 1;     ///< See LinkIdentity.
+  uint32_t prefix_bits = 24;  ///< Prefix length of the network: up to 32, or 128 for IPv6.
   std::optional<Endpoint> gateway;
-  /// The only one whose datagrams are taken, but for those to groups; unset: everybody's.
+  /// If set, unicast datagrams from anyone else are refused. Datagrams to groups are not affected.
   std::optional<Endpoint> peer;
   struct Device {
     MacAddress mac{};
-    bool trusts_udp_checksum = false;  ///< As in LinkIdentity.
+    bool trusts_udp_checksum = false;  ///< See LinkIdentity.
   };
   std::vector<Device> devices;  ///< At least one.
 };
 
-/// A received frame's end.
+/// The result of receiving a frame.
 struct Arrival {
   FrameOutcome outcome = FrameOutcome::kCount;
-  uint32_t offset = 0;  ///< For kDelivered: the payload in the frame …
-  uint32_t size = 0;    ///< … and its bytes.
+  uint32_t offset = 0;  ///< For kDelivered: offset of the payload in the frame.
+  uint32_t size = 0;    ///< For kDelivered: bytes of the payload.
   Endpoint source;
-  uint32_t reply_bytes = 0;  ///< A frame to be sent back by the same device; 0 for none.
+  uint32_t reply_bytes = 0;  ///< Bytes of a frame to send back by the same device; 0 for none.
 };
 
-/// A frame that the link sends on its own account.
+/// A frame that the link itself sends.
 struct OwnFrame {
-  uint32_t bytes = 0;  ///< 0: there is none.
+  uint32_t bytes = 0;  ///< 0 if there is none.
   uint32_t device = 0;
 };
 
+/// The link learns a neighbour from each datagram that it delivers and from each answer to its own
+/// questions. It never learns from requests, so a flood of ARP requests fills nothing. If a
+/// neighbour is silent for kReachableFor, the link asks that neighbour directly, and packets still
+/// go to it. If the neighbour does not answer, the link forgets it and counts it.
 class FrameLink {
  public:
   FrameLink(const FrameLinkConfig& config, NeighbourTable& neighbours);
 
-  /// Takes a frame of `device`. @param reply Where an answer is written; as large as a frame.
+  /// Processes a frame of `device`. @param reply Receives an answer; as large as a frame.
   Arrival receive(std::span<const std::byte> frame, uint32_t device, VerifiedByHardware verified,
                   Instant now, std::span<std::byte> reply);
-  /// Counts a frame that was refused before it could be looked at.
+  /// Counts a frame that was refused before receive() could inspect it.
   void count(FrameOutcome outcome) { outcomes_[static_cast<size_t>(outcome)].add(1); }
 
-  /// The next hop to `destination`. Without one it is asked for: see next_frame().
+  /// Returns the next hop to `destination`. If it is unknown, next_frame() will ask for it.
   [[nodiscard]] std::optional<Hop> route(const Endpoint& destination, Instant now);
 
-  /// The next frame of its own that is due, written to `out` (kLinkFrameBytesMax).
+  /// Writes the link's next due frame to `out` (kLinkFrameBytesMax bytes).
   OwnFrame next_frame(std::span<std::byte> out, Instant now);
-  /// Nothing is due before.
+  /// Returns the earliest time at which a frame is due.
   [[nodiscard]] Instant next_due() const { return next_due_; }
 
-  /// Receives what is sent to the group on its port, and tells routers and switches so. Refuses a
-  /// group that is none, of the other family, or one too many.
+  /// Joins `group`: the link receives datagrams to the group on the group's port, and reports the
+  /// membership to routers and switches. Refuses an address that is not multicast or has the other
+  /// family, and more than kGroupsMax groups.
   Result<void> join(const Endpoint& group, Instant now);
-  /// Tells them good-bye: next_frame() has the messages.
+  /// Reports the end of all memberships; next_frame() returns the messages.
   void leave_all(Instant now);
 
-  /// Addresses of an outgoing datagram.
+  /// Returns the addresses of an outgoing datagram.
   [[nodiscard]] UdpFrameAddresses addresses(const Hop& hop, const Endpoint& destination) const {
     return {.source_mac = config_.devices[hop.device].mac,
             .destination_mac = hop.mac,
@@ -116,23 +117,23 @@ class FrameLink {
             .destination = destination};
   }
 
-  /// How many frames had each outcome. Any thread.
+  /// Returns the number of frames with this outcome. Any thread may call it.
   [[nodiscard]] uint64_t counted(FrameOutcome outcome) const {
     return outcomes_[static_cast<size_t>(outcome)].value();
   }
-  /// Datagrams that could not be sent because nobody has said where their destination is.
+  /// Returns the number of datagrams that were not sent because their next hop is unknown.
   [[nodiscard]] uint64_t unresolved() const { return unresolved_.value(); }
-  /// Addresses that nobody has answered for.
+  /// Returns the number of addresses for which no host answered.
   [[nodiscard]] uint64_t unanswered() const { return unanswered_.value(); }
-  /// Neighbours that were known, fell silent, did not answer and are forgotten.
+  /// Returns the number of known neighbours that fell silent, did not answer and were forgotten.
   [[nodiscard]] uint64_t neighbours_lost() const { return neighbours_lost_.value(); }
 
  private:
-  /// An address that is being asked for, or a group that is to be reported, on every device.
+  /// An address to ask for, or a group to report, on every device.
   struct Errand {
     Endpoint address;
     Instant due_at = Instant::never();
-    uint32_t times_left = 0;  ///< 0: the place is free. A question's last is to give it up.
+    uint32_t times_left = 0;  ///< 0 if the slot is free. At 1, a question gives up.
     uint32_t device = 0;      ///< The next device to send it on.
   };
   struct Group {
@@ -167,10 +168,10 @@ class FrameLink {
   NeighbourCache neighbours_;
   std::array<Errand, kQuestionsMax> questions_{};
   std::vector<Group> groups_;
-  std::vector<Endpoint> group_addresses_;  ///< Shape [groups_], as LinkIdentity wants them.
+  std::vector<Endpoint> group_addresses_;  ///< Shape [groups_]; LinkIdentity points to it.
   bool leaving_ = false;
   Instant next_due_ = Instant::never();
-  Prng prng_;  ///< Spreads the reports of many hosts; seeded by the MAC address.
+  Prng prng_;  ///< Spreads the reports of many hosts; seeded with the MAC address.
 
   uint32_t answers_left_ = kAnswersAtOnce;
   Instant answers_counted_at_;

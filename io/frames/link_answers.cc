@@ -13,12 +13,12 @@ using Ethernet = wire::EthernetHeader;
 
 constexpr MacAddress kBroadcast{0xff, 0xff, 0xff, 0xff, 0xff, 0xff};
 constexpr uint32_t kSourceMacAt = 6;
-/// What a query or report may cross: nothing (RFC 2236 §2, RFC 2710 §3).
+/// Hop limit of a query or report: it crosses no router (RFC 2236 §2, RFC 2710 §3).
 constexpr uint8_t kOneLink = 1;
-/// IPv4 option "router alert" (RFC 2113): routers look into the packet.
+/// IPv4 option "router alert" (RFC 2113): routers inspect the packet.
 constexpr uint32_t kRouterAlertIpv4 = 0x94040000;
 constexpr uint32_t kIgmpIpBytes = wire::Ipv4Header::kBytes + 4;
-/// Hop-by-hop header with the option of the same name (RFC 2711) and two bytes of padding.
+/// Hop-by-hop header with the router alert option (RFC 2711) and two bytes of padding.
 constexpr uint32_t kHopByHopBytes = 8;
 constexpr uint32_t kRouterAlertIpv6 = 0x05020000;
 constexpr uint16_t kPadTwo = 0x0100;
@@ -56,13 +56,14 @@ void write_arp(std::byte* frame, const MacAddress& to, const LinkIdentity& ident
   H::TargetAddress::store(arp, target_address);
 }
 
-/// Puts the checksum into a control message of `size` bytes.
+/// Stores the checksum of a control message of `size` bytes.
 void seal(std::byte* message, uint32_t size, uint64_t pseudo_sum) {
   ControlHeader::Checksum::store(message, 0);
   ControlHeader::Checksum::store(message, internet_checksum({message, size}, pseudo_sum));
 }
 
-/// A neighbour message: control header, target, one option with our MAC. @return frame bytes.
+/// Writes a neighbour message: control header, target, one option with our MAC. @return frame
+/// bytes.
 uint32_t write_neighbour_message(const LinkIdentity& identity, const MacAddress& to_mac,
                                  const Endpoint& from, const Endpoint& to, uint32_t type,
                                  uint32_t flags, const Endpoint& target, uint32_t option,
@@ -85,7 +86,7 @@ uint32_t write_neighbour_message(const LinkIdentity& identity, const MacAddress&
   return kFrameBytes;
 }
 
-/// The MAC address in the option of this type, if the message of a neighbour has it.
+/// Returns the MAC address in the neighbour message's option of this type, if there is one.
 std::optional<MacAddress> link_option(std::span<const std::byte> message, uint32_t type) {
   for (size_t at = kTargetedBytes; at + kLinkOptionBytes <= message.size();) {
     const size_t bytes = std::to_integer<size_t>(message[at + 1]) * 8;
@@ -188,7 +189,8 @@ uint32_t answer_echo(std::span<const std::byte> request, const InspectedFrame& f
   const MacAddress asker = mac_at(request, kSourceMacAt);
   const bool wanted =
       ControlHeader::Type::load(message) == (ipv4 ? kIcmpEchoRequest : kIcmpv6EchoRequest);
-  // Only what was sent to us alone: an answer to a group could be multiplied (RFC 1122 §3.2.2.6).
+  // Answer only a ping sent to us alone: an answer to a group could be multiplied (RFC 1122
+  // §3.2.2.6).
   if (!wanted || found.destination.is_multicast() || !is_individual(asker) ||
       out.size() < frame_bytes) {
     return 0;
@@ -224,7 +226,8 @@ uint32_t answer_solicitation(std::span<const std::byte> request, const Inspected
       !same_address(target, link_local_address(identity.mac))) {
     return 0;
   }
-  // Who looks for a free address has none to be answered at: all nodes hear it (RFC 4861 §7.2.4).
+  // A node that checks whether an address is free has no address yet, so the answer goes to all
+  // nodes (RFC 4861 §7.2.4).
   if (same_address(found.source, Endpoint{})) {
     Endpoint all_nodes;
     all_nodes.address = {0xff, 0x02};

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 /// @file
-/// The frames that a port sends on its own account: answers to ARP, neighbour solicitation and
-/// ping, questions for a neighbour's MAC address, and reports about multicast groups.
+/// The frames that a port itself sends: answers to ARP, neighbour solicitation and ping, questions
+/// for a neighbour's MAC address, and reports of multicast groups.
 ///
-/// Shapes:  Whole frames without padding to 60 bytes; a network card adds it.
+/// Shapes:  Whole frames without padding to 60 bytes; a network card adds the padding.
 /// Threads: Pure functions.
-/// Errors:  0 bytes, with `out` unspecified, when a message is not one that is answered or `out` is
-///          too small.
+/// Errors:  A function returns 0 bytes, and leaves `out` unspecified, if the message needs no
+///          answer or `out` is too small.
 /// Source:  RFC 826, 792, 4443, 4861, 2236, 2710.
 /// Tests:   tests/io/frames/link_answers_test.cc
 #pragma once
@@ -21,42 +21,42 @@
 
 namespace tributary::io {
 
-/// Room that every frame of this file fits but an echo reply, which is as large as its request.
+/// Bytes of the largest frame of this file, except echo replies, which are as large as the request.
 inline constexpr uint32_t kLinkFrameBytesMax = 128;
 
-/// What an ARP packet or ICMPv6 message says about somebody's MAC address.
+/// A neighbour's MAC address, as an ARP packet or an ICMPv6 message states it.
 struct NeighbourNews {
   Endpoint address;
   MacAddress mac{};
 };
 
-/// The answer to an ARP request for our address.
+/// Writes the answer to an ARP request for our address.
 [[nodiscard]] uint32_t answer_arp(std::span<const std::byte> request, const InspectedFrame& found,
                                   const LinkIdentity& identity, std::span<std::byte> out);
-/// What an ARP reply says.
+/// Returns the address that an ARP reply states.
 [[nodiscard]] std::optional<NeighbourNews> read_arp_reply(std::span<const std::byte> frame,
                                                           const InspectedFrame& found,
                                                           const LinkIdentity& identity);
 
-/// The answer to a ping in IPv4 or IPv6.
+/// Writes the answer to a ping over IPv4 or IPv6.
 [[nodiscard]] uint32_t answer_echo(std::span<const std::byte> request, const InspectedFrame& found,
                                    const LinkIdentity& identity, std::span<std::byte> out);
 
-/// The answer to a neighbour solicitation for our address or our link-local one.
+/// Writes the answer to a neighbour solicitation for our address or our link-local address.
 [[nodiscard]] uint32_t answer_solicitation(std::span<const std::byte> request,
                                            const InspectedFrame& found,
                                            const LinkIdentity& identity, std::span<std::byte> out);
-/// What a neighbour advertisement says.
+/// Returns the address that a neighbour advertisement states.
 [[nodiscard]] std::optional<NeighbourNews> read_advertisement(std::span<const std::byte> frame,
                                                               const InspectedFrame& found);
 
-/// An ARP request or a neighbour solicitation for `wanted`, of our address's family. @param at
-/// Where it was last heard of, to ask it alone; else everybody is asked.
+/// Writes an ARP request or a neighbour solicitation for `wanted`, which has our address family.
+/// @param at The last known MAC address, to ask that neighbour alone; none to ask everybody.
 [[nodiscard]] uint32_t write_question(const Endpoint& wanted, const std::optional<MacAddress>& at,
                                       const LinkIdentity& identity, std::span<std::byte> out);
 
 enum class Membership : uint8_t { kReport, kLeave };
-/// An IGMPv2 or MLDv1 message about `group`. Routers and switches of later versions take both.
+/// Writes an IGMPv2 or MLDv1 message about `group`, which later versions accept too.
 [[nodiscard]] uint32_t write_membership(Membership what, const Endpoint& group,
                                         const LinkIdentity& identity, std::span<std::byte> out);
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /// @file
-/// The headers of the small protocols by which a port finds its neighbours, beside those of
-/// wire/headers.h.
+/// The headers of the small protocols that a port uses to find its neighbours. wire/headers.h has
+/// the others.
 ///
 /// Sources: RFC 826 (ARP), RFC 792 (ICMP), RFC 2236 (IGMPv2), RFC 4443 (ICMPv6), RFC 4861
 ///          (neighbour discovery), RFC 2710 (MLD).
@@ -43,7 +43,7 @@ struct ArpHeader {
   static constexpr uint32_t kReply = 2;
 };
 
-/// The beginning that ICMP, ICMPv6 and IGMP have in common.
+/// The first fields of ICMP, ICMPv6 and IGMP.
 struct ControlHeader {
   static constexpr uint32_t kBytes = 8;
   using Type = wire::Field<kBytes, 0, 8>;
@@ -68,14 +68,14 @@ inline constexpr uint32_t kMldDone = 132;
 inline constexpr uint32_t kNeighbourSolicitation = 135;
 inline constexpr uint32_t kNeighbourAdvertisement = 136;
 
-/// Neighbour solicitation, advertisement and MLD messages: a control header, then an address.
+/// Neighbour solicitations, advertisements and MLD messages have a control header, then an address.
 inline constexpr uint32_t kTargetAtByte = 8;
 inline constexpr uint32_t kTargetedBytes = 24;
-/// With one link-layer address option behind it.
+/// A link-layer address option follows the address.
 inline constexpr uint32_t kLinkOptionBytes = 8;
 inline constexpr uint32_t kSourceLinkOption = 1;
 inline constexpr uint32_t kTargetLinkOption = 2;
-/// Neighbour discovery is refused when it has crossed a router (RFC 4861 §7.1).
+/// A neighbour discovery message that has crossed a router is refused (RFC 4861 §7.1).
 inline constexpr uint8_t kNeighbourHopLimit = 255;
 
 }  // namespace tributary::io

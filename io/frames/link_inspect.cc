@@ -26,7 +26,7 @@ bool is_unspecified(const Endpoint& endpoint) {
   return std::all_of(begin, endpoint.address.end(), [](uint8_t byte) { return byte == 0; });
 }
 
-/// 224.0.0.1 or ff02::1: all hosts of the link.
+/// Returns true for 224.0.0.1 and ff02::1, the groups of all hosts on the link.
 bool is_all_hosts(const Endpoint& endpoint) {
   static const Endpoint all_ipv4 = Endpoint::ipv4(0xe0000001, 0);
   Endpoint all_ipv6;
@@ -40,18 +40,18 @@ bool is_joined(const Endpoint& group, const LinkIdentity& identity) {
                      [&group](const Endpoint& joined) { return same_address(joined, group); });
 }
 
-/// Whether UDP to this address is for us.
+/// Returns true if UDP to this address is for us.
 bool is_for_us(const Endpoint& destination, const LinkIdentity& identity) {
   return same_address(destination, identity.local) || is_joined(destination, identity);
 }
 
 bool is_for_our_mac(std::span<const std::byte> frame, const MacAddress& mac) {
-  // The lowest bit of the first byte: broadcast or multicast, decided by the IP address.
+  // The lowest bit of the first byte means broadcast or multicast; the IP address decides then.
   if ((std::to_integer<uint8_t>(frame[0]) & 1) != 0) return true;
   return std::memcmp(frame.data(), mac.data(), mac.size()) == 0;
 }
 
-/// The UDP datagram that `found` holds as a message, judged.
+/// Checks the UDP datagram that `found` holds as a message.
 InspectedFrame inspect_udp(std::span<const std::byte> frame, InspectedFrame found,
                            const LinkIdentity& identity, VerifiedByHardware verified) {
   if (found.size < Udp::kBytes) return refused(FrameOutcome::kBadUdpLength);
@@ -86,7 +86,7 @@ InspectedFrame inspect_udp(std::span<const std::byte> frame, InspectedFrame foun
   return found;
 }
 
-/// ICMP, ICMPv6 or IGMP, of which only the checksum is judged here.
+/// Checks the checksum of an ICMP, ICMPv6 or IGMP message; other checks follow elsewhere.
 InspectedFrame inspect_control(std::span<const std::byte> frame, InspectedFrame found,
                                FrameKind kind, uint64_t pseudo_sum) {
   if (found.size < ControlHeader::kBytes ||
@@ -120,7 +120,7 @@ InspectedFrame inspect_ipv4(std::span<const std::byte> frame, const LinkIdentity
   if (H::MoreFragments::load(ip) != 0 || H::FragmentOffset::load(ip) != 0) {
     return refused(FrameOutcome::kFragment);
   }
-  // A router without an address may ask about groups from 0.0.0.0 (RFC 4541 §2.1.1).
+  // A router without an address may send group queries from 0.0.0.0 (RFC 4541 §2.1.1).
   if (found.source.is_multicast() || same_address(found.source, identity.local) ||
       (is_unspecified(found.source) && protocol != kIpProtocolIgmp)) {
     return refused(FrameOutcome::kBadSource);
@@ -140,8 +140,8 @@ InspectedFrame inspect_ipv4(std::span<const std::byte> frame, const LinkIdentity
   }
 }
 
-/// Skips the one extension header that multicast queries carry, eight bytes of hop-by-hop options.
-/// @return the protocol behind it.
+/// Skips eight bytes of hop-by-hop options, the only extension header that multicast queries carry.
+/// @return the protocol after the header.
 uint32_t skip_hop_by_hop(std::span<const std::byte> frame, InspectedFrame& found) {
   constexpr uint32_t kBytes = 8;
   if (found.size < kBytes || frame[found.offset + 1] != std::byte{0}) return kIpProtocolHopByHop;
@@ -162,12 +162,13 @@ InspectedFrame inspect_ipv6(std::span<const std::byte> frame, const LinkIdentity
   if (H::Version::load(ip) != 6 || found.offset + found.size > frame.size()) {
     return refused(FrameOutcome::kBadIpHeader);
   }
-  // With an IPv4 address it is no IPv6 host, and has no link-local address: the kernel at the other
-  // end of a tap device, which has the same MAC, would be told that its own is taken.
+  // A port with an IPv4 address is not an IPv6 host and has no link-local address. Otherwise it
+  // would tell the kernel at the other end of a tap device, which has the same MAC, that the
+  // kernel's own address is taken.
   if (identity.local.is_ipv4()) return refused(FrameOutcome::kNotOurs);
   std::memcpy(found.source.address.data(), ip + H::kSourceByte, 16);
   std::memcpy(found.destination.address.data(), ip + H::kSourceByte + 16, 16);
-  // ::ffff:a.b.c.d is how an Endpoint holds an IPv4 address; in an IPv6 header it is nobody's.
+  // An Endpoint stores an IPv4 address as ::ffff:a.b.c.d. In an IPv6 header it is invalid.
   if (found.destination.is_ipv4()) return refused(FrameOutcome::kNotOurs);
   if (found.source.is_ipv4()) return refused(FrameOutcome::kBadSource);
   const Endpoint link_local = link_local_address(identity.mac);
@@ -182,7 +183,8 @@ InspectedFrame inspect_ipv6(std::span<const std::byte> frame, const LinkIdentity
   const bool has_options = protocol == kIpProtocolHopByHop;
   if (has_options) protocol = skip_hop_by_hop(frame, found);
   if (protocol == kIpProtocolFragment) return refused(FrameOutcome::kFragment);
-  // Who looks for a free address asks from nobody (RFC 4861 §4.3).
+  // A node that checks whether an address is free sends from the unspecified address (RFC 4861
+  // §4.3).
   if (found.source.is_multicast() || same_address(found.source, identity.local) ||
       (is_unspecified(found.source) && protocol != kIpProtocolIcmpv6)) {
     return refused(FrameOutcome::kBadSource);

@@ -14,7 +14,7 @@ size_t AddressHash::operator()(const Endpoint& endpoint) const {
   uint64_t high;
   std::memcpy(&low, endpoint.address.data(), sizeof low);
   std::memcpy(&high, endpoint.address.data() + sizeof low, sizeof high);
-  // Two odd constants spread neighbouring addresses over the upper bits, which are taken.
+  // Two odd constants spread neighbouring addresses over the upper bits, which the result uses.
   const uint64_t mixed = (high ^ low * 0x9e3779b97f4a7c15ULL) * 0xbf58476d1ce4e5b9ULL;
   return mixed ^ mixed >> 32;
 }
@@ -58,7 +58,7 @@ void NeighbourTable::learn_locked(const Endpoint& address, const Hop& hop, Insta
 void NeighbourTable::forget(const Endpoint& address) {
   const std::lock_guard lock(mutex_);
   if (neighbours_.erase(address) == 0) return;
-  // Oldest first again, as before the ring was full.
+  // Sorts the ring by age, oldest first.
   std::rotate(order_.begin(), order_.begin() + next_, order_.end());
   next_ = 0;
   std::erase_if(order_, [&](const Endpoint& known) { return same_address(known, address); });
@@ -114,7 +114,7 @@ void NeighbourCache::learn(const Endpoint& address, const Hop& hop, Instant now)
     return;
   }
   table_.learn(address, hop, now);
-  static_cast<void>(find(address, now));  // Into the cache.
+  static_cast<void>(find(address, now));  // Copies the entry into the cache.
 }
 
 std::optional<NeighbourCache::Found> NeighbourCache::find(const Endpoint& address, Instant now) {

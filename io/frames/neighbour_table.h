@@ -1,19 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 /// @file
-/// Where the neighbours are: IP address to device and MAC address, learned from what they send;
-/// and which of them are being asked for.
+/// Maps the IP addresses of neighbours to device and MAC address, and tracks open questions.
 ///
 /// Model:   RFC 4861's neighbour cache, for IPv4 too. An entry is reachable for kReachableFor after
-///          its neighbour was last heard of, then stale: still used, and asked again. Whoever does
-///          not answer is forgotten.
-/// Shapes:  One table of at most `entries_max` for a port, and a NeighbourCache for each queue that
-///          holds what that queue uses. A full table forgets its oldest entry; a neighbour that
-///          still sends is learned again by its next packet. At most kQuestionsMax addresses are
-///          asked for at once, each by the queue that needed it first, and any queue may be the one
-///          that the answer comes to.
-/// Threads: NeighbourTable is for all queues (a lock, taken when something is new, and once in
-///          kConfirmEvery for each neighbour that sends). A NeighbourCache belongs to its queue's
-///          thread; a hit reads one word that is shared, and writes none.
+///          its neighbour was last heard, then stale. A stale entry is still used, but the port
+///          asks for it. If no answer comes, the entry is forgotten.
+/// Shapes:  One table of at most `entries_max` per port, and one NeighbourCache per queue.
+/// Threads: All queues share a NeighbourTable. It takes a lock for new facts, and once in
+///          kConfirmEvery for each neighbour that sends. A NeighbourCache belongs to its queue's
+///          thread; a hit reads one shared word and writes none.
 /// Memory:  Bounded by entries_max and kQuestionsMax, taken in the constructors.
 /// Tests:   tests/io/frames/neighbour_table_test.cc
 #pragma once
@@ -31,25 +26,25 @@
 
 namespace tributary::io {
 
-/// How long a neighbour counts as reachable after it was heard of. Source: RFC 4861 §10,
-/// REACHABLE_TIME; not spread at random, since each neighbour's time begins with its own last word.
+/// How long a neighbour counts as reachable after it was heard. Source: RFC 4861 §10,
+/// REACHABLE_TIME. It is not randomised: each neighbour's time starts with its own last packet.
 inline constexpr Duration kReachableFor = seconds(30);
-/// How often a neighbour that sends is noted down as heard of. Assumed: far below kReachableFor,
-/// far above the time between two packets.
+/// Interval at which the table records that a sending neighbour was heard. Assumed: far below
+/// kReachableFor, far above the time between two packets.
 inline constexpr Duration kConfirmEvery = seconds(1);
-/// How often a stale neighbour is reported to who uses it.
+/// Interval at which a cache reports a stale neighbour to its user.
 inline constexpr Duration kLookAgainAfter = milliseconds(250);
-/// Addresses that a port asks for at once.
+/// Largest number of addresses that a port asks for at once.
 inline constexpr uint32_t kQuestionsMax = 16;
 
-/// Where a frame goes next.
+/// The next hop of a frame.
 struct Hop {
   uint32_t device = 0;  ///< Index of the port's device.
   MacAddress mac{};
   friend bool operator==(const Hop&, const Hop&) = default;
 };
 
-/// The address alone is the key; ports and scopes play no part.
+/// Hashes and compares the address alone, without ports and scopes.
 struct AddressHash {
   size_t operator()(const Endpoint& endpoint) const;
 };
@@ -57,39 +52,42 @@ struct AddressEqual {
   bool operator()(const Endpoint& a, const Endpoint& b) const;
 };
 
-/// What is known of an address.
+/// The table's knowledge of an address.
 struct Neighbour {
   Hop hop;
-  Instant heard_at;  ///< When it was last heard of.
+  Instant heard_at;  ///< When the neighbour was last heard.
 
   [[nodiscard]] bool is_stale(Instant now) const { return now - heard_at >= kReachableFor; }
 };
 
+/// If the table is full, a new entry replaces the oldest. A replaced neighbour that still sends is
+/// learned once more from its next packet. The queue that first needs an address opens the question
+/// for it; the answer may arrive at any queue.
 class NeighbourTable {
  public:
   explicit NeighbourTable(uint32_t entries_max);
 
-  /// Notes that `address` was heard of at `now`, from `hop`.
+  /// Records that `address` was heard at `now`, from `hop`.
   void learn(const Endpoint& address, const Hop& hop, Instant now);
   void forget(const Endpoint& address);
   [[nodiscard]] std::optional<Neighbour> find(const Endpoint& address) const;
   [[nodiscard]] uint32_t size() const;
 
-  /// Begins to ask for `address`. False if another queue does so already, or too many are open.
+  /// Opens a question for `address`. Returns false if one is open already, or too many are.
   [[nodiscard]] bool open_question(const Endpoint& address);
   void close_question(const Endpoint& address);
-  /// As learn(), and closes the question, if there is one; else nothing is learned.
+  /// Closes the question for `address` and learns the answer. Learns nothing if there was none.
   bool take_answer(const Endpoint& address, const Hop& hop, Instant now);
 
-  /// Changes with every change of the table. Acquire pairs with the release in learn(): who sees
-  /// a version finds at least what was learned before it.
+  /// Returns a number that changes with every change of the table. Acquire pairs with the release
+  /// in learn(): a thread that sees a version also sees everything learned before it.
   [[nodiscard]] uint64_t version() const { return version_.load(std::memory_order_acquire); }
 
  private:
   const uint32_t entries_max_;
   void learn_locked(const Endpoint& address, const Hop& hop, Instant now);
 
-  mutable std::mutex mutex_;  ///< Guards the next four.
+  mutable std::mutex mutex_;  ///< Guards the next four members.
   std::unordered_map<Endpoint, Neighbour, AddressHash, AddressEqual> neighbours_;
   std::vector<Endpoint> order_;  ///< A ring of at most entries_max_ addresses, oldest at next_.
   uint32_t next_ = 0;
@@ -102,27 +100,27 @@ class NeighbourCache {
  public:
   explicit NeighbourCache(NeighbourTable& table);
 
-  /// Notes that `address` was heard of from `hop`; cheap when that is known.
+  /// Records that `address` was heard from `hop`; cheap if the cache knows that.
   void learn(const Endpoint& address, const Hop& hop, Instant now);
 
   struct Found {
     Hop hop;
-    /// It was not heard of for long. Said once in kLookAgainAfter: between, a look-up costs as
-    /// little as any.
+    /// True if the neighbour was not heard for long. Reported once in kLookAgainAfter, so that the
+    /// look-ups in between stay cheap.
     bool is_stale = false;
   };
   [[nodiscard]] std::optional<Found> find(const Endpoint& address, Instant now);
 
  private:
-  /// Direct-mapped: more workers than this only pay the lock now and then.
+  /// Direct-mapped: with more workers than slots, some look-ups take the table's lock.
   static constexpr uint32_t kSlots = 1024;
 
   struct Slot {
     Endpoint address;
     Hop hop;
-    uint64_t version = 0;      ///< Of the table when this was copied; 0 never was.
-    Instant look_again_at;     ///< The copy may be found until then …
-    Instant confirm_again_at;  ///< … and a packet tells the table nothing new until then.
+    uint64_t version = 0;      ///< The table's version when this was copied; 0 for an empty slot.
+    Instant look_again_at;     ///< The copy is valid until then.
+    Instant confirm_again_at;  ///< Until then, a packet tells the table nothing new.
   };
   Slot& slot_of(const Endpoint& address);
 

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 /// @file
-/// Builds an Ethernet frame with an IPv4 or IPv6 header and a UDP header around a payload, with the
-/// headers of wire/frame_headers.h.
+/// Builds an Ethernet frame with an IPv4 or IPv6 header and a UDP header around a payload, using
+/// the headers of wire/frame_headers.h.
 ///
 /// Shapes:  Ethernet II 14 bytes, IPv4 20 (no options) or IPv6 40 (no extensions), UDP 8. No VLAN
-///          tag, no padding to 60 bytes and no frame check sequence; a network card adds both.
+///          tag. A network card adds padding to 60 bytes and the frame check sequence.
 /// Units:   Bytes, network order.
 /// Threads: Pure functions.
-/// Errors:  What does not fit returns 0 bytes.
+/// Errors:  A function returns 0 bytes if the frame does not fit.
 /// Source:  RFC 791, RFC 768, RFC 8200.
 /// Tests:   tests/io/frames/udp_frame_test.cc
 #pragma once
@@ -28,7 +28,7 @@ inline constexpr uint32_t kEthernetHeaderBytes = wire::EthernetHeader::kBytes;
 inline constexpr uint32_t kIpv4HeaderBytes = wire::Ipv4Header::kBytes;
 inline constexpr uint32_t kIpv6HeaderBytes = wire::Ipv6Header::kBytes;
 inline constexpr uint32_t kUdpHeaderBytes = wire::UdpHeader::kBytes;
-/// All headers before the payload.
+/// Bytes of all headers before the payload.
 inline constexpr uint32_t kUdpFrameHeaderBytesIpv4 =
     kEthernetHeaderBytes + kIpv4HeaderBytes + kUdpHeaderBytes;
 inline constexpr uint32_t kUdpFrameHeaderBytesIpv6 =
@@ -51,25 +51,25 @@ struct UdpFrameAddresses {
   Endpoint destination;
 };
 
-/// Who completes the UDP checksum.
+/// How the UDP checksum is completed.
 enum class UdpChecksum : uint8_t {
-  kComplete,      ///< It is in the frame.
+  kComplete,      ///< The frame has the full checksum.
   kPseudoHeader,  ///< The frame has the pseudo header's sum; the network card adds the rest.
-  kNone,          ///< Nobody: IPv4 allows it, for bytes that never leave memory. IPv6: kComplete.
+  kNone,          ///< No checksum. IPv4 only, for bytes that never leave memory; IPv6: kComplete.
 };
 
 /// Writes headers and payload to the beginning of `frame`. IPv4: identification 0, don't fragment,
 /// time to live 64, both checksums set. IPv6: hop limit 64, flow label 0, UDP checksum set.
 ///
-/// @return bytes of the frame; 0, with `frame` untouched, when it does not fit, when the payload
-///         exceeds 65,507 bytes, or when one address is IPv4 and the other IPv6.
+/// @return bytes of the frame. Returns 0 and leaves `frame` unchanged if it does not fit, if the
+///         payload exceeds 65,507 bytes, or if one address is IPv4 and the other IPv6.
 [[nodiscard]] uint32_t build_udp_frame(const UdpFrameAddresses& addresses,
                                        std::span<const std::byte> payload,
                                        std::span<std::byte> frame);
 
-/// Writes the headers alone, for a payload that lies elsewhere.
+/// Writes only the headers, for a payload in another buffer.
 ///
-/// @param payload_sum word_sum() of the payload; looked at only when it is needed.
+/// @param payload_sum word_sum() of the payload; read only if it is needed.
 /// @return bytes of the headers; 0 as for build_udp_frame().
 [[nodiscard]] uint32_t write_udp_frame_headers(const UdpFrameAddresses& addresses,
                                                uint32_t payload_bytes, uint16_t payload_sum,

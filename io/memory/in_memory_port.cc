@@ -107,13 +107,14 @@ class alignas(128) InMemoryPort::Queue final : public engine::PortQueue {
   }
 
  private:
-  /// A whole frame leaves through a port of frames only.
+  /// Returns true if the packet fits. Only a kFrame port can send a whole frame.
   bool can_take(const engine::TxPacket& packet, std::span<std::byte> slot) const {
     if (packet.layer == PacketLayer::kUdpPayload) return packet.size <= config_.payload_bytes_max;
     return config_.layer == PacketLayer::kFrame && packet.size <= slot.size();
   }
 
-  /// @return bytes written; 0 for an empty payload and for a frame that cannot be built.
+  /// Writes the packet to `slot`.
+  /// @return bytes written; 0 for an empty payload, and for a frame that cannot be built.
   uint32_t write(const engine::TxPacket& packet, std::span<std::byte> slot) const {
     const std::span<const std::byte> bytes(packet.data, packet.size);
     if (config_.layer == PacketLayer::kFrame && packet.layer == PacketLayer::kUdpPayload) {
@@ -128,7 +129,7 @@ class alignas(128) InMemoryPort::Queue final : public engine::PortQueue {
   }
 
   const InMemoryPortConfig& config_;
-  mutable std::mutex mutex_;  ///< Guards all below.
+  mutable std::mutex mutex_;  ///< Guards all members below.
   PacketRing received_;
   PacketRing sent_;
   PortCounterCells counters_;

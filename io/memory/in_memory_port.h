@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 /// @file
-/// A port without a network, for tests and demonstrations: what a test injects is received, what
-/// the engine transmits is kept for the test to look at.
+/// A port without a network, for tests and demonstrations. The engine receives the packets that a
+/// test injects. The port keeps the packets that the engine transmits, so that the test can read
+/// them.
 ///
-/// Shapes:  `queue_count` queues, each with a bounded ring of packets in either direction.
-/// Units:   Bytes; counters count frame bytes for kFrame, payload bytes for kUdpPayload.
-/// Threads: The PortQueue side belongs to the queue's thread; the test's side may be another one (a
-///          short lock for each call). wait() returns at once: time is the test's.
-/// Errors:  A full ring refuses: inject() returns false, transmit() counts tx_refused.
-/// Memory:  The rings are taken in the constructor; only take_sent() allocates.
+/// Shapes:  `queue_count` queues, each with one bounded packet ring per direction.
+/// Units:   Bytes; counters count frame bytes for kFrame and payload bytes for kUdpPayload.
+/// Threads: The PortQueue side belongs to the queue's thread. The test may use another thread; each
+///          call takes a short lock. wait() returns at once: the test controls time.
+/// Errors:  When a ring is full, inject() returns false and transmit() counts tx_refused.
+/// Memory:  The constructor allocates the rings. Later, only take_sent() allocates.
 /// Tests:   tests/io/memory/in_memory_port_test.cc
 #pragma once
 
@@ -29,10 +30,10 @@ struct InMemoryPortConfig {
   engine::PacketLayer layer = engine::PacketLayer::kUdpPayload;
   Endpoint local = Endpoint::ipv4(0x7f000001, 12000);
   uint32_t payload_bytes_max = 9000;
-  uint32_t rx_packets_max = 256;  ///< At least 1, as the next; in each queue.
-  uint32_t tx_packets_max = 256;
-  MacAddress local_mac{0x02, 0, 0, 0, 0, 0x01};  ///< For kFrame, as the next.
-  MacAddress remote_mac{0x02, 0, 0, 0, 0, 0x02};
+  uint32_t rx_packets_max = 256;                  ///< Per queue; at least 1.
+  uint32_t tx_packets_max = 256;                  ///< Per queue; at least 1.
+  MacAddress local_mac{0x02, 0, 0, 0, 0, 0x01};   ///< For kFrame.
+  MacAddress remote_mac{0x02, 0, 0, 0, 0, 0x02};  ///< For kFrame.
 };
 
 /// One transmitted packet: a whole frame for kFrame, a payload for kUdpPayload.
@@ -51,20 +52,21 @@ class InMemoryPort final : public engine::Port {
   [[nodiscard]] Endpoint local() const override { return config_.local; }
   [[nodiscard]] uint32_t payload_bytes_max() const override { return config_.payload_bytes_max; }
 
-  /// Copies `bytes` to the end of the queue as they are: a frame for kFrame, a payload else.
-  /// @param from Packet::source of what is received; kFrame packets have none.
-  /// @return false when the queue is full or `bytes` exceed a slot (counted in rx_truncated).
+  /// Copies `bytes` unchanged to the end of the queue: a frame for kFrame, otherwise a payload.
+  /// @param from Becomes Packet::source when the packet is received; kFrame packets have none.
+  /// @return false if the queue is full, or if `bytes` exceed a slot (counted in rx_truncated).
   [[nodiscard]] bool inject(uint32_t queue_index, std::span<const std::byte> bytes,
                             const Endpoint& from);
 
-  /// The same for a UDP payload from `from` to local(), which kFrame wraps in a frame.
+  /// Injects a UDP payload from `from` to local(). A kFrame port wraps it in a frame.
   [[nodiscard]] bool inject_payload(uint32_t queue_index, std::span<const std::byte> payload,
                                     const Endpoint& from);
 
-  /// What the queue has transmitted since the last call, in order; forgets it.
+  /// Returns the packets that the queue has transmitted since the last call, in order, and removes
+  /// them from the queue.
   [[nodiscard]] std::vector<SentPacket> take_sent(uint32_t queue_index);
 
-  /// Packets that inject() has put there and receive() has not taken.
+  /// Returns the number of packets that inject() has queued and receive() has not taken.
   [[nodiscard]] uint32_t waiting_count(uint32_t queue_index) const;
 
  private:

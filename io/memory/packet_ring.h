@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 /// @file
-/// A bounded first-in, first-out ring of packets with their bytes, in storage taken once.
+/// A bounded first-in, first-out ring of packets and their bytes.
 ///
-/// Shapes:  `capacity` slots of `slot_bytes`. A slot is free, filled, or lent: the oldest filled
-///          ones are lent in order, and reclaim() frees all that are lent.
-/// Threads: Not synchronised; its owner does that.
-/// Memory:  All of it is taken in the constructor.
-/// Tests:   by way of tests/io/memory/in_memory_port_test.cc
+/// Shapes:  `capacity` slots of `slot_bytes`. A slot is free, filled or lent. lend() lends the
+///          filled slots, oldest first; reclaim() frees all lent slots.
+/// Threads: Not synchronised; the owner must do that.
+/// Memory:  The constructor allocates all of it.
+/// Tests:   through tests/io/memory/in_memory_port_test.cc
 #pragma once
 
 #include <cstddef>
@@ -24,7 +24,7 @@ class PacketRing {
   struct Slot {
     std::byte* data = nullptr;
     uint32_t size = 0;
-    Endpoint endpoint;  ///< Where from, or where to.
+    Endpoint endpoint;  ///< Sender of a received packet, destination of a sent one.
   };
 
   PacketRing(uint32_t capacity, uint32_t slot_bytes)
@@ -36,13 +36,14 @@ class PacketRing {
     }
   }
 
-  /// The next free slot's whole storage, to be filled and then push()ed; empty when full.
+  /// Returns the whole storage of the next free slot, to be filled and then passed to push().
+  /// Returns an empty span if the ring is full.
   [[nodiscard]] std::span<std::byte> free_slot() {
     if (lent_count_ + filled_count_ == slots_.size()) return {};
     return {slots_[at(lent_count_ + filled_count_)].data, slot_bytes_};
   }
 
-  /// Completes what was written to free_slot().
+  /// Makes the slot that free_slot() returned a filled one.
   void push(uint32_t size, const Endpoint& endpoint) {
     Slot& slot = slots_[at(lent_count_ + filled_count_)];
     slot.size = size;
@@ -50,7 +51,7 @@ class PacketRing {
     filled_count_++;
   }
 
-  /// Lends the oldest filled slot until reclaim(); nullptr when there is none.
+  /// Lends the oldest filled slot until reclaim(); returns nullptr if there is none.
   [[nodiscard]] const Slot* lend() {
     if (filled_count_ == 0) return nullptr;
     const Slot& slot = slots_[at(lent_count_)];
@@ -75,9 +76,9 @@ class PacketRing {
   const uint32_t slot_bytes_;
   const std::unique_ptr<std::byte[]> storage_;
   std::vector<Slot> slots_;
-  uint32_t first_ = 0;         ///< The oldest lent slot, or the oldest filled one.
-  uint32_t lent_count_ = 0;    ///< From first_ on.
-  uint32_t filled_count_ = 0;  ///< After those.
+  uint32_t first_ = 0;         ///< Oldest lent slot, or oldest filled one if none is lent.
+  uint32_t lent_count_ = 0;    ///< Slots from first_ on.
+  uint32_t filled_count_ = 0;  ///< Slots after the lent ones.
 };
 
 }  // namespace tributary::io

@@ -19,13 +19,13 @@ class alignas(128) ReplayPort::Queue final : public engine::PortQueue {
   explicit Queue(const ReplaySource& source) : source_(source), left_(source.packet_count) {}
 
   uint32_t receive(std::span<engine::Packet> burst) override {
-    // Ends at the end of the prepared packets at the latest, so that one copy loop serves.
+    // Stops at the end of the prepared packets, so that one copy loop is enough.
     const uint64_t round_left = source_.packets.size() - next_;
     const uint64_t filled = std::min({uint64_t{burst.size()}, round_left, left_});
     uint64_t bytes = 0;
     for (uint64_t i = 0; i < filled; i++) {
       const engine::Packet& packet = source_.packets[next_ + i];
-      // Whole, with its padding: three vector moves and not one for each field.
+      // Copies the whole struct with its padding: three vector moves instead of one per field.
       std::memcpy(&burst[i], &packet, sizeof packet);
       bytes += packet.size;
     }

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 /// @file
-/// A port that measures an engine without I/O: it hands out the same prepared packets again and
-/// again without a copy, and folds what is transmitted into a checksum.
+/// A port that measures an engine without I/O. It hands out the same prepared packets repeatedly,
+/// without copying them, and adds the transmitted packets to a checksum.
 ///
-/// Model:   A network that is never the limit; a few nanoseconds for each packet.
-/// Shapes:  One ReplaySource for each queue.
-/// Threads: Each queue belongs to one thread; counters() and wake() to any; checksum() and done()
-///          to the queue's thread, or to any after it has stopped.
+/// Model:   A network that is never the bottleneck; a few nanoseconds per packet.
+/// Shapes:  One ReplaySource per queue.
+/// Threads: Each queue belongs to one thread. Any thread may call counters() and wake(). Only the
+///          queue's thread may call checksum() and done() until it has stopped.
 /// Errors:  None: it takes every packet.
-/// Memory:  The packets are the caller's and stay so; a program that changes a packet in place
-///          changes what is handed out next time round.
+/// Memory:  The caller owns the packets. If a program changes a packet in place, the next round
+///          hands out the changed packet.
 /// Tests:   tests/io/memory/replay_port_test.cc
 #pragma once
 
@@ -24,10 +24,10 @@
 namespace tributary::io {
 
 struct ReplaySource {
-  std::span<const engine::Packet>
-      packets;  ///< Not empty unless packet_count is 0; outlives the port.
-  uint64_t packet_count =
-      0;  ///< How many are handed out, round and round, before receive() is dry.
+  /// Not empty unless packet_count is 0; must outlive the port.
+  std::span<const engine::Packet> packets;
+  /// Packets that receive() hands out, in rounds, before the queue is empty.
+  uint64_t packet_count = 0;
 };
 
 class ReplayPort final : public engine::Port {
@@ -42,12 +42,12 @@ class ReplayPort final : public engine::Port {
   [[nodiscard]] Endpoint local() const override { return local_; }
   [[nodiscard]] uint32_t payload_bytes_max() const override;
 
-  /// All packets of the queue have been handed out.
+  /// Returns true if the queue has handed out all its packets.
   [[nodiscard]] bool done(uint32_t queue_index) const;
 
-  /// Sum, modulo 2^64, over the transmitted packets of their first eight bytes as a big-endian
-  /// number (shorter packets: 0) plus their size. Independent of order; keeps a benchmark's
-  /// compiler from leaving out the work, and two runs comparable.
+  /// Returns a sum, modulo 2^64, over the transmitted packets. Each packet adds its size and its
+  /// first eight bytes as a big-endian number (0 if it is shorter). The order does not matter. The
+  /// checksum stops the compiler from removing the work, and lets two runs be compared.
   [[nodiscard]] uint64_t checksum(uint32_t queue_index) const;
 
  private:

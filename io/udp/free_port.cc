@@ -25,7 +25,7 @@ Result<uint16_t> free_port(Transport transport) {
   if (probe >= 0) close(probe);
   if (found) return ntohs(address.sin_port);
   return failure(
-      fmt::format("no {} port on 127.0.0.1: {}", udp ? "UDP" : "TCP", std::strerror(reason)));
+      fmt::format("no free {} port on 127.0.0.1: {}", udp ? "UDP" : "TCP", std::strerror(reason)));
 }
 
 }  // namespace tributary::io

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /// @file
-/// A port of 127.0.0.1 that nobody uses now, for programs that this one starts.
+/// Finds a free port of 127.0.0.1, for programs that this one starts.
 ///
-/// Errors: What the operating system refused. Another program may take the port before the child
-///         does; then the child says so and the run ends.
+/// Errors: The cause that the operating system gave. Another program may take the port before the
+///         child does; then the child reports it and the run ends.
 #pragma once
 
 #include <cstdint>
@@ -14,6 +14,7 @@ namespace tributary::io {
 
 enum class Transport : uint8_t { kUdp, kTcp };
 
+/// Returns a port that no program uses at the moment.
 [[nodiscard]] Result<uint16_t> free_port(Transport transport);
 
 }  // namespace tributary::io

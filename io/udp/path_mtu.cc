@@ -19,7 +19,7 @@ uint32_t path_mtu(const Endpoint& to) {
   const socklen_t address_size = to_socket_address(to, family, address);
   int mtu = 0;
   socklen_t mtu_size = sizeof mtu;
-  // Connecting a datagram socket only looks the route up.
+  // Connecting a datagram socket only looks up the route.
   const bool known = socket.is_open() && ::connect(socket.get(), &address.any, address_size) == 0 &&
                      ::getsockopt(socket.get(), family == AF_INET ? IPPROTO_IP : IPPROTO_IPV6,
                                   family == AF_INET ? IP_MTU : IPV6_MTU, &mtu, &mtu_size) == 0;

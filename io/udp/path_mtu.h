@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 /// @file
-/// How large a packet may be on the way to an address.
+/// The largest packet that the path to an address carries.
 ///
-/// Units:   Bytes of an IP packet, its own header included.
-/// Threads: Any; asks the kernel, sends nothing.
-/// Errors:  None; an address that cannot be reached has the least MTU there is.
+/// Units:   Bytes of an IP packet, including its header.
+/// Threads: Any. Asks the kernel; sends nothing.
+/// Errors:  None; returns the smallest MTU for an address that cannot be reached.
 /// Tests:   tests/host/auto_terms_test.cc
 #pragma once
 
@@ -14,11 +14,11 @@
 
 namespace tributary::io {
 
-/// What every path carries unfragmented. Source: RFC 8200 §5 (IPv6 links have at least 1280).
+/// Every path carries packets of this size unfragmented. Source: RFC 8200 §5 (IPv6 links).
 inline constexpr uint32_t kPathMtuMin = 1280;
 
-/// The MTU that the kernel knows for the path to `to`: that of the interface, or less once a router
-/// has complained. 65536 on the loopback interface.
+/// Returns the MTU that the kernel knows for the path to `to`. This is the interface's MTU, or less
+/// if a router has reported a smaller one. The loopback interface has 65536.
 [[nodiscard]] uint32_t path_mtu(const Endpoint& to);
 
 }  // namespace tributary::io

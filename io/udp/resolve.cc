@@ -17,7 +17,7 @@ namespace {
 
 struct HostAndPort {
   std::string host;
-  std::string_view port;  ///< Empty: none was given.
+  std::string_view port;  ///< Empty if the text has none.
 };
 
 Result<HostAndPort> split(std::string_view text) {
@@ -34,7 +34,7 @@ Result<HostAndPort> split(std::string_view text) {
                        rest.empty() ? rest : rest.substr(1)};
   }
   const size_t colon = text.find(':');
-  // Two colons without brackets can only be a bare IPv6 address.
+  // Only a bare IPv6 address has two colons without brackets.
   if (colon == std::string_view::npos || text.find(':', colon + 1) != std::string_view::npos) {
     return HostAndPort{std::string(text), {}};
   }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /// @file
-/// From what a person types to an Endpoint, by the system's name service.
+/// Turns an address that a person typed into an Endpoint, using the system's name service.
 ///
-/// Threads: Any; may block for as long as the name service does, so only at the start.
+/// Threads: Any. May block as long as the name service does, so call it only at the start.
 /// Errors:  One line that names the text and the cause.
 /// Tests:   tests/io/udp/resolve_test.cc
 #pragma once
@@ -16,9 +16,9 @@
 namespace tributary::io {
 
 /// Accepts "host:port", "host", "1.2.3.4:5", "1.2.3.4", "[v6]:port", "[v6]" and "v6" without
-/// brackets, with an interface after % for link-local addresses. Numeric addresses never ask the
-/// name service; of several answers the system's first choice is taken.
-/// @param default_port Taken when `text` names none; 0 makes a missing port an error.
+/// brackets. A link-local address may name an interface after %. Numeric addresses need no name
+/// service. If there are several answers, resolve() takes the system's first choice.
+/// @param default_port Used if `text` names no port; 0 makes a missing port an error.
 [[nodiscard]] Result<Endpoint> resolve(std::string_view text, uint16_t default_port);
 
 }  // namespace tributary::io

@@ -37,7 +37,7 @@ Endpoint from_socket_address(const SocketAddress& address) {
 }
 
 bool is_wildcard(const Endpoint& endpoint) {
-  // Mapped or not, the host part is all zero.
+  // An IPv4 wildcard has only four zero bytes; the mapping prefix is before them.
   const auto* first = endpoint.address.data() + (endpoint.is_ipv4() ? 12 : 0);
   return std::all_of(first, endpoint.address.data() + 16, [](uint8_t byte) { return byte == 0; });
 }

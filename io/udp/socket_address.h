@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /// @file
-/// Endpoint to the kernel's socket addresses and back.
+/// Converts an Endpoint to the kernel's socket address and back.
 ///
-/// Shapes:  An AF_INET6 socket takes IPv4 destinations mapped (::ffff:a.b.c.d), as Endpoint keeps
-///          them; an AF_INET socket takes IPv4 only.
+/// Shapes:  An AF_INET6 socket takes IPv4 destinations in mapped form (::ffff:a.b.c.d), as Endpoint
+///          stores them. An AF_INET socket takes IPv4 only.
 /// Threads: Pure functions.
 /// Tests:   tests/io/udp/resolve_test.cc, tests/io/udp/udp_port_test.cc
 #pragma once
@@ -15,7 +15,7 @@
 
 namespace tributary::io {
 
-/// Room for either family's address.
+/// Holds an address of either family.
 union SocketAddress {
   sockaddr any;
   sockaddr_in v4;
@@ -23,17 +23,17 @@ union SocketAddress {
 };
 
 /// Fills `address` for a socket of `family` (AF_INET or AF_INET6).
-/// @return bytes used; 0 if an AF_INET socket cannot name this endpoint.
+/// @return bytes used; 0 if an AF_INET socket cannot send to this endpoint.
 [[nodiscard]] socklen_t to_socket_address(const Endpoint& endpoint, int family,
                                           SocketAddress& address);
 
-/// The inverse; a family other than the two gives a default-made Endpoint.
+/// Returns the endpoint of a socket address. Any other family gives a default Endpoint.
 [[nodiscard]] Endpoint from_socket_address(const SocketAddress& address);
 
-/// [::] or 0.0.0.0, whatever the port.
+/// Returns true for [::] and 0.0.0.0 with any port.
 [[nodiscard]] bool is_wildcard(const Endpoint& endpoint);
 
-/// The last four address bytes of an IPv4 endpoint, in network order.
+/// Returns the last four address bytes of an IPv4 endpoint, in network order.
 [[nodiscard]] in_addr ipv4_address(const Endpoint& endpoint);
 
 }  // namespace tributary::io

@@ -21,8 +21,8 @@
 
 namespace tributary::io {
 
-/// One socket and the eventfd that wakes its thread. Queues lie 128 bytes apart, so that the
-/// counters of one core share no line (or pair of lines) with another's.
+/// One socket, and the eventfd that wakes its thread. Queues are aligned to 128 bytes, so that the
+/// counters of two cores never share a cache line or a pair of lines.
 class alignas(128) UdpPort::Queue final : public engine::PortQueue {
  public:
   Queue(FileDescriptor socket, FileDescriptor wake_event, const UdpSender::Config& sender)

@@ -10,11 +10,12 @@
 namespace tributary::io {
 namespace {
 
-/// Errors of one receive() that are passed over before it gives up: each is one that the network
-/// reported about an earlier packet, and the socket works on.
+/// The number of errors that one receive() ignores before it returns. Each reports the fate of an
+/// earlier packet in the network; the socket still works.
 constexpr uint32_t kTransientErrorsMax = 4;
 
-/// Bytes of each datagram in the train, from the kernel's note; 0 if it is a single datagram.
+/// Returns the size of each datagram in the train, from the kernel's control message. Returns 0 for
+/// a single datagram.
 uint32_t joined_segment_size(msghdr& header) {
   for (cmsghdr* note = CMSG_FIRSTHDR(&header); note != nullptr; note = CMSG_NXTHDR(&header, note)) {
     if (note->cmsg_level == IPPROTO_UDP && note->cmsg_type == UDP_GRO) {
@@ -71,8 +72,8 @@ uint32_t UdpReceiver::receive(std::span<engine::Packet> burst) {
 }
 
 void UdpReceiver::refill(uint32_t packet_count) {
-  // Asks for about a burst's worth, so that what is received is still in cache when it is used:
-  // with trains of 15 datagrams, five buffers and not thirty-two.
+  // Asks for about one burst, so that the received packets are still in cache when they are used:
+  // with trains of 15 datagrams, five buffers instead of thirty-two.
   const uint32_t wanted =
       std::clamp((packet_count + segments_last_ - 1) / segments_last_, kMessagesMin, kMessages);
   message_count_ = packet_count == 0 ? 0 : ask_kernel(wanted);
@@ -87,7 +88,7 @@ void UdpReceiver::refill(uint32_t packet_count) {
 }
 
 uint32_t UdpReceiver::ask_kernel(uint32_t message_count) {
-  for (uint32_t i = 0; i < message_count; i++) {  // The kernel has overwritten both.
+  for (uint32_t i = 0; i < message_count; i++) {  // The kernel overwrites both fields.
     headers_[i].msg_hdr.msg_namelen = sizeof(SocketAddress);
     headers_[i].msg_hdr.msg_controllen = sizeof(Control);
   }
@@ -116,7 +117,7 @@ void UdpReceiver::open_message(uint32_t index) {
   if ((header.msg_hdr.msg_flags & MSG_TRUNC) != 0) {
     message.segment_first = count;
   } else if (message.segment_size > payload_bytes_max_) {
-    // Only a train's last segment may be shorter, and then be small enough.
+    // Only the last segment of a train may be shorter, so only it can be small enough.
     const uint32_t last_size = message.size - (count - 1) * message.segment_size;
     message.segment_first = last_size > payload_bytes_max_ ? count : count - 1;
   }

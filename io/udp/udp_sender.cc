@@ -14,13 +14,13 @@
 namespace tributary::io {
 namespace {
 
-/// Packets of a train. Source: UDP_MAX_SEGMENTS of Linux before 6.8 (128 since).
+/// Packets of a train. Source: UDP_MAX_SEGMENTS of Linux before 6.8 (128 from 6.8 on).
 constexpr uint64_t kTrainPacketsMax = 64;
 
-/// Bytes of a train: below 65,507 with room for IPv6 and options.
+/// Bytes of a train: below 65,507, with room for IPv6 and options.
 constexpr uint32_t kTrainBytesMax = 65'000;
 
-/// Tries of one train after errors that the network reported about earlier packets.
+/// Largest number of attempts to send one train. Only errors about earlier packets cause a retry.
 constexpr uint32_t kAttemptsMax = 4;
 
 Instant monotonic_now() {
@@ -31,13 +31,13 @@ Instant monotonic_now() {
 
 bool is_full(int error) { return error == EAGAIN || error == EWOULDBLOCK || error == ENOBUFS; }
 
-/// A pending report about an earlier packet, or a signal: the same call may succeed at once.
+/// Returns true for a report about an earlier packet and for a signal: a retry may succeed at once.
 bool is_transient(int error) {
   return error == ECONNREFUSED || error == EINTR || error == EHOSTUNREACH;
 }
 
-/// What kernels and devices answer to a train that they cannot cut: EINVAL and EMSGSIZE when a
-/// segment exceeds the MTU, EIO when the device has no checksum offload or the route is encrypted.
+/// Returns true for an error by which a kernel or a device refuses to split a train. EINVAL and
+/// EMSGSIZE: a segment exceeds the MTU. EIO: no checksum offload, or an encrypted route.
 bool refuses_trains(int error) {
   return error == EINVAL || error == EMSGSIZE || error == EIO || error == EOPNOTSUPP;
 }
@@ -62,12 +62,12 @@ void UdpSender::transmit(std::span<const engine::TxPacket> packets) {
   }
 }
 
-/// Chains the packets of each destination in their order.
+/// Chains the packets of each destination, in order.
 void UdpSender::sort_by_destination(std::span<const engine::TxPacket> packets) {
   destination_count_ = 0;
   destination_last_ = 0;
   for (uint32_t i = 0; i < packets.size(); i++) {
-    // A whole frame cannot leave through a socket that puts its own headers in front.
+    // The socket adds its own headers, so it cannot send a whole frame.
     if (packets[i].layer != engine::PacketLayer::kUdpPayload ||
         packets[i].size > config_.payload_bytes_max) {
       counters_.tx_refused.add(1);
@@ -90,9 +90,9 @@ void UdpSender::sort_by_destination(std::span<const engine::TxPacket> packets) {
   }
 }
 
-/// The destination's index, a new one if it is not there yet; none if the socket cannot reach it.
+/// Returns the destination's index, adding it if it is new; none if the socket cannot reach it.
 std::optional<uint32_t> UdpSender::find_destination(const Endpoint& endpoint) {
-  // Results go to all workers in turn, again and again: the same as last time, or the one after.
+  // Results go to all workers in turn, so try the previous destination and the next one first.
   if (destination_count_ != 0) {
     if (destinations_[destination_last_].endpoint == endpoint) return destination_last_;
     const uint32_t after = destination_last_ + 1 == destination_count_ ? 0 : destination_last_ + 1;
@@ -123,10 +123,11 @@ void UdpSender::build_trains(std::span<const engine::TxPacket> packets) {
   }
 }
 
-/// Adds the packet to the last train, or begins a new one. `first`: of its destination.
+/// Adds the packet to the last train or starts a new one.
+/// @param first True for the first packet of its destination.
 void UdpSender::append(const engine::TxPacket& packet, uint32_t destination, bool first) {
   const uint32_t steering = steering_of(packet);
-  // sendmmsg only reads; iovec has no const form.
+  // sendmmsg only reads the bytes, but iovec has no const form.
   vectors_[vector_count_] = {const_cast<std::byte*>(packet.data), packet.size};
   if (!first) {
     Train& train = trains_[train_count_ - 1];
@@ -155,7 +156,7 @@ void UdpSender::append(const engine::TxPacket& packet, uint32_t destination, boo
 bool UdpSender::fits(const Train& train, uint64_t packet_count, const engine::TxPacket& packet,
                      uint32_t steering) const {
   // An empty datagram would vanish in a train. A receiving kernel steers a train by its first
-  // packet, so a train never crosses from one queue's stretch of the steering field to the next.
+  // packet, so all packets of a train must have the same value of the steering field.
   return !train.closed && packet.size != 0 && packet.size <= train.segment_size &&
          train.segment_size <= segment_bytes_max_ && packet_count < kTrainPacketsMax &&
          train.size + packet.size <= kTrainBytesMax && train.steering == steering;
@@ -203,7 +204,7 @@ void UdpSender::send_trains() {
   }
 }
 
-/// Settles what an error of the train at `index` means. @return true when the train is done with.
+/// Handles an error of the train at `index`. @return true if the train needs no retry.
 bool UdpSender::handle_error(int error, uint32_t index, uint32_t& attempts) {
   const uint64_t packet_count = headers_[index].msg_hdr.msg_iovlen;
   if (packet_count > 1 && refuses_trains(error)) {
@@ -227,15 +228,15 @@ void UdpSender::send_one_by_one(uint32_t index, int train_error) {
   counters_.tx_packets.add(sent);
   counters_.tx_bytes.add(bytes);
   counters_.tx_refused.add(train.msg_iovlen - sent);
-  // Only when the packets passed singly was it the train that was refused, and not, say, the
-  // destination. Trains of smaller packets may still work below the MTU, hence not 0 at once.
+  // If packets passed singly, the kernel refused the train and not, say, the destination. Smaller
+  // packets may still work as trains below the MTU, so the limit does not drop to 0 at once.
   if (sent != 0) {
     segment_bytes_max_ =
         train_error == EINVAL || train_error == EMSGSIZE ? trains_[index].segment_size - 1 : 0;
   }
 }
 
-/// Sends one packet of a train. @return 0, or the error that stopped it.
+/// Sends one packet of a train. @return 0, or the error that the kernel gave.
 int UdpSender::send_single(const iovec& packet, const msghdr& train) {
   iovec vector = packet;
   msghdr header{};
@@ -256,7 +257,7 @@ int UdpSender::send_single(const iovec& packet, const msghdr& train) {
   }
 }
 
-/// Waits for room in the socket's buffer. @return false when this transmit() has waited enough.
+/// Waits for room in the socket's buffer. @return false if this transmit() has used up its wait.
 bool UdpSender::wait_for_room() {
   const Instant now = monotonic_now();
   if (!full_until_) full_until_ = now + kFullWaitMax;

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 /// @file
-/// The sending half of a UDP queue: packets are put in order of destination, runs of equal size
-/// become one train that the kernel or the network card cuts up (UDP_SEGMENT), and all trains of a
-/// burst leave with one sendmmsg. No payload byte is copied here.
+/// The sending half of a UDP queue. It sorts packets by destination and joins runs of equal size
+/// into trains, which the kernel or the network card splits (UDP_SEGMENT). One sendmmsg sends all
+/// trains of a burst. No payload byte is copied.
 ///
-/// Shapes:  A train has up to 64 packets and under 65,000 bytes; all have the size of the first but
-///          the last, which may be shorter. Packets to one destination keep their order.
+/// Shapes:  A train has up to 64 packets and fewer than 65,000 bytes. All packets have the same
+///          size, except that the last may be shorter. Packets to one destination keep their order.
 /// Threads: Owned by the queue's thread.
-/// Errors:  A packet that the kernel refuses is counted in tx_refused and lost. A full socket
-///          buffer is waited for, at most kFullWaitMax for one transmit().
+/// Errors:  A packet that the kernel refuses is counted in tx_refused and lost. transmit() waits at
+///          most kFullWaitMax in total for a full socket buffer.
 /// Memory:  Part of the object; transmit() never allocates.
 /// Tests:   tests/io/udp/udp_port_test.cc
 #pragma once
@@ -30,49 +30,49 @@
 
 namespace tributary::io {
 
-/// Longest total wait of one transmit() for room in the socket's buffer.
+/// The longest total time that one transmit() waits for room in the socket's buffer.
 inline constexpr Duration kFullWaitMax = milliseconds(5);
 
 class UdpSender {
  public:
   struct Config {
     int family = AF_INET;
-    Endpoint peer{};  ///< Set: the socket is connected to it.
+    Endpoint peer{};  ///< If set, the socket is connected to it.
     SteeringField steering{};
     uint32_t payload_bytes_max = kUdpPayloadBytesMax;
     bool send_offload = true;
   };
 
-  /// @param socket   Non-blocking; stays the caller's.
-  /// @param counters Outlives this; written by the queue's thread only.
+  /// @param socket   Non-blocking; the caller keeps ownership.
+  /// @param counters Must outlive this; written by the queue's thread only.
   UdpSender(int socket, const Config& config, PortCounterCells& counters);
 
-  /// As PortQueue::transmit().
+  /// See PortQueue::transmit().
   void transmit(std::span<const engine::TxPacket> packets);
 
  private:
-  /// Packets that are put in order together.
+  /// Packets that are sorted together.
   static constexpr uint32_t kGroupPackets = 1024;
   static constexpr uint16_t kNone = UINT16_MAX;
 
   struct Destination {
     uint16_t first = kNone;  ///< Positions in the group, chained by next_.
     uint16_t last = kNone;
-    socklen_t name_size = 0;  ///< 0: the connected peer.
+    socklen_t name_size = 0;  ///< 0 for the connected peer.
     Endpoint endpoint;
   };
   /// One entry of headers_: a train or a single packet.
   struct Train {
     uint32_t size = 0;
     uint32_t segment_size = 0;
-    uint32_t steering = 0;  ///< Its first packet's field.
-    bool closed = false;    ///< Takes no more packets.
+    uint32_t steering = 0;  ///< The steering field of its first packet.
+    bool closed = false;    ///< True if it takes no more packets.
   };
   struct Control {
     alignas(cmsghdr) std::array<std::byte, CMSG_SPACE(sizeof(uint16_t))> bytes;
   };
 
-  // In the order in which transmit() runs them.
+  // The steps of transmit(), in order.
   void sort_by_destination(std::span<const engine::TxPacket> packets);
   std::optional<uint32_t> find_destination(const Endpoint& endpoint);
   void build_trains(std::span<const engine::TxPacket> packets);
@@ -92,12 +92,11 @@ class UdpSender {
   const int socket_;
   const Config config_;
   PortCounterCells& counters_;
-  /// Larger packets travel singly; lowered when the kernel refuses a train, 0 for no trains.
+  /// Larger packets are sent singly. Lowered if the kernel refuses a train; 0 for no trains.
   uint32_t segment_bytes_max_;
 
   // Written by every transmit().
-  std::optional<Instant>
-      full_until_;  ///< When waiting for room ends; set by the first full buffer.
+  std::optional<Instant> full_until_;  ///< End of the wait for room; set by the first full buffer.
   uint32_t destination_count_ = 0;
   uint32_t destination_last_ = 0;
   uint32_t train_count_ = 0;

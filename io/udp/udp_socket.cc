@@ -39,11 +39,12 @@ Result<bool> check(const UdpPortConfig& config) {
                                config.steering.shift_bits));
   }
   if (config.steering.payload_offset_bytes > kUdpPayloadBytesMax) {
-    return failure(fmt::format("steering.payload_offset_bytes {} is past the largest payload, {}",
-                               config.steering.payload_offset_bytes, kUdpPayloadBytesMax));
+    return failure(
+        fmt::format("steering.payload_offset_bytes {} is not allowed; it must be 0 to {}",
+                    config.steering.payload_offset_bytes, kUdpPayloadBytesMax));
   }
   if (config.peer.is_set() && config.queue_count != 1) {
-    return failure(fmt::format("a port with the one peer {} needs queue_count 1, not {}",
+    return failure(fmt::format("a port with a single peer, {}, needs queue_count 1, not {}",
                                config.peer.to_string(), config.queue_count));
   }
   if (config.multicast && config.multicast->group != Endpoint{}) {
@@ -59,7 +60,7 @@ Result<bool> check(const UdpPortConfig& config) {
   return true;
 }
 
-/// The family of the sockets: a wildcard address follows the peer, everything else itself.
+/// Returns the family of the sockets: that of `local`, or of the peer if `local` is a wildcard.
 int family_of(const UdpPortConfig& config) {
   if (config.local.is_ipv4()) return AF_INET;
   const bool follows = is_wildcard(config.local) && config.peer.is_set();
@@ -96,7 +97,7 @@ Result<Endpoint> bind_socket(int socket, int family, const Endpoint& local) {
 }
 
 struct BufferOption {
-  int force;  ///< Needs CAP_NET_ADMIN, ignores the system's limit.
+  int force;  ///< Needs CAP_NET_ADMIN; ignores the system's limit.
   int plain;
   const char* noun;
   const char* limit;
@@ -104,8 +105,8 @@ struct BufferOption {
 constexpr BufferOption kReceiveBuffer{SO_RCVBUFFORCE, SO_RCVBUF, "receive", "net.core.rmem_max"};
 constexpr BufferOption kSendBuffer{SO_SNDBUFFORCE, SO_SNDBUF, "send", "net.core.wmem_max"};
 
-/// Asks for `wanted_bytes`. @return what the kernel granted; it reports twice that, the other half
-/// being its own bookkeeping (socket(7)).
+/// Asks for `wanted_bytes`. @return bytes granted. The kernel reports twice that number, because it
+/// uses the other half for its own bookkeeping (socket(7)).
 uint32_t ask_buffer(int socket, const BufferOption& option, uint32_t wanted_bytes) {
   const int wanted = static_cast<int>(std::min(wanted_bytes, uint32_t{INT32_MAX / 2}));
   if (!set_option(socket, SOL_SOCKET, option.force, wanted)) {
@@ -118,13 +119,13 @@ uint32_t ask_buffer(int socket, const BufferOption& option, uint32_t wanted_byte
 }
 
 void ask_buffers(int socket, const UdpPortConfig& config, UdpSockets& port) {
-  const bool first = port.sockets.empty();  // All queues get the same: one warning for the port.
+  const bool first = port.sockets.empty();  // All queues get the same, so one warning is enough.
   const auto ask = [&](const BufferOption& option, uint32_t wanted_bytes) {
     const uint32_t granted_bytes = ask_buffer(socket, option, wanted_bytes);
     if (granted_bytes >= wanted_bytes || !first) return granted_bytes;
     port.warnings.push_back(fmt::format(
-        "the {} buffer of UDP {} holds {} bytes where {} were wanted, so bursts may be lost; "
-        "mend with: sysctl -w {}={}",
+        "the {} buffer of UDP {} holds {} bytes, but {} were requested, so bursts may be lost; "
+        "to fix: sysctl -w {}={}",
         option.noun, port.local.to_string(), granted_bytes, wanted_bytes, option.limit,
         wanted_bytes));
     return granted_bytes;
@@ -133,7 +134,7 @@ void ask_buffers(int socket, const UdpPortConfig& config, UdpSockets& port) {
   ask(kSendBuffer, config.send_buffer_bytes);
 }
 
-/// The address or scope that names the interface for multicast; default-made for "any".
+/// Returns the address or scope that names the multicast interface; a default Endpoint for "any".
 Endpoint multicast_interface(const UdpPortConfig& config) {
   return config.multicast->via != Endpoint{} ? config.multicast->via : config.local;
 }
@@ -147,7 +148,7 @@ void set_multicast_sending(int socket, int family, const UdpPortConfig& config) 
   const UdpMulticast& multicast = *config.multicast;
   const int loop = multicast.loop ? 1 : 0;
   const int ttl = multicast.ttl;
-  // An AF_INET6 socket sends to IPv4 groups as well, and keeps the IPv4 options for that.
+  // An AF_INET6 socket sends to IPv4 groups too, and keeps separate IPv4 options for them.
   set_option(socket, IPPROTO_IP, IP_MULTICAST_TTL, ttl);
   set_option(socket, IPPROTO_IP, IP_MULTICAST_LOOP, loop);
   set_option(socket, IPPROTO_IP, IP_MULTICAST_IF, interface_address(config));
@@ -167,7 +168,7 @@ Result<bool> join_group(int socket, int family, const UdpPortConfig& config) {
     request.imr_multiaddr = ipv4_address(group);
     request.imr_address = interface_address(config);
     if (!set_option(socket, IPPROTO_IP, IP_ADD_MEMBERSHIP, request)) error = errno;
-    // Without this a socket on [::] also hears groups that other programs have joined.
+    // Without this, a socket on [::] also receives groups that other programs have joined.
     set_option(socket, IPPROTO_IP, IP_MULTICAST_ALL, int{0});
   } else if (family == AF_INET6) {
     ipv6_mreq request{};
@@ -193,11 +194,11 @@ Result<bool> connect_peer(int socket, int family, const Endpoint& peer) {
         fmt::format("an IPv4 local address cannot reach the IPv6 peer {}", peer.to_string()));
   }
   if (::connect(socket, &address.any, size) == 0) return true;
-  return failure(fmt::format("no way to {}: {}", peer.to_string(), cause(errno)));
+  return failure(fmt::format("cannot connect to {}: {}", peer.to_string(), cause(errno)));
 }
 
-/// Classic BPF: needs no privilege. It sees the UDP payload from offset 0; a load past the end ends
-/// the program with 0, hence queue 0 for short packets.
+/// Attaches a classic BPF program, which needs no privilege. The program sees the UDP payload from
+/// offset 0. A load past the end makes it return 0, so short packets go to queue 0.
 Result<bool> attach_steering(int socket, const SteeringField& field, uint32_t queue_count) {
   std::array<sock_filter, 4> program{{
       {BPF_LD | BPF_W | BPF_ABS, 0, 0, field.payload_offset_bytes},
@@ -210,7 +211,7 @@ Result<bool> attach_steering(int socket, const SteeringField& field, uint32_t qu
   return failure(fmt::format("cannot steer packets to {} queues: {}", queue_count, cause(errno)));
 }
 
-/// Makes socket number sockets.size() ready and appends it.
+/// Opens and configures the next socket and appends it to port.sockets.
 Result<bool> add_socket(const UdpPortConfig& config, UdpSockets& port) {
   auto fd = open_socket(port.family);
   if (!fd) return tl::unexpected(fd.error());
@@ -220,8 +221,8 @@ Result<bool> add_socket(const UdpPortConfig& config, UdpSockets& port) {
   if (config.multicast && config.multicast->share) {
     set_option(socket, SOL_SOCKET, SO_REUSEADDR, int{1});
   }
-  // The first socket binds alone and becomes sharable afterwards. So a port that any other program
-  // has, even one that shares it, is refused, and two servers never split each other's packets.
+  // The first socket binds alone and becomes sharable afterwards. Binding therefore fails if any
+  // other program has the port, even a sharing one. Two servers never split each other's packets.
   if (!first) set_option(socket, SOL_SOCKET, SO_REUSEPORT, int{1});
   const auto bound = bind_socket(socket, port.family, first ? config.local : port.local);
   if (!bound) return tl::unexpected(bound.error());
@@ -242,7 +243,7 @@ Result<bool> add_socket(const UdpPortConfig& config, UdpSockets& port) {
     if (!connected) return connected;
     SocketAddress address{};
     socklen_t size = sizeof address;
-    // Connecting replaces a wildcard by the address that the route to the peer gives.
+    // Connecting replaces a wildcard with the source address of the route to the peer.
     if (::getsockname(socket, &address.any, &size) == 0) port.local = from_socket_address(address);
   }
   port.sockets.push_back(std::move(*fd));
@@ -259,7 +260,7 @@ Result<UdpSockets> open_udp_sockets(const UdpPortConfig& config) {
       !open_socket(AF_INET6)) {
     port.family = AF_INET;
     port.warnings.push_back(
-        fmt::format("this machine has no IPv6, so UDP port {} listens on IPv4 only; mend with: "
+        fmt::format("this machine has no IPv6, so UDP port {} listens on IPv4 only; to fix: "
                     "boot without ipv6.disable=1, or bind 0.0.0.0",
                     config.local.port));
   }

@@ -42,7 +42,7 @@ TEST(DoctorDpdk, ABuildWithoutDpdkIsAFaultOnlyForWhoWantsIt) {
   ASSERT_EQ(findings.size(), 2U);
   EXPECT_THAT(findings[0].remedy, HasSubstr("--with-dpdk"));
   EXPECT_EQ(findings[1].verdict, Verdict::kWrong);
-  EXPECT_THAT(findings[1].found, HasSubstr("'nothing' is no device"));
+  EXPECT_THAT(findings[1].found, HasSubstr("'nothing' is not a device"));
 }
 
 }  // namespace

@@ -158,11 +158,11 @@ TEST_F(OverVhost, RefusalsNameCauseAndCure) {
       refusal({"serve", "--job", "id=1,sources=2", "--port", device, "--listen", "10.0.0.9:12000"}),
       HasSubstr("--listen 10.0.0.9:12000: is not the address of --port"));
   EXPECT_THAT(refusal({"serve", "--job", "id=1,sources=2", "--port", "dpdk:vhots"}),
-              HasSubstr("--port 'dpdk:vhots': 'vhots' is no device"));
+              HasSubstr("--port 'dpdk:vhots': 'vhots' is not a device"));
   Process worker({"worker", "--server", "10.0.0.1", "--port",
                   "dpdk:virtio_user,path=" + scratch("nobody") + ",ip=10.0.0.2/24"});
   EXPECT_EQ(worker.wait_for_end(), 1);
-  EXPECT_THAT(worker.errors(), HasSubstr("nobody serves " + scratch("nobody")));
+  EXPECT_THAT(worker.errors(), HasSubstr("no process serves " + scratch("nobody")));
 }
 
 TEST(OverMemif, BitExactWithADoctorAtTheSocket) {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /// @file
-/// Small programs for tests: one header of two 16-bit fields, and what a test adds to it.
+/// Small programs for tests: one header of two 16-bit fields, and the parts that a test adds.
 ///
 /// Threads: One.
-/// Tests:   used by tests/tofino/*_test.cc
+/// Tests:   used by the tests in tests/tofino/
 #pragma once
 
 #include <string>
@@ -14,7 +14,7 @@
 
 namespace tributary::tofino::testing {
 
-/// Parses "h" (fields a, b), sends it where the tables say.
+/// Parses the header "h" (fields a, b) and sends the packet to the port that the tables set.
 struct SmallProgram {
   SmallProgram() {
     h = b.header("h", {{"a", 16}, {"b", 16}});
@@ -37,7 +37,7 @@ struct SmallProgram {
   [[nodiscard]] FieldId a() const { return b.field_of(h, "a"); }
   [[nodiscard]] FieldId bb() const { return b.field_of(h, "b"); }
 
-  /// A table without keys that always does `operations`; not yet applied.
+  /// Adds a table without keys that always runs `operations`. The caller must apply it.
   TableId always(const std::string& name, std::vector<Operation> operations) {
     const ActionId action = b.add(Action{.name = name, .operations = std::move(operations)});
     return b.add(Table{.name = name, .default_action = action});
@@ -48,7 +48,7 @@ struct SmallProgram {
   HeaderId h = kNone;
 };
 
-/// "" if the program fits, else the refusal.
+/// Returns "" if the program fits, else the error.
 [[nodiscard]] inline std::string refusal(const Program& program) {
   const auto placed = place(program);
   return placed ? std::string() : placed.error().text;

@@ -12,14 +12,14 @@
 namespace tributary::tofino {
 namespace {
 
-/// A value that fits `bits`.
+/// Returns true if the value fits in `bits`.
 bool fits(uint32_t value, uint32_t bits) { return bits >= 32 || value >> bits == 0; }
 
 Result<void> check_operation(const Program& program, const Action& action,
                              const Operation& operation) {
   for (const Operand& operand : {operation.a, operation.b}) {
     if (operand.kind == OperandKind::kParameter && operand.value >= action.parameter_bits.size()) {
-      return failure(fmt::format("action '{}': parameter {} is used, it has {}", action.name,
+      return failure(fmt::format("action '{}' uses parameter {}; it has {} parameters", action.name,
                                  operand.value, action.parameter_bits.size()));
     }
   }
@@ -29,8 +29,8 @@ Result<void> check_operation(const Program& program, const Action& action,
     return failure(fmt::format("action '{}': {} does not fit the {} bits of field '{}'",
                                action.name, operation.a.value, target.bits, target.name));
   }
-  // Of the two inputs of a container's ALU one comes from the PHV, the other from the PHV or the
-  // action data bus; two from the bus do not exist.
+  // One input of a container's ALU comes from the PHV, the other from the PHV or the action data
+  // bus. Two inputs from the bus do not exist.
   if (operation.op != AluOp::kSet && operation.a.kind == OperandKind::kParameter &&
       operation.b.kind == OperandKind::kParameter) {
     return failure(
@@ -41,7 +41,8 @@ Result<void> check_operation(const Program& program, const Action& action,
   return {};
 }
 
-/// All of an action's work happens at once: nothing may read what it writes, or write twice.
+/// Checks that an action can run all its operations at once: it must not read a field that it
+/// writes, and must not write a field twice.
 class ParallelCheck {
  public:
   ParallelCheck(const Program& program, const Action& action)
@@ -50,8 +51,8 @@ class ParallelCheck {
   void read(FieldId id) {
     if (id != kNone && std::binary_search(written_.begin(), written_.end(), id)) {
       complain(id,
-               "reads, which the same action has written; its operations run at once, in 1 "
-               "stage");
+               "is read after the same action has written it; an action's operations run at once, "
+               "in 1 stage");
     }
   }
   void read(const Operand& operand) {
@@ -60,7 +61,7 @@ class ParallelCheck {
   void write(FieldId id) {
     if (id == kNone) return;
     if (std::binary_search(written_.begin(), written_.end(), id)) {
-      complain(id, "writes twice; a container's ALU runs 1 time a stage");
+      complain(id, "is written twice; a container's ALU runs 1 time per stage");
     }
     insert(written_, id);
   }
@@ -71,8 +72,7 @@ class ParallelCheck {
  private:
   void complain(FieldId id, const char* what) {
     if (!text_.empty()) return;
-    text_ = fmt::format("action '{}': field '{}' is one it {}", action_.name,
-                        program_.fields[id].name, what);
+    text_ = fmt::format("action '{}': field '{}' {}", action_.name, program_.fields[id].name, what);
   }
   const Program& program_;
   const Action& action_;
@@ -113,14 +113,14 @@ Result<void> check_calls(const Program& program, const Action& action) {
       if (action.register_calls[j].reg == call.reg) {
         return failure(
             fmt::format("action '{}': register '{}' is accessed twice in one pass; a "
-                        "register allows 1 access a packet",
+                        "register allows 1 access per packet",
                         action.name, reg.name));
       }
     }
     for (const FieldId input : call.inputs) {
       if (input != kNone && program.fields[input].bits > reg.bits) {
         return failure(
-            fmt::format("action '{}': field '{}' has {} bits, the words of register "
+            fmt::format("action '{}': field '{}' has {} bits, but the words of register "
                         "'{}' have {}",
                         action.name, program.fields[input].name, program.fields[input].bits,
                         reg.name, reg.bits));
@@ -151,7 +151,7 @@ Result<void> check_actions(const Program& program) {
 
 Result<void> check_entry(const Program& program, const Table& table, const Entry& entry) {
   if (entry.keys.size() != table.keys.size()) {
-    return failure(fmt::format("table '{}': an entry with {} keys; it has {}", table.name,
+    return failure(fmt::format("table '{}': an entry has {} keys; the table has {}", table.name,
                                entry.keys.size(), table.keys.size()));
   }
   for (size_t i = 0; i < entry.keys.size(); i++) {
@@ -172,7 +172,7 @@ Result<void> check_entry(const Program& program, const Table& table, const Entry
   }
   if (std::find(table.actions.begin(), table.actions.end(), entry.action) == table.actions.end()) {
     return failure(
-        fmt::format("table '{}': an entry with an action that is not its own", table.name));
+        fmt::format("table '{}': an entry's action is not in the table's list", table.name));
   }
   const Action& action = program.actions[entry.action];
   if (entry.parameters.size() != action.parameter_bits.size()) {
@@ -193,7 +193,7 @@ Result<void> check_entry(const Program& program, const Table& table, const Entry
 Result<void> check_tables(const Program& program) {
   for (const Table& table : program.tables) {
     if (table.entries.size() > table.size) {
-      return failure(fmt::format("table '{}': {} entries, its size is {}", table.name,
+      return failure(fmt::format("table '{}' has {} entries; its size is {}", table.name,
                                  table.entries.size(), table.size));
     }
     if (!table.keys.empty() && table.size == 0) {
@@ -201,7 +201,7 @@ Result<void> check_tables(const Program& program) {
           fmt::format("table '{}' has keys and the size 0; allowed: 1 or more", table.name));
     }
     if (table.stage && *table.stage >= kStages) {
-      return failure(fmt::format("table '{}' is to lie in stage {}; a pipe has {} (0 to {})",
+      return failure(fmt::format("table '{}' is pinned to stage {}; a pipe has {} (0 to {})",
                                  table.name, *table.stage, kStages, kStages - 1));
     }
     if (table.default_action != kNone &&

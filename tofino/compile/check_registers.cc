@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a stateful ALU can be asked to do.
+// Checks of registers against the limits of a stateful ALU.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -66,7 +66,7 @@ class RegisterCheck {
           comparison.memory == StatefulSource::kConstant ||
           comparison.input == StatefulSource::kLow || comparison.input == StatefulSource::kHigh ||
           comparison.input == StatefulSource::kConstant) {
-        return refuse(action, "a comparison is of memory, one input and one constant");
+        return refuse(action, "a comparison takes memory, one input and one constant");
       }
       if (comparison.memory == StatefulSource::kHigh && !reg_.pair) return refuse_high(action);
       use_constant(comparison.constant);
@@ -88,15 +88,15 @@ class RegisterCheck {
                                         const std::vector<StatefulUpdate>& updates,
                                         const char* word) {
     if (updates.size() > kStatefulUpdatesPerWord) {
-      return refuse(action, fmt::format("{} updates of the {} word; a stateful ALU has {} ALUs a "
+      return refuse(action, fmt::format("{} updates of the {} word; a stateful ALU has {} ALUs per "
                                         "word",
                                         updates.size(), word, kStatefulUpdatesPerWord));
     }
     uint32_t seen = 0;
     for (const StatefulUpdate& update : updates) {
       if ((seen & update.when) != 0) {
-        return refuse(action, fmt::format("two updates of the {} word can both hold; a word is "
-                                          "changed 1 time a path",
+        return refuse(action, fmt::format("two updates of the {} word can both apply; a word is "
+                                          "changed 1 time per packet",
                                           word));
       }
       seen |= update.when;

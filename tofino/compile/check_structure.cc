@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// References, control flow, parser and deparser.
+// Checks of references, control flow, parser and deparser.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -12,7 +12,7 @@
 namespace tributary::tofino {
 namespace {
 
-/// Asks whether numbers refer to something; remembers the first that does not.
+/// Checks that each index refers to something; keeps the first error.
 class ReferenceCheck {
  public:
   explicit ReferenceCheck(const Program& program) : program_(program) {}
@@ -148,7 +148,7 @@ Result<void> check_widths(const Program& program) {
     for (const FieldGroup& group : groups_of(program, header)) {
       if (group.bits > kFieldBitsMax) {
         return failure(
-            fmt::format("header '{}': the fields from '{}' share bytes over {} bits; "
+            fmt::format("header '{}': the fields from '{}' on share bytes over {} bits; "
                         "allowed: {}",
                         header.name, program.fields[group.first].name, group.bits, kFieldBitsMax));
       }
@@ -157,7 +157,7 @@ Result<void> check_widths(const Program& program) {
   return {};
 }
 
-/// Two units that a packet can both reach must not use one memory.
+/// Refuses two units that use the same memory, if a packet can reach both.
 template <class Uses>
 Result<void> check_one_access(const Program& program, const std::vector<Unit>& units,
                               const char* kind, const std::string& name, Uses&& uses) {
@@ -169,12 +169,12 @@ Result<void> check_one_access(const Program& program, const std::vector<Unit>& u
       if (exclusive(units[j], units[i])) continue;
       return failure(
           fmt::format("{} '{}' is accessed by {} and {} in one pass; a {} allows 1 "
-                      "access a packet",
+                      "access per packet",
                       kind, name, name_of(program, units[j]), name_of(program, units[i]), kind));
     }
     if (earlier != nullptr && earlier->ingress != units[i].ingress) {
-      return failure(fmt::format("{} '{}' is accessed by ingress and egress; a {} belongs to 1",
-                                 kind, name, kind));
+      return failure(fmt::format(
+          "{} '{}' is accessed by ingress and egress; a {} belongs to 1 gress", kind, name, kind));
     }
     earlier = &units[i];
   }
@@ -187,7 +187,7 @@ Result<void> check_conditions(const Program& program, const std::vector<Unit>& u
     uint32_t bits = 0;
     for (const FieldId id : unit.match_reads) bits += program.fields[id].bits;
     if (bits > kGatewayBits) {
-      return failure(fmt::format("{} looks at {} bits; a gateway sees {}", name_of(program, unit),
+      return failure(fmt::format("{} reads {} bits; a gateway reads {}", name_of(program, unit),
                                  bits, kGatewayBits));
     }
     for (const Term& term : unit.terms) {
@@ -200,7 +200,7 @@ Result<void> check_conditions(const Program& program, const std::vector<Unit>& u
   return {};
 }
 
-/// Rows beyond the first that a state needs, since a row fills 4 containers of each size.
+/// Returns the rows beyond the first that a state needs; one row fills 4 containers of each size.
 uint32_t further_rows(const Program& program, const ParserState& state) {
   std::array<uint32_t, 3> containers{};  // 8, 16 and 32 bits.
   for (const HeaderId id : state.extracts) {
@@ -212,13 +212,13 @@ uint32_t further_rows(const Program& program, const ParserState& state) {
   return most == 0 ? 0 : (most - 1) / kParserExtractsPerSize;
 }
 
-/// The longest way through the parser in bytes, by walking states at most once each.
+/// Finds the longest path through the parser, in bytes. It visits each state at most once.
 class ParserWalk {
  public:
   ParserWalk(const Program& program, const Gress& gress)
       : program_(program), gress_(gress), open_(gress.parser.size()), bytes_(gress.parser.size()) {}
 
-  /// @return false if a state can come again.
+  /// @return false if a state can follow itself.
   bool walk(StateId id, uint32_t& bytes) {
     bytes = 0;
     if (id == kAccept || id == kReject) return true;
@@ -263,7 +263,7 @@ Result<void> check_select(const Program& program, const ParserState& state, cons
   for (const Transition& transition : state.transitions) {
     if (transition.matches.size() != state.select.size()) {
       return failure(
-          fmt::format("{} parser, state '{}': a transition with {} matches; it selects "
+          fmt::format("{} parser, state '{}': a transition has {} matches; the state selects "
                       "on {} fields",
                       gress, state.name, transition.matches.size(), state.select.size()));
     }
@@ -295,13 +295,13 @@ Result<void> check_parser(const Program& program, const Gress& gress, bool ingre
   ParserWalk walk(program, gress);
   uint32_t bytes = 0;
   if (!walk.walk(0, bytes)) {
-    return failure(fmt::format("{} parser, state '{}' can follow itself; a header is read 1 time",
-                               name, walk.again()));
+    return failure(fmt::format(
+        "{} parser, state '{}' can follow itself; a header is read only once", name, walk.again()));
   }
   const uint32_t limit = ingress ? kIngressParserBytes : kEgressParserBytes;
   if (bytes > limit) {
     return failure(
-        fmt::format("{} parser reads up to {} bytes; it can read {}", name, bytes, limit));
+        fmt::format("{} parser reads up to {} bytes; at most {} are allowed", name, bytes, limit));
   }
   if (gress.checksums.size() > kDeparserChecksums) {
     return failure(fmt::format("{} deparser has {} checksums; the chip has {}", name,
@@ -311,7 +311,7 @@ Result<void> check_parser(const Program& program, const Gress& gress, bool ingre
     const Header& header = program.headers[checksum.header];
     if (header.bits % 16 != 0 || header.bits / 8 > kChecksumHeaderBytes) {
       return failure(
-          fmt::format("{} deparser: a checksum over the {} bytes of header '{}'; "
+          fmt::format("{} deparser: a checksum covers the {} bytes of header '{}'; "
                       "allowed: an even number up to {}",
                       name, header.bits / 8, header.name, kChecksumHeaderBytes));
     }
@@ -342,7 +342,7 @@ Result<void> check_flow(const Program& program) {
   for (const Unit& unit : units) {
     if (unit.table == kNone) continue;
     if (applied[unit.table]) {
-      return failure(fmt::format("table '{}' is applied twice; a table lies in 1 place",
+      return failure(fmt::format("table '{}' is applied twice; a table has only 1 place",
                                  program.tables[unit.table].name));
     }
     applied[unit.table] = true;

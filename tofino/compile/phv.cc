@@ -12,14 +12,14 @@ namespace {
 
 constexpr std::array<uint32_t, 3> kSizes{32, 16, 8};
 
-/// The chip's containers of one size as three kinds of groups.
+/// The chip's containers of one size, as three kinds of groups.
 struct Stock {
   uint32_t ingress_groups = 0;
   uint32_t egress_groups = 0;
   uint32_t shared_groups = 0;
 };
 
-/// Groups are numbered through all sizes, 32-bit ones first, then 8-bit, then 16-bit ones.
+/// The groups of all sizes share one numbering: first the 32-bit groups, then 8-bit, then 16-bit.
 constexpr std::array<Stock, 3> stock_of_chip() {
   std::array<Stock, 3> stock{};
   constexpr std::array<uint32_t, 3> kOrder{0, 2, 1};
@@ -43,7 +43,7 @@ static_assert(kStock[0].shared_groups == 2 && kStock[1].shared_groups == 2 &&
               kStock[2].shared_groups == 2);
 static_assert(kStock[1].ingress_groups == 2 && kStock[1].egress_groups == 2);
 
-/// Hands out containers; groups once taken by a gress stay its own.
+/// Hands out containers. A group that a gress has taken stays with that gress.
 class Containers {
  public:
   Containers() {
@@ -54,7 +54,7 @@ class Containers {
     }
   }
 
-  /// `count` containers of one size for a gress (0 ingress, 1 egress).
+  /// Takes `count` containers of one size for a gress (0 ingress, 1 egress).
   bool take(uint32_t gress, uint32_t size, uint32_t count) {
     while (free_[gress][size] < count && shared_[size] > 0) {
       shared_[size]--;
@@ -66,7 +66,7 @@ class Containers {
     return true;
   }
 
-  /// What the gress could have in all if it took what is left.
+  /// Returns the bits of the gress if it took all containers that are left for it.
   [[nodiscard]] uint32_t bits_within_reach(uint32_t gress) const {
     uint32_t bits = taken[gress].bits();
     for (size_t i = 0; i < kSizes.size(); i++) {
@@ -82,7 +82,7 @@ class Containers {
   std::array<uint32_t, 3> shared_{};
 };
 
-/// The size that fits best, then smaller ones together, then larger ones.
+/// Tries the size that fits best, then several smaller containers, then one larger container.
 bool place(Containers& containers, uint32_t gress, uint32_t bits) {
   uint32_t best = 2;
   while (best > 0 && kSizes[best] < bits) best--;
@@ -96,7 +96,7 @@ bool place(Containers& containers, uint32_t gress, uint32_t bits) {
   return false;
 }
 
-/// What one gress uses.
+/// The fields that one gress uses.
 class GressFields {
  public:
   GressFields(const Program& program, std::span<const Unit> units, bool ingress)
@@ -114,7 +114,7 @@ class GressFields {
     }
   }
 
-  /// Groups that the stages touch, the widest first.
+  /// Returns the groups that the stages use, widest first.
   [[nodiscard]] std::vector<FieldGroup> touched() const {
     std::vector<FieldGroup> groups;
     for (const Header& header : program_.headers) {
@@ -134,7 +134,7 @@ class GressFields {
     return groups;
   }
 
-  /// Bits of header fields that only parser and deparser know.
+  /// Returns the bits of header fields that only parser and deparser use.
   [[nodiscard]] uint32_t tagalong_bits() const {
     uint32_t bits = 0;
     for (size_t id = 0; id < program_.headers.size(); id++) {
@@ -193,8 +193,8 @@ Result<PhvUse> allocate_phv(const Program& program, std::span<const Unit> units)
     for (const FieldGroup& group : fields.touched()) {
       if (place(containers, gress, group.bits)) continue;
       return failure(fmt::format(
-          "program '{}': {} PHV: field '{}' ({} bits) finds no container; the program's fields so "
-          "far take {} of the {} bits that {} can have (of the chip's {})",
+          "program '{}': {} PHV: field '{}' ({} bits) finds no container; the fields before it "
+          "take {} of the {} bits that {} can have (of the chip's {})",
           program.name, ingress ? "ingress" : "egress", program.fields[group.first].name,
           group.bits, containers.taken[gress].bits(), containers.bits_within_reach(gress),
           ingress ? "ingress" : "egress", kPhvBits));
@@ -206,7 +206,7 @@ Result<PhvUse> allocate_phv(const Program& program, std::span<const Unit> units)
   use.egress = containers.taken[1];
   if (use.tagalong_bits > kTagalongBits) {
     return failure(fmt::format(
-        "program '{}': header fields that no table touches take {} bits; the tagalong containers "
+        "program '{}': header fields that no table uses take {} bits; the tagalong containers "
         "have {}",
         program.name, use.tagalong_bits, kTagalongBits));
   }

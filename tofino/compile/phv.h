@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 /// @file
-/// Allocation of a program's fields to the containers of the packet header vector (PHV).
+/// Allocates a program's fields to the containers of the packet header vector (PHV).
 ///
-/// Model:   Header fields that share a byte lie in one container; any other field has its own. A
-///          field takes the smallest container that holds it, or several smaller ones, or, at last,
-///          a larger one. What no table and no action touches goes to the tagalong containers.
-///          Ingress and egress have groups of 16 containers of their own and take shared ones.
-/// Not modelled: overlays (fields that never live together share containers) and constraints
-///          between containers of one operation; a vendor's compiler packs tighter.
-/// Errors:  What does not fit is refused with the field, its bits, and what the containers hold.
+/// Model:   Header fields that share a byte share a container; any other field has its own. Fields
+///          that no table and no action uses go to the tagalong containers. Ingress and egress have
+///          their own groups of 16 containers and may take shared ones.
+/// Not modelled: overlays (fields that share containers because they are never in use together) and
+///          constraints between the containers of one operation. A vendor's compiler packs tighter.
+/// Errors:  Names the field that does not fit, its bits and the containers' bits.
 /// Threads: None; pure functions.
 /// Tests:   tests/tofino/compile/placement_test.cc
 #pragma once
@@ -24,17 +23,17 @@
 
 namespace tributary::tofino {
 
-/// Fields that lie in one container (or in several, if wider than one).
+/// Fields that share one container, or several containers if wider than one.
 struct FieldGroup {
   FieldId first = kNone;
   uint32_t count = 0;
   uint32_t bits = 0;
 };
 
-/// A header's fields by containers: a group ends with a byte.
+/// Splits a header's fields into groups; each group ends at a byte boundary.
 [[nodiscard]] std::vector<FieldGroup> groups_of(const Program& program, const Header& header);
 
-/// Containers by size: 32, 16 and 8 bits.
+/// Number of containers of each size: 32, 16 and 8 bits.
 struct ContainerCounts {
   std::array<uint32_t, 3> of_size{};
   [[nodiscard]] uint32_t bits() const { return 32 * of_size[0] + 16 * of_size[1] + 8 * of_size[2]; }
@@ -49,6 +48,8 @@ struct PhvUse {
   [[nodiscard]] uint32_t bits() const { return ingress.bits() + egress.bits(); }
 };
 
+/// Allocates all fields. A field takes the smallest container that holds it. If there is none, it
+/// takes several smaller containers, or at last a larger one.
 /// @param units units_of(program).
 [[nodiscard]] Result<PhvUse> allocate_phv(const Program& program, std::span<const Unit> units);
 

@@ -40,7 +40,8 @@ uint32_t distance_of(DependencyKind kind) {
   return kind == DependencyKind::kMatch || kind == DependencyKind::kAction ? 1 : 0;
 }
 
-/// Units that must share a stage, since they share a register or counter: by default each its own.
+/// Returns a cluster number for each unit. Units that share a register or counter must share a
+/// stage, so they get the same number.
 std::vector<uint32_t> clusters_of(const Program& program, const std::vector<Unit>& units) {
   std::vector<uint32_t> cluster(units.size());
   std::vector<uint32_t> of_register(program.registers.size(), UINT32_MAX);
@@ -82,7 +83,8 @@ class Placer {
     }
   }
 
-  /// Goes on beyond the last stage, so that the refusal can say how many would be needed.
+  /// Places all units. It continues beyond the last stage, so that the error can say how many
+  /// stages the program needs.
   [[nodiscard]] Result<void> run() {
     const std::vector<uint32_t> order = by_chain();
     uint32_t left = static_cast<uint32_t>(units_.size());
@@ -150,7 +152,7 @@ class Placer {
     return units_[unit].table == kNone ? std::nullopt : program_.tables[units_[unit].table].stage;
   }
 
-  /// Everything before the unit's cluster lies early enough.
+  /// Returns true if every unit before the unit's cluster is in an early enough stage.
   [[nodiscard]] bool may_lie_in(uint32_t lead, uint32_t stage) {
     for (const uint32_t unit : members_of(lead)) {
       if (pin_of(unit) && *pin_of(unit) != stage) return false;
@@ -173,7 +175,7 @@ class Placer {
     return true;
   }
 
-  /// @return whether they are placed now; an error if they fit nowhere.
+  /// Places a cluster. @return true if it fits the stage; an error if it fits no stage.
   [[nodiscard]] Result<bool> put(const std::vector<uint32_t>& members, uint32_t stage) {
     std::vector<const Unit*> alone;
     for (const uint32_t unit : members) alone.push_back(&units_[unit]);
@@ -211,11 +213,11 @@ class Placer {
     return 0;
   }
 
-  /// What was to lie in this stage and could not is refused now.
+  /// Refuses units that are pinned to this stage and were not placed in it.
   [[nodiscard]] Result<void> check_pins(uint32_t stage) const {
     for (uint32_t i = 0; i < units_.size(); i++) {
       if (!pin_of(i) || *pin_of(i) != stage || stage_of_[i] != kUnplaced) continue;
-      return failure(fmt::format("program '{}': {} is to lie in stage {}, but {}", program_.name,
+      return failure(fmt::format("program '{}': {} is pinned to stage {}, but {}", program_.name,
                                  name_of(program_, units_[i]), stage, why(i)));
     }
     return {};
@@ -223,7 +225,7 @@ class Placer {
 
   [[nodiscard]] std::string why(uint32_t unit) const {
     const auto found = waits_for_.find(unit);
-    return found == waits_for_.end() ? "what it depends on lies later" : found->second;
+    return found == waits_for_.end() ? "a unit that it depends on comes later" : found->second;
   }
 
   [[nodiscard]] Result<void> refuse_deadlock() const {
@@ -231,13 +233,13 @@ class Placer {
       if (stage_of_[i] != kUnplaced) continue;
       return failure(
           fmt::format("program '{}': {} cannot be placed: tables that share a register "
-                      "depend on each other, and a register lies in 1 stage",
+                      "depend on each other, and a register is in 1 stage",
                       program_.name, name_of(program_, units_[i])));
     }
     return {};
   }
 
-  /// The last stage in which something must lie.
+  /// Returns the last stage to which a unit is pinned.
   [[nodiscard]] uint32_t last_pin() const {
     uint32_t last = 0;
     for (uint32_t i = 0; i < units_.size(); i++) last = std::max(last, pin_of(i).value_or(0));
@@ -248,7 +250,7 @@ class Placer {
     for (uint32_t i = 0; i < units_.size(); i++) {
       if (stage_of_[i] != kStages) continue;
       return failure(fmt::format(
-          "program '{}' needs {} stages; a pipe has {}: {} would lie in "
+          "program '{}' needs {} stages; a pipe has {}: {} would be in "
           "stage {} (counted from 0), because {}",
           program_.name, stages_.size(), kStages, name_of(program_, units_[i]), kStages, why(i)));
     }
@@ -256,7 +258,7 @@ class Placer {
                                stages_.size(), kStages));
   }
 
-  /// Cycles from the first stage to the last for one gress.
+  /// Returns one gress's cycles from the first stage to the last.
   [[nodiscard]] uint32_t cycles(const Placement& placement, bool ingress) const {
     std::vector<DependencyKind> kind(placement.stages.size(), DependencyKind::kIndependent);
     std::vector<uint32_t> extra(placement.stages.size());
@@ -293,9 +295,9 @@ class Placer {
   const std::vector<Dependency> dependencies_;
   const std::vector<uint32_t> cluster_;
   std::vector<uint32_t> stage_of_;
-  std::vector<uint32_t> chain_;  ///< Stages that must follow the unit's.
+  std::vector<uint32_t> chain_;  ///< Number of stages that must follow the unit's stage.
   std::vector<Stage> stages_;
-  std::map<uint32_t, std::string> waits_for_;  ///< Why a unit could not be placed earlier.
+  std::map<uint32_t, std::string> waits_for_;  ///< Why a unit was not placed earlier.
 };
 
 }  // namespace

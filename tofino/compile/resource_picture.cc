@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The resource report as a picture.
+// Draws the resource report as a picture.
 #include <fmt/format.h>
 
 #include "tofino/compile/resource_report.h"
@@ -8,13 +8,13 @@
 namespace tributary::tofino {
 namespace {
 
-/// Layout, px.
+/// Layout in pixels.
 constexpr uint32_t kCellWidth = 46;
 constexpr uint32_t kCellHeight = 24;
 constexpr uint32_t kLabelWidth = 200;
 constexpr uint32_t kTop = 64;
 
-/// One cell: its share as the strength of a colour that reads on light and dark ground.
+/// Draws one cell. A fuller cell has a stronger colour, readable on light and dark backgrounds.
 std::string cell(uint32_t column, uint32_t row, uint32_t used, uint32_t limit) {
   const uint32_t x = kLabelWidth + column * kCellWidth;
   const uint32_t y = kTop + row * kCellHeight;

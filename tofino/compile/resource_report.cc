@@ -13,16 +13,16 @@ namespace tributary::tofino {
 namespace {
 
 constexpr std::array<NamedProgram, 5> kPrograms{{
-    {"switchml-64", "SwitchML, 64 elements a packet, one pipe",
+    {"switchml-64", "SwitchML, 64 elements per packet, one pipe",
      "1 for a contribution, 2 for the one that completes a slot; 1 inner loop"},
-    {"switchml-256", "SwitchML, 256 elements a packet, four pipes",
+    {"switchml-256", "SwitchML, 256 elements per packet, four pipes",
      "4 for a contribution, 11 for the one that completes a slot; 48 front-panel ports and all "
      "inner loops"},
     {"switchml-64-timeout",
      "SwitchML with time-outs by the packet generator, 64 elements, one pipe",
-     "1 for a contribution, 2 for the one that completes a slot, 3 to close one, 2 to answer who "
-     "is "
-     "late, 1 for each slot, set and period; 1 inner loop, 1 packet generator with its loop"},
+     "1 for a contribution, 2 for the one that completes a slot, 3 to close one, 2 to answer a "
+     "late worker, 1 for each slot, set and period; 1 inner loop, 1 packet generator with its "
+     "loop"},
     {"switchml-64-fifth-operand",
      "the same with five value registers in each stage from 3 on: refused"},
     {"switchml-72", "SwitchML with 36 processors instead of 32: refused"},
@@ -39,7 +39,7 @@ std::vector<std::string> tables_in(const Program& program, const Placement& plac
   return names;
 }
 
-/// In tenths of a percent, without a floating-point number.
+/// Returns the share in tenths of a percent, computed without floating-point numbers.
 std::string share(uint32_t used, uint32_t limit) {
   const uint64_t tenths = (uint64_t{used} * 1000 + limit / 2) / limit;
   return fmt::format("{}.{} %", tenths / 10, tenths % 10);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /// @file
-/// What a placed program takes of the chip, stage by stage: as text for people, as JSON for
-/// programs, as a picture.
+/// Reports the resources that a placed program takes, stage by stage: as text for people, as JSON
+/// for programs, and as a picture.
 ///
 /// Exact:   The same program gives the same bytes.
 /// Threads: None; pure functions.
@@ -21,17 +21,17 @@
 
 namespace tributary::tofino {
 
-/// A line a resource, a column a stage, then the sum, what a pipe has, and the share; below, PHV,
-/// parser, latency and which tables lie where.
+/// Returns a table with a line for each resource: a column per stage, then the sum, the pipe's
+/// limit and the share. PHV, parser, latency and the tables of each stage follow.
 [[nodiscard]] std::string resources_text(const Program& program, const Placement& placement);
 
-/// An object: "program", "stages" (used), "stages_limit", each resource's key with its sum over the
-/// stages ("stateful_alus", "sram_blocks", …), "limits" with what a pipe has of each, "phv" and
+/// Returns an object: "program", "stages" (used), "stages_limit", each resource's key with its sum
+/// over the stages ("stateful_alus", "sram_blocks", …), "limits" with a pipe's limits, "phv",
 /// "parser", "latency_cycles", and "per_stage" with the same keys and the tables' names.
 [[nodiscard]] nlohmann::ordered_json resources_json(const Program& program,
                                                     const Placement& placement);
 
-/// An SVG document: resources by stages, the darker the fuller, with the numbers.
+/// Returns an SVG document: resources by stages with their numbers; fuller cells are darker.
 [[nodiscard]] std::string resources_svg(const Program& program, const Placement& placement);
 
 // --- Programs by name ---------------------------------------------------------------------------
@@ -39,13 +39,13 @@ namespace tributary::tofino {
 struct NamedProgram {
   std::string_view name;
   std::string_view description;
-  /// What it takes beside the stages: passes of a packet, loops and ports; empty for programs that
-  /// do not fit. Measured: tests/tofino/switchml/control_test.cc, switchml_timeout_test.cc.
+  /// Its needs besides the stages: passes of a packet, loops and ports. Empty for programs that do
+  /// not fit. Measured: tests/tofino/switchml/control_test.cc, timeout_test.cc.
   std::string_view passes = {};
 };
-/// What `tributary lab resources` knows, in the order in which it lists it.
+/// Returns the programs of `tributary lab resources`, in the order of its list.
 [[nodiscard]] std::span<const NamedProgram> named_programs();
-/// Refuses an unknown name, with those that exist.
+/// Returns the program of this name. For an unknown name, the error lists the known ones.
 [[nodiscard]] Result<Program> make_named_program(std::string_view name);
 
 }  // namespace tributary::tofino

@@ -33,12 +33,12 @@ constexpr uint32_t divided_up(uint64_t a, uint64_t b) {
   return static_cast<uint32_t>((a + b - 1) / b);
 }
 constexpr uint32_t bytes_for(uint32_t bits) { return divided_up(bits, 8); }
-/// Bits that number `count` things; 0 for one.
+/// Bits of an index for `count` things; 0 for one thing.
 constexpr uint32_t index_bits(uint64_t count) {
   return count <= 1 ? 0 : static_cast<uint32_t>(std::bit_width(count - 1));
 }
 
-/// What a table's entries carry beside the key.
+/// The parts of a table's entries besides the key.
 struct EntryShape {
   uint32_t selector_bits = 0;
   uint32_t parameter_bits = 0;
@@ -61,7 +61,7 @@ uint32_t action_ram_blocks(const Table& table, uint32_t parameter_bits) {
   return divided_up(entry_bits * table.size, uint64_t{kSramRowBits} * kSramRows);
 }
 
-/// Collects what the units of one stage need; what they can share is a set.
+/// Collects the needs of one stage's units. Needs that units can share are kept in sets.
 class Collector {
  public:
   explicit Collector(const Program& program) : program_(program) {}
@@ -144,7 +144,7 @@ class Collector {
       for (const FieldId input : call.inputs) {
         if (input != kNone) exact_fields_.insert(input);
       }
-      // A stateful ALU has one output word on the bus, whoever of its table's actions reads it.
+      // A stateful ALU has one output word on the bus, however many of the table's actions read it.
       if (registers_.insert(call.reg).second) {
         use_[Resource::kActionBusBytes] += bytes_for(reg.bits);
       }

@@ -1,17 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 /// @file
-/// What the tables, registers and conditions in one stage take of it, by the chip's own counting.
+/// Counts the resources of a stage that its tables, registers and conditions take, in the chip's
+/// own units. memory_of() and alu_sram_blocks() say how memory is counted.
 ///
-/// Model:   SRAM: a register or counter takes ceil(entries / (128 / width x 1024)) blocks and a
-///          spare one, each with a map RAM (two-port memory made of one-port blocks). An exact
-///          table takes rows of up to 5 entries, at least 2 ways; a ternary one TCAM blocks, and
-///          SRAM for what its entries say. Crossbar bytes and address hashes that several units of
-///          a stage need are shared. One gateway a condition, one instruction row for each action
-///          that writes the PHV.
-/// Not modelled: the vendor compiler's further sharing and splitting; see docs/tofino.md for how
-///          far the counts are from published ones.
+/// Model:   Units of a stage share the crossbar bytes and address hashes that they have in common.
+///          A condition takes one gateway. An action that writes the PHV takes one instruction row.
+/// Not modelled: further sharing and splitting by the vendor's compiler. docs/tofino.md has the
+///          comparison with published counts.
 /// Threads: None; pure functions.
-/// Tests:   tests/tofino/compile/placement_test.cc, switchml_program_test.cc
+/// Tests:   tests/tofino/compile/placement_test.cc, tests/tofino/switchml/program_test.cc
 #pragma once
 
 #include <array>
@@ -33,7 +30,7 @@ enum class Resource : uint8_t {
   kStatefulAlus,
   kStatisticsAlus,
   kGateways,
-  kCrossbarBytes,  ///< Of the exact crossbar, which also feeds ALUs, hashes and gateways.
+  kCrossbarBytes,  ///< Bytes of the exact crossbar, which also feeds ALUs, hashes and gateways.
   kTernaryCrossbarBytes,
   kHashBits,
   kHashDistributions,
@@ -46,7 +43,7 @@ inline constexpr uint32_t kResourceCount = 15;
 struct ResourceInfo {
   const char* name;  ///< "stateful ALUs", for messages.
   const char* key;   ///< "stateful_alus", in JSON.
-  uint32_t limit;    ///< Of one stage.
+  uint32_t limit;    ///< Limit of one stage.
 };
 [[nodiscard]] const ResourceInfo& info_of(Resource resource);
 
@@ -54,17 +51,21 @@ struct StageUse {
   std::array<uint32_t, kResourceCount> of{};
   [[nodiscard]] uint32_t operator[](Resource r) const { return of[static_cast<uint32_t>(r)]; }
   uint32_t& operator[](Resource r) { return of[static_cast<uint32_t>(r)]; }
-  /// The first resource of which more is used than a stage has; none if it fits.
+  /// Returns the first resource that exceeds a stage's limit; null if all fit.
   [[nodiscard]] const ResourceInfo* exceeded() const;
 };
 
-/// @param units What lies in the stage.
+/// Returns the resources of a stage.
+/// @param units The units in the stage.
 [[nodiscard]] StageUse use_of_stage(const Program& program, std::span<const Unit* const> units);
 
-/// SRAM blocks of `entries` words behind one ALU, the spare one included.
+/// Returns the SRAM blocks of `entries` words behind one ALU: ceil(entries / (128 / width x 1024))
+/// blocks and a spare one. Each block also takes a map RAM, because two-port memory is made of
+/// one-port blocks.
 [[nodiscard]] uint32_t alu_sram_blocks(uint32_t entries, uint32_t entry_bits);
 
-/// Blocks of a table's own memory.
+/// Blocks of a table's own memory. An exact table takes rows of up to 5 entries in at least 2 ways.
+/// A ternary table takes TCAM blocks, and SRAM for its entries' actions and parameters.
 struct TableMemory {
   uint32_t sram_blocks = 0;
   uint32_t tcam_blocks = 0;

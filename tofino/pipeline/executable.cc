@@ -13,7 +13,7 @@ uint32_t size_of(const std::vector<T>& list) {
   return static_cast<uint32_t>(list.size());
 }
 
-/// What one gress reads and writes of the packet's headers.
+/// The fields of the packet's headers that one gress reads and writes.
 struct GressUse {
   GressUse(const Program& program, const Placement& placement, bool ingress)
       : read(program.fields.size()), group_written(program.fields.size()) {
@@ -96,7 +96,7 @@ class Compiler {
                     program_.name, what, program_.fields[id].name));
   }
 
-  /// In the elided form no value may decide anything.
+  /// Refuses a program in which a value decides anything; elided mode has no values.
   [[nodiscard]] Result<void> check_values() const {
     for (const Unit& unit : to_.placement->units) {
       for (const FieldId id : unit.match_reads) {
@@ -145,7 +145,7 @@ class Compiler {
             .mask = mask_of(id)};
   }
 
-  /// The fields of a header for which `wanted` holds.
+  /// Adds the fields of a header for which `wanted` is true.
   template <class Wanted>
   [[nodiscard]] Executable::FieldSlice add_fields(const Header& header, Wanted&& wanted) {
     // 0, 1, 2: exactly four bytes, two, one; 3: anything else.
@@ -179,15 +179,15 @@ class Compiler {
       code.words = code.words && program_.fields[header.first + i].bits == 32;
     }
     code.fields = add_fields(header, [](FieldId) { return true; });
-    // A field that an action may write keeps its value if the action does not run. Fields that
-    // share bytes are written together.
+    // If the action does not run, a field that it may write keeps its value. Fields that share
+    // bytes are written together.
     code.stores = add_fields(header, [&](FieldId field) { return use.group_written[field]; });
     code.loads = add_fields(
         header, [&](FieldId field) { return use.read[field] || use.group_written[field]; });
     to_.headers.push_back(code);
   }
 
-  /// Registers of one shape lie in one bank.
+  /// Assigns a register to a bank. Registers of the same shape share one.
   void add_to_bank(const Register& reg) {
     const uint32_t entries = elided() && reg.payload ? 0 : reg.entries;
     for (uint32_t i = 0; i < to_.banks.size(); i++) {
@@ -263,7 +263,7 @@ class Compiler {
 
   void add(const Gress& gress, Executable::GressCode& code) {
     code.is_ingress = &gress == &program_.ingress;
-    // Where this gress's headers begin in `headers`.
+    // Index of this gress's first header in `headers`.
     const auto first = code.is_ingress ? 0 : size_of(program_.headers);
     code.states.first = size_of(to_.states);
     for (const ParserState& state : gress.parser) add(state, first);
@@ -312,7 +312,7 @@ class Compiler {
     to_.states.push_back(code);
   }
 
-  /// Nothing is left of it in the elided form: all its actions only moved values.
+  /// Returns true if elided mode leaves nothing of the table: all its actions only moved values.
   [[nodiscard]] bool is_gone(const Statement& statement) const {
     if (!elided() || statement.table == kNone || !statement.then.empty() ||
         !statement.otherwise.empty()) {
@@ -383,7 +383,7 @@ class Compiler {
   Executable& to_;
   const Program& program_;
   std::vector<bool> bank_has_values_;  ///< Shape [banks].
-  TableId previous_table_ = kNone;     ///< Applied right before, without a branch in between.
+  TableId previous_table_ = kNone;     ///< The table applied just before, with no branch between.
 };
 
 }  // namespace

@@ -1,18 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 /// @file
-/// A program in flat form, made once at load: parser, control and deparser as short lists of plain
-/// records that a Pipe runs through.
+/// A program in flat form, compiled once at load: short lists of plain records for parser, control
+/// and deparser. A Pipe runs through them.
 ///
-/// Model:   One Executable serves all pipes of a switch. In the elided form headers marked as
-///          payload have a size but no values, and everything that only moves or adds values is
-///          gone; what happens to a packet is the same.
-/// Shapes:  Records refer to slices of the vectors here by (first, last). PHV words: one a field,
-///          then one that is always 0 (stands for a field that is not there), then one that nobody
-///          reads.
+/// Model:   One Executable serves all pipes of a switch. Payload explains elided mode.
+/// Shapes:  Records refer to slices of the vectors by (first, last). The PHV has one word per
+///          field, then one that is always 0 (for a missing field), then one that nobody reads.
 /// Threads: Does not change after load().
-/// Errors:  A program that does not fit the chip is refused, see place(). In the elided form one in
-///          which values decide something is refused, with the field's name.
-/// Tests:   tests/tofino/pipeline/switch_test.cc, switchml_control_test.cc
+/// Errors:  load() refuses a program that does not fit the chip, see place(). In elided mode it
+///          also refuses a program whose path depends on a value, and names the field.
+/// Tests:   tests/tofino/pipeline/switch_test.cc, tests/tofino/switchml/control_test.cc
 #pragma once
 
 #include <array>
@@ -32,14 +29,20 @@ struct Slice {
   uint32_t last = 0;
 };
 
-enum class Payload : uint8_t { kCarried, kElided };
+/// How payload values are represented.
+enum class Payload : uint8_t {
+  kCarried,  ///< Packets have all their bytes.
+  /// Headers marked as payload have a size but no values. Operations that only move or add values
+  /// are omitted. Each packet still takes the same path.
+  kElided
+};
 
 struct Executable {
-  /// Checks, places and compiles.
+  /// Checks, places and compiles a program.
   static Result<Executable> load(Program program, Payload payload = Payload::kCarried);
 
   // --- Parser and deparser ------------------------------------------------------------------
-  /// A field inside its header: bits [shift, shift + width) of the big-endian integer of
+  /// The place of a field in its header: bits [shift, shift + width) of the big-endian integer of
   /// `byte_count` bytes at `byte`.
   struct HeaderField {
     uint16_t field;
@@ -48,36 +51,36 @@ struct Executable {
     uint8_t shift;
     uint32_t mask;
   };
-  /// Fields of a header: those that are exactly four bytes, then two, then one, then the others.
+  /// Fields of a header, sorted: exactly four bytes, exactly two, exactly one, then all others.
   struct FieldSlice {
     uint32_t first = 0;
-    uint32_t words = 0;  ///< Where the first kind ends, and so on; into header_fields.
+    uint32_t words = 0;  ///< End of the four-byte fields, in header_fields; and so on.
     uint32_t halves = 0;
     uint32_t bytes = 0;
     uint32_t last = 0;
   };
-  /// How a gress reads and writes a header. What it does not look at is not read, and what it does
-  /// not change is copied as it came.
+  /// How a gress reads and writes a header. It reads only the fields that it needs, and copies
+  /// fields that it does not change from the packet.
   struct HeaderCode {
     uint32_t bytes = 0;
     uint16_t id = kNone;
     uint16_t valid = kNone;
     uint16_t first_field = kNone;
     bool elided = false;
-    /// All fields are 32 bits wide and follow each other in the PHV.
+    /// True if all fields are 32 bits wide and adjacent in the PHV.
     bool words = false;
-    FieldSlice fields = {};  ///< All of them.
-    FieldSlice loads = {};   ///< Those to read.
-    FieldSlice stores = {};  ///< Those to write over what came.
+    FieldSlice fields = {};  ///< All fields.
+    FieldSlice loads = {};   ///< Fields to read.
+    FieldSlice stores = {};  ///< Fields to write over the copied bytes.
   };
   struct StateCode {
-    Slice extracts;  ///< Into header_ids.
+    Slice extracts;  ///< In header_ids.
     Slice sets;
     Slice select;
     Slice transitions;
     uint16_t otherwise;
   };
-  /// The fields that a state selects on lie side by side in 32 bits (kParserMatchBits).
+  /// The fields that a state selects on are packed into 32 bits (kParserMatchBits).
   struct SelectField {
     uint16_t field;
     uint8_t shift;
@@ -90,22 +93,22 @@ struct Executable {
   struct GressCode {
     Slice states;
     Slice steps;
-    Slice deparser;           ///< Into header_ids.
-    uint32_t made_bytes = 0;  ///< All headers of the deparser together.
+    Slice deparser;           ///< In header_ids.
+    uint32_t made_bytes = 0;  ///< Bytes of all headers of the deparser together.
     std::vector<Checksum> checksums;
     bool is_ingress = true;
   };
 
   // --- Control ------------------------------------------------------------------------------
   enum class StepKind : uint8_t { kTable, kCondition, kJump };
-  /// A table to apply or a condition to ask; then on to `then` or `otherwise` (steps).
+  /// A table to apply or a condition to test. The next step is `then` or `otherwise`.
   struct Step {
     StepKind kind;
-    /// The table just before it in the list looks at the same keys, and nothing in between changes
-    /// them: if the entries are equal, too, its outcome is this one's.
+    /// True if the previous table of the list has the same keys and nothing in between changes
+    /// them. If the entries are also equal, both tables have the same outcome.
     bool same_keys_as_previous = false;
     uint16_t table = kNone;
-    Slice terms = {};  ///< Of a condition; at least one.
+    Slice terms = {};  ///< Terms of a condition; at least one.
     uint32_t then = 0;
     uint32_t otherwise = 0;
   };
@@ -115,8 +118,8 @@ struct Executable {
     uint16_t field;
     bool negated;
   };
-  /// One of the things that an action does. They happen at once: none reads what another of the
-  /// action writes (check_actions()), so any order gives the same.
+  /// One operation of an action. The operations happen at once: none reads a field that another one
+  /// writes (check_actions()), so any order gives the same result.
   enum class MicroKind : uint8_t {
     kSetConstant,   ///< a
     kSetField,      ///< PHV word a
@@ -135,17 +138,17 @@ struct Executable {
     uint16_t target = kNone;
     uint32_t a = 0;
     uint32_t b = 0;
-    uint32_t mask = 0xffffffff;  ///< Of the target's width.
+    uint32_t mask = 0xffffffff;  ///< Mask of the target's width.
   };
   struct CallCode {
     uint16_t reg;
-    uint16_t action;  ///< Into register_actions.
+    uint16_t action;  ///< In register_actions.
     uint16_t index;
     std::array<uint16_t, 2> inputs;
     uint16_t output;
   };
-  /// Where a register's words lie: equal registers side by side, all their low words of an entry,
-  /// then all their high words, so that processors in a row work on consecutive words.
+  /// The place of a register's words. Equal registers share a bank. Each entry has the low words of
+  /// all registers, then all their high words, so that processors in a row use adjacent words.
   struct BankPlace {
     uint32_t bank = 0;
     uint32_t position = 0;
@@ -160,12 +163,12 @@ struct Executable {
   std::shared_ptr<const Placement> placement;
   Payload payload = Payload::kCarried;
   uint16_t zero_word = 0;    ///< PHV word that is always 0.
-  uint16_t unread_word = 0;  ///< PHV word that takes what nobody wants.
+  uint16_t unread_word = 0;  ///< PHV word for results that nobody reads.
   uint32_t phv_words = 0;
 
   std::vector<HeaderCode> headers;  ///< Shape [headers] for ingress, then [headers] for egress.
   std::vector<HeaderField> header_fields;
-  std::vector<uint16_t> header_ids;  ///< Into headers.
+  std::vector<uint16_t> header_ids;  ///< In headers.
   std::vector<uint16_t> field_ids;
   std::vector<StateCode> states;
   std::vector<SelectField> selects;
@@ -176,14 +179,14 @@ struct Executable {
 
   std::vector<Step> steps;
   std::vector<TermCode> terms;
-  std::vector<Slice> actions;  ///< Shape [actions of the program]; into micro_ops.
+  std::vector<Slice> actions;  ///< Shape [actions of the program]; in micro_ops.
   std::vector<MicroOp> micro_ops;
   std::vector<CallCode> calls;
   std::vector<CounterCall> counts;
-  std::vector<Slice> hashes;  ///< Inputs, into field_ids.
+  std::vector<Slice> hashes;  ///< Inputs of each hash, in field_ids.
   std::vector<BankCode> banks;
   std::vector<BankPlace> bank_of;               ///< Shape [registers].
-  std::vector<uint32_t> register_action_first;  ///< Shape [registers]; into register_actions.
+  std::vector<uint32_t> register_action_first;  ///< Shape [registers]; in register_actions.
   std::vector<StatefulAlu> register_actions;
 };
 

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 /// @file
-/// A table's entries in a form that is fast to look up: directly by a short key, by hash for an
-/// exact one, and a short scan for a ternary one.
+/// A table's entries in a form for fast look-ups: an array for a short key, a hash table for an
+/// exact key, and a short scan for a ternary key.
 ///
-/// Model:   lookup() gives the row of the first entry that matches, or the table's miss.
-/// Shapes:  Row i is entry i. A key's fields are packed side by side into lanes of 64 bits, the
-///          first field lowest, and entries are compared lane by lane: few keys need a second one.
+/// Shapes:  Row i is entry i. A key's fields are packed into lanes of 64 bits, the first field
+///          lowest, and entries are compared lane by lane. Few keys need a second lane.
 /// Threads: One. Entries may change between packets, not during one.
 /// Errors:  None; entries were checked (check_entry()).
 /// Memory:  Taken when the table is built.
@@ -26,18 +25,18 @@ class MatchTable {
  public:
   static constexpr uint32_t kMiss = UINT32_MAX;
 
-  /// @param program Must outlive the table's building only.
+  /// @param program Needed only during this call.
   MatchTable(const Program& program, const Table& table, std::span<const Entry> entries);
 
+  /// Returns the number of the first entry that matches, or kMiss.
   /// @param phv Shape [fields of the program].
-  /// @return the entry's number, or kMiss.
   [[nodiscard]] uint32_t lookup(const uint32_t* phv) const {
     if (kind_ == Kind::kEmpty) return kMiss;
-    if (lane_count_ == 1) {  // Most keys; then it stays in a register.
+    if (lane_count_ == 1) {  // True for most keys; the key then stays in a register.
       const uint64_t key = packed_lane(phv, fields_.data(), fields_.data() + fields_.size());
       return find(&key, 1);
     }
-    std::array<uint64_t, kLanesMax> key;  // Only as many as lane_count_ are set and read.
+    std::array<uint64_t, kLanesMax> key;  // Only the first lane_count_ are set and read.
     const PackedField* one = fields_.data();
     for (uint32_t lane = 0; lane < lane_count_; lane++) {
       const PackedField* end = fields_.data() + lane_ends_[lane];
@@ -47,22 +46,22 @@ class MatchTable {
     return find(key.data(), lane_count_);
   }
 
-  /// Whether both have the same entries in the same order, actions and parameters aside: what one
-  /// finds is what the other finds.
+  /// Returns true if both tables have the same keys and the same matches in the same order. Actions
+  /// and parameters may differ. Both tables then find the same entry.
   [[nodiscard]] bool matches_as(const MatchTable& other) const {
     return fields_ == other.fields_ && words_ == other.words_;
   }
 
  private:
   enum class Kind : uint8_t { kEmpty, kDirect, kHash, kScan };
-  /// Keys of up to this many bits get a row each.
+  /// A key of up to this many bits gets a row for each value.
   static constexpr uint32_t kDirectBits = 12;
-  /// A ternary table is divided by a key of up to this many bits.
+  /// A ternary table is divided into buckets by a field of up to this many bits.
   static constexpr uint32_t kSelectorBits = 8;
-  /// A stage's crossbar bounds a key; each lane but the last is filled to more than half.
+  /// A stage's crossbar limits the key, and each lane except the last is more than half full.
   static constexpr uint32_t kLanesMax = kStageExactCrossbarBytes * 8 / 32;
 
-  /// Where a field lies in the packed key.
+  /// The place of a field in the packed key.
   struct PackedField {
     FieldId field;
     uint8_t lane;
@@ -111,14 +110,14 @@ class MatchTable {
   Kind kind_ = Kind::kEmpty;
   uint32_t lane_count_ = 0;
   std::vector<PackedField> fields_;
-  std::vector<uint32_t> lane_ends_;  ///< Shape [lanes], into fields_.
-  PackedField selector_{};           ///< Which key divides a ternary table.
+  std::vector<uint32_t> lane_ends_;  ///< Shape [lanes], in fields_.
+  PackedField selector_{};           ///< The field that divides a ternary table.
   uint64_t selector_mask_ = 0;
   std::vector<uint32_t> direct_;        ///< Row by packed key.
-  std::vector<uint32_t> slots_;         ///< Open addressing: entry, or kMiss; a power of two.
-  std::vector<uint32_t> bucket_first_;  ///< Shape [buckets + 1] into bucket_entries_.
+  std::vector<uint32_t> slots_;         ///< Open addressing: entry or kMiss; size a power of two.
+  std::vector<uint32_t> bucket_first_;  ///< Shape [buckets + 1]; index into bucket_entries_.
   std::vector<uint32_t> bucket_entries_;
-  std::vector<Word> scan_words_;  ///< Shape [bucket_entries_][lanes], and one more entry.
+  std::vector<Word> scan_words_;  ///< Shape [bucket_entries_ + 1][lanes]; the last is unused.
   uint32_t entry_count_ = 0;
   std::vector<Word> words_;  ///< Shape [entries][lanes].
 };

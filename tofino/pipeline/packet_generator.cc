@@ -13,7 +13,7 @@ namespace tributary::tofino {
 namespace {
 
 constexpr int64_t kTicksPerNs = nanoseconds(1).ticks();
-/// Bytes of the header's second half: where the two numbers lie.
+/// Byte offsets of the header's batch and packet numbers.
 constexpr uint32_t kBatchByte = 2;
 constexpr uint32_t kPacketByte = 4;
 
@@ -64,7 +64,7 @@ Result<void> PacketGenerators::set(const GeneratorConfig& config, uint32_t pipes
   }
   one.bytes[0] = static_cast<std::byte>(config.pipe << 3 | config.application);
   one.bytes.insert(one.bytes.end(), config.packet.stored.begin(), config.packet.stored.end());
-  one.config.packet = {};  // The caller's bytes.
+  one.config.packet = {};  // The bytes belong to the caller.
   stop(config.pipe, config.application);
   const auto behind =
       std::find_if(applications_.begin(), applications_.end(), [&](const Application& other) {

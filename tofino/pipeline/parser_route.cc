@@ -7,18 +7,18 @@
 namespace tributary::tofino {
 namespace {
 
-/// A field is read by one load of so many bytes.
+/// A field is read by one load of this many bytes.
 constexpr uint32_t kLoadBytes = sizeof(uint64_t);
 
 }  // namespace
 
-/// Goes along the steps once and writes down what happens.
+/// Follows the steps once and records their loads and conditions.
 class ParserRoutes::Builder {
  public:
   Builder(const Executable& executable, const Executable::GressCode& gress)
       : executable_(executable), gress_(gress) {}
 
-  /// @return whether the way can be described.
+  /// @return true if it can describe the path.
   [[nodiscard]] bool run(std::span<const Step> steps) {
     route.steps.assign(steps.begin(), steps.end());
     for (const Step& step : steps) {
@@ -69,7 +69,7 @@ class ParserRoutes::Builder {
 
   struct Terms {
     std::vector<Condition> conditions;
-    bool never = false;  ///< One of them is known not to hold.
+    bool never = false;  ///< True if one of them can never hold.
   };
   [[nodiscard]] Terms terms_of(const Executable::StateCode& state,
                                const Executable::TransitionCode& to) const {
@@ -95,7 +95,7 @@ class ParserRoutes::Builder {
     return terms;
   }
 
-  /// The transition that was taken matches, and none before it does.
+  /// Adds the conditions for a choice: its transition matches, and none before it matches.
   void choose(const Executable::StateCode& state, uint16_t choice) {
     const uint32_t count = state.transitions.last - state.transitions.first;
     const uint32_t taken = choice == kOtherwise ? count : choice;
@@ -112,7 +112,7 @@ class ParserRoutes::Builder {
     }
   }
 
-  /// Whether no packet fulfils both.
+  /// Returns true if no packet can meet both conditions.
   [[nodiscard]] static bool contradict(const Terms& one, const Terms& other) {
     for (const Condition& a : one.conditions) {
       for (const Condition& b : other.conditions) {
@@ -125,8 +125,8 @@ class ParserRoutes::Builder {
 
   const Executable& executable_;
   const Executable::GressCode& gress_;
-  std::map<uint16_t, uint32_t> known_;  ///< Metadata that the way itself has set.
-  std::map<uint16_t, Load> load_of_;    ///< Fields of headers read so far.
+  std::map<uint16_t, uint32_t> known_;  ///< Metadata that the path itself has set.
+  std::map<uint16_t, Load> load_of_;    ///< Header fields read so far.
 };
 
 void ParserRoutes::learn(uint32_t port, std::span<const Step> steps) {

@@ -1,18 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 /// @file
-/// Shortcuts through a parser: the ways that packets have taken, each as one list of comparisons
-/// and one of loads.
+/// Shortcuts through a parser: each is a path that a packet has taken, as one list of comparisons
+/// and one list of loads. ParserRoutes explains how they work.
 ///
-/// Model:   A way through a parser fixes where each header lies, so the comparisons that lead along
-///          it can be made on the packet's bytes, all at once, before anything is written. If they
-///          hold, the parser would have gone this way and the loads are what it would have read; if
-///          not, nothing has changed and the parser decides. What comes in at one port mostly takes
-///          one way, so the last one at that port is tried.
-/// Why:     A packet of SwitchML passes seven states in each of up to eleven passes; going from
+/// Why:     A packet of SwitchML passes seven states in each of up to eleven passes. Going from
 ///          state to state took a third of the model's time.
-/// Errors:  None. A way that cannot be described (stored bytes behind elided ones, fewer than eight
-///          bytes) is not learned.
-/// Memory:  At most kRoutesMax ways, and one number a port.
+/// Errors:  None. learn() ignores a path that it cannot describe: one with stored bytes behind
+///          elided ones, or with fewer than eight bytes.
+/// Memory:  At most kRoutesMax routes, and one number per port.
 /// Threads: One.
 /// Tests:   tests/tofino/pipeline/parser_route_test.cc
 #pragma once
@@ -30,39 +25,44 @@
 
 namespace tributary::tofino {
 
-/// A packet, or what the modelled chip has of it.
+/// A packet, or the part of it that the modelled chip has.
 struct PacketView {
   std::span<const std::byte> stored;  ///< At most size_bytes.
   uint32_t size_bytes = 0;
 };
 
-/// How far a parser has read.
+/// The position of a parser.
 struct ParserCursor {
-  size_t at = 0;         ///< Of the stored bytes.
-  uint32_t size_at = 0;  ///< Of the whole packet.
+  size_t at = 0;         ///< Offset in the stored bytes.
+  uint32_t size_at = 0;  ///< Offset in the whole packet.
 };
 
+/// A path through a parser fixes the place of each header. The comparisons along the path can
+/// therefore be made on the packet's bytes, all at once, before anything is written. If they hold,
+/// the parser would take the same path, and the loads give the fields that it would read. If they
+/// do not hold, nothing has changed, and the parser runs. Most packets of a port take one path, so
+/// only the port's last path is tried.
 class ParserRoutes {
  public:
   static constexpr uint32_t kRoutesMax = 16;
-  /// A step's choice when no transition matched.
+  /// The choice of a step in which no transition matched.
   static constexpr uint16_t kOtherwise = std::numeric_limits<uint16_t>::max();
-  /// A state and the transition that was taken from it.
+  /// A state, and the transition that the packet took from it.
   struct Step {
     uint16_t state;
     uint16_t choice;
     friend bool operator==(Step, Step) = default;
   };
 
-  /// @param executable, gress Must outlive it.
+  /// @param executable, gress Must outlive this object.
   ParserRoutes(const Executable& executable, const Executable::GressCode& gress)
       : executable_(executable), gress_(gress) {
     last_.fill(kUnknown);
   }
 
-  /// Parses the packet if it goes the way of the last one at `port`.
-  /// @param phv, header_at As before the parser: set by the chip, else 0 and "not parsed".
-  /// @return false if it goes another way; nothing has changed then.
+  /// Parses the packet if it takes the same path as the last one at `port`.
+  /// @param phv, header_at As before the parser: values set by the chip, else 0 and "not parsed".
+  /// @return false if it takes another path; nothing has changed in that case.
   [[nodiscard]] bool follow(uint32_t port, PacketView packet, uint32_t* phv, uint32_t* header_at,
                             ParserCursor& cursor) const {
     const uint16_t known = last_[port % kPortsPerPipe];
@@ -83,13 +83,13 @@ class ParserRoutes {
     }
     for (const Place& place : route.places) header_at[place.header] = place.at;
     for (const auto& [field, value] : route.sets) phv[field] = value;
-    // Of elided bytes there may be some, or none.
+    // The packet may have some, all or none of its elided bytes.
     cursor.at = std::min<size_t>(route.stored_bytes + route.elided_bytes, packet.stored.size());
     cursor.size_at = route.size_bytes;
     return true;
   }
 
-  /// A packet at `port` was accepted after these steps.
+  /// Records the path of a packet at `port` that the parser accepted.
   void learn(uint32_t port, std::span<const Step> steps);
 
  private:
@@ -101,7 +101,7 @@ class ParserRoutes {
     uint8_t shift;
     uint32_t mask;
   };
-  /// A field has a value: taken from the packet, or, if `load.at` is kInPhv, from the PHV.
+  /// A field must have this value in the packet, or in the PHV if `load.at` is kInPhv.
   struct Condition {
     Load load;
     uint32_t value;
@@ -111,7 +111,7 @@ class ParserRoutes {
     uint16_t header;
     uint32_t at;
   };
-  /// Fields of 32 bits one after another.
+  /// Adjacent fields of 32 bits.
   struct Words {
     uint32_t at;
     uint16_t field;
@@ -122,13 +122,13 @@ class ParserRoutes {
     uint32_t stored_bytes = 0;
     uint32_t elided_bytes = 0;
     uint32_t size_bytes = 0;
-    std::vector<Condition> of_packet;              ///< All hold.
-    std::vector<Condition> of_phv;                 ///< All hold.
-    std::vector<std::vector<Condition>> excluded;  ///< Of each at least one does not hold.
+    std::vector<Condition> of_packet;              ///< All must hold.
+    std::vector<Condition> of_phv;                 ///< All must hold.
+    std::vector<std::vector<Condition>> excluded;  ///< In each list, at least one must not hold.
     std::vector<Load> loads;
     std::vector<Words> words;
     std::vector<Place> places;
-    std::vector<std::pair<uint16_t, uint32_t>> sets;  ///< Validity bits among them.
+    std::vector<std::pair<uint16_t, uint32_t>> sets;  ///< Includes validity bits.
   };
   class Builder;
 
@@ -159,7 +159,7 @@ class ParserRoutes {
   const Executable& executable_;
   const Executable::GressCode& gress_;
   std::vector<Route> routes_;
-  std::array<uint16_t, kPortsPerPipe> last_;  ///< By port of the pipe: into routes_.
+  std::array<uint16_t, kPortsPerPipe> last_;  ///< By port of the pipe: index into routes_.
 };
 
 }  // namespace tributary::tofino

@@ -8,10 +8,10 @@
 namespace tributary::tofino {
 namespace {
 
-/// Values of a payload are shown by the first one: "5, and 31 more".
+/// Number of payload values that a trace event shows. Its field "more" counts the others.
 constexpr uint32_t kPayloadShown = 1;
 
-/// "sml.slot" as "slot", which is what people filter by.
+/// Returns "slot" for "sml.slot", because users filter by the short name.
 std::string short_name(const std::string& name) {
   const size_t dot = name.rfind('.');
   return dot == std::string::npos ? name : name.substr(dot + 1);
@@ -32,7 +32,7 @@ void PassTrace::header(const Executable::HeaderCode& code, const uint32_t* phv) 
     fields.emplace_back("elided_bytes", code.bytes);
     return emit(TraceKind::kHeader, header.name, std::move(fields));
   }
-  // Fields that nothing looks at are not read; their value is not known here.
+  // Fields that nothing uses are not read, so their values are unknown here.
   for (uint32_t i = code.loads.first; i < code.loads.last; i++) {
     if (header.payload && i - code.loads.first == kPayloadShown) {
       fields.emplace_back("more", code.loads.last - i);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A pipe's memory, and what the control plane sees of it.
+// A pipe's memory, and the control plane's access to it.
 #include "tofino/pipeline/pipe.h"
 
 #include "base/assert.h"
@@ -19,7 +19,7 @@ Pipe::Pipe(const Executable& executable, const Tables& tables, uint64_t seed)
   }
   for (const Executable::BankPlace& place : executable.bank_of) {
     const Executable::BankCode& bank = executable.banks[place.bank];
-    uint32_t* const words = banks_[place.bank].data();  // Null where values are elided.
+    uint32_t* const words = banks_[place.bank].data();  // Null if values are elided.
     ports_.push_back({.words = words == nullptr ? nullptr : words + place.position,
                       .entries = bank.entries,
                       .entry_words = bank.registers * (bank.pair ? 2 : 1),

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Writes a packet anew from the PHV and from what came.
+// Writes a packet from the PHV and from the bytes that arrived.
 #include <array>
 #include <cstring>
 #include <span>
@@ -12,7 +12,7 @@
 namespace tributary::tofino {
 namespace {
 
-/// Copies what lies side by side before and after in one go.
+/// Copies ranges that are adjacent in both source and target with one memcpy().
 class RunCopy {
  public:
   explicit RunCopy(const std::byte* source) : source_(source) {}
@@ -75,7 +75,7 @@ void Pipe::emit_whole(const Executable::HeaderCode& header, std::byte* to) const
   store(header.fields, to);
 }
 
-/// RFC 1071 over the header's bytes with the checksum's own field as 0.
+/// Computes the checksum of RFC 1071 over the header's bytes, with the checksum's own field as 0.
 void Pipe::checksum(const Executable::HeaderCode& header, FieldId target) {
   if (phv_[header.valid] == 0) return;
   std::array<std::byte, kChecksumHeaderBytes> bytes{};
@@ -84,8 +84,8 @@ void Pipe::checksum(const Executable::HeaderCode& header, FieldId target) {
   phv_[target] = internet_checksum(std::span(bytes).first(header.bytes));
 }
 
-/// What came, with what has changed; a header that the program has made or changed altogether is
-/// written whole.
+/// Writes the packet. It copies the bytes that arrived and overwrites the changed fields. A header
+/// that the program created or changed entirely is written as a whole.
 void Pipe::deparse(const Executable::GressCode& gress, PacketView packet,
                    const ParserCursor& cursor, PacketBuffer& out) {
   const Executable::HeaderCode* headers =
@@ -116,7 +116,7 @@ void Pipe::deparse(const Executable::GressCode& gress, PacketView packet,
     to += header.bytes;
   }
   const auto made = static_cast<uint32_t>(to - begin);
-  // Behind elided bytes nothing can be stored: a packet keeps its beginning.
+  // No bytes can be stored behind elided ones, because a packet stores only its beginning.
   const size_t tail = elided > 0 ? 0 : left;
   if (tail > 0) copy.add(cursor.at, to, tail);
   copy.flush();

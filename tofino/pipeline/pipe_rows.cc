@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a pass makes of the tables' entries: steps with their rows, and tables in a row that do the
-// same to registers side by side.
+// Compiles the tables' entries for a pass: steps with their rows, and rows of tables that do the
+// same to adjacent registers.
 #include "tofino/pipeline/pipe.h"
 
 namespace tributary::tofino {
 
-/// The one register call that is all an action does, if execute_many() can do it; else kNoCall.
+/// Returns the action's register call if it is the only operation and execute_many() supports it.
+/// Returns kNoCall otherwise.
 uint32_t Pipe::only_call(const Tables::Row& row) const {
   if (row.action == kNone) return kNoCall;
   const Slice ops = executable_.actions[row.action];
@@ -16,7 +17,8 @@ uint32_t Pipe::only_call(const Tables::Row& row) const {
   return executable_.register_actions[call.action].is_plain() ? op.a : kNoCall;
 }
 
-/// Whether `next` is to the register, inputs and output `distance` further what `call` is.
+/// Returns true if `next` does the same as `call`, but with register, inputs and output `distance`
+/// further on.
 bool Pipe::calls_follow(uint32_t call, uint32_t next, uint32_t distance) const {
   const Executable::CallCode& a = executable_.calls[call];
   const Executable::CallCode& b = executable_.calls[next];
@@ -65,7 +67,7 @@ void Pipe::find_rows() {
     if (row.count == 1) continue;
     steps_[step].row = static_cast<uint32_t>(rows_.size());
     step += row.count - 1;
-    // What a row's tables have found is not noted for the table behind it.
+    // A row does not record its match for the next table, so that table must look up its own.
     if (step + 1 < steps_.size()) steps_[step + 1].finds_as_before = false;
     rows_.push_back(std::move(row));
   }

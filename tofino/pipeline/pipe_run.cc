@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// One pass of a packet: parser and control. Everything here runs for each packet, several times.
+// One pass of a packet: parser and control. All of it runs several times per packet.
 #include <array>
 
 #include "base/byte_order.h"
@@ -8,7 +8,7 @@
 namespace tributary::tofino {
 namespace {
 
-/// CRC-32 of IEEE 802.3 (reflected, polynomial 0xedb88320), a byte at a time.
+/// CRC-32 of IEEE 802.3 (reflected, polynomial 0xedb88320), one byte at a time.
 constexpr std::array<uint32_t, 256> crc_table() {
   std::array<uint32_t, 256> table{};
   for (uint32_t byte = 0; byte < table.size(); byte++) {
@@ -20,13 +20,14 @@ constexpr std::array<uint32_t, 256> crc_table() {
 }
 constexpr std::array<uint32_t, 256> kCrcTable = crc_table();
 
-/// Adds the low `bytes` bytes of `word`, most significant first.
+/// Adds the low `bytes` bytes of `word` to the CRC, most significant byte first.
 uint32_t crc_add(uint32_t crc, uint32_t word, uint32_t bytes) {
   for (uint32_t i = bytes; i-- > 0;) crc = crc >> 8 ^ kCrcTable[(crc ^ word >> (8 * i)) & 0xff];
   return crc;
 }
 
-/// The bytes before `end` as one number, at least five of them as far as they exist.
+/// Returns the eight bytes before `end` as one big-endian number, or all of them if there are
+/// fewer.
 uint64_t bits_before(std::span<const std::byte> bytes, size_t end) {
   if (end >= sizeof(uint64_t)) return load_be<uint64_t>(bytes.data() + end - sizeof(uint64_t));
   if (bytes.size() >= sizeof(uint64_t)) {
@@ -111,8 +112,9 @@ uint16_t Pipe::choose(const Executable::StateCode& state) const {
   return ParserRoutes::kOtherwise;
 }
 
-/// Fields that fill whole bytes first, by size; then the others with one load of eight bytes each:
-/// those from the first on, or, where the packet ends before, those up to the last.
+/// Loads a header's fields. Fields of whole bytes come first, by size. Each other field takes one
+/// load of the eight bytes that end with it, or of the packet's first eight bytes if there are
+/// fewer.
 inline void Pipe::load(const Executable::HeaderCode& header, PacketView packet, size_t at) {
   const std::byte* const from = packet.stored.data() + at;
   uint32_t* const phv = phv_.data();
@@ -159,7 +161,7 @@ inline bool Pipe::extract(const Executable::HeaderCode& header, PacketView packe
 
 template <bool kTraced>
 void Pipe::control(const Executable::GressCode& gress) {
-  uint32_t entry = MatchTable::kMiss;  // What the table before has found.
+  uint32_t entry = MatchTable::kMiss;  // The entry that the previous table has found.
   const StepCode* const steps = steps_.data();
   uint32_t at = gress.steps.first;
   while (at < gress.steps.last) {
@@ -219,14 +221,14 @@ inline bool Pipe::holds(Slice terms) const {
   return true;
 }
 
-/// Inlined by order: four calls a pass are a tenth of the control's time.
+/// always_inline: four calls per pass take a tenth of the control's time.
 template <bool kTraced>
 [[gnu::always_inline]] inline void Pipe::act(const RowCode& row) {
   using Kind = Executable::MicroKind;
   uint32_t* phv = phv_.data();
   const uint32_t* const parameters = row.parameters;
   for (const Executable::MicroOp* op = row.first; op != row.last; op++) {
-    const bool writes = op->target != kNone;  // Only a trace asks.
+    const bool writes = op->target != kNone;  // Used only by a trace.
     const uint32_t before = kTraced && writes ? phv[op->target] : 0;
     switch (op->kind) {
       case Kind::kSetConstant:

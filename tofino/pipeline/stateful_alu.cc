@@ -63,7 +63,7 @@ StatefulAlu::Operand StatefulAlu::operand_of(const StatefulOperand& operand) con
           is_constant ? static_cast<uint32_t>(operand.constant) & mask_ : 0};
 }
 
-/// Of two updates that could happen the first does.
+/// If two updates could both apply, the first one does.
 void StatefulAlu::add_updates(std::span<const StatefulUpdate> updates, uint32_t first,
                               uint8_t Outcome::*word) {
   for (size_t i = updates.size(); i-- > 0;) {
@@ -78,7 +78,7 @@ void StatefulAlu::add_updates(std::span<const StatefulUpdate> updates, uint32_t 
 bool StatefulAlu::is_plain() const {
   const Outcome& always = outcomes_[0];
   if (comparison_count_ != 0 || mask_ != 0xffffffff || !pair_ || !always.leaves) return false;
-  // An update is own = input, or own = own + input.
+  // An update must be own = input, or own = own + input.
   const auto is_plain_update = [&](uint8_t at, uint8_t own) {
     if (at == kKeep) return true;
     const Update& update = updates_[at];

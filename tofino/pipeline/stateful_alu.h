@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 /// @file
-/// One program of a stateful ALU in executable form: reads a register's entry, compares, changes
-/// its one or two words, and lets one word out.
+/// One program of a stateful ALU in executable form. It reads a register's entry, compares, changes
+/// one or two words and outputs one word.
 ///
-/// Model:   Both words and both inputs are taken as they were before; the comparisons choose which
-///          updates happen. Words and inputs have the register's width; arithmetic wraps there
-///          unless it saturates. A comparison is exact, as if made with more bits.
+/// Model:   All operations use the words and inputs from before the call. The comparisons choose
+///          the updates. Words and inputs have the register's width; arithmetic wraps at that width
+///          unless it saturates. Comparisons are exact, as if made with more bits.
 /// Errors:  None; the register was checked (check_registers()).
 /// Threads: Does not change after it is made.
 /// Tests:   tests/tofino/pipeline/stateful_alu_test.cc
@@ -24,7 +24,8 @@ class StatefulAlu {
  public:
   StatefulAlu(const Register& reg, const RegisterAction& action);
 
-  /// @param low_word, high_word The entry's words; the second is looked at in a pair only.
+  /// Runs the program on one entry.
+  /// @param low_word, high_word The entry's words; only a pair uses the second.
   /// @return the output; 0 if there is none.
   uint32_t execute(uint32_t* low_word, uint32_t* high_word, uint32_t input0,
                    uint32_t input1) const {
@@ -56,10 +57,10 @@ class StatefulAlu {
     return 0;
   }
 
-  /// Whether execute_many() can do it: no comparison, 32 bits, and each word at most set to, or
-  /// increased by, an input.
+  /// Returns true if execute_many() supports this program: no comparison, 32 bits, and each word is
+  /// at most set to, or increased by, an input.
   [[nodiscard]] bool is_plain() const;
-  /// execute() for `count` entries of equal registers side by side.
+  /// Runs execute() for `count` entries of adjacent equal registers.
   /// @pre is_plain(). Each argument has shape [count]; outputs may be the inputs.
   void execute_many(uint32_t* low_words, uint32_t* high_words, const uint32_t* inputs0,
                     const uint32_t* inputs1, uint32_t* outputs, uint32_t count) const;
@@ -67,12 +68,12 @@ class StatefulAlu {
   friend bool operator==(const StatefulAlu&, const StatefulAlu&) = default;
 
  private:
-  /// What an operand can be, by index; a constant is beside it.
+  /// The possible inputs of an operand, as indices. A constant is stored separately.
   enum Input : uint8_t { kLow, kHigh, kInput0, kInput1, kZero, kInputs };
   using Values = std::array<uint32_t, kInputs>;
   struct Operand {
     uint8_t input = kZero;
-    uint32_t constant = 0;  ///< Added: an operand is an input or a constant, the other is 0.
+    uint32_t constant = 0;  ///< Added to the input. One of the two is always 0.
     friend bool operator==(const Operand&, const Operand&) = default;
   };
   struct Update {
@@ -90,9 +91,9 @@ class StatefulAlu {
     int64_t constant = 0;
     friend bool operator==(const Comparison&, const Comparison&) = default;
   };
-  /// What to do when the comparisons came out in one of the four ways.
+  /// The actions for one of the four results of the comparisons.
   struct Outcome {
-    uint8_t low = kKeep;  ///< Into updates_.
+    uint8_t low = kKeep;  ///< Index into updates_.
     uint8_t high = kKeep;
     bool leaves = false;
     friend bool operator==(const Outcome&, const Outcome&) = default;
@@ -133,7 +134,7 @@ class StatefulAlu {
     return 0;
   }
 
-  /// The word as a number.
+  /// Returns the word as a signed or unsigned number.
   [[nodiscard]] int64_t widened(uint32_t value, bool is_signed) const {
     const uint32_t sign = is_signed ? mask_ ^ (mask_ >> 1) : 0;
     return static_cast<int64_t>(value ^ sign) - static_cast<int64_t>(sign);
@@ -174,7 +175,7 @@ class StatefulAlu {
   }
   [[nodiscard]] static uint8_t input_of(StatefulSource source);
   [[nodiscard]] Operand operand_of(const StatefulOperand& operand) const;
-  /// The updates of one word, from updates_[first] on, into the outcomes in which they happen.
+  /// Stores the updates of one word from updates_[first] on, and sets `word` in their outcomes.
   void add_updates(std::span<const StatefulUpdate> updates, uint32_t first, uint8_t Outcome::*word);
 
   uint32_t mask_;

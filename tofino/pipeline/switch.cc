@@ -150,7 +150,7 @@ void Switch::run_until(Instant at) {
     const Event due = due_.pop();
     Waiting& waiting = *pool_[due.argument];
     buffered_bytes_ -= waiting.packet.size_bytes();
-    // Before the pass: it may ask for more, but not for something earlier than this.
+    // Set next_due_ before the pass. The pass may schedule more, but nothing earlier than this.
     const Event* next = due_.front();
     next_due_ = next == nullptr ? Instant::never() : next->at;
     number_ = waiting.number;
@@ -161,7 +161,8 @@ void Switch::run_until(Instant at) {
 }
 
 Instant Switch::serve(Instant& free_at, Instant at, Duration one) const {
-  // The first of the train came so much earlier that the last one need not wait for the others.
+  // The train's first packet came earlier by the time of the others, so the last one need not wait
+  // for them.
   free_at = std::max(free_at, at - one * (train_ - 1)) + one * train_;
   return free_at;
 }
@@ -207,7 +208,7 @@ void Switch::route(Instant leaves_at, PacketView original, const Pipe& pipe) {
   const uint32_t session = pipe.get(in.mirror_session);
   const uint32_t to = pipe.get(in.egress_port);
   const bool bypass = pipe.get(in.bypass_egress) != 0;
-  // From here on the pipe's PHV may be overwritten by an egress pass.
+  // An egress pass may overwrite the pipe's PHV from here on.
   mirror(leaves_at, session, original);
   if (!unicast && group == 0) return drop(SwitchDrop::kNoDestination);
   if (group != 0) {
@@ -293,7 +294,7 @@ void Switch::come_back(Instant at, uint32_t port, uint32_t& packet, bool resubmi
   waiting.passes = passes_;
   buffered_bytes_ += waiting.packet.size_bytes();
   due_.push({at, sequence_++, nullptr, packet});
-  next_due_ = due_.front()->at;  // Asked after each push, as pop() wants it.
+  next_due_ = due_.front()->at;  // pop() requires a call of front() after each push().
   packet = take_buffer();
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a switch tells a trace beside its pipes. Nothing here runs unless somebody looks.
+// Trace events of a switch, other than those of its pipes. Nothing here runs without a trace.
 #include "tofino/pipeline/switch.h"
 
 namespace tributary::tofino {
@@ -16,7 +16,7 @@ void Switch::trace_pass(Instant at, const char* gress, uint32_t port) {
                     {{"pipe", port / kPortsPerPipe}, {"port", port}, {"pass", passes_}});
 }
 
-/// Where the program sends it; what becomes of each copy follows.
+/// Reports the destinations that the program chose. Events for each copy follow.
 void Switch::trace_traffic(const Pipe& pipe) const {
   const Intrinsics& in = program().intrinsics;
   if (const uint32_t session = pipe.get(in.mirror_session); session != 0) {

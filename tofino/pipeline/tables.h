@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 /// @file
-/// The tables of a running program with their entries, as the control plane has set them. All pipes
-/// of a switch share them: the same program with the same entries runs in each.
+/// The tables of a running program with the entries that the control plane has set. All pipes of a
+/// switch share them, so each runs the same program with the same entries.
 ///
 /// Threads: One. Entries change between packets.
 /// Errors:  An entry that does not suit its table, or one too many, is refused with the table's
-///          name and what is allowed; the entries then stay as they were.
-/// Tests:   tests/tofino/pipeline/switch_test.cc, check_test.cc
+///          name and the allowed values. The entries then stay unchanged.
+/// Tests:   tests/tofino/pipeline/switch_test.cc, tests/tofino/compile/check_test.cc
 #pragma once
 
 #include <cstdint>
@@ -25,33 +25,33 @@ class Tables {
   explicit Tables(std::shared_ptr<const Program> program);
 
   [[nodiscard]] Result<TableId> find(std::string_view name) const;
-  /// The action of that name; of equal names the first.
+  /// Returns the action of that name; the first one if several have it.
   [[nodiscard]] Result<ActionId> find_action(std::string_view name) const;
 
   /// Replaces all entries.
   [[nodiscard]] Result<void> set_entries(TableId table, std::vector<Entry> entries);
-  /// Puts one behind the others.
+  /// Appends an entry.
   [[nodiscard]] Result<void> add_entry(TableId table, Entry entry);
   [[nodiscard]] const std::vector<Entry>& entries(TableId table) const {
     return state_[table].entries;
   }
 
-  /// Changes with every change of an entry; begins with 1.
+  /// Returns a number that changes with every change of an entry; it starts at 1.
   [[nodiscard]] uint64_t generation() const { return generation_; }
 
-  /// What to run for a row of MatchTable::lookup(), kMiss included.
+  /// The action to run for a row of MatchTable::lookup(), including kMiss.
   struct Row {
     ActionId action = kNone;  ///< kNone for nothing.
     uint32_t parameters = 0;  ///< Index into parameters().
   };
   [[nodiscard]] const MatchTable& match(TableId table) const { return state_[table].match; }
-  /// Of a table's entries, then for a miss.
+  /// Returns the rows of a table's entries, then the row for a miss.
   [[nodiscard]] const std::vector<Row>& rows(TableId table) const { return state_[table].rows; }
   [[nodiscard]] const Row& row(TableId table, uint32_t entry) const {
     const State& state = state_[table];
     return entry == MatchTable::kMiss ? state.rows.back() : state.rows[entry];
   }
-  /// Whether what one finds is what the other finds, for the same PHV.
+  /// Returns true if both tables find the same entry for every PHV.
   [[nodiscard]] bool finds_as(TableId one, TableId other) const {
     return match_class_[one] == match_class_[other];
   }
@@ -72,7 +72,7 @@ class Tables {
   std::shared_ptr<const Program> program_;
   std::vector<State> state_;
   uint64_t generation_ = 0;
-  std::vector<TableId> match_class_;  ///< Shape [tables]: the first table that matches as it does.
+  std::vector<TableId> match_class_;  ///< Shape [tables]: the first table with equal matches.
 };
 
 }  // namespace tributary::tofino

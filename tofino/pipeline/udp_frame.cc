@@ -75,8 +75,8 @@ std::optional<UdpFrame> parse_udp_frame(std::span<const std::byte> frame, uint32
                  static_cast<uint16_t>(UdpHeader::SourcePort::load(udp))};
   parsed.time_to_live = static_cast<uint8_t>(Ipv4Header::TimeToLive::load(ip));
   parsed.udp_checksum = static_cast<uint16_t>(UdpHeader::Checksum::load(udp));
-  parsed.ip_checksum_right =
-      internet_checksum({ip, Ipv4Header::kBytes}) == 0;  // Over a right header the sum is all ones.
+  // A correct header sums to all ones.
+  parsed.ip_checksum_right = internet_checksum({ip, Ipv4Header::kBytes}) == 0;
   parsed.payload_bytes = udp_bytes - UdpHeader::kBytes;
   const auto stored = frame.subspan(kUdpFrameHeaderBytes);
   parsed.payload = stored.first(std::min<size_t>(stored.size(), parsed.payload_bytes));

@@ -3,9 +3,9 @@
 /// Whole frames as the modelled switch sees them: Ethernet, IPv4 without options and UDP around a
 /// payload.
 ///
-/// Source:  IEEE 802.3, RFC 791, RFC 768; time to live and the absent UDP checksum as SwitchML's
-///          published code sends them (wire/switchml.h).
-/// Errors:  What is not such a frame reads as none.
+/// Source:  IEEE 802.3, RFC 791, RFC 768. Time to live and the absent UDP checksum are those of
+///          SwitchML's published code (wire/switchml.h).
+/// Errors:  Parsing returns none for any other frame.
 /// Threads: None; pure functions.
 /// Tests:   tests/tofino/pipeline/udp_frame_test.cc
 #pragma once
@@ -28,13 +28,13 @@ struct FrameAddress {
   friend bool operator==(const FrameAddress&, const FrameAddress&) = default;
 };
 
-/// Ethernet, IPv4 and UDP around a payload; UDP checksum 0.
+/// Returns a frame with Ethernet, IPv4 and UDP headers around a payload; the UDP checksum is 0.
 [[nodiscard]] std::vector<std::byte> udp_frame(const FrameAddress& from, const FrameAddress& to,
                                                std::span<const std::byte> payload);
 
 /// Bytes of such a frame before its UDP payload.
 inline constexpr uint32_t kUdpFrameHeaderBytes = 14 + 20 + 8;
-/// Those bytes alone. @param payload_bytes Of the payload, whether it exists or not.
+/// Returns only these header bytes. @param payload_bytes Size of the payload, which may be elided.
 [[nodiscard]] std::array<std::byte, kUdpFrameHeaderBytes> udp_frame_header(const FrameAddress& from,
                                                                            const FrameAddress& to,
                                                                            uint32_t payload_bytes);
@@ -45,12 +45,13 @@ struct UdpFrame {
   uint8_t time_to_live = 0;
   uint16_t udp_checksum = 0;
   bool ip_checksum_right = false;
-  std::span<const std::byte> payload;  ///< Into the frame.
+  std::span<const std::byte> payload;  ///< Points into the frame.
   uint32_t payload_bytes = 0;
 };
-/// @param size_bytes Of the whole frame, of which `frame` may be the beginning: then the payload's
-///                   span is what there is, and payload_bytes what there would be.
-/// @return none if it is not one, or the lengths do not fit.
+/// Parses a frame.
+/// @param size_bytes Size of the whole frame. `frame` may be only its beginning; then `payload`
+///                   spans the bytes that exist, and payload_bytes is the full size.
+/// @return none if it is not such a frame, or if the lengths do not fit.
 [[nodiscard]] std::optional<UdpFrame> parse_udp_frame(std::span<const std::byte> frame,
                                                       uint32_t size_bytes);
 [[nodiscard]] inline std::optional<UdpFrame> parse_udp_frame(std::span<const std::byte> frame) {

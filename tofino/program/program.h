@@ -1,19 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 /// @file
-/// A pipeline program as data: what a P4 front end produces, or a person builds with
-/// ProgramBuilder. The model neither knows nor cares where a program came from.
+/// A pipeline program as data. A P4 front end produces it, or a person builds it with
+/// ProgramBuilder; the model does not depend on its origin.
 ///
-/// Model:   Header fields and metadata lie in the packet header vector (PHV). A parser fills it,
-/// two
-///          trees of tables and conditions (ingress, egress) change it, a deparser writes it back.
-///          Everything the chip cannot do cannot be said here, or is refused by check_program().
-/// Semantics: Tables run in program order. All operations of one action run at once in one stage:
-///          each reads the PHV as it was before the action. A program in which that could be
-///          mistaken (an operation reads what an earlier one of the action writes) is refused.
-/// Shapes:  Things refer to each other by index into the vectors of Program.
-/// Units:   Widths in bits. A field has 1 to 32; wider ones (a MAC address) are two fields.
+/// Model:   Header fields and metadata are in the packet header vector (PHV). A parser fills the
+///          PHV, two trees of tables and conditions (ingress, egress) change it, and a deparser
+///          writes it back. If the chip cannot do a thing, a Program cannot express it, or
+///          check_program() refuses it. Program says in which order things run.
+/// Shapes:  Parts refer to each other by index into the vectors of Program.
+/// Units:   Widths in bits, 1 to 32 for a field. A wider field (a MAC address) is two fields.
 /// Threads: A Program does not change after it is built.
-/// Tests:   tests/tofino/compile/check_test.cc, switch_test.cc
+/// Tests:   tests/tofino/compile/check_test.cc, tests/tofino/pipeline/switch_test.cc
 #pragma once
 
 #include <array>
@@ -31,25 +28,25 @@ using CounterId = uint16_t;
 using ActionId = uint16_t;
 using TableId = uint16_t;
 using StateId = uint16_t;
-/// "None" for each of them.
+/// "None" for each kind of index.
 inline constexpr uint16_t kNone = 0xffff;
 
-/// A part of the PHV, host order, bits above its width are 0.
+/// A part of the PHV. Values are in host order; bits above the width are 0.
 struct Field {
   std::string name = {};
   uint32_t bits = 0;
-  HeaderId header = kNone;  ///< kNone for metadata, which is 0 when a pass begins.
+  HeaderId header = kNone;  ///< kNone for metadata, which is 0 at the start of a pass.
 };
 
-/// Consecutive fields, most significant bit first; whole bytes.
+/// Consecutive fields, most significant bit first; a whole number of bytes.
 struct Header {
   std::string name = {};
   FieldId first = kNone;
   uint32_t count = 0;
   uint32_t bits = 0;
-  FieldId valid = kNone;  ///< One bit of metadata: the header is there.
-  /// Values without influence on what happens to the packet. The elided mode has such a header's
-  /// size only, and leaves out whatever reads or writes its fields.
+  FieldId valid = kNone;  ///< One bit of metadata: 1 if the packet has the header.
+  /// True if the fields are values that do not influence the packet's path. In elided mode such a
+  /// header has only a size, and operations on its fields are omitted.
   bool payload = false;
 };
 
@@ -57,7 +54,7 @@ struct Header {
 
 enum class StatefulSource : uint8_t { kLow, kHigh, kInput0, kInput1, kConstant, kZero };
 
-/// A value at the stateful ALU's inputs.
+/// An input value of the stateful ALU.
 struct StatefulOperand {
   StatefulSource source = StatefulSource::kZero;
   int64_t constant = 0;
@@ -74,7 +71,7 @@ enum class Relation : uint8_t {
   kGreaterEqual,
 };
 
-/// memory ± input + constant, compared with 0.
+/// Compares memory ± input + constant with 0.
 struct StatefulComparison {
   StatefulSource memory = StatefulSource::kZero;  ///< kLow, kHigh or kZero.
   StatefulSource input = StatefulSource::kZero;   ///< kInput0, kInput1 or kZero.
@@ -86,14 +83,14 @@ struct StatefulComparison {
   friend bool operator==(const StatefulComparison&, const StatefulComparison&) = default;
 };
 
-/// What one of the ALUs of a memory word can do. Others do not exist: no shift, no multiplication.
+/// The operations of the ALU of a memory word. It has no others: no shift, no multiplication.
 enum class StatefulOp : uint8_t {
   kSet,           ///< a
   kAdd,           ///< a + b, wraps.
   kSubtract,      ///< a - b, wraps.
-  kAddSaturated,  ///< Signed or unsigned as the register is.
+  kAddSaturated,  ///< Signed if the register is signed.
   kSubtractSaturated,
-  kMin,  ///< Signed or unsigned as the register is.
+  kMin,  ///< Signed if the register is signed.
   kMax,
   kAnd,
   kOr,
@@ -102,7 +99,7 @@ enum class StatefulOp : uint8_t {
   kNot,     ///< ~a
 };
 
-/// Bit i of a predicate: what to do when the comparisons came out as i = second x 2 + first.
+/// Bit i tells whether to act if the comparisons give i = second x 2 + first.
 using Predicate = uint8_t;
 inline constexpr Predicate kAlways = 0b1111;
 inline constexpr Predicate kIfFirst = 0b1010;
@@ -119,7 +116,7 @@ struct StatefulUpdate {
   friend bool operator==(const StatefulUpdate&, const StatefulUpdate&) = default;
 };
 
-/// What leaves the stateful ALU; 0 if the predicate does not hold.
+/// The output of the stateful ALU; 0 if the predicate does not hold.
 enum class StatefulOutput : uint8_t {
   kNothing,
   kLowBefore,
@@ -131,25 +128,25 @@ enum class StatefulOutput : uint8_t {
   kComparisons,  ///< second x 2 + first.
 };
 
-/// One of a register's (at most four) programs.
+/// One of a register's programs, of which there are at most four.
 struct RegisterAction {
   std::string name = {};
   std::vector<StatefulComparison> comparisons = {};  ///< At most 2.
-  std::vector<StatefulUpdate> low = {};   ///< At most 2, of which one at most is executed.
-  std::vector<StatefulUpdate> high = {};  ///< Only of a pair.
+  std::vector<StatefulUpdate> low = {};              ///< At most 2, and at most one runs.
+  std::vector<StatefulUpdate> high = {};             ///< Only if the register is a pair.
   StatefulOutput output = StatefulOutput::kNothing;
   Predicate output_when = kAlways;
 };
 
 struct Register {
   std::string name = {};
-  uint32_t bits = 32;  ///< Of a word: 1, 8, 16 or 32.
-  bool pair = false;   ///< Two words an entry.
+  uint32_t bits = 32;  ///< Width of a word: 1, 8, 16 or 32.
+  bool pair = false;   ///< Two words per entry.
   bool is_signed = false;
   uint32_t entries = 0;
   std::array<uint32_t, 2> initial{};
   std::vector<RegisterAction> actions = {};
-  bool payload = false;  ///< Holds values: the elided mode leaves it out.
+  bool payload = false;  ///< Holds values; elided mode omits it.
 };
 
 /// Counts packets.
@@ -173,7 +170,7 @@ struct Operand {
   return {OperandKind::kParameter, index};
 }
 
-/// What a container's ALU can do, once a stage.
+/// The operations of a container's ALU, which runs once per stage.
 enum class AluOp : uint8_t {
   kSet,  ///< a
   kAdd,
@@ -197,7 +194,7 @@ struct Operation {
 struct RegisterCall {
   RegisterId reg = kNone;
   uint32_t action = 0;    ///< Index into Register::actions.
-  FieldId index = kNone;  ///< Which entry; kNone for entry 0.
+  FieldId index = kNone;  ///< Selects the entry; kNone for entry 0.
   std::array<FieldId, 2> inputs{kNone, kNone};
   FieldId output = kNone;
 };
@@ -207,7 +204,7 @@ struct CounterCall {
   FieldId index = kNone;  ///< kNone for entry 0.
 };
 
-/// CRC-32 (IEEE 802.3) over the inputs, each in whole bytes, most significant first.
+/// CRC-32 (IEEE 802.3) over the inputs, each as whole bytes, most significant byte first.
 struct HashCall {
   FieldId target = kNone;
   std::vector<FieldId> inputs = {};
@@ -216,7 +213,7 @@ struct HashCall {
 struct Action {
   std::string name = {};
   std::vector<uint32_t> parameter_bits = {};
-  std::vector<FieldId> random_draws = {};  ///< Each gets random bits over its whole width.
+  std::vector<FieldId> random_draws = {};  ///< Each is filled with random bits over its width.
   std::vector<HashCall> hashes = {};
   std::vector<RegisterCall> register_calls = {};
   std::vector<CounterCall> counts = {};
@@ -232,7 +229,7 @@ struct Key {
   MatchKind kind = MatchKind::kExact;
 };
 
-/// A key's value; a bit that is 0 in the mask is not looked at.
+/// A key's value; bits that are 0 in the mask are ignored.
 struct Match {
   uint32_t value = 0;
   uint32_t mask = 0xffffffff;
@@ -246,13 +243,13 @@ struct Entry {
 
 struct Table {
   std::string name = {};
-  std::vector<Key> keys = {};          ///< None: the default action always runs.
-  std::vector<ActionId> actions = {};  ///< Which entries may name.
-  ActionId default_action = kNone;     ///< On a miss; kNone for nothing.
+  std::vector<Key> keys = {};          ///< If empty, the default action always runs.
+  std::vector<ActionId> actions = {};  ///< The actions that entries may use.
+  ActionId default_action = kNone;     ///< Runs on a miss; kNone for nothing.
   std::vector<uint32_t> default_parameters = {};
-  uint32_t size = 0;                ///< Entries, at most.
-  std::vector<Entry> entries = {};  ///< From the start; of ternary ones that match the first wins.
-  std::optional<uint32_t> stage = {};  ///< Must lie there (P4_14's @pragma stage).
+  uint32_t size = 0;                   ///< Largest number of entries.
+  std::vector<Entry> entries = {};     ///< Initial entries; the first ternary match wins.
+  std::optional<uint32_t> stage = {};  ///< Pins the table to a stage (P4_14's @pragma stage).
 };
 
 /// (field & mask) == value, or != if negated.
@@ -263,10 +260,10 @@ struct Term {
   bool negated = false;
 };
 
-/// A table to apply, or a condition: all terms hold. `then` runs on a hit (or if it holds),
-/// `otherwise` on a miss.
+/// A table to apply, or a condition, which holds if all its terms hold. `then` runs on a hit or if
+/// the condition holds, `otherwise` runs in the other case.
 struct Statement {
-  TableId table = kNone;  ///< kNone: a condition.
+  TableId table = kNone;  ///< kNone for a condition.
   std::vector<Term> terms = {};
   std::vector<Statement> then = {};
   std::vector<Statement> otherwise = {};
@@ -287,12 +284,12 @@ struct ParserState {
   std::vector<HeaderId> extracts = {};
   std::vector<std::pair<FieldId, uint32_t>> sets = {};  ///< Metadata to set.
   std::vector<FieldId> select = {};
-  std::vector<Transition> transitions = {};  ///< The first that matches.
+  std::vector<Transition> transitions = {};  ///< The first match wins.
   StateId otherwise = kReject;
 };
 
-/// Ones' complement checksum over the header's 16-bit words without `target`, written to it (RFC
-/// 1071), if the header is there.
+/// If the packet has the header: computes the ones' complement checksum over the header's 16-bit
+/// words without `target`, and writes it to `target` (RFC 1071).
 struct Checksum {
   HeaderId header = kNone;
   FieldId target = kNone;
@@ -302,25 +299,28 @@ struct Checksum {
 struct Gress {
   std::vector<ParserState> parser = {};
   std::vector<Statement> control = {};
-  std::vector<HeaderId> deparser = {};  ///< Order of writing; then what the parser left.
+  std::vector<HeaderId> deparser = {};  ///< In order of writing; the unparsed rest follows.
   std::vector<Checksum> checksums = {};
 };
 
-/// Metadata through which a program talks to the traffic manager; kNone if it does not use it.
+/// Metadata that a program shares with the traffic manager; kNone if the program does not use it.
 struct Intrinsics {
   FieldId ingress_port = kNone;     ///< 9 bits, set before the ingress parser.
-  FieldId egress_port = kNone;      ///< 9 bits, ingress: unicast, if egress_valid is set.
+  FieldId egress_port = kNone;      ///< 9 bits, ingress: unicast port if egress_valid is set.
   FieldId egress_valid = kNone;     ///< 1 bit.
   FieldId multicast_group = kNone;  ///< 16 bits, ingress: 0 for none.
-  FieldId drop = kNone;             ///< Not 0 at the end of a gress: the packet ends there.
-  FieldId resubmit = kNone;         ///< 1 bit, ingress: parse the packet once more, as it came.
+  FieldId drop = kNone;             ///< Not 0 at the end of a gress: the packet is dropped.
+  FieldId resubmit = kNone;         ///< 1 bit, ingress: parse the unchanged packet once more.
   FieldId resubmitted = kNone;      ///< 1 bit, set before the parser: this is the second time.
-  FieldId mirror_session = kNone;   ///< 10 bits, ingress: copy the packet as it came; 0 for none.
-  FieldId bypass_egress = kNone;    ///< 1 bit: straight to the port.
-  FieldId replication_id = kNone;   ///< 16 bits, set before the egress parser: of the copy.
+  FieldId mirror_session = kNone;   ///< 10 bits, ingress: copy the unchanged packet; 0 for none.
+  FieldId bypass_egress = kNone;    ///< 1 bit: send the packet straight to the port.
+  FieldId replication_id = kNone;   ///< 16 bits, set before the egress parser: the copy's id.
   FieldId egress_leaving = kNone;   ///< 9 bits, set before the egress parser: the copy's port.
 };
 
+/// Tables run in program order. All operations of one action run at once in one stage, so each
+/// reads the PHV from before the action. check_program() refuses an action in which an operation
+/// reads a field that an earlier operation writes.
 struct Program {
   std::string name = {};
   std::vector<Field> fields = {};

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /// @file
-/// Builds a Program by hand: adds things and gives their numbers.
+/// Builds a Program by hand: adds parts and returns their indices.
 ///
-/// Errors:  None here; check_program() finds what is wrong.
+/// Errors:  None here; check_program() finds errors in the program.
 /// Tests:   tests/tofino/compile/check_test.cc, and every program in tests/tofino.
 #pragma once
 
@@ -24,10 +24,10 @@ class ProgramBuilder {
     std::string name;
     uint32_t bits;
   };
-  /// A header and its fields, "header.field", in wire order.
+  /// Adds a header and its fields, named "header.field", in wire order.
   HeaderId header(const std::string& name, const std::vector<FieldShape>& fields,
                   bool payload = false);
-  /// The field "header.field"; kNone if there is none.
+  /// Returns the field "header.field"; kNone if there is none.
   [[nodiscard]] FieldId field_of(HeaderId header, const std::string& name) const;
   [[nodiscard]] FieldId valid_of(HeaderId header) const { return program.headers[header].valid; }
 

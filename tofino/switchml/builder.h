@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /// @file
-/// The parts of SwitchML's switch program while it is put together: fields that its tables share.
-/// For switchml_program.cc (parser, receiving, next step, egress), switchml_processors.cc (what
-/// touches the registers) and switchml_timeout.cc (the variant with time-outs) alone.
+/// Builds SwitchML's switch program. Only these files use it: program.cc (parser, receive, next
+/// step, egress), processors.cc (register accesses) and timeout.cc (the variant with time-outs).
 ///
 /// Threads: One.
 /// Errors:  None.
@@ -37,7 +36,7 @@ class SwitchmlBuilder {
   void build_ingress();
   void build_egress();
 
-  // Tables that decide where a packet goes.
+  // Tables that choose a packet's destination.
   TableId add_receive();
   NextStepActions add_next_step_actions();
   TableId add_next_step();
@@ -45,7 +44,7 @@ class SwitchmlBuilder {
   TableId add_address();
   TableId add_egress_loss();
 
-  // Tables and registers that remember and add.
+  // Tables and registers that store and add.
   RegisterId add_bitmap_register();
   TableId add_bitmap();
   TableId add_seen_table();
@@ -54,7 +53,7 @@ class SwitchmlBuilder {
   RegisterId add_value_register(uint32_t i);
   TableId add_processor(uint32_t i);
 
-  // With time-outs.
+  // The variant with time-outs.
   void build_timeout_ingress();
   RegisterId add_phase_register();
   TableId add_phase();
@@ -90,23 +89,23 @@ class SwitchmlBuilder {
   HeaderId sml_ = kNone;
   HeaderId exponents_ = kNone;
   HeaderId low_ = kNone;   ///< Values whose registers are the low words.
-  HeaderId high_ = kNone;  ///< And the high ones.
+  HeaderId high_ = kNone;  ///< Values whose registers are the high words.
   FieldId random_ = kNone;
-  FieldId room_ = kNone;    ///< Slots of the pool from this one on, less one; negative outside.
-  FieldId before_ = kNone;  ///< The set's bitmap as it was.
-  FieldId seen_ = kNone;    ///< Not 0: the worker was in it.
-  FieldId count_ = kNone;   ///< Contributions, 0 when complete.
-  HeaderId tick_ = kNone;   ///< What the packet generator writes, with time-outs.
-  FieldId phase_ = kNone;   ///< The packet's phase beside the slot's, with time-outs.
-  FieldId age_ = kNone;     ///< What the age register says, with time-outs.
+  FieldId room_ = kNone;    ///< Last slot of the pool minus the packet's slot; negative if outside.
+  FieldId before_ = kNone;  ///< The set's bitmap before this packet.
+  FieldId seen_ = kNone;    ///< Not 0 if the bitmap had the worker.
+  FieldId count_ = kNone;   ///< Number of contributions; 0 when complete.
+  HeaderId tick_ = kNone;   ///< With time-outs: the packet generator's header.
+  FieldId phase_ = kNone;   ///< With time-outs: the packet's phase relative to the slot's.
+  FieldId age_ = kNone;     ///< With time-outs: the output of the age register.
   FieldId egress_random_ = kNone;
   FieldId client_port_ = kNone;
 };
 
-/// Modes of a result: to all, or to the one who has sent again.
+/// Modes of a result: to all workers, or to the one that sent its packet again.
 inline constexpr uint32_t kSwitchmlBroadcast = 1;
 inline constexpr uint32_t kSwitchmlUnicast = 2;
-/// Rows that a 16-bit probability can need, one a bit.
+/// Rows that a 16-bit probability may need: one per bit.
 inline constexpr uint32_t kSwitchmlLossEntries = 16;
 
 }  // namespace tributary::tofino

@@ -13,10 +13,10 @@
 namespace tributary::tofino {
 namespace {
 
-/// Probabilities are in units of 1/65536, the width of the random field.
+/// Probabilities are in units of 1/65536, which matches the width of the random field.
 constexpr uint32_t kCertain = 65'536;
 
-/// Ports that a 256-element session leaves to workers: those whose twins in the other pipes loop.
+/// Worker ports of a 256-element session: those whose counterparts in the other pipes loop back.
 constexpr uint32_t kFourPipeWorkersMax = kFrontPanelPortsPerPipe;
 
 Result<void> check_session(const SwitchmlSession& session, const SwitchmlVariant& variant) {
@@ -41,7 +41,7 @@ Result<void> check_session(const SwitchmlSession& session, const SwitchmlVariant
     if (variant.elements > 64 && worker.port % kPortStride != 0) {
       return failure(
           fmt::format("worker {}: port {}; allowed with {} elements: multiples of {}, "
-                      "whose twins in the other pipes loop back",
+                      "whose counterparts in the other pipes loop back",
                       i, worker.port, variant.elements, kPortStride));
     }
     for (size_t j = 0; j < i; j++) {
@@ -61,7 +61,7 @@ Result<uint32_t> threshold_of(double probability, const char* key) {
   return static_cast<uint32_t>(probability * kCertain + 0.5);
 }
 
-/// The generator's application that sweeps.
+/// The packet generator's application that sweeps the slots.
 constexpr uint32_t kSweepApplication = 0;
 
 }  // namespace
@@ -69,7 +69,8 @@ constexpr uint32_t kSweepApplication = 0;
 std::vector<Match> matches_below(uint32_t threshold) {
   if (threshold >= kCertain) return {{0, 0}};
   std::vector<Match> matches;
-  // A number is below the threshold if it agrees with it down to a set bit, which it has not.
+  // A number is below the threshold if it has a 0 at one of the threshold's set bits, and equals
+  // the threshold in all higher bits.
   for (uint32_t bit = 16; bit-- > 0;) {
     if ((threshold >> bit & 1) == 0) continue;
     const uint32_t mask = (kCertain - 1) & ~((1U << bit) - 1);
@@ -86,7 +87,7 @@ Result<SwitchmlSwitch> SwitchmlSwitch::make(const SwitchmlVariant& variant, Swit
   if (variant.timeout && variant.elements != 64) {
     return failure(
         fmt::format("elements={} with time-outs; allowed: 64 (with more, the pipes would "
-                    "have to agree on when a slot is given up)",
+                    "have to agree when to close a slot)",
                     variant.elements));
   }
   SwitchConfig config{.payload = payload, .seed = seed, .train = train};
@@ -143,11 +144,11 @@ Result<void> SwitchmlSwitch::set_session(const SwitchmlSession& session) {
 
 Result<void> SwitchmlSwitch::set_timeout(const SwitchmlTimeout& timeout) {
   if (!variant_.timeout) {
-    return failure("time-outs: the program has none; allowed: with SwitchmlVariant::timeout");
+    return failure("time-outs: the program has none; build it with SwitchmlVariant::timeout");
   }
   const auto count = static_cast<uint32_t>(session_.workers.size());
   TRIB_ASSERT(count > 0);
-  // A packet as of a worker, so that the result has all headers.
+  // The packet looks like a worker's, so that the result has all headers.
   wire::SwitchmlMessage message;
   message.elements.resize(variant_.elements);
   const FrameAddress from{session_.workers[0].mac, session_.workers[0].ip, timeout.client_port};
@@ -184,7 +185,7 @@ Result<void> SwitchmlSwitch::set_loss(double ingress, double egress) {
   Tables& tables = switch_->tables();
   const ActionId lose_in = *tables.find_action("simulated_loss");
   const ActionId lose_out = *tables.find_action("simulated_egress_loss");
-  // Behind the refusal of a slot, before whatever would mark the worker.
+  // Insert these entries after the refusal of a slot and before the entries that mark the worker.
   std::vector<Entry> entries = admission_entries_;
   for (const Match& match : matches_below(*below_in)) {
     entries.insert(entries.begin() + 1,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What touches the registers in SwitchML's switch program: bitmap, count, exponents, values.
+// The register accesses of SwitchML's switch program: bitmap, count, exponents, values.
 #include <fmt/format.h>
 
 #include "tofino/switchml/builder.h"
@@ -7,7 +7,7 @@
 namespace tributary::tofino {
 namespace {
 
-/// First stage with processors, if they are pinned: receive, bitmap and "was it seen" come before.
+/// First stage with pinned processors; receive, bitmap and "was it seen" take the stages before it.
 constexpr uint32_t kProcessorStage = 3;
 
 }  // namespace
@@ -17,7 +17,7 @@ ActionId SwitchmlBuilder::dropping(const char* name, std::vector<CounterCall> co
       .name = name, .counts = std::move(counts), .operations = {set(in().drop, constant(1))}});
 }
 
-/// Marks the worker in its set and takes its mark from the other (Algorithm 3, lines 5 to 7).
+/// Sets the worker's mark in its set and clears it in the other (Algorithm 3, lines 5 to 7).
 RegisterId SwitchmlBuilder::add_bitmap_register() {
   const StatefulOperand low{StatefulSource::kLow};
   const StatefulOperand high{StatefulSource::kHigh};
@@ -43,7 +43,7 @@ TableId SwitchmlBuilder::add_bitmap() {
   };
   const ActionId set0 = b_.add(Action{.name = "mark_set0", .register_calls = {call(0)}});
   const ActionId set1 = b_.add(Action{.name = "mark_set1", .register_calls = {call(1)}});
-  // In the first pass: from now on the index names the entry of set 1.
+  // Used in the first pass; the index then names the entry of set 1.
   const ActionId set1_first = b_.add(Action{
       .name = "mark_set1_first",
       .register_calls = {call(1)},
@@ -74,7 +74,7 @@ TableId SwitchmlBuilder::add_seen_table() {
   return b_.add(Table{.name = "was_seen", .default_action = seen});
 }
 
-/// count = (count + 1) mod n for a new contribution (Algorithm 3, line 8).
+/// Computes count = (count + 1) mod n for a new contribution (Algorithm 3, line 8).
 TableId SwitchmlBuilder::add_count_table() {
   const StatefulOperand low{StatefulSource::kLow};
   RegisterAction add{.name = "add",
@@ -109,7 +109,7 @@ TableId SwitchmlBuilder::add_count_table() {
                                   {{consume, anything()}, read_action, {}}}});
 }
 
-/// The largest of the workers' exponents (SwitchML paper §4.6).
+/// Computes the largest of the workers' exponents (SwitchML paper §4.6).
 TableId SwitchmlBuilder::add_exponent_table() {
   const StatefulOperand low{StatefulSource::kLow};
   const StatefulOperand high{StatefulSource::kHigh};
@@ -167,7 +167,8 @@ TableId SwitchmlBuilder::add_exponent_table() {
                         {{exactly(kHarvestLast), anything(), anything()}, low_action, {}}}});
 }
 
-/// What decides how memory is touched: the pass, the bitmap before, and whether it was seen.
+/// Returns the keys that select a memory access: the pass, the bitmap before, and the worker's
+/// mark.
 std::vector<Key> SwitchmlBuilder::state_keys() const {
   return {{md("type"), MatchKind::kTernary},
           {before_, MatchKind::kTernary},
@@ -198,7 +199,7 @@ RegisterId SwitchmlBuilder::add_value_register(uint32_t i) {
       .payload = true});
 }
 
-/// Two elements of a packet (Algorithm 3, lines 9 to 12, 14 and 20).
+/// Processes two elements of a packet (Algorithm 3, lines 9 to 12, 14 and 20).
 TableId SwitchmlBuilder::add_processor(uint32_t i) {
   const RegisterId reg = add_value_register(i);
   const auto low = static_cast<FieldId>(b_.program.headers[low_].first + i);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Parser, receiving, next step and egress of SwitchML's switch program.
+// Parser, receive, next step and egress of SwitchML's switch program.
 #include "tofino/switchml/program.h"
 
 #include <fmt/format.h>
@@ -23,7 +23,7 @@ struct HarvestStep {
 constexpr uint32_t loop_port(uint32_t pipe, bool second) {
   return pipe * kPortsPerPipe + (second ? kLoopLocalPortSecond : kLoopLocalPortFirst);
 }
-/// Where the harvest passes of a 256-element result take place.
+/// The harvest passes of a 256-element result: their types and ports.
 constexpr std::array<HarvestStep, 7> kHarvest{{{8, loop_port(2, true)},
                                                {9, loop_port(3, true)},
                                                {10, loop_port(3, false)},
@@ -31,7 +31,7 @@ constexpr std::array<HarvestStep, 7> kHarvest{{{8, loop_port(2, true)},
                                                {12, loop_port(1, false)},
                                                {13, loop_port(0, true)},
                                                {14, loop_port(0, false)}}};
-/// The pipe of consume pass 1, 2 and 3.
+/// The pipes of the consume passes 1, 2 and 3.
 constexpr std::array<uint32_t, 3> kConsumePipes{1, 3, 2};
 
 }  // namespace
@@ -54,7 +54,7 @@ Program SwitchmlBuilder::build() {
 }
 
 void SwitchmlBuilder::add_headers() {
-  // Travels with the packet between passes and from ingress to egress.
+  // This header travels with the packet between passes and from ingress to egress.
   md_ = b_.header("md", {{"type", 8},
                          {"mode", 8},
                          {"worker", 16},
@@ -124,9 +124,9 @@ void SwitchmlBuilder::build_ingress_parser() {
   auto& states = b_.program.ingress.parser;
   constexpr StateId kMd = 1, kEthernet = 2, kIp = 3, kUdp = 4, kSml = 5, kValues = 6, kTick = 7;
   ParserState start{.name = "start", .select = {in().ingress_port}, .otherwise = kEthernet};
-  // One of the inner loops is the packet generator's.
+  // One of the inner loops belongs to the packet generator.
   if (variant_.timeout) start.transitions.push_back({{exactly(kLoopLocalPortSecond)}, kTick});
-  // The inner loops have local ports from 64; with four pipes all ports of 1, 2 and 3 loop.
+  // The inner loops have local ports from 64 on. With four pipes, all ports of pipes 1 to 3 loop.
   start.transitions.push_back({{{kLoopLocalPortFirst, kLoopLocalPortFirst}}, kMd});
   if (four_pipes()) {
     for (uint32_t pipe = 1; pipe < kPipes; pipe++) {
@@ -140,7 +140,7 @@ void SwitchmlBuilder::build_ingress_parser() {
                     .select = {of(ethernet_, "type")},
                     .transitions = {{{exactly(wire::kEtherTypeIpv4)}, kIp}},
                     .otherwise = kAccept});
-  // No options, no fragments.
+  // Options and fragments are not parsed further.
   states.push_back(
       {.name = "ip",
        .extracts = {ip_},
@@ -152,8 +152,8 @@ void SwitchmlBuilder::build_ingress_parser() {
                     .select = {of(udp_, "to")},
                     .transitions = {{{{wire::kSwitchmlPort, wire::kSwitchmlPortMask}}, kSml}},
                     .otherwise = kAccept});
-  // In harvest passes the values lie in registers. Sizes that the program is not made for are
-  // refused by the parser.
+  // In harvest passes the values are in registers. The parser rejects sizes that the program does
+  // not support.
   const uint32_t size_code = wire::switchml_size_code(variant_.elements).value_or(0);
   states.push_back(
       {.name = "sml",
@@ -186,7 +186,7 @@ void SwitchmlBuilder::build_ingress() {
            {apply(add_forward())})};
 }
 
-/// Who sends? Says what the worker may use and what the later passes need to know.
+/// Identifies the sender, and sets its limits and the values for later passes.
 TableId SwitchmlBuilder::add_receive() {
   const CounterId unknown = b_.add(Counter{.name = "unknown_worker", .entries = 1});
   const ActionId refuse = dropping("unknown_worker", {{unknown, kNone}});
@@ -222,7 +222,7 @@ SwitchmlBuilder::NextStepActions SwitchmlBuilder::add_next_step_actions() {
     return list;
   };
   NextStepActions actions{};
-  // Same port, another pipe: the values that were taken go, the others move up.
+  // Same port, another pipe: the consumed values are removed, and the others move up.
   actions.consume_on = b_.add(
       Action{.name = "consume_on",
              .parameter_bits = {8, 9},
@@ -269,7 +269,7 @@ TableId SwitchmlBuilder::add_next_step() {
       consume_last++;
     }
   }
-  // One pipe needs the last harvest pass only.
+  // One pipe needs only the last harvest pass.
   const HarvestStep first =
       four_pipes() ? kHarvest.front() : HarvestStep{kHarvestLast, loop_port(0, true)};
   const Match complete = exactly(0);
@@ -295,7 +295,7 @@ TableId SwitchmlBuilder::add_next_step() {
                       .entries = std::move(entries)});
 }
 
-/// Any other traffic, by destination address.
+/// Forwards any other traffic by destination address.
 TableId SwitchmlBuilder::add_forward() {
   const ActionId forward = b_.add(Action{
       .name = "forward",
@@ -311,7 +311,7 @@ TableId SwitchmlBuilder::add_forward() {
                       .size = kForwardEntries});
 }
 
-/// Each copy is addressed to its worker.
+/// Addresses each copy to its worker.
 void SwitchmlBuilder::build_egress() {
   Gress& egress = b_.program.egress;
   egress.parser = {

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// SwitchML's switch program with time-outs: what differs from the published one, see
-// switchml_program.h. Instead of the worker's mark and "was it seen" there is a phase, which says
-// what is new, and the marks of the workers are looked at by the tables themselves, since a stage
-// for it is not left.
+// Builds the parts of SwitchML's switch program that differ with time-outs (see program.h). A phase
+// register replaces the worker's mark and "was it seen": it tells which packets are new. The tables
+// test the workers' marks themselves, because no stage is left for that.
 #include "tofino/limits.h"
 #include "tofino/switchml/builder.h"
 
@@ -14,23 +13,23 @@ constexpr StatefulOperand kHigh{StatefulSource::kHigh};
 constexpr StatefulOperand kInput{StatefulSource::kInput0};
 constexpr StatefulOperand kOne{StatefulSource::kConstant, 1};
 
-/// Less than any id: those are 0 to 2^31 - 1.
+/// Less than any packet id; ids are 0 to 2^31 - 1.
 constexpr uint32_t kBeforeAll = 0xffff'ffff;
-// What the phase register says of a packet (StatefulOutput::kComparisons).
+// Outputs of the phase register for a packet (StatefulOutput::kComparisons).
 constexpr uint32_t kPhaseSame = 0;
 constexpr uint32_t kPhaseNew = 1;
 constexpr uint32_t kPhaseLate = 2;
-/// What the age register says when a sweep finds a slot too old.
+/// Output of the age register if a sweep finds that a slot is too old.
 constexpr uint32_t kExpired = 2;
-/// Sweeps that a slot lives through without a contribution. Two, as Trio's timers (Trio paper §5):
-/// the first one may have come right behind the contribution.
+/// Sweeps after which a slot without a contribution is closed. Two, as for Trio's timers (Trio
+/// paper §5), because the first sweep may come right after the contribution.
 constexpr int64_t kAgeLimit = 2;
-/// Entries that match "the worker has its mark": one a worker.
+/// Entries that match "the worker has its mark": one per worker.
 constexpr uint32_t kMarkEntries = kSwitchmlWorkersMax;
 
 }  // namespace
 
-/// Newer than what the slot's set has, the same, or older? (Ids rise from phase to phase.)
+/// Compares a packet's id with the id of the slot's set. Ids rise from phase to phase.
 RegisterId SwitchmlBuilder::add_phase_register() {
   const auto arrive = [](StatefulSource word) {
     return std::vector<StatefulComparison>{{.memory = word,
@@ -64,9 +63,9 @@ RegisterId SwitchmlBuilder::add_phase_register() {
                .actions = {std::move(set0), std::move(set1), std::move(read0), std::move(read1)}});
 }
 
-/// Refuses and loses packets before they leave a mark, and asks for their phase. What a packet
-/// takes in a later pass is of the phase that the slot has by then: it gets that phase's id, so
-/// that half a result of one phase and half of another is not what any worker waits for.
+/// Refuses or drops packets before they leave a mark, and looks up their phase. In later passes a
+/// packet reads the slot's current phase and takes that phase's id. If a result has halves of two
+/// phases, its id is therefore one that no worker waits for.
 TableId SwitchmlBuilder::add_phase() {
   const RegisterId phase = add_phase_register();
   const FieldId id = of(sml_, "packet_id");
@@ -104,7 +103,7 @@ TableId SwitchmlBuilder::add_phase() {
                                   {{exactly(kHarvestLast), exactly(1), any, any}, read1, {}}}});
 }
 
-/// Marks the worker; of a new phase it is the first. Closing a slot marks all of them.
+/// Marks the worker. A new phase starts with this mark alone. Closing a slot marks all workers.
 TableId SwitchmlBuilder::add_marks() {
   const auto word = [&](const char* name, bool high, bool is_new) {
     const StatefulOperand own = high ? kHigh : kLow;
@@ -156,8 +155,8 @@ std::vector<Key> SwitchmlBuilder::timeout_state_keys() const {
           {md("worker"), MatchKind::kTernary}};
 }
 
-/// The entries of a table with those keys: for a new phase, for a worker that was seen (one entry a
-/// worker), for another one, and for closing.
+/// Returns the entries of a table with those keys: for a new phase, for a worker with its mark (one
+/// entry per worker), for another worker, and for closing.
 std::vector<Entry> SwitchmlBuilder::timeout_state_entries(ActionId is_new, ActionId seen,
                                                           ActionId other, ActionId close) const {
   const Match consume{kConsumeFirst, kConsumeMask};
@@ -172,7 +171,7 @@ std::vector<Entry> SwitchmlBuilder::timeout_state_entries(ActionId is_new, Actio
   return entries;
 }
 
-/// Contributions of the phase, 0 when it is complete or closed; and to whom the result goes.
+/// Counts the phase's contributions (0 if complete or closed) and chooses the result's receivers.
 TableId SwitchmlBuilder::add_timeout_count_table() {
   const std::vector<StatefulComparison> last_of_all{{.memory = StatefulSource::kLow,
                                                      .input = StatefulSource::kInput0,
@@ -216,8 +215,8 @@ TableId SwitchmlBuilder::add_timeout_count_table() {
                       .entries = std::move(entries)});
 }
 
-/// Low word: sweeps since the last contribution, plus one; 0 when nothing is in progress. High
-/// word: contributions of a phase that was closed, 0 of a whole one.
+/// Low word: sweeps since the last contribution, plus one; 0 if nothing is in progress. High word:
+/// contributions of a closed phase; 0 for a complete one.
 RegisterId SwitchmlBuilder::add_age_register() {
   const StatefulComparison idle{.memory = StatefulSource::kLow, .relation = Relation::kEqual};
   const StatefulComparison old{
@@ -225,7 +224,7 @@ RegisterId SwitchmlBuilder::add_age_register() {
   const StatefulComparison nothing{.input = StatefulSource::kInput0, .relation = Relation::kEqual};
   RegisterAction touch{.name = "touch", .low = {{.a = kOne}}, .high = {{}}};
   RegisterAction finish{.name = "finish", .low = {{}}, .output = StatefulOutput::kHighAfter};
-  // An idle slot stays idle; the output is then 1, which no table asks for.
+  // An idle slot stays idle. The output is then 1, which no table matches.
   RegisterAction sweep{
       .name = "sweep",
       .comparisons = {idle, old},
@@ -244,8 +243,8 @@ RegisterId SwitchmlBuilder::add_age_register() {
       .actions = {std::move(touch), std::move(finish), std::move(sweep), std::move(close)}});
 }
 
-/// A seen worker whose phase is not complete waits and touches nothing: that it asks again is no
-/// sign of the one that is missing.
+/// A worker with its mark whose phase is incomplete does not change the age. Its retransmission
+/// says nothing about the missing worker.
 TableId SwitchmlBuilder::add_age() {
   const RegisterId age = add_age_register();
   const CounterId closed = b_.add(Counter{.name = "closed", .entries = 1});
@@ -271,7 +270,7 @@ TableId SwitchmlBuilder::add_age() {
                                   {{exactly(kClose), any, any}, close, {}}}});
 }
 
-/// A packet of the generator: which slot and set it is about.
+/// Prepares a generated packet: sets the slot and set that it sweeps.
 TableId SwitchmlBuilder::add_sweep() {
   const auto action = [&](const char* name, uint32_t set_number) {
     const FieldId slot = of(tick_, "packet");
@@ -303,7 +302,7 @@ TableId SwitchmlBuilder::add_timeout_next_step() {
       set(in().egress_port, parameter(1)), set(md("type"), parameter(0))};
   const ActionId loop =
       b_.add(Action{.name = "loop", .parameter_bits = {8, 9}, .operations = to_loop});
-  // Whole, or with the contributions of a closed phase in the place of the job's number.
+  // Sends the result as complete, or with the closed phase's contributions in the job field.
   std::vector<Operation> degrade{valid(low_, false), set(of(sml_, "job"), field(age_)),
                                  set(of(sml_, "unused1"), constant(1))};
   degrade.insert(degrade.end(), to_loop.begin(), to_loop.end());

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Method: two ports in this process, joined by rings in memory, so that it needs no card, no
-// privilege and no hugepage. What crosses is compared byte by byte. Frames that no port would send
-// are in tests/io/frames/frame_link_test.cc and tests/system/dpdk_test.cc.
+// Method: two ports in this process, joined by rings in memory, so the test needs no card,
+// privilege or hugepage. Packets are compared byte by byte. tests/io/frames/frame_link_test.cc and
+// tests/system/dpdk_test.cc test frames that no port would send.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
@@ -31,7 +31,7 @@ class DpdkPorts : public ::testing::Test {
     if (!has_dpdk()) GTEST_SKIP() << "built without DPDK";
   }
 
-  /// @param queues Of either port; @param rings Queues of the wire.
+  /// Opens both ports. @param queues Of each port. @param rings Queues of the wire.
   void open(uint32_t queues = 1, uint32_t rings = 1, const Endpoint& server = kServer,
             const Endpoint& worker = kWorker) {
     static uint32_t number = 0;
@@ -61,7 +61,7 @@ class DpdkPorts : public ::testing::Test {
     return std::move(opened->port);
   }
 
-  /// What `queue` has for its program now.
+  /// Returns the packets that `queue` has for its program.
   static std::vector<std::pair<Bytes, Endpoint>> receive(engine::PortQueue& queue) {
     std::array<engine::Packet, engine::kBurstPackets> burst;
     std::vector<std::pair<Bytes, Endpoint>> got;
@@ -75,7 +75,7 @@ class DpdkPorts : public ::testing::Test {
     queue.transmit({&packet, 1});
   }
 
-  /// The worker finds the server's MAC address: a question, an answer, and both are taken.
+  /// Lets the worker find the server's MAC address, with one question and one answer.
   void meet() {
     send(worker(), numbered(0, 20), server_->local());
     static_cast<void>(receive(worker()));  // Sends the question.
@@ -107,7 +107,7 @@ void expect_both_ways(engine::PortQueue& worker, engine::PortQueue& server,
   EXPECT_EQ(copy_of(burst[0]), there);
   EXPECT_EQ(burst[0].source, worker_at);
   EXPECT_EQ(burst[0].layer, engine::PacketLayer::kUdpPayload);
-  // Whoever has sent needs not be asked for.
+  // A host that has sent a packet need not be asked for.
   const Bytes back = numbered(2, bytes);
   const engine::TxPacket reply = to(back, worker_at);
   server.transmit({&reply, 1});
@@ -150,7 +150,7 @@ TEST_F(DpdkPorts, OnePayloadToManyIsTheSameForAll) {
   ASSERT_NO_FATAL_FAILURE(open());
   meet();
   expect_both_ways(worker(), server(), kWorker, kServer, 100);
-  // Sixty copies of one result, as for sixty sources behind one wire, then another one.
+  // Sixty copies of one result, as for sixty sources behind one wire, then another result.
   const Bytes result = numbered(7, 4136);
   const Bytes other = numbered(8, 4136);
   std::vector<engine::TxPacket> packets(60, to(result, kWorker));
@@ -165,7 +165,7 @@ TEST_F(DpdkPorts, OnePayloadToManyIsTheSameForAll) {
 TEST_F(DpdkPorts, BuffersComeBack) {
   ASSERT_NO_FATAL_FAILURE(open());
   meet();
-  // Far more than there are buffers, so one that is lost each time would be missed.
+  // Far more packets than buffers, so a leak would show.
   for (uint32_t i = 0; i < 20'000; i++) {
     const Bytes bytes = numbered(i, 200);
     const std::array<engine::TxPacket, 2> twice{to(bytes, kServer), to(bytes, kServer)};
@@ -174,7 +174,7 @@ TEST_F(DpdkPorts, BuffersComeBack) {
     ASSERT_EQ(server().receive(burst), 2U) << i;
     ASSERT_EQ(number_of(burst[1].bytes()), i);
   }
-  EXPECT_EQ(worker().counters().tx_refused, 1U);  // The one before they met.
+  EXPECT_EQ(worker().counters().tx_refused, 1U);  // The one sent before they met.
 }
 
 TEST_F(DpdkPorts, AFullWireLosesAndCounts) {
@@ -185,7 +185,7 @@ TEST_F(DpdkPorts, AFullWireLosesAndCounts) {
   const uint64_t sent_before = worker().counters().tx_packets;
   const Bytes bytes = numbered(1, 100);
   const std::vector<engine::TxPacket> packets(engine::kBurstPackets, to(bytes, kServer));
-  for (uint32_t i = 0; i < 40; i++) worker().transmit(packets);  // 2560 into 1023 places.
+  for (uint32_t i = 0; i < 40; i++) worker().transmit(packets);  // 2560 packets for 1023 places.
   const uint64_t lost = worker().counters().tx_refused - refused_before;
   EXPECT_EQ(lost, 40 * engine::kBurstPackets - (kRingFrames - 1));
   uint32_t received = 0;
@@ -193,7 +193,7 @@ TEST_F(DpdkPorts, AFullWireLosesAndCounts) {
   EXPECT_EQ(received, kRingFrames - 1);
   EXPECT_EQ(worker().counters().tx_packets - sent_before, received);
   EXPECT_EQ(worker().counters().tx_bytes, received * bytes.size());
-  expect_both_ways(worker(), server(), kWorker, kServer, 100);  // And works on.
+  expect_both_ways(worker(), server(), kWorker, kServer, 100);  // The wire still works.
 }
 
 TEST_F(DpdkPorts, WhatIsNotAPayloadOfThisPortIsRefused) {
@@ -246,7 +246,8 @@ TEST_F(DpdkPorts, MoreCoresThanQueues) {
   ASSERT_NO_FATAL_FAILURE(open(2, 1));
   meet();
   expect_both_ways(worker(), server(), kWorker, kServer, 500);
-  // The second core has no receive queue of its own, sends by the shared one, and knows the worker.
+  // The second core has no receive queue of its own. It sends through the shared queue and knows
+  // the worker's address.
   EXPECT_TRUE(receive(server_->queue(1)).empty());
   send(server_->queue(1), numbered(9, 300), kWorker);
   const auto got = receive(worker());
@@ -262,7 +263,7 @@ TEST_F(DpdkPorts, AGroupIsJoinedAndHeard) {
   EXPECT_TRUE(*joined);
   EXPECT_FALSE(worker_->join_group(kServer));
   send(server(), numbered(4, 400), group);  // Needs no neighbour.
-  const auto got = receive(worker());       // Reports the membership, too.
+  const auto got = receive(worker());       // Also reports the membership.
   ASSERT_EQ(got.size(), 1U);
   EXPECT_EQ(number_of(got[0].first), 4U);
   EXPECT_EQ(got[0].second, kServer);
@@ -316,13 +317,13 @@ TEST_F(DpdkPorts, RefusalsNameCauseAndCure) {
   const std::string ip = ",ip=10.0.0.1/24,hugepages=off";
   EXPECT_THAT(refusal("ff:1f.7" + ip), HasSubstr("there is no PCI device 0000:ff:1f.7"));
   EXPECT_THAT(refusal("virtio_user,path=" + (directory.path() / "none").string() + ip),
-              HasSubstr("nobody serves"));
+              HasSubstr("no process serves"));
   EXPECT_THAT(refusal("af_packet,iface=nosuchif" + ip),
               HasSubstr("there is no interface nosuchif"));
   EXPECT_THAT(refusal("null,nonsense=1" + ip),
               AllOf(HasSubstr("the driver refuses 'dpdk:null,nonsense=1"),
-                    HasSubstr("mend it with: see its keys in")));
-  // Of what DPDK logs, the line with the cause: others that say what came of it follow.
+                    HasSubstr("to fix: see its keys in")));
+  // The error has the line of DPDK's log that names the cause, not the later lines.
   EXPECT_THAT(refusal("tap,iface=longer_than_15_bytes" + ip),
               AnyOf(HasSubstr("needs CAP_NET_ADMIN"), HasSubstr("invalid remote interface name")));
   EXPECT_THAT(refusal("null,mbufs=100" + ip), HasSubstr("mbufs=100 is too few"));

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// What it costs to hand a packet to another core: the engine's mailbox beside DPDK's ring and
-// moodycamel's queue. All copy the packet into one of as many buffers; the libraries get one queue
-// for the packets and one that brings the buffers back, single producer and consumer, whole bursts
-// at a time. The owner adds the payload to lanes, as an aggregation does.
+// Measures the cost of handing a packet to another core: the engine's mailbox, DPDK's ring and
+// moodycamel's queue. All copy the packet into one of the same number of buffers. The libraries get
+// one queue for packets and one that returns buffers, with single producer and consumer and whole
+// bursts. The owner adds the payload to lanes, as an aggregation does.
 //
-// Two threads on a CPU each, time of both together: what is between the cores is in it. The same in
-// one thread by turns: what the calls cost.
+// "between_cores" uses two threads on a CPU each and measures both together, including the transfer
+// between the cores. "by_turns" does the same in one thread and measures only the calls.
 //
 //   ninja hand_off_bench && ./hand_off_bench --benchmark_repetitions=9
 #include <benchmark/benchmark.h>
@@ -47,10 +47,10 @@ class NoQueue final : public PortQueue {
   [[nodiscard]] PortCounters counters() const override { return {}; }
 };
 
-/// The engine's, as LiveCore uses it.
+/// The engine's mailbox, as LiveCore uses it.
 class ByMailbox {
  public:
-  /// @return packets handed over; the rest of the burst found no room.
+  /// @return packets handed over; there was no room for the rest of the burst.
   uint32_t post(std::span<const Packet> burst) {
     uint32_t posted = 0;
     while (posted < burst.size() && mailbox_.post(1, burst[posted])) posted++;
@@ -65,7 +65,7 @@ class ByMailbox {
   Mailbox mailbox_{kBufferBytes, 2, queue_};
 };
 
-/// Buffers that two queues of pointers carry there and back.
+/// A buffer that travels there and back as a pointer in two queues.
 struct Buffer {
   Packet packet;
   std::byte* bytes;
@@ -154,7 +154,7 @@ class Moodycamel {
 };
 #endif
 
-/// A receive queue's packets, over and over, and the lanes they are added to.
+/// A receive queue's packets, used repeatedly, and the lanes to which they are added.
 class Work {
  public:
   explicit Work(uint32_t payload_bytes)

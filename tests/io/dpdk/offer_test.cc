@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Method: a driver of three lines that refuses some frames and has room for so many; by hand, then
-// at random until all are gone. No driver of a virtual device refuses anything.
+// Method: a driver of three lines that refuses some frames and has limited room. First by hand,
+// then at random until all frames are gone. No driver of a virtual device refuses anything.
 #include "io/dpdk/offer.h"
 
 #include <gtest/gtest.h>
@@ -13,7 +13,7 @@
 namespace tributary::io {
 namespace {
 
-/// Frames are numbers; what is below 0 is refused.
+/// Frames are numbers; the driver refuses negative ones.
 struct Driver {
   uint32_t room = 0;
   std::vector<int> wire;
@@ -39,11 +39,11 @@ TEST(Offer, ARefusalIsSeparateFromAFullRing) {
   Driver driver{.room = 1, .wire = {}};
   Offered offered = driver.take(frames);
   EXPECT_EQ(offered.sent, 1U);
-  EXPECT_FALSE(offered.refuses_next);  // The second waits for room.
+  EXPECT_FALSE(offered.refuses_next);  // The second frame waits for room.
   driver.room = 9;
   offered = driver.take(std::span(frames).subspan(1));
   EXPECT_EQ(offered.sent, 1U);
-  EXPECT_TRUE(offered.refuses_next);  // The third is no good.
+  EXPECT_TRUE(offered.refuses_next);  // The driver refuses the third frame.
   offered = driver.take(std::span(frames).subspan(3));
   EXPECT_EQ(offered.sent, 1U);
   EXPECT_FALSE(offered.refuses_next);

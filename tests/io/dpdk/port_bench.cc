@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a payload costs from one port to another, both in this thread: kernel UDP over loopback (the
-// baseline), DPDK over rings (headers, checks, no copy between the ends), DPDK over vhost-user (as
-// between two processes, with its copies). CPU time, so a busy machine disturbs little.
+// Measures the cost of a payload from one port to another, both in this thread: kernel UDP over
+// loopback (the baseline), DPDK over rings (headers and checks, but no copy between the ends), and
+// DPDK over vhost-user (with the copies between two processes). It measures CPU time, which a busy
+// machine disturbs little.
 //
 //   ninja io_dpdk_bench && ./io_dpdk_bench
 #include <benchmark/benchmark.h>
@@ -76,7 +77,7 @@ Ends over_vhost() {
   return ends;
 }
 
-/// One burst from the worker to the server. @return packets received.
+/// Sends one burst from the worker to the server. @return packets received.
 uint32_t pass(Ends& ends, const std::vector<engine::TxPacket>& packets) {
   ends.worker->queue(0).transmit(packets);
   std::array<engine::Packet, engine::kBurstPackets> burst;
@@ -85,7 +86,7 @@ uint32_t pass(Ends& ends, const std::vector<engine::TxPacket>& packets) {
     const uint32_t some = ends.server->queue(0).receive(burst);
     empty = some == 0 ? empty + 1 : 0;
     received += some;
-    if (some == 0) {  // Until they have met, questions and answers go by.
+    if (some == 0) {  // Questions and answers pass first, until the ends have met.
       std::array<engine::Packet, 1> none;
       static_cast<void>(ends.worker->queue(0).receive(none));
     }
@@ -100,7 +101,7 @@ void one_way(benchmark::State& state, Ends (*open)()) {
   const auto size = static_cast<uint32_t>(payload.size());
   const std::vector<engine::TxPacket> packets(
       32, {.data = payload.data(), .size = size, .destination = ends.server->local()});
-  // Separate payloads, as a worker has them: no run of equal ones.
+  // Separate payloads, as a worker has them, without a run of equal ones.
   std::vector<std::vector<std::byte>> payloads(32, payload);
   std::vector<engine::TxPacket> separate = packets;
   for (size_t i = 0; i < separate.size(); i++) separate[i].data = payloads[i].data();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Method: texts as people write them with what they must mean, then one mistake at a time.
+// Method: texts as people write them, with their meaning; then one mistake at a time.
 #include "io/dpdk/port_spec.h"
 
 #include <gmock/gmock.h>
@@ -62,9 +62,9 @@ TEST(DpdkPortSpec, APciCard) {
 
 TEST(DpdkPortSpec, MistakesAreNamed) {
   EXPECT_THAT(refusal("udp:eth0"), HasSubstr("allowed: dpdk:DEVICE"));
-  EXPECT_THAT(refusal("dpdk:"), HasSubstr("'' is no device"));
-  EXPECT_THAT(refusal("dpdk:vhots,iface=a"), HasSubstr("'vhots' is no device"));
-  EXPECT_THAT(refusal("dpdk:01:00.x"), HasSubstr("is no device"));
+  EXPECT_THAT(refusal("dpdk:"), HasSubstr("'' is not a device"));
+  EXPECT_THAT(refusal("dpdk:vhots,iface=a"), HasSubstr("'vhots' is not a device"));
+  EXPECT_THAT(refusal("dpdk:01:00.x"), HasSubstr("is not a device"));
   EXPECT_THAT(refusal("dpdk:vhost,mtu=9001"),
               HasSubstr("allowed: a whole number from 1280 to 9000"));
   EXPECT_THAT(refusal("dpdk:vhost,mtu="), HasSubstr("mtu= is not allowed"));
@@ -74,7 +74,7 @@ TEST(DpdkPortSpec, MistakesAreNamed) {
   EXPECT_THAT(refusal("dpdk:vhost,ip=0.0.0.0/24"), HasSubstr("the address of one host"));
   EXPECT_THAT(refusal("dpdk:vhost,gw=router"), HasSubstr("an IPv4 or IPv6 address"));
   EXPECT_THAT(refusal("dpdk:vhost,poll=yes"), HasSubstr("allowed: on, off"));
-  EXPECT_THAT(refusal("dpdk:vhost,,ip=10.0.0.1/24"), HasSubstr("'' is no key=value"));
+  EXPECT_THAT(refusal("dpdk:vhost,,ip=10.0.0.1/24"), HasSubstr("'' is not key=value"));
   EXPECT_THAT(refusal("dpdk:01:00.0,mtv=9000"), HasSubstr("unknown key 'mtv'"));
 }
 
@@ -99,11 +99,11 @@ TEST(DpdkPortSpec, DevicesThatDoNotGoTogether) {
   EXPECT_THAT(refused("dpdk:vhost,iface=/tmp/a", "dpdk:vhost,iface=/tmp/b"),
               HasSubstr("the port needs an address of its own"));
   EXPECT_THAT(refused(one, "dpdk:vhost,iface=/tmp/b,ip=10.0.0.2/24"), HasSubstr("a second ip"));
-  EXPECT_THAT(refused(one, "dpdk:net_vhost0,iface=/tmp/b"), HasSubstr("is there twice"));
-  EXPECT_THAT(refused(one, "dpdk:vhost,iface=/tmp/a"), HasSubstr(": /tmp/a is there twice"));
+  EXPECT_THAT(refused(one, "dpdk:net_vhost0,iface=/tmp/b"), HasSubstr("is named twice"));
+  EXPECT_THAT(refused(one, "dpdk:vhost,iface=/tmp/a"), HasSubstr(": /tmp/a is named twice"));
   EXPECT_THAT(refused("dpdk:af_packet,iface=eth1,ip=10.0.0.1/24", "dpdk:af_xdp,iface=eth1"),
-              HasSubstr(": eth1 is there twice"));
-  EXPECT_THAT(refused(one, "dpdk:vhost,iface=/tmp/b,gw=fd00::9"), HasSubstr("same family"));
+              HasSubstr(": eth1 is named twice"));
+  EXPECT_THAT(refused(one, "dpdk:vhost,iface=/tmp/b,gw=fd00::9"), HasSubstr("same address family"));
 }
 
 }  // namespace

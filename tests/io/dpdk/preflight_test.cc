@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Method: machines that nobody has, one fault each, with the cause and the command that must be
-// named; then this machine's own files, of which a folder stands in for the root.
+// Method: invented machines with one fault each, and the cause and command that must be named. Then
+// this machine's own files, with a folder in place of the root.
 #include "io/dpdk/preflight.h"
 
 #include <gmock/gmock.h>
@@ -41,7 +41,7 @@ DpdkDeviceFacts faultless() {
   return facts;
 }
 
-/// Every complaint of that kind in one text: "cause => mend" a line.
+/// Returns every complaint of that kind in one text, as lines of "cause => mend".
 std::string complaints(const DpdkDeviceSpec& spec, const DpdkDeviceFacts& facts, bool fatal) {
   std::string text;
   for (const DpdkComplaint& complaint : judge_dpdk_device(spec, facts)) {
@@ -67,10 +67,10 @@ TEST(DpdkPreflight, CardsThatAreNotForDpdk) {
   facts.pci_present = false;
   EXPECT_THAT(faults(device("01:00.0"), facts), HasSubstr("there is no PCI device 0000:01:00.0"));
   facts.pci_present = true;
-  facts.pci_class = 0x06'0000;  // A bridge, which nobody is to be told to bind.
+  facts.pci_class = 0x06'0000;  // A bridge; nobody should be told to bind it.
   EXPECT_THAT(
       faults(device("01:00.0"), facts),
-      AllOf(HasSubstr("is no network card (PCI class 0x060000)"), Not(HasSubstr("--bind"))));
+      AllOf(HasSubstr("is not a network card (PCI class 0x060000)"), Not(HasSubstr("--bind"))));
   facts.pci_class = 0x02'8000;  // "Other network controller".
   facts.pci_driver = "ixgbe";
   facts.pci_interface = "eth2";
@@ -95,7 +95,7 @@ TEST(DpdkPreflight, PermissionsOfVfio) {
 TEST(DpdkPreflight, CoresBelongOnTheCardsNumaNode) {
   DpdkDeviceFacts facts = faultless();
   facts.core_numa_nodes = {0, 1};
-  EXPECT_EQ(warnings(device("01:00.0"), facts), "");  // The card says nothing of a node.
+  EXPECT_EQ(warnings(device("01:00.0"), facts), "");  // The card names no node.
   facts.pci_numa_node = 1;
   EXPECT_THAT(warnings(device("01:00.0"), facts),
               AllOf(HasSubstr("the card is on NUMA node 1, and this process may run on nodes 0, 1"),
@@ -106,7 +106,7 @@ TEST(DpdkPreflight, CoresBelongOnTheCardsNumaNode) {
 }
 
 TEST(DpdkPreflight, BuffersAndQueuesAreNotTooFew) {
-  // 1024 descriptors, 256 * 3 / 2 in a core's cache and two bursts of 128 in its hands.
+  // 1024 descriptors, 256 * 3 / 2 buffers in a core's cache, and two bursts of 128 that it holds.
   EXPECT_THAT(faults(device("vhost,iface=/tmp/a,mbufs=1663"), faultless()),
               AllOf(HasSubstr("mbufs=1663 is too few; one queue and one core need 1664"),
                     HasSubstr("give mbufs=1664")));
@@ -139,7 +139,7 @@ TEST(DpdkPreflight, HugepagesAreTakenWhereTheySuffice) {
   EXPECT_FALSE(judged("vhost,iface=/tmp/a", facts, kNeeded).complaint);
   EXPECT_FALSE(judged("vhost,iface=/tmp/a,hugepages=off", facts, kNeeded).use);
 
-  facts.hugepage_bytes_free = kNeeded - 1;  // Some, but not enough.
+  facts.hugepage_bytes_free = kNeeded - 1;  // Some, but too few.
   const HugepageJudgement few = judged("vhost,iface=/tmp/a", facts, kNeeded);
   EXPECT_FALSE(few.use);
   ASSERT_TRUE(few.complaint);
@@ -151,7 +151,7 @@ TEST(DpdkPreflight, HugepagesAreTakenWhereTheySuffice) {
   EXPECT_FALSE(judged("vhost,iface=/tmp/a,hugepages=off", facts, kNeeded).complaint);
   EXPECT_TRUE(judged("vhost,iface=/tmp/a,hugepages=on", facts, kNeeded).complaint->is_fatal);
   EXPECT_FALSE(judged("01:00.0", facts, kNeeded).complaint->is_fatal);
-  facts.has_iommu = false;  // Then the card needs physical addresses.
+  facts.has_iommu = false;  // The card then needs physical addresses.
   EXPECT_THAT(judged("01:00.0", facts, kNeeded).complaint->cause, HasSubstr("IOMMU"));
   EXPECT_TRUE(judged("01:00.0", facts, kNeeded).complaint->is_fatal);
 }
@@ -160,7 +160,7 @@ TEST(DpdkPreflight, MoreMemoryThanThereIsStopsTheStart) {
   constexpr uint64_t kNeeded = 100 << 20;
   DpdkDeviceFacts facts = faultless();
   facts.memory_bytes_available = kNeeded - 1;
-  EXPECT_TRUE(judged("vhost,iface=/tmp/a", facts, kNeeded).use);  // Hugepages are apart.
+  EXPECT_TRUE(judged("vhost,iface=/tmp/a", facts, kNeeded).use);  // Hugepages are separate.
   facts.hugepage_bytes_free = 0;
   for (const std::string pages : {"", ",hugepages=off"}) {
     const HugepageJudgement judgement = judged("vhost,iface=/tmp/a" + pages, facts, kNeeded);
@@ -176,12 +176,12 @@ TEST(DpdkPreflight, MoreMemoryThanThereIsStopsTheStart) {
 TEST(DpdkPreflight, MemoryGrowsWithDevicesCoresAndTheFrame) {
   const std::vector cards{device("01:00.0"), device("02:00.0,mtu=9000")};
   const uint64_t one = dpdk_memory_bytes({cards.data(), 1}, 1);
-  // 3584 buffers, of 9094 and 9014 bytes and not of 2048 and 1514.
+  // 3584 buffers of 9094 and 9014 bytes, instead of 2048 and 1514.
   EXPECT_GT(dpdk_memory_bytes({&cards[1], 1}, 1), one + 3584 * 7000);
   EXPECT_GT(dpdk_memory_bytes(cards, 1), one);
   // 16 queues of 1024 buffers of 9 KB and more, received and sent: 2 x 151 MB at least.
   EXPECT_GT(dpdk_memory_bytes({&cards[1], 1}, 16), uint64_t{2} * 16 * 1024 * 9014);
-  // A wire with one queue has no more of them with more cores.
+  // A wire with one queue has no more queues if there are more cores.
   const DpdkDeviceSpec wire = device("vhost,iface=/tmp/a");
   const DpdkDeviceSpec wide = device("vhost,iface=/tmp/a,queues=16");
   EXPECT_LT(dpdk_memory_bytes({&wire, 1}, 16), dpdk_memory_bytes({&wide, 1}, 16));
@@ -209,7 +209,7 @@ TEST(DpdkPreflight, RingsOfAfPacketHoldTheFrame) {
   EXPECT_THAT(dpdk_arguments(device("af_packet,iface=e,mtu=1500"), facts),
               AllOf(HasSubstr("framesz=2048"), HasSubstr("framecnt=4096")));
   EXPECT_THAT(faults(device("af_packet,iface=e,framesz=2048"), facts),
-              HasSubstr("framesz=2048 would lose frames of 9014 bytes"));
+              HasSubstr("framesz=2048 would silently lose frames of 9014 bytes"));
   EXPECT_THAT(warnings(device("af_packet,iface=e"), facts),
               HasSubstr("ethtool -K SENDER tx-udp-segmentation off"));
 }
@@ -258,7 +258,7 @@ TEST(DpdkPreflight, PcapMayNotListenToEverybody) {
 
 TEST(DpdkPreflight, BuffersOfAQueue) {
   EXPECT_EQ(dpdk_queue_buffers(device("vhost,iface=/tmp/a"), 1024), 1024U);
-  EXPECT_EQ(dpdk_queue_buffers(device("af_xdp,iface=e"), 1024), 4096U);  // Its own idea.
+  EXPECT_EQ(dpdk_queue_buffers(device("af_xdp,iface=e"), 1024), 4096U);  // The driver's own number.
 }
 
 TEST(DpdkPreflight, BuffersOfMemifHoldTheFrame) {
@@ -275,19 +275,19 @@ TEST(DpdkPreflight, SocketsOfVhost) {
   facts.socket = SocketState::kStale;
   EXPECT_EQ(faults(device("vhost,iface=/tmp/a"), facts), "");  // Removed at the start.
   EXPECT_THAT(faults(device("virtio_user,path=/tmp/a"), facts),
-              AllOf(HasSubstr("nobody serves /tmp/a"), HasSubstr("dpdk:vhost,iface=/tmp/a")));
+              AllOf(HasSubstr("no process serves /tmp/a"), HasSubstr("dpdk:vhost,iface=/tmp/a")));
   EXPECT_THAT(faults(device("memif,socket=/tmp/a"), facts),
               HasSubstr("dpdk:memif,role=server,socket=/tmp/a"));
   facts.socket = SocketState::kListening;
   EXPECT_THAT(faults(device("vhost,iface=/tmp/a"), facts), HasSubstr("ss -xlp | grep /tmp/a"));
   EXPECT_EQ(faults(device("virtio_user,path=/tmp/a"), facts), "");
   facts.socket = SocketState::kNoSocket;
-  EXPECT_THAT(faults(device("vhost,iface=/tmp/a"), facts), HasSubstr("is no socket"));
+  EXPECT_THAT(faults(device("vhost,iface=/tmp/a"), facts), HasSubstr("is not a socket"));
   facts.socket = SocketState::kNoDirectory;
   EXPECT_THAT(faults(device("vhost,iface=/x/a"), facts), HasSubstr("mkdir -p"));
   facts.socket = SocketState::kNotPermitted;
   EXPECT_THAT(faults(device("vhost,iface=/x/a"), facts),
-              AllOf(HasSubstr("this user may not make or use /x/a"), Not(HasSubstr("mkdir"))));
+              AllOf(HasSubstr("this user may not create or use /x/a"), Not(HasSubstr("mkdir"))));
   EXPECT_THAT(faults(device("vhost,iface=/" + std::string(120, 'a')), faultless()),
               HasSubstr("the socket's path has 121 bytes"));
   EXPECT_THAT(faults(device("vhost"), faultless()), HasSubstr("needs iface="));
@@ -350,7 +350,7 @@ TEST(DpdkPreflight, AKilledProcesssSocketIsStale) {
   const std::string path = directory.path() / "s";
   const auto state = [&path] { return gather_dpdk_facts(device("vhost,iface=" + path)).socket; };
   EXPECT_EQ(state(), SocketState::kAbsent);
-  for (const int type : {SOCK_STREAM, SOCK_SEQPACKET}) {  // As vhost-user and as memif have it.
+  for (const int type : {SOCK_STREAM, SOCK_SEQPACKET}) {  // As for vhost-user and memif.
     {
       const FileDescriptor socket(::socket(AF_UNIX, type | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
       sockaddr_un address{};
@@ -359,7 +359,7 @@ TEST(DpdkPreflight, AKilledProcesssSocketIsStale) {
       ASSERT_EQ(::bind(socket.get(), reinterpret_cast<sockaddr*>(&address), sizeof address), 0);
       ASSERT_EQ(::listen(socket.get(), 1), 0);
       EXPECT_EQ(state(), SocketState::kListening);
-      EXPECT_EQ(::accept(socket.get(), nullptr, nullptr), -1);  // And nobody has knocked.
+      EXPECT_EQ(::accept(socket.get(), nullptr, nullptr), -1);  // The check opened no connection.
     }
     EXPECT_EQ(state(), SocketState::kStale);
     ASSERT_EQ(::unlink(path.c_str()), 0);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Method: cards that can do some rules and not others, as a few lines; each must bring every block
-// to the queue of its owner, with senders that know what they were told and such that do not.
+// Method: small models of cards that support some rules and not others. Each must steer every block
+// to its owner's queue, with senders that know the ports and with senders that do not.
 #include "io/dpdk/steering_rules.h"
 
 #include <gtest/gtest.h>
@@ -28,7 +28,7 @@ struct Card {
       return true;
     });
   }
-  /// The queue of a packet; kQueues where no rule fits.
+  /// Returns the queue of a packet; kQueues if no rule matches.
   [[nodiscard]] uint32_t queue_of(uint16_t udp_port, uint32_t block_id) const {
     uint32_t queue = kQueues;
     for (const SteeringRule& rule : made) {
@@ -55,7 +55,7 @@ TEST(SteeringRules, ByThePortWhoWasToldSendsToTheOwners) {
   for (uint32_t block = 0; block < 5000; block++) {
     const uint32_t owner = wire::owner_of(block, kQueues);
     ASSERT_EQ(card.queue_of(static_cast<uint16_t>(kPort + owner), block), owner) << block;
-    ASSERT_EQ(card.queue_of(kPort, block), 0U) << block;  // Whoever was not told.
+    ASSERT_EQ(card.queue_of(kPort, block), 0U) << block;  // From a sender that does not know.
   }
 }
 
@@ -63,7 +63,7 @@ TEST(SteeringRules, NoneWhereTheCardOrThePortsDoNotSuffice) {
   Card few{.sees_payload = true, .rules_max = 3, .made = {}};
   EXPECT_EQ(few.steer(), Steering::kNone);
   Card card{.sees_payload = false, .rules_max = 100, .made = {}};
-  EXPECT_EQ(card.steer(65'533), Steering::kNone);  // The fourth would be 65,536.
+  EXPECT_EQ(card.steer(65'533), Steering::kNone);  // The fourth port would be 65,536.
   EXPECT_EQ(card.steer(65'532), Steering::kByPort);
   EXPECT_EQ(card.steer(kPort, 1), Steering::kNone);
   EXPECT_EQ(card.steer(kPort, 3), Steering::kNone);

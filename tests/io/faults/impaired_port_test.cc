@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Method: rates of 0 and 1 by hand, refusals, then random rates: what comes out must be what went
-// in, less what was lost and plus what was doubled, and the same seed must give the same again.
+// Method: rates of 0 and 1 by hand, refusals, then random rates. The output must be the input minus
+// the lost packets plus the duplicates. The same seed must give the same result twice.
 #include "io/faults/impaired_port.h"
 
 #include <gtest/gtest.h>
@@ -25,7 +25,7 @@ using Numbers = std::vector<uint32_t>;
 
 const Endpoint kWorker = Endpoint::ipv4(0x7f000001, 40001);
 
-/// An impaired in-memory port with the inner one kept in sight.
+/// An impaired in-memory port that gives access to the inner port.
 struct Bed {
   explicit Bed(const ImpairmentConfig& config) {
     auto memory = std::make_unique<InMemoryPort>(InMemoryPortConfig{.payload_bytes_max = 256});
@@ -59,14 +59,14 @@ struct Bed {
 };
 
 TEST(ImpairedPort, ThePathIsTheInnerPorts) {
-  // Of TEST-NET-1 (RFC 5737), which is never at the other end of a loopback.
+  // An address of TEST-NET-1 (RFC 5737), which is never at the other end of a loopback.
   const Endpoint far = Endpoint::ipv4(0xc0000201, 9);
   EXPECT_EQ(Bed(ImpairmentConfig{}).port->path_mtu(far), engine::kIpBytesMax);
   auto sockets = UdpPort::open({.local = Endpoint::ipv4(0x7f000001, 0)});
   ASSERT_TRUE(sockets) << sockets.error().text;
   const auto port = ImpairedPort::make(*std::move(sockets), ImpairmentConfig{});
   ASSERT_TRUE(port);
-  EXPECT_EQ((*port)->path_mtu(far), path_mtu(far));  // As the kernel's routes have it.
+  EXPECT_EQ((*port)->path_mtu(far), path_mtu(far));  // As in the kernel's routes.
   EXPECT_LT((*port)->path_mtu(far), engine::kIpBytesMax);
 }
 
@@ -142,7 +142,7 @@ TEST(ImpairedPort, CorruptionInvertsOneBitAndSparesTheSendersBytes) {
 }
 
 TEST(ImpairedPort, ManyCorruptedPacketsInOneCallAllComeOut) {
-  // More copies than there are slots: they are sent in between.
+  // More copies than slots: the port must send some in between.
   Bed bed({.tx = {.corrupt = 1}});
   std::vector<Bytes> storage;
   std::vector<TxPacket> packets;
@@ -169,14 +169,14 @@ TEST(ImpairedPort, WhatIsHeldBackComesAtTheNextWait) {
 TEST(ImpairedPort, WhatIsHeldBackComesAfterABoundedNumberOfCalls) {
   Bed bed({.rx = {.reorder = 1}, .tx = {.reorder = 1}, .hold_calls_max = 5});
   bed.inject(1);
-  bed.send(2);  // Call 1 for the lane of what is sent.
+  bed.send(2);  // Call 1 for the sending lane.
   Numbers received;
   uint32_t calls = 0;
   while (received.empty() && calls < 100) {
     received = bed.received();
     calls++;
   }
-  // The first receive() takes it from the inner port, the fifth after that gives it.
+  // The first receive() takes the packet from the inner port; the fifth after that returns it.
   EXPECT_EQ(calls, 6U);
   EXPECT_EQ(received, (Numbers{1}));
   EXPECT_EQ(bed.sent(), (Numbers{2}));
@@ -194,7 +194,7 @@ TEST(ImpairedPort, AReorderedPacketPassesAtMostTheConfiguredNumber) {
     const auto later_before = std::count_if(sent.begin(), sent.begin() + i,
                                             [&](uint32_t number) { return number > sent[i]; });
     late += later_before != 0;
-    // Up to 4 that pass by themselves, and held ones that come due at the same time.
+    // Up to 4 that pass by themselves, and held packets that become due at the same time.
     EXPECT_LE(later_before, 8) << "packet " << sent[i];
   }
   EXPECT_GT(late, 20U);  // 40 are expected.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// @file
-/// Bytes for the tests of this folder.
+/// Packet bytes for the tests of this folder.
 #pragma once
 
 #include <cstddef>
@@ -13,11 +13,11 @@
 
 namespace tributary::io {
 
-/// Where numbered() puts the number: behind the bytes that UdpPort steers by, which stay 0, so that
-/// packets with different numbers may travel in one train.
+/// Offset of the number in numbered(). It is behind the bytes that UdpPort steers by, which stay 0,
+/// so that packets with different numbers may share a train.
 inline constexpr uint32_t kNumberAt = 8;
 
-/// `size` bytes, at least 12: the big-endian `number` at kNumberAt, then a pattern made of it.
+/// Returns `size` bytes (at least 12): the big-endian `number` at kNumberAt, then a pattern of it.
 inline Bytes numbered(uint32_t number, uint32_t size) {
   Bytes bytes(size);
   store_be<uint32_t>(bytes.data() + kNumberAt, number);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Method: two links that talk to each other without a wire, in a time of the test's own; then
-// floods and refusals; then random and damaged frames, of which none may do more than be counted.
+// Method: two links exchange frames without a wire, in the test's own time. Then floods and
+// refusals. Then random and damaged frames, which must be counted and have no other effect.
 #include "io/frames/frame_link.h"
 
 #include <gtest/gtest.h>
@@ -26,10 +26,10 @@ FrameLinkConfig config_of(const Endpoint& local, const MacAddress& mac, uint32_t
   return config;
 }
 
-/// A link with its table and room for replies.
+/// A link with its table and a reply buffer.
 struct Host {
   explicit Host(const FrameLinkConfig& config) : table(100), link(config, table), reply(2000) {}
-  /// A second queue of the port of `other`.
+  /// Makes a second queue of `other`'s port.
   Host(const FrameLinkConfig& config, Host& other)
       : table(1), link(config, other.table), reply(2000) {}
 
@@ -38,7 +38,7 @@ struct Host {
     answer.assign(reply.begin(), reply.begin() + arrival.reply_bytes);
     return arrival;
   }
-  /// The next frame of its own; empty for none.
+  /// Returns the link's next own frame; empty for none.
   Bytes own(Instant now, uint32_t* device = nullptr) {
     Bytes out(kLinkFrameBytesMax);
     const OwnFrame frame = link.next_frame(out, now);
@@ -83,7 +83,7 @@ TEST(FrameLink, TwoHostsFindEachOther) { two_hosts_find_each_other(kOurs, kTheir
 TEST(FrameLink, TwoHostsFindEachOtherOverIpv6) { two_hosts_find_each_other(kOurs6, kTheirs6); }
 
 TEST(FrameLink, NobodyIsAskedForAnAddressOfTheOtherFamily) {
-  // All 32 bits of the IPv4 address are those of the host, whose prefix is longer.
+  // The host's prefix is longer than 32 bits, and its first 32 bits equal the IPv4 address.
   Host host(config_of(*Endpoint::parse("[fd00::a00:1]:12000"), kOurMac));
   EXPECT_FALSE(host.link.route(kOurs, kStart).has_value());
   EXPECT_EQ(host.link.unresolved(), 1U);
@@ -101,7 +101,7 @@ TEST(FrameLink, AnUnansweredQuestionIsRepeatedAndGivenUp) {
     EXPECT_TRUE(host.own(due).empty());
     EXPECT_EQ(host.link.unanswered(), 0U);
   }
-  // An answer to the last one would be taken until here.
+  // The link accepts an answer to the last question until this time.
   const Instant end = kStart + kQuestionEvery * kQuestionsEach;
   EXPECT_EQ(host.link.next_due(), end);
   EXPECT_TRUE(host.own(end).empty());
@@ -109,7 +109,7 @@ TEST(FrameLink, AnUnansweredQuestionIsRepeatedAndGivenUp) {
   EXPECT_EQ(host.link.neighbours_lost(), 0U);
   EXPECT_EQ(host.link.next_due(), Instant::never());
   EXPECT_FALSE(host.link.route(kTheirs, end).has_value());
-  EXPECT_NE(host.link.next_due(), Instant::never());  // The next packet starts again.
+  EXPECT_NE(host.link.next_due(), Instant::never());  // The next packet starts over.
 }
 
 TEST(FrameLink, AnAnswerMayComeToAnotherQueueThanTheAskers) {
@@ -119,19 +119,19 @@ TEST(FrameLink, AnAnswerMayComeToAnotherQueueThanTheAskers) {
   Host asked(config_of(kTheirs, kTheirMac));
   EXPECT_FALSE(asker.link.route(kTheirs, kStart).has_value());
   EXPECT_FALSE(beside.link.route(kTheirs, kStart).has_value());
-  EXPECT_EQ(beside.link.next_due(), Instant::never());  // It is being asked for.
+  EXPECT_EQ(beside.link.next_due(), Instant::never());  // Another queue asks already.
   static_cast<void>(asked.take(asker.own(kStart)));
   EXPECT_EQ(beside.take(asked.answer).outcome, FrameOutcome::kNeighbourLearned);
   EXPECT_TRUE(asker.link.route(kTheirs, kStart).has_value());
   EXPECT_TRUE(beside.link.route(kTheirs, kStart).has_value());
-  // The asker finds out when it is about to ask again, and nothing is left open.
+  // The asker learns of the answer when it is about to ask again; no question stays open.
   EXPECT_TRUE(asker.own(kStart + kQuestionEvery).empty());
   EXPECT_EQ(asker.link.next_due(), Instant::never());
   EXPECT_EQ(asker.link.unanswered(), 0U);
   EXPECT_EQ(beside.take(asked.answer).outcome, FrameOutcome::kNotOurs);
 }
 
-/// A host that has heard a datagram of `there` at kStart.
+/// Lets the host receive a datagram from `there` at kStart.
 void hear(Host& host, const Endpoint& there, const Endpoint& here) {
   EXPECT_EQ(host.take(datagram(there, here, kPayload)).outcome, FrameOutcome::kDelivered);
 }
@@ -143,12 +143,12 @@ void a_silent_neighbour_is_asked_by_itself(const Endpoint& here, const Endpoint&
   const Instant later = kStart + kReachableFor;
   EXPECT_TRUE(host.link.route(there, later - nanoseconds(1)).has_value());
   EXPECT_EQ(host.link.next_due(), Instant::never());
-  EXPECT_TRUE(host.link.route(there, later).has_value());  // Packets go on.
+  EXPECT_TRUE(host.link.route(there, later).has_value());  // Packets still go to the neighbour.
   EXPECT_EQ(host.link.unresolved(), 0U);
   const Bytes probe = host.own(later);
   ASSERT_GT(probe.size(), 6U);
   EXPECT_TRUE(std::equal(probe.begin(), probe.begin() + 6,
-                         std::as_bytes(std::span(kTheirMac)).begin()));  // And to nobody else.
+                         std::as_bytes(std::span(kTheirMac)).begin()));  // To this host only.
   EXPECT_GT(asked.take(probe, later).reply_bytes, 0U);
   EXPECT_EQ(host.take(asked.answer, later).outcome, FrameOutcome::kNeighbourLearned);
   EXPECT_TRUE(host.link.route(there, later + kReachableFor - nanoseconds(1)).has_value());
@@ -170,7 +170,7 @@ TEST(FrameLink, ANeighbourThatIsGoneIsForgottenAndCounted) {
   for (uint32_t i = 0; i < kQuestionsEach; i++, now = now + kQuestionEvery) {
     uint32_t device = 9;
     EXPECT_FALSE(host.own(now, &device).empty());
-    EXPECT_EQ(device, 0U);  // Where it was; not by every device.
+    EXPECT_EQ(device, 0U);  // The device of the neighbour, and no other.
     EXPECT_TRUE(host.own(now).empty());
     EXPECT_TRUE(host.link.route(kTheirs, now).has_value());
   }
@@ -178,7 +178,7 @@ TEST(FrameLink, ANeighbourThatIsGoneIsForgottenAndCounted) {
   EXPECT_EQ(host.link.neighbours_lost(), 1U);
   EXPECT_EQ(host.link.unanswered(), 0U);
   EXPECT_EQ(host.table.size(), 0U);
-  EXPECT_FALSE(host.link.route(kTheirs, now).has_value());  // Asks everybody.
+  EXPECT_FALSE(host.link.route(kTheirs, now).has_value());  // The link asks all hosts.
   EXPECT_EQ(host.own(now)[0], std::byte{0xff});
 }
 
@@ -215,7 +215,7 @@ TEST(FrameLink, OtherNetworksAreBehindTheGateway) {
   EXPECT_FALSE(host.link.route(far, kStart).has_value());
   const Bytes question = host.own(kStart);
   EXPECT_EQ(ArpHeader::TargetAddress::load(question.data() + 14), 0x0a0000feU);
-  // Who has sent is answered the way that it came.
+  // A reply takes the way that the datagram came.
   EXPECT_EQ(host.take(datagram(far, kOurs, kPayload)).outcome, FrameOutcome::kDelivered);
   EXPECT_EQ(host.link.route(far, kStart)->mac, kTheirMac);
 
@@ -239,7 +239,7 @@ TEST(FrameLink, WhoWasHeardThroughARouterAndFellSilentIsTheGateways) {
   EXPECT_EQ(host.take(router.answer, later).outcome, FrameOutcome::kNeighbourLearned);
   EXPECT_EQ(host.link.route(far, later + kLookAgainAfter)->mac, kGatewayMac);
   EXPECT_EQ(host.link.next_due(), Instant::never());
-  // Its time is up, too, and it answers no more.
+  // The gateway's time expires too, and it does not answer.
   Instant now = later + kLookAgainAfter + kReachableFor;
   EXPECT_TRUE(host.link.route(far, now).has_value());
   for (; host.link.next_due() != Instant::never(); now = host.link.next_due()) {
@@ -247,7 +247,7 @@ TEST(FrameLink, WhoWasHeardThroughARouterAndFellSilentIsTheGateways) {
   }
   EXPECT_EQ(host.link.neighbours_lost(), 1U);
 
-  Host alone(config_of(kOurs, kOurMac));  // Without a gateway there is nobody to ask.
+  Host alone(config_of(kOurs, kOurMac));  // Without a gateway there is no host to ask.
   hear(alone, far, kOurs);
   EXPECT_EQ(alone.link.route(far, kStart + kReachableFor * 100)->mac, kTheirMac);
   EXPECT_EQ(alone.link.next_due(), Instant::never());
@@ -281,7 +281,7 @@ TEST(FrameLink, AFloodOfArpIsAnsweredUpToALimit) {
   EXPECT_EQ(host.link.counted(FrameOutcome::kArpAnswered), kAnswersAtOnce);
   EXPECT_EQ(host.link.counted(FrameOutcome::kLimited), 10'000 - kAnswersAtOnce);
   EXPECT_EQ(host.table.size(), 0U);
-  // A quarter of a second later 4096 / 4 answers have come back, but no more than fit.
+  // A quarter of a second later, 4096 / 4 answers are allowed, but not more than the limit.
   static_cast<void>(host.take(request, kStart + milliseconds(250)));
   EXPECT_EQ(host.link.counted(FrameOutcome::kArpAnswered), kAnswersAtOnce + 1);
   // Datagrams are not limited meanwhile.
@@ -299,7 +299,7 @@ TEST(FrameLink, GroupsAreReportedTwiceAndWhenARouterAsks) {
   Host host(config_of(kOurs, kOurMac));
   const Endpoint group = Endpoint::ipv4(0xef010203, 7000);
   ASSERT_TRUE(host.link.join(group, kStart));
-  ASSERT_TRUE(host.link.join(group, kStart));  // Again is no error, and no second report.
+  ASSERT_TRUE(host.link.join(group, kStart));  // No error, and no second report.
   EXPECT_EQ(host.own(kStart).size(), 46U);
   EXPECT_TRUE(host.own(kStart).empty());
   EXPECT_EQ(host.own(kStart + kReportAgainAfter).size(), 46U);
@@ -329,7 +329,7 @@ TEST(FrameLink, GroupsThatAreNoneAreRefused) {
   EXPECT_FALSE(host.link.join(Endpoint::ipv4(0xef020000, 7000), kStart));
 }
 
-/// One of the good frames of the bed.
+/// Returns one of the good frames of link_bed.h.
 Bytes good_frame(uint32_t which) {
   switch (which) {
     case 0:
@@ -361,7 +361,7 @@ TEST(FrameLink, RandomFramesAreCountedOnceAndNothingMore) {
       frame[prng.below(static_cast<uint32_t>(frame.size()))] =
           static_cast<std::byte>(prng.any_u32());
     }
-    // Shorter or longer, in memory that ends with it, so that a sanitizer sees a look beyond.
+    // Shorter or longer, in memory of exactly that size, so that a sanitizer detects an overrun.
     if (prng.chance(0.3)) frame.resize(prng.below(120));
     const Bytes exact(frame);
     Host& host = prng.chance(0.5) ? four : six;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Method: each frame byte by byte against one worked out by hand from its standard; then messages
+// Method: each frame byte by byte against one computed by hand from its standard, then messages
 // that must not be answered.
 #include "io/frames/link_answers.h"
 
@@ -13,7 +13,7 @@ namespace {
 using Writer = uint32_t (*)(std::span<const std::byte>, const InspectedFrame&, const LinkIdentity&,
                             std::span<std::byte>);
 
-/// The answer's bytes; none for no answer.
+/// Returns the answer's bytes; empty for no answer.
 Bytes answer(Writer write, const Bytes& frame, const LinkIdentity& host, size_t room = 200) {
   const InspectedFrame found = inspect_frame(frame, host, {});
   EXPECT_NE(found.kind, FrameKind::kRefused) << to_string(found.refusal);
@@ -35,7 +35,7 @@ TEST(LinkAnswers, ArpByHand) {
   reply[21] = std::byte{2};
   EXPECT_TRUE(answer(answer_arp, reply, kHost).empty());
   Bytes to_group = from_hex(kArpRequest);
-  to_group[22] = std::byte{3};  // The asker's MAC would be a group's.
+  to_group[22] = std::byte{3};  // The asker's MAC address would be a group's.
   EXPECT_TRUE(answer(answer_arp, to_group, kHost).empty());
 }
 
@@ -49,12 +49,12 @@ TEST(LinkAnswers, WhatAnArpReplySays) {
   ASSERT_TRUE(read().has_value());
   EXPECT_EQ(read()->mac, kTheirMac);
   EXPECT_TRUE(same_address(read()->address, kTheirs));
-  reply[31] = std::byte{1};  // Somebody claims to be us.
+  reply[31] = std::byte{1};  // Another host claims our address.
   EXPECT_FALSE(read().has_value());
 }
 
 TEST(LinkAnswers, PingByHand) {
-  // Type 0: the checksum grows by 0800, 8468 to 8c68. IP: only the addresses change places.
+  // Type 0: the checksum grows by 0800, from 8468 to 8c68. IP: only the addresses are swapped.
   const Bytes expected = from_hex(kFromUs +
                                   "08 00 45 00 00 1e 00 00 40 00 40 01 26 dd 0a 00 00 01 "
                                   "0a 00 00 02 00 00 8c 68 12 34 00 01 61 62");
@@ -80,7 +80,7 @@ TEST(LinkAnswers, SolicitationByHand) {
                "88 00 1c 9c 60 00 00 00 " + kAddress1 + "02 01 02 00 00 00 00 01");
   EXPECT_EQ(answer(answer_solicitation, from_hex(kSolicitation), kHost6), expected);
   Bytes routed = from_hex(kSolicitation);
-  routed[21] = std::byte{254};  // One hop less: it comes from another link.
+  routed[21] = std::byte{254};  // One hop less, so the frame comes from another link.
   EXPECT_TRUE(answer(answer_solicitation, routed, kHost6).empty());
 }
 
@@ -113,12 +113,12 @@ TEST(LinkAnswers, MembershipByHand) {
   const Endpoint group = Endpoint::ipv4(0xef010203, 7000);
   Bytes out(kLinkFrameBytesMax);
   out.resize(write_membership(Membership::kReport, group, kHost, out));
-  // To the group itself; IGMP 1600+ef01+0203 = 10704, folded 0705, inverted f8fa.
+  // Sent to the group itself; IGMP 1600+ef01+0203 = 10704, folded 0705, inverted f8fa.
   EXPECT_EQ(out, from_hex("01 00 5e 01 02 03 02 00 00 00 00 01 08 00 46 00 00 20 00 00 40 00 01 02 "
                           "e9 d2 0a 00 00 01 ef 01 02 03 94 04 00 00 16 00 f8 fa ef 01 02 03"));
   out.resize(kLinkFrameBytesMax);
   out.resize(write_membership(Membership::kLeave, group, kHost, out));
-  // To all routers, 224.0.0.2.
+  // Sent to all routers, 224.0.0.2.
   EXPECT_EQ(out, from_hex("01 00 5e 00 00 02 02 00 00 00 00 01 08 00 46 00 00 20 00 00 40 00 01 02 "
                           "fa d4 0a 00 00 01 e0 00 00 02 94 04 00 00 17 00 f7 fa ef 01 02 03"));
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// @file
-/// A host with address 10.0.0.1 or fd00::1 and frames that others send to it.
+/// A host with address 10.0.0.1 or fd00::1, and frames that others send to it.
 #pragma once
 
 #include <string>
@@ -28,7 +28,7 @@ inline const std::string kAddress1 = "fd 00 00 00 00 00 00 00 00 00 00 00 00 00 
 inline const std::string kAddress2 = "fd 00 00 00 00 00 00 00 00 00 00 00 00 00 00 02 ";
 inline const std::string kGroupOf1 = "ff 02 00 00 00 00 00 00 00 00 00 01 ff 00 00 01 ";
 
-/// "Who has 10.0.0.1? Tell 10.0.0.2", to all.
+/// "Who has 10.0.0.1? Tell 10.0.0.2", to all hosts.
 inline const std::string kArpRequest =
     "ff ff ff ff ff ff 02 00 00 00 00 02 08 06 00 01 08 00 06 04 00 01 "
     "02 00 00 00 00 02 0a 00 00 02 00 00 00 00 00 00 0a 00 00 01";
@@ -45,7 +45,7 @@ inline const std::string kSolicitation =
     "60 00 00 00 00 20 3a ff " +
     kAddress2 + kGroupOf1 + "87 00 7d 97 00 00 00 00 " + kAddress1 + "01 01 02 00 00 00 00 02";
 
-/// A router asks about all groups: IGMP 1164 inverted ee9b, with the option "router alert".
+/// A router's query for all groups, with the option "router alert". IGMP 1164 inverted: ee9b.
 inline const std::string kIgmpQueryFrame =
     "01 00 5e 00 00 01 02 00 00 00 00 fe 08 00 46 00 00 20 00 00 00 00 01 02 39 d9 "
     "0a 00 00 fe e0 00 00 01 94 04 00 00 11 64 ee 9b 00 00 00 00";

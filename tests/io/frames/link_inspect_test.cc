@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Method: good frames first, then one thing wrong at a time with the outcome that it must have.
-// That no bytes whatever do more than be counted is walked in frame_link_test.cc.
+// Method: good frames first, then one fault at a time with its outcome. frame_link_test.cc checks
+// with random bytes that a bad frame is counted and has no other effect.
 #include "io/frames/link_inspect.h"
 
 #include <gtest/gtest.h>
@@ -22,7 +22,7 @@ InspectedFrame inspect(const Bytes& frame, const LinkIdentity& host = kHost,
   return inspect_frame(frame, host, verified);
 }
 
-/// A good datagram with one change, and the IPv4 header's checksum made right again or not.
+/// Changes a good datagram, optionally repairs its IPv4 header checksum, and returns the refusal.
 FrameOutcome refusal_of(const std::function<void(Bytes&)>& change, bool repair = true) {
   Bytes frame = datagram(kTheirs, kOurs, kPayload);
   change(frame);
@@ -38,7 +38,7 @@ FrameOutcome refusal_of(const std::function<void(Bytes&)>& change, bool repair =
 TEST(LinkInspect, ADatagramForUs) {
   for (const bool padded : {false, true}) {
     Bytes frame = datagram(kTheirs, kOurs, kPayload);
-    if (padded) frame.resize(60);  // As Ethernet wants it; the IP length says what counts.
+    if (padded) frame.resize(60);  // Ethernet's minimum; the IP length decides.
     const InspectedFrame found = inspect(frame);
     ASSERT_EQ(found.kind, FrameKind::kUdp) << to_string(found.refusal);
     EXPECT_EQ(found.offset, 42U);
@@ -71,7 +71,7 @@ TEST(LinkInspect, WhatTheCardHasVerifiedIsNotLookedAt) {
 
 TEST(LinkInspect, AWireWhoseKernelLeavesChecksumsOutIsTrusted) {
   Bytes frame = datagram(kTheirs, kOurs, kPayload);
-  frame[40] ^= std::byte{1};  // The UDP checksum, partial as veth has it.
+  frame[40] ^= std::byte{1};  // The UDP checksum, which veth leaves incomplete.
   EXPECT_EQ(inspect(frame).refusal, FrameOutcome::kBadUdpChecksum);
   LinkIdentity veth = kHost;
   veth.trusts_udp_checksum = true;
@@ -126,13 +126,14 @@ TEST(LinkInspect, UdpLengthsAndPorts) {
   const auto word = [](size_t at, uint16_t value) {
     return [=](Bytes& frame) {
       store_be<uint16_t>(frame.data() + at, value);
-      store_be<uint16_t>(frame.data() + 40, uint16_t{0});  // No checksum, so that it is not it.
+      // No checksum, so that only the changed word can be wrong.
+      store_be<uint16_t>(frame.data() + 40, uint16_t{0});
     };
   };
   EXPECT_EQ(refusal_of(word(38, 12)), FrameOutcome::kBadUdpLength);
   EXPECT_EQ(refusal_of(word(38, 7)), FrameOutcome::kBadUdpLength);
   EXPECT_EQ(refusal_of(word(36, 12001)), FrameOutcome::kWrongPort);
-  EXPECT_EQ(refusal_of(word(34, 0)), FrameOutcome::kWrongPort);  // From port 0: no answer possible.
+  EXPECT_EQ(refusal_of(word(34, 0)), FrameOutcome::kWrongPort);  // Port 0 cannot be answered.
 }
 
 TEST(LinkInspect, SeveralUdpPorts) {
@@ -177,8 +178,8 @@ TEST(LinkInspect, ControlMessages) {
   EXPECT_EQ(inspect(from_hex(kPing)).kind, FrameKind::kIcmp);
   EXPECT_EQ(inspect(from_hex(kIgmpQueryFrame)).kind, FrameKind::kIgmp);
   EXPECT_EQ(inspect(from_hex(kSolicitation), kHost6).kind, FrameKind::kIcmpv6);
-  // The same asks a host with an IPv4 address for the link-local one that it does not have:
-  // fe80::ff:fe00:1 has the same group.
+  // Sent to a host with an IPv4 address, the same frame asks for the link-local address
+  // fe80::ff:fe00:1, which has the same group. The host does not have that address.
   EXPECT_EQ(inspect(from_hex(kSolicitation), kHost).refusal, FrameOutcome::kNotOurs);
   Bytes ping = from_hex(kPing);
   ping.back() ^= std::byte{1};

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Method: what two queues learn, find and ask by hand, in a time of the test's own; then a random
-// walk against a plain map. The threads of the last test are for ThreadSanitizer.
+// Method: two queues learn, find and ask, with hand-made cases in the test's own time. Then a
+// random walk against a plain map. The last test has threads for ThreadSanitizer.
 #include "io/frames/neighbour_table.h"
 
 #include <gtest/gtest.h>
@@ -22,7 +22,7 @@ Hop hop(uint32_t number) {
 
 const Instant kStart(seconds(100));
 
-/// The hop that `cache` finds, if any.
+/// Returns the hop that `cache` finds, if any.
 std::optional<Hop> found_by(NeighbourCache& cache, const Endpoint& address, Instant now = kStart) {
   const auto found = cache.find(address, now);
   return found ? std::optional(found->hop) : std::nullopt;
@@ -39,7 +39,7 @@ TEST(NeighbourTable, OneQueueFindsWhatAnotherLearned) {
   EXPECT_EQ(found_by(second, host(1)), hop(2));
   Endpoint other_port = host(1);
   other_port.port = 9;
-  EXPECT_EQ(found_by(second, other_port), hop(2));  // A port is not an address.
+  EXPECT_EQ(found_by(second, other_port), hop(2));  // The port is not part of the key.
 }
 
 TEST(NeighbourTable, WhatIsKnownChangesNothing) {
@@ -60,9 +60,9 @@ TEST(NeighbourTable, AFullTableForgetsTheOldest) {
   EXPECT_EQ(found_by(cache, host(1)), std::nullopt);
   EXPECT_EQ(found_by(cache, host(2)), hop(2));
   EXPECT_EQ(found_by(cache, host(4)), hop(4));
-  // The ring begins in its middle by now; after one is taken out, the oldest still goes first.
+  // The ring starts in its middle here. After an entry is removed, the oldest must still go first.
   table.forget(host(3));
-  table.forget(host(9));  // Nobody.
+  table.forget(host(9));  // Not in the table.
   EXPECT_EQ(table.size(), 2U);
   for (uint32_t i = 5; i <= 6; i++) cache.learn(host(i), hop(i), kStart);
   EXPECT_EQ(table.size(), 3U);
@@ -78,7 +78,7 @@ TEST(NeighbourTable, WhoIsSilentIsStaleAndWhoSendsIsNot) {
   const Instant stale_at = kStart + kReachableFor;
   EXPECT_FALSE(first.find(host(1), stale_at - nanoseconds(1))->is_stale);
   EXPECT_TRUE(first.find(host(1), stale_at)->is_stale);
-  EXPECT_FALSE(first.find(host(1), stale_at + nanoseconds(1))->is_stale);  // Said already.
+  EXPECT_FALSE(first.find(host(1), stale_at + nanoseconds(1))->is_stale);  // Reported already.
   EXPECT_TRUE(second.find(host(1), stale_at)->is_stale);
   EXPECT_TRUE(first.find(host(1), stale_at + kLookAgainAfter)->is_stale);
   // A packet to one queue is enough for both.
@@ -96,23 +96,23 @@ TEST(NeighbourTable, OnlyWhatIsAskedForIsLearnedFromAnAnswer) {
   EXPECT_FALSE(table.take_answer(host(1), hop(2), kStart));
   EXPECT_EQ(table.find(host(1))->hop, hop(1));
   for (uint32_t i = 0; i < kQuestionsMax; i++) EXPECT_TRUE(table.open_question(host(10 + i)));
-  EXPECT_FALSE(table.open_question(host(1)));  // One too many.
+  EXPECT_FALSE(table.open_question(host(1)));  // Exceeds the limit.
   table.close_question(host(12));
   EXPECT_TRUE(table.open_question(host(1)));
 }
 
-/// What the walk's model knows of an address.
+/// The model's knowledge of an address.
 struct Model {
   Hop hop;
   Instant heard_at;
-  std::array<Instant, 2> said_at;  ///< When each cache has said that it is stale.
+  std::array<Instant, 2> said_at;  ///< When each cache reported that it is stale.
 };
 
-/// Whether a cache may call `known` stale, and whether it may keep silent about it.
+/// Checks whether a cache may report `known` as stale, and whether it may stay silent about it.
 void expect_age(const Model& known, uint32_t which, bool is_stale, Instant now) {
   const Duration silent = now - known.heard_at;
   if (is_stale) {
-    ASSERT_GE(silent, kReachableFor - kConfirmEvery);  // Each packet need not be noted down.
+    ASSERT_GE(silent, kReachableFor - kConfirmEvery);  // A cache need not record each packet.
   } else if (silent >= kReachableFor) {
     ASSERT_LT(now, known.said_at[which] + kLookAgainAfter);
   }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Method: whole frames worked out by hand, then refusals, then random frames whose checksums must
-// add up to all ones, as a receiver checks them.
+// Method: whole frames computed by hand, then refusals, then random frames. The checksums of random
+// frames must add up to all ones, as a receiver checks them.
 #include "io/frames/udp_frame.h"
 
 #include <gtest/gtest.h>
@@ -59,7 +59,7 @@ TEST(UdpFrame, ChecksumOfTheStandardsExample) {
 }
 
 TEST(UdpFrame, AZeroUdpChecksumIsSentAsAllOnes) {
-  // As in the first test but two payload bytes: 1403+0011+000a+000a+4268 = 5690, so a payload of
+  // As in the first test but with two payload bytes: 1403+0011+000a+000a+4268 = 5690. A payload of
   // a96f makes the sum ffff and the checksum 0, which would mean "none".
   Bytes frame(64);
   ASSERT_EQ(build_udp_frame(kIpv4, from_hex("a9 6f"), frame), 44U);
@@ -82,7 +82,7 @@ TEST(UdpFrame, WhatDoesNotFitIsRefusedAndTouchesNothing) {
   EXPECT_EQ(build_udp_frame(kIpv4, std::span(oversized).first(65'507), large), 65'549U);
 }
 
-/// Adds big-endian words with end-around carry, one at a time: the simplest checksum there is.
+/// Adds big-endian words with end-around carry, one at a time: the simplest checksum.
 uint32_t add_words(uint32_t sum, std::span<const std::byte> bytes) {
   for (size_t i = 0; i < bytes.size(); i++) {
     sum += std::to_integer<uint32_t>(bytes[i]) << (i % 2 == 0 ? 8 : 0);

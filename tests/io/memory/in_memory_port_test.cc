@@ -101,7 +101,7 @@ TEST(InMemoryPort, FullAndOversizedAreRefusedAndCounted) {
   EXPECT_EQ(port.queue(0).counters().tx_refused, 2U);
   EXPECT_EQ(port.take_sent(0).size(), 1U);
 
-  InMemoryPort frames({.layer = PacketLayer::kFrame});  // An IPv4 port has no way to IPv6.
+  InMemoryPort frames({.layer = PacketLayer::kFrame});  // An IPv4 port cannot send to IPv6.
   frames.queue(0).transmit(std::array{to(small, *Endpoint::parse("[::1]:7"))});
   EXPECT_EQ(frames.queue(0).counters().tx_refused, 1U);
 }
@@ -111,7 +111,7 @@ TEST(InMemoryPort, ReceivedPacketsStayUntilTheNextReceive) {
   ASSERT_TRUE(port.inject(0, numbered(1, 12), kWorker));
   std::array<Packet, 1> burst;
   ASSERT_EQ(port.queue(0).receive(burst), 1U);
-  // One slot is lent: one more packet fits, and does not touch it.
+  // One slot is lent; one more packet fits and does not touch it.
   EXPECT_TRUE(port.inject(0, numbered(2, 12), kWorker));
   EXPECT_FALSE(port.inject(0, numbered(3, 12), kWorker));
   EXPECT_EQ(copy_of(burst[0]), numbered(1, 12));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Method: every accepted form by hand, then refusals. Only names that need no server are looked up.
+// Method: every accepted form by hand, then refusals. Only names that need no server are resolved.
 #include "io/udp/resolve.h"
 
 #include <gtest/gtest.h>
@@ -22,7 +22,7 @@ TEST(Resolve, NumericFormsWithAndWithoutPort) {
   EXPECT_EQ(resolved("[::1]:7", 12000), "[::1]:7");
   EXPECT_EQ(resolved("[::1]", 12000), "[::1]:12000");
   EXPECT_EQ(resolved("::1", 12000), "[::1]:12000");
-  EXPECT_EQ(resolved("fd00::1:2", 12000), "[fd00::1:2]:12000");  // All of it is the address.
+  EXPECT_EQ(resolved("fd00::1:2", 12000), "[fd00::1:2]:12000");  // The whole text is the address.
 }
 
 TEST(Resolve, NameOfThisMachine) {
@@ -56,7 +56,7 @@ TEST(Resolve, ErrorsNameTheTextInOneLine) {
   EXPECT_EQ(error("[::1:7"), "error: '[::1:7' lacks the closing bracket");
   EXPECT_EQ(error("[::1]7"), "error: '[::1]7' is not [ADDRESS]:PORT");
   EXPECT_EQ(error("[::1]:"), "error: '[::1]:' is not [ADDRESS]:PORT");
-  // A label of 64 letters is one too many for DNS, so no server is asked.
+  // A label of 64 letters is too long for DNS, so no server is asked.
   const std::string label(64, 'a');
   EXPECT_TRUE(
       error(label + ".invalid:7").starts_with("error: cannot find the address of '" + label));

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /// @file
-/// Pairs of UDP ports on the loopback interface. The kernel delivers there in the sender's call, so
-/// a packet that was sent is there; wait() with a bound only guards against a lost one.
+/// Pairs of UDP ports on the loopback interface. There, the kernel delivers a packet during the
+/// sender's call. A bounded wait() only guards against a lost packet.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -41,7 +41,7 @@ struct Arrived {
   Endpoint source;
 };
 
-/// Receives until `count` packets are there, or two seconds of silence show that they never will.
+/// Receives until `count` packets have arrived, or until two seconds pass without a packet.
 inline std::vector<Arrived> receive(engine::PortQueue& queue, size_t count,
                                     uint32_t burst_packets = engine::kBurstPackets) {
   std::vector<Arrived> arrived;

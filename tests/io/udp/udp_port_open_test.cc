@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Method: what cannot be opened and says so, what cannot be sent and is counted, groups, and a
-// device that refuses trains.
+// Method: configurations that cannot be opened, with their error texts. Packets that cannot be sent
+// are counted. Then multicast groups, and a device that refuses trains.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <net/if.h>
@@ -84,7 +84,7 @@ TEST(UdpPort, AnAbsentPeerEndsNothing) {
   const auto client = open({.local = kLoopback4, .peer = address});
   server.reset();
   const Bytes bytes = numbered(1, 40);
-  // Each packet is answered by ICMP "port unreachable", which the next call to the kernel reports.
+  // Each packet causes ICMP "port unreachable", which the next call to the kernel reports.
   for (uint32_t i = 0; i < 5; i++) {
     client->queue(0).transmit(std::array{to(bytes, address)});
     expect_nothing(client->queue(0));
@@ -104,13 +104,13 @@ TEST(UdpPort, AGrantedBufferMakesNoWarningAndARefusedOneTellsTheRemedy) {
   const auto greedy =
       open({.local = kLoopback4, .queue_count = 2, .receive_buffer_bytes = 1U << 30});
   if (greedy->warnings().empty()) GTEST_SKIP() << "privileged: the kernel grants what is asked";
-  ASSERT_EQ(greedy->warnings().size(), 1U);  // Not one for each queue.
+  ASSERT_EQ(greedy->warnings().size(), 1U);  // One warning, not one per queue.
   EXPECT_THAT(greedy->warnings()[0], HasSubstr("sysctl -w net.core.rmem_max=1073741824"));
 }
 
 // --- multicast ---
 
-/// Two members of `group` on one port, and a sender, all on the interface `via`.
+/// Sends to two members of `group` on one port, all on the interface `via`.
 void send_to_members(const Endpoint& any, const Endpoint& via, Endpoint group) {
   UdpPortConfig member{.local = any,
                        .multicast = UdpMulticast{.group = group, .via = via, .share = true}};
@@ -131,7 +131,7 @@ void send_to_members(const Endpoint& any, const Endpoint& via, Endpoint group) {
   }
 }
 
-// 239.255.12.1 is administratively scoped; on the loopback interface it leaves no machine.
+// 239.255.12.1 is administratively scoped; on the loopback interface it stays on the machine.
 const Endpoint kGroup4 = Endpoint::ipv4(0xefff0c01, 1);
 
 TEST(UdpPort, MembersOfAnIpv4GroupAllReceive) {
@@ -145,8 +145,8 @@ TEST(UdpPort, MembersOnDualStackPortsAllReceiveIpv4) {
 
 TEST(UdpPort, MembersOfAnIpv6GroupAllReceive) {
   if (!has_ipv6()) GTEST_SKIP() << "no IPv6 loopback here";
-  // Usually the loopback interface has no route for groups, and an interface-local group
-  // (ff01::) does not leave the machine on any other either.
+  // Usually the loopback interface has no route for groups. An interface-local group (ff01::) stays
+  // on the machine on any other interface too.
   Endpoint via = loopback6();
   struct if_nameindex* const interfaces = ::if_nameindex();
   for (const struct if_nameindex* i = interfaces; i != nullptr && i->if_index != 0; i++) {
@@ -160,7 +160,7 @@ TEST(UdpPort, MembersOfAnIpv6GroupAllReceive) {
 
 // --- the kernel refuses trains ---
 
-/// In a network namespace of its own (this thread only) with a loopback MTU of 1500.
+/// Moves this thread to a network namespace of its own with a loopback MTU of 1500.
 bool enter_small_network() {
   if (unshare(CLONE_NEWNET) != 0) return false;
   const FileDescriptor control(::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0));
@@ -191,7 +191,7 @@ TEST(UdpPort, TrainsThatTheDeviceRefusesAreSentSingly) {
       const auto arrived = receive(server->queue(0), sent.size());
       ASSERT_EQ(arrived.size(), sent.size());
       for (size_t i = 0; i < sent.size(); i++) ASSERT_EQ(arrived[i].bytes, sent[i]) << i;
-      // Learnt in the first round: from then on one call takes all.
+      // The sender learned this in the first round, so one call takes all packets.
       if (round == 1) {
         EXPECT_EQ(client->queue(0).counters().system_calls - calls_before, 1U);
       }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Method: single packets, then trains, then steering, each by hand and against what was sent; then
-// threads. Opening, refusals and multicast are in udp_port_open_test.cc.
+// Method: single packets, then trains, then steering, each by hand and against the sent packets;
+// then threads. Opening, refusals and multicast are in udp_port_open_test.cc.
 #include "io/udp/udp_port.h"
 
 #include <gtest/gtest.h>
@@ -71,7 +71,7 @@ TEST(UdpPort, AWildcardPortSpeaksBothFamilies) {
   for (const Endpoint& address : {at4, at6}) {
     const auto client = open({.peer = address});
     ASSERT_NE(client, nullptr);
-    // A train each way, so that joining and cutting are tried with mapped addresses too.
+    // A train each way, so that joining and splitting are also tested with mapped addresses.
     const std::array<Bytes, 2> sent{numbered(1, 64), numbered(2, 64)};
     client->queue(0).transmit(std::array{to(sent[0], address), to(sent[1], address)});
     const auto arrived = receive(server->queue(0), 2);
@@ -131,7 +131,7 @@ TEST(UdpPort, OversizedDatagramsAreCounted) {
 TEST(UdpPort, EqualPacketsTravelAsTrainsAndArriveAsTheyWere) {
   const auto server = open({.local = kLoopback4});
   const auto client = open({.local = kLoopback4});
-  // 100 packets of 1000 bytes and a shorter one: 64 packets to a train (64,000 bytes).
+  // 100 packets of 1000 bytes and a shorter one; a train has 64 packets (64,000 bytes).
   std::vector<Bytes> sent;
   for (uint32_t i = 0; i < 100; i++) sent.push_back(numbered(i, 1000));
   sent.push_back(numbered(100, 300));
@@ -148,7 +148,7 @@ TEST(UdpPort, EqualPacketsTravelAsTrainsAndArriveAsTheyWere) {
     ASSERT_EQ(arrived[i].bytes, sent[i]) << "packet " << i;
     ASSERT_EQ(arrived[i].source, client->local());
   }
-  if (server->receive_offload()) {  // Two messages: one call to the kernel, the rest leftovers.
+  if (server->receive_offload()) {  // Two messages: one call to the kernel; the rest are leftovers.
     EXPECT_LE(server->queue(0).counters().system_calls, 2U);
   }
 }
@@ -190,7 +190,7 @@ TEST(UdpPort, InterleavedDestinationsKeepTheirOrder) {
   const auto server = open({.local = kLoopback4});
   std::vector<std::unique_ptr<UdpPort>> workers;
   for (uint32_t w = 0; w < kWorkers; w++) workers.push_back(open({.local = kLoopback4}));
-  // Every result goes to all workers from one copy, as an engine sends it: 300 packets, which is
+  // Each result goes to all workers from one copy, as an engine sends it. These are 300 packets,
   // more than one group of the sender.
   std::vector<Bytes> results;
   for (uint32_t i = 0; i < kResults; i++) results.push_back(numbered(i, 400));
@@ -200,7 +200,7 @@ TEST(UdpPort, InterleavedDestinationsKeepTheirOrder) {
   }
   server->queue(0).transmit(packets);
   EXPECT_EQ(server->queue(0).counters().tx_packets, kWorkers * kResults);
-  EXPECT_LE(server->queue(0).counters().system_calls, 2U);  // One for each group.
+  EXPECT_LE(server->queue(0).counters().system_calls, 2U);  // One per group.
   for (const auto& worker : workers) {
     const auto arrived = receive(worker->queue(0), kResults);
     ASSERT_EQ(arrived.size(), kResults);
@@ -226,7 +226,7 @@ TEST(UdpPort, RandomBurstsMatchWhatWasSent) {
     for (Bytes& bytes : sent) {
       if (prng.chance(0.2)) size = sizes[prng.below(5)];
       bytes = numbered(prng.any_u32(), size);
-      // Now and then the steering field moves on, which ends a train, or the packet is empty.
+      // Sometimes the steering field changes, which ends a train, or the packet is empty.
       bytes[2] = static_cast<std::byte>(prng.below(8) / 7);
       if (prng.chance(0.05)) bytes.clear();
       const uint32_t worker = prng.below(kWorkers);
@@ -247,7 +247,7 @@ TEST(UdpPort, RandomBurstsMatchWhatWasSent) {
 
 // --- steering ---
 
-/// Bytes 1-4 are the block, as in the Trio-ML header.
+/// Makes a packet with the block in bytes 1-4, as in the Trio-ML header.
 Bytes block_packet(uint32_t block, uint32_t size) {
   Bytes bytes(size);
   store_be<uint32_t>(bytes.data() + 1, block);
@@ -262,12 +262,12 @@ TEST(UdpPort, PacketsAreSteeredByTheirBlock) {
   std::vector<Bytes> sent;
   for (uint32_t block = 0; block < 1024; block += 7) sent.push_back(block_packet(block, 80));
   std::vector<TxPacket> packets;
-  std::map<uint32_t, uint32_t> expected;  // Queue to packets.
+  std::map<uint32_t, uint32_t> expected;  // Packets per queue.
   for (const Bytes& bytes : sent) {
     packets.push_back(to(bytes, server->local()));
     expected[(load_be<uint32_t>(bytes.data() + 1) >> 7) & 3]++;
   }
-  // All in one call: the sender must not let a train cross from one queue's blocks to the next.
+  // All in one call: a train must not cross from one queue's blocks to the next queue's.
   client->queue(0).transmit(packets);
   for (uint32_t q = 0; q < 4; q++) {
     const auto arrived = receive(server->queue(q), expected[q]);
@@ -302,7 +302,7 @@ TEST(UdpPort, AnArrivedPacketAndAnEarlierWakeEndAWait) {
   EXPECT_EQ(receive(server->queue(0), 1).size(), 1U);
   server->queue(0).wake();
   server->queue(0).wait(seconds(1000));
-  server->queue(0).wait(nanoseconds(-1));  // The wake was used up; no time at all is allowed.
+  server->queue(0).wait(nanoseconds(-1));  // The wake is consumed; this wait allows no time.
 }
 
 TEST(UdpPort, AnotherThreadsWakeEndsAWait) {
@@ -326,7 +326,7 @@ TEST(UdpPort, QueuesOfOnePortRunOnThreadsOfTheirOwn) {
       engine::PortQueue& queue = server->queue(q);
       std::array<Packet, kBurstPackets> burst;
       std::array<TxPacket, kBurstPackets> back;
-      // Relaxed: wake() after the store orders enough, and one round more would do no harm.
+      // Relaxed: wake() after the store gives enough order, and one more round is harmless.
       while (!stop.load(std::memory_order_relaxed)) {
         const uint32_t count = queue.receive(burst);
         if (count == 0) queue.wait(milliseconds(1000));

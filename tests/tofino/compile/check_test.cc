@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Every limit of the chip: a program that just fits, and one that is refused by name, number and
-// place.
+// Method: for every limit of the chip, a program that just fits, and one that is refused with name,
+// number and place.
 #include "tofino/compile/check.h"
 
 #include <fmt/format.h>
@@ -27,7 +27,7 @@ Register counting_register(const std::string& name, uint32_t entries = 1024) {
                .low = {{.op = StatefulOp::kAdd, .a = kLow, .b = {StatefulSource::kConstant, 1}}}}}};
 }
 
-/// A table that calls its registers.
+/// Adds a table that calls its registers.
 TableId calling(SmallProgram& p, const std::string& name,
                 const std::vector<RegisterId>& registers) {
   Action action{.name = name};
@@ -43,13 +43,13 @@ TEST(Check, ARegisterIsAccessedOnceAPass) {
   const RegisterId r = p.b.add(counting_register("r"));
   const TableId one = calling(p, "one", {r});
   const TableId two = calling(p, "two", {r});
-  // Either the one or the other: fine.
+  // A packet reaches only one of the two tables.
   p.then(when({{.field = p.a(), .value = 1}}, {apply(one)}, {apply(two)}));
   EXPECT_EQ(refusal(p.b.program), "");
   p.b.program.ingress.control = {apply(one), apply(two)};
   EXPECT_EQ(refusal(p.b.program),
             "program 'small': register 'r' is accessed by table 'one' and table 'two' in one pass; "
-            "a register allows 1 access a packet");
+            "a register allows 1 access per packet");
   p.b.program.ingress.control = {apply(calling(p, "twice", {r, r}))};
   EXPECT_THAT(refusal(p.b.program), HasSubstr("accessed twice in one pass"));
 }
@@ -78,12 +78,12 @@ TEST(Check, WhatAStatefulAluCanSay) {
   EXPECT_THAT(
       with({.name = "x",
             .comparisons = {{.memory = StatefulSource::kLow, .input = StatefulSource::kHigh}}}),
-      HasSubstr("a comparison is of memory, one input and one constant"));
+      HasSubstr("a comparison takes memory, one input and one constant"));
   const StatefulUpdate first{.when = kIfFirst};
   const StatefulUpdate other{.when = kUnlessFirst};
   EXPECT_EQ(with({.name = "x", .comparisons = {comparison}, .low = {first, other}}), "");
   EXPECT_THAT(with({.name = "x", .comparisons = {comparison}, .low = {first, first}}),
-              HasSubstr("can both hold; a word is changed 1 time a path"));
+              HasSubstr("can both apply; a word is changed 1 time per packet"));
   EXPECT_THAT(with({.name = "x", .low = {{.when = 1}, {.when = 2}, {.when = 4}}}),
               HasSubstr("3 updates of the low word; a stateful ALU has 2"));
   EXPECT_EQ(with({.name = "x", .high = {first}}, true), "");
@@ -128,11 +128,11 @@ TEST(Check, AnActionRunsAtOnce) {
   EXPECT_EQ(refusal(p.b.program), "");
   p.b.program.ingress.control = {
       apply(p.always("bad", {set(p.a(), constant(1)), set(p.bb(), field(p.a()))}))};
-  EXPECT_THAT(refusal(p.b.program), HasSubstr("action 'bad': field 'h.a' is one it reads, which "
-                                              "the same action has written"));
+  EXPECT_THAT(refusal(p.b.program),
+              HasSubstr("action 'bad': field 'h.a' is read after the same action has written it"));
   SmallProgram q;
   q.then(apply(q.always("twice", {set(q.a(), constant(1)), set(q.a(), constant(2))})));
-  EXPECT_THAT(refusal(q.b.program), HasSubstr("writes twice"));
+  EXPECT_THAT(refusal(q.b.program), HasSubstr("is written twice"));
 }
 
 TEST(Check, EntriesSuitTheirTable) {
@@ -156,9 +156,9 @@ TEST(Check, EntriesSuitTheirTable) {
               HasSubstr("16 does not fit the 4 bits of parameter 0"));
   EXPECT_THAT(with({{.keys = {{5}}, .action = act}}), HasSubstr("takes 1 parameters, not 0"));
   EXPECT_THAT(with({{.keys = {}, .action = act, .parameters = {1}}}),
-              HasSubstr("an entry with 0 keys; it has 1"));
+              HasSubstr("an entry has 0 keys; the table has 1"));
   EXPECT_THAT(with(std::vector<Entry>(2, Entry{{{5}}, act, {1}})),
-              HasSubstr("table 't': 2 entries, its size is 1"));
+              HasSubstr("table 't' has 2 entries; its size is 1"));
 }
 
 TEST(Check, WhatAGatewaySees) {
@@ -169,11 +169,11 @@ TEST(Check, WhatAGatewaySees) {
   p.then(when({{.field = p.a()}, {.field = wide}}, {apply(t)}));  // 16 + 28 = 44 bits.
   EXPECT_EQ(refusal(p.b.program), "");
   p.b.program.ingress.control[0].terms.push_back({.field = one, .value = 1});
-  EXPECT_THAT(refusal(p.b.program), HasSubstr("looks at 45 bits; a gateway sees 44"));
+  EXPECT_THAT(refusal(p.b.program), HasSubstr("reads 45 bits; a gateway reads 44"));
 }
 
 TEST(Check, ParserRowsDepthAndOrder) {
-  // 255 transitions and the default are 256 rows; the header's own extraction costs no more.
+  // 255 transitions and the default take 256 rows; extracting the header takes no further row.
   SmallProgram p;
   ParserState& start = p.b.program.ingress.parser[0];
   start.select = {p.a()};
@@ -203,7 +203,7 @@ TEST(Check, AnEgressParserIsShallow) {
     return refusal(p.b.program);
   };
   EXPECT_EQ(with(39), "");  // 4 + 156 = 160 bytes.
-  EXPECT_THAT(with(40), HasSubstr("egress parser reads up to 164 bytes; it can read 160"));
+  EXPECT_THAT(with(40), HasSubstr("egress parser reads up to 164 bytes; at most 160 are allowed"));
 }
 
 TEST(Check, ReferencesExist) {

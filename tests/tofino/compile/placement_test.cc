@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Dependencies and stages by hand, what fits a stage and a pipe to the last block, and the PHV.
+// Method: dependencies and stages by hand, limits of a stage and a pipe up to the last block, the
+// PHV.
 #include "tofino/compile/placement.h"
 
 #include <fmt/format.h>
@@ -16,7 +17,7 @@ using ::testing::HasSubstr;
 using testing::refusal;
 using testing::SmallProgram;
 
-/// `count` tables, each of which reads what the one before has written.
+/// Makes `count` tables; each reads the field that the previous one writes.
 SmallProgram chain_of(uint32_t count) {
   SmallProgram p;
   FieldId before = p.b.metadata("m0", 8);
@@ -35,7 +36,7 @@ TEST(Placement, AThirteenthStageIsRefused) {
   EXPECT_EQ(placed->stages.size(), 12U);
   for (uint32_t i = 0; i < 12; i++) EXPECT_EQ(placed->stage_of[i], i);
   EXPECT_EQ(refusal(chain_of(13).b.program),
-            "program 'small' needs 13 stages; a pipe has 12: table 't12' would lie in stage 12 "
+            "program 'small' needs 13 stages; a pipe has 12: table 't12' would be in stage 12 "
             "(counted from 0), because it depends (action, field 'm12') on table 't11' in "
             "stage 11");
 }
@@ -54,8 +55,8 @@ TEST(Placement, KindsOfDependency) {
   p.then(apply(over));
   const auto placed = place(p.b.program);
   ASSERT_TRUE(placed.has_value());
-  // writes 0; reads (action) 1; the condition on y (match) 2; under (successor) 2; over (action
-  // after writes, anti after reads) 1.
+  // writes: 0; reads (action): 1; the condition on y (match): 2; under (successor): 2; over (action
+  // after writes, anti after reads): 1.
   EXPECT_EQ(placed->stage_of, (std::vector<uint32_t>{0, 1, 2, 2, 1}));
   std::vector<DependencyKind> kinds;
   for (const Dependency& d : dependencies_of(placed->units)) kinds.push_back(d.kind);
@@ -79,7 +80,7 @@ Register plain_register(const std::string& name, uint32_t entries, uint32_t bits
   return {.name = name, .bits = bits, .entries = entries, .actions = {{.name = "read"}}};
 }
 
-/// One table a register, pinned to a stage if asked for.
+/// Makes one table per register, pinned to a stage if one is given.
 SmallProgram with_registers(uint32_t count, uint32_t entries, std::optional<uint32_t> stage) {
   SmallProgram p;
   for (uint32_t i = 0; i < count; i++) {
@@ -96,7 +97,7 @@ TEST(Placement, AFifthStatefulAluInAStageIsRefused) {
   EXPECT_EQ(refusal(with_registers(4, 1024, 7).b.program), "");
   EXPECT_EQ(refusal(with_registers(5, 1024, 7).b.program),
             "program 'small': stage 7 needs 5 stateful ALUs with table 'r4'; a stage has 4");
-  // Left free, the fifth goes one stage further.
+  // Without a pin, the fifth goes to the next stage.
   const auto placed = place(with_registers(5, 1024, std::nullopt).b.program);
   ASSERT_TRUE(placed.has_value());
   EXPECT_EQ(placed->stages.size(), 2U);
@@ -175,7 +176,7 @@ TEST(Placement, MemoryOfTables) {
   SmallProgram p;
   const ActionId act = p.b.add(
       Action{.name = "act", .parameter_bits = {9}, .operations = {set(p.bb(), parameter(0))}});
-  // Key 16 + version 4 + parameter 9 = 29 bits: 4 entries a row, 4096 a block.
+  // Key 16 + version 4 + parameter 9 = 29 bits: 4 entries per row, 4096 per block.
   const auto memory = [&](std::vector<Key> keys, uint32_t size) {
     return memory_of(p.b.program,
                      Table{.name = "t", .keys = std::move(keys), .actions = {act}, .size = size});
@@ -183,14 +184,14 @@ TEST(Placement, MemoryOfTables) {
   EXPECT_EQ(memory({{p.a()}}, 8'192).sram_blocks, 2U);
   EXPECT_EQ(memory({{p.a()}}, 8'193).sram_blocks, 3U);
   EXPECT_EQ(memory({{p.a()}}, 8'193).hash_bits, 30U);
-  // 16 + 4 bits in 44; 512 a block. Parameters of 9 bits, 16 with rounding, 8 a row.
+  // 16 + 4 bits of 44; 512 entries per block. Parameters of 9 bits, rounded to 16, 8 per row.
   EXPECT_EQ(memory({{p.a(), MatchKind::kTernary}}, 513).tcam_blocks, 2U);
   EXPECT_EQ(memory({{p.a(), MatchKind::kTernary}}, 513).sram_blocks, 1U);
 }
 
 TEST(Placement, PhvIsFullToTheByte) {
   // Ingress can have 48 containers of 32, 64 of 16 and 48 of 8 bits: 2944 bits. The header takes
-  // two of 16 bits when tables touch it.
+  // two containers of 16 bits if tables use it.
   const auto with = [](uint32_t words, uint32_t halves, uint32_t bytes) {
     SmallProgram p;
     Table table{.name = "t"};
@@ -208,10 +209,9 @@ TEST(Placement, PhvIsFullToTheByte) {
   };
   EXPECT_EQ(with(48, 64, 48), "");
   EXPECT_EQ(with(48, 64, 49),
-            "program 'small': ingress PHV: field 'f8_48' (8 bits) finds no container; the "
-            "program's fields so far take 2944 of the 2944 bits that ingress can have (of the "
-            "chip's 4096)");
-  EXPECT_EQ(with(64, 32, 48), "");  // 16 words in two halves each.
+            "program 'small': ingress PHV: field 'f8_48' (8 bits) finds no container; the fields "
+            "before it take 2944 of the 2944 bits that ingress can have (of the chip's 4096)");
+  EXPECT_EQ(with(64, 32, 48), "");  // 16 words, each in two halves.
   EXPECT_NE(with(64, 33, 48), "");
 }
 
@@ -223,7 +223,7 @@ TEST(Placement, AUnitWaitsForItsPin) {
   EXPECT_EQ(placed->stage_of, (std::vector<uint32_t>{0, 5, 6}));
   p.b.program.tables[2].stage = 5;
   EXPECT_EQ(refusal(p.b.program),
-            "program 'small': table 't2' is to lie in stage 5, but it depends (action, "
+            "program 'small': table 't2' is pinned to stage 5, but it depends (action, "
             "field 'm2') on table 't1' in stage 5");
   p.b.program.tables[2].stage = 12;
   EXPECT_THAT(refusal(p.b.program), HasSubstr("a pipe has 12 (0 to 11)"));

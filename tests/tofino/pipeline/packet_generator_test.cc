@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Times and numbers by hand, and what the chip cannot do.
+// Method: times and numbers by hand, then configurations that the chip cannot do.
 #include "tofino/pipeline/packet_generator.h"
 
 #include <gmock/gmock.h>
@@ -76,17 +76,17 @@ TEST(PacketGenerators, WhatTheChipCannotDoIsRefused) {
   wrong.batches = 0;
   EXPECT_THAT(refusal(wrong), HasSubstr("batches=0; allowed: 1 to 65536"));
   wrong = right;
-  wrong.packets = 126;  // 125 of 8 ns are 1 us.
+  wrong.packets = 126;  // 125 packets of 8 ns take 1 us.
   EXPECT_THAT(refusal(wrong), HasSubstr("period 1000 ns; its 126 packets take 1008 ns"));
   std::vector<std::byte> long_packet(10'000);
   GeneratorConfig large{.period = microseconds(10), .packet = {long_packet, 10'000}};
   EXPECT_EQ(refusal(large), "");
-  EXPECT_EQ(refusal(large), "");  // Replaces itself.
+  EXPECT_EQ(refusal(large), "");  // It replaces itself.
   large.application = 1;
   EXPECT_THAT(refusal(large),
               HasSubstr("packets of 20000 bytes in the pipe's buffer; it has 16384"));
   large.pipe = 1;
-  EXPECT_EQ(refusal(large), "");  // Another pipe, another buffer.
+  EXPECT_EQ(refusal(large), "");  // Another pipe has its own buffer.
 }
 
 }  // namespace

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Method: a pipe that has seen packets before (and takes shortcuts) beside one that sees its first
-// (and goes from state to state). Random parsers, random packets: verdict, fields and bytes are the
+// Method: compares a pipe that has seen packets before and takes shortcuts with a new pipe that
+// goes from state to state. Parsers and packets are random. Verdict, fields and bytes must be the
 // same.
 #include "tofino/pipeline/parser_route.h"
 
@@ -15,7 +15,7 @@ namespace {
 
 using tributary::testing::Prng;
 
-/// Five headers of one to three fields and a parser over them whose states only lead forward.
+/// Makes five headers of one to three fields, and a parser whose states only lead forward.
 Program random_program(Prng& prng) {
   ProgramBuilder b("random");
   b.program.intrinsics.ingress_port = b.metadata("ingress_port", 9);
@@ -75,11 +75,11 @@ TEST(ParserRoutes, ShortcutsReadWhatTheStatesRead) {
     Pipe experienced(*executable, tables, 1);
     for (uint32_t step = 0; step < 120; step++) {
       std::vector<std::byte> bytes(prng.below(24));
-      // Few values, so that packets go the same ways again.
+      // Few different values, so that packets repeat their paths.
       for (std::byte& byte : bytes)
         byte = static_cast<std::byte>(prng.below(4) | prng.below(2) << 7);
       const PacketView packet{bytes, static_cast<uint32_t>(bytes.size())};
-      // Ports 0 and 128 are one place in the memory of ways.
+      // Ports 0 and 128 share one entry of the remembered paths.
       const uint32_t port = prng.below(3) + 128 * prng.below(2);
       Pipe fresh(*executable, tables, 1);
       PacketBuffer out_experienced;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The stateful ALU by hand: every operation, comparison and output, widths and signs; then the
-// loop over many registers against one at a time.
+// Method: the stateful ALU by hand: every operation, comparison and output, widths and signs. Then
+// the loop over many registers against one call at a time.
 #include "tofino/pipeline/stateful_alu.h"
 
 #include <gtest/gtest.h>
@@ -21,7 +21,7 @@ Register word(uint32_t bits, bool is_signed, bool pair = false) {
   return {.name = "r", .bits = bits, .pair = pair, .is_signed = is_signed, .entries = 1};
 }
 
-/// low = low `op` input0, on one word.
+/// Runs low = low `op` input0 on one word.
 uint32_t result(const Register& reg, StatefulOp op, uint32_t memory, uint32_t input) {
   const RegisterAction action{
       .name = "a", .low = {{.op = op, .a = kLow, .b = kIn0}}, .output = StatefulOutput::kLowAfter};
@@ -63,7 +63,7 @@ TEST(StatefulAlu, SignAndWidthDecideWhereItSaturatesAndWraps) {
   EXPECT_EQ(result(word(1, false), StatefulOp::kXor, 1, 1), 0U);
 }
 
-/// Whether memory - input + constant stands in the relation to 0.
+/// Returns true if (memory - input + constant) has the relation to 0.
 bool compared(Relation relation, uint32_t memory, uint32_t input, int64_t constant,
               bool is_signed) {
   const RegisterAction action{.name = "a",
@@ -89,7 +89,7 @@ TEST(StatefulAlu, Comparisons) {
 }
 
 TEST(StatefulAlu, PredicatesChooseUpdatesAndOutput) {
-  // Count to input0, then begin again: what SwitchML's count does.
+  // Counts to input0 and starts over, as SwitchML's count does.
   const RegisterAction action{.name = "count",
                               .comparisons = {{.memory = StatefulSource::kLow,
                                                .input = StatefulSource::kInput0,
@@ -114,7 +114,7 @@ TEST(StatefulAlu, PredicatesChooseUpdatesAndOutput) {
 }
 
 TEST(StatefulAlu, BothWordsSeeWhatWasBefore) {
-  // A swap, which one word after the other could not do.
+  // A swap; it would fail if the words were updated one after the other.
   const RegisterAction action{.name = "swap",
                               .low = {{.op = StatefulOp::kSet, .a = kHigh}},
                               .high = {{.op = StatefulOp::kSet, .a = kLow}},

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The traffic manager and its times by hand: unicast, multicast, mirror, resubmit, recirculation,
-// drops; then tables against the simplest look-up.
+// Method: the traffic manager and its times by hand: unicast, multicast, mirror, resubmit,
+// recirculation, drops. Then tables against the simplest look-up.
 #include "tofino/pipeline/switch.h"
 
 #include <gmock/gmock.h>
@@ -23,7 +23,7 @@ std::vector<std::byte> bytes_of(std::initializer_list<uint32_t> values) {
   return bytes;
 }
 
-/// A switch whose program does `operations` to every packet.
+/// A switch whose program applies `operations` to every packet.
 struct Bed {
   explicit Bed(std::vector<Operation> (*operations)(const SmallProgram&),
                const SwitchConfig& config = {}) {
@@ -56,11 +56,11 @@ TEST(Switch, UnicastLeavesAPassLaterOnePerClock) {
   EXPECT_EQ(bed.sink.sent[0].at, Instant(nanoseconds(520)));
   EXPECT_EQ(bed.sink.sent[1].at, Instant(nanoseconds(520) + picoseconds(800)));
   EXPECT_EQ(bed.sink.sent[0].port, 2U);
-  // The header changed, what the parser left did not.
+  // The header has changed; the bytes that the parser did not read have not.
   EXPECT_EQ(bed.sink.sent[0].stored, bytes_of({0xbe, 0xef, 0, 2, 7, 8, 9}));
 }
 
-// A packet is the last of its train: on an idle switch the others were through before it came.
+// A packet is the last of its train. On an idle switch the others passed before it arrived.
 TEST(Switch, ATrainTakesThePipeForAllItsPackets) {
   Bed bed(to_port_of_b, {.train = 64});
   bed.arrive(Instant(microseconds(1)), 0, kPacket);
@@ -80,7 +80,7 @@ TEST(Switch, PipesDoNotWaitForEachOther) {
 TEST(Switch, DropsAreCountedByReason) {
   Bed bed(to_port_of_b, {.pipes = 1});
   bed.arrive(Instant{}, 0, bytes_of({0, 1, 0}));
-  bed.arrive(Instant{}, 128, kPacket);               // Of pipe 1.
+  bed.arrive(Instant{}, 128, kPacket);               // A port of pipe 1.
   bed.arrive(Instant{}, 0, bytes_of({0, 1, 1, 0}));  // To port 256, of pipe 2.
   const SwitchCounters& counters = bed.device->counters();
   EXPECT_EQ(counters[SwitchDrop::kParserShort], 1U);
@@ -123,12 +123,12 @@ TEST(Switch, MirrorCopiesThePacketAsItCame) {
   bed.arrive(Instant{}, 0, kPacket);
   ASSERT_EQ(bed.sink.sent.size(), 2U);
   EXPECT_EQ(bed.sink.sent[0].port, 16U);
-  EXPECT_EQ(bed.sink.sent[0].stored, bytes_of({0, 1, 0, 2, 7, 8}));  // Cut, not changed.
+  EXPECT_EQ(bed.sink.sent[0].stored, bytes_of({0, 1, 0, 2, 7, 8}));  // Only truncated.
   EXPECT_THAT(bed.device->set_mirror_session(1024, 0, 0).error().text, HasSubstr("1 to 1023"));
 }
 
 TEST(Switch, AResubmittedPacketIsParsedOnceMore) {
-  // The first time it asks for it; the second time it goes to its port.
+  // The first pass resubmits the packet; the second one sends it to its port.
   SmallProgram p;
   const Intrinsics& in = p.b.program.intrinsics;
   const TableId again = p.always("again", {set(in.resubmit, constant(1))});
@@ -160,11 +160,11 @@ TEST(Switch, ALoopSerialisesAndBoundsWhatItHolds) {
   Bed bed(to_inner_loop);
   bed.arrive(Instant{}, 0, kPacket);
   bed.arrive(Instant{}, 4, kPacket);
-  // 520 ns, then (7 + 24) bytes at 80 ps: back at 522.48 ns; the second right behind it.
+  // 520 ns, then (7 + 24) bytes at 80 ps: back at 522.48 ns; the second follows right behind it.
   EXPECT_EQ(bed.device->next_due(), Instant(picoseconds(522'480)));
   bed.device->run_until(Instant(picoseconds(522'480)));
   EXPECT_EQ(bed.device->next_due(), Instant(picoseconds(524'960)));
-  // Packets that go round for ever fill the buffer and are lost there, not in memory.
+  // Packets that recirculate for ever fill the modelled buffer and are dropped there.
   const std::vector<std::byte> large(9'000, std::byte{1});
   for (uint32_t i = 0; i < 4'000; i++) bed.arrive(Instant(microseconds(1)), 0, large);
   EXPECT_GT(bed.device->counters()[SwitchDrop::kBufferFull],

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a trace tells of a small program by hand, and of SwitchML; and that telling changes nothing.
+// Method: traces of a small program by hand, and of SwitchML. A trace must not change the results.
 #include <gtest/gtest.h>
 
 #include <algorithm>

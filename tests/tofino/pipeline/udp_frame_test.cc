@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A frame byte by byte, then what is not one.
+// Method: a frame byte by byte, then bytes that are not such a frame.
 #include "tofino/pipeline/udp_frame.h"
 
 #include <gtest/gtest.h>

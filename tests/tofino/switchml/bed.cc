@@ -7,9 +7,9 @@
 namespace tributary::tofino::testing {
 namespace {
 
-/// One way between worker and switch.
+/// Propagation delay from worker to switch, or back.
 constexpr Duration kPropagation = microseconds(1);
-/// Well above a round trip with jitter.
+/// Retransmission timeout, well above a round trip with jitter.
 constexpr Duration kTimeout = microseconds(100);
 
 }  // namespace

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 /// @file
-/// SwitchML workers around a modelled switch, for tests: Algorithm 4 of the SwitchML paper with
-/// links that lose, double and delay.
+/// SwitchML workers around a modelled switch, for tests: Algorithm 4 of the SwitchML paper over
+/// links that lose, duplicate and delay packets.
 ///
-/// Model:   An event list by (time, sequence). Delays stay below the retransmission timeout and a
-///          phase, as the protocol needs (see tofino/switchml/program.h).
+/// Model:   An event list by (time, sequence). Delays stay below the retransmission timeout and
+///          below a phase, as the protocol requires (see tofino/switchml/program.h).
 /// Threads: One. Nothing sleeps.
 /// Tests:   used by tests/tofino/switchml/switch_test.cc
 #pragma once
@@ -29,7 +29,7 @@ using wire::SwitchmlMessage;
 
 namespace testing {
 
-/// Keeps what a switch sends.
+/// Keeps the packets that a switch sends.
 class CollectingSink final : public SwitchSink {
  public:
   struct Sent {
@@ -51,18 +51,18 @@ inline constexpr uint32_t kSwitchIp = 0x0a00'00fe;
 [[nodiscard]] FrameAddress worker_address(uint32_t worker);
 [[nodiscard]] inline uint32_t worker_port(uint32_t worker) { return 4 * worker; }
 [[nodiscard]] SwitchmlSession session_of(uint32_t workers, uint32_t pool_slots);
-/// A whole frame of a worker to the switch.
+/// Returns a whole frame from a worker to the switch.
 [[nodiscard]] std::vector<std::byte> frame_of(uint32_t worker, const SwitchmlMessage& message);
 
 struct BedFaults {
   double loss = 0;
   double duplicate = 0;
-  /// Added to each packet's way, uniformly; packets of one link do not overtake each other.
-  /// SwitchML relies on that: an overtaken retransmission would count for its slot's next use.
+  /// Added to each packet's delay, uniformly. Packets of one link do not overtake each other,
+  /// because an overtaken retransmission would count for its slot's next use.
   Duration jitter;
 };
 
-/// A tensor, summed: every worker has `elements_each` values.
+/// Sums a tensor; every worker has `elements_each` values.
 class SwitchmlBed final : private SwitchSink {
  public:
   SwitchmlBed(const SwitchmlVariant& variant, uint32_t workers, uint32_t pool_slots, uint64_t seed,
@@ -73,17 +73,17 @@ class SwitchmlBed final : private SwitchSink {
   [[nodiscard]] bool reduce(const std::vector<std::vector<int32_t>>& tensors, Duration limit);
 
   [[nodiscard]] SwitchmlSwitch& device() { return *switch_; }
-  /// What a worker has received.
+  /// Returns the values that a worker has received.
   [[nodiscard]] const std::vector<int32_t>& result(uint32_t worker) const {
     return workers_[worker].result;
   }
-  /// Hash of all packets that left the switch, with their times.
+  /// Returns a hash of all packets that left the switch, with their times.
   [[nodiscard]] uint64_t digest() const { return digest_; }
   [[nodiscard]] uint64_t resent() const { return resent_; }
 
  private:
   struct Slot {
-    uint64_t offset = 0;  ///< Of the packet in progress, elements.
+    uint64_t offset = 0;  ///< Offset of the current packet, in elements.
     bool set = false;
     bool busy = false;
     uint64_t attempt = 0;
@@ -93,8 +93,8 @@ class SwitchmlBed final : private SwitchSink {
     std::vector<int32_t> result;
     std::vector<Slot> slots;
     uint64_t done = 0;  ///< Elements received.
-    Instant up_last;    ///< Its links keep their order: nothing arrives before this …
-    Instant down_last;  ///< … or, the other way, before this.
+    Instant up_last;    ///< Last arrival at the switch; later packets do not arrive earlier.
+    Instant down_last;  ///< Last arrival at the worker, likewise.
   };
   struct Event {
     enum class Kind : uint8_t { kToSwitch, kToWorker, kTimeout } kind;

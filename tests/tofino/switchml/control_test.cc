@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// One slot of SwitchML by hand: who gets what, when, through how many passes; refusals; then every
-// packet against Algorithm 3 of the paper, and the elided form against the whole one.
+// Method: one slot of SwitchML by hand: receivers, contents, times and passes. Then refusals. Then
+// every packet against Algorithm 3 of the paper, and elided mode against full packets.
 #include "tofino/switchml/control.h"
 
 #include <gmock/gmock.h>
@@ -35,7 +35,7 @@ struct Bed {
     m.elements.assign(elements, value);
     return m;
   }
-  /// Sends one packet and lets it go all its ways. @return what left the switch.
+  /// Sends one packet and runs the switch until it is idle. @return the packets that left it.
   std::vector<CollectingSink::Sent> exchange(uint32_t worker, const SwitchmlMessage& m) {
     sink.sent.clear();
     now = now + microseconds(20);
@@ -65,7 +65,7 @@ TEST(SwitchmlSwitch, OneSlotOfTwoWorkersByHand) {
   two.exponent1 = -1;
   two.packet_id = 78;
   EXPECT_TRUE(bed.exchange(0, one).empty());
-  EXPECT_TRUE(bed.exchange(0, one).empty());  // Once more: known, not complete.
+  EXPECT_TRUE(bed.exchange(0, one).empty());  // A repetition: known, but the slot is not complete.
   const auto results = bed.exchange(1, two);
   ASSERT_EQ(results.size(), 2U);
   for (uint32_t worker = 0; worker < 2; worker++) {
@@ -80,10 +80,10 @@ TEST(SwitchmlSwitch, OneSlotOfTwoWorkersByHand) {
     SwitchmlMessage expected = bed.message(-2, 3, true);
     expected.exponent0 = -3;
     expected.exponent1 = 9;
-    expected.packet_id = 78;  // As published: of the last to come.
+    expected.packet_id = 78;  // As published: the id of the last packet.
     EXPECT_EQ(parse_switchml(frame->payload), expected);
   }
-  // The result was lost on worker 0's way: it sends again and gets it alone.
+  // Worker 0 has lost the result. It sends again and is the only one to get the result.
   const auto again = bed.exchange(0, one);
   ASSERT_EQ(again.size(), 1U);
   EXPECT_EQ(again[0].port, worker_port(0));
@@ -102,13 +102,14 @@ TEST(SwitchmlSwitch, PassesAndTimes) {
   ASSERT_EQ(sent.size(), 1U);
   EXPECT_EQ(sent[0].at - small.now, picoseconds(1'057'680));
   EXPECT_EQ(small.device->device().counters().passes, 2U);
-  // 256: eleven passes; ten loops with 5120 bytes of values in all and 69 + 24 bytes each.
+  // 256 elements: eleven passes, and ten loops with 5120 bytes of values in all, 69 + 24 bytes
+  // each.
   Bed large(256, 1, 1);
   sent = large.exchange(0, large.message(1, 0, false));
   ASSERT_EQ(sent.size(), 1U);
   EXPECT_EQ(sent[0].at - large.now, nanoseconds(11 * 520) + picoseconds(80) * (5'120 + 930));
   EXPECT_EQ(large.device->device().counters().passes, 11U);
-  // A contribution that completes nothing ends after the fourth pipe.
+  // A contribution that does not complete the slot ends after the fourth pipe.
   Bed waiting(256, 2, 1);
   EXPECT_TRUE(waiting.exchange(0, waiting.message(1, 0, false)).empty());
   EXPECT_EQ(waiting.device->device().counters().passes, 4U);
@@ -131,7 +132,7 @@ TEST(SwitchmlSwitch, WhatItDoesNotServeIsDroppedAndCounted) {
   bed.device->device().arrive(bed.now + microseconds(20), 0, {frame, 200});
   EXPECT_EQ(bed.device->device().counters()[SwitchDrop::kParserShort], 1U);
   EXPECT_EQ(bed.device->device().pipe(0).bad_index_count(), 0U);
-  // None of it has left a mark.
+  // None of these packets has left a mark.
   EXPECT_TRUE(bed.exchange(0, bed.message(1, 0, false)).empty());
   EXPECT_EQ(bed.exchange(1, bed.message(1, 0, false)).size(), 2U);
 }
@@ -244,7 +245,8 @@ TEST_P(SwitchmlWalk, EveryPacketIsTreatedAsInAlgorithm3) {
     const uint32_t slots = 1 + prng.below(4);
     Bed bed(GetParam(), workers, slots);
     Algorithm3 model(workers, slots, GetParam());
-    // A worker sends its phase of a slot any number of times, and goes on when it has the result.
+    // A worker repeats its phase of a slot any number of times, and continues once it has the
+    // result.
     std::vector<std::vector<uint32_t>> phase(workers, std::vector<uint32_t>(slots));
     for (uint32_t step = 0; step < 400; step++) {
       const uint32_t worker = prng.below(workers);
@@ -263,7 +265,7 @@ TEST_P(SwitchmlWalk, EveryPacketIsTreatedAsInAlgorithm3) {
         ASSERT_EQ(std::vector<uint32_t>(got.elements.begin(), got.elements.end()), vector);
         const uint32_t to = one.port / 4;
         const bool current = phase[to][slot] == phase[worker][slot];
-        if (current && prng.chance(0.7)) phase[to][slot]++;  // Else its copy was lost.
+        if (current && prng.chance(0.7)) phase[to][slot]++;  // Otherwise its copy was lost.
       }
     }
   }
@@ -283,7 +285,8 @@ TEST_P(SwitchmlWalk, ElidedPayloadChangesNothingButTheValues) {
     auto frame = frame_of(worker, m);
     const auto size = static_cast<uint32_t>(frame.size());
     constexpr size_t kHeadBytes = kUdpFrameHeaderBytes + SwitchmlHeader::kBytes;
-    if (prng.chance(0.5)) frame.resize(kHeadBytes);  // Else with values, which it leaves out.
+    // In the other half, the frame has values, which the switch ignores.
+    if (prng.chance(0.5)) frame.resize(kHeadBytes);
     elided.device->device().arrive(whole.now, worker_port(worker), {frame, size});
     elided.device->device().run_until(whole.now + microseconds(15));
     ASSERT_EQ(elided.sink.sent.size(), expected.size()) << "step " << step;
@@ -299,7 +302,7 @@ TEST_P(SwitchmlWalk, ElidedPayloadChangesNothingButTheValues) {
   }
 }
 
-// A packet keeps its beginning: behind values that do not exist nothing can lie.
+// A packet stores only its beginning, so no bytes can follow elided values.
 TEST(SwitchmlSwitch, AnElidedSwitchKeepsNothingBehindTheValues) {
   Bed bed(64, 1, 1, Payload::kElided);
   auto frame = frame_of(0, bed.message(1, 0, false));

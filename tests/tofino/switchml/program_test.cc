@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What SwitchML and its neighbours take of the chip, against published counts; and the report.
+// Method: the resources of SwitchML and related programs against published counts; then the report.
 #include "tofino/switchml/program.h"
 
 #include <fmt/format.h>
@@ -22,10 +22,10 @@ TEST(SwitchmlProgram, FitsTwelveStagesWithTheCountedRegisters) {
     const auto placed = place(switchml_program({.elements = elements}));
     ASSERT_TRUE(placed.has_value()) << placed.error().text;
     EXPECT_EQ(placed->stages.size(), 12U);
-    // 32 for values, and bitmap, count and exponents. (The published program has two more for
-    // RDMA: receiver and packet sequence numbers.)
+    // 32 for values, and one each for bitmap, count and exponents. The published program has two
+    // more for RDMA: receiver and packet sequence numbers.
     EXPECT_EQ(placed->total(Resource::kStatefulAlus), 35U);
-    // Operands alone are 2048 of 4096 bits.
+    // The operands alone take 2048 of 4096 bits.
     EXPECT_GE(placed->phv.ingress.bits(), 2048U);
   }
 }
@@ -35,15 +35,16 @@ TEST(SwitchmlProgram, TimeoutsTakeTwoMoreAlusAndNoStageIsLeft) {
   ASSERT_TRUE(placed.has_value()) << placed.error().text;
   EXPECT_EQ(placed->stages.size(), 12U);
   EXPECT_EQ(placed->total(Resource::kStatefulAlus), 37U);  // Phase and age.
-  // An entry a worker in each table that asks whether one was seen: 36 of 512 rows of a block.
+  // Each table that tests a worker's mark has one entry per worker: 36 of a block's 512 rows.
   EXPECT_EQ(placed->total(Resource::kTcamBlocks), 74U);
   EXPECT_EQ(place(switchml_program({}))->total(Resource::kTcamBlocks), 72U);
 }
 
 TEST(SwitchmlProgram, RegisterSramIsAsCounted) {
-  // 16,384 pairs of 32 bits: 8 blocks and a spare one.
+  // 16,384 pairs of 32 bits take 8 blocks and a spare one.
   EXPECT_EQ(alu_sram_blocks(16'384, 64), 9U);
-  // The largest that is not a power of two: 22,528 pairs, 4 x (11 + 1) = 48 map RAMs a stage.
+  // The largest size that is not a power of two: 22,528 pairs, 4 x (11 + 1) = 48 map RAMs per
+  // stage.
   EXPECT_EQ(alu_sram_blocks(22'528, 64), 12U);
   EXPECT_EQ(alu_sram_blocks(22'529, 64), 13U);
 }
@@ -54,16 +55,16 @@ TEST(SwitchmlProgram, OneMoreOperandAStageIsRefused) {
             "has 4");
   EXPECT_THAT(refusal(switchml_program({.processors = 36})),
               HasSubstr("program 'switchml-64' needs 13 stages; a pipe has 12"));
-  // Three a stage need eleven stages after the first three.
+  // Three processors per stage need eleven stages after the first three.
   EXPECT_THAT(refusal(switchml_program({.processors_per_stage = 3})), HasSubstr("a pipe has 12"));
 }
 
-/// The registers of a program alone, each in its table: what must agree exactly.
+/// Makes only a program's registers, each in its own table. Their counts must agree exactly.
 Placement registers_alone(uint32_t of_words, uint32_t entries) {
   SmallProgram p;
   for (uint32_t i = 0; i <= of_words; i++) {
     const std::string name = fmt::format("r{}", i);
-    // The last is a small one.
+    // The last register is a small one.
     const RegisterId reg = p.b.add(
         Register{.name = name, .entries = i < of_words ? entries : 1, .actions = {{.name = "x"}}});
     const ActionId action =
@@ -76,8 +77,8 @@ Placement registers_alone(uint32_t of_words, uint32_t entries) {
 }
 
 TEST(SwitchmlProgram, AtpsAndA2tpsRegistersAreAsPublished) {
-  // A2TP paper, Table 1: 75.00 % and 77.08 % of 48 ALUs; ATP: 35 registers of 40,000 words and a
-  // small one, 35 x (10 + 1) + 2 = 387 blocks. A2TP has one more: the table's 11 blocks.
+  // A2TP paper, Table 1: 75.00 % and 77.08 % of 48 ALUs. ATP has 35 registers of 40,000 words and a
+  // small one: 35 x (10 + 1) + 2 = 387 blocks. A2TP has one more: the table's 11 blocks.
   const Placement atp = registers_alone(35, 40'000);
   EXPECT_EQ(atp.total(Resource::kStatefulAlus), 36U);
   EXPECT_EQ(atp.total(Resource::kSramBlocks), 387U);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// SwitchML on the modelled switch: whole tensors under loss, duplication and jitter give exact
-// sums; times and passes by hand.
+// Method: SwitchML on the modelled switch. Whole tensors under loss, duplication and jitter give
+// exact sums. Times and passes are computed by hand.
 #include <gtest/gtest.h>
 
 #include "tests/support/seed.h"

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// SwitchML with time-outs: one slot by hand, what the bound is, what late workers get, refusals;
-// then random workers of which some stay away, against the simplest model of who has contributed.
+// Method: SwitchML with time-outs. One slot by hand: the time bound, the answers to late workers,
+// refusals. Then random workers that sometimes stay away, against the simplest model of
+// contributions.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -23,7 +24,7 @@ using wire::SwitchmlMessage;
 
 constexpr Duration kPeriod = microseconds(100);
 
-/// A result as this variant sends it.
+/// A result of this variant.
 struct Answer {
   uint32_t worker = 0;
   Instant at;
@@ -43,7 +44,7 @@ struct TimeoutBed {
       if (!good) throw std::runtime_error(good.error().text);
     }
   }
-  /// Ids are compared, so they travel in network order.
+  /// Makes a message. The switch compares ids, so they are in network byte order.
   static SwitchmlMessage message(uint16_t slot, uint32_t id, int32_t value) {
     SwitchmlMessage m{.packet_id = __builtin_bswap32(id), .set = id % 2 == 1, .slot = slot};
     m.elements.assign(64, value);
@@ -53,7 +54,7 @@ struct TimeoutBed {
     const auto frame = frame_of(worker, m);
     device->device().arrive(now, worker_port(worker), {frame, static_cast<uint32_t>(frame.size())});
   }
-  /// Lets time pass. @return what left the switch.
+  /// Advances the time. @return the packets that left the switch.
   std::vector<Answer> wait(Duration time) {
     now = now + time;
     device->device().run_until(now);
@@ -81,7 +82,7 @@ TEST(SwitchmlTimeout, ASlotWithoutAWorkerIsClosedAndSaysHowManyCame) {
   bed.send(2, TimeoutBed::message(2, 0, 7));
   EXPECT_TRUE(bed.wait(kPeriod).empty());  // One period is never enough.
   const auto answers = bed.wait(kPeriod * 2);
-  ASSERT_EQ(answers.size(), 3U);  // The one that stayed away gets it, too.
+  ASSERT_EQ(answers.size(), 3U);  // The worker that stayed away gets it too.
   for (uint32_t worker = 0; worker < 3; worker++) {
     EXPECT_EQ(answers[worker].worker, worker);
     EXPECT_TRUE(answers[worker].degraded);
@@ -89,15 +90,15 @@ TEST(SwitchmlTimeout, ASlotWithoutAWorkerIsClosedAndSaysHowManyCame) {
     EXPECT_EQ(answers[worker].id, 0U);
     EXPECT_EQ(answers[worker].message.slot, 2);
     EXPECT_EQ(answers[worker].message.elements, std::vector<int32_t>(64, 12));
-    // Within two periods, and what closing and reading take: three passes, serialised.
+    // Two periods, and the time for closing and reading: three passes, serialised.
     EXPECT_LE(answers[worker].at, Instant(kPeriod * 2 + microseconds(3)));
   }
   EXPECT_EQ(bed.device->count("closed"), 1U);
-  EXPECT_TRUE(bed.wait(kPeriod * 10).empty());  // Once.
+  EXPECT_TRUE(bed.wait(kPeriod * 10).empty());  // Only once.
 }
 
-/// A result is read in two passes. Between them the others may begin the set's next phase, since a
-/// time-out may have closed the one between without the worker that asks.
+/// A result is read in two passes. Between them, the other workers may start the set's next phase,
+/// if a time-out has closed the phase in between without the worker that asks.
 TEST(SwitchmlTimeout, NobodyGetsHalvesOfTwoPhases) {
   uint32_t of_the_old = 0;
   uint32_t overtaken = 0;
@@ -107,8 +108,8 @@ TEST(SwitchmlTimeout, NobodyGetsHalvesOfTwoPhases) {
     bed.send(1, TimeoutBed::message(0, 0, 7));
     ASSERT_EQ(bed.wait(microseconds(10)).size(), 2U);
     bed.send(0, TimeoutBed::message(0, 1, 6));
-    ASSERT_EQ(bed.wait(kPeriod * 3).size(), 2U);  // Closed without worker 1,
-    bed.send(1, TimeoutBed::message(0, 0, 7));    // which has lost the result before and asks.
+    ASSERT_EQ(bed.wait(kPeriod * 3).size(), 2U);  // Closed without worker 1.
+    bed.send(1, TimeoutBed::message(0, 0, 7));    // Worker 1 has lost the result and asks for it.
     std::vector<Answer> answers = bed.wait(nanoseconds(gap_ns));
     bed.send(0, TimeoutBed::message(0, 2, 1000));
     for (Answer& answer : bed.wait(microseconds(10))) answers.push_back(std::move(answer));
@@ -118,7 +119,7 @@ TEST(SwitchmlTimeout, NobodyGetsHalvesOfTwoPhases) {
       EXPECT_EQ(answers[0].message.elements, std::vector<int32_t>(64, 12)) << gap_ns;
       of_the_old++;
     } else {
-      EXPECT_EQ(answers[0].id, 2U);  // Not what it waits for.
+      EXPECT_EQ(answers[0].id, 2U);  // Not the id that it waits for.
       overtaken++;
     }
   }
@@ -137,7 +138,7 @@ TEST(SwitchmlTimeout, WhoComesLateChangesNothingAndGetsTheResult) {
   EXPECT_TRUE(late[0].degraded);
   EXPECT_EQ(late[0].count, 1U);
   EXPECT_EQ(late[0].message.elements, std::vector<int32_t>(64, 5));
-  // The next phases are whole again, and bear the sender's job number.
+  // The next phases are complete, and their results have the sender's job number.
   for (uint32_t id = 1; id < 5; id++) {
     SwitchmlMessage m = TimeoutBed::message(0, id, 1);
     m.job_number = 9;
@@ -166,7 +167,7 @@ TEST(SwitchmlTimeout, WhoIsLateByMoreThanAPhaseIsToldWhereTheOthersAre) {
   EXPECT_EQ(told[0].count, 0U);
   EXPECT_EQ(told[0].id, 2U);
   EXPECT_EQ(bed.device->count("late"), 1U);
-  // The result of phase 2 is still there, as it was.
+  // The result of phase 2 is still there, unchanged.
   bed.send(1, TimeoutBed::message(1, 2, 100));
   const auto kept = bed.wait(microseconds(10));
   ASSERT_EQ(kept.size(), 1U);
@@ -178,13 +179,13 @@ TEST(SwitchmlTimeout, AskingAgainDoesNotKeepASlotOpenButAContributionDoes) {
   TimeoutBed bed(3);
   bed.send(0, TimeoutBed::message(0, 0, 5));
   uint32_t answered = 0;
-  for (uint32_t step = 0; step < 30; step++) {  // Every tenth of a period.
+  for (uint32_t step = 0; step < 30; step++) {  // Once every tenth of a period.
     bed.send(0, TimeoutBed::message(0, 0, 5));
     answered += static_cast<uint32_t>(bed.wait(kPeriod / 10).size());
   }
   EXPECT_GE(answered, 3U);
   EXPECT_EQ(bed.device->count("closed"), 1U);
-  // 0.9 periods after one another.
+  // Contributions 0.9 periods apart.
   bed.wait(kPeriod);
   for (uint32_t worker = 0; worker < 3; worker++) {
     bed.send(worker, TimeoutBed::message(0, 1, 5));
@@ -197,16 +198,16 @@ TEST(SwitchmlTimeout, AskingAgainDoesNotKeepASlotOpenButAContributionDoes) {
 TEST(SwitchmlTimeout, WhatTheSweepsCost) {
   TimeoutBed bed(2, 8);
   bed.wait(kPeriod * 10 - nanoseconds(1));
-  // Both sets of eight slots, ten times; each packet goes through the pipe once and ends there.
+  // Both sets of eight slots, ten times. Each packet makes one pass and ends there.
   EXPECT_EQ(bed.device->device().counters().generated, 160U);
   EXPECT_EQ(bed.device->device().counters().passes, 160U);
   EXPECT_EQ(bed.device->device().counters().recirculated, 0U);
   EXPECT_EQ(bed.device->device().counters()[SwitchDrop::kIngressProgram], 160U);
   bed.send(0, TimeoutBed::message(0, 0, 5));
   bed.wait(kPeriod * 3);
-  // The contribution; closing it; taking the low words.
+  // One pass for the contribution, one for closing it, one for reading the low words.
   EXPECT_EQ(bed.device->device().counters().recirculated, 2U);
-  // Another session ends the sweeps.
+  // A new session ends the sweeps.
   ASSERT_TRUE(bed.device->set_session(session_of(2, 8)).has_value());
   EXPECT_EQ(bed.device->device().next_due(), Instant::never());
 }
@@ -227,7 +228,7 @@ TEST(SwitchmlTimeout, WhatCannotBeIsRefused) {
   EXPECT_TRUE(with->set_timeout({.period = microseconds(444)}).has_value());
 }
 
-/// What is known of a phase of a slot.
+/// The model's knowledge of a slot's phase.
 struct Phase {
   std::set<uint32_t> workers;
   int32_t sum = 0;
@@ -251,7 +252,7 @@ TEST(SwitchmlTimeout, RandomAbsenceMatchesModel) {
     const uint32_t worker = prng.below(workers);
     const auto slot = static_cast<uint16_t>(prng.below(kSlots));
     const uint32_t id = at[worker][slot];
-    // The higher its number, the more a worker stays away.
+    // A worker with a higher number stays away more often.
     if (!prng.chance(0.7 * worker / workers)) {
       const auto value = static_cast<int32_t>(prng.below(1'000));
       const auto newer = phases.find({slot, id + 2});
@@ -263,7 +264,7 @@ TEST(SwitchmlTimeout, RandomAbsenceMatchesModel) {
       }
       bed.send(worker, TimeoutBed::message(slot, id, value));
     }
-    // Nobody sends in the microseconds in which slots are closed: what comes then may be in or not.
+    // No worker sends while slots are closed: such a contribution may or may not be included.
     Duration pause = nanoseconds(5'000 + prng.below(20'000));
     const int64_t into_period = (bed.now + pause).since_start().ticks() % kPeriod.ticks();
     if (into_period < microseconds(3).ticks()) pause = pause + microseconds(3);
@@ -288,7 +289,7 @@ TEST(SwitchmlTimeout, RandomAbsenceMatchesModel) {
       }
       if (!phase.over && !one.degraded) whole++;
       phase.over = true;
-      if (mine == one.id && prng.chance(0.9)) mine++;  // Else its copy was lost.
+      if (mine == one.id && prng.chance(0.9)) mine++;  // Otherwise its copy was lost.
     }
   }
   EXPECT_GT(closed, 20U);
