@@ -103,7 +103,7 @@ TEST(SharedMemory, RefusalNamesWhatIsAskedAndWhatIsLeft) {
   const auto refused = memory.allocate(Range::kSram, 101, 1);
   ASSERT_FALSE(refused);
   EXPECT_THAT(refused.error().text, HasSubstr("101 bytes"));
-  EXPECT_THAT(refused.error().text, HasSubstr("of SRAM are asked, 100 of 1000 are left"));
+  EXPECT_THAT(refused.error().text, HasSubstr("of SRAM: 100 of 1000 are free"));
   EXPECT_EQ(memory.used_bytes(Range::kSram), 900u);
   EXPECT_TRUE(memory.allocate(Range::kSram, 100, 1));
   EXPECT_FALSE(memory.allocate(Range::kDram, 1, 1));
