@@ -37,7 +37,7 @@ struct SwitchmlHeader {
   using JobNumber = Field<kBytes, 8, 8>;
   using PacketId = Field<kBytes, 16, 32>;  ///< Swap its bytes on a little-endian client.
   using Set = Field<kBytes, 48, 1>;
-  /// Some workers are missing from the sum; the job number field then holds the workers' count.
+  /// Some workers are missing from the sum. The job number then says how many are in it.
   using Degraded = Field<kBytes, 49, 1>;
   using Slot = Field<kBytes, 50, 14>;
   using Exponent0 = Field<kBytes, 64, 8>;
