@@ -18,7 +18,7 @@ constexpr uint32_t whole_cache_lines(uint32_t size_bytes) {
 }
 
 void copy_bytes(std::byte* to, const std::byte* from, size_t size_bytes) {
-  if (size_bytes > 0) std::memcpy(to, from, size_bytes);  // memcpy() accepts no null pointers.
+  if (size_bytes > 0) std::memcpy(to, from, size_bytes);  // memcpy() rejects null pointers.
 }
 
 }  // namespace
@@ -36,8 +36,7 @@ PacketBuffer::PacketBuffer(const Config& config)
 const PacketBuffer::Slot& PacketBuffer::slot_of(PacketHandle packet) const {
   TRIB_ASSERT(packet.slot < slots_.size());
   const Slot& slot = slots_[packet.slot];
-  TRIB_ASSERT(slot.use == packet.use &&
-              slot.references > 0);  // Otherwise the packet has been freed.
+  TRIB_ASSERT(slot.use == packet.use && slot.references > 0);  // Otherwise it has been freed.
   return slot;
 }
 
