@@ -42,8 +42,7 @@ class FramePool {
   /// Takes a free frame.
   /// @pre size_bytes <= kFrameBytesMax and a frame is free; else the process stops.
   [[nodiscard]] void* take(size_t size_bytes) {
-    TRIB_ASSERT(size_bytes <=
-                kFrameBytesMax);          // The program keeps more state than a PPE thread has.
+    TRIB_ASSERT(size_bytes <= kFrameBytesMax);  // Else the program keeps too much state.
     TRIB_ASSERT(first_free_ != nullptr);  // More threads or deeper calls than frame_count allows.
     Slot* slot = first_free_;
     first_free_ = slot->next_free;

@@ -158,8 +158,7 @@ struct ControlBody {
   uint8_t port_bits = 0;
   SourceMask mask{};  ///< Join: ranks below an aggregator. Notice: the ranks that it concerns.
   Endpoint group;     ///< Multicast group of results; not set: unicast.
-  TensorTerms
-      given;  ///< kMismatch only, in place of `group`: the terms of the differing contribution.
+  TensorTerms given;  ///< kMismatch only, in place of `group`: the differing terms.
 };
 
 /// The part of a message that the path of a contribution reads.

@@ -223,8 +223,7 @@ class ModelMachine {
   const Duration instruction_time_;
   MemoryTiming timing_;
   PacketStore packets_;
-  std::vector<SlotLedger>
-      issue_slots_;  ///< Shape [ppe_count]; empty if issue slots never run short.
+  std::vector<SlotLedger> issue_slots_;  ///< Shape [ppe_count]; empty if never short.
   std::vector<std::unique_ptr<microcode::FramePool>> frames_;
   ResumeEvent resume_{*this};
   RequestEvent request_{*this};

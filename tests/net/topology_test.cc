@@ -128,12 +128,12 @@ TEST(Topology, RefusesBeforeTheRun) {
               HasSubstr("is multicast"));
   EXPECT_EQ(
       refusal([](Topology& t) { t.cables[0].a.node = "worker-9"; }),
-      "star: a='worker-9' is no node; allowed: the name of a [[node]] or of the shape's nodes");
+      "star: a='worker-9' is not a node; allowed: a name of a [[node]] or of the shape's nodes");
   EXPECT_EQ(refusal([](Topology& t) { t.cables[1].b.port = 0; }),
             "star: b='switch.0' has a cable already (star); allowed: one cable a port");
   EXPECT_THAT(refusal([](Topology& t) { t.cables[1].b.port = 65'536; }), HasSubstr("0 to 65535"));
   EXPECT_THAT(refusal([](Topology& t) { t.cables[1].b.node = "worker-1"; }),
-              HasSubstr("is where the cable begins"));
+              HasSubstr("is both ends of the cable"));
   EXPECT_THAT(refusal([](Topology& t) { t.cables[0].back.rate_bits_per_s = 0; }),
               HasSubstr("star: rate=0 bit/s is out of range; allowed: 1 to"));
   EXPECT_EQ(
@@ -153,7 +153,8 @@ TEST(Topology, RefusesGroups) {
   EXPECT_EQ(group({address, {"worker-0", "worker-1"}, {}, ""}), "");
   EXPECT_THAT(group({host_address(1), {"worker-0"}, {}, ""}), HasSubstr("here: address=10.0.0.2"));
   EXPECT_THAT(group({address, {}, {}, ""}), HasSubstr("here: receivers is empty"));
-  EXPECT_THAT(group({address, {"worker-0"}, {"x"}, ""}), HasSubstr("here: senders='x' is no node"));
+  EXPECT_THAT(group({address, {"worker-0"}, {"x"}, ""}),
+              HasSubstr("here: senders='x' is not a node"));
 }
 
 TEST(Topology, GroupsOfATopologyWork) {
