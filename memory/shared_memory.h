@@ -68,8 +68,8 @@ class SharedMemory {
     bool huge_pages = false;
   };
 
-  /// Reserves both ranges; a size may be 0. Refuses an SRAM that would reach the DRAM's base, a DRAM
-  /// that would leave the address space, and sizes that the operating system refuses to reserve.
+  /// Reserves both ranges; a size may be 0. Refuses an SRAM that would reach the DRAM's base, a
+  /// DRAM that would leave the address space, and sizes that the operating system refuses.
   [[nodiscard]] static Result<SharedMemory> create(const Config& config);
 
   /// Allocates `size_bytes` zeroed bytes at a multiple of `align_bytes`, at the lowest address that

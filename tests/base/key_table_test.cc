@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Method: hand-written rows first, then each refusal with its whole line, then random rows against
-// a map that was written out and must come back.
+// Method: hand-written rows first, then each refusal with its whole line, then random rows, written
+// out from a map and read back.
 #include "base/key_table.h"
 
 #include <fmt/format.h>
@@ -138,7 +138,7 @@ TEST(KeyTableDeathTest, AGetterOfTheWrongTypeIsABug) {
   const auto row = table().parse("id=1");
   EXPECT_DEATH(static_cast<void>(row->flag("id")), "");
   EXPECT_DEATH(static_cast<void>(row->uint("absent")), "");
-  EXPECT_DEATH(static_cast<void>(row->text("label")), "");  // Neither written nor a default.
+  EXPECT_DEATH(static_cast<void>(row->text("label")), "");  // Neither written nor defaulted.
 }
 
 TEST(UnknownName, SuggestsOnlyWhatIsNear) {

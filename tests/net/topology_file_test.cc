@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Method: a file of each sort against what it must mean; then a table of wrong files with the line
-// that each must get.
+// Method: a file of each sort against its meaning, then a table of wrong files with the error line
+// for each.
 #include "net/topology_file.h"
 
 #include <gmock/gmock.h>
