@@ -3,7 +3,7 @@
 /// A process that the demo or `tributary launch` has started: its output lines, errors and end.
 ///
 /// Model:   The child has its own process group, so a terminal's Ctrl-C reaches only the parent,
-///          which decides. The child is killed when its parent dies, and by the destructor.
+///          which then ends the child. The destructor kills it, and so does the parent's death.
 /// Threads: One thread for each object. The kernel's death signal belongs to the thread that starts
 ///          the child, so that thread must live as long as the child.
 /// Errors:  start() returns the operating system's error. A program that cannot be executed ends
@@ -65,7 +65,7 @@ class ChildProcess {
   void signal_group(int signal);
   /// Returns whether the child has ended. Never blocks.
   bool has_ended();
-  /// Returns "exit status 3" or "signal 9 (Killed)"; empty while it runs. Status 0 is included.
+  /// Returns "exit status 3" (0 for success) or "signal 9 (Killed)"; empty while it runs.
   [[nodiscard]] std::string end_text() const;
   /// Returns the exit status, or 128 + the signal as shells do; 0 while it runs.
   [[nodiscard]] int exit_code() const;

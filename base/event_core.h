@@ -24,7 +24,7 @@ enum class EventPriority : uint8_t {
   kArrival,  ///< A packet's last bit arrives.
   kMachine,  ///< Inside a switch: threads, memory, timers.
   kHost,     ///< Workers.
-  kControl,  ///< The experiment itself: faults, ends.
+  kControl,  ///< The experiment itself: its faults and its end.
 };
 
 /// Receives events. The object must live until its last event has run.

@@ -9,8 +9,6 @@
 /// Units:   Virtual time. Packets are numbered at each node from 1, in order of arrival; 0 is none.
 /// Threads: One, the model's.
 /// Tests:   tests/base/trace_test.cc
-/// Memory:  An event allocates. Whoever keeps events sets a bound; see lab/trace/trace_log.h.
-/// Tests:   tests/base/trace_test.cc
 #pragma once
 
 #include <cstdint>

@@ -74,8 +74,8 @@ class Port {
   [[nodiscard]] virtual uint32_t udp_ports() const { return 1; }
   /// Largest UDP payload that can be sent or received, in bytes.
   [[nodiscard]] virtual uint32_t payload_bytes_max() const = 0;
-  /// Bytes of the largest IP packet that reaches `to` without fragmentation, as far as the port
-  /// knows. A port that does not split packets carries any payload up to payload_bytes_max().
+  /// Returns the size of the largest IP packet that reaches `to` in one piece, as far as the port
+  /// knows. Unless a port splits packets, any payload up to payload_bytes_max() does.
   [[nodiscard]] virtual uint32_t path_mtu(const Endpoint& /*to*/) const { return kIpBytesMax; }
   /// Payload bytes that a queue buffers while nobody reads it; 0: enough, as far as it knows.
   [[nodiscard]] virtual uint32_t receive_room_bytes() const { return 0; }

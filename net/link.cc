@@ -251,7 +251,7 @@ void Link::set_tap(Tap tap) {
 
 void Link::update_special() { special_ = cut_ || faulty_ || tap_ != nullptr; }
 
-// --- What one may look at -----------------------------------------------------------------------
+// --- Counters and queue -------------------------------------------------------------------------
 
 LinkCounters Link::counters() const {
   LinkCounters all = counters_;

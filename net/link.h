@@ -40,8 +40,9 @@ struct LinkEnds {
 /// Packets that faults hold back have one event each.
 ///
 /// A node may pass on the k packets of a train within receive(). They keep the spacing in which
-/// they arrived (`spread`: first to last). They leave at the latest of three bounds: all k after
-/// the queue, all k after the first arrived, the last one after it arrived.
+/// they arrived (`spread`: first to last). The last packet leaves at the latest of three times: k
+/// packet times after the queue is empty, k packet times after the first packet arrived, and one
+/// packet time after the last packet arrived.
 class Link final : public EventTarget {
  public:
   /// @pre check(config) is good.

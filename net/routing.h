@@ -3,7 +3,7 @@
 /// Routes by destination address: the table of a node, and the tables of a whole network by
 /// shortest paths.
 ///
-/// Threads: One. Tables do not change while packets run, unless a caller routes again.
+/// Threads: One. Tables change while packets are in flight only if a caller sets new routes.
 /// Errors:  route_shortest() and route_group() name the nodes that cannot be reached.
 /// Determinism: Only node numbers, port numbers and addresses affect the tables.
 /// Tests:   tests/net/routing_test.cc
@@ -89,8 +89,8 @@ struct Group {
                                           std::span<const Station> stations);
 
 /// Adds `group` to the tables of the stations on its tree: the paths of its members to the first
-/// member. Among equal paths the group's address chooses, so groups spread over spines. Refuses if
-/// a member cannot be reached or there is no receiver.
+/// receiver. The group's address chooses among equal paths, so groups spread over spines. Refuses
+/// if a member cannot be reached or there is no receiver.
 [[nodiscard]] Result<void> route_group(const Network& network, std::span<const Station> stations,
                                        const Group& group);
 

@@ -115,7 +115,7 @@ void attach(Topology& topology, const std::string& name, const std::string& kind
 ///
 /// - a topology without nodes
 /// - a name that is taken or not allowed
-/// - an address that is taken, a group address that is not multicast, a node address that is
+/// - an address that is taken, a node address that is multicast, a group address that is not
 /// - a cable or group with an unknown node
 /// - a port used twice or too high, and a cable to itself
 /// - links that check(LinkConfig) refuses
@@ -138,7 +138,7 @@ using NodeFactory = std::function<Result<BuiltNode>(const NodeSpec& spec)>;
 struct BuiltNetwork {
   std::vector<std::unique_ptr<Forwarder>> switches;
   std::vector<NodeId> nodes;      ///< Shape [topology.nodes].
-  std::vector<LinkId> cables;     ///< The link from a to b.
+  std::vector<LinkId> cables;     ///< Shape [topology.cables]: the link from a to b.
   std::vector<Station> stations;  ///< Shape [topology.nodes].
 };
 

@@ -3,8 +3,8 @@
 /// Queues for packets that reached the wrong core, on their way to the core that owns them.
 ///
 /// Model:   The port steers packets to their owner's core. Where it cannot, the packet is copied
-///          once into the owner's mailbox. To touch a 4 KB payload that another core wrote costs
-///          more than all its other work, so cores share no payload in any other way.
+///          once into the owner's mailbox. Cores share no payload in any other way, because reading
+///          4 KB that another core wrote costs more than all other work on the packet.
 /// Shapes:  One lane for each posting core: a ring of kLaneBuffers packets. Class Lane draws it.
 /// Threads: post(from, …) by core `from` alone; take() and free_taken() by the owner. No lock: a
 ///          descheduled core that held one would block the others.

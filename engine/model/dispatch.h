@@ -47,7 +47,7 @@ class AvailabilityDispatch {
   /// Takes a thread for the next packet: the lowest free one of the chosen PPE.
   /// @return nullopt while all threads of all PPEs work.
   [[nodiscard]] std::optional<PpeThread> start();
-  /// Frees a thread that has ended. @pre it was started and has not ended yet.
+  /// Frees a thread that start() returned. @pre it is not free.
   void finish(PpeThread thread);
 
   /// Returns the number of threads at work on a PPE.

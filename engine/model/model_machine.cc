@@ -48,7 +48,7 @@ void ModelMachine::begin_start(ModelThread* thread) {
 }
 
 void ModelMachine::end_start(const ModelThread* thread) {
-  TRIB_ASSERT(thread == nullptr || !thread->control.finished());  // The program ignored the packet.
+  TRIB_ASSERT(thread == nullptr || !thread->control.finished());  // Else: packet ignored.
   starting_ = false;
   current_ = nullptr;
 }
@@ -193,7 +193,7 @@ MemoryReply ModelMachine::price(ModelThread& thread, RmwKind kind, const void* t
                [&] { return timing_.access(kind, target, size_bytes, at, thread.packet.train); });
 }
 
-// --- What a program may use ---------------------------------------------------------------------
+// --- For programs -------------------------------------------------------------------------------
 
 void ModelMachine::instruction(const microcode::Instruction& mark) {
   if (starting_) return;  // A program may read a packet before it starts a thread.

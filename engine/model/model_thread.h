@@ -47,7 +47,7 @@ struct ModelThread {
   std::vector<PpeThread> ppe_threads;  ///< `train` of them; empty while the packet waits.
   bool on_ppe = false;                 ///< Whether ppe_threads are taken.
 
-  // Where it stands.
+  // Its progress.
   Instant started_at;
   Instant local_at;  ///< Its own clock: it runs ahead of the event core's.
   ModelRequest* waiting_on = nullptr;

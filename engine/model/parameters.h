@@ -89,8 +89,8 @@ struct Parameters {
   /// (§3.1: memory and queueing subsystem, crossbar). The paper does not state it. Figure 15's
   /// 200 us at 1024 gradients determine it.
   Duration tail_read_latency = nanoseconds(2'330);
-  /// Most packets inside, queued or in work; further ones are dropped. Programs can make as many
-  /// again. Assumed: more than five windows of 4096 packets (§6.1).
+  /// Most packets inside, queued or in work; further ones are dropped. Packets that programs make
+  /// have the same room of their own. Assumed: more than five windows of 4096 packets (§6.1).
   uint32_t packet_buffer_packets = 32'768;
   /// Longest packet. Assumed: the most gradients that a header can name (§4, Figure 8: 4095) and
   /// 256 bytes of headers, in whole cache lines.

@@ -56,7 +56,7 @@ struct Report {
   uint64_t refused_too_long = 0;  ///< Dropped on arrival or sending: above packet_bytes_max.
   uint64_t forwarded = 0;
   uint64_t dropped = 0;             ///< By the program.
-  uint64_t consumed = 0;            ///< Threads ended without forwarding or dropping them.
+  uint64_t consumed = 0;            ///< Their thread neither forwarded nor dropped them.
   uint64_t sent = 0;                ///< Made by the program; one for all its destinations.
   uint64_t held_for_order = 0;      ///< By the reorder engine.
   uint64_t packet_buffer_peak = 0;  ///< Most packets inside at once, counted without trains.

@@ -76,7 +76,7 @@ void StepMachine::begin_start() {
 }
 
 void StepMachine::end_start() {
-  TRIB_ASSERT(current_ == nullptr || !current_->control.finished());  // Packet not ignored.
+  TRIB_ASSERT(current_ == nullptr || !current_->control.finished());  // Else: packet ignored.
   starting_ = false;
   current_ = nullptr;
 }
@@ -170,7 +170,7 @@ void StepMachine::add_post(Xtxn xtxn, std::function<void()> service) {
   posts_.push_back(std::make_unique<Post>(*this, xtxn, std::move(service)));
 }
 
-// --- What a program may use ---
+// --- For programs ---
 
 const StepMachine::ThreadState& StepMachine::current() const {
   TRIB_ASSERT(current_ != nullptr);
