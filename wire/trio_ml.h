@@ -25,7 +25,7 @@ using SourceMask = std::array<uint64_t, 4>;
 inline constexpr uint32_t kSourcesMax = 256;
 /// Most jobs of an aggregator: job_id has 8 bits.
 inline constexpr uint32_t kJobsMax = 256;
-/// Most channels (threads of a rank) of a job. Assumed: more would only help with cores to spare.
+/// Most channels (threads of a rank) of a job. Assumed: a rank with more has cores to spare.
 inline constexpr uint32_t kChannelsMax = 16;
 /// Most UDP ports of an aggregator: one for each core.
 inline constexpr uint32_t kServerPortsMax = 128;

@@ -50,7 +50,7 @@ void expect_loss_in_runs(double loss, double run) {
   }
   uint64_t runs = lost.front() ? 1 : 0;
   for (uint32_t i = 1; i < kPackets; i++) runs += lost[i] && !lost[i - 1] ? 1 : 0;
-  // Packets in a run depend on each other, so the variance is 2 x run times larger.
+  // Packets in a run depend on each other, so the variance is 2 x run times as large.
   EXPECT_NEAR(static_cast<double>(bed.counters().lost), loss * kPackets,
               5 * std::sqrt(kPackets * loss * (1 - loss) * 2 * run));
   EXPECT_NEAR(static_cast<double>(bed.counters().lost) / static_cast<double>(runs), run, run / 10);

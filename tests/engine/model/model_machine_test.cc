@@ -115,7 +115,7 @@ TEST_P(ModelMachineTest, AddLoopIsThePapersChunkLoop) {
   bed_.pfe().arrive(packet, static_cast<uint32_t>(packet.size()), Endpoint::ipv4(1, 1));
   bed_.run();
   // The head holds 192 - 42 - 4 = 146 bytes of gradients: enough for two turns of 16 without a tail
-  // read. Two turns need one read each: 64 bytes are 18 left over from the head and 46 of a chunk.
+  // read. Two more turns need one read each: 64 bytes are 18 left from the head and 46 of a chunk.
   // A turn: 16 + 3 instructions, an add of 32 cycles. 4 x (190 + 70 + 32) + 2 x 500.
   EXPECT_EQ(bed_.note_ns(0), 4 * 292 + 2 * 500);
   for (int32_t i = 0; i < 64; i++) ASSERT_EQ(lanes[i], i + 1);
