@@ -28,9 +28,10 @@ namespace tributary {
 /// extra_ holds events that are pushed for the current day, or for a day before it if the queue has
 /// opened a day ahead of time. far_ holds events beyond the last page, until their day has a page.
 ///
-/// Every few thousand events the queue sets a day to four to eight mean times between events, and
-/// the number of pages to the number of pending events. So the pages reach over several mean lead
-/// times. While few events are pending, all of them stay in extra_, which is faster then.
+/// Every few thousand events the queue adjusts its sizes. A day becomes four to eight mean times
+/// between events; the number of pages becomes the number of pending events. So the pages reach
+/// over several mean lead times. While few events are pending, all of them stay in extra_, which is
+/// faster then.
 class CalendarQueue {
  public:
   CalendarQueue();

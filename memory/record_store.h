@@ -124,8 +124,8 @@ class RecordStore {
   static constexpr uint32_t kNoSlot = UINT32_MAX;
 
   /// Hashes, mixes in the seed, then applies the finaliser of SplitMix64, which spreads every bit
-  /// over all others. libcuckoo takes a key's first bucket from the low bits and the step to its
-  /// second from a fold of all bits, so both must look random.
+  /// over all others. Both parts must look random: libcuckoo takes a key's first bucket from the
+  /// low bits and the step to its second from a fold of all bits.
   struct SeededHash {
     uint64_t seed;
     uint64_t operator()(const Key& key) const {

@@ -30,8 +30,9 @@ inline constexpr uint32_t kCallDepthMax = 8;
 inline constexpr uint32_t kFrameBytesMax = kRegisterCount * kRegisterBytes + kLmemBytes;
 static_assert(kFrameBytesMax == 1536);
 
-/// Alignment of every frame. A coroutine's operator new does not receive the frame's alignment, and
-/// a program may keep a copy of a shared-memory record in it, which is aligned to a cache line.
+/// Alignment of every frame. A coroutine's operator new does not receive the frame's alignment. A
+/// program may keep a copy of a shared-memory record there, and a record has a cache line's
+/// alignment.
 inline constexpr uint32_t kFrameAlignment = 64;
 
 class FramePool {

@@ -4,9 +4,9 @@
 /// and Subroutine<T>, which a thread calls. Both take the machine as their first parameter and get
 /// their frame from its pool.
 ///
-/// Model:   On a machine with `kSuspends = false` (live), every co_await is ready at compile time,
-///          so a thread runs to its end inside the call that starts it. On a machine with
-///          `kSuspends = true` (modelled), it starts suspended; see ThreadControl.
+/// Model:   With `kSuspends = false` (live) every co_await is ready at compile time. A thread runs
+///          to its end inside the call that starts it. With `kSuspends = true` (modelled) a thread
+///          starts suspended; see ThreadControl.
 /// Threads: A thread belongs to the engine thread that started it.
 /// Errors:  A call deeper than kCallDepthMax or an exception stops the process. Without suspension
 ///          Clang may put a subroutine's frame into its caller's; such a call is not counted.

@@ -4,9 +4,9 @@
 /// hash tables"). All have the same period, each starts period/N after the one before, and each
 /// visits 1/N of the records. So every record is visited once a period, in small even portions.
 ///
-/// Shapes:  Thread i of N visits records [i * R / N, (i + 1) * R / N) of R, at
-///          start + (i + 1) * period / N + k * period for k = 0, 1, … Divisions round down, so all
-///          sums of shares are exact: no phase drifts.
+/// Shapes:  Thread i of N visits records [i * R / N, (i + 1) * R / N) of R, at the times
+///          start + (i + 1) * period / N + k * period for k = 0, 1, … .
+///          Divisions round down, so all sums of shares are exact: no phase drifts.
 /// Threads: Owned by one thread, which calls due() whenever next_due() is reached.
 /// Errors:  create() refuses values out of range.
 /// Memory:  A few words, whatever N is.
@@ -28,9 +28,9 @@ struct TimerSlice {
   Instant due_at;       ///< When it should run; at most the `now` passed to due().
 };
 
-/// Decides when timer threads run and over which records; the visitor decides the rest. With the
-/// record store's scan_idle(), a record last referenced at t is reported idle in
-/// (t + period, t + 2 * period] (Trio paper §6.2, Figure 14), plus any delay of due(). If a
+/// Decides when timer threads run and over which records; the visitor decides the rest. The record
+/// store's scan_idle() reports a record that was last referenced at t as idle in
+/// (t + period, t + 2 * period], plus any delay of due() (Trio paper §6.2, Figure 14). If a
 /// reference and a scan have the same instant, the scan counts as first.
 ///
 /// The live engine's loop calls due() between bursts, or the virtual clock does. Nothing here reads
