@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /// @file
 /// The assertion for broken caller contracts. It is checked in every build: a bug stops the process
-/// with file, line and the broken condition. What a packet or a configuration can cause is never
-/// asserted; it is a counted outcome or a returned Error.
+/// with file, line and the failed condition. Never assert a condition that a packet or a
+/// configuration can break: count it or return an Error.
 #pragma once
 
 namespace tributary {

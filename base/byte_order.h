@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /// @file
 /// Integers in network byte order (most significant byte first), read from and written to bytes
-/// of any alignment. All functions are constexpr-free single loads or stores with a swap.
+/// of any alignment. Each function is a single load or store with a byte swap.
 #pragma once
 
 #include <bit>

@@ -14,10 +14,10 @@ constexpr uint32_t kPageBitsMin = 6;  // One word of filled_.
 constexpr uint32_t kPageBitsMax = 20;
 constexpr uint32_t kDayBitsStart = 12;  // 41 ns: a packet of 512 bytes at 100 Gbit/s.
 constexpr uint32_t kDayBitsMax = 40;    // 11 s.
-/// Four to eight mean gaps a day: sorting so few is cheap, and it shows early what comes next.
+/// Four to eight mean gaps a day: few enough to sort cheaply, and events become visible early.
 constexpr uint64_t kGapsPerDay = 4;
 constexpr uint64_t kPagesPerEvent = 1;
-/// Events between two looks at the sizes; moving all pending ones costs at most a quarter of that.
+/// Events between two checks of the sizes. Moving all pending events costs at most a quarter of it.
 constexpr uint64_t kPopsBetweenLooks = 4096;
 constexpr uint64_t kPopsPerPending = 4;
 
@@ -25,7 +25,7 @@ uint32_t bits_within(uint64_t value, uint32_t min, uint32_t max) {
   return std::clamp(static_cast<uint32_t>(std::bit_width(value)), min, max);
 }
 
-/// Sorts so that the next event is last. Most days hold one to three events.
+/// Sorts the next event to the end. Most days hold one to three events.
 void sort_latest_first(std::vector<Event>& events) {
   if (events.size() < 2) return;
   std::sort(events.begin(), events.end(), IsLater());
@@ -104,7 +104,7 @@ void CalendarQueue::take_far_within_reach() {
 void CalendarQueue::resize_if_due() {
   if (pops_ < kPopsPerPending * size_) return;
   if (size_ < kSmallMax / 4) return enter_small();
-  // Nothing is pending for the day that has passed, so its end is where virtual time stands.
+  // The passed day has no pending events, so virtual time stands at its end.
   const Instant here(Duration::from_ticks((today_day_ + 1) << day_bits_));
   const auto passed = static_cast<uint64_t>(std::max<int64_t>(0, (here - looked_at_).ticks()));
   const uint32_t day_bits =
@@ -135,7 +135,7 @@ std::vector<Event> CalendarQueue::take_all_ahead() {
 
 void CalendarQueue::rebuild(uint32_t day_bits, uint32_t page_bits) {
   const std::vector<Event> pending = take_all_ahead();
-  // today_ and extra_ are empty here: a rebuild comes between two days.
+  // today_ and extra_ are empty here, because a rebuild happens between two days.
   const int64_t ticks_passed = (today_day_ + 1) << day_bits_;
   day_bits_ = day_bits;
   page_bits_ = page_bits;

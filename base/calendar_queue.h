@@ -2,21 +2,10 @@
 /// @file
 /// A calendar queue of events: constant time for push and pop where a heap takes O(log n).
 ///
-/// Model:   Time is cut into days of 2^day_bits ticks. The calendar has a page for each of the next
-///          2^page_bits days; a page is an unsorted list. The events of the day that has come are
-///          sorted once and taken from the end. What is asked for this day (or before it, when the
-///          calendar was opened ahead) goes into a small heap beside it; what lies beyond the last
-///          page waits in another heap until its day comes within reach.
-///
-///            today_ (sorted) + extra_ (heap) | pages_[...] days ahead | far_ (heap)
-///
-/// Sizing:  Every few thousand events the length of a day is set to four to eight mean times
-/// between
-///          events, and the number of pages to that of the pending events, so the calendar reaches
-///          over several mean lead times. While few events are pending, all of them stay in the
-///          small heap, which is faster then. Only counts of events and virtual time enter, so the
-///          same run always resizes at the same places; the order of events does not depend on it
-///          anyway.
+/// Model:   Time is cut into days of 2^day_bits ticks. Each of the next 2^page_bits days has a
+///          page, an unsorted list. A day's events are sorted once and popped from the end.
+/// Order:   Only event counts and virtual time decide when to resize, so a run always resizes at
+///          the same places. The order of events does not depend on it.
 /// Source:  R. Brown, "Calendar Queues", CACM 31(10), 1988; the sorted day is the ladder queue's
 ///          bottom (Tang, Goh, Thng, ACM TOMACS 15(3), 2005).
 /// Threads: One.
@@ -32,6 +21,17 @@
 
 namespace tributary {
 
+/// Holds each pending event in one of four places:
+///
+///   today_ (sorted) + extra_ (heap) | pages_[...] days ahead | far_ (heap)
+///
+/// extra_ holds events that are pushed for the current day, or for a day before it if the queue has
+/// opened a day ahead of time. far_ holds events beyond the last page, until their day has a page.
+///
+/// Every few thousand events the queue adjusts its sizes. A day becomes four to eight mean times
+/// between events; the number of pages becomes the number of pending events. So the pages reach
+/// over several mean lead times. While few events are pending, all of them stay in extra_, which is
+/// faster then.
 class CalendarQueue {
  public:
   CalendarQueue();
@@ -48,13 +48,13 @@ class CalendarQueue {
     put_ahead(event, day);
   }
 
-  /// The next event, or nullptr. Valid until the next call.
+  /// Returns the next event, or nullptr. Valid until the next call.
   [[nodiscard]] const Event* front() {
     if (today_.empty() && extra_.empty() && !open_next_day()) return nullptr;
     return takes_extra() ? &extra_.front() : &today_.back();
   }
 
-  /// Takes the next event out. @pre front() != nullptr, asked since the last push or pop.
+  /// Removes the next event. @pre front() != nullptr, called since the last push or pop.
   Event pop() {
     size_--;
     pops_++;
@@ -68,11 +68,11 @@ class CalendarQueue {
 
  private:
   static constexpr uint32_t kNone = UINT32_MAX;
-  /// So many events fit the first-level cache's share of a heap: measured with `tributary bench
-  /// net`, where 18 pending events are a tenth faster in the heap, and 1,700 a quarter slower.
+  /// Most events of a small queue. Measured with `tributary bench net`: 18 pending events are a
+  /// tenth faster in the heap, 1,700 are a quarter slower.
   static constexpr uint64_t kSmallMax = 64;
 
-  /// An event on a page, in its singly linked list.
+  /// An event on a page, in the page's singly linked list.
   struct Entry {
     Event event;
     uint32_t next;
@@ -87,7 +87,7 @@ class CalendarQueue {
   void put_ahead(const Event& event, int64_t day);
   /// Sorts the next day with events into today_. @return false if there is none.
   bool open_next_day();
-  /// The first day after today_day_ whose page is not empty. @pre a page is not empty.
+  /// Returns the first day after today_day_ whose page is not empty. @pre a page is not empty.
   [[nodiscard]] int64_t next_day_on_pages() const;
   void take_far_within_reach();
   void resize_if_due();
@@ -103,14 +103,14 @@ class CalendarQueue {
   uint32_t day_bits_;
   uint32_t page_bits_ = 0;
   std::vector<uint32_t> pages_;   ///< Shape [2^page_bits_]: first entry of each list.
-  std::vector<uint64_t> filled_;  ///< Shape [2^page_bits_ / 64]: which pages are not empty.
+  std::vector<uint64_t> filled_;  ///< Shape [2^page_bits_ / 64]: bits of non-empty pages.
   std::vector<Entry> entries_;
   uint32_t entries_free_ = kNone;
   uint64_t on_pages_ = 0;
   EventHeap far_;
   uint64_t size_ = 0;
-  uint64_t pops_ = 0;  ///< Since the last look at the sizes.
-  Instant looked_at_;  ///< Virtual time of that look.
+  uint64_t pops_ = 0;  ///< Since the last check of the sizes.
+  Instant looked_at_;  ///< Virtual time of that check.
 };
 
 }  // namespace tributary

@@ -18,7 +18,7 @@
 namespace tributary {
 namespace {
 
-constexpr int kExitNotExecutable = 127;  // As shells say it.
+constexpr int kExitNotExecutable = 127;  // As in shells.
 
 struct Pipe {
   int read_end = -1;
@@ -28,7 +28,8 @@ struct Pipe {
 Result<Pipe> open_pipe() {
   std::array<int, 2> ends{};
   if (pipe2(ends.data(), O_CLOEXEC) != 0) {
-    return failure(fmt::format("no pipe for a child process: {}", std::strerror(errno)));
+    return failure(
+        fmt::format("cannot create a pipe for a child process: {}", std::strerror(errno)));
   }
   fcntl(ends[0], F_SETFL, O_NONBLOCK);
   return Pipe{ends[0], ends[1]};
@@ -43,7 +44,7 @@ void close_if_open(int file) {
                                  char* const* environment, int stdout_file, int stderr_file,
                                  std::span<const int> inherited_files, pid_t parent) {
   prctl(PR_SET_PDEATHSIG, SIGKILL);
-  if (getppid() != parent) _exit(kExitNotExecutable);  // It died before the line above.
+  if (getppid() != parent) _exit(kExitNotExecutable);  // The parent died before prctl().
   setpgid(0, 0);
   sigset_t none;
   sigemptyset(&none);
@@ -61,7 +62,7 @@ void close_if_open(int file) {
   _exit(kExitNotExecutable);
 }
 
-/// Pointers into `texts` with a null behind them, as execve() takes them.
+/// Returns pointers to `texts` and a final null, as execve() expects them.
 std::vector<char*> pointers_to(const std::vector<std::string>& texts) {
   std::vector<char*> pointers;
   for (const std::string& text : texts) pointers.push_back(const_cast<char*>(text.c_str()));
@@ -69,7 +70,7 @@ std::vector<char*> pointers_to(const std::vector<std::string>& texts) {
   return pointers;
 }
 
-/// This process's environment with `changes` (NAME=VALUE) in the place of what they replace.
+/// Returns this process's environment with `changes` (NAME=VALUE) applied.
 std::vector<std::string> environment_with(const std::vector<std::string>& changes) {
   std::vector<std::string> environment = changes;
   const auto is_replaced = [&changes](std::string_view entry) {
@@ -83,7 +84,7 @@ std::vector<std::string> environment_with(const std::vector<std::string>& change
   return environment;
 }
 
-/// Cuts whole lines off `rest`; a part of more than kLineBytesMax counts as one.
+/// Cuts whole lines off `rest`. A part of more than kLineBytesMax counts as a line.
 std::vector<std::string> cut_lines(std::string& rest) {
   std::vector<std::string> lines;
   size_t begin = 0;
@@ -95,11 +96,11 @@ std::vector<std::string> cut_lines(std::string& rest) {
   return lines;
 }
 
-/// Appends all that can be read now. @return false when nothing was there.
+/// Appends all available bytes. @return false if there were none.
 bool read_available(int file, std::string& to) {
   std::array<char, 4096> buffer{};
   bool any = false;
-  // Bounded, so a child that writes without end cannot hold the caller.
+  // Bounded, so that a child that writes without end cannot block the caller.
   for (uint32_t i = 0; i < 64; i++) {
     const ssize_t size = read(file, buffer.data(), buffer.size());
     if (size <= 0) break;
@@ -112,7 +113,7 @@ bool read_available(int file, std::string& to) {
 }  // namespace
 
 Result<ChildProcess> ChildProcess::start(const Config& config) {
-  // All that allocates comes before the fork.
+  // Everything that allocates comes before the fork.
   std::vector<std::string> words{config.program};
   words.insert(words.end(), config.arguments.begin(), config.arguments.end());
   const std::vector<char*> arguments = pointers_to(words);
@@ -133,13 +134,13 @@ Result<ChildProcess> ChildProcess::start(const Config& config) {
     become_program(config.program.c_str(), arguments.data(), environment.data(), out->write_end,
                    errors->write_end, config.inherited_files, parent);
   }
-  // On both sides of the fork: whoever comes first, signal_group() finds the group.
+  // On both sides of the fork, so signal_group() finds the group whichever side runs first.
   if (pid > 0) setpgid(pid, pid);
   close(out->write_end);
   close(errors->write_end);
   ChildProcess child(config.name, std::max(pid, 0), out->read_end, errors->read_end);
   if (pid < 0) {
-    return failure(fmt::format("{} cannot be started: {}", config.name, std::strerror(errno)));
+    return failure(fmt::format("cannot start {}: {}", config.name, std::strerror(errno)));
   }
   return child;
 }

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 /// @file
-/// A process that the demo or `tributary launch` has started: its lines, its errors, its end.
+/// A process that the demo or `tributary launch` has started: its output lines, errors and end.
 ///
-/// Model:   Own process group, so a terminal's Ctrl-C reaches the parent alone and the parent
-///          decides. It is killed when the parent dies, and by the destructor.
-/// Threads: One object, one thread. Start children from a thread that lives as long as they: the
-///          kernel's death signal belongs to the thread.
-/// Errors:  start() returns what the operating system refused. A program that cannot be executed
-///          ends with status 127.
+/// Model:   The child has its own process group, so a terminal's Ctrl-C reaches only the parent,
+///          which then ends the child. The destructor kills it, and so does the parent's death.
+/// Threads: One thread for each object. The kernel's death signal belongs to the thread that starts
+///          the child, so that thread must live as long as the child.
+/// Errors:  start() returns the operating system's error. A program that cannot be executed ends
+///          with status 127.
 /// Memory:  At most kStderrTailBytes of standard error and kLineBytesMax of an unfinished line.
 /// Tests:   tests/base/child_process_test.cc
 #pragma once
@@ -24,7 +24,7 @@
 
 namespace tributary {
 
-/// The end of standard error that is kept for messages.
+/// Bytes kept from the end of standard error, for messages.
 inline constexpr size_t kStderrTailBytes = 2048;
 /// A longer line is delivered in parts.
 inline constexpr size_t kLineBytesMax = 65'536;
@@ -32,14 +32,15 @@ inline constexpr size_t kLineBytesMax = 65'536;
 class ChildProcess {
  public:
   struct Config {
-    std::string name;                    ///< As messages call it.
-    std::string program;                 ///< Path; not searched for.
+    std::string name;                    ///< The name in messages.
+    std::string program;                 ///< A path; PATH is not searched.
     std::vector<std::string> arguments;  ///< Without the program.
     std::vector<int> inherited_files;    ///< Descriptors that stay open in the child.
-    /// NAME=VALUE each, on top of the parent's environment; a name that is there is replaced.
+    /// NAME=VALUE entries, which replace or extend the parent's environment.
     std::vector<std::string> environment = {};
   };
 
+  /// Starts the program.
   static Result<ChildProcess> start(const Config& config);
 
   ChildProcess(ChildProcess&& other) noexcept;
@@ -47,28 +48,28 @@ class ChildProcess {
   /// Kills the child if it still runs and waits for it.
   ~ChildProcess();
 
-  /// Lines that have arrived on standard output, without newlines; never blocks.
+  /// Returns the lines that have arrived on standard output, without newlines. Never blocks.
   std::vector<std::string> take_lines();
-  /// What it wrote last to standard error; never blocks.
+  /// Returns the end of standard error. Never blocks.
   const std::string& stderr_tail();
-  /// The lines of standard error instead of its tail, as take_lines(); use one of the two.
+  /// Returns the lines of standard error, like take_lines(). Use this or stderr_tail(), not both.
   std::vector<std::string> take_error_lines();
-  /// Ends of lines that will not be completed, standard output's and standard error's; for a child
-  /// that has ended and whose lines have been taken.
+  /// Return the unfinished last lines of standard output and standard error. Call them when the
+  /// child has ended and its lines have been taken.
   [[nodiscard]] const std::string& stdout_rest() const { return stdout_rest_; }
   [[nodiscard]] const std::string& stderr_rest() const { return stderr_rest_; }
 
   /// Sends `signal` unless the child has ended.
   void signal(int signal);
-  /// Sends `signal` to the child and all processes of its group, also when the child has ended.
+  /// Sends `signal` to all processes of the child's group, even after the child has ended.
   void signal_group(int signal);
-  /// True once the child has ended; never blocks.
+  /// Returns whether the child has ended. Never blocks.
   bool has_ended();
-  /// "exit status 3" or "signal 9 (Killed)"; empty while it runs. Status 0 is "exit status 0".
+  /// Returns "exit status 3" (0 for success) or "signal 9 (Killed)"; empty while it runs.
   [[nodiscard]] std::string end_text() const;
-  /// The exit status, or 128 + the signal as shells give it; 0 while it runs.
+  /// Returns the exit status, or 128 + the signal as shells do; 0 while it runs.
   [[nodiscard]] int exit_code() const;
-  /// Ended with exit status 0.
+  /// Returns whether the child ended with exit status 0.
   [[nodiscard]] bool ended_well() const;
 
   [[nodiscard]] const std::string& name() const { return name_; }
@@ -84,9 +85,9 @@ class ChildProcess {
   int stdout_file_;
   int stderr_file_;
   std::string stdout_rest_;  ///< An unfinished line.
-  std::string stderr_rest_;  ///< Likewise.
+  std::string stderr_rest_;  ///< An unfinished line.
   std::string stderr_tail_;
-  std::optional<int> wait_status_;  ///< As waitpid() gave it.
+  std::optional<int> wait_status_;  ///< The status from waitpid().
 };
 
 }  // namespace tributary

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 /// @file
-/// An IP address with a UDP port: who sent a packet, or where one goes.
+/// An IP address with a UDP port: the sender or the destination of a packet.
 ///
-/// Shapes: 16 address bytes in network order; IPv4 is kept mapped (::ffff:a.b.c.d), so one type and
-///         one comparison serve both families.
-/// Errors: parse() returns one line that says what is wrong; host names are not looked up here
-///         (io/ does that).
+/// Shapes: 16 address bytes in network order. IPv4 is stored mapped (::ffff:a.b.c.d), so one type
+///         and one comparison serve both families.
+/// Errors: parse() returns one line that says what is wrong. It does not look up host names; io/
+///         does.
 /// Tests:  tests/base/endpoint_test.cc
 #pragma once
 
@@ -24,7 +24,7 @@ struct Endpoint {
   uint32_t scope_id = 0;              ///< IPv6 link-local interface, else 0.
   uint16_t port = 0;                  ///< Host order.
 
-  /// On the path of every packet, so not the defaulted one, which calls memcmp().
+  /// Hand-written because every packet needs it: the defaulted one calls memcmp().
   friend bool operator==(const Endpoint& a, const Endpoint& b) {
     const auto half = [](const Endpoint& endpoint, uint32_t offset_bytes) {
       uint64_t value;
@@ -35,14 +35,14 @@ struct Endpoint {
             static_cast<uint64_t>(a.port ^ b.port)) == 0;
   }
 
-  /// `host_order_address` as in 0x7f000001 for 127.0.0.1.
+  /// @param host_order_address Such as 0x7f000001 for 127.0.0.1.
   static Endpoint ipv4(uint32_t host_order_address, uint16_t port);
   /// Accepts "127.0.0.1:12000" and "[::1]:12000".
   static Result<Endpoint> parse(std::string_view text);
 
   [[nodiscard]] bool is_ipv4() const;
   [[nodiscard]] bool is_multicast() const;
-  /// Port not 0; a default-made Endpoint is "nobody".
+  /// True if the port is not 0. A default-constructed Endpoint is not set.
   [[nodiscard]] bool is_set() const { return port != 0; }
   /// The inverse of parse().
   [[nodiscard]] std::string to_string() const;

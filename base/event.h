@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /// @file
-/// One event of virtual time as the queues of the event core keep it, and the order of events.
+/// An event of virtual time as the event core's queues store it, and the order of events.
 ///
-/// Shapes: 32 bytes. The order is (time, priority, sequence); the last two share one word, the
-///         priority in its two highest bits, so that equal times cost one more comparison.
+/// Shapes: 32 bytes. The order is (time, priority, sequence). Priority and sequence share one word,
+///         the priority in its two highest bits, so equal times cost only one more comparison.
 /// Tests:  tests/base/event_core_test.cc
 #pragma once
 
@@ -23,11 +23,11 @@ struct Event {
 };
 static_assert(sizeof(Event) == 32);
 
-/// 2^62 events at 10 ns each are 1,400 years of computing.
+/// 2^62 events at 10 ns each take 1,400 years to compute.
 inline constexpr uint32_t kEventSequenceBits = 62;
 
-/// Whether `a` is executed after `b`. No two events have the same order. A type and not a function,
-/// so that the library's heaps and sorts compile it in.
+/// Returns whether `a` runs after `b`. No two events have the same order. It is a type, not a
+/// function, so that the library's heaps and sorts can inline it.
 struct IsLater {
   [[nodiscard]] bool operator()(const Event& a, const Event& b) const {
     return a.at != b.at ? a.at > b.at : a.order > b.order;

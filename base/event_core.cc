@@ -15,7 +15,7 @@ constexpr Instant kLatest{Duration::from_ticks(int64_t{1} << 62)};
 
 }  // namespace
 
-/// The queue of the chosen kind. A branch that always goes the same way costs nothing.
+/// The queue of the chosen kind. The branch always goes the same way, so it costs nothing.
 struct EventCore::Pending {
   explicit Pending(Queue queue_kind) : uses_heap(queue_kind == Queue::kHeap) {}
 

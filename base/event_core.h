@@ -1,18 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 /// @file
 /// The event core of virtual time: everything modelled (links, PPEs, workers) schedules its events
-/// here, and runs when its turn comes.
+/// here.
 ///
-/// Model:   Events are executed in the order of (time, priority, sequence); the sequence counts
-///          schedule() calls, so equal events run in the order in which they were asked for. Which
-///          queue holds them cannot change a result: a calendar queue, or a binary heap as the
-///          reference.
+/// Model:   Events run in the order of (time, priority, sequence). The sequence counts schedule()
+///          calls, so events equal in time and priority run in the order of their calls.
 /// Units:   Instants of virtual time, which starts at 0.
 /// Threads: One. A run of virtual time belongs to one thread; runs share nothing.
-/// Errors:  An event in the past, or later than 1.4 years (2^62 ticks), is a bug. There is no way
-/// to cancel: a target that no longer wants
-///          an event ignores it when it comes (put a number in the argument to tell them apart).
-/// Memory:  40 bytes an event; grows to the most events that are pending at once.
+/// Errors:  An event in the past, or later than 1.4 years (2^62 ticks), is a bug.
+/// Memory:  40 bytes an event; grows to the peak number of pending events.
 /// Tests:   tests/base/event_core_test.cc
 #pragma once
 
@@ -23,15 +19,15 @@
 
 namespace tributary {
 
-/// Who goes first among events of one instant.
+/// The order of events at one instant.
 enum class EventPriority : uint8_t {
   kArrival,  ///< A packet's last bit arrives.
-  kMachine,  ///< A switch's inside: threads, memory, timers.
+  kMachine,  ///< Inside a switch: threads, memory, timers.
   kHost,     ///< Workers.
-  kControl,  ///< The experiment itself: faults, ends.
+  kControl,  ///< The experiment itself: its faults and its end.
 };
 
-/// What an event is for. The object must live until its last event has come.
+/// Receives events. The object must live until its last event has run.
 class EventTarget {
  public:
   virtual void on_event(uint64_t argument) = 0;
@@ -40,6 +36,9 @@ class EventTarget {
   ~EventTarget() = default;
 };
 
+/// The queue cannot change a result: it is a calendar queue, or a binary heap as the reference.
+/// Events cannot be cancelled. A target ignores an event that it no longer needs; a number in the
+/// argument tells its events apart.
 class EventCore {
  public:
   enum class Queue : uint8_t { kCalendar, kHeap };
@@ -51,15 +50,15 @@ class EventCore {
 
   [[nodiscard]] Instant now() const { return now_; }
 
-  /// Calls target.on_event(argument) at `at`. @pre at >= now(), and not 1.4 years or later.
+  /// Calls target.on_event(argument) at `at`. @pre at >= now(), and below 1.4 years.
   void schedule(Instant at, EventPriority priority, EventTarget& target, uint64_t argument);
 
-  /// Executes the next event. @return false if there is none.
+  /// Runs the next event. @return false if there is none.
   bool run_next();
-  /// Executes all events up to and including `limit`; afterwards now() is `limit`.
+  /// Runs all events up to and including `limit`; afterwards now() is `limit`.
   void run_until(Instant limit);
-  /// Executes events until `done()`, asked after each, or until none is left or the next is later
-  /// than `limit`. @return done().
+  /// Runs events until `done()` is true, no event is left, or the next one is later than `limit`.
+  /// Calls `done()` before each event. @return its last value.
   template <class F>
   bool run_until(Instant limit, F&& done) {
     while (!done()) {
@@ -69,7 +68,7 @@ class EventCore {
     return true;
   }
 
-  /// Time of the next event; never() if there is none.
+  /// Returns the time of the next event; never() if there is none.
   [[nodiscard]] Instant next_at() const;
   [[nodiscard]] uint64_t pending_count() const;
   [[nodiscard]] uint64_t executed_count() const { return executed_count_; }

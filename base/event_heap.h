@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 /// @file
-/// A binary heap of events: the plain queue, which the calendar queue is compared with, and which
-/// it uses for its odd ends.
+/// A binary heap of events. It is the reference for the calendar queue, which also uses it for the
+/// events that fit no page.
 ///
 /// Cost:    O(log n) for push and pop.
 /// Threads: One.
-/// Memory:  Grows to the most events that are pending at once.
+/// Memory:  Grows to the peak number of pending events.
 /// Tests:   tests/base/event_core_test.cc
 #pragma once
 
@@ -24,9 +24,9 @@ class EventHeap {
     events_.push_back(event);
     std::push_heap(events_.begin(), events_.end(), IsLater());
   }
-  /// The next event. @pre not empty().
+  /// Returns the next event. @pre not empty().
   [[nodiscard]] const Event& front() const { return events_.front(); }
-  /// Takes the next event out. @pre not empty().
+  /// Removes the next event. @pre not empty().
   Event pop() {
     std::pop_heap(events_.begin(), events_.end(), IsLater());
     const Event event = events_.back();
@@ -35,7 +35,7 @@ class EventHeap {
   }
   [[nodiscard]] bool empty() const { return events_.empty(); }
   [[nodiscard]] uint64_t size() const { return events_.size(); }
-  /// All events, in no useful order; for whoever moves them elsewhere.
+  /// Removes all events, in no particular order.
   [[nodiscard]] std::vector<Event> take_all() { return std::exchange(events_, {}); }
 
  private:

@@ -8,8 +8,8 @@
 namespace tributary {
 namespace {
 
-/// Sum of the little-endian 32-bit halves of `count` 8-byte words. No branch but the loop, so it
-/// vectorises. 64 bits hold the sum of 2^32 such halves.
+/// Returns the sum of the little-endian 32-bit halves of `count` 8-byte words. It has no branch but
+/// the loop, so it vectorises. 64 bits hold the sum of 2^32 such halves.
 uint64_t sum_halves(const std::byte* bytes, size_t count) {
   uint64_t low = 0;
   uint64_t high = 0;
@@ -25,8 +25,8 @@ uint64_t sum_halves(const std::byte* bytes, size_t count) {
 }  // namespace
 
 uint16_t word_sum(std::span<const std::byte> bytes) {
-  // The sum of swapped words is the swapped sum (RFC 1071 §2(B)), so it is made in the host's order
-  // and swapped once; and 2^16 counts as 1, so wider words may be added and folded at the end.
+  // The sum of swapped words is the swapped sum (RFC 1071 §2(B)), so add in host order and swap
+  // once. 2^16 counts as 1, so wider words can be added and folded at the end.
   const size_t words = bytes.size() / sizeof(uint64_t);
   uint64_t sum = sum_halves(bytes.data(), words);
   const size_t rest = bytes.size() - words * sizeof(uint64_t);

@@ -14,7 +14,7 @@
 namespace tributary {
 namespace {
 
-/// Levenshtein distance: the fewest letters to insert, delete or replace.
+/// Returns the Levenshtein distance: the fewest letters to insert, delete or replace.
 uint32_t edit_distance(std::string_view a, std::string_view b) {
   std::vector<uint32_t> row(b.size() + 1);
   std::iota(row.begin(), row.end(), 0U);
@@ -73,7 +73,7 @@ const char* words(WrittenType type) {
   return "neither a whole number, true or false, nor text";
 }
 
-/// Whether a value written as `type` may stand for a key; a file's types must fit exactly.
+/// Returns whether a key accepts a value written as `type`. A file's types must match exactly.
 bool type_fits(KeyType key, WrittenType type) {
   if (type == WrittenType::kUntyped) return true;
   switch (key) {
@@ -102,7 +102,7 @@ tl::unexpected<Error> refusal(const KeySpec& key, const WrittenKey& written, std
 std::string unknown_name(std::string_view kind, std::string_view name,
                          std::span<const std::string> allowed) {
   const std::string* nearest = nullptr;
-  // A third of the letters may be wrong, so that short names do not match anything.
+  // Allow a third of the letters to be wrong, so that short names do not match everything.
   auto distance_max = static_cast<uint32_t>(name.size() / 3 + 1);
   for (const std::string& candidate : allowed) {
     const uint32_t distance = edit_distance(name, candidate);
@@ -169,7 +169,7 @@ Result<KeyValue> convert_key(const KeySpec& key, const WrittenKey& written) {
       return KeyValue(written.text);
     case KeyType::kEndpoint: {
       const Result<Endpoint> endpoint = Endpoint::parse(written.text);
-      if (!endpoint) return refusal(key, written, "is no endpoint");
+      if (!endpoint) return refusal(key, written, "is not an endpoint");
       return KeyValue(*endpoint);
     }
   }
@@ -239,7 +239,7 @@ KeyTable::KeyTable(std::string name, std::span<const KeySpec> keys)
   for (size_t i = 0; i < keys_.size(); i++) {
     TRIB_ASSERT(index_of(keys_[i].name) == static_cast<int32_t>(i));  // No name twice.
     TRIB_ASSERT(keys_[i].min <= keys_[i].max && keys_[i].number_min <= keys_[i].number_max);
-    // The largest whose ticks still fit a Duration.
+    // The largest value whose ticks fit a Duration.
     TRIB_ASSERT(keys_[i].type != KeyType::kDurationMs || keys_[i].max <= INT64_MAX / 100'000'000);
     if (keys_[i].default_text.empty()) continue;
     TRIB_ASSERT(!keys_[i].required);
@@ -270,7 +270,7 @@ Result<KeyValues> KeyTable::read(std::span<const WrittenKey> keys, std::string w
     const auto index = static_cast<size_t>(found);
     if (row.written_[index]) {
       return failure(
-          fmt::format("{}: key '{}' stands twice; allowed: once", written.where, written.name));
+          fmt::format("{}: key '{}' is given twice; allowed: once", written.where, written.name));
     }
     Result<KeyValue> value = convert_key(keys_[index], written);
     if (!value) return tl::unexpected(value.error());
@@ -287,7 +287,7 @@ Result<KeyValues> KeyTable::read(std::span<const WrittenKey> keys, std::string w
     const WrittenKey written{.name = std::string(keys_[i].name),
                              .text = std::string(keys_[i].default_text),
                              .where = row.where_};
-    row.values_[i] = *convert_key(keys_[i], written);  // The constructor has tried it.
+    row.values_[i] = *convert_key(keys_[i], written);  // The constructor has checked it.
   }
   return row;
 }

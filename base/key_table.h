@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 /// @file
 /// Structured settings: one table of keys serves `--job id=1,sources=4` on the command line and
-/// `[[job]]` with `id = 1` and `sources = 4` in a TOML file: types, ranges, defaults, help text and
-/// error messages all come from it. Commands and scenario files use it.
+/// `[[job]]` with `id = 1` and `sources = 4` in a TOML file. Types, ranges, defaults, help text and
+/// error messages all come from the table. Commands and scenario files use it.
 ///
-/// Shapes:  A table has any number of keys; a row (KeyValues) has a value, or none, for each.
-/// Threads: A KeyTable does not change after it is made. KeyValues belong to their reader.
-/// Errors:  One line that says where (flag, or file:line), what, and what is allowed. A wrong table
-///          (a default out of range, a name twice) or a getter of the wrong type is a bug.
+/// Shapes:  A table has any number of keys. A row (KeyValues) has a value, or none, for each key.
+/// Threads: A KeyTable never changes after construction. KeyValues belong to their reader.
+/// Errors:  One line with the place (flag, or file:line), the error and the allowed values. A wrong
+///          table (a default out of range, a repeated name) or a wrong getter type is a bug.
 /// Memory:  KeyValues point to their KeyTable, which must outlive them.
 /// Tests:   tests/base/key_table_test.cc
 #pragma once
@@ -28,53 +28,54 @@ namespace tributary {
 enum class KeyType : uint8_t {
   kUint,        ///< Decimal digits, within min and max.
   kBool,        ///< on, off, true or false; in TOML true or false.
-  kText,        ///< Not empty; without a comma on the command line.
+  kText,        ///< Not empty; no comma on the command line.
   kEndpoint,    ///< Address and port, see Endpoint::parse().
   kNumber,      ///< A finite decimal number, within number_min and number_max.
-  kDurationMs,  ///< Whole milliseconds, within min and max; by habit its name ends in _ms.
+  kDurationMs,  ///< Whole milliseconds, within min and max; by convention the name ends in _ms.
 };
 
-/// One key. The texts must outlive the program's settings (string literals do).
+/// One key. Its texts must outlive the program's settings, as string literals do.
 struct KeySpec {
   std::string_view name = {};
   KeyType type = KeyType::kText;
   std::string_view help = {};
   std::string_view default_text = {};  ///< As written on the command line; empty for none.
   uint64_t min = 0;                    ///< For kUint and kDurationMs, inclusive.
-  uint64_t max = INT64_MAX;            ///< Inclusive; the largest integer TOML has.
+  uint64_t max = INT64_MAX;            ///< Inclusive; TOML's largest integer.
   bool required = false;
   double number_min = 0.0;   ///< For kNumber, inclusive.
   double number_max = 1e18;  ///< Inclusive.
 };
 
-/// How a value was written. The command line knows no types; TOML does.
+/// The type in which a value was written. The command line has no types; TOML has.
 enum class WrittenType : uint8_t { kUntyped, kInteger, kNumber, kBool, kText, kOther };
 
-/// One key as somebody wrote it, before it is checked.
+/// One key as the user wrote it, before any check.
 struct WrittenKey {
   std::string name;
   std::string text;  ///< The value, without quotes.
   WrittenType type = WrittenType::kUntyped;
-  std::string where;  ///< "--job" or "jobs.toml:3"; empty if the name says it.
+  std::string where;  ///< "--job" or "jobs.toml:3"; empty if the name is the place.
 };
 
 /// A checked value; monostate for none.
 using KeyValue =
     std::variant<std::monostate, uint64_t, bool, std::string, Endpoint, Duration, double>;
 
-/// The value of `written` as `key` wants it. Refuses the wrong type, out of range, and empty text,
-/// in one line: "jobs.toml:3: sources=300 is out of range; allowed: a whole number from 1 to 256".
+/// Converts `written` to the type of `key`. Refuses a wrong type, a value out of range and empty
+/// text, in one line:
+/// "jobs.toml:3: sources=300 is out of range; allowed: a whole number from 1 to 256".
 [[nodiscard]] Result<KeyValue> convert_key(const KeySpec& key, const WrittenKey& written);
 
 class KeyTable;
 
-/// The values of one row. Getters take a key of the row's table that has a value, and is of the
+/// The values of one row. A getter's key must be in the row's table, have a value and be of the
 /// getter's type; anything else is a bug.
 class KeyValues {
  public:
-  /// False for a key that was not written and has no default.
+  /// Returns false for a key that was not written and has no default.
   [[nodiscard]] bool has(std::string_view name) const;
-  /// True if the key was written, not filled in from its default.
+  /// Returns true if the key was written, false if its value is the default.
   [[nodiscard]] bool was_written(std::string_view name) const;
   [[nodiscard]] uint64_t uint(std::string_view name) const;
   [[nodiscard]] double number(std::string_view name) const;
@@ -83,7 +84,7 @@ class KeyValues {
   [[nodiscard]] const Endpoint& endpoint(std::string_view name) const;
   [[nodiscard]] Duration duration(std::string_view name) const;
 
-  /// Where the row was written ("--job", "jobs.toml:3"), to begin a further error line with.
+  /// Returns the row's place ("--job", "jobs.toml:3"), as the start of a further error line.
   [[nodiscard]] const std::string& where() const { return where_; }
 
  private:
@@ -99,21 +100,21 @@ class KeyValues {
 
 class KeyTable {
  public:
-  /// `name` is the flag without dashes and the TOML table: "job" for --job and [[job]].
+  /// @param name The flag without dashes and the TOML table: "job" for --job and [[job]].
   KeyTable(std::string name, std::span<const KeySpec> keys);
 
-  /// Reads "key=value,key=value". Refuses unknown keys, keys twice, missing required ones, and
+  /// Reads "key=value,key=value". Refuses unknown keys, repeated keys, missing required keys, and
   /// values of the wrong type or out of range.
   [[nodiscard]] Result<KeyValues> parse(std::string_view text) const;
 
-  /// Reads keys that were written elsewhere, with the same refusals. `where` is the row's place.
+  /// Reads keys written elsewhere, with the same refusals. @param where The row's place.
   [[nodiscard]] Result<KeyValues> read(std::span<const WrittenKey> keys, std::string where) const;
 
   [[nodiscard]] const std::string& name() const { return name_; }
   [[nodiscard]] std::span<const KeySpec> keys() const { return keys_; }
-  /// Index into keys(), or -1.
+  /// Returns the index into keys(), or -1.
   [[nodiscard]] int32_t index_of(std::string_view name) const;
-  /// One line a key: name, what is allowed, help, default.
+  /// Returns one line for each key: name, allowed values, help, default.
   [[nodiscard]] std::string help() const;
 
  private:
@@ -121,12 +122,12 @@ class KeyTable {
   std::vector<KeySpec> keys_;
 };
 
-/// "unknown key 'sorces' (did you mean 'sources'?); allowed: id, sources". The suggestion is left
-/// out if nothing is near.
+/// Returns "unknown key 'sorces' (did you mean 'sources'?); allowed: id, sources". It suggests
+/// nothing if no name is near.
 [[nodiscard]] std::string unknown_name(std::string_view kind, std::string_view name,
                                        std::span<const std::string> allowed);
 
-/// "a whole number from 1 to 256": what a key takes, for error and help texts.
+/// Returns the values that a key accepts, for error and help texts: "a whole number from 1 to 256".
 [[nodiscard]] std::string allowed_values(const KeySpec& key);
 
 }  // namespace tributary

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 /// @file
-/// Bugs planted on purpose, so that the fault campaign can show that it would find them.
+/// Bugs planted on purpose, so that the fault campaign can show that it detects them.
 ///
-/// Model:   At each place one line asks TRIB_MUTANT(kName). In the product that is the constant
-///          false, and the compiler leaves nothing of it. In the program `tributary-mutants`, which
-///          is built from the same sources with TRIBUTARY_MUTANTS defined, it asks whether this is
-///          the one bug that was chosen.
-/// Rules:   Each is a real bug: some run gives a wrong sum, a wrong answer, a wait without end or a
-///          leak. A guard behind which another one stands is no mutant by itself.
-/// Threads: `chosen` is set before the runs begin.
+/// Model:   Each planted bug is one line that tests TRIB_MUTANT(kName). In the product that is the
+///          constant false, and the compiler removes it. The program `tributary-mutants` is built
+///          from the same sources with TRIBUTARY_MUTANTS defined; there the macro is true for the
+///          one chosen bug.
+/// Rules:   Each is a real bug: some run gives a wrong sum, a wrong reply, an endless wait or a
+///          leak. A check with a second check behind it is no mutant by itself.
+/// Threads: Set `chosen_mutant` before the runs begin.
 /// Tests:   tests/lab/faults/CMakeLists.txt (catches_*); `tributary lab faults --mutants`
 #pragma once
 
@@ -16,85 +16,85 @@
 
 namespace tributary {
 
-// X(name, what is wrong)
-#define TRIB_MUTANT_LIST(X)                                                                \
-  /* apps/trio_ml/records.h, program.h: a contribution's way into its block. */            \
-  X(kAdmitTwice, "a source's second copy is admitted again")                               \
-  X(kAdmitLate, "a contribution is let into a block that is closing")                      \
-  X(kCompleteOneShort, "a block counts as complete with one source missing")               \
-  X(kSourceCountedTwice, "a contribution counts for two ranks in src_cnt")                 \
-  X(kExponentOfLast, "the last exponent wins, not the largest")                            \
-  X(kFlagsForgotten, "overflow and infinities are not merged into the result")             \
-  X(kDegradedForgotten, "a lower aggregator's degraded mark is lost")                      \
-  X(kDuplicateSettles, "a duplicate settles once more")                                    \
-  X(kBufferNotCleared, "a block's first contribution is added to what lay in the buffer")  \
-  X(kNoMembershipCheck, "a contribution's session and key are not looked at")              \
-  X(kNoTensorCheck, "a contribution's tensor is not compared with its block's")            \
-  X(kNoScaleCheck, "a contribution's scale is not compared with its block's")              \
-  X(kRanksNotMerged, "the masks of lower aggregators are not merged")                      \
-  X(kLowerCountsOne, "a lower aggregator's sum counts as one rank")                        \
-  X(kEmptySumSent, "lanes are sent before they are turned to network byte order")          \
-  /* apps/trio_ml/aging.*, memory/ref_bits.h, timers/: stragglers. */                      \
-  X(kReferenceLost, "only a block's first contribution keeps it young")                    \
-  X(kAgedOneScanEarly, "a block ends at the first scan, whatever its flag says")           \
-  X(kAgedTooLate, "a block has to be idle for two timeouts")                               \
-  X(kNeverAges, "no block ever ages out")                                                  \
-  X(kLastPlaceUnscanned, "each timer thread leaves out the last place of its part")        \
-  X(kPermanentTooSoon, "a source that has contributed is called permanent all the same")   \
-  X(kPermanentForEver, "a permanent straggler's return is not noticed")                    \
-  /* apps/trio_ml/block_window.cc: places, results, buffers. */                            \
-  X(kStaleResult, "any result kept at the place answers for the block")                    \
-  X(kResultsForgotten, "a new block at the place forgets the results kept there")          \
-  X(kBufferLeaked, "a result that is pushed out keeps its buffer")                         \
-  X(kBlockCountLeaked, "a degraded block is not taken off the count of those in progress") \
-  X(kThawTooSoon, "a buffer is free while its last send is still to leave")                \
-  /* apps/trio_ml/control.h, session.cc, trio_ml.cc: sessions. */                          \
-  X(kHaveWithoutMask, "an answer says that everybody has contributed")                     \
-  X(kProbeUnanswered, "a probe for a complete block is not answered")                      \
-  X(kPastCacheSilent, "a source that lags past the cache is not told")                     \
-  X(kOldBlocksKept, "a new session goes on with the blocks of the old one")                \
-  X(kKeyForAnySource, "every source has the same key")                                     \
-  X(kNonceIgnored, "a restarted worker is taken for its predecessor")                      \
-  X(kStartsWithoutLast, "a session starts before the last source has joined")              \
-  X(kWelcomeOnce, "a welcome that was lost is not repeated")                               \
-  X(kGoneStaysGone, "who has left a session counts as gone in the next one")               \
-  X(kHeardForgotten, "a member's messages do not keep it alive")                           \
-  X(kSessionNeverEnds, "a session does not end by silence")                                \
-  /* apps/trio_ml/upstream.h, emit.cc: trees. */                                           \
-  X(kPartialNotRepeated, "a partial sum is sent up once only")                             \
-  X(kRankBaseIgnored, "sources of a lower aggregator are named from rank 0 on")            \
-  X(kUpperResultAdded, "the upper result is added to the partial sum")                     \
-  X(kUpperCountLost, "the upper result's src_cnt and ranks are not taken over")            \
-  /* host/worker_*.cc: the worker. */                                                      \
-  X(kWindowPlusOne, "a worker sends one position more than its window")                    \
-  X(kResultTakenTwice, "a second copy of a result is taken again")                         \
-  X(kHaveAfterResult, "an old answer makes a worker send its sum as its contribution")     \
-  X(kForeignSessionResult, "a result of another session is taken")                         \
-  X(kResultUnchecked, "a result is not compared with the tensor that it is for")           \
-  X(kMeanOfWorld, "a mean is divided by all ranks, whoever was in it")                     \
-  X(kDegradedUnsaid, "a degraded block is not reported")                                   \
-  X(kExponentNotAwaited, "gradients are sent before their exponent is agreed")             \
-  X(kExponentDropped, "an exponent of a repaired block is not taken over")                 \
-  X(kNeverOverdue, "an overdue position is not asked about")                               \
-  X(kDeadlineIgnored, "a worker waits for ever")                                           \
-  X(kOnlyFirstTold, "of several collectives only the first one is told of the end")        \
-  X(kNoKeepAlive, "an idle worker does not say that it is alive")                          \
-  X(kOverflowUnseen, "values are checked as if there was one rank")
+// X(name, the bug)
+#define TRIB_MUTANT_LIST(X)                                                                 \
+  /* apps/trio_ml/records.h, program.h: a contribution's path into its block. */            \
+  X(kAdmitTwice, "a source's second copy is admitted too")                                  \
+  X(kAdmitLate, "a contribution is admitted to a block that is closing")                    \
+  X(kCompleteOneShort, "a block counts as complete with one source missing")                \
+  X(kSourceCountedTwice, "a contribution counts as two ranks in src_cnt")                   \
+  X(kExponentOfLast, "the last exponent wins, not the largest")                             \
+  X(kFlagsForgotten, "overflow and not-finite flags are not merged into the result")        \
+  X(kDegradedForgotten, "a lower aggregator's degraded mark is lost")                       \
+  X(kDuplicateSettles, "a duplicate settles its contribution a second time")                \
+  X(kBufferNotCleared, "a block's first contribution is added to the buffer's old content") \
+  X(kNoMembershipCheck, "a contribution's session and key are not checked")                 \
+  X(kNoTensorCheck, "a contribution's tensor is not compared with its block's")             \
+  X(kNoScaleCheck, "a contribution's scale is not compared with its block's")               \
+  X(kRanksNotMerged, "the masks of lower aggregators are not merged")                       \
+  X(kLowerCountsOne, "a lower aggregator's sum counts as one rank")                         \
+  X(kEmptySumSent, "lanes are sent before their conversion to network byte order")          \
+  /* apps/trio_ml/aging.*, memory/ref_bits.h, timers/: stragglers. */                       \
+  X(kReferenceLost, "only a block's first contribution sets its REF flag")                  \
+  X(kAgedOneScanEarly, "a block ages out at its first scan, whatever its flag")             \
+  X(kAgedTooLate, "a block ages out only after two idle timeouts")                          \
+  X(kNeverAges, "no block ever ages out")                                                   \
+  X(kLastPlaceUnscanned, "each timer thread skips the last place of its part")              \
+  X(kPermanentTooSoon, "a source that has contributed is declared permanent")               \
+  X(kPermanentForEver, "a permanent straggler's return goes unnoticed")                     \
+  /* apps/trio_ml/block_window.cc: places, results, buffers. */                             \
+  X(kStaleResult, "any result cached at the place answers for the block")                   \
+  X(kResultsForgotten, "a new block at the place drops the results cached there")           \
+  X(kBufferLeaked, "an evicted result keeps its buffer")                                    \
+  X(kBlockCountLeaked, "a degraded block stays in the count of blocks in progress")         \
+  X(kThawTooSoon, "a buffer is freed before its last send has left")                        \
+  /* apps/trio_ml/control.h, session.cc, trio_ml.cc: sessions. */                           \
+  X(kHaveWithoutMask, "a kHave reply says that all sources have contributed")               \
+  X(kProbeUnanswered, "a probe for a complete block gets no reply")                         \
+  X(kPastCacheSilent, "a source that lags past the result cache gets no notice")            \
+  X(kOldBlocksKept, "a new session continues with the old session's blocks")                \
+  X(kKeyForAnySource, "every source has the same key")                                      \
+  X(kNonceIgnored, "a restarted worker is mistaken for its predecessor")                    \
+  X(kStartsWithoutLast, "a session starts before the last source has joined")               \
+  X(kWelcomeOnce, "a lost welcome is not repeated")                                         \
+  X(kGoneStaysGone, "a member that left one session counts as gone in the next")            \
+  X(kHeardForgotten, "a member's messages do not keep it alive")                            \
+  X(kSessionNeverEnds, "silence does not end a session")                                    \
+  /* apps/trio_ml/upstream.h, emit.cc: trees. */                                            \
+  X(kPartialNotRepeated, "a partial sum is never retransmitted upward")                     \
+  X(kRankBaseIgnored, "sources of a lower aggregator are numbered from rank 0")             \
+  X(kUpperResultAdded, "the upper result is added to the partial sum")                      \
+  X(kUpperCountLost, "the upper result's src_cnt and ranks are dropped")                    \
+  /* host/worker_*.cc: the worker. */                                                       \
+  X(kWindowPlusOne, "a worker sends one position beyond its window")                        \
+  X(kResultTakenTwice, "a second copy of a result is accepted")                             \
+  X(kHaveAfterResult, "an old kHave makes a worker send its sum as its contribution")       \
+  X(kForeignSessionResult, "a result of another session is accepted")                       \
+  X(kResultUnchecked, "a result is not compared with its tensor")                           \
+  X(kMeanOfWorld, "a mean is divided by the number of all ranks")                           \
+  X(kDegradedUnsaid, "a degraded block is not reported")                                    \
+  X(kExponentNotAwaited, "gradients are sent before their exponent is agreed")              \
+  X(kExponentDropped, "the exponent of a repaired block is lost")                           \
+  X(kNeverOverdue, "an overdue position is not probed")                                     \
+  X(kDeadlineIgnored, "a worker waits without a deadline")                                  \
+  X(kOnlyFirstTold, "when a session ends, only the first of several collectives learns it") \
+  X(kNoKeepAlive, "an idle worker sends no keep-alive")                                     \
+  X(kOverflowUnseen, "values are checked as if there were one rank")
 
-// The same for SwitchML: the program of its switch, and its worker.
-#define TRIB_SWITCHML_MUTANT_LIST(X)                                               \
-  /* apps/switchml/slots.h */                                                      \
-  X(kAddedAgain, "a worker's second copy is added again")                          \
-  X(kChunkUnchecked, "a packet is added to whatever chunk its slot holds")         \
-  X(kResultNotKept, "a result is not sent again to who has lost it")               \
-  X(kSumOneShort, "a sum counts as complete with one worker missing")              \
-  X(kSumBeforeAdded, "a sum is final when its last contribution is let in")        \
-  X(kPortIgnored, "a worker that was started again finds its predecessor's slots") \
-  /* apps/switchml/program.h */                                                    \
-  X(kSetNotCleared, "a slot's new sum begins with what lay in its buffer")         \
-  /* host/switchml_protocol.cc */                                                  \
-  X(kResultOfAnother, "a worker takes any result of the slot that it waits for")   \
-  X(kNeverSentAgain, "a packet that was lost is not sent again")
+// The same for SwitchML: its switch program and its worker.
+#define TRIB_SWITCHML_MUTANT_LIST(X)                                          \
+  /* apps/switchml/slots.h */                                                 \
+  X(kAddedAgain, "a worker's second copy is added too")                       \
+  X(kChunkUnchecked, "a packet is added to whichever chunk its slot holds")   \
+  X(kResultNotKept, "a lost result is not sent a second time")                \
+  X(kSumOneShort, "a sum counts as complete with one worker missing")         \
+  X(kSumBeforeAdded, "a sum is final when its last contribution is admitted") \
+  X(kPortIgnored, "a restarted worker gets its predecessor's slots")          \
+  /* apps/switchml/program.h */                                               \
+  X(kSetNotCleared, "a slot's new sum starts from its buffer's old content")  \
+  /* host/switchml_protocol.cc */                                             \
+  X(kResultOfAnother, "a worker accepts any result of the slot it waits for") \
+  X(kNeverSentAgain, "a lost packet is not retransmitted")
 
 enum class Mutant : uint32_t {
   kNone,
@@ -103,7 +103,7 @@ enum class Mutant : uint32_t {
 #undef TRIB_MUTANT_NAME
 };
 
-/// A planted bug, for people.
+/// Describes a planted bug for people.
 struct MutantText {
   Mutant mutant;
   const char* name;
@@ -123,7 +123,7 @@ inline constexpr MutantText kMutants[] = {
 
 #ifdef TRIBUTARY_MUTANTS
 namespace tributary {
-/// The bug that this process has.
+/// The bug of this process.
 inline Mutant chosen_mutant = Mutant::kNone;
 }  // namespace tributary
 #define TRIB_MUTANT(name) (::tributary::chosen_mutant == ::tributary::Mutant::name)

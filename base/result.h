@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /// @file
-/// Errors as values. A configuration error's text names the key, the value and what is allowed, in
-/// one line; whoever talks to a person prints it.
+/// Errors as values. A configuration error is one line with the key, the value and the allowed
+/// values. Code that talks to a person prints it.
 #pragma once
 
 #include <string>

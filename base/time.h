@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 /// @file
-/// Time as two types: Duration (a length) and Instant (a point). Live, an Instant counts from the
-/// process's start on the monotonic clock; modelled, from the start of virtual time.
+/// Time as two types: Duration (a length) and Instant (a point). A live Instant counts from the
+/// process's start on the monotonic clock; a modelled one counts from the start of virtual time.
 ///
-/// Units:  One tick is 10 ps, the longest unit in which a byte's time on every Ethernet rate from
-///         10 to 800 Gbit/s is whole; 64 signed bits then hold 2.9 years. No bare integer of time
-///         crosses an interface: build with nanoseconds(3), read with in_nanoseconds().
-/// Errors: None; arithmetic past 2.9 years is a bug of the caller.
+/// Units:  One tick is 10 ps, the longest unit in which the time of a byte is whole at every
+///         Ethernet rate from 10 to 800 Gbit/s. 64 signed bits hold 2.9 years of ticks. No bare
+///         integer of time crosses an interface: write nanoseconds(3), read in_nanoseconds().
+/// Errors: None; arithmetic past 2.9 years is a caller's bug.
 /// Tests:  tests/base/time_test.cc
 #pragma once
 
@@ -18,7 +18,7 @@ namespace tributary {
 /// Picoseconds in one tick of Duration and Instant.
 inline constexpr int64_t kPicosecondsPerTick = 10;
 
-/// A length of time, negative allowed.
+/// A length of time; may be negative.
 class Duration {
  public:
   constexpr Duration() = default;
@@ -56,10 +56,10 @@ constexpr Duration milliseconds(int64_t count) { return nanoseconds(count * 1'00
 constexpr Duration seconds(int64_t count) { return nanoseconds(count * 1'000'000'000); }
 static_assert(nanoseconds(1).ticks() == 100);
 
-/// Whole nanoseconds, rounded toward zero.
+/// Returns whole nanoseconds, rounded toward zero.
 constexpr int64_t in_nanoseconds(Duration d) { return d.ticks() / (1'000 / kPicosecondsPerTick); }
 constexpr double in_seconds(Duration d) { return static_cast<double>(d.ticks()) / 1e11; }
-/// The Duration nearest to `count` seconds; for configuration and reports, not for hot paths.
+/// Returns the Duration of `count` seconds, for configuration and reports, not for hot paths.
 constexpr Duration from_seconds(double count) {
   return Duration::from_ticks(static_cast<int64_t>(count * 1e11));
 }
@@ -71,7 +71,7 @@ class Instant {
   /// The point `since_start` after the clock's start.
   explicit constexpr Instant(Duration since_start) : since_start_(since_start) {}
   [[nodiscard]] constexpr Duration since_start() const { return since_start_; }
-  /// Later than every point that is reached: "no deadline".
+  /// Returns a point later than all others: "no deadline".
   static constexpr Instant never() { return Instant(Duration::from_ticks(INT64_MAX)); }
 
   friend constexpr auto operator<=>(Instant, Instant) = default;

@@ -18,7 +18,7 @@ struct PlacedKey {
   WrittenKey key;
 };
 
-/// The values of a list, joined by commas; empty if one of them is no plain value.
+/// Joins the values of a list by commas; empty if one of them is not a plain value.
 std::string list_text(const toml::array& list) {
   std::string text;
   for (const toml::node& element : list) {

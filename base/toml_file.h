@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 /// @file
-/// TOML files as the keys that were written in them, each with its file and line, for key tables
-/// (base/key_table.h) and error messages.
+/// The keys of a TOML file, each with its file and line, for key tables (base/key_table.h) and
+/// error messages.
 ///
-/// Errors:  A file that cannot be read or is not TOML is refused with its name, and its line.
-/// Threads: None; pure functions.
+/// Errors:  An Error names the file that cannot be read, or the file and line that is not TOML.
+/// Threads: Pure functions.
 /// Tests:   tests/base/toml_file_test.cc
 #pragma once
 
@@ -18,20 +18,21 @@
 
 namespace tributary {
 
-/// @param named How a message calls a file that cannot be read: the path, or a flag and the path.
+/// Parses a file.
+/// @param named The file's name in the message if it cannot be read: the path, or flag and path.
 [[nodiscard]] Result<toml::table> parse_toml_file(const std::string& path,
                                                   const std::string& named);
 
-/// "jobs.toml:3".
+/// Returns the place of a node: "jobs.toml:3".
 [[nodiscard]] std::string place_of(const std::string& path, const toml::node& node);
 
 [[nodiscard]] WrittenType type_of(const toml::node& node);
 
-/// A value as it would stand on a command line; "{…}", "[…]" or "(a date or time)" for what cannot.
+/// Returns a value as on a command line; "{…}", "[…]" or "(a date or time)" for other values.
 [[nodiscard]] std::string text_of(const toml::node& node);
 
-/// All keys of `table` and of the tables in it, which are joined by dots ("link.rate_gbps"), in the
-/// order of the file. A list of values counts as text with commas between them.
+/// Returns all keys of `table` and of its nested tables, joined by dots ("link.rate_gbps"), in the
+/// order of the file. A list of values becomes text with commas between them.
 [[nodiscard]] std::vector<WrittenKey> keys_of(const toml::table& table, const std::string& path);
 
 }  // namespace tributary

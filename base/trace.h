@@ -1,22 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 /// @file
-/// What the models tell about their inside while they run: one kind of event, and who takes it.
+/// The trace of a running model: its one kind of event, and the interface that receives events.
 ///
-/// Model:   A component that can be traced has a Tracer, which is off unless somebody wants to
-///          look. An event says when, where (node), about which packet, what kind of thing happened
-///          to what, and any number of named values. It owns its texts: whoever gets it may keep
-///          it.
-/// Cost:    Off, a place that could emit costs one test of a pointer. Texts and values are made
-///          behind that test, in a function of their own, so that the path of a packet stays as it
-///          was:
-///            if (trace_.on()) [[unlikely]] trace_lookup(key);
-/// Order:   Events come as the model reaches them. A thread's own clock may run ahead of the event
-///          core's, so times of different packets need not rise; those of one packet do.
-/// Must:    An event only tells. Whoever takes one changes nothing in the model, so a run with a
-///          trace is the run without it.
+/// Cost:    While off, a place that could emit costs one test of a pointer (see Tracer).
+/// Order:   Events come in the order in which the model runs. Times rise for one packet, but not
+///          across packets: a thread's own clock may run ahead of the event core's.
+/// Must:    A sink changes nothing in the model, so a trace never changes a run.
 /// Units:   Virtual time. Packets are numbered at each node from 1, in order of arrival; 0 is none.
 /// Threads: One, the model's.
-/// Memory:  An event allocates. Whoever keeps events sets a bound; see lab/trace/trace_log.h.
 /// Tests:   tests/base/trace_test.cc
 #pragma once
 
@@ -33,48 +24,48 @@
 
 namespace tributary {
 
-/// What happened. `what` in the event is the name of the thing in the right column.
+/// The kind of an event. After the colon: the content of TraceEvent::what.
 enum class TraceKind : uint8_t {
   // Either model.
-  kArrive,  ///< A packet has come to the node: its message, "contribution".
+  kArrive,  ///< A packet arrives at the node: its message, such as "contribution".
   kSend,    ///< A packet leaves the node: its message.
-  kDrop,    ///< A packet ends here, unwanted: why.
+  kDrop,    ///< The node drops a packet: the reason.
   kLink,    ///< A packet's last bit leaves a link's sender: its message.
   // Trio.
   kThread,       ///< A PPE thread begins: "packet" or "timer".
-  kInstruction,  ///< It executes one: the instruction.
-  kRequest,      ///< It issues an XTXN, or begins a loop: the XTXN's kind.
-  kReply,        ///< It has waited for that, and goes on: the XTXN's kind.
-  kEnd,          ///< The thread is done: what became of its packet.
-  kHold,         ///< The reorder engine keeps a packet until earlier ones of its flow are done.
+  kInstruction,  ///< The thread executes an instruction: its name.
+  kRequest,      ///< The thread issues an XTXN or begins a loop: the kind.
+  kReply,        ///< The thread has its reply and continues: the kind.
+  kEnd,          ///< The thread ends: the fate of its packet.
+  kHold,         ///< The reorder engine holds a packet for earlier ones of its flow.
   // Tofino.
   kPass,      ///< A pass begins: "ingress" or "egress".
-  kParser,    ///< The parser: its state.
-  kHeader,    ///< A header has been read: the header; its fields.
-  kTable,     ///< A table was applied: the table; hit or miss, and the action.
-  kGateway,   ///< A condition was asked: the condition.
-  kRegister,  ///< A stateful ALU has worked on a register's entry: the register; before and after.
-  kField,     ///< An action has changed a field: the field; before and after.
+  kParser,    ///< The parser enters a state: the state.
+  kHeader,    ///< A header has been parsed: the header. Fields: its fields.
+  kTable,     ///< A table was applied: the table. Fields: hit or miss, and the action.
+  kGateway,   ///< A condition was tested: the condition.
+  kRegister,  ///< A stateful ALU used a register's entry: the register. Fields: before and after.
+  kField,     ///< An action has changed a field: the field. Fields: before and after.
   kTraffic,   ///< The traffic manager has decided: "unicast", "multicast", "recirculate", …
 };
 inline constexpr uint32_t kTraceKindCount = 18;
 
-/// "arrive", "send", …
+/// Returns "arrive", "send", …
 [[nodiscard]] const char* to_string(TraceKind kind);
-/// The inverse; nothing for another text.
+/// The inverse of to_string(); nullopt for any other text.
 [[nodiscard]] std::optional<TraceKind> trace_kind(std::string_view text);
 
-/// A number that people read in hexadecimal: an address, a bitmap.
+/// A number to show in hexadecimal: an address, a bitmap.
 struct TraceHex {
   uint64_t value;
   friend bool operator==(TraceHex, TraceHex) = default;
 };
 using TraceValue = std::variant<uint64_t, int64_t, bool, TraceHex, Duration, std::string>;
 
-/// One named value. Names that both models use, and that people can ask for: job, block, slot,
+/// One named value. Both models use these names, and people can filter by them: job, block, slot,
 /// port, source, thread.
 struct TraceField {
-  /// Whole numbers of any width go in as they are.
+  /// Accepts whole numbers of any width.
   template <class T>
   TraceField(std::string field_name, T&& field_value)
       : name(std::move(field_name)), value(widened(std::forward<T>(field_value))) {}
@@ -96,18 +87,20 @@ struct TraceField {
   }
 };
 
-/// "7", "-7", "yes", "0x7", "12.5 ns", or the text as it is.
+/// Returns "7", "-7", "yes", "0x7", "12.5 ns", or the text as it is.
 [[nodiscard]] std::string trace_value_text(const TraceValue& value);
 
+/// An event owns its texts, so a sink may keep it. Each event allocates; a sink that keeps events
+/// sets a bound (lab/trace/trace_log.h).
 struct TraceEvent {
   Instant at;
-  std::string node;     ///< Its name.
-  uint64_t packet = 0;  ///< At that node; 0: none, as for a timer.
+  std::string node;     ///< The node's name.
+  uint64_t packet = 0;  ///< Its number at that node; 0: none, as for a timer.
   TraceKind kind = TraceKind::kArrive;
   std::string what;
   std::vector<TraceField> fields = {};
 
-  /// The value of that name; null if there is none.
+  /// Returns the value of the field `name`; null if there is none.
   [[nodiscard]] const TraceValue* find(std::string_view name) const;
 };
 
@@ -119,7 +112,10 @@ class TraceSink {
   ~TraceSink() = default;
 };
 
-/// What a component that can be traced keeps. Made without arguments it is off.
+/// The member of a component that can be traced. A default-constructed one is off. Build texts and
+/// values in a separate function behind the test, so the packet path stays short:
+///
+///   if (trace_.on()) [[unlikely]] trace_lookup(key);
 class Tracer {
  public:
   Tracer() = default;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /// @file
-/// Packets as they cross a port: received ones lie where the port put them, sent ones are
-/// references, so one payload serves any number of destinations without a copy.
+/// Packets as they cross a port. A received packet lies where the port put it. A sent packet is a
+/// reference, so one payload serves any number of destinations without a copy.
 ///
 /// Units:   Sizes and offsets in bytes.
 /// Threads: A Packet belongs to the queue that received it, and to that queue's thread.
@@ -15,14 +15,14 @@
 
 namespace tributary::engine {
 
-/// First bytes of a packet that a PPE thread finds in its local memory at the start; the rest is
+/// First bytes of a packet, which a PPE thread finds in its local memory at the start. The rest is
 /// the tail. Source: Trio paper §4 ("head, which holds the first 192 bytes").
 inline constexpr uint32_t kHeadBytes = 192;
 
-/// What a port's bytes begin with.
+/// The first header in a packet's bytes.
 enum class PacketLayer : uint8_t {
-  kFrame,       ///< Ethernet header first, as on a wire (DPDK, in-memory).
-  kUdpPayload,  ///< The kernel has taken the headers off (UDP sockets).
+  kFrame,       ///< Ethernet header, as on a wire (DPDK, in-memory).
+  kUdpPayload,  ///< None: the kernel has removed the headers (UDP sockets).
 };
 
 /// A received packet. `data` stays valid until the queue's next receive().
@@ -30,7 +30,7 @@ struct Packet {
   std::byte* data = nullptr;
   uint32_t size = 0;
   PacketLayer layer = PacketLayer::kFrame;
-  Endpoint source;  ///< Filled by the port for kUdpPayload; by the program for kFrame.
+  Endpoint source;  ///< Set by the port for kUdpPayload, by the program for kFrame.
 
   [[nodiscard]] std::span<const std::byte> bytes() const { return {data, size}; }
 };
@@ -39,9 +39,9 @@ struct Packet {
 struct TxPacket {
   const std::byte* data = nullptr;
   uint32_t size = 0;
-  Endpoint destination;  ///< Of a UDP payload; a frame names its own.
-  /// kUdpPayload: the port puts the headers in front. kFrame: sent as it is, by ports of frames
-  /// only; others refuse and count it.
+  Endpoint destination;  ///< For a UDP payload; a frame carries its own.
+  /// kUdpPayload: the port adds the headers. kFrame: sent as it is, by frame ports only; other
+  /// ports refuse and count it.
   PacketLayer layer = PacketLayer::kUdpPayload;
 };
 

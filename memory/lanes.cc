@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The choice of a variant; the variants themselves are in lanes_scalar.cc and lanes_x86.cc.
+// Chooses a variant; lanes_scalar.cc and lanes_x86.cc define the variants.
 #include "memory/lanes.h"
 
 #include "memory/lanes_variants.h"
@@ -7,7 +7,7 @@
 namespace tributary::memory {
 namespace {
 
-/// The first variant of lane_kernels_available(), stored for all later calls.
+/// Returns the first variant of lane_kernels_available() and stores it for all later calls.
 const LaneKernels& choose() {
   const LaneKernels& best = lane_kernels_available().front();
   detail::store_be32_chosen.store(best.store_be32, std::memory_order_relaxed);
@@ -42,7 +42,7 @@ std::span<const LaneKernels> lane_kernels_available() {
 #if defined(__x86_64__)
   static constexpr LaneKernels kVariants[] = {detail::kAvx512Kernels, detail::kAvx2Kernels,
                                               detail::kScalarKernels};
-  __builtin_cpu_init();  // A caller may come before the runtime has done this.
+  __builtin_cpu_init();  // The first call may come before the runtime has done this.
   const bool has_avx512 = __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw");
   const bool has_avx2 = __builtin_cpu_supports("avx2");
   const std::span<const LaneKernels> all(kVariants);

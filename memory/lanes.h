@@ -2,13 +2,12 @@
 /// @file
 /// The leaf loops over a payload: gradients as int32 lanes, on the wire as big-endian words.
 ///
-/// Model:   What the RMW engines do to an aggregation buffer, one packet's payload at a time.
+/// Model:   The work of the RMW engines on an aggregation buffer, one packet's payload at a time.
 ///          Sums wrap modulo 2^32, as in the hardware (Trio paper §6.3).
-/// Shapes:  `to` and `lanes` are [lane_count] of int32 in host order; `be` is [lane_count * 4]
-/// bytes
+/// Shapes:  `to` and `lanes` are [lane_count] of int32, host order; `be` is [lane_count * 4] bytes
 ///          of any alignment. `to` and the source must not overlap. lane_count 0 does nothing.
-/// Threads: The kernels have no state. The variant is chosen by the first call, from whichever
-///          thread makes it, static initialisation included.
+/// Threads: The kernels have no state. The first call chooses the variant. Any thread may make it,
+///          even during static initialisation.
 /// Memory:  No allocation.
 /// Tests:   tests/memory/lanes_test.cc, tests/memory/lanes_bench.cc
 #pragma once
@@ -24,7 +23,7 @@ using SwapLanesFn = void (*)(int32_t* to, const std::byte* be, uint32_t lane_cou
 using InPlaceLanesFn = void (*)(int32_t* lanes, uint32_t lane_count);
 using AddLanesFn = void (*)(int32_t* to, const int32_t* from, uint32_t lane_count);
 
-/// One variant of all four kernels.
+/// One variant of all four kernels, compiled for one instruction set.
 struct LaneKernels {
   const char* isa;  ///< "avx512bw", "avx2" or "scalar".
   SwapLanesFn store_be32;
@@ -33,34 +32,34 @@ struct LaneKernels {
   AddLanesFn add_lanes;
 };
 
-/// The variants that this processor can run, best first; the last is always "scalar".
-/// For tests and benchmarks: everything else calls the functions below.
+/// Returns the variants that this processor can run, best first; the last is always "scalar".
+/// For tests and benchmarks: all other code calls the functions below.
 [[nodiscard]] std::span<const LaneKernels> lane_kernels_available();
 
-/// The name of the variant that the functions below use.
+/// Returns the name of the variant that the functions below use.
 [[nodiscard]] const char* lanes_isa();
 
 namespace detail {
-// Each pointer starts at a function that chooses the variant and then stores it here, so there is
-// no moment at which a call finds nothing. Relaxed is enough everywhere: every value that can be
-// read is a valid function, and all lead to the same result.
+// Each pointer starts at a function that chooses the variant and stores it here, so every call
+// finds a valid function. Relaxed is enough everywhere: every value that a thread can read is a
+// valid function, and all of them compute the same result.
 extern std::atomic<SwapLanesFn> store_be32_chosen;
 extern std::atomic<SwapLanesFn> add_be32_chosen;
 extern std::atomic<InPlaceLanesFn> to_be32_in_place_chosen;
 extern std::atomic<AddLanesFn> add_lanes_chosen;
 }  // namespace detail
 
-/// to[i] = the i-th big-endian word. A block's first contribution.
+/// to[i] = the i-th big-endian word. For a block's first contribution.
 inline void store_be32(int32_t* to, const std::byte* be, uint32_t lane_count) {
   detail::store_be32_chosen.load(std::memory_order_relaxed)(to, be, lane_count);
 }
 
-/// to[i] += the i-th big-endian word, wrapping. Every further contribution.
+/// to[i] += the i-th big-endian word, wrapping. For every further contribution.
 inline void add_be32(int32_t* to, const std::byte* be, uint32_t lane_count) {
   detail::add_be32_chosen.load(std::memory_order_relaxed)(to, be, lane_count);
 }
 
-/// Turns host-order sums into the bytes of a result, where they lie.
+/// Converts host-order sums in place to the bytes of a result.
 inline void to_be32_in_place(int32_t* lanes, uint32_t lane_count) {
   detail::to_be32_in_place_chosen.load(std::memory_order_relaxed)(lanes, lane_count);
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The variant for every processor, and the definition of what the others compute.
+// The portable variant. It defines the result that the other variants must compute.
 #include "base/byte_order.h"
 #include "memory/lanes_variants.h"
 

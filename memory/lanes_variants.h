@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /// @file
-/// The variants behind memory/lanes.h; included by its .cc files only. A variant may be called
-/// only where the processor has its instructions: lane_kernels_available() decides.
+/// The variants behind memory/lanes.h, included by its .cc files only. Call a variant only if
+/// lane_kernels_available() lists it: the processor must have its instructions.
 #pragma once
 
 #include "memory/lanes.h"

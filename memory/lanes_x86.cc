@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// AVX2 and AVX-512BW variants. Intrinsics, not plain loops: the result is then the same at -O1 and
-// -O3 and in every compiler. Each function carries its target attribute, so that the file needs no
-// flags and no other function of the program is compiled for a processor that may be absent.
+// AVX2 and AVX-512BW variants. They use intrinsics, not plain loops, so the code is the same at -O1
+// and -O3 and in every compiler. Each function carries its target attribute, so the file needs no
+// flags and no other function is compiled for instructions that the processor may lack.
 #if defined(__x86_64__)
 
 #include <immintrin.h>
@@ -17,8 +17,8 @@ namespace {
 constexpr size_t kAvx2Lanes = 32 / sizeof(int32_t);
 constexpr size_t kAvx512Lanes = 64 / sizeof(int32_t);
 
-/// Vectors per loop pass. Four hide the latency of load, shuffle, add and store; more lengthens
-/// the rest that small packets pay.
+/// Vectors per loop pass. Four hide the latency of load, shuffle, add and store. More would
+/// lengthen the remainder loop, which small packets pay for.
 constexpr size_t kUnroll = 4;
 
 // ---- AVX2 ---------------------------------------------------------------------------------------
@@ -44,7 +44,7 @@ TRIB_AVX512 inline __m512i swap512(__m512i words) {
                                          0x0c0d0e0f08090a0b, 0x0405060700010203);
   return _mm512_shuffle_epi8(words, order);
 }
-/// The first `lane_count` (below 16) of a vector's lanes: the rest is neither read nor written.
+/// Returns a mask of the first `lane_count` (below 16) lanes: the rest is neither read nor written.
 TRIB_AVX512 inline __mmask16 first_lanes(size_t lane_count) {
   return static_cast<__mmask16>((1U << lane_count) - 1U);
 }

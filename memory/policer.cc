@@ -15,7 +15,7 @@ Policer::Bucket Policer::full_bucket(BitRate rate, uint32_t burst_bytes) {
 
 Result<Policer> Policer::create(const Config& config) {
   if (config.peak_rate > kPolicerRateMax) {
-    return failure(fmt::format("a policer's peak rate is {} bit/s, allowed is up to {}",
+    return failure(fmt::format("a policer's peak rate is {} bit/s, allowed is 0 to {}",
                                config.peak_rate.in_bits_per_second(),
                                kPolicerRateMax.in_bits_per_second()));
   }

@@ -1,16 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 /// @file
 /// The Policer: a two-rate three-colour marker, one of the Shared Memory System's read-modify-write
-/// operations (Trio paper §2.3). Which marker Trio has is not published; this is the standard one.
+/// operations (Trio paper §2.3). Trio's own marker is not published; this is the standard one.
 ///
-/// Model:   RFC 2698, colour-blind. Two token buckets start full; the committed one fills with the
-///          committed rate (CIR) to the committed burst (CBS), the peak one with PIR to PBS.
-/// Units:   Tokens count in 1/(8e11) byte: what a rate of 1 bit/s earns in one tick of 10 ps. So a
-///          refill is one product of two integers: nothing is rounded, however small the steps or
-///          long the gap, and nothing is divided on the packet path.
+/// Model:   RFC 2698, colour-blind. Two token buckets start full; the committed one fills at the
+///          committed rate (CIR) up to the committed burst (CBS), the peak one at PIR up to PBS.
+/// Units:   1 token = 1/(8e11) byte, the amount that 1 bit/s earns in one tick of 10 ps. A refill
+///          is one integer product, so it never rounds and the packet path never divides.
 /// Shapes:  A trivially copyable value of 112 bytes that may lie in shared memory.
-/// Threads: Owned by whoever owns its location (see memory/rmw.h).
-/// Errors:  create() refuses what the RFC does not allow. meter() always answers.
+/// Threads: Owned by the owner of its location (see memory/rmw.h).
+/// Errors:  create() refuses values that the RFC does not allow. meter() always answers.
 /// Tests:   tests/memory/policer_test.cc
 #pragma once
 
@@ -22,7 +21,7 @@
 
 namespace tributary::memory {
 
-/// What a policer says of a packet.
+/// The policer's verdict on a packet.
 enum class Colour : uint8_t {
   kGreen,   ///< Within the committed rate.
   kYellow,  ///< Above the committed rate, within the peak rate.
@@ -42,7 +41,7 @@ class BitRate {
   uint64_t bits_per_second_ = 0;
 };
 
-/// The highest rate a Policer takes. The sums below rely on it.
+/// The highest rate that a Policer accepts. The bounds in class Policer rely on it.
 inline constexpr BitRate kPolicerRateMax = BitRate::bits_per_second(1'000'000'000'000);
 
 class Policer {
@@ -60,18 +59,19 @@ class Policer {
 
   /// Colours a packet of `size_bytes` and takes its tokens. Source: RFC 2698 §3.
   ///
-  /// @param now Where it lies before an earlier call's, no time has passed: cores whose clocks were
-  ///            read at different moments may share a policer.
+  /// @param now If it is earlier than a previous call's, no time has passed. So cores that read
+  ///            their clocks at different moments may share a policer.
   Colour meter(Instant now, uint32_t size_bytes);
 
-  /// Tokens in the two buckets as whole bytes, after the last meter(); for reports and tests.
+  /// Return the tokens in the two buckets as whole bytes, after the last meter(). For reports and
+  /// tests.
   [[nodiscard]] uint32_t committed_bytes() const;
   [[nodiscard]] uint32_t peak_bytes() const;
 
  private:
   __extension__ using Tokens = unsigned __int128;  ///< Units of 1/kTokensPerByte byte.
 
-  /// A tick at 1 bit/s is 1e-11 bit, and 8 bits are a byte.
+  /// One tick at 1 bit/s earns 1e-11 bit; a byte has 8 bits.
   static constexpr uint64_t kTokensPerByte = 800'000'000'000;
   static_assert(8 * (1'000'000'000'000 / kPicosecondsPerTick) == kTokensPerByte);
   // No overflow: a bucket holds at most 2^32 * 8e11 < 2^72 tokens, and the longest gap of 2^63

@@ -1,20 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 /// @file
-/// The record store: Trio's hash table of records with a 'Recently Referenced' flag each (Trio
-/// paper §4 "Job records", "Block records", and §5).
+/// The record store: Trio's hash table of records, each with a 'Recently Referenced' (REF) flag
+/// (Trio paper §4 "Job records", "Block records", and §5).
 ///
 /// Model:   The hash block's insert, lookup and delete. A hash index maps a key to a slot of a
-/// dense
-///          slab; the REF flags lie beside the slab (memory/ref_bits.h), so that a scan reads 64
-///          records a word and never touches the index.
+///          dense slab. Beside it lie the REF flags, 64 to a word (memory/ref_bits.h).
 /// Shapes:  `capacity` slots. A record stays where it is from create() to erase().
 /// Threads: Owned by one thread, so the index (libcuckoo) is used without its locks.
-/// Errors:  A full store refuses create() and counts it. Should the index find no place although
-///          the store is not full (possible only if many keys hash alike), that is refused and
-///          counted too: the index never grows.
-/// Memory:  Slab, keys, flags and index are taken in the constructor. Records that were never
-///          created are not touched. After it, nothing allocates but the refusal kIndexFull (an
-///          exception inside libcuckoo, caught here).
+/// Errors:  create() on a full store or a full index is refused and counted; neither grows.
+/// Memory:  All of it is taken in the constructor; unused slots are not touched. Later only the
+///          refusal kIndexFull allocates (an exception inside libcuckoo, caught here).
 /// Tests:   tests/memory/record_store_test.cc, tests/memory/record_store_bench.cc
 #pragma once
 
@@ -32,14 +27,14 @@ namespace tributary::memory {
 
 enum class CreateStatus : uint8_t {
   kCreated,
-  kExists,     ///< The key has a record: given back and referenced, as by lookup().
+  kExists,     ///< The key has a record: returned, with its REF flag set as by lookup().
   kStoreFull,  ///< All slots are taken.
-  kIndexFull,  ///< The key's places in the index are taken, although slots are left.
+  kIndexFull,  ///< The key's places in the index are taken; only if many keys hash alike.
 };
 
-/// `Key` and `Record` are plain values; `Hash{}(key)` gives a 64-bit hash. The store mixes that
-/// hash with a seed, so a weak Hash (the key itself) is good enough, and whoever sends keys but
-/// does not know the seed cannot aim them at one place of the index.
+/// `Key` and `Record` are plain values; `Hash{}(key)` returns a 64-bit hash. The store mixes that
+/// hash with a seed, so a weak Hash (the key itself) is good enough. A sender that does not know
+/// the seed cannot aim its keys at one place of the index.
 template <class Key, class Record, class Hash = std::hash<Key>>
 class RecordStore {
   static_assert(std::is_trivially_copyable_v<Key>);
@@ -68,16 +63,16 @@ class RecordStore {
     uint64_t refused_index_full = 0;
   };
 
-  /// A capacity out of range is a bug: whoever reads a configuration checks it there.
+  /// @param config A capacity out of range is a bug; check a user's value before.
   explicit RecordStore(const Config& config);
 
-  RecordStore(const RecordStore&) = delete;  // Records are pointed to.
+  RecordStore(const RecordStore&) = delete;  // Callers hold pointers to records.
   RecordStore& operator=(const RecordStore&) = delete;
 
   /// Makes a value-initialised record for `key` and sets its REF flag.
   [[nodiscard]] Created create(const Key& key);
 
-  /// The record of `key`, or null. Sets its REF flag.
+  /// Returns the record of `key`, or null. Sets its REF flag.
   [[nodiscard]] Record* lookup(const Key& key) {
     const uint32_t slot = find_slot(key);
     if (slot == kNoSlot) {
@@ -89,18 +84,19 @@ class RecordStore {
     return &slab_[slot];
   }
 
-  /// The record of `key`, or null. Leaves its REF flag as it is: for timers, reports and tests.
+  /// Returns the record of `key`, or null, and leaves its REF flag as it is. For timers, reports
+  /// and tests.
   [[nodiscard]] Record* peek(const Key& key) {
     const uint32_t slot = find_slot(key);
     return slot == kNoSlot ? nullptr : &slab_[slot];
   }
 
-  /// Frees the record of `key`; false if there is none.
+  /// Erases the record of `key`. @return false if there is none.
   bool erase(const Key& key);
 
-  /// For each live record in slots [begin, end): clears its REF flag and calls
-  /// `on_idle(slot, key, record)` if it was clear already. on_idle may create and erase records,
-  /// the one it is called with included; see RefBits::scan_idle().
+  /// Clears the REF flag of each live record in slots [begin, end). Calls
+  /// `on_idle(slot, key, record)` if the flag was already clear. on_idle may create and erase any
+  /// record, including the one passed to it; see RefBits::scan_idle().
   template <class F>
   void scan_idle(uint32_t begin, uint32_t end, F&& on_idle) {
     bits_.scan_idle(begin, end, [&](uint32_t slot) {
@@ -109,10 +105,10 @@ class RecordStore {
     });
   }
 
-  /// Sets the REF flag of a record that this store gave out and that is still live.
+  /// Sets the REF flag of a live record of this store.
   void touch(const Record* record) { bits_.touch(slot_of(record)); }
 
-  /// The slot of a record that this store gave out.
+  /// Returns the slot of a record of this store.
   [[nodiscard]] uint32_t slot_of(const Record* record) const {
     const auto slot = static_cast<uint64_t>(record - slab_);
     TRIB_ASSERT(slot < capacity());
@@ -127,9 +123,9 @@ class RecordStore {
  private:
   static constexpr uint32_t kNoSlot = UINT32_MAX;
 
-  /// Hash, then seed, then the finaliser of SplitMix64, which spreads every bit over all others:
-  /// libcuckoo takes a key's first bucket from the low bits and the step to its second from a fold
-  /// of all, so both must look random.
+  /// Hashes, mixes in the seed, then applies the finaliser of SplitMix64, which spreads every bit
+  /// over all others. Both parts must look random: libcuckoo takes a key's first bucket from the
+  /// low bits and the step to its second from a fold of all bits.
   struct SeededHash {
     uint64_t seed;
     uint64_t operator()(const Key& key) const {
@@ -150,7 +146,7 @@ class RecordStore {
     return found == locked_index_.end() ? kNoSlot : found->second;
   }
 
-  /// create()'s answer where the key has a record.
+  /// Returns create()'s reply for a key that already has a record.
   Created existing(uint32_t slot) {
     bits_.touch(slot);
     return {CreateStatus::kExists, &slab_[slot]};
@@ -170,7 +166,7 @@ class RecordStore {
   Counters counters_;
   // Read by create, erase and scans.
   std::vector<Key> keys_;       ///< Shape [capacity]; valid where live.
-  std::vector<uint32_t> free_;  ///< Free slots; the next one taken is the last. Starts as 0 first.
+  std::vector<uint32_t> free_;  ///< Free slots. The last one is taken next; slot 0 is taken first.
 };
 
 template <class Key, class Record, class Hash>
@@ -198,10 +194,10 @@ auto RecordStore<Key, Record, Hash>::create(const Key& key) -> Created {
   }
   const uint32_t slot = free_.back();
   try {
-    auto [place, is_new] = locked_index_.insert(key, slot);  // One probe finds out both.
+    auto [place, is_new] = locked_index_.insert(key, slot);  // One probe answers both questions.
     if (!is_new) return existing(place->second);
   } catch (const libcuckoo::maximum_hashpower_exceeded&) {
-    // libcuckoo's way to say that it would have to grow. It has changed nothing.
+    // libcuckoo throws this instead of growing. It has changed nothing.
     counters_.refused_index_full++;
     return {CreateStatus::kIndexFull, nullptr};
   }
@@ -214,7 +210,7 @@ auto RecordStore<Key, Record, Hash>::create(const Key& key) -> Created {
 
 template <class Key, class Record, class Hash>
 bool RecordStore<Key, Record, Hash>::erase(const Key& key) {
-  const Key key_copy = key;  // `key` may lie in the record that goes.
+  const Key key_copy = key;  // `key` may lie in the record to erase.
   const uint32_t slot = find_slot(key_copy);
   if (slot == kNoSlot) return false;
   locked_index_.erase(key_copy);

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 /// @file
 /// The 'Recently Referenced' (REF) flags of a record store, and the scan that ages them (Trio paper
-/// §5): a flag is set when its record is created and whenever it is looked up; a timer thread
-/// checks and clears the flags of its part of the store. A live record whose flag is still clear
-/// has been idle for at least the time between two scans.
+/// §5). Creating or looking up a record sets its flag. A timer thread tests and clears the flags of
+/// its part of the store. A live record whose flag is still clear has been idle since the previous
+/// scan.
 ///
-/// Shapes:  Two dense bit arrays, `live` and `ref`, of one bit for each record slot in
+/// Shapes:  Two dense bit arrays, `live` and `ref`, with one bit for each record slot in
 ///          [0, capacity); 64 records to a word. ref is never set where live is clear.
 /// Threads: Owned by one thread, timers included. Nothing here is atomic.
 /// Errors:  A slot outside [0, capacity) is a bug.
@@ -29,13 +29,13 @@ class RefBits {
         live_((uint64_t{capacity} + kBitsPerWord - 1) / kBitsPerWord),
         ref_(live_.size()) {}
 
-  /// A record was created: live and referenced. Also allowed on a live slot.
+  /// Marks a created record live and referenced. The slot may be live already.
   void mark_live(uint32_t slot) {
     live_[word_of(slot)] |= bit_of(slot);
     ref_[word_of(slot)] |= bit_of(slot);
   }
 
-  /// A record was erased. Nothing changes where none was live.
+  /// Clears both bits of an erased record. Does nothing if the slot is not live.
   void clear_live(uint32_t slot) {
     live_[word_of(slot)] &= ~bit_of(slot);
     ref_[word_of(slot)] &= ~bit_of(slot);
@@ -49,21 +49,21 @@ class RefBits {
     return (ref_[word_of(slot)] & bit_of(slot)) != 0;
   }
 
-  /// A live record was looked up. Nothing changes where none is live.
+  /// Marks a looked-up record as referenced. Does nothing if the slot is not live.
   void touch(uint32_t slot) { ref_[word_of(slot)] |= live_[word_of(slot)] & bit_of(slot); }
 
-  /// Whether the slot's flag was set; clears it.
+  /// Clears the slot's flag. @return whether it was set.
   bool test_and_clear(uint32_t slot) {
     const bool was_set = is_referenced(slot);
     ref_[word_of(slot)] &= ~bit_of(slot);
     return was_set;
   }
 
-  /// For each live slot in [begin, end): clears its flag, and calls `on_idle(slot)` if it was clear
-  /// already. Slots come in ascending order.
+  /// Clears the flag of each live slot in [begin, end) and calls `on_idle(slot)` if it was already
+  /// clear. Slots come in ascending order.
   ///
-  /// `on_idle` may mark, clear and touch any slot. A slot that it frees is not reported any more by
-  /// this call, and a flag that it sets stays set: a record recreated in place starts a new life.
+  /// `on_idle` may mark, clear and touch any slot. The scan skips a slot that it frees and keeps a
+  /// flag that it sets, so a record recreated in the same slot starts fresh.
   ///
   /// @param end  At most the capacity; begin <= end.
   template <class F>
@@ -84,7 +84,7 @@ class RefBits {
           const auto bit = static_cast<uint32_t>(std::countr_zero(idle));
           idle &= idle - 1;
           on_idle(word * kBitsPerWord + bit);
-          idle &= live_[word] & ~ref_[word];  // What on_idle freed or marked is not idle any more.
+          idle &= live_[word] & ~ref_[word];  // Skip slots it freed or marked.
         }
     }
   }

@@ -2,12 +2,12 @@
 /// @file
 /// The read-modify-write operations of the Shared Memory System, as functions on words that lie in
 /// it (Trio paper §2.3): logical fetch-and-ops, fetch-and-swap, masked write, 32-bit add and the
-/// Packet/Byte Counter. The Policer has its own file, the add over a whole payload is in lanes.h.
+/// Packet/Byte Counter. policer.h has the Policer; lanes.h has the add over a whole payload.
 ///
-/// Model:   What a request changes and returns. When it is served is memory/rmw_bank.h's matter.
-/// Threads: Plain loads and stores. One engine serves a location's requests in sequence, so whoever
-///          runs these owns the location (its core, or the bank's lock); that is what makes an
-///          operation whole, as in the hardware.
+/// Model:   The effect and the reply of a request. memory/rmw_bank.h models its timing.
+/// Threads: Plain loads and stores. As in the hardware, one engine serves a location's requests in
+///          sequence, so an operation is whole. The caller must own the location (be its core, or
+///          hold the bank's lock).
 /// Errors:  None. All arithmetic wraps.
 /// Tests:   tests/memory/rmw_test.cc
 #pragma once
@@ -22,7 +22,7 @@ namespace tributary::memory {
 template <class T>
 concept RmwWord = std::same_as<T, uint32_t> || std::same_as<T, uint64_t>;
 
-/// Every fetch_and_… returns the word as it was before.
+// Every fetch_and_… returns the word's previous value.
 
 template <RmwWord T>
 constexpr T fetch_and_and(T& word, T mask) {
@@ -55,7 +55,7 @@ constexpr T fetch_and_swap(T& word, T value) {
   return std::exchange(word, value);
 }
 
-/// Writes the bits of `value` where `mask` is set and keeps the others.
+/// Writes the bits of `value` where `mask` is set and keeps the other bits.
 template <RmwWord T>
 constexpr void masked_write(T& word, T value, T mask) {
   word = static_cast<T>((word & ~mask) | (value & mask));

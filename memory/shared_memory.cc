@@ -14,10 +14,10 @@
 namespace tributary::memory {
 namespace {
 
-/// The size of a huge page on x86-64, and the largest alignment that allocate() gives.
+/// The size of a huge page on x86-64, and the largest alignment that allocate() accepts.
 constexpr uint64_t kHugePageBytes = uint64_t{2} << 20;
 
-/// Half the space that a 64-bit Address could name; far beyond what any machine maps.
+/// 64 TiB, more than any machine can map.
 constexpr uint64_t kDramSizeBytesMax = uint64_t{1} << 46;
 constexpr uint64_t kSramSizeBytesMax = kDramBase - kSramBase;
 
@@ -27,7 +27,7 @@ constexpr uint64_t rounded_up(uint64_t value, uint64_t align) {
 constexpr uint64_t rounded_down(uint64_t value, uint64_t align) { return value & ~(align - 1); }
 static_assert(rounded_up(5, 4) == 8 && rounded_up(8, 4) == 8 && rounded_down(7, 4) == 4);
 
-/// Makes [bytes, bytes + size_bytes) zero again, whole pages by giving them back.
+/// Zeroes [bytes, bytes + size_bytes). Whole pages go back to the operating system.
 void discard(std::byte* bytes, uint64_t size_bytes) {
   const auto page = static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
   const auto begin = reinterpret_cast<uint64_t>(bytes);
@@ -46,7 +46,7 @@ void discard(std::byte* bytes, uint64_t size_bytes) {
   std::memset(bytes + head_bytes + pages_bytes, 0, size_bytes - head_bytes - pages_bytes);
 }
 
-/// Advises huge pages for the whole ones inside; failure changes nothing but speed.
+/// Advises huge pages for the whole ones inside. Failure affects only speed.
 void advise_huge_pages(std::byte* bytes, uint64_t size_bytes) {
   const auto begin = reinterpret_cast<uint64_t>(bytes);
   const uint64_t pages_begin = rounded_up(begin, kHugePageBytes);
@@ -96,7 +96,7 @@ Result<SharedMemory> SharedMemory::create(const Config& config) {
   return memory;
 }
 
-/// Moves [offset, offset + size_bytes), which lies in one free piece, to the allocated ones.
+/// Marks [offset, offset + size_bytes), which lies in one free piece, as allocated.
 void SharedMemory::take(Part& part, uint64_t offset, uint64_t size_bytes) {
   const auto piece = std::prev(part.free.upper_bound(offset));
   const auto [piece_begin, piece_size_bytes] = *piece;
@@ -111,10 +111,10 @@ void SharedMemory::take(Part& part, uint64_t offset, uint64_t size_bytes) {
 
 Result<Address> SharedMemory::allocate(Range range, uint64_t size_bytes, uint64_t align_bytes) {
   if (!std::has_single_bit(align_bytes) || align_bytes > kHugePageBytes) {
-    return failure(fmt::format("an alignment of {} bytes is asked, allowed are powers of two to {}",
+    return failure(fmt::format("alignment {} bytes is not allowed; use a power of two up to {}",
                                align_bytes, kHugePageBytes));
   }
-  if (size_bytes == 0) return failure("an allocation of 0 bytes is asked, allowed is 1 or more");
+  if (size_bytes == 0) return failure("an allocation of 0 bytes was requested; request 1 or more");
 
   Part& from = parts_[static_cast<size_t>(range)];
   for (const auto& [begin, piece_size_bytes] : from.free) {
@@ -126,7 +126,7 @@ Result<Address> SharedMemory::allocate(Range range, uint64_t size_bytes, uint64_
     return from.base + offset;
   }
   return failure(fmt::format(
-      "{} bytes (aligned to {}) of {} are asked, {} of {} are left and no piece is large enough",
+      "cannot allocate {} bytes (aligned to {}) of {}: {} of {} are free, no piece is large enough",
       size_bytes, align_bytes, name_of(range), from.size_bytes - from.used_bytes, from.size_bytes));
 }
 
@@ -140,7 +140,7 @@ void SharedMemory::release(Address at) {
   to.used_bytes -= size_bytes;
   discard(to.bytes + offset, size_bytes);
 
-  // Join the free neighbours, so that pieces stay as large as they can be.
+  // Join the free neighbours, so that pieces stay as large as possible.
   const auto after = to.free.lower_bound(offset);
   if (after != to.free.begin()) {
     const auto before = std::prev(after);

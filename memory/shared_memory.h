@@ -3,17 +3,13 @@
 /// The Shared Memory System's address space: one space, in which the on-chip SRAM and the off-chip
 /// DRAM are two ranges that differ only in capacity, latency and bandwidth (Trio paper §2.3).
 ///
-/// Model:   Storage only. Latency and bandwidth are the modelled machine's, and
-/// memory/rmw_bank.h's. Shapes:  [kSramBase, kSramBase + sram_size) and [kDramBase, kDramBase +
-/// dram_size). Units:   Addresses count bytes. (Trio's own count 8-byte words: Figure 6 puts the
-/// next 16-byte
-///          counter at BASE + 2.)
+/// Units:   Addresses count bytes (Trio's count 8-byte words: in Figure 6 the next 16-byte counter
+///          is at BASE + 2).
 /// Threads: create(), allocate() and release() belong to one thread, at() and the memory itself to
-///          whoever owns the data there. No lock.
-/// Errors:  What cannot be reserved or allocated is refused with an Error. An address outside its
-///          range is a bug; contains() asks first where an address comes from outside.
-/// Memory:  Both ranges are reserved from the operating system at create() and cost nothing until
-///          touched. Allocated bytes are zero. Bookkeeping is one tree node for each allocation.
+///          the owner of the data there. No lock.
+/// Errors:  A failed reservation or allocation returns an Error. An address outside its range is a
+///          bug; check addresses from outside with contains().
+/// Memory:  create() only reserves both ranges; a page costs nothing until it is touched.
 /// Tests:   tests/memory/shared_memory_test.cc
 #pragma once
 
@@ -28,14 +24,14 @@
 
 namespace tributary::memory {
 
-/// Which kind of memory an address lies in.
+/// The kind of memory that an address lies in.
 enum class Range : uint8_t { kSram, kDram };
 inline constexpr uint32_t kRangeCount = 2;
 
-/// "SRAM" or "DRAM".
+/// Returns "SRAM" or "DRAM".
 [[nodiscard]] const char* name_of(Range range);
 
-/// A byte of the unified address space. A default-made Address is null: it lies in no range.
+/// A byte of the unified address space. A default-constructed Address is null: it lies in no range.
 class Address {
  public:
   constexpr Address() = default;
@@ -47,44 +43,45 @@ class Address {
   friend constexpr Address operator+(Address a, uint64_t offset_bytes) {
     return Address(a.value_ + offset_bytes);
   }
-  /// Bytes from `b` up to `a`, which must not lie below it.
+  /// Returns the bytes from `b` up to `a`, which must not lie below `b`.
   friend constexpr uint64_t operator-(Address a, Address b) { return a.value_ - b.value_; }
 
  private:
   uint64_t value_ = 0;
 };
 
-/// Where the ranges begin. Far apart, so that a range never reaches the next, and above 4 GiB, so
-/// that an offset taken for an address is found out.
+/// Where the ranges begin: [base, base + size). They are far apart, so a range never reaches the
+/// next. They lie above 4 GiB, so an offset mistaken for an address is detected.
 inline constexpr Address kSramBase{uint64_t{1} << 32};
 inline constexpr Address kDramBase{uint64_t{1} << 40};
 static_assert(kSramBase < kDramBase);
 
+/// Stores bytes only: memory/rmw_bank.h and engine/model/ have the latency and bandwidth.
 class SharedMemory {
  public:
   struct Config {
     /// Source of both: Trio paper §2.3, "typically 2-8 MBytes" and "several GBytes".
     uint64_t sram_size_bytes = uint64_t{8} << 20;
     uint64_t dram_size_bytes = uint64_t{4} << 30;
-    /// Asks the operating system for 2 MiB pages under allocations of at least that size. Advice
-    /// only: where it is not followed, nothing but speed changes.
+    /// Asks the operating system for 2 MiB pages under allocations of at least that size. This is
+    /// advice only: if it is not followed, only speed changes.
     bool huge_pages = false;
   };
 
-  /// Both ranges may be 0 bytes long. Refuses an SRAM that would reach the DRAM's base, a DRAM that
-  /// would leave the address space, and whatever the operating system refuses to reserve.
+  /// Reserves both ranges; a size may be 0. Refuses an SRAM that would reach the DRAM's base, a
+  /// DRAM that would leave the address space, and sizes that the operating system refuses.
   [[nodiscard]] static Result<SharedMemory> create(const Config& config);
 
-  /// Takes `size_bytes` bytes of zeros whose address is a multiple of `align_bytes`, lowest fit
-  /// first. Refuses size 0, an alignment that is not a power of two from 1 to 2 MiB, and what does
-  /// not fit; the Error names what is asked and what is left.
+  /// Allocates `size_bytes` zeroed bytes at a multiple of `align_bytes`, at the lowest address that
+  /// fits. Refuses size 0, an alignment that is not a power of two from 1 to 2 MiB, and a size that
+  /// does not fit. The Error states the size asked for and the size left.
   [[nodiscard]] Result<Address> allocate(Range range, uint64_t size_bytes, uint64_t align_bytes);
 
-  /// Gives back a whole allocation; its pages go back to the operating system. `at` must be an
-  /// address that allocate() gave and that is still held: anything else is a bug.
+  /// Frees a whole allocation and returns its pages to the operating system. `at` must be the
+  /// address of an allocation that is still held: anything else is a bug.
   void release(Address at);
 
-  /// The byte at `address`, which must lie in a range.
+  /// Returns the byte at `address`, which must lie in a range.
   [[nodiscard]] std::byte* at(Address address) const {
     const Part& part = parts_[address >= kDramBase ? 1 : 0];
     const uint64_t offset = address.value() - part.base.value();  // Huge if below the base.
@@ -92,26 +89,26 @@ class SharedMemory {
     return part.bytes + offset;
   }
 
-  /// The T at `address`: aligned for T and wholly inside its range, else a bug.
+  /// Returns the T at `address`, which must be aligned for T and wholly inside a range, else a bug.
   template <class T>
   [[nodiscard]] T* at_as(Address address) const {
     TRIB_ASSERT(address.value() % alignof(T) == 0 && contains(address, sizeof(T)));
     return reinterpret_cast<T*>(at(address));
   }
 
-  /// Whether [address, address + size_bytes) lies in one range; for addresses from outside.
+  /// Returns whether [address, address + size_bytes) lies in one range; for addresses from outside.
   [[nodiscard]] bool contains(Address address, uint64_t size_bytes) const;
 
-  /// The inverse of at(); null if `pointer` is not into this memory.
+  /// The inverse of at(). @return null if `pointer` does not point into this memory.
   [[nodiscard]] Address address_of(const void* pointer) const;
 
-  /// The range of an address that at() would accept.
+  /// Returns the range of an address that at() would accept.
   [[nodiscard]] static constexpr Range range_of(Address address) {
     return address >= kDramBase ? Range::kDram : Range::kSram;
   }
 
   [[nodiscard]] uint64_t size_bytes(Range range) const { return part(range).size_bytes; }
-  /// Bytes in allocations, alignment gaps not counted.
+  /// Returns the bytes in allocations, without alignment gaps.
   [[nodiscard]] uint64_t used_bytes(Range range) const { return part(range).used_bytes; }
 
   SharedMemory(SharedMemory&& other) noexcept;
@@ -122,14 +119,15 @@ class SharedMemory {
 
  private:
   /// One range. Offsets count bytes from its base.
+  /// Each allocation costs one tree node.
   struct Part {
     Address base;
     uint64_t size_bytes = 0;
     std::byte* bytes = nullptr;  ///< On a 2 MiB boundary.
-    void* mapping = nullptr;     ///< What munmap() wants back.
+    void* mapping = nullptr;     ///< For munmap().
     uint64_t mapping_size_bytes = 0;
     uint64_t used_bytes = 0;
-    std::map<uint64_t, uint64_t> free;       ///< Offset to size; never adjacent to each other.
+    std::map<uint64_t, uint64_t> free;       ///< Offset to size; no two are adjacent.
     std::map<uint64_t, uint64_t> allocated;  ///< Offset to size.
   };
 

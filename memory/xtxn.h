@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /// @file
-/// The Shared Memory System's operations as external transactions (Trio paper §2.3, §3.1): what
-/// rmw.h does to a word, asked for through a machine. co_await the returned object for the reply.
+/// The Shared Memory System's operations as external transactions (Trio paper §2.3, §3.1), for
+/// programs on a machine. rmw.h defines the operations. co_await the returned object for the reply.
 ///
-/// Units: Sizes are those of the word or counter; the machine prices them.
+/// Units: Sizes are the word's or counter's size; the machine derives the cost from it.
 /// Tests: tests/engine/ (through the programs, on the live and on a suspending machine).
 #pragma once
 
@@ -36,7 +36,7 @@ auto xtxn_fetch_and_clear(M& m, T& word, T mask) {
                  [&word, mask] { return fetch_and_clear(word, mask); });
 }
 
-/// CounterIncPhys (Trio paper §3.2), `times` over: the thread does not wait for the reply.
+/// CounterIncPhys (Trio paper §3.2), `times` times. The thread does not wait for the reply.
 template <microcode::Machine M>
 void post_counter_increment(M& m, PacketByteCounter& counter, uint64_t size_bytes,
                             uint64_t times = 1) {

@@ -2,9 +2,10 @@
 /// @file
 /// Coroutine frames for PPE threads, from a fixed pool: a packet never causes a heap allocation.
 ///
-/// Model:   A frame holds what a PPE thread keeps between external transactions, so its size is
-///          bounded by what such a thread has: 32 64-bit registers and 1.25 KB of local memory
-///          (Trio paper §2.2). A program that needs more is a bug and stops at its first packet.
+/// Model:   A frame holds the state that a PPE thread keeps between external transactions. Its
+///          size is bounded by a PPE thread's storage: 32 64-bit registers and 1.25 KB of local
+///          memory (Trio paper §2.2). A program that needs more is a bug and stops at its first
+///          packet.
 /// Threads: Owned by one engine thread. Nothing here is atomic.
 /// Memory:  All of it is taken in the constructor.
 /// Tests:   tests/microcode/thread_test.cc
@@ -29,19 +30,21 @@ inline constexpr uint32_t kCallDepthMax = 8;
 inline constexpr uint32_t kFrameBytesMax = kRegisterCount * kRegisterBytes + kLmemBytes;
 static_assert(kFrameBytesMax == 1536);
 
-/// Alignment of every frame. A coroutine's operator new is not told what its frame needs, and a
-/// program may keep a record of shared memory in it, which is a cache line aligned.
+/// Alignment of every frame. A coroutine's operator new does not receive the frame's alignment. A
+/// program may keep a copy of a shared-memory record there, and a record has a cache line's
+/// alignment.
 inline constexpr uint32_t kFrameAlignment = 64;
 
 class FramePool {
  public:
-  /// @param frame_count Most frames at once: threads times their call depth.
+  /// @param frame_count Most frames in use at once: threads times their call depth.
   explicit FramePool(uint32_t frame_count);
 
+  /// Takes a free frame.
   /// @pre size_bytes <= kFrameBytesMax and a frame is free; else the process stops.
   [[nodiscard]] void* take(size_t size_bytes) {
-    TRIB_ASSERT(size_bytes <= kFrameBytesMax);  // The program keeps more than a PPE thread has.
-    TRIB_ASSERT(first_free_ != nullptr);  // More threads or deeper calls than were provided for.
+    TRIB_ASSERT(size_bytes <= kFrameBytesMax);  // Else the program keeps too much state.
+    TRIB_ASSERT(first_free_ != nullptr);  // More threads or deeper calls than frame_count allows.
     Slot* slot = first_free_;
     first_free_ = slot->next_free;
     free_count_--;

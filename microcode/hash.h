@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 /// @file
-/// The hash that PPEs offer: the program says which fields go in, the hash function itself is fixed
+/// The hash that PPEs offer: the program selects the fields; the hash function itself is fixed
 /// (Trio paper §2.2, "programmable field selection and hardwired hash function").
 ///
-/// Model:   The paper does not name the function. Ours is the 64-bit finaliser of SplitMix64 over
-/// the
-///          running state, chosen because every input bit reaches every output bit ("assumed").
+/// Model:   The paper does not name the function. This one is "assumed": the 64-bit finaliser of
+///          SplitMix64 over the running state, because every input bit reaches every output bit.
 /// Tests:   tests/microcode/hash_test.cc
 #pragma once
 
@@ -16,7 +15,7 @@
 
 namespace tributary::microcode {
 
-/// Collects fields, then gives their hash. The order of the fields counts.
+/// Hashes a sequence of fields. The order of the fields matters.
 class FieldHash {
  public:
   /// @param seed Different seeds give independent functions.
@@ -26,12 +25,12 @@ class FieldHash {
     state_ = mixed(state_ + 0x9e3779b97f4a7c15ULL + value);
     return *this;
   }
-  /// The selected field of a header.
+  /// Adds the selected field of a header.
   template <class F, class Header>
   FieldHash& include(const wire::View<Header>& header) {
     return include(header.template get<F>());
   }
-  /// Whole bytes, as of an address.
+  /// Adds whole bytes, such as an address.
   FieldHash& include_bytes(std::span<const uint8_t> bytes);
 
   [[nodiscard]] constexpr uint64_t value() const { return state_; }

@@ -3,7 +3,7 @@
 /// The packet head: the first bytes of a packet, which a PPE thread finds in its local memory
 /// (Trio paper §4).
 ///
-/// Errors:  view() returns nothing if the head ends before the header does.
+/// Errors:  view() returns nullopt if the head ends before the header does.
 /// Tests:   tests/microcode/packet_head_test.cc
 #pragma once
 
@@ -21,7 +21,7 @@ class PacketHead {
  public:
   explicit PacketHead(std::span<const std::byte> bytes) : bytes_(bytes) {}
 
-  /// The header at `offset_bytes`, or nothing when the head ends before the header does.
+  /// Returns the header at `offset_bytes`, or nullopt if the head ends before the header does.
   template <class Header>
   [[nodiscard]] std::optional<wire::View<Header>> view(uint32_t offset_bytes) const {
     if (bytes_.size() < size_t{offset_bytes} + Header::kBytes) return std::nullopt;

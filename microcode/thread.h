@@ -1,18 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 /// @file
-/// The two coroutine types of a packet program: Thread, what a PPE runs for a packet or a timer,
-/// and Subroutine<T>, what it calls. Both take the machine as their first parameter and get their
-/// frame from its pool.
+/// The two coroutine types of a packet program: Thread, which a PPE runs for a packet or a timer,
+/// and Subroutine<T>, which a thread calls. Both take the machine as their first parameter and get
+/// their frame from its pool.
 ///
-/// Model:   A machine that says `kSuspends = false` (live) runs a thread to its end inside the call
-///          that starts it: every co_await is ready at compile time. One that says true (modelled)
-///          starts it suspended and resumes it through its ThreadControl, one step at a time; no
-///          coroutine ever resumes another, because g++ 12 turns such symmetric transfer into a
-///          growing stack without optimisation and under sanitizers.
+/// Model:   With `kSuspends = false` (live) every co_await is ready at compile time. A thread runs
+///          to its end inside the call that starts it. With `kSuspends = true` (modelled) a thread
+///          starts suspended; see ThreadControl.
 /// Threads: A thread belongs to the engine thread that started it.
-/// Errors:  A call deeper than kCallDepthMax stops the process, as does an exception. Without
-///          suspension a compiler may put a subroutine's frame into its caller's (Clang does); such
-///          a call takes no frame from the pool and is not counted.
+/// Errors:  A call deeper than kCallDepthMax or an exception stops the process. Without suspension
+///          Clang may put a subroutine's frame into its caller's; such a call is not counted.
 /// Tests:   tests/microcode/thread_test.cc
 #pragma once
 
@@ -29,7 +26,10 @@
 
 namespace tributary::microcode {
 
-/// How a suspending machine drives one thread: the stack of its coroutines and what it waits for.
+/// Drives one thread on a suspending machine: holds the stack of its coroutines and whether it
+/// waits. The machine resumes the innermost coroutine, one step at a time. No coroutine ever
+/// resumes another: without optimisation and under sanitizers, g++ 12 turns such symmetric transfer
+/// into a growing stack.
 class ThreadControl {
  public:
   /// Resumes the innermost coroutine until the thread waits or ends.
@@ -41,7 +41,7 @@ class ThreadControl {
   [[nodiscard]] bool finished() const { return depth_ == 0; }
   [[nodiscard]] bool waiting() const { return waiting_; }
   void set_waiting(bool waiting) { waiting_ = waiting; }
-  /// Subroutine nesting right now; 0 in the thread itself.
+  /// Returns the current nesting of subroutines; 0 in the thread itself.
   [[nodiscard]] uint32_t call_depth() const { return depth_ == 0 ? 0 : depth_ - 1; }
 
   void push(std::coroutine_handle<> coroutine) {
@@ -56,7 +56,7 @@ class ThreadControl {
   bool waiting_ = false;
 };
 
-/// Frame allocation for every coroutine of a program: from the pool of the machine that is the
+/// Allocates the frame of every coroutine of a program from the pool of the machine, which is the
 /// coroutine's first parameter.
 struct PooledFrame {
   template <class M, class... Arguments>
@@ -67,14 +67,14 @@ struct PooledFrame {
   [[noreturn]] static void unhandled_exception() noexcept { std::terminate(); }
 };
 
-/// A PPE thread. The object itself holds nothing: the thread ends by itself.
+/// A PPE thread. The object is empty because the thread ends by itself.
 struct Thread {};
 
-/// A subroutine's result on its way to the caller. Await it at once, once.
+/// A call in progress whose result the caller awaits. Await it exactly once, at once.
 template <class T, bool kSuspends>
 class SubroutineCall;
 
-/// Written as the return type of a subroutine: `Subroutine<T, M> name(M& machine, …)`.
+/// The return type of a subroutine: `Subroutine<T, M> name(M& machine, …)`.
 template <class T, class M>
 using Subroutine = SubroutineCall<T, M::kSuspends>;
 
@@ -110,7 +110,7 @@ struct ThreadPromise<true> : PooledFrame {
 
 namespace detail {
 
-/// Where a subroutine leaves its result; void has none.
+/// Holds a subroutine's result for its caller; empty for void.
 template <class T>
 struct ResultSlot {
   std::optional<T> value;
@@ -126,7 +126,7 @@ struct ResultSlot<void> {
   static void take() {}
 };
 
-/// A subroutine keeps its frame until the caller has taken the result.
+/// The promise of a subroutine. The frame lives until the caller has taken the result.
 template <class T, bool kSuspends>
 struct SubroutinePromise : PooledFrame, ResultSlot<T> {
   template <class M, class... Arguments>
@@ -161,7 +161,7 @@ class [[nodiscard]] SubroutineCall {
   ~SubroutineCall() { coroutine_.destroy(); }
 
   static constexpr bool await_ready() noexcept { return !kSuspends; }
-  /// The control's loop goes on with the subroutine, which is now innermost.
+  /// Makes the subroutine the innermost coroutine, so ThreadControl::run() resumes it next.
   void await_suspend(std::coroutine_handle<>) noexcept {
     coroutine_.promise().control->push(coroutine_);
   }
@@ -171,7 +171,7 @@ class [[nodiscard]] SubroutineCall {
   std::coroutine_handle<promise_type> coroutine_;
 };
 
-/// What an external transaction of a non-suspending machine returns: the reply is already there.
+/// The reply of an external transaction on a non-suspending machine: always ready.
 template <class T>
 class [[nodiscard]] Ready {
  public:
@@ -193,7 +193,7 @@ class [[nodiscard]] Ready<void> {
 
 }  // namespace tributary::microcode
 
-/// A Thread's promise depends on the machine it is started on.
+/// Selects a Thread's promise by the machine on which it starts.
 template <class M, class... Arguments>
 struct std::coroutine_traits<tributary::microcode::Thread, M&, Arguments...> {
   using promise_type = tributary::microcode::ThreadPromise<M::kSuspends>;

@@ -14,7 +14,7 @@ constexpr uint64_t kPlacesStart = 16;
 
 AddressBook::AddressBook() : places_(kPlacesStart) {}
 
-/// Where the address is, or would go.
+/// Returns the place that holds the address, or the free one where it belongs.
 uint64_t AddressBook::place_of(uint64_t high, uint64_t low) const {
   const uint64_t mask = places_.size() - 1;
   for (uint64_t at = hash_mix(hash_chain(high, low)) & mask;; at = (at + 1) & mask) {

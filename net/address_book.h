@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 /// @file
-/// Numbers for IP addresses, from 0 and without gaps, so that whoever looks up many things by
-/// address can keep them in small arrays. One book serves all switches of a network: it stays in
-/// the cache, where a hash table in each of 36 switches does not.
+/// Numbers for IP addresses, from 0 and without gaps, so that tables by address can be small
+/// arrays. All switches of a network share one book. It stays in the cache, where a hash table in
+/// each of 36 switches does not.
 ///
 /// Threads: One.
-/// Memory:  24 bytes a place, at most half of them taken.
+/// Memory:  24 bytes a place, at most half of them used.
 /// Tests:   tests/net/routing_test.cc
 #pragma once
 
@@ -22,9 +22,9 @@ class AddressBook {
 
   AddressBook();
 
-  /// The number of `endpoint`'s address (its UDP port does not matter); a new one if it has none.
+  /// Returns the number of `endpoint`'s address, without its UDP port. Numbers a new address.
   uint32_t add(const Endpoint& endpoint);
-  /// Likewise; kUnknown if it has none.
+  /// Returns the number of `endpoint`'s address, or kUnknown if it has none.
   [[nodiscard]] uint32_t find(const Endpoint& endpoint) const;
   [[nodiscard]] uint32_t size() const { return size_; }
 

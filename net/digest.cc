@@ -4,7 +4,7 @@
 #include <array>
 #include <cstring>
 
-#include "base/byte_order.h"  // Asserts a little-endian host, which the words below rely on.
+#include "base/byte_order.h"  // Asserts a little-endian host; hash_bytes() relies on it.
 
 namespace tributary::net {
 namespace {

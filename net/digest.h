@@ -2,9 +2,8 @@
 /// @file
 /// Hashes for the digest of a run: the same on every compiler and machine, fast, not for secrets.
 ///
-/// Source: the mixing step of SplitMix64 (base/prng.h) and a multiply-rotate chain; four chains
-/// side
-///         by side over long bytes, because one multiplication waits for the one before.
+/// Source: the mixing step of SplitMix64 (base/prng.h) and a multiply-rotate chain. Long bytes use
+///         four chains side by side, because each multiplication waits for the previous one.
 /// Tests:  tests/net/digest_test.cc
 #pragma once
 
@@ -19,11 +18,11 @@ namespace tributary::net {
 
 /// An odd number whose bits look random: 2^64 / golden ratio.
 inline constexpr uint64_t kHashFactor = 0x9e3779b97f4a7c15ULL;
-/// Any value that no input is likely to have, so that zeros do not stay zeros: digits of pi.
+/// A value that no input is likely to have, so that zeros do not stay zeros: digits of pi.
 inline constexpr uint64_t kHashSecret = 0x243f6a8885a308d3ULL;
 
-/// Adds `value` to the running hash `digest`. The order of additions matters. Both halves of a wide
-/// product: with the lower half alone the highest bits of a value would reach only a few bits.
+/// Adds `value` to the running hash `digest`. The order of additions matters. It folds both halves
+/// of the wide product: in the lower half alone, a value's highest bits reach only a few bits.
 [[nodiscard]] constexpr uint64_t hash_chain(uint64_t digest, uint64_t value) {
   __extension__ using Wide = unsigned __int128;
   const Wide product = Wide{digest ^ value ^ kHashSecret} * kHashFactor;
@@ -37,7 +36,7 @@ inline constexpr uint64_t kHashSecret = 0x243f6a8885a308d3ULL;
   return value ^ (value >> 31);
 }
 
-/// The 16 bytes of an IP address as two words, in this machine's order.
+/// The 16 bytes of an IP address as two words, in this machine's byte order.
 struct AddressWords {
   explicit AddressWords(const Endpoint& endpoint) {
     std::memcpy(&high, endpoint.address.data(), sizeof high);
@@ -47,7 +46,7 @@ struct AddressWords {
   uint64_t low;
 };
 
-/// Hash of `bytes` and their number.
+/// Returns the hash of `bytes` and their number.
 [[nodiscard]] uint64_t hash_bytes(std::span<const std::byte> bytes);
 
 }  // namespace tributary::net

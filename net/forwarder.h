@@ -2,11 +2,11 @@
 /// @file
 /// A switch that forwards datagrams by their destination address and does nothing else.
 ///
-/// Model:   A packet leaves in the instant in which its last bit has come; the time that a switch's
-///          pipeline takes counts as part of its cables' propagation, so it costs no event. A
-///          group's packet leaves by all ports of the group but the one it came from.
+/// Model:   A packet leaves at the instant at which its last bit arrives. The time of the switch's
+///          pipeline counts as part of its cables' propagation, so it costs no event. A group's
+///          packet leaves by all ports of the group except its input port.
 /// Threads: One.
-/// Errors:  What has no route, or would leave by the port it came from, is dropped and counted.
+/// Errors:  A packet without a route, or one routed back to its input port, is dropped and counted.
 /// Tests:   tests/net/forwarder_test.cc
 #pragma once
 
@@ -20,7 +20,7 @@ namespace tributary::net {
 
 struct ForwarderCounters {
   uint64_t forwarded = 0;
-  uint64_t copies = 0;  ///< Of groups' packets; each counts once in `forwarded`.
+  uint64_t copies = 0;  ///< Copies of groups' packets; each packet counts once in `forwarded`.
   uint64_t no_route = 0;
   uint64_t came_from_there = 0;
 };
@@ -35,7 +35,7 @@ class Forwarder final : public Node {
   [[nodiscard]] NodeId id() const { return id_; }
   [[nodiscard]] RoutingTable& table() { return table_; }
   [[nodiscard]] const ForwarderCounters& counters() const { return counters_; }
-  /// As routing wants to know it.
+  /// Describes this node for routing.
   [[nodiscard]] Station station() { return {id_, {}, &table_, true}; }
 
  private:

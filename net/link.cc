@@ -60,7 +60,7 @@ Duration Link::time_of(uint64_t wire_bytes) {
 
 uint64_t Link::bytes_in(Duration time) const {
   if (time <= Duration()) return 0;
-  // A byte that is partly sent is still there. Times were rounded up, so their bytes are not.
+  // A partly sent byte still counts. Times were rounded up, so round the bytes down.
   const Wide bits = Wide{static_cast<uint64_t>(time.ticks())} * config_.rate_bits_per_s;
   const Wide round_up = ticks_per_byte_ != 0 ? kTickBitsPerByte - 1 : 0;
   return static_cast<uint64_t>((bits + round_up) / kTickBitsPerByte);
@@ -103,7 +103,7 @@ void Link::mark(PacketRef& packet) {
   counters_.marked++;
 }
 
-/// Puts a packet behind all that are on their way.
+/// Adds a packet after all packets in flight.
 void Link::fly(Flying flying, Duration spread) {
   flying.arrives_at = std::max(flying.arrives_at, arrives_last_);
   arrives_last_ = flying.arrives_at;
@@ -188,7 +188,7 @@ void Link::fly_with_faults(Flying flying, Duration spread) {
 bool Link::loses_next() {
   const LinkFaults& faults = config_.faults;
   if (faults.loss_run <= 1) return draws_.chance(faults.loss);
-  // Into a run with probability `enter`, out of it with 1 / loss_run: the share of time in runs is
+  // A run starts with probability `enter` and ends with 1 / loss_run. The share of time in runs is
   // enter / (enter + 1 / loss_run) = loss.
   const double enter = faults.loss / (faults.loss_run * (1 - faults.loss));
   const double change = in_loss_run_ ? 1 / faults.loss_run : enter;
@@ -251,7 +251,7 @@ void Link::set_tap(Tap tap) {
 
 void Link::update_special() { special_ = cut_ || faulty_ || tap_ != nullptr; }
 
-// --- What one may look at -----------------------------------------------------------------------
+// --- Counters and queue -------------------------------------------------------------------------
 
 LinkCounters Link::counters() const {
   LinkCounters all = counters_;

@@ -2,16 +2,10 @@
 /// @file
 /// One direction of a cable at work. Part of the network (net/network.h), which owns it.
 ///
-/// Model:   A *fused port*: when a packet is sent, the queue before it is known exactly, as the
-/// time
-///          until the link is free, so its departure and arrival are computed at once and one event
-///          a hop is enough. Packets on their way stand in a ring in the order of arrival; only the
-///          first of them has an event pending. Those that faults hold back have one each.
-///          Depths are compared as times: bytes x time per byte, exact where a byte takes whole
-///          ticks (every Ethernet rate from 10 to 800 Gbit/s), else rounded up to a tick.
-/// Trains:  The k packets of a train that a node passes on within receive() are still spaced as
-///          they came in (`spread`: first to last). They leave at the latest of three bounds: all k
-///          after the queue, all k after the first came, the last one after it came.
+/// Model:   A *fused port*: the queue before a packet is the time until the link is free. So send()
+///          computes departure and arrival at once, and a hop costs one event.
+/// Depths:  Compared as times: bytes x time per byte. This is exact if a byte takes whole ticks
+///          (every Ethernet rate from 10 to 800 Gbit/s); otherwise it rounds up to a tick.
 /// Threads: One.
 /// Tests:   tests/net/network_test.cc, tests/net/link_faults_test.cc, tests/net/train_test.cc
 #pragma once
@@ -30,11 +24,11 @@ namespace tributary::net {
 class Network;
 class Node;
 
-/// Called with each packet when the time at which its last bit leaves the sender is known, in the
-/// order of these times (pcap, traces).
+/// Called with each packet when the link knows when its last bit leaves the sender, in the order of
+/// these times (pcap, traces).
 using Tap = std::function<void(Instant leaves_at, const Packet& packet)>;
 
-/// Where a link leads.
+/// The two ends of a link.
 struct LinkEnds {
   uint32_t from_node = 0;
   uint32_t from_port = 0;
@@ -42,15 +36,22 @@ struct LinkEnds {
   uint32_t to_port = 0;
 };
 
+/// Packets in flight wait in a ring in order of arrival, and only the first has an event pending.
+/// Packets that faults hold back have one event each.
+///
+/// A node may pass on the k packets of a train within receive(). They keep the spacing in which
+/// they arrived (`spread`: first to last). The last packet leaves at the latest of three times: k
+/// packet times after the queue is empty, k packet times after the first packet arrived, and one
+/// packet time after the last packet arrived.
 class Link final : public EventTarget {
  public:
   /// @pre check(config) is good.
   Link(Network& network, uint32_t id, const LinkEnds& ends, Node& receiver,
        const LinkConfig& config, uint64_t seed);
 
-  /// Takes a packet now. `spread` is 0, or that of a train which is passed on.
+  /// Accepts a packet at the present time. @param spread 0, or the spread of a train passed on.
   void send(PacketRef packet, Duration spread);
-  /// From a train's first packet to its last one at this link's rate.
+  /// Returns the time from a train's first packet to its last at this link's rate.
   [[nodiscard]] Duration train_spread(uint32_t size_bytes) const;
   void on_event(uint64_t argument) override;
 
@@ -65,7 +66,7 @@ class Link final : public EventTarget {
   [[nodiscard]] uint64_t queue_bytes(Instant now) const;
 
  private:
-  /// A packet on its way.
+  /// A packet in flight.
   struct Flying {
     Instant arrives_at;
     PacketRef packet;
@@ -90,33 +91,33 @@ class Link final : public EventTarget {
   Network& network_;
   EventCore& core_;
   Node& receiver_;
-  Instant free_at_;       ///< The last packet's last bit leaves.
-  Instant arrives_last_;  ///< Of those in order.
+  Instant free_at_;       ///< When the last packet's last bit leaves.
+  Instant arrives_last_;  ///< Of packets not held back.
   Duration propagation_;
   Duration queue_max_;  ///< queue_bytes_max as time.
   Duration ecn_;
-  int64_t ticks_per_byte_;  ///< 0 where that is not whole.
+  int64_t ticks_per_byte_;  ///< 0 if it is not whole.
   uint64_t packets_ = 0;
   uint64_t bytes_ = 0;
   Duration peak_;
   std::vector<Flying> ring_;  ///< Shape [ring_mask_ + 1], a power of two.
   uint32_t ring_mask_;
-  uint32_t ring_begin_ = 0;  ///< Counts on; the place is this & ring_mask_.
+  uint32_t ring_begin_ = 0;  ///< Only grows; the index is this & ring_mask_.
   uint32_t ring_end_ = 0;
   uint32_t train_;
   LinkEnds ends_;
-  bool special_ = false;  ///< Cut, tapped or faulty: the one branch that faults cost.
+  bool special_ = false;  ///< Cut, tapped or faulty: the only branch that faults cost.
   bool cut_ = false;
 
   // Cold.
-  uint64_t sized_bytes_ = 0;  ///< The last size that time_of() computed slowly,
-  Duration sized_time_;       ///< and its result: sizes come in runs.
+  uint64_t sized_bytes_ = 0;  ///< The last size that time_of() computed slowly …
+  Duration sized_time_;       ///< … and its result. Equal sizes come in runs.
   uint32_t id_;
   bool faulty_ = false;
   bool in_loss_run_ = false;
   Prng draws_;
   LinkConfig config_;
-  LinkCounters counters_;  ///< What is counted seldom; the rest is above.
+  LinkCounters counters_;  ///< Rare events; the other counters are above.
   Tap tap_;
   std::vector<Duration> spreads_;  ///< Shape [ring_] with trains, else empty.
   struct HeldBack {

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 /// @file
-/// What one direction of a cable is like: rate, delay, queue and faults, and what it has counted.
+/// The properties of one direction of a cable (rate, delay, queue and faults) and its counters.
 ///
-/// Units:  Rates in bit/s, sizes in bytes on the wire (headers and gaps included), probabilities of
-///         each packet.
-/// Errors: check() returns one line that names the key, its value and what is allowed.
+/// Units:  Rates in bit/s, sizes in bytes on the wire (headers and gaps included), probabilities
+///         for each packet.
+/// Errors: check() returns one line with the key, its value and the allowed values.
 /// Tests:  tests/net/network_test.cc, tests/net/link_faults_test.cc
 #pragma once
 
@@ -15,23 +15,23 @@
 
 namespace tributary::net {
 
-/// What a link does to packets beside carrying them; probabilities of each packet. All of it
-/// happens on the wire: the packet has taken its time in the queue and on the link.
+/// The faults of a link, with probabilities for each packet. All of them happen on the wire: the
+/// packet has taken its time in the queue and on the link.
 struct LinkFaults {
   double loss = 0;
-  double loss_run = 1;    ///< Mean number of packets lost in a row; 1: each by itself. Above 1, a
-                          ///< two-state chain (Gilbert, 1960) with the same share lost.
-  double corrupt = 0;     ///< A bit flips. UDP's checksum finds it and the packet is lost, counted
-                          ///< apart, unless it is undetected.
-  double undetected = 0;  ///< Of the corrupted: the checksum is right all the same; delivered with
-                          ///< one of the stored bytes' bits flipped, drawn from the range below.
-                          ///< A packet that has no such byte is lost.
-  uint32_t flip_begin = 0;         ///< First byte of the payload that an undetected flip may hit,
-  uint32_t flip_end = UINT32_MAX;  ///< and the first that it may not.
+  double loss_run = 1;      ///< Mean number of packets lost in a row; 1: each by itself. Above 1, a
+                            ///< two-state chain (Gilbert, 1960) loses the same share of packets.
+  double corrupt = 0;       ///< A bit flips. Unless undetected, UDP's checksum finds it, and the
+                            ///< packet is lost and counted separately.
+  double undetected = 0;    ///< Share of the corrupted packets that pass the checksum. They are
+                            ///< delivered with one bit of a stored byte flipped, drawn from the
+                            ///< range below. A packet without such a byte is lost.
+  uint32_t flip_begin = 0;  ///< First byte of the payload that an undetected flip may hit.
+  uint32_t flip_end = UINT32_MAX;  ///< One past the last such byte.
   double duplicate = 0;  ///< Delivered twice; each copy has its own jitter and reordering.
-  double reorder = 0;    ///< Held back by up to reorder_max, past later ones. Never lost by it.
+  double reorder = 0;    ///< Held back by up to reorder_max, past later packets; never lost.
   Duration jitter = Duration();       ///< Added to the delay, uniform from 0; keeps the order.
-  Duration reorder_max = Duration();  ///< At least one tick where reorder is above 0.
+  Duration reorder_max = Duration();  ///< At least one tick if reorder is above 0.
 
   friend bool operator==(const LinkFaults&, const LinkFaults&) = default;
 };
@@ -39,17 +39,17 @@ struct LinkFaults {
 struct LinkConfig {
   uint64_t rate_bits_per_s = 100'000'000'000;
   Duration propagation = nanoseconds(500);
-  /// Bound on what waits or is being sent, in bytes on the wire; a packet that would go over it is
-  /// dropped. A link that is idle takes any packet.
+  /// Bound on the bytes waiting or being sent, in bytes on the wire. A packet that would exceed it
+  /// is dropped. An idle link accepts any packet.
   uint64_t queue_bytes_max = uint64_t{16} << 20;
-  uint64_t ecn_bytes = UINT64_MAX;  ///< A packet that finds more than this before it is marked.
+  uint64_t ecn_bytes = UINT64_MAX;  ///< A packet that finds more than this queued is marked.
   LinkFaults faults{};
 };
 
-/// With train = k a packet here stands for k; bytes are those of all k.
+/// A packet of train k counts k times; bytes are the sum over all k.
 struct LinkCounters {
   uint64_t packets = 0;  ///< Put on the wire.
-  uint64_t bytes = 0;    ///< Likewise, with kWireOverheadBytes each.
+  uint64_t bytes = 0;    ///< Put on the wire, with kWireOverheadBytes each.
   uint64_t tail_dropped = 0;
   uint64_t marked = 0;
   uint64_t lost = 0;
@@ -61,10 +61,10 @@ struct LinkCounters {
   uint64_t queue_bytes_peak = 0;
 };
 
-/// A line that says what is wrong with these faults, if anything.
+/// Returns an Error for the first fault parameter that is not allowed.
 [[nodiscard]] Result<void> check(const LinkFaults& faults);
-/// Likewise of a link: its rate (1 bit/s to 10 Tbit/s), delay (not negative, below an hour),
-/// faults.
+/// Returns an Error for the first property that is not allowed: the rate (1 bit/s to 10 Tbit/s),
+/// the delay (not negative, below an hour) or a fault.
 [[nodiscard]] Result<void> check(const LinkConfig& link);
 
 }  // namespace tributary::net

@@ -11,7 +11,7 @@
 namespace tributary::net {
 namespace {
 
-/// What the digest covers of a packet beside where, when and how it arrives.
+/// Hashes the part of a packet that the digest covers besides place, time and manner of arrival.
 uint64_t content_hash(const Packet& packet) {
   uint64_t hash =
       hash_chain(packet.size_bytes, uint64_t{packet.source.port} << 32 | packet.destination.port);
@@ -20,7 +20,7 @@ uint64_t content_hash(const Packet& packet) {
     hash = hash_chain(hash_chain(hash, words.high), words.low);
   }
   if (!packet.stored.empty()) hash ^= hash_bytes(packet.stored);
-  return hash | 1;  // 0 says that it has not been computed.
+  return hash | 1;  // 0 means not computed.
 }
 
 }  // namespace

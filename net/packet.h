@@ -1,16 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 /// @file
-/// A UDP datagram on its way through the virtual network, shared by all who hold it.
+/// A UDP datagram in the virtual network, shared by all its holders.
 ///
-/// Model:   What nodes look at is the UDP payload and its two endpoints; Ethernet, IP and UDP
-///          headers exist as bytes on the wire (kWireOverheadBytes) and in pcap files. A packet may
-///          be *elided*: it has a size, but only its first stored bytes exist, for experiments in
-///          which the gradients' values do not matter.
-/// Units:   Bytes.
+/// Model:   Nodes see the UDP payload and its two endpoints. Ethernet, IP and UDP headers exist as
+///          bytes on the wire (kWireOverheadBytes) and in pcap files. A packet may be *elided*: it
+///          has a size, but only its first stored bytes exist. Experiments that ignore the
+///          gradients' values use such packets.
 /// Threads: One. Reference counts are plain.
-/// Memory:  From a pool that grows to the most packets in flight at once. A packet that is used
-/// again
-///          keeps its room for stored bytes; an elided one without any never allocates.
+/// Memory:  A pool grows to the peak number of packets in flight. A reused packet keeps its room
+///          for stored bytes; an elided packet without any never allocates.
 /// Tests:   tests/net/packet_test.cc
 #pragma once
 
@@ -25,17 +23,17 @@
 
 namespace tributary::net {
 
-/// What a frame takes on the wire beside its UDP payload: preamble 8, Ethernet 14, IPv4 20, UDP 8,
-/// FCS 4, inter-frame gap 12. Source: IEEE 802.3 clause 4, RFC 791, RFC 768.
+/// Bytes on the wire besides the UDP payload: preamble 8, Ethernet 14, IPv4 20, UDP 8, FCS 4,
+/// inter-frame gap 12. Source: IEEE 802.3 clause 4, RFC 791, RFC 768.
 inline constexpr uint32_t kWireOverheadBytes = 66;
 
 class PacketPool;
 
-/// One datagram. Immutable once it is sent: others may hold it too.
+/// One datagram. Immutable once sent, because others may hold it too.
 struct alignas(64) Packet {
   Endpoint source;
   Endpoint destination;
-  uint32_t size_bytes = 0;              ///< UDP payload, as on the wire.
+  uint32_t size_bytes = 0;              ///< UDP payload on the wire, in bytes.
   bool congestion_experienced = false;  ///< ECN mark of a full queue (RFC 3168).
   std::vector<std::byte> stored;        ///< size_bytes of payload, or its beginning if elided.
 
@@ -47,10 +45,10 @@ struct alignas(64) Packet {
   friend class Network;
   uint32_t references_ = 0;
   PacketPool* pool_ = nullptr;
-  uint64_t content_hash_ = 0;  ///< Of what the digest covers; 0 until a network has asked.
+  uint64_t content_hash_ = 0;  ///< Of the content that the digest covers; 0: not computed.
 };
 
-/// A shared hold on a packet.
+/// A counted reference to a packet.
 class PacketRef {
  public:
   PacketRef() = default;
@@ -66,15 +64,15 @@ class PacketRef {
   [[nodiscard]] Packet* operator->() const { return packet_; }
   [[nodiscard]] Packet& operator*() const { return *packet_; }
 
-  /// A hint that the packet will be looked at soon.
+  /// Prefetches the packet, which will be used soon.
   void prefetch() const {
     __builtin_prefetch(packet_);
     __builtin_prefetch(reinterpret_cast<const std::byte*>(packet_) + 64);
   }
-  /// Whether somebody else holds the packet, too.
+  /// Returns whether anyone else holds the packet.
   [[nodiscard]] bool shared() const { return packet_->references_ > 1; }
 
-  /// Through an event's argument and back: release() gives the hold away, adopt() takes it over.
+  /// Pass a reference through an event's argument: release() gives it up, adopt() takes it over.
   [[nodiscard]] uint64_t release() {
     return reinterpret_cast<uintptr_t>(std::exchange(packet_, nullptr));
   }
@@ -92,20 +90,20 @@ class PacketRef {
   Packet* packet_ = nullptr;
 };
 
-/// Where packets come from and go back to. Outlives all of them.
+/// Allocates packets and takes them back. Outlives all of them.
 class PacketPool {
  public:
   PacketPool() = default;
   PacketPool(const PacketPool&) = delete;
   PacketPool& operator=(const PacketPool&) = delete;
 
-  /// A new packet of `size_bytes`, of which `stored` (at most as long) exists.
+  /// Makes a packet of `size_bytes` with the bytes `stored`, which may be fewer.
   [[nodiscard]] PacketRef make(const Endpoint& source, const Endpoint& destination,
                                uint32_t size_bytes, std::span<const std::byte> stored);
-  /// The same endpoints, size, mark and bytes with one holder, who may change them.
+  /// Copies endpoints, size, mark and bytes to a packet with one holder, who may change it.
   [[nodiscard]] PacketRef copy(const Packet& packet);
 
-  /// Packets that somebody holds.
+  /// Returns the number of packets that have a holder.
   [[nodiscard]] uint64_t held_count() const { return held_count_; }
 
  private:
@@ -120,7 +118,7 @@ class PacketPool {
   void add_slab();
 
   std::vector<std::unique_ptr<Packet[]>> slabs_;
-  std::vector<Packet*> free_;  ///< Last in, first out: a packet just given back is in cache.
+  std::vector<Packet*> free_;  ///< Last in, first out: a packet just returned is in cache.
   uint64_t held_count_ = 0;
 };
 

@@ -24,12 +24,12 @@ using Bytes = std::vector<std::byte>;
 constexpr uint32_t kMagicNanoseconds = 0xa1b23c4d;
 constexpr uint16_t kVersionMajor = 2;
 constexpr uint16_t kVersionMinor = 4;
-constexpr uint32_t kSnapBytes = 262'144;  // tcpdump's own limit.
+constexpr uint32_t kSnapBytes = 262'144;  // tcpdump's limit.
 constexpr uint32_t kLinkTypeEthernet = 1;
-constexpr uint32_t kEct0 = 2;  // ECN field: capable,
-constexpr uint32_t kCe = 3;    // and marked (RFC 3168 §5).
+constexpr uint32_t kEct0 = 2;  // ECN field: capable (RFC 3168 §5).
+constexpr uint32_t kCe = 3;    // ECN field: marked.
 
-/// Appends an integer in this machine's order, which the magic number tells.
+/// Appends an integer in this machine's byte order, which the magic number tells readers.
 template <class T>
 void append(Bytes& bytes, T value) {
   const size_t at = bytes.size();
@@ -37,7 +37,7 @@ void append(Bytes& bytes, T value) {
   std::memcpy(bytes.data() + at, &value, sizeof value);
 }
 
-/// A group's, or 02-00 and the address's last four bytes.
+/// Returns a group's MAC address, or 02-00 and the address's last four bytes.
 wire::MacAddress mac_of(const Endpoint& endpoint) {
   if (endpoint.is_multicast()) return wire::multicast_mac(endpoint);
   wire::MacAddress mac{0x02, 0x00};
@@ -45,7 +45,7 @@ wire::MacAddress mac_of(const Endpoint& endpoint) {
   return mac;
 }
 
-/// All headers of the packet's frame.
+/// Returns all headers of the packet's frame.
 Bytes frame_headers(const Packet& packet) {
   const bool ipv4 = packet.source.is_ipv4() && packet.destination.is_ipv4();
   const uint32_t ip_bytes = ipv4 ? Ipv4Header::kBytes : Ipv6Header::kBytes;
@@ -60,7 +60,7 @@ Bytes frame_headers(const Packet& packet) {
   write_ip(ip, packet.source, packet.destination, wire::kIpProtocolUdp, wire::kHopLimit, udp_bytes,
            ecn);
   wire::write_udp(udp, packet.source.port, packet.destination.port, packet.size_bytes);
-  // Elided bytes are zeros and add nothing to the sum.
+  // Elided bytes count as zeros and add nothing to the sum.
   UdpHeader::Checksum::store(udp, wire::udp_checksum(udp, packet.source, packet.destination,
                                                      packet.size_bytes, word_sum(packet.stored)));
   return frame;
@@ -124,7 +124,7 @@ void PcapWriter::attach(Network& network, LinkId link) {
 
 Result<void> PcapWriter::finish() {
   file_.close();
-  if (file_.fail()) return failure(fmt::format("{}: could not be written to its end", path_));
+  if (file_.fail()) return failure(fmt::format("{}: could not be written completely", path_));
   return {};
 }
 

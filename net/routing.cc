@@ -18,10 +18,10 @@ constexpr uint32_t kUnreached = UINT32_MAX;
 
 struct Neighbour {
   NodeId node;
-  uint32_t port;  ///< Of the node whose neighbour it is.
+  uint32_t port;  ///< On the node whose neighbour this is.
 };
 
-/// The network as routing sees it: neighbours of each node in the order of its links.
+/// The network as a graph: the neighbours of each node in the order of its links.
 struct Graph {
   Graph(const Network& network, std::span<const Station> stations)
       : neighbours(network.node_count()), station_of(network.node_count()) {
@@ -34,7 +34,7 @@ struct Graph {
   [[nodiscard]] bool forwards(NodeId node) const {
     return station_of[node] != nullptr && station_of[node]->forwards;
   }
-  /// Cables from each node to `target`, through nodes that forward.
+  /// Returns the number of cables from each node to `target`, through nodes that forward.
   [[nodiscard]] std::vector<uint32_t> distances_to(NodeId target) const {
     std::vector<uint32_t> distance(neighbours.size(), kUnreached);
     std::vector<NodeId> queue{target};
@@ -50,7 +50,7 @@ struct Graph {
     }
     return distance;
   }
-  /// Whether going to `next` brings `node` one cable nearer to `target`.
+  /// Returns whether `next` is one cable nearer to `target` than `node`.
   [[nodiscard]] bool is_nearer(const std::vector<uint32_t>& distance, NodeId node,
                                const Neighbour& next, NodeId target) const {
     return distance[next.node] < distance[node] && (next.node == target || forwards(next.node));
@@ -59,7 +59,7 @@ struct Graph {
   std::vector<const Station*> station_of;  ///< Null: no station.
 };
 
-/// Routes of all stations to one of them.
+/// Sets the routes of all stations to one of them.
 void route_to(const Graph& graph, std::span<const Station> stations, const Station& target) {
   const std::vector<uint32_t> distance = graph.distances_to(target.node);
   std::vector<uint32_t> ports;
@@ -89,14 +89,14 @@ Result<void> check_addresses(const Network& network, std::span<const Station> st
   return {};
 }
 
-/// The tree of a group while it is made.
+/// The tree of a group during its construction.
 struct Tree {
   explicit Tree(size_t node_count) : parent(node_count), receivers_below(node_count) {}
   std::vector<std::optional<Neighbour>> parent;  ///< Toward the root; none at it and outside.
-  std::vector<uint32_t> receivers_below;         ///< In the node's subtree, itself included.
+  std::vector<uint32_t> receivers_below;         ///< In the node's subtree, including itself.
 };
 
-/// The next node of `node`'s path to the root, one of the equal ones by the group's address.
+/// Returns the next node on `node`'s path to the root. The group's address picks among equals.
 Neighbour step_to_root(const Graph& graph, const std::vector<uint32_t>& distance, NodeId node,
                        NodeId root, uint64_t group_hash) {
   std::vector<Neighbour> nearer;
@@ -106,7 +106,7 @@ Neighbour step_to_root(const Graph& graph, const std::vector<uint32_t>& distance
   return nearer[hash_mix(group_hash + node) % nearer.size()];
 }
 
-/// The paths of all members to the first receiver.
+/// Builds the tree of the paths from all members to the first receiver.
 Result<Tree> grow_tree(const Network& network, const Graph& graph, const Group& group) {
   std::vector<NodeId> members = group.receivers;
   members.insert(members.end(), group.senders.begin(), group.senders.end());
@@ -133,7 +133,7 @@ Result<Tree> grow_tree(const Network& network, const Graph& graph, const Group& 
   return tree;
 }
 
-/// The ports of each node by which a tree's packets leave: toward every side with receivers.
+/// Returns each node's ports for the group's packets: toward every side with receivers.
 std::vector<std::vector<uint32_t>> ports_of(const Network& network, const Tree& tree,
                                             size_t receiver_count) {
   std::vector<std::vector<uint32_t>> ports(tree.parent.size());

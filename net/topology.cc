@@ -20,7 +20,7 @@ std::string numbered(std::string_view name, uint32_t number) {
   return fmt::format("{}-{}", name, number);
 }
 
-/// Adds the nodes of a shape.
+/// Builds the nodes of a shape.
 class Builder {
  public:
   explicit Builder(const char* shape) : where_(shape) {}
@@ -88,7 +88,7 @@ Result<void> check_nodes(const Topology& topology) {
     }
     if (!node.address.is_set()) continue;
     if (node.address.is_multicast()) {
-      return failure(fmt::format("{}: address={} of '{}' is multicast; allowed: a node's own",
+      return failure(fmt::format("{}: address={} of '{}' is multicast; allowed: a unicast address",
                                  node.where, node.address.to_string(), node.name));
     }
     const auto [other, is_new] = addresses.emplace(node.address.address, &node);
@@ -105,16 +105,16 @@ using Names = std::set<std::string_view>;
 Result<void> check_exists(const Names& names, const std::string& where, std::string_view key,
                           const std::string& name) {
   if (names.contains(name)) return {};
-  return failure(
-      fmt::format("{}: {}='{}' is no node; allowed: the name of a [[node]] or of the shape's nodes",
-                  where, key, name));
+  return failure(fmt::format(
+      "{}: {}='{}' is not a node; allowed: a name of a [[node]] or of the shape's nodes", where,
+      key, name));
 }
 
 Result<void> check_cables(const Topology& topology, const Names& names) {
   std::map<std::pair<std::string, uint32_t>, const CableSpec*> ports;
   for (const CableSpec& cable : topology.cables) {
     if (cable.a.node == cable.b.node) {
-      return failure(fmt::format("{}: b='{}' is where the cable begins; allowed: another node",
+      return failure(fmt::format("{}: b='{}' is both ends of the cable; allowed: another node",
                                  cable.where, cable.b.node));
     }
     for (const auto& [key, end] : {std::pair("a", &cable.a), std::pair("b", &cable.b)}) {

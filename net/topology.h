@@ -1,19 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 /// @file
-/// What stands where: nodes, cables and groups as plain data, generators for the usual shapes, and
-/// the network built from them.
+/// The layout of a network as plain data (nodes, cables and groups), generators for the usual
+/// shapes, and the network built from them.
 ///
-/// Model:   A node has a name, a kind and, unless it is a plain switch, an address. The kind
-///          "switch" is a Forwarder; every other kind is made by the caller's factory, so one
-///          network can hold several kinds of switches and hosts. Cables join ports; a port that is
-///          not given is the lowest free one. Routes are the shortest paths (net/routing.h).
-/// Names:   Nodes of the generators are worker-0 …, leaf-0 … (pfe-0 … in a chassis), top, spine-0
-///          …; a star's middle is `switch`.
-///          Workers have the addresses 10.0.0.1 and on, other nodes with an address 10.1.0.1 and
-///          on.
+/// Model:   A node has a name, a kind and, unless it is a plain switch, an address. Cables join
+///          ports; by default an end takes the lowest free port.
+/// Names:   Generated nodes are worker-0 …, leaf-0 … (pfe-0 … in a chassis), top, spine-0 …; a
+///          star's middle is `switch`. Workers have addresses from 10.0.0.1, others from 10.1.0.1.
 /// Threads: One.
-/// Errors:  Before anything runs, one line with the place where the wrong part was written, its key
-///          or name, and what is allowed.
+/// Errors:  Before the run, one line with the place of the wrong part in its file, its key or name,
+///          and the allowed values.
 /// Tests:   tests/net/topology_test.cc
 #pragma once
 
@@ -34,15 +30,16 @@
 
 namespace tributary::net {
 
-/// The kind that the network makes itself: a Forwarder.
+/// The kind that build() makes itself: a Forwarder. The caller's factory makes all other kinds, so
+/// one network can hold several kinds of switches and hosts.
 inline constexpr std::string_view kSwitchKind = "switch";
 
 struct NodeSpec {
-  std::string name;  ///< Not empty, without '.' and '>', which part the names of links.
+  std::string name;  ///< Not empty; without '.' and '>', which separate parts of link names.
   std::string kind;
   Endpoint address;                    ///< Not set: none (plain switches).
-  std::vector<WrittenKey> parameters;  ///< Further keys, for the factory; a KeyTable reads them.
-  std::string where;                   ///< "topology.toml:12", or the generator.
+  std::vector<WrittenKey> parameters;  ///< Keys for the factory; a KeyTable reads them.
+  std::string where;                   ///< "topology.toml:12", or the generator's name.
 };
 
 struct CableEnd {
@@ -93,8 +90,8 @@ struct TwoLevelShape {
   LinkConfig uplink{};  ///< Between leaf and top.
 };
 [[nodiscard]] Topology two_level(const TwoLevelShape& shape);
-/// The same inside one chassis (Trio paper Figure 11b): the leaves are its PFEs, the uplinks its
-/// fabric.
+/// The same shape inside one chassis (Trio paper Figure 11b): the leaves are its PFEs, the uplinks
+/// its fabric.
 [[nodiscard]] Topology chassis(const TwoLevelShape& shape);
 
 /// Leaves with workers; each leaf has a cable to each spine.
@@ -110,38 +107,43 @@ struct LeafSpineShape {
 };
 [[nodiscard]] Topology leaf_spine(const LeafSpineShape& shape);
 
-/// Adds a node of another kind with the next free address of 10.1.0.0/16, cabled to `at`.
+/// Adds a node of any kind with the next free address of 10.1.0.0/16, cabled to `at`.
 void attach(Topology& topology, const std::string& name, const std::string& kind,
             const std::string& at, const LinkConfig& link);
 
-/// Refuses: no node, a name that is taken or not allowed, an address that is taken, a group's
-/// address that is not multicast or a node's that is, a cable or group with an unknown node, a port
-/// used twice or too high, a cable to itself, and links that check(LinkConfig) refuses.
+/// Checks a topology. Refuses:
+///
+/// - a topology without nodes
+/// - a name that is taken or not allowed
+/// - an address that is taken, a node address that is multicast, a group address that is not
+/// - a cable or group with an unknown node
+/// - a port used twice or too high, and a cable to itself
+/// - links that check(LinkConfig) refuses
 [[nodiscard]] Result<void> check(const Topology& topology);
 
 // --- From data to a network ---------------------------------------------------------------------
 
-/// What a factory has made of a NodeSpec: the node has added itself to the network by its name.
+/// A factory's result for a NodeSpec. The node has added itself to the network under its name.
 struct BuiltNode {
   NodeId id = 0;
-  RoutingTable* table = nullptr;  ///< Filled with the node's routes; null for a host with one port.
-  bool forwards = false;          ///< Packets for others may pass through it.
+  RoutingTable* table = nullptr;  ///< Filled with routes; null for a host with one port.
+  bool forwards = false;          ///< Whether packets for others may pass through it.
 };
 
-/// Makes a node of any kind but "switch", and keeps it. An Error says what is wrong with the kind
-/// or the parameters, without the place.
+/// Makes a node of any kind but "switch", and keeps it. An Error states the wrong kind or parameter
+/// without its place.
 using NodeFactory = std::function<Result<BuiltNode>(const NodeSpec& spec)>;
 
-/// The parts of a network that build() has made. Outlives no event of the network.
+/// The parts of a network that build() has made. It must live until the network's last event.
 struct BuiltNetwork {
   std::vector<std::unique_ptr<Forwarder>> switches;
   std::vector<NodeId> nodes;      ///< Shape [topology.nodes].
-  std::vector<LinkId> cables;     ///< Shape [topology.cables]: the direction from a to b.
+  std::vector<LinkId> cables;     ///< Shape [topology.cables]: the link from a to b.
   std::vector<Station> stations;  ///< Shape [topology.nodes].
 };
 
-/// Makes nodes, cables and routes in an empty network. Refuses what check() and the factory refuse,
-/// and a node with an address that another one cannot reach.
+/// Makes nodes, cables and routes (shortest paths, net/routing.h) in an empty network. Refuses
+/// errors of check() and of the factory, and an address that another node cannot reach.
 [[nodiscard]] Result<BuiltNetwork> build(const Topology& topology, Network& network,
                                          const NodeFactory& factory);
 

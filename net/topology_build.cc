@@ -9,7 +9,7 @@
 namespace tributary::net {
 namespace {
 
-/// Ports that cables name, and the lowest free one for those that do not.
+/// The ports that cables name, and the lowest free port of each node for cables that name none.
 class Ports {
  public:
   explicit Ports(const Topology& topology) {
@@ -29,7 +29,7 @@ class Ports {
 
  private:
   std::map<std::string_view, std::set<uint32_t>> taken_;
-  std::map<std::string_view, uint32_t> lowest_;  ///< None below is free.
+  std::map<std::string_view, uint32_t> lowest_;  ///< Every port below is taken.
 };
 
 Result<void> make_nodes(const Topology& topology, Network& network, const NodeFactory& factory,
@@ -64,12 +64,12 @@ Result<void> lay_cables(const Topology& topology, Network& network,
   return {};
 }
 
-/// Names the place at which the node stands that cannot be reached.
+/// Refuses a topology with an unreachable node, and names the place of that node.
 Result<void> check_reach(const Topology& topology, const Network& network,
                          const BuiltNetwork& built) {
   const auto pair = find_unreachable(network, built.stations);
   if (!pair) return {};
-  // The one with fewer cables is more likely to be the one that was forgotten.
+  // Of the two, the node with fewer cables more likely lacks one.
   const auto cables_of = [&](uint32_t index) {
     uint32_t count = 0;
     for (const CableSpec& cable : topology.cables) {

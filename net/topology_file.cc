@@ -15,8 +15,8 @@ namespace {
 
 constexpr double kBitsPerGigabit = 1e9;
 constexpr double kTicksPerNanosecond = 1'000.0 / kPicosecondsPerTick;
-constexpr double kDelayNanosecondsMax = 3.6e12;  // An hour, as check(LinkConfig) has it.
-constexpr uint64_t kNodesMax = 65'536;           // As many addresses as a generator gives.
+constexpr double kDelayNanosecondsMax = 3.6e12;  // One hour, as in check(LinkConfig).
+constexpr uint64_t kNodesMax = 65'536;           // The number of addresses that a generator has.
 
 KeySpec share(std::string_view name, std::string_view help) {
   return {.name = name, .type = KeyType::kNumber, .help = help, .number_max = 1};
@@ -40,7 +40,7 @@ const KeyTable& shape_keys() {
       count("spines", "leaf-spine: spines"),
       text("worker_kind", "kind of the workers"),
       text("leaf_kind", "kind of the leaves, and of a star's middle"),
-      text("top_kind", "kind of what is above the leaves")};
+      text("top_kind", "kind of the node above the leaves")};
   static const KeyTable kTable("topology", kKeys);
   return kTable;
 }
@@ -77,7 +77,7 @@ bool is_key_of(const KeyTable& table, const WrittenKey& key) {
   return table.index_of(key.name) >= 0;
 }
 
-/// Takes those of `keys` that are `table`'s out.
+/// Removes the keys of `table` from `keys` and returns them.
 std::vector<WrittenKey> take_keys(const KeyTable& table, std::vector<WrittenKey>& keys) {
   const auto rest = std::stable_partition(
       keys.begin(), keys.end(), [&](const WrittenKey& key) { return !is_key_of(table, key); });
@@ -86,7 +86,7 @@ std::vector<WrittenKey> take_keys(const KeyTable& table, std::vector<WrittenKey>
   return taken;
 }
 
-/// Takes the keys out that begin with `prefix`, and the prefix off.
+/// Removes the keys that begin with `prefix` and returns them without it.
 std::vector<WrittenKey> take_prefixed(std::string_view prefix, std::vector<WrittenKey>& keys) {
   const auto rest = std::stable_partition(keys.begin(), keys.end(), [&](const WrittenKey& key) {
     return !key.name.starts_with(prefix);
@@ -107,7 +107,7 @@ std::vector<std::string> names_in(const std::string& list) {
   return names;
 }
 
-/// "leaf-0" or "leaf-0.3".
+/// Parses "leaf-0" or "leaf-0.3".
 Result<CableEnd> cable_end(std::string_view key, const std::string& written,
                            const std::string& where) {
   const size_t dot = written.find('.');
@@ -117,8 +117,9 @@ Result<CableEnd> cable_end(std::string_view key, const std::string& written,
   uint32_t port = 0;
   const auto parsed = std::from_chars(begin, end, port);
   if (begin == end || parsed.ec != std::errc() || parsed.ptr != end || port > kPortMax) {
-    return failure(fmt::format("{}: {}='{}' is no port; allowed: NODE or NODE.PORT, ports 0 to {}",
-                               where, key, written, kPortMax));
+    return failure(
+        fmt::format("{}: {}='{}' is not a port; allowed: NODE or NODE.PORT, ports 0 to {}", where,
+                    key, written, kPortMax));
   }
   return CableEnd{written.substr(0, dot), port};
 }
@@ -256,7 +257,7 @@ class Reader {
                                row.where(), each, leaves * each, kNodesMax));
   }
 
-  /// The shape's parts were written where the shape was.
+  /// Gives the shape's parts the place of the shape.
   Result<void> name_places(const KeyValues& row, const Result<void>& checked) {
     if (!checked) return checked;
     for (NodeSpec& node : topology_.nodes) node.where = row.where();
@@ -351,7 +352,7 @@ const KeyTable& link_keys() {
               .help = "rate in Gbit/s",
               .number_min = 1e-6,
               .number_max = 10'000},
-      delay("propagation_ns", "delay beside the time on the wire"),
+      delay("propagation_ns", "propagation delay"),
       KeySpec{.name = "queue_bytes", .type = KeyType::kUint, .help = "bound of the output queue"},
       KeySpec{.name = "ecn_bytes",
               .type = KeyType::kUint,
@@ -362,19 +363,19 @@ const KeyTable& link_keys() {
               .help = "mean number of packets lost in a row",
               .number_min = 1},
       share("corrupt", "probability that a bit of a packet flips"),
-      share("undetected", "probability that the checksum does not find it"),
+      share("undetected", "probability that the checksum misses it"),
       KeySpec{.name = "flip_begin",
               .type = KeyType::kUint,
               .help = "first byte that an undetected flip may hit",
               .max = UINT32_MAX - 1},
       KeySpec{.name = "flip_end",
               .type = KeyType::kUint,
-              .help = "the first that it may not",
+              .help = "the first byte after these",
               .max = UINT32_MAX},
-      share("duplicate", "probability that a packet comes twice"),
+      share("duplicate", "probability that a packet is delivered twice"),
       share("reorder", "probability that a packet is held back"),
-      delay("jitter_ns", "further delay, uniform from 0, in order"),
-      delay("reorder_max_ns", "how long packets are held back at most")};
+      delay("jitter_ns", "further delay, uniform from 0; keeps the order"),
+      delay("reorder_max_ns", "longest time that a packet is held back")};
   static const KeyTable kTable("link", kKeys);
   return kTable;
 }

@@ -54,14 +54,14 @@ void PeriodicTimers::advance() {
 }
 
 void PeriodicTimers::skip_overdue(Instant now) {
-  // A run is left out exactly where the same thread's next run is due as well, that is, where it
-  // lies a period or more before now. Whole rounds first, in one step, …
+  // Skip a run exactly if the same thread's next run is due as well, that is, if it lies a period
+  // or more before `now`. First skip whole rounds in one step, …
   const int64_t periods = (now - next_due_).ticks() / config_.period.ticks();
   if (periods == 0) return;
   skipped_runs_ += static_cast<uint64_t>(periods - 1) * config_.thread_count;
   round_start_ = round_start_ + config_.period * (periods - 1);
   next_due_ = round_start_ + phase_of(next_thread_);
-  // … then one by one, until less than a period is left: at most N steps.
+  // … then single runs, until less than a period is left: at most N steps.
   while (now - next_due_ >= config_.period) {
     skipped_runs_++;
     advance();

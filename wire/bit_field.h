@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 /// @file
-/// Header fields of any width up to 32 bits at any bit offset, as Trio's ALU operands are
+/// Header fields of any width up to 32 bits at any bit offset, like the operands of Trio's ALUs
 /// (Trio paper §2.2, "a bit-field of arbitrary length (up to 32 bits) and an arbitrary bit
 /// offset").
 ///
 /// Shapes:  A header is an ordered list of fields, most significant bit first, `kBytes` long. A
-/// Field
-///          that would reach past its header does not compile.
-/// Errors:  The caller makes a view only over bytes that exist: wire::PacketHead checks that.
+///          Field that would reach past its header does not compile.
+/// Errors:  The caller makes a view only over bytes that exist; microcode::PacketHead checks that.
 /// Tests:   tests/wire/bit_field_test.cc
 #pragma once
 
@@ -43,7 +42,7 @@ struct Field {
     }
   }
 
-  /// Bits of `value` above the field's width are ignored.
+  /// Stores the low bits of `value`; ignores bits above the field's width.
   static void store(std::byte* header, uint32_t value) {
     const uint64_t bits = (gather(header) & ~(kMask << kShift)) | ((value & kMask) << kShift);
     for (uint32_t i = 0; i <= kLastByte - kFirstByte; i++) {
@@ -52,7 +51,7 @@ struct Field {
   }
 
  private:
-  /// The bytes that hold the field, at most five, as one integer.
+  /// Returns the bytes that hold the field, at most five, as one integer.
   static uint64_t gather(const std::byte* header) {
     uint64_t bits = 0;
     for (uint32_t i = kFirstByte; i <= kLastByte; i++) {

@@ -11,10 +11,10 @@ namespace tributary::wire {
 namespace {
 
 constexpr uint16_t kDoNotFragment = 0x4000;
-/// IPv6 has the byte that ends with ECN four bits further on (RFC 8200 §3).
+/// In IPv6 the byte that ends with the ECN bits lies four bits further on (RFC 8200 §3).
 constexpr uint32_t kTrafficClassShift = 4;
 
-/// The bytes of the address as its family has them on the wire.
+/// Returns the bytes of the address in its family's wire format.
 std::span<const std::byte> wire_address(const Endpoint& endpoint, bool ipv4) {
   const auto bytes = std::as_bytes(std::span(endpoint.address));
   return ipv4 ? bytes.subspan(kIpv4AddressAt) : bytes;
@@ -87,7 +87,7 @@ uint16_t udp_checksum(const std::byte* header, const Endpoint& source, const End
   const uint64_t pseudo =
       pseudo_header_sum(source, destination, kIpProtocolUdp, UdpHeader::kBytes + payload_bytes);
   const uint16_t sum = internet_checksum({header, UdpHeader::kBytes}, pseudo + payload_sum);
-  // 0 means "no checksum" (RFC 768); its other one's complement form is sent instead.
+  // 0 means "no checksum" (RFC 768), so send the other one's complement form of zero.
   return sum == 0 ? uint16_t{0xffff} : sum;
 }
 

@@ -1,15 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 /// @file
 /// Writes the headers of frames: Ethernet II, IPv4 without options, IPv6 without extensions, UDP.
-/// Whoever makes a frame does it with these: ports, the virtual network's captures, the Tofino's
-/// packets.
+/// The ports, the virtual network's captures and the Tofino's packets use them.
 ///
 /// Units:   Bytes, network order.
 /// Errors:  None: a length that its field cannot hold is written as 0.
 /// Threads: Pure functions.
 /// Source:  IEEE 802.3, RFC 791, RFC 768, RFC 8200.
 /// Tests:   tests/io/frames/udp_frame_test.cc, tests/net/pcap_test.cc,
-/// tests/tofino/pipeline/udp_frame_test.cc
+///          tests/tofino/pipeline/udp_frame_test.cc
 #pragma once
 
 #include <array>
@@ -23,26 +22,26 @@ namespace tributary::wire {
 
 using MacAddress = std::array<uint8_t, 6>;
 
-/// The bytes of an IPv4 address in Endpoint::address, behind the mapped prefix.
+/// Where an IPv4 address begins in Endpoint::address: after the mapped prefix.
 inline constexpr uint32_t kIpv4AddressAt = 12;
 
-/// Time to live of what is sent. Source: RFC 1700, "recommended default".
+/// Time to live of sent packets. Source: RFC 1700, "recommended default".
 inline constexpr uint8_t kHopLimit = 64;
 
-/// The address on the wire of a multicast group (RFC 1112 §6.4, RFC 2464 §7).
+/// Returns the MAC address of a multicast group (RFC 1112 §6.4, RFC 2464 §7).
 [[nodiscard]] MacAddress multicast_mac(const Endpoint& group);
 
 /// Writes an Ethernet header of 14 bytes.
 void write_ethernet(std::byte* at, const MacAddress& destination, const MacAddress& source,
                     uint32_t ether_type);
 
-/// Writes an IPv4 header of 20 bytes around `payload_bytes` of `protocol`: identification 0, don't
-/// fragment, checksum set. Addresses as in the endpoints, whose ports play no part.
-/// @param ecn The two bits of RFC 3168.
+/// Writes an IPv4 header of 20 bytes for `payload_bytes` of `protocol`: identification 0, don't
+/// fragment, checksum set. Uses the endpoints' addresses and ignores their ports.
+/// @param ecn The two ECN bits of RFC 3168.
 void write_ipv4(std::byte* at, const Endpoint& source, const Endpoint& destination,
                 uint32_t protocol, uint8_t time_to_live, uint32_t payload_bytes, uint32_t ecn = 0);
 
-/// The same for IPv6, 40 bytes; flow label 0.
+/// Writes an IPv6 header of 40 bytes in the same way, with flow label 0.
 void write_ipv6(std::byte* at, const Endpoint& source, const Endpoint& destination,
                 uint32_t next_header, uint8_t hop_limit, uint32_t payload_bytes, uint32_t ecn = 0);
 
@@ -50,12 +49,12 @@ void write_ipv6(std::byte* at, const Endpoint& source, const Endpoint& destinati
 void write_udp(std::byte* at, uint16_t source_port, uint16_t destination_port,
                uint32_t payload_bytes);
 
-/// The sum of the pseudo header in front of UDP or ICMPv6 (RFC 768, RFC 8200 §8.1), not folded. The
-/// family is IPv4 where both ends are.
+/// Returns the sum over the pseudo header of UDP or ICMPv6 (RFC 768, RFC 8200 §8.1), not folded. It
+/// is IPv4's if both endpoints are IPv4.
 [[nodiscard]] uint64_t pseudo_header_sum(const Endpoint& source, const Endpoint& destination,
                                          uint32_t protocol, uint32_t payload_bytes);
 
-/// The checksum of a UDP header whose checksum is 0 and its payload.
+/// Returns the checksum over a UDP header, whose checksum field is 0, and its payload.
 /// @param payload_sum word_sum() of the payload.
 [[nodiscard]] uint16_t udp_checksum(const std::byte* header, const Endpoint& source,
                                     const Endpoint& destination, uint32_t payload_bytes,

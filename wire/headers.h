@@ -3,7 +3,7 @@
 /// Protocol headers as bit-field layouts, in the field order of their standards.
 ///
 /// Sources: IEEE 802.3, RFC 791, RFC 8200, RFC 768; Trio-ML: Trio paper Figure 8. The extension
-///          behind the Trio-ML header is ours: docs/wire-format.md.
+///          after the Trio-ML header is this project's own: docs/wire-format.md.
 /// Tests:   tests/wire/headers_test.cc
 #pragma once
 
@@ -44,7 +44,7 @@ struct Ipv6Header {
   using Version = Field<kBytes, 0, 4>;
   using PayloadLength = Field<kBytes, 32, 16>;
   using NextHeader = Field<kBytes, 48, 8>;
-  static constexpr uint32_t kSourceByte = 8;  ///< 16 bytes from here: the source address.
+  static constexpr uint32_t kSourceByte = 8;  ///< The source address: 16 bytes from here.
 };
 
 struct UdpHeader {
@@ -55,8 +55,8 @@ struct UdpHeader {
   using Checksum = Field<kBytes, 48, 16>;
 };
 
-/// Trio paper Figure 8, bit for bit. Two of its bits are unused; the lower stays so, the upper says
-/// that an ExtensionHeader follows.
+/// Trio paper Figure 8, bit for bit. Figure 8 leaves two bits unused. The upper one, here Extended,
+/// announces an extension after the header; the lower one stays unused.
 struct TrioMlHeader {
   static constexpr uint32_t kBytes = 12;
   using JobId = Field<kBytes, 0, 8>;
@@ -67,11 +67,11 @@ struct TrioMlHeader {
   using Extended = Field<kBytes, 46, 1>;
   using Unused = Field<kBytes, 47, 1>;
   using SourceId = Field<kBytes, 48, 8>;
-  using SourceCount = Field<kBytes, 56, 8>;  ///< 0 stands for 256: no result has no source.
+  using SourceCount = Field<kBytes, 56, 8>;  ///< 0 means 256, because every result has a source.
   using GenerationId = Field<kBytes, 64, 16>;
   using GradientCount = Field<kBytes, 84, 12>;
 };
-/// Where aggregation packets are addressed. Source: Trio paper §4 ("e.g., 12000").
+/// UDP port of aggregation packets. Source: Trio paper §4 ("e.g., 12000").
 inline constexpr uint16_t kTrioMlPort = 12000;
 /// Bytes of a gradient on the wire: a 32-bit integer, most significant byte first (§4).
 inline constexpr uint32_t kGradientBytes = 4;

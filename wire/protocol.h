@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /// @file
-/// The protocols that workers may speak, as flags, results and reports name them. Their messages
-/// are in trio_ml_wire.h and switchml_wire.h.
+/// The names of the worker protocols in flags, results and reports. wire/trio_ml.h and
+/// wire/switchml.h have their messages.
 ///
 /// Tests: tests/cli/settings_test.cc
 #pragma once
@@ -13,7 +13,7 @@ namespace tributary::wire {
 
 enum class Protocol : uint8_t { kTrioMl, kSwitchml };
 
-/// By Protocol.
+/// Indexed by Protocol.
 inline constexpr std::array kProtocolNames{"trio-ml", "switchml"};
 
 [[nodiscard]] constexpr const char* to_string(Protocol protocol) {

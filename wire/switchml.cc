@@ -10,7 +10,7 @@
 namespace tributary::wire {
 namespace {
 
-/// Elements by size code.
+/// Number of elements, indexed by size code.
 constexpr uint32_t kElements[] = {32, 64, 128, 256};
 
 }  // namespace

@@ -29,14 +29,14 @@ constexpr uint32_t kBodyValue = 20;
 constexpr uint32_t kBodyKey = 24;
 constexpr uint32_t kBodyGroupPort = 28;
 constexpr uint32_t kBodyUpstream = 30;
-constexpr uint32_t kBodyChannels = 31;  // Below kPortBitsShift; the port bits above.
+constexpr uint32_t kBodyChannels = 31;  // Low bits; the port bits from kPortBitsShift on.
 constexpr uint32_t kPortBitsShift = 5;
 static_assert(kChannelsMax < 1U << kPortBitsShift);
 static_assert(kServerPortsMax == 1U << ((1U << (8 - kPortBitsShift)) - 1));
 constexpr uint32_t kBodyMask = 32;
 constexpr uint32_t kBodyGroup = 64;
 static_assert(kBodyGroup + 16 == kControlBodyBytes);
-// With Reason::kMismatch, in the place of the group's address.
+// With Reason::kMismatch, in place of the group's address.
 constexpr uint32_t kBodyGivenFormat = kBodyGroup;
 constexpr uint32_t kBodyGivenElements = kBodyGroup + 4;
 constexpr uint32_t kBodyGivenScale = kBodyGroup + 8;

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 /// @file
 /// Trio-ML messages as values, and their bytes. The twelve-byte header is the paper's (Figure 8);
-/// the extension behind it and the control messages are ours. Byte by byte: docs/wire-format.md.
+/// the extension and the control messages are this project's own. docs/wire-format.md describes
+/// every byte.
 ///
-/// Shapes:  header (12) [extension (20) [source mask (32)]] then gradients (4 each) or, in a
-/// control
-///          message, its body (80).
-/// Errors:  decode_message() names what is wrong with the bytes; it never reads past them.
+/// Shapes:  header (12) [extension (20) [source mask (32)]], then the gradients (4 each) or, in a
+///          control message, its body (80).
+/// Errors:  decode_message() returns the first error in the bytes and never reads past them.
 /// Tests:   tests/wire/trio_ml_test.cc
 #pragma once
 
@@ -20,21 +20,21 @@
 
 namespace tributary::wire {
 
-/// Which sources a sum holds; bit s of word s/64 is source s (Trio paper Figures 17, 18).
+/// The sources in a sum; bit s of word s/64 is source s (Trio paper Figures 17, 18).
 using SourceMask = std::array<uint64_t, 4>;
 inline constexpr uint32_t kSourcesMax = 256;
-/// Jobs of an aggregator, at most: job_id has 8 bits.
+/// Most jobs of an aggregator: job_id has 8 bits.
 inline constexpr uint32_t kJobsMax = 256;
-/// Channels of a job, at most: threads of a rank. Assumed: who has more has cores to spare.
+/// Most channels (threads of a rank) of a job. Assumed: a rank with more has cores to spare.
 inline constexpr uint32_t kChannelsMax = 16;
-/// UDP ports of an aggregator, at most: one for each core.
+/// Most UDP ports of an aggregator: one for each core.
 inline constexpr uint32_t kServerPortsMax = 128;
 
-/// Consecutive block_ids that one core owns, then the next core's turn: a sender's combined
-/// datagrams (up to 64, of 1500 bytes up to 44) then stay on one core.
+/// Consecutive block_ids that one core owns before the next core's run. So a sender's combined
+/// datagrams (up to 64; up to 44 of 1500 bytes) stay on one core.
 inline constexpr uint32_t kBlocksPerRun = 128;
 
-/// The core (shard) that owns a block. @pre shard_count is a power of two.
+/// Returns the core (shard) that owns a block. @pre shard_count is a power of two.
 [[nodiscard]] constexpr uint32_t owner_of(uint32_t block_id, uint32_t shard_count) {
   return block_id / kBlocksPerRun & (shard_count - 1);
 }
@@ -42,12 +42,12 @@ inline constexpr uint32_t kBlocksPerRun = 128;
 struct TrioMlFields {
   uint8_t job_id = 0;
   uint32_t block_id = 0;
-  uint8_t age_op = 0;  ///< 1 in a result whose block has aged out, else 0.
+  uint8_t age_op = 0;  ///< 1 in a result whose block has aged out; else 0.
   bool final = false;
   bool degraded = false;
   bool extended = false;
   uint8_t src_id = 0;
-  uint8_t src_cnt = 0;  ///< 0 in a result stands for 256.
+  uint8_t src_cnt = 0;  ///< In a result, 0 means 256.
   uint16_t gen_id = 0;
   uint16_t grad_cnt = 0;
 };
@@ -55,11 +55,11 @@ struct TrioMlFields {
 enum class MessageType : uint8_t {
   kContribution = 0,
   kResult = 1,
-  kProbe = 2,  ///< Source asks what became of its contribution; no gradients.
-  kHave = 3,   ///< Answer: these sources have contributed, the block is not complete.
+  kProbe = 2,  ///< Source asks for the state of its contribution; no gradients.
+  kHave = 3,   ///< Reply: these sources have contributed; the block is not complete.
   kJoin = 4,
   kWelcome = 5,
-  kPending = 6,  ///< Join noted; these sources have joined so far.
+  kPending = 6,  ///< Join recorded; the mask shows which sources have joined so far.
   kRefusal = 7,
   kNotice = 8,
   kLeave = 9,
@@ -67,33 +67,33 @@ enum class MessageType : uint8_t {
 };
 inline constexpr uint8_t kMessageTypeLast = 10;
 [[nodiscard]] constexpr bool is_control(MessageType type) { return type >= MessageType::kProbe; }
-/// Control messages that carry a body.
+/// Returns whether control messages of this type carry a body.
 [[nodiscard]] constexpr bool has_body(MessageType type) {
-  return type >= MessageType::kHave && type <= MessageType::kNotice;  // kJoin is among them.
+  return type >= MessageType::kHave && type <= MessageType::kNotice;  // Includes kJoin.
 }
 
-/// What the gradients stand for; all sources of a block must agree.
+/// The meaning of the gradients; all sources of a block must agree.
 enum class ElementFormat : uint8_t { kInt32 = 0, kFixedScale = 1, kBlockExponent = 2 };
 
-/// Why a kRefusal, kPending or kNotice was sent.
+/// The reason for a kRefusal, kPending or kNotice.
 enum class Reason : uint8_t {
   kNone = 0,
-  kUnknownJob = 1,           ///< Refusal.
-  kSourceOutsideJob = 2,     ///< Refusal; value: sources of the job.
-  kWrongWorld = 3,           ///< Refusal; value: ranks of the job.
-  kTooManyGradients = 4,     ///< Refusal; value: block_grad_max.
-  kRankTaken = 5,            ///< Pending: another living worker has this rank.
-  kSessionRunning = 6,       ///< Pending: the previous session has not ended.
-  kWaitingForPeers = 7,      ///< Pending: mask says who has joined.
-  kSessionLost = 8,          ///< Notice: this session is not (or no longer) known here.
-  kPastCache = 9,            ///< Notice: that block's result is not kept any more.
-  kPeerLeft = 10,            ///< Notice; source, mask: who left while a block waits for it.
-  kMismatch = 11,            ///< Notice; source, mask: whose contribution differs from the block's.
-  kSourcePermanent = 12,     ///< Notice; source: permanent straggler, no longer waited for.
-  kSourceReturned = 13,      ///< Notice; source: waited for again.
+  kUnknownJob = 1,        ///< Refusal.
+  kSourceOutsideJob = 2,  ///< Refusal; value: sources of the job.
+  kWrongWorld = 3,        ///< Refusal; value: ranks of the job.
+  kTooManyGradients = 4,  ///< Refusal; value: block_grad_max.
+  kRankTaken = 5,         ///< Pending: another live worker has this rank.
+  kSessionRunning = 6,    ///< Pending: the previous session has not ended.
+  kWaitingForPeers = 7,   ///< Pending: the mask shows which ranks have joined.
+  kSessionLost = 8,       ///< Notice: this aggregator does not know the session.
+  kPastCache = 9,         ///< Notice: the result cache has dropped that block's result.
+  kPeerLeft = 10,         ///< Notice; source, mask: ranks that left while a block waits for them.
+  kMismatch = 11,         ///< Notice; source, mask: their contribution differs from the block's.
+  kSourcePermanent = 12,  ///< Notice; source: permanent straggler; blocks stop waiting for it.
+  kSourceReturned = 13,   ///< Notice; source: blocks wait for it as before.
   kWaitingForUpstream = 14,  ///< Pending: the upper aggregator has not started its session.
   kStaleGeneration = 15,     ///< Notice to a plain source; value: the newest generation seen.
-  kFutureGeneration = 16,    ///< Likewise.
+  kFutureGeneration = 16,    ///< Notice to a plain source; value as above.
 };
 inline constexpr uint8_t kReasonLast = 16;
 
@@ -101,27 +101,28 @@ inline constexpr uint8_t kExtensionVersion = 1;
 inline constexpr uint32_t kExtensionBytes = 20;
 inline constexpr uint32_t kSourceMaskBytes = 32;
 inline constexpr uint32_t kControlBodyBytes = 80;
-/// The longest bytes before gradients.
+/// Most bytes before the gradients.
 inline constexpr uint32_t kMessageHeadBytesMax =
     TrioMlHeader::kBytes + kExtensionBytes + kSourceMaskBytes;
 static_assert(kMessageHeadBytesMax == 64,
               "a result's head and its gradients share cache lines well");
 
-/// Where the extension's flags are in a message.
+/// Offset of the extension's flags in a message.
 inline constexpr uint32_t kFlagsByte = TrioMlHeader::kBytes + 2;
 /// Extension flags.
 inline constexpr uint8_t kFlagRetransmission = 1 << 0;
-inline constexpr uint8_t kFlagOverflow = 1 << 1;   ///< Some source's value did not fit.
+inline constexpr uint8_t kFlagOverflow = 1 << 1;   ///< A value of some source did not fit.
 inline constexpr uint8_t kFlagNotFinite = 1 << 2;  ///< Some source had an infinity or a NaN.
 inline constexpr uint8_t kFlagSourceMask = 1 << 3;
 /// Flags that a result inherits from any contribution.
 inline constexpr uint8_t kFlagsMerged = kFlagOverflow | kFlagNotFinite;
 
-/// In `scale_bits`, whose sign a scale does not need: the sources want the mean, not the sum. The
-/// aggregator sums either way; it is there so that sources that disagree are told.
+/// A bit of `scale_bits`: a scale is positive, so its sign bit is free. It means that the sources
+/// want the mean, not the sum. The aggregator adds either way; the bit lets it report sources that
+/// disagree.
 inline constexpr uint32_t kScaleBitMean = uint32_t{1} << 31;
 
-/// What all contributions to a tensor must have alike.
+/// The terms on which all contributions to a tensor must agree.
 struct TensorTerms {
   ElementFormat format = ElementFormat::kInt32;
   uint32_t tensor_elements = 0;
@@ -134,11 +135,11 @@ struct ExtensionFields {
   MessageType type = MessageType::kContribution;
   ElementFormat format = ElementFormat::kInt32;
   uint8_t flags = 0;
-  int8_t exponent = -128;        ///< Of a block one window ahead; the largest wins. -128: none.
+  int8_t exponent = -128;        ///< For a block one window ahead; the largest wins. -128: none.
   uint32_t session = 0;          ///< In a kJoin: the worker's nonce.
-  uint32_t tensor_elements = 0;  ///< Length of the tensor modulo 2^32; must agree.
-  uint32_t scale_bits = 0;       ///< IEEE 754 bits of the scale, kScaleBitMean; must agree.
-  uint32_t key = 0;              ///< Sender's key from its kWelcome, or 0.
+  uint32_t tensor_elements = 0;  ///< Length of the tensor modulo 2^32; sources must agree.
+  uint32_t scale_bits = 0;  ///< IEEE 754 bits of the scale, with kScaleBitMean; sources must agree.
+  uint32_t key = 0;         ///< The sender's key from its kWelcome, or 0.
 };
 
 struct ControlBody {
@@ -148,27 +149,26 @@ struct ControlBody {
   uint32_t nonce = 0;
   uint32_t window = 0;
   uint32_t gradients_max = 0;
-  uint32_t timeout_us = 0;  ///< Straggler timeout; 0 when mitigation is off.
-  uint32_t value = 0;       ///< What is allowed, by reason.
+  uint32_t timeout_us = 0;  ///< Straggler timeout; 0: mitigation is off.
+  uint32_t value = 0;       ///< The allowed value; its meaning depends on the reason.
   uint32_t key = 0;
   bool upstream = false;  ///< kHave: complete here, waiting for the upper aggregator.
-  uint8_t channels = 0;   ///< Sessions of a rank at once, in jobs one after another; 0: one.
-                          ///< Below 32.
+  uint8_t channels = 0;   ///< Sessions of a rank at once, in consecutive jobs; below 32. 0: one.
   /// kWelcome: the aggregator has 2^port_bits UDP ports, up to kServerPortsMax; see owner_of().
   uint8_t port_bits = 0;
-  SourceMask mask{};  ///< Join: ranks below an aggregator. Notice: the ranks that it is about.
+  SourceMask mask{};  ///< Join: ranks below an aggregator. Notice: the ranks that it concerns.
   Endpoint group;     ///< Multicast group of results; not set: unicast.
-  TensorTerms given;  ///< With kMismatch, in the group's place: the contribution that differs.
+  TensorTerms given;  ///< kMismatch only, in place of `group`: the differing terms.
 };
 
-/// What every message has: all that the path of a contribution looks at.
+/// The part of a message that the path of a contribution reads.
 struct MessageHead {
   TrioMlFields header;
   ExtensionFields extension;  ///< Default if !header.extended.
   uint32_t head_bytes = 0;    ///< Where the gradients begin.
 };
 
-/// A whole message but its gradients.
+/// A whole message except its gradients.
 struct Message : MessageHead {
   SourceMask mask{};  ///< If extension.flags has kFlagSourceMask.
   ControlBody body;   ///< If has_body(extension.type).
@@ -176,13 +176,14 @@ struct Message : MessageHead {
 
 enum class DecodeStatus : uint8_t {
   kOk,
-  kTruncated,     ///< Ends before its header, extension, mask or body does.
+  kTruncated,     ///< Ends inside its header, extension, mask or body.
   kBadExtension,  ///< Unknown version, type or format.
-  kTooShort,      ///< Fewer gradients than grad_cnt says.
-  kTooLong,       ///< More bytes than grad_cnt says.
+  kTooShort,      ///< Fewer gradients than grad_cnt.
+  kTooLong,       ///< More bytes than grad_cnt allows.
 };
 
-/// Straight into `fields`, which lie where they will be read: see Xtxn about copies in frames.
+/// Decodes straight into `fields`, where the caller reads them. Copies in a coroutine's frame are
+/// slow: see microcode::Xtxn.
 inline void decode_header(View<TrioMlHeader> view, TrioMlFields& fields) {
   using H = TrioMlHeader;
   fields.job_id = static_cast<uint8_t>(view.get<H::JobId>());
@@ -197,7 +198,7 @@ inline void decode_header(View<TrioMlHeader> view, TrioMlFields& fields) {
   fields.grad_cnt = static_cast<uint16_t>(view.get<H::GradientCount>());
 }
 
-/// Bytes that encode_message() writes in front of the gradients for these flags and this type.
+/// Returns the bytes that encode_message() writes before the gradients, by flags and type.
 [[nodiscard]] constexpr uint32_t encoded_head_bytes(const TrioMlFields& header,
                                                     const ExtensionFields& extension) {
   uint32_t size = TrioMlHeader::kBytes;
@@ -211,9 +212,9 @@ inline void decode_header(View<TrioMlHeader> view, TrioMlFields& fields) {
 /// Reads the extension at `from` (kExtensionBytes). @return kBadExtension or kOk.
 [[nodiscard]] DecodeStatus decode_extension(const std::byte* from, ExtensionFields& fields);
 
-/// Reads header and extension, and checks that the whole message has the size they say.
+/// Reads header and extension, and checks that the message has the size that they imply.
 /// @param head       The message's first bytes, at least min(size_bytes, 192) of them.
-/// @param size_bytes Of the whole UDP payload.
+/// @param size_bytes Size of the whole UDP payload.
 [[nodiscard]] inline DecodeStatus decode_head(std::span<const std::byte> head, uint32_t size_bytes,
                                               MessageHead& message) {
   if (head.size() < TrioMlHeader::kBytes) return DecodeStatus::kTruncated;
@@ -222,7 +223,7 @@ inline void decode_header(View<TrioMlHeader> view, TrioMlFields& fields) {
   uint32_t gradient_count = message.header.grad_cnt;
   if (message.header.extended) {
     if (head.size() < TrioMlHeader::kBytes + kExtensionBytes) return DecodeStatus::kTruncated;
-    // A copy of its own, so that `message` can stay in registers.
+    // Decode into a local copy, so that `message` can stay in registers.
     ExtensionFields extension;
     const DecodeStatus status = decode_extension(head.data() + TrioMlHeader::kBytes, extension);
     if (status != DecodeStatus::kOk) return status;
@@ -236,15 +237,15 @@ inline void decode_header(View<TrioMlHeader> view, TrioMlFields& fields) {
   return size_bytes > expected ? DecodeStatus::kTooLong : DecodeStatus::kOk;
 }
 
-/// As decode_head(), and the source mask and body too.
+/// Like decode_head(), and also reads the source mask and the body.
 [[nodiscard]] DecodeStatus decode_message(std::span<const std::byte> head, uint32_t size_bytes,
                                           Message& message);
 
-/// The source mask of a message whose flags say that it has one. @param head As decoded.
+/// Returns the source mask of a message whose flags announce one. @param head The message's bytes.
 [[nodiscard]] SourceMask decode_mask(const std::byte* head);
 
-/// Writes the 12 bytes at `to`; unused bits become 0. Whole bytes at once, since every result has
-/// one: field by field through bit_field.h costs a load and a store for each of the ten.
+/// Writes the 12 bytes at `to` and clears unused bits. It writes whole bytes, because every result
+/// has a header: field by field, bit_field.h would cost a load and a store for each of ten fields.
 inline void encode_header(const TrioMlFields& fields, std::byte* to) {
   using H = TrioMlHeader;
   const auto bits = static_cast<uint8_t>(
@@ -260,14 +261,14 @@ inline void encode_header(const TrioMlFields& fields, std::byte* to) {
                      static_cast<uint16_t>(fields.grad_cnt & H::GradientCount::kMask));
 }
 
-/// Writes header and, if there is one, extension; what follows them is the caller's.
+/// Writes the header and, if there is one, the extension. The caller writes the rest.
 void encode_head(const MessageHead& message, std::byte* to);
-/// Writes the source mask of a message whose flags say that it has one. @param head As encoded.
+/// Writes the source mask of a message whose flags announce one. @param head The message's bytes.
 void encode_mask(const SourceMask& mask, std::byte* head);
 
-/// Writes header, extension, mask and body as far as they apply; sets nothing of the gradients.
-/// @param to At least kMessageHeadBytesMax bytes, kControlMessageBytes for a body.
-/// @return bytes written: where the gradients begin.
+/// Writes header, extension, mask and body as far as they apply, but no gradients.
+/// @param to At least kMessageHeadBytesMax bytes; kControlMessageBytes for a message with a body.
+/// @return bytes written: the offset of the gradients.
 uint32_t encode_message(const Message& message, std::byte* to);
 
 /// Bytes of the longest control message.

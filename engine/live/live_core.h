@@ -1,14 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 /// @file
-/// One polling core of the live engine: the loop that brings packets, timers and a program
-/// together.
+/// One polling core of the live engine: the loop that runs a program on packets and timers.
 ///
-///   receive a burst -> hand over what other cores own -> a thread for each packet -> due timers ->
-///   send
+///   receive a burst -> hand over packets of other cores -> run a thread for each packet ->
+///   run due timers -> send
 ///
-/// Threads: run_once() belongs to one thread. It takes the time as an argument, so tests drive a
-/// core
-///          in virtual time over an in-memory port.
+/// Threads: run_once() belongs to one thread. It takes the time as an argument, so tests run a
+///          core in virtual time over an in-memory port.
 /// Tests:   tests/engine/live/live_core_test.cc
 #pragma once
 
@@ -24,8 +22,8 @@
 
 namespace tributary::engine {
 
-/// What a core runs. `owner` says which of core_count cores a packet belongs to; a frame begins
-/// with its Ethernet header, any other packet with its UDP payload.
+/// The program that a core runs. `owner` returns which of core_count cores owns a packet. A frame
+/// begins with its Ethernet header, any other packet with its UDP payload.
 template <class P>
 concept LiveProgram = requires(P p, LiveMachine& m, Instant now, std::span<const std::byte> bytes) {
   p.begin_burst();
@@ -38,15 +36,15 @@ concept LiveProgram = requires(P p, LiveMachine& m, Instant now, std::span<const
 struct CoreCounters {
   uint64_t bursts = 0;
   uint64_t packets = 0;        ///< Processed here.
-  uint64_t handed_over = 0;    ///< Given to the core that owns them.
-  uint64_t handover_full = 0;  ///< Lost: that core's mailbox was full.
+  uint64_t handed_over = 0;    ///< Passed to the core that owns them.
+  uint64_t handover_full = 0;  ///< Dropped: the owner's mailbox was full.
   uint64_t waits = 0;          ///< Times the core went to sleep.
 };
 
 template <LiveProgram P>
 class LiveCore {
  public:
-  /// @param mailboxes One for each core, [index] being this one's; empty for a single core.
+  /// @param mailboxes One for each core, this core's at [index]; empty for a single core.
   LiveCore(uint32_t index, PortQueue& queue, P program,
            std::span<const std::unique_ptr<Mailbox>> mailboxes)
       : index_(index),
@@ -55,7 +53,7 @@ class LiveCore {
         mailboxes_(mailboxes),
         machine_(queue) {}
 
-  /// One round of the loop. @return packets processed.
+  /// Runs one round of the loop. @return packets processed.
   uint32_t run_once(Instant now) {
     machine_.begin_burst(now);
     program_.begin_burst();
@@ -64,14 +62,14 @@ class LiveCore {
     if (mailboxes_.size() > 1) processed += process_mail();
     run_timers(now, received);
     machine_.flush();
-    // Only now: forwarded packets are sent from where they lie.
+    // Free them last: a forwarded packet is sent from the mailbox buffer that holds it.
     if (mailboxes_.size() > 1) mailboxes_[index_]->free_taken();
     counters_.bursts++;
     counters_.packets += processed;
     return processed;
   }
 
-  /// How long the core may sleep when nothing arrives, at most `longest`.
+  /// Returns how long the core may sleep if nothing arrives, at most `longest`.
   [[nodiscard]] Duration idle_time(Instant now, Duration longest) const {
     const Instant due = program_.next_due();
     if (due <= now) return Duration();
@@ -88,12 +86,12 @@ class LiveCore {
   [[nodiscard]] const MachineCounters& machine_counters() const { return machine_.counters(); }
 
  private:
-  /// While full bursts arrive, timers wait for at most so many of them: packets that are already
-  /// here must not look late because they were not read yet.
+  /// While full bursts arrive, timers run only once in this many bursts. Packets that have arrived
+  /// but are not read yet must not look late.
   static constexpr uint32_t kTimersWaitBursts = 16;
 
-  /// A thread for each of the first `count` packets of the burst. Not inlined, so that the program
-  /// is: there is one copy of it.
+  /// Runs a thread for each of the first `count` packets of the burst. noinline: keeps one copy of
+  /// this loop, into which the compiler can inline the program.
   [[gnu::noinline]] uint32_t process(uint32_t count) {
     for (uint32_t i = 0; i < count; i++) {
       machine_.begin_packet(burst_[i]);
@@ -102,7 +100,8 @@ class LiveCore {
     return count;
   }
 
-  /// Hands over what other cores own. @return how many are left, at the burst's beginning.
+  /// Hands over packets that other cores own and moves the rest to the front of the burst.
+  /// @return how many are left.
   uint32_t keep_own(uint32_t received) {
     uint32_t own = 0;
     for (uint32_t i = 0; i < received; i++) {
@@ -147,7 +146,7 @@ class LiveCore {
   LiveMachine machine_;
   std::array<Packet, kBurstPackets> burst_{};
   uint32_t full_bursts_ = 0;
-  uint64_t owners_to_wake_ = 0;  ///< Bit i: core i got mail in this burst. At most 64 cores.
+  uint64_t owners_to_wake_ = 0;  ///< Bit i: core i has mail from this burst. At most 64 cores.
   CoreCounters counters_;
 };
 

@@ -3,9 +3,9 @@
 /// The live packet forwarding engine: n polling cores over one port, started and stopped together.
 ///
 /// Model:   Each core owns one queue of the port and one program with its own state. A packet that
-///          reaches another core's queue is handed over to its owner.
-/// Threads: start(), stop(), inspect() belong to the owner's thread; the cores run their own.
-/// Errors:  None after construction; counters say what was lost.
+///          arrives at another core's queue is handed over to its owner.
+/// Threads: start(), stop() and inspect() belong to the owner's thread; each core runs a thread.
+/// Errors:  None after construction; counters record lost packets.
 /// Tests:   tests/engine/live/live_engine_test.cc
 #pragma once
 
@@ -25,14 +25,14 @@
 namespace tributary::engine {
 
 struct LiveEngineConfig {
-  /// How long a core keeps polling after the last packet before it sleeps. 0: sleeps at once, which
-  /// is right when workers share the machine's cores.
+  /// How long a core keeps polling after the last packet before it sleeps. 0: it sleeps at once;
+  /// use 0 when workers share the machine's cores.
   Duration spin = Duration();
-  /// Longest sleep; bounds how late stop() and inspect() are noticed should a wake-up be lost.
+  /// Longest sleep. If a wake-up is lost, stop() and inspect() wait at most this long.
   Duration sleep_max = milliseconds(100);
 };
 
-/// Largest packet that is handed over between cores.
+/// Largest packet that can be handed over between cores.
 inline constexpr uint32_t kMailboxBytes = 16'640;  // A header, 4095 gradients, and some room.
 
 template <LiveProgram P>
@@ -40,7 +40,8 @@ class LiveEngine {
  public:
   using Core = LiveCore<P>;
 
-  /// @param programs One for each queue of the port, which must outlive the engine.
+  /// @param port     Must outlive the engine.
+  /// @param programs One for each queue of the port.
   LiveEngine(Port& port, std::vector<P> programs, const LiveEngineConfig& config)
       : config_(config) {
     TRIB_ASSERT(programs.size() == port.queue_count());
@@ -65,7 +66,7 @@ class LiveEngine {
     }
   }
 
-  /// Ends the cores' loops after the burst at hand. Idempotent.
+  /// Ends each core's loop after its current burst. Idempotent.
   void stop() {
     stopping_.store(true, std::memory_order_release);
     for (auto& slot : cores_) slot->core.queue().wake();
@@ -74,8 +75,8 @@ class LiveEngine {
     }
   }
 
-  /// Calls `look` once for each core, between two of its bursts, in the core's thread (or here,
-  /// when the engine is stopped). Returns when all have been looked at.
+  /// Calls `look` once for each core. A running core calls it in its own thread, between two
+  /// bursts; for a stopped engine this thread calls it. Returns after the last call.
   void inspect(const std::function<void(Core&)>& look) {
     for (auto& slot : cores_) {
       if (!slot->thread.joinable()) {
@@ -84,7 +85,7 @@ class LiveEngine {
       }
       std::unique_lock lock(slot->mutex);
       slot->look = &look;
-      // Release: the core's acquire in loop() sees `look`.
+      // Release: pairs with the acquire in loop(), after which the core sees `look`.
       slot->look_wanted.store(true, std::memory_order_release);
       slot->core.queue().wake();
       slot->looked.wait(lock, [&slot] { return slot->look == nullptr; });
@@ -94,7 +95,7 @@ class LiveEngine {
   [[nodiscard]] uint32_t core_count() const { return static_cast<uint32_t>(cores_.size()); }
 
  private:
-  /// A core and its thread; slots lie apart, so cores share no cache line.
+  /// A core and its thread. 128-byte alignment keeps two cores from sharing a cache line.
   struct alignas(128) Slot {
     Slot(uint32_t index, PortQueue& queue, P program,
          std::span<const std::unique_ptr<Mailbox>> mailboxes)

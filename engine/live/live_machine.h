@@ -1,15 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 /// @file
-/// The machine that packet programs run on live: wall clock, real packets, one core.
+/// The machine that runs packet programs live: wall clock, real packets, one core.
 ///
-/// Model:   Every external transaction is a direct call whose reply is there at once, so a thread
-/// runs
-///          to completion inside the call that starts it, and XTXNs are served in order because
-///          only one thread runs. Leaf loops are vector kernels over the packet where the port put
-///          it.
+/// Model:   Every external transaction is a direct call with an immediate reply, so a thread runs
+///          to completion inside the call that starts it. Only one thread runs at a time, so
+///          XTXNs are served in order. Leaf loops are vector kernels over the port's own buffer.
 /// Threads: One machine for each engine thread; nothing is shared or atomic.
-/// Memory:  What is sent within a burst is collected here, in fixed arrays; when one is full the
-///          burst's packets leave early. No allocation after construction.
+/// Memory:  Fixed arrays collect the packets to send in a burst. When one is full, the packets
+///          leave early. No allocation after construction.
 /// Tests:   tests/engine/live/live_machine_test.cc
 #pragma once
 
@@ -29,10 +27,10 @@
 
 namespace tributary::engine {
 
-/// What programs did with packets on one core.
+/// Counts the programs' decisions on one core.
 struct MachineCounters {
   uint64_t forwarded = 0;
-  uint64_t dropped = 0;  ///< Ended by drop(), whatever the program's reason; also aggregated ones.
+  uint64_t dropped = 0;  ///< Ended by drop() for any reason; includes aggregated packets.
 };
 
 class LiveMachine {
@@ -46,7 +44,7 @@ class LiveMachine {
 
   void begin_burst(Instant now) { now_ = now; }
   void begin_packet(const Packet& packet) { packet_ = &packet; }
-  /// Hands everything that was sent to the port.
+  /// Passes all packets sent so far to the port.
   void flush() {
     if (pending_count_ == 0) return;
     queue_.transmit(std::span(pending_).first(pending_count_));
@@ -102,7 +100,7 @@ class LiveMachine {
       for (const Endpoint& to : destinations) add_pending(payload.data(), size, to);
       return;
     }
-    // They fit: no look at the count for each of them.
+    // All of them fit, so skip the check for each one.
     TxPacket* packet = &pending_[pending_count_];
     for (const Endpoint& to : destinations) fill(*packet++, payload.data(), size, to);
     pending_count_ += static_cast<uint32_t>(destinations.size());
@@ -114,10 +112,10 @@ class LiveMachine {
     std::memcpy(copy, payload.data(), payload.size());
     add_pending(copy, static_cast<uint32_t>(payload.size()), destination);
   }
-  /// What was sent before may be changed when this returns.
+  /// Flushes, so the caller may change any payload that was sent before.
   void release_payload(std::span<const std::byte>) { flush(); }
 
-  /// Out of the port it came in by, as it is.
+  /// Sends the packet unchanged out of the port by which it arrived.
   void forward() {
     counters_.forwarded++;
     add_pending(packet_->data, packet_->size, packet_->source).layer = packet_->layer;
@@ -125,14 +123,14 @@ class LiveMachine {
   void drop(uint32_t) { counters_.dropped++; }
 
  private:
-  /// Packets that leave at once at most; more make the burst leave early.
+  /// Most packets that leave in one call; further packets make the burst leave early.
   static constexpr uint32_t kPendingPackets = 1024;
   static constexpr uint32_t kSmallPackets = 256;
-  /// One thread runs at a time, so its call depth is all that is needed.
+  /// One thread runs at a time, so its call depth is enough.
   static constexpr uint32_t kFrames = microcode::kCallDepthMax + 1;
 
-  /// Field by field: a packet put together elsewhere and copied here would be read back before its
-  /// narrow stores have left the store buffer.
+  /// Fills `packet` field by field. Copying a packet built elsewhere would stall: its loads would
+  /// come before the narrow stores have left the store buffer.
   static void fill(TxPacket& packet, const std::byte* data, uint32_t size,
                    const Endpoint& destination) {
     packet.data = data;
@@ -152,7 +150,7 @@ class LiveMachine {
   Instant now_;
   MachineCounters counters_;
   microcode::FramePool frames_;
-  std::vector<TxPacket> pending_;  ///< The first pending_count_ wait for flush().
+  std::vector<TxPacket> pending_;  ///< The first pending_count_ entries wait for flush().
   uint32_t pending_count_ = 0;
   std::vector<std::array<std::byte, kHeadBytes>> small_;
   uint32_t small_used_ = 0;

@@ -50,7 +50,7 @@ uint32_t Mailbox::take(std::span<Packet> burst) {
 
 void Mailbox::free_taken() {
   for (Lane& lane : lanes_) {
-    // Relaxed: only the owner writes it.
+    // Relaxed: only the owner writes `freed`.
     if (lane.freed.load(std::memory_order_relaxed) == lane.taken) continue;
     lane.freed.store(lane.taken, std::memory_order_release);
   }

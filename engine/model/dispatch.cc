@@ -31,7 +31,7 @@ std::optional<uint32_t> AvailabilityDispatch::next_with(uint32_t load, uint32_t 
   if (count_with_[load] == 0) return std::nullopt;
   const uint64_t* set = &ppes_with_[size_t{load} * words_];
   const uint32_t first_word = from / kBitsPerWord;
-  // The first word is looked at twice: its bits from `from` on now, those below it at the end.
+  // The loop visits the first word twice: first its bits from `from` on, at the end those below it.
   uint64_t in_range = ~uint64_t{0} << (from % kBitsPerWord);
   for (uint32_t i = 0; i <= words_; i++) {
     const uint32_t word = (first_word + i) % words_;
@@ -69,8 +69,8 @@ void AvailabilityDispatch::finish(PpeThread thread) {
 
 namespace {
 
-/// The field's value, or nothing where the head ends before the field does. Fields of a program are
-/// types (wire/bit_field.h); those of a configuration are known only at run time.
+/// Returns the field's value, or nullopt if the head ends before the field does. A program's fields
+/// are types (wire/bit_field.h); a configuration's fields are known only at run time.
 std::optional<uint32_t> load_field(const microcode::PacketHead& head, FlowField field) {
   const uint32_t first_byte = field.bit_offset / 8;
   const uint32_t last_byte = (field.bit_offset + field.bit_width - 1) / 8;
@@ -103,7 +103,7 @@ uint64_t FlowDispatch::flow_of(const microcode::PacketHead& head) const {
 }
 
 uint32_t FlowDispatch::group_of(uint64_t flow) const {
-  // The upper half scaled to [0, group_count): the Reorder Engine uses the lower bits.
+  // Scales the upper half to [0, group_count), because the Reorder Engine uses the lower bits.
   return static_cast<uint32_t>(((flow >> 32) * group_count_) >> 32);
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /// @file
-/// What a packet's time inside the machine is made of. The parts of a packet add up to its latency,
-/// tick by tick.
+/// The parts of a packet's time inside the machine. A packet's parts add up to its latency, to the
+/// tick.
 #pragma once
 
 #include <array>
@@ -12,20 +12,20 @@
 namespace tributary::engine {
 
 enum class LatencyPart : uint8_t {
-  kIngress,       ///< Until its head could be given to a thread.
+  kIngress,       ///< Until a thread could get its head.
   kDispatch,      ///< Waiting for a free thread.
-  kInstructions,  ///< Its thread's instructions, and waiting for the PPE to take them.
-  kSram,          ///< Waiting for replies of SRAM,
-  kDramCache,     ///< … of off-chip memory, from its cache,
-  kDram,          ///< … of off-chip memory itself,
-  kHash,          ///< … of hash operations,
-  kTail,          ///< … of the packet buffer, for the tail.
-  kBankQueue,     ///< Requests standing before a bank, or in the crossbar.
-  kReorder,       ///< Done, and held until earlier packets of its flow were.
+  kInstructions,  ///< Its thread's instructions, and waiting for the PPE's issue slots.
+  kSram,          ///< Waiting for SRAM.
+  kDramCache,     ///< Waiting for off-chip memory, cache hits.
+  kDram,          ///< Waiting for off-chip memory, cache misses.
+  kHash,          ///< Waiting for hash operations.
+  kTail,          ///< Waiting for the packet buffer, for the tail.
+  kBankQueue,     ///< Requests queued at a bank or in the crossbar.
+  kReorder,       ///< Done, but held for earlier packets of its flow.
 };
 inline constexpr uint32_t kLatencyPartCount = 10;
 
-/// "ingress", "dispatch", …
+/// Returns "ingress", "dispatch", …
 [[nodiscard]] const char* to_string(LatencyPart part);
 
 /// Indexed by LatencyPart.

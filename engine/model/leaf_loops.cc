@@ -87,7 +87,7 @@ void ModelMachine::AccumulateLoop::load(Instant at) {
     loaded_bytes_ += std::min(microcode::kTailChunkBytes, left_count_ * 4 - loaded_bytes_);
   }
   const Duration waited = parameters().tail_read_latency * reads;
-  // A turn that needs nothing from the tail counts, moves on and branches all the same.
+  // A turn that needs nothing from the tail still counts, advances and branches.
   const uint32_t instructions = parameters().instructions_per_gradient * piece_count_ +
                                 parameters().instructions_per_chunk * std::max(reads, 1U);
   next_at_ = run_instructions(at + waited, instructions);
@@ -98,7 +98,7 @@ void ModelMachine::AccumulateLoop::load(Instant at) {
 }
 
 void ModelMachine::AccumulateLoop::add(Instant at) {
-  // Whole words, as banks take them: a lane alone still moves eight bytes.
+  // Requests are whole words, as banks take them: even a single lane moves eight bytes.
   constexpr uint32_t kWordBytes = memory::kRequestBytesMin;
   const auto lead_bytes = static_cast<uint32_t>(address_.value() % kWordBytes);
   const uint32_t size_bytes =
@@ -158,7 +158,7 @@ bool ModelMachine::FinishLoop::advance(Instant at) {
     loop_counters().finish_instructions += uint64_t{instructions} * thread_.packet.train;
     return false;
   }
-  // Four reads at once; the writes to the packet buffer want no reply.
+  // Four reads at once; the writes to the packet buffer need no reply.
   const MemoryReply reply = price(RmwKind::kRead, lanes_, count * 4, at);
   if (machine_.has_lanes()) memory::to_be32_in_place(lanes_, count);
   next_at_ = reply.done_at;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the modelled machine tells a trace. Nothing here runs unless somebody looks.
+// The modelled machine's trace output. It runs only while a trace is on.
 #include <array>
 
 #include "engine/model/model_machine.h"

@@ -14,7 +14,7 @@ using memory::kRequestBytesMin;
 using memory::RmwKind;
 using microcode::XtxnKind;
 
-/// What a scan visits. Source: microcode/machine.h, kHashScan.
+/// Records that a scan visits. Source: microcode/machine.h, kHashScan.
 constexpr uint32_t kRecordsPerScan = 64;
 
 RmwKind rmw_kind(XtxnKind kind) {
@@ -114,7 +114,7 @@ MemoryReply MemoryTiming::access(const microcode::Xtxn& xtxn, Instant at, uint32
   }
   const RmwKind kind = rmw_kind(xtxn.kind);
   if (!is_hash(xtxn.kind)) {
-    // Every operation on a word moves at least the word; an empty one still takes a cycle.
+    // Every operation moves at least one word; an empty one still takes a cycle.
     return access(kind, xtxn.target, std::max(xtxn.size_bytes, 1U), at, train);
   }
   const uint32_t size_bytes = xtxn.kind == XtxnKind::kHashScan

@@ -1,25 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 /// @file
-/// When a memory request is answered: crossbar, bank with its RMW engine, and the kind of memory
-/// behind it (Trio paper §2.3).
+/// The timing of a memory request: crossbar, bank with its RMW engine, and the memory behind the
+/// bank (Trio paper §2.3). See docs/model.md.
 ///
-/// Model:   PPE --crossbar_latency--> bank (one request at a time) --rest of the latency--> PPE.
-///          The rest depends on where the address lies: SRAM, off-chip memory that its cache holds,
-///          or off-chip memory itself. The cache is direct-mapped, in lines of 64 bytes, and takes
-///          in what it missed (assumed: the paper gives its size only). A bank has room for
-///          bank_queue_requests; more wait in the crossbar.
-///          A hash operation takes hash_latency and then accesses its record; a scan accesses 64
-///          records' REF flags.
-/// Not modelled: the bandwidth of DRAM behind its cache and of the crossbar itself, which "will
-///          never limit the memory performance" (§2.3).
-/// Elsewhere: A target outside shared memory (a program's counter in host memory) counts as lying
-///          in SRAM, at a bank given to it at its first use: no host address reaches a result.
 /// Fidelity: exact serves requests in order of arrival (memory/rmw_bank.h); burst reserves the
-///          banks' time (slot_ledger.h).
-/// Threads: One.
-/// Memory:  4 bytes for each line of the cache; one entry for each target outside shared memory, up
-///          to kOutsideMax.
-/// Tests:   tests/engine/model/memory_timing_test.cc
+///           banks' time (slot_ledger.h).
+/// Omitted:  The bandwidth of DRAM behind its cache, and of the crossbar itself, which "will never
+///           limit the memory performance" (§2.3).
+/// Threads:  One.
+/// Memory:   4 bytes a cache line; one entry for each target outside shared memory (kOutsideMax).
+/// Tests:    tests/engine/model/memory_timing_test.cc
 #pragma once
 
 #include <algorithm>
@@ -37,41 +27,51 @@
 
 namespace tributary::engine {
 
-/// What one request meant.
+/// The timing of one request.
 struct MemoryReply {
-  Instant done_at;         ///< The reply is at the PPE.
-  Duration queued;         ///< Part of the time: behind other requests.
-  Duration crossbar_held;  ///< Part of that: in the crossbar, the bank's queue being full.
-  LatencyPart part;        ///< Which kind of memory the rest of the time was for.
+  Instant done_at;         ///< When the reply is at the PPE.
+  Duration queued;         ///< Part of the time: waiting behind other requests.
+  Duration crossbar_held;  ///< Part of `queued`: in the crossbar, while the bank's queue is full.
+  LatencyPart part;        ///< The kind of memory that took the rest of the time.
 };
 
+/// PPE --crossbar_latency--> bank (one request at a time) --rest of the latency--> PPE.
+///
+/// - The rest depends on the address: SRAM, cached off-chip memory, or off-chip memory itself.
+/// - The cache is direct-mapped, in lines of 64 bytes, and loads a line on a miss (assumed: the
+///   paper states only its size).
+/// - A bank queues up to bank_queue_requests; further requests wait in the crossbar.
+/// - A hash operation takes hash_latency and then accesses its record. A scan accesses the REF
+///   flags of 64 records.
+/// - A target outside shared memory (a program's counter in host memory) counts as SRAM. Its first
+///   use assigns it a bank, so no host address affects a result.
 class MemoryTiming {
  public:
   struct Counters {
-    uint64_t requests = 0;  ///< Of at most 64 bytes.
+    uint64_t requests = 0;  ///< Of at most 64 bytes each.
     uint64_t bytes = 0;     ///< Over the crossbar.
     uint64_t cache_hits = 0;
     uint64_t cache_misses = 0;
-    Duration busy;           ///< Banks at work, summed over them.
+    Duration busy;           ///< Time banks worked, summed over banks.
     Duration queued;         ///< Summed over requests.
-    Duration crossbar_held;  ///< Likewise.
+    Duration crossbar_held;  ///< Summed over requests.
   };
 
   /// @pre check(parameters).
   MemoryTiming(const Parameters& parameters, const memory::SharedMemory& memory);
 
-  /// An XTXN of a program that is issued at `at`. More than 64 bytes go as several requests at
-  /// once; the reply is complete with the last of them.
-  /// @param train Equal requests that this one stands for: they take the bank's time, the reply
-  ///              does not wait for those behind the first.
+  /// Times an XTXN that a program issues at `at`. An XTXN of more than 64 bytes becomes several
+  /// requests at once; the reply is complete with the last of them.
+  /// @param train Number of equal requests that this one stands for. They take the bank's time, but
+  ///              the reply waits only for the first.
   [[nodiscard]] MemoryReply access(const microcode::Xtxn& xtxn, Instant at, uint32_t train);
 
-  /// A request for 32-bit adds to, or reads of, `size_bytes` at `target`.
+  /// Times a request for 32-bit adds to, or reads of, `size_bytes` at `target`.
   [[nodiscard]] MemoryReply access(memory::RmwKind kind, const void* target, uint32_t size_bytes,
                                    Instant at, uint32_t train);
 
-  /// One request, whole words within the bytes of one engine, as a loop makes them one after the
-  /// other: `bank` is bank_of(address).
+  /// Times one request of a loop: whole words within the bytes of one engine, whose index `bank` is
+  /// bank_of(address).
   [[nodiscard]] MemoryReply access_line(memory::RmwKind kind, memory::Address address,
                                         uint32_t bank, uint32_t size_bytes, Instant at,
                                         uint32_t train) {
@@ -92,7 +92,8 @@ class MemoryTiming {
     return {served_at + rest_latency_[static_cast<uint32_t>(part)], queued, held, part};
   }
 
-  /// Where a target counts as lying: itself in shared memory, else where its first use put it.
+  /// Returns the modelled address of a target: its own if it lies in shared memory, else the
+  /// address assigned at its first use.
   [[nodiscard]] memory::Address address_of(const void* target);
   [[nodiscard]] uint32_t bank_of(memory::Address address) const {
     return static_cast<uint32_t>(address.value() / memory::kInterleaveBytes % bank_count_);
@@ -101,22 +102,22 @@ class MemoryTiming {
     return parameters_.clock_period * memory::service_cycles(kind, size_bytes);
   }
 
-  /// For how long the crossbar would not take another request for this target.
+  /// Returns how long the crossbar refuses another request for this target.
   [[nodiscard]] Duration backpressure(const void* target, Instant at);
 
   [[nodiscard]] const Counters& counters() const { return counters_; }
   [[nodiscard]] uint32_t bank_count() const { return bank_count_; }
-  /// Work that stands before bank `index` at `at`, and that others have reserved from then on.
+  /// Returns the work queued at bank `index` at time `at`, and reserved from then on.
   [[nodiscard]] Duration backlog(uint32_t index, Instant at) const;
-  /// Time that bank `index` has worked.
+  /// Returns the time that bank `index` has worked.
   [[nodiscard]] Duration busy(uint32_t index) const { return busy_[index]; }
 
  private:
   static constexpr uint32_t kCacheLineBytes = 64;
-  /// Targets outside shared memory that are told apart.
+  /// Most targets outside shared memory that get an address of their own.
   static constexpr uint32_t kOutsideMax = 4096;
 
-  /// Off-chip memory by its cache, which takes in what it did not have.
+  /// Returns SRAM, cache hit or cache miss for an address; a miss loads its line into the cache.
   [[nodiscard]] LatencyPart kind_of(memory::Address address) {
     if (memory::SharedMemory::range_of(address) == memory::Range::kSram) return LatencyPart::kSram;
     const uint64_t line = (address - memory::kDramBase) / kCacheLineBytes;
@@ -130,7 +131,7 @@ class MemoryTiming {
     counters_.cache_misses++;
     return LatencyPart::kDram;
   }
-  /// When the bank is done with the request; with the first of a train.
+  /// Returns when the bank has served the request, or the first request of a train.
   [[nodiscard]] Instant serve_burst(uint32_t bank, Instant arrived_at, Duration service,
                                     uint32_t train) {
     const Instant all_served_at = ledgers_[bank].reserve(arrived_at, service * train);
@@ -142,16 +143,16 @@ class MemoryTiming {
   const Parameters parameters_;
   const memory::SharedMemory& memory_;
   const uint32_t bank_count_;
-  const Duration queue_limit_;  ///< Work that a bank's queue holds.
+  const Duration queue_limit_;  ///< Work that a full bank queue holds.
   const bool exact_;
-  /// From the bank back to the PPE; indexed by LatencyPart, zero where it is no memory.
+  /// From the bank back to the PPE. Indexed by LatencyPart; zero for parts that are no memory.
   std::array<Duration, kLatencyPartCount> rest_latency_{};
 
   std::vector<memory::RmwBank> banks_;  ///< Exact only; shape [bank_count].
   std::vector<SlotLedger> ledgers_;     ///< Burst only; shape [bank_count].
-  std::vector<uint32_t> cache_tags_;    ///< Shape [lines]: which line is there, plus 1; 0: none.
+  std::vector<uint32_t> cache_tags_;    ///< Shape [lines]: the cached line's number + 1; 0: none.
   const uint64_t cache_line_mask_;
-  std::unordered_map<const void*, uint32_t> outside_;  ///< Looked up only, never walked.
+  std::unordered_map<const void*, uint32_t> outside_;  ///< Looked up only, never iterated.
   std::vector<Duration> busy_;                         ///< Shape [bank_count].
   Counters counters_;
 };

@@ -85,7 +85,7 @@ void OccupancySeries::add(Instant begin, Instant end, Duration amount) {
   const int64_t to = std::max(from, (end - start_).ticks());
   while (to >= width_.ticks() * kBins) widen();
 
-  // Even shares; what division leaves over goes into the last bin, so the sum is exact.
+  // Even shares. The remainder of the division goes into the last bin, so the sum is exact.
   const int64_t width = width_.ticks();
   const auto first = static_cast<uint32_t>(from / width);
   const auto last = static_cast<uint32_t>(to / width);

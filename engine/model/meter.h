@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /// @file
-/// What the modelled machine measures about itself, in bounded memory: a histogram of latencies and
-/// resources' use over time.
+/// The modelled machine's measurements, in bounded memory: a histogram of latencies and the use of
+/// resources over time.
 ///
 /// Threads: One.
 /// Tests:   tests/engine/model/meter_test.cc
@@ -22,7 +22,7 @@ class LatencyHistogram {
  public:
   LatencyHistogram();
 
-  /// `weight` packets that all took this long.
+  /// Adds `weight` packets that all took this long.
   void add(const LatencyParts& parts, uint64_t weight);
   [[nodiscard]] LatencySummary summary() const;
 
@@ -30,7 +30,7 @@ class LatencyHistogram {
   static constexpr uint32_t kSubBits = 5;
 
   [[nodiscard]] static uint32_t bucket_of(uint64_t ticks);
-  /// The largest number of ticks that falls into the bucket.
+  /// Returns the largest number of ticks that falls into the bucket.
   [[nodiscard]] static uint64_t upper_end(uint32_t bucket);
   [[nodiscard]] Duration percentile(double share) const;
 
@@ -40,22 +40,22 @@ class LatencyHistogram {
   LatencyParts sums_;
 };
 
-/// How much of a resource's time was used, over time: a fixed number of bins, which become twice as
-/// wide whenever time runs past them.
+/// The use of a resource over time: a fixed number of bins, which double their width whenever time
+/// runs past them.
 class OccupancySeries {
  public:
   static constexpr uint32_t kBins = 64;
 
-  /// `start`: where the first bin begins.
+  /// @param start Where the first bin begins.
   explicit OccupancySeries(Instant start) : start_(start) {}
 
-  /// The resource worked for `amount`, evenly between `begin` and `end` (begin <= end).
+  /// Records `amount` of work, spread evenly between `begin` and `end` (begin <= end).
   void add(Instant begin, Instant end, Duration amount);
 
   [[nodiscard]] Duration bin_width() const { return width_; }
-  /// Work in each bin up to the last one that `until` reaches.
+  /// Returns the work in each bin up to the last one that `until` reaches.
   [[nodiscard]] std::vector<Duration> bins(Instant until) const;
-  /// Makes the bins at least so wide, so that several series can be shown together.
+  /// Widens the bins to at least `width`, so that several series can be shown together.
   void widen_to(Duration width);
   [[nodiscard]] Duration total() const { return total_; }
 

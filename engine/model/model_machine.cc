@@ -14,7 +14,7 @@ using microcode::XtxnKind;
 
 namespace {
 
-/// Frames of the first pool; each further one is as large as all before it together.
+/// Frames of the first pool. Each further pool is as large as all earlier ones together.
 constexpr uint32_t kFramesFirst = 64;
 
 }  // namespace
@@ -28,14 +28,14 @@ ModelMachine::ModelMachine(EventCore& core, const Parameters& parameters,
       instruction_time_(parameters.instruction_time()),
       timing_(parameters, memory),
       packets_(2 * parameters.packet_buffer_packets, parameters.packet_bytes_max) {
-  // With no more threads than an instruction has cycles there is an issue slot for each thread.
+  // If a PPE has no more threads than an instruction has cycles, every thread has an issue slot.
   if (parameters.threads_each > parameters.instruction_cycles) {
     issue_slots_.resize(parameters.ppe_count);
   }
 }
 
 ModelMachine::~ModelMachine() {
-  for (const auto& post : posts_) post->complete_ = true;  // They are given up with the machine.
+  for (const auto& post : posts_) post->complete_ = true;  // Abandoned together with the machine.
 }
 
 // --- Starting threads ---------------------------------------------------------------------------
@@ -48,7 +48,7 @@ void ModelMachine::begin_start(ModelThread* thread) {
 }
 
 void ModelMachine::end_start(const ModelThread* thread) {
-  TRIB_ASSERT(thread == nullptr || !thread->control.finished());  // Nobody took the packet.
+  TRIB_ASSERT(thread == nullptr || !thread->control.finished());  // Else: packet ignored.
   starting_ = false;
   current_ = nullptr;
 }
@@ -66,7 +66,7 @@ FramePool& ModelMachine::frame_pool() {
 microcode::ThreadControl& ModelMachine::thread_control() {
   if (!starting_) return current().control;  // The current thread calls a subroutine.
   if (current_ == nullptr || !current_->control.finished()) {
-    TRIB_ASSERT(current_ == nullptr || !current_->has_packet);  // One thread a packet.
+    TRIB_ASSERT(current_ == nullptr || !current_->has_packet);  // One thread for each packet.
     current_ = &keeper_.new_timer_thread();
   }
   return current_->control;
@@ -101,7 +101,7 @@ void ModelMachine::run(ModelThread& thread) {
   TRIB_ASSERT(current_ == nullptr);
   const Instant now = core_.now();
   if (thread.waiting_on != nullptr) {
-    if (thread.local_at > now) {  // The reply came while the thread was still at work.
+    if (thread.local_at > now) {  // The reply came while the thread still executed instructions.
       schedule(thread.local_at, resume_, &thread);
       return;
     }
@@ -193,10 +193,10 @@ MemoryReply ModelMachine::price(ModelThread& thread, RmwKind kind, const void* t
                [&] { return timing_.access(kind, target, size_bytes, at, thread.packet.train); });
 }
 
-// --- What a program may use ---------------------------------------------------------------------
+// --- For programs -------------------------------------------------------------------------------
 
 void ModelMachine::instruction(const microcode::Instruction& mark) {
-  if (starting_) return;  // A program may look at a packet before it starts a thread.
+  if (starting_) return;  // A program may read a packet before it starts a thread.
   ModelThread& thread = current();
   const auto known = std::find_if(marks_.begin(), marks_.end(), [&](const MarkCount& seen) {
     return seen.name == mark.name || std::strcmp(seen.name, mark.name) == 0;

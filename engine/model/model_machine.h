@@ -1,31 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 /// @file
-/// The machine that packet programs run on in virtual time: PPE threads whose instructions take
-/// time and whose XTXNs wait for the crossbar, the banks and the memory behind them.
+/// The machine that runs packet programs in virtual time: PPE threads whose instructions take time
+/// and whose XTXNs wait for the crossbar, the banks and the memory behind them. See docs/model.md.
 ///
-/// Model:   A thread has a clock of its own: instruction() moves it on, and an XTXN is issued at
-/// it.
-///          In `exact` an issued XTXN is an event: at its time the target serves it (runs the
-///          service) and its bank's time is taken, in order of arrival; another event is the reply.
-///          In `burst` both happen as the thread issues it, and a reply is the only event.
-///          accumulate() is the paper's loop (§4): 64 bytes of tail, instructions, an add request
-///          for each 64 bytes of the buffer; finish_lanes() the one over 256 bytes of result. A
-///          burst runs a whole loop ahead, its requests reserving the banks' time.
-///          Every service is served whole, so both are interleavings that microcode/machine.h
-///          allows.
-/// Elided:  A packet that is larger than its stored bytes is added without touching a lane. While
-/// no
-///          payload has been added at all, no lane is touched anywhere, and results are stored as
-///          their first kHeadBytes bytes; times stay the same. Packets with and without payload may
-///          come to one machine, but not to one block.
-/// Sent:    A payload is copied when it is sent (into the packet buffer, as the result loop does in
-///          Trio), so it may change at once.
 /// Threads: One; a "thread" here is a PPE's.
-/// Errors:  As tests/engine/step_machine.h: a program that ends a packet twice, reads past it,
-/// gives
-///          an issued XTXN up or waits for it in another thread is a bug.
-/// Memory:  Grows to the most threads at once; then nothing (exact: one object for each post).
-/// Tests:   tests/engine/model/model_machine_test.cc, leaf_loop_test.cc
+/// Errors:  A broken program is a bug, as in tests/engine/step_machine.h: it ends a packet twice,
+///          reads past it, abandons an issued XTXN or awaits it in another thread.
+/// Memory:  Grows to the peak number of threads, then stays (exact: one object for each post).
+/// Tests:   tests/engine/model/model_machine_test.cc, tests/engine/model/aggregation_test.cc
 #pragma once
 
 #include <memory>
@@ -47,21 +29,21 @@
 
 namespace tributary::engine {
 
-/// Who looks after threads: gives them packets and PPEs, and takes what they send.
+/// The owner of the threads. It gives them packets and PPEs, and takes the packets that they send.
 class ThreadKeeper {
  public:
-  /// A thread for a timer that starts now; not on a PPE yet.
+  /// Returns a thread for a timer that starts at the present time. It is not on a PPE yet.
   virtual ModelThread& new_timer_thread() = 0;
-  /// The thread waits for a reply.
+  /// Called when the thread waits for a reply.
   virtual void thread_paused(ModelThread& thread) = 0;
-  /// The thread's last instruction has ended, now.
+  /// Called when the thread's last instruction ends.
   virtual void thread_ended(ModelThread& thread) = 0;
 
  protected:
   ~ThreadKeeper() = default;
 };
 
-/// What programs did, in packets that count k times in trains of k.
+/// Counts the programs' decisions. A packet of train k counts k times.
 struct ModelMachineCounters {
   uint64_t forwarded = 0;
   uint64_t dropped = 0;
@@ -70,6 +52,21 @@ struct ModelMachineCounters {
   uint64_t sent_too_long = 0;  ///< Not sent: longer than packet_bytes_max.
 };
 
+/// Each thread has its own clock: instruction() advances it, and an XTXN is issued at it.
+///
+/// - `exact`: an issued XTXN is an event. At its time the target serves it (runs the service) and
+///   takes the bank's time, in order of arrival. The reply is another event.
+/// - `burst`: both happen when the thread issues the XTXN, and the reply is the only event.
+///
+/// Both serve every service whole, so both are interleavings that microcode/machine.h allows.
+///
+/// A sent payload is copied into the packet buffer, as Trio's result loop does, so the program may
+/// change it at once.
+///
+/// Elided payloads: a packet larger than its stored bytes is added without touching a lane. Until
+/// some payload has been added, the machine touches no lane at all and stores only the first
+/// kHeadBytes bytes of results; times stay the same. One machine may receive packets with and
+/// without payload, but one block may not.
 class ModelMachine {
  public:
   static constexpr bool kSuspends = true;
@@ -80,26 +77,26 @@ class ModelMachine {
 
   // --- For the engine ----------------------------------------------------------------------------
 
-  /// `body` starts the thread of a packet. @pre thread.has_packet.
+  /// Starts a packet's thread by calling `body`. @pre thread.has_packet.
   template <class F>
   void start_packet(ModelThread& thread, F&& body) {
     begin_start(&thread);
     body();
     end_start(&thread);
   }
-  /// `body` starts any number of threads without a packet; each asks the keeper for a ModelThread.
+  /// Calls `body`, which may start threads without a packet. The keeper supplies each ModelThread.
   template <class F>
   void start_timers(F&& body) {
     begin_start(nullptr);
     body();
     end_start(nullptr);
   }
-  /// Executes the instructions for the headers that a port has taken off.
+  /// Executes the instructions for the headers that a port has removed.
   void parse_headers(ModelThread& thread);
-  /// Runs the thread from now on, until it waits or ends. @pre it has its PPE.
+  /// Runs the thread until it waits or ends. @pre it has its PPE.
   void run(ModelThread& thread);
 
-  /// From now on it tells what threads do. @param words Must outlive the machine.
+  /// Writes the threads' later steps to `trace`. @param words Must outlive the machine.
   void set_trace(const Tracer& trace, const TraceWords& words) {
     trace_ = trace;
     words_ = &words;
@@ -108,10 +105,10 @@ class ModelMachine {
   [[nodiscard]] PacketStore& packets() { return packets_; }
   [[nodiscard]] bool elided() const { return elided_; }
   void set_elided() { elided_ = true; }
-  /// Whether sums may hold something.
+  /// Whether sums can hold values.
   [[nodiscard]] bool has_lanes() const { return !elided_ || lanes_seen_; }
-  /// Threads that have freed something others may still send from (a hash deletion's reply is on
-  /// its way to them).
+  /// Returns the number of threads whose hash deletion has freed memory from which others may still
+  /// send: the reply is on its way.
   [[nodiscard]] uint32_t deletes_answered() const { return deletes_answered_; }
   [[nodiscard]] const MemoryTiming& memory_timing() const { return timing_; }
   [[nodiscard]] const ModelMachineCounters& counters() const { return counters_; }
@@ -120,7 +117,7 @@ class ModelMachine {
     const char* name;
     uint64_t executed;
   };
-  /// Instructions by mark, in order of first use.
+  /// Returns the executed instructions by mark, in order of first use.
   [[nodiscard]] const std::vector<MarkCount>& marks() const { return marks_; }
   struct LoopCounters {
     uint64_t add_instructions = 0;
@@ -141,7 +138,7 @@ class ModelMachine {
   [[nodiscard]] microcode::FramePool& frame_pool();
   [[nodiscard]] microcode::ThreadControl& thread_control();
   void instruction(const microcode::Instruction& mark);
-  /// When the present instruction began.
+  /// Returns when the current instruction began.
   [[nodiscard]] Instant now() const { return instruction_at_; }
 
   [[nodiscard]] microcode::PacketHead head() const;
@@ -161,7 +158,7 @@ class ModelMachine {
 
   void send(std::span<const std::byte> payload, std::span<const Endpoint> destinations);
   void send_small(std::span<const std::byte> payload, const Endpoint& destination);
-  void release_payload(std::span<const std::byte>) {}  // Payloads are copied when they are sent.
+  void release_payload(std::span<const std::byte>) {}  // send() has copied it.
   void forward();
   void drop(uint32_t reason);
 
@@ -192,7 +189,7 @@ class ModelMachine {
   void end_packet();
   [[nodiscard]] OutgoingPacket* add_outgoing(std::span<const std::byte> payload, bool whole);
 
-  /// When `count` instructions are done that a thread begins at `at`.
+  /// Returns when `count` instructions that a thread begins at `at` are done.
   [[nodiscard]] Instant run_instructions(ModelThread& thread, Instant at, uint32_t count) {
     thread.instructions += count;
     const Instant done_at = at + instruction_time_ * count;
@@ -200,19 +197,19 @@ class ModelMachine {
       return done_at;
     return std::max(done_at, issue(thread, at, count));
   }
-  /// When the PPEs of a thread have had issue slots for `count` instructions.
+  /// Returns when the PPEs of a thread have had issue slots for `count` instructions.
   [[nodiscard]] Instant issue(const ModelThread& thread, Instant at, uint32_t count);
-  /// Prices a request and notes what it took.
+  /// Times a request and records its cost.
   template <class Access>
   [[nodiscard]] MemoryReply price(ModelThread& thread, Access&& access);
   [[nodiscard]] MemoryReply price(ModelThread& thread, const microcode::Xtxn& xtxn, Instant at);
   [[nodiscard]] MemoryReply price(ModelThread& thread, memory::RmwKind kind, const void* target,
                                   uint32_t size_bytes, Instant at);
-  // What a trace is told; trace_ is on.
+  // Called only if trace_ is on.
   void trace_instruction(const microcode::Instruction& mark) const;
   void trace_request(const ModelThread& thread, const RequestView& request, bool wants_reply) const;
   void trace_drop(uint32_t reason) const;
-  /// Books the wait as account() does.
+  /// Books the wait like account() and writes it to the trace.
   void account_with_trace(ModelThread& thread, Instant until) const;
 
   void wait_for(ModelRequest& request);
@@ -226,16 +223,16 @@ class ModelMachine {
   const Duration instruction_time_;
   MemoryTiming timing_;
   PacketStore packets_;
-  std::vector<SlotLedger> issue_slots_;  ///< Shape [ppe_count]; empty where PPEs are never short.
+  std::vector<SlotLedger> issue_slots_;  ///< Shape [ppe_count]; empty if never short.
   std::vector<std::unique_ptr<microcode::FramePool>> frames_;
   ResumeEvent resume_{*this};
   RequestEvent request_{*this};
-  std::vector<std::unique_ptr<ModelRequest>> posts_;  ///< Exact: on their way.
+  std::vector<std::unique_ptr<ModelRequest>> posts_;  ///< Exact only: posts in progress.
 
   ModelThread* current_ = nullptr;
   bool starting_ = false;
   Instant instruction_at_;
-  bool elided_ = false;      ///< A packet without its payload has come.
+  bool elided_ = false;      ///< A packet without its payload has arrived.
   bool lanes_seen_ = false;  ///< A payload has been added.
   uint32_t deletes_answered_ = 0;
 
@@ -247,33 +244,33 @@ class ModelMachine {
   LoopCounters loops_;
 };
 
-/// An XTXN on its way. It lies where its issuer keeps it and never moves.
+/// An XTXN in progress. It lies where its issuer keeps it and never moves.
 class ModelRequest {
  public:
   ModelRequest(const ModelRequest&) = delete;
   ModelRequest& operator=(const ModelRequest&) = delete;
-  virtual ~ModelRequest() { TRIB_ASSERT(complete_); }  // Issued and given up: that is post().
+  virtual ~ModelRequest() { TRIB_ASSERT(complete_); }  // An abandoned XTXN: use post().
 
-  /// Ready when the reply has come by the thread's own clock.
+  /// Returns whether the reply has come by the thread's own clock.
   [[nodiscard]] bool await_ready() const noexcept {
     return complete_ && done_at_ <= thread_.local_at;
   }
   void await_suspend(std::coroutine_handle<>) { machine_.wait_for(*this); }
 
-  /// For people.
+  /// Describes the request for people.
   [[nodiscard]] virtual RequestView view() const = 0;
 
  protected:
   ModelRequest(ModelMachine& machine, microcode::XtxnKind kind);
 
-  /// What is due at `at`, where next_at() last said, or at the issue.
-  /// @return whether next_at() is now when the reply is there; else it is when to call again.
+  /// Does the step that is due at `at`: at the issue, or at the previous next_at_. Sets next_at_.
+  /// @return true if next_at_ is the time of the reply, false if it is the time of the next step.
   virtual bool advance(Instant at) = 0;
-  /// The thread has waited for this from `since` to `until`; what was it for?
+  /// Books the thread's wait from `since` to `until` under its causes.
   virtual void account(Instant since, Instant until) = 0;
 
-  /// Burst: serves the request at once, a long loop in parts. Exact: makes it an event. The derived
-  /// class calls it when it is ready to advance().
+  /// Burst: serves the request at once, and a long loop in parts. Exact: makes it an event. The
+  /// derived class calls it when it is ready to advance().
   void submit();
   void mark_as_post() { is_post_ = true; }
   void complete_empty() { complete_ = true, done_at_ = thread_.local_at; }
@@ -282,7 +279,7 @@ class ModelRequest {
   ModelThread& thread_;
   Instant next_at_;
 
-  /// For loops: their parts of the machine.
+  // For loops: access to parts of the machine.
   [[nodiscard]] const Parameters& parameters() const { return machine_.parameters_; }
   [[nodiscard]] ModelMachine::LoopCounters& loop_counters() { return machine_.loops_; }
   [[nodiscard]] MemoryTiming& timing() { return machine_.timing_; }
@@ -299,20 +296,20 @@ class ModelRequest {
 
  private:
   friend class ModelMachine;
-  /// Burst: a loop runs so many steps ahead before others get their turn. The further, the fewer
-  /// events, and the more a thread that starts later finds the banks taken; see docs/model.md.
+  /// Burst: a loop runs this many steps ahead before others get their turn. A larger number means
+  /// fewer events, but later threads find more of the banks' time taken; see docs/model.md.
   static constexpr uint32_t kStepsAhead = 32;
 
-  /// Burst: advances until the reply is there or kStepsAhead are done. @return which.
+  /// Burst: advances until the reply is due or kStepsAhead are done. @return true if it is due.
   [[nodiscard]] bool advance_far();
 
   bool is_post_ = false;
-  bool answered_ = false;  ///< advance() has said so; the reply is on its way.
+  bool answered_ = false;  ///< advance() has returned true; the reply is on its way.
   bool complete_ = false;
   Instant done_at_;
 };
 
-/// What issue() returns: co_await it for what `F` returned at the target.
+/// The result of issue(). co_await it for the value that `F` returned at the target.
 template <class F>
 class ModelMachine::Reply final : public ModelRequest {
  public:
@@ -355,7 +352,7 @@ class ModelMachine::Reply final : public ModelRequest {
   std::optional<std::conditional_t<std::is_void_v<Value>, Nothing, Value>> value_;
 };
 
-/// A request that wants no reply; exact only, where it is served later.
+/// A request without a reply. Exact only; burst serves it at once.
 template <class F>
 class ModelMachine::Post final : public ModelRequest {
  public:
@@ -399,8 +396,8 @@ void ModelMachine::post(const microcode::Xtxn& xtxn, F&& service) {
   }
 }
 
-/// The paper's aggregation loop (§4): first what the head holds, then the tail, 64 bytes at a time.
-/// What does not fill 64 bytes of the buffer stays in local memory for the next turn.
+/// The paper's aggregation loop (§4): the payload in the head first, then the tail, 64 bytes at a
+/// time. Gradients that do not fill 64 bytes of the buffer stay in local memory for the next turn.
 class ModelMachine::AccumulateLoop final : public ModelRequest {
  public:
   AccumulateLoop(ModelMachine& machine, int32_t* lanes, uint32_t offset_bytes, uint32_t count,
@@ -411,19 +408,19 @@ class ModelMachine::AccumulateLoop final : public ModelRequest {
  private:
   bool advance(Instant at) override;
   void account(Instant since, Instant until) override;
-  /// Brings the next gradients into local memory and executes the loop's instructions for them.
+  /// Fetches the next gradients into local memory and executes the loop's instructions for them.
   void load(Instant at);
-  /// Adds them: the request, and what it does to the lanes.
+  /// Adds them: makes the request and changes the lanes.
   void add(Instant at);
   void add_values();
 
   int32_t* lanes_;
-  const std::byte* payload_;  ///< Null where it is elided.
-  memory::Address address_;   ///< Of the next lane,
-  uint32_t bank_;             ///< … and which bank has it.
+  const std::byte* payload_;  ///< Null if elided.
+  memory::Address address_;   ///< The next lane.
+  uint32_t bank_;             ///< The bank that serves `address_`.
   uint32_t left_count_;
   uint32_t loaded_bytes_ = 0;  ///< In local memory, not added yet.
-  uint32_t piece_count_ = 0;   ///< Gradients to be added next; 0: load some.
+  uint32_t piece_count_ = 0;   ///< Gradients to add next; 0: load some.
   const microcode::Accumulate how_;
   LatencyParts spent_;
 };

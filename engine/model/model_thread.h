@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /// @file
-/// One thread of a modelled PPE: its coroutines, its packet, its own clock, and where its time
-/// went.
+/// One thread of a modelled PPE: its coroutines, its packet, its own clock, and the parts of its
+/// time.
 #pragma once
 
 #include <cstdint>
@@ -20,52 +20,52 @@ namespace tributary::engine {
 
 class ModelRequest;
 
-/// A packet on its way in.
+/// A packet that has arrived.
 struct ArrivedPacket {
-  PacketHandle stored;      ///< Its bytes, or their beginning where the payload is elided.
+  PacketHandle stored;      ///< Its bytes, or their beginning if the payload is elided.
   ReorderTicket ticket{};   ///< Its place in its flow.
-  uint32_t size_bytes = 0;  ///< As it was on the wire.
-  uint32_t train = 1;       ///< Packets that it stands for.
+  uint32_t size_bytes = 0;  ///< Size on the wire.
+  uint32_t train = 1;       ///< Number of packets it stands for.
   PacketLayer layer = PacketLayer::kUdpPayload;
   Endpoint source;
   Instant arrived_at;
-  uint64_t number = 0;  ///< At this machine, from 1: its name in a trace.
+  uint64_t number = 0;  ///< Counts this machine's packets from 1; its name in a trace.
 };
 
 /// A packet that a program has made.
 struct OutgoingPacket {
   PacketHandle stored;
   uint32_t size_bytes = 0;
-  std::vector<Endpoint> destinations;  ///< Keeps its room from packet to packet.
+  std::vector<Endpoint> destinations;  ///< Keeps its capacity from packet to packet.
 };
 
 struct ModelThread {
-  uint32_t number = 0;  ///< Among the keeper's.
+  uint32_t number = 0;  ///< Index among the keeper's threads.
   microcode::ThreadControl control;
-  bool has_packet = false;  ///< Else a timer started it.
+  bool has_packet = false;  ///< False: a timer started it.
   ArrivedPacket packet;
-  std::vector<PpeThread> ppe_threads;  ///< `train` of them; none while it waits for one.
-  bool on_ppe = false;                 ///< They are taken.
+  std::vector<PpeThread> ppe_threads;  ///< `train` of them; empty while the packet waits.
+  bool on_ppe = false;                 ///< Whether ppe_threads are taken.
 
-  // Where it is.
+  // Its progress.
   Instant started_at;
-  Instant local_at;  ///< Its own clock: instructions run ahead of the event core's.
+  Instant local_at;  ///< Its own clock: it runs ahead of the event core's.
   ModelRequest* waiting_on = nullptr;
   Instant waits_since;
-  uint32_t deletes_answered = 0;  ///< Hash deletions whose reply it has not acted on yet.
-  uint32_t deletes_issued = 0;    ///< Likewise, in its present run.
+  uint32_t deletes_answered = 0;  ///< Hash deletions with replies it has not acted on yet.
+  uint32_t deletes_issued = 0;    ///< Hash deletions issued in its present run.
 
-  // What became of the packet.
+  // The fate of its packet.
   bool packet_ended = false;
   bool forwarded = false;
   std::vector<OutgoingPacket> outbox;  ///< The first outbox_count are in use.
   uint32_t outbox_count = 0;
 
-  // What it took.
+  // Its costs.
   LatencyParts parts;
   uint64_t instructions = 0;
   uint64_t gradients = 0;
-  Duration bank_busy;  ///< That its requests made banks work.
+  Duration bank_busy;  ///< Work that its requests gave to banks.
   uint64_t crossbar_bytes = 0;
 };
 

@@ -18,7 +18,7 @@ constexpr uint32_t whole_cache_lines(uint32_t size_bytes) {
 }
 
 void copy_bytes(std::byte* to, const std::byte* from, size_t size_bytes) {
-  if (size_bytes > 0) std::memcpy(to, from, size_bytes);  // memcpy() wants no null pointers.
+  if (size_bytes > 0) std::memcpy(to, from, size_bytes);  // memcpy() rejects null pointers.
 }
 
 }  // namespace
@@ -36,7 +36,7 @@ PacketBuffer::PacketBuffer(const Config& config)
 const PacketBuffer::Slot& PacketBuffer::slot_of(PacketHandle packet) const {
   TRIB_ASSERT(packet.slot < slots_.size());
   const Slot& slot = slots_[packet.slot];
-  TRIB_ASSERT(slot.use == packet.use && slot.references > 0);  // Else the packet is gone.
+  TRIB_ASSERT(slot.use == packet.use && slot.references > 0);  // Otherwise it has been freed.
   return slot;
 }
 
@@ -96,7 +96,7 @@ std::optional<PacketHandle> PacketBuffer::begin() { return take_slot(); }
 bool PacketBuffer::append(PacketHandle packet, std::span<const std::byte> chunk) {
   TRIB_ASSERT(chunk.size() <= microcode::kResultChunkBytes);
   Slot& slot = slot_of(packet);
-  TRIB_ASSERT(slot.references == 1);  // Others already read it.
+  TRIB_ASSERT(slot.references == 1);  // Other holders may already read it.
   if (chunk.size() > config_.packet_bytes_max - slot.size) {
     counters_.refused_too_long++;
     return false;
@@ -115,7 +115,7 @@ void PacketBuffer::add_references(PacketHandle packet, uint32_t count) {
 bool PacketBuffer::release(PacketHandle packet) {
   Slot& slot = slot_of(packet);
   if (--slot.references > 0) return false;
-  slot.use++;  // Handles of the old packet are stale from here on.
+  slot.use++;  // Makes handles of the old packet stale.
   free_.push_back(packet.slot);
   return true;
 }

@@ -1,18 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 /// @file
-/// The Packet Buffer of a packet forwarding engine: where packets lie while threads work on their
-/// heads, and where results are put together (Trio paper §2.1, §4).
+/// The Packet Buffer of a packet forwarding engine: holds packets while threads work on their
+/// heads, and results while threads build them (Trio paper §2.1, §4).
 ///
-/// Model:   A fixed number of slots, each for one packet. A thread finds the head (the first 192
-///          bytes) in its local memory and fetches the tail in chunks of at most 64 bytes; a result
-///          is written in chunks of at most 256 bytes (§4). The payload is shared: a packet queued
-///          to N destinations is held by N references and freed once, by the last of them.
-/// Shapes:  Config::packet_count slots of Config::packet_bytes_max bytes. A handle names a slot and
-///          which of its packets, so a handle that outlives its packet is found out.
+/// Shapes:  Config::packet_count slots of Config::packet_bytes_max bytes, each for one packet.
 /// Units:   Sizes and offsets in bytes; tail offsets count from the tail's first byte.
 /// Threads: Owned by one engine thread. Nothing here is atomic.
-/// Errors:  A full buffer and a packet too long for a slot are refused and counted. A stale handle
-///          or a chunk longer than the hardware's is a bug.
+/// Errors:  A packet that finds no slot or is too long is refused and counted. A stale handle or a
+///          chunk longer than the hardware's is a bug.
 /// Memory:  All of it is taken in the constructor.
 /// Tests:   tests/engine/model/packet_buffer_test.cc
 #pragma once
@@ -29,16 +24,20 @@
 
 namespace tributary::engine {
 
-/// Names a packet in a PacketBuffer. A default-made one names none.
+/// Names a packet in a PacketBuffer. A default-constructed handle names none. It holds a slot and a
+/// use count, so a handle that outlives its packet is detected.
 struct PacketHandle {
   static constexpr uint32_t kNone = UINT32_MAX;
   uint32_t slot = kNone;
-  uint32_t use = 0;  ///< Which of the slot's packets.
+  uint32_t use = 0;  ///< Counts the slot's packets.
 
   [[nodiscard]] bool is_set() const { return slot != kNone; }
   friend bool operator==(const PacketHandle&, const PacketHandle&) = default;
 };
 
+/// A thread finds the head (the first 192 bytes) in its local memory and reads the tail in chunks
+/// of at most 64 bytes. It writes a result in chunks of at most 256 bytes (§4). Destinations share
+/// a payload: a packet queued to N destinations has N references, and the last release frees it.
 class PacketBuffer {
  public:
   struct Config {
@@ -46,7 +45,7 @@ class PacketBuffer {
     uint32_t packet_bytes_max = 0;  ///< Longest packet; at least kHeadBytes.
   };
   struct Counters {
-    uint64_t stored = 0;            ///< Packets taken in, begun ones included.
+    uint64_t stored = 0;            ///< Packets stored, including begun ones.
     uint64_t refused_full = 0;      ///< No slot was free.
     uint64_t refused_too_long = 0;  ///< Longer than a slot.
     uint32_t in_use_packets_max = 0;
@@ -55,33 +54,33 @@ class PacketBuffer {
   explicit PacketBuffer(const Config& config);
 
   /// Copies a packet in. The caller holds one reference.
-  /// @return nothing when no slot is free or the packet is too long; counted.
+  /// @return nullopt, counted, if no slot is free or the packet is too long.
   [[nodiscard]] std::optional<PacketHandle> store(std::span<const std::byte> packet);
 
-  /// The first kHeadBytes bytes, fewer if the packet is shorter.
+  /// Returns the first kHeadBytes bytes, fewer if the packet is shorter.
   [[nodiscard]] std::span<const std::byte> head(PacketHandle packet) const;
 
   /// Copies tail bytes from `offset_bytes` on (Trio paper §4: "in 64-byte chunks").
   /// @pre to.size() <= kTailChunkBytes.
-  /// @return how many bytes, fewer than to.size() where the tail ends, 0 past its end.
+  /// @return bytes copied: fewer than to.size() at the tail's end, 0 past it.
   uint32_t read_tail(PacketHandle packet, uint32_t offset_bytes, std::span<std::byte> to) const;
 
   [[nodiscard]] uint32_t size(PacketHandle packet) const { return slot_of(packet).size; }
-  /// The whole packet, for whoever sends it.
+  /// Returns the whole packet, for sending.
   [[nodiscard]] std::span<const std::byte> bytes(PacketHandle packet) const;
 
-  /// Begins an empty packet to be written. The caller holds one reference.
-  /// @return nothing when no slot is free; counted.
+  /// Begins an empty packet to write. The caller holds one reference.
+  /// @return nullopt, counted, if no slot is free.
   [[nodiscard]] std::optional<PacketHandle> begin();
 
-  /// Writes the next chunk of a packet that only the caller holds (its bytes are still its own).
+  /// Appends a chunk to a packet that only the caller holds.
   /// @pre chunk.size() <= kResultChunkBytes and references(packet) == 1.
-  /// @return false when the slot ends first: nothing is written; counted.
+  /// @return false if it does not fit into the slot: nothing is written; counted.
   [[nodiscard]] bool append(PacketHandle packet, std::span<const std::byte> chunk);
 
-  /// `count` more holders, as for that many further destinations.
+  /// Adds `count` references, such as for that many further destinations.
   void add_references(PacketHandle packet, uint32_t count);
-  /// One holder less. @return true if it was the last: the packet is gone.
+  /// Drops one reference. @return true if it was the last: the packet is freed.
   bool release(PacketHandle packet);
   [[nodiscard]] uint32_t references(PacketHandle packet) const {
     return slot_of(packet).references;

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 /// @file
-/// Where the modelled machine keeps packets' bytes: two packet buffers, one for packets of which no
-/// more than a head exists (control messages, elided payloads) and one for whole ones. So ten
-/// thousands of waiting heads lie close together.
+/// Holds the modelled machine's packets in two packet buffers: one for packets of at most a head
+/// (control messages, elided payloads), one for longer packets. So tens of thousands of waiting
+/// heads lie close together.
 ///
 /// Shapes:  Each buffer has packet_count slots.
 /// Threads: One.
-/// Errors:  No room is an answer. A packet above packet_bytes_max is a bug.
-/// Memory:  Address space at once, memory when it is first used.
+/// Errors:  A full buffer returns nullopt. A packet above packet_bytes_max is a bug.
+/// Memory:  Address space at once, pages when first used.
 /// Tests:   tests/engine/model/packet_store_test.cc
 #pragma once
 
@@ -30,7 +30,7 @@ class PacketStore {
     TRIB_ASSERT(packet_count < kWhole);
   }
 
-  /// Copies a packet in. @return nothing when there is no room.
+  /// Copies a packet in. @return nullopt if there is no room.
   [[nodiscard]] std::optional<PacketHandle> store(std::span<const std::byte> packet) {
     TRIB_ASSERT(packet.size() <= packet_bytes_max_);
     if (packet.size() <= kHeadBytes) return heads_.store(packet);
@@ -48,7 +48,7 @@ class PacketStore {
       heads_.release(packet);
     }
   }
-  /// Packets that are here.
+  /// Returns the number of packets held.
   [[nodiscard]] uint32_t count() const {
     return 2 * whole_capacity_ - heads_.free_count() - whole_.free_count();
   }

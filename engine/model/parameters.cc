@@ -15,11 +15,11 @@ namespace {
 
 constexpr uint32_t kGenerations = 6;
 
-/// Source: Trio paper §8 for the first and the last; between them 16 x 10^((g - 1) / 5), rounded.
+/// Source: Trio paper §8 for first and last; between them 16 x 10^((g - 1) / 5), rounded.
 constexpr std::array<uint32_t, kGenerations> kPpeCount{16, 25, 40, 64, 101, 160};
 constexpr uint32_t kTestbedGeneration = 5;  // Trio paper §6.1.
 
-/// As many engines for each PPE as in the testbed's generation, rounded.
+/// Returns the engine count that gives each PPE as many engines as in the testbed, rounded.
 constexpr uint32_t engines_of(uint32_t ppe_count) {
   const uint32_t testbed = kPpeCount[kTestbedGeneration - 1];
   return (ppe_count * memory::kRmwEngineCount + testbed / 2) / testbed;
@@ -28,10 +28,10 @@ static_assert(engines_of(kPpeCount[kTestbedGeneration - 1]) == memory::kRmwEngin
 static_assert(engines_of(kPpeCount[0]) == 2 && engines_of(kPpeCount[5]) == 19);
 
 constexpr double kTicksPerNanosecond = static_cast<double>(nanoseconds(1).ticks());
-/// A minute: more than any latency, and far from overflow.
+/// One minute: more than any latency, and far from overflow.
 constexpr double kLatencyNsMax = 60e9;
 
-/// One number: where it is, what it may be, where it comes from.
+/// One number: its member, its limits, its unit and its source.
 struct Row {
   const char* name;
   std::variant<uint32_t Parameters::*, uint64_t Parameters::*, Duration Parameters::*> member;
@@ -67,7 +67,7 @@ struct Row {
         },
         member);
   }
-  /// Nothing is wrong with the value, or what is.
+  /// Returns an Error if the value is out of range, or a fraction where only whole numbers fit.
   [[nodiscard]] Result<void> check(double value) const {
     // Negated, so that NaN is refused too.
     if (!(value >= least && value <= most)) {

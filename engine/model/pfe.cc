@@ -9,7 +9,7 @@
 namespace tributary::engine {
 namespace {
 
-/// Packets of one source keep their order.
+/// Returns the flow of a packet's source. Packets of one source keep their order.
 uint64_t flow_of(const Endpoint& source) {
   return microcode::FieldHash().include_bytes(source.address).include(source.port).value();
 }
@@ -77,7 +77,7 @@ void PfeCore::IngressEvent::on_event(uint64_t) {
 // --- Dispatch -----------------------------------------------------------------------------------
 
 void PfeCore::dispatch() {
-  if (dispatching_) return;  // The call below goes on with whatever has become free.
+  if (dispatching_) return;  // The call in progress handles whatever has become free.
   dispatching_ = true;
   for (;;) {
     const uint32_t free = parameters_.thread_count() - dispatch_.busy_count();
@@ -149,7 +149,7 @@ void PfeCore::start_packet() {
   thread.parts[LatencyPart::kDispatch] =
       now - thread.packet.arrived_at - parameters_.ingress_latency;
 
-  // What was sent has left, unless a thread is about to send from what it has just freed.
+  // Sent packets have left, except where a thread is about to send from memory it has just freed.
   if (machine_.deletes_answered() == 0) program_begin_burst();
   machine_.start_packet(thread, [this] { program_process(); });
   if (thread.packet.layer == PacketLayer::kUdpPayload) {
@@ -161,7 +161,7 @@ void PfeCore::start_packet() {
 // --- Timers -------------------------------------------------------------------------------------
 
 void PfeCore::arm_timers() {
-  if (!timers_waiting_.empty()) return;  // Those first; dispatch() comes back here.
+  if (!timers_waiting_.empty()) return;  // They go first; dispatch() then calls this function.
   const Instant due = std::max(core_.now(), program_next_due());
   if (due >= timers_armed_at_ || due == Instant::never()) return;
   timers_armed_at_ = due;
@@ -215,7 +215,7 @@ void PfeCore::thread_ended(ModelThread& thread) {
       if (trace_.on()) trace_end(thread, /*held=*/false);
       leave(thread);
     }
-    // The sink below gets threads' numbers in the place of packets'.
+    // The handles that the sink below receives hold thread numbers.
     leaving_.clear();
     reorder_.finish(ticket, leaves ? PacketHandle{thread.number, 0} : PacketHandle{},
                     [this](PacketHandle number) { leaving_.push_back(number.slot); });
@@ -227,7 +227,7 @@ void PfeCore::thread_ended(ModelThread& thread) {
 
 void PfeCore::leave(ModelThread& thread) {
   const Duration inside = core_.now() - thread.packet.arrived_at;
-  // Everything else is known: the rest is the wait for earlier packets.
+  // All other parts are known: the rest is the wait for earlier packets.
   thread.parts[LatencyPart::kReorder] = inside - thread.parts.sum();
   latency_.add(thread.parts, thread.packet.train);
   if (thread.gradients > 0) adding_.add(thread.parts, thread.packet.train);

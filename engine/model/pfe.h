@@ -1,29 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 /// @file
 /// One modelled packet forwarding engine (PFE): packets in, the program's packets out, in virtual
-/// time, with the same program as live (Trio paper §2.1).
+/// time, with the same program as live (Trio paper §2.1). See docs/model.md.
 ///
-///   arrive() -> packet buffer --ingress latency--> dispatch -> PPE thread -> crossbar -> RMW banks
-///                                                                 |
-///                                           sink.send() <- reorder engine
-///
-/// Model:   A packet waits in the packet buffer until as many threads are free as it stands for
-///          packets (its train); they go to the PPEs with the fewest threads at work. Timer threads
-///          need a free thread like any other and get the next one. What a packet's thread sends
-///          leaves when all earlier packets of its flow (its source address) are done; what a
-///          timer's thread sends, when it pauses or ends.
-/// Trains:  A packet of train k takes k threads, and the PPEs' and banks' time of k packets; its
-///          latency is that of one packet and what it has to wait.
 /// Units:   Virtual time. Sizes are of UDP payloads, or of frames.
 /// Threads: One. The sink may call arrive().
-/// Errors:  A full packet buffer and a packet too long for it are dropped and counted. A train
-/// above
-///          the number of threads, or a program that is none, is a bug.
-/// Memory:  The packet buffer's address space is taken in the constructor and costs nothing until
-///          packets wait; threads grow to the most at once.
-/// Life:    Events name this object: it must not go while the core still runs. There always is one
-///          more event while the program has timers.
-/// Tests:   tests/engine/model/pfe_test.cc, trace_test.cc, and others in that folder
+/// Errors:  A packet that is too long or finds the buffer full is dropped and counted. A train
+///          longer than the number of threads is a bug; so is a program that starts no thread.
+/// Memory:  The packet buffer's address space is taken in the constructor; its pages cost nothing
+///          until packets wait. Thread objects grow to the peak number in use.
+/// Tests:   tests/engine/model/pfe_test.cc, tests/engine/model/trace_test.cc, and others there
 #pragma once
 
 #include <cstdint>
@@ -45,13 +31,13 @@
 
 namespace tributary::engine {
 
-/// Where a PFE's packets leave. `stored` is the payload, or its beginning where payloads are
-/// elided; it is valid during the call. `size_bytes` is the whole payload.
+/// Receives the packets that leave a PFE. `stored` is the payload, or its beginning if payloads are
+/// elided; it is valid during the call. `size_bytes` is the size of the whole payload.
 class PfeSink {
  public:
   virtual void send(std::span<const std::byte> stored, uint32_t size_bytes,
                     std::span<const Endpoint> destinations) = 0;
-  /// A packet that the program lets pass, as it came. Here: out of the port it came in by.
+  /// Receives a packet that the program forwards unchanged. By default it leaves by its input port.
   virtual void forward(std::span<const std::byte> stored, uint32_t size_bytes,
                        const Endpoint& source) {
     send(stored, size_bytes, std::span<const Endpoint>(&source, 1));
@@ -61,32 +47,46 @@ class PfeSink {
   ~PfeSink() = default;
 };
 
-/// All of a PFE but its program.
+/// A PFE without its program.
+///
+///   arrive() -> packet buffer --ingress latency--> dispatch -> PPE thread -> crossbar -> RMW banks
+///                                                                 |
+///                                           sink.send() <- reorder engine
+///
+/// A packet of train k waits in the packet buffer until k threads are free; they start on the PPEs
+/// with the fewest threads at work. It takes the PPEs' and banks' time of k packets; its latency is
+/// one packet's, including its waits. Timer threads take the next free thread, before packets do.
+///
+/// Packets that a packet's thread sends leave when all earlier packets of its flow (its source
+/// address) have ended. Packets that a timer's thread sends leave when it pauses or ends.
+///
+/// Events point to this object, so it must outlive the event core's run. While the program has
+/// timers there is always one more event.
 class PfeCore : private ThreadKeeper {
  public:
   PfeCore(const PfeCore&) = delete;
   PfeCore& operator=(const PfeCore&) = delete;
 
-  /// A packet's last bit has arrived, now.
-  /// @param stored     The packet, or its beginning where the rest is elided: at least the headers
+  /// Accepts a packet whose last bit arrives at the present time.
+  /// @param stored     The packet, or its beginning if the rest is elided: at least the headers
   ///                   that the program reads.
-  /// @param size_bytes Its whole size, at least stored.size().
-  /// @param train      Equal packets that it stands for, 1 to Parameters::thread_count().
+  /// @param size_bytes Size of the whole packet, at least stored.size().
+  /// @param train      Number of equal packets it stands for, 1 to Parameters::thread_count().
   void arrive(std::span<const std::byte> stored, uint32_t size_bytes, const Endpoint& source,
               uint32_t train = 1, PacketLayer layer = PacketLayer::kUdpPayload);
 
   [[nodiscard]] Report report() const;
-  /// Starts measuring anew: what is counted, added up or put into bins begins at 0, now.
+  /// Restarts all measurements at 0 from the present time.
   void reset_report();
 
-  /// From now on it tells `trace` what it does. @param words Must outlive the machine.
+  /// Writes later steps to `trace`. @param words Must outlive the machine.
   void set_trace(const Tracer& trace, const TraceWords& words);
-  /// Its inside at `at`, in the program's words; looking changes nothing.
-  /// @pre No event lies between now and then.
+  /// Returns the machine's state at `at`, in the program's words, without changing anything.
+  /// @pre No event lies between the present time and `at`.
   [[nodiscard]] PfeView view(Instant at, const TraceWords& words) const;
 
   [[nodiscard]] const Parameters& parameters() const { return parameters_; }
-  /// Packets inside, waiting or in work.
+  /// Packets inside: waiting, in work or held.
   [[nodiscard]] uint32_t packets_inside() const { return reorder_.inside_count(); }
   [[nodiscard]] uint32_t threads_at_work() const { return dispatch_.busy_count(); }
 
@@ -96,13 +96,13 @@ class PfeCore : private ThreadKeeper {
           PfeSink& sink);
   ~PfeCore() = default;
 
-  // What the program does; called with the machine ready for it.
+  // The program's functions, called when the machine is ready for them.
   virtual void program_begin_burst() = 0;
   virtual void program_process() = 0;
   virtual void program_run_timers(Instant now) = 0;
   [[nodiscard]] virtual Instant program_next_due() const = 0;
 
-  /// To be called once, when the program is there.
+  /// Call it once, when the program exists.
   void arm_timers();
 
   ModelMachine machine_;
@@ -124,17 +124,17 @@ class PfeCore : private ThreadKeeper {
 
   [[nodiscard]] ModelThread& take_thread(bool has_packet);
   void free_thread(ModelThread& thread);
-  /// Gives waiting timers and packets to free threads.
+  /// Assigns free threads to waiting timers and packets.
   void dispatch();
   void start_timer(ModelThread& thread);
   void start_packet();
   void take_ppe_threads(ModelThread& thread, uint32_t count);
   void give_ppe_threads(ModelThread& thread);
-  /// The packet's thread has ended and its turn has come: what it made leaves.
+  /// Sends the packets of a packet's thread that has ended and whose turn has come.
   void leave(ModelThread& thread);
   void send_outbox(ModelThread& thread);
   void run_due_timers();
-  // What a trace is told; trace_ is on.
+  // Called only if trace_ is on.
   void trace_arrival(const ArrivedPacket& packet, std::span<const std::byte> stored) const;
   void trace_refusal(uint64_t number, const char* why) const;
   void trace_start(const ModelThread& thread) const;
@@ -157,12 +157,12 @@ class PfeCore : private ThreadKeeper {
   TimerEvent timer_event_{*this};
 
   std::deque<ArrivedPacket> waiting_;  ///< In order of arrival.
-  uint64_t ready_count_ = 0;           ///< Of those, how many have passed the ingress.
+  uint64_t ready_count_ = 0;           ///< How many of them have passed the ingress.
   std::deque<ModelThread*> timers_waiting_;
-  std::vector<std::unique_ptr<ModelThread>> threads_;  ///< All ever made, by number.
-  std::vector<uint32_t> free_;                         ///< Numbers of those not in use.
+  std::vector<std::unique_ptr<ModelThread>> threads_;  ///< All ever made, indexed by number.
+  std::vector<uint32_t> free_;                         ///< Numbers of unused threads.
   std::vector<uint32_t> leaving_;                      ///< Scratch of thread_ended().
-  uint64_t arrival_count_ = 0;                         ///< Never starts anew: it names packets.
+  uint64_t arrival_count_ = 0;                         ///< Never reset: it names packets.
   Tracer trace_;
   const TraceWords* words_ = nullptr;  ///< Set when trace_ is on.
   bool dispatching_ = false;
@@ -170,7 +170,7 @@ class PfeCore : private ThreadKeeper {
 
   // Measured since `measured_from_`.
   Instant measured_from_;
-  Report counted_;  ///< Counts of this object; the rest is filled in by report().
+  Report counted_;  ///< Counts of this object; report() fills in the rest.
   LatencyHistogram latency_;
   LatencyHistogram adding_;
   OccupancySeries threads_used_;
@@ -179,7 +179,7 @@ class PfeCore : private ThreadKeeper {
   OccupancySeries crossbar_used_;
   Instant active_since_;
   Duration active_;
-  /// Where the machine's counters stood.
+  /// The machine's counters at `measured_from_`.
   struct Mark {
     ModelMachineCounters machine;
     MemoryTiming::Counters memory;
@@ -192,8 +192,8 @@ class PfeCore : private ThreadKeeper {
   Mark mark_;
 };
 
-/// A PFE with its program `P`: as for the live core, begin_burst(), process(m), run_timers(m, now),
-/// next_due().
+/// A PFE with its program `P`, which has the functions that the live core calls: begin_burst(),
+/// process(m), run_timers(m, now) and next_due().
 template <class P>
 class Pfe final : public PfeCore {
  public:

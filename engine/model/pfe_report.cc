@@ -7,8 +7,8 @@
 namespace tributary::engine {
 namespace {
 
-/// The bodies of the two leaf loops, as a program would hold them: a turn over 16 gradients for the
-/// head and one for the tail, and a turn over 256 bytes of result.
+/// Returns the instructions in the bodies of the two leaf loops: a turn over 16 gradients of the
+/// head, one over 16 of the tail, and a turn over 256 bytes of result.
 uint32_t loop_body_instructions(const Parameters& parameters) {
   const uint32_t lanes = microcode::kTailChunkBytes / 4;
   const uint32_t turn =

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a PFE tells a trace, and its inside at one moment. Nothing here runs unless somebody looks.
+// A PFE's trace output, and its state at one moment. It runs only on request.
 #include <fmt/format.h>
 
 #include <algorithm>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /// @file
-/// The inside of a modelled PFE at one moment, as plain data: threads and what they wait for, the
-/// packets before them, the banks' queues.
+/// The state of a modelled PFE at one moment, as plain data: threads and the replies they wait for,
+/// waiting packets, and the banks' queues.
 ///
 /// Units:   Instants of virtual time.
 /// Tests:   tests/engine/model/trace_test.cc
@@ -17,24 +17,24 @@
 namespace tributary::engine {
 
 enum class ThreadState : uint8_t {
-  kReady,      ///< A timer's thread that waits for a free one.
-  kExecuting,  ///< Instructions, or about to end.
-  kWaiting,    ///< For a reply.
+  kReady,      ///< A timer's thread waiting for a free PPE thread.
+  kExecuting,  ///< Executing instructions, or about to end.
+  kWaiting,    ///< Waiting for a reply.
   kHeld,       ///< Ended; its packet waits for earlier ones of its flow.
 };
-/// "ready", "executing", …
+/// Returns "ready", "executing", …
 [[nodiscard]] const char* to_string(ThreadState state);
 
 struct ThreadView {
   uint32_t number = 0;       ///< The machine's name for it.
-  PpeThread place;           ///< Where it runs, or ran; of a train, the first of its places.
+  PpeThread place;           ///< Where it runs or ran; for a train, the first place.
   uint32_t place_count = 0;  ///< 0: none yet.
   uint64_t packet = 0;       ///< 0: a timer's.
   ThreadState state = ThreadState::kExecuting;
-  Instant started_at;          ///< On its PPE.
-  Instant since;               ///< It waits; else its own clock.
-  std::string waits_for = {};  ///< The XTXN's kind; empty if it does not wait.
-  std::string target = {};     ///< And at what, in the program's words.
+  Instant started_at;          ///< When it started on its PPE.
+  Instant since;               ///< Start of its wait; otherwise its own clock.
+  std::string waits_for = {};  ///< Kind of the XTXN; empty if it does not wait.
+  std::string target = {};     ///< The XTXN's target, in the program's words.
   uint64_t instructions = 0;   ///< So far.
 };
 
@@ -46,14 +46,14 @@ struct WaitingView {
 };
 
 struct BankView {
-  Duration backlog;  ///< Work that it has before it.
-  Duration busy;     ///< Work that it has done or taken on since the start.
+  Duration backlog;  ///< Work queued or reserved.
+  Duration busy;     ///< Work done or accepted since the start.
 };
 
 struct PfeView {
   Instant at;
-  uint32_t thread_count = 0;         ///< That the machine has.
-  std::vector<ThreadView> threads;   ///< Those in use, by number.
+  uint32_t thread_count = 0;         ///< Of the whole machine.
+  std::vector<ThreadView> threads;   ///< Threads in use, by number.
   std::vector<WaitingView> waiting;  ///< In order of arrival.
   std::vector<BankView> banks;
 };

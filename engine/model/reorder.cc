@@ -37,7 +37,7 @@ std::optional<ReorderTicket> ReorderEngine::arrive(uint64_t flow) {
 ReorderEngine::Queue& ReorderEngine::finish_entry(ReorderTicket ticket, PacketHandle packet) {
   TRIB_ASSERT(ticket.entry < entries_.size());
   Entry& entry = entries_[ticket.entry];
-  TRIB_ASSERT(entry.use == ticket.use && entry.in_work);  // Else it is finished twice.
+  TRIB_ASSERT(entry.use == ticket.use && entry.in_work);  // Otherwise it was finished before.
   entry.in_work = false;
   entry.packet = packet;
   Queue& queue = queues_[entry.queue];

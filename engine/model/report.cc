@@ -6,8 +6,8 @@
 namespace tributary::engine {
 namespace {
 
-/// A resource in use for more than this share of the time is what limits the machine. Assumed:
-/// queues before a server grow without end toward 1, and are a few services long here.
+/// A resource in use for more than this share of the time limits the machine. Assumed: a queue
+/// grows without bound as the share approaches 1; here it is still a few services long.
 constexpr double kLimitShare = 0.85;
 
 double percent(double share) { return share * 100; }
@@ -15,7 +15,7 @@ double percent(double share) { return share * 100; }
 }  // namespace
 
 std::string bottleneck(const Report& report) {
-  // Threads come last: they are all taken as soon as anything else is short.
+  // Threads come last, because they are all taken as soon as anything else is short.
   const ResourceUse* limit = nullptr;
   const ResourceUse* fullest = nullptr;
   for (const ResourceUse& resource : report.resources) {

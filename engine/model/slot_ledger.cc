@@ -9,7 +9,7 @@ constexpr auto kWidthTicks = static_cast<uint32_t>(SlotLedger::kSlotWidth.ticks(
 }  // namespace
 
 uint64_t SlotLedger::find_room(uint64_t number) {
-  const uint64_t last = number + kSlots / 2;  // Never laps the slots that were reserved before.
+  const uint64_t last = number + kSlots / 2;  // Stays clear of slots reserved earlier.
   uint64_t free = number;
   while (free < last) {
     const Slot& slot = slot_at(free);

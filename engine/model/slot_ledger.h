@@ -1,16 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 /// @file
-/// Who has reserved how much of a resource's time, for resources that are asked for times ahead and
-/// out of order: a leaf loop reserves its last request before another thread reserves its first.
+/// Reservations of a resource's time, for requests that come ahead of time and out of order: a leaf
+/// loop reserves its last request before another thread reserves its first.
 ///
-/// Model:   Time is cut into slots of equal width; each holds as much work as it is wide. A
-///          reservation takes what is free from its slot on, in as many slots as it needs. Work
-///          inside a slot counts as packed to its beginning, so within a slot nobody waits for the
-///          order of arrivals; that is the error, at most one slot.
-/// Bounds:  A ring of kSlots slots. What would go beyond it stays in its last slot and is counted.
+/// Model:   Time is cut into slots of equal width, and a slot holds as much work as it is wide. A
+///          reservation takes the free time from its slot on, in as many slots as it needs. Inside
+///          a slot, work counts as packed to the beginning, so arrival order is lost there. The
+///          error is at most one slot.
+/// Bounds:  A ring of kSlots slots. Work beyond the ring goes to its last slot and is counted.
 /// Units:   Work is time of the resource.
-/// Threads: One.
-/// Memory:  Taken in the constructor.
+/// Threads: One. All memory is taken in the constructor.
 /// Tests:   tests/engine/model/slot_ledger_test.cc
 #pragma once
 
@@ -24,21 +23,21 @@ namespace tributary::engine {
 
 class SlotLedger {
  public:
-  /// 655 ns: a few requests of the longest kind (32 cycles at 1 GHz), so that capacity is exact to
-  /// a fraction of what a packet's loop takes (some 10 us).
+  /// 655 ns: a few requests of the longest kind (32 cycles at 1 GHz). So the capacity is exact to a
+  /// fraction of the time of a packet's loop (some 10 us).
   static constexpr uint32_t kSlotShift = 16;
   static constexpr Duration kSlotWidth = Duration::from_ticks(int64_t{1} << kSlotShift);
-  /// 5.4 ms ahead. The furthest reservations are those of a saturated machine: all its threads'
-  /// work, 1920 threads x 256 requests x 32 ns / 12 banks = 1.3 ms.
+  /// 5.4 ms ahead. A saturated machine makes the furthest reservations, with all its threads' work:
+  /// 1920 threads x 256 requests x 32 ns / 12 banks = 1.3 ms.
   static constexpr uint32_t kSlots = 8192;
 
   SlotLedger() : slots_(kSlots) {}
 
-  /// Reserves `work` from `at` on. @pre `at` does not lie before the earliest time at which others
-  /// may still ask, by more than the ring is long.
-  /// @return when it is done, at least at + work.
+  /// Reserves `work` from `at` on.
+  /// @pre No caller still requests a time that differs from `at` by more than the ring's length.
+  /// @return when the work is done, at least at + work.
   [[nodiscard]] Instant reserve(Instant at, Duration work) {
-    // Nearly always the slot at hand has room for all of it.
+    // The slot at `at` nearly always has room for all of it.
     const int64_t at_ticks = at.since_start().ticks();
     const int64_t number = at_ticks >> kSlotShift;
     Slot& slot = slots_[static_cast<uint64_t>(number) % kSlots];
@@ -51,17 +50,17 @@ class SlotLedger {
     return reserve_further(at, work);
   }
 
-  /// Work that is reserved from `at` on; of the slot at hand, what is not over by then.
+  /// Returns the work reserved from `at` on; of the slot at `at`, only the part not yet over.
   [[nodiscard]] Duration reserved_from(Instant at) const;
 
-  /// Reservations that did not fit into the ring.
+  /// Returns the number of reservations that did not fit into the ring.
   [[nodiscard]] uint64_t overflow_count() const { return overflow_count_; }
 
  private:
   struct Slot {
-    uint64_t number = UINT64_MAX;  ///< Which slot of time this is.
+    uint64_t number = UINT64_MAX;  ///< Which slot of time this entry holds.
     uint32_t used_ticks = 0;
-    uint32_t next_free = 1;  ///< Full: the next slot with room is at least so far on.
+    uint32_t next_free = 1;  ///< If full: slots to skip, at least, to one with room.
   };
 
   [[nodiscard]] Slot& slot_at(uint64_t number) {
@@ -70,7 +69,7 @@ class SlotLedger {
     return slot;
   }
   [[nodiscard]] Instant reserve_further(Instant at, Duration work);
-  /// The first slot with room at or after `number`; shortens the way for the next search.
+  /// Returns the first slot with room at or after `number`; shortens the path of later searches.
   [[nodiscard]] uint64_t find_room(uint64_t number);
 
   std::vector<Slot> slots_;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /// @file
-/// What a trace needs that the machine does not know: what a program calls its packets, its memory
-/// and its reasons; and the names of XTXNs.
+/// The words of a trace that the machine does not know: a program's names for its packets, its
+/// memory and its drop reasons. Also the names of XTXNs.
 ///
 /// Threads: One.
 /// Tests:   tests/engine/model/trace_test.cc
@@ -17,31 +17,31 @@
 
 namespace tributary::engine {
 
-/// A name, and what is to be said about it.
+/// A name, and a remark about it.
 struct TraceWord {
   std::string name;
   std::vector<TraceField> fields = {};
 };
 
-/// Implemented beside a program, for those who look at its runs. It changes nothing.
+/// Implemented next to a program, for tools that show its runs. It changes nothing.
 class TraceWords {
  public:
-  /// A packet's message. @param stored The UDP payload or frame, or its beginning.
+  /// Describes a packet's message. @param stored The UDP payload or frame, or its beginning.
   [[nodiscard]] virtual TraceWord message(std::span<const std::byte> stored,
                                           uint32_t size_bytes) const = 0;
-  /// What lies at an XTXN's target, and what it holds at this moment; no name if it is unknown.
+  /// Describes the target of an XTXN and its present content; an empty name if it is unknown.
   [[nodiscard]] virtual TraceWord target(const void* target) const = 0;
-  /// What the program means by drop(reason).
+  /// Returns the program's meaning of drop(reason).
   [[nodiscard]] virtual std::string drop_reason(uint32_t reason) const = 0;
 
  protected:
   ~TraceWords() = default;
 };
 
-/// "hash lookup", "fetch-and-op", …
+/// Returns "hash lookup", "fetch-and-op", …
 [[nodiscard]] const char* to_string(microcode::XtxnKind kind);
 
-/// What a thread asks for, or waits for.
+/// A request that a thread makes or waits for.
 struct RequestView {
   const char* what = "";         ///< An XTXN's kind, "add loop" or "result loop".
   const void* target = nullptr;  ///< In the program's memory.

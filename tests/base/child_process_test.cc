@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Method: real children, all of them short shell commands. Waiting is by poll() on their pipes,
-// whose ends the kernel closes when they end.
+// Method: real children that run short shell commands. The tests wait with poll() on their pipes,
+// whose ends the kernel closes when a child ends.
 #include "base/child_process.h"
 
 #include <fcntl.h>
@@ -33,7 +33,7 @@ void wait_for_output(ChildProcess& child) {
   poll(&file, 1, 1000);
 }
 
-/// All lines until the end.
+/// Returns all lines until the child ends.
 std::vector<std::string> lines_until_end(ChildProcess& child) {
   std::vector<std::string> lines;
   const auto take = [&] {
@@ -100,7 +100,7 @@ TEST(ChildProcess, OnlyNamedFilesAreInherited) {
   close(other);
 }
 
-/// A pipe whose reading end meets the end as soon as the last process with the writing end is gone.
+/// A pipe whose reading end sees end-of-file when the last process with the writing end has ended.
 class EndWatch {
  public:
   EndWatch() { EXPECT_EQ(pipe2(ends_.data(), O_CLOEXEC), 0); }
@@ -116,7 +116,7 @@ class EndWatch {
     if (ends_[1] >= 0) close(ends_[1]);
     ends_[1] = -1;
   }
-  /// False if somebody still has the writing end after a minute.
+  /// Returns false if a process still has the writing end after a minute.
   bool all_gone() {
     close_writing_end();
     pollfd file{ends_[0], POLLIN, 0};

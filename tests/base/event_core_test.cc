@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Method: hand-worked orders first, then the limits, then random schedules on both queues against a
-// sorted list. The handlers schedule further events, as everything modelled does.
+// sorted list. The handlers schedule further events, as modelled components do.
 #include "base/event_core.h"
 
 #include <gtest/gtest.h>
@@ -21,7 +21,7 @@ using Queue = EventCore::Queue;
 Instant at_ns(int64_t count) { return Instant(nanoseconds(count)); }
 Instant at_ticks(int64_t count) { return Instant(Duration::from_ticks(count)); }
 
-/// Notes what comes, when; calls `then` for more.
+/// Records each event and its time, then calls `then` to schedule more.
 struct Recorder final : EventTarget {
   explicit Recorder(EventCore& event_core) : core(event_core) {}
   void on_event(uint64_t argument) override {
@@ -63,7 +63,7 @@ TEST_P(EventCoreOrder, WhatAHandlerSchedulesForNowComesInItsPlace) {
   target.then = [&](uint64_t argument) {
     if (argument != 1) return;
     core.schedule(core.now(), EventPriority::kControl, target, 10);
-    core.schedule(core.now(), EventPriority::kArrival, target, 11);  // Before 2: its priority.
+    core.schedule(core.now(), EventPriority::kArrival, target, 11);  // Before 2, by its priority.
   };
   core.schedule(at_ns(5), EventPriority::kArrival, target, 1);
   core.schedule(at_ns(5), EventPriority::kHost, target, 2);
@@ -80,7 +80,7 @@ TEST_P(EventCoreOrder, RunUntilIncludesItsLimitAndSetsTheTime) {
   core.schedule(at_ns(11), EventPriority::kHost, target, 2);
   core.run_until(at_ns(10));
   EXPECT_EQ(target.seen.size(), 1u);
-  core.schedule(at_ns(10), EventPriority::kHost, target, 3);  // Earlier than what was looked at.
+  core.schedule(at_ns(10), EventPriority::kHost, target, 3);  // Before the one seen.
   EXPECT_EQ(core.next_at(), at_ns(10));
   EXPECT_EQ(core.pending_count(), 2u);
   core.run_until(at_ns(20));
@@ -109,10 +109,10 @@ TEST(EventCoreDeath, AnEventInThePastIsABug) {
   EXPECT_DEATH(core.schedule(Instant::never(), EventPriority::kHost, target, 0), "kLatest");
 }
 
-/// The simplest model: everything pending in a sorted map.
+/// The simplest model: all pending events in a sorted map.
 using ModelKey = std::tuple<int64_t, uint8_t, uint64_t>;
 
-/// A load: how far ahead the next event lies. Mixes are what breaks calendar queues.
+/// A load: a distribution of the time until the next event. Mixes are hard for calendar queues.
 struct Load {
   const char* name;
   uint32_t pending;
@@ -128,7 +128,7 @@ const Load kLoads[] = {
     {"FarFutures", 100,
      [](Prng& prng) { return prng.below(10) == 0 ? seconds(prng.below(100)) : nanoseconds(7); }},
     {"Bursts", 500, [](Prng& prng) { return microseconds(prng.below(3)) + ticks_below(prng, 3); }},
-    // 64 pages of 2^12 ticks to begin with: everything lies on the last page, or just beyond.
+    // The queue starts with 64 pages of 2^12 ticks: all events lie on the last page or just beyond.
     {"PageEdges", 100,
      [](Prng& prng) { return Duration::from_ticks((1 + prng.below(3)) * (int64_t{64} << 12)); }},
     {"AllScales", 400,
@@ -139,7 +139,7 @@ class EventCoreLoad : public ::testing::TestWithParam<Load> {};
 INSTANTIATE_TEST_SUITE_P(Loads, EventCoreLoad, ::testing::ValuesIn(kLoads),
                          [](const auto& chosen) { return std::string(chosen.param.name); });
 
-/// Runs `load` on a queue; checks each event against the model. @return what came, in order.
+/// Runs `load` on a queue and checks each event against the model. @return the events, in order.
 std::vector<std::pair<int64_t, uint64_t>> run_load(Queue queue, const Load& load, uint64_t seed) {
   constexpr uint64_t kEvents = 60'000;
   EventCore core(queue);
@@ -160,7 +160,7 @@ std::vector<std::pair<int64_t, uint64_t>> run_load(Queue queue, const Load& load
     EXPECT_EQ(argument, model.begin()->second);
     EXPECT_EQ(core.now().since_start().ticks(), std::get<0>(model.begin()->first));
     model.erase(model.begin());
-    // On average one for one, in lumps of 0 to 4, around the wanted number.
+    // On average one new event for each one run, in groups of 0 to 4, around the wanted number.
     const uint32_t wanted = model.size() < load.pending ? 4 : 1;
     for (uint32_t n = prng.below(wanted + 1); n > 0 && scheduled < kEvents; n--) schedule();
     if (model.empty() && scheduled < kEvents) schedule();
@@ -180,7 +180,7 @@ TEST_P(EventCoreLoad, BothQueuesMatchTheSortedList) {
   EXPECT_EQ(calendar, run_load(Queue::kHeap, GetParam(), seed));
 }
 
-// What is scheduled between two runs may lie before the day that the calendar has opened.
+// An event that is scheduled between two runs may lie before the day that the calendar has opened.
 TEST(EventCore, EventsFromOutsideBeforeAFarOneAreInOrder) {
   const uint64_t seed = testing::seed_from_env();
   SCOPED_TRACE(testing::replay_hint(seed));

@@ -13,11 +13,11 @@ namespace {
 
 TEST(Checksum, SumsByHand) {
   EXPECT_EQ(word_sum({}), 0);
-  EXPECT_EQ(word_sum(from_hex("12")), 0x1200);  // An odd last byte is the high one.
+  EXPECT_EQ(word_sum(from_hex("12")), 0x1200);  // An odd last byte is the high byte.
   EXPECT_EQ(word_sum(from_hex("12 34 56")), 0x1234 + 0x5600);
   EXPECT_EQ(word_sum(from_hex("ff ff 00 01")), 1);  // 10000 folds to 1.
   EXPECT_EQ(word_sum(from_hex("ff ff ff ff")), 0xffff);
-  // Ten bytes cross the eight that are added at once: 1+2+3+4+5 = f.
+  // Ten bytes exceed the eight that are added at once: 1+2+3+4+5 = f.
   EXPECT_EQ(word_sum(from_hex("00 01 00 02 00 03 00 04 00 05")), 0xf);
   EXPECT_EQ(internet_checksum(from_hex("00 01"), 0x2fffd), 0xffff - (1 + 0xfffd + 2) % 0xffff);
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Method: hand-written rows first, then each refusal with its whole line, then random rows against
-// a map that was written out and must come back.
+// Method: hand-written rows first, then each refusal with its whole line, then random rows, written
+// out from a map and read back.
 #include "base/key_table.h"
 
 #include <fmt/format.h>
@@ -85,7 +85,7 @@ TEST(KeyTable, RefusesWrongTypes) {
   EXPECT_EQ(refusal("id=1,mitigation=yes"),
             "--job: mitigation=yes is neither on nor off; allowed: on, off, true, false");
   EXPECT_EQ(refusal("id=1,group=nowhere"),
-            "--job: group=nowhere is no endpoint; "
+            "--job: group=nowhere is not an endpoint; "
             "allowed: address:port, as in 127.0.0.1:12000 or [::1]:12000");
 }
 
@@ -102,7 +102,7 @@ TEST(KeyTable, RefusesValuesOutOfRange) {
 TEST(KeyTable, RefusesRowsThatAreIncompleteOrMalformed) {
   EXPECT_EQ(refusal("sources=2"),
             "--job: key 'id' is missing; allowed: a whole number from 0 to 255");
-  EXPECT_EQ(refusal("id=1,id=2"), "--job: key 'id' stands twice; allowed: once");
+  EXPECT_EQ(refusal("id=1,id=2"), "--job: key 'id' is given twice; allowed: once");
   EXPECT_EQ(refusal("id="), "--job: id= is empty; allowed: a whole number from 0 to 255");
   EXPECT_EQ(refusal("id=1,label="), "--job: label= is empty; allowed: text that is not empty");
   EXPECT_EQ(refusal("id"), "--job: 'id' is not key=value; allowed: key=value,key=value,…");
@@ -138,7 +138,7 @@ TEST(KeyTableDeathTest, AGetterOfTheWrongTypeIsABug) {
   const auto row = table().parse("id=1");
   EXPECT_DEATH(static_cast<void>(row->flag("id")), "");
   EXPECT_DEATH(static_cast<void>(row->uint("absent")), "");
-  EXPECT_DEATH(static_cast<void>(row->text("label")), "");  // Neither written nor a default.
+  EXPECT_DEATH(static_cast<void>(row->text("label")), "");  // Neither written nor defaulted.
 }
 
 TEST(UnknownName, SuggestsOnlyWhatIsNear) {

@@ -219,7 +219,7 @@ TEST_F(SettingsTest, RefusesValuesOnTheCommandLine) {
             "tributary: --timeout-ms=1001 is out of range; "
             "allowed: whole milliseconds from 1 to 1000\n");
   EXPECT_EQ(refusal({"--listen", "here"}),
-            "tributary: --listen=here is no endpoint; "
+            "tributary: --listen=here is not an endpoint; "
             "allowed: address:port, as in 127.0.0.1:12000 or [::1]:12000\n");
   EXPECT_EQ(refusal({"--loss", "0.9"}),
             "tributary: --loss=0.9 is refused; allowed: a number from 0 to 0.5\n");

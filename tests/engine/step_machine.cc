@@ -13,7 +13,7 @@ using microcode::Accumulate;
 using microcode::Xtxn;
 using microcode::XtxnKind;
 
-/// A request that wants no reply; the machine keeps it.
+/// A request without a reply; the machine keeps it.
 class StepMachine::Post final : public Request {
  public:
   Post(StepMachine& machine, Xtxn xtxn, std::function<void()> service)
@@ -76,7 +76,7 @@ void StepMachine::begin_start() {
 }
 
 void StepMachine::end_start() {
-  TRIB_ASSERT(current_ == nullptr || !current_->control.finished());  // Nobody took the packet.
+  TRIB_ASSERT(current_ == nullptr || !current_->control.finished());  // Else: packet ignored.
   starting_ = false;
   current_ = nullptr;
 }
@@ -89,7 +89,7 @@ microcode::ThreadControl& StepMachine::thread_control() {
   }
   const bool another = current_ == nullptr || !current_->control.finished();
   if (another) {
-    TRIB_ASSERT(current_ == nullptr || !current_->packet.is_set());  // One thread a packet.
+    TRIB_ASSERT(current_ == nullptr || !current_->packet.is_set());  // One thread for each packet.
     current_ = &take_thread();
   }
   runnable_.push_back(current_);
@@ -170,7 +170,7 @@ void StepMachine::add_post(Xtxn xtxn, std::function<void()> service) {
   posts_.push_back(std::make_unique<Post>(*this, xtxn, std::move(service)));
 }
 
-// --- What a program may use ---
+// --- For programs ---
 
 const StepMachine::ThreadState& StepMachine::current() const {
   TRIB_ASSERT(current_ != nullptr);
@@ -266,7 +266,7 @@ StepMachine::AccumulateLoop::AccumulateLoop(StepMachine& machine, int32_t* lanes
       lanes_left_(count),
       how_(how) {
   TRIB_ASSERT(uint64_t{offset_bytes} + uint64_t{count} * 4 <= machine.packet_size());
-  TRIB_ASSERT(!thread_->in_leaf_loop);  // A thread has one chunk's room in its local memory.
+  TRIB_ASSERT(!thread_->in_leaf_loop);  // A thread's local memory has room for one chunk.
   thread_->in_leaf_loop = true;
   if (offset_bytes < thread_->head_bytes) {
     chunk_bytes_ = thread_->head_bytes - offset_bytes;
@@ -308,7 +308,7 @@ void StepMachine::AccumulateLoop::add_chunk() {
   }
   lanes_ += lanes_now;
   lanes_left_ -= lanes_now;
-  // The head rarely ends with a whole gradient: the rest waits for the next chunk.
+  // The head rarely ends on a whole gradient: the rest waits for the next chunk.
   chunk_bytes_ -= lanes_now * 4;
   std::memmove(chunk, chunk + lanes_now * 4, chunk_bytes_);
 }

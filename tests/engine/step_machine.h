@@ -1,20 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 /// @file
-/// The smallest suspending machine: many PPE threads at once, and a seeded generator decides before
-/// every step which of them runs on or which external transaction is served next. A program that is
-/// right on this machine under many seeds does not depend on the order of its XTXNs.
+/// The smallest suspending machine. It holds many PPE threads at once. Before every step a seeded
+/// generator chooses which thread runs or which external transaction is served next. A program that
+/// is right on this machine under many seeds does not depend on the order of its XTXNs.
 ///
-/// Model:   Every XTXN suspends its thread unless it is issued now and awaited later. Requests of
-///          one thread to one target are served in the order in which they were issued; all others
-///          in any order (microcode/machine.h). accumulate() is the paper's chunk loop (§4): what
-///          lies in the head, then the tail by reads of 64 bytes, each read and each addition a
-///          request of its own; finish_lanes() works in chunks of 256 bytes. Time stands still
-///          unless set_now() moves it. Nothing is priced.
 /// Checks:  The process stops when a program asks for a packet it does not have, ends a packet
 ///          twice, reads past it, drops an issued XTXN, or changes a payload that it has sent and
 ///          not released.
 /// Threads: One; a "thread" here is a PPE's.
-/// Memory:  For tests: it allocates as it likes.
+/// Memory:  For tests: it allocates freely.
 /// Tests:   tests/engine/step_machine_test.cc
 #pragma once
 
@@ -40,6 +34,13 @@
 
 namespace tributary::testing {
 
+/// Every XTXN suspends its thread unless it is issued first and awaited later. Requests of one
+/// thread to one target are served in the order of their issue, all others in any order
+/// (microcode/machine.h). Time stands still unless set_now() moves it. Nothing has a cost in time.
+///
+/// accumulate() is the paper's chunk loop (§4): it takes the part in the head, then reads the tail
+/// 64 bytes at a time. Each read and each addition is a request. finish_lanes() works in chunks of
+/// 256 bytes.
 class StepMachine {
  public:
   static constexpr bool kSuspends = true;
@@ -50,11 +51,11 @@ class StepMachine {
     uint32_t packet_bytes_max = 32768;
   };
 
-  /// A message that a program has sent, as it was then.
+  /// A copy of a message that a program has sent.
   struct Sent {
     std::vector<std::byte> bytes;
     std::vector<Endpoint> destinations;
-    bool small = false;  ///< By send_small().
+    bool small = false;  ///< Sent by send_small().
   };
 
   explicit StepMachine(const Config& config);
@@ -62,7 +63,7 @@ class StepMachine {
 
   // --- For tests ---------------------------------------------------------------------------------
 
-  /// Starts what `body(machine)` starts: one thread for the packet. Nothing of it runs yet.
+  /// Starts the packet's thread by calling `body(machine)`. The thread does not run yet.
   /// @pre has_free_thread() and the packet fits.
   template <class F>
   void start(std::span<const std::byte> packet, const Endpoint& source, F&& body,
@@ -71,7 +72,7 @@ class StepMachine {
     body(*this);
     end_start();
   }
-  /// Starts what `body(machine)` starts: any number of threads without a packet.
+  /// Calls `body(machine)`, which may start any number of threads without a packet.
   template <class F>
   void start_timer(F&& body) {
     begin_start();
@@ -79,10 +80,10 @@ class StepMachine {
     end_start();
   }
 
-  /// One step, chosen at random: a thread runs until it waits or ends, or one request is served.
-  /// @return false when there was nothing to do: every thread has ended.
+  /// Does one random step: a thread runs until it waits or ends, or one request is served.
+  /// @return false if there was nothing to do, because every thread has ended.
   bool step();
-  /// Steps until every thread has ended, then checks that sent payloads are as they were.
+  /// Steps until every thread has ended, then checks that no sent payload has changed.
   void run();
 
   void set_now(Instant now) { now_ = now; }
@@ -92,12 +93,12 @@ class StepMachine {
   }
 
   [[nodiscard]] const std::vector<Sent>& sent() const { return sent_; }
-  /// Forgets what was sent; the payloads stay under watch.
+  /// Returns the sent messages and clears the list. The payloads are still checked for changes.
   [[nodiscard]] std::vector<Sent> take_sent() { return std::exchange(sent_, {}); }
-  /// Packets forwarded, as they left.
+  /// Returns the packets as the program forwarded them.
   [[nodiscard]] const std::vector<std::vector<std::byte>>& forwarded() const { return forwarded_; }
   [[nodiscard]] uint64_t dropped(uint32_t reason) const;
-  /// Packets whose thread ended without forwarding or dropping them.
+  /// Returns the number of packets whose thread ended without forwarding or dropping them.
   [[nodiscard]] uint64_t consumed() const { return consumed_; }
 
   [[nodiscard]] uint64_t instructions(const std::string& name) const;
@@ -105,7 +106,7 @@ class StepMachine {
   [[nodiscard]] uint64_t xtxns(microcode::XtxnKind kind) const {
     return xtxns_[static_cast<size_t>(kind)];
   }
-  /// Deepest subroutine nesting of any thread so far.
+  /// Returns the deepest subroutine nesting of any thread so far.
   [[nodiscard]] uint32_t call_depth_max() const { return call_depth_max_; }
   [[nodiscard]] uint32_t threads_active_max() const { return threads_active_max_; }
 
@@ -149,11 +150,11 @@ class StepMachine {
   /// One PPE thread.
   struct ThreadState {
     microcode::ThreadControl control;
-    uint64_t number = 0;  ///< Counts threads ever started; 0: this one is free.
+    uint64_t number = 0;  ///< Counts all started threads; 0: free.
     engine::PacketHandle packet;
-    std::array<std::byte, engine::kHeadBytes> head;  ///< Local memory: where the head was loaded.
+    std::array<std::byte, engine::kHeadBytes> head;  ///< Local memory: the head is loaded here.
     uint32_t head_bytes = 0;
-    /// Local memory of a leaf loop: gradients fetched and not added yet.
+    /// Local memory of a leaf loop: gradients fetched but not added yet.
     std::array<std::byte, engine::kHeadBytes + microcode::kTailChunkBytes> chunk;
     bool in_leaf_loop = false;
     bool packet_ended = false;
@@ -206,7 +207,7 @@ class StepMachine {
   uint32_t threads_active_max_ = 0;
 };
 
-/// An XTXN on its way. It lies where its issuer keeps it and never moves.
+/// An XTXN in progress. It lies where its issuer keeps it and never moves.
 class StepMachine::Request {
  public:
   Request(const Request&) = delete;
@@ -221,9 +222,9 @@ class StepMachine::Request {
         xtxn_(xtxn),
         thread_(machine.current_),
         thread_number_(machine.current().number) {}
-  virtual ~Request() { TRIB_ASSERT(served_); }  // Issued and given up: that is what post() is for.
+  virtual ~Request() { TRIB_ASSERT(served_); }  // An abandoned XTXN: use post().
 
-  /// One visit to the target. @return true when that was all; else xtxn_ says what is next.
+  /// Serves one visit to the target. @return true if it was the last; else xtxn_ is the next one.
   virtual bool serve() = 0;
   void enqueue() { machine_.enqueue(*this); }
 
@@ -238,7 +239,7 @@ class StepMachine::Request {
   bool awaited_ = false;
 };
 
-/// What issue() returns: co_await it for what `F` returned at the target.
+/// The result of issue(). co_await it for the value that `F` returned at the target.
 template <class F>
 class StepMachine::Reply final : public Request {
  public:
@@ -271,7 +272,7 @@ class StepMachine::Reply final : public Request {
   std::optional<std::conditional_t<std::is_void_v<Value>, Nothing, Value>> value_;
 };
 
-/// The paper's aggregation loop: first what the head holds, then the tail, 64 bytes at a time.
+/// The paper's aggregation loop: the payload in the head first, then the tail, 64 bytes at a time.
 class StepMachine::AccumulateLoop final : public Request {
  public:
   AccumulateLoop(StepMachine& machine, int32_t* lanes, uint32_t offset_bytes, uint32_t count,
@@ -288,7 +289,7 @@ class StepMachine::AccumulateLoop final : public Request {
   int32_t* lanes_;
   uint32_t lanes_left_;
   uint32_t tail_offset_bytes_ = 0;
-  uint32_t chunk_bytes_ = 0;  ///< In the thread's chunk; up to 3 of an incomplete gradient.
+  uint32_t chunk_bytes_ = 0;  ///< Bytes in the thread's chunk; up to 3 of an incomplete gradient.
   const microcode::Accumulate how_;
 };
 

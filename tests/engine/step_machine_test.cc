@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Method: programs of a few lines that would go wrong, or be noticed, if the machine did not do
-// what its header says.
+// Method: programs of a few lines that would fail, or be detected, if the machine broke the
+// contract in its header.
 #include "tests/engine/step_machine.h"
 
 #include <gtest/gtest.h>
@@ -24,14 +24,14 @@ const Endpoint kSource = Endpoint::ipv4(0x7f000001, 1000);
 
 constexpr microcode::Instruction kStep{"step", {.register_reads = 1}};
 
-/// Adds one by a fetch-and-add: right under any interleaving.
+/// Adds one with a fetch-and-add: correct under any interleaving.
 template <class M>
 Thread add_one_whole(M& m, uint64_t& word) {
   m.instruction(kStep);
   co_await memory::xtxn_fetch_and_add<M, uint64_t>(m, word, 1);
 }
 
-/// Adds one by a read and a write: loses updates when threads interleave.
+/// Adds one with a read and a write: loses updates when threads interleave.
 template <class M>
 Thread add_one_torn(M& m, uint64_t& word) {
   const uint64_t before =
@@ -51,7 +51,7 @@ TEST(StepMachine, InterleavesThreads) {
   }
   m.run();
   EXPECT_EQ(whole, 100U);
-  EXPECT_LT(torn, 100U);  // Any other order than one after the other loses some.
+  EXPECT_LT(torn, 100U);  // Every order except strictly one after another loses some.
   EXPECT_EQ(m.instructions("step"), 100U);
   EXPECT_EQ(m.instructions("unknown"), 0U);
   EXPECT_EQ(m.xtxns(XtxnKind::kFetchAndOp), 100U);
@@ -148,7 +148,7 @@ TEST(StepMachine, ConcurrentLeafLoopsAddEveryGradientOnce) {
   const uint64_t seed = seed_from_env();
   SCOPED_TRACE(replay_hint(seed));
   Prng prng(seed);
-  // Gradients that begin at the packet's start, at an odd byte, across the head's end, behind it.
+  // Gradients that begin at the packet's start, at an odd byte, across the head's end, and past it.
   for (const uint32_t offset_bytes : {0U, 12U, 54U, 189U, 190U, 192U, 300U}) {
     const uint32_t count = prng.below(300);
     StepMachine m({.seed = prng.any_u64()});

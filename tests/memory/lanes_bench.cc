@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// The payload loops, in L1: every variant by name, and "dispatched", the call the engine makes. The
-// payload lies at 54 mod 64 bytes, as after Ethernet, IPv4, UDP and the Trio-ML header; the
-// arguments are the number of lanes. Plain baseline: the scalar variant, which the compiler
-// vectorises as far as the build's target allows.
+// The payload loops, in L1. Each variant runs by name; "dispatched" is the engine's own call. The
+// payload lies at 54 mod 64 bytes, as after Ethernet, IPv4, UDP and the Trio-ML header. The
+// arguments are lane counts. Plain baseline: the scalar variant, which the compiler vectorises as
+// far as the build's target allows.
 #include <benchmark/benchmark.h>
 
 #include <string>

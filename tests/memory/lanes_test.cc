@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Method: hand-worked words first, then every variant that this processor can run against the
-// plainest loop, at random lengths and alignments, with guards around what may be written.
+// Method: hand-worked words first. Then every variant that this processor can run against the
+// plainest loop, at random lengths and alignments, with guards around the writable lanes.
 #include "memory/lanes.h"
 
 #include <gtest/gtest.h>
@@ -20,7 +20,7 @@ constexpr int32_t kGuard = 0x5a5a5a5a;
 
 std::byte operator""_b(unsigned long long value) { return static_cast<std::byte>(value); }
 
-// Runs during static initialisation, before main: the choice of a variant must work there.
+// Runs during static initialisation, before main. The choice of a variant must work there.
 const int32_t kStoredBeforeMain = [] {
   const std::array<std::byte, 4> be{0_b, 0_b, 1_b, 2_b};
   int32_t lane = 0;

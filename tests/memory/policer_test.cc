@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Method: hand-worked colours, then the extremes of rate and gap, then refusals, then random walks:
-// one against buckets that are filled tick by tick, one against the RFC's bound on what is green.
+// Method: hand-worked colours, extremes of rate and gap, refusals, then two random walks: one
+// against buckets filled tick by tick, one against the RFC's bound on green packets.
 #include "memory/policer.h"
 
 #include <gmock/gmock.h>
@@ -59,7 +59,7 @@ TEST(Policer, EarlierTimeAddsNothing) {
   Policer policer = policer_of(kSmall);
   EXPECT_EQ(policer.meter(at(seconds(1)), 1000), Colour::kGreen);
   EXPECT_EQ(policer.meter(at(microseconds(1)), 1), Colour::kYellow);
-  // The second it went back is not earned again.
+  // The second before the clock went back is not earned twice.
   EXPECT_EQ(policer.meter(at(seconds(1)), 1), Colour::kYellow);
 }
 
@@ -169,7 +169,7 @@ TEST(Policer, GreenBytesStayWithinTheCommittedRateForever) {
   }
   const auto earned = static_cast<uint64_t>(in_nanoseconds(now.since_start())) / 100;
   EXPECT_LE(green_bytes, earned + 9000);
-  EXPECT_GE(green_bytes, earned - 9000);  // Offered more than earned, so the bucket never brims.
+  EXPECT_GE(green_bytes, earned - 9000);  // Offered exceeds earned, so the bucket is never full.
 }
 
 }  // namespace

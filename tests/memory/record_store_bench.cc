@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Finding a block's record: the record store's index beside the plain slab[block_id & mask] that an
-// aggregation job's window allows. The argument is the number of live records; each record is 64
-// bytes. Keys come in random order ("random"), so that neither the caches nor the branch predictor
-// learn the sequence, or in order of arrival ("window": block ids ascend, as a job sends them).
-// "cycle" is the life of a block: create, four lookups (one for each source), erase.
+// Finds a block's record. Compares the record store's index with the plain slab[block_id & mask]
+// that an aggregation job's window allows. The argument is the number of live records, 64 bytes
+// each. "random": keys in random order, so neither the caches nor the branch predictor learn the
+// sequence. "window": keys in order of arrival, because a job sends ascending block ids. "cycle":
+// the life of a block, which is create, four lookups (one for each source) and erase.
 #include <benchmark/benchmark.h>
 
 #include <vector>
@@ -66,12 +66,12 @@ void direct_slot(benchmark::State& state, bool random) {
 BENCHMARK_CAPTURE(direct_slot, random, true)->Arg(1024)->Arg(65536);
 BENCHMARK_CAPTURE(direct_slot, window, false)->Arg(1024)->Arg(65536);
 
-/// The store's hash, in the open.
+/// The store's hash, made visible.
 struct MixedHash {
   uint64_t operator()(const BlockKey& key) const { return Prng(BlockKeyHash{}(key)).any_u64(); }
 };
 
-/// libcuckoo as it comes, with its locks: what the index would cost if threads shared it.
+/// libcuckoo as supplied, with its locks: the cost of an index shared by threads.
 void libcuckoo_with_locks(benchmark::State& state) {
   const auto live = static_cast<uint32_t>(state.range(0));
   libcuckoo::cuckoohash_map<BlockKey, uint32_t, MixedHash> index(2 * live);

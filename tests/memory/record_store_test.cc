@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Method: the life of a record by hand, then refusals (full store, keys that hash alike), then a
+// Method: the life of a record by hand, then refusals (full store, keys with equal hashes), then a
 // random walk against std::map, with REF flags.
 #include "memory/record_store.h"
 
@@ -25,7 +25,7 @@ struct BlockKey {
   friend bool operator==(const BlockKey&, const BlockKey&) = default;
   friend auto operator<=>(const BlockKey&, const BlockKey&) = default;
 };
-/// The key as it is: as weak as a hash can be that keeps keys apart.
+/// The key itself: the weakest hash that still distinguishes keys.
 struct BlockKeyHash {
   uint64_t operator()(const BlockKey& key) const {
     return uint64_t{key.job_id} << 32 | key.block_id;
@@ -72,7 +72,7 @@ TEST(RecordStore, CreateOfAnExistingKeyGivesItsRecord) {
   Store store({.capacity = 1});
   Value* const record = store.create({1, 1}).record;
   const auto again = store.create({1, 1});
-  EXPECT_EQ(again.status, CreateStatus::kExists);  // Also where the store is full.
+  EXPECT_EQ(again.status, CreateStatus::kExists);  // Also in a full store.
   EXPECT_EQ(again.record, record);
   EXPECT_EQ(store.size(), 1u);
   EXPECT_EQ(store.counters().created, 1u);
@@ -104,7 +104,7 @@ TEST(RecordStore, ScanMayEraseAndRecreate) {
   });
   EXPECT_EQ(store.size(), 1u);
   EXPECT_NE(store.peek({0, 3}), nullptr);
-  EXPECT_THAT(idle_blocks(store), IsEmpty());  // It is new, though its slot was idle.
+  EXPECT_THAT(idle_blocks(store), IsEmpty());  // The record is new, although its slot was idle.
   EXPECT_THAT(idle_blocks(store), ElementsAre(3));
 }
 
@@ -120,7 +120,7 @@ TEST(RecordStore, FullStoreRefusesAndCounts) {
   EXPECT_EQ(store.create({0, 4}).status, CreateStatus::kCreated);
 }
 
-/// All keys alike: what an attacker who knew the seed could do.
+/// Equal hashes for all keys, as an attacker who knew the seed could arrange.
 struct SameHash {
   uint64_t operator()(uint64_t) const { return 5; }
 };
@@ -143,7 +143,7 @@ TEST(RecordStore, KeysThatHashAlikeAreRefusedNotGrownFor) {
 TEST(RecordStore, FillsToTheLastSlotAndIsSteadyThere) {
   const uint64_t seed = testing::seed_from_env();
   SCOPED_TRACE(testing::replay_hint(seed));
-  // Powers of two leave the index its least room: half.
+  // Powers of two leave the index the least free room: half.
   for (const uint32_t capacity : {1u, 2u, 3u, 64u, 1000u, 4096u, 65536u}) {
     Store store({.capacity = capacity, .hash_seed = seed});
     for (uint32_t block = 0; block < capacity; block++) {
@@ -151,7 +151,7 @@ TEST(RecordStore, FillsToTheLastSlotAndIsSteadyThere) {
           << capacity << " " << block;
     }
     EXPECT_EQ(store.size(), capacity);
-    for (uint32_t block = capacity; block < capacity + 50'000; block++) {  // A window that moves.
+    for (uint32_t block = capacity; block < capacity + 50'000; block++) {  // A moving window.
       ASSERT_TRUE(store.erase({1, block - capacity}));
       ASSERT_EQ(store.create({1, block}).status, CreateStatus::kCreated)
           << capacity << " " << block;
@@ -166,7 +166,7 @@ TEST(RecordStoreDeathTest, ForeignRecordIsABug) {
   EXPECT_DEATH(static_cast<void>(store.slot_of(elsewhere)), "bug");
 }
 
-/// What the store promises, in the plainest way.
+/// The store's contract in its plainest form.
 struct Model {
   struct Entry {
     uint64_t sum = 0;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The cost of a timer scan over 10 million live records, per record. "all_referenced" is the steady
-// state of a busy store, in which every record was looked up since the last scan; "1%_idle" is the
-// state of a scan that finds stragglers. Setting the flags again is not timed: the array is a copy.
-// Baseline: a record-by-record scan of one flag byte each.
+// state of a busy store: every record was looked up since the last scan. "1%_idle" is a scan that
+// finds stragglers. Setting the flags between scans is not timed, because each scan uses a copy.
+// Baseline: a scan of one flag byte for each record.
 #include <benchmark/benchmark.h>
 
 #include <vector>
@@ -15,7 +15,7 @@ namespace {
 
 constexpr uint32_t kRecords = 10'000'000;
 
-/// All live; one in `idle_one_in` has its REF flag clear (0: none).
+/// Returns bits with all slots live; one in `idle_one_in` has its REF flag clear (0: none).
 RefBits bits_with(uint32_t idle_one_in) {
   RefBits bits(kRecords);
   Prng prng(1);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Method: the life of one record by hand, ranges that begin and end inside words, what a callback
-// may do, then a random walk against two std::vector<bool>.
+// Method: the life of one record by hand, ranges that begin and end inside words, the actions that
+// a callback may take, then a random walk against two std::vector<bool>.
 #include "memory/ref_bits.h"
 
 #include <gmock/gmock.h>
@@ -26,7 +26,7 @@ TEST(RefBits, RecordIsIdleAtTheSecondScanAfterItsLastTouch) {
   RefBits bits(100);
   bits.mark_live(70);
   EXPECT_TRUE(bits.is_live(70) && bits.is_referenced(70));
-  EXPECT_THAT(scan(bits, 0, 100), IsEmpty());  // Created since: only cleared.
+  EXPECT_THAT(scan(bits, 0, 100), IsEmpty());  // Created since the last scan: only cleared.
   EXPECT_FALSE(bits.is_referenced(70));
   EXPECT_THAT(scan(bits, 0, 100), ElementsAre(70));
   EXPECT_THAT(scan(bits, 0, 100), ElementsAre(70));  // Still idle, reported again.
@@ -83,12 +83,12 @@ TEST(RefBits, CallbackMayEraseAndRecreate) {
   bits.scan_idle(0, 64, [&](uint32_t slot) {
     idle.push_back(slot);
     if (slot == 1) bits.clear_live(1);
-    if (slot == 2) bits.clear_live(2), bits.mark_live(2);  // A new record in the same place.
+    if (slot == 2) bits.clear_live(2), bits.mark_live(2);  // A new record in the same slot.
     if (slot == 2) bits.clear_live(3);                     // Freed before its turn.
   });
   EXPECT_THAT(idle, ElementsAre(1, 2, 4));
   EXPECT_FALSE(bits.is_live(1));
-  EXPECT_TRUE(bits.is_referenced(2));  // It lives a whole period from now.
+  EXPECT_TRUE(bits.is_referenced(2));  // The new record has a whole period.
   EXPECT_THAT(scan(bits, 0, 64), ElementsAre(4));
   EXPECT_THAT(scan(bits, 0, 64), ElementsAre(2, 4));
 }

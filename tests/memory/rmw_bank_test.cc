@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Method: hand-worked timings first, then refusals, then a random walk against a queue that is
-// stepped cycle by cycle. Virtual time only: nothing sleeps.
+// Method: hand-worked timings first, then refusals, then a random walk against a queue that
+// advances cycle by cycle. Virtual time only: nothing sleeps.
 #include "memory/rmw_bank.h"
 
 #include <gtest/gtest.h>
@@ -115,7 +115,7 @@ TEST(RmwBankDeathTest, GoingBackInTimeIsABug) {
   EXPECT_DEATH(static_cast<void>(bank.serve(ns(1), request_of(RmwKind::kRead, 0, 8))), "bug");
 }
 
-/// One engine's queue, moved one cycle at a time.
+/// One engine's queue, advanced one cycle at a time.
 struct SteppedEngine {
   std::deque<std::pair<uint32_t, uint32_t>> queue;  // Request number, cycles left.
   void step(int64_t now_ns, std::vector<int64_t>& done_at_ns) {

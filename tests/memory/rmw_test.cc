@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Method: one hand-worked word for each operation, then a random walk in which every bit is
-// computed on its own.
+// Method: one hand-worked word for each operation, then a random walk in which the model computes
+// every bit separately.
 #include "memory/rmw.h"
 
 #include <gtest/gtest.h>

@@ -56,7 +56,7 @@ TEST(SharedMemory, PointersAndAddressesAreInverse) {
 
 TEST(SharedMemory, BytesStartAsZeroAndAreZeroAgainAfterRelease) {
   SharedMemory memory = memory_of(0, 64 << 10);
-  const uint64_t size_bytes = 20'000;  // Neither end on a page.
+  const uint64_t size_bytes = 20'000;  // Neither end lies on a page boundary.
   ASSERT_TRUE(memory.allocate(Range::kDram, 100, 1));
   for (uint32_t round = 0; round < 2; round++) {
     const Address address = *memory.allocate(Range::kDram, size_bytes, 1);
@@ -69,7 +69,7 @@ TEST(SharedMemory, BytesStartAsZeroAndAreZeroAgainAfterRelease) {
 }
 
 TEST(SharedMemory, UntouchedMemoryCostsNothing) {
-  // More than most machines have; a test that touched all of it would not return.
+  // More than most machines have. A test that touched all of it would not return.
   constexpr uint64_t kSize = uint64_t{64} << 30;
   SharedMemory memory = memory_of(8 << 20, kSize);
   const Address last = *memory.allocate(Range::kDram, kSize, 8) + (kSize - 8);
@@ -103,7 +103,7 @@ TEST(SharedMemory, RefusalNamesWhatIsAskedAndWhatIsLeft) {
   const auto refused = memory.allocate(Range::kSram, 101, 1);
   ASSERT_FALSE(refused);
   EXPECT_THAT(refused.error().text, HasSubstr("101 bytes"));
-  EXPECT_THAT(refused.error().text, HasSubstr("of SRAM are asked, 100 of 1000 are left"));
+  EXPECT_THAT(refused.error().text, HasSubstr("of SRAM: 100 of 1000 are free"));
   EXPECT_EQ(memory.used_bytes(Range::kSram), 900u);
   EXPECT_TRUE(memory.allocate(Range::kSram, 100, 1));
   EXPECT_FALSE(memory.allocate(Range::kDram, 1, 1));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Method: what a load-balancing hash must do - tell fields and their order apart, spread evenly,
-// and change about half of its bits for any one bit of input.
+// Method: the properties of a good load-balancing hash. It distinguishes fields and their order,
+// spreads evenly, and changes about half of its bits for each bit of input.
 #include "microcode/hash.h"
 
 #include <gtest/gtest.h>
@@ -71,8 +71,8 @@ TEST(FieldHash, OneInputBitChangesHalfOfTheOutput) {
   SCOPED_TRACE(testing::replay_hint(seed));
   Prng prng(seed);
   constexpr uint32_t kSamples = 2000;
-  // For each input bit: 2000 samples x 64 bits, each flipped with probability 1/2. The mean of
-  // flips is 32 with a standard deviation of 4 / sqrt(2000) = 0.09; 0.9 is ten of those.
+  // For each input bit: 2000 samples x 64 bits, each flipped with probability 1/2. The mean number
+  // of flips is 32, with a standard deviation of 4 / sqrt(2000) = 0.09; 0.9 is ten times that.
   for (uint32_t bit = 0; bit < 64; bit++) {
     uint64_t flips = 0;
     for (uint32_t i = 0; i < kSamples; i++) {
@@ -96,7 +96,7 @@ TEST(FieldHash, ConsecutiveValuesSpreadEvenly) {
     low[hash % low.size()]++;
     high[hash >> 60]++;
   }
-  // 1000 in each, standard deviation about 31.
+  // The mean is 1000, the standard deviation about 31.
   for (uint32_t i = 0; i < 16; i++) {
     EXPECT_NEAR(low[i], 1000, 200) << i;
     EXPECT_NEAR(high[i], 1000, 200) << i;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Method: the budget is checked at compile time, so most of this test passes by compiling. An
-// Instruction over budget cannot be written here: it would not compile, which is the point.
+// Method: the compiler checks the budget, so most of this test passes by compiling. An Instruction
+// over budget does not compile, so none appears here.
 #include "microcode/instruction.h"
 
 #include <gtest/gtest.h>
@@ -28,7 +28,7 @@ static_assert(!fits_one_instruction({.lmem_writes = 3}));
 static_assert(fits_one_instruction({.register_writes = 1, .lmem_writes = 1}));
 static_assert(!fits_one_instruction({.register_writes = 2, .lmem_writes = 1}));
 
-// Reads do not take from writes.
+// Reads and writes have separate budgets.
 static_assert(fits_one_instruction({.register_reads = 4, .register_writes = 2}));
 static_assert(fits_one_instruction({.lmem_reads = 2, .lmem_writes = 2}));
 // Large counts do not wrap around into the budget.

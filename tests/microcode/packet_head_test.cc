@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Method: views at hand-worked offsets, then every kind of offset at which the header does not fit.
+// Method: views at hand-worked offsets, then each kind of offset at which the header does not fit.
 #include "microcode/packet_head.h"
 
 #include <gtest/gtest.h>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Method: the same coroutines on the two kinds of machine there are, each as small as can be: one
-// whose transactions are ready at once, one that stops at each of them and is driven by hand.
-// After every thread the frame pool must be full again.
+// Method: the same coroutines on two minimal machines. Transactions of the first are ready at once.
+// The second stops at each transaction, and the test drives it by hand. After every thread the
+// frame pool must be full.
 #include "microcode/thread.h"
 
 #include <gtest/gtest.h>
@@ -19,7 +19,7 @@ namespace {
 
 constexpr uint32_t kFrames = kCallDepthMax + 1;
 
-/// Every reply is there at once.
+/// Every reply is ready at once.
 class LiveStyle {
  public:
   static constexpr bool kSuspends = false;
@@ -31,7 +31,7 @@ class LiveStyle {
   FramePool frames_{kFrames};
 };
 
-/// One thread; replies come in the order of the questions, one for each serve().
+/// Runs one thread. Each serve() replies to the oldest open question.
 class SteppingStyle {
  public:
   static constexpr bool kSuspends = true;
@@ -106,7 +106,7 @@ Thread append_three(M& m, std::vector<int>& to) {
   to.push_back(0);
 }
 
-/// Calls itself until it is `depth` calls deep, and asks something at the bottom and on the way up.
+/// Calls itself until it is `depth` calls deep. Asks a question at the bottom and on the way up.
 template <class M>
 Subroutine<int, M> nested(M& m, int depth) {
   int below = 0;
@@ -120,7 +120,7 @@ Thread start_nested(M& m, int depth, int& sum) {
   sum = co_await nested(m, depth);
 }
 
-/// Never asks: not even one suspension between call and return.
+/// Never asks a question: there is no suspension between call and return.
 template <class M>
 Subroutine<std::unique_ptr<int>, M> boxed(M&, int value) {
   co_return std::make_unique<int>(value);
@@ -132,7 +132,7 @@ Thread unbox(M& m, int& to) {
   to = *box;
 }
 
-/// As a record of shared memory is.
+/// As aligned as a record of shared memory.
 struct alignas(kFrameAlignment) CacheLine {
   std::array<int, 16> words{};
 };
@@ -160,9 +160,9 @@ template <class M>
 Thread ask_two_join_later(M& m, std::vector<int>& to) {
   auto first = m.ask(10);
   auto second = m.ask(20);
-  to.push_back(1);  // Goes on while both are on their way.
+  to.push_back(1);  // Runs on while both are open.
   const int second_reply = co_await second;
-  const int first_reply = co_await first;  // Already there.
+  const int first_reply = co_await first;  // Already answered.
   to.push_back(second_reply);
   to.push_back(first_reply);
 }
@@ -179,7 +179,7 @@ Thread call_throws(M& m, int& to) {
   to = co_await throws(m);
 }
 
-/// Keeps more between two transactions than a PPE thread has memory for.
+/// Keeps more state between two transactions than a PPE thread has memory for.
 template <class M>
 Thread keep_too_much(M& m, int& sum) {
   std::array<int, kFrameBytesMax / sizeof(int)> kept;
@@ -283,7 +283,7 @@ TEST(SuspendingThread, StopsAtEachTransaction) {
     EXPECT_EQ(values.size(), static_cast<size_t>(i));
     m.serve();
     EXPECT_FALSE(control.waiting());
-    EXPECT_EQ(values.size(), static_cast<size_t>(i));  // Served, but it has not run on yet.
+    EXPECT_EQ(values.size(), static_cast<size_t>(i));  // Served, but the thread has not run yet.
   }
   control.run();
   EXPECT_TRUE(control.finished());
@@ -298,7 +298,7 @@ TEST(SuspendingThread, AsynchronousTransactionDoesNotStop) {
   m.thread_control().run();
   EXPECT_EQ(values, (std::vector<int>{1}));  // Ran on to the first join.
   EXPECT_EQ(m.open_count(), 2U);
-  m.serve();  // The first, for which nobody waits yet.
+  m.serve();  // The first one, for which the thread does not wait yet.
   EXPECT_TRUE(m.thread_control().waiting());
   m.serve();
   EXPECT_FALSE(m.thread_control().waiting());
@@ -307,8 +307,8 @@ TEST(SuspendingThread, AsynchronousTransactionDoesNotStop) {
   EXPECT_EQ(values, (std::vector<int>{1, 20, 10}));
 }
 
-// Both limits hold on a machine that suspends. On one that does not, Clang keeps the frames of
-// calls that end at once in their caller's or on the stack, where nothing counts them.
+// Both limits hold on a suspending machine. On the other kind, Clang keeps the frames of calls that
+// end at once in the caller's frame or on the stack, where nothing counts them.
 
 TEST(SuspendingThreadDeathTest, NinthNestedCallStops) {
   const auto call_nine = [] {
@@ -345,7 +345,7 @@ TEST(FramePool, GivesDistinctFramesAndTakesThemBack) {
   for (void* frame : frames) FramePool::give_back(frame);
   EXPECT_EQ(pool.free_count(), 3U);
   void* again = pool.take(1);
-  EXPECT_EQ(again, frames.back());  // Last in, first out: it is still in cache.
+  EXPECT_EQ(again, frames.back());  // Last in, first out: the frame is still in cache.
   FramePool::give_back(again);
 }
 

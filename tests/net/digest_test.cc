@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Method: values written down once, so that a compiler that computes another one is found; then
-// that every byte, its place and the number of bytes count.
+// Method: fixed values, which detect a compiler that computes others. Then every byte, its place
+// and the number of bytes must affect the hash.
 #include "net/digest.h"
 
 #include <gtest/gtest.h>

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Method: each fault alone, many packets, against its rate with a bound of five standard deviations
-// (a fixed seed, so the outcome never changes); what faults must never do; then all at once.
+// Method: each fault alone over many packets, against its rate with a bound of five standard
+// deviations (a fixed seed, so the outcome never changes). Then effects that faults must never
+// have, then all faults at once.
 #include <gtest/gtest.h>
 
 #include <array>
@@ -16,7 +17,7 @@ namespace {
 
 constexpr uint32_t kPackets = 20'000;
 
-/// Sends packets whose size says their number, one a microsecond.
+/// Sends packets, one a microsecond. A packet's size is its number.
 void send_all(CableBed& bed, uint32_t packets = kPackets) {
   for (uint32_t i = 0; i < packets; i++) {
     bed.send(i % 8'000);
@@ -35,7 +36,7 @@ TEST(LinkFaults, LossHasItsRate) {
   send_all(bed);
   expect_share(bed.counters().lost, 0.3);
   EXPECT_EQ(bed.b.received.size() + bed.counters().lost, kPackets);
-  EXPECT_EQ(bed.counters().packets, kPackets);  // The wire was taken all the same.
+  EXPECT_EQ(bed.counters().packets, kPackets);  // Lost packets took the wire, too.
 }
 
 void expect_loss_in_runs(double loss, double run) {
@@ -49,7 +50,7 @@ void expect_loss_in_runs(double loss, double run) {
   }
   uint64_t runs = lost.front() ? 1 : 0;
   for (uint32_t i = 1; i < kPackets; i++) runs += lost[i] && !lost[i - 1] ? 1 : 0;
-  // Packets in a run depend on each other: 2 x run times the variance.
+  // Packets in a run depend on each other, so the variance is 2 x run times as large.
   EXPECT_NEAR(static_cast<double>(bed.counters().lost), loss * kPackets,
               5 * std::sqrt(kPackets * loss * (1 - loss) * 2 * run));
   EXPECT_NEAR(static_cast<double>(bed.counters().lost) / static_cast<double>(runs), run, run / 10);
@@ -87,7 +88,7 @@ TEST(LinkFaults, CorruptionThatIsNotFoundFlipsOneBitOfACopy) {
   }
   expect_share(bed.counters().undetected, 0.25);
   EXPECT_EQ(flipped, bed.counters().undetected);
-  EXPECT_EQ(hit.size(), 16u);  // Every bit of bytes 4 and 5, no other.
+  EXPECT_EQ(hit.size(), 16u);  // Every bit of bytes 4 and 5, and no other.
   EXPECT_EQ(*hit.begin(), 32u);
   EXPECT_EQ(*hit.rbegin(), 47u);
   EXPECT_EQ(sent->stored[4], std::byte{0});
@@ -142,7 +143,7 @@ TEST(LinkFaults, JitterKeepsTheOrder) {
     EXPECT_EQ(bed.b.received[i].packet->size_bytes, i);
     sum += bed.b.received[i].at - Instant(microseconds(i));
   }
-  EXPECT_GT(sum / 5'000, microseconds(10));  // More than the mean: who is behind a late one waits.
+  EXPECT_GT(sum / 5'000, microseconds(10));  // Above the mean: packets behind a late one wait.
 }
 
 TEST(LinkFaults, WhenFaultsEndTheOrderIsKept) {
@@ -231,7 +232,7 @@ TEST(LinkFaults, EveryPacketIsAccountedForAndTheDigestRepeats) {
   EXPECT_NE(digest_of_a_run(seed + 1, EventCore::Queue::kCalendar), digest);
 }
 
-// Written down once; another compiler, build type or machine must reach it, too.
+// A fixed value, which every compiler, build type and machine must reach.
 TEST(LinkFaults, TheDigestOfSeedOneIsKnown) {
   EXPECT_EQ(digest_of_a_run(1, EventCore::Queue::kCalendar), 3408572258577789016u);
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// @file
-/// What the tests of the virtual network share: a node that notes what it receives, and two of them
+/// Shared by the tests of the virtual network: a node that records its packets, and two such nodes
 /// joined by one cable.
 #pragma once
 
@@ -13,7 +13,7 @@
 
 namespace tributary::net {
 
-/// Keeps each packet with its time and port.
+/// Records each packet with its time and port.
 class SinkNode final : public Node {
  public:
   struct Received {
@@ -34,7 +34,7 @@ class SinkNode final : public Node {
 inline Endpoint host_address(uint32_t index) { return Endpoint::ipv4(0x0a000001 + index, 5000); }
 inline Instant at_ticks(int64_t count) { return Instant(Duration::from_ticks(count)); }
 
-/// a.0 -- b.0; `forth` from a to b.
+/// The cable a.0 -- b.0, with `forth` from a to b.
 struct CableBed {
   explicit CableBed(const LinkConfig& forth, uint64_t seed = 1, uint32_t train = 1,
                     EventCore::Queue queue = EventCore::Queue::kCalendar)
@@ -45,7 +45,7 @@ struct CableBed {
     EXPECT_TRUE(connected.has_value()) << connected.error().text;
     link = connected.value_or(0);
   }
-  /// A packet without stored bytes from a to b.
+  /// Makes a packet without stored bytes from a to b.
   PacketRef packet(uint32_t size_bytes) {
     return network.packets().make(host_address(0), host_address(1), size_bytes, {});
   }

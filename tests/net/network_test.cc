@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Method: hand-worked times of serialisation, queue, ECN and tail drop; refusals; then a random
-// walk of one link against the simplest model: a list of departures.
+// Method: hand-worked times of serialisation, queue, ECN and tail drop, then refusals, then a
+// random walk of one link against the simplest model: a list of departures.
 #include "net/network.h"
 
 #include <gmock/gmock.h>
@@ -73,7 +73,7 @@ TEST(Network, TailDropAtTheByteAfterTheLast) {
   EXPECT_EQ(bed.counters().queue_bytes_peak, 3000u);
   bed.run();
   EXPECT_EQ(bed.b.received.size(), 4u);
-  EXPECT_EQ(bed.network.packets().held_count(), 4u);  // All with b: the dropped ones are back.
+  EXPECT_EQ(bed.network.packets().held_count(), 4u);  // All at b; the dropped ones are back.
 }
 
 TEST(Network, AnIdleLinkTakesAPacketThatIsLargerThanItsQueue) {
@@ -88,7 +88,7 @@ TEST(Network, AnIdleLinkTakesAPacketThatIsLargerThanItsQueue) {
 TEST(Network, EcnMarksWhoFindsMoreThanTheThreshold) {
   CableBed bed({.ecn_bytes = 1000});
   bed.send(kSize);  // Finds 0.
-  bed.send(kSize);  // Finds 1,000: not more.
+  bed.send(kSize);  // Finds 1,000, which is not above the limit.
   bed.send(kSize);  // Finds 2,000.
   bed.run();
   EXPECT_FALSE(bed.b.received[0].packet->congestion_experienced);
@@ -150,13 +150,13 @@ TEST(Network, WrongWiringIsRefused) {
   EXPECT_FALSE(bed.network.find_node("c").has_value());
 }
 
-/// Departures of all packets taken so far; depth is what of them has not left.
+/// Lists the departures of all accepted packets. The depth is the work that has not left.
 struct ListModel {
   struct Entry {
     int64_t starts;
     int64_t leaves;
   };
-  /// Whole ticks of work before a packet that comes now.
+  /// Returns the ticks of work before a packet that arrives at `now`.
   [[nodiscard]] int64_t waiting(int64_t now) const {
     int64_t sum = 0;
     for (const Entry& entry : entries) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Method: who holds what, by hand; then many holders at random against a count of each packet's.
+// Method: shared holds by hand, then many holders at random against a count for each packet.
 #include "net/packet.h"
 
 #include <gtest/gtest.h>
@@ -66,7 +66,7 @@ TEST(Packet, RandomHoldersMatchACount) {
   SCOPED_TRACE(testing::replay_hint(seed));
   Prng prng(seed);
   PacketPool pool;
-  std::vector<std::pair<PacketRef, uint32_t>> held;  // With the number that its size says.
+  std::vector<std::pair<PacketRef, uint32_t>> held;  // With the number that its size encodes.
   uint32_t made = 0;
   for (uint32_t step = 0; step < 20'000; step++) {
     const uint32_t choice = prng.below(5);

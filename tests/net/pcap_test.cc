@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Method: every byte of two files, worked out by hand from the RFCs (checksums too); then what
-// cannot be written. `tcpdump -r FILE -vv` reads such files and finds the checksums right.
+// Method: every byte of two files, worked out by hand from the RFCs (checksums too), then files
+// that cannot be written. `tcpdump -r FILE -vv` reads such files and accepts their checksums.
 #include "net/pcap.h"
 
 #include <gmock/gmock.h>
@@ -15,7 +15,7 @@
 namespace tributary::net {
 namespace {
 
-/// "0a 1b": bytes as people write them.
+/// Parses bytes written as "0a 1b".
 std::vector<std::byte> bytes_of(std::string_view text) {
   std::vector<std::byte> bytes;
   uint32_t digits = 0;
@@ -74,11 +74,11 @@ TEST(Pcap, AnElidedPacketIsCutToWhatIsStored) {
   const PacketRef packet = pool.make(Endpoint::ipv4(0x0a000001, 5000),
                                      Endpoint::ipv4(0x0a000002, 12000), 4'108, kPayload);
   const auto record = pcap_record(Instant(), *packet);
-  // 42 + 3 bytes of 42 + 4,108.
+  // The file has 42 + 3 bytes of 42 + 4,108.
   EXPECT_THAT(std::vector(record.begin() + 8, record.begin() + 16),
               ::testing::ElementsAreArray(bytes_of("2d000000 36100000")));
-  // IP length 4,136, UDP length 4,116; the missing bytes are zeros to the checksum: as above, but
-  // the length 0x1014 instead of 0xb twice: 0x5a94 + 2 x 0x1009 = 0x7aa6, so 0x8559.
+  // IP length 4,136, UDP length 4,116. The checksum counts missing bytes as zeros, so only the
+  // length changes, twice, from 0xb to 0x1014: 0x5a94 + 2 x 0x1009 = 0x7aa6, so 0x8559.
   EXPECT_THAT(std::vector(record.begin() + 32, record.begin() + 34),
               ::testing::ElementsAreArray(bytes_of("1028")));
   EXPECT_THAT(std::vector(record.begin() + 54, record.begin() + 58),

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Method: tables by hand; a diamond and a tree whose paths can be read off; refusals; then random
-// networks, in which every packet must arrive by as few cables as a search of all paths finds.
+// Method: tables by hand, a diamond and a tree with obvious paths, refusals, then random networks.
+// There every packet must arrive over as few cables as an exhaustive search finds.
 #include "net/routing.h"
 
 #include <gmock/gmock.h>
@@ -68,7 +68,7 @@ TEST(RoutingTable, EqualPathsShareFlowsAndAFlowKeepsItsPath) {
     flows[port]++;
     differ += other.ports_for(*packet).front() != port ? 1 : 0;
   }
-  for (const uint32_t count : flows) EXPECT_NEAR(count, 1'000, 150);  // Five deviations of 27.
+  for (const uint32_t count : flows) EXPECT_NEAR(count, 1'000, 150);  // 5 deviations of 27.
   EXPECT_NEAR(differ, 3'000, 150);
 }
 
@@ -101,7 +101,7 @@ struct Mesh {
   std::vector<std::unique_ptr<Forwarder>> switches;
   std::vector<std::unique_ptr<SinkNode>> hosts;
   std::vector<Station> stations;
-  std::vector<uint32_t> ports;  ///< Next free one of each node.
+  std::vector<uint32_t> ports;  ///< The next free port of each node.
 };
 
 TEST(Routing, ADiamondUsesBothSides) {
@@ -160,12 +160,12 @@ TEST(Routing, AGroupsPacketComesOnceToEachReceiverButItsSender) {
                     {mesh.host(0), mesh.host(1), mesh.host(2)},
                     {mesh.host(3)}};
   ASSERT_TRUE(route_group(mesh.network, mesh.stations, group).has_value());
-  mesh.send(3, group.address);  // A sender that does not receive: three copies.
-  mesh.send(0, group.address);  // A receiver: the two others.
+  mesh.send(3, group.address);  // A sender that is no receiver: three copies.
+  mesh.send(0, group.address);  // A receiver: two copies, for the others.
   std::vector<size_t> received;
   for (const auto& host : mesh.hosts) received.push_back(host->received.size());
   EXPECT_THAT(received, ElementsAre(1, 2, 2, 0, 0));
-  EXPECT_EQ(mesh.network.packets().held_count(), 2u);  // All copies of one are one.
+  EXPECT_EQ(mesh.network.packets().held_count(), 2u);  // The copies share one packet.
   // Only one spine is on the tree.
   EXPECT_TRUE(mesh.switches[2]->counters().forwarded == 0 ||
               mesh.switches[3]->counters().forwarded == 0);
@@ -198,7 +198,7 @@ TEST(Routing, AGroupWithoutReceiversIsRefused) {
               HasSubstr("has no receiver"));
 }
 
-/// Cables from `from` to `to` by trying lengths: the simplest search.
+/// Returns the number of cables from `from` to `to`, by trying each length: the simplest search.
 uint32_t cables_between(const std::vector<std::set<NodeId>>& next, NodeId from, NodeId to) {
   std::set<NodeId> reached{from};
   for (uint32_t length = 0;; length++) {
@@ -226,7 +226,7 @@ TEST(Routing, RandomNetworksDeliverByShortestPaths) {
     for (uint32_t i = 1; i < switches; i++) join(i, prng.below(i));
     for (uint32_t i = 0; i < switches; i++) {
       const uint32_t other = prng.below(switches);
-      if (other != i) join(i, other);  // Sometimes two cables between the same two.
+      if (other != i) join(i, other);  // Sometimes two cables join the same nodes.
     }
     for (uint32_t i = 0; i < hosts; i++) join(mesh.host(i), prng.below(switches));
     ASSERT_TRUE(route_shortest(mesh.network, mesh.stations).has_value());

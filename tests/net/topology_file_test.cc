@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Method: a file of each sort against what it must mean; then a table of wrong files with the line
-// that each must get.
+// Method: a file of each sort against its meaning, then a table of wrong files with the error line
+// for each.
 #include "net/topology_file.h"
 
 #include <gmock/gmock.h>
@@ -136,9 +136,9 @@ const Wrong kWrong[] = {
      "t.toml:4: unknown key 'speed'; allowed: name, kind, address"},
     {"NotAList", "[node]\nname = \"a\"\n", "t.toml:1: node is not a table; allowed: [[node]]"},
     {"UnknownNode", "[[node]]\nname = \"a\"\nkind = \"switch\"\n[[cable]]\na = \"a\"\nb = \"b\"\n",
-     "t.toml:4: b='b' is no node; allowed:"},
+     "t.toml:4: b='b' is not a node; allowed:"},
     {"BadPort", "[[node]]\nname = \"a\"\nkind = \"switch\"\n[[cable]]\na = \"a.x\"\nb = \"b\"\n",
-     "t.toml:4: a='a.x' is no port; allowed: NODE or NODE.PORT"},
+     "t.toml:4: a='a.x' is not a port; allowed: NODE or NODE.PORT"},
     {"DuplicatePort",
      "[topology]\nshape = \"star\"\n[[node]]\nname = \"a\"\nkind = \"x\"\n"
      "[[cable]]\na = \"a\"\nb = \"switch.2\"\n",

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Method: the counts of each shape by hand, and that everybody reaches everybody; refusals; nodes
-// of several kinds from one factory.
+// Method: the counts of each shape by hand and full reachability, refusals, then nodes of several
+// kinds from one factory.
 #include "net/topology.h"
 
 #include <gmock/gmock.h>
@@ -16,7 +16,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-/// A network whose nodes, but for switches, are sinks.
+/// A network whose nodes are sinks, except for the switches.
 struct Built {
   explicit Built(const Topology& shape) : topology(shape) {
     auto made = build(topology, network, [this](const NodeSpec& spec) -> Result<BuiltNode> {
@@ -35,7 +35,7 @@ struct Built {
       parts = std::move(*made);
     }
   }
-  /// Every node sends to every other.
+  /// Sends from every node to every other. @return whether all packets arrive.
   [[nodiscard]] bool all_reach_all() {
     for (size_t from = 0; from < nodes.size(); from++) {
       for (size_t to = 0; to < nodes.size(); to++) {
@@ -90,7 +90,7 @@ TEST(Topology, LeafSpine) {
   EXPECT_EQ(built.network.link_count(), 2u * (12 + 8));
   EXPECT_TRUE(built.network.find_link("leaf-3.4>spine-1.3").has_value());
   EXPECT_TRUE(built.all_reach_all());
-  // Within a leaf 2 links, else 4: 12 x 2 x 2 + 12 x 9 x 4.
+  // 2 links within a leaf, otherwise 4: 12 x 2 x 2 + 12 x 9 x 4.
   EXPECT_EQ(built.network.counters().delivered, 48u + 432u);
 }
 
@@ -107,7 +107,7 @@ TEST(Topology, SwitchesOfSeveralKindsAndAttachedNodes) {
   EXPECT_EQ(built.parts.nodes.size(), mixed.nodes.size());
 }
 
-/// What is wrong with a star of two workers after `change`.
+/// Returns the error of a star of two workers after `change`.
 std::string refusal(const std::function<void(Topology&)>& change) {
   Topology topology = star({.workers = 2});
   change(topology);
@@ -128,12 +128,12 @@ TEST(Topology, RefusesBeforeTheRun) {
               HasSubstr("is multicast"));
   EXPECT_EQ(
       refusal([](Topology& t) { t.cables[0].a.node = "worker-9"; }),
-      "star: a='worker-9' is no node; allowed: the name of a [[node]] or of the shape's nodes");
+      "star: a='worker-9' is not a node; allowed: a name of a [[node]] or of the shape's nodes");
   EXPECT_EQ(refusal([](Topology& t) { t.cables[1].b.port = 0; }),
             "star: b='switch.0' has a cable already (star); allowed: one cable a port");
   EXPECT_THAT(refusal([](Topology& t) { t.cables[1].b.port = 65'536; }), HasSubstr("0 to 65535"));
   EXPECT_THAT(refusal([](Topology& t) { t.cables[1].b.node = "worker-1"; }),
-              HasSubstr("is where the cable begins"));
+              HasSubstr("is both ends of the cable"));
   EXPECT_THAT(refusal([](Topology& t) { t.cables[0].back.rate_bits_per_s = 0; }),
               HasSubstr("star: rate=0 bit/s is out of range; allowed: 1 to"));
   EXPECT_EQ(
@@ -153,7 +153,8 @@ TEST(Topology, RefusesGroups) {
   EXPECT_EQ(group({address, {"worker-0", "worker-1"}, {}, ""}), "");
   EXPECT_THAT(group({host_address(1), {"worker-0"}, {}, ""}), HasSubstr("here: address=10.0.0.2"));
   EXPECT_THAT(group({address, {}, {}, ""}), HasSubstr("here: receivers is empty"));
-  EXPECT_THAT(group({address, {"worker-0"}, {"x"}, ""}), HasSubstr("here: senders='x' is no node"));
+  EXPECT_THAT(group({address, {"worker-0"}, {"x"}, ""}),
+              HasSubstr("here: senders='x' is not a node"));
 }
 
 TEST(Topology, GroupsOfATopologyWork) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Method: hand-worked times of a train over one and two links; then small cases with k packets in a
-// train against the same packets one by one, with the bounds that docs give.
+// Method: hand-worked times of a train over one and two links. Then small cases that compare trains
+// of k packets with single packets, within the bounds that the docs state.
 #include <gtest/gtest.h>
 
 #include <memory>
@@ -17,8 +17,8 @@ TEST(Train, TakesTheWireKTimes) {
   CableBed bed({.queue_bytes_max = 8'000, .ecn_bytes = 6'500}, 1, 4);
   bed.send(kSize);
   EXPECT_EQ(bed.network.queue_bytes(bed.link), 4'000u);
-  bed.send(kSize);  // Its last packet finds 7,000 bytes.
-  bed.send(kSize);  // 12,000 do not fit.
+  bed.send(kSize);  // Its last packet finds 7,000 bytes queued.
+  bed.send(kSize);  // 12,000 bytes do not fit.
   bed.run();
   ASSERT_EQ(bed.b.received.size(), 2u);
   EXPECT_EQ(bed.b.received[0].at, at_ticks(4 * 8'000 + 50'000));
@@ -61,8 +61,8 @@ struct Incast {
 };
 
 TEST(Train, IsPassedOnWhileItComesIn) {
-  // 4 packets of 8,000 ticks: the last leaves the host at 32,000, comes to the switch at 82,000,
-  // leaves it 8,000 later and arrives at 140,000; one packet alone takes 116,000.
+  // 4 packets of 8,000 ticks: the last leaves the host at 32,000, reaches the switch at 82,000,
+  // leaves it 8,000 later and arrives at 140,000. One packet alone takes 116,000.
   Incast bed(1, 4, {});
   bed.send(0, kSize);
   while (bed.core.run_next()) continue;
@@ -70,7 +70,7 @@ TEST(Train, IsPassedOnWhileItComesIn) {
   EXPECT_EQ(bed.received()[0].at, at_ticks(140'000));
 }
 
-/// When the last of `packets` of each sender has arrived, all sent at once.
+/// Each sender sends `packets` at once. @return when the last one has arrived.
 Instant incast_ends(uint32_t senders, uint32_t train, uint32_t packets, uint64_t rate) {
   Incast bed(senders, train, {.rate_bits_per_s = rate, .queue_bytes_max = uint64_t{1} << 40});
   for (uint32_t i = 0; i < packets / train; i++) {
@@ -82,7 +82,7 @@ Instant incast_ends(uint32_t senders, uint32_t train, uint32_t packets, uint64_t
 }
 
 // The bound: the time of a transfer differs by less than one train's time on the slowest link. So
-// goodput of n trains differs by less than 1 / n.
+// the goodput of n trains differs by less than 1 / n.
 TEST(Train, GoodputDiffersByLessThanOneTrain) {
   for (const uint32_t senders : {1u, 2u, 5u}) {
     for (const uint32_t packets : {32u, 128u, 1'024u}) {
@@ -98,7 +98,7 @@ TEST(Train, GoodputDiffersByLessThanOneTrain) {
   }
 }
 
-/// Greatest depth of the queue to the receiver.
+/// Returns the greatest depth of the queue to the receiver.
 uint64_t peak(uint32_t senders, uint32_t train, uint32_t packets) {
   Incast bed(senders, train, {.queue_bytes_max = uint64_t{1} << 40});
   for (uint32_t i = 0; i < packets / train; i++) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Method: a hand-worked schedule, late callers, refusals, then random configurations: the slices
-// against the records, due() against a list of all times, and the promise that timers exist for: a
+// Method: a hand-worked schedule, late callers, refusals, then random configurations. These check
+// the slices against the records, due() against a list of all times, and the timers' promise: a
 // record is reported idle within (period, 2 * period] of its last reference. Virtual time only.
 #include "timers/periodic_timers.h"
 
@@ -54,7 +54,7 @@ TEST(PeriodicTimers, ThreadsFollowEachOtherAPartOfThePeriodApart) {
     EXPECT_EQ(slices[0].due_at, run.due_at);
   }
   EXPECT_EQ(timers.next_due(), us(1175));
-  EXPECT_TRUE(due(timers, us(1000)).empty());  // Time that went back.
+  EXPECT_TRUE(due(timers, us(1000)).empty());  // An earlier time.
 }
 
 TEST(PeriodicTimers, LateCallerGetsEachDueThreadInOrder) {
@@ -69,7 +69,7 @@ TEST(PeriodicTimers, LateCallerGetsEachDueThreadInOrder) {
 
 TEST(PeriodicTimers, VeryLateCallerGetsEachThreadOnceAndPhasesStay) {
   PeriodicTimers timers = timers_of(4, microseconds(100), 4);
-  const auto slices = due(timers, us(1060));  // Due: 25 to 1050, 42 runs, of which the last 4 run.
+  const auto slices = due(timers, us(1060));  // Due: 25 to 1050, 42 runs; the last 4 run.
   ASSERT_EQ(slices.size(), 4u);
   const Instant expected[] = {us(975), us(1000), us(1025), us(1050)};
   for (uint32_t i = 0; i < 4; i++) {
@@ -150,11 +150,11 @@ TEST(PeriodicTimers, RandomCallersMatchTheListOfAllTimes) {
     const RandomConfig config(prng);
     const int64_t period = config.period.ticks();
     PeriodicTimers timers = timers_of(config.thread_count, config.period, config.record_count);
-    std::vector<int64_t> ran_until(config.thread_count, 0);  // Runs due up to here are dealt with.
+    std::vector<int64_t> ran_until(config.thread_count, 0);  // Latest run accounted for.
     uint64_t skipped = 0;
     for (int64_t now = 0, step = 0; step < 100; step++) {
       now += prng.below(static_cast<uint32_t>(prng.chance(0.8) ? period / 3 + 1 : 5 * period));
-      // Of each thread, the latest time that is due and was not before.
+      // The latest newly due time of each thread.
       std::vector<std::pair<int64_t, uint32_t>> expected;
       for (uint32_t thread = 0; thread < config.thread_count; thread++) {
         int64_t due_at = int64_t{thread + 1} * period / config.thread_count;
@@ -191,7 +191,7 @@ TEST(PeriodicTimers, RecordIsReportedIdleWithinTwoPeriodsOfItsLastTouch) {
     const Duration period = config.period;
     PeriodicTimers timers = timers_of(config.thread_count, period, record_count);
     memory::RefBits bits(record_count);
-    std::map<uint32_t, Instant> touched_at;  // Of the live records.
+    std::map<uint32_t, Instant> touched_at;  // Of live records.
 
     const auto run_until = [&](Instant end) {
       while (timers.next_due() <= end) {
@@ -211,7 +211,7 @@ TEST(PeriodicTimers, RecordIsReportedIdleWithinTwoPeriodsOfItsLastTouch) {
       const int64_t wait_max = period.ticks() / (1 + prng.below(100));
       now = now + Duration::from_ticks(prng.below(static_cast<uint32_t>(wait_max) + 1));
       run_until(now);
-      const uint32_t slot = prng.below(std::min(record_count, 50u));  // Some again and again.
+      const uint32_t slot = prng.below(std::min(record_count, 50u));  // Some slots repeatedly.
       if (bits.is_live(slot)) {
         bits.touch(slot);
       } else {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Method: fields worked out by hand, then a random walk of stores and loads against a model that
-// moves one bit at a time, over widths and offsets with every alignment.
+// moves one bit at a time, at widths and offsets of every alignment.
 #include "wire/bit_field.h"
 
 #include <gtest/gtest.h>
@@ -101,7 +101,7 @@ void model_store(Header& header, uint32_t offset, uint32_t width, uint32_t value
   }
 }
 
-/// Stores and loads one field in `header`, and by the model in `model`. @return whether they agree.
+/// Stores and loads one field in `header` and in `model`. @return whether the two agree.
 template <uint32_t kOffset, uint32_t kWidth>
 bool agrees(Header& header, Header& model, uint32_t value) {
   At<kOffset, kWidth>::store(header.data(), value);
@@ -110,7 +110,7 @@ bool agrees(Header& header, Header& model, uint32_t value) {
          At<kOffset, kWidth>::load(header.data()) == model_load(model, kOffset, kWidth);
 }
 
-/// One width at two bytes' worth of offsets: every alignment, from either side of a byte.
+/// Checks one width at the offsets of two bytes: every alignment on both sides of a boundary.
 template <uint32_t kWidth, uint32_t... kOffsets>
 void check_width(Header& header, Header& model, Prng& prng,
                  std::integer_sequence<uint32_t, kOffsets...>) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Method: the sums are asserted at compile time beside the function; here what holds for all.
+// Method: compile-time assertions beside the function check examples; here are general properties.
 #include "wire/receive_room.h"
 
 #include <gtest/gtest.h>
@@ -23,7 +23,7 @@ TEST(ReceiveRoom, WindowsOfAllSendersFitUnlessTheyAreTheLeast) {
     if (window > kRoomWindowMin) {
       ASSERT_LE(window * senders * packet_bytes, room_bytes) << "step " << step;
     }
-    // One more each would not fit.
+    // One more packet for each sender would not fit.
     ASSERT_GT((window + 1) * senders * packet_bytes, room_bytes) << "step " << step;
   }
 }

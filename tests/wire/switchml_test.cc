@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// SwitchML's packets byte by byte, then what is not one, then there and back.
+// Method: SwitchML's packets byte by byte, then bytes that are not SwitchML, then round trips.
 #include "wire/switchml.h"
 
 #include <gtest/gtest.h>
@@ -85,7 +85,7 @@ TEST(SwitchmlWire, ThereAndBack) {
     for (int32_t& element : message.elements) element = prng.any_i32();
     const auto bytes = switchml_payload(message);
     EXPECT_EQ(parse_switchml(bytes), message);
-    // The head alone says the same, and writes the same bytes.
+    // The head alone decodes to the same values and encodes to the same bytes.
     const auto head = decode_switchml_head(std::span(bytes).first(SwitchmlHeader::kBytes));
     ASSERT_TRUE(head.has_value());
     EXPECT_EQ(switchml_bytes(head->elements), bytes.size());

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Method: one message of each shape by hand, then what is refused, then random messages there and
-// back, and random bytes, which may decode or not but must never be read past their end: they lie
-// in blocks of exactly their size, so that AddressSanitizer sees it.
+// Method: one message of each shape by hand, then refusals, then random round trips, then random
+// bytes. Random bytes may decode or not, but must never be read past their end. They lie in blocks
+// of exactly their size, so that AddressSanitizer would see it.
 #include "wire/trio_ml.h"
 
 #include <gtest/gtest.h>
@@ -16,13 +16,13 @@ namespace {
 
 using Bytes = std::vector<std::byte>;
 
-/// Gradient bytes of a message: control messages have none.
+/// Returns the gradient bytes of a message; control messages have none.
 uint32_t gradient_bytes(const Message& message) {
   const bool control = message.header.extended && is_control(message.extension.type);
   return control ? 0 : message.header.grad_cnt * kGradientBytes;
 }
 
-/// The message's bytes, with gradients of 0x55.
+/// Returns the message's bytes, with gradients of 0x55.
 Bytes encoded(const Message& message) {
   Bytes bytes(kControlMessageBytes, std::byte{0xcc});
   const uint32_t head_bytes = encode_message(message, bytes.data());
@@ -36,7 +36,7 @@ Bytes encoded(const Message& message) {
 }
 
 DecodeStatus decode(const Bytes& bytes, Message& message) {
-  // A block of exactly the head's size, as a packet's first bytes would lie.
+  // A block of exactly the head's size, like a packet's first bytes.
   const Bytes head(bytes.begin(), bytes.begin() + std::min<ptrdiff_t>(std::ssize(bytes), 192));
   return decode_message(head, static_cast<uint32_t>(bytes.size()), message);
 }
@@ -264,7 +264,7 @@ TEST(TrioMlWire, RandomBytesAreNeverReadPastTheirEnd) {
   for (uint32_t step = 0; step < 50'000; step++) {
     Bytes bytes(prng.below(220));
     for (std::byte& byte : bytes) byte = static_cast<std::byte>(prng.any_u32());
-    // Make most of them look right at first, so that the later checks are reached as well.
+    // Make most of them look right at first, to reach the later checks too.
     if (bytes.size() > 5 && prng.chance(0.9)) bytes[5] |= std::byte{0x02};
     if (bytes.size() > 13 && prng.chance(0.9)) {
       bytes[12] = static_cast<std::byte>(0x10 | prng.below(16));
@@ -276,7 +276,7 @@ TEST(TrioMlWire, RandomBytesAreNeverReadPastTheirEnd) {
     accepted++;
     ASSERT_EQ(message.head_bytes + gradient_bytes(message), bytes.size());
   }
-  EXPECT_GT(accepted, 0U);  // Else the test looks at nothing.
+  EXPECT_GT(accepted, 0U);  // Otherwise the test checks nothing.
 }
 
 }  // namespace

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Method: one core in virtual time with a program that writes down what it is told; then two cores
-// that take turns in one thread, so that hand-over is seen step by step.
+// Method: one core in virtual time, with a program that logs its calls. Then two cores that take
+// turns in one thread, so the test sees each step of a hand-over.
 #include "engine/live/live_core.h"
 
 #include <gtest/gtest.h>
@@ -17,14 +17,14 @@ namespace {
 
 using Bytes = std::vector<std::byte>;
 
-/// What the program below has seen.
+/// The calls that the program below has received.
 struct Log {
   std::vector<uint8_t> packets;  ///< First byte of each.
   std::vector<Instant> timers;
   uint32_t bursts = 0;
 };
 
-/// Answers each packet with its first byte; its first byte is also its owner.
+/// Answers each packet with its first byte, which is also the packet's owner.
 class Scribe {
  public:
   Scribe(Log& log, Instant due) : log_(&log), due_(due) {}
@@ -83,8 +83,8 @@ TEST(LiveCoreTest, ABurstIsBounded) {
   EXPECT_EQ(core.run_once(Instant()), 10U);
 }
 
-// Packets that are here already must not look late: timers wait while full bursts come, but not for
-// ever.
+// Packets that have already arrived must not look late: timers wait while full bursts come, but not
+// indefinitely.
 TEST(LiveCoreTest, TimersWaitForPacketsThatAreThere) {
   io::InMemoryPort port({.rx_packets_max = 8192});
   Log log;
@@ -109,7 +109,7 @@ TEST(LiveCoreTest, SleepsUntilTheNextTimerAtMost) {
   EXPECT_EQ(core.counters().waits, 1U);
 }
 
-/// Two cores; both run in the test's thread.
+/// Two cores, both run by the test's thread.
 class TwoCores : public ::testing::Test {
  protected:
   static constexpr uint32_t kMailBytes = 64;
@@ -160,7 +160,7 @@ TEST_F(TwoCores, PacketThatNoMailboxHoldsIsCounted) {
   EXPECT_EQ(cores_[0]->counters().handover_full, 1U);
 }
 
-/// Forwards every packet; core 1 owns all.
+/// Forwards every packet. Core 1 owns all packets.
 class Forwarder {
  public:
   static void begin_burst() {}
@@ -170,8 +170,8 @@ class Forwarder {
   static uint32_t owner(std::span<const std::byte>, bool, uint32_t) { return 1; }
 };
 
-/// A queue that fills every mail buffer that is free with other packets before it sends, as another
-/// core may at that moment.
+/// Before it sends, it fills every free mail buffer with other packets, as another core might do at
+/// that moment.
 class HostileQueue final : public PortQueue {
  public:
   uint32_t receive(std::span<Packet>) override { return 0; }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Method: whole engines in threads over an in-memory port: Trio-ML on two and four cores whose
-// packets arrive at any queue, looked at while they run; then starting, stopping and waking. Sums
-// are checked, times are not.
+// Method: whole engines in threads over an in-memory port. First Trio-ML on two and four cores,
+// with packets at any queue and inspection while they run. Then starting, stopping and waking. The
+// tests check sums, not times.
 #include "engine/live/live_engine.h"
 
 #include <gtest/gtest.h>
@@ -64,7 +64,7 @@ class Aggregator {
     const Bytes bytes = contribution(source, block_id, value);
     while (!port_.inject_payload(queue, bytes, worker(source))) std::this_thread::yield();
   }
-  /// Results by block, as source 0 got them.
+  /// Collects the results that source 0 received, by block.
   void collect(std::map<uint32_t, int32_t>& sums, uint32_t skip_bytes) {
     for (uint32_t queue = 0; queue < port_.queue_count(); queue++) {
       for (const io::SentPacket& sent : port_.take_sent(queue)) {
@@ -74,7 +74,7 @@ class Aggregator {
         const auto sum =
             static_cast<int32_t>(load_be<uint32_t>(message + wire::TrioMlHeader::kBytes));
         const auto [known, added] = sums.emplace(block_id, sum);
-        EXPECT_EQ(known->second, sum);  // A result that was asked for twice is the same.
+        EXPECT_EQ(known->second, sum);  // A result requested twice is the same.
       }
     }
   }
@@ -109,8 +109,8 @@ INSTANTIATE_TEST_SUITE_P(
              (shape.param.layer == PacketLayer::kFrame ? "Frame" : "UdpPayload");
     });
 
-// Steering is wrong on purpose: each packet goes to a queue by chance. A block's contributions
-// arrive at different cores, and its owner alone adds them.
+// Steering is wrong on purpose: each packet goes to a random queue. A block's contributions arrive
+// at different cores, and only its owner adds them.
 TEST_P(LiveEngineTest, PacketsAtAnyQueueReachTheirOwner) {
   const uint64_t seed = testing::seed_from_env();
   SCOPED_TRACE(testing::replay_hint(seed));
@@ -124,7 +124,7 @@ TEST_P(LiveEngineTest, PacketsAtAnyQueueReachTheirOwner) {
   std::map<uint32_t, int32_t> sums;
   uint64_t looks = 0;
   for (uint32_t base = 0; base < kBlocks;) {
-    // A full mailbox or queue loses packets, so what is missing is sent again.
+    // A full mailbox or queue loses packets, so send missing contributions repeatedly.
     for (uint32_t block = base; block < std::min(base + kWindow, kBlocks); block++) {
       if (sums.contains(block)) continue;
       for (uint32_t source = 0; source < kSources; source++) {
@@ -188,7 +188,7 @@ TEST_P(LiveEngineTest, StopIsIdempotent) {
 
 // --- Sleeping and waking -------------------------------------------------------------------------
 
-/// A port of one queue that never receives anything and sleeps for real, for ever unless woken.
+/// A port of one queue that never receives anything. Its wait() really sleeps, until woken.
 class SleepingPort final : public Port, public PortQueue {
  public:
   [[nodiscard]] uint32_t queue_count() const override { return 1; }
@@ -234,7 +234,7 @@ class Idle {
   static uint32_t owner(std::span<const std::byte>, bool, uint32_t) { return 0; }
 };
 
-// The port's wait() ends only by wake(): were one forgotten, this would hang.
+// Only wake() ends the port's wait(), so a forgotten wake() would hang this test.
 TEST(LiveEngineSleep, InspectAndStopWakeASleepingCore) {
   SleepingPort port;
   std::vector<Idle> programs(1);

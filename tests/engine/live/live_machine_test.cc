@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Method: each thing that a program may ask of the machine, by hand, over an in-memory port.
+// Method: each request that a program may make of the machine, by hand, over an in-memory port.
 #include "engine/live/live_machine.h"
 
 #include <gtest/gtest.h>
@@ -87,7 +87,7 @@ TEST_F(LiveMachineTest, ReleasedPayloadMayBeChanged) {
   EXPECT_EQ(sent[0].bytes, bytes_of(40, 1));
 }
 
-// More than fits into one burst leaves early, in order, and nothing is lost.
+// Packets that exceed one burst leave early, in order, and none is lost.
 TEST_F(LiveMachineTest, AnyNumberOfPacketsInABurst) {
   const Bytes payload = bytes_of(8, 9);
   const std::vector<Endpoint> many(1500, kSecond);

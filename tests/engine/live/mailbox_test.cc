@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Method: one packet, what is shown when, then a full mailbox, then several posters against one
-// owner in threads.
+// Method: one packet, then the visibility of posts, then a full mailbox, then several posters and
+// one owner in threads.
 #include "engine/live/mailbox.h"
 
 #include <gtest/gtest.h>
@@ -54,11 +54,11 @@ TEST_F(MailboxTest, OwnerSeesABurstWhenItIsDelivered) {
   ASSERT_TRUE(mailbox_.post(2, packet_of(bytes)));
   EXPECT_EQ(mailbox_.take(burst_), 0U);
   mailbox_.deliver(1);
-  EXPECT_EQ(mailbox_.take(burst_), 3U);  // Not what core 2 has posted.
+  EXPECT_EQ(mailbox_.take(burst_), 3U);  // Without core 2's undelivered packet.
   mailbox_.deliver(2);
   EXPECT_EQ(mailbox_.take(burst_), 1U);
   mailbox_.deliver(2);
-  EXPECT_EQ(mailbox_.take(burst_), 0U);  // Nothing twice.
+  EXPECT_EQ(mailbox_.take(burst_), 0U);  // No packet twice.
 }
 
 TEST_F(MailboxTest, PacketThatIsTooLargeIsRefused) {
@@ -77,7 +77,7 @@ TEST_F(MailboxTest, FullLaneRefusesUntilTakenPacketsAreFreed) {
   EXPECT_FALSE(mailbox_.post(1, packet_of(bytes)));
   mailbox_.deliver(1);
   ASSERT_EQ(mailbox_.take(burst_), burst_.size());
-  EXPECT_FALSE(mailbox_.post(1, packet_of(bytes)));  // Taken, but not done with.
+  EXPECT_FALSE(mailbox_.post(1, packet_of(bytes)));  // Taken, but not freed.
   mailbox_.free_taken();
   for (uint32_t i = 0; i < burst_.size(); i++) EXPECT_TRUE(mailbox_.post(1, packet_of(bytes)));
   EXPECT_FALSE(mailbox_.post(1, packet_of(bytes)));
@@ -100,7 +100,7 @@ TEST_F(MailboxTest, BusyLaneDoesNotHinderOthers) {
   EXPECT_TRUE(seen);
 }
 
-// Each poster numbers its packets; the owner sees every one that was accepted, unchanged and in the
+// Each poster numbers its packets. The owner sees every accepted packet, unchanged and in the
 // poster's order.
 TEST_F(MailboxTest, ManyPostersOneOwner) {
   constexpr uint32_t kPosters = kCores;

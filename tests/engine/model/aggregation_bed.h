@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 /// @file
-/// A modelled PFE with Trio-ML and servers that send plain contributions, as in the Trio paper's
-/// §6.3: each server sends its next block when it has the result of the one a window before.
+/// A modelled PFE with Trio-ML, and servers that send plain contributions as in the Trio paper's
+/// §6.3. Each server sends its next block when it has the result of the block one window before.
 ///
-/// Model:   Servers are next to the PFE: a packet takes `link` from a server to the PFE and back.
-///          No rate: the PFE alone is measured.
+/// Model:   Servers are next to the PFE: a packet takes `link` from a server to the PFE, and back.
+///          Links have no rate, so only the PFE is measured.
 /// Threads: One.
-/// Memory:  For tests: it allocates as it likes.
+/// Memory:  For tests: it allocates freely.
 #pragma once
 
 #include <bit>
@@ -29,13 +29,13 @@ struct AggregationConfig {
   uint32_t servers = 4;  ///< Source: Trio paper §6.3.
   uint32_t window = 1;
   uint32_t gradients = 1024;
-  uint32_t blocks = 100;  ///< From each server.
+  uint32_t blocks = 100;  ///< Number of blocks from each server.
   uint32_t train = 1;
   bool elided = true;
   bool mitigation = false;
-  uint32_t silent_servers = 0;  ///< The last ones send nothing.
+  uint32_t silent_servers = 0;  ///< The last ones, which send nothing.
   Duration link = microseconds(1);
-  Duration link_jitter = Duration();  ///< Added to each packet's, uniform from 0.
+  Duration link_jitter = Duration();  ///< Added to each packet's delay, uniform from 0.
   uint64_t seed = 1;
 };
 
@@ -52,7 +52,7 @@ class AggregationBed final : public engine::PfeSink, public EventTarget {
                                                        trio_ml::App(shard_), *this);
   }
 
-  /// Every server sends all its blocks and gets all results. @return whether that came to pass.
+  /// Lets every server send all its blocks. @return whether all got all results.
   bool run(Duration at_most = seconds(10)) {
     for (uint32_t s = 0; s < config_.servers - config_.silent_servers; s++) {
       for (uint32_t i = 0; i < std::min(config_.window, config_.blocks); i++) send_next(s);
@@ -66,25 +66,25 @@ class AggregationBed final : public engine::PfeSink, public EventTarget {
   [[nodiscard]] engine::Pfe<trio_ml::App>& pfe() { return *pfe_; }
   [[nodiscard]] trio_ml::Shard& shard() { return shard_; }
   [[nodiscard]] EventCore& core() { return core_; }
-  /// What the PFE has sent, with times: equal runs have equal digests.
+  /// Returns a digest of the packets that the PFE has sent and their times: equal for equal runs.
   [[nodiscard]] uint64_t digest() const { return digest_; }
-  /// Sums of each block, as server 0 got them; only if payloads are not elided.
+  /// Returns the sums of each block that server 0 received; only if payloads are not elided.
   [[nodiscard]] const std::map<uint32_t, std::vector<int32_t>>& sums() const { return sums_; }
-  /// Likewise, whole results.
+  /// Returns the same results as bytes.
   [[nodiscard]] const std::map<uint32_t, std::vector<std::byte>>& results() const {
     return results_bytes_;
   }
-  /// Gradients that the PFE has added, for each second of its work.
+  /// Returns the gradients that the PFE has added, for each second of its work.
   [[nodiscard]] double adds_per_s() const {
     const engine::Report report = pfe_->report();
     return static_cast<double>(report.gradients) / in_seconds(report.active);
   }
 
-  /// The gradient that a server contributes.
+  /// Returns the gradient that a server contributes.
   [[nodiscard]] static int32_t gradient(uint32_t server, uint32_t block, uint32_t lane) {
     return Prng(uint64_t{server} << 48 | uint64_t{block} << 16 | lane).any_i32();
   }
-  /// What the sum of all servers' contributions is.
+  /// Returns the sum of all servers' contributions.
   [[nodiscard]] int32_t expected(uint32_t block, uint32_t lane) const {
     uint32_t sum = 0;
     for (uint32_t s = 0; s < config_.servers - config_.silent_servers; s++) {
@@ -125,7 +125,7 @@ class AggregationBed final : public engine::PfeSink, public EventTarget {
     trio_ml::JobConfig job;
     job.id = kJob;
     job.sources = config.servers;
-    // Twice the window: places that do not share buffers, since these servers never ask again.
+    // Twice the window, so that places share no buffers: these servers never retransmit.
     job.block_cnt_max = std::max(2 * std::bit_ceil(config.window), 64U);
     job.block_grad_max = config.gradients;
     job.mitigation = config.mitigation;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Method: Trio-ML on the modelled PFE. Sums against the live machine's and against plain additions;
-// then the paper's §6.3: the two points that were calibrated, and what follows from them.
+// Method: Trio-ML on the modelled PFE. Sums must equal the live machine's and plain additions. Then
+// the paper's §6.3: the two calibrated points and the values that follow from them.
 #include <gtest/gtest.h>
 
 #include "engine/live/live_machine.h"
@@ -45,7 +45,7 @@ TEST(PfeAggregation, SumsAreExactInRandomOrder) {
   }
 }
 
-/// What the live machine answers to the same contributions: bytes of each block's result.
+/// Returns the live machine's results for the same contributions: the bytes of each block's result.
 std::map<uint32_t, std::vector<std::byte>> live_results(const AggregationConfig& config,
                                                         const AggregationBed& bed) {
   auto memory = *memory::SharedMemory::create({});
@@ -140,7 +140,7 @@ TEST(PfeAggregation, TimerThreadsEndBlocksThatAged) {
     ASSERT_TRUE(bed.run());
     const Report report = bed.pfe().report();
     EXPECT_GT(report.timer_threads, 0U);
-    // In (timeout, 2 x timeout] after the last contribution, and the way out.
+    // In (timeout, 2 x timeout] after the last contribution, plus the time to leave.
     const Duration took = bed.core().now().since_start();
     EXPECT_GT(took, milliseconds(10));
     EXPECT_LT(took, milliseconds(20) + microseconds(100));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Method: small engines by hand, then random starts and ends against the rule written as a loop
-// over all PPEs; flows against header bytes worked out by hand.
+// Method: small engines by hand, then random starts and ends against the rule, written as a loop
+// over all PPEs. Then flows, against header bytes worked out by hand.
 #include "engine/model/dispatch.h"
 
 #include <gtest/gtest.h>
@@ -33,8 +33,8 @@ TEST(AvailabilityDispatch, LeastLoadedComesFirst) {
   EXPECT_EQ(dispatch.load(0), 2U);
   EXPECT_EQ(dispatch.load(1), 1U);
   EXPECT_EQ(dispatch.load(2), 0U);
-  EXPECT_EQ(dispatch.start(), (PpeThread{2, 0}));  // The idle one.
-  EXPECT_EQ(dispatch.start(), (PpeThread{1, 0}));  // 1 and 2 have one each; 0 is next, but full.
+  EXPECT_EQ(dispatch.start(), (PpeThread{2, 0}));  // The idle PPE.
+  EXPECT_EQ(dispatch.start(), (PpeThread{1, 0}));  // Ties with 2; 0 comes next, but is full.
   EXPECT_EQ(dispatch.start(), (PpeThread{2, 1}));
   EXPECT_EQ(dispatch.start(), std::nullopt);
 }
@@ -46,7 +46,7 @@ TEST(AvailabilityDispatchDeathTest, EndingAnIdleThreadStops) {
   EXPECT_DEATH(dispatch.finish({0, 2}), "threads_each");
 }
 
-/// The rule as its header states it.
+/// Returns the PPE that the rule in the header selects.
 std::optional<uint32_t> expected_ppe(const AvailabilityDispatch& dispatch, uint32_t ppe_count,
                                      uint32_t threads_each, uint32_t after) {
   std::optional<uint32_t> best;
@@ -68,7 +68,7 @@ TEST(AvailabilityDispatch, RandomUseMatchesTheRule) {
     std::vector<PpeThread> busy;
     uint32_t after = 0;
     for (uint32_t step = 0; step < 5'000; step++) {
-      // Busy and quiet times, so that both ends are reached.
+      // Alternate busy and quiet phases, to reach both full and idle engines.
       if (prng.chance(step / 500 % 2 == 0 ? 0.7 : 0.3)) {
         const auto ppe = expected_ppe(dispatch, ppe_count, threads_each, after);
         const auto started = dispatch.start();
@@ -141,7 +141,7 @@ TEST(FlowDispatch, FieldsAtOddBitsAreLoadedRight) {
 TEST(FlowDispatch, FieldPastTheHeadIsLeftOut) {
   const auto bytes = udp(1, 2, 0);
   const FlowDispatch dispatch(kPorts, 4);
-  const PacketHead cut{std::span(bytes).first(3)};  // The second port has one byte only.
+  const PacketHead cut{std::span(bytes).first(3)};  // The second port has only one byte.
   EXPECT_EQ(dispatch.flow_of(cut), microcode::FieldHash().include(1).value());
   EXPECT_EQ(dispatch.flow_of(PacketHead({})), microcode::FieldHash().value());
 }

@@ -26,7 +26,7 @@ class MemoryTimingTest : public ::testing::TestWithParam<Fidelity> {
   const std::byte* allocate(memory::Range range, uint64_t size_bytes = 64) {
     return memory_.at(*memory_.allocate(range, size_bytes, 64));
   }
-  /// Nanoseconds from `at_ns` until the reply.
+  /// Returns the nanoseconds from `at_ns` until the reply.
   int64_t ns(const Xtxn& xtxn, int64_t at_ns, uint32_t train = 1) {
     const Instant at(nanoseconds(at_ns));
     return in_nanoseconds(timing_.access(xtxn, at, train).done_at - at);
@@ -45,14 +45,14 @@ TEST_P(MemoryTimingTest, SramReadTakesItsLatencyAndACycleForEach8Bytes) {
   EXPECT_EQ(ns({XtxnKind::kRead, word, 8}, 1000), 71);
   EXPECT_EQ(ns({XtxnKind::kRead, word, 64}, 2000), 78);
   EXPECT_EQ(ns({XtxnKind::kCounterIncrement, word, 16}, 3000), 72);
-  EXPECT_EQ(ns({XtxnKind::kFetchAndOp, word, 4}, 4000), 71);  // Less than a word is a word.
+  EXPECT_EQ(ns({XtxnKind::kFetchAndOp, word, 4}, 4000), 71);  // Part of a word costs a whole word.
 }
 
 TEST_P(MemoryTimingTest, DramMissesThenHitsItsCache) {
   const std::byte* word = allocate(memory::Range::kDram);
   EXPECT_EQ(ns({XtxnKind::kRead, word, 8}, 1000), 351);
   EXPECT_EQ(ns({XtxnKind::kRead, word, 8}, 2000), 71);
-  // 4096 bytes on, another line has the same place in the cache.
+  // 4096 bytes further on, another line uses the same place in the cache.
   const std::byte* other = allocate(memory::Range::kDram, 8192);
   EXPECT_EQ(ns({XtxnKind::kRead, other + 4096 - 64, 8}, 3000), 351);
   EXPECT_EQ(ns({XtxnKind::kRead, word, 8}, 4000), 351);
@@ -63,7 +63,7 @@ TEST_P(MemoryTimingTest, DramMissesThenHitsItsCache) {
 TEST_P(MemoryTimingTest, AddTakesTwoCyclesForEachLane) {
   const std::byte* lanes = allocate(memory::Range::kSram);
   EXPECT_EQ(add_ns(lanes, 64, 1000), 70 + 32);
-  EXPECT_EQ(add_ns(lanes, 4, 2000), 70 + 4);  // 8 bytes are the smallest request.
+  EXPECT_EQ(add_ns(lanes, 4, 2000), 70 + 4);  // The smallest request has 8 bytes.
 }
 
 TEST_P(MemoryTimingTest, RequestsOverSeveralEnginesRunSideBySide) {
@@ -76,8 +76,8 @@ TEST_P(MemoryTimingTest, RequestsOverSeveralEnginesRunSideBySide) {
 TEST_P(MemoryTimingTest, HashOperationsPayTheirBucketFirst) {
   const std::byte* record = allocate(memory::Range::kSram, 1024);
   EXPECT_EQ(ns({XtxnKind::kHashLookup, record, 8}, 1000), 70 + 71);
-  // A scan: 64 records of 8 bytes, 512 bytes over four engines, two requests of 8 cycles each. In
-  // burst requests of one instant do not wait for each other while the slot has room.
+  // A scan: 64 records of 8 bytes, so 512 bytes over four engines: two requests of 8 cycles each.
+  // In burst, requests of one instant do not wait for each other while the slot has room.
   const int64_t cycles = GetParam() == Fidelity::kExact ? 16 : 8;
   EXPECT_EQ(ns({XtxnKind::kHashScan, record, 8}, 2000), 70 + 70 + cycles);
 }
@@ -106,9 +106,9 @@ TEST_P(MemoryTimingTest, TrainTakesTheBanksTimeOfAllButWaitsForOne) {
 
 TEST_P(MemoryTimingTest, BackpressureBeginsWhenTheBanksQueueIsFull) {
   const std::byte* lanes = allocate(memory::Range::kSram);
-  const Instant at(nanoseconds(655'360));  // A slot's beginning.
+  const Instant at(nanoseconds(655'360));  // The start of a slot.
   EXPECT_EQ(timing_.backpressure(lanes, at), Duration());
-  // 16 requests of 32 cycles fit before the bank; 100 are far more.
+  // 16 requests of 32 cycles fit into the bank's queue; 100 exceed it by far.
   for (uint32_t i = 0; i < 100; i++) (void)timing_.access(RmwKind::kAdd, lanes, 64, at, 1);
   EXPECT_GT(timing_.backpressure(lanes, at), microseconds(1));
   EXPECT_GT(timing_.counters().crossbar_held, Duration());
@@ -128,7 +128,7 @@ TEST_P(ExactMemoryTiming, OneBankServesInOrderOfArrival) {
   EXPECT_EQ(add_ns(lanes, 64, 1000), 102);
   EXPECT_EQ(add_ns(lanes, 64, 1010), 102 + 22);
   EXPECT_EQ(add_ns(lanes, 64, 1020), 102 + 44);
-  EXPECT_EQ(add_ns(lanes, 64, 1200), 102);  // All done at 1035 + 96.
+  EXPECT_EQ(add_ns(lanes, 64, 1200), 102);  // All are done at 1035 + 96.
   EXPECT_EQ(timing_.counters().queued, nanoseconds(66));
 }
 INSTANTIATE_TEST_SUITE_P(Exact, ExactMemoryTiming, ::testing::Values(Fidelity::kExact));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Method: hand-worked values, then a random walk against all latencies, sorted.
+// Method: hand-worked values, then a random walk against a sorted list of all latencies.
 #include "engine/model/meter.h"
 
 #include <gtest/gtest.h>
@@ -87,7 +87,7 @@ TEST(OccupancySeries, BinsBecomeWiderAndKeepTheSum) {
   EXPECT_EQ(std::accumulate(bins.begin(), bins.end(), Duration(),
                             [](Duration a, Duration b) { return a + b; }),
             sum);
-  // Work grew evenly, so the middle bin has half of the last whole one.
+  // Work grew evenly, so the middle bin holds half as much as the last whole one.
   EXPECT_NEAR(static_cast<double>(bins[bins.size() / 2].ticks()) /
                   static_cast<double>(bins[bins.size() - 2].ticks()),
               0.5, 0.05);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Method: hand-worked times of one thread, then of two that meet at a bank or a PPE. One
-// instruction is 10 cycles of 1 ns (small_machine()).
+// Method: hand-worked times of one thread, then of two threads that meet at a bank or a PPE. One
+// instruction takes 10 cycles of 1 ns (small_machine()).
 #include "engine/model/model_machine.h"
 
 #include <gtest/gtest.h>
@@ -29,7 +29,7 @@ TEST_P(ModelMachineTest, InstructionsTakeThePipelinesDepth) {
   bed_.scripts.steps[1] = {{.kind = Kind::kInstruction, .count = 3}, {.kind = Kind::kNote}};
   bed_.arrive(1);
   bed_.run();
-  EXPECT_EQ(bed_.note_ns(0), 20);  // When the third began.
+  EXPECT_EQ(bed_.note_ns(0), 20);  // The start of the third.
   EXPECT_EQ(bed_.pfe().report().latency.mean, nanoseconds(30));
   EXPECT_EQ(bed_.pfe().report().instructions, 3U);
 }
@@ -56,7 +56,7 @@ TEST_P(ModelMachineTest, SynchronousReadSuspends) {
 
 TEST_P(ModelMachineTest, AsynchronousReadOverlapsInstructions) {
   auto* word = bed_.allocate<uint64_t>(Range::kSram);
-  // 71 ns of reading behind 50 ns of instructions: 21 to wait; behind 200: none.
+  // A read takes 71 ns. Behind 50 ns of instructions it waits 21 ns; behind 200 ns it waits none.
   bed_.scripts.steps[1] = {{.kind = Kind::kOverlap, .count = 5, .target = word},
                            {.kind = Kind::kNote}};
   bed_.scripts.steps[2] = {{.kind = Kind::kOverlap, .count = 20, .target = word},
@@ -92,14 +92,14 @@ TEST_P(ModelMachineTest, FullBankStallsWhoeverPostsMore) {
   bed_.core.run_until(Instant(nanoseconds(100)));
   bed_.arrive(2, 64, 2);
   bed_.run();
-  // 100 writes of 8 cycles keep the bank at work until 835 ns. The queue before it holds 512
-  // cycles, so a request that would arrive at 135 ns waits 188 ns in the crossbar; in burst a few
-  // less, since reservations know no order within a slot.
+  // 100 writes of 8 cycles keep the bank busy until 835 ns. Its queue holds 512 cycles, so a
+  // request that would arrive at 135 ns waits 188 ns in the crossbar. In burst it waits a few ns
+  // less, since reservations have no order within a slot.
   EXPECT_GT(bed_.note_ns(0), 100 + 100);
   EXPECT_LE(bed_.note_ns(0), 100 + 188);
 }
 
-/// Lanes 0 … count - 1 of a packet whose gradients begin at its second word.
+/// Returns a packet with lanes 0 … count - 1, whose gradients begin at its second word.
 std::vector<std::byte> gradients_packet(uint8_t script, uint32_t count) {
   std::vector<std::byte> bytes(4 + count * 4);
   bytes[0] = std::byte{script};
@@ -114,8 +114,8 @@ TEST_P(ModelMachineTest, AddLoopIsThePapersChunkLoop) {
   const auto packet = gradients_packet(1, 64);
   bed_.pfe().arrive(packet, static_cast<uint32_t>(packet.size()), Endpoint::ipv4(1, 1));
   bed_.run();
-  // The head holds 192 - 42 - 4 = 146 bytes of gradients: two turns of 16 without a tail read, two
-  // with one each: 64 bytes need 18 bytes left over from the head and 46 of a chunk.
+  // The head holds 192 - 42 - 4 = 146 bytes of gradients: enough for two turns of 16 without a tail
+  // read. Two more turns need one read each: 64 bytes are 18 left from the head and 46 of a chunk.
   // A turn: 16 + 3 instructions, an add of 32 cycles. 4 x (190 + 70 + 32) + 2 x 500.
   EXPECT_EQ(bed_.note_ns(0), 4 * 292 + 2 * 500);
   for (int32_t i = 0; i < 64; i++) ASSERT_EQ(lanes[i], i + 1);
@@ -169,8 +169,8 @@ TEST_P(ModelMachineTest, MoreThreadsThanPipelineStagesShareThePpe) {
   bed.scripts.steps[1] = {{.kind = Kind::kInstruction, .count = 1000}};
   for (uint32_t i = 0; i < 8; i++) bed.arrive(1);
   bed.run();
-  // Alone a thread would take 2000 cycles; 8000 instructions need 8000 issue slots, and some are
-  // lost because slots are reserved in units of 655 ns.
+  // Alone a thread would take 2000 cycles. 8000 instructions need 8000 issue slots. Some are lost
+  // because slots are reserved in units of 655 ns.
   const Report report = bed.pfe().report();
   EXPECT_NEAR(static_cast<double>(in_nanoseconds(report.latency.max)), 8000, 1200);
   EXPECT_NEAR(report.resources[1].share, 1.0, 0.15);
@@ -186,7 +186,7 @@ INSTANTIATE_TEST_SUITE_P(Both, ModelMachineTest,
 TEST(ModelMachineExact, TwoThreadsAtOneBankAreServedInOrderOfArrival) {
   ScriptBed bed(small_machine(Fidelity::kExact));
   auto* lanes = bed.allocate<int32_t>(Range::kSram, 16);
-  // Both add the same 16 lanes; the second thread is one instruction behind.
+  // Both add to the same 16 lanes; the second thread is one instruction behind.
   bed.scripts.steps[1] = {{.kind = Kind::kAdd, .count = 16, .target = lanes},
                           {.kind = Kind::kNote}};
   bed.scripts.steps[2] = {{.kind = Kind::kInstruction},

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Method: sizes around the head's end by hand, then what is refused, then random packets with
-// random holders against a map of their bytes.
+// Method: sizes around the head's end by hand, then refusals, then random packets with random
+// holders against a map of their bytes.
 #include "engine/model/packet_buffer.h"
 
 #include <gtest/gtest.h>
@@ -25,7 +25,7 @@ Bytes random_bytes(Prng& prng, size_t size) {
   return bytes;
 }
 
-/// The packet as a thread sees it: its head, then its tail in chunks of `chunk_bytes`.
+/// Reads the packet as a thread does: its head, then its tail in chunks of `chunk_bytes`.
 Bytes read_in_chunks(const PacketBuffer& buffer, PacketHandle packet, uint32_t chunk_bytes) {
   const auto head = buffer.head(packet);
   Bytes bytes(head.begin(), head.end());
@@ -79,7 +79,7 @@ TEST(PacketBuffer, PayloadIsFreedByItsLastHolder) {
   const Bytes payload(300, std::byte{7});
   const auto packet = buffer.store(payload);
   ASSERT_TRUE(packet.has_value());
-  buffer.add_references(*packet, 2);  // Three destinations in all.
+  buffer.add_references(*packet, 2);  // Three destinations in total.
   EXPECT_EQ(buffer.references(*packet), 3U);
   EXPECT_FALSE(buffer.release(*packet));
   EXPECT_FALSE(buffer.release(*packet));
@@ -130,7 +130,7 @@ TEST(PacketBuffer, TooLongIsRefusedAndCounts) {
   const auto packet = buffer.begin();
   ASSERT_TRUE(packet.has_value());
   for (int i = 0; i < 3; i++) EXPECT_TRUE(buffer.append(*packet, Bytes(256)));
-  EXPECT_FALSE(buffer.append(*packet, Bytes(256)));  // 1024 > 1000: nothing of it is written.
+  EXPECT_FALSE(buffer.append(*packet, Bytes(256)));  // 1024 > 1000: nothing is written.
   EXPECT_EQ(buffer.size(*packet), 768U);
   EXPECT_TRUE(buffer.append(*packet, Bytes(232)));
   EXPECT_EQ(buffer.counters().refused_too_long, 2U);
@@ -147,10 +147,10 @@ TEST(PacketBufferDeathTest, WrongUseStops) {
   EXPECT_DEATH((void)buffer.append(*packet, Bytes(1)), "references");
   buffer.release(*packet);
   buffer.release(*packet);
-  EXPECT_DEATH((void)buffer.bytes(*packet), "use == packet.use");  // It is gone,
+  EXPECT_DEATH((void)buffer.bytes(*packet), "use == packet.use");  // The packet is freed, …
   const auto next = buffer.store(Bytes(5));
   ASSERT_TRUE(next.has_value());
-  EXPECT_EQ(next->slot, packet->slot);  // and stays so when its slot is used again.
+  EXPECT_EQ(next->slot, packet->slot);  // … and its handle stays stale when the slot is reused.
   EXPECT_DEATH((void)buffer.size(*packet), "use == packet.use");
   EXPECT_DEATH((void)buffer.size(PacketHandle{}), "slots_.size");
 }

@@ -16,7 +16,7 @@ TEST(PacketStore, KeepsShortAndLongPacketsApart) {
   const auto b = store.store(whole);
   const auto c = store.store(whole);
   ASSERT_TRUE(a && b && c);
-  EXPECT_FALSE(store.store(whole).has_value());  // Two slots for long ones …
+  EXPECT_FALSE(store.store(whole).has_value());  // Two slots for long packets …
   EXPECT_TRUE(store.store(head).has_value());    // … and two for short ones.
   EXPECT_EQ(store.count(), 4U);
   EXPECT_EQ(store.bytes(*a).size(), kHeadBytes);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Method: what the paper states, then refusals.
+// Method: the numbers that the paper states, then refusals.
 #include "engine/model/parameters.h"
 
 #include <gmock/gmock.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Method: small machines with scripts for what the PFE itself does (dispatch, order, timers,
-// drops), by hand.
+// Method: small machines with scripts for the PFE's own work (dispatch, order, timers, drops), by
+// hand.
 #include "engine/model/pfe.h"
 
 #include <gtest/gtest.h>
@@ -121,7 +121,7 @@ TEST_P(PfeTest, TimersGetTheNextFreeThreadAndCompete) {
   ScriptBed bed(one_thread(), scripts);
   for (uint32_t i = 0; i < 3; i++) bed.arrive(1);
   bed.run();
-  // Packet 0-100, both timers 100-130 and 130-160, then the packets that wait.
+  // Packet 0-100, both timers 100-130 and 130-160, then the waiting packets.
   ASSERT_EQ(bed.scripts.notes.size(), 5U);
   EXPECT_EQ(bed.scripts.notes[1].script, kTimerScript);
   EXPECT_EQ(bed.note_ns(1), 100);
@@ -138,7 +138,7 @@ TEST_P(PfeTest, TrainTakesThreadsForAllItsPackets) {
   bed.arrive(1, 64, 1, /*train=*/3);
   bed.arrive(1, 64, 1, /*train=*/1);
   bed.run();
-  EXPECT_EQ(bed.note_ns(1), 100);  // One thread was free, not three.
+  EXPECT_EQ(bed.note_ns(1), 100);  // Only one thread was free.
   EXPECT_EQ(bed.note_ns(2), 100);
   const Report report = bed.pfe().report();
   EXPECT_EQ(report.packet_threads, 7U);
@@ -171,7 +171,7 @@ INSTANTIATE_TEST_SUITE_P(Both, PfeTest, ::testing::Values(Fidelity::kExact, Fide
 
 // --- The filter of the paper's §3.2 -------------------------------------------------------------
 
-/// The filter as a program for an engine.
+/// The filter as an engine's program.
 class FilterApp {
  public:
   explicit FilterApp(filter::FilterState& state) : state_(&state) {}

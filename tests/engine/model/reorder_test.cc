@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Method: two flows by hand, then what is refused, then random arrivals and completions against a
-// map of deques: once with a queue for each flow, where the model says exactly who leaves when, and
-// once with fewer queues than flows, where only each flow's order is promised.
+// Method: two flows by hand, then refusals, then random arrivals and completions against a map of
+// deques. One walk has a queue for each flow, and the model predicts every departure exactly. The
+// other has fewer queues than flows and checks only each flow's order.
 #include "engine/model/reorder.h"
 
 #include <gtest/gtest.h>
@@ -19,7 +19,7 @@ namespace {
 PacketHandle packet(uint32_t number) { return {number, 0}; }
 constexpr PacketHandle kNothing{};
 
-/// What finish() lets go, as numbers.
+/// Finishes a packet. @return the numbers of the packets that leave.
 std::vector<uint32_t> finish(ReorderEngine& engine, ReorderTicket ticket, PacketHandle handle) {
   std::vector<uint32_t> left;
   engine.finish(ticket, handle, [&left](PacketHandle leaving) { left.push_back(leaving.slot); });
@@ -62,7 +62,7 @@ TEST(ReorderEngine, FlowsThatShareAQueueKeepTheirOrder) {
   const auto a = engine.arrive(1);
   const auto b = engine.arrive(2);
   ASSERT_TRUE(a && b);
-  EXPECT_EQ(finish(engine, *b, packet(2)), Numbers{});  // Waits, though it need not.
+  EXPECT_EQ(finish(engine, *b, packet(2)), Numbers{});  // Waits for another flow in the same queue.
   EXPECT_EQ(finish(engine, *a, packet(1)), (Numbers{1, 2}));
 }
 
@@ -85,16 +85,16 @@ TEST(ReorderEngineDeathTest, FinishingTwiceStops) {
   const auto b = engine.arrive(1);
   ASSERT_TRUE(a && b);
   finish(engine, *b, packet(2));
-  EXPECT_DEATH(finish(engine, *b, packet(2)), "in_work");  // Done, held.
+  EXPECT_DEATH(finish(engine, *b, packet(2)), "in_work");  // Done, and held.
   finish(engine, *a, packet(1));
   const auto again = engine.arrive(1);
   ASSERT_TRUE(again.has_value());
-  EXPECT_DEATH(finish(engine, *a, packet(1)), "use == ticket.use");  // Gone, its entry used again.
+  EXPECT_DEATH(finish(engine, *a, packet(1)), "use == ticket.use");  // Gone, and its entry reused.
 }
 
 // --- Random walk ---------------------------------------------------------------------------------
 
-/// A packet inside the engine, as the model sees it.
+/// A packet inside the engine, in the model's terms.
 struct Inside {
   uint32_t number;
   uint64_t flow;
@@ -133,7 +133,7 @@ class Model {
   std::map<uint64_t, std::deque<Inside>> queues_;
 };
 
-/// @param queue_count Fewer than kFlows make flows share queues.
+/// @param queue_count Fewer than kFlows: flows share queues.
 void walk(uint64_t seed, uint32_t queue_count) {
   constexpr uint32_t kFlows = 13;
   constexpr uint32_t kCapacity = 50;

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 /// @file
-/// A packet program made of a test's steps: the packet's first byte says which script its thread
-/// runs. And a PFE with it whose sink remembers what left, and when.
+/// A packet program made of a test's steps: the packet's first byte selects its thread's script.
+/// Also a PFE with this program, whose sink records the packets that left, with times.
 ///
 /// Threads: One.
-/// Memory:  For tests: it allocates as it likes.
+/// Memory:  For tests: it allocates freely.
 #pragma once
 
 #include <cstdint>
@@ -21,14 +21,14 @@ inline constexpr microcode::Instruction kStepInstruction{"step", {.register_read
 
 struct Step {
   enum class Kind : uint8_t {
-    kInstruction,  ///< `count` of them.
+    kInstruction,  ///< `count` instructions.
     kWait,         ///< A synchronous XTXN.
-    kPost,         ///< One without reply.
+    kPost,         ///< An XTXN without reply.
     kOverlap,      ///< An asynchronous XTXN, `count` instructions, then its reply.
-    kNote,         ///< Writes down the time.
+    kNote,         ///< Records the time.
     kSend,         ///< Sends `count` bytes of shared memory at `target`.
     kAdd,          ///< Adds `count` gradients from the packet's second word on to `target`.
-    kFinish,       ///< Turns `count` lanes into a payload.
+    kFinish,       ///< Converts `count` lanes to a payload.
     kForward,
     kDrop,
   };
@@ -52,7 +52,7 @@ struct Scripts {
   std::vector<Note> notes;
 };
 
-/// What notes of a timer's script are marked with.
+/// The script number in the notes of a timer's thread.
 inline constexpr uint8_t kTimerScript = 255;
 
 template <microcode::Machine M>
@@ -125,7 +125,7 @@ class ScriptProgram {
   Scripts* scripts_;
 };
 
-/// Small, even numbers: a packet's program begins when the packet arrives.
+/// Returns small, even parameters: a packet's program begins when the packet arrives.
 inline engine::Parameters small_machine(engine::Fidelity fidelity) {
   engine::Parameters parameters;
   parameters.fidelity = fidelity;
@@ -155,13 +155,13 @@ class ScriptBed final : public engine::PfeSink {
         memory(*memory::SharedMemory::create({})),
         pfe_(core, parameters, memory, ScriptProgram(scripts), *this) {}
 
-  /// A packet arrives now; its first byte is `script`.
+  /// Lets a packet arrive at the present time; its first byte is `script`.
   void arrive(uint8_t script, uint32_t size_bytes = 64, uint32_t source = 1, uint32_t train = 1) {
     std::vector<std::byte> bytes(size_bytes);
     bytes[0] = std::byte{script};
     pfe_.arrive(bytes, size_bytes, Endpoint::ipv4(source, 1), train);
   }
-  /// Until nothing is left to do.
+  /// Runs until no event is left.
   void run() {
     while (core.run_next()) {
     }
@@ -171,7 +171,7 @@ class ScriptBed final : public engine::PfeSink {
     return memory.at_as<T>(*memory.allocate(range, count * sizeof(T), 64));
   }
   [[nodiscard]] engine::Pfe<ScriptProgram>& pfe() { return pfe_; }
-  /// Nanoseconds since the start at which note `index` was written.
+  /// Returns the time of note `index`, in nanoseconds since the start.
   [[nodiscard]] int64_t note_ns(size_t index) const {
     return in_nanoseconds(scripts.notes.at(index).at.since_start());
   }

@@ -22,16 +22,16 @@ TEST(SlotLedger, FullSlotSendsWorkToTheNextOne) {
   SlotLedger ledger;
   const Instant start{Duration()};
   EXPECT_EQ(ledger.reserve(start, kWidth), start + kWidth);
-  // Nothing is left of slot 0: 10 ns of slot 1.
+  // Slot 0 is full, so the work takes 10 ns of slot 1.
   EXPECT_EQ(ledger.reserve(start, nanoseconds(10)), start + kWidth + nanoseconds(10));
-  // Work of three slots and a half from slot 0 on, of which 10 ns are taken in slot 1.
+  // Two slots of work from slot 0 on: 10 ns of slot 1 are taken, so it ends in slot 3.
   EXPECT_EQ(ledger.reserve(start, kWidth * 2), start + kWidth * 3 + nanoseconds(10));
 }
 
 TEST(SlotLedger, TimeLeftBeforeOthersReservationsIsUsed) {
   SlotLedger ledger;
   const Instant start{Duration()};
-  // Somebody is ahead of us by ten slots; that does not delay us.
+  // A reservation ten slots ahead does not delay this one.
   (void)ledger.reserve(start + kWidth * 10, kWidth);
   EXPECT_EQ(ledger.reserve(start, nanoseconds(10)), start + nanoseconds(10));
 }

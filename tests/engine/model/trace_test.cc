@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Method: scripts of a few steps on the small machine, whose every event and time is worked out by
-// hand; then that looking changes nothing, over random scripts.
+// Method: scripts of a few steps on the small machine, with every event and time worked out by
+// hand. Then random scripts, to check that a trace changes nothing.
 #include "base/trace.h"
 
 #include <gtest/gtest.h>
@@ -26,7 +26,7 @@ using Kind = testing::Step::Kind;
 class Kept final : public TraceSink {
  public:
   void on_event(const TraceEvent& event) override { events.push_back(event); }
-  /// "100 request read", nanoseconds first.
+  /// Returns lines such as "100 request read", with the time in nanoseconds first.
   [[nodiscard]] std::vector<std::string> lines() const {
     std::vector<std::string> lines;
     for (const TraceEvent& event : events) {
@@ -38,7 +38,7 @@ class Kept final : public TraceSink {
   std::vector<TraceEvent> events;
 };
 
-/// Counts how often it is asked, and names one address.
+/// Counts its calls, and names one address.
 class Words final : public TraceWords {
  public:
   [[nodiscard]] TraceWord message(std::span<const std::byte> stored, uint32_t) const override {
@@ -122,7 +122,7 @@ TEST_P(TraceTest, TimersAndPacketsHeldForOrder) {
   bed.scripts.steps[1] = {{.kind = Kind::kInstruction, .count = 3}, send};
   bed.scripts.steps[2] = {send};
   bed.arrive(1);
-  bed.arrive(2);  // Done at once, and waits for the first.
+  bed.arrive(2);  // Done at once; waits for the first.
   bed.run();
   EXPECT_EQ(kept.lines(),
             (std::vector<std::string>{
@@ -176,8 +176,8 @@ TEST_P(TraceTest, BanksShowTheWorkBeforeThem) {
       {.kind = Kind::kWait, .xtxn = XtxnKind::kRead, .target = lanes, .size_bytes = 64}};
   for (uint32_t i = 0; i < 3; i++) bed.arrive(1);
   bed.core.run_until(Instant());
-  // Three reads of 64 bytes at one bank: 8 cycles each. An exact request is on its way to the bank
-  // as long as the crossbar takes, which counts as standing before it.
+  // Three reads of 64 bytes at one bank: 8 cycles each. An exact request takes the crossbar's time
+  // to reach the bank, and counts as queued there meanwhile.
   Duration backlog;
   for (const BankView& bank : bed.pfe().view(Instant(), words).banks) backlog += bank.backlog;
   const Duration on_the_way =
@@ -189,7 +189,7 @@ TEST_P(TraceTest, BanksShowTheWorkBeforeThem) {
   }
 }
 
-/// What a bed with these scripts makes: when packets left, and the notes.
+/// Returns the outcome of a bed with these scripts: departure times and notes.
 std::vector<int64_t> outcome_of(Fidelity fidelity, uint64_t seed, TraceSink* sink) {
   Prng prng(seed);
   ScriptBed bed(small_machine(fidelity));
@@ -228,7 +228,7 @@ TEST_P(TraceTest, LookingChangesNothing) {
     const auto traced = outcome_of(GetParam(), run_seed, &kept);
     EXPECT_EQ(traced, outcome_of(GetParam(), run_seed, nullptr)) << "run " << run;
     EXPECT_GT(kept.events.size(), traced.size());
-    // Times of one packet never fall, but for what its thread does ahead of the event core.
+    // Times of one packet never fall, except where its thread runs ahead of the event core.
     std::map<uint64_t, Instant> last;
     for (const TraceEvent& event : kept.events) {
       EXPECT_GE(event.at, last[event.packet]) << run;
