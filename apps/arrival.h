@@ -43,6 +43,17 @@ enum class Fit : uint8_t {
   kTruncated,  ///< Shorter than its headers.
 };
 
+/// Returns the counter for a frame that does not fit. A program's Outcome lists these reasons under
+/// the same names and in the same order. @pre fit is not kFits.
+template <class Outcome>
+[[nodiscard]] constexpr Outcome outcome_of(Fit fit) {
+  constexpr auto kFirst = static_cast<uint32_t>(Fit::kNotIp);
+  constexpr auto kFirstCounter = static_cast<uint32_t>(Outcome::kNotIp);
+  static_assert(static_cast<uint32_t>(Outcome::kTruncated) - kFirstCounter ==
+                static_cast<uint32_t>(Fit::kTruncated) - kFirst);
+  return static_cast<Outcome>(kFirstCounter + static_cast<uint32_t>(fit) - kFirst);
+}
+
 namespace detail {
 
 template <microcode::Machine M>

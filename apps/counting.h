@@ -13,6 +13,22 @@
 
 namespace tributary::apps {
 
+/// The result of a check: the packet is accepted, or refused for a reason that is a counter.
+/// One byte, unlike std::optional<Outcome>, which costs a contribution 26 instructions.
+template <class Outcome>
+class Verdict {
+ public:
+  constexpr Verdict() = default;  ///< Accepted.
+  constexpr Verdict(Outcome reason) : reason_(reason) {}
+
+  [[nodiscard]] constexpr bool is_refused() const { return reason_ != Outcome::kCount; }
+  /// @pre is_refused().
+  [[nodiscard]] constexpr Outcome reason() const { return reason_; }
+
+ private:
+  Outcome reason_ = Outcome::kCount;
+};
+
 inline constexpr microcode::Instruction kCount{"count", {.register_reads = 2}};
 
 /// Counts a thing of `size_bytes`, `times` over. @param shard Its counters() are by Outcome.

@@ -9,7 +9,7 @@
 #include <array>
 #include <cstdint>
 
-#include "apps/arrival.h"
+#include "apps/counting.h"
 #include "memory/rmw.h"
 
 namespace tributary::switchml {
@@ -47,16 +47,9 @@ inline constexpr uint32_t kOutcomeCount = static_cast<uint32_t>(Outcome::kCount)
 /// The counter's name, as in "slot_outside_pool".
 [[nodiscard]] const char* to_string(Outcome outcome);
 
-/// The counter of what is wrong with a frame. @pre fit is not kFits.
-[[nodiscard]] constexpr Outcome outcome_of(apps::Fit fit) {
-  // Both lists have these in the same order.
-  constexpr auto kFirst = static_cast<uint32_t>(Outcome::kNotIp);
-  static_assert(static_cast<uint32_t>(Outcome::kTruncated) - kFirst ==
-                static_cast<uint32_t>(apps::Fit::kTruncated) -
-                    static_cast<uint32_t>(apps::Fit::kNotIp));
-  return static_cast<Outcome>(kFirst + static_cast<uint32_t>(fit) -
-                              static_cast<uint32_t>(apps::Fit::kNotIp));
-}
+/// The result of a check of a packet.
+using Verdict = apps::Verdict<Outcome>;
+inline constexpr Verdict kAccepted{};
 
 using Counters = std::array<memory::PacketByteCounter, kOutcomeCount>;
 

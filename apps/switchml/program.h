@@ -20,6 +20,7 @@
 
 #include <span>
 
+#include "apps/arrival.h"
 #include "apps/counting.h"
 #include "apps/switchml/switchml.h"
 #include "base/byte_order.h"
@@ -48,9 +49,9 @@ struct Message {
 
 namespace detail {
 
-/// Reads the header. @return kCount: nothing is wrong with it for this session.
+/// Reads the header and checks it against the sender's session.
 template <microcode::Machine M>
-Outcome read_header(M& m, const Sender& sender, Message& message) {
+Verdict read_header(M& m, const Sender& sender, Message& message) {
   using H = SwitchmlHeader;
   const apps::Arrival& arrival = message.arrival;
   m.instruction(kParseHeader);
@@ -71,7 +72,7 @@ Outcome read_header(M& m, const Sender& sender, Message& message) {
   }
   if (arrival.size != H::kBytes + config.elements * 4) return Outcome::kLengthDiffers;
   if (message.slot >= config.slots) return Outcome::kSlotOutsidePool;
-  return Outcome::kCount;
+  return kAccepted;
 }
 
 /// Writes the head of the slot's result.
@@ -183,7 +184,7 @@ microcode::Thread process_packet(M& m, Shard& shard) {
   const apps::Fit fit =
       apps::locate_udp_payload(m, wire::kSwitchmlPort, message.arrival, wire::kSwitchmlPortMask);
   if (fit != apps::Fit::kFits) {
-    refuse(m, shard, outcome_of(fit));
+    refuse(m, shard, apps::outcome_of<Outcome>(fit));
     co_return;
   }
   const auto header = m.head().template view<SwitchmlHeader>(message.arrival.offset);
@@ -204,8 +205,8 @@ microcode::Thread process_packet(M& m, Shard& shard) {
     co_return;
   }
   Session& session = *sender->session;
-  if (const Outcome wrong = detail::read_header(m, *sender, message); wrong != Outcome::kCount) {
-    refuse(m, shard, wrong);
+  if (const Verdict verdict = detail::read_header(m, *sender, message); verdict.is_refused()) {
+    refuse(m, shard, verdict.reason());
     co_return;
   }
 

@@ -15,7 +15,7 @@
 
 #include "apps/trio_ml/control.h"
 #include "apps/trio_ml/emit.h"
-#include "apps/trio_ml/trio_ml.h"
+#include "apps/trio_ml/shard.h"
 #include "base/mutant.h"
 #include "microcode/machine.h"
 

@@ -7,9 +7,10 @@
 /// Tests:   tests/apps/trio_ml/
 #pragma once
 
+#include "apps/arrival.h"
 #include "apps/trio_ml/aging.h"
 #include "apps/trio_ml/program.h"
-#include "apps/trio_ml/trio_ml.h"
+#include "apps/trio_ml/shard.h"
 #include "engine/live/live_core.h"
 
 namespace tributary::trio_ml {
@@ -22,7 +23,7 @@ class App {
 
   /// Starts the thread for the packet at hand.
   template <microcode::Machine M>
-  [[gnu::always_inline]] void process(M& m) {
+  void process(M& m) {
     process_packet(m, shard_);
   }
 
@@ -45,7 +46,7 @@ class App {
   /// The core that owns a packet, of `core_count` (a power of two). Core 0 counts what is none.
   [[nodiscard]] static uint32_t owner(std::span<const std::byte> packet, bool is_frame,
                                       uint32_t core_count) {
-    const uint32_t offset = is_frame ? frame_payload_offset(packet) : 0;
+    const uint32_t offset = is_frame ? apps::frame_payload_offset(packet) : 0;
     if (packet.size() < offset + wire::TrioMlHeader::kBytes) return 0;
     return owner_of(wire::TrioMlHeader::BlockId::load(packet.data() + offset), core_count);
   }

@@ -7,15 +7,16 @@
 /// Tests:    tests/apps/trio_ml/control_test.cc
 #pragma once
 
-#include "apps/trio_ml/arrival.h"
+#include "apps/arrival.h"
 #include "apps/trio_ml/emit.h"
-#include "apps/trio_ml/trio_ml.h"
+#include "apps/trio_ml/shard.h"
 #include "base/assert.h"
 #include "base/mutant.h"
 #include "microcode/machine.h"
 
 namespace tributary::trio_ml {
 
+using apps::Arrival;
 using wire::Reason;
 
 /// The message's bytes that are in local memory.
@@ -60,19 +61,23 @@ void notify(M& m, Shard& shard, const Job& job, const MessageHead& about, Reason
   count(m, shard, Outcome::kNoticeSent);
 }
 
-/// What checks a contribution against the block that it would join, and a result from above against
-/// the block whose partial sum it replaces. Outcome::kCount: nothing is wrong.
-[[nodiscard]] inline Outcome check_against_block(const BlockRecord& block,
+/// Checks a contribution against the block that it would join, or a result of the upper aggregator
+/// against the block whose partial sum it replaces.
+[[nodiscard]] inline Verdict check_against_block(const BlockRecord& block,
                                                  const MessageHead& message) {
-  if (TRIB_MUTANT(kNoTensorCheck)) return Outcome::kCount;
+  if (TRIB_MUTANT(kNoTensorCheck)) return kAccepted;
   if (message.header.grad_cnt != block.grad_cnt) return Outcome::kGradCntDiffers;
-  if (!message.header.extended) return block.extended ? Outcome::kTensorDiffers : Outcome::kCount;
+  if (!message.header.extended) {
+    if (block.extended) return Outcome::kTensorDiffers;
+    return kAccepted;
+  }
   const wire::ExtensionFields& extension = message.extension;
   const bool agrees = block.extended && message.header.gen_id == block.gen_id &&
                       extension.tensor_elements == block.tensor_elements &&
                       (extension.scale_bits == block.scale_bits || TRIB_MUTANT(kNoScaleCheck)) &&
                       extension.format == block.format;
-  return agrees ? Outcome::kCount : Outcome::kTensorDiffers;
+  if (!agrees) return Outcome::kTensorDiffers;
+  return kAccepted;
 }
 
 template <microcode::Machine M>
@@ -198,16 +203,16 @@ namespace detail {
 template <microcode::Machine M>
 void serve_join(M& m, Shard& shard, Job& job, const Message& message, const Endpoint& from) {
   count(m, shard, Outcome::kJoin);
-  const Session::JoinOutcome outcome = job.session.join(message, from, m.now());
-  if (outcome.join_upstream) send_control(m, upstream_join(job), job.config.upstream);
-  if (outcome.started) {
+  const Session::JoinAnswer answer = job.session.join(message, from, m.now());
+  if (answer.join_upstream) send_control(m, upstream_join(job), job.config.upstream);
+  if (answer.started) {
     welcome_all(m, shard, job);
     return;
   }
-  Message reply = control_message(job, message, outcome.reply);
-  reply.body = outcome.body;
+  Message reply = control_message(job, message, answer.reply);
+  reply.body = answer.body;
   send_control(m, reply, from);
-  if (outcome.reply == MessageType::kWelcome) count(m, shard, Outcome::kWelcome);
+  if (answer.reply == MessageType::kWelcome) count(m, shard, Outcome::kWelcome);
 }
 
 template <microcode::Machine M>

@@ -7,6 +7,7 @@
 #include <array>
 #include <cstdint>
 
+#include "apps/counting.h"
 #include "memory/rmw.h"
 
 namespace tributary::trio_ml {
@@ -64,9 +65,15 @@ enum class Outcome : uint8_t {
   kCount,
 };
 inline constexpr uint32_t kOutcomeCount = static_cast<uint32_t>(Outcome::kCount);
+/// The reason of a drop that has no counter of its own.
+inline constexpr uint32_t kUncounted = kOutcomeCount;
 
 /// The counter's name, as in "stale_generation".
 [[nodiscard]] const char* to_string(Outcome outcome);
+
+/// The result of a check of a packet.
+using Verdict = apps::Verdict<Outcome>;
+inline constexpr Verdict kAccepted{};
 
 using Counters = std::array<memory::PacketByteCounter, kOutcomeCount>;
 

@@ -11,7 +11,7 @@
 #include <span>
 
 #include "apps/counting.h"
-#include "apps/trio_ml/trio_ml.h"
+#include "apps/trio_ml/shard.h"
 #include "base/mutant.h"
 #include "memory/xtxn.h"
 #include "microcode/machine.h"
@@ -85,9 +85,8 @@ void mark_repeat(const Job& job, const BlockRecord& block);
 
 /// Sends a kept result, to one source or to all.
 template <microcode::Machine M>
-[[gnu::always_inline]] inline void send_result(M& m, Shard& shard, const Job& job,
-                                               const ResultRecord& result,
-                                               std::span<const Endpoint> to) {
+void send_result(M& m, Shard& shard, const Job& job, const ResultRecord& result,
+                 std::span<const Endpoint> to) {
   const auto message = job.window.message(result.aggr_buffer, result.head_bytes, result.grad_cnt);
   m.send(message, to);
   count(m, shard, Outcome::kResultSent, static_cast<uint32_t>(message.size()), to.size());
@@ -117,12 +116,12 @@ class Emission {
       : m_(m), shard_(shard), job_(job), block_(block) {}
 
   /// Turns the sum into a result's payload.
-  [[gnu::always_inline]] auto finish_sum() {
+  auto finish_sum() {
     const uint32_t lane_count = TRIB_MUTANT(kEmptySumSent) ? 0 : block_.grad_cnt;
     return m_.finish_lanes(job_.window.lanes(block_.aggr_buffer), lane_count);
   }
   /// @return whether the result is to be published here; else it has been sent up.
-  [[nodiscard, gnu::always_inline]] bool sum_finished() {
+  [[nodiscard]] bool sum_finished() {
     block_.degraded |= !is_same(block_.rcvd_mask, job_.record.src_mask);
     if (!job_.config.upstream.is_set()) [[likely]]
       return true;
@@ -134,13 +133,13 @@ class Emission {
   }
 
   /// The record is final: writes the head.
-  [[gnu::always_inline]] void prepare_result() {
+  void prepare_result() {
     m_.instruction(kBuildHeader);
     build_head(job_, block_, /*upward=*/false);
     count(m_, shard_, block_.degraded ? Outcome::kBlockDegraded : Outcome::kBlockCompleted);
   }
   /// Keeps the result.
-  [[gnu::always_inline]] auto retire_block() {
+  auto retire_block() {
     return m_.issue(microcode::Xtxn{microcode::XtxnKind::kHashDelete, &block_, sizeof(BlockRecord)},
                     [this] {
                       if (!block_.degraded || !TRIB_MUTANT(kBlockCountLeaked)) {
@@ -151,9 +150,7 @@ class Emission {
                     });
   }
   /// Sends it to all sources.
-  [[gnu::always_inline]] void block_retired() {
-    send_result(m_, shard_, job_, result_, job_.destinations);
-  }
+  void block_retired() { send_result(m_, shard_, job_, result_, job_.destinations); }
 
  private:
   M& m_;

@@ -109,33 +109,32 @@ bool Session::all_pending(Instant now) const {
   return true;
 }
 
-Session::JoinOutcome Session::refusal(Reason reason, uint32_t value) const {
-  JoinOutcome outcome{.reply = MessageType::kRefusal, .body = {}};
-  outcome.body.reason = reason;
-  outcome.body.value = value;
-  return outcome;
+Session::JoinAnswer Session::refusal(Reason reason, uint32_t value) const {
+  JoinAnswer answer{.reply = MessageType::kRefusal, .body = {}};
+  answer.body.reason = reason;
+  answer.body.value = value;
+  return answer;
 }
 
-Session::JoinOutcome Session::pending(Reason reason, Instant now) const {
-  JoinOutcome outcome{.reply = MessageType::kPending, .body = {}};
-  outcome.body.reason = reason;
-  outcome.body.sources = static_cast<uint16_t>(config_.sources);
-  outcome.body.value = config_.rank_base;
+Session::JoinAnswer Session::pending(Reason reason, Instant now) const {
+  JoinAnswer answer{.reply = MessageType::kPending, .body = {}};
+  answer.body.reason = reason;
+  answer.body.sources = static_cast<uint16_t>(config_.sources);
+  answer.body.value = config_.rank_base;
   for (uint32_t source = 0; source < config_.sources; source++) {
-    if (is_pending(source, now)) include(outcome.body.mask, source);
+    if (is_pending(source, now)) include(answer.body.mask, source);
   }
-  return outcome;
+  return answer;
 }
 
-Session::JoinOutcome Session::join(const wire::Message& message, const Endpoint& from,
-                                   Instant now) {
-  JoinOutcome outcome = answer_join(message, from, now);
-  outcome.body.nonce = message.extension.session;  // By this the worker knows its answer.
-  return outcome;
+Session::JoinAnswer Session::join(const wire::Message& message, const Endpoint& from, Instant now) {
+  JoinAnswer answer = answer_join(message, from, now);
+  answer.body.nonce = message.extension.session;  // By this the worker knows its answer.
+  return answer;
 }
 
-Session::JoinOutcome Session::answer_join(const wire::Message& message, const Endpoint& from,
-                                          Instant now) {
+Session::JoinAnswer Session::answer_join(const wire::Message& message, const Endpoint& from,
+                                         Instant now) {
   const uint32_t source = message.header.src_id;
   const uint32_t nonce = message.extension.session;
   const wire::ControlBody& wish = message.body;
@@ -153,8 +152,8 @@ Session::JoinOutcome Session::answer_join(const wire::Message& message, const En
   const bool known = member.nonce == nonce && !TRIB_MUTANT(kWelcomeOnce);
   if (running && (known || TRIB_MUTANT(kNonceIgnored))) {  // Its welcome was lost, or it has moved.
     member.address = from;
-    JoinOutcome outcome{.reply = MessageType::kWelcome, .body = welcome_body(source)};
-    return outcome;
+    JoinAnswer answer{.reply = MessageType::kWelcome, .body = welcome_body(source)};
+    return answer;
   }
   if (running && !is_gone(source, now)) return pending(Reason::kRankTaken, now);
   if (!running && member.pending_nonce != nonce && is_pending(source, now)) {
@@ -178,15 +177,14 @@ Session::JoinOutcome Session::answer_join(const wire::Message& message, const En
     if (upstream_refusal_.reason != Reason::kNone && now - upstream_refused_at_ <= kSilentAfter) {
       return refusal(upstream_refusal_.reason, upstream_refusal_.value);
     }
-    JoinOutcome outcome = pending(Reason::kWaitingForUpstream, now);
-    outcome.join_upstream = now - upstream_asked_at_ >= kUpstreamJoinEvery;
-    if (outcome.join_upstream) upstream_asked_at_ = now;
-    return outcome;
+    JoinAnswer answer = pending(Reason::kWaitingForUpstream, now);
+    answer.join_upstream = now - upstream_asked_at_ >= kUpstreamJoinEvery;
+    if (answer.join_upstream) upstream_asked_at_ = now;
+    return answer;
   }
   start(now);
-  JoinOutcome outcome{
-      .reply = MessageType::kWelcome, .body = welcome_body(source), .started = true};
-  return outcome;
+  JoinAnswer answer{.reply = MessageType::kWelcome, .body = welcome_body(source), .started = true};
+  return answer;
 }
 
 uint32_t Session::least_pending_window() const {

@@ -72,13 +72,13 @@ class Session {
   // --- Shard 0 only ---
 
   /// What a join led to. `reply` goes to the one who asked.
-  struct JoinOutcome {
+  struct JoinAnswer {
     wire::MessageType reply = wire::MessageType::kPending;
     wire::ControlBody body;
     bool started = false;        ///< A session began: welcome every member.
     bool join_upstream = false;  ///< Send upstream_join() to the upper aggregator.
   };
-  [[nodiscard]] JoinOutcome join(const wire::Message& message, const Endpoint& from, Instant now);
+  [[nodiscard]] JoinAnswer join(const wire::Message& message, const Endpoint& from, Instant now);
   /// The message and address that welcome member `source`.
   [[nodiscard]] wire::ControlBody welcome_body(uint32_t source) const;
   [[nodiscard]] const Endpoint& address_of(uint32_t source) const {
@@ -124,10 +124,10 @@ class Session {
     Endpoint address;                    ///< Where it asked from.
   };
 
-  [[nodiscard]] JoinOutcome answer_join(const wire::Message& message, const Endpoint& from,
-                                        Instant now);
-  [[nodiscard]] JoinOutcome refusal(wire::Reason reason, uint32_t value) const;
-  [[nodiscard]] JoinOutcome pending(wire::Reason reason, Instant now) const;
+  [[nodiscard]] JoinAnswer answer_join(const wire::Message& message, const Endpoint& from,
+                                       Instant now);
+  [[nodiscard]] JoinAnswer refusal(wire::Reason reason, uint32_t value) const;
+  [[nodiscard]] JoinAnswer pending(wire::Reason reason, Instant now) const;
   [[nodiscard]] bool is_pending(uint32_t source, Instant now) const;
   [[nodiscard]] bool all_pending(Instant now) const;
   [[nodiscard]] bool nobody_left(Instant now) const;

@@ -12,10 +12,10 @@
 #include <algorithm>
 #include <utility>
 
-#include "apps/trio_ml/arrival.h"
+#include "apps/arrival.h"
 #include "apps/trio_ml/control.h"
 #include "apps/trio_ml/emit.h"
-#include "apps/trio_ml/trio_ml.h"
+#include "apps/trio_ml/shard.h"
 #include "base/assert.h"
 #include "base/mutant.h"
 #include "microcode/machine.h"
@@ -43,7 +43,7 @@ microcode::Subroutine<void, M> take_result(M& m, Shard& shard, Job& job, const M
                        [&job, name] { return job.window.find(name); });
   const bool wanted = found.kind == Found::Kind::kActive &&
                       found.block->phase == BlockPhase::kSentUp &&
-                      check_against_block(*found.block, message) == Outcome::kCount;
+                      !check_against_block(*found.block, message).is_refused();
   // One of two equal results that arrive at once takes the block.
   bool taken = false;
   if (wanted) {
@@ -127,7 +127,7 @@ microcode::Subroutine<void, M> take_from_upstream(M& m, Shard& shard, Job& job,
     default:  // kPending, kHave: nothing to do, the sources keep asking.
       break;
   }
-  m.drop(static_cast<uint32_t>(Outcome::kCount));
+  m.drop(kUncounted);
 }
 
 }  // namespace tributary::trio_ml

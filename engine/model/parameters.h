@@ -44,7 +44,7 @@ struct Parameters {
   /// work issues an instruction in every cycle.
   uint32_t instruction_cycles = 20;
   /// Instructions before the program's first: Ethernet, IP and UDP headers, where the port has
-  /// taken them off. Source: apps/trio_ml/arrival.h has three for a frame.
+  /// taken them off. Source: apps/arrival.h has three for a frame.
   uint32_t header_instructions = 3;
   /// Bytes of those headers; they are in the head. Source: IEEE 802.3, RFC 791, RFC 768.
   uint32_t header_bytes = 14 + 20 + 8;

@@ -2,7 +2,7 @@
 // Method: one good frame, changed in one place at a time; each change has its own counter and no
 // other effect: the block that is in progress then gets its right sum. Last, frames changed at
 // random.
-#include "apps/trio_ml/arrival.h"
+#include "apps/arrival.h"
 
 #include <gtest/gtest.h>
 

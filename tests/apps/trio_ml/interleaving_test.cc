@@ -22,7 +22,7 @@
 
 #include "apps/trio_ml/aging.h"
 #include "apps/trio_ml/program.h"
-#include "apps/trio_ml/trio_ml.h"
+#include "apps/trio_ml/shard.h"
 #include "base/byte_order.h"
 #include "microcode/hash.h"
 #include "tests/engine/step_machine.h"
