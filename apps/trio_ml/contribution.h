@@ -20,9 +20,6 @@
 
 namespace tributary::trio_ml {
 
-inline constexpr microcode::Instruction kParseHeader{"parse_header",
-                                                     {.lmem_reads = 2, .register_writes = 2}};
-inline constexpr microcode::Instruction kCheckHeader{"check_header", {.register_reads = 4}};
 inline constexpr microcode::Instruction kPrepareBlock{"prepare_block",
                                                       {.register_reads = 4, .lmem_writes = 2}};
 inline constexpr microcode::Instruction kCheckBlock{"check_block", {.register_reads = 4}};
@@ -185,11 +182,11 @@ class ContributionThread {
   [[nodiscard]] Verdict parse() {
     const apps::Fit fit = apps::locate_udp_payload(m_, shard_.udp_port(), arrival_);
     if (fit != apps::Fit::kFits) return apps::outcome_of<Outcome>(fit);
-    m_.instruction(kParseHeader);
+    m_.instruction(apps::kParseHeader);
     const auto status = decode_head(message_bytes(m_, arrival_), arrival_.size, message_);
     if (status != wire::DecodeStatus::kOk) [[unlikely]]
       return refusal_of(status);
-    m_.instruction(kCheckHeader);
+    m_.instruction(apps::kCheckHeader);
     return kAccepted;
   }
 
