@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Method: the life of a session by hand: who may join, who is told what, when it ends.
+// Method: a session by hand: joins, answers, and its end.
 #include "apps/trio_ml/session.h"
 
 #include <gtest/gtest.h>
@@ -321,7 +321,7 @@ TEST_F(LowerSession, PassesTheUpperRefusalOn) {
   EXPECT_EQ(answer.reply, MessageType::kRefusal);
   EXPECT_EQ(answer.body.reason, Reason::kWrongWorld);
   EXPECT_EQ(answer.body.value, 8U);
-  // It may have been put right meanwhile: asked again after a while.
+  // The upper aggregator may have been corrected: it gets a join again later.
   pass(kSilentAfter + nanoseconds(1));
   static_cast<void>(join_tree(0));
   static_cast<void>(join_tree(1));
