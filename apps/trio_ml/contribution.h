@@ -305,8 +305,9 @@ class ContributionThread {
 
   // --- For program.h ----------------------------------------------------------------------------
 
-  [[nodiscard]] Refusal refusal(Outcome why) const {
-    return {why, job_, found_.block, found_.result};
+  /// @pre The verdict is a refusal.
+  [[nodiscard]] Refusal refusal(Verdict verdict) const {
+    return {verdict.reason(), job_, found_.block, found_.result};
   }
   /// Refuses the packet: answers its source if the reason calls for an answer, counts the reason
   /// and drops the packet. @pre parse() has been called.

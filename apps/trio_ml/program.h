@@ -32,17 +32,17 @@ template <microcode::Machine M>
 microcode::Thread process_suspending(M& m, Shard& shard) {
   ContributionThread<M> thread(m, shard);
   Verdict verdict = thread.parse();
-  if (verdict.is_refused()) co_return thread.refuse_packet(thread.refusal(verdict.reason()));
+  if (verdict.is_refused()) co_return thread.refuse_packet(thread.refusal(verdict));
 
   co_await thread.find_job();
   verdict = thread.check_job();
-  if (verdict.is_refused()) co_return thread.refuse_packet(thread.refusal(verdict.reason()));
+  if (verdict.is_refused()) co_return thread.refuse_packet(thread.refusal(verdict));
   if (thread.is_other()) {
     co_await serve_other(m, shard, thread.job(), thread.message(), thread.arrival());
     co_return;
   }
   verdict = thread.check_message();
-  if (verdict.is_refused()) co_return thread.refuse_packet(thread.refusal(verdict.reason()));
+  if (verdict.is_refused()) co_return thread.refuse_packet(thread.refusal(verdict));
 
   co_await thread.find_block();
   if (thread.is_block_absent()) {
@@ -53,11 +53,11 @@ microcode::Thread process_suspending(M& m, Shard& shard) {
     thread.take_inserted();
   }
   verdict = thread.check_block();
-  if (verdict.is_refused()) co_return thread.refuse_packet(thread.refusal(verdict.reason()));
+  if (verdict.is_refused()) co_return thread.refuse_packet(thread.refusal(verdict));
 
   co_await thread.admit_source();
   verdict = thread.check_admission();
-  if (verdict.is_refused()) co_return thread.refuse_packet(thread.refusal(verdict.reason()));
+  if (verdict.is_refused()) co_return thread.refuse_packet(thread.refusal(verdict));
   thread.note_admission();
 
   co_await thread.add_gradients();
@@ -104,11 +104,11 @@ void aggregate_in_place(M& m, Shard& shard, ContributionThread<M>& thread) {
     thread.take_inserted();
   }
   if (const Verdict verdict = thread.check_block(); verdict.is_refused()) [[unlikely]]
-    return refuse_in_place(m, shard, thread.refusal(verdict.reason()));
+    return refuse_in_place(m, shard, thread.refusal(verdict));
 
   static_cast<void>(thread.admit_source());
   if (const Verdict verdict = thread.check_admission(); verdict.is_refused()) [[unlikely]]
-    return refuse_in_place(m, shard, thread.refusal(verdict.reason()));
+    return refuse_in_place(m, shard, thread.refusal(verdict));
   thread.note_admission();
 
   static_cast<void>(thread.add_gradients());
@@ -127,15 +127,15 @@ template <microcode::Machine M>
 [[gnu::noinline, gnu::flatten]] void process_unknown_in_place(M& m, Shard& shard) {
   ContributionThread<M> thread(m, shard);
   if (const Verdict verdict = thread.parse(); verdict.is_refused()) [[unlikely]]
-    return refuse_in_place(m, shard, thread.refusal(verdict.reason()));
+    return refuse_in_place(m, shard, thread.refusal(verdict));
 
   static_cast<void>(thread.find_job());
   if (const Verdict verdict = thread.check_job(); verdict.is_refused()) [[unlikely]]
-    return refuse_in_place(m, shard, thread.refusal(verdict.reason()));
+    return refuse_in_place(m, shard, thread.refusal(verdict));
   if (thread.is_other()) [[unlikely]]
     return serve_other_in_place(m, shard, thread.job());
   if (const Verdict verdict = thread.check_message(); verdict.is_refused()) [[unlikely]]
-    return refuse_in_place(m, shard, thread.refusal(verdict.reason()));
+    return refuse_in_place(m, shard, thread.refusal(verdict));
 
   aggregate_in_place(m, shard, thread);
 }

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Method: the paper's three kinds of packets and each truncation by hand. Then random packets
-//         through
-// the live machine and through many interleaved threads of the suspending machine. Both must
+// Method: the paper's three kinds of packets and each truncation by hand. Then random packets run
+// through the live machine and through many interleaved threads of the suspending machine. Both must
 // forward the same packets and leave the same counters as the paper's rule in three lines.
 #include "apps/filter/filter.h"
 

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Method: the records of one slot by hand, where several threads use them. program_test.cc tests
-//         the
-// whole program.
+// the whole program.
 #include "apps/switchml/slots.h"
 
 #include <gtest/gtest.h>

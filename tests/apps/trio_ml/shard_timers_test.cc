@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Method: a live machine over an in-memory queue in virtual time. Tests the time for which a core
-//         may
-// sleep, and that timers run when they are due although not every burst checks each of them.
+// Method: a live machine over an in-memory queue in virtual time. Tests how long a core may sleep,
+// and that timers run when they are due although not every burst checks each of them.
 #include <gtest/gtest.h>
 
 #include "apps/trio_ml/app.h"
