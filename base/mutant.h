@@ -48,7 +48,7 @@ namespace tributary {
   X(kBufferLeaked, "a result that is pushed out keeps its buffer")                         \
   X(kBlockCountLeaked, "a degraded block is not taken off the count of those in progress") \
   X(kThawTooSoon, "a buffer is free while its last send is still to leave")                \
-  /* apps/trio_ml/control.h, session.cc, trio_ml.cc: sessions. */                          \
+  /* apps/trio_ml/control.h, session.cc, job.cc: sessions. */                              \
   X(kHaveWithoutMask, "an answer says that everybody has contributed")                     \
   X(kProbeUnanswered, "a probe for a complete block is not answered")                      \
   X(kPastCacheSilent, "a source that lags past the cache is not told")                     \
