@@ -1,47 +1,51 @@
 // SPDX-License-Identifier: Apache-2.0
 /// @file
-/// From a packet to the message in it, for programs over UDP: Ethernet, IP and UDP headers where
-/// the port delivers frames, nothing where the kernel has taken them off.
+/// Locates the UDP payload in a packet. A port delivers either frames with Ethernet, IP and UDP
+/// headers, or payloads from which the kernel has removed these headers.
 ///
-/// Errors: Each way in which a frame can be unfit has a name of its own; programs count them under
-///         it.
-/// Tests:  tests/apps/trio_ml/arrival_test.cc, tests/apps/switchml/refusal_test.cc
+/// Errors: Each defect of a frame has its own name in Fit. Programs count packets by these names.
+/// Tests:  tests/apps/arrival_test.cc, tests/apps/switchml/refusal_test.cc
 #pragma once
 
 #include <cstring>
 #include <span>
 
+#include "apps/instructions.h"
 #include "base/endpoint.h"
 #include "microcode/machine.h"
 #include "wire/headers.h"
 
 namespace tributary::apps {
 
-inline constexpr microcode::Instruction kParseEthernet{"parse_ethernet",
-                                                       {.lmem_reads = 1, .register_writes = 1}};
-inline constexpr microcode::Instruction kParseIp{"parse_ip",
-                                                 {.lmem_reads = 2, .register_writes = 2}};
-inline constexpr microcode::Instruction kParseUdp{"parse_udp",
-                                                  {.lmem_reads = 2, .register_writes = 2}};
-
-/// Where the message lies in the packet, and who sent it.
+/// The position of the message in the packet, and its sender.
 struct Arrival {
-  uint32_t offset = 0;  ///< Of the UDP payload, in bytes from the packet's start.
-  uint32_t size = 0;    ///< Of the UDP payload.
+  uint32_t offset = 0;  ///< UDP payload: bytes from the packet's start.
+  uint32_t size = 0;    ///< UDP payload: bytes.
   Endpoint source;
 };
 
-/// What locating a message found: it fits, or why not.
+/// The result of locating a message.
 enum class Fit : uint8_t {
   kFits,
   kNotIp,
-  kBadIpHeader,  ///< Lengths or version that do not fit the frame.
+  kBadIpHeader,  ///< Lengths or version contradict the frame.
   kIpOptions,
   kFragment,
   kNotUdp,
   kWrongPort,
   kTruncated,  ///< Shorter than its headers.
 };
+
+/// Returns the counter for a frame that does not fit. A program's Outcome lists these reasons under
+/// the same names and in the same order. @pre fit is not kFits.
+template <class Outcome>
+[[nodiscard]] constexpr Outcome outcome_of(Fit fit) {
+  constexpr auto kFirst = static_cast<uint32_t>(Fit::kNotIp);
+  constexpr auto kFirstCounter = static_cast<uint32_t>(Outcome::kNotIp);
+  static_assert(static_cast<uint32_t>(Outcome::kTruncated) - kFirstCounter ==
+                static_cast<uint32_t>(Fit::kTruncated) - kFirst);
+  return static_cast<Outcome>(kFirstCounter + static_cast<uint32_t>(fit) - kFirst);
+}
 
 namespace detail {
 
@@ -90,7 +94,7 @@ Fit locate_ipv6(M& m, uint32_t& offset, uint32_t& ip_end, Arrival& arrival) {
 
 }  // namespace detail
 
-/// Where the UDP payload begins if the frame is what locate_udp_payload() accepts.
+/// Returns the offset of the UDP payload in a frame that locate_udp_payload() accepts.
 [[nodiscard]] inline uint32_t frame_payload_offset(std::span<const std::byte> frame) {
   using Ethernet = wire::EthernetHeader;
   const bool is_ipv6 = frame.size() >= Ethernet::kBytes &&
@@ -99,9 +103,9 @@ Fit locate_ipv6(M& m, uint32_t& offset, uint32_t& ip_end, Arrival& arrival) {
          wire::UdpHeader::kBytes;
 }
 
-/// Finds the UDP payload addressed to `udp_port` in a frame. Apart from the rest, since ports that
-/// deliver payloads alone never come here.
-/// @param port_mask Bits of the destination port that have to agree.
+/// Finds the UDP payload addressed to `udp_port` in a frame.
+/// noinline: ports that deliver payloads never call it.
+/// @param port_mask Bits of the destination port that must match.
 template <microcode::Machine M>
 [[gnu::noinline]] Fit locate_in_frame(M& m, uint16_t udp_port, Arrival& arrival,
                                       uint16_t port_mask = 0xffff) {
@@ -141,19 +145,19 @@ template <microcode::Machine M>
   return Fit::kFits;
 }
 
-/// The packet at hand as if it were a UDP payload and nothing else.
+/// Returns the arrival of a packet that is a UDP payload without headers.
 template <microcode::Machine M>
 Arrival payload_arrival(const M& m) {
   return {.offset = 0, .size = m.packet_size(), .source = m.source()};
 }
 
-/// Finds the UDP payload addressed to `udp_port` in the packet at hand, a frame or a payload.
-/// @param arrival As payload_arrival() has made it.
+/// Finds the UDP payload addressed to `udp_port` in the packet, a frame or a payload.
+/// @param arrival   The result of payload_arrival(); changed if the packet is a frame.
 /// @param port_mask As for locate_in_frame().
 template <microcode::Machine M>
 Fit locate_udp_payload(M& m, uint16_t udp_port, Arrival& arrival, uint16_t port_mask = 0xffff) {
   if (!m.arrived_as_frame()) return Fit::kFits;
-  Arrival in_frame = arrival;  // A copy, so that the caller's can stay in registers.
+  Arrival in_frame = arrival;  // A copy, so that the caller's stays in registers.
   const Fit fit = locate_in_frame(m, udp_port, in_frame, port_mask);
   arrival = in_frame;
   return fit;

@@ -48,7 +48,7 @@ namespace tributary {
   X(kBufferLeaked, "an evicted result keeps its buffer")                                    \
   X(kBlockCountLeaked, "a degraded block stays in the count of blocks in progress")         \
   X(kThawTooSoon, "a buffer is freed before its last send has left")                        \
-  /* apps/trio_ml/control.h, session.cc, trio_ml.cc: sessions. */                           \
+  /* apps/trio_ml/control.h, session.cc, job.cc: sessions. */                               \
   X(kHaveWithoutMask, "a kHave reply says that all sources have contributed")               \
   X(kProbeUnanswered, "a probe for a complete block gets no reply")                         \
   X(kPastCacheSilent, "a source that lags past the result cache gets no notice")            \

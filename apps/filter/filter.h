@@ -1,19 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 /// @file
-/// The filter of the Trio paper's §3.2, instruction by instruction: forwards IP packets without
-/// options, drops all others, and counts those by reason.
+/// The filter of the Trio paper's §3.2: forwards IP packets without options, and drops all others,
+/// counted by reason.
 ///
 ///   process_ether --IP--> process_ip --no options--> forward_packet
 ///        |                     |
 ///        +------- ir0 ---------+--> count_dropped --> drop_packet            (Figure 5)
 ///
 /// Model:   As in the paper, "IP" is EtherType 0x0800, and an IP packet whose version is not 4 or
-///          whose header is not five words long counts as one with options. A packet that ends
-///          before the header which an instruction reads has no place in the paper's listing: here
-///          it has a counter of its own behind the paper's two.
-/// Shapes:  kFilterDropCount Packet/Byte Counters of 16 bytes, from DROP_CNT_BASE on (Figure 6).
+///          whose header is not five words long counts as one with options. A third counter
+///          counts truncated packets, which the paper's listing does not cover.
 /// Units:   Counter addresses in 8-byte words, as in the paper; sizes in bytes.
-/// Threads: As the machine's; counters change by XTXN only.
+/// Threads: The machine's; only XTXNs change counters.
 /// Tests:   tests/apps/filter/filter_test.cc
 #pragma once
 
@@ -27,15 +25,15 @@
 
 namespace tributary::filter {
 
-/// Why a packet is dropped; the value is what the program keeps in ir0.
+/// The reason to drop a packet; the program keeps this value in ir0.
 enum class Drop : uint8_t {
   kNonIp = 0,
   kIpOptions = 1,
-  kNoHeader = 2,  ///< Ends before its headers do, or came by a port that takes them off.
+  kNoHeader = 2,  ///< Truncated, or from a port that removes headers.
 };
 inline constexpr uint32_t kDropCount = 3;
 
-/// "non_ip", "ip_options", "no_header".
+/// Returns "non_ip", "ip_options" or "no_header".
 [[nodiscard]] const char* to_string(Drop reason);
 
 /// Words from one Packet/Byte Counter to the next: "DROP_CNT_BASE + ir0 * 2" (§3.2).
@@ -52,19 +50,20 @@ inline constexpr microcode::Instruction kCountDropped{"count_dropped", {.registe
 inline constexpr microcode::Instruction kForwardPacket{"forward_packet", {}};
 inline constexpr microcode::Instruction kDropPacket{"drop_packet", {}};
 
-/// The filter's counters in shared memory.
+/// The filter's counters in shared memory: kDropCount Packet/Byte Counters of 16 bytes from
+/// DROP_CNT_BASE on (Figure 6).
 class FilterState {
  public:
-  /// Takes the counters from the SRAM range, where what is often accessed lies (§2.3).
-  /// @return an Error when it has too little left.
+  /// Takes the counters from the SRAM range, which holds frequently accessed data (§2.3).
+  /// @return an Error if it has too little left.
   static Result<FilterState> create(memory::SharedMemory& memory);
 
-  /// DROP_CNT_BASE.
+  /// Returns DROP_CNT_BASE.
   [[nodiscard]] uint64_t drop_cnt_base_words() const { return drop_cnt_base_words_; }
   [[nodiscard]] memory::PacketByteCounter& counter_at(uint64_t address_words) const {
     return *memory_->at_as<memory::PacketByteCounter>(memory::Address(address_words * kWordBytes));
   }
-  /// What has been dropped for a reason; for reports, between bursts.
+  /// Returns the counter of packets dropped for a reason; for reports, between bursts.
   [[nodiscard]] const memory::PacketByteCounter& dropped(Drop reason) const {
     return counter_at(drop_cnt_base_words_ + static_cast<uint64_t>(reason) * kCounterWords);
   }
@@ -79,7 +78,8 @@ class FilterState {
 
 namespace detail {
 
-/// The two instructions that look at the packet: whether to forward it and, if not, ir0.
+/// Runs the two instructions that read the packet.
+/// @return whether to forward the packet; if not, ir0 has the reason.
 template <microcode::Machine M>
 bool passes(M& m, Drop& ir0) {
   using Ether = wire::EthernetHeader;
@@ -102,7 +102,7 @@ bool passes(M& m, Drop& ir0) {
 
 }  // namespace detail
 
-/// What the thread does. Nothing in it waits for a reply.
+/// Runs the instructions of the thread. None of them waits for a reply.
 template <microcode::Machine M>
 void run_filter(M& m, FilterState& state) {
   Drop ir0;
@@ -120,7 +120,7 @@ void run_filter(M& m, FilterState& state) {
   m.drop(static_cast<uint32_t>(ir0));
 }
 
-/// The thread for one packet.
+/// Runs the thread for one packet.
 template <microcode::Machine M>
 microcode::Thread filter_packet(M& m, FilterState& state) {
   run_filter(m, state);

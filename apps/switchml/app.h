@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /// @file
-/// SwitchML as a program for an engine: what to start for a packet, which core owns one. It has no
-/// timers: SwitchML's switch acts on packets alone.
+/// SwitchML as a program for an engine: runs threads for packets, and tells which core owns a
+/// packet. It has no timers: SwitchML's switch acts on packets only.
 ///
-/// Threads: As Shard: one core.
+/// Threads: Belongs to one core, like its Shard.
 /// Tests:   tests/apps/switchml/
 #pragma once
 
@@ -17,7 +17,7 @@ class App {
   explicit App(Shard& shard) : shard_(shard) {}
 
   void begin_burst() { shard_.begin_burst(); }
-  /// Starts the thread for the packet at hand.
+  /// Runs the thread for the packet.
   template <microcode::Machine M>
   void process(M& m) {
     process_packet(m, shard_);
@@ -26,7 +26,8 @@ class App {
   static void run_timers(M&, Instant) {}
   [[nodiscard]] static Instant next_due() { return Instant::never(); }
 
-  /// The core that owns a packet, of `core_count` (a power of two). Core 0 counts what is none.
+  /// Returns the core that owns a packet. Core 0 owns packets that are too short.
+  /// @param core_count A power of two.
   [[nodiscard]] static uint32_t owner(std::span<const std::byte> packet, bool is_frame,
                                       uint32_t core_count) {
     const uint32_t offset = is_frame ? apps::frame_payload_offset(packet) : 0;

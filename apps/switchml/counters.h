@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /// @file
-/// Everything a packet can cause in the SwitchML program, by name. One Packet/Byte Counter each,
-/// per shard; the names are what `tributary serve --protocol switchml --json` reports.
+/// The outcomes of packets in the SwitchML program, by name. Each shard has one Packet/Byte Counter
+/// for each outcome. `tributary serve --protocol switchml --json` reports them under these names.
 ///
 /// Tests: tests/apps/switchml/refusal_test.cc
 #pragma once
@@ -9,21 +9,21 @@
 #include <array>
 #include <cstdint>
 
-#include "apps/arrival.h"
+#include "apps/counting.h"
 #include "memory/rmw.h"
 
 namespace tributary::switchml {
 
 enum class Outcome : uint8_t {
-  // What was done.
+  // Packets served and sent, and events.
   kAggregated,     ///< A contribution was added.
   kSlotCompleted,  ///< Every worker had contributed.
-  kResultSent,     ///< One for each worker.
-  kRetransmitted,  ///< A kept result, once more, to the worker that asked.
-  kDuplicate,      ///< Contribution that its slot holds already and that is not complete.
-  kSlotRestarted,  ///< The slot had begun with a packet that turned out to be an old one.
-  kSlotReclaimed,  ///< What the slot held is forgotten: some worker is a new process.
-  // Why a packet was refused. No other effect.
+  kResultSent,     ///< Counts each worker.
+  kRetransmitted,  ///< A kept result was sent to the worker that asked for it.
+  kDuplicate,      ///< The incomplete slot already holds the contribution.
+  kSlotRestarted,  ///< The slot's use had begun with an old packet.
+  kSlotReclaimed,  ///< The slot was cleared because a worker is a new process.
+  // Reasons to refuse a packet. A refused packet has no other effect.
   kNotIp,
   kBadIpHeader,
   kIpOptions,
@@ -33,30 +33,23 @@ enum class Outcome : uint8_t {
   kTruncated,          ///< Shorter than its headers.
   kNotSwitchml,        ///< Another message type.
   kUnknownWorker,      ///< From an address that belongs to no session.
-  kSessionIncomplete,  ///< Some worker of the session has not registered yet.
+  kSessionIncomplete,  ///< A worker of the session has not registered yet.
   kWrongElements,      ///< Not the session's number of elements.
-  kLengthDiffers,      ///< Shorter or longer than its size field says.
+  kLengthDiffers,      ///< The length contradicts the size field.
   kSlotOutsidePool,
-  kPhaseAhead,    ///< For a slot's next use, although its other set is not complete.
-  kChunkDiffers,  ///< Another job or packet than the one that its slot is adding up.
+  kPhaseAhead,    ///< For a slot's next use while its other set is incomplete.
+  kChunkDiffers,  ///< Job or packet id differs from the slot's current sum.
   kSlotBusy,      ///< The slot's result is being sent; modelled machine only.
   kCount,
 };
 inline constexpr uint32_t kOutcomeCount = static_cast<uint32_t>(Outcome::kCount);
 
-/// The counter's name, as in "slot_outside_pool".
+/// Returns the counter's name, as in "slot_outside_pool".
 [[nodiscard]] const char* to_string(Outcome outcome);
 
-/// The counter of what is wrong with a frame. @pre fit is not kFits.
-[[nodiscard]] constexpr Outcome outcome_of(apps::Fit fit) {
-  // Both lists have these in the same order.
-  constexpr auto kFirst = static_cast<uint32_t>(Outcome::kNotIp);
-  static_assert(static_cast<uint32_t>(Outcome::kTruncated) - kFirst ==
-                static_cast<uint32_t>(apps::Fit::kTruncated) -
-                    static_cast<uint32_t>(apps::Fit::kNotIp));
-  return static_cast<Outcome>(kFirst + static_cast<uint32_t>(fit) -
-                              static_cast<uint32_t>(apps::Fit::kNotIp));
-}
+/// The result of a check of a packet.
+using Verdict = apps::Verdict<Outcome>;
+inline constexpr Verdict kAccepted{};
 
 using Counters = std::array<memory::PacketByteCounter, kOutcomeCount>;
 

@@ -3,23 +3,21 @@
 /// SwitchML's switch as a packet program (SwitchML paper §4.5, Algorithm 3): one thread for each
 /// packet.
 ///
-///   locate the message -> whose is it? -> check it -> let it into its slot's set -> add the
-///   elements
-///   -> if that made the sum final: make the result and send it to every worker
+///   locate the message -> find its sender -> check it -> admit it to its slot's set
+///   -> add the elements -> if the sum is final: make the result and send it to every worker
 ///
-/// Contract: Right under every interleaving of its XTXNs (microcode/machine.h). Both sets of a slot
-///           are changed in whole XTXNs only: admit, settle, complete, and the end of reading.
-/// Wire:     wire/switchml.h. A result goes to each worker's address and the UDP port
-/// that
-///           its own contribution came from. (The published switch takes the last worker's port for
-///           all, which is the same where workers number their ports alike.)
-/// Source:   SwitchML paper §4.5; docs/switchml.md says where the published switch differs.
+/// Contract: Correct under every interleaving of its XTXNs (microcode/machine.h). Only whole XTXNs
+///           change the sets of a slot: admit, settle, complete, and the end of reading.
+/// Wire:     wire/switchml.h. A result goes to each worker's address, and to the UDP port that its
+///           own contribution came from; docs/switchml.md lists the published switch's differences.
+/// Source:   SwitchML paper §4.5
 /// Tests:    tests/apps/switchml/program_test.cc (live), interleaving_test.cc (suspending machine),
 ///           three_machines_test.cc (pipeline model, live, modelled Trio)
 #pragma once
 
 #include <span>
 
+#include "apps/arrival.h"
 #include "apps/counting.h"
 #include "apps/switchml/switchml.h"
 #include "base/byte_order.h"
@@ -31,14 +29,9 @@ namespace tributary::switchml {
 using apps::count;
 using apps::refuse;
 
-inline constexpr microcode::Instruction kParseHeader{"parse_header",
-                                                     {.lmem_reads = 2, .register_writes = 2}};
-inline constexpr microcode::Instruction kCheckHeader{"check_header", {.register_reads = 4}};
 inline constexpr microcode::Instruction kCheckSlot{"check_slot", {.register_reads = 4}};
-inline constexpr microcode::Instruction kBuildHeader{"build_header",
-                                                     {.register_reads = 4, .lmem_writes = 2}};
 
-/// What the program keeps of a packet.
+/// The fields of a packet that the program keeps.
 struct Message {
   apps::Arrival arrival;
   Contribution contribution{};
@@ -48,12 +41,12 @@ struct Message {
 
 namespace detail {
 
-/// Reads the header. @return kCount: nothing is wrong with it for this session.
+/// Reads the header and checks it against the sender's session.
 template <microcode::Machine M>
-Outcome read_header(M& m, const Sender& sender, Message& message) {
+Verdict read_header(M& m, const Sender& sender, Message& message) {
   using H = SwitchmlHeader;
   const apps::Arrival& arrival = message.arrival;
-  m.instruction(kParseHeader);
+  m.instruction(apps::kParseHeader);
   const std::byte* const header = m.head().bytes() + arrival.offset;
   message.contribution = {.name = {.packet_id = byte_swapped(H::PacketId::load(header)),
                                    .job_number = static_cast<uint8_t>(H::JobNumber::load(header))},
@@ -63,7 +56,7 @@ Outcome read_header(M& m, const Sender& sender, Message& message) {
                           .exponent1 = static_cast<int8_t>(H::Exponent1::load(header))};
   message.slot = H::Slot::load(header);
   message.set = H::Set::load(header);
-  m.instruction(kCheckHeader);
+  m.instruction(apps::kCheckHeader);
   const SessionConfig& config = sender.session->config;
   if (!sender.session->is_complete()) return Outcome::kSessionIncomplete;
   if (wire::switchml_elements(H::Size::load(header)) != config.elements) {
@@ -71,7 +64,7 @@ Outcome read_header(M& m, const Sender& sender, Message& message) {
   }
   if (arrival.size != H::kBytes + config.elements * 4) return Outcome::kLengthDiffers;
   if (message.slot >= config.slots) return Outcome::kSlotOutsidePool;
-  return Outcome::kCount;
+  return kAccepted;
 }
 
 /// Writes the head of the slot's result.
@@ -101,12 +94,12 @@ inline void build_head(const Session& session, const SetRecord& record, const Me
 
 }  // namespace detail
 
-/// The request of an XTXN on a set's record.
+/// Returns the request of an XTXN on a set's record.
 [[nodiscard]] inline microcode::Xtxn request_on(const SetRecord& record) {
   return {microcode::XtxnKind::kFetchAndOp, &record, 16};
 }
 
-/// Sends the slot's result to `to`, then lets the slot go. @pre The thread is one of its readers.
+/// Sends the slot's result, then releases the slot. @pre The thread is one of its readers.
 template <microcode::Machine M>
 void send_result(M& m, Shard& shard, const Session& session, SetRecord& record,
                  const Message& message, std::span<const Endpoint> to, Outcome counted) {
@@ -116,12 +109,12 @@ void send_result(M& m, Shard& shard, const Session& session, SetRecord& record,
   m.post(request_on(record), [&record] { record.readers--; });
 }
 
-/// The slot's sum is final: makes the result and sends it to every worker.
+/// Makes the result and sends it to every worker. @pre The slot's sum is final.
 template <microcode::Machine M>
 microcode::Subroutine<void, M> publish(M& m, Shard& shard, Session& session, SetRecord& record,
                                        const Message& message) {
   co_await m.finish_lanes(session.pool.lanes(message.slot, message.set), session.config.elements);
-  m.instruction(kBuildHeader);
+  m.instruction(apps::kBuildHeader);
   detail::build_head(session, record, message);
   count(m, shard, Outcome::kSlotCompleted);
   co_await m.issue(request_on(record), [&record, &shard, &session] {
@@ -130,14 +123,14 @@ microcode::Subroutine<void, M> publish(M& m, Shard& shard, Session& session, Set
     record.sent_in_burst = shard.burst();
     session.slots_completed++;
   });
-  // Between here and send() nothing waits, so the list is this thread's.
+  // The thread does not wait between here and send(), so no other thread changes the list.
   for (uint32_t w = 0; w < session.config.workers; w++) {
     session.destinations[w].port = record.udp_ports[w];
   }
   send_result(m, shard, session, record, message, session.destinations, Outcome::kResultSent);
 }
 
-/// Algorithm 3's upper half: whether the contribution is new to its set.
+/// Admits the contribution to its set (the upper half of Algorithm 3).
 template <microcode::Machine M>
 microcode::Subroutine<Admission, M> let_in(M& m, const Shard& shard, const Session& session,
                                            const Message& message) {
@@ -147,9 +140,9 @@ microcode::Subroutine<Admission, M> let_in(M& m, const Shard& shard, const Sessi
   SetRecord& other = pool.record(message.slot, 1 - message.set);
   co_return co_await m.issue(request_on(here), [&m, &shard, &session, &message, &here, &other] {
     const auto begin = [&] {
-      // A result of this very burst may still be on its way out.
+      // A result that was sent in this burst may not have left the lanes yet.
       if (here.sent_in_burst == shard.burst()) m.release_payload({});
-      // Where several threads add at once, none of them can say that it is the first.
+      // If several threads add at once, none of them is the first to write.
       if (M::kSuspends && !TRIB_MUTANT(kSetNotCleared)) {
         std::fill_n(session.pool.lanes(message.slot, message.set), session.config.elements, 0);
       }
@@ -163,7 +156,7 @@ microcode::Subroutine<Admission, M> let_in(M& m, const Shard& shard, const Sessi
   });
 }
 
-/// A packet that its slot's set has not let in: the kept result once more, or a refusal.
+/// Answers a packet that its set did not admit: sends the kept result or refuses the packet.
 template <microcode::Machine M>
 void answer_not_admitted(M& m, Shard& shard, const Session& session, const Message& message,
                          Admission admission) {
@@ -176,14 +169,14 @@ void answer_not_admitted(M& m, Shard& shard, const Session& session, const Messa
   m.drop(static_cast<uint32_t>(Outcome::kRetransmitted));
 }
 
-/// The thread for one packet.
+/// Runs the thread for one packet.
 template <microcode::Machine M>
 microcode::Thread process_packet(M& m, Shard& shard) {
   Message message{.arrival = apps::payload_arrival(m)};
   const apps::Fit fit =
       apps::locate_udp_payload(m, wire::kSwitchmlPort, message.arrival, wire::kSwitchmlPortMask);
   if (fit != apps::Fit::kFits) {
-    refuse(m, shard, outcome_of(fit));
+    refuse(m, shard, apps::outcome_of<Outcome>(fit));
     co_return;
   }
   const auto header = m.head().template view<SwitchmlHeader>(message.arrival.offset);
@@ -204,8 +197,8 @@ microcode::Thread process_packet(M& m, Shard& shard) {
     co_return;
   }
   Session& session = *sender->session;
-  if (const Outcome wrong = detail::read_header(m, *sender, message); wrong != Outcome::kCount) {
-    refuse(m, shard, wrong);
+  if (const Verdict verdict = detail::read_header(m, *sender, message); verdict.is_refused()) {
+    refuse(m, shard, verdict.reason());
     co_return;
   }
 

@@ -28,7 +28,7 @@ Result<SlotPool> SlotPool::create(uint32_t slots_max, uint32_t shard_count,
   if (!records) return tl::unexpected(records.error());
   const auto buffers = memory.allocate(memory::Range::kDram, sets * kBufferBytes, kCacheLineBytes);
   if (!buffers) return tl::unexpected(buffers.error());
-  // Zeros are a record of no session (epoch 0), so that the memory stays untouched.
+  // A record of zeros belongs to no session (epoch 0), so the memory stays untouched.
   auto* first = reinterpret_cast<SetRecord*>(memory.at(*records));
   return SlotPool(first, memory.at(*buffers), static_cast<uint32_t>(std::countr_zero(shard_count)));
 }

@@ -123,7 +123,7 @@ void Shard::add_sender(const Sender& sender) {
 }
 
 void Shard::remove_senders(const Session& session, uint32_t worker_first, uint32_t worker_last) {
-  // Put together anew, so that no search runs into a gap.
+  // Rebuilds the table, so that no search meets a gap.
   std::vector<Sender> old(senders_.size());
   old.swap(senders_);
   for (const Sender& sender : old) {

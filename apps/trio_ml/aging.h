@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 /// @file
-/// The timer programs (Trio paper §5): frequent threads that end blocks which have aged, infrequent
-/// ones that tell permanent stragglers from temporary ones, and one that looks after the session.
+/// The timer programs (Trio paper §5). Frequent threads end blocks that have aged out. An
+/// infrequent thread finds permanent stragglers. Another thread checks the session.
 ///
-/// Bounds:  A block whose last contribution was at t ends in (t + timeout, t + 2 * timeout],
-///          degraded if someone is missing. Only contributions count: retransmissions do not touch
-///          REF, or impatient sources would keep a straggler's block alive for ever. When a session
-///          begins, blocks wait until every member was heard of, and a timeout from then on
-///          (Session::all_present_for).
+/// Bounds:  A block whose last contribution was at t ends in (t + timeout, t + 2 * timeout]. It is
+///          degraded if a source is missing. Retransmissions do not touch REF; otherwise impatient
+///          sources would keep a straggler's block alive for ever. In a new session blocks age only
+///          after every member has been present for a timeout (Session::all_present_for).
 /// Tests:   tests/apps/trio_ml/aging_test.cc
 #pragma once
 
@@ -15,13 +14,13 @@
 
 #include "apps/trio_ml/control.h"
 #include "apps/trio_ml/emit.h"
-#include "apps/trio_ml/trio_ml.h"
+#include "apps/trio_ml/shard.h"
 #include "base/mutant.h"
 #include "microcode/machine.h"
 
 namespace tributary::trio_ml {
 
-/// Records that one scan transaction visits: a word of REF flags.
+/// Records that one scan transaction visits: one word of REF flags.
 inline constexpr uint32_t kRecordsPerScan = 64;
 
 inline constexpr microcode::Instruction kScanRecords{"scan_records",
@@ -29,21 +28,22 @@ inline constexpr microcode::Instruction kScanRecords{"scan_records",
 inline constexpr microcode::Instruction kJudgeSource{"judge_source",
                                                      {.register_reads = 4, .register_writes = 1}};
 
-/// Blocks that a scan found idle, as many as one word of REF flags has.
+/// The places of blocks that a scan closed; at most one word of REF flags.
 struct IdlePlaces {
   std::array<uint32_t, kRecordsPerScan> place;
   uint32_t count = 0;
 };
 
-/// Tests and clears the REF flags of places [begin, end). With mitigation the idle blocks are
-/// closed in the same transaction; `idle` names those whose result the caller has to send.
+/// Tests and clears the REF flags of places [begin, end). With mitigation, closes idle blocks in
+/// the same transaction.
+/// @param idle Gets the places of the blocks that the caller must emit.
 void scan_places(Job& job, uint32_t begin, uint32_t end, Instant now, IdlePlaces& idle);
 
-/// Notes which sources an aged block was missing.
-/// @return how many.
+/// Records the sources that are missing from a block that has aged out.
+/// @return the number of missing sources.
 uint32_t note_missing(Job& job, const BlockRecord& block);
 
-/// A frequent timer thread's visit to its slice of the places.
+/// Runs a frequent timer thread: visits its slice of the places and ends idle blocks.
 template <microcode::Machine M>
 microcode::Thread age_blocks(M& m, Shard& shard, Job& job, timers::TimerSlice slice) {
   for (uint32_t begin = slice.begin; begin < slice.end; begin += kRecordsPerScan) {
@@ -64,8 +64,9 @@ microcode::Thread age_blocks(M& m, Shard& shard, Job& job, timers::TimerSlice sl
   }
 }
 
-/// The infrequent timer thread: a source that a block aged out without, and that has contributed to
-/// nothing for a whole period, is a permanent straggler. Nobody waits for it until it returns.
+/// Runs the infrequent timer thread. It declares a source a permanent straggler if a block aged out
+/// without it and it contributed to no block for a whole period. New blocks do not wait for a
+/// permanent straggler until it returns.
 template <microcode::Machine M>
 microcode::Thread judge_sources(M& m, Shard& shard, Job& job) {
   for (uint32_t source = 0; source < job.config.sources; source++) {
@@ -89,13 +90,13 @@ microcode::Thread judge_sources(M& m, Shard& shard, Job& job) {
   co_return;
 }
 
-/// Looks after the job's session: ends it when its members are gone, and tells the upper aggregator
-/// that this one is alive. Shard 0 only, as all that changes a session.
+/// Ends the job's session when all its members are gone, and sends keep-alives to the upper
+/// aggregator. Runs on shard 0 only, like everything that changes a session.
 template <microcode::Machine M>
 microcode::Thread keep_session(M& m, Shard& shard, Job& job) {
   const Message good_bye = upstream_message(job, MessageType::kLeave);
   if (job.session.expire(m.now())) end_upstream(m, shard, job, good_bye);
-  // Above, this is a member like any other: present when all of its own are.
+  // For the upper aggregator this aggregator is present when all its own members are.
   if (job.session.upstream_number() != 0 && job.session.all_present_for(Duration(), m.now())) {
     send_control(m, upstream_message(job, MessageType::kKeepAlive), job.config.upstream);
   }

@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 /// @file
-/// Trio-ML as a program for an engine: what to start for a packet, which timers are due, which core
+/// Trio-ML as a program for an engine: starts threads for packets and timers, and tells which core
 /// owns a packet.
 ///
-/// Threads: As Shard: one core.
+/// Threads: Belongs to one core, like its Shard.
 /// Tests:   tests/apps/trio_ml/
 #pragma once
 
+#include "apps/arrival.h"
 #include "apps/trio_ml/aging.h"
 #include "apps/trio_ml/program.h"
-#include "apps/trio_ml/trio_ml.h"
+#include "apps/trio_ml/shard.h"
 #include "engine/live/live_core.h"
 
 namespace tributary::trio_ml {
@@ -20,13 +21,13 @@ class App {
 
   void begin_burst() { shard_.begin_burst(); }
 
-  /// Starts the thread for the packet at hand.
+  /// Runs the thread for the packet.
   template <microcode::Machine M>
-  [[gnu::always_inline]] void process(M& m) {
+  void process(M& m) {
     process_packet(m, shard_);
   }
 
-  /// Starts the timer threads whose time has come.
+  /// Runs the timer threads that are due.
   template <microcode::Machine M>
   void run_timers(M& m, Instant now) {
     if (now < shard_.timers_due()) return;
@@ -42,10 +43,11 @@ class App {
   }
   [[nodiscard]] Instant next_due() const { return shard_.next_due(); }
 
-  /// The core that owns a packet, of `core_count` (a power of two). Core 0 counts what is none.
+  /// Returns the core that owns a packet. Core 0 owns packets that are too short.
+  /// @param core_count A power of two.
   [[nodiscard]] static uint32_t owner(std::span<const std::byte> packet, bool is_frame,
                                       uint32_t core_count) {
-    const uint32_t offset = is_frame ? frame_payload_offset(packet) : 0;
+    const uint32_t offset = is_frame ? apps::frame_payload_offset(packet) : 0;
     if (packet.size() < offset + wire::TrioMlHeader::kBytes) return 0;
     return owner_of(wire::TrioMlHeader::BlockId::load(packet.data() + offset), core_count);
   }
@@ -56,7 +58,7 @@ class App {
 
 }  // namespace tributary::trio_ml
 
-// The loop of a live core with this program in it is compiled in app.cc alone. Each file that uses
-// it would compile a copy of its own, inlined as that file happens to allow, and the linker keeps
-// any one of them: the same loop was a third slower in one program than in another.
+// Only app.cc compiles the loop of a live core with this program in it. Otherwise each file that
+// uses the loop would compile its own copy with its own inlining, and the linker would keep any one
+// of them: the same loop was a third slower in one program than in another.
 extern template class tributary::engine::LiveCore<tributary::trio_ml::App>;

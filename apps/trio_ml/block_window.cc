@@ -13,15 +13,15 @@ namespace {
 
 constexpr uint32_t kCacheLineBytes = 64;
 
-/// Windows from here on share buffers between places. Assumed: far above what workers keep on their
-/// way.
+/// The smallest window whose places share buffers. Assumed: far above the number of packets that
+/// workers keep in flight.
 constexpr uint32_t kWindowSharesBuffers = 1024;
 
 constexpr uint32_t rounded_up(uint32_t size, uint32_t multiple) {
   return (size + multiple - 1) / multiple * multiple;
 }
 
-/// A finding without a record.
+/// Returns a Found without a record.
 Found of(Found::Kind kind) {
   Found found;
   found.kind = kind;
@@ -46,9 +46,9 @@ WindowShape::WindowShape(const JobConfig& config, uint32_t shard_count)
       buffer_bytes(
           rounded_up(wire::kMessageHeadBytesMax + config.block_grad_max * 4, kCacheLineBytes)) {
   // One buffer for each block in progress and each kept result. All are in use only while one
-  // source is a whole window ahead of another. A large window does without as many as the records
-  // take, so that the job as a whole needs no more than its buffers: a source that far ahead then
-  // has its last few hundred blocks refused (kNoBuffer) and asks for them again.
+  // source is a whole window ahead of another. A large window has fewer buffers: it saves as much
+  // memory as the records take. A source that is a whole window ahead then gets its last few
+  // hundred blocks refused (kNoBuffer) and retransmits them.
   buffer_count = place_count * (history + 1);
   if (place_count < kWindowSharesBuffers || !config.shared_buffers) return;
   const uint64_t record_bytes =
@@ -92,7 +92,7 @@ Result<BlockWindow> BlockWindow::create(const JobConfig& config, uint32_t shard_
 
 void BlockWindow::reset() {
   for (uint32_t place = 0; place < shape_.place_count; place++) {
-    // The incarnation survives: a thread that still knows the old block must see the difference.
+    // Keeps the incarnation: a thread that looked up the old block must see a difference.
     const uint16_t incarnation = places_[place].incarnation;
     places_[place] = BlockRecord{};
     places_[place].incarnation = incarnation;
@@ -133,15 +133,15 @@ Found BlockWindow::find_otherwise(uint32_t block_id, uint64_t generation) {
   if (older_than_block || not_newer_than_results) return find_result(place, generation, block_id);
 
   if (generation_latest_ != 0) {
-    // Nobody starts a block of a generation that everybody has finished.
+    // No source starts a block of a generation that every source has finished.
     if (generation < generation_latest_) return of(Found::Kind::kStaleGeneration);
     if (generation - generation_latest_ > kGenerationsAheadMax) {
       return of(Found::Kind::kFutureGeneration);
     }
   }
   if (taken) {
-    // A block whose result is being made is not abandoned; one that waits for an answer from above
-    // may be.
+    // A block whose result is being made is not abandoned. One that waits for the upper
+    // aggregator's answer may be.
     const bool emitting = block.closing && block.phase != BlockPhase::kSentUp;
     const bool abandoned =
         !emitting && block.block_age >= kAbandonedAge && block.admitted == block.rcvd_cnt;

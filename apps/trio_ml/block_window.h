@@ -2,21 +2,12 @@
 /// @file
 /// The blocks of one job on one core: those in progress and the results still kept.
 ///
-/// Model:   The paper finds a block by hashing (job_id, block_id) (§4). A job's blocks come as a
-///          window that moves forward, so here the block_id itself is the place: place = block_id
-///          modulo window. Finding a block costs one load, no index (bench/: direct slot beside
-///          libcuckoo). A place holds at most one block in progress and the last `history` results.
-/// Why two: A source may send block b+window only after it has block b's result. So while b+window
-///          is in progress b's result may still be asked for; when it completes with every source,
-///          nobody can ask any more. One kept result for each place therefore repairs any loss
-///          (SwitchML's two pools, §4.5); more of them let a straggler lag further.
-/// Order:   Plain Trio-ML blocks are ordered by (generation, block_id); gen_id's 16 bits are
-/// continued
-///          to 64 around the newest generation seen, so wrapping is harmless. Within a session
-///          (extended messages) block_ids go on across tensors and order blocks alone.
-/// Memory:  All of it from SharedMemory at configuration time. Buffers are handed out last in,
-/// first
-///          out, so a small window stays in cache.
+/// Model:   The paper finds a block by hashing (job_id, block_id) (§4). A job's blocks form a
+///          window that moves forward, so here place = block_id modulo window: one load, no index.
+///          A place holds at most one block in progress and the last `history` results. One kept
+///          result for each place repairs any loss; docs/aggregation-protocol.md has the argument.
+/// Order:   Plain blocks are ordered by (generation, block_id), blocks of a session by block_id.
+/// Memory:  Taken from SharedMemory at configuration time.
 /// Threads: Owned by one shard.
 /// Tests:   tests/apps/trio_ml/block_window_test.cc
 #pragma once
@@ -38,14 +29,14 @@ namespace tributary::trio_ml {
 using wire::kBlocksPerRun;
 using wire::owner_of;
 
-/// How far a block's generation may be ahead of the newest one seen. A source is at most one ahead;
-/// the rest is for clients that skip numbers. Anything further is a "future generation".
+/// Limit on how far a block's generation may be ahead of the newest generation seen. A source is at
+/// most one ahead; the rest is for clients that skip numbers. The limit defines kFutureGeneration.
 inline constexpr uint64_t kGenerationsAheadMax = 8;
 
 /// Scans without a contribution after which a block in progress may be superseded by a newer one.
 inline constexpr uint8_t kAbandonedAge = 2;
 
-/// Sizes that follow from a job's configuration, computed in one place.
+/// The sizes of a window, computed from a job's configuration.
 struct WindowShape {
   WindowShape(const JobConfig& config, uint32_t shard_count);
   [[nodiscard]] uint64_t memory_bytes() const;
@@ -56,14 +47,14 @@ struct WindowShape {
   uint32_t buffer_count;
 };
 
-/// Which block a message is about.
+/// The name of the block that a message is about.
 struct BlockName {
   uint16_t gen_id;
   uint32_t block_id;
-  bool extended;  ///< Of a session: gen_id does not order blocks.
+  bool extended;  ///< Block of a session: gen_id does not order it.
 };
 
-/// What a block is made with: what its first contribution says of it, and who is waited for.
+/// The terms of a new block: its first contribution's description and the expected sources.
 struct BlockTerms {
   uint32_t tensor_elements = 0;
   uint32_t scale_bits = 0;
@@ -73,27 +64,27 @@ struct BlockTerms {
   SourceMask expected{};
 };
 
-/// What the window says about a block.
+/// The result of looking up a block.
 struct Found {
   enum class Kind : uint8_t {
-    kActive,          ///< `block` is in progress (or sent up).
-    kResult,          ///< Complete; `result` is kept.
-    kAbsent,          ///< Newer than everything at its place: may be created.
-    kWindowExceeded,  ///< An older block in progress has the place.
+    kActive,          ///< `block` is in progress, or sent to the upper aggregator.
+    kResult,          ///< The block is complete and `result` kept.
+    kAbsent,          ///< Newer than everything at its place; may be created.
+    kWindowExceeded,  ///< An older block in progress holds the place.
     kStaleGeneration,
     kFutureGeneration,
-    kPastCache,  ///< Of a current generation, but no longer kept.
+    kPastCache,  ///< Of a current generation, but its result is not kept.
   };
   Kind kind = Kind::kAbsent;
-  BlockRecord* block = nullptr;  ///< Absent: the record that is free for it, if one is.
+  BlockRecord* block = nullptr;  ///< kAbsent: the free record at its place, if there is one.
   ResultRecord* result = nullptr;
-  uint64_t generation = 0;   ///< By which the block that was asked for is ordered.
-  uint16_t incarnation = 0;  ///< Of `block` at the time of the lookup.
+  uint64_t generation = 0;   ///< Orders the block that was looked up.
+  uint16_t incarnation = 0;  ///< The block's, at the time of the lookup.
 };
 
 class BlockWindow {
  public:
-  /// Takes its memory. @return an Error when shared memory has too little left.
+  /// Takes the window's memory. @return an Error if shared memory has too little left.
   static Result<BlockWindow> create(const JobConfig& config, uint32_t shard_count,
                                     memory::SharedMemory& memory);
 
@@ -102,7 +93,7 @@ class BlockWindow {
     find(name, found);
     return found;
   }
-  /// The same into a Found that the caller keeps.
+  /// Does the same into a Found that the caller keeps.
   void find(BlockName name, Found& found) {
     BlockRecord& block = places_[place_of(name.block_id)];
     found.block = &block;
@@ -124,19 +115,19 @@ class BlockWindow {
     Insert status;
     BlockRecord* block;
     uint16_t incarnation;
-    bool superseded;  ///< An abandoned block was given up for it.
+    bool superseded;  ///< It took the place of an abandoned block.
   };
-  /// Makes a block with a buffer; `clear_lanes` zeroes its lanes, for machines on which several
-  /// threads add at once. Served whole: two threads that create the same block get kCreated and
-  /// kExists. kRefused: the place has been taken by another block meanwhile.
+  /// Makes a block and gives it a buffer. Served whole: if two threads create the same block, one
+  /// gets kCreated and the other kExists. kRefused: another block has taken the place since find().
+  /// @param clear_lanes Zeroes the lanes, for machines on which several threads add at once.
   Inserted insert(BlockName name, const BlockTerms& terms, bool clear_lanes);
-  /// The same where nothing has happened to the window since find() has found a free record.
+  /// Makes the block in the free record that find() found. @pre The window is unchanged since then.
   Inserted insert_at(const Found& found, BlockName name, const BlockTerms& terms) {
     return make_block(*found.block, found.generation, name, terms, /*clear_lanes=*/false);
   }
 
-  /// The block's message is complete in its buffer: frees the record, keeps the result. The oldest
-  /// result of the place is given up, its buffer cools.
+  /// Frees the block's record and keeps its result. Drops the oldest result of the place, and its
+  /// buffer cools. @pre The block's message is complete in its buffer.
   ResultRecord& retire(BlockRecord& block) {
     const uint32_t place = place_of(block);
     const uint32_t next = newest_[place] + 1U;
@@ -154,45 +145,45 @@ class BlockWindow {
     free_record(block);
     return kept;
   }
-  /// Gives a block in progress up without a result.
+  /// Drops a block in progress without a result.
   void abandon(BlockRecord& block);
-  /// Forgets every block, result and generation: a new session.
+  /// Drops every block, result and generation, for a new session.
   void reset();
 
-  /// Buffers given up since the last thaw() may still be on their way out; after it they are free.
+  /// Frees the cooling buffers. @pre Everything sent from them has left.
   void thaw() {
     free_.push_all(cooling_);
     cooling_.clear();
   }
   [[nodiscard]] bool has_cooling() const { return cooling_.size() != 0; }
 
-  /// The place of a block's record, for REF flags and timers: [0, place_count()).
+  /// Returns the place of a block's record, for REF flags and timers: [0, place_count()).
   [[nodiscard]] static uint32_t place_of(const BlockRecord& block) { return block.place; }
   [[nodiscard]] BlockRecord& at_place(uint32_t place) { return places_[place]; }
   [[nodiscard]] uint32_t place_count() const { return shape_.place_count; }
 
-  /// The lanes of a buffer; kMessageHeadBytesMax bytes of head room lie in front of them.
+  /// Returns the lanes of a buffer. kMessageHeadBytesMax bytes of head room precede them.
   [[nodiscard]] int32_t* lanes(uint32_t aggr_buffer) const {
     return reinterpret_cast<int32_t*>(buffer(aggr_buffer) + wire::kMessageHeadBytesMax);
   }
-  /// Where a head of `head_bytes` begins, so that the gradients follow it.
+  /// Returns the start of a head of `head_bytes` bytes, which ends where the lanes begin.
   [[nodiscard]] std::byte* head(uint32_t aggr_buffer, uint32_t head_bytes) const {
     return buffer(aggr_buffer) + wire::kMessageHeadBytesMax - head_bytes;
   }
-  /// A finished message: head and gradients.
+  /// Returns a finished message: head and gradients.
   [[nodiscard]] std::span<const std::byte> message(uint32_t aggr_buffer, uint32_t head_bytes,
                                                    uint32_t grad_cnt) const {
     return {head(aggr_buffer, head_bytes), size_t{head_bytes} + grad_cnt * 4};
   }
 
   [[nodiscard]] uint64_t memory_bytes() const { return shape_.memory_bytes(); }
-  /// gen_id of the newest generation of plain blocks; 0 if none was seen.
+  /// Returns gen_id of the newest generation of plain blocks; 0 if none was seen.
   [[nodiscard]] uint16_t gen_id_newest() const { return static_cast<uint16_t>(generation_latest_); }
   [[nodiscard]] uint32_t buffers_free() const { return free_.size(); }
 
  private:
-  /// Numbers of buffers, last in first out. A plain array behind it: no check for growth on the
-  /// path of every block.
+  /// Buffer numbers, last in, first out, so that a small window stays in cache. The array has a
+  /// fixed size, so no block pays for a check for growth.
   class BufferStack {
    public:
     explicit BufferStack(uint32_t capacity)
@@ -217,7 +208,7 @@ class BlockWindow {
     uint32_t size_ = 0;
   };
 
-  /// Generations count from here: nothing is negative, and 0 stands for "none seen".
+  /// The first generation. Generations so never become negative, and 0 stands for "none seen".
   static constexpr uint64_t kGenerationBase = uint64_t{1} << 16;
 
   explicit BlockWindow(const WindowShape& shape)
@@ -226,7 +217,8 @@ class BlockWindow {
   [[nodiscard]] uint32_t place_of(uint32_t block_id) const {
     return (block_id & place_in_run_mask_) | (block_id >> core_shift_ & run_mask_);
   }
-  /// The generation by which blocks are ordered.
+  /// Returns the generation that orders blocks: gen_id's 16 bits extended to 64 around the newest
+  /// generation seen, so that gen_id may wrap.
   [[nodiscard]] uint64_t continued(BlockName name) const {
     if (name.extended) return kGenerationBase;
     if (generation_latest_ == 0) return kGenerationBase + name.gen_id;
@@ -234,28 +226,27 @@ class BlockWindow {
         static_cast<int16_t>(name.gen_id - static_cast<uint16_t>(generation_latest_));
     return generation_latest_ + static_cast<uint64_t>(static_cast<int64_t>(ahead));
   }
-  /// Whether (generation, block) a comes before b. Block ids compare as serial numbers, so a stream
-  /// that runs past 2^32 stays in order.
+  /// Tells whether (generation, block) a precedes b. Block ids compare as serial numbers, so a
+  /// stream that exceeds 2^32 blocks stays in order.
   [[nodiscard]] static bool is_older(uint64_t generation_a, uint32_t block_a, uint64_t generation_b,
                                      uint32_t block_b) {
     if (generation_a != generation_b) return generation_a < generation_b;
     return static_cast<int32_t>(block_a - block_b) < 0;
   }
-  /// Whether the block is what comes next at a free place: newer than its results, and of a
-  /// generation that may begin. The usual first contribution; find_otherwise() says the same by all
-  /// its rules.
+  /// Tells whether the block may begin at its free place: it is newer than the place's results, and
+  /// its generation may begin. A shortcut for the usual case; find_otherwise() has all rules.
   [[nodiscard]] bool is_next_at(const BlockRecord& block, uint32_t block_id, uint64_t generation) {
     const ResultRecord& last = newest(place_of(block));
-    // Wraps for an older generation, and so is far more than what is allowed.
+    // For an older generation the difference wraps and so exceeds the limit.
     const bool may_begin =
         generation - generation_latest_ <= kGenerationsAheadMax || generation_latest_ == 0;
     return may_begin &&
            (!last.valid || is_older(last.generation, last.block_id, generation, block_id));
   }
-  /// find() for a block that is neither in progress nor the next one.
+  /// Finds a block that is neither in progress nor the next one at its place.
   [[nodiscard]] Found find_otherwise(uint32_t block_id, uint64_t generation);
-  /// Takes a free record, if there is a buffer. Field by field: a record put together elsewhere and
-  /// copied would be written twice.
+  /// Makes the block in a free record if there is a buffer. Assigns field by field: a record built
+  /// elsewhere and copied would be written twice.
   Inserted make_block(BlockRecord& block, uint64_t generation, BlockName name,
                       const BlockTerms& terms, bool clear_lanes) {
     if (free_.size() == 0) [[unlikely]]
@@ -288,19 +279,19 @@ class BlockWindow {
   static void free_record(BlockRecord& block) {
     TRIB_ASSERT(block.phase != BlockPhase::kFree);
     block.phase = BlockPhase::kFree;
-    block.closing = true;  // Whoever still knows this incarnation is not let in.
+    block.closing = true;  // Refuses threads that looked up this incarnation.
   }
 
   WindowShape shape_;
-  uint32_t core_shift_ = 0;          ///< log2 of the shard count: bits that name another core.
-  uint32_t place_in_run_mask_ = 0;   ///< Of place_count - 1, the bits below kBlocksPerRun …
-  uint32_t run_mask_ = 0;            ///< … and the others.
+  uint32_t core_shift_ = 0;          ///< log2 of the shard count: the bits that select the core.
+  uint32_t place_in_run_mask_ = 0;   ///< The bits of place_count - 1 below kBlocksPerRun.
+  uint32_t run_mask_ = 0;            ///< The other bits of place_count - 1.
   BlockRecord* places_ = nullptr;    ///< Shape [place_count].
   ResultRecord* results_ = nullptr;  ///< Shape [place_count][history], a ring for each place.
   uint8_t* newest_ = nullptr;        ///< Shape [place_count]: the ring's newest entry.
   std::byte* buffers_ = nullptr;     ///< Shape [buffer_count][buffer_bytes].
   BufferStack free_;
-  BufferStack cooling_;             ///< Given up, maybe still on their way out.
+  BufferStack cooling_;             ///< Released, but packets sent from them may not have left.
   uint64_t generation_latest_ = 0;  ///< 0: none seen.
 };
 

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 /// @file
-/// What a job of the aggregator is told at configuration time: the job record's settings of the
-/// Trio paper (Figure 17) plus what a server outside a router needs.
+/// The configuration of a job: the settings of the Trio paper's job record (Figure 17), and those
+/// that a server outside a router needs.
 ///
-/// Units:  Counts and durations as named. A job's memory is memory_bytes() whatever its traffic.
-/// Errors: check() names the key, the value and what is allowed.
+/// Units:  Counts and durations as named. A job takes memory_bytes(), whatever its traffic.
+/// Errors: check() names the key, the value and the allowed values.
 /// Tests:  tests/apps/trio_ml/config_test.cc
 #pragma once
 
@@ -16,46 +16,46 @@
 
 namespace tributary::trio_ml {
 
-/// Most blocks at once that a job may ask for. The paper's field has 12 bits (Figure 17) and its
-/// window up to 65,535 packets (§5); we take the larger.
+/// Limit on block_cnt_max. The paper's field has 12 bits (Figure 17) and its window up to 65,535
+/// packets (§5); this is the larger of the two.
 inline constexpr uint32_t kBlockCntLimit = 65536;
-/// Most gradients a block: grad_cnt has 12 bits (Figure 8).
+/// Limit on the gradients of a block: grad_cnt has 12 bits (Figure 8).
 inline constexpr uint32_t kBlockGradLimit = 4095;
-/// Most results kept for each place of the window.
+/// Limit on the results kept for each place of the window.
 inline constexpr uint32_t kHistoryLimit = 64;
 
 struct JobConfig {
   uint8_t id = 1;
-  uint32_t sources = 1;            ///< Direct senders: src_id 0 … sources-1; at most 256.
-  uint32_t block_cnt_max = 4096;   ///< Window: blocks in progress; a power of two.
-  uint32_t block_grad_max = 2048;  ///< Gradients a block, at most.
+  uint32_t sources = 1;            ///< Direct senders: src_id 0 to sources - 1; at most 256.
+  uint32_t block_cnt_max = 4096;   ///< Window: most blocks in progress; a power of two.
+  uint32_t block_grad_max = 2048;  ///< Most gradients of a block.
   uint32_t history = 1;            ///< Result cache: results kept for each place of the window.
-  /// Places of a large window share a few buffers, so that the job takes no more memory than its
-  /// buffers; a source that is a whole window ahead is refused then, and asks again. Off: every
-  /// place has its own, for sources that never ask again.
+  /// The places of a large window share buffers, so that the job takes less memory. A source that
+  /// is a whole window ahead may then be refused, and retransmits. Off: every place has its own
+  /// buffers, for sources that never retransmit.
   bool shared_buffers = true;
   bool mitigation = false;              ///< Straggler mitigation (Trio paper §5).
-  Duration timeout = milliseconds(10);  ///< block_exp; an idle block ends at most 2x later.
+  Duration timeout = milliseconds(10);  ///< block_exp; an idle block ends within twice this time.
   uint32_t timer_threads = 10;          ///< N: each visits 1/N of the blocks.
   Duration permanent_after = milliseconds(1000);  ///< Period of the infrequent timer.
-  /// Payload that the aggregator's port holds while its core is busy; 0: enough for every window.
-  /// Windows are lowered so that all sources' packets in flight fit.
+  /// Bytes of payload that the aggregator's port holds while its core is busy; 0: enough for every
+  /// window. Sessions get windows for which all sources' packets in flight fit.
   uint32_t room_bytes = 0;
-  /// UDP ports of the aggregator, one for each core, if its port steers by them; a power of two.
+  /// UDP ports of the aggregator: one for each core if its port steers by them; a power of two.
   uint32_t ports = 1;
-  /// Worker threads of a rank: each has a channel of the job, which is a job of its own with the
-  /// same settings, its own session and memory; see channel_of().
+  /// Worker threads of a rank. Each thread has a channel: a separate job with the same settings,
+  /// its own session and its own memory; see channel_of().
   uint32_t channels = 1;
   bool pin = false;  ///< A source keeps its first address; others are refused.
   Endpoint group{};  ///< Multicast group for results; not set: unicast to every source.
 
-  // Hierarchical aggregation (Trio paper §4): this aggregator is source `upstream_source` of the
-  // same job at the aggregator `upstream`.
+  // Hierarchical aggregation (Trio paper §4): to the aggregator `upstream` this aggregator is
+  // source `upstream_source` of the same job.
   Endpoint upstream{};
   uint32_t upstream_source = 0;
-  bool sources_are_aggregators = false;  ///< Senders are lower aggregators: add up their src_cnt.
-  uint32_t rank_base = 0;                ///< This aggregator's source 0 is rank rank_base …
-  uint32_t world = 0;                    ///< … of so many ranks in the whole tree; 0: `sources`.
+  bool sources_are_aggregators = false;  ///< Sources are lower aggregators; sums their src_cnt.
+  uint32_t rank_base = 0;                ///< The rank of this aggregator's source 0.
+  uint32_t world = 0;                    ///< Ranks in the whole tree; 0: `sources`.
 
   [[nodiscard]] uint32_t ranks() const { return world == 0 ? sources : world; }
   [[nodiscard]] bool is_hierarchical() const {
@@ -63,19 +63,20 @@ struct JobConfig {
   }
 };
 
-/// The job that is channel `channel` of a job: its id that many later, as is the port of its group,
-/// and of what the port holds a share. Channel 0 has the id of the job and speaks for all.
+/// Returns the job that serves one channel. Its id and its group's port are `channel` higher than
+/// the job's. Its room_bytes is its share of the job's. Channel 0 keeps the id and the channel
+/// count.
 [[nodiscard]] JobConfig channel_of(const JobConfig& config, uint32_t channel);
 
-/// @return an Error for the first value that is not allowed.
+/// Checks a configuration. @return an Error for the first value that is not allowed.
 [[nodiscard]] Result<void> check(const JobConfig& config);
 
-/// Aggregation buffers that a job with this configuration gets on one of `shard_count` cores.
+/// Returns the number of aggregation buffers of a job on one of `shard_count` cores.
 [[nodiscard]] uint32_t buffer_count(const JobConfig& config, uint32_t shard_count);
 
-/// Shared memory one shard takes for the job, in bytes: buffers, block records, result cache. With
-/// history 1, shared buffers and blocks of 1024 gradients or more it is at most twice block_cnt_max
-/// buffers.
+/// Returns the bytes of shared memory that a job takes on one of `shard_count` cores: buffers,
+/// block records, result cache. With history 1, shared buffers and blocks of at least 1024
+/// gradients this is at most the size of 2 * block_cnt_max buffers.
 [[nodiscard]] uint64_t memory_bytes(const JobConfig& config, uint32_t shard_count);
 
 }  // namespace tributary::trio_ml

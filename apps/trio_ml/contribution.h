@@ -1,36 +1,30 @@
 // SPDX-License-Identifier: Apache-2.0
 /// @file
-/// What the thread of a contribution does, step by step (Trio paper §4, Figure 10). A step issues
-/// one XTXN; what follows the reply is plain code, up to the next step.
+/// The steps of a contribution's thread (Trio paper §4, Figure 10).
 ///
-///   find_job -> find_block -> [insert_block] -> admit -> add_gradients -> settle
-///
-/// Why steps: program.h runs them one after the other, either as a coroutine that waits for each
-///           reply, or, on a machine whose replies are there at once, as one plain function whose
-///           state the compiler keeps in registers. The order and every branch stand here, once.
-/// Contract: Right under every interleaving of its XTXNs (microcode/machine.h). A contribution
-///           changes its block's record in whole XTXNs only: insert, admit, settle.
+/// Model:    A step issues one external transaction (XTXN). A check follows the reply and accepts
+///           or refuses the packet.
+///           program.h has the sequence of steps, once for each kind of machine.
+/// Contract: Correct under every interleaving of its XTXNs (microcode/machine.h). A contribution
+///           changes its block's record only in three whole XTXNs: insert, admit, settle.
 /// Tests:    tests/apps/trio_ml/program_test.cc (live), interleaving_test.cc (suspending machine)
 #pragma once
 
-#include "apps/trio_ml/arrival.h"
+#include "apps/arrival.h"
 #include "apps/trio_ml/control.h"
 #include "apps/trio_ml/emit.h"
-#include "apps/trio_ml/trio_ml.h"
+#include "apps/trio_ml/shard.h"
 #include "apps/trio_ml/upstream.h"
 #include "base/mutant.h"
 #include "microcode/machine.h"
 
 namespace tributary::trio_ml {
 
-inline constexpr microcode::Instruction kParseHeader{"parse_header",
-                                                     {.lmem_reads = 2, .register_writes = 2}};
-inline constexpr microcode::Instruction kCheckHeader{"check_header", {.register_reads = 4}};
 inline constexpr microcode::Instruction kPrepareBlock{"prepare_block",
                                                       {.register_reads = 4, .lmem_writes = 2}};
 inline constexpr microcode::Instruction kCheckBlock{"check_block", {.register_reads = 4}};
 
-/// The ranks that a lower aggregator's partial sum holds.
+/// Merges the ranks that the message of a lower aggregator names into those of the block.
 template <microcode::Machine M>
 void merge_ranks(const M& m, const Job& job, BlockRecord& block, const MessageHead& message,
                  const Arrival& arrival) {
@@ -41,14 +35,15 @@ void merge_ranks(const M& m, const Job& job, BlockRecord& block, const MessageHe
   for (uint32_t i = 0; i < ranks.size(); i++) block.ranks[i] |= ranks[i];
 }
 
-/// What checks a contribution against its job. Outcome::kCount: nothing is wrong.
-[[nodiscard]] inline Outcome check_contribution(const Job& job, const MessageHead& message) {
+/// Checks a contribution against its job.
+[[nodiscard]] inline Verdict check_against_job(const Job& job, const MessageHead& message) {
   const wire::TrioMlFields& header = message.header;
   if (header.src_id >= job.config.sources) return Outcome::kSourceOutsideJob;
   if (header.grad_cnt > job.config.block_grad_max) return Outcome::kTooManyGradients;
   if (!header.extended) {
     if (job.adopted() != 0) return Outcome::kSessionRequired;
-    return header.grad_cnt == 0 ? Outcome::kNoGradients : Outcome::kCount;
+    if (header.grad_cnt == 0) return Outcome::kNoGradients;
+    return kAccepted;
   }
   const wire::ExtensionFields& extension = message.extension;
   if (!TRIB_MUTANT(kNoMembershipCheck)) {
@@ -57,10 +52,11 @@ void merge_ranks(const M& m, const Job& job, BlockRecord& block, const MessageHe
   }
   // The first blocks of a tensor may carry an exponent only.
   const bool may_be_empty = extension.format == wire::ElementFormat::kBlockExponent;
-  return header.grad_cnt == 0 && !may_be_empty ? Outcome::kNoGradients : Outcome::kCount;
+  if (header.grad_cnt == 0 && !may_be_empty) return Outcome::kNoGradients;
+  return kAccepted;
 }
 
-/// What a block is made with whose first contribution this is.
+/// Returns the terms of a new block, taken from its first contribution.
 [[nodiscard]] inline BlockTerms terms_of(const Job& job, const MessageHead& message) {
   return {.tensor_elements = message.extension.tensor_elements,
           .scale_bits = message.extension.scale_bits,
@@ -70,7 +66,7 @@ void merge_ranks(const M& m, const Job& job, BlockRecord& block, const MessageHe
           .expected = job.record.active_mask};
 }
 
-/// What the message adds to its block's record.
+/// Returns the fields that the message adds to its block's record.
 [[nodiscard]] inline Contribution contribution_of(const Job& job, const MessageHead& message) {
   Contribution contribution{.exponent = message.extension.exponent,
                             .flags = message.extension.flags,
@@ -86,7 +82,7 @@ void merge_ranks(const M& m, const Job& job, BlockRecord& block, const MessageHe
 
 namespace detail {
 
-/// Why a contribution finds no block to join.
+/// Returns the reason to refuse a contribution that finds no block to join.
 [[nodiscard]] constexpr Outcome refusal_of(Found::Kind kind) {
   switch (kind) {
     case Found::Kind::kAbsent:
@@ -106,18 +102,19 @@ namespace detail {
 
 }  // namespace detail
 
-/// A contribution after its block's completion: the result again, if it is kept.
+/// Answers a contribution that came after its block was complete: sends the result again if it is
+/// still kept.
 template <microcode::Machine M>
 void answer_late(M& m, Shard& shard, Job& job, const ResultRecord* result,
                  const MessageHead& message, const Arrival& arrival) {
-  // Below another aggregator a block may wait for the upper result for long: who is late for it
-  // is back all the same.
+  // Below another aggregator a block may wait long for the upper result. A source that is late for
+  // such a block has still returned.
   note_contribution(m, shard, job, message.header.src_id, arrival.offset);
   if (result == nullptr) return;
   send_result(m, shard, job, *result, std::span<const Endpoint>(&arrival.source, 1));
 }
 
-/// A contribution that its block holds already. Its source may have asked by sending it again.
+/// Answers a contribution that its block already holds. A source retransmits to ask for an answer.
 template <microcode::Machine M>
 void answer_duplicate(M& m, Shard& shard, Job& job, const BlockRecord& block,
                       const MessageHead& message, const Arrival& arrival) {
@@ -129,34 +126,29 @@ void answer_duplicate(M& m, Shard& shard, Job& job, const BlockRecord& block,
   }
 }
 
-/// Where a thread goes on.
-enum class Step : uint8_t {
-  kFindJob,
-  kFindBlock,
-  kInsertBlock,
-  kAdmit,
-  kAddGradients,
-  kSettle,
-  kEmit,     ///< This contribution made the sum final: emit_block().
-  kOther,    ///< Not a contribution: serve_other().
-  kRefused,  ///< ContributionThread::answer().
-  kEnd,
+/// A refused packet: the reason, and the records that the thread had found by then.
+struct Refusal {
+  Outcome why;
+  Job* job = nullptr;
+  BlockRecord* block = nullptr;
+  const ResultRecord* result = nullptr;  ///< Set if the contribution is late and its result kept.
 };
 
-/// The state of a contribution's thread and its steps. Each step is a function that issues an XTXN
-/// and one that takes what it led to and says which step is next.
+/// The state of a contribution's thread, and its steps in the order in which program.h runs them.
 ///
-/// Every function is called from one place in each of the two ways to run, so all of them are
-/// inlined; what is not usual is a call. No call is given the address of this state, or the
-/// compiler would have to keep all of it in memory.
+/// The live machine keeps this state in registers. So no function that stays a call may take the
+/// address of the state: the compiler would have to keep all of it in memory.
 template <microcode::Machine M>
 class ContributionThread {
  public:
-  ContributionThread(M& m, Shard& shard) : m_(m), shard_(shard), arrival_(payload_arrival(m)) {}
+  ContributionThread(M& m, Shard& shard)
+      : m_(m), shard_(shard), arrival_(apps::payload_arrival(m)) {}
 
-  /// Whether the packet is like the last contribution of its source but for the block, and then of
-  /// which kind: begin() and find_job() would find nothing else than they did for that one.
-  [[nodiscard, gnu::always_inline]] KnownHead::Kind look_known() {
+  // --- The head: decoded and checked, or recognised ---------------------------------------------
+
+  /// Tells whether the packet's header matches its source's previous one in everything except
+  /// block_id. If it does, returns its kind: parse() to check_message() would succeed once more.
+  [[nodiscard]] KnownHead::Kind look_known() {
     const std::byte* message = m_.head().bytes();
     if (m_.arrived_as_frame() || arrival_.size < Header::kBytes) return KnownHead::Kind::kNone;
     job_ = shard_.job(static_cast<uint8_t>(Header::JobId::load(message)));
@@ -167,8 +159,9 @@ class ContributionThread {
     if (state.address != arrival_.source) return KnownHead::Kind::kNone;
     return state.known_head.match(message, arrival_.size);
   }
-  /// What the further steps want of it. @param extended Whether it is of kind kExtended.
-  [[nodiscard, gnu::always_inline]] Step begin_known(bool extended) {
+  /// Reads the fields that find_block() and the steps after it use from a known head.
+  /// @param extended Whether look_known() returned kExtended.
+  void read_known(bool extended) {
     const std::byte* message = m_.head().bytes();
     message_.header.extended = extended;
     message_.header.block_id = Header::BlockId::load(message);
@@ -183,61 +176,63 @@ class ContributionThread {
       message_.extension = extension;
       job_->session.heard(source(), m_.now());
     }
-    return Step::kFindBlock;
   }
 
-  /// Locates and decodes the message of the packet at hand.
-  [[nodiscard, gnu::always_inline]] Step begin() {
-    if (const Located located = locate_message(m_, shard_.udp_port(), arrival_); !located.ok) {
-      return refused(located.refused);
-    }
-    m_.instruction(kParseHeader);
+  /// Locates and decodes the message in the packet.
+  [[nodiscard]] Verdict parse() {
+    const apps::Fit fit = apps::locate_udp_payload(m_, shard_.udp_port(), arrival_);
+    if (fit != apps::Fit::kFits) return apps::outcome_of<Outcome>(fit);
+    m_.instruction(apps::kParseHeader);
     const auto status = decode_head(message_bytes(m_, arrival_), arrival_.size, message_);
     if (status != wire::DecodeStatus::kOk) [[unlikely]]
-      return refused(refusal_of(status));
-    m_.instruction(kCheckHeader);
-    return Step::kFindJob;
+      return refusal_of(status);
+    m_.instruction(apps::kCheckHeader);
+    return kAccepted;
   }
 
-  [[gnu::always_inline]] auto find_job() {
+  [[nodiscard]] auto find_job() {
     return m_.issue(microcode::Xtxn{microcode::XtxnKind::kHashLookup, &shard_, 8},
                     [this] { job_ = shard_.job(message_.header.job_id); });
   }
-  [[nodiscard, gnu::always_inline]] Step job_found() {
+  /// Adopts the session that the job has, if the job exists.
+  [[nodiscard]] Verdict check_job() {
     if (job_ == nullptr) [[unlikely]]
-      return refused(Outcome::kUnknownJob);
+      return Outcome::kUnknownJob;
     job_->adopt(job_->session.number());
-    if (is_other()) [[unlikely]]
-      return Step::kOther;
-    if (const Outcome wrong = check_contribution(*job_, message_); wrong != Outcome::kCount)
+    return kAccepted;
+  }
+  /// Tells whether the message is not a contribution of a source, so that serve_other() takes it.
+  [[nodiscard]] bool is_other() const {
+    return (message_.header.extended && message_.extension.type != MessageType::kContribution) ||
+           is_from_upstream(*job_, message_, arrival_.source);
+  }
+  /// Checks the contribution against its job and its source's address.
+  [[nodiscard]] Verdict check_message() {
+    if (const Verdict verdict = check_against_job(*job_, message_); verdict.is_refused())
         [[unlikely]]
-      return refused(wrong);
+      return verdict;
     if (!job_->locate(source(), arrival_.source)) [[unlikely]]
-      return refused(Outcome::kForeignAddress);
+      return Outcome::kForeignAddress;
     if (message_.header.extended) job_->session.heard(source(), m_.now());
     contribution_ = contribution_of(*job_, message_);
     if (!M::kSuspends && contribution_.is_plain()) remember();
-    return Step::kFindBlock;
+    return kAccepted;
   }
 
-  [[gnu::always_inline]] auto find_block() {
+  // --- The block: found, or made ----------------------------------------------------------------
+
+  [[nodiscard]] auto find_block() {
     return m_.issue(microcode::Xtxn{microcode::XtxnKind::kHashLookup, &job_->record, 8},
                     [this] { job_->window.find(name(), found_); });
   }
-  [[nodiscard, gnu::always_inline]] Step block_found() {
-    if (found_.kind == Found::Kind::kActive) return joined();
-    if (found_.kind != Found::Kind::kAbsent) [[unlikely]]
-      return refused(detail::refusal_of(found_.kind));
-    m_.instruction(kPrepareBlock);
-    return Step::kInsertBlock;
-  }
-
-  /// Makes the contribution's block, unless another thread has just done so.
-  [[gnu::always_inline]] auto insert_block() {
+  [[nodiscard]] bool is_block_absent() const { return found_.kind == Found::Kind::kAbsent; }
+  void prepare_block() { m_.instruction(kPrepareBlock); }
+  /// Makes the contribution's block, unless another thread has made it since find_block().
+  [[nodiscard]] auto insert_block() {
     return m_.issue(
         microcode::Xtxn{microcode::XtxnKind::kHashInsert, &job_->record, sizeof(BlockRecord)},
         [this] {
-          // Nobody comes between a lookup and this where replies are there at once.
+          // On a machine that does not suspend, no other thread runs between lookup and insert.
           inserted_ = M::kSuspends || found_.block == nullptr
                           ? job_->window.insert(name(), terms_of(*job_, message_), M::kSuspends)
                           : job_->window.insert_at(found_, name(), terms_of(*job_, message_));
@@ -246,70 +241,78 @@ class ContributionThread {
           job_->ref_bits.mark_live(job_->window.place_of(*inserted_.block));
         });
   }
-  [[nodiscard, gnu::always_inline]] Step block_inserted() {
-    if (inserted_.status == BlockWindow::Insert::kNoBuffer && thaw_buffers(m_, job_->window))
-        [[unlikely]]
-      return Step::kInsertBlock;
+  /// Tells whether insert_block() found no buffer and is worth another try, since one may be free
+  /// by the time of that try.
+  [[nodiscard]] bool has_thawed_buffers() {
+    return inserted_.status == BlockWindow::Insert::kNoBuffer && thaw_buffers(m_, job_->window);
+  }
+  /// Continues with the block that insert_block() made or found.
+  void take_inserted() {
     if (inserted_.superseded) [[unlikely]]
       count(m_, shard_, Outcome::kBlockSuperseded);
     found_.block = inserted_.block;
     found_.incarnation = inserted_.incarnation;
     first_ = inserted_.status == BlockWindow::Insert::kCreated;
-    if (first_ || inserted_.status == BlockWindow::Insert::kExists) return joined();
-    if (inserted_.status == BlockWindow::Insert::kRefused) {
+    if (first_ || inserted_.status == BlockWindow::Insert::kExists) {
+      found_.kind = Found::Kind::kActive;
+    } else if (inserted_.status == BlockWindow::Insert::kRefused) {
       found_.kind = Found::Kind::kWindowExceeded;
     }
-    return refused(detail::refusal_of(found_.kind));
+  }
+  /// Checks whether there is a block to join, and whether the contribution fits it.
+  [[nodiscard]] Verdict check_block() {
+    if (found_.kind != Found::Kind::kActive) [[unlikely]]
+      return detail::refusal_of(found_.kind);
+    m_.instruction(kCheckBlock);
+    return check_against_block(block(), message_);
   }
 
-  [[gnu::always_inline]] auto admit_source() {
+  // --- The sum ----------------------------------------------------------------------------------
+
+  [[nodiscard]] auto admit_source() {
     return m_.issue(block_request(), [this] {
       admission_ = admit(*found_.block, found_.incarnation, source(), m_.now());
     });
   }
-  [[nodiscard, gnu::always_inline]] Step source_admitted() {
-    if (admission_ != Admission::kAdmitted) [[unlikely]] {
-      return refused(admission_ == Admission::kDuplicate ? Outcome::kDuplicate : Outcome::kLate);
-    }
+  [[nodiscard]] Verdict check_admission() const {
+    if (admission_ == Admission::kAdmitted) [[likely]]
+      return kAccepted;
+    return admission_ == Admission::kDuplicate ? Outcome::kDuplicate : Outcome::kLate;
+  }
+  /// Marks the block as referenced and the source as present.
+  void note_admission() {
     if (!TRIB_MUTANT(kReferenceLost)) job_->ref_bits.touch(job_->window.place_of(block()));
     note_contribution(m_, shard_, *job_, source(), arrival_.offset);
-    return Step::kAddGradients;
   }
 
-  [[gnu::always_inline]] auto add_gradients() {
+  [[nodiscard]] auto add_gradients() {
     const bool replace = first_ && !M::kSuspends && !TRIB_MUTANT(kBufferNotCleared);
     return m_.accumulate(job_->window.lanes(block().aggr_buffer),
                          arrival_.offset + message_.head_bytes, message_.header.grad_cnt,
                          replace ? microcode::Accumulate::kFirst : microcode::Accumulate::kAdd);
   }
-  [[nodiscard, gnu::always_inline]] Step gradients_added() {
-    count(m_, shard_, Outcome::kAggregated, arrival_.size);
-    return Step::kSettle;
-  }
+  void count_contribution() { count(m_, shard_, Outcome::kAggregated, arrival_.size); }
 
-  [[gnu::always_inline]] auto settle_block() {
+  [[nodiscard]] auto settle_block() {
     return m_.issue(block_request(), [this] {
       merge_ranks(m_, *job_, block(), message_, arrival_);
       final_ = settle(block(), contribution_);
     });
   }
-  [[nodiscard, gnu::always_inline]] Step block_settled() {
-    if (!final_) return Step::kEnd;
-    stop_aging(*job_, block());
-    return Step::kEmit;
-  }
+  /// Tells whether this contribution made the sum final. The thread then emits the block.
+  [[nodiscard]] bool is_sum_final() const { return final_; }
+  void end_aging() { stop_aging(*job_, block()); }
 
-  /// What is known of a refused packet beside what stands in it.
-  struct Refusal {
-    Outcome why = Outcome::kCount;
-    Job* job = nullptr;
-    BlockRecord* block = nullptr;
-    const ResultRecord* result = nullptr;  ///< If it is kept and the contribution late for it.
-  };
-  [[nodiscard]] Refusal refusal() const { return {refusal_, job_, found_.block, found_.result}; }
-  /// What the packet's source is told, and the count. @pre begin() has been called.
-  void answer(const Refusal& refusal) {
-    tell_source(refusal);
+  // --- For program.h ----------------------------------------------------------------------------
+
+  /// @pre The verdict is a refusal.
+  [[nodiscard]] Refusal refusal(Verdict verdict) const {
+    return {verdict.reason(), job_, found_.block, found_.result};
+  }
+  /// Refuses the packet: answers its source if the reason calls for an answer, counts the reason
+  /// and drops the packet. @pre parse() has been called.
+  void refuse_packet(const Refusal& refusal) {
+    answer_source(refusal);
     refuse(m_, shard_, refusal.why);
   }
 
@@ -328,13 +331,8 @@ class ContributionThread {
   [[nodiscard]] microcode::Xtxn block_request() const {
     return {microcode::XtxnKind::kFetchAndOp, found_.block, 8};
   }
-  /// Whether the message is for serve_other().
-  [[nodiscard]] bool is_other() const {
-    return (message_.header.extended && message_.extension.type != MessageType::kContribution) ||
-           is_from_upstream(*job_, message_, arrival_.source);
-  }
 
-  void tell_source(const Refusal& refusal) {
+  void answer_source(const Refusal& refusal) {
     const Endpoint& from = arrival_.source;
     switch (refusal.why) {
       case Outcome::kUnknownJob:
@@ -371,26 +369,14 @@ class ContributionThread {
         break;
     }
   }
-  /// For look_known(), which takes a contribution for plain and of one rank.
+  /// Stores the head for look_known(), which assumes a plain contribution of one rank.
   void remember() {
     if (job_->config.sources_are_aggregators) return;
     job_->sources[source()].known_head.remember(m_.head().bytes() + arrival_.offset, arrival_.size,
                                                 message_.header.extended);
   }
-  /// The packet ends here.
-  [[nodiscard]] Step refused(Outcome reason) {
-    refusal_ = reason;
-    return Step::kRefused;
-  }
-  /// The block is there: does the contribution fit it?
-  [[nodiscard, gnu::always_inline]] Step joined() {
-    m_.instruction(kCheckBlock);
-    const Outcome wrong = check_against_block(block(), message_);
-    return wrong == Outcome::kCount ? Step::kAdmit : refused(wrong);
-  }
-  /// All buffers are in use. Those that are cooling are free once what was sent has left.
-  /// @return whether it is worth trying again: another thread may have thawed, or taken what this
-  /// one has thawed.
+  /// All buffers are in use. Sends everything that waits, so that the cooling buffers become free.
+  /// @return whether another try may succeed: buffers were freed, by this thread or by another.
   [[nodiscard, gnu::noinline, gnu::cold]] static bool thaw_buffers(M& m, BlockWindow& window) {
     if (!window.has_cooling()) return window.buffers_free() > 0;
     m.release_payload({});
@@ -407,9 +393,8 @@ class ContributionThread {
   Found found_;
   BlockWindow::Inserted inserted_{};
   Admission admission_ = Admission::kClosed;
-  Outcome refusal_ = Outcome::kCount;  ///< Why the packet ends here.
-  bool first_ = false;                 ///< This thread made the block.
-  bool final_ = false;                 ///< This thread made its sum final.
+  bool first_ = false;  ///< This thread made the block.
+  bool final_ = false;  ///< This thread made its sum final.
 };
 
 }  // namespace tributary::trio_ml

@@ -1,31 +1,32 @@
 // SPDX-License-Identifier: Apache-2.0
 /// @file
-/// Everything a source can ask for besides adding gradients: joining and leaving, probes; and what
-/// it is told unasked.
+/// Control messages of sources (join, leave, probe, keep-alive), and the notices that the
+/// aggregator sends to sources.
 ///
-/// Contract: Control messages change the session only, never a block.
+/// Contract: A control message changes the session only, never a block.
 /// Tests:    tests/apps/trio_ml/control_test.cc
 #pragma once
 
-#include "apps/trio_ml/arrival.h"
+#include "apps/arrival.h"
 #include "apps/trio_ml/emit.h"
-#include "apps/trio_ml/trio_ml.h"
+#include "apps/trio_ml/shard.h"
 #include "base/assert.h"
 #include "base/mutant.h"
 #include "microcode/machine.h"
 
 namespace tributary::trio_ml {
 
+using apps::Arrival;
 using wire::Reason;
 
-/// The message's bytes that are in local memory.
+/// Returns the bytes of the message that are in local memory.
 template <microcode::Machine M>
 std::span<const std::byte> message_bytes(const M& m, const Arrival& arrival) {
   const microcode::PacketHead head = m.head();
   return {head.bytes() + arrival.offset, std::min(head.size() - arrival.offset, arrival.size)};
 }
 
-/// Why a message could not be decoded.
+/// Returns the reason to refuse a message that could not be decoded.
 [[nodiscard]] constexpr Outcome refusal_of(wire::DecodeStatus status) {
   switch (status) {
     case wire::DecodeStatus::kTruncated:
@@ -39,7 +40,7 @@ std::span<const std::byte> message_bytes(const M& m, const Arrival& arrival) {
   }
 }
 
-/// A join for a job that is not configured here gets an answer, so that its worker need not wait.
+/// Refuses a join for a job that is not configured here, so that its worker need not wait.
 template <microcode::Machine M>
 void refuse_unknown_job(M& m, const MessageHead& join, const Endpoint& to) {
   Message reply;
@@ -50,6 +51,7 @@ void refuse_unknown_job(M& m, const MessageHead& join, const Endpoint& to) {
   send_control(m, reply, to);
 }
 
+/// Sends a notice to one source.
 template <microcode::Machine M>
 void notify(M& m, Shard& shard, const Job& job, const MessageHead& about, Reason reason,
             const Endpoint& to) {
@@ -60,27 +62,33 @@ void notify(M& m, Shard& shard, const Job& job, const MessageHead& about, Reason
   count(m, shard, Outcome::kNoticeSent);
 }
 
-/// What checks a contribution against the block that it would join, and a result from above against
-/// the block whose partial sum it replaces. Outcome::kCount: nothing is wrong.
-[[nodiscard]] inline Outcome check_against_block(const BlockRecord& block,
+/// Checks a contribution against the block that it would join, or a result of the upper aggregator
+/// against the block whose partial sum it replaces.
+[[nodiscard]] inline Verdict check_against_block(const BlockRecord& block,
                                                  const MessageHead& message) {
-  if (TRIB_MUTANT(kNoTensorCheck)) return Outcome::kCount;
+  if (TRIB_MUTANT(kNoTensorCheck)) return kAccepted;
   if (message.header.grad_cnt != block.grad_cnt) return Outcome::kGradCntDiffers;
-  if (!message.header.extended) return block.extended ? Outcome::kTensorDiffers : Outcome::kCount;
+  if (!message.header.extended) {
+    if (block.extended) return Outcome::kTensorDiffers;
+    return kAccepted;
+  }
   const wire::ExtensionFields& extension = message.extension;
   const bool agrees = block.extended && message.header.gen_id == block.gen_id &&
                       extension.tensor_elements == block.tensor_elements &&
                       (extension.scale_bits == block.scale_bits || TRIB_MUTANT(kNoScaleCheck)) &&
                       extension.format == block.format;
-  return agrees ? Outcome::kCount : Outcome::kTensorDiffers;
+  if (!agrees) return Outcome::kTensorDiffers;
+  return kAccepted;
 }
 
+/// Tells the source of an extended message that its session is over.
 template <microcode::Machine M>
 void tell_session_lost(M& m, Shard& shard, const Job& job, const MessageHead& about,
                        const Endpoint& to) {
   if (about.header.extended) notify(m, shard, job, about, Reason::kSessionLost, to);
 }
 
+/// Tells the source of an extended message that the block's result is not kept.
 template <microcode::Machine M>
 void tell_past_cache(M& m, Shard& shard, const Job& job, const MessageHead& about,
                      const Endpoint& to) {
@@ -88,9 +96,9 @@ void tell_past_cache(M& m, Shard& shard, const Job& job, const MessageHead& abou
   notify(m, shard, job, about, Reason::kPastCache, to);
 }
 
-/// A plain source's block is of a generation that is over, or too far ahead: tells it the newest
-/// one. The header is the contribution's but for `grad_cnt`, which is 0: who knows no extension
-/// does not take it for a result, least of all of a generation in progress.
+/// Tells a plain source the newest generation, because its block's generation is over or too far
+/// ahead. The header is the contribution's with grad_cnt 0, so that a client that does not know the
+/// extension does not take the notice for a result.
 template <microcode::Machine M>
 void tell_generation(M& m, Shard& shard, const Job& job, const MessageHead& about, Reason reason,
                      const Endpoint& to) {
@@ -102,11 +110,13 @@ void tell_generation(M& m, Shard& shard, const Job& job, const MessageHead& abou
   count(m, shard, Outcome::kNoticeSent);
 }
 
-/// Who gave what, and who had given what else before: the notice of a contribution that differs.
+/// Returns the notice about a contribution whose tensor differs from its block's: the ranks and
+/// tensor of the block, and the ranks and tensor of the contribution.
 [[nodiscard]] Message mismatch_notice(const Job& job, const BlockRecord& block,
                                       const MessageHead& about);
 
-/// Sources disagree about a block's tensor: the block can never be right, so all of them are told.
+/// Tells all sources that they disagree about a block's tensor, since its sum can never be right.
+/// After the first notice of a block, tells only the source of the contribution.
 template <microcode::Machine M>
 void tell_mismatch(M& m, Shard& shard, const Job& job, BlockRecord& block,
                    const MessageHead& about) {
@@ -120,7 +130,8 @@ void tell_mismatch(M& m, Shard& shard, const Job& job, BlockRecord& block,
   }
 }
 
-/// Answers "your contribution is here": who has contributed, and who never will.
+/// Answers a source whether the block holds its contribution: sends the mask of contributions. If
+/// an expected source has left, sends a notice that names it instead.
 template <microcode::Machine M>
 void send_have(M& m, Shard& shard, const Job& job, const BlockRecord& block,
                const MessageHead& about, const Endpoint& to) {
@@ -141,7 +152,8 @@ void send_have(M& m, Shard& shard, const Job& job, const BlockRecord& block,
   count(m, shard, Outcome::kHaveSent);
 }
 
-/// A permanent straggler is one no longer. Its message is at `offset_bytes` of the packet.
+/// Makes a permanent straggler an active source once more. Its message is at `offset_bytes` of the
+/// packet.
 template <microcode::Machine M>
 [[gnu::noinline, gnu::cold]] void note_return(M& m, Shard& shard, Job& job, uint32_t offset_bytes) {
   MessageHead message;
@@ -154,9 +166,9 @@ template <microcode::Machine M>
   notify_all(m, shard, job, notice);
 }
 
-/// The source has contributed, be it late; a permanent straggler is one no longer. Were late ones
-/// not to count, a source that is always a little later than another would never be waited for
-/// again.
+/// Records that the source has contributed, and ends its time as a permanent straggler. Late
+/// contributions count, too: otherwise a source that is always a little later than another would
+/// stay a permanent straggler for ever.
 template <microcode::Machine M>
 void note_contribution(M& m, Shard& shard, Job& job, uint32_t source, uint32_t offset_bytes) {
   job.sources[source].contributed = true;
@@ -165,13 +177,14 @@ void note_contribution(M& m, Shard& shard, Job& job, uint32_t source, uint32_t o
     note_return(m, shard, job, offset_bytes);
 }
 
-/// This aggregator's join toward the upper one, and its good-bye.
+/// Returns this aggregator's join for the upper one.
 [[nodiscard]] Message upstream_join(const Job& job);
+/// Returns another control message for the upper aggregator, such as a leave or a keep-alive.
 [[nodiscard]] Message upstream_message(const Job& job, MessageType type);
-/// Whether a member's message carries the session and key it was given.
+/// Tells whether a message carries the session and the key of its source.
 [[nodiscard]] bool is_member(const Job& job, const MessageHead& message);
 
-/// A session has begun: every member learns its number and its key.
+/// Sends every member its session number and key at the start of a session.
 template <microcode::Machine M>
 void welcome_all(M& m, Shard& shard, Job& job) {
   count(m, shard, Outcome::kSessionStarted);
@@ -185,8 +198,8 @@ void welcome_all(M& m, Shard& shard, Job& job) {
   }
 }
 
-/// The session here is over: says good-bye above, if there is an above. `good_bye` was made by
-/// upstream_message() while the session still had its number there.
+/// Counts the end of the session and sends a leave to the upper aggregator, if there is one.
+/// @param good_bye The result of upstream_message() before the session ended, with its number.
 template <microcode::Machine M>
 void end_upstream(M& m, Shard& shard, const Job& job, const Message& good_bye) {
   count(m, shard, Outcome::kSessionEnded);
@@ -198,16 +211,16 @@ namespace detail {
 template <microcode::Machine M>
 void serve_join(M& m, Shard& shard, Job& job, const Message& message, const Endpoint& from) {
   count(m, shard, Outcome::kJoin);
-  const Session::JoinOutcome outcome = job.session.join(message, from, m.now());
-  if (outcome.join_upstream) send_control(m, upstream_join(job), job.config.upstream);
-  if (outcome.started) {
+  const Session::JoinAnswer answer = job.session.join(message, from, m.now());
+  if (answer.join_upstream) send_control(m, upstream_join(job), job.config.upstream);
+  if (answer.started) {
     welcome_all(m, shard, job);
     return;
   }
-  Message reply = control_message(job, message, outcome.reply);
-  reply.body = outcome.body;
+  Message reply = control_message(job, message, answer.reply);
+  reply.body = answer.body;
   send_control(m, reply, from);
-  if (outcome.reply == MessageType::kWelcome) count(m, shard, Outcome::kWelcome);
+  if (answer.reply == MessageType::kWelcome) count(m, shard, Outcome::kWelcome);
 }
 
 template <microcode::Machine M>
@@ -238,25 +251,25 @@ microcode::Subroutine<void, M> serve_probe(M& m, Shard& shard, Job& job, const M
     case Found::Kind::kPastCache:
       tell_past_cache(m, shard, job, message, arrival.source);
       break;
-    default:  // Not here: an empty mask asks for the contribution itself.
+    default:  // The block is not here: an empty mask asks for the contribution.
       send_have(m, shard, job, BlockRecord{}, message, arrival.source);
   }
 }
 
 }  // namespace detail
 
-/// Messages that change a session are shard 0's alone (session.h). Steering brings them there,
-/// since workers send them with block_id 0; one with another is refused.
+/// Tells whether a message changes a session. Only shard 0 serves such messages (session.h).
+/// Workers send them with block_id 0, so steering brings them there; any other block_id is refused.
 [[nodiscard]] constexpr bool is_of_session(MessageType type) {
   return type == MessageType::kJoin || type == MessageType::kLeave;
 }
 
-/// A message that is neither a contribution nor from above.
+/// Serves a control message of a source.
 template <microcode::Machine M>
 microcode::Subroutine<void, M> serve_control(M& m, Shard& shard, Job& job, const Arrival& arrival) {
   Message message;
   const auto status = decode_message(message_bytes(m, arrival), arrival.size, message);
-  TRIB_ASSERT(status == wire::DecodeStatus::kOk);  // Its head was decoded before.
+  TRIB_ASSERT(status == wire::DecodeStatus::kOk);  // Its head has been decoded.
   const MessageType type = message.extension.type;
   if (is_of_session(type) && shard.index() != 0) {
     refuse(m, shard, Outcome::kNotExpectedHere);
@@ -282,11 +295,11 @@ microcode::Subroutine<void, M> serve_control(M& m, Shard& shard, Job& job, const
   }
   if (!is_member(job, message)) {
     if (job.adopted() != 0 && message.extension.session == job.adopted()) {
-      // The session lives. Who does not know the key is not told more than that it was refused.
+      // The session runs, but a sender without the key gets no answer.
       refuse(m, shard, Outcome::kWrongKey);
       co_return;
     }
-    // A good-bye is said several times; the later ones may come when the session is over.
+    // Workers send a leave several times; the later ones may arrive after the session has ended.
     if (type != MessageType::kLeave) tell_session_lost(m, shard, job, message, arrival.source);
     refuse(m, shard, Outcome::kWrongSession);
     co_return;

@@ -1,28 +1,29 @@
 // SPDX-License-Identifier: Apache-2.0
 /// @file
-/// Everything a packet can cause, by name. One Packet/Byte Counter each, per shard; the names are
-/// what `tributary serve --json` reports.
+/// The outcomes of packets, by name. Each shard has one Packet/Byte Counter for each outcome.
+/// `tributary serve --json` reports them under these names.
 #pragma once
 
 #include <array>
 #include <cstdint>
 
+#include "apps/counting.h"
 #include "memory/rmw.h"
 
 namespace tributary::trio_ml {
 
 enum class Outcome : uint8_t {
-  // What was done.
+  // Packets served and sent, and events.
   kAggregated,      ///< A contribution was added.
-  kBlockCompleted,  ///< Every source waited for had contributed.
+  kBlockCompleted,  ///< Every expected source had contributed.
   kBlockDegraded,   ///< The block aged out: a partial result was sent.
-  kResultSent,      ///< One for each destination.
+  kResultSent,      ///< Counts each destination.
   kSentUpstream,    ///< Partial sums sent to the upper aggregator, repeats included.
   kUpstreamResult,  ///< Results taken from the upper aggregator.
-  kDuplicate,       ///< Contribution that its block holds already; nothing changed.
+  kDuplicate,       ///< The block already holds the contribution.
   kLate,            ///< Contribution after completion; answered with the result.
   kProbe,
-  kHaveSent,  ///< Answers "contribution is here, the block is not complete".
+  kHaveSent,  ///< Answers that the contribution is here and the block incomplete.
   kJoin,
   kWelcome,
   kLeave,
@@ -30,13 +31,13 @@ enum class Outcome : uint8_t {
   kSessionStarted,
   kSessionEnded,
   kNoticeSent,
-  kBlockSuperseded,  ///< An abandoned block made room for a newer one.
+  kBlockSuperseded,  ///< A newer block took the place of an abandoned one.
   kSourceTemporary,  ///< Times a source was missing from a block that aged out.
   kSourcePermanent,  ///< Times a source was declared a permanent straggler.
   kSourceReturned,
-  // Why a packet was refused. No other effect.
+  // Reasons to refuse a packet. A refused packet has no other effect.
   kNotIp,
-  kBadIpHeader,  ///< Lengths or version that do not fit the frame.
+  kBadIpHeader,  ///< Lengths or version contradict the frame.
   kIpOptions,
   kFragment,
   kNotUdp,
@@ -45,28 +46,34 @@ enum class Outcome : uint8_t {
   kLengthBelowGradCnt,
   kLengthAboveGradCnt,
   kBadExtension,
-  kNoGradients,  ///< grad_cnt 0 without a reason for it.
+  kNoGradients,  ///< grad_cnt is 0 but the format requires gradients.
   kUnknownJob,
   kSourceOutsideJob,
   kTooManyGradients,  ///< Above block_grad_max.
-  kGradCntDiffers,    ///< From the block's first contribution.
-  kTensorDiffers,     ///< Length, type or scale differs from the block's first contribution.
+  kGradCntDiffers,    ///< Differs from the block's first contribution.
+  kTensorDiffers,     ///< Length, type or scale differs from the first contribution.
   kStaleGeneration,
   kFutureGeneration,
-  kPastCache,       ///< Older than the results still kept.
-  kWindowExceeded,  ///< Its place of the window is taken by an older block in progress.
-  kForeignAddress,  ///< pin=on and not the source's first address.
+  kPastCache,       ///< Older than the kept results.
+  kWindowExceeded,  ///< An older block in progress holds its place.
+  kForeignAddress,  ///< pin=on and not from the source's first address.
   kWrongSession,
   kSessionRequired,  ///< Plain Trio-ML packet for a job that has a session.
   kWrongKey,
-  kNotExpectedHere,  ///< A message only aggregators send, or not from the upper aggregator.
+  kNotExpectedHere,  ///< Only aggregators send this type, or only shard 0 serves it.
   kNoBuffer,         ///< All aggregation buffers are in use.
   kCount,
 };
 inline constexpr uint32_t kOutcomeCount = static_cast<uint32_t>(Outcome::kCount);
+/// The reason of a drop that has no counter of its own.
+inline constexpr uint32_t kUncounted = kOutcomeCount;
 
-/// The counter's name, as in "stale_generation".
+/// Returns the counter's name, as in "stale_generation".
 [[nodiscard]] const char* to_string(Outcome outcome);
+
+/// The result of a check of a packet.
+using Verdict = apps::Verdict<Outcome>;
+inline constexpr Verdict kAccepted{};
 
 using Counters = std::array<memory::PacketByteCounter, kOutcomeCount>;
 

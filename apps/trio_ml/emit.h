@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// @file
-/// What the aggregator sends: results, partial sums for the upper aggregator, and short answers.
+/// Sends results, partial sums for the upper aggregator, and control messages.
 ///
 /// Source: Trio paper §4 ("Result packet", "Hierarchical aggregation"), §5 (degraded results).
 /// Tests:  tests/apps/trio_ml/
@@ -11,7 +11,7 @@
 #include <span>
 
 #include "apps/counting.h"
-#include "apps/trio_ml/trio_ml.h"
+#include "apps/trio_ml/shard.h"
 #include "base/mutant.h"
 #include "memory/xtxn.h"
 #include "microcode/machine.h"
@@ -19,15 +19,13 @@
 namespace tributary::trio_ml {
 
 using apps::count;
+using apps::kBuildHeader;
 using apps::refuse;
 using wire::Message;
 using wire::MessageHead;
 using wire::MessageType;
 
-inline constexpr microcode::Instruction kBuildHeader{"build_header",
-                                                     {.register_reads = 4, .lmem_writes = 2}};
-
-/// Sends a message without gradients to `to`.
+/// Sends a message without gradients.
 template <microcode::Machine M>
 void send_control(M& m, const Message& message, const Endpoint& to) {
   m.instruction(kBuildHeader);
@@ -36,11 +34,11 @@ void send_control(M& m, const Message& message, const Endpoint& to) {
   m.send_small(std::span<const std::byte>(bytes.data(), size), to);
 }
 
-/// The ranks in a block's sum: sources shifted by where this aggregator stands in the tree, or what
-/// lower aggregators said.
+/// Returns the ranks in a block's sum: its sources shifted by rank_base, or the ranks that lower
+/// aggregators named.
 [[nodiscard]] SourceMask ranks_in(const Job& job, const BlockRecord& block);
 
-/// A control message about the block and source that `about` names.
+/// Returns a control message about the block and source that `about` names.
 [[nodiscard]] Message control_message(const Job& job, const MessageHead& about, MessageType type);
 
 /// Sends a notice to every source whose address is known.
@@ -52,7 +50,8 @@ void notify_all(M& m, Shard& shard, const Job& job, const Message& notice) {
   }
 }
 
-/// The header of the block's message.
+/// Returns the header of the block's message.
+/// @param upward Whether it goes to the upper aggregator.
 [[nodiscard]] inline wire::TrioMlFields header_of(const Job& job, const BlockRecord& block,
                                                   bool upward) {
   return {.job_id = job.config.id,
@@ -67,8 +66,8 @@ void notify_all(M& m, Shard& shard, const Job& job, const Message& notice) {
           .grad_cnt = block.grad_cnt};
 }
 
-/// Writes the head of the block's message in front of its lanes: a result for the sources, or a
-/// contribution for the upper aggregator. A plain one is a header and nothing else.
+/// Writes the head of the block's message in front of its lanes. The message is a result for the
+/// sources or a contribution for the upper aggregator. The head of a plain result is its header.
 void build_extended_head(const Job& job, BlockRecord& block, bool upward);
 inline void build_head(const Job& job, BlockRecord& block, bool upward) {
   if (block.extended || upward) {
@@ -80,14 +79,13 @@ inline void build_head(const Job& job, BlockRecord& block, bool upward) {
                 job.window.head(block.aggr_buffer, wire::TrioMlHeader::kBytes));
 }
 
-/// Sets kFlagRetransmission in the head of a block that was sent up.
+/// Sets kFlagRetransmission in the head of a block that was sent to the upper aggregator.
 void mark_repeat(const Job& job, const BlockRecord& block);
 
-/// Sends a kept result, to one source or to all.
+/// Sends a kept result to one source or to all.
 template <microcode::Machine M>
-[[gnu::always_inline]] inline void send_result(M& m, Shard& shard, const Job& job,
-                                               const ResultRecord& result,
-                                               std::span<const Endpoint> to) {
+void send_result(M& m, Shard& shard, const Job& job, const ResultRecord& result,
+                 std::span<const Endpoint> to) {
   const auto message = job.window.message(result.aggr_buffer, result.head_bytes, result.grad_cnt);
   m.send(message, to);
   count(m, shard, Outcome::kResultSent, static_cast<uint32_t>(message.size()), to.size());
@@ -101,15 +99,15 @@ void send_upstream(M& m, Shard& shard, const Job& job, const BlockRecord& block)
   count(m, shard, Outcome::kSentUpstream, static_cast<uint32_t>(message.size()));
 }
 
-/// Sends it again, since a source has asked: marked, so that the upper one answers if the block
-/// there waits for somebody who has left.
+/// Sends the partial sum again because a source has asked for it. The retransmission flag makes the
+/// upper aggregator answer if its block waits for a source that has left.
 template <microcode::Machine M>
 void repeat_upstream(M& m, Shard& shard, const Job& job, const BlockRecord& block) {
   if (block.extended) mark_repeat(job, block);
   send_upstream(m, shard, job, block);
 }
 
-/// The end of a block, in steps as in contribution.h: an XTXN, and what follows its reply.
+/// The last steps of a block: XTXNs and the code after their replies, as in contribution.h.
 template <microcode::Machine M>
 class Emission {
  public:
@@ -117,12 +115,13 @@ class Emission {
       : m_(m), shard_(shard), job_(job), block_(block) {}
 
   /// Turns the sum into a result's payload.
-  [[gnu::always_inline]] auto finish_sum() {
+  auto finish_sum() {
     const uint32_t lane_count = TRIB_MUTANT(kEmptySumSent) ? 0 : block_.grad_cnt;
     return m_.finish_lanes(job_.window.lanes(block_.aggr_buffer), lane_count);
   }
-  /// @return whether the result is to be published here; else it has been sent up.
-  [[nodiscard, gnu::always_inline]] bool sum_finished() {
+  /// Sends the partial sum to the upper aggregator if there is one.
+  /// @return whether this aggregator publishes the result.
+  [[nodiscard]] bool sum_finished() {
     block_.degraded |= !is_same(block_.rcvd_mask, job_.record.src_mask);
     if (!job_.config.upstream.is_set()) [[likely]]
       return true;
@@ -133,14 +132,14 @@ class Emission {
     return false;
   }
 
-  /// The record is final: writes the head.
-  [[gnu::always_inline]] void prepare_result() {
+  /// Writes the head. @pre The record is final.
+  void prepare_result() {
     m_.instruction(kBuildHeader);
     build_head(job_, block_, /*upward=*/false);
     count(m_, shard_, block_.degraded ? Outcome::kBlockDegraded : Outcome::kBlockCompleted);
   }
-  /// Keeps the result.
-  [[gnu::always_inline]] auto retire_block() {
+  /// Frees the record and keeps the result.
+  auto retire_block() {
     return m_.issue(microcode::Xtxn{microcode::XtxnKind::kHashDelete, &block_, sizeof(BlockRecord)},
                     [this] {
                       if (!block_.degraded || !TRIB_MUTANT(kBlockCountLeaked)) {
@@ -150,20 +149,18 @@ class Emission {
                       result_ = job_.window.retire(block_);
                     });
   }
-  /// Sends it to all sources.
-  [[gnu::always_inline]] void block_retired() {
-    send_result(m_, shard_, job_, result_, job_.destinations);
-  }
+  /// Sends the result to all sources.
+  void block_retired() { send_result(m_, shard_, job_, result_, job_.destinations); }
 
  private:
   M& m_;
   Shard& shard_;
   Job& job_;
   BlockRecord& block_;
-  ResultRecord result_;  ///< A copy: the place may belong to another block by the time of sending.
+  ResultRecord result_;  ///< A copy: another block may own the place before it is sent.
 };
 
-/// The block's sum and record are final: keeps the result and sends it to all sources.
+/// Keeps the result and sends it to all sources. @pre The block's sum and record are final.
 template <microcode::Machine M>
 microcode::Subroutine<void, M> publish(M& m, Shard& shard, Job& job, BlockRecord& block) {
   Emission<M> emission(m, shard, job, block);
@@ -172,8 +169,8 @@ microcode::Subroutine<void, M> publish(M& m, Shard& shard, Job& job, BlockRecord
   emission.block_retired();
 }
 
-/// Everything that will be in the block is in its buffer: makes the message and sends it, up or
-/// down. Called once for each block, by the thread to which settle() or close() said so.
+/// Makes the block's message and sends it to the upper aggregator or to all sources. Called once
+/// for each block, by the thread to which settle() or close() returned true.
 template <microcode::Machine M>
 microcode::Subroutine<void, M> emit_block(M& m, Shard& shard, Job& job, BlockRecord& block) {
   Emission<M> emission(m, shard, job, block);
@@ -181,7 +178,7 @@ microcode::Subroutine<void, M> emit_block(M& m, Shard& shard, Job& job, BlockRec
   if (emission.sum_finished()) co_await publish(m, shard, job, block);
 }
 
-/// The same on a machine whose replies are there at once.
+/// Does the same on a machine whose replies are there at once.
 template <microcode::Machine M>
 requires(!M::kSuspends) void emit_in_place(M& m, Shard& shard, Job& job, BlockRecord& block) {
   Emission<M> emission(m, shard, job, block);

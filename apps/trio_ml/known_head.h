@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 /// @file
-/// The head of a source's last contribution that was in order. Contributions of one tensor differ
-/// in their block_id alone: what has been checked of one need not be decoded and checked of the
-/// next, as long as only the block's part is left to check.
+/// The head of a source's last accepted contribution. Contributions of one tensor differ only in
+/// their block_id. A thread compares the next head with this one instead of decoding and checking
+/// it; then it checks only the block.
 ///
-/// Model:   Not the hardware's, and so not on the modelled machine: there a thread decodes and
-///          checks every header (Trio paper §4).
-/// Contract: Depends on the job's configuration and the adopted session, so it is forgotten when
-///          another session is adopted (Job::start_over). Job and source are those in whose record
-///          it stands; where the source sends from is not part of it.
+/// Model:    Live machine only. The hardware has no such shortcut: on the modelled machine a thread
+///           decodes and checks every header (Trio paper §4).
+/// Contract: Valid for one job, source, configuration and session. Job::start_over() discards it
+///           when another session is adopted. The caller checks the source's address.
 /// Tests:   tests/apps/trio_ml/known_head_test.cc
 #pragma once
 
@@ -22,12 +21,11 @@ namespace tributary::trio_ml {
 
 class KnownHead {
  public:
-  /// Of which kind the contribution was, if one is known.
+  /// The kind of the stored contribution; kNone: no contribution is stored.
   enum class Kind : uint8_t { kNone, kPlain, kExtended };
 
-  /// @param message Of `size_bytes` bytes, that decode_head() takes: with its extension if its
-  /// header
-  ///                says so.
+  /// Stores the head of a message that decode_head() has accepted.
+  /// @param extended Whether the message has an extension.
   void remember(const std::byte* message, uint32_t size_bytes, bool extended) {
     header_ = header_of(message);
     if (extended) std::memcpy(extension_.data(), message + Header::kBytes, extension_.size());
@@ -35,10 +33,9 @@ class KnownHead {
     kind_ = extended ? Kind::kExtended : Kind::kPlain;
   }
 
-  /// @return the known kind if the message has the same one but for the block_id, and the
-  /// same
-  ///         length; else kNone.
-  /// @pre size_bytes is at least that of a header, and of the same job and source.
+  /// Returns the stored kind if the message has the same length and matches the stored head in
+  /// everything except block_id; otherwise kNone.
+  /// @pre The message has the same job and source, and at least the size of a header.
   [[nodiscard]] Kind match(const std::byte* message, uint32_t size_bytes) const {
     if (size_bytes != size_bytes_ || header_of(message) != header_) return Kind::kNone;
     if (kind_ == Kind::kExtended && !has_extension(message + Header::kBytes)) return Kind::kNone;
@@ -47,7 +44,8 @@ class KnownHead {
 
  private:
   using Header = wire::TrioMlHeader;
-  /// The block_id ends in the first of the header's last eight bytes; in front of it is the job.
+  /// The comparison covers the header's last eight bytes without the first, where block_id ends.
+  /// In front of block_id stands only the job.
   static constexpr uint32_t kFirstByte = Header::kBytes - sizeof(uint64_t);
   static_assert(Header::BlockId::kLastByte == kFirstByte && Header::JobId::kLastByte == 0);
 
@@ -58,9 +56,9 @@ class KnownHead {
     return std::memcmp(at, extension_.data(), extension_.size()) == 0;
   }
 
-  uint64_t header_ = 0;  ///< Behind the block_id.
+  uint64_t header_ = 0;  ///< The bytes behind block_id.
   std::array<std::byte, wire::kExtensionBytes> extension_{};
-  uint16_t size_bytes_ = 0;  ///< Of the whole message; 0: none is known.
+  uint16_t size_bytes_ = 0;  ///< Of the whole message; 0: none is stored.
   Kind kind_ = Kind::kNone;
 };
 

@@ -2,14 +2,12 @@
 /// @file
 /// The Trio-ML packet program (Trio paper §4, Figure 10): one thread for each packet.
 ///
-///   locate the message -> check it -> look its block up -> create or join it -> add the gradients
-///   -> if that made the sum final: make the result and send it
-///
-/// Model:    The steps are in contribution.h. A machine that suspends runs them as a coroutine; the
-///           live machine, whose replies are there at once, as a plain function: a coroutine's
-///           frame keeps every variable in memory, which is half of what a small packet costs.
-/// Source:   Trio paper §4, §5; what it leaves open (loss, sessions) is argued in
-///           docs/aggregation-protocol.md.
+/// Model:    contribution.h has the steps. The sequence stands here twice, once for each kind of
+///           machine: process_suspending() is a coroutine that waits for each reply;
+///           process_in_place() is a plain function for a machine whose replies are there at once.
+///           A coroutine keeps its variables in memory, which doubles the cost of a small packet.
+/// Source:   Trio paper §4, §5; docs/aggregation-protocol.md covers loss and sessions, which the
+///           paper leaves open. docs/architecture.md follows one contribution through the code.
 /// Tests:    tests/apps/trio_ml/program_test.cc (live), interleaving_test.cc (suspending machine)
 #pragma once
 
@@ -17,7 +15,8 @@
 
 namespace tributary::trio_ml {
 
-/// Everything but a contribution of a source: control messages, and what comes from above.
+/// Serves a message that is not a contribution of a source: a control message, or an answer of the
+/// upper aggregator.
 template <microcode::Machine M>
 microcode::Subroutine<void, M> serve_other(M& m, Shard& shard, Job& job, const MessageHead& message,
                                            const Arrival& arrival) {
@@ -28,112 +27,147 @@ microcode::Subroutine<void, M> serve_other(M& m, Shard& shard, Job& job, const M
   }
 }
 
-// The steps in the order of a packet's way: where the thread is, what it issues, what follows the
-// reply. Only forward, but for insert_block, which is tried again when a buffer has become free.
-#define TRIB_CONTRIBUTION_STEPS(STEP)                 \
-  STEP(kFindJob, find_job, job_found)                 \
-  STEP(kFindBlock, find_block, block_found)           \
-  STEP(kInsertBlock, insert_block, block_inserted)    \
-  STEP(kAdmit, admit_source, source_admitted)         \
-  STEP(kAddGradients, add_gradients, gradients_added) \
-  STEP(kSettle, settle_block, block_settled)
+/// Runs the thread for one packet on a machine that suspends threads.
+template <microcode::Machine M>
+microcode::Thread process_suspending(M& m, Shard& shard) {
+  ContributionThread<M> thread(m, shard);
+  Verdict verdict = thread.parse();
+  if (verdict.is_refused()) co_return thread.refuse_packet(thread.refusal(verdict));
+
+  co_await thread.find_job();
+  verdict = thread.check_job();
+  if (verdict.is_refused()) co_return thread.refuse_packet(thread.refusal(verdict));
+  if (thread.is_other()) {
+    co_await serve_other(m, shard, thread.job(), thread.message(), thread.arrival());
+    co_return;
+  }
+  verdict = thread.check_message();
+  if (verdict.is_refused()) co_return thread.refuse_packet(thread.refusal(verdict));
+
+  co_await thread.find_block();
+  if (thread.is_block_absent()) {
+    thread.prepare_block();
+    do {
+      co_await thread.insert_block();
+    } while (thread.has_thawed_buffers());
+    thread.take_inserted();
+  }
+  verdict = thread.check_block();
+  if (verdict.is_refused()) co_return thread.refuse_packet(thread.refusal(verdict));
+
+  co_await thread.admit_source();
+  verdict = thread.check_admission();
+  if (verdict.is_refused()) co_return thread.refuse_packet(thread.refusal(verdict));
+  thread.note_admission();
+
+  co_await thread.add_gradients();
+  thread.count_contribution();
+
+  co_await thread.settle_block();
+  if (!thread.is_sum_final()) co_return;
+  thread.end_aging();
+  co_await emit_block(m, shard, thread.job(), thread.block());
+}
 
 namespace detail {
 
-/// The thread on a machine that suspends.
-template <microcode::Machine M>
-microcode::Thread run_as_thread(M& m, Shard& shard) {
-  ContributionThread<M> thread(m, shard);
-  Step next = thread.begin();
-#define TRIB_STEP(step, issue, then) \
-  while (next == Step::step) {       \
-    co_await thread.issue();         \
-    next = thread.then();            \
-  }
-  TRIB_CONTRIBUTION_STEPS(TRIB_STEP)
-#undef TRIB_STEP
-  if (next == Step::kRefused) thread.answer(thread.refusal());
-  if (next == Step::kEmit) co_await emit_block(m, shard, thread.job(), thread.block());
-  if (next == Step::kOther) {
-    co_await serve_other(m, shard, thread.job(), thread.message(), thread.arrival());
-  }
-}
+// The paths that are seldom taken in place are calls, so that the usual path stays small. They
+// parse the packet once more: if the caller kept all that they need, it would run out of registers.
 
-/// The rest of a thread that turned out not to be a contribution's.
 template <microcode::Machine M>
 microcode::Thread run_other(M& m, Shard& shard, Job& job, const MessageHead& message,
                             const Arrival& arrival) {
   co_await serve_other(m, shard, job, message, arrival);
 }
-
-/// What a thread in place does not do itself, since it seldom happens. The packet is parsed anew:
-/// had the thread to keep all that is wanted here, it would run out of registers.
 template <microcode::Machine M>
 [[gnu::noinline, gnu::cold]] void serve_other_in_place(M& m, Shard& shard, Job& job) {
   ContributionThread<M> thread(m, shard);
-  static_cast<void>(thread.begin());
+  static_cast<void>(thread.parse());
   run_other(m, shard, job, thread.message(), thread.arrival());
 }
 template <microcode::Machine M>
-[[gnu::noinline, gnu::cold]] void answer_in_place(M& m, Shard& shard,
-                                                  typename ContributionThread<M>::Refusal refusal) {
+[[gnu::noinline, gnu::cold]] void refuse_in_place(M& m, Shard& shard, Refusal refusal) {
   ContributionThread<M> thread(m, shard);
-  static_cast<void>(thread.begin());
-  thread.answer(refusal);
+  static_cast<void>(thread.parse());
+  thread.refuse_packet(refusal);
 }
 
-/// The steps from `next` on, where every reply is there at once.
+/// Runs the steps from find_block() on. @pre The message is decoded and checked, or known.
 template <microcode::Machine M>
-[[gnu::always_inline]] inline void run_steps_in_place(M& m, Shard& shard,
-                                                      ContributionThread<M>& thread, Step next) {
-#define TRIB_STEP(step, issue, then)   \
-  while (next == Step::step) {         \
-    static_cast<void>(thread.issue()); \
-    next = thread.then();              \
+void aggregate_in_place(M& m, Shard& shard, ContributionThread<M>& thread) {
+  static_cast<void>(thread.find_block());
+  if (thread.is_block_absent()) {
+    thread.prepare_block();
+    do {
+      static_cast<void>(thread.insert_block());
+    } while (thread.has_thawed_buffers());
+    thread.take_inserted();
   }
-  TRIB_CONTRIBUTION_STEPS(TRIB_STEP)
-#undef TRIB_STEP
-  if (next == Step::kEmit) emit_in_place(m, shard, thread.job(), thread.block());
-  if (next == Step::kOther) [[unlikely]]
-    serve_other_in_place(m, shard, thread.job());
-  if (next == Step::kRefused) [[unlikely]]
-    answer_in_place(m, shard, thread.refusal());
+  if (const Verdict verdict = thread.check_block(); verdict.is_refused()) [[unlikely]]
+    return refuse_in_place(m, shard, thread.refusal(verdict));
+
+  static_cast<void>(thread.admit_source());
+  if (const Verdict verdict = thread.check_admission(); verdict.is_refused()) [[unlikely]]
+    return refuse_in_place(m, shard, thread.refusal(verdict));
+  thread.note_admission();
+
+  static_cast<void>(thread.add_gradients());
+  thread.count_contribution();
+
+  static_cast<void>(thread.settle_block());
+  if (!thread.is_sum_final()) return;
+  thread.end_aging();
+  emit_in_place(m, shard, thread.job(), thread.block());
 }
 
-/// The thread of a packet that is not like the one before.
+/// Runs the thread of a packet whose head is not known: control messages, frames, and the first
+/// contribution of a tensor.
+/// flatten: inlines every step, as LiveCore::process() does for known heads.
 template <microcode::Machine M>
-[[gnu::noinline]] void run_in_place(M& m, Shard& shard) {
+[[gnu::noinline, gnu::flatten]] void process_unknown_in_place(M& m, Shard& shard) {
   ContributionThread<M> thread(m, shard);
-  run_steps_in_place(m, shard, thread, thread.begin());
-}
+  if (const Verdict verdict = thread.parse(); verdict.is_refused()) [[unlikely]]
+    return refuse_in_place(m, shard, thread.refusal(verdict));
 
-/// The thread of a packet of which is known what it is, but for its block. Apart for each kind:
-/// with constants in place of header fields not much is left.
-template <microcode::Machine M, bool kExtended>
-[[gnu::always_inline]] inline void run_known_in_place(M& m, Shard& shard,
-                                                      ContributionThread<M>& thread) {
-  run_steps_in_place(m, shard, thread, thread.begin_known(kExtended));
+  static_cast<void>(thread.find_job());
+  if (const Verdict verdict = thread.check_job(); verdict.is_refused()) [[unlikely]]
+    return refuse_in_place(m, shard, thread.refusal(verdict));
+  if (thread.is_other()) [[unlikely]]
+    return serve_other_in_place(m, shard, thread.job());
+  if (const Verdict verdict = thread.check_message(); verdict.is_refused()) [[unlikely]]
+    return refuse_in_place(m, shard, thread.refusal(verdict));
+
+  aggregate_in_place(m, shard, thread);
 }
 
 }  // namespace detail
 
-#undef TRIB_CONTRIBUTION_STEPS
-
-/// The thread for one packet.
+/// Runs the thread for one packet on a machine whose replies are there at once.
+/// LiveCore::process() inlines all of it (gnu::flatten), so that the thread's state stays in
+/// registers.
 template <microcode::Machine M>
-[[gnu::always_inline]] inline void process_packet(M& m, Shard& shard) {
+void process_in_place(M& m, Shard& shard) {
+  ContributionThread<M> thread(m, shard);
+  // One copy for each kind of known head: constants take the place of header fields.
+  switch (thread.look_known()) {
+    case KnownHead::Kind::kPlain:
+      thread.read_known(/*extended=*/false);
+      return detail::aggregate_in_place(m, shard, thread);
+    case KnownHead::Kind::kExtended:
+      thread.read_known(/*extended=*/true);
+      return detail::aggregate_in_place(m, shard, thread);
+    case KnownHead::Kind::kNone:
+      return detail::process_unknown_in_place(m, shard);
+  }
+}
+
+/// Runs the thread for one packet.
+template <microcode::Machine M>
+void process_packet(M& m, Shard& shard) {
   if constexpr (M::kSuspends) {
-    detail::run_as_thread(m, shard);
+    process_suspending(m, shard);
   } else {
-    ContributionThread<M> thread(m, shard);
-    switch (thread.look_known()) {
-      case KnownHead::Kind::kPlain:
-        return detail::run_known_in_place<M, false>(m, shard, thread);
-      case KnownHead::Kind::kExtended:
-        return detail::run_known_in_place<M, true>(m, shard, thread);
-      case KnownHead::Kind::kNone:
-        return detail::run_in_place(m, shard);
-    }
+    process_in_place(m, shard);
   }
 }
 

@@ -15,10 +15,10 @@ using wire::Reason;
 
 namespace {
 
-/// In place of the time at which a member was first heard of.
+/// Stands for the time of a first message that has not arrived.
 constexpr int64_t kNotHeard = INT64_MAX;
 
-/// The lesser of two wishes, of which 0 is none.
+/// Returns the smaller of two requested values; 0 means no request.
 uint32_t least_wish(uint32_t a, uint32_t b) { return a == 0 || (b != 0 && b < a) ? b : a; }
 
 }  // namespace
@@ -37,7 +37,7 @@ uint32_t Session::key_of(uint32_t source) const {
 }
 
 void Session::heard(uint32_t source, Instant now) {
-  // Relaxed: a rough time, compared with seconds; nothing else is published with it.
+  // Relaxed: a rough time that is compared with seconds. It publishes no other data.
   auto& ticks = heard_ticks_[source];
   const int64_t now_ticks = now.since_start().ticks();
   if (now_ticks - ticks.load(std::memory_order_relaxed) > kHeardEvery.ticks() &&
@@ -51,12 +51,12 @@ void Session::heard(uint32_t source, Instant now) {
 }
 
 bool Session::all_present_for(Duration length, Instant now) const {
-  if (number() == 0) return true;  // Plain packets: nobody has joined, nobody was welcomed.
+  if (number() == 0) return true;  // Plain packets: no source has joined.
   const int64_t latest = (now - length).since_start().ticks();
   for (uint32_t source = 0; source < config_.sources; source++) {
-    // Relaxed: seen some scans later is soon enough.
+    // Relaxed: a value that is some scans old is good enough.
     const int64_t first_ticks = first_heard_ticks_[source].load(std::memory_order_relaxed);
-    if (first_ticks > latest && !is_gone(source, now)) return false;  // As kNotHeard is.
+    if (first_ticks > latest && !is_gone(source, now)) return false;  // True for kNotHeard.
   }
   return true;
 }
@@ -109,33 +109,32 @@ bool Session::all_pending(Instant now) const {
   return true;
 }
 
-Session::JoinOutcome Session::refusal(Reason reason, uint32_t value) const {
-  JoinOutcome outcome{.reply = MessageType::kRefusal, .body = {}};
-  outcome.body.reason = reason;
-  outcome.body.value = value;
-  return outcome;
+Session::JoinAnswer Session::refusal(Reason reason, uint32_t value) const {
+  JoinAnswer answer{.reply = MessageType::kRefusal, .body = {}};
+  answer.body.reason = reason;
+  answer.body.value = value;
+  return answer;
 }
 
-Session::JoinOutcome Session::pending(Reason reason, Instant now) const {
-  JoinOutcome outcome{.reply = MessageType::kPending, .body = {}};
-  outcome.body.reason = reason;
-  outcome.body.sources = static_cast<uint16_t>(config_.sources);
-  outcome.body.value = config_.rank_base;
+Session::JoinAnswer Session::pending(Reason reason, Instant now) const {
+  JoinAnswer answer{.reply = MessageType::kPending, .body = {}};
+  answer.body.reason = reason;
+  answer.body.sources = static_cast<uint16_t>(config_.sources);
+  answer.body.value = config_.rank_base;
   for (uint32_t source = 0; source < config_.sources; source++) {
-    if (is_pending(source, now)) include(outcome.body.mask, source);
+    if (is_pending(source, now)) include(answer.body.mask, source);
   }
-  return outcome;
+  return answer;
 }
 
-Session::JoinOutcome Session::join(const wire::Message& message, const Endpoint& from,
-                                   Instant now) {
-  JoinOutcome outcome = answer_join(message, from, now);
-  outcome.body.nonce = message.extension.session;  // By this the worker knows its answer.
-  return outcome;
+Session::JoinAnswer Session::join(const wire::Message& message, const Endpoint& from, Instant now) {
+  JoinAnswer answer = answer_join(message, from, now);
+  answer.body.nonce = message.extension.session;  // The worker recognises the answer by it.
+  return answer;
 }
 
-Session::JoinOutcome Session::answer_join(const wire::Message& message, const Endpoint& from,
-                                          Instant now) {
+Session::JoinAnswer Session::answer_join(const wire::Message& message, const Endpoint& from,
+                                         Instant now) {
   const uint32_t source = message.header.src_id;
   const uint32_t nonce = message.extension.session;
   const wire::ControlBody& wish = message.body;
@@ -143,7 +142,7 @@ Session::JoinOutcome Session::answer_join(const wire::Message& message, const En
   if (wish.sources != 0 && wish.sources != config_.ranks()) {
     return refusal(Reason::kWrongWorld, config_.ranks());
   }
-  // A lower aggregator only passes its workers' wish on; its welcome lowers it for them.
+  // A lower aggregator forwards its workers' request, and its welcome lowers the value for them.
   if (wish.gradients_max > config_.block_grad_max && !config_.sources_are_aggregators) {
     return refusal(Reason::kTooManyGradients, config_.block_grad_max);
   }
@@ -151,10 +150,11 @@ Session::JoinOutcome Session::answer_join(const wire::Message& message, const En
   Member& member = members_[source];
   const bool running = number() != 0;
   const bool known = member.nonce == nonce && !TRIB_MUTANT(kWelcomeOnce);
-  if (running && (known || TRIB_MUTANT(kNonceIgnored))) {  // Its welcome was lost, or it has moved.
+  if (running &&
+      (known || TRIB_MUTANT(kNonceIgnored))) {  // Its welcome was lost, or its address changed.
     member.address = from;
-    JoinOutcome outcome{.reply = MessageType::kWelcome, .body = welcome_body(source)};
-    return outcome;
+    JoinAnswer answer{.reply = MessageType::kWelcome, .body = welcome_body(source)};
+    return answer;
   }
   if (running && !is_gone(source, now)) return pending(Reason::kRankTaken, now);
   if (!running && member.pending_nonce != nonce && is_pending(source, now)) {
@@ -178,15 +178,14 @@ Session::JoinOutcome Session::answer_join(const wire::Message& message, const En
     if (upstream_refusal_.reason != Reason::kNone && now - upstream_refused_at_ <= kSilentAfter) {
       return refusal(upstream_refusal_.reason, upstream_refusal_.value);
     }
-    JoinOutcome outcome = pending(Reason::kWaitingForUpstream, now);
-    outcome.join_upstream = now - upstream_asked_at_ >= kUpstreamJoinEvery;
-    if (outcome.join_upstream) upstream_asked_at_ = now;
-    return outcome;
+    JoinAnswer answer = pending(Reason::kWaitingForUpstream, now);
+    answer.join_upstream = now - upstream_asked_at_ >= kUpstreamJoinEvery;
+    if (answer.join_upstream) upstream_asked_at_ = now;
+    return answer;
   }
   start(now);
-  JoinOutcome outcome{
-      .reply = MessageType::kWelcome, .body = welcome_body(source), .started = true};
-  return outcome;
+  JoinAnswer answer{.reply = MessageType::kWelcome, .body = welcome_body(source), .started = true};
+  return answer;
 }
 
 uint32_t Session::least_pending_window() const {
@@ -290,7 +289,7 @@ bool Session::upstream_welcome(const wire::Message& message, Instant now) {
   upstream_gradients_max_ = message.body.gradients_max;
   upstream_channels_ = message.body.channels;
   upstream_key_.store(message.body.key, std::memory_order_relaxed);
-  // Release: who sees the number also sees the key.
+  // Release: a shard that reads the number also reads the key.
   upstream_number_.store(message.extension.session, std::memory_order_release);
   start(now);
   return true;

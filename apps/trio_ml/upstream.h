@@ -1,39 +1,40 @@
 // SPDX-License-Identifier: Apache-2.0
 /// @file
-/// The lower aggregator's side of hierarchical aggregation (Trio paper §4): what comes down from
-/// the upper aggregator. What goes up is in emit.h; to the upper one this aggregator is a source.
+/// Hierarchical aggregation in the lower aggregator (Trio paper §4): serves messages of the upper
+/// aggregator. To the upper one this aggregator is a source; emit.h sends the partial sums.
 ///
-/// Contract: A result from above replaces the partial sum of a block that was sent up, and
-/// completes
-///           it. Lost messages are repaired by the sources: their repeats are passed on.
+/// Contract: A result of the upper aggregator replaces the partial sum of a block that was sent up,
+///           and completes the block. Sources repair lost messages: the lower aggregator forwards
+///           their retransmissions.
 /// Tests:    tests/apps/trio_ml/hierarchy_test.cc
 #pragma once
 
 #include <algorithm>
 #include <utility>
 
-#include "apps/trio_ml/arrival.h"
+#include "apps/arrival.h"
 #include "apps/trio_ml/control.h"
 #include "apps/trio_ml/emit.h"
-#include "apps/trio_ml/trio_ml.h"
+#include "apps/trio_ml/shard.h"
 #include "base/assert.h"
 #include "base/mutant.h"
 #include "microcode/machine.h"
 
 namespace tributary::trio_ml {
 
-/// Whether a message is the upper aggregator's answer rather than a source's message.
+/// Tells whether a message is the upper aggregator's answer rather than a source's message.
 [[nodiscard]] inline bool is_from_upstream(const Job& job, const MessageHead& message,
                                            const Endpoint& from) {
   if (!job.config.upstream.is_set() || from != job.config.upstream) return false;
   return !message.header.extended || message.extension.type != MessageType::kContribution;
 }
 
-/// Takes the upper aggregator's sum as the block's own.
+/// Copies the fields of the upper aggregator's result into the block's record.
 void take_record_from_above(const Job& job, const Message& message, BlockRecord& block);
 
 namespace detail {
 
+/// Takes a result of the upper aggregator and publishes it to the sources.
 template <microcode::Machine M>
 microcode::Subroutine<void, M> take_result(M& m, Shard& shard, Job& job, const Message& message,
                                            const Arrival& arrival) {
@@ -43,8 +44,8 @@ microcode::Subroutine<void, M> take_result(M& m, Shard& shard, Job& job, const M
                        [&job, name] { return job.window.find(name); });
   const bool wanted = found.kind == Found::Kind::kActive &&
                       found.block->phase == BlockPhase::kSentUp &&
-                      check_against_block(*found.block, message) == Outcome::kCount;
-  // One of two equal results that arrive at once takes the block.
+                      !check_against_block(*found.block, message).is_refused();
+  // If two copies of the result arrive at once, only one of them takes the block.
   bool taken = false;
   if (wanted) {
     taken = co_await m.issue(
@@ -61,7 +62,7 @@ microcode::Subroutine<void, M> take_result(M& m, Shard& shard, Job& job, const M
     co_return;
   }
   BlockRecord& block = *found.block;
-  m.release_payload({});  // The partial sum may still be on its way up from this buffer.
+  m.release_payload({});  // The partial sum may not have left this buffer yet.
   int32_t* lanes = job.window.lanes(block.aggr_buffer);
   if constexpr (M::kSuspends) std::fill_n(lanes, block.grad_cnt, 0);
   co_await m.accumulate(lanes, arrival.offset + message.head_bytes, block.grad_cnt,
@@ -74,8 +75,8 @@ microcode::Subroutine<void, M> take_result(M& m, Shard& shard, Job& job, const M
   co_await publish(m, shard, job, block);
 }
 
-/// Something is wrong above: passes it on to the sources, ends the session if that is what it says.
-/// Ending is shard 0's (session.h); it hears of a lost session by the answer to its keep-alives.
+/// Forwards a notice of the upper aggregator to the sources. If the notice says that the session is
+/// lost, shard 0 ends it here; the answer to its keep-alives brings it that notice (session.h).
 template <microcode::Machine M>
 void pass_notice_down(M& m, Shard& shard, Job& job, const Message& message) {
   Message notice = message;
@@ -92,13 +93,13 @@ void pass_notice_down(M& m, Shard& shard, Job& job, const Message& message) {
 
 }  // namespace detail
 
-/// A message from the upper aggregator.
+/// Serves a message from the upper aggregator.
 template <microcode::Machine M>
 microcode::Subroutine<void, M> take_from_upstream(M& m, Shard& shard, Job& job,
                                                   const Arrival& arrival) {
   Message message;
   const auto status = decode_message(message_bytes(m, arrival), arrival.size, message);
-  TRIB_ASSERT(status == wire::DecodeStatus::kOk);  // Its head was decoded before.
+  TRIB_ASSERT(status == wire::DecodeStatus::kOk);  // Its head has been decoded.
   const MessageType type = message.header.extended ? message.extension.type : MessageType::kResult;
   const bool joining = type == MessageType::kWelcome || type == MessageType::kPending ||
                        type == MessageType::kRefusal;
@@ -107,7 +108,7 @@ microcode::Subroutine<void, M> take_from_upstream(M& m, Shard& shard, Job& job,
     refuse(m, shard, Outcome::kWrongSession);
     co_return;
   }
-  if (joining && shard.index() != 0) {  // They change the session: shard 0's alone.
+  if (joining && shard.index() != 0) {  // They change the session: shard 0 only.
     refuse(m, shard, Outcome::kNotExpectedHere);
     co_return;
   }
@@ -124,10 +125,10 @@ microcode::Subroutine<void, M> take_from_upstream(M& m, Shard& shard, Job& job,
     case MessageType::kNotice:
       detail::pass_notice_down(m, shard, job, message);
       break;
-    default:  // kPending, kHave: nothing to do, the sources keep asking.
+    default:  // kPending, kHave: nothing to do, since the sources retransmit.
       break;
   }
-  m.drop(static_cast<uint32_t>(Outcome::kCount));
+  m.drop(kUncounted);
 }
 
 }  // namespace tributary::trio_ml

@@ -91,7 +91,7 @@ const std::array<Row, 24> kRows{{
     {"ppe_count", &P::ppe_count, 1, 4096, "", "Trio paper §8: 16 to 160; between: assumed"},
     {"threads_each", &P::threads_each, 1, kThreadsMax, "", "assumed; \"tens\", Trio paper §2.1"},
     {"instruction_cycles", &P::instruction_cycles, 1, 10'000, "cycles", "assumed: threads_each"},
-    {"header_instructions", &P::header_instructions, 0, 1000, "", "apps/trio_ml/arrival.h"},
+    {"header_instructions", &P::header_instructions, 0, 1000, "", "apps/arrival.h"},
     {"header_bytes", &P::header_bytes, 0, 128, "B", "IEEE 802.3, RFC 791, RFC 768"},
     {"instructions_per_gradient", &P::instructions_per_gradient, 0, 100, "",
      "assumed, for 1.2 in all (Trio paper §6.3)"},

@@ -43,7 +43,7 @@ struct Parameters {
   /// every cycle when all its threads have work.
   uint32_t instruction_cycles = 20;
   /// Instructions before the program's first, which parse the Ethernet, IP and UDP headers that a
-  /// port has removed. Source: apps/trio_ml/arrival.h has three for a frame.
+  /// port has removed. Source: apps/arrival.h has three for a frame.
   uint32_t header_instructions = 3;
   /// Bytes of those headers; they are part of the head. Source: IEEE 802.3, RFC 791, RFC 768.
   uint32_t header_bytes = 14 + 20 + 8;

@@ -19,7 +19,7 @@
 #include <string>
 #include <vector>
 
-#include "apps/trio_ml/trio_ml.h"
+#include "apps/trio_ml/shard.h"
 #include "base/time.h"
 #include "wire/trio_ml.h"
 

@@ -10,7 +10,7 @@
 #include <span>
 #include <string>
 
-#include "apps/trio_ml/trio_ml.h"
+#include "apps/trio_ml/shard.h"
 #include "engine/model/trace_words.h"
 
 namespace tributary::lab {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// @file
-/// What a program has counted, by name, as tests compare it.
+/// A program's counters by name, for comparison in tests.
 #pragma once
 
 #include <cstdint>
@@ -9,10 +9,11 @@
 
 namespace tributary::apps {
 
-/// Counters that are not zero, by name.
+/// The counters that are not zero, by name.
 using Counts = std::map<std::string, uint64_t>;
 
-/// Packets of each outcome. @param counters A program's, indexed by its Outcome.
+/// Returns the packets of each outcome.
+/// @param counters A program's counters, indexed by its Outcome.
 template <class Outcome, class Counters>
 [[nodiscard]] Counts counts_of(const Counters& counters) {
   Counts counts;
@@ -22,7 +23,7 @@ template <class Outcome, class Counters>
   return counts;
 }
 
-/// What `now` has more than `before`.
+/// Returns the differences of `now` from `before`.
 [[nodiscard]] inline Counts counted_between(const Counts& before, Counts now) {
   for (const auto& [name, packets] : before) {
     now[name] -= packets;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Method: each packet of the paper's three kinds by hand, and each way to be too short; then random
-// packets through the live machine and through many interleaved threads of the suspending one: both
-// must forward the same packets and leave the same counters as the paper's rule in three lines.
+// Method: the paper's three kinds of packets and each truncation by hand. Then random packets run
+// through the live machine and through many interleaved threads of the suspending machine. Both must
+// forward the same packets and leave the same counters as the paper's rule in three lines.
 #include "apps/filter/filter.h"
 
 #include <gtest/gtest.h>
@@ -26,7 +26,7 @@ using wire::Ipv4Header;
 
 const Endpoint kNobody{};
 
-/// A frame of `size` bytes, cut off wherever that is.
+/// Returns a frame truncated to `size` bytes.
 Bytes frame(uint32_t size, uint32_t ether_type, uint32_t version, uint32_t header_words) {
   Bytes bytes(std::max(size, EthernetHeader::kBytes + Ipv4Header::kBytes));
   wire::MutableView<EthernetHeader>(bytes.data()).set<EthernetHeader::EtherType>(ether_type);

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 /// @file
 /// A SwitchML core on a bench: the live machine over an in-memory port in virtual time. A test
-/// sends packets as workers do and looks at what comes out.
+/// sends packets like a worker and examines the core's output.
 ///
-/// Shapes:  One core (shard 0 of 1 unless the test says otherwise).
+/// Shapes:  One core; shard 0 of 1 by default.
 /// Threads: One.
-/// Memory:  For tests: it allocates as it likes.
+/// Memory:  Allocates; for tests only.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -28,15 +28,15 @@ using Values = std::vector<int32_t>;
 using apps::Counts;
 using Packet = wire::SwitchmlMessage;
 
-/// Where worker `rank` of session `session` sends from; `thread` counts its UDP ports.
+/// Returns the address of worker `rank` of session `session`; `thread` counts its UDP ports.
 Endpoint worker(uint32_t rank, uint32_t session = 0, uint16_t thread = 0);
-/// An address of no session.
+/// Returns an address of no session.
 Endpoint stranger();
 
-/// A packet whose elements are all `value`.
+/// Returns a packet whose elements are all `value`.
 Packet packet(uint32_t slot, bool set, uint32_t packet_id, int32_t value, uint32_t elements = 64);
 
-/// What the core has sent.
+/// A packet that the core has sent.
 struct Reply {
   Packet packet;
   Bytes bytes;  ///< The UDP payload.
@@ -44,7 +44,7 @@ struct Reply {
 };
 
 struct BedConfig {
-  /// Session i begins in place i with all its workers.
+  /// Begins session i in place i with all its workers.
   std::vector<SessionConfig> sessions = {{.workers = 2, .elements = 64, .slots = 8}};
   ShardConfig shard = {.sessions_max = 4, .slots_max = 512};
   engine::PacketLayer layer = engine::PacketLayer::kUdpPayload;
@@ -58,20 +58,20 @@ class Bed {
 
   /// Puts a UDP payload into the core's queue.
   void inject(const Bytes& payload, const Endpoint& from);
-  /// Puts bytes there as they are: a whole frame on a bed of frames.
+  /// Puts bytes into the queue unchanged: a whole frame on a bed of frames.
   void inject_raw(const Bytes& bytes);
-  /// Rounds of the core's loop until its queue is empty; at least one.
+  /// Runs rounds of the core's loop until its queue is empty; at least one.
   void run();
-  /// inject(), run() and what was sent.
+  /// Calls inject() and run(). @return the packets sent.
   std::vector<Reply> exchange(const Bytes& payload, const Endpoint& from);
   std::vector<Reply> exchange(uint32_t rank, const Packet& packet, uint32_t session = 0) {
     return exchange(wire::switchml_payload(packet), worker(rank, session));
   }
-  /// What was sent since the last call.
+  /// Returns the packets sent since the last call.
   std::vector<Reply> take();
 
   [[nodiscard]] Counts counts() const;
-  /// What was counted since the last call, except how many packets were sent.
+  /// Returns the counts since the last call, without those of packets sent.
   Counts new_counts();
   [[nodiscard]] Shard& shard() { return *shard_; }
   [[nodiscard]] engine::LiveCore<App>& core() { return core_; }

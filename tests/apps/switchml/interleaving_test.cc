@@ -3,10 +3,10 @@
 // interleaves its transactions at random. Whatever the order, every result is the exact sum of one
 // chunk, each worker counted once, and every worker gets all its results.
 //
-// What the network does: holds packets back, doubles and loses them, loses results. Packets of one
-// worker keep their order, as SwitchML needs it (their threads need not), unless `late`: then
-// worker 0's doubles come at any time, also long after their slot's next uses. What workers do:
-// Algorithm 4 of the paper, without a clock: whatever is unanswered is sent again now and then.
+// The network delays, duplicates and loses packets, and loses results. Packets of one worker keep
+// their order, as SwitchML needs it (threads need not). With `late`, worker 0's duplicates arrive
+// at any time, also long after their slot's next uses. Workers run Algorithm 4 of the paper without
+// a clock: they retransmit unanswered packets at random times.
 #include <gtest/gtest.h>
 
 #include <deque>
@@ -33,7 +33,7 @@ struct Scenario {
   uint64_t seed = 1;
   uint32_t workers = 3;
   uint32_t slots = 4;
-  uint32_t uses = 12;  ///< Of each slot.
+  uint32_t uses = 12;  ///< Uses of each slot.
   bool late = false;
 };
 
@@ -64,7 +64,7 @@ class World {
       take_results();
       if (::testing::Test::HasFatalFailure()) return;
     }
-    // Old packets may still be on their way; they must not disturb the program either.
+    // Old packets may still arrive; they must not disturb the program.
     for (Worker& worker : workers_) deliver_all(worker);
     machine_.run();
     take_results();
@@ -77,9 +77,9 @@ class World {
 
  private:
   struct Worker {
-    std::vector<uint32_t> use;     ///< Of each slot: the one it is at.
-    std::deque<Bytes> on_the_way;  ///< To the switch, in order.
-    std::vector<Bytes> held_back;  ///< Doubles that the network has kept.
+    std::vector<uint32_t> use;     ///< The current use of each slot.
+    std::deque<Bytes> on_the_way;  ///< Packets in flight to the switch, in order.
+    std::vector<Bytes> held_back;  ///< Duplicates that the network holds.
   };
 
   static Endpoint address(uint32_t worker) { return Endpoint::ipv4(0x0a000100 + worker, 4000); }
@@ -106,7 +106,7 @@ class World {
     return wire::switchml_payload(message);
   }
 
-  /// Somebody does something, or nothing happens.
+  /// Runs one random event, or none.
   void act() {
     const uint32_t w = prng_.below(scenario_.workers);
     Worker& worker = workers_[w];
@@ -201,7 +201,7 @@ void run_worlds(Scenario scenario, uint32_t runs) {
     retransmitted += world.counted(Outcome::kRetransmitted);
     restarted += world.counted(Outcome::kSlotRestarted);
   }
-  // Else the worlds were too tame to show anything.
+  // Without such events the test would show nothing.
   EXPECT_GT(duplicates, 0U);
   EXPECT_GT(retransmitted, 0U);
   if (scenario.late) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Method: one slot by hand, byte for byte; then what makes a server more than the published switch:
-// old packets, sessions apart, a result that stays whole while it is sent.
+// Method: one slot by hand, byte for byte. Then the server's additions to the published switch: old
+// packets, separate sessions, and results that stay unchanged while they are sent.
 #include "apps/switchml/program.h"
 
 #include <gmock/gmock.h>
@@ -45,7 +45,7 @@ TEST(SwitchmlProgram, OneSlotOfTwoWorkersByteForByte) {
     EXPECT_EQ(results[rank].to, worker(rank));
     EXPECT_EQ(results[rank].bytes, expected);
   }
-  // Worker 0's copy was lost: it asks by sending again, and gets it alone.
+  // Worker 0's copy was lost: it retransmits, and the result goes to it only.
   const auto again = bed.exchange(one, worker(0));
   ASSERT_EQ(again.size(), 1U);
   EXPECT_EQ(again[0].to, worker(0));
@@ -95,7 +95,7 @@ TEST(SwitchmlProgram, AnOldPacketOfTheKeptUseHarmsNothing) {
   bed.exchange(0, packet(0, false, 1, 1));
   bed.exchange(1, packet(0, false, 1, 2));
   bed.exchange(0, packet(0, true, 2, 5));
-  // Worker 0's packet of the use before, late: the published switch would take it for the next.
+  // A late packet of worker 0's previous use; the published switch would take it for the next.
   const auto again = bed.exchange(0, packet(0, false, 1, 1));
   ASSERT_EQ(again.size(), 1U);
   EXPECT_EQ(again[0].packet.elements, Values(64, 3));
@@ -108,7 +108,7 @@ TEST(SwitchmlProgram, AUseThatBeganWithAnOldPacketStartsOver) {
   bed.exchange(1, packet(0, false, 1, 2));
   bed.exchange(0, packet(0, true, 2, 5));
   bed.exchange(1, packet(0, true, 2, 6));
-  // Both uses are complete. Worker 0's old packet comes: nothing tells it from a new one yet.
+  // Both uses are complete. Worker 0's old packet looks like a new one at first.
   EXPECT_THAT(bed.exchange(0, packet(0, false, 1, 1)), IsEmpty());
   // Worker 0 has lost the second use's result. Its repeat is not mistaken for a new use either.
   const auto kept = bed.exchange(0, packet(0, true, 2, 5));
@@ -170,7 +170,7 @@ TEST(SwitchmlProgram, WorkersThatAreStartedAgainGetSumsOfTheirOwn) {
   EXPECT_THAT(send(1, 0, false, 0, 20), IsEmpty());  // Worker 1 comes up: worker 0 begins anew.
   EXPECT_EQ(send(0, 0, false, 0, 10).size(), 2U);
   EXPECT_THAT(send(0, 0, true, 1, 11), IsEmpty());
-  // Both are killed. Their successors begin with the same names, from other ports.
+  // Both workers are killed. Their successors begin with the same names from other ports.
   EXPECT_THAT(send(0, 1, false, 0, 1), IsEmpty());
   EXPECT_THAT(send(1, 1, false, 0, 2), IsEmpty());  // Worker 0's part was of the session before.
   const auto results = send(0, 1, false, 0, 1);
@@ -184,8 +184,8 @@ TEST(SwitchmlProgram, WorkersThatAreStartedAgainGetSumsOfTheirOwn) {
 
 TEST(SwitchmlProgram, AResultIsWholeThoughItsSlotIsUsedAgainInTheSameBurst) {
   Bed bed({.sessions = {{.workers = 1, .slots = 1}}});
-  // All in one burst: each use overwrites the lanes of the one two before it, which is on its way
-  // out.
+  // All in one burst: each use overwrites the lanes of the use two before it, whose result has not
+  // left yet.
   for (uint32_t use = 0; use < 10; use++) {
     bed.inject(
         wire::switchml_payload(packet(0, use % 2 == 1, use, static_cast<int32_t>(100 + use))),

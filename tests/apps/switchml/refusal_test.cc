@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Method: one good packet, changed in one place at a time; each change has its own counter and no
-// other effect: the slot that is in progress then gets its right sum. Last, packets changed at
-// random.
+// Method: one good packet, changed in one place at a time. Each change has its own counter and no
+// other effect: the slot in progress then gets its right sum. Last, packets changed at random.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -29,7 +28,7 @@ class SwitchmlRefusals : public ::testing::Test {
   void expect_refused(const Packet& packet, const std::string& reason) {
     expect_refused(wire::switchml_payload(packet), worker(1), reason);
   }
-  /// None of it has left a mark.
+  /// Expects that the refused packets changed nothing.
   void expect_unharmed() {
     const auto results = bed_.exchange(1, packet(2, false, 5, 10));
     ASSERT_EQ(results.size(), 2U);
@@ -94,7 +93,7 @@ TEST_F(SwitchmlRefusals, WhatASessionMayNotBe) {
   bed_.shard().begin_session(1, {.workers = 1, .slots = 8});
   EXPECT_THAT(bed_.shard().set_worker(1, 0, worker(1)).error().text,
               HasSubstr("rank=0: its address belongs to worker 1 of another session"));
-  // When that session is over, the address is free.
+  // The address is free after that session's end.
   bed_.shard().end_session(0);
   EXPECT_TRUE(bed_.shard().set_worker(1, 0, worker(1)).has_value());
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Method: the records of one slot by hand, where threads meet in them; programs at work are in
-// program_test.cc.
+// Method: the records of one slot by hand, where several threads use them. program_test.cc tests
+// the whole program.
 #include "apps/switchml/slots.h"
 
 #include <gtest/gtest.h>
@@ -20,14 +20,14 @@ struct Slot {
         sets[set], sets[1 - set], {.epoch = epoch, .workers = 2, .generation = generation},
         {.name = {.packet_id = packet_id}, .worker = worker, .udp_port = udp_port}, [] {});
   }
-  /// The same from a process that was started later.
+  /// Returns the same contribution from a process that was started later.
   Admission admit_anew(uint32_t set, uint32_t worker, uint32_t packet_id) {
     return admit(set, worker, packet_id, kEpoch, 5000);
   }
   bool settle(uint32_t set, uint32_t workers, int8_t exponent = 0) {
     return switchml::settle(sets[set], workers, {.exponent0 = exponent});
   }
-  /// A whole use by two workers.
+  /// Runs a whole use by two workers.
   void use(uint32_t set, uint32_t packet_id) {
     for (uint32_t worker = 0; worker < 2; worker++) {
       EXPECT_EQ(admit(set, worker, packet_id), worker == 0 ? Admission::kFirst : Admission::kAdded);
@@ -41,12 +41,12 @@ TEST(SwitchmlSlots, TheLastToSettleMakesTheResult) {
   Slot slot;
   EXPECT_EQ(slot.admit(0, 0, 7), Admission::kFirst);
   EXPECT_EQ(slot.admit(0, 1, 7), Admission::kAdded);
-  // Both are in, neither has added its elements yet.
+  // Both are admitted; neither has added its elements yet.
   EXPECT_EQ(slot.admit(0, 1, 7), Admission::kDuplicate);
   EXPECT_FALSE(slot.settle(0, 2, -3));
   EXPECT_TRUE(slot.settle(0, 2, -9));
   EXPECT_EQ(slot.sets[0].exponent0, -3);
-  // The result is being made: not to be had yet, and no new use.
+  // The result is being made: it cannot be sent yet, and no new use may begin.
   EXPECT_EQ(slot.admit(0, 0, 7), Admission::kDuplicate);
   EXPECT_EQ(slot.admit(1, 0, 8), Admission::kPhaseAhead);
 }
@@ -55,7 +55,7 @@ TEST(SwitchmlSlots, NobodyOverwritesAResultThatIsBeingSent) {
   Slot slot;
   slot.use(0, 1);
   slot.use(1, 2);
-  // Worker 1 has lost the second result and asks again; before it is sent, set 1 is not used anew.
+  // Worker 1 lost the second result and retransmits. Set 1 has no new use until it is sent.
   EXPECT_EQ(slot.admit(1, 1, 2), Admission::kKept);
   slot.use(0, 3);
   EXPECT_EQ(slot.admit(1, 0, 4), Admission::kBusy);
@@ -92,7 +92,7 @@ TEST(SwitchmlSlots, AUseDoneTwiceByOldPacketsGivesWayToo) {
   slot.use(1, 2);
   slot.use(0, 1);  // Both workers' old packets.
   EXPECT_EQ(slot.admit(0, 0, 3), Admission::kFirst);
-  // The newer of two results may be needed: a packet of an older use only gets it once more.
+  // A worker may need the newer of two results: a packet of an older use only gets a copy of it.
   Slot in_order;
   in_order.use(0, 1);
   in_order.use(1, 2);
@@ -102,12 +102,12 @@ TEST(SwitchmlSlots, AUseDoneTwiceByOldPacketsGivesWayToo) {
 TEST(SwitchmlSlots, ANewProcessOfAWorkerFindsItsSlotEmpty) {
   Slot slot{.sets = {}, .generation = 1};
   slot.use(0, 1);
-  // The first packet of the next run has the old one's name: not the kept result is its answer.
+  // The first packet of the next run has the old name. The kept result must not answer it.
   slot.generation++;
   EXPECT_EQ(slot.admit_anew(0, 0, 1), Admission::kReclaimed);
   EXPECT_EQ(slot.sets[0].seen, 1U);
   EXPECT_FALSE(slot.settle(0, 2));
-  // Worker 1's new process comes up: what worker 0 has sent before may be of one that is gone.
+  // Worker 1's new process appears: worker 0's earlier packets may be of a dead process.
   slot.generation++;
   EXPECT_EQ(slot.admit_anew(0, 1, 1), Admission::kReclaimed);
   EXPECT_EQ(slot.sets[0].seen, 2U);
@@ -126,7 +126,7 @@ TEST(SwitchmlSlots, ANewProcessFindsTheOtherSetEmptyToo) {
 }
 
 // Worker 1 was killed after its first packet, and worker 0 before it. Their successors' first sum
-// must not have the part of the dead.
+// must not contain the dead process's part.
 TEST(SwitchmlSlots, AnIncompleteSumEndsWhenAPortComesUp) {
   Slot slot{.sets = {}, .generation = 1};
   EXPECT_EQ(slot.admit(0, 1, 1), Admission::kFirst);
@@ -134,7 +134,7 @@ TEST(SwitchmlSlots, AnIncompleteSumEndsWhenAPortComesUp) {
   slot.generation++;
   EXPECT_EQ(slot.admit(0, 0, 1), Admission::kReclaimed);
   EXPECT_EQ(slot.sets[0].seen, 1U);
-  // A result that is complete stays: somebody may have lost it.
+  // A complete result stays: a worker may have lost it.
   Slot complete{.sets = {}, .generation = 1};
   complete.use(0, 1);
   complete.generation++;

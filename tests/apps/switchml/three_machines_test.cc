@@ -22,7 +22,7 @@ using tributary::testing::Prng;
 
 constexpr uint32_t kSlots = 3;
 
-/// What a switch sends to a worker: UDP payload by rank.
+/// The packets that a switch sends: UDP payload by rank.
 struct Delivery {
   uint32_t rank;
   Bytes payload;
@@ -154,7 +154,7 @@ TEST_P(SwitchmlThreeMachines, SendTheSameBytes) {
     Live live(workers, elements);
     Modelled exact(workers, elements, engine::Fidelity::kExact);
     Modelled burst(workers, elements, engine::Fidelity::kBurst);
-    // A worker sends its use of a slot any number of times, and goes on when it has the result.
+    // A worker sends its packet any number of times, and proceeds when it has the result.
     std::vector<std::vector<uint32_t>> uses(workers, std::vector<uint32_t>(kSlots));
     uint32_t results = 0;
     for (uint32_t step = 0; step < 300; step++) {

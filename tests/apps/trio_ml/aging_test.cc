@@ -21,7 +21,8 @@ constexpr JobConfig kJob{.id = 1,
                          .mitigation = true,
                          .timeout = kTimeout};
 
-/// Steps until something is sent, at most to `until`. @return what, and the core's time is when.
+/// Runs the core until it sends a packet, at most to `until`. The core's time is then the time of
+/// sending. @return the packets.
 std::vector<Reply> wait_for_packets(Bed& bed, Instant until) {
   std::vector<Reply> sent = bed.take();
   while (sent.empty() && bed.now() < until) {
@@ -113,7 +114,7 @@ TEST_P(Aging, OnlyContributionsProlong) {
   EXPECT_GT(bed.now(), start + kTimeout);
   EXPECT_LE(bed.now(), start + kTimeout * 2);
 
-  // Real contributions do: each starts the timeout anew.
+  // New contributions restart the timeout.
   Instant last = bed.now();
   for (uint32_t source = 0; source < 3; source++) {
     bed.run_until(bed.now() + kTimeout - milliseconds(1));
@@ -179,12 +180,12 @@ TEST_P(Aging, BlockEndsBetweenOneAndTwoTimeoutsAfterItsLastContribution) {
 
 // --- Permanent stragglers ------------------------------------------------------------------------
 
-/// Sources 0 to 2 contribute to one block after the other; source 3 does when it is told to.
+/// Sources 0 to 2 contribute to one block after the other; source 3 contributes on request.
 class PermanentStraggler : public ::testing::Test {
  protected:
   explicit PermanentStraggler(const JobConfig& job = kJob) : bed_(job) {}
 
-  /// @return how long the block took.
+  /// @return the duration of the block.
   Duration block_without_3(int32_t sum = 3) {
     const Instant start = bed_.now();
     for (uint32_t source = 0; source < 3; source++) bed_.contribute(source, next_, 0, {1});
@@ -264,7 +265,7 @@ TEST_F(PermanentStraggler, IdleJobHasNone) {
   EXPECT_EQ(bed_.counted(Outcome::kSourcePermanent), 0U);
 }
 
-// Even if one source is always first, so that the others come late.
+// Holds even if one source is always first, so that the others are late.
 TEST_F(PermanentStraggler, AllSourcesGoneAndBack) {
   make_permanent();
   bed_.contribute(0, next_, 0, {1});  // Sources 1 and 2 go as well; 0 stays.
@@ -327,7 +328,7 @@ TEST(DegradedInSession, ResultNamesItsSources) {
   EXPECT_EQ(result.message.mask, (SourceMask{0b101, 0, 0, 0}));
 }
 
-// A member that has not been heard of since the session began may still wait for its welcome.
+// A member that has sent nothing since the session began may still wait for its welcome.
 TEST(DegradedInSession, NobodyIsAStragglerBeforeEveryMemberWasHeardOf) {
   Bed bed(kJob);
   const auto members = join_all(bed);

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 /// @file
 /// A Trio-ML core on a bench: the live machine over an in-memory port in virtual time. A test sends
-/// messages as workers do, runs the core at times of its choosing and looks at what comes out.
+/// messages like a worker, runs the core at chosen times and examines its output.
 ///
-/// Shapes:  One core (shard 0 of 1 unless the test says otherwise), any number of jobs.
+/// Shapes:  One core, shard 0 of 1 by default; any number of jobs.
 /// Threads: One.
-/// Memory:  For tests: it allocates as it likes.
+/// Memory:  Allocates; for tests only.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -27,18 +27,18 @@ using Bytes = std::vector<std::byte>;
 using Values = std::vector<int32_t>;
 using apps::Counts;
 
-/// Where worker `source` sends from.
+/// Returns the address of worker `source`.
 Endpoint worker(uint32_t source);
-/// An address from which no worker sends.
+/// Returns an address of no worker.
 Endpoint stranger();
 
-/// A message with its gradients, as bytes. grad_cnt is taken from the header.
+/// Returns the bytes of a message with its gradients. The header gives grad_cnt.
 Bytes encoded(const Message& message, const Values& gradients = {});
-/// A contribution in the paper's twelve bytes; grad_cnt = gradients.
+/// Returns a contribution with the paper's twelve-byte header.
 Message plain(uint32_t source, uint32_t block_id, uint16_t gen_id, const Values& gradients);
 Bytes plain_bytes(uint32_t source, uint32_t block_id, uint16_t gen_id, const Values& gradients);
 
-/// What the core has sent.
+/// A packet that the core has sent.
 struct Reply {
   Message message;
   Values gradients;
@@ -64,35 +64,35 @@ class Bed {
 
   /// Puts a UDP payload into the core's queue.
   void inject(const Bytes& payload, const Endpoint& from);
-  /// Puts bytes there as they are: a whole frame on a bed of frames.
+  /// Puts bytes into the queue unchanged: a whole frame on a bed of frames.
   void inject_raw(const Bytes& bytes);
-  /// Rounds of the core's loop at the present time until its queue is empty; at least one.
+  /// Runs rounds of the core's loop at the present time until its queue is empty; at least one.
   void run();
-  /// inject() and run().
+  /// Calls inject() and run().
   void deliver(const Bytes& payload, const Endpoint& from);
-  /// The same for worker `source`.
+  /// Does the same for worker `source`.
   void contribute(uint32_t source, uint32_t block_id, uint16_t gen_id, const Values& gradients) {
     deliver(plain_bytes(source, block_id, gen_id, gradients), worker(source));
   }
 
-  /// What was sent since the last call.
+  /// Returns the packets sent since the last call.
   std::vector<Reply> take();
-  /// The one result that `source` got since the last take(); fails the test if it is not one.
+  /// Returns the result that `source` got since the last take(). Expects exactly one.
   Reply take_result(uint32_t source);
 
   void set_now(Instant now) { now_ = now; }
   void advance(Duration by) { now_ = now_ + by; }
   [[nodiscard]] Instant now() const { return now_; }
-  /// Lets time pass until the core would wake by itself, at most to `until`, and runs it.
+  /// Advances the time until the core would wake by itself, at most to `until`, and runs it.
   void step(Instant until);
-  /// Lets time pass up to `until`, with a round of the loop whenever the core would wake by itself.
+  /// Advances the time to `until`, and runs the loop whenever the core would wake by itself.
   void run_until(Instant until);
 
   [[nodiscard]] Counts counts() const;
   [[nodiscard]] uint64_t counted(Outcome outcome) const {
     return shard_.counters()[static_cast<uint32_t>(outcome)].packets;
   }
-  /// What was counted since `before`.
+  /// Returns the counts since `before`.
   [[nodiscard]] Counts counted_since(const Counts& before) const;
 
   [[nodiscard]] Job& job(uint8_t id = 1) { return *shard_.job(id); }
@@ -111,7 +111,7 @@ class Bed {
   engine::LiveCore<App> core_;
 };
 
-/// One worker process of a job with a session: what it was told, and the messages it sends.
+/// One worker process of a job with a session: its number and key, and its messages.
 struct Member {
   uint32_t source = 0;
   uint32_t session = 0;
@@ -119,22 +119,22 @@ struct Member {
   uint8_t job_id = 1;
 
   [[nodiscard]] Message message(MessageType type, uint32_t block_id) const;
-  /// A contribution to block `block_id` of a tensor as long as its gradients.
+  /// Returns a contribution to block `block_id` of a tensor as long as its gradients.
   [[nodiscard]] Message contribution(uint32_t block_id, const Values& gradients) const;
   [[nodiscard]] Bytes contribution_bytes(uint32_t block_id, const Values& gradients) const {
     return encoded(contribution(block_id, gradients), gradients);
   }
 };
 
-/// A worker's wish to join.
+/// Returns a worker's join.
 Message join_message(uint32_t source, uint32_t nonce, uint32_t world, uint8_t job_id = 1);
-/// All workers of the job join; nonce of source s is `nonce_base` + s.
+/// Lets all workers of the job join; the nonce of source s is `nonce_base` + s.
 std::vector<Member> join_all(Bed& bed, uint32_t nonce_base = 1000, uint8_t job_id = 1);
 
-/// EXPECTs that injecting `payload` counts `reason` once, with its size, and has no other effect:
-/// no other counter, nothing sent, no block record, no buffer.
+/// Expects that injecting `payload` counts `reason` once, with its size, and has no other effect:
+/// no other counter, no packet, no block record, no buffer.
 void expect_refused(Bed& bed, const Bytes& payload, const Endpoint& from, Outcome reason);
-/// The same for what `inject` injects: one packet.
+/// Does the same for the one packet that `inject` injects.
 void expect_refused(Bed& bed, const std::function<void()>& inject, Outcome reason);
 
 }  // namespace tributary::trio_ml

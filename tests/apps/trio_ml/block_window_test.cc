@@ -193,14 +193,14 @@ TEST_F(Window, EveryWindowOfBlocksHasPlacesOfItsOwn) {
 
 // --- Against a model ----------------------------------------------------------------------------
 
-/// A block by numbers that never wrap.
+/// A block's name with numbers that never wrap.
 struct TrueName {
   uint64_t generation = 0;
   uint64_t block = 0;
   friend auto operator<=>(const TrueName&, const TrueName&) = default;
 };
 
-/// The simplest window: a map from place to what is there.
+/// The simplest window: a map from place to its block and results.
 class Model {
  public:
   Model(uint32_t place_count, uint32_t history, uint32_t shard_count, uint32_t buffers)
@@ -421,7 +421,7 @@ TEST_P(WindowWalk, MatchesModel) {
     step(prng);
     if (HasFatalFailure()) return;
   }
-  // It went past the last number of its kind.
+  // The numbers wrapped during the run.
   if (GetParam().sessions) {
     EXPECT_GT(front_.block, uint64_t{1} << 32);
   } else {

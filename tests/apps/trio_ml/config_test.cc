@@ -7,7 +7,7 @@
 
 #include <functional>
 
-#include "apps/trio_ml/trio_ml.h"
+#include "apps/trio_ml/shard.h"
 
 namespace tributary::trio_ml {
 namespace {

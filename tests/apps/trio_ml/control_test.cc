@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Method: each question a worker may ask in each state of a block, and the answer; sessions through
-// messages; what results of extended contributions carry.
+// Method: each request of a worker in each state of a block, and the answer. Then sessions through
+// messages, and the fields in results of extended contributions.
 #include "apps/trio_ml/control.h"
 
 #include <gtest/gtest.h>
@@ -271,7 +271,7 @@ TEST_P(Control, ForeignAddressWhenPinned) {
                  Outcome::kForeignAddress);
 }
 
-// Session's join and leave belong to shard 0 alone; a packet must not bring them elsewhere.
+// Only shard 0 may call Session::join() and leave(), whatever packets arrive.
 TEST(ControlShards, JoinsAreServedByTheFirstShardAlone) {
   Bed bed({.jobs = {kJob}, .shard_index = 1, .shard_count = 2});
   Message join = join_message(0, 5, 2);

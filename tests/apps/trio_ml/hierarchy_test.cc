@@ -48,7 +48,7 @@ JobConfig upper_job(bool mitigation) {
           .world = kRanks};
 }
 
-/// The tree, the workers' mailboxes, and who loses what on the way.
+/// The tree, the workers' mailboxes, and the losses of each link.
 class Tree {
  public:
   explicit Tree(PacketLayer layer, bool mitigation = false)
@@ -63,7 +63,7 @@ class Tree {
   [[nodiscard]] Bed& lower(uint32_t index) { return *lower_[index]; }
   [[nodiscard]] Bed& above(uint32_t rank) { return *lower_[rank / kBelow]; }
 
-  /// A worker sends to its aggregator; then packets travel until none is left.
+  /// Sends a worker's packet to its aggregator and carries packets until none is left.
   void send(uint32_t rank, const Bytes& payload) {
     above(rank).deliver(payload, worker(rank));
     carry();
@@ -71,7 +71,7 @@ class Tree {
   void contribute(uint32_t rank, uint32_t block_id, const Values& values, uint16_t gen_id = 0) {
     send(rank, plain_bytes(rank % kBelow, block_id, gen_id, values));
   }
-  /// What a worker received since the last call.
+  /// Returns the packets that a worker received since the last call.
   std::vector<Reply> take(uint32_t rank) { return std::exchange(mail_[rank], {}); }
   Reply take_result(uint32_t rank) {
     const auto mine = take(rank);
@@ -79,7 +79,7 @@ class Tree {
     return mine.empty() ? Reply{} : mine.front();
   }
 
-  /// Lets time pass on all machines.
+  /// Advances the time on all machines.
   void pass(Duration time) {
     const Instant until = upper_.now() + time;
     while (upper_.now() < until) {
@@ -95,7 +95,7 @@ class Tree {
     pass_ = passed;
     lose_ = count;
   }
-  /// Loses and doubles packets between aggregators from now on.
+  /// Starts to lose and duplicate packets between aggregators.
   void set_faults(Prng& prng, double loss, double duplicate) {
     prng_ = &prng;
     loss_ = loss;
@@ -276,7 +276,7 @@ TEST_P(Hierarchy, SilentAggregatorDegradesTheWhole) {
   EXPECT_EQ(result.gradients, Values{3});
   EXPECT_EQ(result.message.header.src_cnt, kBelow);
   EXPECT_TRUE(result.message.header.degraded);
-  // Its workers are late, and get what the others got.
+  // Its workers are late and get the same result as the others.
   for (uint32_t rank = kBelow; rank < kRanks; rank++) tree.contribute(rank, 0, {1});
   EXPECT_EQ(tree.take_result(5).gradients, Values{3});
 }
@@ -343,7 +343,7 @@ TEST_P(Hierarchy, SessionEndsAboveWhenItEndsBelow) {
   EXPECT_EQ(tree.take_result(5).gradients, Values{6});
 }
 
-/// The one notice for this reason that a rank has received.
+/// Returns the only notice for this reason that a rank has received.
 Message notice_to(Tree& tree, uint32_t rank, Reason reason) {
   std::vector<Message> notices;
   for (const Reply& reply : tree.take(rank)) {
@@ -452,7 +452,7 @@ TEST_P(Hierarchy, RefusalFromAboveReachesTheWorkers) {
   EXPECT_EQ(refusal.message.body.value, kRanks + 1);
 }
 
-// Workers send until they have every result; the aggregators' links lose and double packets.
+// Workers send until they have every result; the aggregators' links lose and duplicate packets.
 TEST_P(Hierarchy, BadLinksNeverMakeAWrongSum) {
   const uint64_t seed = testing::seed_from_env();
   SCOPED_TRACE(testing::replay_hint(seed));

@@ -6,9 +6,9 @@
 // Each contribution carries who it is from: lane 0 is 16^source, so that lane 0 of a sum shows how
 // often each source was added. All other lanes are random.
 //
-// What the network does: delivers in any order, duplicates, delivers old packets late, loses
-// results. What sources do: keep to their window (or do not, where `wild`), and repeat what was not
-// answered. One seed decides everything, the machine's steps included.
+// The network delivers in any order, duplicates packets, delivers old packets late, and loses
+// results. Sources keep to their window (unless `wild`) and retransmit unanswered contributions.
+// One seed decides everything, including the machine's steps.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -22,7 +22,7 @@
 
 #include "apps/trio_ml/aging.h"
 #include "apps/trio_ml/program.h"
-#include "apps/trio_ml/trio_ml.h"
+#include "apps/trio_ml/shard.h"
 #include "base/byte_order.h"
 #include "microcode/hash.h"
 #include "tests/engine/step_machine.h"
@@ -42,7 +42,7 @@ struct Scenario {
   uint64_t seed = 0;
   uint32_t sources = 2;
   uint32_t generations = 2;
-  uint32_t blocks = 12;     ///< Of each generation; more than the window.
+  uint32_t blocks = 12;     ///< Blocks of each generation; more than the window.
   bool mitigation = false;  ///< With timers that end blocks early, and sources that stay silent.
   bool extended = false;    ///< Session and key in every message, else plain Trio-ML.
   bool wild = false;        ///< Sources ignore the window.
@@ -71,7 +71,7 @@ std::vector<int32_t> gradients(uint64_t seed, BlockKey key, uint32_t source) {
   return lanes;
 }
 
-/// What is checked of every result.
+/// Checks every result.
 class ResultBook {
  public:
   explicit ResultBook(const Scenario& scenario) : scenario_(scenario) {}
@@ -139,11 +139,11 @@ class ResultBook {
   uint32_t degraded_count_ = 0;
 };
 
-/// One source: what it may send, what it waits for.
+/// One source: its next block, and the results that it waits for.
 struct Source {
   uint32_t next = 0;                 ///< Position of the next block to send, of all generations.
   std::set<uint32_t> unanswered;     ///< Positions sent whose result it has not seen.
-  std::map<uint32_t, int> patience;  ///< Repeats left before it gives a block up (mitigation).
+  std::map<uint32_t, int> patience;  ///< Retransmissions left for a block (mitigation).
 };
 
 class World {
@@ -162,7 +162,7 @@ class World {
     m_.set_now(Instant(seconds(1)));
     const auto added = shard_.add_job(config_, session_, m_.now());
     EXPECT_TRUE(added.has_value());
-    // Everybody is known from the start, so that each result goes to all.
+    // Every source is known from the start, so that each result goes to all.
     for (uint32_t s = 0; s < scenario.sources; s++) EXPECT_TRUE(job().locate(s, endpoint(s)));
     if (scenario.extended) join_all();
   }
@@ -310,7 +310,7 @@ class World {
     std::advance(chosen, prng_.below(static_cast<uint32_t>(source.unanswered.size())));
     const uint32_t position = *chosen;
     in_flight_.emplace_back(s, contribution(position, s, true));
-    // Only where others need not wait for it may a result be out of reach for good.
+    // A source may lose a result for good only if other sources need not wait for it.
     const bool may_give_up =
         (scenario_.mitigation || scenario_.wild) && book_.has(key_of(position));
     if (may_give_up && source.patience[position]-- == 0) source.unanswered.erase(chosen);
@@ -399,7 +399,7 @@ class World {
   StepMachine m_;
 };
 
-/// Runs `runs` worlds that differ in seed and number of sources. The first one that fails is named.
+/// Runs `runs` worlds that differ in seed and number of sources. Names the first one that fails.
 void run_worlds(Scenario scenario, uint32_t runs) {
   const uint64_t first_seed = testing::seed_from_env();
   Prng prng(first_seed);
@@ -417,7 +417,7 @@ void run_worlds(Scenario scenario, uint32_t runs) {
     duplicates += world.counted(Outcome::kDuplicate);
     late += world.counted(Outcome::kLate);
   }
-  // Else the worlds were too tame to show anything.
+  // Without such events the test would show nothing.
   EXPECT_GT(duplicates, 0U);
   EXPECT_GT(late, 0U);
   EXPECT_EQ(degraded > 0, scenario.mitigation);

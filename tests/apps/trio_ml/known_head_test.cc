@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Method: heads that differ in one bit, by hand; then the same messages at random, right and
-// broken, to two cores: one whose port delivers payloads, which takes the short way for a known
-// head, and one whose port delivers frames, which never does. Whatever they count and send must be
-// the same.
+// Method: heads that differ in one bit, by hand. Then random messages, good and broken, go to two
+// cores. The port of one delivers payloads, so it uses known heads. The port of the other delivers
+// frames, so it never does. Both must count and send the same.
 #include "apps/trio_ml/known_head.h"
 
 #include <gtest/gtest.h>
@@ -51,7 +50,7 @@ TEST(KnownHead, AnyOtherBlockIsTheSame) {
   }
 }
 
-/// Bytes 0 to 4, job and block, are not the head's to tell.
+/// The known head does not cover bytes 0 to 4: job and block.
 TEST(KnownHead, AnyOtherBitIsNot) {
   const Bytes good = extended_bytes(5);
   const KnownHead known = known_of(good, true);
@@ -84,7 +83,7 @@ class Pair {
     EXPECT_EQ(members[0].session, same[0].session);
     return members;
   }
-  /// A while after the last one, so that blocks age that nobody completes.
+  /// Advances the time, so that incomplete blocks age out.
   void deliver(const Bytes& bytes, const Endpoint& from) {
     payloads_.advance(kBetween);
     frames_.advance(kBetween);
@@ -107,12 +106,12 @@ class Pair {
   Bed frames_;
 };
 
-/// One in four has something wrong with it: a bit of its head, its length, or who sends it.
+/// One in four has a defect: a bit of its head, its length, or its sender.
 void deliver_maybe_broken(Pair& pair, Prng& prng, Bytes bytes, uint32_t source) {
   Endpoint from = worker(source);
   switch (prng.below(12)) {
     case 0: {
-      // Not of block or generation: one far ahead would make all others stale.
+      // Not in block or generation: one far ahead would make all others stale.
       constexpr std::array<uint8_t, 7> kBytes{0, 5, 6, 7, 10, 11, 12};
       const uint32_t pick = prng.below(kHeadBytes - 5);
       const uint32_t at = pick < kBytes.size() ? kBytes[pick] : pick + 5;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Method: sums by hand, byte for byte; then the result cache, several jobs and many sources; then
-// workers on a network that loses, doubles and reorders, against sums computed beside it. Refusals
-// are in refusal_test.cc.
+// Method: sums by hand, byte for byte. Then the result cache, several jobs and many sources. Then
+// workers on a network that loses, duplicates and reorders, against sums computed separately.
+// refusal_test.cc tests refusals.
 #include "apps/trio_ml/program.h"
 
 #include <gtest/gtest.h>
@@ -131,7 +131,7 @@ TEST_P(Program, ResultIsKeptUntilEverySourceHasMovedOn) {
     bed.contribute(1, block, 0, {50});
     EXPECT_EQ(bed.take_result(1).gradients, Values{1 + static_cast<int32_t>(block)});
   }
-  // It moves on: from its contribution to block 4 on, block 0 is forgotten.
+  // Source 1 moves on: its contribution to block 4 makes the aggregator drop block 0.
   bed.contribute(1, 4, 0, {2});
   EXPECT_EQ(bed.take_result(1).gradients, Values{3});
   expect_refused(bed, plain_bytes(1, 0, 0, {50}), worker(1), Outcome::kPastCache);
@@ -183,7 +183,7 @@ TEST_P(Program, SourceThatMovesGetsResultsAtItsNewAddress) {
   EXPECT_EQ(sent[0].gradients, Values{3});
 }
 
-// Sources that were started anew never ask for what their predecessors left behind.
+// Restarted sources never ask for the results of their predecessors.
 TEST_P(Program, AbandonedBlockMakesRoomForANewerOne) {
   Bed bed({.id = 1, .sources = 2, .block_cnt_max = 4}, GetParam());
   bed.contribute(0, 1, 0, {1000});
@@ -221,7 +221,7 @@ TEST_P(Program, MulticastGroupGetsOneResult) {
   EXPECT_EQ(sent[0].to, group);
   EXPECT_EQ(sent[0].gradients, Values{3});
   EXPECT_EQ(bed.counted(Outcome::kResultSent), 1U);
-  // Whoever asks again is answered alone.
+  // A source that retransmits gets the only answer.
   bed.contribute(1, 0, 0, {1});
   EXPECT_EQ(bed.take_result(1).gradients, Values{3});
 }
@@ -235,7 +235,7 @@ TEST_P(Program, JobsDoNotDisturbEachOther) {
     message.header.job_id = 2;
     return encoded(message, values);
   };
-  // Job 2 fills its window with the same block_ids; nobody ever completes them.
+  // Job 2 fills its window with the same block_ids, which no source completes.
   for (uint32_t block = 0; block < 8; block++) bed.deliver(of_job_2(2, block, {1000}), worker(9));
   EXPECT_EQ(bed.counted(Outcome::kWindowExceeded), 4U);
   const uint32_t free_before = bed.job(1).window.buffers_free();
@@ -312,7 +312,7 @@ class BadNetwork {
     while (source.on_their_way.size() > prng_.below(4)) deliver_one(index);
   }
 
-  /// Any packet on its way arrives, is lost, or arrives and stays on its way.
+  /// Delivers, loses or duplicates a packet in flight.
   void deliver_one(uint32_t index) {
     auto& packets = sources_[index].on_their_way;
     const auto chosen = packets.begin() + prng_.below(static_cast<uint32_t>(packets.size()));

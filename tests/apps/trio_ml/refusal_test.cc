@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Method: each way in which a message can be unfit, on a job with a block in progress: its counter
-// goes up by one, nothing else happens, and the block still gets its right sum. Headers below the
-// message are in arrival_test.cc.
+// Method: each defect of a message, on a job with a block in progress. Its counter grows by one, it
+// has no other effect, and the block still gets its right sum. tests/apps/arrival_test.cc covers
+// the headers below the message.
 #include <gtest/gtest.h>
 
 #include <array>
@@ -105,7 +105,7 @@ TEST_P(Refusal, GradCntDiffersFromTheFirstContribution) {
   expect_sum();
 }
 
-// A client that has started anew with smaller numbers learns from which one to go on.
+// A restarted client with smaller numbers learns the number to continue from.
 TEST_P(Refusal, StaleAndFutureGenerationsAreToldTheNewest) {
   start();
   const auto told = [this](uint32_t block_id, uint16_t gen_id, Outcome reason, Reason why) {
@@ -117,7 +117,7 @@ TEST_P(Refusal, StaleAndFutureGenerationsAreToldTheNewest) {
     EXPECT_EQ(notice.message.body.reason, why);
     EXPECT_EQ(notice.message.body.value, 100U);
     EXPECT_EQ(notice.message.header.block_id, block_id);
-    // A client from the paper sees no result in it, least of all of generation 100.
+    // A client of the paper does not take it for a result of generation 100.
     EXPECT_EQ(notice.message.header.gen_id, gen_id);
     EXPECT_EQ(notice.message.header.grad_cnt, 0);
   };
@@ -138,7 +138,7 @@ TEST_P(Refusal, WindowExceeded) {
 
 TEST_P(Refusal, PastCache) {
   start();
-  // Block 1 has block 5's place, and nobody has its result.
+  // Block 1 has block 5's place, and no source has its result.
   refused(plain_bytes(1, 1, 100, {10, 20, 30}), Outcome::kPastCache);
   expect_sum();
 }
@@ -203,7 +203,7 @@ class RefusalInSession : public ::testing::Test {
   void refused(const Message& message, Outcome reason) {
     expect_refused(bed_, encoded(message, kSecond), worker(1), reason);
   }
-  /// Refused under `reason`, and `told` are told why.
+  /// Expects a refusal under `reason` and notices to `told`.
   void refused_with_notice(const Bytes& payload, Outcome reason, Reason why, size_t told) {
     const Counts before = bed_.counts();
     bed_.deliver(payload, worker(1));
@@ -298,7 +298,7 @@ TEST_F(RefusalInSession, WrongSessionIsToldSo) {
   expect_sum();
 }
 
-// The session lives, so nobody is told that it is lost.
+// The session runs, so no source is told that it is lost.
 TEST_F(RefusalInSession, AProbeWithAWrongKeyIsNotAnswered) {
   Message probe = members_[1].message(MessageType::kProbe, 5);
   probe.extension.key++;
@@ -346,9 +346,9 @@ TEST_F(RefusalInSession, EveryKindOfMismatchIsTold) {
   op.extension.scale_bits |= wire::kScaleBitMean;
   Message tensor = good();
   tensor.header.gen_id++;
-  // The first mismatch of a block tells everybody whose address is known.
+  // The first mismatch of a block sends a notice to every known address.
   refused_with_notice(encoded(length, kSecond), Outcome::kTensorDiffers, Reason::kMismatch, 2);
-  // Later ones tell the sender, uncounted.
+  // Later ones send a notice to the sender, uncounted.
   for (const Message& message : {scale, op, format, tensor}) {
     const Counts before = bed_.counts();
     bed_.deliver(encoded(message, kSecond), worker(1));

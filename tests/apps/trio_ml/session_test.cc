@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Method: the life of a session by hand: who may join, who is told what, when it ends.
+// Method: a session by hand: joins, answers, and its end.
 #include "apps/trio_ml/session.h"
 
 #include <gtest/gtest.h>
@@ -17,7 +17,7 @@ constexpr JobConfig kJob{.id = 1, .sources = 3, .block_cnt_max = 64, .block_grad
 
 class SessionTest : public ::testing::Test {
  protected:
-  Session::JoinOutcome join(uint32_t source, uint32_t nonce) {
+  Session::JoinAnswer join(uint32_t source, uint32_t nonce) {
     return session_.join(join_message(source, nonce, 3), worker(source), now_);
   }
   void start() {
@@ -32,17 +32,17 @@ class SessionTest : public ::testing::Test {
 
 TEST_F(SessionTest, StartsWhenEverySourceHasJoined) {
   for (uint32_t source = 0; source < 2; source++) {
-    const auto outcome = join(source, 100 + source);
-    EXPECT_EQ(outcome.reply, MessageType::kPending);
-    EXPECT_EQ(outcome.body.reason, Reason::kWaitingForPeers);
-    EXPECT_EQ(outcome.body.nonce, 100 + source);
-    EXPECT_EQ(outcome.body.mask, first_sources(source + 1));  // Who has joined so far.
-    EXPECT_FALSE(outcome.started);
+    const auto answer = join(source, 100 + source);
+    EXPECT_EQ(answer.reply, MessageType::kPending);
+    EXPECT_EQ(answer.body.reason, Reason::kWaitingForPeers);
+    EXPECT_EQ(answer.body.nonce, 100 + source);
+    EXPECT_EQ(answer.body.mask, first_sources(source + 1));  // Who has joined so far.
+    EXPECT_FALSE(answer.started);
     EXPECT_EQ(session_.number(), 0U);
   }
-  const auto outcome = join(2, 102);
-  EXPECT_TRUE(outcome.started);
-  EXPECT_EQ(outcome.reply, MessageType::kWelcome);
+  const auto answer = join(2, 102);
+  EXPECT_TRUE(answer.started);
+  EXPECT_EQ(answer.reply, MessageType::kWelcome);
   EXPECT_NE(session_.number(), 0U);
   EXPECT_EQ(session_.address_of(1), worker(1));
 }
@@ -149,22 +149,22 @@ TEST_F(SessionTest, KeysDifferAmongSourcesAndSessions) {
 }
 
 TEST_F(SessionTest, WishesThatCannotBeServedAreRefused) {
-  auto outcome = session_.join(join_message(3, 1, 3), worker(3), now_);
-  EXPECT_EQ(outcome.reply, MessageType::kRefusal);
-  EXPECT_EQ(outcome.body.reason, Reason::kSourceOutsideJob);
-  EXPECT_EQ(outcome.body.value, 3U);
+  auto answer = session_.join(join_message(3, 1, 3), worker(3), now_);
+  EXPECT_EQ(answer.reply, MessageType::kRefusal);
+  EXPECT_EQ(answer.body.reason, Reason::kSourceOutsideJob);
+  EXPECT_EQ(answer.body.value, 3U);
 
-  outcome = session_.join(join_message(0, 1, 4), worker(0), now_);
-  EXPECT_EQ(outcome.reply, MessageType::kRefusal);
-  EXPECT_EQ(outcome.body.reason, Reason::kWrongWorld);
-  EXPECT_EQ(outcome.body.value, 3U);
+  answer = session_.join(join_message(0, 1, 4), worker(0), now_);
+  EXPECT_EQ(answer.reply, MessageType::kRefusal);
+  EXPECT_EQ(answer.body.reason, Reason::kWrongWorld);
+  EXPECT_EQ(answer.body.value, 3U);
 
   Message greedy = join_message(0, 1, 3);
   greedy.body.gradients_max = 501;
-  outcome = session_.join(greedy, worker(0), now_);
-  EXPECT_EQ(outcome.reply, MessageType::kRefusal);
-  EXPECT_EQ(outcome.body.reason, Reason::kTooManyGradients);
-  EXPECT_EQ(outcome.body.value, 500U);
+  answer = session_.join(greedy, worker(0), now_);
+  EXPECT_EQ(answer.reply, MessageType::kRefusal);
+  EXPECT_EQ(answer.body.reason, Reason::kTooManyGradients);
+  EXPECT_EQ(answer.body.value, 500U);
 }
 
 TEST_F(SessionTest, RepeatedJoinIsAnsweredAgain) {
@@ -172,10 +172,10 @@ TEST_F(SessionTest, RepeatedJoinIsAnsweredAgain) {
   EXPECT_EQ(join(0, 100).body.reason, Reason::kWaitingForPeers);
   start();
   const uint32_t number = session_.number();
-  const auto outcome = session_.join(join_message(0, 100, 3), stranger(), now_);
-  EXPECT_EQ(outcome.reply, MessageType::kWelcome);
-  EXPECT_FALSE(outcome.started);
-  EXPECT_EQ(outcome.body.key, session_.key_of(0));
+  const auto answer = session_.join(join_message(0, 100, 3), stranger(), now_);
+  EXPECT_EQ(answer.reply, MessageType::kWelcome);
+  EXPECT_FALSE(answer.started);
+  EXPECT_EQ(answer.body.key, session_.key_of(0));
   EXPECT_EQ(session_.number(), number);
   EXPECT_EQ(session_.address_of(0), stranger());  // It has moved.
 }
@@ -256,7 +256,7 @@ class LowerSession : public SessionTest {
     job.world = 6;
     return job;
   }
-  Session::JoinOutcome join_tree(uint32_t source) {
+  Session::JoinAnswer join_tree(uint32_t source) {
     return lower_.join(join_message(source, 100 + source, 6), worker(source), now_);
   }
   Message welcome() const {
@@ -275,9 +275,9 @@ TEST_F(LowerSession, WaitsForTheUpperAggregator) {
   static_cast<void>(join_tree(0));
   EXPECT_FALSE(lower_.upstream_welcome(welcome(), now_));  // Too early: ranks are missing.
   EXPECT_FALSE(join_tree(1).join_upstream);
-  const auto outcome = join_tree(2);
-  EXPECT_EQ(outcome.body.reason, Reason::kWaitingForUpstream);
-  EXPECT_TRUE(outcome.join_upstream);
+  const auto answer = join_tree(2);
+  EXPECT_EQ(answer.body.reason, Reason::kWaitingForUpstream);
+  EXPECT_TRUE(answer.join_upstream);
   EXPECT_FALSE(join_tree(2).join_upstream);  // Not again at once …
   pass(kUpstreamJoinEvery);
   EXPECT_TRUE(join_tree(0).join_upstream);  // … but when the sources keep asking.
@@ -317,11 +317,11 @@ TEST_F(LowerSession, PassesTheUpperRefusalOn) {
   refusal.reason = Reason::kWrongWorld;
   refusal.value = 8;
   lower_.upstream_refused(refusal, now_);
-  const auto outcome = join_tree(0);
-  EXPECT_EQ(outcome.reply, MessageType::kRefusal);
-  EXPECT_EQ(outcome.body.reason, Reason::kWrongWorld);
-  EXPECT_EQ(outcome.body.value, 8U);
-  // It may have been put right meanwhile: asked again after a while.
+  const auto answer = join_tree(0);
+  EXPECT_EQ(answer.reply, MessageType::kRefusal);
+  EXPECT_EQ(answer.body.reason, Reason::kWrongWorld);
+  EXPECT_EQ(answer.body.value, 8U);
+  // The upper aggregator may have been corrected: it gets a join again later.
   pass(kSilentAfter + nanoseconds(1));
   static_cast<void>(join_tree(0));
   static_cast<void>(join_tree(1));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Method: a live machine over an in-memory queue, time by hand. When a core may sleep, and that its
-// timers run when they are due although nobody looks at each of them after every burst.
+// Method: a live machine over an in-memory queue in virtual time. Tests how long a core may sleep,
+// and that timers run when they are due although not every burst checks each of them.
 #include <gtest/gtest.h>
 
 #include "apps/trio_ml/app.h"

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Method: one good frame, changed in one place at a time; each change has its own counter and no
-// other effect: the block that is in progress then gets its right sum. Last, frames changed at
-// random.
-#include "apps/trio_ml/arrival.h"
+// Method: one good frame, changed in one place at a time. Each change has its own counter and no
+// other effect: the block in progress then gets its right sum. Last, frames changed at random.
+#include "apps/arrival.h"
 
 #include <gtest/gtest.h>
 
@@ -65,7 +64,7 @@ class Arrivals : public ::testing::Test {
     expect_refused(
         bed_, [&] { bed_.inject_raw(frame); }, reason);
   }
-  /// The good frame is taken, and the sum is right.
+  /// Expects that the good frame is accepted and the sum is right.
   void expect_sum(const Bytes& good) {
     bed_.inject_raw(good);
     bed_.run();
@@ -92,7 +91,7 @@ TEST_F(Arrivals, GoodFrameIsTakenAndItsSenderAnswered) {
 }
 
 TEST_F(Arrivals, PaddingBehindTheIpPacketIsNotPartOfIt) {
-  // Ethernet pads to 60 bytes; the UDP length says where the message ends.
+  // Ethernet pads to 60 bytes; the UDP length gives the end of the message.
   Bytes padded = frame_ipv4();
   padded.resize(padded.size() + 9, std::byte{0xee});
   expect_sum(padded);
@@ -108,7 +107,7 @@ TEST_F(Arrivals, FrameCutAnywhereIsRefused) {
   const Bytes good = frame_ipv4();
   for (size_t size = 0; size < good.size(); size++) {
     SCOPED_TRACE(size);
-    // Before the headers end they cannot be read; behind that the IP length shows the cut.
+    // A cut within the headers makes them unreadable; a later cut contradicts the IP length.
     refused(cut(good, size), size < kUdpAtIpv4 ? Outcome::kTruncated : Outcome::kBadIpHeader);
   }
   expect_sum(good);
@@ -154,7 +153,7 @@ TEST_F(Arrivals, UdpLengthThatDoesNotFit) {
   }
   // An IP packet that ends inside the UDP header.
   refused(with_u16(cut(frame_ipv4(), kUdpAtIpv4 + 7), kIpAt + 2, 27), Outcome::kTruncated);
-  // A shorter UDP packet in a longer IP packet ends where it says.
+  // A UDP packet may be shorter than its IP packet; its own length counts.
   refused(with_u16(frame_ipv4(), kUdpAtIpv4 + 4, udp - 1), Outcome::kLengthBelowGradCnt);
   expect_sum(frame_ipv4());
 }
@@ -177,14 +176,14 @@ TEST_F(ArrivalsIpv6, EachFaultHasItsCounter) {
   expect_sum(frame_ipv6());
 }
 
-/// Whatever arrives, each packet ends in one way and the core goes on.
+/// Expects that every packet has one outcome and that the core continues.
 void throw_at(Bed& bed, const std::vector<Bytes>& seeds, Prng& prng) {
   constexpr uint32_t kPackets = 20'000;
   for (uint32_t step = 0; step < kPackets; step++) {
     Bytes bytes = seeds[prng.below(static_cast<uint32_t>(seeds.size()))];
     const uint32_t changes = prng.below(6);
     for (uint32_t i = 0; i < changes && !bytes.empty(); i++) {
-      // The beginning, where the headers are, changes more often.
+      // Changes the headers more often than the rest.
       const uint32_t range = prng.chance(0.7) ? 70 : 100'000;
       const uint32_t at = prng.below(std::min(range, static_cast<uint32_t>(bytes.size())));
       bytes[at] = static_cast<std::byte>(prng.any_u32());

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "apps/trio_ml/trio_ml.h"
-
-#include <fmt/format.h>
+#include "apps/trio_ml/job.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "base/assert.h"
 #include "base/mutant.h"
@@ -11,16 +10,16 @@
 namespace tributary::trio_ml {
 namespace {
 
-/// Without mitigation a scan only tells abandoned blocks from living ones. Assumed: no source that
-/// still wants a block leaves it alone for twice this long.
+/// Period of the scans without mitigation, which only find abandoned blocks. Assumed: a source that
+/// still needs a block contributes to it again within twice this period.
 constexpr Duration kAbandonScan = milliseconds(500);
 
-/// How often sessions are looked after. An upper aggregator that hears nothing for kSilentAfter
-/// gives this one up.
+/// Period of session checks and of keep-alives to the upper aggregator, which expires a member
+/// after kSilentAfter without a message.
 constexpr Duration kHousekeepingPeriod = milliseconds(1000);
 static_assert(kHousekeepingPeriod * 3 < kSilentAfter);
 
-/// Timers whose configuration check() has accepted.
+/// Returns timers with a configuration that check() has accepted.
 timers::PeriodicTimers made(uint32_t thread_count, Duration period, uint32_t record_count,
                             Instant start) {
   const auto timers = timers::PeriodicTimers::create(
@@ -80,53 +79,6 @@ void Job::rebuild_destinations() {
   for (const SourceState& source : sources) {
     if (source.address.is_set()) destinations.push_back(source.address);
   }
-}
-
-Result<void> Shard::add_job(const JobConfig& config, Session& session, Instant start) {
-  if (const auto checked = check(config); !checked) return checked;
-  if (jobs_[config.id] != nullptr) {
-    return failure(fmt::format("job {}: id={} is configured twice", config.id, config.id));
-  }
-  auto window = BlockWindow::create(config, shard_count_, memory_);
-  if (!window) {
-    return failure(
-        fmt::format("job {}: block_cnt_max={}, block_grad_max={}, history={} need {} bytes: {}",
-                    config.id, config.block_cnt_max, config.block_grad_max, config.history,
-                    memory_bytes(config, shard_count_), window.error().text));
-  }
-  jobs_[config.id] = std::make_unique<Job>(config, session, *std::move(window), start);
-  in_order_.push_back(jobs_[config.id].get());
-  timers_due_ = Instant();  // Its timers have not been asked yet.
-  return {};
-}
-
-void Shard::begin_burst() {
-  for (Job* job : in_order_) {
-    if (job->window.has_cooling()) job->window.thaw();
-  }
-}
-
-Instant Shard::housekeeping_due(const Job& job) const {
-  // Elsewhere it is never run: were it waited for there, an idle core would never sleep.
-  return index_ == 0 ? job.housekeeping.next_due() : Instant::never();
-}
-
-void Shard::note_timers() {
-  timers_due_ = Instant::never();
-  for (const Job* job : in_order_) {
-    timers_due_ = std::min(
-        {timers_due_, job->aging.next_due(), job->straggling.next_due(), housekeeping_due(*job)});
-  }
-}
-
-Instant Shard::next_due() const {
-  Instant due = Instant::never();
-  for (const Job* job : in_order_) {
-    // Nothing in progress: nothing can age, so an idle server sleeps.
-    if (job->record.block_curr_cnt > 0) due = std::min(due, job->aging.next_due());
-    due = std::min({due, job->straggling.next_due(), housekeeping_due(*job)});
-  }
-  return due;
 }
 
 }  // namespace tributary::trio_ml

@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+/// @file
+/// One job on one core: its record, window, sources and timers.
+///
+/// Threads: A Job belongs to one shard. Shards share only the job's Session.
+/// Memory:  The window takes its memory when the job is added; the packet path allocates nothing.
+/// Source:  Trio paper §4, §5.
+/// Tests:   tests/apps/trio_ml/
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "apps/trio_ml/block_window.h"
+#include "apps/trio_ml/config.h"
+#include "apps/trio_ml/known_head.h"
+#include "apps/trio_ml/records.h"
+#include "apps/trio_ml/session.h"
+#include "memory/ref_bits.h"
+#include "timers/periodic_timers.h"
+
+namespace tributary::trio_ml {
+
+/// The state of one source on one core.
+struct alignas(64) SourceState {
+  Endpoint address;            ///< Sender address of its last message; not set: unknown.
+  bool contributed = false;    ///< Since the infrequent timer's last visit.
+  uint32_t missed_blocks = 0;  ///< Blocks that aged out without it since then.
+  KnownHead known_head;        ///< Head of its last plain contribution.
+};
+static_assert(sizeof(SourceState) == 64, "a contribution reads one cache line of its source");
+
+/// One job on one core.
+class Job {
+ public:
+  Job(const JobConfig& job_config, Session& job_session, BlockWindow job_window, Instant start);
+
+  const JobConfig config;
+  Session& session;
+  BlockWindow window;
+  memory::RefBits ref_bits;             ///< For each place: in progress, recently contributed to.
+  timers::PeriodicTimers aging;         ///< Frequent: finds blocks that have aged out (§5).
+  timers::PeriodicTimers straggling;    ///< Infrequent: finds permanent stragglers (§5).
+  timers::PeriodicTimers housekeeping;  ///< Ends dead sessions, sends keep-alives to the upstream.
+  JobRecord record;
+  std::vector<SourceState> sources;    ///< Shape [config.sources].
+  std::vector<Endpoint> destinations;  ///< Of results: the known addresses, or the group.
+
+  /// Switches to the session that shard 0 started. A change of session discards all blocks.
+  void adopt(uint32_t session_number) {
+    if (session_number != adopted_) [[unlikely]]
+      start_over(session_number);
+  }
+  [[nodiscard]] uint32_t adopted() const { return adopted_; }
+  /// Returns the key of a source in the adopted session.
+  [[nodiscard]] uint32_t key_of(uint32_t source) const { return keys_[source]; }
+  /// Records the address that a source sends from.
+  /// @return false if the source is pinned to another address.
+  [[nodiscard]] bool locate(uint32_t source, const Endpoint& from) {
+    return sources[source].address == from || relocate(source, from);
+  }
+
+ private:
+  void start_over(uint32_t session_number);
+  [[nodiscard]] bool relocate(uint32_t source, Endpoint from);
+  void rebuild_destinations();
+
+  uint32_t adopted_ = 0;
+  std::vector<uint32_t> keys_;  ///< Shape [config.sources].
+};
+
+/// Excludes a block whose sum is final from the timers' scans. Without effect in a job that has an
+/// upper aggregator: its block keeps aging, so that it can be superseded if no answer arrives.
+inline void stop_aging(Job& job, const BlockRecord& block) {
+  if (!job.config.upstream.is_set()) job.ref_bits.clear_live(job.window.place_of(block));
+}
+
+}  // namespace tributary::trio_ml

@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "apps/trio_ml/shard.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+namespace tributary::trio_ml {
+
+Result<void> Shard::add_job(const JobConfig& config, Session& session, Instant start) {
+  if (const auto checked = check(config); !checked) return checked;
+  if (jobs_[config.id] != nullptr) {
+    return failure(fmt::format("job {}: id={} is configured twice", config.id, config.id));
+  }
+  auto window = BlockWindow::create(config, shard_count_, memory_);
+  if (!window) {
+    return failure(
+        fmt::format("job {}: block_cnt_max={}, block_grad_max={}, history={} need {} bytes: {}",
+                    config.id, config.block_cnt_max, config.block_grad_max, config.history,
+                    memory_bytes(config, shard_count_), window.error().text));
+  }
+  jobs_[config.id] = std::make_unique<Job>(config, session, *std::move(window), start);
+  in_order_.push_back(jobs_[config.id].get());
+  timers_due_ = Instant();  // Its timers have not run yet.
+  return {};
+}
+
+void Shard::begin_burst() {
+  for (Job* job : in_order_) {
+    if (job->window.has_cooling()) job->window.thaw();
+  }
+}
+
+Instant Shard::housekeeping_due(const Job& job) const {
+  // Other shards never run it. If they waited for it, an idle core would never sleep.
+  return index_ == 0 ? job.housekeeping.next_due() : Instant::never();
+}
+
+void Shard::note_timers() {
+  timers_due_ = Instant::never();
+  for (const Job* job : in_order_) {
+    timers_due_ = std::min(
+        {timers_due_, job->aging.next_due(), job->straggling.next_due(), housekeeping_due(*job)});
+  }
+}
+
+Instant Shard::next_due() const {
+  Instant due = Instant::never();
+  for (const Job* job : in_order_) {
+    // Without a block in progress nothing can age, so an idle server sleeps.
+    if (job->record.block_curr_cnt > 0) due = std::min(due, job->aging.next_due());
+    due = std::min({due, job->straggling.next_due(), housekeeping_due(*job)});
+  }
+  return due;
+}
+
+}  // namespace tributary::trio_ml

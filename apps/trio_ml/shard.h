@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+/// @file
+/// Trio-ML's state on one core: its jobs and counters. The programs that work on it are program.h
+/// (contributions, results), control.h (sessions) and aging.h (timers).
+///
+/// Threads: A Shard belongs to one core. Cores share only Session.
+/// Memory:  Taken from SharedMemory when a job is added; the packet path allocates nothing.
+/// Errors:  add_job() returns one line that names the job and the allowed values. counters() has
+///          everything that packets cause.
+/// Source:  Trio paper §4, §5.
+/// Tests:   tests/apps/trio_ml/
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "apps/trio_ml/config.h"
+#include "apps/trio_ml/counters.h"
+#include "apps/trio_ml/job.h"
+#include "apps/trio_ml/session.h"
+#include "memory/shared_memory.h"
+
+namespace tributary::trio_ml {
+
+class Shard {
+ public:
+  /// @param index This core's number, below shard_count (a power of two).
+  Shard(uint32_t index, uint32_t shard_count, uint16_t udp_port, memory::SharedMemory& memory)
+      : index_(index), shard_count_(shard_count), udp_port_(udp_port), memory_(memory) {}
+
+  /// Adds a job and takes its memory. All shards share the session, which must outlive them.
+  Result<void> add_job(const JobConfig& config, Session& session, Instant start);
+
+  /// Returns the job, or null.
+  [[nodiscard]] Job* job(uint8_t id) { return jobs_[id].get(); }
+  [[nodiscard]] std::span<Job* const> jobs() const { return in_order_; }
+
+  /// This core's number.
+  [[nodiscard]] uint32_t index() const { return index_; }
+  [[nodiscard]] uint32_t shard_count() const { return shard_count_; }
+  [[nodiscard]] uint16_t udp_port() const { return udp_port_; }
+
+  [[nodiscard]] Counters& counters() { return counters_; }
+  [[nodiscard]] const Counters& counters() const { return counters_; }
+
+  /// Frees cooling buffers. The engine calls it before a burst, when all earlier packets have left.
+  void begin_burst();
+  /// Returns the earliest time at which a timer thread of any job has work to do.
+  [[nodiscard]] Instant next_due() const;
+  /// Returns the earliest time at which any timer thread is due, even one that would find no block
+  /// in progress. Saves three comparisons for each job after every burst.
+  [[nodiscard]] Instant timers_due() const { return timers_due_; }
+  /// Updates timers_due() after the timers have run.
+  void note_timers();
+
+ private:
+  /// Returns the time at which shard 0 next checks the job's session; never on other shards.
+  [[nodiscard]] Instant housekeeping_due(const Job& job) const;
+
+  const uint32_t index_;
+  const uint32_t shard_count_;
+  const uint16_t udp_port_;
+  memory::SharedMemory& memory_;
+  std::array<std::unique_ptr<Job>, wire::kJobsMax> jobs_;
+  std::vector<Job*> in_order_;
+  Instant timers_due_;
+  Counters counters_{};
+};
+
+}  // namespace tributary::trio_ml
