@@ -17,7 +17,7 @@
 #include <cstdint>
 #include <span>
 
-#include "host/communicator.h"
+#include "host/all_reduce.h"
 #include "host/number_format.h"
 
 namespace tributary::host {
