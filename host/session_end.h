@@ -77,7 +77,9 @@ class SessionEnd {
                                                    const SessionTerms& terms) const;
   /// Handles a sum that was made without this rank, of another tensor than this rank's. One packet
   /// may have been damaged on its way, so the session ends if the answer to a later probe says the
-  /// same. @param ours  This rank's terms. @param sent_at  When the position's last packet was sent.
+  /// same.
+  /// @param ours     This rank's terms.
+  /// @param sent_at  The time of the position's last packet.
   [[nodiscard]] std::optional<EndReason> on_other_tensor(uint64_t position,
                                                          const wire::Message& sum,
                                                          const wire::TensorTerms& ours,
