@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// @file
-/// What a worker asks for that names neither gradients nor window.
+/// The default number of gradients and the default window of a worker.
 ///
 /// Units:   Elements, packets, bytes.
 /// Threads: Pure functions.
@@ -16,8 +16,8 @@
 
 namespace tributary::host {
 
-/// Elements a packet, at most: what a job allows unless it says otherwise. Twice as many were no
-/// faster, and a lost packet costs twice as much.
+/// Most elements per packet, and the default limit of a job. Twice as many were no faster, and a
+/// lost packet costs twice as much.
 inline constexpr uint32_t kAutoGradientsMax = 2048;
 
 /// Headers below the payload.
@@ -25,7 +25,7 @@ inline constexpr uint32_t kUdpHeaderBytes = 8;
 inline constexpr uint32_t kIpv4HeaderBytes = 20;
 inline constexpr uint32_t kIpv6HeaderBytes = 40;
 
-/// As many as fit an unfragmented packet to the aggregator.
+/// Returns the number of elements that fit an unfragmented packet to the aggregator.
 [[nodiscard]] constexpr uint32_t auto_gradients(uint32_t path_mtu_bytes, bool ipv4) {
   const uint32_t headers =
       (ipv4 ? kIpv4HeaderBytes : kIpv6HeaderBytes) + kUdpHeaderBytes + wire::kMessageHeadBytesMax;
@@ -36,19 +36,19 @@ static_assert(auto_gradients(1500, true) == 352);   // (1500 - 20 - 8 - 64) / 4
 static_assert(auto_gradients(1500, false) == 347);  // (1500 - 40 - 8 - 64) / 4
 static_assert(auto_gradients(65536, true) == kAutoGradientsMax);
 
-/// Socket buffer that `tributary serve` asks for unless told otherwise (--buffer-mb 4): what all
-/// workers together may have on their way.
+/// Default socket buffer of `tributary serve` (--buffer-mb 4): the bytes that all workers together
+/// may have in flight.
 inline constexpr uint32_t kAutoJobBytes = 4U << 20;
-/// A worker needs no more to keep its aggregator busy.
+/// Bytes in flight with which a worker keeps its aggregator busy.
 inline constexpr uint32_t kAutoWorkerBytes = 768U << 10;
 inline constexpr uint32_t kAutoWindowMin = 16;
 inline constexpr uint32_t kAutoWindowMax = 512;
-/// All workers' packets on their way: where they cross a kernel one by one, its queue for each core
-/// takes net.core.netdev_max_backlog = 1000 before it drops. With 2048 of four workers nothing was
-/// lost, with 3072 of six one in 500.
+/// Packets in flight of all workers together. A kernel that handles packets one by one queues
+/// net.core.netdev_max_backlog = 1000 for each core before it drops. With 2048 packets of four
+/// workers none was lost; with 3072 packets of six workers one in 500 was.
 inline constexpr uint32_t kAutoJobPackets = 2048;
 
-/// Packets on their way for `world` workers with so many elements a packet.
+/// Returns the packets in flight of each of `world` workers.
 [[nodiscard]] constexpr uint32_t auto_window(uint32_t gradients, uint32_t world) {
   const uint32_t packet_bytes = wire::kMessageHeadBytesMax + gradients * wire::kGradientBytes;
   const uint32_t worker_bytes = std::min(kAutoJobBytes / std::max(world, 1U), kAutoWorkerBytes);

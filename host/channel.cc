@@ -12,21 +12,21 @@
 namespace tributary::host {
 namespace {
 
-/// Longest sleep of the thread; bounds the harm should a wake-up be lost.
+/// Longest sleep of the thread; bounds the delay after a lost wake-up.
 constexpr Duration kSleepMax = milliseconds(100);
 
-/// With a multicast group the thread sleeps on the group's socket, where the results come in, and
-/// looks at its own this often.
+/// With a multicast group the thread sleeps on the group's socket, which receives the results, and
+/// polls its own socket this often.
 constexpr Duration kGroupSleepMax = milliseconds(2);
 
-/// While something is on its way and packets come close together the thread yields its core for so
-/// long after the last one before it sleeps: a virtual core that falls asleep takes longer to wake
-/// up than most results take to come, and whoever else wants the core gets it. Measured:
+/// While a transfer is in flight and packets arrive close together, the thread yields its core this
+/// long after the last packet before it sleeps. A sleeping virtual core takes longer to wake up
+/// than most results take to arrive, and other threads get the core meanwhile. Measured:
 /// docs/benchmarks.md.
 constexpr Duration kYieldFor = microseconds(100);
-/// Packets further apart do not come close together; waking up is part of what lies between them.
-/// Assumed; trains of 64 KiB on a link of 1 Gbit/s are 0.5 ms apart, and to yield meanwhile would
-/// cost time that others can use.
+/// Packets with a larger gap do not count as close together. The gap includes the time to wake up.
+/// Assumed; trains of 64 KiB on a link of 1 Gbit/s are 0.5 ms apart, and yielding between them
+/// would waste time that other threads can use.
 constexpr Duration kCloseTogether = microseconds(300);
 
 }  // namespace
@@ -96,7 +96,7 @@ void Channel::loop() {
     const bool sent = send(now);
     show_progress();
     tell_owner();
-    // The last good-bye is said.
+    // True after the last good-bye.
     ended = protocol_->phase() == TensorProtocol::Phase::kEnded &&
             protocol_->next_deadline() == Instant::never() && !sent;
     if (protocol_->group().is_set() && !group_is_open_) open_group();
@@ -112,9 +112,9 @@ void Channel::loop() {
   {
     const std::lock_guard lock(mutex_);
     takes_no_more_ = true;
-    shown_ = what_it_shows();  // Good-byes are counted, too.
+    shown_ = what_it_shows();  // Includes the good-byes.
   }
-  // What came in meanwhile fails, and nobody submits any more.
+  // Parts submitted meanwhile fail. submit() refuses later ones.
   take_orders(monotonic_now());
   tell_owner();
 }
@@ -156,7 +156,7 @@ bool Channel::receive_from(engine::PortQueue& from, Instant now) {
   return count > 0;
 }
 
-/// The aggregator sends results to a multicast group: listens to it too.
+/// Joins the multicast group to which the aggregator sends results.
 void Channel::open_group() {
   group_is_open_ = true;
   const auto joined = port_->join_group(protocol_->group());
@@ -164,10 +164,10 @@ void Channel::open_group() {
     protocol_->fail(Status::kRefused,
                     fmt::format("results come by multicast, but {}", joined.error().text));
   }
-  if (!joined || *joined) return;  // Else this port cannot, and a socket of its own does.
+  if (!joined || *joined) return;  // This port cannot join, so open a socket for the group.
   io::UdpPortConfig config;
   config.local.port = protocol_->group().port;
-  // Joined on the interface that leads to the aggregator.
+  // Join on the interface that leads to the aggregator.
   config.multicast =
       io::UdpMulticast{.group = protocol_->group(), .via = port_->local(), .share = true};
   auto opened = io::UdpPort::open(config);
@@ -201,7 +201,7 @@ bool Channel::send(Instant now) {
   return count > 0;
 }
 
-/// Of what has changed; others see it before.
+/// Reports a new phase and the parts that are done. Other threads see the new snapshot first.
 void Channel::tell_owner() {
   const auto done = std::partition(in_work_.begin(), in_work_.end(),
                                    [](const Part* part) { return !part->transfer.done; });

@@ -2,15 +2,14 @@
 /// @file
 /// One thread of a rank: drives a worker's protocol over a port of its own.
 ///
-/// Model:   A round reads the clock once, takes what was submitted, hands packets to the protocol
-///          and takes those that it has to send; without any it sleeps until a packet, a
-///          submission, or the protocol's next deadline.
-/// Threads: submit(), leave(), fail(), shown() and progress() from any thread; the rest is its own
-///          thread's. Its owner is told in that thread, which holds no lock then. An owner may hold
-///          a lock of its own around calls from any thread.
-/// Errors:  The protocol's: see Shown.
-/// Memory:  A part stays where it is until the owner is told that it is done.
-/// Tests:   tests/host/communicator_test.cc, communicator_threads_test.cc
+/// Model:   A round reads the clock once, submits new parts, receives packets and sends packets.
+///          A round without packets sleeps until a packet, a submission or the next deadline.
+/// Threads: Any thread may call submit(), leave(), fail(), shown() and progress(). The channel's
+///          thread calls the owner and holds no lock then. The owner may hold a lock of its own
+///          around its calls.
+/// Errors:  The protocol's status and text, in Shown.
+/// Memory:  A part stays in place until on_done() names it.
+/// Tests:   tests/host/communicator_test.cc, tests/host/communicator_threads_test.cc
 #pragma once
 
 #include <array>
@@ -31,14 +30,14 @@ namespace tributary::host {
 
 class Channel {
  public:
-  /// What a channel does of an all-reduce.
+  /// The part of an all-reduce that goes over one channel.
   struct Part {
-    uint64_t number = 0;  ///< The owner's, of the all-reduce.
+    uint64_t number = 0;  ///< The owner's number of the all-reduce.
     uint64_t element_first = 0;
     Transfer transfer;
   };
 
-  /// What the thread shows to others.
+  /// A snapshot of the protocol, for other threads.
   struct Shown {
     TensorProtocol::Phase phase = TensorProtocol::Phase::kJoining;
     Status status = Status::kOk;
@@ -56,35 +55,37 @@ class Channel {
     Owner(const Owner&) = delete;
     Owner& operator=(const Owner&) = delete;
     virtual ~Owner() = default;
-    /// The protocol has joined or ended. Of its end the owner hears before that of parts.
+    /// The protocol has joined or ended. on_phase(kEnded) is called before any on_done() with parts
+    /// that failed for it.
     virtual void on_phase(Channel& channel) = 0;
-    /// These are done, well or not; from now on they are the owner's again.
+    /// These parts are done, well or not. The owner may free them.
     virtual void on_done(std::span<Part* const> parts) = 0;
   };
 
   /// @param owner Outlives the channel.
   Channel(std::unique_ptr<TensorProtocol> protocol, std::unique_ptr<engine::Port> port,
           Owner& owner);
-  /// leave()s and ends the thread.
+  /// Calls leave() and waits for the thread.
   ~Channel();
   Channel(const Channel&) = delete;
   Channel& operator=(const Channel&) = delete;
 
-  /// Starts the thread. Once.
+  /// Starts the thread. Call it once.
   void start();
-  /// @return false: the protocol has ended, and the part was not taken.
+  /// Queues a part. @return false if the protocol has ended; the part was not queued.
   [[nodiscard]] bool submit(Part& part);
-  /// The thread looks for what was submitted.
+  /// Wakes the thread, so that it takes the submitted parts.
   void wake() { queue_.wake(); }
-  /// Says good-bye, after which the protocol has ended. Returns at once.
+  /// Ends the protocol, with good-byes to the aggregator. Returns at once.
   void leave();
-  /// Ends with this status, unless it has ended already. Returns at once.
+  /// Ends the protocol with this status, unless it has ended. Returns at once.
   void fail(Status status, const std::string& text);
   /// Waits for the thread, which ends with the protocol.
   void join();
 
   [[nodiscard]] Shown shown() const;
-  /// Relaxed: a hint of how far others are. Written before the end of a part is told.
+  /// Returns how far this rank and the others are. Relaxed, because it is a hint: no other data
+  /// depends on it. Written before on_done() of the parts it includes.
   [[nodiscard]] Progress progress() const {
     return {.submitted = progress_submitted_.load(std::memory_order_relaxed),
             .heard = progress_heard_.load(std::memory_order_relaxed)};
@@ -108,11 +109,11 @@ class Channel {
 
   // The thread's own.
   const std::unique_ptr<TensorProtocol> protocol_;
-  bool group_is_open_ = false;                ///< Asked for; once is enough.
+  bool group_is_open_ = false;                ///< Requested; once is enough.
   std::unique_ptr<engine::Port> group_port_;  ///< Null without a group.
   std::vector<Part*> in_work_;
-  Instant busy_at_;           ///< When a packet last came or went.
-  Duration last_gap_;         ///< Before the packet that came last.
+  Instant busy_at_;           ///< Time of the last packet, either way.
+  Duration last_gap_;         ///< The gap before the last received packet.
   std::vector<Part*> taken_;  ///< Swapped with submitted_.
   TensorProtocol::Phase phase_told_ = TensorProtocol::Phase::kJoining;
   std::array<engine::Packet, engine::kBurstPackets> burst_{};

@@ -53,7 +53,7 @@ Result<void> check(const CommunicatorConfig& config) {
   return {};
 }
 
-/// As small as what the port holds while this process has no core: a whole window of results.
+/// Limits the window to the results that the port can buffer while this process has no core.
 CommunicatorConfig fitting(CommunicatorConfig config, const engine::Port& port) {
   const uint32_t room =
       wire::window_in_room(port.receive_room_bytes(), config.gradients, /*senders=*/1);
@@ -61,7 +61,7 @@ CommunicatorConfig fitting(CommunicatorConfig config, const engine::Port& port) 
   return config;
 }
 
-/// With numbers for what was left to choose.
+/// Replaces the automatic values (0) by numbers.
 CommunicatorConfig with_terms(CommunicatorConfig config, const engine::Port& port) {
   if (config.gradients == 0) {
     const uint32_t fits = auto_gradients(port.path_mtu(config.server), config.server.is_ipv4());
@@ -76,11 +76,11 @@ CommunicatorConfig with_terms(CommunicatorConfig config, const engine::Port& por
   return fitting(config, port);
 }
 
-/// What a further channel of a rank joins.
+/// Returns the configuration of a further channel of a rank.
 CommunicatorConfig channel_config(CommunicatorConfig config, uint32_t channel,
                                   const Channel::Shown& first) {
   config.job_id = static_cast<uint8_t>(config.job_id + channel);
-  config.gradients = first.gradients;  // So that all cut the tensor into the same blocks.
+  config.gradients = first.gradients;  // All channels cut the tensor into the same blocks.
   config.gradients_flexible = false;
   config.threads = 1;
   return config;
@@ -97,7 +97,7 @@ Result<void> check_packets(const TensorProtocol& protocol, const engine::Port& p
 struct Communicator::Impl final : Channel::Owner {
   struct Entry {
     std::vector<Channel::Part> parts;  ///< Shape [channels that take part]; do not move.
-    size_t parts_left = 0;             ///< On their way.
+    size_t parts_left = 0;             ///< Parts in flight.
   };
   struct Failure {
     Status status;
@@ -138,7 +138,7 @@ struct Communicator::Impl final : Channel::Owner {
 
   // --- Callers ---
 
-  /// Adds a channel, which has joined or ended when all_settled() says so.
+  /// Adds a channel and starts its join; joins_are_over() tells when it has joined or ended.
   Result<void> add_channel(std::unique_ptr<TensorProtocol> protocol,
                            std::unique_ptr<engine::Port> port) {
     if (const auto fits = check_packets(*protocol, *port); !fits) return fits;
@@ -149,8 +149,8 @@ struct Communicator::Impl final : Channel::Owner {
     return {};
   }
 
-  /// Whether every channel has joined, or one has ended. It may show its end before it has come to
-  /// on_phase(), so the end is looked for here, too. @pre mutex is held.
+  /// Returns true if every channel has joined, or one has ended. A channel may show its end before
+  /// it calls on_phase(), so this checks for the end too. @pre mutex is held.
   bool joins_are_over() {
     bool joining = false;
     for (const auto& channel : channels) {
@@ -160,7 +160,7 @@ struct Communicator::Impl final : Channel::Owner {
     return failure || !joining;
   }
 
-  /// Waits until every channel has joined, or one has not. @return how the join ended.
+  /// Waits until every channel has joined, or one has failed. @return the result of the join.
   Result<void> wait_for_joins(Status* status) {
     std::unique_lock lock(mutex);
     changed.wait(lock, [this] { return joins_are_over(); });
@@ -180,7 +180,7 @@ struct Communicator::Impl final : Channel::Owner {
                              .element_first = part.element_first,
                              .transfer = transfer_of(transfer, part)});
     }
-    // Under the lock, so that every channel has the parts in the order of the calls.
+    // Under the lock, so that every channel gets the parts in the order of the calls.
     for (size_t i = 0; i < cut.size(); i++) {
       if (!failure && channels[i]->submit(entry.parts[i])) {
         entry.parts_left++;
@@ -196,8 +196,8 @@ struct Communicator::Impl final : Channel::Owner {
 
   Outcome wait(uint64_t number) {
     std::unique_lock lock(mutex);
-    TRIB_ASSERT(entries.contains(number));  // A ticket is waited for once.
-    Entry& entry = entries.at(number);      // Stays where it is when others are added.
+    TRIB_ASSERT(entries.contains(number));  // wait() once for each ticket.
+    Entry& entry = entries.at(number);      // Stays in place when others are added.
     changed.wait(lock, [&entry] { return entry.parts_left == 0; });
     Outcome outcome;
     bool failed = false;
@@ -219,7 +219,7 @@ struct Communicator::Impl final : Channel::Owner {
       const auto found = entries.find(number);
       return found == entries.end() || found->second.parts_left == 0;
     };
-    // Longer than a year is for ever: the clock's own type ends earlier than Duration's.
+    // Limit to a year: the range of the clock's type is smaller than Duration's.
     const auto wait_ns = std::chrono::nanoseconds(
         in_nanoseconds(std::clamp(at_most, Duration(), seconds(365LL * 24 * 3600))));
     return changed.wait_for(lock, wait_ns, done);
@@ -234,10 +234,10 @@ struct Communicator::Impl final : Channel::Owner {
   std::condition_variable changed;  ///< Parts are done, or a channel has joined or ended.
   std::unordered_map<uint64_t, Entry> entries;  ///< Node-based: parts do not move.
   uint64_t next_number = 0;
-  std::optional<Failure> failure;  ///< The first, which is all channels'.
-  /// All there are before the communicator is its caller's; then only read.
+  std::optional<Failure> failure;  ///< The first failure; it ends all channels.
+  /// Complete before join() or drive() returns; only read after that.
   std::vector<std::unique_ptr<Channel>> channels;
-  uint32_t gradients = 1;  ///< Likewise.
+  uint32_t gradients = 1;  ///< Set and read like `channels`.
   uint32_t job_id = 0;     ///< For texts.
 };
 
@@ -263,7 +263,7 @@ Result<std::unique_ptr<Communicator>> Communicator::join(const CommunicatorConfi
   if (const auto checked = check(config); !checked) return tl::unexpected(checked.error());
   auto impl = std::make_unique<Impl>();
   impl->job_id = config.job_id;
-  const Instant now = monotonic_now();  // Of all channels: the deadline is of the whole join.
+  const Instant now = monotonic_now();  // The deadline counts for the join of all channels.
   CommunicatorConfig complete;
   Channel::Shown first;
   for (uint32_t channel = 0; channel < std::max(first.channels, 1U); channel++) {
@@ -276,7 +276,7 @@ Result<std::unique_ptr<Communicator>> Communicator::join(const CommunicatorConfi
                                          *std::move(port));
     if (!added) return tl::unexpected(added.error());
     if (channel > 0) continue;
-    // The first channel's welcome says how many there are.
+    // The first channel's welcome tells the number of channels.
     if (const auto joined = impl->wait_for_joins(status); !joined) {
       return tl::unexpected(joined.error());
     }
@@ -370,7 +370,7 @@ CommunicatorCounters Communicator::counters() const {
   return sum;
 }
 
-// What the first channel says holds for all: every tensor has a part there, and it is the largest.
+// The first channel's values hold for all: it has the largest part of every tensor.
 
 Progress Communicator::progress() const { return impl_->channels.front()->progress(); }
 

@@ -19,11 +19,11 @@ constexpr std::string_view kScheme = "tributary://";
 constexpr std::string_view kForm =
     "tributary://HOST:PORT/job/ID?rank=0&world=4, for example tributary://127.0.0.1:12000/job/1";
 
-/// A day: longer waits are a mistake in the unit.
+/// One day. A longer deadline is probably in the wrong unit.
 constexpr uint64_t kDeadlineMsMax = 86'400'000;
 constexpr uint64_t kWorldMax = wire::kSourcesMax;
 
-/// Where a launcher says which rank this is of how many.
+/// The environment variables in which a launcher passes rank and world.
 struct RankVariables {
   const char* rank;
   const char* world;
@@ -34,8 +34,8 @@ constexpr std::array<RankVariables, 3> kRankVariables{{
     {"PMI_RANK", "PMI_SIZE"},
 }};
 
-/// A whole number between `least` and `most`.
-/// @param key What the text calls the value: a key of the URL or a variable.
+/// Reads a whole number between `least` and `most`.
+/// @param key The name of the value in error texts: a key of the URL or a variable.
 Result<uint64_t> whole_number(std::string_view key, std::string_view value, uint64_t least,
                               uint64_t most, std::string_view besides = "") {
   uint64_t number = 0;
@@ -48,7 +48,7 @@ Result<uint64_t> whole_number(std::string_view key, std::string_view value, uint
   return number;
 }
 
-/// "auto" is 0, else a number.
+/// Reads "auto" as 0, or a number.
 Result<uint32_t> number_or_auto(std::string_view key, std::string_view value, uint64_t most) {
   if (value == "auto") return 0U;
   const auto number = whole_number(key, value, 1, most, "auto, or ");
@@ -56,7 +56,7 @@ Result<uint32_t> number_or_auto(std::string_view key, std::string_view value, ui
   return static_cast<uint32_t>(*number);
 }
 
-/// What the query has said so far; rank and world may still come from the environment.
+/// The values read from the query. rank and world may still come from the environment.
 struct Query {
   CommunicatorUrl url;
   std::optional<uint64_t> rank;
@@ -148,7 +148,7 @@ Result<void> put_query(std::string_view text, Query& query) {
   return {};
 }
 
-/// "/job/ID", "/" or nothing.
+/// Reads "/job/ID", "/" or nothing.
 Result<void> put_path(std::string_view path, Query& query) {
   constexpr std::string_view kJob = "/job/";
   if (path.empty() || path == "/") return {};
@@ -158,7 +158,7 @@ Result<void> put_path(std::string_view path, Query& query) {
   return put(whole_number("job", path.substr(kJob.size()), 0, 255), query.url.config.job_id);
 }
 
-/// "HOST", "HOST:PORT", "[v6]", "[v6]:PORT".
+/// Reads "HOST", "HOST:PORT", "[v6]" or "[v6]:PORT".
 Result<void> put_server(std::string_view server, Query& query) {
   if (server.empty()) return failure(fmt::format("no host; allowed is {}", kForm));
   const bool bracketed = server.front() == '[';
@@ -183,7 +183,7 @@ Result<void> put_server(std::string_view server, Query& query) {
   return {};
 }
 
-/// Fills rank and world from the first pair of variables that is there.
+/// Sets rank and world from the first pair of variables that is set.
 Result<void> fill_ranks(const Environment& environment, Query& query) {
   if (query.rank && query.world) return {};
   for (const RankVariables& variables : kRankVariables) {

@@ -15,18 +15,18 @@ namespace tributary::host {
 namespace {
 
 constexpr uint32_t kRunElements = GeneratedTensor::kRunElements;
-/// Bits of a hash that a float keeps, sign included: 24 and the sign are exact.
+/// Shift that leaves the bits of a hash that a float holds exactly: 24 and the sign.
 constexpr uint32_t kFloatHashShift = 7;
-/// 2^24 of them times this are 2^-4, the largest magnitude.
+/// The unit of a value: 2^24 units are 2^-4, the largest magnitude.
 constexpr float kFloatUnit = 0x1p-28F;
-/// Elements that a check works on at once; small enough for the first-level cache.
+/// Elements that a check handles at once; they fit the first-level cache.
 constexpr uint32_t kChunkElements = 1024;
 constexpr int32_t kExponentMin = -126;
 
 // The loops over a run. They are written once and compiled twice, for any x86-64 and for AVX2,
-// which has the multiplication that they spend their time on.
+// which has the multiplication that takes most of their time.
 
-/// Spreads one key over a run. Source: the finaliser of MurmurHash3 (32 bit).
+/// Returns the hash of an element of a run. Source: the finaliser of MurmurHash3 (32 bit).
 [[gnu::always_inline]] inline uint32_t hash_of(uint32_t key, uint32_t index) {
   uint32_t hash = key + index * 0x9e3779b9U;
   hash = (hash ^ (hash >> 16)) * 0x85ebca6bU;
@@ -81,7 +81,7 @@ void write_run(uint64_t run_key, float* out) {
                        out);
 }
 
-/// Whole runs straight into `out`; the parts of runs at both ends through a buffer.
+/// Writes whole runs directly to `out`, and the partial runs at both ends through a buffer.
 template <class T>
 void fill_from(uint64_t tensor_key, uint64_t element_first, std::span<T> out) {
   while (!out.empty()) {
@@ -106,7 +106,7 @@ uint64_t key_of(uint64_t seed, uint32_t rank, uint64_t iteration) {
 
 // The checks.
 
-/// Elements with one set of sources.
+/// A range of elements with one set of sources.
 struct Segment {
   uint64_t first;
   uint64_t count;
@@ -126,14 +126,14 @@ SourceSet ranks_below(uint32_t world) {
   return set;
 }
 
-/// At least one rank, and none from outside the world.
+/// Returns true if the set has at least one rank, and none from outside the world.
 bool sound(const SourceSet& set, const SourceSet& all) {
   uint64_t foreign = 0;
   for (size_t i = 0; i < set.size(); i++) foreign |= set[i] & ~all[i];
   return foreign == 0 && count_of(set) > 0;
 }
 
-/// Cuts the tensor at the degraded ranges; nothing if those make no sense.
+/// Cuts the tensor at the degraded ranges; returns nothing if the ranges are not valid.
 std::optional<std::vector<Segment>> segments_of(const Outcome& outcome, uint64_t element_count,
                                                 const SourceSet& all) {
   std::vector<Segment> segments;
@@ -155,19 +155,19 @@ template <class T>
 uint64_t count_different(std::span<const T> a, std::span<const T> b) {
   uint64_t different = 0;
   for (size_t i = 0; i < a.size(); i++) {
-    // Bits, so that a wrong sign of zero counts.
+    // Compare bits, so that a wrong sign of zero counts.
     different += std::bit_cast<uint32_t>(a[i]) != std::bit_cast<uint32_t>(b[i]) ? 1 : 0;
   }
   return different;
 }
 
-/// Computes what an all-reduce should have written, a chunk at a time.
+/// Computes the expected result of an all-reduce, one chunk at a time.
 class Expectation {
  public:
   Expectation(const GeneratedTensor& tensor, uint64_t iteration, ReduceOp op)
       : tensor_(tensor), iteration_(iteration), op_(op) {}
 
-  /// At most kChunkElements; valid until the next call.
+  /// Returns at most kChunkElements elements; valid until the next call.
   std::span<const int32_t> ints(uint64_t first, size_t count, const SourceSet& sources) {
     sums_.fill(0);
     for_each_rank(sources, [&](uint32_t rank) {
@@ -179,7 +179,7 @@ class Expectation {
     return std::span(sums_).first(count);
   }
 
-  /// The same for floats that were sent with `scale`.
+  /// Returns the expected floats for contributions sent with `scale`.
   std::span<const float> floats(uint64_t first, size_t count, const SourceSet& sources,
                                 float scale) {
     const std::span<float> values = std::span(values_).first(count);
@@ -187,7 +187,7 @@ class Expectation {
     sums_.fill(0);
     for_each_rank(sources, [&](uint32_t rank) {
       tensor_.fill(rank, iteration_, first, values);
-      // A tensor that does not fit ended with kOverflow; its clamped sum matches nothing.
+      // A tensor that does not fit ends with kOverflow, so its clamped sum is never compared.
       static_cast<void>(pack_fixed(values, scale, limit, lanes_.data()));
       unpack_int32(lanes_.data(), 1, std::span(addends_).first(count));
       add(count);
@@ -197,7 +197,7 @@ class Expectation {
     return values;
   }
 
-  /// The largest exponent that any of `sources` has in a block of any length.
+  /// Returns the largest exponent of any of `sources` in a block of any length.
   int8_t exponent(uint64_t first, uint64_t count, const SourceSet& sources) {
     int8_t largest = kNoExponent;
     for_each_rank(sources, [&](uint32_t rank) {
@@ -239,7 +239,7 @@ class Expectation {
   std::array<std::byte, kChunkElements * sizeof(int32_t)> lanes_;
 };
 
-/// Wrong elements of [first, first + count), all sent with one scale.
+/// Returns the wrong elements of [first, first + count), all sent with one scale.
 uint64_t wrong_at_scale(Expectation& expected, std::span<const float> result, uint64_t first,
                         uint64_t count, const SourceSet& sources, float scale) {
   uint64_t wrong = 0;
@@ -251,7 +251,7 @@ uint64_t wrong_at_scale(Expectation& expected, std::span<const float> result, ui
   return wrong;
 }
 
-/// Wrong elements of the part of `segment` that lies in the block of `gradients` elements from
+/// Returns the wrong elements of `segment` within the block of `gradients` elements that starts at
 /// `block_first`.
 uint64_t wrong_in_block(Expectation& expected, std::span<const float> result,
                         const Segment& segment, uint64_t block_first, uint32_t gradients,
@@ -268,7 +268,8 @@ uint64_t wrong_in_block(Expectation& expected, std::span<const float> result,
     const float scale = scale_of(static_cast<int8_t>(exponent), world);
     fewest = std::min(
         fewest, wrong_at_scale(expected, result, first, end - first, *segment.sources, scale));
-    exponent = std::max(exponent + 1, kExponentMin);  // Nothing lies between it and kNoExponent.
+    exponent =
+        std::max(exponent + 1, kExponentMin);  // No exponent lies between kNoExponent and this.
   }
   return fewest;
 }

@@ -18,11 +18,12 @@ constexpr uint32_t kHalfRebias = (127U - 15U) << 23;         ///< Between the ex
 constexpr uint32_t kHalfNormalMinBits = (127U - 14U) << 23;  ///< 2^-14, the least normal binary16.
 constexpr uint32_t kHalfTooLargeBits = (127U + 16U) << 23;   ///< 2^16, infinite in binary16.
 constexpr uint32_t kHalfInfinity = 0x7c00U;
-/// 2^-1, of which the last bit is 2^-24, the unit of denormal binary16: adding it lines them up.
+/// 2^-1. Its last bit is 2^-24, the unit of denormal binary16, so adding it aligns their bits.
 constexpr float kHalfDenormalAnchor = 0.5F;
 
-/// The float32 next to `value` whose last bit is odd unless it is exact. Rounding that to at most
-/// 22 bits gives what rounding `value` itself would ("round to odd"), so nothing is rounded twice.
+/// Returns `value` as float32 if that is exact, else the neighbouring float32 with an odd last bit
+/// ("round to odd"). Rounding the result to at most 22 bits equals rounding `value` itself, so
+/// nothing is rounded twice.
 inline uint32_t to_odd_float(double value) {
   const auto nearest = static_cast<float>(value);
   const auto back = static_cast<double>(nearest);

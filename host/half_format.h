@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 /// @file
-/// The 16-bit floating-point types of training, widened to float32 on their way out and narrowed
-/// once on their way back.
+/// Converts the 16-bit floating-point types of training: widens them to float32 before they are
+/// sent, and narrows results once.
 ///
 /// Shapes:  Spans of elements' bits; lanes as in host/number_format.h.
-/// Bits:    Widening is exact. Narrowing rounds to nearest, ties to even, once: from the double
-/// that
-///          from_fixed() would round to float32. Both are plain integer and IEEE arithmetic, the
-///          same on every machine.
-/// Errors:  None; what is too large becomes an infinity, as the formats have it.
+/// Bits:    Widening is exact. Narrowing rounds once, to nearest, ties to even, from the double
+///          that from_fixed() would round to float32. Integer and IEEE arithmetic only, so every
+///          machine gives the same bits.
+/// Errors:  None; a value that is too large becomes an infinity, as in the formats' standards.
 /// Threads: Pure functions.
 /// Source:  binary16: IEEE 754-2019 §3.6; bfloat16: the upper half of a binary32.
 /// Tests:   tests/host/half_format_test.cc (every 16-bit value)
@@ -25,14 +24,15 @@ enum class HalfType : uint8_t {
   kBfloat16,  ///< 8 bits of exponent, 7 of fraction.
 };
 
-/// The value of these bits; NaN keeps its sign and what it can of its payload.
+/// Returns the value of these bits. A NaN keeps its sign and as much of its payload as fits.
 [[nodiscard]] float widen_half(uint16_t bits, HalfType type);
-/// The nearest 16-bit value, ties to even; infinite from halfway past the largest one.
+/// Returns the nearest 16-bit value, ties to even; infinite from halfway past the largest one.
 [[nodiscard]] uint16_t narrow_half(double value, HalfType type);
 
-/// widen_half() of each element. @param wide Shape [halves.size()].
+/// Writes widen_half() of each element. @param wide Shape [halves.size()].
 void widen_halves(std::span<const uint16_t> halves, HalfType type, float* wide);
-/// Reads shape [4 * halves.size()] bytes of lanes: narrow_half() of what from_fixed() means.
+/// Reads lanes of shape [4 * halves.size()] bytes: applies from_fixed() without its rounding, then
+/// narrow_half().
 void unpack_halves(const std::byte* lanes, float scale, uint32_t divisor, HalfType type,
                    std::span<uint16_t> halves);
 

@@ -16,19 +16,19 @@ constexpr uint32_t kFloatFractionBits = 23;
 constexpr int32_t kFloatExponentMax = 127;
 constexpr int32_t kBlockExponentMin = -126;
 
-/// The fastest variant; chosen once.
+/// Returns the fastest variant; chosen once.
 const NumberFormatKernels& fastest() {
   static const NumberFormatKernels& chosen = number_format_kernels().back();
   return chosen;
 }
 
-/// rint(product) without an end at 2^31, where every lane limit is passed anyway. NaN is 0.
+/// Returns rint(product), with 0 for NaN. Not limited to 2^31, which is above every lane limit.
 int64_t wide_lane(float product) {
   if (std::isnan(product)) return 0;
   return static_cast<int64_t>(std::rint(std::clamp(product, -0x1p32F, 0x1p32F)));
 }
 
-/// The careful way through a block in which something does not fit.
+/// Converts a block that has values that do not fit: clamps and reports them.
 Fit pack_clamped(std::span<const float> tensor, float scale, int32_t magnitude_max,
                  std::byte* lanes) {
   const int64_t limit = magnitude_max;
@@ -47,17 +47,17 @@ Fit pack_clamped(std::span<const float> tensor, float scale, int32_t magnitude_m
   return worst;
 }
 
-/// Largest lane that a finite value below 2^`bits` (after scaling) can become. Values of float32
-/// end 24 bits below the power of two; with fewer integer bits than that, rint() reaches it.
+/// Returns the largest lane of a finite value below 2^`bits` (after scaling). The largest float32
+/// is 24 bits below the power of two; with fewer integer bits, rint() rounds up to the power.
 constexpr uint32_t lane_below_power(uint32_t bits) {
   constexpr uint32_t kSignificantBits = kFloatFractionBits + 1;
   return (1U << bits) - (bits < kSignificantBits ? 0U : 1U << (bits - kSignificantBits));
 }
 static_assert(lane_below_power(23) == 1U << 23);        // 2^23 - 0.5 rounds to 2^23.
-static_assert(lane_below_power(24) == (1U << 24) - 1);  // Whole already.
+static_assert(lane_below_power(24) == (1U << 24) - 1);  // No rounding.
 static_assert(lane_below_power(31) == 0x7fffff80U);     // The largest float below 2^31.
 
-/// The most integer bits that each of `sources` lanes may have.
+/// Returns the most integer bits that each of `sources` lanes may have.
 uint32_t lane_bits_max(uint32_t sources) {
   const auto limit = static_cast<uint32_t>(lane_magnitude_max(sources));
   uint32_t bits = 31;
@@ -68,7 +68,7 @@ uint32_t lane_bits_max(uint32_t sources) {
 }  // namespace
 
 double fixed_factor(float scale, uint32_t divisor) {
-  // The product is exact: 24 bits by at most 29.
+  // The product is exact: 24 bits times at most 29.
   return 1.0 / (static_cast<double>(scale) * static_cast<double>(divisor));
 }
 
@@ -90,7 +90,7 @@ int32_t lane_magnitude_max(uint32_t sources) {
 
 Fit pack_fixed(std::span<const float> tensor, float scale, int32_t magnitude_max,
                std::byte* lanes) {
-  // Nearly every block fits, so the fast loop only finds out whether it does.
+  // Nearly every block fits, so the fast loop only detects blocks that do not.
   const uint32_t largest = fastest().pack_fixed(tensor.data(), tensor.size(), scale, lanes);
   if (largest <= static_cast<uint32_t>(magnitude_max)) return Fit::kFits;
   return pack_clamped(tensor, scale, magnitude_max, lanes);
@@ -128,7 +128,7 @@ int8_t degraded_exponent(int8_t known) {
 
 float scale_for_exponent(int8_t exponent, uint32_t sources) {
   if (exponent == kNoExponent) return 1.0F;
-  // The largest exponent also stands for values up to 2^128, the end of float32.
+  // The largest exponent also stands for values up to 2^128, the limit of float32.
   const int32_t bound = exponent == kFloatExponentMax ? kFloatExponentMax + 1 : exponent;
   const int32_t power =
       std::min(static_cast<int32_t>(lane_bits_max(sources)) - bound, kFloatExponentMax);

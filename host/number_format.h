@@ -1,16 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 /// @file
-/// Floats as the 32-bit integers that the aggregator adds, and back: the arithmetic of
-/// FloatFormat, one pass each way, straight between a tensor and a packet.
+/// Converts floats to the 32-bit integers that the aggregator adds, and back, in one pass between
+/// a tensor and a packet (FloatFormat).
 ///
-/// Shapes:  Packet lanes are big-endian int32 of any alignment, as many as the tensor span. Lanes
-///          and tensor must not overlap.
-/// Bits:    Every result is defined by one scalar function, and the vector loops
-///          (host/number_format_kernels.h) produce the same bits on every machine. No step is a
-///          product followed by an addition, so fused multiply-add cannot change anything, with
-///          any -ffp-contract. Rounding is the thread's current mode, to nearest by default.
-/// Errors:  A value that does not fit, or is not finite, is reported by Fit; nothing throws, and
-///          no argument is undefined behaviour.
+/// Shapes:  Lanes are big-endian int32 of any alignment, one for each element. No overlap.
+/// Bits:    One scalar function defines each result; the vector loops give the same bits on every
+///          machine. No step could become a fused multiply-add. Rounding: the thread's mode.
+/// Errors:  Fit reports a value that does not fit or is not finite. Every argument is defined.
 /// Threads: Pure functions.
 /// Source:  ATP §3.8 and appendix B.1 (fixed scale), SwitchML §4.6 (block exponent).
 /// Tests:   tests/host/number_format_test.cc
@@ -22,24 +18,24 @@
 
 namespace tributary::host {
 
-/// Whether a block could be converted; the worst of its elements.
+/// The result of converting a block: the worst of its elements.
 enum class Fit : uint8_t { kFits, kOverflows, kNotFinite };
 
-/// The integer that stands for `value`: rint(value * scale), ties to even, computed in float32.
-/// The one definition of the conversion. INT32_MIN where that is NaN or 2^31 or more in magnitude,
-/// as the processor's own conversion says it; pack_fixed() never sends that.
+/// Returns the integer for `value`: rint(value * scale), ties to even, computed in float32. This is
+/// the definition of the conversion. INT32_MIN if the product is NaN or at least 2^31 in magnitude,
+/// like the processor's own conversion; pack_fixed() never sends that.
 [[nodiscard]] int32_t to_fixed(float value, float scale);
 
-/// What an integer sum is multiplied by to become a number: 1.0 / (scale * divisor), in double.
-/// `divisor` is 1 for sums, the number of sources for means.
+/// Returns the factor from an integer sum to its value: 1.0 / (scale * divisor), in double.
+/// `divisor` is 1 for sums and the number of sources for means.
 [[nodiscard]] double fixed_factor(float scale, uint32_t divisor);
 
-/// The float that stands for an integer sum: float32(double(sum) * fixed_factor(scale, divisor));
-/// infinite where float32 ends. Exact for a power-of-two scale and divisor as far as float32 can
-/// hold the sum.
+/// Returns the float for an integer sum: float32(double(sum) * fixed_factor(scale, divisor));
+/// infinite outside float32's range. Exact for a power-of-two scale and divisor if float32 can hold
+/// the sum.
 [[nodiscard]] float from_fixed(int32_t sum, float scale, uint32_t divisor);
 
-/// Largest |to_fixed()| that each of `sources` ranks may send so that no sum can overflow:
+/// Returns the largest |to_fixed()| that each of `sources` ranks may send without overflow:
 /// floor((2^31 - 1) / sources). 0 sources count as 1.
 /// Source: ATP appendix B.1 (no overflow below 2^31 / n).
 [[nodiscard]] int32_t lane_magnitude_max(uint32_t sources);
@@ -53,30 +49,30 @@ enum class Fit : uint8_t { kFits, kOverflows, kNotFinite };
 /// Reads shape [4 * tensor.size()] bytes of lanes into `tensor` by from_fixed().
 void unpack_fixed(const std::byte* lanes, float scale, uint32_t divisor, std::span<float> tensor);
 
-/// Integers as they are (sum wraps modulo 2^32).
+/// Writes the integers unchanged (sums wrap modulo 2^32).
 void pack_int32(std::span<const int32_t> tensor, std::byte* lanes);
-/// `divisor` > 1 divides, rounding toward zero; 0 and 1 do not.
+/// Reads integers. A `divisor` above 1 divides them, rounding toward zero; 0 and 1 do not.
 void unpack_int32(const std::byte* lanes, uint32_t divisor, std::span<int32_t> tensor);
 
-/// The exponent e of a block for FloatFormat::kBlockExponent: the smallest with |x| < 2^e for all
-/// elements, in [-126, 127]; kNoExponent for a block of zeros. 127 also where 2^127 <= |x|,
-/// infinities and NaN included (pack_fixed() reports those).
+/// Returns the exponent e of a block for FloatFormat::kBlockExponent: the smallest one with
+/// |x| < 2^e for all elements, in [-126, 127]; kNoExponent for a block of zeros. 127 also if
+/// 2^127 <= |x|, infinities and NaN included (pack_fixed() reports those).
 /// Source: SwitchML §4.6 (largest magnitude, rounded up to a power of two).
 inline constexpr int8_t kNoExponent = -128;
 [[nodiscard]] int8_t block_exponent(std::span<const float> tensor);
 
-/// The exponent that all ranks use for a block when `known` was agreed without every rank, by a
-/// degraded result: a straggler's values may be larger than those of the ranks that were in time,
-/// and still have to fit. kDegradedHeadroom powers of two more; kNoExponent counts as 0.
-/// Source: assumed; gradients of one step seldom differ by 256 times, and for 4 ranks 21 of 29 bits
-/// are left, where float32 has 24.
+/// Returns the exponent that all ranks use for a block if `known` came from a degraded result. A
+/// straggler's values may be larger than those of the ranks in that result, and they have to fit.
+/// So it is kDegradedHeadroom powers of two larger; kNoExponent counts as 0.
+/// Source: assumed; gradients of one step seldom differ by 256 times. For 4 ranks 21 of 29 bits are
+/// left; float32 has 24.
 inline constexpr int8_t kDegradedHeadroom = 8;
 [[nodiscard]] int8_t degraded_exponent(int8_t known);
 
-/// The scale that all ranks use for a block whose largest exponent over all ranks is `exponent`:
-/// the largest power of two so that `sources` finite values of that exponent cannot overflow a
-/// sum, but at most 2^127, so blocks below about 2^-96 keep fewer than 31 bits.
-/// 1 for kNoExponent (every value is zero then). Source: SwitchML §4.6, with 2^k for its
+/// Returns the scale that all ranks use for a block whose largest exponent over all ranks is
+/// `exponent`: the largest power of two with which `sources` finite values of that exponent cannot
+/// overflow a sum. At most 2^127, so blocks below about 2^-96 keep fewer than 31 bits.
+/// 1 for kNoExponent, because every value is zero. Source: SwitchML §4.6, with 2^k for its
 /// (2^31 - 1) / (n * 2^m), so that scaling rounds nothing.
 [[nodiscard]] float scale_for_exponent(int8_t exponent, uint32_t sources);
 

@@ -18,7 +18,7 @@ namespace {
 constexpr size_t kLaneBytes = sizeof(int32_t);
 constexpr uint32_t kFloatMagnitudeBits = 0x7fffffffU;
 
-// Plain C++: the definition, and the tails of the vector loops.
+// Plain C++: the definition. It also converts the tails of the vector loops.
 
 constexpr uint32_t magnitude(int32_t lane) {
   const auto bits = static_cast<uint32_t>(lane);
@@ -71,15 +71,15 @@ constexpr NumberFormatKernels kPlain{
 
 #if defined(__x86_64__)
 
-// The vector loops. cvtps_epi32 rounds like rint() and gives INT32_MIN for whatever has no int32;
-// abs_epi32 leaves INT32_MIN, which unsigned is 2^31: both as to_fixed() and magnitude() do.
-// An int32 quotient taken in double is right after truncation: quotients that are not whole are at
-// least 2^-32 away from a whole number, and a double resolves 2^-21 of that below 2^31.
+// The vector loops. cvtps_epi32 rounds like rint() and gives INT32_MIN for values without an int32,
+// like to_fixed(). abs_epi32 keeps INT32_MIN, which is 2^31 unsigned, like magnitude().
+// An int32 quotient computed in double is right after truncation: quotients that are not whole are
+// at least 2^-32 away from a whole number, and a double resolves 2^-21 of that below 2^31.
 
 #define TRIB_AVX2 [[gnu::target("avx2")]]
 #define TRIB_AVX512 [[gnu::target("avx2,avx512f,avx512bw")]]
 
-/// Turns round the bytes of each 32-bit word of 16 bytes.
+/// Swaps the bytes of each 32-bit word of 16 bytes.
 alignas(16) constexpr std::array<uint8_t, 16> kWordSwap{3,  2,  1, 0, 7,  6,  5,  4,
                                                         11, 10, 9, 8, 15, 14, 13, 12};
 
@@ -88,7 +88,7 @@ TRIB_AVX2 inline __m128i swap_mask_128() {
 }
 TRIB_AVX2 inline __m256i swap_mask_256() { return _mm256_broadcastsi128_si256(swap_mask_128()); }
 TRIB_AVX512 inline __m512i swap_mask_512() {
-  // The form with a mask, all ones: GCC 12 warns about the inside of the plain one (PR 105593).
+  // The masked form with a mask of all ones, as GCC 12 warns inside the plain form (PR 105593).
   return _mm512_maskz_broadcast_i32x4(0xffff, swap_mask_128());
 }
 
@@ -258,8 +258,8 @@ size_t runnable_count() { return 1; }
 }  // namespace
 
 std::span<const NumberFormatKernels> number_format_kernels() {
-  // Asked at run time and kept in a variable, not resolved by the loader (ifunc): that runs before
-  // a sanitizer's run time is ready.
+  // Chosen at run time and kept in a variable. The loader (ifunc) would choose before a sanitizer's
+  // run time is ready.
   static const size_t count = runnable_count();
   return std::span(kAll).first(count);
 }

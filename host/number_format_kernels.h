@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /// @file
-/// The loops behind host/number_format.h, once for each instruction set. Users call
-/// number_format.h; this header is there for tests and benches that compare the variants.
+/// The loops of host/number_format.h, one variant for each instruction set. Users call
+/// number_format.h; tests and benches compare the variants through this header.
 ///
 /// Shapes:  `count` elements; lanes are 4 * count bytes, big-endian int32, of any alignment.
 /// Threads: The tables are constant after the first call.
@@ -23,15 +23,16 @@ struct NumberFormatKernels {
   uint32_t (*pack_fixed)(const float* tensor, size_t count, float scale, std::byte* lanes);
   /// Writes float32(double(lane) * factor).
   void (*unpack_fixed)(const std::byte* lanes, size_t count, double factor, float* tensor);
-  /// Copies 32-bit words and turns their bytes round; from int32 to lanes and back.
+  /// Copies 32-bit words and swaps their bytes: from int32 to lanes, and back.
   void (*swap_words)(const std::byte* from, size_t count, std::byte* to);
   /// Writes lane / divisor, rounded toward zero; divisor is not 0.
   void (*divide_lanes)(const std::byte* lanes, size_t count, uint32_t divisor, int32_t* tensor);
-  /// The largest of the elements' bits without their sign, in which floats order like integers.
+  /// Returns the largest of the elements' bits without the sign bit. Such bits order floats like
+  /// integers.
   uint32_t (*magnitude_bits_max)(const float* tensor, size_t count);
 };
 
-/// The variants that this processor can run, plain C++ first, fastest last.
+/// Returns the variants that this processor can run, plain C++ first, fastest last.
 [[nodiscard]] std::span<const NumberFormatKernels> number_format_kernels();
 
 }  // namespace tributary::host

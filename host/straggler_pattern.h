@@ -1,13 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /// @file
-/// When a worker is slow on purpose: the Slow Worker Pattern, for experiments on stragglers.
+/// Artificial delays of workers for straggler experiments.
 ///
 /// Model:   An iteration has three delay points. At each, the worker sleeps with probability p for
 ///          a time drawn uniformly from 0.5 to 2 typical iterations.
-///          The paper lets "one of the servers decide to slow down at each point". Here each worker
-///          that may straggle holds a pattern of its own, so an experiment with one designated
-///          straggler gives a pattern to that worker alone, and one in which any of n may straggle
-///          gives each its own seed; then several can be slow at once.
 /// Units:   Delay points are counted through the run: iteration * kDelayPoints + point.
 /// Threads: Immutable after construction.
 /// Source:  Trio paper §6.1, after FlexRR (SoCC 2016).
@@ -26,15 +22,18 @@ inline constexpr uint32_t kDelayPoints = 3;
 inline constexpr double kDelayFactorMin = 0.5;
 inline constexpr double kDelayFactorMax = 2.0;
 
+/// The delays of one worker. The paper lets "one of the servers decide to slow down at each point".
+/// Here each worker that may straggle has a pattern with its own seed, so several workers can be
+/// slow at once. An experiment with one straggler gives a pattern to that worker only.
 class SlowWorkerPattern {
  public:
-  /// @param probability        That a delay point delays, 0 … 1.
+  /// @param probability        Probability of a delay at a delay point, 0 … 1.
   /// @param typical_iteration  Average iteration without stragglers, not negative.
   /// @param seed               One for each worker; the same seed gives the same delays.
   SlowWorkerPattern(double probability, Duration typical_iteration, uint64_t seed);
 
-  /// How long the worker sleeps at a delay point; zero for most. A pure function of the arguments
-  /// of the constructor and `delay_point`, so points may be asked in any order, or again.
+  /// Returns how long the worker sleeps at a delay point; zero for most. A pure function of the
+  /// constructor's arguments and `delay_point`, so calls may come in any order and be repeated.
   [[nodiscard]] Duration delay_at(uint64_t delay_point) const;
 
  private:
@@ -43,15 +42,15 @@ class SlowWorkerPattern {
   const uint64_t seed_;
 };
 
-/// The same pattern as the paper words it: at each delay point one of the workers, any with the
-/// same chance, decides to slow down with probability p.
+/// The delays of all workers, in the paper's words: at each delay point one of the workers, chosen
+/// uniformly, slows down with probability p.
 class OneSlowWorkerPattern {
  public:
   /// @param workers At least 1.
   OneSlowWorkerPattern(double probability, Duration typical_iteration, uint32_t workers,
                        uint64_t seed);
 
-  /// As SlowWorkerPattern::delay_at(), of one worker; at most one sleeps at a delay point.
+  /// Returns the delay of one worker. At most one worker sleeps at a delay point.
   [[nodiscard]] Duration delay_at(uint32_t worker, uint64_t delay_point) const;
 
  private:
@@ -60,8 +59,7 @@ class OneSlowWorkerPattern {
   const uint64_t choice_seed_;
 };
 
-/// A worker's computation that takes longer now and then: a factor for each iteration, 1 in the
-/// median, with a heavy tail.
+/// A worker's computation time with a heavy tail: a factor for each iteration, 1 in the median.
 /// Model:   1 + (ratio - 1) * (1 / sqrt(1 - u) - sqrt(2)) / (10 - sqrt(2)) for u uniform: a Pareto
 ///          tail of index 2 (assumed) that goes through 1 at u = 0.5 and through `ratio` at 0.99.
 ///          The tail ends at u = 0.9999, the factor 1 + 11.5 (ratio - 1).
@@ -70,7 +68,7 @@ class HeavyTailPattern {
   /// @param p99_over_p50 At least 1.
   HeavyTailPattern(double p99_over_p50, uint64_t seed);
 
-  /// A pure function of the constructor's arguments and `iteration`.
+  /// Returns the factor of an iteration, from the constructor's arguments and `iteration` only.
   [[nodiscard]] double factor_at(uint64_t iteration) const;
 
  private:

@@ -33,7 +33,7 @@ void apply(SwitchmlPreset preset, SwitchmlConfig& config) {
       config.patient_start = false;
       return;
     case SwitchmlPreset::kPublished:
-      config.pool = 256;  // Outstanding packets of a worker, over its threads.
+      config.pool = 256;  // Packets in flight of a worker, over its threads.
       config.timeout = milliseconds(10);
       config.timeouts_to_double = 100;
       config.patient_start = true;
@@ -65,7 +65,7 @@ Result<void> check(const SwitchmlConfig& config) {
 uint32_t switchml_pool_size(uint64_t rate_bits_per_s, Duration delay, uint32_t packet_bytes) {
   TRIB_ASSERT(packet_bytes > 0 && delay >= Duration());
   const auto ticks_per_second = static_cast<uint64_t>(seconds(1).ticks());
-  const Wide packet_ticks = Wide{packet_bytes} * 8 * ticks_per_second;  // Times the rate.
+  const Wide packet_ticks = Wide{packet_bytes} * 8 * ticks_per_second;  // Multiplied by the rate.
   const Wide bdp_ticks = Wide{rate_bits_per_s} * static_cast<uint64_t>(delay.ticks());
   const Wide packets = (bdp_ticks + packet_ticks - 1) / packet_ticks;
   const auto bounded = static_cast<uint32_t>(std::clamp<Wide>(packets, 1, kSlotsMax));
@@ -74,7 +74,7 @@ uint32_t switchml_pool_size(uint64_t rate_bits_per_s, Duration delay, uint32_t p
 
 float switchml_scale(int8_t exponent, uint32_t world) {
   if (exponent == kNoExponent) return 1.0F;
-  // The largest exponent also stands for values up to 2^128, the end of float32.
+  // The largest exponent also stands for values up to 2^128, the limit of float32.
   const int32_t bound = exponent == INT8_MAX ? exponent + 1 : exponent;
   const double scale =
       std::ldexp(static_cast<double>(INT32_MAX) / static_cast<double>(world), -bound);

@@ -18,15 +18,15 @@ using wire::SwitchmlHeader;
 
 namespace {
 
-// What the second exponent says; the switch passes the largest on.
+// Values of the second exponent. The switch forwards the largest.
 constexpr int8_t kAllFit = 0;
 constexpr int8_t kSomeOverflow = 1;
 constexpr int8_t kSomeNotFinite = 2;
 
-/// Ids of a switch that times out are compared as signed words, and so end here.
+/// The limit of packet ids with timeouts: the switch compares them as signed words.
 constexpr uint64_t kRisingIds = uint64_t{1} << 31;
 
-/// The part of a tensor that a block holds.
+/// Returns the part of a tensor that a block holds.
 template <class T>
 std::span<T> slice(std::span<T> tensor, uint64_t block, uint32_t elements) {
   const uint64_t first = block * elements;
@@ -47,7 +47,7 @@ uint64_t SwitchmlProtocol::blocks_of(const Transfer& transfer) const {
   return (transfer.element_count() + config_.elements - 1) / config_.elements;
 }
 
-/// Why this transfer cannot be; null if it can.
+/// Returns why this transfer is refused; null if it is not.
 const char* SwitchmlProtocol::refusal_of(const Transfer& transfer) const {
   if (!transfer.halves.bits.empty()) {
     return "SwitchML carries int32 and float32; widen 16-bit floats";
@@ -131,7 +131,8 @@ void SwitchmlProtocol::refuse(uint64_t& reason) {
   counters_.invalid_packets++;
 }
 
-/// The slot that waits for this result; null if there is none, which is counted.
+/// Returns the slot that waits for this result. If there is none, counts the packet and returns
+/// null.
 SwitchmlProtocol::Slot* SwitchmlProtocol::outstanding_slot(const SwitchmlHead& head,
                                                            const Incoming& packet) {
   if (head.elements != config_.elements) {
@@ -218,7 +219,7 @@ void SwitchmlProtocol::take_result(Slot& slot, const SwitchmlHead& head,
   }
   if (offset >= lead) read_elements(job, offset - lead, lanes.data(), contributors);
   slot.state = SlotState::kIdle;
-  slot.repair_queued = false;  // Its entry in repairs_ is passed over.
+  slot.repair_queued = false;  // Its entry in repairs_ is skipped.
   slot.position += slots_.size();
   if (--job.positions_left == 0) finish(job);
   try_queue(slot.position);
@@ -241,7 +242,7 @@ void SwitchmlProtocol::finish(Job& job) {
   }
   std::erase_if(jobs_, [&job](const auto& one) { return one.get() == &job; });
   if (jobs_.empty()) scan_at_ = give_up_at_ = Instant::never();
-  // From here on it is its owner's.
+  // From here on the owner may free it.
   transfer.done = true;
 }
 
@@ -272,9 +273,9 @@ bool SwitchmlProtocol::note_phase(const SwitchmlHead& head) {
   const uint64_t pool = slots_.size();
   const bool about_us = head.elements == config_.elements && head.slot == position % pool &&
                         head.set == set_of(position) && position < kRisingIds;
-  // What on_packet() finds wrong with it is counted there.
+  // on_packet() counts the packets that it refuses.
   if (!about_us) return false;
-  // A result is there; or (count 0) the phase is on, and so the one before it has its result.
+  // The phase has a result; or (count 0) the phase has begun, so the one before it has a result.
   const bool is_on = head.degraded && head.job_number == 0;
   const uint64_t known = is_on && position >= pool ? position - pool : position;
   heard_ = std::max(heard_, known + 1);
@@ -287,7 +288,7 @@ bool SwitchmlProtocol::note_phase(const SwitchmlHead& head) {
   return is_on;
 }
 
-/// Goes on at the first position of the slot whose result may still be had.
+/// Continues at the first position of the slot whose result the switch may still have.
 void SwitchmlProtocol::pass_over_lost(Slot& slot) {
   if (slot.position >= slot.lost_below) return;
   slot.state = SlotState::kIdle;
@@ -331,7 +332,7 @@ void SwitchmlProtocol::write_elements(const Job& job, uint64_t block, SwitchmlHe
     const Fit fit = pack_fixed(part, scale, lane_magnitude_max(config_.world), lanes);
     count = part.size();
     if (fit == Fit::kNotFinite) head.exponent1 = kSomeNotFinite;
-    // An agreed exponent holds for all: what does not fit then is the product's rounding.
+    // All values fit the agreed exponent, so only the product's rounding can exceed the limit.
     if (fit == Fit::kOverflows && fixed) head.exponent1 = kSomeOverflow;
   }
   std::fill(lanes + count * sizeof(int32_t), lanes + config_.elements * sizeof(int32_t),
@@ -395,7 +396,7 @@ Outgoing SwitchmlProtocol::next_packet(std::span<std::byte> out, Instant now) {
 Duration SwitchmlProtocol::timeout_of(const Slot& slot) const {
   if (!config_.patient_start || slot.position >= patient_below_) return timeout_;
   const auto times = static_cast<int64_t>(slots_.size());
-  // Beyond the deadline nobody waits; so the product fits, whatever the settings.
+  // No wait is longer than the deadline, so the product fits for all settings.
   if (timeout_ <= config_.deadline / times) return timeout_ * times;
   return std::max(timeout_, config_.deadline);
 }
@@ -404,7 +405,7 @@ void SwitchmlProtocol::note_timeout() {
   timeouts_++;
   if (config_.timeouts_to_double == 0 || timeouts_ < config_.timeouts_to_double) return;
   timeouts_ = 0;
-  // Beyond the deadline nobody waits.
+  // No wait is longer than the deadline.
   timeout_ = std::min(timeout_ * 2, std::max(config_.deadline, config_.timeout));
 }
 

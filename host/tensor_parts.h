@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 /// @file
-/// A tensor cut into parts, one for each thread of a rank, and what became of the parts put
-/// together again.
+/// Cuts a tensor into parts, one for each thread of a rank, and merges the parts' outcomes.
 ///
-/// Model:   Parts are whole blocks, one after another, so a tensor has the same blocks whatever the
-///          number of threads, and its sums have the same bits. All ranks cut alike: the cut
-///          depends on nothing but what they have agreed about.
+/// Model:   Parts are whole blocks in order. So a tensor has the same blocks, and its sums have the
+///          same bits, for any number of threads. The cut only depends on terms that the ranks
+///          agreed on, so all ranks cut alike.
 /// Shapes:  Part c goes over channel c. A tensor of few blocks is one part, for channel 0.
 /// Units:   Elements and blocks.
 /// Threads: Pure functions.
@@ -20,8 +19,7 @@
 
 namespace tributary::host {
 
-/// Blocks of a part, at least. Assumed: with fewer, a second thread costs more to wake than it
-/// saves.
+/// Fewest blocks of a part. Assumed: with fewer, waking a second thread costs more than it saves.
 inline constexpr uint64_t kPartBlocksMin = 32;
 
 struct TensorPart {
@@ -29,18 +27,18 @@ struct TensorPart {
   uint64_t element_count = 0;
 };
 
-/// @return 1 to `channels` parts, ascending; a part has a block more than a later one, or as many.
+/// Returns 1 to `channels` parts, ascending. Each has as many blocks as a later one, or one more.
 [[nodiscard]] std::vector<TensorPart> tensor_parts(uint64_t element_count, uint32_t gradients,
                                                    uint32_t channels);
 
-/// What has to be done for a part of this transfer's tensor.
+/// Returns the transfer of one part of this transfer's tensor.
 [[nodiscard]] Transfer transfer_of(const Transfer& whole, const TensorPart& part);
 
-/// Adds what became of the next part. Of overflow and values that are not finite, which end in one
-/// part, the second is told, as for a whole tensor.
+/// Merges the outcome of the next part into `whole`. If one part overflowed and another one has
+/// values that are not finite, the whole is kNotFinite, as it is for a single part.
 void add_outcome(Outcome& whole, Outcome part, uint64_t element_first);
 
-/// Whether a communicator can go on after it.
+/// Returns true if a communicator can continue after this status.
 [[nodiscard]] constexpr bool goes_on_after(Status status) {
   return status == Status::kOk || status == Status::kOverflow || status == Status::kNotFinite;
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The functions of tributary.h: arguments are checked here, everything else is handles.h's.
+// The functions of tributary.h. They check arguments and call handles.h.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -23,23 +23,23 @@ using tributary::host::ReduceOp;
 using tributary::host::Reduction;
 using tributary::host::Report;
 
-// What the handles are, for this file alone.
+// The handles' definitions, for this file only.
 struct tributary_communicator {
   std::shared_ptr<Membership> membership;
 };
 struct tributary_operation {
   explicit tributary_operation(std::shared_ptr<Membership> membership)
       : operation(std::move(membership)) {}
-  mutable Operation operation;  ///< Asking does not change it in the caller's eyes.
+  mutable Operation operation;  ///< Queries may cache results in it.
 };
 
 namespace {
 
-/// A year: a wait that is to end with the operation.
+/// One year: the wait for an operation without a timeout.
 constexpr int64_t kForEverMs = 365LL * 24 * 3600 * 1000;
 
-/// For functions that return no status: the text of the thread's latest status is not theirs to
-/// change. Moves only, so that nothing is thrown.
+/// Restores the thread's error text, for functions that return no status. Only moves the text, so
+/// it never throws.
 class ErrorTextKept {
  public:
   ErrorTextKept() : text_(std::move(tributary::host::error_text())) {}
@@ -71,7 +71,7 @@ Operation& operation_of(const tributary_operation* handle) {
   return handle->operation;
 }
 
-/// Bytes of an element; refuses unknown types.
+/// Returns the bytes of an element. Refuses unknown types.
 uint64_t element_bytes(int32_t type) {
   switch (type) {
     case TRIBUTARY_INT32:
@@ -113,7 +113,7 @@ AddressRange memory_of(const void* data, uint64_t element_count, int32_t type) {
   return {first, first + element_count * bytes_each};
 }
 
-/// Copies as much of `from` as the caller knows of; what the library does not know becomes 0.
+/// Copies the fields of `from` that the caller knows. Fields unknown to the library become 0.
 template <class Struct>
 void copy_out(const Struct& from, void* to, size_t to_bytes, const char* what) {
   if (to == nullptr) refuse(fmt::format("{} is NULL", what));
@@ -121,7 +121,7 @@ void copy_out(const Struct& from, void* to, size_t to_bytes, const char* what) {
   std::memcpy(to, &from, std::min(to_bytes, sizeof from));
 }
 
-/// Waits and says how the operation ended.
+/// Waits for the operation and returns its outcome.
 tributary_status outcome_of(Operation& operation, Duration at_most) {
   const Report* report = operation.wait(at_most);
   if (report == nullptr) return keep(TRIBUTARY_PENDING, "the operation is still on its way");
@@ -194,7 +194,8 @@ tributary_status tributary_close(tributary_communicator* communicator) {
 
 void tributary_free(tributary_communicator* communicator) {
   if (communicator == nullptr) return;
-  if (!communicator->membership->is_of_this_process()) return;  // Its thread is not here to end.
+  if (!communicator->membership->is_of_this_process())
+    return;  // A forked process has no I/O thread to end.
   const ErrorTextKept kept;
   (void)tributary_close(communicator);
   delete communicator;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /// @file
-/// How errors leave the C interface: inside the library's C functions they are exceptions, at its
-/// edge status codes with a text for each thread.
+/// Errors of the C interface. Inside the C functions they are exceptions. At the edge they become
+/// status codes, with one error text for each thread.
 ///
 /// Threads: The text belongs to the calling thread.
 /// Tests:   tests/host/c_api_test.cc
@@ -23,13 +23,13 @@ struct Fault {
   std::string text;
 };
 
-/// Of the thread's latest call.
+/// Returns the text of the calling thread's latest status.
 [[nodiscard]] inline std::string& error_text() {
   thread_local std::string text;
   return text;
 }
 
-/// Keeps the text for tributary_error_text(), as far as memory allows.
+/// Stores the text for tributary_error_text(), as far as memory allows.
 inline tributary_status keep(tributary_status status, const char* text) noexcept {
   try {
     error_text() = text;
@@ -39,8 +39,8 @@ inline tributary_status keep(tributary_status status, const char* text) noexcept
   return status;
 }
 
-/// Runs the body of a C function, from which no exception escapes.
-/// @param body Returns a tributary_status; throws Fault, or whatever the standard library throws.
+/// Runs the body of a C function. No exception escapes.
+/// @param body Returns a tributary_status; may throw Fault or a standard exception.
 template <class Body>
 tributary_status guarded(Body&& body) noexcept {
   try {

@@ -15,7 +15,7 @@
 namespace tributary::host {
 namespace {
 
-// The numbers of tributary.h are those of Status, in its order.
+// tributary.h and Status have the same numbers.
 static_assert(TRIBUTARY_OVERFLOW == static_cast<int>(Status::kOverflow));
 static_assert(TRIBUTARY_NOT_FINITE == static_cast<int>(Status::kNotFinite));
 static_assert(TRIBUTARY_PEER_MISSING == static_cast<int>(Status::kPeerMissing));
@@ -27,7 +27,7 @@ static_assert(TRIBUTARY_MISMATCH == static_cast<int>(Status::kMismatch));
 static_assert(TRIBUTARY_REFUSED == static_cast<int>(Status::kRefused));
 static_assert(TRIBUTARY_CLOSED == static_cast<int>(Status::kClosed));
 
-/// Ranks below `world` that are not in `sources`.
+/// Returns the ranks below `world` that are not in `sources`.
 SourceSet missing_from(const SourceSet& sources, uint32_t world) {
   SourceSet missing{};
   for (uint32_t rank = 0; rank < world; rank++) {
@@ -46,7 +46,7 @@ Membership::Membership(const CommunicatorUrl& url, std::unique_ptr<Communicator>
 
 namespace {
 
-/// Communicator::join() over new UDP sockets that lose packets if the URL wants it.
+/// Joins over new UDP sockets. They drop packets if the URL has a loss.
 Result<std::unique_ptr<Communicator>> join_over_udp(const CommunicatorUrl& url, Status* status) {
   if (url.loss == 0) return Communicator::join(url.config, status);
   const auto open = [&url](uint32_t channel) -> Result<std::unique_ptr<engine::Port>> {
@@ -54,7 +54,7 @@ Result<std::unique_ptr<Communicator>> join_over_udp(const CommunicatorUrl& url, 
     port_config.peer = url.config.server;
     auto port = io::UdpPort::open(port_config);
     if (!port) return tl::unexpected(port.error());
-    // Each rank and thread loses other packets than its peers.
+    // Each rank and thread drops different packets.
     return io::ImpairedPort::make(*std::move(port),
                                   {.rx = {.loss = url.loss},
                                    .tx = {.loss = url.loss},
@@ -74,7 +74,7 @@ std::shared_ptr<Membership> Membership::join(const char* url) {
   Status status = Status::kOk;
   auto communicator = join_over_udp(*parsed, &status);
   if (!communicator) {
-    // Not the protocol's status: the system has refused the socket.
+    // Without a status from the protocol, the system refused the socket.
     throw Fault{status == Status::kOk ? TRIBUTARY_SYSTEM : static_cast<tributary_status>(status),
                 communicator.error().text};
   }
@@ -85,15 +85,15 @@ bool Membership::is_of_this_process() const { return ::getpid() == process_; }
 
 /// @pre mutex_ is held.
 void Membership::refuse_overlap(AddressRange memory) {
-  // Ranges in busy_ do not overlap each other, so only these can reach into `memory`: the one that
-  // begins last before it, and those that begin inside.
+  // Ranges in busy_ do not overlap each other. So only two kinds can overlap `memory`: the last one
+  // that begins before it, and those that begin inside it.
   auto it = busy_.upper_bound(memory.first);
   if (it != busy_.begin()) --it;
   while (it != busy_.end() && it->first < memory.end) {
     if (it->second.end <= memory.first) {
       ++it;
     } else if (communicator_->wait_until_done(*it->second.ticket, Duration())) {
-      it = busy_.erase(it);  // Done, only nobody has asked yet.
+      it = busy_.erase(it);  // Done, but nobody has waited for it.
     } else {
       throw Fault{TRIBUTARY_OVERLAP,
                   fmt::format("the tensor at {:#x} of {} bytes overlaps one at {:#x} of {} bytes "
@@ -130,7 +130,7 @@ Ticket Membership::submit(void* data, uint64_t element_count, int32_t type, Redu
   const std::lock_guard lock(mutex_);
   if (memory.first == memory.end) return start(data, element_count, type, reduction);
   refuse_overlap(memory);
-  // The entry first: once the transfer has started, nothing may fail.
+  // Insert the entry first: after the transfer has started nothing may fail.
   const auto entry = busy_.emplace(memory.first, Busy{memory.end, std::nullopt}).first;
   try {
     entry->second.ticket = start(data, element_count, type, reduction);
@@ -144,7 +144,7 @@ Ticket Membership::submit(void* data, uint64_t element_count, int32_t type, Redu
 void Membership::release(Ticket ticket, AddressRange memory) {
   const std::lock_guard lock(mutex_);
   const auto entry = busy_.find(memory.first);
-  // It may be gone, or another operation's by now.
+  // The entry may be gone, or belong to another operation.
   if (entry != busy_.end() && entry->second.ticket->number() == ticket.number()) {
     busy_.erase(entry);
   }
@@ -193,7 +193,7 @@ const Report* Operation::wait(Duration at_most) {
   }
   if (!membership_->communicator().wait_until_done(*ticket_, at_most)) return nullptr;
   const std::lock_guard lock(mutex_);
-  if (!outcome_) {  // Else another thread was faster.
+  if (!outcome_) {  // Otherwise another thread has taken it.
     membership_->release(*ticket_, memory_);
     outcome_ = membership_->communicator().wait(*ticket_);
   }

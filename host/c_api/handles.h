@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 /// @file
-/// What the handles of tributary.h point to.
+/// The objects behind the handles of tributary.h.
 ///
 /// Model:   A tributary_communicator and its tributary_operations share one Membership, so handles
 ///          may be freed in any order.
-/// Threads: Any. An Operation's outcome is under its own mutex, the tensors on their way under the
-///          Membership's; the first is never taken while the second is held.
+/// Threads: Any. An Operation's mutex protects its outcome; the Membership's mutex protects the
+///          list of tensors in flight. A thread that holds the second never takes the first.
 /// Errors:  See fault.h.
 /// Tests:   tests/host/c_api_test.cc
 #pragma once
@@ -26,13 +26,13 @@
 
 namespace tributary::host {
 
-/// Memory from `first` up to `end`; empty if they are equal.
+/// Memory from `first` up to, not including, `end`.
 struct AddressRange {
   uintptr_t first = 0;
   uintptr_t end = 0;
 };
 
-/// What becomes of the tensor.
+/// The operation on the tensor.
 struct Reduction {
   ReduceOp op = ReduceOp::kSum;
   bool receive_only = false;  ///< See AllReduceOptions.
@@ -46,15 +46,15 @@ class Membership {
 
   Membership(const CommunicatorUrl& url, std::unique_ptr<Communicator> communicator);
 
-  /// Starts an all-reduce of `element_count` elements. @throws Fault if the tensor overlaps one on
-  /// its way; then, and after any other exception, nothing has been started.
+  /// Starts an all-reduce of `element_count` elements. @throws Fault if the tensor overlaps one
+  /// in flight. After any exception nothing has been started.
   Ticket submit(void* data, uint64_t element_count, int32_t type, Reduction reduction,
                 AddressRange memory);
-  /// The tensor of this ticket is its owner's again.
+  /// Releases the tensor of this ticket.
   void release(Ticket ticket, AddressRange memory);
   void close();
 
-  /// In a process that was forked off there is no I/O thread, so nothing may be asked of it.
+  /// Returns false in a forked process. It has no I/O thread, so it must not use the membership.
   [[nodiscard]] bool is_of_this_process() const;
   [[nodiscard]] Communicator& communicator() { return *communicator_; }
   [[nodiscard]] const CommunicatorConfig& config() const { return config_; }
@@ -73,7 +73,7 @@ class Membership {
   const std::unique_ptr<Communicator> communicator_;
 
   std::mutex mutex_;
-  std::map<uintptr_t, Busy> busy_;  ///< By first address; of operations not known to be done.
+  std::map<uintptr_t, Busy> busy_;  ///< By first address; operations not known to be done.
   std::once_flag closed_;
 };
 
@@ -89,10 +89,10 @@ class Operation {
  public:
   explicit Operation(std::shared_ptr<Membership> membership) : membership_(std::move(membership)) {}
 
-  /// As Membership::submit(). Once, before anything else.
+  /// Calls Membership::submit(). Call it once, before anything else.
   void start(void* data, uint64_t element_count, int32_t type, Reduction reduction,
              AddressRange memory);
-  /// Waits. @return the report, or nullptr when the time is over.
+  /// Waits. @return the report, or nullptr after the timeout.
   const Report* wait(Duration at_most);
   [[nodiscard]] const Membership& membership() const { return *membership_; }
 
@@ -101,8 +101,8 @@ class Operation {
   std::optional<Ticket> ticket_;
   AddressRange memory_;
   std::mutex mutex_;
-  std::optional<Outcome> outcome_;  ///< Taken once, when done.
-  std::optional<Report> report_;    ///< Made of it once.
+  std::optional<Outcome> outcome_;  ///< Set once, when done.
+  std::optional<Report> report_;    ///< Made from the outcome, once.
 };
 
 }  // namespace tributary::host

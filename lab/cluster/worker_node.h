@@ -21,6 +21,7 @@
 
 #include "engine/model/meter.h"
 #include "host/tensor_protocol.h"
+#include "host/worker_config.h"
 #include "lab/scenario.h"
 #include "net/network.h"
 

@@ -20,6 +20,7 @@
 #include <vector>
 
 #include "host/tensor_protocol.h"
+#include "host/worker_config.h"
 #include "host/worker_protocol.h"
 
 namespace tributary::lab {

@@ -12,7 +12,6 @@ namespace tributary::testing {
 namespace {
 
 using host::Status;
-using host::WorkerProtocol;
 using ::testing::HasSubstr;
 
 constexpr Duration kDeadline = milliseconds(500);

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+/// @file
+/// Converts the blocks of a tensor to the lanes of a packet, and back.
+///
+/// Shapes:  Block b holds the elements from b * gradients on; a tensor's last block holds the rest.
+///          Lanes are big-endian int32, one for each element.
+/// Threads: Owned by one thread.
+/// Errors:  write() reports values that do not fit (Fit).
+/// Memory:  A buffer of `gradients` floats for widened halves, allocated by open().
+/// Source:  ATP §3.8 (fixed scale), SwitchML §4.6 (block exponent); host/number_format.h.
+/// Tests:   tests/host/block_codec_test.cc
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "host/number_format.h"
+#include "host/tensor_protocol.h"
+
+namespace tributary::host {
+
+class BlockCodec {
+ public:
+  /// @param world  All ranks of the job, 1 … 256.
+  explicit BlockCodec(uint32_t world) : world_(world) {}
+  /// @param gradients  Elements of a block, not 0.
+  void open(uint32_t gradients);
+
+  /// Returns the exponent of this rank's part of a block (kBlockExponent).
+  [[nodiscard]] int8_t exponent_of(const Transfer& transfer, uint64_t block);
+
+  /// Writes a block's elements as lanes. @param exponent  Agreed by all ranks; for kBlockExponent.
+  [[nodiscard]] Fit write(const Transfer& transfer, uint64_t block, int8_t exponent,
+                          std::byte* lanes);
+
+  /// Replaces a block's elements by their sum or mean.
+  /// @param sources  The number of ranks in the sum, for the mean.
+  void read(const Transfer& transfer, uint64_t block, int8_t exponent, uint32_t sources,
+            const std::byte* lanes) const;
+
+ private:
+  [[nodiscard]] std::span<const float> floats_of(const Transfer& transfer, uint64_t block);
+  [[nodiscard]] float scale_of(const Transfer& transfer, int8_t exponent) const;
+
+  const uint32_t world_;
+  uint32_t gradients_ = 1;
+  std::vector<float> wide_;  ///< Shape [gradients].
+};
+
+}  // namespace tributary::host

@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "host/session_end.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/assert.h"
+#include "base/mutant.h"
+
+namespace tributary::host {
+
+using wire::Reason;
+
+namespace {
+
+/// Good-byes sent; closing takes 15 ms. Assumed.
+constexpr uint32_t kGoodByeCount = 5;
+/// The time from the first to the second one. It doubles each time.
+constexpr Duration kGoodByeEvery = milliseconds(1);
+/// An aggregator counts as alive this long after its last packet, or half the deadline.
+constexpr Duration kAliveFor = milliseconds(2000);
+
+/// Returns the ranks that a notice is about.
+std::string subject_of(const wire::ControlBody& notice, uint32_t rank_base) {
+  const std::string source = fmt::format("rank {}", rank_base + notice.source);
+  return ranks_text(notice.mask, source.c_str());
+}
+
+}  // namespace
+
+// --- The reason, and the good-byes ---
+
+void SessionEnd::end(EndReason reason, bool joined) {
+  TRIB_ASSERT(!ended_);
+  if (joined || reason.status != Status::kRefused) good_byes_left_ = kGoodByeCount;
+  ended_ = true;
+  reason_ = std::move(reason);
+}
+
+void SessionEnd::on_good_bye_sent(Instant now) {
+  good_bye_at_ = now + kGoodByeEvery * (int64_t{1} << (kGoodByeCount - good_byes_left_));
+  good_byes_left_--;
+}
+
+// --- The deadline ---
+
+void SessionEnd::note_have(uint64_t position, uint64_t base, const wire::SourceMask& sources,
+                           bool upstream) {
+  // Keep the lowest position: it is the first to reach its deadline.
+  if (position <= have_.position || have_.position < base) have_ = {position, sources, upstream};
+}
+
+std::optional<EndReason> SessionEnd::check_deadline(const Oldest& oldest, Instant heard_at,
+                                                    const SessionTerms& terms, Instant now) const {
+  const Duration waited = now - oldest.first_sent_at;
+  if (TRIB_MUTANT(kDeadlineIgnored) || waited < config_.deadline) return {};
+  const Duration silent_for = now - heard_at;
+  if (silent_for > std::min(kAliveFor, config_.deadline / 2)) {
+    return aggregator_silent(config_.server, silent_for);
+  }
+  std::string ranks;
+  if (have_.position == oldest.position) {
+    ranks = missing_ranks(have_.sources, terms.sources, terms.rank_base);
+  }
+  if (ranks.empty()) return unknown_rank_missing(have_.upstream, oldest.position, waited);
+  return ranks_missing(config_.server, ranks, oldest.position, waited);
+}
+
+Instant SessionEnd::deadline_of(Instant first_sent_at) const {
+  return TRIB_MUTANT(kDeadlineIgnored) ? Instant::never() : first_sent_at + config_.deadline;
+}
+
+// --- Notices, and sums of another tensor ---
+
+std::optional<EndReason> SessionEnd::on_notice(const wire::Message& notice,
+                                               std::optional<uint64_t> position,
+                                               const SessionTerms& terms) const {
+  const wire::ControlBody& body = notice.body;
+  if (body.reason == Reason::kSessionLost) return session_lost(config_.server);
+  if (!position) return {};  // A late duplicate about a position that is done.
+  switch (body.reason) {
+    case Reason::kPastCache:
+      return past_cache(config_, *position);
+    case Reason::kPeerLeft:
+      return peer_left(config_, subject_of(body, terms.rank_base), *position);
+    case Reason::kMismatch: {
+      const wire::TensorTerms expected{.format = notice.extension.format,
+                                       .tensor_elements = notice.extension.tensor_elements,
+                                       .scale_bits = notice.extension.scale_bits};
+      return mismatch(subject_of(body, terms.rank_base), body.given,
+                      ranks_text(notice.mask, "another rank"), expected, *position);
+    }
+    default:  // Permanent stragglers and their return show in the results.
+      return {};
+  }
+}
+
+std::optional<EndReason> SessionEnd::on_other_tensor(uint64_t position, const wire::Message& sum,
+                                                     const wire::TensorTerms& ours, Instant sent_at,
+                                                     Instant now) {
+  const wire::TensorTerms theirs{.format = sum.extension.format,
+                                 .tensor_elements = sum.extension.tensor_elements,
+                                 .scale_bits = sum.extension.scale_bits};
+  const bool seen = other_tensor_.position == position && other_tensor_.terms == theirs &&
+                    other_tensor_.grad_cnt == sum.header.grad_cnt;
+  if (!seen) {
+    other_tensor_ = {position, theirs, sum.header.grad_cnt, now};
+    return {};
+  }
+  if (sent_at <= other_tensor_.heard_at) return {};  // Not probed since then.
+  return mismatch(fmt::format("rank {}", config_.rank), ours, ranks_text(sum.mask, "another rank"),
+                  theirs, position);
+}
+
+}  // namespace tributary::host

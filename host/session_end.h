@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+/// @file
+/// The end of a worker's session: recognises the reasons for it, keeps the first one, and schedules
+/// the good-byes to the aggregator.
+///
+/// Model:   Good-byes are not acknowledged, and peers wait for a worker whose good-bye is lost as
+///          long as for a silent one. Five are sent: at once, then 1, 2, 4 and 8 ms apart. An
+///          aggregator with a full socket drops two in a row as easily as one. Assumed.
+/// Units:   Positions of the stream.
+/// Threads: Owned by one thread.
+/// Errors:  An EndReason if the session has to end; the owner passes it to end().
+/// Memory:  Refers to the configuration, which must live longer.
+/// Tests:   tests/host/session_end_test.cc
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "base/time.h"
+#include "host/session_join.h"
+#include "host/worker_config.h"
+#include "host/worker_errors.h"
+#include "wire/trio_ml.h"
+
+namespace tributary::host {
+
+class SessionEnd {
+ public:
+  /// The oldest position in flight.
+  struct Oldest {
+    uint64_t position;
+    Instant first_sent_at;
+  };
+
+  /// @param config  Must live longer than this object.
+  explicit SessionEnd(const CommunicatorConfig& config) : config_(config) {}
+
+  // --- The reason, and the good-byes ---
+
+  [[nodiscard]] bool ended() const { return ended_; }
+  /// The reason for the end; kOk while the session runs.
+  [[nodiscard]] Status status() const { return reason_.status; }
+  [[nodiscard]] const std::string& text() const { return reason_.text; }
+  /// Ends the session. Good-byes follow, unless the aggregator refused the join: a worker that
+  /// gives up its join says so, and the others need not wait for it.
+  /// @param joined  The aggregator had welcomed this worker. @pre !ended()
+  void end(EndReason reason, bool joined);
+
+  [[nodiscard]] bool good_bye_due(Instant now) const {
+    return good_byes_left_ > 0 && now >= good_bye_at_;
+  }
+  void on_good_bye_sent(Instant now);
+  /// Returns when the next good-bye is due; never after the last one.
+  [[nodiscard]] Instant next_good_bye() const {
+    return good_byes_left_ > 0 ? good_bye_at_ : Instant::never();
+  }
+
+  // --- The deadline ---
+
+  /// Records the sources whose contributions to a position the aggregator has.
+  /// @param base      The oldest position in flight.
+  /// @param upstream  They are complete, and the aggregator waits for an upper aggregator.
+  void note_have(uint64_t position, uint64_t base, const wire::SourceMask& sources, bool upstream);
+  /// Returns the reason for the end if the oldest position has waited longer than the deadline: the
+  /// aggregator if it is silent, else the ranks that it misses.
+  [[nodiscard]] std::optional<EndReason> check_deadline(const Oldest& oldest, Instant heard_at,
+                                                        const SessionTerms& terms,
+                                                        Instant now) const;
+  [[nodiscard]] Instant deadline_of(Instant first_sent_at) const;
+
+  // --- Notices, and sums of another tensor ---
+
+  /// @param position  The position in flight that the notice names, if it still waits.
+  [[nodiscard]] std::optional<EndReason> on_notice(const wire::Message& notice,
+                                                   std::optional<uint64_t> position,
+                                                   const SessionTerms& terms) const;
+  /// Handles a sum that was made without this rank, of another tensor than this rank's. One packet
+  /// may have been damaged on its way, so the session ends if the answer to a later probe says the
+  /// same.
+  /// @param ours     This rank's terms.
+  /// @param sent_at  The time of the position's last packet.
+  [[nodiscard]] std::optional<EndReason> on_other_tensor(uint64_t position,
+                                                         const wire::Message& sum,
+                                                         const wire::TensorTerms& ours,
+                                                         Instant sent_at, Instant now);
+
+ private:
+  static constexpr uint64_t kNone = UINT64_MAX;
+  /// The last kHave that the text of the deadline can use.
+  struct Have {
+    uint64_t position = kNone;
+    wire::SourceMask sources{};
+    bool upstream = false;
+  };
+  /// The last sum of another tensor.
+  struct OtherTensor {
+    uint64_t position = kNone;
+    wire::TensorTerms terms;
+    uint32_t grad_cnt = 0;
+    Instant heard_at;
+  };
+
+  const CommunicatorConfig& config_;
+  bool ended_ = false;
+  EndReason reason_;
+  uint32_t good_byes_left_ = 0;
+  Instant good_bye_at_;  ///< The first one is due at once.
+  Have have_;
+  OtherTensor other_tensor_;
+};
+
+}  // namespace tributary::host

@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "host/session_join.h"
+
+#include <algorithm>
+
+#include "base/assert.h"
+#include "base/mutant.h"
+
+namespace tributary::host {
+
+using wire::ControlBody;
+using wire::MessageType;
+using wire::Reason;
+
+namespace {
+
+constexpr Duration kJoinEvery = milliseconds(50);
+
+}  // namespace
+
+SessionJoin::SessionJoin(const CommunicatorConfig& config, uint32_t nonce, Instant now)
+    : config_(config), nonce_(nonce), started_at_(now), request_at_(now) {
+  TRIB_ASSERT(nonce != 0);
+  terms_.gradients = config.gradients;
+  terms_.channels = config.threads;
+}
+
+ControlBody SessionJoin::take_request(Instant now) {
+  request_at_ = now + kJoinEvery;
+  ControlBody body;
+  body.nonce = nonce_;
+  body.sources = static_cast<uint16_t>(config_.world);
+  body.window = config_.window;
+  body.gradients_max = terms_.gradients;
+  if (config_.threads > 1) body.channels = static_cast<uint8_t>(config_.threads);
+  return body;
+}
+
+SessionJoin::Reply SessionJoin::on_reply(const wire::Message& message, Instant now) {
+  const ControlBody& body = message.body;
+  if (message.extension.type == MessageType::kWelcome) {
+    accept(message);
+    return Reply::kWelcomed;
+  }
+  if (message.extension.type == MessageType::kPending) {
+    pending_ = {body.reason, body.mask, body.sources, body.value};
+    return Reply::kWaits;
+  }
+  if (body.reason == Reason::kTooManyGradients && config_.gradients_flexible && body.value > 0 &&
+      body.value < terms_.gradients) {
+    terms_.gradients = body.value;
+    request_at_ = now;
+    return Reply::kWaits;
+  }
+  return Reply::kRefused;
+}
+
+void SessionJoin::accept(const wire::Message& welcome) {
+  const ControlBody& body = welcome.body;
+  terms_.session = welcome.extension.session;
+  terms_.key = body.key;
+  terms_.window = std::clamp(config_.window, 1U, std::max(body.window, 1U));
+  terms_.gradients = std::min(terms_.gradients, std::max(body.gradients_max, 1U));
+  terms_.channels = std::clamp<uint32_t>(body.channels, 1, config_.threads);
+  terms_.server_ports = 1U << body.port_bits;
+  terms_.straggler_timeout = microseconds(body.timeout_us);
+  terms_.rank_base = body.value;
+  terms_.sources = body.sources;
+  terms_.group = body.group;
+  joined_ = true;
+}
+
+std::optional<EndReason> SessionJoin::check_deadline(Instant now) const {
+  const Duration waited = now - started_at_;
+  if (TRIB_MUTANT(kDeadlineIgnored) || waited < config_.deadline) return {};
+  switch (pending_.reason) {
+    case Reason::kNone:
+      return no_answer(config_.server, waited);
+    case Reason::kRankTaken:
+      return rank_taken(config_);
+    case Reason::kSessionRunning:
+      return job_in_use(config_);
+    default:
+      return ranks_not_joined(
+          config_, missing_ranks(pending_.joined, pending_.sources, pending_.rank_base), waited);
+  }
+}
+
+Instant SessionJoin::next_deadline() const {
+  if (TRIB_MUTANT(kDeadlineIgnored)) return request_at_;
+  return std::min(request_at_, started_at_ + config_.deadline);
+}
+
+}  // namespace tributary::host

@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+/// @file
+/// The join of a worker: repeats its request until the aggregator welcomes or refuses it, and keeps
+/// the terms of the session.
+///
+/// Model:   A request every 50 ms. kPending says that the aggregator waits for other ranks. The
+///          welcome sets the terms, each at most as large as the worker asked for.
+/// Threads: Owned by one thread.
+/// Errors:  An EndReason if the worker is refused, or if its deadline passes.
+/// Memory:  Refers to the configuration, which must live longer.
+/// Source:  docs/aggregation-protocol.md §4, docs/wire-format.md.
+/// Tests:   tests/host/session_join_test.cc
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+#include "base/endpoint.h"
+#include "base/time.h"
+#include "host/worker_config.h"
+#include "host/worker_errors.h"
+#include "wire/trio_ml.h"
+
+namespace tributary::host {
+
+/// The terms that worker and aggregator agreed on.
+struct SessionTerms {
+  uint32_t session = 0;
+  uint32_t key = 0;
+  uint32_t gradients = 1;        ///< Elements of a block.
+  uint32_t window = 1;           ///< Positions in flight, at most.
+  uint32_t channels = 1;         ///< Sessions of each rank.
+  uint32_t server_ports = 1;     ///< The aggregator's UDP ports; a power of two.
+  Duration straggler_timeout{};  ///< 0: no mitigation.
+  uint32_t rank_base = 0;        ///< Rank of the aggregator's source 0.
+  uint32_t sources = 1;          ///< Sources of this worker's aggregator.
+  Endpoint group;                ///< Multicast group of the results; not set: unicast.
+};
+
+class SessionJoin {
+ public:
+  /// The effect of the aggregator's reply.
+  enum class Reply : uint8_t { kWaits, kWelcomed, kRefused };
+
+  /// The first request is due at once.
+  /// @param config  Must live longer than this object; its `source` must be set.
+  /// @param nonce   Names this process in its requests; not 0.
+  SessionJoin(const CommunicatorConfig& config, uint32_t nonce, Instant now);
+
+  [[nodiscard]] bool joined() const { return joined_; }
+  /// The terms. Before the welcome: no session, a window of 1, and the worker's own wishes.
+  [[nodiscard]] const SessionTerms& terms() const { return terms_; }
+
+  [[nodiscard]] bool request_due(Instant now) const { return !joined_ && now >= request_at_; }
+  /// Returns the body of a request. The next one is due 50 ms later.
+  [[nodiscard]] wire::ControlBody take_request(Instant now);
+
+  /// Handles a kWelcome, kPending or kRefusal that names this worker's nonce. @pre !joined()
+  /// A refusal of too many gradients lowers them and asks again if the configuration allows that.
+  Reply on_reply(const wire::Message& message, Instant now);
+
+  /// Returns the reason for the end if the deadline has passed. @pre !joined()
+  [[nodiscard]] std::optional<EndReason> check_deadline(Instant now) const;
+  /// Returns when the next request or the deadline is due. @pre !joined()
+  [[nodiscard]] Instant next_deadline() const;
+
+ private:
+  /// The last kPending.
+  struct Pending {
+    wire::Reason reason = wire::Reason::kNone;  ///< kNone: the aggregator has not answered.
+    wire::SourceMask joined{};                  ///< The sources that have joined.
+    uint32_t sources = 1;
+    uint32_t rank_base = 0;
+  };
+
+  void accept(const wire::Message& welcome);
+
+  const CommunicatorConfig& config_;
+  const uint32_t nonce_;
+  const Instant started_at_;
+  Instant request_at_;
+  Pending pending_;
+  bool joined_ = false;
+  SessionTerms terms_;
+};
+
+}  // namespace tributary::host

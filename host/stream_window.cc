@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "host/stream_window.h"
+
+#include <bit>
+
+#include "base/assert.h"
+#include "base/mutant.h"
+#include "host/number_format.h"
+
+namespace tributary::host {
+
+void StreamWindow::open(uint32_t window, uint32_t gradients) {
+  TRIB_ASSERT(!is_open() && window > 0 && gradients > 0);
+  window_ = window;
+  gradients_ = gradients;
+  places_.assign(std::bit_ceil(window), Place{});
+  place_mask_ = places_.size() - 1;
+  for (Transfer* transfer : transfers_) assign_positions(*transfer);
+}
+
+void StreamWindow::submit(Transfer& transfer) {
+  transfers_.push_back(&transfer);
+  if (is_open()) assign_positions(transfer);
+}
+
+void StreamWindow::assign_positions(Transfer& transfer) {
+  const uint64_t blocks = (transfer.element_count() + gradients_ - 1) / gradients_;
+  transfer.lead_ = 0;
+  transfer.exponents_.clear();  // The owner may reuse a transfer with another format.
+  if (transfer.format == wire::ElementFormat::kBlockExponent) {
+    transfer.lead_ = std::min<uint64_t>(window_, blocks);
+    transfer.exponents_.assign(blocks, kNoExponent);
+  }
+  transfer.position_first_ = end_;
+  transfer.positions_left_ = blocks + transfer.lead_;
+  transfer.gen_id_ = next_gen_id_++;
+  transfer.outcome.blocks = blocks;
+  end_ += transfer.positions_left_;
+}
+
+void StreamWindow::end_all(Status status, const std::string& text) {
+  for (Transfer* transfer : transfers_) {
+    transfer->outcome.status = status;
+    transfer->outcome.text = text;
+    transfer->done = true;
+    if (TRIB_MUTANT(kOnlyFirstTold)) break;
+  }
+  transfers_.clear();
+}
+
+Transfer* StreamWindow::transfer_at(uint64_t position) const {
+  const auto after = std::upper_bound(
+      transfers_.begin(), transfers_.end(), position,
+      [](uint64_t wanted, const Transfer* transfer) { return wanted < transfer->position_first_; });
+  TRIB_ASSERT(after != transfers_.begin());
+  return *std::prev(after);
+}
+
+bool StreamWindow::can_send() const {
+  const uint64_t limit = base_ + window_ + (TRIB_MUTANT(kWindowPlusOne) ? 1 : 0);
+  if (next_ >= end_ || next_ >= limit) return false;
+  const Transfer& transfer = *transfer_at(next_);
+  const uint64_t offset = next_ - transfer.position_first_;
+  if (transfer.lead_ == 0 || offset < transfer.lead_ || TRIB_MUTANT(kExponentNotAwaited)) {
+    return true;
+  }
+  // The exponent of these gradients came with the result `lead` positions before.
+  const uint64_t source = next_ - transfer.lead_;
+  return source < base_ || is_done(source);
+}
+
+uint64_t StreamWindow::take_next(Instant now) {
+  place_of(next_) = {.transfer = transfer_at(next_), .first_sent_at = now, .done = false};
+  return next_++;
+}
+
+StreamWindow::Contents StreamWindow::contents(uint64_t position) const {
+  Transfer* transfer = place_of(position).transfer;
+  const uint64_t offset = position - transfer->position_first_;
+  Contents contents{.transfer = transfer,
+                    .gen_id = transfer->gen_id_,
+                    .lane_count = 0,
+                    .gradient_block = 0,
+                    .exponent_block = offset,
+                    .has_exponent = offset < transfer->exponents_.size()};
+  if (offset >= transfer->lead_) {
+    contents.gradient_block = offset - transfer->lead_;
+    const uint64_t first = contents.gradient_block * gradients_;
+    contents.lane_count =
+        static_cast<uint32_t>(std::min<uint64_t>(gradients_, transfer->element_count() - first));
+  }
+  return contents;
+}
+
+Transfer* StreamWindow::finish(uint64_t position) {
+  Place& place = place_of(position);
+  Transfer* transfer = place.transfer;
+  place.done = true;
+  while (base_ < next_ && is_done(base_)) base_++;
+  if (--transfer->positions_left_ > 0) return nullptr;
+  // Not always the oldest: a later transfer may be done first.
+  std::erase(transfers_, transfer);
+  return transfer;
+}
+
+}  // namespace tributary::host

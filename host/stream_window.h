@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: Apache-2.0
+/// @file
+/// The stream of a worker: its tensors as one sequence of positions, with a window of positions in
+/// flight.
+///
+/// Model:   Tensors form one stream of blocks. position = block_id (mod 2^32). Position p+window
+///          may be sent once all positions up to p have their results.
+/// Shapes:  A position carries `gradients` elements, a tensor's last one the rest. With
+///          kBlockExponent a tensor has lead = min(window, blocks) more positions: position p
+///          carries the gradients of block p - lead and the exponent of block p (SwitchML §4.6).
+/// Threads: Owned by one thread.
+/// Memory:  One place for each window position, allocated by open(). For each transfer with
+///          exponents one byte a block. The owner keeps a transfer alive until it is done.
+/// Tests:   tests/host/stream_window_test.cc
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <deque>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/time.h"
+#include "host/all_reduce.h"
+#include "host/tensor_protocol.h"
+
+namespace tributary::host {
+
+class StreamWindow {
+ public:
+  /// The contents of a position's packet.
+  struct Contents {
+    Transfer* transfer;
+    uint16_t gen_id;
+    uint32_t lane_count;      ///< Gradients; 0: the packet carries an exponent only.
+    uint64_t gradient_block;  ///< Its block of the tensor, if lane_count > 0.
+    uint64_t exponent_block;  ///< The block whose exponent it carries, if has_exponent.
+    bool has_exponent;
+  };
+
+  /// Sets the window and assigns positions to the transfers that were submitted before. Called
+  /// once. @param gradients  Elements of a block, not 0.
+  void open(uint32_t window, uint32_t gradients);
+  [[nodiscard]] bool is_open() const { return !places_.empty(); }
+
+  /// Appends a transfer that is not empty. It gets its positions at once if the stream is open.
+  void submit(Transfer& transfer);
+  /// Ends all transfers with this status.
+  void end_all(Status status, const std::string& text);
+  /// True if no transfer is in flight.
+  [[nodiscard]] bool idle() const { return transfers_.empty(); }
+
+  /// True if the next position may be sent: it is inside the window, and if its gradients need an
+  /// exponent, the ranks have agreed on that exponent.
+  [[nodiscard]] bool can_send() const;
+  /// Puts the next position in flight. @pre can_send()
+  uint64_t take_next(Instant now);
+
+  /// Returns the position in flight with this block_id, done or not.
+  [[nodiscard]] std::optional<uint64_t> position_of(uint32_t block_id) const {
+    const uint64_t position =
+        base_ + static_cast<uint32_t>(block_id - static_cast<uint32_t>(base_));
+    if (position >= next_) return {};
+    return position;
+  }
+  [[nodiscard]] Contents contents(uint64_t position) const;
+  /// True if the position has its result.
+  [[nodiscard]] bool is_done(uint64_t position) const { return place_of(position).done; }
+  /// Returns when the position was put in flight.
+  [[nodiscard]] Instant first_sent_at(uint64_t position) const {
+    return place_of(position).first_sent_at;
+  }
+
+  /// Returns the exponent that the ranks agreed on for a block; 0 if the transfer has none.
+  [[nodiscard]] static int8_t exponent(const Transfer& transfer, uint64_t block) {
+    return transfer.exponents_.empty() ? int8_t{0} : transfer.exponents_[block];
+  }
+  /// @pre The transfer has exponents, and `block` is one of its blocks.
+  static void set_exponent(Transfer& transfer, uint64_t block, int8_t exponent) {
+    transfer.exponents_[block] = exponent;
+  }
+
+  /// Records the result of a position. Moves the window if the position is the oldest one.
+  /// @return the position's transfer if that was its last result. The stream has released it, and
+  /// the caller sets `done`.
+  [[nodiscard]] Transfer* finish(uint64_t position);
+
+  /// Records that somebody received the result of this block_id, whether it was sent here or not.
+  void hear_result(uint32_t block_id) {
+    const auto ahead = static_cast<int32_t>(block_id - static_cast<uint32_t>(results_heard_));
+    if (ahead >= 0) results_heard_ += static_cast<uint32_t>(ahead) + 1;
+  }
+  [[nodiscard]] Progress progress() const { return {.submitted = end_, .heard = results_heard_}; }
+
+  // Positions in flight: base() <= position < next().
+  [[nodiscard]] uint64_t base() const { return base_; }
+  [[nodiscard]] uint64_t next() const { return next_; }
+
+ private:
+  /// A position of the window.
+  struct Place {
+    Transfer* transfer = nullptr;
+    Instant first_sent_at;
+    bool done = false;
+  };
+
+  [[nodiscard]] Place& place_of(uint64_t position) { return places_[position & place_mask_]; }
+  [[nodiscard]] const Place& place_of(uint64_t position) const {
+    return places_[position & place_mask_];
+  }
+  void assign_positions(Transfer& transfer);
+  [[nodiscard]] Transfer* transfer_at(uint64_t position) const;
+
+  uint32_t window_ = 1;
+  uint32_t gradients_ = 1;
+  uint64_t place_mask_ = 0;
+  std::vector<Place> places_;  ///< Shape [power of two, at least the window].
+
+  // base_ <= positions in flight < next_ <= end_.
+  uint64_t base_ = 0;
+  uint64_t next_ = 0;
+  uint64_t end_ = 0;            ///< One past the last transfer's last position.
+  uint64_t results_heard_ = 0;  ///< One past the highest position with a result, sent or not.
+  uint16_t next_gen_id_ = 0;
+  std::deque<Transfer*> transfers_;  ///< Not yet done, in order of positions.
+};
+
+}  // namespace tributary::host

@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+/// @file
+/// The configuration of one rank: its place in the job and the terms that it asks for.
+///
+/// Units:   Elements, packets, threads; time as Duration.
+/// Threads: Plain values without shared state.
+/// Errors:  Communicator::join() checks the values; a protocol relies on them.
+/// Tests:   tests/host/communicator_test.cc, tests/host/worker_terms_test.cc
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+#include "base/endpoint.h"
+#include "base/time.h"
+
+namespace tributary::host {
+
+struct CommunicatorConfig {
+  Endpoint server;
+  uint8_t job_id = 1;
+  uint32_t rank = 0;  ///< 0 … world-1.
+  /// src_id at this worker's aggregator; not set: the rank. It differs from the rank below a tree
+  /// of aggregators.
+  std::optional<uint32_t> source;
+  uint32_t world = 1;  ///< All ranks of the job, 1 … 256.
+  /// Elements per packet. 352 fits an MTU of 1500 with every header. 0: choose by the path's MTU
+  /// and the aggregator's limit. All ranks use the smallest value that any rank asks for.
+  uint32_t gradients = 352;
+  /// Accept a lower number of gradients if the aggregator does not allow this one. Otherwise the
+  /// join is refused. Set along with gradients = 0.
+  bool gradients_flexible = false;
+  /// Packets in flight; the aggregator may lower it. 0: as many as the aggregator's socket can hold
+  /// from all ranks. All ranks use the smallest value that any rank asks for.
+  uint32_t window = 256;
+  /// Worker threads, 1 … 16. This rank joins one job for each thread, from job_id on, and each
+  /// thread reduces its part of every tensor of many blocks. The aggregator may lower the number (a
+  /// job's `channels`). All ranks use the smallest value that any rank asks for. Each thread has a
+  /// window of its own.
+  uint32_t threads = 1;
+  Duration deadline = seconds(60);  ///< Longest wait for a peer, the aggregator, or the join.
+  /// Repair losses. Switch it off only in experiments without loss repair: a block with a lost
+  /// packet then ends at the deadline, or degraded like a straggler's.
+  bool repair = true;
+};
+
+}  // namespace tributary::host

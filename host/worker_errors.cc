@@ -1,0 +1,185 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "host/worker_errors.h"
+
+#include <fmt/format.h>
+
+#include <bit>
+
+#include "host/number_format.h"
+#include "host/tensor_terms.h"
+
+namespace tributary::host {
+
+using wire::ElementFormat;
+using wire::Reason;
+
+namespace {
+
+std::string type_text(const wire::TensorTerms& terms) {
+  const uint32_t bits = terms.scale_bits & ~wire::kScaleBitMean;
+  switch (terms.format) {
+    case ElementFormat::kInt32:
+      return "int32";
+    case ElementFormat::kFixedScale:
+      return fmt::format("float32 at scale {}", std::bit_cast<float>(bits));
+    case ElementFormat::kBlockExponent:
+      break;
+  }
+  if (bits == kTypeFloat16) return "float16";
+  return bits == kTypeBfloat16 ? "bfloat16" : "float32";
+}
+
+/// Returns a tensor's description, as in "the mean of 1000 float32".
+std::string tensor_text(const wire::TensorTerms& terms) {
+  return fmt::format("the {} of {} {}",
+                     (terms.scale_bits & wire::kScaleBitMean) != 0 ? "mean" : "sum",
+                     terms.tensor_elements, type_text(terms));
+}
+
+std::string refusal_text(const CommunicatorConfig& config, uint32_t gradients,
+                         const wire::ControlBody& refusal) {
+  const std::string server = config.server.to_string();
+  switch (refusal.reason) {
+    case Reason::kUnknownJob:
+      return fmt::format("aggregator {} has no job {}", server, config.job_id);
+    case Reason::kSourceOutsideJob:
+      return fmt::format("rank {} is outside job {} at {}: its sources are 0 to {}", config.rank,
+                         config.job_id, server, refusal.value - 1);
+    case Reason::kWrongWorld:
+      return fmt::format("job {} at {} has {} ranks, not {}", config.job_id, server, refusal.value,
+                         config.world);
+    case Reason::kTooManyGradients:
+      return fmt::format("job {} at {} takes at most {} gradients a packet, not {}", config.job_id,
+                         server, refusal.value, gradients);
+    default:
+      return fmt::format("aggregator {} refuses rank {} of job {}", server, config.rank,
+                         config.job_id);
+  }
+}
+
+}  // namespace
+
+// --- While the worker joins ---
+
+EndReason refused(const CommunicatorConfig& config, uint32_t gradients,
+                  const wire::ControlBody& refusal) {
+  return {Status::kRefused, refusal_text(config, gradients, refusal)};
+}
+
+EndReason no_answer(const Endpoint& server, Duration waited) {
+  return {Status::kAggregatorGone, fmt::format("aggregator {} does not answer (waited {:.1f} s)",
+                                               server.to_string(), in_seconds(waited))};
+}
+
+EndReason rank_taken(const CommunicatorConfig& config) {
+  return {Status::kRefused, fmt::format("rank {} of job {} is taken by another living worker",
+                                        config.rank, config.job_id)};
+}
+
+EndReason job_in_use(const CommunicatorConfig& config) {
+  return {Status::kPeerMissing,
+          fmt::format("job {} is still in use by another session", config.job_id)};
+}
+
+EndReason ranks_not_joined(const CommunicatorConfig& config, const std::string& ranks,
+                           Duration waited) {
+  return {Status::kPeerMissing, fmt::format("rank {} has not joined job {} within {:.1f} s",
+                                            ranks.empty() ? "behind another aggregator" : ranks,
+                                            config.job_id, in_seconds(waited))};
+}
+
+// --- While the session runs ---
+
+EndReason closed() { return {Status::kClosed, "the communicator was closed"}; }
+
+EndReason aggregator_silent(const Endpoint& server, Duration silent_for) {
+  return {Status::kAggregatorGone, fmt::format("aggregator {} has not answered for {:.1f} s",
+                                               server.to_string(), in_seconds(silent_for))};
+}
+
+EndReason ranks_missing(const Endpoint& server, const std::string& ranks, uint64_t position,
+                        Duration waited) {
+  return {
+      Status::kPeerMissing,
+      fmt::format("rank {} has not contributed to block {} for {:.1f} s (aggregator {} answers)",
+                  ranks, position, in_seconds(waited), server.to_string())};
+}
+
+EndReason unknown_rank_missing(bool upstream, uint64_t position, Duration waited) {
+  return {Status::kPeerMissing,
+          fmt::format("block {} is not complete after {:.1f} s: {}", position, in_seconds(waited),
+                      upstream ? "a rank behind another aggregator has not contributed"
+                               : "some rank has not contributed")};
+}
+
+EndReason session_lost(const Endpoint& server) {
+  return {Status::kSessionLost,
+          fmt::format("aggregator {} was restarted or has ended this session", server.to_string())};
+}
+
+EndReason past_cache(const CommunicatorConfig& config, uint64_t position) {
+  return {Status::kDesynchronised,
+          fmt::format("rank {} is too far behind: block {} is no longer kept at {}; rejoin with "
+                      "fresh parameters",
+                      config.rank, position, config.server.to_string())};
+}
+
+EndReason peer_left(const CommunicatorConfig& config, const std::string& ranks, uint64_t position) {
+  return {Status::kPeerLeft, fmt::format("{} has left job {} while block {} waits for it", ranks,
+                                         config.job_id, position)};
+}
+
+EndReason mismatch(const std::string& who, const wire::TensorTerms& given,
+                   const std::string& others, const wire::TensorTerms& expected,
+                   uint64_t position) {
+  if (given.tensor_elements == 0 && expected.tensor_elements == 0) {  // From an older aggregator.
+    return {Status::kMismatch,
+            fmt::format("{} and {} disagree about a tensor (block {})", who, others, position)};
+  }
+  std::string ours = tensor_text(given);
+  // The same length, type and scale: another call of the same kind, or packets of another size.
+  if (ours == tensor_text(expected)) ours += " in another call, or in packets of another size,";
+  return {Status::kMismatch,
+          fmt::format("{} gives {} where {} gave {} (block {}); all ranks must make the same calls",
+                      who, ours, others, tensor_text(expected), position)};
+}
+
+// --- A failed sum ---
+
+std::string overflow_text(ElementFormat format, float scale, uint32_t world) {
+  if (format == ElementFormat::kBlockExponent) {
+    return fmt::format("a straggler's values are more than {} times those of the ranks in time",
+                       1 << kDegradedHeadroom);
+  }
+  return fmt::format(
+      "a value times the scale {} does not fit into a sum of {} ranks; use a smaller scale", scale,
+      world);
+}
+
+std::string not_finite_text() { return "a rank's tensor holds an infinity or a NaN"; }
+
+// --- Parts of texts ---
+
+std::string ranks_text(const SourceSet& ranks, const char* nobody) {
+  constexpr uint32_t kNamedMax = 8;
+  std::string text;
+  uint32_t count = 0;
+  for (uint32_t rank = 0; rank < wire::kSourcesMax; rank++) {
+    if (!contains(ranks, rank) || ++count > kNamedMax) continue;
+    text += fmt::format("{}{}", text.empty() ? "rank " : ", ", rank);
+  }
+  if (count == 0) return nobody;
+  if (count > kNamedMax) text += fmt::format(" and {} more", count - kNamedMax);
+  return text;
+}
+
+std::string missing_ranks(const SourceSet& present, uint32_t sources, uint32_t rank_base) {
+  std::string ranks;
+  for (uint32_t source = 0; source < sources; source++) {
+    if (contains(present, source)) continue;
+    ranks += fmt::format("{}{}", ranks.empty() ? "" : ", ", rank_base + source);
+  }
+  return ranks;
+}
+
+}  // namespace tributary::host

@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+/// @file
+/// The errors of a worker: every reason for the end of its session, and the texts of a failed sum.
+///
+/// Texts:   One line. It names the rank, the job, the block or the aggregator, and the remedy if
+///          there is one.
+/// Units:   Positions of the stream; durations since the event that the text names.
+/// Threads: Pure functions.
+/// Errors:  None.
+/// Tests:   tests/host/worker_errors_test.cc
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "base/endpoint.h"
+#include "base/time.h"
+#include "host/all_reduce.h"
+#include "host/worker_config.h"
+#include "wire/trio_ml.h"
+
+namespace tributary::host {
+
+/// The reason for the end of a session.
+struct EndReason {
+  Status status = Status::kOk;
+  std::string text;
+};
+
+// --- While the worker joins ---
+
+/// The aggregator sent a kRefusal. @param gradients  Elements per packet that the worker asked for.
+[[nodiscard]] EndReason refused(const CommunicatorConfig& config, uint32_t gradients,
+                                const wire::ControlBody& refusal);
+/// The aggregator never answered.
+[[nodiscard]] EndReason no_answer(const Endpoint& server, Duration waited);
+[[nodiscard]] EndReason rank_taken(const CommunicatorConfig& config);
+[[nodiscard]] EndReason job_in_use(const CommunicatorConfig& config);
+/// @param ranks  The missing ranks as missing_ranks() lists them. Empty: all ranks of this worker's
+///               aggregator have joined.
+[[nodiscard]] EndReason ranks_not_joined(const CommunicatorConfig& config, const std::string& ranks,
+                                         Duration waited);
+
+// --- While the session runs ---
+
+[[nodiscard]] EndReason closed();
+/// The aggregator stopped answering.
+[[nodiscard]] EndReason aggregator_silent(const Endpoint& server, Duration silent_for);
+/// @param ranks  The missing ranks as missing_ranks() lists them.
+[[nodiscard]] EndReason ranks_missing(const Endpoint& server, const std::string& ranks,
+                                      uint64_t position, Duration waited);
+/// The worker does not know the missing rank.
+/// @param upstream  The aggregator has all its contributions and waits for an upper aggregator.
+[[nodiscard]] EndReason unknown_rank_missing(bool upstream, uint64_t position, Duration waited);
+[[nodiscard]] EndReason session_lost(const Endpoint& server);
+/// The aggregator does not keep the result of this position any more.
+[[nodiscard]] EndReason past_cache(const CommunicatorConfig& config, uint64_t position);
+/// @param ranks  The ranks that left, as ranks_text() names them.
+[[nodiscard]] EndReason peer_left(const CommunicatorConfig& config, const std::string& ranks,
+                                  uint64_t position);
+/// @param who     The ranks that differ, and their terms `given`.
+/// @param others  The ranks that came first, and their terms `expected`.
+[[nodiscard]] EndReason mismatch(const std::string& who, const wire::TensorTerms& given,
+                                 const std::string& others, const wire::TensorTerms& expected,
+                                 uint64_t position);
+
+// --- A failed sum; the session goes on ---
+
+[[nodiscard]] std::string overflow_text(wire::ElementFormat format, float scale, uint32_t world);
+[[nodiscard]] std::string not_finite_text();
+
+// --- Parts of texts ---
+
+/// Returns "rank 1, 3", at most eight ranks, or `nobody` for an empty set.
+[[nodiscard]] std::string ranks_text(const SourceSet& ranks, const char* nobody);
+/// Returns "1, 3": the ranks of those sources (0 … sources-1) that are not in `present`.
+/// @param rank_base  Rank of source 0.
+[[nodiscard]] std::string missing_ranks(const SourceSet& present, uint32_t sources,
+                                        uint32_t rank_base);
+
+}  // namespace tributary::host

@@ -1,0 +1,180 @@
+// SPDX-License-Identifier: Apache-2.0
+// Method: good-byes, deadlines and notices worked by hand, then the cases that do not end a
+// session. Virtual time only.
+#include "host/session_end.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <vector>
+
+namespace tributary::host {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using wire::Message;
+using wire::MessageType;
+using wire::Reason;
+
+Instant at_ms(int64_t ms) { return Instant(milliseconds(ms)); }
+
+class SessionEndTest : public ::testing::Test {
+ protected:
+  /// Rank 1 of 4 at job 7, with a deadline of a second.
+  static CommunicatorConfig small_config() {
+    CommunicatorConfig config;
+    config.server = Endpoint::ipv4(0x0a000001, 12000);
+    config.job_id = 7;
+    config.rank = 1;
+    config.world = 4;
+    config.deadline = seconds(1);
+    return config;
+  }
+  static SessionTerms four_sources() {
+    SessionTerms terms;
+    terms.sources = 4;
+    return terms;
+  }
+  static Message notice(Reason reason) {
+    Message message;
+    message.extension.type = MessageType::kNotice;
+    message.body.reason = reason;
+    message.body.source = 2;
+    return message;
+  }
+  /// A sum of rank 0 and 2 over so many elements.
+  static Message sum(uint32_t tensor_elements) {
+    Message message;
+    message.header.degraded = true;
+    message.header.grad_cnt = 4;
+    message.extension.type = MessageType::kResult;
+    message.extension.tensor_elements = tensor_elements;
+    message.mask[0] = 0b0101;
+    return message;
+  }
+  /// When good-byes are sent, in ms.
+  std::vector<int64_t> good_byes_ms() {
+    std::vector<int64_t> times;
+    for (int64_t ms = 0; ms < 100; ms++) {
+      if (!end.good_bye_due(at_ms(ms))) continue;
+      times.push_back(ms);
+      end.on_good_bye_sent(at_ms(ms));
+    }
+    EXPECT_EQ(end.next_good_bye(), Instant::never());
+    return times;
+  }
+
+  const CommunicatorConfig config = small_config();
+  const SessionTerms terms = four_sources();
+  SessionEnd end{config};
+};
+
+TEST_F(SessionEndTest, ARunningSessionSendsNoGoodBye) {
+  EXPECT_FALSE(end.ended());
+  EXPECT_EQ(end.status(), Status::kOk);
+  EXPECT_THAT(good_byes_ms(), IsEmpty());
+}
+
+TEST_F(SessionEndTest, FiveGoodByesEachTwiceAsLate) {
+  end.end(closed(), /*joined=*/true);
+  EXPECT_TRUE(end.ended());
+  EXPECT_EQ(end.status(), Status::kClosed);
+  EXPECT_THAT(good_byes_ms(), ElementsAre(0, 1, 3, 7, 15));
+}
+
+TEST_F(SessionEndTest, ARefusedJoinNeedsNoGoodBye) {
+  end.end({Status::kRefused, "refused"}, /*joined=*/false);
+  EXPECT_EQ(end.text(), "refused");
+  EXPECT_THAT(good_byes_ms(), IsEmpty());
+}
+
+TEST_F(SessionEndTest, AJoinThatWasGivenUpSaysGoodBye) {
+  end.end({Status::kPeerMissing, "nobody came"}, /*joined=*/false);
+  EXPECT_THAT(good_byes_ms(), ElementsAre(0, 1, 3, 7, 15));
+}
+
+TEST_F(SessionEndTest, BeforeTheDeadlineNothingEnds) {
+  EXPECT_FALSE(end.check_deadline({3, at_ms(10)}, at_ms(10), terms, at_ms(1009)).has_value());
+  EXPECT_EQ(end.deadline_of(at_ms(10)), at_ms(1010));
+}
+
+TEST_F(SessionEndTest, ASilentAggregatorIsGoneAtTheDeadline) {
+  // Silent for longer than half the deadline.
+  const auto reason = end.check_deadline({3, at_ms(10)}, at_ms(100), terms, at_ms(1010));
+  ASSERT_TRUE(reason.has_value());
+  EXPECT_EQ(reason->status, Status::kAggregatorGone);
+  EXPECT_THAT(reason->text, HasSubstr("has not answered for 0.9 s"));
+}
+
+TEST_F(SessionEndTest, MissingRanksAreNamedAtTheDeadline) {
+  wire::SourceMask sources{};
+  sources[0] = 0b0011;
+  end.note_have(3, /*base=*/3, sources, /*upstream=*/false);
+  const auto reason = end.check_deadline({3, at_ms(0)}, at_ms(900), terms, at_ms(1000));
+  ASSERT_TRUE(reason.has_value());
+  EXPECT_EQ(reason->status, Status::kPeerMissing);
+  EXPECT_THAT(reason->text, HasSubstr("rank 2, 3 has not contributed to block 3 for 1.0 s"));
+}
+
+TEST_F(SessionEndTest, TheLowestPositionInFlightIsKept) {
+  wire::SourceMask sources{};
+  sources[0] = 0b0111;
+  end.note_have(1, /*base=*/0, sources, false);
+  end.note_have(5, /*base=*/3, {}, false);       // Position 1 is behind the window.
+  end.note_have(3, /*base=*/3, sources, false);  // Lower.
+  end.note_have(4, /*base=*/3, {}, false);       // Higher: ignored.
+  const auto reason = end.check_deadline({3, at_ms(0)}, at_ms(900), terms, at_ms(1000));
+  ASSERT_TRUE(reason.has_value());
+  EXPECT_THAT(reason->text, HasSubstr("rank 3 has not contributed"));
+}
+
+TEST_F(SessionEndTest, WithoutAHaveNoRankIsNamed) {
+  end.note_have(5, /*base=*/3, {}, false);  // About another position.
+  const auto reason = end.check_deadline({3, at_ms(0)}, at_ms(900), terms, at_ms(1000));
+  ASSERT_TRUE(reason.has_value());
+  EXPECT_EQ(reason->text, "block 3 is not complete after 1.0 s: some rank has not contributed");
+}
+
+TEST_F(SessionEndTest, ALostSessionEndsWithoutAPosition) {
+  const auto reason = end.on_notice(notice(Reason::kSessionLost), {}, terms);
+  ASSERT_TRUE(reason.has_value());
+  EXPECT_EQ(reason->status, Status::kSessionLost);
+}
+
+TEST_F(SessionEndTest, OtherNoticesNeedAPositionThatWaits) {
+  for (const Reason reason : {Reason::kPastCache, Reason::kPeerLeft, Reason::kMismatch}) {
+    EXPECT_FALSE(end.on_notice(notice(reason), {}, terms).has_value());
+  }
+  EXPECT_EQ(end.on_notice(notice(Reason::kPastCache), 3, terms)->status, Status::kDesynchronised);
+  EXPECT_EQ(end.on_notice(notice(Reason::kPeerLeft), 3, terms)->text,
+            "rank 2 has left job 7 while block 3 waits for it");
+  EXPECT_EQ(end.on_notice(notice(Reason::kMismatch), 3, terms)->status, Status::kMismatch);
+}
+
+TEST_F(SessionEndTest, PermanentStragglersDoNotEndASession) {
+  EXPECT_FALSE(end.on_notice(notice(Reason::kSourcePermanent), 3, terms).has_value());
+  EXPECT_FALSE(end.on_notice(notice(Reason::kSourceReturned), 3, terms).has_value());
+}
+
+TEST_F(SessionEndTest, ASumOfAnotherTensorCountsAfterASecondProbe) {
+  const wire::TensorTerms ours{.tensor_elements = 8};
+  EXPECT_FALSE(end.on_other_tensor(3, sum(16), ours, at_ms(0), at_ms(1)).has_value());
+  // A repeat of the same answer: no packet was sent since.
+  EXPECT_FALSE(end.on_other_tensor(3, sum(16), ours, at_ms(0), at_ms(2)).has_value());
+  const auto reason = end.on_other_tensor(3, sum(16), ours, at_ms(3), at_ms(4));
+  ASSERT_TRUE(reason.has_value());
+  EXPECT_EQ(reason->status, Status::kMismatch);
+  EXPECT_THAT(reason->text, HasSubstr("rank 1 gives the sum of 8 int32 where rank 0, 2 gave"));
+}
+
+TEST_F(SessionEndTest, TwoDifferentSumsAreNoProof) {
+  const wire::TensorTerms ours{.tensor_elements = 8};
+  EXPECT_FALSE(end.on_other_tensor(3, sum(16), ours, at_ms(0), at_ms(1)).has_value());
+  EXPECT_FALSE(end.on_other_tensor(3, sum(17), ours, at_ms(2), at_ms(3)).has_value());
+  EXPECT_FALSE(end.on_other_tensor(4, sum(17), ours, at_ms(4), at_ms(5)).has_value());
+}
+
+}  // namespace
+}  // namespace tributary::host

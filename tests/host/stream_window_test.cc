@@ -1,0 +1,202 @@
+// SPDX-License-Identifier: Apache-2.0
+// Method: the positions of small tensors worked by hand, then refusals, then random results against
+// a model that is a list of flags.
+#include "host/stream_window.h"
+
+#include <gtest/gtest.h>
+
+#include <vector>
+
+#include "tests/support/seed.h"
+
+namespace tributary::host {
+namespace {
+
+/// A transfer of so many int32.
+Transfer integers(std::vector<int32_t>& tensor) {
+  Transfer transfer;
+  transfer.integers = tensor;
+  return transfer;
+}
+
+TEST(StreamWindow, PositionsOfATensorWorkedByHand) {
+  std::vector<int32_t> tensor(10);  // Blocks of 4, 4 and 2.
+  Transfer transfer = integers(tensor);
+  StreamWindow stream;
+  stream.open(/*window=*/2, /*gradients=*/4);
+  stream.submit(transfer);
+  EXPECT_EQ(transfer.outcome.blocks, 3U);
+  EXPECT_EQ(stream.progress().submitted, 3U);
+
+  ASSERT_TRUE(stream.can_send());
+  EXPECT_EQ(stream.take_next(Instant(milliseconds(5))), 0U);
+  EXPECT_EQ(stream.first_sent_at(0), Instant(milliseconds(5)));
+  EXPECT_EQ(stream.take_next(Instant()), 1U);
+  EXPECT_FALSE(stream.can_send());  // The window is full.
+
+  EXPECT_EQ(stream.finish(1), nullptr);  // Not the oldest: the window stays.
+  EXPECT_TRUE(stream.is_done(1));
+  EXPECT_EQ(stream.base(), 0U);
+  EXPECT_FALSE(stream.can_send());
+  EXPECT_EQ(stream.finish(0), nullptr);
+  EXPECT_EQ(stream.base(), 2U);
+  ASSERT_TRUE(stream.can_send());
+  EXPECT_EQ(stream.take_next(Instant()), 2U);
+  const StreamWindow::Contents last = stream.contents(2);
+  EXPECT_EQ(last.lane_count, 2U);
+  EXPECT_EQ(last.gradient_block, 2U);
+  EXPECT_FALSE(last.has_exponent);
+  EXPECT_EQ(stream.finish(2), &transfer);
+  EXPECT_TRUE(stream.idle());
+  EXPECT_FALSE(stream.can_send());
+}
+
+TEST(StreamWindow, ExponentsTravelOneWindowAhead) {
+  std::vector<float> tensor(6);  // Blocks of 2, 2 and 2.
+  Transfer transfer;
+  transfer.floats = tensor;
+  transfer.format = wire::ElementFormat::kBlockExponent;
+  StreamWindow stream;
+  stream.open(/*window=*/2, /*gradients=*/2);
+  stream.submit(transfer);
+  EXPECT_EQ(stream.progress().submitted, 5U);  // 3 blocks and a lead of 2.
+
+  stream.take_next(Instant());
+  stream.take_next(Instant());
+  const StreamWindow::Contents first = stream.contents(0);
+  EXPECT_TRUE(first.has_exponent);
+  EXPECT_EQ(first.exponent_block, 0U);
+  EXPECT_EQ(first.lane_count, 0U);
+  StreamWindow::set_exponent(transfer, 0, 9);
+  EXPECT_EQ(StreamWindow::exponent(transfer, 0), 9);
+  EXPECT_EQ(stream.finish(0), nullptr);
+
+  ASSERT_TRUE(stream.can_send());
+  stream.take_next(Instant());
+  const StreamWindow::Contents middle = stream.contents(2);
+  EXPECT_TRUE(middle.has_exponent);
+  EXPECT_EQ(middle.exponent_block, 2U);
+  EXPECT_EQ(middle.lane_count, 2U);
+  EXPECT_EQ(middle.gradient_block, 0U);
+}
+
+TEST(StreamWindow, GradientsWaitForTheirExponent) {
+  std::vector<float> tensor(1);
+  Transfer transfer;
+  transfer.floats = tensor;
+  transfer.format = wire::ElementFormat::kBlockExponent;
+  StreamWindow stream;
+  stream.open(/*window=*/4, /*gradients=*/2);
+  stream.submit(transfer);  // Position 0 has the exponent, position 1 the gradients.
+  stream.take_next(Instant());
+  EXPECT_FALSE(stream.can_send());  // The window is open, but the exponent is not agreed.
+  EXPECT_EQ(stream.finish(0), nullptr);
+  EXPECT_TRUE(stream.can_send());
+}
+
+TEST(StreamWindow, TransfersWaitForTheWindow) {
+  std::vector<int32_t> tensor(1);
+  Transfer transfer = integers(tensor);
+  StreamWindow stream;
+  stream.submit(transfer);
+  EXPECT_FALSE(stream.is_open());
+  EXPECT_FALSE(stream.can_send());
+  EXPECT_FALSE(stream.idle());
+  stream.open(4, 4);
+  EXPECT_TRUE(stream.can_send());
+}
+
+TEST(StreamWindow, ALaterTransferMayBeDoneFirst) {
+  std::vector<int32_t> tensor(1);
+  Transfer first = integers(tensor);
+  Transfer second = integers(tensor);
+  StreamWindow stream;
+  stream.open(4, 4);
+  stream.submit(first);
+  stream.submit(second);
+  stream.take_next(Instant());
+  stream.take_next(Instant());
+  EXPECT_EQ(stream.contents(0).gen_id, 0);
+  EXPECT_EQ(stream.contents(1).gen_id, 1);
+  EXPECT_EQ(stream.finish(1), &second);
+  EXPECT_FALSE(stream.idle());
+  EXPECT_EQ(stream.finish(0), &first);
+  EXPECT_TRUE(stream.idle());
+}
+
+TEST(StreamWindow, OnlyPositionsInFlightHaveABlockId) {
+  std::vector<int32_t> tensor(16);
+  Transfer transfer = integers(tensor);
+  StreamWindow stream;
+  stream.open(4, 4);
+  stream.submit(transfer);
+  EXPECT_FALSE(stream.position_of(0).has_value());
+  stream.take_next(Instant());
+  stream.take_next(Instant());
+  EXPECT_EQ(stream.position_of(1), 1U);
+  EXPECT_FALSE(stream.position_of(2).has_value());
+  EXPECT_EQ(stream.finish(0), nullptr);
+  EXPECT_FALSE(stream.position_of(0).has_value());  // Behind the window.
+}
+
+TEST(StreamWindow, AnEndReachesEveryTransfer) {
+  std::vector<int32_t> tensor(1);
+  Transfer first = integers(tensor);
+  Transfer second = integers(tensor);
+  StreamWindow stream;
+  stream.submit(first);
+  stream.submit(second);
+  stream.end_all(Status::kClosed, "closed");
+  for (const Transfer* transfer : {&first, &second}) {
+    EXPECT_TRUE(transfer->done);
+    EXPECT_EQ(transfer->outcome.status, Status::kClosed);
+    EXPECT_EQ(transfer->outcome.text, "closed");
+  }
+  EXPECT_TRUE(stream.idle());
+}
+
+TEST(StreamWindow, ProgressFollowsResultsThatWereNotSentFor) {
+  StreamWindow stream;
+  stream.open(4, 4);
+  stream.hear_result(7);
+  stream.hear_result(3);  // Older.
+  EXPECT_EQ(stream.progress().submitted, 0U);
+  EXPECT_EQ(stream.progress().heard, 8U);
+}
+
+TEST(StreamWindow, RandomResultsMatchAListOfFlags) {
+  const uint64_t seed = testing::seed_from_env();
+  SCOPED_TRACE(testing::replay_hint(seed));
+  testing::Prng prng(seed);
+  constexpr uint64_t kWindow = 5;  // Not a power of two.
+  constexpr uint64_t kPositions = 2000;
+  std::vector<int32_t> tensor(kPositions * 3);
+  Transfer transfer = integers(tensor);
+  StreamWindow stream;
+  stream.open(kWindow, 3);
+  stream.submit(transfer);
+
+  std::vector<bool> done(kPositions);
+  uint64_t oldest = 0;
+  uint64_t sent = 0;
+  while (oldest < kPositions) {
+    ASSERT_EQ(stream.can_send(), sent < kPositions && sent < oldest + kWindow);
+    if (stream.can_send() && prng.chance(0.5)) {
+      ASSERT_EQ(stream.take_next(Instant()), sent++);
+      continue;
+    }
+    if (sent == oldest) continue;
+    const uint64_t position = oldest + prng.below(static_cast<uint32_t>(sent - oldest));
+    ASSERT_EQ(stream.position_of(static_cast<uint32_t>(position)), position);
+    ASSERT_EQ(stream.is_done(position), done[position]) << "position " << position;
+    if (done[position]) continue;
+    done[position] = true;
+    const Transfer* last = stream.finish(position);
+    while (oldest < sent && done[oldest]) oldest++;
+    ASSERT_EQ(stream.base(), oldest);
+    ASSERT_EQ(last != nullptr, oldest == kPositions);
+  }
+}
+
+}  // namespace
+}  // namespace tributary::host

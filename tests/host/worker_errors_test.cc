@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: Apache-2.0
+// Method: each text in full, because users and their scripts read them.
+#include "host/worker_errors.h"
+
+#include <gtest/gtest.h>
+
+#include <bit>
+
+namespace tributary::host {
+namespace {
+
+using wire::ControlBody;
+using wire::ElementFormat;
+using wire::Reason;
+using wire::TensorTerms;
+
+/// Rank 1 of 4 at job 7.
+CommunicatorConfig small_config() {
+  CommunicatorConfig config;
+  config.server = Endpoint::ipv4(0x0a000001, 12000);
+  config.job_id = 7;
+  config.rank = 1;
+  config.world = 4;
+  return config;
+}
+
+std::string refusal(Reason reason, uint32_t value) {
+  ControlBody body;
+  body.reason = reason;
+  body.value = value;
+  const EndReason reason_for_end = refused(small_config(), 352, body);
+  EXPECT_EQ(reason_for_end.status, Status::kRefused);
+  return reason_for_end.text;
+}
+
+TEST(WorkerErrors, RefusalsNameTheValueAndTheLimit) {
+  EXPECT_EQ(refusal(Reason::kUnknownJob, 0), "aggregator 10.0.0.1:12000 has no job 7");
+  EXPECT_EQ(refusal(Reason::kSourceOutsideJob, 3),
+            "rank 1 is outside job 7 at 10.0.0.1:12000: its sources are 0 to 2");
+  EXPECT_EQ(refusal(Reason::kWrongWorld, 8), "job 7 at 10.0.0.1:12000 has 8 ranks, not 4");
+  EXPECT_EQ(refusal(Reason::kTooManyGradients, 64),
+            "job 7 at 10.0.0.1:12000 takes at most 64 gradients a packet, not 352");
+  EXPECT_EQ(refusal(Reason::kNone, 0), "aggregator 10.0.0.1:12000 refuses rank 1 of job 7");
+}
+
+TEST(WorkerErrors, JoinsThatFail) {
+  const CommunicatorConfig config = small_config();
+  EXPECT_EQ(no_answer(config.server, milliseconds(1500)).text,
+            "aggregator 10.0.0.1:12000 does not answer (waited 1.5 s)");
+  EXPECT_EQ(rank_taken(config).text, "rank 1 of job 7 is taken by another living worker");
+  EXPECT_EQ(job_in_use(config).text, "job 7 is still in use by another session");
+  EXPECT_EQ(ranks_not_joined(config, "2, 3", seconds(60)).text,
+            "rank 2, 3 has not joined job 7 within 60.0 s");
+  EXPECT_EQ(ranks_not_joined(config, "", seconds(60)).text,
+            "rank behind another aggregator has not joined job 7 within 60.0 s");
+}
+
+TEST(WorkerErrors, SessionsThatEnd) {
+  const CommunicatorConfig config = small_config();
+  EXPECT_EQ(closed().text, "the communicator was closed");
+  EXPECT_EQ(aggregator_silent(config.server, seconds(2)).text,
+            "aggregator 10.0.0.1:12000 has not answered for 2.0 s");
+  EXPECT_EQ(ranks_missing(config.server, "3", 9, seconds(60)).text,
+            "rank 3 has not contributed to block 9 for 60.0 s (aggregator 10.0.0.1:12000 answers)");
+  EXPECT_EQ(unknown_rank_missing(/*upstream=*/true, 9, seconds(60)).text,
+            "block 9 is not complete after 60.0 s: a rank behind another aggregator has not "
+            "contributed");
+  EXPECT_EQ(session_lost(config.server).text,
+            "aggregator 10.0.0.1:12000 was restarted or has ended this session");
+  EXPECT_EQ(past_cache(config, 9).text,
+            "rank 1 is too far behind: block 9 is no longer kept at 10.0.0.1:12000; rejoin with "
+            "fresh parameters");
+  EXPECT_EQ(peer_left(config, "rank 2", 9).text,
+            "rank 2 has left job 7 while block 9 waits for it");
+}
+
+TEST(WorkerErrors, AMismatchNamesBothTensors) {
+  const TensorTerms given{.format = ElementFormat::kFixedScale,
+                          .tensor_elements = 10,
+                          .scale_bits = std::bit_cast<uint32_t>(2.0F) | wire::kScaleBitMean};
+  const TensorTerms expected{.format = ElementFormat::kInt32, .tensor_elements = 12};
+  EXPECT_EQ(mismatch("rank 1", given, "rank 0, 2", expected, 9).text,
+            "rank 1 gives the mean of 10 float32 at scale 2 where rank 0, 2 gave the sum of 12 "
+            "int32 (block 9); all ranks must make the same calls");
+}
+
+TEST(WorkerErrors, AMismatchWithoutADifferenceInTerms) {
+  const TensorTerms terms{.format = ElementFormat::kInt32, .tensor_elements = 12};
+  EXPECT_EQ(mismatch("rank 1", terms, "rank 0", terms, 9).text,
+            "rank 1 gives the sum of 12 int32 in another call, or in packets of another size, "
+            "where rank 0 gave the sum of 12 int32 (block 9); all ranks must make the same calls");
+  EXPECT_EQ(mismatch("rank 1", {}, "rank 0", {}, 9).text,
+            "rank 1 and rank 0 disagree about a tensor (block 9)");
+}
+
+TEST(WorkerErrors, SumsThatFail) {
+  EXPECT_EQ(overflow_text(ElementFormat::kFixedScale, 100.0F, 4),
+            "a value times the scale 100 does not fit into a sum of 4 ranks; use a smaller scale");
+  EXPECT_EQ(overflow_text(ElementFormat::kBlockExponent, 1.0F, 4),
+            "a straggler's values are more than 256 times those of the ranks in time");
+  EXPECT_EQ(not_finite_text(), "a rank's tensor holds an infinity or a NaN");
+}
+
+TEST(WorkerErrors, AtMostEightRanksAreNamed) {
+  SourceSet ranks{};
+  EXPECT_EQ(ranks_text(ranks, "nobody"), "nobody");
+  ranks[0] = 0b1010;
+  ranks[1] = 1;
+  EXPECT_EQ(ranks_text(ranks, "nobody"), "rank 1, 3, 64");
+  ranks = {0x3ff, 0, 0, 0};  // 10 ranks.
+  EXPECT_EQ(ranks_text(ranks, "nobody"), "rank 0, 1, 2, 3, 4, 5, 6, 7 and 2 more");
+}
+
+TEST(WorkerErrors, MissingRanksCountFromTheRankBase) {
+  SourceSet present{};
+  present[0] = 0b0101;
+  EXPECT_EQ(missing_ranks(present, /*sources=*/4, /*rank_base=*/8), "9, 11");
+  EXPECT_EQ(missing_ranks(present, /*sources=*/1, /*rank_base=*/8), "");
+}
+
+}  // namespace
+}  // namespace tributary::host
