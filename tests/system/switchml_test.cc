@@ -264,7 +264,7 @@ TEST_F(ImpatientSwitchmlServer, WhatItRefusesHasAReason) {
   // The other rank never comes.
   const grpc::Status barrier = client.try_barrier();
   EXPECT_EQ(barrier.error_code(), grpc::StatusCode::DEADLINE_EXCEEDED);
-  EXPECT_EQ(barrier.error_message(), "barrier: 1 of 2 workers came within 0.5 s");
+  EXPECT_EQ(barrier.error_message(), "barrier: 1 of 2 workers arrived within 0.5 s");
 }
 
 TEST_F(ImpatientSwitchmlServer, OurWorkerSaysWhoHasNotCome) {

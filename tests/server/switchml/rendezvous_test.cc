@@ -112,11 +112,11 @@ TEST_F(RendezvousTest, WhoWaitsTooLongIsToldWhoIsMissing) {
   EXPECT_TRUE(waits(waiting));
   advance(seconds(1));
   EXPECT_EQ(answer(waiting).error, Error::kDeadline);
-  EXPECT_EQ(answer(waiting).text, "broadcast: of 4 workers, rank 0, 2 did not come within 60 s");
+  EXPECT_EQ(answer(waiting).text, "broadcast: of 4 workers, rank 0, 2 did not arrive within 60 s");
   const Ticket alone = barrier(peer("10.0.0.9"), 2);
   advance(kDeadline);
   EXPECT_EQ(answer(alone).error, Error::kDeadline);
-  EXPECT_EQ(answer(alone).text, "barrier: 1 of 2 workers came within 60 s");
+  EXPECT_EQ(answer(alone).text, "barrier: 1 of 2 workers arrived within 60 s");
 }
 
 TEST_F(RendezvousTest, AJobThatStartsAgainDoesNotMeetItsOldSelf) {
@@ -125,7 +125,7 @@ TEST_F(RendezvousTest, AJobThatStartsAgainDoesNotMeetItsOldSelf) {
   const Ticket barrier_before = barrier(peer("10.0.0.1", 1), 2);
   broadcast(peer("10.0.0.1", 2), 0, 2, 6);
   EXPECT_EQ(answer(barrier_before).error, Error::kAborted);
-  EXPECT_THAT(answer(barrier_before).text, HasSubstr("rank 0 of 2 has started again"));
+  EXPECT_THAT(answer(barrier_before).text, HasSubstr("rank 0 of 2 has restarted"));
   EXPECT_EQ(answer(broadcast(peer("10.0.0.2"), 1, 2)).value, 6U);
 }
 

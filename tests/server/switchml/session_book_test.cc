@@ -68,10 +68,10 @@ TEST_F(SessionBookTest, ASessionOfTwo) {
 TEST_F(SessionBookTest, SessionsApart) {
   EXPECT_EQ(join(1, 0, 1, 1), "");
   EXPECT_EQ(join(2, 0, 2, 2, 64), "");
-  EXPECT_EQ(join(2, 1, 2, 1, 64), "rank 1: 10.0.0.1 is worker 0 of session 0x1, which is at work");
+  EXPECT_EQ(join(2, 1, 2, 1, 64), "rank 1: 10.0.0.1 is worker 0 of session 0x1, which is active");
   EXPECT_EQ(join(2, 1, 2, 2, 64),
-            "rank 1: 10.0.0.2 is worker 0 of the same session, which is at work");
-  EXPECT_EQ(join(3, 0, 1, 9), "2 sessions are at work; allowed: --sessions 2");
+            "rank 1: 10.0.0.2 is worker 0 of the same session, which is active");
+  EXPECT_EQ(join(3, 0, 1, 9), "2 sessions are active; allowed: --sessions 2");
   EXPECT_EQ(join(2, 1, 2, 3, 64), "");
   EXPECT_EQ(join(2, 1, 3, 3, 64),
             "rank 1: num_workers=3 with 64 elements; session 0x2 has 2 with 64");
@@ -115,14 +115,14 @@ TEST_F(SessionBookTest, ConfiguredSessionsStay) {
   EXPECT_TRUE(book_.configure(two, {address(1), address(2)}, now_).has_value());
   now_ = now_ + seconds(100'000);
   EXPECT_EQ(join(1, 0, 2, 1),
-            "rank 0: 10.0.0.1 is worker 0 of a configured session, which is at work");
+            "rank 0: 10.0.0.1 is worker 0 of a configured session, which is active");
   EXPECT_EQ(book_.configure(two, {address(2), address(3)}, now_).error().text,
             "10.0.0.2 is in another session");
   EXPECT_EQ(book_.configure(two, {address(4), address(4)}, now_).error().text,
-            "10.0.0.4 is there twice");
+            "10.0.0.4 is listed twice");
   EXPECT_TRUE(book_.configure(two, {address(5), address(6)}, now_).has_value());
   EXPECT_EQ(book_.configure(two, {address(7), address(8)}, now_).error().text,
-            "one more than --sessions 2");
+            "more sessions than --sessions 2");
 }
 
 }  // namespace

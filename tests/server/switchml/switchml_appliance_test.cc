@@ -130,7 +130,7 @@ TEST(SwitchmlApplianceTest, SessionsBeginWhileItServes) {
                           .elements = 256})
                   .error()
                   .text,
-              HasSubstr("127.0.1.0 is worker 0 of session 0x7, which is at work"));
+              HasSubstr("127.0.1.0 is worker 0 of session 0x7, which is active"));
 }
 
 TEST(SwitchmlApplianceTest, WhatItDoesNotStartWith) {
