@@ -6,7 +6,8 @@
 namespace tributary::cli {
 namespace {
 
-/// For which a device is judged; a server with more needs more memory and says so at its start.
+/// Cores for which a device is judged. A server with more cores needs more memory and says so when
+/// it starts.
 constexpr uint32_t kCores = 1;
 
 }  // namespace

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 /// @file
 /// SwitchML's control plane over gRPC for unmodified clients: UdpSession, Barrier and Broadcast of
-/// server/switchml/switchml.proto. RdmaSession is answered with an error.
+/// server/switchml/switchml.proto. It answers RdmaSession with an error.
 ///
-/// Model:   One or more control points, each with its own address. One job forms at a control point
-///          at a time (server/switchml/rendezvous.h). All share the sessions. A waiting call holds
-///          no thread.
+/// Model:   Control points, each with an address, share the sessions. One job forms at a control
+///          point at a time (server/switchml/rendezvous.h). A waiting call holds no thread.
 /// Build:   Needs gRPC (Debian: libgrpc++-dev, protobuf-compiler-grpc). Without it, start() says
 ///          how to install it, and sessions come from the configuration.
 /// Threads: One thread calls start() and stop(); gRPC calls the desk from threads of its own.

@@ -6,10 +6,8 @@
 /// Model:   A broadcast forms a group of num_workers ranks. The group knows its ranks by their
 ///          connections, and so tells its barriers from those of other jobs.
 /// Bounds:  At most kGroupsMax groups of at most kWorkersMax ranks. Waits end at the deadline.
-/// Known:   Two jobs of one size cannot form on one control port at the same time. Use one port a
-///          job.
+/// Known:   Two jobs of one size must not form on one control port at the same time.
 /// Threads: None of its own; the caller serialises calls.
-/// Errors:  An Answer with `error`; the text names the missing ranks.
 /// Source:  p4lang/p4app-switchML, commit b5c74a0: protos/switchml.proto and its client.
 /// Tests:   tests/server/switchml/rendezvous_test.cc
 #pragma once
