@@ -5,8 +5,7 @@
 ///
 /// Model:   A ring of `depth` iterations. A worker records its lanes before an all-reduce.
 ///          Afterwards it recomputes every element from the sources that the outcome names.
-/// Shapes:  File: one header, tags [world][depth], lanes [world][depth][elements] of int32. All
-///          processes share its pages.
+/// Shapes:  Shared file: one header, tags [world][depth], lanes [world][depth][elements] of int32.
 /// Units:   Counts are elements (one sum each), not blocks.
 /// Threads: One object per process and thread; several may map one file. A tag guards its lanes: 0
 ///          while they are written, else iteration + 1.

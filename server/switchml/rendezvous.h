@@ -9,6 +9,7 @@
 /// Known:   Two jobs of one size must not form on one control port at the same time.
 /// Threads: None of its own; the caller serialises calls.
 /// Source:  p4lang/p4app-switchML, commit b5c74a0: protos/switchml.proto and its client.
+/// Errors:  An Answer with `error`; the text names the missing ranks.
 /// Tests:   tests/server/switchml/rendezvous_test.cc
 #pragma once
 

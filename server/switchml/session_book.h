@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 /// @file
-/// The sessions of a SwitchML server, their places and their workers: the published controller's
-/// UdpSession call for several sessions at once.
+/// The sessions of a SwitchML server, their places and workers (the published UdpSession call).
 ///
 /// Model:   A session is known by its number or is configured. It begins when its first worker
-///          registers and serves packets when all have. A job that restarts on the same workers
-///          replaces its old session. SwitchML has no leave message, so a session silent for
-///          `idle_after` may be replaced. An address is in one session at a time.
+///          registers and serves packets when all have. A job that restarts on its workers replaces
+///          its old session; so may a request if a session is silent for `idle_after`, because
+///          SwitchML has no leave message. An address is in one session at a time.
 /// Bounds:  As many sessions as places.
 /// Threads: None of its own; the caller serialises calls.
 /// Errors:  One line with the value given and the values allowed.

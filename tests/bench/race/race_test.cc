@@ -41,7 +41,7 @@ TEST(RaceConfig, EveryValueIsCheckedByItsFlag) {
   EXPECT_THAT(refused([](RaceConfig& c) { c.workers = {17}; }), HasSubstr("2 to 16"));
   EXPECT_THAT(refused([](RaceConfig& c) { c.bytes = {6}; }), HasSubstr("--bytes 6"));
   EXPECT_THAT(refused([](RaceConfig& c) { c.losses = {0.9}; }), HasSubstr("--loss 0.9"));
-  EXPECT_THAT(refused([](RaceConfig& c) { c.bytes = {}; }), HasSubstr("none may be empty"));
+  EXPECT_THAT(refused([](RaceConfig& c) { c.bytes = {}; }), HasSubstr("each needs a value"));
 }
 
 TEST(RaceConfig, CasesAreAllCombinationsNetByNet) {
