@@ -4,9 +4,8 @@
 /// plain loop that does the same work on arrays.
 ///
 /// Model:   Eight workers send all slots of both sets in turn. The switch adds and drops each
-///          packet of a slot except the last, which goes to all workers. The loop is Algorithm 3 of
-///          the SwitchML paper for a CPU: a bitmap, a count, an addition per value, a frame per
-///          worker.
+///          packet of a slot except the last, which goes to all workers. The loop is the SwitchML
+///          paper's Algorithm 3 on a CPU: a bitmap, a count, an addition per value, and frames.
 /// Units:   Packets that workers send; CPU seconds of this thread.
 /// Method:  Model and loop in turn; medians, and the median ratio of the pairs. Both must send the
 ///          same frames to the same ports.

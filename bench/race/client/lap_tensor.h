@@ -37,6 +37,7 @@ void fill(std::span<float> tensor, uint32_t rank, uint32_t reduction);
 /// Counts the elements that differ in any bit from the sum over `workers` ranks, or, in `partial`
 /// ranges (ascending, without overlap), from the sum for their weight. Ranges that do not fit make
 /// all elements wrong.
+[[nodiscard]] uint64_t count_wrong(std::span<const float> tensor, uint32_t workers,
                                    uint32_t reduction, std::span<const PartialSum> partial);
 
-                                   }  // namespace tributary::race
+}  // namespace tributary::race
