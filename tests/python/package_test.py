@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# Finding and refusing libraries, URLs, rank sets: what needs no aggregator.
+# Finding and refusing libraries, URLs, rank sets: tests that need no aggregator.
 import os
 import pathlib
 import subprocess

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Configurations by hand; then tiny races with real processes. Nothing here judges a time.
+// Method:  configurations worked by hand, then tiny races with real processes. Asserts no times.
 #include "bench/race/race.h"
 
 #include <gmock/gmock.h>
@@ -76,7 +76,7 @@ TEST(Worker, AnUnknownAlgorithmIsRefused) {
   EXPECT_THAT(ran.error().text, HasSubstr("gossip"));
 }
 
-/// Rows or reasons for everybody, and no wrong element.
+/// Expects a row or a reason for every system, and no wrong element.
 void expect_complete(const RaceConfig& config, const RaceResult& result) {
   EXPECT_TRUE(all_right(result));
   EXPECT_EQ(result.rows.size() + result.left_out.size(), config.systems.size());

@@ -63,7 +63,7 @@ TEST(RaceReport, ComparesWithTheFastestTcpPeerOfTheSameCase) {
   RaceResult result = example();
   RaceCase other = result.rows[0].race;
   other.workers = 6;
-  result.rows.push_back(row("gloo-hd", 0.1, other));  // Another case: plays no part.
+  result.rows.push_back(row("gloo-hd", 0.1, other));  // Another case: ignored.
   const auto comparisons = compare(result);
   ASSERT_EQ(comparisons.size(), 1U);
   EXPECT_EQ(comparisons[0].fastest_peer, "gloo-ring");

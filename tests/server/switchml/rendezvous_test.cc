@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Method: clients' calls in virtual time, in the order of the published client: Broadcast, then two
-// barriers. Then those who do not come, come twice, go away, or belong to another job.
+// Method:  clients' calls in virtual time, in the published client's order: Broadcast, then two
+//          barriers. Then clients that are missing, call twice, disconnect or belong to another
+//          job.
 #include "server/switchml/rendezvous.h"
 
 #include <gmock/gmock.h>
@@ -68,7 +69,7 @@ TEST_F(RendezvousTest, TwoWorkersAsThePublishedClientCallsIt) {
     EXPECT_EQ(answer(first).error, Error::kNone);
     EXPECT_EQ(answer(second).error, Error::kNone);
   }
-  EXPECT_EQ(meeting_.next_deadline(), now_ + kDeadline);  // Then the group is forgotten.
+  EXPECT_EQ(meeting_.next_deadline(), now_ + kDeadline);  // Afterwards the group is forgotten.
   advance(kDeadline);
   EXPECT_EQ(meeting_.next_deadline(), Instant::never());
 }
@@ -120,7 +121,7 @@ TEST_F(RendezvousTest, WhoWaitsTooLongIsToldWhoIsMissing) {
 }
 
 TEST_F(RendezvousTest, AJobThatStartsAgainDoesNotMeetItsOldSelf) {
-  // Rank 0 crashed after its broadcast; the published controller gives rank 1 the old number.
+  // Rank 0 crashed after its broadcast. The published controller would give rank 1 the old number.
   broadcast(peer("10.0.0.1", 1), 0, 2, 5);
   const Ticket barrier_before = barrier(peer("10.0.0.1", 1), 2);
   broadcast(peer("10.0.0.1", 2), 0, 2, 6);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Method: requests of the published client in virtual time, on places that only note what was done;
-// then what a server with several sessions has to refuse.
+// Method:  requests of the published client in virtual time, on places that only record calls. Then
+//          requests that a server with several sessions must refuse.
 #include "server/switchml/session_book.h"
 
 #include <gmock/gmock.h>
@@ -13,7 +13,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-/// What each place serves.
+/// Records what each place serves.
 class NotedPlaces final : public SessionPlaces {
  public:
   void begin(uint32_t place, const switchml::SessionConfig& session) override {
@@ -57,7 +57,8 @@ TEST_F(SessionBookTest, ASessionOfTwo) {
             (std::map<uint32_t, std::vector<Endpoint>>{{0, {address(1), address(2)}}}));
   EXPECT_EQ(book_.entries()[0]->config.elements, 256U);
   EXPECT_EQ(book_.entries()[0]->config.slots, 512U);
-  // A repeat changes nothing; rank 0 coming again clears its session, as in the published one.
+  // A repeated request changes nothing. A repeat by rank 0 clears its session, as in the published
+  // controller.
   EXPECT_EQ(join(77, 1, 2, 2), "");
   EXPECT_EQ(places_.begun[0], 1U);
   EXPECT_EQ(join(77, 0, 2, 1), "");
@@ -93,7 +94,7 @@ TEST_F(SessionBookTest, ASilentSessionGivesWay) {
   EXPECT_NE(join(3, 0, 1, 3), "");
   places_.heard[0] = now_;
   now_ = now_ + seconds(1);
-  EXPECT_EQ(join(3, 0, 1, 3), "");  // In the place of the second, which has been silent.
+  EXPECT_EQ(join(3, 0, 1, 3), "");  // Replaces the second session, which is silent.
   EXPECT_EQ(book_.entries()[1]->id, 3U);
   EXPECT_NE(join(4, 1, 2, 1), "");
   now_ = now_ + seconds(600);
