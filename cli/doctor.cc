@@ -102,7 +102,7 @@ std::vector<Finding> examine_vectors(const MachineFacts& facts) {
   if (!facts.has_avx2) {
     avx2.verdict = Verdict::kCostsSpeed;
     avx2.remedy =
-        "scalar loops run instead; in a virtual machine, pass the host's processor on (-cpu host)";
+        "scalar loops run instead; in a virtual machine, use the host's CPU model (-cpu host)";
   }
   return {avx2,
           {.what = "AVX-512 F and BW",
@@ -157,7 +157,7 @@ std::vector<Finding> examine_memory(const MachineFacts& facts) {
   const std::string memlock = facts.memlock_bytes_max
                                   ? fmt::format("{} bytes", *facts.memlock_bytes_max)
                                   : std::string("unlimited");
-  const char* note = " (kernel UDP needs none)";
+  const char* note = " (not needed for kernel UDP)";
   return {
       {.what = "2 MB pages", .found = pages + note, .verdict = Verdict::kOk, .remedy = ""},
       {.what = "locked memory", .found = memlock + note, .verdict = Verdict::kOk, .remedy = ""}};

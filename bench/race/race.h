@@ -3,7 +3,7 @@
 /// `tributary bench race`: compares Tributary with its alternatives on one machine in one run.
 ///
 /// Model:   For each case (network, workers, size, loss, straggler) the systems take turns, round
-///          by round, so that a drift of the machine's speed hits all of them. Each turn starts new
+///          by round. So a drift of the machine's speed affects all of them. Each turn starts new
 ///          processes and runs a warm-up lap first.
 /// Source:  docs/benchmarks.md describes the method and its pitfalls.
 /// Threads: One, besides the processes that it starts.

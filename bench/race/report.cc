@@ -220,7 +220,7 @@ std::string as_table(const RaceResult& result) {
     text += fmt::format("  {} ({}): {}\n", out.system.empty() ? "all" : out.system,
                         case_text(out.race), out.why);
   }
-  text += "\nWhat this cannot tell:\n";
+  text += "\nLimits of these figures:\n";
   for (const std::string& line : cannot_tell(result)) text += fmt::format("  {}\n", line);
   return text;
 }

@@ -22,8 +22,8 @@ using Clock = std::chrono::steady_clock;
 constexpr uint32_t kJobsMax = 64;
 constexpr uint64_t kBytesMax = 100'000'000;
 constexpr uint32_t kPhaseMsMin = 100;
-/// Period at which a phase checks for its end, and the longest time for the server to read its
-/// sockets and to notice that all workers have left.
+/// kPollMs: period at which a phase checks for its end. kSettleWithin: longest time for the server
+/// to read its sockets and to notice that all workers have left.
 constexpr int kPollMs = 20;
 constexpr std::chrono::seconds kSettleWithin{10};
 

@@ -4,8 +4,8 @@
 /// and checks that it still works as well as in the first cycle.
 ///
 /// Model:   Cycles of two phases. In "capacity", some jobs reduce back to back. In "overload",
-///          twice as many do, with windows of twice the room of the server's socket (incast), and
-///          half of them end sessions all the time. Then each job has one quiet session.
+///          twice as many do, with windows of twice the room of the server's socket (incast). Half
+///          of them end sessions all the time. Then each job has one quiet session.
 ///          docs/benchmarks.md lists the verdicts and their limits.
 /// Units:   As the names say; GB is 10^9 bytes.
 /// Threads: The calling one and the workers'.

@@ -2,8 +2,8 @@
 /// @file
 /// The workers of one job of the soak: threads that join, reduce, leave and rejoin until stopped.
 ///
-/// Model:   Rank 0 chooses the last all-reduce of a session, early enough for the others to learn
-///          it, so that all ranks end a polite session after the same one. In a rude session rank 0
+/// Model:   Rank 0 chooses the last all-reduce of a session early enough for the others to learn
+///          it. So all ranks end a polite session after the same one. In a rude session rank 0
 ///          leaves in the middle of an all-reduce, and the others must detect that. Between
 ///          sessions the ranks meet and agree whether to start another.
 /// Threads: One per worker, and the communicator's. Any thread may read the counters.

@@ -4,8 +4,8 @@
 /// any order of additions and with floats or scaled integers.
 ///
 /// Model:   value(rank, i) = pattern(reduction, i) * (rank + 1) / 2^kFractionBits, with a pattern
-///          of 16 bits. A sum over up to kWorkersMax ranks has at most 16 + 8 bits, so float32
-///          holds it exactly in any order, and so does an int32 at scale kFixedScale.
+///          of 16 bits. A sum over up to kWorkersMax ranks has at most 16 + 8 bits. So float32
+///          holds it exactly in any order, as does an int32 at scale kFixedScale.
 /// Shapes:  Any length; index i counts from the start of the tensor.
 /// Errors:  None. count_wrong() counts.
 /// Tests:   tests/bench/race/lap_tensor_test.cc
@@ -34,9 +34,9 @@ struct PartialSum {
 /// Writes the contribution of `rank` to reduction number `reduction`.
 void fill(std::span<float> tensor, uint32_t rank, uint32_t reduction);
 
-/// Counts the elements that differ in any bit from the sum over `workers` ranks, or, in `partial`
-/// ranges (ascending, without overlap), from the sum for their weight. Ranges that do not fit make
-/// all elements wrong.
+/// Counts the elements that differ in any bit from the expected sum. In `partial` ranges
+/// (ascending, without overlap) that is the sum for their weight, elsewhere the sum over `workers`
+/// ranks. Ranges that do not fit make all elements wrong.
 [[nodiscard]] uint64_t count_wrong(std::span<const float> tensor, uint32_t workers,
                                    uint32_t reduction, std::span<const PartialSum> partial);
 

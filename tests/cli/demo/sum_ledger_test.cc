@@ -64,8 +64,8 @@ TEST_F(SumLedgerTest, DegradedRangeHasItsOwnSourcesAndDivisor) {
   for (uint32_t rank = 0; rank < 3; rank++) {
     ledger.record(rank, 7, std::vector<float>(4, static_cast<float>(rank + 1)), kScale);
   }
-  // With ranks 0 and 2, elements 1 and 2 would be (1 + 3) / 2 = 2, like the others' (1 + 2 + 3) / 3
-  // = 2. So take ranks 0 and 1 for them: 1.5.
+  // Ranks 0 and 2 would give elements 1 and 2 the others' value: (1 + 3) / 2 = (1 + 2 + 3) / 3 = 2.
+  // So take ranks 0 and 1 for them: 1.5.
   const std::vector<DegradedRange> degraded{{1, 2, ranks({0, 1})}};
   EXPECT_EQ(ledger.check(7, std::vector<float>{2.0F, 1.5F, 1.5F, 2.0F}, degraded, kScale),
             (SumCheck{.checked = 4}));
