@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""Compares Gloo and Tributary in one run: median times of a DDP step, in turns.
+"""Compares the median time of a DDP step with Gloo and with Tributary in one run.
 
     tributary launch -n 4 examples/compare_backends.py --json compare.json
     tributary launch -n 4 --timeout-ms 20 examples/compare_backends.py --straggle 0.1

@@ -20,7 +20,7 @@ import tributary.torch
 import training
 
 EPOCHS = 3
-STEPS = 200  # In an epoch; more all-reduces than the window of 64 above keeps results for.
+STEPS = 200  # In an epoch; with the window of 64 above, the aggregator keeps fewer results.
 PAUSE_EPOCH = 1
 PAUSE_STEP = 10
 

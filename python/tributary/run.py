@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""python3 -m tributary.run SCRIPT ARGUMENTS…: runs a script with the back end registered.
+"""python3 -m tributary.run SCRIPT ARGUMENTS…: registers the back end and runs a script.
 
 `tributary launch` starts Python scripts this way, so a script only has to change the name of its back
 end. This module does not import torch. The back end registers itself when the script imports torch.

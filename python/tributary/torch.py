@@ -257,7 +257,7 @@ def _to_host(tensor):
 
 
 def _nan_wanted():
-    """Mixed precision looks for infinities after the all-reduce, so it needs NaN, not an error."""
+    """Returns True if NaN replaces an error: mixed precision looks for infinities in the sum."""
     return os.environ.get("TRIBUTARY_NOT_FINITE", "raise") == "nan"
 
 

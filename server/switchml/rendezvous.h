@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 /// @file
 /// Where the workers of a SwitchML job meet before they send: the published control plane's
-/// Broadcast and Barrier, without its network. docs/switchml.md tells how calls are grouped.
+/// Broadcast and Barrier, without its network. docs/switchml.md explains how calls are grouped.
 ///
-/// Model:   A broadcast forms a group of num_workers ranks. The group knows its ranks by their
-///          connections, and so tells its barriers from those of other jobs.
+/// Model:   A broadcast forms a group of num_workers ranks. The group identifies its ranks, and so
+///          its barriers, by their connections.
 /// Bounds:  At most kGroupsMax groups of at most kWorkersMax ranks. Waits end at the deadline.
 /// Known:   Two jobs of one size must not form on one control port at the same time.
 /// Threads: None of its own; the caller serialises calls.
-/// Source:  p4lang/p4app-switchML, commit b5c74a0: protos/switchml.proto and its client.
 /// Errors:  An Answer with `error`; the text names the missing ranks.
+/// Source:  p4lang/p4app-switchML, commit b5c74a0: protos/switchml.proto and its client.
 /// Tests:   tests/server/switchml/rendezvous_test.cc
 #pragma once
 
