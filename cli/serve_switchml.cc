@@ -116,7 +116,7 @@ Result<server::SwitchmlConfig> with_switchml_flags(server::SwitchmlConfig config
   // The answer to UdpSession has a field for an IPv4 address only.
   const bool can_be_told = config.listen.is_ipv4() || io::is_wildcard(config.listen);
   if (!config.control.addresses.empty() && !can_be_told) {
-    return failure(fmt::format("--listen {}: with --control, allowed: an IPv4 address",
+    return failure(fmt::format("--listen {}: allowed with --control: an IPv4 address",
                                config.listen.to_string()));
   }
   return config;

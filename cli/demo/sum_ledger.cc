@@ -83,7 +83,7 @@ Result<SumLedger> SumLedger::map(const std::string& path, const LedgerShape& sha
   }
   if (lseek(file, 0, SEEK_END) != static_cast<off_t>(size)) {
     close(file);
-    return failure(fmt::format("sum ledger '{}' does not have {} bytes", path, size));
+    return failure(fmt::format("sum ledger '{}' has another size than {} bytes", path, size));
   }
   void* mapping = mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
   const Error error = system_error(path, "mapped");
