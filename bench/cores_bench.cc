@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Two cores at once beside each of them alone: the same work over the same memory, each core's
-// thread on a CPU of its own, by CPU time. Nothing but the other core's being busy differs.
+// Compares two cores at once with each of them alone. The work and the memory are the same, and
+// each thread has a CPU of its own. Only the load on the other core differs.
 #include <array>
 #include <barrier>
 #include <memory>
@@ -36,7 +36,7 @@ Loads make_loads() {
   return loads;
 }
 
-/// Measures `work(core)`, which returns a rate, on both cores at once and on each alone.
+/// Measures `work(core)`, which returns a rate, on both cores at once and then on each alone.
 template <class Work>
 void measure_cores(PartsBenchRow& row, const PartsBenchConfig& config, Work&& work) {
   const std::vector<int> cpus = cpus_allowed();
@@ -64,7 +64,7 @@ void measure_cores(PartsBenchRow& row, const PartsBenchConfig& config, Work&& wo
   measure_pairs(row, config.repetitions, at_once, alone);
 }
 
-/// A port queue that nobody wakes: mailboxes need one.
+/// A port queue that is never woken; mailboxes need one.
 class NoQueue final : public engine::PortQueue {
  public:
   uint32_t receive(std::span<engine::Packet>) override { return 0; }
@@ -74,7 +74,7 @@ class NoQueue final : public engine::PortQueue {
   [[nodiscard]] engine::PortCounters counters() const override { return {}; }
 };
 
-/// Two cores with the blocks of one job between them.
+/// Two cores that share the blocks of one job.
 class TwoCores {
  public:
   TwoCores() : sessions_(shape_of(0)), loads_(make_loads()) {
@@ -86,7 +86,7 @@ class TwoCores {
     }
   }
 
-  /// Millions of packets a second.
+  /// Returns millions of packets per second.
   double run(uint32_t core, uint64_t packets) {
     return aggregate(engines_[core]->engine, *loads_[core], packets, engines_[core]->gen_id);
   }
@@ -100,7 +100,7 @@ class TwoCores {
 
  private:
   static constexpr uint32_t kMailboxBytes = 2048;
-  /// As the live engine's slots: state of different cores lies at least 128 bytes apart.
+  /// State of different cores is at least 128 bytes apart, as in the live engine.
   struct alignas(128) Apart {
     Apart(const ReplayLoad& load, ReplaySessions& sessions,
           std::span<const std::unique_ptr<engine::Mailbox>> mailboxes)
@@ -116,7 +116,7 @@ class TwoCores {
   std::vector<std::unique_ptr<Apart>> engines_;
 };
 
-/// A core's packets through the vector loops alone: stored or added to their block's lanes.
+/// Runs a core's packets through the vector loops only: stores or adds them to their block's lanes.
 class VectorLoops {
  public:
   explicit VectorLoops(const ReplayLoad& load)
@@ -125,7 +125,7 @@ class VectorLoops {
   double run(uint64_t packets) {
     return millions_per_s(packets, load_.packets().size(), [this] { once(); });
   }
-  /// The sums are those of a last generation by plain additions.
+  /// Returns true if the lanes equal the sums of one generation, computed by plain additions.
   [[nodiscard]] bool right() const {
     std::vector<uint32_t> sums(lanes_.size());
     for (const engine::Packet& packet : load_.packets()) {
@@ -160,7 +160,7 @@ class VectorLoops {
   std::vector<int32_t> lanes_;
 };
 
-/// Additions that need nothing but a core.
+/// Additions that use only registers.
 constexpr uint32_t kAdditions = 1024;
 uint64_t add_in_registers(uint64_t value) {
   uint64_t a = value;
@@ -172,7 +172,7 @@ uint64_t add_in_registers(uint64_t value) {
     b += i;
     c += i;
     d += i;
-    asm volatile("" : "+r"(a), "+r"(b), "+r"(c), "+r"(d));  // Not folded into one product.
+    asm volatile("" : "+r"(a), "+r"(b), "+r"(c), "+r"(d));  // Prevents folding into one product.
   }
   return a + b + c + d;
 }
@@ -202,7 +202,7 @@ PartsBenchRow cores_vectors_row(const PartsBenchConfig& config) {
 
 PartsBenchRow cores_registers_row(const PartsBenchConfig& config) {
   PartsBenchRow row{.part = "  registers alone", .baseline = "", .unit = "Gops"};
-  // About as long as as many packets take.
+  // Enough additions to take about as long as the packets.
   const uint64_t additions = config.packets_each / kCores * 100;
   std::array<bool, kCores> same{true, true};
   measure_cores(row, config, [&](uint32_t core) {

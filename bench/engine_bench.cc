@@ -16,8 +16,8 @@
 namespace tributary::bench {
 namespace {
 
-/// A reference to a payload, field by field as the engine does: a TxPacket that is put together
-/// elsewhere and copied here waits for its narrow stores, for as long as all the rest takes.
+/// Fills `sent` field by field, as the engine does. A TxPacket built elsewhere and copied would
+/// wait for its narrow stores, about as long as all other work takes.
 void refer(engine::TxPacket& sent, const std::byte* data, uint32_t size, const Endpoint& to) {
   sent.data = data;
   sent.size = size;
@@ -27,7 +27,7 @@ void refer(engine::TxPacket& sent, const std::byte* data, uint32_t size, const E
 
 // --- The hand-written loop ---
 
-/// A block of the loop: no more than the work needs.
+/// A block of the loop, with only the fields that it needs.
 struct LoopSlot {
   uint64_t seen = 0;
   uint32_t block_id = UINT32_MAX;
@@ -49,7 +49,8 @@ class Loop {
     }
   }
 
-  /// Aggregates every packet of a generation; the fold of all results.
+  /// Aggregates every packet of a generation.
+  /// @return the checksum over all results.
   uint64_t run(uint16_t gen_id) {
     queue_.rewind(gen_id);
     queue_.clear_checksum();
@@ -89,7 +90,7 @@ class Loop {
 
   ReplayQueue queue_;
   std::array<engine::Packet, engine::kBurstPackets> burst_;
-  std::vector<engine::TxPacket> sending_;  ///< Shape [burst * sources]: a burst's results fit.
+  std::vector<engine::TxPacket> sending_;  ///< Shape [burst * sources]: holds a burst's results.
   size_t sending_count_ = 0;
   std::vector<Endpoint> destinations_;
   std::vector<LoopSlot> slots_;
@@ -106,7 +107,7 @@ struct Measured {
   uint64_t checksum = 0;
 };
 
-/// Runs `generation` over and over, each with a new generation number, until the work is done.
+/// Runs `generation` repeatedly, each time with a new generation number, until the work is done.
 template <class F>
 Measured measure(const ReplayLoad& workload, uint16_t& gen_id, uint64_t gradients_wanted,
                  F&& generation) {
@@ -120,7 +121,7 @@ Measured measure(const ReplayLoad& workload, uint16_t& gen_id, uint64_t gradient
   return measured;
 }
 
-/// The port's own part: receive a burst, transmit as many results as the engine would.
+/// Measures the port alone: receives a burst and transmits as many results as the engine would.
 uint64_t run_io_alone(ReplayQueue& queue, const ReplayLoad& workload, uint16_t gen_id) {
   std::array<engine::Packet, engine::kBurstPackets> burst;
   std::array<engine::TxPacket, engine::kBurstPackets> results;
@@ -141,12 +142,12 @@ EngineBenchRow run_row(const EngineBenchConfig& config, uint32_t gradients, uint
   Loop loop(workload);
   ReplayEngine engine(workload);
   ReplayQueue io_queue(workload);
-  // Each goes on from its own last generation, as sources do.
+  // Each continues from its own last generation, as sources do.
   uint16_t loop_gen_id = 0;
   uint16_t engine_gen_id = 0;
   const auto run_loop = [&](uint16_t gen_id) { return loop.run(gen_id); };
   const auto run_engine = [&](uint16_t gen_id) { return engine.run(gen_id); };
-  // Warm-up: both see every page once; the engine keeps the results of the generation before.
+  // Warm-up: both touch every page; the engine caches the results of one generation.
   measure(workload, loop_gen_id, 1, run_loop);
   measure(workload, engine_gen_id, 3 * uint64_t{gradients} * workload.packets().size(), run_engine);
 
@@ -194,7 +195,7 @@ std::vector<EngineBenchRow> run_engine_bench(const EngineBenchConfig& config,
 
 std::string as_table(const std::vector<EngineBenchRow>& rows) {
   std::string table = fmt::format(
-      "One core, packets in memory ({}), engine beside a hand-written loop\n"
+      "One core, packets in memory ({}), engine against a hand-written loop\n"
       "{:>9} {:>7} {:>12} {:>11} {:>10} {:>7} {:>15} {:>8}\n",
       memory::lanes_isa(), "gradients", "window", "engine Mpps", "loop Mpps", "port Mpps", "ratio",
       "(min - max)", "results");

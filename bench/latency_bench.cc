@@ -24,15 +24,15 @@ namespace {
 
 constexpr uint32_t kLoopback = 0x7f000001;
 constexpr uint32_t kWindow = 64;
-/// After so long an answer counts as lost.
+/// A later answer counts as lost.
 constexpr Duration kAnswerWithin = milliseconds(100);
-/// Longer than a round: the engine never sleeps.
+/// Longer than a round, so that the engine never sleeps.
 constexpr Duration kSpin = milliseconds(60'000);
 
-/// An aggregator with one job of one source that never sleeps.
+/// An aggregator with one job and one source. It never sleeps.
 class Aggregator {
  public:
-  /// @param port Outlives it, and nobody else uses its queue meanwhile.
+  /// @param port Must outlive this object. No other object may use its queue meanwhile.
   Aggregator(memory::SharedMemory memory, engine::Port& port, uint32_t gradients)
       : memory_(std::move(memory)),
         job_{.sources = 1, .block_cnt_max = kWindow, .block_grad_max = gradients},
@@ -57,14 +57,14 @@ Result<memory::SharedMemory> make_memory() {
   return memory::SharedMemory::create({.sram_size_bytes = 0, .dram_size_bytes = 64 << 20});
 }
 
-/// What a client saw of one server.
+/// A client's measurements of one server.
 struct Seen {
   std::vector<double> times_us;
   uint64_t lost = 0;
   bool right = true;
 };
 
-/// Contributions one after the other; a block's number and generation follow from `index`.
+/// Sends contributions one after the other. A block's number and generation follow from `index_`.
 template <typename Link>
 class Client {
  public:
@@ -99,7 +99,7 @@ class Client {
   }
 
  private:
-  /// Spins until the answer to this block is there.
+  /// Spins until the answer to this block arrives.
   std::span<const std::byte> await_answer(Instant begin) {
     using H = wire::TrioMlHeader;
     for (;;) {
@@ -126,14 +126,14 @@ Result<Seen> measure(Link link, const LatencyBenchConfig& config) {
   client.run(config.blocks_each, warm_up);
   Seen seen;
   client.run(config.blocks_each, seen);
-  if (seen.times_us.empty()) return failure("no answer came");
+  if (seen.times_us.empty()) return failure("no answer arrived");
   std::sort(seen.times_us.begin(), seen.times_us.end());
   return seen;
 }
 
 Result<Seen> measure_socket(uint16_t server, const LatencyBenchConfig& config) {
   SocketLink link(server);
-  if (!link.is_open()) return failure("no UDP socket on loopback");
+  if (!link.is_open()) return failure("cannot open a UDP socket on loopback");
   return measure<SocketLink&>(link, config);
 }
 
@@ -155,8 +155,8 @@ struct Rounds {
   [[nodiscard]] LatencyFigures figures() const { return {median(p50_us), median(p99_us), lost}; }
 };
 
-/// Both kinds of servers in turn. @param aggregate,echo Measure once, each with a server of its
-/// own.
+/// Measures both servers in turn.
+/// @param aggregate,echo Each measures once, with a new server.
 template <typename Aggregate, typename Echo>
 Result<LatencyPath> run_path(std::string name, uint32_t rounds, Aggregate aggregate, Echo echo) {
   LatencyPath path;

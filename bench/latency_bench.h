@@ -1,19 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 /// @file
-/// How long one block takes from packet to result on an idle server, beside a bare echo of the same
-/// bytes on the same kind of port.
+/// The time of one block from packet to result on an idle server, against an echo of its bytes.
 ///
-/// Model:   One source, one block on its way at a time. The client spins until the answer is there.
-///          The answer comes from a live engine that spins on its port (receive, dispatch, program,
-///          result), or from a thread that does nothing but send back. Two paths: kernel UDP over
-///          loopback, where client and echo are plain sockets, and shared memory (a vhost-user
-///          wire), where they are the two calls of a DPDK port.
-/// Method:  Server and echo in turn, several rounds each with a thread of its own; percentiles of
-///          each round, then the median over the rounds; the ratio is that of each round's p50.
-///          Needs two processors to itself: with fewer the figures are those of the scheduler.
-/// Errors:  A socket that cannot be opened is returned; an answer that does not come within 100 ms
-///          is counted as lost. Without DPDK shared memory is left out, with the reason.
-/// Source:  What to reach: 1.5 times the echo's p50.
+/// Model:   One source with one block in flight. The client spins until the answer arrives, from a
+///          spinning live engine or from a thread that only echoes. Two paths: kernel UDP over
+///          loopback (plain sockets) and shared memory (a vhost-user wire between DPDK ports).
+/// Method:  Server and echo in turn, each with a new thread. Figures are medians over the rounds'
+///          percentiles. Needs two idle processors; with fewer, it measures the scheduler.
+/// Errors:  Returns a socket's error. An answer later than 100 ms counts as lost. Without DPDK, the
+///          result gives the reason for leaving out shared memory.
+/// Source:  Goal: at most 1.5 times the echo's p50.
 /// Tests:   tests/bench/latency_bench_test.cc (small)
 #pragma once
 
@@ -27,12 +23,12 @@
 namespace tributary::bench {
 
 struct LatencyBenchConfig {
-  uint32_t gradients = 352;  ///< What fits an MTU of 1500.
+  uint32_t gradients = 352;  ///< As many as fit an MTU of 1500.
   uint32_t rounds = 9;
-  uint32_t blocks_each = 1'000;  ///< Of a round, and as many before it that do not count.
+  uint32_t blocks_each = 1'000;  ///< In each round, after as many for warm-up.
 };
 
-/// Of one path, in microseconds.
+/// Figures of one path.
 struct LatencyFigures {
   double p50_us = 0;
   double p99_us = 0;
@@ -43,16 +39,16 @@ struct LatencyPath {
   std::string name;  ///< "udp" or "shared-memory".
   LatencyFigures aggregation;
   LatencyFigures echo;
-  double ratio = 0;  ///< aggregation / echo, p50, median of the rounds.
+  double ratio = 0;  ///< aggregation / echo at p50, median over the rounds.
   double ratio_min = 0;
   double ratio_max = 0;
-  bool right = false;  ///< Every answer was the sum, that is the contribution itself.
+  bool right = false;  ///< Every answer held the sum, which is the contribution.
 };
 
 struct LatencyBenchResult {
   LatencyBenchConfig config;
   std::vector<LatencyPath> paths;
-  std::string left_out;  ///< Why shared memory is not among them; empty if it is.
+  std::string left_out;  ///< Why shared memory was left out; empty if it was not.
 
   [[nodiscard]] bool right() const;
 };

@@ -67,7 +67,7 @@ std::span<const std::byte> SocketLink::receive() {
 }
 
 SocketEcho::~SocketEcho() {
-  stopping_.store(true, std::memory_order_relaxed);  // Relaxed: nothing else goes with it.
+  stopping_.store(true, std::memory_order_relaxed);  // Relaxed: no other data depends on it.
   thread_.join();
 }
 
@@ -99,7 +99,7 @@ std::span<const std::byte> PortLink::receive() {
 }
 
 PortEcho::~PortEcho() {
-  stopping_.store(true, std::memory_order_relaxed);  // Relaxed: nothing else goes with it.
+  stopping_.store(true, std::memory_order_relaxed);  // Relaxed: no other data depends on it.
   thread_.join();
 }
 

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 /// @file
-/// The ends of the latency bench's paths: a client that spins, an echo that does nothing else, over
-/// a plain UDP socket or over a port; and two ports joined by shared memory.
+/// The ends of the latency benchmark's paths: a spinning client and an echo, over a plain UDP
+/// socket or a port, and two ports joined by shared memory.
 ///
-/// Shapes:  A link has send(bytes), and receive(), which returns at once with the bytes of one
-///          packet or none.
-/// Threads: A link belongs to one thread; an echo has one of its own as long as it lives.
-/// Errors:  A port 0 is a socket that could not be opened; a wire is a Result.
+/// Shapes:  A link has send(bytes) and receive(), which returns at once with the bytes of one
+///          packet, or with none.
+/// Threads: A link belongs to one thread. An echo has a thread of its own during its lifetime.
+/// Errors:  Port 0 means that the socket could not be opened. A wire returns a Result.
 /// Tests:   tests/bench/latency_bench_test.cc
 #pragma once
 
@@ -26,7 +26,7 @@
 
 namespace tributary::bench {
 
-/// A plain UDP socket on loopback that never blocks.
+/// A plain, non-blocking UDP socket on loopback.
 class LoopbackSocket {
  public:
   LoopbackSocket();
@@ -53,7 +53,7 @@ class SocketLink {
   std::vector<std::byte> received_;
 };
 
-/// Sends back what comes: recvfrom() and sendto().
+/// Echoes packets with recvfrom() and sendto().
 class SocketEcho {
  public:
   SocketEcho() : thread_([this] { run(); }) {}
@@ -66,15 +66,15 @@ class SocketEcho {
   void run();
   LoopbackSocket socket_;
   std::atomic<bool> stopping_{false};
-  std::thread thread_;  ///< Last: begins when the rest is there.
+  std::thread thread_;  ///< Last member: starts when all others exist.
 };
 
 class PortLink {
  public:
-  /// @param port Outlives this, and nobody else uses its queue meanwhile.
+  /// @param port Must outlive this link. No other object may use its queue meanwhile.
   PortLink(engine::Port& port, const Endpoint& server) : queue_(port.queue(0)), server_(server) {}
   void send(std::span<const std::byte> bytes);
-  /// Valid until the next call.
+  /// Returns bytes that are valid until the next call.
   [[nodiscard]] std::span<const std::byte> receive();
 
  private:
@@ -82,10 +82,10 @@ class PortLink {
   const Endpoint server_;
 };
 
-/// Sends back what comes: PortQueue::receive() and transmit().
+/// Echoes packets with PortQueue::receive() and transmit().
 class PortEcho {
  public:
-  /// As PortLink.
+  /// The same conditions as for PortLink.
   explicit PortEcho(engine::Port& port) : queue_(port.queue(0)), thread_([this] { run(); }) {}
   ~PortEcho();
   PortEcho(const PortEcho&) = delete;
@@ -95,12 +95,12 @@ class PortEcho {
   void run();
   engine::PortQueue& queue_;
   std::atomic<bool> stopping_{false};
-  std::thread thread_;  ///< Last, as above.
+  std::thread thread_;  ///< Last member, as above.
 };
 
-/// A server's and a worker's port on both ends of a vhost-user wire in this process.
+/// A server's and a worker's port at the two ends of a vhost-user wire in this process.
 struct SharedMemoryWire {
-  // In this order: the worker's end goes first.
+  // The order matters: the worker's end is destroyed first.
   std::unique_ptr<engine::Port> server;
   std::unique_ptr<engine::Port> worker;
 

@@ -53,7 +53,7 @@ double quantile(std::vector<double> values, double part) {
 std::string text_of(const std::filesystem::path& path) {
   const std::ifstream file(path);
   std::ostringstream text;
-  text << file.rdbuf();  // Unlike the buffer's iterators, this does not throw when a read fails.
+  text << file.rdbuf();  // Unlike stream iterators, this does not throw on a failed read.
   return text.str();
 }
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /// @file
-/// What every benchmark needs: CPU time of a thread, a CPU for a thread, medians, a file's text,
-/// and a folder for the time of a run.
+/// Common parts of the benchmarks: a thread's CPU time, pinning, medians, a file's text, and a
+/// temporary folder.
 ///
-/// Tests: tests/bench/measure_test.cc
+/// Tests:   tests/bench/measure_test.cc
 #pragma once
 
 #include <filesystem>
@@ -12,27 +12,27 @@
 
 namespace tributary::bench {
 
-/// CPU time that this thread has had, in seconds: who else is busy on the machine does not count.
+/// Returns this thread's CPU time in seconds. Other programs' work does not count.
 [[nodiscard]] double thread_cpu_s();
 
-/// CPUs that this thread may run on, by their numbers.
+/// Returns the numbers of the CPUs on which this thread may run.
 [[nodiscard]] std::vector<int> cpus_allowed();
-/// This thread stays on `cpu`. Two threads that are to run at once must be told where: for the
-/// first milliseconds Linux may keep both on one CPU.
+/// Pins this thread to `cpu`. Threads that must run at the same time need this: for the first
+/// milliseconds Linux may keep both on one CPU.
 void pin_to_cpu(int cpu);
 
-/// The value at `part` (0 … 1) of the sorted values, between two of them in proportion.
+/// Returns the value at `part` (0 … 1) of the sorted values, interpolated linearly.
 /// @param values Not empty.
 [[nodiscard]] double quantile(std::vector<double> values, double part);
 [[nodiscard]] inline double median(std::vector<double> values) {
   return quantile(std::move(values), 0.5);
 }
 
-/// The content of a file, a file under /proc as well; empty, or a part, where it cannot be read: a
-/// process may end while its files are being read.
+/// Returns the content of a file, which may lie under /proc. Returns a part or nothing if it cannot
+/// be read, because a process may end while its files are read.
 [[nodiscard]] std::string text_of(const std::filesystem::path& path);
 
-/// A fresh folder that goes away with its content.
+/// A new folder, deleted with its content.
 class ScratchFolder {
  public:
   ScratchFolder();
@@ -40,7 +40,7 @@ class ScratchFolder {
   ScratchFolder(const ScratchFolder&) = delete;
   ScratchFolder& operator=(const ScratchFolder&) = delete;
 
-  /// Empty where none can be made.
+  /// Returns the path; empty if the folder could not be made.
   [[nodiscard]] const std::filesystem::path& path() const { return path_; }
 
  private:

@@ -17,12 +17,12 @@ namespace {
 constexpr uint64_t kSeed = 1;
 constexpr uint64_t kRateBitsPerSecond = 100'000'000'000;
 
-/// A network, how many cores its hosts fill, and where they send.
+/// A network, its load and the hosts' destinations.
 struct Shape {
   net::Topology topology;
   uint32_t hosts;
-  double load;     ///< Of each host's link.
-  bool to_random;  ///< Else to the next host.
+  double load;     ///< Part of each host's link rate.
+  bool to_random;  ///< Otherwise to the next host.
 };
 
 Shape shape_of(const std::string& name) {
@@ -32,7 +32,7 @@ Shape shape_of(const std::string& name) {
   return {net::leaf_spine({}), 576, 0.4, true};
 }
 
-/// A host that sends and forgets.
+/// A host that sends packets and ignores received ones.
 class Sender final : public net::Node, private EventTarget {
  public:
   struct Work {
@@ -156,7 +156,7 @@ std::vector<NetBenchRow> run_net_bench(const NetBenchConfig& config,
 
 std::string as_table(const std::vector<NetBenchRow>& rows) {
   std::string table = fmt::format(
-      "One core, virtual network, CPU time; calendar queue beside a binary heap\n"
+      "One core, virtual network, CPU time; calendar queue against a binary heap\n"
       "{:>15} {:>8} {:>9} {:>8} {:>15} {:>8} {:>11} {:>8}\n",
       "topology", "payload", "M hops/s", "ns/hop", "(min - max)", "heap ns", "heap/calend",
       "digests");

@@ -24,11 +24,11 @@ namespace {
 
 // --- Filter ---
 
-/// Small Ethernet frames, over and over.
+/// Replays small Ethernet frames.
 class FrameQueue final : public engine::PortQueue {
  public:
   static constexpr uint32_t kFrames = 1024;
-  static constexpr uint32_t kFrameBytes = 60;  ///< The smallest, without its checksum.
+  static constexpr uint32_t kFrameBytes = 60;  ///< Minimum size, without checksum.
 
   FrameQueue() : bytes_(size_t{kFrames} * kFrameStride) {
     using Ether = wire::EthernetHeader;
@@ -129,7 +129,7 @@ PartsBenchRow jobs_row(const PartsBenchConfig& config) {
                          .sources = kSources,
                          .jobs = kJobs,
                          .shuffled = true});
-  // As many packets and blocks, so that both need as much of the cache.
+  // The same numbers of packets and blocks, so that both need the same amount of cache.
   const ReplayLoad one({.gradients = kGradients,
                         .window = 256,
                         .blocks = kJobs * kBlocksEach,
@@ -149,7 +149,7 @@ PartsBenchRow jobs_row(const PartsBenchConfig& config) {
 
 // --- The worker's loops ---
 
-/// Elements of a packet's payload at an MTU of 1500, and packets that stay in the second cache.
+/// Elements in a payload at an MTU of 1500, and as many packets as fit the second-level cache.
 constexpr uint32_t kElements = 352;
 constexpr uint32_t kPieces = 256;
 
@@ -159,7 +159,7 @@ struct Pieces {
     Prng prng(1);
     for (float& value : tensor) value = static_cast<float>(prng.any_i32()) * 0x1p-31F;
   }
-  /// Billions of bytes a second of `once(elements of a piece, its lanes)`, tensor bytes counted.
+  /// Returns GB/s of tensor bytes for `once(elements of a piece, its lanes)`.
   template <class F>
   double gigabytes_per_s(uint64_t wanted_pieces, F&& once) {
     const double pieces = millions_per_s(wanted_pieces, kPieces, [&] {

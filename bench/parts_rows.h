@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /// @file
-/// How the rows of the parts' benchmark are measured, and those rows that have a file of their own.
+/// Measures the rows of the parts benchmark, and declares the rows that have a file of their own.
 ///
-/// Method:  parts_bench.h.
+/// Method:  See parts_bench.h.
 /// Tests:   tests/bench/parts_bench_test.cc (small)
 #pragma once
 
@@ -17,7 +17,7 @@
 
 namespace tributary::bench {
 
-/// Of a packet, where the engine is measured.
+/// Gradients in a packet when the engine is measured.
 inline constexpr uint32_t kGradients = 256;
 
 /// Measures `part` and `baseline` in turn; each returns its rate in the row's unit.
@@ -38,7 +38,8 @@ void measure_pairs(PartsBenchRow& row, uint32_t repetitions, Part&& part, Baseli
   row.ratio_max = *std::max_element(ratios.begin(), ratios.end());
 }
 
-/// Runs `once` until `wanted` things are done, `each` at a time. @return millions a second.
+/// Runs `once`, which does `each` things, until `wanted` are done.
+/// @return millions of things per second.
 template <class F>
 [[nodiscard]] double millions_per_s(uint64_t wanted, uint64_t each, F&& once) {
   uint64_t done = 0;
@@ -47,19 +48,18 @@ template <class F>
   return static_cast<double>(done) / (thread_cpu_s() - begin_s) * 1e-6;
 }
 
-/// Millions of packets a second through `engine`, generation after generation.
+/// Runs generations through `engine` and returns millions of packets per second.
 [[nodiscard]] inline double aggregate(ReplayEngine& engine, const ReplayLoad& load,
                                       uint64_t packets, uint16_t& gen_id) {
   return millions_per_s(packets, load.packets().size(), [&] { engine.run(++gen_id); });
 }
 
-// cores_bench.cc: what two cores do at once beside what each does alone.
-/// The engine.
+// cores_bench.cc: two cores at once, compared with each alone. cores_row() measures the engine.
 [[nodiscard]] PartsBenchRow cores_row(const PartsBenchConfig& config);
-/// The engine's vector loops over the same packets and nothing else: the machine's own limit where
-/// bytes are moved.
+/// Measures only the engine's vector loops over the same packets: the machine's limit for moving
+/// bytes.
 [[nodiscard]] PartsBenchRow cores_vectors_row(const PartsBenchConfig& config);
-/// Additions in registers: below 1 the two cores are no two cores, or not always ours.
+/// Measures additions in registers. Below 1, the two CPUs are not two full cores or are shared.
 [[nodiscard]] PartsBenchRow cores_registers_row(const PartsBenchConfig& config);
 
 }  // namespace tributary::bench

@@ -6,7 +6,7 @@
 namespace tributary::bench {
 namespace {
 
-/// Room for allocations' alignment.
+/// Room for the alignment of allocations.
 constexpr uint64_t kMemorySlackBytes = 1U << 20;
 
 memory::SharedMemory make_memory(const ReplaySessions& sessions, uint32_t shard_count) {

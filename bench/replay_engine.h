@@ -2,11 +2,11 @@
 /// @file
 /// One live core over a replayed load: the whole engine without packet I/O.
 ///
-/// Model:   As the server has it: port, dispatch, the aggregation program with a job for each of
-///          the load's, counters, results. Of several cores each has its own shard, memory and
-///          queue; sessions and mailboxes are shared.
-/// Threads: run() belongs to one thread.
-/// Tests:   tests/bench/engine_bench_test.cc, parts_bench_test.cc
+/// Model:   The server's engine: port, dispatch, aggregation program with all jobs of the load,
+///          counters, results. Each core has its own shard, memory and queue; cores share sessions
+///          and mailboxes.
+/// Threads: One thread calls run().
+/// Tests:   tests/bench/engine_bench_test.cc, tests/bench/parts_bench_test.cc
 #pragma once
 
 #include <cstdint>
@@ -21,7 +21,7 @@
 
 namespace tributary::bench {
 
-/// What the cores of one benchmark share: a session for each job.
+/// The sessions that the cores of one benchmark share, one for each job.
 class ReplaySessions {
  public:
   explicit ReplaySessions(const ReplayShape& shape);
@@ -42,14 +42,15 @@ class ReplayEngine {
   ReplayEngine(const ReplayLoad& load, ReplaySessions& sessions,
                std::span<const std::unique_ptr<engine::Mailbox>> mailboxes);
 
-  /// Runs a generation. @return the fold over its results.
+  /// Runs a generation.
+  /// @return the checksum over its results.
   uint64_t run(uint16_t gen_id);
   [[nodiscard]] uint64_t results() const { return queue_.results(); }
 
  private:
   trio_ml::App add_jobs(ReplaySessions& sessions);
 
-  std::unique_ptr<ReplaySessions> own_sessions_;  ///< Of a single core.
+  std::unique_ptr<ReplaySessions> own_sessions_;  ///< For a single core only.
   ReplayQueue queue_;
   memory::SharedMemory memory_;
   trio_ml::Shard shard_;

@@ -13,12 +13,12 @@
 namespace tributary::bench {
 namespace {
 
-/// Packets of one source in a row, as its combined datagrams bring them.
+/// Consecutive packets of one source, as in combined datagrams.
 constexpr uint32_t kRunBlocks = 16;
 
 using Header = wire::TrioMlHeader;
 
-/// A run of one source of one job.
+/// A run of one source in one job.
 struct Run {
   uint32_t job;
   uint32_t source;
@@ -29,7 +29,7 @@ uint32_t blocks_of(const ReplayShape& shape) {
   return shape.blocks != 0 ? shape.blocks : shape.window;
 }
 
-/// All of them, in order: the sources of a job one after the other, then the next run.
+/// Returns all runs in order: all sources of a job, then the next job, then the next blocks.
 std::vector<Run> runs_of(const ReplayShape& shape) {
   std::vector<Run> runs;
   for (uint32_t block = 0; block < blocks_of(shape); block += kRunBlocks) {
@@ -93,7 +93,7 @@ uint32_t ReplayQueue::receive(std::span<engine::Packet> burst) {
 }
 
 void ReplayQueue::transmit(std::span<const engine::TxPacket> packets) {
-  // Every source gets the same payload; one fold for each result, as a plain loop has.
+  // All sources get the same payload, so add each result once, as the plain loop does.
   for (size_t i = 0; i < packets.size(); i += load_.shape().sources) {
     checksum_ += load_be<uint64_t>(packets[i].data + Header::kBytes);
     results_++;

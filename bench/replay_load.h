@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 /// @file
-/// Prepared contributions in memory and a port that replays them, for benchmarks of the engine
-/// without packet I/O.
+/// Contributions in memory and a port that replays them, for benchmarks of the engine without
+/// packet I/O.
 ///
-/// Model:   Sources send their blocks in runs of 16, as combined datagrams bring them: run by run,
-///          job by job, source by source, or in an order that a seed chooses. A replay is one
-///          generation of every block; a packet gets the generation's number as it is handed out.
-/// Threads: One queue for each thread; the load is only written through packets' generation.
-/// Memory:  All of it in the constructors.
-/// Tests:   tests/bench/engine_bench_test.cc, parts_bench_test.cc
+/// Model:   Sources send blocks in runs of 16, like combined datagrams. Runs are ordered by run,
+///          job and source, or shuffled from a seed. A replay is one generation of every block;
+///          receive() writes the generation's number into each packet.
+/// Threads: One queue per thread. Nothing but the packets' generation is written to the load.
+/// Memory:  Allocated in the constructors.
+/// Tests:   tests/bench/engine_bench_test.cc, tests/bench/parts_bench_test.cc
 #pragma once
 
 #include <cstddef>
@@ -20,16 +20,16 @@
 
 namespace tributary::bench {
 
-/// Which packets a ReplayLoad has.
+/// The packets of a ReplayLoad.
 struct ReplayShape {
   uint32_t gradients = 256;
   uint32_t window = 64;  ///< Blocks of each job; a multiple of the run, or less than it.
-  uint32_t blocks = 0;   ///< Of them, those that are sent, a multiple of the run; 0: all.
+  uint32_t blocks = 0;   ///< Blocks to send of each job, a multiple of the run; 0: all.
   uint32_t sources = 4;
   uint32_t jobs = 1;         ///< Numbers 1 to jobs.
-  bool shuffled = false;     ///< Runs of jobs and sources in an order of chance, always the same.
-  uint32_t owner = 0;        ///< Only the blocks that core `owner` …
-  uint32_t owner_count = 1;  ///< … of so many owns.
+  bool shuffled = false;     ///< Shuffle the runs of jobs and sources, always the same way.
+  uint32_t owner = 0;        ///< Only the blocks of core `owner` …
+  uint32_t owner_count = 1;  ///< … of this many.
 };
 
 class ReplayLoad {
@@ -48,7 +48,7 @@ class ReplayLoad {
   std::vector<engine::Packet> packets_;
 };
 
-/// Replays a generation's packets and folds the results that come back.
+/// Replays a generation's packets and sums up the results.
 class ReplayQueue final : public engine::PortQueue {
  public:
   explicit ReplayQueue(const ReplayLoad& load) : load_(load) {}
@@ -57,7 +57,8 @@ class ReplayQueue final : public engine::PortQueue {
     gen_id_ = gen_id;
   }
   [[nodiscard]] bool done() const { return next_ == load_.packets().size(); }
-  /// The sum of the results' first bytes since it was cleared, each result once.
+  /// Returns the sum of the results' first bytes since the last clear_checksum(); each result
+  /// counts once.
   [[nodiscard]] uint64_t checksum() const { return checksum_; }
   void clear_checksum() { checksum_ = 0; }
   [[nodiscard]] uint64_t results() const { return results_; }

@@ -22,9 +22,9 @@ using tofino::PacketView;
 constexpr uint32_t kWorkers = 8;
 constexpr uint32_t kSlots = 128;
 constexpr uint32_t kFrames = 2 * kSlots * kWorkers;
-/// Between two packets of a worker: 1100 bytes on the wire at 100 Gbit/s.
+/// Time between two packets of a worker: 1100 bytes on the wire at 100 Gbit/s.
 constexpr Duration kGap = nanoseconds(88);
-/// Longer than the way of any packet through the chip.
+/// Longer than any packet takes through the chip.
 constexpr Duration kDrain = milliseconds(1);
 constexpr uint32_t kHeaderBytes = tofino::kUdpFrameHeaderBytes + wire::SwitchmlHeader::kBytes;
 
@@ -34,7 +34,7 @@ FrameAddress address_of(uint32_t worker) {
 }
 constexpr uint32_t port_of(uint32_t worker) { return worker * tofino::kPortStride; }
 
-/// Sums up what is sent: ports, sizes, and the first and last value.
+/// Adds up the ports, sizes, first values and last values of the packets sent.
 class Totals final : public tofino::SwitchSink {
  public:
   void send(Instant /*at*/, uint32_t port, PacketView packet) override {
@@ -46,7 +46,7 @@ class Totals final : public tofino::SwitchSink {
   uint64_t sum = 0;
 };
 
-/// All packets of a round, in the order in which they are sent.
+/// All packets of a round, in sending order.
 struct Traffic {
   explicit Traffic(const TofinoBenchLoad& load) {
     wire::SwitchmlMessage message;
@@ -65,7 +65,7 @@ struct Traffic {
   }
   [[nodiscard]] PacketView packet(uint64_t i) const { return {frames[i % kFrames], size_bytes}; }
   std::vector<std::vector<std::byte>> frames;
-  uint32_t size_bytes = 0;  ///< Of a packet with its values.
+  uint32_t size_bytes = 0;  ///< Size of a packet with its values.
 };
 
 struct Measured {
@@ -127,7 +127,7 @@ class PlainSwitch {
   }
 
  private:
-  /// Where an IPv4 header has its sender.
+  /// Offset of the source address of a frame's IPv4 header.
   static constexpr uint32_t kIpFromByte = 26;
 
   void add(uint32_t* sums, const std::byte* values, bool is_first) const {
@@ -168,7 +168,7 @@ Measured run_loop(const TofinoBenchLoad& load, const Traffic& traffic, uint64_t 
 
 TofinoBenchRow measure(const TofinoBenchLoad& load, const TofinoBenchConfig& config) {
   const Traffic traffic(load);
-  // Each set is used once a round: a round that is cut short would leave slots half full.
+  // A round uses each set once, so an incomplete round would leave slots half full.
   const uint64_t packets = (config.packets_each + kFrames - 1) / kFrames * kFrames;
   TofinoBenchRow row{
       .elements = load.elements, .elided = load.elided, .packets = packets, .results_agree = true};
@@ -211,7 +211,7 @@ std::vector<TofinoBenchRow> run_tofino_bench(const TofinoBenchConfig& config,
 
 std::string as_table(const std::vector<TofinoBenchRow>& rows) {
   std::string table = fmt::format(
-      "One core, SwitchML on the pipeline model, CPU time; a plain loop of the same sums beside\n"
+      "One core, SwitchML on the pipeline model, CPU time; against a plain loop of the same sums\n"
       "{:>8} {:>8} {:>8} {:>12} {:>10} {:>17} {:>8} {:>11} {:>8}\n",
       "elements", "values", "passes", "M packets/s", "ns/packet", "(min - max)", "loop ns",
       "loop/model", "results");

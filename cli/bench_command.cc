@@ -19,7 +19,7 @@
 namespace tributary::cli {
 namespace {
 
-/// Work of one repetition with --quick: enough to see that it works.
+/// Work of one repetition with --quick: just enough to see that the benchmark works.
 constexpr uint32_t kQuickRepetitions = 3;
 constexpr uint64_t kQuickGradients = 5'000'000;
 constexpr uint64_t kQuickPackets = 100'000;
@@ -60,14 +60,16 @@ int run_tofino(BenchFlags<bench::TofinoBenchConfig>& flags) {
 
 void add_engine_bench(CLI::App& command, int& exit_code) {
   CLI::App* engine =
-      command.add_subcommand("engine", "One core without packet I/O, beside a hand-written loop");
+      command.add_subcommand("engine", "One core without packet I/O, against a hand-written loop");
   const auto flags = bench_flags<bench::EngineBenchConfig>(*engine);
   add_uint(*engine, "--repetitions", flags->bench.repetitions, 1, 100,
-           "Engine and loop in turn, so many times");
-  engine->add_option("--gradients", flags->bench.gradients, "Gradients a packet, one or more")
+           "Times to run the engine and the loop, in turn");
+  engine
+      ->add_option("--gradients", flags->bench.gradients,
+                   "Gradients in a packet; one value or more")
       ->check(CLI::Range(1, 4095))
       ->capture_default_str();
-  engine->add_option("--window", flags->bench.windows, "Blocks in progress, powers of two")
+  engine->add_option("--window", flags->bench.windows, "Blocks in progress; powers of two")
       ->check(CLI::Range(16, 65536))
       ->capture_default_str();
   engine->callback([flags, &exit_code] { exit_code = run_engine(*flags); });
@@ -75,23 +77,23 @@ void add_engine_bench(CLI::App& command, int& exit_code) {
 
 void add_net_bench(CLI::App& command, int& exit_code) {
   CLI::App* net =
-      command.add_subcommand("net", "The virtual network's event core, beside a binary heap");
+      command.add_subcommand("net", "The virtual network's event core, against a binary heap");
   const auto flags = bench_flags<bench::NetBenchConfig>(*net);
   add_uint(*net, "--repetitions", flags->bench.repetitions, 1, 100,
-           "Calendar and heap in turn, so many times");
+           "Times to run the calendar and the heap, in turn");
   add_uint(*net, "--packets", flags->bench.packets_each, 1'000, 1'000'000'000,
-           "Sent by all hosts together in each repetition");
+           "Packets that all hosts together send in each repetition");
   net->callback([flags, &exit_code] { exit_code = run_net(*flags); });
 }
 
 void add_tofino_bench(CLI::App& command, int& exit_code) {
   CLI::App* tofino = command.add_subcommand(
-      "tofino", "SwitchML on the pipeline model, beside a plain loop of the same sums");
+      "tofino", "SwitchML on the pipeline model, against a plain loop with the same sums");
   const auto flags = bench_flags<bench::TofinoBenchConfig>(*tofino);
   add_uint(*tofino, "--repetitions", flags->bench.repetitions, 1, 100,
-           "Model and loop in turn, so many times");
+           "Times to run the model and the loop, in turn");
   add_uint(*tofino, "--packets", flags->bench.packets_each, 1'000, 1'000'000'000,
-           "Sent by all workers together in each repetition");
+           "Packets that all workers together send in each repetition");
   tofino->callback([flags, &exit_code] { exit_code = run_tofino(*flags); });
 }
 
@@ -107,7 +109,7 @@ bool write_bench_json(const std::string& path, const nlohmann::json& json) {
 }
 
 void add_bench_command(CLI::App& app, int& exit_code) {
-  CLI::App* command = app.add_subcommand("bench", "Measure beside plain baselines");
+  CLI::App* command = app.add_subcommand("bench", "Measure this machine against plain baselines");
   command->require_subcommand(1);
   add_engine_bench(*command, exit_code);
   add_net_bench(*command, exit_code);

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 /// @file
-/// What the commands under `tributary bench` have in common: settings, --quick, --json, progress
+/// The parts that all commands under `tributary bench` share: settings, --quick, --json, progress
 /// and the exit code.
 ///
-/// Errors: A file that cannot be written is named and ends the command with 1, as do figures of
-/// runs
-///         whose results were not the same.
+/// Errors:  A file that cannot be written is named and gives exit code 1. So do runs whose results
+///          differ from their baseline's.
 #pragma once
 
 #include <fmt/format.h>
@@ -19,7 +18,7 @@
 
 namespace tributary::cli {
 
-/// `Config`: the bench's own.
+/// Flags of one benchmark; `Config` is the benchmark's own configuration.
 template <class Config>
 struct BenchFlags {
   explicit BenchFlags(CLI::App& command) : settings(command) {}
@@ -29,22 +28,24 @@ struct BenchFlags {
   std::string json_path;
 };
 
-/// Declares the flags that every bench has. @return kept alive by the command's callback.
+/// Declares the flags that every benchmark has.
+/// @return flags that the command's callback must keep alive.
 template <class Config>
 std::shared_ptr<BenchFlags<Config>> bench_flags(CLI::App& command) {
   const auto flags = std::make_shared<BenchFlags<Config>>(command);
-  command.add_flag("--quick", flags->quick, "A few seconds in all, for a look");
+  command.add_flag("--quick", flags->quick, "A short run of a few seconds");
   command.add_option("--json", flags->json_path, "Write the figures to this file")
       ->type_name("FILE");
   return flags;
 }
 
-/// @return whether nothing was asked for, or it has been written.
+/// Writes `json` to the file `path`.
+/// @return true if `path` is empty or the file was written.
 [[nodiscard]] bool write_bench_json(const std::string& path, const nlohmann::json& json);
 
-/// Shows the rows as a table, and as JSON where that was asked for.
-/// @param is_right Whether a row's runs had the same results as their baseline's.
-/// @return The command's exit code.
+/// Prints the rows as a table, and writes them as JSON if a path is given.
+/// @param is_right Tells whether a row's runs had the same results as their baseline's.
+/// @return the command's exit code.
 template <class Rows, class IsRight>
 int report_rows(const Rows& rows, const std::string& json_path, IsRight is_right) {
   fmt::print("{}", as_table(rows));

@@ -17,7 +17,7 @@ namespace {
 using PartsFlags = BenchFlags<bench::PartsBenchConfig>;
 using LatencyFlags = BenchFlags<bench::LatencyBenchConfig>;
 
-/// With --quick: enough to see that it works.
+/// Work with --quick: just enough to see that the benchmarks work.
 constexpr uint32_t kQuickRepetitions = 3;
 constexpr uint64_t kQuickPackets = 20'000;
 constexpr uint32_t kQuickBlocks = 200;
@@ -48,20 +48,22 @@ int run_latency(LatencyFlags& flags) {
 
 void add_live_benches(CLI::App& command, int& exit_code) {
   CLI::App* parts = command.add_subcommand(
-      "parts", "The live path part by part (filter, jobs, cores, worker), each beside a baseline");
+      "parts", "The live path part by part (filter, jobs, cores, worker), each against a baseline");
   const auto parts_flags = bench_flags<bench::PartsBenchConfig>(*parts);
   add_uint(*parts, "--repetitions", parts_flags->bench.repetitions, 1, 1000,
-           "Part and baseline in turn, so many times");
+           "Times to run each part and its baseline, in turn");
   parts->callback([parts_flags, &exit_code] { exit_code = run_parts(*parts_flags); });
 
-  CLI::App* latency = command.add_subcommand(
-      "latency",
-      "Packet in to result out of one block, over UDP and shared memory, beside a bare echo");
+  CLI::App* latency = command.add_subcommand("latency",
+                                             "Time from packet in to result out of one block, over "
+                                             "UDP and shared memory, against an echo");
   const auto latency_flags = bench_flags<bench::LatencyBenchConfig>(*latency);
-  add_uint(*latency, "--gradients", latency_flags->bench.gradients, 2, 4095, "Of the block");
+  add_uint(*latency, "--gradients", latency_flags->bench.gradients, 2, 4095,
+           "Gradients in the block");
   add_uint(*latency, "--rounds", latency_flags->bench.rounds, 1, 1000,
-           "Server and echo in turn, so many times");
-  add_uint(*latency, "--blocks", latency_flags->bench.blocks_each, 10, 1'000'000, "Of each round");
+           "Times to run the server and the echo, in turn");
+  add_uint(*latency, "--blocks", latency_flags->bench.blocks_each, 10, 1'000'000,
+           "Blocks in each round");
   latency->callback([latency_flags, &exit_code] { exit_code = run_latency(*latency_flags); });
 }
 

@@ -21,10 +21,10 @@ constexpr uint32_t kEthernetMtuBytes = 1500;
 /// Gradients of a full packet. Source: Trio paper §6.1 ("each server to send 1024 gradients").
 constexpr uint32_t kGradientsFull = 1024;
 
-/// Linux version from which UDP_GRO is there, and so all that the UDP driver uses.
+/// First Linux version with UDP_GRO, the newest feature that the UDP driver uses.
 constexpr uint32_t kKernelMajorFull = 5;
 
-/// The most that stands in front of a packet's gradients, over IPv4.
+/// Most bytes of headers before a packet's gradients, over IPv4.
 constexpr uint32_t kHeaderBytesMax =
     wire::Ipv4Header::kBytes + wire::UdpHeader::kBytes + wire::kMessageHeadBytesMax;
 static_assert(kHeaderBytesMax == 92);
@@ -46,13 +46,14 @@ Finding examine_interface(const InterfaceFacts& interface) {
   } else if (interface.mtu_bytes < kEthernetMtuBytes) {
     finding.verdict = Verdict::kCostsSpeed;
     finding.remedy = fmt::format(
-        "the default of {} gradients is fragmented here: ip link set dev {} mtu {}, or give each "
+        "packets of the default {} gradients are fragmented: ip link set dev {} mtu {}, or give "
+        "each "
         "worker --gradients {}",
         host::CommunicatorConfig{}.gradients, interface.name, kEthernetMtuBytes, gradients);
   } else if (gradients < kGradientsFull) {
     finding.verdict = Verdict::kCostsSpeed;
     finding.remedy = fmt::format(
-        "ip link set dev {} mtu 9000, where every machine and switch of the path allows it, and "
+        "ip link set dev {} mtu 9000, if every machine and switch on the path allows it, and "
         "give each worker --gradients {}",
         interface.name, kGradientsFull);
   }
@@ -66,7 +67,7 @@ Finding examine_buffer(const char* key, const std::optional<uint64_t>& bytes_max
   finding.found = fmt::format("{} bytes", *bytes_max);
   if (*bytes_max >= wanted_bytes) return finding;
   if (may_pass) {
-    finding.found += ", which this user may pass";
+    finding.found += ", which this user may exceed";
     return finding;
   }
   finding.verdict = Verdict::kCostsSpeed;
@@ -101,11 +102,11 @@ std::vector<Finding> examine_vectors(const MachineFacts& facts) {
   if (!facts.has_avx2) {
     avx2.verdict = Verdict::kCostsSpeed;
     avx2.remedy =
-        "scalar loops run instead; in a virtual machine pass the processor on (-cpu host)";
+        "scalar loops run instead; in a virtual machine, use the host's CPU model (-cpu host)";
   }
   return {avx2,
           {.what = "AVX-512 F and BW",
-           .found = facts.has_avx512 ? "yes" : "no, the next best loops run",
+           .found = facts.has_avx512 ? "yes" : "no, AVX2 or scalar loops run",
            .verdict = Verdict::kOk,
            .remedy = ""}};
 }
@@ -132,7 +133,7 @@ Finding examine_kernel(const std::string& release) {
   return finding;
 }
 
-/// Clock sources that the kernel reads without a system call (vDSO).
+/// Accepts clock sources that the kernel reads without a system call (vDSO).
 Finding examine_clock(const std::string& source) {
   Finding finding{.what = "clock source",
                   .found = source.empty() ? "unknown" : source,
@@ -144,19 +145,19 @@ Finding examine_clock(const std::string& source) {
     finding.verdict = Verdict::kCostsSpeed;
     finding.remedy =
         "echo tsc > /sys/devices/system/clocksource/clocksource0/current_clocksource, if "
-        "available_clocksource beside it lists tsc";
+        "available_clocksource in that folder lists tsc";
   }
   return finding;
 }
 
-/// Needed by DPDK alone, so never a fault.
+/// Only DPDK needs these, so the verdict is always kOk.
 std::vector<Finding> examine_memory(const MachineFacts& facts) {
   const std::string pages =
       facts.hugepages_free ? fmt::format("{} free", *facts.hugepages_free) : std::string("unknown");
   const std::string memlock = facts.memlock_bytes_max
                                   ? fmt::format("{} bytes", *facts.memlock_bytes_max)
                                   : std::string("unlimited");
-  const char* note = " (kernel UDP needs none)";
+  const char* note = " (not needed for kernel UDP)";
   return {
       {.what = "2 MB pages", .found = pages + note, .verdict = Verdict::kOk, .remedy = ""},
       {.what = "locked memory", .found = memlock + note, .verdict = Verdict::kOk, .remedy = ""}};
@@ -177,8 +178,8 @@ std::vector<Finding> examine_sockets(const MachineFacts& facts) {
     port.found = facts.port_refusal;
     port.verdict = Verdict::kWrong;
     port.remedy = fmt::format(
-        "see who has it with: ss -lunp 'sport = :{}' (an aggregator that runs already is no "
-        "fault), or serve on another with --listen ADDRESS:PORT",
+        "find its owner with: ss -lunp 'sport = :{}' (an aggregator that already runs is no "
+        "problem), or serve on another port with --listen ADDRESS:PORT",
         facts.port);
   }
   return {examine_offload("UDP send offload (GSO)", facts.has_udp_gso),
@@ -235,7 +236,7 @@ std::string as_text(std::span<const Finding> findings) {
   for (const Finding& finding : findings) {
     text += fmt::format("{:<11}  {:<{}}  {}\n", to_string(finding.verdict), finding.what, width,
                         finding.found);
-    if (!finding.remedy.empty()) text += fmt::format("{:>13}mend: {}\n", "", finding.remedy);
+    if (!finding.remedy.empty()) text += fmt::format("{:>13}fix: {}\n", "", finding.remedy);
   }
   return text;
 }
@@ -254,10 +255,10 @@ std::string as_json(std::span<const Finding> findings) {
 
 CLI::App* add_doctor(CLI::App& app, DoctorOptions& options) {
   CLI::App* command = app.add_subcommand(
-      "doctor", "Look at this machine: what works, what costs speed, and how to mend it");
-  command->add_option("--json", options.json, "write the result to this file")->type_name("FILE");
-  add_uint(*command, "--port", options.port, 1, UINT16_MAX, "the UDP port to try");
-  command->add_option("--dpdk", options.dpdk, "a DPDK device to look at, as for serve --port")
+      "doctor", "Check this machine: what works, what costs speed, and how to fix it");
+  command->add_option("--json", options.json, "Write the result to this file")->type_name("FILE");
+  add_uint(*command, "--port", options.port, 1, UINT16_MAX, "UDP port to try");
+  command->add_option("--dpdk", options.dpdk, "DPDK device to check, written as for serve --port")
       ->type_name("PORT");
   return command;
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /// @file
-/// `tributary doctor`: whether this machine can run the appliance or a worker, what slows it down,
-/// and the command that mends each.
+/// `tributary doctor`: tells whether this machine can run the appliance or a worker, what slows it
+/// down, and the command that fixes each problem.
 ///
 /// Threads: One.
 /// Errors:  run_doctor() prints one line for a result file that cannot be written.
@@ -31,30 +31,31 @@ struct Finding {
   std::string what;
   std::string found;
   Verdict verdict = Verdict::kOk;
-  std::string remedy;  ///< The command or step that mends it; empty for kOk.
+  std::string remedy;  ///< The command or step that fixes it; empty for kOk.
 };
 
-/// Judges the facts, one finding or more for each.
+/// Judges the facts; returns at least one finding for each.
 [[nodiscard]] std::vector<Finding> examine(const MachineFacts& facts);
 
-/// The worst of the findings; kOk for none.
+/// Returns the worst verdict of the findings; kOk if there are none.
 [[nodiscard]] Verdict worst(std::span<const Finding> findings);
 
-/// One block of text, a line a finding and its remedy below it.
+/// Returns the findings as text: one line each, with the remedy below.
 [[nodiscard]] std::string as_text(std::span<const Finding> findings);
-/// {"verdict": …, "findings": [{"what", "found", "verdict", "remedy"}, …]}
+/// Returns {"verdict": …, "findings": [{"what", "found", "verdict", "remedy"}, …]}.
 [[nodiscard]] std::string as_json(std::span<const Finding> findings);
 
 struct DoctorOptions {
   std::string json;  ///< Result file; empty for none.
   uint16_t port = wire::kTrioMlPort;
-  std::vector<std::string> dpdk;  ///< Devices as behind `serve --port`.
+  std::vector<std::string> dpdk;  ///< Devices as given to `serve --port`.
 };
 
 /// Declares the command.
 CLI::App* add_doctor(CLI::App& app, DoctorOptions& options);
 
-/// @return 0 unless something is wrong, or the result file cannot be written.
+/// Runs the command.
+/// @return 0 unless something is wrong or the result file cannot be written.
 [[nodiscard]] int run_doctor(const DoctorOptions& options, std::ostream& out, std::ostream& err);
 
 }  // namespace tributary::cli

@@ -6,7 +6,8 @@
 namespace tributary::cli {
 namespace {
 
-/// For which a device is judged; a server with more needs more memory and says so at its start.
+/// Cores for which a device is judged. A server with more cores needs more memory and says so when
+/// it starts.
 constexpr uint32_t kCores = 1;
 
 }  // namespace
@@ -37,7 +38,7 @@ std::vector<Finding> examine_dpdk_device(const io::DpdkDeviceSpec& spec,
 std::vector<Finding> examine_dpdk(std::span<const std::string> devices, bool has_dpdk) {
   std::vector<Finding> findings{
       {.what = "DPDK",
-       .found = has_dpdk ? "built in" : "not in this build (kernel UDP needs none)",
+       .found = has_dpdk ? "built in" : "not in this build (not needed for kernel UDP)",
        .verdict = has_dpdk || devices.empty() ? Verdict::kOk : Verdict::kWrong,
        .remedy = ""}};
   if (findings.front().verdict == Verdict::kWrong) {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /// @file
-/// The part of `tributary doctor` that looks at DPDK devices before they are used.
+/// The part of `tributary doctor` that checks DPDK devices before they are used.
 ///
 /// Threads: One.
-/// Errors:  A text that names no device is a finding, too.
+/// Errors:  A text that names no device becomes a finding.
 /// Tests:   tests/cli/doctor_dpdk_test.cc
 #pragma once
 
@@ -16,12 +16,12 @@
 
 namespace tributary::cli {
 
-/// One finding for each complaint about the device, or one that says that there is none.
+/// Returns one finding for each complaint about the device, or one that reports none.
 [[nodiscard]] std::vector<Finding> examine_dpdk_device(const io::DpdkDeviceSpec& spec,
                                                        const io::DpdkDeviceFacts& facts);
 
-/// Whether DPDK is there, and the findings of each device, as behind `serve --port`.
-/// @param has_dpdk Of this build.
+/// Returns whether DPDK is available, and the findings of each device, given as for `serve --port`.
+/// @param has_dpdk Whether this build contains DPDK.
 [[nodiscard]] std::vector<Finding> examine_dpdk(std::span<const std::string> devices,
                                                 bool has_dpdk);
 

@@ -21,7 +21,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// The first line of a file, or nothing.
+/// Returns the first line of a file, or nothing.
 std::optional<std::string> first_line(const fs::path& path) {
   std::ifstream file(path);
   std::string line;
@@ -44,7 +44,7 @@ std::vector<InterfaceFacts> interfaces_below(const fs::path& folder) {
   for (const auto& entry : fs::directory_iterator(folder, error)) {
     const auto flags = number_in(entry.path() / "flags", 16);
     const auto mtu_bytes = number_in(entry.path() / "mtu");
-    if (!flags || !mtu_bytes) continue;  // Files such as bonding_masters lie there too.
+    if (!flags || !mtu_bytes) continue;  // Skips files such as bonding_masters.
     interfaces.push_back({.name = entry.path().filename().string(),
                           .mtu_bytes = static_cast<uint32_t>(*mtu_bytes),
                           .up = (*flags & IFF_UP) != 0,
@@ -55,7 +55,8 @@ std::vector<InterfaceFacts> interfaces_below(const fs::path& folder) {
   return interfaces;
 }
 
-/// "200000 100000" is two cores; "max 100000" is no limit. Source: Linux, cgroup-v2.rst, cpu.max.
+/// Reads "200000 100000" as two cores and "max 100000" as no limit. Source: Linux, cgroup-v2.rst,
+/// cpu.max.
 std::optional<double> quota_in(const fs::path& path) {
   const auto line = first_line(path);
   if (!line) return std::nullopt;
@@ -77,7 +78,7 @@ bool option_works(int socket, int level, int option, int value) {
   return ::setsockopt(socket, level, option, &value, sizeof value) == 0;
 }
 
-/// Any address, IPv6 and IPv4 at once where there is IPv6, as the appliance listens.
+/// Binds all addresses, IPv6 and IPv4 together if there is IPv6, as the appliance does.
 std::string port_refusal(uint16_t port) {
   int fd = ::socket(AF_INET6, SOCK_DGRAM | SOCK_CLOEXEC, 0);
   int result = 0;
@@ -116,7 +117,7 @@ void look_at_processor(MachineFacts& facts) {
   facts.cores_online = static_cast<uint32_t>(std::max(1L, sysconf(_SC_NPROCESSORS_ONLN)));
   facts.cores_allowed = cores_allowed();
 #if defined(__x86_64__)
-  // The same question that the vector kernels ask when they choose a loop.
+  // The vector kernels choose their loop by the same check.
   facts.has_avx2 = __builtin_cpu_supports("avx2") != 0;
   facts.has_avx512 =
       __builtin_cpu_supports("avx512f") != 0 && __builtin_cpu_supports("avx512bw") != 0;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /// @file
-/// What `tributary doctor` looks at: facts about this machine, gathered in one place and judged in
-/// another (cli/doctor.h), so that the judgement can be tested with machines that nobody has.
+/// The facts about this machine that `tributary doctor` judges (cli/doctor.h). Gathering and
+/// judging are separate, so that tests can judge made-up machines.
 ///
 /// Units:   Sizes in bytes.
 /// Threads: One.
@@ -27,13 +27,13 @@ struct InterfaceFacts {
 struct MachineFacts {
   std::vector<InterfaceFacts> interfaces;  ///< Ascending by name.
 
-  // Limits of socket buffers, and whether this user may pass them (CAP_NET_ADMIN).
+  // Limits of socket buffers, and whether this user may exceed them (CAP_NET_ADMIN).
   std::optional<uint64_t> receive_buffer_bytes_max;
   std::optional<uint64_t> send_buffer_bytes_max;
   bool may_pass_buffer_limits = false;
 
   uint32_t cores_online = 0;
-  uint32_t cores_allowed = 0;             ///< By this process's affinity.
+  uint32_t cores_allowed = 0;             ///< By this process's CPU affinity.
   std::optional<double> cpu_quota_cores;  ///< Of the control group; absent without a limit.
   bool has_avx2 = false;
   bool has_avx512 = false;  ///< AVX-512 F and BW.
@@ -48,12 +48,12 @@ struct MachineFacts {
   bool has_udp_gro = false;  ///< UDP_GRO: one call receives many packets.
 
   std::string socket_refusal;  ///< Why no UDP socket can be opened; empty if one can.
-  uint16_t port = 0;           ///< Which port was tried.
-  std::string port_refusal;    ///< Why it cannot be listened on; empty if it can.
+  uint16_t port = 0;           ///< The port that was tried.
+  std::string port_refusal;    ///< Why it cannot be bound; empty if it can.
 };
 
-/// Looks at this machine. Files are read below `root` ("/" but for tests); sockets are opened and
-/// closed at once, the one for `port` on all addresses.
+/// Gathers the facts. Reads files below `root`, which is "/" except in tests. Opens sockets and
+/// closes them at once, one of them bound to `port` on all addresses.
 [[nodiscard]] MachineFacts gather_facts(uint16_t port, const std::filesystem::path& root = "/");
 
 }  // namespace tributary::cli

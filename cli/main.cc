@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The `tributary` program: verbs first, each defined in a file of its own.
+// The `tributary` program. Each command is defined in a file of its own.
 #include <CLI/CLI.hpp>
 #include <iostream>
 

@@ -32,7 +32,7 @@ struct RaceFlags {
 
 std::atomic<bool> interrupted{false};
 
-/// What the flags --quick and --full stand for; flags that are given besides win.
+/// Applies the settings of --quick or --full, except those given by other flags.
 void apply_preset(const CLI::App& command, RaceFlags& flags) {
   race::RaceConfig preset = flags.race;
   if (flags.quick) {
@@ -74,14 +74,14 @@ int run_race(RaceFlags& flags) {
     fmt::print(stderr, "tributary bench race: {}\n", checked.error().text);
     return kExitUsage;
   }
-  // Without SA_RESTART: a poll() that waits returns, and the race asks whether it is over.
+  // Without SA_RESTART, a waiting poll() returns and the race checks whether it was interrupted.
   struct sigaction action {};
   action.sa_handler = [](int) { interrupted.store(true, std::memory_order_relaxed); };
   for (const int number : {SIGINT, SIGTERM, SIGHUP}) sigaction(number, &action, nullptr);
   const race::RaceHooks hooks{
       .progress =
           [](const std::string& line) { fmt::print(stderr, "tributary bench race: {} …\n", line); },
-      // Only a flag; nothing else is read because of it.
+      // Relaxed: only a flag; no other data depends on it.
       .interrupted = [] { return interrupted.load(std::memory_order_relaxed); }};
   const race::RaceResult result = race::run_race(flags.race, hooks);
   fmt::print("{}", race::as_table(result));
@@ -103,7 +103,7 @@ int run_ps_server(const std::string& listen, uint32_t workers) {
     return kExitUsage;
   }
   running_server = server->get();
-  // stop() is one write to a pipe, so a handler may call it.
+  // stop() is one write to a pipe, so a signal handler may call it.
   signal(SIGTERM, [](int) { running_server->stop(); });
   fmt::print("ready\n");
   std::fflush(stdout);
@@ -116,22 +116,25 @@ int run_ps_server(const std::string& listen, uint32_t workers) {
 
 void add_race_command(CLI::App& bench, int& exit_code) {
   CLI::App* command = bench.add_subcommand(
-      "race", "All-reduce through Tributary, beside Gloo, Open MPI and a parameter server");
+      "race", "Compare all-reduces by Tributary, Gloo, Open MPI and a parameter server");
   const auto flags = std::make_shared<RaceFlags>(*command);
-  auto* quick = command->add_flag("--quick", flags->quick, "A few seconds in all, for a look");
-  command->add_flag("--full", flags->full, "Every network, size and loss: hours")->excludes(quick);
+  auto* quick = command->add_flag("--quick", flags->quick, "A short run of a few seconds");
+  command->add_flag("--full", flags->full, "Every network, size and loss; takes hours")
+      ->excludes(quick);
   const auto add_list = [&](const char* flag, auto& values, const char* help) {
     command->add_option(flag, values, help)->delimiter(',')->capture_default_str();
   };
-  add_list("--systems", flags->race.systems, "Who takes part; all who can if not given");
-  add_list("--nets", flags->race.nets, "lo, netns, netns-mtu9000, netns-pkt1500, netns-1gbit, …");
-  add_list("--workers", flags->race.workers, "Workers, one number or more");
-  add_list("--bytes", flags->race.bytes, "Tensor sizes");
-  add_list("--loss", flags->race.losses, "Probabilities that a packet is lost, each way");
-  command->add_flag("--straggler", flags->race.straggler, "Also with one worker a second late");
-  add_uint(*command, "--rounds", flags->race.rounds, 1, 100, "All systems in turn, so many times");
+  add_list("--systems", flags->race.systems, "Systems to compare; default: all that can run here");
+  add_list("--nets", flags->race.nets,
+           "Networks: lo, netns, netns-mtu9000, netns-pkt1500, netns-1gbit, …");
+  add_list("--workers", flags->race.workers, "Numbers of workers");
+  add_list("--bytes", flags->race.bytes, "Tensor sizes in bytes");
+  add_list("--loss", flags->race.losses, "Packet loss probabilities, each way");
+  command->add_flag("--straggler", flags->race.straggler,
+                    "Add cases with one worker a second late");
+  add_uint(*command, "--rounds", flags->race.rounds, 1, 100, "Times to run all systems, in turn");
   add_uint(*command, "--laps", flags->race.laps, 0, 1000,
-           "Laps of a turn that count; 0: by the tensor's size");
+           "Measured laps in a turn; 0: chosen by the tensor's size");
   command->add_option("--json", flags->json_path, "Write the rows to this file")->type_name("FILE");
   command->add_option("--svg", flags->svg_path, "Write plots to this file")->type_name("FILE");
   command->callback([flags, command, &exit_code] {
@@ -141,7 +144,7 @@ void add_race_command(CLI::App& bench, int& exit_code) {
 }
 
 void add_race_processes(CLI::App& app, int& exit_code) {
-  CLI::App* worker = app.add_subcommand("race-worker", "One worker of the race; started by it");
+  CLI::App* worker = app.add_subcommand("race-worker", "One worker of the race");
   worker->group("");
   const auto client = std::make_shared<race::ClientConfig>();
   race::add_client_options(*worker, *client);

@@ -38,8 +38,8 @@ struct ServeFlags {
   std::string json_path;
 };
 
-/// The signals that end the server or ask for its counters. They are blocked in every thread and
-/// taken by the main thread, so no handler runs between two instructions of a core.
+/// The signals that end the server or ask for its counters. Every thread blocks them and the main
+/// thread waits for them, so no handler ever interrupts a core.
 sigset_t awaited_signals() {
   sigset_t set;
   sigemptyset(&set);
@@ -53,7 +53,7 @@ using Stats = std::function<nlohmann::json()>;
 
 bool write_stats(const Stats& stats, const std::string& path) {
   if (path.empty()) return true;
-  // Written beside it and renamed, so that a reader never sees half a file.
+  // Write a temporary file and rename it, so that a reader never sees half a file.
   const std::string temporary = path + ".new";
   {
     std::ofstream file(temporary, std::ios::trunc);
@@ -98,8 +98,8 @@ int refuse(const Error& error) {
   return kExitUsage;
 }
 
-/// Writes the counters at once, so that their place is known to be good, then serves until told to
-/// stop. @return the exit code.
+/// Writes the counters at once to check the path, then serves until a signal ends it.
+/// @return the exit code.
 int serve(const ServeFlags& flags, const std::vector<std::string>& warnings, const Stats& stats,
           const std::string& what, const std::function<void()>& stop) {
   if (!write_stats(stats, flags.json_path)) return kExitUsage;
@@ -123,7 +123,7 @@ int serve(const ServeFlags& flags, const std::vector<std::string>& warnings, con
 int run_trio_ml(const ServeFlags& flags) {
   if (uses_switchml_flags(flags.command)) {
     return refuse(
-        {"--session, --control and their like are of --protocol switchml; allowed with "
+        {"--session, --control and the other SwitchML flags need --protocol switchml; allowed with "
          "trio-ml: --job"});
   }
   const auto config = complete(flags);
@@ -139,10 +139,10 @@ int run_trio_ml(const ServeFlags& flags) {
 
 int run_switchml(const ServeFlags& flags) {
   if (!flags.jobs.empty()) {
-    return refuse({"--job is of --protocol trio-ml; allowed with switchml: --session"});
+    return refuse({"--job needs --protocol trio-ml; allowed with switchml: --session"});
   }
   if (!flags.ports.empty()) {
-    return refuse({"--port is of --protocol trio-ml; switchml is served over sockets: --listen"});
+    return refuse({"--port needs --protocol trio-ml; switchml uses sockets only: --listen"});
   }
   const auto listen = io::resolve(flags.listen, wire::kSwitchmlPort);
   if (!listen) return refuse({fmt::format("--listen: {}", listen.error().text)});
@@ -166,7 +166,7 @@ int run_switchml(const ServeFlags& flags) {
 }
 
 int run(const ServeFlags& flags) {
-  // Before any thread starts: all of them inherit it.
+  // Block the signals before any thread starts, so that all threads inherit the mask.
   const sigset_t signals = awaited_signals();
   pthread_sigmask(SIG_BLOCK, &signals, nullptr);
   return flags.protocol == Protocol::kSwitchml ? run_switchml(flags) : run_trio_ml(flags);
@@ -178,31 +178,31 @@ void add_serve_command(CLI::App& app, int& exit_code) {
   CLI::App* command =
       app.add_subcommand("serve", "Run the aggregator appliance over UDP sockets or DPDK devices");
   const auto flags = std::make_shared<ServeFlags>(*command);
-  add_protocol(*command, flags->protocol, "What workers speak");
+  add_protocol(*command, flags->protocol, "Protocol of the workers");
   command
       ->add_option("--listen", flags->listen,
-                   fmt::format("Address to serve, HOST[:PORT]; the port is {} for trio-ml, {} for "
+                   fmt::format("Address to serve, HOST[:PORT]; default port {} for trio-ml, {} for "
                                "switchml",
                                wire::kTrioMlPort, wire::kSwitchmlPort))
       ->capture_default_str();
   command
       ->add_option("--port", flags->ports,
                    "Serve over this DPDK device instead of sockets, dpdk:DEVICE[,key=value]...; "
-                   "may be repeated")
+                   "repeatable")
       ->type_name("PORT");
   flags->settings.add_table(server::job_keys(), flags->jobs, "A job to serve");
   add_switchml_flags(*command, flags->settings, flags->switchml);
   add_uint(*command, "--cores", flags->appliance.cores, 1, io::kUdpQueuesMax,
            "Polling cores, a power of two");
   add_uint(*command, "--spin-us", flags->appliance.spin_us, 0, 1'000'000,
-           "Keep polling so many microseconds after the last packet; 0 sleeps at once");
+           "Keep polling for this many microseconds after the last packet; 0: sleep at once");
   add_uint(*command, "--buffer-mb", flags->appliance.buffer_mb, 1, 1024,
-           "Socket buffers, each way and core; more for many workers with large windows");
+           "MB of socket buffers, per direction and core; more for many workers or large windows");
   add_uint(*command, "--memory-mb", flags->appliance.memory_mb, 1, 1U << 20,
-           "Most memory for all jobs");
+           "Most memory for all jobs, in MB");
   command
       ->add_option("--json", flags->json_path,
-                   "Write every counter to this file at the end, and on SIGUSR1")
+                   "Write every counter to this file at the start, on SIGUSR1 and at the end")
       ->type_name("FILE");
   command->callback([flags, &exit_code] { exit_code = run(*flags); });
 }

@@ -15,17 +15,17 @@ namespace {
 constexpr std::array<KeySpec, 3> kSessionKeys{{
     {.name = "workers",
      .type = KeyType::kText,
-     .help = "addresses that the workers send from, by rank, as in 10.0.0.1+10.0.0.2",
+     .help = "the workers' sending addresses by rank, for example 10.0.0.1+10.0.0.2",
      .required = true},
     {.name = "elements",
      .type = KeyType::kUint,
-     .help = "of a packet: 64 or 256",
+     .help = "elements in a packet: 64 or 256",
      .default_text = "256",
      .min = 64,
      .max = switchml::kElementsMax},
     {.name = "slots",
      .type = KeyType::kUint,
-     .help = "slots that workers may use, of each set; --slots unless given",
+     .help = "slots per set that workers may use; without it, as many as --slots",
      .min = 1,
      .max = switchml::kSlotsLimit},
 }};
@@ -67,17 +67,17 @@ void add_switchml_flags(CLI::App& command, Settings& settings, SwitchmlFlags& fl
                      "With --protocol switchml: a session that needs no control point");
   command
       .add_option("--control", flags.control,
-                  "With --protocol switchml: where workers ask for sessions (gRPC), HOST:PORT; may "
-                  "be repeated, one for each job that starts at the same time")
+                  "With --protocol switchml: address where workers register (gRPC), HOST:PORT; "
+                  "repeat it for each job that starts at the same time")
       ->allow_extra_args(false);
   add_uint(command, "--sessions", flags.sessions_max, 1, switchml::kSessionsLimit,
            "With --protocol switchml: most sessions at once");
   add_uint(command, "--slots", flags.slots_max, 1, switchml::kSlotsLimit,
-           "With --protocol switchml: slots of each session, of each set");
+           "With --protocol switchml: slots per set of each session");
   add_milliseconds(command, "--meet-ms", flags.deadline, 1, 3'600'000,
                    "With --protocol switchml: longest wait in a barrier or broadcast");
   add_milliseconds(command, "--session-idle-ms", flags.idle_after, 1, 86'400'000,
-                   "With --protocol switchml: a session silent for so long gives way to others");
+                   "With --protocol switchml: a session silent for this long may be replaced");
 }
 
 bool uses_switchml_flags(const CLI::App& command) {
@@ -105,14 +105,15 @@ Result<server::SwitchmlConfig> with_switchml_flags(server::SwitchmlConfig config
   const bool nothing_said = flags.sessions.empty() && flags.control.empty();
   if (nothing_said && !server::ControlServer::available()) {
     return failure(
-        "--session: none is configured, and this program was built without gRPC; give sessions as "
+        "--session: no session is configured, and this program was built without gRPC; give "
+        "sessions as "
         "--session workers=ADDRESS+ADDRESS, or run tools/install-deps.sh --with-grpc and build "
         "again");
   }
   if (nothing_said) {
     config.control.addresses.push_back(Endpoint::ipv4(0x7f000001, server::kSwitchmlControlPort));
   }
-  // The answer to UdpSession has room for an IPv4 address alone.
+  // The answer to UdpSession has a field for an IPv4 address only.
   const bool can_be_told = config.listen.is_ipv4() || io::is_wildcard(config.listen);
   if (!config.control.addresses.empty() && !can_be_told) {
     return failure(fmt::format("--listen {}: allowed with --control: an IPv4 address",

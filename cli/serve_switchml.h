@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /// @file
-/// The flags of `tributary serve --protocol switchml`, and what they say.
+/// The flags of `tributary serve --protocol switchml`, and their conversion to a configuration.
 ///
-/// Errors: One line that names the flag, the value and what is allowed.
-/// Tests:  tests/cli/serve_switchml_test.cc, tests/system/switchml_test.cc
+/// Errors:  One line that names the flag, the value and the values allowed.
+/// Tests:   tests/cli/serve_switchml_test.cc, tests/system/switchml_test.cc
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -27,17 +27,19 @@ struct SwitchmlFlags {
   Duration idle_after = server::SessionBook::Config{}.idle_after;
 };
 
-/// The table "session": `--session workers=10.0.0.1+10.0.0.2,elements=256`, or [[session]].
+/// Returns the table "session": `--session workers=10.0.0.1+10.0.0.2,elements=256`, or [[session]].
 [[nodiscard]] const KeyTable& session_keys();
 
-/// Adds the flags. @param flags Must stay where it is until the parse is over.
+/// Adds the flags.
+/// @param flags Must not move until parsing is over.
 void add_switchml_flags(CLI::App& command, Settings& settings, SwitchmlFlags& flags);
 
-/// Whether any of them was given.
+/// Returns whether any of these flags was given.
 [[nodiscard]] bool uses_switchml_flags(const CLI::App& command);
 
-/// Completes `config`, whose listen, cores, memory and buffers are there. Without --session and
-/// --control there is one control point on the loopback interface, if the program has gRPC.
+/// Completes `config`, in which listen, cores, memory and buffers are set. Without --session and
+/// --control it adds one control point on the loopback interface, if the program was built with
+/// gRPC.
 [[nodiscard]] Result<server::SwitchmlConfig> with_switchml_flags(server::SwitchmlConfig config,
                                                                  const SwitchmlFlags& flags);
 

@@ -12,13 +12,13 @@
 namespace tributary::cli {
 namespace {
 
-/// Thrown through CLI11, whose callbacks know no other way; the text is a whole error line.
+/// Passes a whole error line through CLI11, whose callbacks can report errors only by throwing.
 class Refused : public CLI::ParseError {
  public:
   explicit Refused(std::string text) : CLI::ParseError("Refused", std::move(text), kExitUsage) {}
 };
 
-/// What help shows for the value of an option made by add_key().
+/// Value names that help shows for options made by add_key().
 constexpr const char* kNumberWord = "NUMBER";
 constexpr const char* kTextWord = "TEXT";
 
@@ -30,7 +30,8 @@ bool takes_number(const CLI::Option& option) {
 
 bool is_switch(const CLI::Option& option) { return option.get_items_expected_max() == 0; }
 
-/// What an option takes, in words, from CLI11's type text ("UINT:INT in [1 - 64]", "TEXT:{a,b}").
+/// Describes the values an option takes, from CLI11's type text ("UINT:INT in [1 - 64]",
+/// "TEXT:{a,b}").
 std::string allowed_values(const CLI::Option& option) {
   if (is_switch(option)) return "true, false";
   const std::string type = option.get_type_name();
@@ -50,8 +51,8 @@ std::string allowed_values(const CLI::Option& option) {
   return words;
 }
 
-/// Adds `text` to the option as if it were on the command line and runs the option's checks.
-/// @return nothing, or the error line without its place.
+/// Adds `texts` to the option as if they were on the command line and runs the option's checks.
+/// @return nothing, or the error line without its origin.
 std::optional<std::string> give(CLI::Option& option, const std::vector<std::string>& texts) {
   try {
     for (const std::string& text : texts) option.add_result(text);
@@ -65,13 +66,14 @@ std::optional<std::string> give(CLI::Option& option, const std::vector<std::stri
   return std::nullopt;
 }
 
-/// The TOML type an option takes, in words.
+/// Describes the TOML type that an option takes.
 const char* file_type(const CLI::Option& option) {
   if (is_switch(option)) return "true, false";
   return takes_number(option) ? "a number, without quotes" : "text in quotes";
 }
 
-/// Whether the file's type fits an option: switches take booleans, numbers numbers, others text.
+/// Returns whether the file's type fits an option: booleans for switches, numbers for numbers, text
+/// for others.
 bool type_fits(const CLI::Option& option, const toml::node& node) {
   if (is_switch(option)) return node.is_boolean();
   if (takes_number(option)) return node.is_number();
@@ -84,7 +86,7 @@ toml::table parsed_file(const std::string& path) {
   return std::move(*file);
 }
 
-/// The long flags of a command, or the keys of its file, which are the same without dashes.
+/// Returns the long flags of a command, or the keys of its file: the same names without dashes.
 std::vector<std::string> names_of(const CLI::App& command, bool as_keys) {
   std::vector<std::string> names;
   for (const CLI::Option* option : command.get_options()) {
@@ -134,7 +136,7 @@ std::vector<KeyValues> rows_of(const KeyTable& keys, const toml::node& node,
   return rows;
 }
 
-/// Gives one key of a file to its option, unless the command line has it already.
+/// Gives a key of the file to its option, unless the command line has it.
 void give_from_file(CLI::Option& option, const toml::node& node, const std::string& path) {
   std::vector<const toml::node*> values{&node};
   if (const toml::array* array = node.as_array()) {
@@ -156,7 +158,7 @@ void give_from_file(CLI::Option& option, const toml::node& node, const std::stri
   }
 }
 
-/// The command that the line has chosen: the innermost subcommand that was parsed.
+/// Returns the chosen command: the innermost subcommand that was parsed.
 const CLI::App& chosen_command(const CLI::App& app) {
   const CLI::App* command = &app;
   while (!command->get_subcommands().empty()) command = command->get_subcommands().front();
@@ -179,7 +181,7 @@ std::string explain_leftover(const CLI::App& command, const std::string& leftove
 
 std::string first_line(const std::string& text) { return text.substr(0, text.find('\n')); }
 
-/// One line for an error that CLI11 has found, with what is allowed where it can be known.
+/// Returns one line for an error that CLI11 found, with the values allowed if they are known.
 std::string explain(const CLI::App& app, const CLI::ParseError& error) {
   const CLI::App& command = chosen_command(app);
   const std::vector<std::string> leftovers = command.remaining();
@@ -208,7 +210,7 @@ Settings::Settings(CLI::App& command) : command_(command) {
   command
       .add_option_function<std::string>(
           "--config", [this](const std::string& path) { load(path); },
-          "TOML file whose keys are these flags; a flag wins over the file")
+          "TOML file whose keys are these flags' names; a flag overrides the file")
       ->type_name("FILE");
 }
 
@@ -226,7 +228,7 @@ CLI::Option* Settings::add_table(const KeyTable& table, std::vector<KeyValues>& 
   };
   entry.option = command_.add_option_function<std::vector<std::string>>(
       "--" + table.name(), read_flags,
-      fmt::format("{}; repeatable; in a file [[{}]]\n{}", help, table.name(), table.help()));
+      fmt::format("{}; repeatable; [[{}]] in a file\n{}", help, table.name(), table.help()));
   entry.option->type_name("KEY=VALUE,…")->allow_extra_args(false);
   return entry.option;
 }
@@ -244,10 +246,10 @@ void Settings::load(const std::string& path) {
     const std::string name(key.str());
     if (Table* table = find_table(name)) {
       std::vector<KeyValues> rows = rows_of(*table->keys, node, path);
-      if (table->option->count() > 0) continue;  // Checked all the same.
+      if (table->option->count() > 0) continue;  // The rows were checked, but flags override them.
       *table->rows = std::move(rows);
       table->from_file = true;
-      table->option->add_result(path);  // So that required() is content.
+      table->option->add_result(path);  // Satisfies required().
       continue;
     }
     const std::vector<std::string> keys = names_of(command_, true);

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 /// @file
 /// The settings of a command: declared once with CLI11, read from flags and from a TOML file whose
-/// keys bear the flags' names.
+/// keys are the flags' names.
 ///
-/// Shapes:  `--window 64` is `window = 64` in the file; a repeated `--job id=1,sources=4` is a
+/// Shapes:  `--window 64` is `window = 64` in the file. A repeated `--job id=1,sources=4` is a
 ///          repeated `[[job]]` (see base/key_table.h).
-/// Order:   A flag wins over the file, the file over the default. A structured setting that is on
-///          the command line replaces all of the file's rows of that name.
+/// Order:   A flag overrides the file, and the file overrides the default. Rows of a table on the
+///          command line replace all rows of that table in the file.
 /// Threads: One, at the start of the program.
-/// Errors:  One line that says where (flag, or file:line), what, and what is allowed.
+/// Errors:  One line with the origin (flag, or file:line), the problem and the values allowed.
 /// Tests:   tests/cli/settings_test.cc
 #pragma once
 
@@ -31,18 +31,18 @@
 
 namespace tributary::cli {
 
-/// Exit status of a program whose command line or file was refused.
+/// Exit status after a refused command line or file.
 inline constexpr int kExitUsage = 2;
 
-/// Gives a command its `--config FILE`. It must stay where it is until the parse is over.
+/// Gives a command its `--config FILE`. Must not move until parsing is over.
 class Settings {
  public:
   explicit Settings(CLI::App& command);
   Settings(const Settings&) = delete;
   Settings& operator=(const Settings&) = delete;
 
-  /// Declares the repeatable flag `--NAME key=value,…` and the TOML table `[[NAME]]`; the rows lie
-  /// in `rows` after the parse, in the order in which they were written.
+  /// Declares the repeatable flag `--NAME key=value,…` and the TOML table `[[NAME]]`. After
+  /// parsing, `rows` holds the rows in the order in which they were written.
   CLI::Option* add_table(const KeyTable& table, std::vector<KeyValues>& rows,
                          const std::string& help);
 
@@ -51,24 +51,24 @@ class Settings {
     const KeyTable* keys;
     std::vector<KeyValues>* rows;
     CLI::Option* option;
-    bool from_file = false;  ///< The rows are there already.
+    bool from_file = false;  ///< `rows` already holds the file's rows.
   };
   void load(const std::string& path);
   Table* find_table(const std::string& name);
 
   CLI::App& command_;
-  std::deque<Table> tables_;  ///< A deque, since callbacks hold the addresses.
+  std::deque<Table> tables_;  ///< A deque, because callbacks hold addresses of its elements.
 };
 
-/// An option for one value that is read as `key` says (its type and range; name and default are
-/// not used). `fallback` is the default as help shows it; `store` gets what was written.
+/// Adds an option for one value with the type and range of `key`; its name and default are not
+/// used. `fallback` is the default that help shows; `store` receives the value given.
 CLI::Option* add_key(CLI::App& command, const std::string& flag, KeySpec key,
                      const std::string& fallback, const std::string& help,
                      std::function<void(const KeyValue&)> store);
 
-/// An option that takes a whole number from `min` to `max`; `value` is the default. Use it instead
-/// of CLI11's own conversion, which reads "-1" as 2^64 - 1 and "010" as eight.
-/// `max` must fit the type.
+/// Adds an option for a whole number from `min` to `max`; `value` is the default. Use it instead of
+/// CLI11's own conversion, which reads "-1" as 2^64 - 1 and "010" as eight.
+/// @pre `max` fits the type.
 template <std::unsigned_integral Unsigned>
 CLI::Option* add_uint(CLI::App& command, const std::string& flag, Unsigned& value, uint64_t min,
                       uint64_t max, const std::string& help) {
@@ -79,19 +79,20 @@ CLI::Option* add_uint(CLI::App& command, const std::string& flag, Unsigned& valu
                  });
 }
 
-/// An option that takes whole milliseconds from `min_ms` to `max_ms`; `value` is the default.
+/// Adds an option for whole milliseconds from `min_ms` to `max_ms`; `value` is the default.
 CLI::Option* add_milliseconds(CLI::App& command, const std::string& flag, Duration& value,
                               uint64_t min_ms, uint64_t max_ms, const std::string& help);
 
-/// An option that takes address:port. A `value` that is set is the default.
+/// Adds an option for address:port. `value` is the default if it is set.
 CLI::Option* add_endpoint(CLI::App& command, const std::string& flag, Endpoint& value,
                           const std::string& help);
 
-/// `--protocol NAME`, one of wire::kProtocolNames; `value` is the default.
+/// Adds `--protocol NAME`, one of wire::kProtocolNames; `value` is the default.
 CLI::Option* add_protocol(CLI::App& command, wire::Protocol& value, const std::string& help);
 
-/// Parses the command line and the files it names. @return nothing if the command shall run, else
-/// the exit status: 0 after help, which goes to `out`; kExitUsage after one line to `err`.
+/// Parses the command line and the files that it names.
+/// @return nothing if the command should run. Otherwise the exit status: 0 after help, which goes
+///   to `out`, or kExitUsage after one line to `err`.
 [[nodiscard]] std::optional<int> parse_command_line(CLI::App& app, int argc,
                                                     const char* const* argv, std::ostream& out,
                                                     std::ostream& err);

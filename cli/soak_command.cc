@@ -40,7 +40,7 @@ int run_soak(SoakFlags& flags) {
   const soak::SoakHooks hooks{
       .progress =
           [](const std::string& line) { fmt::print(stderr, "tributary bench soak: {}\n", line); },
-      // Only a flag; nothing else is read because of it.
+      // Relaxed: only a flag; no other data depends on it.
       .interrupted = [] { return interrupted.load(std::memory_order_relaxed); }};
   const auto result = soak::run_soak(flags.soak, hooks);
   if (!result) return refuse(result.error());
@@ -65,19 +65,21 @@ int run_soak(SoakFlags& flags) {
 
 void add_soak_command(CLI::App& bench, int& exit_code) {
   CLI::App* command = bench.add_subcommand(
-      "soak", "A server at and beyond its capacity, while workers come and go");
+      "soak", "Load a server to its capacity and beyond, while workers join and leave");
   const auto flags = std::make_shared<SoakFlags>(*command);
-  add_uint(*command, "--seconds", flags->soak.seconds, 1, 1'000'000, "How long, about");
+  add_uint(*command, "--seconds", flags->soak.seconds, 1, 1'000'000,
+           "Approximate length of the run");
   add_uint(*command, "--jobs", flags->soak.jobs, 1, 64,
-           "Jobs at capacity; twice as many beyond it");
-  add_uint(*command, "--workers", flags->soak.workers, 2, 16, "Workers of each job");
-  add_uint(*command, "--bytes", flags->soak.bytes, 4, 100'000'000, "Size of each tensor");
+           "Jobs at capacity; the overload has twice as many");
+  add_uint(*command, "--workers", flags->soak.workers, 2, 16, "Workers in each job");
+  add_uint(*command, "--bytes", flags->soak.bytes, 4, 100'000'000, "Bytes of each tensor");
   add_uint(*command, "--phase-ms", flags->soak.phase_ms, 100, 3'600'000,
            "Length of a phase; two make a cycle");
   command->add_flag_callback(
       "--single-packets", [flags] { flags->soak.trains = false; },
-      "Workers send each packet by itself, not in trains: slower, but the kernel's count of drops "
-      "is then one of packets");
+      "Send each packet by itself instead of in trains; slower, but then the kernel's drop count "
+      "is "
+      "in packets");
   command->add_option("--json", flags->json_path, "Write the result to this file")
       ->type_name("FILE");
   command->callback([flags, &exit_code] { exit_code = run_soak(*flags); });

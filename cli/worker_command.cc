@@ -24,12 +24,12 @@ constexpr uint64_t kElementsMax = uint64_t{1} << 28;  // 1 GB of 4-byte elements
 constexpr uint64_t kJobMax = 255;                     // Eight bits of the Trio-ML header.
 constexpr uint64_t kWorldMax = 256;                   // Eight bits of src_id.
 constexpr uint64_t kGradientsMax = 4095;              // Twelve bits of grad_cnt.
-constexpr uint64_t kWindowMax = 1U << 16;             // As the aggregator's largest window.
+constexpr uint64_t kWindowMax = 1U << 16;             // The aggregator's largest window.
 constexpr uint64_t kInflightMax = 64;
 constexpr uint64_t kDayS = 86'400;
 constexpr uint64_t kHourMs = 3'600'000;
 
-/// The options as they are being read, with those that are not yet of their final type.
+/// The options while they are read, including those that are converted later.
 struct WorkerFlags {
   explicit WorkerFlags(CLI::App& command) : settings(command) {}
 
@@ -52,28 +52,28 @@ void add_session_flags(CLI::App& command, WorkerFlags& flags) {
   host::CommunicatorConfig& session = flags.options.session;
   flags.deadline_s =
       static_cast<uint32_t>(in_nanoseconds(session.deadline) / in_nanoseconds(seconds(1)));
-  add_protocol(command, flags.options.protocol, "What the server speaks");
+  add_protocol(command, flags.options.protocol, "Protocol of the server");
   command.add_option("--server", flags.options.server,
-                     "The aggregator, HOST:PORT or HOST; required but with --control");
+                     "The aggregator, HOST:PORT or HOST; required unless --control is given");
   CLI::Option* const port = command.add_option(
       "--port", flags.options.port,
       "Use this DPDK device instead of a socket, dpdk:DEVICE[,key=value]... (trio-ml)");
   port->type_name("PORT");
   CLI::Option* const job =
       add_uint(command, "--job", session.job_id, 0, kJobMax, "Job id (trio-ml)");
-  add_uint(command, "--rank", session.rank, 0, kWorldMax - 1, "This worker, counted from 0");
-  add_uint(command, "--world", session.world, 1, kWorldMax, "Workers of the job");
+  add_uint(command, "--rank", session.rank, 0, kWorldMax - 1, "This worker's number, from 0");
+  add_uint(command, "--world", session.world, 1, kWorldMax, "Number of workers in the job");
   flags.source_option =
       add_uint(command, "--source", flags.source, 0, kWorldMax - 1,
-               "src_id at the aggregator, where it differs from the rank (below a tree; trio-ml)");
+               "src_id at the aggregator, if it is not the rank, as in a tree (trio-ml)");
   CLI::Option* const threads =
       add_uint(command, "--threads", session.threads, 1, wire::kChannelsMax,
-               "Threads that reduce a part of each tensor; needs channels=N of the job (trio-ml)");
+               "Threads that each reduce a part of a tensor; the job needs channels=N (trio-ml)");
   flags.trio_ml_only = {port, job, flags.source_option, threads};
   flags.gradients = add_uint(command, "--gradients", session.gradients, 1, kGradientsMax,
-                             "Elements a packet; switchml: 64 or 256, if not given 256");
+                             "Elements in a packet; switchml: 64 or 256, default 256");
   flags.window = add_uint(command, "--window", session.window, 1, kWindowMax,
-                          "Packets in flight; switchml: slots, the same on all ranks");
+                          "Packets in flight; switchml: slots, the same number on all ranks");
   add_uint(command, "--deadline-s", flags.deadline_s, 1, kDayS,
            "Longest wait for a peer or the aggregator, in seconds");
 }
@@ -82,35 +82,35 @@ void add_switchml_flags(CLI::App& command, WorkerFlags& flags) {
   SwitchmlWorkerOptions& options = flags.options.switchml;
   flags.switchml_only = {
       command.add_option("--control", options.control,
-                         "Ask for a session here (gRPC), HOST[:PORT] (switchml)"),
+                         "Register with the control point HOST[:PORT] over gRPC (switchml)"),
       command.add_option("--local", options.local,
-                         "Address to send from, by which the switch knows this rank (switchml)"),
+                         "Address to send from; it identifies this rank to the switch (switchml)"),
       add_milliseconds(command, "--resend-ms", options.resend_after, 1, kHourMs,
-                       "Send a packet again after so long without its result (switchml)")};
+                       "Retransmit a packet after this long without its result (switchml)")};
 }
 
 void add_tensor_flags(CLI::App& command, WorkerFlags& flags) {
   WorkerOptions& options = flags.options;
   flags.elements = add_uint(command, "--elements", options.elements, 1, kElementsMax,
-                            "Length of each tensor; with --input, all of the file");
-  add_uint(command, "--iterations", options.iterations, 1, INT64_MAX, "All-reduces to do");
+                            "Length of each tensor; with --input, default: the whole file");
+  add_uint(command, "--iterations", options.iterations, 1, INT64_MAX, "All-reduces to run");
   add_uint(command, "--inflight", options.inflight, 1, kInflightMax,
-           "All-reduces on their way at once");
+           "All-reduces in flight at once");
   add_uint(command, "--seed", options.seed, 0, INT64_MAX,
-           "Of generated values and of faults; the same on all ranks");
+           "Seed of generated values and faults; the same on all ranks");
   command.add_option("--type", flags.type, "Element type")
       ->check(CLI::IsMember({"float32", "int32"}))
       ->capture_default_str();
   command
-      .add_option("--format", flags.format, "How float32 travels: fixed scale or block exponent")
+      .add_option("--format", flags.format, "float32 on the wire: fixed scale or block exponent")
       ->check(CLI::IsMember({"fixed", "exponent"}))
       ->capture_default_str();
-  command.add_option("--scale", options.reduction.scale, "Factor of --format fixed, above 0")
+  command.add_option("--scale", options.reduction.scale, "Factor for --format fixed, above 0")
       ->capture_default_str();
-  command.add_option("--op", flags.op, "What becomes of the tensors")
+  command.add_option("--op", flags.op, "Operation on the tensors")
       ->check(CLI::IsMember({"sum", "mean"}))
       ->capture_default_str();
-  command.add_flag("--verify", options.verify, "Compare every element of every result, bit by bit");
+  command.add_flag("--verify", options.verify, "Compare every element of every result bit by bit");
   command.add_option("--input", options.input_path, "Raw little-endian values to send")
       ->type_name("FILE");
   command.add_option("--output", options.output_path, "Write the last result to this file")
@@ -124,16 +124,19 @@ void add_fault_flags(CLI::App& command, WorkerFlags& flags) {
   const auto add_probability = [&command](const char* flag, double& value, const char* help) {
     command.add_option(flag, value, help)->check(CLI::Range(0.0, 1.0))->capture_default_str();
   };
-  add_probability("--loss", options.faults.loss, "Lose packets with this probability, both ways");
-  add_probability("--duplicate", options.faults.duplicate, "Double packets, likewise");
-  add_probability("--reorder", options.faults.reorder, "Hold packets back, likewise");
+  add_probability("--loss", options.faults.loss, "Probability that a packet is lost, each way");
+  add_probability("--duplicate", options.faults.duplicate,
+                  "Probability that a packet is duplicated, each way");
+  add_probability("--reorder", options.faults.reorder,
+                  "Probability that later packets overtake a packet, each way");
   add_probability("--straggle", options.straggle,
-                  "Be slow at a delay point, of which an iteration has three");
+                  "Probability of a delay at each of an iteration's three delay points");
   add_milliseconds(command, "--straggle-iteration-ms", options.straggle_iteration, 0, kHourMs,
-                   "Typical iteration; a delay is 0.5 to 2 of it");
+                   "Typical iteration; a delay is 0.5 to 2 times this");
 }
 
-/// What does not go with the protocol, and what depends on it. @return the error line, or empty.
+/// Checks and completes the options that depend on the protocol.
+/// @return the error line, or empty.
 std::string complete_protocol(WorkerFlags& flags) {
   WorkerOptions& options = flags.options;
   const bool is_switchml = options.protocol == Protocol::kSwitchml;
@@ -166,7 +169,8 @@ std::string complete_protocol(WorkerFlags& flags) {
   return "";
 }
 
-/// Checks what one flag alone cannot, and converts. @return the error line, or empty.
+/// Checks combinations of flags and converts the values.
+/// @return the error line, or empty.
 std::string complete(WorkerFlags& flags) {
   WorkerOptions& options = flags.options;
   if (std::string refusal = complete_protocol(flags); !refusal.empty()) return refusal;
@@ -189,7 +193,7 @@ std::string complete(WorkerFlags& flags) {
                        options.reduction.scale);
   }
   if (options.input_path.empty()) return "";
-  if (options.verify) return "--verify needs generated values; allowed: --verify or --input";
+  if (options.verify) return "--verify does not go with --input; allowed: one of them";
   std::error_code error;
   const uint64_t bytes = std::filesystem::file_size(options.input_path, error);
   if (error) return fmt::format("--input {}: {}", options.input_path, error.message());
@@ -223,8 +227,9 @@ int run(WorkerFlags& flags) {
 }  // namespace
 
 void add_worker_command(CLI::App& app, int& exit_code) {
-  CLI::App* command = app.add_subcommand("worker", "Be one rank of a job: all-reduce test tensors");
-  // Kept by the callback, so it lives as long as the command.
+  CLI::App* command =
+      app.add_subcommand("worker", "Run one rank of a job: all-reduce test tensors");
+  // The callback holds a reference, so the flags live as long as the command.
   const auto flags = std::make_shared<WorkerFlags>(*command);
   add_session_flags(*command, *flags);
   add_switchml_flags(*command, *flags);

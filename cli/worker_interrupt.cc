@@ -10,7 +10,7 @@
 namespace tributary::cli {
 namespace {
 
-/// How often the watcher looks whether it shall end, in nanoseconds.
+/// How often the watcher checks whether to stop, in nanoseconds.
 constexpr int64_t kLookNs = 50'000'000;
 
 sigset_t ending_signals() {
@@ -37,8 +37,8 @@ WorkerInterrupt::~WorkerInterrupt() {
 }
 
 bool WorkerInterrupt::requested() const {
-  // A signal that has come but was not taken yet counts: whoever is interrupted together with
-  // others hears that they have left before its own watcher runs.
+  // Count a signal that is pending but not yet taken. When several workers are interrupted
+  // together, this one may see that a peer left before its own watcher runs.
   sigset_t pending;
   sigpending(&pending);
   if (sigismember(&pending, SIGINT) == 1 || sigismember(&pending, SIGTERM) == 1) return true;
@@ -63,7 +63,7 @@ void WorkerInterrupt::watch(const std::stop_token& stop) {
   const timespec look{.tv_sec = 0, .tv_nsec = kLookNs};
   while (!stop.stop_requested()) {
     if (sigtimedwait(&set, nullptr, &look) < 0) continue;
-    // From here on a signal has its usual effect, even while the reaction hangs.
+    // From here on a signal has its default effect, even if the reaction hangs.
     pthread_sigmask(SIG_UNBLOCK, &set, nullptr);
     const std::lock_guard lock(mutex_);
     requested_ = true;

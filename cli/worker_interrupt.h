@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 /// @file
-/// Ctrl-C as an event that a program can wait for and react to, without a signal handler.
+/// Turns Ctrl-C into an event that a program can wait for and react to, without a signal handler.
 ///
-/// Model:   SIGINT and SIGTERM are blocked in all threads and taken by one thread of this class,
-///          which then calls the reaction, an ordinary function that may lock and allocate.
-///          A second signal ends the process at once.
-/// Threads: Made by the main thread before any other thread, which inherit the blocked signals.
-///          The reaction runs on the class's thread. Everything else: any thread.
+/// Model:   SIGINT and SIGTERM are blocked in all threads. A thread of this class takes them and
+///          then calls the reaction, an ordinary function that may lock and allocate. A second
+///          signal ends the process at once.
+/// Threads: The main thread creates it before any other thread, so that all inherit the blocked
+///          signals. The reaction runs on the class's thread. Any thread may call the functions.
 #pragma once
 
 #include <condition_variable>
@@ -28,11 +28,12 @@ class WorkerInterrupt {
 
   [[nodiscard]] bool requested() const;
 
-  /// Replaces what is called, once, when the first signal arrives; at once if it has arrived. When
-  /// this returns, the previous reaction is not running and will not run.
+  /// Sets the function to call once when the first signal arrives; calls it at once if one has
+  /// Returns whether a signal has arrived.
+  /// arrived. After this returns, the previous reaction is not running and will not run.
   void set_reaction(std::function<void()> reaction);
 
-  /// Sleeps, but not past the first signal.
+  /// Sleeps for `duration` or until the first signal.
   void sleep_for(Duration duration);
 
  private:

@@ -23,7 +23,7 @@
 namespace tributary::cli {
 namespace {
 
-/// Where ports that nobody has registered begin. Source: RFC 6335 §6.
+/// First port of the dynamic range, which is never registered. Source: RFC 6335 §6.
 constexpr uint32_t kEphemeralPortFirst = 49'152;
 
 Result<std::unique_ptr<engine::Port>> open_device(const WorkerOptions& options,
@@ -32,7 +32,7 @@ Result<std::unique_ptr<engine::Port>> open_device(const WorkerOptions& options,
   if (!device) return failure(fmt::format("--port {}", device.error().text));
   auto spec = io::join_dpdk_devices({*std::move(device)});
   if (!spec) return failure(fmt::format("--port: {}", spec.error().text));
-  // Another port each time: what is still on its way to an earlier run does not reach this one.
+  // Choose a new port each time, so that packets of an earlier run do not reach this one.
   std::random_device random;
   const auto udp_port =
       static_cast<uint16_t>(kEphemeralPortFirst + random() % (65'536 - kEphemeralPortFirst));
@@ -45,6 +45,7 @@ Result<std::unique_ptr<engine::Port>> open_device(const WorkerOptions& options,
   return std::move(opened->port);
 }
 
+/// Opens the worker's port.
 /// @param local Not set: the kernel chooses.
 Result<std::unique_ptr<engine::Port>> open_port(const WorkerOptions& options, const Endpoint& local,
                                                 const Endpoint& server) {
@@ -57,14 +58,13 @@ Result<std::unique_ptr<engine::Port>> open_port(const WorkerOptions& options, co
   return std::move(*port);
 }
 
-/// A packet of this many gradients must fit the port, or none would ever arrive.
+/// Checks that a packet of this many gradients fits the port; otherwise none would ever arrive.
 Result<void> check_packets(uint32_t gradients, const engine::Port& port) {
   const uint32_t bytes = wire::kMessageHeadBytesMax + gradients * wire::kGradientBytes;
   if (bytes <= port.payload_bytes_max()) return {};
   return failure(fmt::format(
       "--gradients {} needs payloads of {} bytes; the port's MTU leaves {}: give --gradients {}, "
-      "or "
-      "the device a larger mtu=",
+      "or the device a larger mtu=",
       gradients, bytes, port.payload_bytes_max(),
       (port.payload_bytes_max() - wire::kMessageHeadBytesMax) / wire::kGradientBytes));
 }
@@ -73,7 +73,7 @@ bool is_impaired(const io::FaultRates& faults) {
   return faults.loss + faults.duplicate + faults.reorder > 0;
 }
 
-/// The port, with the faults that were asked for.
+/// Wraps the port with the faults that the options ask for.
 Result<std::unique_ptr<engine::Port>> with_faults(const WorkerOptions& options,
                                                   std::unique_ptr<engine::Port> port,
                                                   uint32_t channel = 0) {
@@ -106,17 +106,17 @@ Result<std::unique_ptr<host::Communicator>> join_trio_ml(const WorkerOptions& op
 
 // --- SwitchML ---
 
-/// Where a worker stands between its own address and the switch.
+/// A worker's own address and the switch's address.
 struct Path {
-  Endpoint local;  ///< Port 0: the kernel's choice.
+  Endpoint local;  ///< Port 0: the kernel chooses.
   Endpoint server;
 };
 
-/// Asks for a session, and so learns the switch's address.
+/// Registers with the control point and so learns the switch's address.
 Result<Path> ask_for_session(const WorkerOptions& options, Path path) {
   const auto control = io::resolve(options.switchml.control, server::kSwitchmlControlPort);
   if (!control) return failure(fmt::format("--control: {}", control.error().text));
-  // By this address the switch knows the worker, so packets have to come from it.
+  // The switch identifies the worker by this address, so packets must come from it.
   const auto own = server::switch_address(path.local, *control);
   if (!own) return failure(fmt::format("--local: {}", own.error().text));
   std::random_device random;

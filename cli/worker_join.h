@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 /// @file
-/// How a worker comes to its job: a port, as its options have it, and the protocol over it.
+/// Joins a worker to its job: opens the port that the options describe and starts the protocol.
 ///
-/// Threads: Any; blocks until all ranks have joined, at most until the deadline. SwitchML without a
-///          control point has nothing to join: there it does not block.
-/// Errors:  One line: the address that cannot be resolved, the port that cannot be opened, who has
-///          not come.
-/// Tests:   tests/system/worker_test.cc, switchml_worker_test.cc
+/// Threads: Any. Blocks until all ranks have joined, at most until the deadline. SwitchML without a
+///          control point has no join step and does not block.
+/// Errors:  One line: the address that cannot be resolved, the port that cannot be opened, or the
+///          ranks that have not joined.
+/// Tests:   tests/system/worker_test.cc, tests/system/switchml_worker_test.cc
 #pragma once
 
 #include <cstdint>
@@ -18,7 +18,7 @@
 
 namespace tributary::cli {
 
-/// A seed of this rank's own, the same for the same run.
+/// Returns this rank's own seed, the same in every run with the same options.
 [[nodiscard]] uint64_t rank_seed(const WorkerOptions& options);
 
 [[nodiscard]] Result<std::unique_ptr<host::Communicator>> join_job(const WorkerOptions& options);

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /// @file
-/// What `tributary worker` was told to do.
+/// The options of `tributary worker`.
 ///
-/// Errors: add_worker_command() checks every field; whoever fills one in otherwise keeps to the
-///         ranges named here.
+/// Errors:  add_worker_command() checks every field. Other callers must keep to the ranges named
+///          here.
 #pragma once
 
 #include <cstdint>
@@ -20,38 +20,40 @@ enum class ElementType : uint8_t { kInt32, kFloat32 };
 
 using wire::Protocol;
 
-/// What only a worker of SwitchML is told.
+/// Options for SwitchML only.
 struct SwitchmlWorkerOptions {
-  std::string control;  ///< Where to ask for a session; empty: the server is told its sessions.
-  std::string local;    ///< Address to send from; empty: the one that leads to the server.
-  /// Without a result so long, a packet is sent again. Source: the published client's setting.
+  std::string control;  ///< Control point, HOST:PORT; empty if the server's sessions are
+                        ///< configured.
+  std::string local;    ///< Address to send from; empty: the one that routes to the server.
+  /// Retransmit a packet after this long without a result. Source: the published client's setting.
   Duration resend_after = milliseconds(10);
 };
 
 struct WorkerOptions {
   Protocol protocol = Protocol::kTrioMl;
-  /// HOST:PORT, resolved when the run starts. Empty: the session's (SwitchML with `control`).
+  /// HOST:PORT, resolved when the run starts. May be empty for SwitchML with `control`: the control
+  /// point then gives the address.
   std::string server;
   std::string port;  ///< dpdk:…, or empty for a UDP socket.
-  /// Its server is filled in by the run. SwitchML: `gradients` are a packet's elements, `window`
-  /// the slots of the pool.
+  /// The run sets its server. For SwitchML, `gradients` is the number of elements in a packet and
+  /// `window` the number of slots in the pool.
   host::CommunicatorConfig session;
   SwitchmlWorkerOptions switchml;
-  host::AllReduceOptions reduction;  ///< Format and scale are for float32.
+  host::AllReduceOptions reduction;  ///< Format and scale apply to float32.
   ElementType type = ElementType::kFloat32;
   uint64_t elements = 1'000'000;
   uint64_t iterations = 10;
-  uint32_t inflight = 1;  ///< All-reduces on their way at once.
+  uint32_t inflight = 1;  ///< All-reduces in flight at once.
   uint64_t seed = 1;      ///< The same on all ranks, or their values do not match.
-  bool verify = false;    ///< Compare every result with generated values; not with an input.
+  bool verify = false;    ///< Check every result against generated values; not with an input.
 
-  std::string input_path;   ///< Raw little-endian values instead of generated ones; may be empty.
-  std::string output_path;  ///< Gets the last result if all went well; may be empty.
-  std::string json_path;    ///< Gets the WorkerResult; may be empty.
+  std::string input_path;   ///< Raw little-endian values to send instead; may be empty.
+  std::string output_path;  ///< Receives the last result of a successful run; may be empty.
+  std::string json_path;    ///< Receives the WorkerResult; may be empty.
 
-  io::FaultRates faults;  ///< Of both directions.
-  double straggle = 0;    ///< Probability of each delay point (Trio paper §6.1).
-  Duration straggle_iteration = milliseconds(100);  ///< The typical iteration of that pattern.
+  io::FaultRates faults;  ///< In both directions.
+  double straggle = 0;    ///< Probability of a delay at each delay point (Trio paper §6.1).
+  Duration straggle_iteration = milliseconds(100);  ///< Typical iteration of that pattern.
 };
 
 }  // namespace tributary::cli

@@ -12,11 +12,11 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-/// A run that ends before this needs no progress line.
+/// A run shorter than this needs no progress line.
 constexpr auto kQuiet = std::chrono::seconds(2);
 constexpr auto kTerminalPeriod = std::chrono::milliseconds(500);
 constexpr auto kLogPeriod = std::chrono::seconds(10);
-/// Back to the line's start and clear it (ECMA-48: EL).
+/// Returns to the start of the line and clears it (ECMA-48: EL).
 constexpr const char* kWipe = "\r\x1b[K";
 
 }  // namespace

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 /// @file
-/// A line on standard error that says how far a long run is.
+/// A progress line on standard error for a long run.
 ///
-/// Model:   Nothing for the first two seconds. Then, on a terminal, one line that is written over
-///          twice a second; elsewhere (a log file) a line every ten seconds.
-/// Threads: Prints from a thread of its own; update() is called by one other thread.
+/// Model:   Prints nothing for the first two seconds. Then, on a terminal, it overwrites one line
+///          twice a second; elsewhere (a log file) it prints a line every ten seconds.
+/// Threads: Prints from a thread of its own; one other thread calls update().
 #pragma once
 
 #include <atomic>
@@ -18,10 +18,10 @@ namespace tributary::cli {
 
 class WorkerProgress {
  public:
-  /// @param iterations       How many there will be.
-  /// @param iteration_bytes  What one moves.
+  /// @param iterations      Number of iterations in the run.
+  /// @param iteration_bytes Bytes of one iteration's tensor.
   WorkerProgress(uint64_t iterations, uint64_t iteration_bytes);
-  /// Wipes the line on a terminal.
+  /// Clears the line on a terminal.
   ~WorkerProgress();
   WorkerProgress(const WorkerProgress&) = delete;
   WorkerProgress& operator=(const WorkerProgress&) = delete;
@@ -35,7 +35,7 @@ class WorkerProgress {
   const uint64_t iterations_;
   const uint64_t iteration_bytes_;
   const bool terminal_;
-  // Figures for people: each is shown as it is, so no order among them matters (relaxed).
+  // Relaxed: each figure is printed by itself, so no order among them matters.
   std::atomic<uint64_t> done_{0};
   std::atomic<uint64_t> wrong_{0};
   std::atomic<uint64_t> degraded_blocks_{0};

@@ -14,7 +14,7 @@ namespace {
 
 constexpr uint32_t kElementBytes = 4;
 
-// By division, which rounds once: 60 s are shown as 60, not 59.99….
+// Division rounds once, so 60 s is shown as 60, not 59.99….
 double in_milliseconds(Duration d) { return static_cast<double>(in_nanoseconds(d)) / 1e6; }
 double seconds_of(Duration d) { return static_cast<double>(in_nanoseconds(d)) / 1e9; }
 
@@ -24,7 +24,7 @@ const char* name_of(host::FloatFormat format) {
   return format == host::FloatFormat::kBlockExponent ? "exponent" : "fixed";
 }
 
-/// The settings, under the names of their flags.
+/// Returns the settings under the names of their flags.
 nlohmann::ordered_json config_json(const WorkerOptions& options) {
   nlohmann::ordered_json config{
       {"protocol", to_string(options.protocol)},
@@ -61,7 +61,7 @@ nlohmann::ordered_json config_json(const WorkerOptions& options) {
 LatencySummary summarize(std::vector<Duration> latencies) {
   if (latencies.empty()) return {};
   std::sort(latencies.begin(), latencies.end());
-  // Nearest rank: the smallest value that `percent` of all do not exceed.
+  // Nearest rank: the smallest value that at least `percent` % of the values do not exceed.
   const auto percentile = [&](size_t percent) {
     return latencies[(latencies.size() * percent + 99) / 100 - 1];
   };

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 /// @file
-/// What a `tributary worker` did: one structure, shown to people as a table and to programs as
-/// JSON.
+/// The result of a `tributary worker` run: one structure, printed as a table for people and written
+/// as JSON for programs.
 ///
-/// Units:  Seconds, milliseconds and GB (10^9 bytes) in what is shown, as the names say.
-/// Tests:  tests/cli/worker_result_test.cc
+/// Units:   Output is in seconds, milliseconds and GB (10^9 bytes), as its names say.
+/// Tests:   tests/cli/worker_result_test.cc
 #pragma once
 
 #include <cstdint>
@@ -18,10 +18,10 @@
 
 namespace tributary::cli {
 
-/// Exit status of a program that a person has stopped: 128 + SIGINT, as shells have it.
+/// Exit status after a person stopped the program: 128 + SIGINT, as in shells.
 inline constexpr int kExitInterrupted = 130;
 
-/// WorkerResult::status of a run that went well, and of one that a person ended.
+/// WorkerResult::status of a successful run, and of one that a person stopped.
 inline constexpr const char* kStatusOk = "ok";
 inline constexpr const char* kStatusInterrupted = "interrupted";
 
@@ -32,35 +32,36 @@ struct WorkerResult {
   std::string status = kStatusOk;
   std::string error;  ///< One line; empty if ok.
 
-  uint64_t iterations = 0;  ///< All-reduces that ended well.
-  uint64_t checked = 0;     ///< Elements compared with what they should be.
-  uint64_t wrong = 0;       ///< Of these, different in any bit.
+  uint64_t iterations = 0;  ///< All-reduces that succeeded.
+  uint64_t checked = 0;     ///< Elements compared with their expected values.
+  uint64_t wrong = 0;       ///< Checked elements that differ in any bit.
   uint64_t degraded_elements = 0;
-  uint32_t threads = 1;  ///< As agreed.
+  uint32_t threads = 1;  ///< As agreed at the join.
   host::CommunicatorCounters counters;
 
-  Duration busy;                    ///< With at least one all-reduce on its way.
+  Duration busy;                    ///< Time with at least one all-reduce in flight.
   Duration wall;                    ///< From the first all-reduce to the end, sleeps included.
-  std::vector<Duration> latencies;  ///< Of each all-reduce, from its call until wait() returned.
+  std::vector<Duration> latencies;  ///< Of each all-reduce, from its call to the return of wait().
 };
 
-/// Of a set of durations, by nearest rank; zeros for none.
+/// Summary of a set of durations, by nearest rank; zeros for an empty set.
 struct LatencySummary {
   Duration min, p50, p99, max;
 };
 [[nodiscard]] LatencySummary summarize(std::vector<Duration> latencies);
 
-/// Tensor bytes of all iterations over the busy time, in 10^9 bytes a second.
+/// Returns the tensor bytes of all iterations divided by the busy time, in 10^9 bytes a second.
 [[nodiscard]] double goodput_gbytes_per_second(const WorkerResult& result);
 
-/// 0 only if everything was done and no element was wrong.
+/// Returns 0 only if all iterations succeeded and no element was wrong.
 [[nodiscard]] int exit_code(const WorkerResult& result);
 
 [[nodiscard]] nlohmann::ordered_json to_json(const WorkerResult& result);
-/// A few lines, each ended by a newline.
+/// Returns a few lines, each ended by a newline.
 [[nodiscard]] std::string to_table(const WorkerResult& result);
 
-/// Writes to_json() to options.json_path, if that is set. @return the error line, or empty.
+/// Writes to_json() to options.json_path, if that is set.
+/// @return the error line, or empty.
 [[nodiscard]] std::string write_json(const WorkerResult& result);
 
 }  // namespace tributary::cli

@@ -77,14 +77,14 @@ class Iterations {
       if (slot.ticket) finish(slot, progress);
       if (going_well()) begin(slot, next);
     }
-    // Also after a failure every ticket is waited for, oldest first: its tensor lives here.
+    // Await every ticket, oldest first, even after a failure: its tensor lives in this object.
     for (uint64_t i = next; i < next + slots_.size(); i++) {
       if (slot_of(i).ticket) finish(slot_of(i), progress);
     }
     result_.wall = now() - start;
   }
 
-  /// The tensor of the last iteration of a run that went well.
+  /// Returns the last iteration's tensor; for successful runs only.
   [[nodiscard]] std::span<const T> last_result() const {
     return slots_[(options_.iterations - 1) % slots_.size()].tensor;
   }
@@ -140,7 +140,7 @@ class Iterations {
     if (outcome.status == host::Status::kOk) {
       take(slot, outcome, ended_at);
       progress.update(result_.iterations, result_.wrong, communicator_.counters().degraded_blocks);
-    } else if (going_well()) {  // The first failure explains those behind it.
+    } else if (going_well()) {  // Report the first failure; it explains later ones.
       result_.status =
           interrupt_.requested() ? kStatusInterrupted : host::to_string(outcome.status);
       result_.error = interrupt_.requested() ? "" : outcome.text;
@@ -148,7 +148,7 @@ class Iterations {
   }
 
   void take(const Slot& slot, const host::Outcome& outcome, Instant ended_at) {
-    // After a failure nothing counts: the iterations that are reported are the first ones.
+    // Count nothing after a failure, so that the reported iterations are the first ones.
     if (!going_well()) return;
     result_.iterations++;
     result_.latencies.push_back(ended_at - slot.begun_at);
@@ -179,7 +179,7 @@ class Iterations {
   WorkerResult& result_;
   const host::GeneratedTensor generated_;
   const host::SlowWorkerPattern stragglers_;
-  std::vector<Slot> slots_;  ///< Iteration i has slot i modulo their number.
+  std::vector<Slot> slots_;  ///< Iteration i uses slot i modulo their number.
   uint32_t on_their_way_ = 0;
   Instant busy_since_;
 };
@@ -198,7 +198,7 @@ void run_with(const WorkerOptions& options, WorkerInterrupt& interrupt, WorkerRe
     input = std::move(*values);
   }
 
-  // join() cannot be called off, so an interrupt during it ends the process from here.
+  // join() cannot be cancelled, so an interrupt during it ends the process from here.
   interrupt.set_reaction([result]() mutable {
     result.interrupted = true;
     result.status = kStatusInterrupted;

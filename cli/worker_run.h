@@ -2,12 +2,12 @@
 /// @file
 /// The run of `tributary worker`: joins the job, reduces tensors, checks and measures.
 ///
-/// Model:   Each iteration waits at its delay points, fills a tensor, all-reduces it and checks the
-///          sum. With `inflight` above 1, that many tensors are on their way before the oldest is
-///          waited for. All three delay points lie before the all-reduce, where a training step
-///          computes: a sleep behind it would delay nobody.
+/// Model:   Each iteration sleeps at its delay points, fills a tensor, all-reduces it and checks
+///          the sum. With `inflight` above 1, that many tensors are in flight before the oldest is
+///          awaited. All three delay points come before the all-reduce, where a training step
+///          computes. A sleep after it would delay no other rank.
 /// Threads: Called once, by the main thread.
-/// Errors:  In the result's status and error; nothing is printed.
+/// Errors:  In the result's status and error; prints nothing.
 #pragma once
 
 #include "cli/worker_interrupt.h"
@@ -16,8 +16,8 @@
 
 namespace tributary::cli {
 
-/// Blocks until all is done, something fails, or `interrupt` is requested. An interrupt while the
-/// job is being joined, which can take until the deadline, writes the JSON and ends the process.
+/// Blocks until all iterations are done, something fails, or `interrupt` is requested. Joining can
+/// take until the deadline; an interrupt during it writes the JSON and ends the process.
 [[nodiscard]] WorkerResult run_worker(const WorkerOptions& options, WorkerInterrupt& interrupt);
 
 }  // namespace tributary::cli

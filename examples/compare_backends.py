@@ -1,12 +1,12 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""Gloo beside Tributary in the same run: the time of a DDP step, interleaved, medians.
+"""Compares the median time of a DDP step with Gloo and with Tributary in one run.
 
     tributary launch -n 4 examples/compare_backends.py --json compare.json
     tributary launch -n 4 --timeout-ms 20 examples/compare_backends.py --straggle 0.1
 
 Both groups live in the same processes and train copies of one model in turn, ROUND steps each, so
-that whatever else the machine does hits both.
+other load on the machine affects both.
 """
 
 import argparse
@@ -20,9 +20,9 @@ from torch.nn.parallel import DistributedDataParallel
 
 import training
 
-ROUND = 5  # Steps of one back end before the other has its turn.
+ROUND = 5  # Steps of one back end before the other's turn.
 WARM_UP = 3  # The first steps build buckets; they are not counted.
-BATCH = 16  # Samples a rank and step.
+BATCH = 16  # Samples per rank and step.
 WIDTHS = {"small": 256, "large": 2048}  # 84 thousand and 4.3 million parameters.
 
 
@@ -73,7 +73,7 @@ class Contender:
 
 
 def all_reduce_ms(group, elements, count):
-    """Median time of one all-reduce of float32."""
+    """Returns the median time of one float32 all-reduce."""
     values = torch.randn(elements)
     tensor = torch.empty(elements)
     seconds = []
@@ -89,7 +89,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     training.add_flags(parser)
     parser.add_argument("--model", default="large", choices=WIDTHS)
-    parser.add_argument("--rounds", type=int, default=8, help=f"of {ROUND} steps for each")
+    parser.add_argument("--rounds", type=int, default=8, help=f"rounds of {ROUND} steps each")
     arguments = parser.parse_args()
     arguments.backend = "tributary"
     rank, world = training.begin(arguments)

@@ -5,7 +5,7 @@
     tributary launch -n 4 examples/digits_ddp.py --backend tributary --json out.json
     tributary launch -n 4 examples/digits_ddp.py --backend gloo
 
-Models: cnn (38 k parameters), mlp (9.6 k), mlp-large (4.3 M, 17 MB of gradients a step).
+Models: cnn (38 k parameters), mlp (9.6 k), mlp-large (4.3 M, 17 MB of gradients per step).
 """
 
 import argparse
@@ -19,9 +19,9 @@ from torch.nn.parallel import DistributedDataParallel
 
 import training
 
-BATCH = 64  # Images a step, over all ranks.
-TEST_IMAGES = 360  # Looked at once, after the last epoch.
-VALIDATION_IMAGES = 180  # What the recipe was chosen by, and what is watched while training.
+BATCH = 64  # Images per step, over all ranks.
+TEST_IMAGES = 360  # Evaluated once, after the last epoch.
+VALIDATION_IMAGES = 180  # For choosing the recipe and for watching the training.
 
 
 def make_model(name):
@@ -40,7 +40,7 @@ def make_model(name):
 
 
 def load():
-    """Images and labels for training, for validation, and for the test."""
+    """Returns images and labels for training, validation and the test."""
     images, labels = load_digits(return_X_y=True)
     images = images.astype("float32").reshape(-1, 8, 8) / 16
 
@@ -62,7 +62,7 @@ def accuracy_of(model, images, labels):
 
 
 def batches(count, rank, world, generator):
-    """Indices of this rank's share of each step of an epoch; the same shuffle on all ranks."""
+    """Yields the indices of this rank's share of each step; all ranks shuffle alike."""
     order = torch.randperm(count, generator=generator)
     for first in range(0, count - BATCH + 1, BATCH):
         yield order[first : first + BATCH][rank::world]
@@ -75,7 +75,7 @@ def main():
     parser.add_argument("--epochs", type=int, default=15)
     parser.add_argument("--lr", type=float, help="learning rate of Adam")
     parser.add_argument("--target", type=float, default=0.97,
-                        help="the time until this validation accuracy is reported too")
+                        help="also report the time to this validation accuracy")
     arguments = parser.parse_args()
 
     rank, world = training.begin(arguments)
@@ -94,7 +94,7 @@ def main():
     target_seconds = None
     accuracy = 0.0
     for epoch in range(arguments.epochs):
-        dist.barrier()  # Evaluation is no straggling.
+        dist.barrier()  # Do not count evaluation as straggling.
         for indices in batches(len(images), rank, world, generator):
             with steps:
                 optimizer.zero_grad()

@@ -1,13 +1,13 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""A rank that lags too far behind comes back: join again, take the parameters of a healthy rank.
+"""A rank that lags too far behind rejoins and takes the parameters of a healthy rank.
 
     tributary launch -n 3 --timeout-ms 20 --permanent-ms 100 --window 64 --history 1 \
         examples/rejoin.py
 
-The last rank stops in the second epoch until the others are far ahead. With straggler mitigation
-they go on without it; what it has missed is more than the aggregator keeps, so it gets
-Desynchronised. At the end of the epoch all hear of it and mend it.
+The last rank stops in the second epoch until the others are far ahead. With straggler mitigation they
+continue without it. It has then missed more results than the aggregator keeps, so it gets
+Desynchronised. At the end of the epoch all ranks learn of it and rejoin.
 """
 
 import torch
@@ -20,13 +20,13 @@ import tributary.torch
 import training
 
 EPOCHS = 3
-STEPS = 200  # Of an epoch; more all-reduces than the window of 64 above keeps results of.
+STEPS = 200  # In an epoch; with the window of 64 above, the aggregator keeps fewer results.
 PAUSE_EPOCH = 1
 PAUSE_STEP = 10
 
 
 def train_epoch(ddp, epoch, rank, world):
-    """Returns the number of steps done; raises RuntimeError when the all-reduce fails."""
+    """Trains one epoch. Raises RuntimeError if an all-reduce fails."""
     generator = torch.Generator().manual_seed(1000 * epoch + rank)
     optimizer = torch.optim.SGD(ddp.parameters(), lr=0.05)
     for step in range(STEPS):
@@ -41,12 +41,12 @@ def train_epoch(ddp, epoch, rank, world):
 
 
 def store():
-    """The key-value store through which the ranks have met."""
+    """Returns the key-value store through which the ranks met."""
     return dist.distributed_c10d._get_default_store()
 
 
 def mend(model, well):
-    """All ranks join again, and take the parameters of the first one that is well."""
+    """Makes all ranks join again and take the parameters of the first healthy one."""
     tributary.torch.rejoin()
     for parameter in model.parameters():
         dist.broadcast(parameter.detach(), src=well.index(True))
@@ -70,7 +70,7 @@ def main():
                 raise
             print(f"rank {rank}, epoch {epoch + 1}: {tributary.torch.last_error()}", flush=True)
             well = False
-        # Over Gloo, so that it works whatever has become of the communicators.
+        # Use Gloo, which works whatever state the communicators are in.
         all_well = [None] * world
         dist.all_gather_object(all_well, well)
         if not all(all_well):

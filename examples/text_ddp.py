@@ -16,8 +16,8 @@ from torch.nn.parallel import DistributedDataParallel
 
 import training
 
-CONTEXT = 64  # Bytes that a prediction sees.
-BATCH = 32  # Sequences a step, over all ranks.
+CONTEXT = 64  # Bytes that a prediction can see.
+BATCH = 32  # Sequences per step, over all ranks.
 WIDTH, HEADS, LAYERS = 96, 4, 2
 VALIDATION_BATCHES = 8
 
@@ -41,21 +41,21 @@ class ByteModel(nn.Module):
 
 
 def load():
-    """All modules of the standard library's top level, in one tensor of bytes."""
+    """Returns the standard library's top-level modules as one tensor of bytes."""
     folder = pathlib.Path(sysconfig.get_paths()["stdlib"])
     text = b"".join(path.read_bytes() for path in sorted(folder.glob("*.py")))
     return torch.frombuffer(bytearray(text), dtype=torch.uint8)
 
 
 def sample(text, count, generator):
-    """`count` sequences of CONTEXT bytes, and the same one byte further on."""
+    """Returns `count` sequences of CONTEXT bytes, and the same sequences one byte later."""
     starts = torch.randint(len(text) - CONTEXT - 1, (count,), generator=generator)
     rows = torch.stack([text[start : start + CONTEXT + 1] for start in starts]).long()
     return rows[:, :-1], rows[:, 1:]
 
 
 def evaluate(model, text):
-    """Mean loss in nats a byte and share of bytes that are guessed, always on the same samples."""
+    """Returns the mean loss in nats per byte and the share of bytes guessed, on fixed samples."""
     generator = torch.Generator().manual_seed(0)
     losses, hits = [], []
     with torch.no_grad():
@@ -70,7 +70,7 @@ def evaluate(model, text):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     training.add_flags(parser)
-    parser.add_argument("--steps", type=int, default=100, help="steps of an epoch")
+    parser.add_argument("--steps", type=int, default=100, help="steps in an epoch")
     parser.add_argument("--epochs", type=int, default=3)
     parser.add_argument("--lr", type=float, default=2e-3, help="learning rate of Adam")
     arguments = parser.parse_args()
@@ -87,7 +87,7 @@ def main():
     steps = training.Steps(arguments, rank, world)
     loss = accuracy = 0.0
     for epoch in range(arguments.epochs):
-        dist.barrier()  # Evaluation is no straggling.
+        dist.barrier()  # Do not count evaluation as straggling.
         for _ in range(arguments.steps):
             seen, wanted = (part[rank::world] for part in sample(text[:cut], BATCH, generator))
             with steps:

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the training examples share: their flags, a rank that sleeps on purpose, their result.
+"""Parts that the training examples share: their flags, a rank that sleeps on purpose, their result.
 
-Nothing here belongs to the back end; a script of one's own needs none of it.
+The back end needs none of this, and neither do your own scripts.
 """
 
 import hashlib
@@ -24,33 +24,33 @@ def add_flags(parser):
     )
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--straggle", type=float, default=0.0, metavar="P",
-                        help="a rank sleeps with this probability before a step")
+                        help="probability that a rank sleeps before a step")
     parser.add_argument("--straggle-ms", type=float, default=50.0)
     parser.add_argument("--straggle-rank", type=int, default=-1,
                         help="the rank that sleeps; -1 is the last one, -2 is every rank")
     parser.add_argument("--no-catch-up", action="store_true",
-                        help="a rank that is behind computes every step in full")
+                        help="a rank that is behind still computes every step")
     parser.add_argument("--loss", type=float, default=0.0, metavar="P",
-                        help="lose packets with this probability, both ways; tributary only")
+                        help="probability that a packet is lost, each way; tributary only")
     parser.add_argument("--json", metavar="FILE", help="rank 0 writes the result here")
 
 
 def begin(arguments):
-    """Joins the others. Returns rank and world."""
+    """Joins the other ranks. Returns rank and world."""
     if arguments.loss and arguments.backend != "tributary":
-        sys.exit(f"--loss {arguments.loss}: Gloo runs over TCP; allowed with --backend tributary")
+        sys.exit(f"--loss {arguments.loss}: Gloo runs over TCP; allowed only with --backend tributary")
     if arguments.loss:
         url = os.environ.get("TRIBUTARY_URL", "")
         os.environ["TRIBUTARY_URL"] = f"{url}{'&' if '?' in url else '?'}loss={arguments.loss}"
     torch.set_num_threads(1)  # The ranks share the machine's cores.
     torch.manual_seed(arguments.seed)
-    # The one line that differs: "tributary" where it said "gloo".
+    # The only line that differs: "tributary" instead of "gloo".
     dist.init_process_group(arguments.backend)
     return dist.get_rank(), dist.get_world_size()
 
 
 class NoCatchUp:
-    """For Gloo, and without straggler mitigation: nobody is ever behind."""
+    """For Gloo, and without straggler mitigation, where no rank is ever behind."""
 
     steps_taken = 0
 
@@ -59,7 +59,7 @@ class NoCatchUp:
 
 
 def catch_up(arguments, ddp):
-    """What a rank that is behind asks for the others' gradients."""
+    """Returns the object from which a rank that is behind takes the others' gradients."""
     if arguments.backend != "tributary" or arguments.no_catch_up:
         return NoCatchUp()
     import tributary.torch
@@ -70,14 +70,14 @@ def catch_up(arguments, ddp):
 
 
 def caught_up_steps(catches):
-    """By rank: the steps that it took from the others. For all ranks at once."""
+    """Returns, by rank, the steps taken from the others. All ranks must call it."""
     steps = [0] * dist.get_world_size()
     dist.all_gather_object(steps, catches.steps_taken)
     return steps
 
 
 class Steps:
-    """Times the steps of a training, and sleeps before some of them if this rank straggles."""
+    """Times the steps of a training. Sleeps before some of them if this rank is the straggler."""
 
     def __init__(self, arguments, rank, world):
         sleeper = world - 1 if arguments.straggle_rank == -1 else arguments.straggle_rank
@@ -106,12 +106,12 @@ class Steps:
         return 1000 * statistics.mean(self._settled())
 
     def _settled(self):
-        # The first steps build buckets and caches.
+        # Skip the first steps, which build buckets and caches.
         return self.seconds[min(5, len(self.seconds) - 1) :]
 
 
 def digest(model):
-    """A checksum of all parameters, bit by bit."""
+    """Returns a checksum of all parameters' bits."""
     sha = hashlib.sha256()
     for parameter in model.parameters():
         sha.update(parameter.detach().numpy().tobytes())
@@ -119,14 +119,14 @@ def digest(model):
 
 
 def parameters_identical(model):
-    """Whether all ranks have the same parameters, bit by bit."""
+    """Returns True if all ranks have bit-identical parameters."""
     digests = [None] * dist.get_world_size()
     dist.all_gather_object(digests, digest(model))
     return len(set(digests)) == 1
 
 
 def degraded(arguments):
-    """What the back end says of blocks that lack ranks; nothing with Gloo."""
+    """Returns the back end's summary of blocks that lack ranks; empty with Gloo."""
     if arguments.backend != "tributary":
         return {}
     import tributary.torch
@@ -135,9 +135,9 @@ def degraded(arguments):
 
 
 def finish(arguments, rank, result):
-    """Prints the result on rank 0 and writes it to --json; the last collective of a rank."""
-    # Gloo of torch 1.13 can hang when a group ends while its thread still frees tensors; a barrier
-    # gives it the time.
+    """Prints the result on rank 0 and writes it to --json. Every rank calls it last."""
+    # Gloo of torch 1.13 can hang if a group ends while its thread still frees tensors. A barrier
+    # gives the thread enough time.
     dist.barrier()
     dist.destroy_process_group()
     if rank != 0:

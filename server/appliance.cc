@@ -14,7 +14,7 @@
 namespace tributary::server {
 namespace {
 
-/// SRAM holds the small hot things; job memory is DRAM (Trio paper §2.3 and Figure 9's DMEM).
+/// SRAM holds small, frequently used data; job memory is DRAM (Trio paper §2.3, DMEM in Figure 9).
 constexpr uint64_t kSramBytes = uint64_t{8} << 20;
 
 uint64_t random_seed() {
@@ -22,8 +22,8 @@ uint64_t random_seed() {
   return uint64_t{device()} << 32 | device();
 }
 
-/// The job's sources as one core knows them, added to what other cores have said: a source has an
-/// address where any core has heard of it, and is waited for if all of them wait for it.
+/// Merges one core's view of the job's sources into the totals. A source has an address if any core
+/// knows one. It counts as waited for only if every core waits for it.
 void add_sources(nlohmann::json& sources, const trio_ml::Job& job) {
   for (uint32_t i = 0; i < job.config.sources; i++) {
     if (sources.size() <= i) {
@@ -37,7 +37,7 @@ void add_sources(nlohmann::json& sources, const trio_ml::Job& job) {
   }
 }
 
-/// One job on one core, added to what other cores have said.
+/// Adds one core's counters of a job to the job's totals.
 void add_job_stats(nlohmann::json& job_stats, const trio_ml::Job& job) {
   const auto add = [&job_stats](const char* name, uint64_t value) {
     job_stats[name] = job_stats.value(name, uint64_t{0}) + value;
@@ -64,7 +64,8 @@ Appliance::~Appliance() { stop(); }
 
 Result<std::unique_ptr<Appliance>> Appliance::start(const ApplianceConfig& config) {
   if (config.jobs.empty()) {
-    return failure("job: none is configured; give at least one, as in --job id=1,sources=4");
+    return failure(
+        "job: no job is configured; give at least one, for example --job id=1,sources=4");
   }
   auto memory = memory::SharedMemory::create(
       {.sram_size_bytes = kSramBytes, .dram_size_bytes = config.memory_mb << 20});
@@ -131,7 +132,8 @@ Result<void> Appliance::add_jobs(uint32_t room_bytes) {
         std::make_unique<trio_ml::Shard>(core, config_.cores, port_->local().port, memory_));
   }
   for (trio_ml::JobConfig job : config_.jobs) {
-    // Each job as if it were alone: jobs that are busy at the same time may overflow the socket.
+    // Sizes each job as if it were alone: jobs that are busy at the same time may overflow the
+    // socket.
     job.room_bytes = room_bytes;
     job.ports = port_->udp_ports();
     for (uint32_t channel = 0; channel < job.channels; channel++) {

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 /// @file
-/// The aggregator appliance: Trio-ML on the live engine over UDP sockets or DPDK devices, put
-/// together from its parts.
+/// The aggregator appliance: Trio-ML on the live engine over UDP sockets or DPDK devices.
 ///
-/// Threads: Owned by one thread; the engine's cores are inside.
-/// Errors:  start() returns one line: the port in use, the job that does not fit, …
-/// Memory:  Shared memory as configured, touched only where jobs use it.
+/// Threads: One thread owns the object; it contains the engine's cores.
+/// Errors:  start() returns one line, for example that the port is in use or a job does not fit.
+/// Memory:  Reserves the configured shared memory; only pages that jobs use are touched.
 /// Tests:   tests/server/appliance_test.cc
 #pragma once
 
@@ -26,25 +25,25 @@ namespace tributary::server {
 struct ApplianceConfig {
   Endpoint listen = Endpoint::ipv4(0, wire::kTrioMlPort);
   uint32_t cores = 1;         ///< Polling cores; a power of two.
-  uint32_t spin_us = 0;       ///< Keep polling so long after the last packet.
-  uint64_t memory_mb = 4096;  ///< Shared memory for jobs (address space; used pages count).
-  uint32_t buffer_mb = 4;     ///< Socket buffers wanted, each way and core.
-  std::vector<io::DpdkDeviceSpec> devices = {};  ///< Not empty: DPDK instead of UDP sockets.
+  uint32_t spin_us = 0;       ///< Keep polling this long after the last packet.
+  uint64_t memory_mb = 4096;  ///< Shared memory for jobs (address space; only used pages count).
+  uint32_t buffer_mb = 4;     ///< Socket buffers to ask for, per direction and core.
+  std::vector<io::DpdkDeviceSpec> devices = {};  ///< If not empty, DPDK instead of UDP sockets.
   std::vector<trio_ml::JobConfig> jobs;
 };
 
 class Appliance {
  public:
-  /// Opens the port, makes room for the jobs and starts the cores.
+  /// Opens the port, allocates the jobs' memory and starts the cores.
   static Result<std::unique_ptr<Appliance>> start(const ApplianceConfig& config);
   ~Appliance();
 
-  /// Ends the cores after the burst at hand. Idempotent.
+  /// Stops the cores after their current burst. Idempotent.
   void stop();
 
-  /// Every counter by name, as `tributary serve --json` writes it.
+  /// Returns every counter by name, as `tributary serve --json` writes it.
   [[nodiscard]] nlohmann::json stats();
-  /// What costs speed on this machine, for people.
+  /// Returns sentences about what slows this machine down, for people to read.
   [[nodiscard]] const std::vector<std::string>& warnings() const { return warnings_; }
   [[nodiscard]] Endpoint local() const { return port_->local(); }
 
@@ -53,12 +52,13 @@ class Appliance {
   struct OpenedPort {
     std::unique_ptr<engine::Port> port;
     std::vector<std::string> warnings;
-    uint32_t room_bytes = 0;  ///< What a core's socket holds; 0: not known.
+    uint32_t room_bytes = 0;  ///< Bytes that a core's socket can hold; 0 if unknown.
   };
   static Result<OpenedPort> open_sockets(const ApplianceConfig& config);
   static Result<OpenedPort> open_devices(const ApplianceConfig& config);
   Appliance(const ApplianceConfig& config, memory::SharedMemory memory, OpenedPort port);
-  /// Behind an error about a job's id: whose channels have it, if some job has several.
+  /// Returns a note to append to an error about a job id: the job with several channels that uses
+  /// this id. Empty if there is none.
   [[nodiscard]] std::string ids_note(uint32_t id) const;
   Result<void> add_jobs(uint32_t room_bytes);
   Result<void> add_job(const trio_ml::JobConfig& job);
@@ -68,8 +68,8 @@ class Appliance {
   memory::SharedMemory memory_;
   std::unique_ptr<engine::Port> port_;
   std::vector<std::string> warnings_;
-  std::vector<std::unique_ptr<trio_ml::Session>> sessions_;  ///< One for each channel of a job.
-  std::vector<std::unique_ptr<trio_ml::Shard>> shards_;      ///< One for each core.
+  std::vector<std::unique_ptr<trio_ml::Session>> sessions_;  ///< One per channel of each job.
+  std::vector<std::unique_ptr<trio_ml::Shard>> shards_;      ///< One per core.
   std::unique_ptr<Engine> engine_;
   Instant started_at_;
 };

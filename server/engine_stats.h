@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// @file
-/// Counters of an appliance's cores and ports as they stand in its JSON file, whatever it serves.
+/// Counters of an appliance's cores and ports as JSON, for every protocol.
 ///
 /// Tests:   tests/server/appliance_test.cc
 #pragma once
@@ -13,13 +13,14 @@
 
 namespace tributary::server {
 
-/// A row of "ports": packets and bytes both ways; "frames" by name where the port takes frames.
+/// Returns a row of "ports": packets and bytes in both directions, and "frames" by name if the port
+/// handles frames.
 [[nodiscard]] nlohmann::json port_stats(const engine::PortQueue& queue);
-/// A row of "cores".
+/// Returns a row of "cores".
 [[nodiscard]] nlohmann::json core_stats(const engine::CoreCounters& counters);
 
-/// Adds one core's outcomes to what other cores have said, by name; bytes only where there are any.
-/// @tparam Outcome What a program counts; to_string() names it.
+/// Adds one core's outcomes to the totals by name. Adds bytes only for outcomes that have any.
+/// @tparam Outcome The program's outcome enum; to_string() names its values.
 template <class Outcome, class Counters>
 void add_counters(nlohmann::json& packets, nlohmann::json& bytes, const Counters& counters) {
   for (uint32_t i = 0; i < counters.size(); i++) {

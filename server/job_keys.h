@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /// @file
-/// The keys of a job, once for `--job key=value,…`, for `[[job]]` in a file and for the help text.
+/// The keys of a job, defined once for `--job key=value,…`, for `[[job]]` in a file and for the
+/// help text.
 #pragma once
 
 #include "apps/trio_ml/config.h"
@@ -9,10 +10,10 @@
 
 namespace tributary::server {
 
-/// The table "job". Names follow the Trio paper's job record (Figure 17) where it has them.
+/// Returns the table "job". Names follow the Trio paper's job record (Figure 17) where it has them.
 [[nodiscard]] const KeyTable& job_keys();
 
-/// The job that a row describes. @return an Error that begins with where the row was written.
+/// Returns the job that a row describes, or an Error that begins with the row's origin.
 [[nodiscard]] Result<trio_ml::JobConfig> to_job(const KeyValues& row);
 
 }  // namespace tributary::server

@@ -15,7 +15,7 @@ namespace tributary::race {
 namespace {
 
 using Clock = std::chrono::steady_clock;
-constexpr std::chrono::seconds kPatience{20};  // Only a machine in trouble takes so long.
+constexpr std::chrono::seconds kPatience{20};  // Generous; normally milliseconds.
 constexpr int kPollMs = 20;
 
 }  // namespace
@@ -42,7 +42,7 @@ Result<std::string> run_command(const std::vector<std::string>& words) {
   };
   const auto deadline = Clock::now() + kPatience;
   while (!child->has_ended() && Clock::now() < deadline) {
-    // Its end closes the pipe, which wakes this up.
+    // The pipe closes when the program ends, which wakes poll().
     pollfd file{child->stdout_file(), POLLIN, 0};
     poll(&file, 1, kPollMs);
     take();

@@ -20,15 +20,16 @@ namespace fs = std::filesystem;
 
 constexpr uint32_t kHandoffSamples = 21;
 constexpr uint32_t kHandoffsEach = 2'000;  ///< Round trips; about 0.2 ms near, 0.6 ms far.
-constexpr size_t kApartBytes = 128;        ///< Two lines: some processors fetch pairs.
+constexpr size_t kApartBytes = 128;        ///< Two cache lines, because some processors fetch
+                                           ///< pairs.
 
-/// A number that two threads hand to each other.
+/// A number that two threads pass to each other.
 struct alignas(kApartBytes) Ball {
   std::atomic<uint64_t> turns{0};
 };
 
-/// Hands the ball back whenever `turns` is of `parity`, until `end`. A yield now and then lets the
-/// other thread on when both have but one core between them.
+/// Passes the ball back whenever `turns` has `parity`, until `end`. An occasional yield lets the
+/// other thread run if both share one core.
 void play(Ball& ball, uint64_t parity, uint64_t end) {
   uint32_t idle = 0;
   for (uint64_t turns; (turns = ball.turns.load(std::memory_order_acquire)) < end;) {

@@ -23,8 +23,8 @@ constexpr uint32_t kServerHost = 254;
 constexpr uint32_t kEthernetMtu = 1500;
 constexpr uint32_t kJumboMtu = 9000;
 
-/// A token bucket as a port of a switch would queue: two full segments of 64 KiB may pass at once,
-/// and 20 ms wait at most. Assumed; the rate is what matters.
+/// A token bucket like the queue of a switch port: passes two full segments of 64 KiB at once and
+/// holds packets for at most 20 ms. Assumed; only the rate matters.
 constexpr const char* kBucketBurst = "128kb";
 constexpr const char* kBucketLatency = "20ms";
 
@@ -44,7 +44,7 @@ constexpr std::array kKinds{
     NetKind{"shm", false, 65536, 0, true, true, "shared memory, no kernel network"},
 };
 
-/// Loses a packet when 32 random bits are below `threshold`.
+/// Drops a packet if 32 random bits are below `threshold`.
 /// Source: Linux, include/uapi/linux/filter.h (SKF_AD_RANDOM), pkt_cls.h (TC_ACT_OK 0, SHOT 2).
 std::string loss_program(double probability) {
   const auto threshold = static_cast<uint32_t>(std::clamp(probability, 0.0, 1.0) * 4294967295.0);
@@ -65,7 +65,7 @@ std::vector<std::string> existing_namespaces() {
   return names;
 }
 
-/// The process that made a namespace, from "trib-race-PID-…"; 0 if the name is not of that shape.
+/// Returns the process that made a namespace, from "trib-race-PID-…"; 0 for other names.
 pid_t maker_of(const std::string& name) {
   const char* begin = name.data() + kNamePrefix.size();
   const char* end = name.data() + name.size();
@@ -184,7 +184,7 @@ Result<void> RaceNetwork::shape(const std::string& node, const std::string& port
 
 Result<void> RaceNetwork::set_loss(double probability) {
   if (!kind_->may_lose()) {
-    return failure(fmt::format("network {} cannot lose packets: they do not cross it one by one",
+    return failure(fmt::format("network {} cannot lose packets: they cross it in larger segments",
                                kind_->name));
   }
   for (uint32_t rank = 0; rank < workers_; rank++) {

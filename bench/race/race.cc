@@ -20,11 +20,11 @@ using Clock = std::chrono::steady_clock;
 
 constexpr uint64_t kBytesMax = 400'000'000;
 constexpr double kLossMax = 0.5;
-/// A lap has as many all-reduces as bring it to about this size, so that starting all workers at
-/// one moment is a small part of it.
+/// A lap has enough all-reduces to reach about this size, so that the start of all workers takes a
+/// small part of it.
 constexpr uint64_t kLapBytes = 10'000'000;
 constexpr uint32_t kReductionsMax = 20;
-/// Laps of a turn: enough for a median where they are short.
+/// Laps in a turn. Short laps need more of them for a median.
 constexpr uint32_t kLapsOfSmall = 5;
 constexpr uint32_t kLapsOfLarge = 2;
 constexpr uint64_t kLargeBytes = 50'000'000;
@@ -60,7 +60,7 @@ class Race {
   RaceResult run();
 
  private:
-  /// All cases of one network.
+  /// Runs all cases of one network.
   void run_on(const NetKind& kind, std::span<const RaceCase> cases);
   void run_case(RaceNetwork& network, const RaceCase& race);
   void leave_out(const std::string& system, const RaceCase& race, const std::string& why);
@@ -87,7 +87,7 @@ void Race::run_case(RaceNetwork& network, const RaceCase& race) {
   std::map<const System*, std::vector<Lap>> laps;
   std::set<const System*> out;
   for (const System* system : systems_) {
-    // Nobody expects shared memory in the table of a network.
+    // Skip silently: shared memory is not expected in a network's table.
     if (system->uses_shared_memory() && !network.kind().shared_memory) {
       out.insert(system);
       continue;
@@ -110,7 +110,7 @@ void Race::run_case(RaceNetwork& network, const RaceCase& race) {
         laps[system].insert(laps[system].end(), ran->begin(), ran->end());
       } else if (!hooks_.interrupted()) {
         leave_out(system->name, race, fmt::format("round {}: {}", round + 1, ran.error().text));
-        out.insert(system);  // Its rows would have other rounds than the others'.
+        out.insert(system);  // Its row would lack rounds of the others.
       }
     }
   }
@@ -189,7 +189,7 @@ Result<void> check(const RaceConfig& config) {
   }
   const bool empty = config.nets.empty() || config.workers.empty() || config.bytes.empty() ||
                      config.losses.empty() || config.rounds == 0;
-  if (empty) return failure("--nets, --workers, --bytes, --loss, --rounds: none may be empty");
+  if (empty) return failure("--nets, --workers, --bytes, --loss, --rounds: each needs a value");
   return {};
 }
 

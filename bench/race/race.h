@@ -1,15 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 /// @file
-/// `tributary bench race`: Tributary against what users would pick instead, on one machine, in one
-/// run.
+/// `tributary bench race`: compares Tributary with its alternatives on one machine in one run.
 ///
 /// Model:   For each case (network, workers, size, loss, straggler) the systems take turns, round
-///          by round, so that a machine whose speed drifts is slow for all of them. A turn starts
-///          fresh processes and has a lap that does not count.
-/// Source:  The method and its traps: docs/benchmarks.md.
-/// Threads: One, besides the processes it starts.
-/// Errors:  A configuration that cannot be is refused before anything starts. A system that cannot
-///          take part, or fails, is left out of that case with a line in RaceResult::left_out.
+///          by round. So a drift of the machine's speed affects all of them. Each turn starts new
+///          processes and runs a warm-up lap first.
+/// Source:  docs/benchmarks.md describes the method and its pitfalls.
+/// Threads: One, besides the processes that it starts.
+/// Errors:  check() refuses a bad configuration. A system that cannot run, or fails, is left out of
+///          that case, with an entry in RaceResult::left_out.
 /// Tests:   tests/bench/race/race_test.cc
 #pragma once
 
@@ -31,27 +30,28 @@ struct RaceConfig {
   std::vector<uint32_t> workers{4};                    ///< 2 … kWorkersMax each.
   std::vector<uint64_t> bytes{1'000'000, 10'000'000};  ///< Multiples of 4, up to 400 MB.
   std::vector<double> losses{0.0};                     ///< 0 … 0.5 each.
-  bool straggler = false;                              ///< Also with a late worker, without loss.
+  bool straggler = false;                              ///< Add cases with a late worker, without
+                                                       ///< loss.
   uint32_t rounds = 3;
-  uint32_t laps = 0;      ///< A turn's; 0: by the tensor's size.
-  std::string tributary;  ///< The program; empty: the running one.
+  uint32_t laps = 0;      ///< In each turn; 0: chosen by the tensor's size.
+  std::string tributary;  ///< Path of the program; empty: the running one.
 };
 
-/// Refuses a value that cannot be, by its flag.
+/// Refuses a value that is not allowed, and names its flag.
 Result<void> check(const RaceConfig& config);
 
-/// All combinations, in the order in which they are run.
+/// Returns all combinations, in the order in which they run.
 [[nodiscard]] std::vector<RaceCase> cases_of(const RaceConfig& config);
 
 struct LeftOut {
-  std::string system;  ///< Empty: all of them.
+  std::string system;  ///< Empty: all systems.
   RaceCase race;
   std::string why;
 };
 
 struct RaceResult {
   Machine machine;
-  double handoff_before_ns = 0;  ///< A cache line, one way, between two cores.
+  double handoff_before_ns = 0;  ///< One-way time of a cache line between two cores.
   double handoff_after_ns = 0;
   double load_after = 0;
   double seconds = 0;
@@ -61,14 +61,15 @@ struct RaceResult {
 };
 
 struct RaceHooks {
-  std::function<void(const std::string&)> progress;  ///< A line for people, now and then.
-  std::function<bool()> interrupted;                 ///< True ends the race; rows so far stand.
+  std::function<void(const std::string&)> progress;  ///< Called with a line for people from time to
+                                                     ///< time.
+  std::function<bool()> interrupted;                 ///< True ends the race; rows so far are kept.
 };
 
-/// Runs a configuration that check() has passed.
+/// Runs a configuration that check() has accepted.
 [[nodiscard]] RaceResult run_race(const RaceConfig& config, const RaceHooks& hooks);
 
-/// No element of any sum was wrong, and at least one case has a row.
+/// Returns true if no element of any sum was wrong and at least one case has a row.
 [[nodiscard]] bool all_right(const RaceResult& result);
 
 }  // namespace tributary::race

@@ -14,8 +14,8 @@
 namespace tributary::race {
 namespace {
 
-/// A way of more than this says that two cores do not share a cache. Source: measured on virtual
-/// machines whose cores are moved: 25 ns near, 160 ns far.
+/// A longer one-way time means that two cores share no cache. Source: measured on virtual machines
+/// whose cores are moved: 25 ns near, 160 ns far.
 constexpr double kFarNs = 80;
 constexpr double kMegabyte = 1e6;
 
@@ -145,7 +145,7 @@ std::vector<Comparison> compare(const RaceResult& result) {
     Comparison one{.race = own.race, .fastest_peer = {}, .to_peer = {}};
     const RaceRow* peer = nullptr;
     const NetKind* kind = find_net_kind(own.race.net);
-    // Over shared memory it stands against what TCP reaches on the same machine.
+    // Over shared memory, compare with TCP on the same machine.
     RaceCase rivals = own.race;
     if (kind != nullptr && kind->shared_memory) rivals.net = "lo";
     for (const RaceRow& row : result.rows) {
@@ -171,29 +171,30 @@ std::vector<Comparison> compare(const RaceResult& result) {
 std::vector<std::string> cannot_tell(const RaceResult& result) {
   std::vector<std::string> lines{
       fmt::format("Workers, servers and the network share {} cores: without shaped links, large "
-                  "tensors show what the software costs, not what links or switches could do.",
+                  "tensors show the cost of the software, not the capacity of links or switches.",
                   result.machine.cores),
-      "No network card took part. What one offloads or limits is not in here.",
-      "Packets that the kernel processes while another program runs are on that program's CPU "
-      "account; the totals have them, a single worker's share may be off."};
+      "No network card took part, so its offloads and limits are not in the figures.",
+      "Packets that the kernel processes while another program runs count as that program's CPU "
+      "time. The totals include them, but a single worker's share may be off."};
   const auto any = [&result](auto holds) {
     return std::any_of(result.rows.begin(), result.rows.end(), holds);
   };
   if (any([](const RaceRow& row) { return row.race.net == "lo"; })) {
     lines.emplace_back(
-        "On the loopback there is one link for all: link MB is everybody's traffic.");
+        "The loopback is one link for all workers: link MB is the traffic of all of them.");
   }
   if (any([](const RaceRow& row) {
         return row.race.loss > 0 && !find_net_kind(row.race.net)->may_lose();
       })) {
     lines.emplace_back(
-        "How TCP systems fare under loss where segments of 64 KiB cross whole: only Tributary's "
-        "own packets are lost there. The networks named pkt lose everybody's alike.");
+        "TCP systems under loss cannot be compared where segments of 64 KiB cross whole: only "
+        "Tributary's own packets are lost there. The networks named pkt drop packets of all "
+        "systems.");
   }
   const double load = std::max(result.machine.load, result.load_after);
   lines.push_back(
-      fmt::format("The load average was {:.1f} before and {:.1f} after; the race itself "
-                  "is in the second. Other programs cost all systems, but not evenly.",
+      fmt::format("The load average was {:.1f} before and {:.1f} after; the second includes the "
+                  "race itself. Other programs slow all systems down, but not evenly.",
                   result.machine.load, load));
   const bool was_far = result.handoff_before_ns > kFarNs;
   const bool is_far = result.handoff_after_ns > kFarNs;
@@ -219,7 +220,7 @@ std::string as_table(const RaceResult& result) {
     text += fmt::format("  {} ({}): {}\n", out.system.empty() ? "all" : out.system,
                         case_text(out.race), out.why);
   }
-  text += "\nWhat this cannot tell:\n";
+  text += "\nLimits of these figures:\n";
   for (const std::string& line : cannot_tell(result)) text += fmt::format("  {}\n", line);
   return text;
 }

@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 /// @file
-/// A race's result for people (table, comparison, what it cannot tell), for programs (JSON) and as
-/// plots (SVG).
+/// A race's result for people (table, comparison, limits), for programs (JSON) and as plots (SVG).
 ///
 /// Shapes:  JSON rows have exactly `system`, `net`, `workers`, `bytes`, `loss`, `median_s`,
-///          `spread`, `worker_cpu_s_per_GB`, `total_cpu_s_per_GB`, `link_bytes`, `wrong`. A case
-///          with a late worker has "+straggler" behind its net's name. `link_bytes` is null over
-///          shared memory.
+///          `spread`, `worker_cpu_s_per_GB`, `total_cpu_s_per_GB`, `link_bytes`, `wrong`. The net
+///          of a case with a late worker ends in "+straggler". `link_bytes` is null over shared
+///          memory.
 /// Threads: None; pure functions.
 /// Errors:  None.
 /// Tests:   tests/bench/race/report_test.cc
@@ -20,27 +19,28 @@
 
 namespace tributary::race {
 
-/// The net's name as results have it.
+/// Returns the net's name as in results.
 [[nodiscard]] std::string net_name(const RaceCase& race);
 
 [[nodiscard]] nlohmann::ordered_json as_json(const RaceResult& result);
-/// The machine, every row, who was left out and why, and comparison() and cannot_tell().
+/// Returns the machine, every row, comparison(), the systems left out with reasons, and
+/// cannot_tell().
 [[nodiscard]] std::string as_table(const RaceResult& result);
-/// A plot of time over workers for each network and size.
+/// Plots time over workers for each network and size.
 [[nodiscard]] std::string as_svg(const RaceResult& result);
 
-/// Tributary beside the others, case by case.
+/// Compares Tributary with the others in one case.
 struct Comparison {
   RaceCase race;
-  std::string fastest_peer;  ///< Among those over TCP; for shared memory, those on the loopback.
+  std::string fastest_peer;  ///< Of the TCP systems; for shared memory, on loopback.
   PairedRatio to_peer;       ///< Tributary's time over the peer's.
-  double cpu_to_peer = 0;    ///< A worker's CPU time over that of the peer's worker.
+  double cpu_to_peer = 0;    ///< CPU time of a worker over the peer's.
   double to_server = 0;      ///< Over the parameter server's time; 0: it did not run.
-  double to_link = 0;        ///< Over the time that the bits need; 0: links are not shaped.
+  double to_link = 0;        ///< Over the link's time for the bits; 0: unshaped.
 };
 [[nodiscard]] std::vector<Comparison> compare(const RaceResult& result);
 
-/// What the figures cannot tell, on this machine and for these cases; one line each.
+/// Returns the limits of the figures on this machine and for these cases, one line each.
 [[nodiscard]] std::vector<std::string> cannot_tell(const RaceResult& result);
 
 }  // namespace tributary::race

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /// @file
-/// What a race measures: laps, and the row that stands for all laps of a case.
+/// Laps, and the row that sums up all laps of a case.
 ///
-/// Units:   Seconds, bytes, CPU seconds per GB (10^9 bytes), as the names say. All figures are of
-///          one all-reduce, whatever number of them a lap had.
+/// Units:   Seconds, bytes, CPU seconds per GB (10^9 bytes), as the names say. All figures are for
+///          one all-reduce, however many a lap had.
 /// Threads: None; plain values and pure functions.
 /// Errors:  None. A case without laps has no row.
 /// Tests:   tests/bench/race/result_test.cc
@@ -19,33 +19,33 @@
 
 namespace tributary::race {
 
-/// What is raced over: one row of the result for each system.
+/// A case of the race: each system has one row for it.
 struct RaceCase {
   std::string net;  ///< A NetKind's name.
   uint32_t workers = 4;
   uint64_t bytes = 1'000'000;
   double loss = 0;
-  bool straggler = false;  ///< The last worker comes a second late.
+  bool straggler = false;  ///< The last worker starts a second late.
 
   friend bool operator==(const RaceCase&, const RaceCase&) = default;
 };
 
 /// One lap of one system, all workers together.
 struct Lap {
-  uint32_t round = 0;       ///< Systems take turns; laps of one round were near in time.
+  uint32_t round = 0;       ///< Laps of one round are close in time.
   double seconds = 0;       ///< From the first worker's start to the last one's end.
   double worker_cpu_s = 0;  ///< Mean over workers.
   double total_cpu_s = 0;   ///< Workers, servers and the kernel's packet threads.
-  double link_bytes = 0;    ///< Received and sent by a worker's interface, mean over workers.
+  double link_bytes = 0;    ///< Received and sent by a worker's interface, mean.
   uint64_t wrong = 0;       ///< Elements, over all workers.
-  uint64_t partial = 0;     ///< Likewise: sums without the late worker.
+  uint64_t partial = 0;     ///< Elements that lack the late worker, over all workers.
 };
 
-/// What one lap was, from the workers' reports.
+/// Combines the workers' reports of one lap.
 /// @param reports      One for each worker; not empty.
-/// @param server_cpu_s Of servers and packet threads, during the lap.
+/// @param server_cpu_s CPU time of servers and packet threads during the lap.
 /// @param reductions   All-reduces in the lap.
-/// @param last_is_late The last worker's time does not count, since its pause is in it.
+/// @param last_is_late Ignores the last worker's time, because it contains its pause.
 [[nodiscard]] Lap lap_of(std::span<const LapReport> reports, double server_cpu_s,
                          uint32_t reductions, bool last_is_late);
 
@@ -53,33 +53,33 @@ struct RaceRow {
   std::string system;
   RaceCase race;
   double median_s = 0;
-  /// Between the quartiles, as a part of the median: 0.1 says that half of the laps lie within
+  /// Distance between the quartiles, as a part of the median: at 0.1, half of the laps lie within
   /// about 5 % of it.
   double spread = 0;
   double worker_cpu_s_per_gb = 0;  ///< A worker's CPU time over its tensor's size.
-  double total_cpu_s_per_gb = 0;   ///< All CPU time over all workers' tensors together.
+  double total_cpu_s_per_gb = 0;   ///< All CPU time over the size of all workers' tensors.
   double link_bytes = 0;
   uint64_t wrong = 0;
   uint64_t partial = 0;
-  std::vector<double> round_medians_s;  ///< One for each round that has laps.
+  std::vector<double> round_medians_s;  ///< One for each round with laps.
 };
 
-/// Medians over the laps. @return nothing without laps.
+/// Returns medians over the laps; nothing if there are none.
 [[nodiscard]] std::optional<RaceRow> row_of(const std::string& system, const RaceCase& race,
                                             std::span<const Lap> laps);
 
-/// Time of `a` over time of `b`, round by round.
+/// The time of `a` over the time of `b`, round by round.
 struct PairedRatio {
   double median = 0;
   double min = 0;
   double max = 0;
 };
-/// @return nothing if the rows have different rounds.
+/// Returns nothing if the rows have different numbers of rounds.
 [[nodiscard]] std::optional<PairedRatio> paired_ratio(const RaceRow& a, const RaceRow& b);
 
-/// Seconds that one tensor's bits take on a worker's link at `mbit`, in full TCP segments: 1448 of
-/// 1514 bytes are payload (MTU 1500 with time stamps). No all-reduce can be faster, since each
-/// worker has to send its tensor once.
+/// Returns the seconds that one tensor's bits take on a worker's link at `mbit`, in full TCP
+/// segments: 1448 of 1514 bytes are payload (MTU 1500 with time stamps). No all-reduce can be
+/// faster, because each worker has to send its tensor once.
 [[nodiscard]] double link_seconds(uint64_t bytes, uint32_t mbit);
 
 }  // namespace tributary::race

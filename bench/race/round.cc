@@ -24,16 +24,17 @@ namespace {
 namespace fs = std::filesystem;
 using Clock = std::chrono::steady_clock;
 
-/// Longest sleep in poll(), so that Ctrl-C is answered and a dead child is seen.
+/// Longest sleep in poll(), so that Ctrl-C and a dead child are noticed quickly.
 constexpr int kPollMs = 50;
-/// Patience with servers and joining, and with a lap; a lap of 100 MB takes a few seconds at worst.
+/// Longest waits for servers and joins, and for a lap. A lap of 100 MB takes a few seconds at
+/// worst.
 constexpr std::chrono::seconds kReadyWithin{30};
 constexpr std::chrono::seconds kLapWithin{60};
 constexpr std::chrono::seconds kEndWithin{5};
-/// In a network of its own, where nobody else has it.
+/// Used in a namespace of the race's own, where no other program binds it.
 constexpr uint16_t kServerPort = 12000;
 
-/// A worker as the race sees it: its connection and what it said last.
+/// A worker as seen by the race: its connection and its last words.
 struct Worker {
   std::unique_ptr<LineSocket> control;
   bool ready = false;
@@ -52,7 +53,7 @@ class Round {
 
  private:
   Result<void> find_ports();
-  /// Whether servers are at ports of the machine, which others use too.
+  /// Returns whether servers use ports of the machine, which other programs use too.
   [[nodiscard]] bool finds_ports() const;
   Result<void> start_servers();
   Result<void> try_to_start_servers();
@@ -61,7 +62,7 @@ class Round {
   Result<Lap> run_lap();
   void end();
 
-  /// Turns until `done` holds, but not longer than `patience`.
+  /// Runs turns until `done` holds, at most for `patience`.
   template <class Done>
   Result<void> wait_until(const char* what, std::chrono::seconds patience, Done done);
   Result<void> turn();
@@ -78,13 +79,13 @@ class Round {
   const std::function<bool()>& interrupted_;
   const PacketThreads packet_threads_;
   bench::ScratchFolder scratch_;
-  std::string store_;  ///< In it; the processes' own.
+  std::string store_;  ///< Folder within it for the processes.
   std::vector<uint16_t> ports_;
   std::optional<ControlListener> listener_;
   std::vector<ChildProcess> servers_;
-  std::vector<ChildProcess> clients_;  ///< Workers, or the one mpirun.
+  std::vector<ChildProcess> clients_;  ///< The workers, or mpirun alone.
   std::vector<bool> server_ready_;
-  std::vector<std::unique_ptr<LineSocket>> strangers_;  ///< Connected, but not yet greeted.
+  std::vector<std::unique_ptr<LineSocket>> strangers_;  ///< Connected, but no greeting yet.
   std::vector<Worker> workers_;                         ///< Shape [workers], by rank.
 };
 
@@ -92,7 +93,7 @@ Error Round::child_error(ChildProcess& child, const std::string& what) const {
   std::string tail = child.stderr_tail();
   while (!tail.empty() && tail.back() == '\n') tail.pop_back();
   std::replace(tail.begin(), tail.end(), '\n', ' ');
-  return Error{fmt::format("{} {}; its last words: {}", child.name(), what,
+  return Error{fmt::format("{} {}; its last output: {}", child.name(), what,
                            tail.empty() ? "(nothing)" : tail)};
 }
 
@@ -116,7 +117,7 @@ Result<void> Round::find_ports() {
       if (!found) return tl::unexpected(found.error());
       port = *found;
     }
-    // The kernel may name the same free port twice.
+    // The kernel may return the same free port twice.
     if (std::find(ports_.begin(), ports_.end(), port) == ports_.end()) ports_.push_back(port);
   }
   return {};
@@ -127,7 +128,7 @@ bool Round::finds_ports() const {
 }
 
 Result<void> Round::start_servers() {
-  // Another program may take a port between its being found free and its being bound.
+  // Another program may bind a port after free_port() has returned it.
   constexpr int kAttempts = 3;
   for (int attempt = 1;; attempt++) {
     auto started = try_to_start_servers();
@@ -193,14 +194,14 @@ Result<void> Round::take_words(Worker& worker, std::span<const std::string> line
   return {};
 }
 
-/// Gives a new connection to the worker that it greets for.
+/// Assigns a new connection to the worker that it names in its greeting.
 Result<void> Round::greet(size_t stranger) {
   const auto lines = strangers_[stranger]->take_lines();
   if (!lines) return tl::unexpected(lines.error());
   if (lines->empty()) return {};
   const auto rank = decode_hello(lines->front());
   if (!rank) return tl::unexpected(rank.error());
-  if (*rank >= workers_.size()) return failure("a worker's rank is not of this race");
+  if (*rank >= workers_.size()) return failure("a worker greeted with a rank outside the race");
   workers_[*rank].control = std::move(strangers_[stranger]);
   strangers_.erase(strangers_.begin() + static_cast<std::ptrdiff_t>(stranger));
   return take_words(workers_[*rank], std::span(*lines).subspan(1));
@@ -209,7 +210,7 @@ Result<void> Round::greet(size_t stranger) {
 Result<void> Round::check_children() {
   for (auto* group : {&servers_, &clients_}) {
     for (ChildProcess& child : *group) {
-      static_cast<void>(child.stderr_tail());  // Keeps the pipe empty.
+      static_cast<void>(child.stderr_tail());  // Drains the pipe.
       if (group == &clients_) child.take_lines();
       if (child.has_ended()) {
         return tl::unexpected(
@@ -240,7 +241,7 @@ Result<void> Round::turn() {
     if (worker.control == nullptr) continue;
     const auto lines = worker.control->take_lines();
     if (!lines) {
-      // What the process wrote itself says more than that its connection is closed.
+      // The process's own output says more than its closed connection.
       const auto ended = check_children();
       return ended ? tl::unexpected(lines.error()) : ended;
     }
@@ -304,14 +305,14 @@ void Round::end() {
     for (ChildProcess& child : clients_) static_cast<void>(child.stderr_tail());
     poll(nullptr, 0, kPollMs / 10);
   }
-  // mpirun passes this on to its ranks; the others are asked in vain only if they hang.
+  // mpirun forwards this to its ranks. The other clients are still running only if they hang.
   for (auto* group : {&clients_, &servers_}) {
     for (ChildProcess& child : *group) child.signal(SIGTERM);
   }
 }
 
 Result<std::vector<Lap>> Round::run() {
-  if (scratch_.path().empty()) return failure("no temporary folder can be made; set TMPDIR");
+  if (scratch_.path().empty()) return failure("cannot make a temporary folder; set TMPDIR");
   store_ = scratch_.path() / "store";
   fs::create_directory(store_);
   if (auto started = start_servers(); !started) return tl::unexpected(started.error());
@@ -323,7 +324,7 @@ Result<std::vector<Lap>> Round::run() {
       end();
       return tl::unexpected(lap.error());
     }
-    if (i > 0) laps.push_back(*lap);  // The first one warms up.
+    if (i > 0) laps.push_back(*lap);  // The first lap is a warm-up.
   }
   end();
   return laps;

@@ -1,15 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 /// @file
-/// One turn of one system: its processes are started, run a few laps together, and end.
+/// One turn of one system: starts its processes, runs a few laps and ends the processes.
 ///
-/// Model:   Servers first; when they are ready, the workers, which connect and greet. Then lap by
-///          lap: all say "ready", the race says "go", all report. The first lap warms up and does
-///          not count. Servers' and packet threads' CPU time is read around each lap.
+/// Model:   Servers start first. When they are ready, the workers start, connect and greet. In each
+///          lap all workers say "ready", the race says "go", and all report. The first lap is a
+///          warm-up. The CPU time of servers and packet threads is read around each lap.
 /// Threads: One. It polls sockets and pipes.
 /// Errors:  A process that ends too early, says "failed" or takes too long ends the turn with a
-/// line
-///          that names it. All processes are gone when run_round() returns.
-/// Memory:  A few KB a worker.
+///          line that names it. All processes have ended when run_round() returns.
+/// Memory:  A few KB per worker.
 /// Tests:   tests/bench/race/race_test.cc
 #pragma once
 
@@ -29,11 +28,11 @@ struct RoundPlan {
   const System* system;
   RaceCase race;
   uint32_t round = 0;
-  uint32_t laps = 3;        ///< That count.
+  uint32_t laps = 3;        ///< Without the warm-up lap.
   uint32_t reductions = 1;  ///< All-reduces in each.
 };
 
-/// `interrupted` is asked several times a second; true ends the turn.
+/// Runs one turn. Calls `interrupted` several times a second; true ends the turn.
 Result<std::vector<Lap>> run_round(const RoundPlan& plan, const RaceNetwork& network,
                                    const Programs& programs,
                                    const std::function<bool()>& interrupted);

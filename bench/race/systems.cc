@@ -20,9 +20,9 @@ namespace fs = std::filesystem;
 constexpr const char* kVader = "vader";
 /// Number of the ring in Open MPI's list. Source: ompi_info, coll_tuned_allreduce_algorithm.
 constexpr const char* kOmpiRing = "4";
-/// Where results go once for all workers. Source: RFC 2365 §6.2 (239.192/14, local to a site).
+/// Group address of the results. Source: RFC 2365 §6.2 (239.192/14, local to a site).
 constexpr const char* kGroup = "239.192.77.1";
-/// The aggregator's patience with a late worker, its default.
+/// The aggregator waits for a late worker as long as by default.
 constexpr const char* kMitigation = ",mitigation=on,timeout_ms=10";
 
 constexpr std::array kSystems{
@@ -49,7 +49,7 @@ std::string find_beside(const fs::path& program, const char* name) {
   return found.empty() ? existing(folder / "../libexec/tributary" / name) : found;
 }
 
-/// The socket over which a worker and the server agree on their shared memory.
+/// Returns the path of the socket over which a worker and the server set up shared memory.
 std::string wire_path(const std::string& scratch, uint32_t rank) {
   return fmt::format("{}/wire{}", scratch, rank);
 }
@@ -60,7 +60,7 @@ std::vector<std::string> joined(std::vector<std::string> words,
   return words;
 }
 
-/// mpirun's words before the program's.
+/// Returns the words of mpirun that precede the program.
 std::vector<std::string> mpirun_words(const System& system, const RaceNetwork& network,
                                       const RaceCase& race, const Programs& programs) {
   std::vector<std::string> words{programs.mpirun, "--oversubscribe",           "--bind-to", "none",
@@ -68,7 +68,7 @@ std::vector<std::string> mpirun_words(const System& system, const RaceNetwork& n
   const auto set = [&words](const char* key, const std::string& value) {
     words.insert(words.end(), {"--mca", key, value});
   };
-  // Ranks spin while they wait; with more ranks than cores they have to let each other on.
+  // Waiting ranks spin. If there are more ranks than cores, they must yield to each other.
   set("mpi_yield_when_idle", "1");
   set("pml", "ob1");
   if (system.uses_shared_memory()) {
@@ -91,7 +91,7 @@ ClientConfig worker_config(const System& system, const RaceNetwork& network, con
   config.bytes = race.bytes;
   config.pause_ms = race.straggler ? kPauseMs : 0;
   config.interface = network.interface();
-  config.loss = network.kind().may_lose() ? 0 : race.loss;  // Else the cables lose.
+  config.loss = network.kind().may_lose() ? 0 : race.loss;  // Otherwise the cables drop packets.
   const uint32_t servers = system.kind == SystemKind::kTributary         ? 1
                            : system.kind == SystemKind::kParameterServer ? kPsServers
                                                                          : 0;
@@ -133,7 +133,7 @@ std::string refusal(const System& system, const NetKind& net, const RaceCase& ra
   if (system.kind == SystemKind::kOpenMpi && (programs.mpi.empty() || programs.mpirun.empty())) {
     return "not built: libopenmpi-dev, libpmix-dev or openmpi-bin was not installed";
   }
-  if (system.multicast && net.shared_memory) return "a wire for each worker carries no groups";
+  if (system.multicast && net.shared_memory) return "shared-memory wires carry no multicast";
   if (system.multicast && race.loss > 0 && !net.may_lose()) {
     return "its results cannot be lost here; see the networks with real packets";
   }
@@ -169,7 +169,7 @@ std::vector<Command> server_commands(const System& system, const RaceNetwork& ne
     std::vector<std::string> words{"serve", "--listen", fmt::format("{}:{}", address, ports[0]),
                                    "--job", job};
     for (uint32_t rank = 0; network.kind().shared_memory && rank < race.workers; rank++) {
-      // The address is said once, for all wires.
+      // Give the address once, for all wires.
       words.insert(words.end(),
                    {"--port", fmt::format("dpdk:vhost,iface={}{}", wire_path(scratch, rank),
                                           rank == 0 ? fmt::format(",ip={}/24", address) : "")});

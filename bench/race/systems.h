@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 /// @file
-/// Who takes part in a race, what each needs to be installed, and how its processes are started.
+/// The systems in a race: what each needs to be installed, and how its processes are started.
 ///
-/// Model:   A system is servers (none for peers among themselves) and one process a worker. The
-///          rivals from Debian's packages are programs of their own, built only where the packages
-///          are; they lie beside this program, or in ../libexec/tributary below it.
+/// Model:   A system has servers (none for peers) and one process per worker. The rivals from
+///          Debian's packages are separate programs, built only if the packages are installed. They
+///          lie next to this program or in ../libexec/tributary.
 /// Threads: None.
-/// Errors:  refusal() says in a few words why a system is left out.
+/// Errors:  refusal() returns in a few words why a system is left out.
 /// Tests:   tests/bench/race/systems_test.cc
 #pragma once
 
@@ -27,11 +27,11 @@ enum class SystemKind : uint8_t { kTributary, kParameterServer, kGloo, kOpenMpi 
 struct System {
   const char* name;
   SystemKind kind;
-  const char* algorithm;   ///< As the worker program, or Open MPI, calls it; empty for its choice.
-  const char* text;        ///< For people.
-  bool multicast = false;  ///< Results go to a multicast group, once for all workers.
+  const char* algorithm;   ///< The worker program's or Open MPI's name; empty: its choice.
+  const char* text;        ///< Description for people.
+  bool multicast = false;  ///< Sends results once, to a multicast group.
 
-  /// Talks TCP between the workers: what users would pick instead.
+  /// Returns true for systems that use TCP between workers, Tributary's usual alternatives.
   [[nodiscard]] bool is_tcp_peer() const {
     return (kind == SystemKind::kGloo || kind == SystemKind::kOpenMpi) && !uses_shared_memory();
   }
@@ -39,50 +39,53 @@ struct System {
 };
 
 [[nodiscard]] std::span<const System> systems();
-/// @return null if there is none of that name.
+/// Returns the system with this name; null if there is none.
 [[nodiscard]] const System* find_system(std::string_view name);
 
-/// The programs that a race starts.
+/// Paths of the programs that a race starts.
 struct Programs {
   std::string tributary;
   std::string gloo;    ///< Empty if it was not built.
-  std::string mpi;     ///< Likewise.
+  std::string mpi;     ///< Empty if it was not built.
   std::string mpirun;  ///< Empty if it is not installed.
 };
-/// Looks beside the running program, or beside `tributary` if that is not empty.
+/// Looks next to the running program, or next to `tributary` if that is not empty.
 [[nodiscard]] Programs find_programs(const std::string& tributary = {});
 
-/// Why the system cannot take part in the case at all; empty if it can.
+/// Returns why the system cannot run the case; empty if it can.
 [[nodiscard]] std::string refusal(const System& system, const NetKind& net, const RaceCase& race,
                                   const Programs& programs);
 
-/// A process to start: its words, program first, and what is on top of its environment.
+/// A process to start: its words, with the program first, and additions to its environment.
 struct Command {
   std::string name;
   std::vector<std::string> words;
   std::vector<std::string> environment;
-  std::string
-      ready;  ///< Standard output begins with this line when it may be used; empty: at once.
+  /// First line of standard output that shows it is usable; empty: usable at once.
+  std::string ready;
 };
 
-/// Servers of a parameter server: two, so that its threads are not fewer than the machine's cores
-/// where these results are used.
+/// Servers of a parameter server: two, so that it has as many threads as the machine of the
+/// published results has cores.
 inline constexpr uint32_t kPsServers = 2;
 
-/// @param ports   Where servers listen; kPsServers of them.
+/// Returns the commands of the servers.
+/// @param ports   Ports to listen on, kPsServers of them.
 /// @param scratch A folder that workers and servers share.
 [[nodiscard]] std::vector<Command> server_commands(const System& system, const RaceNetwork& network,
                                                    const RaceCase& race, const Programs& programs,
                                                    std::span<const uint16_t> ports,
                                                    const std::string& scratch);
 
-/// @param common What all workers share: control path, laps, scratch. The rest is filled in here.
+/// Returns the commands of the workers.
+/// @param common Settings of all workers: control path, laps, scratch. The function sets the
+///   others.
 [[nodiscard]] std::vector<Command> worker_commands(const System& system, const RaceNetwork& network,
                                                    const RaceCase& race, const Programs& programs,
                                                    std::span<const uint16_t> ports,
                                                    const ClientConfig& common);
 
-/// How late the last worker of a straggler case comes.
+/// Delay of the last worker in a straggler case.
 inline constexpr uint32_t kPauseMs = 1000;
 
 }  // namespace tributary::race

@@ -24,7 +24,7 @@ double SoakResult::memory_change() const {
   double change = 0;
   for (const Cycle& cycle : cycles) {
     const auto first = static_cast<double>(cycles.front().resident_bytes);
-    if (first <= 0) return INFINITY;  // It could not be read: nothing is known to be flat.
+    if (first <= 0) return INFINITY;  // Unreadable: memory is not known to be flat.
     change = std::max(change, std::abs(static_cast<double>(cycle.resident_bytes) / first - 1));
   }
   return change;
@@ -48,28 +48,28 @@ int64_t SoakResult::packets_uncounted() const {
 
 std::vector<Verdict> verdicts(const SoakResult& result) {
   const bool ran = result.cycles.size() >= 2;
-  return {
-      {"enough seen", ran,
-       fmt::format("{} cycles in {:.0f} s", result.cycles.size(), result.seconds)},
-      {"goodput under overload", result.goodput_kept() >= kGoodputKept,
-       fmt::format("{:.2f} of that at capacity; wanted {}", result.goodput_kept(), kGoodputKept)},
-      {"sums", result.wrong == 0 && result.reductions > 0,
-       fmt::format("{} wrong elements in {} all-reduces", result.wrong, result.reductions)},
-      {"workers", result.failed == 0,
-       fmt::format("{} sessions joined, {} all-reduces broken off on purpose, {} failures{}{}",
-                   result.sessions, result.broken, result.failed,
-                   result.first_failure.empty() ? "" : ": ", result.first_failure)},
-      {"memory", ran && result.memory_change() <= kMemoryWithin,
-       fmt::format("{:.2f} % away from the first cycle's; wanted {:.0f} %",
-                   result.memory_change() * 100, kMemoryWithin * 100)},
-      {"records", ran && result.leaked() == 0,
-       fmt::format("{} blocks or buffers not given back", result.leaked())},
-      {"losses", ran && result.packets_uncounted() == 0,
-       fmt::format("{} packets sent, {} taken, {} {} dropped by the socket, {} packets not "
-                   "accounted for; {} contributions sent again",
-                   result.packets_sent, result.packets_taken, result.drops,
-                   result.trains ? "packets or trains" : "packets", result.packets_uncounted(),
-                   result.retransmitted)}};
+  return {{"enough seen", ran,
+           fmt::format("{} cycles in {:.0f} s", result.cycles.size(), result.seconds)},
+          {"goodput under overload", result.goodput_kept() >= kGoodputKept,
+           fmt::format("{:.2f} of the goodput at capacity; goal: {}", result.goodput_kept(),
+                       kGoodputKept)},
+          {"sums", result.wrong == 0 && result.reductions > 0,
+           fmt::format("{} wrong elements in {} all-reduces", result.wrong, result.reductions)},
+          {"workers", result.failed == 0,
+           fmt::format("{} sessions joined, {} all-reduces aborted on purpose, {} failures{}{}",
+                       result.sessions, result.broken, result.failed,
+                       result.first_failure.empty() ? "" : ": ", result.first_failure)},
+          {"memory", ran && result.memory_change() <= kMemoryWithin,
+           fmt::format("{:.2f} % from the first cycle's; goal: at most {:.0f} %",
+                       result.memory_change() * 100, kMemoryWithin * 100)},
+          {"records", ran && result.leaked() == 0,
+           fmt::format("{} blocks or buffers not freed", result.leaked())},
+          {"losses", ran && result.packets_uncounted() == 0,
+           fmt::format("{} packets sent, {} received, {} {} dropped by the socket, {} packets "
+                       "unaccounted for; {} contributions retransmitted",
+                       result.packets_sent, result.packets_taken, result.drops,
+                       result.trains ? "packets or trains" : "packets", result.packets_uncounted(),
+                       result.retransmitted)}};
 }
 
 std::string as_table(const SoakResult& result) {

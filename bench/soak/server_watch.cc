@@ -16,7 +16,7 @@ namespace tributary::soak {
 namespace {
 
 using Clock = std::chrono::steady_clock;
-constexpr std::chrono::seconds kPatience{10};  // A busy machine; normally milliseconds.
+constexpr std::chrono::seconds kPatience{10};  // For a busy machine; normally milliseconds.
 constexpr int kPollMs = 5;
 constexpr uint32_t kLoopback = 0x7f000001;
 
@@ -54,7 +54,8 @@ uint64_t socket_drops_in(const std::string& udp_table, uint16_t port) {
   const std::string wanted = fmt::format(":{:04X}", port);
   uint64_t drops = 0;
   for (std::string line; std::getline(lines, line);) {
-    // "sl: local:port remote:port … drops". Source: Linux, Documentation/networking/proc_net_tcp.
+    // The line is "sl: local:port remote:port … drops". Source: Linux,
+    // Documentation/networking/proc_net_tcp.
     std::istringstream words(line);
     std::string number;
     std::string local;
@@ -106,7 +107,8 @@ Result<void> ServerWatch::await_ready() {
 
 Result<ServerState> ServerWatch::look() {
   std::error_code ignored;
-  std::filesystem::remove(json_, ignored);  // It is written whole, under another name first.
+  std::filesystem::remove(json_, ignored);  // The server writes it under another name and renames
+                                            // it.
   process_.signal(SIGUSR1);
   const auto deadline = Clock::now() + kPatience;
   while (!std::filesystem::exists(json_, ignored)) {

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 /// @file
-/// A `tributary serve` of the soak's own, and what can be seen of it from outside: its counters,
-/// its memory, and what the kernel threw away before it.
+/// A `tributary serve` started by the soak, and outside observations of it: its counters, its
+/// memory and the kernel's drops on its sockets.
 ///
 /// Units:   Bytes; counters since the server's start.
 /// Threads: One.
-/// Errors:  Values: a server that does not start, or does not answer in time.
+/// Errors:  Values, for a server that does not start or does not answer in time.
 /// Tests:   tests/bench/soak/server_watch_test.cc
 #pragma once
 
@@ -20,37 +20,37 @@
 
 namespace tributary::soak {
 
-/// Socket buffer of the server, which the kernel doubles: small, so that many workers' windows
-/// together overflow it.
+/// Socket buffer of the server, which the kernel doubles. Small, so that the windows of many
+/// workers together overflow it.
 inline constexpr uint32_t kServerBufferMb = 1;
 inline constexpr uint32_t kServerSocketBytes = 2 * (kServerBufferMb << 20);
 
-/// What one look shows.
+/// One observation of the server.
 struct ServerState {
-  uint64_t rx_packets = 0;      ///< That the server took from its sockets.
-  uint64_t socket_drops = 0;    ///< That its sockets had no room for.
+  uint64_t rx_packets = 0;      ///< Packets that the server read from its sockets.
+  uint64_t socket_drops = 0;    ///< Packets that its sockets had no room for.
   uint64_t blocks_open = 0;     ///< Blocks in progress, over all jobs.
-  uint64_t buffers_free = 0;    ///< Aggregation buffers that nobody uses, over all jobs.
+  uint64_t buffers_free = 0;    ///< Unused aggregation buffers, over all jobs.
   uint64_t sessions_open = 0;   ///< Jobs with a running session.
   uint64_t resident_bytes = 0;  ///< Of the process.
 
   friend bool operator==(const ServerState&, const ServerState&) = default;
 };
 
-/// The counters out of what `tributary serve --json` wrote. Refused: text that is not of that kind.
+/// Reads the counters from the JSON of `tributary serve`. Refuses any other text.
 [[nodiscard]] Result<ServerState> state_in(const std::string& serve_json);
 
-/// Sum over the sockets that are bound to `port`, from the text of /proc/net/udp or udp6.
+/// Returns the drops of all sockets bound to `port`, from the text of /proc/net/udp or udp6.
 [[nodiscard]] uint64_t socket_drops_in(const std::string& udp_table, uint16_t port);
 
 class ServerWatch {
  public:
-  /// Starts a server with jobs 1 … `jobs` of `workers` sources each on a free port of 127.0.0.1.
+  /// Starts a server on a free port of 127.0.0.1 with jobs 1 … `jobs` of `workers` sources each.
   static Result<ServerWatch> start(const std::string& program, uint32_t jobs, uint32_t workers,
                                    const std::filesystem::path& scratch);
 
   [[nodiscard]] const Endpoint& address() const { return address_; }
-  /// Asks for the counters and waits for them.
+  /// Requests the counters and waits for them.
   Result<ServerState> look();
 
  private:

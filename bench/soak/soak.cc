@@ -22,18 +22,18 @@ using Clock = std::chrono::steady_clock;
 constexpr uint32_t kJobsMax = 64;
 constexpr uint64_t kBytesMax = 100'000'000;
 constexpr uint32_t kPhaseMsMin = 100;
-/// How often a phase looks whether it is to end, and how long the server may take to have read
-/// what is in its sockets and to notice that everybody has gone.
+/// kPollMs: period at which a phase checks for its end. kSettleWithin: longest time for the server
+/// to read its sockets and to notice that all workers have left.
 constexpr int kPollMs = 20;
 constexpr std::chrono::seconds kSettleWithin{10};
 
-/// What a packet of 352 gradients takes of the socket's room, at least: a train of packets shares
-/// the kernel's heads.
+/// Least room in the socket for a packet of 352 gradients; packets of a train share the kernel's
+/// headers.
 constexpr uint32_t kPacketBytesInSocket = 1500;
 constexpr uint32_t kOverload = 2;
 constexpr uint64_t kReductionsASession = 20;
 
-/// Packets each worker has in flight so that all of them together want kOverload times the socket.
+/// Returns each worker's packets in flight, so that all together need kOverload times the socket.
 uint32_t overload_window(const SoakConfig& config) {
   const uint32_t all = kOverload * kServerSocketBytes / kPacketBytesInSocket;
   return std::bit_ceil(std::max(1U, all / (kOverload * config.jobs * config.workers)));
@@ -46,12 +46,12 @@ class Soak {
   Result<SoakResult> run();
 
  private:
-  /// @return GB/s of a phase.
+  /// @return the phase's GB/s.
   double run_phase(bool overload);
-  /// One short polite session of each job, one job after the other, so that what is left over from
-  /// the phase before is taken up and every cycle ends in the same state.
+  /// Runs one short polite session of each job, one after the other. They replace sessions left
+  /// over from the previous phase, so every cycle ends in the same state.
   void run_quietly();
-  /// Waits until the server has read its sockets, and looks.
+  /// Waits until the server has read its sockets, then observes it.
   Result<ServerState> settled();
   Result<void> run_cycle();
 
@@ -187,7 +187,7 @@ Result<void> check(const SoakConfig& config) {
 
 Result<SoakResult> run_soak(const SoakConfig& config, const SoakHooks& hooks) {
   const bench::ScratchFolder scratch;
-  if (scratch.path().empty()) return failure("no temporary folder can be made; set TMPDIR");
+  if (scratch.path().empty()) return failure("cannot make a temporary folder; set TMPDIR");
   auto server =
       ServerWatch::start(config.tributary, kOverload * config.jobs, config.workers, scratch.path());
   if (!server) return tl::unexpected(server.error());

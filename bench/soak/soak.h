@@ -1,25 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 /// @file
-/// `tributary bench soak`: one server, for as long as one likes, at its capacity and beyond it,
-/// with workers that come and go; and the question whether it still works as in the first minute.
+/// `tributary bench soak`: runs one server at and beyond its capacity while workers join and leave,
+/// and checks that it still works as well as in the first cycle.
 ///
-/// Model:   Cycles of two phases each. In "capacity" some jobs reduce back to back with windows of
-///          the library's choice, which fill the machine. In "overload" twice as many jobs want the
-///          same, their windows together hold twice what the server's socket has room for (incast),
-///          and half of the jobs end their sessions all the time, every second one in the middle of
-///          an all-reduce.
-///          Then every job has one quiet session, and the server is looked at.
-/// Judged:  Goodput in overload against capacity, cycle by cycle; every sum; the server's resident
-///          memory against that after the first cycle; blocks and buffers that nobody uses but that
-///          are not free; and that each packet the workers sent was taken or counted as dropped.
-///          Workers pass the kernel trains of packets, as the library does by default; it counts a
-///          dropped train as one, so a drop stands for 1 to kTrainPackets. Without `trains` each
-///          drop is one packet and the account is exact.
-/// Cannot tell: packets lost on the way down, towards workers whose sockets are gone with their
-///          counters; those are repaired by asking again and show as retransmissions.
+/// Model:   Cycles of two phases. In "capacity", some jobs reduce back to back. In "overload",
+///          twice as many do, with windows of twice the room of the server's socket (incast). Half
+///          of them end sessions all the time. Then each job has one quiet session.
+///          docs/benchmarks.md lists the verdicts and their limits.
 /// Units:   As the names say; GB is 10^9 bytes.
-/// Threads: The calling one, and those of the workers.
-/// Errors:  A server that does not start or answer; everything else is in the result.
+/// Threads: The calling one and the workers'.
+/// Errors:  A server that does not start or answer. Everything else is in the result.
 /// Tests:   tests/bench/soak/soak_test.cc
 #pragma once
 
@@ -34,28 +24,27 @@
 namespace tributary::soak {
 
 struct SoakConfig {
-  uint32_t seconds = 30;       ///< About; whole cycles are run, at least two.
+  uint32_t seconds = 30;       ///< Approximate; runs whole cycles, at least two.
   uint32_t jobs = 2;           ///< At capacity; twice as many in overload. 1 … 64.
-  uint32_t workers = 4;        ///< A job's; 2 … 16.
-  uint64_t bytes = 1'000'000;  ///< A tensor's; a multiple of 4.
-  uint32_t phase_ms = 2500;    ///< Of each phase; two make a cycle.
+  uint32_t workers = 4;        ///< In each job; 2 … 16.
+  uint64_t bytes = 1'000'000;  ///< Of each tensor; a multiple of 4.
+  uint32_t phase_ms = 2500;    ///< Length of a phase; two make a cycle.
   bool trains = true;          ///< Workers send trains of packets (UDP_SEGMENT).
-  std::string tributary;       ///< The program to start as server.
+  std::string tributary;       ///< Program of the server.
 };
 
-/// Goodput that overload must keep, and how flat memory must be. Source: the project's goals.
+/// Goodput that overload must keep, and the largest change of memory. Source: the project's goals.
 inline constexpr double kGoodputKept = 0.9;
 inline constexpr double kMemoryWithin = 0.01;
 
-/// With trains: most packets that a sender passes to the kernel as one train. Source:
-/// io/udp/udp_sender.h.
+/// Most packets that a sender passes to the kernel as one train. Source: io/udp/udp_sender.h.
 inline constexpr int64_t kTrainPackets = 64;
 
-/// What one cycle showed.
+/// The result of one cycle.
 struct Cycle {
-  double capacity_gb_per_s = 0;  ///< Tensor bytes of all workers that were reduced.
+  double capacity_gb_per_s = 0;  ///< Reduced tensor bytes of all workers.
   double overload_gb_per_s = 0;
-  uint64_t resident_bytes = 0;  ///< At its end, with nobody there.
+  uint64_t resident_bytes = 0;  ///< At its end, without workers.
   uint64_t buffers_free = 0;
   uint64_t blocks_open = 0;
 };
@@ -68,26 +57,26 @@ struct SoakResult {
   uint64_t reductions = 0;
   uint64_t wrong = 0;
   uint64_t sessions = 0;
-  uint64_t broken = 0;  ///< All-reduces that ended because somebody had gone on purpose.
-  uint64_t failed = 0;  ///< Anything else.
+  uint64_t broken = 0;  ///< All-reduces that ended because a worker left on purpose.
+  uint64_t failed = 0;  ///< All other failures.
   std::string first_failure;
   uint64_t packets_sent = 0;
   uint64_t packets_taken = 0;
-  uint64_t drops = 0;  ///< By the server's sockets: packets, or with trains trains of them.
+  uint64_t drops = 0;  ///< By the server's sockets: packets or, with trains, trains.
   uint64_t retransmitted = 0;
 
-  /// Median over the cycles of overload / capacity.
+  /// Returns the median over the cycles of overload / capacity.
   [[nodiscard]] double goodput_kept() const;
-  /// Largest difference of any later cycle's memory from the first one's, as a part of it.
+  /// Returns the largest relative difference of a later cycle's memory from the first cycle's.
   [[nodiscard]] double memory_change() const;
-  /// Fewer free buffers than after the first cycle, or blocks that are still open.
+  /// Returns the free buffers lost since the first cycle plus the blocks that are still open.
   [[nodiscard]] uint64_t leaked() const;
-  /// Packets that were sent and neither taken nor among what the counted drops can stand for;
-  /// below 0: more taken or dropped than sent.
+  /// Returns the packets that were sent but neither received nor covered by the counted drops.
+  /// Negative if more were received or dropped than sent.
   [[nodiscard]] int64_t packets_uncounted() const;
 };
 
-/// One judgement with its reason.
+/// One verdict with its reason.
 struct Verdict {
   std::string what;
   bool holds;
@@ -97,10 +86,10 @@ struct Verdict {
 
 struct SoakHooks {
   std::function<void(const std::string&)> progress;
-  std::function<bool()> interrupted;  ///< True ends it after the phase at hand.
+  std::function<bool()> interrupted;  ///< True ends the soak after the current phase.
 };
 
-/// Refuses what cannot be by its flag.
+/// Refuses a value that is not allowed, and names its flag.
 Result<void> check(const SoakConfig& config);
 Result<SoakResult> run_soak(const SoakConfig& config, const SoakHooks& hooks);
 

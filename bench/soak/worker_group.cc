@@ -8,10 +8,10 @@
 namespace tributary::soak {
 namespace {
 
-/// A peer or aggregator that is missing for so long will not come.
+/// Longest wait for a peer or the aggregator.
 constexpr Duration kDeadline = seconds(20);
-constexpr auto kRelaxed = std::memory_order_relaxed;  // Account says why that is enough.
-/// All-reduces before rank 0 of a rude session goes.
+constexpr auto kRelaxed = std::memory_order_relaxed;  // See Account for the reason.
+/// All-reduces before rank 0 of a rude session leaves.
 constexpr uint64_t kRudeAfter = 3;
 
 bool is_somebody_gone(host::Status status) {
@@ -53,7 +53,7 @@ void WorkerGroup::prepare_next_session() noexcept {
 void WorkerGroup::work(uint32_t rank) {
   std::vector<float> tensor(config_.bytes / sizeof(float));
   while (true) {
-    meeting_.arrive_and_wait();  // After it, again_, session_ and end_ are the same for all.
+    meeting_.arrive_and_wait();  // Afterwards again_, session_ and end_ are equal for all.
     if (!again_) return;
     run_session(rank, tensor);
   }
@@ -76,8 +76,8 @@ void WorkerGroup::run_session(uint32_t rank, std::vector<float>& tensor) {
   if (!communicator) return account_.fail(communicator.error().text);
   account_.sessions.fetch_add(1, kRelaxed);
   for (uint64_t number = 0; number < end_.load(kRelaxed); number++) {
-    // The others are at most one ahead: they cannot finish number + 1 without this rank, so they
-    // see the end in time.
+    // The others are at most one ahead, because they cannot finish number + 1 without this rank. So
+    // they see the new end in time.
     if (rank == 0 && stop_.load(kRelaxed) && end_.load(kRelaxed) > number + 2) {
       end_.store(number + 2, kRelaxed);
     }

@@ -20,11 +20,11 @@
 namespace tributary::demo {
 namespace {
 
-/// Set by the handler, read by the loop; lock-free, so it may be used in a handler.
+/// Set by the handler, read by the loop. Lock-free, so a handler may use it.
 std::atomic<bool> stop_wanted{false};
 static_assert(std::atomic<bool>::is_always_lock_free);
 
-/// While it lives, SIGINT and SIGTERM set stop_wanted instead of ending the process.
+/// While it exists, SIGINT and SIGTERM set stop_wanted instead of ending the process.
 class StopSignals {
  public:
   StopSignals() {
@@ -44,7 +44,7 @@ class StopSignals {
   std::array<struct sigaction, kSignals.size()> before_{};
 };
 
-/// One line that changes on a terminal; a line each quarter elsewhere.
+/// Progress: one line that changes on a terminal, a line for each quarter elsewhere.
 class ProgressLine {
  public:
   ProgressLine(uint32_t iterations, uint32_t runs)
@@ -76,12 +76,12 @@ class ProgressLine {
   uint32_t quarters_shown_ = 0;
 };
 
-/// Whole milliseconds, at least `least`.
+/// Returns whole milliseconds, at least `least`.
 uint32_t milliseconds_of(double seconds, uint32_t least) {
   return std::max(least, static_cast<uint32_t>(std::lround(1e3 * seconds)));
 }
 
-/// The runs that follow the clean one, whose mean iteration gives their times.
+/// Returns the runs after the clean one. Their times derive from its mean iteration.
 std::array<RunPlan, 3> plans_after(const RunResult& clean, const DemoConfig& config) {
   const double iteration_seconds = figures_of(clean).iteration_seconds_mean;
   const uint32_t slow_typical_ms = milliseconds_of(config.slow_factor * iteration_seconds, 1);
@@ -132,7 +132,7 @@ Result<std::vector<RunResult>> execute_all(const DemoConfig& config) {
 Result<bool> execute_and_report(const DemoConfig& wanted) {
   const auto config = checked(wanted);
   if (!config) return tl::unexpected(config.error());
-  // Found out here, so that nobody waits for four processes to say the same.
+  // Check the text here, before four processes report the same error.
   if (const auto corpus = lab::Corpus::load(config->corpus); !corpus) {
     return tl::unexpected(corpus.error());
   }

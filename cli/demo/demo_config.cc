@@ -24,12 +24,12 @@ constexpr double kLossMax = 0.5;
 void add_demo_options(CLI::App& command, DemoConfig& config) {
   command.add_option("--output", config.output_directory, "Directory for demo.json and demo.svg")
       ->capture_default_str();
-  command.add_option("--corpus", config.corpus, "Directory with the text that is learnt")
+  command.add_option("--corpus", config.corpus, "Directory with the text to learn")
       ->capture_default_str();
-  command.add_option("--iterations", config.iterations, "Training iterations of each run")
+  command.add_option("--iterations", config.iterations, "Training iterations in each run")
       ->check(CLI::Range(1U, kIterationsMax))
       ->capture_default_str();
-  command.add_option("--batch", config.batch, "Examples of one worker in an iteration")
+  command.add_option("--batch", config.batch, "One worker's examples in an iteration")
       ->check(CLI::Range(lab::kTileRows, kBatchMax))
       ->capture_default_str();
   command.add_flag("--quick", config.quick, "A few small iterations, for continuous integration");
@@ -39,9 +39,10 @@ void add_demo_options(CLI::App& command, DemoConfig& config) {
   command.add_option("--window", config.window, "Packets in flight")
       ->check(CLI::Range(1U, kWindowMax))
       ->capture_default_str();
-  command.add_option("--seed", config.seed, "Seed of parameters, batches, losses and sleeps")
+  command.add_option("--seed", config.seed, "Seed for parameters, batches, losses and sleeps")
       ->capture_default_str();
-  command.add_option("--loss", config.loss, "Part of packets lost in the run with loss")
+  command
+      .add_option("--loss", config.loss, "Probability that a packet is lost in the run with loss")
       ->check(CLI::Range(0.0, kLossMax))
       ->capture_default_str();
   command
@@ -51,27 +52,26 @@ void add_demo_options(CLI::App& command, DemoConfig& config) {
       ->capture_default_str();
   command
       .add_option("--slow-factor", config.slow_factor,
-                  "The straggler sleeps 0.5 to 2 times so many iterations of the clean run")
+                  "The straggler sleeps 0.5 to 2 times this many iterations of the clean run")
       ->check(CLI::Range(0.1, 100.0))
       ->capture_default_str();
   command
       .add_option("--mitigation-ms", config.mitigation_ms,
-                  "Straggler timeout in the run with mitigation; 0: a quarter of an iteration of "
-                  "the clean run")
+                  "Straggler timeout in the run with mitigation; 0: a quarter of a clean iteration")
       ->check(CLI::Range(0U, kMillisecondsMax))
       ->capture_default_str();
-  command.add_option("--run-timeout", config.run_timeout_s, "Seconds after which a run has failed")
+  command.add_option("--run-timeout", config.run_timeout_s, "Seconds after which a run fails")
       ->check(CLI::Range(1U, 3'600U))
       ->capture_default_str();
 }
 
 void add_demo_worker_options(CLI::App& command, DemoWorkerConfig& config) {
   command.add_option("--server", config.server, "The aggregator's address:port");
-  command.add_option("--corpus", config.corpus, "Directory with the text that is learnt");
-  command.add_option("--ledger", config.ledger, "File that all workers map")->required();
+  command.add_option("--corpus", config.corpus, "Directory with the text to learn");
+  command.add_option("--ledger", config.ledger, "File of the sum ledger")->required();
   command.add_option("--job", config.job_id, "Job at the aggregator")->check(CLI::Range(0, 255));
-  command.add_option("--rank", config.rank, "This worker")->check(CLI::Range(0, 255));
-  command.add_option("--world", config.world, "All workers")->check(CLI::Range(1, 256));
+  command.add_option("--rank", config.rank, "This worker's number")->check(CLI::Range(0, 255));
+  command.add_option("--world", config.world, "Number of workers")->check(CLI::Range(1, 256));
   command.add_option("--gradients", config.gradients, "Gradients in a packet")
       ->check(CLI::Range(1U, kGradientsMax));
   command.add_option("--window", config.window, "Packets in flight")
@@ -81,13 +81,16 @@ void add_demo_worker_options(CLI::App& command, DemoWorkerConfig& config) {
   command.add_option("--batch", config.batch, "Examples in an iteration")
       ->check(CLI::Range(lab::kTileRows, kBatchMax));
   command.add_option("--seed", config.seed, "The same on all workers");
-  command.add_option("--loss", config.loss, "Part of packets that this worker's port loses")
+  command.add_option("--loss", config.loss, "Probability that this worker's port loses a packet")
       ->check(CLI::Range(0.0, kLossMax));
-  command.add_option("--slow-probability", config.slow_probability, "Chance to sleep, thrice")
+  command
+      .add_option("--slow-probability", config.slow_probability,
+                  "Chance of a sleep at each of three points in an iteration")
       ->check(CLI::Range(0.0, 1.0));
-  command.add_option("--slow-typical-ms", config.slow_typical_ms, "Sleeps 0.5 to 2 times that")
+  command
+      .add_option("--slow-typical-ms", config.slow_typical_ms, "A sleep takes 0.5 to 2 times this")
       ->check(CLI::Range(1U, kMillisecondsMax));
-  command.add_option("--deadline", config.deadline_s, "Seconds to wait for others at most")
+  command.add_option("--deadline", config.deadline_s, "Longest wait for others, in seconds")
       ->check(CLI::Range(1U, 3'600U));
 }
 
@@ -123,12 +126,12 @@ Result<DemoConfig> checked(const DemoConfig& config) {
   }
   if (result.batch % lab::kTileRows != 0) {
     return failure(
-        fmt::format("--batch {}: must be a multiple of {}", result.batch, lab::kTileRows));
+        fmt::format("--batch {}: allowed: a multiple of {}", result.batch, lab::kTileRows));
   }
   std::error_code error;
   if (!std::filesystem::is_directory(config.output_directory, error)) {
     return failure(
-        fmt::format("--output '{}': must be an existing directory", config.output_directory));
+        fmt::format("--output '{}': allowed: an existing directory", config.output_directory));
   }
   return result;
 }

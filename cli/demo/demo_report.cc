@@ -14,17 +14,17 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-/// Iterations over which the plotted loss is averaged: each batch is a small sample.
+/// Iterations over which the plotted loss is averaged, because each batch is a small sample.
 constexpr size_t kSmoothedIterations = 8;
 
-/// Iterations that every worker has recorded.
+/// Returns the number of iterations that every worker has recorded.
 size_t common_iterations(const RunResult& run) {
   size_t count = run.records.empty() ? 0 : run.records.front().size();
   for (const auto& records : run.records) count = std::min(count, records.size());
   return count;
 }
 
-/// Seconds at the end of each iteration and loss in it, both means over the workers.
+/// Returns the time at the end of each iteration and its loss, both averaged over the workers.
 std::vector<lab::PlotPoint> loss_over_time(const RunResult& run) {
   std::vector<lab::PlotPoint> points(common_iterations(run), lab::PlotPoint{0.0, 0.0});
   const auto workers = static_cast<double>(run.records.size());
@@ -37,7 +37,7 @@ std::vector<lab::PlotPoint> loss_over_time(const RunResult& run) {
   return points;
 }
 
-/// Each y becomes the mean of the last kSmoothedIterations up to its own.
+/// Replaces each y by the mean of the last kSmoothedIterations values.
 std::vector<lab::PlotPoint> smoothed(const std::vector<lab::PlotPoint>& points) {
   std::vector<lab::PlotPoint> result = points;
   double sum = 0.0;
@@ -60,7 +60,7 @@ bool identical_in_all(std::span<const RunResult> runs) {
                      [](const RunResult& run) { return figures_of(run).parameters_identical; });
 }
 
-/// Mean time of an iteration that the straggler cost, against the clean run.
+/// Returns the mean time that an iteration loses to the straggler, compared with the clean run.
 double seconds_lost(const RunFigures& run, const RunFigures& clean) {
   return run.iteration_seconds_mean - clean.iteration_seconds_mean;
 }
@@ -127,7 +127,7 @@ Json run_json(const RunResult& run, const RunFigures& clean) {
   return json;
 }
 
-/// One row of the table: a name, then a cell for each run.
+/// Returns the text of one run's cell in a row of the table.
 using Cell = std::function<std::string(const RunResult&)>;
 
 std::string format_row(const std::string& name, std::span<const RunResult> runs, const Cell& cell) {
@@ -154,7 +154,7 @@ RunFigures figures_of(const RunResult& run) {
   }
   figures.parameters_identical = !run.reports.empty();
   for (const WorkerReport& report : run.reports) {
-    // Every worker is told of the same degraded blocks, so the largest count is all of them.
+    // Every worker learns of the same degraded blocks, so the largest count covers them all.
     figures.degraded_blocks = std::max(figures.degraded_blocks, report.counters.degraded_blocks);
     figures.retransmissions += report.counters.retransmitted;
     figures.final_loss += report.validation_loss / workers;

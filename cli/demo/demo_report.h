@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /// @file
-/// What the demo's runs come to: the table for people, demo.json for programs, the plot; all from
-/// the same RunResult structures.
+/// The results of the demo's runs: the table for people, demo.json for programs and the plot, all
+/// from the same RunResult structures.
 ///
-/// Shapes:  `runs` holds the clean run first; lost time is counted against it.
+/// Shapes:  The first of `runs` is the clean run; lost time is relative to it.
 /// Threads: None; pure functions.
 /// Tests:   tests/cli/demo/demo_report_test.cc
 #pragma once
@@ -21,26 +21,26 @@ namespace tributary::demo {
 /// The table's figures for one run.
 struct RunFigures {
   double iteration_seconds_mean = 0.0;  ///< Over iterations and workers.
-  uint64_t degraded_blocks = 0;         ///< Results taken without every source; each counts once.
-  uint64_t retransmissions = 0;         ///< Contributions that workers sent again.
-  double final_loss = 0.0;              ///< Validation, mean over workers, nats per byte.
-  bool parameters_identical = false;    ///< The same bits on all workers.
-  SumCheck sums;                        ///< Elements, over all workers.
+  uint64_t degraded_blocks = 0;         ///< Results that lack a source; each counts once.
+  uint64_t retransmissions = 0;         ///< Contributions that workers retransmitted.
+  double final_loss = 0.0;              ///< On validation text, mean over workers, nats per byte.
+  bool parameters_identical = false;    ///< All workers have the same bits.
+  SumCheck sums;                        ///< Elements, summed over all workers.
 };
 
 [[nodiscard]] RunFigures figures_of(const RunResult& run);
 
-/// Exact sums in every run, everything checked or knowingly unchecked, and identical parameters.
+/// Returns true if no sum was wrong, some were checked, and all workers' parameters are identical.
 [[nodiscard]] bool all_is_well(std::span<const RunResult> runs);
 
-/// One column for each run, one row for each figure; ends with a newline.
+/// Returns a table with one column per run and one row per figure; ends with a newline.
 [[nodiscard]] std::string format_table(std::span<const RunResult> runs);
 
-/// demo.json: sums_checked, sums_wrong, sums_unchecked and parameters_identical over all runs;
-/// `config`; `runs` with an object for each run by its key.
+/// Returns demo.json: sums_checked, sums_wrong, sums_unchecked and parameters_identical over all
+/// runs; `config`; and `runs` with one object per run, by its key.
 [[nodiscard]] std::string format_json(const DemoConfig& config, std::span<const RunResult> runs);
 
-/// Loss (mean over workers, smoothed over a few iterations) over time, one line for each run.
+/// Plots loss (mean over workers, smoothed over a few iterations) over time, one line per run.
 [[nodiscard]] lab::LinePlot loss_plot(std::span<const RunResult> runs);
 
 }  // namespace tributary::demo

@@ -26,9 +26,9 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-/// Longest sleep in poll(), so that Ctrl-C and the progress line are answered quickly.
+/// Longest sleep in poll(), so that Ctrl-C and the progress line respond quickly.
 constexpr int kPollMs = 100;
-/// How long a child may take to begin, and to end after it was asked to.
+/// Longest time for a child to become ready, and to end after a request.
 constexpr std::chrono::seconds kReadyWithin{10};
 constexpr std::chrono::seconds kEndWithin{5};
 
@@ -46,7 +46,7 @@ class File {
   const int descriptor_;
 };
 
-/// A fresh directory that goes away with its content.
+/// A new directory, deleted with its content.
 class ScratchDirectory {
  public:
   ScratchDirectory() {
@@ -62,14 +62,14 @@ class ScratchDirectory {
   }
   ScratchDirectory(const ScratchDirectory&) = delete;
   ScratchDirectory& operator=(const ScratchDirectory&) = delete;
-  /// Empty if it could not be made.
+  /// Returns the path; empty if the directory could not be made.
   [[nodiscard]] const std::filesystem::path& path() const { return path_; }
 
  private:
   std::filesystem::path path_;
 };
 
-/// The processes of one run and what they have said.
+/// The processes of one run and their messages.
 class Run {
  public:
   Run(const DemoConfig& config, const RunPlan& plan, const RunHooks& hooks)
@@ -89,7 +89,7 @@ class Run {
   Result<void> await_reports();
   Result<void> end_aggregator();
 
-  /// One turn of the loop: waits for output, takes it, looks for trouble.
+  /// Runs one turn of the loop: waits for output, takes it, checks for failures.
   Result<void> turn();
   Result<void> take_messages(uint32_t rank);
   Result<void> check_ends();
@@ -119,14 +119,14 @@ Error Run::child_error(ChildProcess& child, const std::string& what) {
   while (!tail.empty() && tail.back() == '\n') tail.pop_back();
   if (tail.empty()) tail = "(nothing)";
   return Error{
-      fmt::format("run '{}': {} {}; its last words: {}", plan_.title, child.name(), what, tail)};
+      fmt::format("run '{}': {} {}; its last output: {}", plan_.title, child.name(), what, tail)};
 }
 
 Result<void> Run::start_aggregator() {
   const auto port = io::free_port(io::Transport::kUdp);
   if (!port) return tl::unexpected(port.error());
   server_ = fmt::format("127.0.0.1:{}", *port);
-  if (scratch_.path().empty()) return failure("no temporary directory can be made; set TMPDIR");
+  if (scratch_.path().empty()) return failure("cannot make a temporary directory; set TMPDIR");
 
   std::string job =
       fmt::format("id=1,sources={},block_grad_max={}", config_.workers, config_.gradients);
@@ -196,13 +196,13 @@ Result<void> Run::start_workers() {
 void Run::wait_for_output() {
   std::vector<pollfd> files;
   const auto add = [&files](ChildProcess& child) {
-    if (child.has_ended()) return;  // Its pipes are readable for ever.
+    if (child.has_ended()) return;  // Pipes at end of file always poll as readable.
     files.push_back({child.stdout_file(), POLLIN, 0});
     files.push_back({child.stderr_file(), POLLIN, 0});
   };
   if (aggregator_) add(*aggregator_);
   for (ChildProcess& worker : workers_) add(worker);
-  poll(files.data(), files.size(), kPollMs);  // A signal ends it early, which is welcome.
+  poll(files.data(), files.size(), kPollMs);  // A signal may end it early.
 }
 
 Result<void> Run::take_messages(uint32_t rank) {
@@ -223,7 +223,7 @@ Result<void> Run::check_ends() {
   for (uint32_t rank = 0; rank < workers_.size(); rank++) {
     ChildProcess& worker = workers_[rank];
     if (!worker.has_ended()) continue;
-    // What it wrote just before its end is still in the pipe.
+    // Messages from just before its end are still in the pipe.
     if (auto taken = take_messages(rank); !taken) return taken;
     if (reported_[rank] && worker.ended_well()) continue;
     return tl::unexpected(
@@ -248,7 +248,7 @@ void Run::show_progress() {
 
 Result<void> Run::turn() {
   wait_for_output();
-  if (aggregator_) aggregator_->stderr_tail();  // Drained, so that it never blocks the child.
+  if (aggregator_) aggregator_->stderr_tail();  // Drain it, so that it never blocks the child.
   for (uint32_t rank = 0; rank < workers_.size(); rank++) {
     workers_[rank].stderr_tail();
     if (auto taken = take_messages(rank); !taken) return taken;
@@ -263,10 +263,10 @@ Result<void> Run::await_reports() {
     return std::all_of(workers_.begin(), workers_.end(),
                        [](ChildProcess& worker) { return worker.has_ended(); });
   };
-  // check_ends() in turn() has seen that those which ended have reported.
+  // check_ends() in turn() has checked that ended workers reported.
   while (!all_ended()) {
     if (auto turned = turn(); !turned) return turned;
-    aggregator_->take_lines();  // Drained as well.
+    aggregator_->take_lines();  // Drain it.
     if (elapsed() > std::chrono::seconds(config_.run_timeout_s)) {
       const auto late = std::find(reported_.begin(), reported_.end(), false);
       const auto rank = static_cast<size_t>(std::distance(reported_.begin(), late));
@@ -275,7 +275,7 @@ Result<void> Run::await_reports() {
           child_error(child, fmt::format("has not finished within {} s", config_.run_timeout_s)));
     }
   }
-  shown_at_ = {};  // The last iteration is shown, however recently one was.
+  shown_at_ = {};  // Always show the last iteration.
   show_progress();
   return check_ends();
 }
@@ -306,7 +306,7 @@ Result<RunResult> Run::execute() {
                   .and_then([this] { return await_reports(); })
                   .and_then([this] { return end_aggregator(); });
   if (!done) {
-    // Asked first, so that those who can end cleanly do; the destructors kill the rest.
+    // Ask first, so that children can end cleanly; the destructors kill the rest.
     for (ChildProcess& worker : workers_) worker.signal(SIGTERM);
     if (aggregator_) aggregator_->signal(SIGTERM);
     const auto deadline = Clock::now() + std::chrono::seconds(1);

@@ -20,7 +20,7 @@
 namespace tributary::demo {
 namespace {
 
-/// Examples of the final loss.
+/// Examples for the final loss.
 constexpr uint32_t kValidationExamples = 2048;
 
 Instant now() {
@@ -33,7 +33,7 @@ void say(const WorkerMessage& message) {
   std::fflush(stdout);
 }
 
-/// A socket to the aggregator that loses packets as configured.
+/// Opens a socket to the aggregator that loses packets as configured.
 Result<std::unique_ptr<engine::Port>> open_port(const DemoWorkerConfig& config,
                                                 const Endpoint& server) {
   io::UdpPortConfig udp;
@@ -44,7 +44,7 @@ Result<std::unique_ptr<engine::Port>> open_port(const DemoWorkerConfig& config,
   io::ImpairmentConfig impairment;
   impairment.rx.loss = config.loss;
   impairment.tx.loss = config.loss;
-  impairment.seed = config.seed * 256 + config.rank;  // Each worker loses other packets.
+  impairment.seed = config.seed * 256 + config.rank;  // Each worker loses different packets.
   auto impaired = io::ImpairedPort::make(std::move(*port), impairment);
   if (!impaired) return tl::unexpected(impaired.error());
   return std::move(*impaired);

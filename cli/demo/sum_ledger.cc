@@ -19,7 +19,7 @@
 namespace tributary::demo {
 namespace {
 
-/// First bytes of a ledger file; a file without them is something else.
+/// First bytes of a ledger file; used to recognise one.
 constexpr uint64_t kMagic = 0x5452'4942'4c45'4447;  // "TRIBLEDG"
 
 struct Header {
@@ -27,15 +27,15 @@ struct Header {
   LedgerShape shape;
 };
 
-/// Tags lie this far apart, so that two workers never write to one cache line (or the pair of
-/// lines that a prefetcher takes together).
+/// Distance between tags. Two workers never write to one cache line, nor to a pair of lines that a
+/// prefetcher loads together.
 constexpr size_t kTagBytes = 128;
 constexpr size_t kHeaderBytes = 128;
 static_assert(sizeof(Header) <= kHeaderBytes && kTagBytes >= sizeof(uint64_t));
 
 size_t entry_count(const LedgerShape& shape) { return size_t{shape.world} * shape.depth; }
 
-/// Bytes of one entry's lanes, rounded up to kTagBytes.
+/// Returns the bytes of one entry's lanes, rounded up to kTagBytes.
 size_t lanes_bytes(const LedgerShape& shape) {
   return (size_t{shape.elements} * sizeof(int32_t) + kTagBytes - 1) / kTagBytes * kTagBytes;
 }
@@ -48,7 +48,7 @@ Error system_error(const std::string& path, const char* action) {
   return Error{fmt::format("sum ledger '{}' cannot be {}: {}", path, action, std::strerror(errno))};
 }
 
-/// What the aggregator's answer must be, bit for bit.
+/// Compares bit patterns: a result must match in every bit.
 bool same_bits(float a, float b) {
   return std::bit_cast<uint32_t>(a) == std::bit_cast<uint32_t>(b);
 }
@@ -75,7 +75,7 @@ Result<SumLedger> SumLedger::map(const std::string& path, const LedgerShape& sha
   const size_t size = file_bytes(shape);
   const int file = ::open(path.c_str(), O_RDWR | O_CLOEXEC);
   if (file < 0) return tl::unexpected(system_error(path, "opened"));
-  // Truncated to nothing first: every tag of the fresh file is then 0.
+  // Truncate to nothing first, so that every tag of the new file is 0.
   if (make && (ftruncate(file, 0) != 0 || ftruncate(file, static_cast<off_t>(size)) != 0)) {
     const Error error = system_error(path, "sized");
     close(file);
@@ -87,7 +87,7 @@ Result<SumLedger> SumLedger::map(const std::string& path, const LedgerShape& sha
   }
   void* mapping = mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
   const Error error = system_error(path, "mapped");
-  close(file);  // The mapping keeps the file.
+  close(file);  // The mapping keeps the file open.
   if (mapping == MAP_FAILED) return tl::unexpected(error);
 
   SumLedger ledger(mapping, size, shape);
@@ -131,8 +131,8 @@ void SumLedger::record(uint32_t rank, uint32_t iteration, std::span<const float>
   int32_t* lanes = lanes_of(rank, iteration);
   const int32_t magnitude_max = host::lane_magnitude_max(shape_.world);
 
-  // Relaxed: each lane's release store below carries it. A reader that sees one new lane also sees
-  // this 0 (or a later tag) when it looks at the tag again.
+  // Relaxed: each lane's release store below publishes it. A reader that sees a new lane also sees
+  // this 0 (or a later tag) when it reads the tag a second time.
   tag.store(0, std::memory_order_relaxed);
   for (size_t i = 0; i < values.size(); i++) {
     const int32_t lane =
@@ -147,7 +147,7 @@ void SumLedger::record(uint32_t rank, uint32_t iteration, std::span<const float>
 bool SumLedger::add_lanes(uint32_t rank, uint32_t iteration, uint64_t first,
                           std::span<uint32_t> sums) const {
   const std::atomic_ref<uint64_t> tag(tag_of(rank, iteration));
-  // Pairs with the last release store in record(): the lanes are there.
+  // Pairs with the last release store in record(): all lanes are written.
   if (tag.load(std::memory_order_acquire) != uint64_t{iteration} + 1) return false;
   int32_t* lanes = lanes_of(rank, iteration) + first;
   for (size_t i = 0; i < sums.size(); i++) {
@@ -155,7 +155,8 @@ bool SumLedger::add_lanes(uint32_t rank, uint32_t iteration, uint64_t first,
     sums[i] +=
         static_cast<uint32_t>(std::atomic_ref<int32_t>(lanes[i]).load(std::memory_order_acquire));
   }
-  // Relaxed: ordered behind the lanes' acquire loads. Unchanged means that none was overwritten.
+  // Relaxed: ordered after the lanes' acquire loads. An unchanged tag means no lane was
+  // overwritten.
   return tag.load(std::memory_order_relaxed) == uint64_t{iteration} + 1;
 }
 
@@ -189,7 +190,7 @@ SumCheck SumLedger::check(uint32_t iteration, std::span<const float> result,
   for (const host::DegradedRange& range : degraded) {
     if (range.element_first < next || range.element_first > result.size() ||
         range.element_count > result.size() - range.element_first) {
-      // The outcome contradicts itself, so nothing from here on can be called right.
+      // The outcome contradicts itself, so count every element from here on as wrong.
       outcome += {.checked = result.size() - next, .wrong = result.size() - next};
       return outcome;
     }

@@ -1,20 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 /// @file
-/// The proof that sums are exact: what every worker sent lies in memory that all worker processes
-/// share, so each of them can add it up again and compare, bit for bit, with what the aggregator
-/// returned.
+/// The proof that sums are exact. Each worker records its contributions in shared memory. Every
+/// worker adds them up there and compares the aggregator's result bit for bit.
 ///
-/// Model:   A ring of `depth` iterations. Before an all-reduce a worker records the lanes that it
-/// is
-///          about to send; after it, the worker recomputes every element from the lanes of exactly
-///          the sources that the outcome names.
-/// Shapes:  File: one header, tags [world][depth], lanes [world][depth][elements] of int32.
+/// Model:   A ring of `depth` iterations. A worker records its lanes before an all-reduce.
+///          Afterwards it recomputes every element from the sources that the outcome names.
+/// Shapes:  Shared file: one header, tags [world][depth], lanes [world][depth][elements] of int32.
 /// Units:   Counts are elements (one sum each), not blocks.
-/// Threads: One object per process and thread; several may map the same file. A tag guards its
-///          lanes: 0 while they are being written, else iteration + 1.
-/// Errors:  A file that cannot be made, mapped or that has another shape is refused. A missing or
-///          overwritten entry counts as unchecked, never as right.
-/// Memory:  The file's size; the shared pages count once for all processes.
+/// Threads: One object per process and thread; several may map one file. A tag guards its lanes: 0
+///          while they are written, else iteration + 1.
+/// Errors:  Refuses a file of another shape. Missing or overwritten entries count as unchecked.
 /// Tests:   tests/cli/demo/sum_ledger_test.cc
 #pragma once
 
@@ -30,17 +25,17 @@ namespace tributary::demo {
 
 struct LedgerShape {
   uint32_t world = 1;     ///< Ranks, 1 … 256.
-  uint32_t depth = 16;    ///< Iterations that are kept; more than a straggler lags behind.
+  uint32_t depth = 16;    ///< Iterations kept; more than a straggler lags behind.
   uint32_t elements = 1;  ///< Parameters of the model.
 
   friend bool operator==(const LedgerShape&, const LedgerShape&) = default;
 };
 
-/// Elements of all-reduce results, by what comparing them showed.
+/// Counts of compared result elements.
 struct SumCheck {
-  uint64_t checked = 0;    ///< Compared; wrong ones included.
-  uint64_t wrong = 0;      ///< Differ in at least one bit from the recomputed value.
-  uint64_t unchecked = 0;  ///< Not compared: some source's lanes were overwritten already.
+  uint64_t checked = 0;    ///< Compared, including wrong ones.
+  uint64_t wrong = 0;      ///< Differ from the recomputed value in at least one bit.
+  uint64_t unchecked = 0;  ///< Not compared: a source's lanes were overwritten.
 
   SumCheck& operator+=(const SumCheck& other);
   friend bool operator==(const SumCheck&, const SumCheck&) = default;
@@ -50,7 +45,7 @@ class SumLedger {
  public:
   /// Sizes the file at `path` and maps it. The file must exist; its content is lost.
   static Result<SumLedger> create(const std::string& path, const LedgerShape& shape);
-  /// Maps a file that create() has made with the same shape.
+  /// Maps a file that create() made with the same shape.
   static Result<SumLedger> open(const std::string& path, const LedgerShape& shape);
 
   SumLedger(SumLedger&& other) noexcept;
@@ -62,9 +57,9 @@ class SumLedger {
   /// @pre |value * scale| < 2^31 for all values, as for to_fixed().
   void record(uint32_t rank, uint32_t iteration, std::span<const float> values, float scale);
 
-  /// Compares `result` (shape [elements]) with the mean over all ranks, or over the sources of the
-  /// `degraded` range in which an element lies.
-  /// Ranges that overlap, descend, reach past the end or name no source make their elements wrong.
+  /// Compares `result` (shape [elements]) with the mean over all ranks, or over the range's sources
+  /// for elements in a `degraded` range. Elements of ranges that overlap, descend, reach past the
+  /// end or name no source count as wrong.
   SumCheck check(uint32_t iteration, std::span<const float> result,
                  std::span<const host::DegradedRange> degraded, float scale);
 

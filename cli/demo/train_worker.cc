@@ -12,7 +12,7 @@
 namespace tributary::demo {
 namespace {
 
-/// None of the `elements` of the result holds a contribution of `rank`.
+/// Returns true if none of the result's `elements` holds a contribution of `rank`.
 bool lacks_all_of(uint32_t rank, const host::Outcome& outcome, uint64_t elements) {
   uint64_t lacking = 0;
   for (const host::DegradedRange& range : outcome.degraded) {

@@ -1,16 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 /// @file
-/// One worker of data-parallel training: gradients of its own batch, averaged with everyone's,
-/// applied to its own copy of the parameters.
+/// One worker of data-parallel training. It computes gradients of its own batch, averages them with
+/// all workers and applies the average to its own copy of the parameters.
 ///
 /// Model:   All workers start with the same parameters and apply the same averages with the same
-///          code, so their parameters stay the same to the last bit; checksum() shows it.
-///          A worker whose gradients came too late for every block (straggler mitigation) sends the
-///          same gradients again in the next iteration instead of computing new ones. So it catches
-///          up, and at worst a gradient of an iteration before takes part; the sums stay exact.
+///          code, so their parameters stay bit-identical; checksum() proves it. A worker that was
+///          late for every block (straggler mitigation) sends the same gradients in the next
+///          iteration, so it catches up. Such gradients are one iteration old; the sums stay exact.
 /// Shapes:  The gradient is one tensor of shape [parameter_count].
 /// Threads: One object, one thread.
-/// Errors:  An all-reduce that fails ends the training with its text.
+/// Errors:  A failed all-reduce ends the training with its text.
 /// Tests:   tests/cli/demo/train_worker_test.cc
 #pragma once
 
@@ -29,8 +28,8 @@
 
 namespace tributary::demo {
 
-/// Gradients are cut to +-this, so that no value can overflow the fixed-point sum. Those of this
-/// model stay below 0.2 in practice.
+/// Gradients are clamped to +-this, so that the fixed-point sum cannot overflow. This model's
+/// gradients stay below 0.2 in practice.
 inline constexpr float kGradientLimit = 1.0F;
 
 struct TrainConfig {
@@ -38,16 +37,16 @@ struct TrainConfig {
   lab::Adam::Config adam;
   uint32_t world = 1;
   uint32_t rank = 0;
-  uint32_t batch = 64;   ///< Examples of one worker in one iteration, a multiple of 4.
+  uint32_t batch = 64;   ///< One worker's examples in one iteration; multiple of 4.
   uint64_t seed = 1;     ///< The same on all workers.
   float scale = 1.0e8F;  ///< At most lane_magnitude_max(world) / kGradientLimit.
 };
 
-/// What one iteration showed.
+/// The result of one iteration.
 struct IterationRecord {
   uint32_t iteration = 0;        ///< From 0.
-  double seconds = 0.0;          ///< Since this worker's training began, at the iteration's end.
-  double loss = 0.0;             ///< Of this worker's last batch, before the update; nats per byte.
+  double seconds = 0.0;          ///< From the start of training to the end of the iteration.
+  double loss = 0.0;             ///< On this worker's last batch, before the update; nats per byte.
   uint64_t degraded_blocks = 0;  ///< Blocks summed without every source.
 };
 
@@ -57,23 +56,23 @@ class TrainWorker {
   /// @pre config.scale * kGradientLimit <= host::lane_magnitude_max(config.world).
   TrainWorker(const TrainConfig& config, const lab::Corpus& corpus, SumLedger& ledger);
 
-  /// First step: the gradients of this iteration's batch; those of the last one if was_late().
+  /// Step 1: computes the gradients of this iteration's batch. Keeps the last ones if was_late().
   void compute_gradients();
-  /// Second step: writes what will be sent into the ledger. @return the tensor to all-reduce, a
-  /// copy of the gradients.
+  /// Step 2: writes the gradients into the ledger.
+  /// @return the tensor to all-reduce, a copy of the gradients.
   std::span<float> record_gradients();
-  /// Third step, after the all-reduce (mean, fixed scale): checks every sum, then updates the
-  /// parameters. Refuses an outcome that is not kOk. `seconds` of the record is left 0.
+  /// Step 3, after the all-reduce (mean, fixed scale): checks every sum, then updates the
+  /// parameters. Refuses an outcome that is not kOk. Leaves the record's `seconds` at 0.
   Result<IterationRecord> apply(const host::Outcome& outcome);
 
-  /// FNV-1a over the parameters' bytes.
+  /// Returns the FNV-1a hash of the parameters' bytes.
   [[nodiscard]] uint64_t checksum() const;
-  /// Mean loss over `examples` of the validation text, nats per byte.
+  /// Returns the mean loss over `examples` of the validation text, in nats per byte.
   double validation_loss(uint32_t examples);
   [[nodiscard]] const SumCheck& sums() const { return sums_; }
-  /// The last outcome held nothing of this worker.
+  /// Returns true if the last outcome held no contribution of this worker.
   [[nodiscard]] bool was_late() const { return was_late_; }
-  /// Iterations after which that was so.
+  /// Returns the number of iterations in which that was true.
   [[nodiscard]] uint32_t late_iterations() const { return late_iterations_; }
   [[nodiscard]] const TrainConfig& config() const { return config_; }
 
@@ -85,7 +84,7 @@ class TrainWorker {
   lab::Adam adam_;
   lab::Batch batch_;
   std::vector<float> gradients_;  ///< This worker's own.
-  std::vector<float> reduced_;    ///< First a copy of them, then the average.
+  std::vector<float> reduced_;    ///< First a copy of `gradients_`, then the average.
   SumCheck sums_;
   bool was_late_ = false;
   uint32_t late_iterations_ = 0;
@@ -93,18 +92,18 @@ class TrainWorker {
   double loss_ = 0.0;
 };
 
-/// What the loop needs from outside. All are set.
+/// The loop's dependencies. All must be set.
 struct TrainHooks {
   std::function<host::Outcome(std::span<float>)> all_reduce;
   std::function<Instant()> now;
-  /// How long to sleep at iteration * host::kDelayPoints + point; 0 for not at all. The points are
-  /// before the computation, before the lanes are recorded, before the all-reduce.
+  /// Returns the sleep at iteration * host::kDelayPoints + point; 0 for none. The points precede
+  /// the computation, the recording of the lanes and the all-reduce.
   std::function<Duration(uint64_t delay_point)> delay_at;
   std::function<void(Duration)> sleep;
   std::function<void(const IterationRecord&)> report;
 };
 
-/// Runs `iterations` iterations. Ends early with the text of an all-reduce that failed.
+/// Runs `iterations` iterations. Ends early with the text of a failed all-reduce.
 Result<void> train(TrainWorker& worker, uint32_t iterations, const TrainHooks& hooks);
 
 }  // namespace tributary::demo

@@ -40,7 +40,7 @@ Json to_json(const WorkerReport& report) {
             {"invalid_packets", counters.invalid_packets}}}};
 }
 
-/// Reads `object[name]` into `value` if it is a number there; else clears `complete`.
+/// Reads the number `object[name]` into `value`. Clears `complete` if there is none.
 template <class T>
 void take(const Json& object, const char* name, T& value, bool& complete) {
   const auto found = object.find(name);

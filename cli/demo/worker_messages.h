@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// @file
-/// What a worker process tells the demo: one JSON object a line on its standard output.
+/// Messages from a worker process to the demo: one JSON object per line on its standard output.
 ///
 /// Errors:  A line that is not a message is refused with its text; nothing throws.
 /// Threads: None; pure functions.
@@ -29,14 +29,14 @@ struct WorkerReport {
   uint32_t rank = 0;
   uint64_t parameter_checksum = 0;
   double validation_loss = 0.0;  ///< Nats per byte.
-  uint32_t late_iterations = 0;  ///< In which all of its gradients came too late.
+  uint32_t late_iterations = 0;  ///< Iterations in which all of its gradients were late.
   SumCheck sums;
   host::CommunicatorCounters counters;
 };
 
 using WorkerMessage = std::variant<WorkerJoined, IterationRecord, WorkerReport>;
 
-/// One line without its newline.
+/// Returns the message as one line without its newline.
 [[nodiscard]] std::string encode(const WorkerMessage& message);
 /// The inverse of encode().
 [[nodiscard]] Result<WorkerMessage> decode(std::string_view line);

@@ -33,7 +33,7 @@ std::string value_of(const char* variable) {
   return value == nullptr ? "" : value;
 }
 
-/// The first of `candidates` that exists; empty if none does.
+/// Returns the first of `candidates` that exists; empty if none does.
 std::string first_that_exists(const std::vector<fs::path>& candidates) {
   std::error_code ignored;
   for (const fs::path& path : candidates) {
@@ -49,7 +49,7 @@ Result<LaunchSurroundings> look_around() {
   if (error) return failure("/proc/self/exe cannot be read: " + error.message());
   const fs::path folder = program.parent_path();
   around.program = program.string();
-  // A build tree has it beside the program, an installation in the library folder.
+  // A build tree has the library next to the program; an installation has it in the library folder.
   around.library =
       first_that_exists({folder / "libtributary.so.0",
                          folder / ".." / TRIBUTARY_LIBRARY_FOLDER / "libtributary.so.0"});
@@ -94,43 +94,47 @@ int run(LaunchConfig& config, std::vector<std::string> command) {
 }
 
 void add_rank_flags(CLI::App& command, LaunchConfig& config) {
-  add_uint(command, "-n,--processes", config.processes, 1, kRanksMax, "Ranks to start here");
+  add_uint(command, "-n,--processes", config.processes, 1, kRanksMax,
+           "Ranks to start on this machine");
   command
       .add_option("--backend", config.backend,
-                  "Told to the ranks as TRIBUTARY_BACKEND; others than tributary need no "
+                  "Back end, passed to the ranks as TRIBUTARY_BACKEND; only tributary needs an "
                   "aggregator")
       ->capture_default_str();
   add_uint(command, "--world", config.world, 0, kRanksMax,
-           "Ranks on all machines; 0: those started here");
-  add_uint(command, "--first-rank", config.rank_first, 0, kRanksMax - 1, "Number of the first one");
-  command.add_option("--master", config.master, "Where rank 0 meets the others, HOST:PORT");
+           "Ranks on all machines; 0: only those started here");
+  add_uint(command, "--first-rank", config.rank_first, 0, kRanksMax - 1,
+           "Number of the first rank started here");
+  command.add_option("--master", config.master,
+                     "Where rank 0 meets the others, HOST:PORT; default: a free port here");
   command.add_option("--python", config.python,
-                     "Interpreter of .py files; else the file's first line decides");
+                     "Interpreter of .py files; default: taken from the file's first line");
   command.add_flag("--keep-going", config.keep_going,
-                   "When a rank fails, leave the others to themselves");
+                   "Let the other ranks continue when one fails");
 }
 
 void add_aggregator_flags(CLI::App& command, LaunchConfig& config) {
   command.add_option("--server", config.server,
-                     "A running appliance, HOST:PORT; else one is started");
+                     "A running appliance, HOST:PORT; default: start one");
   add_uint(command, "--job", config.job_id, 0, kJobMax, "Job id");
-  add_milliseconds(command, "--timeout-ms", config.straggler_timeout, 0, kMinuteMs,
-                   "Straggler mitigation: blocks wait so long; 0 is without. Own aggregator only");
+  add_milliseconds(
+      command, "--timeout-ms", config.straggler_timeout, 0, kMinuteMs,
+      "Straggler mitigation: longest wait of a block; 0: none. Started aggregator only");
   add_milliseconds(command, "--permanent-ms", config.permanent_after, 0, kHourMs,
-                   "A straggler silent for so long is not waited for; 0: two timeouts");
+                   "Stop waiting for a straggler after this much silence; 0: two timeouts");
   add_uint(command, "--window", config.job_window, 1, trio_ml::kBlockCntLimit,
-           "Window of the own aggregator's job, a power of two");
+           "Window of the started aggregator's job, a power of two");
   add_uint(command, "--history", config.history, 1, trio_ml::kHistoryLimit,
            "Results kept for each place of that window");
   command
       .add_option("--serve-json", config.serve_json_path,
-                  "Write the own aggregator's counters to this file")
+                  "Write the started aggregator's counters to this file")
       ->type_name("FILE");
   add_milliseconds(command, "--deadline-ms", config.deadline, 1, kDayMs,
                    "Longest wait for a rank or the aggregator");
   command
       .add_option("--url-option", config.url_options,
-                  "More for TRIBUTARY_URL, as in format=fixed; repeatable")
+                  "Another key of TRIBUTARY_URL, for example format=fixed; repeatable")
       ->type_name("KEY=VALUE")
       ->allow_extra_args(false);
 }
@@ -141,9 +145,9 @@ void add_launch_command(CLI::App& app, int& exit_code) {
   CLI::App* command =
       app.add_subcommand("launch",
                          "Start the ranks of a training script, and an aggregator for them:\n"
-                         "tributary launch -n 4 train.py --its --own flags");
+                         "tributary launch -n 4 train.py --flags-of-the-script");
   const auto config = std::make_shared<LaunchConfig>();
-  command->prefix_command();  // What follows the script is the script's.
+  command->prefix_command();  // Everything after the script belongs to the script.
   add_rank_flags(*command, *config);
   add_aggregator_flags(*command, *config);
   command->callback(

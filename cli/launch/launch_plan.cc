@@ -18,7 +18,7 @@ uint64_t in_milliseconds(Duration duration) {
   return static_cast<uint64_t>(in_nanoseconds(duration) / 1'000'000);
 }
 
-/// A program as execve() takes it: a path stays, a bare name is looked for.
+/// Finds a program for execve(): a path stays as it is, a bare name is searched for.
 Result<std::string> find_program(const std::string& name, const std::string& search_path) {
   if (name.find('/') != std::string::npos) return name;
   size_t begin = 0;
@@ -34,7 +34,7 @@ Result<std::string> find_program(const std::string& name, const std::string& sea
 
 bool is_python_script(const std::string& name) { return name.ends_with(".py"); }
 
-/// The variables of `plan` that every rank shares.
+/// Returns the variables that all ranks share.
 std::vector<std::string> shared_environment(const LaunchConfig& config,
                                             const LaunchSurroundings& around, uint32_t world) {
   const auto is_set = [&around](std::string_view name) {
@@ -61,9 +61,9 @@ std::vector<std::string> shared_environment(const LaunchConfig& config,
     variables.push_back("PYTHONPATH=" + around.python_package +
                         (around.python_path.empty() ? "" : ":" + around.python_path));
   }
-  // Ranks share the cores; without this each would start a thread for every core.
+  // Ranks share the cores. Without this, each would start a thread for every core.
   if (!is_set("OMP_NUM_THREADS")) variables.push_back("OMP_NUM_THREADS=1");
-  // Lines shall come when they are printed, although standard output is a pipe.
+  // Show lines as they are printed, although standard output is a pipe.
   if (!is_set("PYTHONUNBUFFERED")) variables.push_back("PYTHONUNBUFFERED=1");
   return variables;
 }
@@ -75,10 +75,11 @@ std::string url_of(const LaunchConfig& config, const std::string& server) {
   return url;
 }
 
-/// A rank that misses two blocks in a row sleeps for longer than the others should wait again and
-/// again. That is no great harm to it: it returns with its next contribution.
+/// Returns the time after which the aggregator stops waiting for a straggler. A rank that misses
+/// two blocks in a row may sleep for long, so the others should not wait a timeout for each block.
+/// The rank returns with its next contribution.
 Duration permanent_after(const LaunchConfig& config) {
-  constexpr Duration kLeast = milliseconds(10);  // Of the job key permanent_ms.
+  constexpr Duration kLeast = milliseconds(10);  // Minimum of the job key permanent_ms.
   if (config.permanent_after > Duration()) return config.permanent_after;
   if (config.straggler_timeout == Duration()) return Duration();
   return std::max(config.straggler_timeout * 2, kLeast);
@@ -104,7 +105,7 @@ ProgramPlan plan_aggregator(const LaunchConfig& config, const LaunchSurroundings
   return plan;
 }
 
-/// Program and arguments, the same for all ranks.
+/// Plans the program and its arguments, the same for all ranks.
 Result<ProgramPlan> plan_command(const LaunchConfig& config, const LaunchSurroundings& around) {
   const std::string& name = config.command.front();
   ProgramPlan plan;
@@ -129,12 +130,14 @@ Result<ProgramPlan> plan_command(const LaunchConfig& config, const LaunchSurroun
 Result<void> check(const LaunchConfig& config) {
   const uint32_t world = config.world == 0 ? config.processes : config.world;
   if (config.rank_first + config.processes > world) {
-    return failure(fmt::format("--first-rank {} and -n {} reach beyond --world {}",
-                               config.rank_first, config.processes, world));
+    return failure(
+        fmt::format("--first-rank {} and -n {} reach beyond --world {}; allowed: a sum "
+                    "of at most --world",
+                    config.rank_first, config.processes, world));
   }
   const bool several_machines = world != config.processes;
   if (several_machines && config.master.empty()) {
-    return failure("--master is missing; with --world it is HOST:PORT of the machine of rank 0");
+    return failure("--master is missing; with --world, give HOST:PORT of rank 0's machine");
   }
   if (!config.master.empty() && config.master.find(':') == std::string::npos) {
     return failure(fmt::format("--master {} has no port; allowed: HOST:PORT", config.master));

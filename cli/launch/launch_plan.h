@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 /// @file
-/// What `tributary launch` starts: the aggregator's command line, and each rank's program,
-/// arguments and environment. Nothing is started here.
+/// Plans what `tributary launch` starts: the aggregator's command line, and each rank's program,
+/// arguments and environment. Starts nothing.
 ///
-/// Model:   The ranks get the variables that torch.distributed and mpirun users know (RANK,
-///          WORLD_SIZE, LOCAL_RANK, MASTER_ADDR, MASTER_PORT) and TRIBUTARY_URL, which the client
-///          library reads. A Python script is started through `python3 -m tributary.run`, which
-///          makes the back end known to torch before the script runs.
-/// Errors:  One line that names the flag, its value and what is allowed.
+/// Model:   The ranks get the variables known from torch.distributed (RANK, WORLD_SIZE, LOCAL_RANK,
+///          MASTER_ADDR, MASTER_PORT) and TRIBUTARY_URL, which the client library reads. Python
+///          scripts start through `python3 -m tributary.run`, which registers the back end with
+///          torch first.
+/// Errors:  One line that names the flag, its value and the values allowed.
 /// Tests:   tests/cli/launch/launch_plan_test.cc
 #pragma once
 
@@ -24,45 +24,45 @@ struct LaunchConfig {
   uint32_t processes = 1;                 ///< Ranks started here, 1 … 256.
   std::vector<std::string> command = {};  ///< Script or program, and its arguments; not empty.
 
-  std::string backend = "tributary";  ///< Told to the ranks; others need no aggregator.
-  std::string server = {};            ///< HOST:PORT of a running appliance; empty: an own one.
+  std::string backend = "tributary";  ///< Passed to the ranks; others need no aggregator.
+  std::string server = {};            ///< HOST:PORT of a running appliance; empty: start one.
   uint8_t job_id = 1;
 
-  // Ranks on several machines.
-  uint32_t world = 0;       ///< All ranks; 0: `processes`.
-  uint32_t rank_first = 0;  ///< Rank of the first one here.
+  // For ranks on several machines.
+  uint32_t world = 0;       ///< Ranks on all machines; 0: `processes`.
+  uint32_t rank_first = 0;  ///< Number of the first rank started here.
   std::string master = {};  ///< HOST:PORT where rank 0 meets the others; empty: a free port here.
 
-  // The own aggregator's job.
-  Duration straggler_timeout = {};   ///< 0: stragglers are waited for.
-  Duration permanent_after = {};     ///< 0: as `tributary serve` has it.
+  // For the job of the aggregator that it starts.
+  Duration straggler_timeout = {};   ///< 0: no straggler mitigation.
+  Duration permanent_after = {};     ///< 0: two straggler timeouts.
   uint32_t job_window = 4096;        ///< Places of the job's window; a power of two.
-  uint32_t history = 4;              ///< So that a straggler of some steps finds what it missed.
-  std::string serve_json_path = {};  ///< Counters of the own aggregator; may be empty.
+  uint32_t history = 4;              ///< Lets a straggler some steps behind find missed results.
+  std::string serve_json_path = {};  ///< File for the aggregator's counters; may be empty.
 
-  Duration deadline = seconds(60);            ///< Of the ranks' waits.
-  std::vector<std::string> url_options = {};  ///< KEY=VALUE, more of the library's URL keys.
+  Duration deadline = seconds(60);            ///< Longest wait of a rank.
+  std::vector<std::string> url_options = {};  ///< KEY=VALUE, more keys for the library's URL.
 
-  std::string python = {};  ///< Interpreter; empty: what the script's first line says.
-  bool keep_going = false;  ///< Leave the other ranks alone when one fails.
+  std::string python = {};  ///< Interpreter; empty: named by the script's first line.
+  bool keep_going = false;  ///< Let the other ranks continue when one fails.
 };
 
-/// What the launcher knows of its surroundings; empty is "not there".
+/// The launcher's surroundings. An empty string means that the item was not found.
 struct LaunchSurroundings {
   std::string program;         ///< This program, started as the aggregator.
   std::string library;         ///< libtributary.so.
   std::string python_package;  ///< The folder that holds the package `tributary`.
-  std::string search_path;     ///< As in PATH.
+  std::string search_path;     ///< The value of PATH.
   uint16_t aggregator_port = 0;
   uint16_t master_port = 0;
-  /// Names of variables that the user has set; those are left as they are where that makes sense.
+  /// Names of variables that the user has set and that must not be overwritten.
   std::vector<std::string> variables_set;
   std::string python_path;  ///< The user's PYTHONPATH.
 };
 
 /// One program to start.
 struct ProgramPlan {
-  std::string name;                      ///< As messages call it.
+  std::string name;                      ///< Its name in messages.
   std::string program;                   ///< Path.
   std::vector<std::string> arguments;    ///< Without the program.
   std::vector<std::string> environment;  ///< NAME=VALUE.
@@ -77,8 +77,8 @@ struct LaunchPlan {
 [[nodiscard]] Result<LaunchPlan> plan_launch(const LaunchConfig& config,
                                              const LaunchSurroundings& around);
 
-/// The interpreter of a Python script: `python` if given, else the one of the script's first line
-/// (`#!/usr/bin/python3`, `#!/usr/bin/env python3`), else python3 from the search path.
+/// Returns the interpreter of a Python script: `python` if given, else the one in the script's
+/// first line (`#!/usr/bin/python3`, `#!/usr/bin/env python3`), else python3 from the search path.
 [[nodiscard]] Result<std::string> interpreter_of(const std::string& script,
                                                  const std::string& python,
                                                  const std::string& search_path);

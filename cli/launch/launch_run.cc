@@ -21,12 +21,12 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 constexpr std::chrono::seconds kReadyWithin{10};
-/// How long the others may take to end after one has failed.
+/// Time for the other ranks to end after one has failed.
 constexpr std::chrono::seconds kEndWithin{5};
-/// The same after a signal of the user's: time to write a checkpoint.
+/// The same after a signal from the user: enough to write a checkpoint.
 constexpr std::chrono::seconds kEndAfterSignalWithin{30};
 
-/// Signals as readable events. They stay blocked: children undo that for themselves.
+/// Signals as readable events. They stay blocked; child processes unblock them.
 class SignalFile {
  public:
   SignalFile() {
@@ -58,13 +58,13 @@ class SignalFile {
   int file_ = -1;
 };
 
-/// A child with what the loop remembers of it.
+/// A child process and its state in the loop.
 struct Member {
   ChildProcess process;
-  std::string prefix;  ///< In front of its lines.
+  std::string prefix;  ///< Printed before its lines.
   bool stdout_open = true;
   bool stderr_open = true;
-  bool settled = false;  ///< Its end has been looked at.
+  bool settled = false;  ///< Its end has been handled.
 };
 
 class Launch {
@@ -121,7 +121,7 @@ bool Launch::start_aggregator() {
     return false;
   }
   aggregator_.emplace(std::move(*member));
-  kill_at_ = Clock::now() + kReadyWithin;  // Nothing else uses it yet.
+  kill_at_ = Clock::now() + kReadyWithin;  // Free until an end is requested.
   while (!aggregator_ready_ && !ending_) {
     turn();
     if (!aggregator_ready_ && !ending_ && Clock::now() >= *kill_at_) {
@@ -171,7 +171,7 @@ void Launch::wait() {
   }
   poll(files.data(), files.size(), timeout_ms);
   for (size_t i = 1; i < files.size(); i++) {
-    // Closed by the child, and empty: it would be readable for ever.
+    // The child closed the pipe, and it is empty: poll() would always report it.
     if ((files[i].revents & (POLLHUP | POLLERR)) != 0 && (files[i].revents & POLLIN) == 0) {
       *open_flags[i] = false;
     }
@@ -188,7 +188,7 @@ void Launch::pass_lines(Member& member) {
     }
   }
   for (const std::string& line : member.process.take_error_lines()) {
-    // Its greeting is of no interest here; warnings and errors are.
+    // Skip its greeting; pass on warnings and errors.
     if (is_aggregator && line.find(" jobs at ") != std::string::npos) continue;
     fmt::print(err_, "{}{}\n", member.prefix, line);
   }
@@ -201,17 +201,17 @@ void Launch::pass_signals() {
   if (signal == 0) return;
   if (!exit_code_) exit_code_ = 128 + signal;
   if (ending_) {
-    kill_at_ = Clock::now();  // The user means it.
+    kill_at_ = Clock::now();  // A second signal: kill at once.
     return;
   }
-  say(fmt::format("{}; passed on to the ranks, once more kills them", strsignal(signal)));
+  say(fmt::format("{}; passed on to the ranks; a second signal kills them", strsignal(signal)));
   end_all(signal, kEndAfterSignalWithin);
 }
 
 void Launch::fail(const std::string& text, int exit_code) {
   const bool first = !exit_code_;
   if (first) exit_code_ = exit_code;
-  if (ending_) return;  // Others end because they were told to, or follow from the first.
+  if (ending_) return;  // Other ranks end on request or because of the first failure.
   const bool others_left =
       std::any_of(ranks_.begin(), ranks_.end(), [](const Member& rank) { return !rank.settled; });
   if (keep_going_) return say(text);
@@ -231,7 +231,7 @@ void Launch::end_all(int signal, Clock::duration within) {
 void Launch::look_at_ends() {
   for (Member& rank : ranks_) {
     if (rank.settled || !rank.process.has_ended()) continue;
-    pass_lines(rank);  // What it wrote just before its end is still in the pipe.
+    pass_lines(rank);  // Its last lines are still in the pipe.
     if (!rank.process.stdout_rest().empty()) {
       fmt::print(out_, "{}{}\n", rank.prefix, rank.process.stdout_rest());
     }
@@ -240,7 +240,7 @@ void Launch::look_at_ends() {
     }
     rank.settled = true;
     if (rank.process.ended_well()) continue;
-    rank.process.signal_group(SIGTERM);  // Processes of its own that it has left behind.
+    rank.process.signal_group(SIGTERM);  // End processes that it left behind.
     fail(fmt::format("{} ended with {}", rank.process.name(), rank.process.end_text()),
          rank.process.exit_code());
   }
@@ -263,7 +263,7 @@ void Launch::turn() {
   for (Member& rank : ranks_) {
     if (!rank.settled) rank.process.signal_group(SIGKILL);
   }
-  kill_at_.reset();  // What follows is the kernel's.
+  kill_at_.reset();  // The kernel does the rest.
 }
 
 bool Launch::all_settled() const {

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 /// @file
-/// Runs what launch_plan.h has planned: starts it, passes its lines and signals on, ends it.
+/// Runs the plan of launch_plan.h: starts the programs, forwards lines and signals, and ends them.
 ///
-/// Model:   The aggregator first; the ranks once it is ready. A rank that fails ends all (unless
-///          told otherwise): SIGTERM, and SIGKILL to what is left after kEndWithin. SIGINT, SIGTERM
-///          and SIGHUP are passed on to the ranks; a second one kills them. When this process dies,
-///          the kernel kills all others.
-/// Threads: One; it sleeps in poll() on pipes and a signalfd. The signals stay blocked.
-/// Errors:  Printed with the name of who failed; the exit code is that of the first who did.
+/// Model:   Starts the aggregator, then the ranks when it is ready. When a rank fails, all others
+///          get SIGTERM, and SIGKILL after kEndWithin, unless keep_going is set. SIGINT, SIGTERM
+///          and SIGHUP are forwarded to the ranks; a second one kills them. If this process dies,
+///          the kernel kills the others.
+/// Threads: One. It sleeps in poll() on pipes and a signalfd. The signals stay blocked.
+/// Errors:  Printed with the failed program's name; the exit code is that of the first failure.
 /// Tests:   tests/cli/launch/launch_run_test.cc
 #pragma once
 
@@ -17,9 +17,10 @@
 
 namespace tributary::cli {
 
-/// Runs to the end. @param out, err Get the ranks' lines, each behind "[RANK] ", and messages.
-/// @return the exit code: 0 when all ranks ended well, else the first failed one's (128 + signal
-/// if it was killed), 128 + signal after an interrupt, 1 when something could not be started.
+/// Runs the plan to its end.
+/// @param out, err Receive the ranks' lines, each after "[RANK] ", and messages.
+/// @return the exit code: 0 if all ranks succeeded; the first failed rank's code, or 128 + signal
+///   if a signal killed it; 128 + signal after an interrupt; 1 if a program could not be started.
 int run_launch(const LaunchPlan& plan, bool keep_going, std::FILE* out, std::FILE* err);
 
 }  // namespace tributary::cli

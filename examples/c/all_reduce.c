@@ -6,7 +6,7 @@
 //   ./all_reduce 'tributary://127.0.0.1:12000/job/1?rank=1&world=2' &
 //   ./all_reduce 'tributary://127.0.0.1:12000/job/1?rank=0&world=2'
 //
-// Without an argument the URL comes from TRIBUTARY_URL, and rank and world from the launcher.
+// Without an argument, the URL comes from TRIBUTARY_URL, and rank and world from the launcher.
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -19,7 +19,7 @@ static int fail(const char* what) {
   return EXIT_FAILURE;
 }
 
-/// Says which ranks some block of this operation lacks.
+/// Prints which ranks are missing from any block of this operation.
 static void print_missing(const tributary_report* report, uint32_t world) {
   printf("%" PRIu64 " of %" PRIu64 " blocks lack rank", report->degraded_blocks, report->blocks);
   for (uint32_t rank = 0; rank < world; rank++) {
@@ -28,7 +28,7 @@ static void print_missing(const tributary_report* report, uint32_t world) {
   printf("\n");
 }
 
-/// Averages `gradients` over all ranks while the program could do something else.
+/// Averages `gradients` over all ranks. The program could do other work before the wait.
 static int average(tributary_communicator* communicator, float* gradients, uint32_t world) {
   tributary_operation* operation = NULL;
   if (tributary_all_reduce_async(communicator, gradients, kElements, TRIBUTARY_FLOAT32,

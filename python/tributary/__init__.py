@@ -2,7 +2,7 @@
 """All-reduce through a Tributary aggregator, for numpy arrays and for torch.distributed.
 
 numpy: tributary.Communicator. torch: `import tributary.torch`, then
-`torch.distributed.init_process_group("tributary")`; under `tributary launch` without the import.
+`torch.distributed.init_process_group("tributary")`. `tributary launch` makes the import unnecessary.
 """
 
 from .communicator import Communicator, DegradedRange, Operation, Report
@@ -53,7 +53,7 @@ __all__ = [
 
 
 def library_version():
-    """The version of libtributary.so that is loaded, as in "0.1.0"."""
+    """Returns the version of the loaded libtributary.so, for example "0.1.0"."""
     from . import _library
 
     return _library.library().tributary_version().decode()

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Finds, loads and describes libtributary.so, with ctypes alone.
+"""Finds, loads and describes libtributary.so, using only ctypes.
 
-Order: the file named by TRIBUTARY_LIBRARY and no other, if that is set; else beside this package, in
-a build tree around it, where the system's loader looks. A library whose ABI number is below
-ABI_NEEDED is refused.
+If TRIBUTARY_LIBRARY is set, only the file that it names is tried. Otherwise the search order is: next to
+this package, in a build tree around it, and the system loader's path. A library whose ABI number is
+below ABI_NEEDED is refused.
 """
 
 import ctypes
@@ -12,7 +12,7 @@ import pathlib
 
 from . import errors
 
-# The C interface that this package is written for: TRIBUTARY_ABI in host/include/tributary.h.
+# The version of the C interface that this package needs: TRIBUTARY_ABI in host/include/tributary.h.
 ABI_NEEDED = 2
 FILE_NAME = "libtributary.so.0"
 
@@ -122,7 +122,7 @@ _SIGNATURES = {
 
 
 def candidates():
-    """What is tried, in order: paths of files, and at the end a bare name for the loader."""
+    """Returns the names to try, in order: paths of files, then a bare name for the loader."""
     named = os.environ.get("TRIBUTARY_LIBRARY")
     if named:
         return [named]
@@ -131,7 +131,7 @@ def candidates():
     found = [package / FILE_NAME]
     found += sorted(top.glob(f"build/release/**/{FILE_NAME}"))
     found += sorted(top.glob(f"build/*/**/{FILE_NAME}"))
-    found += [top.parent / "lib" / FILE_NAME]  # share/tributary/python beside lib/.
+    found += [top.parent / "lib" / FILE_NAME]  # For share/tributary/python next to lib/.
     return [str(path) for path in found if path.exists()] + [FILE_NAME]
 
 
@@ -149,13 +149,13 @@ def _open():
 
 
 def load():
-    """The library with the signatures of all its functions. Raises LibraryNotFound, LibraryTooOld."""
+    """Returns the library with its functions' signatures. Raises LibraryNotFound, LibraryTooOld."""
     name, library = _open()
     try:
         library.tributary_abi.restype = ctypes.c_uint32
         abi = library.tributary_abi()
     except AttributeError as error:
-        raise errors.LibraryTooOld(f"{name} is no libtributary: {error}") from None
+        raise errors.LibraryTooOld(f"{name} is not libtributary: {error}") from None
     if abi < ABI_NEEDED:
         library.tributary_version.restype = ctypes.c_char_p
         version = library.tributary_version().decode()
@@ -174,7 +174,7 @@ _library = None
 
 
 def library():
-    """The library, loaded at the first call."""
+    """Returns the library; loads it at the first call."""
     global _library
     if _library is None:
         _library = load()

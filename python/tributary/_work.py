@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One all-reduce of torch.distributed on its way, and the thread that ends those with a future.
+"""One all-reduce of torch.distributed in flight, and the thread that completes the futures.
 
-C++ (the reducer of DistributedDataParallel) takes get_future(), Python takes wait(). Whoever comes
-first settles the work: takes the outcome, mends what lacks ranks, copies back what was staged.
+C++ (the reducer of DistributedDataParallel) calls get_future(), Python calls wait(). The first of them
+settles the work: it takes the outcome, corrects sums that lack ranks and copies staged data back.
 """
 
 import queue
@@ -12,17 +12,17 @@ import torch
 
 from . import errors
 
-_Work = torch._C._distributed_c10d.Work  # Public as dist.Work from torch 2 on only.
+_Work = torch._C._distributed_c10d.Work  # Public as dist.Work only from torch 2 on.
 
 
 class TributaryWork(_Work):
-    """Made by TributaryGroup.allreduce(), which also keeps it alive until it is done."""
+    """Created by TributaryGroup.allreduce(), which also keeps it alive until it is done."""
 
     def __init__(self, group, operation, op_name, number, tensor, staged):
         super().__init__()
         self.op_name = op_name  # "sum" or "mean".
         self.number = number  # Counts the group's all-reduces from 0.
-        self.staged = staged  # What travels: the tensor, or its copy in host memory.
+        self.staged = staged  # The data sent: the tensor, or its copy in host memory.
         self._group = group
         self._operation = operation
         self._tensor = tensor
@@ -33,9 +33,9 @@ class TributaryWork(_Work):
         self._future = None
 
     def settle(self, timeout=None):
-        """Waits for the sum and finishes it. False when the timeout (seconds) came first."""
+        """Waits for the sum and finishes the work. Returns False if `timeout` (seconds) passed first."""
         try:
-            # Outside the lock, so that others can ask meanwhile.
+            # Wait without the lock, so that other threads can query the work.
             report, error = self._operation.wait(timeout), None
             if report is None:
                 return False
@@ -80,16 +80,16 @@ class TributaryWork(_Work):
         with self._lock:
             if self._future is None:
                 self._raw_future = torch.futures.Future()
-                # The one way to a future that C++ sees fail: a callback that raises.
+                # C++ sees a future fail only if a callback raises.
                 self._future = self._raw_future.then(self._result_or_raise)
                 self._group.waiter.put(self)
         return self._future
 
     def complete_future(self):
-        """For the waiter's thread. Never raises."""
+        """Completes the future. Called by the waiter's thread; never raises."""
         try:
             self.settle()
-        except Exception as error:  # A bug here must not leave the training hanging.
+        except Exception as error:  # A bug here must not hang the training.
             self._error = self._error or error
         self._raw_future.set_result([self._tensor])
 
@@ -100,7 +100,7 @@ class TributaryWork(_Work):
 
 
 class Waiter:
-    """A thread that waits for works in the order in which they were put in, asleep in between."""
+    """A thread that waits for works in the order of put(). It sleeps while waiting."""
 
     def __init__(self):
         self._works = queue.SimpleQueue()
@@ -113,7 +113,7 @@ class Waiter:
         self._works.put(work)
 
     def close(self):
-        """The thread ends after what is in already."""
+        """Ends the thread after the works that were already put."""
         self._works.put(None)
 
 

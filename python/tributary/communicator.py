@@ -4,8 +4,8 @@
     with tributary.Communicator("tributary://10.0.0.1/job/1?rank=0&world=4") as communicator:
         report = communicator.all_reduce(gradients, op="mean")
 
-Threads: every method may be called from any thread; the GIL is released while the library works.
-Memory: an array stays untouched by the caller until its operation is done; it is kept alive here.
+Threads: any thread may call any method; the GIL is released while the library works.
+Memory: the caller must not touch an array until its operation is done; the operation keeps it alive.
 Errors: exceptions of tributary.errors.
 """
 
@@ -20,17 +20,17 @@ from . import _library, errors
 TYPES = {"int32": 0, "float32": 1, "float16": 2, "bfloat16": 3}
 ITEM_BYTES = {"int32": 4, "float32": 4, "float16": 2, "bfloat16": 2}
 OPERATIONS = {"sum": 0, "mean": 1}
-ROUNDS_FOR_SIGNALS_MS = 500  # A wait looks up so often, so that Ctrl-C gets through.
+ROUNDS_FOR_SIGNALS_MS = 500  # Waits return to Python this often, so that Ctrl-C works.
 
 
 def ranks_of(mask):
-    """The ranks of a set: rank r is bit r % 64 of word r / 64."""
+    """Returns the ranks of a set: rank r is bit r % 64 of word r / 64."""
     return [64 * word + bit for word in range(4) for bit in range(64) if mask[word] >> bit & 1]
 
 
 @dataclasses.dataclass(frozen=True)
 class DegradedRange:
-    """A stretch of a tensor that was summed without every rank (straggler mitigation)."""
+    """A range of a tensor that was summed without every rank (straggler mitigation)."""
 
     first: int
     count: int
@@ -39,11 +39,11 @@ class DegradedRange:
 
 @dataclasses.dataclass(frozen=True)
 class Report:
-    """What became of an all-reduce."""
+    """The result of an all-reduce."""
 
-    blocks: int  # Packets' worth of elements.
+    blocks: int  # Number of blocks (packets) of the tensor.
     degraded_blocks: int
-    missing: list  # Ranks that some block lacks.
+    missing: list  # Ranks that are missing from any block.
     ranges: list  # DegradedRange, ascending.
 
 
@@ -51,7 +51,7 @@ NOTHING_MISSING = ([], [])
 
 
 class Operation:
-    """One all-reduce on its way, or done."""
+    """One all-reduce, in flight or done."""
 
     def __init__(self, communicator, handle, keep_alive):
         self._library = communicator._library
@@ -60,17 +60,17 @@ class Operation:
         self._keep_alive = keep_alive
 
     def __del__(self):
-        # Waits for what is on its way: afterwards the memory may be given back.
+        # Waits for the operation, so that the memory can be freed afterwards.
         if self._handle is not None:
             self._library.tributary_operation_free(self._handle)
             self._handle = None
 
     def done(self):
-        """Whether wait() would return, or raise, at once."""
+        """Returns True if wait() would return or raise at once."""
         return self._library.tributary_wait(self._handle, 0) != errors.PENDING
 
     def wait(self, timeout=None):
-        """Waits until the sum is there. Returns a Report, or None after `timeout` seconds.
+        """Waits for the sum. Returns a Report, or None after `timeout` seconds.
 
         Without a timeout the communicator's deadline bounds the wait.
         """
@@ -104,12 +104,12 @@ class Operation:
 
 
 def url_with(url, options):
-    """`url`, or TRIBUTARY_URL, with `options` in the place of keys of the same name."""
+    """Returns `url`, or TRIBUTARY_URL, with its keys replaced or extended by `options`."""
     url = url or os.environ.get("TRIBUTARY_URL", "")
     if not url:
         raise errors.InvalidArgument(
-            "no aggregator given: pass tributary://HOST:PORT/job/ID or set TRIBUTARY_URL to it "
-            "(tributary launch does)"
+            "no aggregator given; pass tributary://HOST:PORT/job/ID or set TRIBUTARY_URL to it "
+            "(tributary launch sets it)"
         )
     base, _, query = url.partition("?")
     keys = dict(urllib.parse.parse_qsl(query, keep_blank_values=True))
@@ -119,13 +119,13 @@ def url_with(url, options):
 
 
 class Communicator:
-    """One rank's membership in a job. The constructor waits until all ranks have joined."""
+    """One rank's membership in a job. The constructor blocks until all ranks have joined."""
 
     def __init__(self, url=None, **options):
-        """`url` is tributary://HOST:PORT/job/ID?KEY=VALUE&…; options are more such keys.
+        """Joins the job at `url`, tributary://HOST:PORT/job/ID?KEY=VALUE&…; options add more keys.
 
-        Without a URL the variable TRIBUTARY_URL counts; rank and world also come from RANK and
-        WORLD_SIZE or from mpirun. The keys are in docs/c-api.md.
+        Without `url`, TRIBUTARY_URL is used. Rank and world also come from RANK and WORLD_SIZE, or
+        from mpirun. docs/c-api.md lists the keys.
         """
         self._handle = None
         self._lock = threading.Lock()
@@ -147,20 +147,20 @@ class Communicator:
         return self.all_reduce_async(array, op).wait()
 
     def all_reduce_async(self, array, op="sum"):
-        """The same without waiting; returns an Operation. Arrays on their way must not overlap."""
+        """Starts all_reduce() and returns an Operation. Arrays in flight must not overlap."""
         address, count, type_name = _describe(array)
         return self.submit(address, count, type_name, op, array)
 
     def receive_async(self, array, op="sum"):
-        """Takes the sum that the other ranks have made in this all-reduce; adds nothing to it.
+        """Receives the other ranks' sum of this all-reduce without contributing to it.
 
-        In the place of all_reduce_async() on a rank that is behind: see progress().
+        A rank that is behind (see progress()) calls it in place of all_reduce_async().
         """
         address, count, type_name = _describe(array)
         return self.submit(address, count, type_name, op, array, receive_only=True)
 
     def submit(self, address, count, type_name, op, keep_alive, receive_only=False):
-        """all_reduce_async() for memory that is no numpy array; `keep_alive` owns it."""
+        """Runs all_reduce_async() on memory other than a numpy array; `keep_alive` owns the memory."""
         if type_name not in TYPES:
             raise errors.InvalidArgument(
                 f"elements of type {type_name} are not allowed; allowed: {', '.join(TYPES)}"
@@ -181,7 +181,7 @@ class Communicator:
         return Operation(self, handle, keep_alive)
 
     def info(self):
-        """What was agreed with the aggregator, as a dictionary."""
+        """Returns the parameters agreed with the aggregator, as a dictionary."""
         raw = _library.Info()
         self._check(
             self._library.tributary_get_info(self._handle, ctypes.byref(raw), ctypes.sizeof(raw))
@@ -189,7 +189,7 @@ class Communicator:
         return {name: getattr(raw, name) for name, _ in raw._fields_}
 
     def counters(self):
-        """Packets, probes, blocks so far, as a dictionary."""
+        """Returns the counts of packets, probes and blocks so far, as a dictionary."""
         raw = _library.Counters()
         self._check(
             self._library.tributary_get_counters(
@@ -199,9 +199,9 @@ class Communicator:
         return {name: getattr(raw, name) for name, _ in raw._fields_}
 
     def progress(self):
-        """Packets' worth that this rank has submitted, and up to where results have come.
+        """Returns the number of blocks submitted, and the position up to which results have come.
 
-        A second number above the first: the others have gone on without this rank.
+        If the second number is larger, the other ranks have continued without this one.
         """
         raw = _library.Progress()
         self._check(
@@ -212,7 +212,7 @@ class Communicator:
         return raw.submitted, raw.heard
 
     def close(self):
-        """Tells the aggregator good-bye; what is on its way ends with Closed."""
+        """Leaves the job. Operations in flight end with Closed."""
         with self._lock:
             if self._handle is not None:
                 self._library.tributary_close(self._handle)
@@ -230,20 +230,20 @@ class Communicator:
 
 
 def _describe(array):
-    """Address, element count and type name of a numpy array. Raises InvalidArgument."""
+    """Returns address, element count and type name of a numpy array. Raises InvalidArgument."""
     interface = getattr(array, "__array_interface__", None)
     if interface is None:
         raise errors.InvalidArgument(
             f"{type(array).__name__} is not allowed; allowed: a numpy array "
-            "(torch tensors: import tributary.torch)"
+            "(for torch tensors: import tributary.torch)"
         )
     address, read_only = interface["data"]
     if read_only:
-        raise errors.InvalidArgument("the array is read-only; the sum is written into it")
-    # numpy gives no strides for an array that lies in one piece, in C's order.
+        raise errors.InvalidArgument("the array is read-only; the sum must be written into it")
+    # numpy reports no strides for a contiguous array in C order.
     if interface.get("strides") is not None:
         raise errors.InvalidArgument(
-            "the array is not contiguous; pass numpy.ascontiguousarray(array) and copy back"
+            "the array is not contiguous; pass numpy.ascontiguousarray(array) and copy the sum back"
         )
     if not array.dtype.isnative:
         raise errors.InvalidArgument("the array's byte order is not this machine's")

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What can go wrong, one class for each status of the C interface (host/include/tributary.h).
+"""The errors of this package: one class for each status of the C interface (host/include/tributary.h).
 
-The text of an exception is the library's line that names the cause: which rank, which aggregator,
-since when. After Overflow and NotFinite a communicator goes on; after every other error of a
-running job it is finished, and whoever wants to go on joins again.
+An exception's text is the library's line. It names the cause: which rank, which aggregator, since when.
+A communicator stays usable after Overflow and NotFinite. After every other error of a running job it is
+finished, and the ranks must join again to continue.
 """
 
 
@@ -14,23 +14,23 @@ class TributaryError(RuntimeError):
 
 
 class Overflow(TributaryError):
-    """A value does not fit the format in which floats travel; the tensor is unspecified."""
+    """A value does not fit the wire format of floats; the tensor's content is unspecified."""
 
 
 class NotFinite(TributaryError):
-    """Some rank's tensor holds an infinity or a NaN; the tensor is unspecified."""
+    """A rank's tensor holds an infinity or a NaN; the tensor's content is unspecified."""
 
 
 class PeerMissing(TributaryError):
-    """The deadline is over and the named ranks have not contributed."""
+    """The deadline has passed and the named ranks have not contributed."""
 
 
 class PeerLeft(TributaryError):
-    """The named rank said good-bye or was restarted while this one waits for it."""
+    """The named rank left or restarted while this rank waited for it."""
 
 
 class AggregatorGone(TributaryError):
-    """The deadline is over without an answer from the aggregator."""
+    """The deadline has passed without an answer from the aggregator."""
 
 
 class SessionLost(TributaryError):
@@ -38,9 +38,9 @@ class SessionLost(TributaryError):
 
 
 class Desynchronised(TributaryError):
-    """This rank lags so far behind that results it needs are gone.
+    """This rank lags so far behind that results it needs have been evicted.
 
-    All ranks join again, then a healthy rank broadcasts its parameters: examples/rejoin.py.
+    All ranks must join again, then a healthy rank broadcasts its parameters: examples/rejoin.py.
     """
 
 
@@ -49,7 +49,7 @@ class Mismatch(TributaryError):
 
 
 class Refused(TributaryError):
-    """The aggregator does not want this rank: no such job, rank taken, wrong world size."""
+    """The aggregator refused this rank: no such job, rank taken, wrong world size."""
 
 
 class Closed(TributaryError):
@@ -61,22 +61,22 @@ class InvalidArgument(TributaryError, ValueError):
 
 
 class Overlap(InvalidArgument):
-    """The tensor shares memory with one that is on its way."""
+    """The tensor shares memory with another one in flight."""
 
 
 class SystemRefused(TributaryError, OSError):
-    """The operating system refuses a socket, memory or a thread."""
+    """The operating system refused a socket, memory or a thread."""
 
 
 class LibraryNotFound(TributaryError, ImportError):
-    """libtributary.so is in none of the places where it is looked for."""
+    """libtributary.so was not found in any of the places searched."""
 
 
 class LibraryTooOld(TributaryError, ImportError):
-    """The library lacks what this package needs."""
+    """The library is older than this package needs."""
 
 
-# Numbers as in host/include/tributary.h, where they never change their meaning.
+# Numbers as in host/include/tributary.h, where their meaning never changes.
 OK = 0
 PENDING = 32
 _BY_STATUS = {
@@ -97,5 +97,5 @@ _BY_STATUS = {
 
 
 def error_of(status, text):
-    """The exception for a status that is neither OK nor PENDING."""
+    """Returns the exception for a status that is neither OK nor PENDING."""
     return _BY_STATUS.get(status, TributaryError)(text or f"status {status}")

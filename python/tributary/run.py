@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""python3 -m tributary.run SCRIPT ARGUMENTS…: runs a script that finds the back end registered.
+"""python3 -m tributary.run SCRIPT ARGUMENTS…: registers the back end and runs a script.
 
-`tributary launch` starts Python scripts so, that is why one word is all that a script changes. torch
-is not imported here; the back end registers itself when the script imports torch.distributed.
+`tributary launch` starts Python scripts this way, so a script only has to change the name of its back
+end. This module does not import torch. The back end registers itself when the script imports torch.
 """
 
 import importlib.abc
@@ -14,7 +14,7 @@ import sys
 
 
 class _AfterImport(importlib.abc.MetaPathFinder, importlib.abc.Loader):
-    """Imports tributary.torch as soon as torch itself is whole."""
+    """Imports tributary.torch as soon as torch itself has been imported."""
 
     def find_spec(self, name, path=None, target=None):
         if name != "torch":
@@ -41,15 +41,15 @@ def main():
         sys.exit("usage: python3 -m tributary.run SCRIPT ARGUMENTS…")
     del sys.argv[0]
     sys.meta_path.insert(0, _AfterImport())
-    # As the interpreter does it for a script.
+    # The interpreter sets this for a script.
     sys.path[0] = os.path.dirname(os.path.abspath(sys.argv[0]))
     try:
         runpy.run_path(sys.argv[0], run_name="__main__")
     except ModuleNotFoundError as error:
         if error.name == "torch":
             print(
-                f"tributary: {sys.executable} has no torch; tributary launch --python FILE starts "
-                "another interpreter (Debian's torch is in /usr/bin/python3)",
+                f"tributary: {sys.executable} has no torch; use another interpreter with "
+                "tributary launch --python FILE (Debian's torch is in /usr/bin/python3)",
                 file=sys.stderr,
             )
         raise

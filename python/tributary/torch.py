@@ -2,21 +2,21 @@
 """The torch.distributed back end "tributary".
 
     import tributary.torch
-    torch.distributed.init_process_group("tributary")   # where it said "gloo"
+    torch.distributed.init_process_group("tributary")   # instead of "gloo"
 
-What goes through the aggregator: all_reduce with SUM or AVG of dense float32, float16 and bfloat16
-tensors, and SUM of int32: what DistributedDataParallel does with gradients. All else (other types
-and operations, broadcast, all_gather, barrier, send, …) is handed to an inner Gloo group. One group
-of a process has the aggregator; groups made while it lives are Gloo alone.
+The aggregator handles all_reduce with SUM or AVG of dense float32, float16 and bfloat16 tensors, and SUM
+of int32. DistributedDataParallel reduces gradients this way. An inner Gloo group handles everything else:
+other types and operations, broadcast, all_gather, barrier, send, … A process has one group with the
+aggregator; groups created while it exists use Gloo only.
 
-Stragglers: with mitigation a sum may lack ranks. A float SUM is then scaled by world / ranks in it,
-stretch by stretch, so that DDP, which divides by the world, gets the mean over the ranks that took
-part. Every rank does the same, so parameters stay identical. AVG is that mean anyway; int32 sums
-stay what they are. on_degraded() and summary() tell what was missing.
+Stragglers: with mitigation a sum may lack ranks. A range of a float SUM is then scaled by the world size
+over the number of ranks in it. DDP divides by the world size, so it gets the mean over the ranks in the
+sum. Every rank scales alike, so parameters stay identical. AVG needs no scaling, and int32 sums are not
+scaled. on_degraded() and summary() report what was missing.
 
-Threads: one waiter for each group, asleep until an operation ends whose future was asked for.
+Threads: one waiter per group. It sleeps until an operation whose future was requested ends.
 Errors:  wait() raises the exceptions of tributary.errors. DDP raises a RuntimeError with the same
-         text, since C++ lies between; last_error() gives the exception itself.
+         text, because C++ is in between; last_error() returns the exception itself.
 Tests:   tests/python/
 """
 
@@ -42,10 +42,11 @@ TYPE_NAMES = {
     torch.bfloat16: "bfloat16",
     torch.int32: "int32",
 }
-# Works are kept so long at least: C++ holds only its half of one, without what is overridden here.
+# Keep at least this many works: C++ keeps only its own half alive, without the methods overridden
+# here.
 WORKS_KEPT = 64
 
-# What the inner Gloo group does. Names differ by torch version; those that are not there are left.
+# Methods of the inner Gloo group. Names differ by torch version; missing ones are skipped.
 HANDED_ON = (
     "_allgather_base",
     "_reduce_scatter_base",
@@ -76,12 +77,12 @@ class Degraded(
 
 
 class TributaryGroup(dist.ProcessGroup):
-    """All ranks of a job; the module's text says what goes where."""
+    """All ranks of a job; the module's docstring says which calls go to the aggregator."""
 
     def __init__(self, url, rank, world, make_inner):
         super().__init__(rank, world)
         self._url = url
-        # First, since it notices two processes with one rank within the deadline; Gloo does not.
+        # Join first: it detects two processes with one rank within the deadline; Gloo does not.
         self.communicator = Communicator(url)
         try:
             self.inner = make_inner()
@@ -89,14 +90,14 @@ class TributaryGroup(dist.ProcessGroup):
             self.communicator.close()
             raise
         self.waiter = Waiter()
-        self.error = None  # The exception that has finished the communicator.
+        self.error = None  # The exception that ended the communicator.
         self._world = world
         self._lock = threading.Lock()
         self._works = collections.deque()
         self._count = 0
         self._blocks = 0
         self._degraded_blocks = 0
-        self._missing = collections.Counter()  # Degraded blocks by the rank that they lack.
+        self._missing = collections.Counter()  # Degraded blocks, by missing rank.
         self._hooks = []
         self._closed = False
 
@@ -111,10 +112,11 @@ class TributaryGroup(dist.ProcessGroup):
         return self._submit(tensors[0], op_name)
 
     def receive(self, tensor):
-        """Takes the SUM of the other ranks' next all-reduce without adding to it. Returns a work."""
+        """Receives the other ranks' next SUM without contributing to it. Returns a work."""
         if not _goes_through(tensor, "sum"):
             raise errors.InvalidArgument(
-                f"tensors of type {tensor.dtype} do not go through the aggregator"
+                f"tensors of type {tensor.dtype} do not go through the aggregator; allowed: "
+                f"dense {', '.join(TYPE_NAMES.values())}"
             )
         return self._submit(tensor, "sum", receive_only=True)
 
@@ -122,7 +124,7 @@ class TributaryGroup(dist.ProcessGroup):
         if not tensor.is_contiguous():
             raise errors.InvalidArgument("the tensor is not contiguous; pass tensor.contiguous()")
         staged = tensor if tensor.device.type == "cpu" else _to_host(tensor)
-        with self._lock:  # The order of the numbers is that of submission.
+        with self._lock:  # Numbers follow the order of submission.
             operation = self.communicator.submit(
                 staged.data_ptr(),
                 staged.numel(),
@@ -137,12 +139,12 @@ class TributaryGroup(dist.ProcessGroup):
             done = []
             while len(self._works) > WORKS_KEPT and self._works[0].is_completed():
                 done.append(self._works.popleft())
-        for old in done:  # One that nobody has waited for is settled now.
+        for old in done:  # Settles works that no caller waited for.
             old.settle()
         return work
 
     def take_error(self, error, tensor):
-        """For a work: what its error becomes. None where NaN stands for it."""
+        """Called by a work. Returns its exception, or None if NaN in the tensor replaces it."""
         if isinstance(error, errors.NotFinite) and _nan_wanted() and tensor.is_floating_point():
             tensor.fill_(float("nan"))
             return None
@@ -151,7 +153,7 @@ class TributaryGroup(dist.ProcessGroup):
         return error
 
     def take_report(self, work, report):
-        """For a work: counts, and scales what lacks ranks."""
+        """Called by a work. Updates the counts and scales sums that lack ranks."""
         self._blocks += report.blocks
         if report.degraded_blocks:
             self._mend(work, report)
@@ -172,17 +174,17 @@ class TributaryGroup(dist.ProcessGroup):
         for hook in self._hooks:
             try:
                 hook(happened)
-            except Exception:  # It runs while others wait for the sum.
+            except Exception:  # Other threads may be waiting for the sum.
                 warnings.warn(f"a hook of on_degraded() failed:\n{traceback.format_exc()}")
 
-    # --- What was missing ---
+    # --- Missing ranks ---
 
     def on_degraded(self, hook):
         """Calls hook(Degraded) for every all-reduce that lacks ranks, before its wait() returns."""
         self._hooks.append(hook)
 
     def summary(self):
-        """All-reduces, blocks, degraded blocks, and how many of these lack which rank."""
+        """Returns counts of all-reduces, blocks, degraded blocks, and these by missing rank."""
         return {
             "all_reduces": self._count,
             "blocks": self._blocks,
@@ -193,10 +195,10 @@ class TributaryGroup(dist.ProcessGroup):
     # --- Beginning and end ---
 
     def rejoin(self):
-        """Leaves the job and joins again; returns when all ranks have. For every rank at once.
+        """Leaves the job and joins again. Every rank must call it; returns when all have joined.
 
-        The way back after Desynchronised, PeerLeft or SessionLost. Parameters are to be broadcast
-        from a healthy rank afterwards: see examples/rejoin.py.
+        Use it after Desynchronised, PeerLeft or SessionLost, then broadcast the parameters of a
+        healthy rank: see examples/rejoin.py.
         """
         self.communicator.close()
         for work in self._works:
@@ -206,7 +208,7 @@ class TributaryGroup(dist.ProcessGroup):
         self.error = None
 
     def close(self):
-        """Tells the aggregator good-bye; rank 0 says in a line if blocks were degraded."""
+        """Leaves the job. Rank 0 prints a line if blocks were degraded."""
         if self._closed:
             return
         self._closed = True
@@ -215,7 +217,7 @@ class TributaryGroup(dist.ProcessGroup):
         if self._degraded_blocks and self.rank() == 0:
             print(_line(self.summary()), file=sys.stderr)
 
-    def getBackendName(self):  # C++ calls it so.
+    def getBackendName(self):  # Called by C++ under this name.
         return BACKEND
 
     def name(self):
@@ -249,13 +251,13 @@ def _goes_through(tensor, op_name):
 
 
 def _to_host(tensor):
-    """A copy in pinned host memory, complete when this returns."""
+    """Returns a copy in pinned host memory, complete on return."""
     host = torch.empty(tensor.shape, dtype=tensor.dtype, pin_memory=tensor.is_cuda)
     return host.copy_(tensor)
 
 
 def _nan_wanted():
-    """Mixed precision looks for infinities after the all-reduce: then NaN serves, not an error."""
+    """Returns True if NaN replaces an error: mixed precision looks for infinities in the sum."""
     return os.environ.get("TRIBUTARY_NOT_FINITE", "raise") == "nan"
 
 
@@ -268,10 +270,10 @@ def _line(summary):
 
 
 class CatchUp:
-    """Lets a rank that is behind take the gradients that the others have made without it.
+    """Lets a rank that is behind take the gradients that the others computed without it.
 
-    With straggler mitigation the others finish a step without a rank that is late. That rank would
-    compute gradients that nobody takes, and be late again in the next step. So:
+    With straggler mitigation the others finish a step without a late rank. The late rank would then
+    compute gradients that are too late to be added, and be late in the next step too. So:
 
         catch_up = tributary.torch.CatchUp(model)    # a DistributedDataParallel
         for inputs, targets in batches:
@@ -280,26 +282,28 @@ class CatchUp:
                 loss_of(model(inputs), targets).backward()
             optimizer.step()
 
-    What it relies on: a step is one backward pass, all its gradients are reduced, and nothing else
-    goes through the aggregator between steps. A model with buffers needs broadcast_buffers=False,
-    else each forward pass waits for all ranks. It is DDP's communication hook, so there can be no
-    other one. A model that is wrapped anew after rejoin() needs a new one.
+    Conditions:
+    - A step is one backward pass, all its gradients are reduced, and nothing else goes through the
+      aggregator between steps.
+    - A model with buffers needs broadcast_buffers=False; otherwise each forward pass waits for all ranks.
+    - The model can have no other communication hook, because CatchUp is one.
+    - A model that is wrapped again after rejoin() needs a new CatchUp.
     """
 
-    # DDP arranges its buckets anew once, after its first step.
+    # DDP rearranges its buckets once, after its first step.
     STEPS_BEFORE = 2
 
     def __init__(self, model):
         self._group = active_group()
-        self._buckets = []  # Of the latest step: the parameters of each.
-        self._communicator = None  # That the latest step went through.
-        self._first = 0  # Submitted to it before the latest step.
+        self._buckets = []  # Parameters of each bucket of the latest step.
+        self._communicator = None  # Used in the latest step.
+        self._first = 0  # Blocks submitted to it before the latest step.
         self._steps = 0
-        self.steps_taken = 0  # Steps whose gradients were taken from the others.
+        self.steps_taken = 0  # Steps with gradients taken from the others.
         model.register_comm_hook(self, CatchUp._reduce)
 
     def _reduce(self, bucket):
-        """As DDP does it without a hook: the mean over the world."""
+        """Computes the mean over the world, like DDP without a hook."""
         if bucket.index() == 0:
             self._buckets = []
             self._communicator = self._group.communicator
@@ -312,17 +316,17 @@ class CatchUp:
         return future.then(lambda done: done.value()[0])
 
     def behind(self):
-        """Whether the others have done the next step without this rank, wholly."""
-        # After rejoin() all count from 0 again: were all ranks behind, nobody would contribute.
+        """Returns True if the others have finished the next step without this rank."""
+        # After rejoin() all ranks count from 0. If all were behind, no rank would contribute.
         if self._steps < self.STEPS_BEFORE or self._communicator is not self._group.communicator:
             return False
         submitted, heard = self._communicator.progress()
         return heard - submitted >= submitted - self._first
 
     def take_gradients(self):
-        """If this rank is behind by a step, sets its parameters' gradients to that step's.
+        """If this rank is a step behind, sets its parameters' gradients to that step's.
 
-        Returns whether it has done so; then there is nothing to compute.
+        Returns True if it did; the caller then has nothing to compute.
         """
         if not self.behind():
             return False
@@ -340,7 +344,7 @@ class CatchUp:
 
 
 def _spread(flat, parameters):
-    """Gradients of a bucket, one after another, to their parameters."""
+    """Copies a bucket's gradients, stored one after another, to their parameters."""
     first = 0
     for parameter in parameters:
         gradient = flat[first : first + parameter.numel()].view_as(parameter)
@@ -351,11 +355,11 @@ def _spread(flat, parameters):
             parameter.grad.copy_(gradient)
 
 
-_active = None  # The group that has the aggregator.
+_active = None  # The group with the aggregator.
 
 
 def _create(store, rank, world, timeout):
-    """What init_process_group() and new_group() call."""
+    """Called by init_process_group() and new_group()."""
     global _active
 
     def make_inner():
@@ -364,9 +368,9 @@ def _create(store, rank, world, timeout):
         )
 
     if _active is not None and not _active._closed:
-        if dist.is_initialized():  # This is new_group().
+        if dist.is_initialized():  # Called by new_group().
             return make_inner()
-        _active.close()  # It was given up by destroy_process_group().
+        _active.close()  # destroy_process_group() has dropped it.
     options = {"rank": rank, "world": world}
     if timeout != dist.default_pg_timeout and "deadline_ms" not in os.environ.get("TRIBUTARY_URL", ""):
         options["deadline_ms"] = max(1, round(1000 * timeout.total_seconds()))
@@ -375,34 +379,34 @@ def _create(store, rank, world, timeout):
 
 
 def active_group():
-    """The group that has the aggregator. Raises InvalidArgument when there is none."""
+    """Returns the group with the aggregator. Raises InvalidArgument if there is none."""
     if _active is None:
         raise errors.InvalidArgument('no group yet; call init_process_group("tributary") first')
     return _active
 
 
 def on_degraded(hook):
-    """active_group().on_degraded(hook)."""
+    """Calls active_group().on_degraded(hook)."""
     active_group().on_degraded(hook)
 
 
 def summary():
-    """active_group().summary()."""
+    """Returns active_group().summary()."""
     return active_group().summary()
 
 
 def rejoin():
-    """active_group().rejoin()."""
+    """Calls active_group().rejoin()."""
     active_group().rejoin()
 
 
 def last_error():
-    """The exception that finished the active group's communicator, or None."""
+    """Returns the exception that ended the active group's communicator, or None."""
     return active_group().error
 
 
 def _adopt_mpirun():
-    """mpirun tells rank and world in words of its own; init_process_group() reads only RANK's."""
+    """Copies mpirun's variables for rank and world to RANK and WORLD_SIZE, which torch reads."""
     for prefix, local in (("OMPI_COMM_WORLD", "OMPI_COMM_WORLD_LOCAL_RANK"), ("PMI", "MPI_LOCALRANKID")):
         if f"{prefix}_RANK" in os.environ and "RANK" not in os.environ:
             os.environ["RANK"] = os.environ[f"{prefix}_RANK"]
@@ -412,7 +416,7 @@ def _adopt_mpirun():
 
 @atexit.register
 def _close_active():
-    # A good-bye, so that the others hear at once that this rank has ended.
+    # Leave the job, so that the other ranks learn at once that this rank has ended.
     if _active is not None:
         _active.close()
 
@@ -422,7 +426,7 @@ def _register():
         return
     try:
         dist.Backend.register_backend(BACKEND, _create, devices=["cpu"])
-    except TypeError:  # torch 1.x knows no devices.
+    except TypeError:  # torch 1.x has no `devices`.
         dist.Backend.register_backend(BACKEND, _create)
 
 

@@ -1,17 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 /// @file
-/// SwitchML's control plane over gRPC, as an unmodified client calls it: UdpSession, Barrier and
-/// Broadcast of server/switchml/switchml.proto. RdmaSession is answered with an error.
+/// SwitchML's control plane over gRPC for unmodified clients: UdpSession, Barrier and Broadcast of
+/// server/switchml/switchml.proto. It answers RdmaSession with an error.
 ///
-/// Model:   One or more control points, each an address of its own where one job forms at a time
-///          (server/switchml/rendezvous.h); they share the sessions. A call that waits takes no
-///          thread.
-/// Build:   With gRPC (Debian: libgrpc++-dev, protobuf-compiler-grpc). Without, start() says how to
-///          get it and sessions come from the configuration.
-/// Threads: start() and stop() belong to one thread; gRPC calls the desk from its own.
-/// Errors:  A call that fails has a status code and one line of text. Where the published
-/// controller
-///          answers a refused session with zeros, the client here gets the reason.
+/// Model:   Control points, each with an address, share the sessions. One job forms at a control
+///          point at a time (server/switchml/rendezvous.h). A waiting call holds no thread.
+/// Build:   Needs gRPC (Debian: libgrpc++-dev, protobuf-compiler-grpc). Without it, start() says
+///          how to install it, and sessions come from the configuration.
+/// Threads: One thread calls start() and stop(); gRPC calls the desk from threads of its own.
+/// Errors:  A failed call returns a status code and one line of text, also for a refused session,
+///          which the published controller answers with zeros.
 /// Tests:   tests/server/switchml/switchml_appliance_test.cc, tests/system/switchml_test.cc
 #pragma once
 
@@ -26,16 +24,16 @@
 
 namespace tributary::server {
 
-/// Where the published controller listens. Source: its grpc_server.py.
+/// Port of the published controller. Source: its grpc_server.py.
 inline constexpr uint16_t kSwitchmlControlPort = 50'099;
 
 struct ControlConfig {
   std::vector<Endpoint> addresses;  ///< Port 0 lets the system choose.
-  /// Longest wait in a barrier or a broadcast. Assumed: as long as ranks of a job take to start.
+  /// Longest wait in a barrier or a broadcast. Assumed: covers the start of all ranks of a job.
   Duration deadline = seconds(60);
 };
 
-/// Who gives sessions to workers. Called by several threads.
+/// Registers workers with sessions. Several threads call it.
 class SessionDesk {
  public:
   virtual Result<SwitchAddress> join(const SessionBook::Request& request) = 0;
@@ -51,12 +49,12 @@ class ControlServer {
   ControlServer(const ControlServer&) = delete;
   ControlServer& operator=(const ControlServer&) = delete;
 
-  /// Whether this program was built with gRPC.
+  /// Returns whether this program was built with gRPC.
   [[nodiscard]] static bool available();
-  /// @param desk Must outlive it.
+  /// Starts a control point at each address. `desk` must outlive the server.
   static Result<std::unique_ptr<ControlServer>> start(const ControlConfig& config,
                                                       SessionDesk& desk);
-  /// Where it listens, in the order of the configuration.
+  /// Returns the addresses it listens on, in the order of the configuration.
   [[nodiscard]] virtual const std::vector<Endpoint>& addresses() const = 0;
 };
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Built where there is gRPC.
+// Built where gRPC is installed.
 #include <fmt/format.h>
 #include <grpcpp/grpcpp.h>
 
@@ -19,7 +19,8 @@ namespace {
 
 namespace proto = switchml_proto;
 
-/// Longest message of the interface is below 100 bytes; RdmaSession's lists are refused anyway.
+/// Messages of the interface are below 100 bytes, except for RdmaSession's lists, which are
+/// refused.
 constexpr int kMessageBytesMax = 64 * 1024;
 
 grpc::StatusCode code_of(Rendezvous::Error error) {
@@ -38,10 +39,11 @@ grpc::StatusCode code_of(Rendezvous::Error error) {
   return grpc::StatusCode::ABORTED;
 }
 
-/// Where workers of one control point meet: calls that wait, and the thread that ends their wait.
+/// Where the workers of one control point meet: the waiting calls, and the thread that enforces
+/// their deadlines.
 class MeetingPoint {
  public:
-  /// A call's answer, to be given once.
+  /// A waiting call. It is answered once.
   class Call : public grpc::ServerUnaryReactor {
    public:
     explicit Call(MeetingPoint& meeting) : meeting_(meeting) {}
@@ -52,7 +54,7 @@ class MeetingPoint {
    private:
     friend class MeetingPoint;
     MeetingPoint& meeting_;
-    Rendezvous::Ticket ticket_ = 0;  ///< Under the meeting's mutex; 0: not asked yet.
+    Rendezvous::Ticket ticket_ = 0;  ///< Guarded by the meeting's mutex; 0 before ask().
     bool cancelled_ = false;
   };
 
@@ -75,7 +77,7 @@ class MeetingPoint {
   void barrier(Call& call, const std::string& peer, uint32_t num_workers) {
     ask(call, [&] { return meeting_.barrier(peer, num_workers, monotonic_now()); });
   }
-  /// Nobody waits any longer; later calls are ended at once.
+  /// Ends all waiting calls; later calls end at once.
   void close() {
     std::vector<Call*> calls;
     {
@@ -116,7 +118,7 @@ class MeetingPoint {
     {
       const std::lock_guard lock(mutex_);
       call.cancelled_ = true;
-      if (waiting_.erase(call.ticket_) == 0) return;  // Being answered, or not asked yet.
+      if (waiting_.erase(call.ticket_) == 0) return;  // Answer under way, or ask() not called.
       meeting_.cancel(call.ticket_);
     }
     call.Finish(grpc::Status::CANCELLED);
@@ -165,7 +167,7 @@ class MeetingPoint {
   std::map<Rendezvous::Ticket, Call*> waiting_;
   bool closed_ = false;
   bool stopping_ = false;
-  std::thread clock_;  ///< Last: it uses all of the above.
+  std::thread clock_;  ///< Last member: its thread uses all members above.
 };
 
 class SyncService final : public proto::Sync::CallbackService {
@@ -238,8 +240,8 @@ class SessionService final : public proto::Session::CallbackService {
   }
 
  private:
-  /// Elements of a packet; sizes between, which the published switch has no program for, are
-  /// refused by their number.
+  /// Returns the elements of a packet. Also converts sizes for which the published switch has no
+  /// program; the desk refuses those by their number.
   static uint32_t elements_of(proto::PacketSize size) {
     constexpr uint32_t kElementsLeast = 32;
     return size >= 0 && size <= proto::MTU_1024 ? kElementsLeast << size : 0;
@@ -255,7 +257,7 @@ class ControlPoint {
     grpc::ServerBuilder builder;
     int port = 0;
     builder.AddListeningPort(address.to_string(), grpc::InsecureServerCredentials(), &port);
-    // Else a second server on the port would silently get a part of the calls.
+    // Otherwise a second server on this port would silently receive some of the calls.
     builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
     builder.SetMaxReceiveMessageSize(kMessageBytesMax);
     builder.RegisterService(&sync_);
@@ -287,8 +289,8 @@ class GrpcControlServer final : public ControlServer {
   Result<void> add(const Endpoint& address, Duration deadline, SessionDesk& desk) {
     auto point = std::make_unique<ControlPoint>(address, deadline, desk);
     if (!point->is_listening()) {
-      return failure(
-          fmt::format("--control {}: cannot listen there; is it in use?", address.to_string()));
+      return failure(fmt::format("--control {}: cannot listen there; is the port in use?",
+                                 address.to_string()));
     }
     addresses_.push_back(point->address());
     points_.push_back(std::move(point));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Built where there is no gRPC.
+// Built where gRPC is not installed.
 #include "server/switchml/control_server.h"
 
 namespace tributary::server {

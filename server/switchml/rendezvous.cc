@@ -12,7 +12,7 @@ namespace {
 
 using switchml::kWorkersMax;
 
-/// The machine of "host:port".
+/// Returns the host part of "host:port".
 std::string_view host_of(std::string_view peer) { return peer.substr(0, peer.rfind(':')); }
 
 std::string missing_ranks(const std::vector<std::string>& peers) {
@@ -48,7 +48,7 @@ void Rendezvous::drop_superseded(const std::string& peer, const Broadcast& reque
     const std::string& before = group.peers[request.rank];
     if (before.empty() || host_of(before) != host_of(peer)) return false;
     const std::string text =
-        fmt::format("rank {} of {} has started again at {}; every worker of the job has to",
+        fmt::format("rank {} of {} has restarted at {}; restart every worker of the job",
                     request.rank, request.num_workers, host_of(peer));
     answer_all(group.broadcast, Error::kAborted, text);
     answer_all(group.barrier, Error::kAborted, text);
@@ -66,7 +66,7 @@ Rendezvous::Group* Rendezvous::group_for(const std::string& peer, const Broadcas
     }
   }
   if (groups_.size() == kGroupsMax) {
-    // One in which nobody waits has had its time.
+    // Evict a group in which no rank waits.
     const auto idle = std::ranges::find_if(groups_, [](const Group& group) {
       return group.broadcast.tickets.empty() && group.barrier.tickets.empty();
     });
@@ -98,7 +98,7 @@ Rendezvous::Ticket Rendezvous::broadcast(const std::string& peer, const Broadcas
   Group* const group = group_for(peer, request, now);
   if (group == nullptr) {
     answer(ticket, Error::kTooMany,
-           fmt::format("{} jobs are forming; allowed: as many", kGroupsMax));
+           fmt::format("{} jobs are forming; allowed: at most {}", kGroupsMax, kGroupsMax));
     return ticket;
   }
   group->peers[request.rank] = peer;
@@ -158,13 +158,13 @@ void Rendezvous::on_time(Instant now) {
   const auto end_barrier = [&](Waiting& barrier, uint32_t num_workers) {
     if (!late(barrier)) return;
     answer_all(barrier, Error::kDeadline,
-               fmt::format("barrier: {} of {} workers came within {} s", barrier.tickets.size(),
+               fmt::format("barrier: {} of {} workers arrived within {} s", barrier.tickets.size(),
                            num_workers, in_seconds(deadline_)));
   };
   for (Group& group : groups_) {
     if (late(group.broadcast)) {
       answer_all(group.broadcast, Error::kDeadline,
-                 fmt::format("broadcast: of {} workers, rank {} did not come within {} s",
+                 fmt::format("broadcast: of {} workers, rank {} did not arrive within {} s",
                              group.num_workers, missing_ranks(group.peers), in_seconds(deadline_)));
     }
     end_barrier(group.barrier, group.num_workers);

@@ -1,21 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 /// @file
 /// Where the workers of a SwitchML job meet before they send: the published control plane's
-/// Broadcast and Barrier, without its network.
+/// Broadcast and Barrier, without its network. docs/switchml.md explains how calls are grouped.
 ///
-/// Model:   Neither call names a session. A client begins with Broadcast (its root says the
-/// session's
-///          number), so that call forms a group of num_workers ranks, and the connection over which
-///          a rank called it tells its barriers from those of other jobs. A barrier from a
-///          connection of no group meets the others of the same num_workers, as in the published
-///          controller.
-/// Bounds:  At most kGroupsMax groups and kWorkersMax ranks each; nobody waits longer than the
-///          deadline; a caller that goes away is taken back.
-/// Known:   Two jobs of the same size that form at the same time on one control port cannot be told
-///          apart: a rank that comes twice from one machine is taken for its job started again, and
-///          those that waited with the first are told so. Give each job a control port of its own.
-/// Threads: None of its own; the caller keeps it to one at a time.
-/// Errors:  An Answer with `error`; the text says who is missing.
+/// Model:   A broadcast forms a group of num_workers ranks. The group identifies its ranks, and so
+///          its barriers, by their connections.
+/// Bounds:  At most kGroupsMax groups of at most kWorkersMax ranks. Waits end at the deadline.
+/// Known:   Two jobs of one size must not form on one control port at the same time.
+/// Threads: None of its own; the caller serialises calls.
+/// Errors:  An Answer with `error`; the text names the missing ranks.
 /// Source:  p4lang/p4app-switchML, commit b5c74a0: protos/switchml.proto and its client.
 /// Tests:   tests/server/switchml/rendezvous_test.cc
 #pragma once
@@ -31,16 +24,16 @@ namespace tributary::server {
 
 class Rendezvous {
  public:
-  /// Groups that may form or be known at once. Assumed: far more jobs than start in a deadline.
+  /// Most groups known at once. Assumed: far more jobs than start within a deadline.
   static constexpr uint32_t kGroupsMax = 32;
 
-  using Ticket = uint64_t;  ///< A call that waits.
+  using Ticket = uint64_t;  ///< Identifies a waiting call.
   enum class Error : uint8_t { kNone, kInvalid, kTooMany, kDeadline, kAborted };
   struct Answer {
     Ticket ticket = 0;
     Error error = Error::kNone;
-    std::string text;    ///< Of an error.
-    uint64_t value = 0;  ///< Of a broadcast.
+    std::string text;    ///< Set if `error` is.
+    uint64_t value = 0;  ///< The broadcast value.
   };
   struct Broadcast {
     uint64_t value = 0;
@@ -51,28 +44,31 @@ class Rendezvous {
 
   explicit Rendezvous(Duration deadline) : deadline_(deadline) {}
 
+  /// Starts a broadcast call; its answer appears in take_answers(), at once or later.
   /// @param peer The caller's connection, as "host:port".
-  /// @return the call's ticket; its answer is in take_answers(), now or later.
+  /// @return the call's ticket.
   Ticket broadcast(const std::string& peer, const Broadcast& request, Instant now);
+  /// Starts a barrier call, with the same contract. A connection that belongs to no group meets
+  /// other such connections with the same num_workers, as in the published controller.
   Ticket barrier(const std::string& peer, uint32_t num_workers, Instant now);
-  /// The caller has gone.
+  /// Forgets a call whose caller has disconnected.
   void cancel(Ticket ticket);
-  /// Those who have waited too long are told.
+  /// Answers every call whose deadline has passed with an error.
   void on_time(Instant now);
-  /// When on_time() has to be called again.
+  /// Returns the time of the next on_time() call.
   [[nodiscard]] Instant next_deadline() const;
-  /// Answers since the last call.
+  /// Returns the answers since the last call.
   [[nodiscard]] std::vector<Answer> take_answers();
 
  private:
   struct Waiting {
     std::vector<Ticket> tickets;
-    Instant since;  ///< When the first of them came.
+    Instant since;  ///< When the first of them arrived.
   };
   struct Group {
     uint32_t num_workers = 0;
     uint32_t root = 0;
-    std::vector<std::string> peers;  ///< By rank; empty: has not come.
+    std::vector<std::string> peers;  ///< By rank; empty if it has not arrived.
     bool has_value = false;
     uint64_t value = 0;
     Waiting broadcast;
@@ -90,7 +86,7 @@ class Rendezvous {
   const Duration deadline_;
   Ticket tickets_ = 0;
   std::deque<Group> groups_;               ///< Oldest first.
-  std::vector<Waiting> barriers_without_;  ///< Of no group; index is num_workers.
+  std::vector<Waiting> barriers_without_;  ///< Outside groups; index is num_workers.
   std::vector<Answer> answers_;
 };
 

@@ -85,7 +85,7 @@ Result<void> SessionBook::free_address(const Request& request, Instant now) {
         end(place);
         break;
       }
-      return failure(fmt::format("rank {}: {} is worker {} of {}, which is at work", request.rank,
+      return failure(fmt::format("rank {}: {} is worker {} of {}, which is active", request.rank,
                                  text_of(request.address), rank,
                                  same_session ? "the same session" : name_of(entry)));
     }
@@ -108,7 +108,7 @@ Result<uint32_t> SessionBook::place_for(const Request& request, Instant now) {
     free = place;
   }
   if (!free) {
-    return failure(fmt::format("{} sessions are at work; allowed: --sessions {}", entries_.size(),
+    return failure(fmt::format("{} sessions are active; allowed: --sessions {}", entries_.size(),
                                entries_.size()));
   }
   begin(*free, {.id = request.session_id,
@@ -125,7 +125,8 @@ Result<void> SessionBook::join(const Request& request, Instant now) {
   const auto place = place_for(request, now);
   if (!place) return tl::unexpected(place.error());
   const Entry entry = *entries_[*place];
-  // The published controller clears everything when rank 0 comes; here, its session.
+  // When rank 0 registers, the published controller clears everything; this clears only its
+  // session.
   if (request.rank == 0 && is_registered(entry.workers[0])) {
     begin(*place, {.id = entry.id, .config = entry.config, .begun_at = now});
   }
@@ -139,7 +140,7 @@ Result<void> SessionBook::configure(const switchml::SessionConfig& session,
   const auto free =
       std::ranges::find_if(entries_, [](const auto& entry) { return !entry.has_value(); });
   if (free == entries_.end()) {
-    return failure(fmt::format("one more than --sessions {}", entries_.size()));
+    return failure(fmt::format("more sessions than --sessions {}", entries_.size()));
   }
   for (size_t rank = 0; rank < workers.size(); rank++) {
     for (const auto& entry : entries_) {
@@ -151,12 +152,12 @@ Result<void> SessionBook::configure(const switchml::SessionConfig& session,
     }
     for (size_t other = 0; other < rank; other++) {
       if (same_address(workers[other], workers[rank])) {
-        return failure(fmt::format("{} is there twice", text_of(workers[rank])));
+        return failure(fmt::format("{} is listed twice", text_of(workers[rank])));
       }
     }
   }
   const auto place = static_cast<uint32_t>(free - entries_.begin());
-  // Nobody registers, so nobody says that a worker is a new process.
+  // Workers of a configured session do not register, so watch their ports to detect a restart.
   switchml::SessionConfig watching = session;
   watching.watches_ports = true;
   begin(place, {.configured = true, .config = watching, .begun_at = now});

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Built where there is gRPC.
+// Built where gRPC is installed.
 #include <fmt/format.h>
 #include <grpcpp/grpcpp.h>
 
@@ -17,7 +17,7 @@ namespace {
 
 namespace proto = switchml_proto;
 
-/// Errors of a call, as one of ours.
+/// Converts a failed call's status to a Result with one line of text.
 Result<void> checked(const SessionRequest& request, const char* call, const grpc::Status& status) {
   if (status.ok()) return {};
   std::string text = status.error_message();
@@ -32,7 +32,7 @@ class Calls {
         until_(std::chrono::system_clock::now() +
                std::chrono::nanoseconds(in_nanoseconds(request.deadline))) {
     grpc::ChannelArguments arguments;
-    // The server tells barriers apart by their connection, so a worker has one of its own.
+    // The server tells barriers apart by connection, so each worker needs its own.
     arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
     const auto channel = grpc::CreateCustomChannel(request.control.to_string(),
                                                    grpc::InsecureChannelCredentials(), arguments);
@@ -95,7 +95,7 @@ Result<Endpoint> join_session(const SessionRequest& request) {
   Calls calls(request);
   const auto id = calls.broadcast();
   if (!id) return tl::unexpected(id.error());
-  // Rank 0's call clears what is left of an older session, so it comes before all others'.
+  // Rank 0's call clears an older session, so it must precede the other ranks' calls.
   if (request.rank != 0) {
     if (const auto met = calls.barrier(); !met) return tl::unexpected(met.error());
   }

@@ -18,11 +18,11 @@
 namespace tributary::server {
 namespace {
 
-/// From where this machine would send to `worker`; nothing is sent.
+/// Returns the address from which this machine would send to `worker`. Sends nothing.
 Result<in_addr> source_towards(const Endpoint& worker) {
   const auto refuse = [&worker] {
     return failure(
-        fmt::format("no way to worker {}: {}", worker.to_string(), std::strerror(errno)));
+        fmt::format("no route to worker {}: {}", worker.to_string(), std::strerror(errno)));
   };
   const io::FileDescriptor probe(::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0));
   if (!probe.is_open()) return refuse();
@@ -40,7 +40,7 @@ uint64_t mac_from(const sockaddr_ll& link) {
   return mac;
 }
 
-/// The MAC of the interface that has this address; 0 if none has both.
+/// Returns the MAC of the interface with this address; 0 if there is none.
 uint64_t mac_of(in_addr address) {
   ifaddrs* list = nullptr;
   if (::getifaddrs(&list) != 0) return 0;

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /// @file
-/// What a SwitchML server says of itself to a worker: the addresses to put into its packets.
+/// The addresses that a SwitchML server tells a worker to put into its packets.
 ///
-/// Errors: One line when this machine has no way to the worker.
-/// Tests:  tests/server/switchml/switchml_appliance_test.cc
+/// Errors:  One line if this machine has no route to the worker.
+/// Tests:   tests/server/switchml/switchml_appliance_test.cc
 #pragma once
 
 #include <cstdint>
@@ -18,8 +18,8 @@ struct SwitchAddress {
   uint32_t ipv4 = 0;  ///< Host order.
 };
 
-/// The address of `listen`, or, if it is that of no interface in particular, the one from which
-/// this machine sends to `worker`; and the MAC of its interface. Both IPv4.
+/// Returns the address of `listen` and the MAC of its interface. If `listen` is the wildcard
+/// address, uses the address from which this machine sends to `worker`. Both are IPv4.
 [[nodiscard]] Result<SwitchAddress> switch_address(const Endpoint& listen, const Endpoint& worker);
 
 }  // namespace tributary::server

@@ -13,7 +13,7 @@
 namespace tributary::server {
 namespace {
 
-/// SRAM holds the small hot things; slots are DRAM.
+/// SRAM holds small, frequently used data; slots are DRAM.
 constexpr uint64_t kSramBytes = uint64_t{8} << 20;
 
 std::string address_text(const Endpoint& address) {
@@ -27,7 +27,7 @@ io::UdpPortConfig port_config(const SwitchmlConfig& config) {
   port.queue_count = config.cores;
   port.receive_buffer_bytes = config.buffer_mb << 20;
   port.send_buffer_bytes = config.buffer_mb << 20;
-  // The pool index ends the 32 bits from byte 4; its slot goes round the cores in runs.
+  // The pool index is the last of the 32 bits from byte 4. Its slots go round the cores in runs.
   static_assert(switchml::kSlotsPerRun == 1U << 5);
   port.steering = {.payload_offset_bytes = 4, .shift_bits = 5};
   return port;
@@ -127,7 +127,7 @@ void SwitchmlAppliance::begin(uint32_t place, const switchml::SessionConfig& ses
 void SwitchmlAppliance::set_worker(uint32_t place, uint32_t worker, const Endpoint& address) {
   each_shard([&](switchml::Shard& shard) {
     const auto set = shard.set_worker(place, worker, address);
-    TRIB_ASSERT(set.has_value());  // The book has asked for nothing else.
+    TRIB_ASSERT(set.has_value());  // The book checked the request.
   });
 }
 
@@ -158,7 +158,7 @@ nlohmann::json SwitchmlAppliance::session_stats(uint32_t place) {
                        {"silent_s", nlohmann::json::array()},
                        {"packets", 0},
                        {"slots_completed", 0}};
-  // Who is silent for long, or was never heard, is the one that the others wait for.
+  // The others wait for a worker that is silent for long or was never heard.
   for (const Instant heard_at : heard) {
     const bool never = heard_at == Instant();
     stats["silent_s"].push_back(never ? nlohmann::json()

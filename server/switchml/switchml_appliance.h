@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 /// @file
 /// SwitchML's switch as a server: the packet program on the live engine over UDP sockets, its
-/// sessions, and the control points where workers ask for them.
+/// sessions, and the control points that register workers.
 ///
-/// Threads: start(), stop() and stats() belong to one thread; join() is for any. The engine's cores
-///          and the control points have threads of their own.
-/// Errors:  start() returns one line: the port in use, the session that does not fit, …
-/// Memory:  Room for every session's slots, touched only where they are used.
+/// Threads: One thread calls start(), stop() and stats(); any thread may call join(). The engine's
+///          cores and the control points have threads of their own.
+/// Errors:  start() returns one line, for example that the port is in use or a session does not
+///          fit.
+/// Memory:  Reserves room for every session's slots; only used pages are touched.
 /// Tests:   tests/server/switchml/switchml_appliance_test.cc
 #pragma once
 
@@ -29,16 +30,16 @@ namespace tributary::server {
 struct SwitchmlConfig {
   struct Session {
     switchml::SessionConfig config;
-    std::vector<Endpoint> workers;  ///< By rank; ports play no part.
+    std::vector<Endpoint> workers;  ///< By rank; ports are ignored.
   };
   Endpoint listen = Endpoint::ipv4(0, wire::kSwitchmlPort);
   uint32_t cores = 1;         ///< Polling cores; a power of two.
-  uint32_t spin_us = 0;       ///< Keep polling so long after the last packet.
-  uint64_t memory_mb = 4096;  ///< Shared memory (address space; used pages count).
-  uint32_t buffer_mb = 4;     ///< Socket buffers wanted, each way and core.
+  uint32_t spin_us = 0;       ///< Keep polling this long after the last packet.
+  uint64_t memory_mb = 4096;  ///< Shared memory (address space; only used pages count).
+  uint32_t buffer_mb = 4;     ///< Socket buffers to ask for, per direction and core.
   SessionBook::Config book{};
   std::vector<Session> sessions{};
-  ControlConfig control{};  ///< Without addresses there is no control point.
+  ControlConfig control{};  ///< No control points if it has no addresses.
 };
 
 class SwitchmlAppliance final : private SessionPlaces, private SessionDesk {
@@ -46,18 +47,19 @@ class SwitchmlAppliance final : private SessionPlaces, private SessionDesk {
   static Result<std::unique_ptr<SwitchmlAppliance>> start(const SwitchmlConfig& config);
   ~SwitchmlAppliance();
 
-  /// Ends the control points, then the cores after the burst at hand. Idempotent.
+  /// Stops the control points, then the cores after their current burst. Idempotent.
   void stop();
 
-  /// A worker registers. @return where it has to send.
+  /// Registers a worker.
+  /// @return the address to which it must send.
   Result<SwitchAddress> join(const SessionBook::Request& request) override;
 
-  /// Every counter by name, as `tributary serve --protocol switchml --json` writes it.
+  /// Returns every counter by name, as `tributary serve --protocol switchml --json` writes it.
   [[nodiscard]] nlohmann::json stats();
-  /// What costs speed on this machine, for people.
+  /// Returns sentences about what slows this machine down, for people to read.
   [[nodiscard]] const std::vector<std::string>& warnings() const { return port_->warnings(); }
   [[nodiscard]] Endpoint local() const { return port_->local(); }
-  /// Where the control points listen, with the ports that the system chose.
+  /// Returns the control points' addresses, with the ports that the system chose.
   [[nodiscard]] std::vector<Endpoint> control_points() const;
 
  private:
@@ -69,21 +71,21 @@ class SwitchmlAppliance final : private SessionPlaces, private SessionDesk {
   [[nodiscard]] Result<void> configure_sessions();
   [[nodiscard]] nlohmann::json session_stats(uint32_t place);
 
-  // SessionPlaces; the engine's cores stand still meanwhile.
+  // SessionPlaces. The engine's cores are paused during each call.
   void begin(uint32_t place, const switchml::SessionConfig& session) override;
   void set_worker(uint32_t place, uint32_t worker, const Endpoint& address) override;
   void end(uint32_t place) override;
   Instant heard_at(uint32_t place) override;
-  /// Runs `look` for each shard between two bursts of its core. @pre mutex_ is held, or the engine
-  /// has not been started.
+  /// Runs `look` for each shard between two bursts of its core.
+  /// @pre mutex_ is held, or the engine has not been started.
   void each_shard(const std::function<void(switchml::Shard&)>& look);
 
   const SwitchmlConfig config_;
   memory::SharedMemory memory_;
   std::unique_ptr<io::UdpPort> port_;
-  std::vector<std::unique_ptr<switchml::Shard>> shards_;  ///< One for each core.
+  std::vector<std::unique_ptr<switchml::Shard>> shards_;  ///< One per core.
   std::unique_ptr<Engine> engine_;
-  std::mutex mutex_;  ///< Of the book, and of who may look into the engine.
+  std::mutex mutex_;  ///< Guards the book and access to the engine's shards.
   SessionBook book_;
   std::unique_ptr<ControlServer> control_;  ///< Calls join().
   Instant started_at_;

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Method: the benchmark at its smallest. What it measures is not asserted, that it measures the
-// same work on both sides is.
+// Method:  runs the smallest benchmark. Asserts that both sides do the same work, but no figures.
 #include "bench/engine_bench.h"
 
 #include <gtest/gtest.h>

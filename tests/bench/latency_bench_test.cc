@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Method: the benchmark at its smallest, over real loopback sockets and, where DPDK is built in, a
-// wire in shared memory. No time is asserted.
+// Method:  runs the smallest benchmark over real loopback sockets and, if DPDK is built in, over a
+//          wire in shared memory. Asserts no times.
 #include "bench/latency_bench.h"
 
 #include <gtest/gtest.h>

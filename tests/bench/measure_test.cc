@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Method: by hand.
+// Method:  values worked by hand.
 #include "bench/measure.h"
 
 #include <gtest/gtest.h>
@@ -24,8 +24,8 @@ TEST(TextOf, IsEmptyWhereAFileCannotBeRead) {
   std::ofstream(folder.path() / "two_lines") << "a\nb\n";
   EXPECT_EQ(text_of(folder.path() / "two_lines"), "a\nb\n");
   EXPECT_EQ(text_of(folder.path() / "absent"), "");
-  // Opens, but nothing is mapped at 0: as with a file of a process that has just ended, read()
-  // fails.
+  // Opens, but nothing is mapped at 0, so read() fails, as for a file of a process that has just
+  // ended.
   EXPECT_EQ(text_of("/proc/self/mem"), "");
 }
 

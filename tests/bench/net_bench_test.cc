@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Method: the benchmark at its smallest. What it measures is not asserted, that both queues do the
-// same work is.
+// Method:  runs the smallest benchmark. Asserts that both queues do the same work, but no figures.
 #include "bench/net_bench.h"
 
 #include <gtest/gtest.h>
@@ -22,8 +21,8 @@ TEST(NetBench, BothQueuesCarryTheSamePackets) {
     EXPECT_LE(row.ns_per_hop_min, row.ns_per_hop);
     EXPECT_LE(row.ns_per_hop, row.ns_per_hop_max);
   }
-  EXPECT_EQ(rows[0].hops, 6'000u * 2);  // To the switch, and to the next host.
-  EXPECT_GT(rows[1].hops, 5'760u * 3);  // Most leave their leaf: four hops.
+  EXPECT_EQ(rows[0].hops, 6'000u * 2);  // To the switch and to the next host.
+  EXPECT_GT(rows[1].hops, 5'760u * 3);  // Most packets leave their leaf: four hops.
   EXPECT_LE(rows[1].hops, 5'760u * 4);
 }
 

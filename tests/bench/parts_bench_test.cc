@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Method: the benchmark at its smallest. What it measures is not asserted, that every part did what
-// it should is.
+// Method:  runs the smallest benchmark. Asserts that every part gave the right output, but no
+//          figures.
 #include "bench/parts_bench.h"
 
 #include <gtest/gtest.h>
@@ -26,7 +26,7 @@ TEST(PartsBench, EveryPartDoesItsWork) {
 }
 
 TEST(ReplayLoad, HasEveryContributionOnce) {
-  // 32 blocks of 3 sources in 2 jobs: in order or shuffled, the same packets.
+  // 32 blocks of 3 sources in 2 jobs: the same packets in order and shuffled.
   for (const bool shuffled : {false, true}) {
     const ReplayLoad load(
         {.gradients = 4, .window = 32, .sources = 3, .jobs = 2, .shuffled = shuffled});
@@ -38,7 +38,8 @@ TEST(ReplayLoad, HasEveryContributionOnce) {
 }
 
 TEST(ReplayLoad, MayHaveFewerBlocksThanItsWindow) {
-  // Ten jobs of 16 blocks need a window of 16; one job with as many one of 256, a power of two.
+  // Ten jobs of 16 blocks need a window of 16. One job with as many blocks needs 256, a power of
+  // two.
   const ReplayLoad load({.gradients = 4, .window = 256, .blocks = 160, .sources = 4});
   EXPECT_EQ(load.packets().size(), 640U);
   ReplayEngine engine(load);
@@ -48,7 +49,7 @@ TEST(ReplayLoad, MayHaveFewerBlocksThanItsWindow) {
 }
 
 TEST(ReplayLoad, OfOneOwnerHasItsBlocksOnly) {
-  // Blocks go to cores in runs of 128, so core 1 of 2 has blocks 128 to 255 of 256.
+  // Cores own blocks in runs of 128, so core 1 of 2 owns blocks 128 to 255 of 256.
   const ReplayLoad load(
       {.gradients = 4, .window = 256, .sources = 1, .owner = 1, .owner_count = 2});
   EXPECT_EQ(load.packets().size(), 128U);

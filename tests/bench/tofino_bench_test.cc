@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Method: the benchmark at its smallest. What it measures is not asserted, that model and loop send
-// the same is.
+// Method:  runs the smallest benchmark. Asserts that model and loop send the same, but no figures.
 #include "bench/tofino_bench.h"
 
 #include <gtest/gtest.h>
@@ -18,7 +17,7 @@ TEST(TofinoBench, ModelAndLoopSendTheSame) {
     EXPECT_TRUE(row.results_agree) << row.elements << (row.elided ? " elided" : "");
     EXPECT_NE(row.checksum, 0u);
     EXPECT_EQ(row.packets, 4'096u);  // Two rounds of 2 sets x 128 slots x 8 workers.
-    // Of eight packets one completes a slot: 2 passes instead of 1, or 11 instead of 4.
+    // One packet in eight completes a slot: 2 passes instead of 1, or 11 instead of 4.
     EXPECT_DOUBLE_EQ(row.passes_per_packet, row.elements == 64 ? 9.0 / 8 : 39.0 / 8);
     EXPECT_LE(row.ns_per_packet_min, row.ns_per_packet);
     EXPECT_LE(row.ns_per_packet, row.ns_per_packet_max);

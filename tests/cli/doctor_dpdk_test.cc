@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Method: a device without fault, one with two, then texts that name none, with and without DPDK in
-// the build. Every fault by itself is in tests/io/dpdk/preflight_test.cc.
+// Method:  a device without faults, one with two, then texts that name no device, with and without
+//          DPDK in the build. tests/io/dpdk/preflight_test.cc tests every single fault.
 #include "cli/doctor_dpdk.h"
 
 #include <gmock/gmock.h>

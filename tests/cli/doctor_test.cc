@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Method: a machine without fault, then one fault at a time with the verdict and the remedy it must
-// bring; then this machine, of which only the form is known.
+// Method:  a machine without faults, then one fault at a time with its verdict and remedy. Then the
+//          machine that runs the test, for which only the form is known.
 #include "cli/doctor.h"
 
 #include <gmock/gmock.h>
@@ -52,7 +52,7 @@ TEST(Doctor, AFaultlessMachineIsOkThroughout) {
 }
 
 TEST(Doctor, AnUnknownMachineIsJudgedByWhatIsKnown) {
-  // No fact could be read: only what is surely slow is complained about, nothing is wrong.
+  // No fact could be read, so only a surely slow setting is reported, and nothing is wrong.
   EXPECT_EQ(worst(examine(MachineFacts{})), Verdict::kCostsSpeed);
   EXPECT_EQ(finding_of(MachineFacts{}, "net.core.rmem_max").verdict, Verdict::kOk);
   EXPECT_EQ(finding_of(MachineFacts{}, "kernel").verdict, Verdict::kOk);
@@ -80,7 +80,7 @@ TEST(Doctor, ASmallMtuNamesTheGradientsThatFit) {
   MachineFacts facts = faultless();
   facts.interfaces[0].mtu_bytes = 1460;  // (1460 - 92) / 4 = 342.
   EXPECT_THAT(finding_of(facts, "MTU of eth0").remedy, HasSubstr("--gradients 342"));
-  facts.interfaces[0].mtu_bytes = 68;  // The least that IPv4 allows: no gradient fits.
+  facts.interfaces[0].mtu_bytes = 68;  // IPv4's minimum: no gradient fits.
   EXPECT_THAT(finding_of(facts, "MTU of eth0").found, HasSubstr("0 gradients"));
 }
 

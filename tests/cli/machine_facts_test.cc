@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Method: a small /proc and /sys written by hand, read back; then an empty one; then the sockets of
-// this machine, with a port that the test itself holds.
+// Method:  reads a small hand-written /proc and /sys, then an empty one. Then checks this machine's
+//          sockets, with a port that the test itself has bound.
 #include "cli/machine_facts.h"
 
 #include <fmt/format.h>
@@ -103,7 +103,7 @@ TEST_F(MachineFactsTest, AHeldPortIsRefusedAndAFreeOneIsNot) {
   const MachineFacts facts = gather_facts(held.port(), root_);
   EXPECT_EQ(facts.socket_refusal, "");
   EXPECT_EQ(facts.port_refusal, "Address already in use");
-  EXPECT_EQ(gather_facts(0, root_).port_refusal, "");  // Port 0: one that the kernel knows free.
+  EXPECT_EQ(gather_facts(0, root_).port_refusal, "");  // Port 0: a free port chosen by the kernel.
 }
 
 }  // namespace

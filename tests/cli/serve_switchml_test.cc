@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Method: flags as a person writes them, and what they become.
+// Method:  flags as a person writes them, against the resulting configuration.
 #include "cli/serve_switchml.h"
 
 #include <gmock/gmock.h>
@@ -67,7 +67,7 @@ TEST(ServeSwitchml, ControlCallsCanNameAnIpv4AddressAlone) {
   const auto refused = with_switchml_flags(config, flags);
   ASSERT_FALSE(refused.has_value());
   EXPECT_THAT(refused.error().text, HasSubstr("allowed with --control: an IPv4 address"));
-  config.listen.address.fill(0);  // Of no interface in particular.
+  config.listen.address.fill(0);  // The wildcard address.
   EXPECT_TRUE(with_switchml_flags(config, flags).has_value());
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Method: one small command, declared as the program's own are; each test gives it a command line
-// and perhaps a file, and looks at the values or at the whole line of refusal.
+// Method:  one small command, declared like the program's own. Each test gives it a command line
+//          and perhaps a file, and checks the values or the whole error line.
 #include "cli/settings.h"
 
 #include <fmt/format.h>
@@ -38,7 +38,7 @@ struct Parsed {
   std::vector<KeyValues> jobs;
 };
 
-/// The folder of one test's files, gone with the test.
+/// Provides a folder for one test's files and removes it.
 class SettingsTest : public ::testing::Test {
  protected:
   SettingsTest() {
@@ -55,8 +55,7 @@ class SettingsTest : public ::testing::Test {
     return path;
   }
 
-  /// What a run with `text` as its file complains about, without the program's name and the path's
-  /// folder.
+  /// Returns the error of a run with `text` as its file, without the program's name and the folder.
   std::string file_refusal(const std::string& text, std::vector<std::string> more = {}) {
     std::vector<std::string> args{"serve", "--config", file(text)};
     args.insert(args.end(), more.begin(), more.end());
@@ -163,7 +162,7 @@ TEST_F(SettingsTest, OneTableMayStandAlone) {
 
 TEST_F(SettingsTest, FlagBeatsFileBeatsDefault) {
   const std::string path = file("window = 32\ntimeout-ms = 20\nverify = true\n[job]\nid = 3\n");
-  // Whether --config stands before or after the flag makes no difference.
+  // The order of --config and the flag makes no difference.
   for (const auto& args : {std::vector<std::string>{"serve", "--config", path, "--window", "8"},
                            std::vector<std::string>{"serve", "--window", "8", "--config", path}}) {
     const Parsed parsed = parse(args);
@@ -175,7 +174,7 @@ TEST_F(SettingsTest, FlagBeatsFileBeatsDefault) {
   }
   const Parsed flags = parse({"serve", "--config", path, "--job", "id=9", "--verify=false"});
   ASSERT_FALSE(flags.exit.has_value()) << flags.err;
-  ASSERT_EQ(flags.jobs.size(), 1U);  // The file's jobs are replaced, not joined.
+  ASSERT_EQ(flags.jobs.size(), 1U);  // Flags replace the file's jobs.
   EXPECT_EQ(flags.jobs[0].uint("id"), 9U);
   EXPECT_FALSE(flags.verify);
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Method: a result whose figures are worked by hand, through every form in which it is shown.
+// Method:  a result with figures worked by hand, in every output form.
 #include "cli/worker_result.h"
 
 #include <gmock/gmock.h>
@@ -91,7 +91,7 @@ TEST(WorkerResult, JsonAndTableShowTheSameRun) {
 
 TEST(WorkerResult, AJsonFileThatCannotBeWrittenIsNamed) {
   WorkerResult result;
-  EXPECT_EQ(write_json(result), "");  // None wanted.
+  EXPECT_EQ(write_json(result), "");  // No file is wanted.
   result.options.json_path = "/nonexistent/x.json";
   EXPECT_EQ(write_json(result),
             "--json /nonexistent/x.json: cannot be written: No such file or directory");

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-# Ranks are threads of this process: ctypes releases the GIL, and each has a socket of its own.
-# Hand-worked sums first, then refusals and failures, then a random walk beside numpy.
+# Ranks are threads of this process: ctypes releases the GIL, and each rank has its own socket. Sums
+# worked by hand first, then refusals and failures, then a random walk against numpy.
 import random
 import unittest
 
@@ -108,7 +108,7 @@ class Refusals(Pair):
                 pair[0].all_reduce(array)
         with self.assertRaisesRegex(tributary.InvalidArgument, "op=max.*sum, mean"):
             pair[0].all_reduce(numpy.zeros(4, numpy.float32), op="max")
-        # The session has noticed nothing of it.
+        # The session is not affected.
         support.each(2, lambda rank: self.assertEqual(
             pair[rank].all_reduce(numpy.ones(4, numpy.float32)).blocks, 1))
 
@@ -173,7 +173,7 @@ class Failures(Pair):
             pair[0].all_reduce(numpy.ones(1, numpy.float32))
 
     def test_a_rank_that_is_silent_is_named_within_the_deadline(self):
-        # Long enough that a busy machine's aggregator is not silent, too.
+        # Long enough that a busy machine's aggregator does not seem silent too.
         pair = self.join(deadline_ms=3 * DEADLINE_MS)
         with self.assertRaisesRegex(tributary.PeerMissing, "1"):
             pair[0].all_reduce(numpy.ones(1, numpy.float32))
@@ -202,14 +202,14 @@ class Failures(Pair):
 class Stragglers(Pair):
     def test_who_is_missing_is_reported_and_the_mean_is_over_the_others(self):
         pair = self.join("id=1,sources=2,mitigation=on,timeout_ms=5", gradients=100)
-        # Nothing ages before every rank has been heard of.
+        # Blocks age out only after every rank has been heard.
         support.each(2, lambda rank: pair[rank].all_reduce(numpy.ones(1, numpy.float32)))
         array = numpy.full(150, 3, numpy.float32)
         report = pair[0].all_reduce(array, op="mean")
         self.assertEqual(array.tolist(), [3.0] * 150)
         self.assertEqual((report.blocks, report.degraded_blocks, report.missing), (2, 2, [1]))
         self.assertEqual(report.ranges, [tributary.DegradedRange(0, 150, [1])])
-        # The one that was late gets the same.
+        # The late rank gets the same result.
         late = numpy.full(150, 8, numpy.float32)
         self.assertEqual(pair[1].all_reduce(late, op="mean").missing, [1])
         self.assertEqual(late.tolist(), [3.0] * 150)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A libtributary from before the package's time.
+// A libtributary that is older than the package supports.
 #include <cstdint>
 
 extern "C" uint32_t tributary_abi() { return 0; }

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# Finding and refusing libraries, URLs, rank sets: what needs no aggregator.
+# Finding and refusing libraries, URLs, rank sets: tests that need no aggregator.
 import os
 import pathlib
 import subprocess
@@ -32,7 +32,7 @@ class Library(unittest.TestCase):
             self.load_with(os.environ["TRIBUTARY_OLD_LIBRARY"])
 
     def test_another_library_is_refused(self):
-        with self.assertRaisesRegex(tributary.LibraryTooOld, "is no libtributary"):
+        with self.assertRaisesRegex(tributary.LibraryTooOld, "is not libtributary"):
             self.load_with("libc.so.6")
 
     def test_a_missing_file_is_named_and_no_other_is_taken(self):

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-# Two ranks train; the last one stands still while the other does two steps, and takes both from it.
-# Started by torch_test.py with straggler mitigation. The keys of the store say who may go on, so
-# nothing sleeps.
+# Two ranks train. The last one pauses while the other does two steps, and then takes both from it.
+# torch_test.py starts this with straggler mitigation. Keys in the store tell the ranks when to
+# continue, so nothing sleeps.
 import torch
 import torch.distributed as dist
 from torch.nn.parallel import DistributedDataParallel
@@ -28,7 +28,7 @@ for step in range(STEPS):
         store.wait(["rank 0 is ahead"])
     optimizer.zero_grad()
     taken = catch_up.take_gradients()
-    # Else on a slow machine either may be late by itself.
+    # In other steps a slow machine may make either rank late.
     assert taken or rank == 0 or step not in AHEAD, f"rank {rank}, step {step}"
     if not taken:
         ddp(inputs[step]).square().sum().backward()

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-# Two ranks that check what a group does; started by torch_test.py through `tributary launch`, so the
-# back end is there without an import. Says "all well" at the end.
+# Two ranks that check a group's operations. torch_test.py starts them through `tributary launch`,
+# so no import of the back end is needed. Prints "all well" at the end.
 import datetime
 
 import torch

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-# A training in which somebody is killed: argument "rank" kills the last rank, "aggregator" the
-# process TEST_VICTIM. Says what the others see; started by torch_test.py.
+# A training in which a process is killed: argument "rank" kills the last rank, "aggregator" the
+# process TEST_VICTIM. Prints the errors of the others. torch_test.py starts it.
 import os
 import signal
 import sys

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# Says how it was started; for package_test.py.
+# Prints how it was started; for package_test.py.
 import sys
 
 print(__name__, sys.argv[0], sys.argv[1:], sys.path[0])

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-# Two ranks, the last of which misses one all-reduce by itself; started by torch_test.py with
-# straggler mitigation. The keys of the store say who may go on, so nothing sleeps.
+# Two ranks, the last of which deliberately misses one all-reduce. torch_test.py starts this with
+# straggler mitigation. Keys in the store tell the ranks when to continue, so nothing sleeps.
 import torch
 import torch.distributed as dist
 
@@ -24,7 +24,8 @@ dist.all_reduce(mean, op=dist.ReduceOp.AVG)
 dist.all_reduce(whole)
 if rank == 0:
     store.set("rank 0 has its sum", "1")
-# Rank 0's 3.0 stands for both, so that DDP's sum of halves is the mean of who took part.
+# Rank 0's 3.0 counts for both ranks, so that DDP's sum of halves is the mean of the contributing
+# ranks.
 assert total.tolist() == [6.0] * 500, total
 assert mean.item() == 1.0 and whole.tolist() == [1, 1, 1]
 assert [event.number for event in seen] == [1, 2, 3], seen

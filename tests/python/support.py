@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the tests of the Python package share: real servers, ranks as threads, ranks as processes."""
+"""Shared parts of the Python package's tests: real servers, ranks as threads, ranks as processes."""
 
 import os
 import pathlib
@@ -13,13 +13,13 @@ import unittest
 HERE = pathlib.Path(__file__).resolve().parent
 PROGRAM = os.environ["TRIBUTARY_PROGRAM"]
 PYTHON = sys.executable
-# Longer than anything takes on a loaded machine; reached only when something hangs.
+# Longer than anything takes on a loaded machine; reached only if something hangs.
 LIMIT_S = 100
 SKIPPED = 77  # SKIP_RETURN_CODE of these tests in CMakeLists.txt.
 
 
 def need(*modules):
-    """Ends the test program as skipped, with a word, unless all modules are there."""
+    """Skips the test program with a message if any module is missing."""
     for module in modules:
         try:
             __import__(module)
@@ -29,7 +29,7 @@ def need(*modules):
 
 
 def seed():
-    """TRIB_TEST_SEED, or a fresh one."""
+    """Returns TRIB_TEST_SEED, or a new seed."""
     return int(os.environ.get("TRIB_TEST_SEED", random.randrange(1, 1 << 31)))
 
 
@@ -64,7 +64,7 @@ class Server:
 
 
 class ServerTest(unittest.TestCase):
-    """A test with servers of its own."""
+    """A test with its own servers."""
 
     def serve(self, job):
         server = Server(job)
@@ -93,7 +93,7 @@ def each(count, function):
 
 
 def launch(processes, script, *arguments, flags=(), environment=None):
-    """Runs `tributary launch`; returns the completed process, with its output as text."""
+    """Runs `tributary launch`; returns the completed process with its output as text."""
     return subprocess.run(
         [PROGRAM, "launch", "--python", PYTHON, "-n", str(processes), *flags, str(script), *arguments],
         capture_output=True, text=True, timeout=LIMIT_S, env={**os.environ, **(environment or {})},

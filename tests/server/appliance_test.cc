@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Method: a whole appliance in this process, spoken to over loopback sockets: sums, counters, and
-// what it refuses to start with. Waiting is the sockets' own.
+// Method:  a whole appliance in this process, driven over loopback sockets: sums, counters and
+//          refused configurations. Waits only in socket calls.
 #include "server/appliance.h"
 
 #include <gmock/gmock.h>
@@ -51,7 +51,7 @@ class Source {
     packet.destination = server_;
     port_->queue(0).transmit(std::span(&packet, 1));
   }
-  /// The sum in the next result; fails the test if none comes.
+  /// Returns the sum in the next result; fails the test if none arrives.
   int32_t receive() {
     std::array<engine::Packet, 1> burst;
     for (uint32_t i = 0; i < 10; i++) {
@@ -116,12 +116,12 @@ TEST(ApplianceTest, SeveralCoresShareAJob) {
   const nlohmann::json stats = (*appliance)->stats();
   EXPECT_EQ(stats["counters"]["block_completed"], 200);
   ASSERT_EQ(stats["cores"].size(), 2U);
-  // Blocks 0-63 and 128-191 are the first core's.
+  // The first core owns blocks 0-63 and 128-191.
   EXPECT_EQ(stats["cores"][0]["packets"], 2 * 128);
   EXPECT_EQ(stats["cores"][1]["packets"], 2 * 72);
 }
 
-// The first core serves blocks 0 to 63 alone: the second has never heard of the sources.
+// Only the first core serves blocks 0 to 63, so the second has never heard of the sources.
 TEST(ApplianceTest, SourcesAreThoseOfAllCores) {
   trio_ml::JobConfig job = small_job(1, 2);
   job.mitigation = true;
@@ -131,7 +131,7 @@ TEST(ApplianceTest, SourcesAreThoseOfAllCores) {
   ASSERT_TRUE(appliance.has_value()) << appliance.error().text;
   Source first(**appliance, 1, 0);
   nlohmann::json sources;
-  // Block by block without the second source, until the first core gives that up.
+  // Send blocks without the second source until the first core stops waiting for it.
   for (uint32_t block = 0; block < 60; block++) {
     first.send(block, 10);
     EXPECT_EQ(first.receive(), 10);
@@ -178,14 +178,14 @@ TEST(ApplianceTest, ChannelsTakeTheIdsThatFollow) {
 TEST(ApplianceTest, JobsMustFitIntoTheMemory) {
   trio_ml::JobConfig large = small_job(3, 1);
   large.block_cnt_max = 4096;
-  large.block_grad_max = 2048;  // 4,096 blocks and results of 8 KB: 64 MB and their heads.
+  large.block_grad_max = 2048;  // 4,096 blocks and results of 8 KB: 64 MB plus headers.
   ApplianceConfig config = config_of({large});
   EXPECT_EQ(error_of(config), "started");
   config.memory_mb = 63;
   const std::string text = error_of(config);
   EXPECT_THAT(text, HasSubstr("job 3: block_cnt_max=4096, block_grad_max=2048, history=1 need"));
   EXPECT_THAT(text, HasSubstr("--memory-mb 63 has 63 MB left"));
-  // The second of two is named.
+  // The error names the second of two jobs.
   config = config_of({small_job(1, 1), large});
   config.memory_mb = 64;
   EXPECT_THAT(error_of(config), HasSubstr("job 3"));
@@ -193,7 +193,7 @@ TEST(ApplianceTest, JobsMustFitIntoTheMemory) {
 
 TEST(ApplianceTest, EachCoreNeedsItsShare) {
   trio_ml::JobConfig job = small_job(1, 1);
-  job.block_cnt_max = 32;     // Less than a run of blocks: each core has it whole.
+  job.block_cnt_max = 32;     // Less than a run of blocks: each core holds it whole.
   job.block_grad_max = 3000;  // 64 buffers of 12 KB are 0.75 MB.
   ApplianceConfig config = config_of({job}, 2);
   config.memory_mb = 1;

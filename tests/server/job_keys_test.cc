@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Method: rows as a person writes them against the jobs they mean; then what a table cannot refuse
-// but a job does.
+// Method:  rows as a person writes them, against the resulting jobs. Then rows that the table
+//          accepts but the job's check refuses.
 #include "server/job_keys.h"
 
 #include <gmock/gmock.h>
@@ -76,7 +76,7 @@ TEST(JobKeys, EveryKeyReachesItsSetting) {
 
 TEST(JobKeys, WindowIsAnotherNameForBlockCntMax) {
   EXPECT_EQ(job_of("id=1,sources=1,window=64")->block_cnt_max, 64U);
-  // Where both are written, window counts.
+  // If both are written, window wins.
   EXPECT_EQ(job_of("id=1,sources=1,block_cnt_max=128,window=64")->block_cnt_max, 64U);
 }
 

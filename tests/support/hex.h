@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// @file
-/// Bytes written as a person reads them off a capture.
+/// Converts hexadecimal text to bytes.
 #pragma once
 
 #include <cstddef>
@@ -11,7 +11,7 @@ namespace tributary {
 
 using Bytes = std::vector<std::byte>;
 
-/// "45 00 00 1d": two lower-case hexadecimal digits a byte, blanks between them.
+/// Parses "45 00 00 1d": two lower-case hexadecimal digits per byte, separated by blanks.
 inline Bytes from_hex(std::string_view text) {
   Bytes bytes;
   const auto digit = [](char c) { return c <= '9' ? c - '0' : c - 'a' + 10; };

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// @file
-/// A directory of a test's own, removed with everything in it.
+/// A directory for one test, removed with its content.
 #pragma once
 
 #include <gtest/gtest.h>

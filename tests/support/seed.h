@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// @file
-/// The seed of a random test: fresh each run, or the one to replay from TRIB_TEST_SEED. A test
+/// The seed of a random test: new in each run, or taken from TRIB_TEST_SEED to replay one. A test
 /// prints it on failure with SCOPED_TRACE(testing::replay_hint(seed)).
 #pragma once
 
@@ -13,10 +13,10 @@ namespace tributary::testing {
 
 using tributary::Prng;
 
-/// TRIB_TEST_SEED if it is set, else a seed from the operating system.
+/// Returns TRIB_TEST_SEED if it is set, else a seed from the operating system.
 uint64_t seed_from_env();
 
-/// "replay with TRIB_TEST_SEED=…".
+/// Returns "replay with TRIB_TEST_SEED=…".
 std::string replay_hint(uint64_t seed);
 
 }  // namespace tributary::testing

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 /// @file
-/// A star of workers and live aggregators on the virtual network, for tests of the protocol: nodes
-/// are added one by one, and a test says what happens to them. Whole campaigns are lab/faults/.
+/// A star of workers and live aggregators on the virtual network, for tests of the protocol. A test
+/// adds nodes and controls them one by one. Whole campaigns are in lab/faults/.
 ///
-/// Model:   Every node has a cable to one forwarder. Faults are on the way to it, so a datagram
-///          meets them once; the way from it only takes time.
-/// Units:   Virtual time since the network's making; rates are probabilities of each datagram.
+/// Model:   Every node has a cable to one forwarder. Only the direction to the forwarder has
+///          faults, so each datagram meets them once; the other direction only takes time.
+/// Units:   Virtual time since construction; rates are probabilities per datagram.
 /// Threads: One. Nothing sleeps and no clock is read.
-/// Errors:  What a test asks wrongly (unknown node, a job that is not allowed) stops it.
-/// Tests:   used by tests/host/virtual_faults_test.cc, plain_client_test.cc,
-///          loss_throughput_test.cc
+/// Errors:  A misuse by the test (unknown node, job not allowed) stops it.
+/// Tests:   used by tests/host/virtual_faults_test.cc, tests/host/plain_client_test.cc,
+///          tests/host/loss_throughput_test.cc
 #pragma once
 
 #include <cstdint>
@@ -27,7 +27,7 @@ namespace tributary::testing {
 
 class VirtualNet final : private EventTarget {
  public:
-  /// Links lose nothing and keep the order.
+  /// Links without loss and reordering.
   static constexpr net::LinkFaults kCalm{.jitter = microseconds(10)};
   using Receiver = std::function<void(std::span<const std::byte> payload, const Endpoint& from)>;
 
@@ -37,56 +37,60 @@ class VirtualNet final : private EventTarget {
   VirtualNet(const VirtualNet&) = delete;
   VirtualNet& operator=(const VirtualNet&) = delete;
 
-  // --- Nodes. Each returns its number, which counts from 0 for its kind. ------------------------
+  // --- Nodes. Each function returns the node's number, which counts from 0 for its kind.
+  // ------------
 
   uint32_t add_aggregator(const trio_ml::JobConfig& job, const Endpoint& at);
-  /// A worker that begins to join now. Several may stand at one address one after another; the
-  /// youngest has its port.
+  /// Adds a worker that begins to join at once. Several workers may use one address, one after
+  /// another; the latest one has its port.
   uint32_t add_worker(const host::CommunicatorConfig& config, const Endpoint& at);
-  /// Anything else with an address; `receiver` is called for each datagram.
+  /// Adds another node with an address; calls `receiver` for each datagram.
   void add_receiver(const Endpoint& at, Receiver receiver);
 
-  // --- What happens to them ----------------------------------------------------------------------
+  // --- Actions on nodes
+  // ------------------------------------------------------------------------------
 
   void submit(uint32_t worker, host::Transfer& transfer) { workers_.at(worker)->submit(transfer); }
   void leave(uint32_t worker) { workers_.at(worker)->leave(); }
   void pause(uint32_t worker, Duration length) { workers_.at(worker)->pause(length); }
   void crash(uint32_t worker) { workers_.at(worker)->crash(); }
-  /// The aggregator's process is gone; what arrives is lost.
+  /// Ends the aggregator's process; datagrams that reach it are lost.
   void stop_aggregator(uint32_t aggregator) { aggregators_.at(aggregator)->stop(); }
-  /// A new process with empty memory and other session numbers at the same address.
+  /// Starts a new process at the same address, with empty memory and other session numbers.
   void restart_aggregator(uint32_t aggregator) { aggregators_.at(aggregator)->start(); }
-  /// A datagram from one of the receivers.
+  /// Sends a datagram from one of the receivers.
   void send(const Endpoint& from, const Endpoint& to, std::span<const std::byte> payload);
-  /// Calls `action` at that time, after everything else of the same instant.
+  /// Calls `action` at `time`, after all other events of that instant.
   void at(Instant time, std::function<void()> action);
 
   // --- Time --------------------------------------------------------------------------------------
 
   [[nodiscard]] Instant now() const { return core_.now(); }
-  /// Runs until `until` holds, looked at after each event, or virtual time has reached `limit`.
+  /// Runs until `until` holds, which is checked after each event, or until virtual time reaches
+  /// `limit`.
   /// @return whether it holds.
   bool run_until(Instant limit, const std::function<bool()>& until);
   void run_for(Duration length) { core_.run_until(now() + length); }
 
-  // --- What one may look at ----------------------------------------------------------------------
+  // --- Inspection
+  // ------------------------------------------------------------------------------------
 
-  /// @pre It has not crashed.
+  /// @pre The worker has not crashed.
   [[nodiscard]] const host::TensorProtocol& worker(uint32_t index) const {
     return workers_.at(index)->protocol();
   }
   [[nodiscard]] uint32_t worker_count() const { return static_cast<uint32_t>(workers_.size()); }
-  /// The job of an aggregator that runs.
+  /// Returns the job of a running aggregator.
   [[nodiscard]] trio_ml::Job& job(uint32_t aggregator);
   [[nodiscard]] uint64_t count(uint32_t aggregator, trio_ml::Outcome outcome) const;
-  /// An address for node `index` of some kind (`kind` below 256).
+  /// Returns an address for node `index` of a kind (`kind` below 256).
   [[nodiscard]] static Endpoint address(uint32_t kind, uint32_t index);
 
  private:
   class ReceiverNode;
 
   void on_event(uint64_t argument) override;
-  /// A cable between a node's port 0 and the forwarder.
+  /// Connects a node's port 0 to the forwarder.
   void attach(net::NodeId node, const Endpoint& at);
   void route_everybody_to(const Endpoint& at);
 
@@ -102,7 +106,7 @@ class VirtualNet final : private EventTarget {
   std::vector<std::unique_ptr<lab::LiveNode>> aggregators_;
   std::vector<std::unique_ptr<lab::WorkerNode>> workers_;
   std::vector<std::unique_ptr<ReceiverNode>> receivers_;
-  std::vector<std::function<void()>> actions_;  ///< By the event's argument.
+  std::vector<std::function<void()>> actions_;  ///< Index is the event's argument.
 };
 
 }  // namespace tributary::testing

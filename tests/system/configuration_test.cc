@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Method: one configuration after the other that cannot be served; each ends at once with exit
-// status 2 and one line that says what, where and what is allowed.
+// Method:  configurations that cannot be served. Each run ends at once with exit status 2 and one
+//          line with the problem, its place and the values allowed.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -14,7 +14,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-/// @return the one line.
+/// Returns the single line of standard error.
 std::string refusal(const std::vector<std::string>& arguments) {
   Process process(arguments);
   const auto status = process.wait_for_end();
@@ -71,7 +71,7 @@ TEST(Configuration, PortInUse) {
   EXPECT_THAT(line, HasSubstr("--listen"));
   EXPECT_THAT(line, HasSubstr(first.address()));
   EXPECT_THAT(line, HasSubstr("in use"));
-  // With several cores too, although they share a port among themselves.
+  // The same with several cores, although these share a port.
   EXPECT_THAT(
       refusal({"serve", "--listen", first.address(), "--cores", "2", "--job", "id=1,sources=4"}),
       HasSubstr("in use"));

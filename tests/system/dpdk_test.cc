@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Method: a server and workers as processes, joined by vhost-user sockets: no privilege, no
-// hugepage, no network card. They add exactly; then one of them is killed, the others must say
-// which, and what is left behind must not be in the way of the next start. As root also over a veth
-// pair.
+// Method:  a server and workers as processes, joined by vhost-user sockets, without privileges,
+//          hugepages or a network card. They add exactly. Then one is killed: the others must name
+//          it, and its remains must not prevent the next start. As root, also over a veth pair.
 #include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -35,7 +34,7 @@ using ::testing::HasSubstr;
 
 constexpr uint32_t kWorld = 2;
 
-/// The server's address on its wires is the one that Server listens on.
+/// Returns the server's ports. The address on its wires is the one that Server listens on.
 std::vector<std::string> server_ports(const std::string& name) {
   std::vector<std::string> words;
   for (uint32_t rank = 0; rank < kWorld; rank++) {
@@ -45,7 +44,7 @@ std::vector<std::string> server_ports(const std::string& name) {
   return words;
 }
 
-/// A test's server and its workers, by sockets of the test's own.
+/// A server and its workers, over the test's own sockets.
 class OverVhost : public ::testing::Test {
  protected:
   static std::string name() {
@@ -83,7 +82,7 @@ class OverVhost : public ::testing::Test {
 };
 
 const std::vector<std::string> kSome{"--verify", "--elements", "50000", "--iterations", "10"};
-/// More than they can do while the test runs.
+/// More work than they can finish during the test.
 const std::vector<std::string> kEndless{"--elements", "20000",        "--iterations",
                                         "10000000",   "--deadline-s", "2"};
 
@@ -134,11 +133,11 @@ TEST_F(OverVhost, AKilledServerIsNamedAndMayComeBack) {
   server_->wait_until_counted("block_completed", 1000);
   server_->kill();
   for (const auto& worker : workers_) {
-    // Not by SIGPIPE, which the driver raises.
+    // Not killed by SIGPIPE, which the driver raises.
     EXPECT_EQ(worker->wait_for_end(), 1) << worker->errors();
     EXPECT_THAT(worker->errors(), HasSubstr("aggregator " + server_->address()));
   }
-  ASSERT_TRUE(std::filesystem::exists(scratch(name()) + ".0"));  // Left behind, and in no way.
+  ASSERT_TRUE(std::filesystem::exists(scratch(name()) + ".0"));  // Left behind, but harmless.
   server_->start_again();
   start_workers(kSome);
   expect_exact();
@@ -172,7 +171,7 @@ TEST(OverMemif, BitExactWithADoctorAtTheSocket) {
       "--port", "dpdk:memif,role=server,socket=" + socket + ",ip=127.0.0.1/8", "--port",
       "dpdk:memif,role=server,socket=" + path + ".1"};
   const Server server({"id=1,sources=2"}, ports);
-  // A look at the socket must not be a visit: net_memif's server would die of it.
+  // The check must not connect to the socket: net_memif's server would die of it.
   Process doctor({"doctor", "--dpdk", "dpdk:memif,role=server,socket=" + socket});
   doctor.wait_for_end();
   EXPECT_THAT(doctor.output(), HasSubstr("another process serves " + socket));
@@ -187,7 +186,7 @@ TEST(OverMemif, BitExactWithADoctorAtTheSocket) {
   for (const auto& worker : workers) EXPECT_EQ(worker->wait_for_end(), 0) << worker->errors();
 }
 
-/// While it lives, this thread and the processes that it starts are in a network namespace.
+/// While it exists, this thread and processes that it starts are in a network namespace.
 class Inside {
  public:
   explicit Inside(const std::string& network)
@@ -232,8 +231,8 @@ class OverVeth : public ::testing::Test {
     run("ip netns del " + ours_);
     run("ip netns del " + theirs_);
   }
-  /// A server on our end, without the kernel's IP, that adds for two sources with kernel sockets on
-  /// the other.
+  /// Starts a server on our end, without the kernel's IP, that adds for two sources with kernel
+  /// sockets on the other end.
   void expect_sums(const std::string& driver, uint16_t gradients) const;
 
   const std::string ours_;
@@ -250,7 +249,8 @@ void OverVeth::expect_sums(const std::string& driver, uint16_t gradients) const 
   }
   ASSERT_TRUE(server->wait_for_line("ready")) << server->errors();
   const Inside inside(theirs_);
-  // Their kernel asks by ARP, leaves the UDP checksum to a card that is not there, and checks ours.
+  // The kernel on the other end sends ARP requests, leaves the UDP checksum to a missing card, and
+  // checks our checksums.
   paper::Source first(1, 0, 12000, 0x0a4d0001);
   paper::Source second(1, 1, 12000, 0x0a4d0001);
   const paper::Gradients contribution(gradients, 21);
@@ -287,7 +287,7 @@ TEST_F(OverVeth, AnMtuThatTheInterfaceLacksIsRefused) {
   EXPECT_THAT(process.errors(), HasSubstr("ip link set dev wire mtu 9000"));
 }
 
-/// A raw socket at the kernel's end of a tap device: frames that no UDP socket sends.
+/// A raw socket at the kernel's end of a tap device, for frames that no UDP socket sends.
 class RawEnd {
  public:
   explicit RawEnd(const std::string& interface)
@@ -305,10 +305,11 @@ class RawEnd {
   void send(const std::vector<std::byte>& frame) const {
     EXPECT_EQ(::send(socket_, frame.data(), frame.size(), 0), static_cast<ssize_t>(frame.size()));
   }
-  /// Asks who 10.77.0.1 is. @return its address once it has answered: frames are taken in order,
-  /// so it has taken all that were sent before.
+  /// Sends an ARP request for 10.77.0.1.
+  /// @return the address in the answer. Frames are processed in order, so all earlier frames have
+  ///   been processed by then.
   [[nodiscard]] std::optional<io::MacAddress> ask() const {
-    // "Who has 10.77.0.1? Tell 10.77.0.2", to all.
+    // "Who has 10.77.0.1? Tell 10.77.0.2", as a broadcast.
     std::vector<std::byte> question;
     for (const int byte :
          {0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 2,  0,  0, 0, 0, 2, 8, 6,                //
@@ -335,7 +336,7 @@ class RawEnd {
   int socket_;
 };
 
-/// The IP header's checksum again, after a change.
+/// Recomputes the IP header's checksum after a change.
 void mend_ip_checksum(std::vector<std::byte>& frame) {
   store_be<uint16_t>(&frame[24], uint16_t{0});
   store_be<uint16_t>(&frame[24], internet_checksum(std::span(frame).subspan(14, 20)));
@@ -366,7 +367,7 @@ TEST_F(OverVeth, BadFramesAreCountedAndNothingMore) {
     if (mend) mend_ip_checksum(bytes);
     raw.send(bytes);
   };
-  raw.send(frame(12001));                    // Nobody's port.
+  raw.send(frame(12001));                    // An unused port.
   send_changed(24, 0x1234, /*mend=*/false);  // The IP checksum.
   send_changed(20, 0x2000, /*mend=*/true);   // A first fragment …
   send_changed(20, 0x0005, /*mend=*/true);   // … and a later one.

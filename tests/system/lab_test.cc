@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Method: `tributary lab` as people start it: a figure's calibration, a sweep's files byte by byte
-// over threads and interruptions, and one refusal of each command.
+// Method:  runs `tributary lab` as users do: a figure's calibration, a sweep's files compared byte
+//          by byte across thread counts and interruptions, and one refusal of each command.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -30,11 +30,11 @@ std::string written(const std::string& name, const std::string& text) {
 std::optional<int> run(const std::vector<std::string>& arguments) {
   Process process(arguments);
   const auto status = process.wait_for_end();
-  EXPECT_EQ(process.errors(), "");  // No terminal, no progress.
+  EXPECT_EQ(process.errors(), "");  // No terminal, so no progress lines.
   return status;
 }
 
-/// A sweep of seconds, in twelve points.
+/// A sweep of twelve points that takes seconds.
 std::string quick_sweep() {
   return written("quick_sweep.toml", R"(backend = "waiting-switch"
 iterations = 3
@@ -67,7 +67,8 @@ TEST(Lab, SweepHasTheSameBytesHoweverItRan) {
   ASSERT_EQ(run({"lab", "sweep", sweep, "--threads", "1", "--json", scratch("a.json"), "--csv",
                  scratch("a.csv")}),
             0);
-  // Interrupted whenever it happens to be; then to its end; then once more from what is kept.
+  // Interrupt it at an arbitrary point, run it to its end, then run it once more from the kept
+  // results.
   const std::vector<std::string> kept{
       "lab",   "sweep",          sweep,       "--out", scratch("kept"), "--json", scratch("b.json"),
       "--csv", scratch("b.csv"), "--threads", "3"};

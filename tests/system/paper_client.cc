@@ -86,7 +86,7 @@ void Source::send(uint32_t block_id, uint16_t gen_id, const Gradients& gradients
 }
 
 void Source::send_bytes(const Bytes& bytes) {
-  // UDP may lose it, here as anywhere.
+  // Ignore errors: UDP may drop packets anyway.
   static_cast<void>(!::send(socket_, bytes.data(), bytes.size(), 0));
 }
 

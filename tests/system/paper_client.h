@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /// @file
-/// One source of a Trio-ML job, written from the Trio paper's Figures 7 and 8 alone: no header of
-/// this project, bytes packed by hand. If it stops working, the wire format has changed.
+/// One source of a Trio-ML job, written only from the Trio paper's Figures 7 and 8. It uses no
+/// header of this project and packs bytes by hand. If it fails, the wire format has changed.
 ///
 /// Figure 8, most significant bit first, on UDP port 12000 (Figure 7); gradients of 32 bits follow:
 ///
@@ -38,13 +38,13 @@ struct Packet {
   Header header;
   Gradients gradients;
 };
-/// Nothing if the bytes are not a whole packet.
+/// Returns nothing if the bytes are not a whole packet.
 std::optional<Packet> unpacked(const Bytes& bytes);
 
-/// A socket that talks to the aggregator.
+/// A socket connected to the aggregator.
 class Source {
  public:
-  /// @param server_address In host order, as in 0x7f000001 for 127.0.0.1.
+  /// @param server_address In host order, for example 0x7f000001 for 127.0.0.1.
   Source(uint8_t job_id, uint8_t src_id, uint16_t server_port,
          uint32_t server_address = 0x7f000001);
   ~Source();
@@ -53,10 +53,10 @@ class Source {
 
   void send(uint32_t block_id, uint16_t gen_id, const Gradients& gradients);
   void send_bytes(const Bytes& bytes);
-  /// The packet for a block, not sent.
+  /// Returns the packet for a block without sending it.
   [[nodiscard]] Bytes contribution(uint32_t block_id, uint16_t gen_id,
                                    const Gradients& gradients) const;
-  /// The next packet; nothing if none comes before the deadline.
+  /// Returns the next packet, or nothing if none arrives before the deadline.
   std::optional<Packet> receive(std::chrono::steady_clock::time_point deadline);
   [[nodiscard]] int file() const { return socket_; }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Method: sources written from the paper against a real server: sums of every size, a bad network
-// that the client makes for itself, a silent source; then the time to recover from one, measured
-// and printed, of which only the lower bound is the program's promise on any machine.
+// Method:  sources written from the paper against a real server: sums of every size, a bad network
+//          simulated by the client, a silent source. Then measures and prints the time to recover
+//          from a silent source. The program guarantees only its lower bound on every machine.
 #include "tests/system/paper_client.h"
 
 #include <gtest/gtest.h>
@@ -37,7 +37,7 @@ Sources sources_of(uint8_t job_id, const Server& server) {
   return sources;
 }
 
-/// The next packet, which must come.
+/// Returns the next packet; fails the test if none arrives.
 Packet must_receive(Source& source) {
   const auto packet = source.receive(Clock::now() + kPatience);
   EXPECT_TRUE(packet.has_value()) << "no result";
@@ -47,7 +47,7 @@ Packet must_receive(Source& source) {
 TEST(PaperClient, SumsOfEverySizeAreRight) {
   Server server({"id=1,sources=4,mitigation=on,timeout_ms=50"});
   Sources sources = sources_of(1, server);
-  std::mt19937 random(1);  // The same values on every machine: mt19937 is specified to the bit.
+  std::mt19937 random(1);  // mt19937 is specified to the bit: the same values everywhere.
   uint32_t block_id = 0;
   for (const uint32_t grad_cnt : {1U, 2U, 63U, 64U, 256U, 1024U, 2048U}) {
     std::vector<uint32_t> sum(grad_cnt);
@@ -56,7 +56,7 @@ TEST(PaperClient, SumsOfEverySizeAreRight) {
       for (uint32_t i = 0; i < grad_cnt; i++) {
         const auto value = static_cast<uint32_t>(random());
         gradients[i] = static_cast<int32_t>(value);
-        sum[i] += value;  // Wraps, as the aggregator's sum does.
+        sum[i] += value;  // Wraps, like the aggregator's sum.
       }
       source->send(block_id, 7, gradients);
     }
@@ -77,8 +77,8 @@ TEST(PaperClient, SumsOfEverySizeAreRight) {
   EXPECT_EQ(server.stop(), 0);
 }
 
-/// Sources that lose, double and reorder what they send and receive, and repeat what stays
-/// unanswered.
+/// Sources that drop, duplicate and reorder the packets they send and receive, and retransmit
+/// unanswered ones.
 class BadNetwork {
  public:
   explicit BadNetwork(const Server& server) : sources_(sources_of(1, server)) {
@@ -144,7 +144,7 @@ class BadNetwork {
   void send(uint32_t index, const paper::Bytes& bytes) {
     State& state = states_[index];
     if (chance(0.1)) {
-      state.held_back.push_back(bytes);  // Overtaken by those behind it.
+      state.held_back.push_back(bytes);  // Later packets overtake it.
       return;
     }
     if (!chance(0.1)) sources_[index]->send_bytes(bytes);
@@ -169,7 +169,7 @@ class BadNetwork {
     ASSERT_EQ(result.header.src_cnt, kSources);
     ASSERT_EQ(result.gradients.size(), kGradCnt);
     for (uint32_t i = 0; i < kGradCnt; i++) {
-      // Four times the common part, and 0 + 1 + 2 + 3 for the sources.
+      // Four times the common part, plus 0 + 1 + 2 + 3 for the sources.
       ASSERT_EQ(result.gradients[i], 4 * value(0, state.generation, block, i) + 6);
     }
     state.done[block] = true;
@@ -187,7 +187,7 @@ class BadNetwork {
   uint32_t repeats_ = 0;
 };
 
-// Without mitigation, so that every sum must be whole however slow this machine is.
+// Without mitigation, every sum must be complete, however slow this machine is.
 TEST(PaperClient, LossDuplicatesAndReorderingChangeNoSum) {
   Server server({"id=1,sources=4,window=16"});
   BadNetwork network(server);
@@ -225,8 +225,8 @@ TEST(PaperClient, SilentSourceIsGivenUpAndMayComeBackFromAnotherPort) {
     EXPECT_TRUE(result.header.degraded);
     EXPECT_EQ(result.header.age_op, 1);
   }
-  // The third contribution was there when it was sent, so this is at least the timeout, but for
-  // what the clock was read late; the upper bound of 100 ms holds on a machine that is not late.
+  // The third contribution had arrived by sent_at, so this takes at least the timeout, apart from a
+  // late clock reading. The upper bound of 100 ms holds only if the machine is not late.
   EXPECT_GT(Clock::now() - sent_at, kTimeout * 9 / 10);
 
   sources[3].reset();
@@ -238,12 +238,12 @@ TEST(PaperClient, SilentSourceIsGivenUpAndMayComeBackFromAnotherPort) {
   sum_with_all(2);
 }
 
-// Trio paper §6.2, Figure 14: between one and two timeouts, as chance has it: the blocks belong to
-// timer threads whose phases differ.
+// Trio paper §6.2, Figure 14: the time lies at random between one and two timeouts, because the
+// blocks belong to timer threads with different phases.
 TEST(PaperClient, TimeToRecoverFromASilentSource) {
   constexpr std::array<uint32_t, 4> kTimeoutsMs{10, 20, 50, 100};
   constexpr uint32_t kBlocks = 9;
-  constexpr uint32_t kBlockStep = 443;  // Of a window of 4096, which ten threads share.
+  constexpr uint32_t kBlockStep = 443;  // Within a window of 4096, which ten threads share.
   std::vector<std::string> jobs;
   for (uint32_t i = 0; i < kTimeoutsMs.size(); i++) {
     jobs.push_back("id=" + std::to_string(i + 1) + ",sources=4,mitigation=on,permanent_ms=60000" +
@@ -266,7 +266,8 @@ TEST(PaperClient, TimeToRecoverFromASilentSource) {
         EXPECT_EQ(result.gradients, Gradients(64, 3));
       }
       const std::chrono::duration<double, std::milli> elapsed = Clock::now() - before;
-      // From before the first contribution was sent until after the last result was received.
+      // Measured from before the first contribution was sent until after the last result was
+      // received.
       EXPECT_GT(elapsed.count(), kTimeoutsMs[job]);
       recovered_ms.push_back(elapsed.count());
     }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /// @file
-/// A child process of a test: its output, its signals, its end.
+/// A child process of a test: its output, its signals and its end.
 ///
-/// Waiting: Always in poll(), always with a deadline; what is not there by then fails the test.
+/// Waiting: Always in poll() and with a deadline; output that is missing by then fails the test.
 /// Threads: One.
 #pragma once
 
@@ -17,10 +17,10 @@ namespace tributary::system_test {
 
 using Clock = std::chrono::steady_clock;
 
-/// Longest wait for anything. Only a failure takes so long.
+/// Longest wait for anything; only a failure takes this long.
 inline constexpr std::chrono::seconds kPatience{20};
 
-/// Milliseconds until `deadline` for poll(), at least 0.
+/// Returns the milliseconds until `deadline` for poll(), at least 0.
 int milliseconds_until(Clock::time_point deadline);
 
 class Process {
@@ -31,10 +31,12 @@ class Process {
   Process(const Process&) = delete;
   Process& operator=(const Process&) = delete;
 
-  /// Reads until standard output has the whole line `text`. @return whether it came in time.
+  /// Reads until standard output contains the whole line `text`.
+  /// @return whether it arrived in time.
   bool wait_for_line(const std::string& text);
-  /// Reads until the end of the process. @return its exit status, 128 + n for signal n; nothing if
-  /// it still ran at the deadline (it is killed then).
+  /// Reads until the process ends.
+  /// @return its exit status, 128 + n for signal n; nothing if it still ran at the deadline and was
+  ///   killed.
   std::optional<int> wait_for_end();
 
   void signal(int number);
@@ -42,7 +44,8 @@ class Process {
   [[nodiscard]] const std::string& errors() const { return errors_; }
 
  private:
-  /// Reads what is there, waiting for it. @return false when both pipes have ended or time is up.
+  /// Waits for output and reads it.
+  /// @return false if both pipes have ended or time is up.
   bool read_some(Clock::time_point deadline);
   static bool drain(int& file, std::string& text);
 
@@ -53,10 +56,10 @@ class Process {
   std::string errors_;
 };
 
-/// Lines of a text, without their newlines.
+/// Returns the lines of a text, without their newlines.
 std::vector<std::string> lines_of(const std::string& text);
 
-/// A path in the scratch directory of this run, which is removed at its end.
+/// Returns a path in this run's scratch directory, which is removed at its end.
 std::string scratch(const std::string& name);
 
 }  // namespace tributary::system_test

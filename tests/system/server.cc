@@ -22,7 +22,7 @@ uint16_t free_port(io::Transport transport) {
 Server::Server(const std::vector<std::string>& jobs, const std::vector<std::string>& more) {
   for (const std::string& job : jobs) arguments_.insert(arguments_.end(), {"--job", job});
   arguments_.insert(arguments_.end(), more.begin(), more.end());
-  // Somebody else may take the port between the look and the start.
+  // Another process may take the port between the search and the start.
   for (uint32_t attempt = 0; attempt < 5; attempt++) {
     port_ = free_port();
     json_path_ = scratch("serve_" + std::to_string(port_) + ".json");
@@ -53,8 +53,8 @@ std::optional<int> Server::stop() {
 }
 
 nlohmann::json Server::stats() {
-  // The file is renamed into place, which inotify reports; a watch set before the signal misses
-  // nothing.
+  // The server renames the file into place, which inotify reports. Adding the watch before the
+  // signal makes sure that no event is missed.
   const int watch = inotify_init1(IN_CLOEXEC);
   const auto path = std::filesystem::path(json_path_);
   inotify_add_watch(watch, path.parent_path().c_str(), IN_MOVED_TO);

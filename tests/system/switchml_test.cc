@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Method: a server process and clients that do what the published SwitchML client does, call by
-// call and packet by packet, over loopback: gRPC for the session, then UDP packets with its slots
-// and sets. Each rank has a connection and an address of its own, as if it were a process on a
-// machine.
+// Method:  a server process and clients that act like the published SwitchML client, call by call
+//          and packet by packet, over loopback: gRPC for the session, then UDP packets with its
+//          slots and sets. Each rank has its own connection and address, as if it were a process on
+//          another machine.
 #include <arpa/inet.h>
 #include <gmock/gmock.h>
 #include <grpcpp/grpcpp.h>
@@ -57,7 +57,8 @@ class Client {
   Client(const Client&) = delete;
   Client& operator=(const Client&) = delete;
 
-  /// The published client's calls, in its order. @return where to send.
+  /// Makes the published client's calls in its order.
+  /// @return the address to send to.
   uint32_t set_up() {
     const uint64_t id = broadcast(rank_ == 0 ? 1'700'000'000'000'000'000 + job_ : 0);
     switchml_proto::UdpSessionResponse response;
@@ -150,7 +151,7 @@ class Client {
   void send_packet(uint32_t packet) const {
     std::array<unsigned char, kPacketBytes> bytes{};
     bytes[0] = 0x13;  // Type 1, size 3.
-    bytes[1] = 7;     // The job's number: of all ranks the same.
+    bytes[1] = 7;     // The job's number, the same on all ranks.
     std::memcpy(&bytes[2], &packet, 4);
     const uint32_t index = packet % (2 * kWindow);
     bytes[6] = index < kWindow ? 0 : 0x80;
@@ -161,7 +162,7 @@ class Client {
     }
     EXPECT_EQ(send(socket_, bytes.data(), bytes.size(), 0), ssize_t{kPacketBytes});
   }
-  /// @return the packet's number, once its sums are right.
+  /// @return the packet's number, after checking its sums.
   uint32_t receive_packet() const {
     pollfd file{socket_, POLLIN, 0};
     const auto deadline = Clock::now() + kPatience;
@@ -231,8 +232,7 @@ TEST_F(SwitchmlServer, TwoJobsAtOnceGetExactSums) {
   EXPECT_EQ(server_.stop(), 0);
 }
 
-// The worker of this house asks for its session as the published client does, and again for the run
-// after it.
+// This project's worker registers like the published client, and a second time for the next run.
 TEST_F(SwitchmlServer, OurWorkersAskForTheirSessions) {
   for (const char* seed : {"1", "2"}) {
     std::vector<std::unique_ptr<Process>> workers;
@@ -261,10 +261,10 @@ TEST_F(ImpatientSwitchmlServer, WhatItRefusesHasAReason) {
   const grpc::Status rdma = client.try_rdma_session();
   EXPECT_EQ(rdma.error_code(), grpc::StatusCode::UNIMPLEMENTED);
   EXPECT_THAT(rdma.error_message(), HasSubstr("UDP"));
-  // The other rank never comes.
+  // The other rank never arrives.
   const grpc::Status barrier = client.try_barrier();
   EXPECT_EQ(barrier.error_code(), grpc::StatusCode::DEADLINE_EXCEEDED);
-  EXPECT_EQ(barrier.error_message(), "barrier: 1 of 2 workers came within 0.5 s");
+  EXPECT_EQ(barrier.error_message(), "barrier: 1 of 2 workers arrived within 0.5 s");
 }
 
 TEST_F(ImpatientSwitchmlServer, OurWorkerSaysWhoHasNotCome) {

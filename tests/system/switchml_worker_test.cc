@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Method: `tributary worker --protocol switchml` processes and a server with a configured session.
-// Each worker has an address of its own on the loopback interface, by which the switch knows it.
+// Method:  `tributary worker --protocol switchml` processes and a server with a configured session.
+//          Each worker has its own address on the loopback interface, by which the switch
+//          identifies it.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -27,7 +28,7 @@ Workers start_workers(const Server& server, const std::vector<std::string>& more
   return workers;
 }
 
-/// A server that knows the three workers.
+/// Returns a server with a session for the three workers.
 Server configured(const std::vector<std::string>& more = {}) {
   std::vector<std::string> words{
       "--protocol", "switchml",  "--memory-mb",
@@ -48,8 +49,8 @@ void expect_exact(const Workers& workers, uint64_t iterations, uint64_t elements
   }
 }
 
-// One run after the other on one configured session, each with other values: what the slots hold of
-// the run before is nobody's answer.
+// Two runs on one configured session, with different values. Slots still hold the previous run's
+// values, which must not be returned as results.
 TEST(SwitchmlWorker, RunsOnOneSessionGetExactSumsUnderFaults) {
   Server server = configured();
   const std::vector<std::vector<std::string>> runs{
@@ -94,7 +95,7 @@ TEST(SwitchmlWorker, AKilledWorkerEndsTheOthersAndTheServerSaysWho) {
   }
   const auto silent_s = server.stats()["sessions"][0]["silent_s"];
   ASSERT_EQ(silent_s.size(), kWorld);
-  // The others have sent their packets again until their deadline.
+  // The others have retransmitted until their deadline.
   EXPECT_GT(silent_s[1], silent_s[0]);
   EXPECT_GT(silent_s[1], silent_s[2]);
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Method: four `tributary worker` processes and a server. First they add under faults, bit-exact;
-// then one of the processes is killed, and the others must end and say which.
+// Method:  four `tributary worker` processes and a server. They add under faults, bit-exact. Then
+//          one process is killed, and the others must end and name it.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -42,8 +42,8 @@ TEST(Worker, BitExactUnderFaults) {
   }
   const auto counters = server.stats()["counters"];
   EXPECT_EQ(counters["session_started"], 2);  // One after the other, on the same job.
-  // The first had to end before the second began. The second's good-byes may be lost on these links
-  // too; then it ends by silence, later.
+  // The first session had to end before the second began. These links may drop the second session's
+  // leave messages too; then it ends later, by silence.
   EXPECT_GE(counters["session_ended"], 1);
 }
 
@@ -73,7 +73,7 @@ TEST(Worker, BitExactWithSeveralThreads) {
   for (const auto& job : jobs) EXPECT_GT(job["block_total_cnt"], 0);
 }
 
-/// Workers in the middle of more work than they can do while the test runs.
+/// Workers in the middle of more work than they can finish during the test.
 class Killing : public ::testing::Test {
  protected:
   explicit Killing(const std::string& threads = "1")
@@ -82,7 +82,7 @@ class Killing : public ::testing::Test {
                                          "--deadline-s", "2", "--threads", threads})) {
     server_.wait_until_counted("block_completed", 1000);
   }
-  /// Every worker but `except` ends with status 1 and one error that has `text`.
+  /// Expects every worker except `except` to end with status 1 and one error that contains `text`.
   void expect_end(const std::string& text, uint32_t except = kWorld) {
     for (uint32_t rank = 0; rank < kWorld; rank++) {
       if (rank == except) continue;
@@ -141,7 +141,7 @@ TEST_F(Killing, StatisticsComeWhileItRuns) {
   EXPECT_NE(stats["jobs"][0]["session"], 0);
   ASSERT_EQ(stats["jobs"][0]["sources"].size(), kWorld);
   EXPECT_GT(stats["ports"][0]["rx_packets"], 4000);
-  // All of them at once: else those that are interrupted last hear that the first has left.
+  // Signal all of them at once. Otherwise those interrupted last learn that the first has left.
   for (const int number : {SIGSTOP, SIGINT, SIGCONT}) {
     for (auto& worker : workers_) worker->signal(number);
   }

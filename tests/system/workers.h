@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// @file
-/// Processes of `tributary worker`, one a rank, and the results that they write.
+/// `tributary worker` processes, one per rank, and their results.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -18,7 +18,7 @@ namespace tributary::system_test {
 
 using Workers = std::vector<std::unique_ptr<Process>>;
 
-/// Where a rank of this test writes its result.
+/// Returns the path of a rank's result file.
 inline std::string result_path(uint32_t rank) {
   const auto* const test = ::testing::UnitTest::GetInstance()->current_test_info();
   return scratch(std::string(test->name()) + "_" + std::to_string(rank) + ".json");
@@ -29,7 +29,8 @@ inline nlohmann::json result_of(uint32_t rank) {
   return nlohmann::json::parse(file, nullptr, /*allow_exceptions=*/false);
 }
 
-/// Rank `rank` of `world`. @param more Further words of its command line.
+/// Starts rank `rank` of `world`.
+/// @param more Further words of its command line.
 inline std::unique_ptr<Process> start_worker(const Server& server, uint32_t rank, uint32_t world,
                                              const std::vector<std::string>& more) {
   std::vector<std::string> words{"worker", "--server", server.address()};

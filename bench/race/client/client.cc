@@ -28,7 +28,7 @@ void pause(uint32_t milliseconds) {
   clock_nanosleep(CLOCK_MONOTONIC, 0, &length, nullptr);
 }
 
-/// The tensors of a lap and what became of them.
+/// The tensors of a lap and their results.
 class Laps {
  public:
   Laps(const ClientConfig& config, const Reduce& reduce)
@@ -43,7 +43,7 @@ class Laps {
     }
   }
 
-  /// A lap and its check. The first one warms up, so nobody is late in it.
+  /// Runs and checks a lap. The first lap is a warm-up without delay.
   Result<LapReport> run() {
     const bool late = reductions_done_ > 0 && config_.rank + 1 == config_.workers;
     if (late && config_.pause_ms > 0) pause(config_.pause_ms);
@@ -159,7 +159,7 @@ InterfaceBytes interface_bytes_in(const std::string& text, const std::string& in
     const size_t colon = line.find(':');
     const size_t begin = line.find_first_not_of(' ');
     if (colon == std::string::npos || line.substr(begin, colon - begin) != interface) continue;
-    // Received bytes are the first number, sent ones the ninth. Source: Linux, proc(5).
+    // Received bytes are the first number, sent bytes the ninth. Source: Linux, proc(5).
     std::istringstream numbers(line.substr(colon + 1));
     InterfaceBytes bytes;
     numbers >> bytes.rx;

@@ -2,13 +2,13 @@
 /// @file
 /// A worker process of a race: the same laps, clocks and checks for every system.
 ///
-/// Model:   A lap is `reductions` all-reduces of `bytes` each, one after the other, on tensors that
-///          were filled before the lap and are checked after it. All workers of a system start a
-///          lap at the race's word, so that nobody is measured while another one fills or checks.
-///          What a lap costs is the process's own CPU time and its interface's counters.
+/// Model:   A lap is `reductions` all-reduces of `bytes` each, one after the other. Tensors are
+///          filled before the lap and checked after it. All workers of a system start a lap at the
+///          race's word, so no lap overlaps a peer's filling or checking. A lap's cost is the
+///          process's CPU time and its interface's counters.
 /// Units:   Bytes of float32; times in nanoseconds.
 /// Threads: One; the system may have more.
-/// Errors:  Values; the race is told with "failed".
+/// Errors:  Values; also sent to the race as "failed".
 /// Memory:  `reductions` tensors.
 /// Tests:   tests/bench/race/client_test.cc
 #pragma once
@@ -32,34 +32,35 @@ struct ClientConfig {
   uint32_t workers = 2;             ///< 1 … kWorkersMax.
   uint64_t bytes = 1'000'000;       ///< Of one tensor; a multiple of 4.
   uint32_t reductions = 1;          ///< All-reduces in a lap.
-  uint32_t pause_ms = 0;            ///< The last rank begins each lap but the first so much late.
-  std::string interface = "lo";     ///< Whose counters are the worker's link.
+  uint32_t pause_ms = 0;            ///< Delay of the last rank in each lap but the first.
+  std::string interface = "lo";     ///< Its counters are the worker's link.
   std::vector<std::string> server;  ///< HOST:PORT of servers, if the system has any.
   std::string scratch;              ///< A folder that all ranks share.
-  std::string algorithm;            ///< Of systems that offer several.
-  std::string netns_prefix;  ///< This rank's network namespace is that plus its rank; may be empty.
-  std::string port;          ///< dpdk:…, instead of a socket; of Tributary's worker.
-  double loss = 0;           ///< Each way, where the system spoils its own packets.
+  std::string algorithm;            ///< For systems with several algorithms.
+  std::string netns_prefix;         ///< Network namespace without the rank; may be empty.
+  std::string port;                 ///< dpdk:… instead of a socket; Tributary only.
+  double loss = 0;                  ///< Each way, for systems that drop their own packets.
 };
 
-/// Flags for all of the above.
+/// Adds flags for all of these.
 void add_client_options(CLI::App& command, ClientConfig& config);
-/// The flags with which add_client_options() reads `config` back. The rank is left out where it is
-/// `rank_known` to the process by other means (MPI).
+/// Returns the flags for add_client_options(). Omits the rank if the process learns it in another
+/// way (`rank_known`, for MPI).
 [[nodiscard]] std::vector<std::string> to_arguments(const ClientConfig& config,
                                                     bool rank_known = false);
 
-/// One all-reduce in place. @return what is only part of a sum; usually nothing.
+/// One all-reduce in place.
+/// @return the elements with partial sums; usually none.
 using Reduce = std::function<Result<std::vector<PartialSum>>(std::span<float> tensor)>;
 
-/// Connects, and runs laps until the race says "end".
+/// Connects to the race and runs laps until the race says "end".
 Result<void> run_laps(const ClientConfig& config, const Reduce& reduce);
 
-/// Makes the calling thread's (and later threads') network that of the named namespace. Sockets
-/// that are open stay where they are.
+/// Moves the calling thread, and threads it starts later, into the named network namespace. Open
+/// sockets stay where they are.
 Result<void> enter_network(const std::string& name);
 
-/// Bytes that an interface has received and sent, from /proc/net/dev; zeros if there is none.
+/// Bytes that an interface has received and sent; zeros if the interface does not exist.
 struct InterfaceBytes {
   uint64_t rx = 0;
   uint64_t tx = 0;

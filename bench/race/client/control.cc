@@ -27,7 +27,7 @@ Result<sockaddr_un> address_of(const std::string& path) {
   return address;
 }
 
-/// Cuts the next number and the blank before it off `text`.
+/// Removes the next blank and number from the start of `text`.
 template <class Number>
 bool take_number(std::string_view& text, Number& value) {
   if (text.empty() || text.front() != ' ') return false;
@@ -110,7 +110,7 @@ Result<bool> LineSocket::read_some(int flags) {
     const size_t line_end = rest_.rfind('\n');
     const size_t unfinished =
         line_end == std::string::npos ? rest_.size() : rest_.size() - line_end;
-    if (unfinished > kControlLineBytesMax) return failure("control connection: endless line");
+    if (unfinished > kControlLineBytesMax) return failure("control connection: line too long");
     return true;
   }
   if (size < 0 && (errno == EINTR || errno == EAGAIN || errno == EWOULDBLOCK)) return true;
@@ -126,7 +126,7 @@ Result<std::string> LineSocket::read_line() {
     }
     const auto open = read_some(0);
     if (!open) return tl::unexpected(open.error());
-    if (!*open) return failure("control connection: the race has gone");
+    if (!*open) return failure("control connection: closed by the race");
   }
 }
 
@@ -137,7 +137,7 @@ Result<std::vector<std::string>> LineSocket::take_lines() {
   for (size_t end; (end = rest_.find('\n')) != std::string::npos; rest_.erase(0, end + 1)) {
     lines.push_back(rest_.substr(0, end));
   }
-  if (!*open && lines.empty()) return failure("control connection: the worker has gone");
+  if (!*open && lines.empty()) return failure("control connection: closed by the worker");
   return lines;
 }
 

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 /// @file
-/// How a race and its worker processes talk: lines over a Unix socket, which also crosses network
-/// namespaces and does not disturb the links that are measured.
+/// The messages between a race and its worker processes: lines over a Unix socket, which crosses
+/// network namespaces and does not disturb the measured links.
 ///
-/// Model:   worker: "hello RANK", then for each lap "ready"; race: "go" (to all when all are ready)
-///          or "end"; worker: "lap …" with what it measured. A worker that cannot go on says
+/// Model:   The worker sends "hello RANK", then "ready" for each lap. The race answers "go" when
+///          all are ready, or "end". The worker reports with "lap …". A worker that fails sends
 ///          "failed TEXT" and ends.
 /// Units:   Nanoseconds of CLOCK_MONOTONIC, which all processes of a machine share.
 /// Threads: One per object.
-/// Errors:  Values. A line that is too long or cannot be read is an error.
+/// Errors:  Values. A line that is too long or cannot be parsed is an error.
 /// Tests:   tests/bench/race/control_test.cc
 #pragma once
 
@@ -21,27 +21,28 @@
 
 namespace tributary::race {
 
-/// Longest line; a "failed" text is cut to fit.
+/// Longest line; a longer "failed" text is cut.
 inline constexpr size_t kControlLineBytesMax = 4096;
 
-/// What one worker measured in one lap of one or more all-reduces.
+/// A worker's measurements in one lap of one or more all-reduces.
 struct LapReport {
   int64_t start_ns = 0;
   int64_t end_ns = 0;
   int64_t cpu_ns = 0;     ///< Of this process, between start and end.
-  uint64_t rx_bytes = 0;  ///< Of its interface, likewise.
+  uint64_t rx_bytes = 0;  ///< Of its interface, between start and end.
   uint64_t tx_bytes = 0;
   uint64_t wrong = 0;    ///< Elements.
-  uint64_t partial = 0;  ///< Elements that lack someone.
+  uint64_t partial = 0;  ///< Elements that lack a worker.
 
   friend bool operator==(const LapReport&, const LapReport&) = default;
 };
 
-/// "lap …" without the newline, and back. Refused: other words, missing or negative numbers.
+/// Encodes and decodes "lap …" without the newline. decode_lap() refuses other words and missing or
+/// negative numbers.
 [[nodiscard]] std::string encode(const LapReport& report);
 [[nodiscard]] Result<LapReport> decode_lap(std::string_view line);
 
-/// "hello RANK" as a rank.
+/// Returns the rank in "hello RANK".
 [[nodiscard]] Result<uint32_t> decode_hello(std::string_view line);
 
 /// One end of a connection.
@@ -49,7 +50,7 @@ class LineSocket {
  public:
   /// Connects to the race that listens at `path`.
   static Result<LineSocket> connect(const std::string& path);
-  /// Takes over a connected socket.
+  /// Takes ownership of a connected socket.
   explicit LineSocket(int file) : file_(file) {}
   LineSocket(LineSocket&& other) noexcept;
   LineSocket& operator=(LineSocket&&) = delete;
@@ -57,21 +58,21 @@ class LineSocket {
 
   [[nodiscard]] int file() const { return file_; }
   Result<void> send_line(std::string_view line);
-  /// Blocks until a line is there. An error when the other end has gone.
+  /// Blocks until a line has arrived. Fails if the other end has closed.
   Result<std::string> read_line();
-  /// Takes the lines that are there; never blocks. An error when the other end has gone and nothing
+  /// Takes the lines that have arrived; never blocks. Fails if the other end has closed and no line
   /// is left.
   Result<std::vector<std::string>> take_lines();
 
  private:
-  /// @return false when the other end has gone.
+  /// @return false if the other end has closed.
   Result<bool> read_some(int flags);
 
   int file_;
   std::string rest_;  ///< An unfinished line.
 };
 
-/// Where the race listens for its workers. The path goes away with it.
+/// Listens for the race's workers. The destructor removes the path.
 class ControlListener {
  public:
   static Result<ControlListener> open(const std::string& path);
@@ -80,7 +81,7 @@ class ControlListener {
   ~ControlListener();
 
   [[nodiscard]] int file() const { return file_; }
-  /// The next worker that has connected; an invalid file (-1) if there is none now.
+  /// Returns the file of the next connected worker; -1 if there is none.
   [[nodiscard]] int accept_now();
 
  private:

@@ -29,7 +29,7 @@ std::shared_ptr<gloo::Context> connect(const ClientConfig& config) {
   return context;
 }
 
-/// The ring, in place.
+/// Runs the ring, in place.
 void reduce_ring(const std::shared_ptr<gloo::Context>& context, std::span<float> tensor,
                  uint32_t tag) {
   gloo::AllreduceOptions options(context);
@@ -41,8 +41,8 @@ void reduce_ring(const std::shared_ptr<gloo::Context>& context, std::span<float>
   gloo::allreduce(options);
 }
 
-/// Halving-doubling is bound to its tensor when it is made, which is then set-up and not measured
-/// again for the same tensor.
+/// Halving-doubling binds to its tensor at construction. The construction is set-up, done once per
+/// tensor and not measured.
 class HalvingDoubling {
  public:
   explicit HalvingDoubling(std::shared_ptr<gloo::Context> context) : context_(std::move(context)) {}
@@ -62,7 +62,7 @@ class HalvingDoubling {
 };
 
 Result<void> run(const ClientConfig& config) {
-  // Gloo says what is wrong by exceptions; they end here.
+  // Gloo reports errors as exceptions; none leaves this function.
   try {
     const auto context = connect(config);
     HalvingDoubling halving_doubling(context);

@@ -7,14 +7,15 @@ namespace {
 constexpr uint32_t kPatternBias = 1 << 15;
 constexpr float kUnit = 1.0F / (1 << kFractionBits);
 
-/// 16 bits of a multiplicative hash, as a signed number. The constants are odd and have no other
-/// meaning than to spread.
+/// Returns 16 bits of a multiplicative hash as a signed number. The constants are odd numbers that
+/// spread well; they have no other meaning.
 int32_t pattern(uint32_t reduction, uint32_t index) {
   const uint32_t mixed = index * 0x9e3779b1U + reduction * 0x85ebca6bU;
   return static_cast<int32_t>(mixed >> 16) - static_cast<int32_t>(kPatternBias);
 }
 
-/// The value of `weight` ranks together. Whole numbers below 2^24 times a power of two: exact.
+/// Returns the sum of ranks with this `weight`. It is exact: a whole number below 2^24 times a
+/// power of two.
 float value(uint32_t reduction, uint64_t index, uint32_t weight) {
   const int32_t whole =
       pattern(reduction, static_cast<uint32_t>(index)) * static_cast<int32_t>(weight);

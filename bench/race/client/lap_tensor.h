@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 /// @file
-/// The tensors of a race. Every rank's values differ, and every system must arrive at the same
-/// bits, whatever its order of adding and whether it adds floats or scaled integers.
+/// The tensors of a race. Every rank's values differ. Every system must compute the same bits, in
+/// any order of additions and with floats or scaled integers.
 ///
 /// Model:   value(rank, i) = pattern(reduction, i) * (rank + 1) / 2^kFractionBits, with a pattern
-///          of 16 bits. A sum over up to kWorkersMax ranks has at most 16 + 8 bits, so float32
-///          holds it exactly in any order, and so does an int32 at scale kFixedScale.
+///          of 16 bits. A sum over up to kWorkersMax ranks has at most 16 + 8 bits. So float32
+///          holds it exactly in any order, as does an int32 at scale kFixedScale.
 /// Shapes:  Any length; index i counts from the start of the tensor.
 /// Errors:  None. count_wrong() counts.
 /// Tests:   tests/bench/race/lap_tensor_test.cc
@@ -17,25 +17,26 @@
 
 namespace tributary::race {
 
-/// Most workers of a race: 1 + 2 + … + 16 = 136 takes 8 bits beside the pattern's 16.
+/// Most workers of a race: 1 + 2 + … + 16 = 136 needs 8 bits besides the pattern's 16.
 inline constexpr uint32_t kWorkersMax = 16;
 inline constexpr uint32_t kFractionBits = 10;
-/// For systems that add scaled integers: values stay whole, sums stay below 2^31.
+/// Scale for systems that add scaled integers: values stay whole, sums stay below 2^31.
 inline constexpr float kFixedScale = 1 << 14;
 static_assert(uint64_t{136} * (1 << 15) * (1 << 14) / (1 << kFractionBits) < (uint64_t{1} << 31));
 
-/// Elements whose sum lacks someone (a straggler): `weight` is the sum of rank + 1 over who is in.
+/// Elements whose sum lacks a straggler; `weight` is the sum of rank + 1 over the ranks in the sum.
 struct PartialSum {
   uint64_t element_first;
   uint64_t element_count;
   uint32_t weight;
 };
 
-/// Writes what `rank` brings to reduction number `reduction`.
+/// Writes the contribution of `rank` to reduction number `reduction`.
 void fill(std::span<float> tensor, uint32_t rank, uint32_t reduction);
 
-/// Elements that are not, bit for bit, the sum over `workers` ranks; those in `partial` (ascending,
-/// without overlap) the sum of their weight. Partial sums that do not fit make all elements wrong.
+/// Counts the elements that differ in any bit from the expected sum. In `partial` ranges
+/// (ascending, without overlap) that is the sum for their weight, elsewhere the sum over `workers`
+/// ranks. Ranges that do not fit make all elements wrong.
 [[nodiscard]] uint64_t count_wrong(std::span<const float> tensor, uint32_t workers,
                                    uint32_t reduction, std::span<const PartialSum> partial);
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // A worker of the race that uses Open MPI; mpirun starts it and chooses transport and algorithm.
 //
-// A rank that lives in a network namespace must reach mpirun first, which listens on the machine's
-// own loopback. So it greets mpirun through PMIx (MPI_Init uses the same connection again), then
-// enters its namespace, and only then lets MPI open its sockets.
+// A rank in a network namespace must reach mpirun, which listens on the machine's own loopback. So
+// it first connects to mpirun through PMIx (MPI_Init reuses the connection), then enters its
+// namespace, and only then lets MPI open its sockets.
 #include <fmt/format.h>
 #include <mpi.h>
 #include <pmix.h>
@@ -39,7 +39,7 @@ Result<void> run(ClientConfig& config, int argc, char** argv) {
   }
   MPI_Init(&argc, &argv);
   const auto done = run_laps(config, reduce);
-  if (!done) MPI_Abort(MPI_COMM_WORLD, 1);  // The others may wait for this one for ever.
+  if (!done) MPI_Abort(MPI_COMM_WORLD, 1);  // Otherwise the other ranks might wait for ever.
   MPI_Finalize();
   PMIx_Finalize(nullptr, 0);
   return done;

@@ -1,24 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
 /// @file
-/// How the race's plain parameter server cuts tensors: chunk c of a tensor belongs to server
-/// c modulo the number of servers. Chunks travel in order on each connection, without heads; the
-/// greeting says all that both ends need to know where one ends.
+/// How the race's plain parameter server cuts tensors. Chunk c belongs to server c modulo the
+/// number of servers. Chunks travel in order on each connection, without headers; the greeting
+/// holds all that is needed to find their ends.
 ///
-/// Units:  Bytes.
-/// Tests:  tests/bench/race/ps_test.cc
+/// Units:   Bytes.
+/// Tests:   tests/bench/race/ps_test.cc
 #pragma once
 
 #include <cstdint>
 
 namespace tributary::race {
 
-/// Bytes of a chunk but a tensor's last: large enough that system calls do not matter, small enough
-/// for the second-level cache.
+/// Bytes of a chunk, except a tensor's last. Large enough to make system calls negligible, small
+/// enough for the second-level cache.
 inline constexpr uint32_t kPsChunkBytes = 256 * 1024;
-/// Chunks that a worker may be ahead of the sums it has, on each connection.
+/// Most chunks that a worker may send ahead of its received sums, on each connection.
 inline constexpr uint32_t kPsChunksAhead = 16;
 
-/// What a worker says first on each connection, in host byte order (one machine).
+/// A worker's first message on each connection, in host byte order (one machine).
 struct PsGreeting {
   uint32_t magic = 0x54505331;  ///< "TPS1"
   uint32_t server_index = 0;
@@ -35,12 +35,12 @@ struct PsShare {
   uint32_t server_index;
   uint32_t servers;
 
-  /// Chunks of a tensor that belong to this server; 0 if it has none.
+  /// Returns the number of this server's chunks in a tensor; may be 0.
   [[nodiscard]] constexpr uint64_t chunks() const {
     const uint64_t all = (tensor_bytes + kPsChunkBytes - 1) / kPsChunkBytes;
     return all > server_index ? (all - server_index - 1) / servers + 1 : 0;
   }
-  /// Where the share's chunk `index` begins in the tensor.
+  /// Returns the offset in the tensor of the share's chunk `index`.
   [[nodiscard]] constexpr uint64_t offset(uint64_t index) const {
     return (index * servers + server_index) * kPsChunkBytes;
   }

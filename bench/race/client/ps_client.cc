@@ -59,7 +59,7 @@ Result<void> PsClient::connect_lane(const Endpoint& server, const PsShare& share
   const PsGreeting greeting{.server_index = share.server_index,
                             .servers = share.servers,
                             .tensor_bytes = share.tensor_bytes};
-  // A fresh connection takes so few bytes at once.
+  // A new connection accepts this many bytes without blocking.
   if (send(file, &greeting, sizeof greeting, MSG_NOSIGNAL) != ssize_t{sizeof greeting}) {
     return server_failure("greeting");
   }
@@ -84,7 +84,7 @@ Result<void> PsClient::send_some(Lane& lane, std::span<const std::byte> tensor) 
 }
 
 Result<void> PsClient::receive_some(Lane& lane, std::span<std::byte> tensor) {
-  // A sum comes only after the chunk was sent, so it may overwrite it.
+  // The server sends a sum only after it has the chunk, so the sum may overwrite it.
   while (!lane.done()) {
     std::byte* chunk = tensor.data() + lane.share.offset(lane.received_chunks);
     const uint32_t chunk_bytes = lane.share.size(lane.received_chunks);
@@ -92,7 +92,7 @@ Result<void> PsClient::receive_some(Lane& lane, std::span<std::byte> tensor) {
         recv(lane.file, chunk + lane.received_bytes, chunk_bytes - lane.received_bytes, 0);
     if (size < 0 && would_block()) return {};
     if (size < 0) return server_failure("receive");
-    if (size == 0) return failure("parameter server: it has gone");
+    if (size == 0) return failure("parameter server: it closed the connection");
     lane.received_bytes += static_cast<uint32_t>(size);
     if (lane.received_bytes < chunk_bytes) continue;
     lane.received_bytes = 0;

@@ -3,8 +3,8 @@
 /// A worker of the race's plain parameter server: sends its chunks, receives the sums in place.
 ///
 /// Threads: One.
-/// Errors:  Values: a server that cannot be reached or has gone.
-/// Memory:  None but the caller's tensor.
+/// Errors:  Values: a server cannot be reached or has closed the connection.
+/// Memory:  None besides the caller's tensor.
 /// Tests:   tests/bench/race/ps_test.cc
 #pragma once
 
@@ -21,22 +21,23 @@ namespace tributary::race {
 
 class PsClient {
  public:
-  /// Connects to the servers (IPv4), in the order that all workers use, for tensors of that size.
+  /// Connects to the servers (IPv4), given in the same order on all workers, for tensors of this
+  /// size.
   static Result<PsClient> connect(const std::vector<Endpoint>& servers, uint64_t tensor_bytes);
   PsClient(PsClient&& other) noexcept = default;
   PsClient& operator=(PsClient&&) = delete;
   ~PsClient();
 
-  /// Replaces the tensor, of the size given to connect(), by its sum over all workers.
+  /// Replaces the tensor, of connect()'s size, by its sum over all workers.
   Result<void> reduce(std::span<float> tensor);
 
  private:
-  /// How far one server's share of the tensor is.
+  /// Progress in one server's share of the tensor.
   struct Lane {
     int file;
     PsShare share;
     uint64_t sent_chunks = 0;
-    uint32_t sent_bytes = 0;  ///< Of the chunk after those.
+    uint32_t sent_bytes = 0;  ///< Of the next chunk.
     uint64_t received_chunks = 0;
     uint32_t received_bytes = 0;
 

@@ -27,10 +27,10 @@ struct PsServer::Connection {
   PsGreeting greeting{};
   bool greeted = false;
   uint64_t chunks_in = 0;     ///< Whole chunks received so far.
-  uint32_t bytes_in = 0;      ///< Of the greeting or of chunk number chunks_in.
-  std::vector<float> buffer;  ///< That chunk.
-  std::deque<Sum> out;        ///< Sums still to be sent.
-  uint32_t bytes_out = 0;     ///< Of the first of them.
+  uint32_t bytes_in = 0;      ///< Of the greeting, or of chunk number chunks_in.
+  std::vector<float> buffer;  ///< Holds chunk number chunks_in.
+  std::deque<Sum> out;        ///< Sums to send.
+  uint32_t bytes_out = 0;     ///< Of the first sum in `out`.
 
   [[nodiscard]] PsShare share() const {
     return {greeting.tensor_bytes, greeting.server_index, greeting.servers};
@@ -54,7 +54,7 @@ Result<std::unique_ptr<PsServer>> PsServer::listen(const Endpoint& local, uint32
   sockaddr_in address{};
   address.sin_family = AF_INET;
   address.sin_port = htons(local.port);
-  // IPv4 lies in the last four bytes.
+  // An IPv4 address is in the last four bytes.
   std::memcpy(&address.sin_addr, local.address.data() + 12, sizeof address.sin_addr);
   std::array<int, 2> wake{-1, -1};
   const int listener = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
@@ -88,7 +88,7 @@ PsServer::~PsServer() {
 
 void PsServer::stop() {
   const char any = 0;
-  // A full pipe wakes the server just as well.
+  // A full pipe wakes the server too.
   if (write(wake_write_, &any, 1) < 0) return;
 }
 
@@ -123,7 +123,7 @@ void PsServer::accept_all() {
 }
 
 bool PsServer::read_from(Connection& connection) {
-  // As much as is there, but not for ever: the others wait.
+  // Read what has arrived, up to a bound, so that other connections get their turn.
   for (uint32_t i = 0; i < kPsChunksAhead; i++) {
     void* to = &connection.greeting;
     uint32_t wanted_bytes = sizeof connection.greeting;
@@ -173,13 +173,13 @@ bool PsServer::take_chunk(Connection& connection) {
     pending.sum = unused_sum();
     pending.sum->swap(connection.buffer);
   } else if (pending.sum->size() != connection.buffer.size()) {
-    return false;  // What a worker that has gone left behind was cut in other pieces.
+    return false;  // A worker that left had cut its tensor differently.
   } else {
     add_to(*pending.sum, connection.buffer);
   }
   connection.chunks_in++;
   pending.contributions++;
-  // Connections deliver in order, so only the first can be complete.
+  // Connections deliver in order, so only the first chunk can be complete.
   while (!pending_.empty() && pending_.front().contributions == workers_) {
     for (const auto& other : connections_) other->out.push_back(pending_.front().sum);
     pending_.pop_front();

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 /// @file
-/// A plain parameter server over TCP, as a rival: one thread, float32, a chunk is summed when all
-/// workers have sent it and then goes to all of them.
+/// A plain parameter server over TCP, as a rival: one thread, float32. It sums a chunk, and sends
+/// the sum to all workers when all have contributed.
 ///
-/// Model:   Sums are kept by reference until the last worker has taken them. Workers send at most
-///          kPsChunksAhead chunks ahead of the sums they have, so that memory is bounded.
-/// Threads: One. stop() from any thread or a signal handler.
-/// Errors:  A connection that greets wrongly, sends too far ahead or breaks is closed; the others
-///          wait for it in vain, as in any such server, until the race ends it.
-/// Memory:  At most 2 x kPsChunksAhead chunks, and one for each worker.
+/// Model:   Sums are shared by reference until the last worker has taken them. Workers send at most
+///          kPsChunksAhead chunks ahead of the sums they have, so memory is bounded.
+/// Threads: One. Any thread or a signal handler may call stop().
+/// Errors:  Closes a connection that breaks, sends a bad greeting or sends too far ahead. The other
+///          workers then wait until the race ends the server.
+/// Memory:  At most 2 x kPsChunksAhead chunks, and one per worker.
 /// Tests:   tests/bench/race/ps_test.cc
 #pragma once
 
@@ -47,7 +47,7 @@ class PsServer {
 
   PsServer(int listener, int wake_read, int wake_write, uint16_t port, uint32_t workers);
   void accept_all();
-  /// @return false when the connection is to be closed.
+  /// @return false to close the connection.
   bool read_from(Connection& connection);
   bool take_greeting(Connection& connection);
   bool take_chunk(Connection& connection);
@@ -60,9 +60,9 @@ class PsServer {
   const uint16_t port_;
   const uint32_t workers_;
   std::vector<std::unique_ptr<Connection>> connections_;
-  uint64_t pending_first_ = 0;   ///< Number of the first chunk that is not complete.
-  std::deque<Pending> pending_;  ///< From that one on.
-  std::vector<Sum> spare_;       ///< Sums that may be used again once nobody holds them.
+  uint64_t pending_first_ = 0;   ///< Number of the first incomplete chunk.
+  std::deque<Pending> pending_;  ///< From that chunk on.
+  std::vector<Sum> spare_;       ///< Reused when no connection holds them.
 };
 
 }  // namespace tributary::race

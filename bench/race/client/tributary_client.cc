@@ -15,10 +15,10 @@
 namespace tributary::race {
 namespace {
 
-/// A race is over long before; a peer that is missing for so long is not coming.
+/// Longest wait for a peer, longer than any race.
 constexpr Duration kDeadline = seconds(30);
 
-/// Any does: each worker has an address of its own there.
+/// Any port works: each worker has its own address there.
 constexpr uint16_t kDevicePort = 49'152;
 
 Result<std::unique_ptr<engine::Port>> open_device(const std::string& text) {
@@ -48,7 +48,7 @@ Result<std::unique_ptr<engine::Port>> open_port_for_race(const ClientConfig& con
   io::ImpairmentConfig impairment;
   impairment.rx.loss = config.loss;
   impairment.tx.loss = config.loss;
-  impairment.seed = config.rank + 1;  // Each worker loses other packets.
+  impairment.seed = config.rank + 1;  // Each worker loses different packets.
   return io::ImpairedPort::make(std::move(*port), impairment);
 }
 
@@ -56,7 +56,7 @@ Result<std::unique_ptr<host::Communicator>> join(const ClientConfig& config) {
   if (config.server.size() != 1) return failure("--server: one aggregator is needed");
   const auto server = Endpoint::parse(config.server.front());
   if (!server) return tl::unexpected(server.error());
-  // Packet size and window are the library's own choice for this path.
+  // Let the library choose packet size and window for this path.
   host::CommunicatorConfig session;
   session.server = *server;
   session.rank = config.rank;

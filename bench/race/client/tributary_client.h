@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /// @file
-/// Tributary's own worker of a race, through the client library as a user would have it, and the
-/// parameter server's worker: the two that need nothing but this project.
+/// Two workers of a race that need only this project: Tributary's, which uses the client library as
+/// a user would, and the parameter server's.
 ///
 /// Threads: The calling one; the communicator has one more.
 /// Errors:  Values.
@@ -17,15 +17,15 @@
 
 namespace tributary::race {
 
-/// ClientConfig::algorithm of the two.
+/// Values of ClientConfig::algorithm for the two.
 inline constexpr const char* kTributaryWorker = "tributary";
 inline constexpr const char* kPsWorker = "ps";
 
-/// Runs the worker that config.algorithm names. config.server is the aggregator's address, or the
-/// parameter servers'.
+/// Runs the worker that config.algorithm names. config.server holds the address of the aggregator
+/// or of the parameter servers.
 Result<void> run_worker(const ClientConfig& config);
 
-/// Degraded blocks as the check of a lap wants them.
+/// Converts degraded blocks to the form that a lap's check needs.
 [[nodiscard]] std::vector<PartialSum> partial_sums(std::span<const host::DegradedRange> degraded,
                                                    uint32_t workers);
 

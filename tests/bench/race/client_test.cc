@@ -44,7 +44,7 @@ TEST(Client, FlagsBringAConfigurationAcross) {
   ClientConfig read;
   add_client_options(app, read);
   std::vector<std::string> arguments = to_arguments(config);
-  std::reverse(arguments.begin(), arguments.end());  // As CLI11 takes them.
+  std::reverse(arguments.begin(), arguments.end());  // CLI11 takes them in reverse order.
   app.parse(arguments);
   EXPECT_EQ(to_arguments(read), to_arguments(config));
   EXPECT_EQ(read.rank, 3U);
@@ -61,7 +61,7 @@ TEST(Client, AnUnknownNetworkIsNamed) {
   EXPECT_NE(entered.error().text.find("trib-race-no-such-network"), std::string::npos);
 }
 
-/// A worker in a thread, and this test as its race.
+/// Runs a worker in a thread; the test plays the race.
 class LapRun : public ::testing::Test {
  protected:
   void start(const Reduce& reduce) {
@@ -96,7 +96,7 @@ class LapRun : public ::testing::Test {
 TEST_F(LapRun, EveryReductionOfEveryLapIsChecked) {
   uint32_t calls = 0;
   start([&calls](std::span<float> tensor) -> Result<std::vector<PartialSum>> {
-    // The sum over one worker is its tensor; the third all-reduce spoils two elements.
+    // The sum over one worker is its tensor. The third all-reduce corrupts two elements.
     if (++calls == 3) tensor[0] = tensor[9] = -1e6F;
     return std::vector<PartialSum>{};
   });

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Method: the sum is computed here by adding what each rank fills in, in both orders; then each
-// way in which a sum can be wrong is made on purpose.
+// Method:  adds the contributions of all ranks, in both orders. Then produces each kind of wrong
+//          sum.
 #include "bench/race/client/lap_tensor.h"
 
 #include <gtest/gtest.h>
@@ -48,7 +48,7 @@ TEST(LapTensor, WhatIsMissingDoubledOrFromElsewhereIsWrong) {
   tensor[8] += rank[8];
   std::swap(tensor[20], tensor[21]);
   EXPECT_EQ(count_wrong(tensor, kWorkers, kReduction, {}), 4U);
-  // Another reduction's values: only where patterns happen to agree.
+  // With another reduction's values, few patterns agree.
   EXPECT_GT(count_wrong(right, kWorkers, kReduction + 1, {}), 990U);
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Namespaces are made for real where the test may (root with iproute2), else skipped.
+// Method:  creates real namespaces if the test may (root with iproute2); otherwise skips.
 #include "bench/race/network.h"
 
 #include <gtest/gtest.h>
@@ -74,7 +74,8 @@ TEST_F(Namespaces, WorkersReachTheServersUnlessEverythingIsLost) {
   auto network = RaceNetwork::make(*find_net_kind("netns-pkt1500"), 2);
   ASSERT_TRUE(network) << network.error().text;
   const auto server_answers = [&] {
-    // Nobody listens there, so the server's kernel refuses, if the question reaches it.
+    // No server listens there, so the server's kernel refuses the connection if the request
+    // arrives.
     std::vector<std::string> words = network->at_worker(0);
     words.front() = "ip";
     words.insert(words.end(), {"timeout", "0.5", "bash", "-c", "</dev/tcp/10.231.0.254/9"});
@@ -89,7 +90,7 @@ TEST_F(Namespaces, WorkersReachTheServersUnlessEverythingIsLost) {
 }
 
 TEST_F(Namespaces, WhatAKilledRaceLeftIsRemoved) {
-  // A process id that has just been free: a child that has ended.
+  // The process id of an ended child is free.
   const pid_t gone = fork();
   if (gone == 0) _exit(0);
   waitpid(gone, nullptr, 0);
@@ -101,7 +102,7 @@ TEST_F(Namespaces, WhatAKilledRaceLeftIsRemoved) {
   EXPECT_EQ(namespaces_with(stale), 0U);
   EXPECT_EQ(namespaces_with(running), 1U) << "its process still runs";
   EXPECT_TRUE(run_command({"ip", "netns", "del", running}));
-  remove_stale_namespaces();  // Again, with nothing to do.
+  remove_stale_namespaces();  // A second call has nothing to do.
 }
 
 }  // namespace

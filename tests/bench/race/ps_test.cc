@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Method: shares by hand; then real servers and workers on 127.0.0.1, with tensors around the
-// borders of a chunk, against the sum that the tensors are made for.
+// Method:  shares worked by hand. Then real servers and workers on 127.0.0.1, with tensors of about
+//          a chunk's size, against the known sum.
 #include <arpa/inet.h>
 #include <gtest/gtest.h>
 #include <netinet/in.h>
@@ -21,7 +21,7 @@ namespace {
 constexpr uint32_t kLoopback = 0x7f000001;
 
 TEST(PsShare, ChunksGoRoundTheServers) {
-  // Two and a half chunks over two servers: 0 and 2 to the first, 1 to the second.
+  // Two and a half chunks over two servers: chunks 0 and 2 to the first, chunk 1 to the second.
   constexpr uint64_t kBytes = 2 * kPsChunkBytes + kPsChunkBytes / 2;
   const PsShare first{kBytes, 0, 2};
   const PsShare second{kBytes, 1, 2};
@@ -54,10 +54,10 @@ class Servers {
  private:
   std::vector<std::unique_ptr<PsServer>> servers_;
   std::vector<Endpoint> addresses_;
-  std::vector<std::jthread> threads_;  ///< Last, so that they end first.
+  std::vector<std::jthread> threads_;  ///< Last member, so that the threads end first.
 };
 
-/// Every worker's wrong elements over a few all-reduces.
+/// Returns the wrong elements of all workers over a few all-reduces.
 uint64_t wrong_over(uint32_t servers_count, uint32_t workers, uint64_t bytes) {
   const Servers servers(servers_count, workers);
   std::vector<uint64_t> wrong(workers);

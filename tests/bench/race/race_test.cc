@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Configurations by hand; then tiny races with real processes. Nothing here judges a time.
+// Method:  configurations worked by hand, then tiny races with real processes. Asserts no times.
 #include "bench/race/race.h"
 
 #include <gmock/gmock.h>
@@ -41,7 +41,7 @@ TEST(RaceConfig, EveryValueIsCheckedByItsFlag) {
   EXPECT_THAT(refused([](RaceConfig& c) { c.workers = {17}; }), HasSubstr("2 to 16"));
   EXPECT_THAT(refused([](RaceConfig& c) { c.bytes = {6}; }), HasSubstr("--bytes 6"));
   EXPECT_THAT(refused([](RaceConfig& c) { c.losses = {0.9}; }), HasSubstr("--loss 0.9"));
-  EXPECT_THAT(refused([](RaceConfig& c) { c.bytes = {}; }), HasSubstr("none may be empty"));
+  EXPECT_THAT(refused([](RaceConfig& c) { c.bytes = {}; }), HasSubstr("each needs a value"));
 }
 
 TEST(RaceConfig, CasesAreAllCombinationsNetByNet) {
@@ -76,7 +76,7 @@ TEST(Worker, AnUnknownAlgorithmIsRefused) {
   EXPECT_THAT(ran.error().text, HasSubstr("gossip"));
 }
 
-/// Rows or reasons for everybody, and no wrong element.
+/// Expects a row or a reason for every system, and no wrong element.
 void expect_complete(const RaceConfig& config, const RaceResult& result) {
   EXPECT_TRUE(all_right(result));
   EXPECT_EQ(result.rows.size() + result.left_out.size(), config.systems.size());

@@ -31,7 +31,7 @@ TEST(Lap, IsFromTheFirstStartToTheLastEndAndOfOneAllReduce) {
   EXPECT_DOUBLE_EQ(lap.link_bytes, 200);      // 400 bytes a worker.
   EXPECT_EQ(lap.wrong, 3U);
   EXPECT_EQ(lap.partial, 5U);
-  // The late worker's time does not count, its CPU time does.
+  // The late worker's time is ignored, but its CPU time counts.
   EXPECT_DOUBLE_EQ(lap_of(reports, 0.006, 2, true).seconds, 0.010);
   EXPECT_DOUBLE_EQ(lap_of(reports, 0.006, 2, true).worker_cpu_s, 0.003);
   EXPECT_DOUBLE_EQ(lap_of(std::span(reports).first(1), 0, 1, true).seconds, 0.020);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Judgements by hand; then a small soak with a real server. It is judged by what does not depend on
-// the machine's speed: sums, accounts, records.
+// Method:  verdicts worked by hand, then a small soak with a real server. Asserts only results that
+//          do not depend on the machine's speed: sums, packet accounts, records.
 #include "bench/soak/soak.h"
 
 #include <gmock/gmock.h>

@@ -11,12 +11,12 @@ namespace {
 
 using ::testing::HasSubstr;
 
-/// The configuration that the arguments (without a program) give.
+/// Returns the configuration for these arguments, which do not include the program.
 DemoWorkerConfig parsed(std::vector<std::string> arguments) {
   CLI::App app;
   DemoWorkerConfig config;
   add_demo_worker_options(*app.add_subcommand("demo-worker"), config);
-  std::reverse(arguments.begin(), arguments.end());  // As CLI11 wants them.
+  std::reverse(arguments.begin(), arguments.end());  // CLI11 takes them in reverse order.
   app.parse(arguments);
   return config;
 }
@@ -42,7 +42,7 @@ TEST(DemoConfig, WorkerReadsWhatTheDemoWrites) {
   EXPECT_EQ(received.corpus, sent.corpus);
   EXPECT_EQ(received.seed, sent.seed);
   EXPECT_EQ(received.slow_probability, sent.slow_probability);
-  // No value is a default, so a flag that one side forgot would show.
+  // No value equals its default, so a flag missing on one side would show.
   const auto defaults = to_arguments(DemoWorkerConfig{});
   const auto others = to_arguments(sent);
   for (size_t i = 2; i < others.size(); i += 2) EXPECT_NE(others[i], defaults[i]) << others[i - 1];

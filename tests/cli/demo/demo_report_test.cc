@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Method: two runs of two workers with round numbers, whose table is worked out by hand.
+// Method:  two runs of two workers with round numbers; the table is worked out by hand.
 #include "cli/demo/demo_report.h"
 
 #include <gmock/gmock.h>
@@ -21,7 +21,7 @@ WorkerReport report(uint32_t rank, uint64_t degraded_blocks) {
           .counters = {.retransmitted = 5 + rank, .degraded_blocks = degraded_blocks}};
 }
 
-/// Two iterations that end at `seconds` / 2 and `seconds`; losses 4 then 2.
+/// Returns two iterations that end at `seconds` / 2 and `seconds`, with losses 4 and 2.
 std::vector<IterationRecord> records(double seconds) {
   return {{.iteration = 0, .seconds = seconds / 2, .loss = 4.0},
           {.iteration = 1, .seconds = seconds, .loss = 2.0}};
@@ -75,7 +75,7 @@ TEST(DemoReport, OneWrongSumOrDifferentBitIsNotWell) {
   for (RunResult& run : runs) {
     for (WorkerReport& worker : run.reports) worker.sums = {.unchecked = 100};
   }
-  EXPECT_FALSE(all_is_well(runs));  // Nothing was proved.
+  EXPECT_FALSE(all_is_well(runs));  // No sum was checked.
 }
 
 TEST(DemoReport, JsonHasTheSameFigures) {

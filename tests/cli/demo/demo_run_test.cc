@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Method: a shell script stands in for the program, so that every way in which a child can behave
-// can be had at will. It is called as `PROGRAM serve …` and `PROGRAM demo-worker …`.
+// Method:  a shell script replaces the program, so that a child can behave in every possible way.
+//          It is called as `PROGRAM serve …` and `PROGRAM demo-worker …`.
 #include "cli/demo/demo_run.h"
 
 #include <fmt/format.h>
@@ -16,14 +16,14 @@ namespace {
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 
-/// An aggregator that is ready at once and writes its file when it is asked to end.
+/// An aggregator that is ready at once and writes its file when asked to end.
 constexpr const char* kGoodServe = R"(
   while [ $# -gt 0 ]; do [ "$1" = --json ] && file=$2; [ "$1" = --job ] && job=$2; shift; done
   trap 'echo "{\"job\": \"$job\"}" > $file; exit 0' TERM
   echo ready
   while :; do sleep 0.01; done)";
 
-/// A worker with one iteration, all sums right; the ledger must be there.
+/// A worker with one iteration and correct sums. It needs the ledger.
 std::string good_worker() {
   const std::string record = encode(IterationRecord{.iteration = 0, .seconds = 0.5, .loss = 3.0});
   const std::string report =
@@ -37,7 +37,7 @@ std::string good_worker() {
 
 class DemoRunTest : public ::testing::Test {
  protected:
-  /// Makes the stand-in program from the bodies of its two commands.
+  /// Writes the stand-in program from the bodies of its two commands.
   DemoConfig with_program(const std::string& serve, const std::string& worker) {
     const std::string path =
         scratch_.file("program", "#!/bin/sh\nverb=$1; shift\ncase $verb in\nserve) " + serve +

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Method: sums worked by hand, then refusals, then a random walk against plain vectors, then a
-// writer and a checker at the same time.
+// Method:  sums worked by hand, then refusals, then a random walk against plain vectors, then a
+//          concurrent writer and checker.
 #include "cli/demo/sum_ledger.h"
 
 #include <gmock/gmock.h>
@@ -44,7 +44,7 @@ TEST_F(SumLedgerTest, MeanOfTwoRanks) {
   SumLedger ledger = make({.world = 2, .depth = 4, .elements = 3});
   ledger.record(0, 0, std::vector<float>{1.0F, 0.5F, -2.0F}, kScale);
   ledger.record(1, 0, std::vector<float>{3.0F, 0.5F, 1.0F}, kScale);
-  // Lanes 1000 + 3000, 500 + 500, -2000 + 1000; over 2 ranks and 1000.
+  // Lanes 1000 + 3000, 500 + 500, -2000 + 1000, over 2 ranks and a scale of 1000.
   EXPECT_EQ(ledger.check(0, std::vector<float>{2.0F, 0.5F, -0.5F}, {}, kScale),
             (SumCheck{.checked = 3}));
 }
@@ -64,8 +64,8 @@ TEST_F(SumLedgerTest, DegradedRangeHasItsOwnSourcesAndDivisor) {
   for (uint32_t rank = 0; rank < 3; rank++) {
     ledger.record(rank, 7, std::vector<float>(4, static_cast<float>(rank + 1)), kScale);
   }
-  // Elements 1 and 2 hold ranks 0 and 2 only: (1 + 3) / 2 = 2; the others (1 + 2 + 3) / 3 = 2.
-  // To tell them apart, ranks 0 and 1 then: 1.5.
+  // Ranks 0 and 2 would give elements 1 and 2 the others' value: (1 + 3) / 2 = (1 + 2 + 3) / 3 = 2.
+  // So take ranks 0 and 1 for them: 1.5.
   const std::vector<DegradedRange> degraded{{1, 2, ranks({0, 1})}};
   EXPECT_EQ(ledger.check(7, std::vector<float>{2.0F, 1.5F, 1.5F, 2.0F}, degraded, kScale),
             (SumCheck{.checked = 4}));
@@ -102,9 +102,9 @@ TEST_F(SumLedgerTest, ContradictoryRangesAreWrong) {
   };
   EXPECT_EQ(wrong_with({{0, 4, ranks({0})}}), 0);
   EXPECT_EQ(wrong_with({{1, 4, ranks({0})}}), 4);                      // Past the end.
-  EXPECT_EQ(wrong_with({{UINT64_MAX, 1, ranks({0})}}), 4);             // Far past it.
+  EXPECT_EQ(wrong_with({{UINT64_MAX, 1, ranks({0})}}), 4);             // Far past the end.
   EXPECT_EQ(wrong_with({{0, 2, ranks({0})}, {1, 1, ranks({0})}}), 2);  // Overlap.
-  EXPECT_EQ(wrong_with({{2, 1, ranks({})}}), 1);                       // Sum of nobody.
+  EXPECT_EQ(wrong_with({{2, 1, ranks({})}}), 1);                       // Sum of no sources.
 }
 
 TEST_F(SumLedgerTest, OtherProcessesSeeWhatWasRecorded) {
@@ -123,7 +123,7 @@ TEST_F(SumLedgerTest, RefusesFilesOfAnotherShape) {
   const auto smaller = SumLedger::open(path_, {.world = 1, .depth = 2, .elements = 64});
   ASSERT_FALSE(smaller);
   EXPECT_THAT(smaller.error().text, HasSubstr("another size"));
-  // The same size, but another meaning.
+  // The same size, but another shape.
   const auto turned = SumLedger::open(path_, {.world = 4, .depth = 1, .elements = 64});
   ASSERT_FALSE(turned);
   EXPECT_THAT(turned.error().text, HasSubstr("another world"));
@@ -142,7 +142,7 @@ TEST_F(SumLedgerTest, RandomSumsMatchPlainVectors) {
       for (float& value : sent[rank]) value = static_cast<float>(2.0 * prng.unit() - 1.0);
       ledger.record(rank, iteration, sent[rank], kScale);
     }
-    // One degraded stretch with at least rank 0 in it.
+    // One degraded range whose sources include rank 0.
     const uint32_t first = prng.below(kElements);
     const uint32_t count = prng.below(kElements - first + 1);
     const host::SourceSet some{1 | prng.below(1U << kWorld), 0, 0, 0};
@@ -167,8 +167,8 @@ TEST_F(SumLedgerTest, RandomSumsMatchPlainVectors) {
 }
 
 TEST_F(SumLedgerTest, WriterThatOvertakesIsNeverCalledWrong) {
-  // Every lane of iteration k is k, and each iteration overwrites the one before, so a torn reading
-  // that was taken for a whole one would be a wrong sum.
+  // Every lane of iteration k is k, and each iteration overwrites the previous one. So a torn read
+  // counted as whole would give a wrong sum.
   constexpr uint32_t kElements = 16'384, kIterations = 2'000;
   const LedgerShape shape{.world = 1, .depth = 1, .elements = kElements};
   SumLedger writer = make(shape);
@@ -189,7 +189,7 @@ TEST_F(SumLedgerTest, WriterThatOvertakesIsNeverCalledWrong) {
   } while (last != kIterations);
   thread.join();
   EXPECT_EQ(sums.wrong, 0);
-  EXPECT_GE(sums.checked, kElements);  // At least the last one, which nobody overtook.
+  EXPECT_GE(sums.checked, kElements);  // At least the last one, which is never overwritten.
 }
 
 }  // namespace

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Method: four workers in one thread; the test itself adds their lanes as an aggregator would, then
-// does it wrongly on purpose, or without the last rank.
+// Method:  four workers in one thread. The test adds their lanes as an aggregator would, then with
+//          deliberate errors, or without the last rank.
 #include "cli/demo/train_worker.h"
 
 #include <gmock/gmock.h>
@@ -50,7 +50,7 @@ class TrainWorkerTest : public ::testing::Test {
             .seed = 1};
   }
 
-  /// One iteration of all; `outcome` says which ranges are to be degraded.
+  /// Runs one iteration of all workers; `outcome` gives the degraded ranges.
   std::vector<Result<IterationRecord>> iterate(const host::Outcome& outcome = {}) {
     std::vector<std::span<float>> tensors;
     for (auto& worker : workers_) worker->compute_gradients();
@@ -136,7 +136,7 @@ TEST_F(TrainWorkerTest, LateWorkerSendsItsGradientsAgainAndKeepsUp) {
   EXPECT_EQ(gradients_of(3), first_of_last);
   EXPECT_NE(gradients_of(0), first_of_other);
 
-  iterate();  // In time again.
+  iterate();  // On time in this iteration.
   EXPECT_FALSE(workers_[3]->was_late());
   EXPECT_EQ(workers_[3]->late_iterations(), 1);
   EXPECT_NE(gradients_of(3), first_of_last);
@@ -159,7 +159,8 @@ TEST_F(TrainWorkerTest, WrongSumIsCounted) {
   for (auto& worker : workers_) worker->compute_gradients();
   for (auto& worker : workers_) tensors.push_back(worker->record_gradients());
   for (uint32_t i = 0; i < kElements; i++) average(i, {0b1111, 0, 0, 0}, tensors);
-  // The bias of a byte that the text lacks: never 0. Adam's first step only sees the sign.
+  // The bias of a byte that never occurs in the text has a gradient other than 0. Adam's first step
+  // uses only the sign.
   tensors[2][kElements - 1] *= -1.0F;
   for (auto& worker : workers_) ASSERT_TRUE(worker->apply({}));
   EXPECT_EQ(workers_[0]->sums().wrong, 0);
@@ -176,8 +177,8 @@ TEST_F(TrainWorkerTest, FailedAllReduceNamesRankAndCause) {
   EXPECT_THAT(record.error().text, HasSubstr("rank 1 iteration 0: rank 3 is missing"));
 }
 
-/// A loop of one worker with a clock that only sleeping moves; rank 0's tensor stays as it is, as
-/// if all ranks but 0 were missing.
+/// A loop of one worker with a clock that only sleeps advance. Rank 0's tensor stays as it is, as
+/// if the other ranks were missing.
 class TrainLoop {
  public:
   explicit TrainLoop(TrainWorker& worker) : worker_(worker) {}

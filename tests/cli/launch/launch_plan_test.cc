@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Method: surroundings are an argument, so plans are compared word by word; only first lines of
-// scripts are real files.
+// Method:  surroundings are an argument, so plans are compared word by word. Only scripts, for
+//          their first lines, are real files.
 #include "cli/launch/launch_plan.h"
 
 #include <gmock/gmock.h>
@@ -139,7 +139,7 @@ TEST_F(Scripts, TheFirstLineNamesTheInterpreter) {
   EXPECT_EQ(of("#! /opt/python3.11 -u"), "/opt/python3.11");
   EXPECT_EQ(of("#!/usr/bin/python3", "/mine/python"), "/mine/python");
   EXPECT_THAT(of("#!/usr/bin/env python-nobody-has"), HasSubstr("'python-nobody-has'"));
-  // No such line: python3 from the search path, wherever that leads.
+  // No such line: use python3 from the search path.
   const auto plain = interpreter_of(script("import torch"), "", "/nowhere");
   ASSERT_FALSE(plain);
   EXPECT_THAT(plain.error().text, HasSubstr("'python3'"));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Method: real children, all of them short shell commands, and a shell that plays the aggregator.
-// run_launch() sleeps in poll() until they speak or end.
+// Method:  the children are short shell commands, and a shell plays the aggregator. run_launch()
+//          sleeps in poll() until they print or end.
 #include "cli/launch/launch_run.h"
 
 #include <gmock/gmock.h>
@@ -19,7 +19,7 @@ namespace {
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 
-/// A file that forgets, and its content.
+/// A temporary file and its content.
 class Captured {
  public:
   ~Captured() { std::fclose(file_); }
@@ -42,7 +42,7 @@ ProgramPlan shell(const std::string& name, const std::string& command) {
           .environment = {"WHO=" + name}};
 }
 
-/// Each command is a rank.
+/// Makes each command a rank.
 LaunchPlan plan_of(const std::vector<std::string>& commands) {
   LaunchPlan plan;
   for (const std::string& command : commands) {
@@ -51,7 +51,7 @@ LaunchPlan plan_of(const std::vector<std::string>& commands) {
   return plan;
 }
 
-/// Never ends by itself.
+/// A command that never ends.
 const std::string kForEver = "exec tail -f /dev/null";
 
 class LaunchRun : public ::testing::Test {
@@ -97,7 +97,7 @@ TEST_F(LaunchRun, RanksWaitForTheAggregator) {
   LaunchPlan plan = plan_of({"echo working"});
   plan.own_aggregator = true;
   plan.aggregator = shell("the aggregator", "echo ready; " + kForEver);
-  // `tail` ends with SIGTERM, which is not how an aggregator ends when asked to.
+  // `tail` dies of SIGTERM, but an aggregator must exit after it.
   EXPECT_EQ(run(plan), 1);
   EXPECT_EQ(out_.text(), "[0] working\n");
   EXPECT_THAT(err_.text(), HasSubstr("the aggregator ended with signal 15"));
@@ -122,7 +122,7 @@ TEST_F(LaunchRun, AnAggregatorThatDiesEndsTheRanks) {
 }
 
 TEST_F(LaunchRun, SignalsArePassedOn) {
-  // The child sends it to its parent, which is this process.
+  // The child sends the signal to its parent, this process.
   EXPECT_EQ(run(plan_of({"trap 'echo told; exit 0' INT; kill -INT $PPID; while :; do :; done"})),
             128 + SIGINT);
   EXPECT_EQ(out_.text(), "[0] told\n");

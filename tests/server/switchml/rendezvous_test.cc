@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Method: clients' calls in virtual time, in the order of the published client: Broadcast, then two
-// barriers. Then those who do not come, come twice, go away, or belong to another job.
+// Method:  clients' calls in virtual time, in the published client's order: Broadcast, then two
+//          barriers. Then clients that are missing, call twice, disconnect or belong to another
+//          job.
 #include "server/switchml/rendezvous.h"
 
 #include <gmock/gmock.h>
@@ -68,7 +69,7 @@ TEST_F(RendezvousTest, TwoWorkersAsThePublishedClientCallsIt) {
     EXPECT_EQ(answer(first).error, Error::kNone);
     EXPECT_EQ(answer(second).error, Error::kNone);
   }
-  EXPECT_EQ(meeting_.next_deadline(), now_ + kDeadline);  // Then the group is forgotten.
+  EXPECT_EQ(meeting_.next_deadline(), now_ + kDeadline);  // Afterwards the group is forgotten.
   advance(kDeadline);
   EXPECT_EQ(meeting_.next_deadline(), Instant::never());
 }
@@ -112,20 +113,20 @@ TEST_F(RendezvousTest, WhoWaitsTooLongIsToldWhoIsMissing) {
   EXPECT_TRUE(waits(waiting));
   advance(seconds(1));
   EXPECT_EQ(answer(waiting).error, Error::kDeadline);
-  EXPECT_EQ(answer(waiting).text, "broadcast: of 4 workers, rank 0, 2 did not come within 60 s");
+  EXPECT_EQ(answer(waiting).text, "broadcast: of 4 workers, rank 0, 2 did not arrive within 60 s");
   const Ticket alone = barrier(peer("10.0.0.9"), 2);
   advance(kDeadline);
   EXPECT_EQ(answer(alone).error, Error::kDeadline);
-  EXPECT_EQ(answer(alone).text, "barrier: 1 of 2 workers came within 60 s");
+  EXPECT_EQ(answer(alone).text, "barrier: 1 of 2 workers arrived within 60 s");
 }
 
 TEST_F(RendezvousTest, AJobThatStartsAgainDoesNotMeetItsOldSelf) {
-  // Rank 0 crashed after its broadcast; the published controller gives rank 1 the old number.
+  // Rank 0 crashed after its broadcast. The published controller would give rank 1 the old number.
   broadcast(peer("10.0.0.1", 1), 0, 2, 5);
   const Ticket barrier_before = barrier(peer("10.0.0.1", 1), 2);
   broadcast(peer("10.0.0.1", 2), 0, 2, 6);
   EXPECT_EQ(answer(barrier_before).error, Error::kAborted);
-  EXPECT_THAT(answer(barrier_before).text, HasSubstr("rank 0 of 2 has started again"));
+  EXPECT_THAT(answer(barrier_before).text, HasSubstr("rank 0 of 2 has restarted"));
   EXPECT_EQ(answer(broadcast(peer("10.0.0.2"), 1, 2)).value, 6U);
 }
 

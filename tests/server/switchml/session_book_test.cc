@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Method: requests of the published client in virtual time, on places that only note what was done;
-// then what a server with several sessions has to refuse.
+// Method:  requests of the published client in virtual time, on places that only record calls. Then
+//          requests that a server with several sessions must refuse.
 #include "server/switchml/session_book.h"
 
 #include <gmock/gmock.h>
@@ -13,7 +13,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-/// What each place serves.
+/// Records what each place serves.
 class NotedPlaces final : public SessionPlaces {
  public:
   void begin(uint32_t place, const switchml::SessionConfig& session) override {
@@ -57,7 +57,8 @@ TEST_F(SessionBookTest, ASessionOfTwo) {
             (std::map<uint32_t, std::vector<Endpoint>>{{0, {address(1), address(2)}}}));
   EXPECT_EQ(book_.entries()[0]->config.elements, 256U);
   EXPECT_EQ(book_.entries()[0]->config.slots, 512U);
-  // A repeat changes nothing; rank 0 coming again clears its session, as in the published one.
+  // A repeated request changes nothing. A repeat by rank 0 clears its session, as in the published
+  // controller.
   EXPECT_EQ(join(77, 1, 2, 2), "");
   EXPECT_EQ(places_.begun[0], 1U);
   EXPECT_EQ(join(77, 0, 2, 1), "");
@@ -68,10 +69,10 @@ TEST_F(SessionBookTest, ASessionOfTwo) {
 TEST_F(SessionBookTest, SessionsApart) {
   EXPECT_EQ(join(1, 0, 1, 1), "");
   EXPECT_EQ(join(2, 0, 2, 2, 64), "");
-  EXPECT_EQ(join(2, 1, 2, 1, 64), "rank 1: 10.0.0.1 is worker 0 of session 0x1, which is at work");
+  EXPECT_EQ(join(2, 1, 2, 1, 64), "rank 1: 10.0.0.1 is worker 0 of session 0x1, which is active");
   EXPECT_EQ(join(2, 1, 2, 2, 64),
-            "rank 1: 10.0.0.2 is worker 0 of the same session, which is at work");
-  EXPECT_EQ(join(3, 0, 1, 9), "2 sessions are at work; allowed: --sessions 2");
+            "rank 1: 10.0.0.2 is worker 0 of the same session, which is active");
+  EXPECT_EQ(join(3, 0, 1, 9), "2 sessions are active; allowed: --sessions 2");
   EXPECT_EQ(join(2, 1, 2, 3, 64), "");
   EXPECT_EQ(join(2, 1, 3, 3, 64),
             "rank 1: num_workers=3 with 64 elements; session 0x2 has 2 with 64");
@@ -93,7 +94,7 @@ TEST_F(SessionBookTest, ASilentSessionGivesWay) {
   EXPECT_NE(join(3, 0, 1, 3), "");
   places_.heard[0] = now_;
   now_ = now_ + seconds(1);
-  EXPECT_EQ(join(3, 0, 1, 3), "");  // In the place of the second, which has been silent.
+  EXPECT_EQ(join(3, 0, 1, 3), "");  // Replaces the second session, which is silent.
   EXPECT_EQ(book_.entries()[1]->id, 3U);
   EXPECT_NE(join(4, 1, 2, 1), "");
   now_ = now_ + seconds(600);
@@ -115,14 +116,14 @@ TEST_F(SessionBookTest, ConfiguredSessionsStay) {
   EXPECT_TRUE(book_.configure(two, {address(1), address(2)}, now_).has_value());
   now_ = now_ + seconds(100'000);
   EXPECT_EQ(join(1, 0, 2, 1),
-            "rank 0: 10.0.0.1 is worker 0 of a configured session, which is at work");
+            "rank 0: 10.0.0.1 is worker 0 of a configured session, which is active");
   EXPECT_EQ(book_.configure(two, {address(2), address(3)}, now_).error().text,
             "10.0.0.2 is in another session");
   EXPECT_EQ(book_.configure(two, {address(4), address(4)}, now_).error().text,
-            "10.0.0.4 is there twice");
+            "10.0.0.4 is listed twice");
   EXPECT_TRUE(book_.configure(two, {address(5), address(6)}, now_).has_value());
   EXPECT_EQ(book_.configure(two, {address(7), address(8)}, now_).error().text,
-            "one more than --sessions 2");
+            "more sessions than --sessions 2");
 }
 
 }  // namespace

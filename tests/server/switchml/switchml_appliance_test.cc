@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Method: a whole SwitchML server in this process, spoken to over loopback sockets and gRPC by a
-// client that calls what the published one calls, in its order. Waiting is the sockets' own.
+// Method:  a whole SwitchML server in this process, driven over loopback sockets and gRPC by a
+//          client that makes the published client's calls in its order. Waits only in socket calls.
 #include "server/switchml/switchml_appliance.h"
 
 #include <gmock/gmock.h>
@@ -15,7 +15,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-/// 127.0.1.rank: every address of 127.0.0.0/8 is this machine's.
+/// Returns 127.0.1.rank: all addresses of 127.0.0.0/8 are local.
 Endpoint worker_address(uint32_t rank) { return Endpoint::ipv4(0x7f000100 + rank, 0); }
 
 SwitchmlConfig config_with(std::vector<SwitchmlConfig::Session> sessions, uint32_t cores = 1) {
@@ -57,7 +57,7 @@ class Worker {
     packet.destination = server_;
     port_->queue(0).transmit(std::span(&packet, 1));
   }
-  /// The next result; fails the test if none comes.
+  /// Returns the next result; fails the test if none arrives.
   wire::SwitchmlMessage receive() {
     std::array<engine::Packet, 1> burst;
     for (uint32_t i = 0; i < 10; i++) {
@@ -85,8 +85,8 @@ TEST(SwitchmlApplianceTest, ServesAConfiguredSession) {
       const auto value = static_cast<int32_t>(slot);
       first.send(slot, false, slot, value);
       second.send(slot, false, slot, 1000);
-      // A core that hears of a worker for the first time forgets what it had begun: the first
-      // worker asks again, as its time-out would have it.
+      // A core that hears from a worker for the first time drops its partial sums, so the first
+      // worker retransmits, as after its time-out.
       if (slot % 32 == 0 && slot / 32 < cores) first.send(slot, false, slot, value);
       EXPECT_EQ(first.receive().elements, std::vector<int32_t>(64, 1000 + value));
       EXPECT_EQ(second.receive().elements, std::vector<int32_t>(64, 1000 + value));
@@ -99,7 +99,7 @@ TEST(SwitchmlApplianceTest, ServesAConfiguredSession) {
     EXPECT_EQ(stats["sessions"][0]["packets"], 256 + cores);
     EXPECT_EQ(stats["sessions"][0]["workers"][1], "127.0.1.1");
     EXPECT_EQ(stats["cores"].size(), cores);
-    EXPECT_EQ(stats["cores"][0]["packets"], 256 / cores + 1);  // 32 slots each in turn.
+    EXPECT_EQ(stats["cores"][0]["packets"], 256 / cores + 1);  // Runs of 32 slots, in turn.
   }
 }
 
@@ -130,7 +130,7 @@ TEST(SwitchmlApplianceTest, SessionsBeginWhileItServes) {
                           .elements = 256})
                   .error()
                   .text,
-              HasSubstr("127.0.1.0 is worker 0 of session 0x7, which is at work"));
+              HasSubstr("127.0.1.0 is worker 0 of session 0x7, which is active"));
 }
 
 TEST(SwitchmlApplianceTest, WhatItDoesNotStartWith) {
