@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Method: scripts of a few steps on the small machine, whose every event and time is worked out by
 // hand; then that looking changes nothing, over random scripts.
-#include "base/trace.h"
-
 #include <gtest/gtest.h>
 
 #include <string>
 
 #include "base/prng.h"
+#include "base/trace.h"
 #include "engine/model/trace_words.h"
 #include "tests/engine/model/script_program.h"
 #include "tests/support/seed.h"
