@@ -4,7 +4,7 @@
 /// and its reasons; and the names of XTXNs.
 ///
 /// Threads: One.
-/// Tests:   tests/engine/model/trace_test.cc
+/// Tests:   tests/engine/model/pfe_trace_test.cc
 #pragma once
 
 #include <cstdint>

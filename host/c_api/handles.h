@@ -7,7 +7,7 @@
 /// Threads: Any. An Operation's outcome is under its own mutex, the tensors on their way under the
 ///          Membership's; the first is never taken while the second is held.
 /// Errors:  See fault.h.
-/// Tests:   tests/host/c_api_test.cc
+/// Tests:   tests/host/c_api/c_api_test.cc
 #pragma once
 
 #include <sys/types.h>

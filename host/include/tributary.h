@@ -18,7 +18,7 @@
 /// Compatibility: Symbols carry the version TRIBUTARY_0.1 or later. Numbers here never change their
 /// meaning;
 ///          structs grow only at their end, and callers pass the size that they know.
-/// Tests:   tests/host/c_api_test.cc, tests/host/c_api_c11.c
+/// Tests:   tests/host/c_api/c_api_test.cc, tests/host/c_api/c_api_c11.c
 #pragma once
 
 #include <stddef.h>

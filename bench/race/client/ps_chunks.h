@@ -5,7 +5,7 @@
 /// greeting says all that both ends need to know where one ends.
 ///
 /// Units:  Bytes.
-/// Tests:  tests/bench/race/ps_test.cc
+/// Tests:  tests/bench/race/client/ps_test.cc
 #pragma once
 
 #include <cstdint>

@@ -5,7 +5,7 @@
 /// Threads: One.
 /// Errors:  Values: a server that cannot be reached or has gone.
 /// Memory:  None but the caller's tensor.
-/// Tests:   tests/bench/race/ps_test.cc
+/// Tests:   tests/bench/race/client/ps_test.cc
 #pragma once
 
 #include <cstdint>

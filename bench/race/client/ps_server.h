@@ -9,7 +9,7 @@
 /// Errors:  A connection that greets wrongly, sends too far ahead or breaks is closed; the others
 ///          wait for it in vain, as in any such server, until the race ends it.
 /// Memory:  At most 2 x kPsChunksAhead chunks, and one for each worker.
-/// Tests:   tests/bench/race/ps_test.cc
+/// Tests:   tests/bench/race/client/ps_test.cc
 #pragma once
 
 #include <cstdint>
