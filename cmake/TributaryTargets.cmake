@@ -2,6 +2,7 @@
 
 include(Ccache)
 include(HeaderCheck)
+include(Mutants)
 include(Packaging)
 include(TreeCheck)
 # At the end of the top folder, when every dependency has been found and tests are enabled.
