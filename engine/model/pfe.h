@@ -88,7 +88,6 @@ class PfeCore : private ThreadKeeper {
   [[nodiscard]] const Parameters& parameters() const { return parameters_; }
   /// Packets inside, waiting or in work.
   [[nodiscard]] uint32_t packets_inside() const { return reorder_.inside_count(); }
-  [[nodiscard]] uint32_t threads_at_work() const { return dispatch_.busy_count(); }
 
  protected:
   /// @pre check(parameters).
