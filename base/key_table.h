@@ -74,8 +74,6 @@ class KeyValues {
  public:
   /// False for a key that was not written and has no default.
   [[nodiscard]] bool has(std::string_view name) const;
-  /// True if the key was written, not filled in from its default.
-  [[nodiscard]] bool was_written(std::string_view name) const;
   [[nodiscard]] uint64_t uint(std::string_view name) const;
   [[nodiscard]] double number(std::string_view name) const;
   [[nodiscard]] bool flag(std::string_view name) const;

@@ -58,9 +58,6 @@ struct JobConfig {
   uint32_t world = 0;                    ///< … of so many ranks in the whole tree; 0: `sources`.
 
   [[nodiscard]] uint32_t ranks() const { return world == 0 ? sources : world; }
-  [[nodiscard]] bool is_hierarchical() const {
-    return upstream.is_set() || sources_are_aggregators || ranks() != sources;
-  }
 };
 
 /// The job that is channel `channel` of a job: its id that many later, as is the port of its group,
