@@ -89,10 +89,15 @@ function(tributary_add_variant variant target type)
   add_library(${variant} STATIC EXCLUDE_FROM_ALL ${absolute})
   target_link_libraries(${variant} PUBLIC ${ARGN})
   target_compile_definitions(${variant} PUBLIC TRIBUTARY_MUTANTS)
-  # Nobody measures the variants, so a release compiles them faster.
-  target_compile_options(${variant} PRIVATE $<$<CONFIG:Release>:-O1>)
   get_target_property(options ${target} COMPILE_OPTIONS)
   if(options)
     target_compile_options(${variant} PRIVATE ${options})
+  endif()
+  # Nobody measures the variants, so they are compiled fast: with a precompiled header, which needs
+  # the options of the other libraries, or with less optimisation.
+  if(TRIBUTARY_PCH)
+    tributary_precompile(${variant} library)
+  else()
+    target_compile_options(${variant} PRIVATE $<$<CONFIG:Release>:-O1>)
   endif()
 endfunction()

@@ -243,5 +243,6 @@ END {
     exit 1
   }
   print sources " sources, " scripts + 0 " scripts: no complaint"
-  if (long_blocks) print long_blocks " header blocks are longer than " header_block_lines_max " lines"
+  if (long_blocks)
+    print long_blocks " header blocks are longer than " header_block_lines_max " lines"
 }' "${to_read[@]}" < <(printf '%s\n' "${files[@]}")
