@@ -75,8 +75,6 @@ class KeyValues {
  public:
   /// Returns false for a key that was not written and has no default.
   [[nodiscard]] bool has(std::string_view name) const;
-  /// Returns true if the key was written, false if its value is the default.
-  [[nodiscard]] bool was_written(std::string_view name) const;
   [[nodiscard]] uint64_t uint(std::string_view name) const;
   [[nodiscard]] double number(std::string_view name) const;
   [[nodiscard]] bool flag(std::string_view name) const;

@@ -286,13 +286,6 @@ CLI::Option* add_milliseconds(CLI::App& command, const std::string& flag, Durati
                  [&value](const KeyValue& written) { value = std::get<Duration>(written); });
 }
 
-CLI::Option* add_endpoint(CLI::App& command, const std::string& flag, Endpoint& value,
-                          const std::string& help) {
-  return add_key(command, flag, {.type = KeyType::kEndpoint},
-                 value.is_set() ? value.to_string() : "", help,
-                 [&value](const KeyValue& written) { value = std::get<Endpoint>(written); });
-}
-
 CLI::Option* add_protocol(CLI::App& command, wire::Protocol& value, const std::string& help) {
   constexpr const auto& names = wire::kProtocolNames;
   const auto store = [&value](const std::string& name) {

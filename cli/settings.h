@@ -83,10 +83,6 @@ CLI::Option* add_uint(CLI::App& command, const std::string& flag, Unsigned& valu
 CLI::Option* add_milliseconds(CLI::App& command, const std::string& flag, Duration& value,
                               uint64_t min_ms, uint64_t max_ms, const std::string& help);
 
-/// Adds an option for address:port. `value` is the default if it is set.
-CLI::Option* add_endpoint(CLI::App& command, const std::string& flag, Endpoint& value,
-                          const std::string& help);
-
 /// Adds `--protocol NAME`, one of wire::kProtocolNames; `value` is the default.
 CLI::Option* add_protocol(CLI::App& command, wire::Protocol& value, const std::string& help);
 

@@ -2,6 +2,17 @@
 # work trees of one machine share what they have compiled: paths count from the source folder.
 find_program(TRIBUTARY_CCACHE ccache)
 if(TRIBUTARY_CCACHE AND NOT DEFINED CMAKE_CXX_COMPILER_LAUNCHER)
-  set(CMAKE_CXX_COMPILER_LAUNCHER ${CMAKE_COMMAND} -E env CCACHE_BASEDIR=${PROJECT_SOURCE_DIR}
-                                  CCACHE_NOHASHDIR=1 ${TRIBUTARY_CCACHE})
+  set(environment CCACHE_BASEDIR=${PROJECT_SOURCE_DIR} CCACHE_NOHASHDIR=1)
+  if(TRIBUTARY_PCH)
+    # ccache cannot see what a precompiled header holds but by the header's own hash. These are the
+    # settings and flags that its manual asks for.
+    list(APPEND environment
+         CCACHE_SLOPPINESS=pch_defines,time_macros,include_file_mtime,include_file_ctime)
+    if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+      string(APPEND CMAKE_CXX_FLAGS " -fpch-preprocess")
+    else()
+      string(APPEND CMAKE_CXX_FLAGS " -Xclang -fno-pch-timestamp")
+    endif()
+  endif()
+  set(CMAKE_CXX_COMPILER_LAUNCHER ${CMAKE_COMMAND} -E env ${environment} ${TRIBUTARY_CCACHE})
 endif()

@@ -5,7 +5,7 @@
 /// Must:    An observer only looks. A run that is observed has the digest of the run that is not.
 /// Threads: The run's.
 /// Errors:  begin() may refuse; the run then ends with its error before anything has happened.
-/// Tests:   tests/lab/inspect/run_observer_test.cc
+/// Tests:   tests/lab/run_observer_test.cc
 #pragma once
 
 #include <memory>

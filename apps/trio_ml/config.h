@@ -58,9 +58,6 @@ struct JobConfig {
   uint32_t world = 0;                    ///< Ranks in the whole tree; 0: `sources`.
 
   [[nodiscard]] uint32_t ranks() const { return world == 0 ? sources : world; }
-  [[nodiscard]] bool is_hierarchical() const {
-    return upstream.is_set() || sources_are_aggregators || ranks() != sources;
-  }
 };
 
 /// Returns the job that serves one channel. Its id and its group's port are `channel` higher than

@@ -67,44 +67,4 @@ void AvailabilityDispatch::finish(PpeThread thread) {
   busy_count_--;
 }
 
-namespace {
-
-/// Returns the field's value, or nullopt if the head ends before the field does. A program's fields
-/// are types (wire/bit_field.h); a configuration's fields are known only at run time.
-std::optional<uint32_t> load_field(const microcode::PacketHead& head, FlowField field) {
-  const uint32_t first_byte = field.bit_offset / 8;
-  const uint32_t last_byte = (field.bit_offset + field.bit_width - 1) / 8;
-  if (last_byte >= head.size()) return std::nullopt;
-  uint64_t bits = 0;
-  for (uint32_t i = first_byte; i <= last_byte; i++) {
-    bits = bits << 8 | std::to_integer<uint64_t>(head.bytes()[i]);
-  }
-  const uint32_t shift = (last_byte + 1) * 8 - (field.bit_offset + field.bit_width);
-  return static_cast<uint32_t>(bits >> shift & ((uint64_t{1} << field.bit_width) - 1));
-}
-
-}  // namespace
-
-FlowDispatch::FlowDispatch(std::span<const FlowField> fields, uint32_t group_count, uint64_t seed)
-    : fields_(fields.begin(), fields.end()), group_count_(group_count), seed_(seed) {
-  TRIB_ASSERT(group_count > 0);
-  for (const FlowField& field : fields_) {
-    TRIB_ASSERT(field.bit_width >= 1 && field.bit_width <= wire::kFieldBitsMax);
-    TRIB_ASSERT(field.bit_offset <= UINT32_MAX - wire::kFieldBitsMax - 8);
-  }
-}
-
-uint64_t FlowDispatch::flow_of(const microcode::PacketHead& head) const {
-  microcode::FieldHash hash(seed_);
-  for (const FlowField& field : fields_) {
-    if (const auto value = load_field(head, field)) hash.include(*value);
-  }
-  return hash.value();
-}
-
-uint32_t FlowDispatch::group_of(uint64_t flow) const {
-  // Scales the upper half to [0, group_count), because the Reorder Engine uses the lower bits.
-  return static_cast<uint32_t>(((flow >> 32) * group_count_) >> 32);
-}
-
 }  // namespace tributary::engine

@@ -3,8 +3,9 @@
 /// The Dispatch module chooses the PPE thread for a packet (Trio paper §2.1, "sends the packet head
 /// to a PPE for processing based on availability, and the PPE spawns a new thread").
 ///
-/// Model:   AvailabilityDispatch chooses the least loaded PPE. FlowDispatch chooses a group of
-///          threads by flow, for engines whose groups share no memory.
+/// Model:   The PPE with the fewest active threads gets the packet. Ties go to the next PPE in a
+///          circle after the last choice. The paper does not define ties ("assumed"); this rule is
+///          deterministic and spreads the first packets.
 /// Threads: Owned by one engine thread.
 /// Errors:  If no thread is free, start() returns nullopt and the packet waits.
 /// Memory:  All of it is taken in the constructors.
@@ -14,11 +15,7 @@
 #include <bit>
 #include <cstdint>
 #include <optional>
-#include <span>
 #include <vector>
-
-#include "microcode/hash.h"
-#include "microcode/packet_head.h"
 
 namespace tributary::engine {
 
@@ -71,42 +68,6 @@ class AvailabilityDispatch {
   std::vector<uint32_t> count_with_;  ///< Shape [threads_each + 1].
   uint32_t next_ppe_ = 0;             ///< Where the search among equals begins.
   uint32_t busy_count_ = 0;
-};
-
-/// A field of the packet head that the flow's hash includes.
-struct FlowField {
-  uint32_t bit_offset = 0;  ///< From the packet's first bit.
-  uint32_t bit_width = 0;   ///< 1 to 32.
-
-  friend bool operator==(const FlowField&, const FlowField&) = default;
-};
-
-/// Returns the field F of a header that begins `header_offset_bytes` into the packet.
-template <class F>
-[[nodiscard]] constexpr FlowField flow_field(uint32_t header_offset_bytes) {
-  constexpr auto kWidth = static_cast<uint32_t>(std::popcount(F::kMask));
-  return {(header_offset_bytes + F::kLastByte + 1) * 8 - F::kShift - kWidth, kWidth};
-}
-
-/// Assigns each flow to a group: the hash of programmable fields (§2.2) selects it, so all packets
-/// of a flow meet in one group.
-class FlowDispatch {
- public:
-  /// @param fields      Packets that agree in all of these fields are one flow. None: all packets
-  ///                    are one flow. A field outside 1 to 32 bits is a bug.
-  /// @param group_count Number of groups, at least 1.
-  FlowDispatch(std::span<const FlowField> fields, uint32_t group_count, uint64_t seed = 0);
-
-  /// Returns the packet's flow, for the Reorder Engine. It skips a field that lies past the end of
-  /// the head, so short packets have flows too.
-  [[nodiscard]] uint64_t flow_of(const microcode::PacketHead& head) const;
-  /// Returns the group of a flow, below group_count.
-  [[nodiscard]] uint32_t group_of(uint64_t flow) const;
-
- private:
-  const std::vector<FlowField> fields_;
-  const uint32_t group_count_;
-  const uint64_t seed_;
 };
 
 }  // namespace tributary::engine

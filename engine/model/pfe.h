@@ -9,7 +9,7 @@
 ///          longer than the number of threads is a bug; so is a program that starts no thread.
 /// Memory:  The packet buffer's address space is taken in the constructor; its pages cost nothing
 ///          until packets wait. Thread objects grow to the peak number in use.
-/// Tests:   tests/engine/model/pfe_test.cc, tests/engine/model/trace_test.cc, and others there
+/// Tests:   tests/engine/model/pfe_test.cc, tests/engine/model/pfe_trace_test.cc, and others there
 #pragma once
 
 #include <cstdint>
@@ -88,7 +88,6 @@ class PfeCore : private ThreadKeeper {
   [[nodiscard]] const Parameters& parameters() const { return parameters_; }
   /// Packets inside: waiting, in work or held.
   [[nodiscard]] uint32_t packets_inside() const { return reorder_.inside_count(); }
-  [[nodiscard]] uint32_t threads_at_work() const { return dispatch_.busy_count(); }
 
  protected:
   /// @pre check(parameters).

@@ -4,7 +4,7 @@
 /// waiting packets, and the banks' queues.
 ///
 /// Units:   Instants of virtual time.
-/// Tests:   tests/engine/model/trace_test.cc
+/// Tests:   tests/engine/model/pfe_trace_test.cc
 #pragma once
 
 #include <cstdint>

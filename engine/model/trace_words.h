@@ -4,7 +4,7 @@
 /// memory and its drop reasons. Also the names of XTXNs.
 ///
 /// Threads: One.
-/// Tests:   tests/engine/model/trace_test.cc
+/// Tests:   tests/engine/model/pfe_trace_test.cc
 #pragma once
 
 #include <cstdint>

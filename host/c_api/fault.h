@@ -4,7 +4,7 @@
 /// status codes, with one error text for each thread.
 ///
 /// Threads: The text belongs to the calling thread.
-/// Tests:   tests/host/c_api_test.cc
+/// Tests:   tests/host/c_api/c_api_test.cc
 #pragma once
 
 #include <exception>

@@ -7,7 +7,7 @@
 /// Threads: Any. An Operation's mutex protects its outcome; the Membership's mutex protects the
 ///          list of tensors in flight. A thread that holds the second never takes the first.
 /// Errors:  See fault.h.
-/// Tests:   tests/host/c_api_test.cc
+/// Tests:   tests/host/c_api/c_api_test.cc
 #pragma once
 
 #include <sys/types.h>

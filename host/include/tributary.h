@@ -10,7 +10,7 @@
 /// Errors:  Status codes, never exceptions, signals or output; tributary_error_text() explains.
 /// Memory:  A tensor stays alive and untouched until its operation is done. The library owns all
 ///          strings; each comment says how long they last.
-/// Tests:   tests/host/c_api_test.cc, tests/host/c_api_c11.c
+/// Tests:   tests/host/c_api/c_api_test.cc, tests/host/c_api/c_api_c11.c
 #pragma once
 
 #include <stddef.h>

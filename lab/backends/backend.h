@@ -2,7 +2,7 @@
 /// @file
 /// The kinds of aggregators that a scenario can choose from. A new one is one row in backend.cc.
 ///
-/// Tests: tests/lab/cluster/run_test.cc runs every row
+/// Tests: tests/lab/run_test.cc runs every row
 #pragma once
 
 #include <memory>

@@ -11,7 +11,7 @@
 /// Clock:   step_clock() puts the process's clock ahead, as a resumed virtual machine sees it. It
 ///          never goes back: the clock is monotonic.
 /// Threads: One.
-/// Tests:   tests/lab/faults/live_node_test.cc
+/// Tests:   tests/lab/backends/live_node_test.cc
 #pragma once
 
 #include <memory>

@@ -5,7 +5,7 @@
 /// Life:    A process that is started again has other session numbers.
 /// Threads: One.
 /// Errors:  create() returns what the jobs' configuration is refused for.
-/// Tests:   tests/lab/faults/live_node_test.cc
+/// Tests:   tests/lab/backends/live_node_test.cc
 #pragma once
 
 #include <memory>

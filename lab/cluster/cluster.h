@@ -4,7 +4,7 @@
 ///
 /// Threads: One.
 /// Errors:  create() refuses what building refuses; run() names the worker that fails or hangs.
-/// Tests:   tests/lab/cluster/run_test.cc
+/// Tests:   tests/lab/run_test.cc
 #pragma once
 
 #include <deque>

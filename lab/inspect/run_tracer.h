@@ -8,7 +8,7 @@
 /// Errors:  begin() refuses a node that there is not, with those that there are; and a run in which
 ///          nothing could be traced.
 /// Memory:  Snapshots: one for each time and node. Events: the sink's business.
-/// Tests:   tests/lab/inspect/run_observer_test.cc
+/// Tests:   tests/lab/run_observer_test.cc
 #pragma once
 
 #include <string>

@@ -2,7 +2,7 @@
 /// @file
 /// SwitchML's messages in words, for traces.
 ///
-/// Tests:   tests/lab/inspect/run_observer_test.cc
+/// Tests:   tests/lab/run_observer_test.cc
 #pragma once
 
 #include <cstdint>

@@ -52,8 +52,6 @@ TEST(KeyTable, WrittenValuesAndDefaults) {
   EXPECT_EQ(row->duration("timeout_ms"), milliseconds(50));
   EXPECT_EQ(row->endpoint("group").to_string(), "239.1.2.3:12000");
   EXPECT_FALSE(row->has("label"));
-  EXPECT_TRUE(row->was_written("id"));
-  EXPECT_FALSE(row->was_written("sources"));
   EXPECT_EQ(row->where(), "--job");
 }
 

@@ -75,7 +75,9 @@ class SettingsTest : public ::testing::Test {
     CLI::App* serve = app.add_subcommand("serve", "serves");
     Settings settings(*serve);
     add_uint(*serve, "--window", parsed.window, 1, 4096, "packets in flight");
-    add_endpoint(*serve, "--listen", parsed.listen, "where to listen");
+    add_key(*serve, "--listen", {.type = KeyType::kEndpoint}, parsed.listen.to_string(),
+            "where to listen",
+            [&parsed](const KeyValue& written) { parsed.listen = std::get<Endpoint>(written); });
     add_milliseconds(*serve, "--timeout-ms", parsed.timeout, 1, 1000, "timeout");
     serve->add_flag("--verify", parsed.verify, "check sums");
     serve->add_option("--loss", parsed.loss, "loss")->check(CLI::Range(0.0, 0.5));

@@ -3,7 +3,7 @@
 /// An aggregator in this process, live on a loopback socket, for tests of what talks to one.
 ///
 /// Threads: The engine's own; stops when the Server goes.
-/// Tests:   used by tests/host/communicator_test.cc, c_api_test.cc, c_api_failures_test.cc
+/// Tests:   used by tests/host/communicator_test.cc, tests/host/c_api/c_api_test.cc
 #pragma once
 
 #include <gtest/gtest.h>

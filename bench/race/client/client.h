@@ -10,7 +10,7 @@
 /// Threads: One; the system may have more.
 /// Errors:  Values; also sent to the race as "failed".
 /// Memory:  `reductions` tensors.
-/// Tests:   tests/bench/race/client_test.cc
+/// Tests:   tests/bench/race/client/client_test.cc
 #pragma once
 
 #include <CLI/CLI.hpp>

@@ -9,7 +9,7 @@
 /// Units:   Nanoseconds of CLOCK_MONOTONIC, which all processes of a machine share.
 /// Threads: One per object.
 /// Errors:  Values. A line that is too long or cannot be parsed is an error.
-/// Tests:   tests/bench/race/control_test.cc
+/// Tests:   tests/bench/race/client/control_test.cc
 #pragma once
 
 #include <cstdint>

@@ -8,7 +8,7 @@
 ///          holds it exactly in any order, as does an int32 at scale kFixedScale.
 /// Shapes:  Any length; index i counts from the start of the tensor.
 /// Errors:  None. count_wrong() counts.
-/// Tests:   tests/bench/race/lap_tensor_test.cc
+/// Tests:   tests/bench/race/client/lap_tensor_test.cc
 #pragma once
 
 #include <cstdint>

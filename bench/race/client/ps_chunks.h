@@ -5,7 +5,7 @@
 /// holds all that is needed to find their ends.
 ///
 /// Units:   Bytes.
-/// Tests:   tests/bench/race/ps_test.cc
+/// Tests:   tests/bench/race/client/ps_test.cc
 #pragma once
 
 #include <cstdint>

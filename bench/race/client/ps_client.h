@@ -5,7 +5,7 @@
 /// Threads: One.
 /// Errors:  Values: a server cannot be reached or has closed the connection.
 /// Memory:  None besides the caller's tensor.
-/// Tests:   tests/bench/race/ps_test.cc
+/// Tests:   tests/bench/race/client/ps_test.cc
 #pragma once
 
 #include <cstdint>

@@ -9,7 +9,7 @@
 /// Errors:  Closes a connection that breaks, sends a bad greeting or sends too far ahead. The other
 ///          workers then wait until the race ends the server.
 /// Memory:  At most 2 x kPsChunksAhead chunks, and one per worker.
-/// Tests:   tests/bench/race/ps_test.cc
+/// Tests:   tests/bench/race/client/ps_test.cc
 #pragma once
 
 #include <cstdint>

@@ -29,7 +29,6 @@ std::string error_of(const std::function<void(JobConfig&)>& change) {
 TEST(JobConfig, DefaultsAreAllowed) {
   EXPECT_TRUE(check(JobConfig{}).has_value());
   EXPECT_EQ(JobConfig{}.ranks(), 1U);
-  EXPECT_FALSE(JobConfig{}.is_hierarchical());
 }
 
 TEST(JobConfig, EachKeyHasItsBounds) {

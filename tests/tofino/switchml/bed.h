@@ -6,7 +6,7 @@
 /// Model:   An event list by (time, sequence). Delays stay below the retransmission timeout and
 ///          below a phase, as the protocol requires (see tofino/switchml/program.h).
 /// Threads: One. Nothing sleeps.
-/// Tests:   used by tests/tofino/switchml/switch_test.cc
+/// Tests:   used by tests/tofino/switchml/sums_test.cc
 #pragma once
 
 #include <cstdint>

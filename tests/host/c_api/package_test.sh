@@ -18,7 +18,7 @@ libraries=$(dirname "$(dirname "$pc")")
 # The same program both ways: the C11 test, which needs no aggregator.
 export PKG_CONFIG_PATH=${pc%/*}
 read -ra flags < <(pkg-config --cflags --libs tributary)
-"$compiler" -std=c11 "$source/tests/host/c_api_c11.c" "${flags[@]}" -o "$work/by_pkg_config"
+"$compiler" -std=c11 "$source/tests/host/c_api/c_api_c11.c" "${flags[@]}" -o "$work/by_pkg_config"
 LD_LIBRARY_PATH=$libraries "$work/by_pkg_config"
 [[ $(pkg-config --modversion tributary) == 0.* ]]
 
@@ -26,7 +26,7 @@ cat >"$work/CMakeLists.txt" <<EOF
 cmake_minimum_required(VERSION 3.16)
 project(consumer LANGUAGES C)
 find_package(tributary 0.1 REQUIRED)
-add_executable(by_cmake $source/tests/host/c_api_c11.c)
+add_executable(by_cmake $source/tests/host/c_api/c_api_c11.c)
 set_target_properties(by_cmake PROPERTIES C_STANDARD 11)
 target_link_libraries(by_cmake PRIVATE tributary::tributary)
 EOF

@@ -8,6 +8,7 @@
 #include <string>
 
 #include "base/prng.h"
+#include "base/trace.h"
 #include "engine/model/trace_words.h"
 #include "tests/engine/model/script_program.h"
 #include "tests/support/seed.h"

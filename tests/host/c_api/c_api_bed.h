@@ -3,7 +3,7 @@
 /// Handles of the C interface that free themselves, and ranks in threads of their own.
 ///
 /// Threads: A Rank may be used by any.
-/// Tests:   used by tests/host/c_api_test.cc, c_api_failures_test.cc
+/// Tests:   used by tests/host/c_api/c_api_test.cc, c_api_failures_test.cc
 #pragma once
 
 #include <fmt/format.h>

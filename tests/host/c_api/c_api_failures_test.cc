@@ -13,7 +13,7 @@
 #include <thread>
 #include <vector>
 
-#include "tests/host/c_api_bed.h"
+#include "tests/host/c_api/c_api_bed.h"
 #include "tests/host/live_server.h"
 
 namespace tributary::testing {

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "host/half_format.h"
-#include "tests/host/c_api_bed.h"
+#include "tests/host/c_api/c_api_bed.h"
 #include "tests/host/live_server.h"
 
 namespace tributary::testing {

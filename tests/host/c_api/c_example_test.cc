@@ -8,7 +8,7 @@
 #include <string>
 #include <thread>
 
-#include "tests/host/c_api_bed.h"
+#include "tests/host/c_api/c_api_bed.h"
 #include "tests/host/live_server.h"
 
 namespace tributary::testing {
