@@ -170,7 +170,7 @@ class Tables(unittest.TestCase):
     def test_numbers(self):
         for value, digits, text in ((32.27774, 4, "32.28"), (1.0, 4, "1"), (0.01786, 4, "0.01786"),
                                     (2764.12, 4, "2764"), (0, 4, "0"), (None, 4, "–"),
-                                    (16.39, 3, "16.4"), (0.1, 2, "0.1"), (97657, 3, "97657")):
+                                    (16.39, 3, "16.4"), (0.1, 2, "0.10"), (97657, 3, "97657")):
             self.assertEqual(markdown.number(value, digits), text)
 
     def test_race(self):
@@ -178,7 +178,7 @@ class Tables(unittest.TestCase):
                             race_row("ompi-tcp-ring", 0.0016)],
                    "comparisons": [case("netns", 1_000_000, 1.5)]}
         self.assertEqual(bench_tables.race({"race": content}).splitlines()[2],
-                         "| `netns` | 4 | 1 | 2.4 | 6.5 | 1.6 | 1.50 (1.49 - 1.51) | 0.50 |")
+                         "| `netns` | 4 | 1 | 2.40 | 6.50 | 1.60 | 1.50 (1.49 - 1.51) | 0.50 |")
 
     def test_verdict_follows_the_ratios(self):
         large, small = 100_000_000, 1_000_000

@@ -7,7 +7,7 @@ benches write `rows` of their own (see the header of each in bench/).
 """
 
 from docs.lab_tables import only
-from docs.markdown import NONE, fixed, number, percent, series, spread, table
+from docs.markdown import fixed, number, percent, plain, series, spread, table
 
 # Ratios within a twentieth of 1 are called alike.
 ALIKE_WITHIN = 0.05
@@ -67,7 +67,7 @@ def _matches(entry: dict, case: dict) -> bool:
 
 
 def _megabytes(size_bytes: int) -> str:
-    return number(size_bytes / 1e6)
+    return plain(size_bytes / 1e6)
 
 
 # --- The verdict ---------------------------------------------------------------------------------
@@ -184,7 +184,7 @@ LATENCY_GOAL = 1.5
 def engine(results: dict) -> str:
     lines = [[str(row["gradients"]), str(row["window"]), number(row["engine_mpps"], 3),
               number(row["loop_mpps"], 3), spread(row["ratio"], row["ratio_min"], row["ratio_max"]),
-              number(ENGINE_GOALS.get((row["gradients"], row["window"])))]
+              plain(ENGINE_GOALS.get((row["gradients"], row["window"])))]
              for row in only(results)["rows"]]
     return table(["gradients", "window", "engine, Mpps", "loop, Mpps", "ratio", "to reach"], lines)
 
@@ -196,7 +196,7 @@ def parts(results: dict) -> str:
         lines.append([("&ensp;" if name.startswith(" ") else "") + name.strip(), row["baseline"],
                       f"{number(row['rate'], 3)} {row['unit']}",
                       spread(row["ratio"], row["ratio_min"], row["ratio_max"]),
-                      number(PART_GOALS.get(name))])
+                      plain(PART_GOALS.get(name))])
     return table(["part", "beside", "rate", "ratio", "to reach"], lines)
 
 
@@ -207,7 +207,7 @@ def latency(results: dict) -> str:
                       *[fixed(path[end][at]) for end in ("aggregation", "echo")
                         for at in ("p50_us", "p99_us")],
                       spread(path["ratio"], path["ratio_min"], path["ratio_max"]),
-                      number(LATENCY_GOAL)])
+                      plain(LATENCY_GOAL)])
     return table(["path", "packet in to result out: p50, us", "p99, us", "bare echo: p50, us",
                   "p99, us", "ratio of p50", "to reach"], lines)
 

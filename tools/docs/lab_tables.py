@@ -6,7 +6,7 @@ Each view takes the results that its marker names, by name, and returns Markdown
 `tributary lab compare` are lists of cells with model, workers, loss, straggling and backend.
 """
 
-from docs.markdown import NONE, fixed, number, percent, series, table
+from docs.markdown import NONE, fixed, number, percent, plain, series, table
 
 # A prediction within a tenth of the paper's value counts as agreement.
 AGREES_WITHIN = 0.1
@@ -123,7 +123,7 @@ def _trio_14(rows: Rows) -> list[str]:
 
 def _trio_15(rows: Rows) -> list[str]:
     found = [rows.at("latency", 64), rows.at("latency", 1024)]
-    cells, ratios = _beside_paper(found, lambda value: number(value))
+    cells, ratios = _beside_paper(found, number)
     cells[0] += " us"
     cells[1] += " us"
     verdict = _verdict(ratios, "differs") + "; two assumed numbers are calibrated with these"
@@ -172,7 +172,7 @@ def _switchml_9(rows: Rows) -> list[str]:
     best = min(rows.here("time", x) for x in rows.xs("time"))
     enough = min(x for x in rows.xs("time") if rows.here("time", x) <= best * 1.001)
     return ["[switchml-9](#switchml-figure-9-the-pool)", "slots that fill 100 Gbit/s",
-            "512 chosen", f"{number(enough)} enough", fixed(enough / 512),
+            "512 chosen", f"{plain(enough)} enough", fixed(enough / 512),
             "fewer slots: the modelled hosts' round trips are shorter"]
 
 
@@ -191,7 +191,7 @@ def trio_15(results: dict) -> str:
     rows = Rows(only(results))
     lines = []
     for x in rows.xs("latency"):
-        cells = [number(x)]
+        cells = [plain(x)]
         for name in ("latency", "rate"):
             row = rows.at(name, x)
             ratio = row["here"] / row["paper"] if row["paper"] else None
@@ -204,7 +204,7 @@ def trio_15(results: dict) -> str:
 def trio_16(results: dict) -> str:
     rows = Rows(only(results))
     systems = ("Trio-ML-512", "Trio-ML-1024")
-    lines = [[number(x)] + [number(rows.here(f"{system} {what}", x))
+    lines = [[plain(x)] + [number(rows.here(f"{system} {what}", x))
                             for system in systems for what in ("latency", "throughput")]
              for x in rows.xs("Trio-ML-512 latency")]
     return table(["window", "512 gradients: latency, us", "throughput, Gadd/s",
@@ -216,7 +216,7 @@ def trio_14(results: dict) -> str:
     lines = []
     for x in rows.xs("longest recovery"):
         longest = rows.at("longest recovery", x)
-        lines.append([number(x), number(longest["paper"]), number(longest["here"]),
+        lines.append([plain(x), plain(longest["paper"]), number(longest["here"]),
                       fixed(longest["here"] / longest["paper"], 3),
                       number(rows.here("mean recovery", x))])
     return table(["time-out, ms", "paper's bound for the longest, ms", "longest here, ms", "ratio",
@@ -230,9 +230,9 @@ def trio_13(results: dict) -> str:
     for model, shown in MODELS.items():
         for x in rows.xs(f"{model} trio-ml"):
             speedup = rows.at(f"{model} speed-up", x)
-            lines.append([shown if x == 0 else "", f"{number(x)} %", number(_ideal(rows, model)),
+            lines.append([shown if x == 0 else "", f"{plain(x)} %", number(_ideal(rows, model)),
                           *[number(rows.here(f"{model} {system}", x)) for system in systems],
-                          number(speedup["here"]), number(speedup["paper"])])
+                          number(speedup["here"]), number(speedup["paper"], 3)])
     return table(["network", "p", "ideal", "waiting switch", "SwitchML-256", "resending", "Trio-ML",
                   "speed-up", "paper"], lines)
 
@@ -250,7 +250,7 @@ def trio_13_timeouts(results: dict) -> str:
     means = [point["outcome"]["mean_iteration_ns"] / 1e6 for point in points]
     return table(
         ["`mitigation.timeout_ms`",
-         *[number(point["values"]["mitigation.timeout_ms"]) for point in points]],
+         *[plain(point["values"]["mitigation.timeout_ms"]) for point in points]],
         [["mean iteration, ms", *[fixed(mean, 1) for mean in means]],
          [f"speed-up over the waiting switch's {fixed(waits, 1)} ms",
           *[fixed(waits / mean) for mean in means]],
@@ -265,7 +265,7 @@ def trio_12(results: dict) -> str:
         speedup = rows.at(f"{model} speed-up", 90)
         systems = ("waiting-switch", "switchml-256", "switchml-256 resending", "trio-ml")
         lines.append([shown, *[number(rows.here(f"{model} {system}", 90)) for system in systems],
-                      number(speedup["here"]), number(speedup["paper"]),
+                      number(speedup["here"]), number(speedup["paper"], 3),
                       fixed(speedup["here"] / speedup["paper"], 3)])
     return table(["network", "waiting switch, s", "SwitchML-256, s", "resending, s", "Trio-ML, s",
                   "speed-up", "paper", "ratio"], lines)
@@ -298,7 +298,7 @@ def switchml_6(results: dict) -> str:
     systems = ("switchml-256", "switchml-64", "ring")
     lines = []
     for x in rows.xs("ring time"):
-        cells = [f"{number(x)} %" if x else "0"]
+        cells = [f"{plain(x)} %" if x else "0"]
         for system in systems:
             cells += [number(rows.here(f"{system} time", x)),
                       number(rows.here(f"{system} inflation", x))]
@@ -309,7 +309,7 @@ def switchml_6(results: dict) -> str:
 
 def switchml_9(results: dict) -> str:
     rows = Rows(only(results))
-    lines = [[number(x), number(rows.here("time", x), 3), number(rows.here("round trip", x), 3)]
+    lines = [[plain(x), number(rows.here("time", x), 3), number(rows.here("round trip", x), 3)]
              for x in rows.xs("time")]
     return table(["slots", "time, ms", "round trip, us"], lines)
 
@@ -320,7 +320,7 @@ def switchml_9(results: dict) -> str:
 def _by_case(cells: Cells, key: str, head: str, write) -> str:
     """Returns a table with a line for each value of `key` and a column for each back end."""
     backends = cells.values("backend")
-    lines = [[write(value), *[number(cells.at(backend, **{key: value})["iteration_ms"], 3)
+    lines = [[write(value), *[number(cells.at(backend, **{key: value})["iteration_ms"])
                               for backend in backends]]
              for value in cells.values(key)]
     return table([head, *backends], lines)

@@ -5,14 +5,17 @@ NONE = "–"
 
 
 def number(value, digits: int = 4) -> str:
-    """Returns a value with so many significant digits, without exponent or trailing zeros."""
+    """Returns a measured value with so many significant digits; an integer has no decimals."""
     if value is None:
         return NONE
-    if value == 0:
-        return "0"
-    decimals = max(0, digits - _whole_digits(abs(value)))
-    text = f"{value:.{decimals}f}"
-    return text.rstrip("0").rstrip(".") if "." in text else text
+    if value == int(value):
+        return str(int(value))
+    return f"{value:.{max(0, digits - _whole_digits(abs(value)))}f}"
+
+
+def plain(value) -> str:
+    """Returns a value that was set, not measured, without zeros at its end."""
+    return NONE if value is None else f"{value:g}"
 
 
 def _whole_digits(value: float) -> int:
@@ -40,14 +43,13 @@ def spread(value, low, high) -> str:
 
 
 def series(values, write=fixed) -> str:
-    """Returns values with commas between; equal texts in a row stand once."""
-    texts = [write(value) for value in values]
-    kept = [text for at, text in enumerate(texts) if at == 0 or text != texts[at - 1]]
-    return ", ".join(kept)
+    """Returns values with commas between."""
+    return ", ".join(write(value) for value in values)
 
 
 def percent(share: float, digits: int = 4) -> str:
-    return f"{number(share * 100, digits)} %"
+    """Returns a share with so many significant digits at most."""
+    return f"{share * 100:.{digits}g} %"
 
 
 def table(head: list[str], rows: list[list[str]]) -> str:
