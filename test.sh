@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Installs what is needed, builds everything and runs the tests.
+# Installs the packages that the tests need, builds everything and runs the tests.
 #
 #   ./test.sh             preset release, which also leaves build/release/tributary
 #   ./test.sh asan tsan   other presets: release, debug, clang, asan, tsan

@@ -1,8 +1,14 @@
-# The checks of tools/ as tests: tree.check over this tree, tree.check_itself over faults on purpose.
+# The checks of tools/ as tests. tree.check looks at this tree, docs.check compares the pages' tables
+# with their results; the *_itself tests put faults into small trees and expect the checks to name them.
 function(tributary_tree_check)
   if(TRIBUTARY_TESTS)
-    add_test(NAME tree.check COMMAND ${PROJECT_SOURCE_DIR}/tools/check-tree.sh)
-    add_test(NAME tree.check_itself COMMAND ${PROJECT_SOURCE_DIR}/tools/check-tree-test.sh)
-    set_tests_properties(tree.check tree.check_itself PROPERTIES TIMEOUT 60)
+    set(tools ${PROJECT_SOURCE_DIR}/tools)
+    add_test(NAME tree.check COMMAND ${tools}/check-tree.sh)
+    add_test(NAME tree.check_itself COMMAND ${tools}/check-tree-test.sh)
+    add_test(NAME docs.check COMMAND ${tools}/fill-docs.py --check)
+    add_test(NAME docs.check_itself COMMAND ${tools}/fill-docs-test.py)
+    add_test(NAME docs.commands_itself COMMAND ${tools}/check-docs-test.py)
+    set_tests_properties(tree.check tree.check_itself docs.check docs.check_itself
+                         docs.commands_itself PROPERTIES TIMEOUT 60)
   endif()
 endfunction()

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # Sourced by test.sh, demo.sh and .ci/run, from the top of the tree.
 
-# Jobs for a build. A job of this tree takes up to 1 GB, so a small machine runs fewer than it has
-# cores.
+# Prints the number of jobs for a build. A job of this tree takes up to 1 GB, so a machine with little
+# memory runs fewer jobs than it has cores.
 build_jobs() {
   local cores memory_gb
   cores=$(nproc)
@@ -10,15 +10,16 @@ build_jobs() {
   echo $((memory_gb < 1 ? 1 : (memory_gb < cores ? memory_gb : cores)))
 }
 
-# show_progress NAME LOG: on a terminal, how far the build is whose output goes to LOG, for as long as
-# the script runs.
+# show_progress NAME LOG: shows the last "[done/all]" of the build log LOG on a terminal, once a second
+# until the script ends.
 show_progress() {
   while sleep 1 && kill -0 $$ 2>/dev/null; do
     printf '\r%s … %s ' "$1" "$(tail -c 4096 "$2" | grep -aoE '^\[[0-9]+/[0-9]+\]' | tail -n 1)"
   done
 }
 
-# quietly NAME COMMAND...: runs it with its output in a file that is shown only if it fails.
+# quietly NAME COMMAND...: runs the command with its output in a file, and shows the file's end only if
+# the command fails.
 quietly() {
   local name=$1 log progress='' status=0
   shift
@@ -42,15 +43,16 @@ quietly() {
   return "$status"
 }
 
-# configure PRESET ARGUMENTS...: (re)configures build/PRESET.
+# configure PRESET ARGUMENTS...: configures build/PRESET.
 configure() {
   local preset=$1
   shift
   quietly "Configuring $preset" cmake --preset "$preset" "$@"
 }
 
-# The kernel may lay out memory so randomly that ThreadSanitizer of GCC 12 finds no room; with
-# randomisation off it always does. Some containers forbid the switch, and then run as they are.
+# without_randomisation COMMAND...: runs the command with a fixed memory layout. With a random layout
+# the ThreadSanitizer of GCC 12 may find no room. Some containers forbid the switch; then the command
+# runs with a random layout.
 without_randomisation() {
   if setarch "$(uname -m)" -R true 2>/dev/null; then
     setarch "$(uname -m)" -R "$@"
@@ -59,14 +61,17 @@ without_randomisation() {
   fi
 }
 
-# build PRESET TARGET: builds one target of build/PRESET ("all" for everything). Test programs are
-# run once during the build, to list their tests.
+# build PRESET TARGET...: builds targets of build/PRESET ("all" for everything). The build runs each
+# test program once, to list its tests.
 build() {
-  quietly "Building $2 ($1)" without_randomisation \
-    cmake --build --preset "$1" --target "$2" -j "$(build_jobs)"
+  local preset=$1
+  shift
+  quietly "Building $* ($preset)" without_randomisation \
+    cmake --build --preset "$preset" --target "$@" -j "$(build_jobs)"
 }
 
-# run_tests PRESET: shows failures whole, and of what passed only the summary.
+# run_tests PRESET: runs the tests. Shows the output of failed tests, and only the summary of the
+# others.
 run_tests() {
   echo "Running the tests ($1) …"
   without_randomisation ctest --preset "$1" -j "$(nproc)" |

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Installs what Tributary needs, from Debian's own packages and nowhere else.
+# Installs the packages that Tributary needs, all of them Debian's own.
 #
 #   tools/install-deps.sh               core: build and run the appliance
 #   tools/install-deps.sh --with-dev    also: tests, second compiler, formatter, sanitizers
@@ -11,7 +11,8 @@
 #   tools/install-deps.sh --with-all    all of these
 #   tools/install-deps.sh --list        print the packages of each group and do nothing
 #
-# Safe to run again: when all is there, it does not call apt and needs no privilege.
+# If all packages are installed, it does not call apt and needs no privilege. A build folder notices
+# new packages by itself: the next `cmake --build` configures again (cmake/Reconfigure.cmake).
 set -euo pipefail
 
 names=(core dev torch dpdk grpc race)

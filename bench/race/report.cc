@@ -97,6 +97,26 @@ nlohmann::ordered_json machine_json(const RaceResult& result) {
           {"handoff_ns_after", result.handoff_after_ns}};
 }
 
+/// Returns a ratio, or null if the other side did not run.
+nlohmann::ordered_json ratio_json(double ratio) {
+  if (ratio > 0) return ratio;
+  return nullptr;
+}
+
+nlohmann::ordered_json comparison_json(const Comparison& one) {
+  return {{"net", net_name(one.race)},
+          {"workers", one.race.workers},
+          {"bytes", one.race.bytes},
+          {"loss", one.race.loss},
+          {"fastest_peer", one.fastest_peer},
+          {"ratio", ratio_json(one.to_peer.median)},
+          {"ratio_min", ratio_json(one.to_peer.min)},
+          {"ratio_max", ratio_json(one.to_peer.max)},
+          {"worker_cpu_ratio", ratio_json(one.cpu_to_peer)},
+          {"ratio_to_ps", ratio_json(one.to_server)},
+          {"ratio_to_link", ratio_json(one.to_link)}};
+}
+
 }  // namespace
 
 std::string net_name(const RaceCase& race) {
@@ -109,6 +129,7 @@ nlohmann::ordered_json as_json(const RaceResult& result) {
                               {"seconds", result.seconds},
                               {"interrupted", result.interrupted},
                               {"rows", nlohmann::ordered_json::array()},
+                              {"comparisons", nlohmann::ordered_json::array()},
                               {"left_out", nlohmann::ordered_json::array()},
                               {"cannot_tell", cannot_tell(result)}};
   for (const RaceRow& row : result.rows) {
@@ -126,6 +147,9 @@ nlohmann::ordered_json as_json(const RaceResult& result) {
                             {"total_cpu_s_per_GB", row.total_cpu_s_per_gb},
                             {"link_bytes", link_bytes},
                             {"wrong", row.wrong}});
+  }
+  for (const Comparison& one : compare(result)) {
+    json["comparisons"].push_back(comparison_json(one));
   }
   for (const LeftOut& out : result.left_out) {
     json["left_out"].push_back({{"system", out.system},

@@ -50,6 +50,31 @@ TEST(RaceReport, JsonRowsHaveExactlyTheNamedFields) {
   EXPECT_FALSE(json["cannot_tell"].empty());
 }
 
+TEST(RaceReport, JsonHasAComparisonForEachCase) {
+  RaceResult result = example();
+  RaceCase alone = result.rows[0].race;
+  alone.workers = 6;
+  result.rows.push_back(row("tributary", 0.5, alone));
+  const auto json = as_json(result);
+  ASSERT_EQ(json["comparisons"].size(), 2U);
+  const auto& with_peers = json["comparisons"][0];
+  EXPECT_EQ(with_peers["net"], "netns-1gbit");
+  EXPECT_EQ(with_peers["workers"], 4);
+  EXPECT_EQ(with_peers["bytes"], 100'000'000);
+  EXPECT_EQ(with_peers["loss"], 0);
+  EXPECT_EQ(with_peers["fastest_peer"], "gloo-ring");
+  EXPECT_DOUBLE_EQ(with_peers["ratio"].get<double>(), 0.6);
+  EXPECT_DOUBLE_EQ(with_peers["ratio_min"].get<double>(), 0.6);
+  EXPECT_DOUBLE_EQ(with_peers["ratio_max"].get<double>(), 0.6);
+  EXPECT_DOUBLE_EQ(with_peers["worker_cpu_ratio"].get<double>(), 0.6);
+  EXPECT_DOUBLE_EQ(with_peers["ratio_to_ps"].get<double>(), 0.9);
+  EXPECT_TRUE(with_peers["ratio_to_link"].is_number());
+  const auto& without = json["comparisons"][1];
+  EXPECT_EQ(without["fastest_peer"], "");
+  EXPECT_TRUE(without["ratio"].is_null());
+  EXPECT_TRUE(without["ratio_to_ps"].is_null());
+}
+
 TEST(RaceReport, ALateWorkerAndSharedMemoryShowInTheirRows) {
   RaceResult result = example();
   result.rows[0].race.straggler = true;

@@ -1,0 +1,233 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The tables of docs/benchmarks.md and of the README: wall-clock and CPU time beside rivals.
+
+Each view takes the results that its marker names, by name, and returns Markdown. `tributary bench
+race` writes `rows`, one for each system and case, and `comparisons`, one for each case. The other
+benches write `rows` of their own (see the header of each in bench/).
+"""
+
+from docs.lab_tables import only
+from docs.markdown import fixed, number, percent, plain, series, spread, table
+
+# Ratios within a twentieth of 1 are called alike.
+ALIKE_WITHIN = 0.05
+
+SYSTEMS = {
+    "tributary": "Tributary",
+    "tributary-group": "with a group",
+    "ps": "ps",
+    "gloo-ring": "Gloo ring",
+    "gloo-hd": "Gloo halving-doubling",
+    "ompi-tcp": "Open MPI",
+    "ompi-tcp-ring": "Open MPI ring",
+    "ompi-shm": "Open MPI shared memory",
+}
+
+
+class Race:
+    """The result of one race."""
+
+    def __init__(self, race: dict):
+        self.rows = race["rows"]
+        self.comparisons = race["comparisons"]
+
+    def ratio(self, **case) -> float:
+        """Returns Tributary's time over the fastest TCP peer's."""
+        return self._comparison(case)["ratio"]
+
+    def ratios(self, **case) -> list[float]:
+        """Returns the ratios of all cases that match, in the order of the file."""
+        return [one["ratio"] for one in self.comparisons if _matches(one, case)]
+
+    def ms(self, system: str, **case) -> float | None:
+        for row in self.rows:
+            if row["system"] == system and _matches(row, case):
+                return row["median_s"] * 1e3
+        return None
+
+    def row(self, system: str, **case) -> dict:
+        for row in self.rows:
+            if row["system"] == system and _matches(row, case):
+                return row
+        raise KeyError(f"no row of '{system}' with {case}")
+
+    def systems(self) -> list[str]:
+        present = {row["system"] for row in self.rows}
+        return [system for system in SYSTEMS if system in present]
+
+    def _comparison(self, case: dict) -> dict:
+        for one in self.comparisons:
+            if _matches(one, case):
+                return one
+        raise KeyError(f"no comparison of {case}")
+
+
+def _matches(entry: dict, case: dict) -> bool:
+    return all(entry[key] == value for key, value in case.items())
+
+
+def _megabytes(size_bytes: int) -> str:
+    return plain(size_bytes / 1e6)
+
+
+# --- The verdict ---------------------------------------------------------------------------------
+
+
+def verdict(results: dict) -> str:
+    """Five lines: where Tributary is faster, where it is slower, and why."""
+    race, packets = Race(results["race"]), Race(results["race-pkt1500"])
+    memory, late = Race(results["race-shm"]), Race(results["race-straggler"])
+    large = {"bytes": 100_000_000}
+    shaped = race.ratios(net="netns-1gbit", **large)
+    unshaped = race.ratios(net="netns", **large)
+    small = race.ratios(net="netns", bytes=1_000_000)
+    shared = memory.ratios(net="shm")
+    single = packets.ratios(net="netns-pkt1500", **large)
+    single_shaped = packets.ratios(net="netns-1gbit-pkt1500", **large)
+    straggling = late.ratios(net="lo+straggler")
+    lines = [
+        ["Links of 1 Gbit/s limit; 100 MB", shaped, f"{series(shaped)}",
+         "A worker sends its tensor once. In a ring of 4 or 6 it sends 1.5 or 1.67 tensors."],
+        ["One of four workers is 1 s late; 10 MB", straggling, f"{series(straggling)}",
+         "Mitigation completes a block without the late worker. The others wait for it."],
+        ["Cores limit: network and workers share two; 100 MB", unshaped, f"{series(unshaped)}",
+         "A worker needs about half the CPU time of a worker in a ring."],
+        ["Cores limit; 1 MB, or shared memory", small + shared,
+         f"{series(small)}; {min(shared):.2f} to {max(shared):.2f}",
+         "The server is one more process that needs a core. Open MPI's ring has none."],
+        ["Cores limit; real packets of 1500 bytes, 100 MB", single + single_shaped,
+         f"{series(single)}; with 1 Gbit/s {series(single_shaped)}",
+         "Each packet crosses the kernel by itself, and costs five times the CPU time."],
+    ]
+    return table(["where", "Tributary is", "its time over the fastest TCP peer's", "why"],
+                 [[where, _judge(ratios), shown, why] for where, ratios, shown, why in lines])
+
+
+def _judge(ratios: list[float]) -> str:
+    if max(ratios) < 1 - ALIKE_WITHIN:
+        return "**faster**"
+    if min(ratios) > 1 + ALIKE_WITHIN:
+        return "**slower**"
+    if min(ratios) >= 1 - ALIKE_WITHIN and max(ratios) <= 1 + ALIKE_WITHIN:
+        return "alike"
+    if min(ratios) >= 1 - ALIKE_WITHIN:
+        return "alike or **slower**"
+    if max(ratios) <= 1 + ALIKE_WITHIN:
+        return "alike or **faster**"
+    return "faster or slower"
+
+
+# --- The race ------------------------------------------------------------------------------------
+
+
+def race(results: dict) -> str:
+    """A line for each case: the time of each system in ms, and the ratio to the fastest peer."""
+    races = [Race(content) for content in results.values()]
+    systems = [system for system in SYSTEMS if any(system in race.systems() for race in races)]
+    head = ["net", "workers", "MB", *[SYSTEMS[system] for system in systems],
+            "ratio to the fastest TCP peer", "worker CPU ratio"]
+    lines = []
+    for one_race in races:
+        for one in one_race.comparisons:
+            case = {key: one[key] for key in ("net", "workers", "bytes", "loss")}
+            lines.append([f"`{one['net']}`", str(one["workers"]), _megabytes(one["bytes"]),
+                          *[number(one_race.ms(system, **case), 3) for system in systems],
+                          spread(one["ratio"], one["ratio_min"], one["ratio_max"]),
+                          fixed(one["worker_cpu_ratio"])])
+    return table(head, lines)
+
+
+def race_loss(results: dict) -> str:
+    """A line for each loss: each system's time, and its time over its own without loss."""
+    one_race = Race(only(results))
+    losses = list(dict.fromkeys(row["loss"] for row in one_race.rows))
+    systems = one_race.systems()
+    lines = []
+    for loss in losses:
+        cells = [percent(loss, 2) if loss else "0"]
+        for system in systems:
+            calm, ms = one_race.ms(system, loss=0), one_race.ms(system, loss=loss)
+            cells += [number(ms, 3), fixed(ms / calm)]
+        lines.append(cells)
+    heads = [head for system in systems for head in (f"{SYSTEMS[system]}, ms", "over no loss")]
+    return table(["loss each way", *heads], lines)
+
+
+def race_straggler(results: dict) -> str:
+    one_race = Race(only(results))
+    rows = [row for row in one_race.rows if row["net"].endswith("+straggler")]
+    return table(["system", "the others' time, ms", "wrong elements"],
+                 [[SYSTEMS[row["system"]], number(row["median_s"] * 1e3, 4), str(row["wrong"])]
+                  for row in rows])
+
+
+def machine(results: dict) -> str:
+    """One sentence about the machine and its load, from NAME.machine.json or a race's own JSON."""
+    content = only(results)
+    machine = content.get("machine", content)
+    text = (f"Measured on {machine['processor']}, {machine['cores']} cores, Linux {machine['kernel']}, "
+            f"load {machine['load_before']:.1f} before and {machine['load_after']:.1f} after")
+    if "handoff_ns_before" in machine:
+        text += (f"; a cache line took {machine['handoff_ns_before']:.0f} ns between the cores before "
+                 f"and {machine['handoff_ns_after']:.0f} ns after")
+    return text + "."
+
+
+# --- The other benches ---------------------------------------------------------------------------
+
+# Goals of bench/engine_bench.h and of docs/benchmarks.md.
+ENGINE_GOALS = {(64, 64): 0.6, (1024, 64): 0.85}
+PART_GOALS = {"filter": 0.5, "ten jobs": 0.9, "two cores": 0.85}
+LATENCY_GOAL = 1.5
+
+
+def engine(results: dict) -> str:
+    lines = [[str(row["gradients"]), str(row["window"]), number(row["engine_mpps"], 3),
+              number(row["loop_mpps"], 3), spread(row["ratio"], row["ratio_min"], row["ratio_max"]),
+              plain(ENGINE_GOALS.get((row["gradients"], row["window"])))]
+             for row in only(results)["rows"]]
+    return table(["gradients", "window", "engine, Mpps", "loop, Mpps", "ratio", "to reach"], lines)
+
+
+def parts(results: dict) -> str:
+    lines = []
+    for row in only(results)["rows"]:
+        name = row["part"]
+        lines.append([("&ensp;" if name.startswith(" ") else "") + name.strip(), row["baseline"],
+                      f"{number(row['rate'], 3)} {row['unit']}",
+                      spread(row["ratio"], row["ratio_min"], row["ratio_max"]),
+                      plain(PART_GOALS.get(name))])
+    return table(["part", "beside", "rate", "ratio", "to reach"], lines)
+
+
+def latency(results: dict) -> str:
+    lines = []
+    for path in only(results)["paths"]:
+        lines.append([path["path"],
+                      *[fixed(path[end][at]) for end in ("aggregation", "echo")
+                        for at in ("p50_us", "p99_us")],
+                      spread(path["ratio"], path["ratio_min"], path["ratio_max"]),
+                      plain(LATENCY_GOAL)])
+    return table(["path", "packet in to result out: p50, us", "p99, us", "bare echo: p50, us",
+                  "p99, us", "ratio of p50", "to reach"], lines)
+
+
+def net(results: dict) -> str:
+    lines = [[row["topology"], str(row["payload_bytes"]), number(row["hops_per_s"] / 1e6, 3),
+              number(row["ns_per_hop"], 3), number(row["heap_ns_per_hop"], 3),
+              fixed(row["heap_over_calendar"])] for row in only(results)["rows"]]
+    return table(["topology", "payload, bytes", "million hops a second", "ns a hop",
+                  "ns a hop on a binary heap", "heap over calendar queue"], lines)
+
+
+VIEWS = {
+    "verdict": verdict,
+    "race": race,
+    "race-loss": race_loss,
+    "race-straggler": race_straggler,
+    "machine": machine,
+    "engine": engine,
+    "parts": parts,
+    "latency": latency,
+    "net": net,
+}
