@@ -9,6 +9,6 @@ function(tributary_tree_check)
     add_test(NAME docs.check_itself COMMAND ${tools}/fill-docs-test.py)
     add_test(NAME docs.commands_itself COMMAND ${tools}/check-docs-test.py)
     set_tests_properties(tree.check tree.check_itself docs.check docs.check_itself
-                         docs.commands_itself PROPERTIES TIMEOUT 60)
+                         docs.commands_itself PROPERTIES TIMEOUT 240)
   endif()
 endfunction()

@@ -19,7 +19,7 @@ names=(core dev torch dpdk grpc race)
 declare -A groups=(
   [core]="g++ cmake ninja-build libfmt-dev libexpected-dev libcli11-dev libtomlplusplus-dev
           nlohmann-json3-dev libcuckoo-dev libtbb-dev"
-  [dev]="libgtest-dev libgmock-dev libbenchmark-dev ccache clang-format clang-19 clang-tidy-19
+  [dev]="python3 libgtest-dev libgmock-dev libbenchmark-dev ccache clang-format clang-19 clang-tidy-19
          libclang-rt-19-dev"
   # OpenBLAS is only a Recommends of python3-torch, but training is ten times slower without it.
   [torch]="python3-torch python3-numpy python3-sklearn libopenblas0-pthread"
