@@ -22,7 +22,7 @@ constexpr Duration kGroupSleepMax = milliseconds(2);
 /// While a transfer is in flight and packets arrive close together, the thread yields its core this
 /// long after the last packet before it sleeps. A sleeping virtual core takes longer to wake up
 /// than most results take to arrive, and other threads get the core meanwhile. Measured:
-/// docs/benchmarks.md.
+/// docs/notes/race.md.
 constexpr Duration kYieldFor = microseconds(100);
 /// Packets with a larger gap do not count as close together. The gap includes the time to wake up.
 /// Assumed; trains of 64 KiB on a link of 1 Gbit/s are 0.5 ms apart, and yielding between them
