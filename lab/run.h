@@ -6,7 +6,7 @@
 ///          as there are cores.
 /// Errors:  What check() refuses; a run that does not end names the worker that hangs and why.
 /// Determinism: Equal scenarios give equal results, on every compiler and machine.
-/// Tests:   tests/lab/cluster/run_test.cc
+/// Tests:   tests/lab/run_test.cc
 #pragma once
 
 #include <cstdint>

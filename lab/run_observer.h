@@ -8,7 +8,6 @@
 /// Tests:   tests/lab/inspect/run_observer_test.cc
 #pragma once
 
-#include <memory>
 #include <span>
 
 #include "base/event_core.h"
@@ -20,13 +19,13 @@ class Network;
 
 namespace tributary::lab {
 
-class AggregatorNode;
+class InspectedNode;
 
 /// What of a run can be looked at; valid until the run ends.
 struct RunInside {
   const EventCore& core;
   net::Network& network;  ///< For its links' taps, names and queues.
-  std::span<const std::unique_ptr<AggregatorNode>> aggregators;
+  std::span<InspectedNode* const> aggregators;
 };
 
 class RunObserver {

@@ -7,8 +7,8 @@
 #include <algorithm>
 #include <bit>
 
+#include "lab/backends/backend.h"
 #include "lab/backends/trio_node.h"
-#include "lab/cluster/plan.h"
 #include "lab/workload/dnn_shape.h"
 #include "lab/workload/straggler.h"
 #include "memory/shared_memory.h"

@@ -9,7 +9,7 @@
 /// Errors:  check() names the first key that is not allowed, its value and what is allowed. Names
 /// of
 ///          back ends, models and patterns are looked up there too.
-/// Tests:   tests/lab/cluster/scenario_test.cc
+/// Tests:   tests/lab/scenario_test.cc
 #pragma once
 
 #include <cstdint>

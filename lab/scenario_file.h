@@ -12,7 +12,7 @@
 /// Exact:   scenario_text() gives a scenario that compares equal when it is read again.
 /// Errors:  One line: "x.toml:3: worker=6: unknown key 'worker' (did you mean 'workers'?); …".
 /// Threads: Pure functions; the table does not change.
-/// Tests:   tests/lab/sweep/scenario_file_test.cc
+/// Tests:   tests/lab/scenario_file_test.cc
 #pragma once
 
 #include <functional>

@@ -17,11 +17,11 @@ namespace tributary::cli {
 
 Result<void> Stepper::begin(const lab::RunInside& inside) {
   inside_.emplace(inside);
-  for (const auto& node : inside.aggregators) {
+  for (lab::InspectedNode* const node : inside.aggregators) {
     const bool modelled = node->set_trace(*this);
-    if (node_ == nullptr && modelled) node_ = node.get();
+    if (node_ == nullptr && modelled) node_ = node;
   }
-  if (node_ == nullptr && !inside.aggregators.empty()) node_ = inside.aggregators.front().get();
+  if (node_ == nullptr && !inside.aggregators.empty()) node_ = inside.aggregators.front();
   console_.write("Nothing has happened yet. 'help' lists the commands.\n");
   return {};
 }
@@ -216,10 +216,10 @@ Stepper::Next Stepper::where(const Words&) {
 
 Stepper::Next Stepper::node(const Words& words) {
   std::vector<std::string> names;
-  for (const auto& node : inside_->aggregators) {
+  for (lab::InspectedNode* const node : inside_->aggregators) {
     names.push_back(node->name());
     if (words.size() == 2 && node->name() == words[1]) {
-      node_ = node.get();
+      node_ = node;
       return where(words);
     }
   }

@@ -17,12 +17,10 @@
 #include <vector>
 
 #include "apps/trio_ml/config.h"
-#include "base/trace.h"
-#include "engine/model/report.h"
 #include "lab/backends/switchml_worker.h"
+#include "lab/inspect/inspected_node.h"
 #include "lab/result.h"
 #include "lab/scenario.h"
-#include "lab/trace/snapshot.h"
 #include "net/network.h"
 #include "net/routing.h"
 
@@ -45,7 +43,7 @@ struct AggregatorSpec {
   uint64_t seed = 1;  ///< Of session numbers.
 };
 
-class AggregatorNode : public net::Node {
+class AggregatorNode : public net::Node, public InspectedNode {
  public:
   AggregatorNode(net::Network& network, const AggregatorSpec& spec);
   virtual ~AggregatorNode() = default;
@@ -53,8 +51,8 @@ class AggregatorNode : public net::Node {
   AggregatorNode& operator=(const AggregatorNode&) = delete;
 
   [[nodiscard]] net::NodeId id() const { return id_; }
-  [[nodiscard]] const std::string& name() const { return spec_.name; }
-  [[nodiscard]] const Endpoint& address() const { return spec_.address; }
+  [[nodiscard]] const std::string& name() const final { return spec_.name; }
+  [[nodiscard]] const Endpoint& address() const final { return spec_.address; }
   /// Where datagrams to other addresses and groups leave; for net::build().
   [[nodiscard]] net::RoutingTable& table() { return table_; }
 
@@ -64,10 +62,9 @@ class AggregatorNode : public net::Node {
   [[nodiscard]] virtual AggregatorResult result(Duration elapsed) const = 0;
   [[nodiscard]] uint64_t unroutable() const { return unroutable_; }
 
-  /// From now on it tells `sink` what happens inside. @return false if its inside is not modelled.
-  virtual bool set_trace(TraceSink&) { return false; }
-  /// Its inside at this moment; no tables if that is not modelled. Looking changes nothing.
-  [[nodiscard]] virtual NodeSnapshot snapshot(const SnapshotWish&) {
+  // A node whose inside is modelled overrides both.
+  bool set_trace(TraceSink&) override { return false; }
+  [[nodiscard]] NodeSnapshot snapshot(const SnapshotWish&) override {
     return {.node = name(), .tables = {}};
   }
 
@@ -96,8 +93,5 @@ class AggregatorNode : public net::Node {
   net::RoutingTable table_;
   uint64_t unroutable_ = 0;
 };
-
-/// The same numbers as a result has them. The least is the upper end of the first bucket.
-[[nodiscard]] DurationSummary summarise(const engine::LatencySummary& latency);
 
 }  // namespace tributary::lab

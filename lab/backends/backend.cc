@@ -9,7 +9,6 @@
 #include "lab/backends/tofino_node.h"
 #include "lab/backends/trio_node.h"
 #include "lab/backends/waiting_switch.h"
-#include "lab/cluster/plan.h"
 #include "lab/peers/ring_protocol.h"
 #include "lab/peers/sharded_protocol.h"
 #include "tofino/limits.h"
@@ -68,25 +67,24 @@ Result<std::unique_ptr<AggregatorNode>> make_parameter_server(net::Network& netw
   return std::unique_ptr<AggregatorNode>(std::make_unique<ParameterServer>(network, spec));
 }
 
-host::ProtocolFactory make_sharded(const Scenario&, const ClusterPlan& plan, uint32_t rank) {
-  ShardedConfig config{.communicator = plan.workers[rank].communicator, .servers = {}};
-  config.communicator.source = rank;
-  for (const AggregatorSpec& server : plan.aggregators) config.servers.push_back(server.address);
+host::ProtocolFactory make_sharded(const Scenario&, const WorkerSetup& worker) {
+  ShardedConfig config{.communicator = worker.communicator, .servers = {}};
+  config.communicator.source = worker.rank;
+  for (const AggregatorSpec& server : worker.aggregators) config.servers.push_back(server.address);
   return [config](uint32_t nonce, Instant now) {
     return std::make_unique<ShardedProtocol>(config, nonce, now);
   };
 }
 
-host::ProtocolFactory make_ring(const Scenario& scenario, const ClusterPlan& plan, uint32_t rank) {
+host::ProtocolFactory make_ring(const Scenario& scenario, const WorkerSetup& worker) {
   const uint32_t world = scenario.workers;
-  const host::CommunicatorConfig& communicator = plan.workers[rank].communicator;
-  const RingConfig config{.rank = rank,
+  const RingConfig config{.rank = worker.rank,
                           .world = world,
-                          .gradients = communicator.gradients,
-                          .window = communicator.window,
-                          .deadline = communicator.deadline,
-                          .left = plan.workers[(rank + world - 1) % world].address,
-                          .right = plan.workers[(rank + 1) % world].address};
+                          .gradients = worker.communicator.gradients,
+                          .window = worker.communicator.window,
+                          .deadline = worker.communicator.deadline,
+                          .left = worker.workers[(worker.rank + world - 1) % world],
+                          .right = worker.workers[(worker.rank + 1) % world]};
   return [config](uint32_t, Instant now) { return std::make_unique<RingProtocol>(config, now); };
 }
 
@@ -149,6 +147,30 @@ const BackendKind* find_backend_kind(const std::string& name) {
     return kind.choice.name == name;
   });
   return found == kinds.end() ? nullptr : &*found;
+}
+
+trio_ml::JobConfig job_of(const Scenario& scenario, const BackendKind& backend) {
+  trio_ml::JobConfig job;
+  job.sources = scenario.workers;
+  job.block_cnt_max = std::max(scenario.window / scenario.train, 1U);
+  job.block_grad_max = scenario.gradients;
+  job.mitigation = backend.mitigates;
+  if (backend.mitigates) job.history = scenario.mitigation.history;
+  job.shared_buffers = scenario.host.retransmission;
+  job.timeout = scenario.mitigation.timeout;
+  job.timer_threads = scenario.mitigation.timer_threads;
+  job.permanent_after = scenario.mitigation.permanent_after;
+  return job;
+}
+
+bool is_tree(const Scenario& scenario, const BackendKind& backend) {
+  return backend.hierarchical &&
+         (scenario.topology == Topology::kChassis || scenario.topology == Topology::kTwoLevel);
+}
+
+double least_traffic(Placement placement, uint32_t workers) {
+  if (placement == Placement::kSwitch || placement == Placement::kDedicated) return 1;
+  return 2.0 * (workers - 1) / workers;
 }
 
 }  // namespace tributary::lab

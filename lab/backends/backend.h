@@ -2,10 +2,11 @@
 /// @file
 /// The kinds of aggregators that a scenario can choose from. A new one is one row in backend.cc.
 ///
-/// Tests: tests/lab/cluster/run_test.cc runs every row
+/// Tests: tests/lab/run_test.cc runs every row
 #pragma once
 
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -16,9 +17,15 @@
 
 namespace tributary::lab {
 
-struct ClusterPlan;
+/// What a back end makes a worker's protocol from.
+struct WorkerSetup {
+  uint32_t rank = 0;
+  const host::CommunicatorConfig& communicator;  ///< Of this worker.
+  std::span<const AggregatorSpec> aggregators;   ///< With their addresses.
+  std::span<const Endpoint> workers;             ///< Addresses by rank.
+};
 
-/// Where those who add stand (lab/backends/placement.h).
+/// Where those who add stand (lab/cluster/placement.h).
 enum class Placement : uint8_t {
   kSwitch,     ///< In the switch.
   kDedicated,  ///< Servers on hosts of their own, one for each worker.
@@ -41,9 +48,8 @@ struct BackendKind {
   /// Null where nobody but the workers adds.
   Result<std::unique_ptr<AggregatorNode>> (*make)(net::Network& network,
                                                   const AggregatorSpec& spec) = nullptr;
-  /// What this worker speaks, for a plan in which all addresses are set. Null: Trio-ML's protocol.
-  host::ProtocolFactory (*protocol)(const Scenario& scenario, const ClusterPlan& plan,
-                                    uint32_t rank) = nullptr;
+  /// Returns the protocol of a worker. Null: Trio-ML's protocol.
+  host::ProtocolFactory (*protocol)(const Scenario& scenario, const WorkerSetup& worker) = nullptr;
   /// Refuses what this back end cannot do beside what is said above. May be null.
   Result<void> (*check)(const Scenario& scenario, const BackendKind& kind) = nullptr;
 
@@ -56,5 +62,18 @@ struct BackendKind {
 [[nodiscard]] const std::vector<BackendKind>& backend_kinds();
 /// Null if there is none of that name.
 [[nodiscard]] const BackendKind* find_backend_kind(const std::string& name);
+
+/// Returns the settings of a job at an aggregator that serves all workers. Window and blocks count
+/// simulated packets.
+[[nodiscard]] trio_ml::JobConfig job_of(const Scenario& scenario, const BackendKind& backend);
+
+/// Returns whether the scenario asks for a generated tree of aggregators and the back end can be
+/// one.
+[[nodiscard]] bool is_tree(const Scenario& scenario, const BackendKind& backend);
+
+/// Returns the least number of bytes that a worker's host sends for a tensor, as a multiple of the
+/// tensor's size. A switch or a server on its own host needs the tensor once; a ring and colocated
+/// servers need 2 (n - 1) / n. Source: SwitchML paper §3, BytePS paper §2.2 and §4.1.1.
+[[nodiscard]] double least_traffic(Placement placement, uint32_t workers);
 
 }  // namespace tributary::lab

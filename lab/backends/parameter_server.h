@@ -14,7 +14,7 @@
 /// Errors:  What does not fit into the receive buffer is counted as dropped, beside what the
 ///          program drops.
 /// Memory:  The receive buffer's packets, at most HostSettings::receive_buffer_bytes.
-/// Tests:   tests/lab/peers/peers_run_test.cc, tests/lab/cluster/run_test.cc
+/// Tests:   tests/lab/peers/peers_run_test.cc, tests/lab/run_test.cc
 #pragma once
 
 #include <deque>

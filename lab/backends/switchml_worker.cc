@@ -6,7 +6,7 @@
 #include <algorithm>
 
 #include "host/switchml_protocol.h"
-#include "lab/cluster/plan.h"
+#include "lab/backends/backend.h"
 #include "net/packet.h"
 #include "wire/switchml.h"
 
@@ -52,12 +52,11 @@ host::SwitchmlConfig switchml_config(const Scenario& scenario, const SwitchmlDes
   return config;
 }
 
-host::ProtocolFactory switchml_protocol(const Scenario& scenario, const ClusterPlan& plan,
-                                        uint32_t rank) {
-  const AggregatorSpec& aggregator = plan.aggregators.at(0);
+host::ProtocolFactory switchml_protocol(const Scenario& scenario, const WorkerSetup& worker) {
+  const AggregatorSpec& aggregator = worker.aggregators.front();
   host::SwitchmlConfig config = switchml_config(scenario, aggregator.switchml);
   config.server = aggregator.address;
-  config.rank = rank;
+  config.rank = worker.rank;
   return [config](uint32_t, Instant) { return std::make_unique<host::SwitchmlProtocol>(config); };
 }
 

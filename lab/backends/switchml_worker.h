@@ -19,7 +19,7 @@
 
 namespace tributary::lab {
 
-struct ClusterPlan;
+struct WorkerSetup;
 
 /// What a back end's SwitchML is.
 struct SwitchmlDesign {
@@ -37,9 +37,9 @@ struct SwitchmlDesign {
 [[nodiscard]] host::SwitchmlConfig switchml_config(const Scenario& scenario,
                                                    const SwitchmlDesign& design);
 
-/// What `rank` speaks with the plan's only aggregator.
+/// Returns the protocol that a worker speaks with the only aggregator.
 [[nodiscard]] host::ProtocolFactory switchml_protocol(const Scenario& scenario,
-                                                      const ClusterPlan& plan, uint32_t rank);
+                                                      const WorkerSetup& worker);
 
 /// Refuses links that change the order, more workers than the bitmap has bits, and pools that the
 /// switch has no slots for or that trains do not divide.

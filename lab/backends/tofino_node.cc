@@ -7,7 +7,7 @@
 #include <cmath>
 
 #include "base/byte_order.h"
-#include "lab/cluster/plan.h"
+#include "lab/inspect/latency_summary.h"
 #include "lab/inspect/tofino_snapshot.h"
 #include "tofino/limits.h"
 #include "tofino/pipeline/packet_generator.h"

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "lab/inspect/pfe_report.h"
+#include "lab/inspect/trio_snapshot.h"
 
 namespace tributary::lab {
 namespace {
@@ -64,6 +65,13 @@ void TrioNode::send(std::span<const std::byte> stored, uint32_t size_bytes,
 bool TrioNode::set_trace(TraceSink& sink) {
   pfe_->set_trace(Tracer(sink, name()), words_);
   return true;
+}
+
+NodeSnapshot TrioNode::snapshot(const SnapshotWish& wish) {
+  const engine::PfeView view = pfe_->view(wish.at, words_);
+  NodeSnapshot snapshot{.node = name(), .tables = pfe_tables(view, wish.rows_max)};
+  snapshot.tables.push_back(trio_block_table(shard_, wish, view.at));
+  return snapshot;
 }
 
 AggregatorResult TrioNode::result(Duration) const {

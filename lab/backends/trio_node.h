@@ -6,7 +6,7 @@
 /// Model:   engine/model/pfe.h, with the generation, fidelity and changed numbers of PfeSettings.
 /// Threads: One.
 /// Errors:  create() refuses what the machine's parameters and Shard::add_job() refuse.
-/// Tests:   tests/lab/cluster/run_test.cc
+/// Tests:   tests/lab/run_test.cc
 #pragma once
 
 #include <memory>

@@ -7,6 +7,7 @@
 
 #include "base/assert.h"
 #include "host/straggler_pattern.h"
+#include "lab/inspect/latency_summary.h"
 
 namespace tributary::lab {
 
@@ -245,7 +246,8 @@ Error Cluster::stuck_error() const {
 Result<RunResult> Cluster::run(RunObserver* observer) {
   if (observer == nullptr) return run_to_end();
   observer_ = observer;
-  if (const auto begun = observer->begin({core_, network_, aggregators_}); !begun) {
+  for (const auto& aggregator : aggregators_) inspected_.push_back(aggregator.get());
+  if (const auto begun = observer->begin({core_, network_, inspected_}); !begun) {
     return tl::unexpected(begun.error());
   }
   auto result = run_to_end();

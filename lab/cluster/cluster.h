@@ -4,7 +4,7 @@
 ///
 /// Threads: One.
 /// Errors:  create() refuses what building refuses; run() names the worker that fails or hangs.
-/// Tests:   tests/lab/cluster/run_test.cc
+/// Tests:   tests/lab/run_test.cc
 #pragma once
 
 #include <deque>
@@ -91,6 +91,7 @@ class Cluster {
   std::vector<std::unique_ptr<Trainer>> trainers_;  ///< By rank.
   Instant began_at_;
   RunObserver* observer_ = nullptr;
+  std::vector<InspectedNode*> inspected_;  ///< The aggregators, as the observer sees them.
   bool ended_by_observer_ = false;
 };
 

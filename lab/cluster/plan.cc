@@ -6,7 +6,7 @@
 #include <algorithm>
 
 #include "base/prng.h"
-#include "lab/backends/placement.h"
+#include "lab/cluster/placement.h"
 #include "lab/peers/sharded_protocol.h"
 #include "net/topology_file.h"
 
@@ -267,25 +267,6 @@ void plan_workers(ClusterPlan& plan, const Scenario& scenario, const BackendKind
 
 }  // namespace
 
-bool is_tree(const Scenario& scenario, const BackendKind& backend) {
-  return backend.hierarchical &&
-         (scenario.topology == Topology::kChassis || scenario.topology == Topology::kTwoLevel);
-}
-
-trio_ml::JobConfig job_of(const Scenario& scenario, const BackendKind& backend) {
-  trio_ml::JobConfig job;
-  job.sources = scenario.workers;
-  job.block_cnt_max = std::max(scenario.window / scenario.train, 1U);
-  job.block_grad_max = scenario.gradients;
-  job.mitigation = backend.mitigates;
-  if (backend.mitigates) job.history = scenario.mitigation.history;
-  job.shared_buffers = scenario.host.retransmission;
-  job.timeout = scenario.mitigation.timeout;
-  job.timer_threads = scenario.mitigation.timer_threads;
-  job.permanent_after = scenario.mitigation.permanent_after;
-  return job;
-}
-
 Result<ClusterPlan> plan_cluster(const Scenario& scenario, const BackendKind& backend,
                                  std::optional<uint32_t> background_to) {
   Prng seeds(scenario.seed);
@@ -322,12 +303,16 @@ Result<ClusterPlan> plan_cluster(const Scenario& scenario, const BackendKind& ba
     spec.seed = seeds.any_u64();
   }
   plan_workers(plan, scenario, backend, *leaf_of);
-  for (AggregatorSpec& spec : plan.aggregators) {
-    for (const WorkerNodeConfig& worker : plan.workers) spec.workers.push_back(worker.address);
-  }
+  std::vector<Endpoint> addresses;
+  for (const WorkerNodeConfig& worker : plan.workers) addresses.push_back(worker.address);
+  for (AggregatorSpec& spec : plan.aggregators) spec.workers = addresses;
   if (backend.protocol != nullptr) {
     for (uint32_t rank = 0; rank < scenario.workers; rank++) {
-      plan.workers[rank].protocol = backend.protocol(scenario, plan, rank);
+      WorkerNodeConfig& worker = plan.workers[rank];
+      worker.protocol = backend.protocol(scenario, {.rank = rank,
+                                                    .communicator = worker.communicator,
+                                                    .aggregators = plan.aggregators,
+                                                    .workers = addresses});
     }
   }
   for (uint32_t i = 0; i < scenario.workers; i++) plan.worker_seeds.push_back(seeds.any_u64());

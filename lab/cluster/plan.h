@@ -57,11 +57,4 @@ struct ClusterPlan {
 [[nodiscard]] Result<ClusterPlan> plan_cluster(const Scenario& scenario, const BackendKind& backend,
                                                std::optional<uint32_t> background_to);
 
-/// The settings of a job at an aggregator all workers are at; window and blocks in simulated
-/// packets.
-[[nodiscard]] trio_ml::JobConfig job_of(const Scenario& scenario, const BackendKind& backend);
-
-/// Whether the scenario asks for a generated tree of aggregators that this back end can be.
-[[nodiscard]] bool is_tree(const Scenario& scenario, const BackendKind& backend);
-
 }  // namespace tributary::lab

@@ -20,7 +20,7 @@
 ///          worker goes on without them, as if somebody's parameters cost nothing to take over.
 /// Threads: One.
 /// Errors:  A transfer that ends with an error ends the trainer; see failed() and dropped_out().
-/// Tests:   tests/lab/cluster/run_test.cc, straggling_run_test.cc
+/// Tests:   tests/lab/run_test.cc, straggling_run_test.cc
 #pragma once
 
 #include <cstdint>

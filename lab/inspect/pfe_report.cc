@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <tuple>
 
-#include "lab/backends/aggregator_node.h"
+#include "lab/inspect/latency_summary.h"
 #include "lab/trace/time_text.h"
 
 namespace tributary::lab {

@@ -4,7 +4,7 @@
 /// moment.
 ///
 /// Threads: Pure functions.
-/// Tests:   tests/lab/cluster/run_test.cc, run_observer_test.cc
+/// Tests:   tests/lab/run_test.cc, run_observer_test.cc
 #pragma once
 
 #include <string>

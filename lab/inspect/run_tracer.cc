@@ -6,6 +6,7 @@
 #include "base/key_table.h"
 #include "lab/inspect/switchml_words.h"
 #include "lab/inspect/trio_words.h"
+#include "net/network.h"
 
 namespace tributary::lab {
 namespace {
@@ -34,7 +35,7 @@ void trace_packet(const Tracer& tracer, uint16_t aggregator_port, Instant at,
 
 Result<void> check_trace_node(const RunInside& inside, const std::string& name) {
   std::vector<std::string> names;
-  for (const auto& node : inside.aggregators) names.push_back(node->name());
+  for (InspectedNode* const node : inside.aggregators) names.push_back(node->name());
   for (net::LinkId link = 0; link < inside.network.link_count(); link++) {
     names.push_back(inside.network.link_name(link));
   }
@@ -65,9 +66,9 @@ Result<void> RunTracer::begin(const RunInside& inside) {
     if (const auto known = check_trace_node(inside, config_.node); !known) return known;
   }
   bool any = false;
-  for (const auto& node : inside.aggregators) {
+  for (InspectedNode* const node : inside.aggregators) {
     if (!config_.node.empty() && node->name() != config_.node) continue;
-    nodes_.push_back(node.get());
+    nodes_.push_back(node);
     if (sink_ != nullptr) any |= node->set_trace(*sink_);
   }
   if (sink_ == nullptr) return {};
@@ -84,7 +85,7 @@ Result<void> RunTracer::begin(const RunInside& inside) {
 void RunTracer::take_snapshots(Instant at) {
   SnapshotWish wish = config_.wish;
   wish.at = at;
-  for (AggregatorNode* const node : nodes_) snapshots_.push_back({at, node->snapshot(wish)});
+  for (InspectedNode* const node : nodes_) snapshots_.push_back({at, node->snapshot(wish)});
 }
 
 bool RunTracer::before_event(Instant next) {

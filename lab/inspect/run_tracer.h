@@ -16,7 +16,7 @@
 #include <vector>
 
 #include "base/trace.h"
-#include "lab/backends/aggregator_node.h"
+#include "lab/inspect/inspected_node.h"
 #include "lab/run_observer.h"
 
 namespace tributary::lab {
@@ -56,8 +56,8 @@ class RunTracer final : public RunObserver {
   const RunTracerConfig config_;
   TraceSink* const sink_;
   const EventCore* core_ = nullptr;
-  std::vector<AggregatorNode*> nodes_;  ///< Those of interest.
-  std::vector<Tracer> link_tracers_;    ///< Shape [links].
+  std::vector<InspectedNode*> nodes_;  ///< Those of interest.
+  std::vector<Tracer> link_tracers_;   ///< Shape [links].
   std::vector<Taken> snapshots_;
   size_t taken_ = 0;  ///< Of config_.at.
   bool had_enough_ = false;

@@ -9,7 +9,7 @@
 #include <limits>
 #include <vector>
 
-#include "tests/lab/cluster/run_bed.h"
+#include "tests/lab/run_bed.h"
 #include "tests/support/seed.h"
 
 namespace tributary::lab {

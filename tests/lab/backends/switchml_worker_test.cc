@@ -6,7 +6,7 @@
 #include <gtest/gtest.h>
 
 #include "lab/backends/backend.h"
-#include "tests/lab/cluster/run_bed.h"
+#include "tests/lab/run_bed.h"
 
 namespace tributary::lab {
 namespace {

@@ -7,8 +7,8 @@
 #include <gtest/gtest.h>
 
 #include "lab/cluster/plan.h"
-#include "tests/lab/cluster/part_of.h"
-#include "tests/lab/cluster/run_bed.h"
+#include "tests/lab/part_of.h"
+#include "tests/lab/run_bed.h"
 #include "tests/support/seed.h"
 #include "tofino/limits.h"
 

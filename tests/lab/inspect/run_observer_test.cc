@@ -10,7 +10,7 @@
 
 #include "lab/inspect/run_tracer.h"
 #include "lab/trace/trace_log.h"
-#include "tests/lab/cluster/run_bed.h"
+#include "tests/lab/run_bed.h"
 
 namespace tributary::lab {
 namespace {

@@ -6,9 +6,8 @@
 #include <gtest/gtest.h>
 
 #include "lab/backends/backend.h"
-#include "lab/backends/placement.h"
 #include "lab/run.h"
-#include "tests/lab/cluster/run_bed.h"
+#include "tests/lab/run_bed.h"
 
 namespace tributary::lab {
 namespace {

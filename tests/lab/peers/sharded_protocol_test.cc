@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Method: what leaves for whom, by hand; sums through real servers are in peers_run_test.cc and in
-// tests/lab/cluster/run_test.cc.
+// tests/lab/run_test.cc.
 #include "lab/peers/sharded_protocol.h"
 
 #include <gmock/gmock.h>

@@ -28,9 +28,4 @@ inline constexpr Duration kLoopbackPropagation = nanoseconds(100);  ///< Assumed
 /// worker, in order of ranks. Sets plan.host_nodes and plan.nic_bits_per_s to what has changed.
 void place_servers(ClusterPlan& plan, const Scenario& scenario, Placement placement);
 
-/// Least bytes that a worker's host sends for a tensor, as a multiple of the tensor's: what the
-/// switch adds or a server of its own is sent once; a ring and colocated servers need
-/// 2 (n - 1) / n. Source: SwitchML paper §3, BytePS paper §2.2 and §4.1.1.
-[[nodiscard]] double least_traffic(Placement placement, uint32_t workers);
-
 }  // namespace tributary::lab

@@ -9,7 +9,7 @@
 
 #include "lab/backends/backend.h"
 #include "lab/backends/waiting_switch.h"
-#include "tests/lab/cluster/run_bed.h"
+#include "tests/lab/run_bed.h"
 
 namespace tributary::lab {
 namespace {

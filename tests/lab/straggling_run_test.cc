@@ -10,7 +10,7 @@
 #include "host/straggler_pattern.h"
 #include "lab/run.h"
 #include "lab/workload/straggler.h"
-#include "tests/lab/cluster/run_bed.h"
+#include "tests/lab/run_bed.h"
 
 namespace tributary::lab {
 namespace {

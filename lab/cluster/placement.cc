@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "lab/backends/placement.h"
+#include "lab/cluster/placement.h"
 
 #include <fmt/format.h>
 
@@ -71,11 +71,6 @@ void place_servers(ClusterPlan& plan, const Scenario& scenario, Placement placem
       share_host(plan, rank, workers[rank]);
     }
   }
-}
-
-double least_traffic(Placement placement, uint32_t workers) {
-  if (placement == Placement::kSwitch || placement == Placement::kDedicated) return 1;
-  return 2.0 * (workers - 1) / workers;
 }
 
 }  // namespace tributary::lab
