@@ -10,6 +10,7 @@
 #include "base/key_table.h"
 #include "lab/trace/time_text.h"
 #include "lab/trace/trace_log.h"
+#include "net/network.h"
 
 namespace tributary::cli {
 

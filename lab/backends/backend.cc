@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "base/assert.h"
 #include "lab/backends/live_node.h"
 #include "lab/backends/parameter_server.h"
 #include "lab/backends/switchml_trio_node.h"
@@ -49,8 +50,10 @@ constexpr SwitchmlDesign kOnTrio{.elements = host::kSwitchmlLargeElements,
                                  .slots_max = switchml::kSlotsLimit};
 
 /// SwitchML on the modelled Tofino.
-BackendKind on_tofino(const char* name, const char* description, const SwitchmlDesign& design) {
-  return {.choice = {name, description},
+BackendKind on_tofino(Backend id, const char* name, const char* description,
+                      const SwitchmlDesign& design) {
+  return {.id = id,
+          .choice = {name, description},
           .mitigates = design.times_out,
           .switchml = &design,
           .own_ports = true,
@@ -92,61 +95,68 @@ host::ProtocolFactory make_ring(const Scenario& scenario, const WorkerSetup& wor
 
 const std::vector<BackendKind>& backend_kinds() {
   static const std::vector<BackendKind> kinds{
-      {.choice = {"trio-ml", "Trio-ML on the modelled PFE, straggler mitigation on"},
+      {.id = Backend::kTrioMl,
+       .choice = {"trio-ml", "Trio-ML on the modelled PFE, straggler mitigation on"},
        .mitigates = true,
        .hierarchical = true,
        .make = create<TrioNode>},
-      {.choice = {"trio-ml-wait", "the same without mitigation: it waits for everyone"},
+      {.id = Backend::kTrioMlWait,
+       .choice = {"trio-ml-wait", "the same without mitigation: it waits for everyone"},
        .hierarchical = true,
        .make = create<TrioNode>},
-      {.choice = {"waiting-switch",
+      {.id = Backend::kWaitingSwitch,
+       .choice = {"waiting-switch",
                   "a switch at line rate that waits for everyone: what waiting alone costs"},
        .make = make_waiting_switch},
-      {.choice = {"ideal", "the same switch, and nobody straggles"},
+      {.id = Backend::kIdeal,
+       .choice = {"ideal", "the same switch, and nobody straggles"},
        .straggles = false,
        .make = make_waiting_switch},
-      on_tofino("switchml-64", "SwitchML on the modelled Tofino, one pipe, 64 elements a packet",
-                kSmallOnTofino),
-      on_tofino("switchml-256",
+      on_tofino(Backend::kSwitchml64, "switchml-64",
+                "SwitchML on the modelled Tofino, one pipe, 64 elements a packet", kSmallOnTofino),
+      on_tofino(Backend::kSwitchml256, "switchml-256",
                 "SwitchML on the modelled Tofino, four pipes, 256 elements a packet",
                 kLargeOnTofino),
-      on_tofino("switchml-64-timeout",
+      on_tofino(Backend::kSwitchml64Timeout, "switchml-64-timeout",
                 "switchml-64 whose packet generator gives up slots that wait too long",
                 kTimingOutOnTofino),
-      {.choice = {"switchml-on-trio", "SwitchML's program, 256 elements, on the modelled PFE"},
+      {.id = Backend::kSwitchmlOnTrio,
+       .choice = {"switchml-on-trio", "SwitchML's program, 256 elements, on the modelled PFE"},
        .switchml = &kOnTrio,
        .port = wire::kSwitchmlPort,
        .make = create<SwitchmlTrioNode>,
        .protocol = switchml_protocol,
        .check = [](const Scenario& scenario,
                    const BackendKind& kind) { return check_switchml(scenario, *kind.switchml); }},
-      {.choice = {"live", "the live engine's core in virtual time; its work takes no time"},
+      {.id = Backend::kLive,
+       .choice = {"live", "the live engine's core in virtual time; its work takes no time"},
        .mitigates = true,
        .hierarchical = true,
        .elides = false,
        .trains = false,
        .make = create<LiveNode>},
-      {.choice = {"ps-dedicated", "parameter servers on hosts of their own, one for each worker"},
+      {.id = Backend::kPsDedicated,
+       .choice = {"ps-dedicated", "parameter servers on hosts of their own, one for each worker"},
        .placement = Placement::kDedicated,
        .make = make_parameter_server,
        .protocol = make_sharded},
-      {.choice = {"ps-colocated", "parameter servers on the workers' hosts, sharing their cables"},
+      {.id = Backend::kPsColocated,
+       .choice = {"ps-colocated", "parameter servers on the workers' hosts, sharing their cables"},
        .placement = Placement::kColocated,
        .make = make_parameter_server,
        .protocol = make_sharded},
-      {.choice = {"ring", "ring all-reduce: nobody but the workers adds"},
+      {.id = Backend::kRing,
+       .choice = {"ring", "ring all-reduce: nobody but the workers adds"},
        .placement = Placement::kWorkers,
        .protocol = make_ring},
   };
   return kinds;
 }
 
-const BackendKind* find_backend_kind(const std::string& name) {
-  const auto& kinds = backend_kinds();
-  const auto found = std::find_if(kinds.begin(), kinds.end(), [&](const BackendKind& kind) {
-    return kind.choice.name == name;
-  });
-  return found == kinds.end() ? nullptr : &*found;
+const BackendKind& backend_kind(Backend backend) {
+  const BackendKind& kind = backend_kinds().at(static_cast<size_t>(backend));
+  TRIB_ASSERT(kind.id == backend);
+  return kind;
 }
 
 trio_ml::JobConfig job_of(const Scenario& scenario, const BackendKind& backend) {

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -34,6 +35,7 @@ enum class Placement : uint8_t {
 };
 
 struct BackendKind {
+  Backend id;
   Choice choice;
   Placement placement = Placement::kSwitch;
   bool mitigates = false;     ///< Gives stragglers up.
@@ -50,8 +52,8 @@ struct BackendKind {
                                                   const AggregatorSpec& spec) = nullptr;
   /// Returns the protocol of a worker. Null: Trio-ML's protocol.
   host::ProtocolFactory (*protocol)(const Scenario& scenario, const WorkerSetup& worker) = nullptr;
-  /// Refuses what this back end cannot do beside what is said above. May be null.
-  Result<void> (*check)(const Scenario& scenario, const BackendKind& kind) = nullptr;
+  /// Refuses scenarios beyond the limits above. May be null.
+  std::optional<Refusal> (*check)(const Scenario& scenario, const BackendKind& kind) = nullptr;
 
   /// Elements of its packets.
   [[nodiscard]] uint32_t elements(const Scenario& scenario) const {
@@ -59,9 +61,9 @@ struct BackendKind {
   }
 };
 
+/// Returns a row for each Backend, in their order.
 [[nodiscard]] const std::vector<BackendKind>& backend_kinds();
-/// Null if there is none of that name.
-[[nodiscard]] const BackendKind* find_backend_kind(const std::string& name);
+[[nodiscard]] const BackendKind& backend_kind(Backend backend);
 
 /// Returns the settings of a job at an aggregator that serves all workers. Window and blocks count
 /// simulated packets.

@@ -60,7 +60,7 @@ host::ProtocolFactory switchml_protocol(const Scenario& scenario, const WorkerSe
   return [config](uint32_t, Instant) { return std::make_unique<host::SwitchmlProtocol>(config); };
 }
 
-Result<void> check_switchml(const Scenario& scenario, const SwitchmlDesign& design) {
+std::optional<Refusal> check_switchml(const Scenario& scenario, const SwitchmlDesign& design) {
   for (const auto& [key, link] :
        {std::pair{"link.reorder", &scenario.link}, std::pair{"fabric.reorder", &scenario.fabric}}) {
     if (link->faults.reorder <= 0) continue;
@@ -85,10 +85,11 @@ Result<void> check_switchml(const Scenario& scenario, const SwitchmlDesign& desi
   return {};
 }
 
-tl::unexpected<Error> refused_by_backend(const Scenario& scenario, const char* key,
-                                         const std::string& value, const std::string& allowed) {
-  return failure(fmt::format("{}={} is not allowed; allowed with backend={}: {}", key, value,
-                             scenario.backend, allowed));
+Refusal refused_by_backend(const Scenario& scenario, const char* key, const std::string& value,
+                           const std::string& allowed) {
+  return {.key = key,
+          .text = fmt::format("{}={} is not allowed; allowed with backend={}: {}", key, value,
+                              backend_kind(scenario.backend).choice.name, allowed)};
 }
 
 }  // namespace tributary::lab

@@ -13,6 +13,9 @@
 /// Tests:   tests/lab/backends/switchml_worker_test.cc, tofino_node_test.cc
 #pragma once
 
+#include <optional>
+#include <string>
+
 #include "host/switchml_config.h"
 #include "host/tensor_protocol.h"
 #include "lab/scenario.h"
@@ -41,13 +44,13 @@ struct SwitchmlDesign {
 [[nodiscard]] host::ProtocolFactory switchml_protocol(const Scenario& scenario,
                                                       const WorkerSetup& worker);
 
-/// Refuses links that change the order, more workers than the bitmap has bits, and pools that the
-/// switch has no slots for or that trains do not divide.
-[[nodiscard]] Result<void> check_switchml(const Scenario& scenario, const SwitchmlDesign& design);
+/// Refuses links that reorder packets, more workers than the bitmap has bits, pools beyond the
+/// switch's slots, and pools that the train does not divide.
+[[nodiscard]] std::optional<Refusal> check_switchml(const Scenario& scenario,
+                                                    const SwitchmlDesign& design);
 
-/// "key=value is not allowed; allowed with backend=…: …".
-[[nodiscard]] tl::unexpected<Error> refused_by_backend(const Scenario& scenario, const char* key,
-                                                       const std::string& value,
-                                                       const std::string& allowed);
+/// Returns "key=value is not allowed; allowed with backend=…: …".
+[[nodiscard]] Refusal refused_by_backend(const Scenario& scenario, const char* key,
+                                         const std::string& value, const std::string& allowed);
 
 }  // namespace tributary::lab

@@ -66,6 +66,7 @@ class TofinoNode final : public AggregatorNode, private tofino::SwitchSink, priv
 
 /// As check_switchml(); refuses also more workers than ports, ports faster than the chip's, and a
 /// time-out that is shorter than the generator's sweep.
-[[nodiscard]] Result<void> check_tofino(const Scenario& scenario, const SwitchmlDesign& design);
+[[nodiscard]] std::optional<Refusal> check_tofino(const Scenario& scenario,
+                                                  const SwitchmlDesign& design);
 
 }  // namespace tributary::lab

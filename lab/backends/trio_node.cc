@@ -17,8 +17,7 @@ constexpr uint64_t kMemorySlackBytes = uint64_t{1} << 20;
 Result<engine::Parameters> parameters_of(const PfeSettings& settings) {
   auto parameters = engine::preset(settings.generation);
   if (!parameters) return parameters;
-  parameters->fidelity =
-      settings.fidelity == "exact" ? engine::Fidelity::kExact : engine::Fidelity::kBurst;
+  parameters->fidelity = settings.fidelity;
   for (const ParameterOverride& change : settings.overrides) {
     const auto set = engine::set_parameter(*parameters, change.name, change.value);
     if (!set) return tl::unexpected(set.error());
@@ -78,9 +77,9 @@ AggregatorResult TrioNode::result(Duration) const {
   AggregatorResult result = pfe_result(name(), pfe_->report());
   // The job counts simulated packets; each stands for `train`.
   const auto memory = static_cast<double>(trio_ml::memory_bytes(spec().job, 1) * spec().train);
-  result.parts.push_back({kMemoryPart, memory / 1e6, "MB"});
-  result.parts.push_back(
-      {kSlotsPart, static_cast<double>(spec().job.block_cnt_max) * spec().train, "of the window"});
+  result.add(PartKind::kMemory, memory / 1e6, "MB");
+  result.add(PartKind::kSlots, static_cast<double>(spec().job.block_cnt_max) * spec().train,
+             "of the window");
   return result;
 }
 

@@ -14,14 +14,12 @@ namespace tributary::lab {
 Result<std::unique_ptr<Cluster>> Cluster::create(const Scenario& scenario,
                                                  Duration typical_iteration,
                                                  TensorExchange* exchange) {
-  const BackendKind* backend = find_backend_kind(scenario.backend);
-  const StragglerKind* kind = find_straggler_kind(
-      backend != nullptr && backend->straggles ? scenario.straggler.pattern : "none");
-  TRIB_ASSERT(backend != nullptr && kind != nullptr);
-  auto pattern = kind->make(scenario, typical_iteration);
-  auto plan = plan_cluster(scenario, *backend, pattern->background_to());
+  const BackendKind& backend = backend_kind(scenario.backend);
+  const Straggling straggling = backend.straggles ? scenario.straggler.pattern : Straggling::kNone;
+  auto pattern = straggler_kind(straggling).make(scenario, typical_iteration);
+  auto plan = plan_cluster(scenario, backend, pattern->background_to());
   if (!plan) return tl::unexpected(plan.error());
-  std::unique_ptr<Cluster> cluster(new Cluster(scenario, *backend, std::move(pattern),
+  std::unique_ptr<Cluster> cluster(new Cluster(scenario, backend, std::move(pattern),
                                                *std::move(plan), typical_iteration, exchange));
   if (const auto built = cluster->build(); !built) return tl::unexpected(built.error());
   return cluster;

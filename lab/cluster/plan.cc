@@ -96,27 +96,27 @@ Result<void> check_cables(const net::Topology& topology) {
 
 /// Every worker is cabled to the one aggregator, has an IPv4 address, and no link of a file changes
 /// the order (the scenario's own are the back end's check).
-Result<void> check_own_ports(const net::Topology& topology, const Scenario& scenario) {
+Result<void> check_own_ports(const net::Topology& topology, const BackendKind& backend) {
   const std::string& aggregator = nodes_of(topology, kAggregatorKind).at(0)->name;
   for (const net::CableSpec& cable : topology.cables) {
     if (cable.forth.faults.reorder <= 0 && cable.back.faults.reorder <= 0) continue;
     return failure(
         fmt::format("{}: the cable from {} to {} changes the order of packets; allowed with "
                     "backend={}: reorder=0",
-                    cable.where, cable.a.node, cable.b.node, scenario.backend));
+                    cable.where, cable.a.node, cable.b.node, backend.choice.name));
   }
   for (const net::NodeSpec* worker : nodes_of(topology, kWorkerKind)) {
     if (!worker->address.is_ipv4()) {
       return failure(fmt::format("{}: {} has the address {}; allowed with backend={}: IPv4",
                                  worker->where, worker->name, worker->address.to_string(),
-                                 scenario.backend));
+                                 backend.choice.name));
     }
     const std::string neighbour = neighbour_of(topology, worker->name);
     if (neighbour == aggregator) continue;
     return failure(
         fmt::format("topology: {} is cabled to '{}'; allowed with backend={}: '{}', each "
                     "worker at a port of its own",
-                    worker->name, neighbour, scenario.backend, aggregator));
+                    worker->name, neighbour, backend.choice.name, aggregator));
   }
   return {};
 }
@@ -138,21 +138,21 @@ Result<void> check_nodes(const net::Topology& topology, const Scenario& scenario
   }
   const size_t tops = nodes_of(topology, kTopKind).size();
   if (tops > (backend.hierarchical ? 1U : 0U)) {
-    return refuse(
-        kTopKind, tops,
-        backend.hierarchical ? "at most 1" : fmt::format("none with backend={}", scenario.backend));
+    return refuse(kTopKind, tops,
+                  backend.hierarchical ? "at most 1"
+                                       : fmt::format("none with backend={}", backend.choice.name));
   }
   const size_t aggregators = nodes_of(topology, kAggregatorKind).size();
   if (backend.placement != Placement::kSwitch) {
     if (aggregators == 0) return check_cables(topology);
     return refuse(kAggregatorKind, aggregators,
-                  fmt::format("none with backend={}", scenario.backend));
+                  fmt::format("none with backend={}", backend.choice.name));
   }
   if (aggregators == 0 || (aggregators > 1 && tops == 0)) {
     return refuse(kAggregatorKind, aggregators,
                   fmt::format("1, or several below one of kind {}", kTopKind));
   }
-  return backend.own_ports ? check_own_ports(topology, scenario) : Result<void>();
+  return backend.own_ports ? check_own_ports(topology, backend) : Result<void>();
 }
 
 AggregatorSpec spec_of(const net::NodeSpec& node, const trio_ml::JobConfig& job) {

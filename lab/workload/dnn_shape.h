@@ -16,6 +16,8 @@
 #include <string>
 #include <vector>
 
+#include "lab/scenario.h"
+
 namespace tributary::lab {
 
 struct DnnTensor {
@@ -24,6 +26,7 @@ struct DnnTensor {
 };
 
 struct DnnShape {
+  Model id;
   std::string name;
   std::string description;  ///< One line.
   uint32_t batch;           ///< Images an iteration and worker.
@@ -33,9 +36,10 @@ struct DnnShape {
   [[nodiscard]] uint64_t multiply_adds() const;
 };
 
-/// All networks that are known by name. Built at the first call; any thread.
+/// Returns a row for each Model but kCustom, in their order. The first call builds them. Any thread
+/// may call it.
 [[nodiscard]] const std::vector<DnnShape>& dnn_shapes();
-/// Null if there is none of that name.
-[[nodiscard]] const DnnShape* find_dnn_shape(const std::string& name);
+/// @param model Not kCustom.
+[[nodiscard]] const DnnShape& dnn_shape(Model model);
 
 }  // namespace tributary::lab

@@ -46,6 +46,7 @@ class StragglerPattern {
 };
 
 struct StragglerKind {
+  Straggling id;
   Choice choice;
   bool needs_typical_iteration = false;
   /// Without mitigation nobody would ever go on.
@@ -53,8 +54,8 @@ struct StragglerKind {
   std::unique_ptr<StragglerPattern> (*make)(const Scenario& scenario, Duration typical_iteration);
 };
 
+/// Returns a row for each Straggling, in their order.
 [[nodiscard]] const std::vector<StragglerKind>& straggler_kinds();
-/// Null if there is none of that name.
-[[nodiscard]] const StragglerKind* find_straggler_kind(const std::string& name);
+[[nodiscard]] const StragglerKind& straggler_kind(Straggling pattern);
 
 }  // namespace tributary::lab
