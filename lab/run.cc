@@ -6,11 +6,11 @@
 namespace tributary::lab {
 namespace {
 
-/// Iterations of the short run that finds the typical one. Without stragglers all but the first are
-/// equal.
+/// Iterations of the short run that measures the typical one. Without stragglers all but the first
+/// are equal.
 constexpr uint32_t kTypicalIterations = 3;
 
-/// What the pattern measures its delays in: given, or found by a short run without stragglers.
+/// Returns the unit of the pattern's delays: given, or measured by a short run without stragglers.
 Result<Duration> typical_iteration(const Scenario& scenario) {
   const StragglerKind& pattern = straggler_kind(scenario.straggler.pattern);
   if (!backend_kind(scenario.backend).straggles || !pattern.needs_typical_iteration) {

@@ -31,8 +31,8 @@ Result<std::unique_ptr<AggregatorNode>> make_waiting_switch(net::Network& networ
   return std::unique_ptr<AggregatorNode>(std::make_unique<WaitingSwitch>(network, spec));
 }
 
-// Latencies are those of an idle switch, as tests/lab/cluster has them. On Tofino so many passes
-// (SwitchML paper §5); the slots are the published program's.
+// Latencies are those of an idle switch; tests/lab/backends/tofino_node_test.cc measures them. The
+// numbers of passes are the SwitchML paper's (§5), the slots those of the published program.
 constexpr uint32_t kTofinoSlots = tofino::SwitchmlVariant{}.slots;
 constexpr SwitchmlDesign kSmallOnTofino{.elements = host::kSwitchmlSmallElements,
                                         .latency = tofino::kPassLatency * 2,

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /// @file
-/// The kinds of aggregators that a scenario can choose from. A new one is one row in backend.cc.
+/// The kinds of aggregators that a scenario can choose. A new one is a value of Backend and a row
+/// in backend.cc.
 ///
 /// Tests: tests/lab/run_test.cc runs every row
 #pragma once
@@ -26,28 +27,28 @@ struct WorkerSetup {
   std::span<const Endpoint> workers;             ///< Addresses by rank.
 };
 
-/// Where those who add stand (lab/cluster/placement.h).
+/// The place of the machines that add (lab/cluster/placement.h).
 enum class Placement : uint8_t {
   kSwitch,     ///< In the switch.
   kDedicated,  ///< Servers on hosts of their own, one for each worker.
-  kColocated,  ///< Servers beside the workers, on their hosts.
-  kWorkers,    ///< Nobody but the workers.
+  kColocated,  ///< Servers on the workers' hosts.
+  kWorkers,    ///< In the workers themselves.
 };
 
 struct BackendKind {
   Backend id;
   Choice choice;
   Placement placement = Placement::kSwitch;
-  bool mitigates = false;     ///< Gives stragglers up.
+  bool mitigates = false;     ///< Completes blocks without stragglers.
   bool straggles = true;      ///< False: the scenario's straggler pattern does not apply.
-  bool hierarchical = false;  ///< Can be a tree; else all workers are at one of it.
-  bool elides = true;         ///< Takes datagrams without their payload.
-  bool trains = true;         ///< Takes datagrams that stand for several.
+  bool hierarchical = false;  ///< Can be a tree; else all workers are at one node.
+  bool elides = true;         ///< Accepts datagrams without payload.
+  bool trains = true;         ///< Accepts datagrams that represent several.
   /// Null if it does not speak SwitchML.
   const SwitchmlDesign* switchml = nullptr;
-  bool own_ports = false;             ///< Every worker has to be at a port of its own.
-  uint16_t port = wire::kTrioMlPort;  ///< UDP port it is addressed at.
-  /// Null where nobody but the workers adds.
+  bool own_ports = false;             ///< Every worker needs a port of its own.
+  uint16_t port = wire::kTrioMlPort;  ///< The node's UDP port.
+  /// Makes the node. Null if only the workers add.
   Result<std::unique_ptr<AggregatorNode>> (*make)(net::Network& network,
                                                   const AggregatorSpec& spec) = nullptr;
   /// Returns the protocol of a worker. Null: Trio-ML's protocol.
@@ -55,7 +56,7 @@ struct BackendKind {
   /// Refuses scenarios beyond the limits above. May be null.
   std::optional<Refusal> (*check)(const Scenario& scenario, const BackendKind& kind) = nullptr;
 
-  /// Elements of its packets.
+  /// Returns the elements of a packet.
   [[nodiscard]] uint32_t elements(const Scenario& scenario) const {
     return switchml != nullptr ? switchml->elements : scenario.gradients;
   }

@@ -21,7 +21,7 @@ switchml::ShardConfig shard_config(const AggregatorSpec& spec) {
   return {.sessions_max = 1, .slots_max = spec.slots};
 }
 
-/// What a contribution, a result and their repetitions are counted as; the rest is refused.
+/// The outcomes of accepted packets; all others are refusals.
 constexpr std::array kAccepted{switchml::Outcome::kAggregated, switchml::Outcome::kSlotCompleted,
                                switchml::Outcome::kResultSent, switchml::Outcome::kRetransmitted,
                                switchml::Outcome::kDuplicate};

@@ -13,7 +13,7 @@
 namespace tributary::lab {
 namespace {
 
-/// From sending a packet to sending the next one of its slot.
+/// Returns the time from a packet to the next one of its slot.
 Duration delay_of(const Scenario& scenario, const SwitchmlDesign& design, uint64_t bits_per_s,
                   uint32_t packet_bytes) {
   const Duration packet_time = from_seconds(packet_bytes * 8.0 / static_cast<double>(bits_per_s));

@@ -19,9 +19,9 @@ namespace {
 
 using tofino::FrameAddress;
 
-/// MAC of rank 0; the others follow. Locally administered (IEEE 802), ours to choose.
+/// MAC of rank 0; the others follow. Locally administered (IEEE 802).
 constexpr uint64_t kWorkerMac = 0x0200'0000'0100;
-/// What on_event() is called with for the pipeline's own time; packets are addresses, never 0.
+/// The argument of on_event() for the pipeline's own time. Packets are addresses, never 0.
 constexpr uint64_t kPipeline = 0;
 
 uint32_t ipv4_of(const Endpoint& endpoint) {
@@ -39,8 +39,8 @@ tofino::SwitchmlVariant variant_of(const AggregatorSpec& spec) {
   return variant;
 }
 
-/// Local ports from one worker to the next. A quad is one port of 100 Gbit/s or four of a quarter;
-/// with 256 elements each worker's quad has a twin in every other pipe.
+/// Returns the local ports from one worker to the next. A quad is one port of 100 Gbit/s or four of
+/// 25 Gbit/s. With 256 elements each worker's quad has a twin in every other pipe.
 uint32_t port_stride(uint32_t elements, uint64_t bits_per_s) {
   const bool channel = elements == host::kSwitchmlSmallElements &&
                        bits_per_s <= tofino::kPortRate / tofino::kPortStride;
@@ -52,7 +52,8 @@ uint32_t workers_max(uint32_t elements, uint64_t bits_per_s) {
   return std::min(ports / port_stride(elements, bits_per_s), wire::kSwitchmlWorkersMax);
 }
 
-/// Looks at every slot of both sets; a frame as SwitchmlSwitch::set_timeout() makes it.
+/// Returns the time to visit every slot of both sets, with the frames of
+/// SwitchmlSwitch::set_timeout().
 Duration sweep_time(uint32_t pool, uint32_t elements) {
   const uint32_t frame_bytes = tofino::PacketGenerators::kHeaderBytes +
                                tofino::kUdpFrameHeaderBytes + wire::switchml_bytes(elements);

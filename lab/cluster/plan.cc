@@ -56,8 +56,8 @@ std::vector<const net::NodeSpec*> nodes_of(const net::Topology& topology, const 
   return found;
 }
 
-/// A host's own direction of its cable: at the NIC's rate, from the NIC's ring.
-/// @return by rank, the rate that came out of it.
+/// Sets each host's direction of its cable: at the NIC's rate, from the NIC's ring.
+/// @return the resulting rates, by rank.
 std::vector<uint64_t> set_host_side(net::Topology& topology, const Scenario& scenario) {
   std::vector<uint64_t> rates;
   for (const net::NodeSpec* worker : nodes_of(topology, kWorkerKind)) {
@@ -75,7 +75,7 @@ std::vector<uint64_t> set_host_side(net::Topology& topology, const Scenario& sce
   return rates;
 }
 
-/// The node that a worker's cable leads to; empty if there is none.
+/// Returns the node at the other end of a worker's cable; empty without a cable.
 std::string neighbour_of(const net::Topology& topology, const std::string& worker) {
   for (const net::CableSpec& cable : topology.cables) {
     if (cable.a.node == worker) return cable.b.node;
@@ -84,7 +84,7 @@ std::string neighbour_of(const net::Topology& topology, const std::string& worke
   return {};
 }
 
-/// Every worker has a cable, so that there is where a server can stand beside it.
+/// Refuses workers without a cable, beside which no server can stand.
 Result<void> check_cables(const net::Topology& topology) {
   for (const net::NodeSpec* worker : nodes_of(topology, kWorkerKind)) {
     if (!neighbour_of(topology, worker->name).empty()) continue;
@@ -94,8 +94,8 @@ Result<void> check_cables(const net::Topology& topology) {
   return {};
 }
 
-/// Every worker is cabled to the one aggregator, has an IPv4 address, and no link of a file changes
-/// the order (the scenario's own are the back end's check).
+/// Refuses workers that are not cabled to the one aggregator or have no IPv4 address, and links of
+/// a file that reorder packets. The back end checks the scenario's own links.
 Result<void> check_own_ports(const net::Topology& topology, const BackendKind& backend) {
   const std::string& aggregator = nodes_of(topology, kAggregatorKind).at(0)->name;
   for (const net::CableSpec& cable : topology.cables) {
@@ -121,7 +121,7 @@ Result<void> check_own_ports(const net::Topology& topology, const BackendKind& b
   return {};
 }
 
-/// What shape_of() has made, or a file says, against what the scenario needs.
+/// Refuses a topology, generated or from a file, whose nodes do not fit the scenario.
 Result<void> check_nodes(const net::Topology& topology, const Scenario& scenario,
                          const BackendKind& backend) {
   const auto refuse = [&](const char* kind, size_t count, const std::string& allowed) {
@@ -186,8 +186,8 @@ void plan_tree(ClusterPlan& plan, const Scenario& scenario, const BackendKind& b
   plan.aggregators.push_back(spec);
 }
 
-/// By rank: the number of the aggregator that a worker belongs to; zero where there is one. Ranks
-/// of a leaf follow each other: a leaf knows its first one and how many there are.
+/// Returns each worker's aggregator by number, by rank; zero if there is one aggregator. A leaf
+/// knows its first rank and its number of workers, so the ranks of a leaf must be consecutive.
 Result<std::vector<uint32_t>> leaves_of_workers(const net::Topology& topology, bool tree) {
   std::vector<uint32_t> leaf_of;
   const auto leaves = nodes_of(topology, kAggregatorKind);
@@ -228,7 +228,7 @@ void plan_single(ClusterPlan& plan, const Scenario& scenario, const BackendKind&
   plan.aggregators.push_back(spec);
 }
 
-/// One server for each worker; each adds its share of every tensor.
+/// Plans one server for each worker. Each adds its share of every tensor.
 void plan_servers(ClusterPlan& plan, const Scenario& scenario, const BackendKind& backend) {
   for (const net::NodeSpec* node : nodes_of(plan.topology, kServerKind)) {
     AggregatorSpec spec = spec_of(*node, job_of(scenario, backend));

@@ -13,8 +13,8 @@ namespace tributary::lab {
 namespace {
 
 constexpr std::string_view kPrefix = "compare.";
-/// Iterations of each cell unless a setting says otherwise: enough for stragglers to appear, and few
-/// enough for seconds.
+/// Iterations of each cell unless a setting says otherwise: enough for stragglers to appear, and
+/// few enough for seconds.
 constexpr uint32_t kIterations = 20;
 /// Packets that one simulated packet represents, where the back end allows it. The tests
 /// tests/lab/straggling_run_test.cc bound the error; see docs/experiments.md.

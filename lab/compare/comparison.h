@@ -69,8 +69,9 @@ struct Comparison {
 /// Moves the keys "compare.…" of a file from `keys` into `lists`. Refuses unknown ones.
 [[nodiscard]] Result<void> take_compare_keys(std::vector<WrittenKey>& keys, CompareLists& lists);
 
-/// Reads the list named `name` ("backends") from text with commas. Refuses an unknown name, an empty
-/// list, and values that the list's scenario key refuses. @param where Of the text, for messages.
+/// Reads the list named `name` ("backends") from text with commas. Refuses an unknown name, an
+/// empty list, and values that the list's scenario key refuses. @param where Of the text, for
+/// messages.
 [[nodiscard]] Result<void> set_compare_list(CompareLists& lists, const std::string& name,
                                             const std::string& text, const std::string& where);
 

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Figure 12 of the Trio paper: accuracy over time with p = 16 %, for three networks (§6.2). Trio-ML
 // against SwitchML and a switch that waits for all workers. Traffic and times are the networks'
-// own. The workers train a small real model, whose gradients travel as each iteration's last bucket.
+// own. The workers train a small real model, whose gradients travel as each iteration's last
+// bucket.
 #include <fmt/format.h>
 
 #include <array>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Figure 15 of the Trio paper: the time of a contribution in a PFE, and the resulting rate, over the
-// number of gradients in a packet. Four servers at one PFE, window 1 (§6.3).
+// Figure 15 of the Trio paper: the time of a contribution in a PFE, and the resulting rate, over
+// the number of gradients in a packet. Four servers at one PFE, window 1 (§6.3).
 #include <fmt/format.h>
 
 #include <array>

@@ -32,7 +32,7 @@ SnapshotTable threads_of(const engine::PfeView& view, size_t rows_max) {
                                   "waits ns", "on ppe ns", "instructions"},
                       .rows = {},
                       .text_columns = {4, 5, 6}};
-  // By PPE and place, as the chip has them.
+  // In the order of PPEs and places.
   std::vector<engine::ThreadView> threads = view.threads;
   std::sort(threads.begin(), threads.end(), [](const auto& a, const auto& b) {
     return std::tuple(a.place.ppe, a.place.thread, a.number) <

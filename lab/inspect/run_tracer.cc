@@ -11,7 +11,7 @@
 namespace tributary::lab {
 namespace {
 
-/// What a packet on a link says, by the aggregator's UDP port at one of its ends.
+/// Returns a packet in words. The aggregator's UDP port at one of its ends tells the protocol.
 engine::TraceWord word_of(uint16_t aggregator_port, const net::Packet& packet) {
   const bool to_aggregator = packet.destination.port == aggregator_port;
   if (is_switchml_port(aggregator_port)) {
@@ -72,7 +72,7 @@ Result<void> RunTracer::begin(const RunInside& inside) {
     if (sink_ != nullptr) any |= node->set_trace(*sink_);
   }
   if (sink_ == nullptr) return {};
-  // A link that is asked for by its name is wanted.
+  // A link's name asks for that link.
   const bool links = config_.links || (nodes_.empty() && !config_.node.empty());
   if (links) trace_links(inside, nodes_.empty() ? config_.node : "", *sink_, link_tracers_);
   if (any || links) return {};
@@ -100,7 +100,7 @@ bool RunTracer::before_event(Instant next) {
 
 void RunTracer::end() {
   ended_at_ = core_->now();
-  // What is due now and has no event behind it.
+  // Snapshots that are due, without a later event.
   for (; taken_ < config_.at.size() && config_.at[taken_] <= ended_at_; taken_++) {
     take_snapshots(config_.at[taken_]);
   }

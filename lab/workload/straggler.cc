@@ -8,7 +8,7 @@
 namespace tributary::lab {
 namespace {
 
-/// Separates the pattern's draws from the network's and the workers' of the same scenario.
+/// Separates the pattern's random numbers from those of the network and the workers.
 constexpr uint64_t kSeedSalt = 0x7374726167676c65;
 
 uint64_t seed_of(const Scenario& scenario) { return Prng(scenario.seed ^ kSeedSalt).any_u64(); }
@@ -97,7 +97,7 @@ class BackgroundFlow final : public StragglerPattern {
   const uint32_t worker_;
 };
 
-/// The pattern of kind T; only some need the typical iteration.
+/// Makes a pattern of kind T. Only some need the typical iteration.
 template <class T>
 std::unique_ptr<StragglerPattern> make(const Scenario& scenario, Duration) {
   return std::make_unique<T>(scenario);
