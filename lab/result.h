@@ -1,21 +1,36 @@
 // SPDX-License-Identifier: Apache-2.0
 /// @file
-/// What a run has shown, as plain data.
+/// The result of a run, as plain data.
 ///
-/// Units:   Times as Duration, counts of real packets and blocks: with trains of k each simulated
-///          one counts k times, unless a field says "simulated".
+/// Units:   Times as Duration. Counts are of real packets and blocks: with a train of k, each
+///          simulated one counts k times, unless a field says "simulated".
+/// Tests:   tests/lab/run_test.cc, tests/lab/sweep/run_output_test.cc
 #pragma once
 
+#include <array>
+#include <cmath>
 #include <cstdint>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/time.h"
 
 namespace tributary::lab {
 
-/// Order statistics of many durations. The least one and percentiles are at most 3.2 % above the
-/// true ones; mean and greatest are exact.
+// Durations as numbers, with the ticks below a nanosecond.
+[[nodiscard]] constexpr double as_ns(Duration duration) {
+  return static_cast<double>(duration.ticks()) / static_cast<double>(nanoseconds(1).ticks());
+}
+/// Returns the Duration whose as_ns() is `count`, to the nearest tick of 10 ps.
+[[nodiscard]] inline Duration from_ns(double count) {
+  return Duration::from_ticks(std::llround(count * static_cast<double>(nanoseconds(1).ticks())));
+}
+[[nodiscard]] constexpr double as_us(Duration duration) { return as_ns(duration) / 1e3; }
+[[nodiscard]] constexpr double as_ms(Duration duration) { return as_ns(duration) / 1e6; }
+
+/// Order statistics of many durations. The minimum and the percentiles are at most 3.2 % above the
+/// true ones; mean and maximum are exact.
 struct DurationSummary {
   uint64_t count = 0;
   Duration mean;
@@ -26,26 +41,26 @@ struct DurationSummary {
   Duration max;
 };
 
-/// Where a worker's time went, and what became of its contributions.
+/// A worker's time, traffic and contributions.
 struct WorkerResult {
   Duration computed;
-  Duration waited;                  ///< For the network after its computation had ended.
+  Duration waited;                  ///< For the network, after its computation had ended.
   Duration slept;                   ///< By the straggler pattern.
   uint32_t iterations = 0;          ///< Completed.
-  uint32_t iterations_skipped = 0;  ///< Of these, with computation left out to catch up.
-  uint64_t contributions = 0;       ///< Blocks it sent.
-  uint64_t contributions_lost = 0;  ///< Of these, complete without it.
-  uint64_t sums_missed = 0;         ///< Blocks whose sum nobody keeps for it.
+  uint32_t iterations_skipped = 0;  ///< Completed without computation, to catch up.
+  uint64_t contributions = 0;       ///< Blocks sent.
+  uint64_t contributions_lost = 0;  ///< Blocks sent that completed without the worker.
+  uint64_t sums_missed = 0;         ///< Blocks whose sum the worker can no longer get.
   uint64_t packets_sent = 0;
   uint64_t packets_received = 0;
-  /// On its host's cable, with every header and gap; a server beside the worker sends here, too.
+  /// On its host's cable, with every header and gap. Includes a server on the same host.
   uint64_t wire_bytes_sent = 0;
   uint64_t wire_bytes_received = 0;
   uint64_t retransmissions = 0;
   uint64_t probes = 0;
-  uint64_t receive_overflows = 0;  ///< Lost in its full receive buffer.
-  bool dropped_out = false;        ///< Desynchronised; the others went on.
-  Duration finished_at;            ///< Its last iteration's end.
+  uint64_t receive_overflows = 0;  ///< Packets lost in the full receive buffer.
+  bool dropped_out = false;        ///< Desynchronised; the others continued.
+  Duration finished_at;            ///< End of the last iteration.
 };
 
 /// One direction of a cable.
@@ -53,23 +68,56 @@ struct LinkResult {
   std::string name;
   uint64_t packets = 0;
   uint64_t bytes = 0;  ///< On the wire.
-  uint64_t lost = 0;   ///< All kinds together.
+  uint64_t lost = 0;   ///< All causes together.
   uint64_t marked = 0;
   uint64_t queue_bytes_peak = 0;
-  double utilisation = 0;  ///< Of its rate, over the whole run.
+  double utilisation = 0;  ///< Share of the rate, over the whole run.
 };
 
-/// The part of every aggregator whose memory is modelled: what its job takes, in MB (10^6 bytes).
-inline constexpr char kMemoryPart[] = "memory of the job";
-/// Likewise: packets of a worker that it adds up at the same time.
-inline constexpr char kSlotsPart[] = "slots";
+/// The parts of an aggregator's result that comparisons read. A model may report others.
+enum class PartKind : uint8_t {
+  kSlots,   ///< Packets of a worker that the aggregator adds at the same time.
+  kMemory,  ///< Memory of the job, in MB (10^6 bytes).
+  kStages,
+  kStatefulAlus,
+  kSramBlocks,
+  kPassesPerPacket,
+  kRecirculated,
+  kSweepingPackets,
+  kSlotsGivenUp,
+  kInstructionsPerPacket,
+  kThreadsInUse,
+  kRmwBanksInUse,
+  kOther,  ///< Known by its name only.
+};
 
-/// One aggregator, for people and for figures; the names of the parts are those of its model.
+/// By PartKind; the names in every output.
+inline constexpr std::array<const char*, static_cast<size_t>(PartKind::kOther)> kPartNames{
+    "slots",
+    "memory of the job",
+    "stages",
+    "stateful ALUs",
+    "SRAM blocks",
+    "passes per packet",
+    "recirculated",
+    "sweeping packets",
+    "slots given up",
+    "instructions per packet",
+    "threads in use, when active",
+    "RMW banks in use, when active"};
+
+/// @param kind Not kOther.
+[[nodiscard]] constexpr const char* part_name(PartKind kind) {
+  return kPartNames[static_cast<size_t>(kind)];
+}
+
+/// One aggregator: its traffic, its latency, and the parts that its model reports.
 struct AggregatorResult {
   struct Part {
     std::string name;
     double value;
     std::string unit;
+    PartKind kind = PartKind::kOther;
   };
   std::string name;
   uint64_t packets = 0;
@@ -77,38 +125,46 @@ struct AggregatorResult {
   DurationSummary latency;  ///< Of contributions inside the aggregator.
   std::vector<Part> parts;  ///< Occupancies, instructions per packet, …
   std::string bottleneck;
+
+  void add(PartKind kind, double value, std::string unit) {
+    parts.push_back({part_name(kind), value, std::move(unit), kind});
+  }
+  /// Adds a part of kind kOther.
+  void add(std::string part, double value, std::string unit) {
+    parts.push_back({std::move(part), value, std::move(unit)});
+  }
 };
 
-/// Bins of a timeline; what a link carries later is counted together.
+/// Bins of a timeline. Packets after the last bin are counted together.
 inline constexpr size_t kTimelineBinsMax = 100'000;
 
 struct RunResult {
   // Headline.
-  Duration mean_iteration;  ///< Time to the last iteration's end of the median worker / iterations.
-  Duration total;           ///< Until the last worker has finished.
-  std::vector<Duration> iterations;  ///< Between the median worker's ends.
-  Duration typical_iteration;        ///< That the straggler pattern used; zero without one.
-  std::string bottleneck;            ///< One line: which resource was the limit.
+  Duration mean_iteration;           ///< End of the median worker's last iteration / iterations.
+  Duration total;                    ///< Until the last worker has finished.
+  std::vector<Duration> iterations;  ///< From one end of the median worker to the next.
+  Duration typical_iteration;        ///< Unit of the straggler pattern; zero without one.
+  std::string bottleneck;            ///< The limiting resource, in one line.
 
   std::vector<WorkerResult> workers;
-  uint64_t blocks = 0;           ///< Results taken, over all workers.
-  uint64_t degraded_blocks = 0;  ///< Of these, without all sources.
+  uint64_t blocks = 0;           ///< Results received, over all workers.
+  uint64_t degraded_blocks = 0;  ///< Results received that lack a source.
   [[nodiscard]] double degraded_fraction() const {
     return blocks == 0 ? 0 : static_cast<double>(degraded_blocks) / static_cast<double>(blocks);
   }
-  DurationSummary block_latency;  ///< Sending a contribution to taking its result, at the workers.
+  DurationSummary block_latency;  ///< From sending a contribution to its result, at the workers.
   uint64_t wrong_sums = 0;        ///< Elements that differ from their source set's sum.
-  uint64_t checked_sums = 0;      ///< Elements that were compared.
+  uint64_t checked_sums = 0;      ///< Elements compared.
 
   std::vector<LinkResult> links;
-  /// By bin of the scenario's timeline, from the training's begin; empty without one.
+  /// Packets in each bin of the scenario's timeline, from the start of training; empty without one.
   std::vector<uint64_t> timeline;
   uint64_t timeline_later = 0;  ///< Packets after kTimelineBinsMax bins.
   std::vector<AggregatorResult> aggregators;
 
-  uint64_t packets = 0;  ///< Delivered over links, simulated.
+  uint64_t packets = 0;  ///< Simulated packets delivered over links.
   uint64_t events = 0;   ///< Executed by the event core.
-  uint64_t digest = 0;   ///< Of every delivery; equal for equal scenarios on every machine.
+  uint64_t digest = 0;   ///< Of every delivery. Equal scenarios have equal digests on any machine.
 };
 
 }  // namespace tributary::lab

@@ -6,20 +6,21 @@
 namespace tributary::lab {
 namespace {
 
-/// Iterations of the short run that finds the typical one. Without stragglers all but the first are
-/// equal.
+/// Iterations of the short run that measures the typical one. Without stragglers all but the first
+/// are equal.
 constexpr uint32_t kTypicalIterations = 3;
 
-/// What the pattern measures its delays in: given, or found by a short run without stragglers.
+/// Returns the unit of the pattern's delays: given, or measured by a short run without stragglers.
 Result<Duration> typical_iteration(const Scenario& scenario) {
-  const BackendKind* backend = find_backend_kind(scenario.backend);
-  const StragglerKind* pattern = find_straggler_kind(scenario.straggler.pattern);
-  if (!backend->straggles || !pattern->needs_typical_iteration) return Duration();
+  const StragglerKind& pattern = straggler_kind(scenario.straggler.pattern);
+  if (!backend_kind(scenario.backend).straggles || !pattern.needs_typical_iteration) {
+    return Duration();
+  }
   if (scenario.straggler.typical_iteration != Duration()) {
     return scenario.straggler.typical_iteration;
   }
   Scenario calm = scenario;
-  calm.straggler.pattern = "none";
+  calm.straggler.pattern = Straggling::kNone;
   calm.iterations = kTypicalIterations;
   calm.captures.clear();
   auto cluster = Cluster::create(calm, Duration(), nullptr);

@@ -2,9 +2,10 @@
 /// @file
 /// Runs a scenario.
 ///
-/// Threads: A run belongs to the calling thread and shares nothing with others: run as many at once
-///          as there are cores.
-/// Errors:  What check() refuses; a run that does not end names the worker that hangs and why.
+/// Threads: A run belongs to the calling thread and shares nothing with others. Several may run at
+///          once, one a thread.
+/// Errors:  Refuses what check() refuses. The error of a run that does not end names the worker
+///          that hangs and the reason.
 /// Determinism: Equal scenarios give equal results, on every compiler and machine.
 /// Tests:   tests/lab/run_test.cc
 #pragma once
@@ -21,33 +22,33 @@
 
 namespace tributary::lab {
 
-/// Real tensors beside the scenario's own: whoever trains a real model in virtual time gives each
-/// worker's gradients and takes the means. They travel as one more bucket, the last of each
-/// iteration, through the same aggregator.
+/// Adds real tensors to a run: a model that is trained in virtual time gives each worker's
+/// gradients and receives the means. The tensor travels as each iteration's last bucket, through
+/// the same aggregator.
 class TensorExchange {
  public:
   virtual ~TensorExchange() = default;
 
-  /// The worker's tensor of this iteration, of the same length for all; asked for when its backward
-  /// computation ends. It must stay until reduced(). @param computed False when the worker left its
-  /// computation out to catch up: no fresh gradient exists.
+  /// Returns the worker's tensor of this iteration, which must stay until reduced(). All tensors
+  /// have the same length. Called at the end of the backward computation. @param computed False if
+  /// the worker skipped its computation to catch up, so that no new gradient exists.
   virtual std::span<float> tensor(uint32_t worker, uint32_t iteration, bool computed) = 0;
 
-  /// How the floats travel (docs/wire-format.md).
+  /// Returns the floats' format in packets (docs/wire-format.md).
   [[nodiscard]] virtual wire::ElementFormat format() const {
     return wire::ElementFormat::kFixedScale;
   }
-  /// With kFixedScale as round(x * scale).
+  /// Returns the scale of kFixedScale: packets carry round(x * scale).
   [[nodiscard]] virtual float scale() const = 0;
 
-  /// The tensor now holds the mean over the sources that `outcome` names block by block.
+  /// Called when the tensor holds the mean. `outcome` names the sources of each block.
   virtual void reduced(uint32_t worker, uint32_t iteration, const host::Outcome& outcome) = 0;
 
-  /// The iteration has ended for the worker at this virtual time.
+  /// Called when the worker's iteration ends.
   virtual void iteration_ended(uint32_t worker, uint32_t iteration, Instant at) = 0;
 };
 
-/// @param tensors May be null. @param observer Likewise.
+/// Runs the scenario to its end. @param tensors May be null. @param observer May be null.
 [[nodiscard]] Result<RunResult> run_scenario(const Scenario& scenario,
                                              TensorExchange* tensors = nullptr,
                                              RunObserver* observer = nullptr);

@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 /// @file
-/// Somebody who looks into a run while it goes on: traces it, stops it, asks for its inside.
+/// An observer of a run: traces it, stops it, or reads its state.
 ///
-/// Must:    An observer only looks. A run that is observed has the digest of the run that is not.
+/// Invariant: An observer changes nothing. An observed run has the digest of an unobserved one.
 /// Threads: The run's.
-/// Errors:  begin() may refuse; the run then ends with its error before anything has happened.
+/// Errors:  If begin() refuses, the run ends with its error before the first event.
 /// Tests:   tests/lab/run_observer_test.cc
 #pragma once
 
-#include <memory>
 #include <span>
 
 #include "base/event_core.h"
@@ -20,25 +19,25 @@ class Network;
 
 namespace tributary::lab {
 
-class AggregatorNode;
+class InspectedNode;
 
-/// What of a run can be looked at; valid until the run ends.
+/// The parts of a run that an observer may read; valid until the run ends.
 struct RunInside {
   const EventCore& core;
   net::Network& network;  ///< For its links' taps, names and queues.
-  std::span<const std::unique_ptr<AggregatorNode>> aggregators;
+  std::span<InspectedNode* const> aggregators;
 };
 
 class RunObserver {
  public:
-  /// All is built and nothing has happened. What `inside` refers to stays until the run ends.
+  /// Called before the first event, when everything is built.
   [[nodiscard]] virtual Result<void> begin(const RunInside& inside) = 0;
 
-  /// Asked before each event. @param next When that is; the core's now() is the last one's time.
-  /// @return false to end the run here: it fails with kEndedByObserver.
+  /// Called before each event. @param next Time of the event; the core's now() is that of the last.
+  /// @return false to end the run with kEndedByObserver.
   [[nodiscard]] virtual bool before_event(Instant next) = 0;
 
-  /// The last event is over, however the run went, and the network and the nodes are still there.
+  /// Called after the last event, also of a failed run, while the network and the nodes exist.
   virtual void end() {}
 
  protected:

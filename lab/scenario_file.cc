@@ -4,7 +4,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <map>
 #include <utility>
 
 #include "base/toml_file.h"
@@ -12,24 +11,24 @@
 namespace tributary::lab {
 namespace {
 
-/// "x.toml:3: " if the place is known.
+/// Returns "x.toml:3: ", or nothing for an unknown place.
 std::string place_prefix(const std::string& where) { return where.empty() ? "" : where + ": "; }
 
-/// Names of choices, for keys whose type is text.
 bool is_text(KeyType type) { return type == KeyType::kText || type == KeyType::kEndpoint; }
 
-/// Puts the place of the key that check() complains about ("key=value …") before its message.
-Error placed(const Error& error, const std::map<std::string, std::string>& places) {
-  const std::string key = error.text.substr(0, error.text.find('='));
-  const auto found = places.find(key);
-  return {(found == places.end() ? "" : place_prefix(found->second)) + error.text};
+/// Puts the place of the refused key before the message: that of its last setting, else `place`.
+Error placed(const Refusal& refusal, std::span<const Setting> settings, const std::string& place) {
+  const auto last = std::find_if(settings.rbegin(), settings.rend(), [&](const Setting& setting) {
+    return setting.name == refusal.key;
+  });
+  return {place_prefix(last == settings.rend() ? place : last->where) + refusal.text};
 }
 
 }  // namespace
 
 std::string allowed_values(const ScenarioKey& key) {
-  if (!key.names) return tributary::allowed_values(key.spec);
-  return fmt::format("{}", fmt::join(key.names(), ", "));
+  if (key.names.empty()) return tributary::allowed_values(key.spec);
+  return fmt::format("{}", fmt::join(key.names, ", "));
 }
 
 const ScenarioKey* find_scenario_key(std::string_view name) {
@@ -39,22 +38,34 @@ const ScenarioKey* find_scenario_key(std::string_view name) {
   return nullptr;
 }
 
-Result<void> set_key(Scenario& scenario, const WrittenKey& written) {
+Result<Setting> read_setting(const WrittenKey& written) {
   const ScenarioKey* key = find_scenario_key(written.name);
   if (key == nullptr) {
     std::vector<std::string> names;
     for (const ScenarioKey& known : scenario_keys()) names.emplace_back(known.spec.name);
     return failure(place_prefix(written.where) + unknown_name("key", written.name, names));
   }
-  // Where nothing is a meaning of its own, it can be written.
-  if (written.text.empty() && is_text(key->spec.type)) return key->set(scenario, std::string());
-  const Result<KeyValue> value = convert_key(key->spec, written);
+  // An empty text may be a value, as of an empty list, so convert_key() must not refuse it.
+  const bool empty = written.text.empty() && is_text(key->spec.type);
+  const Result<KeyValue> value =
+      empty ? Result<KeyValue>(std::string()) : convert_key(key->spec, written);
   if (!value) return tl::unexpected(value.error());
-  if (const Result<void> set = key->set(scenario, *value); !set) {
+  Result<ScenarioChange> change = key->read(*value);
+  if (!change) {
     return failure(fmt::format("{}{}={} {}", place_prefix(written.where), written.name,
-                               written.text, set.error().text));
+                               written.text, change.error().text));
   }
-  return {};
+  return Setting{.name = written.name, .where = written.where, .set = std::move(*change)};
+}
+
+Result<std::vector<Setting>> read_settings(std::span<const WrittenKey> written) {
+  std::vector<Setting> settings;
+  for (const WrittenKey& key : written) {
+    Result<Setting> setting = read_setting(key);
+    if (!setting) return tl::unexpected(setting.error());
+    settings.push_back(std::move(*setting));
+  }
+  return settings;
 }
 
 Result<WrittenKey> split_setting(std::string_view text, std::string where) {
@@ -73,17 +84,19 @@ Result<std::vector<WrittenKey>> read_keys(const std::string& path) {
   return keys_of(*file, path);
 }
 
+Result<Scenario> make_scenario(std::span<const Setting> settings, Scenario base,
+                               const std::string& place) {
+  for (const Setting& setting : settings) setting.set(base);
+  if (const auto refusal = find_refusal(base)) {
+    return tl::unexpected(placed(*refusal, settings, place));
+  }
+  return base;
+}
+
 Result<Scenario> make_scenario(std::span<const WrittenKey> keys) {
-  Scenario scenario;
-  std::map<std::string, std::string> places;
-  for (const WrittenKey& key : keys) {
-    if (const Result<void> set = set_key(scenario, key); !set) return tl::unexpected(set.error());
-    places[key.name] = key.where;
-  }
-  if (const Result<void> checked = check(scenario); !checked) {
-    return tl::unexpected(placed(checked.error(), places));
-  }
-  return scenario;
+  const Result<std::vector<Setting>> settings = read_settings(keys);
+  if (!settings) return tl::unexpected(settings.error());
+  return make_scenario(std::span<const Setting>(*settings));
 }
 
 std::string scenario_text(const Scenario& scenario) {

@@ -1,18 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 /// @file
-/// Scenarios as text: every member of Scenario is one key, which stands in a TOML file, after
-/// `--set`, or as a flag of its own. One table gives them their types, ranges, help and errors.
+/// Scenarios as text. Each member of Scenario is one key: in a TOML file, after `--set`, or as a
+/// flag. One table holds every key's type, range, help and names.
 ///
 ///   workers = 6                    # a key
-///   [straggler]                    # a table's keys are joined to its name:
+///   [straggler]                    # the table's name is part of its keys' names:
 ///   probability = 0.16             #   straggler.probability
 ///
-/// Units:   As the key's name ends: _gbps 10^9 bit/s, _ns, _us, _ms, _s, _bytes; shares and
-///          probabilities from 0 to 1. The defaults are those of Scenario.
-/// Exact:   scenario_text() gives a scenario that compares equal when it is read again.
+/// Units:   The end of a key's name: _gbps 10^9 bit/s, _ns, _us, _ms, _s, _bytes; shares 0 to 1.
+/// Exact:   scenario_text() gives a text that reads back as an equal scenario.
 /// Errors:  One line: "x.toml:3: worker=6: unknown key 'worker' (did you mean 'workers'?); …".
-/// Threads: Pure functions; the table does not change.
-/// Tests:   tests/lab/scenario_file_test.cc
+/// Threads: Pure functions; the table does not change. Tests: tests/lab/scenario_file_test.cc
 #pragma once
 
 #include <functional>
@@ -27,40 +25,60 @@
 
 namespace tributary::lab {
 
+/// Sets one member of a scenario to a value that was read before.
+using ScenarioChange = std::function<void(Scenario&)>;
+
 struct ScenarioKey {
   KeySpec spec;
-  std::function<std::string(const Scenario&)> show;  ///< As on a command line; empty for nothing.
-  std::function<Result<void>(Scenario&, const KeyValue&)> set;
-  /// The names that a text may be, where it must be one of some.
-  std::function<std::vector<std::string>()> names = {};
+  /// Returns the value as a command line has it; empty for none.
+  std::function<std::string(const Scenario&)> show;
+  /// Reads a value of the right type and range. Refuses a text that is no such name or list.
+  std::function<Result<ScenarioChange>(const KeyValue&)> read;
+  /// Returns whether the scenario's value lies in the key's range.
+  std::function<bool(const Scenario&)> allows;
+  std::vector<std::string> names = {};  ///< The names a text may be; empty for any text.
 };
 
-/// What the key takes: "a whole number from 1 to 256", "star, chassis, two-level, leaf-spine".
+/// Returns the allowed values: "a whole number from 1 to 256", "star, chassis, two-level, …".
 [[nodiscard]] std::string allowed_values(const ScenarioKey& key);
 
-/// All keys, in the order in which they are shown.
+/// Returns all keys, in the order in which they are shown.
 [[nodiscard]] std::span<const ScenarioKey> scenario_keys();
-/// @return null if there is none of that name.
+/// Returns null if no key has the name.
 [[nodiscard]] const ScenarioKey* find_scenario_key(std::string_view name);
 
-/// Sets one key. Refuses an unknown name, a wrong type and what is out of range, with the key's
-/// place.
-Result<void> set_key(Scenario& scenario, const WrittenKey& written);
+/// A key that somebody wrote, read once and ready to be set in any number of scenarios.
+struct Setting {
+  std::string name;
+  std::string where;  ///< As in WrittenKey.
+  ScenarioChange set;
+};
 
-/// "key=value" of a command line. @param where For messages: "--set".
+/// Reads one key. Refuses an unknown name, a wrong type and a value out of range, with its place.
+[[nodiscard]] Result<Setting> read_setting(const WrittenKey& written);
+/// Reads all keys, or returns the first refusal.
+[[nodiscard]] Result<std::vector<Setting>> read_settings(std::span<const WrittenKey> written);
+
+/// Splits "key=value" of a command line. @param where For messages: "--set".
 [[nodiscard]] Result<WrittenKey> split_setting(std::string_view text, std::string where);
 
-/// The keys of a TOML file. Refuses a file that cannot be read or is not TOML.
+/// Returns the keys of a TOML file. Refuses a file that cannot be read or is not TOML.
 [[nodiscard]] Result<std::vector<WrittenKey>> read_keys(const std::string& path);
 
-/// A scenario from the defaults and these keys, the later over the earlier, with everything that
-/// check() refuses refused here, at the key's place.
+/// Splits "link=file,link=file". Refuses a text without a link or without a file.
+[[nodiscard]] Result<std::vector<Scenario::Capture>> parse_captures(const std::string& text);
+
+/// Sets the settings over `base`, later ones over earlier ones, and checks the result. A refusal
+/// begins with the place of the setting that gave the key, or else with `place`.
+[[nodiscard]] Result<Scenario> make_scenario(std::span<const Setting> settings, Scenario base = {},
+                                             const std::string& place = "");
+/// Reads the keys and sets them over the defaults.
 [[nodiscard]] Result<Scenario> make_scenario(std::span<const WrittenKey> keys);
 
-/// The whole scenario as TOML, one key a line, in the order of the table.
+/// Returns the whole scenario as TOML, one key a line, in the order of the table.
 [[nodiscard]] std::string scenario_text(const Scenario& scenario);
 
-/// One line a key: name, what it is, what is allowed, default.
+/// Returns one line a key: name, help, allowed values, default.
 [[nodiscard]] std::string scenario_help();
 
 }  // namespace tributary::lab

@@ -6,6 +6,7 @@
 
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "cli/lab/lab_command.h"
@@ -21,6 +22,7 @@ constexpr uint64_t kIterationsMax = 1'000'000;
 struct FigureFlags {
   std::string name;
   lab::FigureOptions options;
+  std::vector<WrittenKey> settings;
   PointFlags points;
   std::string json_path;
   std::string csv_path;
@@ -50,6 +52,9 @@ int run_figure(FigureFlags& flags) {
   if (figure == nullptr) {
     return complain(kCommand, unknown_name("figure", flags.name, names), kExitUsage);
   }
+  Result<std::vector<lab::Setting>> settings = lab::read_settings(flags.settings);
+  if (!settings) return complain(kCommand, settings.error().text, kExitUsage);
+  flags.options.settings = std::move(*settings);
   const Result<std::vector<lab::Point>> points = figure->points(flags.options);
   if (!points) return complain(kCommand, points.error().text, kExitUsage);
   const RanPoints ran = run_points_here(*points, flags.points, kCommand);
@@ -81,7 +86,7 @@ void add_lab_figure(CLI::App& lab, int& exit_code) {
   command->add_option("--svg", flags->svg_path, "Write the plots to this file")->type_name("FILE");
   add_point_flags(*command, flags->points);
   add_uint(*command, "--seed", flags->options.seed, 0, INT64_MAX, "Of everything that is random");
-  add_set_flag(*command, flags->options.settings);
+  add_set_flag(*command, flags->settings);
   command->footer(
       "Examples:\n"
       "  tributary lab figure trio-15 --json f.json --svg f.svg\n"

@@ -131,7 +131,7 @@ RanPoints run_points_here(std::span<const lab::Point> points, const PointFlags& 
     return {.outcomes = {}, .exit_code = kExitInterrupted};
   }
   if (ranks->rank() != 0) return {.outcomes = {}, .exit_code = 0};
-  return {.outcomes = std::move(outcome->outcomes), .exit_code = std::nullopt};
+  return {.outcomes = outcome->outcomes(), .exit_code = std::nullopt};
 }
 
 }  // namespace tributary::cli

@@ -42,7 +42,7 @@ void add_point_flags(CLI::App& command, PointFlags& flags);
 
 /// Points that have been run, or why not.
 struct RanPoints {
-  std::vector<lab::Json> outcomes;
+  std::vector<lab::PointOutcome> outcomes;  ///< Shape [points].
   /// Set when the command is over: the program's exit status. Messages are printed.
   std::optional<int> exit_code;
 };

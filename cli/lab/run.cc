@@ -28,17 +28,22 @@ struct RunFlags {
   bool show = false;
 };
 
+/// Reads the scenario. Links after --pcap replace the scenario's captures.
 Result<lab::Scenario> scenario_of(const RunFlags& flags) {
-  std::vector<WrittenKey> keys = flags.settings;
-  if (!flags.captures.empty()) {
-    keys.push_back({.name = "capture",
-                    .text = fmt::format("{}", fmt::join(flags.captures, ",")),
-                    .where = "--pcap"});
+  auto scenario = read_scenario(flags.scenario_path, flags.settings);
+  if (!scenario || flags.captures.empty()) return scenario;
+  scenario->captures.clear();
+  for (const std::string& text : flags.captures) {
+    const auto captures = lab::parse_captures(text);
+    if (!captures) {
+      return failure(fmt::format("--pcap: '{}' {}", text, captures.error().text));
+    }
+    scenario->captures.insert(scenario->captures.end(), captures->begin(), captures->end());
   }
-  return read_scenario(flags.scenario_path, keys);
+  return scenario;
 }
 
-/// The scenario as JSON, key by key, so that a file of results says what it shows.
+/// Returns the scenario as JSON, key by key, for the file of results.
 lab::Json scenario_json(const lab::Scenario& scenario) {
   lab::Json json = lab::Json::object();
   for (const lab::ScenarioKey& key : lab::scenario_keys()) {

@@ -10,6 +10,7 @@
 #include "base/key_table.h"
 #include "lab/trace/time_text.h"
 #include "lab/trace/trace_log.h"
+#include "net/network.h"
 
 namespace tributary::cli {
 
@@ -17,11 +18,11 @@ namespace tributary::cli {
 
 Result<void> Stepper::begin(const lab::RunInside& inside) {
   inside_.emplace(inside);
-  for (const auto& node : inside.aggregators) {
+  for (lab::InspectedNode* const node : inside.aggregators) {
     const bool modelled = node->set_trace(*this);
-    if (node_ == nullptr && modelled) node_ = node.get();
+    if (node_ == nullptr && modelled) node_ = node;
   }
-  if (node_ == nullptr && !inside.aggregators.empty()) node_ = inside.aggregators.front().get();
+  if (node_ == nullptr && !inside.aggregators.empty()) node_ = inside.aggregators.front();
   console_.write("Nothing has happened yet. 'help' lists the commands.\n");
   return {};
 }
@@ -216,10 +217,10 @@ Stepper::Next Stepper::where(const Words&) {
 
 Stepper::Next Stepper::node(const Words& words) {
   std::vector<std::string> names;
-  for (const auto& node : inside_->aggregators) {
+  for (lab::InspectedNode* const node : inside_->aggregators) {
     names.push_back(node->name());
     if (words.size() == 2 && node->name() == words[1]) {
-      node_ = node.get();
+      node_ = node;
       return where(words);
     }
   }

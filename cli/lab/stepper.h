@@ -92,7 +92,7 @@ class Stepper final : public lab::RunObserver, private TraceSink {
 
   Console& console_;
   std::optional<lab::RunInside> inside_;
-  lab::AggregatorNode* node_ = nullptr;  ///< The one that is printed; null: there is none.
+  lab::InspectedNode* node_ = nullptr;  ///< The one that is printed; null: there is none.
   Goal goal_ = Goal::kEvents;
   uint64_t events_left_ = 0;
   std::optional<uint64_t> packet_wanted_;

@@ -33,14 +33,4 @@ void AggregatorNode::send(std::span<const std::byte> stored, uint32_t size_bytes
   }
 }
 
-DurationSummary summarise(const engine::LatencySummary& latency) {
-  return {.count = latency.count,
-          .mean = latency.mean,
-          .min = latency.buckets.empty() ? Duration() : latency.buckets.front().up_to,
-          .p50 = latency.p50,
-          .p90 = latency.p90,
-          .p99 = latency.p99,
-          .max = latency.max};
-}
-
 }  // namespace tributary::lab

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 /// @file
-/// What every aggregator in the virtual network has in common: an address, ports with somebody
-/// behind each, and results that leave through them.
+/// The base of all aggregators in the virtual network: an address, ports, and results that leave
+/// through them.
 ///
-/// Model:   A datagram to another address is forwarded without cost: the plain router beside the
-///          aggregation program, whose work is not modelled. A result for a multicast group leaves
+/// Model:   The node forwards datagrams to other addresses without cost. The work of the router
+///          beside the aggregation program is not modelled. A result for a multicast group leaves
 ///          through each port of the group, as Trio's multicast does (Trio paper §4).
 /// Threads: One.
 /// Errors:  A destination without a port is counted in unroutable(), never an error.
-/// Tests:   tests/lab/cluster/
+/// Tests:   tests/lab/run_test.cc
 #pragma once
 
 #include <cstdint>
@@ -17,35 +17,33 @@
 #include <vector>
 
 #include "apps/trio_ml/config.h"
-#include "base/trace.h"
-#include "engine/model/report.h"
 #include "lab/backends/switchml_worker.h"
+#include "lab/inspect/inspected_node.h"
 #include "lab/result.h"
 #include "lab/scenario.h"
-#include "lab/trace/snapshot.h"
 #include "net/network.h"
 #include "net/routing.h"
 
 namespace tributary::lab {
 
-/// What an aggregator is built from, whatever its kind.
+/// The settings of an aggregator of any kind.
 struct AggregatorSpec {
   std::string name;
   Endpoint address;
   trio_ml::JobConfig job;         ///< Counts in simulated packets.
   std::vector<Endpoint> workers;  ///< Of the whole job, by rank.
   PfeSettings pfe;
-  SwitchmlDesign switchml;       ///< Of a switch of SwitchML's …
-  uint32_t slots = 0;            ///< … and the slots that its workers use, simulated ones.
+  SwitchmlDesign switchml;       ///< Of a SwitchML switch …
+  uint32_t slots = 0;            ///< … and the simulated slots that its workers use.
   uint64_t link_bits_per_s = 0;  ///< Of the workers' cables.
-  /// Whether gradients exist; else only their sizes do.
+  /// Whether gradients exist, or only their sizes.
   bool values = true;
   HostSettings host;  ///< Of servers.
   uint32_t train = 1;
   uint64_t seed = 1;  ///< Of session numbers.
 };
 
-class AggregatorNode : public net::Node {
+class AggregatorNode : public net::Node, public InspectedNode {
  public:
   AggregatorNode(net::Network& network, const AggregatorSpec& spec);
   virtual ~AggregatorNode() = default;
@@ -53,26 +51,25 @@ class AggregatorNode : public net::Node {
   AggregatorNode& operator=(const AggregatorNode&) = delete;
 
   [[nodiscard]] net::NodeId id() const { return id_; }
-  [[nodiscard]] const std::string& name() const { return spec_.name; }
-  [[nodiscard]] const Endpoint& address() const { return spec_.address; }
-  /// Where datagrams to other addresses and groups leave; for net::build().
+  [[nodiscard]] const std::string& name() const final { return spec_.name; }
+  [[nodiscard]] const Endpoint& address() const final { return spec_.address; }
+  /// Returns the routes of datagrams to other addresses and groups, for net::build() to fill.
   [[nodiscard]] net::RoutingTable& table() { return table_; }
 
   void receive(uint32_t port, net::PacketRef packet) final;
 
-  /// What it has done, for people. @param elapsed Length of the run.
+  /// Returns traffic, latency and parts. @param elapsed Length of the run.
   [[nodiscard]] virtual AggregatorResult result(Duration elapsed) const = 0;
   [[nodiscard]] uint64_t unroutable() const { return unroutable_; }
 
-  /// From now on it tells `sink` what happens inside. @return false if its inside is not modelled.
-  virtual bool set_trace(TraceSink&) { return false; }
-  /// Its inside at this moment; no tables if that is not modelled. Looking changes nothing.
-  [[nodiscard]] virtual NodeSnapshot snapshot(const SnapshotWish&) {
+  // A node whose inside is modelled overrides both.
+  bool set_trace(TraceSink&) override { return false; }
+  [[nodiscard]] NodeSnapshot snapshot(const SnapshotWish&) override {
     return {.node = name(), .tables = {}};
   }
 
  protected:
-  /// A datagram to this aggregator.
+  /// Takes a datagram to this aggregator.
   virtual void aggregate(net::PacketRef packet) = 0;
   /// Sends a datagram from this aggregator.
   void send(std::span<const std::byte> stored, uint32_t size_bytes,
@@ -96,8 +93,5 @@ class AggregatorNode : public net::Node {
   net::RoutingTable table_;
   uint64_t unroutable_ = 0;
 };
-
-/// The same numbers as a result has them. The least is the upper end of the first bucket.
-[[nodiscard]] DurationSummary summarise(const engine::LatencySummary& latency);
 
 }  // namespace tributary::lab

@@ -3,13 +3,13 @@
 
 #include <algorithm>
 
+#include "base/assert.h"
 #include "lab/backends/live_node.h"
 #include "lab/backends/parameter_server.h"
 #include "lab/backends/switchml_trio_node.h"
 #include "lab/backends/tofino_node.h"
 #include "lab/backends/trio_node.h"
 #include "lab/backends/waiting_switch.h"
-#include "lab/cluster/plan.h"
 #include "lab/peers/ring_protocol.h"
 #include "lab/peers/sharded_protocol.h"
 #include "tofino/limits.h"
@@ -31,8 +31,8 @@ Result<std::unique_ptr<AggregatorNode>> make_waiting_switch(net::Network& networ
   return std::unique_ptr<AggregatorNode>(std::make_unique<WaitingSwitch>(network, spec));
 }
 
-// Latencies are those of an idle switch, as tests/lab/cluster has them. On Tofino so many passes
-// (SwitchML paper §5); the slots are the published program's.
+// Latencies are those of an idle switch; tests/lab/backends/tofino_node_test.cc measures them. The
+// numbers of passes are the SwitchML paper's (§5), the slots those of the published program.
 constexpr uint32_t kTofinoSlots = tofino::SwitchmlVariant{}.slots;
 constexpr SwitchmlDesign kSmallOnTofino{.elements = host::kSwitchmlSmallElements,
                                         .latency = tofino::kPassLatency * 2,
@@ -50,8 +50,10 @@ constexpr SwitchmlDesign kOnTrio{.elements = host::kSwitchmlLargeElements,
                                  .slots_max = switchml::kSlotsLimit};
 
 /// SwitchML on the modelled Tofino.
-BackendKind on_tofino(const char* name, const char* description, const SwitchmlDesign& design) {
-  return {.choice = {name, description},
+BackendKind on_tofino(Backend id, const char* name, const char* description,
+                      const SwitchmlDesign& design) {
+  return {.id = id,
+          .choice = {name, description},
           .mitigates = design.times_out,
           .switchml = &design,
           .own_ports = true,
@@ -68,25 +70,24 @@ Result<std::unique_ptr<AggregatorNode>> make_parameter_server(net::Network& netw
   return std::unique_ptr<AggregatorNode>(std::make_unique<ParameterServer>(network, spec));
 }
 
-host::ProtocolFactory make_sharded(const Scenario&, const ClusterPlan& plan, uint32_t rank) {
-  ShardedConfig config{.communicator = plan.workers[rank].communicator, .servers = {}};
-  config.communicator.source = rank;
-  for (const AggregatorSpec& server : plan.aggregators) config.servers.push_back(server.address);
+host::ProtocolFactory make_sharded(const Scenario&, const WorkerSetup& worker) {
+  ShardedConfig config{.communicator = worker.communicator, .servers = {}};
+  config.communicator.source = worker.rank;
+  for (const AggregatorSpec& server : worker.aggregators) config.servers.push_back(server.address);
   return [config](uint32_t nonce, Instant now) {
     return std::make_unique<ShardedProtocol>(config, nonce, now);
   };
 }
 
-host::ProtocolFactory make_ring(const Scenario& scenario, const ClusterPlan& plan, uint32_t rank) {
+host::ProtocolFactory make_ring(const Scenario& scenario, const WorkerSetup& worker) {
   const uint32_t world = scenario.workers;
-  const host::CommunicatorConfig& communicator = plan.workers[rank].communicator;
-  const RingConfig config{.rank = rank,
+  const RingConfig config{.rank = worker.rank,
                           .world = world,
-                          .gradients = communicator.gradients,
-                          .window = communicator.window,
-                          .deadline = communicator.deadline,
-                          .left = plan.workers[(rank + world - 1) % world].address,
-                          .right = plan.workers[(rank + 1) % world].address};
+                          .gradients = worker.communicator.gradients,
+                          .window = worker.communicator.window,
+                          .deadline = worker.communicator.deadline,
+                          .left = worker.workers[(worker.rank + world - 1) % world],
+                          .right = worker.workers[(worker.rank + 1) % world]};
   return [config](uint32_t, Instant now) { return std::make_unique<RingProtocol>(config, now); };
 }
 
@@ -94,61 +95,92 @@ host::ProtocolFactory make_ring(const Scenario& scenario, const ClusterPlan& pla
 
 const std::vector<BackendKind>& backend_kinds() {
   static const std::vector<BackendKind> kinds{
-      {.choice = {"trio-ml", "Trio-ML on the modelled PFE, straggler mitigation on"},
+      {.id = Backend::kTrioMl,
+       .choice = {"trio-ml", "Trio-ML on the modelled PFE, straggler mitigation on"},
        .mitigates = true,
        .hierarchical = true,
        .make = create<TrioNode>},
-      {.choice = {"trio-ml-wait", "the same without mitigation: it waits for everyone"},
+      {.id = Backend::kTrioMlWait,
+       .choice = {"trio-ml-wait", "the same without mitigation: it waits for everyone"},
        .hierarchical = true,
        .make = create<TrioNode>},
-      {.choice = {"waiting-switch",
+      {.id = Backend::kWaitingSwitch,
+       .choice = {"waiting-switch",
                   "a switch at line rate that waits for everyone: what waiting alone costs"},
        .make = make_waiting_switch},
-      {.choice = {"ideal", "the same switch, and nobody straggles"},
+      {.id = Backend::kIdeal,
+       .choice = {"ideal", "the same switch, and nobody straggles"},
        .straggles = false,
        .make = make_waiting_switch},
-      on_tofino("switchml-64", "SwitchML on the modelled Tofino, one pipe, 64 elements a packet",
-                kSmallOnTofino),
-      on_tofino("switchml-256",
+      on_tofino(Backend::kSwitchml64, "switchml-64",
+                "SwitchML on the modelled Tofino, one pipe, 64 elements a packet", kSmallOnTofino),
+      on_tofino(Backend::kSwitchml256, "switchml-256",
                 "SwitchML on the modelled Tofino, four pipes, 256 elements a packet",
                 kLargeOnTofino),
-      on_tofino("switchml-64-timeout",
+      on_tofino(Backend::kSwitchml64Timeout, "switchml-64-timeout",
                 "switchml-64 whose packet generator gives up slots that wait too long",
                 kTimingOutOnTofino),
-      {.choice = {"switchml-on-trio", "SwitchML's program, 256 elements, on the modelled PFE"},
+      {.id = Backend::kSwitchmlOnTrio,
+       .choice = {"switchml-on-trio", "SwitchML's program, 256 elements, on the modelled PFE"},
        .switchml = &kOnTrio,
        .port = wire::kSwitchmlPort,
        .make = create<SwitchmlTrioNode>,
        .protocol = switchml_protocol,
        .check = [](const Scenario& scenario,
                    const BackendKind& kind) { return check_switchml(scenario, *kind.switchml); }},
-      {.choice = {"live", "the live engine's core in virtual time; its work takes no time"},
+      {.id = Backend::kLive,
+       .choice = {"live", "the live engine's core in virtual time; its work takes no time"},
        .mitigates = true,
        .hierarchical = true,
        .elides = false,
        .trains = false,
        .make = create<LiveNode>},
-      {.choice = {"ps-dedicated", "parameter servers on hosts of their own, one for each worker"},
+      {.id = Backend::kPsDedicated,
+       .choice = {"ps-dedicated", "parameter servers on hosts of their own, one for each worker"},
        .placement = Placement::kDedicated,
        .make = make_parameter_server,
        .protocol = make_sharded},
-      {.choice = {"ps-colocated", "parameter servers on the workers' hosts, sharing their cables"},
+      {.id = Backend::kPsColocated,
+       .choice = {"ps-colocated", "parameter servers on the workers' hosts, sharing their cables"},
        .placement = Placement::kColocated,
        .make = make_parameter_server,
        .protocol = make_sharded},
-      {.choice = {"ring", "ring all-reduce: nobody but the workers adds"},
+      {.id = Backend::kRing,
+       .choice = {"ring", "ring all-reduce: nobody but the workers adds"},
        .placement = Placement::kWorkers,
        .protocol = make_ring},
   };
   return kinds;
 }
 
-const BackendKind* find_backend_kind(const std::string& name) {
-  const auto& kinds = backend_kinds();
-  const auto found = std::find_if(kinds.begin(), kinds.end(), [&](const BackendKind& kind) {
-    return kind.choice.name == name;
-  });
-  return found == kinds.end() ? nullptr : &*found;
+const BackendKind& backend_kind(Backend backend) {
+  const BackendKind& kind = backend_kinds().at(static_cast<size_t>(backend));
+  TRIB_ASSERT(kind.id == backend);
+  return kind;
+}
+
+trio_ml::JobConfig job_of(const Scenario& scenario, const BackendKind& backend) {
+  trio_ml::JobConfig job;
+  job.sources = scenario.workers;
+  job.block_cnt_max = std::max(scenario.window / scenario.train, 1U);
+  job.block_grad_max = scenario.gradients;
+  job.mitigation = backend.mitigates;
+  if (backend.mitigates) job.history = scenario.mitigation.history;
+  job.shared_buffers = scenario.host.retransmission;
+  job.timeout = scenario.mitigation.timeout;
+  job.timer_threads = scenario.mitigation.timer_threads;
+  job.permanent_after = scenario.mitigation.permanent_after;
+  return job;
+}
+
+bool is_tree(const Scenario& scenario, const BackendKind& backend) {
+  return backend.hierarchical &&
+         (scenario.topology == Topology::kChassis || scenario.topology == Topology::kTwoLevel);
+}
+
+double least_traffic(Placement placement, uint32_t workers) {
+  if (placement == Placement::kSwitch || placement == Placement::kDedicated) return 1;
+  return 2.0 * (workers - 1) / workers;
 }
 
 }  // namespace tributary::lab

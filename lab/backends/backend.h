@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 /// @file
-/// The kinds of aggregators that a scenario can choose from. A new one is one row in backend.cc.
+/// The kinds of aggregators that a scenario can choose. A new one is a value of Backend and a row
+/// in backend.cc.
 ///
 /// Tests: tests/lab/run_test.cc runs every row
 #pragma once
 
 #include <memory>
+#include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -16,45 +19,64 @@
 
 namespace tributary::lab {
 
-struct ClusterPlan;
+/// What a back end makes a worker's protocol from.
+struct WorkerSetup {
+  uint32_t rank = 0;
+  const host::CommunicatorConfig& communicator;  ///< Of this worker.
+  std::span<const AggregatorSpec> aggregators;   ///< With their addresses.
+  std::span<const Endpoint> workers;             ///< Addresses by rank.
+};
 
-/// Where those who add stand (lab/backends/placement.h).
+/// The place of the machines that add (lab/cluster/placement.h).
 enum class Placement : uint8_t {
   kSwitch,     ///< In the switch.
   kDedicated,  ///< Servers on hosts of their own, one for each worker.
-  kColocated,  ///< Servers beside the workers, on their hosts.
-  kWorkers,    ///< Nobody but the workers.
+  kColocated,  ///< Servers on the workers' hosts.
+  kWorkers,    ///< In the workers themselves.
 };
 
 struct BackendKind {
+  Backend id;
   Choice choice;
   Placement placement = Placement::kSwitch;
-  bool mitigates = false;     ///< Gives stragglers up.
+  bool mitigates = false;     ///< Completes blocks without stragglers.
   bool straggles = true;      ///< False: the scenario's straggler pattern does not apply.
-  bool hierarchical = false;  ///< Can be a tree; else all workers are at one of it.
-  bool elides = true;         ///< Takes datagrams without their payload.
-  bool trains = true;         ///< Takes datagrams that stand for several.
+  bool hierarchical = false;  ///< Can be a tree; else all workers are at one node.
+  bool elides = true;         ///< Accepts datagrams without payload.
+  bool trains = true;         ///< Accepts datagrams that represent several.
   /// Null if it does not speak SwitchML.
   const SwitchmlDesign* switchml = nullptr;
-  bool own_ports = false;             ///< Every worker has to be at a port of its own.
-  uint16_t port = wire::kTrioMlPort;  ///< UDP port it is addressed at.
-  /// Null where nobody but the workers adds.
+  bool own_ports = false;             ///< Every worker needs a port of its own.
+  uint16_t port = wire::kTrioMlPort;  ///< The node's UDP port.
+  /// Makes the node. Null if only the workers add.
   Result<std::unique_ptr<AggregatorNode>> (*make)(net::Network& network,
                                                   const AggregatorSpec& spec) = nullptr;
-  /// What this worker speaks, for a plan in which all addresses are set. Null: Trio-ML's protocol.
-  host::ProtocolFactory (*protocol)(const Scenario& scenario, const ClusterPlan& plan,
-                                    uint32_t rank) = nullptr;
-  /// Refuses what this back end cannot do beside what is said above. May be null.
-  Result<void> (*check)(const Scenario& scenario, const BackendKind& kind) = nullptr;
+  /// Returns the protocol of a worker. Null: Trio-ML's protocol.
+  host::ProtocolFactory (*protocol)(const Scenario& scenario, const WorkerSetup& worker) = nullptr;
+  /// Refuses scenarios beyond the limits above. May be null.
+  std::optional<Refusal> (*check)(const Scenario& scenario, const BackendKind& kind) = nullptr;
 
-  /// Elements of its packets.
+  /// Returns the elements of a packet.
   [[nodiscard]] uint32_t elements(const Scenario& scenario) const {
     return switchml != nullptr ? switchml->elements : scenario.gradients;
   }
 };
 
+/// Returns a row for each Backend, in their order.
 [[nodiscard]] const std::vector<BackendKind>& backend_kinds();
-/// Null if there is none of that name.
-[[nodiscard]] const BackendKind* find_backend_kind(const std::string& name);
+[[nodiscard]] const BackendKind& backend_kind(Backend backend);
+
+/// Returns the settings of a job at an aggregator that serves all workers. Window and blocks count
+/// simulated packets.
+[[nodiscard]] trio_ml::JobConfig job_of(const Scenario& scenario, const BackendKind& backend);
+
+/// Returns whether the scenario asks for a generated tree of aggregators and the back end can be
+/// one.
+[[nodiscard]] bool is_tree(const Scenario& scenario, const BackendKind& backend);
+
+/// Returns the least number of bytes that a worker's host sends for a tensor, as a multiple of the
+/// tensor's size. A switch or a server on its own host needs the tensor once; a ring and colocated
+/// servers need 2 (n - 1) / n. Source: SwitchML paper §3, BytePS paper §2.2 and §4.1.1.
+[[nodiscard]] double least_traffic(Placement placement, uint32_t workers);
 
 }  // namespace tributary::lab

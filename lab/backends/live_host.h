@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 /// @file
-/// A server process on the live engine, in virtual time: one core's loop, whatever its program. The
-/// code is the one that serves real packets; only the clock and the wire are pretended.
+/// A server process on the live engine, in virtual time: one core's loop, with any program. The
+/// code also serves real packets; only the clock and the wire are simulated.
 ///
-/// Model:   Processing takes no time: what this node is for is whether a protocol is right, not how
-///          fast it is. A datagram is read within kReadWithin of its arrival; what arrives
-///          meanwhile is read in the same burst, as on a busy core. The receive buffer is bounded.
-/// Life:    stop() ends the process, start() begins another one with empty memory. pause() keeps it
-///          from running; datagrams wait.
-/// Clock:   step_clock() puts the process's clock ahead, as a resumed virtual machine sees it. It
-///          never goes back: the clock is monotonic.
+/// Model:   Processing takes no time: the node tests whether a protocol is right, not its speed.
+///          The core reads a datagram within kReadWithin of its arrival, and later arrivals up to
+///          then in the same burst, as a busy core does. The receive buffer is bounded.
+/// Life:    stop() ends the process; start() begins another one with empty memory. While pause()
+///          keeps it from running, datagrams wait.
+/// Clock:   step_clock() moves the process's clock ahead, as for a resumed virtual machine. The
+///          clock is monotonic.
 /// Threads: One.
 /// Tests:   tests/lab/backends/live_node_test.cc
 #pragma once
@@ -36,26 +36,26 @@ class LiveHost : public AggregatorNode, private EventTarget {
   [[nodiscard]] AggregatorResult result(Duration elapsed) const override;
 
  protected:
-  /// All that is lost when a process ends.
+  /// The state that a process loses when it ends.
   class Process {
    public:
     virtual ~Process() = default;
-    /// A round of the core's loop.
+    /// Executes one round of the core's loop.
     virtual void run_once(Instant now) = 0;
-    /// When it has to run again though nothing comes.
+    /// Returns the time of the next round if no datagram arrives.
     [[nodiscard]] virtual Instant next_due() = 0;
   };
 
   LiveHost(net::Network& network, const AggregatorSpec& spec);
 
-  /// @param queue What its core reads from and writes to; outlives it.
+  /// @param queue The core's input and output; outlives the process.
   virtual Result<std::unique_ptr<Process>> make_process(engine::PortQueue& queue, Instant now) = 0;
   /// Called after each round.
   virtual void on_round() {}
 
-  /// For a maker's create(): the first process.
+  /// Begins the first process, for a derived create().
   [[nodiscard]] Result<void> begin_process();
-  /// Null while none runs.
+  /// Returns null while no process runs.
   [[nodiscard]] Process* process() const { return process_.get(); }
 
  private:
@@ -63,13 +63,13 @@ class LiveHost : public AggregatorNode, private EventTarget {
 
   void aggregate(net::PacketRef packet) override;
   void on_event(uint64_t argument) override;
-  /// Asks to run at `at`, or earlier if that was asked before.
+  /// Schedules a round at `at`, unless an earlier one is scheduled.
   void schedule(Instant at);
   [[nodiscard]] Instant local_now() { return core().now() + clock_ahead_; }
 
-  std::unique_ptr<Queue> queue_;  ///< Of the process; before it, since it uses it.
+  std::unique_ptr<Queue> queue_;  ///< Declared before process_, which uses it.
   std::unique_ptr<Process> process_;
-  Instant wake_at_ = Instant::never();  ///< The one wake-up that counts.
+  Instant wake_at_ = Instant::never();  ///< The valid wake-up; others are stale.
   Instant paused_until_;
   Duration clock_ahead_;
   uint64_t lost_ = 0;

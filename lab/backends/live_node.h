@@ -2,9 +2,9 @@
 /// @file
 /// Trio-ML on the live engine, in virtual time (lab/backends/live_host.h).
 ///
-/// Life:    A process that is started again has other session numbers.
+/// Life:    A restarted process has new session numbers.
 /// Threads: One.
-/// Errors:  create() returns what the jobs' configuration is refused for.
+/// Errors:  create() refuses a job's bad configuration, with the reason.
 /// Tests:   tests/lab/backends/live_node_test.cc
 #pragma once
 
@@ -21,7 +21,7 @@ namespace tributary::lab {
 
 class LiveNode final : public LiveHost {
  public:
-  /// Told after each round of the core's loop.
+  /// Called after each round of the core's loop.
   class Observer {
    public:
     virtual void on_round(LiveNode& node) = 0;
@@ -30,13 +30,13 @@ class LiveNode final : public LiveHost {
     ~Observer() = default;
   };
 
-  /// Makes the node with a process that runs. @param more_jobs Besides spec.job.
+  /// Makes the node with a running process. @param more_jobs Jobs besides spec.job.
   static Result<std::unique_ptr<LiveNode>> create(
       net::Network& network, const AggregatorSpec& spec,
       const std::vector<trio_ml::JobConfig>& more_jobs = {});
   ~LiveNode() override;
 
-  /// Null: nobody.
+  /// @param observer Null for none.
   void set_observer(Observer* observer) { observer_ = observer; }
 
   /// @pre A process runs.

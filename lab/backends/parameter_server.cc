@@ -51,7 +51,7 @@ AggregatorResult ParameterServer::result(Duration elapsed) const {
   AggregatorResult result = WaitingSwitch::result(elapsed);
   result.dropped += receive_overflows_;
   const double share = elapsed > Duration() ? in_seconds(worked_) / in_seconds(elapsed) : 0;
-  result.parts.push_back({"CPU in use", share, "share"});
+  result.add("CPU in use", share, "share");
   result.bottleneck = fmt::format("its CPU works {:.0f} % of the time", share * 100);
   return result;
 }

@@ -1,18 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 /// @file
-/// A parameter server: a process on a host that adds what all workers send it, packet by packet,
-/// and sends each of them the sum.
+/// A parameter server: a process on a host that adds all workers' packets and sends each worker the
+/// sum. It keeps no model (SwitchML paper §6.1; BytePS's summation service, BytePS paper §3.2).
 ///
-/// Model:   The waiting switch's program (lab/backends/waiting_switch.h) with a host's costs: it
-///          works in rounds of up to kBurst packets from a bounded receive buffer; each packet in
-///          or out takes the host's packet cost, one after the other, as a worker's do
-///          (lab/cluster/worker_node.h). A host has no multicast: a sum leaves once for each
-///          worker. As the comparison of SwitchML's authors (SwitchML paper §6.1) and BytePS's
-///          summation service (BytePS paper §3.2): it adds and keeps no model.
+/// Model:   The waiting switch's program with a host's costs: rounds of up to kBurst packets from a
+///          bounded receive buffer. Each packet in or out takes the host's packet cost, one after
+///          the other, as for a worker. A host has no multicast: a sum leaves once for each worker.
 /// Units:   AggregatorResult's part "CPU in use" is a share of the run.
 /// Threads: One.
-/// Errors:  What does not fit into the receive buffer is counted as dropped, beside what the
-///          program drops.
+/// Errors:  Counts packets that overflow the receive buffer as dropped.
 /// Memory:  The receive buffer's packets, at most HostSettings::receive_buffer_bytes.
 /// Tests:   tests/lab/peers/peers_run_test.cc, tests/lab/run_test.cc
 #pragma once
@@ -33,7 +29,7 @@ class ParameterServer final : public WaitingSwitch {
  private:
   static constexpr uint32_t kBurst = HostSettings::kBurst;
 
-  /// The next round.
+  /// Starts the next round at its event.
   class Cpu final : public tributary::EventTarget {
    public:
     explicit Cpu(ParameterServer& server) : server_(server) {}
@@ -47,7 +43,7 @@ class ParameterServer final : public WaitingSwitch {
   void note_sent() override { work(); }
   void run_round();
   void schedule_round();
-  /// One packet's worth, after what is being done.
+  /// Charges one packet, after the work in progress.
   void work();
 
   Cpu cpu_;

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 /// @file
 /// SwitchML's switch as a server on the live engine, in virtual time (lab/backends/live_host.h):
-/// one core with one session, whose workers are known by their addresses.
+/// one core with one session, which knows its workers by their addresses.
 ///
-/// Life:    A process that is started again begins the session anew, as one that reads its
-///          configuration does.
+/// Life:    A restarted process begins a new session, as a server that reads its configuration
+///          does.
 /// Threads: One.
-/// Errors:  create() returns what the session is refused for.
+/// Errors:  create() refuses a bad session, with the reason.
 /// Tests:   tests/lab/faults/switchml_faults_test.cc
 #pragma once
 
@@ -19,15 +19,15 @@ namespace tributary::lab {
 
 class SwitchmlLiveNode final : public LiveHost {
  public:
-  /// Makes the node with a process that runs. Workers are spec.workers, by rank.
+  /// Makes the node with a running process. Workers are spec.workers, by rank.
   static Result<std::unique_ptr<SwitchmlLiveNode>> create(net::Network& network,
                                                           const AggregatorSpec& spec,
                                                           const switchml::SessionConfig& session);
   ~SwitchmlLiveNode() override;
 
-  /// Begins the session anew, as rank 0's UdpSession call does. No effect while no process runs.
+  /// Begins a new session, as rank 0's UdpSession call does. No effect while no process runs.
   void begin_session();
-  /// Null while no process runs.
+  /// Returns null while no process runs.
   [[nodiscard]] const switchml::Shard* shard() const;
 
  private:

@@ -21,7 +21,7 @@ switchml::ShardConfig shard_config(const AggregatorSpec& spec) {
   return {.sessions_max = 1, .slots_max = spec.slots};
 }
 
-/// What a contribution, a result and their repetitions are counted as; the rest is refused.
+/// The outcomes of accepted packets; all others are refusals.
 constexpr std::array kAccepted{switchml::Outcome::kAggregated, switchml::Outcome::kSlotCompleted,
                                switchml::Outcome::kResultSent, switchml::Outcome::kRetransmitted,
                                switchml::Outcome::kDuplicate};
@@ -102,14 +102,14 @@ AggregatorResult SwitchmlTrioNode::result(Duration) const {
     const bool accepted = std::find(kAccepted.begin(), kAccepted.end(), outcome) != kAccepted.end();
     if (packets == 0 || accepted) continue;
     result.dropped += packets;
-    result.parts.push_back({fmt::format("dropped: {}", switchml::to_string(outcome)),
-                            static_cast<double>(packets), "packets"});
+    result.add(fmt::format("dropped: {}", switchml::to_string(outcome)),
+               static_cast<double>(packets), "packets");
   }
   const auto memory =
       static_cast<double>(switchml::memory_bytes(shard_config(spec()), 1) * spec().train);
-  result.parts.push_back({kMemoryPart, memory / 1e6, "MB"});
-  result.parts.push_back(
-      {kSlotsPart, static_cast<double>(spec().slots) * spec().train, "of each of two sets"});
+  result.add(PartKind::kMemory, memory / 1e6, "MB");
+  result.add(PartKind::kSlots, static_cast<double>(spec().slots) * spec().train,
+             "of each of two sets");
   return result;
 }
 

@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 /// @file
-/// A modelled PFE with SwitchML's microcode (apps/switchml) on the virtual network: the protocol of
-/// the one on the machine of the other.
+/// A modelled PFE with SwitchML's microcode (apps/switchml) on the virtual network.
 ///
-/// Model:   engine/model/pfe.h, with the generation, fidelity and changed numbers of PfeSettings.
+/// Model:   engine/model/pfe.h, with the generation, fidelity and overrides of PfeSettings.
 ///          One session, its workers by address. A result leaves once for each worker, to the port
 ///          that its own contribution came from.
 /// Threads: One.
-/// Errors:  create() refuses what the machine's parameters and switchml::Shard refuse. What the
-///          program refuses is a part of the result, by reason.
+/// Errors:  create() refuses what the machine's parameters and switchml::Shard refuse. The result
+///          counts the packets that the program refuses, by reason.
 /// Tests:   tests/lab/backends/switchml_trio_node_test.cc, tests/lab/faults/switchml_faults_test.cc
 #pragma once
 
@@ -28,7 +27,7 @@ class SwitchmlTrioNode final : public AggregatorNode, private engine::PfeSink {
                                                           const AggregatorSpec& spec);
   ~SwitchmlTrioNode() override;
 
-  /// Begins the session anew, as rank 0's UdpSession call does. @pre No packet is inside.
+  /// Begins a new session, as rank 0's UdpSession call does. @pre No packet is inside.
   [[nodiscard]] Result<void> begin_session();
   [[nodiscard]] const switchml::Shard& shard() const { return *shard_; }
   [[nodiscard]] AggregatorResult result(Duration elapsed) const override;
@@ -36,7 +35,7 @@ class SwitchmlTrioNode final : public AggregatorNode, private engine::PfeSink {
   [[nodiscard]] NodeSnapshot snapshot(const SnapshotWish& wish) override;
 
  private:
-  /// Its messages and reasons in words.
+  /// SwitchML's messages and drop reasons in words.
   class Words final : public engine::TraceWords {
    public:
     [[nodiscard]] engine::TraceWord message(std::span<const std::byte> stored,

@@ -6,14 +6,14 @@
 #include <algorithm>
 
 #include "host/switchml_protocol.h"
-#include "lab/cluster/plan.h"
+#include "lab/backends/backend.h"
 #include "net/packet.h"
 #include "wire/switchml.h"
 
 namespace tributary::lab {
 namespace {
 
-/// From sending a packet to sending the next one of its slot.
+/// Returns the time from a packet to the next one of its slot.
 Duration delay_of(const Scenario& scenario, const SwitchmlDesign& design, uint64_t bits_per_s,
                   uint32_t packet_bytes) {
   const Duration packet_time = from_seconds(packet_bytes * 8.0 / static_cast<double>(bits_per_s));
@@ -52,16 +52,15 @@ host::SwitchmlConfig switchml_config(const Scenario& scenario, const SwitchmlDes
   return config;
 }
 
-host::ProtocolFactory switchml_protocol(const Scenario& scenario, const ClusterPlan& plan,
-                                        uint32_t rank) {
-  const AggregatorSpec& aggregator = plan.aggregators.at(0);
+host::ProtocolFactory switchml_protocol(const Scenario& scenario, const WorkerSetup& worker) {
+  const AggregatorSpec& aggregator = worker.aggregators.front();
   host::SwitchmlConfig config = switchml_config(scenario, aggregator.switchml);
   config.server = aggregator.address;
-  config.rank = rank;
+  config.rank = worker.rank;
   return [config](uint32_t, Instant) { return std::make_unique<host::SwitchmlProtocol>(config); };
 }
 
-Result<void> check_switchml(const Scenario& scenario, const SwitchmlDesign& design) {
+std::optional<Refusal> check_switchml(const Scenario& scenario, const SwitchmlDesign& design) {
   for (const auto& [key, link] :
        {std::pair{"link.reorder", &scenario.link}, std::pair{"fabric.reorder", &scenario.fabric}}) {
     if (link->faults.reorder <= 0) continue;
@@ -86,10 +85,11 @@ Result<void> check_switchml(const Scenario& scenario, const SwitchmlDesign& desi
   return {};
 }
 
-tl::unexpected<Error> refused_by_backend(const Scenario& scenario, const char* key,
-                                         const std::string& value, const std::string& allowed) {
-  return failure(fmt::format("{}={} is not allowed; allowed with backend={}: {}", key, value,
-                             scenario.backend, allowed));
+Refusal refused_by_backend(const Scenario& scenario, const char* key, const std::string& value,
+                           const std::string& allowed) {
+  return {.key = key,
+          .text = fmt::format("{}={} is not allowed; allowed with backend={}: {}", key, value,
+                              backend_kind(scenario.backend).choice.name, allowed)};
 }
 
 }  // namespace tributary::lab

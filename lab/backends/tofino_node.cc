@@ -7,7 +7,7 @@
 #include <cmath>
 
 #include "base/byte_order.h"
-#include "lab/cluster/plan.h"
+#include "lab/inspect/latency_summary.h"
 #include "lab/inspect/tofino_snapshot.h"
 #include "tofino/limits.h"
 #include "tofino/pipeline/packet_generator.h"
@@ -19,9 +19,9 @@ namespace {
 
 using tofino::FrameAddress;
 
-/// MAC of rank 0; the others follow. Locally administered (IEEE 802), ours to choose.
+/// MAC of rank 0; the others follow. Locally administered (IEEE 802).
 constexpr uint64_t kWorkerMac = 0x0200'0000'0100;
-/// What on_event() is called with for the pipeline's own time; packets are addresses, never 0.
+/// The argument of on_event() for the pipeline's own time. Packets are addresses, never 0.
 constexpr uint64_t kPipeline = 0;
 
 uint32_t ipv4_of(const Endpoint& endpoint) {
@@ -39,8 +39,8 @@ tofino::SwitchmlVariant variant_of(const AggregatorSpec& spec) {
   return variant;
 }
 
-/// Local ports from one worker to the next. A quad is one port of 100 Gbit/s or four of a quarter;
-/// with 256 elements each worker's quad has a twin in every other pipe.
+/// Returns the local ports from one worker to the next. A quad is one port of 100 Gbit/s or four of
+/// 25 Gbit/s. With 256 elements each worker's quad has a twin in every other pipe.
 uint32_t port_stride(uint32_t elements, uint64_t bits_per_s) {
   const bool channel = elements == host::kSwitchmlSmallElements &&
                        bits_per_s <= tofino::kPortRate / tofino::kPortStride;
@@ -52,7 +52,8 @@ uint32_t workers_max(uint32_t elements, uint64_t bits_per_s) {
   return std::min(ports / port_stride(elements, bits_per_s), wire::kSwitchmlWorkersMax);
 }
 
-/// Looks at every slot of both sets; a frame as SwitchmlSwitch::set_timeout() makes it.
+/// Returns the time to visit every slot of both sets, with the frames of
+/// SwitchmlSwitch::set_timeout().
 Duration sweep_time(uint32_t pool, uint32_t elements) {
   const uint32_t frame_bytes = tofino::PacketGenerators::kHeaderBytes +
                                tofino::kUdpFrameHeaderBytes + wire::switchml_bytes(elements);
@@ -61,7 +62,7 @@ Duration sweep_time(uint32_t pool, uint32_t elements) {
 
 }  // namespace
 
-Result<void> check_tofino(const Scenario& scenario, const SwitchmlDesign& design) {
+std::optional<Refusal> check_tofino(const Scenario& scenario, const SwitchmlDesign& design) {
   const uint64_t rate = scenario.link.rate_bits_per_s;
   if (rate > tofino::kPortRate) {
     return refused_by_backend(
@@ -75,7 +76,9 @@ Result<void> check_tofino(const Scenario& scenario, const SwitchmlDesign& design
         fmt::format("1 to {}, the ports of a pipe at this rate and the bits of SwitchML's bitmap",
                     most));
   }
-  if (auto good = check_switchml(scenario, design); !good || !design.times_out) return good;
+  if (auto refusal = check_switchml(scenario, design); refusal || !design.times_out) {
+    return refusal;
+  }
   const uint32_t pool = switchml_pool(scenario, design);
   const Duration sweep = sweep_time(pool, design.elements);
   if (scenario.mitigation.timeout >= sweep) return {};
@@ -216,44 +219,42 @@ AggregatorResult TofinoNode::result(Duration elapsed) const {
   result.name = name();
   result.packets = counters.arrived * spec().train;
   result.latency = summarise(latency_.summary());
-  const auto part = [&result](const std::string& name, double value, const char* unit) {
-    result.parts.push_back({name, value, unit});
-  };
   const auto arrived = static_cast<double>(std::max<uint64_t>(counters.arrived, 1));
-  part("passes per packet", static_cast<double>(counters.passes) / arrived, "");
-  part("latency of a pass", in_seconds(tofino::kPassLatency) * 1e9, "ns");
+  result.add(PartKind::kPassesPerPacket, static_cast<double>(counters.passes) / arrived, "");
+  result.add("latency of a pass", in_seconds(tofino::kPassLatency) * 1e9, "ns");
   const double recirculated_bits = static_cast<double>(counters.recirculated_bytes) * 8 * train;
   const double seconds_run = in_seconds(elapsed);
   const double recirculated_gbps = seconds_run > 0 ? recirculated_bits / seconds_run / 1e9 : 0;
-  part("recirculated", recirculated_gbps, "Gbit/s");
+  result.add(PartKind::kRecirculated, recirculated_gbps, "Gbit/s");
   const tofino::Placement& placement = device.placement();
-  part("stages", static_cast<double>(placement.stages.size()), "of a pipe");
-  part("stateful ALUs", placement.total(Resource::kStatefulAlus), "of a pipe");
-  part("SRAM blocks", placement.total(Resource::kSramBlocks), "of a pipe");
-  part("VLIW rows", placement.total(Resource::kVliwRows), "of a pipe");
+  result.add(PartKind::kStages, static_cast<double>(placement.stages.size()), "of a pipe");
+  result.add(PartKind::kStatefulAlus, placement.total(Resource::kStatefulAlus), "of a pipe");
+  result.add(PartKind::kSramBlocks, placement.total(Resource::kSramBlocks), "of a pipe");
+  result.add("VLIW rows", placement.total(Resource::kVliwRows), "of a pipe");
   const double slots = spec().slots * train;
-  part(kSlotsPart, slots, "of each of two sets");  // SwitchML paper §4.5.
-  part(kMemoryPart, 2 * slots * spec().switchml.elements * sizeof(int32_t) / 1e6, "MB");
+  result.add(PartKind::kSlots, slots, "of each of two sets");  // SwitchML paper §4.5.
+  result.add(PartKind::kMemory, 2 * slots * spec().switchml.elements * sizeof(int32_t) / 1e6, "MB");
   if (spec().switchml.times_out) {
-    part("sweeping packets", static_cast<double>(counters.generated) * train, "packets");
-    part("slots given up", static_cast<double>(device_->count("closed")) * train, "");
-    part("late by more than a phase", static_cast<double>(device_->count("late")) * train,
-         "packets");
+    result.add(PartKind::kSweepingPackets, static_cast<double>(counters.generated) * train,
+               "packets");
+    result.add(PartKind::kSlotsGivenUp, static_cast<double>(device_->count("closed")) * train, "");
+    result.add("late by more than a phase", static_cast<double>(device_->count("late")) * train,
+               "packets");
   }
   uint64_t dropped = strangers_;
-  part("dropped: stranger", static_cast<double>(strangers_) * train, "packets");
+  result.add("dropped: stranger", static_cast<double>(strangers_) * train, "packets");
   for (const char* counter : {"unknown_worker", "slot_outside_pool"}) {
     dropped += device_->count(counter);
-    part(fmt::format("dropped: {}", counter), static_cast<double>(device_->count(counter)) * train,
-         "packets");
+    result.add(fmt::format("dropped: {}", counter),
+               static_cast<double>(device_->count(counter)) * train, "packets");
   }
   for (uint32_t i = 0; i < tofino::kSwitchDropCount; i++) {
     const auto reason = static_cast<SwitchDrop>(i);
     // What the program drops is mostly what it has added.
     if (reason == SwitchDrop::kIngressProgram || reason == SwitchDrop::kEgressProgram) continue;
     dropped += counters[reason];
-    part(fmt::format("dropped: {}", name_of(reason)), static_cast<double>(counters[reason]) * train,
-         "packets");
+    result.add(fmt::format("dropped: {}", name_of(reason)),
+               static_cast<double>(counters[reason]) * train, "packets");
   }
   result.dropped = dropped * spec().train;
   result.bottleneck =

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "lab/inspect/pfe_report.h"
+#include "lab/inspect/trio_snapshot.h"
 
 namespace tributary::lab {
 namespace {
@@ -16,8 +17,7 @@ constexpr uint64_t kMemorySlackBytes = uint64_t{1} << 20;
 Result<engine::Parameters> parameters_of(const PfeSettings& settings) {
   auto parameters = engine::preset(settings.generation);
   if (!parameters) return parameters;
-  parameters->fidelity =
-      settings.fidelity == "exact" ? engine::Fidelity::kExact : engine::Fidelity::kBurst;
+  parameters->fidelity = settings.fidelity;
   for (const ParameterOverride& change : settings.overrides) {
     const auto set = engine::set_parameter(*parameters, change.name, change.value);
     if (!set) return tl::unexpected(set.error());
@@ -66,13 +66,20 @@ bool TrioNode::set_trace(TraceSink& sink) {
   return true;
 }
 
+NodeSnapshot TrioNode::snapshot(const SnapshotWish& wish) {
+  const engine::PfeView view = pfe_->view(wish.at, words_);
+  NodeSnapshot snapshot{.node = name(), .tables = pfe_tables(view, wish.rows_max)};
+  snapshot.tables.push_back(trio_block_table(shard_, wish, view.at));
+  return snapshot;
+}
+
 AggregatorResult TrioNode::result(Duration) const {
   AggregatorResult result = pfe_result(name(), pfe_->report());
   // The job counts simulated packets; each stands for `train`.
   const auto memory = static_cast<double>(trio_ml::memory_bytes(spec().job, 1) * spec().train);
-  result.parts.push_back({kMemoryPart, memory / 1e6, "MB"});
-  result.parts.push_back(
-      {kSlotsPart, static_cast<double>(spec().job.block_cnt_max) * spec().train, "of the window"});
+  result.add(PartKind::kMemory, memory / 1e6, "MB");
+  result.add(PartKind::kSlots, static_cast<double>(spec().job.block_cnt_max) * spec().train,
+             "of the window");
   return result;
 }
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /// @file
-/// A modelled PFE with Trio-ML on the virtual network. Several of them, joined by cables, are a
-/// chassis or a tree; each is configured as the live aggregator would be.
+/// A modelled PFE with Trio-ML on the virtual network. Several of them, joined by cables, form a
+/// chassis or a tree. Each is configured as a live aggregator.
 ///
-/// Model:   engine/model/pfe.h, with the generation, fidelity and changed numbers of PfeSettings.
+/// Model:   engine/model/pfe.h, with the generation, fidelity and overrides of PfeSettings.
 /// Threads: One.
 /// Errors:  create() refuses what the machine's parameters and Shard::add_job() refuse.
 /// Tests:   tests/lab/run_test.cc
@@ -18,7 +18,7 @@
 
 namespace tributary::lab {
 
-/// The machine that these settings ask for. Refuses what they name wrongly.
+/// Returns the machine of these settings. Refuses unknown parameters and bad values.
 [[nodiscard]] Result<engine::Parameters> parameters_of(const PfeSettings& settings);
 
 class TrioNode final : public AggregatorNode, private engine::PfeSink {
@@ -44,7 +44,7 @@ class TrioNode final : public AggregatorNode, private engine::PfeSink {
   trio_ml::Session session_;
   trio_ml::Shard shard_;
   const TrioWords words_{shard_};
-  /// Made when the job is there, whose timers it arms.
+  /// Made after the job, because it arms the job's timers.
   std::unique_ptr<engine::Pfe<trio_ml::App>> pfe_;
 };
 

@@ -1,16 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 /// @file
-/// A switch that aggregates at the rate of its ports and waits for everyone: what in-network
-/// aggregation is without limits of computation and without mitigation of stragglers.
+/// A switch that aggregates at the rate of its ports and waits for all workers: in-network
+/// aggregation without limits of computation and without straggler mitigation.
 ///
-/// Model:   Each datagram comes out kPipelineLatency after it came in, whatever the load. A place
-/// of
-///          the window has two slots that take turns, as SwitchML's two pools do (SwitchML paper
-///          §4.5), so one kept result repairs any loss. Sums are added where payload exists.
-///          Speaks the session protocol of docs/aggregation-protocol.md with the aggregator's own
-///          Session.
+/// Model:   Each datagram leaves kPipelineLatency after its arrival, at any load. A place of the
+///          window has two slots that take turns, as SwitchML's two pools do (SwitchML paper §4.5),
+///          so one kept result repairs any loss. The switch adds payload where it exists. It speaks
+///          the session protocol of docs/aggregation-protocol.md, with trio_ml::Session.
 /// Threads: One.
-/// Errors:  Datagrams that are malformed, foreign or of another session are counted and dropped.
+/// Errors:  Counts and drops datagrams that are malformed, foreign or of another session.
 /// Tests:   tests/lab/backends/waiting_switch_test.cc
 #pragma once
 
@@ -26,8 +24,8 @@ namespace tributary::lab {
 class WaitingSwitch : public AggregatorNode, private EventTarget {
  public:
   /// From a datagram's arrival to its result's departure. Assumed: SwitchML-256 passes four
-  /// pipelines of a Tofino (Trio paper §6.1), each pass about 520 ns (SwitchML's authors measured
-  /// so for an additional one).
+  /// pipelines of a Tofino (Trio paper §6.1). Each pass takes about 520 ns, which SwitchML's
+  /// authors measured for an additional one.
   static constexpr Duration kPipelineLatency = nanoseconds(4 * 520);
 
   WaitingSwitch(net::Network& network, const AggregatorSpec& spec,
@@ -38,7 +36,7 @@ class WaitingSwitch : public AggregatorNode, private EventTarget {
 
  protected:
   void aggregate(net::PacketRef packet) override;
-  /// A datagram leaves; for whoever charges for it.
+  /// Called for each datagram that leaves, so that a derived class can charge for it.
   virtual void note_sent() {}
   [[nodiscard]] uint64_t packets() const { return packets_; }
 
@@ -70,7 +68,7 @@ class WaitingSwitch : public AggregatorNode, private EventTarget {
   trio_ml::Session session_;
   std::vector<Slot> slots_;         ///< Shape [2 x block_cnt_max].
   std::vector<Endpoint> to_all_;    ///< Every source, or the group.
-  std::vector<std::byte> message_;  ///< The one that is being written.
+  std::vector<std::byte> message_;  ///< The message being written.
   uint64_t packets_ = 0;
   uint64_t invalid_ = 0;
 };

@@ -2,8 +2,8 @@
 /// @file
 /// Other traffic: a host that sends datagrams to one address at a constant rate.
 ///
-/// Model:   Datagrams of kPayloadBytes without content, evenly spaced, as a train of them when
-///          packets stand for several.
+/// Model:   Datagrams of kPayloadBytes without content, evenly spaced. With trains, each simulated
+///          datagram represents several.
 /// Threads: One.
 /// Tests:   tests/lab/cluster/background_flow_test.cc
 #pragma once
@@ -16,7 +16,7 @@ namespace tributary::lab {
 
 class BackgroundFlow final : public net::Node, private EventTarget {
  public:
-  /// UDP payload of a frame of 1500 bytes.
+  /// The UDP payload of a frame of 1500 bytes.
   static constexpr uint32_t kPayloadBytes = 1472;
 
   struct Config {
@@ -29,7 +29,7 @@ class BackgroundFlow final : public net::Node, private EventTarget {
   BackgroundFlow(net::Network& network, const Config& config);
 
   [[nodiscard]] net::NodeId id() const { return id_; }
-  /// Sends from now on, until the network is taken down.
+  /// Starts to send. The flow continues until the network is destroyed.
   void start();
 
   void receive(uint32_t, net::PacketRef) override {}

@@ -7,20 +7,19 @@
 
 #include "base/assert.h"
 #include "host/straggler_pattern.h"
+#include "lab/inspect/latency_summary.h"
 
 namespace tributary::lab {
 
 Result<std::unique_ptr<Cluster>> Cluster::create(const Scenario& scenario,
                                                  Duration typical_iteration,
                                                  TensorExchange* exchange) {
-  const BackendKind* backend = find_backend_kind(scenario.backend);
-  const StragglerKind* kind = find_straggler_kind(
-      backend != nullptr && backend->straggles ? scenario.straggler.pattern : "none");
-  TRIB_ASSERT(backend != nullptr && kind != nullptr);
-  auto pattern = kind->make(scenario, typical_iteration);
-  auto plan = plan_cluster(scenario, *backend, pattern->background_to());
+  const BackendKind& backend = backend_kind(scenario.backend);
+  const Straggling straggling = backend.straggles ? scenario.straggler.pattern : Straggling::kNone;
+  auto pattern = straggler_kind(straggling).make(scenario, typical_iteration);
+  auto plan = plan_cluster(scenario, backend, pattern->background_to());
   if (!plan) return tl::unexpected(plan.error());
-  std::unique_ptr<Cluster> cluster(new Cluster(scenario, *backend, std::move(pattern),
+  std::unique_ptr<Cluster> cluster(new Cluster(scenario, backend, std::move(pattern),
                                                *std::move(plan), typical_iteration, exchange));
   if (const auto built = cluster->build(); !built) return tl::unexpected(built.error());
   return cluster;
@@ -116,9 +115,9 @@ Result<net::BuiltNode> Cluster::make_node(const net::NodeSpec& spec) {
 
 // --- Running ---
 
-/// Far beyond what any run takes that makes progress: every worker sleeps as long as it can at
-/// every delay point, computes as slowly as it can, and the network carries a hundredth of its
-/// rate; and then some deadlines.
+/// Far beyond any run that makes progress. Assumes that each worker sleeps the maximum at each
+/// delay point and computes at its slowest, and that the network carries a hundredth of its rate.
+/// Adds a few deadlines.
 Instant Cluster::limit() const {
   if (scenario_.limit != Duration()) return began_at_ + scenario_.limit;
   constexpr int64_t kSlowNetwork = 100;
@@ -131,7 +130,7 @@ Instant Cluster::limit() const {
   const double iteration_s = in_seconds(workload_.forward + workload_.backward) * slow +
                              in_seconds(typical_iteration_) * 2 * host::kDelayPoints +
                              wire_s * kSlowNetwork;
-  constexpr double kLongestSeconds = 1e7;  // What Duration holds, and more than anyone waits for.
+  constexpr double kLongestSeconds = 1e7;  // Fits into Duration, and is longer than any use.
   const double total_s = std::min(
       iteration_s * scenario_.iterations + in_seconds(scenario_.host.deadline) * kDeadlines +
           in_seconds(scenario_.straggler.pause_for + scenario_.straggler.pause_at),
@@ -220,7 +219,7 @@ Result<void> Cluster::train() {
 Error Cluster::stuck_error() const {
   const Trainer* behind = nullptr;
   uint32_t behind_rank = 0;
-  // Who waits is held up by somebody else.
+  // Of two workers in the same iteration, the one that does not wait holds up the other.
   const auto is_further_behind = [&](const Trainer& trainer) {
     if (behind == nullptr) return true;
     if (trainer.ends().size() != behind->ends().size()) {
@@ -245,7 +244,8 @@ Error Cluster::stuck_error() const {
 Result<RunResult> Cluster::run(RunObserver* observer) {
   if (observer == nullptr) return run_to_end();
   observer_ = observer;
-  if (const auto begun = observer->begin({core_, network_, aggregators_}); !begun) {
+  for (const auto& aggregator : aggregators_) inspected_.push_back(aggregator.get());
+  if (const auto begun = observer->begin({core_, network_, inspected_}); !begun) {
     return tl::unexpected(begun.error());
   }
   auto result = run_to_end();
@@ -300,7 +300,7 @@ void Cluster::collect_iterations(RunResult& result) const {
       ends.push_back(&trainers_[rank]->ends());
     }
   }
-  if (ends.empty()) return;  // Everyone has dropped out.
+  if (ends.empty()) return;  // All workers have dropped out.
   Instant before = began_at_;
   for (uint32_t i = 0; i < scenario_.iterations; i++) {
     std::vector<Instant> at;
@@ -313,7 +313,7 @@ void Cluster::collect_iterations(RunResult& result) const {
   result.mean_iteration = (before - began_at_) / scenario_.iterations;
 }
 
-/// What has gone over the cable of the worker's host.
+/// Records the traffic on the cable of the worker's host.
 void Cluster::note_traffic(uint32_t rank, WorkerResult& worker) const {
   const auto host = network_.find_node(plan_.host_nodes[rank]);
   const auto out = host ? network_.link_at(*host, 0) : Result<net::LinkId>(0);
@@ -340,7 +340,8 @@ void Cluster::collect_links(RunResult& result) const {
   }
 }
 
-/// Whatever was used for the greatest part of the time: computation, a link, or an aggregator.
+/// Names the use of computation, of the busiest link and of each aggregator, the busier of the
+/// first two first.
 std::string Cluster::bottleneck(const RunResult& result) const {
   double computed = 0;
   for (const WorkerResult& worker : result.workers) {
@@ -357,7 +358,7 @@ std::string Cluster::bottleneck(const RunResult& result) const {
     text = busiest->utilisation > computed ? link + "; " + text : text + "; " + link;
   }
   for (size_t i = 0; i < result.aggregators.size();) {
-    // Those in a row that say the same say it once.
+    // Aggregators in a row with the same bottleneck share one entry.
     const AggregatorResult& first = result.aggregators[i];
     size_t last = i;
     while (last + 1 < result.aggregators.size() &&

@@ -3,7 +3,8 @@
 /// One run: builds the network of a scenario, lets its workers train, and collects the result.
 ///
 /// Threads: One.
-/// Errors:  create() refuses what building refuses; run() names the worker that fails or hangs.
+/// Errors:  create() refuses bad topologies and captures. run() names the worker that fails or
+///          hangs.
 /// Tests:   tests/lab/run_test.cc
 #pragma once
 
@@ -31,14 +32,14 @@ namespace tributary::lab {
 class Cluster {
  public:
   /// @param scenario          Passed check().
-  /// @param typical_iteration What straggler patterns measure delays in.
+  /// @param typical_iteration The unit of straggler delays.
   /// @param exchange          May be null.
   static Result<std::unique_ptr<Cluster>> create(const Scenario& scenario,
                                                  Duration typical_iteration,
                                                  TensorExchange* exchange);
   ~Cluster();
 
-  /// Once. @param observer May be null.
+  /// Runs to the end. Call it once. @param observer May be null.
   [[nodiscard]] Result<RunResult> run(RunObserver* observer = nullptr);
 
  private:
@@ -50,18 +51,18 @@ class Cluster {
   [[nodiscard]] Result<void> begin_captures();
   [[nodiscard]] Result<void> find_timeline();
   [[nodiscard]] Result<net::BuiltNode> make_node(const net::NodeSpec& spec);
-  /// Ends what would go on forever.
+  /// Returns the time at which an unfinished run ends with an error.
   [[nodiscard]] Instant limit() const;
-  /// Executes events until `done()`, up to `end`, or until the observer has enough. @return done().
+  /// Executes events until `done()`, up to `end`, or until the observer stops. @return done().
   template <class F>
   [[nodiscard]] bool advance(Instant end, F&& done);
-  /// The same with an observer; apart, so that runs without one pay nothing.
+  /// Does the same with an observer. A separate function, so that runs without one pay nothing.
   [[nodiscard]] bool advance_observed(Instant end, const std::function<bool()>& done);
   [[nodiscard]] Result<RunResult> run_to_end();
   [[nodiscard]] Result<void> join_all();
   void begin_training();
   [[nodiscard]] Result<void> train();
-  /// The first worker that failed, or the one that is furthest behind.
+  /// Names the first worker that failed, or else the one furthest behind.
   [[nodiscard]] Error stuck_error() const;
   [[nodiscard]] RunResult collect() const;
   void note_traffic(uint32_t rank, WorkerResult& worker) const;
@@ -91,6 +92,7 @@ class Cluster {
   std::vector<std::unique_ptr<Trainer>> trainers_;  ///< By rank.
   Instant began_at_;
   RunObserver* observer_ = nullptr;
+  std::vector<InspectedNode*> inspected_;  ///< The aggregators, as the observer sees them.
   bool ended_by_observer_ = false;
 };
 

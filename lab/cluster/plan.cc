@@ -6,7 +6,7 @@
 #include <algorithm>
 
 #include "base/prng.h"
-#include "lab/backends/placement.h"
+#include "lab/cluster/placement.h"
 #include "lab/peers/sharded_protocol.h"
 #include "net/topology_file.h"
 
@@ -56,8 +56,8 @@ std::vector<const net::NodeSpec*> nodes_of(const net::Topology& topology, const 
   return found;
 }
 
-/// A host's own direction of its cable: at the NIC's rate, from the NIC's ring.
-/// @return by rank, the rate that came out of it.
+/// Sets each host's direction of its cable: at the NIC's rate, from the NIC's ring.
+/// @return the resulting rates, by rank.
 std::vector<uint64_t> set_host_side(net::Topology& topology, const Scenario& scenario) {
   std::vector<uint64_t> rates;
   for (const net::NodeSpec* worker : nodes_of(topology, kWorkerKind)) {
@@ -75,7 +75,7 @@ std::vector<uint64_t> set_host_side(net::Topology& topology, const Scenario& sce
   return rates;
 }
 
-/// The node that a worker's cable leads to; empty if there is none.
+/// Returns the node at the other end of a worker's cable; empty without a cable.
 std::string neighbour_of(const net::Topology& topology, const std::string& worker) {
   for (const net::CableSpec& cable : topology.cables) {
     if (cable.a.node == worker) return cable.b.node;
@@ -84,7 +84,7 @@ std::string neighbour_of(const net::Topology& topology, const std::string& worke
   return {};
 }
 
-/// Every worker has a cable, so that there is where a server can stand beside it.
+/// Refuses workers without a cable, beside which no server can stand.
 Result<void> check_cables(const net::Topology& topology) {
   for (const net::NodeSpec* worker : nodes_of(topology, kWorkerKind)) {
     if (!neighbour_of(topology, worker->name).empty()) continue;
@@ -94,34 +94,34 @@ Result<void> check_cables(const net::Topology& topology) {
   return {};
 }
 
-/// Every worker is cabled to the one aggregator, has an IPv4 address, and no link of a file changes
-/// the order (the scenario's own are the back end's check).
-Result<void> check_own_ports(const net::Topology& topology, const Scenario& scenario) {
+/// Refuses workers that are not cabled to the one aggregator or have no IPv4 address, and links of
+/// a file that reorder packets. The back end checks the scenario's own links.
+Result<void> check_own_ports(const net::Topology& topology, const BackendKind& backend) {
   const std::string& aggregator = nodes_of(topology, kAggregatorKind).at(0)->name;
   for (const net::CableSpec& cable : topology.cables) {
     if (cable.forth.faults.reorder <= 0 && cable.back.faults.reorder <= 0) continue;
     return failure(
         fmt::format("{}: the cable from {} to {} changes the order of packets; allowed with "
                     "backend={}: reorder=0",
-                    cable.where, cable.a.node, cable.b.node, scenario.backend));
+                    cable.where, cable.a.node, cable.b.node, backend.choice.name));
   }
   for (const net::NodeSpec* worker : nodes_of(topology, kWorkerKind)) {
     if (!worker->address.is_ipv4()) {
       return failure(fmt::format("{}: {} has the address {}; allowed with backend={}: IPv4",
                                  worker->where, worker->name, worker->address.to_string(),
-                                 scenario.backend));
+                                 backend.choice.name));
     }
     const std::string neighbour = neighbour_of(topology, worker->name);
     if (neighbour == aggregator) continue;
     return failure(
         fmt::format("topology: {} is cabled to '{}'; allowed with backend={}: '{}', each "
                     "worker at a port of its own",
-                    worker->name, neighbour, scenario.backend, aggregator));
+                    worker->name, neighbour, backend.choice.name, aggregator));
   }
   return {};
 }
 
-/// What shape_of() has made, or a file says, against what the scenario needs.
+/// Refuses a topology, generated or from a file, whose nodes do not fit the scenario.
 Result<void> check_nodes(const net::Topology& topology, const Scenario& scenario,
                          const BackendKind& backend) {
   const auto refuse = [&](const char* kind, size_t count, const std::string& allowed) {
@@ -138,21 +138,21 @@ Result<void> check_nodes(const net::Topology& topology, const Scenario& scenario
   }
   const size_t tops = nodes_of(topology, kTopKind).size();
   if (tops > (backend.hierarchical ? 1U : 0U)) {
-    return refuse(
-        kTopKind, tops,
-        backend.hierarchical ? "at most 1" : fmt::format("none with backend={}", scenario.backend));
+    return refuse(kTopKind, tops,
+                  backend.hierarchical ? "at most 1"
+                                       : fmt::format("none with backend={}", backend.choice.name));
   }
   const size_t aggregators = nodes_of(topology, kAggregatorKind).size();
   if (backend.placement != Placement::kSwitch) {
     if (aggregators == 0) return check_cables(topology);
     return refuse(kAggregatorKind, aggregators,
-                  fmt::format("none with backend={}", scenario.backend));
+                  fmt::format("none with backend={}", backend.choice.name));
   }
   if (aggregators == 0 || (aggregators > 1 && tops == 0)) {
     return refuse(kAggregatorKind, aggregators,
                   fmt::format("1, or several below one of kind {}", kTopKind));
   }
-  return backend.own_ports ? check_own_ports(topology, scenario) : Result<void>();
+  return backend.own_ports ? check_own_ports(topology, backend) : Result<void>();
 }
 
 AggregatorSpec spec_of(const net::NodeSpec& node, const trio_ml::JobConfig& job) {
@@ -186,8 +186,8 @@ void plan_tree(ClusterPlan& plan, const Scenario& scenario, const BackendKind& b
   plan.aggregators.push_back(spec);
 }
 
-/// By rank: the number of the aggregator that a worker belongs to; zero where there is one. Ranks
-/// of a leaf follow each other: a leaf knows its first one and how many there are.
+/// Returns each worker's aggregator by number, by rank; zero if there is one aggregator. A leaf
+/// knows its first rank and its number of workers, so the ranks of a leaf must be consecutive.
 Result<std::vector<uint32_t>> leaves_of_workers(const net::Topology& topology, bool tree) {
   std::vector<uint32_t> leaf_of;
   const auto leaves = nodes_of(topology, kAggregatorKind);
@@ -228,7 +228,7 @@ void plan_single(ClusterPlan& plan, const Scenario& scenario, const BackendKind&
   plan.aggregators.push_back(spec);
 }
 
-/// One server for each worker; each adds its share of every tensor.
+/// Plans one server for each worker. Each adds its share of every tensor.
 void plan_servers(ClusterPlan& plan, const Scenario& scenario, const BackendKind& backend) {
   for (const net::NodeSpec* node : nodes_of(plan.topology, kServerKind)) {
     AggregatorSpec spec = spec_of(*node, job_of(scenario, backend));
@@ -267,25 +267,6 @@ void plan_workers(ClusterPlan& plan, const Scenario& scenario, const BackendKind
 
 }  // namespace
 
-bool is_tree(const Scenario& scenario, const BackendKind& backend) {
-  return backend.hierarchical &&
-         (scenario.topology == Topology::kChassis || scenario.topology == Topology::kTwoLevel);
-}
-
-trio_ml::JobConfig job_of(const Scenario& scenario, const BackendKind& backend) {
-  trio_ml::JobConfig job;
-  job.sources = scenario.workers;
-  job.block_cnt_max = std::max(scenario.window / scenario.train, 1U);
-  job.block_grad_max = scenario.gradients;
-  job.mitigation = backend.mitigates;
-  if (backend.mitigates) job.history = scenario.mitigation.history;
-  job.shared_buffers = scenario.host.retransmission;
-  job.timeout = scenario.mitigation.timeout;
-  job.timer_threads = scenario.mitigation.timer_threads;
-  job.permanent_after = scenario.mitigation.permanent_after;
-  return job;
-}
-
 Result<ClusterPlan> plan_cluster(const Scenario& scenario, const BackendKind& backend,
                                  std::optional<uint32_t> background_to) {
   Prng seeds(scenario.seed);
@@ -322,12 +303,16 @@ Result<ClusterPlan> plan_cluster(const Scenario& scenario, const BackendKind& ba
     spec.seed = seeds.any_u64();
   }
   plan_workers(plan, scenario, backend, *leaf_of);
-  for (AggregatorSpec& spec : plan.aggregators) {
-    for (const WorkerNodeConfig& worker : plan.workers) spec.workers.push_back(worker.address);
-  }
+  std::vector<Endpoint> addresses;
+  for (const WorkerNodeConfig& worker : plan.workers) addresses.push_back(worker.address);
+  for (AggregatorSpec& spec : plan.aggregators) spec.workers = addresses;
   if (backend.protocol != nullptr) {
     for (uint32_t rank = 0; rank < scenario.workers; rank++) {
-      plan.workers[rank].protocol = backend.protocol(scenario, plan, rank);
+      WorkerNodeConfig& worker = plan.workers[rank];
+      worker.protocol = backend.protocol(scenario, {.rank = rank,
+                                                    .communicator = worker.communicator,
+                                                    .aggregators = plan.aggregators,
+                                                    .workers = addresses});
     }
   }
   for (uint32_t i = 0; i < scenario.workers; i++) plan.worker_seeds.push_back(seeds.any_u64());

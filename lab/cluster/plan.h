@@ -1,18 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 /// @file
-/// From a scenario to what has to be built: the topology, and the settings of each aggregator and
-/// worker.
+/// Plans a run: from a scenario to the topology and the settings of each aggregator and worker.
 ///
-/// Model:   A tree of aggregators is configured as docs/aggregation-protocol.md §7 says: leaves add
-///          their workers' gradients, the top adds the leaves' sums. The top's straggler timeout is
-///          kTopTimeoutFactor times the leaves', so that a leaf has given its straggler up before
-///          the top gives up the leaf (a leaf takes up to two timeouts).
-///          A back end that cannot be a tree has all workers at one aggregator, as the paper's
-///          SwitchML has (Trio paper §6.1).
-///          In a star and a leaf-spine network results go to a multicast group, in a tree from each
-///          leaf to its workers.
+/// Model:   Trees follow docs/aggregation-protocol.md §7: leaves add their workers' gradients, the
+///          top adds the leaves' sums. The top waits kTopTimeoutFactor times as long as a leaf,
+///          which takes up to two timeouts, so a leaf completes without its straggler first. A back
+///          end that cannot be a tree has all workers at one aggregator, as SwitchML in the Trio
+///          paper (§6.1). Results go to a multicast group; in a tree, from each leaf to its
+///          workers.
 /// Errors:  Assumes a scenario that passed check(). Refuses topology files that cannot be read, or
-///          whose workers and aggregators do not fit the scenario.
+///          that do not fit the scenario.
 /// Tests:   tests/lab/cluster/plan_test.cc
 #pragma once
 
@@ -35,33 +32,26 @@ inline constexpr char kTopKind[] = "top-aggregator";
 inline constexpr char kBackgroundKind[] = "background";
 inline constexpr char kServerKind[] = "server";
 
-/// A leaf's answer may take two of its timeouts and the way up; 3 leaves room for that. Assumed.
+/// A leaf's answer may take two of its timeouts and the way up. Assumed: 3 covers both.
 inline constexpr int64_t kTopTimeoutFactor = 3;
 
-/// The switch's output queue toward a host is the scenario's; a host's own is its NIC's ring, which
-/// the host never overfills.
+/// A host's output queue stands for its NIC's ring, which the host never overfills. The scenario
+/// sets the switch's queue toward a host.
 inline constexpr uint64_t kHostQueueBytesMax = uint64_t{1} << 40;
 
 struct ClusterPlan {
   net::Topology topology;
-  /// Leaves by number, then the top if there is one; or servers by number; or none.
+  /// Leaves by number, then the top if any; or servers by number; or none.
   std::vector<AggregatorSpec> aggregators;
-  std::vector<uint64_t> nic_bits_per_s;   ///< By rank: what a host sends with.
-  std::vector<std::string> host_nodes;    ///< By rank: the node at whose port 0 the cable is.
+  std::vector<uint64_t> nic_bits_per_s;   ///< By rank: a host's sending rate.
+  std::vector<std::string> host_nodes;    ///< By rank: the node with the cable at port 0.
   std::vector<WorkerNodeConfig> workers;  ///< By rank.
-  std::vector<uint64_t> worker_seeds;     ///< Likewise.
+  std::vector<uint64_t> worker_seeds;     ///< By rank.
   uint64_t network_seed = 0;
 };
 
-/// @param background_to As StragglerPattern::background_to() says.
+/// @param background_to From StragglerPattern::background_to().
 [[nodiscard]] Result<ClusterPlan> plan_cluster(const Scenario& scenario, const BackendKind& backend,
                                                std::optional<uint32_t> background_to);
-
-/// The settings of a job at an aggregator all workers are at; window and blocks in simulated
-/// packets.
-[[nodiscard]] trio_ml::JobConfig job_of(const Scenario& scenario, const BackendKind& backend);
-
-/// Whether the scenario asks for a generated tree of aggregators that this back end can be.
-[[nodiscard]] bool is_tree(const Scenario& scenario, const BackendKind& backend);
 
 }  // namespace tributary::lab

@@ -6,10 +6,10 @@
 /// Model:   The host works in rounds, as a DPDK loop does: up to kBurst packets from the receive
 ///          buffer, then up to kBurst new ones into the NIC's ring, then it is busy for
 ///          packet_cost times their number. A round's packets count from its beginning. The ring
-///          holds kRingPackets; the host goes on sending when half of it is free.
-///          Datagrams that are not the server's are counted and dropped, at the same cost.
+///          holds kRingPackets; the host sends again when half of it is free.
+///          The host counts and drops datagrams from others than the server, at the same cost.
 /// Threads: One.
-/// Errors:  What does not fit into the receive buffer is lost and counted.
+/// Errors:  Counts packets that overflow the receive buffer; they are lost.
 /// Tests:   tests/lab/cluster/worker_node_test.cc
 #pragma once
 
@@ -36,17 +36,16 @@ struct WorkerNodeConfig {
   uint64_t nic_bits_per_s = 100'000'000'000;  ///< The rate of the cable at port 0.
   Duration packet_cost = nanoseconds(100);    ///< Of each packet, in or out; see HostSettings.
   uint64_t receive_buffer_bytes = uint64_t{64} << 20;
-  uint32_t train = 1;  ///< Costs and bytes count so many times.
-  /// Each process sends from the next UDP port, as sockets have it; else from the same one.
+  uint32_t train = 1;  ///< Multiplies costs and bytes.
+  /// Whether each process sends from the next UDP port, as with sockets; else from the same one.
   bool new_ports = false;
-  /// Told of each block: from sending its contribution for the first time to its result. May be
-  /// null.
+  /// Records each block's time from its first contribution to its result. May be null.
   engine::LatencyHistogram* latency = nullptr;
 };
 
 class WorkerNode final : public net::Node, private EventTarget {
  public:
-  /// Told after each round; looks at its transfers.
+  /// Called after each round, to look at its transfers.
   class Observer {
    public:
     virtual void on_round() = 0;
@@ -59,25 +58,25 @@ class WorkerNode final : public net::Node, private EventTarget {
   WorkerNode(net::Network& network, const WorkerNodeConfig& config, uint64_t seed);
   ~WorkerNode();
 
-  /// Null: nobody.
+  /// @param observer Null for none.
   void set_observer(Observer* observer) { observer_ = observer; }
 
   // --- A process's life ---
 
-  /// A process begins to join, after another one if there was one. Its nonce is new.
+  /// Starts a process with a new nonce, which joins the job.
   void start();
-  /// The process is gone without a word; datagrams to it are lost.
+  /// Ends the process without a message. Datagrams to it are lost.
   void crash();
-  /// The process stands still; datagrams wait in the receive buffer.
+  /// Stops the process for a time. Datagrams wait in the receive buffer.
   void pause(Duration length);
-  /// The process's clock is put ahead. It never goes back: it is monotonic.
+  /// Moves the process's clock ahead. The clock is monotonic.
   void step_clock(Duration ahead);
 
   /// @pre A process runs.
   void submit(host::Transfer& transfer);
   void leave();
 
-  // --- What one may look at ---
+  // --- State for tests and observers ---
 
   [[nodiscard]] bool runs() const { return protocol_ != nullptr; }
   /// @pre A process runs.
@@ -111,12 +110,12 @@ class WorkerNode final : public net::Node, private EventTarget {
   Prng nonces_;
   net::NodeId id_;
   std::unique_ptr<host::TensorProtocol> protocol_;
-  Endpoint own_;  ///< From where the process sends.
+  Endpoint own_;  ///< The process's own address.
   Observer* observer_ = nullptr;
   std::deque<net::PacketRef> received_;
   uint64_t received_bytes_ = 0;
-  std::vector<std::byte> packet_;       ///< The one that is being written.
-  Instant wake_at_ = Instant::never();  ///< The one wake-up that counts.
+  std::vector<std::byte> packet_;       ///< The packet being written.
+  Instant wake_at_ = Instant::never();  ///< The valid wake-up; others are stale.
   Instant busy_until_;
   Instant paused_until_;
   Duration clock_ahead_;  ///< Of the protocol's clock before virtual time.

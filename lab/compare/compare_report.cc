@@ -10,7 +10,6 @@
 #include <map>
 
 #include "lab/backends/backend.h"
-#include "lab/backends/placement.h"
 #include "lab/report/figure_row.h"
 #include "lab/report/text_table.h"
 #include "lab/workload/ddp_workload.h"
@@ -20,21 +19,21 @@ namespace {
 
 /// A speed-up that a paper states for a back end over another one.
 struct PaperSpeedup {
-  const char* backend;
-  std::array<const char*, 2> baselines;
-  const char* model;
+  Backend backend;
+  std::array<Backend, 2> baselines;
+  Model model;
   uint32_t workers;
   double straggling;
   double speedup;
   const char* source;
 };
-constexpr std::array<const char*, 2> kSwitchMl{"switchml-256", "waiting-switch"};
+constexpr std::array<Backend, 2> kSwitchMl{Backend::kSwitchml256, Backend::kWaitingSwitch};
 constexpr PaperSpeedup kPapers[] = {
-    {"trio-ml", kSwitchMl, "resnet50", 6, 0.16, 1.72, "Trio paper §6.2"},
-    {"trio-ml", kSwitchMl, "densenet161", 6, 0.16, 1.75, "Trio paper §6.2"},
-    {"trio-ml", kSwitchMl, "vgg11", 6, 0.16, 1.80, "Trio paper §6.2"}};
+    {Backend::kTrioMl, kSwitchMl, Model::kResnet50, 6, 0.16, 1.72, "Trio paper §6.2"},
+    {Backend::kTrioMl, kSwitchMl, Model::kDensenet161, 6, 0.16, 1.75, "Trio paper §6.2"},
+    {Backend::kTrioMl, kSwitchMl, Model::kVgg11, 6, 0.16, 1.80, "Trio paper §6.2"}};
 
-void add_paper(CompareRow& row, const std::string& baseline) {
+void add_paper(CompareRow& row, Backend baseline) {
   for (const PaperSpeedup& paper : kPapers) {
     const bool same_pair = row.backend == paper.backend &&
                            std::find(paper.baselines.begin(), paper.baselines.end(), baseline) !=
@@ -48,42 +47,42 @@ void add_paper(CompareRow& row, const std::string& baseline) {
   }
 }
 
-double sum_over_workers(const Json& outcome, const char* key) {
+double sum_over_workers(const RunResult& result, uint64_t WorkerResult::*count) {
   double sum = 0;
-  for (const Json& worker : outcome["workers"]) sum += worker.value(key, 0.0);
+  for (const WorkerResult& worker : result.workers) sum += static_cast<double>(worker.*count);
   return sum;
 }
 
-/// What a back end takes of the chip that adds: a part of its aggregators by that name.
+/// A resource of the aggregators: one of their parts.
 struct Resource {
-  const char* part;
+  PartKind part;
   const char* key;   ///< In JSON and CSV.
   const char* head;  ///< In the table.
   bool adds_up;      ///< Over aggregators; else the largest is shown.
 };
 constexpr Resource kResources[] = {
-    {kSlotsPart, "slots", "slots", true},
-    {kMemoryPart, "memory_mb", "memory_MB", true},
-    {"stages", "stages", "stages", false},
-    {"stateful ALUs", "stateful_alus", "stateful_ALUs", false},
-    {"SRAM blocks", "sram_blocks", "SRAM_blocks", false},
-    {"passes per packet", "passes_per_packet", "passes/packet", false},
-    {"recirculated", "recirculated_gbps", "recirculated_Gbit/s", true},
-    {"sweeping packets", "sweeping_packets", "sweeping_packets", true},
-    {"slots given up", "slots_given_up", "given_up", true},
-    {"instructions per packet", "instructions_per_packet", "instructions/packet", false},
-    {"threads in use, when active", "threads_share", "threads_in_use", false},
-    {"RMW banks in use, when active", "rmw_share", "RMW_in_use", false}};
+    {PartKind::kSlots, "slots", "slots", true},
+    {PartKind::kMemory, "memory_mb", "memory_MB", true},
+    {PartKind::kStages, "stages", "stages", false},
+    {PartKind::kStatefulAlus, "stateful_alus", "stateful_ALUs", false},
+    {PartKind::kSramBlocks, "sram_blocks", "SRAM_blocks", false},
+    {PartKind::kPassesPerPacket, "passes_per_packet", "passes/packet", false},
+    {PartKind::kRecirculated, "recirculated_gbps", "recirculated_Gbit/s", true},
+    {PartKind::kSweepingPackets, "sweeping_packets", "sweeping_packets", true},
+    {PartKind::kSlotsGivenUp, "slots_given_up", "given_up", true},
+    {PartKind::kInstructionsPerPacket, "instructions_per_packet", "instructions/packet", false},
+    {PartKind::kThreadsInUse, "threads_share", "threads_in_use", false},
+    {PartKind::kRmwBanksInUse, "rmw_share", "RMW_in_use", false}};
 
-std::vector<std::optional<double>> resources_of(const Json& aggregators) {
+std::vector<std::optional<double>> resources_of(std::span<const AggregatorResult> aggregators) {
   std::vector<std::optional<double>> values;
   for (const Resource& resource : kResources) {
     std::optional<double> value;
-    for (const Json& aggregator : aggregators) {
-      for (const Json& part : aggregator["parts"]) {
-        if (part["name"] != resource.part) continue;
-        const auto here = part["value"].get<double>();
-        value = resource.adds_up ? value.value_or(0) + here : std::max(value.value_or(here), here);
+    for (const AggregatorResult& aggregator : aggregators) {
+      for (const AggregatorResult::Part& part : aggregator.parts) {
+        if (part.kind != resource.part) continue;
+        value = resource.adds_up ? value.value_or(0) + part.value
+                                 : std::max(value.value_or(part.value), part.value);
       }
     }
     values.push_back(value);
@@ -91,7 +90,7 @@ std::vector<std::optional<double>> resources_of(const Json& aggregators) {
   return values;
 }
 
-/// |U| / B, times what the back end sends of it at least.
+/// Returns |U| / B, times the least share of the tensor that the back end's workers send.
 double least_comm_ms(const Scenario& scenario, const BackendKind& backend) {
   constexpr double kBitsPerElement = 32;
   const double rate =
@@ -101,29 +100,31 @@ double least_comm_ms(const Scenario& scenario, const BackendKind& backend) {
          least_traffic(backend.placement, scenario.workers);
 }
 
-CompareRow make_row(const CompareCase& at, const CompareCell& cell, const Json* outcome) {
+CompareRow make_row(const CompareCase& at, const CompareCell& cell, const RunResult* result) {
   CompareRow row{.at = at, .backend = cell.backend, .refusal = cell.refusal};
-  if (outcome == nullptr) return row;
+  if (result == nullptr) return row;
   const double iterations = cell.scenario.iterations;
-  row.iteration_ms = (*outcome)["mean_iteration_ns"].get<double>() / 1e6;
-  row.least_comm_ms = least_comm_ms(cell.scenario, *find_backend_kind(cell.backend));
-  const Json& worker = (*outcome)["workers"][0];
-  row.sent_mb = worker["wire_bytes_sent"].get<double>() / 1e6 / iterations;
-  row.received_mb = worker["wire_bytes_received"].get<double>() / 1e6 / iterations;
-  row.degraded_fraction = (*outcome)["degraded_fraction"].get<double>();
-  row.retransmissions = sum_over_workers(*outcome, "retransmissions");
-  const double blocks = sum_over_workers(*outcome, "contributions");
-  if (blocks > 0) row.missed_fraction = sum_over_workers(*outcome, "sums_missed") / blocks;
-  row.aggregators = (*outcome)["aggregators"];
+  row.iteration_ms = as_ms(result->mean_iteration);
+  row.least_comm_ms = least_comm_ms(cell.scenario, backend_kind(cell.backend));
+  const WorkerResult& worker = result->workers.at(0);
+  row.sent_mb = static_cast<double>(worker.wire_bytes_sent) / 1e6 / iterations;
+  row.received_mb = static_cast<double>(worker.wire_bytes_received) / 1e6 / iterations;
+  row.degraded_fraction = result->degraded_fraction();
+  row.retransmissions = sum_over_workers(*result, &WorkerResult::retransmissions);
+  const double blocks = sum_over_workers(*result, &WorkerResult::contributions);
+  if (blocks > 0) {
+    row.missed_fraction = sum_over_workers(*result, &WorkerResult::sums_missed) / blocks;
+  }
+  row.aggregators = result->aggregators;
   row.resources = resources_of(row.aggregators);
-  row.bottleneck = (*outcome)["bottleneck"].get<std::string>();
+  row.bottleneck = result->bottleneck;
   row.seed = cell.scenario.seed;
   row.train = cell.scenario.train;
   return row;
 }
 
 std::string case_text(const CompareCase& at) {
-  return fmt::format("{}, {} workers, loss {} %, straggling {} %", at.model, at.workers,
+  return fmt::format("{}, {} workers, loss {} %, straggling {} %", name_of(at.model), at.workers,
                      short_number(at.loss * 100), short_number(at.straggling * 100));
 }
 
@@ -135,8 +136,8 @@ Json or_null(const std::optional<double>& value) {
   return value && std::isfinite(*value) ? Json(*value) : Json(nullptr);
 }
 
-/// What the aggregators take, a line for each back end that has any; columns that nobody fills are
-/// left out. Empty if there are none.
+/// Returns the aggregators' resources, with a line for each back end that has any and without empty
+/// columns. Empty if no back end has any.
 std::string resource_table(std::span<const CompareRow> rows) {
   std::vector<size_t> columns;
   for (size_t i = 0; i < std::size(kResources); i++) {
@@ -151,7 +152,7 @@ std::string resource_table(std::span<const CompareRow> rows) {
   for (const size_t i : columns) line.emplace_back(kResources[i].head);
   table.add(std::move(line));
   for (const CompareRow& row : rows) {
-    line = {row.backend};
+    line = {name_of(row.backend)};
     bool any = false;
     for (const size_t i : columns) {
       const auto value = i < row.resources.size() ? row.resources[i] : std::nullopt;
@@ -163,28 +164,30 @@ std::string resource_table(std::span<const CompareRow> rows) {
   return table.text() + "\n";
 }
 
-/// The rows of a case as tables, then what was refused and what held the others up.
-std::string case_table(const std::string& baseline, std::span<const CompareRow> rows) {
+/// Returns the rows of a case as tables, then a line for each back end: the refusal or the
+/// bottleneck.
+std::string case_table(Backend baseline, std::span<const CompareRow> rows) {
   TextTable table({0});
   table.add({"back end", "iteration_ms", "speed-up", "paper", "least_comm_ms", "sent_MB",
              "received_MB", "degraded_%", "missed_%", "sent_again"});
   std::string after;
   for (const CompareRow& row : rows) {
     if (!row.refusal.empty()) {
-      after += fmt::format("  {} was not run: {}\n", row.backend, row.refusal);
+      after += fmt::format("  {} was not run: {}\n", name_of(row.backend), row.refusal);
       continue;
     }
-    table.add({row.backend + (row.backend == baseline ? " *" : ""), shown(row.iteration_ms),
-               shown(row.speedup), shown(row.paper), shown(row.least_comm_ms), shown(row.sent_mb),
-               shown(row.received_mb), shown(row.degraded_fraction, 100),
-               shown(row.missed_fraction, 100), shown(row.retransmissions)});
-    after += fmt::format("  {}: {}\n", row.backend, row.bottleneck);
+    table.add({name_of(row.backend) + (row.backend == baseline ? " *" : ""),
+               shown(row.iteration_ms), shown(row.speedup), shown(row.paper),
+               shown(row.least_comm_ms), shown(row.sent_mb), shown(row.received_mb),
+               shown(row.degraded_fraction, 100), shown(row.missed_fraction, 100),
+               shown(row.retransmissions)});
+    after += fmt::format("  {}: {}\n", name_of(row.backend), row.bottleneck);
   }
   return fmt::format("{}\n{}\n{}{}", case_text(rows.front().at), table.text(), resource_table(rows),
                      after);
 }
 
-/// What a plot's axis can be.
+/// A candidate for a plot's x axis.
 struct Axis {
   const char* label;
   double factor;
@@ -195,7 +198,7 @@ constexpr Axis kAxes[] = {
     {"loss on each link (%)", 100, [](const CompareCase& at) { return at.loss; }},
     {"workers", 1, [](const CompareCase& at) { return static_cast<double>(at.workers); }}};
 
-/// The one with most values; of equals the first.
+/// Returns the axis with the most values, the first of equals.
 const Axis& longest_axis(std::span<const CompareRow> rows) {
   const Axis* longest = &kAxes[0];
   size_t most = 0;
@@ -208,9 +211,9 @@ const Axis& longest_axis(std::span<const CompareRow> rows) {
   return *longest;
 }
 
-/// Everything of a case that is not on the axis.
+/// Returns the values of a case that are not on the axis.
 std::string rest_of(const CompareCase& at, const Axis& axis) {
-  std::string text = at.model;
+  std::string text = name_of(at.model);
   for (const Axis& other : kAxes) {
     if (&other == &axis) continue;
     text += fmt::format(", {} {}", other.label, short_number(other.value(at) * other.factor));
@@ -220,12 +223,13 @@ std::string rest_of(const CompareCase& at, const Axis& axis) {
 
 }  // namespace
 
-std::vector<CompareRow> compare_rows(const Comparison& comparison, std::span<const Json> outcomes) {
+std::vector<CompareRow> compare_rows(const Comparison& comparison,
+                                     std::span<const PointOutcome> outcomes) {
   std::vector<CompareRow> rows;
   std::map<size_t, double> baseline_ms;
   for (const CompareCell& cell : comparison.cells) {
-    const Json* outcome = cell.point ? &outcomes[*cell.point] : nullptr;
-    rows.push_back(make_row(comparison.cases[cell.case_index], cell, outcome));
+    const RunResult* result = cell.point ? &outcomes[*cell.point].result : nullptr;
+    rows.push_back(make_row(comparison.cases[cell.case_index], cell, result));
     if (cell.backend == comparison.baseline && rows.back().iteration_ms) {
       baseline_ms[cell.case_index] = *rows.back().iteration_ms;
     }
@@ -262,12 +266,12 @@ std::string compare_text(const Comparison& comparison, std::span<const CompareRo
 std::string compare_json(const Comparison& comparison, std::span<const CompareRow> rows) {
   std::string text = "[";
   for (const CompareRow& row : rows) {
-    Json json{{"model", row.at.model},
+    Json json{{"model", name_of(row.at.model)},
               {"workers", row.at.workers},
               {"loss", row.at.loss},
               {"straggling", row.at.straggling},
-              {"backend", row.backend},
-              {"baseline", comparison.baseline},
+              {"backend", name_of(row.backend)},
+              {"baseline", name_of(comparison.baseline)},
               {"refused", row.refusal.empty() ? Json(nullptr) : Json(row.refusal)},
               {"iteration_ms", or_null(row.iteration_ms)},
               {"speedup", or_null(row.speedup)},
@@ -279,7 +283,7 @@ std::string compare_json(const Comparison& comparison, std::span<const CompareRo
               {"retransmissions", or_null(row.retransmissions)},
               {"missed_fraction", or_null(row.missed_fraction)},
               {"bottleneck", row.bottleneck},
-              {"aggregators", row.aggregators},
+              {"aggregators", aggregators_json(row.aggregators)},
               {"train", row.train},
               {"seed", row.seed}};
     for (size_t i = 0; i < std::size(kResources); i++) {
@@ -301,12 +305,12 @@ std::string compare_csv(std::span<const CompareRow> rows) {
   text += '\n';
   for (const CompareRow& row : rows) {
     text += fmt::format("{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{}",
-                        csv_field(row.at.model), row.at.workers, row.at.loss, row.at.straggling,
-                        csv_field(row.backend), csv_field(row.refusal), field(row.iteration_ms),
-                        field(row.speedup), field(row.paper), field(row.least_comm_ms),
-                        field(row.sent_mb), field(row.received_mb), field(row.degraded_fraction),
-                        field(row.missed_fraction), field(row.retransmissions),
-                        csv_field(row.bottleneck), row.train, row.seed);
+                        csv_field(name_of(row.at.model)), row.at.workers, row.at.loss,
+                        row.at.straggling, csv_field(name_of(row.backend)), csv_field(row.refusal),
+                        field(row.iteration_ms), field(row.speedup), field(row.paper),
+                        field(row.least_comm_ms), field(row.sent_mb), field(row.received_mb),
+                        field(row.degraded_fraction), field(row.missed_fraction),
+                        field(row.retransmissions), csv_field(row.bottleneck), row.train, row.seed);
     for (size_t i = 0; i < std::size(kResources); i++) {
       text += fmt::format(",{}", i < row.resources.size() ? field(row.resources[i]) : "");
     }
@@ -333,10 +337,11 @@ std::vector<LinePlot> compare_plots(std::span<const CompareRow> rows) {
                        .y_from_zero = true});
       plot = plots.end() - 1;
     }
-    auto series = std::find_if(plot->series.begin(), plot->series.end(),
-                               [&](const PlotSeries& known) { return known.name == row.backend; });
+    auto series =
+        std::find_if(plot->series.begin(), plot->series.end(),
+                     [&](const PlotSeries& known) { return known.name == name_of(row.backend); });
     if (series == plot->series.end()) {
-      plot->series.push_back({.name = row.backend, .points = {}});
+      plot->series.push_back({.name = name_of(row.backend), .points = {}});
       series = plot->series.end() - 1;
     }
     series->points.push_back({axis.value(row.at) * axis.factor, *row.iteration_ms});

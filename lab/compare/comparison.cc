@@ -6,30 +6,42 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/assert.h"
 #include "lab/backends/backend.h"
-#include "lab/scenario_file.h"
 
 namespace tributary::lab {
 namespace {
 
 constexpr std::string_view kPrefix = "compare.";
-/// Of each cell unless a setting says otherwise: enough for stragglers to come, few enough for
-/// seconds.
+/// Iterations of each cell unless a setting says otherwise: enough for stragglers to appear, and
+/// few enough for seconds.
 constexpr uint32_t kIterations = 20;
-/// Packets that one simulated packet stands for, for back ends that can. Its error is bounded by
-/// tests/lab/cluster; see docs/experiments.md.
+/// Packets that one simulated packet represents, where the back end allows it. The tests
+/// tests/lab/straggling_run_test.cc bound the error; see docs/experiments.md.
 constexpr uint32_t kTrain = 64;
+constexpr const char* kBaseline = "baseline";
 
+/// A list, the scenario key that reads its values, and the way to add one.
 struct List {
   const char* name;
-  std::vector<std::string> CompareLists::*values;
+  const char* key;
+  void (*clear)(CompareLists& lists);
+  /// Adds the value that a scenario has after the key was set.
+  void (*add)(CompareLists& lists, const Scenario& scenario);
 };
-constexpr List kLists[] = {{"backends", &CompareLists::backends},
-                           {"models", &CompareLists::models},
-                           {"workers", &CompareLists::workers},
-                           {"loss", &CompareLists::loss},
-                           {"straggling", &CompareLists::straggling}};
-constexpr const char* kBaseline = "baseline";
+constexpr List kLists[] = {
+    {"backends", "backend", [](CompareLists& lists) { lists.backends.clear(); },
+     [](CompareLists& lists, const Scenario& s) { lists.backends.push_back(s.backend); }},
+    {"models", "model.name", [](CompareLists& lists) { lists.models.clear(); },
+     [](CompareLists& lists, const Scenario& s) { lists.models.push_back(s.model.kind); }},
+    {"workers", "workers", [](CompareLists& lists) { lists.workers.clear(); },
+     [](CompareLists& lists, const Scenario& s) { lists.workers.push_back(s.workers); }},
+    {"loss", "link.loss", [](CompareLists& lists) { lists.loss.clear(); },
+     [](CompareLists& lists, const Scenario& s) { lists.loss.push_back(s.link.faults.loss); }},
+    {"straggling", "straggler.probability", [](CompareLists& lists) { lists.straggling.clear(); },
+     [](CompareLists& lists, const Scenario& s) {
+       lists.straggling.push_back(s.straggler.probability);
+     }}};
 
 std::vector<std::string> split(const std::string& text) {
   std::vector<std::string> items;
@@ -41,44 +53,23 @@ std::vector<std::string> split(const std::string& text) {
   return items;
 }
 
-/// A case and how it was written.
-struct WrittenCase {
-  CompareCase values;
-  std::vector<WrittenKey> keys;
-};
-
-WrittenKey key(std::string name, std::string text) {
-  return {.name = std::move(name), .text = std::move(text), .where = ""};
-}
-
-/// Converts the values of a case by the keys that they stand for; refuses wrong ones.
-Result<WrittenCase> make_case(const std::string& model, const std::string& workers,
-                              const std::string& loss, const std::string& straggling) {
-  WrittenCase made;
-  made.keys = {key("model.name", model), key("workers", workers), key("link.loss", loss),
-               key("straggler.probability", straggling)};
+/// Returns a scenario in which a list's key has the value of `text`.
+Result<Scenario> read_value(const char* key, const std::string& text, const std::string& where) {
+  const Result<Setting> setting = read_setting({.name = key, .text = text, .where = where});
+  if (!setting) return tl::unexpected(setting.error());
   Scenario scenario;
-  for (const WrittenKey& written : made.keys) {
-    if (auto set = set_key(scenario, written); !set) return tl::unexpected(set.error());
-  }
-  made.values = {.model = model,
-                 .workers = scenario.workers,
-                 .loss = scenario.link.faults.loss,
-                 .straggling = scenario.straggler.probability};
-  if (made.values.loss > 0) made.keys.push_back(key("host.retransmission", "true"));
-  if (made.values.straggling > 0) made.keys.push_back(key("straggler.pattern", "slow-worker"));
-  return made;
+  setting->set(scenario);
+  return scenario;
 }
 
-Result<std::vector<WrittenCase>> make_cases(const CompareLists& lists) {
-  std::vector<WrittenCase> cases;
-  for (const std::string& model : lists.models) {
-    for (const std::string& workers : lists.workers) {
-      for (const std::string& loss : lists.loss) {
-        for (const std::string& straggling : lists.straggling) {
-          Result<WrittenCase> made = make_case(model, workers, loss, straggling);
-          if (!made) return tl::unexpected(made.error());
-          cases.push_back(std::move(*made));
+std::vector<CompareCase> cases_of(const CompareLists& lists) {
+  std::vector<CompareCase> cases;
+  for (const Model model : lists.models) {
+    for (const uint32_t workers : lists.workers) {
+      for (const double loss : lists.loss) {
+        for (const double straggling : lists.straggling) {
+          cases.push_back(
+              {.model = model, .workers = workers, .loss = loss, .straggling = straggling});
         }
       }
     }
@@ -86,74 +77,85 @@ Result<std::vector<WrittenCase>> make_cases(const CompareLists& lists) {
   return cases;
 }
 
-/// A back end in a case, as keys of a scenario.
-std::vector<WrittenKey> keys_of_cell(const WrittenCase& written, const BackendKind& backend,
-                                     std::span<const WrittenKey> settings) {
-  std::vector<WrittenKey> keys{key("iterations", fmt::format("{}", kIterations)),
-                               key("train", fmt::format("{}", backend.trains ? kTrain : 1)),
-                               key("payload", backend.elides ? "elided" : "real"),
-                               key("backend", backend.choice.name)};
-  keys.insert(keys.end(), written.keys.begin(), written.keys.end());
-  keys.insert(keys.end(), settings.begin(), settings.end());
-  return keys;
+/// Returns the scenario of a back end in a case, before the settings. Loss needs retransmission.
+Scenario scenario_of(const CompareCase& at, const BackendKind& backend) {
+  Scenario scenario;
+  scenario.iterations = kIterations;
+  scenario.train = backend.trains ? kTrain : 1;
+  scenario.payload = backend.elides ? Payload::kElided : Payload::kReal;
+  scenario.backend = backend.id;
+  scenario.model.kind = at.model;
+  scenario.workers = at.workers;
+  scenario.link.faults.loss = at.loss;
+  scenario.host.retransmission = at.loss > 0;
+  scenario.straggler.probability = at.straggling;
+  if (at.straggling > 0) scenario.straggler.pattern = Straggling::kSlowWorker;
+  return scenario;
 }
 
 Point point_of(const CompareCase& of, const CompareCell& cell) {
   Point point;
-  point.label = fmt::format("{} {} workers={} loss={} straggling={}", cell.backend, of.model,
-                            of.workers, of.loss, of.straggling);
+  point.label = fmt::format("{} {} workers={} loss={} straggling={}", name_of(cell.backend),
+                            name_of(of.model), of.workers, of.loss, of.straggling);
   point.scenario = cell.scenario;
   return point;
 }
 
-/// Refuses what is wrong whoever the back end is: names and settings.
+/// Refuses settings of keys that are compared, and a baseline that is not.
 Result<void> check_lists(const CompareLists& lists, std::span<const WrittenKey> settings) {
-  Scenario scenario;
-  for (const std::string& backend : lists.backends) {
-    if (auto set = set_key(scenario, key("backend", backend)); !set) return set;
-  }
   for (const WrittenKey& setting : settings) {
-    if (auto set = set_key(scenario, setting); !set) return set;
-    for (const char* listed :
-         {"backend", "model.name", "workers", "link.loss", "straggler.probability"}) {
-      if (setting.name != listed) continue;
+    for (const List& list : kLists) {
+      if (setting.name != list.key) continue;
       return failure(fmt::format("{}{}={} is compared; allowed: a list of its own, see --help",
                                  setting.where.empty() ? "" : setting.where + ": ", setting.name,
                                  setting.text));
     }
   }
   const auto& backends = lists.backends;
-  if (std::find(backends.begin(), backends.end(), lists.baseline) != backends.end()) return {};
-  return failure(fmt::format("baseline='{}' is not allowed; allowed: {}", lists.baseline,
-                             fmt::join(backends, ", ")));
+  const Backend baseline = lists.baseline.value_or(backends.front());
+  if (std::find(backends.begin(), backends.end(), baseline) != backends.end()) return {};
+  std::vector<std::string> names;
+  for (const Backend backend : backends) names.push_back(name_of(backend));
+  return failure(fmt::format("baseline='{}' is not allowed; allowed: {}", name_of(baseline),
+                             fmt::join(names, ", ")));
 }
 
 }  // namespace
 
 CompareLists default_compare_lists() {
-  return {.backends = {"ideal", "trio-ml", "switchml-256", "switchml-64", "switchml-64-timeout",
-                       "switchml-on-trio", "ps-dedicated", "ps-colocated", "ring"},
-          .models = {"resnet50"},
-          .workers = {"6"},
-          .loss = {"0"},
-          .straggling = {"0", "0.16"},
-          .baseline = ""};
+  return {.backends = {Backend::kIdeal, Backend::kTrioMl, Backend::kSwitchml256,
+                       Backend::kSwitchml64, Backend::kSwitchml64Timeout, Backend::kSwitchmlOnTrio,
+                       Backend::kPsDedicated, Backend::kPsColocated, Backend::kRing},
+          .models = {Model::kResnet50},
+          .workers = {6},
+          .loss = {0},
+          .straggling = {0, 0.16}};
 }
 
 Result<void> set_compare_list(CompareLists& lists, const std::string& name, const std::string& text,
                               const std::string& where) {
   const std::string place = where.empty() ? "" : where + ": ";
   if (name == kBaseline) {
-    lists.baseline = text;
+    const auto scenario = read_value("backend", text, where);
+    if (!scenario) return tl::unexpected(scenario.error());
+    lists.baseline = scenario->backend;
     return {};
   }
   std::vector<std::string> names{kBaseline};
   for (const List& list : kLists) {
     names.emplace_back(list.name);
     if (name != list.name) continue;
-    (lists.*list.values) = split(text);
-    if (!(lists.*list.values).empty()) return {};
-    return failure(fmt::format("{}{}='' is not allowed; allowed: a list of values", place, name));
+    const std::vector<std::string> items = split(text);
+    if (items.empty()) {
+      return failure(fmt::format("{}{}='' is not allowed; allowed: a list of values", place, name));
+    }
+    list.clear(lists);
+    for (const std::string& item : items) {
+      const auto scenario = read_value(list.key, item, where);
+      if (!scenario) return tl::unexpected(scenario.error());
+      list.add(lists, *scenario);
+    }
+    return {};
   }
   return failure(place + unknown_name("list", name, names));
 }
@@ -175,33 +177,27 @@ Result<void> take_compare_keys(std::vector<WrittenKey>& keys, CompareLists& list
 
 Result<Comparison> make_comparison(const CompareLists& lists,
                                    std::span<const WrittenKey> settings) {
-  CompareLists wanted = lists;
-  if (wanted.baseline.empty() && !wanted.backends.empty()) {
-    wanted.baseline = wanted.backends.front();
-  }
-  if (auto good = check_lists(wanted, settings); !good) return tl::unexpected(good.error());
-  const auto cases = make_cases(wanted);
-  if (!cases) return tl::unexpected(cases.error());
+  TRIB_ASSERT(!lists.backends.empty());
+  const Result<std::vector<Setting>> read = read_settings(settings);
+  if (!read) return tl::unexpected(read.error());
+  if (auto good = check_lists(lists, settings); !good) return tl::unexpected(good.error());
   Comparison comparison;
-  comparison.baseline = wanted.baseline;
-  for (const WrittenCase& written : *cases) {
-    for (const std::string& backend : wanted.backends) {
-      CompareCell cell{.case_index = comparison.cases.size(),
-                       .backend = backend,
-                       .scenario = {},
-                       .point = {},
-                       .refusal = {}};
-      auto scenario = make_scenario(keys_of_cell(written, *find_backend_kind(backend), settings));
+  comparison.baseline = lists.baseline.value_or(lists.backends.front());
+  comparison.cases = cases_of(lists);
+  for (size_t i = 0; i < comparison.cases.size(); i++) {
+    const CompareCase& at = comparison.cases[i];
+    for (const Backend backend : lists.backends) {
+      CompareCell cell{.case_index = i, .backend = backend};
+      auto scenario = make_scenario(*read, scenario_of(at, backend_kind(backend)));
       if (scenario) {
-        cell.scenario = std::move(*scenario);
+        cell.scenario = *std::move(scenario);
         cell.point = comparison.points.size();
-        comparison.points.push_back(point_of(written.values, cell));
+        comparison.points.push_back(point_of(at, cell));
       } else {
         cell.refusal = scenario.error().text;
       }
       comparison.cells.push_back(std::move(cell));
     }
-    comparison.cases.push_back(written.values);
   }
   if (comparison.points.empty()) return failure(comparison.cells.front().refusal);
   return comparison;

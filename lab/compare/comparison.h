@@ -1,26 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
 /// @file
-/// A comparison: every back end with the same models, workers, losses and stragglers.
+/// A comparison: each back end with the same models, workers, losses and stragglers.
 ///
 ///   iterations = 20                            # keys as in a scenario file
 ///   [compare]
-///   backends = ["trio-ml", "ring"]             # who is compared
+///   backends = ["trio-ml", "ring"]
 ///   models = ["resnet50", "vgg11"]
 ///   workers = [6, 12]
 ///   loss = [0, 0.001]                          # of each packet on each link
 ///   straggling = [0, 0.16]                     # probability of a delay (slow-worker)
 ///   baseline = "ring"                          # speed-ups are against it
 ///
-/// Model:   A case is one of models x workers x loss x straggling; a cell is a back end in it, one
-///          scenario. What a case needs (retransmission under loss, the pattern of stragglers) and
-///          what a back end needs (no trains, real payload, where it can nothing else) is set
-///          before the settings, which win.
-/// Shapes:  Cells in the order of cases, then of back ends; points are those cells that can run.
-/// Exact:   Equal options and outcomes give equal bytes.
-/// Errors:  Unknown keys, names and wrong values, as make_scenario(). What a back end refuses of a
-///          case is not an error: its cell says why and has no point, unless no cell has one.
-/// Threads: Pure functions.
-/// Tests:   tests/lab/compare/comparison_test.cc
+/// Model:   A case is one of models x workers x loss x straggling. A cell is a back end in a case:
+///          one scenario. Settings win over a cell's own values.
+/// Shapes:  Cells in the order of cases, then of back ends.
+/// Errors:  Refuses what make_scenario() refuses. If a back end refuses a case, the cell has the
+///          reason and no point. If no cell has a point, the first reason is the error.
+/// Threads: Pure functions. Tests: tests/lab/compare/comparison_test.cc
 #pragma once
 
 #include <cstdint>
@@ -31,22 +27,22 @@
 
 #include "base/key_table.h"
 #include "base/result.h"
+#include "lab/scenario_file.h"
 #include "lab/sweep/point.h"
 
 namespace tributary::lab {
 
-/// Lists of values as written; each is converted as the key it stands for.
 struct CompareLists {
-  std::vector<std::string> backends;
-  std::vector<std::string> models;
-  std::vector<std::string> workers;
-  std::vector<std::string> loss;
-  std::vector<std::string> straggling;
-  std::string baseline;
+  std::vector<Backend> backends;
+  std::vector<Model> models;
+  std::vector<uint32_t> workers;
+  std::vector<double> loss;
+  std::vector<double> straggling;
+  std::optional<Backend> baseline = {};  ///< None: the first back end.
 };
 
 struct CompareCase {
-  std::string model;
+  Model model = Model::kResnet50;
   uint32_t workers = 0;
   double loss = 0;
   double straggling = 0;
@@ -54,31 +50,32 @@ struct CompareCase {
 
 struct CompareCell {
   size_t case_index = 0;
-  std::string backend;
-  Scenario scenario;            ///< Empty where refused.
-  std::optional<size_t> point;  ///< Index into Comparison::points.
-  std::string refusal;          ///< Why it has none.
+  Backend backend = Backend::kTrioMl;
+  Scenario scenario = {};            ///< The defaults if refused.
+  std::optional<size_t> point = {};  ///< Index into Comparison::points; none if refused.
+  std::string refusal = {};          ///< The reason.
 };
 
 struct Comparison {
-  std::string baseline;
+  Backend baseline = Backend::kTrioMl;
   std::vector<CompareCase> cases;
   std::vector<CompareCell> cells;  ///< Shape [cases x back ends].
   std::vector<Point> points;
 };
 
-/// What is compared unless somebody says otherwise: seconds of work.
+/// Returns the lists of a comparison without settings. It takes seconds.
 [[nodiscard]] CompareLists default_compare_lists();
 
-/// Takes the keys "compare.…" of a file out of `keys` and into `lists`. Refuses unknown ones.
+/// Moves the keys "compare.…" of a file from `keys` into `lists`. Refuses unknown ones.
 [[nodiscard]] Result<void> take_compare_keys(std::vector<WrittenKey>& keys, CompareLists& lists);
 
-/// Sets the list of that name ("backends") from text with commas. Refuses an unknown name and an
-/// empty list. @param where Of the text, for messages.
+/// Reads the list named `name` ("backends") from text with commas. Refuses an unknown name, an
+/// empty list, and values that the list's scenario key refuses. @param where Of the text, for
+/// messages.
 [[nodiscard]] Result<void> set_compare_list(CompareLists& lists, const std::string& name,
                                             const std::string& text, const std::string& where);
 
-/// @param settings Over every cell's scenario.
+/// Makes the cells. @param settings Set over every cell's scenario.
 [[nodiscard]] Result<Comparison> make_comparison(const CompareLists& lists,
                                                  std::span<const WrittenKey> settings);
 

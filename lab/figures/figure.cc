@@ -1,11 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "lab/figures/figure.h"
 
-#include <fmt/format.h>
-
 #include <utility>
-
-#include "lab/scenario_file.h"
 
 namespace tributary::lab {
 
@@ -16,21 +12,13 @@ const std::vector<Figure>& figures() {
   return all;
 }
 
-Result<Point> figure_point(const FigureOptions& options, std::string label,
-                           const std::vector<std::string>& keys) {
-  std::vector<WrittenKey> written;
-  for (const std::string& key : keys) {
-    Result<WrittenKey> setting = split_setting(key, label);
-    if (!setting) return tl::unexpected(setting.error());
-    written.push_back(std::move(*setting));
-  }
-  written.push_back({.name = "seed", .text = fmt::format("{}", options.seed), .where = label});
-  written.insert(written.end(), options.settings.begin(), options.settings.end());
-  Result<Scenario> scenario = make_scenario(written);
-  if (!scenario) return tl::unexpected(scenario.error());
+Result<Point> figure_point(const FigureOptions& options, std::string label, Scenario scenario) {
+  scenario.seed = options.seed;
+  Result<Scenario> made = make_scenario(options.settings, std::move(scenario), label);
+  if (!made) return tl::unexpected(made.error());
   Point point;
   point.label = std::move(label);
-  point.scenario = std::move(*scenario);
+  point.scenario = *std::move(made);
   return point;
 }
 

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 /// @file
-/// A figure of a paper as an experiment: which points to run, and what their outcomes come to.
+/// A figure of a paper as an experiment: its points, and the rows and plots from their outcomes.
 ///
-/// Shapes:  finish() gets the outcomes in the order of points(), all there.
+/// Shapes:  finish() gets all outcomes, in the order of points().
 /// Exact:   Equal options give equal points, rows and plots.
 /// Threads: Pure functions.
-/// Errors:  Settings that no scenario has are refused as make_scenario() does.
-/// Tests:   tests/lab/figures/, one file a figure
+/// Errors:  points() refuses what make_scenario() refuses.
+/// Tests:   tests/lab/figures/figures_test.cc, tests/lab/figures/switchml_figures_test.cc
 #pragma once
 
 #include <cstdint>
@@ -14,22 +14,23 @@
 #include <string>
 #include <vector>
 
-#include "base/key_table.h"
 #include "base/result.h"
 #include "lab/report/figure_row.h"
 #include "lab/report/svg_plot.h"
+#include "lab/scenario_file.h"
 #include "lab/sweep/point.h"
 
 namespace tributary::lab {
 
 struct FigureOptions {
   uint64_t seed = 1;
-  uint32_t iterations = 0;  ///< 0: the figure's own. What one is, the figure's description says.
-  bool quick = false;       ///< Fewer points and iterations: seconds, for a look and for CI.
-  /// Over every point's scenario, the figure's own keys included.
-  std::vector<WrittenKey> settings = {};
+  /// 0: the figure's own number. The figure's description says what one iteration is.
+  uint32_t iterations = 0;
+  bool quick = false;  ///< Fewer points and iterations, so that the figure takes seconds.
+  /// Set over every point's scenario.
+  std::vector<Setting> settings = {};
 
-  /// The iterations to run of a figure that has `own`, and `own_quick` with `quick`.
+  /// Returns `iterations`, or if it is 0 the figure's own number.
   [[nodiscard]] uint32_t count_of(uint32_t own, uint32_t own_quick) const {
     if (iterations != 0) return iterations;
     return quick ? own_quick : own;
@@ -49,7 +50,7 @@ struct Figure {
   std::string x_name;       ///< Head of the table's second column.
   Result<std::vector<Point>> (*points)(const FigureOptions& options);
   FigureOutcome (*finish)(const FigureOptions& options, std::span<const Point> points,
-                          std::span<const Json> outcomes);
+                          std::span<const PointOutcome> outcomes);
 };
 
 [[nodiscard]] Figure switchml_3();
@@ -65,10 +66,10 @@ struct Figure {
 /// All figures, by name.
 [[nodiscard]] const std::vector<Figure>& figures();
 
-/// A point with the figure's own keys under the options' settings. @param keys "key=value" each.
+/// Returns a point: the figure's scenario with the options' seed, and their settings over it.
 [[nodiscard]] Result<Point> figure_point(const FigureOptions& options, std::string label,
-                                         const std::vector<std::string>& keys);
-/// All points, or the first error.
+                                         Scenario scenario);
+/// Returns all points, or the first error.
 [[nodiscard]] Result<std::vector<Point>> all_or_error(std::vector<Result<Point>> made);
 
 }  // namespace tributary::lab

@@ -10,7 +10,7 @@
 namespace tributary::lab {
 namespace {
 
-/// Of back ends that leave the choice, as SwitchML's larger packets have.
+/// Gradients a packet, as in SwitchML's larger packets.
 constexpr uint32_t kGradients = 256;
 
 }  // namespace
@@ -18,26 +18,26 @@ constexpr uint32_t kGradients = 256;
 uint32_t paper_pool(uint32_t gbps) { return gbps > 10 ? 512 : 128; }
 
 Result<Point> tensor_point(const FigureOptions& options, const TensorRun& run) {
-  std::vector<std::string> keys{fmt::format("backend={}", run.backend),
-                                fmt::format("workers={}", run.workers),
-                                fmt::format("link.rate_gbps={}", run.gbps),
-                                fmt::format("host.nic_gbps={}", run.gbps),
-                                fmt::format("host.packet_cost_ns={}", kRdmaPacketCostNs),
-                                "host.gradients_cost_ns=0",
-                                fmt::format("gradients={}", kGradients),
-                                fmt::format("window={}", run.pool),
-                                fmt::format("switchml.pool={}", run.pool),
-                                fmt::format("link.loss={}", run.loss),
-                                fmt::format("host.retransmission={}", run.loss > 0),
-                                "model.name=custom",
-                                fmt::format("model.bucket_bytes={}", run.tensor_bytes),
-                                fmt::format("iterations={}", run.iterations),
-                                fmt::format("train={}", run.train)};
-  keys.insert(keys.end(), run.more.begin(), run.more.end());
+  Scenario scenario;
+  scenario.backend = run.backend;
+  scenario.workers = run.workers;
+  scenario.link.rate_bits_per_s = uint64_t{run.gbps} * 1'000'000'000;
+  scenario.link.faults.loss = run.loss;
+  scenario.host.nic_bits_per_s = scenario.link.rate_bits_per_s;
+  scenario.host.packet_cost = kRdmaPacketCost;
+  scenario.host.gradients_cost = Duration();
+  scenario.host.retransmission = run.loss > 0;
+  scenario.gradients = kGradients;
+  scenario.window = run.pool;
+  scenario.switchml.pool = run.pool;
+  scenario.model = {.kind = Model::kCustom, .bucket_bytes = {run.tensor_bytes}};
+  scenario.iterations = run.iterations;
+  scenario.train = run.train;
+  scenario.timeline = run.timeline;
   return figure_point(options,
-                      fmt::format("{} {} workers {} Gbit/s pool {} loss {}", run.backend,
+                      fmt::format("{} {} workers {} Gbit/s pool {} loss {}", name_of(run.backend),
                                   run.workers, run.gbps, run.pool, run.loss),
-                      keys);
+                      std::move(scenario));
 }
 
 FigureRow switchml_row(const FigureOptions& options, const char* figure, std::string series,
@@ -61,7 +61,7 @@ LinePlot switchml_plot(std::string title, std::string x_label, std::string y_lab
           .y_from_zero = true};
 }
 
-double tensor_ms(const Json& outcome) { return outcome["mean_iteration_ns"].get<double>() / 1e6; }
+double tensor_ms(const PointOutcome& outcome) { return as_ms(outcome.result.mean_iteration); }
 
 double maximum_goodput(uint32_t gbps, uint32_t elements, uint32_t head_bytes) {
   constexpr uint32_t kElementBytes = 4;

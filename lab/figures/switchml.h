@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// @file
-/// What the figures of the SwitchML paper share: its microbenchmark of one tensor after the other
+/// The microbenchmark of the SwitchML paper, which its figures share: one tensor after the other,
 /// without computation (§6.1).
 ///
 /// Units:   Goodput in 10^6 elements a second, as the paper's "aggregated tensor elements" (ATE/s).
@@ -10,21 +10,20 @@
 
 #include <cstdint>
 #include <string>
-#include <vector>
 
 #include "base/result.h"
 #include "lab/figures/figure.h"
 
 namespace tributary::lab {
 
-/// What a packet costs a worker's host. Assumed: the paper's fastest variant leaves packets to the
-/// RDMA NIC (§5 "Supporting RDMA"); a NIC of its time handles 200 million of them a second, and
-/// moves their elements itself.
-inline constexpr double kRdmaPacketCostNs = 5;
+/// The time of a worker's host for each packet. Assumed: the paper's fastest variant leaves packets
+/// to the RDMA NIC (§5 "Supporting RDMA"). A NIC of its time handles 200 million packets a second
+/// and moves their elements itself.
+inline constexpr Duration kRdmaPacketCost = nanoseconds(5);
 
 /// One measurement of the microbenchmark.
 struct TensorRun {
-  std::string backend;  ///< "switchml-256", "ring", …
+  Backend backend = Backend::kSwitchml256;
   uint32_t workers = 8;
   uint32_t gbps = 10;
   uint32_t pool = 128;
@@ -32,28 +31,28 @@ struct TensorRun {
   uint64_t tensor_bytes = 0;
   uint32_t iterations = 1;
   uint32_t train = 1;
-  std::vector<std::string> more = {};  ///< Further keys, "key=value".
+  TimelineSettings timeline = {};
 };
 
-/// Slots that the paper uses at a rate, 10 or 100 Gbit/s. Source: SwitchML paper, Appendix C.
+/// Returns the paper's slots at 10 or 100 Gbit/s. Source: SwitchML paper, Appendix C.
 [[nodiscard]] uint32_t paper_pool(uint32_t gbps);
 
-/// The point of a run; 256 gradients a packet where the back end leaves the choice.
+/// Returns the point of a run. Back ends that let the scenario choose send 256 gradients a packet.
 [[nodiscard]] Result<Point> tensor_point(const FigureOptions& options, const TensorRun& run);
 
-/// A row of `figure`; what the paper says is the caller's to add.
+/// Returns a row of `figure`. The caller adds the paper's number.
 [[nodiscard]] FigureRow switchml_row(const FigureOptions& options, const char* figure,
                                      std::string series, double x, double here, const char* unit);
 
-/// A plot without series, its y axis from zero.
+/// Returns a plot without series. Its y axis starts at zero.
 [[nodiscard]] LinePlot switchml_plot(std::string title, std::string x_label, std::string y_label,
                                      PlotScale x_scale = PlotScale::kLinear);
 
-/// Time of one aggregation, from an outcome.
-[[nodiscard]] double tensor_ms(const Json& outcome);
+/// Returns the time of one aggregation.
+[[nodiscard]] double tensor_ms(const PointOutcome& outcome);
 
-/// Elements a second, in millions, that a rate carries in packets of so many elements with so many
-/// bytes of a protocol's head, every header of the wire counted.
+/// Returns the most elements a second, in millions, that a link carries in packets of `elements`
+/// with a protocol head of `head_bytes`. Counts every header on the wire.
 [[nodiscard]] double maximum_goodput(uint32_t gbps, uint32_t elements, uint32_t head_bytes);
 
 }  // namespace tributary::lab

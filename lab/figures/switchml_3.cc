@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Figure 3 of the SwitchML paper: elements aggregated a second over the number of workers, at 10
-// and 100 Gbit/s (§6.1). Its text gives shares of the possible, not values.
+// and 100 Gbit/s (§6.1). The paper's text gives shares of the maximum, not values.
 #include <fmt/format.h>
 
 #include <array>
@@ -14,26 +14,26 @@ namespace {
 
 constexpr std::array<uint32_t, 2> kGbps{10, 100};
 constexpr std::array<uint32_t, 3> kWorkers{4, 8, 16};
-/// The paper has 100 MB and says that the size matters little (§6.1); so a quarter.
+/// A quarter of the paper's 100 MB, because the size matters little (§6.1).
 constexpr uint64_t kTensorBytes = 25'000'000;
 constexpr uint64_t kTensorBytesQuick = 2'000'000;
-/// Window of the systems that are not SwitchML, in packets of 256: enough for their hops.
+/// Window of the systems other than SwitchML, in packets of 256. It covers their hops.
 constexpr uint32_t kPeerWindow = 1024;
 
 struct System {
-  const char* backend;
+  Backend backend;
   uint32_t elements;
   uint32_t head_bytes;  ///< Of the protocol.
-  /// Share of the line's rate that the paper's text gives for such packets (§5 "Supporting large
-  /// packets"); none if it does not.
+  /// The paper's share of the line's rate for such packets (§5 "Supporting large packets"); none if
+  /// its text gives none.
   std::optional<double> paper_share = {};
 };
 constexpr uint32_t kHead = wire::SwitchmlHeader::kBytes;
-const std::array<System, 5> kSystems{{{"switchml-256", 256, kHead, 0.93},
-                                      {"switchml-64", 64, kHead, 0.77},
-                                      {"ps-dedicated", 256, kHead},
-                                      {"ps-colocated", 256, kHead},
-                                      {"ring", 256, kHead}}};
+const std::array<System, 5> kSystems{{{Backend::kSwitchml256, 256, kHead, 0.93},
+                                      {Backend::kSwitchml64, 64, kHead, 0.77},
+                                      {Backend::kPsDedicated, 256, kHead},
+                                      {Backend::kPsColocated, 256, kHead},
+                                      {Backend::kRing, 256, kHead}}};
 constexpr size_t kSwitchmlSystems = 2;
 
 std::span<const System> systems(const FigureOptions& options) {
@@ -44,7 +44,7 @@ uint64_t tensor_bytes(const FigureOptions& options) {
   return options.quick ? kTensorBytesQuick : kTensorBytes;
 }
 
-/// By rate, then system, then workers.
+/// In the order of rates, then systems, then workers.
 Result<std::vector<Point>> points(const FigureOptions& options) {
   std::vector<Result<Point>> made;
   for (const uint32_t gbps : kGbps) {
@@ -64,7 +64,7 @@ Result<std::vector<Point>> points(const FigureOptions& options) {
 }
 
 FigureOutcome finish(const FigureOptions& options, std::span<const Point> /*points*/,
-                     std::span<const Json> outcomes) {
+                     std::span<const PointOutcome> outcomes) {
   FigureOutcome figure;
   size_t next = 0;
   for (const uint32_t gbps : kGbps) {
@@ -76,16 +76,16 @@ FigureOutcome finish(const FigureOptions& options, std::span<const Point> /*poin
     };
     for (const System& system : systems(options)) {
       const double most = maximum_goodput(gbps, system.elements, system.head_bytes);
-      PlotSeries line{.name = system.backend, .points = {}};
+      const std::string& name = name_of(system.backend);
+      PlotSeries line{.name = name, .points = {}};
       for (const uint32_t workers : kWorkers) {
         const double ms = tensor_ms(outcomes[next++]);
         const double goodput = static_cast<double>(tensor_bytes(options)) / 4 / (ms * 1e3);
-        row(system.backend, workers, goodput, "Melem/s");
+        row(name, workers, goodput, "Melem/s");
         if (system.paper_share) {
-          row(fmt::format("{} of the line", system.backend), workers, goodput * 32 / (gbps * 1e3),
-              "share");
+          row(fmt::format("{} of the line", name), workers, goodput * 32 / (gbps * 1e3), "share");
           figure.rows.back().paper = system.paper_share;
-          row(fmt::format("{} of the most", system.backend), workers, goodput / most, "share");
+          row(fmt::format("{} of the most", name), workers, goodput / most, "share");
         }
         line.points.push_back({static_cast<double>(workers), goodput});
       }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Figure 9 of the SwitchML paper: what the size of the pool does to the time of an aggregation and
-// to a packet's round trip, at 100 Gbit/s (Appendix C).
+// Figure 9 of the SwitchML paper: the time of an aggregation and a packet's round trip, over the
+// size of the pool, at 100 Gbit/s (Appendix C).
 #include <fmt/format.h>
 
 #include <array>
@@ -14,10 +14,10 @@ constexpr std::array<uint32_t, 8> kPools{32, 64, 128, 256, 512, 1024, 2048, 4096
 constexpr std::array<uint32_t, 3> kPoolsQuick{32, 128, 512};
 constexpr uint32_t kGbps = 100;   ///< Source: the figure's caption.
 constexpr uint32_t kWorkers = 8;  ///< Source: §6, "By default".
-/// As in Figure 3: the size matters little (§6.1).
+/// As in Figure 3, because the size matters little (§6.1).
 constexpr uint64_t kTensorBytes = 25'000'000;
 constexpr uint64_t kTensorBytesQuick = 2'000'000;
-constexpr const char* kBackend = "switchml-256";
+constexpr Backend kBackend = Backend::kSwitchml256;
 
 std::span<const uint32_t> pools(const FigureOptions& options) {
   if (options.quick) return kPoolsQuick;
@@ -39,14 +39,14 @@ Result<std::vector<Point>> points(const FigureOptions& options) {
 }
 
 FigureOutcome finish(const FigureOptions& options, std::span<const Point> /*points*/,
-                     std::span<const Json> outcomes) {
+                     std::span<const PointOutcome> outcomes) {
   FigureOutcome figure;
-  PlotSeries times{.name = kBackend, .points = {}};
-  PlotSeries trips{.name = kBackend, .points = {}};
+  PlotSeries times{.name = name_of(kBackend), .points = {}};
+  PlotSeries trips{.name = name_of(kBackend), .points = {}};
   for (size_t i = 0; i < outcomes.size(); i++) {
     const double pool = pools(options)[i];
     const double ms = tensor_ms(outcomes[i]);
-    const double trip_us = outcomes[i]["block_latency"]["mean_ns"].get<double>() / 1e3;
+    const double trip_us = as_us(outcomes[i].result.block_latency.mean);
     const auto row = [&](const char* series, double here, const char* unit) {
       figure.rows.push_back(switchml_row(options, "switchml-9", series, pool, here, unit));
     };

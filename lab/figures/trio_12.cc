@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Figure 12 of the Trio paper: accuracy over time with p = 16 %, Trio-ML against
-// SwitchML and a switch that waits for everybody, for three networks (§6.2). The networks' traffic
-// is theirs; what is trained in it is a small real model, whose gradients travel as each
-// iteration's last bucket.
+// Figure 12 of the Trio paper: accuracy over time with p = 16 %, for three networks (§6.2). Trio-ML
+// against SwitchML and a switch that waits for all workers. Traffic and times are the networks'
+// own. The workers train a small real model, whose gradients travel as each iteration's last
+// bucket.
 #include <fmt/format.h>
 
 #include <array>
@@ -17,27 +17,26 @@ namespace tributary::lab {
 namespace {
 
 struct PaperModel {
-  const char* name;
+  Model model;
   double speedup;  ///< Of the time to 90 % top-5 accuracy. Source: Trio paper §6.2.
 };
 constexpr std::array<PaperModel, 3> kModels{
-    {{"resnet50", 1.56}, {"densenet161", 1.56}, {"vgg11", 1.60}}};
+    {{Model::kResnet50, 1.56}, {Model::kDensenet161, 1.56}, {Model::kVgg11, 1.60}}};
 
 constexpr double kProbability = 0.16;
-/// Source: Trio paper §6.2, for its networks. The small model gets as far, too.
+/// Source: Trio paper §6.2, for its networks. The small model reaches it too.
 constexpr double kTarget = 0.90;
-/// Enough for the target with some to spare.
+/// More than the target needs.
 constexpr uint32_t kIterations = 220;
-/// A look at the beginning: a target that is reached within it.
+/// A target that the model reaches within the quick iterations.
 constexpr double kTargetQuick = 0.30;
 constexpr uint32_t kIterationsQuick = 24;
-constexpr uint32_t kTrain = 64;
 
 double target(const FigureOptions& options) { return options.quick ? kTargetQuick : kTarget; }
 
-Result<Json> train(const Scenario& scenario) {
+Result<PointOutcome> train(const Scenario& scenario) {
   VirtualTraining training({.workers = scenario.workers, .seed = scenario.seed});
-  const Result<RunResult> result = run_scenario(scenario, &training);
+  Result<RunResult> result = run_scenario(scenario, &training);
   if (!result) return tl::unexpected(result.error());
   if (training.failed() != 0) {
     return failure(fmt::format("{} all-reduces of the trained model failed", training.failed()));
@@ -45,13 +44,11 @@ Result<Json> train(const Scenario& scenario) {
   if (!training.parameters_identical()) {
     return failure("workers that applied the same sums have different parameters");
   }
-  Json json = run_json(*result);
-  Json curve = Json::array();
+  PointOutcome outcome{.result = *std::move(result), .accuracy = {}};
   for (const VirtualTraining::Progress& step : training.progress()) {
-    curve.push_back({json_ns(step.at.since_start()), step.accuracy});
+    outcome.accuracy.push_back({.at = step.at.since_start(), .accuracy = step.accuracy});
   }
-  json["accuracy"] = std::move(curve);
-  return json;
+  return outcome;
 }
 
 Result<std::vector<Point>> points(const FigureOptions& options) {
@@ -59,13 +56,11 @@ Result<std::vector<Point>> points(const FigureOptions& options) {
   std::vector<Result<Point>> made;
   for (const PaperModel& model : kModels) {
     for (const StragglingSystem& system : kStragglingSystems) {
-      std::vector<std::string> keys = keys_of(system);
-      keys.insert(keys.end(), {fmt::format("model.name={}", model.name),
-                               fmt::format("iterations={}", iterations),
-                               fmt::format("train={}", kTrain), "straggler.pattern=slow-worker",
-                               fmt::format("straggler.probability={}", kProbability)});
-      Result<Point> point =
-          figure_point(options, fmt::format("{} {}", model.name, system.name), keys);
+      Scenario scenario = scenario_of(system, model.model, iterations);
+      scenario.straggler.pattern = Straggling::kSlowWorker;
+      scenario.straggler.probability = kProbability;
+      Result<Point> point = figure_point(
+          options, fmt::format("{} {}", name_of(model.model), system.name), std::move(scenario));
       if (point) {
         point->extra = "with a trained model, version 1";
         point->run = train;
@@ -76,17 +71,18 @@ Result<std::vector<Point>> points(const FigureOptions& options) {
   return all_or_error(std::move(made));
 }
 
-std::vector<VirtualTraining::Progress> curve_of(const Json& outcome) {
+std::vector<VirtualTraining::Progress> curve_of(const PointOutcome& outcome) {
   std::vector<VirtualTraining::Progress> curve;
-  for (const Json& step : outcome["accuracy"]) {
+  for (const AccuracyStep& step : outcome.accuracy) {
     curve.push_back({.iteration = static_cast<uint32_t>(curve.size()),
-                     .at = Instant(from_seconds(step[0].get<double>() / 1e9)),
-                     .accuracy = step[1].get<double>()});
+                     .at = Instant(step.at),
+                     .accuracy = step.accuracy});
   }
   return curve;
 }
 
-/// Time to the target in seconds; not finite if it was not reached.
+/// Returns the time to the target in seconds, or a number that is not finite if the model did not
+/// reach it.
 double seconds_to(const std::vector<VirtualTraining::Progress>& curve, double target) {
   const Instant at = time_to_accuracy(curve, target);
   return at == Instant::never() ? std::numeric_limits<double>::quiet_NaN()
@@ -94,11 +90,12 @@ double seconds_to(const std::vector<VirtualTraining::Progress>& curve, double ta
 }
 
 FigureOutcome finish(const FigureOptions& options, std::span<const Point> /*points*/,
-                     std::span<const Json> outcomes) {
+                     std::span<const PointOutcome> outcomes) {
   FigureOutcome figure;
   for (size_t i = 0; i < kModels.size(); i++) {
+    const std::string& model = name_of(kModels[i].model);
     std::array<double, kStragglingSystems.size()> times{};
-    LinePlot plot{.title = fmt::format("Trio Figure 12: {}, p = 16 %", kModels[i].name),
+    LinePlot plot{.title = fmt::format("Trio Figure 12: {}, p = 16 %", model),
                   .x_label = "virtual time (s)",
                   .y_label = "top-5 validation accuracy (%)",
                   .series = {},
@@ -107,13 +104,12 @@ FigureOutcome finish(const FigureOptions& options, std::span<const Point> /*poin
     for (size_t j = 0; j < kStragglingSystems.size(); j++) {
       const auto curve = curve_of(outcomes[i * kStragglingSystems.size() + j]);
       times[j] = seconds_to(curve, target(options));
-      figure.rows.push_back(
-          {.figure = "trio-12",
-           .series = fmt::format("{} {}", kModels[i].name, kStragglingSystems[j].name),
-           .x = 100 * target(options),
-           .here = times[j],
-           .unit = "s",
-           .seed = options.seed});
+      figure.rows.push_back({.figure = "trio-12",
+                             .series = fmt::format("{} {}", model, kStragglingSystems[j].name),
+                             .x = 100 * target(options),
+                             .here = times[j],
+                             .unit = "s",
+                             .seed = options.seed});
       PlotSeries line{.name = kStragglingSystems[j].name, .points = {}};
       for (const auto& step : curve) {
         line.points.push_back({in_seconds(step.at.since_start()), 100 * step.accuracy});
@@ -121,13 +117,13 @@ FigureOutcome finish(const FigureOptions& options, std::span<const Point> /*poin
       plot.series.push_back(std::move(line));
     }
     figure.rows.push_back({.figure = "trio-12",
-                           .series = fmt::format("{} speed-up resending", kModels[i].name),
+                           .series = fmt::format("{} speed-up resending", model),
                            .x = 100 * target(options),
                            .here = times[kSwitchmlResending] / times[kTrio],
                            .unit = "x",
                            .seed = options.seed});
     figure.rows.push_back({.figure = "trio-12",
-                           .series = fmt::format("{} speed-up", kModels[i].name),
+                           .series = fmt::format("{} speed-up", model),
                            .x = 100 * target(options),
                            .paper = kModels[i].speedup,
                            .here = times[kSwitchml] / times[kTrio],

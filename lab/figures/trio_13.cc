@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Figure 13 of the Trio paper: time of a training iteration over the straggling probability, for
-// three networks: Trio-ML, SwitchML, a switch that waits for everybody, and without stragglers
-// (§6.2).
+// three networks: Trio-ML, SwitchML, a switch that waits for all workers, and no stragglers (§6.2).
 #include <fmt/format.h>
 
 #include <array>
@@ -13,57 +12,52 @@ namespace tributary::lab {
 namespace {
 
 struct PaperModel {
-  const char* name;
+  Model model;
   double speedup;  ///< At p = 16 %. Source: Trio paper §6.2.
 };
 constexpr std::array<PaperModel, 3> kModels{
-    {{"resnet50", 1.72}, {"densenet161", 1.75}, {"vgg11", 1.80}}};
+    {{Model::kResnet50, 1.72}, {Model::kDensenet161, 1.75}, {Model::kVgg11, 1.80}}};
 constexpr std::array<uint32_t, 6> kPercents{0, 2, 4, 8, 12, 16};
 constexpr std::array<uint32_t, 2> kPercentsQuick{0, 16};
 constexpr uint32_t kPaperPercent = 16;
 constexpr uint32_t kIterations = 100;  ///< Source: Trio paper §6.2.
 constexpr uint32_t kIterationsQuick = 4;
-/// Packets that one simulated packet stands for. Assumed: tests/lab/cluster bounds what that costs.
-constexpr uint32_t kTrain = 64;
 
-constexpr StragglingSystem kIdeal{"ideal", "ideal", "star", false};
+constexpr StragglingSystem kIdeal{"ideal", Backend::kIdeal, Topology::kStar, false};
 
 std::span<const uint32_t> percents(const FigureOptions& options) {
   if (options.quick) return kPercentsQuick;
   return kPercents;
 }
 
-Result<Point> make_point(const FigureOptions& options, const char* model,
-                         const StragglingSystem& system, uint32_t percent) {
-  const uint32_t iterations = options.count_of(kIterations, kIterationsQuick);
-  std::vector<std::string> keys = keys_of(system);
-  keys.insert(keys.end(),
-              {fmt::format("model.name={}", model), fmt::format("iterations={}", iterations),
-               fmt::format("train={}", kTrain),
-               fmt::format("straggler.pattern={}", percent == 0 ? "none" : "slow-worker"),
-               fmt::format("straggler.probability={}", percent / 100.0)});
-  return figure_point(options, fmt::format("{} {} p={}%", model, system.name, percent), keys);
+Result<Point> make_point(const FigureOptions& options, Model model, const StragglingSystem& system,
+                         uint32_t percent) {
+  Scenario scenario = scenario_of(system, model, options.count_of(kIterations, kIterationsQuick));
+  scenario.straggler.pattern = percent == 0 ? Straggling::kNone : Straggling::kSlowWorker;
+  scenario.straggler.probability = percent / 100.0;
+  return figure_point(options, fmt::format("{} {} p={}%", name_of(model), system.name, percent),
+                      std::move(scenario));
 }
 
-/// For each model: the ideal, then each probability with each system.
+/// For each model: the ideal, then each system at each probability.
 Result<std::vector<Point>> points(const FigureOptions& options) {
   std::vector<Result<Point>> made;
   for (const PaperModel& model : kModels) {
-    made.push_back(make_point(options, model.name, kIdeal, 0));
+    made.push_back(make_point(options, model.model, kIdeal, 0));
     for (const uint32_t percent : percents(options)) {
       for (const StragglingSystem& system : kStragglingSystems) {
-        made.push_back(make_point(options, model.name, system, percent));
+        made.push_back(make_point(options, model.model, system, percent));
       }
     }
   }
   return all_or_error(std::move(made));
 }
 
-/// One model's rows and plot, from its part of the outcomes.
+/// Makes one model's rows and plot from its outcomes.
 class ModelRows {
  public:
-  ModelRows(const FigureOptions& options, const PaperModel& model, std::span<const Json> outcomes,
-            FigureOutcome& figure)
+  ModelRows(const FigureOptions& options, const PaperModel& model,
+            std::span<const PointOutcome> outcomes, FigureOutcome& figure)
       : options_(options), model_(model), outcomes_(outcomes), figure_(figure) {}
 
   void add() {
@@ -88,7 +82,7 @@ class ModelRows {
       if (percents(options_)[i] == kPaperPercent) figure_.rows.back().paper = model_.speedup;
     }
     systems.insert(systems.begin(), ideal);
-    figure_.plots.push_back({.title = fmt::format("Trio Figure 13: {}", model_.name),
+    figure_.plots.push_back({.title = fmt::format("Trio Figure 13: {}", name_of(model_.model)),
                              .x_label = "straggling probability p (%)",
                              .y_label = "mean iteration (ms)",
                              .series = systems,
@@ -97,12 +91,10 @@ class ModelRows {
   }
 
  private:
-  double iteration_ms(size_t index) const {
-    return outcomes_[index]["mean_iteration_ns"].get<double>() / 1e6;
-  }
+  double iteration_ms(size_t index) const { return as_ms(outcomes_[index].result.mean_iteration); }
   void add_row(const std::string& series, double percent, double here, const std::string& unit) {
     figure_.rows.push_back({.figure = "trio-13",
-                            .series = fmt::format("{} {}", model_.name, series),
+                            .series = fmt::format("{} {}", name_of(model_.model), series),
                             .x = percent,
                             .here = here,
                             .unit = unit,
@@ -111,12 +103,12 @@ class ModelRows {
 
   const FigureOptions& options_;
   const PaperModel& model_;
-  const std::span<const Json> outcomes_;
+  const std::span<const PointOutcome> outcomes_;
   FigureOutcome& figure_;
 };
 
 FigureOutcome finish(const FigureOptions& options, std::span<const Point> points,
-                     std::span<const Json> outcomes) {
+                     std::span<const PointOutcome> outcomes) {
   FigureOutcome figure;
   const size_t of_model = points.size() / kModels.size();
   for (size_t i = 0; i < kModels.size(); i++) {

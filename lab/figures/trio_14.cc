@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
-// Figure 14 of the Trio paper: how long the servers that do not straggle wait for the partial
-// result, over the timeout. Twenty packets back to back for each interval; one server never
-// contributes (§6.2).
+// Figure 14 of the Trio paper: the time that the other servers wait for a partial result, over the
+// timeout. Each interval has twenty packets back to back. One server never contributes (§6.2).
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 
 #include "lab/figures/figure.h"
 
 namespace tributary::lab {
 namespace {
 
-/// The axis of the paper's figure is not in its text: these lie around its usual 10 ms. (Below 2 ms
-/// the way to the PFE and back, some 0.2 ms, is no longer small; docs/experiments.md.)
+/// The paper's text does not give the axis of its figure. These lie around its usual 10 ms. Below
+/// 2 ms the way to the PFE and back, about 0.2 ms, counts too much (docs/experiments.md).
 constexpr std::array<uint32_t, 6> kTimeoutsMs{2, 4, 6, 10, 20, 50};
 constexpr std::array<uint32_t, 3> kTimeoutsMsQuick{2, 5, 10};
 constexpr uint32_t kPackets = 20;  ///< Source: Trio paper §6.2.
@@ -25,7 +25,7 @@ constexpr double kBoundOfTimeout = 2.0;  ///< Source: Trio paper §5, §6.2: wit
 constexpr uint32_t kBursts = 4;
 constexpr uint32_t kBurstsQuick = 2;
 /// From a partial result to the next burst, in timeouts. A partial result comes when timer threads
-/// run, so the part behind the point is where in their period the burst meets them. Assumed: any.
+/// run, so the fraction sets the point of their period at which the burst arrives. Assumed: any.
 constexpr std::array<double, 5> kPausesOfTimeout{3.1, 3.3, 3.5, 3.7, 3.9};
 constexpr uint32_t kPausesQuick = 2;
 
@@ -39,18 +39,26 @@ std::span<const uint32_t> timeouts(const FigureOptions& options) {
   return kTimeoutsMs;
 }
 
+Duration nearest_ms(double count) {
+  return Duration::from_ticks(std::llround(count * static_cast<double>(milliseconds(1).ticks())));
+}
+
 Result<Point> make_point(const FigureOptions& options, uint32_t timeout_ms, double pause) {
   const uint32_t bursts = options.count_of(kBursts, kBurstsQuick);
-  // The straggler must stay one, so nothing may declare it permanent before the end.
-  const uint32_t permanent_ms = (bursts + 2) * 8 * timeout_ms;
-  return figure_point(
-      options, fmt::format("timeout_ms={} pause={}", timeout_ms, pause),
-      {"backend=trio-ml", "topology=star", "straggler.pattern=absent", "straggler.worker=0",
-       "model.name=custom", fmt::format("gradients={}", kGradients),
-       fmt::format("model.bucket_bytes={}", kPackets * kGradients * kBytesOfGradient),
-       fmt::format("model.forward_ms={}", pause * timeout_ms), fmt::format("iterations={}", bursts),
-       fmt::format("mitigation.timeout_ms={}", timeout_ms),
-       fmt::format("mitigation.permanent_after_ms={}", permanent_ms)});
+  Scenario scenario;
+  scenario.backend = Backend::kTrioMl;
+  scenario.straggler.pattern = Straggling::kAbsent;
+  scenario.straggler.worker = 0;
+  scenario.gradients = kGradients;
+  scenario.model = {.kind = Model::kCustom,
+                    .bucket_bytes = {kPackets * kGradients * kBytesOfGradient},
+                    .forward = nearest_ms(pause * timeout_ms)};
+  scenario.iterations = bursts;
+  scenario.mitigation.timeout = milliseconds(timeout_ms);
+  // The straggler must not count as permanent before the end.
+  scenario.mitigation.permanent_after = milliseconds(int64_t{bursts + 2} * 8 * timeout_ms);
+  return figure_point(options, fmt::format("timeout_ms={} pause={}", timeout_ms, pause),
+                      std::move(scenario));
 }
 
 Result<std::vector<Point>> points(const FigureOptions& options) {
@@ -69,18 +77,18 @@ struct Recovery {
   double longest = 0.0;
 };
 
-Recovery recovery_of(std::span<const Json> outcomes) {
+Recovery recovery_of(std::span<const PointOutcome> outcomes) {
   Recovery recovery;
-  for (const Json& outcome : outcomes) {
-    const Json& latency = outcome["block_latency"];
-    recovery.mean += latency["mean_ns"].get<double>() / 1e6 / static_cast<double>(outcomes.size());
-    recovery.longest = std::max(recovery.longest, latency["max_ns"].get<double>() / 1e6);
+  for (const PointOutcome& outcome : outcomes) {
+    const DurationSummary& latency = outcome.result.block_latency;
+    recovery.mean += as_ms(latency.mean) / static_cast<double>(outcomes.size());
+    recovery.longest = std::max(recovery.longest, as_ms(latency.max));
   }
   return recovery;
 }
 
 FigureOutcome finish(const FigureOptions& options, std::span<const Point> /*points*/,
-                     std::span<const Json> outcomes) {
+                     std::span<const PointOutcome> outcomes) {
   FigureOutcome figure;
   PlotSeries mean{.name = "mean here", .points = {}};
   PlotSeries longest{.name = "longest here", .points = {}};

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Figure 15 of the Trio paper: how long a contribution stays in a PFE, and the rate that follows,
-// over the number of gradients in a packet. Four servers at one PFE, window 1 (§6.3).
+// Figure 15 of the Trio paper: the time of a contribution in a PFE, and the resulting rate, over
+// the number of gradients in a packet. Four servers at one PFE, window 1 (§6.3).
 #include <fmt/format.h>
 
 #include <array>
@@ -10,11 +10,12 @@
 namespace tributary::lab {
 namespace {
 
-/// Blocks of a server. The paper sends 10,000 and repeats that 20 times; here nothing varies from
-/// run to run, so fewer give the same average.
+/// Blocks of a server. The paper sends 10,000 and repeats that 20 times. Here nothing varies from
+/// run to run, so fewer blocks give the same average.
 constexpr uint32_t kBlocks = 1'000;
 constexpr uint32_t kBlocksQuick = 50;
 constexpr uint32_t kBytesOfGradient = 4;
+constexpr uint32_t kWorkers = 4;  ///< Source: Trio paper §6.3.
 
 struct PaperPoint {
   uint32_t gradients;
@@ -27,18 +28,22 @@ Result<std::vector<Point>> points(const FigureOptions& options) {
   const uint32_t blocks = options.count_of(kBlocks, kBlocksQuick);
   std::vector<Result<Point>> made;
   for (const PaperPoint& paper : kPaper) {
-    made.push_back(figure_point(
-        options, fmt::format("gradients={}", paper.gradients),
-        {"backend=trio-ml-wait", "topology=star", "workers=4", "window=1", "iterations=1",
-         "model.name=custom", fmt::format("gradients={}", paper.gradients),
-         fmt::format("model.bucket_bytes={}",
-                     uint64_t{blocks} * paper.gradients * kBytesOfGradient)}));
+    Scenario scenario;
+    scenario.backend = Backend::kTrioMlWait;
+    scenario.workers = kWorkers;
+    scenario.window = 1;
+    scenario.iterations = 1;
+    scenario.gradients = paper.gradients;
+    scenario.model = {.kind = Model::kCustom,
+                      .bucket_bytes = {uint64_t{blocks} * paper.gradients * kBytesOfGradient}};
+    made.push_back(
+        figure_point(options, fmt::format("gradients={}", paper.gradients), std::move(scenario)));
   }
   return all_or_error(std::move(made));
 }
 
 FigureOutcome finish(const FigureOptions& options, std::span<const Point> /*points*/,
-                     std::span<const Json> outcomes) {
+                     std::span<const PointOutcome> outcomes) {
   FigureOutcome figure;
   PlotSeries latency{.name = "latency here", .points = {}};
   PlotSeries rate{.name = "rate here", .points = {}};
@@ -46,7 +51,7 @@ FigureOutcome finish(const FigureOptions& options, std::span<const Point> /*poin
   PlotSeries paper_rate = paper_latency;
   for (size_t i = 0; i < kPaper.size(); i++) {
     const double x = kPaper[i].gradients;
-    const double us = outcomes[i]["aggregators"][0]["latency"]["mean_ns"].get<double>() / 1e3;
+    const double us = as_us(outcomes[i].result.aggregators.at(0).latency.mean);
     FigureRow row{.figure = "trio-15",
                   .series = "latency",
                   .x = x,

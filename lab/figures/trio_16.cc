@@ -17,7 +17,7 @@ constexpr std::array<uint32_t, 3> kWindowsQuick{1, 16, 256};
 constexpr uint32_t kWorkers = 4;  ///< Source: Trio paper §6.3.
 constexpr uint32_t kBytesOfGradient = 4;
 
-/// Blocks of a server: windows often enough for the beginning and the end not to count much.
+/// Windows that a server sends: so many that the start and the end count little.
 constexpr uint32_t kWindowsInARun = 8;
 constexpr uint32_t kBlocksMin = 256;
 constexpr uint32_t kWindowsInARunQuick = 2;
@@ -37,20 +37,24 @@ Result<std::vector<Point>> points(const FigureOptions& options) {
   std::vector<Result<Point>> made;
   for (const uint32_t gradients : kGradients) {
     for (const uint32_t window : windows(options)) {
-      made.push_back(
-          figure_point(options, fmt::format("gradients={} window={}", gradients, window),
-                       {"backend=trio-ml-wait", "topology=star",
-                        fmt::format("workers={}", kWorkers), "iterations=1", "model.name=custom",
-                        fmt::format("window={}", window), fmt::format("gradients={}", gradients),
-                        fmt::format("model.bucket_bytes={}",
-                                    blocks_of(options, window) * gradients * kBytesOfGradient)}));
+      Scenario scenario;
+      scenario.backend = Backend::kTrioMlWait;
+      scenario.workers = kWorkers;
+      scenario.iterations = 1;
+      scenario.window = window;
+      scenario.gradients = gradients;
+      scenario.model = {
+          .kind = Model::kCustom,
+          .bucket_bytes = {blocks_of(options, window) * gradients * kBytesOfGradient}};
+      made.push_back(figure_point(options, fmt::format("gradients={} window={}", gradients, window),
+                                  std::move(scenario)));
     }
   }
   return all_or_error(std::move(made));
 }
 
 FigureOutcome finish(const FigureOptions& options, std::span<const Point> points,
-                     std::span<const Json> outcomes) {
+                     std::span<const PointOutcome> outcomes) {
   FigureOutcome figure;
   LinePlot latency{.title = "Trio Figure 16(a): latency over the window",
                    .x_label = "window (packets of each server)",
@@ -68,10 +72,10 @@ FigureOutcome finish(const FigureOptions& options, std::span<const Point> points
     const uint32_t gradients = kGradients[i / all.size()];
     const uint32_t window = all[i % all.size()];
     const std::string name = fmt::format("Trio-ML-{}", gradients);
-    const double us = outcomes[i]["aggregators"][0]["latency"]["mean_ns"].get<double>() / 1e3;
+    const double us = as_us(outcomes[i].result.aggregators.at(0).latency.mean);
     // Every gradient of every server is one add (Trio paper §6.3).
     const double adds = static_cast<double>(blocks_of(options, window)) * gradients * kWorkers;
-    const double adds_per_ns = adds / outcomes[i]["total_ns"].get<double>();
+    const double adds_per_ns = adds / as_ns(outcomes[i].result.total);
     figure.rows.push_back({.figure = "trio-16",
                            .series = name + " latency",
                            .x = static_cast<double>(window),
@@ -93,9 +97,8 @@ FigureOutcome finish(const FigureOptions& options, std::span<const Point> points
   }
   figure.notes = {
       "The paper gives no values of this figure in its text; its bound for a PFE is 6 Gadd/s, and "
-      "it "
-      "finds window 4096 a good balance.",
-      "At the largest windows: " + outcomes[points.size() - 1]["bottleneck"].get<std::string>()};
+      "it finds window 4096 a good balance.",
+      "At the largest windows: " + outcomes.back().result.bottleneck};
   figure.plots = {latency, throughput};
   return figure;
 }

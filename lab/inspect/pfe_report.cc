@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <tuple>
 
-#include "lab/backends/aggregator_node.h"
+#include "lab/inspect/latency_summary.h"
 #include "lab/trace/time_text.h"
 
 namespace tributary::lab {
@@ -32,7 +32,7 @@ SnapshotTable threads_of(const engine::PfeView& view, size_t rows_max) {
                                   "waits ns", "on ppe ns", "instructions"},
                       .rows = {},
                       .text_columns = {4, 5, 6}};
-  // By PPE and place, as the chip has them.
+  // In the order of PPEs and places.
   std::vector<engine::ThreadView> threads = view.threads;
   std::sort(threads.begin(), threads.end(), [](const auto& a, const auto& b) {
     return std::tuple(a.place.ppe, a.place.thread, a.number) <
@@ -82,6 +82,13 @@ SnapshotTable banks_of(const engine::PfeView& view, size_t rows_max) {
   return table;
 }
 
+/// Returns the part that shows the use of an engine's resource.
+PartKind kind_of_use(const std::string& resource) {
+  if (resource == "threads") return PartKind::kThreadsInUse;
+  if (resource == "RMW banks") return PartKind::kRmwBanksInUse;
+  return PartKind::kOther;
+}
+
 }  // namespace
 
 AggregatorResult pfe_result(std::string name, const engine::Report& report) {
@@ -92,21 +99,21 @@ AggregatorResult pfe_result(std::string name, const engine::Report& report) {
   result.latency = summarise(report.adding);
   for (uint32_t i = 0; i < engine::kLatencyPartCount; i++) {
     const auto part = static_cast<engine::LatencyPart>(i);
-    result.parts.push_back({std::string("latency ") + engine::to_string(part),
-                            in_seconds(report.adding.parts_mean[part]) * 1e6, "us"});
+    result.add(std::string("latency ") + engine::to_string(part),
+               in_seconds(report.adding.parts_mean[part]) * 1e6, "us");
   }
   for (const engine::ResourceUse& use : report.resources) {
-    // The first while any thread was at work, the second of a stretch of the whole run: it may be
-    // less where the work comes in short bursts.
-    result.parts.push_back({use.name + " in use, when active", use.share, "share"});
-    result.parts.push_back({use.name + " in use, fullest stretch", use.share_peak, "share"});
+    // The first is the use while any thread was at work. The second is the use in the fullest part
+    // of the whole run, and may be less where the work comes in short bursts.
+    result.parts.push_back(
+        {use.name + " in use, when active", use.share, "share", kind_of_use(use.name)});
+    result.add(use.name + " in use, fullest stretch", use.share_peak, "share");
   }
-  result.parts.push_back({"instructions per packet", report.instructions_per_packet, ""});
-  result.parts.push_back({"instructions per gradient", report.instructions_per_gradient, ""});
-  result.parts.push_back(
-      {"packet buffer peak", static_cast<double>(report.packet_buffer_peak), "packets"});
-  result.parts.push_back({"gradients added", static_cast<double>(report.gradients), ""});
-  result.parts.push_back({"active (a thread at work)", in_seconds(report.active), "s"});
+  result.add(PartKind::kInstructionsPerPacket, report.instructions_per_packet, "");
+  result.add("instructions per gradient", report.instructions_per_gradient, "");
+  result.add("packet buffer peak", static_cast<double>(report.packet_buffer_peak), "packets");
+  result.add("gradients added", static_cast<double>(report.gradients), "");
+  result.add("active (a thread at work)", in_seconds(report.active), "s");
   result.bottleneck = engine::bottleneck(report);
   return result;
 }

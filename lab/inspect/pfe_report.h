@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// @file
-/// A modelled PFE for people, whatever program runs on it: what it has done, and its inside at one
-/// moment.
+/// A modelled PFE's result, and its state at one moment, for any program that runs on it.
 ///
 /// Threads: Pure functions.
 /// Tests:   tests/lab/run_test.cc, tests/lab/run_observer_test.cc
@@ -17,10 +16,10 @@
 
 namespace tributary::lab {
 
-/// All but what only its program knows (kMemoryPart, kSlotsPart).
+/// Returns all parts but those that only the program knows (PartKind::kMemory, kSlots).
 [[nodiscard]] AggregatorResult pfe_result(std::string name, const engine::Report& report);
 
-/// Threads, the queue before them, and the banks.
+/// Returns tables of the threads, of the packets that wait for one, and of the banks.
 [[nodiscard]] std::vector<SnapshotTable> pfe_tables(const engine::PfeView& view, size_t rows_max);
 
 }  // namespace tributary::lab

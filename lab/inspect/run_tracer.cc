@@ -6,11 +6,12 @@
 #include "base/key_table.h"
 #include "lab/inspect/switchml_words.h"
 #include "lab/inspect/trio_words.h"
+#include "net/network.h"
 
 namespace tributary::lab {
 namespace {
 
-/// What a packet on a link says, by the aggregator's UDP port at one of its ends.
+/// Returns a packet in words. The aggregator's UDP port at one of its ends tells the protocol.
 engine::TraceWord word_of(uint16_t aggregator_port, const net::Packet& packet) {
   const bool to_aggregator = packet.destination.port == aggregator_port;
   if (is_switchml_port(aggregator_port)) {
@@ -34,7 +35,7 @@ void trace_packet(const Tracer& tracer, uint16_t aggregator_port, Instant at,
 
 Result<void> check_trace_node(const RunInside& inside, const std::string& name) {
   std::vector<std::string> names;
-  for (const auto& node : inside.aggregators) names.push_back(node->name());
+  for (InspectedNode* const node : inside.aggregators) names.push_back(node->name());
   for (net::LinkId link = 0; link < inside.network.link_count(); link++) {
     names.push_back(inside.network.link_name(link));
   }
@@ -65,13 +66,13 @@ Result<void> RunTracer::begin(const RunInside& inside) {
     if (const auto known = check_trace_node(inside, config_.node); !known) return known;
   }
   bool any = false;
-  for (const auto& node : inside.aggregators) {
+  for (InspectedNode* const node : inside.aggregators) {
     if (!config_.node.empty() && node->name() != config_.node) continue;
-    nodes_.push_back(node.get());
+    nodes_.push_back(node);
     if (sink_ != nullptr) any |= node->set_trace(*sink_);
   }
   if (sink_ == nullptr) return {};
-  // A link that is asked for by its name is wanted.
+  // A link's name asks for that link.
   const bool links = config_.links || (nodes_.empty() && !config_.node.empty());
   if (links) trace_links(inside, nodes_.empty() ? config_.node : "", *sink_, link_tracers_);
   if (any || links) return {};
@@ -84,7 +85,7 @@ Result<void> RunTracer::begin(const RunInside& inside) {
 void RunTracer::take_snapshots(Instant at) {
   SnapshotWish wish = config_.wish;
   wish.at = at;
-  for (AggregatorNode* const node : nodes_) snapshots_.push_back({at, node->snapshot(wish)});
+  for (InspectedNode* const node : nodes_) snapshots_.push_back({at, node->snapshot(wish)});
 }
 
 bool RunTracer::before_event(Instant next) {
@@ -99,7 +100,7 @@ bool RunTracer::before_event(Instant next) {
 
 void RunTracer::end() {
   ended_at_ = core_->now();
-  // What is due now and has no event behind it.
+  // Snapshots that are due, without a later event.
   for (; taken_ < config_.at.size() && config_.at[taken_] <= ended_at_; taken_++) {
     take_snapshots(config_.at[taken_]);
   }

@@ -12,12 +12,12 @@
 
 namespace tributary::lab {
 
-/// "contribution" toward the switch, "result" from it, with job, slot, set, packet_id and elements;
-/// "malformed" if it is none. @param payload The UDP payload, or its beginning.
+/// Returns "contribution" toward the switch or "result" from it, with job, slot, set, packet_id and
+/// elements; "malformed" for other bytes. @param payload The UDP payload, or its beginning.
 [[nodiscard]] engine::TraceWord switchml_message(std::span<const std::byte> payload,
                                                  bool to_switch);
 
-/// Whether a UDP port is SwitchML's.
+/// Returns whether a UDP port is SwitchML's.
 [[nodiscard]] bool is_switchml_port(uint16_t port);
 
 }  // namespace tributary::lab

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// A TrioNode's inside at one moment, as tables.
+#include "lab/inspect/trio_snapshot.h"
+
 #include <fmt/format.h>
 
-#include "lab/backends/trio_node.h"
-#include "lab/inspect/pfe_report.h"
+#include "lab/inspect/trio_words.h"
 #include "lab/trace/time_text.h"
 
 namespace tributary::lab {
@@ -30,7 +30,9 @@ std::vector<std::string> row_of(const trio_ml::Job& job, const trio_ml::BlockRec
           block.admitted == 0 ? "-" : ago(now, block.referenced_at)};
 }
 
-SnapshotTable records_of(trio_ml::Shard& shard, const SnapshotWish& wish, Instant now) {
+}  // namespace
+
+SnapshotTable trio_block_table(trio_ml::Shard& shard, const SnapshotWish& wish, Instant now) {
   SnapshotTable table{.name = "blocks",
                       .title = "",
                       .columns = {"job", "block", "slot", "state", "admitted", "added", "of",
@@ -50,15 +52,6 @@ SnapshotTable records_of(trio_ml::Shard& shard, const SnapshotWish& wish, Instan
   table.title =
       fmt::format("{} in progress{}", count, wish.block || wish.slot ? " (filtered)" : "");
   return table;
-}
-
-}  // namespace
-
-NodeSnapshot TrioNode::snapshot(const SnapshotWish& wish) {
-  const engine::PfeView view = pfe_->view(wish.at, words_);
-  NodeSnapshot snapshot{.node = name(), .tables = pfe_tables(view, wish.rows_max)};
-  snapshot.tables.push_back(records_of(shard_, wish, view.at));
-  return snapshot;
 }
 
 }  // namespace tributary::lab

@@ -15,20 +15,20 @@
 
 namespace tributary::lab {
 
-/// A Trio-ML message: "contribution", "probe", …, with job, block, source and what else it says;
-/// "malformed" if it is none.
+/// Returns a Trio-ML message in words: "contribution", "probe", …, with job, block, source and the
+/// other fields; "malformed" for other bytes.
 [[nodiscard]] engine::TraceWord trio_message(std::span<const std::byte> stored,
                                              uint32_t size_bytes);
 
-/// "aggregating", …
+/// Returns "aggregating", …
 [[nodiscard]] const char* to_string(trio_ml::BlockPhase phase);
 
 class TrioWords final : public engine::TraceWords {
  public:
-  /// @param shard Is only looked at.
+  /// @param shard Is only read.
   explicit TrioWords(trio_ml::Shard& shard) : shard_(shard) {}
 
-  /// As trio_message(), and the block's place in its job's window as "slot".
+  /// Returns trio_message(), with the block's place in its job's window as "slot".
   [[nodiscard]] engine::TraceWord message(std::span<const std::byte> stored,
                                           uint32_t size_bytes) const override;
   [[nodiscard]] engine::TraceWord target(const void* target) const override;

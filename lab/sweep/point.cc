@@ -6,6 +6,7 @@
 #include <fstream>
 #include <iterator>
 #include <string_view>
+#include <utility>
 
 #include "lab/run.h"
 #include "lab/scenario_file.h"
@@ -13,7 +14,7 @@
 namespace tributary::lab {
 namespace {
 
-/// Counts up when kept outcomes of earlier programs must not be used any more.
+/// Raise it when outcomes that earlier programs kept must not be used.
 constexpr std::string_view kOutcomeVersion = "1";
 
 uint64_t fnv1a(std::string_view text) {
@@ -22,7 +23,7 @@ uint64_t fnv1a(std::string_view text) {
   return hash;
 }
 
-/// What the scenario's topology file says; nothing without one.
+/// Returns the text of the scenario's topology file; nothing without one.
 std::string topology_of(const Scenario& scenario) {
   if (scenario.topology_file.empty()) return {};
   std::ifstream file(scenario.topology_file, std::ios::binary);
@@ -38,11 +39,11 @@ std::string point_key(const Point& point) {
   return fmt::format("{:016x}", fnv1a(text));
 }
 
-Result<Json> run_point(const Point& point) {
+Result<PointOutcome> run_point(const Point& point) {
   if (point.run) return point.run(point.scenario);
-  const Result<RunResult> result = run_scenario(point.scenario);
+  Result<RunResult> result = run_scenario(point.scenario);
   if (!result) return tl::unexpected(result.error());
-  return run_json(*result);
+  return PointOutcome{.result = *std::move(result), .accuracy = {}};
 }
 
 }  // namespace tributary::lab

@@ -2,7 +2,7 @@
 /// @file
 /// One point of a sweep or a figure: a scenario, and the key under which its outcome is kept.
 ///
-/// Threads: run() of different points may be called at the same time.
+/// Threads: Different points may run at the same time.
 /// Tests:   tests/lab/sweep/runner_test.cc
 #pragma once
 
@@ -11,24 +11,22 @@
 
 #include "base/result.h"
 #include "lab/scenario.h"
-#include "lab/sweep/run_json.h"
+#include "lab/sweep/outcome.h"
 
 namespace tributary::lab {
 
 struct Point {
-  std::string label;             ///< For messages: "backend=trio-ml straggler.probability=0.16".
-  Json values = Json::object();  ///< What tells it from the other points of its sweep.
+  std::string label;  ///< For messages: "backend=trio-ml straggler.probability=0.16".
   Scenario scenario;
-  std::string extra = {};  ///< What else decides the outcome, as text.
-  /// What is done with the scenario; nothing for run_scenario() and run_json().
-  std::function<Result<Json>(const Scenario&)> run = {};
+  std::string extra = {};  ///< Names whatever else decides the outcome, as `run` does.
+  /// Runs the scenario; empty for run_scenario().
+  std::function<Result<PointOutcome>(const Scenario&)> run = {};
 };
 
-/// Sixteen hexadecimal digits: FNV-1a over all keys of the scenario, its topology
-/// file and `extra`. Labels and values
-/// do not count, so a point that two sweeps share is the same one.
+/// Returns sixteen hexadecimal digits: FNV-1a over all keys of the scenario, its topology file and
+/// `extra`. The label does not count, so two sweeps can share a point.
 [[nodiscard]] std::string point_key(const Point& point);
 
-[[nodiscard]] Result<Json> run_point(const Point& point);
+[[nodiscard]] Result<PointOutcome> run_point(const Point& point);
 
 }  // namespace tributary::lab

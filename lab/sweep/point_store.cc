@@ -15,7 +15,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// Removes what follows the last newline: a line that was cut short.
+/// Removes the text after the last newline: a line that was cut short.
 Result<void> cut_half_line(const std::string& path) {
   std::ifstream file(path, std::ios::binary);
   if (!file) return {};  // Not there yet.
@@ -48,14 +48,15 @@ Result<PointStore> PointStore::open(const std::string& directory, uint32_t rank)
   return store;
 }
 
-const Json* PointStore::find(const std::string& key) const {
+const PointOutcome* PointStore::find(const std::string& key) const {
   const auto found = outcomes_.find(key);
   return found == outcomes_.end() ? nullptr : &found->second;
 }
 
-Result<void> PointStore::append(const std::string& key, const std::string& label, Json outcome) {
+Result<void> PointStore::append(const std::string& key, const std::string& label,
+                                PointOutcome outcome) {
   if (!directory_.empty()) {
-    const Json line{{"key", key}, {"label", label}, {"outcome", outcome}};
+    const Json line{{"key", key}, {"label", label}, {"outcome", outcome_json(outcome)}};
     own_file_ << line.dump() + "\n" << std::flush;
     if (!own_file_) {
       return failure(fmt::format("{}: cannot be written: {}", own_path_, std::strerror(errno)));
@@ -86,11 +87,12 @@ Result<void> PointStore::read_file(const std::string& path) {
   if (!file) return failure(fmt::format("{}: cannot be read: {}", path, std::strerror(errno)));
   std::string line;
   while (std::getline(file, line)) {
-    // Half a line is no JSON: somebody is writing it, or was stopped doing so.
-    Json json = Json::parse(line, nullptr, /*allow_exceptions=*/false);
+    // A partial line is no JSON: a process is writing it, or ended while it did.
+    const Json json = Json::parse(line, nullptr, /*allow_exceptions=*/false);
     if (!json.is_object() || !json.contains("key") || !json["key"].is_string()) continue;
     if (!json.contains("outcome")) continue;
-    outcomes_[json["key"].get<std::string>()] = std::move(json["outcome"]);
+    auto outcome = read_outcome(json["outcome"]);
+    if (outcome) outcomes_[json["key"].get<std::string>()] = *std::move(outcome);
   }
   return {};
 }

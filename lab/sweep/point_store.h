@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 /// @file
-/// Outcomes that are kept in a directory, so that an interrupted experiment goes on where it was.
+/// Keeps outcomes in a directory, so that an interrupted experiment continues where it stopped.
 ///
 ///   DIR/points-0.jsonl    one line a finished point: {"key":…,"label":…,"outcome":…}
 ///   DIR/points-1.jsonl    of the second process (MPI rank), and so on
 ///
-/// Model:   Each process appends to its own file, a whole line at a time, and reads those of all. A
-///          line that was cut short by the end of its process counts as not written.
+/// Model:   Each process appends whole lines to its own file and reads the files of all processes.
+///          A line that is cut short, or that holds no outcome, counts as not written.
 /// Threads: One; the runner calls it under its lock.
-/// Errors:  A directory that cannot be made, read or written is refused by name.
+/// Errors:  Refuses, by name, a directory that it cannot create, read or write.
 /// Memory:  All outcomes.
 /// Tests:   tests/lab/sweep/runner_test.cc
 #pragma once
@@ -19,7 +19,7 @@
 #include <string>
 
 #include "base/result.h"
-#include "lab/sweep/run_json.h"
+#include "lab/sweep/outcome.h"
 
 namespace tributary::lab {
 
@@ -27,14 +27,14 @@ class PointStore {
  public:
   /// Keeps nothing on disk.
   PointStore() = default;
-  /// Makes the directory unless it is there, and reads what is kept in it.
+  /// Creates the directory if it is missing, and reads the outcomes in it.
   static Result<PointStore> open(const std::string& directory, uint32_t rank);
 
-  /// @return null if the point is not finished.
-  [[nodiscard]] const Json* find(const std::string& key) const;
-  /// Keeps an outcome; it is on disk when this returns.
-  Result<void> append(const std::string& key, const std::string& label, Json outcome);
-  /// Reads again what other processes have written.
+  /// Returns null if the point is not finished.
+  [[nodiscard]] const PointOutcome* find(const std::string& key) const;
+  /// Keeps an outcome. It is on disk when this returns.
+  Result<void> append(const std::string& key, const std::string& label, PointOutcome outcome);
+  /// Reads the files again, with the lines that other processes have added.
   Result<void> reload();
 
  private:
@@ -43,7 +43,7 @@ class PointStore {
   std::string directory_;  ///< Empty for none.
   std::string own_path_;
   std::ofstream own_file_;
-  std::map<std::string, Json> outcomes_;
+  std::map<std::string, PointOutcome> outcomes_;
 };
 
 }  // namespace tributary::lab

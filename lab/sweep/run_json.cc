@@ -3,22 +3,28 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <exception>
+#include <limits>
+#include <string>
+#include <utility>
+
 namespace tributary::lab {
 namespace {
 
 Json summary_json(const DurationSummary& summary) {
-  return {{"count", summary.count},         {"mean_ns", json_ns(summary.mean)},
-          {"min_ns", json_ns(summary.min)}, {"p50_ns", json_ns(summary.p50)},
-          {"p90_ns", json_ns(summary.p90)}, {"p99_ns", json_ns(summary.p99)},
-          {"max_ns", json_ns(summary.max)}};
+  return {{"count", summary.count},       {"mean_ns", as_ns(summary.mean)},
+          {"min_ns", as_ns(summary.min)}, {"p50_ns", as_ns(summary.p50)},
+          {"p90_ns", as_ns(summary.p90)}, {"p99_ns", as_ns(summary.p99)},
+          {"max_ns", as_ns(summary.max)}};
 }
 
 Json workers_json(const RunResult& result) {
   Json workers = Json::array();
   for (const WorkerResult& worker : result.workers) {
-    workers.push_back({{"computed_ns", json_ns(worker.computed)},
-                       {"waited_ns", json_ns(worker.waited)},
-                       {"slept_ns", json_ns(worker.slept)},
+    workers.push_back({{"computed_ns", as_ns(worker.computed)},
+                       {"waited_ns", as_ns(worker.waited)},
+                       {"slept_ns", as_ns(worker.slept)},
                        {"iterations", worker.iterations},
                        {"iterations_skipped", worker.iterations_skipped},
                        {"contributions", worker.contributions},
@@ -32,7 +38,7 @@ Json workers_json(const RunResult& result) {
                        {"probes", worker.probes},
                        {"receive_overflows", worker.receive_overflows},
                        {"dropped_out", worker.dropped_out},
-                       {"finished_at_ns", json_ns(worker.finished_at)}});
+                       {"finished_at_ns", as_ns(worker.finished_at)}});
   }
   return workers;
 }
@@ -51,9 +57,116 @@ Json links_json(const RunResult& result) {
   return links;
 }
 
-Json aggregators_json(const RunResult& result) {
+// --- Reading -------------------------------------------------------------------------------------
+
+Duration read_ns(const Json& json, const char* key) { return from_ns(json.at(key).get<double>()); }
+
+/// A number that is not finite is written as null.
+double read_number(const Json& json, const char* key) {
+  const Json& value = json.at(key);
+  return value.is_null() ? std::numeric_limits<double>::quiet_NaN() : value.get<double>();
+}
+
+DurationSummary read_summary(const Json& json) {
+  return {.count = json.at("count").get<uint64_t>(),
+          .mean = read_ns(json, "mean_ns"),
+          .min = read_ns(json, "min_ns"),
+          .p50 = read_ns(json, "p50_ns"),
+          .p90 = read_ns(json, "p90_ns"),
+          .p99 = read_ns(json, "p99_ns"),
+          .max = read_ns(json, "max_ns")};
+}
+
+WorkerResult read_worker(const Json& json) {
+  const auto count = [&json](const char* key) { return json.at(key).get<uint64_t>(); };
+  WorkerResult worker;
+  worker.computed = read_ns(json, "computed_ns");
+  worker.waited = read_ns(json, "waited_ns");
+  worker.slept = read_ns(json, "slept_ns");
+  worker.iterations = json.at("iterations").get<uint32_t>();
+  worker.iterations_skipped = json.at("iterations_skipped").get<uint32_t>();
+  worker.contributions = count("contributions");
+  worker.contributions_lost = count("contributions_lost");
+  worker.sums_missed = count("sums_missed");
+  worker.packets_sent = count("packets_sent");
+  worker.packets_received = count("packets_received");
+  worker.wire_bytes_sent = count("wire_bytes_sent");
+  worker.wire_bytes_received = count("wire_bytes_received");
+  worker.retransmissions = count("retransmissions");
+  worker.probes = count("probes");
+  worker.receive_overflows = count("receive_overflows");
+  worker.dropped_out = json.at("dropped_out").get<bool>();
+  worker.finished_at = read_ns(json, "finished_at_ns");
+  return worker;
+}
+
+LinkResult read_link(const Json& json) {
+  const auto count = [&json](const char* key) { return json.at(key).get<uint64_t>(); };
+  return {.name = json.at("name").get<std::string>(),
+          .packets = count("packets"),
+          .bytes = count("bytes"),
+          .lost = count("lost"),
+          .marked = count("marked"),
+          .queue_bytes_peak = count("queue_bytes_peak"),
+          .utilisation = read_number(json, "utilisation")};
+}
+
+PartKind kind_of_part(const std::string& name) {
+  const auto found = std::find(kPartNames.begin(), kPartNames.end(), name);
+  return static_cast<PartKind>(found - kPartNames.begin());
+}
+
+AggregatorResult read_aggregator(const Json& json) {
+  AggregatorResult aggregator;
+  aggregator.name = json.at("name").get<std::string>();
+  aggregator.packets = json.at("packets").get<uint64_t>();
+  aggregator.dropped = json.at("dropped").get<uint64_t>();
+  aggregator.latency = read_summary(json.at("latency"));
+  for (const Json& part : json.at("parts")) {
+    auto name = part.at("name").get<std::string>();
+    const PartKind kind = kind_of_part(name);
+    aggregator.parts.push_back({.name = std::move(name),
+                                .value = read_number(part, "value"),
+                                .unit = part.at("unit").get<std::string>(),
+                                .kind = kind});
+  }
+  aggregator.bottleneck = json.at("bottleneck").get<std::string>();
+  return aggregator;
+}
+
+/// Throws nlohmann's exceptions where the JSON is no result.
+RunResult read_result(const Json& json) {
+  RunResult result;
+  result.mean_iteration = read_ns(json, "mean_iteration_ns");
+  result.total = read_ns(json, "total_ns");
+  result.typical_iteration = read_ns(json, "typical_iteration_ns");
+  result.bottleneck = json.at("bottleneck").get<std::string>();
+  result.blocks = json.at("blocks").get<uint64_t>();
+  result.degraded_blocks = json.at("degraded_blocks").get<uint64_t>();
+  result.wrong_sums = json.at("wrong_sums").get<uint64_t>();
+  result.checked_sums = json.at("checked_sums").get<uint64_t>();
+  result.block_latency = read_summary(json.at("block_latency"));
+  for (const Json& ns : json.at("iterations_ns")) {
+    result.iterations.push_back(from_ns(ns.get<double>()));
+  }
+  for (const Json& worker : json.at("workers")) result.workers.push_back(read_worker(worker));
+  for (const Json& link : json.at("links")) result.links.push_back(read_link(link));
+  result.timeline = json.at("timeline").get<std::vector<uint64_t>>();
+  result.timeline_later = json.at("timeline_later").get<uint64_t>();
+  for (const Json& aggregator : json.at("aggregators")) {
+    result.aggregators.push_back(read_aggregator(aggregator));
+  }
+  result.packets = json.at("packets").get<uint64_t>();
+  result.events = json.at("events").get<uint64_t>();
+  result.digest = std::stoull(json.at("digest").get<std::string>(), nullptr, 16);
+  return result;
+}
+
+}  // namespace
+
+Json aggregators_json(const std::vector<AggregatorResult>& all) {
   Json aggregators = Json::array();
-  for (const AggregatorResult& aggregator : result.aggregators) {
+  for (const AggregatorResult& aggregator : all) {
     Json parts = Json::array();
     for (const AggregatorResult::Part& part : aggregator.parts) {
       parts.push_back({{"name", part.name}, {"value", part.value}, {"unit", part.unit}});
@@ -68,18 +181,12 @@ Json aggregators_json(const RunResult& result) {
   return aggregators;
 }
 
-}  // namespace
-
-double json_ns(Duration duration) {
-  return static_cast<double>(duration.ticks()) / static_cast<double>(nanoseconds(1).ticks());
-}
-
 Json run_json(const RunResult& result) {
   Json iterations = Json::array();
-  for (const Duration iteration : result.iterations) iterations.push_back(json_ns(iteration));
-  return {{"mean_iteration_ns", json_ns(result.mean_iteration)},
-          {"total_ns", json_ns(result.total)},
-          {"typical_iteration_ns", json_ns(result.typical_iteration)},
+  for (const Duration iteration : result.iterations) iterations.push_back(as_ns(iteration));
+  return {{"mean_iteration_ns", as_ns(result.mean_iteration)},
+          {"total_ns", as_ns(result.total)},
+          {"typical_iteration_ns", as_ns(result.typical_iteration)},
           {"bottleneck", result.bottleneck},
           {"blocks", result.blocks},
           {"degraded_blocks", result.degraded_blocks},
@@ -92,10 +199,18 @@ Json run_json(const RunResult& result) {
           {"links", links_json(result)},
           {"timeline", result.timeline},
           {"timeline_later", result.timeline_later},
-          {"aggregators", aggregators_json(result)},
+          {"aggregators", aggregators_json(result.aggregators)},
           {"packets", result.packets},
           {"events", result.events},
           {"digest", fmt::format("{:016x}", result.digest)}};
+}
+
+std::optional<RunResult> read_run_json(const Json& json) {
+  try {
+    return read_result(json);
+  } catch (const std::exception&) {  // nlohmann's, and std::stoull()'s.
+    return std::nullopt;
+  }
 }
 
 }  // namespace tributary::lab

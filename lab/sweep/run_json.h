@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 /// @file
-/// A run's result as JSON, for files, and for figures, which are computed from the same text
-/// whether a point was just run or was read back.
+/// A run's result as JSON, for files.
 ///
-/// Units:   Keys end with theirs: _ns, _bytes. Times have whole ticks of 10 ps behind the point.
-/// Exact:   Equal results give equal bytes.
+/// Units:   Keys end with their unit: _ns, _bytes. Times keep whole ticks of 10 ps.
+/// Exact:   Equal results give equal bytes. A result read back from its JSON gives the same JSON.
 /// Tests:   tests/lab/sweep/run_output_test.cc
 #pragma once
 
 #include <nlohmann/json.hpp>
+#include <optional>
+#include <vector>
 
 #include "lab/result.h"
 
@@ -17,8 +18,9 @@ namespace tributary::lab {
 using Json = nlohmann::ordered_json;
 
 [[nodiscard]] Json run_json(const RunResult& result);
+[[nodiscard]] Json aggregators_json(const std::vector<AggregatorResult>& aggregators);
 
-/// In ns, as run_json() writes times.
-[[nodiscard]] double json_ns(Duration duration);
+/// Reads a result that run_json() wrote. Returns nothing if a key is missing or of another type.
+[[nodiscard]] std::optional<RunResult> read_run_json(const Json& json);
 
 }  // namespace tributary::lab

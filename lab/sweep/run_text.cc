@@ -5,13 +5,12 @@
 
 #include "lab/report/figure_row.h"
 #include "lab/report/text_table.h"
-#include "lab/sweep/run_json.h"
 
 namespace tributary::lab {
 namespace {
 
-std::string ms(Duration duration) { return short_number(json_ns(duration) / 1e6); }
-std::string us(Duration duration) { return short_number(json_ns(duration) / 1e3); }
+std::string ms(Duration duration) { return short_number(as_ms(duration)); }
+std::string us(Duration duration) { return short_number(as_us(duration)); }
 
 std::string headline(const RunResult& result) {
   TextTable table({0, 2});

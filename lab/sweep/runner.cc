@@ -11,12 +11,13 @@
 #include <optional>
 #include <utility>
 
+#include "base/assert.h"
 #include "lab/sweep/point_store.h"
 
 namespace tributary::lab {
 namespace {
 
-/// What the threads of one process share.
+/// The state that the threads of one process share.
 class Work {
  public:
   Work(std::span<const Point> points, const RunnerOptions& options, PointStore& store)
@@ -24,7 +25,7 @@ class Work {
     for (size_t i = 0; i < points.size(); i++) keys_.push_back(point_key(points[i]));
   }
 
-  /// Those of this rank that are not finished; equal points once.
+  /// Returns the unfinished points of this rank, equal points once.
   std::vector<size_t> missing() const {
     std::vector<size_t> all;
     std::map<std::string, bool> seen;
@@ -44,7 +45,7 @@ class Work {
     done_ = 0;
     total_ = mine.size();
     report();
-    // oneTBB starts no more threads than there are cores unless it is told that it may.
+    // oneTBB starts no more threads than there are cores unless this limit is raised.
     std::optional<tbb::global_control> allowed;
     if (thread_count() > 0) {
       allowed.emplace(tbb::global_control::max_allowed_parallelism,
@@ -57,7 +58,7 @@ class Work {
     });
   }
 
-  /// The failed point that comes first.
+  /// Returns the error of the first failed point.
   [[nodiscard]] Result<void> verdict() const {
     if (errors_.empty()) return {};
     return failure(
@@ -67,9 +68,9 @@ class Work {
   [[nodiscard]] RunnerOutcome collect() const {
     RunnerOutcome outcome;
     for (const std::string& key : keys_) {
-      const Json* found = store_.find(key);
+      const PointOutcome* found = store_.find(key);
       outcome.finished += found == nullptr ? 0 : 1;
-      outcome.outcomes.push_back(found == nullptr ? Json() : *found);
+      outcome.points.push_back(found == nullptr ? std::nullopt : std::optional(*found));
     }
     outcome.interrupted = stopped();
     return outcome;
@@ -78,7 +79,7 @@ class Work {
  private:
   [[nodiscard]] int thread_count() const {
     if (options_.threads != 0) return static_cast<int>(options_.threads);
-    // A rank for each core is what mpirun starts.
+    // mpirun starts a rank for each core.
     const bool ranks = options_.ranks != nullptr && options_.ranks->count() > 1;
     return ranks ? 1 : tbb::task_arena::automatic;
   }
@@ -97,7 +98,7 @@ class Work {
       const std::lock_guard lock(mutex_);
       if (stopped() || !errors_.empty()) return;
     }
-    Result<Json> outcome = run_point(points_[index]);
+    Result<PointOutcome> outcome = run_point(points_[index]);
     const std::lock_guard lock(mutex_);
     if (!outcome) {
       errors_[index] = outcome.error().text;
@@ -122,6 +123,15 @@ class Work {
 
 }  // namespace
 
+std::vector<PointOutcome> RunnerOutcome::outcomes() const {
+  std::vector<PointOutcome> all;
+  for (const auto& point : points) {
+    TRIB_ASSERT(point.has_value());
+    all.push_back(*point);
+  }
+  return all;
+}
+
 Result<RunnerOutcome> run_points(std::span<const Point> points, const RunnerOptions& options) {
   const uint32_t rank = options.ranks == nullptr ? 0 : options.ranks->rank();
   PointStore store;
@@ -134,8 +144,8 @@ Result<RunnerOutcome> run_points(std::span<const Point> points, const RunnerOpti
   }
   Work work(points, options, store);
   const std::vector<size_t> mine = work.missing();
-  // All ranks have read what is kept before one of them adds to it, and all have added before one
-  // of them reads everything.
+  // All ranks read the kept points before any of them adds one. All have added theirs before any of
+  // them reads everything.
   if (options.ranks != nullptr) options.ranks->wait_for_all();
   work.run(mine);
   if (options.ranks != nullptr) options.ranks->wait_for_all();

@@ -1,22 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 /// @file
-/// Runs points: over the cores of this machine, over the ranks of an MPI job, or both; keeps what
-/// is finished.
+/// Runs points over the cores of this machine, over the ranks of an MPI job, or both. Keeps
+/// finished points.
 ///
-/// Model:   Each point is one run in virtual time, on one thread, that shares nothing with others.
-/// So
-///          the outcomes do not depend on threads, ranks or interruptions: they are put together in
-///          the order of the points.
-///          Rank r of n takes every n-th of the points that are not finished, from its r-th.
-/// Threads: run_points() starts oneTBB's; on_progress is called by any of them, one at a time.
-/// Errors:  A point that fails stops those that have not begun; of several the first in order is
-///          reported, with its label.
+/// Model:   Each point is one run in virtual time, on one thread, and shares nothing with others.
+///          Threads, ranks and interruptions therefore do not change the outcomes, which are in the
+///          order of the points. Rank r of n takes every n-th unfinished point, from the r-th.
+/// Threads: run_points() starts oneTBB's. Any of them calls on_progress, one at a time.
+/// Errors:  A point that fails stops those that have not begun. The error names the first failed
+///          point in the order of the points, by its label.
 /// Tests:   tests/lab/sweep/runner_test.cc
 #pragma once
 
 #include <atomic>
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -29,21 +28,24 @@ namespace tributary::lab {
 
 struct RunnerOptions {
   uint32_t threads = 0;                     ///< 0: as many as cores (under mpirun: 1).
-  std::string directory = {};               ///< Where finished points are kept; empty for nowhere.
-  const std::atomic<bool>* stop = nullptr;  ///< Set it, and no further point begins.
+  std::string directory = {};               ///< Keeps finished points; empty to keep none.
+  const std::atomic<bool>* stop = nullptr;  ///< Once true, no further point begins.
   Ranks* ranks = nullptr;                   ///< Null for this process alone.
-  /// @param done Of `total`, which are this process's points; earlier kept ones count as done.
+  /// @param done Of `total` points of this process that were not finished before.
   std::function<void(uint64_t done, uint64_t total)> on_progress = {};
 };
 
 struct RunnerOutcome {
-  std::vector<Json> outcomes;  ///< Shape [points], null where a point is not finished.
-  uint64_t finished = 0;       ///< Of all points.
+  /// Shape [points]; empty where a point is not finished.
+  std::vector<std::optional<PointOutcome>> points;
+  uint64_t finished = 0;  ///< Of all points.
   bool interrupted = false;
-  [[nodiscard]] bool complete() const { return finished == outcomes.size(); }
+  [[nodiscard]] bool complete() const { return finished == points.size(); }
+  /// Returns the outcomes, shape [points]. @pre complete().
+  [[nodiscard]] std::vector<PointOutcome> outcomes() const;
 };
 
-/// Refuses ranks without a directory: it is how they exchange outcomes.
+/// Refuses several ranks without a directory, through which they exchange outcomes.
 [[nodiscard]] Result<RunnerOutcome> run_points(std::span<const Point> points,
                                                const RunnerOptions& options);
 

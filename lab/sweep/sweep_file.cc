@@ -18,23 +18,28 @@ namespace {
 constexpr std::string_view kPrefix = "sweep.";
 constexpr std::string_view kRepeat = "sweep.repeat";
 
-/// A key and the values that it takes.
-struct Dimension {
-  WrittenKey key;  ///< Without the prefix; its text is replaced.
-  std::vector<std::string> values;
+/// A value of a swept key, as it was written and read once.
+struct SweptValue {
+  std::string text;
+  Setting setting;
 };
 
-/// What a sweep shows of each point: key in run_json(), column, factor from there to here.
+struct Dimension {
+  std::string key;  ///< Without the prefix.
+  std::vector<SweptValue> values;
+};
+
+/// A column of the tables.
 struct Column {
-  std::string_view json_key;
   std::string_view name;
-  double factor;
+  double (*value)(const RunResult& result);
 };
 constexpr Column kColumns[] = {
-    {"mean_iteration_ns", "mean_iteration_ms", 1e-6},
-    {"total_ns", "total_ms", 1e-6},
-    {"degraded_fraction", "degraded_fraction", 1.0},
-    {"packets", "packets", 1.0},
+    {"mean_iteration_ms",
+     [](const RunResult& result) { return as_ns(result.mean_iteration) * 1e-6; }},
+    {"total_ms", [](const RunResult& result) { return as_ns(result.total) * 1e-6; }},
+    {"degraded_fraction", [](const RunResult& result) { return result.degraded_fraction(); }},
+    {"packets", [](const RunResult& result) { return static_cast<double>(result.packets); }},
 };
 
 std::vector<std::string> split(const std::string& text) {
@@ -56,103 +61,150 @@ Result<uint64_t> repeats_of(const WrittenKey& key) {
   return std::get<uint64_t>(*value);
 }
 
-/// A value as JSON: a number where it is one.
+/// Returns a value as JSON: a number or a truth value where it is one, else text.
 Json value_json(const std::string& text) {
   const Json parsed = Json::parse(text, nullptr, /*allow_exceptions=*/false);
   return parsed.is_number() || parsed.is_boolean() ? parsed : Json(text);
 }
 
-/// A sweep being taken apart.
+/// The keys of a sweep, sorted by their use.
 struct Parts {
-  std::vector<WrittenKey> fixed;
+  std::vector<Setting> fixed;
   std::vector<Dimension> dimensions;
   uint64_t repeats = 1;
 };
 
+Result<Dimension> read_dimension(const WrittenKey& written) {
+  WrittenKey key = written;
+  key.name = written.name.substr(kPrefix.size());
+  key.type = WrittenType::kUntyped;
+  Dimension dimension{.key = key.name, .values = {}};
+  for (std::string& text : split(written.text)) {
+    key.text = text;
+    Result<Setting> setting = read_setting(key);
+    if (!setting) return tl::unexpected(setting.error());
+    dimension.values.push_back({.text = std::move(text), .setting = std::move(*setting)});
+  }
+  return dimension;
+}
+
+Result<void> add_fixed(Parts& parts, const WrittenKey& key) {
+  Result<Setting> setting = read_setting(key);
+  if (!setting) return tl::unexpected(setting.error());
+  parts.fixed.push_back(std::move(*setting));
+  return {};
+}
+
+Result<void> add_key(Parts& parts, const WrittenKey& key) {
+  if (key.name == kRepeat) {
+    const Result<uint64_t> repeats = repeats_of(key);
+    if (!repeats) return tl::unexpected(repeats.error());
+    parts.repeats = *repeats;
+    return {};
+  }
+  if (!key.name.starts_with(kPrefix)) return add_fixed(parts, key);
+  Result<Dimension> dimension = read_dimension(key);
+  if (!dimension) return tl::unexpected(dimension.error());
+  parts.dimensions.push_back(std::move(*dimension));
+  return {};
+}
+
+Result<void> add_override(Parts& parts, const WrittenKey& key) {
+  const auto swept = [&key](const Dimension& dimension) { return dimension.key == key.name; };
+  if (std::any_of(parts.dimensions.begin(), parts.dimensions.end(), swept)) {
+    return failure(fmt::format("{}: {}={} is swept in the file; allowed: keys that are not",
+                               key.where, key.name, key.text));
+  }
+  return add_fixed(parts, key);
+}
+
 Result<Parts> take_apart(std::span<const WrittenKey> keys, std::span<const WrittenKey> overrides) {
   Parts parts;
   for (const WrittenKey& key : keys) {
-    if (key.name == kRepeat) {
-      const Result<uint64_t> repeats = repeats_of(key);
-      if (!repeats) return tl::unexpected(repeats.error());
-      parts.repeats = *repeats;
-    } else if (key.name.starts_with(kPrefix)) {
-      Dimension dimension{.key = key, .values = split(key.text)};
-      dimension.key.name = key.name.substr(kPrefix.size());
-      dimension.key.type = WrittenType::kUntyped;
-      parts.dimensions.push_back(std::move(dimension));
-    } else {
-      parts.fixed.push_back(key);
+    if (const Result<void> added = add_key(parts, key); !added) {
+      return tl::unexpected(added.error());
     }
   }
   for (const WrittenKey& key : overrides) {
-    const auto swept = [&key](const Dimension& d) { return d.key.name == key.name; };
-    if (std::any_of(parts.dimensions.begin(), parts.dimensions.end(), swept)) {
-      return failure(fmt::format("{}: {}={} is swept in the file; allowed: keys that are not",
-                                 key.where, key.name, key.text));
+    if (const Result<void> added = add_override(parts, key); !added) {
+      return tl::unexpected(added.error());
     }
-    parts.fixed.push_back(key);
-  }
-  if (parts.dimensions.empty() && parts.repeats == 1) {
-    return failure("[sweep] is missing or empty; allowed: keys with lists of values, and repeat");
   }
   return parts;
 }
 
-Result<uint64_t> count_points(const Parts& parts) {
+Result<uint64_t> count_points(const Parts& parts, const std::string& place) {
+  const std::string prefix = place.empty() ? "" : place + ": ";
+  if (parts.dimensions.empty() && parts.repeats == 1) {
+    return failure(prefix +
+                   "[sweep] is missing or empty; allowed: keys with lists of values, and repeat");
+  }
   uint64_t count = parts.repeats;
   for (const Dimension& dimension : parts.dimensions) {
     count *= dimension.values.size();
     if (count > kPointsMax) {
-      return failure(
-          fmt::format("[sweep] has more than {} points; allowed: at most that many", kPointsMax));
+      return failure(fmt::format("{}[sweep] has more than {} points; allowed: at most that many",
+                                 prefix, kPointsMax));
     }
   }
   return count;
 }
 
-/// The point of this number: its digits in the mixed base of the lists' lengths.
-Result<Point> make_point(const Parts& parts, uint64_t number) {
+/// Adds the point of this number: its digits in the mixed base of the lists' lengths.
+Result<void> add_point(Sweep& sweep, const Parts& parts, uint64_t number) {
   const uint64_t repeat = number % parts.repeats;
   number /= parts.repeats;
-  std::vector<WrittenKey> varied;
-  for (auto dimension = parts.dimensions.rbegin(); dimension != parts.dimensions.rend();
-       dimension++) {
-    WrittenKey key = dimension->key;
-    key.text = dimension->values[number % dimension->values.size()];
-    number /= dimension->values.size();
-    varied.insert(varied.begin(), std::move(key));
+  std::vector<const SweptValue*> varied(parts.dimensions.size());
+  for (size_t i = varied.size(); i-- > 0;) {
+    const std::vector<SweptValue>& values = parts.dimensions[i].values;
+    varied[i] = &values[number % values.size()];
+    number /= values.size();
   }
-  std::vector<WrittenKey> keys = parts.fixed;
-  keys.insert(keys.end(), varied.begin(), varied.end());
-  Result<Scenario> scenario = make_scenario(keys);
+  std::vector<Setting> settings = parts.fixed;
+  for (const SweptValue* value : varied) settings.push_back(value->setting);
+  Result<Scenario> scenario = make_scenario(std::span<const Setting>(settings));
   if (!scenario) return tl::unexpected(scenario.error());
   Point point;
-  for (const WrittenKey& key : varied) {
-    point.label += fmt::format("{}{}={}", point.label.empty() ? "" : " ", key.name, key.text);
-    point.values[key.name] = value_json(key.text);
+  Json values = Json::object();
+  for (size_t i = 0; i < varied.size(); i++) {
+    const std::string& key = parts.dimensions[i].key;
+    point.label += fmt::format("{}{}={}", point.label.empty() ? "" : " ", key, varied[i]->text);
+    values[key] = value_json(varied[i]->text);
   }
   scenario->seed += repeat;
   if (parts.repeats > 1) point.label += fmt::format(" seed={}", scenario->seed);
-  point.values["seed"] = scenario->seed;
+  values["seed"] = scenario->seed;
   point.scenario = std::move(*scenario);
-  return point;
+  sweep.points.push_back(std::move(point));
+  sweep.values.push_back(std::move(values));
+  return {};
+}
+
+/// Returns the values of a point's varied keys, as they were written.
+std::vector<std::string> value_texts(const Sweep& sweep, size_t point) {
+  std::vector<std::string> texts;
+  for (const std::string& key : sweep.keys) {
+    const Json& value = sweep.values[point][key];
+    texts.push_back(value.is_string() ? value.get<std::string>() : value.dump());
+  }
+  return texts;
 }
 
 }  // namespace
 
-Result<Sweep> make_sweep(std::span<const WrittenKey> keys, std::span<const WrittenKey> overrides) {
+Result<Sweep> make_sweep(std::span<const WrittenKey> keys, std::span<const WrittenKey> overrides,
+                         const std::string& place) {
   const Result<Parts> parts = take_apart(keys, overrides);
   if (!parts) return tl::unexpected(parts.error());
-  const Result<uint64_t> count = count_points(*parts);
+  const Result<uint64_t> count = count_points(*parts, place);
   if (!count) return tl::unexpected(count.error());
   Sweep sweep;
-  for (const Dimension& dimension : parts->dimensions) sweep.keys.push_back(dimension.key.name);
+  for (const Dimension& dimension : parts->dimensions) sweep.keys.push_back(dimension.key);
   if (parts->repeats > 1) sweep.keys.emplace_back("seed");
   for (uint64_t i = 0; i < *count; i++) {
-    Result<Point> point = make_point(*parts, i);
-    if (!point) return tl::unexpected(point.error());
-    sweep.points.push_back(std::move(*point));
+    if (const Result<void> added = add_point(sweep, *parts, i); !added) {
+      return tl::unexpected(added.error());
+    }
   }
   return sweep;
 }
@@ -160,60 +212,43 @@ Result<Sweep> make_sweep(std::span<const WrittenKey> keys, std::span<const Writt
 Result<Sweep> load_sweep(const std::string& path, std::span<const WrittenKey> overrides) {
   const Result<std::vector<WrittenKey>> keys = read_keys(path);
   if (!keys) return tl::unexpected(keys.error());
-  Result<Sweep> sweep = make_sweep(*keys, overrides);
-  // What concerns no single key concerns the file.
-  if (!sweep && sweep.error().text.starts_with("[sweep]")) {
-    return failure(fmt::format("{}: {}", path, sweep.error().text));
-  }
-  return sweep;
+  return make_sweep(*keys, overrides, path);
 }
 
-std::string sweep_json_lines(const Sweep& sweep, std::span<const Json> outcomes) {
+std::string sweep_json_lines(const Sweep& sweep, std::span<const PointOutcome> outcomes) {
   std::string text;
   for (size_t i = 0; i < outcomes.size(); i++) {
-    if (outcomes[i].is_null()) continue;
-    text += Json{{"values", sweep.points[i].values}, {"outcome", outcomes[i]}}.dump() + "\n";
+    const Json line{{"values", sweep.values[i]}, {"outcome", outcome_json(outcomes[i])}};
+    text += line.dump() + "\n";
   }
   return text;
 }
 
-std::string sweep_csv(const Sweep& sweep, std::span<const Json> outcomes) {
+std::string sweep_csv(const Sweep& sweep, std::span<const PointOutcome> outcomes) {
   std::string text;
   for (const std::string& key : sweep.keys) text += csv_field(key) + ",";
   for (const Column& column : kColumns) {
     text += std::string(column.name) + (&column == std::end(kColumns) - 1 ? "\n" : ",");
   }
   for (size_t i = 0; i < outcomes.size(); i++) {
-    if (outcomes[i].is_null()) continue;
-    const Json& values = sweep.points[i].values;
-    for (const std::string& key : sweep.keys) {
-      text +=
-          csv_field(values[key].is_string() ? values[key].get<std::string>() : values[key].dump()) +
-          ",";
-    }
+    for (const std::string& value : value_texts(sweep, i)) text += csv_field(value) + ",";
     for (const Column& column : kColumns) {
-      const double value = outcomes[i].value(std::string(column.json_key), 0.0) * column.factor;
-      text += fmt::format("{}{}", value, &column == std::end(kColumns) - 1 ? "\n" : ",");
+      text += fmt::format("{}{}", column.value(outcomes[i].result),
+                          &column == std::end(kColumns) - 1 ? "\n" : ",");
     }
   }
   return text;
 }
 
-std::string sweep_table(const Sweep& sweep, std::span<const Json> outcomes) {
+std::string sweep_table(const Sweep& sweep, std::span<const PointOutcome> outcomes) {
   TextTable table;
   std::vector<std::string> head(sweep.keys.begin(), sweep.keys.end());
   for (const Column& column : kColumns) head.emplace_back(column.name);
   table.add(head);
   for (size_t i = 0; i < outcomes.size(); i++) {
-    if (outcomes[i].is_null()) continue;
-    std::vector<std::string> line;
-    for (const std::string& key : sweep.keys) {
-      const Json& value = sweep.points[i].values[key];
-      line.push_back(value.is_string() ? value.get<std::string>() : value.dump());
-    }
+    std::vector<std::string> line = value_texts(sweep, i);
     for (const Column& column : kColumns) {
-      line.push_back(
-          short_number(outcomes[i].value(std::string(column.json_key), 0.0) * column.factor));
+      line.push_back(short_number(column.value(outcomes[i].result)));
     }
     table.add(std::move(line));
   }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// @file
-/// A sweep: a scenario, and lists of values for some of its keys; every combination is one point.
+/// A sweep: a scenario with lists of values for some of its keys. Each combination is one point.
 ///
 ///   backend = "trio-ml"             # keys as in a scenario file
 ///   [sweep]
@@ -9,8 +9,9 @@
 ///   repeat = 5                      # each point with seeds seed, seed + 1, …
 ///
 /// Shapes:  The first list of the file varies slowest, repetitions fastest.
-/// Errors:  As make_scenario(), for every point; a sweep without lists; more than kPointsMax
-/// points. Tests:   tests/lab/sweep/sweep_file_test.cc
+/// Errors:  Refuses what make_scenario() refuses, sweeps without lists, and more than kPointsMax
+///          points.
+/// Tests:   tests/lab/sweep/sweep_file_test.cc
 #pragma once
 
 #include <cstdint>
@@ -24,29 +25,34 @@
 
 namespace tributary::lab {
 
-/// Beyond this a sweep is most likely a mistake.
+/// A larger sweep is most likely a mistake.
 inline constexpr uint64_t kPointsMax = 1'000'000;
 
 struct Sweep {
-  std::vector<std::string> keys;  ///< That vary, in the order of the file; "seed" last if repeated.
+  std::vector<std::string>
+      keys;  ///< The varied ones, in the file's order; "seed" last if repeated.
   std::vector<Point> points;
+  std::vector<Json> values;  ///< Shape [points]: an object of the varied keys and the seed.
 };
 
-/// @param overrides Come after the file's keys; one that the file sweeps is refused.
+/// Reads a sweep file. @param overrides Set after the file's keys; they must not be swept.
 [[nodiscard]] Result<Sweep> load_sweep(const std::string& path,
                                        std::span<const WrittenKey> overrides);
 
-/// From keys, those of the table [sweep] named "sweep.…".
+/// Makes a sweep from keys. Those of the table [sweep] are named "sweep.…". @param place Of the
+/// whole sweep, for messages.
 [[nodiscard]] Result<Sweep> make_sweep(std::span<const WrittenKey> keys,
-                                       std::span<const WrittenKey> overrides);
+                                       std::span<const WrittenKey> overrides,
+                                       const std::string& place = "");
 
-/// The finished points as JSON lines: {"values":…,"outcome":…}, in the order of the points.
-[[nodiscard]] std::string sweep_json_lines(const Sweep& sweep, std::span<const Json> outcomes);
+// @param outcomes Shape [points].
 
-/// A line for each finished point: the keys that vary, then the headline figures.
-[[nodiscard]] std::string sweep_csv(const Sweep& sweep, std::span<const Json> outcomes);
-
-/// The same for people.
-[[nodiscard]] std::string sweep_table(const Sweep& sweep, std::span<const Json> outcomes);
+/// Returns a JSON line for each point: {"values":…,"outcome":…}.
+[[nodiscard]] std::string sweep_json_lines(const Sweep& sweep,
+                                           std::span<const PointOutcome> outcomes);
+/// Returns a line for each point: the varied keys, then the headline figures.
+[[nodiscard]] std::string sweep_csv(const Sweep& sweep, std::span<const PointOutcome> outcomes);
+/// Returns the same as a table for a terminal.
+[[nodiscard]] std::string sweep_table(const Sweep& sweep, std::span<const PointOutcome> outcomes);
 
 }  // namespace tributary::lab

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "lab/workload/ddp_workload.h"
 
-#include "base/assert.h"
-
 namespace tributary::lab {
 namespace {
 
@@ -36,10 +34,9 @@ uint64_t Workload::elements() const {
 }
 
 Duration compute_time(const DnnShape& shape) {
-  const DnnShape* reference = find_dnn_shape("resnet50");
-  TRIB_ASSERT(reference != nullptr);
+  const DnnShape& reference = dnn_shape(Model::kResnet50);
   return share(seconds(1), shape.batch * shape.multiply_adds(),
-               kResnet50ImagesPerSecond * reference->multiply_adds());
+               kResnet50ImagesPerSecond * reference.multiply_adds());
 }
 
 Workload ddp_workload(const DnnShape& shape) {
@@ -66,8 +63,8 @@ Workload ddp_workload(const DnnShape& shape) {
 Workload workload_of(const Scenario& scenario) {
   const ModelSettings& model = scenario.model;
   Workload workload;
-  if (const DnnShape* shape = find_dnn_shape(model.name)) {
-    workload = ddp_workload(*shape);
+  if (model.kind != Model::kCustom) {
+    workload = ddp_workload(dnn_shape(model.kind));
     if (model.backward != Duration()) {
       for (Bucket& bucket : workload.buckets) {
         bucket.ready_at = share(model.backward, static_cast<uint64_t>(bucket.ready_at.ticks()),

@@ -6,6 +6,8 @@
 #include <initializer_list>
 #include <utility>
 
+#include "base/assert.h"
+
 namespace tributary::lab {
 namespace {
 
@@ -201,11 +203,12 @@ std::vector<DnnTensor> mobilenet_v2() {
 /// Batch sizes of the first three: Trio paper Table 1; of the others: assumed as ResNet50's.
 std::vector<DnnShape> build_all() {
   return {
-      {"resnet50", "98 MB, batch 64 (Trio paper Table 1)", 64, resnet50()},
-      {"vgg11", "507 MB, batch 128 (Trio paper Table 1)", 128, vgg11()},
-      {"densenet161", "109 MB, batch 64 (Trio paper Table 1)", 64, densenet161()},
-      {"resnet18", "45 MB, batch 64", 64, resnet18()},
-      {"mobilenet_v2", "13 MB, batch 64", 64, mobilenet_v2()},
+      {Model::kResnet50, "resnet50", "98 MB, batch 64 (Trio paper Table 1)", 64, resnet50()},
+      {Model::kVgg11, "vgg11", "507 MB, batch 128 (Trio paper Table 1)", 128, vgg11()},
+      {Model::kDensenet161, "densenet161", "109 MB, batch 64 (Trio paper Table 1)", 64,
+       densenet161()},
+      {Model::kResnet18, "resnet18", "45 MB, batch 64", 64, resnet18()},
+      {Model::kMobilenetV2, "mobilenet_v2", "13 MB, batch 64", 64, mobilenet_v2()},
   };
 }
 
@@ -228,11 +231,10 @@ const std::vector<DnnShape>& dnn_shapes() {
   return shapes;
 }
 
-const DnnShape* find_dnn_shape(const std::string& name) {
-  const auto& shapes = dnn_shapes();
-  const auto found = std::find_if(shapes.begin(), shapes.end(),
-                                  [&](const DnnShape& shape) { return shape.name == name; });
-  return found == shapes.end() ? nullptr : &*found;
+const DnnShape& dnn_shape(Model model) {
+  const DnnShape& shape = dnn_shapes().at(static_cast<size_t>(model));
+  TRIB_ASSERT(shape.id == model);
+  return shape;
 }
 
 }  // namespace tributary::lab

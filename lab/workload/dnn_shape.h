@@ -1,20 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 /// @file
-/// The parameters of well-known networks, tensor by tensor in the order in which PyTorch registers
-/// them, each with the multiply-adds that belong to it. Built from the networks' structure, so that
-/// bucket sizes and the order of gradients follow by rule instead of being tables.
+/// The parameters of well-known networks: each tensor, in PyTorch's order of registration, with its
+/// multiply-adds. Built from the networks' structure, so bucket sizes and the order of gradients
+/// follow from rules, not tables.
 ///
 /// Units:   Elements (float32) and multiply-adds of one forward pass of one image of 224 x 224.
 /// Source:  The networks' papers (ResNet: He et al. 2016; VGG: Simonyan, Zisserman 2015; DenseNet:
 ///          Huang et al. 2017; MobileNetV2: Sandler et al. 2018) with torchvision's order of
 ///          layers.
-/// Tests:   tests/lab/workload/dnn_shape_test.cc (parameter counts are those that torchvision
-/// gives)
+/// Tests:   tests/lab/workload/dnn_shape_test.cc (parameter counts are torchvision's)
 #pragma once
 
 #include <cstdint>
 #include <string>
 #include <vector>
+
+#include "lab/scenario.h"
 
 namespace tributary::lab {
 
@@ -24,6 +25,7 @@ struct DnnTensor {
 };
 
 struct DnnShape {
+  Model id;
   std::string name;
   std::string description;  ///< One line.
   uint32_t batch;           ///< Images an iteration and worker.
@@ -33,9 +35,10 @@ struct DnnShape {
   [[nodiscard]] uint64_t multiply_adds() const;
 };
 
-/// All networks that are known by name. Built at the first call; any thread.
+/// Returns a row for each Model but kCustom, in their order. The first call builds them. Any thread
+/// may call it.
 [[nodiscard]] const std::vector<DnnShape>& dnn_shapes();
-/// Null if there is none of that name.
-[[nodiscard]] const DnnShape* find_dnn_shape(const std::string& name);
+/// @param model Not kCustom.
+[[nodiscard]] const DnnShape& dnn_shape(Model model);
 
 }  // namespace tributary::lab

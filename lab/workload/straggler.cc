@@ -1,15 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "lab/workload/straggler.h"
 
-#include <algorithm>
-
+#include "base/assert.h"
 #include "base/prng.h"
 #include "host/straggler_pattern.h"
 
 namespace tributary::lab {
 namespace {
 
-/// Separates the pattern's draws from the network's and the workers' of the same scenario.
+/// Separates the pattern's random numbers from those of the network and the workers.
 constexpr uint64_t kSeedSalt = 0x7374726167676c65;
 
 uint64_t seed_of(const Scenario& scenario) { return Prng(scenario.seed ^ kSeedSalt).any_u64(); }
@@ -98,7 +97,7 @@ class BackgroundFlow final : public StragglerPattern {
   const uint32_t worker_;
 };
 
-/// The pattern of kind T; only some need the typical iteration.
+/// Makes a pattern of kind T. Only some need the typical iteration.
 template <class T>
 std::unique_ptr<StragglerPattern> make(const Scenario& scenario, Duration) {
   return std::make_unique<T>(scenario);
@@ -121,37 +120,42 @@ std::optional<uint32_t> StragglerPattern::background_to() const { return std::nu
 
 const std::vector<StragglerKind>& straggler_kinds() {
   static const std::vector<StragglerKind> kinds{
-      {.choice = {"none", "nobody straggles"}, .make = make_none},
-      {.choice = {"slow-worker",
+      {.id = Straggling::kNone, .choice = {"none", "nobody straggles"}, .make = make_none},
+      {.id = Straggling::kSlowWorker,
+       .choice = {"slow-worker",
                   "at each of three points of an iteration one of the workers sleeps with a "
                   "probability, 0.5 to 2 typical iterations (Trio paper §6.1)"},
        .needs_typical_iteration = true,
        .make = make_timed<OneSlowWorker>},
-      {.choice = {"slow-worker-each", "the same, but every worker decides for itself"},
+      {.id = Straggling::kSlowWorkerEach,
+       .choice = {"slow-worker-each", "the same, but every worker decides for itself"},
        .needs_typical_iteration = true,
        .make = make_timed<EachSlowWorker>},
-      {.choice = {"fail-slow", "one worker's computation takes a constant factor longer"},
+      {.id = Straggling::kFailSlow,
+       .choice = {"fail-slow", "one worker's computation takes a constant factor longer"},
        .make = make<FailSlow>},
-      {.choice = {"heavy-tail",
+      {.id = Straggling::kHeavyTail,
+       .choice = {"heavy-tail",
                   "every worker's computation varies, with a given ratio of P99 to P50"},
        .make = make<HeavyTail>},
-      {.choice = {"pause", "one worker's process stands still once, for a given time"},
+      {.id = Straggling::kPause,
+       .choice = {"pause", "one worker's process stands still once, for a given time"},
        .make = make<PausedProcess>},
-      {.choice = {"absent", "one worker is in the job and never contributes"},
+      {.id = Straggling::kAbsent,
+       .choice = {"absent", "one worker is in the job and never contributes"},
        .needs_mitigation = true,
        .make = make<Absent>},
-      {.choice = {"background-flow", "other traffic takes a part of the link toward one worker"},
+      {.id = Straggling::kBackgroundFlow,
+       .choice = {"background-flow", "other traffic takes a part of the link toward one worker"},
        .make = make<BackgroundFlow>},
   };
   return kinds;
 }
 
-const StragglerKind* find_straggler_kind(const std::string& name) {
-  const auto& kinds = straggler_kinds();
-  const auto found = std::find_if(kinds.begin(), kinds.end(), [&](const StragglerKind& kind) {
-    return kind.choice.name == name;
-  });
-  return found == kinds.end() ? nullptr : &*found;
+const StragglerKind& straggler_kind(Straggling pattern) {
+  const StragglerKind& kind = straggler_kinds().at(static_cast<size_t>(pattern));
+  TRIB_ASSERT(kind.id == pattern);
+  return kind;
 }
 
 }  // namespace tributary::lab

@@ -10,21 +10,21 @@
 
 #include "lab/inspect/run_tracer.h"
 #include "lab/trace/trace_log.h"
-#include "tests/lab/cluster/run_bed.h"
+#include "tests/lab/run_bed.h"
 
 namespace tributary::lab {
 namespace {
 
 using testing::run_well;
 
-Scenario small(const char* backend = "trio-ml") {
+Scenario small(Backend backend = Backend::kTrioMl) {
   Scenario scenario;
   scenario.backend = backend;
   scenario.workers = 2;
   scenario.iterations = 2;
   scenario.window = 64;
   scenario.mitigation.history = 8;
-  scenario.model = {.name = "custom", .bucket_bytes = {8192}, .forward = {}, .backward = {}};
+  scenario.model = {.kind = Model::kCustom, .bucket_bytes = {8192}, .forward = {}, .backward = {}};
   return scenario;
 }
 
@@ -134,7 +134,7 @@ TEST(RunObserver, ARunEndsWhereNothingMoreIsWanted) {
 TEST(RunObserver, LinksTellWhatTheyCarry) {
   TraceLog log({}, 100'000);
   RunTracer tracer({.node = "worker-0.0>switch.0", .at = {}, .wish = {}}, &log);
-  const auto result = run_scenario(small("ideal"), nullptr, &tracer);
+  const auto result = run_scenario(small(Backend::kIdeal), nullptr, &tracer);
   ASSERT_TRUE(result) << result.error().text;
   EXPECT_EQ(count_of(log, TraceKind::kLink, "contribution"), 4U);
   EXPECT_EQ(log.events().size(), result->links[0].packets);
@@ -144,7 +144,7 @@ TEST(RunObserver, LinksTellWhatTheyCarry) {
 TEST(RunObserver, LinksTellSwitchmlsMessages) {
   TraceLog log({}, 100'000);
   RunTracer tracer({.node = "worker-1.0>switch.1"}, &log);
-  Scenario scenario = small("switchml-64");
+  Scenario scenario = small(Backend::kSwitchml64);
   scenario.model.bucket_bytes = {1024};  // Four packets of 64 elements.
   const auto result = run_scenario(scenario, nullptr, &tracer);
   ASSERT_TRUE(result) << result.error().text;
@@ -159,7 +159,7 @@ TEST(RunObserver, LinksTellSwitchmlsMessages) {
 TEST(RunObserver, ASnapshotOfATofinoShowsASlotsRegisters) {
   SnapshotWish wish;
   wish.rows_max = 1000;
-  Scenario scenario = small("switchml-64");
+  Scenario scenario = small(Backend::kSwitchml64);
   size_t rows[2];
   for (const Payload payload : {Payload::kElided, Payload::kReal}) {
     scenario.payload = payload;
@@ -178,7 +178,7 @@ TEST(RunObserver, ASnapshotOfATofinoShowsASlotsRegisters) {
 }
 
 TEST(RunObserver, ATofinosPassesAreToldAndStayAsTheyAre) {
-  Scenario scenario = small("switchml-64");
+  Scenario scenario = small(Backend::kSwitchml64);
   scenario.payload = Payload::kReal;
   const RunResult plain = run_well(scenario);
   TraceFilter filter;
@@ -208,7 +208,7 @@ TEST(RunObserver, RefusesWhatThereIsNot) {
       << result.error().text;
 
   RunTracer nothing({}, &log);
-  const auto ideal = run_scenario(small("ideal"), nullptr, &nothing);
+  const auto ideal = run_scenario(small(Backend::kIdeal), nullptr, &nothing);
   ASSERT_FALSE(ideal);
   EXPECT_NE(ideal.error().text.find("not modelled"), std::string::npos) << ideal.error().text;
 }

@@ -9,7 +9,7 @@
 
 #include "lab/backends/backend.h"
 #include "lab/backends/waiting_switch.h"
-#include "tests/lab/cluster/run_bed.h"
+#include "tests/lab/run_bed.h"
 
 namespace tributary::lab {
 namespace {
@@ -25,14 +25,14 @@ const Duration kPropagation = kWorkerLink.propagation;
 const Duration kRoundTrip = (kPacketTime + kPropagation) * 2 + WaitingSwitch::kPipelineLatency;
 
 /// Small and without computation, unless a test says otherwise.
-Scenario small(const char* backend, uint32_t workers = 2) {
+Scenario small(Backend backend, uint32_t workers = 2) {
   Scenario scenario;
   scenario.backend = backend;
   scenario.workers = workers;
   scenario.iterations = 4;
   scenario.window = 64;
   scenario.mitigation.history = 8;
-  scenario.model = {.name = "custom",
+  scenario.model = {.kind = Model::kCustom,
                     .bucket_bytes = {4096},
                     .forward = milliseconds(1),
                     .backward = milliseconds(2)};
@@ -42,7 +42,7 @@ Scenario small(const char* backend, uint32_t workers = 2) {
 // --- Times by hand -------------------------------------------------------------------------------
 
 TEST(Run, OnePacketCostsOneRoundTrip) {
-  const RunResult result = run_well(small("ideal"));
+  const RunResult result = run_well(small(Backend::kIdeal));
   ASSERT_EQ(result.iterations.size(), 4U);
   for (const Duration iteration : result.iterations) {
     EXPECT_EQ(iteration, milliseconds(3) + kRoundTrip);
@@ -57,7 +57,7 @@ TEST(Run, OnePacketCostsOneRoundTrip) {
 }
 
 TEST(Run, CommunicationOverlapsTheBackwardPass) {
-  Scenario scenario = small("ideal");
+  Scenario scenario = small(Backend::kIdeal);
   // The first bucket is ready half-way, 1 ms before the end; its 100 packets take 34 us.
   scenario.model.bucket_bytes = {409'600, 4096};
   const RunResult result = run_well(scenario);
@@ -67,7 +67,7 @@ TEST(Run, CommunicationOverlapsTheBackwardPass) {
 }
 
 TEST(Run, LastBucketWaitsForTheOneBeforeIt) {
-  Scenario scenario = small("ideal");
+  Scenario scenario = small(Backend::kIdeal);
   scenario.window = 1024;
   scenario.model.bucket_bytes = {409'600, 4096};
   scenario.model.backward = microseconds(20);
@@ -83,7 +83,7 @@ TEST(Run, LastBucketWaitsForTheOneBeforeIt) {
 }
 
 TEST(Run, WindowBoundsTheRate) {
-  Scenario scenario = small("ideal");
+  Scenario scenario = small(Backend::kIdeal);
   scenario.window = 1;
   scenario.model.bucket_bytes = {4096 * 50};
   const RunResult result = run_well(scenario);
@@ -96,7 +96,7 @@ TEST(Run, WindowBoundsTheRate) {
 }
 
 TEST(Run, SlowNicSlowsItsWorkerOnly) {
-  Scenario scenario = small("ideal");
+  Scenario scenario = small(Backend::kIdeal);
   scenario.model.bucket_bytes = {4096 * 64};
   scenario.host.nic_bits_per_s = 10'000'000'000;
   const RunResult result = run_well(scenario);
@@ -108,7 +108,7 @@ TEST(Run, SlowNicSlowsItsWorkerOnly) {
 }
 
 TEST(Run, HostCostBoundsTheRate) {
-  Scenario scenario = small("ideal");
+  Scenario scenario = small(Backend::kIdeal);
   scenario.window = 1024;
   scenario.model.bucket_bytes = {4096 * 640};
   scenario.host.packet_cost = nanoseconds(250);
@@ -120,8 +120,8 @@ TEST(Run, HostCostBoundsTheRate) {
 }
 
 TEST(Run, TrioAddsItsLatency) {
-  const RunResult ideal = run_well(small("ideal"));
-  const RunResult trio = run_well(small("trio-ml-wait"));
+  const RunResult ideal = run_well(small(Backend::kIdeal));
+  const RunResult trio = run_well(small(Backend::kTrioMlWait));
   ASSERT_EQ(trio.aggregators.size(), 1U);
   const AggregatorResult& pfe = trio.aggregators[0];
   EXPECT_GT(pfe.latency.count, 0U);
@@ -134,7 +134,7 @@ TEST(Run, TrioAddsItsLatency) {
 }
 
 TEST(Run, TimelineCountsALinksPackets) {
-  Scenario scenario = small("ideal");
+  Scenario scenario = small(Backend::kIdeal);
   scenario.iterations = 2;
   scenario.model.bucket_bytes = {4096 * 50};
   scenario.timeline = {.link = "worker-0.0>switch.0", .bin = milliseconds(1)};
@@ -150,7 +150,7 @@ TEST(Run, TimelineCountsALinksPackets) {
 
 /// experiments/loss_repair.toml, 2 MB, with what is lost each way.
 RunResult run_with_loss(double loss) {
-  Scenario scenario = small("live", 4);
+  Scenario scenario = small(Backend::kLive, 4);
   scenario.payload = Payload::kReal;
   scenario.iterations = 2;
   scenario.gradients = 352;
@@ -180,10 +180,10 @@ TEST(Run, OneLossInAHundredCostsLessThanAFifth) {
 
 // --- Every back end ------------------------------------------------------------------------------
 
-class EveryBackend : public ::testing::TestWithParam<std::string> {
+class EveryBackend : public ::testing::TestWithParam<Backend> {
  protected:
   static Scenario real(uint32_t workers) {
-    Scenario scenario = small(GetParam().c_str(), workers);
+    Scenario scenario = small(GetParam(), workers);
     scenario.payload = Payload::kReal;
     scenario.model.bucket_bytes = {70'000, 12'345, 4};
     scenario.model.backward = microseconds(50);
@@ -191,7 +191,7 @@ class EveryBackend : public ::testing::TestWithParam<std::string> {
     return scenario;
   }
   /// SwitchML refuses links that change the order.
-  static bool needs_order() { return GetParam().starts_with("switchml"); }
+  static bool needs_order() { return backend_kind(GetParam()).switchml != nullptr; }
 };
 
 TEST_P(EveryBackend, SumsAreExact) {
@@ -227,7 +227,7 @@ TEST_P(EveryBackend, SumsAreExactWhateverTheLinksDo) {
 TEST_P(EveryBackend, SumsAreExactBelowLeavesAndSpines) {
   Scenario scenario = real(4);
   scenario.topology = Topology::kLeafSpine;
-  if (find_backend_kind(GetParam())->own_ports) {
+  if (backend_kind(GetParam()).own_ports) {
     EXPECT_FALSE(run_scenario(scenario).has_value());
     return;
   }
@@ -240,7 +240,7 @@ TEST_P(EveryBackend, SameSeedSameRun) {
   Scenario scenario = real(3);
   scenario.host.retransmission = true;
   scenario.link.faults.loss = 0.02;
-  scenario.straggler.pattern = "slow-worker";
+  scenario.straggler.pattern = Straggling::kSlowWorker;
   scenario.straggler.probability = 0.2;
   const RunResult one = run_well(scenario);
   const RunResult same = run_well(scenario);
@@ -253,34 +253,34 @@ TEST_P(EveryBackend, SameSeedSameRun) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Backends, EveryBackend, ::testing::ValuesIn([] {
-                           std::vector<std::string> names;
-                           for (const Choice& choice : backends()) names.push_back(choice.name);
-                           return names;
+                           std::vector<Backend> all;
+                           for (const BackendKind& kind : backend_kinds()) all.push_back(kind.id);
+                           return all;
                          }()),
                          [](const auto& parameter) {
-                           std::string name = parameter.param;
+                           std::string name = name_of(parameter.param);
                            for (char& c : name) c = c == '-' ? '_' : c;
                            return name;
                          });
 
 TEST(Run, TreesGiveTheSameSums) {
   for (const Topology topology : {Topology::kChassis, Topology::kTwoLevel}) {
-    for (const char* backend : {"trio-ml", "trio-ml-wait", "live"}) {
+    for (Backend backend : {Backend::kTrioMl, Backend::kTrioMlWait, Backend::kLive}) {
       Scenario scenario = small(backend, 6);
       scenario.payload = Payload::kReal;
       scenario.topology = topology;
       scenario.model.bucket_bytes = {100'000};
       const RunResult result = run_well(scenario);
       EXPECT_EQ(result.checked_sums, 25'000U * 4 * 6);
-      EXPECT_EQ(result.wrong_sums, 0U) << backend;
-      EXPECT_EQ(result.degraded_blocks, 0U) << backend;
+      EXPECT_EQ(result.wrong_sums, 0U) << name_of(backend);
+      EXPECT_EQ(result.degraded_blocks, 0U) << name_of(backend);
       EXPECT_EQ(result.aggregators.size(), 3U);
     }
   }
 }
 
 TEST(Run, ElidedPayloadChangesNoTime) {
-  Scenario scenario = small("trio-ml", 3);
+  Scenario scenario = small(Backend::kTrioMl, 3);
   scenario.model.bucket_bytes = {300'000, 50'000};
   const RunResult elided = run_well(scenario);
   scenario.payload = Payload::kReal;
@@ -292,7 +292,7 @@ TEST(Run, ElidedPayloadChangesNoTime) {
 // --- Trains --------------------------------------------------------------------------------------
 
 TEST(Run, TrainsChangeLittle) {
-  for (const char* backend : {"ideal", "trio-ml"}) {
+  for (Backend backend : {Backend::kIdeal, Backend::kTrioMl}) {
     Scenario scenario = small(backend, 4);
     scenario.window = 512;
     scenario.model.bucket_bytes = {8 << 20, 1 << 20};
@@ -303,7 +303,8 @@ TEST(Run, TrainsChangeLittle) {
       scenario.train = train;
       const RunResult result = run_well(scenario);
       // The last train of a bucket arrives as a whole, and buckets are rounded up to whole ones.
-      EXPECT_NEAR(in_seconds(result.mean_iteration), one, 0.05 * one) << backend << " " << train;
+      EXPECT_NEAR(in_seconds(result.mean_iteration), one, 0.05 * one)
+          << name_of(backend) << " " << train;
       EXPECT_NEAR(static_cast<double>(result.blocks), 2304.0 * 2 * 4, 2304.0 * 2 * 4 * 0.05);
     }
   }

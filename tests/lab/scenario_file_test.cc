@@ -63,7 +63,7 @@ pattern = "slow-worker"
 probability = 0.16
 )");
   EXPECT_EQ(s.workers, 4);
-  EXPECT_EQ(s.backend, "waiting-switch");
+  EXPECT_EQ(s.backend, Backend::kWaitingSwitch);
   EXPECT_EQ(s.link.rate_bits_per_s, 25'000'000'000);
   EXPECT_EQ(s.link.propagation, picoseconds(500));
   EXPECT_EQ(s.link.faults.loss, 1e-3);
@@ -85,15 +85,16 @@ TEST(ScenarioFile, TextReadsBackAsTheSameScenario) {
   scenario.workers = 5;
   scenario.link.ecn_bytes = 12'345;
   scenario.fabric.propagation = Duration::from_ticks(12'345'678'901);
-  scenario.model = {.name = "custom", .bucket_bytes = {1, 2, 3}};
+  scenario.model = {.kind = Model::kCustom, .bucket_bytes = {1, 2, 3}};
   scenario.straggler.probability = 1.0 / 3.0;
   scenario.pfe.overrides = {{.name = "clock_hz", .value = 1.5e9}};
   scenario.captures = {{.link = "a.0>b.1", .path = "x.pcap"}};
   const std::string text = scenario_text(scenario);
   Scenario read;
   for (const WrittenKey& key : keys_of_file(text)) {
-    const auto set = set_key(read, key);
-    ASSERT_TRUE(set) << set.error().text;
+    const auto setting = read_setting(key);
+    ASSERT_TRUE(setting) << setting.error().text;
+    setting->set(read);
   }
   EXPECT_EQ(scenario_text(read), text);
   EXPECT_EQ(read.fabric.propagation, scenario.fabric.propagation);

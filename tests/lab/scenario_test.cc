@@ -11,7 +11,7 @@
 namespace tributary::lab {
 namespace {
 
-struct Refusal {
+struct Refused {
   std::function<void(Scenario&)> change;
   const char* text;  ///< Part of the message.
 };
@@ -29,12 +29,10 @@ TEST(Scenario, EveryChoiceIsDescribed) {
 }
 
 TEST(Scenario, RefusesWithKeyAndValue) {
-  const std::vector<Refusal> refusals{
-      {[](Scenario& s) { s.backend = "switchml"; }, "backend='switchml'"},
-      {[](Scenario& s) { s.model.name = "alexnet"; }, "model.name='alexnet'"},
-      {[](Scenario& s) { s.straggler.pattern = "lazy"; }, "straggler.pattern='lazy'"},
-      {[](Scenario& s) { s.pfe.fidelity = "rough"; }, "pfe.fidelity='rough'"},
-      {[](Scenario& s) { s.workers = 0; }, "workers=0 is not allowed; allowed: 1 to 256"},
+  const std::vector<Refused> refusals{
+      {[](Scenario& s) { s.backend = Backend{200}; }, "backend=? is not allowed; allowed: trio-ml"},
+      {[](Scenario& s) { s.workers = 0; },
+       "workers=0 is not allowed; allowed: a whole number from 1 to 256"},
       {[](Scenario& s) { s.workers = 257; }, "workers=257"},
       {[](Scenario& s) { s.iterations = 0; }, "iterations=0"},
       {[](Scenario& s) { s.gradients = 4096; }, "gradients=4096"},
@@ -46,12 +44,12 @@ TEST(Scenario, RefusesWithKeyAndValue) {
       {[](Scenario& s) { s.mitigation.history = 65; }, "mitigation.history=65"},
       {[](Scenario& s) { s.mitigation.timer_threads = 0; }, "timer_threads=0"},
       {[](Scenario& s) { s.mitigation.timeout = Duration(); }, "timeout_ms=0"},
-      {[](Scenario& s) { s.link.rate_bits_per_s = 0; }, "link: "},
-      {[](Scenario& s) { s.fabric.faults.loss = 1.5; }, "fabric: "},
+      {[](Scenario& s) { s.link.rate_bits_per_s = 0; }, "link.rate_gbps=0"},
+      {[](Scenario& s) { s.fabric.faults.loss = 1.5; }, "fabric.loss=1.5"},
       {[](Scenario& s) { s.link.faults.loss = 0.01; }, "host.retransmission=false"},
       {[](Scenario& s) { s.host.nic_bits_per_s = 0; }, "host.nic_gbps=0"},
       {[](Scenario& s) { s.host.deadline = Duration(); }, "host.deadline_s=0"},
-      {[](Scenario& s) { s.model.name = "custom"; }, "model.bucket_bytes=[]"},
+      {[](Scenario& s) { s.model.kind = Model::kCustom; }, "model.bucket_bytes=[]"},
       {[](Scenario& s) {
          s.model.bucket_bytes = {4, 0};
        },
@@ -62,15 +60,15 @@ TEST(Scenario, RefusesWithKeyAndValue) {
          s.leaves = 4;
        },
        "leaves=4 is not allowed; allowed: a number that divides workers=6"},
-      {[](Scenario& s) { s.backend = "live"; }, "payload=elided"},
+      {[](Scenario& s) { s.backend = Backend::kLive; }, "payload=elided"},
       {[](Scenario& s) {
          s.payload = Payload::kReal;
          s.train = 2;
        },
        "train=2"},
       {[](Scenario& s) {
-         s.backend = "waiting-switch";
-         s.straggler.pattern = "absent";
+         s.backend = Backend::kWaitingSwitch;
+         s.straggler.pattern = Straggling::kAbsent;
        },
        "straggler.pattern=absent"},
       {[](Scenario& s) { s.straggler.worker = 6; }, "straggler.worker=6"},
@@ -78,17 +76,17 @@ TEST(Scenario, RefusesWithKeyAndValue) {
       {[](Scenario& s) { s.straggler.factor = 0.5; }, "straggler.factor=0.5"},
       {[](Scenario& s) { s.straggler.p99_over_p50 = 0; }, "straggler.p99_over_p50=0"},
       {[](Scenario& s) {
-         s.straggler.pattern = "background-flow";
+         s.straggler.pattern = Straggling::kBackgroundFlow;
          s.straggler.background_share = 0;
        },
        "straggler.background_share=0"},
-      {[](Scenario& s) { s.pfe.generation = 7; }, "pfe: "},
+      {[](Scenario& s) { s.pfe.generation = 7; }, "pfe.generation=7"},
       {[](Scenario& s) {
          s.pfe.overrides = {{"warp_factor", 9}};
        },
        "warp_factor"},
   };
-  for (const Refusal& refusal : refusals) {
+  for (const Refused& refusal : refusals) {
     Scenario scenario;
     refusal.change(scenario);
     const auto checked = check(scenario);

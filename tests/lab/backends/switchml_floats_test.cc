@@ -9,7 +9,7 @@
 #include <limits>
 #include <vector>
 
-#include "tests/lab/cluster/run_bed.h"
+#include "tests/lab/run_bed.h"
 #include "tests/support/seed.h"
 
 namespace tributary::lab {
@@ -41,21 +41,19 @@ class Floats final : public TensorExchange {
   std::vector<Outcome> outcomes;
 };
 
-Scenario floats_on(const char* backend, uint32_t workers) {
+Scenario floats_on(Backend backend, uint32_t workers) {
   Scenario scenario;
   scenario.backend = backend;
   scenario.workers = workers;
   scenario.iterations = 1;
   scenario.switchml.pool = 16;
-  scenario.model = {.name = "custom", .bucket_bytes = {1024}, .forward = {}, .backward = {}};
+  scenario.model = {.kind = Model::kCustom, .bucket_bytes = {1024}, .forward = {}, .backward = {}};
   return scenario;
 }
 
-class SwitchmlFloats : public ::testing::TestWithParam<const char*> {
+class SwitchmlFloats : public ::testing::TestWithParam<Backend> {
  protected:
-  [[nodiscard]] static uint32_t elements() {
-    return std::string(GetParam()) == "switchml-64" ? 64 : 256;
-  }
+  [[nodiscard]] static uint32_t elements() { return GetParam() == Backend::kSwitchml64 ? 64 : 256; }
 };
 
 TEST_P(SwitchmlFloats, MeansAreWithinTheBoundWhateverTheMagnitudes) {
@@ -141,9 +139,10 @@ TEST_P(SwitchmlFloats, WhatIsNotFiniteIsSaidToEveryWorker) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Variants, SwitchmlFloats,
-                         ::testing::Values("switchml-64", "switchml-256", "switchml-on-trio"),
+                         ::testing::Values(Backend::kSwitchml64, Backend::kSwitchml256,
+                                           Backend::kSwitchmlOnTrio),
                          [](const auto& parameter) {
-                           std::string name = parameter.param;
+                           std::string name = name_of(parameter.param);
                            std::replace(name.begin(), name.end(), '-', '_');
                            return name;
                          });

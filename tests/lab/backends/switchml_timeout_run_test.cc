@@ -5,8 +5,8 @@
 #include <gtest/gtest.h>
 
 #include "lab/backends/tofino_node.h"
-#include "tests/lab/cluster/part_of.h"
-#include "tests/lab/cluster/run_bed.h"
+#include "tests/lab/part_of.h"
+#include "tests/lab/run_bed.h"
 #include "tests/support/seed.h"
 
 namespace tributary::lab {
@@ -16,13 +16,13 @@ using ::testing::HasSubstr;
 using testing::run_well;
 
 /// Two buckets of 512 and 256 packets; each iteration computes for 3 ms.
-Scenario cluster(const char* backend) {
+Scenario cluster(Backend backend) {
   Scenario scenario;
   scenario.backend = backend;
   scenario.workers = 4;
   scenario.iterations = 12;
   scenario.mitigation.timeout = microseconds(500);
-  scenario.model = {.name = "custom",
+  scenario.model = {.kind = Model::kCustom,
                     .bucket_bytes = {512 * 256, 256 * 256},
                     .forward = milliseconds(1),
                     .backward = milliseconds(2)};
@@ -30,8 +30,8 @@ Scenario cluster(const char* backend) {
 }
 
 TEST(SwitchmlTimeoutRun, WithoutStragglersItIsSwitchml) {
-  const RunResult waiting = run_well(cluster("switchml-64"));
-  const RunResult timing_out = run_well(cluster("switchml-64-timeout"));
+  const RunResult waiting = run_well(cluster(Backend::kSwitchml64));
+  const RunResult timing_out = run_well(cluster(Backend::kSwitchml64Timeout));
   EXPECT_EQ(timing_out.degraded_blocks, 0U);
   EXPECT_EQ(part_of(timing_out.aggregators.at(0), "slots given up"), 0);
   EXPECT_NEAR(in_seconds(timing_out.mean_iteration), in_seconds(waiting.mean_iteration),
@@ -44,17 +44,17 @@ TEST(SwitchmlTimeoutRun, WithoutStragglersItIsSwitchml) {
 }
 
 TEST(SwitchmlTimeoutRun, OthersGoOnWhileOneStandsStill) {
-  const auto run = [](const char* backend) {
+  const auto run = [](Backend backend) {
     Scenario scenario = cluster(backend);
     scenario.payload = Payload::kReal;
-    scenario.straggler.pattern = "pause";
+    scenario.straggler.pattern = Straggling::kPause;
     scenario.straggler.worker = 1;
     scenario.straggler.pause_at = milliseconds(5);
     scenario.straggler.pause_for = milliseconds(60);
     return run_well(scenario);
   };
-  const RunResult waiting = run("switchml-64");
-  const RunResult timing_out = run("switchml-64-timeout");
+  const RunResult waiting = run(Backend::kSwitchml64);
+  const RunResult timing_out = run(Backend::kSwitchml64Timeout);
   // Twelve iterations of 3 ms and the pause, which who waits waits out.
   EXPECT_GT(waiting.mean_iteration * 12, milliseconds(36 + 55));
   // A bucket takes one to two periods a pool, and there are four pools an iteration.
@@ -74,10 +74,10 @@ TEST(SwitchmlTimeoutRun, OthersGoOnWhileOneStandsStill) {
 }
 
 TEST(SwitchmlTimeoutRun, OneWhoNeverComesIsGivenUpEachTime) {
-  Scenario scenario = cluster("switchml-64");
-  scenario.straggler.pattern = "absent";
+  Scenario scenario = cluster(Backend::kSwitchml64);
+  scenario.straggler.pattern = Straggling::kAbsent;
   EXPECT_THAT(run_scenario(scenario).error().text, HasSubstr("straggler.pattern=absent"));
-  scenario.backend = "switchml-64-timeout";
+  scenario.backend = Backend::kSwitchml64Timeout;
   scenario.payload = Payload::kReal;
   scenario.iterations = 2;
   const RunResult result = run_well(scenario);
@@ -92,7 +92,7 @@ TEST(SwitchmlTimeoutRun, SumsAreExactOverBadLinks) {
   SCOPED_TRACE(testing::replay_hint(seed));
   testing::Prng prng(seed);
   for (uint32_t round = 0; round < 4; round++) {
-    Scenario scenario = cluster("switchml-64-timeout");
+    Scenario scenario = cluster(Backend::kSwitchml64Timeout);
     scenario.seed = prng.any_u32();
     scenario.workers = 2 + prng.below(5);
     scenario.iterations = 4;
@@ -105,7 +105,7 @@ TEST(SwitchmlTimeoutRun, SumsAreExactOverBadLinks) {
                             .corrupt = 0.001,
                             .duplicate = prng.below(50) * 0.001,
                             .jitter = microseconds(prng.below(10))};
-    scenario.straggler.pattern = "slow-worker";
+    scenario.straggler.pattern = Straggling::kSlowWorker;
     scenario.straggler.probability = 0.3;
     scenario.straggler.typical_iteration = milliseconds(4);
     const RunResult result = run_well(scenario);
@@ -116,7 +116,7 @@ TEST(SwitchmlTimeoutRun, SumsAreExactOverBadLinks) {
 }
 
 TEST(SwitchmlTimeoutRun, ShorterThanASweepIsRefused) {
-  Scenario scenario = cluster("switchml-64-timeout");
+  Scenario scenario = cluster(Backend::kSwitchml64Timeout);
   scenario.switchml.pool = 8'192;
   scenario.mitigation.timeout = microseconds(443);
   EXPECT_THAT(run_scenario(scenario).error().text,
@@ -128,8 +128,8 @@ TEST(SwitchmlTimeoutRun, ShorterThanASweepIsRefused) {
 }
 
 TEST(SwitchmlTimeoutRun, StoppingIsAChoice) {
-  Scenario scenario = cluster("switchml-64-timeout");
-  scenario.straggler.pattern = "pause";
+  Scenario scenario = cluster(Backend::kSwitchml64Timeout);
+  scenario.straggler.pattern = Straggling::kPause;
   scenario.straggler.pause_at = milliseconds(5);
   scenario.straggler.pause_for = milliseconds(60);
   scenario.mitigation.on_desynchronised = OnDesynchronised::kStop;

@@ -5,8 +5,8 @@
 
 #include <gtest/gtest.h>
 
-#include "tests/lab/cluster/part_of.h"
-#include "tests/lab/cluster/run_bed.h"
+#include "tests/lab/part_of.h"
+#include "tests/lab/run_bed.h"
 #include "tests/support/seed.h"
 
 namespace tributary::lab {
@@ -16,11 +16,11 @@ using testing::run_well;
 
 Scenario on_trio(uint32_t workers = 2) {
   Scenario scenario;
-  scenario.backend = "switchml-on-trio";
+  scenario.backend = Backend::kSwitchmlOnTrio;
   scenario.workers = workers;
   scenario.iterations = 2;
   scenario.mitigation.history = 8;
-  scenario.model = {.name = "custom",
+  scenario.model = {.kind = Model::kCustom,
                     .bucket_bytes = {1024},
                     .forward = milliseconds(1),
                     .backward = milliseconds(2)};
@@ -36,18 +36,18 @@ TEST(SwitchmlTrioNode, OnePacketTakesWhatTrioTakesForSoMany) {
   EXPECT_GT(aggregator.latency.mean, microseconds(50));
   EXPECT_LT(aggregator.latency.mean, microseconds(80));
   EXPECT_GT(part_of(aggregator, "instructions per packet"), 100);
-  EXPECT_GT(part_of(aggregator, kMemoryPart), 0);
-  EXPECT_EQ(part_of(aggregator, kSlotsPart), 1024);
+  EXPECT_GT(part_of(aggregator, part_name(PartKind::kMemory)), 0);
+  EXPECT_EQ(part_of(aggregator, part_name(PartKind::kSlots)), 1024);
 }
 
 TEST(SwitchmlTrioNode, ThePfeIsTheLimitWhereManySend) {
   Scenario scenario = on_trio(6);
   scenario.model = {
-      .name = "custom", .bucket_bytes = {uint64_t{4} << 20}, .forward = {}, .backward = {}};
+      .kind = Model::kCustom, .bucket_bytes = {uint64_t{4} << 20}, .forward = {}, .backward = {}};
   const RunResult result = run_well(scenario);
   // Six times 2^20 gradients, of which a PFE adds at most 6 in a nanosecond (Trio paper §6.3).
   EXPECT_GT(result.mean_iteration, microseconds(1048));
-  scenario.backend = "switchml-256";
+  scenario.backend = Backend::kSwitchml256;
   EXPECT_GT(result.mean_iteration, run_well(scenario).mean_iteration * 2);
 }
 

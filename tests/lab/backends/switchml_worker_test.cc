@@ -6,7 +6,7 @@
 #include <gtest/gtest.h>
 
 #include "lab/backends/backend.h"
-#include "tests/lab/cluster/run_bed.h"
+#include "tests/lab/run_bed.h"
 
 namespace tributary::lab {
 namespace {
@@ -14,39 +14,39 @@ namespace {
 using ::testing::HasSubstr;
 using testing::run_well;
 
-Scenario of(const char* backend) {
+Scenario of(Backend backend) {
   Scenario scenario;
   scenario.backend = backend;
   return scenario;
 }
 
 uint32_t pool_of(const Scenario& scenario) {
-  return switchml_pool(scenario, *find_backend_kind(scenario.backend)->switchml);
+  return switchml_pool(scenario, *backend_kind(scenario.backend).switchml);
 }
 
 TEST(SwitchmlPool, IsBandwidthTimesDelayByHand) {
   // (88 + 450) ns both ways, eleven passes of 520 ns, 64 packets at the host, 43.75 ns each: 9.6 us
   // are 109 packets of 88 ns.
-  EXPECT_EQ(pool_of(of("switchml-256")), 128U);
+  EXPECT_EQ(pool_of(of(Backend::kSwitchml256)), 128U);
   // (26.56 + 450) x 2 + 1040 + 29.68 x 64 = 3.89 us: 147 packets of 26.56 ns.
-  EXPECT_EQ(pool_of(of("switchml-64")), 256U);
+  EXPECT_EQ(pool_of(of(Backend::kSwitchml64)), 256U);
   // (88 + 450) x 2 + 64,000 + 2800 = 67.9 us: 771 packets.
-  EXPECT_EQ(pool_of(of("switchml-on-trio")), 1024U);
+  EXPECT_EQ(pool_of(of(Backend::kSwitchmlOnTrio)), 1024U);
   // At a tenth of the rate (880 + 450) x 2 + 5720 + 2800 = 11.2 us: 12.7 packets of 880 ns.
-  Scenario slow = of("switchml-256");
+  Scenario slow = of(Backend::kSwitchml256);
   slow.link.rate_bits_per_s = 10'000'000'000;
   EXPECT_EQ(pool_of(slow), 16U);
   slow.link.rate_bits_per_s = 100'000'000'000;
   slow.host.nic_bits_per_s = 10'000'000'000;
   EXPECT_EQ(pool_of(slow), 16U);
   // A train of 64 takes 63 packets longer: 172.
-  Scenario trains = of("switchml-256");
+  Scenario trains = of(Backend::kSwitchml256);
   trains.train = 64;
   EXPECT_EQ(pool_of(trains), 256U);
 }
 
 TEST(SwitchmlPool, TheKeyAndThePublishedPresetWin) {
-  Scenario scenario = of("switchml-256");
+  Scenario scenario = of(Backend::kSwitchml256);
   scenario.switchml.pool = 48;
   EXPECT_EQ(pool_of(scenario), 48U);
   scenario.switchml.pool = 0;
@@ -59,27 +59,28 @@ TEST(SwitchmlPool, TheKeyAndThePublishedPresetWin) {
 }
 
 TEST(SwitchmlPool, HalfOfItIsSlowerAndTwiceIsNoFaster) {
-  for (const char* backend : {"switchml-64", "switchml-256", "switchml-on-trio"}) {
+  for (Backend backend : {Backend::kSwitchml64, Backend::kSwitchml256, Backend::kSwitchmlOnTrio}) {
     Scenario scenario = of(backend);
     scenario.workers = 2;
     scenario.iterations = 1;
     scenario.host.gradients_cost = Duration();  // So that the link is the limit.
     scenario.host.packet_cost = nanoseconds(10);
     scenario.model = {
-        .name = "custom", .bucket_bytes = {uint64_t{8} << 20}, .forward = {}, .backward = {}};
+        .kind = Model::kCustom, .bucket_bytes = {uint64_t{8} << 20}, .forward = {}, .backward = {}};
     const uint32_t pool = pool_of(scenario);
     const auto run = [&](uint32_t slots) {
       scenario.switchml.pool = slots;
       return in_seconds(run_well(scenario).mean_iteration);
     };
     const double at_pool = run(pool);
-    EXPECT_GT(run(pool / 4), 1.1 * at_pool) << backend;
-    EXPECT_GT(run(pool * 2), 0.95 * at_pool) << backend;  // A PFE at work takes a little longer.
+    EXPECT_GT(run(pool / 4), 1.1 * at_pool) << name_of(backend);
+    EXPECT_GT(run(pool * 2), 0.95 * at_pool)
+        << name_of(backend);  // A PFE at work takes a little longer.
   }
 }
 
 TEST(SwitchmlWorker, RefusesWhatNoSwitchmlCanDo) {
-  Scenario scenario = of("switchml-on-trio");
+  Scenario scenario = of(Backend::kSwitchmlOnTrio);
   scenario.workers = 33;
   EXPECT_THAT(
       check(scenario).error().text,

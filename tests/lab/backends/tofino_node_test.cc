@@ -7,8 +7,8 @@
 #include <gtest/gtest.h>
 
 #include "lab/cluster/plan.h"
-#include "tests/lab/cluster/part_of.h"
-#include "tests/lab/cluster/run_bed.h"
+#include "tests/lab/part_of.h"
+#include "tests/lab/run_bed.h"
 #include "tests/support/seed.h"
 #include "tofino/limits.h"
 
@@ -22,13 +22,13 @@ using testing::run_well;
 constexpr Duration kSmallTime = picoseconds(26'560);
 constexpr Duration kLargeTime = picoseconds(88'000);
 
-Scenario small(const char* backend, uint32_t workers = 2) {
+Scenario small(Backend backend, uint32_t workers = 2) {
   Scenario scenario;
   scenario.backend = backend;
   scenario.workers = workers;
   scenario.iterations = 2;
   scenario.mitigation.history = 8;
-  scenario.model = {.name = "custom",
+  scenario.model = {.kind = Model::kCustom,
                     .bucket_bytes = {256},
                     .forward = milliseconds(1),
                     .backward = milliseconds(2)};
@@ -43,7 +43,7 @@ std::string refusal(const Scenario& scenario) {
 // --- By hand -------------------------------------------------------------------------------------
 
 TEST(TofinoNode, OnePacketOfSixtyFourTakesTwoPasses) {
-  const RunResult result = run_well(small("switchml-64"));
+  const RunResult result = run_well(small(Backend::kSwitchml64));
   // The completing packet: one consume, through an inner loop (frame of 308 bytes and 24 around it
   // at 100 Gbit/s: 26.56 ns), one harvest.
   const Duration inside = tofino::kPassLatency * 2;
@@ -62,7 +62,7 @@ TEST(TofinoNode, OnePacketOfSixtyFourTakesTwoPasses) {
 }
 
 TEST(TofinoNode, OnePacketOfTwoHundredFiftySixTakesEleven) {
-  const RunResult result = run_well(small("switchml-256"));
+  const RunResult result = run_well(small(Backend::kSwitchml256));
   const AggregatorResult& aggregator = result.aggregators.at(0);
   EXPECT_EQ(part_of(aggregator, "passes per packet"), (4 + 11) / 2.0);
   const Duration inside = tofino::kPassLatency * 11;
@@ -71,7 +71,7 @@ TEST(TofinoNode, OnePacketOfTwoHundredFiftySixTakesEleven) {
 }
 
 TEST(TofinoNode, PoolBoundsTheRate) {
-  Scenario scenario = small("switchml-256");
+  Scenario scenario = small(Backend::kSwitchml256);
   scenario.switchml.pool = 1;
   scenario.model.bucket_bytes = {1024 * 50};
   const RunResult one = run_well(scenario);
@@ -86,36 +86,36 @@ TEST(TofinoNode, PoolBoundsTheRate) {
 // --- Refusals ------------------------------------------------------------------------------------
 
 TEST(TofinoNode, RefusesWhatTheChipCannotServe) {
-  EXPECT_EQ(refusal(small("switchml-256", 17)),
+  EXPECT_EQ(refusal(small(Backend::kSwitchml256, 17)),
             "workers=17 is not allowed; allowed with backend=switchml-256: 1 to 16, the ports of a "
             "pipe at this rate and the bits of SwitchML's bitmap");
-  EXPECT_NE(refusal(small("switchml-64", 17)).find("1 to 16"), std::string::npos);
-  Scenario slow = small("switchml-64", 33);
+  EXPECT_NE(refusal(small(Backend::kSwitchml64, 17)).find("1 to 16"), std::string::npos);
+  Scenario slow = small(Backend::kSwitchml64, 33);
   slow.link.rate_bits_per_s = 25'000'000'000;
   EXPECT_NE(refusal(slow).find("workers=33 is not allowed"), std::string::npos);
   slow.workers = 32;  // Channels of a quarter of a port.
   slow.iterations = 1;
   EXPECT_EQ(refusal(slow), "");
-  Scenario fast = small("switchml-64");
+  Scenario fast = small(Backend::kSwitchml64);
   fast.link.rate_bits_per_s = 400'000'000'000;
   EXPECT_NE(refusal(fast).find("link.rate_gbps=400 is not allowed"), std::string::npos);
 }
 
 TEST(TofinoNode, RefusesWhatSwitchmlCannotDo) {
-  Scenario disordered = small("switchml-64");
+  Scenario disordered = small(Backend::kSwitchml64);
   disordered.link.faults.reorder = 0.01;
   EXPECT_NE(refusal(disordered).find("keep their order"), std::string::npos);
-  Scenario behind = small("switchml-64", 4);
+  Scenario behind = small(Backend::kSwitchml64, 4);
   behind.topology = Topology::kLeafSpine;
   EXPECT_NE(refusal(behind).find("port of its own"), std::string::npos);
-  Scenario wide = small("switchml-64");
+  Scenario wide = small(Backend::kSwitchml64);
   wide.switchml.pool = 8193;
   EXPECT_NE(refusal(wide).find("switchml.pool=8193 is not allowed"), std::string::npos);
-  Scenario uneven = small("switchml-256");
+  Scenario uneven = small(Backend::kSwitchml256);
   uneven.switchml.pool = 512;
   uneven.train = 1024;
   EXPECT_NE(refusal(uneven).find("train=1024 is not allowed"), std::string::npos);
-  Scenario lossy = small("switchml-64");
+  Scenario lossy = small(Backend::kSwitchml64);
   lossy.link.faults.loss = 0.01;
   EXPECT_NE(refusal(lossy).find("host.retransmission=false"), std::string::npos);
 }
@@ -123,21 +123,21 @@ TEST(TofinoNode, RefusesWhatSwitchmlCannotDo) {
 // --- Equal runs ----------------------------------------------------------------------------------
 
 TEST(TofinoNode, ElidedPayloadChangesNoTime) {
-  for (const char* backend : {"switchml-64", "switchml-256"}) {
+  for (Backend backend : {Backend::kSwitchml64, Backend::kSwitchml256}) {
     Scenario scenario = small(backend, 3);
     scenario.model.bucket_bytes = {300'000, 50'000};
     const RunResult elided = run_well(scenario);
     scenario.payload = Payload::kReal;
     const RunResult real = run_well(scenario);
-    EXPECT_EQ(elided.iterations, real.iterations) << backend;
-    EXPECT_EQ(elided.events, real.events) << backend;
+    EXPECT_EQ(elided.iterations, real.iterations) << name_of(backend);
+    EXPECT_EQ(elided.events, real.events) << name_of(backend);
     EXPECT_EQ(real.wrong_sums, 0U);
     EXPECT_GT(real.checked_sums, 0U);
   }
 }
 
 TEST(TofinoNode, TrainsChangeLittle) {
-  for (const char* backend : {"switchml-64", "switchml-256"}) {
+  for (Backend backend : {Backend::kSwitchml64, Backend::kSwitchml256}) {
     for (const bool straggles : {false, true}) {
       Scenario scenario = small(backend, 4);
       scenario.switchml.pool = 512;
@@ -145,7 +145,7 @@ TEST(TofinoNode, TrainsChangeLittle) {
       scenario.model.backward = microseconds(100);
       scenario.model.forward = microseconds(100);
       if (straggles) {
-        scenario.straggler.pattern = "slow-worker";
+        scenario.straggler.pattern = Straggling::kSlowWorker;
         scenario.straggler.probability = 0.5;
         scenario.straggler.typical_iteration = milliseconds(1);
         scenario.host.retransmission = true;
@@ -156,7 +156,7 @@ TEST(TofinoNode, TrainsChangeLittle) {
         scenario.train = train;
         const RunResult result = run_well(scenario);
         EXPECT_NEAR(in_seconds(result.mean_iteration), expected, 0.02 * expected)
-            << backend << " " << train;
+            << name_of(backend) << " " << train;
         EXPECT_NEAR(static_cast<double>(result.blocks), static_cast<double>(one.blocks),
                     0.05 * static_cast<double>(one.blocks));
         EXPECT_NEAR(static_cast<double>(result.workers[0].retransmissions),
@@ -169,7 +169,7 @@ TEST(TofinoNode, TrainsChangeLittle) {
 
 // --- Worker and pipeline over bad links ----------------------------------------------------------
 
-class BadLinks : public ::testing::TestWithParam<const char*> {};
+class BadLinks : public ::testing::TestWithParam<Backend> {};
 
 TEST_P(BadLinks, SumsAreExact) {
   const uint64_t seed = testing::seed_from_env();
@@ -189,7 +189,7 @@ TEST_P(BadLinks, SumsAreExact) {
                             .corrupt = 0.001,
                             .duplicate = prng.below(100) * 0.001,
                             .jitter = microseconds(prng.below(10))};
-    scenario.straggler.pattern = "slow-worker";
+    scenario.straggler.pattern = Straggling::kSlowWorker;
     scenario.straggler.probability = 0.3;
     scenario.straggler.typical_iteration = milliseconds(1);
     const RunResult result = run_well(scenario);
@@ -199,10 +199,9 @@ TEST_P(BadLinks, SumsAreExact) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Variants, BadLinks, ::testing::Values("switchml-64", "switchml-256"),
-                         [](const auto& parameter) {
-                           return std::string(parameter.param).substr(9);
-                         });
+INSTANTIATE_TEST_SUITE_P(Variants, BadLinks,
+                         ::testing::Values(Backend::kSwitchml64, Backend::kSwitchml256),
+                         [](const auto& parameter) { return name_of(parameter.param).substr(9); });
 
 }  // namespace
 }  // namespace tributary::lab

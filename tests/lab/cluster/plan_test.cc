@@ -16,7 +16,7 @@ namespace {
 using ::testing::HasSubstr;
 
 ClusterPlan plan_of(const Scenario& scenario) {
-  auto plan = plan_cluster(scenario, *find_backend_kind(scenario.backend), std::nullopt);
+  auto plan = plan_cluster(scenario, backend_kind(scenario.backend), std::nullopt);
   if (!plan) {
     ADD_FAILURE() << plan.error().text;
     return {};
@@ -53,7 +53,7 @@ TEST(Plan, PapersChassisIsThreePfes) {
 TEST(Plan, BackEndsWithoutATreeAreOne) {
   Scenario scenario;
   scenario.topology = Topology::kChassis;
-  scenario.backend = "waiting-switch";
+  scenario.backend = Backend::kWaitingSwitch;
   const ClusterPlan plan = plan_of(scenario);
   ASSERT_EQ(plan.aggregators.size(), 1U);
   EXPECT_EQ(plan.aggregators[0].job.sources, 6U);
@@ -69,18 +69,18 @@ TEST(Plan, TrainsDivideTheWindow) {
 }
 
 TEST(Plan, ASmallerPacketCostsAHostLess) {
-  const auto cost = [](const char* backend, uint32_t gradients) {
+  const auto cost = [](Backend backend, uint32_t gradients) {
     Scenario scenario;
     scenario.backend = backend;
     scenario.gradients = gradients;
     return plan_of(scenario).workers[0].packet_cost;
   };
   // 25 ns and, of each 1024 gradients, 75 ns.
-  EXPECT_EQ(cost("trio-ml", 1024), nanoseconds(100));
-  EXPECT_EQ(cost("ring", 512), picoseconds(62'500));
+  EXPECT_EQ(cost(Backend::kTrioMl, 1024), nanoseconds(100));
+  EXPECT_EQ(cost(Backend::kRing, 512), picoseconds(62'500));
   // SwitchML's packets have their own size.
-  EXPECT_EQ(cost("switchml-256", 1024), picoseconds(43'750));
-  EXPECT_EQ(cost("switchml-64", 1024), picoseconds(29'680));  // 29.6875, in ticks of 10 ps.
+  EXPECT_EQ(cost(Backend::kSwitchml256, 1024), picoseconds(43'750));
+  EXPECT_EQ(cost(Backend::kSwitchml64, 1024), picoseconds(29'680));  // 29.6875, in ticks of 10 ps.
 }
 
 TEST(Plan, TheWindowIsTheWorkersAndWhoNeverAsksAgainHasAllBuffers) {
@@ -119,12 +119,12 @@ class PlanOfFile : public ::testing::Test {
     std::filesystem::create_directories(directory_);
     scenario_.topology = Topology::kFile;
     scenario_.topology_file = (directory_ / "topology.toml").string();
-    scenario_.backend = "live";
+    scenario_.backend = Backend::kLive;
     scenario_.payload = Payload::kReal;
     scenario_.iterations = 2;
     scenario_.window = 16;
     scenario_.mitigation.history = 4;
-    scenario_.model.name = "custom";
+    scenario_.model.kind = Model::kCustom;
     scenario_.model.bucket_bytes = {50'000};
   }
   void TearDown() override { std::filesystem::remove_all(directory_); }
@@ -159,7 +159,7 @@ std::string uneven_tree() {
 TEST_F(PlanOfFile, UnevenTreeAddsRight) {
   write(uneven_tree());
   scenario_.workers = 3;
-  for (const char* backend : {"live", "trio-ml"}) {
+  for (Backend backend : {Backend::kLive, Backend::kTrioMl}) {
     scenario_.backend = backend;
     const auto result = run_scenario(scenario_);
     ASSERT_TRUE(result.has_value()) << result.error().text;
@@ -186,9 +186,9 @@ TEST_F(PlanOfFile, RefusesWhatDoesNotFit) {
   scenario_.workers = 4;
   EXPECT_THAT(refusal(), HasSubstr("3 nodes of kind worker are not allowed; allowed: 4"));
   scenario_.workers = 3;
-  scenario_.backend = "waiting-switch";
+  scenario_.backend = Backend::kWaitingSwitch;
   EXPECT_THAT(refusal(), HasSubstr("1 nodes of kind top-aggregator"));
-  scenario_.backend = "live";
+  scenario_.backend = Backend::kLive;
   write(uneven_tree() + node("odd", "toaster", "10.2.0.1") + cable("odd", "top"));
   EXPECT_THAT(refusal(), HasSubstr("kind='toaster'"));
   // w0 at the left, w1 at the right, w2 at the left: no leaf has ranks in a row.

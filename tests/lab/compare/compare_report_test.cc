@@ -15,40 +15,41 @@ namespace {
 using ::testing::HasSubstr;
 using ::testing::StartsWith;
 
-/// An outcome as run_json() writes it, as far as it is read.
-Json outcome(double ms, double sent_bytes) {
-  return {{"mean_iteration_ns", ms * 1e6},
-          {"degraded_fraction", 0.25},
-          {"bottleneck", "link x is used 90 %"},
-          {"workers",
-           {{{"wire_bytes_sent", sent_bytes},
-             {"wire_bytes_received", sent_bytes * 2},
-             {"retransmissions", 3}},
-            {{"wire_bytes_sent", 1}, {"wire_bytes_received", 1}, {"retransmissions", 4}}}},
-          {"aggregators",
-           {{{"name", "a"},
-             {"parts",
-              {{{"name", kMemoryPart}, {"value", 1.5}, {"unit", "MB"}},
-               {{"name", "stages"}, {"value", 12}, {"unit", "of a pipe"}}}}},
-            {{"name", "b"}, {"parts", {{{"name", kMemoryPart}, {"value", 2}, {"unit", "MB"}}}}}}}};
+/// An outcome, as far as it is read.
+PointOutcome outcome(double ms, uint64_t sent_bytes) {
+  RunResult result;
+  result.mean_iteration = from_ns(ms * 1e6);
+  result.blocks = 4;
+  result.degraded_blocks = 1;
+  result.bottleneck = "link x is used 90 %";
+  result.workers.resize(2);
+  result.workers[0].wire_bytes_sent = sent_bytes;
+  result.workers[0].wire_bytes_received = sent_bytes * 2;
+  result.workers[0].retransmissions = 3;
+  result.workers[1].retransmissions = 4;
+  result.aggregators.resize(2);
+  result.aggregators[0].add(PartKind::kMemory, 1.5, "MB");
+  result.aggregators[0].add(PartKind::kStages, 12, "of a pipe");
+  result.aggregators[1].add(PartKind::kMemory, 2, "MB");
+  return {.result = result, .accuracy = {}};
 }
 
-Comparison compared(const std::vector<std::string>& straggling) {
-  const CompareLists lists{.backends = {"waiting-switch", "trio-ml", "ring"},
-                           .models = {"resnet50"},
-                           .workers = {"6"},
-                           .loss = {"0"},
+Comparison compared(const std::vector<double>& straggling) {
+  const CompareLists lists{.backends = {Backend::kWaitingSwitch, Backend::kTrioMl, Backend::kRing},
+                           .models = {Model::kResnet50},
+                           .workers = {6},
+                           .loss = {0},
                            .straggling = straggling,
-                           .baseline = "waiting-switch"};
+                           .baseline = Backend::kWaitingSwitch};
   return *make_comparison(lists, {});
 }
 
 TEST(CompareReport, RowsByHand) {
-  const Comparison comparison = compared({"0.16"});
-  const std::vector<Json> outcomes{outcome(180, 4e9), outcome(100, 4e9), outcome(200, 8e9)};
+  const Comparison comparison = compared({0.16});
+  const std::vector<PointOutcome> outcomes{outcome(180, 4e9), outcome(100, 4e9), outcome(200, 8e9)};
   const auto rows = compare_rows(comparison, outcomes);
   ASSERT_EQ(rows.size(), 3U);
-  EXPECT_EQ(rows[1].backend, "trio-ml");
+  EXPECT_EQ(rows[1].backend, Backend::kTrioMl);
   EXPECT_DOUBLE_EQ(*rows[1].iteration_ms, 100);
   EXPECT_DOUBLE_EQ(*rows[1].speedup, 1.8);
   EXPECT_EQ(rows[1].paper, 1.72);
@@ -66,16 +67,16 @@ TEST(CompareReport, RowsByHand) {
 }
 
 TEST(CompareReport, PapersSayNothingOfOtherCases) {
-  const Comparison comparison = compared({"0", "0.08"});
-  const std::vector<Json> outcomes(6, outcome(100, 1));
+  const Comparison comparison = compared({0, 0.08});
+  const std::vector<PointOutcome> outcomes(6, outcome(100, 1));
   for (const CompareRow& row : compare_rows(comparison, outcomes)) EXPECT_FALSE(row.paper);
 }
 
 TEST(CompareReport, TextsSayTheSame) {
-  Comparison comparison = compared({"0", "0.16"});
+  Comparison comparison = compared({0, 0.16});
   comparison.cells[5].point.reset();
   comparison.cells[5].refusal = "train=64 is not allowed; allowed: 1";
-  const std::vector<Json> outcomes(6, outcome(123.4, 4e9));
+  const std::vector<PointOutcome> outcomes(6, outcome(123.4, 4e9));
   const auto rows = compare_rows(comparison, outcomes);
   const std::string text = compare_text(comparison, rows);
   EXPECT_THAT(text, HasSubstr("resnet50, 6 workers, loss 0 %, straggling 16 %"));
@@ -107,8 +108,8 @@ TEST(CompareReport, TextsSayTheSame) {
 }
 
 TEST(CompareReport, PlotsOverWhateverHasMostValues) {
-  const Comparison comparison = compared({"0", "0.08", "0.16"});
-  const std::vector<Json> outcomes(9, outcome(100, 1));
+  const Comparison comparison = compared({0, 0.08, 0.16});
+  const std::vector<PointOutcome> outcomes(9, outcome(100, 1));
   const auto plots = compare_plots(compare_rows(comparison, outcomes));
   ASSERT_EQ(plots.size(), 1U);
   EXPECT_EQ(plots[0].x_label, "straggling probability (%)");
@@ -117,14 +118,13 @@ TEST(CompareReport, PlotsOverWhateverHasMostValues) {
   ASSERT_EQ(plots[0].series[2].points.size(), 3U);
   EXPECT_EQ(plots[0].series[2].points[1].x, 8);
 
-  const CompareLists lists{.backends = {"ring"},
-                           .models = {"resnet50", "vgg11"},
-                           .workers = {"4", "8"},
-                           .loss = {"0"},
-                           .straggling = {"0"},
-                           .baseline = ""};
+  const CompareLists lists{.backends = {Backend::kRing},
+                           .models = {Model::kResnet50, Model::kVgg11},
+                           .workers = {4, 8},
+                           .loss = {0},
+                           .straggling = {0}};
   const Comparison workers = *make_comparison(lists, {});
-  const std::vector<Json> others(4, outcome(100, 1));
+  const std::vector<PointOutcome> others(4, outcome(100, 1));
   const auto by_workers = compare_plots(compare_rows(workers, others));
   ASSERT_EQ(by_workers.size(), 2U);
   EXPECT_EQ(by_workers[1].x_label, "workers");
@@ -132,12 +132,12 @@ TEST(CompareReport, PlotsOverWhateverHasMostValues) {
 }
 
 TEST(CompareReport, ASmallComparisonRuns) {
-  const CompareLists lists{.backends = {"ideal", "trio-ml", "ps-dedicated", "ps-colocated", "ring"},
-                           .models = {"custom"},
-                           .workers = {"4"},
-                           .loss = {"0", "0.001"},
-                           .straggling = {"0"},
-                           .baseline = ""};
+  const CompareLists lists{.backends = {Backend::kIdeal, Backend::kTrioMl, Backend::kPsDedicated,
+                                        Backend::kPsColocated, Backend::kRing},
+                           .models = {Model::kCustom},
+                           .workers = {4},
+                           .loss = {0, 0.001},
+                           .straggling = {0}};
   const std::vector<WrittenKey> settings{
       {.name = "model.bucket_bytes", .text = "8388608", .where = ""},
       {.name = "iterations", .text = "2", .where = ""},
@@ -149,11 +149,11 @@ TEST(CompareReport, ASmallComparisonRuns) {
   ASSERT_TRUE(comparison) << comparison.error().text;
   const auto ran = run_points(comparison->points, {.threads = 2});
   ASSERT_TRUE(ran) << ran.error().text;
-  const auto rows = compare_rows(*comparison, ran->outcomes);
+  const auto rows = compare_rows(*comparison, ran->outcomes());
   ASSERT_EQ(rows.size(), 10U);
   for (const CompareRow& row : rows) {
-    EXPECT_GT(*row.iteration_ms, *row.least_comm_ms) << row.backend;
-    EXPECT_EQ(*row.degraded_fraction, 0) << row.backend;
+    EXPECT_GT(*row.iteration_ms, *row.least_comm_ms) << name_of(row.backend);
+    EXPECT_EQ(*row.degraded_fraction, 0) << name_of(row.backend);
   }
   EXPECT_EQ(rows[0].speedup, 1);
   EXPECT_NEAR(*rows[2].speedup, 1, 0.1);        // ps-dedicated
@@ -165,12 +165,11 @@ TEST(CompareReport, ASmallComparisonRuns) {
 
 // Three PFEs: what each has adds up, what each packet takes does not.
 TEST(CompareReport, WhatSeveralAggregatorsTakeAddsUpWhereItCan) {
-  const CompareLists lists{.backends = {"trio-ml"},
-                           .models = {"custom"},
-                           .workers = {"4"},
-                           .loss = {"0"},
-                           .straggling = {"0"},
-                           .baseline = ""};
+  const CompareLists lists{.backends = {Backend::kTrioMl},
+                           .models = {Model::kCustom},
+                           .workers = {4},
+                           .loss = {0},
+                           .straggling = {0}};
   const std::vector<WrittenKey> settings{
       {.name = "topology", .text = "chassis", .where = ""},
       {.name = "model.bucket_bytes", .text = "65536", .where = ""},
@@ -181,14 +180,15 @@ TEST(CompareReport, WhatSeveralAggregatorsTakeAddsUpWhereItCan) {
   ASSERT_TRUE(ran) << ran.error().text;
   double memory_mb = 0;
   double instructions = 0;
-  for (const Json& aggregator : ran->outcomes.at(0)["aggregators"]) {
-    for (const Json& part : aggregator["parts"]) {
-      const auto value = part["value"].get<double>();
-      if (part["name"] == kMemoryPart) memory_mb += value;
-      if (part["name"] == "instructions per packet") instructions = std::max(instructions, value);
+  for (const AggregatorResult& aggregator : ran->outcomes().at(0).result.aggregators) {
+    for (const AggregatorResult::Part& part : aggregator.parts) {
+      if (part.kind == PartKind::kMemory) memory_mb += part.value;
+      if (part.kind == PartKind::kInstructionsPerPacket) {
+        instructions = std::max(instructions, part.value);
+      }
     }
   }
-  const auto rows = compare_rows(*comparison, ran->outcomes);
+  const auto rows = compare_rows(*comparison, ran->outcomes());
   const Json json = Json::parse(compare_json(*comparison, rows));
   EXPECT_GT(instructions, 0);
   EXPECT_NEAR(json[0]["memory_mb"].get<double>(), memory_mb, 1e-9 * memory_mb);
@@ -196,13 +196,12 @@ TEST(CompareReport, WhatSeveralAggregatorsTakeAddsUpWhereItCan) {
 }
 
 TEST(CompareReport, WhatEachMachineTakesStandsBesideItsTime) {
-  const CompareLists lists{
-      .backends = {"switchml-64", "switchml-64-timeout", "switchml-on-trio", "trio-ml", "ring"},
-      .models = {"custom"},
-      .workers = {"4"},
-      .loss = {"0"},
-      .straggling = {"0.5"},
-      .baseline = ""};
+  const CompareLists lists{.backends = {Backend::kSwitchml64, Backend::kSwitchml64Timeout,
+                                        Backend::kSwitchmlOnTrio, Backend::kTrioMl, Backend::kRing},
+                           .models = {Model::kCustom},
+                           .workers = {4},
+                           .loss = {0},
+                           .straggling = {0.5}};
   const std::vector<WrittenKey> settings{
       {.name = "model.bucket_bytes", .text = "1048576", .where = ""},
       {.name = "model.backward_ms", .text = "2", .where = ""},
@@ -217,7 +216,7 @@ TEST(CompareReport, WhatEachMachineTakesStandsBesideItsTime) {
   ASSERT_TRUE(comparison) << comparison.error().text;
   const auto ran = run_points(comparison->points, {.threads = 2});
   ASSERT_TRUE(ran) << ran.error().text;
-  const auto rows = compare_rows(*comparison, ran->outcomes);
+  const auto rows = compare_rows(*comparison, ran->outcomes());
   const Json json = Json::parse(compare_json(*comparison, rows));
   const auto has = [&json](size_t row, const char* key) { return json[row][key].is_number(); };
   for (const char* key : {"slots", "memory_mb", "stages", "stateful_alus", "sram_blocks",

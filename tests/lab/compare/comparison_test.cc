@@ -14,12 +14,12 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
 CompareLists two_by_two() {
-  return {.backends = {"ideal", "ring"},
-          .models = {"resnet50"},
-          .workers = {"4", "8"},
-          .loss = {"0"},
-          .straggling = {"0", "0.08"},
-          .baseline = "ring"};
+  return {.backends = {Backend::kIdeal, Backend::kRing},
+          .models = {Model::kResnet50},
+          .workers = {4, 8},
+          .loss = {0},
+          .straggling = {0, 0.08},
+          .baseline = Backend::kRing};
 }
 
 std::string refusal_of(const CompareLists& lists, const std::vector<WrittenKey>& settings = {}) {
@@ -39,18 +39,18 @@ TEST(Comparison, CellsAreEveryBackEndInEveryCase) {
   ASSERT_EQ(comparison->points.size(), 8U);
   const CompareCell& cell = comparison->cells[3];
   EXPECT_EQ(cell.case_index, 1U);
-  EXPECT_EQ(cell.backend, "ring");
+  EXPECT_EQ(cell.backend, Backend::kRing);
   EXPECT_EQ(cell.point, 3U);
-  EXPECT_EQ(cell.scenario.straggler.pattern, "slow-worker");
+  EXPECT_EQ(cell.scenario.straggler.pattern, Straggling::kSlowWorker);
   EXPECT_EQ(cell.scenario.straggler.probability, 0.08);
-  EXPECT_EQ(comparison->cells[0].scenario.straggler.pattern, "none");
+  EXPECT_EQ(comparison->cells[0].scenario.straggler.pattern, Straggling::kNone);
   EXPECT_EQ(comparison->points[3].label, "ring resnet50 workers=4 loss=0 straggling=0.08");
-  EXPECT_EQ(comparison->baseline, "ring");
+  EXPECT_EQ(comparison->baseline, Backend::kRing);
 }
 
 TEST(Comparison, LossBringsRepairAndSettingsWin) {
   CompareLists lists = two_by_two();
-  lists.loss = {"0.001"};
+  lists.loss = {0.001};
   const std::vector<WrittenKey> settings{{.name = "iterations", .text = "3", .where = "--set"},
                                          {.name = "train", .text = "8", .where = "--set"}};
   const auto comparison = make_comparison(lists, settings);
@@ -63,15 +63,15 @@ TEST(Comparison, LossBringsRepairAndSettingsWin) {
 
 TEST(Comparison, FirstBackEndIsTheBaselineUnlessNamed) {
   CompareLists lists = two_by_two();
-  lists.baseline.clear();
-  EXPECT_EQ(make_comparison(lists, {})->baseline, "ideal");
-  lists.baseline = "trio-ml";
+  lists.baseline.reset();
+  EXPECT_EQ(make_comparison(lists, {})->baseline, Backend::kIdeal);
+  lists.baseline = Backend::kTrioMl;
   EXPECT_EQ(refusal_of(lists), "baseline='trio-ml' is not allowed; allowed: ideal, ring");
 }
 
 TEST(Comparison, ABackEndThatCannotSaysWhyAndTheOthersRun) {
   CompareLists lists = two_by_two();
-  lists.backends = {"live", "ring"};
+  lists.backends = {Backend::kLive, Backend::kRing};
   // The live engine's core takes neither trains nor elided payload: it gets neither …
   auto comparison = make_comparison(lists, {});
   ASSERT_TRUE(comparison);
@@ -87,24 +87,23 @@ TEST(Comparison, ABackEndThatCannotSaysWhyAndTheOthersRun) {
   EXPECT_FALSE(comparison->cells[0].point);
   EXPECT_THAT(comparison->cells[0].refusal, HasSubstr("with backend=live"));
   EXPECT_EQ(comparison->cells[1].point, 0U);
-  lists.backends = {"live"};
-  lists.baseline = "live";
+  lists.backends = {Backend::kLive};
+  lists.baseline = Backend::kLive;
   EXPECT_THAT(refusal_of(lists, settings), HasSubstr("with backend=live"));
 }
 
 TEST(Comparison, RefusesWrongNamesAndValues) {
   CompareLists lists = two_by_two();
-  lists.backends = {"ideal", "rings"};
-  EXPECT_THAT(refusal_of(lists), HasSubstr("did you mean 'ring'?"));
-  lists = two_by_two();
-  lists.models = {"resnet5"};
-  EXPECT_THAT(refusal_of(lists), HasSubstr("did you mean 'resnet50'?"));
-  lists = two_by_two();
-  lists.workers = {"four"};
-  EXPECT_THAT(refusal_of(lists), HasSubstr("workers"));
-  lists = two_by_two();
-  lists.loss = {"2"};
-  EXPECT_THAT(refusal_of(lists), HasSubstr("link.loss=2 is out of range"));
+  const auto list_refusal = [&lists](const char* name, const char* text) {
+    const auto set = set_compare_list(lists, name, text, std::string("--") + name);
+    EXPECT_FALSE(set);
+    return set ? "" : set.error().text;
+  };
+  EXPECT_THAT(list_refusal("backends", "ideal,rings"), HasSubstr("did you mean 'ring'?"));
+  EXPECT_THAT(list_refusal("models", "resnet5"), HasSubstr("did you mean 'resnet50'?"));
+  EXPECT_THAT(list_refusal("workers", "four"), HasSubstr("--workers: workers=four"));
+  EXPECT_THAT(list_refusal("loss", "2"), HasSubstr("--loss: link.loss=2 is out of range"));
+  EXPECT_THAT(list_refusal("baseline", "rings"), HasSubstr("did you mean 'ring'?"));
   lists = two_by_two();
   EXPECT_THAT(refusal_of(lists, {{.name = "worker", .text = "3", .where = "--set"}}),
               HasSubstr("--set: unknown key 'worker'"));
@@ -121,9 +120,9 @@ TEST(Comparison, FileKeysAreTakenOut) {
   CompareLists lists = default_compare_lists();
   ASSERT_TRUE(take_compare_keys(keys, lists));
   EXPECT_EQ(keys.size(), 1U);
-  EXPECT_THAT(lists.backends, ElementsAre("ring", "ideal"));
-  EXPECT_THAT(lists.straggling, ElementsAre("0.16"));
-  EXPECT_EQ(lists.baseline, "ideal");
+  EXPECT_THAT(lists.backends, ElementsAre(Backend::kRing, Backend::kIdeal));
+  EXPECT_THAT(lists.straggling, ElementsAre(0.16));
+  EXPECT_EQ(lists.baseline, Backend::kIdeal);
   keys.push_back({.name = "compare.model", .text = "vgg11", .where = "c.toml:6"});
   const auto refused = take_compare_keys(keys, lists);
   ASSERT_FALSE(refused);

@@ -23,7 +23,7 @@ FigureOutcome quick_outcome(const Figure& figure, const FigureOptions& options =
   if (!points) return {};
   const auto ran = run_points(*points, {.threads = 2});
   EXPECT_TRUE(ran) << ran.error().text;
-  return ran ? figure.finish(options, *points, ran->outcomes) : FigureOutcome();
+  return ran ? figure.finish(options, *points, ran->outcomes()) : FigureOutcome();
 }
 
 /// The value of a series at x; NaN if there is none.
@@ -32,6 +32,12 @@ double value_at(const FigureOutcome& outcome, const std::string& series, double 
     if (row.series == series && row.x == x) return row.here;
   }
   return std::numeric_limits<double>::quiet_NaN();
+}
+
+/// One setting; none if it is refused.
+std::vector<Setting> settings_of(const char* key, const char* value) {
+  const std::vector<WrittenKey> written{{.name = key, .text = value, .where = "--set"}};
+  return read_settings(written).value_or(std::vector<Setting>());
 }
 
 TEST(Figures, AreListedByName) {
@@ -61,10 +67,14 @@ TEST(Figures, PointsAreAFunctionOfTheOptions) {
 
 TEST(Figures, SettingsWinAndBadOnesAreRefused) {
   FigureOptions options{.quick = true};
-  options.settings = {{.name = "workers", .text = "3", .where = "--set"}};
+  options.settings = settings_of("workers", "3");
   EXPECT_EQ(trio_15().points(options)->front().scenario.workers, 3);
-  options.settings = {{.name = "worker", .text = "3", .where = "--set"}};
-  EXPECT_THAT(trio_15().points(options).error().text, HasSubstr("--set: unknown key 'worker'"));
+  options.settings = settings_of("workers", "0x");
+  EXPECT_TRUE(options.settings.empty());
+  options.settings = settings_of("straggler.worker", "9");
+  EXPECT_THAT(trio_15().points(options).error().text, HasSubstr("--set: straggler.worker=9"));
+  options.settings = settings_of("leaves", "5");
+  EXPECT_THAT(trio_12().points(options).error().text, HasSubstr("--set: leaves=5"));
 }
 
 TEST(Trio13, HasThreeModelsSixProbabilitiesAndABaselineEach) {
@@ -76,12 +86,11 @@ TEST(Trio13, HasThreeModelsSixProbabilitiesAndABaselineEach) {
 
 TEST(Trio13, SpeedUpIsSwitchmlOverTrio) {
   const auto points = trio_13().points(kQuick);
-  // By model: ideal, then (waiting, SwitchML without and with retransmission, Trio) at 0 % and 16
-  // %.
-  std::vector<Json> outcomes;
+  // By model: ideal, then at 0 % and 16 %: waiting, SwitchML without and with retransmission, Trio.
+  std::vector<PointOutcome> outcomes;
   for (int model = 0; model < 3; model++) {
     for (const double ms : {100.0, 101.0, 101.5, 101.5, 102.0, 170.0, 180.0, 240.0, 120.0}) {
-      outcomes.push_back({{"mean_iteration_ns", ms * 1e6}});
+      outcomes.emplace_back().result.mean_iteration = from_ns(ms * 1e6);
     }
   }
   const FigureOutcome figure = trio_13().finish(kQuick, *points, outcomes);
@@ -132,13 +141,13 @@ TEST(Trio14, RecoveryTakesOneToTwoTimeouts) {
 TEST(Trio12, TrainsAndComparesTimes) {
   const auto points = trio_12().points(kQuick);
   // Reaches 40 % in steps of 2 %: 30 % on average over five at the 17th iteration.
-  std::vector<Json> outcomes;
+  std::vector<PointOutcome> outcomes;
   for (size_t i = 0; i < points->size(); i++) {
-    Json curve = Json::array();
+    PointOutcome& outcome = outcomes.emplace_back();
     for (int step = 0; step < 20; step++) {
-      curve.push_back({(step + 1) * (i % 4 == 3 ? 100e6 : 150e6), 0.02 * step});
+      outcome.accuracy.push_back(
+          {.at = milliseconds(i % 4 == 3 ? 100 : 150) * (step + 1), .accuracy = 0.02 * step});
     }
-    outcomes.push_back({{"accuracy", curve}});
   }
   const FigureOutcome figure = trio_12().finish(kQuick, *points, outcomes);
   EXPECT_NEAR(value_at(figure, "resnet50 waiting-switch", 30), 18 * 0.15, 1e-9);

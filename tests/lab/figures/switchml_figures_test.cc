@@ -23,7 +23,7 @@ FigureOutcome quick_outcome(const Figure& figure) {
   if (!points) return {};
   const auto ran = run_points(*points, {.threads = 2});
   EXPECT_TRUE(ran) << ran.error().text;
-  return ran ? figure.finish(kQuick, *points, ran->outcomes) : FigureOutcome();
+  return ran ? figure.finish(kQuick, *points, ran->outcomes()) : FigureOutcome();
 }
 
 double value_at(const FigureOutcome& outcome, const std::string& series, double x) {
@@ -45,15 +45,15 @@ TEST(SwitchmlFigures, MaximumGoodputByHand) {
 }
 
 TEST(SwitchmlFigures, PointsAreWhatTheRunSays) {
-  const auto point = tensor_point({.seed = 7}, {.backend = "switchml-64",
+  const auto point = tensor_point({.seed = 7}, {.backend = Backend::kSwitchml64,
                                                 .workers = 4,
                                                 .gbps = 100,
                                                 .pool = 256,
                                                 .loss = 0.01,
                                                 .tensor_bytes = 4000,
-                                                .more = {"timeline.bin_ms=2"}});
+                                                .timeline = {.bin = milliseconds(2)}});
   ASSERT_TRUE(point) << point.error().text;
-  EXPECT_EQ(point->scenario.backend, "switchml-64");
+  EXPECT_EQ(point->scenario.backend, Backend::kSwitchml64);
   EXPECT_EQ(point->scenario.switchml.pool, 256U);
   EXPECT_EQ(point->scenario.link.rate_bits_per_s, 100'000'000'000U);
   EXPECT_EQ(point->scenario.host.nic_bits_per_s, 100'000'000'000U);
@@ -67,7 +67,9 @@ TEST(Switchml3, RowsByHand) {
   ASSERT_TRUE(points);
   ASSERT_EQ(points->size(), 12U);  // Two rates, two systems, three numbers of workers.
   // 500,000 elements in 0.4 ms are 1250 a microsecond.
-  const std::vector<Json> outcomes(12, Json{{"mean_iteration_ns", 0.4e6}});
+  PointOutcome outcome;
+  outcome.result.mean_iteration = microseconds(400);
+  const std::vector<PointOutcome> outcomes(12, outcome);
   const FigureOutcome figure = switchml_3().finish(kQuick, *points, outcomes);
   EXPECT_DOUBLE_EQ(value_at(figure, "100G switchml-64", 8), 1250);
   EXPECT_DOUBLE_EQ(value_at(figure, "100G switchml-64 of the line", 8), 0.4);

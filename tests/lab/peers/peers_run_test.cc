@@ -6,9 +6,8 @@
 #include <gtest/gtest.h>
 
 #include "lab/backends/backend.h"
-#include "lab/backends/placement.h"
 #include "lab/run.h"
-#include "tests/lab/cluster/run_bed.h"
+#include "tests/lab/run_bed.h"
 
 namespace tributary::lab {
 namespace {
@@ -21,24 +20,24 @@ constexpr double kTensorBytes = 32 << 20;
 /// Other traffic (acknowledgements, joins) is below a hundredth.
 constexpr double kOverhead = 1.035;
 
-Scenario only_network(const char* backend, uint32_t workers) {
+Scenario only_network(Backend backend, uint32_t workers) {
   Scenario scenario;
   scenario.backend = backend;
   scenario.workers = workers;
   scenario.iterations = 2;
   scenario.model = {
-      .name = "custom", .bucket_bytes = {uint64_t{32} << 20}, .forward = {}, .backward = {}};
+      .kind = Model::kCustom, .bucket_bytes = {uint64_t{32} << 20}, .forward = {}, .backward = {}};
   scenario.host.packet_cost = nanoseconds(10);
   scenario.host.gradients_cost = Duration();
   return scenario;
 }
 
-class PeersTime : public ::testing::TestWithParam<std::pair<const char*, uint32_t>> {};
+class PeersTime : public ::testing::TestWithParam<std::pair<Backend, uint32_t>> {};
 
 TEST_P(PeersTime, IsTheFormulas) {
   const auto [backend, workers] = GetParam();
   const RunResult result = run_well(only_network(backend, workers));
-  const double factor = least_traffic(find_backend_kind(backend)->placement, workers);
+  const double factor = least_traffic(backend_kind(backend).placement, workers);
   const double least_s = factor * kTensorBytes * 8 / 100e9;
   const double took_s = in_seconds(result.mean_iteration);
   EXPECT_GE(took_s, least_s);
@@ -52,13 +51,13 @@ TEST_P(PeersTime, IsTheFormulas) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Formulas, PeersTime,
-                         ::testing::Values(std::pair{"ideal", 4U}, std::pair{"ideal", 8U},
-                                           std::pair{"ps-dedicated", 4U},
-                                           std::pair{"ps-dedicated", 8U},
-                                           std::pair{"ps-colocated", 4U},
-                                           std::pair{"ps-colocated", 8U}, std::pair{"ring", 2U},
-                                           std::pair{"ring", 4U}, std::pair{"ring", 8U}));
+INSTANTIATE_TEST_SUITE_P(
+    Formulas, PeersTime,
+    ::testing::Values(std::pair{Backend::kIdeal, 4U}, std::pair{Backend::kIdeal, 8U},
+                      std::pair{Backend::kPsDedicated, 4U}, std::pair{Backend::kPsDedicated, 8U},
+                      std::pair{Backend::kPsColocated, 4U}, std::pair{Backend::kPsColocated, 8U},
+                      std::pair{Backend::kRing, 2U}, std::pair{Backend::kRing, 4U},
+                      std::pair{Backend::kRing, 8U}));
 
 TEST(PeersRun, LeastTrafficIsThePapers) {
   EXPECT_DOUBLE_EQ(least_traffic(Placement::kSwitch, 8), 1);
@@ -69,7 +68,7 @@ TEST(PeersRun, LeastTrafficIsThePapers) {
 }
 
 TEST(PeersRun, ALossCostsTheRingLittle) {
-  Scenario scenario = only_network("ring", 4);
+  Scenario scenario = only_network(Backend::kRing, 4);
   const double calm_s = in_seconds(run_well(scenario).mean_iteration);
   scenario.link.faults.loss = 0.001;
   scenario.host.retransmission = true;
@@ -83,30 +82,30 @@ TEST(PeersRun, ALossCostsTheRingLittle) {
 }
 
 TEST(PeersRun, TrainsChangeLittle) {
-  for (const char* backend : {"ps-dedicated", "ps-colocated", "ring"}) {
+  for (Backend backend : {Backend::kPsDedicated, Backend::kPsColocated, Backend::kRing}) {
     Scenario scenario = only_network(backend, 4);
     const double one = in_seconds(run_well(scenario).mean_iteration);
     scenario.train = 32;
-    EXPECT_NEAR(in_seconds(run_well(scenario).mean_iteration), one, 0.06 * one) << backend;
+    EXPECT_NEAR(in_seconds(run_well(scenario).mean_iteration), one, 0.06 * one) << name_of(backend);
   }
 }
 
 TEST(PeersRun, EverybodyWaitsForAStraggler) {
-  for (const char* backend : {"ps-dedicated", "ps-colocated", "ring"}) {
+  for (Backend backend : {Backend::kPsDedicated, Backend::kPsColocated, Backend::kRing}) {
     Scenario scenario = only_network(backend, 4);
     scenario.model.bucket_bytes = {1 << 20};
     scenario.model.backward = milliseconds(10);
-    scenario.straggler.pattern = "fail-slow";
+    scenario.straggler.pattern = Straggling::kFailSlow;
     scenario.straggler.factor = 3;
     const RunResult result = run_well(scenario);
-    EXPECT_GE(result.mean_iteration, milliseconds(30)) << backend;
-    EXPECT_LT(result.mean_iteration, milliseconds(31)) << backend;
+    EXPECT_GE(result.mean_iteration, milliseconds(30)) << name_of(backend);
+    EXPECT_LT(result.mean_iteration, milliseconds(31)) << name_of(backend);
     EXPECT_EQ(result.degraded_blocks, 0U);
   }
 }
 
 TEST(PeersRun, ServersHostsCostTime) {
-  Scenario scenario = only_network("ps-dedicated", 4);
+  Scenario scenario = only_network(Backend::kPsDedicated, 4);
   scenario.host.packet_cost = microseconds(1);
   const RunResult result = run_well(scenario);
   // 8192 packets. A server receives a quarter from each of four workers and returns as many; a worker

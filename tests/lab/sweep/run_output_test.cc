@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "lab/sweep/outcome.h"
 #include "lab/sweep/run_json.h"
 #include "lab/sweep/run_text.h"
 
@@ -43,7 +44,8 @@ RunResult by_hand() {
   AggregatorResult aggregator;
   aggregator.name = "top";
   aggregator.packets = 40;
-  aggregator.parts = {{"threads in use", 0.5, "share"}};
+  aggregator.add("threads in use", 0.5, "share");
+  aggregator.add(PartKind::kSlots, 64, "of the window");
   result.aggregators = {aggregator};
   return result;
 }
@@ -62,8 +64,8 @@ TEST(RunJson, TimesAreInNanosecondsAndSharesAreShares) {
 }
 
 TEST(RunJson, TicksBelowANanosecondStay) {
-  EXPECT_EQ(json_ns(picoseconds(10)), 0.01);
-  EXPECT_EQ(json_ns(Duration()), 0.0);
+  EXPECT_EQ(as_ns(picoseconds(10)), 0.01);
+  EXPECT_EQ(as_ns(Duration()), 0.0);
 }
 
 TEST(RunJson, EqualResultsGiveEqualBytes) {
@@ -71,6 +73,31 @@ TEST(RunJson, EqualResultsGiveEqualBytes) {
   RunResult other = by_hand();
   other.workers[0].waited += picoseconds(10);
   EXPECT_NE(run_json(other).dump(), run_json(by_hand()).dump());
+}
+
+TEST(RunJson, ReadsBackAsTheSameResult) {
+  const auto read = read_run_json(Json::parse(run_json(by_hand()).dump()));
+  ASSERT_TRUE(read);
+  EXPECT_EQ(run_json(*read).dump(), run_json(by_hand()).dump());
+  EXPECT_EQ(read->aggregators[0].parts[0].kind, PartKind::kOther);
+  EXPECT_EQ(read->aggregators[0].parts[1].kind, PartKind::kSlots);
+  PointOutcome outcome{.result = by_hand(), .accuracy = {{milliseconds(3), 0.25}}};
+  const auto trained = read_outcome(outcome_json(outcome));
+  ASSERT_TRUE(trained);
+  EXPECT_EQ(outcome_json(*trained).dump(), outcome_json(outcome).dump());
+}
+
+TEST(RunJson, RefusesWhatIsNoResult) {
+  EXPECT_FALSE(read_run_json(Json::object()));
+  Json json = run_json(by_hand());
+  json["digest"] = "not hexadecimal";
+  EXPECT_FALSE(read_run_json(json));
+  json = run_json(by_hand());
+  json["workers"] = 3;
+  EXPECT_FALSE(read_run_json(json));
+  json = run_json(by_hand());
+  json["accuracy"] = {1, 2};
+  EXPECT_FALSE(read_outcome(json));
 }
 
 TEST(RunText, NamesUnitsAndWhoIsOut) {

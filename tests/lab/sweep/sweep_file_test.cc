@@ -41,7 +41,7 @@ repeat = 2
   EXPECT_EQ(sweep->points[7].scenario.window, 32);
   EXPECT_EQ(sweep->points[7].scenario.seed, 11);
   EXPECT_EQ(sweep->points[7].scenario.workers, 3);
-  EXPECT_EQ(sweep->points[7].values.dump(), R"({"window":32,"backend":"ideal","seed":11})");
+  EXPECT_EQ(sweep->values[7].dump(), R"({"window":32,"backend":"ideal","seed":11})");
 }
 
 TEST(SweepFile, OneValueIsAListOfOne) {
@@ -72,28 +72,34 @@ TEST(SweepFile, Refusals) {
       HasSubstr("--set: window=2 is swept in the file"));
 }
 
+PointOutcome outcome(Duration mean, Duration total, uint64_t degraded, uint64_t packets) {
+  PointOutcome made;
+  made.result.mean_iteration = mean;
+  made.result.total = total;
+  made.result.blocks = 2;
+  made.result.degraded_blocks = degraded;
+  made.result.packets = packets;
+  return made;
+}
+
 TEST(SweepFile, WritersHaveExactBytes) {
-  auto sweep = sweep_of("[sweep]\nwindow = [16, 32, 64]\nbackend = [\"ideal\"]\n");
+  auto sweep = sweep_of("[sweep]\nwindow = [16, 32]\nbackend = [\"ideal\"]\n");
   ASSERT_TRUE(sweep) << sweep.error().text;
-  std::vector<Json> outcomes{
-      {{"mean_iteration_ns", 2.5e6}, {"total_ns", 5e6}, {"degraded_fraction", 0.5}, {"packets", 7}},
-      Json(),  // Not finished.
-      {{"mean_iteration_ns", 1e6}, {"total_ns", 2e6}, {"degraded_fraction", 0}, {"packets", 8}}};
+  const std::vector<PointOutcome> outcomes{outcome(microseconds(2'500), milliseconds(5), 1, 7),
+                                           outcome(milliseconds(1), milliseconds(2), 0, 8)};
   EXPECT_EQ(sweep_csv(*sweep, outcomes),
             "window,backend,mean_iteration_ms,total_ms,degraded_fraction,packets\n"
             "16,ideal,2.5,5,0.5,7\n"
-            "64,ideal,1,2,0,8\n");
+            "32,ideal,1,2,0,8\n");
   EXPECT_EQ(sweep_table(*sweep, outcomes),
             "  window  backend  mean_iteration_ms  total_ms  degraded_fraction  packets\n"
             "      16    ideal                2.5         5                0.5        7\n"
-            "      64    ideal                  1         2                  0        8\n");
-  EXPECT_EQ(sweep_json_lines(*sweep, outcomes),
-            "{\"values\":{\"window\":16,\"backend\":\"ideal\",\"seed\":1},\"outcome\":"
-            "{\"mean_iteration_ns\":2500000.0,\"total_ns\":5000000.0,\"degraded_fraction\":0.5,"
-            "\"packets\":7}}\n"
-            "{\"values\":{\"window\":64,\"backend\":\"ideal\",\"seed\":1},\"outcome\":"
-            "{\"mean_iteration_ns\":1000000.0,\"total_ns\":2000000.0,\"degraded_fraction\":0,"
-            "\"packets\":8}}\n");
+            "      32    ideal                  1         2                  0        8\n");
+  const std::string lines = sweep_json_lines(*sweep, outcomes);
+  EXPECT_THAT(lines, HasSubstr("{\"values\":{\"window\":16,\"backend\":\"ideal\",\"seed\":1},"
+                               "\"outcome\":{\"mean_iteration_ns\":2500000.0,"));
+  EXPECT_THAT(lines, HasSubstr("}}\n{\"values\":{\"window\":32,"));
+  EXPECT_THAT(lines, HasSubstr("\"outcome\":" + outcome_json(outcomes[1]).dump() + "}\n"));
 }
 
 }  // namespace

@@ -12,9 +12,9 @@ namespace {
 
 constexpr double kMib = 1 << 20;
 
-std::vector<double> bucket_mib(const char* name) {
+std::vector<double> bucket_mib(Model model) {
   std::vector<double> sizes;
-  for (const Bucket& bucket : ddp_workload(*find_dnn_shape(name)).buckets) {
+  for (const Bucket& bucket : ddp_workload(dnn_shape(model)).buckets) {
     sizes.push_back(static_cast<double>(bucket.elements) * 4 / kMib);
   }
   return sizes;
@@ -26,10 +26,10 @@ auto near(std::vector<double> expected) {
 
 TEST(DdpWorkload, BucketsAreThoseThatDdpMakes) {
   // Observed with PyTorch 1.13 from the second iteration on, in MiB.
-  EXPECT_THAT(bucket_mib("resnet18"), near({1.96, 27.5, 15.1}));
-  EXPECT_THAT(bucket_mib("resnet50"), near({7.8, 30.0, 25.0, 25.3, 9.3}));
-  EXPECT_THAT(bucket_mib("vgg11"), near({15.6, 64.0, 392.0, 27.0, 8.2}));
-  EXPECT_THAT(bucket_mib("mobilenet_v2"), near({4.9, 8.5}));
+  EXPECT_THAT(bucket_mib(Model::kResnet18), near({1.96, 27.5, 15.1}));
+  EXPECT_THAT(bucket_mib(Model::kResnet50), near({7.8, 30.0, 25.0, 25.3, 9.3}));
+  EXPECT_THAT(bucket_mib(Model::kVgg11), near({15.6, 64.0, 392.0, 27.0, 8.2}));
+  EXPECT_THAT(bucket_mib(Model::kMobilenetV2), near({4.9, 8.5}));
 }
 
 TEST(DdpWorkload, NothingIsLostAndReadinessGrowsToTheEnd) {
@@ -49,14 +49,14 @@ TEST(DdpWorkload, NothingIsLostAndReadinessGrowsToTheEnd) {
 TEST(DdpWorkload, ComputationFollowsFromOneFigure) {
   // 64 images at 940 a second take 68.085 ms; VGG11 has 7.609 / 4.089 of the multiply-adds and
   // twice the images: 68.085 x 2 x 1.861 = 253.4 ms.
-  EXPECT_NEAR(in_seconds(compute_time(*find_dnn_shape("resnet50"))), 0.068085, 1e-6);
-  EXPECT_NEAR(in_seconds(compute_time(*find_dnn_shape("vgg11"))), 0.2534, 1e-4);
+  EXPECT_NEAR(in_seconds(compute_time(dnn_shape(Model::kResnet50))), 0.068085, 1e-6);
+  EXPECT_NEAR(in_seconds(compute_time(dnn_shape(Model::kVgg11))), 0.2534, 1e-4);
 }
 
 TEST(DdpWorkload, Vgg11HasItsGreatBucketEarly) {
   // Nearly all parameters are in the layers that the backward pass begins with: 103 + 17 + 4 of
   // 7,609 million multiply-adds, 1.6 %.
-  const Workload workload = ddp_workload(*find_dnn_shape("vgg11"));
+  const Workload workload = ddp_workload(dnn_shape(Model::kVgg11));
   const double share = in_seconds(workload.buckets[2].ready_at) / in_seconds(workload.backward);
   EXPECT_NEAR(share, 0.016, 0.001);
 }
@@ -75,7 +75,7 @@ TEST(DdpWorkload, ScenarioMayChangeTimesAndTrains) {
 
 TEST(DdpWorkload, CustomBucketsBecomeReadyEvenly) {
   Scenario scenario;
-  scenario.model = {.name = "custom",
+  scenario.model = {.kind = Model::kCustom,
                     .bucket_bytes = {4, 5, 4000, 1},
                     .forward = microseconds(1),
                     .backward = microseconds(8)};

@@ -14,10 +14,10 @@ namespace {
 constexpr Duration kTypical = milliseconds(100);
 
 std::unique_ptr<StragglerPattern> pattern_of(const Scenario& scenario) {
-  return find_straggler_kind(scenario.straggler.pattern)->make(scenario, kTypical);
+  return straggler_kind(scenario.straggler.pattern).make(scenario, kTypical);
 }
 
-Scenario scenario_with(const char* pattern, double probability = 0) {
+Scenario scenario_with(Straggling pattern, double probability = 0) {
   Scenario scenario;
   scenario.workers = 4;
   scenario.straggler.pattern = pattern;
@@ -26,7 +26,7 @@ Scenario scenario_with(const char* pattern, double probability = 0) {
 }
 
 TEST(StragglerPattern, AtMostOneSlowWorkerAtADelayPoint) {
-  const auto pattern = pattern_of(scenario_with("slow-worker", 0.5));
+  const auto pattern = pattern_of(scenario_with(Straggling::kSlowWorker, 0.5));
   constexpr uint32_t kPoints = 20'000;
   uint32_t delays = 0;
   std::array<uint32_t, 4> by_worker{};
@@ -53,7 +53,7 @@ TEST(StragglerPattern, AtMostOneSlowWorkerAtADelayPoint) {
 }
 
 TEST(StragglerPattern, EachWorkerDecidesForItself) {
-  const auto pattern = pattern_of(scenario_with("slow-worker-each", 0.5));
+  const auto pattern = pattern_of(scenario_with(Straggling::kSlowWorkerEach, 0.5));
   constexpr uint32_t kPoints = 20'000;
   uint32_t both = 0;
   for (uint64_t point = 0; point < kPoints; point++) {
@@ -65,7 +65,7 @@ TEST(StragglerPattern, EachWorkerDecidesForItself) {
 }
 
 TEST(StragglerPattern, SameSeedSamePattern) {
-  Scenario scenario = scenario_with("slow-worker", 0.3);
+  Scenario scenario = scenario_with(Straggling::kSlowWorker, 0.3);
   const auto one = pattern_of(scenario);
   const auto same = pattern_of(scenario);
   scenario.seed++;
@@ -79,7 +79,7 @@ TEST(StragglerPattern, SameSeedSamePattern) {
 }
 
 TEST(StragglerPattern, FailSlowConcernsOneWorker) {
-  Scenario scenario = scenario_with("fail-slow");
+  Scenario scenario = scenario_with(Straggling::kFailSlow);
   scenario.straggler.worker = 2;
   scenario.straggler.factor = 3.5;
   const auto pattern = pattern_of(scenario);
@@ -89,7 +89,7 @@ TEST(StragglerPattern, FailSlowConcernsOneWorker) {
 }
 
 TEST(StragglerPattern, HeavyTailHasItsPercentiles) {
-  Scenario scenario = scenario_with("heavy-tail");
+  Scenario scenario = scenario_with(Straggling::kHeavyTail);
   scenario.straggler.p99_over_p50 = 4;
   const auto pattern = pattern_of(scenario);
   std::vector<double> factors;
@@ -103,16 +103,15 @@ TEST(StragglerPattern, HeavyTailHasItsPercentiles) {
 }
 
 TEST(StragglerPattern, OthersSayWhoAndWhen) {
-  Scenario scenario = scenario_with("pause");
+  Scenario scenario = scenario_with(Straggling::kPause);
   scenario.straggler.worker = 3;
   ASSERT_TRUE(pattern_of(scenario)->pause().has_value());
   EXPECT_EQ(pattern_of(scenario)->pause()->worker, 3U);
-  scenario.straggler.pattern = "absent";
+  scenario.straggler.pattern = Straggling::kAbsent;
   EXPECT_FALSE(pattern_of(scenario)->contributes(3));
   EXPECT_TRUE(pattern_of(scenario)->contributes(0));
-  scenario.straggler.pattern = "background-flow";
+  scenario.straggler.pattern = Straggling::kBackgroundFlow;
   EXPECT_EQ(pattern_of(scenario)->background_to(), 3U);
-  EXPECT_EQ(find_straggler_kind("lazy"), nullptr);
 }
 
 }  // namespace

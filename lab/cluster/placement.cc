@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "lab/backends/placement.h"
+#include "lab/cluster/placement.h"
 
 #include <fmt/format.h>
 
@@ -14,7 +14,7 @@ net::CableSpec& cable_of(net::Topology& topology, const std::string& node) {
       [&](const net::CableSpec& cable) { return cable.a.node == node || cable.b.node == node; });
 }
 
-/// Inside a host nothing is lost and nothing waits for room.
+/// Returns a link inside a host. It loses nothing and its queue never fills.
 net::LinkConfig loopback() {
   return {.rate_bits_per_s = kLoopbackBitsPerS,
           .propagation = kLoopbackPropagation,
@@ -23,7 +23,7 @@ net::LinkConfig loopback() {
 
 std::string server_name(uint32_t rank) { return fmt::format("server-{}", rank); }
 
-/// Puts a switch between the worker and its cable, and the server at it.
+/// Puts a switch between the worker and its cable, and attaches the server to it.
 void share_host(ClusterPlan& plan, uint32_t rank, const std::string& worker) {
   const std::string nic = fmt::format("nic-{}", rank);
   net::CableSpec& uplink = cable_of(plan.topology, worker);
@@ -43,7 +43,7 @@ void share_host(ClusterPlan& plan, uint32_t rank, const std::string& worker) {
   plan.nic_bits_per_s[rank] = kLoopbackBitsPerS;
 }
 
-/// A host of its own at the worker's switch, with the same cable and NIC.
+/// Adds a server host at the worker's switch, with the same cable and NIC.
 void add_host(ClusterPlan& plan, uint32_t rank, const std::string& worker) {
   const net::CableSpec cable = cable_of(plan.topology, worker);
   const bool worker_is_a = cable.a.node == worker;
@@ -71,11 +71,6 @@ void place_servers(ClusterPlan& plan, const Scenario& scenario, Placement placem
       share_host(plan, rank, workers[rank]);
     }
   }
-}
-
-double least_traffic(Placement placement, uint32_t workers) {
-  if (placement == Placement::kSwitch || placement == Placement::kDedicated) return 1;
-  return 2.0 * (workers - 1) / workers;
 }
 
 }  // namespace tributary::lab

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 /// @file
-/// Where those who add stand, if not in the switch: parameter servers on hosts of their own or
-/// beside the workers.
+/// Places parameter servers in a topology: on hosts of their own or beside the workers.
 ///
 /// Model:   Dedicated: one server host for each worker, cabled as the worker is. Colocated: a
-///          worker and a server share a host and its one cable; what they say to each other stays
-///          inside the host and passes at kLoopbackBitsPerS. In the virtual network a shared host
+///          worker and a server share a host and its one cable; packets between the two stay
+///          inside the host and pass at kLoopbackBitsPerS. In the virtual network a shared host
 ///          is a worker and a server at a switch called nic-0 …, whose uplink is the host's cable.
 /// Source:  SwitchML paper §6.1 (as many servers as workers, both placements), BytePS paper §2.3.
 /// Threads: None; works on plain data.
@@ -24,13 +23,8 @@ namespace tributary::lab {
 inline constexpr uint64_t kLoopbackBitsPerS = 300'000'000'000;
 inline constexpr Duration kLoopbackPropagation = nanoseconds(100);  ///< Assumed: a cache miss.
 
-/// Adds the servers to a topology whose workers' cables are as they shall be, one server for each
-/// worker, in order of ranks. Sets plan.host_nodes and plan.nic_bits_per_s to what has changed.
+/// Adds one server for each worker, in order of ranks. The workers' cables must be final. Updates
+/// plan.host_nodes and plan.nic_bits_per_s.
 void place_servers(ClusterPlan& plan, const Scenario& scenario, Placement placement);
-
-/// Least bytes that a worker's host sends for a tensor, as a multiple of the tensor's: what the
-/// switch adds or a server of its own is sent once; a ring and colocated servers need
-/// 2 (n - 1) / n. Source: SwitchML paper §3, BytePS paper §2.2 and §4.1.1.
-[[nodiscard]] double least_traffic(Placement placement, uint32_t workers);
 
 }  // namespace tributary::lab

@@ -10,7 +10,7 @@
 #include "host/straggler_pattern.h"
 #include "lab/run.h"
 #include "lab/workload/straggler.h"
-#include "tests/lab/cluster/run_bed.h"
+#include "tests/lab/run_bed.h"
 
 namespace tributary::lab {
 namespace {
@@ -18,14 +18,14 @@ namespace {
 using testing::run_well;
 
 /// Four workers, 10 ms of computation, eight windows of gradients.
-Scenario small(const char* backend) {
+Scenario small(Backend backend) {
   Scenario scenario;
   scenario.backend = backend;
   scenario.workers = 4;
   scenario.iterations = 20;
   scenario.window = 64;
   scenario.mitigation.history = 64;
-  scenario.model = {.name = "custom",
+  scenario.model = {.kind = Model::kCustom,
                     .bucket_bytes = {4096 * 256, 4096 * 256},
                     .forward = milliseconds(3),
                     .backward = milliseconds(7)};
@@ -33,18 +33,19 @@ Scenario small(const char* backend) {
 }
 
 TEST(StragglingRun, WhoWaitsForEveryoneWaitsForTheSlowest) {
-  Scenario scenario = small("waiting-switch");
-  scenario.straggler.pattern = "slow-worker";
+  Scenario scenario = small(Backend::kWaitingSwitch);
+  scenario.straggler.pattern = Straggling::kSlowWorker;
   scenario.straggler.probability = 0.4;
   const RunResult result = run_well(scenario);
   Scenario calm = scenario;
-  calm.straggler.pattern = "none";
+  calm.straggler.pattern = Straggling::kNone;
   const RunResult without = run_well(calm);
   EXPECT_EQ(result.typical_iteration, without.iterations[1]);
 
   // An iteration takes what it takes, and the longest sum of a worker's delays in it: the sooner
   // ones' delays are hidden, but for what of them is later than the slowest one's own middle.
-  const auto pattern = find_straggler_kind("slow-worker")->make(scenario, result.typical_iteration);
+  const auto pattern =
+      straggler_kind(Straggling::kSlowWorker).make(scenario, result.typical_iteration);
   for (uint32_t i = 0; i < scenario.iterations; i++) {
     Duration longest;
     for (uint32_t worker = 0; worker < scenario.workers; worker++) {
@@ -61,16 +62,16 @@ TEST(StragglingRun, WhoWaitsForEveryoneWaitsForTheSlowest) {
 }
 
 TEST(StragglingRun, IdealHasNoStragglers) {
-  Scenario scenario = small("ideal");
-  scenario.straggler.pattern = "slow-worker";
+  Scenario scenario = small(Backend::kIdeal);
+  scenario.straggler.pattern = Straggling::kSlowWorker;
   scenario.straggler.probability = 1;
   const RunResult result = run_well(scenario);
   for (const WorkerResult& worker : result.workers) EXPECT_EQ(worker.slept, Duration());
 }
 
 TEST(StragglingRun, MitigationBoundsEveryBlock) {
-  Scenario scenario = small("trio-ml");
-  scenario.straggler.pattern = "absent";
+  Scenario scenario = small(Backend::kTrioMl);
+  scenario.straggler.pattern = Straggling::kAbsent;
   scenario.straggler.worker = 2;
   scenario.iterations = 3;
   scenario.payload = Payload::kReal;
@@ -86,12 +87,12 @@ TEST(StragglingRun, MitigationBoundsEveryBlock) {
 
 TEST(StragglingRun, LateWorkersCatchUpAndOthersLoseNothing) {
   for (const CatchUp catch_up : {CatchUp::kSkip, CatchUp::kCompute}) {
-    Scenario scenario = small("trio-ml");
+    Scenario scenario = small(Backend::kTrioMl);
     scenario.mitigation.catch_up = catch_up;
     scenario.mitigation.timeout = milliseconds(2);
     scenario.model.forward = milliseconds(30);
     scenario.model.backward = milliseconds(70);
-    scenario.straggler.pattern = "slow-worker";
+    scenario.straggler.pattern = Straggling::kSlowWorker;
     scenario.straggler.probability = 0.1;
     scenario.payload = Payload::kReal;
     scenario.model.bucket_bytes = {4096 * 16, 4096 * 16};
@@ -122,15 +123,15 @@ TEST(StragglingRun, LateWorkersCatchUpAndOthersLoseNothing) {
     EXPECT_EQ(skipped > 0, catch_up == CatchUp::kSkip);
 
     Scenario waiting = scenario;
-    waiting.backend = "trio-ml-wait";
+    waiting.backend = Backend::kTrioMlWait;
     EXPECT_LT(result.mean_iteration, run_well(waiting).mean_iteration);
   }
 }
 
 TEST(StragglingRun, TreeGivesUpItsStraggler) {
-  Scenario scenario = small("trio-ml");
+  Scenario scenario = small(Backend::kTrioMl);
   scenario.topology = Topology::kChassis;
-  scenario.straggler.pattern = "absent";
+  scenario.straggler.pattern = Straggling::kAbsent;
   scenario.iterations = 2;
   scenario.payload = Payload::kReal;
   const RunResult result = run_well(scenario);
@@ -142,13 +143,13 @@ TEST(StragglingRun, TreeGivesUpItsStraggler) {
 
 /// A worker that sleeps so long that its results are gone: a small cache, and nobody waits.
 Scenario forgetful() {
-  Scenario scenario = small("trio-ml");
+  Scenario scenario = small(Backend::kTrioMl);
   scenario.model.bucket_bytes = {4096 * 32, 4096 * 32};
   scenario.window = 16;
   scenario.mitigation.history = 1;
   scenario.mitigation.timeout = milliseconds(1);
   scenario.mitigation.permanent_after = milliseconds(10);
-  scenario.straggler.pattern = "pause";
+  scenario.straggler.pattern = Straggling::kPause;
   scenario.straggler.worker = 1;
   scenario.straggler.pause_at = milliseconds(25);
   scenario.straggler.pause_for = milliseconds(200);
@@ -174,9 +175,9 @@ TEST(StragglingRun, TooLateForTheCacheCanStopTheRun) {
 }
 
 TEST(StragglingRun, PauseDelaysThoseWhoWait) {
-  Scenario scenario = small("waiting-switch");
+  Scenario scenario = small(Backend::kWaitingSwitch);
   const RunResult without = run_well(scenario);
-  scenario.straggler.pattern = "pause";
+  scenario.straggler.pattern = Straggling::kPause;
   scenario.straggler.pause_at = milliseconds(25);
   scenario.straggler.pause_for = milliseconds(70);
   const RunResult result = run_well(scenario);
@@ -184,9 +185,9 @@ TEST(StragglingRun, PauseDelaysThoseWhoWait) {
 }
 
 TEST(StragglingRun, FailSlowSetsThePaceOfThoseWhoWait) {
-  Scenario scenario = small("waiting-switch");
+  Scenario scenario = small(Backend::kWaitingSwitch);
   const RunResult without = run_well(scenario);
-  scenario.straggler.pattern = "fail-slow";
+  scenario.straggler.pattern = Straggling::kFailSlow;
   scenario.straggler.factor = 3;
   const RunResult result = run_well(scenario);
   // Thirty instead of ten milliseconds of computation.
@@ -194,14 +195,14 @@ TEST(StragglingRun, FailSlowSetsThePaceOfThoseWhoWait) {
 }
 
 TEST(StragglingRun, BackgroundFlowTakesItsShare) {
-  Scenario scenario = small("waiting-switch");
+  Scenario scenario = small(Backend::kWaitingSwitch);
   scenario.model.forward = Duration();
   scenario.model.backward = Duration();
   scenario.model.bucket_bytes = {4096 * 4096};
   scenario.window = 1024;
   scenario.iterations = 2;
   const RunResult without = run_well(scenario);
-  scenario.straggler.pattern = "background-flow";
+  scenario.straggler.pattern = Straggling::kBackgroundFlow;
   scenario.straggler.worker = 2;
   scenario.straggler.background_share = 0.5;
   const RunResult result = run_well(scenario);
@@ -212,8 +213,8 @@ TEST(StragglingRun, BackgroundFlowTakesItsShare) {
 }
 
 TEST(StragglingRun, LimitNamesWhoIsNotDone) {
-  Scenario scenario = small("waiting-switch");
-  scenario.straggler.pattern = "fail-slow";
+  Scenario scenario = small(Backend::kWaitingSwitch);
+  scenario.straggler.pattern = Straggling::kFailSlow;
   scenario.straggler.worker = 3;
   scenario.straggler.factor = 1000;
   scenario.limit = milliseconds(500);
@@ -224,8 +225,8 @@ TEST(StragglingRun, LimitNamesWhoIsNotDone) {
 }
 
 TEST(StragglingRun, DeadlineNamesWhoIsMissing) {
-  Scenario scenario = small("trio-ml-wait");
-  scenario.straggler.pattern = "fail-slow";
+  Scenario scenario = small(Backend::kTrioMlWait);
+  scenario.straggler.pattern = Straggling::kFailSlow;
   scenario.straggler.worker = 3;
   scenario.straggler.factor = 1000;
   scenario.host.deadline = seconds(1);
@@ -277,14 +278,14 @@ class Exchange final : public TensorExchange {
 };
 
 TEST(StragglingRun, RealTensorsTravelBesideElidedOnes) {
-  for (const char* backend : {"trio-ml", "waiting-switch"}) {
+  for (Backend backend : {Backend::kTrioMl, Backend::kWaitingSwitch}) {
     Scenario scenario = small(backend);
     scenario.iterations = 5;
     Exchange exchange(scenario.workers);
     run_well(scenario, &exchange);
-    EXPECT_EQ(exchange.wrong_, 0U) << backend;
-    EXPECT_EQ(exchange.degraded_, 0U) << backend;
-    EXPECT_EQ(exchange.computed_, 20U) << backend;
+    EXPECT_EQ(exchange.wrong_, 0U) << name_of(backend);
+    EXPECT_EQ(exchange.degraded_, 0U) << name_of(backend);
+    EXPECT_EQ(exchange.computed_, 20U) << name_of(backend);
     for (uint32_t worker = 0; worker < 4; worker++) EXPECT_EQ(exchange.ended_[worker], 5U);
   }
 }

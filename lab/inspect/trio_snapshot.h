@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: Apache-2.0
+/// @file
+/// Trio-ML's block records at one moment, as a table.
+///
+/// Threads: One, the shard's.
+/// Tests:   tests/lab/run_observer_test.cc
+#pragma once
+
+#include "apps/trio_ml/trio_ml.h"
+#include "lab/trace/snapshot.h"
+
+namespace tributary::lab {
+
+/// Returns a row for each block record in use that matches the wish. @param shard Is only read.
+[[nodiscard]] SnapshotTable trio_block_table(trio_ml::Shard& shard, const SnapshotWish& wish,
+                                             Instant now);
+
+}  // namespace tributary::lab
