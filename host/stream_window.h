@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// @file
-/// The stream of a worker: its tensors as one sequence of positions, with a window of positions in
-/// flight.
+/// A worker's tensors as one stream of positions, with a window of positions in flight.
 ///
 /// Model:   Tensors form one stream of blocks. position = block_id (mod 2^32). Position p+window
 ///          may be sent once all positions up to p have their results.

@@ -33,7 +33,7 @@ tests_of_their_own="support system python"
 lines_max=500
 header_block_lines_max=12
 # What a longer header block does: "warn" prints it, "refuse" fails the check.
-on_long_header_block=${ON_LONG_HEADER_BLOCK:-warn}
+on_long_header_block=${ON_LONG_HEADER_BLOCK:-refuse}
 
 cd "${1:-$(dirname "${BASH_SOURCE[0]}")/..}"
 

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// @file
-/// The filter of the Trio paper's §3.2: forwards IP packets without options, and drops all others,
-/// counted by reason.
+/// The filter of the Trio paper's §3.2: forwards IP packets without options, drops all others.
 ///
 ///   process_ether --IP--> process_ip --no options--> forward_packet
 ///        |                     |
@@ -11,7 +10,6 @@
 ///          whose header is not five words long counts as one with options. A third counter
 ///          counts truncated packets, which the paper's listing does not cover.
 /// Units:   Counter addresses in 8-byte words, as in the paper; sizes in bytes.
-/// Threads: The machine's; only XTXNs change counters.
 /// Tests:   tests/apps/filter/filter_test.cc
 #pragma once
 

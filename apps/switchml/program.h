@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// @file
-/// SwitchML's switch as a packet program (SwitchML paper §4.5, Algorithm 3): one thread for each
-/// packet.
+/// SwitchML's switch as a packet program (SwitchML paper §4.5, Algorithm 3): a thread per packet.
 ///
 ///   locate the message -> find its sender -> check it -> admit it to its slot's set
 ///   -> add the elements -> if the sum is final: make the result and send it to every worker
@@ -10,7 +9,6 @@
 ///           change the sets of a slot: admit, settle, complete, and the end of reading.
 /// Wire:     wire/switchml.h. A result goes to each worker's address, and to the UDP port that its
 ///           own contribution came from; docs/switchml.md lists the published switch's differences.
-/// Source:   SwitchML paper §4.5
 /// Tests:    tests/apps/switchml/program_test.cc (live), interleaving_test.cc (suspending machine),
 ///           three_machines_test.cc (pipeline model, live, modelled Trio)
 #pragma once

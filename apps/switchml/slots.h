@@ -8,8 +8,7 @@
 ///          result, so no worker is more than one use behind.
 /// Shapes:  Runs of kSlotsPerRun slots are dealt to the cores in turn, so that a sender's train
 ///          mostly stays on one core.
-/// Memory:  Taken from SharedMemory when the shard is made; touched only where used.
-/// Threads: Owned by one shard.
+/// Memory:  Taken from SharedMemory when the shard is made. Owned by one shard.
 /// Source:  SwitchML paper, Algorithm 3, and its published code (the name of a packet).
 /// Tests:   tests/apps/switchml/slots_test.cc
 #pragma once

@@ -8,7 +8,6 @@
 ///          sender's IP address identifies both, as in the published switch. An address belongs to
 ///          one session at a time; sessions share no slot and no memory.
 /// Threads: A Shard belongs to one core; sessions begin and end between its bursts.
-/// Memory:  create() takes sessions_max places, each with slots_max slots of two sets.
 /// Errors:  One line that names the key and the allowed values. Packets only change counters().
 /// Source:  SwitchML paper §4, Algorithm 3; the published controller for a session's settings.
 /// Tests:   tests/apps/switchml/

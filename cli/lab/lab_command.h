@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// @file
 /// The command `tributary lab`: experiments in virtual time.
-///
 ///   list    what there is: figures, back ends, models, straggler patterns
 ///   figure  a figure of a paper, with the paper's numbers beside it
 ///   run     one scenario

@@ -10,7 +10,6 @@
 ///          keeps it from running, datagrams wait.
 /// Clock:   step_clock() moves the process's clock ahead, as for a resumed virtual machine. The
 ///          clock is monotonic.
-/// Threads: One.
 /// Tests:   tests/lab/backends/live_node_test.cc
 #pragma once
 

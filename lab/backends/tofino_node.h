@@ -6,12 +6,10 @@
 ///          pipe 0, or port i at 25 Gbit/s or less. A frame becomes a datagram when its first bit
 ///          leaves the chip. tofino/pipeline/switch.h models passes, recirculation and buffer loss.
 ///          With time-outs the packet generator visits each slot once in JobConfig::timeout.
-/// Trains:  A train is its last packet, as in SwitchConfig::train; results leave packet by packet.
 /// Elided:  Without gradients (AggregatorSpec::values) the pipeline runs in its elided form. With
 ///          them, a datagram without payload counts as zeros.
 /// Errors:  create() refuses jobs beyond the chip's ports, bits and slots. Datagrams of strangers
 ///          and drops of the program are counted (AggregatorResult::dropped, parts).
-/// Threads: One.
 /// Tests:   tests/lab/backends/tofino_node_test.cc
 #pragma once
 

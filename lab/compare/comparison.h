@@ -1,22 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 /// @file
 /// A comparison: each back end with the same models, workers, losses and stragglers.
-///
-///   iterations = 20                            # keys as in a scenario file
-///   [compare]
-///   backends = ["trio-ml", "ring"]
-///   models = ["resnet50", "vgg11"]
-///   workers = [6, 12]
-///   loss = [0, 0.001]                          # of each packet on each link
-///   straggling = [0, 0.16]                     # probability of a delay (slow-worker)
-///   baseline = "ring"                          # speed-ups are against it
+///               experiments/compare.toml
+/// is an example: the keys of a scenario, and a table [compare] with the lists backends, models,
+/// workers, loss and straggling, and the baseline of the speed-ups.
 ///
 /// Model:   A case is one of models x workers x loss x straggling. A cell is a back end in a case:
 ///          one scenario. Settings win over a cell's own values.
 /// Shapes:  Cells in the order of cases, then of back ends.
-/// Errors:  Refuses what make_scenario() refuses. If a back end refuses a case, the cell has the
-///          reason and no point. If no cell has a point, the first reason is the error.
-/// Threads: Pure functions. Tests: tests/lab/compare/comparison_test.cc
+/// Errors:  Refuses invalid scenarios. A back end that refuses a case gives a cell with the reason
+///          and no point. If no cell has a point, the first reason is the error.
+/// Tests:   tests/lab/compare/comparison_test.cc
 #pragma once
 
 #include <cstdint>

@@ -10,7 +10,6 @@
 ///          previous run's packets are gone.
 /// Judged:  Every result (ReduceOracle); every status, for whether the faults justify it and for
 ///          its text; every wait: a process without progress for its deadline must get an error.
-/// Threads: One. Units: virtual time.
 /// Tests:   tests/lab/faults/fault_run_test.cc
 #pragma once
 

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// @file
-/// Ring all-reduce among workers, as a baseline without an aggregator. docs/experiments.md
-/// describes it.
+/// Ring all-reduce among workers, as a baseline without an aggregator.
 ///
 /// Model:   A tensor is cut into `world` chunks of whole packets. In step s a rank sends chunk
 ///          (rank - s) mod world to its right and receives chunk (rank - 1 - s) mod world from its
@@ -9,9 +8,7 @@
 ///          BytePS paper §2.2). Packets are forwarded one by one, so an idle ring needs 2 (world -
 ///          1) / world x |U| / B plus 2 (world - 1) hops' latency of one packet.
 /// Shapes:  Sums of integers and elided tensors. Floats and means are refused (kRefused).
-/// Threads: One.
-/// Errors:  A silent neighbour ends the protocol with kPeerMissing, another tensor length with
-///          kMismatch.
+/// Errors:  A silent neighbour: kPeerMissing. Another tensor length: kMismatch.
 /// Tests:   tests/lab/peers/ring_protocol_test.cc, tests/lab/peers/peers_run_test.cc
 #pragma once
 

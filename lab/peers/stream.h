@@ -8,7 +8,6 @@
 ///          congestion control. An acknowledgement names the first missing position and those
 ///          received beyond it. A packet counts as lost if kOvertakenBy later packets overtook it,
 ///          or after a time-out.
-/// Threads: One object, one thread.
 /// Errors:  on_ack() refuses an acknowledgement of a position that was never sent.
 /// Source:  RFC 2018 (selective acknowledgement), RFC 8985 §3 (order of sending, not of positions).
 /// Tests:   tests/lab/peers/stream_test.cc

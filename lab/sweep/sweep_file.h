@@ -9,8 +9,7 @@
 ///   repeat = 5                      # each point with seeds seed, seed + 1, …
 ///
 /// Shapes:  The first list of the file varies slowest, repetitions fastest.
-/// Errors:  Refuses what make_scenario() refuses, sweeps without lists, and more than kPointsMax
-///          points.
+/// Errors:  Refuses invalid scenarios, sweeps without lists, and more than kPointsMax points.
 /// Tests:   tests/lab/sweep/sweep_file_test.cc
 #pragma once
 

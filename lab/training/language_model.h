@@ -10,7 +10,6 @@
 ///          [context * embedding][hidden], hidden bias [hidden], output weights [hidden][256],
 ///          output bias [256]. Gradients have the same layout.
 /// Exact:   Same binary, same machine, same inputs: same bits. Every worker relies on that.
-/// Threads: One object, one thread. Memory: the first call with a larger batch allocates.
 /// Tests:   tests/lab/training/language_model_test.cc
 #pragma once
 

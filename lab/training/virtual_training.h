@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// @file
-/// Data-parallel training of a small real model in virtual time. The run's aggregators sum its
-/// gradients.
+/// Data-parallel training of a small real model in virtual time, through the run's aggregators.
 ///
 /// Model:   Each worker has its own copy of the parameters and applies the averages that it
 ///          receives. The copies stay bit-identical unless a worker drops out. A worker that skips
