@@ -41,11 +41,11 @@ DpdkDeviceFacts faultless() {
   return facts;
 }
 
-/// Returns every complaint of that kind in one text, as lines of "cause => mend".
+/// Returns every complaint of that kind in one text, as lines of "cause => remedy".
 std::string complaints(const DpdkDeviceSpec& spec, const DpdkDeviceFacts& facts, bool fatal) {
   std::string text;
-  for (const DpdkComplaint& complaint : judge_dpdk_device(spec, facts)) {
-    if (complaint.is_fatal == fatal) text += complaint.cause + " => " + complaint.mend + "\n";
+  for (const DpdkComplaint& complaint : check_dpdk_device(spec, facts)) {
+    if (complaint.is_fatal == fatal) text += complaint.cause + " => " + complaint.remedy + "\n";
   }
   return text;
 }
@@ -127,50 +127,50 @@ TEST(DpdkPreflight, QueuesThatADriverMayHave) {
   EXPECT_EQ(dpdk_queues_max(device("tap"), 2), 2U);
 }
 
-HugepageJudgement judged(const std::string& text, const DpdkDeviceFacts& facts, uint64_t needed) {
+HugepageDecision decided(const std::string& text, const DpdkDeviceFacts& facts, uint64_t needed) {
   const DpdkDeviceSpec spec = device(text);
-  return judge_dpdk_hugepages({&spec, 1}, spec.hugepages, facts, needed);
+  return decide_dpdk_hugepages({&spec, 1}, spec.hugepages, facts, needed);
 }
 
 TEST(DpdkPreflight, HugepagesAreTakenWhereTheySuffice) {
   constexpr uint64_t kNeeded = 100 << 20;
   DpdkDeviceFacts facts = faultless();
-  EXPECT_TRUE(judged("vhost,iface=/tmp/a", facts, kNeeded).use);
-  EXPECT_FALSE(judged("vhost,iface=/tmp/a", facts, kNeeded).complaint);
-  EXPECT_FALSE(judged("vhost,iface=/tmp/a,hugepages=off", facts, kNeeded).use);
+  EXPECT_TRUE(decided("vhost,iface=/tmp/a", facts, kNeeded).use);
+  EXPECT_FALSE(decided("vhost,iface=/tmp/a", facts, kNeeded).complaint);
+  EXPECT_FALSE(decided("vhost,iface=/tmp/a,hugepages=off", facts, kNeeded).use);
 
   facts.hugepage_bytes_free = kNeeded - 1;  // Some, but too few.
-  const HugepageJudgement few = judged("vhost,iface=/tmp/a", facts, kNeeded);
+  const HugepageDecision few = decided("vhost,iface=/tmp/a", facts, kNeeded);
   EXPECT_FALSE(few.use);
   ASSERT_TRUE(few.complaint);
   EXPECT_FALSE(few.complaint->is_fatal);
   EXPECT_THAT(few.complaint->cause, HasSubstr("99 MB of hugepages are free and 101 MB are needed"));
-  EXPECT_EQ(few.complaint->mend, "sysctl -w vm.nr_hugepages=1024");
-  EXPECT_EQ(judged("vhost,iface=/tmp/a", facts, uint64_t{4} << 30).complaint->mend,
+  EXPECT_EQ(few.complaint->remedy, "sysctl -w vm.nr_hugepages=1024");
+  EXPECT_EQ(decided("vhost,iface=/tmp/a", facts, uint64_t{4} << 30).complaint->remedy,
             "sysctl -w vm.nr_hugepages=2049");
-  EXPECT_FALSE(judged("vhost,iface=/tmp/a,hugepages=off", facts, kNeeded).complaint);
-  EXPECT_TRUE(judged("vhost,iface=/tmp/a,hugepages=on", facts, kNeeded).complaint->is_fatal);
-  EXPECT_FALSE(judged("01:00.0", facts, kNeeded).complaint->is_fatal);
+  EXPECT_FALSE(decided("vhost,iface=/tmp/a,hugepages=off", facts, kNeeded).complaint);
+  EXPECT_TRUE(decided("vhost,iface=/tmp/a,hugepages=on", facts, kNeeded).complaint->is_fatal);
+  EXPECT_FALSE(decided("01:00.0", facts, kNeeded).complaint->is_fatal);
   facts.has_iommu = false;  // The card then needs physical addresses.
-  EXPECT_THAT(judged("01:00.0", facts, kNeeded).complaint->cause, HasSubstr("IOMMU"));
-  EXPECT_TRUE(judged("01:00.0", facts, kNeeded).complaint->is_fatal);
+  EXPECT_THAT(decided("01:00.0", facts, kNeeded).complaint->cause, HasSubstr("IOMMU"));
+  EXPECT_TRUE(decided("01:00.0", facts, kNeeded).complaint->is_fatal);
 }
 
 TEST(DpdkPreflight, MoreMemoryThanThereIsStopsTheStart) {
   constexpr uint64_t kNeeded = 100 << 20;
   DpdkDeviceFacts facts = faultless();
   facts.memory_bytes_available = kNeeded - 1;
-  EXPECT_TRUE(judged("vhost,iface=/tmp/a", facts, kNeeded).use);  // Hugepages are separate.
+  EXPECT_TRUE(decided("vhost,iface=/tmp/a", facts, kNeeded).use);  // Hugepages are separate.
   facts.hugepage_bytes_free = 0;
   for (const std::string pages : {"", ",hugepages=off"}) {
-    const HugepageJudgement judgement = judged("vhost,iface=/tmp/a" + pages, facts, kNeeded);
-    ASSERT_TRUE(judgement.complaint);
-    EXPECT_TRUE(judgement.complaint->is_fatal);
-    EXPECT_EQ(judgement.complaint->cause, "101 MB of memory are needed and 99 MB are available");
-    EXPECT_THAT(judgement.complaint->mend, HasSubstr("a smaller mbufs="));
+    const HugepageDecision decision = decided("vhost,iface=/tmp/a" + pages, facts, kNeeded);
+    ASSERT_TRUE(decision.complaint);
+    EXPECT_TRUE(decision.complaint->is_fatal);
+    EXPECT_EQ(decision.complaint->cause, "101 MB of memory are needed and 99 MB are available");
+    EXPECT_THAT(decision.complaint->remedy, HasSubstr("a smaller mbufs="));
   }
   facts.memory_bytes_available = kNeeded;
-  EXPECT_FALSE(judged("vhost,iface=/tmp/a,hugepages=off", facts, kNeeded).complaint);
+  EXPECT_FALSE(decided("vhost,iface=/tmp/a,hugepages=off", facts, kNeeded).complaint);
 }
 
 TEST(DpdkPreflight, MemoryGrowsWithDevicesCoresAndTheFrame) {

@@ -237,10 +237,10 @@ TEST(FrameLink, WhoWasHeardThroughARouterAndFellSilentIsTheGateways) {
   EXPECT_EQ(host.link.route(far, later)->mac, kTheirMac);  // Until the gateway is found.
   EXPECT_GT(router.take(host.own(later), later).reply_bytes, 0U);
   EXPECT_EQ(host.take(router.answer, later).outcome, FrameOutcome::kNeighbourLearned);
-  EXPECT_EQ(host.link.route(far, later + kLookAgainAfter)->mac, kGatewayMac);
+  EXPECT_EQ(host.link.route(far, later + kStaleReportEvery)->mac, kGatewayMac);
   EXPECT_EQ(host.link.next_due(), Instant::never());
   // The gateway's time expires too, and it does not answer.
-  Instant now = later + kLookAgainAfter + kReachableFor;
+  Instant now = later + kStaleReportEvery + kReachableFor;
   EXPECT_TRUE(host.link.route(far, now).has_value());
   for (; host.link.next_due() != Instant::never(); now = host.link.next_due()) {
     static_cast<void>(host.own(now));

@@ -89,10 +89,10 @@ TEST(LinkAnswers, WhatAnAdvertisementSays) {
   LinkIdentity asker = kHost6;
   asker.mac = kTheirMac;
   asker.local = kTheirs6;
-  const auto news = read_advertisement(frame, inspect_frame(frame, asker, {}));
-  ASSERT_TRUE(news.has_value());
-  EXPECT_EQ(news->mac, kOurMac);
-  EXPECT_TRUE(same_address(news->address, kOurs6));
+  const auto neighbour = read_advertisement(frame, inspect_frame(frame, asker, {}));
+  ASSERT_TRUE(neighbour.has_value());
+  EXPECT_EQ(neighbour->mac, kOurMac);
+  EXPECT_TRUE(same_address(neighbour->address, kOurs6));
 }
 
 TEST(LinkAnswers, QuestionsByHand) {
