@@ -42,7 +42,7 @@ TEST(NeighbourTable, OneQueueFindsWhatAnotherLearned) {
   EXPECT_EQ(found_by(second, other_port), hop(2));  // The port is not part of the key.
 }
 
-TEST(NeighbourTable, WhatIsKnownChangesNothing) {
+TEST(NeighbourTable, RelearningAnEntryKeepsTheVersion) {
   NeighbourTable table(8);
   NeighbourCache cache(table);
   cache.learn(host(1), hop(1), kStart);
@@ -52,7 +52,7 @@ TEST(NeighbourTable, WhatIsKnownChangesNothing) {
   EXPECT_EQ(table.version(), version);
 }
 
-TEST(NeighbourTable, AFullTableForgetsTheOldest) {
+TEST(NeighbourTable, FullTableEvictsTheOldest) {
   NeighbourTable table(3);
   NeighbourCache cache(table);
   for (uint32_t i = 1; i <= 4; i++) cache.learn(host(i), hop(i), kStart);
@@ -70,7 +70,7 @@ TEST(NeighbourTable, AFullTableForgetsTheOldest) {
   for (uint32_t i = 4; i <= 6; i++) EXPECT_EQ(found_by(cache, host(i)), hop(i));
 }
 
-TEST(NeighbourTable, WhoIsSilentIsStaleAndWhoSendsIsNot) {
+TEST(NeighbourTable, SilentNeighboursBecomeStale) {
   NeighbourTable table(8);
   NeighbourCache first(table);
   NeighbourCache second(table);
@@ -86,7 +86,7 @@ TEST(NeighbourTable, WhoIsSilentIsStaleAndWhoSendsIsNot) {
   EXPECT_FALSE(first.find(host(1), stale_at + kStaleReportEvery * 2)->is_stale);
 }
 
-TEST(NeighbourTable, OnlyWhatIsAskedForIsLearnedFromAnAnswer) {
+TEST(NeighbourTable, LearnsAnswersToOpenQuestionsOnly) {
   NeighbourTable table(8);
   EXPECT_FALSE(table.take_answer(host(1), hop(1), kStart));
   EXPECT_EQ(table.size(), 0U);
@@ -151,7 +151,7 @@ TEST(NeighbourTable, RandomWalkMatchesAMap) {
   EXPECT_GT(stale, 100U);
 }
 
-TEST(NeighbourTable, QueuesOnTwoThreads) {
+TEST(NeighbourTable, TwoThreadsMayShareTheTable) {
   NeighbourTable table(64);
   const auto work = [&table](uint32_t of) {
     NeighbourCache cache(table);
