@@ -16,15 +16,15 @@ std::vector<Finding> examine_dpdk_device(const io::DpdkDeviceSpec& spec,
                                          const io::DpdkDeviceFacts& facts) {
   const std::string what = "DPDK " + spec.name;
   std::vector<Finding> findings;
-  std::vector<io::DpdkComplaint> complaints = io::judge_dpdk_device(spec, facts);
-  const io::HugepageJudgement pages = io::judge_dpdk_hugepages(
+  std::vector<io::DpdkComplaint> complaints = io::check_dpdk_device(spec, facts);
+  const io::HugepageDecision pages = io::decide_dpdk_hugepages(
       {&spec, 1}, spec.hugepages, facts, io::dpdk_memory_bytes({&spec, 1}, kCores));
   if (pages.complaint) complaints.push_back(*pages.complaint);
   for (const io::DpdkComplaint& complaint : complaints) {
     findings.push_back({.what = what,
                         .found = complaint.cause,
                         .verdict = complaint.is_fatal ? Verdict::kWrong : Verdict::kCostsSpeed,
-                        .remedy = complaint.mend});
+                        .remedy = complaint.remedy});
   }
   if (findings.empty()) {
     findings.push_back({.what = what,

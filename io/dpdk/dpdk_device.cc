@@ -34,13 +34,13 @@ bool is_kernel_interface(const std::string& driver) {
          driver == "net_pcap";
 }
 
-std::string why(int status) {
+std::string error_text(int status) {
   const std::string complaint = take_dpdk_complaint();
   return complaint.empty() ? std::string(rte_strerror(status)) : complaint;
 }
 
 tl::unexpected<Error> device_failure(const std::string& name, const std::string& what, int status) {
-  return failure(fmt::format("{}: {}: {}", name, what, why(status)));
+  return failure(fmt::format("{}: {}: {}", name, what, error_text(status)));
 }
 
 }  // namespace
@@ -58,7 +58,7 @@ Result<MbufPool> MbufPool::create(uint32_t count, uint32_t buffer_bytes, int num
     return failure(
         fmt::format("cannot allocate {} packet buffers of {} bytes ({}); give fewer with "
                     "mbufs=, or more memory: sysctl -w vm.nr_hugepages=1024",
-                    count, buffer_bytes, why(rte_errno)));
+                    count, buffer_bytes, error_text(rte_errno)));
   }
   return pool;
 }
@@ -76,8 +76,8 @@ Result<std::unique_ptr<DpdkDevice>> DpdkDevice::open(const DpdkDeviceSpec& spec,
                                                      uint32_t queues_wanted, uint16_t udp_port) {
   const DpdkDeviceFacts facts = gather_dpdk_facts(spec);
   std::unique_ptr<DpdkDevice> device(new DpdkDevice());
-  for (const DpdkComplaint& complaint : judge_dpdk_device(spec, facts)) {
-    std::string line = fmt::format("{}; to fix: {}", complaint.cause, complaint.mend);
+  for (const DpdkComplaint& complaint : check_dpdk_device(spec, facts)) {
+    std::string line = fmt::format("{}; to fix: {}", complaint.cause, complaint.remedy);
     if (complaint.is_fatal) return failure(fmt::format("{}: {}", spec.name, line));
     device->warnings_.push_back(fmt::format("{}: {}", spec.name, line));
   }
@@ -114,16 +114,16 @@ Result<void> DpdkDevice::probe(const DpdkDeviceSpec& spec, const std::string& ar
     return failure(
         fmt::format("{}: DPDK has no driver for this card; see: dpdk-devbind.py "
                     "--status-dev net ({})",
-                    name_, why(ENODEV)));
+                    name_, error_text(ENODEV)));
   }
   int status = rte_eal_hotplug_add("vdev", name_.c_str(), arguments.c_str());
-  plugged_ = status == 0;
-  if (plugged_ && rte_eth_dev_get_port_by_name(name_.c_str(), &port_id_) != 0) status = -ENODEV;
+  hotplugged_ = status == 0;
+  if (hotplugged_ && rte_eth_dev_get_port_by_name(name_.c_str(), &port_id_) != 0) status = -ENODEV;
   if (status != 0) {
     return failure(
         fmt::format("{}: the driver refuses '{}': {}; to fix: see its keys in "
                     "https://doc.dpdk.org/guides-22.11/nics/",
-                    name_, spec.text, why(-status)));
+                    name_, spec.text, error_text(-status)));
   }
   attached_ = true;
   return {};
@@ -232,7 +232,7 @@ DpdkDevice::~DpdkDevice() {
     rte_eth_dev_close(port_id_);
   }
   // rte_eth_dev_close() leaves the virtual device on its bus.
-  if (plugged_) rte_eal_hotplug_remove("vdev", name_.c_str());
+  if (hotplugged_) rte_eal_hotplug_remove("vdev", name_.c_str());
   static_cast<void>(take_dpdk_complaint());
 }
 

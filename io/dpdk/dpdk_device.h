@@ -95,8 +95,8 @@ class DpdkDevice {
 
   std::string name_;
   bool is_pci_ = false;
-  bool plugged_ = false;   ///< True if this object added the device and must remove it.
-  bool attached_ = false;  ///< True if port_id_ is valid.
+  bool hotplugged_ = false;  ///< True if this object added the device and must remove it.
+  bool attached_ = false;    ///< True if port_id_ is valid.
   uint16_t port_id_ = 0;
   uint32_t rx_queues_ = 0;
   uint32_t tx_queues_ = 0;

@@ -20,7 +20,7 @@ namespace {
 constexpr uint32_t kMemoryMbBase = 512;
 
 std::string line_of(const std::string& what, const DpdkComplaint& complaint) {
-  return fmt::format("{}: {}; to fix: {}", what, complaint.cause, complaint.mend);
+  return fmt::format("{}: {}; to fix: {}", what, complaint.cause, complaint.remedy);
 }
 
 }  // namespace
@@ -40,7 +40,7 @@ Result<std::unique_ptr<DpdkPort>> DpdkPort::open(const DpdkPortConfig& config) {
   TRIB_ASSERT(!config.spec.devices.empty() && config.udp_port != 0 && config.queue_count > 0);
   // Finds a card that the kernel holds before DPDK starts with it.
   for (const DpdkDeviceSpec& device : config.spec.devices) {
-    for (const DpdkComplaint& complaint : judge_dpdk_device(device, gather_dpdk_facts(device))) {
+    for (const DpdkComplaint& complaint : check_dpdk_device(device, gather_dpdk_facts(device))) {
       if (complaint.is_fatal) return failure(line_of(device.name, complaint));
     }
   }
@@ -63,7 +63,7 @@ Result<std::unique_ptr<DpdkPort>> DpdkPort::open(const DpdkPortConfig& config) {
 Result<void> DpdkPort::start_dpdk(const DpdkPortConfig& config) {
   const std::vector<DpdkDeviceSpec>& devices = config.spec.devices;
   const uint64_t bytes = dpdk_memory_bytes(devices, config.queue_count);
-  const HugepageJudgement pages = judge_dpdk_hugepages(devices, config.spec.hugepages,
+  const HugepageDecision pages = decide_dpdk_hugepages(devices, config.spec.hugepages,
                                                        gather_dpdk_facts(devices.front()), bytes);
   if (pages.complaint) {
     const std::string line = line_of("DPDK", *pages.complaint);

@@ -51,25 +51,25 @@ DpdkQueue::DpdkQueue(const Config& config, const FrameLinkConfig& link, Neighbou
 
 DpdkQueue::~DpdkQueue() {
   free_held();
-  for (uint32_t i = 0; i < found_count_; i++) rte_pktmbuf_free(found_[i].frame);
+  for (uint32_t i = 0; i < received_count_; i++) rte_pktmbuf_free(received_[i].frame);
 }
 
 uint32_t DpdkQueue::receive(std::span<engine::Packet> burst) {
   register_dpdk_thread();
   free_held();
   now_ = monotonic_now();
-  const auto room = static_cast<uint32_t>(std::min<size_t>(burst.size(), found_.size()));
-  if (found_count_ == 0) found_count_ = poll_devices(room);
-  const uint32_t looked_at = std::min(found_count_, room);
+  const auto room = static_cast<uint32_t>(std::min<size_t>(burst.size(), received_.size()));
+  if (received_count_ == 0) received_count_ = poll_devices(room);
+  const uint32_t looked_at = std::min(received_count_, room);
   uint32_t filled = 0;
   uint64_t bytes = 0;
   for (uint32_t i = 0; i < looked_at; i++) {
-    if (!take(found_[i], burst[filled])) continue;
+    if (!take(received_[i], burst[filled])) continue;
     bytes += burst[filled].size;
     filled++;
   }
-  std::copy(found_.begin() + looked_at, found_.begin() + found_count_, found_.begin());
-  found_count_ -= looked_at;
+  std::copy(received_.begin() + looked_at, received_.begin() + received_count_, received_.begin());
+  received_count_ -= looked_at;
   if (looked_at > 0) busy_at_ = now_;
   send_own_frames();
   counters_.rx_packets.add(filled);
@@ -87,36 +87,36 @@ uint32_t DpdkQueue::poll_devices(uint32_t room) {
     const uint16_t got =
         rte_eth_rx_burst(devices_[source.device]->port_id(), static_cast<uint16_t>(source.queue),
                          frames.data(), static_cast<uint16_t>(room - count));
-    for (uint16_t k = 0; k < got; k++) found_[count++] = {frames[k], source.device};
+    for (uint16_t k = 0; k < got; k++) received_[count++] = {frames[k], source.device};
   }
   return count;
 }
 
 /// Returns the frame in one buffer. If it is too large, frees and counts it and returns null.
-rte_mbuf* DpdkQueue::in_one_piece(const Found& found) {
-  const DpdkDevice& device = *devices_[found.device];
+rte_mbuf* DpdkQueue::in_one_piece(const ReceivedFrame& received) {
+  const DpdkDevice& device = *devices_[received.device];
   rte_mbuf* whole = nullptr;
-  if (rte_pktmbuf_pkt_len(found.frame) <= dpdk_frame_bytes(device.mtu())) {
-    if (found.frame->nb_segs == 1) return found.frame;
+  if (rte_pktmbuf_pkt_len(received.frame) <= dpdk_frame_bytes(device.mtu())) {
+    if (received.frame->nb_segs == 1) return received.frame;
     // Copied instead of joined, because other frames may share its segments.
-    whole = rte_pktmbuf_copy(found.frame, device.rx_pool(), 0, UINT32_MAX);
+    whole = rte_pktmbuf_copy(received.frame, device.rx_pool(), 0, UINT32_MAX);
   } else {
     link_.count(FrameOutcome::kGiant);
   }
   if (whole == nullptr) counters_.rx_truncated.add(1);
-  rte_pktmbuf_free(found.frame);
+  rte_pktmbuf_free(received.frame);
   return whole;
 }
 
 /// Inspects a frame. @return true if `packet` is a payload for the engine; the frame is then held.
-bool DpdkQueue::take(const Found& found, engine::Packet& packet) {
-  rte_mbuf* frame = in_one_piece(found);
+bool DpdkQueue::take(const ReceivedFrame& received, engine::Packet& packet) {
+  rte_mbuf* frame = in_one_piece(received);
   if (frame == nullptr) return false;
   auto* data = rte_pktmbuf_mtod(frame, std::byte*);
-  const Arrival arrival = link_.receive({data, rte_pktmbuf_data_len(frame)}, found.device,
+  const Arrival arrival = link_.receive({data, rte_pktmbuf_data_len(frame)}, received.device,
                                         verified_of(*frame), now_, reply_);
   if (arrival.reply_bytes > 0) {
-    transmitter_.send_frame({reply_.data(), arrival.reply_bytes}, found.device);
+    transmitter_.send_frame({reply_.data(), arrival.reply_bytes}, received.device);
   }
   if (arrival.outcome != FrameOutcome::kDelivered) {
     rte_pktmbuf_free(frame);
@@ -154,8 +154,8 @@ void DpdkQueue::wait(Duration at_most) {
   for (Instant now = began;; now = monotonic_now()) {
     // Acquire pairs with the release in wake(): this thread sees everything the waker did before.
     if (woken_.exchange(false, std::memory_order_acquire)) return;
-    if (found_count_ == 0) found_count_ = poll_devices(engine::kBurstPackets);
-    if (found_count_ > 0 || now >= until) return;
+    if (received_count_ == 0) received_count_ = poll_devices(engine::kBurstPackets);
+    if (received_count_ > 0 || now >= until) return;
     const Duration idle = now - busy_at_;
     const Duration length = std::min({idle / kNapShare, kNapMax, until - now});
     if (config_.poll) continue;

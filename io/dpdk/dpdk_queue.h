@@ -56,14 +56,14 @@ class alignas(128) DpdkQueue final : public engine::PortQueue {
 
  private:
   /// A frame that wait() has received and receive() has not yet inspected.
-  struct Found {
+  struct ReceivedFrame {
     rte_mbuf* frame = nullptr;
     uint32_t device = 0;
   };
   void free_held();
   uint32_t poll_devices(uint32_t room);
-  rte_mbuf* in_one_piece(const Found& found);
-  bool take(const Found& found, engine::Packet& packet);
+  rte_mbuf* in_one_piece(const ReceivedFrame& received);
+  bool take(const ReceivedFrame& received, engine::Packet& packet);
   void send_own_frames();
 
   const Config config_;
@@ -72,8 +72,8 @@ class alignas(128) DpdkQueue final : public engine::PortQueue {
   FrameLink link_;
   DpdkTransmitter transmitter_;
 
-  std::array<Found, engine::kBurstPackets> found_{};
-  uint32_t found_count_ = 0;
+  std::array<ReceivedFrame, engine::kBurstPackets> received_{};
+  uint32_t received_count_ = 0;
   uint32_t source_next_ = 0;  ///< Polling continues here, so that no device starves another.
   std::array<rte_mbuf*, engine::kBurstPackets> held_{};  ///< Frames of the last burst's payloads.
   uint32_t held_count_ = 0;

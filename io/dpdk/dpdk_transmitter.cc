@@ -92,13 +92,13 @@ void DpdkTransmitter::send_copy(Payload& payload, const Endpoint& destination, c
 rte_mbuf* DpdkTransmitter::frame_of(Payload& payload, const UdpFrameAddresses& addresses,
                                     uint32_t device) {
   const auto size = static_cast<uint16_t>(payload.bytes.size());
-  const bool apart = payload.shared != nullptr && devices_[device]->tx_segments();
-  rte_mbuf* frame = rte_pktmbuf_alloc(apart ? config_.headers : config_.payloads);
+  const bool separate = payload.shared != nullptr && devices_[device]->tx_segments();
+  rte_mbuf* frame = rte_pktmbuf_alloc(separate ? config_.headers : config_.payloads);
   if (frame == nullptr) return nullptr;
   const uint32_t header_bytes =
       addresses.source.is_ipv4() ? kUdpFrameHeaderBytesIpv4 : kUdpFrameHeaderBytesIpv6;
   char* at = nullptr;
-  if (apart) {
+  if (separate) {
     at = rte_pktmbuf_append(frame, static_cast<uint16_t>(header_bytes));
   } else {
     append_bytes(*frame, payload.bytes);
@@ -109,7 +109,7 @@ rte_mbuf* DpdkTransmitter::frame_of(Payload& payload, const UdpFrameAddresses& a
     rte_pktmbuf_free(frame);
     return nullptr;
   }
-  if (apart) {
+  if (separate) {
     rte_mbuf_refcnt_update(payload.shared, 1);
     frame->next = payload.shared;
     frame->nb_segs = 2;

@@ -58,14 +58,14 @@ void open_log() {
   rte_openlog_stream(stream);
 }
 
-struct Started {
+struct EalState {
   std::mutex mutex;
   std::optional<Result<void>> result;
   std::vector<std::string> pci;
 };
 
-Started& started() {
-  static Started state;
+EalState& started() {
+  static EalState state;
   return state;
 }
 
@@ -115,7 +115,7 @@ struct Registration {
 }  // namespace
 
 Result<void> start_eal(const EalConfig& config) {
-  Started& state = started();
+  EalState& state = started();
   const std::lock_guard lock(state.mutex);
   if (!state.result) {
     state.result = initialise(config);

@@ -66,9 +66,9 @@ void ask_interface(const std::string& name, DpdkDeviceFacts& facts) {
   ethtool_channels channels{};
   channels.cmd = ETHTOOL_GCHANNELS;
   request.ifr_data = reinterpret_cast<char*>(&channels);
-  const bool told = ::ioctl(socket.get(), SIOCETHTOOL, &request) == 0;
+  const bool answered = ::ioctl(socket.get(), SIOCETHTOOL, &request) == 0;
   // If the driver does not report a number, assume one, as net_af_xdp does.
-  facts.interface_queues = told && channels.combined_count != 0 ? channels.combined_count : 1;
+  facts.interface_queues = answered && channels.combined_count != 0 ? channels.combined_count : 1;
 }
 
 std::optional<uint32_t> numa_node_of(const fs::path& device) {
@@ -115,7 +115,7 @@ std::optional<uint64_t> memory_bytes_available(const fs::path& root) {
   return std::nullopt;
 }
 
-std::string last_part_of_link(const fs::path& path) {
+std::string link_target_name(const fs::path& path) {
   std::error_code error;
   const fs::path target = fs::read_symlink(path, error);
   return error ? "" : target.filename().string();
@@ -174,7 +174,7 @@ DpdkDeviceFacts gather_dpdk_facts(const DpdkDeviceSpec& spec, const fs::path& ro
     facts.pci_present = fs::exists(device, error);
     facts.pci_class = class_of(device);
     facts.pci_numa_node = numa_node_of(device);
-    facts.pci_driver = last_part_of_link(device / "driver");
+    facts.pci_driver = link_target_name(device / "driver");
     facts.pci_interface = first_entry(device / "net");
   }
   if (const std::string interface = spec.argument("iface");

@@ -166,8 +166,8 @@ std::string dpdk_socket_path(const DpdkDeviceSpec& spec) {
 }
 
 Result<DpdkDeviceSpec> parse_dpdk_device(std::string_view text) {
-  const auto wrong = [text](const std::string& why) {
-    return failure(fmt::format("'{}': {}", text, why));
+  const auto wrong = [text](const std::string& reason) {
+    return failure(fmt::format("'{}': {}", text, reason));
   };
   if (!text.starts_with(kDpdkPrefix)) {
     return wrong("is not a port; allowed: dpdk:DEVICE[,key=value]...");

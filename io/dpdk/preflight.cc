@@ -53,35 +53,35 @@ const char* queue_count_key(const std::string& driver) {
   return nullptr;
 }
 
-class Judge {
+class DeviceCheck {
  public:
-  Judge(const DpdkDeviceSpec& spec, const DpdkDeviceFacts& facts)
+  DeviceCheck(const DpdkDeviceSpec& spec, const DpdkDeviceFacts& facts)
       : spec_(spec), facts_(facts), mtu_(dpdk_mtu(spec, facts)) {}
 
   std::vector<DpdkComplaint> complaints() {
-    if (spec_.is_pci()) judge_pci();
-    if (uses_interface(spec_)) judge_interface();
-    if (spec_.driver == "net_af_packet") judge_af_packet();
-    if (spec_.driver == "net_af_xdp") judge_af_xdp();
-    if (spec_.driver == "net_tap") judge_tap();
-    if (spec_.driver == "net_pcap") judge_pcap();
-    if (spec_.driver == "net_memif") judge_memif();
-    if (!dpdk_socket_path(spec_).empty()) judge_socket();
-    judge_required_arguments();
-    judge_queue_count();
-    judge_buffers();
+    if (spec_.is_pci()) check_pci();
+    if (uses_interface(spec_)) check_interface();
+    if (spec_.driver == "net_af_packet") check_af_packet();
+    if (spec_.driver == "net_af_xdp") check_af_xdp();
+    if (spec_.driver == "net_tap") check_tap();
+    if (spec_.driver == "net_pcap") check_pcap();
+    if (spec_.driver == "net_memif") check_memif();
+    if (!dpdk_socket_path(spec_).empty()) check_socket();
+    check_required_arguments();
+    check_queue_count();
+    check_buffers();
     return std::move(complaints_);
   }
 
  private:
-  void fatal(std::string cause, std::string mend) {
-    complaints_.push_back({std::move(cause), std::move(mend), true});
+  void fatal(std::string cause, std::string remedy) {
+    complaints_.push_back({std::move(cause), std::move(remedy), true});
   }
-  void warn(std::string cause, std::string mend) {
-    complaints_.push_back({std::move(cause), std::move(mend), false});
+  void warn(std::string cause, std::string remedy) {
+    complaints_.push_back({std::move(cause), std::move(remedy), false});
   }
 
-  void judge_pci() {
+  void check_pci() {
     if (!facts_.pci_present) {
       return fatal(fmt::format("there is no PCI device {}", spec_.name),
                    "list the devices: dpdk-devbind.py --status-dev net");
@@ -103,7 +103,7 @@ class Judge {
                                "takes the card from the kernel",
                                spec_.name));
     }
-    judge_numa();
+    check_numa();
     if (driver != "vfio-pci") return;
     if (!facts_.may_use_vfio) {
       fatal("this user may not open /dev/vfio/vfio",
@@ -117,7 +117,7 @@ class Judge {
   }
 
   /// Packet buffers are on the card's node, so cores on other nodes reach them more slowly.
-  void judge_numa() {
+  void check_numa() {
     if (!facts_.pci_numa_node) return;
     const uint32_t node = *facts_.pci_numa_node;
     const auto& cores = facts_.core_numa_nodes;
@@ -128,7 +128,7 @@ class Judge {
                      node));
   }
 
-  void judge_interface() {
+  void check_interface() {
     const std::string interface = spec_.argument("iface");
     if (interface.empty()) return;
     if (!facts_.interface_mtu) {
@@ -142,7 +142,7 @@ class Judge {
     }
   }
 
-  void judge_af_packet() {
+  void check_af_packet() {
     if (!facts_.may_open_raw_sockets) {
       fatal("net_af_packet needs CAP_NET_RAW",
             "run as root, or in a user namespace: unshare -rn; or: setcap cap_net_raw+ep "
@@ -171,7 +171,7 @@ class Judge {
         "ethtool -K SENDER tx-udp-segmentation off");
   }
 
-  void judge_af_xdp() {
+  void check_af_xdp() {
     if (!facts_.may_configure_network) {
       fatal("net_af_xdp needs CAP_NET_ADMIN and CAP_BPF", "run as root");
     }
@@ -196,7 +196,7 @@ class Judge {
     }
   }
 
-  void judge_tap() {
+  void check_tap() {
     if (!facts_.may_configure_network) {
       fatal("net_tap needs CAP_NET_ADMIN", "run as root, or in a user namespace: unshare -rn");
     }
@@ -206,14 +206,14 @@ class Judge {
     }
   }
 
-  void judge_pcap() {
+  void check_pcap() {
     const bool live = !spec_.argument("iface").empty() || !spec_.argument("rx_iface").empty();
     if (live && !facts_.may_open_raw_sockets) {
       fatal("net_pcap needs CAP_NET_RAW", "run as root, or in a user namespace: unshare -rn");
     }
   }
 
-  void judge_memif() {
+  void check_memif() {
     const std::string given = spec_.argument("bsize");
     if (!given.empty() && number_in(given) < dpdk_frame_bytes(mtu_)) {
       fatal(fmt::format("bsize={} damages frames of {} bytes", given, dpdk_frame_bytes(mtu_)),
@@ -222,7 +222,7 @@ class Judge {
     warn("net_memif may crash when its peer goes away", "use vhost and virtio_user instead");
   }
 
-  void judge_socket() {
+  void check_socket() {
     const std::string path = dpdk_socket_path(spec_);
     if (path.size() > kSocketPathMax) {
       return fatal(fmt::format("the socket's path has {} bytes; at most {} are allowed",
@@ -257,7 +257,7 @@ class Judge {
     }
   }
 
-  void judge_required_arguments() {
+  void check_required_arguments() {
     const auto require = [this](std::string_view driver, const char* key, const char* example) {
       if (spec_.driver == driver && spec_.argument(key).empty()) {
         fatal(fmt::format("{} needs {}=", driver, key), fmt::format("add it, as in {}", example));
@@ -270,7 +270,7 @@ class Judge {
     require("net_af_xdp", "iface", "iface=eth1");
   }
 
-  void judge_queue_count() {
+  void check_queue_count() {
     const char* key = queue_count_key(spec_.driver);
     const std::string given = key == nullptr ? "" : spec_.argument(key);
     if (given.empty()) return;
@@ -282,7 +282,7 @@ class Judge {
   }
 
   /// Assumes one queue and one core. DpdkDevice checks the need of more once it knows their number.
-  void judge_buffers() {
+  void check_buffers() {
     const uint32_t needed = receive_buffers(dpdk_queue_buffers(spec_, kDescriptors), 1, 1);
     if (spec_.mbufs == 0 || spec_.mbufs >= needed) return;
     fatal(fmt::format("mbufs={} is too few; one queue and one core need {}", spec_.mbufs, needed),
@@ -300,9 +300,9 @@ class Judge {
 
 }  // namespace
 
-std::vector<DpdkComplaint> judge_dpdk_device(const DpdkDeviceSpec& spec,
+std::vector<DpdkComplaint> check_dpdk_device(const DpdkDeviceSpec& spec,
                                              const DpdkDeviceFacts& facts) {
-  return Judge(spec, facts).complaints();
+  return DeviceCheck(spec, facts).complaints();
 }
 
 uint32_t dpdk_queues_max(const DpdkDeviceSpec& spec, uint32_t cores) {
@@ -336,27 +336,27 @@ namespace {
 
 /// Complains if ordinary memory is short. Creating buffers touches all of them, so the kernel would
 /// kill this or another process.
-std::optional<DpdkComplaint> judge_ordinary_memory(const DpdkDeviceFacts& machine,
+std::optional<DpdkComplaint> check_ordinary_memory(const DpdkDeviceFacts& machine,
                                                    uint64_t bytes_needed) {
   if (bytes_needed <= machine.memory_bytes_available.value_or(bytes_needed)) return std::nullopt;
   return DpdkComplaint{
       .cause = fmt::format("{} MB of memory are needed and {} MB are available",
                            (bytes_needed >> 20) + 1, *machine.memory_bytes_available >> 20),
-      .mend = "give a smaller mbufs=, a smaller mtu= or fewer --cores"};
+      .remedy = "give a smaller mbufs=, a smaller mtu= or fewer --cores"};
 }
 
 }  // namespace
 
-HugepageJudgement judge_dpdk_hugepages(std::span<const DpdkDeviceSpec> devices, HugepageUse wanted,
+HugepageDecision decide_dpdk_hugepages(std::span<const DpdkDeviceSpec> devices, HugepageUse wanted,
                                        const DpdkDeviceFacts& machine, uint64_t bytes_needed) {
-  const auto too_little = judge_ordinary_memory(machine, bytes_needed);
-  if (wanted == HugepageUse::kOff) return {.use = false, .complaint = too_little};
+  const auto memory_complaint = check_ordinary_memory(machine, bytes_needed);
+  if (wanted == HugepageUse::kOff) return {.use = false, .complaint = memory_complaint};
   if (machine.hugepage_bytes_free >= bytes_needed) return {.use = true, .complaint = {}};
   const uint64_t pages = std::max(kHugepagesMin, bytes_needed / kHugepageBytes + 1);
   DpdkComplaint complaint{
       .cause = fmt::format("{} MB of hugepages are free and {} MB are needed",
                            machine.hugepage_bytes_free >> 20, (bytes_needed >> 20) + 1),
-      .mend = fmt::format("sysctl -w vm.nr_hugepages={}", pages)};
+      .remedy = fmt::format("sysctl -w vm.nr_hugepages={}", pages)};
   const bool physical =
       !machine.has_iommu &&
       std::any_of(devices.begin(), devices.end(), [](const auto& spec) { return spec.is_pci(); });
@@ -364,8 +364,8 @@ HugepageJudgement judge_dpdk_hugepages(std::span<const DpdkDeviceSpec> devices, 
     complaint.cause += ", and hugepages=on requires them";
   } else if (physical) {
     complaint.cause += ": without an IOMMU a card cannot use ordinary memory";
-  } else if (too_little) {
-    complaint = *too_little;
+  } else if (memory_complaint) {
+    complaint = *memory_complaint;
   } else {
     complaint.cause += ": using ordinary memory, which makes small packets 10 to 20 % slower";
     complaint.is_fatal = false;

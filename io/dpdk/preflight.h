@@ -3,7 +3,7 @@
 /// Checks a DPDK device for faults that would stop or slow it, before DPDK starts. DPDK's own
 /// messages name neither cause nor remedy. `tributary doctor` and every start use the same checks.
 ///
-/// Model:   One function gathers facts and another judges them, so that tests can judge invented
+/// Model:   One function gathers facts and another checks them, so that tests can check invented
 ///          machines. Each known driver fault has a check: frames lost without an error, buffer
 ///          sizes that corrupt frames, sockets left by a killed process.
 /// Units:   Bytes.
@@ -65,11 +65,11 @@ struct DpdkDeviceFacts {
 
 struct DpdkComplaint {
   std::string cause;
-  std::string mend;      ///< The command or step that fixes it.
+  std::string remedy;    ///< The command or step that fixes it.
   bool is_fatal = true;  ///< False if the device works, but slower or with a risk.
 };
 /// Returns the complaints about a device with these facts.
-[[nodiscard]] std::vector<DpdkComplaint> judge_dpdk_device(const DpdkDeviceSpec& spec,
+[[nodiscard]] std::vector<DpdkComplaint> check_dpdk_device(const DpdkDeviceSpec& spec,
                                                            const DpdkDeviceFacts& facts);
 
 /// Returns the most memory that a port with these devices needs. It grows with devices, cores and
@@ -77,14 +77,14 @@ struct DpdkComplaint {
 [[nodiscard]] uint64_t dpdk_memory_bytes(std::span<const DpdkDeviceSpec> devices, uint32_t cores);
 
 /// Whether a port uses hugepages, and any complaint about its memory.
-struct HugepageJudgement {
+struct HugepageDecision {
   bool use = false;
   std::optional<DpdkComplaint> complaint;
 };
 /// Decides before the start whether hugepages suffice. DPDK starts only once per process, so it
 /// could not change to ordinary memory if the pages ran out later.
 /// @param bytes_needed The result of dpdk_memory_bytes().
-[[nodiscard]] HugepageJudgement judge_dpdk_hugepages(std::span<const DpdkDeviceSpec> devices,
+[[nodiscard]] HugepageDecision decide_dpdk_hugepages(std::span<const DpdkDeviceSpec> devices,
                                                      HugepageUse wanted,
                                                      const DpdkDeviceFacts& machine,
                                                      uint64_t bytes_needed);

@@ -118,8 +118,8 @@ Arrival FrameLink::answer_arp_packet(std::span<const std::byte> frame, uint32_t 
     const uint32_t bytes = answer_arp(frame, found, self, reply);
     return ended(bytes > 0 ? FrameOutcome::kArpAnswered : FrameOutcome::kNotOurs, bytes);
   }
-  const auto news = read_arp_reply(frame, found, self);
-  return ended(news ? take_news(*news, device, now) : FrameOutcome::kBadArp);
+  const auto neighbour = read_arp_reply(frame, found, self);
+  return ended(neighbour ? learn_answer(*neighbour, device, now) : FrameOutcome::kBadArp);
 }
 
 Arrival FrameLink::answer_icmpv6(std::span<const std::byte> frame, uint32_t device,
@@ -132,8 +132,8 @@ Arrival FrameLink::answer_icmpv6(std::span<const std::byte> frame, uint32_t devi
       return ended(bytes > 0 ? FrameOutcome::kNeighbourAnswered : FrameOutcome::kNotOurs, bytes);
     }
     case kNeighbourAdvertisement: {
-      const auto news = read_advertisement(frame, found);
-      return ended(news ? take_news(*news, device, now) : FrameOutcome::kBadControl);
+      const auto neighbour = read_advertisement(frame, found);
+      return ended(neighbour ? learn_answer(*neighbour, device, now) : FrameOutcome::kBadControl);
     }
     case kMldQuery:
       if (found.size < kTargetedBytes) return ended(FrameOutcome::kBadControl);
@@ -147,11 +147,12 @@ Arrival FrameLink::answer_icmpv6(std::span<const std::byte> frame, uint32_t devi
 
 /// Learns an answer to an open question only, so nobody can fill the table with answers. If another
 /// queue of the port asked, that queue notices when it is about to ask again.
-FrameOutcome FrameLink::take_news(const NeighbourNews& news, uint32_t device, Instant now) {
-  const Hop hop{.device = device, .mac = news.mac};
-  if (!table_.take_answer(news.address, hop, now)) return FrameOutcome::kNotOurs;
-  for (Errand& question : questions_) {
-    if (question.times_left > 0 && same_address(question.address, news.address)) {
+FrameOutcome FrameLink::learn_answer(const NeighbourAddress& neighbour, uint32_t device,
+                                     Instant now) {
+  const Hop hop{.device = device, .mac = neighbour.mac};
+  if (!table_.take_answer(neighbour.address, hop, now)) return FrameOutcome::kNotOurs;
+  for (SendTask& question : questions_) {
+    if (question.times_left > 0 && same_address(question.address, neighbour.address)) {
       end_question(question);
     }
   }
@@ -226,7 +227,7 @@ std::optional<Hop> FrameLink::route(const Endpoint& destination, Instant now) {
 }
 
 void FrameLink::ask(const Endpoint& address, Instant now) {
-  for (Errand& question : questions_) {
+  for (SendTask& question : questions_) {
     if (question.times_left > 0) continue;
     if (!table_.open_question(address)) return;  // Open already, or the next packet asks.
     question = {.address = address, .due_at = now, .times_left = kQuestionsEach + 1, .device = 0};
@@ -235,12 +236,12 @@ void FrameLink::ask(const Endpoint& address, Instant now) {
   }
 }
 
-void FrameLink::end_question(Errand& question) {
+void FrameLink::end_question(SendTask& question) {
   table_.close_question(question.address);
   question.times_left = 0;
 }
 
-void FrameLink::give_up(Errand& question, bool was_known) {
+void FrameLink::fail_question(SendTask& question, bool was_known) {
   if (was_known) table_.forget(question.address);
   (was_known ? neighbours_lost_ : unanswered_).add(1);
   end_question(question);
@@ -285,19 +286,19 @@ OwnFrame FrameLink::next_frame(std::span<std::byte> out, Instant now) {
   return frame;
 }
 
-/// Moves `errand` to the next device; after the last device, to its next time.
-void FrameLink::step(Errand& errand, Instant next_at) {
-  if (++errand.device == config_.devices.size()) end_round(errand, next_at);
+/// Moves `task` to the next device; after the last device, to its next time.
+void FrameLink::step(SendTask& task, Instant next_at) {
+  if (++task.device == config_.devices.size()) end_round(task, next_at);
 }
 
-void FrameLink::end_round(Errand& errand, Instant next_at) {
-  errand.device = 0;
-  errand.times_left--;
-  errand.due_at = next_at;
+void FrameLink::end_round(SendTask& task, Instant next_at) {
+  task.device = 0;
+  task.times_left--;
+  task.due_at = next_at;
 }
 
 OwnFrame FrameLink::question_due(std::span<std::byte> out, Instant now) {
-  for (Errand& question : questions_) {
+  for (SendTask& question : questions_) {
     if (question.times_left == 0 || now < question.due_at) continue;
     const auto known = table_.find(question.address);
     if (known && !known->is_stale(now)) {  // The answer, or a packet, reached some queue.
@@ -305,7 +306,7 @@ OwnFrame FrameLink::question_due(std::span<std::byte> out, Instant now) {
       continue;
     }
     if (question.times_left == 1) {
-      give_up(question, known.has_value());
+      fail_question(question, known.has_value());
       continue;
     }
     if (known) {  // Asked directly: RFC 1122 §2.3.2.1 and RFC 4861 §7.3.3.
@@ -336,11 +337,11 @@ OwnFrame FrameLink::report_due(std::span<std::byte> out, Instant now) {
 
 void FrameLink::find_next_due() {
   next_due_ = Instant::never();
-  const auto look = [this](const Errand& errand) {
-    if (errand.times_left > 0) next_due_ = std::min(next_due_, errand.due_at);
+  const auto update = [this](const SendTask& task) {
+    if (task.times_left > 0) next_due_ = std::min(next_due_, task.due_at);
   };
-  for (const Errand& question : questions_) look(question);
-  for (const Group& group : groups_) look(group.report);
+  for (const SendTask& question : questions_) update(question);
+  for (const Group& group : groups_) update(group.report);
 }
 
 }  // namespace tributary::io

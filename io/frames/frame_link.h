@@ -130,15 +130,15 @@ class FrameLink {
 
  private:
   /// An address to ask for, or a group to report, on every device.
-  struct Errand {
+  struct SendTask {
     Endpoint address;
     Instant due_at = Instant::never();
-    uint32_t times_left = 0;  ///< 0 if the slot is free. At 1, a question gives up.
+    uint32_t times_left = 0;  ///< 0 if the slot is free. At 1, a question fails.
     uint32_t device = 0;      ///< The next device to send it on.
   };
   struct Group {
     Endpoint address;
-    Errand report;
+    SendTask report;
   };
 
   Arrival deliver(std::span<const std::byte> frame, uint32_t device, const InspectedFrame& found,
@@ -150,23 +150,23 @@ class FrameLink {
                             const InspectedFrame& found, Instant now, std::span<std::byte> reply);
   Arrival answer_icmpv6(std::span<const std::byte> frame, uint32_t device,
                         const InspectedFrame& found, Instant now, std::span<std::byte> reply);
-  FrameOutcome take_news(const NeighbourNews& news, uint32_t device, Instant now);
+  FrameOutcome learn_answer(const NeighbourAddress& neighbour, uint32_t device, Instant now);
   FrameOutcome take_query(const Endpoint& group, Instant now);
   [[nodiscard]] bool is_on_wire(const Endpoint& address) const;
   void ask(const Endpoint& address, Instant now);
   bool may_answer(Instant now);
-  void end_question(Errand& question);
-  void give_up(Errand& question, bool was_known);
+  void end_question(SendTask& question);
+  void fail_question(SendTask& question, bool was_known);
   OwnFrame question_due(std::span<std::byte> out, Instant now);
   OwnFrame report_due(std::span<std::byte> out, Instant now);
-  void step(Errand& errand, Instant next_at);
-  static void end_round(Errand& errand, Instant next_at);
+  void step(SendTask& task, Instant next_at);
+  static void end_round(SendTask& task, Instant next_at);
   void find_next_due();
 
   const FrameLinkConfig config_;
   NeighbourTable& table_;
   NeighbourCache neighbours_;
-  std::array<Errand, kQuestionsMax> questions_{};
+  std::array<SendTask, kQuestionsMax> questions_{};
   std::vector<Group> groups_;
   std::vector<Endpoint> group_addresses_;  ///< Shape [groups_]; LinkIdentity points to it.
   bool leaving_ = false;

@@ -166,18 +166,18 @@ uint32_t answer_arp(std::span<const std::byte> request, const InspectedFrame& fo
   return Ethernet::kBytes + H::kBytes;
 }
 
-std::optional<NeighbourNews> read_arp_reply(std::span<const std::byte> frame,
-                                            const InspectedFrame& found,
-                                            const LinkIdentity& identity) {
+std::optional<NeighbourAddress> read_arp_reply(std::span<const std::byte> frame,
+                                               const InspectedFrame& found,
+                                               const LinkIdentity& identity) {
   using H = ArpHeader;
   const std::byte* arp = frame.data() + found.offset;
-  const NeighbourNews news{.address = Endpoint::ipv4(H::SenderAddress::load(arp), 0),
-                           .mac = mac_at(frame, found.offset + H::kSenderMacByte)};
-  if (H::Operation::load(arp) != H::kReply || !is_individual(news.mac) ||
-      same_address(news.address, identity.local)) {
+  const NeighbourAddress neighbour{.address = Endpoint::ipv4(H::SenderAddress::load(arp), 0),
+                                   .mac = mac_at(frame, found.offset + H::kSenderMacByte)};
+  if (H::Operation::load(arp) != H::kReply || !is_individual(neighbour.mac) ||
+      same_address(neighbour.address, identity.local)) {
     return std::nullopt;
   }
-  return news;
+  return neighbour;
 }
 
 uint32_t answer_echo(std::span<const std::byte> request, const InspectedFrame& found,
@@ -243,18 +243,18 @@ uint32_t answer_solicitation(std::span<const std::byte> request, const Inspected
                                  kSolicitedOverride, target, kTargetLinkOption, out);
 }
 
-std::optional<NeighbourNews> read_advertisement(std::span<const std::byte> frame,
-                                                const InspectedFrame& found) {
+std::optional<NeighbourAddress> read_advertisement(std::span<const std::byte> frame,
+                                                   const InspectedFrame& found) {
   const auto message = frame.subspan(found.offset, found.size);
   if (found.size < kTargetedBytes || !came_from_this_link(frame) ||
       ControlHeader::Type::load(message.data()) != kNeighbourAdvertisement) {
     return std::nullopt;
   }
-  const NeighbourNews news{
+  const NeighbourAddress neighbour{
       .address = ipv6_at(message.data() + kTargetAtByte),
       .mac = link_option(message, kTargetLinkOption).value_or(mac_at(frame, kSourceMacAt))};
-  if (!is_individual(news.mac) || news.address.is_multicast()) return std::nullopt;
-  return news;
+  if (!is_individual(neighbour.mac) || neighbour.address.is_multicast()) return std::nullopt;
+  return neighbour;
 }
 
 uint32_t write_question(const Endpoint& wanted, const std::optional<MacAddress>& at,

@@ -25,7 +25,7 @@ namespace tributary::io {
 inline constexpr uint32_t kLinkFrameBytesMax = 128;
 
 /// A neighbour's MAC address, as an ARP packet or an ICMPv6 message states it.
-struct NeighbourNews {
+struct NeighbourAddress {
   Endpoint address;
   MacAddress mac{};
 };
@@ -34,9 +34,9 @@ struct NeighbourNews {
 [[nodiscard]] uint32_t answer_arp(std::span<const std::byte> request, const InspectedFrame& found,
                                   const LinkIdentity& identity, std::span<std::byte> out);
 /// Returns the address that an ARP reply states.
-[[nodiscard]] std::optional<NeighbourNews> read_arp_reply(std::span<const std::byte> frame,
-                                                          const InspectedFrame& found,
-                                                          const LinkIdentity& identity);
+[[nodiscard]] std::optional<NeighbourAddress> read_arp_reply(std::span<const std::byte> frame,
+                                                             const InspectedFrame& found,
+                                                             const LinkIdentity& identity);
 
 /// Writes the answer to a ping over IPv4 or IPv6.
 [[nodiscard]] uint32_t answer_echo(std::span<const std::byte> request, const InspectedFrame& found,
@@ -47,8 +47,8 @@ struct NeighbourNews {
                                            const InspectedFrame& found,
                                            const LinkIdentity& identity, std::span<std::byte> out);
 /// Returns the address that a neighbour advertisement states.
-[[nodiscard]] std::optional<NeighbourNews> read_advertisement(std::span<const std::byte> frame,
-                                                              const InspectedFrame& found);
+[[nodiscard]] std::optional<NeighbourAddress> read_advertisement(std::span<const std::byte> frame,
+                                                                 const InspectedFrame& found);
 
 /// Writes an ARP request or a neighbour solicitation for `wanted`, which has our address family.
 /// @param at The last known MAC address, to ask that neighbour alone; none to ask everybody.

@@ -15,9 +15,9 @@ using wire::Ipv6Header;
 using Ethernet = wire::EthernetHeader;
 using Udp = wire::UdpHeader;
 
-InspectedFrame refused(FrameOutcome why) {
+InspectedFrame refused(FrameOutcome outcome) {
   InspectedFrame frame;
-  frame.refusal = why;
+  frame.refusal = outcome;
   return frame;
 }
 

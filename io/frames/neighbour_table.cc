@@ -117,11 +117,12 @@ void NeighbourCache::learn(const Endpoint& address, const Hop& hop, Instant now)
   static_cast<void>(find(address, now));  // Copies the entry into the cache.
 }
 
-std::optional<NeighbourCache::Found> NeighbourCache::find(const Endpoint& address, Instant now) {
+std::optional<NeighbourCache::CachedHop> NeighbourCache::find(const Endpoint& address,
+                                                              Instant now) {
   const uint64_t version = table_.version();
   Slot& slot = slot_of(address);
-  if (slot.version == version && now < slot.look_again_at && same_address(slot.address, address)) {
-    return Found{.hop = slot.hop};
+  if (slot.version == version && now < slot.valid_until && same_address(slot.address, address)) {
+    return CachedHop{.hop = slot.hop};
   }
   const auto known = table_.find(address);
   if (!known) return std::nullopt;
@@ -129,9 +130,9 @@ std::optional<NeighbourCache::Found> NeighbourCache::find(const Endpoint& addres
   slot = {.address = address,
           .hop = known->hop,
           .version = version,
-          .look_again_at = is_stale ? now + kLookAgainAfter : known->heard_at + kReachableFor,
+          .valid_until = is_stale ? now + kStaleReportEvery : known->heard_at + kReachableFor,
           .confirm_again_at = known->heard_at + kConfirmEvery};
-  return Found{.hop = known->hop, .is_stale = is_stale};
+  return CachedHop{.hop = known->hop, .is_stale = is_stale};
 }
 
 }  // namespace tributary::io

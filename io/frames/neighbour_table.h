@@ -33,7 +33,7 @@ inline constexpr Duration kReachableFor = seconds(30);
 /// kReachableFor, far above the time between two packets.
 inline constexpr Duration kConfirmEvery = seconds(1);
 /// Interval at which a cache reports a stale neighbour to its user.
-inline constexpr Duration kLookAgainAfter = milliseconds(250);
+inline constexpr Duration kStaleReportEvery = milliseconds(250);
 /// Largest number of addresses that a port asks for at once.
 inline constexpr uint32_t kQuestionsMax = 16;
 
@@ -103,13 +103,13 @@ class NeighbourCache {
   /// Records that `address` was heard from `hop`; cheap if the cache knows that.
   void learn(const Endpoint& address, const Hop& hop, Instant now);
 
-  struct Found {
+  struct CachedHop {
     Hop hop;
-    /// True if the neighbour was not heard for long. Reported once in kLookAgainAfter, so that the
+    /// True if the neighbour was not heard for long. Reported once in kStaleReportEvery, so that the
     /// look-ups in between stay cheap.
     bool is_stale = false;
   };
-  [[nodiscard]] std::optional<Found> find(const Endpoint& address, Instant now);
+  [[nodiscard]] std::optional<CachedHop> find(const Endpoint& address, Instant now);
 
  private:
   /// Direct-mapped: with more workers than slots, some look-ups take the table's lock.
@@ -119,7 +119,7 @@ class NeighbourCache {
     Endpoint address;
     Hop hop;
     uint64_t version = 0;      ///< The table's version when this was copied; 0 for an empty slot.
-    Instant look_again_at;     ///< The copy is valid until then.
+    Instant valid_until;       ///< The copy is valid until then.
     Instant confirm_again_at;  ///< Until then, a packet tells the table nothing new.
   };
   Slot& slot_of(const Endpoint& address);

@@ -164,7 +164,7 @@ class Placer {
       if (inside && distance == 0) continue;
       if (inside || stage_of_[d.before] == kUnplaced || stage_of_[d.before] + distance > stage) {
         if (distance > 0 && !inside && stage_of_[d.before] != kUnplaced) {
-          waits_for_[d.after] =
+          rejections_[d.after] =
               fmt::format("it depends ({}, field '{}') on {} in stage {}", name_of(d.kind),
                           program_.fields[d.field].name, name_of(program_, units_[d.before]),
                           stage_of_[d.before]);
@@ -195,8 +195,8 @@ class Placer {
                                      program_.name, stage, amount(use, *much), much->name,
                                      name_of(program_, units_[unit]), much->limit));
         }
-        waits_for_[unit] = fmt::format("stage {} would need {} {} of {}", stage, amount(use, *much),
-                                       much->name, much->limit);
+        rejections_[unit] = fmt::format("stage {} would need {} {} of {}", stage,
+                                        amount(use, *much), much->name, much->limit);
       }
       return false;
     }
@@ -218,14 +218,14 @@ class Placer {
     for (uint32_t i = 0; i < units_.size(); i++) {
       if (!pin_of(i) || *pin_of(i) != stage || stage_of_[i] != kUnplaced) continue;
       return failure(fmt::format("program '{}': {} is pinned to stage {}, but {}", program_.name,
-                                 name_of(program_, units_[i]), stage, why(i)));
+                                 name_of(program_, units_[i]), stage, reason_for(i)));
     }
     return {};
   }
 
-  [[nodiscard]] std::string why(uint32_t unit) const {
-    const auto found = waits_for_.find(unit);
-    return found == waits_for_.end() ? "a unit that it depends on comes later" : found->second;
+  [[nodiscard]] std::string reason_for(uint32_t unit) const {
+    const auto found = rejections_.find(unit);
+    return found == rejections_.end() ? "a unit that it depends on comes later" : found->second;
   }
 
   [[nodiscard]] Result<void> refuse_deadlock() const {
@@ -249,10 +249,11 @@ class Placer {
   [[nodiscard]] Result<void> refuse_stages() const {
     for (uint32_t i = 0; i < units_.size(); i++) {
       if (stage_of_[i] != kStages) continue;
-      return failure(fmt::format(
-          "program '{}' needs {} stages; a pipe has {}: {} would be in "
-          "stage {} (counted from 0), because {}",
-          program_.name, stages_.size(), kStages, name_of(program_, units_[i]), kStages, why(i)));
+      return failure(
+          fmt::format("program '{}' needs {} stages; a pipe has {}: {} would be in "
+                      "stage {} (counted from 0), because {}",
+                      program_.name, stages_.size(), kStages, name_of(program_, units_[i]), kStages,
+                      reason_for(i)));
     }
     return failure(fmt::format("program '{}' needs {} stages; a pipe has {}", program_.name,
                                stages_.size(), kStages));
@@ -297,7 +298,7 @@ class Placer {
   std::vector<uint32_t> stage_of_;
   std::vector<uint32_t> chain_;  ///< Number of stages that must follow the unit's stage.
   std::vector<Stage> stages_;
-  std::map<uint32_t, std::string> waits_for_;  ///< Why a unit was not placed earlier.
+  std::map<uint32_t, std::string> rejections_;  ///< Why a unit was not placed earlier.
 };
 
 }  // namespace

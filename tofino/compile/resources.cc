@@ -29,10 +29,10 @@ constexpr std::array<ResourceInfo, kResourceCount> kInfo{{
     {"random generators", "random_generators", kStageRandomGenerators},
 }};
 
-constexpr uint32_t divided_up(uint64_t a, uint64_t b) {
+constexpr uint32_t divide_rounding_up(uint64_t a, uint64_t b) {
   return static_cast<uint32_t>((a + b - 1) / b);
 }
-constexpr uint32_t bytes_for(uint32_t bits) { return divided_up(bits, 8); }
+constexpr uint32_t bytes_for(uint32_t bits) { return divide_rounding_up(bits, 8); }
 /// Bits of an index for `count` things; 0 for one thing.
 constexpr uint32_t index_bits(uint64_t count) {
   return count <= 1 ? 0 : static_cast<uint32_t>(std::bit_width(count - 1));
@@ -58,7 +58,7 @@ EntryShape shape_of(const Program& program, const Table& table) {
 uint32_t action_ram_blocks(const Table& table, uint32_t parameter_bits) {
   if (parameter_bits <= kImmediateBits) return 0;
   const uint64_t entry_bits = std::bit_ceil(parameter_bits);
-  return divided_up(entry_bits * table.size, uint64_t{kSramRowBits} * kSramRows);
+  return divide_rounding_up(entry_bits * table.size, uint64_t{kSramRowBits} * kSramRows);
 }
 
 /// Collects the needs of one stage's units. Needs that units can share are kept in sets.
@@ -136,7 +136,8 @@ class Collector {
     for (const HashCall& hash : action.hashes) {
       for (const FieldId input : hash.inputs) exact_fields_.insert(input);
       use_[Resource::kHashBits] += program_.fields[hash.target].bits;
-      use_[Resource::kHashDistributions] += divided_up(program_.fields[hash.target].bits, 16);
+      use_[Resource::kHashDistributions] +=
+          divide_rounding_up(program_.fields[hash.target].bits, 16);
     }
     for (const RegisterCall& call : action.register_calls) {
       const Register& reg = program_.registers[call.reg];
@@ -176,7 +177,7 @@ const ResourceInfo* StageUse::exceeded() const {
 }
 
 uint32_t alu_sram_blocks(uint32_t entries, uint32_t entry_bits) {
-  return divided_up(entries, uint64_t{kSramRowBits / entry_bits} * kSramRows) + 1;
+  return divide_rounding_up(entries, uint64_t{kSramRowBits / entry_bits} * kSramRows) + 1;
 }
 
 bool is_ternary(const Table& table) {
@@ -193,20 +194,20 @@ TableMemory memory_of(const Program& program, const Table& table) {
   memory.sram_blocks = action_ram_blocks(table, shape.parameter_bits);
   const uint32_t immediate = std::min(shape.parameter_bits, kImmediateBits);
   if (is_ternary(table)) {
-    memory.tcam_blocks =
-        divided_up(key_bits + kVersionBits, kTcamRowBits) * divided_up(table.size, kTcamRows);
-    const uint32_t says = shape.selector_bits + immediate;
-    if (says > 0) {
-      memory.sram_blocks +=
-          divided_up(uint64_t{std::bit_ceil(says)} * table.size, kSramRowBits * kSramRows);
+    memory.tcam_blocks = divide_rounding_up(key_bits + kVersionBits, kTcamRowBits) *
+                         divide_rounding_up(table.size, kTcamRows);
+    const uint32_t action_bits = shape.selector_bits + immediate;
+    if (action_bits > 0) {
+      memory.sram_blocks += divide_rounding_up(uint64_t{std::bit_ceil(action_bits)} * table.size,
+                                               kSramRowBits * kSramRows);
     }
     return memory;
   }
   const uint32_t entry_bits = key_bits + kVersionBits + shape.selector_bits + immediate;
-  const uint32_t wide = divided_up(entry_bits, kSramRowBits);
+  const uint32_t wide = divide_rounding_up(entry_bits, kSramRowBits);
   const uint32_t per_row = wide > 1 ? 1 : std::min(kExactEntriesPerRow, kSramRowBits / entry_bits);
   const uint32_t ways =
-      std::max(kExactWaysMin, divided_up(table.size, uint64_t{per_row} * kSramRows));
+      std::max(kExactWaysMin, divide_rounding_up(table.size, uint64_t{per_row} * kSramRows));
   memory.sram_blocks += ways * wide;
   memory.hash_bits = std::min(ways * kHashRowBits, kStageHashBits);
   return memory;

@@ -313,7 +313,7 @@ class Compiler {
   }
 
   /// Returns true if elided mode leaves nothing of the table: all its actions only moved values.
-  [[nodiscard]] bool is_gone(const Statement& statement) const {
+  [[nodiscard]] bool is_removed(const Statement& statement) const {
     if (!elided() || statement.table == kNone || !statement.then.empty() ||
         !statement.otherwise.empty()) {
       return false;
@@ -327,7 +327,7 @@ class Compiler {
   void add(const std::vector<Statement>& statements) {
     previous_table_ = kNone;
     for (const Statement& statement : statements) {
-      if (!is_gone(statement)) add(statement);
+      if (!is_removed(statement)) add(statement);
     }
     previous_table_ = kNone;
   }

@@ -54,9 +54,9 @@ struct Executable {
   /// Fields of a header, sorted: exactly four bytes, exactly two, exactly one, then all others.
   struct FieldSlice {
     uint32_t first = 0;
-    uint32_t words = 0;  ///< End of the four-byte fields, in header_fields; and so on.
-    uint32_t halves = 0;
-    uint32_t bytes = 0;
+    uint32_t words_end = 0;  ///< End of the four-byte fields, in header_fields; and so on.
+    uint32_t halves_end = 0;
+    uint32_t bytes_end = 0;
     uint32_t last = 0;
   };
   /// How a gress reads and writes a header. It reads only the fields that it needs, and copies

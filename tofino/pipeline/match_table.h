@@ -48,7 +48,7 @@ class MatchTable {
 
   /// Returns true if both tables have the same keys and the same matches in the same order. Actions
   /// and parameters may differ. Both tables then find the same entry.
-  [[nodiscard]] bool matches_as(const MatchTable& other) const {
+  [[nodiscard]] bool has_same_matches(const MatchTable& other) const {
     return fields_ == other.fields_ && words_ == other.words_;
   }
 

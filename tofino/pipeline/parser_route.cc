@@ -31,7 +31,7 @@ class ParserRoutes::Builder {
         route.sets.push_back(executable_.sets[i]);
         known_[executable_.sets[i].first] = executable_.sets[i].second;
       }
-      choose(state, step.choice);
+      add_conditions(state, step.transition);
     }
     return route.stored_bytes >= kLoadBytes && route.stored_bytes < kInPhv;
   }
@@ -95,10 +95,10 @@ class ParserRoutes::Builder {
     return terms;
   }
 
-  /// Adds the conditions for a choice: its transition matches, and none before it matches.
-  void choose(const Executable::StateCode& state, uint16_t choice) {
+  /// Adds the conditions for a transition: it matches, and none before it matches.
+  void add_conditions(const Executable::StateCode& state, uint16_t transition) {
     const uint32_t count = state.transitions.last - state.transitions.first;
-    const uint32_t taken = choice == kOtherwise ? count : choice;
+    const uint32_t taken = transition == kOtherwise ? count : transition;
     Terms chosen;
     if (taken < count) {
       chosen = terms_of(state, executable_.transitions[state.transitions.first + taken]);

@@ -45,12 +45,12 @@ struct ParserCursor {
 class ParserRoutes {
  public:
   static constexpr uint32_t kRoutesMax = 16;
-  /// The choice of a step in which no transition matched.
+  /// The transition of a step in which no transition matched.
   static constexpr uint16_t kOtherwise = std::numeric_limits<uint16_t>::max();
   /// A state, and the transition that the packet took from it.
   struct Step {
     uint16_t state;
-    uint16_t choice;
+    uint16_t transition;
     friend bool operator==(Step, Step) = default;
   };
 

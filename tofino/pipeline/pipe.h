@@ -31,7 +31,7 @@ enum class Verdict : uint8_t {
   kPassed,
   kDropped,       ///< The program dropped it.
   kParserReject,  ///< No transition matched.
-  kParserShort,   ///< The packet ends inside a header.
+  kTruncated,     ///< The packet ends inside a header.
 };
 
 /// A packet that a pass has written. Its memory grows to the longest packet and is kept.
@@ -130,7 +130,7 @@ class Pipe {
   template <bool kTraced>
   [[nodiscard]] Verdict parse_by_states(const Executable::GressCode& gress, PacketView packet,
                                         ParserCursor& cursor);
-  [[nodiscard]] uint16_t choose(const Executable::StateCode& state) const;
+  [[nodiscard]] uint16_t find_transition(const Executable::StateCode& state) const;
   template <bool kTraced>
   void control(const Executable::GressCode& gress);
   [[nodiscard]] bool holds(Slice terms) const;
@@ -173,8 +173,8 @@ class Pipe {
   /// A step of the control with its table's entries, so that a pass follows only one pointer.
   struct StepCode {
     Executable::StepKind kind = Executable::StepKind::kJump;
-    bool finds_as_before = false;  ///< True if the previous table finds the same entry.
-    uint32_t row = kNoRow;         ///< Index into rows_.
+    bool same_entry_as_previous = false;  ///< True if the previous table finds the same entry.
+    uint32_t row = kNoRow;                ///< Index into rows_.
     const MatchTable* match = nullptr;
     const RowCode* rows = nullptr;  ///< Shape [entries + 1]; the last is for a miss.
     uint32_t miss = 0;              ///< Index of the row for a miss.
@@ -199,7 +199,7 @@ class Pipe {
   std::vector<RowCode> row_codes_;
   ParserRoutes ingress_routes_;
   ParserRoutes egress_routes_;
-  std::vector<ParserRoutes::Step> way_;  ///< The path so far, while parsing.
+  std::vector<ParserRoutes::Step> path_;  ///< The path so far, while parsing.
   std::vector<std::vector<uint64_t>> counters_;
   uint64_t bad_index_count_ = 0;
 };

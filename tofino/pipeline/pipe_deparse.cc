@@ -43,13 +43,13 @@ inline void Pipe::store(const Executable::FieldSlice& fields, std::byte* to) con
   const uint32_t* const phv = phv_.data();
   const Executable::HeaderField* one = executable_.header_fields.data() + fields.first;
   const auto until = [&](uint32_t last) { return executable_.header_fields.data() + last; };
-  for (const auto* end = until(fields.words); one != end; one++) {
+  for (const auto* end = until(fields.words_end); one != end; one++) {
     store_be(to + one->byte, phv[one->field]);
   }
-  for (const auto* end = until(fields.halves); one != end; one++) {
+  for (const auto* end = until(fields.halves_end); one != end; one++) {
     store_be(to + one->byte, static_cast<uint16_t>(phv[one->field]));
   }
-  for (const auto* end = until(fields.bytes); one != end; one++) {
+  for (const auto* end = until(fields.bytes_end); one != end; one++) {
     to[one->byte] = static_cast<std::byte>(phv[one->field]);
   }
   for (const auto* end = until(fields.last); one != end; one++) {

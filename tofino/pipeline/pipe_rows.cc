@@ -39,7 +39,7 @@ bool Pipe::joins_row(const RowOfTables& row, uint32_t step) const {
   }
   const auto& rows = tables_.rows(next.table);
   if (row.count > 0 &&
-      (!next.same_keys_as_previous || !tables_.finds_as(first.table, next.table))) {
+      (!next.same_keys_as_previous || !tables_.finds_same_entry(first.table, next.table))) {
     return false;
   }
   for (size_t i = 0; i < rows.size(); i++) {
@@ -68,7 +68,7 @@ void Pipe::find_rows() {
     steps_[step].row = static_cast<uint32_t>(rows_.size());
     step += row.count - 1;
     // A row does not record its match for the next table, so that table must look up its own.
-    if (step + 1 < steps_.size()) steps_[step + 1].finds_as_before = false;
+    if (step + 1 < steps_.size()) steps_[step + 1].same_entry_as_previous = false;
     rows_.push_back(std::move(row));
   }
 }
@@ -91,7 +91,8 @@ void Pipe::compile_steps() {
     code.otherwise = step.otherwise;
     code.terms = step.terms;
     if (step.kind != Executable::StepKind::kTable) continue;
-    code.finds_as_before = step.same_keys_as_previous && tables_.finds_as(step.table, before);
+    code.same_entry_as_previous =
+        step.same_keys_as_previous && tables_.finds_same_entry(step.table, before);
     before = step.table;
     code.match = &tables_.match(step.table);
     code.rows = row_codes_.data() + row_codes_.size();

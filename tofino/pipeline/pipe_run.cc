@@ -68,7 +68,7 @@ Verdict Pipe::parse(const Executable::GressCode& gress, PacketView packet, Parse
       return Verdict::kPassed;
     }
     const Verdict verdict = parse_by_states<false>(gress, packet, cursor);
-    if (verdict == Verdict::kPassed) routes.learn(port, way_);
+    if (verdict == Verdict::kPassed) routes.learn(port, path_);
     return verdict;
   }
 }
@@ -76,7 +76,7 @@ Verdict Pipe::parse(const Executable::GressCode& gress, PacketView packet, Parse
 template <bool kTraced>
 Verdict Pipe::parse_by_states(const Executable::GressCode& gress, PacketView packet,
                               ParserCursor& cursor) {
-  way_.clear();
+  path_.clear();
   uint16_t at = 0;
   while (at != kAccept) {
     if (at == kReject) return Verdict::kParserReject;
@@ -84,22 +84,22 @@ Verdict Pipe::parse_by_states(const Executable::GressCode& gress, PacketView pac
     if constexpr (kTraced) trace_->state(gress, at);
     for (uint32_t i = state.extracts.first; i < state.extracts.last; i++) {
       const Executable::HeaderCode& header = executable_.headers[executable_.header_ids[i]];
-      if (!extract(header, packet, cursor)) return Verdict::kParserShort;
+      if (!extract(header, packet, cursor)) return Verdict::kTruncated;
       if constexpr (kTraced) trace_->header(header, phv_.data());
     }
     for (uint32_t i = state.sets.first; i < state.sets.last; i++) {
       phv_[executable_.sets[i].first] = executable_.sets[i].second;
     }
-    const uint16_t choice = choose(state);
-    way_.push_back({at, choice});
-    at = choice == ParserRoutes::kOtherwise
+    const uint16_t transition = find_transition(state);
+    path_.push_back({at, transition});
+    at = transition == ParserRoutes::kOtherwise
              ? state.otherwise
-             : executable_.transitions[state.transitions.first + size_t{choice}].next;
+             : executable_.transitions[state.transitions.first + size_t{transition}].next;
   }
   return Verdict::kPassed;
 }
 
-uint16_t Pipe::choose(const Executable::StateCode& state) const {
+uint16_t Pipe::find_transition(const Executable::StateCode& state) const {
   uint32_t key = 0;
   for (uint32_t i = state.select.first; i < state.select.last; i++) {
     const Executable::SelectField& one = executable_.selects[i];
@@ -125,13 +125,13 @@ inline void Pipe::load(const Executable::HeaderCode& header, PacketView packet, 
     for (uint32_t i = 0; i < header.bytes / 4; i++) to[i] = load_be<uint32_t>(from + 4 * size_t{i});
     return;
   }
-  for (const auto* end = until(header.loads.words); one != end; one++) {
+  for (const auto* end = until(header.loads.words_end); one != end; one++) {
     phv[one->field] = load_be<uint32_t>(from + one->byte);
   }
-  for (const auto* end = until(header.loads.halves); one != end; one++) {
+  for (const auto* end = until(header.loads.halves_end); one != end; one++) {
     phv[one->field] = load_be<uint16_t>(from + one->byte);
   }
-  for (const auto* end = until(header.loads.bytes); one != end; one++) {
+  for (const auto* end = until(header.loads.bytes_end); one != end; one++) {
     phv[one->field] = std::to_integer<uint32_t>(from[one->byte]);
   }
   for (const auto* end = until(header.loads.last); one != end; one++) {
@@ -172,7 +172,7 @@ void Pipe::control(const Executable::GressCode& gress) {
           at = run_row(rows_[step.row]);
           break;
         }
-        if (!step.finds_as_before) entry = step.match->lookup(phv_.data());
+        if (!step.same_entry_as_previous) entry = step.match->lookup(phv_.data());
         const bool hit = entry != MatchTable::kMiss;
         if constexpr (kTraced) trace_->table(executable_.steps[at].table, entry, phv_.data());
         act<kTraced>(step.rows[hit ? entry : step.miss]);

@@ -188,13 +188,13 @@ void Switch::pass(Instant at, uint32_t port, PacketView packet, bool resubmitted
       return drop(SwitchDrop::kIngressProgram);
     case Verdict::kParserReject:
       return drop(SwitchDrop::kParserReject);
-    case Verdict::kParserShort:
+    case Verdict::kTruncated:
       return drop(SwitchDrop::kParserShort);
   }
   if (state.pipe.get(in.resubmit) != 0) {
     if (resubmitted) return drop(SwitchDrop::kResubmittedTwice);
     pool_[from_ingress_]->packet.assign(packet);
-    return come_back(starts_at + kResubmitLatency, port, from_ingress_, true);
+    return return_to_ingress(starts_at + kResubmitLatency, port, from_ingress_, true);
   }
   if (trace_.on()) [[unlikely]]
     trace_traffic(state.pipe);
@@ -256,7 +256,7 @@ void Switch::copy_to(Instant leaves_at, uint32_t port, uint16_t replication_id, 
       return drop(SwitchDrop::kEgressProgram);
     case Verdict::kParserReject:
       return drop(SwitchDrop::kParserReject);
-    case Verdict::kParserShort:
+    case Verdict::kTruncated:
       return drop(SwitchDrop::kParserShort);
   }
 }
@@ -277,16 +277,16 @@ void Switch::leave(Instant leaves_at, uint32_t port, uint32_t& packet) {
     return drop(SwitchDrop::kBufferFull);
   }
   const int64_t bytes = int64_t{size_bytes} + kFrameOverheadBytes;
-  const Instant back_at = serve(loop.free_at, leaves_at, kPortByteTime * bytes);
+  const Instant returns_at = serve(loop.free_at, leaves_at, kPortByteTime * bytes);
   counters_.recirculated++;
   counters_.recirculated_bytes += size_bytes;
   if (trace_.on()) [[unlikely]] {
-    trace_leaving(back_at, TraceKind::kTraffic, "recirculate", port, size_bytes);
+    trace_leaving(returns_at, TraceKind::kTraffic, "recirculate", port, size_bytes);
   }
-  come_back(back_at, port, packet, false);
+  return_to_ingress(returns_at, port, packet, false);
 }
 
-void Switch::come_back(Instant at, uint32_t port, uint32_t& packet, bool resubmitted) {
+void Switch::return_to_ingress(Instant at, uint32_t port, uint32_t& packet, bool resubmitted) {
   Waiting& waiting = *pool_[packet];
   waiting.port = port;
   waiting.resubmitted = resubmitted;

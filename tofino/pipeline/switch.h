@@ -169,7 +169,7 @@ class Switch {
   void copy_to(Instant leaves_at, uint32_t port, uint16_t replication_id, PacketView packet);
   void leave(Instant leaves_at, uint32_t port, uint32_t& packet);
   void mirror(Instant leaves_at, uint32_t session, PacketView original);
-  void come_back(Instant at, uint32_t port, uint32_t& packet, bool resubmitted);
+  void return_to_ingress(Instant at, uint32_t port, uint32_t& packet, bool resubmitted);
   [[nodiscard]] uint32_t take_buffer();
   /// Returns when a resource that needs `one` per packet has finished the last packet of a train.
   /// That packet arrives at `at`. Moves `free_at`, the time from which the resource is free.

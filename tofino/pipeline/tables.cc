@@ -17,7 +17,7 @@ void Tables::classify() {
   match_class_.clear();
   for (TableId id = 0; id < state_.size(); id++) {
     TableId first = 0;
-    while (!state_[first].match.matches_as(state_[id].match)) first++;
+    while (!state_[first].match.has_same_matches(state_[id].match)) first++;
     match_class_.push_back(first);
   }
 }

@@ -52,7 +52,7 @@ class Tables {
     return entry == MatchTable::kMiss ? state.rows.back() : state.rows[entry];
   }
   /// Returns true if both tables find the same entry for every PHV.
-  [[nodiscard]] bool finds_as(TableId one, TableId other) const {
+  [[nodiscard]] bool finds_same_entry(TableId one, TableId other) const {
     return match_class_[one] == match_class_[other];
   }
   [[nodiscard]] const uint32_t* parameters(TableId table, const Row& row) const {

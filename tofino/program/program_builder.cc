@@ -5,8 +5,8 @@ namespace tributary::tofino {
 namespace {
 
 template <class T>
-uint16_t append(std::vector<T>& list, T thing) {
-  list.push_back(std::move(thing));
+uint16_t append(std::vector<T>& list, T item) {
+  list.push_back(std::move(item));
   return static_cast<uint16_t>(list.size() - 1);
 }
 

@@ -51,6 +51,6 @@ class ProgramBuilder {
 
 /// Matches.
 [[nodiscard]] constexpr Match exactly(uint32_t value) { return {value, 0xffffffff}; }
-[[nodiscard]] constexpr Match anything() { return {0, 0}; }
+[[nodiscard]] constexpr Match any_value() { return {0, 0}; }
 
 }  // namespace tributary::tofino

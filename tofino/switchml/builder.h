@@ -91,13 +91,13 @@ class SwitchmlBuilder {
   HeaderId low_ = kNone;   ///< Values whose registers are the low words.
   HeaderId high_ = kNone;  ///< Values whose registers are the high words.
   FieldId random_ = kNone;
-  FieldId room_ = kNone;    ///< Last slot of the pool minus the packet's slot; negative if outside.
-  FieldId before_ = kNone;  ///< The set's bitmap before this packet.
-  FieldId seen_ = kNone;    ///< Not 0 if the bitmap had the worker.
-  FieldId count_ = kNone;   ///< Number of contributions; 0 when complete.
-  HeaderId tick_ = kNone;   ///< With time-outs: the packet generator's header.
-  FieldId phase_ = kNone;   ///< With time-outs: the packet's phase relative to the slot's.
-  FieldId age_ = kNone;     ///< With time-outs: the output of the age register.
+  FieldId slots_left_ = kNone;     ///< Pool's last slot minus the packet's; negative if outside.
+  FieldId bitmap_before_ = kNone;  ///< The set's bitmap before this packet.
+  FieldId seen_ = kNone;           ///< Not 0 if the bitmap had the worker.
+  FieldId count_ = kNone;          ///< Number of contributions; 0 when complete.
+  HeaderId tick_ = kNone;          ///< With time-outs: the packet generator's header.
+  FieldId phase_ = kNone;          ///< With time-outs: the packet's phase relative to the slot's.
+  FieldId age_ = kNone;            ///< With time-outs: the output of the age register.
   FieldId egress_random_ = kNone;
   FieldId client_port_ = kNone;
 };

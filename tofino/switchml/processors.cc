@@ -39,7 +39,7 @@ RegisterId SwitchmlBuilder::add_bitmap_register() {
 TableId SwitchmlBuilder::add_bitmap() {
   const RegisterId bitmap = add_bitmap_register();
   const auto call = [&](uint32_t action) {
-    return RegisterCall{bitmap, action, md("slot"), {md("bit"), kNone}, before_};
+    return RegisterCall{bitmap, action, md("slot"), {md("bit"), kNone}, bitmap_before_};
   };
   const ActionId set0 = b_.add(Action{.name = "mark_set0", .register_calls = {call(0)}});
   const ActionId set1 = b_.add(Action{.name = "mark_set1", .register_calls = {call(1)}});
@@ -57,20 +57,20 @@ TableId SwitchmlBuilder::add_bitmap() {
   return b_.add(Table{.name = "bitmap",
                       .keys = {{md("type"), MatchKind::kTernary},
                                {of(sml_, "set"), MatchKind::kTernary},
-                               {room_, MatchKind::kTernary},
+                               {slots_left_, MatchKind::kTernary},
                                {random_, MatchKind::kTernary}},
                       .actions = {set0, set1, set1_first, refuse, lose},
                       .size = 4 + kSwitchmlLossEntries,
-                      .entries = {{{first, anything(), {0x8000, 0x8000}, anything()}, refuse, {}},
-                                  {{consume, exactly(0), anything(), anything()}, set0, {}},
-                                  {{first, exactly(1), anything(), anything()}, set1_first, {}},
-                                  {{consume, exactly(1), anything(), anything()}, set1, {}}}});
+                      .entries = {{{first, any_value(), {0x8000, 0x8000}, any_value()}, refuse, {}},
+                                  {{consume, exactly(0), any_value(), any_value()}, set0, {}},
+                                  {{first, exactly(1), any_value(), any_value()}, set1_first, {}},
+                                  {{consume, exactly(1), any_value(), any_value()}, set1, {}}}});
 }
 
 TableId SwitchmlBuilder::add_seen_table() {
-  const ActionId seen =
-      b_.add(Action{.name = "was_seen",
-                    .operations = {alu(AluOp::kAnd, seen_, field(before_), field(md("bit")))}});
+  const ActionId seen = b_.add(
+      Action{.name = "was_seen",
+             .operations = {alu(AluOp::kAnd, seen_, field(bitmap_before_), field(md("bit")))}});
   return b_.add(Table{.name = "was_seen", .default_action = seen});
 }
 
@@ -106,7 +106,7 @@ TableId SwitchmlBuilder::add_count_table() {
                       .actions = {add_action, read_action},
                       .size = 2,
                       .entries = {{{consume, exactly(0)}, add_action, {}},
-                                  {{consume, anything()}, read_action, {}}}});
+                                  {{consume, any_value()}, read_action, {}}}});
 }
 
 /// Computes the largest of the workers' exponents (SwitchML paper §4.6).
@@ -144,7 +144,7 @@ TableId SwitchmlBuilder::add_exponent_table() {
   const ActionId max_action = action("exponents_max", 1, "e1");
   const ActionId high_action = action("exponents_read_high", 2, "e1");
   const ActionId low_action = action("exponents_read_low", 3, "e0");
-  const Match any = anything();
+  const Match any = any_value();
   if (variant_.timeout) {
     auto entries = timeout_state_entries(write_action, high_action, max_action, high_action);
     entries.push_back({{exactly(kHarvestLast), any, any, any}, low_action, {}});
@@ -160,18 +160,18 @@ TableId SwitchmlBuilder::add_exponent_table() {
             .keys = state_keys(),
             .actions = {write_action, max_action, high_action, low_action},
             .size = 5,
-            .entries = {{{first, exactly(0), anything()}, write_action, {}},
-                        {{first, anything(), exactly(0)}, max_action, {}},
-                        {{first, anything(), anything()}, high_action, {}},
-                        {{exactly(kHarvestLast - 1), anything(), anything()}, high_action, {}},
-                        {{exactly(kHarvestLast), anything(), anything()}, low_action, {}}}});
+            .entries = {{{first, exactly(0), any_value()}, write_action, {}},
+                        {{first, any_value(), exactly(0)}, max_action, {}},
+                        {{first, any_value(), any_value()}, high_action, {}},
+                        {{exactly(kHarvestLast - 1), any_value(), any_value()}, high_action, {}},
+                        {{exactly(kHarvestLast), any_value(), any_value()}, low_action, {}}}});
 }
 
 /// Returns the keys that select a memory access: the pass, the bitmap before, and the worker's
 /// mark.
 std::vector<Key> SwitchmlBuilder::state_keys() const {
   return {{md("type"), MatchKind::kTernary},
-          {before_, MatchKind::kTernary},
+          {bitmap_before_, MatchKind::kTernary},
           {seen_, MatchKind::kTernary}};
 }
 
@@ -223,16 +223,16 @@ TableId SwitchmlBuilder::add_processor(uint32_t i) {
     table.actions = {write, sum, again, harvest_low};
     table.entries = timeout_state_entries(write, again, sum, again);
     table.entries.push_back(
-        {{exactly(kHarvestLast), anything(), anything(), anything()}, harvest_low, {}});
+        {{exactly(kHarvestLast), any_value(), any_value(), any_value()}, harvest_low, {}});
     table.size = static_cast<uint32_t>(table.entries.size());
     return b_.add(std::move(table));
   }
   table.entries = {
-      {{consume, exactly(0), anything()}, write, {}},
-      {{consume, anything(), exactly(0)}, sum, {}},
-      {{consume, anything(), anything()}, again, {}},
-      {{{kHarvestFirst, kHarvestFirst | 1}, anything(), anything()}, harvest_low, {}},
-      {{{kHarvestFirst | 1, kHarvestFirst | 1}, anything(), anything()}, harvest_high, {}}};
+      {{consume, exactly(0), any_value()}, write, {}},
+      {{consume, any_value(), exactly(0)}, sum, {}},
+      {{consume, any_value(), any_value()}, again, {}},
+      {{{kHarvestFirst, kHarvestFirst | 1}, any_value(), any_value()}, harvest_low, {}},
+      {{{kHarvestFirst | 1, kHarvestFirst | 1}, any_value(), any_value()}, harvest_high, {}}};
   if (variant_.processors_per_stage > 0) {
     table.stage = kProcessorStage + i / variant_.processors_per_stage;
   }

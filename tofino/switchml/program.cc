@@ -107,8 +107,8 @@ void SwitchmlBuilder::add_metadata() {
   in.bypass_egress = b_.metadata("bypass_egress", 1);
   in.replication_id = b_.metadata("replication_id", 16);
   random_ = b_.metadata("random", 16);
-  room_ = b_.metadata("room", 16);
-  before_ = b_.metadata("bitmap_before", 32);
+  slots_left_ = b_.metadata("room", 16);
+  bitmap_before_ = b_.metadata("bitmap_before", 32);
   if (variant_.timeout) {
     phase_ = b_.metadata("phase", 8);
     age_ = b_.metadata("age", 8);
@@ -159,8 +159,8 @@ void SwitchmlBuilder::build_ingress_parser() {
       {.name = "sml",
        .extracts = {sml_, exponents_},
        .select = {md("type"), of(sml_, "message"), of(sml_, "size")},
-       .transitions = {{{{kHarvestFirst, kHarvestFirst}, anything(), anything()}, kAccept},
-                       {{anything(), exactly(wire::kSwitchmlMessageType), exactly(size_code)},
+       .transitions = {{{{kHarvestFirst, kHarvestFirst}, any_value(), any_value()}, kAccept},
+                       {{any_value(), exactly(wire::kSwitchmlMessageType), exactly(size_code)},
                         kValues}},
        .otherwise = kReject});
   states.push_back({.name = "values", .extracts = {low_, high_}, .otherwise = kAccept});
@@ -199,7 +199,7 @@ TableId SwitchmlBuilder::add_receive() {
                      set(md("group"), parameter(3)), set(md("port"), field(in().ingress_port)),
                      set(md("slot"), field(of(sml_, "slot"))),
                      set(md("index"), field(of(sml_, "slot"))),
-                     alu(AluOp::kSubtract, room_, parameter(4), field(of(sml_, "slot")))}});
+                     alu(AluOp::kSubtract, slots_left_, parameter(4), field(of(sml_, "slot")))}});
   return b_.add(Table{.name = "receive",
                       .keys = {{in().ingress_port}, {of(ip_, "from")}},
                       .actions = {admit},
@@ -260,7 +260,7 @@ TableId SwitchmlBuilder::add_next_step() {
                        std::vector<uint32_t> parameters) {
     entries.push_back({{exactly(type), seen, count, mode}, action, std::move(parameters)});
   };
-  const Match any = anything();
+  const Match any = any_value();
   uint32_t consume_last = kConsumeFirst;
   if (four_pipes()) {
     for (const uint32_t pipe : kConsumePipes) {

@@ -83,12 +83,12 @@ TableId SwitchmlBuilder::add_phase() {
   const CounterId simulated = b_.add(Counter{.name = "simulated_loss", .entries = 1});
   const ActionId refuse = dropping("slot_outside_pool", {{outside, kNone}});
   const ActionId lose = dropping("simulated_loss", {{simulated, kNone}});
-  const Match any = anything();
+  const Match any = any_value();
   const Match first = exactly(kConsumeFirst);
   return b_.add(Table{.name = "phase",
                       .keys = {{md("type"), MatchKind::kTernary},
                                {of(sml_, "set"), MatchKind::kTernary},
-                               {room_, MatchKind::kTernary},
+                               {slots_left_, MatchKind::kTernary},
                                {random_, MatchKind::kTernary}},
                       .actions = {set0, set1, read0, read1, refuse, lose},
                       .size = 9 + kSwitchmlLossEntries,
@@ -122,8 +122,9 @@ TableId SwitchmlBuilder::add_marks() {
                       .actions = {word("begin0", false, true), word("begin1", true, true),
                                   word("mark0", false, false), word("mark1", true, false)}});
   const auto action = [&](const char* name, uint32_t which) {
-    return b_.add(Action{
-        .name = name, .register_calls = {{marks, which, md("slot"), {md("bit"), kNone}, before_}}});
+    return b_.add(
+        Action{.name = name,
+               .register_calls = {{marks, which, md("slot"), {md("bit"), kNone}, bitmap_before_}}});
   };
   const ActionId begin0 = action("begin_set0", 0);
   const ActionId begin1 = action("begin_set1", 1);
@@ -139,19 +140,19 @@ TableId SwitchmlBuilder::add_marks() {
                                {phase_, MatchKind::kTernary}},
                       .actions = {begin0, begin1, mark0, mark1, is_late},
                       .size = 7,
-                      .entries = {{{consume, anything(), exactly(kPhaseLate)}, is_late, {}},
+                      .entries = {{{consume, any_value(), exactly(kPhaseLate)}, is_late, {}},
                                   {{consume, exactly(0), exactly(kPhaseNew)}, begin0, {}},
                                   {{consume, exactly(1), exactly(kPhaseNew)}, begin1, {}},
                                   {{consume, exactly(0), exactly(kPhaseSame)}, mark0, {}},
                                   {{consume, exactly(1), exactly(kPhaseSame)}, mark1, {}},
-                                  {{exactly(kClose), exactly(0), anything()}, mark0, {}},
-                                  {{exactly(kClose), exactly(1), anything()}, mark1, {}}}});
+                                  {{exactly(kClose), exactly(0), any_value()}, mark0, {}},
+                                  {{exactly(kClose), exactly(1), any_value()}, mark1, {}}}});
 }
 
 std::vector<Key> SwitchmlBuilder::timeout_state_keys() const {
   return {{md("type"), MatchKind::kTernary},
           {phase_, MatchKind::kTernary},
-          {before_, MatchKind::kTernary},
+          {bitmap_before_, MatchKind::kTernary},
           {md("worker"), MatchKind::kTernary}};
 }
 
@@ -160,7 +161,7 @@ std::vector<Key> SwitchmlBuilder::timeout_state_keys() const {
 std::vector<Entry> SwitchmlBuilder::timeout_state_entries(ActionId is_new, ActionId seen,
                                                           ActionId other, ActionId close) const {
   const Match consume{kConsumeFirst, kConsumeMask};
-  const Match any = anything();
+  const Match any = any_value();
   std::vector<Entry> entries{{{consume, exactly(kPhaseNew), any, any}, is_new, {}}};
   for (uint32_t worker = 0; worker < kMarkEntries; worker++) {
     const uint32_t bit = 1U << worker;
@@ -257,7 +258,7 @@ TableId SwitchmlBuilder::add_age() {
   const ActionId close = b_.add(
       Action{.name = "age_close", .register_calls = {call(3, age_)}, .counts = {{closed, kNone}}});
   const Match consume{kConsumeFirst, kConsumeMask};
-  const Match any = anything();
+  const Match any = any_value();
   return b_.add(Table{.name = "age",
                       .keys = {{md("type"), MatchKind::kTernary},
                                {count_, MatchKind::kTernary},
@@ -317,7 +318,7 @@ TableId SwitchmlBuilder::add_timeout_next_step() {
       .name = "answer_late",
       .operations = {set(in().egress_valid, constant(1)), set(in().egress_port, field(md("port"))),
                      set(of(sml_, "job"), constant(0)), set(of(sml_, "unused1"), constant(1))}});
-  const Match any = anything();
+  const Match any = any_value();
   const Match consume{kConsumeFirst, kConsumeMask};
   const uint32_t port = kLoopLocalPortFirst;
   std::vector<Entry> entries{

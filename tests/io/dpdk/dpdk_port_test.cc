@@ -115,7 +115,7 @@ void expect_both_ways(engine::PortQueue& worker, engine::PortQueue& server,
   EXPECT_EQ(copy_of(burst[0]), back);
 }
 
-TEST_F(DpdkPorts, ADatagramEachWay) {
+TEST_F(DpdkPorts, DatagramsPassBothWays) {
   ASSERT_NO_FATAL_FAILURE(open());
   meet();
   for (const uint32_t bytes : {12U, 1408U, server_->payload_bytes_max()}) {
@@ -125,7 +125,7 @@ TEST_F(DpdkPorts, ADatagramEachWay) {
   EXPECT_EQ(server_->local(), kServer);
 }
 
-TEST_F(DpdkPorts, ADatagramEachWayOverIpv6) {
+TEST_F(DpdkPorts, DatagramsPassBothWaysOverIpv6) {
   const Endpoint server_at = *Endpoint::parse("[fd00::1]:12000");
   const Endpoint worker_at = *Endpoint::parse("[fd00::2]:5000");
   ASSERT_NO_FATAL_FAILURE(open(1, 1, server_at, worker_at));
@@ -134,7 +134,7 @@ TEST_F(DpdkPorts, ADatagramEachWayOverIpv6) {
   EXPECT_EQ(counted(server(), "neighbour_answered"), 1U);
 }
 
-TEST_F(DpdkPorts, TheFirstPacketWaitsForNobody) {
+TEST_F(DpdkPorts, PacketToAnUnknownNeighbourIsDroppedNotQueued) {
   ASSERT_NO_FATAL_FAILURE(open());
   send(worker(), numbered(0, 20), kServer);
   EXPECT_EQ(worker().counters().tx_refused, 1U);
@@ -146,7 +146,7 @@ TEST_F(DpdkPorts, TheFirstPacketWaitsForNobody) {
   EXPECT_EQ(counted(worker(), "neighbour_learned"), 1U);
 }
 
-TEST_F(DpdkPorts, OnePayloadToManyIsTheSameForAll) {
+TEST_F(DpdkPorts, AllReceiversGetTheSamePayload) {
   ASSERT_NO_FATAL_FAILURE(open());
   meet();
   expect_both_ways(worker(), server(), kWorker, kServer, 100);
@@ -162,7 +162,7 @@ TEST_F(DpdkPorts, OnePayloadToManyIsTheSameForAll) {
   EXPECT_EQ(got[60].first, other);
 }
 
-TEST_F(DpdkPorts, BuffersComeBack) {
+TEST_F(DpdkPorts, BuffersReturnToThePool) {
   ASSERT_NO_FATAL_FAILURE(open());
   meet();
   // Far more packets than buffers, so a leak would show.
@@ -177,7 +177,7 @@ TEST_F(DpdkPorts, BuffersComeBack) {
   EXPECT_EQ(worker().counters().tx_refused, 1U);  // The one sent before they met.
 }
 
-TEST_F(DpdkPorts, AFullWireLosesAndCounts) {
+TEST_F(DpdkPorts, FullWireDropsAndCountsPackets) {
   ASSERT_NO_FATAL_FAILURE(open());
   meet();
   std::array<engine::Packet, engine::kBurstPackets> burst;
@@ -196,7 +196,7 @@ TEST_F(DpdkPorts, AFullWireLosesAndCounts) {
   expect_both_ways(worker(), server(), kWorker, kServer, 100);  // The wire still works.
 }
 
-TEST_F(DpdkPorts, WhatIsNotAPayloadOfThisPortIsRefused) {
+TEST_F(DpdkPorts, RefusesOversizedForeignAndFramePackets) {
   ASSERT_NO_FATAL_FAILURE(open());
   meet();
   const uint64_t before = worker().counters().tx_refused;
@@ -210,7 +210,7 @@ TEST_F(DpdkPorts, WhatIsNotAPayloadOfThisPortIsRefused) {
   EXPECT_TRUE(receive(server()).empty());
 }
 
-TEST_F(DpdkPorts, AGiantIsCountedAndNothingMore) {
+TEST_F(DpdkPorts, GiantFrameIsDroppedAndCounted) {
   auto pair = make_ring_pair("giant", 1);
   ASSERT_TRUE(pair) << pair.error().text;
   (*pair)[0].mtu = 1500;  // The other end of the wire sends up to 9000.
@@ -227,7 +227,7 @@ TEST_F(DpdkPorts, AGiantIsCountedAndNothingMore) {
   EXPECT_EQ(counted(server(), "giant"), 1U);
 }
 
-TEST_F(DpdkPorts, WaitEndsForAPacketAWakeUpAndTheTime) {
+TEST_F(DpdkPorts, WaitEndsAtAPacketAWakeUpOrTheDeadline) {
   ASSERT_NO_FATAL_FAILURE(open());
   meet();
   send(worker(), numbered(3, 20), kServer);
@@ -242,7 +242,7 @@ TEST_F(DpdkPorts, WaitEndsForAPacketAWakeUpAndTheTime) {
   EXPECT_GE(monotonic_now() - began, microseconds(100));
 }
 
-TEST_F(DpdkPorts, MoreCoresThanQueues) {
+TEST_F(DpdkPorts, ServesMoreCoresThanQueues) {
   ASSERT_NO_FATAL_FAILURE(open(2, 1));
   meet();
   expect_both_ways(worker(), server(), kWorker, kServer, 500);
@@ -255,7 +255,7 @@ TEST_F(DpdkPorts, MoreCoresThanQueues) {
   EXPECT_EQ(number_of(got[0].first), 9U);
 }
 
-TEST_F(DpdkPorts, AGroupIsJoinedAndHeard) {
+TEST_F(DpdkPorts, JoinedGroupDeliversDatagrams) {
   ASSERT_NO_FATAL_FAILURE(open());
   const Endpoint group = Endpoint::ipv4(0xef010203, 7000);
   const auto joined = worker_->join_group(group);
@@ -269,7 +269,7 @@ TEST_F(DpdkPorts, AGroupIsJoinedAndHeard) {
   EXPECT_EQ(got[0].second, kServer);
 }
 
-TEST_F(DpdkPorts, RandomPayloadsArriveInOrderAndWhole) {
+TEST_F(DpdkPorts, RandomPayloadsArriveIntactAndInOrder) {
   ASSERT_NO_FATAL_FAILURE(open());
   meet();
   expect_both_ways(worker(), server(), kWorker, kServer, 100);
@@ -295,7 +295,7 @@ TEST_F(DpdkPorts, RandomPayloadsArriveInOrderAndWhole) {
   }
 }
 
-TEST_F(DpdkPorts, MoreCoresThanTapSurvivesQueues) {
+TEST_F(DpdkPorts, TapOpensWithMoreCoresThanItsQueues) {
   if (geteuid() != 0) GTEST_SKIP() << "needs root for a tap device";
   DpdkDeviceSpec device = *parse_dpdk_device("dpdk:tap,hugepages=off");
   const auto port = open_end(device, kServer, 8);
@@ -303,7 +303,7 @@ TEST_F(DpdkPorts, MoreCoresThanTapSurvivesQueues) {
   EXPECT_EQ(port->queue_count(), 8U);
 }
 
-TEST_F(DpdkPorts, RefusalsNameCauseAndCure) {
+TEST_F(DpdkPorts, RefusalsNameCauseAndRemedy) {
   const testing::ScratchDirectory directory;
   const auto refusal_with = [](const std::string& text, uint32_t cores) {
     const auto device = parse_dpdk_device("dpdk:" + text);

@@ -34,7 +34,7 @@ struct Driver {
   }
 };
 
-TEST(Offer, ARefusalIsSeparateFromAFullRing) {
+TEST(Offer, RefusedFrameDiffersFromAFullRing) {
   std::vector<int> frames{1, 2, -3, 4};
   Driver driver{.room = 1, .wire = {}};
   Offered offered = driver.take(frames);
@@ -53,7 +53,7 @@ TEST(Offer, ARefusalIsSeparateFromAFullRing) {
   EXPECT_TRUE(offered.refuses_next);
 }
 
-TEST(Offer, AtRandomAllGoodOnesGoOutInOrder) {
+TEST(Offer, RandomGoodFramesAreSentInOrder) {
   const uint64_t seed = testing::seed_from_env();
   SCOPED_TRACE(testing::replay_hint(seed));
   Prng prng(seed);

@@ -24,7 +24,7 @@ std::string refusal(const std::string& text) {
   return spec ? "" : spec.error().text;
 }
 
-TEST(DpdkPortSpec, AVirtualDevice) {
+TEST(DpdkPortSpec, ParsesAVirtualDevice) {
   const DpdkDeviceSpec spec =
       parsed("dpdk:vhost,iface=/tmp/a.sock,ip=10.0.0.1/24,gw=10.0.0.254,mtu=4200,queues=2");
   EXPECT_EQ(spec.driver, "net_vhost");
@@ -39,13 +39,13 @@ TEST(DpdkPortSpec, AVirtualDevice) {
   EXPECT_FALSE(spec.is_pci());
 }
 
-TEST(DpdkPortSpec, NamesWithAndWithoutPrefixAndNumber) {
+TEST(DpdkPortSpec, ParsesNamesWithAndWithoutPrefixAndNumber) {
   EXPECT_EQ(parsed("dpdk:net_virtio_user3,path=/tmp/a").driver, "net_virtio_user");
   EXPECT_EQ(parsed("dpdk:net_virtio_user3,path=/tmp/a").name, "net_virtio_user3");
   EXPECT_EQ(parsed("dpdk:af_packet,iface=eth1").driver, "net_af_packet");
 }
 
-TEST(DpdkPortSpec, APciCard) {
+TEST(DpdkPortSpec, ParsesAPciCard) {
   const DpdkDeviceSpec spec = parsed("dpdk:01:00.0,ip=fd00::1/64,mbufs=5000,poll=on");
   EXPECT_TRUE(spec.is_pci());
   EXPECT_EQ(spec.name, "0000:01:00.0");
@@ -60,7 +60,7 @@ TEST(DpdkPortSpec, APciCard) {
   EXPECT_EQ(parsed("dpdk:0000:af:00.1").name, "0000:af:00.1");
 }
 
-TEST(DpdkPortSpec, MistakesAreNamed) {
+TEST(DpdkPortSpec, RefusalsNameTheMistake) {
   EXPECT_THAT(refusal("udp:eth0"), HasSubstr("allowed: dpdk:DEVICE"));
   EXPECT_THAT(refusal("dpdk:"), HasSubstr("'' is not a device"));
   EXPECT_THAT(refusal("dpdk:vhots,iface=a"), HasSubstr("'vhots' is not a device"));
@@ -78,7 +78,7 @@ TEST(DpdkPortSpec, MistakesAreNamed) {
   EXPECT_THAT(refusal("dpdk:01:00.0,mtv=9000"), HasSubstr("unknown key 'mtv'"));
 }
 
-TEST(DpdkPortSpec, DevicesOfOnePort) {
+TEST(DpdkPortSpec, JoinsTheDevicesOfOnePort) {
   const auto port = join_dpdk_devices({parsed("dpdk:vhost,iface=/tmp/a,ip=10.0.0.1/24"),
                                        parsed("dpdk:vhost,iface=/tmp/b,poll=on"),
                                        parsed("dpdk:af_packet,iface=eth1,ip=10.0.0.1/24")});
@@ -90,7 +90,7 @@ TEST(DpdkPortSpec, DevicesOfOnePort) {
   EXPECT_TRUE(port->poll);
 }
 
-TEST(DpdkPortSpec, DevicesThatDoNotGoTogether) {
+TEST(DpdkPortSpec, RefusesDevicesWithConflictingSettings) {
   const auto refused = [](const std::string& a, const std::string& b) {
     const auto port = join_dpdk_devices({parsed(a), parsed(b)});
     return port ? std::string() : port.error().text;

@@ -41,11 +41,11 @@ DpdkDeviceFacts faultless() {
   return facts;
 }
 
-/// Returns every complaint of that kind in one text, as lines of "cause => mend".
+/// Returns every complaint of that kind in one text, as lines of "cause => remedy".
 std::string complaints(const DpdkDeviceSpec& spec, const DpdkDeviceFacts& facts, bool fatal) {
   std::string text;
-  for (const DpdkComplaint& complaint : judge_dpdk_device(spec, facts)) {
-    if (complaint.is_fatal == fatal) text += complaint.cause + " => " + complaint.mend + "\n";
+  for (const DpdkComplaint& complaint : check_dpdk_device(spec, facts)) {
+    if (complaint.is_fatal == fatal) text += complaint.cause + " => " + complaint.remedy + "\n";
   }
   return text;
 }
@@ -56,13 +56,13 @@ std::string warnings(const DpdkDeviceSpec& spec, const DpdkDeviceFacts& facts) {
   return complaints(spec, facts, false);
 }
 
-TEST(DpdkPreflight, AFaultlessCardAndDevice) {
+TEST(DpdkPreflight, FaultlessDevicesCauseNoComplaint) {
   EXPECT_EQ(faults(device("01:00.0"), faultless()), "");
   EXPECT_EQ(warnings(device("01:00.0"), faultless()), "");
   EXPECT_EQ(faults(device("vhost,iface=/tmp/a"), faultless()), "");
 }
 
-TEST(DpdkPreflight, CardsThatAreNotForDpdk) {
+TEST(DpdkPreflight, CardsWithoutADpdkDriverAreFaults) {
   DpdkDeviceFacts facts = faultless();
   facts.pci_present = false;
   EXPECT_THAT(faults(device("01:00.0"), facts), HasSubstr("there is no PCI device 0000:01:00.0"));
@@ -83,7 +83,7 @@ TEST(DpdkPreflight, CardsThatAreNotForDpdk) {
   EXPECT_EQ(faults(device("01:00.0"), facts), "");
 }
 
-TEST(DpdkPreflight, PermissionsOfVfio) {
+TEST(DpdkPreflight, ReportsMissingVfioPermissionAndIommu) {
   DpdkDeviceFacts facts = faultless();
   facts.may_use_vfio = false;
   EXPECT_THAT(faults(device("01:00.0"), facts), HasSubstr("chown USER /dev/vfio/vfio"));
@@ -92,7 +92,7 @@ TEST(DpdkPreflight, PermissionsOfVfio) {
   EXPECT_THAT(warnings(device("01:00.0"), facts), HasSubstr("enable_unsafe_noiommu_mode"));
 }
 
-TEST(DpdkPreflight, CoresBelongOnTheCardsNumaNode) {
+TEST(DpdkPreflight, WarnsAboutCoresOnAnotherNumaNode) {
   DpdkDeviceFacts facts = faultless();
   facts.core_numa_nodes = {0, 1};
   EXPECT_EQ(warnings(device("01:00.0"), facts), "");  // The card names no node.
@@ -105,7 +105,7 @@ TEST(DpdkPreflight, CoresBelongOnTheCardsNumaNode) {
   EXPECT_EQ(faults(device("01:00.0"), facts), "");
 }
 
-TEST(DpdkPreflight, BuffersAndQueuesAreNotTooFew) {
+TEST(DpdkPreflight, RefusesTooFewBuffersAndBadQueueCounts) {
   // 1024 descriptors, 256 * 3 / 2 buffers in a core's cache, and two bursts of 128 that it holds.
   EXPECT_THAT(faults(device("vhost,iface=/tmp/a,mbufs=1663"), faultless()),
               AllOf(HasSubstr("mbufs=1663 is too few; one queue and one core need 1664"),
@@ -119,7 +119,7 @@ TEST(DpdkPreflight, BuffersAndQueuesAreNotTooFew) {
   EXPECT_EQ(faults(device("vhost,iface=/tmp/a,queues=128"), faultless()), "");
 }
 
-TEST(DpdkPreflight, QueuesThatADriverMayHave) {
+TEST(DpdkPreflight, DriverLimitsTheQueueCount) {
   EXPECT_EQ(dpdk_queues_max(device("01:00.0"), 8), 8U);
   EXPECT_EQ(dpdk_queues_max(device("vhost,iface=/tmp/a"), 8), 1U);
   EXPECT_EQ(dpdk_queues_max(device("vhost,iface=/tmp/a,queues=4"), 8), 4U);
@@ -127,53 +127,53 @@ TEST(DpdkPreflight, QueuesThatADriverMayHave) {
   EXPECT_EQ(dpdk_queues_max(device("tap"), 2), 2U);
 }
 
-HugepageJudgement judged(const std::string& text, const DpdkDeviceFacts& facts, uint64_t needed) {
+HugepageDecision decided(const std::string& text, const DpdkDeviceFacts& facts, uint64_t needed) {
   const DpdkDeviceSpec spec = device(text);
-  return judge_dpdk_hugepages({&spec, 1}, spec.hugepages, facts, needed);
+  return decide_dpdk_hugepages({&spec, 1}, spec.hugepages, facts, needed);
 }
 
-TEST(DpdkPreflight, HugepagesAreTakenWhereTheySuffice) {
+TEST(DpdkPreflight, UsesHugepagesIfEnoughAreFree) {
   constexpr uint64_t kNeeded = 100 << 20;
   DpdkDeviceFacts facts = faultless();
-  EXPECT_TRUE(judged("vhost,iface=/tmp/a", facts, kNeeded).use);
-  EXPECT_FALSE(judged("vhost,iface=/tmp/a", facts, kNeeded).complaint);
-  EXPECT_FALSE(judged("vhost,iface=/tmp/a,hugepages=off", facts, kNeeded).use);
+  EXPECT_TRUE(decided("vhost,iface=/tmp/a", facts, kNeeded).use);
+  EXPECT_FALSE(decided("vhost,iface=/tmp/a", facts, kNeeded).complaint);
+  EXPECT_FALSE(decided("vhost,iface=/tmp/a,hugepages=off", facts, kNeeded).use);
 
   facts.hugepage_bytes_free = kNeeded - 1;  // Some, but too few.
-  const HugepageJudgement few = judged("vhost,iface=/tmp/a", facts, kNeeded);
+  const HugepageDecision few = decided("vhost,iface=/tmp/a", facts, kNeeded);
   EXPECT_FALSE(few.use);
   ASSERT_TRUE(few.complaint);
   EXPECT_FALSE(few.complaint->is_fatal);
   EXPECT_THAT(few.complaint->cause, HasSubstr("99 MB of hugepages are free and 101 MB are needed"));
-  EXPECT_EQ(few.complaint->mend, "sysctl -w vm.nr_hugepages=1024");
-  EXPECT_EQ(judged("vhost,iface=/tmp/a", facts, uint64_t{4} << 30).complaint->mend,
+  EXPECT_EQ(few.complaint->remedy, "sysctl -w vm.nr_hugepages=1024");
+  EXPECT_EQ(decided("vhost,iface=/tmp/a", facts, uint64_t{4} << 30).complaint->remedy,
             "sysctl -w vm.nr_hugepages=2049");
-  EXPECT_FALSE(judged("vhost,iface=/tmp/a,hugepages=off", facts, kNeeded).complaint);
-  EXPECT_TRUE(judged("vhost,iface=/tmp/a,hugepages=on", facts, kNeeded).complaint->is_fatal);
-  EXPECT_FALSE(judged("01:00.0", facts, kNeeded).complaint->is_fatal);
+  EXPECT_FALSE(decided("vhost,iface=/tmp/a,hugepages=off", facts, kNeeded).complaint);
+  EXPECT_TRUE(decided("vhost,iface=/tmp/a,hugepages=on", facts, kNeeded).complaint->is_fatal);
+  EXPECT_FALSE(decided("01:00.0", facts, kNeeded).complaint->is_fatal);
   facts.has_iommu = false;  // The card then needs physical addresses.
-  EXPECT_THAT(judged("01:00.0", facts, kNeeded).complaint->cause, HasSubstr("IOMMU"));
-  EXPECT_TRUE(judged("01:00.0", facts, kNeeded).complaint->is_fatal);
+  EXPECT_THAT(decided("01:00.0", facts, kNeeded).complaint->cause, HasSubstr("IOMMU"));
+  EXPECT_TRUE(decided("01:00.0", facts, kNeeded).complaint->is_fatal);
 }
 
-TEST(DpdkPreflight, MoreMemoryThanThereIsStopsTheStart) {
+TEST(DpdkPreflight, ShortageOfMemoryStopsTheStart) {
   constexpr uint64_t kNeeded = 100 << 20;
   DpdkDeviceFacts facts = faultless();
   facts.memory_bytes_available = kNeeded - 1;
-  EXPECT_TRUE(judged("vhost,iface=/tmp/a", facts, kNeeded).use);  // Hugepages are separate.
+  EXPECT_TRUE(decided("vhost,iface=/tmp/a", facts, kNeeded).use);  // Hugepages are separate.
   facts.hugepage_bytes_free = 0;
   for (const std::string pages : {"", ",hugepages=off"}) {
-    const HugepageJudgement judgement = judged("vhost,iface=/tmp/a" + pages, facts, kNeeded);
-    ASSERT_TRUE(judgement.complaint);
-    EXPECT_TRUE(judgement.complaint->is_fatal);
-    EXPECT_EQ(judgement.complaint->cause, "101 MB of memory are needed and 99 MB are available");
-    EXPECT_THAT(judgement.complaint->mend, HasSubstr("a smaller mbufs="));
+    const HugepageDecision decision = decided("vhost,iface=/tmp/a" + pages, facts, kNeeded);
+    ASSERT_TRUE(decision.complaint);
+    EXPECT_TRUE(decision.complaint->is_fatal);
+    EXPECT_EQ(decision.complaint->cause, "101 MB of memory are needed and 99 MB are available");
+    EXPECT_THAT(decision.complaint->remedy, HasSubstr("a smaller mbufs="));
   }
   facts.memory_bytes_available = kNeeded;
-  EXPECT_FALSE(judged("vhost,iface=/tmp/a,hugepages=off", facts, kNeeded).complaint);
+  EXPECT_FALSE(decided("vhost,iface=/tmp/a,hugepages=off", facts, kNeeded).complaint);
 }
 
-TEST(DpdkPreflight, MemoryGrowsWithDevicesCoresAndTheFrame) {
+TEST(DpdkPreflight, MemoryGrowsWithDevicesCoresAndFrameSize) {
   const std::vector cards{device("01:00.0"), device("02:00.0,mtu=9000")};
   const uint64_t one = dpdk_memory_bytes({cards.data(), 1}, 1);
   // 3584 buffers of 9094 and 9014 bytes, instead of 2048 and 1514.
@@ -187,7 +187,7 @@ TEST(DpdkPreflight, MemoryGrowsWithDevicesCoresAndTheFrame) {
   EXPECT_LT(dpdk_memory_bytes({&wire, 1}, 16), dpdk_memory_bytes({&wide, 1}, 16));
 }
 
-TEST(DpdkPreflight, InterfacesOfTheKernel) {
+TEST(DpdkPreflight, ChecksKernelInterfaces) {
   DpdkDeviceFacts facts = faultless();
   facts.interface_mtu.reset();
   EXPECT_THAT(faults(device("af_packet,iface=eth7"), facts),
@@ -201,7 +201,7 @@ TEST(DpdkPreflight, InterfacesOfTheKernel) {
   EXPECT_THAT(faults(device("af_packet,iface=eth7"), facts), HasSubstr("CAP_NET_RAW"));
 }
 
-TEST(DpdkPreflight, RingsOfAfPacketHoldTheFrame) {
+TEST(DpdkPreflight, AfPacketRingsHoldTheLargestFrame) {
   DpdkDeviceFacts facts = faultless();
   // 9000 + 14 + 96 bytes need 16384; 1500 + 14 + 96 fit 2048.
   EXPECT_THAT(dpdk_arguments(device("af_packet,iface=e"), facts),
@@ -214,7 +214,7 @@ TEST(DpdkPreflight, RingsOfAfPacketHoldTheFrame) {
               HasSubstr("ethtool -K SENDER tx-udp-segmentation off"));
 }
 
-TEST(DpdkPreflight, RingsOfAfPacketFitTheLimitOfLockedMemory) {
+TEST(DpdkPreflight, AfPacketRingsFitTheLockedMemoryLimit) {
   DpdkDeviceFacts facts = faultless();
   facts.may_lock_memory = false;
   facts.memlock_bytes = 8U << 20;
@@ -225,7 +225,7 @@ TEST(DpdkPreflight, RingsOfAfPacketFitTheLimitOfLockedMemory) {
   EXPECT_THAT(faults(device("af_packet,iface=e"), facts), HasSubstr("ulimit -l 2049"));
 }
 
-TEST(DpdkPreflight, LimitsOfXdpAndTap) {
+TEST(DpdkPreflight, ChecksMtuAndPrivilegesOfXdpAndTap) {
   DpdkDeviceFacts facts = faultless();
   EXPECT_THAT(faults(device("af_xdp,iface=e"), facts), HasSubstr("ip link set dev e mtu 3498"));
   facts.interface_mtu = 3498;
@@ -237,7 +237,7 @@ TEST(DpdkPreflight, LimitsOfXdpAndTap) {
   EXPECT_THAT(faults(device("tap,iface=t"), facts), HasSubstr("CAP_NET_ADMIN"));
 }
 
-TEST(DpdkPreflight, QueuesThatAnInterfaceLacks) {
+TEST(DpdkPreflight, RefusesQueuesThatTheInterfaceLacks) {
   DpdkDeviceFacts facts = faultless();
   facts.interface_mtu = 1500;
   facts.interface_queues = 2;
@@ -249,19 +249,19 @@ TEST(DpdkPreflight, QueuesThatAnInterfaceLacks) {
               HasSubstr("eth1 has no queue 2"));
 }
 
-TEST(DpdkPreflight, PcapMayNotListenToEverybody) {
+TEST(DpdkPreflight, PcapNeedsRawSocketsForAnInterface) {
   DpdkDeviceFacts facts = faultless();
   facts.may_open_raw_sockets = false;
   EXPECT_THAT(faults(device("pcap,iface=eth1"), facts), HasSubstr("net_pcap needs CAP_NET_RAW"));
   EXPECT_EQ(faults(device("pcap,rx_pcap=a.pcap,tx_pcap=b.pcap"), facts), "");  // Files.
 }
 
-TEST(DpdkPreflight, BuffersOfAQueue) {
+TEST(DpdkPreflight, QueueBuffersFollowDescriptorsOrTheDriver) {
   EXPECT_EQ(dpdk_queue_buffers(device("vhost,iface=/tmp/a"), 1024), 1024U);
   EXPECT_EQ(dpdk_queue_buffers(device("af_xdp,iface=e"), 1024), 4096U);  // The driver's own number.
 }
 
-TEST(DpdkPreflight, BuffersOfMemifHoldTheFrame) {
+TEST(DpdkPreflight, MemifBuffersHoldTheLargestFrame) {
   // 9014 rounded up to whole cache lines: 9024.
   EXPECT_THAT(dpdk_arguments(device("memif,socket=/tmp/m"), faultless()), HasSubstr("bsize=9024"));
   EXPECT_THAT(faults(device("memif,socket=/tmp/m,role=server,bsize=2048"), faultless()),
@@ -270,7 +270,7 @@ TEST(DpdkPreflight, BuffersOfMemifHoldTheFrame) {
               HasSubstr("use vhost and virtio_user"));
 }
 
-TEST(DpdkPreflight, SocketsOfVhost) {
+TEST(DpdkPreflight, ChecksVhostAndMemifSockets) {
   DpdkDeviceFacts facts = faultless();
   facts.socket = SocketState::kStale;
   EXPECT_EQ(faults(device("vhost,iface=/tmp/a"), facts), "");  // Removed at the start.
@@ -294,7 +294,7 @@ TEST(DpdkPreflight, SocketsOfVhost) {
   EXPECT_THAT(faults(device("memif"), faultless()), HasSubstr("needs socket="));
 }
 
-TEST(DpdkPreflight, FactsOfACardAreReadFromSysfs) {
+TEST(DpdkPreflight, ReadsCardFactsFromSysfs) {
   const testing::ScratchDirectory root;
   namespace fs = std::filesystem;
   const fs::path card = root.path() / "sys/bus/pci/devices/0000:01:00.0";
@@ -337,7 +337,7 @@ TEST(DpdkPreflight, FactsOfACardAreReadFromSysfs) {
   EXPECT_FALSE(gather_dpdk_facts(device("02:00.0"), root.path()).pci_present);
 }
 
-TEST(DpdkPreflight, FactsOfAnInterface) {
+TEST(DpdkPreflight, ReadsInterfaceFactsFromTheKernel) {
   EXPECT_EQ(gather_dpdk_facts(device("af_packet,iface=lo")).interface_mtu, 65'536U);
   EXPECT_EQ(gather_dpdk_facts(device("af_packet,iface=lo")).interface_queues, 1U);
   EXPECT_FALSE(gather_dpdk_facts(device("af_packet,iface=nosuchif")).interface_mtu);
@@ -345,7 +345,7 @@ TEST(DpdkPreflight, FactsOfAnInterface) {
   EXPECT_FALSE(gather_dpdk_facts(device("af_packet,iface=" + std::string(40, 'a'))).interface_mtu);
 }
 
-TEST(DpdkPreflight, AKilledProcesssSocketIsStale) {
+TEST(DpdkPreflight, SocketOfAKilledProcessIsStale) {
   const testing::ScratchDirectory directory;
   const std::string path = directory.path() / "s";
   const auto state = [&path] { return gather_dpdk_facts(device("vhost,iface=" + path)).socket; };

@@ -40,7 +40,7 @@ struct Card {
   }
 };
 
-TEST(SteeringRules, ByTheBlockSendersNeedNotKnow) {
+TEST(SteeringRules, SteeringByBlockNeedsNoHelpFromSenders) {
   Card card{.sees_payload = true, .rules_max = 4, .made = {}};
   ASSERT_EQ(card.steer(), Steering::kByBlock);
   for (uint32_t block = 0; block < 5000; block++) {
@@ -49,7 +49,7 @@ TEST(SteeringRules, ByTheBlockSendersNeedNotKnow) {
   EXPECT_EQ(card.queue_of(kPort + 1, 0), kQueues);
 }
 
-TEST(SteeringRules, ByThePortWhoWasToldSendsToTheOwners) {
+TEST(SteeringRules, SteeringByPortFollowsTheSendersPorts) {
   Card card{.sees_payload = false, .rules_max = 4, .made = {}};
   ASSERT_EQ(card.steer(), Steering::kByPort);
   for (uint32_t block = 0; block < 5000; block++) {
@@ -59,7 +59,7 @@ TEST(SteeringRules, ByThePortWhoWasToldSendsToTheOwners) {
   }
 }
 
-TEST(SteeringRules, NoneWhereTheCardOrThePortsDoNotSuffice) {
+TEST(SteeringRules, DoesNotSteerIfCardOrPortsAreInsufficient) {
   Card few{.sees_payload = true, .rules_max = 3, .made = {}};
   EXPECT_EQ(few.steer(), Steering::kNone);
   Card card{.sees_payload = false, .rules_max = 100, .made = {}};

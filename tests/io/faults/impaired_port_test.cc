@@ -58,7 +58,7 @@ struct Bed {
   InMemoryPort* inner = nullptr;
 };
 
-TEST(ImpairedPort, ThePathIsTheInnerPorts) {
+TEST(ImpairedPort, ReportsThePathMtuOfTheInnerPort) {
   // An address of TEST-NET-1 (RFC 5737), which is never at the other end of a loopback.
   const Endpoint far = Endpoint::ipv4(0xc0000201, 9);
   EXPECT_EQ(Bed(ImpairmentConfig{}).port->path_mtu(far), engine::kIpBytesMax);
@@ -70,7 +70,7 @@ TEST(ImpairedPort, ThePathIsTheInnerPorts) {
   EXPECT_LT((*port)->path_mtu(far), engine::kIpBytesMax);
 }
 
-TEST(ImpairedPort, WithoutFaultsEverythingPassesInOrder) {
+TEST(ImpairedPort, PacketsPassInOrderWithoutFaults) {
   Bed bed({});
   for (uint32_t i = 0; i < 3; i++) bed.inject(i);
   EXPECT_EQ(bed.received(), (Numbers{0, 1, 2}));
@@ -80,7 +80,7 @@ TEST(ImpairedPort, WithoutFaultsEverythingPassesInOrder) {
   EXPECT_EQ(bed.port->tx_faults(0), FaultCounts{});
 }
 
-TEST(ImpairedPort, CertainLossLetsNothingThrough) {
+TEST(ImpairedPort, LossRateOneDropsEveryPacket) {
   Bed bed({.rx = {.loss = 1}, .tx = {.loss = 1}});
   bed.inject(1);
   bed.send(2);
@@ -90,7 +90,7 @@ TEST(ImpairedPort, CertainLossLetsNothingThrough) {
   EXPECT_EQ(bed.port->tx_faults(0), (FaultCounts{.lost = 1}));
 }
 
-TEST(ImpairedPort, CertainDuplicationDoublesEachPacket) {
+TEST(ImpairedPort, DuplicationRateOneDoublesEveryPacket) {
   Bed bed({.rx = {.duplicate = 1}, .tx = {.duplicate = 1}});
   bed.inject(1);
   bed.inject(2);
@@ -100,7 +100,7 @@ TEST(ImpairedPort, CertainDuplicationDoublesEachPacket) {
   EXPECT_EQ(bed.port->rx_faults(0), (FaultCounts{.duplicated = 2}));
 }
 
-TEST(ImpairedPort, ADuplicateWithoutRoomComesInTheNextBurst) {
+TEST(ImpairedPort, DuplicateWaitsForTheNextBurstIfThisOneIsFull) {
   Bed bed({.rx = {.duplicate = 1}});
   bed.inject(1);
   EXPECT_EQ(bed.received(1), (Numbers{1}));
@@ -108,7 +108,7 @@ TEST(ImpairedPort, ADuplicateWithoutRoomComesInTheNextBurst) {
   EXPECT_TRUE(bed.received(1).empty());
 }
 
-TEST(ImpairedPort, ADuplicateIsNotChangedWhenTheFirstIsChangedInPlace) {
+TEST(ImpairedPort, ChangingAPacketInPlaceKeepsItsDuplicate) {
   Bed bed({.rx = {.duplicate = 1}});
   bed.inject(1);
   std::array<Packet, 4> burst;
@@ -118,7 +118,7 @@ TEST(ImpairedPort, ADuplicateIsNotChangedWhenTheFirstIsChangedInPlace) {
   EXPECT_EQ(burst[1].source, kWorker);
 }
 
-TEST(ImpairedPort, CorruptionInvertsOneBitAndSparesTheSendersBytes) {
+TEST(ImpairedPort, CorruptionFlipsOneBitOfACopy) {
   Bed bed({.rx = {.corrupt = 1}, .tx = {.corrupt = 1}});
   const auto bits_apart = [](std::span<const std::byte> a, std::span<const std::byte> b) {
     int bits = 0;
@@ -141,7 +141,7 @@ TEST(ImpairedPort, CorruptionInvertsOneBitAndSparesTheSendersBytes) {
   EXPECT_EQ(bed.port->tx_faults(0), (FaultCounts{.corrupted = 1}));
 }
 
-TEST(ImpairedPort, ManyCorruptedPacketsInOneCallAllComeOut) {
+TEST(ImpairedPort, SendsMoreCorruptedPacketsThanItHasSlots) {
   // More copies than slots: the port must send some in between.
   Bed bed({.tx = {.corrupt = 1}});
   std::vector<Bytes> storage;
@@ -155,7 +155,7 @@ TEST(ImpairedPort, ManyCorruptedPacketsInOneCallAllComeOut) {
   EXPECT_EQ(bed.port->tx_faults(0).corrupted, 200U);
 }
 
-TEST(ImpairedPort, WhatIsHeldBackComesAtTheNextWait) {
+TEST(ImpairedPort, WaitReleasesHeldPackets) {
   Bed bed({.rx = {.reorder = 1}, .tx = {.reorder = 1}});
   bed.inject(1);
   bed.send(2);
@@ -166,7 +166,7 @@ TEST(ImpairedPort, WhatIsHeldBackComesAtTheNextWait) {
   EXPECT_EQ(bed.sent(), (Numbers{2}));
 }
 
-TEST(ImpairedPort, WhatIsHeldBackComesAfterABoundedNumberOfCalls) {
+TEST(ImpairedPort, CallLimitReleasesHeldPackets) {
   Bed bed({.rx = {.reorder = 1}, .tx = {.reorder = 1}, .hold_calls_max = 5});
   bed.inject(1);
   bed.send(2);  // Call 1 for the sending lane.
@@ -182,7 +182,7 @@ TEST(ImpairedPort, WhatIsHeldBackComesAfterABoundedNumberOfCalls) {
   EXPECT_EQ(bed.sent(), (Numbers{2}));
 }
 
-TEST(ImpairedPort, AReorderedPacketPassesAtMostTheConfiguredNumber) {
+TEST(ImpairedPort, ReorderingDelaysByAtMostTheConfiguredPackets) {
   Bed bed({.tx = {.reorder = 0.2}, .reorder_packets_max = 4, .seed = 7});
   constexpr uint32_t kCount = 200;
   for (uint32_t i = 0; i < kCount; i++) bed.send(i);
@@ -201,7 +201,7 @@ TEST(ImpairedPort, AReorderedPacketPassesAtMostTheConfiguredNumber) {
   EXPECT_EQ(bed.port->tx_faults(0).reordered, late);
 }
 
-TEST(ImpairedPort, RefusesWhatIsNotAProbability) {
+TEST(ImpairedPort, RefusesBadProbabilitiesAndLimits) {
   const auto error = [](const ImpairmentConfig& config) {
     const auto made =
         ImpairedPort::make(std::make_unique<InMemoryPort>(InMemoryPortConfig{}), config);
@@ -243,7 +243,7 @@ std::pair<Numbers, Numbers> walk(const ImpairmentConfig& config, uint64_t seed, 
   return {received, sent};
 }
 
-TEST(ImpairedPort, RandomWalkLosesAndDoublesExactlyWhatItCounts) {
+TEST(ImpairedPort, CountersMatchFaultsOnARandomWalk) {
   const uint64_t seed = testing::seed_from_env();
   SCOPED_TRACE(testing::replay_hint(seed));
   constexpr uint32_t kCount = 20'000;
@@ -275,7 +275,7 @@ TEST(ImpairedPort, RandomWalkLosesAndDoublesExactlyWhatItCounts) {
   check(sent, tx, config.tx);
 }
 
-TEST(ImpairedPort, TheSameSeedGivesTheSameAndAnotherDoesNot) {
+TEST(ImpairedPort, SeedDeterminesTheFaults) {
   const FaultRates rates{.loss = 0.1, .corrupt = 0.1, .reorder = 0.1, .duplicate = 0.1};
   const auto run = [&](uint64_t seed) {
     FaultCounts rx;
@@ -287,7 +287,7 @@ TEST(ImpairedPort, TheSameSeedGivesTheSameAndAnotherDoesNot) {
   EXPECT_NE(first, run(12));
 }
 
-TEST(ImpairedPort, ChangingOneRateLeavesTheOtherDrawsAlone) {
+TEST(ImpairedPort, ChangingOneRateKeepsTheDrawsOfTheOthers) {
   const auto lost = [](double duplicate) {
     Bed bed({.tx = {.loss = 0.3, .duplicate = duplicate}, .seed = 5});
     for (uint32_t i = 0; i < 100; i++) bed.send(i);

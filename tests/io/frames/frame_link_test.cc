@@ -82,7 +82,7 @@ void two_hosts_find_each_other(const Endpoint& here, const Endpoint& there) {
 TEST(FrameLink, TwoHostsFindEachOther) { two_hosts_find_each_other(kOurs, kTheirs); }
 TEST(FrameLink, TwoHostsFindEachOtherOverIpv6) { two_hosts_find_each_other(kOurs6, kTheirs6); }
 
-TEST(FrameLink, NobodyIsAskedForAnAddressOfTheOtherFamily) {
+TEST(FrameLink, DoesNotAskForAddressesOfTheOtherFamily) {
   // The host's prefix is longer than 32 bits, and its first 32 bits equal the IPv4 address.
   Host host(config_of(*Endpoint::parse("[fd00::a00:1]:12000"), kOurMac));
   EXPECT_FALSE(host.link.route(kOurs, kStart).has_value());
@@ -90,7 +90,7 @@ TEST(FrameLink, NobodyIsAskedForAnAddressOfTheOtherFamily) {
   EXPECT_EQ(host.link.next_due(), Instant::never());
 }
 
-TEST(FrameLink, AnUnansweredQuestionIsRepeatedAndGivenUp) {
+TEST(FrameLink, UnansweredQuestionIsRepeatedThenDropped) {
   Host host(config_of(kOurs, kOurMac));
   EXPECT_FALSE(host.link.route(kTheirs, kStart).has_value());
   for (uint32_t i = 0; i < kQuestionsEach; i++) {
@@ -112,7 +112,7 @@ TEST(FrameLink, AnUnansweredQuestionIsRepeatedAndGivenUp) {
   EXPECT_NE(host.link.next_due(), Instant::never());  // The next packet starts over.
 }
 
-TEST(FrameLink, AnAnswerMayComeToAnotherQueueThanTheAskers) {
+TEST(FrameLink, AnotherQueueMayReceiveTheAnswer) {
   const FrameLinkConfig config = config_of(kOurs, kOurMac);
   Host asker(config);
   Host beside(config, asker);
@@ -136,7 +136,7 @@ void hear(Host& host, const Endpoint& there, const Endpoint& here) {
   EXPECT_EQ(host.take(datagram(there, here, kPayload)).outcome, FrameOutcome::kDelivered);
 }
 
-void a_silent_neighbour_is_asked_by_itself(const Endpoint& here, const Endpoint& there) {
+void silent_neighbour_gets_a_unicast_question(const Endpoint& here, const Endpoint& there) {
   Host host(config_of(here, kOurMac));
   Host asked(config_of(there, kTheirMac));
   hear(host, there, here);
@@ -155,14 +155,14 @@ void a_silent_neighbour_is_asked_by_itself(const Endpoint& here, const Endpoint&
   EXPECT_EQ(host.link.next_due(), Instant::never());
 }
 
-TEST(FrameLink, ASilentNeighbourIsAskedByItself) {
-  a_silent_neighbour_is_asked_by_itself(kOurs, kTheirs);
+TEST(FrameLink, SilentNeighbourGetsAUnicastQuestion) {
+  silent_neighbour_gets_a_unicast_question(kOurs, kTheirs);
 }
-TEST(FrameLink, ASilentNeighbourIsAskedByItselfOverIpv6) {
-  a_silent_neighbour_is_asked_by_itself(kOurs6, kTheirs6);
+TEST(FrameLink, SilentNeighbourGetsAUnicastQuestionOverIpv6) {
+  silent_neighbour_gets_a_unicast_question(kOurs6, kTheirs6);
 }
 
-TEST(FrameLink, ANeighbourThatIsGoneIsForgottenAndCounted) {
+TEST(FrameLink, NeighbourWithoutAnAnswerIsForgottenAndCounted) {
   Host host(config_of(kOurs, kOurMac, 2));
   hear(host, kTheirs, kOurs);
   Instant now = kStart + kReachableFor;
@@ -182,7 +182,7 @@ TEST(FrameLink, ANeighbourThatIsGoneIsForgottenAndCounted) {
   EXPECT_EQ(host.own(now)[0], std::byte{0xff});
 }
 
-TEST(FrameLink, APacketOfANeighbourEndsTheQuestion) {
+TEST(FrameLink, PacketFromTheNeighbourEndsTheQuestion) {
   Host host(config_of(kOurs, kOurMac));
   hear(host, kTheirs, kOurs);
   const Instant later = kStart + kReachableFor;
@@ -194,7 +194,7 @@ TEST(FrameLink, APacketOfANeighbourEndsTheQuestion) {
   EXPECT_EQ(host.link.neighbours_lost(), 0U);
 }
 
-TEST(FrameLink, AQuestionGoesOutByEveryDevice) {
+TEST(FrameLink, EveryDeviceSendsTheQuestion) {
   Host host(config_of(kOurs, kOurMac, 3));
   EXPECT_FALSE(host.link.route(kTheirs, kStart).has_value());
   for (uint32_t i = 0; i < 3; i++) {
@@ -207,7 +207,7 @@ TEST(FrameLink, AQuestionGoesOutByEveryDevice) {
   EXPECT_TRUE(host.own(kStart).empty());
 }
 
-TEST(FrameLink, OtherNetworksAreBehindTheGateway) {
+TEST(FrameLink, RoutesOtherNetworksThroughTheGateway) {
   FrameLinkConfig config = config_of(kOurs, kOurMac);
   config.gateway = Endpoint::ipv4(0x0a0000fe, 0);
   Host host(config);
@@ -224,7 +224,7 @@ TEST(FrameLink, OtherNetworksAreBehindTheGateway) {
   EXPECT_EQ(alone.link.next_due(), Instant::never());  // Nobody to ask.
 }
 
-TEST(FrameLink, WhoWasHeardThroughARouterAndFellSilentIsTheGateways) {
+TEST(FrameLink, StaleRemoteHostFallsBackToTheGateway) {
   constexpr MacAddress kGatewayMac{2, 0, 0, 0, 0, 0xfe};
   const Endpoint gateway = Endpoint::ipv4(0x0a0000fe, 5000);
   const Endpoint far = Endpoint::ipv4(0x0a000102, 5000);
@@ -237,10 +237,10 @@ TEST(FrameLink, WhoWasHeardThroughARouterAndFellSilentIsTheGateways) {
   EXPECT_EQ(host.link.route(far, later)->mac, kTheirMac);  // Until the gateway is found.
   EXPECT_GT(router.take(host.own(later), later).reply_bytes, 0U);
   EXPECT_EQ(host.take(router.answer, later).outcome, FrameOutcome::kNeighbourLearned);
-  EXPECT_EQ(host.link.route(far, later + kLookAgainAfter)->mac, kGatewayMac);
+  EXPECT_EQ(host.link.route(far, later + kStaleReportEvery)->mac, kGatewayMac);
   EXPECT_EQ(host.link.next_due(), Instant::never());
   // The gateway's time expires too, and it does not answer.
-  Instant now = later + kLookAgainAfter + kReachableFor;
+  Instant now = later + kStaleReportEvery + kReachableFor;
   EXPECT_TRUE(host.link.route(far, now).has_value());
   for (; host.link.next_due() != Instant::never(); now = host.link.next_due()) {
     static_cast<void>(host.own(now));
@@ -253,7 +253,7 @@ TEST(FrameLink, WhoWasHeardThroughARouterAndFellSilentIsTheGateways) {
   EXPECT_EQ(alone.link.next_due(), Instant::never());
 }
 
-TEST(FrameLink, AnswersThatNobodyAskedForTeachNothing) {
+TEST(FrameLink, UnsolicitedAnswersAreNotLearned) {
   Host host(config_of(kOurs, kOurMac));
   Bytes reply = from_hex(kArpRequest);
   reply[21] = std::byte{2};
@@ -261,7 +261,7 @@ TEST(FrameLink, AnswersThatNobodyAskedForTeachNothing) {
   EXPECT_EQ(host.table.size(), 0U);
 }
 
-TEST(FrameLink, AWorkerListensToItsAggregatorAlone) {
+TEST(FrameLink, LinkWithAPeerDropsDatagramsFromOthers) {
   FrameLinkConfig config = config_of(kOurs, kOurMac);
   config.peer = kTheirs;
   Host host(config);
@@ -274,7 +274,7 @@ TEST(FrameLink, AWorkerListensToItsAggregatorAlone) {
   EXPECT_EQ(host.take(datagram(other, group, kPayload)).outcome, FrameOutcome::kDelivered);
 }
 
-TEST(FrameLink, AFloodOfArpIsAnsweredUpToALimit) {
+TEST(FrameLink, AnswersAFloodOfArpUpToALimit) {
   Host host(config_of(kOurs, kOurMac));
   const Bytes request = from_hex(kArpRequest);
   for (uint32_t i = 0; i < 10'000; i++) static_cast<void>(host.take(request));
@@ -295,7 +295,7 @@ TEST(FrameLink, PingIsAnsweredAndCounted) {
   EXPECT_EQ(host.link.counted(FrameOutcome::kEchoAnswered), 1U);
 }
 
-TEST(FrameLink, GroupsAreReportedTwiceAndWhenARouterAsks) {
+TEST(FrameLink, ReportsGroupsTwiceAndUponQueries) {
   Host host(config_of(kOurs, kOurMac));
   const Endpoint group = Endpoint::ipv4(0xef010203, 7000);
   ASSERT_TRUE(host.link.join(group, kStart));
@@ -318,7 +318,7 @@ TEST(FrameLink, GroupsAreReportedTwiceAndWhenARouterAsks) {
   EXPECT_EQ(host.take(datagram(kTheirs, group, kPayload)).outcome, FrameOutcome::kNotOurs);
 }
 
-TEST(FrameLink, GroupsThatAreNoneAreRefused) {
+TEST(FrameLink, RefusesBadAndTooManyGroups) {
   Host host(config_of(kOurs, kOurMac));
   EXPECT_FALSE(host.link.join(kTheirs, kStart));
   EXPECT_FALSE(host.link.join(Endpoint::ipv4(0xef010203, 0), kStart));
@@ -347,7 +347,7 @@ Bytes good_frame(uint32_t which) {
   }
 }
 
-TEST(FrameLink, RandomFramesAreCountedOnceAndNothingMore) {
+TEST(FrameLink, RandomFramesAreCountedOnceAndChangeNothing) {
   const uint64_t seed = testing::seed_from_env();
   SCOPED_TRACE(testing::replay_hint(seed));
   Prng prng(seed);

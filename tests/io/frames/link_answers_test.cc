@@ -22,7 +22,7 @@ Bytes answer(Writer write, const Bytes& frame, const LinkIdentity& host, size_t 
   return out;
 }
 
-TEST(LinkAnswers, ArpByHand) {
+TEST(LinkAnswers, ArpReplyMatchesHandWrittenBytes) {
   const Bytes expected = from_hex(kFromUs +
                                   "08 06 00 01 08 00 06 04 00 02 02 00 00 00 00 01 0a 00 00 01 "
                                   "02 00 00 00 00 02 0a 00 00 02");
@@ -39,7 +39,7 @@ TEST(LinkAnswers, ArpByHand) {
   EXPECT_TRUE(answer(answer_arp, to_group, kHost).empty());
 }
 
-TEST(LinkAnswers, WhatAnArpReplySays) {
+TEST(LinkAnswers, ReadsAddressesFromAnArpReply) {
   Bytes reply = from_hex(kArpRequest);
   const auto read = [&reply] {
     return read_arp_reply(reply, inspect_frame(reply, kHost, {}), kHost);
@@ -53,7 +53,7 @@ TEST(LinkAnswers, WhatAnArpReplySays) {
   EXPECT_FALSE(read().has_value());
 }
 
-TEST(LinkAnswers, PingByHand) {
+TEST(LinkAnswers, EchoReplyMatchesHandWrittenBytes) {
   // Type 0: the checksum grows by 0800, from 8468 to 8c68. IP: only the addresses are swapped.
   const Bytes expected = from_hex(kFromUs +
                                   "08 00 45 00 00 1e 00 00 40 00 40 01 26 dd 0a 00 00 01 "
@@ -66,7 +66,7 @@ TEST(LinkAnswers, PingByHand) {
   EXPECT_TRUE(answer(answer_echo, expected, asker).empty());  // A reply is not answered.
 }
 
-TEST(LinkAnswers, PingOverIpv6ByHand) {
+TEST(LinkAnswers, EchoReplyOverIpv6MatchesHandWrittenBytes) {
   const std::string ip = "86 dd 60 00 00 00 00 08 3a 40 ";
   // fd00+0002+fd00+0001 + 8 + 3a + 8000+1234+0001 = 28c7a; folded 8c7c, inverted 7383.
   const Bytes ping = from_hex(kToUs + ip + kAddress2 + kAddress1 + "80 00 73 83 12 34 00 01");
@@ -74,7 +74,7 @@ TEST(LinkAnswers, PingOverIpv6ByHand) {
   EXPECT_EQ(answer(answer_echo, ping, kHost6), expected);
 }
 
-TEST(LinkAnswers, SolicitationByHand) {
+TEST(LinkAnswers, AdvertisementMatchesHandWrittenBytes) {
   const Bytes expected =
       from_hex(kFromUs + "86 dd 60 00 00 00 00 20 3a ff " + kAddress1 + kAddress2 +
                "88 00 1c 9c 60 00 00 00 " + kAddress1 + "02 01 02 00 00 00 00 01");
@@ -84,18 +84,18 @@ TEST(LinkAnswers, SolicitationByHand) {
   EXPECT_TRUE(answer(answer_solicitation, routed, kHost6).empty());
 }
 
-TEST(LinkAnswers, WhatAnAdvertisementSays) {
+TEST(LinkAnswers, ReadsAddressesFromAnAdvertisement) {
   const Bytes frame = answer(answer_solicitation, from_hex(kSolicitation), kHost6);
   LinkIdentity asker = kHost6;
   asker.mac = kTheirMac;
   asker.local = kTheirs6;
-  const auto news = read_advertisement(frame, inspect_frame(frame, asker, {}));
-  ASSERT_TRUE(news.has_value());
-  EXPECT_EQ(news->mac, kOurMac);
-  EXPECT_TRUE(same_address(news->address, kOurs6));
+  const auto neighbour = read_advertisement(frame, inspect_frame(frame, asker, {}));
+  ASSERT_TRUE(neighbour.has_value());
+  EXPECT_EQ(neighbour->mac, kOurMac);
+  EXPECT_TRUE(same_address(neighbour->address, kOurs6));
 }
 
-TEST(LinkAnswers, QuestionsByHand) {
+TEST(LinkAnswers, QuestionsMatchHandWrittenBytes) {
   Bytes out(kLinkFrameBytesMax);
   out.resize(write_question(Endpoint::ipv4(0x0a000009, 0), std::nullopt, kHost, out));
   EXPECT_EQ(out, from_hex("ff ff ff ff ff ff 02 00 00 00 00 01 08 06 00 01 08 00 06 04 00 01 "
@@ -109,7 +109,7 @@ TEST(LinkAnswers, QuestionsByHand) {
                           "01 01 02 00 00 00 00 01"));
 }
 
-TEST(LinkAnswers, MembershipByHand) {
+TEST(LinkAnswers, MembershipMatchesHandWrittenBytes) {
   const Endpoint group = Endpoint::ipv4(0xef010203, 7000);
   Bytes out(kLinkFrameBytesMax);
   out.resize(write_membership(Membership::kReport, group, kHost, out));
@@ -123,7 +123,7 @@ TEST(LinkAnswers, MembershipByHand) {
                           "fa d4 0a 00 00 01 e0 00 00 02 94 04 00 00 17 00 f7 fa ef 01 02 03"));
 }
 
-TEST(LinkAnswers, MembershipOverIpv6ByHand) {
+TEST(LinkAnswers, MembershipOverIpv6MatchesHandWrittenBytes) {
   Bytes out(kLinkFrameBytesMax);
   out.resize(
       write_membership(Membership::kReport, *Endpoint::parse("[ff05::1234]:7000"), kHost6, out));

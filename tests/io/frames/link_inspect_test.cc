@@ -35,7 +35,7 @@ FrameOutcome refusal_of(const std::function<void(Bytes&)>& change, bool repair =
   return found.refusal;
 }
 
-TEST(LinkInspect, ADatagramForUs) {
+TEST(LinkInspect, AcceptsOurDatagramWithAndWithoutPadding) {
   for (const bool padded : {false, true}) {
     Bytes frame = datagram(kTheirs, kOurs, kPayload);
     if (padded) frame.resize(60);  // Ethernet's minimum; the IP length decides.
@@ -52,14 +52,14 @@ TEST(LinkInspect, ADatagramForUs) {
   EXPECT_EQ(six.source, kTheirs6);
 }
 
-TEST(LinkInspect, DamagedChecksums) {
+TEST(LinkInspect, RefusesDamagedChecksums) {
   const auto flip = [](size_t at) { return [at](Bytes& frame) { frame[at] ^= std::byte{1}; }; };
   EXPECT_EQ(refusal_of(flip(24), /*repair=*/false), FrameOutcome::kBadIpChecksum);
   EXPECT_EQ(refusal_of(flip(44)), FrameOutcome::kBadUdpChecksum);  // The last payload byte.
   EXPECT_EQ(refusal_of(flip(34)), FrameOutcome::kBadUdpChecksum);  // The source port.
 }
 
-TEST(LinkInspect, WhatTheCardHasVerifiedIsNotLookedAt) {
+TEST(LinkInspect, SkipsChecksumsThatTheCardVerified) {
   Bytes frame = datagram(kTheirs, kOurs, kPayload);
   frame[24] ^= std::byte{1};
   frame[44] ^= std::byte{1};
@@ -69,7 +69,7 @@ TEST(LinkInspect, WhatTheCardHasVerifiedIsNotLookedAt) {
   EXPECT_EQ(inspect(frame, kHost, {.udp_checksum = true}).refusal, FrameOutcome::kBadIpChecksum);
 }
 
-TEST(LinkInspect, AWireWhoseKernelLeavesChecksumsOutIsTrusted) {
+TEST(LinkInspect, TrustsUdpChecksumsOnAVirtualWire) {
   Bytes frame = datagram(kTheirs, kOurs, kPayload);
   frame[40] ^= std::byte{1};  // The UDP checksum, which veth leaves incomplete.
   EXPECT_EQ(inspect(frame).refusal, FrameOutcome::kBadUdpChecksum);
@@ -78,7 +78,7 @@ TEST(LinkInspect, AWireWhoseKernelLeavesChecksumsOutIsTrusted) {
   EXPECT_EQ(inspect(frame, veth).kind, FrameKind::kUdp);
 }
 
-TEST(LinkInspect, NoChecksumIsAllowedInIpv4Alone) {
+TEST(LinkInspect, UdpChecksumZeroIsAllowedOverIpv4Only) {
   Bytes four = datagram(kTheirs, kOurs, kPayload);
   four[40] = four[41] = std::byte{0};
   EXPECT_EQ(inspect(four).kind, FrameKind::kUdp);
@@ -87,7 +87,7 @@ TEST(LinkInspect, NoChecksumIsAllowedInIpv4Alone) {
   EXPECT_EQ(inspect(six, kHost6).refusal, FrameOutcome::kBadUdpChecksum);
 }
 
-TEST(LinkInspect, FramesThatAreNotServed) {
+TEST(LinkInspect, RefusesVlanNonIpAndRuntFrames) {
   const auto type = [](uint16_t value) {
     return [value](Bytes& frame) { store_be<uint16_t>(frame.data() + 12, value); };
   };
@@ -100,7 +100,7 @@ TEST(LinkInspect, FramesThatAreNotServed) {
   EXPECT_EQ(refusal_of([](Bytes& frame) { frame[33] = std::byte{9}; }), FrameOutcome::kNotOurs);
 }
 
-TEST(LinkInspect, IpHeadersThatDoNotFit) {
+TEST(LinkInspect, RefusesInconsistentIpHeaders) {
   const auto byte = [](size_t at, uint8_t value) {
     return [=](Bytes& frame) { frame[at] = std::byte{value}; };
   };
@@ -113,7 +113,7 @@ TEST(LinkInspect, IpHeadersThatDoNotFit) {
   EXPECT_EQ(refusal_of(byte(23, 6)), FrameOutcome::kNotUdp);          // TCP.
 }
 
-TEST(LinkInspect, SourcesThatCannotBe) {
+TEST(LinkInspect, RefusesImpossibleSourceAddresses) {
   const auto source = [](uint32_t address) {
     return [address](Bytes& frame) { store_be<uint32_t>(frame.data() + 26, address); };
   };
@@ -122,7 +122,7 @@ TEST(LinkInspect, SourcesThatCannotBe) {
   EXPECT_EQ(refusal_of(source(0x0a000001)), FrameOutcome::kBadSource);  // Ourselves.
 }
 
-TEST(LinkInspect, UdpLengthsAndPorts) {
+TEST(LinkInspect, ChecksUdpLengthAndPort) {
   const auto word = [](size_t at, uint16_t value) {
     return [=](Bytes& frame) {
       store_be<uint16_t>(frame.data() + at, value);
@@ -136,7 +136,7 @@ TEST(LinkInspect, UdpLengthsAndPorts) {
   EXPECT_EQ(refusal_of(word(34, 0)), FrameOutcome::kWrongPort);  // Port 0 cannot be answered.
 }
 
-TEST(LinkInspect, SeveralUdpPorts) {
+TEST(LinkInspect, AcceptsAllOurUdpPorts) {
   LinkIdentity four = kHost;
   four.udp_ports = 4;
   for (const uint16_t port : {uint16_t{12000}, uint16_t{12003}}) {
@@ -151,7 +151,7 @@ TEST(LinkInspect, SeveralUdpPorts) {
   }
 }
 
-TEST(LinkInspect, OptionsBeforeUdp) {
+TEST(LinkInspect, RefusesIpOptionsBeforeUdp) {
   Bytes frame = datagram(kTheirs, kOurs, kPayload);
   frame.insert(frame.begin() + 34, 4, std::byte{1});  // Four times "no operation".
   frame[14] = std::byte{0x46};
@@ -161,7 +161,7 @@ TEST(LinkInspect, OptionsBeforeUdp) {
   EXPECT_EQ(inspect(frame).refusal, FrameOutcome::kIpOptions);
 }
 
-TEST(LinkInspect, GroupsAreHeardWhenTheyAreJoined) {
+TEST(LinkInspect, AcceptsJoinedGroupsOnly) {
   const Endpoint group = Endpoint::ipv4(0xef010203, 7000);
   const Bytes frame = datagram(kTheirs, group, kPayload);
   EXPECT_EQ(inspect(frame).refusal, FrameOutcome::kNotOurs);
@@ -173,7 +173,7 @@ TEST(LinkInspect, GroupsAreHeardWhenTheyAreJoined) {
   EXPECT_EQ(inspect(datagram(kTheirs, other, kPayload), member).refusal, FrameOutcome::kWrongPort);
 }
 
-TEST(LinkInspect, ControlMessages) {
+TEST(LinkInspect, RecognisesControlMessages) {
   EXPECT_EQ(inspect(from_hex(kArpRequest)).kind, FrameKind::kArp);
   EXPECT_EQ(inspect(from_hex(kPing)).kind, FrameKind::kIcmp);
   EXPECT_EQ(inspect(from_hex(kIgmpQueryFrame)).kind, FrameKind::kIgmp);
@@ -191,7 +191,7 @@ TEST(LinkInspect, ControlMessages) {
   EXPECT_EQ(inspect(arp).refusal, FrameOutcome::kRunt);
 }
 
-TEST(LinkInspect, AddressesOfMulticast) {
+TEST(LinkInspect, DerivesLinkLocalAndMulticastAddresses) {
   EXPECT_EQ(link_local_address(kOurMac), *Endpoint::parse("[fe80::ff:fe00:1]:1").map([](auto e) {
     e.port = 0;
     return e;
@@ -203,7 +203,7 @@ TEST(LinkInspect, AddressesOfMulticast) {
             (MacAddress{0x33, 0x33, 0xff, 0x12, 0x34, 0x56}));
 }
 
-TEST(LinkInspect, AnIpv4AddressInAnIpv6HeaderIsNobodys) {
+TEST(LinkInspect, RefusesIpv4AddressesInIpv6Headers) {
   constexpr VerifiedByHardware kAll{.ip_checksum = true, .udp_checksum = true};
   const Bytes good = datagram(kTheirs6, kOurs6, kPayload);
   ASSERT_EQ(inspect(good, kHost6, kAll).kind, FrameKind::kUdp);
@@ -215,7 +215,7 @@ TEST(LinkInspect, AnIpv4AddressInAnIpv6HeaderIsNobodys) {
   EXPECT_EQ(inspect(to, kHost, kAll).refusal, FrameOutcome::kNotOurs);
 }
 
-TEST(LinkInspect, EveryOutcomeHasANameOfItsOwn) {
+TEST(LinkInspect, OutcomeNamesAreUnique) {
   std::set<std::string> names;
   for (size_t i = 0; i < static_cast<size_t>(FrameOutcome::kCount); i++) {
     names.insert(to_string(static_cast<FrameOutcome>(i)));

@@ -42,7 +42,7 @@ TEST(NeighbourTable, OneQueueFindsWhatAnotherLearned) {
   EXPECT_EQ(found_by(second, other_port), hop(2));  // The port is not part of the key.
 }
 
-TEST(NeighbourTable, WhatIsKnownChangesNothing) {
+TEST(NeighbourTable, RelearningAnEntryKeepsTheVersion) {
   NeighbourTable table(8);
   NeighbourCache cache(table);
   cache.learn(host(1), hop(1), kStart);
@@ -52,7 +52,7 @@ TEST(NeighbourTable, WhatIsKnownChangesNothing) {
   EXPECT_EQ(table.version(), version);
 }
 
-TEST(NeighbourTable, AFullTableForgetsTheOldest) {
+TEST(NeighbourTable, FullTableEvictsTheOldest) {
   NeighbourTable table(3);
   NeighbourCache cache(table);
   for (uint32_t i = 1; i <= 4; i++) cache.learn(host(i), hop(i), kStart);
@@ -70,7 +70,7 @@ TEST(NeighbourTable, AFullTableForgetsTheOldest) {
   for (uint32_t i = 4; i <= 6; i++) EXPECT_EQ(found_by(cache, host(i)), hop(i));
 }
 
-TEST(NeighbourTable, WhoIsSilentIsStaleAndWhoSendsIsNot) {
+TEST(NeighbourTable, SilentNeighboursBecomeStale) {
   NeighbourTable table(8);
   NeighbourCache first(table);
   NeighbourCache second(table);
@@ -80,13 +80,13 @@ TEST(NeighbourTable, WhoIsSilentIsStaleAndWhoSendsIsNot) {
   EXPECT_TRUE(first.find(host(1), stale_at)->is_stale);
   EXPECT_FALSE(first.find(host(1), stale_at + nanoseconds(1))->is_stale);  // Reported already.
   EXPECT_TRUE(second.find(host(1), stale_at)->is_stale);
-  EXPECT_TRUE(first.find(host(1), stale_at + kLookAgainAfter)->is_stale);
+  EXPECT_TRUE(first.find(host(1), stale_at + kStaleReportEvery)->is_stale);
   // A packet to one queue is enough for both.
-  second.learn(host(1), hop(1), stale_at + kLookAgainAfter);
-  EXPECT_FALSE(first.find(host(1), stale_at + kLookAgainAfter * 2)->is_stale);
+  second.learn(host(1), hop(1), stale_at + kStaleReportEvery);
+  EXPECT_FALSE(first.find(host(1), stale_at + kStaleReportEvery * 2)->is_stale);
 }
 
-TEST(NeighbourTable, OnlyWhatIsAskedForIsLearnedFromAnAnswer) {
+TEST(NeighbourTable, LearnsAnswersToOpenQuestionsOnly) {
   NeighbourTable table(8);
   EXPECT_FALSE(table.take_answer(host(1), hop(1), kStart));
   EXPECT_EQ(table.size(), 0U);
@@ -105,7 +105,7 @@ TEST(NeighbourTable, OnlyWhatIsAskedForIsLearnedFromAnAnswer) {
 struct Model {
   Hop hop;
   Instant heard_at;
-  std::array<Instant, 2> said_at;  ///< When each cache reported that it is stale.
+  std::array<Instant, 2> reported_at;  ///< When each cache reported that it is stale.
 };
 
 /// Checks whether a cache may report `known` as stale, and whether it may stay silent about it.
@@ -114,7 +114,7 @@ void expect_age(const Model& known, uint32_t which, bool is_stale, Instant now) 
   if (is_stale) {
     ASSERT_GE(silent, kReachableFor - kConfirmEvery);  // A cache need not record each packet.
   } else if (silent >= kReachableFor) {
-    ASSERT_LT(now, known.said_at[which] + kLookAgainAfter);
+    ASSERT_LT(now, known.reported_at[which] + kStaleReportEvery);
   }
 }
 
@@ -134,7 +134,7 @@ TEST(NeighbourTable, RandomWalkMatchesAMap) {
     if (prng.chance(0.3)) {
       const Hop to = hop(prng.below(200));
       caches[which].learn(host(number), to, now);
-      model[number] = {.hop = to, .heard_at = now, .said_at = {}};
+      model[number] = {.hop = to, .heard_at = now, .reported_at = {}};
     } else if (prng.chance(0.05)) {
       table.forget(host(number));
       model.erase(number);
@@ -145,13 +145,13 @@ TEST(NeighbourTable, RandomWalkMatchesAMap) {
     Model& known = model[number];
     ASSERT_EQ(found->hop, known.hop) << step;
     ASSERT_NO_FATAL_FAILURE(expect_age(known, which, found->is_stale, now)) << step;
-    if (found->is_stale) known.said_at[which] = now;
+    if (found->is_stale) known.reported_at[which] = now;
     stale += found->is_stale ? 1 : 0;
   }
   EXPECT_GT(stale, 100U);
 }
 
-TEST(NeighbourTable, QueuesOnTwoThreads) {
+TEST(NeighbourTable, TwoThreadsMayShareTheTable) {
   NeighbourTable table(64);
   const auto work = [&table](uint32_t of) {
     NeighbourCache cache(table);

@@ -25,7 +25,7 @@ UdpFrameAddresses ipv6() {
   return addresses;
 }
 
-TEST(UdpFrame, Ipv4FrameByHand) {
+TEST(UdpFrame, Ipv4FrameMatchesHandWrittenBytes) {
   // IPv4 checksum: 4500+001f+0000+4000+4011+0a00+0001+0a00+0002 = d933, inverted 26cc.
   // UDP checksum: addresses 0a00+0001+0a00+0002 = 1403, protocol 0011, length 000b twice,
   // ports 1388+2ee0 = 4268, payload 0102+0300 = 0402; all: 5a94, inverted a56b.
@@ -38,7 +38,7 @@ TEST(UdpFrame, Ipv4FrameByHand) {
                             "13 88 2e e0 00 0b a5 6b 01 02 03"));
 }
 
-TEST(UdpFrame, Ipv6FrameByHand) {
+TEST(UdpFrame, Ipv6FrameMatchesHandWrittenBytes) {
   // UDP checksum: addresses fd00+0001+fd00+0002 = 1fa03, protocol 0011, length 000a twice,
   // ports 4268, payload ffff: 1fa03+11+a+a+4268+ffff = 33c8f; folded 3c92, inverted c36d.
   const Bytes payload = from_hex("ff ff");
@@ -51,14 +51,14 @@ TEST(UdpFrame, Ipv6FrameByHand) {
                             "13 88 2e e0 00 0a c3 6d ff ff"));
 }
 
-TEST(UdpFrame, ChecksumOfTheStandardsExample) {
+TEST(UdpFrame, ChecksumMatchesTheExampleOfRfc1071) {
   // RFC 1071 §3: 0001 f203 f4f5 f6f7 sum to ddf2, inverted 220d.
   EXPECT_EQ(internet_checksum(from_hex("00 01 f2 03 f4 f5 f6 f7")), 0x220d);
   EXPECT_EQ(internet_checksum({}), 0xffff);
   EXPECT_EQ(internet_checksum(from_hex("12")), 0xedff);  // The odd byte is the high one.
 }
 
-TEST(UdpFrame, AZeroUdpChecksumIsSentAsAllOnes) {
+TEST(UdpFrame, ZeroUdpChecksumIsSentAsAllOnes) {
   // As in the first test but with two payload bytes: 1403+0011+000a+000a+4268 = 5690. A payload of
   // a96f makes the sum ffff and the checksum 0, which would mean "none".
   Bytes frame(64);
@@ -66,7 +66,7 @@ TEST(UdpFrame, AZeroUdpChecksumIsSentAsAllOnes) {
   EXPECT_EQ(load_be<uint16_t>(frame.data() + 40), 0xffff);
 }
 
-TEST(UdpFrame, WhatDoesNotFitIsRefusedAndTouchesNothing) {
+TEST(UdpFrame, RefusesFramesThatDoNotFitAndWritesNothing) {
   const Bytes payload(10);
   Bytes frame(42 + 9, std::byte{0x55});
   EXPECT_EQ(build_udp_frame(kIpv4, payload, frame), 0U);
@@ -91,7 +91,7 @@ uint32_t add_words(uint32_t sum, std::span<const std::byte> bytes) {
   return sum;
 }
 
-TEST(UdpFrame, RandomFramesPassAReceiversCheck) {
+TEST(UdpFrame, RandomFramesPassTheReceiversCheck) {
   const uint64_t seed = testing::seed_from_env();
   SCOPED_TRACE(testing::replay_hint(seed));
   Prng prng(seed);

@@ -49,7 +49,7 @@ TEST(InMemoryPort, TransmittedPacketsAreKeptUntilTaken) {
   EXPECT_EQ(port.queue(0).counters().tx_bytes, 12U);
 }
 
-TEST(InMemoryPort, AForwardedFrameLeavesAsItCameAndOnlyFromAPortOfFrames) {
+TEST(InMemoryPort, OnlyFramePortsForwardFramesAndUnchanged) {
   const Bytes frame = numbered(5, 60);
   TxPacket forwarded = to(frame, kWorker);
   forwarded.layer = PacketLayer::kFrame;
@@ -87,7 +87,7 @@ TEST(InMemoryPort, FramesCarryHeadersBothWays) {
   EXPECT_EQ(number_of({sent[0].bytes.data() + 42, 12}), 4U);
 }
 
-TEST(InMemoryPort, FullAndOversizedAreRefusedAndCounted) {
+TEST(InMemoryPort, FullQueuesAndOversizedPacketsAreRefusedAndCounted) {
   InMemoryPort port({.payload_bytes_max = 100, .rx_packets_max = 2, .tx_packets_max = 1});
   EXPECT_FALSE(port.inject(0, Bytes(300), kWorker));
   EXPECT_EQ(port.queue(0).counters().rx_truncated, 1U);

@@ -13,7 +13,7 @@ namespace {
 
 using engine::Packet;
 
-TEST(ReplayPort, HandsOutTheSamePacketsRoundAndRoundUpToTheCount) {
+TEST(ReplayPort, RepeatsItsPacketsUpToTheCount) {
   std::array<Bytes, 3> storage{numbered(0, 12), numbered(1, 12), numbered(2, 12)};
   std::array<Packet, 3> packets;
   for (uint32_t i = 0; i < 3; i++) {
@@ -41,7 +41,7 @@ TEST(ReplayPort, HandsOutTheSamePacketsRoundAndRoundUpToTheCount) {
   EXPECT_TRUE(port.done(1));
 }
 
-TEST(ReplayPort, TransmitFoldsFirstBytesAndSizes) {
+TEST(ReplayPort, ChecksumFoldsFirstBytesAndSizes) {
   ReplayPort port(std::array{ReplaySource{}});
   const Bytes eight = from_hex("00 00 00 00 00 00 01 00");
   const Bytes four = from_hex("ff ff ff ff");

@@ -16,7 +16,7 @@ std::string resolved(std::string_view text, uint16_t default_port) {
   return endpoint ? endpoint->to_string() : "error: " + endpoint.error().text;
 }
 
-TEST(Resolve, NumericFormsWithAndWithoutPort) {
+TEST(Resolve, ParsesNumericFormsWithAndWithoutPort) {
   EXPECT_EQ(resolved("127.0.0.1:7", 12000), "127.0.0.1:7");
   EXPECT_EQ(resolved("127.0.0.1", 12000), "127.0.0.1:12000");
   EXPECT_EQ(resolved("[::1]:7", 12000), "[::1]:7");
@@ -25,14 +25,14 @@ TEST(Resolve, NumericFormsWithAndWithoutPort) {
   EXPECT_EQ(resolved("fd00::1:2", 12000), "[fd00::1:2]:12000");  // The whole text is the address.
 }
 
-TEST(Resolve, NameOfThisMachine) {
+TEST(Resolve, ResolvesTheNameOfThisMachine) {
   const auto endpoint = resolve("localhost:7", 0);
   ASSERT_TRUE(endpoint) << endpoint.error().text;
   EXPECT_EQ(endpoint->port, 7);
   EXPECT_TRUE(endpoint->to_string() == "127.0.0.1:7" || endpoint->to_string() == "[::1]:7");
 }
 
-TEST(Resolve, InterfaceOfALinkLocalAddress) {
+TEST(Resolve, ResolvesTheInterfaceOfALinkLocalAddress) {
   const auto endpoint = resolve("[fe80::1%lo]:7", 0);
   if (!endpoint) GTEST_SKIP() << "no IPv6 here: " << endpoint.error().text;
   EXPECT_NE(endpoint->scope_id, 0U);
@@ -62,7 +62,7 @@ TEST(Resolve, ErrorsNameTheTextInOneLine) {
       error(label + ".invalid:7").starts_with("error: cannot find the address of '" + label));
 }
 
-TEST(SocketAddress, RoundTripInBothFamilies) {
+TEST(SocketAddress, BothFamiliesSurviveARoundTrip) {
   const Endpoint ipv4 = Endpoint::ipv4(0x0a0b0c0d, 7);
   Endpoint ipv6 = *Endpoint::parse("[fe80::1]:7");
   ipv6.scope_id = 3;
@@ -79,7 +79,7 @@ TEST(SocketAddress, RoundTripInBothFamilies) {
   EXPECT_EQ(from_socket_address(address), Endpoint{});
 }
 
-TEST(SocketAddress, WildcardOfBothFamilies) {
+TEST(SocketAddress, ConvertsTheWildcardOfBothFamilies) {
   EXPECT_TRUE(is_wildcard(Endpoint{}));
   EXPECT_TRUE(is_wildcard(Endpoint::ipv4(0, 7)));
   EXPECT_FALSE(is_wildcard(Endpoint::ipv4(1, 7)));

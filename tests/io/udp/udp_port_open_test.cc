@@ -31,7 +31,7 @@ std::string open_error(const UdpPortConfig& config) {
   return port ? std::string() : port.error().text;
 }
 
-TEST(UdpPort, APortInUseIsRefusedHoweverManyQueuesEitherHas) {
+TEST(UdpPort, RefusesAPortInUseForAnyQueueCounts) {
   for (const uint32_t first : {1U, 4U}) {
     const auto server = open({.local = kLoopback4, .queue_count = first});
     ASSERT_NE(server, nullptr);
@@ -44,7 +44,7 @@ TEST(UdpPort, APortInUseIsRefusedHoweverManyQueuesEitherHas) {
   }
 }
 
-TEST(UdpPort, BadConfigurationsNameFieldValueAndWhatIsAllowed) {
+TEST(UdpPort, RefusalsNameFieldValueAndAllowedValues) {
   EXPECT_EQ(open_error({.queue_count = 3}),
             "queue_count 3 is not allowed; it must be a power of two up to 64");
   EXPECT_THAT(open_error({.queue_count = 0}), HasSubstr("queue_count 0"));
@@ -67,7 +67,7 @@ TEST(UdpPort, BadConfigurationsNameFieldValueAndWhatIsAllowed) {
               HasSubstr("cannot reach the IPv6 peer [::1]:7"));
 }
 
-TEST(UdpPort, UnreachableDestinationsAreCountedAndTheRestIsSent) {
+TEST(UdpPort, CountsUnreachableDestinationsAndSendsTheRest) {
   const auto server = open({.local = kLoopback4});
   const auto client = open({.local = kLoopback4});
   const Bytes bytes = numbered(1, 40);
@@ -78,7 +78,7 @@ TEST(UdpPort, UnreachableDestinationsAreCountedAndTheRestIsSent) {
   EXPECT_EQ(client->queue(0).counters().tx_packets, 1U);
 }
 
-TEST(UdpPort, AnAbsentPeerEndsNothing) {
+TEST(UdpPort, AbsentPeerDoesNotStopThePort) {
   auto server = open({.local = kLoopback4});
   const Endpoint address = server->local();
   const auto client = open({.local = kLoopback4, .peer = address});
@@ -96,7 +96,7 @@ TEST(UdpPort, AnAbsentPeerEndsNothing) {
   EXPECT_EQ(client->queue(0).counters().tx_refused, 0U);
 }
 
-TEST(UdpPort, AGrantedBufferMakesNoWarningAndARefusedOneTellsTheRemedy) {
+TEST(UdpPort, WarnsAboutRefusedBuffersWithTheRemedy) {
   const auto modest =
       open({.local = kLoopback4, .receive_buffer_bytes = 16384, .send_buffer_bytes = 16384});
   EXPECT_TRUE(modest->warnings().empty());
@@ -134,16 +134,16 @@ void send_to_members(const Endpoint& any, const Endpoint& via, Endpoint group) {
 // 239.255.12.1 is administratively scoped; on the loopback interface it stays on the machine.
 const Endpoint kGroup4 = Endpoint::ipv4(0xefff0c01, 1);
 
-TEST(UdpPort, MembersOfAnIpv4GroupAllReceive) {
+TEST(UdpPort, AllMembersOfAnIpv4GroupReceive) {
   send_to_members(Endpoint::ipv4(0, 0), kLoopback4, kGroup4);
 }
 
-TEST(UdpPort, MembersOnDualStackPortsAllReceiveIpv4) {
+TEST(UdpPort, AllMembersOnDualStackPortsReceiveIpv4) {
   if (!has_ipv6()) GTEST_SKIP() << "no IPv6 loopback here";
   send_to_members(Endpoint{}, kLoopback4, kGroup4);
 }
 
-TEST(UdpPort, MembersOfAnIpv6GroupAllReceive) {
+TEST(UdpPort, AllMembersOfAnIpv6GroupReceive) {
   if (!has_ipv6()) GTEST_SKIP() << "no IPv6 loopback here";
   // Usually the loopback interface has no route for groups. An interface-local group (ff01::) stays
   // on the machine on any other interface too.
@@ -173,7 +173,7 @@ bool enter_small_network() {
   return ioctl(control.get(), SIOCSIFFLAGS, &request) == 0;
 }
 
-TEST(UdpPort, TrainsThatTheDeviceRefusesAreSentSingly) {
+TEST(UdpPort, SendsPacketsSinglyIfTheDeviceRefusesTrains) {
   bool entered = false;
   std::thread([&] {
     entered = enter_small_network();

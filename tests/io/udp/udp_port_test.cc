@@ -61,7 +61,7 @@ TEST(UdpPort, ExchangesPacketsOverIpv6) {
   exchange(loopback6());
 }
 
-TEST(UdpPort, AWildcardPortSpeaksBothFamilies) {
+TEST(UdpPort, WildcardPortServesBothFamilies) {
   if (!has_ipv6()) GTEST_SKIP() << "no IPv6 loopback here";
   const auto server = open({});
   ASSERT_NE(server, nullptr);
@@ -86,7 +86,7 @@ TEST(UdpPort, AWildcardPortSpeaksBothFamilies) {
   EXPECT_EQ(server->queue(0).counters().tx_refused, 0U);
 }
 
-TEST(UdpPort, EmptyAndLargestPayloads) {
+TEST(UdpPort, ExchangesEmptyAndLargestPayloads) {
   const auto server = open({.local = kLoopback4});
   const auto client = open({.local = kLoopback4});
   const Endpoint address = server->local();
@@ -128,7 +128,7 @@ TEST(UdpPort, OversizedDatagramsAreCounted) {
 
 // --- trains ---
 
-TEST(UdpPort, EqualPacketsTravelAsTrainsAndArriveAsTheyWere) {
+TEST(UdpPort, TrainsArriveAsSinglePackets) {
   const auto server = open({.local = kLoopback4});
   const auto client = open({.local = kLoopback4});
   // 100 packets of 1000 bytes and a shorter one; a train has 64 packets (64,000 bytes).
@@ -153,7 +153,7 @@ TEST(UdpPort, EqualPacketsTravelAsTrainsAndArriveAsTheyWere) {
   }
 }
 
-TEST(UdpPort, WithoutOffloadsTheSameArrives) {
+TEST(UdpPort, SamePacketsArriveWithoutOffloads) {
   const auto server = open({.local = kLoopback4, .receive_offload = false});
   const auto client = open({.local = kLoopback4, .send_offload = false});
   EXPECT_FALSE(server->receive_offload());
@@ -167,7 +167,7 @@ TEST(UdpPort, WithoutOffloadsTheSameArrives) {
   for (size_t i = 0; i < sent.size(); i++) ASSERT_EQ(arrived[i].bytes, sent[i]) << "packet " << i;
 }
 
-TEST(UdpPort, LeftoversOfATrainNeedNoWait) {
+TEST(UdpPort, RestOfATrainIsReceivedWithoutWaiting) {
   const auto server = open({.local = kLoopback4});
   const auto client = open({.local = kLoopback4});
   const Bytes bytes = numbered(1, 200);
@@ -209,7 +209,7 @@ TEST(UdpPort, InterleavedDestinationsKeepTheirOrder) {
   }
 }
 
-TEST(UdpPort, RandomBurstsMatchWhatWasSent) {
+TEST(UdpPort, RandomBurstsArriveUnchanged) {
   const uint64_t seed = testing::seed_from_env();
   SCOPED_TRACE(testing::replay_hint(seed));
   Prng prng(seed);
@@ -254,7 +254,7 @@ Bytes block_packet(uint32_t block, uint32_t size) {
   return bytes;
 }
 
-TEST(UdpPort, PacketsAreSteeredByTheirBlock) {
+TEST(UdpPort, SteersPacketsByTheirBlock) {
   const auto server = open({.local = kLoopback4, .queue_count = 4});
   ASSERT_NE(server, nullptr);
   ASSERT_EQ(server->queue_count(), 4U);
@@ -293,7 +293,7 @@ TEST(UdpPort, PacketsTooShortForTheFieldGoToQueueZero) {
 
 // --- waiting ---
 
-TEST(UdpPort, AnArrivedPacketAndAnEarlierWakeEndAWait) {
+TEST(UdpPort, PacketOrEarlierWakeEndsAWait) {
   const auto server = open({.local = kLoopback4});
   const auto client = open({.local = kLoopback4});
   const Bytes bytes = numbered(1, 40);
@@ -305,7 +305,7 @@ TEST(UdpPort, AnArrivedPacketAndAnEarlierWakeEndAWait) {
   server->queue(0).wait(nanoseconds(-1));  // The wake is consumed; this wait allows no time.
 }
 
-TEST(UdpPort, AnotherThreadsWakeEndsAWait) {
+TEST(UdpPort, WakeFromAnotherThreadEndsAWait) {
   const auto server = open({.local = kLoopback4});
   for (uint32_t i = 0; i < 100; i++) {
     std::thread waker([&] { server->queue(0).wake(); });
@@ -315,7 +315,7 @@ TEST(UdpPort, AnotherThreadsWakeEndsAWait) {
   EXPECT_LE(server->queue(0).counters().system_calls, 200U);
 }
 
-TEST(UdpPort, QueuesOfOnePortRunOnThreadsOfTheirOwn) {
+TEST(UdpPort, EachQueueRunsOnItsOwnThread) {
   constexpr uint32_t kQueues = 2;
   constexpr uint32_t kPackets = 2000;
   const auto server = open({.local = kLoopback4, .queue_count = kQueues});

@@ -38,7 +38,7 @@ TableId calling(SmallProgram& p, const std::string& name,
   return p.b.add(Table{.name = name, .default_action = id});
 }
 
-TEST(Check, ARegisterIsAccessedOnceAPass) {
+TEST(Check, AllowsOneRegisterAccessPerPass) {
   SmallProgram p;
   const RegisterId r = p.b.add(counting_register("r"));
   const TableId one = calling(p, "one", {r});
@@ -54,7 +54,7 @@ TEST(Check, ARegisterIsAccessedOnceAPass) {
   EXPECT_THAT(refusal(p.b.program), HasSubstr("accessed twice in one pass"));
 }
 
-TEST(Check, ARegisterBelongsToOneGress) {
+TEST(Check, RegisterBelongsToOneGress) {
   SmallProgram p;
   const RegisterId r = p.b.add(counting_register("r"));
   p.then(apply(calling(p, "one", {r})));
@@ -62,7 +62,7 @@ TEST(Check, ARegisterBelongsToOneGress) {
   EXPECT_NE(refusal(p.b.program), "");
 }
 
-TEST(Check, WhatAStatefulAluCanSay) {
+TEST(Check, ChecksStatefulAluCapabilities) {
   const auto with = [](RegisterAction action, bool pair = false) {
     SmallProgram p;
     Register reg = counting_register("r");
@@ -90,7 +90,7 @@ TEST(Check, WhatAStatefulAluCanSay) {
   EXPECT_THAT(with({.name = "x", .high = {first}}), HasSubstr("not a pair"));
 }
 
-TEST(Check, RegistersConstantsActionsAndWidths) {
+TEST(Check, ChecksRegisterConstantsActionsAndWidths) {
   const auto with_constants = [](uint32_t count) {
     SmallProgram p;
     Register reg = counting_register("r");
@@ -122,7 +122,7 @@ TEST(Check, RegistersConstantsActionsAndWidths) {
   EXPECT_THAT(refusal(p.b.program), HasSubstr("words of 24 bits; allowed: 1, 8, 16 or 32"));
 }
 
-TEST(Check, AnActionRunsAtOnce) {
+TEST(Check, ActionsReadNoFieldTheyHaveWritten) {
   SmallProgram p;
   p.then(apply(p.always("good", {set(p.a(), field(p.bb())), set(p.bb(), constant(1))})));
   EXPECT_EQ(refusal(p.b.program), "");
@@ -135,7 +135,7 @@ TEST(Check, AnActionRunsAtOnce) {
   EXPECT_THAT(refusal(q.b.program), HasSubstr("is written twice"));
 }
 
-TEST(Check, EntriesSuitTheirTable) {
+TEST(Check, EntriesMatchTheirTable) {
   SmallProgram p;
   const ActionId act = p.b.add(
       Action{.name = "act", .parameter_bits = {4}, .operations = {set(p.bb(), parameter(0))}});
@@ -161,7 +161,7 @@ TEST(Check, EntriesSuitTheirTable) {
               HasSubstr("table 't' has 2 entries; its size is 1"));
 }
 
-TEST(Check, WhatAGatewaySees) {
+TEST(Check, ChecksTheBitsThatAGatewayReads) {
   SmallProgram p;
   const FieldId wide = p.b.metadata("wide", 28);
   const FieldId one = p.b.metadata("one", 1);
@@ -172,7 +172,7 @@ TEST(Check, WhatAGatewaySees) {
   EXPECT_THAT(refusal(p.b.program), HasSubstr("reads 45 bits; a gateway reads 44"));
 }
 
-TEST(Check, ParserRowsDepthAndOrder) {
+TEST(Check, ChecksParserRowsDepthAndOrder) {
   // 255 transitions and the default take 256 rows; extracting the header takes no further row.
   SmallProgram p;
   ParserState& start = p.b.program.ingress.parser[0];
@@ -193,7 +193,7 @@ TEST(Check, ParserRowsDepthAndOrder) {
   EXPECT_THAT(refusal(p.b.program), HasSubstr("matches 0x12 with the mask 0x10"));
 }
 
-TEST(Check, AnEgressParserIsShallow) {
+TEST(Check, EgressParserDepthIsLimited) {
   const auto with = [](uint32_t words) {
     SmallProgram p;
     std::vector<ProgramBuilder::FieldShape> fields;
@@ -206,7 +206,7 @@ TEST(Check, AnEgressParserIsShallow) {
   EXPECT_THAT(with(40), HasSubstr("egress parser reads up to 164 bytes; at most 160 are allowed"));
 }
 
-TEST(Check, ReferencesExist) {
+TEST(Check, RefusesReferencesToMissingParts) {
   SmallProgram p;
   p.then(apply(7));
   EXPECT_THAT(refusal(p.b.program), HasSubstr("table 7 does not exist; there are 0"));
@@ -215,7 +215,7 @@ TEST(Check, ReferencesExist) {
   EXPECT_THAT(refusal(q.b.program), HasSubstr("action 't': field 500 does not exist"));
 }
 
-TEST(Check, ATableLiesInOnePlace) {
+TEST(Check, RefusesATableAppliedTwice) {
   SmallProgram p;
   const TableId t = p.always("t", {set(p.bb(), constant(1))});
   p.b.program.ingress.control = {apply(t), apply(t)};

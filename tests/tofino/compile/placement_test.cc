@@ -29,7 +29,7 @@ SmallProgram chain_of(uint32_t count) {
   return p;
 }
 
-TEST(Placement, AThirteenthStageIsRefused) {
+TEST(Placement, RefusesAThirteenthStage) {
   const SmallProgram fits = chain_of(12);
   const auto placed = place(fits.b.program);
   ASSERT_TRUE(placed.has_value());
@@ -41,7 +41,7 @@ TEST(Placement, AThirteenthStageIsRefused) {
             "stage 11");
 }
 
-TEST(Placement, KindsOfDependency) {
+TEST(Placement, ClassifiesDependencies) {
   SmallProgram p;
   const FieldId x = p.b.metadata("x", 8);
   const FieldId y = p.b.metadata("y", 8);
@@ -65,7 +65,7 @@ TEST(Placement, KindsOfDependency) {
                                                 DependencyKind::kAnti}));
 }
 
-TEST(Placement, BranchesThatExcludeEachOtherShareAStage) {
+TEST(Placement, ExclusiveBranchesShareAStage) {
   SmallProgram p;
   const FieldId x = p.b.metadata("x", 8);
   const TableId one = p.always("one", {set(x, constant(1))});
@@ -93,7 +93,7 @@ SmallProgram with_registers(uint32_t count, uint32_t entries, std::optional<uint
   return p;
 }
 
-TEST(Placement, AFifthStatefulAluInAStageIsRefused) {
+TEST(Placement, RefusesAFifthStatefulAluInAStage) {
   EXPECT_EQ(refusal(with_registers(4, 1024, 7).b.program), "");
   EXPECT_EQ(refusal(with_registers(5, 1024, 7).b.program),
             "program 'small': stage 7 needs 5 stateful ALUs with table 'r4'; a stage has 4");
@@ -119,7 +119,7 @@ TEST(Placement, OneTableWithFiveStatefulAlusFitsNoStage) {
             "program 'small': table 'five' needs 5 stateful ALUs; a stage has 4");
 }
 
-TEST(Placement, MapRamsBoundARegister) {
+TEST(Placement, MapRamsLimitARegister) {
   // 48 map RAMs: 47 x 4096 words and a spare block.
   EXPECT_EQ(refusal(with_registers(1, 35 * 4096, 0).b.program), "");
   EXPECT_THAT(refusal(with_registers(1, 35 * 4096 + 1, 0).b.program),
@@ -130,7 +130,7 @@ TEST(Placement, MapRamsBoundARegister) {
               HasSubstr("stage 3 needs 52 map RAMs with table 'r3'; a stage has 48"));
 }
 
-TEST(Placement, TablesGatewaysAndCrossbar) {
+TEST(Placement, LimitsTablesGatewaysAndCrossbarPerStage) {
   const auto tables = [](uint32_t count) {
     SmallProgram p;
     for (uint32_t i = 0; i < count; i++) {
@@ -172,7 +172,7 @@ TEST(Placement, TablesGatewaysAndCrossbar) {
               HasSubstr("needs 68 ternary crossbar bytes; a stage has 66"));
 }
 
-TEST(Placement, MemoryOfTables) {
+TEST(Placement, CountsTheMemoryOfTables) {
   SmallProgram p;
   const ActionId act = p.b.add(
       Action{.name = "act", .parameter_bits = {9}, .operations = {set(p.bb(), parameter(0))}});
@@ -189,7 +189,7 @@ TEST(Placement, MemoryOfTables) {
   EXPECT_EQ(memory({{p.a(), MatchKind::kTernary}}, 513).sram_blocks, 1U);
 }
 
-TEST(Placement, PhvIsFullToTheByte) {
+TEST(Placement, FillsThePhvToTheLastByte) {
   // Ingress can have 48 containers of 32, 64 of 16 and 48 of 8 bits: 2944 bits. The header takes
   // two containers of 16 bits if tables use it.
   const auto with = [](uint32_t words, uint32_t halves, uint32_t bytes) {
@@ -215,7 +215,7 @@ TEST(Placement, PhvIsFullToTheByte) {
   EXPECT_NE(with(64, 33, 48), "");
 }
 
-TEST(Placement, AUnitWaitsForItsPin) {
+TEST(Placement, PinnedTableDelaysItsDependents) {
   SmallProgram p = chain_of(3);
   p.b.program.tables[1].stage = 5;
   const auto placed = place(p.b.program);

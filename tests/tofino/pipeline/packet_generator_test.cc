@@ -47,7 +47,7 @@ TEST(PacketGenerators, SendsSweepsOfBatchesAtThePortsRate) {
   EXPECT_EQ(generators.next_at(), Instant::never());
 }
 
-TEST(PacketGenerators, OfEqualTimesTheLowerApplicationIsFirst) {
+TEST(PacketGenerators, LowerApplicationSendsFirstAtEqualTimes) {
   PacketGenerators generators;
   for (const uint32_t application : {3U, 1U}) {
     ASSERT_TRUE(
@@ -59,7 +59,7 @@ TEST(PacketGenerators, OfEqualTimesTheLowerApplicationIsFirst) {
   EXPECT_EQ(std::to_integer<uint32_t>(generators.take().view.stored[0]), 3U);
 }
 
-TEST(PacketGenerators, WhatTheChipCannotDoIsRefused) {
+TEST(PacketGenerators, RefusesConfigurationsBeyondTheChip) {
   PacketGenerators generators;
   const auto refusal = [&](const GeneratorConfig& config) {
     const auto good = generators.set(config, 2);

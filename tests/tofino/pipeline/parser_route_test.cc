@@ -62,7 +62,7 @@ Program random_program(Prng& prng) {
   return std::move(b.program);
 }
 
-TEST(ParserRoutes, ShortcutsReadWhatTheStatesRead) {
+TEST(ParserRoutes, ShortcutsReadTheSameFieldsAsTheStates) {
   const uint64_t seed = tributary::testing::seed_from_env();
   SCOPED_TRACE(tributary::testing::replay_hint(seed));
   Prng prng(seed);

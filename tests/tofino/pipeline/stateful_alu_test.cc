@@ -31,7 +31,7 @@ uint32_t result(const Register& reg, StatefulOp op, uint32_t memory, uint32_t in
   return memory;
 }
 
-TEST(StatefulAlu, Operations) {
+TEST(StatefulAlu, OperationsComputeTheirResults) {
   const Register u32 = word(32, false);
   EXPECT_EQ(result(u32, StatefulOp::kSet, 5, 9), 5U);
   EXPECT_EQ(result(u32, StatefulOp::kAdd, 0xffffffff, 3), 2U);
@@ -47,7 +47,7 @@ TEST(StatefulAlu, Operations) {
   EXPECT_EQ(result(u32, StatefulOp::kNot, 0, 9), 0xffffffffU);
 }
 
-TEST(StatefulAlu, SignAndWidthDecideWhereItSaturatesAndWraps) {
+TEST(StatefulAlu, SignAndWidthSetTheSaturationLimits) {
   const Register s32 = word(32, true);
   EXPECT_EQ(result(s32, StatefulOp::kAddSaturated, 0x7fffffff, 1), 0x7fffffffU);
   EXPECT_EQ(result(s32, StatefulOp::kSubtractSaturated, 0x80000000, 1), 0x80000000U);
@@ -78,7 +78,7 @@ bool compared(Relation relation, uint32_t memory, uint32_t input, int64_t consta
   return StatefulAlu(word(32, false), action).execute(&memory, &unused, input, 0) == 1;
 }
 
-TEST(StatefulAlu, Comparisons) {
+TEST(StatefulAlu, ComparisonsFollowTheirRelation) {
   EXPECT_TRUE(compared(Relation::kEqual, 7, 5, -2, false));
   EXPECT_FALSE(compared(Relation::kNotEqual, 7, 5, -2, false));
   EXPECT_TRUE(compared(Relation::kLess, 4, 5, 0, false));
@@ -88,7 +88,7 @@ TEST(StatefulAlu, Comparisons) {
   EXPECT_TRUE(compared(Relation::kGreaterEqual, 6, 5, -1, true));
 }
 
-TEST(StatefulAlu, PredicatesChooseUpdatesAndOutput) {
+TEST(StatefulAlu, PredicatesSelectUpdatesAndOutput) {
   // Counts to input0 and starts over, as SwitchML's count does.
   const RegisterAction action{.name = "count",
                               .comparisons = {{.memory = StatefulSource::kLow,
@@ -113,7 +113,7 @@ TEST(StatefulAlu, PredicatesChooseUpdatesAndOutput) {
   EXPECT_EQ(seen, (std::vector<uint32_t>{0, 1, 1, 2, 0, 0, 0, 1, 1, 2}));
 }
 
-TEST(StatefulAlu, BothWordsSeeWhatWasBefore) {
+TEST(StatefulAlu, BothWordsReadTheOldValues) {
   // A swap; it would fail if the words were updated one after the other.
   const RegisterAction action{.name = "swap",
                               .low = {{.op = StatefulOp::kSet, .a = kHigh}},
@@ -126,7 +126,7 @@ TEST(StatefulAlu, BothWordsSeeWhatWasBefore) {
   EXPECT_EQ(high, 1U);
 }
 
-TEST(StatefulAlu, ManyAtOnceAreAsOneByOne) {
+TEST(StatefulAlu, BatchExecutionMatchesSingleExecution) {
   const uint64_t seed = testing::seed_from_env();
   SCOPED_TRACE(testing::replay_hint(seed));
   testing::Prng prng(seed);

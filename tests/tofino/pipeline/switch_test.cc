@@ -48,7 +48,7 @@ std::vector<Operation> to_port_of_b(const SmallProgram& p) {
           set(p.a(), constant(0xbeef))};
 }
 
-TEST(Switch, UnicastLeavesAPassLaterOnePerClock) {
+TEST(Switch, UnicastTakesOnePassAndOneClockPerPacket) {
   Bed bed(to_port_of_b);
   bed.arrive(Instant{}, 0, kPacket);
   bed.arrive(Instant{}, 4, kPacket);
@@ -61,7 +61,7 @@ TEST(Switch, UnicastLeavesAPassLaterOnePerClock) {
 }
 
 // A packet is the last of its train. On an idle switch the others passed before it arrived.
-TEST(Switch, ATrainTakesThePipeForAllItsPackets) {
+TEST(Switch, TrainOccupiesThePipeForAllItsPackets) {
   Bed bed(to_port_of_b, {.train = 64});
   bed.arrive(Instant(microseconds(1)), 0, kPacket);
   bed.arrive(Instant(microseconds(1)), 4, kPacket);
@@ -70,7 +70,7 @@ TEST(Switch, ATrainTakesThePipeForAllItsPackets) {
   EXPECT_EQ(bed.sink.sent[1].at, Instant(nanoseconds(1520) + picoseconds(800) * 64));
 }
 
-TEST(Switch, PipesDoNotWaitForEachOther) {
+TEST(Switch, PipesRunIndependently) {
   Bed bed(to_port_of_b);
   bed.arrive(Instant{}, 0, kPacket);
   bed.arrive(Instant{}, 128, kPacket);
@@ -97,7 +97,7 @@ TEST(Switch, DropsAreCountedByReason) {
   EXPECT_EQ(dropping.device->counters()[SwitchDrop::kIngressProgram], 1U);
 }
 
-TEST(Switch, MulticastGivesACopyToEach) {
+TEST(Switch, MulticastSendsACopyToEachPort) {
   Bed bed([](const SmallProgram& p) {
     return std::vector{set(p.b.program.intrinsics.multicast_group, field(p.a()))};
   });
@@ -113,7 +113,7 @@ TEST(Switch, MulticastGivesACopyToEach) {
               HasSubstr("port 600 does not exist"));
 }
 
-TEST(Switch, MirrorCopiesThePacketAsItCame) {
+TEST(Switch, MirrorCopiesTheOriginalPacket) {
   Bed bed([](const SmallProgram& p) {
     auto operations = to_port_of_b(p);
     operations.push_back(set(p.b.program.intrinsics.mirror_session, constant(5)));
@@ -127,7 +127,7 @@ TEST(Switch, MirrorCopiesThePacketAsItCame) {
   EXPECT_THAT(bed.device->set_mirror_session(1024, 0, 0).error().text, HasSubstr("1 to 1023"));
 }
 
-TEST(Switch, AResubmittedPacketIsParsedOnceMore) {
+TEST(Switch, ResubmittedPacketIsParsedTwice) {
   // The first pass resubmits the packet; the second one sends it to its port.
   SmallProgram p;
   const Intrinsics& in = p.b.program.intrinsics;
@@ -156,7 +156,7 @@ std::vector<Operation> to_inner_loop(const SmallProgram& p) {
           set(in.bypass_egress, constant(1))};
 }
 
-TEST(Switch, ALoopSerialisesAndBoundsWhatItHolds) {
+TEST(Switch, LoopSerialisesPacketsAndBoundsItsBuffer) {
   Bed bed(to_inner_loop);
   bed.arrive(Instant{}, 0, kPacket);
   bed.arrive(Instant{}, 4, kPacket);
@@ -171,7 +171,7 @@ TEST(Switch, ALoopSerialisesAndBoundsWhatItHolds) {
             4'000 - kPacketBufferBytes / 9'000 - 1);
 }
 
-TEST(Switch, WrongConfigurationsAreRefused) {
+TEST(Switch, RefusesWrongConfigurations) {
   const auto error_of = [](const SwitchConfig& config) {
     CollectingSink sink;
     SmallProgram p;
@@ -184,7 +184,7 @@ TEST(Switch, WrongConfigurationsAreRefused) {
   EXPECT_THAT(error_of({.loopback_ports = {2}}), HasSubstr("loopback port 2"));
 }
 
-TEST(Tables, LookUpsAreThoseOfTheSimplestSearch) {
+TEST(Tables, LookUpsMatchALinearSearch) {
   const uint64_t seed = tributary::testing::seed_from_env();
   SCOPED_TRACE(tributary::testing::replay_hint(seed));
   tributary::testing::Prng prng(seed);

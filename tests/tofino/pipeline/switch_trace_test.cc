@@ -39,7 +39,7 @@ class Lines final : public TraceSink {
   std::vector<Instant> times;
 };
 
-TEST(SwitchTrace, TellsEachStepOfAPassByItsName) {
+TEST(SwitchTrace, TracesEachStepOfAPassByName) {
   SmallProgram p;
   const Intrinsics& in = p.b.program.intrinsics;
   const RegisterId sums = p.b.add(Register{.name = "sums",
@@ -94,7 +94,7 @@ TEST(SwitchTrace, TellsEachStepOfAPassByItsName) {
   EXPECT_EQ(trace.lines.size(), expected.size());
 }
 
-TEST(SwitchTrace, FollowsAPacketOfSwitchmlThroughItsPasses) {
+TEST(SwitchTrace, TracesASwitchmlPacketThroughItsPasses) {
   CollectingSink sink;
   auto made = SwitchmlSwitch::make({}, sink);
   ASSERT_TRUE(made->set_session(session_of(1, 4)).has_value());
@@ -119,7 +119,7 @@ TEST(SwitchTrace, FollowsAPacketOfSwitchmlThroughItsPasses) {
   EXPECT_EQ(trace.count(" send packet port=0"), 1U);
 }
 
-TEST(SwitchTrace, ChangesNothing) {
+TEST(SwitchTrace, TracingChangesNoResult) {
   const uint64_t seed = tributary::testing::seed_from_env();
   SCOPED_TRACE(tributary::testing::replay_hint(seed));
   tributary::testing::Prng prng(seed);

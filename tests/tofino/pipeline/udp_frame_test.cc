@@ -13,7 +13,7 @@ uint32_t at(const std::vector<std::byte>& bytes, size_t offset) {
   return std::to_integer<uint32_t>(bytes.at(offset));
 }
 
-TEST(UdpFrame, EveryByteOfAFrame) {
+TEST(UdpFrame, FrameMatchesHandWrittenBytes) {
   const std::vector<std::byte> payload{std::byte{0xaa}, std::byte{0xbb}};
   const auto frame = udp_frame({0x0200'0000'0101, 0x0a000101, 4000},
                                {0x0200'0000'0001, 0x0a0000fe, wire::kSwitchmlPort}, payload);
@@ -42,7 +42,7 @@ TEST(UdpFrame, EveryByteOfAFrame) {
   EXPECT_EQ(parsed->payload.size(), 2U);
 }
 
-TEST(UdpFrame, WhatIsNotOne) {
+TEST(UdpFrame, RefusesPacketsThatAreNotUdpFrames) {
   const std::vector<std::byte> payload(8);
   EXPECT_TRUE(parse_udp_frame(udp_frame({}, {}, payload)).has_value());
   auto frame = udp_frame({}, {}, payload);

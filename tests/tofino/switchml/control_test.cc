@@ -54,7 +54,7 @@ struct Bed {
   Instant now;
 };
 
-TEST(SwitchmlSwitch, OneSlotOfTwoWorkersByHand) {
+TEST(SwitchmlSwitch, OneSlotOfTwoWorkersMatchesHandWorkedSums) {
   Bed bed(64, 2, 8);
   SwitchmlMessage one = bed.message(5, 3, true);
   one.exponent0 = -4;
@@ -95,7 +95,7 @@ TEST(SwitchmlSwitch, OneSlotOfTwoWorkersByHand) {
   EXPECT_EQ(counters.drop, 2U);
 }
 
-TEST(SwitchmlSwitch, PassesAndTimes) {
+TEST(SwitchmlSwitch, PassesTakeTheModelledTimes) {
   // 64 elements: 520 ns; 17 + 42 + 10 + 128 bytes and 24 more at 80 ps are 17.68 ns; 520 ns.
   Bed small(64, 1, 1);
   auto sent = small.exchange(0, small.message(1, 0, false));
@@ -115,7 +115,7 @@ TEST(SwitchmlSwitch, PassesAndTimes) {
   EXPECT_EQ(waiting.device->device().counters().passes, 4U);
 }
 
-TEST(SwitchmlSwitch, WhatItDoesNotServeIsDroppedAndCounted) {
+TEST(SwitchmlSwitch, DropsAndCountsUnservedPackets) {
   Bed bed(64, 2, 8);
   EXPECT_TRUE(bed.exchange(2, bed.message(1, 0, false)).empty());
   EXPECT_EQ(bed.device->count("unknown_worker"), 1U);
@@ -137,7 +137,7 @@ TEST(SwitchmlSwitch, WhatItDoesNotServeIsDroppedAndCounted) {
   EXPECT_EQ(bed.exchange(1, bed.message(1, 0, false)).size(), 2U);
 }
 
-TEST(SwitchmlSwitch, OtherTrafficIsForwarded) {
+TEST(SwitchmlSwitch, ForwardsOtherTraffic) {
   Bed bed(64, 1, 1);
   Tables& tables = bed.device->device().tables();
   ASSERT_TRUE(tables
@@ -152,7 +152,7 @@ TEST(SwitchmlSwitch, OtherTrafficIsForwarded) {
   EXPECT_EQ(bed.sink.sent[0].stored, frame);
 }
 
-TEST(SwitchmlSwitch, SessionsThatCannotBeServedAreRefused) {
+TEST(SwitchmlSwitch, RefusesSessionsBeyondTheProgram) {
   CollectingSink sink;
   auto small = SwitchmlSwitch::make({}, sink);
   auto large = SwitchmlSwitch::make({.elements = 256}, sink);
@@ -178,7 +178,7 @@ TEST(SwitchmlSwitch, SessionsThatCannotBeServedAreRefused) {
               HasSubstr("elements=128; allowed: 64 or 256"));
 }
 
-TEST(SwitchmlSwitch, LossIsOfTheAskedRate) {
+TEST(SwitchmlSwitch, LossHasTheConfiguredRate) {
   for (const uint32_t threshold : {0U, 1U, 5U, 655U, 32'768U, 65'535U, 65'536U}) {
     uint32_t below = 0;
     for (uint32_t value = 0; value < 65'536; value++) {
@@ -236,7 +236,7 @@ struct Algorithm3 {
 
 class SwitchmlWalk : public ::testing::TestWithParam<uint32_t> {};
 
-TEST_P(SwitchmlWalk, EveryPacketIsTreatedAsInAlgorithm3) {
+TEST_P(SwitchmlWalk, EveryPacketFollowsAlgorithm3) {
   const uint64_t seed = tributary::testing::seed_from_env();
   SCOPED_TRACE(tributary::testing::replay_hint(seed));
   tributary::testing::Prng prng(seed);
@@ -271,7 +271,7 @@ TEST_P(SwitchmlWalk, EveryPacketIsTreatedAsInAlgorithm3) {
   }
 }
 
-TEST_P(SwitchmlWalk, ElidedPayloadChangesNothingButTheValues) {
+TEST_P(SwitchmlWalk, ElidedPayloadChangesOnlyTheValues) {
   const uint64_t seed = tributary::testing::seed_from_env();
   SCOPED_TRACE(tributary::testing::replay_hint(seed));
   tributary::testing::Prng prng(seed);
@@ -303,7 +303,7 @@ TEST_P(SwitchmlWalk, ElidedPayloadChangesNothingButTheValues) {
 }
 
 // A packet stores only its beginning, so no bytes can follow elided values.
-TEST(SwitchmlSwitch, AnElidedSwitchKeepsNothingBehindTheValues) {
+TEST(SwitchmlSwitch, ElidedSwitchStoresNoBytesBehindTheValues) {
   Bed bed(64, 1, 1, Payload::kElided);
   auto frame = frame_of(0, bed.message(1, 0, false));
   frame.resize(frame.size() + 6, std::byte{0xee});

@@ -30,7 +30,7 @@ TEST(SwitchmlProgram, FitsTwelveStagesWithTheCountedRegisters) {
   }
 }
 
-TEST(SwitchmlProgram, TimeoutsTakeTwoMoreAlusAndNoStageIsLeft) {
+TEST(SwitchmlProgram, TimeoutsTakeTwoMoreAlusAndNoMoreStages) {
   const auto placed = place(switchml_program({.timeout = true}));
   ASSERT_TRUE(placed.has_value()) << placed.error().text;
   EXPECT_EQ(placed->stages.size(), 12U);
@@ -40,7 +40,7 @@ TEST(SwitchmlProgram, TimeoutsTakeTwoMoreAlusAndNoStageIsLeft) {
   EXPECT_EQ(place(switchml_program({}))->total(Resource::kTcamBlocks), 72U);
 }
 
-TEST(SwitchmlProgram, RegisterSramIsAsCounted) {
+TEST(SwitchmlProgram, RegistersTakeTheirCountedSram) {
   // 16,384 pairs of 32 bits take 8 blocks and a spare one.
   EXPECT_EQ(alu_sram_blocks(16'384, 64), 9U);
   // The largest size that is not a power of two: 22,528 pairs, 4 x (11 + 1) = 48 map RAMs per
@@ -49,7 +49,7 @@ TEST(SwitchmlProgram, RegisterSramIsAsCounted) {
   EXPECT_EQ(alu_sram_blocks(22'529, 64), 13U);
 }
 
-TEST(SwitchmlProgram, OneMoreOperandAStageIsRefused) {
+TEST(SwitchmlProgram, RefusesOneMoreOperandPerStage) {
   EXPECT_EQ(refusal(switchml_program({.processors_per_stage = 5})),
             "program 'switchml-64': stage 3 needs 5 stateful ALUs with table 'processor2'; a stage "
             "has 4");
@@ -76,7 +76,7 @@ Placement registers_alone(uint32_t of_words, uint32_t entries) {
   return *placed;
 }
 
-TEST(SwitchmlProgram, AtpsAndA2tpsRegistersAreAsPublished) {
+TEST(SwitchmlProgram, AtpAndA2tpRegistersMatchThePaper) {
   // A2TP paper, Table 1: 75.00 % and 77.08 % of 48 ALUs. ATP has 35 registers of 40,000 words and a
   // small one: 35 x (10 + 1) + 2 = 387 blocks. A2TP has one more: the table's 11 blocks.
   const Placement atp = registers_alone(35, 40'000);
@@ -87,7 +87,7 @@ TEST(SwitchmlProgram, AtpsAndA2tpsRegistersAreAsPublished) {
   EXPECT_EQ(a2tp.total(Resource::kSramBlocks) - atp.total(Resource::kSramBlocks), 11U);
 }
 
-TEST(SwitchmlProgram, DenominatorsAreThoseOfThePublishedTable) {
+TEST(SwitchmlProgram, ResourceLimitsMatchThePublishedTable) {
   EXPECT_EQ(info_of(Resource::kCrossbarBytes).limit * kStages, 1'536U);
   EXPECT_EQ(info_of(Resource::kHashBits).limit * kStages, 4'992U);
   EXPECT_EQ(info_of(Resource::kGateways).limit * kStages, 192U);
@@ -96,7 +96,7 @@ TEST(SwitchmlProgram, DenominatorsAreThoseOfThePublishedTable) {
   EXPECT_EQ(info_of(Resource::kStatefulAlus).limit * kStages, 48U);
 }
 
-TEST(ResourceReport, JsonAddsUp) {
+TEST(ResourceReport, JsonTotalsAddUp) {
   const auto program = make_named_program("switchml-64");
   ASSERT_TRUE(program.has_value());
   const auto placed = place(*program);
@@ -131,7 +131,7 @@ TEST(ResourceReport, TextAndPictureNameEveryResource) {
   EXPECT_EQ(svg, resources_svg(*program, *placed));
 }
 
-TEST(ResourceReport, AnUnknownProgramIsRefusedWithTheNames) {
+TEST(ResourceReport, RefusesAnUnknownProgramAndListsTheNames) {
   const auto program = make_named_program("switchml-46");
   ASSERT_FALSE(program.has_value());
   EXPECT_THAT(program.error().text, HasSubstr("switchml-64"));

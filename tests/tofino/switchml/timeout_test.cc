@@ -76,7 +76,7 @@ struct TimeoutBed {
   Instant now;
 };
 
-TEST(SwitchmlTimeout, ASlotWithoutAWorkerIsClosedAndSaysHowManyCame) {
+TEST(SwitchmlTimeout, ClosesAnIncompleteSlotAndReportsTheCount) {
   TimeoutBed bed(3);
   bed.send(0, TimeoutBed::message(2, 0, 5));
   bed.send(2, TimeoutBed::message(2, 0, 7));
@@ -99,7 +99,7 @@ TEST(SwitchmlTimeout, ASlotWithoutAWorkerIsClosedAndSaysHowManyCame) {
 
 /// A result is read in two passes. Between them, the other workers may start the set's next phase,
 /// if a time-out has closed the phase in between without the worker that asks.
-TEST(SwitchmlTimeout, NobodyGetsHalvesOfTwoPhases) {
+TEST(SwitchmlTimeout, ResultNeverMixesTwoPhases) {
   uint32_t of_the_old = 0;
   uint32_t overtaken = 0;
   for (uint32_t gap_ns = 0; gap_ns < 1500; gap_ns += 20) {
@@ -127,7 +127,7 @@ TEST(SwitchmlTimeout, NobodyGetsHalvesOfTwoPhases) {
   EXPECT_GT(overtaken, 0U);
 }
 
-TEST(SwitchmlTimeout, WhoComesLateChangesNothingAndGetsTheResult) {
+TEST(SwitchmlTimeout, LateContributionGetsTheResultAndChangesNoSum) {
   TimeoutBed bed(2);
   bed.send(0, TimeoutBed::message(0, 0, 5));
   ASSERT_EQ(bed.wait(kPeriod * 3).size(), 2U);
@@ -153,7 +153,7 @@ TEST(SwitchmlTimeout, WhoComesLateChangesNothingAndGetsTheResult) {
   EXPECT_EQ(bed.device->count("late"), 0U);
 }
 
-TEST(SwitchmlTimeout, WhoIsLateByMoreThanAPhaseIsToldWhereTheOthersAre) {
+TEST(SwitchmlTimeout, WorkerAPhaseBehindGetsTheCurrentPhase) {
   TimeoutBed bed(2);
   for (uint32_t id = 0; id < 4; id++) {
     bed.send(0, TimeoutBed::message(1, id, 3));
@@ -175,7 +175,7 @@ TEST(SwitchmlTimeout, WhoIsLateByMoreThanAPhaseIsToldWhereTheOthersAre) {
   EXPECT_EQ(kept[0].message.elements, std::vector<int32_t>(64, 3));
 }
 
-TEST(SwitchmlTimeout, AskingAgainDoesNotKeepASlotOpenButAContributionDoes) {
+TEST(SwitchmlTimeout, OnlyNewContributionsKeepASlotOpen) {
   TimeoutBed bed(3);
   bed.send(0, TimeoutBed::message(0, 0, 5));
   uint32_t answered = 0;
@@ -195,7 +195,7 @@ TEST(SwitchmlTimeout, AskingAgainDoesNotKeepASlotOpenButAContributionDoes) {
   }
 }
 
-TEST(SwitchmlTimeout, WhatTheSweepsCost) {
+TEST(SwitchmlTimeout, SweepsCostOnePassPerSlot) {
   TimeoutBed bed(2, 8);
   bed.wait(kPeriod * 10 - nanoseconds(1));
   // Both sets of eight slots, ten times. Each packet makes one pass and ends there.
@@ -212,7 +212,7 @@ TEST(SwitchmlTimeout, WhatTheSweepsCost) {
   EXPECT_EQ(bed.device->device().next_due(), Instant::never());
 }
 
-TEST(SwitchmlTimeout, WhatCannotBeIsRefused) {
+TEST(SwitchmlTimeout, RefusesWrongTimeoutSettings) {
   CollectingSink sink;
   EXPECT_THAT(SwitchmlSwitch::make({.elements = 256, .timeout = true}, sink).error().text,
               HasSubstr("elements=256 with time-outs; allowed: 64"));
@@ -296,7 +296,7 @@ TEST(SwitchmlTimeout, RandomAbsenceMatchesModel) {
   EXPECT_GT(whole, 20U);
 }
 
-TEST(SwitchmlTimeout, ElidedPayloadChangesNothingButTheValues) {
+TEST(SwitchmlTimeout, ElidedPayloadChangesOnlyTheValues) {
   TimeoutBed whole(3);
   TimeoutBed elided(3, 4, Payload::kElided);
   for (uint32_t worker = 0; worker < 2; worker++) {
