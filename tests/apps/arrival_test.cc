@@ -80,7 +80,7 @@ class ArrivalsIpv6 : public Arrivals {
   ArrivalsIpv6() : Arrivals(kServerIpv6) {}
 };
 
-TEST_F(Arrivals, GoodFrameIsTakenAndItsSenderAnswered) {
+TEST_F(Arrivals, AcceptsAGoodFrameAndAnswersItsSender) {
   bed_.inject_raw(frame_ipv4());
   bed_.run();
   const auto sent = bed_.take();
@@ -90,20 +90,20 @@ TEST_F(Arrivals, GoodFrameIsTakenAndItsSenderAnswered) {
   EXPECT_EQ(sent[1].gradients, (Values{11, 22}));
 }
 
-TEST_F(Arrivals, PaddingBehindTheIpPacketIsNotPartOfIt) {
+TEST_F(Arrivals, IgnoresPaddingBehindTheIpPacket) {
   // Ethernet pads to 60 bytes; the UDP length gives the end of the message.
   Bytes padded = frame_ipv4();
   padded.resize(padded.size() + 9, std::byte{0xee});
   expect_sum(padded);
 }
 
-TEST_F(Arrivals, NotIp) {
+TEST_F(Arrivals, RefusesNonIpFrames) {
   refused(with_u16(frame_ipv4(), kEthernetAt + 12, 0x0806), Outcome::kNotIp);  // ARP.
   refused(with_u16(frame_ipv4(), kEthernetAt + 12, 0x8100), Outcome::kNotIp);  // VLAN tag.
   expect_sum(frame_ipv4());
 }
 
-TEST_F(Arrivals, FrameCutAnywhereIsRefused) {
+TEST_F(Arrivals, RefusesAnyTruncatedFrame) {
   const Bytes good = frame_ipv4();
   for (size_t size = 0; size < good.size(); size++) {
     SCOPED_TRACE(size);
@@ -113,7 +113,7 @@ TEST_F(Arrivals, FrameCutAnywhereIsRefused) {
   expect_sum(good);
 }
 
-TEST_F(Arrivals, BadIpHeader) {
+TEST_F(Arrivals, RefusesBadIpHeaders) {
   const auto total = static_cast<uint16_t>(frame_ipv4().size() - kIpAt);
   refused(with_u8(frame_ipv4(), kIpAt, 0x65), Outcome::kBadIpHeader);     // Version 6.
   refused(with_u8(frame_ipv4(), kIpAt, 0x44), Outcome::kBadIpHeader);     // Four words long.
@@ -122,31 +122,31 @@ TEST_F(Arrivals, BadIpHeader) {
   expect_sum(frame_ipv4());
 }
 
-TEST_F(Arrivals, IpOptions) {
+TEST_F(Arrivals, RefusesIpOptions) {
   refused(with_u8(frame_ipv4(), kIpAt, 0x46), Outcome::kIpOptions);
   refused(with_u8(frame_ipv4(), kIpAt, 0x4f), Outcome::kIpOptions);
   expect_sum(frame_ipv4());
 }
 
-TEST_F(Arrivals, Fragments) {
+TEST_F(Arrivals, RefusesFragments) {
   refused(with_u16(frame_ipv4(), kIpAt + 6, 0x2000), Outcome::kFragment);  // More to come.
   refused(with_u16(frame_ipv4(), kIpAt + 6, 0x0001), Outcome::kFragment);  // At 8 bytes.
   refused(with_u16(frame_ipv4(), kIpAt + 6, 0x3fff), Outcome::kFragment);
   expect_sum(with_u16(frame_ipv4(), kIpAt + 6, 0x4000));  // Do not fragment.
 }
 
-TEST_F(Arrivals, NotUdp) {
+TEST_F(Arrivals, RefusesProtocolsOtherThanUdp) {
   refused(with_u8(frame_ipv4(), kIpAt + 9, 6), Outcome::kNotUdp);
   expect_sum(frame_ipv4());
 }
 
-TEST_F(Arrivals, WrongPort) {
+TEST_F(Arrivals, RefusesOtherUdpPorts) {
   refused(with_u16(frame_ipv4(), kUdpAtIpv4 + 2, 12001), Outcome::kWrongPort);
   refused(with_u16(frame_ipv4(), kUdpAtIpv4 + 2, 0), Outcome::kWrongPort);
   expect_sum(frame_ipv4());
 }
 
-TEST_F(Arrivals, UdpLengthThatDoesNotFit) {
+TEST_F(Arrivals, RefusesWrongUdpLengths) {
   const auto udp = static_cast<uint16_t>(frame_ipv4().size() - kUdpAtIpv4);
   for (const uint16_t length : {uint16_t{0}, uint16_t{7}, static_cast<uint16_t>(udp + 1)}) {
     refused(with_u16(frame_ipv4(), kUdpAtIpv4 + 4, length), Outcome::kTruncated);
@@ -158,7 +158,7 @@ TEST_F(Arrivals, UdpLengthThatDoesNotFit) {
   expect_sum(frame_ipv4());
 }
 
-TEST_F(ArrivalsIpv6, GoodFrameIsTaken) { expect_sum(frame_ipv6()); }
+TEST_F(ArrivalsIpv6, AcceptsAGoodFrame) { expect_sum(frame_ipv6()); }
 
 TEST_F(ArrivalsIpv6, EachFaultHasItsCounter) {
   const auto payload = static_cast<uint16_t>(frame_ipv6().size() - kUdpAtIpv6);
@@ -216,7 +216,7 @@ std::vector<Bytes> good_payloads(const Member& member) {
   return payloads;
 }
 
-TEST_F(Arrivals, AnyFrameIsHarmless) {
+TEST_F(Arrivals, RandomFramesAreHarmless) {
   const uint64_t seed = testing::seed_from_env();
   SCOPED_TRACE(testing::replay_hint(seed));
   Prng prng(seed);
@@ -227,7 +227,7 @@ TEST_F(Arrivals, AnyFrameIsHarmless) {
   throw_at(bed_, seeds, prng);
 }
 
-TEST(ArrivalsUdpPayload, AnyPayloadIsHarmless) {
+TEST(ArrivalsUdpPayload, RandomPayloadsAreHarmless) {
   const uint64_t seed = testing::seed_from_env();
   SCOPED_TRACE(testing::replay_hint(seed));
   Prng prng(seed);
@@ -238,7 +238,7 @@ TEST(ArrivalsUdpPayload, AnyPayloadIsHarmless) {
   }
 }
 
-TEST(ArrivalsUdpPayload, AnyPayloadIsHarmlessInASession) {
+TEST(ArrivalsUdpPayload, RandomPayloadsAreHarmlessInASession) {
   const uint64_t seed = testing::seed_from_env();
   SCOPED_TRACE(testing::replay_hint(seed));
   Prng prng(seed);

@@ -47,7 +47,7 @@ std::vector<std::string> lines_until_end(ChildProcess& child) {
   return lines;
 }
 
-TEST(ChildProcess, GivesLinesErrorsAndStatus) {
+TEST(ChildProcess, ReturnsLinesErrorsAndStatus) {
   ChildProcess child = shell("echo one; echo two; echo trouble >&2; exit 3");
   EXPECT_THAT(lines_until_end(child), ElementsAre("one", "two"));
   EXPECT_EQ(child.stderr_tail(), "trouble\n");
@@ -55,13 +55,13 @@ TEST(ChildProcess, GivesLinesErrorsAndStatus) {
   EXPECT_FALSE(child.ended_well());
 }
 
-TEST(ChildProcess, EndsWellWithStatusZero) {
+TEST(ChildProcess, StatusZeroIsSuccess) {
   ChildProcess child = shell("exit 0");
   EXPECT_TRUE(lines_until_end(child).empty());
   EXPECT_TRUE(child.ended_well());
 }
 
-TEST(ChildProcess, SignalEndsItAndIsNamed) {
+TEST(ChildProcess, EndTextNamesTheSignal) {
   ChildProcess child = shell("echo up; exec sleep 1000");
   wait_for_output(child);
   EXPECT_EQ(child.end_text(), "");
@@ -70,7 +70,7 @@ TEST(ChildProcess, SignalEndsItAndIsNamed) {
   EXPECT_EQ(child.end_text(), "signal 9 (Killed)");
 }
 
-TEST(ChildProcess, MissingProgramIsSaid) {
+TEST(ChildProcess, ReportsAMissingProgram) {
   auto child = ChildProcess::start(
       {.name = "child", .program = "/nowhere/program", .arguments = {}, .inherited_files = {}});
   ASSERT_TRUE(child);
@@ -128,13 +128,13 @@ class EndWatch {
   std::array<int, 2> ends_{};
 };
 
-TEST(ChildProcess, DestructorKills) {
+TEST(ChildProcess, DestructorKillsTheChild) {
   EndWatch watch;
   { const ChildProcess child = shell("exec sleep 1000", {watch.writing_end()}); }
   EXPECT_TRUE(watch.all_gone());
 }
 
-TEST(ChildProcess, DiesWithItsParent) {
+TEST(ChildProcess, ChildDiesWithItsParent) {
   EndWatch watch;
   const pid_t middle = fork();
   if (middle == 0) {

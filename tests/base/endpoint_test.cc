@@ -15,7 +15,7 @@ TEST(Endpoint, ParsesBothFamiliesAndPrintsThemBack) {
   EXPECT_EQ(Endpoint::parse("127.0.0.1:12000").value(), Endpoint::ipv4(0x7f000001, 12000));
 }
 
-TEST(Endpoint, RefusesWhatIsNotHostAndPort) {
+TEST(Endpoint, RefusesTextsWithoutHostAndPort) {
   for (const char* text : {"", ":1", "127.0.0.1", "127.0.0.1:", "127.0.0.1:0", "127.0.0.1:65536",
                            "127.0.0.1:12x", "::1:12000", "[::1:12000", "256.0.0.1:1", "host:1"}) {
     const auto endpoint = Endpoint::parse(text);
@@ -24,13 +24,13 @@ TEST(Endpoint, RefusesWhatIsNotHostAndPort) {
   }
 }
 
-TEST(Endpoint, KnowsMulticast) {
+TEST(Endpoint, RecognisesMulticast) {
   EXPECT_TRUE(Endpoint::parse("239.1.2.3:12000")->is_multicast());
   EXPECT_TRUE(Endpoint::parse("[ff02::1]:12000")->is_multicast());
   EXPECT_FALSE(Endpoint::parse("127.0.0.1:12000")->is_multicast());
 }
 
-TEST(Endpoint, DefaultIsNobody) { EXPECT_FALSE(Endpoint{}.is_set()); }
+TEST(Endpoint, DefaultIsUnset) { EXPECT_FALSE(Endpoint{}.is_set()); }
 
 }  // namespace
 }  // namespace tributary

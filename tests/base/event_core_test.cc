@@ -39,7 +39,7 @@ INSTANTIATE_TEST_SUITE_P(Queues, EventCoreOrder, ::testing::Values(Queue::kCalen
                            return chosen.param == Queue::kHeap ? "heap" : "calendar";
                          });
 
-TEST_P(EventCoreOrder, TimeThenPriorityThenSequence) {
+TEST_P(EventCoreOrder, OrdersByTimePriorityAndSequence) {
   EventCore core(GetParam());
   Recorder target(core);
   core.schedule(at_ns(2), EventPriority::kControl, target, 1);
@@ -57,7 +57,7 @@ TEST_P(EventCoreOrder, TimeThenPriorityThenSequence) {
   EXPECT_EQ(core.next_at(), Instant::never());
 }
 
-TEST_P(EventCoreOrder, WhatAHandlerSchedulesForNowComesInItsPlace) {
+TEST_P(EventCoreOrder, OrdersEventsThatAHandlerAddsForTheSameTime) {
   EventCore core(GetParam());
   Recorder target(core);
   target.then = [&](uint64_t argument) {
@@ -101,7 +101,7 @@ TEST_P(EventCoreOrder, RunUntilDoneStopsAtItsConditionOrBeforeItsLimit) {
   EXPECT_EQ(core.now(), at_ns(4));
 }
 
-TEST(EventCoreDeath, AnEventInThePastIsABug) {
+TEST(EventCoreDeath, RejectsAnEventInThePast) {
   EventCore core;
   Recorder target(core);
   core.run_until(at_ns(10));
@@ -173,7 +173,7 @@ std::vector<std::pair<int64_t, uint64_t>> run_load(Queue queue, const Load& load
   return target.seen;
 }
 
-TEST_P(EventCoreLoad, BothQueuesMatchTheSortedList) {
+TEST_P(EventCoreLoad, BothQueuesMatchASortedList) {
   const uint64_t seed = testing::seed_from_env();
   SCOPED_TRACE(testing::replay_hint(seed));
   const auto calendar = run_load(Queue::kCalendar, GetParam(), seed);
@@ -181,7 +181,7 @@ TEST_P(EventCoreLoad, BothQueuesMatchTheSortedList) {
 }
 
 // An event that is scheduled between two runs may lie before the day that the calendar has opened.
-TEST(EventCore, EventsFromOutsideBeforeAFarOneAreInOrder) {
+TEST(EventCore, OrdersEventsAddedBeforeADistantOne) {
   const uint64_t seed = testing::seed_from_env();
   SCOPED_TRACE(testing::replay_hint(seed));
   Prng prng(seed);

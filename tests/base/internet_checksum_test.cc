@@ -11,7 +11,7 @@
 namespace tributary {
 namespace {
 
-TEST(Checksum, SumsByHand) {
+TEST(Checksum, SumsMatchHandWorkedValues) {
   EXPECT_EQ(word_sum({}), 0);
   EXPECT_EQ(word_sum(from_hex("12")), 0x1200);  // An odd last byte is the high byte.
   EXPECT_EQ(word_sum(from_hex("12 34 56")), 0x1234 + 0x5600);
@@ -31,7 +31,7 @@ uint16_t word_by_word(std::span<const std::byte> bytes) {
   return static_cast<uint16_t>(sum);
 }
 
-TEST(Checksum, RandomBytesOfAnyLengthAndAlignment) {
+TEST(Checksum, MatchesAPlainSumAtAnyLengthAndAlignment) {
   const uint64_t seed = testing::seed_from_env();
   SCOPED_TRACE(testing::replay_hint(seed));
   Prng prng(seed);

@@ -43,7 +43,7 @@ std::string refusal(std::string_view text) {
   return row ? "accepted" : row.error().text;
 }
 
-TEST(KeyTable, WrittenValuesAndDefaults) {
+TEST(KeyTable, ReturnsGivenValuesAndDefaults) {
   const auto row = table().parse("id=7,mitigation=on,timeout_ms=50,group=239.1.2.3:12000");
   ASSERT_TRUE(row.has_value()) << row.error().text;
   EXPECT_EQ(row->uint("id"), 7U);
@@ -55,12 +55,12 @@ TEST(KeyTable, WrittenValuesAndDefaults) {
   EXPECT_EQ(row->where(), "--job");
 }
 
-TEST(KeyTable, EndsOfARangeAreAllowed) {
+TEST(KeyTable, AcceptsTheEndsOfARange) {
   EXPECT_EQ(table().parse("id=0,sources=1")->uint("sources"), 1U);
   EXPECT_EQ(table().parse("id=255,sources=256")->uint("sources"), 256U);
 }
 
-TEST(KeyTable, TextKeepsEqualsSigns) {
+TEST(KeyTable, TextValuesMayContainEqualsSigns) {
   EXPECT_EQ(table().parse("id=1,label=a=b")->text("label"), "a=b");
 }
 
@@ -97,7 +97,7 @@ TEST(KeyTable, RefusesValuesOutOfRange) {
             "--job: timeout_ms=0 is out of range; allowed: whole milliseconds from 1 to 60000");
 }
 
-TEST(KeyTable, RefusesRowsThatAreIncompleteOrMalformed) {
+TEST(KeyTable, RefusesIncompleteAndMalformedRows) {
   EXPECT_EQ(refusal("sources=2"),
             "--job: key 'id' is missing; allowed: a whole number from 0 to 255");
   EXPECT_EQ(refusal("id=1,id=2"), "--job: key 'id' is given twice; allowed: once");
@@ -109,7 +109,7 @@ TEST(KeyTable, RefusesRowsThatAreIncompleteOrMalformed) {
   EXPECT_EQ(refusal("=1"), "--job: '=1' is not key=value; allowed: key=value,key=value,…");
 }
 
-TEST(KeyTable, TypesOfAFileMustFit) {
+TEST(KeyTable, RefusesWrongTypesFromAFile) {
   const WrittenKey id{.name = "id", .text = "1", .type = WrittenType::kText, .where = "f.toml:2"};
   const auto row = table().read(std::array{id}, "f.toml:1");
   ASSERT_FALSE(row.has_value());
@@ -124,7 +124,7 @@ TEST(KeyTable, HelpNamesEachKeyWithItsRange) {
   EXPECT_NE(help.find("label: for reports (text that is not empty)"), std::string::npos);
 }
 
-TEST(KeyTableDeathTest, AWrongTableIsABug) {
+TEST(KeyTableDeathTest, RejectsAWrongTable) {
   constexpr std::array<KeySpec, 2> kTwice{{{.name = "a"}, {.name = "a"}}};
   EXPECT_DEATH(KeyTable("t", kTwice), "");
   constexpr std::array<KeySpec, 1> kDefaultOutOfRange{
@@ -132,14 +132,14 @@ TEST(KeyTableDeathTest, AWrongTableIsABug) {
   EXPECT_DEATH(KeyTable("t", kDefaultOutOfRange), "");
 }
 
-TEST(KeyTableDeathTest, AGetterOfTheWrongTypeIsABug) {
+TEST(KeyTableDeathTest, RejectsAGetterOfTheWrongType) {
   const auto row = table().parse("id=1");
   EXPECT_DEATH(static_cast<void>(row->flag("id")), "");
   EXPECT_DEATH(static_cast<void>(row->uint("absent")), "");
   EXPECT_DEATH(static_cast<void>(row->text("label")), "");  // Neither written nor defaulted.
 }
 
-TEST(UnknownName, SuggestsOnlyWhatIsNear) {
+TEST(UnknownName, SuggestsOnlySimilarNames) {
   const std::array<std::string, 2> allowed{"window", "world"};
   EXPECT_EQ(unknown_name("flag", "windw", allowed),
             "unknown flag 'windw' (did you mean 'window'?); allowed: window, world");
@@ -147,7 +147,7 @@ TEST(UnknownName, SuggestsOnlyWhatIsNear) {
   EXPECT_EQ(unknown_name("flag", "x", {}), "unknown flag 'x'; allowed: none");
 }
 
-TEST(KeyTable, RandomRowsComeBack) {
+TEST(KeyTable, RandomRowsSurviveARoundTrip) {
   const uint64_t seed = testing::seed_from_env();
   SCOPED_TRACE(testing::replay_hint(seed));
   testing::Prng prng(seed);
@@ -174,7 +174,7 @@ TEST(KeyTable, RandomRowsComeBack) {
   }
 }
 
-TEST(KeyTable, NumbersAreFiniteAndWithinTheirRange) {
+TEST(KeyTable, RefusesNumbersOutsideTheirRange) {
   const KeySpec share{.name = "share", .type = KeyType::kNumber, .number_max = 1.0};
   const auto convert = [&share](std::string text, WrittenType type = WrittenType::kUntyped) {
     const auto value =

@@ -8,7 +8,7 @@
 namespace tributary {
 namespace {
 
-TEST(Prng, GivesThePublishedSplitMix64Sequence) {
+TEST(Prng, MatchesThePublishedSplitMix64Sequence) {
   Prng prng(1234567);
   EXPECT_EQ(prng.any_u64(), 6457827717110365317ULL);
   EXPECT_EQ(prng.any_u64(), 3203168211198807973ULL);
@@ -23,7 +23,7 @@ TEST(Prng, BelowCoversItsRangeEvenly) {
   EXPECT_EQ(prng.below(0), 0U);
 }
 
-TEST(Prng, ChanceHitsItsProbability) {
+TEST(Prng, ChanceMatchesItsProbability) {
   Prng prng(2);
   uint32_t hits = 0;
   for (uint32_t i = 0; i < 100'000; i++) hits += prng.chance(0.16) ? 1 : 0;

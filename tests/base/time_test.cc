@@ -23,7 +23,7 @@ TEST(Time, UnitsAreExactMultiples) {
   EXPECT_EQ(from_seconds(0.25), milliseconds(250));
 }
 
-TEST(Time, InstantsDifferByDurations) {
+TEST(Time, DifferenceOfInstantsIsADuration) {
   const Instant start(seconds(5));
   EXPECT_EQ((start + milliseconds(3)) - start, milliseconds(3));
   EXPECT_LT(start - nanoseconds(1), start);

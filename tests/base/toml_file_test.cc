@@ -11,7 +11,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-TEST(TomlFile, KeysComeInTheirOrderWithTheirPlaces) {
+TEST(TomlFile, KeepsTheOrderAndPlaceOfKeys) {
   const testing::ScratchDirectory scratch;
   const std::string path = scratch.file("a.toml", R"(zebra = 1
 [link]

@@ -14,7 +14,7 @@ class Kept final : public TraceSink {
   std::vector<TraceEvent> events;
 };
 
-TEST(Trace, EveryKindHasANameOfItsOwn) {
+TEST(Trace, KindNamesAreUnique) {
   std::set<std::string> names;
   for (uint32_t i = 0; i < kTraceKindCount; i++) {
     const auto kind = static_cast<TraceKind>(i);
@@ -28,7 +28,7 @@ TEST(Trace, EveryKindHasANameOfItsOwn) {
   EXPECT_EQ(trace_kind(""), std::nullopt);
 }
 
-TEST(Trace, ValuesAsText) {
+TEST(Trace, FormatsValuesAsText) {
   EXPECT_EQ(trace_value_text(uint64_t{7}), "7");
   EXPECT_EQ(trace_value_text(int64_t{-7}), "-7");
   EXPECT_EQ(trace_value_text(true), "yes");
@@ -38,7 +38,7 @@ TEST(Trace, ValuesAsText) {
   EXPECT_EQ(trace_value_text(std::string("hit")), "hit");
 }
 
-TEST(Trace, TracerIsOffUntilSomebodyLooks) {
+TEST(Trace, TracerIsOffWithoutASink) {
   const Tracer off;
   EXPECT_FALSE(off.on());
   Kept kept;

@@ -10,7 +10,7 @@
 namespace tributary::bench {
 namespace {
 
-TEST(Quantile, LiesBetweenTheSortedValues) {
+TEST(Quantile, InterpolatesBetweenSortedValues) {
   EXPECT_DOUBLE_EQ(quantile({3, 1, 2}, 0.5), 2);
   EXPECT_DOUBLE_EQ(quantile({4, 1, 2, 3}, 0.5), 2.5);
   EXPECT_DOUBLE_EQ(quantile({4, 1, 2, 3}, 0.25), 1.75);
@@ -19,7 +19,7 @@ TEST(Quantile, LiesBetweenTheSortedValues) {
   EXPECT_DOUBLE_EQ(median({9, 1, 4}), 4);
 }
 
-TEST(TextOf, IsEmptyWhereAFileCannotBeRead) {
+TEST(TextOf, ReturnsEmptyTextIfReadingFails) {
   const ScratchFolder folder;
   std::ofstream(folder.path() / "two_lines") << "a\nb\n";
   EXPECT_EQ(text_of(folder.path() / "two_lines"), "a\nb\n");
@@ -29,7 +29,7 @@ TEST(TextOf, IsEmptyWhereAFileCannotBeRead) {
   EXPECT_EQ(text_of("/proc/self/mem"), "");
 }
 
-TEST(PinToCpu, LeavesTheThreadOneCpuAndOthersTheirs) {
+TEST(PinToCpu, PinsOnlyTheCallingThread) {
   const std::vector<int> before = cpus_allowed();
   ASSERT_FALSE(before.empty());
   std::vector<int> pinned;
@@ -41,7 +41,7 @@ TEST(PinToCpu, LeavesTheThreadOneCpuAndOthersTheirs) {
   EXPECT_EQ(cpus_allowed(), before);
 }
 
-TEST(ScratchFolder, GoesAwayWithItsContent) {
+TEST(ScratchFolder, DestructorRemovesTheFolderAndItsContent) {
   std::filesystem::path path;
   {
     const ScratchFolder one;

@@ -10,7 +10,7 @@
 namespace tributary::bench {
 namespace {
 
-TEST(PartsBench, EveryPartDoesItsWork) {
+TEST(PartsBench, EveryPartRuns) {
   const auto rows =
       run_parts_bench({.repetitions = 2, .packets_each = 2'000}, [](const std::string&) {});
   ASSERT_EQ(rows.size(), 7U);
@@ -25,7 +25,7 @@ TEST(PartsBench, EveryPartDoesItsWork) {
   EXPECT_NE(as_table(rows).find("ten jobs"), std::string::npos);
 }
 
-TEST(ReplayLoad, HasEveryContributionOnce) {
+TEST(ReplayLoad, ContainsEveryContributionOnce) {
   // 32 blocks of 3 sources in 2 jobs: the same packets in order and shuffled.
   for (const bool shuffled : {false, true}) {
     const ReplayLoad load(
@@ -48,7 +48,7 @@ TEST(ReplayLoad, MayHaveFewerBlocksThanItsWindow) {
   EXPECT_EQ(engine.results(), 320U);
 }
 
-TEST(ReplayLoad, OfOneOwnerHasItsBlocksOnly) {
+TEST(ReplayLoad, LoadOfOneOwnerContainsItsBlocksOnly) {
   // Cores own blocks in runs of 128, so core 1 of 2 owns blocks 128 to 255 of 256.
   const ReplayLoad load(
       {.gradients = 4, .window = 256, .sources = 1, .owner = 1, .owner_count = 2});

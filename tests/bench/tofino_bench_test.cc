@@ -9,7 +9,7 @@ namespace {
 
 constexpr auto kSilent = [](const std::string&) {};
 
-TEST(TofinoBench, ModelAndLoopSendTheSame) {
+TEST(TofinoBench, ModelAndLoopSendTheSamePackets) {
   const TofinoBenchConfig small{.repetitions = 2, .packets_each = 3'000};
   const auto rows = run_tofino_bench(small, kSilent);
   ASSERT_EQ(rows.size(), 4u);

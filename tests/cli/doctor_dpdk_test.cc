@@ -11,7 +11,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-TEST(DoctorDpdk, AReadyDevice) {
+TEST(DoctorDpdk, ReportsAReadyDevice) {
   io::DpdkDeviceFacts facts;
   facts.hugepage_bytes_free = 1 << 30;
   const auto findings =
@@ -22,7 +22,7 @@ TEST(DoctorDpdk, AReadyDevice) {
   EXPECT_EQ(findings[0].found, "ready, MTU 4200");
 }
 
-TEST(DoctorDpdk, FaultsAreWrongAndWarningsCostSpeed) {
+TEST(DoctorDpdk, MapsFaultsAndWarningsToVerdicts) {
   io::DpdkDeviceFacts facts;
   facts.socket = io::SocketState::kListening;
   const auto findings =
@@ -34,7 +34,7 @@ TEST(DoctorDpdk, FaultsAreWrongAndWarningsCostSpeed) {
   EXPECT_THAT(findings[1].remedy, HasSubstr("vm.nr_hugepages"));
 }
 
-TEST(DoctorDpdk, ABuildWithoutDpdkIsAFaultOnlyForWhoWantsIt) {
+TEST(DoctorDpdk, MissingDpdkIsAFaultOnlyIfRequested) {
   EXPECT_EQ(worst(examine_dpdk({}, false)), Verdict::kOk);
   EXPECT_EQ(worst(examine_dpdk({}, true)), Verdict::kOk);
   const std::vector<std::string> devices{"dpdk:nothing"};

@@ -42,7 +42,7 @@ Finding finding_of(const MachineFacts& facts, const std::string& what) {
   return {};
 }
 
-TEST(Doctor, AFaultlessMachineIsOkThroughout) {
+TEST(Doctor, FaultlessMachineIsOk) {
   for (const Finding& finding : examine(faultless())) {
     EXPECT_EQ(finding.verdict, Verdict::kOk) << finding.what << ": " << finding.found;
     EXPECT_EQ(finding.remedy, "") << finding.what;
@@ -51,7 +51,7 @@ TEST(Doctor, AFaultlessMachineIsOkThroughout) {
   EXPECT_EQ(worst({}), Verdict::kOk);
 }
 
-TEST(Doctor, AnUnknownMachineIsJudgedByWhatIsKnown) {
+TEST(Doctor, UnknownFactsCauseNoFault) {
   // No fact could be read, so only a surely slow setting is reported, and nothing is wrong.
   EXPECT_EQ(worst(examine(MachineFacts{})), Verdict::kCostsSpeed);
   EXPECT_EQ(finding_of(MachineFacts{}, "net.core.rmem_max").verdict, Verdict::kOk);
@@ -67,7 +67,7 @@ TEST(Doctor, EthernetMtuFitsTheDefaultPacket) {
   EXPECT_THAT(finding.remedy, HasSubstr("ip link set dev eth0 mtu 9000"));
 }
 
-TEST(Doctor, AFullPacketNeeds4188Bytes) {
+TEST(Doctor, FullPacketNeeds4188Bytes) {
   // 1024 gradients of 4 bytes behind 20 + 8 + 64 = 92 bytes of headers: 4188.
   MachineFacts facts = faultless();
   facts.interfaces[0].mtu_bytes = 4187;
@@ -76,7 +76,7 @@ TEST(Doctor, AFullPacketNeeds4188Bytes) {
   EXPECT_EQ(finding_of(facts, "MTU of eth0").verdict, Verdict::kOk);
 }
 
-TEST(Doctor, ASmallMtuNamesTheGradientsThatFit) {
+TEST(Doctor, SmallMtuNamesTheGradientsThatFit) {
   MachineFacts facts = faultless();
   facts.interfaces[0].mtu_bytes = 1460;  // (1460 - 92) / 4 = 342.
   EXPECT_THAT(finding_of(facts, "MTU of eth0").remedy, HasSubstr("--gradients 342"));
@@ -84,13 +84,13 @@ TEST(Doctor, ASmallMtuNamesTheGradientsThatFit) {
   EXPECT_THAT(finding_of(facts, "MTU of eth0").found, HasSubstr("0 gradients"));
 }
 
-TEST(Doctor, AnInterfaceThatIsDownCostsNothing) {
+TEST(Doctor, IgnoresAnInterfaceThatIsDown) {
   MachineFacts facts = faultless();
   facts.interfaces[0] = {.name = "eth0", .mtu_bytes = 1500, .up = false, .loopback = false};
   EXPECT_EQ(finding_of(facts, "MTU of eth0").verdict, Verdict::kOk);
 }
 
-TEST(Doctor, SmallBuffersCostSpeedUnlessTheUserMayPassThem) {
+TEST(Doctor, SmallBuffersCostSpeedUnlessTheUserMayExceedThem) {
   MachineFacts facts = faultless();
   facts.receive_buffer_bytes_max = 212'992;
   const Finding finding = finding_of(facts, "net.core.rmem_max");
@@ -127,7 +127,7 @@ TEST(Doctor, MissingOffloadsAndOldKernelsCostSpeed) {
   EXPECT_EQ(worst(examine(facts)), Verdict::kCostsSpeed);
 }
 
-TEST(Doctor, ATakenPortIsWrong) {
+TEST(Doctor, PortInUseIsAFault) {
   MachineFacts facts = faultless();
   facts.port_refusal = "Address already in use";
   const Finding finding = finding_of(facts, "UDP port 12000");
@@ -136,13 +136,13 @@ TEST(Doctor, ATakenPortIsWrong) {
   EXPECT_EQ(worst(examine(facts)), Verdict::kWrong);
 }
 
-TEST(Doctor, NoSocketsAreWrong) {
+TEST(Doctor, MissingSocketsAreAFault) {
   MachineFacts facts = faultless();
   facts.socket_refusal = "Operation not permitted";
   EXPECT_EQ(finding_of(facts, "UDP sockets").verdict, Verdict::kWrong);
 }
 
-TEST(Doctor, TextAndJsonSayTheSame) {
+TEST(Doctor, TextAndJsonAgree) {
   MachineFacts facts = faultless();
   facts.port_refusal = "Address already in use";
   const std::vector<Finding> findings = examine(facts);
@@ -158,7 +158,7 @@ TEST(Doctor, TextAndJsonSayTheSame) {
   }
 }
 
-TEST(Doctor, RunsHereAndRefusesAFileItCannotWrite) {
+TEST(Doctor, RunsAndRefusesAnUnwritableFile) {
   std::ostringstream out;
   std::ostringstream err;
   DoctorOptions options;

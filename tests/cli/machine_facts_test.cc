@@ -86,7 +86,7 @@ TEST_F(MachineFactsTest, ReadsProcAndSys) {
   EXPECT_EQ(facts.clock_source, "kvm-clock");
 }
 
-TEST_F(MachineFactsTest, WhatCannotBeReadIsAbsent) {
+TEST_F(MachineFactsTest, UnreadableFactsAreAbsent) {
   write("sys/fs/cgroup/cpu.max", "max 100000");
   write("proc/sys/net/core/rmem_max", "words");
   const MachineFacts facts = gather_facts(12000, root_);
@@ -98,7 +98,7 @@ TEST_F(MachineFactsTest, WhatCannotBeReadIsAbsent) {
   EXPECT_GE(facts.cores_online, 1U);
 }
 
-TEST_F(MachineFactsTest, AHeldPortIsRefusedAndAFreeOneIsNot) {
+TEST_F(MachineFactsTest, DetectsPortsInUse) {
   const HeldPort held;
   const MachineFacts facts = gather_facts(held.port(), root_);
   EXPECT_EQ(facts.socket_refusal, "");

@@ -29,7 +29,7 @@ std::string error_of(const std::vector<std::string>& sessions,
   return config ? "allowed" : config.error().text;
 }
 
-TEST(ServeSwitchml, SessionsByHand) {
+TEST(ServeSwitchml, ParsesSessions) {
   const auto config =
       config_of({"workers=10.0.0.1+10.0.0.2", "workers=10.0.0.3,elements=64,slots=8"});
   ASSERT_TRUE(config.has_value()) << config.error().text;
@@ -43,14 +43,14 @@ TEST(ServeSwitchml, SessionsByHand) {
   EXPECT_TRUE(config->control.addresses.empty());
 }
 
-TEST(ServeSwitchml, ControlPointsByHand) {
+TEST(ServeSwitchml, ParsesControlPoints) {
   const auto config = config_of({}, {"10.0.0.254", "10.0.0.254:50100"});
   ASSERT_TRUE(config.has_value()) << config.error().text;
   EXPECT_EQ(config->control.addresses,
             (std::vector{Endpoint::ipv4(0x0a0000fe, 50'099), Endpoint::ipv4(0x0a0000fe, 50'100)}));
 }
 
-TEST(ServeSwitchml, NothingSaidIsOneControlPointOnLoopback) {
+TEST(ServeSwitchml, DefaultsToOneControlPointOnLoopback) {
   const auto config = config_of({});
   if (!server::ControlServer::available()) {
     EXPECT_THAT(config.error().text, HasSubstr("built without gRPC"));
@@ -59,7 +59,7 @@ TEST(ServeSwitchml, NothingSaidIsOneControlPointOnLoopback) {
   EXPECT_EQ(config->control.addresses, (std::vector{Endpoint::ipv4(0x7f000001, 50'099)}));
 }
 
-TEST(ServeSwitchml, ControlCallsCanNameAnIpv4AddressAlone) {
+TEST(ServeSwitchml, RefusesIpv6ControlPoints) {
   server::SwitchmlConfig config;
   config.listen.address.fill(0x20);
   SwitchmlFlags flags;
@@ -71,7 +71,7 @@ TEST(ServeSwitchml, ControlCallsCanNameAnIpv4AddressAlone) {
   EXPECT_TRUE(with_switchml_flags(config, flags).has_value());
 }
 
-TEST(ServeSwitchml, WhatIsNotAllowedIsRefused) {
+TEST(ServeSwitchml, RefusesSettingsThatAreNotAllowed) {
   EXPECT_THAT(error_of({"elements=64"}), HasSubstr("workers"));
   EXPECT_THAT(error_of({"workers=10.0.0.1,elements=128"}),
               HasSubstr("elements=128; allowed: 64 or 256"));

@@ -108,7 +108,7 @@ class SettingsTest : public ::testing::Test {
   std::filesystem::path folder_;
 };
 
-TEST_F(SettingsTest, FlagsAndDefaults) {
+TEST_F(SettingsTest, ParsesFlagsAndDefaults) {
   const Parsed parsed =
       parse({"serve", "--window", "128", "--listen", "0.0.0.0:13000", "--timeout-ms=50", "--verify",
              "--job", "id=1,mitigation=on", "--job", "id=2,sources=4"});
@@ -125,7 +125,7 @@ TEST_F(SettingsTest, FlagsAndDefaults) {
   EXPECT_EQ(parsed.jobs[1].uint("sources"), 4U);
 }
 
-TEST_F(SettingsTest, AFileSaysTheSame) {
+TEST_F(SettingsTest, FileSetsTheSameValuesAsFlags) {
   const Parsed parsed = parse({"serve", "--config", file(R"(
 window = 128
 listen = "0.0.0.0:13000"
@@ -155,14 +155,14 @@ sources = 4
   EXPECT_TRUE(parsed.jobs[1].where().ends_with("c.toml:12")) << parsed.jobs[1].where();
 }
 
-TEST_F(SettingsTest, OneTableMayStandAlone) {
+TEST_F(SettingsTest, AcceptsASingleTable) {
   const Parsed parsed = parse({"serve", "--config", file("[job]\nid = 3\n")});
   ASSERT_FALSE(parsed.exit.has_value()) << parsed.err;
   ASSERT_EQ(parsed.jobs.size(), 1U);
   EXPECT_EQ(parsed.jobs[0].uint("id"), 3U);
 }
 
-TEST_F(SettingsTest, FlagBeatsFileBeatsDefault) {
+TEST_F(SettingsTest, FlagOverridesFileAndFileOverridesDefault) {
   const std::string path = file("window = 32\ntimeout-ms = 20\nverify = true\n[job]\nid = 3\n");
   // The order of --config and the flag makes no difference.
   for (const auto& args : {std::vector<std::string>{"serve", "--config", path, "--window", "8"},
@@ -181,7 +181,7 @@ TEST_F(SettingsTest, FlagBeatsFileBeatsDefault) {
   EXPECT_FALSE(flags.verify);
 }
 
-TEST_F(SettingsTest, HelpEndsWithSuccess) {
+TEST_F(SettingsTest, HelpReturnsSuccess) {
   const Parsed parsed = parse({"serve", "--help"});
   EXPECT_EQ(parsed.exit, 0);
   EXPECT_TRUE(parsed.err.empty());
@@ -201,7 +201,7 @@ TEST_F(SettingsTest, RefusesUnknownFlagsAndCommands) {
             "tributary: unknown command 'serv' (did you mean 'serve'?); allowed: doctor, serve\n");
 }
 
-TEST_F(SettingsTest, RefusesMissingThings) {
+TEST_F(SettingsTest, RefusesMissingFlagsAndValues) {
   EXPECT_TRUE(refusal({}).starts_with("tributary: --job is missing; allowed: KEY=VALUE"));
   EXPECT_TRUE(refusal({"--job", "id=1", "--window"}).starts_with("tributary: --window"));
   EXPECT_EQ(parse({}).exit, kExitUsage);
@@ -280,7 +280,7 @@ TEST_F(SettingsTest, RefusesTablesOfAFile) {
             "c.toml:3: mitigation=1 is a whole number; allowed: on, off, true, false\n");
 }
 
-TEST_F(SettingsTest, AWrongFileIsRefusedEvenWhereAFlagWins) {
+TEST_F(SettingsTest, RefusesAWrongFileEvenIfAFlagOverridesIt) {
   EXPECT_EQ(file_refusal("[job]\nid = 300\n", {"--job", "id=1"}),
             "c.toml:2: id=300 is out of range; allowed: a whole number from 0 to 255\n");
 }

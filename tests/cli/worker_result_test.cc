@@ -52,7 +52,7 @@ TEST(WorkerResult, GoodputIsTensorBytesOverBusyTime) {
   EXPECT_EQ(goodput_gbytes_per_second(WorkerResult{}), 0.0);
 }
 
-TEST(WorkerResult, OnlyAWholeAndRightRunSucceeds) {
+TEST(WorkerResult, OnlyACompleteAndExactRunSucceeds) {
   WorkerResult result = three_iterations();
   EXPECT_EQ(exit_code(result), 0);
   result.wrong = 1;
@@ -64,7 +64,7 @@ TEST(WorkerResult, OnlyAWholeAndRightRunSucceeds) {
   EXPECT_EQ(exit_code(result), kExitInterrupted);
 }
 
-TEST(WorkerResult, JsonAndTableShowTheSameRun) {
+TEST(WorkerResult, JsonAndTableAgree) {
   WorkerResult result = three_iterations();
   result.options.json_path = ::testing::TempDir() + "worker_result_test.json";
   ASSERT_EQ(write_json(result), "");
@@ -89,7 +89,7 @@ TEST(WorkerResult, JsonAndTableShowTheSameRun) {
   EXPECT_THAT(table, HasSubstr("yes, 0 of 3000000 elements wrong"));
 }
 
-TEST(WorkerResult, AJsonFileThatCannotBeWrittenIsNamed) {
+TEST(WorkerResult, ErrorNamesAnUnwritableJsonFile) {
   WorkerResult result;
   EXPECT_EQ(write_json(result), "");  // No file is wanted.
   result.options.json_path = "/nonexistent/x.json";

@@ -76,7 +76,7 @@ std::vector<int> order_of(uint64_t seed) {
   return order;
 }
 
-TEST(StepMachine, SeedDecidesTheOrder) {
+TEST(StepMachine, SeedDeterminesTheOrder) {
   EXPECT_EQ(order_of(1), order_of(1));
   EXPECT_NE(order_of(1), order_of(2));
 }
@@ -89,7 +89,7 @@ Thread post_then_read(M& m, uint64_t& word, uint64_t& seen) {
   seen = co_await m.issue(Xtxn{XtxnKind::kRead, &word, 8}, [&word] { return word; });
 }
 
-TEST(StepMachine, OneThreadsRequestsToOneTargetStayInOrder) {
+TEST(StepMachine, RequestsOfAThreadToOneTargetStayInOrder) {
   for (uint64_t seed = 0; seed < 50; seed++) {
     StepMachine m({.seed = seed});
     uint64_t word = 0;
@@ -170,7 +170,7 @@ TEST(StepMachine, ConcurrentLeafLoopsAddEveryGradientOnce) {
   }
 }
 
-TEST(StepMachine, LeafLoopIsThePapersChunkLoop) {
+TEST(StepMachine, LeafLoopMatchesThePapersChunkLoop) {
   Prng prng(1);
   StepMachine m({.seed = 1});
   // 12 + 245 * 4 = 992 bytes: 45 gradients in the head, then 800 bytes of tail.
@@ -246,7 +246,7 @@ Thread start_nested(M& m, int depth) {
   co_await nested(m, depth);
 }
 
-TEST(StepMachine, NotesTheDeepestCall) {
+TEST(StepMachine, RecordsTheDeepestCall) {
   StepMachine m({.seed = 1});
   m.start_timer([](StepMachine& machine) { start_nested(machine, 2); });
   m.run();
@@ -278,7 +278,7 @@ Thread send_then_change(M& m, std::vector<std::byte>& payload, bool release) {
                    [&payload] { payload[1] = std::byte{9}; });
 }
 
-TEST(StepMachine, RecordsWhatWasSentAsItWas) {
+TEST(StepMachine, RecordsSentPayloadsUnchanged) {
   StepMachine m({.seed = 1});
   std::vector<std::byte> payload(4, std::byte{1});
   m.start_timer([&](StepMachine& machine) { send_then_change(machine, payload, true); });
@@ -291,7 +291,7 @@ TEST(StepMachine, RecordsWhatWasSentAsItWas) {
   EXPECT_TRUE(m.sent()[1].small);
 }
 
-TEST(StepMachineDeathTest, ChangingASentPayloadStops) {
+TEST(StepMachineDeathTest, RejectsChangingASentPayload) {
   const auto change = [] {
     StepMachine m({.seed = 1});
     std::vector<std::byte> payload(4, std::byte{1});
@@ -314,7 +314,7 @@ Thread give_up_transaction(M& m) {
   co_return;
 }
 
-TEST(StepMachineDeathTest, WrongProgramsStop) {
+TEST(StepMachineDeathTest, RejectsWrongPrograms) {
   const auto drop = [] {
     StepMachine m({.seed = 1});
     m.start(std::vector<std::byte>(1), kSource, [](StepMachine& machine) { drop_twice(machine); });

@@ -29,7 +29,7 @@ TEST(AutoTerms, PacketsFitTheirPathAndWindowsTheSocket) {
   }
 }
 
-TEST(AutoTerms, TheKernelKnowsThePathsMtu) {
+TEST(AutoTerms, KernelReportsThePathMtu) {
   // The loopback interface's own is 65536 unless somebody has changed it; never below the least.
   EXPECT_GE(io::path_mtu(Endpoint::ipv4(0x7f000001, 12000)), io::kPathMtuMin);
 }

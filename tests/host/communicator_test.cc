@@ -78,7 +78,7 @@ struct Pair {
   std::array<std::unique_ptr<Communicator>, 2> ranks;
 };
 
-TEST(Communicator, SumsAndMeansOfIntegersAndFloats) {
+TEST(Communicator, ComputesSumsAndMeansOfIntegersAndFloats) {
   Server server(3);
   for_each_rank(server.local(), 3, 0, [](uint32_t rank, Communicator& communicator) {
     std::vector<int32_t> one{static_cast<int32_t>(rank) + 1};
@@ -103,7 +103,7 @@ TEST(Communicator, SumsAndMeansOfIntegersAndFloats) {
   });
 }
 
-TEST(Communicator, LargeTensorsOverPortsThatLose) {
+TEST(Communicator, ReducesLargeTensorsOverLossyPorts) {
   Server server(4);
   for (const double loss : {0.0, 0.01, 0.05}) {
     for_each_rank(server.local(), 4, loss, [loss](uint32_t rank, Communicator& communicator) {
@@ -121,7 +121,7 @@ TEST(Communicator, LargeTensorsOverPortsThatLose) {
   }
 }
 
-TEST(Communicator, WindowsFitTheServersSocketSoThatNothingIsSentAgain) {
+TEST(Communicator, WindowsFitTheServersSocketWithoutRetransmission) {
   // A quarter of it is not counted on: 73,728 bytes hold 50 packets of 1472, of four workers.
   Server server(Server::job_of(4), /*port=*/0, /*receive_buffer_bytes=*/96 << 10);
   for_each_rank(server.local(), 4, /*loss=*/0, [](uint32_t, Communicator& communicator) {
@@ -133,7 +133,7 @@ TEST(Communicator, WindowsFitTheServersSocketSoThatNothingIsSentAgain) {
   });
 }
 
-TEST(Communicator, SeveralAtOnceAndWaitedForInAnyOrder) {
+TEST(Communicator, ConcurrentOperationsMayBeAwaitedInAnyOrder) {
   Server server(2);
   for_each_rank(server.local(), 2, 0, [](uint32_t, Communicator& communicator) {
     std::vector<std::vector<int32_t>> tensors;
@@ -147,7 +147,7 @@ TEST(Communicator, SeveralAtOnceAndWaitedForInAnyOrder) {
   });
 }
 
-TEST(Communicator, SeveralThreadsMayShareOne) {
+TEST(Communicator, SeveralThreadsMayShareACommunicator) {
   Server server(1);
   auto joined = Communicator::join(config_for(server.local(), 0, 1));
   ASSERT_TRUE(joined.has_value()) << joined.error().text;
@@ -172,7 +172,7 @@ std::string join_error(CommunicatorConfig config, Duration deadline) {
   return joined ? "joined" : joined.error().text;
 }
 
-TEST(Communicator, BadConfigurationsNameTheKeyAndWhatIsAllowed) {
+TEST(Communicator, RefusalsNameTheKeyAndAllowedValues) {
   CommunicatorConfig config;
   EXPECT_THAT(join_error(config, seconds(1)), HasSubstr("HOST:PORT"));
   config.server = Endpoint::ipv4(0x7f000001, 1);
@@ -193,7 +193,7 @@ TEST(Communicator, BadConfigurationsNameTheKeyAndWhatIsAllowed) {
   EXPECT_EQ(join_error(config, Duration()), "deadline must be longer than 0");
 }
 
-TEST(Communicator, TheServersRefusalsComeBackAtOnce) {
+TEST(Communicator, ReportsTheServersRefusalsAtOnce) {
   Server server(2);
   EXPECT_THAT(join_error(config_for(server.local(), 0, 3), seconds(20)),
               HasSubstr("has 2 ranks, not 3"));
@@ -205,7 +205,7 @@ TEST(Communicator, TheServersRefusalsComeBackAtOnce) {
   EXPECT_THAT(join_error(config, seconds(20)), HasSubstr("at most 1024 gradients a packet"));
 }
 
-TEST(Communicator, JoinsThatCannotSucceedEndAtTheirDeadline) {
+TEST(Communicator, HopelessJoinsEndAtTheirDeadline) {
   Server server(2);
   EXPECT_THAT(join_error(config_for(server.local(), 0, 2), kShort),
               HasSubstr("rank 1 has not joined job 1"));
@@ -214,14 +214,14 @@ TEST(Communicator, JoinsThatCannotSucceedEndAtTheirDeadline) {
               HasSubstr("rank 0 has not joined job 1"));
 }
 
-TEST(Communicator, NobodyThere) {
+TEST(Communicator, JoinWithoutAServerFails) {
   uint16_t port = 0;
   { port = Server(1).local().port; }  // Free again, so nobody answers.
   EXPECT_THAT(join_error(config_for(Endpoint::ipv4(0x7f000001, port), 0, 1), kShort),
               HasSubstr("does not answer"));
 }
 
-TEST(Communicator, ARankThatClosesIsNamedToThoseWhoWaitForIt) {
+TEST(Communicator, WaitersLearnWhichRankClosed) {
   Server server(2);
   Pair pair(server.local());
   pair.ranks[1]->close();
@@ -233,7 +233,7 @@ TEST(Communicator, ARankThatClosesIsNamedToThoseWhoWaitForIt) {
   EXPECT_EQ(pair.ranks[0]->all_reduce(tensor).status, Status::kPeerLeft);  // It is finished.
 }
 
-TEST(Communicator, ClosingEndsWhatIsOnItsWay) {
+TEST(Communicator, ClosingEndsPendingOperations) {
   Server server(2);
   Pair pair(server.local());
   std::vector<int32_t> tensor(10, 1);
@@ -242,7 +242,7 @@ TEST(Communicator, ClosingEndsWhatIsOnItsWay) {
   EXPECT_EQ(pair.ranks[0]->wait(ticket).status, Status::kClosed);
 }
 
-TEST(Communicator, AStoppedServerIsGone) {
+TEST(Communicator, ReportsAStoppedServer) {
   auto server = std::make_unique<Server>(2);
   Pair pair(server->local(), kShort);
   server.reset();
@@ -252,7 +252,7 @@ TEST(Communicator, AStoppedServerIsGone) {
   EXPECT_THAT(outcome.text, HasSubstr("has not answered"));
 }
 
-TEST(Communicator, ARestartedServerHasLostTheSession) {
+TEST(Communicator, RestartedServerHasLostTheSession) {
   auto server = std::make_unique<Server>(2);
   Pair pair(server->local());
   const uint16_t port = server->local().port;
@@ -263,7 +263,7 @@ TEST(Communicator, ARestartedServerHasLostTheSession) {
   EXPECT_EQ(pair.ranks[1]->all_reduce(tensor).status, Status::kSessionLost);
 }
 
-TEST(Communicator, SubmissionsRacingWithTheEndAreAllAnswered) {
+TEST(Communicator, CompletesSubmissionsThatRaceWithTheEnd) {
   Server server(2);
   for (uint32_t round = 0; round < 20; round++) {
     Pair pair(server.local());

@@ -138,7 +138,7 @@ void for_each_rank(Ranks& ranks, const std::function<void(uint32_t, Communicator
 
 // --- What is agreed ---
 
-TEST(CommunicatorThreads, TheLeastThatAnyRankWantsAndTheJobHas) {
+TEST(CommunicatorThreads, ThreadCountIsTheSmallestRequestWithinTheJob) {
   Server server(job_of(2, 4));
   struct Case {
     std::vector<uint32_t> wanted;
@@ -156,7 +156,7 @@ TEST(CommunicatorThreads, TheLeastThatAnyRankWantsAndTheJobHas) {
   }
 }
 
-TEST(CommunicatorThreads, OutOfRangeIsRefused) {
+TEST(CommunicatorThreads, RefusesThreadCountsOutOfRange) {
   const Endpoint server = Endpoint::ipv4(0x7f000001, 1);
   for (const uint32_t threads : {0U, 17U}) {
     const auto joined = Communicator::join(config_for(server, 0, 1, threads));
@@ -168,7 +168,7 @@ TEST(CommunicatorThreads, OutOfRangeIsRefused) {
   EXPECT_EQ(joined.error().text, "threads=2 is not allowed over one port; allowed is 1");
 }
 
-TEST(CommunicatorThreads, LargeTensorsUseAllSocketsSmallOnesTheFirst) {
+TEST(CommunicatorThreads, OnlyLargeTensorsUseAllSockets) {
   Server server(job_of(2, 2));
   std::array<engine::Port*, 2> sockets{};
   const auto open = [&](uint32_t rank, uint32_t channel) -> OpenedPort {
@@ -199,7 +199,7 @@ TEST(CommunicatorThreads, LargeTensorsUseAllSocketsSmallOnesTheFirst) {
 
 // --- Sums ---
 
-TEST(CommunicatorThreads, SumsHaveTheSameBitsAsWithOneThread) {
+TEST(CommunicatorThreads, SumsMatchOneThreadBitForBit) {
   const uint64_t seed = testing::seed_from_env();
   SCOPED_TRACE(::testing::Message() << "replay with TRIB_TEST_SEED=" << seed);
   constexpr uint32_t kElements = 5 * kTwoParts + 17;
@@ -282,7 +282,7 @@ void walk(uint64_t seed, uint32_t rank, uint32_t world, Communicator& communicat
   }
 }
 
-TEST(CommunicatorThreads, RandomTensorsUnderFaultsArePlainSums) {
+TEST(CommunicatorThreads, RandomTensorsUnderFaultsMatchPlainSums) {
   const uint64_t seed = testing::seed_from_env();
   SCOPED_TRACE(::testing::Message() << "replay with TRIB_TEST_SEED=" << seed);
   testing::Prng prng(seed);
@@ -307,7 +307,7 @@ TEST(CommunicatorThreads, RandomTensorsUnderFaultsArePlainSums) {
 
 // --- What goes wrong in one channel ---
 
-TEST(CommunicatorThreads, OverflowInOnePartIsTheTensorsAndTheNextOneIsGood) {
+TEST(CommunicatorThreads, OverflowInOnePartFailsOnlyItsTensor) {
   Server server(job_of(2, 2));
   Ranks ranks = join_all(server.local(), {2, 2});
   for_each_rank(ranks, [](uint32_t rank, Communicator& communicator) {
@@ -326,7 +326,7 @@ TEST(CommunicatorThreads, OverflowInOnePartIsTheTensorsAndTheNextOneIsGood) {
   });
 }
 
-TEST(CommunicatorThreads, RanksThatDisagreeAreToldTheWholeLength) {
+TEST(CommunicatorThreads, MismatchStatesTheWholeLength) {
   Server server(job_of(2, 2));
   Ranks ranks = join_all(server.local(), {2, 2});
   for_each_rank(ranks, [](uint32_t rank, Communicator& communicator) {
@@ -373,7 +373,7 @@ std::vector<Outcome> outcomes_when_dying(const std::function<bool(uint32_t chann
   return outcomes;
 }
 
-TEST(CommunicatorThreads, ARankThatDiesIsNamedByTheOthers) {
+TEST(CommunicatorThreads, OtherRanksNameADeadRank) {
   std::vector<std::vector<float>> tensors;
   const auto outcomes =
       outcomes_when_dying([](uint32_t) { return true; }, kShort, job_of(3, 2), tensors);
@@ -384,7 +384,7 @@ TEST(CommunicatorThreads, ARankThatDiesIsNamedByTheOthers) {
   }
 }
 
-TEST(CommunicatorThreads, OneDeadSocketEndsTheCallEverywhere) {
+TEST(CommunicatorThreads, DeadSocketEndsTheCallOnEveryRank) {
   std::vector<std::vector<float>> tensors;
   const auto outcomes = outcomes_when_dying([](uint32_t channel) { return channel == 1; }, kShort,
                                             job_of(3, 2), tensors);
@@ -397,7 +397,7 @@ TEST(CommunicatorThreads, OneDeadSocketEndsTheCallEverywhere) {
   }
 }
 
-TEST(CommunicatorThreads, TheFirstFailureEndsTheOtherChannelsToo) {
+TEST(CommunicatorThreads, FirstFailureEndsTheOtherChannels) {
   Server server(job_of(2, 2));
   const std::atomic<bool> alive{false};
   std::atomic<bool> is_cut{false};
@@ -423,7 +423,7 @@ TEST(CommunicatorThreads, TheFirstFailureEndsTheOtherChannelsToo) {
   EXPECT_EQ(ranks[1]->wait(tickets[1]).status, Status::kPeerLeft);
 }
 
-TEST(CommunicatorThreads, ADegradedPartDegradesTheResultAndNothingElse) {
+TEST(CommunicatorThreads, DegradedPartDegradesOnlyItsResult) {
   trio_ml::JobConfig job = job_of(3, 2);
   job.mitigation = true;
   job.timeout = milliseconds(50);
@@ -447,7 +447,7 @@ TEST(CommunicatorThreads, ADegradedPartDegradesTheResultAndNothingElse) {
   }
 }
 
-TEST(CommunicatorThreads, ClosingEndsAllPartsAndSubmissionsAreAnswered) {
+TEST(CommunicatorThreads, ClosingEndsAllPartsAndCompletesSubmissions) {
   Server server(job_of(2, 3));
   for (uint32_t round = 0; round < 10; round++) {
     Ranks ranks = join_all(server.local(), {3, 3});

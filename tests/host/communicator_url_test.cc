@@ -61,7 +61,7 @@ TEST(CommunicatorUrl, EveryKeyCanBeGiven) {
   EXPECT_EQ(parsed->reduction.scale, 2.5e6F);
 }
 
-TEST(CommunicatorUrl, AutoIsANumberToo) {
+TEST(CommunicatorUrl, AcceptsAutoForNumbers) {
   const auto parsed = parse_communicator_url(
       "tributary://box/?gradients=auto&window=auto&format=exponent&world=1", environment({}));
   ASSERT_TRUE(parsed.has_value()) << parsed.error().text;
@@ -70,7 +70,7 @@ TEST(CommunicatorUrl, AutoIsANumberToo) {
   EXPECT_EQ(parsed->config.rank, 0U);  // The only one there is.
 }
 
-TEST(CommunicatorUrl, HostsInEveryForm) {
+TEST(CommunicatorUrl, AcceptsHostsInEveryForm) {
   struct Case {
     const char* host;
     const char* server;
@@ -86,7 +86,7 @@ TEST(CommunicatorUrl, HostsInEveryForm) {
   }
 }
 
-TEST(CommunicatorUrl, TheEnvironmentFillsWhatTheUrlLacks) {
+TEST(CommunicatorUrl, EnvironmentSuppliesMissingKeys) {
   struct Case {
     std::map<std::string, std::string> variables;
     const char* query;
@@ -112,7 +112,7 @@ TEST(CommunicatorUrl, TheEnvironmentFillsWhatTheUrlLacks) {
   }
 }
 
-TEST(CommunicatorUrl, NoUrlMeansTheVariable) {
+TEST(CommunicatorUrl, MissingUrlIsReadFromTheEnvironment) {
   const auto parsed = parse_communicator_url(
       "", environment({{"TRIBUTARY_URL", "tributary://box:9/job/2?rank=0&world=1"}}));
   ASSERT_TRUE(parsed.has_value()) << parsed.error().text;
@@ -120,7 +120,7 @@ TEST(CommunicatorUrl, NoUrlMeansTheVariable) {
   EXPECT_THAT(error_of(""), StartsWith("no URL given and TRIBUTARY_URL is not set; allowed is"));
 }
 
-TEST(CommunicatorUrl, RefusalsNameTheKeyTheValueAndWhatIsAllowed) {
+TEST(CommunicatorUrl, RefusalsNameKeyValueAndAllowedValues) {
   const auto query = [](const std::string& keys) {
     return error_of("tributary://box/job/1?rank=0&world=4&" + keys);
   };
@@ -151,7 +151,7 @@ TEST(CommunicatorUrl, RefusalsNameTheKeyTheValueAndWhatIsAllowed) {
   EXPECT_THAT(query("source=256"), StartsWith("source='256' is not allowed"));
 }
 
-TEST(CommunicatorUrl, RefusalsOfTheRest) {
+TEST(CommunicatorUrl, RefusesMalformedUrls) {
   EXPECT_THAT(error_of("http://box/"), StartsWith("'http://box/' is not tributary://HOST"));
   EXPECT_THAT(error_of("tributary:///job/1"), StartsWith("no host; allowed is"));
   EXPECT_THAT(error_of("tributary://[::1/job/1"), StartsWith("host '[::1' has no closing bracket"));

@@ -47,7 +47,7 @@ void deliver(ProtocolBed& bed, const Message& message, bool elided) {
   bed.protocol.on_packet({bytes.data(), head_bytes + lane_bytes}, bed.now);
 }
 
-TEST(ElidedTensor, SendsAndTakesWhatATensorOfThatLengthWould) {
+TEST(ElidedTensor, ExchangesTheMessagesOfARealTensor) {
   IntTransfer real(std::vector<int32_t>(kElements, 7));
   host::Transfer elided;
   elided.elided_elements = kElements;
@@ -88,7 +88,7 @@ TEST(ElidedTensor, SendsAndTakesWhatATensorOfThatLengthWould) {
   EXPECT_EQ(elided.outcome.degraded[0].sources, mask_of({0, 2}));
 }
 
-TEST(ElidedTensor, AResultOfAnotherLengthIsStillRefused) {
+TEST(ElidedTensor, RefusesResultsOfAnotherLength) {
   host::Transfer elided;
   elided.elided_elements = kElements;
   ProtocolBed bed;

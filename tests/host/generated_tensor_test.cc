@@ -31,7 +31,7 @@ Outcome outcome_with(const Ranges& degraded) {
   return outcome;
 }
 
-TEST(GeneratedTensor, ValuesAreTheSameOnEveryBuildForEver) {
+TEST(GeneratedTensor, ValuesAreTheSameOnEveryBuild) {
   const GeneratedTensor tensor(1, 4);
   std::vector<int32_t> ints(3);
   tensor.fill(2, 5, 1000, ints);
@@ -43,7 +43,7 @@ TEST(GeneratedTensor, ValuesAreTheSameOnEveryBuildForEver) {
   EXPECT_EQ(floats, (std::vector<float>{-12841349 * kUnit, -793559 * kUnit, -9577286 * kUnit}));
 }
 
-TEST(GeneratedTensor, PiecesFitTogether) {
+TEST(GeneratedTensor, PiecesMatchTheWholeTensor) {
   const uint64_t seed = testing::seed_from_env();
   SCOPED_TRACE(testing::replay_hint(seed));
   Prng prng(seed);
@@ -178,7 +178,7 @@ INSTANTIATE_TEST_SUITE_P(All, GeneratedTensorCheck,
                                                               FloatFormat::kBlockExponent),
                                             ::testing::Values(ReduceOp::kSum, ReduceOp::kMean)));
 
-TEST_P(GeneratedTensorCheck, CountsExactlyTheDamage) {
+TEST_P(GeneratedTensorCheck, CountsTheDamagedElements) {
   const uint64_t seed = testing::seed_from_env();
   SCOPED_TRACE(testing::replay_hint(seed));
   Prng prng(seed);
@@ -240,7 +240,7 @@ TEST_P(GeneratedTensorCheck, RandomDegradedRangesAreAcceptedAtEitherExponent) {
   }
 }
 
-TEST_P(GeneratedTensorCheck, NonsenseOutcomesMakeEverythingWrong) {
+TEST_P(GeneratedTensorCheck, InvalidOutcomesMakeEveryElementWrong) {
   const Model m = model(3, 100, 300);
   const std::vector<float> full = m.reduce({0, 1, 2, 3}, {0, 1, 2, 3});
   const SourceSet all = set_of({0, 1, 2, 3});

@@ -41,7 +41,7 @@ double value_of(const Format& format, uint16_t bits) {
 class HalfFormat : public ::testing::TestWithParam<Format> {};
 INSTANTIATE_TEST_SUITE_P(All, HalfFormat, ::testing::Values(kFloat16, kBfloat16));
 
-TEST(HalfFormatByHand, KnownValues) {
+TEST(HalfFormatByHand, KnownValuesConvert) {
   EXPECT_EQ(widen_half(0x3c00, HalfType::kFloat16), 1.0F);
   EXPECT_EQ(widen_half(0xc000, HalfType::kFloat16), -2.0F);
   EXPECT_EQ(widen_half(0x7bff, HalfType::kFloat16), 65504.0F);
@@ -59,7 +59,7 @@ TEST(HalfFormatByHand, KnownValues) {
   EXPECT_EQ(narrow_half(1.0 + 0x1p-11 + 0x1p-40, HalfType::kFloat16), 0x3c01);
 }
 
-TEST_P(HalfFormat, EveryValueWidensExactlyAndComesBack) {
+TEST_P(HalfFormat, EveryValueSurvivesARoundTrip) {
   const Format& format = GetParam();
   for (uint32_t i = 0; i <= UINT16_MAX; i++) {
     const auto bits = static_cast<uint16_t>(i);
@@ -81,7 +81,7 @@ TEST_P(HalfFormat, EveryValueWidensExactlyAndComesBack) {
   }
 }
 
-TEST_P(HalfFormat, EveryHalfwayPointGoesToTheEvenNeighbourAndItsOwnNeighboursDoNot) {
+TEST_P(HalfFormat, OnlyHalfwayPointsRoundToEven) {
   const Format& format = GetParam();
   const auto max = std::numeric_limits<double>::max();
   for (uint32_t sign : {0U, 0x8000U}) {
@@ -103,7 +103,7 @@ TEST_P(HalfFormat, EveryHalfwayPointGoesToTheEvenNeighbourAndItsOwnNeighboursDoN
   }
 }
 
-TEST_P(HalfFormat, TensorsAreTheirElements) {
+TEST_P(HalfFormat, TensorsConvertElementByElement) {
   const uint64_t seed = testing::seed_from_env();
   SCOPED_TRACE(::testing::Message() << "replay with TRIB_TEST_SEED=" << seed);
   Prng prng(seed);

@@ -52,7 +52,7 @@ double blocks_per_second(double loss, uint64_t blocks) {
   return static_cast<double>(blocks) / in_seconds(net.now() - begun_at);
 }
 
-TEST(LossThroughput, OneLossInTwentyIsRepairedAndNotWaitedFor) {
+TEST(LossThroughput, RepairKeepsThroughputAtFivePercentLoss) {
   const double at_5_percent = blocks_per_second(0.05, 3000);
   const double at_10_percent = blocks_per_second(0.1, 3000);
   RecordProperty("blocks_per_second_at_5_percent", static_cast<int>(at_5_percent));

@@ -30,7 +30,7 @@ int32_t lane_at(const std::vector<std::byte>& lanes, size_t index) {
   return static_cast<int32_t>(load_be<uint32_t>(lanes.data() + 4 * index));
 }
 
-TEST(NumberFormat, FixedValuesWorkedByHand) {
+TEST(NumberFormat, FixedValuesMatchHandWorkedOnes) {
   EXPECT_EQ(to_fixed(1.0F, 1e8F), 100'000'000);
   EXPECT_EQ(to_fixed(-0.25F, 1e8F), -25'000'000);
   EXPECT_EQ(to_fixed(-0.0F, 1e8F), 0);
@@ -77,7 +77,7 @@ TEST(NumberFormat, IntegersKeepTheirBitsAndMeansRoundTowardZero) {
   EXPECT_EQ(back, (std::array<int32_t, 5>{3, -3, -1'073'741'824, 1'073'741'823, 0x00810182}));
 }
 
-TEST(NumberFormat, ExponentsWorkedByHand) {
+TEST(NumberFormat, ExponentsMatchHandWorkedOnes) {
   const auto exponent_of = [](float value) {
     return int{block_exponent(std::array<float, 3>{0.0F, value, -0.0F})};
   };
@@ -102,7 +102,7 @@ TEST(NumberFormat, ExponentsWorkedByHand) {
   EXPECT_EQ(scale_for_exponent(kNoExponent, 9), 1.0F);
 }
 
-TEST(NumberFormat, WhatDoesNotFitIsClampedAndReported) {
+TEST(NumberFormat, OverflowIsClampedAndReported) {
   struct Case {
     float value;
     float scale;
@@ -138,14 +138,14 @@ TEST(NumberFormat, WhatDoesNotFitIsClampedAndReported) {
   }
 }
 
-TEST(NumberFormat, NotFiniteIsWorseThanOverflow) {
+TEST(NumberFormat, NonFiniteValuesOutrankOverflow) {
   std::vector<std::byte> lanes(12);
   EXPECT_EQ(pack_fixed(std::array{kNan, 99.0F, 1.0F}, 1.0F, 5, lanes.data()), Fit::kNotFinite);
   EXPECT_EQ(pack_fixed(std::array{99.0F, 1.0F, kInfinity}, 1.0F, 5, lanes.data()), Fit::kNotFinite);
   EXPECT_EQ(pack_fixed({}, 1.0F, 5, lanes.data()), Fit::kFits);
 }
 
-TEST(NumberFormat, NoSumOfLimitsOverflows) {
+TEST(NumberFormat, SumOfLimitsNeverOverflows) {
   EXPECT_EQ(lane_magnitude_max(0), INT32_MAX);
   EXPECT_EQ(lane_magnitude_max(1), INT32_MAX);
   EXPECT_EQ(lane_magnitude_max(2), 1'073'741'823);
@@ -157,7 +157,7 @@ TEST(NumberFormat, NoSumOfLimitsOverflows) {
   }
 }
 
-TEST(NumberFormat, NoSumOfAnExponentOverflowsAndTheScaleIsTheLargestSuch) {
+TEST(NumberFormat, ExponentGivesTheLargestScaleWithoutOverflow) {
   std::vector<std::byte> lanes(4);
   for (int32_t exponent = -126; exponent <= 127; exponent++) {
     const float largest =
@@ -227,7 +227,7 @@ void expect_same_bits(const NumberFormatKernels& kernels, const std::vector<floa
   ASSERT_EQ(expected, actual);
 }
 
-TEST(NumberFormat, EveryVariantProducesTheBitsOfPlainCode) {
+TEST(NumberFormat, EveryVariantMatchesPlainCodeBitForBit) {
   const uint64_t seed = testing::seed_from_env();
   SCOPED_TRACE(testing::replay_hint(seed));
   Prng prng(seed);
@@ -267,7 +267,7 @@ TEST(NumberFormat, QuotientsAtTheEdgesAreExactInEveryVariant) {
   }
 }
 
-TEST(NumberFormat, RandomSumsMatchRealNumbers) {
+TEST(NumberFormat, RandomSumsMatchExactSums) {
   const uint64_t seed = testing::seed_from_env();
   SCOPED_TRACE(testing::replay_hint(seed));
   Prng prng(seed);

@@ -216,14 +216,14 @@ void walk(uint64_t seed) {
   }
 }
 
-TEST(PaperClient, AllReducesOverABadNetwork) {
+TEST(PaperClient, AllReducesSucceedOverABadNetwork) {
   const uint64_t first = seed_from_env();
   for (uint64_t seed = first; seed < first + 50 && !::testing::Test::HasFailure(); seed++) {
     walk(seed);
   }
 }
 
-TEST(PaperClient, WithMitigationIsToldWhatIsDegraded) {
+TEST(PaperClient, MitigationReportsDegradedResults) {
   VirtualNet net(1);
   trio_ml::JobConfig job = job_for(3);
   job.mitigation = true;

@@ -39,7 +39,7 @@ class ReceiveOnly : public ::testing::Test {
   std::optional<IntTransfer> tensor;
 };
 
-TEST_F(ReceiveOnly, AsksAndNeverContributes) {
+TEST_F(ReceiveOnly, SendsProbesAndNoContributions) {
   const auto sent = begin(2);
   ASSERT_THAT(sent, SizeIs(2));
   for (uint32_t block = 0; block < 2; block++) {
@@ -54,13 +54,13 @@ TEST_F(ReceiveOnly, AsksAndNeverContributes) {
   EXPECT_THAT(tensor->tensor, ElementsAre(1, 2, 3, 4, 5, 6, 7, 8));
 }
 
-TEST_F(ReceiveOnly, KeepsToTheWindow) {
+TEST_F(ReceiveOnly, StaysWithinTheWindow) {
   EXPECT_THAT(begin(6), SizeIs(4));
   result(0, {});
   EXPECT_THAT(bed.take_sent(), SizeIs(1));
 }
 
-TEST_F(ReceiveOnly, AnAggregatorThatLacksItWaitsInVain) {
+TEST_F(ReceiveOnly, NeverAnswersARequestForItsContribution) {
   begin(1);
   bed.have(0, {0, 2});  // Not rank 1.
   EXPECT_THAT(bed.take_sent(), IsEmpty());
@@ -71,7 +71,7 @@ TEST_F(ReceiveOnly, AnAggregatorThatLacksItWaitsInVain) {
   EXPECT_EQ(bed.protocol.counters().retransmitted, 0U);
 }
 
-TEST_F(ReceiveOnly, EndsAtTheDeadlineLikeAnyOther) {
+TEST_F(ReceiveOnly, EndsAtTheDeadline) {
   begin(1);
   bed.pass(milliseconds(1000));
   EXPECT_EQ(tensor->transfer.outcome.status, Status::kAggregatorGone);
@@ -79,7 +79,7 @@ TEST_F(ReceiveOnly, EndsAtTheDeadlineLikeAnyOther) {
 
 // --- How far the others are ---
 
-TEST(Progress, CountsWhatWasSubmittedAndTheResultsBeyond) {
+TEST(Progress, CountsSubmittedBlocksAndLaterResults) {
   ProtocolBed bed;
   bed.join();
   IntTransfer one({1, 2, 3, 4, 5});  // Two blocks.
@@ -97,7 +97,7 @@ TEST(Progress, CountsWhatWasSubmittedAndTheResultsBeyond) {
 
 // --- Between real ones ---
 
-TEST(ReceiveOnlyWalk, GetsTheSumsThatTheOthersHaveMade) {
+TEST(ReceiveOnlyWalk, ReceivesTheOthersSums) {
   constexpr uint32_t kElements = 37;
   constexpr uint32_t kSteps = 40;
   const uint64_t seed = seed_from_env();

@@ -10,7 +10,7 @@
 namespace tributary::host {
 namespace {
 
-TEST(RttEstimator, WorkedByHand) {
+TEST(RttEstimator, EstimatesMatchHandWorkedValues) {
   RttEstimator rtt;
   EXPECT_EQ(rtt.timeout(seconds(1)), milliseconds(20));  // Before any sample.
   rtt.sample(milliseconds(16));
@@ -22,14 +22,14 @@ TEST(RttEstimator, WorkedByHand) {
   EXPECT_EQ(rtt.median(), microseconds(17'000) - microseconds(17'000) / 16);
 }
 
-TEST(RttEstimator, NeverPassesTheSample) {
+TEST(RttEstimator, EstimateNeverPassesTheSample) {
   RttEstimator rtt;
   rtt.sample(milliseconds(16));
   rtt.sample(microseconds(16'500));  // A whole step would be 1 ms.
   EXPECT_EQ(rtt.median(), microseconds(16'500));
 }
 
-TEST(RttEstimator, TimeOutsHaveBounds) {
+TEST(RttEstimator, TimeOutsAreBounded) {
   RttEstimator rtt;
   rtt.sample(microseconds(50));
   EXPECT_EQ(rtt.timeout(seconds(1)), RttEstimator::kMin);
@@ -38,7 +38,7 @@ TEST(RttEstimator, TimeOutsHaveBounds) {
   EXPECT_EQ(rtt.timeout(seconds(1)), RttEstimator::kMax);
 }
 
-TEST(RttEstimator, AQuarterOfSlowAnswersDoesNotCount) {
+TEST(RttEstimator, IgnoresAQuarterOfSlowAnswers) {
   const uint64_t seed = testing::seed_from_env();
   SCOPED_TRACE(testing::replay_hint(seed));
   testing::Prng prng(seed);

@@ -15,7 +15,7 @@ namespace {
 constexpr Duration kIteration = milliseconds(100);
 constexpr uint64_t kPointCount = 60'000;  // 20,000 iterations.
 
-TEST(SlowWorkerPattern, NeverAndAlways) {
+TEST(SlowWorkerPattern, ProbabilitiesZeroAndOneAreExact) {
   const SlowWorkerPattern never(0.0, kIteration, 1);
   const SlowWorkerPattern always(1.0, kIteration, 1);
   for (uint64_t point = 0; point < 1000; point++) {
@@ -25,7 +25,7 @@ TEST(SlowWorkerPattern, NeverAndAlways) {
   }
 }
 
-TEST(SlowWorkerPattern, ADelayDependsOnSeedAndPointAlone) {
+TEST(SlowWorkerPattern, DelayDependsOnlyOnSeedAndPoint) {
   const SlowWorkerPattern first(0.5, kIteration, 7);
   const SlowWorkerPattern again(0.5, kIteration, 7);
   const SlowWorkerPattern other(0.5, kIteration, 8);
@@ -38,7 +38,7 @@ TEST(SlowWorkerPattern, ADelayDependsOnSeedAndPointAlone) {
   EXPECT_GT(differ, 50U);
 }
 
-TEST(SlowWorkerPattern, FrequencyAndLengthAreThePapers) {
+TEST(SlowWorkerPattern, FrequencyAndLengthMatchThePaper) {
   for (const double probability : {0.04, 0.16, 0.5}) {
     const SlowWorkerPattern pattern(probability, kIteration, 42);
     uint64_t delayed = 0;

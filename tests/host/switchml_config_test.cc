@@ -26,7 +26,7 @@ TEST(SwitchmlConfig, PoolHoldsTheBandwidthDelayProduct) {
   EXPECT_EQ(switchml_pool_size(100 * kGbit, seconds(1), 1100), 16'384U);  // All the format names.
 }
 
-TEST(SwitchmlConfig, ScaleIsThePapers) {
+TEST(SwitchmlConfig, ScaleMatchesThePaper) {
   EXPECT_EQ(switchml_scale(0, 1), 0x1p31F);  // 2^31 - 1 as a float.
   EXPECT_EQ(switchml_scale(3, 2), 0x1p27F);
   EXPECT_EQ(switchml_scale(-4, 8), 0x1p32F);
@@ -69,7 +69,7 @@ TEST(SwitchmlConfig, PresetsDiffer) {
   EXPECT_TRUE(published.patient_start);
 }
 
-TEST(SwitchmlConfig, RefusesWhatItCannotDo) {
+TEST(SwitchmlConfig, RefusesUnsupportedSettings) {
   const auto text_of = [](auto change) {
     SwitchmlConfig config;
     change(config);

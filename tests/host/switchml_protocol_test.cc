@@ -33,7 +33,7 @@ SwitchmlMessage doubled(SwitchmlMessage message) {
 
 // --- Algorithm 4 by hand -------------------------------------------------------------------------
 
-TEST(SwitchmlProtocol, SlotsGoOnByThemselvesAndTakeTurnsWithTheirSets) {
+TEST(SwitchmlProtocol, SlotsAdvanceIndependentlyAndAlternateSets) {
   Worker worker(small_config());
   std::vector<int32_t> tensor = counted(64 * 4 + 10, 100);  // Five blocks, two slots.
   Transfer transfer;
@@ -84,7 +84,7 @@ TEST(SwitchmlProtocol, SlotsGoOnByThemselvesAndTakeTurnsWithTheirSets) {
   EXPECT_EQ(worker.protocol.next_deadline(), Instant::never());
 }
 
-TEST(SwitchmlProtocol, NextTensorGoesOnWhereTheLastOneEnded) {
+TEST(SwitchmlProtocol, NextTensorContinuesAtTheLastSlot) {
   Worker worker(small_config());
   std::vector<int32_t> one = counted(64 * 3, 0);
   std::vector<int32_t> two = counted(64, 1000);
@@ -110,7 +110,7 @@ TEST(SwitchmlProtocol, NextTensorGoesOnWhereTheLastOneEnded) {
   EXPECT_EQ(two[5], 1005);  // Mean of two equal ones.
 }
 
-TEST(SwitchmlProtocol, TimeOutSendsTheSameAgain) {
+TEST(SwitchmlProtocol, TimeOutRetransmitsTheSamePacket) {
   SwitchmlConfig config = small_config();
   config.timeouts_to_double = 2;
   Worker worker(config);
@@ -140,7 +140,7 @@ TEST(SwitchmlProtocol, TimeOutSendsTheSameAgain) {
   EXPECT_EQ(tensor[0], 6);
 }
 
-TEST(SwitchmlProtocol, AResultOnTheWayMakesItsRepetitionNeedless) {
+TEST(SwitchmlProtocol, LateResultCancelsTheRetransmission) {
   Worker worker(small_config(1));
   std::vector<int32_t> tensor = counted(128, 3);
   Transfer transfer;
@@ -156,7 +156,7 @@ TEST(SwitchmlProtocol, AResultOnTheWayMakesItsRepetitionNeedless) {
   EXPECT_EQ(worker.protocol.counters().retransmitted, 0U);
 }
 
-TEST(SwitchmlProtocol, PatientStartWaitsForThePoolsLength) {
+TEST(SwitchmlProtocol, PatientStartWaitsPoolTimesLonger) {
   SwitchmlConfig config = small_config(4);
   config.patient_start = true;
   Worker worker(config);
@@ -174,7 +174,7 @@ TEST(SwitchmlProtocol, PatientStartWaitsForThePoolsLength) {
   EXPECT_EQ(worker.sent().size(), 4U);
 }
 
-TEST(SwitchmlProtocol, WithoutRepairNothingIsSentAgain) {
+TEST(SwitchmlProtocol, NeverRetransmitsWithoutRepair) {
   SwitchmlConfig config = small_config();
   config.repair = false;
   Worker worker(config);
@@ -214,7 +214,7 @@ TEST(SwitchmlProtocol, ElidedTensorHasSizesOnly) {
 
 // --- Floats --------------------------------------------------------------------------------------
 
-TEST(SwitchmlProtocol, ExponentTravelsOnePoolAhead) {
+TEST(SwitchmlProtocol, ExponentIsSentOnePoolAhead) {
   Worker worker(small_config(1, 2));
   std::vector<float> tensor(128, 0.0F);
   tensor[0] = 3.0F;     // Block 0: below 4, exponent 2.
@@ -245,7 +245,7 @@ TEST(SwitchmlProtocol, ExponentTravelsOnePoolAhead) {
   EXPECT_EQ(tensor[1], 0.0F);
 }
 
-TEST(SwitchmlProtocol, BlockOfZerosIsZeros) {
+TEST(SwitchmlProtocol, BlockOfZerosSumsToZeros) {
   Worker worker(small_config(4, 2));
   std::vector<float> tensor(64, 0.0F);
   tensor[3] = -0.0F;
@@ -266,7 +266,7 @@ TEST(SwitchmlProtocol, BlockOfZerosIsZeros) {
   for (const float value : tensor) EXPECT_EQ(value, 0.0F);
 }
 
-TEST(SwitchmlProtocol, WhatIsNotFiniteOrDoesNotFitIsSaidToAll) {
+TEST(SwitchmlProtocol, NonFiniteAndOverflowReachEveryWorker) {
   for (const float bad :
        {std::numeric_limits<float>::infinity(), std::numeric_limits<float>::quiet_NaN(), 1e9F}) {
     for (const bool block : {true, false}) {
@@ -296,7 +296,7 @@ TEST(SwitchmlProtocol, WhatIsNotFiniteOrDoesNotFitIsSaidToAll) {
   }
 }
 
-TEST(SwitchmlProtocol, HalvesAreRefused) {
+TEST(SwitchmlProtocol, RefusesHalfFormats) {
   Worker worker(small_config());
   std::vector<uint16_t> bits(10);
   Transfer transfer;
@@ -308,7 +308,7 @@ TEST(SwitchmlProtocol, HalvesAreRefused) {
   EXPECT_TRUE(worker.sent().empty());
 }
 
-TEST(SwitchmlProtocol, TakingASumWithoutContributingIsRefused) {
+TEST(SwitchmlProtocol, RefusesReceiveOnlyTransfers) {
   Worker worker(small_config());
   std::vector<int32_t> tensor = counted(64, 1);
   Transfer transfer;
@@ -322,7 +322,7 @@ TEST(SwitchmlProtocol, TakingASumWithoutContributingIsRefused) {
 
 // --- Refusals and ends ---------------------------------------------------------------------------
 
-TEST(SwitchmlProtocol, ForeignPacketsAreCountedByReason) {
+TEST(SwitchmlProtocol, CountsForeignPacketsByReason) {
   Worker worker(small_config());
   std::vector<int32_t> tensor = counted(64 * 8, 1);
   const std::vector<int32_t> before = tensor;
@@ -404,7 +404,7 @@ TEST(SwitchmlProtocol, DeadlineNamesTheSwitchAndThePacket) {
   EXPECT_EQ(late.outcome.status, Status::kPeerMissing);
 }
 
-TEST(SwitchmlProtocol, SilenceFromTheStartIsAnAggregatorThatIsGone) {
+TEST(SwitchmlProtocol, InitialSilenceMeansTheAggregatorIsGone) {
   Worker worker(small_config());
   std::vector<int32_t> tensor = counted(64, 1);
   Transfer transfer;
@@ -416,7 +416,7 @@ TEST(SwitchmlProtocol, SilenceFromTheStartIsAnAggregatorThatIsGone) {
   EXPECT_EQ(transfer.outcome.status, Status::kAggregatorGone);
 }
 
-TEST(SwitchmlProtocol, LeavingEndsWhatIsOnItsWay) {
+TEST(SwitchmlProtocol, LeavingEndsPendingTransfers) {
   Worker worker(small_config());
   std::vector<int32_t> tensor = counted(64, 1);
   Transfer transfer;

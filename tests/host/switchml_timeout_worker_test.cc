@@ -54,7 +54,7 @@ TEST(SwitchmlTimeoutWorker, IdsRiseInNetworkOrder) {
   EXPECT_EQ(id_of(worker.sent().at(0)), 3U);
 }
 
-TEST(SwitchmlTimeoutWorker, APartialSumSaysHowManyAndAMeanIsOverThem) {
+TEST(SwitchmlTimeoutWorker, MeanDividesByTheCountOfAPartialSum) {
   for (const bool mean : {false, true}) {
     Worker worker(timing_out());
     std::vector<int32_t> tensor(64 + 10, 1);
@@ -80,7 +80,7 @@ TEST(SwitchmlTimeoutWorker, APartialSumSaysHowManyAndAMeanIsOverThem) {
   }
 }
 
-TEST(SwitchmlTimeoutWorker, WhoIsLateGoesOnWhereTheOthersAre) {
+TEST(SwitchmlTimeoutWorker, LateWorkerContinuesAtTheOthersPhase) {
   Worker worker(timing_out(1));  // One slot: positions follow each other.
   std::vector<int32_t> tensor(64 * 8, 7);
   Transfer transfer;
@@ -120,7 +120,7 @@ TEST(SwitchmlTimeoutWorker, WhoIsLateGoesOnWhereTheOthersAre) {
   EXPECT_EQ(id_of(worker.sent().at(0)), 8U);
 }
 
-TEST(SwitchmlTimeoutWorker, WhatItHearsWhileItComputesIsLostToItWhenItComes) {
+TEST(SwitchmlTimeoutWorker, ResultsHeardWhileComputingAreLost) {
   Worker worker(timing_out(2));
   // The others' results of six phases of both slots, in order; nothing is submitted yet.
   for (uint32_t id = 0; id < 12; id++) EXPECT_FALSE(worker.hear(closed(id, 2, 1)).has_value());
@@ -145,7 +145,7 @@ TEST(SwitchmlTimeoutWorker, WhatItHearsWhileItComputesIsLostToItWhenItComes) {
   EXPECT_FALSE(two.done);
 }
 
-TEST(SwitchmlTimeoutWorker, RefusesWhatCannotBe) {
+TEST(SwitchmlTimeoutWorker, RefusesImpossibleSettings) {
   SwitchmlConfig large = timing_out();
   large.elements = 256;
   EXPECT_THAT(check(large).error().text, HasSubstr("elements=256 is not allowed"));

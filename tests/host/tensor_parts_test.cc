@@ -41,7 +41,7 @@ Outcome failed_outcome(Status status, const char* text) {
   return outcome;
 }
 
-TEST(TensorParts, WholeBlocksAsManyEachAsCanBe) {
+TEST(TensorParts, PartsAreWholeBlocksOfEqualNumber) {
   // 1,005 blocks of 10 elements, the last of 3: 335 for each of three.
   EXPECT_THAT(cut(10'043, 10, 3), ElementsAre(3350, 3350, 3343));
   // 1,006 blocks are one more for the first, 1,007 for the second, too.
@@ -50,7 +50,7 @@ TEST(TensorParts, WholeBlocksAsManyEachAsCanBe) {
   EXPECT_EQ(tensor_parts(10'043, 10, 3)[2].element_first, 6700U);
 }
 
-TEST(TensorParts, OfFewBlocksThereAreFewParts) {
+TEST(TensorParts, FewBlocksMakeFewParts) {
   EXPECT_THAT(cut(0, 10, 4), ElementsAre(0));
   EXPECT_THAT(cut(1, 10, 4), ElementsAre(1));
   EXPECT_THAT(cut(630, 10, 4), ElementsAre(630));            // 63 blocks,
@@ -59,7 +59,7 @@ TEST(TensorParts, OfFewBlocksThereAreFewParts) {
   EXPECT_THAT(cut(1'000'000, 10, 1), ElementsAre(1'000'000));
 }
 
-TEST(TensorParts, TransfersHaveThePartAndKnowTheWhole) {
+TEST(TensorParts, TransferHoldsItsPartAndTheWholeLength) {
   std::array<float, 10> floats{};
   Transfer whole;
   whole.floats = floats;
@@ -85,7 +85,7 @@ TEST(TensorParts, TransfersHaveThePartAndKnowTheWhole) {
   EXPECT_EQ(half.element_count(), 1U);
 }
 
-TEST(TensorParts, OutcomesAreThoseOfOneTensor) {
+TEST(TensorParts, OutcomesMergeIntoOneTensors) {
   Outcome whole;
   add_outcome(whole, degraded_outcome(3, 20, 5), 0);
   add_outcome(whole, failed_outcome(Status::kOverflow, "large"), 25);

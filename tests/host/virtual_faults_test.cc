@@ -97,7 +97,7 @@ class Misfortune : public ::testing::Test {
   std::vector<std::unique_ptr<host::Transfer>> transfers;
 };
 
-TEST_F(Misfortune, ACrashedPeerIsNamedAtTheDeadline) {
+TEST_F(Misfortune, CrashedPeerIsNamedAtTheDeadline) {
   start(job());
   net.crash(2);
   const host::Transfer& first = reduce(0);
@@ -110,7 +110,7 @@ TEST_F(Misfortune, ACrashedPeerIsNamedAtTheDeadline) {
   EXPECT_NE(second.outcome.status, Status::kOk);
 }
 
-TEST_F(Misfortune, APeerThatHasLeftIsNamedWithoutWaiting) {
+TEST_F(Misfortune, LeftPeerIsNamedAtOnce) {
   start(job());
   net.leave(2);
   const host::Transfer& waiting = reduce(0);
@@ -120,7 +120,7 @@ TEST_F(Misfortune, APeerThatHasLeftIsNamedWithoutWaiting) {
   EXPECT_THAT(waiting.outcome.text, HasSubstr("rank 2 has left job 1"));
 }
 
-TEST(GoodByes, OneOfThemArrivesThoughTwoInFiveAreLost) {
+TEST(GoodByes, OneLeaveArrivesAtFortyPercentLoss) {
   constexpr uint64_t kSeeds = 50;
   uint32_t heard = 0;
   for (uint64_t seed = 1; seed <= kSeeds; seed++) {
@@ -142,7 +142,7 @@ TEST(GoodByes, OneOfThemArrivesThoughTwoInFiveAreLost) {
   EXPECT_GE(heard, kSeeds - 3);
 }
 
-TEST_F(Misfortune, AStoppedAggregatorIsGoneAtTheDeadline) {
+TEST_F(Misfortune, StoppedAggregatorIsReportedAtTheDeadline) {
   start(job());
   net.stop_aggregator(0);
   const host::Transfer& waiting = reduce(0);
@@ -150,7 +150,7 @@ TEST_F(Misfortune, AStoppedAggregatorIsGoneAtTheDeadline) {
   EXPECT_EQ(waiting.outcome.status, Status::kAggregatorGone);
 }
 
-TEST_F(Misfortune, ARestartedAggregatorHasLostTheSession) {
+TEST_F(Misfortune, RestartedAggregatorHasLostTheSession) {
   start(job());
   net.restart_aggregator(0);
   const host::Transfer& waiting = reduce(0);
@@ -168,7 +168,7 @@ TEST_F(Misfortune, ARestartedAggregatorHasLostTheSession) {
   EXPECT_THAT(*tensors.back(), ::testing::Each(3));
 }
 
-TEST_F(Misfortune, ARankIsTakenUntilItsWorkerHasBeenSilentLongEnough) {
+TEST_F(Misfortune, RankIsTakenUntilItsSilentWorkerExpires) {
   start(job());
   net.crash(2);
   net.run_for(milliseconds(10));
@@ -191,7 +191,7 @@ TEST_F(Misfortune, ARankIsTakenUntilItsWorkerHasBeenSilentLongEnough) {
   EXPECT_TRUE(all_run());  // With the successor.
 }
 
-TEST_F(Misfortune, WithMitigationAPausedPeerCostsTwoTimeoutsAtMost) {
+TEST_F(Misfortune, PausedPeerCostsAtMostTwoTimeoutsWithMitigation) {
   trio_ml::JobConfig config = job();
   config.mitigation = true;
   config.timeout = milliseconds(20);
@@ -216,7 +216,7 @@ TEST_F(Misfortune, WithMitigationAPausedPeerCostsTwoTimeoutsAtMost) {
   EXPECT_THAT(*tensors.back(), ::testing::Each(2));
 }
 
-TEST_F(Misfortune, PastTheCacheAWorkerIsToldSo) {
+TEST_F(Misfortune, WorkerPastTheCacheGetsANotice) {
   trio_ml::JobConfig config = job();
   config.mitigation = true;
   start(config);
@@ -232,7 +232,7 @@ TEST_F(Misfortune, PastTheCacheAWorkerIsToldSo) {
   EXPECT_THAT(late.outcome.text, HasSubstr("rank 2 is too far behind"));
 }
 
-TEST_F(Misfortune, AMismatchIsToldToEveryRank) {
+TEST_F(Misfortune, EveryRankGetsTheMismatchNotice) {
   start(job());
   const host::Transfer& shorter = reduce(0, 39);
   const host::Transfer& longer = reduce(1, 40);
@@ -244,7 +244,7 @@ TEST_F(Misfortune, AMismatchIsToldToEveryRank) {
 
 // --- Sessions ---
 
-TEST_F(Misfortune, BusyAndIdleSessionsLiveOn) {
+TEST_F(Misfortune, BusyAndIdleSessionsStayAlive) {
   start(job());
   for (uint32_t round = 0; round < 100; round++) {  // Ten seconds without a keep-alive.
     reduce(0, 4);
@@ -260,7 +260,7 @@ TEST_F(Misfortune, BusyAndIdleSessionsLiveOn) {
   EXPECT_EQ(transfers.back()->outcome.status, Status::kOk);
 }
 
-TEST_F(Misfortune, WhenAllHaveLeftTheSessionEndsAtOnce) {
+TEST_F(Misfortune, SessionEndsAtOnceWhenAllHaveLeft) {
   start_tree(job());
   EXPECT_NE(net.job(0).session.number(), 0U);
   for (uint32_t rank = 0; rank < 3; rank++) net.leave(rank);
@@ -273,7 +273,7 @@ TEST_F(Misfortune, WhenAllHaveLeftTheSessionEndsAtOnce) {
   EXPECT_TRUE(all_run());
 }
 
-TEST_F(Misfortune, CrashedWorkersEndTheirSessionBySilence) {
+TEST_F(Misfortune, SessionOfCrashedWorkersExpires) {
   start(job());
   for (uint32_t rank = 0; rank < 3; rank++) net.crash(rank);
   net.run_for(seconds(6));  // 3.5 s of silence, then the next look.
@@ -282,7 +282,7 @@ TEST_F(Misfortune, CrashedWorkersEndTheirSessionBySilence) {
 
 // --- Trees ---
 
-TEST_F(Misfortune, BelowATreeAMissingPeerOfOnesOwnIsNamed) {
+TEST_F(Misfortune, TreeNamesAMissingPeerBelowTheSameAggregator) {
   start_tree(job());
   net.crash(1);
   const host::Transfer& near = reduce(0);
@@ -291,7 +291,7 @@ TEST_F(Misfortune, BelowATreeAMissingPeerOfOnesOwnIsNamed) {
   EXPECT_THAT(near.outcome.text, HasSubstr("rank 1 has not contributed"));
 }
 
-TEST_F(Misfortune, BelowATreeAPeerElsewhereIsSaidToBeElsewhere) {
+TEST_F(Misfortune, TreeReportsAMissingPeerBelowAnotherAggregator) {
   start_tree(job());
   net.crash(2);
   const host::Transfer& far = reduce(0);
@@ -301,7 +301,7 @@ TEST_F(Misfortune, BelowATreeAPeerElsewhereIsSaidToBeElsewhere) {
   EXPECT_THAT(far.outcome.text, HasSubstr("behind another aggregator"));
 }
 
-TEST_F(Misfortune, BelowATreeADegradedBlockNamesRanks) {
+TEST_F(Misfortune, TreeNamesTheRanksOfADegradedBlock) {
   trio_ml::JobConfig config = job();
   config.mitigation = true;
   start_tree(config);
@@ -315,7 +315,7 @@ TEST_F(Misfortune, BelowATreeADegradedBlockNamesRanks) {
   EXPECT_THAT(*tensors.front(), ::testing::Each(2));
 }
 
-TEST_F(Misfortune, ARestartedUpperAggregatorHasLostTheSession) {
+TEST_F(Misfortune, RestartedUpperAggregatorHasLostTheSession) {
   start_tree(job());
   net.restart_aggregator(0);
   const host::Transfer& waiting = reduce(2);

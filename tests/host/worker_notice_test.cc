@@ -20,7 +20,7 @@ using ::testing::HasSubstr;
 using ::testing::SizeIs;
 using wire::ElementFormat;
 
-TEST(WorkerNotice, NoticesEndItOnlyWhereTheyConcernIt) {
+TEST(WorkerNotice, OnlyNoticesAboutItsSessionEndAWorker) {
   struct Case {
     Reason reason;
     Status status;
@@ -62,7 +62,7 @@ std::string mismatch_text(const Message& notice) {
   return tensor.transfer.outcome.text;
 }
 
-TEST(WorkerNotice, AMismatchNamesRanksOperationsAndTypes) {
+TEST(WorkerNotice, MismatchNamesRanksOperationsAndTypes) {
   Message notice = ProtocolBed().control(MessageType::kNotice, 0);
   notice.body.reason = Reason::kMismatch;
   notice.body.mask = mask_of({3});
@@ -91,7 +91,7 @@ TEST(WorkerNotice, AMismatchNamesRanksOperationsAndTypes) {
   EXPECT_THAT(mismatch_text(notice), HasSubstr("the mean of 3 bfloat16 in another call"));
 }
 
-TEST(WorkerNotice, WhoHasLeftBehindAnotherAggregatorIsNamedByTheMask) {
+TEST(WorkerNotice, MaskNamesALeaverBehindAnotherAggregator) {
   ProtocolBed bed;
   bed.join();
   IntTransfer tensor({1});
@@ -107,7 +107,7 @@ TEST(WorkerNotice, WhoHasLeftBehindAnotherAggregatorIsNamedByTheMask) {
 
 // With mitigation the others may have ended a block without this rank: nobody compares what it
 // gives any more.
-TEST(WorkerNotice, ASumOfAnotherTensorWithoutThisRankIsAMismatch) {
+TEST(WorkerNotice, SumOfAnotherTensorWithoutThisRankIsAMismatch) {
   ProtocolBed bed;
   bed.join();
   IntTransfer tensor({1, 2, 3});
@@ -137,7 +137,7 @@ TEST(WorkerNotice, ASumOfAnotherTensorWithoutThisRankIsAMismatch) {
   EXPECT_THAT(tensor.tensor, ElementsAre(1, 2, 3));
 }
 
-TEST(WorkerNotice, ALostSessionEndsEvenAnIdleWorker) {
+TEST(WorkerNotice, LostSessionEndsAnIdleWorker) {
   ProtocolBed bed;
   bed.join();
   bed.notice(Reason::kSourcePermanent, 0, 1);  // Shows in the results; nothing else.

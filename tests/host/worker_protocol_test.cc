@@ -28,7 +28,7 @@ using wire::ElementFormat;
 
 // --- Joining ---
 
-TEST(WorkerProtocol, AsksToJoinEveryFiftyMilliseconds) {
+TEST(WorkerProtocol, RepeatsItsJoinEveryFiftyMilliseconds) {
   ProtocolBed bed;
   const auto first = bed.take_sent();
   ASSERT_THAT(first, SizeIs(1));
@@ -47,14 +47,14 @@ TEST(WorkerProtocol, AsksToJoinEveryFiftyMilliseconds) {
   EXPECT_THAT(bed.take_sent(), SizeIs(1));
 }
 
-TEST(WorkerProtocol, BelowATreeTheSourceIsNotTheRank) {
+TEST(WorkerProtocol, SourceDiffersFromTheRankBelowATree) {
   host::CommunicatorConfig config = small_config();
   config.source = 0;
   ProtocolBed bed(config);
   EXPECT_EQ(bed.take_sent().at(0).message.header.src_id, 0);
 }
 
-TEST(WorkerProtocol, AWelcomeSetsTheTermsAndIsConfirmedAtOnce) {
+TEST(WorkerProtocol, WelcomeSetsTheTermsAndIsConfirmedAtOnce) {
   ProtocolBed bed;
   (void)bed.take_sent();
   ControlBody other;
@@ -81,7 +81,7 @@ TEST(WorkerProtocol, AWelcomeSetsTheTermsAndIsConfirmedAtOnce) {
   EXPECT_EQ(bed.protocol.window(), 2U);
 }
 
-TEST(WorkerProtocol, RefusalsSayWhyAndWhatIsAllowed) {
+TEST(WorkerProtocol, RefusalsNameReasonAndAllowedValues) {
   struct Case {
     Reason reason;
     uint32_t value;
@@ -117,7 +117,7 @@ TEST(WorkerProtocol, RefusalsSayWhyAndWhatIsAllowed) {
   }
 }
 
-TEST(WorkerProtocol, AJoinThatTakesTooLongSaysWhoIsMissing) {
+TEST(WorkerProtocol, JoinTimeOutNamesTheMissingRanks) {
   struct Case {
     Reason reason;
     Status status;
@@ -148,7 +148,7 @@ TEST(WorkerProtocol, AJoinThatTakesTooLongSaysWhoIsMissing) {
 
 // --- The stream ---
 
-TEST(WorkerProtocol, BlocksOfATensorWorkedByHand) {
+TEST(WorkerProtocol, BlocksMatchHandWorkedMessages) {
   ProtocolBed bed;
   IntTransfer early({1, -2, 3, 4, 5});  // Two blocks: four elements and one.
   bed.protocol.submit(early.transfer, bed.now);
@@ -193,7 +193,7 @@ TEST(WorkerProtocol, BlocksOfATensorWorkedByHand) {
   EXPECT_EQ(more[0].message.header.gen_id, 1);
 }
 
-TEST(WorkerProtocol, OnlyTheOldestBlocksResultMovesTheWindow) {
+TEST(WorkerProtocol, OnlyTheOldestResultAdvancesTheWindow) {
   ProtocolBed bed;
   bed.join();
   IntTransfer tensor(std::vector<int32_t>(28, 1));  // Seven blocks, a window of four.
@@ -209,7 +209,7 @@ TEST(WorkerProtocol, OnlyTheOldestBlocksResultMovesTheWindow) {
   EXPECT_EQ(sent[1].block(), 5U);
 }
 
-TEST(WorkerProtocol, ALaterTransferMayBeDoneAndFreedFirst) {
+TEST(WorkerProtocol, LaterTransferMayCompleteFirst) {
   ProtocolBed bed;
   bed.join();
   IntTransfer first({1});
@@ -225,7 +225,7 @@ TEST(WorkerProtocol, ALaterTransferMayBeDoneAndFreedFirst) {
   EXPECT_EQ(first.transfer.outcome.status, Status::kClosed);
 }
 
-TEST(WorkerProtocol, AnEmptyTensorIsDoneAtOnce) {
+TEST(WorkerProtocol, EmptyTensorCompletesAtOnce) {
   ProtocolBed bed;
   IntTransfer empty({});
   bed.protocol.submit(empty.transfer, bed.now);
@@ -236,7 +236,7 @@ TEST(WorkerProtocol, AnEmptyTensorIsDoneAtOnce) {
 
 // --- Results ---
 
-TEST(WorkerProtocol, AMeanDividesByTheSourcesThatAreInIt) {
+TEST(WorkerProtocol, MeanDividesByItsContributors) {
   ProtocolBed bed;
   bed.join();
   IntTransfer tensor({1, 1, 1, 1, 1});
@@ -258,7 +258,7 @@ TEST(WorkerProtocol, AMeanDividesByTheSourcesThatAreInIt) {
   EXPECT_EQ(bed.protocol.counters().degraded_blocks, 1U);
 }
 
-TEST(WorkerProtocol, ASourceCountOfZeroStandsFor256) {
+TEST(WorkerProtocol, SourceCountZeroMeans256) {
   host::CommunicatorConfig config = small_config();
   config.world = 256;
   ProtocolBed bed(config);
@@ -293,7 +293,7 @@ TEST(WorkerProtocol, DegradedRangesAreSortedByElement) {
   EXPECT_EQ(tensor.transfer.outcome.degraded[1].sources, mask_of({2}));
 }
 
-TEST(WorkerProtocol, AValueThatDoesNotFitIsReportedOnEveryRank) {
+TEST(WorkerProtocol, OverflowIsReportedOnEveryRank) {
   for (const bool not_finite : {false, true}) {
     ProtocolBed bed;
     bed.join();
@@ -326,7 +326,7 @@ TEST(WorkerProtocol, AValueThatDoesNotFitIsReportedOnEveryRank) {
 //   position   0     1     2     3     4
 //   gradients  -     -     b0    b1    b2
 //   exponent   b0    b1    b2    -     -
-TEST(WorkerProtocol, ExponentsTravelOneWindowAhead) {
+TEST(WorkerProtocol, ExponentsAreSentOneWindowAhead) {
   host::CommunicatorConfig config = small_config();
   config.window = 2;
   config.gradients = 2;
@@ -369,7 +369,7 @@ TEST(WorkerProtocol, ExponentsTravelOneWindowAhead) {
   EXPECT_EQ(transfer.outcome.blocks, 3U);
 }
 
-TEST(WorkerProtocol, GradientsWaitForTheirExponentThoughTheWindowIsOpen) {
+TEST(WorkerProtocol, GradientsWaitForTheirExponent) {
   ProtocolBed bed;
   bed.join();
   std::vector<float> values{1.0F};
@@ -386,7 +386,7 @@ TEST(WorkerProtocol, GradientsWaitForTheirExponentThoughTheWindowIsOpen) {
 
 // --- What must have no effect ---
 
-TEST(WorkerProtocol, PacketsOfOthersAreCountedAndChangeNothing) {
+TEST(WorkerProtocol, ForeignPacketsAreCountedAndChangeNothing) {
   ProtocolBed bed;
   bed.join();
   IntTransfer tensor({5, 6});
@@ -423,7 +423,7 @@ TEST(WorkerProtocol, PacketsOfOthersAreCountedAndChangeNothing) {
 
 // --- The end ---
 
-TEST(WorkerProtocol, SaysEverySecondThatItIsAlive) {
+TEST(WorkerProtocol, SendsAKeepAliveEverySecond) {
   ProtocolBed bed;
   bed.join();
   bed.pass(milliseconds(999));
@@ -436,7 +436,7 @@ TEST(WorkerProtocol, SaysEverySecondThatItIsAlive) {
   EXPECT_EQ(sent[0].message.extension.key, kKey);
 }
 
-TEST(WorkerProtocol, SaysGoodByeFiveTimes) {
+TEST(WorkerProtocol, SendsLeaveFiveTimes) {
   ProtocolBed bed;
   bed.join();
   IntTransfer tensor({1});

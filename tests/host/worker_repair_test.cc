@@ -58,7 +58,7 @@ class Repair : public ::testing::Test {
   std::optional<IntTransfer> tensor;
 };
 
-TEST_F(Repair, AnOverdueBlockIsAskedAboutWithoutItsGradients) {
+TEST_F(Repair, ProbesAnOverdueBlockWithoutGradients) {
   begin(1);
   bed.pass(milliseconds(19));
   EXPECT_THAT(bed.take_sent(), IsEmpty());
@@ -72,13 +72,13 @@ TEST_F(Repair, AnOverdueBlockIsAskedAboutWithoutItsGradients) {
   EXPECT_EQ(bed.protocol.counters().probes, 1U);
 }
 
-TEST_F(Repair, QuestionsBackOff) {
+TEST_F(Repair, ProbesBackOff) {
   begin(1);
   // 20, then twice as long each time, at most 100.
   EXPECT_THAT(sending_times_ms(bed, 400), ElementsAre(20, 60, 140, 240, 340));
 }
 
-TEST_F(Repair, GradientsAreSentAgainOnlyIfTheAggregatorLacksThem) {
+TEST_F(Repair, RetransmitsGradientsOnlyIfTheAggregatorLacksThem) {
   begin(1);
   bed.pass(milliseconds(20));
   (void)bed.take_sent();
@@ -93,7 +93,7 @@ TEST_F(Repair, GradientsAreSentAgainOnlyIfTheAggregatorLacksThem) {
   EXPECT_THAT(bed.take_sent(), IsEmpty());
 }
 
-TEST_F(Repair, WhatIsKnownToHaveArrivedIsAskedAboutMoreRarely) {
+TEST_F(Repair, ProbesAnArrivedContributionMoreRarely) {
   begin(1);
   bed.pass(milliseconds(20));
   (void)bed.take_sent();
@@ -102,14 +102,14 @@ TEST_F(Repair, WhatIsKnownToHaveArrivedIsAskedAboutMoreRarely) {
   EXPECT_THAT(sending_times_ms(bed, 350), ElementsAre(100, 200, 300));
 }
 
-TEST_F(Repair, WithMitigationEightQuestionsFitIntoATimeout) {
+TEST_F(Repair, EightProbesFitIntoATimeoutWithMitigation) {
   begin(1, /*straggler_timeout_us=*/16'000);
   EXPECT_THAT(sending_times_ms(bed, 8), ElementsAre(2, 4, 6, 8));
   bed.have(0, {1});  // Held: whoever misses a result is late for the next window, so no rest.
   EXPECT_THAT(sending_times_ms(bed, 14), ElementsAre(10, 12, 14));
 }
 
-TEST_F(Repair, ThreeLaterResultsOvertakeALostOne) {
+TEST_F(Repair, ThreeLaterResultsProveALoss) {
   begin(4);
   result(1);
   result(2);
@@ -148,7 +148,7 @@ class Overtaken : public ::testing::Test {
   IntTransfer tensor{std::vector<int32_t>(size_t{64} * 4, 1)};
 };
 
-TEST_F(Overtaken, AQuestionByAnswersToThreeLaterOnes) {
+TEST_F(Overtaken, ThreeLaterAnswersOvertakeAProbe) {
   bed.have(1, {0, 1});
   bed.have(2, {0, 1});
   EXPECT_THAT(bed.take_sent(), IsEmpty());
@@ -156,7 +156,7 @@ TEST_F(Overtaken, AQuestionByAnswersToThreeLaterOnes) {
   EXPECT_THAT(blocks(bed.take_sent()), ElementsAre(0));
 }
 
-TEST_F(Overtaken, AQuestionByResultsOfWhatWasSentSince) {
+TEST_F(Overtaken, ResultsOfLaterPacketsOvertakeAProbe) {
   results({0, 1, 2, 7, 8, 9, 10, 11, 12, 13, 14, 15});
   EXPECT_THAT(blocks(bed.take_sent()), ElementsAre(16, 17, 18));
   results({16, 17});
@@ -165,17 +165,17 @@ TEST_F(Overtaken, AQuestionByResultsOfWhatWasSentSince) {
   EXPECT_THAT(blocks(bed.take_sent()), ElementsAre(3));
 }
 
-TEST_F(Overtaken, AQuestionNotByResultsOfWhatWasSentBefore) {
+TEST_F(Overtaken, ResultsOfEarlierPacketsDoNotOvertakeAProbe) {
   results({7, 8, 9, 10, 11});
   EXPECT_THAT(bed.take_sent(), IsEmpty());
 }
 
-TEST_F(Overtaken, AQuestionNotByAResultThatMayHaveBeenOnItsWay) {
+TEST_F(Overtaken, AmbiguousResultsDoNotOvertakeAProbe) {
   results({3});  // To the question, packet 19, or to the contribution, packet 3?
   EXPECT_THAT(bed.take_sent(), IsEmpty());
 }
 
-TEST_F(Overtaken, WhatIsHeldByResultsOfWhatWasSentSince) {
+TEST_F(Overtaken, ResultsOfLaterPacketsOvertakeAHeldBlock) {
   results({7, 8, 9, 10, 11, 12, 13, 14, 15});
   for (const uint32_t block : {0U, 1U, 2U, 3U}) bed.have(block, {0, 1});
   results({0, 1, 2});
@@ -186,14 +186,14 @@ TEST_F(Overtaken, WhatIsHeldByResultsOfWhatWasSentSince) {
   EXPECT_THAT(blocks(bed.take_sent()), ElementsAre(3));
 }
 
-TEST_F(Overtaken, WhatIsHeldNotByAnswersOfTheAggregatorAlone) {
+TEST_F(Overtaken, AggregatorAnswersDoNotOvertakeAHeldBlock) {
   for (const uint32_t block : {0U, 1U, 2U, 3U}) bed.have(block, {0, 1});
   // A peer is late: its blocks are asked about in turn, which says nothing about block 0.
   for (const uint32_t block : {7U, 8U, 9U, 10U}) bed.have(block, {0, 1});
   EXPECT_THAT(bed.take_sent(), IsEmpty());
 }
 
-TEST_F(Overtaken, AContributionThatWasSentAgain) {
+TEST_F(Overtaken, ResultsOfLaterPacketsOvertakeARetransmission) {
   results({7, 8, 9, 10, 11, 12, 13, 14, 15});
   for (const uint32_t block : {0U, 1U, 2U}) bed.have(block, {0, 1});
   bed.have(3, {0, 2});
@@ -208,7 +208,7 @@ TEST_F(Overtaken, AContributionThatWasSentAgain) {
   EXPECT_EQ(sent[0].type(), MessageType::kProbe);
 }
 
-TEST_F(Overtaken, NothingByAResultOfALowerPosition) {
+TEST_F(Overtaken, ResultsOfLowerPositionsOvertakeNothing) {
   results({0, 1, 2});
   EXPECT_THAT(blocks(bed.take_sent()), ElementsAre(16, 17, 18));
   bed.have(3, {0, 2});
@@ -219,14 +219,14 @@ TEST_F(Overtaken, NothingByAResultOfALowerPosition) {
   }
 }
 
-TEST_F(Repair, TimeOutsFollowTheAnswers) {
+TEST_F(Repair, TimeOutsFollowTheRoundTripTime) {
   begin(2);
   bed.pass(milliseconds(3));
   result(0);  // Took 3 ms, so 6 ms is overdue; all are looked at again 6 ms from here.
   EXPECT_THAT(sending_times_ms(bed, 9), ElementsAre(9));
 }
 
-TEST_F(Repair, AnAnswerToARepeatTeachesNothing) {
+TEST_F(Repair, AmbiguousAnswersGiveNoRoundTripTime) {
   begin(2);
   bed.pass(milliseconds(20));
   EXPECT_THAT(bed.take_sent(), SizeIs(1));
@@ -238,7 +238,7 @@ TEST_F(Repair, AnAnswerToARepeatTeachesNothing) {
 
 // --- Late or lost ---
 
-TEST_F(Repair, OfAWindowThatMayBeLateTheOldestIsAskedAbout) {
+TEST_F(Repair, ProbesTheOldestBlockOfALateWindow) {
   begin(4);
   bed.pass(milliseconds(20));
   EXPECT_THAT(blocks(bed.take_sent()), ElementsAre(0));
@@ -248,7 +248,7 @@ TEST_F(Repair, OfAWindowThatMayBeLateTheOldestIsAskedAbout) {
   EXPECT_THAT(blocks(bed.take_sent()), ElementsAre(0));
 }
 
-TEST_F(Repair, EachAnswerThatFindsALossDoublesHowManyAreAskedAbout) {
+TEST_F(Repair, EachProvenLossDoublesTheProbes) {
   begin(4);
   bed.pass(milliseconds(20));
   EXPECT_THAT(blocks(bed.take_sent()), ElementsAre(0));
@@ -263,7 +263,7 @@ TEST_F(Repair, EachAnswerThatFindsALossDoublesHowManyAreAskedAbout) {
   EXPECT_THAT(blocks(bed.take_sent()), ElementsAre(2, 3));
 }
 
-TEST_F(Repair, AResultThatComesSoonerThanAnyAnswerWasOnItsWay) {
+TEST_F(Repair, ResultSoonerThanTheRoundTripTimeWasNotLost) {
   begin(4);
   bed.pass(milliseconds(3));
   result(0);  // 3 ms: nothing is answered sooner. 6 ms are overdue.
@@ -277,7 +277,7 @@ TEST_F(Repair, AResultThatComesSoonerThanAnyAnswerWasOnItsWay) {
   EXPECT_THAT(blocks(bed.take_sent()), ElementsAre(2));  // One, not two.
 }
 
-TEST_F(Repair, ResultsThatComeByThemselvesShowThatTheRestIsLate) {
+TEST_F(Repair, UnpromptedResultsShowThatTheRestIsLate) {
   begin(4);
   bed.pass(milliseconds(20));
   EXPECT_THAT(blocks(bed.take_sent()), ElementsAre(0));
@@ -287,7 +287,7 @@ TEST_F(Repair, ResultsThatComeByThemselvesShowThatTheRestIsLate) {
   EXPECT_THAT(blocks(bed.take_sent()), ElementsAre(2));
 }
 
-TEST(RepairOfAWindow, AnAggregatorThatGetsItsCoreLateIsHardlyAsked) {
+TEST(RepairOfAWindow, PausedAggregatorGetsFewProbes) {
   constexpr uint32_t kWindow = 256;
   constexpr uint32_t kRounds = 20;
   host::CommunicatorConfig config = small_config();
@@ -316,7 +316,7 @@ TEST(RepairOfAWindow, AnAggregatorThatGetsItsCoreLateIsHardlyAsked) {
 
 // --- An aggregator that answers ---
 
-TEST_F(Repair, WhileTheAggregatorAnswersQuestionsBackOffOnce) {
+TEST_F(Repair, ProbesBackOffOnceWhileTheAggregatorAnswers) {
   begin(1);
   std::vector<int64_t> times;
   while (bed.now < Instant(milliseconds(220))) {
@@ -329,7 +329,7 @@ TEST_F(Repair, WhileTheAggregatorAnswersQuestionsBackOffOnce) {
   EXPECT_THAT(times, ElementsAre(20, 60, 100, 140, 180, 220));
 }
 
-TEST_F(Repair, WhoeverIsHeardOfAgainIsAskedSoon) {
+TEST_F(Repair, AggregatorIsProbedSoonAfterItIsHeard) {
   begin(1);
   EXPECT_THAT(sending_times_ms(bed, 150), ElementsAre(20, 60, 140));
   bed.pass(Instant(milliseconds(150)) - bed.now);
@@ -337,7 +337,7 @@ TEST_F(Repair, WhoeverIsHeardOfAgainIsAskedSoon) {
   EXPECT_THAT(sending_times_ms(bed, 200), ElementsAre(180));  // 140 + 40, not 140 + 100.
 }
 
-TEST_F(Repair, WhatIsHeldBehindLaterResultsBacksOffOnceToo) {
+TEST_F(Repair, HeldBlockBehindLaterResultsBacksOffOnce) {
   begin(2);
   bed.pass(milliseconds(3));
   result(1);  // 3 ms are the median: 6 are overdue. Block 0 is held, and its result may be lost.
@@ -353,7 +353,7 @@ TEST_F(Repair, WhatIsHeldBehindLaterResultsBacksOffOnceToo) {
   EXPECT_THAT(times, ElementsAre(24, 48, 72));
 }
 
-TEST_F(Repair, WhatIsHeldAsAllTheRestBacksOffTheWholeWay) {
+TEST_F(Repair, HeldBlockWithoutLaterResultsBacksOffFully) {
   begin(2);
   bed.have(0, {1});
   bed.have(1, {1});
@@ -370,7 +370,7 @@ TEST_F(Repair, WhatIsHeldAsAllTheRestBacksOffTheWholeWay) {
 
 // --- Giving up ---
 
-TEST_F(Repair, ASilentAggregatorIsGoneAtTheDeadline) {
+TEST_F(Repair, SilentAggregatorIsReportedAtTheDeadline) {
   begin(1);
   const auto times = sending_times_ms(bed, 999);
   EXPECT_EQ(bed.protocol.phase(), WorkerProtocol::Phase::kRunning);
@@ -379,7 +379,7 @@ TEST_F(Repair, ASilentAggregatorIsGoneAtTheDeadline) {
   EXPECT_EQ(tensor->transfer.outcome.text, "aggregator 10.0.0.1:12000 has not answered for 1.0 s");
 }
 
-TEST_F(Repair, APeerThatIsMissingAtTheDeadlineIsNamed) {
+TEST_F(Repair, MissingPeerIsNamedAtTheDeadline) {
   begin(3);
   bed.pass(milliseconds(900));
   bed.have(0, {0, 1});
@@ -393,7 +393,7 @@ TEST_F(Repair, APeerThatIsMissingAtTheDeadlineIsNamed) {
   EXPECT_THAT(bed.take_sent(), SizeIs(1));  // Good-bye.
 }
 
-TEST(RepairBelowATree, RanksAreNamedByTheirPlaceInTheWholeJob) {
+TEST(RepairBelowATree, NamesRanksByTheirNumberInTheWholeJob) {
   host::CommunicatorConfig config = small_config();
   config.rank = 2;
   config.source = 0;

@@ -26,7 +26,7 @@ using wire::ElementFormat;
 
 // --- Joining and leaving ---
 
-TEST(WorkerTerms, FlexibleGradientsAreLoweredAndAskedForAgain) {
+TEST(WorkerTerms, LowersFlexibleGradientsAndJoinsAgain) {
   host::CommunicatorConfig config = small_config();
   config.gradients_flexible = true;
   ProtocolBed bed(config);
@@ -45,7 +45,7 @@ TEST(WorkerTerms, FlexibleGradientsAreLoweredAndAskedForAgain) {
   EXPECT_EQ(bed.protocol.status(), Status::kRefused);
 }
 
-TEST(WorkerTerms, WhoGivesItsJoinUpSaysSoByItsNonce) {
+TEST(WorkerTerms, WithdrawnJoinSendsLeaveWithItsNonce) {
   ProtocolBed bed;
   (void)bed.take_sent();
   ControlBody body;
@@ -64,7 +64,7 @@ TEST(WorkerTerms, WhoGivesItsJoinUpSaysSoByItsNonce) {
 
 // --- Ports ---
 
-TEST(WorkerTerms, BlocksGoToTheirOwnersPortAllElseToTheFirst) {
+TEST(WorkerTerms, OnlyBlocksGoToTheirOwnersPort) {
   host::CommunicatorConfig config = small_config();
   config.window = 300;
   ProtocolBed bed(config);
@@ -102,7 +102,7 @@ TEST(WorkerTerms, BlocksGoToTheirOwnersPortAllElseToTheFirst) {
 
 // --- Sixteen bits ---
 
-TEST(WorkerTerms, HalvesTravelWideAndNameTheirType) {
+TEST(WorkerTerms, HalvesAreSentWideAndNameTheirType) {
   ProtocolBed bed;
   bed.join();
   std::array<uint16_t, 2> halves{0x3c00, 0xc000};  // 1 and -2 in binary16.
@@ -130,7 +130,7 @@ TEST(WorkerTerms, HalvesTravelWideAndNameTheirType) {
   EXPECT_THAT(halves, ElementsAre(0x3e00, 0xc400));
 }
 
-TEST(WorkerTerms, BfloatIsAnotherType) {
+TEST(WorkerTerms, BfloatHasItsOwnType) {
   ProtocolBed bed;
   bed.join();
   std::array<uint16_t, 1> halves{0x3f80};
@@ -160,7 +160,7 @@ int32_t lane_of_one(int8_t agreed, bool degraded) {
   return bed.take_sent().at(0).lanes.at(0);
 }
 
-TEST(WorkerTerms, AnExponentAgreedWithoutAStragglerLeavesRoomForIt) {
+TEST(WorkerTerms, ExponentLeavesHeadroomForAStraggler) {
   const int32_t whole = lane_of_one(1, false);
   EXPECT_EQ(whole, host::to_fixed(1.0F, host::scale_for_exponent(1, 4)));
   EXPECT_EQ(lane_of_one(1, true), whole / 256);

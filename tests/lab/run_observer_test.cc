@@ -35,7 +35,7 @@ size_t count_of(const TraceLog& log, TraceKind kind, const std::string& what) {
       [&](const TraceEvent& event) { return event.kind == kind && event.what == what; }));
 }
 
-TEST(RunObserver, ATraceTellsWhatTheReportCounts) {
+TEST(RunObserver, TraceMatchesTheReportsCounters) {
   TraceLog log({}, 100'000);
   RunTracer tracer({}, &log);
   const auto result = run_scenario(small(), nullptr, &tracer);
@@ -49,7 +49,7 @@ TEST(RunObserver, ATraceTellsWhatTheReportCounts) {
   EXPECT_EQ(log.more_count(), 0U);
 }
 
-TEST(RunObserver, LookingLeavesTheDigestAsItIs) {
+TEST(RunObserver, TracingKeepsTheDigest) {
   for (const char* fidelity : {"burst", "exact"}) {
     Scenario scenario = small();
     scenario.pfe.fidelity = fidelity;
@@ -67,7 +67,7 @@ TEST(RunObserver, LookingLeavesTheDigestAsItIs) {
   }
 }
 
-TEST(RunObserver, SnapshotsShowOneMoment) {
+TEST(RunObserver, SnapshotsShowOneInstant) {
   TraceLog log({}, 100'000);
   RunTracer tracer({}, &log);
   ASSERT_TRUE(run_scenario(small(), nullptr, &tracer));
@@ -103,7 +103,7 @@ TEST(RunObserver, SnapshotsShowOneMoment) {
   EXPECT_EQ(blocks.rows[0][7], "0x3");  // … from sources 0 and 1.
 }
 
-TEST(RunObserver, OneBlocksRecordOnly) {
+TEST(RunObserver, SnapshotOfABlockShowsItsRecordOnly) {
   SnapshotWish wish;
   wish.block = 1;
   RunTracer looking({.at = {Instant(microseconds(100))}, .wish = wish}, nullptr);
@@ -114,7 +114,7 @@ TEST(RunObserver, OneBlocksRecordOnly) {
   EXPECT_EQ(blocks.rows[0][1], "1");
 }
 
-TEST(RunObserver, ATimePastTheEndIsMissed) {
+TEST(RunObserver, ReportsSnapshotTimesPastTheEnd) {
   RunTracer looking({.at = {Instant(microseconds(10)), Instant(seconds(5))}, .wish = {}}, nullptr);
   ASSERT_TRUE(run_scenario(small(), nullptr, &looking));
   EXPECT_EQ(looking.snapshots().size(), 1U);
@@ -122,7 +122,7 @@ TEST(RunObserver, ATimePastTheEndIsMissed) {
   EXPECT_LT(looking.ended_at(), Instant(seconds(1)));
 }
 
-TEST(RunObserver, ARunEndsWhereNothingMoreIsWanted) {
+TEST(RunObserver, RunEndsAfterTheLastRequestedEvent) {
   TraceLog log({}, 100'000);
   RunTracer tracer({.to = Instant(microseconds(30)), .at = {}, .wish = {}}, &log);
   EXPECT_FALSE(run_scenario(small(), nullptr, &tracer));
@@ -131,7 +131,7 @@ TEST(RunObserver, ARunEndsWhereNothingMoreIsWanted) {
   EXPECT_EQ(count_of(log, TraceKind::kSend, "result"), 0U);
 }
 
-TEST(RunObserver, LinksTellWhatTheyCarry) {
+TEST(RunObserver, LinkTraceNamesItsMessages) {
   TraceLog log({}, 100'000);
   RunTracer tracer({.node = "worker-0.0>switch.0", .at = {}, .wish = {}}, &log);
   const auto result = run_scenario(small(Backend::kIdeal), nullptr, &tracer);
@@ -141,7 +141,7 @@ TEST(RunObserver, LinksTellWhatTheyCarry) {
   for (const TraceEvent& event : log.events()) EXPECT_EQ(event.node, "worker-0.0>switch.0");
 }
 
-TEST(RunObserver, LinksTellSwitchmlsMessages) {
+TEST(RunObserver, LinkTraceNamesSwitchmlMessages) {
   TraceLog log({}, 100'000);
   RunTracer tracer({.node = "worker-1.0>switch.1"}, &log);
   Scenario scenario = small(Backend::kSwitchml64);
@@ -156,7 +156,7 @@ TEST(RunObserver, LinksTellSwitchmlsMessages) {
   EXPECT_EQ(slots.size(), log.events().size());
 }
 
-TEST(RunObserver, ASnapshotOfATofinoShowsASlotsRegisters) {
+TEST(RunObserver, TofinoSnapshotShowsTheRegistersOfASlot) {
   SnapshotWish wish;
   wish.rows_max = 1000;
   Scenario scenario = small(Backend::kSwitchml64);
@@ -177,7 +177,7 @@ TEST(RunObserver, ASnapshotOfATofinoShowsASlotsRegisters) {
   EXPECT_EQ(rows[1] - rows[0], 32U * 2U * 4U);
 }
 
-TEST(RunObserver, ATofinosPassesAreToldAndStayAsTheyAre) {
+TEST(RunObserver, TracingATofinoKeepsItsPasses) {
   Scenario scenario = small(Backend::kSwitchml64);
   scenario.payload = Payload::kReal;
   const RunResult plain = run_well(scenario);
@@ -198,7 +198,7 @@ TEST(RunObserver, ATofinosPassesAreToldAndStayAsTheyAre) {
   }
 }
 
-TEST(RunObserver, RefusesWhatThereIsNot) {
+TEST(RunObserver, RefusesUnknownNames) {
   TraceLog log({}, 1);
   RunTracer unknown({.node = "swich", .at = {}, .wish = {}}, &log);
   const auto result = run_scenario(small(), nullptr, &unknown);
@@ -213,7 +213,7 @@ TEST(RunObserver, RefusesWhatThereIsNot) {
   EXPECT_NE(ideal.error().text.find("not modelled"), std::string::npos) << ideal.error().text;
 }
 
-TEST(RunObserver, AFailedRunIsSeenToItsEnd) {
+TEST(RunObserver, TracesAFailedRunToItsEnd) {
   Scenario scenario = small();
   scenario.limit = microseconds(100);  // A block takes twice as long.
   TraceLog log({}, 100'000);

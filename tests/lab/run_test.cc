@@ -66,7 +66,7 @@ TEST(Run, CommunicationOverlapsTheBackwardPass) {
   }
 }
 
-TEST(Run, LastBucketWaitsForTheOneBeforeIt) {
+TEST(Run, LastBucketWaitsForThePreviousOne) {
   Scenario scenario = small(Backend::kIdeal);
   scenario.window = 1024;
   scenario.model.bucket_bytes = {409'600, 4096};
@@ -82,7 +82,7 @@ TEST(Run, LastBucketWaitsForTheOneBeforeIt) {
   }
 }
 
-TEST(Run, WindowBoundsTheRate) {
+TEST(Run, WindowLimitsTheRate) {
   Scenario scenario = small(Backend::kIdeal);
   scenario.window = 1;
   scenario.model.bucket_bytes = {4096 * 50};
@@ -95,7 +95,7 @@ TEST(Run, WindowBoundsTheRate) {
   }
 }
 
-TEST(Run, SlowNicSlowsItsWorkerOnly) {
+TEST(Run, SlowNicDelaysOnlyItsWorker) {
   Scenario scenario = small(Backend::kIdeal);
   scenario.model.bucket_bytes = {4096 * 64};
   scenario.host.nic_bits_per_s = 10'000'000'000;
@@ -107,7 +107,7 @@ TEST(Run, SlowNicSlowsItsWorkerOnly) {
   EXPECT_LT(result.iterations[1], expected + microseconds(1));
 }
 
-TEST(Run, HostCostBoundsTheRate) {
+TEST(Run, HostCostLimitsTheRate) {
   Scenario scenario = small(Backend::kIdeal);
   scenario.window = 1024;
   scenario.model.bucket_bytes = {4096 * 640};
@@ -203,7 +203,7 @@ TEST_P(EveryBackend, SumsAreExact) {
   for (const WorkerResult& worker : result.workers) EXPECT_EQ(worker.iterations, 4U);
 }
 
-TEST_P(EveryBackend, SumsAreExactWhateverTheLinksDo) {
+TEST_P(EveryBackend, SumsAreExactOverBadLinks) {
   Scenario scenario = real(3);
   scenario.host.retransmission = true;
   scenario.link.faults = {.loss = 0.03,
@@ -236,7 +236,7 @@ TEST_P(EveryBackend, SumsAreExactBelowLeavesAndSpines) {
   EXPECT_EQ(result.wrong_sums, 0U);
 }
 
-TEST_P(EveryBackend, SameSeedSameRun) {
+TEST_P(EveryBackend, SameSeedGivesTheSameRun) {
   Scenario scenario = real(3);
   scenario.host.retransmission = true;
   scenario.link.faults.loss = 0.02;

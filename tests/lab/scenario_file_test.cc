@@ -35,13 +35,13 @@ Scenario accepted(const std::string& text) {
   return scenario ? *scenario : Scenario();
 }
 
-TEST(ScenarioFile, NothingWrittenIsThePapersSetUp) {
+TEST(ScenarioFile, EmptyFileIsThePapersSetUp) {
   const Scenario scenario = accepted("");
   EXPECT_EQ(scenario_text(scenario), scenario_text(Scenario()));
   EXPECT_EQ(scenario.workers, 6);
 }
 
-TEST(ScenarioFile, KeysOfEveryKindAreSet) {
+TEST(ScenarioFile, SetsKeysOfEveryKind) {
   const Scenario s = accepted(R"(
 workers = 4
 backend = "waiting-switch"
@@ -74,13 +74,13 @@ probability = 0.16
   EXPECT_EQ(s.straggler.probability, 0.16);
 }
 
-TEST(ScenarioFile, LaterKeysWin) {
+TEST(ScenarioFile, LaterKeysOverrideEarlierOnes) {
   std::vector<WrittenKey> keys = keys_of_file("workers = 4\n");
   keys.push_back(*split_setting("workers=3", "--set"));
   EXPECT_EQ(make_scenario(keys)->workers, 3);
 }
 
-TEST(ScenarioFile, TextReadsBackAsTheSameScenario) {
+TEST(ScenarioFile, ScenarioSurvivesARoundTrip) {
   Scenario scenario;
   scenario.workers = 5;
   scenario.link.ecn_bytes = 12'345;
@@ -103,7 +103,7 @@ TEST(ScenarioFile, TextReadsBackAsTheSameScenario) {
   EXPECT_EQ(read.captures.at(0).path, "x.pcap");
 }
 
-TEST(ScenarioFile, EveryKeyHasItsOwnNameAndHelp) {
+TEST(ScenarioFile, EveryKeyHasAUniqueNameAndHelp) {
   std::set<std::string_view> names;
   for (const ScenarioKey& key : scenario_keys()) {
     EXPECT_TRUE(names.insert(key.spec.name).second) << key.spec.name;
@@ -115,7 +115,7 @@ TEST(ScenarioFile, EveryKeyHasItsOwnNameAndHelp) {
                                          "number from 1 to 256; default 6)\n"));
 }
 
-TEST(ScenarioFile, RefusalsNameFileLineKeyAndWhatIsAllowed) {
+TEST(ScenarioFile, RefusalsNameFileLineKeyAndAllowedValues) {
   EXPECT_THAT(refusal("\nworker = 4\n"),
               HasSubstr("s.toml:2: unknown key 'worker' (did you mean 'workers'?); allowed: "));
   EXPECT_EQ(refusal("workers = 257\n"),
@@ -144,13 +144,13 @@ TEST(ScenarioFile, RefusalsNameFileLineKeyAndWhatIsAllowed) {
             "s.toml:1: capture=x is no list of captures; allowed: link=file, with commas between");
 }
 
-TEST(ScenarioFile, WhatTheScenarioRefusesIsRefusedAtItsKey) {
+TEST(ScenarioFile, ScenarioRefusalsNameTheirKey) {
   // A window that is no power of two is found by check(), which knows no files.
   EXPECT_THAT(refusal("workers = 6\nwindow = 1000\n"), HasSubstr("s.toml:2: window=1000"));
   EXPECT_THAT(refusal("topology = \"chassis\"\nleaves = 9\n"), HasSubstr("leaves=9"));
 }
 
-TEST(ScenarioFile, FilesThatAreNoneAreRefused) {
+TEST(ScenarioFile, RefusesUnreadableAndMalformedFiles) {
   const testing::ScratchDirectory scratch;
   EXPECT_THAT(read_keys(scratch.path() / "none.toml").error().text,
               HasSubstr("none.toml: cannot be read: "));

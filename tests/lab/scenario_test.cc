@@ -16,9 +16,9 @@ struct Refused {
   const char* text;  ///< Part of the message.
 };
 
-TEST(Scenario, PapersSetUpIsAllowed) { EXPECT_TRUE(check(Scenario()).has_value()); }
+TEST(Scenario, AcceptsThePapersSetUp) { EXPECT_TRUE(check(Scenario()).has_value()); }
 
-TEST(Scenario, EveryChoiceIsDescribed) {
+TEST(Scenario, DescribesEveryChoice) {
   for (const auto* choices : {&backends(), &models(), &straggler_patterns()}) {
     EXPECT_FALSE(choices->empty());
     for (const Choice& choice : *choices) {

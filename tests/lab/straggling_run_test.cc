@@ -32,7 +32,7 @@ Scenario small(Backend backend) {
   return scenario;
 }
 
-TEST(StragglingRun, WhoWaitsForEveryoneWaitsForTheSlowest) {
+TEST(StragglingRun, WaitingSwitchWaitsForTheSlowestWorker) {
   Scenario scenario = small(Backend::kWaitingSwitch);
   scenario.straggler.pattern = Straggling::kSlowWorker;
   scenario.straggler.probability = 0.4;
@@ -61,7 +61,7 @@ TEST(StragglingRun, WhoWaitsForEveryoneWaitsForTheSlowest) {
   EXPECT_EQ(result.degraded_blocks, 0U);
 }
 
-TEST(StragglingRun, IdealHasNoStragglers) {
+TEST(StragglingRun, IdealBackEndHasNoStragglers) {
   Scenario scenario = small(Backend::kIdeal);
   scenario.straggler.pattern = Straggling::kSlowWorker;
   scenario.straggler.probability = 1;
@@ -128,7 +128,7 @@ TEST(StragglingRun, LateWorkersCatchUpAndOthersLoseNothing) {
   }
 }
 
-TEST(StragglingRun, TreeGivesUpItsStraggler) {
+TEST(StragglingRun, TreeExpiresItsStraggler) {
   Scenario scenario = small(Backend::kTrioMl);
   scenario.topology = Topology::kChassis;
   scenario.straggler.pattern = Straggling::kAbsent;
@@ -157,7 +157,7 @@ Scenario forgetful() {
   return scenario;
 }
 
-TEST(StragglingRun, TooLateForTheCacheDropsOut) {
+TEST(StragglingRun, WorkerPastTheCacheDropsOut) {
   const RunResult result = run_well(forgetful());
   EXPECT_TRUE(result.workers[1].dropped_out);
   EXPECT_LT(result.workers[1].iterations, 40U);
@@ -165,7 +165,7 @@ TEST(StragglingRun, TooLateForTheCacheDropsOut) {
   EXPECT_EQ(result.iterations.size(), 40U);
 }
 
-TEST(StragglingRun, TooLateForTheCacheCanStopTheRun) {
+TEST(StragglingRun, WorkerPastTheCacheMayStopTheRun) {
   Scenario scenario = forgetful();
   scenario.mitigation.on_desynchronised = OnDesynchronised::kStop;
   const auto result = run_scenario(scenario);
@@ -174,7 +174,7 @@ TEST(StragglingRun, TooLateForTheCacheCanStopTheRun) {
   EXPECT_NE(result.error().text.find("desynchronised"), std::string::npos);
 }
 
-TEST(StragglingRun, PauseDelaysThoseWhoWait) {
+TEST(StragglingRun, PauseDelaysTheWaitingWorkers) {
   Scenario scenario = small(Backend::kWaitingSwitch);
   const RunResult without = run_well(scenario);
   scenario.straggler.pattern = Straggling::kPause;
@@ -184,7 +184,7 @@ TEST(StragglingRun, PauseDelaysThoseWhoWait) {
   EXPECT_NEAR(in_seconds(result.total - without.total), 0.070, 20e-6);
 }
 
-TEST(StragglingRun, FailSlowSetsThePaceOfThoseWhoWait) {
+TEST(StragglingRun, FailSlowWorkerSetsThePace) {
   Scenario scenario = small(Backend::kWaitingSwitch);
   const RunResult without = run_well(scenario);
   scenario.straggler.pattern = Straggling::kFailSlow;
@@ -194,7 +194,7 @@ TEST(StragglingRun, FailSlowSetsThePaceOfThoseWhoWait) {
   EXPECT_NEAR(in_seconds(result.mean_iteration - without.mean_iteration), 0.020, 5e-6);
 }
 
-TEST(StragglingRun, BackgroundFlowTakesItsShare) {
+TEST(StragglingRun, BackgroundFlowTakesItsShareOfTheLink) {
   Scenario scenario = small(Backend::kWaitingSwitch);
   scenario.model.forward = Duration();
   scenario.model.backward = Duration();
@@ -212,7 +212,7 @@ TEST(StragglingRun, BackgroundFlowTakesItsShare) {
   EXPECT_NEAR(ratio, 1.5, 0.05);
 }
 
-TEST(StragglingRun, LimitNamesWhoIsNotDone) {
+TEST(StragglingRun, LimitErrorNamesUnfinishedWorkers) {
   Scenario scenario = small(Backend::kWaitingSwitch);
   scenario.straggler.pattern = Straggling::kFailSlow;
   scenario.straggler.worker = 3;
@@ -224,7 +224,7 @@ TEST(StragglingRun, LimitNamesWhoIsNotDone) {
             "worker 3 is not done after 0.500 s of virtual time: it computes iteration 0");
 }
 
-TEST(StragglingRun, DeadlineNamesWhoIsMissing) {
+TEST(StragglingRun, DeadlineErrorNamesTheMissingWorker) {
   Scenario scenario = small(Backend::kTrioMlWait);
   scenario.straggler.pattern = Straggling::kFailSlow;
   scenario.straggler.worker = 3;
@@ -277,7 +277,7 @@ class Exchange final : public TensorExchange {
   std::vector<std::vector<float>> tensors_;
 };
 
-TEST(StragglingRun, RealTensorsTravelBesideElidedOnes) {
+TEST(StragglingRun, RealTensorsPassBesideElidedOnes) {
   for (Backend backend : {Backend::kTrioMl, Backend::kWaitingSwitch}) {
     Scenario scenario = small(backend);
     scenario.iterations = 5;

@@ -28,9 +28,9 @@ const int32_t kStoredBeforeMain = [] {
   return lane;
 }();
 
-TEST(Lanes, WorkDuringStaticInitialisation) { EXPECT_EQ(kStoredBeforeMain, 258); }
+TEST(Lanes, KernelsWorkDuringStaticInitialisation) { EXPECT_EQ(kStoredBeforeMain, 258); }
 
-TEST(Lanes, ScalarIsAlwaysThereAndLast) {
+TEST(Lanes, ScalarKernelIsAlwaysAvailableAndLast) {
   ASSERT_FALSE(lane_kernels_available().empty());
   EXPECT_STREQ(lane_kernels_available().back().isa, "scalar");
   EXPECT_STREQ(lanes_isa(), lane_kernels_available().front().isa);
@@ -70,7 +70,7 @@ TEST(Lanes, ToBigEndianWritesMostSignificantByteFirst) {
   }
 }
 
-TEST(Lanes, NoLanesTouchNothing) {
+TEST(Lanes, ZeroLanesWriteNothing) {
   for (const LaneKernels& kernels : lane_kernels_available()) {
     kernels.store_be32(nullptr, nullptr, 0);
     kernels.add_be32(nullptr, nullptr, 0);

@@ -26,7 +26,7 @@ constexpr Policer::Config kSmall{.committed_rate = mbps(8),
                                  .peak_rate = mbps(16),
                                  .peak_burst_bytes = 1500};
 
-TEST(Policer, FullBucketsThenYellowThenRed) {
+TEST(Policer, ColoursGoFromGreenToYellowToRed) {
   Policer policer = policer_of(kSmall);
   EXPECT_EQ(policer.meter(at(microseconds(0)), 800), Colour::kGreen);   // 200 and 700 left.
   EXPECT_EQ(policer.meter(at(microseconds(0)), 600), Colour::kYellow);  // 200 and 100 left.
@@ -36,7 +36,7 @@ TEST(Policer, FullBucketsThenYellowThenRed) {
   EXPECT_EQ(policer.meter(at(microseconds(0)), 100), Colour::kGreen);  // 100 and 0 left.
 }
 
-TEST(Policer, BucketsFillAtTheirRates) {
+TEST(Policer, BucketsRefillAtTheirRates) {
   Policer policer = policer_of(kSmall);
   EXPECT_EQ(policer.meter(at(microseconds(0)), 1000), Colour::kGreen);    // 0 and 500.
   EXPECT_EQ(policer.meter(at(microseconds(0)), 500), Colour::kYellow);    // 0 and 0.
@@ -45,7 +45,7 @@ TEST(Policer, BucketsFillAtTheirRates) {
   EXPECT_EQ(policer.meter(at(microseconds(200)), 200), Colour::kGreen);   // 200 and 200.
 }
 
-TEST(Policer, BucketsStopAtTheirBursts) {
+TEST(Policer, BucketsAreCappedAtTheirBursts) {
   Policer policer = policer_of(kSmall);
   EXPECT_EQ(policer.meter(at(microseconds(0)), 1000), Colour::kGreen);
   EXPECT_EQ(policer.meter(at(seconds(1)), 0), Colour::kGreen);
@@ -55,7 +55,7 @@ TEST(Policer, BucketsStopAtTheirBursts) {
   EXPECT_EQ(policer.meter(at(seconds(9)), 1501), Colour::kRed);     // Longer than PBS.
 }
 
-TEST(Policer, EarlierTimeAddsNothing) {
+TEST(Policer, EarlierTimeAddsNoTokens) {
   Policer policer = policer_of(kSmall);
   EXPECT_EQ(policer.meter(at(seconds(1)), 1000), Colour::kGreen);
   EXPECT_EQ(policer.meter(at(microseconds(1)), 1), Colour::kYellow);
@@ -63,7 +63,7 @@ TEST(Policer, EarlierTimeAddsNothing) {
   EXPECT_EQ(policer.meter(at(seconds(1)), 1), Colour::kYellow);
 }
 
-TEST(Policer, NoDriftInStepsFarBelowAByte) {
+TEST(Policer, StepsFarBelowAByteDoNotDrift) {
   // 1 bit/s earns 1e-11 bit a tick; a byte takes 8 s, here in 800 000 steps.
   Policer policer = policer_of({.committed_rate = BitRate::bits_per_second(1),
                                 .committed_burst_bytes = 1,
@@ -88,7 +88,7 @@ TEST(Policer, HighestRateAndLongestGapDoNotOverflow) {
   EXPECT_EQ(policer.committed_bytes(), 0u);
 }
 
-TEST(Policer, RateOfZeroSpendsItsBurstOnce) {
+TEST(Policer, RateZeroSpendsItsBurstOnce) {
   Policer policer = policer_of({.committed_rate = BitRate(),
                                 .committed_burst_bytes = 10,
                                 .peak_rate = BitRate(),
@@ -98,7 +98,7 @@ TEST(Policer, RateOfZeroSpendsItsBurstOnce) {
   EXPECT_EQ(policer.meter(at(seconds(2'000'000)), 1), Colour::kRed);
 }
 
-TEST(Policer, RefusesWhatTheRfcDoesNotAllow) {
+TEST(Policer, RefusesSettingsOutsideTheRfc) {
   Policer::Config config = kSmall;
   config.committed_rate = mbps(17);
   EXPECT_THAT(Policer::create(config).error().text, HasSubstr("17000000"));

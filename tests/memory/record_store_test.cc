@@ -44,7 +44,7 @@ std::vector<uint32_t> idle_blocks(Store& store) {
   return idle;
 }
 
-TEST(RecordStore, CreateLookupErase) {
+TEST(RecordStore, CreatesLooksUpAndErases) {
   Store store({.capacity = 4});
   EXPECT_EQ(store.lookup({1, 7}), nullptr);
   const auto [status, record] = store.create({1, 7});
@@ -68,7 +68,7 @@ TEST(RecordStore, RecordsStartBlankInAReusedSlot) {
   EXPECT_EQ(store.create({1, 2}).record->sum, 0u);
 }
 
-TEST(RecordStore, CreateOfAnExistingKeyGivesItsRecord) {
+TEST(RecordStore, CreateReturnsTheRecordOfAnExistingKey) {
   Store store({.capacity = 1});
   Value* const record = store.create({1, 1}).record;
   const auto again = store.create({1, 1});
@@ -78,7 +78,7 @@ TEST(RecordStore, CreateOfAnExistingKeyGivesItsRecord) {
   EXPECT_EQ(store.counters().created, 1u);
 }
 
-TEST(RecordStore, LookupReferencesAndPeekDoesNot) {
+TEST(RecordStore, OnlyLookupReferencesTheRecord) {
   Store store({.capacity = 8});
   for (const uint32_t block : {1, 2, 3, 4}) ASSERT_NE(store.create({0, block}).record, nullptr);
   EXPECT_THAT(idle_blocks(store), IsEmpty());  // All were just created.
@@ -125,7 +125,7 @@ struct SameHash {
   uint64_t operator()(uint64_t) const { return 5; }
 };
 
-TEST(RecordStore, KeysThatHashAlikeAreRefusedNotGrownFor) {
+TEST(RecordStore, RefusesCollidingKeysWithoutGrowing) {
   RecordStore<uint64_t, Value, SameHash> store({.capacity = 1000});
   // Two buckets of four: a ninth key has no place in the index.
   for (uint64_t key = 0; key < 8; key++) {
@@ -140,7 +140,7 @@ TEST(RecordStore, KeysThatHashAlikeAreRefusedNotGrownFor) {
   EXPECT_EQ(store.create(8).status, CreateStatus::kCreated);
 }
 
-TEST(RecordStore, FillsToTheLastSlotAndIsSteadyThere) {
+TEST(RecordStore, FillsToTheLastSlotAndStaysUsable) {
   const uint64_t seed = testing::seed_from_env();
   SCOPED_TRACE(testing::replay_hint(seed));
   // Powers of two leave the index the least free room: half.
@@ -160,7 +160,7 @@ TEST(RecordStore, FillsToTheLastSlotAndIsSteadyThere) {
   }
 }
 
-TEST(RecordStoreDeathTest, ForeignRecordIsABug) {
+TEST(RecordStoreDeathTest, RejectsAForeignRecord) {
   Store store({.capacity = 4});
   Value elsewhere[1];
   EXPECT_DEATH(static_cast<void>(store.slot_of(elsewhere)), "bug");

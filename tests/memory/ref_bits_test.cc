@@ -22,7 +22,7 @@ std::vector<uint32_t> scan(RefBits& bits, uint32_t begin, uint32_t end) {
   return idle;
 }
 
-TEST(RefBits, RecordIsIdleAtTheSecondScanAfterItsLastTouch) {
+TEST(RefBits, SecondScanAfterTheLastTouchFindsTheRecordIdle) {
   RefBits bits(100);
   bits.mark_live(70);
   EXPECT_TRUE(bits.is_live(70) && bits.is_referenced(70));
@@ -37,7 +37,7 @@ TEST(RefBits, RecordIsIdleAtTheSecondScanAfterItsLastTouch) {
   EXPECT_THAT(scan(bits, 0, 100), IsEmpty());
 }
 
-TEST(RefBits, TouchOfADeadSlotLeavesNoTrace) {
+TEST(RefBits, TouchOfADeadSlotHasNoEffect) {
   RefBits bits(10);
   bits.touch(3);
   EXPECT_FALSE(bits.is_referenced(3));
@@ -46,7 +46,7 @@ TEST(RefBits, TouchOfADeadSlotLeavesNoTrace) {
   EXPECT_FALSE(bits.is_referenced(3));
 }
 
-TEST(RefBits, TestAndClearAnswersOnce) {
+TEST(RefBits, TestAndClearReturnsTrueOnce) {
   RefBits bits(10);
   bits.mark_live(9);
   EXPECT_TRUE(bits.test_and_clear(9));
@@ -70,7 +70,7 @@ TEST(RefBits, EveryRangeTouchesItsSlotsOnly) {
   }
 }
 
-TEST(RefBits, NoCapacityIsAllowed) {
+TEST(RefBits, CapacityZeroIsAllowed) {
   RefBits bits(0);
   EXPECT_THAT(scan(bits, 0, 0), IsEmpty());
 }
@@ -93,7 +93,7 @@ TEST(RefBits, CallbackMayEraseAndRecreate) {
   EXPECT_THAT(scan(bits, 0, 64), ElementsAre(2, 4));
 }
 
-TEST(RefBitsDeathTest, SlotOutsideIsABug) {
+TEST(RefBitsDeathTest, RejectsASlotOutsideTheRange) {
   RefBits bits(65);
   EXPECT_DEATH(bits.touch(65), "bug");
   EXPECT_DEATH(bits.mark_live(UINT32_MAX), "bug");

@@ -24,21 +24,21 @@ RmwBanks banks_of(uint32_t engine_count) {
   return RmwBanks::create({.engine_count = engine_count, .clock_period = nanoseconds(1)}).value();
 }
 
-TEST(RmwBank, ReadsTakeACycleForEachEightBytes) {
+TEST(RmwBank, ReadsTakeOneCyclePerEightBytes) {
   RmwBank bank(nanoseconds(1));
   EXPECT_EQ(bank.serve(ns(100), request_of(RmwKind::kRead, 0, 8)).done_at, ns(101));
   EXPECT_EQ(bank.serve(ns(200), request_of(RmwKind::kWrite, 0, 64)).done_at, ns(208));
   EXPECT_EQ(bank.serve(ns(300), request_of(RmwKind::kOther, 16, 16)).done_at, ns(302));
 }
 
-TEST(RmwBank, AddsTakeTwoCyclesForEachLane) {
+TEST(RmwBank, AddsTakeTwoCyclesPerLane) {
   RmwBank bank(nanoseconds(1));
   EXPECT_EQ(bank.serve(ns(0), request_of(RmwKind::kAdd, 0, 8)).done_at, ns(4));  // 2 lanes.
   // 16 gradients, a chunk of the paper's loop: 32 cycles.
   EXPECT_EQ(bank.serve(ns(10), request_of(RmwKind::kAdd, 0, 64)).done_at, ns(42));
 }
 
-TEST(RmwBank, SameInstantIsServedInArrivalOrder) {
+TEST(RmwBank, ServesRequestsOfOneInstantInArrivalOrder) {
   RmwBank bank(nanoseconds(2));
   // First: 16 bytes, 2 cycles of 2 ns, done at 14. Second: waits 4 ns, then 1 cycle, done at 16.
   EXPECT_EQ(bank.serve(ns(10), request_of(RmwKind::kRead, 0, 16)).done_at, ns(14));
@@ -52,7 +52,7 @@ TEST(RmwBank, SameInstantIsServedInArrivalOrder) {
   EXPECT_EQ(bank.counters().waited, nanoseconds(4));
 }
 
-TEST(RmwBanks, UnitsOfSixtyFourBytesGoRoundTheEngines) {
+TEST(RmwBanks, UnitsOf64BytesAlternateBetweenTheEngines) {
   const RmwBanks banks = banks_of(12);
   const uint32_t first = banks.engine_of(kDramBase);
   for (uint32_t offset = 0; offset < 12 * 64; offset += 8) {
@@ -61,7 +61,7 @@ TEST(RmwBanks, UnitsOfSixtyFourBytesGoRoundTheEngines) {
   EXPECT_EQ(banks.engine_of(kDramBase + 12 * 64), first);
 }
 
-TEST(RmwBanks, EnginesWorkBesideEachOther) {
+TEST(RmwBanks, EnginesWorkInParallel) {
   RmwBanks banks = banks_of(12);
   for (uint32_t unit = 0; unit < 12; unit++) {
     EXPECT_EQ(banks.serve(ns(0), request_of(RmwKind::kAdd, unit * 64, 64)).done_at, ns(32));
@@ -71,7 +71,7 @@ TEST(RmwBanks, EnginesWorkBesideEachOther) {
   EXPECT_EQ(banks.counters().busy, nanoseconds(13 * 32));
 }
 
-TEST(RmwBanks, TwelveEnginesSustainSixBillionAddsASecond) {
+TEST(RmwBanks, TwelveEnginesSustainSixBillionAddsPerSecond) {
   RmwBanks banks = banks_of(12);
   constexpr uint32_t kRounds = 1000;
   Instant done_last;
@@ -109,7 +109,7 @@ TEST(RmwBanks, RefusesABadConfiguration) {
   EXPECT_FALSE(RmwBanks::create({.clock_period = nanoseconds(-1)}));
 }
 
-TEST(RmwBankDeathTest, GoingBackInTimeIsABug) {
+TEST(RmwBankDeathTest, RejectsAnEarlierTime) {
   RmwBank bank(nanoseconds(1));
   static_cast<void>(bank.serve(ns(2), request_of(RmwKind::kRead, 0, 8)));
   EXPECT_DEATH(static_cast<void>(bank.serve(ns(1), request_of(RmwKind::kRead, 0, 8))), "bug");

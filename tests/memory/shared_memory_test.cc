@@ -25,7 +25,7 @@ SharedMemory memory_of(uint64_t sram_size_bytes, uint64_t dram_size_bytes) {
   return std::move(*memory);
 }
 
-TEST(SharedMemory, RangesLieInOneSpaceAndDoNotMeet) {
+TEST(SharedMemory, RangesShareOneSpaceWithoutOverlap) {
   SharedMemory memory = memory_of(4096, 8192);
   EXPECT_EQ(*memory.allocate(Range::kSram, 8, 8), kSramBase);
   EXPECT_EQ(*memory.allocate(Range::kDram, 8, 8), kDramBase);
@@ -54,7 +54,7 @@ TEST(SharedMemory, PointersAndAddressesAreInverse) {
   EXPECT_TRUE(memory.address_of(nullptr).is_null());
 }
 
-TEST(SharedMemory, BytesStartAsZeroAndAreZeroAgainAfterRelease) {
+TEST(SharedMemory, BytesAreZeroAtStartAndAfterRelease) {
   SharedMemory memory = memory_of(0, 64 << 10);
   const uint64_t size_bytes = 20'000;  // Neither end lies on a page boundary.
   ASSERT_TRUE(memory.allocate(Range::kDram, 100, 1));
@@ -78,7 +78,7 @@ TEST(SharedMemory, UntouchedMemoryCostsNothing) {
   EXPECT_EQ(word, 5u);
 }
 
-TEST(SharedMemory, HugePagesAreAdviceOnly) {
+TEST(SharedMemory, HugePagesAreOptional) {
   auto memory = SharedMemory::create(
       {.sram_size_bytes = 0, .dram_size_bytes = uint64_t{16} << 20, .huge_pages = true});
   ASSERT_TRUE(memory);
@@ -97,7 +97,7 @@ TEST(SharedMemory, MovedMemoryKeepsItsBytes) {
   EXPECT_EQ(second.used_bytes(Range::kSram), 8u);
 }
 
-TEST(SharedMemory, RefusalNamesWhatIsAskedAndWhatIsLeft) {
+TEST(SharedMemory, RefusalNamesRequestedAndFreeBytes) {
   SharedMemory memory = memory_of(1000, 0);
   ASSERT_TRUE(memory.allocate(Range::kSram, 900, 1));
   const auto refused = memory.allocate(Range::kSram, 101, 1);
@@ -109,7 +109,7 @@ TEST(SharedMemory, RefusalNamesWhatIsAskedAndWhatIsLeft) {
   EXPECT_FALSE(memory.allocate(Range::kDram, 1, 1));
 }
 
-TEST(SharedMemory, RefusesWhatMakesNoSense) {
+TEST(SharedMemory, RefusesImpossibleSettings) {
   SharedMemory memory = memory_of(1000, 0);
   EXPECT_FALSE(memory.allocate(Range::kSram, 0, 8));
   EXPECT_FALSE(memory.allocate(Range::kSram, 8, 0));
@@ -121,7 +121,7 @@ TEST(SharedMemory, RefusesWhatMakesNoSense) {
   EXPECT_FALSE(SharedMemory::create({.sram_size_bytes = 0, .dram_size_bytes = UINT64_MAX}));
 }
 
-TEST(SharedMemory, ContainsAsksAboutOneRange) {
+TEST(SharedMemory, ContainsChecksOneRange) {
   const SharedMemory memory = memory_of(100, 200);
   EXPECT_TRUE(memory.contains(kSramBase, 100));
   EXPECT_FALSE(memory.contains(kSramBase, 101));
@@ -131,7 +131,7 @@ TEST(SharedMemory, ContainsAsksAboutOneRange) {
   EXPECT_FALSE(memory.contains(Address(), 1));
 }
 
-TEST(SharedMemoryDeathTest, AddressOutsideIsABug) {
+TEST(SharedMemoryDeathTest, RejectsAnAddressOutsideTheMemory) {
   SharedMemory memory = memory_of(100, 200);
   EXPECT_DEATH(static_cast<void>(memory.at(Address())), "bug");
   EXPECT_DEATH(static_cast<void>(memory.at(kSramBase + 100)), "bug");

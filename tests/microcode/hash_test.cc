@@ -22,12 +22,12 @@ uint64_t hash_of(std::initializer_list<uint32_t> values, uint64_t seed = 0) {
   return hash.value();
 }
 
-TEST(FieldHash, IsAFunctionOfItsFields) {
+TEST(FieldHash, HashDependsOnlyOnItsFields) {
   EXPECT_EQ(hash_of({1, 2, 3}), hash_of({1, 2, 3}));
   EXPECT_NE(hash_of({1, 2, 3}), hash_of({1, 2, 4}));
 }
 
-TEST(FieldHash, OrderAndNumberOfFieldsCount) {
+TEST(FieldHash, OrderAndNumberOfFieldsChangeTheHash) {
   EXPECT_NE(hash_of({1, 2}), hash_of({2, 1}));
   EXPECT_NE(hash_of({0}), hash_of({0, 0}));
   EXPECT_NE(hash_of({}), hash_of({0}));
@@ -35,14 +35,14 @@ TEST(FieldHash, OrderAndNumberOfFieldsCount) {
 
 TEST(FieldHash, SeedsGiveDifferentFunctions) { EXPECT_NE(hash_of({1, 2}, 1), hash_of({1, 2}, 2)); }
 
-TEST(FieldHash, FieldOfAHeaderIsItsValue) {
+TEST(FieldHash, HeaderFieldIsHashedByValue) {
   std::array<std::byte, wire::UdpHeader::kBytes> bytes{};
   wire::MutableView<wire::UdpHeader>(bytes.data()).set<wire::UdpHeader::SourcePort>(12345);
   const wire::View<wire::UdpHeader> view(bytes.data());
   EXPECT_EQ(FieldHash().include<wire::UdpHeader::SourcePort>(view).value(), hash_of({12345}));
 }
 
-TEST(FieldHash, EveryByteCounts) {
+TEST(FieldHash, EveryByteChangesTheHash) {
   std::vector<uint8_t> bytes(18, 1);  // Not a multiple of a word.
   const uint64_t plain = FieldHash().include_bytes(bytes).value();
   for (uint8_t& byte : bytes) {
@@ -53,7 +53,7 @@ TEST(FieldHash, EveryByteCounts) {
   EXPECT_EQ(FieldHash().include_bytes(bytes).value(), plain);
 }
 
-TEST(FieldHash, CanBeWorkedOutAtCompileTime) {
+TEST(FieldHash, HashIsConstexpr) {
   constexpr uint64_t kValue = FieldHash(7).include(1).include(2).value();
   EXPECT_EQ(kValue, hash_of({1, 2}, 7));
 }

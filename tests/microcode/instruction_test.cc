@@ -35,7 +35,7 @@ static_assert(fits_one_instruction({.lmem_reads = 2, .lmem_writes = 2}));
 static_assert(!fits_one_instruction({.register_reads = 255, .lmem_reads = 255}));
 static_assert(!fits_one_instruction({.register_writes = 255, .lmem_writes = 255}));
 
-TEST(Instruction, KeepsItsNameAndUse) {
+TEST(Instruction, InstructionKeepsItsNameAndUse) {
   constexpr Instruction kParse{"parse", {.lmem_reads = 2, .register_writes = 1}};
   EXPECT_EQ(std::string_view(kParse.name), "parse");
   EXPECT_EQ(kParse.use.lmem_reads, 2);

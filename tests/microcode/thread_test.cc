@@ -198,7 +198,7 @@ class ThreadTest : public ::testing::Test {
 using Machines = ::testing::Types<LiveStyle, SteppingStyle>;
 TYPED_TEST_SUITE(ThreadTest, Machines);
 
-TYPED_TEST(ThreadTest, RunsToItsEnd) {
+TYPED_TEST(ThreadTest, ThreadRunsToItsEnd) {
   do_nothing(this->m_);
   this->m_.finish();
 }
@@ -217,14 +217,14 @@ TYPED_TEST(ThreadTest, ResultMayBeMovable) {
   EXPECT_EQ(value, 7);
 }
 
-TYPED_TEST(ThreadTest, LocalsMayBeACacheLineAligned) {
+TYPED_TEST(ThreadTest, LocalsMayBeCacheLineAligned) {
   int value = 0;
   call_keep_cache_line(this->m_, value);
   this->m_.finish();
   EXPECT_EQ(value, 6);
 }
 
-TYPED_TEST(ThreadTest, EveryDepthUpToEight) {
+TYPED_TEST(ThreadTest, CallsNestUpToEightDeep) {
   for (int depth = 1; depth <= static_cast<int>(kCallDepthMax); depth++) {
     int sum = 0;
     start_nested(this->m_, depth, sum);
@@ -234,7 +234,7 @@ TYPED_TEST(ThreadTest, EveryDepthUpToEight) {
   }
 }
 
-TYPED_TEST(ThreadTest, OneThreadAfterTheOtherReusesFrames) {
+TYPED_TEST(ThreadTest, ConsecutiveThreadsReuseFrames) {
   for (int i = 0; i < 1000; i++) {
     std::vector<int> values;
     append_three(this->m_, values);
@@ -243,7 +243,7 @@ TYPED_TEST(ThreadTest, OneThreadAfterTheOtherReusesFrames) {
   }
 }
 
-TYPED_TEST(ThreadTest, TransactionsMayBeJoinedLater) {
+TYPED_TEST(ThreadTest, TransactionsMayBeAwaitedLater) {
   std::vector<int> values;
   ask_two_join_later(this->m_, values);
   this->m_.finish();
@@ -254,7 +254,7 @@ template <class M>
 class ThreadDeathTest : public ThreadTest<M> {};
 TYPED_TEST_SUITE(ThreadDeathTest, Machines);
 
-TYPED_TEST(ThreadDeathTest, ExceptionStops) {
+TYPED_TEST(ThreadDeathTest, ExceptionStopsTheProcess) {
   const auto call = [] {
     TypeParam m;
     int value = 0;
@@ -266,7 +266,7 @@ TYPED_TEST(ThreadDeathTest, ExceptionStops) {
 
 // --- Suspension ----------------------------------------------------------------------------------
 
-TEST(SuspendingThread, StopsAtEachTransaction) {
+TEST(SuspendingThread, SuspendsAtEachTransaction) {
   SteppingStyle m;
   std::vector<int> values;
   append_three(m, values);
@@ -291,7 +291,7 @@ TEST(SuspendingThread, StopsAtEachTransaction) {
   EXPECT_EQ(m.frame_pool().free_count(), kFrames);
 }
 
-TEST(SuspendingThread, AsynchronousTransactionDoesNotStop) {
+TEST(SuspendingThread, AsynchronousTransactionDoesNotSuspend) {
   SteppingStyle m;
   std::vector<int> values;
   ask_two_join_later(m, values);
@@ -310,7 +310,7 @@ TEST(SuspendingThread, AsynchronousTransactionDoesNotStop) {
 // Both limits hold on a suspending machine. On the other kind, Clang keeps the frames of calls that
 // end at once in the caller's frame or on the stack, where nothing counts them.
 
-TEST(SuspendingThreadDeathTest, NinthNestedCallStops) {
+TEST(SuspendingThreadDeathTest, RejectsANinthNestedCall) {
   const auto call_nine = [] {
     SteppingStyle m;
     int sum = 0;
@@ -320,7 +320,7 @@ TEST(SuspendingThreadDeathTest, NinthNestedCallStops) {
   EXPECT_DEATH(call_nine(), "first_free_|depth_");
 }
 
-TEST(SuspendingThreadDeathTest, FrameLargerThanLocalMemoryStops) {
+TEST(SuspendingThreadDeathTest, RejectsAFrameLargerThanLocalMemory) {
   const auto call = [] {
     SteppingStyle m;
     int sum = 0;
@@ -332,7 +332,7 @@ TEST(SuspendingThreadDeathTest, FrameLargerThanLocalMemoryStops) {
 
 // --- The pool itself -----------------------------------------------------------------------------
 
-TEST(FramePool, GivesDistinctFramesAndTakesThemBack) {
+TEST(FramePool, ReturnsDistinctFramesAndReusesThem) {
   FramePool pool(3);
   EXPECT_EQ(pool.free_count(), 3U);
   std::vector<void*> frames;
@@ -349,7 +349,7 @@ TEST(FramePool, GivesDistinctFramesAndTakesThemBack) {
   FramePool::give_back(again);
 }
 
-TEST(FramePool, FrameGoesBackToItsOwnPool) {
+TEST(FramePool, FrameReturnsToItsOwnPool) {
   FramePool a(1);
   FramePool b(1);
   void* frame = a.take(64);
@@ -358,7 +358,7 @@ TEST(FramePool, FrameGoesBackToItsOwnPool) {
   EXPECT_EQ(b.free_count(), 1U);
 }
 
-TEST(FramePoolDeathTest, EmptyOrTooLargeStops) {
+TEST(FramePoolDeathTest, RejectsEmptyAndOversizedFrames) {
   const auto take_two = [] {
     FramePool pool(1);
     void* first = pool.take(8);

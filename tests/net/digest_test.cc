@@ -17,7 +17,7 @@ std::vector<std::byte> counted(size_t size) {
   return bytes;
 }
 
-TEST(Digest, IsTheSameOnEveryCompiler) {
+TEST(Digest, DigestIsTheSameOnEveryCompiler) {
   EXPECT_EQ(hash_chain(0, kHashSecret), 0u);
   EXPECT_EQ(hash_chain(1, kHashSecret), kHashFactor);  // 1 x factor: no upper half.
   EXPECT_EQ(hash_mix(1), 0x5692161d100b05e5ULL);
@@ -25,7 +25,7 @@ TEST(Digest, IsTheSameOnEveryCompiler) {
   EXPECT_EQ(hash_bytes(counted(100)), 13726366057840849275u);
 }
 
-TEST(Digest, EveryBitAndTheLengthCount) {
+TEST(Digest, EveryBitAndTheLengthChangeTheDigest) {
   for (const size_t size : {1, 7, 8, 31, 32, 33, 64, 100}) {
     std::vector<std::byte> bytes(size);
     std::set<uint64_t> seen{hash_bytes(bytes)};

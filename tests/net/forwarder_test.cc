@@ -30,7 +30,7 @@ struct ForwarderBed : ::testing::Test {
   std::array<NodeId, 3> ids{};
 };
 
-TEST_F(ForwarderBed, StoresAndForwards) {
+TEST_F(ForwarderBed, ForwardsAfterTheWholePacket) {
   send(0, host_address(2));
   ASSERT_EQ(hosts[2].received.size(), 1u);
   EXPECT_EQ(hosts[2].received[0].at, at_ticks(2 * (8'000 + 50'000)));
@@ -38,13 +38,13 @@ TEST_F(ForwarderBed, StoresAndForwards) {
   EXPECT_EQ(forwarder.counters().forwarded, 1u);
 }
 
-TEST_F(ForwarderBed, DropsAndCountsWhatItDoesNotKnow) {
+TEST_F(ForwarderBed, DropsAndCountsUnknownDestinations) {
   send(0, host_address(9));
   EXPECT_EQ(forwarder.counters().no_route, 1u);
   EXPECT_EQ(network.packets().held_count(), 0u);
 }
 
-TEST_F(ForwarderBed, SendsNothingBackWhereItCameFrom) {
+TEST_F(ForwarderBed, NeverSendsBackToTheIngressPort) {
   send(0, host_address(0));
   EXPECT_EQ(forwarder.counters().came_from_there, 1u);
   EXPECT_TRUE(hosts[0].received.empty());

@@ -31,7 +31,7 @@ void expect_share(uint64_t count, double share, double packets = kPackets) {
               5 * std::sqrt(packets * share * (1 - share)));
 }
 
-TEST(LinkFaults, LossHasItsRate) {
+TEST(LinkFaults, LossHasItsConfiguredRate) {
   CableBed bed({.faults = {.loss = 0.3}});
   send_all(bed);
   expect_share(bed.counters().lost, 0.3);
@@ -56,12 +56,12 @@ void expect_loss_in_runs(double loss, double run) {
   EXPECT_NEAR(static_cast<double>(bed.counters().lost) / static_cast<double>(runs), run, run / 10);
 }
 
-TEST(LinkFaults, LossInRunsHasTheSameRateAndItsLength) {
+TEST(LinkFaults, BurstLossHasItsRateAndRunLength) {
   expect_loss_in_runs(0.2, 5);
   expect_loss_in_runs(0.6, 4);
 }
 
-TEST(LinkFaults, CorruptionThatIsFoundLosesThePacket) {
+TEST(LinkFaults, DetectedCorruptionDropsThePacket) {
   CableBed bed({.faults = {.corrupt = 0.1}});
   send_all(bed);
   expect_share(bed.counters().corrupted, 0.1);
@@ -69,7 +69,7 @@ TEST(LinkFaults, CorruptionThatIsFoundLosesThePacket) {
   EXPECT_EQ(bed.b.received.size() + bed.counters().corrupted, kPackets);
 }
 
-TEST(LinkFaults, CorruptionThatIsNotFoundFlipsOneBitOfACopy) {
+TEST(LinkFaults, UndetectedCorruptionFlipsOneBitOfACopy) {
   CableBed bed({.faults = {.corrupt = 0.5, .undetected = 0.5, .flip_begin = 4, .flip_end = 6}});
   const std::array<std::byte, 16> zeros{};
   const PacketRef sent = bed.network.packets().make(host_address(0), host_address(1), 100, zeros);
@@ -94,7 +94,7 @@ TEST(LinkFaults, CorruptionThatIsNotFoundFlipsOneBitOfACopy) {
   EXPECT_EQ(sent->stored[4], std::byte{0});
 }
 
-TEST(LinkFaults, ElidedPacketsHaveNoBitToFlip) {
+TEST(LinkFaults, ElidedPacketsAreNotCorrupted) {
   CableBed bed({.faults = {.corrupt = 1, .undetected = 1}});
   bed.send(100);
   bed.run();
@@ -113,7 +113,7 @@ TEST(LinkFaults, DuplicatesHaveTheirRateAndFollowTheirPacket) {
   }
 }
 
-TEST(LinkFaults, ReorderingHoldsBackWithinItsBoundAndLosesNothing) {
+TEST(LinkFaults, ReorderingDelaysWithinItsBoundAndLosesNothing) {
   const Duration most = microseconds(50);
   CableBed bed({.faults = {.reorder = 0.1, .reorder_max = most}});
   send_all(bed);
@@ -146,7 +146,7 @@ TEST(LinkFaults, JitterKeepsTheOrder) {
   EXPECT_GT(sum / 5'000, microseconds(10));  // Above the mean: packets behind a late one wait.
 }
 
-TEST(LinkFaults, WhenFaultsEndTheOrderIsKept) {
+TEST(LinkFaults, OrderIsKeptAfterFaultsEnd) {
   CableBed bed({.faults = {.jitter = milliseconds(1)}});
   for (uint32_t i = 0; i < 100; i++) bed.send(i);
   bed.network.set_faults(bed.link, {});
@@ -156,7 +156,7 @@ TEST(LinkFaults, WhenFaultsEndTheOrderIsKept) {
   for (uint32_t i = 0; i < 200; i++) EXPECT_EQ(bed.b.received[i].packet->size_bytes, i);
 }
 
-TEST(LinkFaults, ACutLosesWhatIsSentAndWhatIsOnItsWay) {
+TEST(LinkFaults, CutDropsQueuedAndInFlightPackets) {
   CableBed bed(LinkConfig{});
   bed.send(934);  // Arrives at 580 ns.
   bed.send(934);  // At 660 ns.
@@ -172,7 +172,7 @@ TEST(LinkFaults, ACutLosesWhatIsSentAndWhatIsOnItsWay) {
   EXPECT_EQ(bed.network.packets().held_count(), 2u);
 }
 
-TEST(LinkFaults, RefusesWhatIsNoProbability) {
+TEST(LinkFaults, RefusesBadProbabilities) {
   const auto text = [](const LinkFaults& faults) {
     const auto good = check(faults);
     return good ? std::string("accepted") : good.error().text;
@@ -221,7 +221,7 @@ uint64_t digest_of_a_run(uint64_t seed, EventCore::Queue queue, uint64_t* accoun
   return bed.network.digest();
 }
 
-TEST(LinkFaults, EveryPacketIsAccountedForAndTheDigestRepeats) {
+TEST(LinkFaults, EveryPacketIsCountedAndTheDigestRepeats) {
   const uint64_t seed = testing::seed_from_env();
   SCOPED_TRACE(testing::replay_hint(seed));
   uint64_t accounted = 0;
@@ -233,7 +233,7 @@ TEST(LinkFaults, EveryPacketIsAccountedForAndTheDigestRepeats) {
 }
 
 // A fixed value, which every compiler, build type and machine must reach.
-TEST(LinkFaults, TheDigestOfSeedOneIsKnown) {
+TEST(LinkFaults, DigestOfSeedOneIsKnown) {
   EXPECT_EQ(digest_of_a_run(1, EventCore::Queue::kCalendar), 3408572258577789016u);
 }
 

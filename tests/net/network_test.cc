@@ -20,7 +20,7 @@ using ::testing::HasSubstr;
 /// 8,000 ticks; 500 ns of propagation are 50,000.
 constexpr uint32_t kSize = 1000 - kWireOverheadBytes;
 
-TEST(Network, SerialisationThenPropagation) {
+TEST(Network, DelayIsSerialisationPlusPropagation) {
   CableBed bed(LinkConfig{});
   bed.send(kSize);
   bed.send(kSize);
@@ -39,7 +39,7 @@ TEST(Network, SerialisationThenPropagation) {
   EXPECT_EQ(bed.network.counters().delivered, 2u);
 }
 
-TEST(Network, ALaterPacketFindsAFreeLink) {
+TEST(Network, LaterPacketFindsAFreeLink) {
   CableBed bed(LinkConfig{});
   bed.send(kSize);
   bed.core.run_until(at_ticks(20'000));
@@ -48,7 +48,7 @@ TEST(Network, ALaterPacketFindsAFreeLink) {
   EXPECT_EQ(bed.b.received[1].at, at_ticks(20'000 + 8'000 + 50'000));
 }
 
-TEST(Network, ARateWhoseByteIsNoWholeTickRoundsUp) {
+TEST(Network, RateWithoutWholeTicksPerByteRoundsUp) {
   // 3 Gbit/s: 1,000 bytes take 8e3 / 3e9 s = 266,666.67 ticks.
   CableBed bed({.rate_bits_per_s = 3'000'000'000, .propagation = Duration()});
   bed.send(kSize);
@@ -59,7 +59,7 @@ TEST(Network, ARateWhoseByteIsNoWholeTickRoundsUp) {
   EXPECT_EQ(bed.b.received[1].at, at_ticks(533'334));
 }
 
-TEST(Network, TailDropAtTheByteAfterTheLast) {
+TEST(Network, DropsPacketsThatExceedTheQueue) {
   CableBed bed({.queue_bytes_max = 3000});
   for (uint32_t i = 0; i < 3; i++) bed.send(kSize);
   bed.send(1 - 1);  // 66 bytes on the wire: 3,066 do not fit.
@@ -76,7 +76,7 @@ TEST(Network, TailDropAtTheByteAfterTheLast) {
   EXPECT_EQ(bed.network.packets().held_count(), 4u);  // All at b; the dropped ones are back.
 }
 
-TEST(Network, AnIdleLinkTakesAPacketThatIsLargerThanItsQueue) {
+TEST(Network, IdleLinkAcceptsAPacketLargerThanItsQueue) {
   CableBed bed({.queue_bytes_max = 100});
   bed.send(kSize);
   bed.send(0);
@@ -85,7 +85,7 @@ TEST(Network, AnIdleLinkTakesAPacketThatIsLargerThanItsQueue) {
   EXPECT_EQ(bed.counters().tail_dropped, 1u);
 }
 
-TEST(Network, EcnMarksWhoFindsMoreThanTheThreshold) {
+TEST(Network, EcnMarksPacketsAboveTheThreshold) {
   CableBed bed({.ecn_bytes = 1000});
   bed.send(kSize);  // Finds 0.
   bed.send(kSize);  // Finds 1,000, which is not above the limit.
@@ -97,7 +97,7 @@ TEST(Network, EcnMarksWhoFindsMoreThanTheThreshold) {
   EXPECT_EQ(bed.counters().marked, 1u);
 }
 
-TEST(Network, AMarkDoesNotReachOtherHoldersOfThePacket) {
+TEST(Network, EcnMarkDoesNotChangeOtherHoldersPackets) {
   CableBed bed({.ecn_bytes = 0});
   const PacketRef shared = bed.packet(kSize);
   bed.network.transmit(bed.a_id, 0, shared);
@@ -108,7 +108,7 @@ TEST(Network, AMarkDoesNotReachOtherHoldersOfThePacket) {
   EXPECT_FALSE(shared->congestion_experienced);
 }
 
-TEST(Network, BothDirectionsAreApart) {
+TEST(Network, DirectionsAreIndependent) {
   CableBed bed(LinkConfig{});
   bed.send(kSize);
   bed.network.transmit(bed.b_id, 0, bed.packet(kSize));
@@ -121,7 +121,7 @@ TEST(Network, BothDirectionsAreApart) {
   EXPECT_EQ(bed.network.link_at(bed.b_id, 0).value(), bed.link + 1);
 }
 
-TEST(Network, APortWithoutCableCounts) {
+TEST(Network, CountsPacketsAtAPortWithoutCable) {
   CableBed bed(LinkConfig{});
   bed.network.transmit(bed.a_id, 7, bed.packet(kSize));
   bed.run();
@@ -129,7 +129,7 @@ TEST(Network, APortWithoutCableCounts) {
   EXPECT_EQ(bed.network.packets().held_count(), 0u);
 }
 
-TEST(Network, WrongWiringIsRefused) {
+TEST(Network, RefusesWrongWiring) {
   CableBed bed(LinkConfig{});
   const auto refusal = [&](NodeId a, uint32_t port_a, NodeId b, uint32_t port_b,
                            const LinkConfig& forth) {

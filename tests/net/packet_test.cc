@@ -14,7 +14,7 @@ namespace {
 
 constexpr std::array<std::byte, 3> kBytes{std::byte{1}, std::byte{2}, std::byte{3}};
 
-TEST(Packet, HoldersShareItAndTheLastGivesItBack) {
+TEST(Packet, LastHolderReturnsThePacket) {
   PacketPool pool;
   PacketRef a = pool.make(host_address(0), host_address(1), 3, kBytes);
   EXPECT_FALSE(a.shared());
@@ -33,7 +33,7 @@ TEST(Packet, HoldersShareItAndTheLastGivesItBack) {
   EXPECT_EQ(pool.held_count(), 0u);
 }
 
-TEST(Packet, OneThatIsUsedAgainKeepsNothingOfItsFormerLife) {
+TEST(Packet, ReusedPacketIsReset) {
   PacketPool pool;
   const Packet* before = nullptr;
   {
@@ -49,7 +49,7 @@ TEST(Packet, OneThatIsUsedAgainKeepsNothingOfItsFormerLife) {
   EXPECT_EQ(second->source, host_address(2));
 }
 
-TEST(Packet, ACopyIsApart) {
+TEST(Packet, CopyIsIndependent) {
   PacketPool pool;
   PacketRef first = pool.make(host_address(0), host_address(1), 5, kBytes);
   first->congestion_experienced = true;
@@ -61,7 +61,7 @@ TEST(Packet, ACopyIsApart) {
   EXPECT_EQ(pool.held_count(), 2u);
 }
 
-TEST(Packet, RandomHoldersMatchACount) {
+TEST(Packet, RandomHoldersMatchAReferenceCount) {
   const uint64_t seed = testing::seed_from_env();
   SCOPED_TRACE(testing::replay_hint(seed));
   Prng prng(seed);

@@ -33,11 +33,11 @@ std::vector<std::byte> bytes_of(std::string_view text) {
 
 const std::vector<std::byte> kPayload = bytes_of("01 02 03");
 
-TEST(Pcap, FileHeader) {
+TEST(Pcap, FileHeaderMatchesHandWrittenBytes) {
   EXPECT_EQ(pcap_file_header(), bytes_of("4d3cb2a1 0200 0400 00000000 00000000 00000400 01000000"));
 }
 
-TEST(Pcap, Ipv4ByteForByte) {
+TEST(Pcap, Ipv4PacketMatchesHandWrittenBytes) {
   PacketPool pool;
   // 10.0.0.1:5000 to 10.0.0.2:12000, 1.000000002 s and 90 ps.
   const PacketRef packet =
@@ -54,7 +54,7 @@ TEST(Pcap, Ipv4ByteForByte) {
       01 02 03)"));
 }
 
-TEST(Pcap, AMarkAndAGroup) {
+TEST(Pcap, WritesEcnMarksAndGroups) {
   PacketPool pool;
   const PacketRef packet =
       pool.make(Endpoint::ipv4(0x0a000001, 5000), Endpoint::ipv4(0xefff0102, 12000), 0, {});
@@ -69,7 +69,7 @@ TEST(Pcap, AMarkAndAGroup) {
       1388 2ee0 0008 c273)"));
 }
 
-TEST(Pcap, AnElidedPacketIsCutToWhatIsStored) {
+TEST(Pcap, ElidedPacketIsTruncatedToItsStoredBytes) {
   PacketPool pool;
   const PacketRef packet = pool.make(Endpoint::ipv4(0x0a000001, 5000),
                                      Endpoint::ipv4(0x0a000002, 12000), 4'108, kPayload);
@@ -85,7 +85,7 @@ TEST(Pcap, AnElidedPacketIsCutToWhatIsStored) {
               ::testing::ElementsAreArray(bytes_of("1014 8559")));
 }
 
-TEST(Pcap, Ipv6ByteForByte) {
+TEST(Pcap, Ipv6PacketMatchesHandWrittenBytes) {
   PacketPool pool;
   PacketRef packet = pool.make(Endpoint::parse("[fd00::1]:5000").value(),
                                Endpoint::parse("[ff02::5]:12000").value(), 3, kPayload);
@@ -102,7 +102,7 @@ TEST(Pcap, Ipv6ByteForByte) {
   EXPECT_EQ(pcap_record(Instant(), *packet)[16 + 14 + 1], std::byte{0x30});
 }
 
-TEST(Pcap, ALinksPacketsAtTheTimesTheyLeave) {
+TEST(Pcap, TimestampsAreDepartureTimes) {
   const testing::ScratchDirectory scratch;
   const std::string path = (scratch.path() / "link.pcap").string();
   CableBed bed(LinkConfig{});
@@ -126,13 +126,13 @@ TEST(Pcap, ALinksPacketsAtTheTimesTheyLeave) {
   EXPECT_EQ(std::vector<std::byte>(begin, begin + text.size()), expected);
 }
 
-TEST(Pcap, APathThatCannotBeWrittenIsRefused) {
+TEST(Pcap, RefusesAnUnwritablePath) {
   const auto writer = PcapWriter::open("/nonexistent/link.pcap");
   ASSERT_FALSE(writer.has_value());
   EXPECT_THAT(writer.error().text, ::testing::StartsWith("/nonexistent/link.pcap: cannot be"));
 }
 
-TEST(Pcap, AFullDiskIsRefusedAtTheEnd) {
+TEST(Pcap, ReportsAFullDiskAtTheEnd) {
   if (!std::ifstream("/dev/full")) GTEST_SKIP() << "no /dev/full here";
   EXPECT_FALSE(PcapWriter::open("/dev/full").has_value());
 }

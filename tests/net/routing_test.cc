@@ -21,7 +21,7 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
-TEST(AddressBook, NumbersFromZeroWithoutGaps) {
+TEST(AddressBook, NumbersAreConsecutiveFromZero) {
   AddressBook book;
   for (uint32_t i = 0; i < 1'000; i++) EXPECT_EQ(book.add(host_address(i)), i);
   for (uint32_t i = 0; i < 1'000; i++) EXPECT_EQ(book.add(host_address(i)), i);
@@ -32,7 +32,7 @@ TEST(AddressBook, NumbersFromZeroWithoutGaps) {
   EXPECT_EQ(book.size(), 1'000u);
 }
 
-TEST(RoutingTable, RoutesGroupsAndNothing) {
+TEST(RoutingTable, ReturnsRoutesGroupsOrNoPorts) {
   PacketPool pool;
   RoutingTable table;
   const auto ports = [&](const Endpoint& to) {
@@ -51,7 +51,7 @@ TEST(RoutingTable, RoutesGroupsAndNothing) {
   EXPECT_THAT(ports(host_address(1)), ElementsAre(5));
 }
 
-TEST(RoutingTable, EqualPathsShareFlowsAndAFlowKeepsItsPath) {
+TEST(RoutingTable, EqualPathsShareFlowsAndEachFlowKeepsItsPath) {
   PacketPool pool;
   RoutingTable table(1);
   RoutingTable other(2);
@@ -104,7 +104,7 @@ struct Mesh {
   std::vector<uint32_t> ports;  ///< The next free port of each node.
 };
 
-TEST(Routing, ADiamondUsesBothSides) {
+TEST(Routing, DiamondUsesBothPaths) {
   // h0 - s0 - {s1, s2} - s3 - h1
   Mesh mesh(4, 2);
   mesh.join(mesh.host(0), 0);
@@ -137,7 +137,7 @@ TEST(Routing, HostsDoNotForward) {
   EXPECT_THAT(result.error().text, HasSubstr("is not reachable from"));
 }
 
-TEST(Routing, TwoNodesWithOneAddressAreRefused) {
+TEST(Routing, RefusesDuplicateAddresses) {
   Mesh mesh(1, 2);
   mesh.join(mesh.host(0), 0);
   mesh.join(mesh.host(1), 0);
@@ -146,7 +146,7 @@ TEST(Routing, TwoNodesWithOneAddressAreRefused) {
             "'h0' and 'h1' both have the address of 10.0.0.1:5000; allowed: one node an address");
 }
 
-TEST(Routing, AGroupsPacketComesOnceToEachReceiverButItsSender) {
+TEST(Routing, GroupPacketReachesEachOtherReceiverOnce) {
   // Two leaves under two spines; h0 h1 | h2 h3, and h4 at leaf 0 is not in the group.
   Mesh mesh(4, 5);
   for (const uint32_t leaf : {0u, 1u}) {
@@ -191,7 +191,7 @@ TEST(Routing, GroupsSpreadOverSpines) {
   }
 }
 
-TEST(Routing, AGroupWithoutReceiversIsRefused) {
+TEST(Routing, RefusesAGroupWithoutReceivers) {
   Mesh mesh(1, 1);
   mesh.join(mesh.host(0), 0);
   EXPECT_THAT(route_group(mesh.network, mesh.stations, {host_address(9), {}, {}}).error().text,

@@ -18,7 +18,7 @@ Result<Topology> read(const std::string& text) {
   return read_topology(toml::parse(text), "t.toml");
 }
 
-TEST(TopologyFile, AShapeWithItsLinks) {
+TEST(TopologyFile, ReadsAShapeWithItsLinks) {
   const auto topology = read(R"(
 [topology]
 shape = "leaf-spine"
@@ -47,7 +47,7 @@ loss = 0.25
   EXPECT_EQ(uplink.faults.loss, 0.25);
 }
 
-TEST(TopologyFile, AnExplicitList) {
+TEST(TopologyFile, ReadsAnExplicitList) {
   const auto topology = read(R"(
 [[node]]
 name = "a"
@@ -85,7 +85,7 @@ receivers = ["a"]
   EXPECT_THAT(topology->groups.at(0).receivers, ElementsAre("a"));
 }
 
-TEST(TopologyFile, AShapeWithMoreAttached) {
+TEST(TopologyFile, ReadsAShapeWithAttachedNodes) {
   const auto topology = read(R"(
 [topology]
 shape = "star"
@@ -154,14 +154,14 @@ class WrongFile : public ::testing::TestWithParam<Wrong> {};
 INSTANTIATE_TEST_SUITE_P(TopologyFile, WrongFile, ::testing::ValuesIn(kWrong),
                          [](const auto& chosen) { return std::string(chosen.param.name); });
 
-TEST_P(WrongFile, IsRefusedWithItsPlace) {
+TEST_P(WrongFile, RefusalNamesThePlace) {
   const auto topology = read(GetParam().text);
   ASSERT_FALSE(topology.has_value());
   EXPECT_THAT(topology.error().text, StartsWith(GetParam().line));
   EXPECT_EQ(topology.error().text.find('\n'), std::string::npos);
 }
 
-TEST(TopologyFile, FromDisk) {
+TEST(TopologyFile, ReadsAFileFromDisk) {
   const testing::ScratchDirectory scratch;
   const std::string path = scratch.file("net.toml", "[topology]\nshape = \"star\"\n");
   EXPECT_TRUE(read_topology_file(path).has_value());

@@ -61,7 +61,7 @@ struct Built {
   std::string error;
 };
 
-TEST(Topology, Star) {
+TEST(Topology, BuildsAStar) {
   Built built(star({.workers = 6, .link = {.rate_bits_per_s = 25'000'000'000}}));
   EXPECT_EQ(built.error, "");
   EXPECT_EQ(built.network.node_count(), 7u);
@@ -72,7 +72,7 @@ TEST(Topology, Star) {
   EXPECT_TRUE(built.all_reach_all());
 }
 
-TEST(Topology, TwoLevelsAndChassis) {
+TEST(Topology, BuildsTwoLevelsAndAChassis) {
   const TwoLevelShape shape{.leaves = 3, .workers_per_leaf = 2};
   Built racks(two_level(shape));
   EXPECT_EQ(racks.network.node_count(), 10u);
@@ -84,7 +84,7 @@ TEST(Topology, TwoLevelsAndChassis) {
   EXPECT_TRUE(one_chassis.all_reach_all());
 }
 
-TEST(Topology, LeafSpine) {
+TEST(Topology, BuildsLeavesAndSpines) {
   Built built(leaf_spine({.leaves = 4, .workers_per_leaf = 3, .spines = 2}));
   EXPECT_EQ(built.network.node_count(), 4u + 12 + 2);
   EXPECT_EQ(built.network.link_count(), 2u * (12 + 8));
@@ -94,7 +94,7 @@ TEST(Topology, LeafSpine) {
   EXPECT_EQ(built.network.counters().delivered, 48u + 432u);
 }
 
-TEST(Topology, SwitchesOfSeveralKindsAndAttachedNodes) {
+TEST(Topology, BuildsSeveralSwitchKindsAndAttachedNodes) {
   Topology mixed = leaf_spine({.leaves = 2, .workers_per_leaf = 2, .spines = 1});
   attach(mixed, "aggregator", "trio", "leaf-1", {});
   attach(mixed, "second", "trio", "spine-0", {});
@@ -114,7 +114,7 @@ std::string refusal(const std::function<void(Topology&)>& change) {
   return Built(topology).error;
 }
 
-TEST(Topology, RefusesBeforeTheRun) {
+TEST(Topology, RefusesBadTopologiesBeforeTheRun) {
   EXPECT_EQ(refusal([](Topology&) {}), "");
   EXPECT_THAT(refusal([](Topology& t) { t = {}; }), HasSubstr("has no node"));
   EXPECT_EQ(refusal([](Topology& t) { t.nodes[1].name = "worker-1"; }),
@@ -144,7 +144,7 @@ TEST(Topology, RefusesBeforeTheRun) {
             "star: node 'worker-1': kind='wroker' is unknown; allowed: worker, trio");
 }
 
-TEST(Topology, RefusesGroups) {
+TEST(Topology, RefusesBadGroups) {
   const auto group = [](GroupSpec spec) {
     spec.where = "here";
     return refusal([&](Topology& t) { t.groups.push_back(spec); });
@@ -157,7 +157,7 @@ TEST(Topology, RefusesGroups) {
               HasSubstr("here: senders='x' is not a node"));
 }
 
-TEST(Topology, GroupsOfATopologyWork) {
+TEST(Topology, GroupsReachTheirMembers) {
   Topology topology = two_level({.leaves = 2, .workers_per_leaf = 2});
   topology.groups.push_back(
       {Endpoint::ipv4(0xef000001, 5), {"worker-1", "worker-2", "worker-3"}, {"worker-0"}, "test"});

@@ -13,7 +13,7 @@ namespace {
 
 constexpr uint32_t kSize = 1000 - kWireOverheadBytes;  // 8,000 ticks at 100 Gbit/s.
 
-TEST(Train, TakesTheWireKTimes) {
+TEST(Train, TrainOccupiesTheLinkForAllItsPackets) {
   CableBed bed({.queue_bytes_max = 8'000, .ecn_bytes = 6'500}, 1, 4);
   bed.send(kSize);
   EXPECT_EQ(bed.network.queue_bytes(bed.link), 4'000u);
@@ -60,7 +60,7 @@ struct Incast {
   BuiltNetwork built;
 };
 
-TEST(Train, IsPassedOnWhileItComesIn) {
+TEST(Train, ForwarderCutsATrainThrough) {
   // 4 packets of 8,000 ticks: the last leaves the host at 32,000, reaches the switch at 82,000,
   // leaves it 8,000 later and arrives at 140,000. One packet alone takes 116,000.
   Incast bed(1, 4, {});

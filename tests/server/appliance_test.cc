@@ -71,7 +71,7 @@ class Source {
   const uint8_t id_;
 };
 
-TEST(ApplianceTest, ServesItsJobs) {
+TEST(ApplianceTest, ServesAllItsJobs) {
   const auto appliance = Appliance::start(config_of({small_job(1, 2), small_job(9, 1)}));
   ASSERT_TRUE(appliance.has_value()) << appliance.error().text;
   Source first(**appliance, 1, 0);
@@ -122,7 +122,7 @@ TEST(ApplianceTest, SeveralCoresShareAJob) {
 }
 
 // Only the first core serves blocks 0 to 63, so the second has never heard of the sources.
-TEST(ApplianceTest, SourcesAreThoseOfAllCores) {
+TEST(ApplianceTest, CountsSourcesOfAllCores) {
   trio_ml::JobConfig job = small_job(1, 2);
   job.mitigation = true;
   job.timeout = milliseconds(1);
@@ -145,7 +145,7 @@ TEST(ApplianceTest, SourcesAreThoseOfAllCores) {
   EXPECT_EQ(sources[1]["address"], "");
 }
 
-TEST(ApplianceTest, StatisticsAreThereAfterStop) {
+TEST(ApplianceTest, StatisticsRemainAfterStop) {
   const auto appliance = Appliance::start(config_of({small_job(1, 1)}));
   ASSERT_TRUE(appliance.has_value());
   Source source(**appliance, 1, 0);
@@ -156,9 +156,11 @@ TEST(ApplianceTest, StatisticsAreThereAfterStop) {
   EXPECT_EQ((*appliance)->stats()["counters"]["result_sent"], 1);
 }
 
-TEST(ApplianceTest, NeedsAJob) { EXPECT_THAT(error_of(config_of({})), HasSubstr("--job")); }
+TEST(ApplianceTest, RefusesAConfigurationWithoutJobs) {
+  EXPECT_THAT(error_of(config_of({})), HasSubstr("--job"));
+}
 
-TEST(ApplianceTest, ChannelsTakeTheIdsThatFollow) {
+TEST(ApplianceTest, ChannelsTakeTheFollowingJobIds) {
   trio_ml::JobConfig job = small_job(3, 1);
   job.channels = 2;
   const auto appliance = Appliance::start(config_of({job, small_job(5, 1)}));
@@ -202,7 +204,7 @@ TEST(ApplianceTest, EachCoreNeedsItsShare) {
   EXPECT_EQ(error_of(config), "started");
 }
 
-TEST(ApplianceTest, PortInUseIsNamed) {
+TEST(ApplianceTest, ErrorNamesAPortInUse) {
   const auto first = Appliance::start(config_of({small_job(1, 1)}));
   ASSERT_TRUE(first.has_value());
   ApplianceConfig config = config_of({small_job(1, 1)});

@@ -22,7 +22,7 @@ std::string error_of(const char* text) {
   return job ? "accepted" : job.error().text;
 }
 
-TEST(JobKeys, DefaultsAreThoseOfJobConfig) {
+TEST(JobKeys, DefaultsMatchJobConfig) {
   const auto job = job_of("id=1,sources=1");
   ASSERT_TRUE(job.has_value());
   const trio_ml::JobConfig expected;
@@ -74,7 +74,7 @@ TEST(JobKeys, EveryKeyReachesItsSetting) {
   EXPECT_EQ(top->group, Endpoint::ipv4(0xef010203, 9));
 }
 
-TEST(JobKeys, WindowIsAnotherNameForBlockCntMax) {
+TEST(JobKeys, WindowIsAnAliasOfBlockCntMax) {
   EXPECT_EQ(job_of("id=1,sources=1,window=64")->block_cnt_max, 64U);
   // If both are written, window wins.
   EXPECT_EQ(job_of("id=1,sources=1,block_cnt_max=128,window=64")->block_cnt_max, 64U);
@@ -92,7 +92,7 @@ TEST(JobKeys, OutOfRangeNamesTheRange) {
   EXPECT_THAT(error_of("id=1,sources=1,timeout_ms=0"), HasSubstr("timeout_ms=0"));
 }
 
-TEST(JobKeys, WhatOnlyTheJobKnowsIsRefusedWithItsPlace) {
+TEST(JobKeys, RefusalsOfTheJobNameTheirPlace) {
   EXPECT_EQ(error_of("id=7,sources=1,window=100"),
             "--job: job 7: block_cnt_max=100 is not allowed; allowed is a power of two up to "
             "65536");

@@ -32,39 +32,41 @@ std::string serve_refusal(const std::string& job, const std::vector<std::string>
   return refusal(words);
 }
 
-TEST(Configuration, UnknownKey) {
+TEST(Configuration, RefusesAnUnknownKey) {
   const std::string line = serve_refusal("id=1,sorces=4");
   EXPECT_THAT(line, HasSubstr("--job: unknown key 'sorces'"));
   EXPECT_THAT(line, HasSubstr("'sources'"));
 }
 
-TEST(Configuration, WrongType) {
+TEST(Configuration, RefusesAWrongType) {
   const std::string line = serve_refusal("id=1,sources=four");
   EXPECT_THAT(line, HasSubstr("--job: sources=four"));
   EXPECT_THAT(line, HasSubstr("a whole number from 1 to 256"));
 }
 
-TEST(Configuration, OutOfRange) {
+TEST(Configuration, RefusesAValueOutOfRange) {
   EXPECT_THAT(serve_refusal("id=1,sources=257"),
               HasSubstr("sources=257 is out of range; allowed: a whole number from 1 to 256"));
   EXPECT_THAT(serve_refusal("id=1,sources=4,window=100"),
               HasSubstr("block_cnt_max=100 is not allowed; allowed is a power of two"));
 }
 
-TEST(Configuration, MissingKey) { EXPECT_THAT(serve_refusal("id=1"), HasSubstr("sources")); }
+TEST(Configuration, RefusesAMissingKey) {
+  EXPECT_THAT(serve_refusal("id=1"), HasSubstr("sources"));
+}
 
-TEST(Configuration, SameJobTwice) {
+TEST(Configuration, RefusesADuplicateJob) {
   EXPECT_THAT(serve_refusal("id=1,sources=4", {"--job", "id=1,sources=2"}),
               HasSubstr("id=1 is configured twice"));
 }
 
-TEST(Configuration, JobTooLargeForTheMemory) {
+TEST(Configuration, RefusesAJobTooLargeForTheMemory) {
   const std::string line = serve_refusal("id=1,sources=4", {"--memory-mb", "16"});
   EXPECT_THAT(line, HasSubstr("job 1: block_cnt_max=4096, block_grad_max=2048, history=1 need"));
   EXPECT_THAT(line, HasSubstr("--memory-mb 16"));
 }
 
-TEST(Configuration, PortInUse) {
+TEST(Configuration, RefusesAPortInUse) {
   Server first({"id=1,sources=4"});
   const std::string line =
       refusal({"serve", "--listen", first.address(), "--job", "id=1,sources=4"});
@@ -77,7 +79,7 @@ TEST(Configuration, PortInUse) {
       HasSubstr("in use"));
 }
 
-TEST(Configuration, PortInUseByAServerOfSeveralCores) {
+TEST(Configuration, RefusesAPortInUseByAServerOfSeveralCores) {
   Server first({"id=1,sources=4"}, {"--cores", "2"});
   for (const char* cores : {"1", "2"}) {
     EXPECT_THAT(refusal({"serve", "--listen", first.address(), "--cores", cores, "--job",
@@ -86,19 +88,19 @@ TEST(Configuration, PortInUseByAServerOfSeveralCores) {
   }
 }
 
-TEST(Configuration, StatisticsThatCannotBeWritten) {
+TEST(Configuration, RefusesAnUnwritableStatisticsFile) {
   EXPECT_THAT(serve_refusal("id=1,sources=4", {"--json", "/nonexistent/stats.json"}),
               HasSubstr("--json /nonexistent/stats.json"));
 }
 
-TEST(Configuration, FileIsNamedWithItsLine) {
+TEST(Configuration, RefusalNamesFileAndLine) {
   const std::string path = scratch("serve.toml");
   std::ofstream(path) << "[[job]]\nid = 1\nsources = 300\n";
   const std::string line = refusal({"serve", "--config", path});
   EXPECT_THAT(line, HasSubstr(path + ":3: sources=300"));
 }
 
-TEST(Configuration, WorkerIsRefusedByTheServerWithWhatIsAllowed) {
+TEST(Configuration, ServersRefusalStatesTheAllowedValues) {
   Server server({"id=1,sources=2"});
   Process process(
       {"worker", "--server", server.address(), "--world", "3", "--rank", "0", "--deadline-s", "5"});
@@ -110,7 +112,7 @@ TEST(Configuration, WorkerIsRefusedByTheServerWithWhatIsAllowed) {
   EXPECT_THAT(unknown.errors(), HasSubstr("job 9"));
 }
 
-TEST(Configuration, ServerEndsWellOnSigint) {
+TEST(Configuration, ServerExitsCleanlyOnSigint) {
   const std::string address = "127.0.0.1:" + std::to_string(free_port());
   Process process({"serve", "--listen", address, "--job", "id=1,sources=4"});
   ASSERT_TRUE(process.wait_for_line("ready"));

@@ -86,7 +86,7 @@ const std::vector<std::string> kSome{"--verify", "--elements", "50000", "--itera
 const std::vector<std::string> kEndless{"--elements", "20000",        "--iterations",
                                         "10000000",   "--deadline-s", "2"};
 
-TEST_F(OverVhost, BitExact) {
+TEST_F(OverVhost, SumsAreBitExact) {
   serve("id=1,sources=2");
   start_workers(kSome);
   expect_exact();
@@ -98,7 +98,7 @@ TEST_F(OverVhost, BitExact) {
   EXPECT_FALSE(std::filesystem::exists(scratch(name()) + ".0"));
 }
 
-TEST_F(OverVhost, BitExactUnderFaultsAndOverSeveralCores) {
+TEST_F(OverVhost, SumsAreBitExactUnderFaultsAndOverSeveralCores) {
   serve("id=1,sources=2", {"--cores", "2"});
   start_workers({"--verify", "--elements", "50000", "--iterations", "5", "--loss", "0.01",
                  "--duplicate", "0.01", "--reorder", "0.02"});
@@ -107,7 +107,7 @@ TEST_F(OverVhost, BitExactUnderFaultsAndOverSeveralCores) {
   for (const auto& core : stats["cores"]) EXPECT_GT(core["packets"], 0);
 }
 
-TEST_F(OverVhost, LargePacketsAndAGroup) {
+TEST_F(OverVhost, SumsAreBitExactWithLargePacketsAndAGroup) {
   serve("id=1,sources=2,group=239.1.2.3:7001");
   std::vector<std::string> large = kSome;
   large.insert(large.end(), {"--gradients", "2048"});
@@ -115,7 +115,7 @@ TEST_F(OverVhost, LargePacketsAndAGroup) {
   expect_exact();
 }
 
-TEST_F(OverVhost, AKilledWorkerIsNamedAndMayComeBack) {
+TEST_F(OverVhost, KilledWorkerIsNamedAndMayReturn) {
   serve("id=1,sources=2");
   start_workers(kEndless);
   server_->wait_until_counted("block_completed", 1000);
@@ -127,7 +127,7 @@ TEST_F(OverVhost, AKilledWorkerIsNamedAndMayComeBack) {
   expect_exact();
 }
 
-TEST_F(OverVhost, AKilledServerIsNamedAndMayComeBack) {
+TEST_F(OverVhost, KilledServerIsNamedAndMayReturn) {
   serve("id=1,sources=2");
   start_workers(kEndless);
   server_->wait_until_counted("block_completed", 1000);
@@ -143,7 +143,7 @@ TEST_F(OverVhost, AKilledServerIsNamedAndMayComeBack) {
   expect_exact();
 }
 
-TEST_F(OverVhost, RefusalsNameCauseAndCure) {
+TEST_F(OverVhost, RefusalsNameCauseAndRemedy) {
   const auto refusal = [](const std::vector<std::string>& words) {
     Process process(words);
     EXPECT_EQ(process.wait_for_end(), 2) << process.errors();
@@ -164,7 +164,7 @@ TEST_F(OverVhost, RefusalsNameCauseAndCure) {
   EXPECT_THAT(worker.errors(), HasSubstr("no process serves " + scratch("nobody")));
 }
 
-TEST(OverMemif, BitExactWithADoctorAtTheSocket) {
+TEST(OverMemif, SumsAreBitExactWhileADoctorChecksTheSocket) {
   const std::string path = scratch("memif");
   const std::string socket = path + ".0";
   const std::vector<std::string> ports{
@@ -267,9 +267,9 @@ void OverVeth::expect_sums(const std::string& driver, uint16_t gradients) const 
   }
 }
 
-TEST_F(OverVeth, SourcesWithKernelSocketsGetTheirSums) { expect_sums("af_packet", 1024); }
+TEST_F(OverVeth, SourcesWithKernelSocketsGetExactSums) { expect_sums("af_packet", 1024); }
 
-TEST_F(OverVeth, SourcesWithKernelSocketsGetTheirSumsOverXdp) {
+TEST_F(OverVeth, SourcesWithKernelSocketsGetExactSumsOverXdp) {
   const int probe = socket(AF_XDP, SOCK_RAW, 0);
   if (probe < 0) GTEST_SKIP() << "no XDP sockets in this kernel";
   close(probe);
@@ -279,7 +279,7 @@ TEST_F(OverVeth, SourcesWithKernelSocketsGetTheirSumsOverXdp) {
   expect_sums("af_xdp", 800);
 }
 
-TEST_F(OverVeth, AnMtuThatTheInterfaceLacksIsRefused) {
+TEST_F(OverVeth, RefusesAnMtuBeyondTheInterface) {
   const Inside inside(ours_);
   Process process({"serve", "--job", "id=1,sources=2", "--port",
                    "dpdk:af_packet,iface=wire,mtu=9000,ip=10.77.0.1/24"});
@@ -342,7 +342,7 @@ void mend_ip_checksum(std::vector<std::byte>& frame) {
   store_be<uint16_t>(&frame[24], internet_checksum(std::span(frame).subspan(14, 20)));
 }
 
-TEST_F(OverVeth, BadFramesAreCountedAndNothingMore) {
+TEST_F(OverVeth, BadFramesAreDroppedAndCounted) {
   const Inside inside(ours_);
   const std::string json = scratch("bad_frames.json");
   Process server({"serve", "--json", json, "--job", "id=1,sources=1,block_grad_max=300", "--port",

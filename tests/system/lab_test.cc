@@ -50,7 +50,7 @@ repeat = 3
 )");
 }
 
-TEST(Lab, Trio15MeetsItsCalibration) {
+TEST(Lab, Trio15MatchesItsCalibration) {
   ASSERT_EQ(run({"lab", "figure", "trio-15", "--quick", "--json", scratch("f15.json")}), 0);
   const auto rows = nlohmann::json::parse(text_of_file(scratch("f15.json")));
   std::map<std::pair<std::string, int>, double> here;
@@ -62,7 +62,7 @@ TEST(Lab, Trio15MeetsItsCalibration) {
   EXPECT_NEAR((here[{"latency", 1024}]), 200, 20);
 }
 
-TEST(Lab, SweepHasTheSameBytesHoweverItRan) {
+TEST(Lab, SweepOutputDoesNotDependOnTheRunners) {
   const std::string sweep = quick_sweep();
   ASSERT_EQ(run({"lab", "sweep", sweep, "--threads", "1", "--json", scratch("a.json"), "--csv",
                  scratch("a.csv")}),
@@ -117,7 +117,7 @@ TEST(Lab, RefusalsAreOneLineAndStatusTwo) {
   }
 }
 
-TEST(Lab, CompareHasTheSameBytesFromItsFileAndFromFlags) {
+TEST(Lab, CompareOutputIsTheSameFromFileAndFlags) {
   const std::string file = written("compare.toml", R"(iterations = 2
 train = 8
 window = 256
@@ -157,7 +157,7 @@ straggling = [0]
   EXPECT_THAT(text_of_file(scratch("c.svg")), HasSubstr("<svg"));
 }
 
-TEST(Lab, ListShowsWhatThereIs) {
+TEST(Lab, ListNamesEveryChoice) {
   Process process({"lab", "list"});
   EXPECT_EQ(process.wait_for_end(), 0);
   for (const char* name : {"trio-12", "trio-16", "waiting-switch", "densenet161", "slow-worker",

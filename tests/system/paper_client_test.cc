@@ -44,7 +44,7 @@ Packet must_receive(Source& source) {
   return packet.value_or(Packet{});
 }
 
-TEST(PaperClient, SumsOfEverySizeAreRight) {
+TEST(PaperClient, SumsOfEverySizeAreExact) {
   Server server({"id=1,sources=4,mitigation=on,timeout_ms=50"});
   Sources sources = sources_of(1, server);
   std::mt19937 random(1);  // mt19937 is specified to the bit: the same values everywhere.
@@ -201,7 +201,7 @@ TEST(PaperClient, LossDuplicatesAndReorderingChangeNoSum) {
   EXPECT_GT(counters["late"], 0);
 }
 
-TEST(PaperClient, SilentSourceIsGivenUpAndMayComeBackFromAnotherPort) {
+TEST(PaperClient, SilentSourceExpiresAndMayReturnFromAnotherPort) {
   constexpr milliseconds kTimeout(50);
   Server server({"id=1,sources=4,mitigation=on,timeout_ms=50,permanent_ms=60000"});
   Sources sources = sources_of(1, server);
@@ -240,7 +240,7 @@ TEST(PaperClient, SilentSourceIsGivenUpAndMayComeBackFromAnotherPort) {
 
 // Trio paper §6.2, Figure 14: the time lies at random between one and two timeouts, because the
 // blocks belong to timer threads with different phases.
-TEST(PaperClient, TimeToRecoverFromASilentSource) {
+TEST(PaperClient, RecoversFromASilentSourceWithinTwoTimeouts) {
   constexpr std::array<uint32_t, 4> kTimeoutsMs{10, 20, 50, 100};
   constexpr uint32_t kBlocks = 9;
   constexpr uint32_t kBlockStep = 443;  // Within a window of 4096, which ten threads share.

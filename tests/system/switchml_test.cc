@@ -233,7 +233,7 @@ TEST_F(SwitchmlServer, TwoJobsAtOnceGetExactSums) {
 }
 
 // This project's worker registers like the published client, and a second time for the next run.
-TEST_F(SwitchmlServer, OurWorkersAskForTheirSessions) {
+TEST_F(SwitchmlServer, OurWorkersRequestTheirSessions) {
   for (const char* seed : {"1", "2"}) {
     std::vector<std::unique_ptr<Process>> workers;
     for (uint32_t rank = 0; rank < 2; rank++) {
@@ -252,7 +252,7 @@ class ImpatientSwitchmlServer : public SwitchmlServer {
   ImpatientSwitchmlServer() : SwitchmlServer("500") {}
 };
 
-TEST_F(ImpatientSwitchmlServer, WhatItRefusesHasAReason) {
+TEST_F(ImpatientSwitchmlServer, RefusalsStateTheReason) {
   Client client(control_.at(0), 0, 0, 2);
   switchml_proto::UdpSessionResponse response;
   const grpc::Status size = client.try_udp_session(1, switchml_proto::MTU_512, response);
@@ -267,14 +267,14 @@ TEST_F(ImpatientSwitchmlServer, WhatItRefusesHasAReason) {
   EXPECT_EQ(barrier.error_message(), "barrier: 1 of 2 workers arrived within 0.5 s");
 }
 
-TEST_F(ImpatientSwitchmlServer, OurWorkerSaysWhoHasNotCome) {
+TEST_F(ImpatientSwitchmlServer, OurWorkerReportsMissingPeers) {
   Process alone({"worker", "--protocol", "switchml", "--control", control_[0], "--world", "2"});
   EXPECT_EQ(alone.wait_for_end(), 1);
   EXPECT_THAT(alone.errors(),
               HasSubstr("--control " + control_[0] + ": Barrier: barrier: 1 of 2 workers"));
 }
 
-TEST_F(SwitchmlServer, EndsThoughSomebodyWaits) {
+TEST_F(SwitchmlServer, ServerEndsDuringAPendingCall) {
   Client client(control_.at(0), 0, 0, 2);
   std::thread waiting([&client] {
     const grpc::Status barrier = client.try_barrier();

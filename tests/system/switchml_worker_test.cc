@@ -51,7 +51,7 @@ void expect_exact(const Workers& workers, uint64_t iterations, uint64_t elements
 
 // Two runs on one configured session, with different values. Slots still hold the previous run's
 // values, which must not be returned as results.
-TEST(SwitchmlWorker, RunsOnOneSessionGetExactSumsUnderFaults) {
+TEST(SwitchmlWorker, ConsecutiveRunsGetExactSumsUnderFaults) {
   Server server = configured();
   const std::vector<std::vector<std::string>> runs{
       {"--type", "int32"},
@@ -81,7 +81,7 @@ TEST(SwitchmlWorker, SeveralCoresAddExactly) {
   for (const auto& core : cores) EXPECT_GT(core["packets"], 0);
 }
 
-TEST(SwitchmlWorker, AKilledWorkerEndsTheOthersAndTheServerSaysWho) {
+TEST(SwitchmlWorker, KilledWorkerEndsTheOthersAndIsNamed) {
   Server server = configured();
   Workers workers = start_workers(
       server, {"--elements", "20000", "--iterations", "10000000", "--deadline-s", "2"});
@@ -100,7 +100,7 @@ TEST(SwitchmlWorker, AKilledWorkerEndsTheOthersAndTheServerSaysWho) {
   EXPECT_GT(silent_s[1], silent_s[2]);
 }
 
-TEST(SwitchmlWorker, ASwitchThatIsGoneIsNamed) {
+TEST(SwitchmlWorker, ErrorNamesAStoppedSwitch) {
   Server server = configured();
   const Workers workers = start_workers(
       server, {"--elements", "20000", "--iterations", "10000000", "--deadline-s", "1"});
@@ -113,7 +113,7 @@ TEST(SwitchmlWorker, ASwitchThatIsGoneIsNamed) {
   }
 }
 
-TEST(SwitchmlWorker, FlagsThatDoNotGoWithTheProtocolAreRefused) {
+TEST(SwitchmlWorker, RefusesFlagsOfTheOtherProtocol) {
   const auto refusal = [](std::vector<std::string> words) {
     words.insert(words.begin(), "worker");
     Process process(words);

@@ -24,7 +24,7 @@ Workers start_workers(const Server& server, const std::vector<std::string>& more
   return workers;
 }
 
-TEST(Worker, BitExactUnderFaults) {
+TEST(Worker, SumsAreBitExactUnderFaults) {
   Server server({"id=1,sources=4"});
   for (const char* type : {"float32", "int32"}) {
     const Workers workers =
@@ -47,7 +47,7 @@ TEST(Worker, BitExactUnderFaults) {
   EXPECT_GE(counters["session_ended"], 1);
 }
 
-TEST(Worker, BitExactOverSeveralCores) {
+TEST(Worker, SumsAreBitExactOverSeveralCores) {
   Server server({"id=1,sources=4"}, {"--cores", "2"});
   const Workers workers = start_workers(
       server, {"--elements", "200000", "--iterations", "10", "--verify", "--loss", "0.005"});
@@ -58,7 +58,7 @@ TEST(Worker, BitExactOverSeveralCores) {
   for (const auto& core : cores) EXPECT_GT(core["packets"], 0);
 }
 
-TEST(Worker, BitExactWithSeveralThreads) {
+TEST(Worker, SumsAreBitExactWithSeveralThreads) {
   Server server({"id=1,sources=4,channels=3"}, {"--cores", "2"});
   const Workers workers = start_workers(
       server, {"--threads", "3", "--elements", "100000", "--iterations", "10", "--inflight", "2",
@@ -130,7 +130,7 @@ TEST_F(Killing, RestartedServerIsNamedByAll) {
   expect_end("aggregator " + server_.address() + " was restarted");
 }
 
-TEST_F(Killing, StatisticsComeWhileItRuns) {
+TEST_F(Killing, StatisticsAppearWhileItRuns) {
   const auto stats = server_.stats();
   EXPECT_EQ(stats["command"], "serve");
   EXPECT_EQ(stats["listen"], server_.address());

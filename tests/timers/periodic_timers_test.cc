@@ -36,7 +36,7 @@ std::vector<TimerSlice> due(PeriodicTimers& timers, Instant now) {
   return slices;
 }
 
-TEST(PeriodicTimers, ThreadsFollowEachOtherAPartOfThePeriodApart) {
+TEST(PeriodicTimers, ThreadsAreSpacedEvenlyOverThePeriod) {
   PeriodicTimers timers = timers_of(4, microseconds(100), 10, us(1000));
   EXPECT_EQ(timers.next_due(), us(1025));
   EXPECT_TRUE(due(timers, us(1024)).empty());
@@ -99,7 +99,7 @@ TEST(PeriodicTimers, LongestPeriodsDoNotOverflow) {
   EXPECT_EQ(slices.back().end, UINT32_MAX);
 }
 
-TEST(PeriodicTimers, RefusesWhatMakesNoSense) {
+TEST(PeriodicTimers, RefusesImpossibleSettings) {
   const auto error = [](uint32_t thread_count, Duration period) {
     auto timers = PeriodicTimers::create(
         {.thread_count = thread_count, .period = period, .record_count = 1}, Instant());
@@ -181,7 +181,7 @@ TEST(PeriodicTimers, RandomCallersMatchTheListOfAllTimes) {
   }
 }
 
-TEST(PeriodicTimers, RecordIsReportedIdleWithinTwoPeriodsOfItsLastTouch) {
+TEST(PeriodicTimers, RecordIsIdleWithinTwoPeriodsOfItsLastTouch) {
   const uint64_t seed = testing::seed_from_env();
   SCOPED_TRACE(testing::replay_hint(seed));
   testing::Prng prng(seed);

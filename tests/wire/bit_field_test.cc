@@ -69,7 +69,7 @@ struct Small {
   using Low = Field<kBytes, 16, 16>;
 };
 
-TEST(MutableView, SetsFields) {
+TEST(MutableView, ViewSetsFields) {
   std::array<std::byte, Small::kBytes> bytes{};
   MutableView<Small> view(bytes.data());
   view.set<Small::High>(0x1234);

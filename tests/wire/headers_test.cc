@@ -20,7 +20,7 @@ std::vector<std::byte> bytes_of(std::initializer_list<int> values) {
   return bytes;
 }
 
-TEST(EthernetHeader, Fields) {
+TEST(EthernetHeader, FieldsAreReadAndWritten) {
   const auto bytes = bytes_of(
       {0x02, 0x11, 0x22, 0x33, 0x44, 0x55, 0x06, 0x66, 0x77, 0x88, 0x99, 0xaa, 0x08, 0x00});
   ASSERT_EQ(bytes.size(), EthernetHeader::kBytes);
@@ -32,7 +32,7 @@ TEST(EthernetHeader, Fields) {
   EXPECT_EQ(view.get<EthernetHeader::EtherType>(), kEtherTypeIpv4);
 }
 
-TEST(Ipv4Header, Fields) {
+TEST(Ipv4Header, FieldsAreReadAndWritten) {
   // Version 4, 5 words; 0x0054 bytes; flags "more fragments", offset 0x0123; TTL 64; UDP.
   const auto bytes = bytes_of({0x45, 0x00, 0x00, 0x54, 0xbe, 0xef, 0x21, 0x23, 0x40, 0x11,
                                0xab, 0xcd, 10,   0,    0,    1,    192,  168,  7,    9});
@@ -50,7 +50,7 @@ TEST(Ipv4Header, Fields) {
   EXPECT_EQ(view.get<Ipv4Header::DestinationAddress>(), 0xc0a80709U);
 }
 
-TEST(Ipv6Header, Fields) {
+TEST(Ipv6Header, FieldsAreReadAndWritten) {
   auto bytes = bytes_of({0x60, 0, 0, 0, 0x01, 0x02, 17, 64});
   bytes.resize(Ipv6Header::kBytes);
   bytes[Ipv6Header::kSourceByte] = std::byte{0xfe};
@@ -61,7 +61,7 @@ TEST(Ipv6Header, Fields) {
   EXPECT_EQ(view.bytes()[Ipv6Header::kSourceByte], std::byte{0xfe});
 }
 
-TEST(UdpHeader, Fields) {
+TEST(UdpHeader, FieldsAreReadAndWritten) {
   const auto bytes = bytes_of({0x30, 0x39, 0x2e, 0xe0, 0x00, 0x10, 0x12, 0x34});
   ASSERT_EQ(bytes.size(), UdpHeader::kBytes);
   const View<UdpHeader> view(bytes.data());
@@ -78,7 +78,7 @@ TEST(UdpHeader, Fields) {
 const auto kFigure8 =
     bytes_of({0xa1, 0x01, 0x02, 0x03, 0x04, 0x5a, 0x07, 0x06, 0xbe, 0xef, 0x01, 0x23});
 
-TEST(TrioMlHeader, LayoutIsFigure8) {
+TEST(TrioMlHeader, LayoutMatchesFigure8) {
   ASSERT_EQ(kFigure8.size(), TrioMlHeader::kBytes);
   TrioMlFields fields;
   decode_header(View<TrioMlHeader>(kFigure8.data()), fields);
@@ -110,7 +110,7 @@ TEST(TrioMlHeader, EncodesFigure8) {
   EXPECT_EQ(bytes, kFigure8);
 }
 
-TEST(TrioMlHeader, EachBitOfByteFiveHasItsPlace) {
+TEST(TrioMlHeader, FlagBitsOfByteFiveMatchFigure8) {
   const auto byte_five = [](TrioMlFields fields) {
     std::array<std::byte, TrioMlHeader::kBytes> bytes;
     encode_header(fields, bytes.data());

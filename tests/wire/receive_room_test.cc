@@ -9,7 +9,7 @@
 namespace tributary::wire {
 namespace {
 
-TEST(ReceiveRoom, WindowsOfAllSendersFitUnlessTheyAreTheLeast) {
+TEST(ReceiveRoom, WindowsOfAllSendersFitUnlessMinimal) {
   const uint64_t seed = testing::seed_from_env();
   SCOPED_TRACE(::testing::Message() << "replay with TRIB_TEST_SEED=" << seed);
   Prng prng(seed);

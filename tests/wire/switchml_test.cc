@@ -13,7 +13,7 @@ uint32_t at(const std::vector<std::byte>& bytes, size_t offset) {
   return std::to_integer<uint32_t>(bytes.at(offset));
 }
 
-TEST(SwitchmlWire, EveryByteOfAMessage) {
+TEST(SwitchmlWire, MessageMatchesHandWrittenBytes) {
   SwitchmlMessage message{.job_number = 0xab,
                           .packet_id = 0x01020304,
                           .set = true,
@@ -44,7 +44,7 @@ TEST(SwitchmlWire, EveryByteOfAMessage) {
   EXPECT_EQ(at(large, 0), 0x13U);  // Size 3.
 }
 
-TEST(SwitchmlWire, SizesAndPorts) {
+TEST(SwitchmlWire, MapsSizesAndPorts) {
   EXPECT_EQ(switchml_size_code(64), 1U);
   EXPECT_EQ(switchml_size_code(256), 3U);
   EXPECT_FALSE(switchml_size_code(100).has_value());
@@ -54,7 +54,7 @@ TEST(SwitchmlWire, SizesAndPorts) {
   EXPECT_EQ(0xbeef & kSwitchmlPortMask, kSwitchmlPort);
 }
 
-TEST(SwitchmlWire, WhatIsNotOne) {
+TEST(SwitchmlWire, RefusesPacketsThatAreNotSwitchml) {
   SwitchmlMessage message;
   message.elements.assign(64, 7);
   auto bytes = switchml_payload(message);
@@ -70,7 +70,7 @@ TEST(SwitchmlWire, WhatIsNotOne) {
   EXPECT_FALSE(decode_switchml_head(std::span(bytes).first(9)).has_value());
 }
 
-TEST(SwitchmlWire, ThereAndBack) {
+TEST(SwitchmlWire, MessagesSurviveARoundTrip) {
   const uint64_t seed = testing::seed_from_env();
   SCOPED_TRACE(testing::replay_hint(seed));
   testing::Prng prng(seed);

@@ -103,7 +103,7 @@ Message extended_message(MessageType type) {
   return message;
 }
 
-TEST(TrioMlWire, PlainMessageIsHeaderAndGradients) {
+TEST(TrioMlWire, PlainMessageIsHeaderPlusGradients) {
   const Bytes bytes = encoded(plain_message());
   EXPECT_EQ(bytes.size(), 12U + 8U);
   Message decoded;
@@ -111,7 +111,7 @@ TEST(TrioMlWire, PlainMessageIsHeaderAndGradients) {
   EXPECT_EQ(decoded.head_bytes, 12U);
 }
 
-TEST(TrioMlWire, ExtensionByHand) {
+TEST(TrioMlWire, ExtensionMatchesHandWrittenBytes) {
   Message message = extended_message(MessageType::kResult);
   message.extension.format = ElementFormat::kBlockExponent;
   message.extension.flags = kFlagOverflow;
@@ -139,7 +139,7 @@ TEST(TrioMlWire, SourceMaskFollowsTheExtensionHighestWordBitsFirst) {
   EXPECT_EQ(bytes[32 + 24], std::byte{0x80});  // Word 3.
 }
 
-TEST(TrioMlWire, HeadSizeOfEveryType) {
+TEST(TrioMlWire, HeadSizeFollowsTheMessageType) {
   for (uint32_t type = 0; type <= kMessageTypeLast; type++) {
     const Message message = extended_message(static_cast<MessageType>(type));
     const bool body = type >= 3 && type <= 8;  // kHave to kNotice.
@@ -175,7 +175,7 @@ TEST(TrioMlWire, EveryTruncationIsRefused) {
   }
 }
 
-TEST(TrioMlWire, UnknownVersionTypeAndFormatAreRefused) {
+TEST(TrioMlWire, RefusesUnknownVersionTypeAndFormat) {
   const Bytes good = encoded(extended_message(MessageType::kContribution));
   Message decoded;
   ASSERT_EQ(decode(good, decoded), DecodeStatus::kOk);
@@ -242,7 +242,7 @@ Message random_message(Prng& prng) {
   return message;
 }
 
-TEST(TrioMlWire, RandomMessagesSurviveTheWire) {
+TEST(TrioMlWire, RandomMessagesSurviveARoundTrip) {
   const uint64_t seed = testing::seed_from_env();
   SCOPED_TRACE(testing::replay_hint(seed));
   Prng prng(seed);

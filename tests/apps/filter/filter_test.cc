@@ -95,7 +95,7 @@ TEST_F(FilterTest, DropsAndCountsIpWithOptions) {
   EXPECT_EQ(m_.dropped(1), 3U);
 }
 
-TEST_F(FilterTest, PacketShorterThanItsHeadersHasItsOwnCounter) {
+TEST_F(FilterTest, CountsTruncatedHeadersSeparately) {
   EXPECT_FALSE(filter({}));
   EXPECT_FALSE(filter(frame(13, 0x0800, 4, 5)));
   EXPECT_FALSE(filter(frame(14, 0x0800, 4, 5)));
@@ -106,12 +106,12 @@ TEST_F(FilterTest, PacketShorterThanItsHeadersHasItsOwnCounter) {
   EXPECT_EQ(state_.dropped(Drop::kNonIp).packets, 1U);
 }
 
-TEST_F(FilterTest, PacketWithoutHeadersIsNotTakenForAFrame) {
+TEST_F(FilterTest, DropsPayloadsWithoutHeaders) {
   EXPECT_FALSE(filter(frame(100, 0x0800, 4, 5), engine::PacketLayer::kUdpPayload));
   EXPECT_EQ(state_.dropped(Drop::kNoHeader), (memory::PacketByteCounter{1, 100}));
 }
 
-TEST_F(FilterTest, CountersLieAsInFigure6) {
+TEST_F(FilterTest, CounterLayoutMatchesFigure6) {
   const uint64_t base = state_.drop_cnt_base_words();
   EXPECT_EQ(&state_.counter_at(base), &state_.dropped(Drop::kNonIp));
   EXPECT_EQ(&state_.counter_at(base + 2), &state_.dropped(Drop::kIpOptions));
@@ -122,7 +122,7 @@ TEST_F(FilterTest, CountersLieAsInFigure6) {
   EXPECT_EQ(words[3], 80U);
 }
 
-TEST(FilterState, RefusesWhereSharedMemoryIsFull) {
+TEST(FilterState, RefusesIfSharedMemoryIsFull) {
   auto memory = small_memory();
   ASSERT_TRUE(memory.allocate(memory::Range::kSram, 4096, 8).has_value());
   const auto state = FilterState::create(memory);
@@ -230,7 +230,7 @@ Outcome on_step_machine(const std::vector<Bytes>& packets, uint64_t seed) {
   return outcome;
 }
 
-TEST(Filter, BothMachinesFollowTheRule) {
+TEST(Filter, BothMachinesMatchTheModel) {
   const uint64_t seed = testing::seed_from_env();
   SCOPED_TRACE(testing::replay_hint(seed));
   Prng prng(seed);

@@ -213,7 +213,7 @@ constexpr uint32_t kRuns = 40;
 
 TEST(SwitchmlInterleaving, EveryResultIsExact) { run_worlds({}, kRuns); }
 
-TEST(SwitchmlInterleaving, OldPacketsAtAnyTimeHarmNoSum) { run_worlds({.late = true}, kRuns); }
+TEST(SwitchmlInterleaving, OldPacketsNeverChangeASum) { run_worlds({.late = true}, kRuns); }
 
 }  // namespace
 }  // namespace tributary::switchml

@@ -29,7 +29,7 @@ Bytes with_elements(Bytes head, int32_t value) {
   return head;
 }
 
-TEST(SwitchmlProgram, OneSlotOfTwoWorkersByteForByte) {
+TEST(SwitchmlProgram, OneSlotOfTwoWorkersMatchesHandWrittenBytes) {
   Bed bed;
   // Type 1 and size 1 (64 elements); job 9; packet id, as a little-endian client writes 77; set 1
   // and slot 3; exponents -4 and 9.
@@ -57,7 +57,7 @@ TEST(SwitchmlProgram, OneSlotOfTwoWorkersByteForByte) {
                                   {"retransmitted", 1}}));
 }
 
-TEST(SwitchmlProgram, ResultsGoToThePortThatEachWorkerSentFrom) {
+TEST(SwitchmlProgram, ResultsGoToEachWorkersSourcePort) {
   Bed bed;
   const Bytes payload = wire::switchml_payload(packet(0, false, 1, 1));
   EXPECT_THAT(bed.exchange(payload, worker(0, 0, 2)), IsEmpty());
@@ -67,7 +67,7 @@ TEST(SwitchmlProgram, ResultsGoToThePortThatEachWorkerSentFrom) {
   EXPECT_EQ(results[1].to, worker(1, 0, 7));
 }
 
-TEST(SwitchmlProgram, SetsTakeTurns) {
+TEST(SwitchmlProgram, SlotSetsAlternate) {
   Bed bed({.sessions = {{.workers = 2, .elements = 256, .slots = 1}}});
   for (uint32_t use = 0; use < 6; use++) {
     const auto value = static_cast<int32_t>(use);
@@ -80,7 +80,7 @@ TEST(SwitchmlProgram, SetsTakeTurns) {
   }
 }
 
-TEST(SwitchmlProgram, ALateWorkerStillGetsTheUseBefore) {
+TEST(SwitchmlProgram, LateWorkerGetsThePreviousResult) {
   Bed bed;
   bed.exchange(0, packet(0, false, 1, 1));
   bed.exchange(1, packet(0, false, 1, 2));
@@ -90,7 +90,7 @@ TEST(SwitchmlProgram, ALateWorkerStillGetsTheUseBefore) {
   EXPECT_EQ(again[0].packet.elements, Values(64, 3));
 }
 
-TEST(SwitchmlProgram, AnOldPacketOfTheKeptUseHarmsNothing) {
+TEST(SwitchmlProgram, OldPacketOfTheKeptUseGetsTheKeptResult) {
   Bed bed;
   bed.exchange(0, packet(0, false, 1, 1));
   bed.exchange(1, packet(0, false, 1, 2));
@@ -102,7 +102,7 @@ TEST(SwitchmlProgram, AnOldPacketOfTheKeptUseHarmsNothing) {
   EXPECT_EQ(bed.exchange(1, packet(0, true, 2, 6)).size(), 2U);
 }
 
-TEST(SwitchmlProgram, AUseThatBeganWithAnOldPacketStartsOver) {
+TEST(SwitchmlProgram, UseStartedByAnOldPacketRestarts) {
   Bed bed;
   bed.exchange(0, packet(0, false, 1, 1));
   bed.exchange(1, packet(0, false, 1, 2));
@@ -124,7 +124,7 @@ TEST(SwitchmlProgram, AUseThatBeganWithAnOldPacketStartsOver) {
   EXPECT_EQ(results[0].packet.elements, Values(64, 30));
 }
 
-TEST(SwitchmlProgram, EqualNamesInTurnAreSummedAllTheSame) {
+TEST(SwitchmlProgram, RepeatedPacketNamesAreSummed) {
   // One-packet tensors whose job numbers have gone round: legal, and summed as such.
   Bed bed;
   for (uint32_t use = 0; use < 4; use++) {
@@ -135,7 +135,7 @@ TEST(SwitchmlProgram, EqualNamesInTurnAreSummedAllTheSame) {
   }
 }
 
-TEST(SwitchmlProgram, SessionsShareNothing) {
+TEST(SwitchmlProgram, SessionsAreIndependent) {
   Bed bed({.sessions = {{.workers = 2, .slots = 4}, {.workers = 1, .elements = 256, .slots = 4}}});
   EXPECT_THAT(bed.exchange(0, packet(1, false, 7, 3), 0), IsEmpty());
   const auto other = bed.exchange(0, packet(1, false, 9, 100, 256), 1);
@@ -147,7 +147,7 @@ TEST(SwitchmlProgram, SessionsShareNothing) {
   EXPECT_EQ(results[0].packet.elements, Values(64, 7));
 }
 
-TEST(SwitchmlProgram, ANewSessionInAPlaceFindsItEmpty) {
+TEST(SwitchmlProgram, NewSessionStartsWithEmptySlots) {
   Bed bed;
   bed.exchange(0, packet(0, false, 1, 1));
   bed.shard().begin_session(0, {.workers = 1, .elements = 64, .slots = 8});
@@ -160,7 +160,7 @@ TEST(SwitchmlProgram, ANewSessionInAPlaceFindsItEmpty) {
   EXPECT_EQ(bed.new_counts(), (Counts{{"unknown_worker", 1}}));
 }
 
-TEST(SwitchmlProgram, WorkersThatAreStartedAgainGetSumsOfTheirOwn) {
+TEST(SwitchmlProgram, RestartedWorkersGetFreshSums) {
   Bed bed({.sessions = {{.workers = 2, .elements = 64, .slots = 8, .watches_ports = true}}});
   const auto send = [&bed](uint32_t rank, uint16_t process, bool set, uint32_t id, int32_t value) {
     return bed.exchange(wire::switchml_payload(packet(0, set, id, value)),
@@ -182,7 +182,7 @@ TEST(SwitchmlProgram, WorkersThatAreStartedAgainGetSumsOfTheirOwn) {
   EXPECT_EQ(bed.counts().at("slot_reclaimed"), 3U);
 }
 
-TEST(SwitchmlProgram, AResultIsWholeThoughItsSlotIsUsedAgainInTheSameBurst) {
+TEST(SwitchmlProgram, ResultSurvivesReuseOfItsSlotInTheSameBurst) {
   Bed bed({.sessions = {{.workers = 1, .slots = 1}}});
   // All in one burst: each use overwrites the lanes of the use two before it, whose result has not
   // left yet.
@@ -199,7 +199,7 @@ TEST(SwitchmlProgram, AResultIsWholeThoughItsSlotIsUsedAgainInTheSameBurst) {
   }
 }
 
-TEST(SwitchmlProgram, SlotsGoRoundTheCores) {
+TEST(SwitchmlProgram, SlotsAreDistributedOverTheCores) {
   static_assert(owner_of(0, 4) == 0 && owner_of(31, 4) == 0 && owner_of(32, 4) == 1);
   static_assert(owner_of(127, 4) == 3 && owner_of(128, 4) == 0);
   const Bytes payload = wire::switchml_payload(packet(97, true, 1, 1));

@@ -38,7 +38,7 @@ class SwitchmlRefusals : public ::testing::Test {
   Bed bed_;
 };
 
-TEST_F(SwitchmlRefusals, EachHasItsName) {
+TEST_F(SwitchmlRefusals, EachRefusalHasItsCounter) {
   const Bytes good = wire::switchml_payload(packet(2, false, 5, 10));
   expect_refused(good, stranger(), "unknown_worker");
   expect_refused(Bytes(good.begin(), good.begin() + 9), worker(1), "truncated");
@@ -64,7 +64,7 @@ TEST_F(SwitchmlRefusals, EachHasItsName) {
   expect_unharmed();
 }
 
-TEST_F(SwitchmlRefusals, ASessionWaitsForAllItsWorkers) {
+TEST_F(SwitchmlRefusals, RefusesPacketsOfIncompleteSessions) {
   bed_.shard().begin_session(1, {.workers = 2, .elements = 64, .slots = 8});
   ASSERT_TRUE(bed_.shard().set_worker(1, 0, worker(0, 1)).has_value());
   expect_refused(wire::switchml_payload(packet(2, false, 5, 10)), worker(0, 1),
@@ -72,7 +72,7 @@ TEST_F(SwitchmlRefusals, ASessionWaitsForAllItsWorkers) {
   expect_unharmed();
 }
 
-TEST_F(SwitchmlRefusals, WhatASessionMayNotBe) {
+TEST_F(SwitchmlRefusals, RefusesSessionsOutsideTheLimits) {
   const auto error_of = [this](const SessionConfig& session) {
     const auto checked = check(session, bed_.shard().config());
     return checked ? "allowed" : checked.error().text;
@@ -98,7 +98,7 @@ TEST_F(SwitchmlRefusals, WhatASessionMayNotBe) {
   EXPECT_TRUE(bed_.shard().set_worker(1, 0, worker(1)).has_value());
 }
 
-TEST(SwitchmlFrames, AreReadAndRefusedByName) {
+TEST(SwitchmlFrames, FramesAreReadOrRefusedByName) {
   Bed bed({.layer = engine::PacketLayer::kFrame});
   const auto framed = [](const Packet& packet, const Endpoint& from, uint16_t port) {
     const Bytes payload = wire::switchml_payload(packet);

@@ -37,7 +37,7 @@ struct Slot {
   }
 };
 
-TEST(SwitchmlSlots, TheLastToSettleMakesTheResult) {
+TEST(SwitchmlSlots, LastSettledContributionCompletesTheSum) {
   Slot slot;
   EXPECT_EQ(slot.admit(0, 0, 7), Admission::kFirst);
   EXPECT_EQ(slot.admit(0, 1, 7), Admission::kAdded);
@@ -51,7 +51,7 @@ TEST(SwitchmlSlots, TheLastToSettleMakesTheResult) {
   EXPECT_EQ(slot.admit(1, 0, 8), Admission::kPhaseAhead);
 }
 
-TEST(SwitchmlSlots, NobodyOverwritesAResultThatIsBeingSent) {
+TEST(SwitchmlSlots, ResultIsNotOverwrittenWhileItIsSent) {
   Slot slot;
   slot.use(0, 1);
   slot.use(1, 2);
@@ -63,7 +63,7 @@ TEST(SwitchmlSlots, NobodyOverwritesAResultThatIsBeingSent) {
   EXPECT_EQ(slot.admit(1, 0, 4), Admission::kFirst);
 }
 
-TEST(SwitchmlSlots, AnOlderSessionsRecordsCountAsUnused) {
+TEST(SwitchmlSlots, RecordsOfAnOlderSessionAreUnused) {
   Slot slot;
   slot.use(0, 1);
   EXPECT_EQ(slot.admit(1, 0, 2), Admission::kFirst);
@@ -71,7 +71,7 @@ TEST(SwitchmlSlots, AnOlderSessionsRecordsCountAsUnused) {
   EXPECT_EQ(slot.sets[1].phase, SetPhase::kUnused);
 }
 
-TEST(SwitchmlSlots, AnOldBeginningGivesWayToItsWorkersNextPacket) {
+TEST(SwitchmlSlots, NextPacketRestartsAUseBegunByAnOldOne) {
   Slot slot;
   slot.use(0, 1);
   slot.use(1, 2);
@@ -86,7 +86,7 @@ TEST(SwitchmlSlots, AnOldBeginningGivesWayToItsWorkersNextPacket) {
   EXPECT_TRUE(slot.settle(0, 2));
 }
 
-TEST(SwitchmlSlots, AUseDoneTwiceByOldPacketsGivesWayToo) {
+TEST(SwitchmlSlots, UseRepeatedByOldPacketsIsReplaced) {
   Slot slot;
   slot.use(0, 1);
   slot.use(1, 2);
@@ -99,7 +99,7 @@ TEST(SwitchmlSlots, AUseDoneTwiceByOldPacketsGivesWayToo) {
   EXPECT_EQ(in_order.admit(1, 0, 0), Admission::kKept);
 }
 
-TEST(SwitchmlSlots, ANewProcessOfAWorkerFindsItsSlotEmpty) {
+TEST(SwitchmlSlots, NewWorkerProcessReclaimsItsSlot) {
   Slot slot{.sets = {}, .generation = 1};
   slot.use(0, 1);
   // The first packet of the next run has the old name. The kept result must not answer it.
@@ -116,7 +116,7 @@ TEST(SwitchmlSlots, ANewProcessOfAWorkerFindsItsSlotEmpty) {
   EXPECT_TRUE(slot.settle(0, 2));
 }
 
-TEST(SwitchmlSlots, ANewProcessFindsTheOtherSetEmptyToo) {
+TEST(SwitchmlSlots, NewWorkerProcessClearsTheOtherSet) {
   Slot slot{.sets = {}, .generation = 1};
   slot.use(0, 1);
   EXPECT_EQ(slot.admit(1, 0, 2), Admission::kFirst);
@@ -127,7 +127,7 @@ TEST(SwitchmlSlots, ANewProcessFindsTheOtherSetEmptyToo) {
 
 // Worker 1 was killed after its first packet, and worker 0 before it. Their successors' first sum
 // must not contain the dead process's part.
-TEST(SwitchmlSlots, AnIncompleteSumEndsWhenAPortComesUp) {
+TEST(SwitchmlSlots, NewPortDiscardsAnIncompleteSum) {
   Slot slot{.sets = {}, .generation = 1};
   EXPECT_EQ(slot.admit(0, 1, 1), Admission::kFirst);
   EXPECT_FALSE(slot.settle(0, 2));
@@ -141,7 +141,7 @@ TEST(SwitchmlSlots, AnIncompleteSumEndsWhenAPortComesUp) {
   EXPECT_EQ(complete.admit(0, 0, 1), Admission::kKept);
 }
 
-TEST(SwitchmlSlots, ANewProcessWaitsForThreadsAtWork) {
+TEST(SwitchmlSlots, NewWorkerProcessWaitsForActiveThreads) {
   Slot slot{.sets = {}, .generation = 1};
   EXPECT_EQ(slot.admit(0, 0, 1), Admission::kFirst);
   EXPECT_EQ(slot.admit_anew(0, 0, 1), Admission::kBusy);  // Elements are being added.
@@ -149,13 +149,13 @@ TEST(SwitchmlSlots, ANewProcessWaitsForThreadsAtWork) {
   EXPECT_EQ(slot.admit_anew(0, 0, 1), Admission::kReclaimed);
 }
 
-TEST(SwitchmlSlots, WithAControlPlaneNobodyLooksAtPorts) {
+TEST(SwitchmlSlots, ControlPlaneDisablesPortDetection) {
   Slot slot;
   slot.use(0, 1);
   EXPECT_EQ(slot.admit_anew(0, 0, 1), Admission::kKept);
 }
 
-TEST(SwitchmlSlots, MemoryIsThatOfItsSlots) {
+TEST(SwitchmlSlots, MemoryFollowsTheSlotCount) {
   // 33 slots are two runs of 32; on two cores one run each.
   EXPECT_EQ(SlotPool::memory_bytes(33, 1), 2U * 64 * (sizeof(SetRecord) + 64 + 1024));
   EXPECT_EQ(SlotPool::memory_bytes(33, 2), 2U * 32 * (sizeof(SetRecord) + 64 + 1024));

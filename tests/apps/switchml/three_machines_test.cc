@@ -143,7 +143,7 @@ class Modelled final : private engine::PfeSink {
 
 class SwitchmlThreeMachines : public ::testing::TestWithParam<uint32_t> {};
 
-TEST_P(SwitchmlThreeMachines, SendTheSameBytes) {
+TEST_P(SwitchmlThreeMachines, ThreeMachinesSendTheSameBytes) {
   const uint32_t elements = GetParam();
   const uint64_t seed = tributary::testing::seed_from_env();
   SCOPED_TRACE(tributary::testing::replay_hint(seed));

@@ -72,7 +72,7 @@ TEST_P(Aging, LateContributionGetsTheDegradedResult) {
   EXPECT_EQ(bed.counted(Outcome::kAggregated), 3U);
 }
 
-TEST_P(Aging, WithoutMitigationABlockWaitsForEver) {
+TEST_P(Aging, BlockNeverExpiresWithoutMitigation) {
   JobConfig job = kJob;
   job.mitigation = false;
   Bed bed(job, GetParam());
@@ -85,7 +85,7 @@ TEST_P(Aging, WithoutMitigationABlockWaitsForEver) {
   EXPECT_FALSE(result.message.header.degraded);
 }
 
-TEST_P(Aging, CompleteBlocksAreLeftAlone) {
+TEST_P(Aging, CompleteBlocksAreNotAged) {
   Bed bed(kJob, GetParam());
   for (uint32_t source = 0; source < 4; source++) bed.contribute(source, 0, 0, {1});
   EXPECT_EQ(bed.take().size(), 4U);
@@ -101,7 +101,7 @@ TEST_P(Aging, IdleServerSleepsUntilTheInfrequentTimer) {
   EXPECT_LE(bed.core().idle_time(bed.now(), seconds(100)), kTimeout);
 }
 
-TEST_P(Aging, OnlyContributionsProlong) {
+TEST_P(Aging, OnlyNewContributionsExtendABlock) {
   Bed bed(kJob, GetParam());
   const Instant start = bed.now();
   bed.contribute(0, 0, 0, {1});
@@ -144,7 +144,7 @@ TEST_P(Aging, EveryBlockOfAFullWindowEnds) {
 }
 
 // Contributions at random times, duplicates in between, any timeout and number of timer threads.
-TEST_P(Aging, BlockEndsBetweenOneAndTwoTimeoutsAfterItsLastContribution) {
+TEST_P(Aging, BlockExpiresOneToTwoTimeoutsAfterItsLastContribution) {
   const uint64_t seed = testing::seed_from_env();
   SCOPED_TRACE(testing::replay_hint(seed));
   Prng prng(seed);
@@ -211,7 +211,7 @@ class PermanentStraggler : public ::testing::Test {
   uint32_t next_ = 0;
 };
 
-TEST_F(PermanentStraggler, IsNoLongerWaitedFor) {
+TEST_F(PermanentStraggler, BlocksCompleteWithoutThePermanentStraggler) {
   EXPECT_GT(block_without_3(), kTimeout);
   make_permanent();
   EXPECT_EQ(block_without_3(), Duration());  // At once, and still called degraded.
@@ -219,7 +219,7 @@ TEST_F(PermanentStraggler, IsNoLongerWaitedFor) {
   EXPECT_TRUE(contains(bed_.job().record.src_mask, 3));
 }
 
-TEST_F(PermanentStraggler, ReturnsWithItsNextContribution) {
+TEST_F(PermanentStraggler, NextContributionReactivatesTheSource) {
   make_permanent();
   // Its contribution comes first, so it is in the sum; the next block waits for it again.
   bed_.contribute(3, next_, 0, {100});
@@ -232,7 +232,7 @@ TEST_F(PermanentStraggler, ReturnsWithItsNextContribution) {
   EXPECT_GT(block_without_3(), kTimeout);
 }
 
-TEST_F(PermanentStraggler, SourceThatContributesNowAndThenIsATemporaryOne) {
+TEST_F(PermanentStraggler, OccasionalContributorStaysTemporary) {
   const Instant start = bed_.now();
   while (bed_.now() < start + seconds(5)) {
     for (uint32_t i = 0; i < 10; i++) block_without_3();
@@ -245,7 +245,7 @@ TEST_F(PermanentStraggler, SourceThatContributesNowAndThenIsATemporaryOne) {
   EXPECT_GT(bed_.counted(Outcome::kSourceTemporary), 100U);
 }
 
-TEST_F(PermanentStraggler, SourceThatIsAlwaysLateIsATemporaryOne) {
+TEST_F(PermanentStraggler, AlwaysLateSourceStaysTemporary) {
   const Instant start = bed_.now();
   while (bed_.now() < start + seconds(5)) {
     block_without_3();
@@ -256,7 +256,7 @@ TEST_F(PermanentStraggler, SourceThatIsAlwaysLateIsATemporaryOne) {
   EXPECT_EQ(bed_.counted(Outcome::kSourcePermanent), 0U);
 }
 
-TEST_F(PermanentStraggler, IdleJobHasNone) {
+TEST_F(PermanentStraggler, IdleJobHasNoPermanentStraggler) {
   bed_.contribute(0, 0, 0, {1});
   bed_.contribute(1, 0, 0, {1});
   bed_.contribute(2, 0, 0, {1});
@@ -266,7 +266,7 @@ TEST_F(PermanentStraggler, IdleJobHasNone) {
 }
 
 // Holds even if one source is always first, so that the others are late.
-TEST_F(PermanentStraggler, AllSourcesGoneAndBack) {
+TEST_F(PermanentStraggler, AllSourcesMayLeaveAndReturn) {
   make_permanent();
   bed_.contribute(0, next_, 0, {1});  // Sources 1 and 2 go as well; 0 stays.
   bed_.run_until(bed_.now() + seconds(3));
@@ -281,7 +281,7 @@ TEST_F(PermanentStraggler, AllSourcesGoneAndBack) {
   EXPECT_FALSE(sent.back().message.header.degraded);
 }
 
-TEST(PermanentStragglerInSession, MembersAreToldOfGoingAndReturning) {
+TEST(PermanentStragglerInSession, MembersGetNoticesOfLossAndReturn) {
   JobConfig job = kJob;
   job.sources = 2;
   Bed bed(job);
@@ -312,7 +312,7 @@ TEST(PermanentStragglerInSession, MembersAreToldOfGoingAndReturning) {
   EXPECT_EQ(notices[0].message.body.source, 1);
 }
 
-TEST(DegradedInSession, ResultNamesItsSources) {
+TEST(DegradedInSession, DegradedResultNamesItsSources) {
   Bed bed(kJob);
   const auto members = join_all(bed);
   for (const Member& member : members) {
@@ -329,7 +329,7 @@ TEST(DegradedInSession, ResultNamesItsSources) {
 }
 
 // A member that has sent nothing since the session began may still wait for its welcome.
-TEST(DegradedInSession, NobodyIsAStragglerBeforeEveryMemberWasHeardOf) {
+TEST(DegradedInSession, UnheardMembersAreNotStragglersAtFirst) {
   Bed bed(kJob);
   const auto members = join_all(bed);
   const Instant start = bed.now();
@@ -343,7 +343,7 @@ TEST(DegradedInSession, NobodyIsAStragglerBeforeEveryMemberWasHeardOf) {
   EXPECT_EQ(bed.take_result(0).gradients, Values{3});
 }
 
-TEST(DegradedInSession, MemberThatIsNeverHeardOfIsGoneAfterAWhile) {
+TEST(DegradedInSession, MemberThatNeverSendsExpires) {
   Bed bed(kJob);
   const auto members = join_all(bed);
   const Instant start = bed.now();

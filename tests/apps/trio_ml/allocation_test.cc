@@ -63,7 +63,7 @@ struct Traffic {
   std::vector<engine::Packet> packets;
 };
 
-TEST(Allocation, NoneInTenThousandBlocks) {
+TEST(Allocation, TenThousandBlocksAllocateNothing) {
   Traffic traffic;
   const std::array<io::ReplaySource, 1> sources{
       {{.packets = traffic.packets, .packet_count = traffic.packets.size()}}};

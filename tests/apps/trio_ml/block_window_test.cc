@@ -49,7 +49,7 @@ class Window : public ::testing::Test {
   memory::SharedMemory memory_ = made_memory();
 };
 
-TEST_F(Window, BlockIsAbsentThenActiveThenAResult) {
+TEST_F(Window, BlockGoesFromAbsentToActiveToResult) {
   BlockWindow window = make(4);
   EXPECT_EQ(window.find(plain(9, 1)).kind, Kind::kAbsent);
   BlockRecord& block = created(window, plain(9, 1));
@@ -64,7 +64,7 @@ TEST_F(Window, BlockIsAbsentThenActiveThenAResult) {
   EXPECT_EQ(result.result, &kept);
 }
 
-TEST_F(Window, SecondInsertFindsTheFirst) {
+TEST_F(Window, SecondInsertFindsTheExistingBlock) {
   BlockWindow window = make(4);
   BlockRecord& block = created(window, plain(0, 0));
   const auto again = window.insert(plain(0, 0), BlockTerms{}, false);
@@ -72,7 +72,7 @@ TEST_F(Window, SecondInsertFindsTheFirst) {
   EXPECT_EQ(again.block, &block);
 }
 
-TEST_F(Window, TakenPlaceRefusesAnotherBlockUntilTheOldOneIsAbandoned) {
+TEST_F(Window, OccupiedSlotRefusesABlockUntilTheOldOneIsAbandoned) {
   BlockWindow window = make(4);
   BlockRecord& block = created(window, plain(0, 0));
   EXPECT_EQ(window.find(plain(4, 0)).kind, Kind::kWindowExceeded);
@@ -86,7 +86,7 @@ TEST_F(Window, TakenPlaceRefusesAnotherBlockUntilTheOldOneIsAbandoned) {
   EXPECT_EQ(window.find(plain(0, 0)).kind, Kind::kPastCache);
 }
 
-TEST_F(Window, BlockThatIsBeingAddedToIsNotSuperseded) {
+TEST_F(Window, BlockWithAnAdditionInProgressIsNotReplaced) {
   BlockWindow window = make(4);
   BlockRecord& block = created(window, plain(0, 0));
   block.block_age = kAbandonedAge;
@@ -94,7 +94,7 @@ TEST_F(Window, BlockThatIsBeingAddedToIsNotSuperseded) {
   EXPECT_EQ(window.find(plain(4, 0)).kind, Kind::kWindowExceeded);
 }
 
-TEST_F(Window, GenerationsBehindAreStaleAndFarAheadFuture) {
+TEST_F(Window, OldGenerationsAreStaleAndFarOnesAreFuture) {
   BlockWindow window = make(4);
   complete(window, plain(0, 10));
   EXPECT_EQ(window.find(plain(1, 9)).kind, Kind::kStaleGeneration);
@@ -110,7 +110,7 @@ TEST_F(Window, SessionBlocksIgnoreTheGeneration) {
   EXPECT_EQ(window.find({.gen_id = 3, .block_id = 1, .extended = true}).kind, Kind::kAbsent);
 }
 
-TEST_F(Window, BlockIdsGoOnPastTheirLast) {
+TEST_F(Window, BlockIdsWrapAround) {
   BlockWindow window = make(4);
   complete(window, extended(0xfffffffe));
   complete(window, extended(0xffffffff));
@@ -122,7 +122,7 @@ TEST_F(Window, BlockIdsGoOnPastTheirLast) {
   EXPECT_EQ(window.find(extended(0xfffffffe)).kind, Kind::kPastCache);
 }
 
-TEST_F(Window, GivenUpBufferIsFreeOnlyAfterThaw) {
+TEST_F(Window, EvictedBufferIsFreeOnlyAfterThaw) {
   BlockWindow window = make(1);
   ASSERT_EQ(window.buffers_free(), 2U);
   window.retire(created(window, plain(0, 0)));
@@ -134,7 +134,7 @@ TEST_F(Window, GivenUpBufferIsFreeOnlyAfterThaw) {
   EXPECT_EQ(window.insert(plain(2, 0), BlockTerms{}, false).status, Insert::kCreated);
 }
 
-TEST_F(Window, ResetForgetsEverythingButIncarnations) {
+TEST_F(Window, ResetKeepsOnlyIncarnations) {
   BlockWindow window = make(4);
   const uint32_t buffers = window.buffers_free();
   complete(window, plain(0, 9));
@@ -160,7 +160,7 @@ TEST_F(Window, ClearedLanesAreZero) {
   for (uint32_t i = 0; i < 4; i++) EXPECT_EQ(window.lanes(second.aggr_buffer)[i], 0);
 }
 
-TEST_F(Window, OwnersTakeTurnsInRunsOfBlocks) {
+TEST_F(Window, OwnersAlternateInRunsOfBlocks) {
   EXPECT_EQ(owner_of(0, 4), 0U);
   EXPECT_EQ(owner_of(127, 4), 0U);
   EXPECT_EQ(owner_of(128, 4), 1U);
@@ -170,7 +170,7 @@ TEST_F(Window, OwnersTakeTurnsInRunsOfBlocks) {
   EXPECT_EQ(owner_of(1000, 1), 0U);
 }
 
-TEST_F(Window, EveryWindowOfBlocksHasPlacesOfItsOwn) {
+TEST_F(Window, BlocksOfOneWindowNeverCollide) {
   for (const uint32_t shard_count : {1U, 2U, 4U}) {
     for (const uint32_t size : {1U, 16U, 64U, 128U, 512U}) {
       // Blocks base .. base + size - 1 are in progress at once, whatever base is.
@@ -411,7 +411,7 @@ INSTANTIATE_TEST_SUITE_P(Shapes, WindowWalk,
                                   std::to_string(walk.param.shard_count);
                          });
 
-TEST_P(WindowWalk, MatchesModel) {
+TEST_P(WindowWalk, RandomWalkMatchesModel) {
   const uint64_t seed = testing::seed_from_env();
   SCOPED_TRACE(testing::replay_hint(seed));
   Prng prng(seed);

@@ -66,14 +66,14 @@ TEST(JobConfig, EachKeyHasItsBounds) {
   }
 }
 
-TEST(JobConfig, WindowIsAPowerOfTwo) {
+TEST(JobConfig, WindowMustBeAPowerOfTwo) {
   for (const uint32_t window : {3U, 4095U, 65535U}) {
     EXPECT_THAT(error_of([&](JobConfig& job) { job.block_cnt_max = window; }),
                 HasSubstr("a power of two"));
   }
 }
 
-TEST(JobConfig, GroupIsAMulticastAddressAtTheTopOfTheTree) {
+TEST(JobConfig, GroupMustBeMulticastAtTheTopOfTheTree) {
   const Endpoint group = Endpoint::ipv4(0xefff0001, 13000);
   EXPECT_EQ(error_of([&](JobConfig& job) { job.group = group; }), "accepted");
   EXPECT_EQ(error_of([](JobConfig& job) { job.group = Endpoint::ipv4(0x0a000001, 13000); }),
@@ -86,7 +86,7 @@ TEST(JobConfig, GroupIsAMulticastAddressAtTheTopOfTheTree) {
               HasSubstr("a group only where there is no upstream"));
 }
 
-TEST(JobConfig, ChannelsAreJobsOneAfterAnother) {
+TEST(JobConfig, ChannelsTakeConsecutiveJobIds) {
   const JobConfig job{.id = 7,
                       .sources = 4,
                       .room_bytes = 3000,
@@ -119,7 +119,7 @@ TEST(JobConfig, ChannelsAreJobsOneAfterAnother) {
               HasSubstr("a port up to 65533"));
 }
 
-TEST(JobConfig, TreeFitsItsWorld) {
+TEST(JobConfig, TreeRanksMustFitTheWorld) {
   const Endpoint upstream = Endpoint::ipv4(0x0a000001, 12000);
   // Sources 0-3 of this aggregator are ranks 4-7 of 8.
   EXPECT_EQ(error_of([&](JobConfig& job) {
@@ -162,13 +162,13 @@ TEST(JobConfig, MemoryIsAtMostTwiceTheWindow) {
   EXPECT_LE(memory_bytes(largest, 1), uint64_t{2} * 65536 * 4095 * 4);
 }
 
-TEST(JobConfig, WithoutSharedBuffersEveryBlockAndEveryResultHasOne) {
+TEST(JobConfig, EveryBlockAndResultHasABufferIfUnshared) {
   const JobConfig config{.block_cnt_max = 4096, .history = 2, .shared_buffers = false};
   EXPECT_EQ(buffer_count(config, 1), 4096U * 3);
   EXPECT_EQ(buffer_count(config, 4), 1024U * 3);
 }
 
-TEST(JobConfig, EachKeptResultTakesABuffer) {
+TEST(JobConfig, EachCachedResultTakesABuffer) {
   const JobConfig one{.block_cnt_max = 64, .block_grad_max = 1024, .history = 1};
   JobConfig four = one;
   four.history = 4;
@@ -198,7 +198,7 @@ std::string add_jobs(const std::vector<JobConfig>& jobs, uint64_t dram_bytes) {
   return "";
 }
 
-TEST(JobConfig, JobThatDoesNotFitIsRefusedWithItsKeys) {
+TEST(JobConfig, RefusalOfALargeJobNamesItsKeys) {
   const JobConfig job{.id = 3, .sources = 1, .block_cnt_max = 1024, .block_grad_max = 1024};
   EXPECT_EQ(add_jobs({job}, 8U << 20), "");
   const std::string text = add_jobs({job}, 7U << 20);
@@ -206,7 +206,7 @@ TEST(JobConfig, JobThatDoesNotFitIsRefusedWithItsKeys) {
   EXPECT_THAT(text, HasSubstr(std::to_string(memory_bytes(job, 1))));
 }
 
-TEST(JobConfig, SecondJobCannotTakeTheFirstOnesMemory) {
+TEST(JobConfig, SecondJobIsRefusedWithoutFreeMemory) {
   JobConfig job{.id = 1, .sources = 1, .block_cnt_max = 1024, .block_grad_max = 1024};
   JobConfig other = job;
   other.id = 2;
@@ -214,7 +214,7 @@ TEST(JobConfig, SecondJobCannotTakeTheFirstOnesMemory) {
   EXPECT_THAT(add_jobs({job, other}, 12U << 20), HasSubstr("job 2"));
 }
 
-TEST(JobConfig, SameIdTwice) {
+TEST(JobConfig, RefusesADuplicateId) {
   EXPECT_EQ(add_jobs({{.id = 4}, {.id = 4}}, uint64_t{1} << 30), "job 4: id=4 is configured twice");
 }
 

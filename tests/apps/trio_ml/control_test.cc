@@ -55,7 +55,7 @@ INSTANTIATE_TEST_SUITE_P(Layers, Control,
                            return layer.param == PacketLayer::kFrame ? "Frame" : "UdpPayload";
                          });
 
-TEST_P(Control, JoiningIsCountedAndEveryMemberWelcomed) {
+TEST_P(Control, CountsJoinsAndWelcomesEveryMember) {
   start();
   EXPECT_EQ(bed_->counts(), (Counts{{"join", 2}, {"welcome", 2}, {"session_started", 1}}));
   EXPECT_EQ(members_[0].session, bed_->session().number());
@@ -71,7 +71,7 @@ TEST_P(Control, LostWelcomeIsRepeated) {
   EXPECT_EQ(counted(), (Counts{{"join", 1}, {"welcome", 1}}));
 }
 
-TEST_P(Control, JoinOfAnUnknownJobIsRefusedAtOnce) {
+TEST_P(Control, RefusesJoinsOfUnknownJobsAtOnce) {
   start();
   const Reply reply = ask(0, join_message(0, 77, 2, /*job_id=*/9));
   EXPECT_EQ(reply.message.extension.type, MessageType::kRefusal);
@@ -104,7 +104,7 @@ TEST_P(Control, ResultOfASessionCarriesTheExtension) {
   EXPECT_EQ(result.message.header.src_cnt, 2);
 }
 
-TEST_P(Control, ProbeOfABlockInProgressSaysWhoHasContributed) {
+TEST_P(Control, ProbeOfAnActiveBlockNamesItsContributors) {
   start();
   contribute(1, 2, {5});
   const Reply have = probe(0, 2);
@@ -115,7 +115,7 @@ TEST_P(Control, ProbeOfABlockInProgressSaysWhoHasContributed) {
   EXPECT_EQ(counted(), (Counts{{"aggregated", 1}, {"have_sent", 1}, {"probe", 1}}));
 }
 
-TEST_P(Control, ProbeOfAnUnknownBlockAsksForTheContribution) {
+TEST_P(Control, ProbeOfAnUnknownBlockRequestsTheContribution) {
   start();
   const Reply have = probe(0, 3);
   EXPECT_EQ(have.message.extension.type, MessageType::kHave);
@@ -132,7 +132,7 @@ TEST_P(Control, ProbeOfACompleteBlockGetsItsResult) {
   EXPECT_EQ(result.gradients, Values{11});
 }
 
-TEST_P(Control, ProbePastTheCacheIsToldSo) {
+TEST_P(Control, ProbePastTheCacheGetsANotice) {
   start();
   for (const uint32_t block : {0U, 4U}) {
     contribute(0, block, {5});
@@ -152,7 +152,7 @@ TEST_P(Control, ProbeChangesNoBlock) {
   EXPECT_EQ(bed_->take_result(0).gradients, Values{11});
 }
 
-TEST_P(Control, RetransmissionIsToldThatItsContributionIsHere) {
+TEST_P(Control, RetransmissionOfAKnownContributionGetsHave) {
   start();
   contribute(0, 0, {5});
   Message again = members_[0].contribution(0, {5});
@@ -165,7 +165,7 @@ TEST_P(Control, RetransmissionIsToldThatItsContributionIsHere) {
   EXPECT_EQ(counted(), (Counts{{"aggregated", 1}, {"duplicate", 2}, {"have_sent", 1}}));
 }
 
-TEST_P(Control, WhoWaitsForAPeerThatHasLeftIsTold) {
+TEST_P(Control, ProbeGetsANoticeIfAPeerHasLeft) {
   start();
   contribute(0, 0, {5});
   bed_->deliver(encoded(members_[1].message(MessageType::kLeave, 0)), worker(1));
@@ -176,7 +176,7 @@ TEST_P(Control, WhoWaitsForAPeerThatHasLeftIsTold) {
   EXPECT_EQ(notice.message.body.source, 1);
 }
 
-TEST_P(Control, WhoGivesItsJoinUpIsNotWaitedWith) {
+TEST_P(Control, WithdrawnJoinIsNotCounted) {
   bed_ = std::make_unique<Bed>(kJob, GetParam());
   bed_->deliver(encoded(join_message(0, 100, 2)), worker(0));
   Message good_bye;
@@ -188,7 +188,7 @@ TEST_P(Control, WhoGivesItsJoinUpIsNotWaitedWith) {
   EXPECT_EQ(bed_->counts(), (Counts{{"join", 2}, {"leave", 1}, {"wrong_session", 1}}));
 }
 
-TEST_P(Control, WhoGivesUpWithoutItsWelcomeHasLeft) {
+TEST_P(Control, LeaveWithTheNonceEndsTheMembership) {
   start();
   Message good_bye = members_[1].message(MessageType::kLeave, 0);
   good_bye.extension.session = 1001;  // Its nonce.
@@ -198,7 +198,7 @@ TEST_P(Control, WhoGivesUpWithoutItsWelcomeHasLeft) {
   EXPECT_EQ(probe(0, 0).message.body.reason, Reason::kPeerLeft);
 }
 
-TEST_P(Control, WithMitigationAPeerThatHasLeftIsAStraggler) {
+TEST_P(Control, LeftPeerIsAStragglerWithMitigation) {
   JobConfig job = kJob;
   job.mitigation = true;
   start(job);
@@ -207,7 +207,7 @@ TEST_P(Control, WithMitigationAPeerThatHasLeftIsAStraggler) {
   EXPECT_EQ(probe(0, 0).message.extension.type, MessageType::kHave);
 }
 
-TEST_P(Control, SessionEndsWithItsLastMember) {
+TEST_P(Control, SessionEndsWhenTheLastMemberLeaves) {
   start();
   bed_->deliver(encoded(members_[0].message(MessageType::kLeave, 0)), worker(0));
   bed_->deliver(encoded(members_[1].message(MessageType::kLeave, 0)), worker(1));
@@ -218,7 +218,7 @@ TEST_P(Control, SessionEndsWithItsLastMember) {
   EXPECT_EQ(bed_->take_result(0).gradients, Values{3});
 }
 
-TEST_P(Control, NothingOfAnEndedSessionReachesTheNext) {
+TEST_P(Control, NewSessionIgnoresMessagesOfTheEndedOne) {
   start();
   contribute(0, 0, {1000});
   for (const Member& member : members_) {
@@ -234,7 +234,7 @@ TEST_P(Control, NothingOfAnEndedSessionReachesTheNext) {
   EXPECT_EQ(bed_->take_result(0).gradients, Values{3});
 }
 
-TEST_P(Control, KeepAliveIsCountedAndKeepsTheSession) {
+TEST_P(Control, KeepAliveIsCountedAndExtendsTheSession) {
   start();
   for (uint32_t second = 0; second < 10; second++) {
     bed_->run_until(bed_->now() + seconds(1));
@@ -247,7 +247,7 @@ TEST_P(Control, KeepAliveIsCountedAndKeepsTheSession) {
 }
 
 // A worker that sends contributions sends no keep-alives.
-TEST_P(Control, ContributionsKeepTheSession) {
+TEST_P(Control, ContributionsExtendTheSession) {
   start();
   for (uint32_t block = 0; block < 20; block++) {
     bed_->run_until(bed_->now() + milliseconds(500));
@@ -258,7 +258,7 @@ TEST_P(Control, ContributionsKeepTheSession) {
   EXPECT_EQ(bed_->counted(Outcome::kSessionEnded), 0U);
 }
 
-TEST_P(Control, ForeignAddressWhenPinned) {
+TEST_P(Control, RefusesForeignAddressesIfPinned) {
   JobConfig job = kJob;
   job.pin = true;
   start(job);
@@ -272,7 +272,7 @@ TEST_P(Control, ForeignAddressWhenPinned) {
 }
 
 // Only shard 0 may call Session::join() and leave(), whatever packets arrive.
-TEST(ControlShards, JoinsAreServedByTheFirstShardAlone) {
+TEST(ControlShards, OnlyTheFirstShardServesJoins) {
   Bed bed({.jobs = {kJob}, .shard_index = 1, .shard_count = 2});
   Message join = join_message(0, 5, 2);
   join.header.block_id = 64;

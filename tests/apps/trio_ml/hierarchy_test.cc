@@ -176,7 +176,7 @@ TEST_P(Hierarchy, EveryRankGetsTheSumOfAll) {
             (Counts{{"aggregated", 2}, {"block_completed", 1}, {"result_sent", 2}}));
 }
 
-TEST_P(Hierarchy, LostPartialSumIsSentAgainWhenASourceAsks) {
+TEST_P(Hierarchy, ProbeRetransmitsALostPartialSum) {
   Tree tree(GetParam());
   for (uint32_t rank = 0; rank < kRanks - 1; rank++) tree.contribute(rank, 0, {1});
   tree.lose_after(0, 1);  // The second lower aggregator's sum.
@@ -188,7 +188,7 @@ TEST_P(Hierarchy, LostPartialSumIsSentAgainWhenASourceAsks) {
   EXPECT_EQ(tree.lower(1).counted(Outcome::kSentUpstream), 2U);
 }
 
-TEST_P(Hierarchy, LostResultIsSentAgainWhenASourceAsks) {
+TEST_P(Hierarchy, ProbeRetransmitsALostResult) {
   Tree tree(GetParam());
   for (uint32_t rank = 1; rank < kRanks; rank++) tree.contribute(rank, 0, {1});
   // Rank 0's contribution sends one packet up and two results down, of which the first is lost.
@@ -201,7 +201,7 @@ TEST_P(Hierarchy, LostResultIsSentAgainWhenASourceAsks) {
   EXPECT_EQ(tree.upper().counted(Outcome::kLate), 1U);
 }
 
-TEST_P(Hierarchy, RepeatedResultFromAboveChangesNothing) {
+TEST_P(Hierarchy, DuplicateUpperResultChangesNothing) {
   Tree tree(GetParam());
   for (uint32_t rank = 0; rank < kRanks; rank++) tree.contribute(rank, 0, {1});
   for (uint32_t rank = 0; rank < kRanks; rank++) static_cast<void>(tree.take(rank));
@@ -217,7 +217,7 @@ TEST_P(Hierarchy, RepeatedResultFromAboveChangesNothing) {
   EXPECT_EQ(tree.take_result(0).gradients, Values{6});
 }
 
-TEST_P(Hierarchy, ResultFromAboveForABlockThatIsNotSentUpIsRefused) {
+TEST_P(Hierarchy, RefusesUpperResultsForBlocksNotSentUp) {
   Tree tree(GetParam());
   tree.contribute(0, 0, {1});
   Message message = plain(0, 0, 0, {1000});
@@ -227,7 +227,7 @@ TEST_P(Hierarchy, ResultFromAboveForABlockThatIsNotSentUpIsRefused) {
 }
 
 // The partial sum is on its way up again from the buffer that the result is about to overwrite.
-TEST_P(Hierarchy, ResultInTheSameBurstDoesNotSpoilTheRepeatedPartialSum) {
+TEST_P(Hierarchy, RetransmittedPartialSumSurvivesAResultInTheSameBurst) {
   Bed lower({.jobs = {lower_job(0, false)}, .layer = GetParam(), .local = lower_address(0)});
   for (uint32_t source = 0; source < kBelow; source++) lower.contribute(source, 0, 0, {5});
   ASSERT_EQ(lower.take().size(), 1U);
@@ -243,7 +243,7 @@ TEST_P(Hierarchy, ResultInTheSameBurstDoesNotSpoilTheRepeatedPartialSum) {
   for (uint32_t i = 0; i < kBelow; i++) EXPECT_EQ(sent[1 + i].gradients, Values{1000});
 }
 
-TEST_P(Hierarchy, StragglerBelowOneAggregatorDegradesTheWhole) {
+TEST_P(Hierarchy, StragglerBelowOneAggregatorDegradesTheResult) {
   Tree tree(GetParam(), /*mitigation=*/true);
   for (uint32_t rank = 0; rank < kRanks; rank++) {
     if (rank != 4) tree.contribute(rank, 0, {int32_t{1} << rank});
@@ -256,7 +256,7 @@ TEST_P(Hierarchy, StragglerBelowOneAggregatorDegradesTheWhole) {
   EXPECT_EQ(tree.take_result(5).gradients, Values{63 - 16});
 }
 
-TEST_P(Hierarchy, SourceThatIsLateForABlockThatWasSentUpIsBack) {
+TEST_P(Hierarchy, LateContributionToASentBlockReactivatesItsSource) {
   Tree tree(GetParam(), /*mitigation=*/true);
   for (const uint32_t rank : {0U, 1U, 3U, 4U, 5U}) tree.contribute(rank, 0, {1});
   tree.pass(seconds(3));
@@ -268,7 +268,7 @@ TEST_P(Hierarchy, SourceThatIsLateForABlockThatWasSentUpIsBack) {
   EXPECT_EQ(tree.lower(0).counted(Outcome::kLate), 1U);
 }
 
-TEST_P(Hierarchy, SilentAggregatorDegradesTheWhole) {
+TEST_P(Hierarchy, SilentAggregatorDegradesTheResult) {
   Tree tree(GetParam(), /*mitigation=*/true);
   for (uint32_t rank = 0; rank < kBelow; rank++) tree.contribute(rank, 0, {1});
   tree.pass(kTimeout * 8);
@@ -305,7 +305,7 @@ std::vector<Member> join_tree(Tree& tree, uint32_t nonce_base = 100) {
   return members;
 }
 
-TEST_P(Hierarchy, SessionSumsAndNamesItsRanks) {
+TEST_P(Hierarchy, SessionResultNamesItsRanks) {
   Tree tree(GetParam(), /*mitigation=*/true);
   const auto members = join_tree(tree);
   EXPECT_EQ(tree.upper().counted(Outcome::kSessionStarted), 1U);
@@ -326,7 +326,7 @@ TEST_P(Hierarchy, SessionSumsAndNamesItsRanks) {
   EXPECT_EQ(result.message.mask, (SourceMask{0b101010, 0, 0, 0}));
 }
 
-TEST_P(Hierarchy, SessionEndsAboveWhenItEndsBelow) {
+TEST_P(Hierarchy, SessionEndsAtTheUpperAggregatorToo) {
   Tree tree(GetParam());
   const auto members = join_tree(tree);
   for (uint32_t rank = 0; rank < kRanks; rank++) {
@@ -386,7 +386,7 @@ TEST_P(Hierarchy, AMismatchBelowOneAggregatorNamesTheRank) {
 }
 
 // Ranks 0 to 2 end in order; those behind the other aggregator have contributed, and ask.
-TEST_P(Hierarchy, WhoHasLeftBehindTheOtherAggregatorIsNamed) {
+TEST_P(Hierarchy, NoticeNamesALeaverBehindTheOtherAggregator) {
   Tree tree(GetParam());
   const auto members = join_tree(tree);
   for (uint32_t rank = kBelow; rank < kRanks; rank++) {
@@ -402,7 +402,7 @@ TEST_P(Hierarchy, WhoHasLeftBehindTheOtherAggregatorIsNamed) {
   EXPECT_EQ(notice.extension.session, members[4].session);
 }
 
-TEST_P(Hierarchy, IdleSessionLivesOnKeepAlives) {
+TEST_P(Hierarchy, KeepAlivesExtendAnIdleSession) {
   Tree tree(GetParam());
   const auto members = join_tree(tree);
   for (uint32_t second = 0; second < 8; second++) {
@@ -418,7 +418,7 @@ TEST_P(Hierarchy, IdleSessionLivesOnKeepAlives) {
   EXPECT_EQ(tree.take_result(2).gradients, Values{6});
 }
 
-TEST_P(Hierarchy, SessionThatTheUpperAggregatorHasLostEndsBelow) {
+TEST_P(Hierarchy, LossOfTheUpperSessionEndsTheLowerOne) {
   Tree tree(GetParam());
   const auto members = join_tree(tree);
   tree.upper().session().end();  // As if it had been restarted.
@@ -432,7 +432,7 @@ TEST_P(Hierarchy, SessionThatTheUpperAggregatorHasLostEndsBelow) {
   EXPECT_EQ(tree.lower(0).session().number(), 0U);
 }
 
-TEST_P(Hierarchy, RefusalFromAboveReachesTheWorkers) {
+TEST_P(Hierarchy, UpperRefusalReachesTheWorkers) {
   JobConfig small = upper_job(false);
   small.world = kRanks + 1;
   Bed upper({.jobs = {small}, .layer = GetParam(), .local = upper_address()});
@@ -453,7 +453,7 @@ TEST_P(Hierarchy, RefusalFromAboveReachesTheWorkers) {
 }
 
 // Workers send until they have every result; the aggregators' links lose and duplicate packets.
-TEST_P(Hierarchy, BadLinksNeverMakeAWrongSum) {
+TEST_P(Hierarchy, BadLinksNeverCauseAWrongSum) {
   const uint64_t seed = testing::seed_from_env();
   SCOPED_TRACE(testing::replay_hint(seed));
   Prng prng(seed);

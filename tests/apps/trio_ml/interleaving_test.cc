@@ -439,7 +439,7 @@ TEST(TrioMlInterleaving, SessionBlocksWithMitigationNameTheirSources) {
   run_worlds({.mitigation = true, .extended = true}, kRuns);
 }
 
-TEST(TrioMlInterleaving, SourcesThatIgnoreTheWindowHarmNoSum) {
+TEST(TrioMlInterleaving, SourcesThatIgnoreTheWindowChangeNoSum) {
   run_worlds({.wild = true}, kRuns);
   run_worlds({.mitigation = true, .wild = true}, kRuns);
   run_worlds({.mitigation = true, .extended = true, .wild = true}, kRuns);

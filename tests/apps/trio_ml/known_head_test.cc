@@ -36,12 +36,12 @@ KnownHead known_of(const Bytes& bytes, bool extended) {
   return known;
 }
 
-TEST(KnownHead, KnowsNothingAtFirst) {
+TEST(KnownHead, EmptyHeadMatchesNothing) {
   EXPECT_EQ(matched(KnownHead(), plain_bytes(1, 5, 100, kGradients)), Kind::kNone);
   EXPECT_EQ(matched(KnownHead(), Bytes(kHeadBytes)), Kind::kNone);
 }
 
-TEST(KnownHead, AnyOtherBlockIsTheSame) {
+TEST(KnownHead, MatchesTheHeadOfAnyBlock) {
   const KnownHead plain_head = known_of(plain_bytes(1, 5, 100, kGradients), false);
   const KnownHead extended_head = known_of(extended_bytes(5), true);
   for (const uint32_t block_id : {0U, 6U, 0xffffffffU}) {
@@ -51,7 +51,7 @@ TEST(KnownHead, AnyOtherBlockIsTheSame) {
 }
 
 /// The known head does not cover bytes 0 to 4: job and block.
-TEST(KnownHead, AnyOtherBitIsNot) {
+TEST(KnownHead, AnyOtherChangedBitDoesNotMatch) {
   const Bytes good = extended_bytes(5);
   const KnownHead known = known_of(good, true);
   for (uint32_t bit = 5 * 8; bit < kHeadBytes * 8; bit++) {
@@ -61,7 +61,7 @@ TEST(KnownHead, AnyOtherBitIsNot) {
   }
 }
 
-TEST(KnownHead, AnotherLengthIsNot) {
+TEST(KnownHead, AnotherLengthDoesNotMatch) {
   const Bytes good = plain_bytes(1, 5, 100, kGradients);
   const KnownHead known = known_of(good, false);
   for (const size_t size : {good.size() - 4, good.size() + 4}) {
@@ -149,7 +149,7 @@ class KnownHeadWalk : public ::testing::TestWithParam<bool> {
 INSTANTIATE_TEST_SUITE_P(Addresses, KnownHeadWalk, ::testing::Bool(),
                          [](const auto& pin) { return pin.param ? "Pinned" : "Moving"; });
 
-TEST_P(KnownHeadWalk, PlainMessagesDoTheSameOnBothWays) {
+TEST_P(KnownHeadWalk, PlainMessagesBehaveTheSameOnBothPaths) {
   const uint64_t seed = testing::seed_from_env();
   SCOPED_TRACE(::testing::Message() << "replay with TRIB_TEST_SEED=" << seed);
   Prng prng(seed);
@@ -170,7 +170,7 @@ TEST_P(KnownHeadWalk, PlainMessagesDoTheSameOnBothWays) {
   EXPECT_GT(pair.counted(Outcome::kBlockCompleted), kSteps / 100);
 }
 
-TEST_P(KnownHeadWalk, SessionMessagesDoTheSameOnBothWays) {
+TEST_P(KnownHeadWalk, SessionMessagesBehaveTheSameOnBothPaths) {
   const uint64_t seed = testing::seed_from_env();
   SCOPED_TRACE(::testing::Message() << "replay with TRIB_TEST_SEED=" << seed);
   Prng prng(seed);

@@ -32,7 +32,7 @@ INSTANTIATE_TEST_SUITE_P(Layers, Program,
                          });
 
 // Trio paper Figure 8 by hand: job 1, block 0x01020304, gen 0x0506, two gradients.
-TEST_P(Program, SumOfTwoSourcesByteForByte) {
+TEST_P(Program, SumOfTwoSourcesMatchesHandWrittenBytes) {
   Bed bed({.id = 1, .sources = 2}, GetParam());
   // 1 + 2 = 3; 2^31 - 1 + 1 wraps to -2^31.
   bed.deliver(hex({1, 1, 2, 3, 4, 0, 0, 0, 5, 6, 0, 2, 0, 0, 0, 1, 0x7f, 0xff, 0xff, 0xff}),
@@ -102,7 +102,7 @@ TEST_P(Program, DuplicateIsCountedAndNotAdded) {
   EXPECT_EQ(bed.take_result(0).gradients, Values{3});
 }
 
-TEST_P(Program, LateContributionGetsTheResultAloneAndChangesNothing) {
+TEST_P(Program, LateContributionGetsTheResultAndChangesNothing) {
   Bed bed({.id = 1, .sources = 2}, GetParam());
   bed.contribute(0, 0, 0, {1});
   bed.contribute(1, 0, 0, {2});
@@ -118,7 +118,7 @@ TEST_P(Program, LateContributionGetsTheResultAloneAndChangesNothing) {
 
 // A window of four: b's result is kept until b + 4 completes, which takes every source, so until
 // every source has moved on.
-TEST_P(Program, ResultIsKeptUntilEverySourceHasMovedOn) {
+TEST_P(Program, ResultIsKeptUntilEverySourceHasAdvanced) {
   Bed bed({.id = 1, .sources = 2, .block_cnt_max = 4}, GetParam());
   for (uint32_t block = 0; block < 4; block++) {
     bed.contribute(0, block, 0, {1});
@@ -184,7 +184,7 @@ TEST_P(Program, SourceThatMovesGetsResultsAtItsNewAddress) {
 }
 
 // Restarted sources never ask for the results of their predecessors.
-TEST_P(Program, AbandonedBlockMakesRoomForANewerOne) {
+TEST_P(Program, NewerBlockReplacesAnAbandonedOne) {
   Bed bed({.id = 1, .sources = 2, .block_cnt_max = 4}, GetParam());
   bed.contribute(0, 1, 0, {1000});
   expect_refused(bed, plain_bytes(0, 5, 0, {1}), worker(0), Outcome::kWindowExceeded);
@@ -199,7 +199,7 @@ TEST_P(Program, AbandonedBlockMakesRoomForANewerOne) {
   expect_refused(bed, plain_bytes(1, 1, 0, {7}), worker(1), Outcome::kPastCache);
 }
 
-TEST_P(Program, TwoHundredAndFiftySixSourcesAreWrittenAsZero) {
+TEST_P(Program, SourceCount256IsEncodedAsZero) {
   Bed bed({.id = 1, .sources = 256, .block_cnt_max = 2, .block_grad_max = 4}, GetParam());
   for (uint32_t source = 0; source < 256; source++) bed.contribute(source, 0, 0, {1, -1});
   const auto sent = bed.take();
@@ -226,7 +226,7 @@ TEST_P(Program, MulticastGroupGetsOneResult) {
   EXPECT_EQ(bed.take_result(1).gradients, Values{3});
 }
 
-TEST_P(Program, JobsDoNotDisturbEachOther) {
+TEST_P(Program, JobsAreIndependent) {
   Bed bed({.jobs = {{.id = 1, .sources = 2, .block_cnt_max = 4},
                     {.id = 2, .sources = 3, .block_cnt_max = 4}},
            .layer = GetParam()});
@@ -359,7 +359,7 @@ class BadNetwork {
   std::vector<Source> sources_;
 };
 
-TEST_P(Program, BadNetworkNeverMakesAWrongSum) {
+TEST_P(Program, BadNetworkNeverCausesAWrongSum) {
   const uint64_t seed = testing::seed_from_env();
   SCOPED_TRACE(testing::replay_hint(seed));
   BadNetwork(seed, GetParam()).run();

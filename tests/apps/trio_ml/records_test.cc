@@ -21,7 +21,7 @@ BlockRecord block_of(uint32_t sources) {
   return block;
 }
 
-TEST(SourceMask, OneBitASource) {
+TEST(SourceMask, MaskHasOneBitPerSource) {
   SourceMask mask{};
   include(mask, 0);
   include(mask, 63);
@@ -35,13 +35,13 @@ TEST(SourceMask, OneBitASource) {
   EXPECT_EQ(count(mask), 3U);
 }
 
-TEST(SourceMask, FirstSources) {
+TEST(SourceMask, MasksTheFirstSources) {
   EXPECT_EQ(first_sources(1), (SourceMask{1, 0, 0, 0}));
   EXPECT_EQ(first_sources(65), (SourceMask{~uint64_t{0}, 1, 0, 0}));
   EXPECT_EQ(count(first_sources(256)), 256U);
 }
 
-TEST(BlockRecord, LastOfAllMakesTheSumFinal) {
+TEST(BlockRecord, LastContributionCompletesTheSum) {
   BlockRecord block = block_of(2);
   EXPECT_EQ(admit(block, 3, 0, kNow), Admission::kAdmitted);
   EXPECT_EQ(block.referenced_at, kNow);
@@ -53,7 +53,7 @@ TEST(BlockRecord, LastOfAllMakesTheSumFinal) {
   EXPECT_EQ(admit(block, 3, 7, kNow), Admission::kClosed);
 }
 
-TEST(BlockRecord, ASourceIsLetInOnce) {
+TEST(BlockRecord, AdmitsEachSourceOnce) {
   BlockRecord block = block_of(2);
   EXPECT_EQ(admit(block, 3, 0, kNow), Admission::kAdmitted);
   EXPECT_EQ(admit(block, 3, 0, kNow + seconds(1)), Admission::kDuplicate);
@@ -61,13 +61,13 @@ TEST(BlockRecord, ASourceIsLetInOnce) {
   EXPECT_EQ(block.admitted, 1);
 }
 
-TEST(BlockRecord, AnotherIncarnationIsClosed) {
+TEST(BlockRecord, RefusesAnotherIncarnation) {
   BlockRecord block = block_of(2);
   EXPECT_EQ(admit(block, 2, 0, kNow), Admission::kClosed);
   EXPECT_EQ(block.admitted, 0);
 }
 
-TEST(BlockRecord, SumIsFinalOnlyWhenAllThatWereLetInHaveAdded) {
+TEST(BlockRecord, SumIsFinalAfterAllAdmittedHaveAdded) {
   BlockRecord block = block_of(2);
   ASSERT_EQ(admit(block, 3, 0, kNow), Admission::kAdmitted);
   ASSERT_EQ(admit(block, 3, 1, kNow), Admission::kAdmitted);
@@ -75,7 +75,7 @@ TEST(BlockRecord, SumIsFinalOnlyWhenAllThatWereLetInHaveAdded) {
   EXPECT_TRUE(settle(block, {}));
 }
 
-TEST(BlockRecord, ClosedBlockIsFinishedByTheLastOneInside) {
+TEST(BlockRecord, LastAdmittedContributionFinishesAClosedBlock) {
   BlockRecord block = block_of(3);
   ASSERT_EQ(admit(block, 3, 0, kNow), Admission::kAdmitted);
   EXPECT_FALSE(close(block));  // Source 0 is still adding.
@@ -88,7 +88,7 @@ TEST(BlockRecord, ClosedBlockIsFinishedByTheLastOneInside) {
   EXPECT_TRUE(close(idle));
 }
 
-TEST(BlockRecord, MergesWhatContributionsSay) {
+TEST(BlockRecord, MergesTheTermsOfContributions) {
   BlockRecord block = block_of(2);
   ASSERT_EQ(admit(block, 3, 0, kNow), Admission::kAdmitted);
   EXPECT_FALSE(settle(block, {.src_cnt = 4, .exponent = -7, .flags = 2, .final = true}));
@@ -102,7 +102,7 @@ TEST(BlockRecord, MergesWhatContributionsSay) {
 }
 
 // Threads are let in, add and settle in any order, sources repeat themselves, a timer may close.
-TEST(BlockRecord, ExactlyOneCallerIsToldThatTheSumIsFinal) {
+TEST(BlockRecord, ExactlyOneCallerLearnsThatTheSumIsFinal) {
   const uint64_t seed = testing::seed_from_env();
   SCOPED_TRACE(testing::replay_hint(seed));
   Prng prng(seed);

@@ -45,7 +45,7 @@ INSTANTIATE_TEST_SUITE_P(Layers, Refusal,
                            return layer.param == PacketLayer::kFrame ? "Frame" : "UdpPayload";
                          });
 
-TEST_P(Refusal, CutAnywhere) {
+TEST_P(Refusal, RefusesAnyTruncation) {
   start();
   const Bytes good = plain_bytes(1, 5, 100, {10, 20, 30});
   for (size_t size = 0; size < good.size(); size++) {
@@ -56,7 +56,7 @@ TEST_P(Refusal, CutAnywhere) {
   expect_sum();
 }
 
-TEST_P(Refusal, LongerThanItsGradCnt) {
+TEST_P(Refusal, RefusesBytesBeyondGradCnt) {
   start();
   for (const size_t more : {1U, 3U, 4U, 8U}) {
     Bytes longer = plain_bytes(1, 5, 100, {10, 20, 30});
@@ -66,7 +66,7 @@ TEST_P(Refusal, LongerThanItsGradCnt) {
   expect_sum();
 }
 
-TEST_P(Refusal, UnknownJob) {
+TEST_P(Refusal, RefusesUnknownJobs) {
   start();
   for (const uint8_t id : std::array<uint8_t, 3>{0, 2, 255}) {
     Message message = plain(1, 5, 100, {10, 20, 30});
@@ -76,14 +76,14 @@ TEST_P(Refusal, UnknownJob) {
   expect_sum();
 }
 
-TEST_P(Refusal, SourceOutsideJob) {
+TEST_P(Refusal, RefusesSourcesOutsideTheJob) {
   start();
   refused(plain_bytes(2, 5, 100, {10, 20, 30}), Outcome::kSourceOutsideJob);
   refused(plain_bytes(255, 5, 100, {10, 20, 30}), Outcome::kSourceOutsideJob);
   expect_sum();
 }
 
-TEST_P(Refusal, TooManyGradients) {
+TEST_P(Refusal, RefusesTooManyGradients) {
   start();
   refused(plain_bytes(1, 5, 100, Values(9)), Outcome::kTooManyGradients);
   refused(plain_bytes(1, 6, 100, Values(9)),
@@ -91,14 +91,14 @@ TEST_P(Refusal, TooManyGradients) {
   expect_sum();
 }
 
-TEST_P(Refusal, NoGradients) {
+TEST_P(Refusal, RefusesEmptyContributions) {
   start();
   refused(plain_bytes(1, 5, 100, {}), Outcome::kNoGradients);
   refused(plain_bytes(1, 6, 100, {}), Outcome::kNoGradients);
   expect_sum();
 }
 
-TEST_P(Refusal, GradCntDiffersFromTheFirstContribution) {
+TEST_P(Refusal, RefusesAGradCntThatDiffersFromTheFirst) {
   start();
   refused(plain_bytes(1, 5, 100, {10, 20}), Outcome::kGradCntDiffers);
   refused(plain_bytes(1, 5, 100, {10, 20, 30, 40}), Outcome::kGradCntDiffers);
@@ -106,7 +106,7 @@ TEST_P(Refusal, GradCntDiffersFromTheFirstContribution) {
 }
 
 // A restarted client with smaller numbers learns the number to continue from.
-TEST_P(Refusal, StaleAndFutureGenerationsAreToldTheNewest) {
+TEST_P(Refusal, RefusalOfAGenerationStatesTheNewest) {
   start();
   const auto told = [this](uint32_t block_id, uint16_t gen_id, Outcome reason, Reason why) {
     const Counts before = bed_->counts();
@@ -129,21 +129,21 @@ TEST_P(Refusal, StaleAndFutureGenerationsAreToldTheNewest) {
   expect_sum();
 }
 
-TEST_P(Refusal, WindowExceeded) {
+TEST_P(Refusal, RefusesBlocksBeyondTheWindow) {
   start();
   refused(plain_bytes(1, 9, 100, {10, 20, 30}), Outcome::kWindowExceeded);  // 5 + 4: its place.
   refused(plain_bytes(1, 5, 101, {10, 20, 30}), Outcome::kWindowExceeded);
   expect_sum();
 }
 
-TEST_P(Refusal, PastCache) {
+TEST_P(Refusal, RefusesBlocksPastTheCache) {
   start();
   // Block 1 has block 5's place, and no source has its result.
   refused(plain_bytes(1, 1, 100, {10, 20, 30}), Outcome::kPastCache);
   expect_sum();
 }
 
-TEST_P(Refusal, ForeignAddressWhenPinned) {
+TEST_P(Refusal, RefusesForeignAddressesIfPinned) {
   JobConfig job = kJob;
   job.pin = true;
   start(job);
@@ -153,7 +153,7 @@ TEST_P(Refusal, ForeignAddressWhenPinned) {
   EXPECT_EQ(bed_->take_result(0).gradients, (Values{11, 22, 33}));
 }
 
-TEST_P(Refusal, AllBuffersInUse) {
+TEST_P(Refusal, RefusesBlocksIfAllBuffersAreInUse) {
   // A window of 1024 small blocks has 2 * 1024 - 1024 / 8 buffers: 1024 results and 896 blocks use
   // them up, when source 0 is a whole window ahead.
   JobConfig job = kJob;
@@ -179,7 +179,7 @@ TEST_P(Refusal, AllBuffersInUse) {
   EXPECT_EQ(bed_->take_result(0).gradients, Values{3});
 }
 
-TEST_P(Refusal, ExtendedMessageWithoutASessionIsToldSo) {
+TEST_P(Refusal, ExtendedMessageWithoutASessionGetsANotice) {
   start();
   const Member nobody{.source = 1, .session = 4711, .key = 1};
   const Counts before = bed_->counts();
@@ -229,7 +229,7 @@ class RefusalInSession : public ::testing::Test {
   std::vector<Member> members_;
 };
 
-TEST_F(RefusalInSession, CutAnywhere) {
+TEST_F(RefusalInSession, RefusesAnyTruncation) {
   Message masked = good();
   masked.extension.flags = wire::kFlagSourceMask;
   for (const Bytes& whole : {encoded(good(), kSecond), encoded(masked, kSecond)}) {
@@ -243,7 +243,7 @@ TEST_F(RefusalInSession, CutAnywhere) {
   expect_sum();
 }
 
-TEST_F(RefusalInSession, ControlMessagesCutAnywhere) {
+TEST_F(RefusalInSession, RefusesAnyTruncatedControlMessage) {
   for (uint8_t type = 2; type <= wire::kMessageTypeLast; type++) {
     const Bytes whole = encoded(members_[1].message(static_cast<MessageType>(type), 5));
     for (size_t size = 0; size < whole.size(); size++) {
@@ -257,7 +257,7 @@ TEST_F(RefusalInSession, ControlMessagesCutAnywhere) {
   expect_sum();
 }
 
-TEST_F(RefusalInSession, BadExtension) {
+TEST_F(RefusalInSession, RefusesBadExtensions) {
   const Bytes whole = encoded(good(), kSecond);
   constexpr uint32_t kExtensionAt = wire::TrioMlHeader::kBytes;
   for (const uint8_t first :
@@ -274,12 +274,12 @@ TEST_F(RefusalInSession, BadExtension) {
   expect_sum();
 }
 
-TEST_F(RefusalInSession, PlainMessage) {
+TEST_F(RefusalInSession, RefusesPlainMessages) {
   expect_refused(bed_, plain_bytes(1, 5, 1, kSecond), worker(1), Outcome::kSessionRequired);
   expect_sum();
 }
 
-TEST_F(RefusalInSession, WrongKey) {
+TEST_F(RefusalInSession, RefusesWrongKeys) {
   Message message = good();
   message.extension.key ^= 1;
   refused(message, Outcome::kWrongKey);
@@ -288,7 +288,7 @@ TEST_F(RefusalInSession, WrongKey) {
   expect_sum();
 }
 
-TEST_F(RefusalInSession, WrongSessionIsToldSo) {
+TEST_F(RefusalInSession, WrongSessionGetsANotice) {
   Message message = good();
   message.extension.session++;
   refused_with_notice(encoded(message, kSecond), Outcome::kWrongSession, Reason::kSessionLost, 1);
@@ -299,14 +299,14 @@ TEST_F(RefusalInSession, WrongSessionIsToldSo) {
 }
 
 // The session runs, so no source is told that it is lost.
-TEST_F(RefusalInSession, AProbeWithAWrongKeyIsNotAnswered) {
+TEST_F(RefusalInSession, ProbeWithAWrongKeyGetsNoAnswer) {
   Message probe = members_[1].message(MessageType::kProbe, 5);
   probe.extension.key++;
   expect_refused(bed_, encoded(probe), worker(1), Outcome::kWrongKey);
   expect_sum();
 }
 
-TEST_F(RefusalInSession, SourceOutsideJob) {
+TEST_F(RefusalInSession, RefusesSourcesOutsideTheJob) {
   Message message = good();
   message.header.src_id = 2;
   refused(message, Outcome::kSourceOutsideJob);
@@ -316,7 +316,7 @@ TEST_F(RefusalInSession, SourceOutsideJob) {
   expect_sum();
 }
 
-TEST_F(RefusalInSession, NoGradientsUnlessTheyCarryAnExponent) {
+TEST_F(RefusalInSession, EmptyContributionMustCarryAnExponent) {
   Message empty = members_[1].contribution(6, {});
   expect_refused(bed_, encoded(empty), worker(1), Outcome::kNoGradients);
   empty.extension.format = ElementFormat::kBlockExponent;
@@ -325,7 +325,7 @@ TEST_F(RefusalInSession, NoGradientsUnlessTheyCarryAnExponent) {
   expect_sum();
 }
 
-TEST_F(RefusalInSession, MessagesThatOnlyAggregatorsSend) {
+TEST_F(RefusalInSession, RefusesMessagesThatOnlyAggregatorsSend) {
   for (const MessageType type :
        {MessageType::kResult, MessageType::kHave, MessageType::kWelcome, MessageType::kPending,
         MessageType::kRefusal, MessageType::kNotice}) {
@@ -335,7 +335,7 @@ TEST_F(RefusalInSession, MessagesThatOnlyAggregatorsSend) {
   expect_sum();
 }
 
-TEST_F(RefusalInSession, EveryKindOfMismatchIsTold) {
+TEST_F(RefusalInSession, EveryKindOfMismatchGetsANotice) {
   Message length = good();
   length.extension.tensor_elements++;
   Message scale = good();
@@ -358,7 +358,7 @@ TEST_F(RefusalInSession, EveryKindOfMismatchIsTold) {
   expect_sum();
 }
 
-TEST_F(RefusalInSession, AMismatchSaysWhoGaveWhatAndWhoSomethingElse) {
+TEST_F(RefusalInSession, MismatchNoticeNamesBothSourcesAndTheirTerms) {
   Message mean = good();
   mean.extension.format = ElementFormat::kFixedScale;
   mean.extension.tensor_elements = 4000;
@@ -381,19 +381,19 @@ TEST_F(RefusalInSession, AMismatchSaysWhoGaveWhatAndWhoSomethingElse) {
   expect_sum();
 }
 
-TEST_F(RefusalInSession, OtherGradCntIsTold) {
+TEST_F(RefusalInSession, AnotherGradCntGetsANotice) {
   const Message shorter = members_[1].contribution(5, {10, 20});
   refused_with_notice(encoded(shorter, {10, 20}), Outcome::kGradCntDiffers, Reason::kMismatch, 2);
   expect_sum();
 }
 
-TEST_F(RefusalInSession, PastCacheIsTold) {
+TEST_F(RefusalInSession, BlockPastTheCacheGetsANotice) {
   const Message old = members_[1].contribution(1, kSecond);
   refused_with_notice(encoded(old, kSecond), Outcome::kPastCache, Reason::kPastCache, 1);
   expect_sum();
 }
 
-TEST_F(RefusalInSession, WindowExceeded) {
+TEST_F(RefusalInSession, RefusesBlocksBeyondTheWindow) {
   refused(members_[1].contribution(9, kSecond), Outcome::kWindowExceeded);
   expect_sum();
 }

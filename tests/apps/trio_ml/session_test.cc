@@ -47,7 +47,7 @@ TEST_F(SessionTest, StartsWhenEverySourceHasJoined) {
   EXPECT_EQ(session_.address_of(1), worker(1));
 }
 
-TEST_F(SessionTest, WelcomeSaysWhatWasAgreed) {
+TEST_F(SessionTest, WelcomeStatesTheAgreedTerms) {
   start();
   const wire::ControlBody body = session_.welcome_body(1);
   EXPECT_EQ(body.source, 1);
@@ -59,7 +59,7 @@ TEST_F(SessionTest, WelcomeSaysWhatWasAgreed) {
   EXPECT_EQ(body.key, session_.key_of(1));
 }
 
-TEST(SessionRoom, WindowsOfAllSourcesFitWhatThePortHolds) {
+TEST(SessionRoom, WindowsOfAllSourcesFitTheReceiveBuffer) {
   JobConfig job = kJob;
   job.room_bytes = 100'000;
   Session session(job, 42);
@@ -71,7 +71,7 @@ TEST(SessionRoom, WindowsOfAllSourcesFitWhatThePortHolds) {
   EXPECT_EQ(session.welcome_body(0).window, 16U);
 }
 
-TEST_F(SessionTest, TheLeastThatAnyMemberWantsHoldsForAll) {
+TEST_F(SessionTest, SmallestRequestHoldsForAllMembers) {
   const auto wishing = [this](uint32_t source, uint32_t window, uint32_t gradients_max) {
     Message message = join_message(source, 100 + source, 3);
     message.body.window = window;
@@ -91,7 +91,7 @@ TEST_F(SessionTest, TheLeastThatAnyMemberWantsHoldsForAll) {
   EXPECT_EQ(session_.welcome_body(0).window, 16U);
 }
 
-TEST(SessionPorts, TheWelcomeSaysHowManyThereAre) {
+TEST(SessionPorts, WelcomeStatesTheNumberOfPorts) {
   JobConfig job = kJob;
   for (const uint32_t bits : {0U, 3U, 7U}) {
     job.ports = 1U << bits;
@@ -99,7 +99,7 @@ TEST(SessionPorts, TheWelcomeSaysHowManyThereAre) {
   }
 }
 
-TEST(SessionChannels, TheLeastThatAnyMemberWantsAndTheJobHas) {
+TEST(SessionChannels, SmallestRequestWithinTheJobHolds) {
   struct Wishes {
     std::array<uint8_t, 3> wanted;
     uint32_t agreed;
@@ -120,7 +120,7 @@ TEST(SessionChannels, TheLeastThatAnyMemberWantsAndTheJobHas) {
   }
 }
 
-TEST_F(SessionTest, AJoinThatIsGivenUpCountsNoMore) {
+TEST_F(SessionTest, WithdrawnJoinIsNotCounted) {
   static_cast<void>(join(0, 100));
   EXPECT_EQ(session_.withdraw(0, 0), Session::Withdrawal::kUnknown);
   EXPECT_EQ(session_.withdraw(0, 99), Session::Withdrawal::kUnknown);
@@ -133,7 +133,7 @@ TEST_F(SessionTest, AJoinThatIsGivenUpCountsNoMore) {
   EXPECT_EQ(session_.withdraw(0, 200), Session::Withdrawal::kMember);
 }
 
-TEST_F(SessionTest, KeysDifferAmongSourcesAndSessions) {
+TEST_F(SessionTest, KeysDifferBetweenSourcesAndSessions) {
   std::set<uint32_t> keys;
   for (uint32_t round = 0; round < 3; round++) {
     for (uint32_t source = 0; source < 3; source++) {
@@ -148,7 +148,7 @@ TEST_F(SessionTest, KeysDifferAmongSourcesAndSessions) {
   EXPECT_EQ(keys.size(), 9U);
 }
 
-TEST_F(SessionTest, WishesThatCannotBeServedAreRefused) {
+TEST_F(SessionTest, RefusesRequestsOutsideTheJob) {
   auto answer = session_.join(join_message(3, 1, 3), worker(3), now_);
   EXPECT_EQ(answer.reply, MessageType::kRefusal);
   EXPECT_EQ(answer.body.reason, Reason::kSourceOutsideJob);
@@ -180,7 +180,7 @@ TEST_F(SessionTest, RepeatedJoinIsAnsweredAgain) {
   EXPECT_EQ(session_.address_of(0), stranger());  // It has moved.
 }
 
-TEST_F(SessionTest, RankOfALivingWorkerIsTaken) {
+TEST_F(SessionTest, RefusesTheRankOfALiveWorker) {
   EXPECT_EQ(join(0, 100).body.reason, Reason::kWaitingForPeers);
   EXPECT_EQ(join(0, 200).body.reason, Reason::kRankTaken);  // While joining …
   start();
@@ -188,7 +188,7 @@ TEST_F(SessionTest, RankOfALivingWorkerIsTaken) {
   EXPECT_FALSE(session_.has_left(0));
 }
 
-TEST_F(SessionTest, JoinThatIsNotRepeatedLapses) {
+TEST_F(SessionTest, JoinExpiresUnlessRepeated) {
   static_cast<void>(join(0, 100));
   pass(kSilentAfter + nanoseconds(1));
   static_cast<void>(join(1, 101));
@@ -212,7 +212,7 @@ TEST_F(SessionTest, RestartedWorkerReplacesItsSilentPredecessor) {
   EXPECT_TRUE(join(2, 202).started);
 }
 
-TEST_F(SessionTest, EndsWhenEveryMemberHasLeft) {
+TEST_F(SessionTest, SessionEndsWhenEveryMemberHasLeft) {
   start();
   EXPECT_FALSE(session_.leave(0));
   EXPECT_TRUE(session_.has_left(0));
@@ -223,7 +223,7 @@ TEST_F(SessionTest, EndsWhenEveryMemberHasLeft) {
   EXPECT_EQ(session_.number(), 0U);
 }
 
-TEST_F(SessionTest, ExpiresWhenNobodyIsHeardOf) {
+TEST_F(SessionTest, SilentSessionExpires) {
   EXPECT_FALSE(session_.expire(now_));  // There is none.
   start();
   pass(kSilentAfter);
@@ -294,7 +294,7 @@ TEST_F(LowerSession, WaitsForTheUpperAggregator) {
   EXPECT_FALSE(lower_.upstream_welcome(welcome(), now_));  // A repeated one starts nothing.
 }
 
-TEST_F(LowerSession, ChannelsAreAgreedInTheWholeTree) {
+TEST_F(LowerSession, AgreesOnChannelsInTheWholeTree) {
   JobConfig job = config();
   job.channels = 4;
   Session lower(job, 43);
@@ -311,7 +311,7 @@ TEST_F(LowerSession, ChannelsAreAgreedInTheWholeTree) {
   EXPECT_EQ(lower.welcome_body(0).channels, 2);
 }
 
-TEST_F(LowerSession, PassesTheUpperRefusalOn) {
+TEST_F(LowerSession, ForwardsTheUpperRefusal) {
   for (uint32_t source = 0; source < 3; source++) static_cast<void>(join_tree(source));
   wire::ControlBody refusal;
   refusal.reason = Reason::kWrongWorld;

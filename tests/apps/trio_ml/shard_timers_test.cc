@@ -36,7 +36,7 @@ TEST_P(ShardTimers, IdleCoreMaySleep) {
   }
 }
 
-TEST_P(ShardTimers, TimerRunsAtItsTimeAndNotBefore) {
+TEST_P(ShardTimers, TimerRunsExactlyWhenDue) {
   app_.run_timers(machine_, Instant());
   Job& job = *shard_.job(config_.id);
   const Instant due = job.straggling.next_due();
@@ -49,7 +49,7 @@ TEST_P(ShardTimers, TimerRunsAtItsTimeAndNotBefore) {
   EXPECT_FALSE(job.sources[0].contributed);
 }
 
-TEST_P(ShardTimers, JobThatIsAddedLaterHasItsTimersToo) {
+TEST_P(ShardTimers, JobAddedLaterHasItsTimers) {
   app_.run_timers(machine_, Instant());
   JobConfig later = config_;
   later.id = 2;

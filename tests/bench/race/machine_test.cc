@@ -7,25 +7,25 @@
 namespace tributary::race {
 namespace {
 
-TEST(Machine, TheProcessorIsItsModelName) {
+TEST(Machine, ProcessorIsTheModelName) {
   EXPECT_EQ(processor_in("processor\t: 0\nmodel name\t: A Fast One @ 3 GHz\nmodel name\t: B\n"),
             "A Fast One @ 3 GHz");
   EXPECT_EQ(processor_in("processor\t: 0\n"), "");
   EXPECT_EQ(processor_in(""), "");
 }
 
-TEST(Machine, ThisMachineHasCoresAndAKernel) {
+TEST(Machine, ReportsCoresAndKernelOfThisMachine) {
   const Machine machine = look_at_machine();
   EXPECT_GE(machine.cores, 1U);
   EXPECT_FALSE(machine.kernel.empty());
 }
 
-TEST(Machine, AHandoffTakesTimeOnlyBetweenTwoCores) {
+TEST(Machine, MeasuresAHandOffBetweenTwoCoresOnly) {
   const double handoff_ns = measure_handoff();
   EXPECT_EQ(handoff_ns > 0, look_at_machine().cores > 1);
 }
 
-TEST(Machine, CpuTimeGrowsAndAStrangerHasNone) {
+TEST(Machine, ReadsCpuTimeOfExistingProcessesOnly) {
   const double before_s = cpu_seconds_of(getpid());
   EXPECT_GT(before_s, 0);
   EXPECT_GE(cpu_seconds_of(getpid()), before_s);

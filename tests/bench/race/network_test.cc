@@ -22,7 +22,7 @@ uint32_t namespaces_with(const std::string& prefix) {
   return found;
 }
 
-TEST(Command, OutputAndFailuresComeBack) {
+TEST(Command, ReturnsOutputAndFailures) {
   EXPECT_EQ(run_command({"echo", "a b"}).value(), "a b\n");
   const auto missing = run_command({"tributary-no-such-program"});
   ASSERT_FALSE(missing);
@@ -33,14 +33,14 @@ TEST(Command, OutputAndFailuresComeBack) {
   EXPECT_NE(failed.error().text.find("No such file"), std::string::npos);
 }
 
-TEST(NetKinds, AreFoundByName) {
+TEST(NetKinds, FindsNetKindsByName) {
   for (const NetKind& kind : net_kinds()) EXPECT_EQ(find_net_kind(kind.name), &kind);
   EXPECT_EQ(find_net_kind("token-ring"), nullptr);
   EXPECT_FALSE(find_net_kind("lo")->may_lose());
   EXPECT_TRUE(find_net_kind("netns-pkt1500")->may_lose());
 }
 
-TEST(RaceNetwork, LoopbackNeedsNothing) {
+TEST(RaceNetwork, LoopbackNeedsNoPreparation) {
   auto network = RaceNetwork::make(*find_net_kind("lo"), 4);
   ASSERT_TRUE(network);
   EXPECT_TRUE(network->at_worker(1).empty());
@@ -57,7 +57,7 @@ class Namespaces : public ::testing::Test {
   const std::string own_ = "trib-race-" + std::to_string(getpid()) + "-";
 };
 
-TEST_F(Namespaces, ComeWithTheNetworkAndGoWithIt) {
+TEST_F(Namespaces, NetworkCreatesAndRemovesNamespaces) {
   for (const char* name : {"netns", "netns-1gbit", "netns-pkt1500"}) {
     {
       auto network = RaceNetwork::make(*find_net_kind(name), 2);
@@ -70,7 +70,7 @@ TEST_F(Namespaces, ComeWithTheNetworkAndGoWithIt) {
   }
 }
 
-TEST_F(Namespaces, WorkersReachTheServersUnlessEverythingIsLost) {
+TEST_F(Namespaces, WorkersReachTheServersUnlessLossIsTotal) {
   auto network = RaceNetwork::make(*find_net_kind("netns-pkt1500"), 2);
   ASSERT_TRUE(network) << network.error().text;
   const auto server_answers = [&] {
@@ -89,7 +89,7 @@ TEST_F(Namespaces, WorkersReachTheServersUnlessEverythingIsLost) {
   EXPECT_TRUE(server_answers());
 }
 
-TEST_F(Namespaces, WhatAKilledRaceLeftIsRemoved) {
+TEST_F(Namespaces, RemovesNamespacesOfAKilledRace) {
   // The process id of an ended child is free.
   const pid_t gone = fork();
   if (gone == 0) _exit(0);

@@ -27,7 +27,7 @@ RaceConfig tiny() {
   return config;
 }
 
-TEST(RaceConfig, EveryValueIsCheckedByItsFlag) {
+TEST(RaceConfig, RefusalOfAValueNamesItsFlag) {
   EXPECT_TRUE(check(tiny()));
   const auto refused = [](auto change) {
     RaceConfig config = tiny();
@@ -44,7 +44,7 @@ TEST(RaceConfig, EveryValueIsCheckedByItsFlag) {
   EXPECT_THAT(refused([](RaceConfig& c) { c.bytes = {}; }), HasSubstr("each needs a value"));
 }
 
-TEST(RaceConfig, CasesAreAllCombinationsNetByNet) {
+TEST(RaceConfig, CasesAreAllCombinationsGroupedByNet) {
   RaceConfig config = tiny();
   config.nets = {"lo", "netns"};
   config.workers = {2, 4};
@@ -58,7 +58,7 @@ TEST(RaceConfig, CasesAreAllCombinationsNetByNet) {
   EXPECT_EQ(cases[6].net, "netns");
 }
 
-TEST(PartialSums, WeighTheRanksThatAreIn) {
+TEST(PartialSums, WeighsTheContributingRanks) {
   host::DegradedRange range{.element_first = 10, .element_count = 4, .sources = {}};
   range.sources[0] = 0b1011;  // Ranks 0, 1 and 3: 1 + 2 + 4.
   const auto parts = partial_sums(std::array{range}, 4);
@@ -68,7 +68,7 @@ TEST(PartialSums, WeighTheRanksThatAreIn) {
   EXPECT_EQ(parts[0].weight, 7U);
 }
 
-TEST(Worker, AnUnknownAlgorithmIsRefused) {
+TEST(Worker, RefusesAnUnknownAlgorithm) {
   ClientConfig config;
   config.algorithm = "gossip";
   const auto ran = run_worker(config);
@@ -91,14 +91,14 @@ void expect_complete(const RaceConfig& config, const RaceResult& result) {
   }
 }
 
-TEST(Race, EverybodyArrivesAtTheRightSumsOnTheLoopback) {
+TEST(Race, EverySystemGetsExactSumsOnTheLoopback) {
   RaceConfig config = tiny();
   config.systems = {"tributary", "tributary-group", "ps",           "gloo-ring",
                     "gloo-hd",   "ompi-tcp",        "ompi-tcp-ring"};
   expect_complete(config, run_race(config, kQuiet));
 }
 
-TEST(Race, NamespacesAreRacedInOrSkippedWithAWord) {
+TEST(Race, RacesInNamespacesOrExplainsTheSkip) {
   RaceConfig config = tiny();
   config.nets = {"netns-pkt1500"};
   config.losses = {0.01};
@@ -113,7 +113,7 @@ TEST(Race, NamespacesAreRacedInOrSkippedWithAWord) {
   expect_complete(config, result);
 }
 
-TEST(Race, OwnLossOnTheLoopbackMeetsTributaryAlone) {
+TEST(Race, SimulatedLoopbackLossAppliesToTributaryOnly) {
   RaceConfig config = tiny();
   config.systems = {"tributary", "ps"};
   config.losses = {0.02};
@@ -124,7 +124,7 @@ TEST(Race, OwnLossOnTheLoopbackMeetsTributaryAlone) {
   EXPECT_EQ(result.left_out.size(), 1U);
 }
 
-TEST(Race, AnInterruptEndsItWithWhatThereIs) {
+TEST(Race, InterruptEndsTheRaceWithPartialResults) {
   RaceHooks hooks = kQuiet;
   hooks.interrupted = [] { return true; };
   const RaceResult result = run_race(tiny(), hooks);
@@ -133,7 +133,7 @@ TEST(Race, AnInterruptEndsItWithWhatThereIs) {
   EXPECT_FALSE(all_right(result));
 }
 
-TEST(Race, AProgramThatCannotRunIsNamed) {
+TEST(Race, ErrorNamesAProgramThatCannotRun) {
   RaceConfig config = tiny();
   config.systems = {"ps"};
   config.tributary = "/bin/false";

@@ -75,7 +75,7 @@ TEST(RaceReport, JsonHasAComparisonForEachCase) {
   EXPECT_TRUE(without["ratio_to_ps"].is_null());
 }
 
-TEST(RaceReport, ALateWorkerAndSharedMemoryShowInTheirRows) {
+TEST(RaceReport, RowsShowALateWorkerAndSharedMemory) {
   RaceResult result = example();
   result.rows[0].race.straggler = true;
   result.rows[1].race.net = "shm";
@@ -98,7 +98,7 @@ TEST(RaceReport, ComparesWithTheFastestTcpPeerOfTheSameCase) {
   EXPECT_NEAR(comparisons[0].to_link, 0.9 / 0.8365, 0.001);
 }
 
-TEST(RaceReport, SharedMemoryStandsAgainstTcpOnTheLoopback) {
+TEST(RaceReport, ComparesSharedMemoryWithTcpOnTheLoopback) {
   RaceResult result = example();
   for (RaceRow& one : result.rows) one.race.net = "lo";
   result.rows[0].race.net = "shm";
@@ -107,7 +107,7 @@ TEST(RaceReport, SharedMemoryStandsAgainstTcpOnTheLoopback) {
   EXPECT_EQ(comparisons[0].fastest_peer, "gloo-ring");
 }
 
-TEST(RaceReport, WithoutRivalsNothingIsCompared) {
+TEST(RaceReport, ComparesNothingWithoutRivals) {
   RaceResult result = example();
   result.rows.resize(1);
   const auto comparisons = compare(result);
@@ -117,7 +117,7 @@ TEST(RaceReport, WithoutRivalsNothingIsCompared) {
   EXPECT_THAT(as_table(result), HasSubstr("–"));
 }
 
-TEST(RaceReport, TheTableNamesTheMachineTheLeftOutAndTheLimits) {
+TEST(RaceReport, TableNamesMachineSkippedCasesAndLimits) {
   const std::string table = as_table(example());
   EXPECT_THAT(table, HasSubstr("A Fast One, 2 cores"));
   EXPECT_THAT(table, HasSubstr("25 ns before, 160 ns after"));
@@ -126,7 +126,7 @@ TEST(RaceReport, TheTableNamesTheMachineTheLeftOutAndTheLimits) {
   EXPECT_THAT(table, Not(HasSubstr("The loopback is one link")));
 }
 
-TEST(RaceReport, LossThatOnlyTributaryMeetsIsSaid) {
+TEST(RaceReport, TableStatesThatOnlyTributaryMeetsTheLoss) {
   RaceResult result = example();
   result.rows[0].race.net = "lo";
   result.rows[0].race.loss = 0.01;

@@ -10,7 +10,7 @@ namespace {
 
 constexpr int64_t kMs = 1'000'000;
 
-TEST(Lap, IsFromTheFirstStartToTheLastEndAndOfOneAllReduce) {
+TEST(Lap, SpansFirstStartToLastEndPerAllReduce) {
   const std::array<LapReport, 2> reports{LapReport{.start_ns = 10 * kMs,
                                                    .end_ns = 30 * kMs,
                                                    .cpu_ns = 4 * kMs,
@@ -50,7 +50,7 @@ std::vector<Lap> laps_of(std::initializer_list<std::pair<uint32_t, double>> roun
   return laps;
 }
 
-TEST(Row, HasMediansOverAllLapsAndOverEachRound) {
+TEST(Row, ContainsMediansOverLapsAndRounds) {
   const RaceCase race{.net = "lo", .workers = 4, .bytes = 500'000'000};
   const auto laps = laps_of({{0, 1.0}, {0, 3.0}, {1, 2.0}, {1, 2.0}, {1, 8.0}});
   const auto row = row_of("x", race, laps);

@@ -29,12 +29,12 @@ ClientConfig common() {
 
 RaceNetwork loopback() { return *RaceNetwork::make(*find_net_kind("lo"), 3); }
 
-TEST(Systems, AreFoundByName) {
+TEST(Systems, FindsSystemsByName) {
   for (const System& system : systems()) EXPECT_EQ(find_system(system.name), &system);
   EXPECT_EQ(find_system("nccl"), nullptr);
 }
 
-TEST(Systems, TcpPeersAreThoseWithoutAServer) {
+TEST(Systems, TcpPeersHaveNoServer) {
   EXPECT_TRUE(find_system("gloo-ring")->is_tcp_peer());
   EXPECT_TRUE(find_system("ompi-tcp")->is_tcp_peer());
   EXPECT_FALSE(find_system("ompi-shm")->is_tcp_peer());
@@ -42,7 +42,7 @@ TEST(Systems, TcpPeersAreThoseWithoutAServer) {
   EXPECT_FALSE(find_system("tributary")->is_tcp_peer());
 }
 
-TEST(Systems, WhatCannotTakePartSaysWhy) {
+TEST(Systems, RefusedSystemStatesTheReason) {
   const NetKind& lo = *find_net_kind("lo");
   EXPECT_THAT(refusal(*find_system("gloo-ring"), lo, kCase, kAll), IsEmpty());
   Programs none{.tributary = "/bin/tributary", .gloo = {}, .mpi = {}, .mpirun = {}};
@@ -57,7 +57,7 @@ TEST(Systems, WhatCannotTakePartSaysWhy) {
   EXPECT_THAT(refusal(*find_system("ps"), *find_net_kind("netns-pkt1500"), lossy, kAll), IsEmpty());
 }
 
-TEST(Systems, AGroupTakesPartWhereItCanAndMayLoseItsResults) {
+TEST(Systems, GroupRunsOnEveryIpNetworkAndWithLoss) {
   const System& group = *find_system("tributary-group");
   EXPECT_THAT(refusal(group, *find_net_kind("lo"), kCase, kAll), IsEmpty());
   EXPECT_THAT(refusal(group, *find_net_kind("netns"), kCase, kAll), IsEmpty());
@@ -71,7 +71,7 @@ TEST(Systems, AGroupTakesPartWhereItCanAndMayLoseItsResults) {
   EXPECT_THAT(servers[0].words, Contains("id=1,sources=3,group=239.192.77.1:7005"));
 }
 
-TEST(Systems, OneWorkerProcessForEachRank) {
+TEST(Systems, StartsOneWorkerProcessPerRank) {
   const auto commands =
       worker_commands(*find_system("gloo-ring"), loopback(), kCase, kAll, kPorts, common());
   ASSERT_EQ(commands.size(), 3U);
@@ -106,7 +106,7 @@ TEST(Systems, ServersAndWorkersAgreeWhereServersListen) {
       server_commands(*find_system("gloo-ring"), loopback(), kCase, kAll, kPorts, "/s").empty());
 }
 
-TEST(Systems, ALateWorkerIsMitigatedByTheAggregatorAlone) {
+TEST(Systems, OnlyTheAggregatorMitigatesALateWorker) {
   RaceCase late = kCase;
   late.straggler = true;
   const auto servers =
@@ -115,7 +115,7 @@ TEST(Systems, ALateWorkerIsMitigatedByTheAggregatorAlone) {
   EXPECT_THAT(servers[0].words, Contains(HasSubstr("mitigation=on")));
 }
 
-TEST(Systems, SharedMemoryHasAWireForEachWorker) {
+TEST(Systems, SharedMemoryHasOneWirePerWorker) {
   RaceCase shared = kCase;
   shared.net = "shm";
   const RaceNetwork network = *RaceNetwork::make(*find_net_kind("shm"), 3);
@@ -130,7 +130,7 @@ TEST(Systems, SharedMemoryHasAWireForEachWorker) {
   EXPECT_THAT(refusal(*find_system("ps"), network.kind(), shared, kAll), HasSubstr("shared"));
 }
 
-TEST(Programs, LieBesideTheOneThatIsNamed) {
+TEST(Programs, FindsProgramsBesideTheNamedOne) {
   EXPECT_TRUE(find_programs("/no-such-folder/tributary").gloo.empty());
   EXPECT_FALSE(find_programs().tributary.empty());
 }

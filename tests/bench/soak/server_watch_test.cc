@@ -22,13 +22,13 @@ TEST(ServerState, SumsOverPortsAndJobs) {
                                  .resident_bytes = 0}));
 }
 
-TEST(ServerState, OtherTextIsRefused) {
+TEST(ServerState, RefusesOtherText) {
   for (const char* text : {"", "{", "[]", "{}", R"({"ports": []})", "no json"}) {
     EXPECT_FALSE(state_in(text)) << text;
   }
 }
 
-TEST(SocketDrops, AreTheLastNumberOfTheLinesOfThatPort) {
+TEST(SocketDrops, SumsTheLastColumnOfThePortsLines) {
   const std::string table =
       "  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout "
       "inode ref pointer drops\n"
@@ -43,7 +43,7 @@ TEST(SocketDrops, AreTheLastNumberOfTheLinesOfThatPort) {
   EXPECT_EQ(socket_drops_in("", 1), 0U);
 }
 
-TEST(ServerWatch, SeesAFreshServer) {
+TEST(ServerWatch, ReadsTheStateOfANewServer) {
   const testing::ScratchDirectory scratch;
   auto server = ServerWatch::start(TRIBUTARY_PROGRAM, 2, 3, scratch.path());
   ASSERT_TRUE(server) << server.error().text;
@@ -56,7 +56,7 @@ TEST(ServerWatch, SeesAFreshServer) {
   EXPECT_EQ(server->look()->buffers_free, state->buffers_free) << "as often as one likes";
 }
 
-TEST(ServerWatch, AProgramThatIsNoServerIsAnError) {
+TEST(ServerWatch, ReportsAProgramThatIsNoServer) {
   const testing::ScratchDirectory scratch;
   EXPECT_FALSE(ServerWatch::start("/bin/false", 1, 2, scratch.path()));
 }

@@ -38,11 +38,11 @@ bool holds(const SoakResult& result, const std::string& what) {
   return false;
 }
 
-TEST(SoakVerdicts, HoldWhenEverythingIsWell) {
+TEST(SoakVerdicts, AllVerdictsHoldForAGoodRun) {
   for (const Verdict& verdict : verdicts(good())) EXPECT_TRUE(verdict.holds) << verdict.what;
 }
 
-TEST(SoakVerdicts, EachThingThatCanGoWrongIsSeen) {
+TEST(SoakVerdicts, EachFaultFailsItsVerdict) {
   SoakResult result = good();
   result.cycles[1].overload_gb_per_s = result.cycles[2].overload_gb_per_s = 0.89;
   EXPECT_FALSE(holds(result, "goodput under overload"));
@@ -85,7 +85,7 @@ TEST(SoakVerdicts, EachThingThatCanGoWrongIsSeen) {
   EXPECT_FALSE(holds(SoakResult{}, "enough seen"));
 }
 
-TEST(SoakConfig, EveryValueIsCheckedByItsFlag) {
+TEST(SoakConfig, RefusalOfAValueNamesItsFlag) {
   EXPECT_TRUE(check({}));
   const auto refused = [](auto change) {
     SoakConfig config;
@@ -122,10 +122,10 @@ void a_small_one_keeps_its_accounts(bool trains) {
   EXPECT_THAT(as_table(*result), HasSubstr("losses"));
 }
 
-TEST(Soak, ASmallOneKeepsItsAccounts) { a_small_one_keeps_its_accounts(false); }
-TEST(Soak, ASmallOneWithTrainsKeepsItsAccounts) { a_small_one_keeps_its_accounts(true); }
+TEST(Soak, SmallSoakHasConsistentCounters) { a_small_one_keeps_its_accounts(false); }
+TEST(Soak, SmallSoakWithTrainsHasConsistentCounters) { a_small_one_keeps_its_accounts(true); }
 
-TEST(Soak, AnInterruptEndsItAtOnce) {
+TEST(Soak, InterruptEndsTheSoakAtOnce) {
   SoakConfig config;
   config.tributary = TRIBUTARY_PROGRAM;
   const auto result =

@@ -21,7 +21,7 @@ DemoWorkerConfig parsed(std::vector<std::string> arguments) {
   return config;
 }
 
-TEST(DemoConfig, WorkerReadsWhatTheDemoWrites) {
+TEST(DemoConfig, WorkerReadsTheDemosConfiguration) {
   const DemoWorkerConfig sent{.server = "127.0.0.1:4242",
                               .corpus = "/some where/else",
                               .ledger = "/proc/self/fd/9",
@@ -48,13 +48,13 @@ TEST(DemoConfig, WorkerReadsWhatTheDemoWrites) {
   for (size_t i = 2; i < others.size(); i += 2) EXPECT_NE(others[i], defaults[i]) << others[i - 1];
 }
 
-TEST(DemoConfig, WorkerRefusesWhatIsOutOfRange) {
+TEST(DemoConfig, WorkerRefusesValuesOutOfRange) {
   EXPECT_THROW(parsed({"demo-worker"}), CLI::RequiredError);
   EXPECT_THROW(parsed({"demo-worker", "--ledger", "x", "--rank", "256"}), CLI::ValidationError);
   EXPECT_THROW(parsed({"demo-worker", "--ledger", "x", "--loss", "0.9"}), CLI::ValidationError);
 }
 
-TEST(DemoConfig, QuickMeansFewerAndSmallerIterations) {
+TEST(DemoConfig, QuickRunsFewerAndSmallerIterations) {
   const auto quick = checked({.quick = true});
   ASSERT_TRUE(quick);
   EXPECT_EQ(quick->iterations, kQuickIterations);

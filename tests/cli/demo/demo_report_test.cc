@@ -38,7 +38,7 @@ std::vector<RunResult> two_runs() {
            .aggregator_json = "{\"blocks\": 3}"}};
 }
 
-TEST(DemoReport, FiguresOfOneRun) {
+TEST(DemoReport, ComputesTheFiguresOfOneRun) {
   const RunFigures figures = figures_of(two_runs()[1]);
   EXPECT_NEAR(figures.iteration_seconds_mean, 0.3, 1e-12);  // (0.4 / 2 + 0.8 / 2) / 2
   EXPECT_EQ(figures.degraded_blocks, 9);
@@ -48,7 +48,7 @@ TEST(DemoReport, FiguresOfOneRun) {
   EXPECT_EQ(figures.sums, (SumCheck{.checked = 200}));
 }
 
-TEST(DemoReport, TableSaysWhatTheFiguresAre) {
+TEST(DemoReport, TableNamesItsFigures) {
   const std::string table = format_table(two_runs());
   EXPECT_THAT(table, ContainsRegex("iteration time +100.0 ms +300.0 ms"));
   EXPECT_THAT(table, ContainsRegex("time lost to the straggler +- +200.0 ms"));
@@ -59,7 +59,7 @@ TEST(DemoReport, TableSaysWhatTheFiguresAre) {
   EXPECT_THAT(table, HasSubstr("sums checked: 400, wrong: 0\n"));
 }
 
-TEST(DemoReport, OneWrongSumOrDifferentBitIsNotWell) {
+TEST(DemoReport, OneWrongSumOrDifferentBitIsAFailure) {
   auto runs = two_runs();
   EXPECT_TRUE(all_is_well(runs));
   runs[1].reports[1].sums.wrong = 1;
@@ -92,7 +92,7 @@ TEST(DemoReport, JsonHasTheSameFigures) {
   EXPECT_EQ(json["runs"]["clean"]["loss_over_time"][1]["loss"], 2.0);
 }
 
-TEST(DemoReport, PlotHasOneSmoothedLineForEachRun) {
+TEST(DemoReport, PlotHasOneSmoothedLinePerRun) {
   const lab::LinePlot plot = loss_plot(two_runs());
   ASSERT_EQ(plot.series.size(), 2);
   EXPECT_EQ(plot.series[1].name, "slow");

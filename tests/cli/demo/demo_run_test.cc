@@ -57,7 +57,7 @@ class DemoRunTest : public ::testing::Test {
   uint32_t progress_ = 0;
 };
 
-TEST_F(DemoRunTest, GoodRunCollectsEverything) {
+TEST_F(DemoRunTest, GoodRunCollectsAllReports) {
   const auto run = execute(with_program(kGoodServe, good_worker()));
   ASSERT_TRUE(run) << run.error().text;
   ASSERT_EQ(run->reports.size(), 4);
@@ -71,7 +71,7 @@ TEST_F(DemoRunTest, GoodRunCollectsEverything) {
   EXPECT_GE(progress_, 1);
 }
 
-TEST_F(DemoRunTest, DyingWorkerIsNamedWithItsLastWords) {
+TEST_F(DemoRunTest, ErrorNamesADyingWorkerAndItsOutput) {
   const auto run = execute(with_program(
       kGoodServe, "case \"$*\" in *'--rank 2'*) echo out of paper >&2; exit 5;; esac; sleep 100"));
   ASSERT_FALSE(run);
@@ -79,26 +79,26 @@ TEST_F(DemoRunTest, DyingWorkerIsNamedWithItsLastWords) {
                                       HasSubstr("out of paper"), HasSubstr("'title'")));
 }
 
-TEST_F(DemoRunTest, WorkerWithoutReportHasEndedTooEarly) {
+TEST_F(DemoRunTest, WorkerWithoutReportIsAnError) {
   const auto run = execute(with_program(kGoodServe, "exit 0"));
   ASSERT_FALSE(run);
   EXPECT_THAT(run.error().text, HasSubstr("ended too early (exit status 0)"));
 }
 
-TEST_F(DemoRunTest, AggregatorThatRefusesIsNamed) {
+TEST_F(DemoRunTest, ErrorNamesARefusingAggregator) {
   const auto run = execute(with_program("echo bad job >&2; exit 2", good_worker()));
   ASSERT_FALSE(run);
   EXPECT_THAT(run.error().text, AllOf(HasSubstr("the aggregator ended too early (exit status 2)"),
                                       HasSubstr("bad job")));
 }
 
-TEST_F(DemoRunTest, AggregatorThatDiesDuringTheRunIsNamed) {
+TEST_F(DemoRunTest, ErrorNamesADyingAggregator) {
   const auto run = execute(with_program("echo ready; exec kill -9 $$", "exec sleep 100"));
   ASSERT_FALSE(run);
   EXPECT_THAT(run.error().text, HasSubstr("the aggregator ended too early"));
 }
 
-TEST_F(DemoRunTest, NonsenseFromAWorkerIsQuoted) {
+TEST_F(DemoRunTest, ErrorQuotesAMalformedWorkerMessage) {
   const auto run = execute(with_program(kGoodServe, "echo hello there; exec sleep 100"));
   ASSERT_FALSE(run);
   EXPECT_THAT(run.error().text, HasSubstr("not a worker's message: 'hello there'"));
@@ -111,7 +111,7 @@ TEST_F(DemoRunTest, InterruptEndsTheRun) {
   EXPECT_EQ(run.error().text, "interrupted");
 }
 
-TEST_F(DemoRunTest, LateWorkerIsNamed) {
+TEST_F(DemoRunTest, ReportNamesALateWorker) {
   DemoConfig config = with_program(kGoodServe, "exec sleep 100");
   config.run_timeout_s = 1;
   const auto run = execute(config);
@@ -139,7 +139,7 @@ TEST_F(DemoRunTest, WholeDemoFailsOnOneWrongSum) {
   EXPECT_EQ(run_demo(config), 1);
 }
 
-TEST_F(DemoRunTest, MissingTextIsFoundBeforeAnythingStarts) {
+TEST_F(DemoRunTest, MissingTextIsReportedBeforeTheStart) {
   DemoConfig config = with_program("exit 9", "exit 9");
   config.corpus = "/nowhere/at/all";
   EXPECT_EQ(run_demo(config), 1);

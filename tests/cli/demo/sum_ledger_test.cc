@@ -40,7 +40,7 @@ host::SourceSet ranks(std::initializer_list<uint32_t> list) {
   return set;
 }
 
-TEST_F(SumLedgerTest, MeanOfTwoRanks) {
+TEST_F(SumLedgerTest, ChecksTheMeanOfTwoRanks) {
   SumLedger ledger = make({.world = 2, .depth = 4, .elements = 3});
   ledger.record(0, 0, std::vector<float>{1.0F, 0.5F, -2.0F}, kScale);
   ledger.record(1, 0, std::vector<float>{3.0F, 0.5F, 1.0F}, kScale);
@@ -49,7 +49,7 @@ TEST_F(SumLedgerTest, MeanOfTwoRanks) {
             (SumCheck{.checked = 3}));
 }
 
-TEST_F(SumLedgerTest, OneBitIsWrong) {
+TEST_F(SumLedgerTest, DetectsOneWrongBit) {
   SumLedger ledger = make({.world = 1, .depth = 4, .elements = 2});
   ledger.record(0, 0, std::vector<float>{1.0F, 0.0F}, kScale);
   const float almost = std::nextafter(1.0F, 2.0F);
@@ -73,7 +73,7 @@ TEST_F(SumLedgerTest, DegradedRangeHasItsOwnSourcesAndDivisor) {
             (SumCheck{.checked = 4, .wrong = 2}));
 }
 
-TEST_F(SumLedgerTest, MissingSourceDoesNotMatterWhereItIsNotInTheSum) {
+TEST_F(SumLedgerTest, DegradedRangeIgnoresAMissingSource) {
   SumLedger ledger = make({.world = 2, .depth = 4, .elements = 2});
   ledger.record(0, 0, std::vector<float>{1.0F, 1.0F}, kScale);  // Rank 1 never records.
   const std::vector<DegradedRange> degraded{{0, 1, ranks({0})}};
@@ -107,7 +107,7 @@ TEST_F(SumLedgerTest, ContradictoryRangesAreWrong) {
   EXPECT_EQ(wrong_with({{2, 1, ranks({})}}), 1);                       // Sum of no sources.
 }
 
-TEST_F(SumLedgerTest, OtherProcessesSeeWhatWasRecorded) {
+TEST_F(SumLedgerTest, OtherProcessesReadTheRecords) {
   const LedgerShape shape{.world = 2, .depth = 2, .elements = 1};
   SumLedger first = make(shape);
   auto second = SumLedger::open(path_, shape);
@@ -166,7 +166,7 @@ TEST_F(SumLedgerTest, RandomSumsMatchPlainVectors) {
   }
 }
 
-TEST_F(SumLedgerTest, WriterThatOvertakesIsNeverCalledWrong) {
+TEST_F(SumLedgerTest, OvertakingWriterCausesNoWrongVerdict) {
   // Every lane of iteration k is k, and each iteration overwrites the previous one. So a torn read
   // counted as whole would give a wrong sum.
   constexpr uint32_t kElements = 16'384, kIterations = 2'000;

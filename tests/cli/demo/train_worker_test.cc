@@ -89,7 +89,7 @@ class TrainWorkerTest : public ::testing::Test {
   std::vector<std::unique_ptr<TrainWorker>> workers_;
 };
 
-TEST_F(TrainWorkerTest, AllKeepTheSameParametersAndLearn) {
+TEST_F(TrainWorkerTest, AllRanksLearnTheSameParameters) {
   const double loss_first = workers_[0]->validation_loss(64);
   const uint64_t checksum_first = workers_[0]->checksum();
   for (uint32_t i = 0; i < 60; i++) {
@@ -120,7 +120,7 @@ TEST_F(TrainWorkerTest, DegradedBlocksAreCheckedAgainstTheirSources) {
   }
 }
 
-TEST_F(TrainWorkerTest, LateWorkerSendsItsGradientsAgainAndKeepsUp) {
+TEST_F(TrainWorkerTest, LateWorkerResendsItsGradients) {
   const auto gradients_of = [this](uint32_t rank) {
     workers_[rank]->compute_gradients();
     const auto tensor = workers_[rank]->record_gradients();
@@ -146,7 +146,7 @@ TEST_F(TrainWorkerTest, LateWorkerSendsItsGradientsAgainAndKeepsUp) {
   }
 }
 
-TEST_F(TrainWorkerTest, LateForSomeBlocksIsNotLate) {
+TEST_F(TrainWorkerTest, PartlyLateWorkerIsNotLate) {
   host::Outcome most;
   most.degraded = {{0, kElements - 1, {0b0111, 0, 0, 0}}};
   iterate(most);
@@ -215,7 +215,7 @@ class TrainLoop {
   TrainWorker& worker_;
 };
 
-TEST_F(TrainWorkerTest, LoopSleepsAtThreePointsAndReportsTime) {
+TEST_F(TrainWorkerTest, LoopHasThreeDelayPointsAndReportsTime) {
   TrainLoop loop(*workers_[0]);
   ASSERT_TRUE(loop.run(3));
   EXPECT_THAT(loop.points, ElementsAre(0, 1, 2, 3, 4, 5, 6, 7, 8));
@@ -226,7 +226,7 @@ TEST_F(TrainWorkerTest, LoopSleepsAtThreePointsAndReportsTime) {
   EXPECT_EQ(workers_[0]->sums(), (SumCheck{.checked = 3 * uint64_t{kElements}}));
 }
 
-TEST_F(TrainWorkerTest, LoopEndsWithTheFirstFailure) {
+TEST_F(TrainWorkerTest, LoopEndsAtTheFirstFailure) {
   TrainLoop loop(*workers_[0]);
   const auto done = loop.run(10, 2);
   ASSERT_FALSE(done);

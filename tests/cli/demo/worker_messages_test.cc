@@ -9,7 +9,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-TEST(WorkerMessages, IterationComesBackAsSent) {
+TEST(WorkerMessages, IterationSurvivesARoundTrip) {
   const IterationRecord sent{
       .iteration = 7, .seconds = 1.0 / 3, .loss = 2.718281828459045, .degraded_blocks = 3};
   const auto received = decode(encode(sent));
@@ -21,7 +21,7 @@ TEST(WorkerMessages, IterationComesBackAsSent) {
   EXPECT_EQ(record.degraded_blocks, sent.degraded_blocks);
 }
 
-TEST(WorkerMessages, ReportComesBackAsSent) {
+TEST(WorkerMessages, ReportSurvivesARoundTrip) {
   const WorkerReport sent{.rank = 3,
                           .parameter_checksum = 0xfedc'ba98'7654'3210,  // Needs all 64 bits.
                           .validation_loss = 1.5,
@@ -53,13 +53,13 @@ TEST(WorkerMessages, ReportComesBackAsSent) {
   EXPECT_EQ(report.counters.invalid_packets, 8);
 }
 
-TEST(WorkerMessages, JoinedComesBackAsSent) {
+TEST(WorkerMessages, JoinedSurvivesARoundTrip) {
   const auto received = decode(encode(WorkerJoined{2}));
   ASSERT_TRUE(received);
   EXPECT_EQ(std::get<WorkerJoined>(*received).rank, 2);
 }
 
-TEST(WorkerMessages, AnythingElseIsRefusedWithItsText) {
+TEST(WorkerMessages, RefusalQuotesAnUnknownMessage) {
   for (const char* line :
        {"", "hello", "{}", "[1]", "{\"joined\":3}", "{\"joined\":{}}", "{\"other\":{}}",
         "{\"joined\":{\"rank\":\"2\"}}", "{\"iteration\":{\"iteration\":1}}",

@@ -9,7 +9,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-TEST(LabFaults, ReadsWhatAMutantCameTo) {
+TEST(LabFaults, ReadsTheOutcomeOfAMutant) {
   const MutantRow caught = mutant_row("kA", "a", "caught 12 job 0 rank 1: it is wrong", "");
   EXPECT_TRUE(caught.caught);
   EXPECT_EQ(caught.seeds, 12U);
@@ -31,7 +31,7 @@ TEST(LabFaults, ReadsWhatAMutantCameTo) {
   EXPECT_EQ(json["mutants"][1]["caught"], false);
 }
 
-TEST(LabFaults, SaysWhatTheCampaignFound) {
+TEST(LabFaults, ReportsTheCampaignsFindings) {
   lab::CampaignReport report;
   report.first_seed = 5;
   report.seeds = 10;

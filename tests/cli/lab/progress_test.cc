@@ -6,7 +6,7 @@
 namespace tributary::cli {
 namespace {
 
-TEST(LabProgress, OneLineSaysHowFar) {
+TEST(LabProgress, LineShowsPointsAndTime) {
   EXPECT_EQ(progress_line(0, 24, 0), "[                        ] 0 of 24 points, 0 s");
   EXPECT_EQ(progress_line(12, 24, 34),
             "[############            ] 12 of 24 points, 34 s, about 34 s left");

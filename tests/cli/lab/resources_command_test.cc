@@ -34,7 +34,7 @@ TEST(LabResources, WritesReportAndPicture) {
   EXPECT_TRUE(std::ifstream(svg_path).good());
 }
 
-TEST(LabResources, WhatDoesNotFitIsNoSuccess) {
+TEST(LabResources, ProgramThatDoesNotFitFails) {
   EXPECT_EQ(run({"switchml-64-fifth-operand"}), 1);
   EXPECT_EQ(run({"switchml-72"}), 1);
   EXPECT_EQ(run({"no-such-program"}), 1);

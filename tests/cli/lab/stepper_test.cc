@@ -60,7 +60,7 @@ bool has(const std::string& text, const std::string& part) {
   return text.find(part) != std::string::npos;
 }
 
-TEST(LabStep, GoesFromPacketToPacket) {
+TEST(LabStep, StepsFromPacketToPacket) {
   const Session session = play({"packet", "packet", "packet 5", "where", "quit"});
   EXPECT_TRUE(session.quit);
   ASSERT_EQ(session.answers.size(), 6U);
@@ -73,7 +73,7 @@ TEST(LabStep, GoesFromPacketToPacket) {
   EXPECT_TRUE(has(session.answers[5], "left at "));
 }
 
-TEST(LabStep, PrintsWhatIsInside) {
+TEST(LabStep, PrintsTheTablesOfANode) {
   const Session session = play({"until 100us", "print", "print threads", "print threads 2",
                                 "print blocks 1", "print banks 11", "print links", "print queue"});
   ASSERT_EQ(session.answers.size(), 10U);
@@ -89,7 +89,7 @@ TEST(LabStep, PrintsWhatIsInside) {
   EXPECT_TRUE(session.quit);  // The script's end.
 }
 
-TEST(LabStep, StopsWhereABlockIsConcerned) {
+TEST(LabStep, StopsAtTheNextEventOfABlock) {
   const Session session =
       play({"block 1", "where", "print blocks", "slot 0", "show always", "block 1", "quit"});
   ASSERT_GE(session.answers.size(), 7U);
@@ -97,7 +97,7 @@ TEST(LabStep, StopsWhereABlockIsConcerned) {
   EXPECT_TRUE(has(session.answers[6], "block=1")) << session.answers[6];
 }
 
-TEST(LabStep, RefusesWhatItDoesNotKnow) {
+TEST(LabStep, RefusesUnknownCommands) {
   const Session session =
       play({"nxt", "next 0", "next many", "next 1 2", "until soon", "until", "block", "block x",
             "print bank", "print threads 999", "print blocks 77", "print threads x", "node leaf",
@@ -121,7 +121,7 @@ TEST(LabStep, RefusesWhatItDoesNotKnow) {
   EXPECT_TRUE(has(answer(17), "until: 80us is over; allowed: from "));
 }
 
-TEST(LabStep, AStepsLinesAreBounded) {
+TEST(LabStep, LimitsTheLinesOfAStep) {
   const Session session = play({"next 5000"});
   const std::string& text = session.answers.at(1);
   EXPECT_LE(std::count(text.begin(), text.end(), '\n'), int64_t{Stepper::kLinesMax} + 3);
@@ -130,7 +130,7 @@ TEST(LabStep, AStepsLinesAreBounded) {
   EXPECT_TRUE(has(play({"next 2000"}, longer).answers.at(1), " more\n"));
 }
 
-TEST(LabStep, ABackEndWithoutAnInsideCanBeSteppedThrough) {
+TEST(LabStep, StepsThroughABackEndWithoutTables) {
   lab::Scenario scenario = small();
   scenario.backend = Backend::kIdeal;
   const Session session = play({"next", "print", "print threads", "run"}, scenario);
@@ -140,7 +140,7 @@ TEST(LabStep, ABackEndWithoutAnInsideCanBeSteppedThrough) {
   EXPECT_TRUE(session.result);
 }
 
-TEST(LabStep, RegistersOfASlotAreCutAndTheRestIsOneWordAway) {
+TEST(LabStep, TruncatesRegistersUnlessAllAreRequested) {
   lab::Scenario scenario = small();
   scenario.backend = Backend::kSwitchml64;
   scenario.payload = lab::Payload::kReal;
@@ -163,7 +163,7 @@ TEST(LabStep, RegistersOfASlotAreCutAndTheRestIsOneWordAway) {
   EXPECT_GT(lines(session.answers.at(6)), 60);
 }
 
-TEST(LabStep, SteppingChangesNothing) {
+TEST(LabStep, SteppingChangesNoResult) {
   const uint64_t seed = testing::seed_from_env();
   SCOPED_TRACE(::testing::Message() << "replay with TRIB_TEST_SEED=" << seed);
   Prng prng(seed);

@@ -55,7 +55,7 @@ class LabTrace : public ::testing::Test {
   const std::string path_ = scratch_.path() / "trace.jsonl";
 };
 
-TEST_F(LabTrace, OneBlocksPackets) {
+TEST_F(LabTrace, TracesThePacketsOfOneBlock) {
   ASSERT_EQ(run({"--block", "1", "--limit", "1000"}), 0);
   const auto events = lines();
   ASSERT_GT(events.size(), 20U);
@@ -74,14 +74,14 @@ TEST_F(LabTrace, OneBlocksPackets) {
   EXPECT_EQ(results, 1U);
 }
 
-TEST_F(LabTrace, TheLimitHolds) {
+TEST_F(LabTrace, LimitBoundsTheEvents) {
   ASSERT_EQ(run({"--limit", "5"}), 0);
   const auto events = lines();
   EXPECT_EQ(events.size(), 6U);
   EXPECT_GT(events.back()["more"], 100);
 }
 
-TEST_F(LabTrace, Snapshots) {
+TEST_F(LabTrace, PrintsSnapshotsInOrderOfTime) {
   ASSERT_EQ(run({"--at", "100us", "--at", "60us"}), 0);
   const auto snapshots = lines();
   ASSERT_EQ(snapshots.size(), 2U);
@@ -94,7 +94,7 @@ TEST_F(LabTrace, Snapshots) {
   EXPECT_EQ(snapshots[1]["blocks"][1]["admitted"], "2");
 }
 
-TEST_F(LabTrace, WhatThereIsNotIsNoSuccess) {
+TEST_F(LabTrace, RequestWithoutAMatchFails) {
   EXPECT_EQ(run({"--block", "99"}), 1);
   EXPECT_EQ(run({"--job", "2"}), 1);
   EXPECT_EQ(run({"--at", "5s"}), 1);
@@ -103,7 +103,7 @@ TEST_F(LabTrace, WhatThereIsNotIsNoSuccess) {
   EXPECT_EQ(run({"--from", "5s"}), 1);
 }
 
-TEST_F(LabTrace, WrongFlagsAreRefusedBeforeTheRun) {
+TEST_F(LabTrace, RefusesWrongFlagsBeforeTheRun) {
   EXPECT_EQ(run({"--kind", "replay"}), 2);
   EXPECT_EQ(run({"--at", "12"}), 2);
   EXPECT_EQ(run({"--from", "soon"}), 2);

@@ -36,7 +36,7 @@ std::string refusal(const LaunchConfig& config) {
   return plan ? "" : plan.error().text;
 }
 
-TEST(LaunchPlan, GivesEachRankItsVariables) {
+TEST(LaunchPlan, SetsTheVariablesOfEachRank) {
   const auto plan = plan_launch({.processes = 2, .command = {"sh", "-c", "true"}}, around());
   ASSERT_TRUE(plan) << plan.error().text;
   ASSERT_EQ(plan->ranks.size(), 2U);
@@ -52,7 +52,7 @@ TEST(LaunchPlan, GivesEachRankItsVariables) {
                             "TRIBUTARY_URL=tributary://127.0.0.1:1200/job/1?deadline_ms=60000"}));
 }
 
-TEST(LaunchPlan, StartsAnAggregatorForTheseRanks) {
+TEST(LaunchPlan, StartsAnAggregatorForItsRanks) {
   const auto plan = plan_launch({.processes = 3,
                                  .command = {"/bin/true"},
                                  .job_id = 7,
@@ -99,7 +99,7 @@ TEST(LaunchPlan, OtherBackendsNeedNoAggregator) {
   EXPECT_THAT(plan->ranks[0].environment, Not(Contains(StartsWith("TRIBUTARY_URL="))));
 }
 
-TEST(LaunchPlan, WhatTheUserHasSetIsKept) {
+TEST(LaunchPlan, KeepsTheUsersVariables) {
   LaunchSurroundings set = around();
   set.variables_set = {"TRIBUTARY_LIBRARY", "OMP_NUM_THREADS"};
   set.python_path = "/mine";
@@ -130,7 +130,7 @@ class Scripts : public ::testing::Test {
   testing::ScratchDirectory folder_;
 };
 
-TEST_F(Scripts, TheFirstLineNamesTheInterpreter) {
+TEST_F(Scripts, FirstLineNamesTheInterpreter) {
   const auto of = [&](const std::string& line, const std::string& python = "") {
     const auto found = interpreter_of(script(line), python, "/nowhere:/bin");
     return found ? *found : found.error().text;
@@ -145,7 +145,7 @@ TEST_F(Scripts, TheFirstLineNamesTheInterpreter) {
   EXPECT_THAT(plain.error().text, HasSubstr("'python3'"));
 }
 
-TEST_F(Scripts, APythonScriptRunsBehindTheRunner) {
+TEST_F(Scripts, PythonScriptRunsThroughTheRunner) {
   const std::string path = script("#!/usr/bin/python3");
   const auto plan = plan_launch({.command = {path, "--epochs", "3"}}, around());
   ASSERT_TRUE(plan) << plan.error().text;

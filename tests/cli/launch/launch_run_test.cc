@@ -63,31 +63,31 @@ class LaunchRun : public ::testing::Test {
   Captured err_;
 };
 
-TEST_F(LaunchRun, LinesBearTheirRank) {
+TEST_F(LaunchRun, PrefixesLinesWithTheirRank) {
   EXPECT_EQ(run(plan_of({"echo one; echo two", "echo oh dear >&2; printf unfinished"})), 0);
   EXPECT_THAT(out_.text(),
               AllOf(HasSubstr("[0] one\n"), HasSubstr("[0] two\n"), HasSubstr("[1] unfinished\n")));
   EXPECT_EQ(err_.text(), "[1] oh dear\n");
 }
 
-TEST_F(LaunchRun, ChildrenGetTheirEnvironmentOnTopOfThisOne) {
+TEST_F(LaunchRun, ChildrenInheritAndExtendTheEnvironment) {
   setenv("TRIB_TEST_KEPT", "kept", 1);
   EXPECT_EQ(run(plan_of({"echo $WHO, $TRIB_TEST_KEPT"})), 0);
   EXPECT_EQ(out_.text(), "[0] rank 0, kept\n");
 }
 
-TEST_F(LaunchRun, OneThatFailsEndsAllAndIsNamed) {
+TEST_F(LaunchRun, FailingRankEndsAllAndIsNamed) {
   EXPECT_EQ(run(plan_of({kForEver, "exit 3", kForEver})), 3);
   EXPECT_EQ(err_.text(),
             "tributary launch: rank 1 ended with exit status 3; ending the other ranks\n");
 }
 
-TEST_F(LaunchRun, OneThatIsKilledCountsAsInShells) {
+TEST_F(LaunchRun, KilledRankGivesTheShellsStatus) {
   EXPECT_EQ(run(plan_of({"kill -9 $$", kForEver})), 128 + SIGKILL);
   EXPECT_THAT(err_.text(), HasSubstr("rank 0 ended with signal 9"));
 }
 
-TEST_F(LaunchRun, KeepGoingLeavesTheOthersAlone) {
+TEST_F(LaunchRun, KeepGoingKeepsTheOtherRanksRunning) {
   EXPECT_EQ(run(plan_of({"exit 4", "echo still here"}), true), 4);
   EXPECT_EQ(out_.text(), "[1] still here\n");
   EXPECT_EQ(err_.text(), "tributary launch: rank 0 ended with exit status 4\n");
@@ -103,7 +103,7 @@ TEST_F(LaunchRun, RanksWaitForTheAggregator) {
   EXPECT_THAT(err_.text(), HasSubstr("the aggregator ended with signal 15"));
 }
 
-TEST_F(LaunchRun, AnAggregatorThatRefusesIsQuotedAndNothingStarts) {
+TEST_F(LaunchRun, RefusingAggregatorIsQuotedAndNoRankStarts) {
   LaunchPlan plan = plan_of({"echo working"});
   plan.own_aggregator = true;
   plan.aggregator = shell("the aggregator", "echo no such window >&2; exit 2");
@@ -113,7 +113,7 @@ TEST_F(LaunchRun, AnAggregatorThatRefusesIsQuotedAndNothingStarts) {
                                  HasSubstr("the aggregator ended with exit status 2")));
 }
 
-TEST_F(LaunchRun, AnAggregatorThatDiesEndsTheRanks) {
+TEST_F(LaunchRun, DyingAggregatorEndsTheRanks) {
   LaunchPlan plan = plan_of({kForEver});
   plan.own_aggregator = true;
   plan.aggregator = shell("the aggregator", "echo ready; kill -9 $$");
@@ -121,7 +121,7 @@ TEST_F(LaunchRun, AnAggregatorThatDiesEndsTheRanks) {
   EXPECT_THAT(err_.text(), HasSubstr("the aggregator ended with signal 9"));
 }
 
-TEST_F(LaunchRun, SignalsArePassedOn) {
+TEST_F(LaunchRun, ForwardsSignals) {
   // The child sends the signal to its parent, this process.
   EXPECT_EQ(run(plan_of({"trap 'echo told; exit 0' INT; kill -INT $PPID; while :; do :; done"})),
             128 + SIGINT);
@@ -129,7 +129,7 @@ TEST_F(LaunchRun, SignalsArePassedOn) {
   EXPECT_THAT(err_.text(), HasSubstr("passed on to the ranks"));
 }
 
-TEST_F(LaunchRun, AProgramThatIsNotThereIsNamed) {
+TEST_F(LaunchRun, ErrorNamesAMissingProgram) {
   LaunchPlan plan = plan_of({"true"});
   plan.ranks[0].program = "/no/such/program";
   EXPECT_EQ(run(plan), 127);

@@ -54,7 +54,7 @@ Packet packet_of(Bytes& bytes) {
 }
 const Endpoint kPeer = Endpoint::ipv4(9, 9);
 
-TEST(LiveCoreTest, ProcessesABurstThenTimersThenSends) {
+TEST(LiveCoreTest, RunsPacketsThenTimersThenSends) {
   io::InMemoryPort port({});
   Log log;
   LiveCore<Scribe> core(0, port.queue(0), Scribe(log, Instant::never()), {});
@@ -72,7 +72,7 @@ TEST(LiveCoreTest, ProcessesABurstThenTimersThenSends) {
   EXPECT_EQ(core.counters().packets, 2U);
 }
 
-TEST(LiveCoreTest, ABurstIsBounded) {
+TEST(LiveCoreTest, BurstIsBounded) {
   io::InMemoryPort port({});
   Log log;
   LiveCore<Scribe> core(0, port.queue(0), Scribe(log, Instant::never()), {});
@@ -85,7 +85,7 @@ TEST(LiveCoreTest, ABurstIsBounded) {
 
 // Packets that have already arrived must not look late: timers wait while full bursts come, but not
 // indefinitely.
-TEST(LiveCoreTest, TimersWaitForPacketsThatAreThere) {
+TEST(LiveCoreTest, TimersWaitForQueuedPackets) {
   io::InMemoryPort port({.rx_packets_max = 8192});
   Log log;
   LiveCore<Scribe> core(0, port.queue(0), Scribe(log, Instant::never()), {});
@@ -129,7 +129,7 @@ class TwoCores : public ::testing::Test {
   std::vector<std::unique_ptr<LiveCore<Scribe>>> cores_;
 };
 
-TEST_F(TwoCores, PacketOfAnotherCoreIsHandedOver) {
+TEST_F(TwoCores, HandsPacketsOverToTheirOwner) {
   ASSERT_TRUE(port_.inject(0, packet(1), kPeer));
   ASSERT_TRUE(port_.inject(0, packet(2), kPeer));
   EXPECT_EQ(cores_[0]->run_once(Instant()), 1U);
@@ -141,7 +141,7 @@ TEST_F(TwoCores, PacketOfAnotherCoreIsHandedOver) {
   EXPECT_EQ(cores_[1]->counters().packets, 1U);
 }
 
-TEST_F(TwoCores, FullMailboxIsCountedAndEmptiedByItsOwner) {
+TEST_F(TwoCores, CountsPacketsThatAFullMailboxRefuses) {
   constexpr uint32_t kPackets = Mailbox::kLaneBuffers + 20;
   for (uint32_t round = 1; round <= 3; round++) {
     for (uint32_t i = 0; i < kPackets; i++) ASSERT_TRUE(port_.inject(0, packet(1), kPeer));
@@ -154,7 +154,7 @@ TEST_F(TwoCores, FullMailboxIsCountedAndEmptiedByItsOwner) {
   }
 }
 
-TEST_F(TwoCores, PacketThatNoMailboxHoldsIsCounted) {
+TEST_F(TwoCores, CountsPacketsTooLargeForAMailbox) {
   ASSERT_TRUE(port_.inject(0, Bytes(kMailBytes + 1, std::byte{1}), kPeer));
   EXPECT_EQ(cores_[0]->run_once(Instant()), 0U);
   EXPECT_EQ(cores_[0]->counters().handover_full, 1U);
@@ -189,7 +189,7 @@ class HostileQueue final : public PortQueue {
   Bytes sent_first_bytes;
 };
 
-TEST(LiveCoreTest, MailIsNotFreedBeforeItIsForwarded) {
+TEST(LiveCoreTest, MailIsFreedAfterForwarding) {
   HostileQueue queue;
   std::vector<std::unique_ptr<Mailbox>> mailboxes;
   for (uint32_t i = 0; i < 2; i++) mailboxes.push_back(std::make_unique<Mailbox>(64U, 2, queue));
@@ -204,7 +204,7 @@ TEST(LiveCoreTest, MailIsNotFreedBeforeItIsForwarded) {
 
 // --- Trio-ML's owner ---
 
-TEST(Owner, IsReadFromTheMessageInAFrameToo) {
+TEST(Owner, OwnerIsReadFromPayloadsAndFrames) {
   Bytes payload(16);
   store_be<uint32_t>(payload.data() + 1, 128 * 3 + 5);  // block_id: the fourth run of 128.
   EXPECT_EQ(trio_ml::App::owner(payload, false, 4), 3U);
@@ -222,7 +222,7 @@ TEST(Owner, IsReadFromTheMessageInAFrameToo) {
   EXPECT_EQ(trio_ml::App::owner(in_frame("[fd00::1]:1", "[fd00::2]:12000"), true, 4), 3U);
 }
 
-TEST(Owner, WhatIsTooShortBelongsToTheFirstCore) {
+TEST(Owner, ShortPacketsBelongToTheFirstCore) {
   const Bytes bytes(100, std::byte{0xff});
   for (uint32_t size = 0; size < 100; size++) {
     const std::span<const std::byte> cut(bytes.data(), size);

@@ -111,7 +111,7 @@ INSTANTIATE_TEST_SUITE_P(
 
 // Steering is wrong on purpose: each packet goes to a random queue. A block's contributions arrive
 // at different cores, and only its owner adds them.
-TEST_P(LiveEngineTest, PacketsAtAnyQueueReachTheirOwner) {
+TEST_P(LiveEngineTest, PacketsReachTheirOwnerFromAnyQueue) {
   const uint64_t seed = testing::seed_from_env();
   SCOPED_TRACE(testing::replay_hint(seed));
   Prng prng(seed);
@@ -251,7 +251,7 @@ TEST(LiveEngineSleep, InspectAndStopWakeASleepingCore) {
   engine.stop();
 }
 
-TEST(LiveEngineSleep, DestructorStops) {
+TEST(LiveEngineSleep, DestructorStopsTheEngine) {
   SleepingPort port;
   LiveEngine<Idle> engine(port, std::vector<Idle>(1), {});
   engine.start();

@@ -49,7 +49,7 @@ TEST_F(LiveMachineTest, HeadIsAtMost192BytesOfThePacket) {
   EXPECT_EQ(machine_.head().size(), 20U);
 }
 
-TEST_F(LiveMachineTest, NothingLeavesBeforeFlush) {
+TEST_F(LiveMachineTest, PacketsLeaveAtFlush) {
   const Bytes payload = bytes_of(30, 1);
   const std::array<Endpoint, 2> both{kFirst, kSecond};
   machine_.send(payload, both);
@@ -88,7 +88,7 @@ TEST_F(LiveMachineTest, ReleasedPayloadMayBeChanged) {
 }
 
 // Packets that exceed one burst leave early, in order, and none is lost.
-TEST_F(LiveMachineTest, AnyNumberOfPacketsInABurst) {
+TEST_F(LiveMachineTest, SendsMorePacketsThanABurstHolds) {
   const Bytes payload = bytes_of(8, 9);
   const std::vector<Endpoint> many(1500, kSecond);
   machine_.send(payload, many);
@@ -123,7 +123,7 @@ TEST_F(LiveMachineTest, AccumulatesBigEndianGradients) {
   EXPECT_EQ(lanes[3], 77);
 }
 
-TEST_F(LiveMachineTest, XtxnsAreServedAtOnce) {
+TEST_F(LiveMachineTest, XtxnsCompleteImmediately) {
   uint64_t word = 1;
   const microcode::Xtxn request{microcode::XtxnKind::kFetchAndOp, &word, 8};
   EXPECT_EQ(LiveMachine::issue(request, [&] { return word++; }).await_resume(), 1U);
@@ -137,14 +137,14 @@ class LiveMachineOfFrames : public LiveMachineTest {
   LiveMachineOfFrames() : LiveMachineTest(PacketLayer::kFrame) {}
 };
 
-TEST_F(LiveMachineTest, DroppedPacketsAreCounted) {
+TEST_F(LiveMachineTest, CountsDroppedPackets) {
   machine_.drop(0);
   machine_.drop(7);
   EXPECT_EQ(machine_.counters().dropped, 2U);
   EXPECT_EQ(machine_.counters().forwarded, 0U);
 }
 
-TEST_F(LiveMachineOfFrames, ForwardedFrameIsSentFromWhereItLies) {
+TEST_F(LiveMachineOfFrames, ForwardsAFrameWithoutACopy) {
   ASSERT_TRUE(port_.inject(0, bytes_of(60, 3), Endpoint{}));
   std::array<Packet, 1> burst;
   ASSERT_EQ(port_.queue(0).receive(burst), 1U);

@@ -35,7 +35,7 @@ class MailboxTest : public ::testing::Test {
   std::array<Packet, kBurstPackets> burst_;
 };
 
-TEST_F(MailboxTest, PacketIsCopied) {
+TEST_F(MailboxTest, CopiesThePacket) {
   Bytes bytes(20, std::byte{7});
   ASSERT_TRUE(mailbox_.post(1, packet_of(bytes)));
   bytes.assign(20, std::byte{0});
@@ -61,7 +61,7 @@ TEST_F(MailboxTest, OwnerSeesABurstWhenItIsDelivered) {
   EXPECT_EQ(mailbox_.take(burst_), 0U);  // No packet twice.
 }
 
-TEST_F(MailboxTest, PacketThatIsTooLargeIsRefused) {
+TEST_F(MailboxTest, RefusesAnOversizedPacket) {
   Bytes largest(kBufferBytes);
   EXPECT_TRUE(mailbox_.post(1, packet_of(largest)));
   Bytes larger(kBufferBytes + 1);
@@ -83,7 +83,7 @@ TEST_F(MailboxTest, FullLaneRefusesUntilTakenPacketsAreFreed) {
   EXPECT_FALSE(mailbox_.post(1, packet_of(bytes)));
 }
 
-TEST_F(MailboxTest, BusyLaneDoesNotHinderOthers) {
+TEST_F(MailboxTest, BusyLaneDoesNotBlockOthers) {
   Bytes first(8, std::byte{1});
   Bytes second(8, std::byte{2});
   ASSERT_TRUE(mailbox_.post(2, packet_of(second)));
@@ -102,7 +102,7 @@ TEST_F(MailboxTest, BusyLaneDoesNotHinderOthers) {
 
 // Each poster numbers its packets. The owner sees every accepted packet, unchanged and in the
 // poster's order.
-TEST_F(MailboxTest, ManyPostersOneOwner) {
+TEST_F(MailboxTest, OneOwnerReceivesFromManyPosters) {
   constexpr uint32_t kPosters = kCores;
   constexpr uint32_t kPackets = 20'000;
   std::atomic<uint32_t> running{kPosters};

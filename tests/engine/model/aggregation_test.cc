@@ -79,7 +79,7 @@ std::map<uint32_t, std::vector<std::byte>> live_results(const AggregationConfig&
   return results;
 }
 
-TEST(PfeAggregation, ResultsAreTheLiveMachinesBitForBit) {
+TEST(PfeAggregation, ResultsMatchTheLiveMachineBitForBit) {
   AggregationConfig config;
   config.window = 8;
   config.gradients = 250;
@@ -126,7 +126,7 @@ TEST(PfeAggregation, ElidedPayloadsTakeTheSameTime) {
 
 // --- Stragglers ---------------------------------------------------------------------------------
 
-TEST(PfeAggregation, TimerThreadsEndBlocksThatAged) {
+TEST(PfeAggregation, TimerThreadsExpireOldBlocks) {
   for (const Fidelity fidelity : kBoth) {
     AggregationConfig config;
     config.parameters.fidelity = fidelity;
@@ -163,7 +163,7 @@ Report figure_15(uint32_t gradients, Fidelity fidelity) {
   return bed.pfe().report();
 }
 
-TEST(PfeFigure15, LatencyIsWhatWasCalibratedAndTheRateLevelsOff) {
+TEST(PfeFigure15, LatencyMatchesCalibrationAndTheRateLevelsOff) {
   for (const Fidelity fidelity : kBoth) {
     // Source: Trio paper §6.3, 30 us with 64 gradients and 200 us with 1024.
     EXPECT_NEAR(in_us(figure_15(64, fidelity).adding.mean), 30, 3);
@@ -178,7 +178,7 @@ TEST(PfeFigure15, LatencyIsWhatWasCalibratedAndTheRateLevelsOff) {
   }
 }
 
-TEST(PfeFigure15, InstructionsAreThePapers) {
+TEST(PfeFigure15, InstructionCountsMatchThePaper) {
   const Report report = figure_15(1024, Fidelity::kBurst);
   EXPECT_NEAR(report.instructions_per_gradient, 1.2, 0.05);  // §6.3.
   EXPECT_NEAR(report.program_instructions, 60, 6);           // §6.3.
@@ -205,7 +205,7 @@ WindowPoint figure_16(uint32_t gradients, uint32_t window, Fidelity fidelity, ui
   return {in_us(report.adding.mean), bed.adds_per_s(), bottleneck(report)};
 }
 
-TEST(PfeFigure16, ThroughputSaturatesAtTheEnginesAndLatencyGoesOn) {
+TEST(PfeFigure16, ThroughputSaturatesAtTheEnginesAndLatencyGrows) {
   double latency_before = 0;
   double rate_before = 0;
   for (const uint32_t window : {1U, 16U, 256U, 1024U, 2048U}) {
@@ -236,7 +236,7 @@ TEST(PfeFidelity, BurstStaysNearExact) {
   }
 }
 
-TEST(PfeTrain, SixteenPacketsAtOnceAreNearSixteenPackets) {
+TEST(PfeTrain, TrainOfSixteenStaysNearSinglePackets) {
   // Stated in docs/model.md: latency and throughput within 10 % where the window is at least 16
   // trains.
   for (const uint32_t window : {256U, 1024U}) {

@@ -23,7 +23,7 @@ TEST(AvailabilityDispatch, SpreadsOverIdlePpesFirst) {
   EXPECT_EQ(dispatch.busy_count(), 6U);
 }
 
-TEST(AvailabilityDispatch, LeastLoadedComesFirst) {
+TEST(AvailabilityDispatch, ChoosesTheLeastLoadedFirst) {
   AvailabilityDispatch dispatch({.ppe_count = 3, .threads_each = 2});
   for (int i = 0; i < 6; i++) EXPECT_TRUE(dispatch.start().has_value());
   dispatch.finish({1, 0});
@@ -38,7 +38,7 @@ TEST(AvailabilityDispatch, LeastLoadedComesFirst) {
   EXPECT_EQ(dispatch.start(), std::nullopt);
 }
 
-TEST(AvailabilityDispatchDeathTest, EndingAnIdleThreadStops) {
+TEST(AvailabilityDispatchDeathTest, RejectsEndingAnIdleThread) {
   AvailabilityDispatch dispatch({.ppe_count = 2, .threads_each = 2});
   EXPECT_DEATH(dispatch.finish({0, 0}), "busy_");
   EXPECT_DEATH(dispatch.finish({2, 0}), "ppe_count");
@@ -57,7 +57,7 @@ std::optional<uint32_t> expected_ppe(const AvailabilityDispatch& dispatch, uint3
   return best;
 }
 
-TEST(AvailabilityDispatch, RandomUseMatchesTheRule) {
+TEST(AvailabilityDispatch, RandomUseMatchesModel) {
   const uint64_t seed = testing::seed_from_env();
   SCOPED_TRACE(testing::replay_hint(seed));
   Prng prng(seed);

@@ -40,7 +40,7 @@ class MemoryTimingTest : public ::testing::TestWithParam<Fidelity> {
   MemoryTiming timing_;
 };
 
-TEST_P(MemoryTimingTest, SramReadTakesItsLatencyAndACycleForEach8Bytes) {
+TEST_P(MemoryTimingTest, SramReadTakesLatencyAndACyclePer8Bytes) {
   const std::byte* word = allocate(memory::Range::kSram);
   EXPECT_EQ(ns({XtxnKind::kRead, word, 8}, 1000), 71);
   EXPECT_EQ(ns({XtxnKind::kRead, word, 64}, 2000), 78);
@@ -48,7 +48,7 @@ TEST_P(MemoryTimingTest, SramReadTakesItsLatencyAndACycleForEach8Bytes) {
   EXPECT_EQ(ns({XtxnKind::kFetchAndOp, word, 4}, 4000), 71);  // Part of a word costs a whole word.
 }
 
-TEST_P(MemoryTimingTest, DramMissesThenHitsItsCache) {
+TEST_P(MemoryTimingTest, DramAccessMissesThenHitsTheCache) {
   const std::byte* word = allocate(memory::Range::kDram);
   EXPECT_EQ(ns({XtxnKind::kRead, word, 8}, 1000), 351);
   EXPECT_EQ(ns({XtxnKind::kRead, word, 8}, 2000), 71);
@@ -60,20 +60,20 @@ TEST_P(MemoryTimingTest, DramMissesThenHitsItsCache) {
   EXPECT_EQ(timing_.counters().cache_misses, 3U);
 }
 
-TEST_P(MemoryTimingTest, AddTakesTwoCyclesForEachLane) {
+TEST_P(MemoryTimingTest, AddTakesTwoCyclesPerLane) {
   const std::byte* lanes = allocate(memory::Range::kSram);
   EXPECT_EQ(add_ns(lanes, 64, 1000), 70 + 32);
   EXPECT_EQ(add_ns(lanes, 4, 2000), 70 + 4);  // The smallest request has 8 bytes.
 }
 
-TEST_P(MemoryTimingTest, RequestsOverSeveralEnginesRunSideBySide) {
+TEST_P(MemoryTimingTest, RequestsToSeveralEnginesRunInParallel) {
   const std::byte* bytes = allocate(memory::Range::kSram, 256);
   EXPECT_EQ(ns({XtxnKind::kRead, bytes, 256}, 1000), 78);  // Four times 64 bytes on four engines.
   EXPECT_EQ(timing_.counters().requests, 4U);
   EXPECT_EQ(ns({XtxnKind::kRead, bytes + 32, 64}, 2000), 74);  // 32 bytes on each of two.
 }
 
-TEST_P(MemoryTimingTest, HashOperationsPayTheirBucketFirst) {
+TEST_P(MemoryTimingTest, HashOperationsReadTheirBucketFirst) {
   const std::byte* record = allocate(memory::Range::kSram, 1024);
   EXPECT_EQ(ns({XtxnKind::kHashLookup, record, 8}, 1000), 70 + 71);
   // A scan: 64 records of 8 bytes, so 512 bytes over four engines: two requests of 8 cycles each.
@@ -82,7 +82,7 @@ TEST_P(MemoryTimingTest, HashOperationsPayTheirBucketFirst) {
   EXPECT_EQ(ns({XtxnKind::kHashScan, record, 8}, 2000), 70 + 70 + cycles);
 }
 
-TEST_P(MemoryTimingTest, TargetsOutsideSharedMemoryLieInSramByOrderOfUse) {
+TEST_P(MemoryTimingTest, TargetsOutsideSharedMemoryGetSramInOrderOfUse) {
   std::array<uint64_t, 3> counters{};
   EXPECT_EQ(ns({XtxnKind::kCounterIncrement, &counters[2], 16}, 1000), 72);
   EXPECT_EQ(ns({XtxnKind::kCounterIncrement, &counters[0], 16}, 1000), 72);  // Another bank.
@@ -96,7 +96,7 @@ TEST_P(MemoryTimingTest, TailReadsDoNotTouchBanks) {
   EXPECT_EQ(timing_.counters().requests, 0U);
 }
 
-TEST_P(MemoryTimingTest, TrainTakesTheBanksTimeOfAllButWaitsForOne) {
+TEST_P(MemoryTimingTest, TrainOccupiesTheBankForAllAndWaitsForOne) {
   const std::byte* lanes = allocate(memory::Range::kSram);
   const Instant at(nanoseconds(1000));
   EXPECT_EQ(in_nanoseconds(timing_.access(RmwKind::kAdd, lanes, 64, at, 8).done_at - at), 102);
@@ -104,7 +104,7 @@ TEST_P(MemoryTimingTest, TrainTakesTheBanksTimeOfAllButWaitsForOne) {
   EXPECT_EQ(timing_.counters().requests, 8U);
 }
 
-TEST_P(MemoryTimingTest, BackpressureBeginsWhenTheBanksQueueIsFull) {
+TEST_P(MemoryTimingTest, BackpressureBeginsAtAFullBankQueue) {
   const std::byte* lanes = allocate(memory::Range::kSram);
   const Instant at(nanoseconds(655'360));  // The start of a slot.
   EXPECT_EQ(timing_.backpressure(lanes, at), Duration());
@@ -122,7 +122,7 @@ INSTANTIATE_TEST_SUITE_P(Both, MemoryTimingTest,
                          });
 
 using ExactMemoryTiming = MemoryTimingTest;
-TEST_P(ExactMemoryTiming, OneBankServesInOrderOfArrival) {
+TEST_P(ExactMemoryTiming, BankServesInOrderOfArrival) {
   const std::byte* lanes = allocate(memory::Range::kSram);
   // Each is 32 cycles long; the second arrives 10 ns after the first and waits 22, the third 44.
   EXPECT_EQ(add_ns(lanes, 64, 1000), 102);

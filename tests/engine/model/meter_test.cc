@@ -19,12 +19,12 @@ LatencyParts parts_of(Duration tail, Duration dispatch = Duration()) {
   return parts;
 }
 
-TEST(LatencyHistogram, NothingIsZero) {
+TEST(LatencyHistogram, EmptyHistogramIsZero) {
   EXPECT_EQ(LatencyHistogram().summary().count, 0U);
   EXPECT_EQ(LatencyHistogram().summary().p99, Duration());
 }
 
-TEST(LatencyHistogram, WeightsAndParts) {
+TEST(LatencyHistogram, MeansFollowWeightsAndParts) {
   LatencyHistogram histogram;
   histogram.add(parts_of(nanoseconds(100)), 3);
   histogram.add(parts_of(nanoseconds(200), nanoseconds(300)), 1);
@@ -65,7 +65,7 @@ TEST(LatencyHistogram, PercentilesAreWithinThreePercent) {
   EXPECT_EQ(summary.mean.ticks(), std::accumulate(all.begin(), all.end(), int64_t{0}) / 10'000);
 }
 
-TEST(OccupancySeries, WorkIsSpreadOverItsTime) {
+TEST(OccupancySeries, SpreadsWorkOverItsDuration) {
   OccupancySeries series{Instant()};
   // 100 us bins. 20 us of work evenly from 50 us to 250 us: 5, 10, 5.
   series.add(Instant(microseconds(50)), Instant(microseconds(250)), microseconds(20));
@@ -73,7 +73,7 @@ TEST(OccupancySeries, WorkIsSpreadOverItsTime) {
   EXPECT_EQ(bins, (std::vector<Duration>{microseconds(5), microseconds(10), microseconds(5)}));
 }
 
-TEST(OccupancySeries, BinsBecomeWiderAndKeepTheSum) {
+TEST(OccupancySeries, WiderBinsKeepTheSum) {
   OccupancySeries series{Instant()};
   Duration sum;
   for (int64_t at_us = 0; at_us < 100'000; at_us += 7) {

@@ -25,7 +25,7 @@ class ModelMachineTest : public ::testing::TestWithParam<Fidelity> {
   ScriptBed bed_{small_machine(GetParam())};
 };
 
-TEST_P(ModelMachineTest, InstructionsTakeThePipelinesDepth) {
+TEST_P(ModelMachineTest, InstructionTakesThePipelineDepth) {
   bed_.scripts.steps[1] = {{.kind = Kind::kInstruction, .count = 3}, {.kind = Kind::kNote}};
   bed_.arrive(1);
   bed_.run();
@@ -83,7 +83,7 @@ TEST_P(ModelMachineTest, PostsDoNotWait) {
   EXPECT_EQ(bed_.pfe().report().memory_requests, 1U);
 }
 
-TEST_P(ModelMachineTest, FullBankStallsWhoeverPostsMore) {
+TEST_P(ModelMachineTest, FullBankStallsFurtherPosts) {
   auto* words = bed_.allocate<uint64_t>(Range::kSram);
   const Step post{.kind = Kind::kPost, .xtxn = XtxnKind::kWrite, .target = words, .size_bytes = 64};
   bed_.scripts.steps[1] = std::vector<Step>(100, post);
@@ -107,7 +107,7 @@ std::vector<std::byte> gradients_packet(uint8_t script, uint32_t count) {
   return bytes;
 }
 
-TEST_P(ModelMachineTest, AddLoopIsThePapersChunkLoop) {
+TEST_P(ModelMachineTest, AddLoopMatchesThePapersChunkLoop) {
   auto* lanes = bed_.allocate<int32_t>(Range::kSram, 64);
   bed_.scripts.steps[1] = {{.kind = Kind::kAdd, .count = 64, .target = lanes},
                            {.kind = Kind::kNote}};
@@ -126,7 +126,7 @@ TEST_P(ModelMachineTest, AddLoopIsThePapersChunkLoop) {
   EXPECT_EQ(report.adding.parts_mean.sum(), report.adding.mean);
 }
 
-TEST_P(ModelMachineTest, ElidedPayloadTakesTheSameTimeAndTouchesNothing) {
+TEST_P(ModelMachineTest, ElidedPayloadTakesTheSameTimeAndWritesNothing) {
   auto* lanes = bed_.allocate<int32_t>(Range::kSram, 64);
   bed_.scripts.steps[1] = {{.kind = Kind::kAdd, .count = 64, .target = lanes},
                            {.kind = Kind::kNote},
@@ -144,7 +144,7 @@ TEST_P(ModelMachineTest, ElidedPayloadTakesTheSameTimeAndTouchesNothing) {
   EXPECT_EQ(bed_.left[0].stored.size(), kHeadBytes);
 }
 
-TEST_P(ModelMachineTest, ResultLoopWorksIn256Bytes) {
+TEST_P(ModelMachineTest, ResultLoopWritesChunksOf256Bytes) {
   auto* lanes = bed_.allocate<int32_t>(Range::kSram, 128);
   std::iota(lanes, lanes + 128, 1);
   bed_.scripts.steps[1] = {{.kind = Kind::kFinish, .count = 128, .target = lanes},
@@ -183,7 +183,7 @@ INSTANTIATE_TEST_SUITE_P(Both, ModelMachineTest,
                            return param.param == Fidelity::kExact ? "Exact" : "Burst";
                          });
 
-TEST(ModelMachineExact, TwoThreadsAtOneBankAreServedInOrderOfArrival) {
+TEST(ModelMachineExact, BankServesTwoThreadsInOrderOfArrival) {
   ScriptBed bed(small_machine(Fidelity::kExact));
   auto* lanes = bed.allocate<int32_t>(Range::kSram, 16);
   // Both add to the same 16 lanes; the second thread is one instruction behind.

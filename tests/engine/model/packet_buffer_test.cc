@@ -123,7 +123,7 @@ TEST(PacketBuffer, FullBufferRefusesAndCounts) {
   EXPECT_TRUE(buffer.store(Bytes(10)).has_value());
 }
 
-TEST(PacketBuffer, TooLongIsRefusedAndCounts) {
+TEST(PacketBuffer, OversizedPacketIsRefusedAndCounted) {
   PacketBuffer buffer(kSmall);
   EXPECT_FALSE(buffer.store(Bytes(1001)).has_value());
   EXPECT_EQ(buffer.counters().refused_too_long, 1U);
@@ -136,7 +136,7 @@ TEST(PacketBuffer, TooLongIsRefusedAndCounts) {
   EXPECT_EQ(buffer.counters().refused_too_long, 2U);
 }
 
-TEST(PacketBufferDeathTest, WrongUseStops) {
+TEST(PacketBufferDeathTest, RejectsWrongUse) {
   PacketBuffer buffer(kSmall);
   const auto packet = buffer.store(Bytes(300));
   ASSERT_TRUE(packet.has_value());

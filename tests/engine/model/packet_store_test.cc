@@ -8,7 +8,7 @@
 namespace tributary::engine {
 namespace {
 
-TEST(PacketStore, KeepsShortAndLongPacketsApart) {
+TEST(PacketStore, StoresShortAndLongPacketsSeparately) {
   PacketStore store(2, 1000);
   const std::vector<std::byte> head(kHeadBytes, std::byte{1});
   const std::vector<std::byte> whole(kHeadBytes + 1, std::byte{2});

@@ -12,7 +12,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-TEST(Parameters, DefaultsAreTheTestbedsGeneration) {
+TEST(Parameters, DefaultsMatchTheTestbedsGeneration) {
   const auto fifth = preset(5);
   ASSERT_TRUE(fifth.has_value());
   EXPECT_EQ(parameter_rows(*fifth).size(), parameter_rows(Parameters()).size());
@@ -22,7 +22,7 @@ TEST(Parameters, DefaultsAreTheTestbedsGeneration) {
   EXPECT_TRUE(check(Parameters()).has_value());
 }
 
-TEST(Parameters, PresetsHaveWhatThePaperStates) {
+TEST(Parameters, PresetsMatchThePaper) {
   EXPECT_EQ(preset(1)->ppe_count, 16U);                 // §8.
   EXPECT_EQ(preset(6)->ppe_count, 160U);                // §8.
   EXPECT_EQ(preset(5)->rmw_engine_count, 12U);          // §6.3.
@@ -47,7 +47,7 @@ TEST(Parameters, UnknownGenerationIsRefused) {
   EXPECT_FALSE(preset(7).has_value());
 }
 
-TEST(Parameters, SetByName) {
+TEST(Parameters, SetsParametersByName) {
   Parameters p;
   ASSERT_TRUE(set_parameter(p, "ppe_count", 8).has_value());
   ASSERT_TRUE(set_parameter(p, "tail_read_latency_ns", 12.5).has_value());
@@ -59,7 +59,7 @@ TEST(Parameters, SetByName) {
   }
 }
 
-TEST(Parameters, RefusalsNameKeyValueAndWhatIsAllowed) {
+TEST(Parameters, RefusalsNameKeyValueAndAllowedValues) {
   Parameters p;
   EXPECT_THAT(set_parameter(p, "ppes", 1).error().text, HasSubstr("ppes is not a parameter"));
   EXPECT_THAT(set_parameter(p, "ppe_count", 0).error().text,
@@ -71,7 +71,7 @@ TEST(Parameters, RefusalsNameKeyValueAndWhatIsAllowed) {
   EXPECT_EQ(p.ppe_count, Parameters().ppe_count);
 }
 
-TEST(Parameters, CheckRefusesNumbersThatDoNotGoTogether) {
+TEST(Parameters, CheckRefusesInconsistentNumbers) {
   Parameters p;
   p.dram_cache_bytes = 3 << 20;
   EXPECT_THAT(check(p).error().text, HasSubstr("powers of two"));

@@ -52,7 +52,7 @@ TEST_P(PfeTest, PacketsWaitInOrderWhenNoThreadIsFree) {
   EXPECT_EQ(bed.pfe().packets_inside(), 0U);
 }
 
-TEST_P(PfeTest, IngressTakesItsTimeButNoThread) {
+TEST_P(PfeTest, IngressTakesTimeButNoThread) {
   Parameters p = one_thread();
   p.ingress_latency = microseconds(2);
   ScriptBed bed(p);
@@ -79,7 +79,7 @@ TEST_P(PfeTest, FullPacketBufferDropsAndCounts) {
   EXPECT_EQ(report.packet_buffer_peak, 4U);
 }
 
-TEST_P(PfeTest, PacketsOfOneFlowLeaveInOrderOthersDoNotWait) {
+TEST_P(PfeTest, OnlyPacketsOfOneFlowLeaveInOrder) {
   ScriptBed bed(small_machine(GetParam()));
   auto* payload = bed.allocate<uint64_t>(Range::kSram);
   const Step send{.kind = Kind::kSend, .count = 8, .target = payload};
@@ -99,7 +99,7 @@ TEST_P(PfeTest, PacketsOfOneFlowLeaveInOrderOthersDoNotWait) {
   EXPECT_EQ(bed.pfe().report().latency.parts_mean[LatencyPart::kReorder], nanoseconds(80) / 3);
 }
 
-TEST_P(PfeTest, ConsumedPacketsHoldNobodyBack) {
+TEST_P(PfeTest, ConsumedPacketsDelayNoOtherPacket) {
   ScriptBed bed(small_machine(GetParam()));
   auto* payload = bed.allocate<uint64_t>(Range::kSram);
   bed.scripts.steps[1] = {{.kind = Kind::kInstruction}};  // Ends without sending.
@@ -112,7 +112,7 @@ TEST_P(PfeTest, ConsumedPacketsHoldNobodyBack) {
   EXPECT_EQ(bed.left[0].at, Instant(nanoseconds(20)));
 }
 
-TEST_P(PfeTest, TimersGetTheNextFreeThreadAndCompete) {
+TEST_P(PfeTest, TimersCompeteForFreeThreads) {
   Scripts scripts;
   scripts.timer_due = Instant(nanoseconds(50));
   scripts.timer_threads = 2;
@@ -131,7 +131,7 @@ TEST_P(PfeTest, TimersGetTheNextFreeThreadAndCompete) {
   EXPECT_EQ(bed.pfe().report().timer_threads, 2U);
 }
 
-TEST_P(PfeTest, TrainTakesThreadsForAllItsPackets) {
+TEST_P(PfeTest, TrainOccupiesThreadsForAllItsPackets) {
   ScriptBed bed(small_machine(GetParam()));  // Four threads.
   bed.scripts.steps[1] = {{.kind = Kind::kNote}, {.kind = Kind::kInstruction, .count = 10}};
   bed.arrive(1, 64, 1, /*train=*/3);
@@ -146,7 +146,7 @@ TEST_P(PfeTest, TrainTakesThreadsForAllItsPackets) {
   EXPECT_EQ(report.latency.count, 7U);
 }
 
-TEST_P(PfeTest, ResetStartsCountingAnew) {
+TEST_P(PfeTest, ResetClearsTheCounters) {
   ScriptBed bed(small_machine(GetParam()));
   bed.scripts.steps[1] = {{.kind = Kind::kInstruction}, {.kind = Kind::kDrop}};
   bed.arrive(1);
@@ -203,7 +203,7 @@ std::vector<std::byte> frame_of(uint16_t ether_type, uint8_t version_and_words) 
   return frame;
 }
 
-TEST(PfeFilter, ForwardsPlainIpDropsAndCountsTheRest) {
+TEST(PfeFilter, ForwardsPlainIpAndDropsTheRest) {
   for (const Fidelity fidelity : {Fidelity::kExact, Fidelity::kBurst}) {
     EventCore core;
     auto memory = *memory::SharedMemory::create({});

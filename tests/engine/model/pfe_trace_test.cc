@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Method: scripts of a few steps on the small machine, with every event and time worked out by
 // hand. Then random scripts, to check that a trace changes nothing.
-#include "base/trace.h"
-
 #include <gtest/gtest.h>
 
 #include <string>
@@ -57,7 +55,7 @@ class Words final : public TraceWords {
 
 class TraceTest : public ::testing::TestWithParam<Fidelity> {};
 
-TEST_P(TraceTest, APacketsWayIsToldStepByStep) {
+TEST_P(TraceTest, TracesEachStepOfAPacket) {
   ScriptBed bed(small_machine(GetParam()));
   Kept kept;
   Words words;
@@ -86,7 +84,7 @@ TEST_P(TraceTest, APacketsWayIsToldStepByStep) {
   EXPECT_EQ(*kept.events[6].find("instructions"), TraceValue(uint64_t{2}));
 }
 
-TEST_P(TraceTest, PostsDropsAndRefusalsAreTold) {
+TEST_P(TraceTest, TracesPostsDropsAndRefusals) {
   Parameters p = small_machine(GetParam());
   p.packet_buffer_packets = 1;
   ScriptBed bed(p);
@@ -110,7 +108,7 @@ TEST_P(TraceTest, PostsDropsAndRefusalsAreTold) {
   EXPECT_EQ(*kept.events[4].find("wants_reply"), TraceValue(false));
 }
 
-TEST_P(TraceTest, TimersAndPacketsHeldForOrder) {
+TEST_P(TraceTest, TracesTimersAndPacketsHeldForOrder) {
   Scripts scripts;
   scripts.timer_due = Instant(nanoseconds(5));
   scripts.timer_steps = {{.kind = Kind::kInstruction}};
@@ -136,7 +134,7 @@ TEST_P(TraceTest, TimersAndPacketsHeldForOrder) {
   EXPECT_EQ(*kept.events[14].find("inside"), TraceValue(nanoseconds(30)));
 }
 
-TEST_P(TraceTest, TheInsideAtOneMoment) {
+TEST_P(TraceTest, SnapshotShowsThreadsAndQueues) {
   Parameters p = small_machine(GetParam());
   p.ppe_count = 1;
   ScriptBed bed(p);  // One PPE with two threads.
@@ -169,7 +167,7 @@ TEST_P(TraceTest, TheInsideAtOneMoment) {
   EXPECT_TRUE(bed.pfe().view(bed.core.now(), words).threads.empty());
 }
 
-TEST_P(TraceTest, BanksShowTheWorkBeforeThem) {
+TEST_P(TraceTest, SnapshotShowsTheBacklogOfBanks) {
   ScriptBed bed(small_machine(GetParam()));
   const Words words;
   auto* lanes = bed.allocate<int32_t>(Range::kSram);
@@ -219,7 +217,7 @@ std::vector<int64_t> outcome_of(Fidelity fidelity, uint64_t seed, TraceSink* sin
   return outcome;
 }
 
-TEST_P(TraceTest, LookingChangesNothing) {
+TEST_P(TraceTest, TracingChangesNoResult) {
   const uint64_t seed = testing::seed_from_env();
   SCOPED_TRACE(::testing::Message() << "replay with TRIB_TEST_SEED=" << seed);
   Prng prng(seed);

@@ -45,7 +45,7 @@ TEST(ReorderEngine, EarlierPacketsOfTheFlowLeaveFirst) {
   EXPECT_EQ(engine.counters().left, 4U);
 }
 
-TEST(ReorderEngine, DroppedPacketHoldsItsPlaceOnlyUntilItsThreadEnds) {
+TEST(ReorderEngine, DroppedPacketKeepsItsPlaceUntilItsThreadEnds) {
   ReorderEngine engine({.packet_count = 8, .queue_count = 4});
   const auto a = engine.arrive(1);
   const auto b = engine.arrive(1);
@@ -79,7 +79,7 @@ TEST(ReorderEngine, FullEngineRefusesAndCounts) {
   EXPECT_TRUE(engine.arrive(2).has_value());
 }
 
-TEST(ReorderEngineDeathTest, FinishingTwiceStops) {
+TEST(ReorderEngineDeathTest, RejectsFinishingTwice) {
   ReorderEngine engine({.packet_count = 2, .queue_count = 1});
   const auto a = engine.arrive(1);
   const auto b = engine.arrive(1);

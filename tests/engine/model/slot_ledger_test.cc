@@ -13,12 +13,12 @@ namespace {
 
 constexpr Duration kWidth = SlotLedger::kSlotWidth;
 
-TEST(SlotLedger, EmptyResourceIsThereAtOnce) {
+TEST(SlotLedger, EmptyResourceIsAvailableAtOnce) {
   SlotLedger ledger;
   EXPECT_EQ(ledger.reserve(Instant(nanoseconds(100)), nanoseconds(30)), Instant(nanoseconds(130)));
 }
 
-TEST(SlotLedger, FullSlotSendsWorkToTheNextOne) {
+TEST(SlotLedger, FullSlotDefersWorkToTheNextOne) {
   SlotLedger ledger;
   const Instant start{Duration()};
   EXPECT_EQ(ledger.reserve(start, kWidth), start + kWidth);
@@ -28,7 +28,7 @@ TEST(SlotLedger, FullSlotSendsWorkToTheNextOne) {
   EXPECT_EQ(ledger.reserve(start, kWidth * 2), start + kWidth * 3 + nanoseconds(10));
 }
 
-TEST(SlotLedger, TimeLeftBeforeOthersReservationsIsUsed) {
+TEST(SlotLedger, UsesTimeBeforeLaterReservations) {
   SlotLedger ledger;
   const Instant start{Duration()};
   // A reservation ten slots ahead does not delay this one.
@@ -36,7 +36,7 @@ TEST(SlotLedger, TimeLeftBeforeOthersReservationsIsUsed) {
   EXPECT_EQ(ledger.reserve(start, nanoseconds(10)), start + nanoseconds(10));
 }
 
-TEST(SlotLedger, BeyondTheRingIsCounted) {
+TEST(SlotLedger, CountsReservationsBeyondTheRing) {
   SlotLedger ledger;
   const Instant start{Duration()};
   for (uint32_t i = 0; i <= SlotLedger::kSlots; i++) (void)ledger.reserve(start, kWidth);

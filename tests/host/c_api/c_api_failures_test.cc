@@ -40,7 +40,7 @@ JoinFailure failed_join(const std::string& url) {
 
 // --- Arguments ---
 
-TEST(CApiFailures, ArgumentsThatAreNotAllowedAreNamed) {
+TEST(CApiFailures, ErrorNamesABadArgument) {
   const Server server(1);
   const std::vector<Rank> ranks = join_all(server.local(), 1);
   alignas(4) std::array<float, 2> tensor{1, 2};
@@ -85,13 +85,13 @@ TEST(CApiFailures, ArgumentsThatAreNotAllowedAreNamed) {
   EXPECT_THAT(tensor, ::testing::ElementsAre(1, 2));
 }
 
-TEST(CApiFailures, TextsBelongToTheirThread) {
+TEST(CApiFailures, ErrorTextsArePerThread) {
   EXPECT_EQ(tributary_wait(nullptr, 0), TRIBUTARY_INVALID);
   std::thread([] { EXPECT_STREQ(tributary_error_text(), ""); }).join();
   EXPECT_STREQ(tributary_error_text(), "operation is NULL");
 }
 
-TEST(CApiFailures, OverlapWithWhatIsOnItsWayIsRefused) {
+TEST(CApiFailures, RefusesOverlapWithAPendingOperation) {
   const Server server(2);
   const std::vector<Rank> ranks = join_all(server.local(), 2);
   std::vector<float> tensor(1000, 1.0F);
@@ -131,7 +131,7 @@ TEST(CApiFailures, OverlapWithWhatIsOnItsWayIsRefused) {
 
 // --- Joining ---
 
-TEST(CApiFailures, JoinsThatFailSayWhy) {
+TEST(CApiFailures, FailedJoinStatesTheReason) {
   EXPECT_EQ(failed_join("tributary://127.0.0.1:1?rank=0&world=1&colour=red").status,
             TRIBUTARY_INVALID);
   EXPECT_THAT(failed_join("tributary://[::g]:1?rank=0&world=1").text, HasSubstr("::g"));
@@ -177,7 +177,7 @@ void expect_mismatch(std::vector<A> first, int32_t first_type, std::vector<B> se
   EXPECT_THAT(tributary_error_text(), HasSubstr("all ranks must make"));
 }
 
-TEST(CApiFailures, ASumHereAndAMeanThereIsAMismatchOnEveryRank) {
+TEST(CApiFailures, SumAndMeanCauseAMismatchOnEveryRank) {
   const std::vector<float> floats(150);
   const std::vector<int32_t> integers(150);
   const std::vector<uint16_t> halves(150);
@@ -186,7 +186,7 @@ TEST(CApiFailures, ASumHereAndAMeanThereIsAMismatchOnEveryRank) {
   expect_mismatch(halves, TRIBUTARY_BFLOAT16, halves, TRIBUTARY_BFLOAT16, TRIBUTARY_MEAN);
 }
 
-TEST(CApiFailures, LengthsThatDifferAreAMismatchOnEveryRank) {
+TEST(CApiFailures, DifferentLengthsCauseAMismatchOnEveryRank) {
   using Floats = std::vector<float>;
   expect_mismatch(Floats(50), TRIBUTARY_FLOAT32, Floats(51), TRIBUTARY_FLOAT32);
   expect_mismatch(Floats(100), TRIBUTARY_FLOAT32, Floats(5000), TRIBUTARY_FLOAT32);
@@ -195,7 +195,7 @@ TEST(CApiFailures, LengthsThatDifferAreAMismatchOnEveryRank) {
                   TRIBUTARY_INT32);
 }
 
-TEST(CApiFailures, TypesThatDifferAreAMismatchOnEveryRank) {
+TEST(CApiFailures, DifferentTypesCauseAMismatchOnEveryRank) {
   const std::vector<float> floats(150);
   const std::vector<int32_t> integers(150);
   const std::vector<uint16_t> halves(150);
@@ -205,7 +205,7 @@ TEST(CApiFailures, TypesThatDifferAreAMismatchOnEveryRank) {
   expect_mismatch(halves, TRIBUTARY_BFLOAT16, integers, TRIBUTARY_INT32);
 }
 
-TEST(CApiFailures, WhatDoesNotFitIsToldAndTheNextOneWorks) {
+TEST(CApiFailures, OverflowIsReportedAndTheNextOperationSucceeds) {
   const Server server(2);
   const std::vector<Rank> ranks = join_all(server.local(), 2, "&format=fixed&scale=1e8");
   const auto both = [&ranks](float first, float second) {
@@ -222,7 +222,7 @@ TEST(CApiFailures, WhatDoesNotFitIsToldAndTheNextOneWorks) {
   EXPECT_EQ(both(1.0F, 2.0F).first, TRIBUTARY_OK);
 }
 
-TEST(CApiFailures, AMissingPeerIsNamedAndTheCommunicatorIsFinished) {
+TEST(CApiFailures, MissingPeerIsNamedAndEndsTheCommunicator) {
   const Server server(3);
   const std::vector<Rank> ranks = join_all(server.local(), 3, "", kShortMs);
   std::vector<std::vector<float>> tensors(3, std::vector<float>(10, 1.0F));
@@ -238,7 +238,7 @@ TEST(CApiFailures, AMissingPeerIsNamedAndTheCommunicatorIsFinished) {
   EXPECT_EQ(wait(late), TRIBUTARY_PEER_MISSING);
 }
 
-TEST(CApiFailures, APeerThatLeavesIsNamed) {
+TEST(CApiFailures, ErrorNamesALeavingPeer) {
   const Server server(2);
   const std::vector<Rank> ranks = join_all(server.local(), 2);
   EXPECT_EQ(tributary_close(ranks[1].get()), TRIBUTARY_OK);
@@ -251,7 +251,7 @@ TEST(CApiFailures, APeerThatLeavesIsNamed) {
   EXPECT_EQ(wait(closed), TRIBUTARY_CLOSED);
 }
 
-TEST(CApiFailures, AnAggregatorThatDiesIsNoticed) {
+TEST(CApiFailures, DetectsADeadAggregator) {
   std::optional<Server> server(std::in_place, 2);
   const std::vector<Rank> ranks = join_all(server->local(), 2, "", kShortMs);
   server.reset();
@@ -265,7 +265,7 @@ TEST(CApiFailures, AnAggregatorThatDiesIsNoticed) {
 
 // --- Handles ---
 
-TEST(CApiFailures, HandlesMayGoInAnyOrder) {
+TEST(CApiFailures, HandlesMayBeFreedInAnyOrder) {
   const Server server(2);
   std::vector<Rank> ranks = join_all(server.local(), 2);
   std::vector<float> tensor(10, 1.0F);
@@ -281,7 +281,7 @@ TEST(CApiFailures, HandlesMayGoInAnyOrder) {
   last.reset();
 }
 
-TEST(CApiFailures, AForkedProcessIsRefusedAndHarmless) {
+TEST(CApiFailures, RefusesCallsFromAForkedProcess) {
   const Server server(1);
   const std::vector<Rank> ranks = join_all(server.local(), 1);
   float value = 1;

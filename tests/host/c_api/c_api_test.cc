@@ -18,7 +18,7 @@ namespace {
 
 using ::testing::Each;
 
-TEST(CApi, SaysWhatItIs) {
+TEST(CApi, ReportsAbiVersionAndStatusNames) {
   EXPECT_EQ(tributary_abi(), static_cast<uint32_t>(TRIBUTARY_ABI));
   EXPECT_STREQ(tributary_version(), "0.1.0");
   EXPECT_STREQ(tributary_status_name(TRIBUTARY_OK), "ok");
@@ -43,7 +43,7 @@ void reduce_all(const std::vector<Rank>& ranks, std::vector<std::vector<T>>& ten
   }
 }
 
-TEST(CApi, SumsAndMeansOfEveryType) {
+TEST(CApi, ComputesSumsAndMeansOfEveryType) {
   const Server server(3);
   const std::vector<Rank> ranks = join_all(server.local(), 3);
 
@@ -91,7 +91,7 @@ TEST(CApi, SixteenBitSumsAreRoundedOnce) {
   EXPECT_THAT(halves, Each(Each(host::narrow_half(2050.0, host::HalfType::kFloat16))));
 }
 
-TEST(CApi, SeveralAtOnceAndWaitedForByAnybody) {
+TEST(CApi, AnyThreadMayWaitForConcurrentOperations) {
   const Server server(2);
   const std::vector<Rank> ranks = join_all(server.local(), 2);
   std::vector<std::vector<float>> tensors(2, std::vector<float>(20'000, 1.0F));
@@ -117,7 +117,7 @@ TEST(CApi, SeveralAtOnceAndWaitedForByAnybody) {
   EXPECT_THAT(tensors, Each(Each(2.0F)));
 }
 
-TEST(CApi, ManySmallOnesAndEmptyOnes) {
+TEST(CApi, ReducesManySmallAndEmptyTensors) {
   const Server server(2);
   const std::vector<Rank> ranks = join_all(server.local(), 2);
   std::vector<std::thread> threads;
@@ -143,7 +143,7 @@ TEST(CApi, ManySmallOnesAndEmptyOnes) {
   EXPECT_EQ(counters.degraded_blocks, 0U);
 }
 
-TEST(CApi, RanksAgreeOnTheLeastThatAnyWants) {
+TEST(CApi, RanksAgreeOnTheSmallestRequest) {
   const Server server(2);
   std::vector<Rank> ranks(2);
   std::vector<std::thread> threads;
@@ -172,14 +172,14 @@ TEST(CApi, RanksAgreeOnTheLeastThatAnyWants) {
   EXPECT_THAT(tensors, Each(Each(1.0F)));
 }
 
-TEST(CApi, AutoKeepsToWhatTheJobAllows) {
+TEST(CApi, AutoStaysWithinTheJobsLimits) {
   const Server server(1);  // At most 1024.
   const std::vector<Rank> ranks = join_all(server.local(), 1);
   EXPECT_LE(info_of(ranks[0]).gradients, 1024U);
   EXPECT_GE(info_of(ranks[0]).window, 16U);
 }
 
-TEST(CApi, CallersThatKnowShorterStructsGetTheirPart) {
+TEST(CApi, CallersWithShorterStructsGetTheirPart) {
   const Server server(1);
   const std::vector<Rank> ranks = join_all(server.local(), 1);
   tributary_info info;
@@ -196,7 +196,7 @@ TEST(CApi, CallersThatKnowShorterStructsGetTheirPart) {
   EXPECT_EQ(newer.added_later, 0U);
 }
 
-TEST(CApi, ReportsSayWhichRankWasMissingWhere) {
+TEST(CApi, ReportsNameTheMissingRankOfEachRange) {
   trio_ml::JobConfig job = Server::job_of(3);
   job.mitigation = true;
   const Server server(job);
@@ -227,7 +227,7 @@ TEST(CApi, ReportsSayWhichRankWasMissingWhere) {
   EXPECT_THAT(tensors[0], Each(6.0F));  // Divided by the two that took part.
 }
 
-TEST(CApi, ARankThatIsBehindTakesWhatTheOthersHaveMade) {
+TEST(CApi, LateRankReceivesTheOthersResults) {
   trio_ml::JobConfig job = Server::job_of(2);
   job.mitigation = true;
   const Server server(job);
@@ -255,7 +255,7 @@ TEST(CApi, ARankThatIsBehindTakesWhatTheOthersHaveMade) {
   EXPECT_STREQ(tributary_error_text(), "progress is NULL");
 }
 
-TEST(CApi, AStragglersLargerValuesStillFit) {
+TEST(CApi, LargerValuesOfAStragglerFit) {
   trio_ml::JobConfig job = Server::job_of(2);
   job.mitigation = true;
   const Server server(job);

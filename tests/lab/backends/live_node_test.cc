@@ -51,7 +51,7 @@ class LiveNodeTest : public ::testing::Test {
   std::unique_ptr<WorkerNode> worker;
 };
 
-TEST_F(LiveNodeTest, ServesAndStandsStillWhilePaused) {
+TEST_F(LiveNodeTest, ServesUnlessPaused) {
   std::vector<int32_t> tensor(40, 7);
   host::Transfer transfer;
   transfer.integers = tensor;
@@ -65,7 +65,7 @@ TEST_F(LiveNodeTest, ServesAndStandsStillWhilePaused) {
   EXPECT_EQ(tensor, std::vector<int32_t>(40, 7));
 }
 
-TEST_F(LiveNodeTest, ARestartForgetsTheSession) {
+TEST_F(LiveNodeTest, RestartForgetsTheSession) {
   const uint32_t before = node->shard().job(1)->session.number();
   EXPECT_EQ(before, worker->protocol().session());
   node->stop();
@@ -78,13 +78,13 @@ TEST_F(LiveNodeTest, ARestartForgetsTheSession) {
 }
 
 // The session ends by silence on the aggregator's clock.
-TEST_F(LiveNodeTest, AClockThatIsPutAheadEndsASilentSession) {
+TEST_F(LiveNodeTest, ClockJumpEndsASilentSession) {
   EXPECT_EQ(status_after(milliseconds(1100)), Status::kOk);
   node->step_clock(seconds(5));
   EXPECT_EQ(status_after(seconds(2)), Status::kSessionLost);
 }
 
-TEST_F(LiveNodeTest, RefusesAJobThatIsNotAllowed) {
+TEST_F(LiveNodeTest, RefusesABadJob) {
   AggregatorSpec spec;
   spec.name = "other";
   spec.address = Endpoint::ipv4(0x0a000003, 12000);

@@ -56,7 +56,7 @@ class SwitchmlFloats : public ::testing::TestWithParam<Backend> {
   [[nodiscard]] static uint32_t elements() { return GetParam() == Backend::kSwitchml64 ? 64 : 256; }
 };
 
-TEST_P(SwitchmlFloats, MeansAreWithinTheBoundWhateverTheMagnitudes) {
+TEST_P(SwitchmlFloats, MeansStayWithinTheBoundAtAnyMagnitude) {
   const uint64_t seed = testing::seed_from_env();
   SCOPED_TRACE(testing::replay_hint(seed));
   testing::Prng prng(seed);
@@ -102,7 +102,7 @@ TEST_P(SwitchmlFloats, MeansAreWithinTheBoundWhateverTheMagnitudes) {
   }
 }
 
-TEST_P(SwitchmlFloats, BlocksOfZerosAreZerosAndTheLargestFloatsFit) {
+TEST_P(SwitchmlFloats, ZerosStayZeroAndTheLargestFloatsFit) {
   std::vector<std::vector<float>> tensors(2, std::vector<float>(elements() * size_t{3}, 0.0F));
   const float most = std::numeric_limits<float>::max();
   for (auto& tensor : tensors) {
@@ -120,7 +120,7 @@ TEST_P(SwitchmlFloats, BlocksOfZerosAreZerosAndTheLargestFloatsFit) {
   }
 }
 
-TEST_P(SwitchmlFloats, WhatIsNotFiniteIsSaidToEveryWorker) {
+TEST_P(SwitchmlFloats, NonFiniteValuesReachEveryWorker) {
   for (const float bad :
        {std::numeric_limits<float>::infinity(), -std::numeric_limits<float>::infinity(),
         std::numeric_limits<float>::quiet_NaN()}) {

@@ -29,7 +29,7 @@ Scenario cluster(Backend backend) {
   return scenario;
 }
 
-TEST(SwitchmlTimeoutRun, WithoutStragglersItIsSwitchml) {
+TEST(SwitchmlTimeoutRun, RunWithoutStragglersMatchesSwitchml) {
   const RunResult waiting = run_well(cluster(Backend::kSwitchml64));
   const RunResult timing_out = run_well(cluster(Backend::kSwitchml64Timeout));
   EXPECT_EQ(timing_out.degraded_blocks, 0U);
@@ -43,7 +43,7 @@ TEST(SwitchmlTimeoutRun, WithoutStragglersItIsSwitchml) {
               3 * part_of(timing_out.aggregators.at(0), "slots"));
 }
 
-TEST(SwitchmlTimeoutRun, OthersGoOnWhileOneStandsStill) {
+TEST(SwitchmlTimeoutRun, OthersContinueWhileOneWorkerPauses) {
   const auto run = [](Backend backend) {
     Scenario scenario = cluster(backend);
     scenario.payload = Payload::kReal;
@@ -73,7 +73,7 @@ TEST(SwitchmlTimeoutRun, OthersGoOnWhileOneStandsStill) {
   EXPECT_GT(timing_out.workers[1].iterations_skipped, 0U);
 }
 
-TEST(SwitchmlTimeoutRun, OneWhoNeverComesIsGivenUpEachTime) {
+TEST(SwitchmlTimeoutRun, AbsentWorkerTimesOutInEveryPhase) {
   Scenario scenario = cluster(Backend::kSwitchml64);
   scenario.straggler.pattern = Straggling::kAbsent;
   EXPECT_THAT(run_scenario(scenario).error().text, HasSubstr("straggler.pattern=absent"));
@@ -115,7 +115,7 @@ TEST(SwitchmlTimeoutRun, SumsAreExactOverBadLinks) {
   }
 }
 
-TEST(SwitchmlTimeoutRun, ShorterThanASweepIsRefused) {
+TEST(SwitchmlTimeoutRun, RefusesATimeoutShorterThanASweep) {
   Scenario scenario = cluster(Backend::kSwitchml64Timeout);
   scenario.switchml.pool = 8'192;
   scenario.mitigation.timeout = microseconds(443);
@@ -127,7 +127,7 @@ TEST(SwitchmlTimeoutRun, ShorterThanASweepIsRefused) {
   EXPECT_TRUE(run_scenario(scenario).has_value());
 }
 
-TEST(SwitchmlTimeoutRun, StoppingIsAChoice) {
+TEST(SwitchmlTimeoutRun, LateWorkerMayStopTheRun) {
   Scenario scenario = cluster(Backend::kSwitchml64Timeout);
   scenario.straggler.pattern = Straggling::kPause;
   scenario.straggler.pause_at = milliseconds(5);

@@ -27,7 +27,7 @@ Scenario on_trio(uint32_t workers = 2) {
   return scenario;
 }
 
-TEST(SwitchmlTrioNode, OnePacketTakesWhatTrioTakesForSoMany) {
+TEST(SwitchmlTrioNode, OnePacketTakesTheTimeOfTrio) {
   const RunResult result = run_well(on_trio());
   const AggregatorResult& aggregator = result.aggregators.at(0);
   EXPECT_EQ(aggregator.packets, 4U);
@@ -40,7 +40,7 @@ TEST(SwitchmlTrioNode, OnePacketTakesWhatTrioTakesForSoMany) {
   EXPECT_EQ(part_of(aggregator, part_name(PartKind::kSlots)), 1024);
 }
 
-TEST(SwitchmlTrioNode, ThePfeIsTheLimitWhereManySend) {
+TEST(SwitchmlTrioNode, PfeLimitsTheRateOfManySenders) {
   Scenario scenario = on_trio(6);
   scenario.model = {
       .kind = Model::kCustom, .bucket_bytes = {uint64_t{4} << 20}, .forward = {}, .backward = {}};

@@ -24,7 +24,7 @@ uint32_t pool_of(const Scenario& scenario) {
   return switchml_pool(scenario, *backend_kind(scenario.backend).switchml);
 }
 
-TEST(SwitchmlPool, IsBandwidthTimesDelayByHand) {
+TEST(SwitchmlPool, DefaultPoolIsTheBandwidthDelayProduct) {
   // (88 + 450) ns both ways, eleven passes of 520 ns, 64 packets at the host, 43.75 ns each: 9.6 us
   // are 109 packets of 88 ns.
   EXPECT_EQ(pool_of(of(Backend::kSwitchml256)), 128U);
@@ -45,7 +45,7 @@ TEST(SwitchmlPool, IsBandwidthTimesDelayByHand) {
   EXPECT_EQ(pool_of(trains), 256U);
 }
 
-TEST(SwitchmlPool, TheKeyAndThePublishedPresetWin) {
+TEST(SwitchmlPool, KeyAndPublishedPresetOverrideTheDefault) {
   Scenario scenario = of(Backend::kSwitchml256);
   scenario.switchml.pool = 48;
   EXPECT_EQ(pool_of(scenario), 48U);
@@ -58,7 +58,7 @@ TEST(SwitchmlPool, TheKeyAndThePublishedPresetWin) {
   EXPECT_EQ(pool_of(scenario), 8'192U);
 }
 
-TEST(SwitchmlPool, HalfOfItIsSlowerAndTwiceIsNoFaster) {
+TEST(SwitchmlPool, HalfThePoolIsSlowerAndTwiceIsNoFaster) {
   for (Backend backend : {Backend::kSwitchml64, Backend::kSwitchml256, Backend::kSwitchmlOnTrio}) {
     Scenario scenario = of(backend);
     scenario.workers = 2;
@@ -79,7 +79,7 @@ TEST(SwitchmlPool, HalfOfItIsSlowerAndTwiceIsNoFaster) {
   }
 }
 
-TEST(SwitchmlWorker, RefusesWhatNoSwitchmlCanDo) {
+TEST(SwitchmlWorker, RefusesSettingsBeyondSwitchml) {
   Scenario scenario = of(Backend::kSwitchmlOnTrio);
   scenario.workers = 33;
   EXPECT_THAT(

@@ -42,7 +42,7 @@ std::string refusal(const Scenario& scenario) {
 
 // --- By hand -------------------------------------------------------------------------------------
 
-TEST(TofinoNode, OnePacketOfSixtyFourTakesTwoPasses) {
+TEST(TofinoNode, OnePacketOf64TakesTwoPasses) {
   const RunResult result = run_well(small(Backend::kSwitchml64));
   // The completing packet: one consume, through an inner loop (frame of 308 bytes and 24 around it
   // at 100 Gbit/s: 26.56 ns), one harvest.
@@ -61,7 +61,7 @@ TEST(TofinoNode, OnePacketOfSixtyFourTakesTwoPasses) {
   EXPECT_EQ(part_of(aggregator, "stateful ALUs"), 35);
 }
 
-TEST(TofinoNode, OnePacketOfTwoHundredFiftySixTakesEleven) {
+TEST(TofinoNode, OnePacketOf256TakesElevenPasses) {
   const RunResult result = run_well(small(Backend::kSwitchml256));
   const AggregatorResult& aggregator = result.aggregators.at(0);
   EXPECT_EQ(part_of(aggregator, "passes per packet"), (4 + 11) / 2.0);
@@ -70,7 +70,7 @@ TEST(TofinoNode, OnePacketOfTwoHundredFiftySixTakesEleven) {
   EXPECT_LT(aggregator.latency.mean, inside + kLargeTime * 10);
 }
 
-TEST(TofinoNode, PoolBoundsTheRate) {
+TEST(TofinoNode, PoolLimitsTheRate) {
   Scenario scenario = small(Backend::kSwitchml256);
   scenario.switchml.pool = 1;
   scenario.model.bucket_bytes = {1024 * 50};
@@ -85,7 +85,7 @@ TEST(TofinoNode, PoolBoundsTheRate) {
 
 // --- Refusals ------------------------------------------------------------------------------------
 
-TEST(TofinoNode, RefusesWhatTheChipCannotServe) {
+TEST(TofinoNode, RefusesSettingsBeyondTheChip) {
   EXPECT_EQ(refusal(small(Backend::kSwitchml256, 17)),
             "workers=17 is not allowed; allowed with backend=switchml-256: 1 to 16, the ports of a "
             "pipe at this rate and the bits of SwitchML's bitmap");
@@ -101,7 +101,7 @@ TEST(TofinoNode, RefusesWhatTheChipCannotServe) {
   EXPECT_NE(refusal(fast).find("link.rate_gbps=400 is not allowed"), std::string::npos);
 }
 
-TEST(TofinoNode, RefusesWhatSwitchmlCannotDo) {
+TEST(TofinoNode, RefusesSettingsBeyondSwitchml) {
   Scenario disordered = small(Backend::kSwitchml64);
   disordered.link.faults.reorder = 0.01;
   EXPECT_NE(refusal(disordered).find("keep their order"), std::string::npos);
@@ -171,7 +171,7 @@ TEST(TofinoNode, TrainsChangeLittle) {
 
 class BadLinks : public ::testing::TestWithParam<Backend> {};
 
-TEST_P(BadLinks, SumsAreExact) {
+TEST_P(BadLinks, SumsAreExactOverBadLinks) {
   const uint64_t seed = testing::seed_from_env();
   SCOPED_TRACE(testing::replay_hint(seed));
   testing::Prng prng(seed);

@@ -109,7 +109,7 @@ class WaitingSwitchTest : public ::testing::Test {
   std::unique_ptr<WaitingSwitch> switch_;
 };
 
-TEST_F(WaitingSwitchTest, AddsWhenEveryoneIsIn) {
+TEST_F(WaitingSwitchTest, AnswersAfterAllHaveContributed) {
   EXPECT_NE(sources_[0].session, 0U);
   sources_[0].send(MessageType::kContribution, 0, 30);
   settle();
@@ -126,7 +126,7 @@ TEST_F(WaitingSwitchTest, AddsWhenEveryoneIsIn) {
   }
 }
 
-TEST_F(WaitingSwitchTest, DuplicatesAddNothingAndLateOnesAreAnswered) {
+TEST_F(WaitingSwitchTest, DuplicatesAddNothingAndLateOnesGetTheResult) {
   sources_[0].send(MessageType::kContribution, 3, 5);
   sources_[0].send(MessageType::kContribution, 3, 5);
   settle();
@@ -140,7 +140,7 @@ TEST_F(WaitingSwitchTest, DuplicatesAddNothingAndLateOnesAreAnswered) {
   EXPECT_EQ(sources_[0].sum, 11);
 }
 
-TEST_F(WaitingSwitchTest, CopyFromTwoWindowsAgoChangesNothing) {
+TEST_F(WaitingSwitchTest, DuplicateFromTwoWindowsAgoChangesNothing) {
   for (const uint32_t block : {0U, 8U}) {  // Both use the same slot.
     for (Source& source : sources_) source.send(MessageType::kContribution, block, 1);
     settle();
@@ -154,7 +154,7 @@ TEST_F(WaitingSwitchTest, CopyFromTwoWindowsAgoChangesNothing) {
   EXPECT_EQ(sources_[1].sum, 2);
 }
 
-TEST_F(WaitingSwitchTest, QuestionsAreAnsweredWithWhoIsIn) {
+TEST_F(WaitingSwitchTest, ProbesAreAnsweredWithTheContributors) {
   sources_[1].send(MessageType::kContribution, 2, 1);
   settle();
   sources_[0].send(MessageType::kProbe, 2);
@@ -166,7 +166,7 @@ TEST_F(WaitingSwitchTest, QuestionsAreAnsweredWithWhoIsIn) {
   EXPECT_EQ(sources_[0].last.body.mask[0], 0U);
 }
 
-TEST_F(WaitingSwitchTest, ForeignKeysAndSessionsAreCounted) {
+TEST_F(WaitingSwitchTest, CountsForeignKeysAndSessions) {
   sources_[0].key++;
   sources_[0].send(MessageType::kContribution, 0, 1);
   settle();

@@ -38,7 +38,7 @@ std::vector<Instant> arrivals_with(uint32_t train) {
   return sink.arrivals;
 }
 
-TEST(BackgroundFlow, SendsAtItsRate) {
+TEST(BackgroundFlow, SendsAtItsConfiguredRate) {
   const std::vector<Instant> arrivals = arrivals_with(1);
   // (1472 + 66) x 8 bits at 10 Gbit/s: 1230.4 ns apart; 123.04 ns on the wire of 100 Gbit/s.
   ASSERT_EQ(arrivals.size(), 82U);

@@ -32,7 +32,7 @@ TEST(SumChecker, FindsEveryWrongElement) {
   EXPECT_EQ(checker.wrong_sums(sums, 0, 100, host::SourceSet{0b10111}), 100U);
 }
 
-TEST(SumChecker, SomeSourcesAreSomeButSoMany) {
+TEST(SumChecker, ChecksSumsOfAGivenNumberOfSources) {
   const SumChecker checker(kIteration, kBucket, kWorkers);
   std::vector<int32_t> sums = sums_of({1, 2, 4});
   EXPECT_EQ(checker.wrong_sums_of_some(sums, 0, 100, 3), 0U);

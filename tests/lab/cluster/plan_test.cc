@@ -24,7 +24,7 @@ ClusterPlan plan_of(const Scenario& scenario) {
   return *std::move(plan);
 }
 
-TEST(Plan, PapersChassisIsThreePfes) {
+TEST(Plan, ChassisOfThePaperHasThreePfes) {
   Scenario scenario;
   scenario.topology = Topology::kChassis;
   const ClusterPlan plan = plan_of(scenario);
@@ -50,7 +50,7 @@ TEST(Plan, PapersChassisIsThreePfes) {
   EXPECT_EQ(plan.workers[4].communicator.rank, 4U);
 }
 
-TEST(Plan, BackEndsWithoutATreeAreOne) {
+TEST(Plan, BackEndWithoutATreeHasOneAggregator) {
   Scenario scenario;
   scenario.topology = Topology::kChassis;
   scenario.backend = Backend::kWaitingSwitch;
@@ -68,7 +68,7 @@ TEST(Plan, TrainsDivideTheWindow) {
   EXPECT_EQ(plan.workers[0].communicator.window, 128U);
 }
 
-TEST(Plan, ASmallerPacketCostsAHostLess) {
+TEST(Plan, SmallerPacketsCostTheHostLess) {
   const auto cost = [](Backend backend, uint32_t gradients) {
     Scenario scenario;
     scenario.backend = backend;
@@ -83,7 +83,7 @@ TEST(Plan, ASmallerPacketCostsAHostLess) {
   EXPECT_EQ(cost(Backend::kSwitchml64, 1024), picoseconds(29'680));  // 29.6875, in ticks of 10 ps.
 }
 
-TEST(Plan, TheWindowIsTheWorkersAndWhoNeverAsksAgainHasAllBuffers) {
+TEST(Plan, JobTakesTheWorkersWindowAndItsBuffers) {
   Scenario scenario;
   const auto job = [&scenario] { return plan_of(scenario).aggregators[0].job; };
   EXPECT_EQ(plan_of(scenario).workers[0].communicator.window, 4096U);
@@ -156,7 +156,7 @@ std::string uneven_tree() {
          cable("right", "top");
 }
 
-TEST_F(PlanOfFile, UnevenTreeAddsRight) {
+TEST_F(PlanOfFile, UnevenTreeGivesExactSums) {
   write(uneven_tree());
   scenario_.workers = 3;
   for (Backend backend : {Backend::kLive, Backend::kTrioMl}) {
@@ -169,7 +169,7 @@ TEST_F(PlanOfFile, UnevenTreeAddsRight) {
   }
 }
 
-TEST_F(PlanOfFile, PlainSwitchesMayStandBetween) {
+TEST_F(PlanOfFile, AcceptsPlainSwitchesOnThePath) {
   write(node("w0", "worker", "10.0.0.1") + node("w1", "worker", "10.0.0.2") +
         "[[node]]\nname = \"rack\"\nkind = \"switch\"\n" + node("box", "aggregator", "10.1.0.1") +
         cable("w0", "rack") + cable("w1", "rack") + cable("rack", "box"));
@@ -179,7 +179,7 @@ TEST_F(PlanOfFile, PlainSwitchesMayStandBetween) {
   EXPECT_EQ(result->wrong_sums, 0U);
 }
 
-TEST_F(PlanOfFile, RefusesWhatDoesNotFit) {
+TEST_F(PlanOfFile, RefusesInconsistentTopologies) {
   scenario_.workers = 3;
   EXPECT_THAT(refusal(), HasSubstr("topology.toml"));  // There is no such file.
   write(uneven_tree());

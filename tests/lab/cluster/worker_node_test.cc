@@ -113,7 +113,7 @@ class WorkerNodeTest : public ::testing::Test {
   std::unique_ptr<WorkerNode> worker_;
 };
 
-TEST_F(WorkerNodeTest, PacketsFollowEachOtherAtTheNicsRate) {
+TEST_F(WorkerNodeTest, SendsPacketsAtTheNicsRate) {
   start(1024);
   host::Transfer transfer;
   transfer.elided_elements = 1024 * 200;
@@ -127,7 +127,7 @@ TEST_F(WorkerNodeTest, PacketsFollowEachOtherAtTheNicsRate) {
   }
 }
 
-TEST_F(WorkerNodeTest, HostsCostBoundsTheRate) {
+TEST_F(WorkerNodeTest, HostCostLimitsTheRate) {
   config_.packet_cost = microseconds(1);  // Three times as long as a packet on the wire.
   start(1024);
   host::Transfer transfer;
@@ -141,7 +141,7 @@ TEST_F(WorkerNodeTest, HostsCostBoundsTheRate) {
   EXPECT_EQ(server_.arrivals[96].at, begin + microseconds(96) + kPacketTime + nanoseconds(450));
 }
 
-TEST_F(WorkerNodeTest, LatencyIsFromSendingToTaking) {
+TEST_F(WorkerNodeTest, LatencySpansSendingToReceiving) {
   start(1);
   host::Transfer transfer;
   transfer.elided_elements = 1024;
@@ -158,7 +158,7 @@ TEST_F(WorkerNodeTest, LatencyIsFromSendingToTaking) {
   EXPECT_EQ(latency_.summary().max, microseconds(50) + kPacketTime + nanoseconds(450));
 }
 
-TEST_F(WorkerNodeTest, HearsOfResultsItHasNotSentFor) {
+TEST_F(WorkerNodeTest, RecordsResultsOfBlocksItHasNotSent) {
   start(64);
   Message result;
   result.header = {.job_id = 1, .block_id = 41, .extended = true, .grad_cnt = 1024};
@@ -173,7 +173,7 @@ TEST_F(WorkerNodeTest, HearsOfResultsItHasNotSentFor) {
   EXPECT_EQ(worker_->protocol().progress().heard, 42U);
 }
 
-TEST_F(WorkerNodeTest, StrangersAndOverflowsAreCounted) {
+TEST_F(WorkerNodeTest, CountsForeignPacketsAndOverflows) {
   config_.receive_buffer_bytes = 10'000;  // Two packets of 4,128 bytes.
   start(64);
   worker_->pause(milliseconds(5));

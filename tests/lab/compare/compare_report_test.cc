@@ -44,7 +44,7 @@ Comparison compared(const std::vector<double>& straggling) {
   return *make_comparison(lists, {});
 }
 
-TEST(CompareReport, RowsByHand) {
+TEST(CompareReport, RowsMatchHandWorkedValues) {
   const Comparison comparison = compared({0.16});
   const std::vector<PointOutcome> outcomes{outcome(180, 4e9), outcome(100, 4e9), outcome(200, 8e9)};
   const auto rows = compare_rows(comparison, outcomes);
@@ -66,13 +66,13 @@ TEST(CompareReport, RowsByHand) {
   EXPECT_NEAR(*rows[2].least_comm_ms, 8.18 * 10 / 6, 0.02);
 }
 
-TEST(CompareReport, PapersSayNothingOfOtherCases) {
+TEST(CompareReport, OtherCasesHaveNoPaperValue) {
   const Comparison comparison = compared({0, 0.08});
   const std::vector<PointOutcome> outcomes(6, outcome(100, 1));
   for (const CompareRow& row : compare_rows(comparison, outcomes)) EXPECT_FALSE(row.paper);
 }
 
-TEST(CompareReport, TextsSayTheSame) {
+TEST(CompareReport, TextFormatsAgree) {
   Comparison comparison = compared({0, 0.16});
   comparison.cells[5].point.reset();
   comparison.cells[5].refusal = "train=64 is not allowed; allowed: 1";
@@ -107,7 +107,7 @@ TEST(CompareReport, TextsSayTheSame) {
   EXPECT_THAT(csv, HasSubstr("ring,train=64 is not allowed; allowed: 1,,,,"));
 }
 
-TEST(CompareReport, PlotsOverWhateverHasMostValues) {
+TEST(CompareReport, PlotsOverTheKeyWithMostValues) {
   const Comparison comparison = compared({0, 0.08, 0.16});
   const std::vector<PointOutcome> outcomes(9, outcome(100, 1));
   const auto plots = compare_plots(compare_rows(comparison, outcomes));
@@ -131,7 +131,7 @@ TEST(CompareReport, PlotsOverWhateverHasMostValues) {
   EXPECT_TRUE(compare_plots({}).empty());
 }
 
-TEST(CompareReport, ASmallComparisonRuns) {
+TEST(CompareReport, SmallComparisonRuns) {
   const CompareLists lists{.backends = {Backend::kIdeal, Backend::kTrioMl, Backend::kPsDedicated,
                                         Backend::kPsColocated, Backend::kRing},
                            .models = {Model::kCustom},
@@ -164,7 +164,7 @@ TEST(CompareReport, ASmallComparisonRuns) {
 }
 
 // Three PFEs: what each has adds up, what each packet takes does not.
-TEST(CompareReport, WhatSeveralAggregatorsTakeAddsUpWhereItCan) {
+TEST(CompareReport, AddsUpTotalsOfSeveralAggregators) {
   const CompareLists lists{.backends = {Backend::kTrioMl},
                            .models = {Model::kCustom},
                            .workers = {4},
@@ -195,7 +195,7 @@ TEST(CompareReport, WhatSeveralAggregatorsTakeAddsUpWhereItCan) {
   EXPECT_NEAR(json[0]["instructions_per_packet"].get<double>(), instructions, 1e-9 * instructions);
 }
 
-TEST(CompareReport, WhatEachMachineTakesStandsBesideItsTime) {
+TEST(CompareReport, ShowsMachineResourcesBesideTheTime) {
   const CompareLists lists{.backends = {Backend::kSwitchml64, Backend::kSwitchml64Timeout,
                                         Backend::kSwitchmlOnTrio, Backend::kTrioMl, Backend::kRing},
                            .models = {Model::kCustom},

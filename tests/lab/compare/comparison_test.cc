@@ -28,7 +28,7 @@ std::string refusal_of(const CompareLists& lists, const std::vector<WrittenKey>&
   return comparison ? "" : comparison.error().text;
 }
 
-TEST(Comparison, CellsAreEveryBackEndInEveryCase) {
+TEST(Comparison, RunsEveryBackEndInEveryCase) {
   const auto comparison = make_comparison(two_by_two(), {});
   ASSERT_TRUE(comparison) << comparison.error().text;
   ASSERT_EQ(comparison->cases.size(), 4U);
@@ -48,7 +48,7 @@ TEST(Comparison, CellsAreEveryBackEndInEveryCase) {
   EXPECT_EQ(comparison->baseline, Backend::kRing);
 }
 
-TEST(Comparison, LossBringsRepairAndSettingsWin) {
+TEST(Comparison, LossEnablesRepairAndSettingsOverrideDefaults) {
   CompareLists lists = two_by_two();
   lists.loss = {0.001};
   const std::vector<WrittenKey> settings{{.name = "iterations", .text = "3", .where = "--set"},
@@ -69,7 +69,7 @@ TEST(Comparison, FirstBackEndIsTheBaselineUnlessNamed) {
   EXPECT_EQ(refusal_of(lists), "baseline='trio-ml' is not allowed; allowed: ideal, ring");
 }
 
-TEST(Comparison, ABackEndThatCannotSaysWhyAndTheOthersRun) {
+TEST(Comparison, UnsupportedBackEndStatesWhyAndOthersRun) {
   CompareLists lists = two_by_two();
   lists.backends = {Backend::kLive, Backend::kRing};
   // The live engine's core takes neither trains nor elided payload: it gets neither …
@@ -111,7 +111,7 @@ TEST(Comparison, RefusesWrongNamesAndValues) {
               HasSubstr("c.toml:4: workers=3 is compared; allowed: a list of its own"));
 }
 
-TEST(Comparison, FileKeysAreTakenOut) {
+TEST(Comparison, ExtractsCompareKeysFromAFile) {
   std::vector<WrittenKey> keys{
       {.name = "iterations", .text = "5", .where = "c.toml:1"},
       {.name = "compare.backends", .text = "ring,ideal", .where = "c.toml:3"},
@@ -133,7 +133,7 @@ TEST(Comparison, FileKeysAreTakenOut) {
   EXPECT_EQ(empty.error().text, "--workers: workers='' is not allowed; allowed: a list of values");
 }
 
-TEST(Comparison, DefaultsCanAllRun) {
+TEST(Comparison, AllDefaultsRun) {
   const auto comparison = make_comparison(default_compare_lists(), {});
   ASSERT_TRUE(comparison) << comparison.error().text;
   EXPECT_EQ(comparison->points.size(), comparison->cells.size());

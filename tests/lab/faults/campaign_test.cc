@@ -8,7 +8,7 @@
 namespace tributary::lab {
 namespace {
 
-TEST(Campaign, DoesNotDependOnThreads) {
+TEST(Campaign, ResultDoesNotDependOnThreads) {
   CampaignConfig config{.first_seed = 7, .seeds = 24};
   const CampaignReport alone = run_campaign(config);
   config.threads = 2;
@@ -22,7 +22,7 @@ TEST(Campaign, DoesNotDependOnThreads) {
   EXPECT_NE(run_campaign(config).digest, alone.digest);
 }
 
-TEST(Campaign, SaysHowFarItIsAndStopsWhenTold) {
+TEST(Campaign, ReportsProgressAndStopsOnRequest) {
   std::atomic<uint64_t> over{0};
   CampaignConfig config{.seeds = 100};
   config.on_progress = [&](uint64_t count) { over = count; };
@@ -30,7 +30,7 @@ TEST(Campaign, SaysHowFarItIsAndStopsWhenTold) {
   EXPECT_EQ(run_campaign(config).seeds, 3U);
 }
 
-TEST(Campaign, TakesOutKindsThatAFailureDoesNotNeed) {
+TEST(Campaign, RemovesFaultKindsThatAFailureDoesNotNeed) {
   // The run does not fail, so no fault of the invented failure can be removed.
   const uint64_t seed = 7;
   FaultResult made_up;

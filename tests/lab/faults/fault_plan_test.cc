@@ -10,7 +10,7 @@ namespace {
 
 constexpr uint64_t kSeeds = 2000;
 
-TEST(FaultPlan, StaysWithinWhatTheCampaignPromises) {
+TEST(FaultPlan, StaysWithinTheCampaignsBounds) {
   std::set<uint32_t> levels;
   std::set<uint32_t> job_counts;
   std::set<uint32_t> workers_seen;
@@ -44,7 +44,7 @@ TEST(FaultPlan, StaysWithinWhatTheCampaignPromises) {
   EXPECT_EQ(seen, FaultKinds::all());
 }
 
-TEST(FaultPlan, OneKindLessChangesNothingElse) {
+TEST(FaultPlan, RemovingOneKindKeepsTheOthers) {
   for (uint64_t seed = 1; seed <= 200; seed++) {
     const FaultPlan all = draw_plan(seed);
     FaultKinds fewer = FaultKinds::all();

@@ -70,14 +70,14 @@ TEST(FaultRun, LossAloneNeverDegradesABlock) {
   }
 }
 
-TEST(FaultRun, NothingIsSentTwiceWhereNothingIsLost) {
+TEST(FaultRun, SendsNothingTwiceWithoutLoss) {
   const FaultResult result = run_faults(steady(1, 0, false));
   expect_good(result);
   EXPECT_EQ(result.repairs, 0U);
   EXPECT_GT(run_faults(steady(1, 0.05, false)).repairs, 0U);
 }
 
-TEST(FaultRun, ACrashedWorkerComesBackAndTheJobIsDoneAgain) {
+TEST(FaultRun, CrashedWorkerReturnsAndTheJobRestarts) {
   FaultPlan plan = steady(1, 0, false);
   plan.kinds.add(FaultKind::kWorkerCrash);
   plan.jobs[0].config.mitigation = false;
@@ -94,7 +94,7 @@ TEST(FaultRun, ACrashedWorkerComesBackAndTheJobIsDoneAgain) {
 }
 
 // A modelled PFE under the same faults: the same program on a different machine.
-TEST(FaultRun, AModelledPfeKeepsThePromisesToo) {
+TEST(FaultRun, ModelledPfeKeepsThePromises) {
   FaultPlan plan = steady(1, 0.05, false);
   plan.machine = FaultMachine::kPfe;
   const FaultResult result = run_faults(plan);
@@ -102,7 +102,7 @@ TEST(FaultRun, AModelledPfeKeepsThePromisesToo) {
   EXPECT_EQ(result.degraded_blocks, 0U);
 }
 
-TEST(FaultRun, WhateverHappensThePromisesHold) {
+TEST(FaultRun, PromisesHoldUnderRandomFaults) {
   const uint64_t first = testing::seed_from_env();
   SCOPED_TRACE(testing::replay_hint(first));
   for (uint64_t seed = first; seed < first + kWalks && !HasFailure(); seed++) {
@@ -111,7 +111,7 @@ TEST(FaultRun, WhateverHappensThePromisesHold) {
   }
 }
 
-TEST(FaultRun, TheSameSeedGivesTheSameDigest) {
+TEST(FaultRun, SameSeedGivesTheSameDigest) {
   const uint64_t first = testing::seed_from_env();
   SCOPED_TRACE(testing::replay_hint(first));
   uint64_t digest_before = 0;

@@ -58,7 +58,7 @@ TEST(FaultWire, ScramblesACheckedFieldAndEveryGradient) {
   }
 }
 
-TEST(FaultWire, LeavesSessionMessagesAlone) {
+TEST(FaultWire, KeepsSessionMessagesIntact) {
   Prng draws(1);
   for (const MessageType type : {MessageType::kJoin, MessageType::kWelcome, MessageType::kLeave}) {
     std::vector<std::byte> bytes = bytes_of(type);

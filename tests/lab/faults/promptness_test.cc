@@ -92,13 +92,13 @@ TEST_F(Promptness, AcceptsFromOneTimeoutToTwo) {
   EXPECT_THAT(judge.verdicts(), IsEmpty());
 }
 
-TEST_F(Promptness, SeesABlockThatEndsTooSoon) {
+TEST_F(Promptness, DetectsABlockThatExpiresTooSoon) {
   arrive(0, 1, at_ms(100));
   give_up(1, {0}, at_ms(109));
   EXPECT_THAT(judge.verdicts(), ElementsAre(HasSubstr("was closed 9.00 ms after")));
 }
 
-TEST_F(Promptness, SeesABlockThatEndsTooLateOnceAllAreThere) {
+TEST_F(Promptness, DetectsABlockThatExpiresTooLate) {
   arrive(0, 1, at_ms(100));
   give_up(1, {0}, at_ms(200));  // Source 1 is unheard: it may wait for its welcome.
   EXPECT_THAT(judge.verdicts(), IsEmpty());
@@ -111,7 +111,7 @@ TEST_F(Promptness, SeesABlockThatEndsTooLateOnceAllAreThere) {
   EXPECT_THAT(judge.verdicts(), ::testing::Contains(HasSubstr("block 3 has not ended 30.0 ms")));
 }
 
-TEST_F(Promptness, SeesASourceThatIsGivenUpThoughItContributes) {
+TEST_F(Promptness, DetectsALossOfAnActiveSource) {
   arrive(0, 1, at_ms(100));
   arrive(1, 1, at_ms(1000));
   const size_t before = judge.verdicts().size();  // Block 1 was slow; this test ignores that.
@@ -124,7 +124,7 @@ TEST_F(Promptness, SeesASourceThatIsGivenUpThoughItContributes) {
   EXPECT_EQ(judge.verdicts().size(), before + 1);
 }
 
-TEST_F(Promptness, ForgetsWithTheSessionAndIgnoresStrangers) {
+TEST_F(Promptness, SessionEndResetsTheCheckAndForeignPacketsAreIgnored) {
   arrive(0, 1, at_ms(100));
   session.end();
   give_up(1, {0}, at_ms(101));

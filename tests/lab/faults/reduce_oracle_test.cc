@@ -46,7 +46,7 @@ Tensor right_sum(const ReduceOracle& oracle) {
   return sum;
 }
 
-TEST(ReduceOracle, SeesAWrongElementAndAWrongNumberOfBlocks) {
+TEST(ReduceOracle, DetectsAWrongElementAndBlockCount) {
   ReduceOracle oracle = make(false);
   const Tensor sum = right_sum(oracle);
   EXPECT_EQ(oracle.check(given_to(0), sum, outcome_of(2)), "");
@@ -56,7 +56,7 @@ TEST(ReduceOracle, SeesAWrongElementAndAWrongNumberOfBlocks) {
   EXPECT_NE(oracle.check(given_to(1), wrong, outcome_of(2)), "");
 }
 
-TEST(ReduceOracle, SeesAWrongClaim) {
+TEST(ReduceOracle, DetectsAWrongReport) {
   ReduceOracle oracle = make(true);
   const Tensor sum = right_sum(oracle);
   EXPECT_EQ(oracle.check(given_to(0), sum, outcome_of(2)), "");
@@ -79,7 +79,7 @@ TEST(ReduceOracle, SeesAWrongClaim) {
   EXPECT_NE(make(true).check(given_to(1), partial, claim), "");
 }
 
-TEST(ReduceOracle, TellsAProcessFromItsPredecessor) {
+TEST(ReduceOracle, DistinguishesAProcessFromItsPredecessor) {
   ReduceOracle oracle = make(false);
   const Tensor of_first = right_sum(oracle);
   const std::array<uint32_t, 2> restarted{0, 1};
@@ -89,7 +89,7 @@ TEST(ReduceOracle, TellsAProcessFromItsPredecessor) {
             "");
 }
 
-TEST(ReduceOracle, WantsBadValuesReportedAndNothingElse) {
+TEST(ReduceOracle, RequiresReportsOfBadValuesOnly) {
   const BadValue bad{.collective = 0, .rank = 1, .element = 5, .not_finite = true};
   ReduceOracle oracle = make(true, ElementFormat::kFixedScale, bad);
   const Tensor any = oracle.input(0, 0, 0);

@@ -53,7 +53,7 @@ INSTANTIATE_TEST_SUITE_P(All, SwitchmlMachines,
                            return {};
                          });
 
-TEST_P(SwitchmlMachines, OneRunIsEnoughWhereNothingGoesWrong) {
+TEST_P(SwitchmlMachines, RunWithoutFaultsNeedsNoRestart) {
   const FaultResult result = run_faults(steady(1, GetParam()));
   expect_good(result);
   EXPECT_EQ(result.restarts, 0U);
@@ -74,7 +74,7 @@ TEST_P(SwitchmlMachines, SumsAreExactUnderLossAndDuplication) {
   }
 }
 
-TEST_P(SwitchmlMachines, ACrashedWorkerEndsTheRunAndTheNextOneIsExact) {
+TEST_P(SwitchmlMachines, CrashEndsTheRunAndTheNextRunIsExact) {
   FaultPlan plan = steady(1, GetParam());
   plan.kinds.add(FaultKind::kWorkerCrash);
   plan.jobs[0].compute_max = milliseconds(50);
@@ -99,7 +99,7 @@ FaultPlan overtaken(uint64_t seed, FaultMachine machine) {
 
 // Two sets distinguish only two uses of a slot. The published switch adds later packets to the wrong
 // sum, and no end can detect it.
-TEST(SwitchmlFaults, ThePublishedSwitchIsSpoiledByPacketsThatWereOvertaken) {
+TEST(SwitchmlFaults, OvertakenPacketsSpoilThePublishedSwitch) {
   uint64_t spoiled_sums = 0;
   for (uint64_t seed = 1; seed <= 10; seed++) {
     const FaultResult result = run_faults(overtaken(seed, FaultMachine::kTofino));
@@ -121,7 +121,7 @@ TEST(SwitchmlFaults, OurProgramNeverGivesAWrongSum) {
 }
 
 // Without a control plane, the workers' new ports reveal the restart.
-TEST(SwitchmlFaults, AServerSeesByItselfThatWorkersWereStartedAgain) {
+TEST(SwitchmlFaults, ServerDetectsRestartedWorkersByTheirPorts) {
   FaultPlan plan = steady(1, FaultMachine::kLive);
   plan.configured = true;
   plan.kinds.add(FaultKind::kWorkerCrash);
@@ -134,7 +134,7 @@ TEST(SwitchmlFaults, AServerSeesByItselfThatWorkersWereStartedAgain) {
   EXPECT_GE(result.restarts, 1U);
 }
 
-TEST(SwitchmlFaults, WhateverHappensThePromisesHold) {
+TEST(SwitchmlFaults, PromisesHoldUnderRandomFaults) {
   const uint64_t first = testing::seed_from_env();
   SCOPED_TRACE(testing::replay_hint(first));
   for (uint64_t seed = first; seed < first + kWalks && !HasFailure(); seed++) {
@@ -144,14 +144,14 @@ TEST(SwitchmlFaults, WhateverHappensThePromisesHold) {
   }
 }
 
-TEST(SwitchmlFaults, TheSameSeedGivesTheSameDigest) {
+TEST(SwitchmlFaults, SameSeedGivesTheSameDigest) {
   const uint64_t seed = testing::seed_from_env();
   SCOPED_TRACE(testing::replay_hint(seed));
   const FaultPlan plan = draw_plan(seed, FaultKinds::all(), wire::Protocol::kSwitchml);
   EXPECT_EQ(run_faults(plan).digest, run_faults(plan, /*traced=*/true).digest);
 }
 
-TEST(SwitchmlFaults, PlansHaveNoFaultsThatSwitchmlCannotSee) {
+TEST(SwitchmlFaults, PlansContainOnlyFaultsThatSwitchmlDetects) {
   bool tofino = false;
   bool pfe = false;
   bool configured = false;

@@ -40,7 +40,7 @@ std::vector<Setting> settings_of(const char* key, const char* value) {
   return read_settings(written).value_or(std::vector<Setting>());
 }
 
-TEST(Figures, AreListedByName) {
+TEST(Figures, FiguresAreListedByName) {
   std::set<std::string> names;
   for (const Figure& figure : figures()) {
     EXPECT_TRUE(names.insert(figure.name).second);
@@ -50,7 +50,7 @@ TEST(Figures, AreListedByName) {
                                           "trio-12", "trio-13", "trio-14", "trio-15", "trio-16"}));
 }
 
-TEST(Figures, PointsAreAFunctionOfTheOptions) {
+TEST(Figures, PointsDependOnlyOnTheOptions) {
   for (const Figure& figure : figures()) {
     const auto points = figure.points({.seed = 9});
     ASSERT_TRUE(points) << figure.name << ": " << points.error().text;
@@ -65,7 +65,7 @@ TEST(Figures, PointsAreAFunctionOfTheOptions) {
   }
 }
 
-TEST(Figures, SettingsWinAndBadOnesAreRefused) {
+TEST(Figures, SettingsOverrideDefaultsAndBadOnesAreRefused) {
   FigureOptions options{.quick = true};
   options.settings = settings_of("workers", "3");
   EXPECT_EQ(trio_15().points(options)->front().scenario.workers, 3);
@@ -104,7 +104,7 @@ TEST(Trio13, SpeedUpIsSwitchmlOverTrio) {
   EXPECT_EQ(figure.plots.size(), 3);
 }
 
-TEST(Trio15, CalibrationPointsAndGrowth) {
+TEST(Trio15, LatencyMatchesCalibrationAndGrows) {
   const FigureOutcome figure = quick_outcome(trio_15());
   ASSERT_EQ(figure.rows.size(), 10);
   // What the model was calibrated with (Trio paper §6.3), within 10 %.

@@ -33,7 +33,7 @@ double value_at(const FigureOutcome& outcome, const std::string& series, double 
   return std::numeric_limits<double>::quiet_NaN();
 }
 
-TEST(SwitchmlFigures, MaximumGoodputByHand) {
+TEST(SwitchmlFigures, MaximumGoodputMatchesHandWorkedValues) {
   // 256 x 4 + 10 + 66 = 1100 bytes, 8.8 us at 1 Gbit/s: 256 elements of them, 29.09 a microsecond.
   EXPECT_NEAR(maximum_goodput(1, 256, 10), 29.0909, 1e-4);
   EXPECT_NEAR(maximum_goodput(100, 256, 10), 2909.09, 1e-2);
@@ -44,7 +44,7 @@ TEST(SwitchmlFigures, MaximumGoodputByHand) {
   EXPECT_EQ(paper_pool(100), 512U);
 }
 
-TEST(SwitchmlFigures, PointsAreWhatTheRunSays) {
+TEST(SwitchmlFigures, PointsMatchTheRun) {
   const auto point = tensor_point({.seed = 7}, {.backend = Backend::kSwitchml64,
                                                 .workers = 4,
                                                 .gbps = 100,
@@ -62,7 +62,7 @@ TEST(SwitchmlFigures, PointsAreWhatTheRunSays) {
   EXPECT_EQ(point->scenario.seed, 7U);
 }
 
-TEST(Switchml3, RowsByHand) {
+TEST(Switchml3, RowsMatchHandWorkedValues) {
   const auto points = switchml_3().points(kQuick);
   ASSERT_TRUE(points);
   ASSERT_EQ(points->size(), 12U);  // Two rates, two systems, three numbers of workers.
@@ -78,7 +78,7 @@ TEST(Switchml3, RowsByHand) {
   EXPECT_EQ(switchml_3().points({})->size(), 30U);
 }
 
-TEST(Switchml3, NearTheMostAndFlatOverWorkers) {
+TEST(Switchml3, GoodputIsNearTheMaximumForAnyWorkers) {
   const FigureOutcome figure = quick_outcome(switchml_3());
   for (const char* rate : {"10G ", "100G "}) {
     for (const char* system : {"switchml-256", "switchml-64"}) {
@@ -127,7 +127,7 @@ double longest_waiting_ms(uint32_t slots, uint32_t packets, double loss, uint64_
   return longest;
 }
 
-TEST(Switchml6, InflationIsWhatTimeOutsOfTheSlotsTake) {
+TEST(Switchml6, InflationEqualsTheTimeOutsOfTheSlots) {
   const FigureOutcome figure = quick_outcome(switchml_6());
   constexpr uint32_t kElements = 1'000'000;  // Of the quick tensor.
   for (const auto& [system, elements] : {std::pair{"switchml-256", 256U}, {"switchml-64", 64U}}) {
@@ -171,7 +171,7 @@ TEST(Switchml7, CountsEveryPacketOnce) {
   EXPECT_EQ(figure.plots.at(0).series.size(), 3U);
 }
 
-TEST(Switchml9, ALargerPoolIsFasterUntilTheLinkIsFull) {
+TEST(Switchml9, LargerPoolIsFasterUntilTheLinkIsFull) {
   const FigureOutcome figure = quick_outcome(switchml_9());
   EXPECT_GT(value_at(figure, "time", 32), 1.2 * value_at(figure, "time", 512));
   EXPECT_GT(value_at(figure, "round trip", 512), 1.5 * value_at(figure, "round trip", 32));

@@ -71,7 +71,7 @@ void TofinoSnapshot::contribute(uint32_t rank, uint16_t slot) {
   device_.device().run_until(now_ + nanoseconds(999));
 }
 
-TEST_F(TofinoSnapshot, RegistersOfASlotFillAsContributionsCome) {
+TEST_F(TofinoSnapshot, RegistersOfASlotFollowItsContributions) {
   EXPECT_EQ(table("slots", 0).rows.size(), 0U);
   contribute(0, 3);
   const SnapshotTable slots = table("slots", 0);
@@ -94,7 +94,7 @@ TEST_F(TofinoSnapshot, RegistersOfASlotFillAsContributionsCome) {
   EXPECT_EQ(reg("values0", 3, "0")[6], "67");
 }
 
-TEST_F(TofinoSnapshot, StagesAreThoseOfThePlacement) {
+TEST_F(TofinoSnapshot, StagesMatchThePlacement) {
   const auto row = reg("bitmap", 0, "0");
   ASSERT_FALSE(row.empty());
   const auto values = reg("values0", 0, "0");
@@ -102,7 +102,7 @@ TEST_F(TofinoSnapshot, StagesAreThoseOfThePlacement) {
   EXPECT_LT(std::stoi(values[1]), 12);
 }
 
-TEST_F(TofinoSnapshot, CountersAndTraffic) {
+TEST_F(TofinoSnapshot, ShowsCountersAndTraffic) {
   contribute(0, 3);
   contribute(0, 99);  // Outside its pool.
   const auto counters = table("counters", 3).rows;
@@ -115,7 +115,7 @@ TEST_F(TofinoSnapshot, CountersAndTraffic) {
   EXPECT_EQ(traffic.title, "nothing is on its way back");
 }
 
-TEST_F(TofinoSnapshot, BoundsHold) {
+TEST_F(TofinoSnapshot, RowsAreBounded) {
   const SnapshotTable short_table = table("registers", 0, 5);
   EXPECT_EQ(short_table.rows.size(), 5U);
   EXPECT_GT(short_table.rows_left_out, 50U);

@@ -43,7 +43,7 @@ class TrioWordsTest : public ::testing::Test {
   const TrioWords words_{shard_};
 };
 
-TEST_F(TrioWordsTest, Messages) {
+TEST_F(TrioWordsTest, NamesMessagesAndTheirFields) {
   Message message;
   message.header = {.job_id = 1, .block_id = 35, .src_id = 1, .gen_id = 9, .grad_cnt = 64};
   const auto plain = word_of(message);
@@ -75,7 +75,7 @@ TEST_F(TrioWordsTest, Messages) {
   EXPECT_EQ(value(alive, "block"), TraceValue(std::string("absent")));
 }
 
-TEST_F(TrioWordsTest, AnyBytesHaveAName) {
+TEST_F(TrioWordsTest, NamesAnyBytes) {
   Prng prng(testing::seed_from_env());
   for (uint32_t i = 0; i < 20'000; i++) {
     std::array<std::byte, 192> bytes{};
@@ -86,7 +86,7 @@ TEST_F(TrioWordsTest, AnyBytesHaveAName) {
   EXPECT_EQ(words_.message({}, 0).name, "malformed");
 }
 
-TEST_F(TrioWordsTest, RecordsAndCounters) {
+TEST_F(TrioWordsTest, NamesRecordsAndCounters) {
   trio_ml::Job& job = *shard_.job(1);
   EXPECT_EQ(words_.target(&shard_).name, "job table");
   EXPECT_EQ(words_.target(&job.record).name, "block table of job 1");
@@ -115,7 +115,7 @@ TEST_F(TrioWordsTest, RecordsAndCounters) {
             "buffer of job 1 block 5");
 }
 
-TEST_F(TrioWordsTest, Reasons) {
+TEST_F(TrioWordsTest, NamesDropReasons) {
   EXPECT_EQ(words_.drop_reason(static_cast<uint32_t>(trio_ml::Outcome::kDuplicate)), "duplicate");
   EXPECT_EQ(words_.drop_reason(trio_ml::kOutcomeCount), "unknown reason");
 }

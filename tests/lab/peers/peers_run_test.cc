@@ -34,7 +34,7 @@ Scenario only_network(Backend backend, uint32_t workers) {
 
 class PeersTime : public ::testing::TestWithParam<std::pair<Backend, uint32_t>> {};
 
-TEST_P(PeersTime, IsTheFormulas) {
+TEST_P(PeersTime, RunTimeMatchesTheFormula) {
   const auto [backend, workers] = GetParam();
   const RunResult result = run_well(only_network(backend, workers));
   const double factor = least_traffic(backend_kind(backend).placement, workers);
@@ -59,7 +59,7 @@ INSTANTIATE_TEST_SUITE_P(
                       std::pair{Backend::kRing, 2U}, std::pair{Backend::kRing, 4U},
                       std::pair{Backend::kRing, 8U}));
 
-TEST(PeersRun, LeastTrafficIsThePapers) {
+TEST(PeersRun, LeastTrafficMatchesThePaper) {
   EXPECT_DOUBLE_EQ(least_traffic(Placement::kSwitch, 8), 1);
   EXPECT_DOUBLE_EQ(least_traffic(Placement::kDedicated, 8), 1);
   EXPECT_DOUBLE_EQ(least_traffic(Placement::kColocated, 8), 1.75);
@@ -67,7 +67,7 @@ TEST(PeersRun, LeastTrafficIsThePapers) {
   EXPECT_DOUBLE_EQ(least_traffic(Placement::kWorkers, 1), 0);
 }
 
-TEST(PeersRun, ALossCostsTheRingLittle) {
+TEST(PeersRun, LossCostsTheRingLittle) {
   Scenario scenario = only_network(Backend::kRing, 4);
   const double calm_s = in_seconds(run_well(scenario).mean_iteration);
   scenario.link.faults.loss = 0.001;
@@ -90,7 +90,7 @@ TEST(PeersRun, TrainsChangeLittle) {
   }
 }
 
-TEST(PeersRun, EverybodyWaitsForAStraggler) {
+TEST(PeersRun, StragglerDelaysEveryWorker) {
   for (Backend backend : {Backend::kPsDedicated, Backend::kPsColocated, Backend::kRing}) {
     Scenario scenario = only_network(backend, 4);
     scenario.model.bucket_bytes = {1 << 20};
@@ -104,7 +104,7 @@ TEST(PeersRun, EverybodyWaitsForAStraggler) {
   }
 }
 
-TEST(PeersRun, ServersHostsCostTime) {
+TEST(PeersRun, HostCostOfServersAddsTime) {
   Scenario scenario = only_network(Backend::kPsDedicated, 4);
   scenario.host.packet_cost = microseconds(1);
   const RunResult result = run_well(scenario);

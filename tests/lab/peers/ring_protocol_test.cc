@@ -23,7 +23,7 @@ Endpoint address_of(uint32_t rank) { return Endpoint::ipv4(0x0a00'0001 + rank, 1
 
 // --- Packets -------------------------------------------------------------------------------------
 
-TEST(RingWire, WritesAndReads) {
+TEST(RingWire, MessagesSurviveARoundTrip) {
   std::vector<std::byte> bytes(kRingAckBytesMax);
   RingPacket data{.kind = RingKind::kData, .rank = 7, .lanes = 2, .position = 0x0102030405060708};
   EXPECT_EQ(encode(data, bytes), kRingHeadBytes);
@@ -197,7 +197,7 @@ TEST(RingProtocol, FirstStepIsOwnChunk) {
   }
 }
 
-TEST(RingProtocol, SumsOfEveryShape) {
+TEST(RingProtocol, SumsAreExactForEveryShape) {
   for (const uint32_t world : {1U, 2U, 3U, 5U, 8U}) {
     for (const uint64_t elements :
          {uint64_t{1}, uint64_t{3}, uint64_t{4}, uint64_t{33}, uint64_t{517}}) {
@@ -221,7 +221,7 @@ TEST(RingProtocol, SumsOfEveryShape) {
   }
 }
 
-TEST(RingProtocol, AStragglerHoldsTheOthersAndLosesNothing) {
+TEST(RingProtocol, StragglerDelaysTheOthersAndLosesNothing) {
   RingBed bed(3, /*window=*/4);
   std::vector<std::vector<int32_t>> tensors;
   std::vector<Transfer> transfers(3);
@@ -244,7 +244,7 @@ TEST(RingProtocol, AStragglerHoldsTheOthersAndLosesNothing) {
   }
 }
 
-TEST(RingProtocol, RefusesWhatItDoesNotAdd) {
+TEST(RingProtocol, RefusesUnsupportedTensors) {
   RingBed bed(2);
   std::vector<float> floats(4);
   Transfer transfer;
@@ -256,7 +256,7 @@ TEST(RingProtocol, RefusesWhatItDoesNotAdd) {
   EXPECT_THAT(transfer.outcome.text, HasSubstr("int32"));
 }
 
-TEST(RingProtocol, TensorsOfOtherLengthsAreAMismatch) {
+TEST(RingProtocol, DifferentLengthsAreAMismatch) {
   RingBed bed(2);
   auto mine = tensor_of(0, 9);
   auto other = tensor_of(1, 11);
@@ -273,7 +273,7 @@ TEST(RingProtocol, TensorsOfOtherLengthsAreAMismatch) {
   EXPECT_EQ(bed.rank(0).phase(), RingProtocol::Phase::kEnded);
 }
 
-TEST(RingProtocol, ASilentNeighbourIsNamed) {
+TEST(RingProtocol, ErrorNamesASilentNeighbour) {
   RingBed bed(3);
   auto values = tensor_of(0, 40);
   Transfer transfer;
@@ -294,7 +294,7 @@ TEST(RingProtocol, ASilentNeighbourIsNamed) {
   EXPECT_EQ(later.outcome.status, Status::kPeerMissing);
 }
 
-TEST(RingProtocol, StrangePacketsAreCountedAndChangeNothing) {
+TEST(RingProtocol, ForeignPacketsAreCountedAndChangeNothing) {
   RingBed bed(3);
   std::vector<std::byte> bytes(kRingAckBytesMax);
   const auto say = [&](const RingPacket& packet, uint32_t from, uint32_t size) {

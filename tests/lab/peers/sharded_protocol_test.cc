@@ -42,7 +42,7 @@ std::vector<Endpoint> send_all(ShardedProtocol& protocol) {
   }
 }
 
-TEST(ShardedProtocol, WindowsAreShares) {
+TEST(ShardedProtocol, ServersShareTheWindow) {
   EXPECT_EQ(window_share(4096, 6), 512U);
   EXPECT_EQ(window_share(4096, 8), 512U);
   EXPECT_EQ(window_share(64, 6), 8U);
@@ -60,7 +60,7 @@ TEST(ShardedProtocol, JoinsEveryServer) {
   EXPECT_EQ(protocol.counters().packets_sent, 2U);
 }
 
-TEST(ShardedProtocol, ASilentServerIsNamedAndEndsAll) {
+TEST(ShardedProtocol, SilentServerIsNamedAndEndsTheTransfer) {
   ShardedProtocol protocol(two_servers(), 5, Instant());
   std::vector<int32_t> values(100);
   Transfer transfer;
@@ -95,7 +95,7 @@ void tell(ShardedProtocol& protocol, uint32_t from, const wire::Message& message
 }
 
 // Each server has half of the tensor, and counts blocks and elements of its half from 0.
-TEST(ShardedProtocol, WhatLacksSomebodyIsSaidOfTheWholeTensor) {
+TEST(ShardedProtocol, DegradedRangesCoverTheWholeTensor) {
   constexpr uint32_t kNonce = 5;
   constexpr uint32_t kSession = 9;
   ShardedProtocol protocol(two_servers(), kNonce, Instant());
@@ -148,7 +148,7 @@ TEST(ShardedProtocol, WhatLacksSomebodyIsSaidOfTheWholeTensor) {
   EXPECT_EQ(protocol.counters().duplicate_results, 2U);
 }
 
-TEST(ShardedProtocol, LeavingAndFailingEndEverything) {
+TEST(ShardedProtocol, LeavingAndFailuresEndAllTransfers) {
   for (const bool leaves : {true, false}) {
     ShardedProtocol protocol(two_servers(), 5, Instant());
     std::vector<int32_t> values(100);

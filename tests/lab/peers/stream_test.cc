@@ -21,7 +21,7 @@ Ack ack_below(uint64_t below, uint64_t limit, uint64_t beyond = 0) {
   return ack;
 }
 
-TEST(SendBook, WindowAndLimitBoundWhatIsOnItsWay) {
+TEST(SendBook, WindowAndLimitBoundPacketsInFlight) {
   SendBook book(4);
   for (uint64_t i = 0; i < 4; i++) EXPECT_EQ(book.send_new(at_us(0)), i);
   EXPECT_FALSE(book.may_send_new());
@@ -37,7 +37,7 @@ TEST(SendBook, WindowAndLimitBoundWhatIsOnItsWay) {
   EXPECT_EQ(book.send_new(at_us(2)), 4U);
 }
 
-TEST(SendBook, ThreeLaterOnesOvertake) {
+TEST(SendBook, ThreeLaterPacketsProveALoss) {
   SendBook book(16);
   for (int i = 0; i < 6; i++) book.send_new(at_us(i));
   // 1 and 2 have arrived, 0 has not: two later ones are not enough.
@@ -55,7 +55,7 @@ TEST(SendBook, ThreeLaterOnesOvertake) {
   EXPECT_EQ(book.next_repair(at_us(20)), 0U);
 }
 
-TEST(SendBook, ATimeOutFindsTheLastOnes) {
+TEST(SendBook, TimeOutDetectsLossOfTheLastPackets) {
   SendBook book(16);
   EXPECT_EQ(book.next_deadline(), Instant::never());
   book.send_new(at_us(0));
@@ -74,7 +74,7 @@ TEST(SendBook, ATimeOutFindsTheLastOnes) {
   EXPECT_EQ(book.next_deadline(), Instant::never());
 }
 
-TEST(SendBook, RefusesWhatCannotBeTrue) {
+TEST(SendBook, RefusesImpossibleAcknowledgements) {
   SendBook book(8);
   book.send_new(at_us(0));
   EXPECT_FALSE(book.on_ack(ack_below(2, 100), at_us(1)));
@@ -87,7 +87,7 @@ TEST(SendBook, RefusesWhatCannotBeTrue) {
   EXPECT_FALSE(book.next_repair(at_us(1)));
 }
 
-TEST(ReceiveBook, UsesInOrderAndNamesTheGap) {
+TEST(ReceiveBook, DeliversInOrderAndAcknowledgesTheGap) {
   ReceiveBook book(4);
   EXPECT_EQ(book.take(1), ReceiveBook::Take::kNew);
   EXPECT_EQ(book.take(3), ReceiveBook::Take::kNew);
@@ -115,7 +115,7 @@ TEST(ReceiveBook, UsesInOrderAndNamesTheGap) {
 }
 
 // A packet is delivered, dropped, duplicated or delayed; the receiver uses packets in bursts.
-TEST(Stream, EveryPositionIsUsedOnceInOrderWhateverTheChannelDoes) {
+TEST(Stream, EveryPositionArrivesOnceAndInOrderOverBadChannels) {
   const uint64_t seed = testing::seed_from_env();
   SCOPED_TRACE(testing::replay_hint(seed));
   testing::Prng prng(seed);

@@ -35,7 +35,7 @@ TEST(FigureRow, TableShowsPaperHereAndRatio) {
             "  a \"b\", c        128      -  0.1 ±0.25      -  us\n");
 }
 
-TEST(FigureRow, JsonHasOneRowALine) {
+TEST(FigureRow, JsonHasOneRowPerLine) {
   EXPECT_EQ(as_json(two_rows()),
             "[\n"
             "{\"figure\":\"trio-15\",\"series\":\"latency\",\"x\":64.0,\"paper\":30.0,"
@@ -46,14 +46,14 @@ TEST(FigureRow, JsonHasOneRowALine) {
   EXPECT_EQ(as_json({}), "[]\n");
 }
 
-TEST(FigureRow, CsvQuotesWhatMustBe) {
+TEST(FigureRow, CsvQuotesSpecialCharacters) {
   EXPECT_EQ(as_csv(two_rows()),
             "figure,series,x,paper,here,unit,spread,seed\n"
             "trio-15,latency,64,30,31.5,us,,7\n"
             "trio-15,\"a \"\"b\"\", c\",128,,0.1,us,0.25,7\n");
 }
 
-TEST(FigureRow, NumbersThatAreNoneStayVisible) {
+TEST(FigureRow, NonFiniteNumbersStayVisible) {
   const double nan = std::numeric_limits<double>::quiet_NaN();
   const std::vector<FigureRow> rows{
       {.figure = "f", .series = "s", .x = 1, .paper = 2, .here = nan, .unit = "s"}};

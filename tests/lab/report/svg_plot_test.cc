@@ -22,7 +22,7 @@ uint32_t occurrences(const std::string& text, const std::string& part) {
   return count;
 }
 
-TEST(AxisTicks, AreRoundAndCover) {
+TEST(AxisTicks, TicksAreRoundAndCoverTheRange) {
   EXPECT_THAT(axis_ticks(0.0, 10.0, 5), ElementsAre(0, 2, 4, 6, 8, 10));
   EXPECT_THAT(axis_ticks(1.3, 3.9, 3), ElementsAre(1, 2, 3, 4));
   EXPECT_THAT(axis_ticks(-0.04, 0.05, 2),
@@ -52,7 +52,7 @@ TEST(AxisTicks, RandomRangesAreCoveredByFewTicks) {
   }
 }
 
-TEST(SvgPlot, PointsLieWhereTheAxesSay) {
+TEST(SvgPlot, PointsMatchTheAxes) {
   // 800 x 450 with margins 64, 20, 44, 52: x from 64 to 780, y from 398 up to 44. Both axes 0 … 10.
   const LinePlot plot{.title = "t", .series = {{"line", {{0, 0}, {5, 10}, {10, 5}}}}};
   EXPECT_THAT(render_svg(plot), HasSubstr("M64.0 398.0L422.0 44.0L780.0 221.0"));
@@ -83,7 +83,7 @@ TEST(SvgPlot, NonFinitePointBreaksTheLine) {
   EXPECT_THAT(svg, Not(HasSubstr("nan")));
 }
 
-TEST(SvgPlot, LogarithmicAxesGoByPowers) {
+TEST(SvgPlot, LogarithmicAxesHavePowersAsTicks) {
   // x from 1 to 16 by powers of two, 716 pixels wide: 4 is in the middle. y from 1 to 100 by tens.
   const LinePlot plot{.title = "t",
                       .series = {{"line", {{1, 1}, {4, 10}, {16, 100}}}},
@@ -96,13 +96,13 @@ TEST(SvgPlot, LogarithmicAxesGoByPowers) {
   }
 }
 
-TEST(SvgPlot, LogarithmicAxisLeavesOutZero) {
+TEST(SvgPlot, LogarithmicAxisOmitsZero) {
   const LinePlot plot{
       .title = "t", .series = {{"line", {{0, 1}, {1, 1}, {2, 2}}}}, .x_scale = PlotScale::kLog2};
   EXPECT_THAT(render_svg(plot), HasSubstr("d=\"M64.0 398.0L780.0 44.0\""));
 }
 
-TEST(SvgPlot, MarksAndErrorBars) {
+TEST(SvgPlot, DrawsMarksAndErrorBars) {
   const LinePlot plot{.title = "t",
                       .series = {{.name = "paper", .points = {{0, 0}}, .marks_only = true},
                                  {.name = "here", .points = {{0, 5, 5}, {10, 5}}}}};
@@ -121,7 +121,7 @@ TEST(SvgPlot, YAxisMayBeginAtZero) {
   EXPECT_THAT(render_svg(plot), HasSubstr(">20<"));
 }
 
-TEST(SvgPlot, SeveralPlotsStandBelowEachOther) {
+TEST(SvgPlot, StacksSeveralPlots) {
   const std::vector<LinePlot> plots{{.title = "one", .height_px = 100},
                                     {.title = "two", .width_px = 900, .height_px = 200}};
   const std::string svg = render_svg(plots);
@@ -131,7 +131,7 @@ TEST(SvgPlot, SeveralPlotsStandBelowEachOther) {
   EXPECT_EQ(occurrences(svg, "<g "), occurrences(svg, "</g>"));
 }
 
-TEST(SvgPlot, LegendStandsWhereItCoversLeast) {
+TEST(SvgPlot, LegendCoversTheFewestPoints) {
   // A rising line ends at the top right, a falling one begins at the top left.
   LinePlot plot{.title = "t", .series = {{"line", {{0, 0}, {10, 10}}}}};
   const std::string at_left = "<rect class=\"paper grid\" x=\"72.0\" y=\"52.0\"";
@@ -141,7 +141,7 @@ TEST(SvgPlot, LegendStandsWhereItCoversLeast) {
   EXPECT_THAT(render_svg(plot), HasSubstr("y=\"52.0\""));
 }
 
-TEST(SvgPlot, NothingToDrawIsAnEmptyFrame) {
+TEST(SvgPlot, EmptyPlotIsAnEmptyFrame) {
   EXPECT_THAT(render_svg({.title = "empty", .series = {}}), HasSubstr("class=\"grid\""));
   EXPECT_THAT(render_svg({.title = "empty", .series = {{"none", {}}}}), HasSubstr("none"));
 }

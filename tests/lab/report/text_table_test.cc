@@ -17,14 +17,14 @@ TEST(TextTable, ColumnsAreAsWideAsTheirWidestCell) {
             "  longer     1\n");
 }
 
-TEST(TextTable, LettersCountNotBytes) {
+TEST(TextTable, WidthCountsLettersNotBytes) {
   TextTable table;
   table.add({"x"});
   table.add({"±µs"});
   EXPECT_EQ(table.text(), "    x\n  ±µs\n");
 }
 
-TEST(TextTable, ShortLinesAndNoLines) {
+TEST(TextTable, AcceptsShortLinesAndNoLines) {
   TextTable table({0, 1});
   EXPECT_EQ(table.text(), "");
   table.add({"a", "b"});

@@ -9,7 +9,7 @@
 namespace tributary::lab {
 namespace {
 
-TEST(Ranks, LaunchersSayHowManyTheyStarted) {
+TEST(Ranks, ReadsTheCountFromTheLauncher) {
   unsetenv("OMPI_COMM_WORLD_SIZE");
   unsetenv("PMI_SIZE");
   unsetenv("PMIX_SIZE");
@@ -21,7 +21,7 @@ TEST(Ranks, LaunchersSayHowManyTheyStarted) {
   unsetenv("PMI_SIZE");
 }
 
-TEST(Ranks, AProcessOfItsOwnIsRankZeroOfOne) {
+TEST(Ranks, SingleProcessIsRankZeroOfOne) {
   auto ranks = Ranks::join();
   ASSERT_TRUE(ranks);
   EXPECT_EQ(ranks->rank(), 0);

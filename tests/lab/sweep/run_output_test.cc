@@ -63,7 +63,7 @@ TEST(RunJson, TimesAreInNanosecondsAndSharesAreShares) {
   EXPECT_EQ(json["digest"], "0000000000000abc");
 }
 
-TEST(RunJson, TicksBelowANanosecondStay) {
+TEST(RunJson, KeepsTicksBelowANanosecond) {
   EXPECT_EQ(as_ns(picoseconds(10)), 0.01);
   EXPECT_EQ(as_ns(Duration()), 0.0);
 }
@@ -100,7 +100,7 @@ TEST(RunJson, RefusesWhatIsNoResult) {
   EXPECT_FALSE(read_outcome(json));
 }
 
-TEST(RunText, NamesUnitsAndWhoIsOut) {
+TEST(RunText, NamesUnitsAndDroppedWorkers) {
   const std::string text = run_text(by_hand());
   EXPECT_THAT(text, ::testing::ContainsRegex("mean iteration +2.5 +ms"));
   EXPECT_THAT(text, ::testing::ContainsRegex("of these degraded +25 +%"));
@@ -111,7 +111,7 @@ TEST(RunText, NamesUnitsAndWhoIsOut) {
   EXPECT_THAT(text, HasSubstr("bottleneck: the cable"));
 }
 
-TEST(RunText, SaysNothingOfSumsThatWereNotChecked) {
+TEST(RunText, OmitsUncheckedSums) {
   RunResult result = by_hand();
   EXPECT_THAT(run_text(result), Not(HasSubstr("wrong sums")));
   result.checked_sums = 5;

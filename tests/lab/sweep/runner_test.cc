@@ -57,7 +57,7 @@ TEST(Runner, ThreadsDoNotChangeTheOutcome) {
   EXPECT_EQ(serial->points[7]->result.events, 49U);
 }
 
-TEST(Runner, KeptPointsAreNotRunAgain) {
+TEST(Runner, ReusesStoredPoints) {
   const testing::ScratchDirectory scratch;
   std::atomic<uint32_t> runs = 0;
   const auto points = counted_points(10, runs);
@@ -74,7 +74,7 @@ TEST(Runner, KeptPointsAreNotRunAgain) {
   EXPECT_EQ(text_of(*all), text_of(*run_points(points, {.threads = 1})));
 }
 
-TEST(Runner, InterruptedGoesOnWhereItWas) {
+TEST(Runner, InterruptedSweepResumes) {
   const testing::ScratchDirectory scratch;
   std::atomic<uint32_t> runs = 0;
   std::atomic<bool> stop = false;
@@ -96,7 +96,7 @@ TEST(Runner, InterruptedGoesOnWhereItWas) {
   EXPECT_EQ(text_of(*rest), text_of(*run_points(points, {.threads = 1})));
 }
 
-TEST(Runner, HalfALineIsNoPoint) {
+TEST(Runner, IgnoresATruncatedLine) {
   const testing::ScratchDirectory scratch;
   std::atomic<uint32_t> runs = 0;
   const auto points = counted_points(3, runs);
@@ -124,7 +124,7 @@ TEST(Runner, EqualPointsRunOnce) {
   EXPECT_NE(point_key(points[1]), point_key(points[2]));
 }
 
-TEST(Runner, FailureNamesItsPoint) {
+TEST(Runner, ErrorNamesTheFailedPoint) {
   std::atomic<uint32_t> runs = 0;
   auto points = counted_points(5, runs);
   points[3].run = [](const Scenario&) -> Result<PointOutcome> { return failure("worker 2 hangs"); };
@@ -132,7 +132,7 @@ TEST(Runner, FailureNamesItsPoint) {
   EXPECT_EQ(run_points(points, {.threads = 3}).error().text, "point 3: worker 2 hangs");
 }
 
-TEST(Runner, ADirectoryThatCannotBeIsRefused) {
+TEST(Runner, RefusesAnImpossibleDirectory) {
   const testing::ScratchDirectory scratch;
   std::atomic<uint32_t> runs = 0;
   const auto points = counted_points(1, runs);

@@ -44,21 +44,21 @@ repeat = 2
   EXPECT_EQ(sweep->values[7].dump(), R"({"window":32,"backend":"ideal","seed":11})");
 }
 
-TEST(SweepFile, OneValueIsAListOfOne) {
+TEST(SweepFile, SingleValueIsAListOfOne) {
   const auto sweep = sweep_of("[sweep]\nwindow = 64\n");
   ASSERT_TRUE(sweep) << sweep.error().text;
   ASSERT_EQ(sweep->points.size(), 1);
   EXPECT_EQ(sweep->points[0].scenario.window, 64);
 }
 
-TEST(SweepFile, OverridesComeAfterTheFile) {
+TEST(SweepFile, OverridesFollowTheFile) {
   const std::vector<WrittenKey> overrides{{.name = "workers", .text = "2", .where = "--set"}};
   const auto sweep = sweep_of("workers = 5\n[sweep]\nwindow = [16]\n", overrides);
   ASSERT_TRUE(sweep) << sweep.error().text;
   EXPECT_EQ(sweep->points[0].scenario.workers, 2);
 }
 
-TEST(SweepFile, Refusals) {
+TEST(SweepFile, RefusalsNamePlaceAndKey) {
   EXPECT_THAT(refusal("workers = 3\n"), HasSubstr("[sweep] is missing or empty"));
   EXPECT_THAT(refusal("[sweep]\nwindo = [1]\n"),
               HasSubstr("w.toml:2: unknown key 'windo' (did you mean 'window'?)"));
@@ -82,7 +82,7 @@ PointOutcome outcome(Duration mean, Duration total, uint64_t degraded, uint64_t 
   return made;
 }
 
-TEST(SweepFile, WritersHaveExactBytes) {
+TEST(SweepFile, WritersProduceExactBytes) {
   auto sweep = sweep_of("[sweep]\nwindow = [16, 32]\nbackend = [\"ideal\"]\n");
   ASSERT_TRUE(sweep) << sweep.error().text;
   const std::vector<PointOutcome> outcomes{outcome(microseconds(2'500), milliseconds(5), 1, 7),

@@ -22,7 +22,7 @@ NodeSnapshot small() {
                      {.name = "queue", .title = "0 packets", .columns = {"packet"}, .rows = {}}}};
 }
 
-TEST(Snapshot, Text) {
+TEST(Snapshot, PrintsText) {
   EXPECT_EQ(snapshot_text(small(), Instant(microseconds(12))), R"(switch at 12 us:
 
 banks: two of them
@@ -35,14 +35,14 @@ queue: 0 packets
 )");
 }
 
-TEST(Snapshot, Json) {
+TEST(Snapshot, PrintsJson) {
   EXPECT_EQ(nlohmann::json::parse(snapshot_json_line(small(), Instant(microseconds(12)))),
             nlohmann::json::parse(
                 R"({"node":"switch","at_ns":12000.0,"banks":[{"bank":"0","state":"busy"},)"
                 R"({"bank":"1","state":"idle"}],"banks_left_out":1,"queue":[]})"));
 }
 
-TEST(Snapshot, ANodeWithoutAnInsideSaysSo) {
+TEST(Snapshot, NodeWithoutTablesIsReported) {
   EXPECT_EQ(snapshot_text({.node = "core", .tables = {}}, Instant()),
             "core at 0 ns:\n  nothing to show: its inside is not modelled\n");
 }

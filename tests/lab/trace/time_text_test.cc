@@ -8,7 +8,7 @@
 namespace tributary::lab {
 namespace {
 
-TEST(TimeText, Reads) {
+TEST(TimeText, ParsesTimes) {
   EXPECT_EQ(parse_time("12us").value(), microseconds(12));
   EXPECT_EQ(parse_time("1.5ms").value(), microseconds(1500));
   EXPECT_EQ(parse_time("0.01ns").value(), picoseconds(10));
@@ -17,7 +17,7 @@ TEST(TimeText, Reads) {
   EXPECT_EQ(parse_time("1e3ns").value(), microseconds(1));
 }
 
-TEST(TimeText, RefusesWhatIsNoTime) {
+TEST(TimeText, RefusesTextsThatAreNoTime) {
   for (const char* text :
        {"", "12", "us", "12 us", "12m", "-1us", "nan", "nans", "infs", "1e9s", "12usx", "0x1s"}) {
     const auto time = parse_time(text);
@@ -26,7 +26,7 @@ TEST(TimeText, RefusesWhatIsNoTime) {
   }
 }
 
-TEST(TimeText, Writes) {
+TEST(TimeText, FormatsTimes) {
   EXPECT_EQ(time_text(Duration()), "0 ns");
   EXPECT_EQ(time_text(picoseconds(335'520)), "335.52 ns");
   EXPECT_EQ(time_text(nanoseconds(12'034)), "12.034 us");
@@ -36,7 +36,7 @@ TEST(TimeText, Writes) {
   EXPECT_EQ(nanoseconds_text(nanoseconds(7)), "7.00");
 }
 
-TEST(TimeText, WhatIsWrittenCanBeRead) {
+TEST(TimeText, TimesSurviveARoundTrip) {
   Prng prng(testing::seed_from_env());
   for (uint32_t i = 0; i < 10'000; i++) {
     const Duration time = Duration::from_ticks(static_cast<int64_t>(prng.any_u64() >> 20));

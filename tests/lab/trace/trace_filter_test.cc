@@ -27,13 +27,13 @@ TraceEvent instruction(uint64_t packet, const char* node = "switch") {
           .what = "parse_header"};
 }
 
-TEST(TraceFilter, WithoutConditionsEverythingIsWanted) {
+TEST(TraceFilter, EmptyFilterSelectsEverything) {
   TraceSelector selector({});
   EXPECT_TRUE(selector.wants(arrival(1, 7)));
   EXPECT_TRUE(selector.wants(instruction(0)));
 }
 
-TEST(TraceFilter, WhatAPacketIsAboutHoldsForItsLaterEvents) {
+TEST(TraceFilter, LaterEventsKeepThePacketsBlock) {
   TraceFilter filter;
   filter.block = 7;
   TraceSelector selector(filter);
@@ -51,7 +51,7 @@ TEST(TraceFilter, WhatAPacketIsAboutHoldsForItsLaterEvents) {
   EXPECT_EQ(selector.values_seen_text(), "block=7 was asked for, there were 7 to 8; ");
 }
 
-TEST(TraceFilter, TofinosHeadersSayWhatAPacketIsAbout) {
+TEST(TraceFilter, TofinoHeadersSelectThePacket) {
   TraceFilter filter;
   filter.slot = 3;
   TraceSelector selector(filter);
@@ -63,7 +63,7 @@ TEST(TraceFilter, TofinosHeadersSayWhatAPacketIsAbout) {
   EXPECT_TRUE(selector.wants(instruction(5)));
 }
 
-TEST(TraceFilter, EveryConditionCounts) {
+TEST(TraceFilter, AppliesEveryCondition) {
   const auto wants = [](TraceFilter filter) {
     TraceSelector selector(std::move(filter));
     return selector.wants(arrival(4, 7));
@@ -95,7 +95,7 @@ TEST(TraceFilter, EveryConditionCounts) {
   EXPECT_FALSE(without([](TraceFilter& f) { f.kinds = {TraceKind::kSend}; }));
 }
 
-TEST(TraceFilter, KindsByName) {
+TEST(TraceFilter, ParsesKindsByName) {
   EXPECT_EQ(parse_trace_kinds("request,reply").value(),
             (std::set{TraceKind::kRequest, TraceKind::kReply}));
   EXPECT_TRUE(parse_trace_kinds("").value().empty());
@@ -106,7 +106,7 @@ TEST(TraceFilter, KindsByName) {
       << unknown.error().text;
 }
 
-TEST(TraceFilter, OldPacketsAreForgotten) {
+TEST(TraceFilter, ForgetsOldPackets) {
   TraceFilter filter;
   filter.block = 7;
   TraceSelector selector(filter);
@@ -117,7 +117,7 @@ TEST(TraceFilter, OldPacketsAreForgotten) {
   EXPECT_TRUE(selector.wants(instruction(2)));
 }
 
-TEST(TraceFilter, RandomTracesMatchPlainLookUp) {
+TEST(TraceFilter, RandomTracesMatchALinearSearch) {
   const uint64_t seed = testing::seed_from_env();
   SCOPED_TRACE(::testing::Message() << "replay with TRIB_TEST_SEED=" << seed);
   Prng prng(seed);

@@ -31,7 +31,7 @@ void tell(TraceSink& sink) {
   sink.on_event(event(3'000, 0, TraceKind::kThread, "timer", {{"thread", 3U}}));
 }
 
-TEST(TraceLog, PacketByPacket) {
+TEST(TraceLog, PrintsEventsByPacket) {
   TraceLog log({}, 100);
   tell(log);
   EXPECT_EQ(trace_text(log), R"(switch, packet 1, at 1 us:
@@ -58,7 +58,7 @@ What the lines say:
 )");
 }
 
-TEST(TraceLog, ByTime) {
+TEST(TraceLog, PrintsEventsByTime) {
   TraceFilter filter;
   filter.packet = 1;
   TraceLog log(filter, 100);
@@ -75,7 +75,7 @@ What the lines say:
 )");
 }
 
-TEST(TraceLog, WhatIsBeyondTheLimitIsCounted) {
+TEST(TraceLog, CountsEventsBeyondTheLimit) {
   TraceLog log({}, 2);
   tell(log);
   EXPECT_EQ(log.events().size(), 2U);
@@ -84,7 +84,7 @@ TEST(TraceLog, WhatIsBeyondTheLimitIsCounted) {
   EXPECT_TRUE(text.ends_with("\n… 5 more\n")) << text;
 }
 
-TEST(TraceLog, JsonLines) {
+TEST(TraceLog, PrintsJsonLines) {
   TraceLog log({}, 4);
   tell(log);
   std::istringstream lines(trace_json_lines(log));
@@ -100,7 +100,7 @@ TEST(TraceLog, JsonLines) {
   EXPECT_EQ(read[4], nlohmann::json::parse(R"({"more":3})"));
 }
 
-TEST(TraceLog, NothingIsNothing) {
+TEST(TraceLog, EmptyLogPrintsNoEvents) {
   const TraceLog log({}, 4);
   EXPECT_EQ(trace_text(log), "");
   EXPECT_EQ(trace_json_lines(log), "{\"more\":0}\n");

@@ -9,7 +9,7 @@
 namespace tributary::lab {
 namespace {
 
-TEST(Adam, FirstStepIsTheRateAgainstTheSign) {
+TEST(Adam, FirstStepIsTheRateAgainstTheGradientsSign) {
   Adam adam({.rate = 0.5F}, 3);
   std::vector<float> parameters{1.0F, 1.0F, 1.0F};
   adam.update(std::vector<float>{0.001F, -8.0F, 0.0F}, parameters);

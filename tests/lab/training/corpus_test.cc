@@ -37,7 +37,7 @@ TEST(Corpus, ReadsLinkedFilesOnceAndSkipsFolders) {
   EXPECT_EQ(corpus->training_bytes() + corpus->validation_bytes(), 20'000);
 }
 
-TEST(Corpus, RefusesByName) {
+TEST(Corpus, RefusalNamesThePath) {
   const auto missing = Corpus::load("/nowhere/at/all");
   ASSERT_FALSE(missing);
   EXPECT_THAT(missing.error().text, HasSubstr("'/nowhere/at/all' cannot be read"));
@@ -49,7 +49,7 @@ TEST(Corpus, RefusesByName) {
   EXPECT_THAT(little.error().text, HasSubstr("too few"));
 }
 
-TEST(Corpus, BatchesDependOnSeedRankAndIterationOnly) {
+TEST(Corpus, BatchesDependOnlyOnSeedRankAndIteration) {
   const std::vector<std::string> texts{counting_text()};
   const auto corpus = Corpus::from_texts(texts);
   ASSERT_TRUE(corpus);

@@ -9,14 +9,14 @@
 namespace tributary::lab {
 namespace {
 
-TEST(GeneratedText, IsAFunctionOfItsSeed) {
+TEST(GeneratedText, TextDependsOnlyOnItsSeed) {
   EXPECT_EQ(generated_text(1, 1000), generated_text(1, 1000));
   EXPECT_NE(generated_text(1, 1000), generated_text(2, 1000));
   // Equal on every machine: a replayable generator, with a single floating-point comparison.
   EXPECT_EQ(generated_text(1, 3000).substr(0, 1000), generated_text(1, 1000));
 }
 
-TEST(GeneratedText, HasItsLetters) {
+TEST(GeneratedText, TextUsesItsAlphabet) {
   const std::string text = generated_text(3, 20'000);
   const std::set<char> letters(text.begin(), text.end());
   EXPECT_EQ(letters.size(), kLetters);

@@ -27,7 +27,7 @@ Batch random_batch(uint32_t size, uint32_t context, Prng& prng) {
   return batch;
 }
 
-TEST(LanguageModel, KnowsNothingAtFirst) {
+TEST(LanguageModel, UntrainedModelPredictsUniformly) {
   LanguageModel model(LanguageModelShape{}, 1);
   Prng prng(2);
   // 256 bytes, almost equally likely: ln 256 = 5.545 nats.
@@ -81,7 +81,7 @@ TEST(LanguageModel, GradientMatchesFiniteDifferences) {
   }
 }
 
-TEST(LanguageModel, SameSeedSameBits) {
+TEST(LanguageModel, SameSeedGivesTheSameBits) {
   Prng prng(3);
   const Batch batch = random_batch(8, kSmall.context, prng);
   LanguageModel one(kSmall, 5), other(kSmall, 5), third(kSmall, 6);

@@ -31,7 +31,7 @@ std::vector<float> plain_product(const LeftMatrix& a, const std::vector<float>& 
   return c;
 }
 
-TEST(MatrixKernel, HandWorkedProduct) {
+TEST(MatrixKernel, ProductMatchesHandWorkedValues) {
   // A has one column (1, 2, 3, 4), B one row (0 … 15): C[i][j] = (i + 1) * j.
   const std::vector<float> a{1, 2, 3, 4};
   std::vector<float> b(16);
@@ -43,7 +43,7 @@ TEST(MatrixKernel, HandWorkedProduct) {
   }
 }
 
-TEST(MatrixKernel, NothingToSumGivesZeros) {
+TEST(MatrixKernel, EmptySumGivesZeros) {
   std::vector<float> c(64, 7.0F);
   const float unused = 0.0F;
   multiply({&unused, 0, 0}, &unused, c.data(), 4, 16, 0);

@@ -33,7 +33,7 @@ void play(VirtualTraining& training, uint32_t iteration, std::span<const uint32_
   }
 }
 
-TEST(VirtualTraining, LearnsAndStaysTheSameEverywhere) {
+TEST(VirtualTraining, WorkersLearnTheSameParameters) {
   VirtualTraining training(kSmall);
   const std::array<uint32_t, 3> all{0, 1, 2};
   const std::array<uint32_t, 2> partial{0, 2};
@@ -48,7 +48,7 @@ TEST(VirtualTraining, LearnsAndStaysTheSameEverywhere) {
   EXPECT_EQ(training.failed(), 0);
 }
 
-TEST(VirtualTraining, LateWorkerSendsItsLastGradientsAgain) {
+TEST(VirtualTraining, LateWorkerResendsItsLastGradients) {
   VirtualTraining training(kSmall);
   const std::span<float> first = training.tensor(1, 0, true);
   const std::vector<float> before(first.begin(), first.end());
@@ -74,7 +74,7 @@ TEST(VirtualTraining, FailedAllReduceIsCountedAndNotApplied) {
   EXPECT_TRUE(training.parameters_identical());
 }
 
-TEST(VirtualTraining, DifferentAveragesAreSeen) {
+TEST(VirtualTraining, DetectsDifferentAverages) {
   VirtualTraining training(kSmall);
   for (uint32_t w = 0; w < 3; w++) {
     const std::span<float> tensor = training.tensor(w, 0, true);

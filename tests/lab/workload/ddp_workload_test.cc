@@ -24,7 +24,7 @@ auto near(std::vector<double> expected) {
   return ::testing::Pointwise(::testing::DoubleNear(0.06), std::move(expected));
 }
 
-TEST(DdpWorkload, BucketsAreThoseThatDdpMakes) {
+TEST(DdpWorkload, BucketsMatchDdp) {
   // Observed with PyTorch 1.13 from the second iteration on, in MiB.
   EXPECT_THAT(bucket_mib(Model::kResnet18), near({1.96, 27.5, 15.1}));
   EXPECT_THAT(bucket_mib(Model::kResnet50), near({7.8, 30.0, 25.0, 25.3, 9.3}));
@@ -32,7 +32,7 @@ TEST(DdpWorkload, BucketsAreThoseThatDdpMakes) {
   EXPECT_THAT(bucket_mib(Model::kMobilenetV2), near({4.9, 8.5}));
 }
 
-TEST(DdpWorkload, NothingIsLostAndReadinessGrowsToTheEnd) {
+TEST(DdpWorkload, BucketsCoverTheModelInOrderOfReadiness) {
   for (const DnnShape& shape : dnn_shapes()) {
     const Workload workload = ddp_workload(shape);
     EXPECT_EQ(workload.elements(), shape.elements());
@@ -46,14 +46,14 @@ TEST(DdpWorkload, NothingIsLostAndReadinessGrowsToTheEnd) {
   }
 }
 
-TEST(DdpWorkload, ComputationFollowsFromOneFigure) {
+TEST(DdpWorkload, ComputeTimeScalesFromOneMeasurement) {
   // 64 images at 940 a second take 68.085 ms; VGG11 has 7.609 / 4.089 of the multiply-adds and
   // twice the images: 68.085 x 2 x 1.861 = 253.4 ms.
   EXPECT_NEAR(in_seconds(compute_time(dnn_shape(Model::kResnet50))), 0.068085, 1e-6);
   EXPECT_NEAR(in_seconds(compute_time(dnn_shape(Model::kVgg11))), 0.2534, 1e-4);
 }
 
-TEST(DdpWorkload, Vgg11HasItsGreatBucketEarly) {
+TEST(DdpWorkload, Vgg11HasItsLargestBucketEarly) {
   // Nearly all parameters are in the layers that the backward pass begins with: 103 + 17 + 4 of
   // 7,609 million multiply-adds, 1.6 %.
   const Workload workload = ddp_workload(dnn_shape(Model::kVgg11));
@@ -61,7 +61,7 @@ TEST(DdpWorkload, Vgg11HasItsGreatBucketEarly) {
   EXPECT_NEAR(share, 0.016, 0.001);
 }
 
-TEST(DdpWorkload, ScenarioMayChangeTimesAndTrains) {
+TEST(DdpWorkload, ScenarioMayOverrideTimesAndTrains) {
   Scenario scenario;
   scenario.model.forward = milliseconds(10);
   scenario.model.backward = milliseconds(100);

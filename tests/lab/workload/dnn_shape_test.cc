@@ -9,7 +9,7 @@
 namespace tributary::lab {
 namespace {
 
-TEST(DnnShape, ParameterCountsAreTheKnownOnes) {
+TEST(DnnShape, ParameterCountsMatchThePublishedOnes) {
   // As torchvision counts them.
   EXPECT_EQ(dnn_shape(Model::kResnet18).elements(), 11'689'512U);
   EXPECT_EQ(dnn_shape(Model::kResnet50).elements(), 25'557'032U);
@@ -18,7 +18,7 @@ TEST(DnnShape, ParameterCountsAreTheKnownOnes) {
   EXPECT_EQ(dnn_shape(Model::kMobilenetV2).elements(), 3'504'872U);
 }
 
-TEST(DnnShape, MultiplyAddsAreTheKnownOnes) {
+TEST(DnnShape, MultiplyAddsMatchThePublishedOnes) {
   // In 10^9, as the networks' papers and torchvision give them.
   const auto giga = [](Model model) {
     return static_cast<double>(dnn_shape(model).multiply_adds()) / 1e9;

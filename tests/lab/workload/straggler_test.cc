@@ -25,7 +25,7 @@ Scenario scenario_with(Straggling pattern, double probability = 0) {
   return scenario;
 }
 
-TEST(StragglerPattern, AtMostOneSlowWorkerAtADelayPoint) {
+TEST(StragglerPattern, DelayPointHasAtMostOneSlowWorker) {
   const auto pattern = pattern_of(scenario_with(Straggling::kSlowWorker, 0.5));
   constexpr uint32_t kPoints = 20'000;
   uint32_t delays = 0;
@@ -52,7 +52,7 @@ TEST(StragglerPattern, AtMostOneSlowWorkerAtADelayPoint) {
   EXPECT_NEAR(total_s / delays, 0.125, 0.0022);
 }
 
-TEST(StragglerPattern, EachWorkerDecidesForItself) {
+TEST(StragglerPattern, WorkersAreDelayedIndependently) {
   const auto pattern = pattern_of(scenario_with(Straggling::kSlowWorkerEach, 0.5));
   constexpr uint32_t kPoints = 20'000;
   uint32_t both = 0;
@@ -64,7 +64,7 @@ TEST(StragglerPattern, EachWorkerDecidesForItself) {
   EXPECT_NEAR(both, kPoints / 4.0, 310);
 }
 
-TEST(StragglerPattern, SameSeedSamePattern) {
+TEST(StragglerPattern, SameSeedGivesTheSamePattern) {
   Scenario scenario = scenario_with(Straggling::kSlowWorker, 0.3);
   const auto one = pattern_of(scenario);
   const auto same = pattern_of(scenario);
@@ -78,7 +78,7 @@ TEST(StragglerPattern, SameSeedSamePattern) {
   EXPECT_TRUE(differs);
 }
 
-TEST(StragglerPattern, FailSlowConcernsOneWorker) {
+TEST(StragglerPattern, FailSlowAffectsOneWorker) {
   Scenario scenario = scenario_with(Straggling::kFailSlow);
   scenario.straggler.worker = 2;
   scenario.straggler.factor = 3.5;
@@ -88,7 +88,7 @@ TEST(StragglerPattern, FailSlowConcernsOneWorker) {
   EXPECT_EQ(pattern->delay_at(2, 0), Duration());
 }
 
-TEST(StragglerPattern, HeavyTailHasItsPercentiles) {
+TEST(StragglerPattern, HeavyTailMatchesItsPercentiles) {
   Scenario scenario = scenario_with(Straggling::kHeavyTail);
   scenario.straggler.p99_over_p50 = 4;
   const auto pattern = pattern_of(scenario);
@@ -102,7 +102,7 @@ TEST(StragglerPattern, HeavyTailHasItsPercentiles) {
   EXPECT_NE(pattern->compute_factor(0, 0), pattern->compute_factor(1, 0));
 }
 
-TEST(StragglerPattern, OthersSayWhoAndWhen) {
+TEST(StragglerPattern, PausePatternNamesWorkerAndTime) {
   Scenario scenario = scenario_with(Straggling::kPause);
   scenario.straggler.worker = 3;
   ASSERT_TRUE(pattern_of(scenario)->pause().has_value());

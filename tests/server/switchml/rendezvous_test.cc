@@ -54,7 +54,7 @@ class RendezvousTest : public ::testing::Test {
   std::map<Ticket, Rendezvous::Answer> answers_;
 };
 
-TEST_F(RendezvousTest, TwoWorkersAsThePublishedClientCallsIt) {
+TEST_F(RendezvousTest, TwoWorkersMeetAsWithThePublishedClient) {
   const std::string a = peer("10.0.0.1");
   const std::string b = peer("10.0.0.2");
   const Ticket early = broadcast(b, 1, 2);
@@ -74,13 +74,13 @@ TEST_F(RendezvousTest, TwoWorkersAsThePublishedClientCallsIt) {
   EXPECT_EQ(meeting_.next_deadline(), Instant::never());
 }
 
-TEST_F(RendezvousTest, AValueThatIsThereIsGivenAtOnce) {
+TEST_F(RendezvousTest, ReturnsAKnownValueAtOnce) {
   broadcast(peer("10.0.0.1"), 0, 3, 5);
   EXPECT_EQ(answer(broadcast(peer("10.0.0.2"), 1, 3)).value, 5U);
   EXPECT_EQ(answer(broadcast(peer("10.0.0.3"), 2, 3)).value, 5U);
 }
 
-TEST_F(RendezvousTest, BarriersOfTwoJobsAreApart) {
+TEST_F(RendezvousTest, BarriersOfTwoJobsAreIndependent) {
   for (uint32_t job = 0; job < 2; job++) {
     for (uint32_t rank = 0; rank < 2; rank++) {
       broadcast(peer("10.0." + std::to_string(job) + "." + std::to_string(rank)), rank, 2, job);
@@ -95,7 +95,7 @@ TEST_F(RendezvousTest, BarriersOfTwoJobsAreApart) {
   EXPECT_TRUE(waits(one));
 }
 
-TEST_F(RendezvousTest, WithoutABroadcastBarriersMeetBySize) {
+TEST_F(RendezvousTest, BarriersWithoutABroadcastMeetBySize) {
   const Ticket three = barrier(peer("10.0.0.1"), 3);
   const Ticket two = barrier(peer("10.0.0.2"), 2);
   EXPECT_TRUE(waits(two));
@@ -104,7 +104,7 @@ TEST_F(RendezvousTest, WithoutABroadcastBarriersMeetBySize) {
   EXPECT_TRUE(waits(three));
 }
 
-TEST_F(RendezvousTest, WhoWaitsTooLongIsToldWhoIsMissing) {
+TEST_F(RendezvousTest, TimeOutNamesTheMissingRanks) {
   const Ticket waiting = broadcast(peer("10.0.0.2"), 1, 4);
   advance(seconds(10));
   broadcast(peer("10.0.0.4"), 3, 4);
@@ -120,7 +120,7 @@ TEST_F(RendezvousTest, WhoWaitsTooLongIsToldWhoIsMissing) {
   EXPECT_EQ(answer(alone).text, "barrier: 1 of 2 workers arrived within 60 s");
 }
 
-TEST_F(RendezvousTest, AJobThatStartsAgainDoesNotMeetItsOldSelf) {
+TEST_F(RendezvousTest, RestartedJobDoesNotMeetItsPredecessor) {
   // Rank 0 crashed after its broadcast. The published controller would give rank 1 the old number.
   broadcast(peer("10.0.0.1", 1), 0, 2, 5);
   const Ticket barrier_before = barrier(peer("10.0.0.1", 1), 2);
@@ -130,7 +130,7 @@ TEST_F(RendezvousTest, AJobThatStartsAgainDoesNotMeetItsOldSelf) {
   EXPECT_EQ(answer(broadcast(peer("10.0.0.2"), 1, 2)).value, 6U);
 }
 
-TEST_F(RendezvousTest, ACallerThatGoesIsTakenBack) {
+TEST_F(RendezvousTest, CancelledCallIsWithdrawn) {
   broadcast(peer("10.0.0.1"), 0, 2, 5);
   broadcast(peer("10.0.0.2"), 1, 2);
   const Ticket gone = barrier(peer("10.0.0.1"), 2);
@@ -142,7 +142,7 @@ TEST_F(RendezvousTest, ACallerThatGoesIsTakenBack) {
   EXPECT_FALSE(waits(other));
 }
 
-TEST_F(RendezvousTest, WhatIsNotAllowedIsRefused) {
+TEST_F(RendezvousTest, RefusesCallsThatAreNotAllowed) {
   EXPECT_EQ(answer(broadcast(peer("a"), 0, 0)).text, "num_workers=0; allowed: 1 to 32");
   EXPECT_EQ(answer(broadcast(peer("a"), 0, 33)).text, "num_workers=33; allowed: 1 to 32");
   EXPECT_EQ(answer(broadcast(peer("a"), 2, 2)).text, "rank=2 root=0; allowed: 0 to 1");
@@ -151,7 +151,7 @@ TEST_F(RendezvousTest, WhatIsNotAllowedIsRefused) {
   EXPECT_EQ(answer(barrier(peer("a"), 3)).text, "num_workers=3; this worker's job has 2");
 }
 
-TEST_F(RendezvousTest, GroupsAreBounded) {
+TEST_F(RendezvousTest, NumberOfGroupsIsBounded) {
   for (uint32_t i = 0; i < Rendezvous::kGroupsMax; i++) {
     EXPECT_TRUE(waits(broadcast(peer("10.1.0." + std::to_string(i)), 1, 2)));
   }
@@ -160,7 +160,7 @@ TEST_F(RendezvousTest, GroupsAreBounded) {
   EXPECT_TRUE(waits(broadcast(peer("10.2.0.1"), 1, 2)));
 }
 
-TEST_F(RendezvousTest, EveryCallIsAnsweredOnceWhateverComes) {
+TEST_F(RendezvousTest, RandomCallsAreAnsweredOnce) {
   const uint64_t seed = testing::seed_from_env();
   SCOPED_TRACE(testing::replay_hint(seed));
   testing::Prng prng(seed);

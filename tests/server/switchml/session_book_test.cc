@@ -50,7 +50,7 @@ class SessionBookTest : public ::testing::Test {
   Instant now_{seconds(10'000)};
 };
 
-TEST_F(SessionBookTest, ASessionOfTwo) {
+TEST_F(SessionBookTest, TwoWorkersFormASession) {
   EXPECT_EQ(join(77, 0, 2, 1), "");
   EXPECT_EQ(join(77, 1, 2, 2), "");
   EXPECT_EQ(places_.workers,
@@ -66,7 +66,7 @@ TEST_F(SessionBookTest, ASessionOfTwo) {
   EXPECT_EQ(places_.workers[0][1], Endpoint{});
 }
 
-TEST_F(SessionBookTest, SessionsApart) {
+TEST_F(SessionBookTest, SessionsAreIndependent) {
   EXPECT_EQ(join(1, 0, 1, 1), "");
   EXPECT_EQ(join(2, 0, 2, 2, 64), "");
   EXPECT_EQ(join(2, 1, 2, 1, 64), "rank 1: 10.0.0.1 is worker 0 of session 0x1, which is active");
@@ -78,7 +78,7 @@ TEST_F(SessionBookTest, SessionsApart) {
             "rank 1: num_workers=3 with 64 elements; session 0x2 has 2 with 64");
 }
 
-TEST_F(SessionBookTest, TheSameJobStartedAgainReplacesItself) {
+TEST_F(SessionBookTest, RestartedJobReplacesItsSession) {
   join(1, 0, 2, 1);
   join(1, 1, 2, 2);
   EXPECT_EQ(join(5, 0, 2, 1), "");
@@ -87,7 +87,7 @@ TEST_F(SessionBookTest, TheSameJobStartedAgainReplacesItself) {
   EXPECT_EQ(book_.entries()[0]->id, 5U);
 }
 
-TEST_F(SessionBookTest, ASilentSessionGivesWay) {
+TEST_F(SessionBookTest, SilentSessionIsReplaced) {
   join(1, 0, 1, 1);
   join(2, 0, 1, 2);
   now_ = now_ + seconds(599);
@@ -101,7 +101,7 @@ TEST_F(SessionBookTest, ASilentSessionGivesWay) {
   EXPECT_EQ(join(4, 1, 2, 1), "");
 }
 
-TEST_F(SessionBookTest, WhatIsNotAllowedIsRefused) {
+TEST_F(SessionBookTest, RefusesSessionsThatAreNotAllowed) {
   EXPECT_THAT(join(1, 0, 33, 1), HasSubstr("workers=33; allowed: 1 to 32"));
   EXPECT_THAT(join(1, 0, 2, 1, 128), HasSubstr("elements=128; allowed: 64 or 256"));
   EXPECT_EQ(join(1, 2, 2, 1), "rank=2; allowed: 0 to 1");
@@ -111,7 +111,7 @@ TEST_F(SessionBookTest, WhatIsNotAllowedIsRefused) {
   EXPECT_TRUE(places_.begun.empty());
 }
 
-TEST_F(SessionBookTest, ConfiguredSessionsStay) {
+TEST_F(SessionBookTest, ConfiguredSessionsAreNotReplaced) {
   const switchml::SessionConfig two{.workers = 2, .elements = 64, .slots = 16};
   EXPECT_TRUE(book_.configure(two, {address(1), address(2)}, now_).has_value());
   now_ = now_ + seconds(100'000);

@@ -103,7 +103,7 @@ TEST(SwitchmlApplianceTest, ServesAConfiguredSession) {
   }
 }
 
-TEST(SwitchmlApplianceTest, SessionsBeginWhileItServes) {
+TEST(SwitchmlApplianceTest, SessionsMayBeginWhileItServes) {
   const auto appliance = SwitchmlAppliance::start(config_with({}));
   ASSERT_TRUE(appliance.has_value()) << appliance.error().text;
   for (uint32_t rank = 0; rank < 2; rank++) {
@@ -133,7 +133,7 @@ TEST(SwitchmlApplianceTest, SessionsBeginWhileItServes) {
               HasSubstr("127.0.1.0 is worker 0 of session 0x7, which is active"));
 }
 
-TEST(SwitchmlApplianceTest, WhatItDoesNotStartWith) {
+TEST(SwitchmlApplianceTest, RefusesBadConfigurations) {
   SwitchmlConfig config = config_with({session_of(2), session_of(1)});
   EXPECT_EQ(error_of(config), "--session: 127.0.1.0 is in another session");
   config = config_with({});

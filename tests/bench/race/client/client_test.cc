@@ -17,7 +17,7 @@ constexpr const char* kNetDev =
     "    lo:     111       2    0    0    0     0          0         0      111       2    0\n"
     "  eth0: 4202268     115    1    2    3     4          5         6  4201356     101    0\n";
 
-TEST(Client, InterfaceCountersAreTheFirstAndTheNinthNumber) {
+TEST(Client, ReadsInterfaceCountersFromColumnsOneAndNine) {
   EXPECT_EQ(interface_bytes_in(kNetDev, "eth0").rx, 4202268U);
   EXPECT_EQ(interface_bytes_in(kNetDev, "eth0").tx, 4201356U);
   EXPECT_EQ(interface_bytes_in(kNetDev, "lo").tx, 111U);
@@ -26,7 +26,7 @@ TEST(Client, InterfaceCountersAreTheFirstAndTheNinthNumber) {
   EXPECT_EQ(interface_bytes_in("", "eth0").rx, 0U);
 }
 
-TEST(Client, FlagsBringAConfigurationAcross) {
+TEST(Client, FlagsCarryTheConfiguration) {
   const ClientConfig config{.control = "/tmp/control",
                             .rank = 3,
                             .workers = 4,
@@ -55,7 +55,7 @@ TEST(Client, FlagsBringAConfigurationAcross) {
   EXPECT_EQ(std::count(without_rank.begin(), without_rank.end(), "--rank"), 0);
 }
 
-TEST(Client, AnUnknownNetworkIsNamed) {
+TEST(Client, RefusalNamesAnUnknownNetwork) {
   const auto entered = enter_network("trib-race-no-such-network");
   ASSERT_FALSE(entered);
   EXPECT_NE(entered.error().text.find("trib-race-no-such-network"), std::string::npos);
@@ -110,7 +110,7 @@ TEST_F(LapRun, EveryReductionOfEveryLapIsChecked) {
   EXPECT_EQ(calls, 4U);
 }
 
-TEST_F(LapRun, AFailureIsReported) {
+TEST_F(LapRun, ReportsAFailure) {
   start([](std::span<float>) -> Result<std::vector<PartialSum>> { return failure("no luck"); });
   EXPECT_TRUE(race_->send_line("go"));
   EXPECT_EQ(race_->read_line().value(), "failed no luck");
@@ -118,7 +118,7 @@ TEST_F(LapRun, AFailureIsReported) {
   EXPECT_FALSE(done_);
 }
 
-TEST_F(LapRun, AWorkerEndsWhenItsRaceHasGone) {
+TEST_F(LapRun, WorkerEndsWhenItsRaceEnds) {
   start([](std::span<float>) { return Result<std::vector<PartialSum>>(); });
   race_.reset();
   worker_.join();

@@ -11,7 +11,7 @@
 namespace tributary::race {
 namespace {
 
-TEST(Control, ALapComesBackAsItWasSent) {
+TEST(Control, LapSurvivesARoundTrip) {
   const LapReport report{.start_ns = 5,
                          .end_ns = 7'000'000'000'000,
                          .cpu_ns = 12,
@@ -24,7 +24,7 @@ TEST(Control, ALapComesBackAsItWasSent) {
   EXPECT_EQ(*decoded, report);
 }
 
-TEST(Control, OtherLinesAreRefused) {
+TEST(Control, RefusesOtherLines) {
   for (const char* line : {"", "lap", "lap 1 2 3 4 5 6", "lap 1 2 3 4 5 6 7 8", "lap 1 2 3 4 5 6 x",
                            "lap 2 1 3 4 5 6 7", "lap 1 2 -3 4 5 6 7", "lap 1 2 3 4 5 6 -7",
                            "lap  1 2 3 4 5 6 7", "lapse 1 2 3 4 5 6 7"}) {
@@ -36,7 +36,7 @@ TEST(Control, OtherLinesAreRefused) {
   }
 }
 
-TEST(Control, LinesArriveWholeHoweverTheyAreCut) {
+TEST(Control, ReassemblesSplitLines) {
   std::array<int, 2> ends{};
   ASSERT_EQ(socketpair(AF_UNIX, SOCK_STREAM, 0, ends.data()), 0);
   LineSocket here(ends[0]);
@@ -54,7 +54,7 @@ TEST(Control, LinesArriveWholeHoweverTheyAreCut) {
   EXPECT_FALSE(here.read_line());
 }
 
-TEST(Control, AnEndlessLineIsAnError) {
+TEST(Control, RefusesAnEndlessLine) {
   std::array<int, 2> ends{};
   ASSERT_EQ(socketpair(AF_UNIX, SOCK_STREAM, 0, ends.data()), 0);
   LineSocket here(ends[0]);
@@ -66,7 +66,7 @@ TEST(Control, AnEndlessLineIsAnError) {
   EXPECT_FALSE(here.take_lines());
 }
 
-TEST(Control, AListenersPathGoesAwayWithIt) {
+TEST(Control, ListenerRemovesItsPath) {
   const testing::ScratchDirectory scratch;
   const std::string path = scratch.path() / "control";
   {

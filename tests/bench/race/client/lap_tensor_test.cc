@@ -39,7 +39,7 @@ TEST(LapTensor, ValuesAreWholeAtTheFixedScaleAndSumsFitAnInt32) {
   }
 }
 
-TEST(LapTensor, WhatIsMissingDoubledOrFromElsewhereIsWrong) {
+TEST(LapTensor, DetectsMissingDoubledAndForeignValues) {
   const std::vector<float> right = summed(kWorkers);
   std::vector<float> rank(right.size());
   fill(rank, 1, kReduction);
@@ -63,7 +63,7 @@ TEST(LapTensor, PartialSumsAreCheckedAgainstTheirWeight) {
   EXPECT_GT(count_wrong(tensor, kWorkers, kReduction, other_weight), 45U);
 }
 
-TEST(LapTensor, PartialSumsThatDoNotFitMakeAllWrong) {
+TEST(LapTensor, InvalidPartialSumsMakeEveryElementWrong) {
   const std::vector<float> tensor = summed(kWorkers);
   const std::array<PartialSum, 1> outside{PartialSum{990, 11, 15}};
   const std::array<PartialSum, 2> overlapping{PartialSum{10, 10, 15}, PartialSum{19, 1, 15}};

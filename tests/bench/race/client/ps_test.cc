@@ -20,7 +20,7 @@ namespace {
 
 constexpr uint32_t kLoopback = 0x7f000001;
 
-TEST(PsShare, ChunksGoRoundTheServers) {
+TEST(PsShare, ChunksAreDistributedOverTheServers) {
   // Two and a half chunks over two servers: chunks 0 and 2 to the first, chunk 1 to the second.
   constexpr uint64_t kBytes = 2 * kPsChunkBytes + kPsChunkBytes / 2;
   const PsShare first{kBytes, 0, 2};
@@ -90,7 +90,7 @@ TEST(ParameterServer, SumsAreExact) {
   }
 }
 
-TEST(ParameterServer, AWrongGreetingIsSentAway) {
+TEST(ParameterServer, RefusesAWrongGreeting) {
   const Servers servers(1, 1);
   const int file = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
   sockaddr_in address{};
@@ -105,14 +105,14 @@ TEST(ParameterServer, AWrongGreetingIsSentAway) {
   close(file);
 }
 
-TEST(ParameterServer, AnAddressInUseIsNamed) {
+TEST(ParameterServer, RefusalNamesAnAddressInUse) {
   const Servers servers(1, 1);
   const auto second = PsServer::listen(servers.addresses().front(), 1);
   ASSERT_FALSE(second);
   EXPECT_NE(second.error().text.find("in use"), std::string::npos) << second.error().text;
 }
 
-TEST(ParameterServer, AServerThatIsNotThereIsAnError) {
+TEST(ParameterServer, ReportsAMissingServer) {
   auto gone = std::make_unique<Servers>(1, 1);
   const std::vector<Endpoint> addresses = gone->addresses();
   gone.reset();
