@@ -32,8 +32,6 @@ may_include_dpdk="io cli"
 tests_of_their_own="support system python"
 lines_max=500
 header_block_lines_max=12
-# What a longer header block does: "warn" prints it, "refuse" fails the check.
-on_long_header_block=${ON_LONG_HEADER_BLOCK:-refuse}
 
 cd "${1:-$(dirname "${BASH_SOURCE[0]}")/..}"
 
@@ -52,7 +50,7 @@ fi
 LC_ALL=C awk -v allowed="$allowed" -v may_include_dpdk="$may_include_dpdk" \
   -v tests_of_their_own="$tests_of_their_own" -v lines_max="$lines_max" \
   -v header_block_lines_max="$header_block_lines_max" \
-  -v on_long_header_block="$on_long_header_block" '
+  '
 function complain(text) {
   print text | "cat >&2"
   complaints++
@@ -129,14 +127,8 @@ function end_file() {
     complain(file ": " lines " lines; allowed: " lines_max)
   if (is_header && !has_pragma) complain(file ": has no \47#pragma once\47")
   if (is_header && !has_block) complain(file ": does not open with an \47/// @file\47 block")
-  if (has_block > header_block_lines_max) {
-    long_blocks++
-    if (on_long_header_block == "refuse")
-      complain(file ": a header block of " has_block " lines; allowed: " header_block_lines_max)
-    else if (on_long_header_block == "warn")
-      print file ": warning: a header block of " has_block " lines; to be at most " \
-            header_block_lines_max
-  }
+  if (has_block > header_block_lines_max)
+    complain(file ": a header block of " has_block " lines; allowed: " header_block_lines_max)
 }
 
 # Checks that each test that a header names is there.
@@ -243,6 +235,4 @@ END {
     exit 1
   }
   print sources " sources, " scripts + 0 " scripts: no complaint"
-  if (long_blocks)
-    print long_blocks " header blocks are longer than " header_block_lines_max " lines"
 }' "${to_read[@]}" < <(printf '%s\n' "${files[@]}")
