@@ -14,6 +14,7 @@
 
 #include "base/result.h"
 #include "host/tensor_protocol.h"
+#include "host/worker_config.h"
 #include "lab/backends/aggregator_node.h"
 #include "lab/scenario.h"
 

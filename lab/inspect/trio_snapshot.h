@@ -6,7 +6,7 @@
 /// Tests:   tests/lab/run_observer_test.cc
 #pragma once
 
-#include "apps/trio_ml/trio_ml.h"
+#include "apps/trio_ml/shard.h"
 #include "lab/trace/snapshot.h"
 
 namespace tributary::lab {
