@@ -59,6 +59,10 @@ Checked check_sizes(const Scenario& scenario) {
   if (!std::has_single_bit(scenario.train)) {
     return refused("train", std::to_string(scenario.train), "a power of two up to the window");
   }
+  if (scenario.mitigation.history > trio_ml::kHistoryLimit) {
+    return refused("mitigation.history", std::to_string(scenario.mitigation.history),
+                   fmt::format("1 to {}", trio_ml::kHistoryLimit));
+  }
   if (scenario.timeline.bin < microseconds(1)) {
     return refused("timeline.bin_ms", "below 0.001", "0.001 or more");
   }

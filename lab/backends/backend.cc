@@ -61,7 +61,7 @@ BackendKind on_tofino(Backend id, const char* name, const char* description,
           .make = create<TofinoNode>,
           .protocol = switchml_protocol,
           .check = [](const Scenario& scenario, const BackendKind& kind) {
-            return check_tofino(scenario, *kind.switchml);
+            return check_tofino(scenario, kind);
           }};
 }
 
@@ -127,7 +127,7 @@ const std::vector<BackendKind>& backend_kinds() {
        .make = create<SwitchmlTrioNode>,
        .protocol = switchml_protocol,
        .check = [](const Scenario& scenario,
-                   const BackendKind& kind) { return check_switchml(scenario, *kind.switchml); }},
+                   const BackendKind& kind) { return check_switchml(scenario, kind); }},
       {.id = Backend::kLive,
        .choice = {"live", "the live engine's core in virtual time; its work takes no time"},
        .mitigates = true,

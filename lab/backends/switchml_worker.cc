@@ -60,36 +60,37 @@ host::ProtocolFactory switchml_protocol(const Scenario& scenario, const WorkerSe
   return [config](uint32_t, Instant) { return std::make_unique<host::SwitchmlProtocol>(config); };
 }
 
-std::optional<Refusal> check_switchml(const Scenario& scenario, const SwitchmlDesign& design) {
+std::optional<Refusal> check_switchml(const Scenario& scenario, const BackendKind& backend) {
+  const SwitchmlDesign& design = *backend.switchml;
   for (const auto& [key, link] :
        {std::pair{"link.reorder", &scenario.link}, std::pair{"fabric.reorder", &scenario.fabric}}) {
     if (link->faults.reorder <= 0) continue;
-    return refused_by_backend(scenario, key, fmt::format("{}", link->faults.reorder),
+    return refused_by_backend(backend, key, fmt::format("{}", link->faults.reorder),
                               "0 (SwitchML tells a slot's uses apart by one bit, so it needs links "
                               "that keep their order)");
   }
   if (scenario.workers > wire::kSwitchmlWorkersMax) {
     return refused_by_backend(
-        scenario, "workers", std::to_string(scenario.workers),
+        backend, "workers", std::to_string(scenario.workers),
         fmt::format("1 to {}, the bits of SwitchML's bitmap", wire::kSwitchmlWorkersMax));
   }
   const uint32_t pool = switchml_pool(scenario, design);
   if (pool > design.slots_max) {
-    return refused_by_backend(scenario, "switchml.pool", std::to_string(pool),
+    return refused_by_backend(backend, "switchml.pool", std::to_string(pool),
                               fmt::format("1 to {}", design.slots_max));
   }
   if (pool % scenario.train != 0) {
-    return refused_by_backend(scenario, "train", std::to_string(scenario.train),
+    return refused_by_backend(backend, "train", std::to_string(scenario.train),
                               fmt::format("what divides the pool of {} slots", pool));
   }
   return {};
 }
 
-Refusal refused_by_backend(const Scenario& scenario, const char* key, const std::string& value,
+Refusal refused_by_backend(const BackendKind& backend, const char* key, const std::string& value,
                            const std::string& allowed) {
   return {.key = key,
           .text = fmt::format("{}={} is not allowed; allowed with backend={}: {}", key, value,
-                              backend_kind(scenario.backend).choice.name, allowed)};
+                              backend.choice.name, allowed)};
 }
 
 }  // namespace tributary::lab

@@ -22,6 +22,7 @@
 
 namespace tributary::lab {
 
+struct BackendKind;
 struct WorkerSetup;
 
 /// A back end's variant of SwitchML.
@@ -47,10 +48,10 @@ struct SwitchmlDesign {
 /// Refuses links that reorder packets, more workers than the bitmap has bits, pools beyond the
 /// switch's slots, and pools that the train does not divide.
 [[nodiscard]] std::optional<Refusal> check_switchml(const Scenario& scenario,
-                                                    const SwitchmlDesign& design);
+                                                    const BackendKind& backend);
 
 /// Returns "key=value is not allowed; allowed with backend=…: …".
-[[nodiscard]] Refusal refused_by_backend(const Scenario& scenario, const char* key,
+[[nodiscard]] Refusal refused_by_backend(const BackendKind& backend, const char* key,
                                          const std::string& value, const std::string& allowed);
 
 }  // namespace tributary::lab

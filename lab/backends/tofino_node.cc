@@ -7,6 +7,7 @@
 #include <cmath>
 
 #include "base/byte_order.h"
+#include "lab/backends/backend.h"
 #include "lab/inspect/latency_summary.h"
 #include "lab/inspect/tofino_snapshot.h"
 #include "tofino/limits.h"
@@ -62,28 +63,29 @@ Duration sweep_time(uint32_t pool, uint32_t elements) {
 
 }  // namespace
 
-std::optional<Refusal> check_tofino(const Scenario& scenario, const SwitchmlDesign& design) {
+std::optional<Refusal> check_tofino(const Scenario& scenario, const BackendKind& backend) {
+  const SwitchmlDesign& design = *backend.switchml;
   const uint64_t rate = scenario.link.rate_bits_per_s;
   if (rate > tofino::kPortRate) {
     return refused_by_backend(
-        scenario, "link.rate_gbps", fmt::format("{}", static_cast<double>(rate) / 1e9),
+        backend, "link.rate_gbps", fmt::format("{}", static_cast<double>(rate) / 1e9),
         fmt::format("up to {}, a port of the chip", tofino::kPortRate / 1'000'000'000));
   }
   const uint32_t most = workers_max(design.elements, rate);
   if (scenario.workers > most) {
     return refused_by_backend(
-        scenario, "workers", std::to_string(scenario.workers),
+        backend, "workers", std::to_string(scenario.workers),
         fmt::format("1 to {}, the ports of a pipe at this rate and the bits of SwitchML's bitmap",
                     most));
   }
-  if (auto refusal = check_switchml(scenario, design); refusal || !design.times_out) {
+  if (auto refusal = check_switchml(scenario, backend); refusal || !design.times_out) {
     return refusal;
   }
   const uint32_t pool = switchml_pool(scenario, design);
   const Duration sweep = sweep_time(pool, design.elements);
   if (scenario.mitigation.timeout >= sweep) return {};
   return refused_by_backend(
-      scenario, "mitigation.timeout_ms",
+      backend, "mitigation.timeout_ms",
       fmt::format("{}", in_seconds(scenario.mitigation.timeout) * 1e3),
       fmt::format("{:.3f} or more, what the packet generator needs for the {} slots",
                   std::ceil(in_seconds(sweep) * 1e6) / 1e3, pool));

@@ -23,6 +23,8 @@
 
 namespace tributary::lab {
 
+struct BackendKind;
+
 class TofinoNode final : public AggregatorNode, private tofino::SwitchSink, private EventTarget {
  public:
   static Result<std::unique_ptr<TofinoNode>> create(net::Network& network,
@@ -62,6 +64,6 @@ class TofinoNode final : public AggregatorNode, private tofino::SwitchSink, priv
 /// Refuses what check_switchml() refuses, more workers than ports, ports faster than the chip's,
 /// and a time-out shorter than the generator's sweep.
 [[nodiscard]] std::optional<Refusal> check_tofino(const Scenario& scenario,
-                                                  const SwitchmlDesign& design);
+                                                  const BackendKind& backend);
 
 }  // namespace tributary::lab

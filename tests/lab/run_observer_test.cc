@@ -50,7 +50,7 @@ TEST(RunObserver, TraceMatchesTheReportsCounters) {
 }
 
 TEST(RunObserver, TracingKeepsTheDigest) {
-  for (const char* fidelity : {"burst", "exact"}) {
+  for (const engine::Fidelity fidelity : {engine::Fidelity::kBurst, engine::Fidelity::kExact}) {
     Scenario scenario = small();
     scenario.pfe.fidelity = fidelity;
     scenario.link.faults.loss = 0.05;

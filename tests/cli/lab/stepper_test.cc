@@ -39,7 +39,8 @@ lab::Scenario small() {
   scenario.iterations = 1;
   scenario.window = 64;
   scenario.mitigation.history = 8;
-  scenario.model = {.kind = Model::kCustom, .bucket_bytes = {8192}, .forward = {}, .backward = {}};
+  scenario.model = {
+      .kind = lab::Model::kCustom, .bucket_bytes = {8192}, .forward = {}, .backward = {}};
   return scenario;
 }
 
@@ -132,7 +133,7 @@ TEST(LabStep, LimitsTheLinesOfAStep) {
 
 TEST(LabStep, StepsThroughABackEndWithoutTables) {
   lab::Scenario scenario = small();
-  scenario.backend = Backend::kIdeal;
+  scenario.backend = lab::Backend::kIdeal;
   const Session session = play({"next", "print", "print threads", "run"}, scenario);
   EXPECT_TRUE(has(session.answers[1], "links and workers"));
   EXPECT_TRUE(has(session.answers[2], "links"));
@@ -142,7 +143,7 @@ TEST(LabStep, StepsThroughABackEndWithoutTables) {
 
 TEST(LabStep, TruncatesRegistersUnlessAllAreRequested) {
   lab::Scenario scenario = small();
-  scenario.backend = Backend::kSwitchml64;
+  scenario.backend = lab::Backend::kSwitchml64;
   scenario.payload = lab::Payload::kReal;
   scenario.model.bucket_bytes = {256 * 600};
   const Session session = play({"until 5us", "print registers 1", "print registers 1 all",

@@ -51,7 +51,7 @@ TEST(SwitchmlFigures, PointsMatchTheRun) {
                                                 .pool = 256,
                                                 .loss = 0.01,
                                                 .tensor_bytes = 4000,
-                                                .timeline = {.bin = milliseconds(2)}});
+                                                .timeline = {.link = {}, .bin = milliseconds(2)}});
   ASSERT_TRUE(point) << point.error().text;
   EXPECT_EQ(point->scenario.backend, Backend::kSwitchml64);
   EXPECT_EQ(point->scenario.switchml.pool, 256U);
