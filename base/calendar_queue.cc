@@ -18,7 +18,7 @@ constexpr uint32_t kDayBitsMax = 40;    // 11 s.
 constexpr uint64_t kGapsPerDay = 4;
 constexpr uint64_t kPagesPerEvent = 1;
 /// Events between two checks of the sizes. Moving all pending events costs at most a quarter of it.
-constexpr uint64_t kPopsBetweenLooks = 4096;
+constexpr uint64_t kPopsBetweenChecks = 4096;
 constexpr uint64_t kPopsPerPending = 4;
 
 uint32_t bits_within(uint64_t value, uint32_t min, uint32_t max) {
@@ -54,7 +54,7 @@ void CalendarQueue::put_ahead(const Event& event, int64_t day) {
 }
 
 bool CalendarQueue::open_next_day() {
-  if (pops_ >= kPopsBetweenLooks) {
+  if (pops_ >= kPopsBetweenChecks) {
     resize_if_due();
     if (is_small_) return !extra_.empty();
   }
@@ -106,11 +106,11 @@ void CalendarQueue::resize_if_due() {
   if (size_ < kSmallMax / 4) return enter_small();
   // The passed day has no pending events, so virtual time stands at its end.
   const Instant here(Duration::from_ticks((today_day_ + 1) << day_bits_));
-  const auto passed = static_cast<uint64_t>(std::max<int64_t>(0, (here - looked_at_).ticks()));
+  const auto passed = static_cast<uint64_t>(std::max<int64_t>(0, (here - checked_at_).ticks()));
   const uint32_t day_bits =
       passed == 0 ? day_bits_ : bits_within(passed * kGapsPerDay / pops_, 0, kDayBitsMax);
   const uint32_t page_bits = bits_within(size_ * kPagesPerEvent, kPageBitsMin, kPageBitsMax);
-  looked_at_ = here;
+  checked_at_ = here;
   pops_ = 0;
   const bool far_off = day_bits + 1 < day_bits_ || day_bits > day_bits_ + 1;
   if (far_off || page_bits > page_bits_ || page_bits + 2 < page_bits_) {
@@ -154,7 +154,7 @@ void CalendarQueue::enter_small() {
 void CalendarQueue::leave_small() {
   is_small_ = false;
   pops_ = 0;
-  looked_at_ = extra_.front().at;
+  checked_at_ = extra_.front().at;
   today_day_ = day_of(extra_.front()) - 1;
   for (const Event& event : extra_.take_all()) put_ahead(event, day_of(event));
 }

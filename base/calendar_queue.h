@@ -109,8 +109,8 @@ class CalendarQueue {
   uint64_t on_pages_ = 0;
   EventHeap far_;
   uint64_t size_ = 0;
-  uint64_t pops_ = 0;  ///< Since the last check of the sizes.
-  Instant looked_at_;  ///< Virtual time of that check.
+  uint64_t pops_ = 0;   ///< Since the last check of the sizes.
+  Instant checked_at_;  ///< Virtual time of that check.
 };
 
 }  // namespace tributary

@@ -98,7 +98,7 @@ namespace tributary {
 
 enum class Mutant : uint32_t {
   kNone,
-#define TRIB_MUTANT_NAME(name, what) name,
+#define TRIB_MUTANT_NAME(name, bug) name,
   TRIB_MUTANT_LIST(TRIB_MUTANT_NAME) TRIB_SWITCHML_MUTANT_LIST(TRIB_MUTANT_NAME)
 #undef TRIB_MUTANT_NAME
 };
@@ -107,14 +107,14 @@ enum class Mutant : uint32_t {
 struct MutantText {
   Mutant mutant;
   const char* name;
-  const char* what;
+  const char* bug;
   bool switchml;  ///< In SwitchML; else in Trio-ML.
 };
 inline constexpr MutantText kMutants[] = {
-#define TRIB_MUTANT_TEXT(name, what) {Mutant::name, #name, what, false},
+#define TRIB_MUTANT_TEXT(name, bug) {Mutant::name, #name, bug, false},
     TRIB_MUTANT_LIST(TRIB_MUTANT_TEXT)
 #undef TRIB_MUTANT_TEXT
-#define TRIB_MUTANT_TEXT(name, what) {Mutant::name, #name, what, true},
+#define TRIB_MUTANT_TEXT(name, bug) {Mutant::name, #name, bug, true},
         TRIB_SWITCHML_MUTANT_LIST(TRIB_MUTANT_TEXT)
 #undef TRIB_MUTANT_TEXT
 };

@@ -82,7 +82,7 @@ class TwoCores {
       mailboxes_.push_back(std::make_unique<engine::Mailbox>(kMailboxBytes, kCores, queues_[core]));
     }
     for (uint32_t core = 0; core < kCores; core++) {
-      engines_.push_back(std::make_unique<Apart>(*loads_[core], sessions_, mailboxes_));
+      engines_.push_back(std::make_unique<Core>(*loads_[core], sessions_, mailboxes_));
     }
   }
 
@@ -90,20 +90,20 @@ class TwoCores {
   double run(uint32_t core, uint64_t packets) {
     return aggregate(engines_[core]->engine, *loads_[core], packets, engines_[core]->gen_id);
   }
-  [[nodiscard]] bool right() const {
-    bool right = true;
+  [[nodiscard]] bool is_correct() const {
+    bool correct = true;
     for (const auto& core : engines_) {
-      right &= core->engine.results() == uint64_t{core->gen_id} * kBlocksOfCore;
+      correct &= core->engine.results() == uint64_t{core->gen_id} * kBlocksOfCore;
     }
-    return right;
+    return correct;
   }
 
  private:
   static constexpr uint32_t kMailboxBytes = 2048;
   /// State of different cores is at least 128 bytes apart, as in the live engine.
-  struct alignas(128) Apart {
-    Apart(const ReplayLoad& load, ReplaySessions& sessions,
-          std::span<const std::unique_ptr<engine::Mailbox>> mailboxes)
+  struct alignas(128) Core {
+    Core(const ReplayLoad& load, ReplaySessions& sessions,
+         std::span<const std::unique_ptr<engine::Mailbox>> mailboxes)
         : engine(load, sessions, mailboxes) {}
     ReplayEngine engine;
     uint16_t gen_id = 0;
@@ -113,7 +113,7 @@ class TwoCores {
   const Loads loads_;
   std::array<NoQueue, kCores> queues_;
   std::vector<std::unique_ptr<engine::Mailbox>> mailboxes_;
-  std::vector<std::unique_ptr<Apart>> engines_;
+  std::vector<std::unique_ptr<Core>> engines_;
 };
 
 /// Runs a core's packets through the vector loops only: stores or adds them to their block's lanes.
@@ -126,7 +126,7 @@ class VectorLoops {
     return millions_per_s(packets, load_.packets().size(), [this] { once(); });
   }
   /// Returns true if the lanes equal the sums of one generation, computed by plain additions.
-  [[nodiscard]] bool right() const {
+  [[nodiscard]] bool is_correct() const {
     std::vector<uint32_t> sums(lanes_.size());
     for (const engine::Packet& packet : load_.packets()) {
       for (uint32_t i = 0; i < kGradients; i++) {
@@ -184,7 +184,7 @@ PartsBenchRow cores_row(const PartsBenchConfig& config) {
   TwoCores two;
   const uint64_t packets = config.packets_each / kCores;
   measure_cores(row, config, [&](uint32_t core) { return two.run(core, packets); });
-  row.right = two.right();
+  row.is_correct = two.is_correct();
   return row;
 }
 
@@ -195,8 +195,8 @@ PartsBenchRow cores_vectors_row(const PartsBenchConfig& config) {
   for (const auto& load : loads) loops.emplace_back(*load);
   const uint64_t packets = config.packets_each / kCores;
   measure_cores(row, config, [&](uint32_t core) { return loops[core].run(packets); });
-  row.right =
-      std::all_of(loops.begin(), loops.end(), [](const auto& loop) { return loop.right(); });
+  row.is_correct =
+      std::all_of(loops.begin(), loops.end(), [](const auto& loop) { return loop.is_correct(); });
   return row;
 }
 
@@ -210,7 +210,7 @@ PartsBenchRow cores_registers_row(const PartsBenchConfig& config) {
     return 1e-3 * millions_per_s(additions, kAdditions,
                                  [&] { same[core] &= add_in_registers(core) == wanted; });
   });
-  row.right = same[0] && same[1];
+  row.is_correct = same[0] && same[1];
   return row;
 }
 

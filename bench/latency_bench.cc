@@ -61,7 +61,7 @@ Result<memory::SharedMemory> make_memory() {
 struct Seen {
   std::vector<double> times_us;
   uint64_t lost = 0;
-  bool right = true;
+  bool is_correct = true;
 };
 
 /// Sends contributions one after the other. A block's number and generation follow from `index_`.
@@ -93,8 +93,8 @@ class Client {
         continue;
       }
       seen.times_us.push_back(in_seconds(monotonic_now() - begin) * 1e6);
-      seen.right &= std::equal(sent_.begin() + wire::TrioMlHeader::kBytes, sent_.end(),
-                               answer.begin() + wire::TrioMlHeader::kBytes);
+      seen.is_correct &= std::equal(sent_.begin() + wire::TrioMlHeader::kBytes, sent_.end(),
+                                    answer.begin() + wire::TrioMlHeader::kBytes);
     }
   }
 
@@ -161,7 +161,7 @@ template <typename Aggregate, typename Echo>
 Result<LatencyPath> run_path(std::string name, uint32_t rounds, Aggregate aggregate, Echo echo) {
   LatencyPath path;
   path.name = std::move(name);
-  path.right = true;
+  path.is_correct = true;
   Rounds aggregations, echoes;
   std::vector<double> ratios;
   for (uint32_t round = 0; round < rounds; round++) {
@@ -171,7 +171,7 @@ Result<LatencyPath> run_path(std::string name, uint32_t rounds, Aggregate aggreg
     if (!echoed) return tl::unexpected(echoed.error());
     aggregations.add(*aggregated);
     echoes.add(*echoed);
-    path.right &= aggregated->right;
+    path.is_correct &= aggregated->is_correct;
     ratios.push_back(aggregations.p50_us.back() / echoes.p50_us.back());
   }
   path.aggregation = aggregations.figures();
@@ -216,9 +216,9 @@ Result<LatencyPath> run_shared_memory(const LatencyBenchConfig& config,
 
 }  // namespace
 
-bool LatencyBenchResult::right() const {
+bool LatencyBenchResult::is_correct() const {
   return std::all_of(paths.begin(), paths.end(),
-                     [](const LatencyPath& path) { return path.right; });
+                     [](const LatencyPath& path) { return path.is_correct; });
 }
 
 Result<LatencyBenchResult> run_latency_bench(const LatencyBenchConfig& config) {
@@ -250,7 +250,8 @@ std::string as_table(const LatencyBenchResult& result) {
     line("aggregated", path.aggregation);
     line("bare echo", path.echo);
     text += fmt::format("{}: p50 {:.2f} times the echo ({:.2f} - {:.2f}), results {}\n", path.name,
-                        path.ratio, path.ratio_min, path.ratio_max, path.right ? "right" : "WRONG");
+                        path.ratio, path.ratio_min, path.ratio_max,
+                        path.is_correct ? "right" : "WRONG");
   }
   if (!result.left_out.empty()) text += "shared-memory is left out: " + result.left_out + "\n";
   return text;
@@ -272,7 +273,7 @@ nlohmann::json as_json(const LatencyBenchResult& result) {
                              {"ratio", path.ratio},
                              {"ratio_min", path.ratio_min},
                              {"ratio_max", path.ratio_max},
-                             {"right", path.right}});
+                             {"right", path.is_correct}});
   }
   return json;
 }

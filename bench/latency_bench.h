@@ -42,7 +42,7 @@ struct LatencyPath {
   double ratio = 0;  ///< aggregation / echo at p50, median over the rounds.
   double ratio_min = 0;
   double ratio_max = 0;
-  bool right = false;  ///< Every answer held the sum, which is the contribution.
+  bool is_correct = false;  ///< Every answer held the sum, which is the contribution.
 };
 
 struct LatencyBenchResult {
@@ -50,7 +50,7 @@ struct LatencyBenchResult {
   std::vector<LatencyPath> paths;
   std::string left_out;  ///< Why shared memory was left out; empty if it was not.
 
-  [[nodiscard]] bool right() const;
+  [[nodiscard]] bool is_correct() const;
 };
 
 [[nodiscard]] Result<LatencyBenchResult> run_latency_bench(const LatencyBenchConfig& config);

@@ -112,7 +112,7 @@ PartsBenchRow filter_row(const PartsBenchConfig& config) {
   };
   measure_pairs(
       row, config.repetitions, [&] { return rate(filtered); }, [&] { return rate(bare); });
-  row.right = queue.sent() == bare_queue.sent();
+  row.is_correct = queue.sent() == bare_queue.sent();
   return row;
 }
 
@@ -142,8 +142,8 @@ PartsBenchRow jobs_row(const PartsBenchConfig& config) {
       row, config.repetitions,
       [&] { return aggregate(many_engine, many, config.packets_each, many_gen_id); },
       [&] { return aggregate(one_engine, one, config.packets_each, one_gen_id); });
-  row.right = many_engine.results() == uint64_t{many_gen_id} * kBlocksEach * kJobs &&
-              one_engine.results() == uint64_t{one_gen_id} * kBlocksEach * kJobs;
+  row.is_correct = many_engine.results() == uint64_t{many_gen_id} * kBlocksEach * kJobs &&
+                   one_engine.results() == uint64_t{one_gen_id} * kBlocksEach * kJobs;
   return row;
 }
 
@@ -188,7 +188,7 @@ PartsBenchRow pack_row(const PartsBenchConfig& config) {
   measure_pairs(
       row, config.repetitions, [&] { return pieces.gigabytes_per_s(config.packets_each, pack); },
       [&] { return pieces.gigabytes_per_s(config.packets_each, copy); });
-  row.right = fits;
+  row.is_correct = fits;
   return row;
 }
 
@@ -207,8 +207,9 @@ PartsBenchRow unpack_row(const PartsBenchConfig& config) {
   measure_pairs(
       row, config.repetitions, [&] { return pieces.gigabytes_per_s(config.packets_each, unpack); },
       [&] { return copies.gigabytes_per_s(config.packets_each, copy); });
-  row.right = std::equal(before.begin(), before.end(), pieces.tensor.begin(),
-                         [](float a, float b) { return a - b < 1 / kScale && b - a < 1 / kScale; });
+  row.is_correct =
+      std::equal(before.begin(), before.end(), pieces.tensor.begin(),
+                 [](float a, float b) { return a - b < 1 / kScale && b - a < 1 / kScale; });
   return row;
 }
 
@@ -236,7 +237,7 @@ std::string as_table(const std::vector<PartsBenchRow>& rows) {
     table +=
         fmt::format("{:<23} {:>10.2f} {:>5}  {:<17} {:>10.2f} {:>7.2f} {:>7.2f} - {:>5.2f} {:>7}\n",
                     row.part, row.rate, row.unit, row.baseline, row.baseline_rate, row.ratio,
-                    row.ratio_min, row.ratio_max, row.right ? "right" : "WRONG");
+                    row.ratio_min, row.ratio_max, row.is_correct ? "right" : "WRONG");
   }
   return table;
 }
@@ -253,7 +254,7 @@ nlohmann::json as_json(const std::vector<PartsBenchRow>& rows) {
                             {"ratio", row.ratio},
                             {"ratio_min", row.ratio_min},
                             {"ratio_max", row.ratio_max},
-                            {"right", row.right}});
+                            {"right", row.is_correct}});
   }
   return json;
 }

@@ -35,7 +35,7 @@ struct PartsBenchRow {
   double ratio = 0;  ///< rate / baseline_rate, median over the pairs.
   double ratio_min = 0;
   double ratio_max = 0;
-  bool right = false;  ///< The output was correct.
+  bool is_correct = false;  ///< The output was correct.
 };
 
 /// Runs all parts. Calls `progress` after each with its name.

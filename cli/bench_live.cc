@@ -27,7 +27,7 @@ int run_parts(PartsFlags& flags) {
   const auto rows = run_parts_bench(flags.bench, [](const std::string& part) {
     fmt::print(stderr, "tributary bench parts: {} done\n", part);
   });
-  return report_rows(rows, flags.json_path, std::mem_fn(&bench::PartsBenchRow::right));
+  return report_rows(rows, flags.json_path, std::mem_fn(&bench::PartsBenchRow::is_correct));
 }
 
 int run_latency(LatencyFlags& flags) {
@@ -41,7 +41,7 @@ int run_latency(LatencyFlags& flags) {
     return 1;
   }
   fmt::print("{}", bench::as_table(*result));
-  return write_bench_json(flags.json_path, bench::as_json(*result)) && result->right() ? 0 : 1;
+  return write_bench_json(flags.json_path, bench::as_json(*result)) && result->is_correct() ? 0 : 1;
 }
 
 }  // namespace

@@ -89,7 +89,7 @@ int run_race(RaceFlags& flags) {
       write_file("--json", flags.json_path, race::as_json(result).dump(2) + "\n") &&
       write_file("--svg", flags.svg_path, race::as_svg(result));
   if (result.interrupted) return kExitInterrupted;
-  return written && race::all_right(result) ? 0 : 1;
+  return written && race::all_sums_correct(result) ? 0 : 1;
 }
 
 race::PsServer* running_server = nullptr;

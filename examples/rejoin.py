@@ -45,7 +45,7 @@ def store():
     return dist.distributed_c10d._get_default_store()
 
 
-def mend(model, well):
+def repair(model, well):
     """Makes all ranks join again and take the parameters of the first healthy one."""
     tributary.torch.rejoin()
     for parameter in model.parameters():
@@ -74,7 +74,7 @@ def main():
         all_well = [None] * world
         dist.all_gather_object(all_well, well)
         if not all(all_well):
-            ddp = mend(model, all_well)
+            ddp = repair(model, all_well)
         identical = training.parameters_identical(model)
         if rank == 0:
             lost = [peer for peer in range(world) if not all_well[peer]]

@@ -39,7 +39,7 @@ Channel::Channel(std::unique_ptr<TensorProtocol> protocol, std::unique_ptr<engin
       protocol_(std::move(protocol)),
       packet_bytes_(protocol_->packet_bytes_max()),
       send_bytes_(size_t{engine::kBurstPackets} * packet_bytes_),
-      shown_(what_it_shows()) {}
+      snapshot_(make_snapshot()) {}
 
 Channel::~Channel() {
   leave();
@@ -62,7 +62,7 @@ bool Channel::submit(Part& part) {
 void Channel::leave() {
   {
     const std::lock_guard lock(mutex_);
-    leave_wanted_ = true;
+    leave_requested_ = true;
   }
   wake();
 }
@@ -70,7 +70,7 @@ void Channel::leave() {
 void Channel::fail(Status status, const std::string& text) {
   {
     const std::lock_guard lock(mutex_);
-    if (!failure_wanted_) failure_wanted_ = Failure{status, text};
+    if (!requested_failure_) requested_failure_ = Failure{status, text};
   }
   wake();
 }
@@ -79,9 +79,9 @@ void Channel::join() {
   if (thread_.joinable()) thread_.join();
 }
 
-Channel::Shown Channel::shown() const {
+Channel::Snapshot Channel::snapshot() const {
   const std::lock_guard lock(mutex_);
-  return shown_;
+  return snapshot_;
 }
 
 // --- The thread ---
@@ -90,12 +90,12 @@ void Channel::loop() {
   bool ended = false;
   while (!ended) {
     const Instant now = monotonic_now();
-    take_orders(now);
+    take_requests(now);
     const bool received = receive(now);
     protocol_->on_time(now);
     const bool sent = send(now);
-    show_progress();
-    tell_owner();
+    publish_progress();
+    notify_owner();
     // True after the last good-bye.
     ended = protocol_->phase() == TensorProtocol::Phase::kEnded &&
             protocol_->next_deadline() == Instant::never() && !sent;
@@ -112,21 +112,21 @@ void Channel::loop() {
   {
     const std::lock_guard lock(mutex_);
     takes_no_more_ = true;
-    shown_ = what_it_shows();  // Includes the good-byes.
+    snapshot_ = make_snapshot();  // Includes the good-byes.
   }
   // Parts submitted meanwhile fail. submit() refuses later ones.
-  take_orders(monotonic_now());
-  tell_owner();
+  take_requests(monotonic_now());
+  notify_owner();
 }
 
-void Channel::take_orders(Instant now) {
+void Channel::take_requests(Instant now) {
   std::optional<Failure> failure;
   bool leave = false;
   {
     const std::lock_guard lock(mutex_);
     taken_.swap(submitted_);
-    failure = std::exchange(failure_wanted_, {});
-    leave = leave_wanted_;
+    failure = std::exchange(requested_failure_, {});
+    leave = leave_requested_;
   }
   for (Part* part : taken_) {
     protocol_->submit(part->transfer, now);
@@ -202,28 +202,28 @@ bool Channel::send(Instant now) {
 }
 
 /// Reports a new phase and the parts that are done. Other threads see the new snapshot first.
-void Channel::tell_owner() {
+void Channel::notify_owner() {
   const auto done = std::partition(in_work_.begin(), in_work_.end(),
                                    [](const Part* part) { return !part->transfer.done; });
-  const bool new_phase = protocol_->phase() != phase_told_;
+  const bool new_phase = protocol_->phase() != reported_phase_;
   if (done == in_work_.end() && !new_phase) return;
   {
     const std::lock_guard lock(mutex_);
-    shown_ = what_it_shows();
+    snapshot_ = make_snapshot();
   }
-  phase_told_ = protocol_->phase();
+  reported_phase_ = protocol_->phase();
   if (new_phase) owner_.on_phase(*this);
   if (done != in_work_.end()) owner_.on_done(std::span(done, in_work_.end()));
   in_work_.erase(done, in_work_.end());
 }
 
-void Channel::show_progress() {
+void Channel::publish_progress() {
   const Progress progress = protocol_->progress();
   progress_submitted_.store(progress.submitted, std::memory_order_relaxed);
   progress_heard_.store(progress.heard, std::memory_order_relaxed);
 }
 
-Channel::Shown Channel::what_it_shows() const {
+Channel::Snapshot Channel::make_snapshot() const {
   return {.phase = protocol_->phase(),
           .status = protocol_->status(),
           .text = protocol_->status_text(),

@@ -4,10 +4,10 @@
 ///
 /// Model:   A round reads the clock once, submits new parts, receives packets and sends packets.
 ///          A round without packets sleeps until a packet, a submission or the next deadline.
-/// Threads: Any thread may call submit(), leave(), fail(), shown() and progress(). The channel's
+/// Threads: Any thread may call submit(), leave(), fail(), snapshot() and progress(). The channel's
 ///          thread calls the owner and holds no lock then. The owner may hold a lock of its own
 ///          around its calls.
-/// Errors:  The protocol's status and text, in Shown.
+/// Errors:  The protocol's status and text, in Snapshot.
 /// Memory:  A part stays in place until on_done() names it.
 /// Tests:   tests/host/communicator_test.cc, tests/host/communicator_threads_test.cc
 #pragma once
@@ -38,7 +38,7 @@ class Channel {
   };
 
   /// A snapshot of the protocol, for other threads.
-  struct Shown {
+  struct Snapshot {
     TensorProtocol::Phase phase = TensorProtocol::Phase::kJoining;
     Status status = Status::kOk;
     std::string text;
@@ -83,7 +83,7 @@ class Channel {
   /// Waits for the thread, which ends with the protocol.
   void join();
 
-  [[nodiscard]] Shown shown() const;
+  [[nodiscard]] Snapshot snapshot() const;
   /// Returns how far this rank and the others are. Relaxed, because it is a hint: no other data
   /// depends on it. Written before on_done() of the parts it includes.
   [[nodiscard]] Progress progress() const {
@@ -93,15 +93,15 @@ class Channel {
 
  private:
   void loop();
-  void take_orders(Instant now);
+  void take_requests(Instant now);
   bool receive(Instant now);
   bool receive_from(engine::PortQueue& from, Instant now);
   void open_group();
   void sleep(Instant now);
   bool send(Instant now);
-  void tell_owner();
-  void show_progress();
-  [[nodiscard]] Shown what_it_shows() const;
+  void notify_owner();
+  void publish_progress();
+  [[nodiscard]] Snapshot make_snapshot() const;
 
   const std::unique_ptr<engine::Port> port_;
   engine::PortQueue& queue_;
@@ -115,7 +115,7 @@ class Channel {
   Instant busy_at_;           ///< Time of the last packet, either way.
   Duration last_gap_;         ///< The gap before the last received packet.
   std::vector<Part*> taken_;  ///< Swapped with submitted_.
-  TensorProtocol::Phase phase_told_ = TensorProtocol::Phase::kJoining;
+  TensorProtocol::Phase reported_phase_ = TensorProtocol::Phase::kJoining;
   std::array<engine::Packet, engine::kBurstPackets> burst_{};
   std::array<engine::TxPacket, engine::kBurstPackets> sending_{};
   const uint32_t packet_bytes_;
@@ -128,10 +128,10 @@ class Channel {
   };
   mutable std::mutex mutex_;
   std::vector<Part*> submitted_;
-  bool leave_wanted_ = false;
-  std::optional<Failure> failure_wanted_;
+  bool leave_requested_ = false;
+  std::optional<Failure> requested_failure_;
   bool takes_no_more_ = false;
-  Shown shown_;
+  Snapshot snapshot_;
 
   std::atomic<uint64_t> progress_submitted_{0};
   std::atomic<uint64_t> progress_heard_{0};

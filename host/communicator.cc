@@ -78,7 +78,7 @@ CommunicatorConfig with_terms(CommunicatorConfig config, const engine::Port& por
 
 /// Returns the configuration of a further channel of a rank.
 CommunicatorConfig channel_config(CommunicatorConfig config, uint32_t channel,
-                                  const Channel::Shown& first) {
+                                  const Channel::Snapshot& first) {
   config.job_id = static_cast<uint8_t>(config.job_id + channel);
   config.gradients = first.gradients;  // All channels cut the tensor into the same blocks.
   config.gradients_flexible = false;
@@ -122,9 +122,9 @@ struct Communicator::Impl final : Channel::Owner {
 
   /// The first channel that has ended ends the others with its reason. @pre mutex is held.
   void note_end(const Channel& ended) {
-    const Channel::Shown shown = ended.shown();
-    if (shown.phase != TensorProtocol::Phase::kEnded || failure) return;
-    failure = Failure{shown.status, shown.text};
+    const Channel::Snapshot snapshot = ended.snapshot();
+    if (snapshot.phase != TensorProtocol::Phase::kEnded || failure) return;
+    failure = Failure{snapshot.status, snapshot.text};
     for (size_t i = 0; i < channels.size(); i++) {
       const bool is_ended = channels[i].get() == &ended;
       if (is_ended && i > 0 && failure->status != Status::kClosed) {
@@ -154,7 +154,7 @@ struct Communicator::Impl final : Channel::Owner {
   bool joins_are_over() {
     bool joining = false;
     for (const auto& channel : channels) {
-      joining = joining || channel->shown().phase == TensorProtocol::Phase::kJoining;
+      joining = joining || channel->snapshot().phase == TensorProtocol::Phase::kJoining;
       note_end(*channel);
     }
     return failure || !joining;
@@ -265,7 +265,7 @@ Result<std::unique_ptr<Communicator>> Communicator::join(const CommunicatorConfi
   impl->job_id = config.job_id;
   const Instant now = monotonic_now();  // The deadline counts for the join of all channels.
   CommunicatorConfig complete;
-  Channel::Shown first;
+  Channel::Snapshot first;
   for (uint32_t channel = 0; channel < std::max(first.channels, 1U); channel++) {
     auto port = open_port(channel);
     if (!port) return tl::unexpected(port.error());
@@ -280,7 +280,7 @@ Result<std::unique_ptr<Communicator>> Communicator::join(const CommunicatorConfi
     if (const auto joined = impl->wait_for_joins(status); !joined) {
       return tl::unexpected(joined.error());
     }
-    first = impl->channels.front()->shown();
+    first = impl->channels.front()->snapshot();
     impl->gradients = first.gradients;
   }
   if (const auto joined = impl->wait_for_joins(status); !joined) {
@@ -311,7 +311,7 @@ Result<std::unique_ptr<Communicator>> Communicator::drive(std::unique_ptr<Tensor
   if (const auto joined = impl->wait_for_joins(status); !joined) {
     return tl::unexpected(joined.error());
   }
-  impl->gradients = impl->channels.front()->shown().gradients;
+  impl->gradients = impl->channels.front()->snapshot().gradients;
   return std::unique_ptr<Communicator>(new Communicator(std::move(impl)));
 }
 
@@ -366,7 +366,7 @@ void Communicator::close() { impl_->close(); }
 
 CommunicatorCounters Communicator::counters() const {
   CommunicatorCounters sum;
-  for (const auto& channel : impl_->channels) sum += channel->shown().counters;
+  for (const auto& channel : impl_->channels) sum += channel->snapshot().counters;
   return sum;
 }
 
@@ -374,10 +374,10 @@ CommunicatorCounters Communicator::counters() const {
 
 Progress Communicator::progress() const { return impl_->channels.front()->progress(); }
 
-uint32_t Communicator::window() const { return impl_->channels.front()->shown().window; }
+uint32_t Communicator::window() const { return impl_->channels.front()->snapshot().window; }
 
 Duration Communicator::straggler_timeout() const {
-  return impl_->channels.front()->shown().straggler_timeout;
+  return impl_->channels.front()->snapshot().straggler_timeout;
 }
 
 uint32_t Communicator::gradients() const { return impl_->gradients; }

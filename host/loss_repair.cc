@@ -64,8 +64,8 @@ void LossRepair::count_packet(uint64_t position, Wait wait, Instant now) {
 
 void LossRepair::on_heard(Instant now) {
   // After a silence the timeouts of the probed positions have grown; do not wait for them.
-  if (heard_at_ <= asked_at_) scan_within_timeout(now);
-  heard_at_ = now;
+  if (last_heard_at_ <= asked_at_) scan_within_timeout(now);
+  last_heard_at_ = now;
 }
 
 void LossRepair::on_result(uint64_t position, Instant now) {
@@ -180,7 +180,7 @@ Duration LossRepair::repair_after(uint64_t position) const {
   const uint32_t asked = slot.attempts > 0 ? slot.attempts - 1U : 0U;
   // If this position and all later ones are held, they wait for a peer. Nothing is lost then.
   const bool lost = slot.state == State::kSent || position < result_below_;
-  const bool heard = heard_at_ > slot.sent_at;
+  const bool heard = last_heard_at_ > slot.sent_at;
   const auto factor =
       int64_t{1} << std::min(asked, lost && heard ? kDoublingsHeardMax : kDoublingsMax);
   Duration longest = RttEstimator::kMax;

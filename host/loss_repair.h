@@ -37,7 +37,7 @@ class LossRepair {
     bool data_wanted;  ///< True: send the contribution. False: send a probe.
   };
 
-  explicit LossRepair(Instant now) : heard_at_(now) {}
+  explicit LossRepair(Instant now) : last_heard_at_(now) {}
 
   /// Allocates the slots. Called once, when the window is known.
   void open(const Config& config);
@@ -80,7 +80,7 @@ class LossRepair {
   /// Returns when the position's last packet was sent.
   [[nodiscard]] Instant sent_at(uint64_t position) const { return slot_of(position).sent_at; }
   /// Returns when the last packet came from the aggregator.
-  [[nodiscard]] Instant heard_at() const { return heard_at_; }
+  [[nodiscard]] Instant last_heard_at() const { return last_heard_at_; }
 
  private:
   enum class State : uint8_t {
@@ -138,8 +138,8 @@ class LossRepair {
   RttEstimator rtt_;
   Duration answer_time_min_;  ///< Shortest time to an answer; 0 before the first answer.
   Instant scan_at_ = Instant::never();
-  Instant heard_at_;  ///< Last packet from the aggregator.
-  Instant asked_at_;  ///< Last probe.
+  Instant last_heard_at_;  ///< Last packet from the aggregator.
+  Instant asked_at_;       ///< Last probe.
 };
 
 }  // namespace tributary::host

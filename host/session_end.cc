@@ -51,11 +51,11 @@ void SessionEnd::note_have(uint64_t position, uint64_t base, const wire::SourceM
   if (position <= have_.position || have_.position < base) have_ = {position, sources, upstream};
 }
 
-std::optional<EndReason> SessionEnd::check_deadline(const Oldest& oldest, Instant heard_at,
+std::optional<EndReason> SessionEnd::check_deadline(const Oldest& oldest, Instant last_heard_at,
                                                     const SessionTerms& terms, Instant now) const {
   const Duration waited = now - oldest.first_sent_at;
   if (TRIB_MUTANT(kDeadlineIgnored) || waited < config_.deadline) return {};
-  const Duration silent_for = now - heard_at;
+  const Duration silent_for = now - last_heard_at;
   if (silent_for > std::min(kAliveFor, config_.deadline / 2)) {
     return aggregator_silent(config_.server, silent_for);
   }
@@ -108,7 +108,7 @@ std::optional<EndReason> SessionEnd::on_other_tensor(uint64_t position, const wi
     other_tensor_ = {position, theirs, sum.header.grad_cnt, now};
     return {};
   }
-  if (sent_at <= other_tensor_.heard_at) return {};  // Not probed since then.
+  if (sent_at <= other_tensor_.first_heard_at) return {};  // Not probed since then.
   return mismatch(fmt::format("rank {}", config_.rank), ours, ranks_text(sum.mask, "another rank"),
                   theirs, position);
 }

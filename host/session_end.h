@@ -64,7 +64,7 @@ class SessionEnd {
   void note_have(uint64_t position, uint64_t base, const wire::SourceMask& sources, bool upstream);
   /// Returns the reason for the end if the oldest position has waited longer than the deadline: the
   /// aggregator if it is silent, else the ranks that it misses.
-  [[nodiscard]] std::optional<EndReason> check_deadline(const Oldest& oldest, Instant heard_at,
+  [[nodiscard]] std::optional<EndReason> check_deadline(const Oldest& oldest, Instant last_heard_at,
                                                         const SessionTerms& terms,
                                                         Instant now) const;
   [[nodiscard]] Instant deadline_of(Instant first_sent_at) const;
@@ -98,7 +98,7 @@ class SessionEnd {
     uint64_t position = kNone;
     wire::TensorTerms terms;
     uint32_t grad_cnt = 0;
-    Instant heard_at;
+    Instant first_heard_at;
   };
 
   const CommunicatorConfig& config_;

@@ -115,7 +115,7 @@ SwitchmlProtocol::Job& SwitchmlProtocol::job_at(uint64_t position) {
 void SwitchmlProtocol::try_queue(uint64_t position) {
   Slot& slot = slot_of(position);
   if (position >= end_ || slot.position != position || slot.state != SlotState::kIdle) return;
-  if (position < slot.lost_below) return pass_over_lost(slot);
+  if (position < slot.lost_below) return skip_lost_positions(slot);
   Job& job = job_at(position);
   const uint64_t offset = position - job.position_first;
   if (job.lead > 0 && offset >= job.lead && job.exponents[offset - job.lead] == kUnknown) return;
@@ -181,12 +181,12 @@ std::optional<Duration> SwitchmlProtocol::on_packet(const Incoming& packet, Inst
   }
   if (config_.switch_times_out && note_phase(*head)) {
     counters_.packets_received++;
-    heard_at_ = now;
+    last_heard_at_ = now;
     return {};
   }
   Slot* const slot = outstanding_slot(*head, packet);
   if (slot == nullptr) return {};
-  heard_at_ = now;
+  last_heard_at_ = now;
   counters_.packets_received++;
   counters_.blocks++;
   const Duration took = now - slot->first_sent_at;
@@ -241,7 +241,7 @@ void SwitchmlProtocol::finish(Job& job) {
         job.blocks_lost, job.blocks);
   }
   std::erase_if(jobs_, [&job](const auto& one) { return one.get() == &job; });
-  if (jobs_.empty()) scan_at_ = give_up_at_ = Instant::never();
+  if (jobs_.empty()) scan_at_ = earliest_deadline_ = Instant::never();
   // From here on the owner may free it.
   transfer.done = true;
 }
@@ -283,13 +283,13 @@ bool SwitchmlProtocol::note_phase(const SwitchmlHead& head) {
     // The other set holds the phase before, or already the next one; this set holds this one.
     Slot& slot = slots_[head.slot];
     slot.lost_below = std::max(slot.lost_below, position - pool);
-    if (slot.state == SlotState::kSent) pass_over_lost(slot);
+    if (slot.state == SlotState::kSent) skip_lost_positions(slot);
   }
   return is_on;
 }
 
 /// Continues at the first position of the slot whose result the switch may still have.
-void SwitchmlProtocol::pass_over_lost(Slot& slot) {
+void SwitchmlProtocol::skip_lost_positions(Slot& slot) {
   if (slot.position >= slot.lost_below) return;
   slot.state = SlotState::kIdle;
   slot.repair_queued = false;
@@ -387,7 +387,7 @@ Outgoing SwitchmlProtocol::next_packet(std::span<std::byte> out, Instant now) {
   ready_.pop_front();
   slot.state = SlotState::kSent;
   slot.first_sent_at = now;
-  give_up_at_ = std::min(give_up_at_, now + config_.deadline);
+  earliest_deadline_ = std::min(earliest_deadline_, now + config_.deadline);
   return write(slot, out, now);
 }
 
@@ -411,13 +411,13 @@ void SwitchmlProtocol::note_timeout() {
 
 void SwitchmlProtocol::scan(Instant now) {
   scan_at_ = Instant::never();
-  give_up_at_ = Instant::never();
+  earliest_deadline_ = Instant::never();
   for (uint32_t i = 0; i < slots_.size(); i++) {
     Slot& slot = slots_[i];
     if (slot.state != SlotState::kSent) continue;
-    const Instant give_up_at = slot.first_sent_at + config_.deadline;
-    if (give_up_at <= now) return give_up(slot, now);
-    give_up_at_ = std::min(give_up_at_, give_up_at);
+    const Instant deadline = slot.first_sent_at + config_.deadline;
+    if (deadline <= now) return end_by_deadline(slot, now);
+    earliest_deadline_ = std::min(earliest_deadline_, deadline);
     if (!config_.repair || slot.repair_queued || TRIB_MUTANT(kNeverSentAgain)) continue;
     const Instant due = slot.sent_at + timeout_of(slot);
     if (due > now) {
@@ -432,18 +432,18 @@ void SwitchmlProtocol::scan(Instant now) {
 
 void SwitchmlProtocol::on_time(Instant now) {
   if (phase_ == Phase::kEnded) return;
-  if (now >= std::min(scan_at_, give_up_at_)) scan(now);
+  if (now >= std::min(scan_at_, earliest_deadline_)) scan(now);
 }
 
 Instant SwitchmlProtocol::next_deadline() const {
   if (phase_ == Phase::kEnded) return Instant::never();
-  return std::min(scan_at_, give_up_at_);
+  return std::min(scan_at_, earliest_deadline_);
 }
 
 // --- The end ---
 
-void SwitchmlProtocol::give_up(const Slot& slot, Instant now) {
-  const bool heard = heard_at_ > slot.first_sent_at;
+void SwitchmlProtocol::end_by_deadline(const Slot& slot, Instant now) {
+  const bool heard = last_heard_at_ > slot.first_sent_at;
   end(heard ? Status::kPeerMissing : Status::kAggregatorGone,
       fmt::format("SwitchML switch {} has not answered packet {} (slot {}, set {}) for {:.1f} s; "
                   "{}. A switch without an answer says nothing, so it may be gone, or one of the "

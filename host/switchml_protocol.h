@@ -109,7 +109,7 @@ class SwitchmlProtocol final : public TensorProtocol {
   /// Records the others' progress from any answer of a switch with timeouts.
   /// @return true if the answer carries nothing else.
   bool note_phase(const wire::SwitchmlHead& head);
-  void pass_over_lost(Slot& slot);
+  void skip_lost_positions(Slot& slot);
   void note_degraded(Job& job, uint64_t block, uint32_t contributors);
   void take_result(Slot& slot, const wire::SwitchmlHead& head, std::span<const std::byte> lanes);
   void finish(Job& job);
@@ -122,7 +122,7 @@ class SwitchmlProtocol final : public TensorProtocol {
   [[nodiscard]] Duration timeout_of(const Slot& slot) const;
   void note_timeout();
   void scan(Instant now);
-  void give_up(const Slot& slot, Instant now);
+  void end_by_deadline(const Slot& slot, Instant now);
   void end(Status status, std::string text);
 
   const SwitchmlConfig config_;
@@ -144,8 +144,8 @@ class SwitchmlProtocol final : public TensorProtocol {
   uint32_t timeouts_ = 0;       ///< Timeouts since timeout_ was doubled.
   uint64_t patient_below_ = 0;  ///< Positions below have longer timeouts; see SwitchmlConfig.
   Instant scan_at_ = Instant::never();
-  Instant give_up_at_ = Instant::never();  ///< Not later than the first deadline.
-  Instant heard_at_;
+  Instant earliest_deadline_ = Instant::never();  ///< Not later than the first deadline.
+  Instant last_heard_at_;
 
   CommunicatorCounters counters_;
   SwitchmlRefusals refusals_;

@@ -68,7 +68,7 @@ void WorkerProtocol::on_time(Instant now) {
   }
   if (stream_.base() < stream_.next()) {
     const uint64_t oldest = stream_.base();
-    end_if(end_.check_deadline({oldest, stream_.first_sent_at(oldest)}, repair_.heard_at(),
+    end_if(end_.check_deadline({oldest, stream_.first_sent_at(oldest)}, repair_.last_heard_at(),
                                join_.terms(), now));
   }
   if (!end_.ended() && now >= repair_.next_scan()) {

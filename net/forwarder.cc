@@ -16,7 +16,7 @@ void Forwarder::receive(uint32_t port, PacketRef packet) {
   }
   if (ports.size() > 1) return replicate(port, ports, packet);
   if (ports.front() == port) [[unlikely]] {
-    counters_.came_from_there++;
+    counters_.back_to_input_port++;
     return;
   }
   counters_.forwarded++;

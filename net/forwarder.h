@@ -22,7 +22,7 @@ struct ForwarderCounters {
   uint64_t forwarded = 0;
   uint64_t copies = 0;  ///< Copies of groups' packets; each packet counts once in `forwarded`.
   uint64_t no_route = 0;
-  uint64_t came_from_there = 0;
+  uint64_t back_to_input_port = 0;
 };
 
 class Forwarder final : public Node {

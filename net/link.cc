@@ -75,11 +75,11 @@ void Link::send(PacketRef packet, Duration spread) {
   const uint64_t wire_bytes = uint64_t{packet->size_bytes + kWireOverheadBytes} * train_;
   const Duration all = time_of(wire_bytes);
   const Duration one = train_ == 1 ? all : all / train_;
-  const Instant came_first = now - spread;
-  const Instant starts_at = std::max(came_first, free_at_);
+  const Instant first_arrived_at = now - spread;
+  const Instant starts_at = std::max(first_arrived_at, free_at_);
   const Instant leaves_at = std::max(starts_at + all, now + one);
   const Duration depth = leaves_at - now;
-  if (depth > queue_max_ && free_at_ > came_first) [[unlikely]] {
+  if (depth > queue_max_ && free_at_ > first_arrived_at) [[unlikely]] {
     counters_.tail_dropped++;
     return;
   }

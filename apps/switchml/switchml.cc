@@ -73,7 +73,7 @@ void Shard::begin_session(uint32_t place, const SessionConfig& config) {
   session.registered = 0;
   session.packets = 0;
   session.slots_completed = 0;
-  session.heard_at.fill(Instant());
+  session.last_heard_at.fill(Instant());
   session.generation = 0;
   session.ports.fill({});
   session.destinations.assign(config.workers, Endpoint{});

@@ -85,7 +85,7 @@ class Session {
   uint64_t packets = 0;     ///< Packets of its workers, including refused ones.
   uint64_t slots_completed = 0;
   /// Time of each worker's last packet; Instant() before the first.
-  std::array<Instant, kWorkersMax> heard_at{};
+  std::array<Instant, kWorkersMax> last_heard_at{};
   uint32_t generation = 0;  ///< SetOwner::generation.
   std::array<WorkerPorts, kWorkersMax> ports{};
   std::vector<Endpoint> destinations;  ///< Shape [config.workers]; the ports change with each use.
@@ -133,7 +133,7 @@ class Shard {
     if (sender == nullptr) return nullptr;
     sender->session->packets++;
     Session& session = *sender->session;
-    session.heard_at[sender->worker] = now;
+    session.last_heard_at[sender->worker] = now;
     if (session.config.watches_ports && session.ports[sender->worker].note(source.port)) {
       session.generation++;
     }

@@ -213,7 +213,7 @@ RaceResult run_race(const RaceConfig& config, const RaceHooks& hooks) {
   return Race(config, hooks).run();
 }
 
-bool all_right(const RaceResult& result) {
+bool all_sums_correct(const RaceResult& result) {
   return !result.rows.empty() && std::all_of(result.rows.begin(), result.rows.end(),
                                              [](const RaceRow& row) { return row.wrong == 0; });
 }

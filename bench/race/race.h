@@ -43,7 +43,7 @@ Result<void> check(const RaceConfig& config);
 /// Returns all combinations, in the order in which they run.
 [[nodiscard]] std::vector<RaceCase> cases_of(const RaceConfig& config);
 
-struct LeftOut {
+struct SkippedCase {
   std::string system;  ///< Empty: all systems.
   RaceCase race;
   std::string why;
@@ -57,7 +57,7 @@ struct RaceResult {
   double seconds = 0;
   bool interrupted = false;
   std::vector<RaceRow> rows;
-  std::vector<LeftOut> left_out;
+  std::vector<SkippedCase> left_out;
 };
 
 struct RaceHooks {
@@ -70,6 +70,6 @@ struct RaceHooks {
 [[nodiscard]] RaceResult run_race(const RaceConfig& config, const RaceHooks& hooks);
 
 /// Returns true if no element of any sum was wrong and at least one case has a row.
-[[nodiscard]] bool all_right(const RaceResult& result);
+[[nodiscard]] bool all_sums_correct(const RaceResult& result);
 
 }  // namespace tributary::race

@@ -131,7 +131,7 @@ nlohmann::ordered_json as_json(const RaceResult& result) {
                               {"rows", nlohmann::ordered_json::array()},
                               {"comparisons", nlohmann::ordered_json::array()},
                               {"left_out", nlohmann::ordered_json::array()},
-                              {"cannot_tell", cannot_tell(result)}};
+                              {"cannot_tell", limits_of(result)}};
   for (const RaceRow& row : result.rows) {
     const NetKind* kind = find_net_kind(row.race.net);
     nlohmann::ordered_json link_bytes = nullptr;
@@ -151,13 +151,13 @@ nlohmann::ordered_json as_json(const RaceResult& result) {
   for (const Comparison& one : compare(result)) {
     json["comparisons"].push_back(comparison_json(one));
   }
-  for (const LeftOut& out : result.left_out) {
-    json["left_out"].push_back({{"system", out.system},
-                                {"net", net_name(out.race)},
-                                {"workers", out.race.workers},
-                                {"bytes", out.race.bytes},
-                                {"loss", out.race.loss},
-                                {"why", out.why}});
+  for (const SkippedCase& skipped : result.left_out) {
+    json["left_out"].push_back({{"system", skipped.system},
+                                {"net", net_name(skipped.race)},
+                                {"workers", skipped.race.workers},
+                                {"bytes", skipped.race.bytes},
+                                {"loss", skipped.race.loss},
+                                {"why", skipped.why}});
   }
   return json;
 }
@@ -192,7 +192,7 @@ std::vector<Comparison> compare(const RaceResult& result) {
   return comparisons;
 }
 
-std::vector<std::string> cannot_tell(const RaceResult& result) {
+std::vector<std::string> limits_of(const RaceResult& result) {
   std::vector<std::string> lines{
       fmt::format("Workers, servers and the network share {} cores: without shaped links, large "
                   "tensors show the cost of the software, not the capacity of links or switches.",
@@ -240,12 +240,12 @@ std::string as_table(const RaceResult& result) {
       result.handoff_after_ns, result.machine.load, result.load_after, result.seconds);
   text += rows_text(result) + "\n" + comparison_text(result);
   if (!result.left_out.empty()) text += "\nLeft out:\n";
-  for (const LeftOut& out : result.left_out) {
-    text += fmt::format("  {} ({}): {}\n", out.system.empty() ? "all" : out.system,
-                        case_text(out.race), out.why);
+  for (const SkippedCase& skipped : result.left_out) {
+    text += fmt::format("  {} ({}): {}\n", skipped.system.empty() ? "all" : skipped.system,
+                        case_text(skipped.race), skipped.why);
   }
   text += "\nLimits of these figures:\n";
-  for (const std::string& line : cannot_tell(result)) text += fmt::format("  {}\n", line);
+  for (const std::string& line : limits_of(result)) text += fmt::format("  {}\n", line);
   return text;
 }
 

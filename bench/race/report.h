@@ -24,7 +24,7 @@ namespace tributary::race {
 
 [[nodiscard]] nlohmann::ordered_json as_json(const RaceResult& result);
 /// Returns the machine, every row, comparison(), the systems left out with reasons, and
-/// cannot_tell().
+/// limits_of().
 [[nodiscard]] std::string as_table(const RaceResult& result);
 /// Plots time over workers for each network and size.
 [[nodiscard]] std::string as_svg(const RaceResult& result);
@@ -41,6 +41,6 @@ struct Comparison {
 [[nodiscard]] std::vector<Comparison> compare(const RaceResult& result);
 
 /// Returns the limits of the figures on this machine and for these cases, one line each.
-[[nodiscard]] std::vector<std::string> cannot_tell(const RaceResult& result);
+[[nodiscard]] std::vector<std::string> limits_of(const RaceResult& result);
 
 }  // namespace tributary::race

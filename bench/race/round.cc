@@ -67,7 +67,7 @@ class Round {
   Result<void> wait_until(const char* what, std::chrono::seconds patience, Done done);
   Result<void> turn();
   void accept_workers();
-  Result<void> greet(size_t stranger);
+  Result<void> greet(size_t index);
   Result<void> take_words(Worker& worker, std::span<const std::string> lines);
   Result<void> check_children();
   [[nodiscard]] double server_cpu_s() const;
@@ -85,8 +85,8 @@ class Round {
   std::vector<ChildProcess> servers_;
   std::vector<ChildProcess> clients_;  ///< The workers, or mpirun alone.
   std::vector<bool> server_ready_;
-  std::vector<std::unique_ptr<LineSocket>> strangers_;  ///< Connected, but no greeting yet.
-  std::vector<Worker> workers_;                         ///< Shape [workers], by rank.
+  std::vector<std::unique_ptr<LineSocket>> unidentified_;  ///< Connected, but no greeting yet.
+  std::vector<Worker> workers_;                            ///< Shape [workers], by rank.
 };
 
 Error Round::child_error(ChildProcess& child, const std::string& what) const {
@@ -175,7 +175,7 @@ Result<void> Round::start_workers() {
 void Round::accept_workers() {
   if (!listener_) return;
   for (int file; (file = listener_->accept_now()) >= 0;) {
-    strangers_.push_back(std::make_unique<LineSocket>(file));
+    unidentified_.push_back(std::make_unique<LineSocket>(file));
   }
 }
 
@@ -195,15 +195,15 @@ Result<void> Round::take_words(Worker& worker, std::span<const std::string> line
 }
 
 /// Assigns a new connection to the worker that it names in its greeting.
-Result<void> Round::greet(size_t stranger) {
-  const auto lines = strangers_[stranger]->take_lines();
+Result<void> Round::greet(size_t index) {
+  const auto lines = unidentified_[index]->take_lines();
   if (!lines) return tl::unexpected(lines.error());
   if (lines->empty()) return {};
   const auto rank = decode_hello(lines->front());
   if (!rank) return tl::unexpected(rank.error());
   if (*rank >= workers_.size()) return failure("a worker greeted with a rank outside the race");
-  workers_[*rank].control = std::move(strangers_[stranger]);
-  strangers_.erase(strangers_.begin() + static_cast<std::ptrdiff_t>(stranger));
+  workers_[*rank].control = std::move(unidentified_[index]);
+  unidentified_.erase(unidentified_.begin() + static_cast<std::ptrdiff_t>(index));
   return take_words(workers_[*rank], std::span(*lines).subspan(1));
 }
 
@@ -225,7 +225,7 @@ Result<void> Round::turn() {
   if (interrupted_()) return failure("interrupted");
   std::vector<pollfd> files;
   if (listener_) files.push_back({listener_->file(), POLLIN, 0});
-  for (const auto& stranger : strangers_) files.push_back({stranger->file(), POLLIN, 0});
+  for (const auto& connection : unidentified_) files.push_back({connection->file(), POLLIN, 0});
   for (const Worker& worker : workers_) {
     if (worker.control != nullptr) files.push_back({worker.control->file(), POLLIN, 0});
   }
@@ -234,7 +234,7 @@ Result<void> Round::turn() {
   }
   poll(files.data(), files.size(), kPollMs);
   accept_workers();
-  for (size_t i = strangers_.size(); i-- > 0;) {
+  for (size_t i = unidentified_.size(); i-- > 0;) {
     if (auto greeted = greet(i); !greeted) return greeted;
   }
   for (Worker& worker : workers_) {

@@ -95,7 +95,7 @@ std::string as_text(const std::vector<MutantRow>& rows) {
   std::string text;
   for (const MutantRow& row : rows) {
     text += fmt::format("{} {:<24} {:>6} seeds  {}\n", row.caught ? "caught" : "MISSED", row.name,
-                        row.seeds, row.caught ? row.how : row.what);
+                        row.seeds, row.caught ? row.how : row.bug);
   }
   const uint64_t caught = caught_count(rows);
   return text +
@@ -109,7 +109,7 @@ ordered_json as_json(const std::vector<MutantRow>& rows) {
   ordered_json list = ordered_json::array();
   for (const MutantRow& row : rows) {
     list.push_back({{"mutant", row.name},
-                    {"what", row.what},
+                    {"what", row.bug},
                     {"caught", row.caught},
                     {"seeds", row.seeds},
                     {"how", row.how}});

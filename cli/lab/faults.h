@@ -17,7 +17,7 @@ namespace tributary::cli {
 /// What one planted bug came to.
 struct MutantRow {
   std::string name;
-  std::string what;
+  std::string bug;
   bool caught = false;
   uint64_t seeds = 0;    ///< Until it was caught, or all that were tried.
   std::string how = {};  ///< The promise that broke, or how the program died.
@@ -30,7 +30,7 @@ struct MutantRow {
 [[nodiscard]] nlohmann::ordered_json as_json(const std::vector<MutantRow>& rows);
 
 /// A row from what `tributary-mutants` has printed: "caught SEEDS HOW" or "missed SEEDS".
-[[nodiscard]] MutantRow mutant_row(const std::string& name, const std::string& what,
+[[nodiscard]] MutantRow mutant_row(const std::string& name, const std::string& bug,
                                    const std::string& line, const std::string& end_text);
 
 struct MutantRuns {

@@ -60,9 +60,9 @@ bool is_over(Trial& trial) {
 
 }  // namespace
 
-MutantRow mutant_row(const std::string& name, const std::string& what, const std::string& line,
+MutantRow mutant_row(const std::string& name, const std::string& bug, const std::string& line,
                      const std::string& end_text) {
-  MutantRow row{.name = name, .what = what};
+  MutantRow row{.name = name, .bug = bug};
   const size_t first = line.find(' ');
   const size_t second = line.find(' ', first == std::string::npos ? first : first + 1);
   const std::string word = line.substr(0, first);
@@ -85,7 +85,7 @@ Result<std::vector<MutantRow>> run_mutants(const MutantRuns& runs) {
   for (const MutantText& text : kMutants) {
     const bool wanted = runs.names.empty() || std::find(runs.names.begin(), runs.names.end(),
                                                         text.name) != runs.names.end();
-    if (wanted) rows.push_back({.name = text.name, .what = text.what});
+    if (wanted) rows.push_back({.name = text.name, .bug = text.bug});
   }
   if (rows.size() < runs.names.size()) return failure("--mutant: no planted bug of that name");
   std::list<Trial> trials;
@@ -104,7 +104,7 @@ Result<std::vector<MutantRow>> run_mutants(const MutantRuns& runs) {
         continue;
       }
       MutantRow& row = rows[trial->row];
-      row = mutant_row(row.name, row.what, trial->line, trial->process.end_text());
+      row = mutant_row(row.name, row.bug, trial->line, trial->process.end_text());
       trial = trials.erase(trial);
     }
   }

@@ -75,20 +75,20 @@ class LiveEngine {
     }
   }
 
-  /// Calls `look` once for each core. A running core calls it in its own thread, between two
+  /// Calls `inspector` once for each core. A running core calls it in its own thread, between two
   /// bursts; for a stopped engine this thread calls it. Returns after the last call.
-  void inspect(const std::function<void(Core&)>& look) {
+  void inspect(const std::function<void(Core&)>& inspector) {
     for (auto& slot : cores_) {
       if (!slot->thread.joinable()) {
-        look(slot->core);
+        inspector(slot->core);
         continue;
       }
       std::unique_lock lock(slot->mutex);
-      slot->look = &look;
-      // Release: pairs with the acquire in loop(), after which the core sees `look`.
-      slot->look_wanted.store(true, std::memory_order_release);
+      slot->inspector = &inspector;
+      // Release: pairs with the acquire in loop(), after which the core sees `inspector`.
+      slot->inspect_requested.store(true, std::memory_order_release);
       slot->core.queue().wake();
-      slot->looked.wait(lock, [&slot] { return slot->look == nullptr; });
+      slot->inspected.wait(lock, [&slot] { return slot->inspector == nullptr; });
     }
   }
 
@@ -102,10 +102,10 @@ class LiveEngine {
         : core(index, queue, std::move(program), mailboxes) {}
     Core core;
     std::thread thread;
-    std::atomic<bool> look_wanted{false};
+    std::atomic<bool> inspect_requested{false};
     std::mutex mutex;
-    std::condition_variable looked;
-    const std::function<void(Core&)>* look = nullptr;
+    std::condition_variable inspected;
+    const std::function<void(Core&)>* inspector = nullptr;
   };
 
   void loop(Slot& slot) {
@@ -118,16 +118,16 @@ class LiveEngine {
       } else if (now - busy_at >= config_.spin) {
         slot.core.wait(slot.core.idle_time(now, config_.sleep_max));
       }
-      if (slot.look_wanted.load(std::memory_order_acquire)) show(slot);
+      if (slot.inspect_requested.load(std::memory_order_acquire)) run_inspector(slot);
     }
   }
 
-  void show(Slot& slot) {
+  void run_inspector(Slot& slot) {
     const std::lock_guard lock(slot.mutex);
-    (*slot.look)(slot.core);
-    slot.look = nullptr;
-    slot.look_wanted.store(false, std::memory_order_relaxed);  // Only this thread clears it.
-    slot.looked.notify_one();
+    (*slot.inspector)(slot.core);
+    slot.inspector = nullptr;
+    slot.inspect_requested.store(false, std::memory_order_relaxed);  // Only this thread clears it.
+    slot.inspected.notify_one();
   }
 
   const LiveEngineConfig config_;

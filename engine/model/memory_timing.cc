@@ -69,13 +69,13 @@ MemoryTiming::MemoryTiming(const Parameters& parameters, const memory::SharedMem
 Address MemoryTiming::address_of(const void* target) {
   const Address address = memory_.address_of(target);
   if (!address.is_null()) return address;
-  const auto known = outside_.find(target);
+  const auto known = outside_targets_.find(target);
   uint32_t number = 0;
-  if (known != outside_.end()) {
+  if (known != outside_targets_.end()) {
     number = known->second;
-  } else if (outside_.size() < kOutsideMax) {
-    number = static_cast<uint32_t>(outside_.size());
-    outside_.emplace(target, number);
+  } else if (outside_targets_.size() < kOutsideMax) {
+    number = static_cast<uint32_t>(outside_targets_.size());
+    outside_targets_.emplace(target, number);
   }
   return memory::kSramBase + uint64_t{number} * kInterleaveBytes;
 }

@@ -152,8 +152,8 @@ class MemoryTiming {
   std::vector<SlotLedger> ledgers_;     ///< Burst only; shape [bank_count].
   std::vector<uint32_t> cache_tags_;    ///< Shape [lines]: the cached line's number + 1; 0: none.
   const uint64_t cache_line_mask_;
-  std::unordered_map<const void*, uint32_t> outside_;  ///< Looked up only, never iterated.
-  std::vector<Duration> busy_;                         ///< Shape [bank_count].
+  std::unordered_map<const void*, uint32_t> outside_targets_;  ///< Looked up only, never iterated.
+  std::vector<Duration> busy_;                                 ///< Shape [bank_count].
   Counters counters_;
 };
 

@@ -39,7 +39,8 @@ void NeighbourTable::learn_locked(const Endpoint& address, const Hop& hop, Insta
   const auto found = neighbours_.find(address);
   if (found != neighbours_.end()) {
     Neighbour& known = found->second;
-    known.heard_at = std::max(known.heard_at, now);  // Queues read the clock at different times.
+    // Queues read the clock at different times.
+    known.last_heard_at = std::max(known.last_heard_at, now);
     if (known.hop == hop) return;
     known.hop = hop;
   } else {
@@ -50,7 +51,7 @@ void NeighbourTable::learn_locked(const Endpoint& address, const Hop& hop, Insta
       order_[next_] = address;
       next_ = (next_ + 1) % entries_max_;
     }
-    neighbours_.emplace(address, Neighbour{.hop = hop, .heard_at = now});
+    neighbours_.emplace(address, Neighbour{.hop = hop, .last_heard_at = now});
   }
   version_.fetch_add(1, std::memory_order_release);
 }
@@ -130,8 +131,8 @@ std::optional<NeighbourCache::CachedHop> NeighbourCache::find(const Endpoint& ad
   slot = {.address = address,
           .hop = known->hop,
           .version = version,
-          .valid_until = is_stale ? now + kStaleReportEvery : known->heard_at + kReachableFor,
-          .confirm_again_at = known->heard_at + kConfirmEvery};
+          .valid_until = is_stale ? now + kStaleReportEvery : known->last_heard_at + kReachableFor,
+          .confirm_again_at = known->last_heard_at + kConfirmEvery};
   return CachedHop{.hop = known->hop, .is_stale = is_stale};
 }
 

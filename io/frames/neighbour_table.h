@@ -55,9 +55,9 @@ struct AddressEqual {
 /// The table's knowledge of an address.
 struct Neighbour {
   Hop hop;
-  Instant heard_at;  ///< When the neighbour was last heard.
+  Instant last_heard_at;  ///< When the neighbour was last heard.
 
-  [[nodiscard]] bool is_stale(Instant now) const { return now - heard_at >= kReachableFor; }
+  [[nodiscard]] bool is_stale(Instant now) const { return now - last_heard_at >= kReachableFor; }
 };
 
 /// If the table is full, a new entry replaces the oldest. A replaced neighbour that still sends is
@@ -105,8 +105,8 @@ class NeighbourCache {
 
   struct CachedHop {
     Hop hop;
-    /// True if the neighbour was not heard for long. Reported once in kStaleReportEvery, so that the
-    /// look-ups in between stay cheap.
+    /// True if the neighbour was not heard for long. Reported once in kStaleReportEvery, so that
+    /// the look-ups in between stay cheap.
     bool is_stale = false;
   };
   [[nodiscard]] std::optional<CachedHop> find(const Endpoint& address, Instant now);

@@ -141,7 +141,7 @@ std::optional<uint32_t> TofinoNode::rank_of(const Endpoint& source) const {
 void TofinoNode::aggregate(net::PacketRef packet) {
   const auto rank = rank_of(packet->source);
   if (!rank) {
-    strangers_++;
+    unknown_sources_++;
     return;
   }
   const tofino::SwitchmlVariant variant = variant_of(spec());
@@ -243,8 +243,8 @@ AggregatorResult TofinoNode::result(Duration elapsed) const {
     result.add("late by more than a phase", static_cast<double>(device_->count("late")) * train,
                "packets");
   }
-  uint64_t dropped = strangers_;
-  result.add("dropped: stranger", static_cast<double>(strangers_) * train, "packets");
+  uint64_t dropped = unknown_sources_;
+  result.add("dropped: stranger", static_cast<double>(unknown_sources_) * train, "packets");
   for (const char* counter : {"unknown_worker", "slot_outside_pool"}) {
     dropped += device_->count(counter);
     result.add(fmt::format("dropped: {}", counter),

@@ -58,7 +58,7 @@ class TofinoNode final : public AggregatorNode, private tofino::SwitchSink, priv
   Instant wake_at_ = Instant::never();
   std::vector<Instant> arrived_at_;  ///< Shape [2 x pool]: a slot's last contribution.
   engine::LatencyHistogram latency_;
-  uint64_t strangers_ = 0;
+  uint64_t unknown_sources_ = 0;
 };
 
 /// Refuses what check_switchml() refuses, more workers than ports, ports faster than the chip's,

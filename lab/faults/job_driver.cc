@@ -71,21 +71,21 @@ JobDriver::JobDriver(const FaultPlan& plan, uint32_t job, FaultWorld& world, Ses
                      Journal& journal)
     : plan_(plan),
       job_(job),
-      what_(plan.jobs[job]),
+      job_plan_(plan.jobs[job]),
       world_(world),
       sessions_(sessions),
       journal_(journal),
       oracle_({.seed = plan.seed + job,
-               .world = what_.world,
-               .gradients = what_.gradients,
-               .mitigation = what_.config.mitigation,
-               .work = what_.work,
-               .bad_value = what_.bad_value,
+               .world = job_plan_.world,
+               .gradients = job_plan_.gradients,
+               .mitigation = job_plan_.config.mitigation,
+               .work = job_plan_.work,
+               .bad_value = job_plan_.bad_value,
                .scale_of = plan.protocol == wire::Protocol::kSwitchml ? host::switchml_scale
                                                                       : host::scale_for_exponent}),
       draws_(plan.seed ^ uint64_t{job + 1} << 32),
-      released_(static_cast<uint32_t>(what_.work.size()) - kCalmCollectives) {
-  for (uint32_t rank = 0; rank < what_.world; rank++) {
+      released_(static_cast<uint32_t>(job_plan_.work.size()) - kCalmCollectives) {
+  for (uint32_t rank = 0; rank < job_plan_.world; rank++) {
     ranks_.push_back(std::make_unique<Rank>(*this, rank, world.worker(job, rank)));
     ranks_.back()->node.set_observer(ranks_.back().get());
   }
@@ -102,7 +102,7 @@ std::string JobDriver::label(const Rank& rank) const {
 // --- Processes ---
 
 void JobDriver::start() {
-  for (uint32_t rank = 0; rank < what_.world; rank++) {
+  for (uint32_t rank = 0; rank < job_plan_.world; rank++) {
     world_.at(world_.core().now() + part_of(kRestartWithin, draws_), [this, rank, epoch = epoch_] {
       if (epoch == epoch_ && ranks_[rank]->processes == 0) begin_process(rank);
     });
@@ -140,7 +140,7 @@ void JobDriver::crash(uint32_t index, Duration absence) {
     if (!is_switchml()) return begin_process(index);
     back.absent = false;
     back.ended = true;
-    restart_later(what_.notice_after);
+    restart_later(job_plan_.notice_after);
   });
 }
 
@@ -154,7 +154,7 @@ void JobDriver::restart_all() {
   restart_planned_ = false;
   restarts_++;
   epoch_++;
-  released_ = static_cast<uint32_t>(what_.work.size()) - kCalmCollectives;
+  released_ = static_cast<uint32_t>(job_plan_.work.size()) - kCalmCollectives;
   journal_.trace("job {}: the launcher restarts all ranks", job_);
   Duration after = microseconds(100);
   if (is_switchml()) {
@@ -210,12 +210,12 @@ void JobDriver::note_session(Rank& rank) {
 
 void JobDriver::note_results(Rank& rank) {
   for (const auto& running : rank.running) {
-    if (running->transfer.done) judge(rank, *running);
+    if (running->transfer.done) check_result(rank, *running);
   }
   std::erase_if(rank.running, [](const auto& running) { return running->transfer.done; });
 }
 
-void JobDriver::judge(Rank& rank, Running& running) {
+void JobDriver::check_result(Rank& rank, Running& running) {
   const host::Outcome& outcome = running.transfer.outcome;
   const bool summed = outcome.status == Status::kOk || outcome.status == Status::kOverflow ||
                       outcome.status == Status::kNotFinite;
@@ -227,7 +227,7 @@ void JobDriver::judge(Rank& rank, Running& running) {
   rank.finished++;
   degraded_blocks_ += outcome.degraded.size();
   const std::vector<uint32_t>& members = sessions_.members(job_, rank.session);
-  const auto& odd = what_.disagreement;
+  const auto& odd = job_plan_.disagreement;
   const bool disagreed = odd && members[odd->rank] == 0 && running.collective >= odd->collective;
   const std::string wrong = disagreed ? check_disagreed(rank, running)
                                       : oracle_.check({.session = rank.session,
@@ -244,10 +244,10 @@ void JobDriver::judge(Rank& rank, Running& running) {
                     fmt::format("{}, collective {}: {}", label(rank), running.collective, wrong));
   }
   // After calm_at, once every rank has been waited for, no rank may be missing.
-  if (running.collective + 1 == what_.work.size() && !outcome.degraded.empty()) {
+  if (running.collective + 1 == job_plan_.work.size() && !outcome.degraded.empty()) {
     journal_.breach(Breach::kWrong,
                     fmt::format("{}: degraded without any fault, without {}", label(rank),
-                                absent_from(outcome.degraded.front(), what_.world)));
+                                absent_from(outcome.degraded.front(), job_plan_.world)));
   }
   journal_.trace("{}: collective {} is {}, {} of {} blocks degraded", label(rank),
                  running.collective, to_string(outcome.status), outcome.degraded.size(),
@@ -255,7 +255,7 @@ void JobDriver::judge(Rank& rank, Running& running) {
 }
 
 std::string JobDriver::check_disagreed(const Rank& rank, const Running& running) const {
-  const Disagreement& odd = *what_.disagreement;
+  const Disagreement& odd = *job_plan_.disagreement;
   // Later collectives are shifted for that rank; it gets an error before it reaches them.
   if (running.collective > odd.collective) return {};
   const host::Outcome& outcome = running.transfer.outcome;
@@ -272,13 +272,13 @@ std::string JobDriver::check_disagreed(const Rank& rank, const Running& running)
 
 void JobDriver::submit_more(Rank& rank) {
   const bool more =
-      rank.submitted < released_ && rank.running.size() < what_.in_flight && !rank.computing;
+      rank.submitted < released_ && rank.running.size() < job_plan_.in_flight && !rank.computing;
   if (!more) return;
   rank.computing = true;
   // Ranks that compute for longer than the straggler timeout keep losing each other. After calm_at
   // none does.
   const bool calm = world_.core().now() >= Instant() + plan_.calm_at;
-  const Duration compute = calm ? Duration() : part_of(what_.compute_max, draws_);
+  const Duration compute = calm ? Duration() : part_of(job_plan_.compute_max, draws_);
   world_.at(world_.core().now() + compute, [this, index = rank.rank, process = rank.processes] {
     Rank& then = *ranks_[index];
     if (then.processes == process && !then.absent && !then.ended) submit_next(then);
@@ -291,10 +291,10 @@ void JobDriver::submit_next(Rank& rank) {
   running->collective = rank.submitted++;
   running->tensor = oracle_.input(running->collective, rank.rank, rank.processes - 1);
   host::Transfer& transfer = running->transfer;
-  transfer.op = what_.work[running->collective].op;
-  transfer.format = what_.work[running->collective].format;
+  transfer.op = job_plan_.work[running->collective].op;
+  transfer.format = job_plan_.work[running->collective].format;
   transfer.scale = ReduceOracle::kScale;
-  const auto& odd = what_.disagreement;
+  const auto& odd = job_plan_.disagreement;
   if (odd && odd->rank == rank.rank && odd->collective == running->collective &&
       rank.processes == 1) {
     if (odd->scale) {
@@ -331,7 +331,7 @@ bool JobDriver::may_end_with(Status status) const {
       return plan_.kinds.has(FaultKind::kDisagreement);
     case Status::kDesynchronised:
       // Without mitigation no block completes without a rank, so no block is too old for it.
-      return what_.config.mitigation;
+      return job_plan_.config.mitigation;
     case Status::kSessionLost:
       return plan_.is_harmful() || plan_.links.loss + plan_.links.corrupt > kSilenceByLoss;
     default:
@@ -356,11 +356,11 @@ void JobDriver::note_end(Rank& rank) {
                                 to_string(protocol.status()), protocol.status_text()));
   }
   if (is_switchml() && !plan_.is_harmful() && !restart_planned_) overtaken_stalls_++;
-  restart_later(what_.notice_after);
+  restart_later(job_plan_.notice_after);
 }
 
 bool JobDriver::in_step() const {
-  const uint32_t own = static_cast<uint32_t>(what_.work.size()) - kCalmCollectives;
+  const uint32_t own = static_cast<uint32_t>(job_plan_.work.size()) - kCalmCollectives;
   return !restart_planned_ && std::all_of(ranks_.begin(), ranks_.end(), [&](const auto& rank) {
     return !rank->absent && !rank->ended && rank->finished >= own && rank->session != 0 &&
            rank->session == ranks_[0]->session;
@@ -369,7 +369,7 @@ bool JobDriver::in_step() const {
 
 void JobDriver::release(uint32_t count) {
   released_ =
-      std::max(released_, static_cast<uint32_t>(what_.work.size()) - kCalmCollectives + count);
+      std::max(released_, static_cast<uint32_t>(job_plan_.work.size()) - kCalmCollectives + count);
   for (const auto& rank : ranks_) submit_more(*rank);
 }
 
@@ -384,7 +384,7 @@ void JobDriver::check_waits() {
     if (rank->absent || rank->ended || !rank->node.runs()) continue;
     const bool waits = rank->session == 0 || !rank->running.empty();
     const bool paused = rank->node.paused_until() + kToldWithin > now;
-    if (!waits || paused || now - rank->progress_at <= what_.deadline + kToldWithin) continue;
+    if (!waits || paused || now - rank->progress_at <= job_plan_.deadline + kToldWithin) continue;
     journal_.breach(Breach::kStuck, fmt::format("{} has waited {:.1f} s without an error",
                                                 label(*rank), in_seconds(now - rank->progress_at)));
     rank->progress_at = now;  // Report it once.

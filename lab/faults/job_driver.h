@@ -60,7 +60,7 @@ class JobDriver {
   void on_round(Rank& rank);
   void note_session(Rank& rank);
   void note_results(Rank& rank);
-  void judge(Rank& rank, Running& running);
+  void check_result(Rank& rank, Running& running);
   /// Checks a result of a session in which one rank has a different tensor.
   /// @return The error; empty if there is none.
   [[nodiscard]] std::string check_disagreed(const Rank& rank, const Running& running) const;
@@ -75,7 +75,7 @@ class JobDriver {
 
   const FaultPlan& plan_;
   const uint32_t job_;
-  const JobPlan& what_;
+  const JobPlan& job_plan_;
   FaultWorld& world_;
   SessionBook& sessions_;
   Journal& journal_;

@@ -47,7 +47,7 @@ int main(int argc, char** argv) {
   }
   fmt::print(stderr, "usage: tributary-mutants MUTANT FIRST_SEED SEEDS; mutants:\n");
   for (const tributary::MutantText& text : tributary::kMutants) {
-    fmt::print(stderr, "  {:<24} {}\n", text.name, text.what);
+    fmt::print(stderr, "  {:<24} {}\n", text.name, text.bug);
   }
   return kUsageError;
 }

@@ -19,14 +19,14 @@ double in_ms(Duration duration) { return in_seconds(duration) * 1e3; }
 
 }  // namespace
 
-void PromptnessJudge::follow(uint32_t session) {
+void PromptnessJudge::adopt_session(uint32_t session) {
   if (session == session_) return;
   session_ = session;
   blocks_.clear();
-  heard_at_.assign(config_.sources, Instant::never());
+  first_heard_at_.assign(config_.sources, Instant::never());
   contributed_at_.assign(config_.sources, Instant());
   present_at_ = Instant::never();
-  gave_up_ = false;
+  has_permanent_source_ = false;
 }
 
 bool PromptnessJudge::is_late(Instant last_at, Instant now) const {
@@ -37,7 +37,7 @@ bool PromptnessJudge::is_late(Instant last_at, Instant now) const {
 void PromptnessJudge::on_arrival(const trio_ml::Job* job, std::span<const std::byte> bytes,
                                  Instant now) {
   if (job == nullptr) return;
-  follow(job->session.number());
+  adopt_session(job->session.number());
   wire::MessageHead message;
   const auto head = bytes.first(std::min<size_t>(bytes.size(), wire::kControlMessageBytes));
   const bool fits =
@@ -49,10 +49,10 @@ void PromptnessJudge::on_arrival(const trio_ml::Job* job, std::span<const std::b
       message.extension.type == MessageType::kJoin) {
     return;
   }
-  heard_at_[source] = std::min(heard_at_[source], now);
+  first_heard_at_[source] = std::min(first_heard_at_[source], now);
   if (present_at_ == Instant::never()) {
     // never() while any member is unheard.
-    present_at_ = *std::max_element(heard_at_.begin(), heard_at_.end());
+    present_at_ = *std::max_element(first_heard_at_.begin(), first_heard_at_.end());
   }
   if (message.extension.type != MessageType::kContribution) return;
 
@@ -70,7 +70,7 @@ void PromptnessJudge::on_arrival(const trio_ml::Job* job, std::span<const std::b
   contributed_at_[source] = now;
 }
 
-void PromptnessJudge::judge_end(Block& block, const wire::Message& message, Instant now) {
+void PromptnessJudge::check_end_time(Block& block, const wire::Message& message, Instant now) {
   Instant last_at;
   for (uint32_t source = 0; source < config_.sources; source++) {
     const Instant at = block.arrived_at[source];
@@ -80,13 +80,13 @@ void PromptnessJudge::judge_end(Block& block, const wire::Message& message, Inst
   }
   const Duration after = now - last_at;
   // With a permanent straggler, blocks end as soon as the others have contributed.
-  if (!gave_up_ && steady_ && after < config_.timeout) {
+  if (!has_permanent_source_ && steady_ && after < config_.timeout) {
     verdicts_.push_back(
         fmt::format("block {} was closed {:.2f} ms after a contribution; timeout "
                     "{:.1f}",
                     message.header.block_id, in_ms(after), in_ms(config_.timeout)));
   }
-  if (!gave_up_ && is_late(last_at, now)) {
+  if (!has_permanent_source_ && is_late(last_at, now)) {
     verdicts_.push_back(
         fmt::format("block {} was closed only {:.2f} ms after its last "
                     "contribution; timeout {:.1f}",
@@ -97,7 +97,7 @@ void PromptnessJudge::judge_end(Block& block, const wire::Message& message, Inst
 void PromptnessJudge::on_departure(const trio_ml::Job* job, std::span<const std::byte> bytes,
                                    Instant now) {
   if (job == nullptr) return;
-  follow(job->session.number());
+  adopt_session(job->session.number());
   wire::Message message;
   const auto head = bytes.first(std::min<size_t>(bytes.size(), wire::kControlMessageBytes));
   if (decode_message(head, static_cast<uint32_t>(bytes.size()), message) !=
@@ -109,19 +109,19 @@ void PromptnessJudge::on_departure(const trio_ml::Job* job, std::span<const std:
       message.body.reason == Reason::kSourcePermanent) {
     const uint32_t source = message.body.source;
     const Duration silent = now - contributed_at_[source];
-    if (!gave_up_ && steady_ && silent + kSlack < config_.permanent_after) {
+    if (!has_permanent_source_ && steady_ && silent + kSlack < config_.permanent_after) {
       verdicts_.push_back(
           fmt::format("source {} became permanent {:.2f} ms after it "
                       "contributed; period {:.1f}",
                       source, in_ms(silent), in_ms(config_.permanent_after)));
     }
-    gave_up_ = true;
+    has_permanent_source_ = true;
   }
   if (message.extension.type != MessageType::kResult) return;
   const auto found = blocks_.find(message.header.block_id);
   if (found == blocks_.end() || found->second.ended) return;
   found->second.ended = true;
-  if (message.header.degraded) judge_end(found->second, message, now);
+  if (message.header.degraded) check_end_time(found->second, message, now);
 }
 
 }  // namespace tributary::lab

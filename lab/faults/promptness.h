@@ -46,19 +46,19 @@ class PromptnessJudge {
   };
 
   /// Clears all state when the session changes.
-  void follow(uint32_t session);
+  void adopt_session(uint32_t session);
   [[nodiscard]] bool is_late(Instant last_at, Instant now) const;
-  void judge_end(Block& block, const wire::Message& message, Instant now);
+  void check_end_time(Block& block, const wire::Message& message, Instant now);
 
   const trio_ml::JobConfig config_;
   const bool steady_;
   uint32_t session_ = 0;
   std::map<uint32_t, Block> blocks_;
-  std::vector<Instant> heard_at_;  ///< Shape [sources]; never() before.
+  std::vector<Instant> first_heard_at_;  ///< Shape [sources]; never() before.
   std::vector<Instant>
       contributed_at_;  ///< Shape [sources]: the last contribution; never() before.
   Instant present_at_ = Instant::never();  ///< Time since which every member has been heard from.
-  bool gave_up_ = false;                   ///< A source became permanent in this session.
+  bool has_permanent_source_ = false;      ///< A source became permanent in this session.
   std::vector<std::string> verdicts_;
 };
 

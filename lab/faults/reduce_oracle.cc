@@ -125,8 +125,8 @@ std::string ReduceOracle::check_status(const Given& given, const host::Outcome& 
   // If a degraded block lacks the largest exponent, a value may overflow.
   const bool may_overflow = what.format == ElementFormat::kBlockExponent && config_.mitigation;
   if (outcome.status == Status::kOverflow && may_overflow) return {};
-  const Status right = bad && bad->not_finite ? Status::kNotFinite : Status::kOverflow;
-  if (!included || outcome.status != right) {
+  const Status expected_status = bad && bad->not_finite ? Status::kNotFinite : Status::kOverflow;
+  if (!included || outcome.status != expected_status) {
     return fmt::format("{} without a reason", to_string(outcome.status));
   }
   return {};

@@ -47,7 +47,7 @@ TYPE_NAMES = {
 WORKS_KEPT = 64
 
 # Methods of the inner Gloo group. Names differ by torch version; missing ones are skipped.
-HANDED_ON = (
+DELEGATED = (
     "_allgather_base",
     "_reduce_scatter_base",
     "allgather",
@@ -156,17 +156,17 @@ class TributaryGroup(dist.ProcessGroup):
         """Called by a work. Updates the counts and scales sums that lack ranks."""
         self._blocks += report.blocks
         if report.degraded_blocks:
-            self._mend(work, report)
+            self._handle_degraded(work, report)
 
-    def _mend(self, work, report):
+    def _handle_degraded(self, work, report):
         flat = work.staged.view(-1)
         grain = self.communicator.info()["gradients"]
-        for stretch in report.ranges:
-            present = self._world - len(stretch.missing)
+        for part in report.ranges:
+            present = self._world - len(part.missing)
             if work.op_name == "sum" and flat.is_floating_point() and present > 0:
-                flat[stretch.first : stretch.first + stretch.count].mul_(self._world / present)
-            for rank in stretch.missing:
-                self._missing[rank] += -(-stretch.count // grain)
+                flat[part.first : part.first + part.count].mul_(self._world / present)
+            for rank in part.missing:
+                self._missing[rank] += -(-part.count // grain)
         self._degraded_blocks += report.degraded_blocks
         happened = Degraded(
             work.number, report.blocks, report.degraded_blocks, report.missing, report.ranges
@@ -224,17 +224,17 @@ class TributaryGroup(dist.ProcessGroup):
         return BACKEND
 
 
-def _hand_on(method):
-    def handed_on(self, *arguments, **named):
+def _delegate(method):
+    def delegated(self, *arguments, **named):
         return getattr(self.inner, method)(*arguments, **named)
 
-    handed_on.__name__ = method
-    return handed_on
+    delegated.__name__ = method
+    return delegated
 
 
-for _method in HANDED_ON:
+for _method in DELEGATED:
     if hasattr(dist.ProcessGroup, _method):
-        setattr(TributaryGroup, _method, _hand_on(_method))
+        setattr(TributaryGroup, _method, _delegate(_method))
 
 
 def _op_name(opts):

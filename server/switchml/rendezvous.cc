@@ -128,8 +128,8 @@ Rendezvous::Ticket Rendezvous::barrier(const std::string& peer, uint32_t num_wor
     return std::ranges::find(known.peers, peer) != known.peers.end();
   });
   if (group == groups_.rend()) {
-    barriers_without_.resize(kWorkersMax + 1);
-    arrive(barriers_without_[num_workers], num_workers, ticket, now);
+    ungrouped_barriers_.resize(kWorkersMax + 1);
+    arrive(ungrouped_barriers_[num_workers], num_workers, ticket, now);
     return ticket;
   }
   if (num_workers != group->num_workers) {
@@ -148,7 +148,7 @@ void Rendezvous::cancel(Ticket ticket) {
     std::erase(group.broadcast.tickets, ticket);
     std::erase(group.barrier.tickets, ticket);
   }
-  for (Waiting& barrier : barriers_without_) std::erase(barrier.tickets, ticket);
+  for (Waiting& barrier : ungrouped_barriers_) std::erase(barrier.tickets, ticket);
 }
 
 void Rendezvous::on_time(Instant now) {
@@ -169,7 +169,7 @@ void Rendezvous::on_time(Instant now) {
     }
     end_barrier(group.barrier, group.num_workers);
   }
-  for (uint32_t n = 0; n < barriers_without_.size(); n++) end_barrier(barriers_without_[n], n);
+  for (uint32_t n = 0; n < ungrouped_barriers_.size(); n++) end_barrier(ungrouped_barriers_[n], n);
   std::erase_if(groups_, [&](const Group& group) {
     return group.broadcast.tickets.empty() && group.barrier.tickets.empty() &&
            now - group.touched_at >= deadline_;
@@ -178,15 +178,15 @@ void Rendezvous::on_time(Instant now) {
 
 Instant Rendezvous::next_deadline() const {
   Instant next = Instant::never();
-  const auto look = [&](const Waiting& waiting) {
+  const auto include = [&](const Waiting& waiting) {
     if (!waiting.tickets.empty()) next = std::min(next, waiting.since + deadline_);
   };
   for (const Group& group : groups_) {
-    look(group.broadcast);
-    look(group.barrier);
+    include(group.broadcast);
+    include(group.barrier);
     next = std::min(next, std::max(group.touched_at, group.broadcast.since) + deadline_);
   }
-  for (const Waiting& barrier : barriers_without_) look(barrier);
+  for (const Waiting& barrier : ungrouped_barriers_) include(barrier);
   return next;
 }
 

@@ -85,8 +85,8 @@ class Rendezvous {
 
   const Duration deadline_;
   Ticket tickets_ = 0;
-  std::deque<Group> groups_;               ///< Oldest first.
-  std::vector<Waiting> barriers_without_;  ///< Outside groups; index is num_workers.
+  std::deque<Group> groups_;                 ///< Oldest first.
+  std::vector<Waiting> ungrouped_barriers_;  ///< Outside groups; index is num_workers.
   std::vector<Answer> answers_;
 };
 

@@ -43,7 +43,7 @@ void SessionBook::end(uint32_t place) {
 bool SessionBook::is_idle(uint32_t place, Instant now) {
   const Entry& entry = *entries_[place];
   if (entry.configured) return false;
-  return now - std::max(entry.begun_at, places_.heard_at(place)) >= config_.idle_after;
+  return now - std::max(entry.begun_at, places_.last_heard_at(place)) >= config_.idle_after;
 }
 
 Result<void> SessionBook::check_request(const Request& request) const {

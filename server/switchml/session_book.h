@@ -32,7 +32,7 @@ class SessionPlaces {
   virtual void set_worker(uint32_t place, uint32_t worker, const Endpoint& address) = 0;
   virtual void end(uint32_t place) = 0;
   /// Returns when the last packet of the session's workers arrived.
-  [[nodiscard]] virtual Instant heard_at(uint32_t place) = 0;
+  [[nodiscard]] virtual Instant last_heard_at(uint32_t place) = 0;
 
  protected:
   ~SessionPlaces() = default;

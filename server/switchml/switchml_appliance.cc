@@ -115,9 +115,9 @@ Result<SwitchAddress> SwitchmlAppliance::join(const SessionBook::Request& reques
   return address;
 }
 
-void SwitchmlAppliance::each_shard(const std::function<void(switchml::Shard&)>& look) {
+void SwitchmlAppliance::each_shard(const std::function<void(switchml::Shard&)>& inspector) {
   uint32_t core_index = 0;
-  engine_->inspect([&](Engine::Core&) { look(*shards_[core_index++]); });
+  engine_->inspect([&](Engine::Core&) { inspector(*shards_[core_index++]); });
 }
 
 void SwitchmlAppliance::begin(uint32_t place, const switchml::SessionConfig& session) {
@@ -135,10 +135,10 @@ void SwitchmlAppliance::end(uint32_t place) {
   each_shard([&](switchml::Shard& shard) { shard.end_session(place); });
 }
 
-Instant SwitchmlAppliance::heard_at(uint32_t place) {
+Instant SwitchmlAppliance::last_heard_at(uint32_t place) {
   Instant latest;
   each_shard([&](switchml::Shard& shard) {
-    latest = std::max(latest, *std::ranges::max_element(shard.session(place).heard_at));
+    latest = std::max(latest, *std::ranges::max_element(shard.session(place).last_heard_at));
   });
   return latest;
 }
@@ -147,7 +147,7 @@ nlohmann::json SwitchmlAppliance::session_stats(uint32_t place) {
   const SessionBook::Entry& entry = *book_.entries()[place];
   std::vector<Instant> heard(entry.config.workers);
   each_shard([&](switchml::Shard& shard) {
-    const auto& on_core = shard.session(place).heard_at;
+    const auto& on_core = shard.session(place).last_heard_at;
     for (size_t i = 0; i < heard.size(); i++) heard[i] = std::max(heard[i], on_core[i]);
   });
   nlohmann::json stats{{"id", fmt::format("{:#x}", entry.id)},
@@ -159,10 +159,10 @@ nlohmann::json SwitchmlAppliance::session_stats(uint32_t place) {
                        {"packets", 0},
                        {"slots_completed", 0}};
   // The others wait for a worker that is silent for long or was never heard.
-  for (const Instant heard_at : heard) {
-    const bool never = heard_at == Instant();
-    stats["silent_s"].push_back(never ? nlohmann::json()
-                                      : nlohmann::json(in_seconds(monotonic_now() - heard_at)));
+  for (const Instant last_heard_at : heard) {
+    const bool never = last_heard_at == Instant();
+    stats["silent_s"].push_back(
+        never ? nlohmann::json() : nlohmann::json(in_seconds(monotonic_now() - last_heard_at)));
   }
   for (const Endpoint& worker : entry.workers) {
     const bool registered = worker.address != Endpoint{}.address;

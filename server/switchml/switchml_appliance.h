@@ -75,10 +75,10 @@ class SwitchmlAppliance final : private SessionPlaces, private SessionDesk {
   void begin(uint32_t place, const switchml::SessionConfig& session) override;
   void set_worker(uint32_t place, uint32_t worker, const Endpoint& address) override;
   void end(uint32_t place) override;
-  Instant heard_at(uint32_t place) override;
-  /// Runs `look` for each shard between two bursts of its core.
+  Instant last_heard_at(uint32_t place) override;
+  /// Runs `inspector` for each shard between two bursts of its core.
   /// @pre mutex_ is held, or the engine has not been started.
-  void each_shard(const std::function<void(switchml::Shard&)>& look);
+  void each_shard(const std::function<void(switchml::Shard&)>& inspector);
 
   const SwitchmlConfig config_;
   memory::SharedMemory memory_;

@@ -13,7 +13,7 @@ namespace {
 TEST(LatencyBench, EveryBlockIsAnswered) {
   const auto result = run_latency_bench({.gradients = 16, .rounds = 2, .blocks_each = 10});
   ASSERT_TRUE(result.has_value()) << result.error().text;
-  EXPECT_TRUE(result->right());
+  EXPECT_TRUE(result->is_correct());
   ASSERT_EQ(result->paths.size(), io::has_dpdk() ? 2U : 1U) << result->left_out;
   EXPECT_EQ(result->left_out.empty(), io::has_dpdk());
   for (const LatencyPath& path : result->paths) {
@@ -33,8 +33,8 @@ TEST(LatencyBench, ReportsEveryFigureByName) {
                           .ratio = 1.25,
                           .ratio_min = 1.2,
                           .ratio_max = 1.3,
-                          .right = true});
-  EXPECT_TRUE(result.right());
+                          .is_correct = true});
+  EXPECT_TRUE(result.is_correct());
   const auto json = as_json(result);
   const auto& path = json.at("paths").at(0);
   EXPECT_EQ(path.at("path"), "udp");
@@ -46,7 +46,7 @@ TEST(LatencyBench, ReportsEveryFigureByName) {
   EXPECT_NE(as_table(result).find("1.25 times the echo"), std::string::npos);
   EXPECT_NE(as_table(result).find("left out: no DPDK"), std::string::npos);
   result.paths.emplace_back();
-  EXPECT_FALSE(result.right());
+  EXPECT_FALSE(result.is_correct());
 }
 
 }  // namespace

@@ -15,7 +15,7 @@ TEST(PartsBench, EveryPartRuns) {
       run_parts_bench({.repetitions = 2, .packets_each = 2'000}, [](const std::string&) {});
   ASSERT_EQ(rows.size(), 7U);
   for (const PartsBenchRow& row : rows) {
-    EXPECT_TRUE(row.right) << row.part;
+    EXPECT_TRUE(row.is_correct) << row.part;
     EXPECT_GT(row.rate, 0) << row.part;
     EXPECT_GT(row.baseline_rate, 0) << row.part;
     EXPECT_LE(row.ratio_min, row.ratio) << row.part;

@@ -127,7 +127,7 @@ TEST_F(LossRepairTest, ASilentAggregatorIsProbedSoonAfterItReturns) {
   EXPECT_EQ(repair.next_scan(), at_ms(240));
   repair.on_heard(at_ms(150));
   EXPECT_EQ(repair.next_scan(), at_ms(170));
-  EXPECT_EQ(repair.heard_at(), at_ms(150));
+  EXPECT_EQ(repair.last_heard_at(), at_ms(150));
 }
 
 TEST_F(LossRepairTest, DisabledItNeverAsks) {

@@ -46,7 +46,7 @@ TEST_F(ForwarderBed, DropsAndCountsUnknownDestinations) {
 
 TEST_F(ForwarderBed, NeverSendsBackToTheIngressPort) {
   send(0, host_address(0));
-  EXPECT_EQ(forwarder.counters().came_from_there, 1u);
+  EXPECT_EQ(forwarder.counters().back_to_input_port, 1u);
   EXPECT_TRUE(hosts[0].received.empty());
 }
 

@@ -241,7 +241,7 @@ TEST(Routing, RandomNetworksDeliverByShortestPaths) {
     }
     uint64_t lost = 0;
     for (const auto& node : mesh.switches) {
-      lost += node->counters().no_route + node->counters().came_from_there;
+      lost += node->counters().no_route + node->counters().back_to_input_port;
     }
     ASSERT_EQ(lost, 0u);
   }

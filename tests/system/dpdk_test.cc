@@ -337,7 +337,7 @@ class RawEnd {
 };
 
 /// Recomputes the IP header's checksum after a change.
-void mend_ip_checksum(std::vector<std::byte>& frame) {
+void fix_ip_checksum(std::vector<std::byte>& frame) {
   store_be<uint16_t>(&frame[24], uint16_t{0});
   store_be<uint16_t>(&frame[24], internet_checksum(std::span(frame).subspan(14, 20)));
 }
@@ -361,18 +361,18 @@ TEST_F(OverVeth, BadFramesAreDroppedAndCounted) {
               bytes.size());
     return bytes;
   };
-  const auto send_changed = [&](size_t at, uint16_t word, bool mend) {
+  const auto send_changed = [&](size_t at, uint16_t word, bool fix_checksum) {
     std::vector<std::byte> bytes = frame(12000);
     store_be<uint16_t>(&bytes[at], word);
-    if (mend) mend_ip_checksum(bytes);
+    if (fix_checksum) fix_ip_checksum(bytes);
     raw.send(bytes);
   };
-  raw.send(frame(12001));                    // An unused port.
-  send_changed(24, 0x1234, /*mend=*/false);  // The IP checksum.
-  send_changed(20, 0x2000, /*mend=*/true);   // A first fragment …
-  send_changed(20, 0x0005, /*mend=*/true);   // … and a later one.
-  send_changed(12, 0x8100, /*mend=*/false);  // A VLAN tag.
-  send_changed(12, 0x88cc, /*mend=*/false);  // LLDP.
+  raw.send(frame(12001));                            // An unused port.
+  send_changed(24, 0x1234, /*fix_checksum=*/false);  // The IP checksum.
+  send_changed(20, 0x2000, /*fix_checksum=*/true);   // A first fragment …
+  send_changed(20, 0x0005, /*fix_checksum=*/true);   // … and a later one.
+  send_changed(12, 0x8100, /*fix_checksum=*/false);  // A VLAN tag.
+  send_changed(12, 0x88cc, /*fix_checksum=*/false);  // LLDP.
   std::vector<std::byte> runt = frame(12000);
   runt.resize(33);
   raw.send(runt);

@@ -78,10 +78,10 @@ TEST(Worker, RefusesAnUnknownAlgorithm) {
 
 /// Expects a row or a reason for every system, and no wrong element.
 void expect_complete(const RaceConfig& config, const RaceResult& result) {
-  EXPECT_TRUE(all_right(result));
+  EXPECT_TRUE(all_sums_correct(result));
   EXPECT_EQ(result.rows.size() + result.left_out.size(), config.systems.size());
-  for (const LeftOut& out : result.left_out) {
-    EXPECT_THAT(out.why, HasSubstr("not built")) << out.system;
+  for (const SkippedCase& skipped : result.left_out) {
+    EXPECT_THAT(skipped.why, HasSubstr("not built")) << skipped.system;
   }
   for (const RaceRow& row : result.rows) {
     EXPECT_GT(row.median_s, 0) << row.system;
@@ -107,7 +107,7 @@ TEST(Race, RacesInNamespacesOrExplainsTheSkip) {
   if (const std::string why = namespaces_refusal(); !why.empty()) {
     ASSERT_EQ(result.left_out.size(), 1U);
     EXPECT_EQ(result.left_out[0].why, why);
-    EXPECT_FALSE(all_right(result)) << "nothing was raced";
+    EXPECT_FALSE(all_sums_correct(result)) << "nothing was raced";
     return;
   }
   expect_complete(config, result);
@@ -130,7 +130,7 @@ TEST(Race, InterruptEndsTheRaceWithPartialResults) {
   const RaceResult result = run_race(tiny(), hooks);
   EXPECT_TRUE(result.interrupted);
   EXPECT_TRUE(result.rows.empty());
-  EXPECT_FALSE(all_right(result));
+  EXPECT_FALSE(all_sums_correct(result));
 }
 
 TEST(Race, ErrorNamesAProgramThatCannotRun) {

@@ -104,13 +104,13 @@ TEST(NeighbourTable, LearnsAnswersToOpenQuestionsOnly) {
 /// The model's knowledge of an address.
 struct Model {
   Hop hop;
-  Instant heard_at;
+  Instant last_heard_at;
   std::array<Instant, 2> reported_at;  ///< When each cache reported that it is stale.
 };
 
 /// Checks whether a cache may report `known` as stale, and whether it may stay silent about it.
 void expect_age(const Model& known, uint32_t which, bool is_stale, Instant now) {
-  const Duration silent = now - known.heard_at;
+  const Duration silent = now - known.last_heard_at;
   if (is_stale) {
     ASSERT_GE(silent, kReachableFor - kConfirmEvery);  // A cache need not record each packet.
   } else if (silent >= kReachableFor) {
@@ -134,7 +134,7 @@ TEST(NeighbourTable, RandomWalkMatchesAMap) {
     if (prng.chance(0.3)) {
       const Hop to = hop(prng.below(200));
       caches[which].learn(host(number), to, now);
-      model[number] = {.hop = to, .heard_at = now, .reported_at = {}};
+      model[number] = {.hop = to, .last_heard_at = now, .reported_at = {}};
     } else if (prng.chance(0.05)) {
       table.forget(host(number));
       model.erase(number);

@@ -24,7 +24,7 @@ class NotedPlaces final : public SessionPlaces {
     workers[place].at(worker) = address;
   }
   void end(uint32_t place) override { workers.erase(place); }
-  Instant heard_at(uint32_t place) override { return heard[place]; }
+  Instant last_heard_at(uint32_t place) override { return heard[place]; }
 
   std::map<uint32_t, std::vector<Endpoint>> workers;
   std::map<uint32_t, uint32_t> begun;
