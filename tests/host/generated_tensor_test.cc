@@ -38,8 +38,8 @@ TEST(GeneratedTensor, ValuesAreTheSameOnEveryBuild) {
   EXPECT_EQ(ints, (std::vector<int32_t>{-1643692574, -101575480, -1225892535}));
   std::vector<float> floats(3);
   tensor.fill(2, 5, 1000, floats);
-  // The integers' upper 25 bits (-1643692574 = -12841349 * 128 + 98). This
-  // run's values are smaller by 2^-7.
+  // The integers' upper 25 bits (-1643692574 = -12841349 * 128 + 98). This run's values are smaller
+  // by 2^-7.
   constexpr float kUnit = 0x1p-28F * 0x1p-7F;
   EXPECT_EQ(floats, (std::vector<float>{-12841349 * kUnit, -793559 * kUnit, -9577286 * kUnit}));
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Method: everything that check() refuses, with the key and the value in its words.
+// Method: every refusal of check(), with the key and the value in its text.
 #include "lab/scenario.h"
 
 #include <gtest/gtest.h>
