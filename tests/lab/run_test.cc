@@ -147,7 +147,8 @@ TEST(Run, TimelineCountsALinksPackets) {
             "timeline.bin_ms=below 0.001 is not allowed; allowed: 0.001 or more");
 }
 
-/// Runs the scenario of experiments/loss_repair.toml with 2 MB and loss probability `loss` in each direction.
+/// Runs the scenario of experiments/loss_repair.toml with 2 MB and loss probability `loss` in each
+/// direction.
 RunResult run_with_loss(double loss) {
   Scenario scenario = small(Backend::kLive, 4);
   scenario.payload = Payload::kReal;
