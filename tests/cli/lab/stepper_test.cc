@@ -93,8 +93,7 @@ TEST(LabStep, StopsAtTheNextEventOfABlock) {
   const Session session =
       play({"block 1", "where", "print blocks", "slot 0", "show always", "block 1", "quit"});
   ASSERT_GE(session.answers.size(), 7U);
-  EXPECT_TRUE(
-      has(session.answers[3], "blocks: 0 in progress"));  // It has only just arrived.
+  EXPECT_TRUE(has(session.answers[3], "blocks: 0 in progress"));  // It has only just arrived.
   EXPECT_TRUE(has(session.answers[6], "block=1")) << session.answers[6];
 }
 
