@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Method: the sums are asserted at compile time beside their constants; here the bounds, and the
-// kernel's answer for the one path that every machine has.
+// Method: the sums are asserted at compile time beside their constants. These tests check the
+// bounds, and the kernel's answer for the one path that every machine has.
 #include "host/auto_terms.h"
 
 #include <gtest/gtest.h>
@@ -30,7 +30,8 @@ TEST(AutoTerms, PacketsFitTheirPathAndWindowsTheSocket) {
 }
 
 TEST(AutoTerms, KernelReportsThePathMtu) {
-  // The loopback interface's own is 65536 unless somebody has changed it; never below the least.
+  // The loopback interface's MTU is 65536 unless an administrator changed it, and never below the
+  // least.
   EXPECT_GE(io::path_mtu(Endpoint::ipv4(0x7f000001, 12000)), io::kPathMtuMin);
 }
 

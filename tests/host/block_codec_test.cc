@@ -22,7 +22,7 @@ using wire::ElementFormat;
 
 constexpr uint32_t kGradients = 4;
 
-/// The lanes of a packet, as bytes.
+/// Stores the lanes of a packet as bytes.
 class Lanes {
  public:
   std::byte* bytes() { return bytes_.data(); }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Method: communicators in threads of their own against a live engine in this process, over real
-// sockets on the loopback interface, good and impaired. Every wait has a deadline; nothing sleeps
-// and no time is asserted. Exactness under every misfortune is that of tests/lab/faults.
+// Method: communicators in separate threads against a live engine in this process, over real
+// loopback sockets, both good and impaired. Every wait has a deadline; nothing sleeps and no time
+// is asserted. tests/lab/faults tests exact sums under every fault.
 #include "host/communicator.h"
 
 #include <gmock/gmock.h>
@@ -24,7 +24,7 @@ using ::testing::Each;
 using ::testing::HasSubstr;
 using testing::Server;
 
-/// Of tests that wait for it; far beyond what a busy machine needs to answer.
+/// Deadline of tests that wait for it to expire; far longer than a busy machine needs to answer.
 constexpr Duration kShort = milliseconds(1500);
 
 CommunicatorConfig config_for(const Endpoint& server, uint32_t rank, uint32_t world) {
@@ -32,12 +32,12 @@ CommunicatorConfig config_for(const Endpoint& server, uint32_t rank, uint32_t wo
   config.server = server;
   config.rank = rank;
   config.world = world;
-  config.deadline = seconds(20);  // Far beyond what a busy machine needs.
+  config.deadline = seconds(20);  // Far longer than a busy machine needs.
   return config;
 }
 
-/// Runs `work(rank, communicator)` for each rank in a thread of its own, after all have joined.
-/// With a loss rate, sockets lose in both directions.
+/// Joins all ranks, then runs `work(rank, communicator)` for each rank in its own thread. With a
+/// loss rate, the sockets lose packets in both directions.
 void for_each_rank(const Endpoint& server, uint32_t world, double loss,
                    const std::function<void(uint32_t, Communicator&)>& work) {
   std::vector<std::thread> threads;
@@ -60,7 +60,7 @@ void for_each_rank(const Endpoint& server, uint32_t world, double loss,
   for (std::thread& thread : threads) thread.join();
 }
 
-/// Two ranks that have joined; the main thread is both.
+/// Two ranks that have joined; the main thread drives both.
 struct Pair {
   explicit Pair(const Endpoint& server, Duration deadline = seconds(20)) {
     std::array<std::thread, 2> threads;
@@ -122,7 +122,8 @@ TEST(Communicator, ReducesLargeTensorsOverLossyPorts) {
 }
 
 TEST(Communicator, WindowsFitTheServersSocketWithoutRetransmission) {
-  // A quarter of it is not counted on: 73,728 bytes hold 50 packets of 1472, of four workers.
+  // Windows may fill three quarters of the buffer: 73,728 bytes hold 50 packets of 1472, from four
+  // workers.
   Server server(Server::job_of(4), /*port=*/0, /*receive_buffer_bytes=*/96 << 10);
   for_each_rank(server.local(), 4, /*loss=*/0, [](uint32_t, Communicator& communicator) {
     EXPECT_EQ(communicator.window(), 12U);
@@ -164,7 +165,7 @@ TEST(Communicator, SeveralThreadsMayShareACommunicator) {
   for (std::thread& thread : threads) thread.join();
 }
 
-// --- What goes wrong ---
+// --- Failures ---
 
 std::string join_error(CommunicatorConfig config, Duration deadline) {
   config.deadline = deadline;
@@ -209,14 +210,14 @@ TEST(Communicator, HopelessJoinsEndAtTheirDeadline) {
   Server server(2);
   EXPECT_THAT(join_error(config_for(server.local(), 0, 2), kShort),
               HasSubstr("rank 1 has not joined job 1"));
-  // The first asker has said that it gave up, so its rank is free and it is not waited with.
+  // The first join ended with a leave, so its rank is free and does not count as present.
   EXPECT_THAT(join_error(config_for(server.local(), 1, 2), kShort),
               HasSubstr("rank 0 has not joined job 1"));
 }
 
 TEST(Communicator, JoinWithoutAServerFails) {
   uint16_t port = 0;
-  { port = Server(1).local().port; }  // Free again, so nobody answers.
+  { port = Server(1).local().port; }  // The server has ended, so nothing answers on this port.
   EXPECT_THAT(join_error(config_for(Endpoint::ipv4(0x7f000001, port), 0, 1), kShort),
               HasSubstr("does not answer"));
 }
@@ -230,7 +231,7 @@ TEST(Communicator, WaitersLearnWhichRankClosed) {
   EXPECT_EQ(outcome.status, Status::kPeerLeft);
   EXPECT_THAT(outcome.text, HasSubstr("rank 1 has left job 1"));
   EXPECT_EQ(pair.ranks[1]->all_reduce(tensor).status, Status::kClosed);
-  EXPECT_EQ(pair.ranks[0]->all_reduce(tensor).status, Status::kPeerLeft);  // It is finished.
+  EXPECT_EQ(pair.ranks[0]->all_reduce(tensor).status, Status::kPeerLeft);  // It has ended.
 }
 
 TEST(Communicator, ClosingEndsPendingOperations) {

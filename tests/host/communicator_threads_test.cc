@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Method: communicators of several threads against a live engine in this process, over loopback
-// sockets. First what they agree about and which sockets carry what, then the bits of one thread
-// beside those of several, then what goes wrong in one channel only, then random tensors under
-// faults against plain sums. Every wait has a deadline; nothing sleeps and no time is asserted.
+// sockets. First the agreed terms and the use of the sockets. Then the bits of one thread compared
+// with those of several, then failures in one channel only. Last, random tensors under faults
+// against plain sums. Every wait has a deadline; nothing sleeps and no time is asserted.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -34,9 +34,9 @@ using OpenedPort = Result<std::unique_ptr<engine::Port>>;
 using OpenPort = std::function<OpenedPort(uint32_t rank, uint32_t channel)>;
 
 constexpr uint32_t kGradients = 64;
-/// Blocks of one packet each, so that a tensor of this many elements has a part for two threads.
+/// With blocks of one packet each, a tensor of this length is just large enough for two parts.
 constexpr uint32_t kTwoParts = 2 * kPartBlocksMin * kGradients;
-/// Of tests that wait for it; far beyond what a busy machine needs to answer.
+/// Deadline of tests that wait for it to expire; far longer than a busy machine needs to answer.
 constexpr Duration kShort = milliseconds(1500);
 
 trio_ml::JobConfig job_of(uint32_t sources, uint32_t channels) {
@@ -53,7 +53,7 @@ CommunicatorConfig config_for(const Endpoint& server, uint32_t rank, uint32_t wo
   config.world = world;
   config.gradients = kGradients;
   config.threads = threads;
-  config.deadline = seconds(20);  // Far beyond what a busy machine needs.
+  config.deadline = seconds(20);  // Far longer than a busy machine needs.
   return config;
 }
 
@@ -65,7 +65,7 @@ std::unique_ptr<io::UdpPort> open_socket(const Endpoint& server) {
   return *std::move(port);
 }
 
-/// A socket that carries nothing any more once it is cut, as that of a machine that has died.
+/// A socket that carries no packets after it is cut, as if its machine had died.
 class CuttablePort final : public engine::Port, public engine::PortQueue {
  public:
   CuttablePort(std::unique_ptr<engine::Port> inner, const std::atomic<bool>& is_cut)
@@ -95,7 +95,7 @@ class CuttablePort final : public engine::Port, public engine::PortQueue {
 
 using Ranks = std::vector<std::unique_ptr<Communicator>>;
 
-/// Joins one rank for each number of threads, each from a thread of its own.
+/// Joins one rank for each entry of `threads`, each in its own thread.
 Ranks join_all(const Endpoint& server, const std::vector<uint32_t>& threads,
                const OpenPort& open_port,
                const std::function<Duration(uint32_t rank)>& deadline_of) {
@@ -127,7 +127,7 @@ Ranks join_all(const Endpoint& server, const std::vector<uint32_t>& threads,
   return join_all(server, threads, open, deadline);
 }
 
-/// Runs `work(rank, communicator)` for each rank in a thread of its own.
+/// Runs `work(rank, communicator)` for each rank in its own thread.
 void for_each_rank(Ranks& ranks, const std::function<void(uint32_t, Communicator&)>& work) {
   std::vector<std::thread> threads;
   for (uint32_t rank = 0; rank < ranks.size(); rank++) {
@@ -136,7 +136,7 @@ void for_each_rank(Ranks& ranks, const std::function<void(uint32_t, Communicator
   for (std::thread& thread : threads) thread.join();
 }
 
-// --- What is agreed ---
+// --- Agreed terms ---
 
 TEST(CommunicatorThreads, ThreadCountIsTheSmallestRequestWithinTheJob) {
   Server server(job_of(2, 4));
@@ -182,10 +182,10 @@ TEST(CommunicatorThreads, OnlyLargeTensorsUseAllSockets) {
   };
   const uint64_t before = sent(1);
   for_each_rank(ranks, [](uint32_t, Communicator& communicator) {
-    std::vector<int32_t> tensor(kTwoParts - kGradients, 1);  // A block less than two parts have.
+    std::vector<int32_t> tensor(kTwoParts - kGradients, 1);  // One block short of two parts.
     EXPECT_EQ(communicator.all_reduce(tensor).status, Status::kOk);
   });
-  EXPECT_LT(sent(1) - before, kPartBlocksMin);  // At most signs of life.
+  EXPECT_LT(sent(1) - before, kPartBlocksMin);  // Keep-alives at most.
   EXPECT_GE(sent(0), 2 * kPartBlocksMin - 1);
   for_each_rank(ranks, [](uint32_t, Communicator& communicator) {
     std::vector<int32_t> tensor(kTwoParts, 1);
@@ -211,7 +211,7 @@ TEST(CommunicatorThreads, SumsMatchOneThreadBitForBit) {
     for_each_rank(ranks, [&](uint32_t rank, Communicator& communicator) {
       testing::Prng prng(seed + rank);
       for (uint32_t i = 0; i < kElements; i++) {
-        // Each block has an exponent of its own.
+        // Gives each block its own exponent.
         const double magnitude = std::ldexp(1.0, static_cast<int>(i / kGradients % 60) - 30);
         tensors[rank].push_back(static_cast<float>((prng.unit() - 0.5) * magnitude));
       }
@@ -224,7 +224,7 @@ TEST(CommunicatorThreads, SumsMatchOneThreadBitForBit) {
   }
 }
 
-/// A tensor of random length and kind, known for every rank.
+/// A tensor of random length and kind, with its expected result, the same on every rank.
 struct RandomTensor {
   RandomTensor(testing::Prng& prng, uint32_t rank, uint32_t world)
       : is_float(prng.chance(0.5)), mean(prng.chance(0.3)) {
@@ -233,7 +233,7 @@ struct RandomTensor {
     const auto ranks = static_cast<int32_t>(world);
     for (uint32_t i = 0; i < count; i++) {
       const int32_t value = start + static_cast<int32_t>(i % 1009);
-      // Multiples of the world's size, so that a mean is whole.
+      // Multiples of the number of ranks, so that a mean is a whole number.
       const int32_t mine = value * ranks + static_cast<int32_t>(rank) * ranks;
       const int32_t sum = value * ranks * ranks + ranks * (ranks - 1) / 2 * ranks;
       const int32_t wanted = mean ? sum / ranks : sum;
@@ -257,10 +257,10 @@ struct RandomTensor {
   std::vector<int32_t> integers, integers_wanted;
 };
 
-/// Overlapped tensors, waited for in random order.
+/// Starts overlapping all-reduces and waits for them in random order.
 void walk(uint64_t seed, uint32_t rank, uint32_t world, Communicator& communicator) {
-  testing::Prng prng(seed);              // The same for all ranks: they make the same calls …
-  testing::Prng order(seed + 1 + rank);  // … and wait as they like.
+  testing::Prng prng(seed);              // The same for all ranks, so they make the same calls,
+  testing::Prng order(seed + 1 + rank);  // but each waits in its own order.
   for (uint32_t round = 0; round < 4; round++) {
     std::vector<std::unique_ptr<RandomTensor>> tensors;
     std::vector<Ticket> tickets;
@@ -305,7 +305,7 @@ TEST(CommunicatorThreads, RandomTensorsUnderFaultsMatchPlainSums) {
   }
 }
 
-// --- What goes wrong in one channel ---
+// --- Failures in one channel ---
 
 TEST(CommunicatorThreads, OverflowInOnePartFailsOnlyItsTensor) {
   Server server(job_of(2, 2));
@@ -330,7 +330,7 @@ TEST(CommunicatorThreads, MismatchStatesTheWholeLength) {
   Server server(job_of(2, 2));
   Ranks ranks = join_all(server.local(), {2, 2});
   for_each_rank(ranks, [](uint32_t rank, Communicator& communicator) {
-    std::vector<int32_t> tensor(kTwoParts + rank, 1);  // The first parts are equally long.
+    std::vector<int32_t> tensor(kTwoParts + rank, 1);  // The first parts have equal lengths.
     const Outcome outcome = communicator.all_reduce(tensor);
     EXPECT_TRUE(outcome.status == Status::kMismatch || outcome.status == Status::kPeerLeft);
     if (outcome.status != Status::kMismatch) return;
@@ -339,7 +339,7 @@ TEST(CommunicatorThreads, MismatchStatesTheWholeLength) {
   });
 }
 
-/// Three ranks of which rank 1 loses the sockets named by `dies`, at its last all-reduce.
+/// Runs three ranks. Rank 1 loses the sockets named by `dies` at its last all-reduce.
 std::vector<Outcome> outcomes_when_dying(const std::function<bool(uint32_t channel)>& dies,
                                          Duration deadline, const trio_ml::JobConfig& job,
                                          std::vector<std::vector<float>>& tensors) {
@@ -364,7 +364,7 @@ std::vector<Outcome> outcomes_when_dying(const std::function<bool(uint32_t chann
     tensors[rank].assign(kTwoParts, static_cast<float>(rank));
     outcomes[rank] = communicator.all_reduce(tensors[rank], mean);
     if (goes_on_after(outcomes[rank].status)) return;
-    // It is finished, and says so in the same words.
+    // The communicator has ended, and repeats the same error.
     std::vector<float> again(1, 1);
     const Outcome later = communicator.all_reduce(again);
     EXPECT_EQ(later.status, outcomes[rank].status);
@@ -391,7 +391,7 @@ TEST(CommunicatorThreads, DeadSocketEndsTheCallOnEveryRank) {
   EXPECT_EQ(outcomes[1].status, Status::kAggregatorGone);
   EXPECT_THAT(outcomes[1].text, HasSubstr("(channel 1 of job 1)"));
   for (const uint32_t rank : {0U, 2U}) {
-    EXPECT_THAT(outcomes[rank].text, HasSubstr("rank 1 has"));  // Not contributed, or left.
+    EXPECT_THAT(outcomes[rank].text, HasSubstr("rank 1 has"));  // … not contributed, or … left.
     EXPECT_THAT(outcomes[rank].text, HasSubstr("(channel 1 of job 1)"));
     EXPECT_THAT(outcomes[rank].text, Not(HasSubstr("rank 0")));
   }
@@ -405,7 +405,7 @@ TEST(CommunicatorThreads, FirstFailureEndsTheOtherChannels) {
     const bool dying = rank == 0 && channel == 1;
     return std::make_unique<CuttablePort>(open_socket(server.local()), dying ? is_cut : alive);
   };
-  // Rank 0 is the first to give up.
+  // Rank 0 has the shorter deadline.
   Ranks ranks = join_all(server.local(), {2, 2}, open,
                          [](uint32_t rank) { return rank == 0 ? kShort : seconds(20); });
   is_cut = true;
@@ -416,7 +416,7 @@ TEST(CommunicatorThreads, FirstFailureEndsTheOtherChannels) {
                                 ranks[1]->all_reduce_async(large[1]),
                                 ranks[1]->all_reduce_async(small)};
   EXPECT_EQ(ranks[0]->wait(tickets[0]).status, Status::kAggregatorGone);
-  // Its good channel has taken leave, so who waits for it there is told, long before a deadline.
+  // Rank 0 has left on its good channel, so rank 1's wait there ends long before its deadline.
   const Outcome outcome = ranks[1]->wait(tickets[2]);
   EXPECT_EQ(outcome.status, Status::kPeerLeft);
   EXPECT_THAT(outcome.text, HasSubstr("rank 0 has left job 1 "));
@@ -434,7 +434,7 @@ TEST(CommunicatorThreads, DegradedPartDegradesOnlyItsResult) {
   for (const uint32_t rank : {0U, 2U}) {
     ASSERT_EQ(outcomes[rank].status, Status::kOk) << outcomes[rank].text;
     EXPECT_EQ(outcomes[rank].blocks, 2 * kPartBlocksMin);
-    // The first half has all ranks, unless the machine was slow; the second never has rank 1.
+    // The first half has all ranks, unless the machine was slow. The second half never has rank 1.
     uint64_t next = kTwoParts / 2;
     for (const DegradedRange& range : outcomes[rank].degraded) {
       if (range.element_first < kTwoParts / 2) continue;
@@ -462,7 +462,7 @@ TEST(CommunicatorThreads, ClosingEndsAllPartsAndCompletesSubmissions) {
     ranks[0]->close();
     EXPECT_EQ(ranks[0]->wait(ticket).status, Status::kClosed);
     submitting.join();
-    // Rank 1 makes the same calls, of which the first may be done.
+    // Rank 1 makes the same calls. The first one may complete.
     Outcome outcome = ranks[1]->all_reduce(waiting);
     std::vector<int32_t> tensor(kTwoParts, 1);
     while (outcome.status == Status::kOk) outcome = ranks[1]->all_reduce(tensor);

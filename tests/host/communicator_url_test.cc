@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Method: whole URLs by hand, then each key's refusals, with an environment of the test's own.
+// Method: whole URLs by hand, then refusals of each key. The tests supply the environment.
 #include "host/communicator_url.h"
 
 #include <gmock/gmock.h>
@@ -67,7 +67,7 @@ TEST(CommunicatorUrl, AcceptsAutoForNumbers) {
   ASSERT_TRUE(parsed.has_value()) << parsed.error().text;
   EXPECT_EQ(parsed->config.gradients, 0U);
   EXPECT_EQ(parsed->config.window, 0U);
-  EXPECT_EQ(parsed->config.rank, 0U);  // The only one there is.
+  EXPECT_EQ(parsed->config.rank, 0U);  // The only rank.
 }
 
 TEST(CommunicatorUrl, AcceptsHostsInEveryForm) {
@@ -99,7 +99,7 @@ TEST(CommunicatorUrl, EnvironmentSuppliesMissingKeys) {
   both["RANK"] = "1";
   both["WORLD_SIZE"] = "3";
   auto half = open_mpi;
-  half["RANK"] = "1";  // No WORLD_SIZE: not the pair that is there.
+  half["RANK"] = "1";  // RANK without WORLD_SIZE is not a pair.
   for (const Case& given :
        {Case{open_mpi, "", 2, 5}, Case{both, "", 1, 3}, Case{half, "", 2, 5},
         Case{{{"PMI_RANK", "6"}, {"PMI_SIZE", "7"}}, "", 6, 7}, Case{both, "?rank=0", 0, 3},

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Method: a protocol with an elided tensor beside one with a real tensor of the same length, fed
-// with the same events: every packet has the same size and head. The buffers hold heads only, so
-// that AddressSanitizer sees any touch of a lane.
+// Method: one protocol with an elided tensor and one with a real tensor of the same length get the
+// same events. Every packet must have the same size and head. The buffers hold heads only, so
+// AddressSanitizer reports any access to a lane.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -16,7 +16,7 @@ using ::testing::ElementsAre;
 
 constexpr uint32_t kElements = 1 + 4 * 3;  // Four blocks, the last of one element.
 
-/// What next_packet() writes and says, lanes left out.
+/// Size and head of a packet from next_packet(), without its lanes.
 struct Written {
   uint32_t size;
   std::vector<std::byte> head;
@@ -27,7 +27,7 @@ std::vector<Written> written(ProtocolBed& bed, bool elided) {
   std::vector<Written> all;
   std::vector<std::byte> bytes(elided ? wire::kMessageHeadBytesMax
                                       : bed.protocol.packet_bytes_max());
-  // The protocol is told the logical size; the memory of an elided packet ends with the head.
+  // The span claims the logical size, but the memory of an elided packet ends with the head.
   const std::span<std::byte> out(bytes.data(), bed.protocol.packet_bytes_max());
   while (const uint32_t size = bed.protocol.next_packet(out, bed.now).size_bytes) {
     wire::MessageHead head;
@@ -37,7 +37,7 @@ std::vector<Written> written(ProtocolBed& bed, bool elided) {
   return all;
 }
 
-/// Delivers a result, with its lanes or as a head that claims to have them.
+/// Delivers a result, either with its lanes or as a head that claims to have them.
 void deliver(ProtocolBed& bed, const Message& message, bool elided) {
   std::vector<std::byte> bytes(wire::kMessageHeadBytesMax);
   const uint32_t lane_bytes = message.header.grad_cnt * wire::kGradientBytes;
@@ -65,7 +65,7 @@ TEST(ElidedTensor, ExchangesTheMessagesOfARealTensor) {
   EXPECT_EQ(first[0].size, 32U + 4 * 4);
   EXPECT_EQ(first[3].size, 32U + 4);
 
-  // Overdue, lacking at the aggregator, degraded: the events that touch a contribution again.
+  // Three events that use a contribution again: overdue, missing at the aggregator, degraded.
   for (ProtocolBed* bed : {&real_bed, &elided_bed}) bed->pass(milliseconds(20));
   EXPECT_EQ(written(elided_bed, true), written(real_bed, false));
   for (ProtocolBed* bed : {&real_bed, &elided_bed}) bed->have(3, {0});
@@ -95,7 +95,7 @@ TEST(ElidedTensor, RefusesResultsOfAnotherLength) {
   bed.join();
   bed.protocol.submit(elided, bed.now);
   (void)written(bed, true);
-  Message result = bed.result(3, 4, elided);  // One element is right.
+  Message result = bed.result(3, 4, elided);  // The right length is one element.
   deliver(bed, result, true);
   EXPECT_EQ(bed.protocol.counters().invalid_packets, 1U);
   EXPECT_EQ(bed.protocol.counters().blocks, 0U);

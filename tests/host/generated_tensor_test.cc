@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Method: values that must never change, refusals, then random all-reduces computed one element at
-// a time with the scalar definitions, with known damage.
+// Method: values that must never change, then refusals. Then random all-reduces with known damage,
+// computed one element at a time with the scalar definitions.
 #include "host/generated_tensor.h"
 
 #include <gtest/gtest.h>
@@ -38,7 +38,8 @@ TEST(GeneratedTensor, ValuesAreTheSameOnEveryBuild) {
   EXPECT_EQ(ints, (std::vector<int32_t>{-1643692574, -101575480, -1225892535}));
   std::vector<float> floats(3);
   tensor.fill(2, 5, 1000, floats);
-  // The integers' upper 25 bits (-1643692574 = -12841349 * 128 + 98), and this run is 2^-7 smaller.
+  // The integers' upper 25 bits (-1643692574 = -12841349 * 128 + 98). This run's values are smaller
+  // by 2^-7.
   constexpr float kUnit = 0x1p-28F * 0x1p-7F;
   EXPECT_EQ(floats, (std::vector<float>{-12841349 * kUnit, -793559 * kUnit, -9577286 * kUnit}));
 }
@@ -97,7 +98,7 @@ TEST(GeneratedTensor, FloatsFit256RanksAtTheDefaultScale) {
   EXPECT_GE(exponents.size(), GeneratedTensor::kShiftMax + 1);  // Every size occurs.
 }
 
-/// One all-reduce as an aggregator would do it, an element at a time.
+/// Computes one all-reduce as an aggregator does, one element at a time.
 struct Model {
   GeneratedTensor tensor;
   uint64_t iteration;
@@ -111,7 +112,7 @@ struct Model {
     return all;
   }
 
-  /// Over `sources`, with block exponents that `exponent_sources` agreed.
+  /// Returns the result over `sources`, with block exponents agreed by `exponent_sources`.
   std::vector<float> reduce(const std::vector<uint32_t>& sources,
                             const std::vector<uint32_t>& exponent_sources) const {
     std::vector<int32_t> sums(element_count, 0);
@@ -200,10 +201,10 @@ TEST_P(GeneratedTensorCheck, DegradedRangesNameTheirSources) {
   const std::vector<float> full = m.reduce({0, 1, 2, 3}, {0, 1, 2, 3});
   std::vector<float> result = full;
   splice(result, first, m.reduce({0, 3}, {0, 1, 2, 3}));
-  splice(result, last, m.reduce({2}, {2}));  // Nobody else's exponent arrived.
+  splice(result, last, m.reduce({2}, {2}));  // No other rank's exponent arrived.
 
   EXPECT_EQ(m.check(result, {first, last}), 0U);
-  // Without the confession, or with another set, (nearly) every element of the range is wrong.
+  // If the range is not reported, or with other sources, (nearly) all of its elements are wrong.
   EXPECT_GT(m.check(result, {last}), 90U);
   EXPECT_GT(m.check(result, {first}), 40U);
   EXPECT_GT(m.check(result, {{200, 100, set_of({0, 2})}, last}), 90U);
@@ -221,7 +222,7 @@ TEST_P(GeneratedTensorCheck, RandomDegradedRangesAreAcceptedAtEitherExponent) {
     std::vector<float> result = m.reduce({0, 1, 2, 3}, {0, 1, 2, 3});
     Ranges degraded;
     uint32_t first = prng.below(m.element_count);
-    while (first < m.element_count) {  // Not aligned to blocks: that is for the worker to say.
+    while (first < m.element_count) {  // Ranges need not align to blocks.
       const uint32_t count = 1 + prng.below(m.element_count - first);
       const uint32_t bits = 1 + prng.below(15);
       std::vector<uint32_t> sources;
@@ -249,7 +250,7 @@ TEST_P(GeneratedTensorCheck, InvalidOutcomesMakeEveryElementWrong) {
   EXPECT_EQ(m.check(full, {{0, 101, all}, {100, 100, all}}), 300U);  // Overlap.
   EXPECT_EQ(m.check(full, {{200, 101, all}}), 300U);                 // Too long.
   EXPECT_EQ(m.check(full, {{UINT64_MAX, 1, all}}), 300U);
-  EXPECT_EQ(m.check(full, {{0, 100, SourceSet{}}}), 300U);     // Nobody.
+  EXPECT_EQ(m.check(full, {{0, 100, SourceSet{}}}), 300U);     // No sources.
   EXPECT_EQ(m.check(full, {{0, 100, set_of({0, 4})}}), 300U);  // No rank 4.
 }
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /// @file
-/// An aggregator in this process, live on a loopback socket, for tests of what talks to one.
+/// A live aggregator in this process on a loopback socket, for tests of its clients.
 ///
-/// Threads: The engine's own; stops when the Server goes.
+/// Threads: The engine has its own thread, which stops when the Server is destroyed.
 /// Tests:   used by tests/host/communicator_test.cc, tests/host/c_api/c_api_test.cc
 #pragma once
 
@@ -19,8 +19,8 @@
 
 namespace tributary::testing {
 
-/// An aggregator with one job, of one channel or more, on a port that the kernel chooses, or on a
-/// given one.
+/// An aggregator with one job of one or more channels, on a given port or on one that the kernel
+/// chooses.
 class Server {
  public:
   explicit Server(uint32_t sources, uint16_t port = 0) : Server(job_of(sources), port) {}
@@ -63,7 +63,7 @@ class Server {
  private:
   std::unique_ptr<memory::SharedMemory> memory_;
   std::unique_ptr<io::UdpPort> port_;
-  std::vector<std::unique_ptr<trio_ml::Session>> sessions_;  ///< Of the channels.
+  std::vector<std::unique_ptr<trio_ml::Session>> sessions_;  ///< One for each channel.
   std::unique_ptr<trio_ml::Shard> shard_;
   std::unique_ptr<engine::LiveEngine<trio_ml::App>> engine_;
 };

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Method: timeouts and overtaken positions worked by hand from the first timeout (20 ms, before any
-// sample) on, then a disabled repair, then a lossy aggregator that has to finish every position.
-// Virtual time only.
+// Method: time-outs and overtaken positions worked by hand from the first time-out (20 ms, before
+// any sample). Then a disabled repair. Last, a lossy aggregator that has to complete every
+// position. Virtual time only.
 #include "host/loss_repair.h"
 
 #include <gmock/gmock.h>
@@ -23,7 +23,7 @@ static_assert(RttEstimator::kInitial == milliseconds(20), "the times below are w
 
 Instant at_ms(int64_t ms) { return Instant(milliseconds(ms)); }
 
-/// A repair whose window is [0, sent), all of it sent at 0 ms.
+/// A repair with the window [0, sent), whose positions were all sent at 0 ms.
 class LossRepairTest : public ::testing::Test {
  protected:
   void begin(uint64_t positions, LossRepair::Config config = {.window = 8}) {
@@ -33,7 +33,7 @@ class LossRepairTest : public ::testing::Test {
       repair.on_contribution_sent(next, at_ms(0));
     }
   }
-  /// The positions to ask about at `now`, which are probed.
+  /// Probes every position that is due at `now` and returns these positions.
   std::vector<uint64_t> probe(Instant now) {
     if (now >= repair.next_scan()) repair.scan(0, next, now);
     std::vector<uint64_t> positions;
@@ -94,7 +94,7 @@ TEST_F(LossRepairTest, ALossDoublesTheNumberOfProbes) {
   EXPECT_EQ(request->position, 0U);
   EXPECT_TRUE(request->data_wanted);
   repair.on_contribution_sent(0, at_ms(21));
-  EXPECT_THAT(probe(at_ms(21)), ElementsAre(1));  // 0 and 1 are doubtful: two at once.
+  EXPECT_THAT(probe(at_ms(21)), ElementsAre(1));  // A proven loss doubles the probes: 1 too.
 }
 
 TEST_F(LossRepairTest, ThreeLaterResultsOvertakeAPosition) {
@@ -154,7 +154,7 @@ TEST_F(LossRepairTest, ClearEmptiesTheQueue) {
 }
 
 /// An aggregator for one worker, behind a link that loses packets both ways. A result or kHave
-/// arrives a millisecond after its question.
+/// arrives a millisecond after the packet that it answers.
 class LossyAggregator {
  public:
   LossyAggregator(LossRepair& repair, testing::Prng& prng) : repair_(repair), prng_(prng) {}

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Method: how fast a window moves through a network that loses, in virtual time, so the same on
-// every machine. The bounds are a third of what was measured: they are to see a repair that has
-// become timid, not to hold a figure.
+// Method: how fast a window advances over a lossy network, in virtual time, so the result is the
+// same on every machine. The bounds are a third of the measured rates: they detect a repair that is
+// far too slow, and do not fix a figure.
 #include <fmt/core.h>
 #include <gtest/gtest.h>
 
@@ -17,7 +17,7 @@ constexpr uint32_t kWorld = 4;
 constexpr uint32_t kGradients = 8;
 constexpr uint32_t kWindow = 256;
 
-/// Blocks a second of virtual time, as one of the workers sees it.
+/// Returns the blocks per second of virtual time that one of the workers completes.
 double blocks_per_second(double loss, uint64_t blocks) {
   VirtualNet net(/*seed=*/7, {.loss = loss, .jitter = microseconds(10)});
   trio_ml::JobConfig job;
@@ -35,7 +35,7 @@ double blocks_per_second(double loss, uint64_t blocks) {
     config.window = kWindow;
     net.add_worker(config, VirtualNet::address(1, rank));
   }
-  net.run_for(milliseconds(500));  // All have joined.
+  net.run_for(milliseconds(500));  // All workers have joined.
   std::vector<int32_t> ones(blocks * kGradients, 1);
   std::vector<std::vector<int32_t>> tensors(kWorld, ones);
   std::vector<host::Transfer> transfers(kWorld);

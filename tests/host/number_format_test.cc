@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Method: hand-worked values first, then what does not fit, then the promise that sums cannot
-// overflow, then every vector variant against plain C++ on adversarial and random bit patterns.
+// Method: hand-worked values first, then values that do not fit, then the guarantee that sums
+// cannot overflow. Last, every vector variant against plain C++ on adversarial and random bit
+// patterns.
 #include "host/number_format.h"
 
 #include <gtest/gtest.h>
@@ -126,7 +127,7 @@ TEST(NumberFormat, OverflowIsClampedAndReported) {
   };
   for (const Case& c : cases) {
     SCOPED_TRACE(::testing::Message() << c.value << " * " << c.scale << ", limit " << c.limit);
-    // Each position is once in a vector's middle and once in the tail behind the vectors.
+    // Each position is once in the middle of a vector and once in the tail after the last vector.
     for (const size_t position : {5U, 35U}) {
       std::vector<float> tensor(37, 0.0F);
       tensor[position] = c.value;
@@ -170,14 +171,14 @@ TEST(NumberFormat, ExponentGivesTheLargestScaleWithoutOverflow) {
                 Fit::kFits)
           << "exponent " << exponent << ", sources " << sources;
       ASSERT_LE(int64_t{lane_at(lanes, 0)} * sources, INT32_MAX);
-      if (scale == 0x1p127F) continue;  // The largest scale there is.
+      if (scale == 0x1p127F) continue;  // The largest scale.
       const double twice = std::rint(static_cast<double>(largest) * 2 * static_cast<double>(scale));
       ASSERT_GT(twice * sources, INT32_MAX) << "exponent " << exponent << ", sources " << sources;
     }
   }
 }
 
-/// Any float: mostly ordinary sizes, some at the edges, some any bits at all.
+/// Returns any float: mostly ordinary sizes, some at the edges, some arbitrary bits.
 float any_float(Prng& prng) {
   constexpr std::array kEdges{0.0F,      -0.0F,          kDenormal, -kDenormal, 0x1p31F,
                               -0x1p31F,  kBelowTwoTo31,  kInfinity, -kInfinity, kNan,
@@ -193,8 +194,8 @@ float any_float(Prng& prng) {
   }
 }
 
-/// Compares one variant with plain C++ on one tensor. Lanes start at an odd address, and what lies
-/// behind them must stay as it is.
+/// Compares one variant with plain C++ on one tensor. Lanes start at an odd address, and the memory
+/// behind them must not change.
 void expect_same_bits(const NumberFormatKernels& kernels, const std::vector<float>& tensor,
                       float scale, uint32_t divisor) {
   const NumberFormatKernels& plain = number_format_kernels().front();
@@ -215,7 +216,7 @@ void expect_same_bits(const NumberFormatKernels& kernels, const std::vector<floa
   kernels.unpack_fixed(expected.data() + offset, count, factor, floats_actual.data());
   ASSERT_EQ(std::memcmp(floats_expected.data(), floats_actual.data(), 4 * (count + 1)), 0);
 
-  // The tensor's bits, taken as lanes: any integer at all.
+  // The tensor's bits, taken as lanes, can be any integer.
   const std::byte* words = std::as_bytes(std::span(tensor)).data();
   std::vector<int32_t> divided_expected(count + 1, -1);
   std::vector<int32_t> divided_actual = divided_expected;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Method: a client written from the Trio paper alone (Figure 8; §4, §5), byte by byte and without a
-// line of ours, all-reduces through the aggregator over a bad network. Virtual time only.
+// Method: a client written from the Trio paper alone (Figure 8; §4, §5), byte by byte and without
+// this project's code, all-reduces through the aggregator over a bad network. Virtual time only.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -73,7 +73,7 @@ int32_t gradient_of(uint32_t source, uint32_t generation, uint32_t element) {
   return Prng(uint64_t{source} << 40 ^ uint64_t{generation} << 20 ^ element).any_i32();
 }
 
-/// Sends each block of a generation until its result is there, then goes on to the next generation.
+/// Sends each block of a generation until its result arrives, then starts the next generation.
 class PaperClient {
  public:
   PaperClient(VirtualNet& net, const Endpoint& at, const Endpoint& server, uint8_t source,
@@ -102,13 +102,13 @@ class PaperClient {
     }
     const uint64_t round = ++round_;
     net_.at(net_.now() + milliseconds(5), [this, round] {
-      if (round == round_ && !done()) run();  // Nothing new meanwhile: again.
+      if (round == round_ && !done()) run();  // No progress: retransmit.
     });
   }
 
   [[nodiscard]] bool done() const { return generation_ == generations_; }
 
-  /// Results as they came: header, sums, and the generation counted without wrapping.
+  /// A result as it arrived: header, sums, and the generation counted without wrapping.
   struct Result {
     PaperHeader header;
     uint32_t generation;
@@ -117,7 +117,7 @@ class PaperClient {
   std::vector<Result> taken;
 
  private:
-  /// Near the end of the 16 bits, so that it wraps.
+  /// Starts near the end of the 16 bits, so that it wraps.
   [[nodiscard]] uint16_t gen_id() const { return static_cast<uint16_t>(65'534 + generation_); }
 
   void receive(std::span<const std::byte> payload) {
@@ -156,7 +156,7 @@ trio_ml::JobConfig job_for(uint32_t sources) {
   return job;
 }
 
-/// The sum over the sources [0, 64) that `mask` has.
+/// Returns the sum over the sources in `mask` (0 to 63).
 int32_t sum_of(uint64_t mask, uint32_t generation, uint32_t element) {
   uint32_t sum = 0;
   for (; mask != 0; mask &= mask - 1) {
@@ -231,7 +231,7 @@ TEST(PaperClient, MitigationReportsDegradedResults) {
   PaperClient first(net, VirtualNet::address(2, 0), VirtualNet::address(0, 0), 0, 1);
   PaperClient second(net, VirtualNet::address(2, 2), VirtualNet::address(0, 0), 2, 1);
   first.run();
-  second.run();  // Source 1 never comes.
+  second.run();  // Source 1 never sends.
   // Three windows, each at most two timeouts of 10 ms.
   EXPECT_TRUE(net.run_until(Instant(milliseconds(61)), [&] { return first.done(); }));
   EXPECT_EQ(first.taken.size(), kBlocks);

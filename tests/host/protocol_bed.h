@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /// @file
-/// A WorkerProtocol with a pretended aggregator: what the protocol sends is decoded, what it is to
-/// receive is made from the fields that matter to a test.
+/// A WorkerProtocol with a simulated aggregator. Decodes the packets that the protocol sends, and
+/// builds the packets that it receives from the fields that a test sets.
 ///
-/// Units:   Virtual time, which only the test moves.
+/// Units:   Virtual time, which only the test advances.
 /// Tests:   used by tests/host/worker_*_test.cc
 #pragma once
 
@@ -40,7 +40,7 @@ inline host::CommunicatorConfig small_config() {
   return config;
 }
 
-/// A packet that the protocol has sent.
+/// A packet that the protocol sent.
 struct SentMessage {
   Message message;
   std::vector<int32_t> lanes;
@@ -58,7 +58,7 @@ inline wire::SourceMask mask_of(std::initializer_list<uint32_t> sources) {
   return mask;
 }
 
-/// What stands in the scale's place (docs/wire-format.md).
+/// Returns the value of the scale field (docs/wire-format.md).
 inline uint32_t scale_bits(const host::Transfer& of) {
   if (of.op == host::ReduceOp::kMean) {
     host::Transfer sum;
@@ -77,13 +77,13 @@ class ProtocolBed {
   explicit ProtocolBed(const host::CommunicatorConfig& config = small_config())
       : config_(config), protocol(config, kNonce, now) {}
 
-  /// Time passes, and the protocol is told.
+  /// Advances the time and calls on_time().
   void pass(Duration length) {
     now = now + length;
     protocol.on_time(now);
   }
 
-  /// Everything that the protocol wants to send now.
+  /// Returns all packets that the protocol has ready to send.
   std::vector<SentMessage> take_sent() {
     std::vector<SentMessage> sent;
     std::vector<std::byte> bytes(protocol.packet_bytes_max());
@@ -112,7 +112,7 @@ class ProtocolBed {
     protocol.on_packet(std::span(bytes).first(size), now);
   }
 
-  /// An answer to a join. `body.nonce` is the worker's own unless it is set.
+  /// Delivers an answer to a join. `body.nonce` is the worker's own unless it is set.
   void answer_join(MessageType type, wire::ControlBody body) {
     Message message = control(type, 0);
     message.body = body;
@@ -120,7 +120,7 @@ class ProtocolBed {
     receive(message);
   }
 
-  /// Joins; sends and receives all that belongs to it.
+  /// Joins, and exchanges all packets of the join.
   void join(wire::ControlBody body = {}) {
     if (body.sources == 0) body.sources = static_cast<uint16_t>(config_.world);
     if (body.window == 0) body.window = 4096;
@@ -131,7 +131,7 @@ class ProtocolBed {
     (void)take_sent();  // The confirmation.
   }
 
-  /// A result as the aggregator makes it, to be changed where a test wants it otherwise.
+  /// Returns a result as the aggregator makes it. A test may change its fields.
   [[nodiscard]] Message result(uint32_t block, uint32_t lane_count, const host::Transfer& of,
                                uint16_t gen_id = 0) const {
     Message message;

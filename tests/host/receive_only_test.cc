@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Method: a rank that takes sums without adding to them, packet by packet against a pretended
-// aggregator, and then between real ones that have gone on without it. Virtual time only.
+// Method: a rank that receives sums without contributing to them. First packet by packet against a
+// simulated aggregator, then with real peers that have continued without it. Virtual time only.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -23,7 +23,7 @@ using ::testing::SizeIs;
 
 class ReceiveOnly : public ::testing::Test {
  protected:
-  /// Blocks of four; the first window of them is asked for.
+  /// Submits blocks of four elements and returns the probes of the first window.
   std::vector<SentMessage> begin(uint32_t blocks) {
     bed.join();
     tensor.emplace(std::vector<int32_t>(size_t{blocks} * 4, 9));
@@ -62,7 +62,7 @@ TEST_F(ReceiveOnly, StaysWithinTheWindow) {
 
 TEST_F(ReceiveOnly, NeverAnswersARequestForItsContribution) {
   begin(1);
-  bed.have(0, {0, 2});  // Not rank 1.
+  bed.have(0, {0, 2});  // Rank 1 is missing.
   EXPECT_THAT(bed.take_sent(), IsEmpty());
   bed.pass(milliseconds(100));
   const auto sent = bed.take_sent();
@@ -77,7 +77,7 @@ TEST_F(ReceiveOnly, EndsAtTheDeadline) {
   EXPECT_EQ(tensor->transfer.outcome.status, Status::kAggregatorGone);
 }
 
-// --- How far the others are ---
+// --- Progress of the other ranks ---
 
 TEST(Progress, CountsSubmittedBlocksAndLaterResults) {
   ProtocolBed bed;
@@ -87,15 +87,15 @@ TEST(Progress, CountsSubmittedBlocksAndLaterResults) {
   EXPECT_EQ(bed.protocol.progress().submitted, 2U);
   EXPECT_EQ(bed.protocol.progress().heard, 0U);
   const std::array<int32_t, 4> sum{};
-  bed.receive(bed.result(5, 4, one.transfer), sum);  // Of a tensor that is still to come.
+  bed.receive(bed.result(5, 4, one.transfer), sum);  // Belongs to a later tensor.
   EXPECT_EQ(bed.protocol.progress().heard, 6U);
   bed.receive(bed.result(0, 4, one.transfer), sum);
-  bed.receive(bed.result(0xFFFFFFFF, 4, one.transfer), sum);  // Long past, by its number.
+  bed.receive(bed.result(0xFFFFFFFF, 4, one.transfer), sum);  // Its number is far in the past.
   EXPECT_EQ(bed.protocol.progress().heard, 6U);
   EXPECT_EQ(bed.protocol.progress().submitted, 2U);
 }
 
-// --- Between real ones ---
+// --- With real peers ---
 
 TEST(ReceiveOnlyWalk, ReceivesTheOthersSums) {
   constexpr uint32_t kElements = 37;
@@ -126,7 +126,8 @@ TEST(ReceiveOnlyWalk, ReceivesTheOthersSums) {
   net.run_for(milliseconds(300));
 
   for (uint32_t step = 0; step < kSteps; step++) {
-    // Rank 2 adds to some steps and only takes the others, which ranks 0 and 1 have done by then.
+    // Rank 2 adds to some steps and only receives the others, after ranks 0 and 1 have completed
+    // them.
     const bool takes_part = prng.below(2) == 0;
     std::vector<std::vector<int32_t>> tensors;
     std::array<host::Transfer, 3> transfers;

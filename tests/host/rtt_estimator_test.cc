@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Method: the first samples by hand, then the property that the estimator is for: a minority of
-// slow samples does not move it.
+// Method: the first samples by hand, then the estimator's main property: a minority of slow samples
+// does not move it.
 #include "host/rtt_estimator.h"
 
 #include <gtest/gtest.h>
@@ -16,9 +16,9 @@ TEST(RttEstimator, EstimatesMatchHandWorkedValues) {
   rtt.sample(milliseconds(16));
   EXPECT_EQ(rtt.median(), milliseconds(16));
   EXPECT_EQ(rtt.timeout(seconds(1)), milliseconds(32));
-  rtt.sample(milliseconds(30));  // A sixteenth up, however far.
+  rtt.sample(milliseconds(30));  // One sixteenth up, whatever the sample.
   EXPECT_EQ(rtt.median(), milliseconds(17));
-  rtt.sample(microseconds(100));  // A sixteenth down.
+  rtt.sample(microseconds(100));  // One sixteenth down.
   EXPECT_EQ(rtt.median(), microseconds(17'000) - microseconds(17'000) / 16);
 }
 
@@ -33,7 +33,7 @@ TEST(RttEstimator, TimeOutsAreBounded) {
   RttEstimator rtt;
   rtt.sample(microseconds(50));
   EXPECT_EQ(rtt.timeout(seconds(1)), RttEstimator::kMin);
-  EXPECT_EQ(rtt.timeout(milliseconds(1)), milliseconds(1));  // The caller's bound is below.
+  EXPECT_EQ(rtt.timeout(milliseconds(1)), milliseconds(1));  // The caller's bound is lower.
   for (int i = 0; i < 200; i++) rtt.sample(seconds(1));
   EXPECT_EQ(rtt.timeout(seconds(1)), RttEstimator::kMax);
 }
@@ -46,7 +46,7 @@ TEST(RttEstimator, IgnoresAQuarterOfSlowAnswers) {
   for (uint32_t i = 0; i < 10'000; i++) {
     const bool repaired = prng.chance(0.25);
     rtt.sample(repaired ? milliseconds(50) : microseconds(4000 + prng.below(200)));
-    if (i < 100) continue;  // The first may have been a slow one.
+    if (i < 100) continue;  // The first samples may have been slow ones.
     ASSERT_LT(rtt.median(), milliseconds(25)) << "sample " << i;
     ASSERT_GE(rtt.median(), microseconds(3750)) << "sample " << i;
   }

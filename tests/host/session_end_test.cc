@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Method: good-byes, deadlines and notices worked by hand, then the cases that do not end a
-// session. Virtual time only.
+// Method: leaves, deadlines and notices worked by hand, then cases that do not end a session.
+// Virtual time only.
 #include "host/session_end.h"
 
 #include <gmock/gmock.h>
@@ -44,7 +44,7 @@ class SessionEndTest : public ::testing::Test {
     message.body.source = 2;
     return message;
   }
-  /// A sum of rank 0 and 2 over so many elements.
+  /// Returns a sum of ranks 0 and 2 over `tensor_elements` elements.
   static Message sum(uint32_t tensor_elements) {
     Message message;
     message.header.degraded = true;
@@ -54,7 +54,7 @@ class SessionEndTest : public ::testing::Test {
     message.mask[0] = 0b0101;
     return message;
   }
-  /// When good-byes are sent, in ms.
+  /// Returns the times at which leaves are sent, in ms.
   std::vector<int64_t> good_byes_ms() {
     std::vector<int64_t> times;
     for (int64_t ms = 0; ms < 100; ms++) {
@@ -131,7 +131,7 @@ TEST_F(SessionEndTest, TheLowestPositionInFlightIsKept) {
 }
 
 TEST_F(SessionEndTest, WithoutAHaveNoRankIsNamed) {
-  end.note_have(5, /*base=*/3, {}, false);  // About another position.
+  end.note_have(5, /*base=*/3, {}, false);  // Concerns another position.
   const auto reason = end.check_deadline({3, at_ms(0)}, at_ms(900), terms, at_ms(1000));
   ASSERT_TRUE(reason.has_value());
   EXPECT_EQ(reason->text, "block 3 is not complete after 1.0 s: some rank has not contributed");
@@ -161,7 +161,7 @@ TEST_F(SessionEndTest, PermanentStragglersDoNotEndASession) {
 TEST_F(SessionEndTest, ASumOfAnotherTensorCountsAfterASecondProbe) {
   const wire::TensorTerms ours{.tensor_elements = 8};
   EXPECT_FALSE(end.on_other_tensor(3, sum(16), ours, at_ms(0), at_ms(1)).has_value());
-  // A repeat of the same answer: no packet was sent since.
+  // A repeat of the same answer: the worker has sent no packet since.
   EXPECT_FALSE(end.on_other_tensor(3, sum(16), ours, at_ms(0), at_ms(2)).has_value());
   const auto reason = end.on_other_tensor(3, sum(16), ours, at_ms(3), at_ms(4));
   ASSERT_TRUE(reason.has_value());

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Method: the certain cases by hand, then the statistics of the paper's pattern over many points
-// of a fixed seed (so the bounds are exact for this seed and the test cannot flicker).
+// Method: cases without chance by hand, then the statistics of the paper's pattern over many points
+// of a fixed seed. The bounds are exact for this seed, so the test cannot be flaky.
 #include "host/straggler_pattern.h"
 
 #include <gtest/gtest.h>
@@ -34,7 +34,7 @@ TEST(SlowWorkerPattern, DelayDependsOnlyOnSeedAndPoint) {
     EXPECT_EQ(again.delay_at(point), first.delay_at(point));
     differ += first.delay_at(point) != other.delay_at(point) ? 1 : 0;
   }
-  // Two workers agree only where both do not sleep: a quarter of the points.
+  // Two workers agree only where neither sleeps: a quarter of the points.
   EXPECT_GT(differ, 50U);
 }
 
@@ -57,7 +57,7 @@ TEST(SlowWorkerPattern, FrequencyAndLengthMatchThePaper) {
     const double expected = probability * kPointCount;
     EXPECT_NEAR(static_cast<double>(delayed), expected,
                 5 * std::sqrt(expected * (1 - probability)));
-    // The mean of 0.5 … 2 is 1.25 iterations; one draw deviates by 1.5 / sqrt(12) of one.
+    // The mean of 0.5 … 2 is 1.25 iterations; one draw deviates by 1.5 / sqrt(12) of an iteration.
     EXPECT_NEAR(sum_s / static_cast<double>(delayed), 0.125,
                 5 * 0.0433 / std::sqrt(static_cast<double>(delayed)));
     EXPECT_GE(shortest, milliseconds(50));
@@ -68,7 +68,7 @@ TEST(SlowWorkerPattern, FrequencyAndLengthMatchThePaper) {
 }
 
 TEST(SlowWorkerPattern, WorkersAreIndependent) {
-  // With neighbouring seeds, both sleep at a point about p * p of the time.
+  // With neighbouring seeds, both sleep at about p * p of the points.
   constexpr double kProbability = 0.3;
   const SlowWorkerPattern a(kProbability, kIteration, 5);
   const SlowWorkerPattern b(kProbability, kIteration, 6);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Method: the positions of small tensors worked by hand, then refusals, then random results against
-// a model that is a list of flags.
+// Method: the positions of small tensors worked by hand, then refusals. Last, random results
+// against a model that is a list of flags.
 #include "host/stream_window.h"
 
 #include <gtest/gtest.h>
@@ -12,7 +12,7 @@
 namespace tributary::host {
 namespace {
 
-/// A transfer of so many int32.
+/// Returns a transfer of `tensor`.
 Transfer integers(std::vector<int32_t>& tensor) {
   Transfer transfer;
   transfer.integers = tensor;

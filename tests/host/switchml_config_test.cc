@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Method: pool sizes and scales worked by hand, then what is refused.
+// Method: pool sizes and scales worked by hand, then refusals.
 #include "host/switchml_config.h"
 
 #include <gtest/gtest.h>
@@ -19,11 +19,11 @@ TEST(SwitchmlConfig, PoolHoldsTheBandwidthDelayProduct) {
   EXPECT_EQ(switchml_pool_size(100 * kGbit, microseconds(30), 1100), 512U);
   // 10 Gbit/s x 100 us = 125,000 bytes = 113.6 packets: 114, so 128.
   EXPECT_EQ(switchml_pool_size(10 * kGbit, microseconds(100), 1100), 128U);
-  // Exactly four packets are four; a tick more needs a fifth.
+  // Exactly four packets need four slots; one tick more needs a fifth.
   EXPECT_EQ(switchml_pool_size(8 * kGbit, microseconds(4), 1000), 4U);
   EXPECT_EQ(switchml_pool_size(8 * kGbit, microseconds(4) + picoseconds(10), 1000), 8U);
   EXPECT_EQ(switchml_pool_size(kGbit, Duration(), 1100), 1U);
-  EXPECT_EQ(switchml_pool_size(100 * kGbit, seconds(1), 1100), 16'384U);  // All the format names.
+  EXPECT_EQ(switchml_pool_size(100 * kGbit, seconds(1), 1100), 16'384U);  // The format's limit.
 }
 
 TEST(SwitchmlConfig, ScaleMatchesThePaper) {
@@ -32,8 +32,8 @@ TEST(SwitchmlConfig, ScaleMatchesThePaper) {
   EXPECT_EQ(switchml_scale(-4, 8), 0x1p32F);
   EXPECT_EQ(switchml_scale(0, 3), static_cast<float>(2147483647.0 / 3));
   EXPECT_EQ(switchml_scale(kNoExponent, 6), 1.0F);         // Zeros stay zeros.
-  EXPECT_EQ(switchml_scale(-126, 1), 0x1p127F);            // The published one is infinite.
-  EXPECT_EQ(switchml_scale(127, 1), 0x1p31F * 0x1p-128F);  // Up to the end of float32.
+  EXPECT_EQ(switchml_scale(-126, 1), 0x1p127F);            // The published scale is infinite.
+  EXPECT_EQ(switchml_scale(127, 1), 0x1p31F * 0x1p-128F);  // Up to the largest exponent of float32.
 }
 
 TEST(SwitchmlConfig, LargestValuesOfAllRanksFitIntoTheSum) {
@@ -47,7 +47,7 @@ TEST(SwitchmlConfig, LargestValuesOfAllRanksFitIntoTheSum) {
       int32_t sent = 0;
       unpack_int32(lane, 1, {&sent, 1});
       EXPECT_LE(int64_t{sent} * world, INT32_MAX);
-      // And lose little: two units in float32's last place.
+      // The loss is small: two units in float32's last place.
       const double back =
           sent / static_cast<double>(switchml_scale(static_cast<int8_t>(exponent), world));
       EXPECT_NEAR(back, value, value * 0x1p-22) << exponent << " " << world;

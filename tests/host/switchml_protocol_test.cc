@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Method: one worker whose switch is played by hand, packet for packet (Algorithm 4); then refusals
-// and deadlines.
+// Method: one worker with a switch simulated packet by packet (Algorithm 4). Then refusals and
+// deadlines.
 #include "host/switchml_protocol.h"
 
 #include <gtest/gtest.h>
@@ -25,7 +25,7 @@ std::vector<int32_t> counted(size_t count, int32_t first) {
   return values;
 }
 
-/// The result of a message when every worker sends the same.
+/// Returns the result of a message when both workers send the same.
 SwitchmlMessage doubled(SwitchmlMessage message) {
   for (int32_t& element : message.elements) element *= 2;
   return message;
@@ -49,7 +49,7 @@ TEST(SwitchmlProtocol, SlotsAdvanceIndependentlyAndAlternateSets) {
   EXPECT_EQ(first[0].elements, counted(64, 100));
   EXPECT_EQ(first[1].elements, counted(64, 164));
 
-  // Slot 1 is answered; slot 0 is not, and holds nobody up.
+  // Slot 1 gets its result. Slot 0 does not, and delays no other slot.
   worker.after(microseconds(7));
   EXPECT_EQ(worker.hear(doubled(first[1])), microseconds(7));
   auto next = worker.sent();
@@ -71,7 +71,7 @@ TEST(SwitchmlProtocol, SlotsAdvanceIndependentlyAndAlternateSets) {
   EXPECT_EQ(next[0].packet_id, 4U);
   EXPECT_FALSE(next[0].set);
   EXPECT_EQ(next[0].elements[9], 100 + 265);
-  EXPECT_EQ(next[0].elements[10], 0);  // Filled up.
+  EXPECT_EQ(next[0].elements[10], 0);  // Padding.
   EXPECT_FALSE(transfer.done);
   worker.hear(doubled(next[0]));
   ASSERT_TRUE(transfer.done);
@@ -98,8 +98,8 @@ TEST(SwitchmlProtocol, NextTensorContinuesAtTheLastSlot) {
   auto sent = worker.sent();
   ASSERT_EQ(sent.size(), 2U);
   worker.hear(doubled(sent[1]));
-  auto next =
-      worker.sent();  // Slot 1, set 1: the second tensor's only block, with the first's open.
+  // Slot 1, set 1: the second tensor's only block, while the first tensor is incomplete.
+  auto next = worker.sent();
   ASSERT_EQ(next.size(), 1U);
   EXPECT_EQ(next[0].packet_id, 3U);
   EXPECT_EQ(next[0].job_number, 1);
@@ -107,7 +107,7 @@ TEST(SwitchmlProtocol, NextTensorContinuesAtTheLastSlot) {
   worker.hear(doubled(next[0]));
   EXPECT_TRUE(second.done);
   EXPECT_FALSE(first.done);
-  EXPECT_EQ(two[5], 1005);  // Mean of two equal ones.
+  EXPECT_EQ(two[5], 1005);  // Mean of two equal tensors.
 }
 
 TEST(SwitchmlProtocol, TimeOutRetransmitsTheSamePacket) {
@@ -124,17 +124,17 @@ TEST(SwitchmlProtocol, TimeOutRetransmitsTheSamePacket) {
   worker.after(milliseconds(1) - nanoseconds(1));
   EXPECT_TRUE(worker.sent().empty());
   worker.after(nanoseconds(1));
-  EXPECT_EQ(worker.sent(), first);  // Lost update or lost result: nobody knows.
+  EXPECT_EQ(worker.sent(), first);  // The worker cannot tell a lost update from a lost result.
   worker.after(milliseconds(1));
   EXPECT_EQ(worker.sent(), first);
-  worker.after(milliseconds(1));  // Two time-outs: the next one takes twice as long.
+  worker.after(milliseconds(1));  // After two time-outs, the next one takes twice as long.
   EXPECT_TRUE(worker.sent().empty());
   worker.after(milliseconds(1));
   EXPECT_EQ(worker.sent(), first);
   EXPECT_EQ(worker.protocol.counters().retransmitted, 3U);
   EXPECT_TRUE(worker.hear(doubled(first[0])).has_value());
   EXPECT_TRUE(transfer.done);
-  // The answers to the repetitions come, too.
+  // The switch answers the retransmissions too.
   EXPECT_FALSE(worker.hear(doubled(first[0])).has_value());
   EXPECT_EQ(worker.protocol.counters().duplicate_results, 1U);
   EXPECT_EQ(tensor[0], 6);
@@ -148,8 +148,8 @@ TEST(SwitchmlProtocol, LateResultCancelsTheRetransmission) {
   worker.protocol.submit(transfer, worker.now);
   const auto first = worker.sent();
   worker.after(milliseconds(1));
-  worker.protocol.on_time(worker.now);  // Queued to be sent again …
-  worker.hear(doubled(first[0]));       // … when its result comes.
+  worker.protocol.on_time(worker.now);  // Queued for retransmission,
+  worker.hear(doubled(first[0]));       // then its result arrives.
   const auto next = worker.sent();
   ASSERT_EQ(next.size(), 1U);
   EXPECT_EQ(next[0].packet_id, 1U);
@@ -227,7 +227,7 @@ TEST(SwitchmlProtocol, ExponentIsSentOnePoolAhead) {
   ASSERT_EQ(sent.size(), 1U);
   EXPECT_EQ(sent[0].exponent0, 2);
   EXPECT_EQ(sent[0].elements, std::vector<int32_t>(64, 0));
-  sent[0].exponent0 = 4;  // The other worker's are larger.
+  sent[0].exponent0 = 4;  // The other worker has larger exponents.
   worker.hear(sent[0]);
   sent = worker.sent();
   ASSERT_EQ(sent.size(), 1U);
@@ -236,7 +236,7 @@ TEST(SwitchmlProtocol, ExponentIsSentOnePoolAhead) {
   worker.hear(doubled(sent[0]));
   sent = worker.sent();
   ASSERT_EQ(sent.size(), 1U);
-  EXPECT_EQ(sent[0].exponent0, 0);  // No block follows: as the published client leaves it.
+  EXPECT_EQ(sent[0].exponent0, 0);  // No block follows; the published client sends the same.
   EXPECT_EQ(sent[0].elements[0], -(1 << 29));  // -0.25 x 2^31.
   worker.hear(doubled(sent[0]));
   ASSERT_TRUE(transfer.done);
@@ -348,7 +348,7 @@ TEST(SwitchmlProtocol, CountsForeignPacketsByReason) {
   bytes.resize(bytes.size() + 2);
   worker.hear(bytes);
   EXPECT_EQ(refusals.wrong_size, 2U);
-  bytes.pop_back();  // The right size, but not all of it is there.
+  bytes.pop_back();  // The size is right, but only the first bytes are stored.
   worker.protocol.on_packet({.from = kSwitch,
                              .stored = std::span(bytes).first(10),
                              .size_bytes = static_cast<uint32_t>(bytes.size())},
@@ -397,7 +397,7 @@ TEST(SwitchmlProtocol, DeadlineNamesTheSwitchAndThePacket) {
   EXPECT_EQ(worker.protocol.phase(), TensorProtocol::Phase::kEnded);
   EXPECT_TRUE(worker.sent().empty());
 
-  Transfer late;  // Whoever comes later is told the same.
+  Transfer late;  // Later transfers get the same error.
   late.integers = tensor;
   worker.protocol.submit(late, worker.now);
   EXPECT_TRUE(late.done);

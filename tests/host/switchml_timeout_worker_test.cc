@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// SwitchML's worker and a switch that times out (docs/tofino.md): what it makes of partial results,
-// by hand; how it finds the others again when it is late; what it refuses.
+// Method: SwitchML's worker with a switch that times out (docs/tofino.md). Partial results by hand,
+// a late worker that rejoins the others, then refusals.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -26,7 +26,8 @@ SwitchmlConfig timing_out(uint32_t pool = 2, uint32_t world = 3) {
 
 uint32_t id_of(const SwitchmlMessage& message) { return byte_swapped(message.packet_id); }
 
-/// The result of a phase that was closed, or (count 0) the word of which phase is on.
+/// Returns the result of a phase that ended early, or, with count 0, the notice that a phase has
+/// started.
 std::vector<std::byte> closed(uint32_t id, uint32_t count, int32_t value, uint32_t pool = 2) {
   SwitchmlMessage message{.job_number = static_cast<uint8_t>(count),
                           .packet_id = byte_swapped(id),
@@ -69,7 +70,7 @@ TEST(SwitchmlTimeoutWorker, MeanDividesByTheCountOfAPartialSum) {
     EXPECT_TRUE(worker.hear(whole).has_value());
     ASSERT_TRUE(transfer.done);
     EXPECT_EQ(transfer.outcome.status, Status::kOk);
-    EXPECT_EQ(tensor[0], mean ? 10 : 30);  // Of three,
+    EXPECT_EQ(tensor[0], mean ? 10 : 30);  // Of three workers,
     EXPECT_EQ(tensor[64], mean ? 6 : 12);  // and of two.
     ASSERT_EQ(transfer.outcome.degraded.size(), 1U);
     EXPECT_EQ(transfer.outcome.degraded[0].element_first, 64U);
@@ -87,7 +88,7 @@ TEST(SwitchmlTimeoutWorker, LateWorkerContinuesAtTheOthersPhase) {
   transfer.integers = tensor;
   worker.protocol.submit(transfer, worker.now);
   EXPECT_EQ(id_of(worker.sent().at(0)), 0U);
-  // Phase 4 is on: the sums of 0, 1 and 2 are nowhere; that of 3 is in the other set.
+  // Phase 4 has started: the sums of 0, 1 and 2 are lost, and the sum of 3 is in the other set.
   EXPECT_FALSE(worker.hear(closed(4, 0, 99, 1)).has_value());
   EXPECT_EQ(worker.protocol.progress().heard, 4U);
   EXPECT_EQ(worker.protocol.refusals().not_outstanding, 0U);
@@ -106,13 +107,13 @@ TEST(SwitchmlTimeoutWorker, LateWorkerContinuesAtTheOthersPhase) {
   ASSERT_TRUE(transfer.done);
   EXPECT_EQ(transfer.outcome.status, Status::kDesynchronised);
   EXPECT_THAT(transfer.outcome.text, HasSubstr("3 of 8 blocks were summed without this rank"));
-  EXPECT_EQ(tensor[0], 7);  // As it was.
+  EXPECT_EQ(tensor[0], 7);  // Unchanged.
   EXPECT_EQ(tensor[64 * 3], 10);
   EXPECT_EQ(tensor[64 * 7], 21);
   ASSERT_EQ(transfer.outcome.degraded.size(), 4U);
   EXPECT_EQ(transfer.outcome.degraded[2].contributors, 0U);
   EXPECT_EQ(transfer.outcome.degraded[3].contributors, 2U);
-  // The stream goes on.
+  // The worker continues with the next transfer.
   EXPECT_EQ(worker.protocol.phase(), TensorProtocol::Phase::kRunning);
   Transfer next;
   next.integers = tensor;
@@ -122,7 +123,7 @@ TEST(SwitchmlTimeoutWorker, LateWorkerContinuesAtTheOthersPhase) {
 
 TEST(SwitchmlTimeoutWorker, ResultsHeardWhileComputingAreLost) {
   Worker worker(timing_out(2));
-  // The others' results of six phases of both slots, in order; nothing is submitted yet.
+  // Receives the others' results of six phases of both slots, in order, before any submission.
   for (uint32_t id = 0; id < 12; id++) EXPECT_FALSE(worker.hear(closed(id, 2, 1)).has_value());
   EXPECT_EQ(worker.protocol.progress().submitted, 0U);
   EXPECT_EQ(worker.protocol.progress().heard, 12U);
@@ -133,7 +134,7 @@ TEST(SwitchmlTimeoutWorker, ResultsHeardWhileComputingAreLost) {
   Transfer two;
   two.integers = second;
   worker.protocol.submit(one, worker.now);
-  EXPECT_TRUE(one.done);  // Nothing of it is left to ask for.
+  EXPECT_TRUE(one.done);  // None of its blocks can be requested any longer.
   EXPECT_EQ(one.outcome.status, Status::kDesynchronised);
   EXPECT_TRUE(worker.sent().empty());
   worker.protocol.submit(two, worker.now);
@@ -164,9 +165,9 @@ TEST(SwitchmlTimeoutWorker, RefusesImpossibleSettings) {
   transfer.integers = tensor;
   worker.protocol.submit(transfer, worker.now);
   EXPECT_EQ(worker.sent().size(), 1U);
-  worker.hear(closed(0, 3, 9));  // Three of three are all.
+  worker.hear(closed(0, 3, 9));  // A sum of all three is not partial.
   EXPECT_EQ(worker.protocol.refusals().degraded, 1U);
-  // Ids that do not belong to their slot, or to no phase, move nothing.
+  // Ids that belong to another slot or to no phase change nothing.
   auto odd = closed(4, 0, 9);
   SwitchmlHeader::Slot::store(odd.data(), 1);
   worker.hear(odd);

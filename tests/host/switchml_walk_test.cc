@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Method: several SwitchML workers with a switch that is Algorithm 3 in its simplest form, over
-// links that lose and double packets, keep their order, and are as slow as they like.
+// Method: several SwitchML workers with Algorithm 3 in its simplest form, over links that lose and
+// duplicate packets, keep their order, and have any delay.
 #include <gtest/gtest.h>
 
 #include <array>
@@ -19,7 +19,7 @@ using testing::small_config;
 using wire::SwitchmlMessage;
 using Worker = testing::SwitchmlWorker;
 
-/// Algorithm 3, as the paper writes it. Returns whom a packet is answered to.
+/// Algorithm 3, as the paper writes it. take() returns the recipients of the answer.
 class SimpleSwitch {
  public:
   SimpleSwitch(uint32_t world, uint32_t pool) : world_(world), pool_(pool) {}
@@ -66,7 +66,7 @@ class SimpleSwitch {
   std::array<std::vector<Slot>, 2> slots_{std::vector<Slot>(pool_), std::vector<Slot>(pool_)};
 };
 
-/// One tensor of every worker, as integers or floats of several magnitudes.
+/// One tensor for each worker, as integers or floats of several magnitudes.
 struct Tensor {
   bool floats = false;
   size_t count = 0;
@@ -74,7 +74,7 @@ struct Tensor {
   std::vector<std::vector<float>> values;      ///< Likewise.
   std::vector<int32_t> sum;
   std::vector<double> exact;
-  std::vector<double> magnitude;  ///< Sum of magnitudes' largest in the block.
+  std::vector<double> magnitude;  ///< Largest of any worker, by block.
 };
 
 Tensor make_tensor(testing::Prng& prng, uint32_t world) {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /// @file
-/// A SwitchmlProtocol whose switch is the test: what it sends is parsed, what it is to hear is
-/// written.
+/// A SwitchmlProtocol with a simulated switch: the test parses the packets that it sends and writes
+/// the packets that it receives.
 ///
-/// Threads: One. Time is the test's.
+/// Threads: One. The test advances the time.
 /// Tests:   used by tests/host/switchml_protocol_test.cc, switchml_walk_test.cc
 #pragma once
 
@@ -32,12 +32,12 @@ inline SwitchmlConfig small_config(uint32_t pool = 2, uint32_t world = 2) {
   return config;
 }
 
-/// A worker and what it sends.
+/// A worker, its clock, and the messages that it sends.
 class SwitchmlWorker {
  public:
   explicit SwitchmlWorker(const SwitchmlConfig& config) : protocol(config) {}
 
-  /// All that it wants to send now.
+  /// Returns all messages that it has ready to send.
   std::vector<SwitchmlMessage> sent() {
     protocol.on_time(now);
     std::vector<SwitchmlMessage> messages;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Method: cuts and outcomes by hand, then random cuts, which must be whole blocks that cover the
+// Method: cuts and outcomes by hand, then random cuts, which must be whole blocks and cover the
 // tensor.
 #include "host/tensor_parts.h"
 
@@ -15,7 +15,7 @@ namespace {
 
 using ::testing::ElementsAre;
 
-/// Elements of the parts.
+/// Returns the number of elements in each part.
 std::vector<uint64_t> cut(uint64_t element_count, uint32_t gradients, uint32_t channels) {
   std::vector<uint64_t> counts;
   for (const TensorPart& part : tensor_parts(element_count, gradients, channels)) {
@@ -32,7 +32,7 @@ Outcome degraded_outcome(uint64_t blocks, uint64_t element_first, uint32_t eleme
   return outcome;
 }
 
-/// Of two blocks.
+/// Returns a failed outcome of two blocks.
 Outcome failed_outcome(Status status, const char* text) {
   Outcome outcome;
   outcome.status = status;
@@ -42,9 +42,9 @@ Outcome failed_outcome(Status status, const char* text) {
 }
 
 TEST(TensorParts, PartsAreWholeBlocksOfEqualNumber) {
-  // 1,005 blocks of 10 elements, the last of 3: 335 for each of three.
+  // 1,005 blocks of 10 elements, the last one of 3 elements: 335 for each of three parts.
   EXPECT_THAT(cut(10'043, 10, 3), ElementsAre(3350, 3350, 3343));
-  // 1,006 blocks are one more for the first, 1,007 for the second, too.
+  // With 1,006 blocks the first part has one more, with 1,007 also the second.
   EXPECT_THAT(cut(10'053, 10, 3), ElementsAre(3360, 3350, 3343));
   EXPECT_THAT(cut(10'070, 10, 3), ElementsAre(3360, 3360, 3350));
   EXPECT_EQ(tensor_parts(10'043, 10, 3)[2].element_first, 6700U);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Method: one misfortune at a time, in virtual time: who is told what, and by when.
+// Method: one fault at a time, in virtual time. Checks which worker gets which error, and when.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -16,7 +16,8 @@ using ::testing::HasSubstr;
 
 constexpr Duration kDeadline = milliseconds(500);
 
-/// Three workers at one aggregator, or at a tree of two, all joined; each all-reduces on demand.
+/// Three workers at one aggregator or at a tree of two levels, all joined. Each all-reduces on
+/// demand.
 class Misfortune : public ::testing::Test {
  protected:
   static trio_ml::JobConfig job() {
@@ -39,7 +40,7 @@ class Misfortune : public ::testing::Test {
     trio_ml::JobConfig upper = job;
     upper.sources = 2;
     upper.sources_are_aggregators = true;
-    // A lower aggregator waits two timeouts for its own before it has anything to send up.
+    // A lower aggregator may wait two timeouts for its own sources before it sends up a sum.
     upper.timeout = job.timeout * 3;
     net.add_aggregator(upper, root);
     for (uint32_t leaf = 0; leaf < 2; leaf++) {
@@ -86,7 +87,7 @@ class Misfortune : public ::testing::Test {
     return *transfers.back();
   }
 
-  /// Until it is done; at most `longest`.
+  /// Runs until the transfer is done, for at most `longest`.
   bool done_within(const host::Transfer& transfer, Duration longest) {
     return net.run_until(net.now() + longest, [&] { return transfer.done; });
   }
@@ -105,7 +106,7 @@ TEST_F(Misfortune, CrashedPeerIsNamedAtTheDeadline) {
   ASSERT_TRUE(done_within(first, kDeadline + milliseconds(1)));
   EXPECT_EQ(first.outcome.status, Status::kPeerMissing);
   EXPECT_THAT(first.outcome.text, HasSubstr("rank 2 has not contributed to block 0"));
-  // The first to give up says so, which the second may hear of before its own deadline.
+  // The first worker to fail sends a leave, which may reach the second before its own deadline.
   ASSERT_TRUE(done_within(second, kDeadline + milliseconds(1)));
   EXPECT_NE(second.outcome.status, Status::kOk);
 }
@@ -138,7 +139,7 @@ TEST(GoodByes, OneLeaveArrivesAtFortyPercentLoss) {
     net.run_for(milliseconds(20));
     if (net.count(0, trio_ml::Outcome::kLeave) > 0) heard++;
   }
-  // All five of one in a hundred are lost; of two it would be one in six.
+  // One leave in a hundred loses all five copies; with two copies it would be one in six.
   EXPECT_GE(heard, kSeeds - 3);
 }
 
@@ -156,7 +157,7 @@ TEST_F(Misfortune, RestartedAggregatorHasLostTheSession) {
   const host::Transfer& waiting = reduce(0);
   ASSERT_TRUE(done_within(waiting, milliseconds(10)));
   EXPECT_EQ(waiting.outcome.status, Status::kSessionLost);
-  // Workers that do nothing learn it from the answer to their next keep-alive.
+  // Idle workers learn it from the answer to their next keep-alive.
   net.run_for(milliseconds(1100));
   EXPECT_EQ(net.worker(1).status(), Status::kSessionLost);
 
@@ -188,7 +189,7 @@ TEST_F(Misfortune, RankIsTakenUntilItsSilentWorkerExpires) {
   EXPECT_EQ(second.outcome.status, Status::kPeerLeft);
   add_worker(0, root, 0);
   add_worker(1, root, 1);
-  EXPECT_TRUE(all_run());  // With the successor.
+  EXPECT_TRUE(all_run());  // Together with the new worker of rank 2.
 }
 
 TEST_F(Misfortune, PausedPeerCostsAtMostTwoTimeoutsWithMitigation) {
@@ -208,7 +209,7 @@ TEST_F(Misfortune, PausedPeerCostsAtMostTwoTimeoutsWithMitigation) {
   }
   EXPECT_THAT(*tensors.front(), ::testing::Each(2));
 
-  // Back in time for the cache, the slow one is given what the others were given.
+  // The slow worker returns while the cache still holds the results, so it gets the same ones.
   const host::Transfer& late = reduce(2, 32);
   ASSERT_TRUE(done_within(late, milliseconds(300)));
   EXPECT_EQ(late.outcome.status, Status::kOk);
@@ -222,7 +223,7 @@ TEST_F(Misfortune, WorkerPastTheCacheGetsANotice) {
   start(config);
   net.run_for(milliseconds(100));
   net.pause(2, seconds(2));
-  const host::Transfer& first = reduce(0, 400);  // A hundred blocks, a window of eight.
+  const host::Transfer& first = reduce(0, 400);  // A hundred blocks, and a window of eight.
   reduce(1, 400);
   const host::Transfer& late = reduce(2, 400);
   ASSERT_TRUE(done_within(first, seconds(2)));
@@ -276,7 +277,7 @@ TEST_F(Misfortune, SessionEndsAtOnceWhenAllHaveLeft) {
 TEST_F(Misfortune, SessionOfCrashedWorkersExpires) {
   start(job());
   for (uint32_t rank = 0; rank < 3; rank++) net.crash(rank);
-  net.run_for(seconds(6));  // 3.5 s of silence, then the next look.
+  net.run_for(seconds(6));  // 3.5 s of silence, then the next check.
   EXPECT_EQ(net.job(0).session.number(), 0U);
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Method: each text in full, because users and their scripts read them.
+// Method: each text in full, because users and their scripts read it.
 #include "host/worker_errors.h"
 
 #include <gtest/gtest.h>

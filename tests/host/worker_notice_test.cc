@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Method: what a worker makes of notices, and of sums that are not of its tensor: which of them end
-// it, with which status and text. Worked by hand against a pretended aggregator.
+// Method: notices, and sums of another tensor. The tests check which of them end a worker, and with
+// which status and text. Worked by hand against a simulated aggregator.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -38,19 +38,19 @@ TEST(WorkerNotice, OnlyNoticesAboutItsSessionEndAWorker) {
     bed.protocol.submit(tensor.transfer, bed.now);
     (void)bed.take_sent();
     bed.receive(bed.result(0, 4, tensor.transfer), std::array<int32_t, 4>{});
-    bed.notice(notice.reason, 0, 3);  // That block is done: a late repeat.
-    bed.notice(notice.reason, 2, 3);  // That one does not exist.
+    bed.notice(notice.reason, 0, 3);  // That block is complete: a late repeat.
+    bed.notice(notice.reason, 2, 3);  // That block does not exist.
     EXPECT_EQ(bed.protocol.phase(), WorkerProtocol::Phase::kRunning);
     bed.notice(notice.reason, 1, 3);
     EXPECT_EQ(bed.protocol.status(), notice.status);
     EXPECT_THAT(tensor.transfer.outcome.text, HasSubstr(notice.text));
     const auto sent = bed.take_sent();
     ASSERT_THAT(sent, SizeIs(1));
-    EXPECT_EQ(sent[0].type(), MessageType::kLeave);  // The others need not wait for it.
+    EXPECT_EQ(sent[0].type(), MessageType::kLeave);  // The others need not wait for this rank.
   }
 }
 
-/// What a worker says of a mismatch of block 0.
+/// Returns the error text of a worker that gets this notice for block 0.
 std::string mismatch_text(const Message& notice) {
   ProtocolBed bed;
   bed.join();
@@ -99,14 +99,14 @@ TEST(WorkerNotice, MaskNamesALeaverBehindAnotherAggregator) {
   (void)bed.take_sent();
   Message notice = bed.control(MessageType::kNotice, 0);
   notice.body.reason = Reason::kPeerLeft;
-  notice.body.source = 1;  // Of the upper aggregator.
+  notice.body.source = 1;  // Source 1 of the upper aggregator.
   notice.body.mask = mask_of({2, 3});
   bed.receive(notice);
   EXPECT_THAT(tensor.transfer.outcome.text, HasSubstr("rank 2, 3 has left job 7"));
 }
 
-// With mitigation the others may have ended a block without this rank: nobody compares what it
-// gives any more.
+// With mitigation, the others may have completed a block without this rank. No aggregator then
+// compares this rank's contribution with theirs.
 TEST(WorkerNotice, SumOfAnotherTensorWithoutThisRankIsAMismatch) {
   ProtocolBed bed;
   bed.join();
@@ -119,16 +119,16 @@ TEST(WorkerNotice, SumOfAnotherTensorWithoutThisRankIsAMismatch) {
   sum.extension.flags = wire::kFlagSourceMask;
   sum.mask = mask_of({0, 1, 2});
   const std::array lanes{1, 2, 3};
-  bed.receive(sum, lanes);  // This rank (1) is in it: whatever that is, it is none of its blocks.
+  bed.receive(sum, lanes);  // Names this rank (1) as a source, so it cannot be a sum of its block.
   EXPECT_FALSE(tensor.transfer.done);
   sum.mask = mask_of({0, 2});
   bed.receive(sum, lanes);
   bed.receive(sum, lanes);
-  EXPECT_FALSE(tensor.transfer.done);  // One packet may have been changed, and doubled, on its way.
+  EXPECT_FALSE(tensor.transfer.done);  // The network may have corrupted and duplicated one packet.
   bed.pass(milliseconds(300));
   EXPECT_FALSE(bed.take_sent().empty());
   bed.pass(milliseconds(1));
-  bed.receive(sum, lanes);  // The answer to a question says it, too.
+  bed.receive(sum, lanes);  // The answer to a probe confirms it.
   EXPECT_TRUE(tensor.transfer.done);
   EXPECT_EQ(tensor.transfer.outcome.status, Status::kMismatch);
   EXPECT_THAT(
@@ -140,7 +140,7 @@ TEST(WorkerNotice, SumOfAnotherTensorWithoutThisRankIsAMismatch) {
 TEST(WorkerNotice, LostSessionEndsAnIdleWorker) {
   ProtocolBed bed;
   bed.join();
-  bed.notice(Reason::kSourcePermanent, 0, 1);  // Shows in the results; nothing else.
+  bed.notice(Reason::kSourcePermanent, 0, 1);  // Appears in the results and has no other effect.
   EXPECT_EQ(bed.protocol.phase(), WorkerProtocol::Phase::kRunning);
   bed.notice(Reason::kSessionLost, 0);
   EXPECT_EQ(bed.protocol.status(), Status::kSessionLost);

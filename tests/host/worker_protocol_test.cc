@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Method: every packet and every moment worked by hand against a pretended aggregator; what repairs
-// losses is in worker_repair_test.cc, notices in worker_notice_test.cc, random walks against the
-// real aggregator in tests/lab/faults/. Virtual time only.
+// Method: every packet and every time worked by hand against a simulated aggregator. Virtual time
+// only. worker_repair_test.cc tests the repair of losses and worker_notice_test.cc notices;
+// tests/lab/faults/ has random walks against the real aggregator.
 #include "host/worker_protocol.h"
 
 #include <gmock/gmock.h>
@@ -58,7 +58,7 @@ TEST(WorkerProtocol, WelcomeSetsTheTermsAndIsConfirmedAtOnce) {
   ProtocolBed bed;
   (void)bed.take_sent();
   ControlBody other;
-  other.nonce = kNonce + 1;  // Another worker's.
+  other.nonce = kNonce + 1;  // Belongs to another worker.
   bed.answer_join(MessageType::kWelcome, other);
   EXPECT_EQ(bed.protocol.phase(), WorkerProtocol::Phase::kJoining);
   EXPECT_EQ(bed.protocol.counters().invalid_packets, 1U);
@@ -69,14 +69,14 @@ TEST(WorkerProtocol, WelcomeSetsTheTermsAndIsConfirmedAtOnce) {
   body.group = Endpoint::ipv4(0xe8000001, 12000);
   bed.answer_join(MessageType::kWelcome, body);
   EXPECT_EQ(bed.protocol.phase(), WorkerProtocol::Phase::kRunning);
-  EXPECT_EQ(bed.protocol.window(), 2U);     // Four were wanted.
-  EXPECT_EQ(bed.protocol.gradients(), 3U);  // Likewise.
+  EXPECT_EQ(bed.protocol.window(), 2U);     // The worker asked for four.
+  EXPECT_EQ(bed.protocol.gradients(), 3U);  // The worker asked for four.
   EXPECT_EQ(bed.protocol.group(), body.group);
   const auto sent = bed.take_sent();
   ASSERT_THAT(sent, SizeIs(1));
   EXPECT_EQ(sent[0].type(), MessageType::kKeepAlive);
 
-  body.window = 1;  // A repeat of the welcome changes nothing.
+  body.window = 1;  // A repeated welcome changes nothing.
   bed.answer_join(MessageType::kWelcome, body);
   EXPECT_EQ(bed.protocol.window(), 2U);
 }
@@ -112,7 +112,7 @@ TEST(WorkerProtocol, RefusalsNameReasonAndAllowedValues) {
     bed.protocol.submit(late.transfer, bed.now);
     EXPECT_TRUE(late.transfer.done);
     EXPECT_EQ(late.transfer.outcome.status, Status::kRefused);
-    EXPECT_THAT(bed.take_sent(), IsEmpty());  // It never was a member: no good-bye.
+    EXPECT_THAT(bed.take_sent(), IsEmpty());  // It was never a member, so it sends no leave.
     EXPECT_EQ(bed.protocol.next_deadline(), Instant::never());
   }
 }
@@ -184,7 +184,7 @@ TEST(WorkerProtocol, BlocksMatchHandWorkedMessages) {
   EXPECT_THAT(early.tensor, ElementsAre(10, -20, 30, 40, 50));
   EXPECT_TRUE(bed.protocol.idle());
 
-  // The next tensor goes on with the block ids and has another generation.
+  // The next tensor continues the block ids and has another generation.
   IntTransfer next({1});
   bed.protocol.submit(next.transfer, bed.now);
   const auto more = bed.take_sent();
@@ -201,7 +201,7 @@ TEST(WorkerProtocol, OnlyTheOldestResultAdvancesTheWindow) {
   EXPECT_THAT(bed.take_sent(), SizeIs(4));
   const std::array<int32_t, 4> lanes{};
   bed.receive(bed.result(1, 4, tensor.transfer), lanes);
-  EXPECT_THAT(bed.take_sent(), IsEmpty());  // Block 5 would need block 1's slot, block 4 block 0's.
+  EXPECT_THAT(bed.take_sent(), IsEmpty());  // Block 4 needs block 0's slot, block 5 block 1's.
   bed.receive(bed.result(0, 4, tensor.transfer), lanes);
   const auto sent = bed.take_sent();
   ASSERT_THAT(sent, SizeIs(2));
@@ -220,7 +220,7 @@ TEST(WorkerProtocol, LaterTransferMayCompleteFirst) {
   bed.receive(bed.result(1, 1, second->transfer, 1), std::array{20});
   ASSERT_TRUE(second->transfer.done);
   EXPECT_THAT(second->tensor, ElementsAre(20));
-  second.reset();  // Its owner has no reason to keep it.
+  second.reset();  // Its owner may free it.
   bed.protocol.leave(bed.now);
   EXPECT_EQ(first.transfer.outcome.status, Status::kClosed);
 }
@@ -318,7 +318,7 @@ TEST(WorkerProtocol, OverflowIsReportedOnEveryRank) {
     ASSERT_TRUE(transfer.done);
     EXPECT_EQ(transfer.outcome.status, not_finite ? Status::kNotFinite : Status::kOverflow);
     EXPECT_THAT(transfer.outcome.text, HasSubstr(not_finite ? "NaN" : "smaller scale"));
-    EXPECT_EQ(bed.protocol.phase(), WorkerProtocol::Phase::kRunning);  // It may go on.
+    EXPECT_EQ(bed.protocol.phase(), WorkerProtocol::Phase::kRunning);  // The worker continues.
   }
 }
 
@@ -350,7 +350,7 @@ TEST(WorkerProtocol, ExponentsAreSentOneWindowAhead) {
   const auto first = bed.take_sent();
   ASSERT_THAT(first, SizeIs(1));
   EXPECT_EQ(first[0].block(), 2U);
-  EXPECT_EQ(first[0].message.extension.exponent, host::kNoExponent);  // Zeros.
+  EXPECT_EQ(first[0].message.extension.exponent, host::kNoExponent);  // All zeros.
   const float scale = host::scale_for_exponent(3, 4);
   EXPECT_THAT(first[0].lanes, ElementsAre(host::to_fixed(1.5F, scale), 0));
 
@@ -377,14 +377,14 @@ TEST(WorkerProtocol, GradientsWaitForTheirExponent) {
   transfer.floats = values;
   transfer.format = ElementFormat::kBlockExponent;
   bed.protocol.submit(transfer, bed.now);
-  EXPECT_THAT(bed.take_sent(), SizeIs(1));  // One of a window of four.
+  EXPECT_THAT(bed.take_sent(), SizeIs(1));  // A window of four, but only one block.
   Message agreed = bed.result(0, 0, transfer);
   agreed.extension.exponent = 1;
   bed.receive(agreed);
   EXPECT_THAT(bed.take_sent(), SizeIs(1));
 }
 
-// --- What must have no effect ---
+// --- Packets that must have no effect ---
 
 TEST(WorkerProtocol, ForeignPacketsAreCountedAndChangeNothing) {
   ProtocolBed bed;
@@ -401,8 +401,7 @@ TEST(WorkerProtocol, ForeignPacketsAreCountedAndChangeNothing) {
   wrong[3].header.gen_id = 9;
   wrong[4].extension.tensor_elements = 3;
   wrong[5].extension.format = ElementFormat::kFixedScale;
-  wrong[6].extension.type =
-      MessageType::kKeepAlive;  // No aggregator sends that, nor lanes with it.
+  wrong[6].extension.type = MessageType::kKeepAlive;  // Only workers send it, and without lanes.
   wrong[7].extension.scale_bits = 1;
   for (const Message& message : wrong) bed.receive(message, lanes);
   EXPECT_EQ(bed.protocol.counters().invalid_packets, wrong.size());
@@ -444,7 +443,7 @@ TEST(WorkerProtocol, SendsLeaveFiveTimes) {
   bed.protocol.leave(bed.now);
   EXPECT_TRUE(tensor.transfer.done);
   EXPECT_EQ(tensor.transfer.outcome.status, Status::kClosed);
-  // At 0, 1, 3, 7 and 15 ms: a socket that is full for a while does not drop them all.
+  // At 0, 1, 3, 7 and 15 ms, so that a socket that is full for a while does not drop them all.
   std::vector<int64_t> times_ms;
   for (int64_t ms = 0; ms <= 10'000; ms++, bed.pass(milliseconds(1))) {
     for (const SentMessage& packet : bed.take_sent()) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Method: when a worker asks again, for what, and when it gives up, worked by hand from the first
-// time-out (20 ms, before any sample) on. Virtual time only.
+// Method: when a worker probes or retransmits, which blocks, and when it ends, worked by hand from
+// the first time-out (20 ms, before any sample). Virtual time only.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -24,7 +24,7 @@ constexpr std::array<int32_t, 4> kZeros{};
 static_assert(RttEstimator::kInitial == milliseconds(20), "the times below are worked from it");
 static_assert(RttEstimator::kMax == milliseconds(100), "the times below are worked from it");
 
-/// When the protocol sends something, in ms, until `until_ms`; what it sends is not answered.
+/// Returns the times in ms, up to `until_ms`, at which the protocol sends. Answers no packet.
 std::vector<int64_t> sending_times_ms(ProtocolBed& bed, int64_t until_ms) {
   std::vector<int64_t> times;
   while (bed.protocol.next_deadline() <= Instant(milliseconds(until_ms))) {
@@ -43,7 +43,7 @@ std::vector<uint32_t> blocks(const std::vector<SentMessage>& sent) {
 
 class Repair : public ::testing::Test {
  protected:
-  /// A transfer of so many blocks of four, the first window of which is sent.
+  /// Submits a transfer of `blocks` blocks of four and sends its first window.
   void begin(uint32_t blocks, uint32_t straggler_timeout_us = 0) {
     ControlBody body;
     body.timeout_us = straggler_timeout_us;
@@ -74,7 +74,7 @@ TEST_F(Repair, ProbesAnOverdueBlockWithoutGradients) {
 
 TEST_F(Repair, ProbesBackOff) {
   begin(1);
-  // 20, then twice as long each time, at most 100.
+  // 20 ms, then twice as long each time, at most 100.
   EXPECT_THAT(sending_times_ms(bed, 400), ElementsAre(20, 60, 140, 240, 340));
 }
 
@@ -82,7 +82,7 @@ TEST_F(Repair, RetransmitsGradientsOnlyIfTheAggregatorLacksThem) {
   begin(1);
   bed.pass(milliseconds(20));
   (void)bed.take_sent();
-  bed.have(0, {0, 2});  // Not rank 1.
+  bed.have(0, {0, 2});  // Rank 1 is missing.
   const auto sent = bed.take_sent();
   ASSERT_THAT(sent, SizeIs(1));
   EXPECT_EQ(sent[0].type(), MessageType::kContribution);
@@ -98,14 +98,15 @@ TEST_F(Repair, ProbesAnArrivedContributionMoreRarely) {
   bed.pass(milliseconds(20));
   (void)bed.take_sent();
   bed.have(0, {1});
-  // Twice 20, twice that as it was asked before: 80 after the question, then at most 100.
+  // Twice 20 ms, doubled because one probe was sent: 80 ms after that probe, then at most 100.
   EXPECT_THAT(sending_times_ms(bed, 350), ElementsAre(100, 200, 300));
 }
 
 TEST_F(Repair, EightProbesFitIntoATimeoutWithMitigation) {
   begin(1, /*straggler_timeout_us=*/16'000);
   EXPECT_THAT(sending_times_ms(bed, 8), ElementsAre(2, 4, 6, 8));
-  bed.have(0, {1});  // Held: whoever misses a result is late for the next window, so no rest.
+  // Held. A worker that misses a result is late for the next window, so the rate stays.
+  bed.have(0, {1});
   EXPECT_THAT(sending_times_ms(bed, 14), ElementsAre(10, 12, 14));
 }
 
@@ -119,13 +120,13 @@ TEST_F(Repair, ThreeLaterResultsProveALoss) {
   ASSERT_THAT(sent, SizeIs(1));
   EXPECT_EQ(sent[0].type(), MessageType::kProbe);
   EXPECT_EQ(sent[0].block(), 0U);
-  EXPECT_THAT(sending_times_ms(bed, 19), IsEmpty());  // Once; from then on its time-out counts.
+  EXPECT_THAT(sending_times_ms(bed, 19), IsEmpty());  // One probe only. Then its time-out applies.
 }
 
-// --- Overtaken: what was sent later has its answer ---
+// --- Overtaken: later packets have been answered ---
 
-/// A window of 16. Results 4, 5 and 6 have come, so 0 to 3 are asked about; these questions are the
-/// packets 16 to 19, counted from 0.
+/// A window of 16. Results 4, 5 and 6 have arrived, so 0 to 3 are probed. These probes are packets
+/// 16 to 19, counted from 0.
 class Overtaken : public ::testing::Test {
  protected:
   static host::CommunicatorConfig wide_config() {
@@ -171,7 +172,7 @@ TEST_F(Overtaken, ResultsOfEarlierPacketsDoNotOvertakeAProbe) {
 }
 
 TEST_F(Overtaken, AmbiguousResultsDoNotOvertakeAProbe) {
-  results({3});  // To the question, packet 19, or to the contribution, packet 3?
+  results({3});  // Answers either the probe (packet 19) or the contribution (packet 3).
   EXPECT_THAT(bed.take_sent(), IsEmpty());
 }
 
@@ -188,7 +189,7 @@ TEST_F(Overtaken, ResultsOfLaterPacketsOvertakeAHeldBlock) {
 
 TEST_F(Overtaken, AggregatorAnswersDoNotOvertakeAHeldBlock) {
   for (const uint32_t block : {0U, 1U, 2U, 3U}) bed.have(block, {0, 1});
-  // A peer is late: its blocks are asked about in turn, which says nothing about block 0.
+  // A peer is late. The answers to probes of its blocks prove nothing about block 0.
   for (const uint32_t block : {7U, 8U, 9U, 10U}) bed.have(block, {0, 1});
   EXPECT_THAT(bed.take_sent(), IsEmpty());
 }
@@ -212,7 +213,7 @@ TEST_F(Overtaken, ResultsOfLowerPositionsOvertakeNothing) {
   results({0, 1, 2});
   EXPECT_THAT(blocks(bed.take_sent()), ElementsAre(16, 17, 18));
   bed.have(3, {0, 2});
-  (void)bed.take_sent();  // Sent after 16, but peers who lack block 3 cannot send 19 to 22.
+  (void)bed.take_sent();  // Sent after 16, but peers that lack block 3 cannot send 19 to 22.
   results({3});
   for (const SentMessage& packet : bed.take_sent()) {
     EXPECT_EQ(packet.type(), MessageType::kContribution);
@@ -222,7 +223,7 @@ TEST_F(Overtaken, ResultsOfLowerPositionsOvertakeNothing) {
 TEST_F(Repair, TimeOutsFollowTheRoundTripTime) {
   begin(2);
   bed.pass(milliseconds(3));
-  result(0);  // Took 3 ms, so 6 ms is overdue; all are looked at again 6 ms from here.
+  result(0);  // Took 3 ms, so 6 ms is overdue. The next scan of all blocks is 6 ms later.
   EXPECT_THAT(sending_times_ms(bed, 9), ElementsAre(9));
 }
 
@@ -231,8 +232,8 @@ TEST_F(Repair, AmbiguousAnswersGiveNoRoundTripTime) {
   bed.pass(milliseconds(20));
   EXPECT_THAT(bed.take_sent(), SizeIs(1));
   bed.pass(milliseconds(1));
-  result(0);  // To the first or to the second question?
-  // Block 1 is overdue and asked about, and again after twice 20 ms, not after twice 2.
+  result(0);  // Answers either the contribution or the probe.
+  // Block 1 is overdue and probed. The next probe follows after twice 20 ms, not after twice 2.
   EXPECT_THAT(sending_times_ms(bed, 61), ElementsAre(21, 61));
 }
 
@@ -252,10 +253,10 @@ TEST_F(Repair, EachProvenLossDoublesTheProbes) {
   begin(4);
   bed.pass(milliseconds(20));
   EXPECT_THAT(blocks(bed.take_sent()), ElementsAre(0));
-  bed.have(0, {0, 1});  // Nothing lost: all wait for a peer, and the next one is asked about.
+  bed.have(0, {0, 1});  // Nothing is lost: all wait for a peer. The next block is probed.
   bed.pass(Duration());
   EXPECT_THAT(blocks(bed.take_sent()), ElementsAre(1));
-  bed.have(1, {0, 2});  // Lacks it: the contribution, and two are in doubt, 1 and 2.
+  bed.have(1, {0, 2});  // Missing: retransmits block 1, and puts two blocks in doubt, 1 and 2.
   bed.pass(Duration());
   EXPECT_THAT(blocks(bed.take_sent()), ElementsAre(1, 2));
   bed.have(2, {0, 2});
@@ -266,15 +267,15 @@ TEST_F(Repair, EachProvenLossDoublesTheProbes) {
 TEST_F(Repair, ResultSoonerThanTheRoundTripTimeWasNotLost) {
   begin(4);
   bed.pass(milliseconds(3));
-  result(0);  // 3 ms: nothing is answered sooner. 6 ms are overdue.
+  result(0);  // No answer comes sooner than 3 ms; 6 ms is overdue.
   bed.pass(milliseconds(6));
   EXPECT_THAT(blocks(bed.take_sent()), ElementsAre(1));
   bed.pass(milliseconds(2));
   result(1);
   bed.pass(Duration());
-  EXPECT_THAT(bed.take_sent(), IsEmpty());  // So are those behind it.
+  EXPECT_THAT(bed.take_sent(), IsEmpty());  // The blocks behind it are late too.
   bed.pass(milliseconds(6));
-  EXPECT_THAT(blocks(bed.take_sent()), ElementsAre(2));  // One, not two.
+  EXPECT_THAT(blocks(bed.take_sent()), ElementsAre(2));  // One probe, not two.
 }
 
 TEST_F(Repair, UnpromptedResultsShowThatTheRestIsLate) {
@@ -282,7 +283,7 @@ TEST_F(Repair, UnpromptedResultsShowThatTheRestIsLate) {
   bed.pass(milliseconds(20));
   EXPECT_THAT(blocks(bed.take_sent()), ElementsAre(0));
   bed.have(0, {0, 1});
-  result(1);  // 20 ms are the median now: 40 are overdue.
+  result(1);  // The median is 20 ms, so 40 ms is overdue.
   bed.pass(milliseconds(20));
   EXPECT_THAT(blocks(bed.take_sent()), ElementsAre(2));
 }
@@ -298,7 +299,7 @@ TEST(RepairOfAWindow, PausedAggregatorGetsFewProbes) {
   bed.protocol.submit(tensor.transfer, bed.now);
   for (uint32_t round = 0; round < kRounds; round++) {
     (void)bed.take_sent();
-    // Every fifth time it is away for 12 ms, four times as long as usual.
+    // Every fifth time the aggregator pauses for 12 ms, four times as long as usual.
     const uint32_t away_ms = round % 5 == 4 ? 12 : 3;
     for (uint32_t i = 0; i < away_ms; i++) {
       bed.pass(milliseconds(1));
@@ -309,7 +310,7 @@ TEST(RepairOfAWindow, PausedAggregatorGetsFewProbes) {
     }
   }
   EXPECT_TRUE(tensor.transfer.done);
-  // One question each time that it is late, four times in all; all of the window would be 256.
+  // One probe for each of the four pauses. Probing the whole window would take 256.
   EXPECT_GE(bed.protocol.counters().probes, 4U);
   EXPECT_LE(bed.protocol.counters().probes, 8U);
 }
@@ -321,11 +322,11 @@ TEST_F(Repair, ProbesBackOffOnceWhileTheAggregatorAnswers) {
   std::vector<int64_t> times;
   while (bed.now < Instant(milliseconds(220))) {
     bed.pass(milliseconds(1));
-    bed.notice(Reason::kSourcePermanent, 0);  // Anything that is heard.
+    bed.notice(Reason::kSourcePermanent, 0);  // Any message counts as a sign of life.
     if (!bed.take_sent().empty())
       times.push_back(in_nanoseconds(bed.now.since_start()) / 1'000'000);
   }
-  // Every 40 ms, twice the time-out, where silence would have made it 80 and 100.
+  // Every 40 ms, twice the time-out. After silence it would be 80 and 100.
   EXPECT_THAT(times, ElementsAre(20, 60, 100, 140, 180, 220));
 }
 
@@ -340,7 +341,7 @@ TEST_F(Repair, AggregatorIsProbedSoonAfterItIsHeard) {
 TEST_F(Repair, HeldBlockBehindLaterResultsBacksOffOnce) {
   begin(2);
   bed.pass(milliseconds(3));
-  result(1);  // 3 ms are the median: 6 are overdue. Block 0 is held, and its result may be lost.
+  result(1);  // The median is 3 ms: 6 ms is overdue. Block 0 is held; its result may be lost.
   bed.have(0, {1});
   std::vector<int64_t> times;
   while (bed.now < Instant(milliseconds(75))) {
@@ -349,7 +350,7 @@ TEST_F(Repair, HeldBlockBehindLaterResultsBacksOffOnce) {
     if (!bed.take_sent().empty())
       times.push_back(in_nanoseconds(bed.now.since_start()) / 1'000'000);
   }
-  // 2 x 6 ms, and twice that as it counts as asked: every 24 ms from time 0 on.
+  // 2 x 6 ms, doubled because the block counts as probed: every 24 ms from time 0.
   EXPECT_THAT(times, ElementsAre(24, 48, 72));
 }
 
@@ -364,11 +365,11 @@ TEST_F(Repair, HeldBlockWithoutLaterResultsBacksOffFully) {
     if (!bed.take_sent().empty())
       times.push_back(in_nanoseconds(bed.now.since_start()) / 1'000'000);
   }
-  // 2 x 20 x 2, then the longest; one at a time, so the other one is asked 20 ms later.
+  // 2 x 20 x 2, then the longest time-out. One block at a time, so the other is probed 20 ms later.
   EXPECT_THAT(times, ElementsAre(80, 101, 180, 201, 280, 301, 380));
 }
 
-// --- Giving up ---
+// --- The end ---
 
 TEST_F(Repair, SilentAggregatorIsReportedAtTheDeadline) {
   begin(1);
@@ -383,14 +384,14 @@ TEST_F(Repair, MissingPeerIsNamedAtTheDeadline) {
   begin(3);
   bed.pass(milliseconds(900));
   bed.have(0, {0, 1});
-  bed.have(1, {1, 2, 3});  // A later block's answer must not hide the oldest one's.
+  bed.have(1, {1, 2, 3});  // A later block's answer must not replace the oldest one's.
   bed.have(2, {0, 1, 2, 3});
   bed.pass(milliseconds(100));
   EXPECT_EQ(bed.protocol.status(), Status::kPeerMissing);
   EXPECT_EQ(tensor->transfer.outcome.text,
             "rank 2, 3 has not contributed to block 0 for 1.0 s "
             "(aggregator 10.0.0.1:12000 answers)");
-  EXPECT_THAT(bed.take_sent(), SizeIs(1));  // Good-bye.
+  EXPECT_THAT(bed.take_sent(), SizeIs(1));  // The leave.
 }
 
 TEST(RepairBelowATree, NamesRanksByTheirNumberInTheWholeJob) {

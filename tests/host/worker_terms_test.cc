@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Method: what a worker agrees about with aggregator and peers, by hand: how many gradients, which
-// type of float, which exponent after a degraded result, and how it takes leave before it has
+// Method: by hand, the terms that a worker agrees with aggregator and peers: the number of
+// gradients, the type of float, the exponent after a degraded result. Also its leave before it has
 // joined. Virtual time only.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -40,7 +40,7 @@ TEST(WorkerTerms, LowersFlexibleGradientsAndJoinsAgain) {
   ASSERT_THAT(sent, SizeIs(1));
   EXPECT_EQ(sent[0].type(), MessageType::kJoin);
   EXPECT_EQ(sent[0].message.body.gradients_max, 3U);
-  // A limit that does not help is a refusal like any other.
+  // A limit that does not help ends the join, like any other refusal.
   bed.answer_join(MessageType::kRefusal, body);
   EXPECT_EQ(bed.protocol.status(), Status::kRefused);
 }
@@ -75,7 +75,7 @@ TEST(WorkerTerms, OnlyBlocksGoToTheirOwnersPort) {
   body.gradients_max = 4;
   EXPECT_EQ(bed.take_sent().at(0).to.port, 12000);  // The join.
   bed.answer_join(MessageType::kWelcome, body);
-  EXPECT_EQ(bed.take_sent().at(0).to.port, 12000);  // A sign of life.
+  EXPECT_EQ(bed.take_sent().at(0).to.port, 12000);  // A keep-alive.
 
   std::vector<int32_t> tensor(300 * 4, 1);
   Transfer transfer;
@@ -87,7 +87,7 @@ TEST(WorkerTerms, OnlyBlocksGoToTheirOwnersPort) {
     const bool second = packet.block() >= 128 && packet.block() < 256;
     EXPECT_EQ(packet.to.port, second ? 12001 : 12000) << packet.block();
   }
-  // Questions about 129 and 130, which a later result overtakes; 256 and on are the first's again.
+  // A later result overtakes blocks of the second port. Blocks from 256 on use the first port.
   bed.receive(bed.result(133, 4, transfer), std::array{4, 4, 4, 4});
   uint32_t asked = 0;
   for (const SentMessage& packet : bed.take_sent()) {
@@ -143,7 +143,7 @@ TEST(WorkerTerms, BfloatHasItsOwnType) {
 
 // --- Stragglers ---
 
-/// The lane that 1.0 becomes when the exponent `agreed` came with a degraded result or a whole one.
+/// Returns the lane of 1.0 if a degraded or a whole result agreed on exponent `agreed`.
 int32_t lane_of_one(int8_t agreed, bool degraded) {
   ProtocolBed bed;
   bed.join();
@@ -164,9 +164,9 @@ TEST(WorkerTerms, ExponentLeavesHeadroomForAStraggler) {
   const int32_t whole = lane_of_one(1, false);
   EXPECT_EQ(whole, host::to_fixed(1.0F, host::scale_for_exponent(1, 4)));
   EXPECT_EQ(lane_of_one(1, true), whole / 256);
-  // All zero without the straggler: as if the largest were below one.
+  // All zero without the straggler: treated as if the largest value were below one.
   EXPECT_EQ(lane_of_one(host::kNoExponent, true), lane_of_one(8, false));
-  EXPECT_EQ(lane_of_one(127, true), lane_of_one(127, false));  // Where exponents end.
+  EXPECT_EQ(lane_of_one(127, true), lane_of_one(127, false));  // The largest exponent.
 }
 
 }  // namespace

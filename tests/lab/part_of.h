@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// @file
-/// What an aggregator reports about its inside, by name.
+/// Looks up a figure of an aggregator's report by name.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -11,7 +11,7 @@
 
 namespace tributary::lab {
 
-/// Fails the test if the aggregator reports no such part.
+/// Returns the figure `name`. Fails the test if the aggregator reports no such figure.
 inline double part_of(const AggregatorResult& aggregator, const std::string& name) {
   for (const AggregatorResult::Part& part : aggregator.parts) {
     if (part.name == name) return part.value;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// @file
-/// Runs a scenario that a test expects to end well.
+/// Runs a scenario that a test expects to succeed.
 ///
 /// Tests: used by tests/lab/run_test.cc, straggling_run_test.cc
 #pragma once
@@ -11,7 +11,7 @@
 
 namespace tributary::testing {
 
-/// The result; if the run is refused or fails, the test does, and the result is empty.
+/// Returns the result. Fails the test and returns an empty result if the run is refused or fails.
 inline lab::RunResult run_well(const lab::Scenario& scenario,
                                lab::TensorExchange* exchange = nullptr) {
   auto result = lab::run_scenario(scenario, exchange);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Method: small runs, looked into; what is seen is checked against the run's own report. Every way
-// of looking leaves the digest as it is.
+// Method: small runs with an observer, whose observations are compared with the run's own report.
+// No kind of observation may change the digest.
 #include "lab/run_observer.h"
 
 #include <gtest/gtest.h>
@@ -71,7 +71,7 @@ TEST(RunObserver, SnapshotsShowOneInstant) {
   TraceLog log({}, 100'000);
   RunTracer tracer({}, &log);
   ASSERT_TRUE(run_scenario(small(), nullptr, &tracer));
-  // In the middle of the first add loop both threads of that block wait for theirs.
+  // In the middle of the first add loop, both threads of that block wait for their replies.
   const auto loop = std::find_if(log.events().begin(), log.events().end(),
                                  [](const TraceEvent& event) { return event.what == "add loop"; });
   ASSERT_NE(loop, log.events().end());
@@ -79,7 +79,7 @@ TEST(RunObserver, SnapshotsShowOneInstant) {
 
   RunTracer looking({.node = "switch", .at = {at}, .wish = {}}, nullptr);
   const auto result = run_scenario(small(), nullptr, &looking);
-  EXPECT_FALSE(result);  // It had seen all it wanted.
+  EXPECT_FALSE(result);  // The observer stopped the run.
   EXPECT_EQ(result.error().text, kEndedByObserver);
   EXPECT_TRUE(looking.had_enough());
   ASSERT_EQ(looking.snapshots().size(), 1U);
@@ -99,8 +99,8 @@ TEST(RunObserver, SnapshotsShowOneInstant) {
   ASSERT_EQ(blocks.rows.size(), 2U);
   EXPECT_EQ(blocks.rows[0][3], "aggregating");
   EXPECT_EQ(blocks.rows[0][4], "2");    // Admitted,
-  EXPECT_EQ(blocks.rows[0][5], "0");    // … not added yet,
-  EXPECT_EQ(blocks.rows[0][7], "0x3");  // … from sources 0 and 1.
+  EXPECT_EQ(blocks.rows[0][5], "0");    // not added yet,
+  EXPECT_EQ(blocks.rows[0][7], "0x3");  // from sources 0 and 1.
 }
 
 TEST(RunObserver, SnapshotOfABlockShowsItsRecordOnly) {
@@ -215,7 +215,7 @@ TEST(RunObserver, RefusesUnknownNames) {
 
 TEST(RunObserver, TracesAFailedRunToItsEnd) {
   Scenario scenario = small();
-  scenario.limit = microseconds(100);  // A block takes twice as long.
+  scenario.limit = microseconds(100);  // A block takes twice as long as the limit.
   TraceLog log({}, 100'000);
   RunTracer tracer({}, &log);
   const auto result = run_scenario(scenario, nullptr, &tracer);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Method: iteration times worked by hand on a network without limits of computation; then what
-// every back end promises: exact sums, whatever the links do, and the same run from the same seed.
+// Method: iteration times worked by hand on a switch without limits of computation. Then the
+// guarantees of every back end: exact sums over any links, and the same run from the same seed.
 #include "lab/run.h"
 
 #include <gtest/gtest.h>
@@ -19,12 +19,12 @@ using testing::run_well;
 /// 1024 gradients and 32 bytes of head, with 66 bytes of Ethernet, IP and UDP around them, at 100
 /// Gbit/s: (4096 + 32 + 66) x 8 / 100 = 335.52 ns.
 constexpr Duration kPacketTime = picoseconds(335'520);
-/// From leaving a host to being at the switch, or back.
+/// The time from a host to the switch, or back.
 const Duration kPropagation = kWorkerLink.propagation;
-/// There and back, through the switch.
+/// The time from a host through the switch and back.
 const Duration kRoundTrip = (kPacketTime + kPropagation) * 2 + WaitingSwitch::kPipelineLatency;
 
-/// Small and without computation, unless a test says otherwise.
+/// A small scenario with 3 ms of computation in each iteration.
 Scenario small(Backend backend, uint32_t workers = 2) {
   Scenario scenario;
   scenario.backend = backend;
@@ -72,9 +72,9 @@ TEST(Run, LastBucketWaitsForThePreviousOne) {
   scenario.model.bucket_bytes = {409'600, 4096};
   scenario.model.backward = microseconds(20);
   const RunResult result = run_well(scenario);
-  // The second bucket is ready 10 us after the first, which takes 100 packets: its packet is the
-  // 101st in a row. A host that is at work when the last result comes takes it a little later: at
-  // most a round of some packets, in and out.
+  // The second bucket is ready 10 us after the first, which takes 100 packets. Its packet is
+  // therefore the 101st in a row. A busy host receives the last result a little later, at most by
+  // one round of a few packets in and out.
   const Duration expected = milliseconds(1) + microseconds(10) + kPacketTime * 100 + kRoundTrip;
   for (const Duration iteration : result.iterations) {
     EXPECT_GE(iteration, expected);
@@ -87,7 +87,7 @@ TEST(Run, WindowLimitsTheRate) {
   scenario.window = 1;
   scenario.model.bucket_bytes = {4096 * 50};
   const RunResult result = run_well(scenario);
-  // Fifty round trips, one after the other, each with a result to take before the next packet.
+  // Fifty round trips in a row. The host must receive each result before it sends the next packet.
   const Duration expected = milliseconds(3) + kRoundTrip * 50;
   for (const Duration iteration : result.iterations) {
     EXPECT_GE(iteration, expected);
@@ -114,7 +114,7 @@ TEST(Run, HostCostLimitsTheRate) {
   scenario.host.packet_cost = nanoseconds(250);
   scenario.host.gradients_cost = nanoseconds(750);
   const RunResult result = run_well(scenario);
-  // 640 packets out and 640 results in, a microsecond each, for one host.
+  // 640 packets out and 640 results in, one microsecond each, at one host.
   EXPECT_GT(result.iterations[1], milliseconds(3) + microseconds(1280) - microseconds(64));
   EXPECT_LT(result.iterations[1], milliseconds(3) + microseconds(1280) + microseconds(64));
 }
@@ -126,8 +126,7 @@ TEST(Run, TrioAddsItsLatency) {
   const AggregatorResult& pfe = trio.aggregators[0];
   EXPECT_GT(pfe.latency.count, 0U);
   EXPECT_FALSE(pfe.bottleneck.empty());
-  // An iteration is longer by what the last contribution spends inside, in place of the switch's
-  // latency.
+  // The last contribution's time in the PFE replaces the switch's latency.
   const Duration more = trio.mean_iteration - ideal.mean_iteration;
   EXPECT_GT(more, pfe.latency.min / 2);
   EXPECT_LT(more, pfe.latency.max + microseconds(1));
@@ -139,7 +138,7 @@ TEST(Run, TimelineCountsALinksPackets) {
   scenario.model.bucket_bytes = {4096 * 50};
   scenario.timeline = {.link = "worker-0.0>switch.0", .bin = milliseconds(1)};
   const RunResult result = run_well(scenario);
-  // Fifty packets when each of the two iterations has computed for 3 ms.
+  // Each of the two iterations sends fifty packets after 3 ms of computation.
   EXPECT_EQ(result.timeline, (std::vector<uint64_t>{0, 0, 0, 50, 0, 0, 50}));
   scenario.timeline.link = "worker-0.0>switch.9";
   EXPECT_EQ(run_scenario(scenario).error().text.find("timeline.link: "), 0U);
@@ -148,7 +147,8 @@ TEST(Run, TimelineCountsALinksPackets) {
             "timeline.bin_ms=below 0.001 is not allowed; allowed: 0.001 or more");
 }
 
-/// experiments/loss_repair.toml, 2 MB, with what is lost each way.
+/// Runs the scenario of experiments/loss_repair.toml with 2 MB and loss probability `loss` in each
+/// direction.
 RunResult run_with_loss(double loss) {
   Scenario scenario = small(Backend::kLive, 4);
   scenario.payload = Payload::kReal;
@@ -169,9 +169,9 @@ TEST(Run, OneLossInAHundredCostsLessThanAFifth) {
   const RunResult lossy = run_with_loss(0.01);
   EXPECT_EQ(lossy.wrong_sums, 0U);
   EXPECT_LT(lossy.mean_iteration, lossless.mean_iteration * 6 / 5);
-  // Four packets in a hundred blocks are lost on their way up, one of each worker's on its way
-  // down, and all four ask about the former: five questions of each in a hundred blocks, and some
-  // again.
+  // In a hundred blocks, four packets are lost on their way up, and all four workers probe for
+  // these. One result for each worker is lost on its way down. So each worker sends five probes in
+  // a hundred blocks, and repeats some.
   uint64_t probes = 0;
   for (const WorkerResult& worker : lossy.workers) probes += worker.probes;
   EXPECT_GT(probes, lossy.blocks * 3 / 100);
@@ -190,7 +190,7 @@ class EveryBackend : public ::testing::TestWithParam<Backend> {
     scenario.gradients = 256;
     return scenario;
   }
-  /// SwitchML refuses links that change the order.
+  /// SwitchML refuses links that reorder packets.
   static bool needs_order() { return backend_kind(GetParam()).switchml != nullptr; }
 };
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Method: each kind of key set and read back by hand; whole scenarios through text and back; each
-// refusal with its whole line.
+// Method: each kind of key set and read back by hand, then whole scenarios through text and back.
+// Last, each refusal with its whole line.
 #include "lab/scenario_file.h"
 
 #include <gmock/gmock.h>
@@ -145,7 +145,7 @@ TEST(ScenarioFile, RefusalsNameFileLineKeyAndAllowedValues) {
 }
 
 TEST(ScenarioFile, ScenarioRefusalsNameTheirKey) {
-  // A window that is no power of two is found by check(), which knows no files.
+  // A window that is no power of two is refused by check(), which does not know the file.
   EXPECT_THAT(refusal("workers = 6\nwindow = 1000\n"), HasSubstr("s.toml:2: window=1000"));
   EXPECT_THAT(refusal("topology = \"chassis\"\nleaves = 9\n"), HasSubstr("leaves=9"));
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Method: what each straggler pattern does to a run, computed beside it from the pattern itself
-// where nobody is given up, and bounded by the timeouts where somebody is.
+// Method: the effect of each straggler pattern on a run. The expected time comes from the pattern
+// itself if every block waits for all workers, and from the timeouts if not.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -42,8 +42,9 @@ TEST(StragglingRun, WaitingSwitchWaitsForTheSlowestWorker) {
   const RunResult without = run_well(calm);
   EXPECT_EQ(result.typical_iteration, without.iterations[1]);
 
-  // An iteration takes what it takes, and the longest sum of a worker's delays in it: the sooner
-  // ones' delays are hidden, but for what of them is later than the slowest one's own middle.
+  // An iteration takes its time without delays, plus the longest sum of one worker's delays in it.
+  // The other workers' delays are hidden, except a small part that ends later than the slowest
+  // one's.
   const auto pattern =
       straggler_kind(Straggling::kSlowWorker).make(scenario, result.typical_iteration);
   for (uint32_t i = 0; i < scenario.iterations; i++) {
@@ -79,7 +80,7 @@ TEST(StragglingRun, MitigationBoundsEveryBlock) {
   EXPECT_EQ(result.wrong_sums, 0U);
   EXPECT_EQ(result.checked_sums, 2U * 256 * 1024 * 3 * 3);  // By the three that contribute.
   EXPECT_EQ(result.degraded_blocks, result.blocks);
-  // Twice the timeout after the last contribution (Trio paper §5), and the packets' own time.
+  // Twice the timeout after the last contribution (Trio paper §5), and the time of the packets.
   EXPECT_LE(result.block_latency.max, scenario.mitigation.timeout * 2 + milliseconds(1));
   EXPECT_GT(result.block_latency.min, scenario.mitigation.timeout);
   EXPECT_EQ(result.workers[2].iterations, 0U);
@@ -141,7 +142,7 @@ TEST(StragglingRun, TreeExpiresItsStraggler) {
   EXPECT_EQ(result.workers[3].contributions_lost, 0U);
 }
 
-/// A worker that sleeps so long that its results are gone: a small cache, and nobody waits.
+/// A worker that pauses until its results are evicted: a small cache, and no worker waits for it.
 Scenario forgetful() {
   Scenario scenario = small(Backend::kTrioMl);
   scenario.model.bucket_bytes = {4096 * 32, 4096 * 32};
@@ -206,8 +207,8 @@ TEST(StragglingRun, BackgroundFlowTakesItsShareOfTheLink) {
   scenario.straggler.worker = 2;
   scenario.straggler.background_share = 0.5;
   const RunResult result = run_well(scenario);
-  // Results come at the link's rate and the flow at half of it, into one queue: two thirds of what
-  // leaves it are results, and everyone waits for them.
+  // Results arrive at the link's rate and the flow at half of it, in one queue. So two thirds of
+  // the queue's output are results, and every worker waits for them.
   const double ratio = in_seconds(result.mean_iteration) / in_seconds(without.mean_iteration);
   EXPECT_NEAR(ratio, 1.5, 0.05);
 }
@@ -240,7 +241,7 @@ TEST(StragglingRun, DeadlineErrorNamesTheMissingWorker) {
 
 // --- Real tensors beside the scenario's ----------------------------------------------------------
 
-/// Every worker gives its rank + 1 plus the iteration; checks the means that come back.
+/// Each worker contributes its rank + 1 plus the iteration. Checks the means that it gets.
 class Exchange final : public TensorExchange {
  public:
   static constexpr size_t kElements = 3000;

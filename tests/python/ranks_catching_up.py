@@ -45,7 +45,7 @@ dist.all_gather_object(digests, [parameter.sum().item() for parameter in model.p
 assert digests[0] == digests[1], digests
 dist.barrier()
 tributary.torch.rejoin()
-assert not catch_up.behind()  # In the new session there is no step to compare with yet.
+assert not catch_up.behind()  # The new session has no step to compare with yet.
 dist.barrier()
 dist.destroy_process_group()
 print("all well")

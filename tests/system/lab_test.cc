@@ -67,7 +67,7 @@ TEST(Lab, SweepOutputDoesNotDependOnTheRunners) {
   ASSERT_EQ(run({"lab", "sweep", sweep, "--threads", "1", "--json", scratch("a.json"), "--csv",
                  scratch("a.csv")}),
             0);
-  // Interrupt it at an arbitrary point, run it to its end, then run it once more from the kept
+  // Interrupt it at an arbitrary point, then run it to its end, then repeat it from the kept
   // results.
   const std::vector<std::string> kept{
       "lab",   "sweep",          sweep,       "--out", scratch("kept"), "--json", scratch("b.json"),

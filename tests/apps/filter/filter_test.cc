@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Method: the paper's three kinds of packets and each truncation by hand. Then random packets run
-// through the live machine and through many interleaved threads of the suspending machine. Both must
-// forward the same packets and leave the same counters as the paper's rule in three lines.
+// through the live machine and through many interleaved threads of the suspending machine. Both
+// must forward the same packets and leave the same counters as the paper's rule in three lines.
 #include "apps/filter/filter.h"
 
 #include <gtest/gtest.h>
@@ -90,7 +90,7 @@ TEST_F(FilterTest, DropsAndCountsNonIp) {
 TEST_F(FilterTest, DropsAndCountsIpWithOptions) {
   EXPECT_FALSE(filter(frame(80, 0x0800, 4, 6)));
   EXPECT_FALSE(filter(frame(81, 0x0800, 4, 15)));
-  EXPECT_FALSE(filter(frame(82, 0x0800, 5, 5)));  // As in the paper, what is not 4 and 5.
+  EXPECT_FALSE(filter(frame(82, 0x0800, 5, 5)));  // As in the paper: version 5 is not "4 and 5".
   EXPECT_EQ(state_.dropped(Drop::kIpOptions), (memory::PacketByteCounter{3, 80 + 81 + 82}));
   EXPECT_EQ(m_.dropped(1), 3U);
 }
@@ -102,7 +102,7 @@ TEST_F(FilterTest, CountsTruncatedHeadersSeparately) {
   EXPECT_FALSE(filter(frame(33, 0x0800, 4, 5)));
   EXPECT_EQ(state_.dropped(Drop::kNoHeader), (memory::PacketByteCounter{4, 13 + 14 + 33}));
   EXPECT_TRUE(filter(frame(34, 0x0800, 4, 5)));
-  EXPECT_FALSE(filter(frame(14, 0x0806, 0, 0)));  // Not IP, and long enough to say so.
+  EXPECT_FALSE(filter(frame(14, 0x0806, 0, 0)));  // Not IP, and long enough to show it.
   EXPECT_EQ(state_.dropped(Drop::kNonIp).packets, 1U);
 }
 
@@ -174,7 +174,7 @@ Outcome expected(const std::vector<Bytes>& packets) {
   return outcome;
 }
 
-/// A port that keeps the frames it is given.
+/// A port that keeps the frames that the machine sends.
 class KeepingQueue final : public engine::PortQueue {
  public:
   uint32_t receive(std::span<engine::Packet>) override { return 0; }

@@ -84,7 +84,7 @@ TEST(SwitchmlProgram, LateWorkerGetsThePreviousResult) {
   Bed bed;
   bed.exchange(0, packet(0, false, 1, 1));
   bed.exchange(1, packet(0, false, 1, 2));
-  bed.exchange(0, packet(0, true, 2, 5));  // Has its result and goes on; worker 1 has not.
+  bed.exchange(0, packet(0, true, 2, 5));  // Worker 0 has the result; worker 1 does not.
   const auto again = bed.exchange(1, packet(0, false, 1, 2));
   ASSERT_EQ(again.size(), 1U);
   EXPECT_EQ(again[0].packet.elements, Values(64, 3));
@@ -108,7 +108,7 @@ TEST(SwitchmlProgram, UseStartedByAnOldPacketRestarts) {
   bed.exchange(1, packet(0, false, 1, 2));
   bed.exchange(0, packet(0, true, 2, 5));
   bed.exchange(1, packet(0, true, 2, 6));
-  // Both uses are complete. Worker 0's old packet looks like a new one at first.
+  // Both uses are complete. Worker 0's old packet is taken for a new one at first.
   EXPECT_THAT(bed.exchange(0, packet(0, false, 1, 1)), IsEmpty());
   // Worker 0 has lost the second use's result. Its repeat is not mistaken for a new use either.
   const auto kept = bed.exchange(0, packet(0, true, 2, 5));
@@ -125,7 +125,7 @@ TEST(SwitchmlProgram, UseStartedByAnOldPacketRestarts) {
 }
 
 TEST(SwitchmlProgram, RepeatedPacketNamesAreSummed) {
-  // One-packet tensors whose job numbers have gone round: legal, and summed as such.
+  // One-packet tensors whose job numbers have wrapped: legal, and summed as such.
   Bed bed;
   for (uint32_t use = 0; use < 4; use++) {
     EXPECT_THAT(bed.exchange(0, packet(0, use % 2 == 1, 0, 1)), IsEmpty());
@@ -167,12 +167,12 @@ TEST(SwitchmlProgram, RestartedWorkersGetFreshSums) {
                         worker(rank, 0, process));
   };
   EXPECT_THAT(send(0, 0, false, 0, 10), IsEmpty());
-  EXPECT_THAT(send(1, 0, false, 0, 20), IsEmpty());  // Worker 1 comes up: worker 0 begins anew.
+  EXPECT_THAT(send(1, 0, false, 0, 20), IsEmpty());  // Worker 1 appears: worker 0 must restart.
   EXPECT_EQ(send(0, 0, false, 0, 10).size(), 2U);
   EXPECT_THAT(send(0, 0, true, 1, 11), IsEmpty());
   // Both workers are killed. Their successors begin with the same names from other ports.
   EXPECT_THAT(send(0, 1, false, 0, 1), IsEmpty());
-  EXPECT_THAT(send(1, 1, false, 0, 2), IsEmpty());  // Worker 0's part was of the session before.
+  EXPECT_THAT(send(1, 1, false, 0, 2), IsEmpty());  // Worker 0's part is of an earlier session.
   const auto results = send(0, 1, false, 0, 1);
   ASSERT_EQ(results.size(), 2U);
   for (uint32_t rank = 0; rank < 2; rank++) {
@@ -206,7 +206,7 @@ TEST(SwitchmlProgram, SlotsAreDistributedOverTheCores) {
   EXPECT_EQ(App::owner(payload, false, 4), 3U);
   EXPECT_EQ(App::owner(payload, false, 1), 0U);
   EXPECT_EQ(App::owner(std::span(payload).first(9), false, 4), 0U);
-  // Core 3 of 4 has room for its slots, and finds each of them.
+  // Core 3 of 4 has room for its slots and finds each of them.
   Bed bed({.sessions = {{.workers = 1, .slots = 512}}, .shard_index = 3, .shard_count = 4});
   for (uint32_t slot = 96; slot < 512; slot++) {
     if (owner_of(slot, 4) != 3) continue;

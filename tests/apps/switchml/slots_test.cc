@@ -75,7 +75,7 @@ TEST(SwitchmlSlots, NextPacketRestartsAUseBegunByAnOldOne) {
   Slot slot;
   slot.use(0, 1);
   slot.use(1, 2);
-  EXPECT_EQ(slot.admit(0, 0, 1), Admission::kFirst);  // Late: nothing tells it from a new use.
+  EXPECT_EQ(slot.admit(0, 0, 1), Admission::kFirst);  // Late: cannot be told from a new use.
   EXPECT_EQ(slot.admit(0, 1, 3), Admission::kChunkDiffers);
   EXPECT_EQ(slot.admit(0, 0, 3), Admission::kDuplicate);  // Its elements are being added.
   EXPECT_FALSE(slot.settle(0, 2));
@@ -90,9 +90,10 @@ TEST(SwitchmlSlots, UseRepeatedByOldPacketsIsReplaced) {
   Slot slot;
   slot.use(0, 1);
   slot.use(1, 2);
-  slot.use(0, 1);  // Both workers' old packets.
+  slot.use(0, 1);  // Old packets of both workers.
   EXPECT_EQ(slot.admit(0, 0, 3), Admission::kFirst);
-  // A worker may need the newer of two results: a packet of an older use only gets a copy of it.
+  // A worker may need the newer of the two results. A packet of an older use only gets a copy of
+  // it.
   Slot in_order;
   in_order.use(0, 1);
   in_order.use(1, 2);
@@ -112,7 +113,7 @@ TEST(SwitchmlSlots, NewWorkerProcessReclaimsItsSlot) {
   EXPECT_EQ(slot.admit_anew(0, 1, 1), Admission::kReclaimed);
   EXPECT_EQ(slot.sets[0].seen, 2U);
   EXPECT_FALSE(slot.settle(0, 2));
-  EXPECT_EQ(slot.admit_anew(0, 0, 1), Admission::kAdded);  // Sent again: nobody has answered.
+  EXPECT_EQ(slot.admit_anew(0, 0, 1), Admission::kAdded);  // Retransmitted after no answer.
   EXPECT_TRUE(slot.settle(0, 2));
 }
 

@@ -21,8 +21,9 @@ constexpr JobConfig kJob{.id = 1,
                          .mitigation = true,
                          .timeout = kTimeout};
 
-/// Runs the core until it sends a packet, at most to `until`. The core's time is then the time of
-/// sending. @return the packets.
+/// Runs the core until it sends a packet, but not after `until`. The core's time is then the time
+/// of sending.
+/// @return the packets.
 std::vector<Reply> wait_for_packets(Bed& bed, Instant until) {
   std::vector<Reply> sent = bed.take();
   while (sent.empty() && bed.now() < until) {
@@ -143,7 +144,8 @@ TEST_P(Aging, EveryBlockOfAFullWindowEnds) {
   EXPECT_EQ(bed.take_result(0).gradients, Values{20});
 }
 
-// Contributions at random times, duplicates in between, any timeout and number of timer threads.
+// Contributions at random times, with duplicates between them, any timeout and number of timer
+// threads.
 TEST_P(Aging, BlockExpiresOneToTwoTimeoutsAfterItsLastContribution) {
   const uint64_t seed = testing::seed_from_env();
   SCOPED_TRACE(testing::replay_hint(seed));
@@ -158,8 +160,8 @@ TEST_P(Aging, BlockExpiresOneToTwoTimeoutsAfterItsLastContribution) {
     const auto some_time = [&] {
       return Duration::from_ticks(1 + prng.any_u64() % (job.timeout.ticks() - 1));
     };
-    // Any phase of the timers; an idle core has slept over many of them, which are run, late, when
-    // the first packet wakes it.
+    // Any phase of the timers. An idle core has slept past many of their deadlines; they run late,
+    // when the first packet wakes it.
     bed.advance(some_time() * 5);
     Instant last;
     for (uint32_t source = 0; source < contributors; source++) {
@@ -214,14 +216,14 @@ class PermanentStraggler : public ::testing::Test {
 TEST_F(PermanentStraggler, BlocksCompleteWithoutThePermanentStraggler) {
   EXPECT_GT(block_without_3(), kTimeout);
   make_permanent();
-  EXPECT_EQ(block_without_3(), Duration());  // At once, and still called degraded.
+  EXPECT_EQ(block_without_3(), Duration());  // At once, and the result is still marked degraded.
   EXPECT_FALSE(contains(bed_.job().record.active_mask, 3));
   EXPECT_TRUE(contains(bed_.job().record.src_mask, 3));
 }
 
 TEST_F(PermanentStraggler, NextContributionReactivatesTheSource) {
   make_permanent();
-  // Its contribution comes first, so it is in the sum; the next block waits for it again.
+  // Its contribution arrives first, so the sum includes it. The next block waits for the source.
   bed_.contribute(3, next_, 0, {100});
   EXPECT_EQ(bed_.counted(Outcome::kSourceReturned), 1U);
   for (uint32_t source = 0; source < 3; source++) bed_.contribute(source, next_, 0, {1});

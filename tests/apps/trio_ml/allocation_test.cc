@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Method: counts every call of the global operator new while a core aggregates; after start there
-// must be none. A program of its own because of the operator.
+// must be none. A separate program, because it replaces the operator.
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -35,7 +35,8 @@ constexpr uint32_t kSources = 4;
 constexpr uint32_t kBlocks = 10'000;
 constexpr uint32_t kGradients = 64;
 
-/// Every contribution to every block, in the order of an undisturbed run; each tenth comes twice.
+/// Every contribution to every block, in the order of an undisturbed run. Every tenth is sent
+/// twice.
 struct Traffic {
   Traffic() {
     const uint32_t size = wire::TrioMlHeader::kBytes + kGradients * 4;

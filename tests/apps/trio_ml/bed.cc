@@ -210,7 +210,7 @@ void expect_refused(Bed& bed, const Bytes& payload, const Endpoint& from, Outcom
 }
 
 void expect_refused(Bed& bed, const std::function<void()>& inject, Outcome reason) {
-  bed.run();  // What was given up in the last burst becomes free in this one.
+  bed.run();  // Buffers released in the last burst become free in this one.
   const Counts before = bed.counts();
   const uint32_t blocks = bed.job().record.block_curr_cnt;
   const uint32_t buffers = bed.job().window.buffers_free();

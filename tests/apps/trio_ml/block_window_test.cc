@@ -90,7 +90,7 @@ TEST_F(Window, BlockWithAnAdditionInProgressIsNotReplaced) {
   BlockWindow window = make(4);
   BlockRecord& block = created(window, plain(0, 0));
   block.block_age = kAbandonedAge;
-  block.admitted = 1;  // And rcvd_cnt 0: a payload is on its way into the buffer.
+  block.admitted = 1;  // With rcvd_cnt 0: a payload is in flight into the buffer.
   EXPECT_EQ(window.find(plain(4, 0)).kind, Kind::kWindowExceeded);
 }
 
@@ -126,7 +126,7 @@ TEST_F(Window, EvictedBufferIsFreeOnlyAfterThaw) {
   BlockWindow window = make(1);
   ASSERT_EQ(window.buffers_free(), 2U);
   window.retire(created(window, plain(0, 0)));
-  window.retire(created(window, plain(1, 0)));  // Block 0's result is given up.
+  window.retire(created(window, plain(1, 0)));  // Evicts block 0's result.
   EXPECT_TRUE(window.has_cooling());
   EXPECT_EQ(window.insert(plain(2, 0), BlockTerms{}, false).status, Insert::kNoBuffer);
   window.thaw();
@@ -143,7 +143,7 @@ TEST_F(Window, ResetKeepsOnlyIncarnations) {
   window.reset();
   EXPECT_EQ(window.buffers_free(), buffers);
   EXPECT_EQ(window.find(plain(0, 9)).kind, Kind::kAbsent);
-  EXPECT_EQ(window.find(plain(0, 2)).kind, Kind::kAbsent);  // No generation is stale any more.
+  EXPECT_EQ(window.find(plain(0, 2)).kind, Kind::kAbsent);  // After a reset no generation is stale.
   EXPECT_EQ(block.phase, BlockPhase::kFree);
   EXPECT_NE(created(window, plain(1, 9)).incarnation, incarnation);
 }
@@ -173,7 +173,7 @@ TEST_F(Window, OwnersAlternateInRunsOfBlocks) {
 TEST_F(Window, BlocksOfOneWindowNeverCollide) {
   for (const uint32_t shard_count : {1U, 2U, 4U}) {
     for (const uint32_t size : {1U, 16U, 64U, 128U, 512U}) {
-      // Blocks base .. base + size - 1 are in progress at once, whatever base is.
+      // Blocks base .. base + size - 1 are in progress at once, for any base.
       for (const uint32_t base : {0U, 1U, 40U, 63U, 64U, 100U, 0xffffffc0U, 0xfffffff0U}) {
         std::vector<BlockWindow> shards;
         for (uint32_t i = 0; i < shard_count; i++) shards.push_back(make(size, 1, shard_count));
@@ -213,7 +213,7 @@ class Model {
   };
 
   Place& place_of(TrueName name) {
-    // How many blocks below this one belong to its shard.
+    // Counts the blocks below this one that belong to its shard.
     const uint64_t runs = name.block / kBlocksPerRun / shard_count_;
     return places_[(runs * kBlocksPerRun + name.block % kBlocksPerRun) % place_count_];
   }
@@ -349,7 +349,7 @@ class WindowWalk : public ::testing::TestWithParam<WalkCase> {
     ASSERT_EQ(window_.buffers_free(), model_.free());
   }
 
-  /// Lanes carry a stamp of their block, so that two blocks in one buffer are found out.
+  /// Lanes carry a stamp of their block, so that the test detects two blocks in one buffer.
   static int32_t stamp(TrueName name) {
     return static_cast<int32_t>(name.generation * 1'000'003 + name.block);
   }
@@ -393,7 +393,7 @@ class WindowWalk : public ::testing::TestWithParam<WalkCase> {
   memory::SharedMemory memory_ = made_memory();
   BlockWindow window_;
   Model model_;
-  /// Both wrap soon, and leave room to look back.
+  /// Starts shortly before either number wraps, with earlier blocks to choose from.
   TrueName front_ = GetParam().sessions ? TrueName{0, (uint64_t{1} << 32) - 1000}
                                         : TrueName{(uint64_t{1} << 16) - 20, 0};
 };

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Method: the bounds of every key from both sides, what the line says, and memory by hand.
+// Method: the bounds of every key from both sides, the texts of refusals, and memory by hand.
 #include "apps/trio_ml/config.h"
 
 #include <gmock/gmock.h>
@@ -98,10 +98,10 @@ TEST(JobConfig, ChannelsTakeConsecutiveJobIds) {
     EXPECT_EQ(one.sources, 4U);
     EXPECT_EQ(one.room_bytes, 1000U);
     EXPECT_EQ(one.group.port, 13000 + channel);
-    EXPECT_EQ(one.channels, channel == 0 ? 3U : 1U);  // The first speaks for all.
+    EXPECT_EQ(one.channels, channel == 0 ? 3U : 1U);  // Channel 0 states the count for all.
     EXPECT_TRUE(check(one).has_value());
   }
-  // Ids and ports end somewhere.
+  // Ids and ports must stay within their ranges.
   EXPECT_EQ(error_of([](JobConfig& last) {
               last.id = 253;
               last.channels = 3;
@@ -141,7 +141,7 @@ TEST(JobConfig, TreeRanksMustFitTheWorld) {
               HasSubstr("rank_base=5"));
   EXPECT_THAT(error_of([](JobConfig& job) { job.world = 3; }), HasSubstr("world=3"));
   EXPECT_THAT(error_of([](JobConfig& job) { job.world = 257; }), HasSubstr("world=257"));
-  // Aggregators as sources may stand for any number of ranks.
+  // Aggregators as sources may represent any number of ranks.
   EXPECT_EQ(error_of([](JobConfig& job) {
               job.sources_are_aggregators = true;
               job.world = 3;

@@ -157,7 +157,7 @@ TEST_P(Control, RetransmissionOfAKnownContributionGetsHave) {
   contribute(0, 0, {5});
   Message again = members_[0].contribution(0, {5});
   bed_->deliver(encoded(again, {5}), worker(0));
-  EXPECT_TRUE(bed_->take().empty());  // A duplicate of the network's making needs no answer.
+  EXPECT_TRUE(bed_->take().empty());  // The network made this duplicate, so it needs no answer.
   again.extension.flags = wire::kFlagRetransmission;
   const Reply have = ask(0, again, {5});
   EXPECT_EQ(have.message.extension.type, MessageType::kHave);
@@ -183,7 +183,7 @@ TEST_P(Control, WithdrawnJoinIsNotCounted) {
   good_bye.header = {.job_id = 1, .extended = true, .src_id = 0};
   good_bye.extension = {.type = MessageType::kLeave, .session = 100};
   bed_->deliver(encoded(good_bye), worker(0));
-  bed_->deliver(encoded(good_bye), worker(0));  // It is said twice.
+  bed_->deliver(encoded(good_bye), worker(0));  // Sent twice.
   bed_->deliver(encoded(join_message(1, 101, 2)), worker(1));
   EXPECT_EQ(bed_->counts(), (Counts{{"join", 2}, {"leave", 1}, {"wrong_session", 1}}));
 }

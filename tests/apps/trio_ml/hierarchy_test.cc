@@ -191,7 +191,7 @@ TEST_P(Hierarchy, ProbeRetransmitsALostPartialSum) {
 TEST_P(Hierarchy, ProbeRetransmitsALostResult) {
   Tree tree(GetParam());
   for (uint32_t rank = 1; rank < kRanks; rank++) tree.contribute(rank, 0, {1});
-  // Rank 0's contribution sends one packet up and two results down, of which the first is lost.
+  // Rank 0's contribution sends one packet up and two results down. The first result is lost.
   tree.lose_after(1, 1);
   tree.contribute(0, 0, {1});
   EXPECT_TRUE(tree.take(0).empty());
@@ -385,7 +385,7 @@ TEST_P(Hierarchy, AMismatchBelowOneAggregatorNamesTheRank) {
   EXPECT_EQ(notice.mask, (SourceMask{0b001000, 0, 0, 0}));
 }
 
-// Ranks 0 to 2 end in order; those behind the other aggregator have contributed, and ask.
+// Ranks 0 to 2 leave in order. Those behind the other aggregator have contributed, and probe.
 TEST_P(Hierarchy, NoticeNamesALeaverBehindTheOtherAggregator) {
   Tree tree(GetParam());
   const auto members = join_tree(tree);
@@ -421,7 +421,7 @@ TEST_P(Hierarchy, KeepAlivesExtendAnIdleSession) {
 TEST_P(Hierarchy, LossOfTheUpperSessionEndsTheLowerOne) {
   Tree tree(GetParam());
   const auto members = join_tree(tree);
-  tree.upper().session().end();  // As if it had been restarted.
+  tree.upper().session().end();  // The same as a restart.
   for (uint32_t rank = 0; rank < kBelow; rank++) {
     tree.send(rank, members[rank].contribution_bytes(0, {1}));
   }

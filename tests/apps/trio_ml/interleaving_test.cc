@@ -3,7 +3,7 @@
 // interleaves its transactions at random. Whatever the order, a result must be the exact sum of the
 // sources that it names, each counted once, and a block must never have two different results.
 //
-// Each contribution carries who it is from: lane 0 is 16^source, so that lane 0 of a sum shows how
+// Each contribution carries its source: lane 0 is 16^source, so that lane 0 of a sum shows how
 // often each source was added. All other lanes are random.
 //
 // The network delivers in any order, duplicates packets, delivers old packets late, and loses
@@ -207,7 +207,7 @@ class World {
   Job& job() { return *shard_.job(config_.id); }
   [[nodiscard]] uint32_t position_count() const { return scenario_.generations * scenario_.blocks; }
 
-  /// In a session block_ids go on across tensors; plain generations each begin at block 0.
+  /// In a session block_ids continue across tensors; plain generations each begin at block 0.
   [[nodiscard]] BlockKey key_of(uint32_t position) const {
     if (scenario_.extended) return {.gen_id = 7, .block_id = 0xfffffff8U + position};
     // Both wrap within the run: gen_id past 16 bits.
@@ -273,7 +273,7 @@ class World {
     } else if (what < 94) {
       run_timer();
     } else if (what < 97) {
-      m_.run();  // A quiet moment: the machine comes to an end, a burst begins.
+      m_.run();  // A quiet moment: the machine runs to its end, then a burst begins.
       take_results();
       m_.release_payload({});
       shard_.begin_burst();
@@ -295,7 +295,7 @@ class World {
     Source& source = sources_[s];
     if (!may_send(source) || in_flight_.size() >= kInFlightMax) return;
     const uint32_t position = source.next++;
-    if (book_.has(key_of(position))) return;  // It has come without this source.
+    if (book_.has(key_of(position))) return;  // Completed without this source.
     source.unanswered.insert(position);
     source.patience[position] = 5;
     const bool stays_silent = scenario_.mitigation && prng_.chance(0.3);
@@ -320,7 +320,7 @@ class World {
     if (in_flight_.empty() || !m_.has_free_thread()) return;
     const uint32_t pick = prng_.below(static_cast<uint32_t>(in_flight_.size()));
     const auto [source, bytes] = in_flight_[pick];
-    if (prng_.chance(0.75)) in_flight_.erase(in_flight_.begin() + pick);  // Else once more, later.
+    if (prng_.chance(0.75)) in_flight_.erase(in_flight_.begin() + pick);  // Else a duplicate.
     deliver(bytes, source);
   }
 

@@ -71,7 +71,7 @@ TEST(KnownHead, AnotherLengthDoesNotMatch) {
   }
 }
 
-/// A core of payloads beside one of frames.
+/// Two cores with the same job: one receives payloads, the other frames.
 class Pair {
  public:
   explicit Pair(const JobConfig& job)
@@ -159,7 +159,7 @@ TEST_P(KnownHeadWalk, PlainMessagesBehaveTheSameOnBothPaths) {
   }
   for (uint32_t step = 0; step < kSteps && !HasFatalFailure(); step++) {
     const uint32_t source = prng.below(kSources);
-    // A generation has 100 blocks; about every source comes to each of them.
+    // A generation has 100 blocks; about six contributions go to each of them.
     const uint32_t block = step / 6;
     const Values gradients(block % 8 == 0 ? 3 : 8, static_cast<int32_t>(step));
     deliver_maybe_broken(

@@ -116,8 +116,8 @@ TEST_P(Program, LateContributionGetsTheResultAndChangesNothing) {
   EXPECT_EQ(bed.counted_since(before), (Counts{{"late", 1}, {"result_sent", 1}}));
 }
 
-// A window of four: b's result is kept until b + 4 completes, which takes every source, so until
-// every source has moved on.
+// With a window of four, b's result is kept until b + 4 completes. That takes every source, so
+// every source has advanced by then.
 TEST_P(Program, ResultIsKeptUntilEverySourceHasAdvanced) {
   Bed bed({.id = 1, .sources = 2, .block_cnt_max = 4}, GetParam());
   for (uint32_t block = 0; block < 4; block++) {

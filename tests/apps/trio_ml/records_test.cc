@@ -101,7 +101,8 @@ TEST(BlockRecord, MergesTheTermsOfContributions) {
   EXPECT_TRUE(block.degraded);
 }
 
-// Threads are let in, add and settle in any order, sources repeat themselves, a timer may close.
+// Threads are admitted, add and settle in any order. Sources repeat themselves, and a timer may
+// close.
 TEST(BlockRecord, ExactlyOneCallerLearnsThatTheSumIsFinal) {
   const uint64_t seed = testing::seed_from_env();
   SCOPED_TRACE(testing::replay_hint(seed));

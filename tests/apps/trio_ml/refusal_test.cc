@@ -87,7 +87,7 @@ TEST_P(Refusal, RefusesTooManyGradients) {
   start();
   refused(plain_bytes(1, 5, 100, Values(9)), Outcome::kTooManyGradients);
   refused(plain_bytes(1, 6, 100, Values(9)),
-          Outcome::kTooManyGradients);  // Nor a block of its own.
+          Outcome::kTooManyGradients);  // Also refused in a new block.
   expect_sum();
 }
 
@@ -131,7 +131,7 @@ TEST_P(Refusal, RefusalOfAGenerationStatesTheNewest) {
 
 TEST_P(Refusal, RefusesBlocksBeyondTheWindow) {
   start();
-  refused(plain_bytes(1, 9, 100, {10, 20, 30}), Outcome::kWindowExceeded);  // 5 + 4: its place.
+  refused(plain_bytes(1, 9, 100, {10, 20, 30}), Outcome::kWindowExceeded);  // Same place as 5.
   refused(plain_bytes(1, 5, 101, {10, 20, 30}), Outcome::kWindowExceeded);
   expect_sum();
 }
@@ -298,7 +298,7 @@ TEST_F(RefusalInSession, WrongSessionGetsANotice) {
   expect_sum();
 }
 
-// The session runs, so no source is told that it is lost.
+// The session runs, so no source gets the notice that it is lost.
 TEST_F(RefusalInSession, ProbeWithAWrongKeyGetsNoAnswer) {
   Message probe = members_[1].message(MessageType::kProbe, 5);
   probe.extension.key++;
@@ -369,11 +369,11 @@ TEST_F(RefusalInSession, MismatchNoticeNamesBothSourcesAndTheirTerms) {
   for (const Reply& reply : sent) {
     const Message& notice = reply.message;
     EXPECT_EQ(notice.body.reason, Reason::kMismatch);
-    EXPECT_EQ(notice.body.mask, (SourceMask{0b10, 0, 0, 0}));  // Source 1 gave this:
+    EXPECT_EQ(notice.body.mask, (SourceMask{0b10, 0, 0, 0}));  // Source 1 gives this:
     EXPECT_EQ(notice.body.given.format, ElementFormat::kFixedScale);
     EXPECT_EQ(notice.body.given.tensor_elements, 4000U);
     EXPECT_EQ(notice.body.given.scale_bits, wire::kScaleBitMean | 17);
-    EXPECT_EQ(notice.mask, (SourceMask{0b01, 0, 0, 0}));  // Source 0 had given that:
+    EXPECT_EQ(notice.mask, (SourceMask{0b01, 0, 0, 0}));  // Source 0 gave this before:
     EXPECT_EQ(notice.extension.format, ElementFormat::kInt32);
     EXPECT_EQ(notice.extension.tensor_elements, 3U);
     EXPECT_EQ(notice.extension.scale_bits, 0U);

@@ -79,7 +79,7 @@ TEST_F(SessionTest, SmallestRequestHoldsForAllMembers) {
     static_cast<void>(session_.join(message, worker(source), now_));
   };
   wishing(0, 16, 200);
-  wishing(1, 0, 0);  // Whatever is allowed.
+  wishing(1, 0, 0);  // No wish: any allowed value.
   wishing(2, 32, 100);
   for (uint32_t source = 0; source < 3; source++) {
     EXPECT_EQ(session_.welcome_body(source).window, 16U);
@@ -128,7 +128,7 @@ TEST_F(SessionTest, WithdrawnJoinIsNotCounted) {
   EXPECT_EQ(session_.withdraw(0, 100), Session::Withdrawal::kPending);
   static_cast<void>(join(1, 101));
   EXPECT_FALSE(join(2, 102).started);
-  // Its rank is free at once, and the session starts with whoever takes it.
+  // Its rank is free at once. The session starts when another worker takes it.
   EXPECT_TRUE(join(0, 200).started);
   EXPECT_EQ(session_.withdraw(0, 200), Session::Withdrawal::kMember);
 }
@@ -177,7 +177,7 @@ TEST_F(SessionTest, RepeatedJoinIsAnsweredAgain) {
   EXPECT_FALSE(answer.started);
   EXPECT_EQ(answer.body.key, session_.key_of(0));
   EXPECT_EQ(session_.number(), number);
-  EXPECT_EQ(session_.address_of(0), stranger());  // It has moved.
+  EXPECT_EQ(session_.address_of(0), stranger());  // The worker has a new address.
 }
 
 TEST_F(SessionTest, RefusesTheRankOfALiveWorker) {
@@ -224,7 +224,7 @@ TEST_F(SessionTest, SessionEndsWhenEveryMemberHasLeft) {
 }
 
 TEST_F(SessionTest, SilentSessionExpires) {
-  EXPECT_FALSE(session_.expire(now_));  // There is none.
+  EXPECT_FALSE(session_.expire(now_));  // There is no session.
   start();
   pass(kSilentAfter);
   EXPECT_FALSE(session_.expire(now_));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Method: sessions as somebody would type them, with what the program answers; and that stepping
-// changes nothing in the run.
+// Method: sessions as a user would type them, with the program's answers. Stepping must not change
+// the run.
 #include "cli/lab/stepper.h"
 
 #include <gtest/gtest.h>
@@ -13,7 +13,7 @@
 namespace tributary::cli {
 namespace {
 
-/// Plays a script, and keeps what is written between two prompts.
+/// Plays a script and keeps the text between two prompts.
 class ScriptConsole final : public Console {
  public:
   explicit ScriptConsole(std::vector<std::string> commands) : commands_(std::move(commands)) {}
@@ -25,7 +25,7 @@ class ScriptConsole final : public Console {
   }
   void write(std::string_view text) override { answers.back() += text; }
 
-  /// answers[0] is what stands before the first command's answer.
+  /// answers[0] is the text before the first command's answer.
   std::vector<std::string> answers{""};
 
  private:
@@ -158,7 +158,7 @@ TEST(LabStep, TruncatesRegistersUnlessAllAreRequested) {
   const std::string& whole = session.answers.at(3);
   EXPECT_FALSE(has(whole, " more\n"));
   EXPECT_GT(lines(whole), 64);  // 32 pairs of both sets, at least.
-  // A row beyond the cut can be asked for.
+  // A query for one slot shows a row beyond the cut.
   EXPECT_FALSE(has(session.answers.at(4), "there is no")) << session.answers.at(4);
   EXPECT_TRUE(has(session.answers.at(5), "'print slots all' shows them")) << session.answers.at(5);
   EXPECT_GT(lines(session.answers.at(6)), 60);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Method: the command on a run of two blocks, which takes milliseconds; its file is read back.
+// Method: runs the command on two blocks, which takes milliseconds, and reads its file back.
 #include "cli/lab/trace_command.h"
 
 #include <gtest/gtest.h>
@@ -15,7 +15,7 @@ namespace {
 
 class LabTrace : public ::testing::Test {
  protected:
-  /// Two workers, two blocks, once; and these words behind.
+  /// Runs two workers and two blocks for one iteration, with `words` appended to the command line.
   int run(const std::vector<std::string>& words) {
     CLI::App app;
     int exit_code = -1;
@@ -42,7 +42,7 @@ class LabTrace : public ::testing::Test {
     app.parse(static_cast<int>(arguments.size()), arguments.data());
     return exit_code;
   }
-  /// The objects of the file, a line each.
+  /// Returns the objects of the file, one for each line.
   [[nodiscard]] std::vector<nlohmann::json> lines() const {
     std::ifstream file(path_);
     std::vector<nlohmann::json> lines;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /// @file
-/// Handles of the C interface that free themselves, and ranks in threads of their own.
+/// RAII handles of the C interface, and helpers that join ranks in separate threads.
 ///
-/// Threads: A Rank may be used by any.
+/// Threads: Any thread may use a Rank.
 /// Tests:   used by tests/host/c_api/c_api_test.cc, c_api_failures_test.cc
 #pragma once
 
@@ -30,7 +30,7 @@ struct FreeOperation {
 };
 using Reduction = std::unique_ptr<tributary_operation, FreeOperation>;
 
-/// Far beyond what a busy machine needs.
+/// Far longer than a busy machine needs.
 inline constexpr uint32_t kLongMs = 20'000;
 
 inline std::string url_of(const Endpoint& server, uint32_t rank, uint32_t world,
@@ -39,7 +39,7 @@ inline std::string url_of(const Endpoint& server, uint32_t rank, uint32_t world,
                      rank, world, deadline_ms, more);
 }
 
-/// Joins all ranks, each from a thread of its own as they wait for each other.
+/// Joins each rank in its own thread, because the ranks wait for each other.
 inline std::vector<Rank> join_all(const Endpoint& server, uint32_t world,
                                   const std::string& more = "", uint32_t deadline_ms = kLongMs) {
   std::vector<Rank> ranks(world);
@@ -56,7 +56,7 @@ inline std::vector<Rank> join_all(const Endpoint& server, uint32_t world,
   return ranks;
 }
 
-/// Starts an all-reduce of a whole vector, which outlives it.
+/// Starts an all-reduce of a whole vector, which must outlive the operation.
 template <class T>
 Reduction start(const Rank& rank, std::vector<T>& tensor, int32_t type,
                 int32_t op = TRIBUTARY_SUM) {

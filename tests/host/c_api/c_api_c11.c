@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Method: the header in C11, and the library linked from C: what needs no aggregator. Exits with
-// the number of the first line that is wrong.
+// Method: the header in C11, and the library linked from C, as far as neither needs an aggregator.
+// Exits with the number of the first line that is wrong.
 #include <string.h>
 #include <tributary.h>
 
@@ -11,7 +11,7 @@
     }                    \
   } while (0)
 
-// Callers in other languages lay these structs out by hand.
+// Callers in other languages write these layouts by hand.
 _Static_assert(sizeof(tributary_info) == 40, "info has no holes");
 _Static_assert(offsetof(tributary_info, deadline_ms) == 24, "info");
 _Static_assert(offsetof(tributary_info, reserved) == 36, "info");

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Method: each misuse and each misfortune once, through the C interface against a live aggregator:
-// the code and the text that every rank gets. Deadlines are short where they are to end, and long
-// where they must not; nothing sleeps and no time is asserted.
+// Method: each misuse and each failure once, through the C interface against a live aggregator. The
+// tests check the code and the text that every rank gets. Deadlines are short where they must
+// expire, and long where they must not. Nothing sleeps and no time is asserted.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/wait.h>
@@ -23,10 +23,10 @@ using ::testing::Each;
 using ::testing::HasSubstr;
 using ::testing::StartsWith;
 
-/// Of tests that wait for it; far beyond what a busy machine needs to answer.
+/// Deadline of tests that wait for it to expire; far longer than a busy machine needs to answer.
 constexpr uint32_t kShortMs = 1500;
 
-/// The status and text of a join that is to fail.
+/// The status and text of a join that must fail.
 struct JoinFailure {
   tributary_status status;
   std::string text;
@@ -72,7 +72,7 @@ TEST(CApiFailures, ErrorNamesABadArgument) {
   EXPECT_EQ(tributary_wait(nullptr, 0), TRIBUTARY_INVALID);
   EXPECT_STREQ(tributary_error_text(), "operation is NULL");
   EXPECT_STREQ(tributary_operation_text(nullptr), "");
-  EXPECT_STREQ(tributary_error_text(), "operation is NULL");  // Left as it was.
+  EXPECT_STREQ(tributary_error_text(), "operation is NULL");  // Unchanged.
   EXPECT_EQ(tributary_get_info(rank, nullptr, 8), TRIBUTARY_INVALID);
   EXPECT_STREQ(tributary_error_text(), "info is NULL");
   EXPECT_EQ(tributary_get_counters(nullptr, nullptr, 0), TRIBUTARY_INVALID);
@@ -122,7 +122,7 @@ TEST(CApiFailures, RefusesOverlapWithAPendingOperation) {
   EXPECT_EQ(wait(peer), TRIBUTARY_OK);
   EXPECT_EQ(tensor[300], 2.0F);
   EXPECT_EQ(tensor[299], 1.0F);
-  const Reduction again = start(ranks[0], tensor, TRIBUTARY_FLOAT32);  // Free again.
+  const Reduction again = start(ranks[0], tensor, TRIBUTARY_FLOAT32);  // The tensor is free again.
   std::vector<float> thousand(1000, 1.0F);
   const Reduction again_peer = start(ranks[1], thousand, TRIBUTARY_FLOAT32);
   EXPECT_EQ(wait(again), TRIBUTARY_OK);
@@ -156,9 +156,9 @@ TEST(CApiFailures, FailedJoinStatesTheReason) {
   EXPECT_THAT(full.text, HasSubstr("rank 1 of job 1 is taken by another living worker"));
 }
 
-// --- On the way ---
+// --- During an all-reduce ---
 
-/// Two ranks start what does not fit together. Both must learn of it long before the deadline.
+/// Starts two operations that do not match. Both ranks must get the error long before the deadline.
 template <class A, class B>
 void expect_mismatch(std::vector<A> first, int32_t first_type, std::vector<B> second,
                      int32_t second_type, int32_t second_op = TRIBUTARY_SUM) {
@@ -171,7 +171,7 @@ void expect_mismatch(std::vector<A> first, int32_t first_type, std::vector<B> se
     EXPECT_THAT(tributary_operation_text(operation->get()),
                 HasSubstr("all ranks must make the same calls"));
   }
-  float more = 1;  // Finished: told so at once, with the same words.
+  float more = 1;  // The communicator has ended: same error at once.
   EXPECT_EQ(tributary_all_reduce(ranks[0].get(), &more, 1, TRIBUTARY_FLOAT32, TRIBUTARY_SUM),
             TRIBUTARY_MISMATCH);
   EXPECT_THAT(tributary_error_text(), HasSubstr("all ranks must make"));
@@ -230,7 +230,7 @@ TEST(CApiFailures, MissingPeerIsNamedAndEndsTheCommunicator) {
   const Reduction third = start(ranks[2], tensors[2], TRIBUTARY_FLOAT32);
   EXPECT_EQ(wait(first), TRIBUTARY_PEER_MISSING);
   EXPECT_THAT(tributary_error_text(), StartsWith("rank 1 has not contributed to block 0"));
-  // The others' good-bye may be what ends this one, or its own deadline.
+  // Either rank 0's leave or this rank's own deadline ends this operation.
   const tributary_status other = wait(third);
   EXPECT_TRUE(other == TRIBUTARY_PEER_MISSING || other == TRIBUTARY_PEER_LEFT) << other;
   EXPECT_EQ(report_of(first).status, TRIBUTARY_PEER_MISSING);
@@ -242,7 +242,7 @@ TEST(CApiFailures, ErrorNamesALeavingPeer) {
   const Server server(2);
   const std::vector<Rank> ranks = join_all(server.local(), 2);
   EXPECT_EQ(tributary_close(ranks[1].get()), TRIBUTARY_OK);
-  EXPECT_EQ(tributary_close(ranks[1].get()), TRIBUTARY_OK);  // Once more does not hurt.
+  EXPECT_EQ(tributary_close(ranks[1].get()), TRIBUTARY_OK);  // A second close has no effect.
   std::vector<float> tensor(10, 1.0F);
   const Reduction operation = start(ranks[0], tensor, TRIBUTARY_FLOAT32);
   EXPECT_EQ(wait(operation), TRIBUTARY_PEER_LEFT);
@@ -275,7 +275,7 @@ TEST(CApiFailures, HandlesMayBeFreedInAnyOrder) {
   waiter.join();
   EXPECT_EQ(wait(operation), TRIBUTARY_CLOSED);
   EXPECT_STREQ(tributary_operation_text(operation.get()), "the communicator was closed");
-  // Freed without a wait while it is on its way: the free waits.
+  // Frees an operation in flight without a wait: the free itself waits.
   std::vector<float> other(10, 1.0F);
   Reduction last = start(ranks[1], other, TRIBUTARY_FLOAT32);
   last.reset();
@@ -289,7 +289,7 @@ TEST(CApiFailures, RefusesCallsFromAForkedProcess) {
   if (child == 0) {
     const bool refused = tributary_all_reduce(ranks[0].get(), &value, 1, TRIBUTARY_FLOAT32,
                                               TRIBUTARY_SUM) == TRIBUTARY_INVALID;
-    tributary_free(ranks[0].get());  // Must neither hang nor say good-bye for the parent.
+    tributary_free(ranks[0].get());  // Must neither hang nor send a leave for the parent.
     ::_exit(refused ? 0 : 1);
   }
   int status = -1;

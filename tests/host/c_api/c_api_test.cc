@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Method: the C interface as a program uses it, ranks of one process against a live aggregator in
-// it over loopback sockets: sums by hand, every type, several at once, reports of what was missing.
-// What goes wrong is in c_api_failures_test.cc. Every wait has a deadline; nothing sleeps.
+// Method: the C interface as a program uses it. The ranks of one process use a live aggregator in
+// the same process over loopback sockets. Sums by hand, every type, several operations at once,
+// reports of missing ranks. c_api_failures_test.cc tests failures. Every wait has a deadline;
+// nothing sleeps.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -29,7 +30,7 @@ TEST(CApi, ReportsAbiVersionAndStatusNames) {
   EXPECT_STREQ(tributary_status_name(-1), "unknown");
 }
 
-/// All ranks reduce `tensors[rank]`; each must end well.
+/// Reduces `tensors[rank]` on all ranks; each operation must succeed.
 template <class T>
 void reduce_all(const std::vector<Rank>& ranks, std::vector<std::vector<T>>& tensors, int32_t type,
                 int32_t op) {
@@ -54,7 +55,7 @@ TEST(CApi, ComputesSumsAndMeansOfEveryType) {
   reduce_all(ranks, integers, TRIBUTARY_INT32, TRIBUTARY_MEAN);
   EXPECT_THAT(integers, Each(Each(9)));
 
-  // Large and small values beside each other: no scale has to be chosen.
+  // Large and small values side by side: no scale has to be chosen.
   std::vector<std::vector<float>> floats;
   for (uint32_t rank = 0; rank < 3; rank++) {
     floats.emplace_back(2500, 1e6F);
@@ -82,7 +83,7 @@ TEST(CApi, ComputesSumsAndMeansOfEveryType) {
 TEST(CApi, SixteenBitSumsAreRoundedOnce) {
   const Server server(3);
   const std::vector<Rank> ranks = join_all(server.local(), 3);
-  // In binary16, 2048 + 1 is 2048: rounded after each addition the sum would stay there.
+  // In binary16, 2048 + 1 is 2048: a sum rounded after each addition would stay there.
   std::vector<std::vector<uint16_t>> halves;
   for (const double value : {2048.0, 1.0, 1.0}) {
     halves.emplace_back(10, host::narrow_half(value, host::HalfType::kFloat16));
@@ -98,7 +99,7 @@ TEST(CApi, AnyThreadMayWaitForConcurrentOperations) {
   std::vector<std::thread> waiters;
   std::vector<Reduction> operations;
   for (uint32_t part = 0; part < 10; part++) {
-    for (uint32_t rank = 0; rank < 2; rank++) {  // Neighbours touch, but do not overlap.
+    for (uint32_t rank = 0; rank < 2; rank++) {  // Adjacent ranges touch, but do not overlap.
       tributary_operation* operation = nullptr;
       ASSERT_EQ(tributary_all_reduce_async(ranks[rank].get(), &tensors[rank][part * 2000], 2000,
                                            TRIBUTARY_FLOAT32, TRIBUTARY_SUM, &operation),
@@ -137,7 +138,7 @@ TEST(CApi, ReducesManySmallAndEmptyTensors) {
   for (std::thread& thread : threads) thread.join();
   tributary_counters counters{};
   ASSERT_EQ(tributary_get_counters(ranks[0].get(), &counters, sizeof counters), TRIBUTARY_OK);
-  EXPECT_GE(counters.blocks, 1000U);  // An exponent and a value for each.
+  EXPECT_GE(counters.blocks, 1000U);  // One for the exponent and one for the value of each call.
   EXPECT_GE(counters.packets_sent, 1000U);
   EXPECT_GE(counters.packets_received, 1000U);
   EXPECT_EQ(counters.degraded_blocks, 0U);
@@ -173,7 +174,7 @@ TEST(CApi, RanksAgreeOnTheSmallestRequest) {
 }
 
 TEST(CApi, AutoStaysWithinTheJobsLimits) {
-  const Server server(1);  // At most 1024.
+  const Server server(1);  // The job allows at most 1024 gradients.
   const std::vector<Rank> ranks = join_all(server.local(), 1);
   EXPECT_LE(info_of(ranks[0]).gradients, 1024U);
   EXPECT_GE(info_of(ranks[0]).window, 16U);
@@ -202,7 +203,7 @@ TEST(CApi, ReportsNameTheMissingRankOfEachRange) {
   const Server server(job);
   const std::vector<Rank> ranks = join_all(server.local(), 3, "&gradients=100");
   EXPECT_EQ(info_of(ranks[0]).straggler_timeout_us, 10'000U);
-  // Rank 1 takes no part: every block of the others ages out without it.
+  // Rank 1 does not take part, so every block of the others ages out.
   std::vector<std::vector<float>> tensors(3, std::vector<float>(950, 6.0F));
   const Reduction first = start(ranks[0], tensors[0], TRIBUTARY_FLOAT32, TRIBUTARY_MEAN);
   const Reduction third = start(ranks[2], tensors[2], TRIBUTARY_FLOAT32, TRIBUTARY_MEAN);
@@ -224,7 +225,7 @@ TEST(CApi, ReportsNameTheMissingRankOfEachRange) {
     EXPECT_STREQ(tributary_error_text(),
                  "index=1 is not allowed; the operation has 1 degraded ranges");
   }
-  EXPECT_THAT(tensors[0], Each(6.0F));  // Divided by the two that took part.
+  EXPECT_THAT(tensors[0], Each(6.0F));  // Divided by the two ranks that took part.
 }
 
 TEST(CApi, LateRankReceivesTheOthersResults) {
@@ -262,8 +263,8 @@ TEST(CApi, LargerValuesOfAStragglerFit) {
   const std::vector<Rank> ranks = join_all(server.local(), 2, "&gradients=100&window=4");
   std::vector<std::vector<float>> tensors{std::vector<float>(2000, 1.0F),
                                           std::vector<float>(2000, 100.0F)};
-  // Rank 1 comes when the exponents of the first blocks have been agreed without it; whichever
-  // sums then hold it, 100 must fit where 1 was the largest known.
+  // Rank 1 starts after the exponents of the first blocks have been agreed without it. The value
+  // 100 must fit into every sum that includes rank 1, although 1 was the largest value known.
   const Reduction first = start(ranks[0], tensors[0], TRIBUTARY_FLOAT32);
   while (tributary_wait(first.get(), 0) == TRIBUTARY_PENDING) {
     tributary_counters counters{};

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Installs the C library into a folder of its own and builds a program against it, once by
-# pkg-config and once by find_package().
+# Installs the C library into a separate folder and builds a program against it, once with
+# pkg-config and once with find_package().
 #
 #   package_test.sh BUILD_FOLDER SOURCE_FOLDER CMAKE C_COMPILER
 set -euo pipefail
@@ -15,7 +15,7 @@ trap 'rm -rf "$work"' EXIT
 pc=$(find "$work/prefix" -name tributary.pc)
 libraries=$(dirname "$(dirname "$pc")")
 
-# The same program both ways: the C11 test, which needs no aggregator.
+# Both builds use the same program: the C11 test, which needs no aggregator.
 export PKG_CONFIG_PATH=${pc%/*}
 read -ra flags < <(pkg-config --cflags --libs tributary)
 "$compiler" -std=c11 "$source/tests/host/c_api/c_api_c11.c" "${flags[@]}" -o "$work/by_pkg_config"
@@ -35,13 +35,13 @@ EOF
 "$cmake" --build "$work/consumer" >"$work/build.log"
 "$work/consumer/by_cmake"
 
-# Nothing but the interface is shown, and all of it with its version.
+# The library exports the interface and nothing else, every symbol with its version.
 shown=$(nm -D --defined-only "$libraries/libtributary.so" | awk '$2 != "A" {print $3}')
 if grep -v '^tributary_[a-z_]*@@TRIBUTARY_' <<<"$shown"; then
   echo "package_test.sh: libtributary.so shows the symbols above" >&2
   exit 1
 fi
-# Every function of the header is there.
+# The library exports every function of the header.
 for name in $(grep -oE '\btributary_[a-z_]+\(' "$source/host/include/tributary.h" | sort -u | tr -d '('); do
   grep -q "^$name@@" <<<"$shown" || { echo "package_test.sh: $name is not exported" >&2 && exit 1; }
 done

@@ -73,11 +73,11 @@ TEST_F(LiveNodeTest, RestartForgetsTheSession) {
   run_for(milliseconds(10));
   node->start();
   EXPECT_EQ(node->shard().job(1)->session.number(), 0U);
-  EXPECT_EQ(status_after(seconds(2)), Status::kSessionLost);  // By the next keep-alive.
+  EXPECT_EQ(status_after(seconds(2)), Status::kSessionLost);  // Learns it at the next keep-alive.
   EXPECT_EQ(network.packets().held_count(), 0U);
 }
 
-// The session ends by silence on the aggregator's clock.
+// The session ends because the workers are silent by the aggregator's clock.
 TEST_F(LiveNodeTest, ClockJumpEndsASilentSession) {
   EXPECT_EQ(status_after(milliseconds(1100)), Status::kOk);
   node->step_clock(seconds(5));

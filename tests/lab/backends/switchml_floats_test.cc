@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Method: floats through worker, network and the Tofino's program with agreed exponents: errors
-// within the bound, blocks of zeros, and what is not finite; over links that lose packets, too.
+// Method: floats through worker, network and the Tofino's program with agreed exponents, also over
+// links that lose packets. Checks errors against the bound, blocks of zeros, and values that are
+// not finite.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -19,7 +20,7 @@ using host::Outcome;
 using host::Status;
 using testing::run_well;
 
-/// One tensor of floats for each worker, and what became of it.
+/// One tensor of floats for each worker, and its outcome.
 class Floats final : public TensorExchange {
  public:
   explicit Floats(std::vector<std::vector<float>> of_workers) : sent(std::move(of_workers)) {
@@ -62,13 +63,13 @@ TEST_P(SwitchmlFloats, MeansStayWithinTheBoundAtAnyMagnitude) {
   testing::Prng prng(seed);
   for (const double loss : {0.0, 0.02}) {
     constexpr uint32_t kWorkers = 5;
-    constexpr size_t kCount = 5'000;  // More blocks than slots, and a last one that is not full.
+    constexpr size_t kCount = 5'000;  // More blocks than slots, and a last block that is not full.
     std::vector<std::vector<float>> tensors(kWorkers, std::vector<float>(kCount));
     std::vector<double> magnitudes;  // The largest of any worker, by block.
     for (size_t first = 0; first < kCount; first += elements()) {
       magnitudes.push_back(0);
       for (auto& tensor : tensors) {
-        // Each worker's block has a magnitude of its own, 10^-30 to 10^30; some are zeros.
+        // Each worker's block has its own magnitude, 10^-30 to 10^30; some are zeros.
         const double magnitude = prng.chance(0.2) ? 0 : std::pow(10, prng.unit() * 60 - 30);
         for (size_t i = first; i < std::min(kCount, first + elements()); i++) {
           tensor[i] = static_cast<float>((prng.unit() * 2 - 1) * magnitude);
@@ -90,13 +91,13 @@ TEST_P(SwitchmlFloats, MeansStayWithinTheBoundAtAnyMagnitude) {
       double sum = 0;
       for (const auto& tensor : tensors) sum += double{tensor[i]};
       // Each value is scaled in float32 (24 bits) and rounded to a unit of n x 2^m / 2^31, where
-      // 2^m is at most twice the largest (SwitchML paper, Appendix C); so is the mean.
+      // 2^m is at most twice the largest (SwitchML paper, Appendix C). The mean has the same bound.
       const double largest = magnitudes[i / elements()];
       const double each = largest * 2 * kWorkers * 0x1p-32 + largest * 0x1p-23;
       const double mean = sum / kWorkers;
       ASSERT_NEAR(floats.got[0][i], mean, each + std::fabs(mean) * 0x1p-22 + 1e-44)
           << "element " << i;
-      // The bound says something: values of the largest's size keep six digits.
+      // The bound is useful: values near the largest keep six digits.
       ASSERT_LE(each, 1e-6 * largest);
     }
   }
@@ -106,9 +107,9 @@ TEST_P(SwitchmlFloats, ZerosStayZeroAndTheLargestFloatsFit) {
   std::vector<std::vector<float>> tensors(2, std::vector<float>(elements() * size_t{3}, 0.0F));
   const float most = std::numeric_limits<float>::max();
   for (auto& tensor : tensors) {
-    tensor[3] = -0.0F;                // Block 0: nothing but zeros,
-    tensor[elements()] = most;        // block 1: the end of the range,
-    tensor[2 * elements()] = 1e-45F;  // block 2: the smallest there is.
+    tensor[3] = -0.0F;                // Block 0: only zeros,
+    tensor[elements()] = most;        // block 1: the largest value,
+    tensor[2 * elements()] = 1e-45F;  // block 2: the smallest value.
   }
   Floats floats(tensors);
   run_well(floats_on(GetParam(), 2), &floats);
@@ -132,7 +133,7 @@ TEST_P(SwitchmlFloats, NonFiniteValuesReachEveryWorker) {
       EXPECT_EQ(outcome.status, Status::kNotFinite);
       EXPECT_THAT(outcome.text, ::testing::HasSubstr("an infinity or a NaN"));
     }
-    // Other blocks are as if nothing was.
+    // Other blocks keep their sums.
     EXPECT_EQ(floats.got[2][0], 1.0F);
     EXPECT_EQ(floats.got[0][elements() * size_t{39}], 1.0F);
   }

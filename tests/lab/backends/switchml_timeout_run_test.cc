@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Method: SwitchML whose switch times out against SwitchML that waits, with the same straggler:
-// who is faster, what is lost, and that every sum is one of so many workers as it says.
+// Method: SwitchML whose switch times out compared with SwitchML that waits, with the same
+// straggler. Checks which is faster and how much is lost. Every sum must have as many contributors
+// as it reports.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -36,7 +37,7 @@ TEST(SwitchmlTimeoutRun, RunWithoutStragglersMatchesSwitchml) {
   EXPECT_EQ(part_of(timing_out.aggregators.at(0), "slots given up"), 0);
   EXPECT_NEAR(in_seconds(timing_out.mean_iteration), in_seconds(waiting.mean_iteration),
               0.001 * in_seconds(waiting.mean_iteration));
-  // Each period every slot of both sets, whether anything happens or not.
+  // Each period sweeps every slot of both sets, whether or not the slot is in use.
   const double sweeps = in_seconds(timing_out.total) / 500e-6;
   EXPECT_NEAR(part_of(timing_out.aggregators.at(0), "sweeping packets"),
               sweeps * 2 * part_of(timing_out.aggregators.at(0), "slots"),
@@ -55,7 +56,7 @@ TEST(SwitchmlTimeoutRun, OthersContinueWhileOneWorkerPauses) {
   };
   const RunResult waiting = run(Backend::kSwitchml64);
   const RunResult timing_out = run(Backend::kSwitchml64Timeout);
-  // Twelve iterations of 3 ms and the pause, which who waits waits out.
+  // Twelve iterations of 3 ms, and the pause: waiting workers wait for its end.
   EXPECT_GT(waiting.mean_iteration * 12, milliseconds(36 + 55));
   // A bucket takes one to two periods a pool, and there are four pools an iteration.
   EXPECT_LT(timing_out.mean_iteration * 12, milliseconds(36 + 40));
@@ -67,7 +68,7 @@ TEST(SwitchmlTimeoutRun, OthersContinueWhileOneWorkerPauses) {
     EXPECT_GT(result->checked_sums, 0U);
     for (const WorkerResult& worker : result->workers) EXPECT_EQ(worker.iterations, 12U);
   }
-  // The switch keeps one result of each set; what lay between the late worker never gets.
+  // The switch keeps one result for each set, so the late worker never gets the results between.
   EXPECT_GT(timing_out.workers[1].sums_missed, 0U);
   EXPECT_EQ(timing_out.workers[0].sums_missed, 0U);
   EXPECT_GT(timing_out.workers[1].iterations_skipped, 0U);
@@ -83,7 +84,7 @@ TEST(SwitchmlTimeoutRun, AbsentWorkerTimesOutInEveryPhase) {
   const RunResult result = run_well(scenario);
   EXPECT_EQ(result.wrong_sums, 0U);
   EXPECT_EQ(result.degraded_fraction(), 1.0);
-  // 768 packets an iteration, one given up by the sweeps for each.
+  // 768 packets an iteration; the sweeps give up one slot for each.
   EXPECT_EQ(part_of(result.aggregators.at(0), "slots given up"), 2 * 768);
 }
 

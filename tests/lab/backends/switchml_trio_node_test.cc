@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Method: one packet's time, and a tensor's against Trio-ML's on the same machine; exact sums over
-// links that lose and double packets; the same values as on the Tofino.
+// Method: the time of one packet, and the time of a tensor compared with Trio-ML on the same
+// machine. Then exact sums over links that lose and duplicate packets, and the same values as on
+// the Tofino.
 #include "lab/backends/switchml_trio_node.h"
 
 #include <gtest/gtest.h>
@@ -45,7 +46,7 @@ TEST(SwitchmlTrioNode, PfeLimitsTheRateOfManySenders) {
   scenario.model = {
       .kind = Model::kCustom, .bucket_bytes = {uint64_t{4} << 20}, .forward = {}, .backward = {}};
   const RunResult result = run_well(scenario);
-  // Six times 2^20 gradients, of which a PFE adds at most 6 in a nanosecond (Trio paper §6.3).
+  // Six times 2^20 gradients. A PFE adds at most 6 in a nanosecond (Trio paper §6.3).
   EXPECT_GT(result.mean_iteration, microseconds(1048));
   scenario.backend = Backend::kSwitchml256;
   EXPECT_GT(result.mean_iteration, run_well(scenario).mean_iteration * 2);

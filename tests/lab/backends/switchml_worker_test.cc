@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Method: the pool by hand, then that it fills the link in a run, then refusals.
+// Method: the pool by hand, then a run in which it fills the link, then refusals.
 #include "lab/backends/switchml_worker.h"
 
 #include <gmock/gmock.h>
@@ -39,7 +39,7 @@ TEST(SwitchmlPool, DefaultPoolIsTheBandwidthDelayProduct) {
   slow.link.rate_bits_per_s = 100'000'000'000;
   slow.host.nic_bits_per_s = 10'000'000'000;
   EXPECT_EQ(pool_of(slow), 16U);
-  // A train of 64 takes 63 packets longer: 172.
+  // A train of 64 waits for 63 more packets: 172.
   Scenario trains = of(Backend::kSwitchml256);
   trains.train = 64;
   EXPECT_EQ(pool_of(trains), 256U);
@@ -52,7 +52,7 @@ TEST(SwitchmlPool, KeyAndPublishedPresetOverrideTheDefault) {
   scenario.switchml.pool = 0;
   scenario.switchml.preset = host::SwitchmlPreset::kPublished;
   EXPECT_EQ(pool_of(scenario), 256U);
-  // A link to the moon: no more than the switch has.
+  // A link as long as to the moon: at most as many slots as the switch has.
   scenario.switchml.preset = host::SwitchmlPreset::kPaper;
   scenario.link.propagation = milliseconds(10);
   EXPECT_EQ(pool_of(scenario), 8'192U);
@@ -63,7 +63,7 @@ TEST(SwitchmlPool, HalfThePoolIsSlowerAndTwiceIsNoFaster) {
     Scenario scenario = of(backend);
     scenario.workers = 2;
     scenario.iterations = 1;
-    scenario.host.gradients_cost = Duration();  // So that the link is the limit.
+    scenario.host.gradients_cost = Duration();  // The link is then the limit.
     scenario.host.packet_cost = nanoseconds(10);
     scenario.model = {
         .kind = Model::kCustom, .bucket_bytes = {uint64_t{8} << 20}, .forward = {}, .backward = {}};
@@ -75,7 +75,7 @@ TEST(SwitchmlPool, HalfThePoolIsSlowerAndTwiceIsNoFaster) {
     const double at_pool = run(pool);
     EXPECT_GT(run(pool / 4), 1.1 * at_pool) << name_of(backend);
     EXPECT_GT(run(pool * 2), 0.95 * at_pool)
-        << name_of(backend);  // A PFE at work takes a little longer.
+        << name_of(backend);  // A busy PFE takes a little longer.
   }
 }
 

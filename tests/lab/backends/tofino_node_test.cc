@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Method: times and passes worked by hand; what is refused; then that trains and elided payload
-// change nothing, and that worker and pipeline together sum exactly over links that lose and double
-// packets, as the other back ends do.
+// Method: times and passes worked by hand, then refusals. Trains and elided payload must change
+// nothing. Last, worker and pipeline together must sum exactly over links that lose and duplicate
+// packets, like the other back ends.
 #include "lab/backends/tofino_node.h"
 
 #include <gtest/gtest.h>
@@ -75,7 +75,7 @@ TEST(TofinoNode, PoolLimitsTheRate) {
   scenario.switchml.pool = 1;
   scenario.model.bucket_bytes = {1024 * 50};
   const RunResult one = run_well(scenario);
-  // One packet at a time: 50 round trips, where a pool of 64 needs one and 49 packets' work.
+  // One packet at a time takes 50 round trips. A pool of 64 takes one, and the work of 49 packets.
   const Duration trip = one.block_latency.p50;
   EXPECT_GE(one.workers[0].waited, trip * 49 * 2);
   scenario.switchml.pool = 64;
@@ -93,7 +93,7 @@ TEST(TofinoNode, RefusesSettingsBeyondTheChip) {
   Scenario slow = small(Backend::kSwitchml64, 33);
   slow.link.rate_bits_per_s = 25'000'000'000;
   EXPECT_NE(refusal(slow).find("workers=33 is not allowed"), std::string::npos);
-  slow.workers = 32;  // Channels of a quarter of a port.
+  slow.workers = 32;  // Each channel has a quarter of a port.
   slow.iterations = 1;
   EXPECT_EQ(refusal(slow), "");
   Scenario fast = small(Backend::kSwitchml64);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Method: two sources played by hand: sums, duplicates, late copies, questions, and what is not for
-// this switch. Whole runs over it are in run_test.cc.
+// Method: two sources simulated by hand: sums, duplicates, late copies, probes, and packets for
+// another switch. run_test.cc has whole runs.
 #include "lab/backends/waiting_switch.h"
 
 #include <gtest/gtest.h>
@@ -21,7 +21,7 @@ Endpoint address_of(uint32_t source) {
   return Endpoint::ipv4(0x0a00'0001 + source, wire::kTrioMlPort);
 }
 
-/// Keeps what arrives at a source.
+/// Keeps the packets that arrive at a source.
 class Source final : public net::Node {
  public:
   Source(net::Network& network, uint32_t number) : network_(network), number_(number) {
@@ -135,7 +135,7 @@ TEST_F(WaitingSwitchTest, DuplicatesAddNothingAndLateOnesGetTheResult) {
   EXPECT_EQ(sources_[0].sum, 11);
   sources_[0].send(MessageType::kContribution, 3, 5);
   settle();
-  EXPECT_EQ(sources_[0].received, 2U);  // Once more, to who asks alone.
+  EXPECT_EQ(sources_[0].received, 2U);  // A copy goes only to the source that asks.
   EXPECT_EQ(sources_[1].received, 1U);
   EXPECT_EQ(sources_[0].sum, 11);
 }
@@ -161,7 +161,7 @@ TEST_F(WaitingSwitchTest, ProbesAreAnsweredWithTheContributors) {
   settle();
   EXPECT_EQ(sources_[0].last.extension.type, MessageType::kHave);
   EXPECT_EQ(sources_[0].last.body.mask[0], 0b10U);
-  sources_[0].send(MessageType::kProbe, 1);  // Nobody has sent that.
+  sources_[0].send(MessageType::kProbe, 1);  // No source has sent block 1.
   settle();
   EXPECT_EQ(sources_[0].last.body.mask[0], 0U);
 }

@@ -48,7 +48,7 @@ TEST(BackgroundFlow, SendsAtItsConfiguredRate) {
 
 TEST(BackgroundFlow, TrainsKeepTheRate) {
   const std::vector<Instant> arrivals = arrivals_with(8);
-  ASSERT_EQ(arrivals.size(), 11U);  // The last begins at 98.4 us.
+  ASSERT_EQ(arrivals.size(), 11U);  // The last train begins at 98.4 us.
   EXPECT_EQ(arrivals[10] - arrivals[0], picoseconds(1'230'400) * 8 * 10);
 }
 

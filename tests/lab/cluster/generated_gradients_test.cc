@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Method: sums over known and over unknown sources, then with an element that is wrong.
+// Method: sums over known and over unknown sources, then with a wrong element.
 #include "lab/cluster/generated_gradients.h"
 
 #include <gtest/gtest.h>
@@ -40,7 +40,7 @@ TEST(SumChecker, ChecksSumsOfAGivenNumberOfSources) {
   EXPECT_EQ(checker.wrong_sums_of_some(sums, 0, 100, 5), 100U);
   sums[50]++;
   EXPECT_EQ(checker.wrong_sums_of_some(sums, 0, 100, 3), 1U);
-  // The same ones for all elements.
+  // All elements must have the same sources.
   const std::vector<int32_t> others = sums_of({0, 1, 4});
   std::copy(others.begin() + 60, others.end(), sums.begin() + 60);
   EXPECT_EQ(checker.wrong_sums_of_some(sums, 0, 100, 3), 41U);

@@ -75,7 +75,7 @@ TEST(Plan, SmallerPacketsCostTheHostLess) {
     scenario.gradients = gradients;
     return plan_of(scenario).workers[0].packet_cost;
   };
-  // 25 ns and, of each 1024 gradients, 75 ns.
+  // 25 ns for each packet, and 75 ns for each 1024 gradients.
   EXPECT_EQ(cost(Backend::kTrioMl, 1024), nanoseconds(100));
   EXPECT_EQ(cost(Backend::kRing, 512), picoseconds(62'500));
   // SwitchML's packets have their own size.
@@ -181,7 +181,7 @@ TEST_F(PlanOfFile, AcceptsPlainSwitchesOnThePath) {
 
 TEST_F(PlanOfFile, RefusesInconsistentTopologies) {
   scenario_.workers = 3;
-  EXPECT_THAT(refusal(), HasSubstr("topology.toml"));  // There is no such file.
+  EXPECT_THAT(refusal(), HasSubstr("topology.toml"));  // The file does not exist.
   write(uneven_tree());
   scenario_.workers = 4;
   EXPECT_THAT(refusal(), HasSubstr("3 nodes of kind worker are not allowed; allowed: 4"));
@@ -191,7 +191,8 @@ TEST_F(PlanOfFile, RefusesInconsistentTopologies) {
   scenario_.backend = Backend::kLive;
   write(uneven_tree() + node("odd", "toaster", "10.2.0.1") + cable("odd", "top"));
   EXPECT_THAT(refusal(), HasSubstr("kind='toaster'"));
-  // w0 at the left, w1 at the right, w2 at the left: no leaf has ranks in a row.
+  // w0 and w2 are at the left leaf, w1 at the right one, so the left leaf's ranks are not
+  // consecutive.
   write(node("w0", "worker", "10.0.0.1") + node("w1", "worker", "10.0.0.2") +
         node("w2", "worker", "10.0.0.3") + node("left", "aggregator", "10.1.0.1") +
         node("right", "aggregator", "10.1.0.2") + node("top", "top-aggregator", "10.1.0.3") +
@@ -209,8 +210,8 @@ TEST_F(PlanOfFile, CapturesALink) {
   scenario_.captures = {{"worker-0.0>switch.0", path}};
   const auto result = run_scenario(scenario_);
   ASSERT_TRUE(result.has_value()) << result.error().text;
-  // A file header of 24 bytes; 13 packets an iteration with their records' 16 bytes and 42 bytes of
-  // headers around 32 of their own head, and 50,000 bytes of gradients; and some control messages.
+  // A file header of 24 bytes. 13 packets an iteration, each with a record header of 16 bytes, 42
+  // bytes of headers and a head of 32 bytes. 50,000 bytes of gradients, and some control messages.
   EXPECT_GT(std::filesystem::file_size(path), 24U + 2 * (13 * (16 + 42 + 32) + 50'000));
   scenario_.captures = {{"worker-9.0>switch.0", path}};
   EXPECT_THAT(refusal(), HasSubstr("worker-9.0>switch.0"));

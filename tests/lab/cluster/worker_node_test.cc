@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Method: one host before a bare node that plays the server by hand, so that every packet's time is
-// known; then the receive buffer, the pause and the crash.
+// Method: one host on a bare node that a test uses as its server, so that the time of every packet
+// is known. Then the receive buffer, the pause and the crash.
 #include "lab/cluster/worker_node.h"
 
 #include <gtest/gtest.h>
@@ -22,7 +22,7 @@ const Endpoint kStranger = Endpoint::ipv4(0x0a02'0001, wire::kTrioMlPort);
 /// 1024 gradients, 32 bytes of head, 66 bytes around them at 100 Gbit/s.
 constexpr Duration kPacketTime = picoseconds(335'520);
 
-/// Notes what arrives and when; welcomes whoever joins.
+/// Records the packets that arrive and their times. Welcomes every worker that joins.
 class Server final : public net::Node {
  public:
   struct Arrival {
@@ -51,7 +51,7 @@ class Server final : public net::Node {
                                               std::span(bytes).first(stored)));
   }
 
-  /// The result of a contribution that has arrived.
+  /// Returns the result of a contribution that has arrived.
   void answer(const Arrival& arrival) {
     Message result = arrival.message;
     result.extension.type = MessageType::kResult;
@@ -128,7 +128,7 @@ TEST_F(WorkerNodeTest, SendsPacketsAtTheNicsRate) {
 }
 
 TEST_F(WorkerNodeTest, HostCostLimitsTheRate) {
-  config_.packet_cost = microseconds(1);  // Three times as long as a packet on the wire.
+  config_.packet_cost = microseconds(1);  // Three times a packet's time on the wire.
   start(1024);
   host::Transfer transfer;
   transfer.elided_elements = 1024 * 100;
@@ -136,7 +136,7 @@ TEST_F(WorkerNodeTest, HostCostLimitsTheRate) {
   worker_->submit(transfer);
   core_.run_until(begin + milliseconds(1));
   ASSERT_EQ(server_.arrivals.size(), 100U);
-  // Rounds of 32 packets, 32 us apart; the first of a round leaves at its beginning.
+  // Rounds of 32 packets, 32 us apart. The first packet of a round leaves at its start.
   EXPECT_EQ(server_.arrivals[32].at, begin + microseconds(32) + kPacketTime + nanoseconds(450));
   EXPECT_EQ(server_.arrivals[96].at, begin + microseconds(96) + kPacketTime + nanoseconds(450));
 }
@@ -154,7 +154,7 @@ TEST_F(WorkerNodeTest, LatencySpansSendingToReceiving) {
   core_.run_until(begin + milliseconds(1));
   EXPECT_TRUE(transfer.done);
   EXPECT_EQ(worker_->protocol().progress().heard, 1U);
-  // The answer leaves after 50 us, and takes a packet's time and the way.
+  // The answer leaves after 50 us, then takes the time of a packet and the propagation delay.
   EXPECT_EQ(latency_.summary().max, microseconds(50) + kPacketTime + nanoseconds(450));
 }
 
@@ -164,9 +164,9 @@ TEST_F(WorkerNodeTest, RecordsResultsOfBlocksItHasNotSent) {
   result.header = {.job_id = 1, .block_id = 41, .extended = true, .grad_cnt = 1024};
   result.extension = {.type = MessageType::kResult, .session = 7};
   server_.send(result, 32 + 4096);
-  result.header.block_id = 20;  // An older one changes nothing.
+  result.header.block_id = 20;  // An older block changes nothing.
   server_.send(result, 32 + 4096);
-  result.header.block_id = 99;  // Of another session.
+  result.header.block_id = 99;  // Belongs to another session.
   result.extension.session = 8;
   server_.send(result, 32 + 4096);
   core_.run_until(Instant(milliseconds(2)));
@@ -183,7 +183,7 @@ TEST_F(WorkerNodeTest, CountsForeignPacketsAndOverflows) {
   for (uint32_t i = 0; i < 5; i++) server_.send(result, 32 + 4096, kStranger);
   core_.run_until(Instant(milliseconds(4)));
   EXPECT_EQ(worker_->receive_overflows(), 3U);
-  EXPECT_EQ(worker_->foreign_packets(), 0U);  // It stands still.
+  EXPECT_EQ(worker_->foreign_packets(), 0U);  // The worker is paused.
   core_.run_until(Instant(milliseconds(10)));
   EXPECT_EQ(worker_->foreign_packets(), 2U);
 }
@@ -200,7 +200,7 @@ TEST_F(WorkerNodeTest, NewProcessJoinsWithAnotherNonce) {
   Message result;
   result.header = {.block_id = 0, .extended = true, .grad_cnt = 1024};
   result.extension = {.type = MessageType::kResult, .session = 7};
-  server_.send(result, 32 + 4096);  // Nobody is there.
+  server_.send(result, 32 + 4096);  // The worker has crashed, so it gets nothing.
   core_.run_until(Instant(milliseconds(2)));
   worker_->start();
   core_.run_until(Instant(milliseconds(3)));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Method: rows and texts from outcomes written by hand; then a small comparison really run.
+// Method: rows and texts from outcomes written by hand, then a small comparison that really runs.
 #include "lab/compare/compare_report.h"
 
 #include <gmock/gmock.h>
@@ -15,7 +15,7 @@ namespace {
 using ::testing::HasSubstr;
 using ::testing::StartsWith;
 
-/// An outcome, as far as it is read.
+/// An outcome with the fields that the report reads.
 PointOutcome outcome(double ms, uint64_t sent_bytes) {
   RunResult result;
   result.mean_iteration = from_ns(ms * 1e6);
@@ -84,7 +84,7 @@ TEST(CompareReport, TextFormatsAgree) {
   EXPECT_THAT(text, HasSubstr("ring was not run: train=64 is not allowed; allowed: 1"));
   EXPECT_THAT(text, HasSubstr("trio-ml: link x is used 90 %"));
   EXPECT_THAT(text, HasSubstr("paper: Trio paper §6.2"));
-  EXPECT_THAT(text, HasSubstr("in the aggregators  memory_MB  stages\n"));  // And nothing else.
+  EXPECT_THAT(text, HasSubstr("in the aggregators  memory_MB  stages\n"));  // No other cost.
 
   const Json json = Json::parse(compare_json(comparison, rows));
   ASSERT_EQ(json.size(), 6U);
@@ -94,8 +94,8 @@ TEST(CompareReport, TextFormatsAgree) {
   EXPECT_EQ(json[4]["paper"], 1.72);
   EXPECT_EQ(json[4]["refused"], nullptr);
   EXPECT_EQ(json[4]["aggregators"].size(), 2U);
-  EXPECT_EQ(json[4]["memory_mb"], 3.5);  // Of both.
-  EXPECT_EQ(json[4]["stages"], 12);      // Of whichever has most.
+  EXPECT_EQ(json[4]["memory_mb"], 3.5);  // Sum of both aggregators.
+  EXPECT_EQ(json[4]["stages"], 12);      // The larger of the two.
   EXPECT_EQ(json[4]["slots"], nullptr);
   EXPECT_EQ(json[5]["refused"], "train=64 is not allowed; allowed: 1");
   EXPECT_EQ(json[5]["iteration_ms"], nullptr);
@@ -163,7 +163,7 @@ TEST(CompareReport, SmallComparisonRuns) {
   EXPECT_GT(*rows[9].retransmissions, 0);
 }
 
-// Three PFEs: what each has adds up, what each packet takes does not.
+// Three PFEs: totals add up, but figures per packet do not.
 TEST(CompareReport, AddsUpTotalsOfSeveralAggregators) {
   const CompareLists lists{.backends = {Backend::kTrioMl},
                            .models = {Model::kCustom},
@@ -207,7 +207,7 @@ TEST(CompareReport, ShowsMachineResourcesBesideTheTime) {
       {.name = "model.backward_ms", .text = "2", .where = ""},
       {.name = "straggler.typical_iteration_ms", .text = "20", .where = ""},
       {.name = "mitigation.timeout_ms", .text = "1", .where = ""},
-      // The whole tensor: a time-out frees no more than the pool.
+      // Room for the whole tensor, because a time-out frees at most the pool.
       {.name = "switchml.pool", .text = "4096", .where = ""},
       {.name = "iterations", .text = "4", .where = ""},
       {.name = "window", .text = "256", .where = ""},
@@ -230,7 +230,7 @@ TEST(CompareReport, ShowsMachineResourcesBesideTheTime) {
     EXPECT_TRUE(has(2, key)) << key;
     EXPECT_TRUE(has(3, key)) << key;
   }
-  // The time-out's price, and what it buys.
+  // The cost of the time-out, and its benefit.
   EXPECT_FALSE(has(0, "slots_given_up"));
   EXPECT_GT(json[1]["slots_given_up"], 0);
   EXPECT_GT(json[1]["sweeping_packets"], 0);
@@ -240,7 +240,7 @@ TEST(CompareReport, ShowsMachineResourcesBesideTheTime) {
   EXPECT_GT(*rows[1].missed_fraction, 0);
   EXPECT_EQ(*rows[0].degraded_fraction, 0);
   EXPECT_EQ(*rows[0].missed_fraction, 0);
-  EXPECT_EQ(*rows[3].missed_fraction, 0);  // Trio keeps results for who is late.
+  EXPECT_EQ(*rows[3].missed_fraction, 0);  // Trio keeps results for late workers.
 }
 
 }  // namespace

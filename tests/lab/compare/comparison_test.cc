@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Method: the cells of small lists by hand; what is refused, and where it is said.
+// Method: the cells of small lists by hand, then refusals and the places that they name.
 #include "lab/compare/comparison.h"
 
 #include <gmock/gmock.h>
@@ -72,14 +72,14 @@ TEST(Comparison, FirstBackEndIsTheBaselineUnlessNamed) {
 TEST(Comparison, UnsupportedBackEndStatesWhyAndOthersRun) {
   CompareLists lists = two_by_two();
   lists.backends = {Backend::kLive, Backend::kRing};
-  // The live engine's core takes neither trains nor elided payload: it gets neither …
+  // The live engine's core takes neither trains nor elided payload, so it gets neither …
   auto comparison = make_comparison(lists, {});
   ASSERT_TRUE(comparison);
   EXPECT_EQ(comparison->points.size(), 8U);
   EXPECT_EQ(comparison->cells[0].scenario.train, 1U);
   EXPECT_EQ(comparison->cells[0].scenario.payload, Payload::kReal);
   EXPECT_EQ(comparison->cells[1].scenario.train, 64U);
-  // … unless somebody insists.
+  // … unless a setting demands it.
   const std::vector<WrittenKey> settings{{.name = "train", .text = "4", .where = "--set"}};
   comparison = make_comparison(lists, settings);
   ASSERT_TRUE(comparison);

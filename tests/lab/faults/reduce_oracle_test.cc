@@ -99,7 +99,7 @@ TEST(ReduceOracle, RequiresReportsOfBadValuesOnly) {
   EXPECT_NE(oracle.check(given_to(0), any, outcome), "");
   outcome.status = Status::kNotFinite;
   EXPECT_EQ(oracle.check(given_to(0), any, outcome), "");
-  // Its block came without rank 1.
+  // Its block completed without rank 1.
   outcome.degraded = {{.element_first = 4, .element_count = 2, .sources = {1}}};
   EXPECT_NE(oracle.check(given_to(0), any, outcome), "");
   EXPECT_NE(make(false, ElementFormat::kFixedScale).check(given_to(0), any, outcome), "");

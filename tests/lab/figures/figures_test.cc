@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Method: every figure at its quick size from points to rows, with what is true of any model; then
-// rows from outcomes written by hand.
+// Method: every figure at its quick size, from points to rows, against properties that every model
+// has. Then rows from outcomes written by hand.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -16,7 +16,7 @@ using ::testing::HasSubstr;
 
 const FigureOptions kQuick{.seed = 3, .quick = true};
 
-/// The quick figure; empty if something failed.
+/// Returns the quick figure; empty if a step failed.
 FigureOutcome quick_outcome(const Figure& figure, const FigureOptions& options = kQuick) {
   const auto points = figure.points(options);
   EXPECT_TRUE(points) << points.error().text;
@@ -26,7 +26,7 @@ FigureOutcome quick_outcome(const Figure& figure, const FigureOptions& options =
   return ran ? figure.finish(options, *points, ran->outcomes()) : FigureOutcome();
 }
 
-/// The value of a series at x; NaN if there is none.
+/// Returns the value of a series at x, or NaN if it has none.
 double value_at(const FigureOutcome& outcome, const std::string& series, double x) {
   for (const FigureRow& row : outcome.rows) {
     if (row.series == series && row.x == x) return row.here;
@@ -34,7 +34,7 @@ double value_at(const FigureOutcome& outcome, const std::string& series, double 
   return std::numeric_limits<double>::quiet_NaN();
 }
 
-/// One setting; none if it is refused.
+/// Returns one setting, or none if it is refused.
 std::vector<Setting> settings_of(const char* key, const char* value) {
   const std::vector<WrittenKey> written{{.name = key, .text = value, .where = "--set"}};
   return read_settings(written).value_or(std::vector<Setting>());
@@ -107,7 +107,7 @@ TEST(Trio13, SpeedUpIsSwitchmlOverTrio) {
 TEST(Trio15, LatencyMatchesCalibrationAndGrows) {
   const FigureOutcome figure = quick_outcome(trio_15());
   ASSERT_EQ(figure.rows.size(), 10);
-  // What the model was calibrated with (Trio paper §6.3), within 10 %.
+  // The model's calibration points (Trio paper §6.3), within 10 %.
   EXPECT_NEAR(value_at(figure, "latency", 64), 30, 3);
   EXPECT_NEAR(value_at(figure, "latency", 1024), 200, 20);
   for (size_t i = 2; i < figure.rows.size(); i++) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Method: the shared sums by hand; rows from outcomes written by hand; then the quick figures
-// really run, against what the paper's text promises.
+// Method: the shared sums by hand, then rows from outcomes written by hand. Last, the quick figures
+// are run and compared with the paper's text.
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -84,7 +84,7 @@ TEST(Switchml3, GoodputIsNearTheMaximumForAnyWorkers) {
     for (const char* system : {"switchml-256", "switchml-64"}) {
       const std::string series = std::string(rate) + system;
       for (const double workers : {4.0, 8.0, 16.0}) {
-        // The quick tensor is short: a pool's start and end are 3 % of it at 100 Gbit/s.
+        // The quick tensor is short: filling and draining the pool takes 3 % of it at 100 Gbit/s.
         EXPECT_GT(value_at(figure, series + " of the most", workers), 0.94) << series;
         EXPECT_LE(value_at(figure, series + " of the most", workers), 1.0) << series;
       }
@@ -93,15 +93,15 @@ TEST(Switchml3, GoodputIsNearTheMaximumForAnyWorkers) {
   }
 }
 
-/// The longest time that a slot waits for time-outs, if links took no time: each worker's packet
-/// and each copy of the result are lost with `loss`, and a worker without its result asks again
-/// each millisecond.
+/// Returns the longest time that a slot waits for time-outs if links took no time. Each worker's
+/// packet and each copy of the result is lost with probability `loss`. A worker without its result
+/// retransmits every millisecond.
 double longest_waiting_ms(uint32_t slots, uint32_t packets, double loss, uint64_t seed) {
   constexpr uint32_t kWorkers = 8;
   tributary::testing::Prng prng(seed);
   double longest = 0;
   for (uint32_t slot = 0; slot < slots; slot++) {
-    std::array<double, kWorkers> sent_at{};  // Of a worker's packet, for the first time.
+    std::array<double, kWorkers> sent_at{};  // First transmission of each worker.
     for (uint32_t packet = slot; packet < packets; packet += slots) {
       std::array<double, kWorkers> asks_at = sent_at;
       double complete_at = 0;
@@ -114,7 +114,7 @@ double longest_waiting_ms(uint32_t slots, uint32_t packets, double loss, uint64_
           sent_at[worker] = complete_at;
           continue;
         }
-        // There and back.
+        // The packet and its result must both arrive.
         double at = sent_at[worker];
         do {
           at += 1;
@@ -129,7 +129,7 @@ double longest_waiting_ms(uint32_t slots, uint32_t packets, double loss, uint64_
 
 TEST(Switchml6, InflationEqualsTheTimeOutsOfTheSlots) {
   const FigureOutcome figure = quick_outcome(switchml_6());
-  constexpr uint32_t kElements = 1'000'000;  // Of the quick tensor.
+  constexpr uint32_t kElements = 1'000'000;  // Elements of the quick tensor.
   for (const auto& [system, elements] : {std::pair{"switchml-256", 256U}, {"switchml-64", 64U}}) {
     const auto value = [&](const char* of, double percent) {
       return value_at(figure, fmt::format("{} {}", system, of), percent);
@@ -143,8 +143,8 @@ TEST(Switchml6, InflationEqualsTheTimeOutsOfTheSlots) {
                                            percent / 100, seed));
       }
       std::sort(draws.begin(), draws.end());
-      // Slots wait side by side, and share the link meanwhile: no faster than the longer of the
-      // two, no slower than one after the other. Draws differ.
+      // Slots wait in parallel and share the link meanwhile. The time is at least the longer of the
+      // two and at most their sum. Draws differ.
       const double time = value("time", percent);
       EXPECT_GE(time, std::max(calm, draws.front())) << system << " " << percent;
       EXPECT_LE(time, calm + draws.back() + 0.5) << system << " " << percent;
@@ -166,7 +166,7 @@ TEST(Switchml7, CountsEveryPacketOnce) {
     if (row.series == "loss 1 %") lossy += row.here;
   }
   EXPECT_EQ(calm, 3907);   // 10^6 elements in packets of 256.
-  EXPECT_GT(lossy, 3907);  // And those sent again.
+  EXPECT_GT(lossy, 3907);  // Those, and the retransmissions.
   EXPECT_GT(value_at(figure, "loss 1 %: time", 1), value_at(figure, "loss 0 %: time", 0));
   EXPECT_EQ(figure.plots.at(0).series.size(), 3U);
 }

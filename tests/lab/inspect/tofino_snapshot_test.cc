@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Method: SwitchML's 64-element program between two workers; after one contribution and after both
-// the registers hold what Algorithm 3 says.
+// Method: SwitchML's 64-element program between two workers. After one contribution and after both,
+// the registers hold the values that Algorithm 3 gives.
 #include "lab/inspect/tofino_snapshot.h"
 
 #include <gtest/gtest.h>
@@ -28,7 +28,7 @@ class TofinoSnapshot : public ::testing::Test, private tofino::SwitchSink {
     }
     EXPECT_TRUE(device_.set_session(session));
   }
-  /// Worker `rank` sends values rank + 1, rank + 2, … for a slot of set 0.
+  /// Sends values rank + 1, rank + 2, … from worker `rank` for a slot of set 0.
   void contribute(uint32_t rank, uint16_t slot);
   [[nodiscard]] SnapshotTable table(const std::string& name, uint64_t slot, size_t rows_max = 100) {
     SnapshotWish wish;
@@ -40,7 +40,7 @@ class TofinoSnapshot : public ::testing::Test, private tofino::SwitchSink {
     EXPECT_NE(found, all.tables.end()) << name;
     return *found;
   }
-  /// The row of a register's set.
+  /// Returns the row of a register's set.
   [[nodiscard]] std::vector<std::string> reg(const std::string& name, uint64_t slot,
                                              const std::string& set) {
     for (const auto& row : table("registers", slot).rows) {
@@ -79,7 +79,7 @@ TEST_F(TofinoSnapshot, RegistersOfASlotFollowItsContributions) {
   EXPECT_EQ(slots.rows[0][0], "3");
   const auto column = std::find(slots.columns.begin(), slots.columns.end(), "bitmap");
   ASSERT_NE(column, slots.columns.end());
-  // Worker 0 in set 0, nobody in set 1.
+  // Worker 0 in set 0, no worker in set 1.
   EXPECT_EQ(slots.rows[0][static_cast<size_t>(column - slots.columns.begin())], "1/0");
   EXPECT_EQ(reg("bitmap", 3, "0")[5], "1");
   // Values i and i + 32 of a packet lie in the words of register i.
@@ -98,13 +98,13 @@ TEST_F(TofinoSnapshot, StagesMatchThePlacement) {
   const auto row = reg("bitmap", 0, "0");
   ASSERT_FALSE(row.empty());
   const auto values = reg("values0", 0, "0");
-  EXPECT_LT(std::stoi(row[1]), std::stoi(values[1]));  // The bitmap decides what happens to values.
+  EXPECT_LT(std::stoi(row[1]), std::stoi(values[1]));  // The bitmap decides how values change.
   EXPECT_LT(std::stoi(values[1]), 12);
 }
 
 TEST_F(TofinoSnapshot, ShowsCountersAndTraffic) {
   contribute(0, 3);
-  contribute(0, 99);  // Outside its pool.
+  contribute(0, 99);  // Outside the session's pool.
   const auto counters = table("counters", 3).rows;
   const auto outside = std::find_if(counters.begin(), counters.end(),
                                     [](const auto& row) { return row[0] == "slot_outside_pool"; });

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Method: messages that are written here byte by byte, and records of a shard with one job.
+// Method: messages written here byte by byte, and records of a shard with one job.
 #include "lab/inspect/trio_words.h"
 
 #include <gtest/gtest.h>
@@ -29,7 +29,7 @@ class TrioWordsTest : public ::testing::Test {
     config_.block_cnt_max = 16;
     EXPECT_TRUE(shard_.add_job(config_, session_, Instant()));
   }
-  /// The bytes of a message of job 1 without gradients' values.
+  /// Returns the bytes of a message of job 1, without the values of its gradients.
   [[nodiscard]] engine::TraceWord word_of(const Message& message) const {
     std::array<std::byte, wire::kControlMessageBytes> bytes{};
     const uint32_t head = wire::encode_message(message, bytes.data());
@@ -71,7 +71,7 @@ TEST_F(TrioWordsTest, NamesMessagesAndTheirFields) {
   const auto alive = word_of(message);
   EXPECT_EQ(alive.name, "keep-alive");
   EXPECT_EQ(value(alive, "job"), TraceValue(uint64_t{1}));
-  // Its block number 0 says nothing.
+  // Block number 0 has no meaning here.
   EXPECT_EQ(value(alive, "block"), TraceValue(std::string("absent")));
 }
 

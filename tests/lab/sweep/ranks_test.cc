@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Method: what launchers leave in the environment; processes that mpirun starts are in
-// tests/system.
+// Method: environments as launchers set them. tests/system tests processes that mpirun starts.
 #include "lab/sweep/ranks.h"
 
 #include <gtest/gtest.h>
@@ -27,7 +26,7 @@ TEST(Ranks, SingleProcessIsRankZeroOfOne) {
   EXPECT_EQ(ranks->rank(), 0);
   EXPECT_EQ(ranks->count(), 1);
   ranks->wait_for_all();
-  ranks->abandon(1);  // Nobody is waiting: nothing happens.
+  ranks->abandon(1);  // No process waits, so this has no effect.
 }
 
 }  // namespace

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Method: one result made by hand, with another number in every field that is looked at, as JSON
+// Method: one hand-made result with a different number in every field that the test checks, as JSON
 // and as text.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

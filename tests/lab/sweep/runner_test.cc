@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Method: points whose outcome is a function of their seed, so that every order and every
-// interruption can be compared byte for byte; then real runs.
+// Method: points whose outcome is a function of their seed, so that outcomes in any order and after
+// any interruption can be compared byte for byte. Then real runs.
 #include "lab/sweep/runner.h"
 
 #include <fmt/format.h>
@@ -18,7 +18,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-/// `count` points; each says in `runs` that it ran.
+/// Returns `count` points. Each increments `runs` when it runs.
 std::vector<Point> counted_points(uint32_t count, std::atomic<uint32_t>& runs) {
   std::vector<Point> points;
   for (uint32_t i = 0; i < count; i++) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Method: the parameter counts and multiply-adds that the networks are known for.
+// Method: the known parameter counts and multiply-adds of the networks.
 #include "lab/workload/dnn_shape.h"
 
 #include <gtest/gtest.h>

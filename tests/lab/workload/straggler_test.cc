@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Method: what each pattern promises, counted over many draws.
+// Method: the properties of each pattern, counted over many draws.
 #include "lab/workload/straggler.h"
 
 #include <gtest/gtest.h>
@@ -45,8 +45,8 @@ TEST(StragglerPattern, DelayPointHasAtMostOneSlowWorker) {
     ASSERT_LE(slow, 1U);
     delays += slow;
   }
-  // Half of the points delay, each of four workers as often as the others, 1.25 iterations in the
-  // mean. Bounds: five standard deviations.
+  // Half of the points delay, each of four workers equally often, by 1.25 iterations on average.
+  // Bounds: five standard deviations.
   EXPECT_NEAR(delays, kPoints / 2.0, 360);
   for (const uint32_t count : by_worker) EXPECT_NEAR(count, kPoints / 8.0, 240);
   EXPECT_NEAR(total_s / delays, 0.125, 0.0022);

@@ -13,7 +13,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-/// Records what each place serves.
+/// Records the calls for each place.
 class NotedPlaces final : public SessionPlaces {
  public:
   void begin(uint32_t place, const switchml::SessionConfig& session) override {
