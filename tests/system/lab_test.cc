@@ -98,9 +98,10 @@ TEST(Lab, RunRecordsScenarioAndResult) {
 
 TEST(Lab, RefusalsAreOneLineAndStatusTwo) {
   const std::string bad = written("bad.toml", "workers = 6\n[link]\nrate_gbps = 0\n");
+  const std::string no_lists = written("no_lists.toml", "workers = 6\n");
   const std::map<std::string, std::vector<std::string>> cases{
       {"bad.toml:3: link.rate_gbps=0 is out of range; allowed: ", {"lab", "run", bad}},
-      {"[sweep] is missing or empty", {"lab", "sweep", bad, "--set", "seed=2"}},
+      {"[sweep] is missing or empty", {"lab", "sweep", no_lists, "--set", "seed=2"}},
       {"unknown figure 'trio-17'", {"lab", "figure", "trio-17"}},
       {"--set: unknown key 'wrkers' (did you mean 'workers'?)",
        {"lab", "figure", "trio-15", "--set", "wrkers=3"}},
