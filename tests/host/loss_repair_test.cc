@@ -69,6 +69,7 @@ TEST_F(LossRepairTest, TimeoutsFollowTheResults) {
   result(0, at_ms(16));
   repair.begin(1);
   repair.on_contribution_sent(1, at_ms(16));
+  next = 2;
   EXPECT_THAT(probe(at_ms(47)), IsEmpty());
   EXPECT_THAT(probe(at_ms(48)), ElementsAre(1));  // 16 + twice 16.
 }
