@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
+#include <iterator>
 #include <utility>
 
 #include "base/toml_file.h"
@@ -77,22 +78,23 @@ bool is_key_of(const KeyTable& table, const WrittenKey& key) {
   return table.index_of(key.name) >= 0;
 }
 
+/// Removes the keys for which `is_taken` holds and returns them in order.
+template <class Predicate>
+std::vector<WrittenKey> take_if(std::vector<WrittenKey>& keys, Predicate is_taken) {
+  std::vector<WrittenKey> taken;
+  std::copy_if(keys.begin(), keys.end(), std::back_inserter(taken), is_taken);
+  std::erase_if(keys, is_taken);
+  return taken;
+}
+
 /// Removes the keys of `table` from `keys` and returns them.
 std::vector<WrittenKey> take_keys(const KeyTable& table, std::vector<WrittenKey>& keys) {
-  const auto rest = std::stable_partition(
-      keys.begin(), keys.end(), [&](const WrittenKey& key) { return !is_key_of(table, key); });
-  std::vector<WrittenKey> taken(rest, keys.end());
-  keys.erase(rest, keys.end());
-  return taken;
+  return take_if(keys, [&](const WrittenKey& key) { return is_key_of(table, key); });
 }
 
 /// Removes the keys that begin with `prefix` and returns them without it.
 std::vector<WrittenKey> take_prefixed(std::string_view prefix, std::vector<WrittenKey>& keys) {
-  const auto rest = std::stable_partition(keys.begin(), keys.end(), [&](const WrittenKey& key) {
-    return !key.name.starts_with(prefix);
-  });
-  std::vector<WrittenKey> taken(rest, keys.end());
-  keys.erase(rest, keys.end());
+  auto taken = take_if(keys, [&](const WrittenKey& key) { return key.name.starts_with(prefix); });
   for (WrittenKey& key : taken) key.name.erase(0, prefix.size());
   return taken;
 }
