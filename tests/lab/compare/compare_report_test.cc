@@ -180,7 +180,8 @@ TEST(CompareReport, AddsUpTotalsOfSeveralAggregators) {
   ASSERT_TRUE(ran) << ran.error().text;
   double memory_mb = 0;
   double instructions = 0;
-  for (const AggregatorResult& aggregator : ran->outcomes().at(0).result.aggregators) {
+  const auto outcomes = ran->outcomes();
+  for (const AggregatorResult& aggregator : outcomes.at(0).result.aggregators) {
     for (const AggregatorResult::Part& part : aggregator.parts) {
       if (part.kind == PartKind::kMemory) memory_mb += part.value;
       if (part.kind == PartKind::kInstructionsPerPacket) {
@@ -188,7 +189,7 @@ TEST(CompareReport, AddsUpTotalsOfSeveralAggregators) {
       }
     }
   }
-  const auto rows = compare_rows(*comparison, ran->outcomes());
+  const auto rows = compare_rows(*comparison, outcomes);
   const Json json = Json::parse(compare_json(*comparison, rows));
   EXPECT_GT(instructions, 0);
   EXPECT_NEAR(json[0]["memory_mb"].get<double>(), memory_mb, 1e-9 * memory_mb);
