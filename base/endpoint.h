@@ -4,7 +4,7 @@
 ///
 /// Shapes: 16 address bytes in network order. IPv4 is stored mapped (::ffff:a.b.c.d), so one type
 ///         and one comparison serve both families.
-/// Errors: parse() returns one line that says what is wrong. It does not look up host names; io/
+/// Errors: parse() returns one line that names the fault. It does not look up host names; io/
 ///         does.
 /// Tests:  tests/base/endpoint_test.cc
 #pragma once

@@ -53,7 +53,7 @@ struct EndReason {
 /// @param upstream  The aggregator has all its contributions and waits for an upper aggregator.
 [[nodiscard]] EndReason unknown_rank_missing(bool upstream, uint64_t position, Duration waited);
 [[nodiscard]] EndReason session_lost(const Endpoint& server);
-/// The aggregator does not keep the result of this position any more.
+/// The aggregator has discarded the result of this position.
 [[nodiscard]] EndReason past_cache(const CommunicatorConfig& config, uint64_t position);
 /// @param ranks  The ranks that left, as ranks_text() names them.
 [[nodiscard]] EndReason peer_left(const CommunicatorConfig& config, const std::string& ranks,

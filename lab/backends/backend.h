@@ -20,7 +20,7 @@
 
 namespace tributary::lab {
 
-/// What a back end makes a worker's protocol from.
+/// The inputs from which a back end makes a worker's protocol.
 struct WorkerSetup {
   uint32_t rank = 0;
   const host::CommunicatorConfig& communicator;  ///< Of this worker.
