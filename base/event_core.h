@@ -37,7 +37,7 @@ class EventTarget {
 };
 
 /// The queue cannot change a result: it is a calendar queue, or a binary heap as the reference.
-/// Events cannot be cancelled. A target ignores an event that it no longer needs; a number in the
+/// Events cannot be cancelled. A target ignores an obsolete event; a number in the
 /// argument tells its events apart.
 class EventCore {
  public:

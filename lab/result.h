@@ -50,7 +50,7 @@ struct WorkerResult {
   uint32_t iterations_skipped = 0;  ///< Completed without computation, to catch up.
   uint64_t contributions = 0;       ///< Blocks sent.
   uint64_t contributions_lost = 0;  ///< Blocks sent that completed without the worker.
-  uint64_t sums_missed = 0;         ///< Blocks whose sum the worker can no longer get.
+  uint64_t sums_missed = 0;         ///< Blocks whose sum has been discarded.
   uint64_t packets_sent = 0;
   uint64_t packets_received = 0;
   /// On its host's cable, with every header and gap. Includes a server on the same host.

@@ -7,7 +7,7 @@
 ///
 /// Model:   Communication overlaps the backward pass bucket by bucket, as in DDP. The backward pass
 ///          includes the optimiser. A sleep stops the training loop, not the network code. A worker
-///          that receives results of blocks it has not sent is late; CatchUp decides what it does.
+///          that receives results of blocks it has not sent is late; CatchUp selects its reaction.
 ///          Sums that a switch has discarded are skipped, as if copying parameters cost nothing.
 /// Errors:  A transfer that ends with an error ends the trainer; see failed() and dropped_out().
 /// Tests:   tests/lab/run_test.cc, tests/lab/straggling_run_test.cc

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The program `tributary-mutants`: the fault campaign over sources with planted bugs
-// (base/mutant.h), of which one is active. `tributary lab faults --mutants` runs it once for each
+// (base/mutant.h). One of them is active. `tributary lab faults --mutants` runs it once for each
 // mutant.
 //
 //   tributary-mutants MUTANT FIRST_SEED SEEDS

@@ -36,7 +36,7 @@ TEST_F(SessionTest, StartsWhenEverySourceHasJoined) {
     EXPECT_EQ(answer.reply, MessageType::kPending);
     EXPECT_EQ(answer.body.reason, Reason::kWaitingForPeers);
     EXPECT_EQ(answer.body.nonce, 100 + source);
-    EXPECT_EQ(answer.body.mask, first_sources(source + 1));  // Who has joined so far.
+    EXPECT_EQ(answer.body.mask, first_sources(source + 1));  // Sources that have joined.
     EXPECT_FALSE(answer.started);
     EXPECT_EQ(session_.number(), 0U);
   }
