@@ -55,6 +55,9 @@ namespace tributary {
   X(kOldBlocksKept, "a new session continues with the old session's blocks")                \
   X(kKeyForAnySource, "every source has the same key")                                      \
   X(kNonceIgnored, "a restarted worker is mistaken for its predecessor")                    \
+  X(kCookieUnchecked, "a join needs no cookie")                                             \
+  X(kSilenceUntold, "survivors of a killed rank are not told")                              \
+  X(kStartsUnconfirmed, "a session starts with joins of workers that may have ended")       \
   X(kStartsWithoutLast, "a session starts before the last source has joined")               \
   X(kWelcomeOnce, "a lost welcome is not repeated")                                         \
   X(kGoneStaysGone, "a member that left one session counts as gone in the next")            \

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "apps/trio_ml/app.h"
+#include "auth/keys.h"
 #include "base/assert.h"
 #include "base/clock.h"
 #include "bench/latency_ends.h"
@@ -36,7 +37,7 @@ class Aggregator {
   Aggregator(memory::SharedMemory memory, engine::Port& port, uint32_t gradients)
       : memory_(std::move(memory)),
         job_{.sources = 1, .block_cnt_max = kWindow, .block_grad_max = gradients},
-        session_(job_, 1),
+        session_(job_, auth::key_of_seed(1)),
         shard_(0, 1, port.local().port, memory_) {
     const auto added = shard_.add_job(job_, session_, monotonic_now());
     TRIB_ASSERT(added.has_value());

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "bench/replay_engine.h"
 
+#include "auth/keys.h"
 #include "base/assert.h"
 
 namespace tributary::bench {
@@ -30,7 +31,7 @@ ReplaySessions::ReplaySessions(const ReplayShape& shape) {
     config.block_cnt_max = shape.window;
     config.block_grad_max = shape.gradients;
     configs_.push_back(config);
-    sessions_.push_back(std::make_unique<trio_ml::Session>(config, job));
+    sessions_.push_back(std::make_unique<trio_ml::Session>(config, auth::key_of_seed(job)));
   }
 }
 

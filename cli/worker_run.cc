@@ -189,6 +189,19 @@ void fail_to_start(WorkerResult& result, std::string text) {
   result.error = std::move(text);
 }
 
+/// Returns the reaction to an interrupt before the job has started. Trio-ML's join ends with a
+/// good-bye, so that no session starts with this worker. SwitchML has none: the process ends.
+std::function<void()> reaction_while_joining(const WorkerOptions& options, WorkerResult result,
+                                             std::stop_source& join_stop) {
+  if (options.protocol == Protocol::kTrioMl) return [&join_stop] { join_stop.request_stop(); };
+  return [result = std::move(result)]() mutable {
+    result.interrupted = true;
+    result.status = kStatusInterrupted;
+    static_cast<void>(write_json(result));
+    std::_Exit(kExitInterrupted);
+  };
+}
+
 template <class T>
 void run_with(const WorkerOptions& options, WorkerInterrupt& interrupt, WorkerResult& result) {
   std::vector<T> input;
@@ -198,15 +211,17 @@ void run_with(const WorkerOptions& options, WorkerInterrupt& interrupt, WorkerRe
     input = std::move(*values);
   }
 
-  // join() cannot be cancelled, so an interrupt during it ends the process from here.
-  interrupt.set_reaction([result]() mutable {
+  std::stop_source join_stop;
+  interrupt.set_reaction(reaction_while_joining(options, result, join_stop));
+  WorkerOptions stoppable = options;
+  stoppable.session.join_stop = join_stop.get_token();
+  auto communicator = join_job(stoppable);
+  if (!communicator) {
+    if (!interrupt.requested()) return fail_to_start(result, communicator.error().text);
     result.interrupted = true;
     result.status = kStatusInterrupted;
-    static_cast<void>(write_json(result));
-    std::_Exit(kExitInterrupted);
-  });
-  auto communicator = join_job(options);
-  if (!communicator) return fail_to_start(result, communicator.error().text);
+    return;
+  }
   host::Communicator& joined = **communicator;
   interrupt.set_reaction([&joined] { joined.close(); });
 

@@ -150,6 +150,8 @@ bool Channel::receive_from(engine::PortQueue& from, Instant now) {
   const uint32_t count = from.receive(burst_);
   for (uint32_t i = 0; i < count; i++) {
     const engine::Packet& packet = burst_[i];
+    // Anybody can send to a multicast group.
+    if (!protocol_->hears(packet.source)) continue;
     protocol_->on_packet(
         {.from = packet.source, .stored = packet.bytes(), .size_bytes = packet.size}, now);
   }

@@ -8,9 +8,10 @@
 #include <condition_variable>
 #include <mutex>
 #include <optional>
-#include <random>
+#include <stop_token>
 #include <unordered_map>
 
+#include "auth/keys.h"
 #include "base/assert.h"
 #include "base/clock.h"
 #include "host/auto_terms.h"
@@ -22,11 +23,6 @@
 
 namespace tributary::host {
 namespace {
-
-uint32_t new_nonce() {
-  std::random_device device;
-  return device() | 1;
-}
 
 Result<void> check(const CommunicatorConfig& config) {
   if (!config.server.is_set()) return failure("server: no address given; allowed is HOST:PORT");
@@ -146,7 +142,15 @@ struct Communicator::Impl final : Channel::Owner {
     channels.push_back(std::make_unique<Channel>(std::move(protocol), std::move(port), *this));
     channels.back()->start();
     if (failure) channels.back()->fail(failure->status, failure->text);
+    if (leaving) channels.back()->leave();
     return {};
+  }
+
+  /// Ends all channels, and those that are added later.
+  void leave_all() {
+    const std::lock_guard lock(mutex);
+    leaving = true;
+    for (const auto& channel : channels) channel->leave();
   }
 
   /// Returns true if every channel has joined, or one has ended. A channel may show its end before
@@ -234,6 +238,7 @@ struct Communicator::Impl final : Channel::Owner {
   std::condition_variable changed;  ///< Parts are done, or a channel has joined or ended.
   std::unordered_map<uint64_t, Entry> entries;  ///< Node-based: parts do not move.
   uint64_t next_number = 0;
+  bool leaving = false;            ///< The caller has stopped the join.
   std::optional<Failure> failure;  ///< The first failure; it ends all channels.
   /// Complete before join() or drive() returns; only read after that.
   std::vector<std::unique_ptr<Channel>> channels;
@@ -263,6 +268,7 @@ Result<std::unique_ptr<Communicator>> Communicator::join(const CommunicatorConfi
   if (const auto checked = check(config); !checked) return tl::unexpected(checked.error());
   auto impl = std::make_unique<Impl>();
   impl->job_id = config.job_id;
+  const std::stop_callback stop(config.join_stop, [owner = impl.get()] { owner->leave_all(); });
   const Instant now = monotonic_now();  // The deadline counts for the join of all channels.
   CommunicatorConfig complete;
   Channel::Snapshot first;
@@ -272,8 +278,8 @@ Result<std::unique_ptr<Communicator>> Communicator::join(const CommunicatorConfi
     if (channel == 0) complete = with_terms(config, **port);
     const CommunicatorConfig own =
         channel == 0 ? complete : fitting(channel_config(complete, channel, first), **port);
-    const auto added = impl->add_channel(std::make_unique<WorkerProtocol>(own, new_nonce(), now),
-                                         *std::move(port));
+    const auto added = impl->add_channel(
+        std::make_unique<WorkerProtocol>(own, auth::random_u64(), now), *std::move(port));
     if (!added) return tl::unexpected(added.error());
     if (channel > 0) continue;
     // The first channel's welcome tells the number of channels.

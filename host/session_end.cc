@@ -75,9 +75,14 @@ Instant SessionEnd::deadline_of(Instant first_sent_at) const {
 
 std::optional<EndReason> SessionEnd::on_notice(const wire::Message& notice,
                                                std::optional<uint64_t> position,
+                                               std::optional<uint64_t> oldest,
                                                const SessionTerms& terms) const {
   const wire::ControlBody& body = notice.body;
   if (body.reason == Reason::kSessionLost) return session_lost(config_.server);
+  if (body.reason == Reason::kServerStopped) return aggregator_stopped(config_.server);
+  if (body.reason == Reason::kPeerSilent && oldest) {
+    return peer_silent(subject_of(body, terms.rank_base), *oldest);
+  }
   if (!position) return {};  // A late duplicate about a position that is done.
   switch (body.reason) {
     case Reason::kPastCache:

@@ -72,8 +72,10 @@ class SessionEnd {
   // --- Notices, and sums of another tensor ---
 
   /// @param position  The position in flight that the notice names, if it still waits.
+  /// @param oldest    The oldest position in flight, if there is one.
   [[nodiscard]] std::optional<EndReason> on_notice(const wire::Message& notice,
                                                    std::optional<uint64_t> position,
+                                                   std::optional<uint64_t> oldest,
                                                    const SessionTerms& terms) const;
   /// Handles a sum that was made without this rank, of another tensor than this rank's. One packet
   /// may have been damaged on its way, so the session ends if the answer to a later probe says the

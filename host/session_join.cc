@@ -18,22 +18,33 @@ constexpr Duration kJoinEvery = milliseconds(50);
 
 }  // namespace
 
-SessionJoin::SessionJoin(const CommunicatorConfig& config, uint32_t nonce, Instant now)
-    : config_(config), nonce_(nonce), started_at_(now), request_at_(now) {
+SessionJoin::SessionJoin(const CommunicatorConfig& config, uint64_t nonce, Instant now)
+    : config_(config), nonce_(nonce), started_at_(now), request_at_(now), period_at_(now) {
   TRIB_ASSERT(nonce != 0);
   terms_.gradients = config.gradients;
   terms_.channels = config.threads;
 }
 
 ControlBody SessionJoin::take_request(Instant now) {
-  request_at_ = now + kJoinEvery;
+  if (now >= period_at_) {
+    period_at_ = now + kJoinEvery;
+    hurries_ = 0;
+  }
+  request_at_ = period_at_;
   ControlBody body;
-  body.nonce = nonce_;
+  body.key = cookie_;
   body.sources = static_cast<uint16_t>(config_.world);
   body.window = config_.window;
   body.gradients_max = terms_.gradients;
   if (config_.threads > 1) body.channels = static_cast<uint8_t>(config_.threads);
   return body;
+}
+
+/// Makes a request due at once.
+void SessionJoin::hurry(Instant now) {
+  if (hurries_ == kHurriesMax) return;
+  hurries_++;
+  request_at_ = now;
 }
 
 SessionJoin::Reply SessionJoin::on_reply(const wire::Message& message, Instant now) {
@@ -42,14 +53,20 @@ SessionJoin::Reply SessionJoin::on_reply(const wire::Message& message, Instant n
     accept(message);
     return Reply::kWelcomed;
   }
+  if (message.extension.type == MessageType::kCookie) {
+    cookie_ = body.key;
+    hurry(now);
+    return Reply::kWaits;
+  }
   if (message.extension.type == MessageType::kPending) {
     pending_ = {body.reason, body.mask, body.sources, body.value};
+    if (body.reason == Reason::kConfirm) hurry(now);
     return Reply::kWaits;
   }
   if (body.reason == Reason::kTooManyGradients && config_.gradients_flexible && body.value > 0 &&
       body.value < terms_.gradients) {
     terms_.gradients = body.value;
-    request_at_ = now;
+    hurry(now);
     return Reply::kWaits;
   }
   return Reply::kRefused;
@@ -57,8 +74,8 @@ SessionJoin::Reply SessionJoin::on_reply(const wire::Message& message, Instant n
 
 void SessionJoin::accept(const wire::Message& welcome) {
   const ControlBody& body = welcome.body;
-  terms_.session = welcome.extension.session;
   terms_.key = body.key;
+  terms_.result_key = body.result_key;
   terms_.window = std::clamp(config_.window, 1U, std::max(body.window, 1U));
   terms_.gradients = std::min(terms_.gradients, std::max(body.gradients_max, 1U));
   terms_.channels = std::clamp<uint32_t>(body.channels, 1, config_.threads);
@@ -80,6 +97,8 @@ std::optional<EndReason> SessionJoin::check_deadline(Instant now) const {
       return rank_taken(config_);
     case Reason::kSessionRunning:
       return job_in_use(config_);
+    case Reason::kPlainClients:
+      return job_in_use_by_plain_clients(config_);
     default:
       return ranks_not_joined(
           config_, missing_ranks(pending_.joined, pending_.sources, pending_.rank_base), waited);

@@ -3,8 +3,9 @@
 /// The join of a worker: repeats its request until the aggregator welcomes or refuses it, and keeps
 /// the terms of the session.
 ///
-/// Model:   A request every 50 ms. kPending says that the aggregator waits for other ranks. The
-///          welcome sets the terms, each at most as large as the worker asked for.
+/// Model:   A request every 50 ms, and one at once if the aggregator sends a cookie or asks to
+///          confirm. kPending says that the aggregator waits for other ranks. The welcome sets the
+///          terms, each at most as large as the worker asked for.
 /// Threads: Owned by one thread.
 /// Errors:  An EndReason if the worker is refused, or if its deadline passes.
 /// Memory:  Refers to the configuration, which must live longer.
@@ -25,8 +26,8 @@ namespace tributary::host {
 
 /// The terms that worker and aggregator agreed on.
 struct SessionTerms {
-  uint32_t session = 0;
-  uint32_t key = 0;
+  uint64_t key = 0;              ///< In every message of this worker.
+  uint64_t result_key = 0;       ///< In every message of the aggregator; names the session.
   uint32_t gradients = 1;        ///< Elements of a block.
   uint32_t window = 1;           ///< Positions in flight, at most.
   uint32_t channels = 1;         ///< Sessions of each rank.
@@ -45,17 +46,17 @@ class SessionJoin {
   /// The first request is due at once.
   /// @param config  Must live longer than this object; its `source` must be set.
   /// @param nonce   Names this process in its requests; not 0.
-  SessionJoin(const CommunicatorConfig& config, uint32_t nonce, Instant now);
+  SessionJoin(const CommunicatorConfig& config, uint64_t nonce, Instant now);
 
   [[nodiscard]] bool joined() const { return joined_; }
   /// The terms. Before the welcome: no session, a window of 1, and the worker's own wishes.
   [[nodiscard]] const SessionTerms& terms() const { return terms_; }
 
   [[nodiscard]] bool request_due(Instant now) const { return !joined_ && now >= request_at_; }
-  /// Returns the body of a request. The next one is due 50 ms later.
+  /// Returns the body of a request. The next one is due 50 ms later, or when hurry() says.
   [[nodiscard]] wire::ControlBody take_request(Instant now);
 
-  /// Handles a kWelcome, kPending or kRefusal that names this worker's nonce. @pre !joined()
+  /// Handles a reply to a join that names this worker's nonce. @pre !joined()
   /// A refusal of too many gradients lowers them and asks again if the configuration allows that.
   Reply on_reply(const wire::Message& message, Instant now);
 
@@ -73,12 +74,20 @@ class SessionJoin {
     uint32_t rank_base = 0;
   };
 
+  /// Requests between two periodic ones, at most. Bounds the traffic if the aggregator answers
+  /// every request with another cookie.
+  static constexpr uint32_t kHurriesMax = 4;
+
   void accept(const wire::Message& welcome);
+  void hurry(Instant now);
 
   const CommunicatorConfig& config_;
-  const uint32_t nonce_;
+  const uint64_t nonce_;
   const Instant started_at_;
   Instant request_at_;
+  Instant period_at_;     ///< When the next periodic request is due.
+  uint32_t hurries_ = 0;  ///< Requests since the last periodic one.
+  uint64_t cookie_ = 0;   ///< Proves this worker's address; 0: none yet.
   Pending pending_;
   bool joined_ = false;
   SessionTerms terms_;

@@ -138,8 +138,8 @@ class TensorProtocol {
   [[nodiscard]] virtual Duration straggler_timeout() const { return Duration(); }
   /// Multicast group of the results; not set: unicast.
   [[nodiscard]] virtual const Endpoint& group() const { return kNobody; }
-  /// The session that it joined; 0: none yet, or the protocol has no sessions.
-  [[nodiscard]] virtual uint32_t session() const { return 0; }
+  /// Names the session that it joined; 0: none yet, or the protocol has no sessions.
+  [[nodiscard]] virtual uint64_t session() const { return 0; }
   /// The progress of this rank's stream and of the others'. Zeros if the others never continue
   /// without this rank.
   [[nodiscard]] virtual Progress progress() const { return {}; }
@@ -148,7 +148,8 @@ class TensorProtocol {
   static constexpr Endpoint kNobody{};
 };
 
-/// Makes the protocol of a new process. @param nonce Not 0; new for each process.
-using ProtocolFactory = std::function<std::unique_ptr<TensorProtocol>(uint32_t nonce, Instant now)>;
+/// Makes the protocol of a new process.
+/// @param nonce Not 0; new for each process. Live: of the kernel's entropy.
+using ProtocolFactory = std::function<std::unique_ptr<TensorProtocol>(uint64_t nonce, Instant now)>;
 
 }  // namespace tributary::host

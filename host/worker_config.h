@@ -10,6 +10,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <stop_token>
 
 #include "base/endpoint.h"
 #include "base/time.h"
@@ -38,6 +39,8 @@ struct CommunicatorConfig {
   /// job's `channels`). All ranks use the smallest value that any rank asks for. Each thread has a
   /// window of its own.
   uint32_t threads = 1;
+  /// Ends the join early, with a good-bye to the aggregator.
+  std::stop_token join_stop = {};
   Duration deadline = seconds(60);  ///< Longest wait for a peer, the aggregator, or the join.
   /// Repair losses. Switch it off only in experiments without loss repair: a block with a lost
   /// packet then ends at the deadline, or degraded like a straggler's.

@@ -51,6 +51,11 @@ std::string refusal_text(const CommunicatorConfig& config, uint32_t gradients,
     case Reason::kTooManyGradients:
       return fmt::format("job {} at {} takes at most {} gradients a packet, not {}", config.job_id,
                          server, refusal.value, gradients);
+    case Reason::kPlainClients:
+      return fmt::format("job {} at {} serves plain packets only (clients=plain)", config.job_id,
+                         server);
+    case Reason::kServerStopped:
+      return fmt::format("aggregator {} was stopped", server);
     default:
       return fmt::format("aggregator {} refuses rank {} of job {}", server, config.rank,
                          config.job_id);
@@ -81,6 +86,13 @@ EndReason job_in_use(const CommunicatorConfig& config) {
           fmt::format("job {} is still in use by another session", config.job_id)};
 }
 
+EndReason job_in_use_by_plain_clients(const CommunicatorConfig& config) {
+  return {Status::kPeerMissing,
+          fmt::format("clients without sessions are using job {} at {}; stop them, or give the job "
+                      "clients=sessions",
+                      config.job_id, config.server.to_string())};
+}
+
 EndReason ranks_not_joined(const CommunicatorConfig& config, const std::string& ranks,
                            Duration waited) {
   return {Status::kPeerMissing, fmt::format("rank {} has not joined job {} within {:.1f} s",
@@ -95,6 +107,17 @@ EndReason closed() { return {Status::kClosed, "the communicator was closed"}; }
 EndReason aggregator_silent(const Endpoint& server, Duration silent_for) {
   return {Status::kAggregatorGone, fmt::format("aggregator {} has not answered for {:.1f} s",
                                                server.to_string(), in_seconds(silent_for))};
+}
+
+EndReason aggregator_stopped(const Endpoint& server) {
+  return {Status::kAggregatorGone, fmt::format("aggregator {} was stopped", server.to_string())};
+}
+
+EndReason peer_silent(const std::string& ranks, uint64_t position) {
+  return {
+      Status::kPeerMissing,
+      fmt::format("{} has sent nothing to the aggregator for at least {:.1f} s (block {} waits)",
+                  ranks, in_seconds(wire::kSilentAfter), position)};
 }
 
 EndReason ranks_missing(const Endpoint& server, const std::string& ranks, uint64_t position,

@@ -52,6 +52,9 @@ struct EndReason {
 /// The worker does not know the missing rank.
 /// @param upstream  The aggregator has all its contributions and waits for an upper aggregator.
 [[nodiscard]] EndReason unknown_rank_missing(bool upstream, uint64_t position, Duration waited);
+[[nodiscard]] EndReason job_in_use_by_plain_clients(const CommunicatorConfig& config);
+[[nodiscard]] EndReason aggregator_stopped(const Endpoint& server);
+[[nodiscard]] EndReason peer_silent(const std::string& ranks, uint64_t position);
 [[nodiscard]] EndReason session_lost(const Endpoint& server);
 /// The aggregator has discarded the result of this position.
 [[nodiscard]] EndReason past_cache(const CommunicatorConfig& config, uint64_t position);

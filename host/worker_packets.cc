@@ -87,7 +87,6 @@ Outgoing WorkerProtocol::write_contribution(uint64_t position, std::span<std::by
                     .grad_cnt = static_cast<uint16_t>(contents.lane_count)};
   const wire::TensorTerms terms = terms_of(transfer);
   message.extension = {.format = terms.format,
-                       .session = session(),
                        .tensor_elements = terms.tensor_elements,
                        .scale_bits = terms.scale_bits,
                        .key = join_.terms().key};
@@ -139,15 +138,15 @@ Endpoint WorkerProtocol::server_for(uint32_t block_id) const {
 
 Outgoing WorkerProtocol::write_join(std::span<std::byte> out, Instant now) {
   Message message = control(MessageType::kJoin);
-  message.extension.session = nonce_;
+  message.extension.key = nonce_;
   message.body = join_.take_request(now);
   return write_control(message, out);
 }
 
 Outgoing WorkerProtocol::write_leave(std::span<std::byte> out, Instant now) {
   Message message = control(MessageType::kLeave);
-  // A worker that gives up its join has no session; the aggregator knows it by its nonce.
-  if (session() == 0) message.extension.session = nonce_;
+  // A worker that abandons its join has no key; the aggregator knows it by its nonce.
+  if (!join_.joined()) message.extension.key = nonce_;
   end_.on_good_bye_sent(now);
   return write_control(message, out);
 }
@@ -156,7 +155,7 @@ Message WorkerProtocol::control(MessageType type) const {
   Message message;
   message.header = {
       .job_id = config_.job_id, .extended = true, .src_id = static_cast<uint8_t>(*config_.source)};
-  message.extension = {.type = type, .session = session(), .key = join_.terms().key};
+  message.extension = {.type = type, .key = join_.terms().key};
   return message;
 }
 

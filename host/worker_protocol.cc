@@ -22,14 +22,9 @@ CommunicatorConfig with_source(CommunicatorConfig config) {
   return config;
 }
 
-bool is_join_reply(MessageType type) {
-  return type == MessageType::kWelcome || type == MessageType::kPending ||
-         type == MessageType::kRefusal;
-}
-
 }  // namespace
 
-WorkerProtocol::WorkerProtocol(const CommunicatorConfig& config, uint32_t nonce, Instant now)
+WorkerProtocol::WorkerProtocol(const CommunicatorConfig& config, uint64_t nonce, Instant now)
     : config_(with_source(config)),
       nonce_(nonce),
       join_(config_, nonce, now),
@@ -120,6 +115,7 @@ std::optional<Duration> WorkerProtocol::on_packet(std::span<const std::byte> pay
   counters_.packets_received++;
   repair_.on_heard(now);
   switch (message.extension.type) {
+    case MessageType::kCookie:
     case MessageType::kWelcome:
     case MessageType::kPending:
     case MessageType::kRefusal:
@@ -134,6 +130,9 @@ std::optional<Duration> WorkerProtocol::on_packet(std::span<const std::byte> pay
     case MessageType::kNotice:
       on_notice(message);
       break;
+    case MessageType::kReset:
+      end(session_lost(config_.server));
+      break;
     default:
       counters_.invalid_packets++;
   }
@@ -143,9 +142,15 @@ std::optional<Duration> WorkerProtocol::on_packet(std::span<const std::byte> pay
 bool WorkerProtocol::is_for_this_session(const Message& message) const {
   if (end_.ended()) return false;
   const MessageType type = message.extension.type;
-  if (is_join_reply(type)) return message.body.nonce == nonce_;
-  return join_.joined() && (message.extension.session == session() ||
-                            (TRIB_MUTANT(kForeignSessionResult) && type == MessageType::kResult));
+  const uint64_t key = message.extension.key;
+  if (is_join_reply(type)) return key == nonce_;
+  if (!join_.joined()) return false;
+  // A reset repeats the key of this worker's message, and names its source.
+  if (type == MessageType::kReset) {
+    return key == join_.terms().key && message.header.src_id == *config_.source;
+  }
+  return key == join_.terms().result_key ||
+         (TRIB_MUTANT(kForeignSessionResult) && type == MessageType::kResult);
 }
 
 void WorkerProtocol::on_join_reply(const Message& message, Instant now) {
@@ -267,7 +272,9 @@ void WorkerProtocol::on_have(const Message& message, Instant now) {
 void WorkerProtocol::on_notice(const Message& notice) {
   auto position = stream_.position_of(notice.header.block_id);
   if (position && stream_.is_done(*position)) position.reset();
-  end_if(end_.on_notice(notice, position, join_.terms()));
+  std::optional<uint64_t> oldest;
+  if (stream_.base() < stream_.next()) oldest = stream_.base();
+  end_if(end_.on_notice(notice, position, oldest, join_.terms()));
 }
 
 }  // namespace tributary::host

@@ -35,7 +35,7 @@ namespace tributary::host {
 class WorkerProtocol final : public TensorProtocol {
  public:
   /// Starts to join. @param nonce Not 0; new for each process.
-  WorkerProtocol(const CommunicatorConfig& config, uint32_t nonce, Instant now);
+  WorkerProtocol(const CommunicatorConfig& config, uint64_t nonce, Instant now);
 
   void submit(Transfer& transfer, Instant now) override;
   /// Ends the session. The good-byes are due until next_deadline() is never.
@@ -69,9 +69,9 @@ class WorkerProtocol final : public TensorProtocol {
     return join_.terms().straggler_timeout;
   }
   [[nodiscard]] const Endpoint& group() const override { return join_.terms().group; }
-  [[nodiscard]] uint32_t session() const override { return join_.terms().session; }
+  [[nodiscard]] uint64_t session() const override { return join_.terms().result_key; }
   [[nodiscard]] Progress progress() const override { return stream_.progress(); }
-  [[nodiscard]] uint32_t nonce() const { return nonce_; }
+  [[nodiscard]] uint64_t nonce() const { return nonce_; }
 
  private:
   /// An idle worker sends a keep-alive this often. The aggregator's kSilentAfter is longer than
@@ -103,7 +103,7 @@ class WorkerProtocol final : public TensorProtocol {
   [[nodiscard]] Endpoint server_for(uint32_t block_id) const;
 
   const CommunicatorConfig config_;  ///< `source` is set. The parts refer to it.
-  const uint32_t nonce_;
+  const uint64_t nonce_;
   SessionJoin join_;
   StreamWindow stream_;
   LossRepair repair_;

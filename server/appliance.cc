@@ -3,8 +3,7 @@
 
 #include <fmt/format.h>
 
-#include <random>
-
+#include "auth/keys.h"
 #include "base/clock.h"
 #include "io/frames/link_inspect.h"
 #include "io/udp/socket_address.h"
@@ -16,11 +15,6 @@ namespace {
 
 /// SRAM holds small, frequently used data; job memory is DRAM (Trio paper §2.3, DMEM in Figure 9).
 constexpr uint64_t kSramBytes = uint64_t{8} << 20;
-
-uint64_t random_seed() {
-  std::random_device device;
-  return uint64_t{device()} << 32 | device();
-}
 
 /// Merges one core's view of the job's sources into the totals. A source has an address if any core
 /// knows one. It counts as waited for only if every core waits for it.
@@ -147,7 +141,7 @@ Result<void> Appliance::add_jobs(uint32_t room_bytes) {
 
 Result<void> Appliance::add_job(const trio_ml::JobConfig& job) {
   if (const auto fits = check_room(job); !fits) return fits;
-  sessions_.push_back(std::make_unique<trio_ml::Session>(job, random_seed()));
+  sessions_.push_back(std::make_unique<trio_ml::Session>(job, auth::random_key()));
   for (auto& shard : shards_) {
     const auto added = shard->add_job(job, *sessions_.back(), started_at_);
     if (!added) return added;

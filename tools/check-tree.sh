@@ -11,6 +11,7 @@ set -euo pipefail
 # refused, so this table is the direction of the dependencies. ANY stands for every folder.
 allowed="
 base
+auth       base
 wire       base
 microcode  base wire
 memory     base microcode
@@ -19,11 +20,11 @@ engine     base wire microcode memory timers
 io         base wire engine/port.h engine/packet.h
 net        base wire
 tofino     base wire
-apps       base wire microcode memory timers engine/packet.h engine/live/live_core.h
-host       base wire microcode engine/port.h engine/packet.h io
-server     base wire microcode memory engine io apps
-lab        base wire microcode memory timers engine io net tofino apps host
-bench      base wire microcode memory timers engine io net tofino apps host lab
+apps       base auth wire microcode memory timers engine/packet.h engine/live/live_core.h
+host       base auth wire microcode engine/port.h engine/packet.h io
+server     base auth wire microcode memory engine io apps
+lab        base auth wire microcode memory timers engine io net tofino apps host
+bench      base auth wire microcode memory timers engine io net tofino apps host lab
 cli        ANY
 tests      ANY
 "

@@ -17,7 +17,7 @@ set -euo pipefail
 
 names=(core dev torch dpdk grpc race)
 declare -A groups=(
-  [core]="g++ cmake ninja-build libfmt-dev libexpected-dev libcli11-dev libtomlplusplus-dev
+  [core]="g++ cmake ninja-build pkgconf libsodium-dev libfmt-dev libexpected-dev libcli11-dev libtomlplusplus-dev
           nlohmann-json3-dev libcuckoo-dev libtbb-dev"
   [dev]="python3 libgtest-dev libgmock-dev libbenchmark-dev ccache clang-format clang-19 clang-tidy-19
          libclang-rt-19-dev"

@@ -11,22 +11,20 @@ namespace {
 constexpr uint32_t kExtFormat = 1;
 constexpr uint32_t kExtFlags = 2;
 constexpr uint32_t kExtExponent = 3;
-constexpr uint32_t kExtSession = 4;
-constexpr uint32_t kExtElements = 8;
-constexpr uint32_t kExtScale = 12;
-constexpr uint32_t kExtKey = 16;
-static_assert(kExtKey + 4 == kExtensionBytes);
+constexpr uint32_t kExtElements = 4;
+constexpr uint32_t kExtScale = 8;
+constexpr uint32_t kExtKey = 12;
+static_assert(kExtKey + 8 == kExtensionBytes);
 static_assert(TrioMlHeader::kBytes + kExtFlags == kFlagsByte);
 
 // Byte offsets inside a control body.
 constexpr uint32_t kBodySource = 1;
 constexpr uint32_t kBodySources = 2;
-constexpr uint32_t kBodyNonce = 4;
-constexpr uint32_t kBodyWindow = 8;
-constexpr uint32_t kBodyGradients = 12;
-constexpr uint32_t kBodyTimeout = 16;
-constexpr uint32_t kBodyValue = 20;
-constexpr uint32_t kBodyKey = 24;
+constexpr uint32_t kBodyWindow = 4;
+constexpr uint32_t kBodyGradients = 8;
+constexpr uint32_t kBodyTimeout = 12;
+constexpr uint32_t kBodyValue = 16;
+constexpr uint32_t kBodyKey = 20;
 constexpr uint32_t kBodyGroupPort = 28;
 constexpr uint32_t kBodyUpstream = 30;
 constexpr uint32_t kBodyChannels = 31;  // Low bits; the port bits from kPortBitsShift on.
@@ -34,6 +32,7 @@ constexpr uint32_t kPortBitsShift = 5;
 static_assert(kChannelsMax < 1U << kPortBitsShift);
 static_assert(kServerPortsMax == 1U << ((1U << (8 - kPortBitsShift)) - 1));
 constexpr uint32_t kBodyMask = 32;
+constexpr uint32_t kBodyResultKey = kBodyMask;  // A welcome has no mask.
 constexpr uint32_t kBodyGroup = 64;
 static_assert(kBodyGroup + 16 == kControlBodyBytes);
 // With Reason::kMismatch, in place of the group's address.
@@ -67,10 +66,9 @@ DecodeStatus decode_extension(const std::byte* from, ExtensionFields& fields) {
   fields.format = static_cast<ElementFormat>(format);
   fields.flags = byte_at(from, kExtFlags);
   fields.exponent = static_cast<int8_t>(byte_at(from, kExtExponent));
-  fields.session = load_be<uint32_t>(from + kExtSession);
   fields.tensor_elements = load_be<uint32_t>(from + kExtElements);
   fields.scale_bits = load_be<uint32_t>(from + kExtScale);
-  fields.key = load_be<uint32_t>(from + kExtKey);
+  fields.key = load_be<uint64_t>(from + kExtKey);
   return DecodeStatus::kOk;
 }
 
@@ -81,27 +79,29 @@ void encode_extension(const ExtensionFields& fields, std::byte* to) {
   to[kExtFormat] = static_cast<std::byte>(fields.format);
   to[kExtFlags] = static_cast<std::byte>(fields.flags);
   to[kExtExponent] = static_cast<std::byte>(fields.exponent);
-  store_be<uint32_t>(to + kExtSession, fields.session);
   store_be<uint32_t>(to + kExtElements, fields.tensor_elements);
   store_be<uint32_t>(to + kExtScale, fields.scale_bits);
-  store_be<uint32_t>(to + kExtKey, fields.key);
+  store_be<uint64_t>(to + kExtKey, fields.key);
 }
 
-void decode_body(const std::byte* from, ControlBody& body) {
+void decode_body(const std::byte* from, MessageType type, ControlBody& body) {
   body.reason = static_cast<Reason>(byte_at(from, 0));
   body.source = byte_at(from, kBodySource);
   body.sources = load_be<uint16_t>(from + kBodySources);
-  body.nonce = load_be<uint32_t>(from + kBodyNonce);
   body.window = load_be<uint32_t>(from + kBodyWindow);
   body.gradients_max = load_be<uint32_t>(from + kBodyGradients);
   body.timeout_us = load_be<uint32_t>(from + kBodyTimeout);
   body.value = load_be<uint32_t>(from + kBodyValue);
-  body.key = load_be<uint32_t>(from + kBodyKey);
+  body.key = load_be<uint64_t>(from + kBodyKey);
   body.group.port = load_be<uint16_t>(from + kBodyGroupPort);
   body.upstream = byte_at(from, kBodyUpstream) != 0;
   body.channels = byte_at(from, kBodyChannels) & ((1U << kPortBitsShift) - 1);
   body.port_bits = static_cast<uint8_t>(byte_at(from, kBodyChannels) >> kPortBitsShift);
-  load_mask(from + kBodyMask, body.mask);
+  if (type == MessageType::kWelcome) {
+    body.result_key = load_be<uint64_t>(from + kBodyResultKey);
+  } else {
+    load_mask(from + kBodyMask, body.mask);
+  }
   if (body.reason == Reason::kMismatch) {
     body.given = {.format = static_cast<ElementFormat>(byte_at(from, kBodyGivenFormat)),
                   .tensor_elements = load_be<uint32_t>(from + kBodyGivenElements),
@@ -111,21 +111,24 @@ void decode_body(const std::byte* from, ControlBody& body) {
   std::memcpy(body.group.address.data(), from + kBodyGroup, body.group.address.size());
 }
 
-void encode_body(const ControlBody& body, std::byte* to) {
+void encode_body(const ControlBody& body, MessageType type, std::byte* to) {
   std::memset(to, 0, kControlBodyBytes);
   to[0] = static_cast<std::byte>(body.reason);
   to[kBodySource] = static_cast<std::byte>(body.source);
   store_be<uint16_t>(to + kBodySources, body.sources);
-  store_be<uint32_t>(to + kBodyNonce, body.nonce);
   store_be<uint32_t>(to + kBodyWindow, body.window);
   store_be<uint32_t>(to + kBodyGradients, body.gradients_max);
   store_be<uint32_t>(to + kBodyTimeout, body.timeout_us);
   store_be<uint32_t>(to + kBodyValue, body.value);
-  store_be<uint32_t>(to + kBodyKey, body.key);
+  store_be<uint64_t>(to + kBodyKey, body.key);
   store_be<uint16_t>(to + kBodyGroupPort, body.group.port);
   to[kBodyUpstream] = static_cast<std::byte>(body.upstream);
   to[kBodyChannels] = static_cast<std::byte>(body.channels | body.port_bits << kPortBitsShift);
-  store_mask(body.mask, to + kBodyMask);
+  if (type == MessageType::kWelcome) {
+    store_be<uint64_t>(to + kBodyResultKey, body.result_key);
+  } else {
+    store_mask(body.mask, to + kBodyMask);
+  }
   if (body.reason == Reason::kMismatch) {
     to[kBodyGivenFormat] = static_cast<std::byte>(body.given.format);
     store_be<uint32_t>(to + kBodyGivenElements, body.given.tensor_elements);
@@ -161,7 +164,7 @@ DecodeStatus decode_message(std::span<const std::byte> head, uint32_t size_bytes
     load_mask(rest, message.mask);
     rest += kSourceMaskBytes;
   }
-  if (has_body(message.extension.type)) decode_body(rest, message.body);
+  if (has_body(message.extension.type)) decode_body(rest, message.extension.type, message.body);
   return status;
 }
 
@@ -174,7 +177,7 @@ uint32_t encode_message(const Message& message, std::byte* to) {
     rest += kSourceMaskBytes;
   }
   const uint32_t head_bytes = encoded_head_bytes(message.header, message.extension);
-  if (rest != to + head_bytes) encode_body(message.body, rest);
+  if (rest != to + head_bytes) encode_body(message.body, message.extension.type, rest);
   return head_bytes;
 }
 

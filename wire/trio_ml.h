@@ -16,6 +16,7 @@
 #include <span>
 
 #include "base/endpoint.h"
+#include "base/time.h"
 #include "wire/headers.h"
 
 namespace tributary::wire {
@@ -64,12 +65,21 @@ enum class MessageType : uint8_t {
   kNotice = 8,
   kLeave = 9,
   kKeepAlive = 10,
+  kCookie = 11,  ///< Reply to a join: the source must repeat it with this cookie.
+  kReset = 12,   ///< Reply: the key belongs to no member of a session that runs.
 };
-inline constexpr uint8_t kMessageTypeLast = 10;
+inline constexpr uint8_t kMessageTypeLast = 12;
 [[nodiscard]] constexpr bool is_control(MessageType type) { return type >= MessageType::kProbe; }
 /// Returns whether control messages of this type carry a body.
 [[nodiscard]] constexpr bool has_body(MessageType type) {
-  return type >= MessageType::kHave && type <= MessageType::kNotice;  // Includes kJoin.
+  // The range includes kJoin.
+  return (type >= MessageType::kHave && type <= MessageType::kNotice) ||
+         type == MessageType::kCookie;
+}
+/// Returns whether this is a reply to a join, which carries the join's nonce as its key.
+[[nodiscard]] constexpr bool is_join_reply(MessageType type) {
+  return type == MessageType::kCookie || type == MessageType::kWelcome ||
+         type == MessageType::kPending || type == MessageType::kRefusal;
 }
 
 /// The meaning of the gradients; all sources of a block must agree.
@@ -85,7 +95,7 @@ enum class Reason : uint8_t {
   kRankTaken = 5,         ///< Pending: another live worker has this rank.
   kSessionRunning = 6,    ///< Pending: the previous session has not ended.
   kWaitingForPeers = 7,   ///< Pending: the mask shows which ranks have joined.
-  kSessionLost = 8,       ///< Notice: this aggregator does not know the session.
+  kSessionLost = 8,       ///< Notice down a tree: the upper aggregator does not know the session.
   kPastCache = 9,         ///< Notice: the result cache has dropped that block's result.
   kPeerLeft = 10,         ///< Notice; source, mask: ranks that left while a block waits for them.
   kMismatch = 11,         ///< Notice; source, mask: their contribution differs from the block's.
@@ -94,10 +104,19 @@ enum class Reason : uint8_t {
   kWaitingForUpstream = 14,  ///< Pending: the upper aggregator has not started its session.
   kStaleGeneration = 15,     ///< Notice to a plain source; value: the newest generation seen.
   kFutureGeneration = 16,    ///< Notice to a plain source; value as above.
+  kConfirm = 17,             ///< Pending: all sources have joined; each must repeat its join once.
+  kPlainClients = 18,        ///< Pending: plain packets use the job. Refusal: it has no sessions.
+  kPeerSilent = 19,      ///< Notice; source, mask: ranks that have sent nothing for kSilentAfter.
+  kServerStopped = 20,   ///< Notice, refusal: the aggregator ends.
+  kAuthentication = 21,  ///< Refusal; value: the job's mode. The worker's mode or secret differs.
 };
-inline constexpr uint8_t kReasonLast = 16;
+inline constexpr uint8_t kReasonLast = 21;
 
-inline constexpr uint8_t kExtensionVersion = 1;
+/// A worker that sends nothing for this long is gone. Workers send a message every second. Assumed:
+/// the loss of three keep-alives in a row is not chance.
+inline constexpr Duration kSilentAfter = milliseconds(3500);
+
+inline constexpr uint8_t kExtensionVersion = 2;
 inline constexpr uint32_t kExtensionBytes = 20;
 inline constexpr uint32_t kSourceMaskBytes = 32;
 inline constexpr uint32_t kControlBodyBytes = 80;
@@ -136,24 +155,25 @@ struct ExtensionFields {
   ElementFormat format = ElementFormat::kInt32;
   uint8_t flags = 0;
   int8_t exponent = -128;        ///< For a block one window ahead; the largest wins. -128: none.
-  uint32_t session = 0;          ///< In a kJoin: the worker's nonce.
   uint32_t tensor_elements = 0;  ///< Length of the tensor modulo 2^32; sources must agree.
   uint32_t scale_bits = 0;  ///< IEEE 754 bits of the scale, with kScaleBitMean; sources must agree.
-  uint32_t key = 0;         ///< The sender's key from its kWelcome, or 0.
+  /// From a member: its own key. From the aggregator: the session's result key. In a join and in
+  /// the replies to it: the worker's nonce. In a kReset: the key of the message that it answers.
+  uint64_t key = 0;
 };
 
 struct ControlBody {
   Reason reason = Reason::kNone;
   uint8_t source = 0;
   uint16_t sources = 0;
-  uint32_t nonce = 0;
   uint32_t window = 0;
   uint32_t gradients_max = 0;
   uint32_t timeout_us = 0;  ///< Straggler timeout; 0: mitigation is off.
   uint32_t value = 0;       ///< The allowed value; its meaning depends on the reason.
-  uint32_t key = 0;
-  bool upstream = false;  ///< kHave: complete here, waiting for the upper aggregator.
-  uint8_t channels = 0;   ///< Sessions of a rank at once, in consecutive jobs; below 32. 0: one.
+  uint64_t key = 0;         ///< kWelcome: the receiver's key. kJoin, kCookie: the cookie.
+  uint64_t result_key = 0;  ///< kWelcome: the key in all messages of the aggregator.
+  bool upstream = false;    ///< kHave: complete here, waiting for the upper aggregator.
+  uint8_t channels = 0;     ///< Sessions of a rank at once, in consecutive jobs; below 32. 0: one.
   /// kWelcome: the aggregator has 2^port_bits UDP ports, up to kServerPortsMax; see owner_of().
   uint8_t port_bits = 0;
   SourceMask mask{};  ///< Join: ranks below an aggregator. Notice: the ranks that it concerns.

@@ -43,6 +43,13 @@ void scan_places(Job& job, uint32_t begin, uint32_t end, Instant now, IdlePlaces
 /// @return the number of missing sources.
 uint32_t note_missing(Job& job, const BlockRecord& block);
 
+/// Records that plain packets use the job, if blocks have been in progress since the last visit.
+inline void note_plain_clients(Job& job, Instant now) {
+  const uint64_t begun = job.record.block_total_cnt + job.record.block_curr_cnt;
+  if (job.adopted() == 0 && begun != job.blocks_begun) job.session.heard_plain(now);
+  job.blocks_begun = begun;
+}
+
 /// Runs a frequent timer thread: visits its slice of the places and ends idle blocks.
 template <microcode::Machine M>
 microcode::Thread age_blocks(M& m, Shard& shard, Job& job, timers::TimerSlice slice) {
@@ -90,15 +97,62 @@ microcode::Thread judge_sources(M& m, Shard& shard, Job& job) {
   co_return;
 }
 
+/// Tells the members which ranks have been silent for kSilentAfter, so that nobody waits for a
+/// process that has died. With mitigation nobody waits for them anyway.
+template <microcode::Machine M>
+void tell_silent_members(M& m, Shard& shard, Job& job) {
+  if (job.adopted() == 0 || job.config.mitigation || TRIB_MUTANT(kSilenceUntold)) return;
+  Message notice = control_message(job, {}, MessageType::kNotice);
+  notice.body.reason = Reason::kPeerSilent;
+  bool any = false;
+  for (uint32_t source = 0; source < job.config.sources; source++) {
+    if (job.session.has_left(source) || !job.session.is_gone(source, m.now())) continue;
+    const SourceMask ranks = job.session.ranks_of(source);
+    for (uint32_t i = 0; i < ranks.size(); i++) notice.body.mask[i] |= ranks[i];
+    notice.body.source = static_cast<uint8_t>(source);
+    any = true;
+  }
+  if (any) notify_all(m, shard, job, notice);
+}
+
 /// Ends the job's session when all its members are gone, and sends keep-alives to the upper
 /// aggregator. Runs on shard 0 only, like everything that changes a session.
 template <microcode::Machine M>
 microcode::Thread keep_session(M& m, Shard& shard, Job& job) {
   const Message good_bye = upstream_message(job, MessageType::kLeave);
   if (job.session.expire(m.now())) end_upstream(m, shard, job, good_bye);
+  job.adopt(job.session.number());
+  tell_silent_members(m, shard, job);
   // For the upper aggregator this aggregator is present when all its own members are.
-  if (job.session.upstream_number() != 0 && job.session.all_present_for(Duration(), m.now())) {
+  if (job.session.upstream_key() != 0 && job.session.all_present_for(Duration(), m.now())) {
     send_control(m, upstream_message(job, MessageType::kKeepAlive), job.config.upstream);
+  }
+  co_return;
+}
+
+/// Tells every member and every pending worker that the server ends. Runs on shard 0 only.
+template <microcode::Machine M>
+microcode::Thread say_good_bye(M& m, Shard& shard, Job& job) {
+  job.adopt(job.session.number());
+  Message message = control_message(job, {}, MessageType::kNotice);
+  message.body.reason = Reason::kServerStopped;
+  for (uint32_t source = 0; source < job.config.sources; source++) {
+    if (job.adopted() != 0 && !job.session.has_left(source)) {
+      message.extension.type = MessageType::kNotice;
+      message.extension.key = job.result_key();
+      send_control(m, message, job.session.address_of(source));
+      count(m, shard, Outcome::kNoticeSent);
+    }
+    const uint64_t nonce = job.session.pending_nonce(source, m.now());
+    if (nonce == 0) continue;
+    message.extension.type = MessageType::kRefusal;
+    message.extension.key = nonce;
+    message.header.src_id = static_cast<uint8_t>(source);
+    send_control(m, message, job.session.address_of(source));
+    count(m, shard, Outcome::kNoticeSent);
+  }
+  if (job.session.upstream_key() != 0) {
+    send_control(m, upstream_message(job, MessageType::kLeave), job.config.upstream);
   }
   co_return;
 }

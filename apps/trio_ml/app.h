@@ -33,6 +33,7 @@ class App {
     if (now < shard_.timers_due()) return;
     for (Job* job : shard_.jobs()) {
       job->aging.due(now, [&](const timers::TimerSlice& slice) {
+        note_plain_clients(*job, now);
         if (job->record.block_curr_cnt > 0) age_blocks(m, shard_, *job, slice);
       });
       job->straggling.due(now, [&](const timers::TimerSlice&) { judge_sources(m, shard_, *job); });
@@ -40,6 +41,12 @@ class App {
       job->housekeeping.due(now, [&](const timers::TimerSlice&) { keep_session(m, shard_, *job); });
     }
     shard_.note_timers();
+  }
+  /// Tells the members that the server ends. The engine calls it after the last burst.
+  template <microcode::Machine M>
+  void stop(M& m) {
+    if (shard_.index() != 0) return;
+    for (Job* job : shard_.jobs()) say_good_bye(m, shard_, *job);
   }
   [[nodiscard]] Instant next_due() const { return shard_.next_due(); }
 

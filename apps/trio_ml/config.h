@@ -24,6 +24,13 @@ inline constexpr uint32_t kBlockGradLimit = 4095;
 /// Limit on the results kept for each place of the window.
 inline constexpr uint32_t kHistoryLimit = 64;
 
+/// The clients that a job serves.
+enum class Clients : uint8_t {
+  kAny,       ///< Plain packets while no session runs; sessions while no plain packets come.
+  kPlain,     ///< Plain packets only: joins are refused.
+  kSessions,  ///< Sessions only: plain packets are refused.
+};
+
 struct JobConfig {
   uint8_t id = 1;
   uint32_t sources = 1;            ///< Direct senders: src_id 0 to sources - 1; at most 256.
@@ -46,6 +53,7 @@ struct JobConfig {
   /// Worker threads of a rank. Each thread has a channel: a separate job with the same settings,
   /// its own session and its own memory; see channel_of().
   uint32_t channels = 1;
+  Clients clients = Clients::kAny;
   bool pin = false;  ///< A source keeps its first address; others are refused.
   Endpoint group{};  ///< Multicast group for results; not set: unicast to every source.
 

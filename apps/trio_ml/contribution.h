@@ -41,13 +41,15 @@ void merge_ranks(const M& m, const Job& job, BlockRecord& block, const MessageHe
   if (header.src_id >= job.config.sources) return Outcome::kSourceOutsideJob;
   if (header.grad_cnt > job.config.block_grad_max) return Outcome::kTooManyGradients;
   if (!header.extended) {
-    if (job.adopted() != 0) return Outcome::kSessionRequired;
+    if (job.adopted() != 0 || job.config.clients == Clients::kSessions) {
+      return Outcome::kSessionRequired;
+    }
     if (header.grad_cnt == 0) return Outcome::kNoGradients;
     return kAccepted;
   }
   const wire::ExtensionFields& extension = message.extension;
   if (!TRIB_MUTANT(kNoMembershipCheck)) {
-    if (job.adopted() == 0 || extension.session != job.adopted()) return Outcome::kWrongSession;
+    if (job.adopted() == 0) return Outcome::kWrongSession;
     if (extension.key != job.key_of(header.src_id)) return Outcome::kWrongKey;
   }
   // The first blocks of a tensor may carry an exponent only.
@@ -336,20 +338,23 @@ class ContributionThread {
     const Endpoint& from = arrival_.source;
     switch (refusal.why) {
       case Outcome::kUnknownJob:
-        if (message_.extension.type == MessageType::kJoin) refuse_unknown_job(m_, message_, from);
+        if (message_.extension.type == MessageType::kJoin) {
+          refuse_unknown_job(m_, shard_, message_, arrival_);
+        }
         break;
       case Outcome::kWrongSession:
-        tell_session_lost(m_, shard_, *refusal.job, message_, from);
+      case Outcome::kWrongKey:
+        send_reset(m_, shard_, message_, arrival_);
         break;
       case Outcome::kPastCache:
         tell_past_cache(m_, shard_, *refusal.job, message_, from);
         break;
       case Outcome::kStaleGeneration:
         if (message_.header.extended) break;
-        tell_generation(m_, shard_, *refusal.job, message_, Reason::kStaleGeneration, from);
+        tell_generation(m_, shard_, *refusal.job, message_, Reason::kStaleGeneration, arrival_);
         break;
       case Outcome::kFutureGeneration:
-        tell_generation(m_, shard_, *refusal.job, message_, Reason::kFutureGeneration, from);
+        tell_generation(m_, shard_, *refusal.job, message_, Reason::kFutureGeneration, arrival_);
         break;
       case Outcome::kGradCntDiffers:
       case Outcome::kTensorDiffers:

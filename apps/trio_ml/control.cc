@@ -12,21 +12,14 @@ Message upstream_message(const Job& job, MessageType type) {
   message.header.extended = true;
   message.header.src_id = static_cast<uint8_t>(job.config.upstream_source);
   message.extension.type = type;
-  message.extension.session = job.session.upstream_number();
   message.extension.key = job.session.upstream_key();
   return message;
 }
 
 Message upstream_join(const Job& job) {
   Message message = upstream_message(job, MessageType::kJoin);
-  message.extension.session = job.session.upstream_nonce();
-  message.extension.key = 0;
-  message.body.sources = static_cast<uint16_t>(job.config.ranks());
-  message.body.nonce = job.session.upstream_nonce();
-  message.body.window = job.session.least_pending_window();
-  message.body.gradients_max = job.session.least_pending_gradients_max();
-  message.body.channels = job.session.least_pending_channels();
-  message.body.mask = job.session.ranks_below();
+  message.extension.key = job.session.upstream_nonce();
+  message.body = job.session.upstream_request();
   return message;
 }
 
@@ -46,8 +39,7 @@ Message mismatch_notice(const Job& job, const BlockRecord& block, const MessageH
 }
 
 bool is_member(const Job& job, const MessageHead& message) {
-  return job.adopted() != 0 && message.extension.session == job.adopted() &&
-         message.extension.key == job.key_of(message.header.src_id);
+  return job.adopted() != 0 && message.extension.key == job.key_of(message.header.src_id);
 }
 
 void take_record_from_above(const Job& job, const Message& message, BlockRecord& block) {

@@ -42,13 +42,12 @@ std::span<const std::byte> message_bytes(const M& m, const Arrival& arrival) {
 
 /// Refuses a join for a job that is not configured here, so that its worker need not wait.
 template <microcode::Machine M>
-void refuse_unknown_job(M& m, const MessageHead& join, const Endpoint& to) {
+void refuse_unknown_job(M& m, Shard& shard, const MessageHead& join, const Arrival& arrival) {
   Message reply;
   reply.header = join.header;
-  reply.extension.type = MessageType::kRefusal;
+  reply.extension = {.type = MessageType::kRefusal, .key = join.extension.key};
   reply.body.reason = Reason::kUnknownJob;
-  reply.body.nonce = join.extension.session;
-  send_control(m, reply, to);
+  send_to_stranger(m, shard, reply, arrival.size, arrival.source, Outcome::kNoticeSent);
 }
 
 /// Sends a notice to one source.
@@ -56,7 +55,6 @@ template <microcode::Machine M>
 void notify(M& m, Shard& shard, const Job& job, const MessageHead& about, Reason reason,
             const Endpoint& to) {
   Message notice = control_message(job, about, MessageType::kNotice);
-  notice.extension.session = about.extension.session;
   notice.body.reason = reason;
   send_control(m, notice, to);
   count(m, shard, Outcome::kNoticeSent);
@@ -81,11 +79,16 @@ void notify(M& m, Shard& shard, const Job& job, const MessageHead& about, Reason
   return kAccepted;
 }
 
-/// Tells the source of an extended message that its session is over.
+/// Tells the sender of an extended message that its key is no member's. The reply repeats the key,
+/// so that only a party that has seen the message can forge it.
 template <microcode::Machine M>
-void tell_session_lost(M& m, Shard& shard, const Job& job, const MessageHead& about,
-                       const Endpoint& to) {
-  if (about.header.extended) notify(m, shard, job, about, Reason::kSessionLost, to);
+void send_reset(M& m, Shard& shard, const MessageHead& about, const Arrival& arrival) {
+  if (!about.header.extended) return;
+  Message reset;
+  reset.header = about.header;
+  reset.header.grad_cnt = 0;
+  reset.extension = {.type = MessageType::kReset, .key = about.extension.key};
+  send_to_stranger(m, shard, reset, arrival.size, arrival.source, Outcome::kResetSent);
 }
 
 /// Tells the source of an extended message that the block's result is not kept.
@@ -101,13 +104,12 @@ void tell_past_cache(M& m, Shard& shard, const Job& job, const MessageHead& abou
 /// extension does not take the notice for a result.
 template <microcode::Machine M>
 void tell_generation(M& m, Shard& shard, const Job& job, const MessageHead& about, Reason reason,
-                     const Endpoint& to) {
+                     const Arrival& arrival) {
   Message notice = control_message(job, about, MessageType::kNotice);
   notice.header.grad_cnt = 0;
   notice.body.reason = reason;
   notice.body.value = job.window.gen_id_newest();
-  send_control(m, notice, to);
-  count(m, shard, Outcome::kNoticeSent);
+  send_to_stranger(m, shard, notice, arrival.size, arrival.source, Outcome::kNoticeSent);
 }
 
 /// Returns the notice about a contribution whose tensor differs from its block's: the ranks and
@@ -181,7 +183,7 @@ void note_contribution(M& m, Shard& shard, Job& job, uint32_t source, uint32_t o
 [[nodiscard]] Message upstream_join(const Job& job);
 /// Returns another control message for the upper aggregator, such as a leave or a keep-alive.
 [[nodiscard]] Message upstream_message(const Job& job, MessageType type);
-/// Tells whether a message carries the session and the key of its source.
+/// Tells whether a message carries the key of its source. @pre src_id is a source of the job.
 [[nodiscard]] bool is_member(const Job& job, const MessageHead& message);
 
 /// Sends every member its session number and key at the start of a session.
@@ -192,6 +194,7 @@ void welcome_all(M& m, Shard& shard, Job& job) {
   for (uint32_t source = 0; source < job.config.sources; source++) {
     Message welcome = control_message(job, {}, MessageType::kWelcome);
     welcome.header.src_id = static_cast<uint8_t>(source);
+    welcome.extension.key = job.session.nonce_of(source);
     welcome.body = job.session.welcome_body(source);
     send_control(m, welcome, job.session.address_of(source));
     count(m, shard, Outcome::kWelcome);
@@ -208,8 +211,35 @@ void end_upstream(M& m, Shard& shard, const Job& job, const Message& good_bye) {
 
 namespace detail {
 
+/// Asks every pending worker to repeat its join.
 template <microcode::Machine M>
-void serve_join(M& m, Shard& shard, Job& job, const Message& message, const Endpoint& from) {
+void ask_to_confirm(M& m, const Job& job, const Message& pending) {
+  for (uint32_t source = 0; source < job.config.sources; source++) {
+    if (source == pending.header.src_id) continue;  // Its join is the one being served.
+    Message question = pending;
+    question.header.src_id = static_cast<uint8_t>(source);
+    question.extension.key = job.session.pending_nonce(source, m.now());
+    if (question.extension.key == 0) continue;
+    send_control(m, question, job.session.address_of(source));
+  }
+}
+
+/// Serves a join. Without a good cookie the sender gets one, and the aggregator keeps no state.
+template <microcode::Machine M>
+void serve_join(M& m, Shard& shard, Job& job, const Message& message, const Arrival& arrival) {
+  const Endpoint& from = arrival.source;
+  const auth::CookieOwner owner{.address = from,
+                                .nonce = message.extension.key,
+                                .job_id = job.config.id,
+                                .source = message.header.src_id};
+  Message reply = control_message(job, message, MessageType::kCookie);
+  reply.extension.key = message.extension.key;  // The worker recognises the reply by its nonce.
+  if (!job.session.cookies().is_good(message.body.key, owner, m.now()) &&
+      !TRIB_MUTANT(kCookieUnchecked)) {
+    reply.body.key = job.session.cookies().bake(owner, m.now());
+    send_to_stranger(m, shard, reply, arrival.size, from, Outcome::kCookieSent);
+    return;
+  }
   count(m, shard, Outcome::kJoin);
   const Session::JoinAnswer answer = job.session.join(message, from, m.now());
   if (answer.join_upstream) send_control(m, upstream_join(job), job.config.upstream);
@@ -217,16 +247,33 @@ void serve_join(M& m, Shard& shard, Job& job, const Message& message, const Endp
     welcome_all(m, shard, job);
     return;
   }
-  Message reply = control_message(job, message, answer.reply);
+  reply.extension.type = answer.reply;
   reply.body = answer.body;
   send_control(m, reply, from);
   if (answer.reply == MessageType::kWelcome) count(m, shard, Outcome::kWelcome);
+  if (answer.confirm) ask_to_confirm(m, job, reply);
 }
 
 template <microcode::Machine M>
 void serve_leave(M& m, Shard& shard, Job& job, uint32_t source) {
   const Message good_bye = upstream_message(job, MessageType::kLeave);
   if (job.session.leave(source)) end_upstream(m, shard, job, good_bye);
+}
+
+/// Serves a message whose key is no member's. It may be the leave of a worker that has not received
+/// its welcome, and so has only its nonce.
+template <microcode::Machine M>
+void serve_stranger(M& m, Shard& shard, Job& job, const Message& message, const Arrival& arrival) {
+  const uint32_t source = message.header.src_id;
+  if (message.extension.type == MessageType::kLeave) {
+    const auto what = job.session.withdraw(source, message.extension.key);
+    if (what == Session::Withdrawal::kMember) serve_leave(m, shard, job, source);
+    if (what != Session::Withdrawal::kUnknown) return refuse(m, shard, Outcome::kLeave);
+    // Workers send a leave several times; the later ones may arrive after the session has ended.
+  } else {
+    send_reset(m, shard, message, arrival);
+  }
+  refuse(m, shard, job.adopted() == 0 ? Outcome::kWrongSession : Outcome::kWrongKey);
 }
 
 template <microcode::Machine M>
@@ -276,7 +323,7 @@ microcode::Subroutine<void, M> serve_control(M& m, Shard& shard, Job& job, const
     co_return;
   }
   if (type == MessageType::kJoin) {
-    detail::serve_join(m, shard, job, message, arrival.source);
+    detail::serve_join(m, shard, job, message, arrival);
     m.drop(static_cast<uint32_t>(Outcome::kJoin));
     co_return;
   }
@@ -284,24 +331,8 @@ microcode::Subroutine<void, M> serve_control(M& m, Shard& shard, Job& job, const
     refuse(m, shard, Outcome::kSourceOutsideJob);
     co_return;
   }
-  if (type == MessageType::kLeave && message.extension.key == 0) {
-    const auto what = job.session.withdraw(message.header.src_id, message.extension.session);
-    if (what == Session::Withdrawal::kMember) {
-      detail::serve_leave(m, shard, job, message.header.src_id);
-    }
-    refuse(m, shard,
-           what == Session::Withdrawal::kUnknown ? Outcome::kWrongSession : Outcome::kLeave);
-    co_return;
-  }
   if (!is_member(job, message)) {
-    if (job.adopted() != 0 && message.extension.session == job.adopted()) {
-      // The session runs, but a sender without the key gets no answer.
-      refuse(m, shard, Outcome::kWrongKey);
-      co_return;
-    }
-    // Workers send a leave several times; the later ones may arrive after the session has ended.
-    if (type != MessageType::kLeave) tell_session_lost(m, shard, job, message, arrival.source);
-    refuse(m, shard, Outcome::kWrongSession);
+    detail::serve_stranger(m, shard, job, message, arrival);
     co_return;
   }
   if (!job.locate(message.header.src_id, arrival.source)) {

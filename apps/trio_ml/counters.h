@@ -31,6 +31,9 @@ enum class Outcome : uint8_t {
   kSessionStarted,
   kSessionEnded,
   kNoticeSent,
+  kCookieSent,       ///< Answers to joins that did not prove their address.
+  kResetSent,        ///< Answers to messages with the key of no member.
+  kReplyWithheld,    ///< Replies to strangers beyond the budget, or larger than their packet.
   kBlockSuperseded,  ///< A newer block took the place of an abandoned one.
   kSourceTemporary,  ///< Times a source was missing from a block that aged out.
   kSourcePermanent,  ///< Times a source was declared a permanent straggler.
@@ -54,12 +57,12 @@ enum class Outcome : uint8_t {
   kTensorDiffers,     ///< Length, type or scale differs from the first contribution.
   kStaleGeneration,
   kFutureGeneration,
-  kPastCache,       ///< Older than the kept results.
-  kWindowExceeded,  ///< An older block in progress holds its place.
-  kForeignAddress,  ///< pin=on and not from the source's first address.
-  kWrongSession,
-  kSessionRequired,  ///< Plain Trio-ML packet for a job that has a session.
-  kWrongKey,
+  kPastCache,        ///< Older than the kept results.
+  kWindowExceeded,   ///< An older block in progress holds its place.
+  kForeignAddress,   ///< pin=on and not from the source's first address.
+  kWrongSession,     ///< A member's message for a job without a session.
+  kSessionRequired,  ///< Plain Trio-ML packet for a job that has a session, or only sessions.
+  kWrongKey,         ///< Not the key of its source in the running session.
   kNotExpectedHere,  ///< Only aggregators send this type, or only shard 0 serves it.
   kNoBuffer,         ///< All aggregation buffers are in use.
   kCount,

@@ -28,7 +28,7 @@ Message control_message(const Job& job, const MessageHead& about, MessageType ty
   message.header.job_id = job.config.id;
   message.header.extended = true;
   message.extension.type = type;
-  message.extension.session = job.session.number();
+  message.extension.key = job.result_key();
   message.body.source = about.header.src_id;
   return message;
 }
@@ -42,10 +42,9 @@ void build_extended_head(const Job& job, BlockRecord& block, bool upward) {
                        .format = block.format,
                        .flags = static_cast<uint8_t>(block.flags & wire::kFlagsMerged),
                        .exponent = block.exponent,
-                       .session = upward ? job.session.upstream_number() : job.adopted(),
                        .tensor_elements = block.tensor_elements,
                        .scale_bits = block.scale_bits,
-                       .key = upward ? job.session.upstream_key() : 0};
+                       .key = upward ? job.session.upstream_key() : job.result_key()};
   if (block.degraded || upward) message.extension.flags |= wire::kFlagSourceMask;
   const uint32_t head_bytes = encoded_head_bytes(message.header, message.extension);
   block.head_bytes = static_cast<uint16_t>(head_bytes);

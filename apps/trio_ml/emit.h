@@ -34,6 +34,20 @@ void send_control(M& m, const Message& message, const Endpoint& to) {
   m.send_small(std::span<const std::byte>(bytes.data(), size), to);
 }
 
+/// Sends a reply to a sender that is no member, unless it is larger than the sender's packet or the
+/// budget for such replies is spent. So nobody can use the aggregator to amplify traffic.
+template <microcode::Machine M>
+void send_to_stranger(M& m, Shard& shard, const Message& message, uint32_t packet_bytes,
+                      const Endpoint& to, Outcome sent) {
+  const uint32_t size = encoded_head_bytes(message.header, message.extension);
+  if (size > packet_bytes || !shard.may_answer_stranger(m.now())) {
+    count(m, shard, Outcome::kReplyWithheld);
+    return;
+  }
+  send_control(m, message, to);
+  count(m, shard, sent);
+}
+
 /// Returns the ranks in a block's sum: its sources shifted by rank_base, or the ranks that lower
 /// aggregators named.
 [[nodiscard]] SourceMask ranks_in(const Job& job, const BlockRecord& block);

@@ -16,7 +16,7 @@ constexpr Duration kAbandonScan = milliseconds(500);
 
 /// Period of session checks and of keep-alives to the upper aggregator, which expires a member
 /// after kSilentAfter without a message.
-constexpr Duration kHousekeepingPeriod = milliseconds(1000);
+constexpr Duration kHousekeepingPeriod = milliseconds(500);
 static_assert(kHousekeepingPeriod * 3 < kSilentAfter);
 
 /// Returns timers with a configuration that check() has accepted.
@@ -57,8 +57,10 @@ void Job::start_over(uint32_t session_number) {
   record.active_mask = record.src_mask;
   for (uint32_t source = 0; source < config.sources; source++) {
     sources[source] = SourceState{};
-    keys_[source] = session.key_of(source);
+    keys_[source] = session_number == 0 ? 0 : session.key_of(source, session_number);
   }
+  blocks_begun = record.block_total_cnt + record.block_curr_cnt;
+  result_key_ = session_number == 0 ? 0 : session.result_key(session_number);
   rebuild_destinations();
 }
 

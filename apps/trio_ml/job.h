@@ -43,6 +43,7 @@ class Job {
   timers::PeriodicTimers straggling;    ///< Infrequent: finds permanent stragglers (§5).
   timers::PeriodicTimers housekeeping;  ///< Ends dead sessions, sends keep-alives to the upstream.
   JobRecord record;
+  uint64_t blocks_begun = 0;           ///< Blocks begun by the frequent timer's last visit.
   std::vector<SourceState> sources;    ///< Shape [config.sources].
   std::vector<Endpoint> destinations;  ///< Of results: the known addresses, or the group.
 
@@ -52,8 +53,10 @@ class Job {
       start_over(session_number);
   }
   [[nodiscard]] uint32_t adopted() const { return adopted_; }
-  /// Returns the key of a source in the adopted session.
-  [[nodiscard]] uint32_t key_of(uint32_t source) const { return keys_[source]; }
+  /// Returns the key of a source in the adopted session. @pre A session is adopted.
+  [[nodiscard]] uint64_t key_of(uint32_t source) const { return keys_[source]; }
+  /// Returns the key in the aggregator's messages of the adopted session.
+  [[nodiscard]] uint64_t result_key() const { return result_key_; }
   /// Records the address that a source sends from.
   /// @return false if the source is pinned to another address.
   [[nodiscard]] bool locate(uint32_t source, const Endpoint& from) {
@@ -66,7 +69,8 @@ class Job {
   void rebuild_destinations();
 
   uint32_t adopted_ = 0;
-  std::vector<uint32_t> keys_;  ///< Shape [config.sources].
+  std::vector<uint64_t> keys_;  ///< Shape [config.sources].
+  uint64_t result_key_ = 0;
 };
 
 /// Excludes a block whose sum is final from the timers' scans. Without effect in a job that has an

@@ -5,7 +5,6 @@
 #include <bit>
 
 #include "base/mutant.h"
-#include "microcode/hash.h"
 #include "wire/receive_room.h"
 
 namespace tributary::trio_ml {
@@ -23,17 +22,27 @@ uint32_t least_wish(uint32_t a, uint32_t b) { return a == 0 || (b != 0 && b < a)
 
 }  // namespace
 
-Session::Session(const JobConfig& config, uint64_t nonce_seed)
-    : config_(config), secret_(Prng(nonce_seed).any_u64()), numbers_(nonce_seed ^ config.id) {
-  upstream_nonce_ = numbers_.any_u32() | 1;
+Session::Session(const JobConfig& config, const auth::Key256& root)
+    : config_(config), root_(root), cookies_(root) {
+  // Starts at a number of its own, so that a restarted server's sessions have other numbers.
+  sessions_started_ = static_cast<uint32_t>(auth::derive_u64(root, "first session", {}));
+  upstream_nonce_ = next_upstream_nonce();
 }
 
-uint32_t Session::key_of(uint32_t source) const {
-  const uint64_t hash = microcode::FieldHash(secret_)
-                            .include(number())
-                            .include(TRIB_MUTANT(kKeyForAnySource) ? 0 : source)
-                            .value();
-  return static_cast<uint32_t>(hash) | 1;
+uint64_t Session::key_of(uint32_t source, uint32_t number) const {
+  const std::array<uint64_t, 3> context{config_.id, number,
+                                        TRIB_MUTANT(kKeyForAnySource) ? 0 : source};
+  return auth::derive_u64(root_, "source key", context);
+}
+
+uint64_t Session::result_key(uint32_t number) const {
+  const std::array<uint64_t, 2> context{config_.id, number};
+  return auth::derive_u64(root_, "result key", context);
+}
+
+uint64_t Session::next_upstream_nonce() {
+  const std::array<uint64_t, 2> context{config_.id, ++upstream_joins_};
+  return auth::derive_u64(root_, "upstream nonce", context);
 }
 
 void Session::heard(uint32_t source, Instant now) {
@@ -98,7 +107,7 @@ bool Session::nobody_left(Instant now) const {
 
 bool Session::is_pending(uint32_t source, Instant now) const {
   const Member& member = members_[source];
-  return member.pending_nonce != 0 && now - member.pending_at <= kSilentAfter;
+  return member.pending_nonce != 0 && now - member.pending_at <= kJoinFreshFor;
 }
 
 bool Session::all_pending(Instant now) const {
@@ -107,6 +116,19 @@ bool Session::all_pending(Instant now) const {
     if (!is_pending(source, now)) return false;
   }
   return true;
+}
+
+bool Session::all_confirmed() const {
+  for (uint32_t source = 0; source < config_.sources; source++) {
+    if (!members_[source].confirmed && !TRIB_MUTANT(kStartsUnconfirmed)) return false;
+  }
+  return true;
+}
+
+bool Session::has_plain_clients(Instant now) const {
+  // Relaxed: see heard_plain().
+  const int64_t ticks = plain_ticks_.load(std::memory_order_relaxed);
+  return ticks != INT64_MIN && now.since_start().ticks() - ticks <= kSilentAfter.ticks();
 }
 
 Session::JoinAnswer Session::refusal(Reason reason, uint32_t value) const {
@@ -128,20 +150,14 @@ Session::JoinAnswer Session::pending(Reason reason, Instant now) const {
 }
 
 Session::JoinAnswer Session::join(const wire::Message& message, const Endpoint& from, Instant now) {
-  JoinAnswer answer = answer_join(message, from, now);
-  answer.body.nonce = message.extension.session;  // The worker recognises the answer by it.
-  return answer;
-}
-
-Session::JoinAnswer Session::answer_join(const wire::Message& message, const Endpoint& from,
-                                         Instant now) {
   const uint32_t source = message.header.src_id;
-  const uint32_t nonce = message.extension.session;
+  const uint64_t nonce = message.extension.key;
   const wire::ControlBody& wish = message.body;
   if (source >= config_.sources) return refusal(Reason::kSourceOutsideJob, config_.sources);
   if (wish.sources != 0 && wish.sources != config_.ranks()) {
     return refusal(Reason::kWrongWorld, config_.ranks());
   }
+  if (config_.clients == Clients::kPlain) return refusal(Reason::kPlainClients, 0);
   // A lower aggregator forwards its workers' request, and its welcome lowers the value for them.
   if (wish.gradients_max > config_.block_grad_max && !config_.sources_are_aggregators) {
     return refusal(Reason::kTooManyGradients, config_.block_grad_max);
@@ -160,8 +176,10 @@ Session::JoinAnswer Session::answer_join(const wire::Message& message, const End
   if (!running && member.pending_nonce != nonce && is_pending(source, now)) {
     return pending(Reason::kRankTaken, now);
   }
+  if (!running && has_plain_clients(now)) return pending(Reason::kPlainClients, now);
   if (running) left_[source].store(true, std::memory_order_relaxed);  // Replaced by this newcomer.
 
+  if (member.pending_nonce != nonce) confirming_ = false;
   member.pending_nonce = nonce;
   member.pending_at = now;
   member.pending_window = wish.window;
@@ -172,7 +190,26 @@ Session::JoinAnswer Session::answer_join(const wire::Message& message, const End
   }
   member.address = from;
   if (running && !expire(now)) return pending(Reason::kSessionRunning, now);
-  if (!all_pending(now)) return pending(Reason::kWaitingForPeers, now);
+  return start_or_wait(source, now);
+}
+
+/// Answers a pending source: starts the session if all sources are pending and confirmed.
+Session::JoinAnswer Session::start_or_wait(uint32_t source, Instant now) {
+  if (!all_pending(now)) {
+    confirming_ = false;
+    return pending(Reason::kWaitingForPeers, now);
+  }
+  const bool newly = !confirming_;
+  if (newly) {
+    for (Member& each : members_) each.confirmed = false;
+    confirming_ = true;
+  }
+  members_[source].confirmed = true;
+  if (!all_confirmed()) {
+    JoinAnswer answer = pending(Reason::kConfirm, now);
+    answer.confirm = newly;
+    return answer;
+  }
 
   if (config_.upstream.is_set()) {
     if (upstream_refusal_.reason != Reason::kNone && now - upstream_refused_at_ <= kSilentAfter) {
@@ -212,6 +249,20 @@ uint8_t Session::least_pending_channels() const {
   return least;
 }
 
+wire::ControlBody Session::upstream_request() const {
+  wire::ControlBody body;
+  body.sources = static_cast<uint16_t>(config_.ranks());
+  body.key = upstream_cookie_;
+  body.gradients_max = least_wish(config_.block_grad_max, least_pending_gradients_max());
+  const uint32_t room =
+      wire::window_in_room(config_.room_bytes, body.gradients_max, config_.sources);
+  body.window = least_wish(least_wish(config_.block_cnt_max, room), least_pending_window());
+  body.channels =
+      static_cast<uint8_t>(std::min<uint32_t>(config_.channels, least_pending_channels()));
+  body.mask = ranks_below();
+  return body;
+}
+
 void Session::start(Instant now) {
   agreed_window_ = least_pending_window();
   agreed_gradients_max_ = least_pending_gradients_max();
@@ -220,19 +271,21 @@ void Session::start(Instant now) {
     Member& member = members_[source];
     member.nonce = member.pending_nonce;
     member.pending_nonce = 0;
+    member.confirmed = false;
     if (!TRIB_MUTANT(kGoneStaysGone)) left_[source].store(false, std::memory_order_relaxed);
     first_heard_ticks_[source].store(kNotHeard, std::memory_order_relaxed);
     heard_ticks_[source].store(now.since_start().ticks(), std::memory_order_relaxed);
   }
+  confirming_ = false;
+  sessions_started_ = std::max(sessions_started_ + 1, 1U);
   // Release: a shard that sees the new number also sees the members above.
-  number_.store(std::max(numbers_.any_u32(), 1U), std::memory_order_release);
+  number_.store(sessions_started_, std::memory_order_release);
 }
 
 wire::ControlBody Session::welcome_body(uint32_t source) const {
   wire::ControlBody body;
   body.source = static_cast<uint8_t>(source);
   body.sources = static_cast<uint16_t>(config_.sources);
-  body.nonce = members_[source].nonce;
   body.gradients_max = least_wish(config_.block_grad_max,
                                   least_wish(upstream_gradients_max_, agreed_gradients_max_));
   const uint32_t room =
@@ -246,15 +299,17 @@ wire::ControlBody Session::welcome_body(uint32_t source) const {
       static_cast<uint8_t>(std::min({config_.channels, agreed_channels_, upstream_channels_}));
   body.port_bits = static_cast<uint8_t>(std::countr_zero(config_.ports));
   body.value = config_.rank_base;
-  body.key = key_of(source);
+  body.key = key_of(source, number());
+  body.result_key = result_key(number());
   body.group = config_.group;
   return body;
 }
 
-Session::Withdrawal Session::withdraw(uint32_t source, uint32_t nonce) {
+Session::Withdrawal Session::withdraw(uint32_t source, uint64_t nonce) {
   Member& member = members_[source];
   if (nonce != 0 && member.pending_nonce == nonce) {
     member.pending_nonce = 0;
+    confirming_ = false;
     return Withdrawal::kPending;
   }
   // It was welcomed, but the welcome was lost.
@@ -278,19 +333,20 @@ bool Session::expire(Instant now) {
 
 void Session::end() {
   number_.store(0, std::memory_order_release);
-  upstream_number_.store(0, std::memory_order_release);
-  upstream_nonce_ = numbers_.any_u32() | 1;
+  upstream_key_.store(0, std::memory_order_release);
+  upstream_nonce_ = next_upstream_nonce();
+  upstream_cookie_ = 0;
 }
 
 bool Session::upstream_welcome(const wire::Message& message, Instant now) {
   upstream_refusal_ = {};
-  if (number() != 0 || message.body.nonce != upstream_nonce_ || !all_pending(now)) return false;
+  if (number() != 0 || message.extension.key != upstream_nonce_ || !all_pending(now)) return false;
   upstream_window_ = message.body.window;
   upstream_gradients_max_ = message.body.gradients_max;
   upstream_channels_ = message.body.channels;
-  upstream_key_.store(message.body.key, std::memory_order_relaxed);
-  // Release: a shard that reads the number also reads the key.
-  upstream_number_.store(message.extension.session, std::memory_order_release);
+  upstream_result_key_.store(message.body.result_key, std::memory_order_relaxed);
+  // Release: a shard that reads this key also reads the other one.
+  upstream_key_.store(message.body.key, std::memory_order_release);
   start(now);
   return true;
 }

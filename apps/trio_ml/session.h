@@ -2,10 +2,10 @@
 /// @file
 /// The session of a job: one run of the job by one set of worker processes.
 ///
-/// Model:   A session starts when every source has joined, and ends when every member has left or
-///          fallen silent. Contributions name their session; those of another session are refused.
-///          Without a session a job takes plain Trio-ML packets (Trio paper Figure 8). A restarted
-///          worker has a new nonce, so it is never mistaken for its predecessor.
+/// Model:   A session starts when every source has joined and has then confirmed its join, so that
+///          none starts with a process that has died. It ends when every member has left or fallen
+///          silent. Every message carries a key of its session (docs/security.md). Without a
+///          session a job takes plain Trio-ML packets (Trio paper Figure 8).
 /// Threads: Shard 0 alone serves the messages. Other shards read the session number and the
 ///          members' state, and write the time of a source's last message; these are atomic.
 /// Errors:  A message that cannot be served is answered with its Reason.
@@ -18,14 +18,16 @@
 
 #include "apps/trio_ml/config.h"
 #include "apps/trio_ml/records.h"
-#include "base/prng.h"
+#include "auth/cookie.h"
+#include "auth/keys.h"
 #include "wire/trio_ml.h"
 
 namespace tributary::trio_ml {
 
-/// A worker that sends nothing for this long is gone. Workers send a message every second. Assumed:
-/// the loss of three keep-alives in a row is not chance.
-inline constexpr Duration kSilentAfter = milliseconds(3500);
+using wire::kSilentAfter;
+/// A join that is not repeated for this long has ended. Workers repeat it every 50 ms. Assumed: the
+/// loss of ten in a row is not chance.
+inline constexpr Duration kJoinFreshFor = milliseconds(500);
 /// Shortest time between two writes of a source's last-heard time, so that cores do not contend for
 /// its cache line.
 inline constexpr Duration kHeardEvery = milliseconds(100);
@@ -34,15 +36,19 @@ inline constexpr Duration kUpstreamJoinEvery = milliseconds(50);
 
 class Session {
  public:
-  /// @param nonce_seed Makes session numbers; must differ between two starts of a server.
-  Session(const JobConfig& config, uint64_t nonce_seed);
+  /// @param root All keys of the job's sessions derive from it. Live: auth::random_key(), new for
+  ///             each start of a server.
+  Session(const JobConfig& config, const auth::Key256& root);
 
   // --- Any shard ---
 
-  /// Returns the number of the running session; 0: none, and the job takes plain packets.
+  /// Returns the number of the running session; 0: none, and the job takes plain packets. Counts
+  /// the job's sessions; it never leaves the server.
   [[nodiscard]] uint32_t number() const { return number_.load(std::memory_order_acquire); }
-  /// Returns the key that `source` must put into each message of the running session.
-  [[nodiscard]] uint32_t key_of(uint32_t source) const;
+  /// Returns the key that `source` must put into each message of session `number`.
+  [[nodiscard]] uint64_t key_of(uint32_t source, uint32_t number) const;
+  /// Returns the key in each message of the aggregator in session `number`.
+  [[nodiscard]] uint64_t result_key(uint32_t number) const;
   /// Records that the source sent a message.
   void heard(uint32_t source, Instant now);
   /// Tells whether the member has left, or a new worker has replaced it.
@@ -57,13 +63,18 @@ class Session {
   [[nodiscard]] bool all_present_for(Duration length, Instant now) const;
   /// Returns the ranks of a source: one, or all ranks below a lower aggregator.
   [[nodiscard]] SourceMask ranks_of(uint32_t source) const;
-  /// Returns this aggregator's session at the upper one; 0: none.
-  [[nodiscard]] uint32_t upstream_number() const {
-    return upstream_number_.load(std::memory_order_acquire);
+  /// Returns this aggregator's key in its session at the upper one; 0: there is none.
+  [[nodiscard]] uint64_t upstream_key() const {
+    return upstream_key_.load(std::memory_order_acquire);
   }
-  /// Returns this aggregator's key in that session; 0: none.
-  [[nodiscard]] uint32_t upstream_key() const {
-    return upstream_key_.load(std::memory_order_relaxed);
+  /// Returns the key in the upper aggregator's messages of that session.
+  [[nodiscard]] uint64_t upstream_result_key() const {
+    return upstream_result_key_.load(std::memory_order_relaxed);
+  }
+  /// Records that plain packets use the job.
+  void heard_plain(Instant now) {
+    // Relaxed: a rough time that is compared with seconds.
+    plain_ticks_.store(now.since_start().ticks(), std::memory_order_relaxed);
   }
 
   // --- Shard 0 only ---
@@ -73,12 +84,15 @@ class Session {
     wire::MessageType reply = wire::MessageType::kPending;
     wire::ControlBody body;
     bool started = false;        ///< A session has started: welcome every member.
+    bool confirm = false;        ///< Ask every pending worker to repeat its join.
     bool join_upstream = false;  ///< Send upstream_join() to the upper aggregator.
   };
-  /// Serves a join.
+  /// Serves a join whose cookie is good.
   [[nodiscard]] JoinAnswer join(const wire::Message& message, const Endpoint& from, Instant now);
   /// Returns the body and the destination of the welcome for member `source`.
   [[nodiscard]] wire::ControlBody welcome_body(uint32_t source) const;
+  /// Returns the nonce with which a member joined.
+  [[nodiscard]] uint64_t nonce_of(uint32_t source) const { return members_[source].nonce; }
   [[nodiscard]] const Endpoint& address_of(uint32_t source) const {
     return members_[source].address;
   }
@@ -87,21 +101,28 @@ class Session {
   /// The state of a worker that withdraws its join, found by its nonce.
   enum class Withdrawal : uint8_t { kUnknown, kPending, kMember };
   /// Cancels a pending join. For kMember the caller must call leave().
-  Withdrawal withdraw(uint32_t source, uint32_t nonce);
+  Withdrawal withdraw(uint32_t source, uint64_t nonce);
   /// Ends the session if all members are gone. @return whether it did.
   bool expire(Instant now);
   /// Ends the session at once, because the upper aggregator has lost it.
   void end();
 
-  /// Return the smallest value that a pending worker requests; 0: none requests one.
-  [[nodiscard]] uint32_t least_pending_window() const;
-  [[nodiscard]] uint32_t least_pending_gradients_max() const;
-  [[nodiscard]] uint8_t least_pending_channels() const;
+  /// Returns the terms to ask the upper aggregator for: the minimum of this job's limits and of the
+  /// pending workers' requests.
+  [[nodiscard]] wire::ControlBody upstream_request() const;
+  /// Tells whether a worker waits for a session, and returns its nonce; 0: none waits.
+  [[nodiscard]] uint64_t pending_nonce(uint32_t source, Instant now) const {
+    return is_pending(source, now) ? members_[source].pending_nonce : 0;
+  }
+  /// Returns the cookies of this job's joins.
+  [[nodiscard]] const auth::CookieJar& cookies() const { return cookies_; }
   /// Returns all ranks below this aggregator. @pre All sources have sent a join.
   [[nodiscard]] SourceMask ranks_below() const;
 
   /// Returns the nonce of this aggregator's join to the upper one.
-  [[nodiscard]] uint32_t upstream_nonce() const { return upstream_nonce_; }
+  [[nodiscard]] uint64_t upstream_nonce() const { return upstream_nonce_; }
+  /// Takes the cookie for this aggregator's join.
+  void upstream_cookie(uint64_t cookie) { upstream_cookie_ = cookie; }
   /// Takes the upper aggregator's welcome and starts the session here. @return whether it did.
   bool upstream_welcome(const wire::Message& message, Instant now);
   /// Takes the upper aggregator's refusal. Joins are refused for the same reason for kSilentAfter;
@@ -113,9 +134,10 @@ class Session {
 
  private:
   struct Member {
-    uint32_t nonce = 0;                  ///< The running session's worker.
-    uint32_t pending_nonce = 0;          ///< The worker that waits for the next session; 0: none.
+    uint64_t nonce = 0;                  ///< The running session's worker.
+    uint64_t pending_nonce = 0;          ///< The worker that waits for the next session; 0: none.
     Instant pending_at;                  ///< Time of its last join.
+    bool confirmed = false;              ///< It has joined since all sources were pending.
     uint32_t pending_window = 0;         ///< Requested; 0: no limit.
     uint32_t pending_gradients_max = 0;  ///< Requested; 0: no limit.
     uint8_t pending_channels = 0;        ///< Requested; 0: one.
@@ -128,16 +150,24 @@ class Session {
   [[nodiscard]] JoinAnswer pending(wire::Reason reason, Instant now) const;
   [[nodiscard]] bool is_pending(uint32_t source, Instant now) const;
   [[nodiscard]] bool all_pending(Instant now) const;
+  [[nodiscard]] bool all_confirmed() const;
   [[nodiscard]] bool nobody_left(Instant now) const;
+  [[nodiscard]] bool has_plain_clients(Instant now) const;
+  [[nodiscard]] JoinAnswer start_or_wait(uint32_t source, Instant now);
+  [[nodiscard]] uint32_t least_pending_window() const;
+  [[nodiscard]] uint32_t least_pending_gradients_max() const;
+  [[nodiscard]] uint8_t least_pending_channels() const;
+  [[nodiscard]] uint64_t next_upstream_nonce();
   void start(Instant now);
 
   const JobConfig config_;
-  const uint64_t secret_;
-  Prng numbers_;
+  const auth::Key256 root_;
+  const auth::CookieJar cookies_;
 
   std::atomic<uint32_t> number_{0};
-  std::atomic<uint32_t> upstream_number_{0};
-  std::atomic<uint32_t> upstream_key_{0};
+  std::atomic<uint64_t> upstream_key_{0};
+  std::atomic<uint64_t> upstream_result_key_{0};
+  std::atomic<int64_t> plain_ticks_{INT64_MIN};  ///< Time of the last plain traffic.
   std::array<std::atomic<int64_t>, wire::kSourcesMax> heard_ticks_{};
   std::array<std::atomic<bool>, wire::kSourcesMax> left_{};
   /// Time of a member's first message; kNotHeard before it.
@@ -151,7 +181,11 @@ class Session {
   uint32_t agreed_window_ = 0;
   uint32_t agreed_gradients_max_ = 0;
   uint32_t agreed_channels_ = 1;
-  uint32_t upstream_nonce_ = 0;
+  uint32_t sessions_started_ = 0;
+  bool confirming_ = false;      ///< All sources are pending; each must repeat its join.
+  uint32_t upstream_joins_ = 0;  ///< Numbers the nonces of this aggregator's joins.
+  uint64_t upstream_nonce_ = 0;
+  uint64_t upstream_cookie_ = 0;
   uint32_t upstream_window_ = 0;  ///< The upper aggregator's limit; 0: none known.
   uint32_t upstream_gradients_max_ = 0;
   uint32_t upstream_channels_ = wire::kChannelsMax;  ///< The upper aggregator's limit.

@@ -20,6 +20,7 @@
 #include "apps/trio_ml/config.h"
 #include "apps/trio_ml/counters.h"
 #include "apps/trio_ml/job.h"
+#include "apps/trio_ml/reply_budget.h"
 #include "apps/trio_ml/session.h"
 #include "memory/shared_memory.h"
 
@@ -46,6 +47,9 @@ class Shard {
   [[nodiscard]] Counters& counters() { return counters_; }
   [[nodiscard]] const Counters& counters() const { return counters_; }
 
+  /// Takes a token for a reply to a sender that is no member. @return false if none is left.
+  [[nodiscard]] bool may_answer_stranger(Instant now) { return strangers_.take(now); }
+
   /// Frees cooling buffers. The engine calls it before a burst, when all earlier packets have left.
   void begin_burst();
   /// Returns the earliest time at which a timer thread of any job has work to do.
@@ -67,6 +71,9 @@ class Shard {
   std::array<std::unique_ptr<Job>, wire::kJobsMax> jobs_;
   std::vector<Job*> in_order_;
   Instant timers_due_;
+  /// Replies to strangers. Assumed: enough for all members of a server that restarted, and too few
+  /// to slow down the members' packets.
+  ReplyBudget strangers_{/*burst=*/256, /*per_ms=*/4};
   Counters counters_{};
 };
 

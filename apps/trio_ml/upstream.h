@@ -32,6 +32,15 @@ namespace tributary::trio_ml {
 /// Copies the fields of the upper aggregator's result into the block's record.
 void take_record_from_above(const Job& job, const Message& message, BlockRecord& block);
 
+/// Tells whether a message of the upper aggregator carries the key that belongs to its type.
+[[nodiscard]] inline bool is_key_of_upstream(const Job& job, const MessageHead& message) {
+  const uint64_t key = message.extension.key;
+  if (is_join_reply(message.extension.type)) return key == job.session.upstream_nonce();
+  const uint64_t own = job.session.upstream_key();
+  if (message.extension.type == MessageType::kReset) return own != 0 && key == own;
+  return own != 0 && key == job.session.upstream_result_key();
+}
+
 namespace detail {
 
 /// Takes a result of the upper aggregator and publishes it to the sources.
@@ -75,14 +84,25 @@ microcode::Subroutine<void, M> take_result(M& m, Shard& shard, Job& job, const M
   co_await publish(m, shard, job, block);
 }
 
+/// Ends the session, because the upper aggregator has lost it, and tells the sources. Every shard
+/// tells its sources; shard 0, which gets resets in answer to its keep-alives, ends the session.
+template <microcode::Machine M>
+void end_lost_session(M& m, Shard& shard, Job& job) {
+  Message notice = control_message(job, {}, MessageType::kNotice);
+  notice.body.reason = Reason::kSessionLost;
+  notify_all(m, shard, job, notice);
+  if (shard.index() != 0 || job.session.number() == 0) return;
+  job.session.end();
+  count(m, shard, Outcome::kSessionEnded);
+}
+
 /// Forwards a notice of the upper aggregator to the sources. If the notice says that the session is
-/// lost, shard 0 ends it here; the answer to its keep-alives brings it that notice (session.h).
+/// lost, shard 0 ends it here.
 template <microcode::Machine M>
 void pass_notice_down(M& m, Shard& shard, Job& job, const Message& message) {
   Message notice = message;
   notice.header.job_id = job.config.id;
-  notice.extension.session = job.session.number();
-  notice.extension.key = 0;
+  notice.extension.key = job.result_key();
   notify_all(m, shard, job, notice);
   const bool lost = message.body.reason == Reason::kSessionLost;
   if (lost && shard.index() == 0 && job.session.number() != 0) {
@@ -101,15 +121,12 @@ microcode::Subroutine<void, M> take_from_upstream(M& m, Shard& shard, Job& job,
   const auto status = decode_message(message_bytes(m, arrival), arrival.size, message);
   TRIB_ASSERT(status == wire::DecodeStatus::kOk);  // Its head has been decoded.
   const MessageType type = message.header.extended ? message.extension.type : MessageType::kResult;
-  const bool joining = type == MessageType::kWelcome || type == MessageType::kPending ||
-                       type == MessageType::kRefusal;
-  if (message.header.extended && !joining &&
-      message.extension.session != job.session.upstream_number()) {
-    refuse(m, shard, Outcome::kWrongSession);
+  if (is_join_reply(type) && shard.index() != 0) {  // They change the session: shard 0 only.
+    refuse(m, shard, Outcome::kNotExpectedHere);
     co_return;
   }
-  if (joining && shard.index() != 0) {  // They change the session: shard 0 only.
-    refuse(m, shard, Outcome::kNotExpectedHere);
+  if (message.header.extended && !is_key_of_upstream(job, message)) {
+    refuse(m, shard, Outcome::kWrongKey);
     co_return;
   }
   switch (type) {
@@ -119,13 +136,25 @@ microcode::Subroutine<void, M> take_from_upstream(M& m, Shard& shard, Job& job,
     case MessageType::kWelcome:
       if (job.session.upstream_welcome(message, m.now())) welcome_all(m, shard, job);
       break;
+    case MessageType::kCookie:
+      job.session.upstream_cookie(message.body.key);
+      send_control(m, upstream_join(job), job.config.upstream);
+      break;
+    case MessageType::kPending:
+      if (message.body.reason == Reason::kConfirm) {
+        send_control(m, upstream_join(job), job.config.upstream);
+      }
+      break;
     case MessageType::kRefusal:
       job.session.upstream_refused(message.body, m.now());
+      break;
+    case MessageType::kReset:
+      detail::end_lost_session(m, shard, job);
       break;
     case MessageType::kNotice:
       detail::pass_notice_down(m, shard, job, message);
       break;
-    default:  // kPending, kHave: nothing to do, since the sources retransmit.
+    default:  // kHave: nothing to do, since the sources retransmit.
       break;
   }
   m.drop(kUncounted);

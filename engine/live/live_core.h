@@ -69,6 +69,15 @@ class LiveCore {
     return processed;
   }
 
+  /// Lets a program that has a last word send it, after the last round.
+  void stop(Instant now) {
+    if constexpr (requires { program_.stop(machine_); }) {
+      machine_.begin_burst(now);
+      program_.stop(machine_);
+      machine_.flush();
+    }
+  }
+
   /// Returns how long the core may sleep if nothing arrives, at most `longest`.
   [[nodiscard]] Duration idle_time(Instant now, Duration longest) const {
     const Instant due = program_.next_due();

@@ -120,6 +120,7 @@ class LiveEngine {
       }
       if (slot.inspect_requested.load(std::memory_order_acquire)) run_inspector(slot);
     }
+    slot.core.stop(monotonic_now());
   }
 
   void run_inspector(Slot& slot) {

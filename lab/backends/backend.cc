@@ -74,7 +74,7 @@ host::ProtocolFactory make_sharded(const Scenario&, const WorkerSetup& worker) {
   ShardedConfig config{.communicator = worker.communicator, .servers = {}};
   config.communicator.source = worker.rank;
   for (const AggregatorSpec& server : worker.aggregators) config.servers.push_back(server.address);
-  return [config](uint32_t nonce, Instant now) {
+  return [config](uint64_t nonce, Instant now) {
     return std::make_unique<ShardedProtocol>(config, nonce, now);
   };
 }

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "lab/backends/live_node.h"
 
+#include "auth/keys.h"
+
 namespace tributary::lab {
 namespace {
 
@@ -53,7 +55,8 @@ Result<std::unique_ptr<LiveHost::Process>> LiveNode::make_process(engine::PortQu
   if (!memory) return tl::unexpected(memory.error());
   auto process = std::make_unique<TrioMl>(queue, address().port, *std::move(memory));
   for (const trio_ml::JobConfig& job : jobs_) {
-    process->sessions.push_back(std::make_unique<trio_ml::Session>(job, seeds_.any_u64()));
+    process->sessions.push_back(
+        std::make_unique<trio_ml::Session>(job, auth::key_of_seed(seeds_.any_u64())));
     const auto added = process->shard.add_job(job, *process->sessions.back(), now);
     if (!added) return tl::unexpected(added.error());
   }

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "auth/keys.h"
 #include "lab/inspect/pfe_report.h"
 #include "lab/inspect/trio_snapshot.h"
 
@@ -47,7 +48,7 @@ Result<std::unique_ptr<TrioNode>> TrioNode::create(net::Network& network,
 TrioNode::TrioNode(net::Network& network, const AggregatorSpec& spec, memory::SharedMemory memory)
     : AggregatorNode(network, spec),
       memory_(std::move(memory)),
-      session_(spec.job, spec.seed),
+      session_(spec.job, auth::key_of_seed(spec.seed)),
       shard_(0, 1, spec.address.port, memory_) {}
 
 TrioNode::~TrioNode() = default;

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 
+#include "auth/keys.h"
 #include "base/byte_order.h"
 
 namespace tributary::lab {
@@ -14,7 +15,7 @@ using wire::MessageType;
 WaitingSwitch::WaitingSwitch(net::Network& network, const AggregatorSpec& spec, Duration latency)
     : AggregatorNode(network, spec),
       latency_(latency),
-      session_(spec.job, spec.seed),
+      session_(spec.job, auth::key_of_seed(spec.seed)),
       slots_(size_t{2} * spec.job.block_cnt_max) {}
 
 WaitingSwitch::Slot& WaitingSwitch::slot_of(uint32_t block_id) {
@@ -26,7 +27,7 @@ Message WaitingSwitch::control(const Message& about, MessageType type) const {
   message.header = about.header;
   message.header.extended = true;
   message.extension.type = type;
-  message.extension.session = session_.number();
+  message.extension.key = session_.result_key(session_.number());
   return message;
 }
 
@@ -49,9 +50,9 @@ void WaitingSwitch::aggregate(net::PacketRef packet) {
   if (sound && message.extension.type == MessageType::kJoin) {
     return serve_join(message, packet->source);
   }
-  const bool mine = sound && message.header.src_id < spec().job.sources && session_.number() != 0 &&
-                    message.extension.session == session_.number() &&
-                    message.extension.key == session_.key_of(message.header.src_id);
+  const bool mine =
+      sound && message.header.src_id < spec().job.sources && session_.number() != 0 &&
+      message.extension.key == session_.key_of(message.header.src_id, session_.number());
   if (!mine) {
     invalid_++;
     return;
@@ -74,19 +75,34 @@ void WaitingSwitch::serve_join(const Message& message, const Endpoint& from) {
   const auto outcome = session_.join(message, from, network_now());
   if (!outcome.started) {
     Message reply = control(message, outcome.reply);
+    reply.extension.key = message.extension.key;
     reply.body = outcome.body;
-    return send_control(reply, from);
+    send_control(reply, from);
+    if (outcome.confirm) ask_to_confirm(reply);
+    return;
   }
   for (Slot& slot : slots_) slot = Slot{};
   to_all_.clear();
   for (uint32_t source = 0; source < spec().job.sources; source++) {
     Message welcome = control(message, MessageType::kWelcome);
     welcome.header.src_id = static_cast<uint8_t>(source);
+    welcome.extension.key = session_.nonce_of(source);
     welcome.body = session_.welcome_body(source);
     send_control(welcome, session_.address_of(source));
     if (!spec().job.group.is_set()) to_all_.push_back(session_.address_of(source));
   }
   if (spec().job.group.is_set()) to_all_.push_back(spec().job.group);
+}
+
+/// Asks every other pending worker to repeat its join.
+void WaitingSwitch::ask_to_confirm(const Message& pending) {
+  for (uint32_t source = 0; source < spec().job.sources; source++) {
+    if (source == pending.header.src_id) continue;
+    Message question = pending;
+    question.header.src_id = static_cast<uint8_t>(source);
+    question.extension.key = session_.pending_nonce(source, network_now());
+    send_control(question, session_.address_of(source));
+  }
 }
 
 void WaitingSwitch::serve_contribution(const Message& message, const net::Packet& packet) {
@@ -129,7 +145,7 @@ void WaitingSwitch::begin(Slot& slot, const Message& message, bool elided) {
   slot.result.extension = message.extension;
   slot.result.extension.type = MessageType::kResult;
   slot.result.extension.flags = 0;
-  slot.result.extension.key = 0;
+  slot.result.extension.key = session_.result_key(session_.number());
 }
 
 void WaitingSwitch::add(Slot& slot, const Message& message, const net::Packet& packet) {

@@ -55,6 +55,7 @@ class WaitingSwitch : public AggregatorNode, private EventTarget {
   void on_event(uint64_t slot_index) override;
 
   void serve_join(const wire::Message& message, const Endpoint& from);
+  void ask_to_confirm(const wire::Message& pending);
   void serve_contribution(const wire::Message& message, const net::Packet& packet);
   void serve_probe(const wire::Message& message, const Endpoint& from);
   void begin(Slot& slot, const wire::Message& message, bool elided);

@@ -25,7 +25,7 @@ WorkerNode::~WorkerNode() = default;
 
 void WorkerNode::start() {
   const Instant now = network_.core().now();
-  const uint32_t nonce = nonces_.any_u32() | 1;
+  const uint64_t nonce = nonces_.any_u64() | 1;
   protocol_ = config_.protocol ? config_.protocol(nonce, local_now())
                                : std::make_unique<host::WorkerProtocol>(config_.communicator, nonce,
                                                                         local_now());

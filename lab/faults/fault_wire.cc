@@ -24,12 +24,11 @@ constexpr BitRange kJob{0, 8};
 constexpr BitRange kSource{6, 8};
 constexpr BitRange kGeneration{8, 16};
 constexpr BitRange kGradientCount{11, 8};
-constexpr BitRange kSession{16, 32};
-constexpr BitRange kElements{20, 32};
-constexpr BitRange kKey{28, 32};
-constexpr std::array kContributionFields{kJob, kSource, kGradientCount, kSession, kKey};
-constexpr std::array kProbeFields{kJob, kSource, kSession, kKey};
-constexpr std::array kResultFields{kJob, kGeneration, kGradientCount, kSession, kElements};
+constexpr BitRange kElements{16, 32};
+constexpr BitRange kKey{24, 64};
+constexpr std::array kContributionFields{kJob, kSource, kGradientCount, kKey};
+constexpr std::array kProbeFields{kJob, kSource, kKey};
+constexpr std::array kResultFields{kJob, kGeneration, kGradientCount, kKey, kElements};
 
 template <size_t N>
 void flip_one(const std::array<BitRange, N>& fields, std::span<std::byte> bytes, Prng& draws) {

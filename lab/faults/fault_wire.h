@@ -5,8 +5,8 @@
 ///
 /// Model:   Port 0 faces outward, port 1 the aggregator. Scrambling models errors that UDP's
 ///          checksum misses. It flips a bit in a field that the protocol checks (job, source,
-///          session, key, number of gradients; in a result: job, session, generation, tensor
-///          length, number of gradients) and in every gradient. The receiver must refuse the
+///          key, number of gradients; in a result: job, key, generation, tensor length, number of
+///          gradients) and in every gradient. The receiver must refuse the
 ///          message. Control messages are not scrambled: a flipped nonce is another worker's join.
 ///          In a SwitchML message the type flips, because a switch need not check anything else.
 /// Threads: One.

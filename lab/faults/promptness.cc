@@ -44,8 +44,7 @@ void PromptnessJudge::on_arrival(const trio_ml::Job* job, std::span<const std::b
       decode_head(head, static_cast<uint32_t>(bytes.size()), message) == wire::DecodeStatus::kOk;
   const uint32_t source = message.header.src_id;
   if (!fits || !message.header.extended || session_ == 0 || source >= config_.sources ||
-      message.extension.session != session_ ||
-      message.extension.key != job->session.key_of(source) ||
+      message.extension.key != job->session.key_of(source, session_) ||
       message.extension.type == MessageType::kJoin) {
     return;
   }
@@ -102,7 +101,8 @@ void PromptnessJudge::on_departure(const trio_ml::Job* job, std::span<const std:
   const auto head = bytes.first(std::min<size_t>(bytes.size(), wire::kControlMessageBytes));
   if (decode_message(head, static_cast<uint32_t>(bytes.size()), message) !=
           wire::DecodeStatus::kOk ||
-      !message.header.extended || session_ == 0 || message.extension.session != session_) {
+      !message.header.extended || session_ == 0 ||
+      message.extension.key != job->session.result_key(session_)) {
     return;
   }
   if (message.extension.type == MessageType::kNotice &&

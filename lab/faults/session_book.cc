@@ -4,7 +4,7 @@
 namespace tributary::lab {
 
 SessionBook::SessionBook(const FaultPlan& plan, FaultWorld& world) : plan_(plan), world_(world) {
-  latest_.assign(world.aggregator_count(), std::vector<uint32_t>(plan.jobs.size()));
+  latest_.assign(world.aggregator_count(), std::vector<uint64_t>(plan.jobs.size()));
   for (uint32_t i = 0; i < world.aggregator_count(); i++) {
     // A modelled PFE has no tree: its sessions are root sessions.
     if (world.live(i) == nullptr) continue;
@@ -18,21 +18,23 @@ void SessionBook::on_round(LiveNode& node) {
   for (uint32_t job = 0; job < plan_.jobs.size(); job++) {
     const trio_ml::Job* at = world_.job_at(aggregator, job);
     if (at == nullptr) continue;
-    const uint32_t session = at->session.number();
-    if (session == latest_[aggregator][job]) continue;
-    latest_[aggregator][job] = session;
-    upper_session_[{job, aggregator, session}] = at->session.upstream_number();
+    const uint32_t number = at->session.number();
+    if (number == latest_[aggregator][job]) continue;
+    latest_[aggregator][job] = number;
+    if (number == 0) continue;
+    upper_session_[{job, aggregator, at->session.result_key(number)}] =
+        at->session.upstream_result_key();
   }
 }
 
-uint64_t SessionBook::root_session(uint32_t job, uint32_t aggregator, uint32_t session) const {
+uint64_t SessionBook::root_session(uint32_t job, uint32_t aggregator, uint64_t session) const {
   while (aggregator != world_.root_of(job)) {
     const auto known = upper_session_.find({job, aggregator, session});
-    if (known == upper_session_.end()) break;  // An unknown number forms its own group.
+    if (known == upper_session_.end()) break;  // An unknown session forms its own group.
     session = known->second;
     aggregator = plan_.parent[aggregator];
   }
-  return uint64_t{aggregator} << 32 | session;
+  return session;
 }
 
 void SessionBook::note_member(uint32_t job, uint64_t root_session, uint32_t rank,

@@ -19,7 +19,7 @@ uint32_t window_share(uint32_t window, uint32_t servers) {
   return std::bit_floor(std::max(window / servers, 1U));
 }
 
-ShardedProtocol::ShardedProtocol(const ShardedConfig& config, uint32_t nonce, Instant now)
+ShardedProtocol::ShardedProtocol(const ShardedConfig& config, uint64_t nonce, Instant now)
     : config_(config) {
   TRIB_ASSERT(!config.servers.empty());
   const auto servers = static_cast<uint32_t>(config_.servers.size());

@@ -38,7 +38,7 @@ struct ShardedConfig {
 class ShardedProtocol final : public host::TensorProtocol {
  public:
   /// @param nonce Not 0.
-  ShardedProtocol(const ShardedConfig& config, uint32_t nonce, Instant now);
+  ShardedProtocol(const ShardedConfig& config, uint64_t nonce, Instant now);
 
   void submit(host::Transfer& transfer, Instant now) override;
   void leave(Instant now) override;

@@ -41,8 +41,7 @@ class Server {
     shard_ = std::make_unique<trio_ml::Shard>(0, 1, port_->local().port, *memory_);
     for (uint32_t channel = 0; channel < job.channels; channel++) {
       const trio_ml::JobConfig one = trio_ml::channel_of(job, channel);
-      sessions_.push_back(std::make_unique<trio_ml::Session>(
-          one, static_cast<uint64_t>(now.since_start().ticks())));
+      sessions_.push_back(std::make_unique<trio_ml::Session>(one, auth::random_key()));
       EXPECT_TRUE(shard_->add_job(one, *sessions_.back(), now).has_value());
     }
     engine_ = std::make_unique<engine::LiveEngine<trio_ml::App>>(

@@ -23,9 +23,9 @@ using wire::Message;
 using wire::MessageType;
 using wire::Reason;
 
-inline constexpr uint32_t kNonce = 77;
-inline constexpr uint32_t kSession = 0x5e55;
-inline constexpr uint32_t kKey = 0x4b;
+inline constexpr uint64_t kNonce = 0x77'0000'0000'0077;
+inline constexpr uint64_t kResultKey = 0x5e55'0000'0000'5e55;
+inline constexpr uint64_t kKey = 0x4b'0000'0000'004b;
 
 /// Rank 1 of 4 at job 7, four elements a block, a window of four, a deadline of a second.
 inline host::CommunicatorConfig small_config() {
@@ -112,11 +112,11 @@ class ProtocolBed {
     protocol.on_packet(std::span(bytes).first(size), now);
   }
 
-  /// Delivers an answer to a join. `body.nonce` is the worker's own unless it is set.
-  void answer_join(MessageType type, wire::ControlBody body) {
+  /// Delivers an answer to a join. @param nonce The worker's own by default.
+  void answer_join(MessageType type, const wire::ControlBody& body, uint64_t nonce = kNonce) {
     Message message = control(type, 0);
+    message.extension.key = nonce;
     message.body = body;
-    if (body.nonce == 0) message.body.nonce = kNonce;
     receive(message);
   }
 
@@ -126,6 +126,7 @@ class ProtocolBed {
     if (body.window == 0) body.window = 4096;
     if (body.gradients_max == 0) body.gradients_max = 2048;
     body.key = kKey;
+    body.result_key = kResultKey;
     (void)take_sent();
     answer_join(MessageType::kWelcome, body);
     (void)take_sent();  // The confirmation.
@@ -143,16 +144,16 @@ class ProtocolBed {
                       .grad_cnt = static_cast<uint16_t>(lane_count)};
     message.extension = {.type = MessageType::kResult,
                          .format = of.format,
-                         .session = kSession,
                          .tensor_elements = static_cast<uint32_t>(of.element_count()),
-                         .scale_bits = scale_bits(of)};
+                         .scale_bits = scale_bits(of),
+                         .key = kResultKey};
     return message;
   }
 
   [[nodiscard]] Message control(MessageType type, uint32_t block) const {
     Message message;
     message.header = {.job_id = config_.job_id, .block_id = block, .extended = true};
-    message.extension = {.type = type, .session = kSession};
+    message.extension = {.type = type, .key = kResultKey};
     return message;
   }
   void have(uint32_t block, std::initializer_list<uint32_t> sources) {

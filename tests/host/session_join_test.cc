@@ -18,7 +18,7 @@ using wire::MessageType;
 using wire::Reason;
 using Reply = SessionJoin::Reply;
 
-constexpr uint32_t kNonce = 77;
+constexpr uint64_t kNonce = 77;
 
 /// Rank 1 of 4 at job 7, with a deadline of a second.
 CommunicatorConfig small_config() {
@@ -39,7 +39,7 @@ Instant at_ms(int64_t ms) { return Instant(milliseconds(ms)); }
 Message reply(MessageType type, const ControlBody& body) {
   Message message;
   message.extension.type = type;
-  message.extension.session = 5;
+  message.extension.key = kNonce;
   message.body = body;
   return message;
 }
@@ -74,7 +74,7 @@ TEST(SessionJoin, ARequestNamesTheProcessAndItsWishes) {
   CommunicatorConfig config = small_config();
   SessionJoin one(config, kNonce, at_ms(0));
   const ControlBody body = one.take_request(at_ms(0));
-  EXPECT_EQ(body.nonce, kNonce);
+  EXPECT_EQ(body.key, 0U);  // It has no cookie yet.
   EXPECT_EQ(body.sources, 4);
   EXPECT_EQ(body.window, 64U);
   EXPECT_EQ(body.gradients_max, 352U);
@@ -88,7 +88,7 @@ TEST(SessionJoin, BeforeTheWelcomeTheTermsAreTheWishes) {
   const CommunicatorConfig config = small_config();
   const SessionJoin join(config, kNonce, at_ms(0));
   EXPECT_FALSE(join.joined());
-  EXPECT_EQ(join.terms().session, 0U);
+  EXPECT_EQ(join.terms().result_key, 0U);
   EXPECT_EQ(join.terms().gradients, 352U);
   EXPECT_EQ(join.terms().window, 1U);
 }
@@ -99,6 +99,7 @@ TEST(SessionJoin, AWelcomeSetsTheTerms) {
   SessionJoin join(config, kNonce, at_ms(0));
   ControlBody body;
   body.key = 0x4b;
+  body.result_key = 5;
   body.window = 32;          // Below the wish.
   body.gradients_max = 500;  // Above the wish.
   body.channels = 2;
@@ -110,7 +111,7 @@ TEST(SessionJoin, AWelcomeSetsTheTerms) {
   EXPECT_TRUE(join.joined());
   EXPECT_FALSE(join.request_due(at_ms(1000)));
   const SessionTerms& terms = join.terms();
-  EXPECT_EQ(terms.session, 5U);
+  EXPECT_EQ(terms.result_key, 5U);
   EXPECT_EQ(terms.key, 0x4bU);
   EXPECT_EQ(terms.window, 32U);
   EXPECT_EQ(terms.gradients, 352U);
@@ -119,6 +120,42 @@ TEST(SessionJoin, AWelcomeSetsTheTerms) {
   EXPECT_EQ(terms.straggler_timeout, milliseconds(16));
   EXPECT_EQ(terms.rank_base, 8U);
   EXPECT_EQ(terms.sources, 4U);
+}
+
+TEST(SessionJoin, RepeatsItsRequestAtOnceWithACookie) {
+  const CommunicatorConfig config = small_config();
+  SessionJoin join(config, kNonce, at_ms(0));
+  (void)join.take_request(at_ms(0));
+  ControlBody body;
+  body.key = 0xc00c1e;
+  EXPECT_EQ(join.on_reply(reply(MessageType::kCookie, body), at_ms(1)), Reply::kWaits);
+  ASSERT_TRUE(join.request_due(at_ms(1)));
+  EXPECT_EQ(join.take_request(at_ms(1)).key, 0xc00c1eU);
+  EXPECT_EQ(join.next_deadline(), at_ms(50));  // The period goes on.
+}
+
+TEST(SessionJoin, ConfirmsItsRequestAtOnce) {
+  const CommunicatorConfig config = small_config();
+  SessionJoin join(config, kNonce, at_ms(0));
+  (void)join.take_request(at_ms(0));
+  EXPECT_EQ(join.on_reply(pending(Reason::kConfirm), at_ms(20)), Reply::kWaits);
+  EXPECT_TRUE(join.request_due(at_ms(20)));
+}
+
+// An aggregator that answers every request with another cookie gets a bounded number of requests.
+TEST(SessionJoin, SendsFewRequestsInAPeriod) {
+  const CommunicatorConfig config = small_config();
+  SessionJoin join(config, kNonce, at_ms(0));
+  uint32_t requests = 0;
+  for (int64_t ms = 0; ms < 100; ms++) {
+    if (!join.request_due(at_ms(ms))) continue;
+    (void)join.take_request(at_ms(ms));
+    requests++;
+    ControlBody body;
+    body.key = requests;
+    (void)join.on_reply(reply(MessageType::kCookie, body), at_ms(ms));
+  }
+  EXPECT_EQ(requests, 2U * 5U);  // One periodic request and four others, in each of two periods.
 }
 
 TEST(SessionJoin, LowersFlexibleGradientsAndAsksAtOnce) {

@@ -9,7 +9,7 @@
 namespace tributary::trio_ml {
 namespace {
 
-constexpr uint64_t kNonceSeed = 7;
+constexpr uint64_t kKeySeed = 7;
 /// Room for the largest block: head, 4095 gradients.
 constexpr uint32_t kPayloadBytesMax = wire::kMessageHeadBytesMax + kBlockGradLimit * 4;
 
@@ -75,7 +75,7 @@ Bed::Bed(const BedConfig& config)
       shard_(config.shard_index, config.shard_count, config.local.port, memory_),
       core_(config.shard_index, port_.queue(0), App(shard_), {}) {
   for (const JobConfig& job : config.jobs) {
-    sessions_.push_back(std::make_unique<Session>(job, kNonceSeed));
+    sessions_.push_back(std::make_unique<Session>(job, auth::key_of_seed(kKeySeed)));
     const auto added = shard_.add_job(job, *sessions_.back(), now_);
     TRIB_ASSERT(added.has_value());
   }
@@ -157,7 +157,6 @@ Message Member::message(MessageType type, uint32_t block_id) const {
   message.header.src_id = static_cast<uint8_t>(source);
   message.header.gen_id = 1;
   message.extension.type = type;
-  message.extension.session = session;
   message.extension.key = key;
   return message;
 }
@@ -169,36 +168,51 @@ Message Member::contribution(uint32_t block_id, const Values& gradients) const {
   return contribution;
 }
 
-Message join_message(uint32_t source, uint32_t nonce, uint32_t world, uint8_t job_id) {
+Message join_message(uint32_t source, uint64_t nonce, uint32_t world, uint8_t job_id) {
   Message join;
   join.header.job_id = job_id;
   join.header.extended = true;
   join.header.src_id = static_cast<uint8_t>(source);
   join.extension.type = MessageType::kJoin;
-  join.extension.session = nonce;
+  join.extension.key = nonce;
   join.body.sources = static_cast<uint16_t>(world);
-  join.body.nonce = nonce;
   return join;
 }
 
-std::vector<Member> join_all(Bed& bed, uint32_t nonce_base, uint8_t job_id) {
+std::vector<Reply> deliver_join(Bed& bed, Message join, const Endpoint& from) {
+  bed.deliver(encoded(join), from);
+  std::vector<Reply> replies = bed.take();
+  if (replies.size() != 1 || replies[0].message.extension.type != MessageType::kCookie) {
+    return replies;
+  }
+  EXPECT_EQ(replies[0].to, from);
+  EXPECT_EQ(replies[0].message.extension.key, join.extension.key);
+  join.body.key = replies[0].message.body.key;
+  bed.deliver(encoded(join), from);
+  return bed.take();
+}
+
+std::vector<Member> join_all(Bed& bed, uint64_t nonce_base, uint8_t job_id) {
   const uint32_t sources = bed.job(job_id).config.sources;
   const uint32_t world = bed.job(job_id).config.ranks();
-  for (uint32_t source = 0; source < sources; source++) {
-    bed.deliver(encoded(join_message(source, nonce_base + source, world, job_id)), worker(source));
-  }
   std::vector<Member> members(sources);
   uint32_t welcomed = 0;
-  for (const Reply& reply : bed.take()) {
-    if (reply.message.extension.type != MessageType::kWelcome) continue;
-    const uint32_t source = reply.message.body.source;
-    EXPECT_EQ(reply.to, worker(source));
-    EXPECT_EQ(reply.message.body.nonce, nonce_base + source);
-    members[source] = {.source = source,
-                       .session = reply.message.extension.session,
-                       .key = reply.message.body.key,
-                       .job_id = job_id};
-    welcomed++;
+  // Twice: the second join of a source confirms its first one.
+  for (uint32_t round = 0; round < 2 && welcomed == 0; round++) {
+    for (uint32_t source = 0; source < sources && welcomed == 0; source++) {
+      const Message join = join_message(source, nonce_base + source, world, job_id);
+      for (const Reply& reply : deliver_join(bed, join, worker(source))) {
+        if (reply.message.extension.type != MessageType::kWelcome) continue;
+        const uint32_t who = reply.message.body.source;
+        EXPECT_EQ(reply.to, worker(who));
+        EXPECT_EQ(reply.message.extension.key, nonce_base + who);
+        members[who] = {.source = who,
+                        .key = reply.message.body.key,
+                        .result_key = reply.message.body.result_key,
+                        .job_id = job_id};
+        welcomed++;
+      }
+    }
   }
   EXPECT_EQ(welcomed, sources);
   return members;

@@ -111,11 +111,11 @@ class Bed {
   engine::LiveCore<App> core_;
 };
 
-/// One worker process of a job with a session: its number and key, and its messages.
+/// One worker process of a job with a session: its key, the session's, and its messages.
 struct Member {
   uint32_t source = 0;
-  uint32_t session = 0;
-  uint32_t key = 0;
+  uint64_t key = 0;
+  uint64_t result_key = 0;
   uint8_t job_id = 1;
 
   [[nodiscard]] Message message(MessageType type, uint32_t block_id) const;
@@ -127,9 +127,12 @@ struct Member {
 };
 
 /// Returns a worker's join.
-Message join_message(uint32_t source, uint32_t nonce, uint32_t world, uint8_t job_id = 1);
+Message join_message(uint32_t source, uint64_t nonce, uint32_t world, uint8_t job_id = 1);
+/// Delivers a worker's join as often as a worker would: first without a cookie, then with it.
+/// @return the replies to the join with the cookie.
+std::vector<Reply> deliver_join(Bed& bed, Message join, const Endpoint& from);
 /// Lets all workers of the job join; the nonce of source s is `nonce_base` + s.
-std::vector<Member> join_all(Bed& bed, uint32_t nonce_base = 1000, uint8_t job_id = 1);
+std::vector<Member> join_all(Bed& bed, uint64_t nonce_base = 1000, uint8_t job_id = 1);
 
 /// Expects that injecting `payload` counts `reason` once, with its size, and has no other effect:
 /// no other counter, no packet, no block record, no buffer.

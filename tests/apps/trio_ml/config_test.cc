@@ -191,7 +191,7 @@ std::string add_jobs(const std::vector<JobConfig>& jobs, uint64_t dram_bytes) {
   Shard shard(0, 1, wire::kTrioMlPort, *memory);
   std::vector<std::unique_ptr<Session>> sessions;
   for (const JobConfig& job : jobs) {
-    sessions.push_back(std::make_unique<Session>(job, 1));
+    sessions.push_back(std::make_unique<Session>(job, auth::key_of_seed(1)));
     const auto added = shard.add_job(job, *sessions.back(), Instant());
     if (!added) return added.error().text;
   }

@@ -57,18 +57,21 @@ INSTANTIATE_TEST_SUITE_P(Layers, Control,
 
 TEST_P(Control, CountsJoinsAndWelcomesEveryMember) {
   start();
-  EXPECT_EQ(bed_->counts(), (Counts{{"join", 2}, {"welcome", 2}, {"session_started", 1}}));
-  EXPECT_EQ(members_[0].session, bed_->session().number());
+  // Each join is sent without a cookie, with it, and once to confirm it.
+  EXPECT_EQ(bed_->counts(),
+            (Counts{{"cookie_sent", 3}, {"join", 3}, {"welcome", 2}, {"session_started", 1}}));
+  EXPECT_EQ(members_[0].result_key, members_[1].result_key);
   EXPECT_NE(members_[0].key, members_[1].key);
 }
 
 TEST_P(Control, LostWelcomeIsRepeated) {
   start();
-  const Reply again = ask(1, join_message(1, 1001, 2));
-  EXPECT_EQ(again.message.extension.type, MessageType::kWelcome);
-  EXPECT_EQ(again.message.extension.session, members_[1].session);
-  EXPECT_EQ(again.message.body.key, members_[1].key);
-  EXPECT_EQ(counted(), (Counts{{"join", 1}, {"welcome", 1}}));
+  const std::vector<Reply> again = deliver_join(*bed_, join_message(1, 1001, 2), worker(1));
+  ASSERT_EQ(again.size(), 1U);
+  EXPECT_EQ(again[0].message.extension.type, MessageType::kWelcome);
+  EXPECT_EQ(again[0].message.body.result_key, members_[1].result_key);
+  EXPECT_EQ(again[0].message.body.key, members_[1].key);
+  EXPECT_EQ(counted(), (Counts{{"cookie_sent", 1}, {"join", 1}, {"welcome", 1}}));
 }
 
 TEST_P(Control, RefusesJoinsOfUnknownJobsAtOnce) {
@@ -76,9 +79,9 @@ TEST_P(Control, RefusesJoinsOfUnknownJobsAtOnce) {
   const Reply reply = ask(0, join_message(0, 77, 2, /*job_id=*/9));
   EXPECT_EQ(reply.message.extension.type, MessageType::kRefusal);
   EXPECT_EQ(reply.message.body.reason, Reason::kUnknownJob);
-  EXPECT_EQ(reply.message.body.nonce, 77U);
+  EXPECT_EQ(reply.message.extension.key, 77U);
   EXPECT_EQ(reply.message.header.job_id, 9);
-  EXPECT_EQ(counted(), (Counts{{"unknown_job", 1}}));
+  EXPECT_EQ(counted(), (Counts{{"unknown_job", 1}, {"notice_sent", 1}}));
 }
 
 TEST_P(Control, ResultOfASessionCarriesTheExtension) {
@@ -95,9 +98,8 @@ TEST_P(Control, ResultOfASessionCarriesTheExtension) {
   EXPECT_EQ(result.gradients, (Values{11, 22}));
   const wire::ExtensionFields& extension = result.message.extension;
   EXPECT_EQ(extension.type, MessageType::kResult);
-  EXPECT_EQ(extension.session, members_[0].session);
-  EXPECT_EQ(extension.key, 0U);      // Never another member's.
-  EXPECT_EQ(extension.exponent, 4);  // The larger.
+  EXPECT_EQ(extension.key, members_[0].result_key);  // Never a member's.
+  EXPECT_EQ(extension.exponent, 4);                  // The larger.
   EXPECT_EQ(extension.flags, wire::kFlagOverflow | wire::kFlagNotFinite);
   EXPECT_EQ(extension.tensor_elements, 2U);
   EXPECT_TRUE(result.message.header.final);
@@ -178,21 +180,21 @@ TEST_P(Control, ProbeGetsANoticeIfAPeerHasLeft) {
 
 TEST_P(Control, WithdrawnJoinIsNotCounted) {
   bed_ = std::make_unique<Bed>(kJob, GetParam());
-  bed_->deliver(encoded(join_message(0, 100, 2)), worker(0));
+  static_cast<void>(deliver_join(*bed_, join_message(0, 100, 2), worker(0)));
   Message good_bye;
   good_bye.header = {.job_id = 1, .extended = true, .src_id = 0};
-  good_bye.extension = {.type = MessageType::kLeave, .session = 100};
+  good_bye.extension = {.type = MessageType::kLeave, .key = 100};
   bed_->deliver(encoded(good_bye), worker(0));
   bed_->deliver(encoded(good_bye), worker(0));  // Sent twice.
-  bed_->deliver(encoded(join_message(1, 101, 2)), worker(1));
-  EXPECT_EQ(bed_->counts(), (Counts{{"join", 2}, {"leave", 1}, {"wrong_session", 1}}));
+  static_cast<void>(deliver_join(*bed_, join_message(1, 101, 2), worker(1)));
+  EXPECT_EQ(bed_->counts(),
+            (Counts{{"cookie_sent", 2}, {"join", 2}, {"leave", 1}, {"wrong_session", 1}}));
 }
 
 TEST_P(Control, LeaveWithTheNonceEndsTheMembership) {
   start();
   Message good_bye = members_[1].message(MessageType::kLeave, 0);
-  good_bye.extension.session = 1001;  // Its nonce.
-  good_bye.extension.key = 0;
+  good_bye.extension.key = 1001;  // Its nonce.
   bed_->deliver(encoded(good_bye), worker(1));
   contribute(0, 0, {5});
   EXPECT_EQ(probe(0, 0).message.body.reason, Reason::kPeerLeft);
@@ -228,7 +230,9 @@ TEST_P(Control, NewSessionIgnoresMessagesOfTheEndedOne) {
   members_ = join_all(*bed_, /*nonce_base=*/5000);
   static_cast<void>(bed_->take());
   bed_->deliver(old[1].contribution_bytes(0, {1000}), worker(1));  // A packet that was late.
-  EXPECT_EQ(bed_->take_result(1).message.body.reason, Reason::kSessionLost);
+  const Reply reset = bed_->take_result(1);
+  EXPECT_EQ(reset.message.extension.type, MessageType::kReset);
+  EXPECT_EQ(reset.message.extension.key, old[1].key);
   contribute(0, 0, {1});
   contribute(1, 0, {2});
   EXPECT_EQ(bed_->take_result(0).gradients, Values{3});
@@ -243,7 +247,83 @@ TEST_P(Control, KeepAliveIsCountedAndExtendsTheSession) {
   EXPECT_EQ(counted(), (Counts{{"keep_alive", 10}}));
   EXPECT_TRUE(bed_->take().empty());
   bed_->run_until(bed_->now() + seconds(10));
-  EXPECT_EQ(counted(), (Counts{{"session_ended", 1}}));
+  EXPECT_EQ(bed_->counted(Outcome::kSessionEnded), 1U);
+}
+
+// Rank 1 is killed. The others learn its name soon after the server notices its silence.
+TEST_P(Control, SurvivorsAreToldOfASilentMember) {
+  start();
+  Instant told_at = Instant::never();
+  const Instant begun_at = bed_->now();
+  for (uint32_t tick = 0; tick < 60 && told_at == Instant::never(); tick++) {
+    bed_->run_until(bed_->now() + milliseconds(100));
+    contribute(0, tick % 4, {1});  // Rank 0 lives.
+    for (const Reply& reply : bed_->take()) {
+      if (reply.message.body.reason != Reason::kPeerSilent) continue;
+      EXPECT_EQ(reply.to, worker(0));
+      EXPECT_EQ(reply.message.body.source, 1);
+      EXPECT_EQ(reply.message.body.mask, sources({1}));
+      told_at = bed_->now();
+    }
+  }
+  EXPECT_GT(told_at, begun_at + kSilentAfter);
+  EXPECT_LT(told_at, begun_at + kSilentAfter + seconds(1));
+}
+
+TEST_P(Control, ServerThatEndsTellsMembersAndNewcomers) {
+  start();
+  contribute(0, 0, {5});
+  bed_->core().stop(bed_->now());
+  std::vector<Reply> replies = bed_->take();
+  ASSERT_EQ(replies.size(), 2U);  // It knows the address of both from their joins.
+  for (const Reply& reply : replies) {
+    EXPECT_EQ(reply.message.extension.type, MessageType::kNotice);
+    EXPECT_EQ(reply.message.body.reason, Reason::kServerStopped);
+    EXPECT_EQ(reply.message.extension.key, members_[0].result_key);
+  }
+  bed_ = std::make_unique<Bed>(kJob, GetParam());
+  static_cast<void>(deliver_join(*bed_, join_message(0, 100, 2), worker(0)));
+  bed_->core().stop(bed_->now());
+  replies = bed_->take();
+  ASSERT_EQ(replies.size(), 1U);
+  EXPECT_EQ(replies[0].message.extension.type, MessageType::kRefusal);
+  EXPECT_EQ(replies[0].message.extension.key, 100U);
+}
+
+TEST_P(Control, StrangerGetsACookieAndNoState) {
+  bed_ = std::make_unique<Bed>(kJob, GetParam());
+  for (uint32_t i = 0; i < 50; i++) {
+    bed_->deliver(encoded(join_message(i % 2, 100 + i, 2)), stranger());
+  }
+  EXPECT_EQ(bed_->counts(), (Counts{{"cookie_sent", 50}}));
+  for (const Reply& reply : bed_->take()) {
+    EXPECT_LE(reply.bytes.size(), encoded(join_message(0, 1, 2)).size());
+  }
+  EXPECT_EQ(bed_->session().pending_nonce(0, bed_->now()), 0U);
+  // A cookie is good for one address, source and nonce only.
+  Message join = join_message(0, 100, 2);
+  bed_->deliver(encoded(join), stranger());
+  join.body.key = bed_->take().back().message.body.key;
+  bed_->deliver(encoded(join), worker(0));
+  EXPECT_EQ(bed_->take().back().message.extension.type, MessageType::kCookie);
+  join.header.src_id = 1;
+  bed_->deliver(encoded(join), stranger());
+  EXPECT_EQ(bed_->take().back().message.extension.type, MessageType::kCookie);
+  EXPECT_EQ(bed_->counted(Outcome::kJoin), 0U);
+}
+
+// Whatever a stranger sends, it never gets more bytes than it sent, and few replies.
+TEST_P(Control, RepliesToStrangersAreSmallAndFew) {
+  start();
+  for (uint32_t i = 0; i < 2000; i++) {
+    Message message = members_[0].message(MessageType::kProbe, 0);
+    message.extension.key = 7 + i;
+    const Bytes bytes = encoded(message);
+    bed_->deliver(bytes, stranger());
+    for (const Reply& reply : bed_->take()) EXPECT_LE(reply.bytes.size(), bytes.size());
+  }
+  EXPECT_EQ(bed_->counted(Outcome::kWrongKey), 2000U);
+  EXPECT_GE(bed_->counted(Outcome::kReplyWithheld), 1700U);
 }
 
 // A worker that sends contributions sends no keep-alives.

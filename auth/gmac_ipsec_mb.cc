@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <intel-ipsec-mb.h>
+
+#include "auth/gmac.h"
+#include "base/assert.h"
+
+namespace tributary::auth {
+namespace {
+
+/// Returns the library's function table for this processor. It does not change, so all threads
+/// share it.
+IMB_MGR* functions() {
+  static IMB_MGR* const table = [] {
+    IMB_MGR* made = alloc_mb_mgr(0);
+    TRIB_ASSERT(made != nullptr);
+    init_mb_mgr_auto(made, nullptr);
+    return made;
+  }();
+  return table;
+}
+
+const uint8_t* octets(const std::byte* bytes) { return reinterpret_cast<const uint8_t*>(bytes); }
+
+}  // namespace
+
+struct Gmac::ExpandedKey {
+  gcm_key_data data;  // The type asks for the alignment that the library's loads need.
+};
+
+bool Gmac::is_available() { return true; }
+
+Gmac::Gmac(const Key128& key) : key_(std::make_unique<ExpandedKey>()) {
+  IMB_AES128_GCM_PRE(functions(), key.data(), &key_->data);
+}
+Gmac::~Gmac() = default;
+Gmac::Gmac(Gmac&&) noexcept = default;
+Gmac& Gmac::operator=(Gmac&&) noexcept = default;
+
+void Gmac::tag(const std::array<std::byte, kGmacNonceBytes>& nonce, std::span<const std::byte> head,
+               std::span<const std::byte> payload, std::byte* tag) const {
+  IMB_MGR* const library = functions();
+  gcm_context_data context;
+  IMB_AES128_GMAC_INIT(library, &key_->data, &context, octets(nonce.data()), nonce.size());
+  IMB_AES128_GMAC_UPDATE(library, &key_->data, &context, octets(head.data()), head.size());
+  if (!payload.empty()) {
+    IMB_AES128_GMAC_UPDATE(library, &key_->data, &context, octets(payload.data()), payload.size());
+  }
+  IMB_AES128_GMAC_FINALIZE(library, &key_->data, &context, reinterpret_cast<uint8_t*>(tag),
+                           kGmacTagBytes);
+}
+
+}  // namespace tributary::auth

@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "auth/secret.h"
+
+#include <fmt/format.h>
+#include <sys/stat.h>
+
+#include <cstdlib>
+#include <fstream>
+#include <span>
+
+#include "auth/gmac.h"
+
+namespace tributary::auth {
+namespace {
+
+Result<Key256> read_secret(const std::string& path) {
+  struct stat status {};
+  if (::stat(path.c_str(), &status) != 0 || !S_ISREG(status.st_mode)) {
+    return failure(fmt::format("secret_file {}: is not a readable file", path));
+  }
+  if ((status.st_mode & (S_IRGRP | S_IROTH)) != 0) {
+    return failure(
+        fmt::format("secret_file {}: other users can read it; run: chmod 600 {}", path, path));
+  }
+  std::ifstream file(path, std::ios::binary);
+  std::string secret(kSecretBytesMax + 1, '\0');
+  file.read(secret.data(), static_cast<std::streamsize>(secret.size()));
+  if (file.bad() || file.gcount() == 0) {
+    return failure(fmt::format("secret_file {}: is empty or cannot be read", path));
+  }
+  secret.resize(static_cast<size_t>(file.gcount()));
+  auto key = key_of_secret(secret);
+  if (!key) return failure(fmt::format("secret_file {}: {}", path, key.error().text));
+  return key;
+}
+
+}  // namespace
+
+Result<Key256> key_of_secret(std::string_view secret) {
+  if (secret.size() > kSecretBytesMax) {
+    return failure(fmt::format("the secret has more than {} bytes", kSecretBytesMax));
+  }
+  const size_t end = secret.find_last_not_of(" \t\r\n");
+  secret = secret.substr(0, end == std::string_view::npos ? 0 : end + 1);
+  if (secret.size() < kSecretBytesMin) {
+    return failure(
+        fmt::format("the secret has {} bytes; it needs at least {}: head -c 32 "
+                    "/dev/urandom | base64 makes one",
+                    secret.size(), kSecretBytesMin));
+  }
+  return hash(std::as_bytes(std::span(secret)));
+}
+
+Result<JobAuth> find_secret(Mode mode, const std::string& path) {
+  if (mode == Mode::kNone) {
+    if (path.empty()) return JobAuth{};
+    return failure(
+        fmt::format("secret_file {}: auth=none uses no secret; give auth=header or "
+                    "auth=full",
+                    path));
+  }
+  if (mode == Mode::kFull && !Gmac::is_available()) {
+    return failure("auth=full needs libipsec-mb, which this build lacks; give auth=header");
+  }
+  const auto with_mode = [mode](const Key256& key) { return JobAuth{mode, key}; };
+  if (!path.empty()) return read_secret(path).map(with_mode);
+  if (const char* secret = std::getenv(kSecretVariable)) {
+    const auto key = key_of_secret(secret);
+    if (!key) return failure(fmt::format("{}: {}", kSecretVariable, key.error().text));
+    return with_mode(*key);
+  }
+  if (const char* folder = std::getenv("CREDENTIALS_DIRECTORY")) {
+    return read_secret(fmt::format("{}/{}", folder, kSecretCredential)).map(with_mode);
+  }
+  return failure(fmt::format("auth={} needs the job's secret; give secret_file, or set {}",
+                             to_string(mode), kSecretVariable));
+}
+
+}  // namespace tributary::auth
