@@ -16,10 +16,10 @@
 #include <span>
 
 #include "auth/keys.h"
+#include "auth/mode.h"
 
 namespace tributary::auth {
 
-inline constexpr uint32_t kGmacTagBytes = 16;
 inline constexpr uint32_t kGmacNonceBytes = 12;
 
 class Gmac {

@@ -35,4 +35,15 @@ inline constexpr uint32_t kModeCount = 3;
   return {};
 }
 
+inline constexpr uint32_t kSequenceBytes = 8;
+inline constexpr uint32_t kHeaderTagBytes = 8;
+inline constexpr uint32_t kGmacTagBytes = 16;
+
+/// Returns the bytes of a message's seal (auth/seal.h).
+[[nodiscard]] constexpr uint32_t seal_bytes(Mode mode) {
+  if (mode == Mode::kNone) return 0;
+  return kSequenceBytes + (mode == Mode::kHeader ? kHeaderTagBytes : kGmacTagBytes);
+}
+inline constexpr uint32_t kSealBytesMax = seal_bytes(Mode::kFull);
+
 }  // namespace tributary::auth

@@ -36,6 +36,14 @@ void Tagger::tag(uint8_t sender, std::span<const std::byte> head,
   gmac_->tag(nonce, head, payload, tag);
 }
 
+bool Tagger::matches(uint8_t sender, std::span<const std::byte> head,
+                     std::span<const std::byte> payload) const {
+  const size_t tagged_bytes = head.size() - tag_bytes();
+  std::array<std::byte, kGmacTagBytes> expected;
+  tag(sender, head.first(tagged_bytes), payload, expected.data());
+  return sodium_memcmp(expected.data(), head.data() + tagged_bytes, tag_bytes()) == 0;
+}
+
 Sealer::Sealer(Mode mode, const Key256& key, uint32_t lane)
     : tagger_(mode, key), sequence_(uint64_t{lane} << kLaneShift) {
   TRIB_ASSERT(lane < kLanesMax);
@@ -55,12 +63,8 @@ Opener::Opener(Mode mode, const Key256& key, uint32_t senders, uint32_t lanes)
 
 OpenStatus Opener::open(uint8_t sender, std::span<const std::byte> head,
                         std::span<const std::byte> payload) {
+  if (!tagger_.matches(sender, head, payload)) return OpenStatus::kForged;
   const size_t tagged_bytes = head.size() - tagger_.tag_bytes();
-  std::array<std::byte, kGmacTagBytes> expected;
-  tagger_.tag(sender, head.first(tagged_bytes), payload, expected.data());
-  if (sodium_memcmp(expected.data(), head.data() + tagged_bytes, tagger_.tag_bytes()) != 0) {
-    return OpenStatus::kForged;
-  }
   const auto sequence = load_be<uint64_t>(head.data() + tagged_bytes - kSequenceBytes);
   const uint64_t lane = sequence >> kLaneShift;
   constexpr uint64_t kCountMask = (uint64_t{1} << kLaneShift) - 1;

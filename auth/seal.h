@@ -26,17 +26,8 @@
 
 namespace tributary::auth {
 
-inline constexpr uint32_t kSequenceBytes = 8;
-inline constexpr uint32_t kHeaderTagBytes = 8;
 /// Most lanes of a sender: one for each core of an aggregator.
 inline constexpr uint32_t kLanesMax = 64;
-
-/// Returns the bytes of a seal.
-[[nodiscard]] constexpr uint32_t seal_bytes(Mode mode) {
-  if (mode == Mode::kNone) return 0;
-  return kSequenceBytes + (mode == Mode::kHeader ? kHeaderTagBytes : kGmacTagBytes);
-}
-inline constexpr uint32_t kSealBytesMax = seal_bytes(Mode::kFull);
 
 /// A MAC key in one mode.
 class Tagger {
@@ -48,10 +39,13 @@ class Tagger {
   /// Writes the tag of a head without its tag, and of the payload in mode `full`.
   void tag(uint8_t sender, std::span<const std::byte> head, std::span<const std::byte> payload,
            std::byte* tag) const;
+  /// Tells whether a head ends with its tag. Takes the same time wherever two tags differ.
+  [[nodiscard]] bool matches(uint8_t sender, std::span<const std::byte> head,
+                             std::span<const std::byte> payload) const;
 
  private:
-  const Mode mode_;
-  const Key128 sip_key_;
+  Mode mode_;
+  Key128 sip_key_;
   std::optional<Gmac> gmac_;
 };
 
@@ -66,7 +60,7 @@ class Sealer {
   void seal(uint8_t sender, std::span<std::byte> head, std::span<const std::byte> payload);
 
  private:
-  const Tagger tagger_;
+  Tagger tagger_;
   uint64_t sequence_;
 };
 
@@ -88,8 +82,8 @@ class Opener {
                                 std::span<const std::byte> payload);
 
  private:
-  const Tagger tagger_;
-  const uint32_t lanes_;
+  Tagger tagger_;
+  uint32_t lanes_;
   std::vector<ReplayWindow> windows_;  ///< Shape [senders][lanes].
 };
 

@@ -26,7 +26,7 @@ constexpr uint32_t kKernelMajorFull = 5;
 
 /// Most bytes of headers before a packet's gradients, over IPv4.
 constexpr uint32_t kHeaderBytesMax =
-    wire::Ipv4Header::kBytes + wire::UdpHeader::kBytes + wire::kMessageHeadBytesMax;
+    wire::Ipv4Header::kBytes + wire::UdpHeader::kBytes + wire::kUnsealedHeadBytesMax;
 static_assert(kHeaderBytesMax == 92);
 
 uint32_t gradients_for(uint32_t mtu_bytes) {

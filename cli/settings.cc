@@ -297,6 +297,15 @@ CLI::Option* add_protocol(CLI::App& command, wire::Protocol& value, const std::s
       ->default_str(to_string(value));
 }
 
+CLI::Option* add_auth(CLI::App& command, auth::Mode& value, const std::string& help) {
+  const auto store = [&value](const std::string& name) {
+    value = auth::parse_mode(name).value_or(auth::Mode::kNone);
+  };
+  return command.add_option_function<std::string>("--auth", store, help)
+      ->check(CLI::IsMember({"none", "header", "full"}))
+      ->default_str(to_string(value));
+}
+
 std::optional<int> parse_command_line(CLI::App& app, int argc, const char* const* argv,
                                       std::ostream& out, std::ostream& err) {
   try {

@@ -23,6 +23,7 @@
 #include <string>
 #include <vector>
 
+#include "auth/mode.h"
 #include "base/assert.h"
 #include "base/endpoint.h"
 #include "base/key_table.h"
@@ -85,6 +86,9 @@ CLI::Option* add_milliseconds(CLI::App& command, const std::string& flag, Durati
 
 /// Adds `--protocol NAME`, one of wire::kProtocolNames; `value` is the default.
 CLI::Option* add_protocol(CLI::App& command, wire::Protocol& value, const std::string& help);
+
+/// Adds `--auth MODE`; `value` is the default.
+CLI::Option* add_auth(CLI::App& command, auth::Mode& value, const std::string& help);
 
 /// Parses the command line and the files that it names.
 /// @return nothing if the command should run. Otherwise the exit status: 0 after help, which goes

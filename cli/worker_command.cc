@@ -69,7 +69,15 @@ void add_session_flags(CLI::App& command, WorkerFlags& flags) {
   CLI::Option* const threads =
       add_uint(command, "--threads", session.threads, 1, wire::kChannelsMax,
                "Threads that each reduce a part of a tensor; the job needs channels=N (trio-ml)");
-  flags.trio_ml_only = {port, job, flags.source_option, threads};
+  CLI::Option* const auth =
+      add_auth(command, flags.options.auth,
+               "Authentication, as at the server: a MAC over headers, or over "
+               "everything (trio-ml)");
+  CLI::Option* const secret = command.add_option(
+      "--secret-file", flags.options.secret_path,
+      "File with the job's secret; default: the variable TRIBUTARY_SECRET (trio-ml)");
+  secret->type_name("FILE");
+  flags.trio_ml_only = {port, job, flags.source_option, threads, auth, secret};
   flags.gradients = add_uint(command, "--gradients", session.gradients, 1, kGradientsMax,
                              "Elements in a packet; switchml: 64 or 256, default 256");
   flags.window = add_uint(command, "--window", session.window, 1, kWindowMax,

@@ -7,6 +7,7 @@
 #include <random>
 #include <utility>
 
+#include "auth/secret.h"
 #include "base/clock.h"
 #include "base/prng.h"
 #include "host/switchml_protocol.h"
@@ -59,14 +60,15 @@ Result<std::unique_ptr<engine::Port>> open_port(const WorkerOptions& options, co
 }
 
 /// Checks that a packet of this many gradients fits the port; otherwise none would ever arrive.
-Result<void> check_packets(uint32_t gradients, const engine::Port& port) {
-  const uint32_t bytes = wire::kMessageHeadBytesMax + gradients * wire::kGradientBytes;
+Result<void> check_packets(uint32_t gradients, auth::Mode mode, const engine::Port& port) {
+  const uint32_t head_bytes = wire::head_bytes_max(mode);
+  const uint32_t bytes = head_bytes + gradients * wire::kGradientBytes;
   if (bytes <= port.payload_bytes_max()) return {};
   return failure(fmt::format(
       "--gradients {} needs payloads of {} bytes; the port's MTU leaves {}: give --gradients {}, "
       "or the device a larger mtu=",
       gradients, bytes, port.payload_bytes_max(),
-      (port.payload_bytes_max() - wire::kMessageHeadBytesMax) / wire::kGradientBytes));
+      (port.payload_bytes_max() - head_bytes) / wire::kGradientBytes));
 }
 
 bool is_impaired(const io::FaultRates& faults) {
@@ -90,13 +92,16 @@ Result<std::unique_ptr<host::Communicator>> join_trio_ml(const WorkerOptions& op
   if (!server) return failure(server.error().text);
   host::CommunicatorConfig config = options.session;
   config.server = *server;
+  const auto found = auth::find_secret(options.auth, options.secret_path);
+  if (!found) return tl::unexpected(found.error());
+  config.auth = *found;
   if (!is_impaired(options.faults) && options.port.empty()) {
     return host::Communicator::join(config);
   }
   const auto open = [&](uint32_t channel) -> Result<std::unique_ptr<engine::Port>> {
     auto port = open_port(options, {}, *server);
     if (!port) return tl::unexpected(port.error());
-    if (const auto fits = check_packets(config.gradients, **port); !fits) {
+    if (const auto fits = check_packets(config.gradients, config.auth.mode, **port); !fits) {
       return tl::unexpected(fits.error());
     }
     return with_faults(options, *std::move(port), channel);

@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <string>
 
+#include "auth/mode.h"
 #include "base/time.h"
 #include "host/communicator.h"
 #include "io/faults/impaired_port.h"
@@ -38,6 +39,8 @@ struct WorkerOptions {
   /// The run sets its server. For SwitchML, `gradients` is the number of elements in a packet and
   /// `window` the number of slots in the pool.
   host::CommunicatorConfig session;
+  auth::Mode auth = auth::Mode::kNone;  ///< Trio-ML only.
+  std::string secret_path;  ///< File with the job's secret; empty: see auth::find_secret().
   SwitchmlWorkerOptions switchml;
   host::AllReduceOptions reduction;  ///< Format and scale apply to float32.
   ElementType type = ElementType::kFloat32;

@@ -26,14 +26,16 @@ inline constexpr uint32_t kIpv4HeaderBytes = 20;
 inline constexpr uint32_t kIpv6HeaderBytes = 40;
 
 /// Returns the number of elements that fit an unfragmented packet to the aggregator.
-[[nodiscard]] constexpr uint32_t auto_gradients(uint32_t path_mtu_bytes, bool ipv4) {
+[[nodiscard]] constexpr uint32_t auto_gradients(uint32_t path_mtu_bytes, bool ipv4,
+                                                auth::Mode mode = auth::Mode::kNone) {
   const uint32_t headers =
-      (ipv4 ? kIpv4HeaderBytes : kIpv6HeaderBytes) + kUdpHeaderBytes + wire::kMessageHeadBytesMax;
+      (ipv4 ? kIpv4HeaderBytes : kIpv6HeaderBytes) + kUdpHeaderBytes + wire::head_bytes_max(mode);
   const uint32_t room = std::max(path_mtu_bytes, headers) - headers;
   return std::clamp(room / wire::kGradientBytes, 1U, kAutoGradientsMax);
 }
-static_assert(auto_gradients(1500, true) == 352);   // (1500 - 20 - 8 - 64) / 4
-static_assert(auto_gradients(1500, false) == 347);  // (1500 - 40 - 8 - 64) / 4
+static_assert(auto_gradients(1500, true) == 352);                     // (1500 - 20 - 8 - 64) / 4
+static_assert(auto_gradients(1500, false) == 347);                    // (1500 - 40 - 8 - 64) / 4
+static_assert(auto_gradients(1500, true, auth::Mode::kFull) == 346);  // … - 24
 static_assert(auto_gradients(65536, true) == kAutoGradientsMax);
 
 /// Default socket buffer of `tributary serve` (--buffer-mb 4): the bytes that all workers together
@@ -50,7 +52,7 @@ inline constexpr uint32_t kAutoJobPackets = 2048;
 
 /// Returns the packets in flight of each of `world` workers.
 [[nodiscard]] constexpr uint32_t auto_window(uint32_t gradients, uint32_t world) {
-  const uint32_t packet_bytes = wire::kMessageHeadBytesMax + gradients * wire::kGradientBytes;
+  const uint32_t packet_bytes = wire::kUnsealedHeadBytesMax + gradients * wire::kGradientBytes;
   const uint32_t worker_bytes = std::min(kAutoJobBytes / std::max(world, 1U), kAutoWorkerBytes);
   const uint32_t packets = std::min(kAutoWindowMax, kAutoJobPackets / std::max(world, 1U));
   return std::clamp(worker_bytes / packet_bytes, kAutoWindowMin, std::max(packets, kAutoWindowMin));

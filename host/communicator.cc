@@ -60,9 +60,10 @@ CommunicatorConfig fitting(CommunicatorConfig config, const engine::Port& port) 
 /// Replaces the automatic values (0) by numbers.
 CommunicatorConfig with_terms(CommunicatorConfig config, const engine::Port& port) {
   if (config.gradients == 0) {
-    const uint32_t fits = auto_gradients(port.path_mtu(config.server), config.server.is_ipv4());
+    const uint32_t fits =
+        auto_gradients(port.path_mtu(config.server), config.server.is_ipv4(), config.auth.mode);
     const uint32_t taken =
-        (port.payload_bytes_max() - wire::kMessageHeadBytesMax) / wire::kGradientBytes;
+        (port.payload_bytes_max() - wire::head_bytes_max(config.auth.mode)) / wire::kGradientBytes;
     config.gradients = std::min(fits, taken);
     config.gradients_flexible = true;
   }

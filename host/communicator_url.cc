@@ -61,6 +61,8 @@ struct Query {
   CommunicatorUrl url;
   std::optional<uint64_t> rank;
   std::optional<uint64_t> world;
+  auth::Mode auth = auth::Mode::kNone;
+  std::string secret_path;
 };
 
 template <class Number, class Target>
@@ -114,6 +116,19 @@ Result<void> put_key(std::string_view key, std::string_view value, Query& query)
   if (key == "threads") {
     return put(whole_number(key, value, 1, wire::kChannelsMax), config.threads);
   }
+  if (key == "auth") {
+    const auto mode = auth::parse_mode(value);
+    if (!mode) {
+      return failure(
+          fmt::format("auth='{}' is not allowed; allowed is none, header or full", value));
+    }
+    query.auth = *mode;
+    return {};
+  }
+  if (key == "secret_file") {
+    query.secret_path = value;
+    return {};
+  }
   if (key == "format") return put_format(value, query);
   if (key == "scale") return put_scale(value, query);
   if (key == "loss") return put_loss(value, query);
@@ -125,7 +140,7 @@ Result<void> put_key(std::string_view key, std::string_view value, Query& query)
   }
   return failure(fmt::format(
       "unknown key '{}'; allowed are rank, world, deadline_ms, gradients, window, threads, "
-      "format, scale, source and loss",
+      "format, scale, source, auth, secret_file and loss",
       key));
 }
 
@@ -250,6 +265,9 @@ Result<CommunicatorUrl> parse_communicator_url(std::string_view url,
     return wrong(Error{
         fmt::format("rank={} is not allowed; allowed is 0 to {}", *query.rank, *query.world - 1)});
   }
+  const auto secret = auth::find_secret(query.auth, query.secret_path);
+  if (!secret) return wrong(secret.error());
+  query.url.config.auth = *secret;
   query.url.config.rank = static_cast<uint32_t>(*query.rank);
   query.url.config.world = static_cast<uint32_t>(*query.world);
   return query.url;

@@ -33,6 +33,7 @@ ControlBody SessionJoin::take_request(Instant now) {
   request_at_ = period_at_;
   ControlBody body;
   body.key = cookie_;
+  body.value = static_cast<uint32_t>(config_.auth.mode);
   body.sources = static_cast<uint16_t>(config_.world);
   body.window = config_.window;
   body.gradients_max = terms_.gradients;
@@ -83,6 +84,7 @@ void SessionJoin::accept(const wire::Message& welcome) {
   terms_.straggler_timeout = microseconds(body.timeout_us);
   terms_.rank_base = body.value;
   terms_.sources = body.sources;
+  terms_.salt = {body.salt_high, body.salt_low};
   terms_.group = body.group;
   joined_ = true;
 }

@@ -16,6 +16,7 @@
 #include <cstdint>
 #include <optional>
 
+#include "auth/session_seal.h"
 #include "base/endpoint.h"
 #include "base/time.h"
 #include "host/worker_config.h"
@@ -35,6 +36,7 @@ struct SessionTerms {
   Duration straggler_timeout{};  ///< 0: no mitigation.
   uint32_t rank_base = 0;        ///< Rank of the aggregator's source 0.
   uint32_t sources = 1;          ///< Sources of this worker's aggregator.
+  auth::Salt salt;               ///< Makes the session's MAC keys.
   Endpoint group;                ///< Multicast group of the results; not set: unicast.
 };
 

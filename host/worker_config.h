@@ -12,6 +12,7 @@
 #include <optional>
 #include <stop_token>
 
+#include "auth/secret.h"
 #include "base/endpoint.h"
 #include "base/time.h"
 
@@ -39,6 +40,7 @@ struct CommunicatorConfig {
   /// job's `channels`). All ranks use the smallest value that any rank asks for. Each thread has a
   /// window of its own.
   uint32_t threads = 1;
+  auth::JobAuth auth = {};  ///< The job's mode and key; the aggregator's must be the same.
   /// Ends the join early, with a good-bye to the aggregator.
   std::stop_token join_stop = {};
   Duration deadline = seconds(60);  ///< Longest wait for a peer, the aggregator, or the join.

@@ -20,7 +20,9 @@ struct CommunicatorCounters {
   uint64_t blocks = 0;         ///< Results accepted.
   uint64_t degraded_blocks = 0;
   uint64_t duplicate_results = 0;
-  uint64_t invalid_packets = 0;  ///< Malformed, foreign or of another session; ignored.
+  uint64_t invalid_packets = 0;   ///< Malformed, foreign or of another session; ignored.
+  uint64_t forged_packets = 0;    ///< Not sealed with the session's key; ignored.
+  uint64_t replayed_packets = 0;  ///< Sealed, but seen before; ignored.
 
   /// Adds every count of `more`, for an owner of several protocols.
   CommunicatorCounters& operator+=(const CommunicatorCounters& more) {
@@ -32,6 +34,8 @@ struct CommunicatorCounters {
     degraded_blocks += more.degraded_blocks;
     duplicate_results += more.duplicate_results;
     invalid_packets += more.invalid_packets;
+    forged_packets += more.forged_packets;
+    replayed_packets += more.replayed_packets;
     return *this;
   }
 };

@@ -36,6 +36,16 @@ std::string tensor_text(const wire::TensorTerms& terms) {
                      terms.tensor_elements, type_text(terms));
 }
 
+std::string authentication_text(const CommunicatorConfig& config, uint32_t mode_of_job) {
+  const std::string where = fmt::format("job {} at {}", config.job_id, config.server.to_string());
+  if (mode_of_job >= auth::kModeCount || mode_of_job == static_cast<uint32_t>(config.auth.mode)) {
+    return fmt::format("{} has another secret than this worker", where);
+  }
+  return fmt::format("{} has auth={}; this worker has auth={}", where,
+                     auth::to_string(static_cast<auth::Mode>(mode_of_job)),
+                     auth::to_string(config.auth.mode));
+}
+
 std::string refusal_text(const CommunicatorConfig& config, uint32_t gradients,
                          const wire::ControlBody& refusal) {
   const std::string server = config.server.to_string();
@@ -54,6 +64,8 @@ std::string refusal_text(const CommunicatorConfig& config, uint32_t gradients,
     case Reason::kPlainClients:
       return fmt::format("job {} at {} serves plain packets only (clients=plain)", config.job_id,
                          server);
+    case Reason::kAuthentication:
+      return authentication_text(config, refusal.value);
     case Reason::kServerStopped:
       return fmt::format("aggregator {} was stopped", server);
     default:

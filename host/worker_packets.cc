@@ -90,6 +90,7 @@ Outgoing WorkerProtocol::write_contribution(uint64_t position, std::span<std::by
                        .tensor_elements = terms.tensor_elements,
                        .scale_bits = terms.scale_bits,
                        .key = join_.terms().key};
+  message.extension.flags = wire::seal_flag(config_.auth.mode);
   if (contents.has_exponent) {
     message.extension.exponent = codec_.exponent_of(transfer, contents.exponent_block);
   }
@@ -105,6 +106,8 @@ Outgoing WorkerProtocol::write_contribution(uint64_t position, std::span<std::by
         codec_.write(transfer, block, StreamWindow::exponent(transfer, block), &out[head_bytes]));
   }
   encode_message(message, out.data());
+  const uint32_t lane_bytes = elided ? 0 : contents.lane_count * wire::kGradientBytes;
+  seal(message, out.first(head_bytes), out.subspan(head_bytes, lane_bytes));
   repair_.on_contribution_sent(position, now);
   const uint32_t size_bytes = head_bytes + contents.lane_count * wire::kGradientBytes;
   return {.size_bytes = size_bytes,
@@ -118,7 +121,7 @@ Outgoing WorkerProtocol::write_probe(uint64_t position, std::span<std::byte> out
   message.header.block_id = static_cast<uint32_t>(position);
   message.header.gen_id = contents.gen_id;
   message.header.grad_cnt = static_cast<uint16_t>(contents.lane_count);
-  message.extension.flags = wire::kFlagRetransmission;
+  message.extension.flags |= wire::kFlagRetransmission;
   repair_.on_probe_sent(position, now);
   counters_.probes++;
   Outgoing packet = write_control(message, out);
@@ -156,11 +159,27 @@ Message WorkerProtocol::control(MessageType type) const {
   message.header = {
       .job_id = config_.job_id, .extended = true, .src_id = static_cast<uint8_t>(*config_.source)};
   message.extension = {.type = type, .key = join_.terms().key};
+  // Before the session begins, a seal has the job's key.
+  const bool lasting = type == MessageType::kJoin || !join_.joined();
+  message.extension.flags =
+      wire::seal_flag(lasting && seals_.is_sealed() ? auth::Mode::kHeader : config_.auth.mode);
   return message;
+}
+
+/// Seals an encoded message, in a job with a secret.
+void WorkerProtocol::seal(const wire::MessageHead& message, std::span<std::byte> head,
+                          std::span<const std::byte> lanes) {
+  if (!seals_.is_sealed()) return;
+  if (message.extension.type == MessageType::kJoin || !join_.joined()) {
+    seals_.seal_join(head);
+  } else {
+    seals_.seal(message.header.src_id, head, lanes);
+  }
 }
 
 Outgoing WorkerProtocol::write_control(const Message& message, std::span<std::byte> out) {
   const uint32_t size_bytes = encode_message(message, out.data());
+  seal(message, out.first(size_bytes), {});
   return {.size_bytes = size_bytes, .stored_bytes = size_bytes, .to = config_.server};
 }
 

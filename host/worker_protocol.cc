@@ -14,6 +14,7 @@ namespace tributary::host {
 using wire::ElementFormat;
 using wire::Message;
 using wire::MessageType;
+using wire::Reason;
 
 namespace {
 
@@ -31,6 +32,7 @@ WorkerProtocol::WorkerProtocol(const CommunicatorConfig& config, uint64_t nonce,
       repair_(now),
       codec_(config_.world),
       end_(config_),
+      seals_(config_.auth, config_.job_id, /*lane=*/0),
       sent_at_(now) {}
 
 // --- Driver ---
@@ -83,7 +85,7 @@ Instant WorkerProtocol::next_deadline() const {
 
 uint32_t WorkerProtocol::packet_bytes_max() const {
   return std::max(wire::kControlMessageBytes,
-                  wire::kMessageHeadBytesMax + gradients() * wire::kGradientBytes);
+                  wire::head_bytes_max(config_.auth.mode) + gradients() * wire::kGradientBytes);
 }
 
 void WorkerProtocol::end(EndReason reason) {
@@ -112,6 +114,7 @@ std::optional<Duration> WorkerProtocol::on_packet(std::span<const std::byte> pay
     if (!end_.ended()) counters_.invalid_packets++;
     return {};
   }
+  if (!opens(message, payload)) return {};
   counters_.packets_received++;
   repair_.on_heard(now);
   switch (message.extension.type) {
@@ -153,6 +156,30 @@ bool WorkerProtocol::is_for_this_session(const Message& message) const {
          (TRIB_MUTANT(kForeignSessionResult) && type == MessageType::kResult);
 }
 
+/// Checks the seal of a message. Counts a message that it refuses.
+bool WorkerProtocol::opens(const Message& message, std::span<const std::byte> payload) {
+  const MessageType type = message.extension.type;
+  const auth::Mode mode = wire::seal_mode(message.extension.flags);
+  // An aggregator with another mode or secret cannot seal for this worker, but says so.
+  if (message.body.reason == Reason::kAuthentication && type == MessageType::kRefusal) return true;
+  if (!seals_.is_sealed() && mode == auth::Mode::kNone) return true;
+  const auto head = payload.first(message.head_bytes);
+  const bool lasting = is_join_reply(type) || type == MessageType::kReset;
+  auto status = auth::OpenStatus::kForged;
+  if (mode != (lasting && seals_.is_sealed() ? auth::Mode::kHeader : seals_.mode())) {
+    status = auth::OpenStatus::kForged;
+  } else if (is_join_reply(type)) {
+    if (seals_.opens_join_reply(head)) status = auth::OpenStatus::kOpened;
+  } else if (type == MessageType::kReset) {
+    if (seals_.opens_reset(head)) status = auth::OpenStatus::kOpened;
+  } else {
+    status = seals_.open(head, payload.subspan(message.head_bytes));
+  }
+  if (status == auth::OpenStatus::kForged) counters_.forged_packets++;
+  if (status == auth::OpenStatus::kReplayed) counters_.replayed_packets++;
+  return status == auth::OpenStatus::kOpened;
+}
+
 void WorkerProtocol::on_join_reply(const Message& message, Instant now) {
   switch (join_.on_reply(message, now)) {
     case SessionJoin::Reply::kWaits:
@@ -168,6 +195,7 @@ void WorkerProtocol::on_join_reply(const Message& message, Instant now) {
 
 void WorkerProtocol::begin_session(Instant now) {
   const SessionTerms& terms = join_.terms();
+  seals_.start(terms.salt);
   codec_.open(terms.gradients);
   repair_.open({.window = terms.window,
                 .enabled = config_.repair,

@@ -19,6 +19,7 @@
 #include <string>
 #include <utility>
 
+#include "auth/session_seal.h"
 #include "base/time.h"
 #include "host/block_codec.h"
 #include "host/loss_repair.h"
@@ -80,6 +81,7 @@ class WorkerProtocol final : public TensorProtocol {
 
   // worker_protocol.cc: received packets, and the session.
   [[nodiscard]] bool is_for_this_session(const wire::Message& message) const;
+  [[nodiscard]] bool opens(const wire::Message& message, std::span<const std::byte> payload);
   void on_join_reply(const wire::Message& message, Instant now);
   void begin_session(Instant now);
   std::optional<Duration> on_result(const wire::Message& message,
@@ -99,6 +101,8 @@ class WorkerProtocol final : public TensorProtocol {
   Outgoing write_join(std::span<std::byte> out, Instant now);
   Outgoing write_leave(std::span<std::byte> out, Instant now);
   Outgoing write_control(const wire::Message& message, std::span<std::byte> out);
+  void seal(const wire::MessageHead& message, std::span<std::byte> head,
+            std::span<const std::byte> lanes);
   [[nodiscard]] wire::Message control(wire::MessageType type) const;
   [[nodiscard]] Endpoint server_for(uint32_t block_id) const;
 
@@ -109,6 +113,7 @@ class WorkerProtocol final : public TensorProtocol {
   LossRepair repair_;
   BlockCodec codec_;
   SessionEnd end_;
+  auth::MemberEnd seals_;
   Instant sent_at_;  ///< Last packet to the aggregator.
   CommunicatorCounters counters_;
 };

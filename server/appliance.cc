@@ -151,13 +151,13 @@ Result<void> Appliance::add_job(const trio_ml::JobConfig& job) {
 
 Result<void> Appliance::check_room(const trio_ml::JobConfig& job) const {
   const uint32_t packet_bytes =
-      wire::kMessageHeadBytesMax + job.block_grad_max * wire::kGradientBytes;
+      wire::head_bytes_max(job.auth.mode) + job.block_grad_max * wire::kGradientBytes;
   if (const uint32_t bytes_max = port_->payload_bytes_max(); packet_bytes > bytes_max) {
     return failure(fmt::format(
         "--job: job {}: block_grad_max={} needs payloads of {} bytes; the port's MTU leaves {}: "
         "give the job block_grad_max={}, or the device a larger mtu=",
         job.id, job.block_grad_max, packet_bytes, bytes_max,
-        (bytes_max - wire::kMessageHeadBytesMax) / wire::kGradientBytes));
+        (bytes_max - wire::head_bytes_max(job.auth.mode)) / wire::kGradientBytes));
   }
   const uint64_t wanted_bytes = config_.cores * trio_ml::memory_bytes(job, config_.cores);
   const uint64_t left_bytes =

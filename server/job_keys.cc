@@ -10,7 +10,7 @@
 namespace tributary::server {
 namespace {
 
-constexpr std::array<KeySpec, 19> kJobKeys{{
+constexpr std::array<KeySpec, 21> kJobKeys{{
     {.name = "id",
      .type = KeyType::kUint,
      .help = "job_id",
@@ -78,6 +78,13 @@ constexpr std::array<KeySpec, 19> kJobKeys{{
      .default_text = "1",
      .min = 1,
      .max = wire::kChannelsMax},
+    {.name = "auth",
+     .type = KeyType::kText,
+     .help = "authentication: none, header (a MAC over headers) or full (over gradients too)",
+     .default_text = "none"},
+    {.name = "secret_file",
+     .type = KeyType::kText,
+     .help = "file with the job's secret; default: the variable TRIBUTARY_SECRET"},
     {.name = "pin",
      .type = KeyType::kBool,
      .help = "a source keeps its first address",
@@ -136,6 +143,15 @@ Result<trio_ml::JobConfig> to_job(const KeyValues& row) {
   job.sources_are_aggregators = row.flag("sources_are_aggregators");
   job.rank_base = static_cast<uint32_t>(row.uint("rank_base"));
   job.world = static_cast<uint32_t>(row.uint("world"));
+  const auto mode = auth::parse_mode(row.text("auth"));
+  if (!mode) {
+    return failure(fmt::format("{}: auth={} is not allowed; allowed: none, header or full",
+                               row.where(), row.text("auth")));
+  }
+  const auto found =
+      auth::find_secret(*mode, row.has("secret_file") ? row.text("secret_file") : std::string());
+  if (!found) return failure(fmt::format("{}: {}", row.where(), found.error().text));
+  job.auth = *found;
   if (const auto checked = trio_ml::check(job); !checked) {
     return failure(fmt::format("{}: {}", row.where(), checked.error().text));
   }

@@ -12,7 +12,7 @@ set -euo pipefail
 allowed="
 base
 auth       base
-wire       base
+wire       base auth
 microcode  base wire
 memory     base microcode
 timers     base microcode

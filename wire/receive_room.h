@@ -28,7 +28,7 @@ inline constexpr uint32_t kRoomWindowMin = 8;
 [[nodiscard]] constexpr uint32_t window_in_room(uint32_t room_bytes, uint32_t gradients,
                                                 uint32_t senders) {
   if (room_bytes == 0) return 0;
-  const uint32_t packet_bytes = kMessageHeadBytesMax + gradients * kGradientBytes;
+  const uint32_t packet_bytes = kUnsealedHeadBytesMax + gradients * kGradientBytes;
   return std::max(room_bytes / packet_bytes / std::max(senders, 1U), kRoomWindowMin);
 }
 static_assert(window_in_room(3U << 20, 352, 6) == 356);  // 3145728 / 1472 / 6

@@ -33,6 +33,7 @@ static_assert(kChannelsMax < 1U << kPortBitsShift);
 static_assert(kServerPortsMax == 1U << ((1U << (8 - kPortBitsShift)) - 1));
 constexpr uint32_t kBodyMask = 32;
 constexpr uint32_t kBodyResultKey = kBodyMask;  // A welcome has no mask.
+constexpr uint32_t kBodySalt = kBodyMask + 8;
 constexpr uint32_t kBodyGroup = 64;
 static_assert(kBodyGroup + 16 == kControlBodyBytes);
 // With Reason::kMismatch, in place of the group's address.
@@ -65,6 +66,7 @@ DecodeStatus decode_extension(const std::byte* from, ExtensionFields& fields) {
   fields.type = static_cast<MessageType>(type);
   fields.format = static_cast<ElementFormat>(format);
   fields.flags = byte_at(from, kExtFlags);
+  if ((fields.flags & kFlagsOfSeal) == kFlagsOfSeal) return DecodeStatus::kBadExtension;
   fields.exponent = static_cast<int8_t>(byte_at(from, kExtExponent));
   fields.tensor_elements = load_be<uint32_t>(from + kExtElements);
   fields.scale_bits = load_be<uint32_t>(from + kExtScale);
@@ -99,6 +101,8 @@ void decode_body(const std::byte* from, MessageType type, ControlBody& body) {
   body.port_bits = static_cast<uint8_t>(byte_at(from, kBodyChannels) >> kPortBitsShift);
   if (type == MessageType::kWelcome) {
     body.result_key = load_be<uint64_t>(from + kBodyResultKey);
+    body.salt_high = load_be<uint64_t>(from + kBodySalt);
+    body.salt_low = load_be<uint64_t>(from + kBodySalt + 8);
   } else {
     load_mask(from + kBodyMask, body.mask);
   }
@@ -126,6 +130,8 @@ void encode_body(const ControlBody& body, MessageType type, std::byte* to) {
   to[kBodyChannels] = static_cast<std::byte>(body.channels | body.port_bits << kPortBitsShift);
   if (type == MessageType::kWelcome) {
     store_be<uint64_t>(to + kBodyResultKey, body.result_key);
+    store_be<uint64_t>(to + kBodySalt, body.salt_high);
+    store_be<uint64_t>(to + kBodySalt + 8, body.salt_low);
   } else {
     store_mask(body.mask, to + kBodyMask);
   }
@@ -176,9 +182,13 @@ uint32_t encode_message(const Message& message, std::byte* to) {
     store_mask(message.mask, rest);
     rest += kSourceMaskBytes;
   }
-  const uint32_t head_bytes = encoded_head_bytes(message.header, message.extension);
-  if (rest != to + head_bytes) encode_body(message.body, message.extension.type, rest);
-  return head_bytes;
+  if (has_body(message.extension.type)) {
+    encode_body(message.body, message.extension.type, rest);
+    rest += kControlBodyBytes;
+  }
+  const uint32_t seal_bytes = auth::seal_bytes(seal_mode(message.extension.flags));
+  std::fill_n(rest, seal_bytes, std::byte{0});
+  return encoded_head_bytes(message.header, message.extension);
 }
 
 }  // namespace tributary::wire

@@ -4,8 +4,8 @@
 /// the extension and the control messages are this project's own. docs/wire-format.md describes
 /// every byte.
 ///
-/// Shapes:  header (12) [extension (20) [source mask (32)]], then the gradients (4 each) or, in a
-///          control message, its body (80).
+/// Shapes:  header (12) [extension (20) [source mask (32)] [body (80)] [seal (16 or 24)]], then the
+///          gradients (4 each).
 /// Errors:  decode_message() returns the first error in the bytes and never reads past them.
 /// Tests:   tests/wire/trio_ml_test.cc
 #pragma once
@@ -15,6 +15,7 @@
 #include <cstdint>
 #include <span>
 
+#include "auth/mode.h"
 #include "base/endpoint.h"
 #include "base/time.h"
 #include "wire/headers.h"
@@ -120,11 +121,16 @@ inline constexpr uint8_t kExtensionVersion = 2;
 inline constexpr uint32_t kExtensionBytes = 20;
 inline constexpr uint32_t kSourceMaskBytes = 32;
 inline constexpr uint32_t kControlBodyBytes = 80;
-/// Most bytes before the gradients.
-inline constexpr uint32_t kMessageHeadBytesMax =
+/// Most bytes before the gradients of a message without a seal.
+inline constexpr uint32_t kUnsealedHeadBytesMax =
     TrioMlHeader::kBytes + kExtensionBytes + kSourceMaskBytes;
-static_assert(kMessageHeadBytesMax == 64,
+static_assert(kUnsealedHeadBytesMax == 64,
               "a result's head and its gradients share cache lines well");
+/// Most bytes before the gradients, in the mode of a job.
+[[nodiscard]] constexpr uint32_t head_bytes_max(auth::Mode mode) {
+  return kUnsealedHeadBytesMax + auth::seal_bytes(mode);
+}
+inline constexpr uint32_t kMessageHeadBytesMax = head_bytes_max(auth::Mode::kFull);
 
 /// Offset of the extension's flags in a message.
 inline constexpr uint32_t kFlagsByte = TrioMlHeader::kBytes + 2;
@@ -133,6 +139,20 @@ inline constexpr uint8_t kFlagRetransmission = 1 << 0;
 inline constexpr uint8_t kFlagOverflow = 1 << 1;   ///< A value of some source did not fit.
 inline constexpr uint8_t kFlagNotFinite = 1 << 2;  ///< Some source had an infinity or a NaN.
 inline constexpr uint8_t kFlagSourceMask = 1 << 3;
+inline constexpr uint8_t kFlagHeaderSeal = 1 << 5;  ///< The head ends with a seal (auth/seal.h).
+inline constexpr uint8_t kFlagFullSeal = 1 << 6;    ///< Likewise, over the gradients too.
+inline constexpr uint8_t kFlagsOfSeal = kFlagHeaderSeal | kFlagFullSeal;
+
+/// Returns the flag of messages that are sealed in this mode.
+[[nodiscard]] constexpr uint8_t seal_flag(auth::Mode mode) {
+  if (mode == auth::Mode::kNone) return 0;
+  return mode == auth::Mode::kHeader ? kFlagHeaderSeal : kFlagFullSeal;
+}
+/// Returns the mode in which a message is sealed. @pre Its flags name at most one.
+[[nodiscard]] constexpr auth::Mode seal_mode(uint8_t flags) {
+  if ((flags & kFlagFullSeal) != 0) return auth::Mode::kFull;
+  return (flags & kFlagHeaderSeal) != 0 ? auth::Mode::kHeader : auth::Mode::kNone;
+}
 /// Flags that a result inherits from any contribution.
 inline constexpr uint8_t kFlagsMerged = kFlagOverflow | kFlagNotFinite;
 
@@ -172,8 +192,10 @@ struct ControlBody {
   uint32_t value = 0;       ///< The allowed value; its meaning depends on the reason.
   uint64_t key = 0;         ///< kWelcome: the receiver's key. kJoin, kCookie: the cookie.
   uint64_t result_key = 0;  ///< kWelcome: the key in all messages of the aggregator.
-  bool upstream = false;    ///< kHave: complete here, waiting for the upper aggregator.
-  uint8_t channels = 0;     ///< Sessions of a rank at once, in consecutive jobs; below 32. 0: one.
+  uint64_t salt_high = 0;   ///< kWelcome of a sealed session: makes its MAC keys.
+  uint64_t salt_low = 0;
+  bool upstream = false;  ///< kHave: complete here, waiting for the upper aggregator.
+  uint8_t channels = 0;   ///< Sessions of a rank at once, in consecutive jobs; below 32. 0: one.
   /// kWelcome: the aggregator has 2^port_bits UDP ports, up to kServerPortsMax; see owner_of().
   uint8_t port_bits = 0;
   SourceMask mask{};  ///< Join: ranks below an aggregator. Notice: the ranks that it concerns.
@@ -226,7 +248,7 @@ inline void decode_header(View<TrioMlHeader> view, TrioMlFields& fields) {
   size += kExtensionBytes;
   if ((extension.flags & kFlagSourceMask) != 0) size += kSourceMaskBytes;
   if (has_body(extension.type)) size += kControlBodyBytes;
-  return size;
+  return size + auth::seal_bytes(seal_mode(extension.flags));
 }
 
 /// Reads the extension at `from` (kExtensionBytes). @return kBadExtension or kOk.
@@ -286,13 +308,15 @@ void encode_head(const MessageHead& message, std::byte* to);
 /// Writes the source mask of a message whose flags announce one. @param head The message's bytes.
 void encode_mask(const SourceMask& mask, std::byte* head);
 
-/// Writes header, extension, mask and body as far as they apply, but no gradients.
+/// Writes header, extension, mask and body as far as they apply, but no gradients. A seal's bytes
+/// are 0 until its owner seals the message.
 /// @param to At least kMessageHeadBytesMax bytes; kControlMessageBytes for a message with a body.
 /// @return bytes written: the offset of the gradients.
 uint32_t encode_message(const Message& message, std::byte* to);
 
 /// Bytes of the longest control message.
-inline constexpr uint32_t kControlMessageBytes =
-    TrioMlHeader::kBytes + kExtensionBytes + kSourceMaskBytes + kControlBodyBytes;
+inline constexpr uint32_t kControlMessageBytes = TrioMlHeader::kBytes + kExtensionBytes +
+                                                 kSourceMaskBytes + kControlBodyBytes +
+                                                 auth::kSealBytesMax;
 
 }  // namespace tributary::wire

@@ -125,7 +125,7 @@ microcode::Thread keep_session(M& m, Shard& shard, Job& job) {
   tell_silent_members(m, shard, job);
   // For the upper aggregator this aggregator is present when all its own members are.
   if (job.session.upstream_key() != 0 && job.session.all_present_for(Duration(), m.now())) {
-    send_control(m, upstream_message(job, MessageType::kKeepAlive), job.config.upstream);
+    send_control(m, job, upstream_message(job, MessageType::kKeepAlive), job.config.upstream);
   }
   co_return;
 }
@@ -140,7 +140,7 @@ microcode::Thread say_good_bye(M& m, Shard& shard, Job& job) {
     if (job.adopted() != 0 && !job.session.has_left(source)) {
       message.extension.type = MessageType::kNotice;
       message.extension.key = job.result_key();
-      send_control(m, message, job.session.address_of(source));
+      send_control(m, job, message, job.session.address_of(source));
       count(m, shard, Outcome::kNoticeSent);
     }
     const uint64_t nonce = job.session.pending_nonce(source, m.now());
@@ -148,11 +148,11 @@ microcode::Thread say_good_bye(M& m, Shard& shard, Job& job) {
     message.extension.type = MessageType::kRefusal;
     message.extension.key = nonce;
     message.header.src_id = static_cast<uint8_t>(source);
-    send_control(m, message, job.session.address_of(source));
+    send_control(m, job, message, job.session.address_of(source));
     count(m, shard, Outcome::kNoticeSent);
   }
   if (job.session.upstream_key() != 0) {
-    send_control(m, upstream_message(job, MessageType::kLeave), job.config.upstream);
+    send_control(m, job, upstream_message(job, MessageType::kLeave), job.config.upstream);
   }
   co_return;
 }

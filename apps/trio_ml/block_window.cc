@@ -44,7 +44,9 @@ WindowShape::WindowShape(const JobConfig& config, uint32_t shard_count)
                            std::min(config.block_cnt_max, kBlocksPerRun))),
       history(config.history),
       buffer_bytes(
-          rounded_up(wire::kMessageHeadBytesMax + config.block_grad_max * 4, kCacheLineBytes)) {
+          rounded_up(wire::kUnsealedHeadBytesMax + config.block_grad_max * 4, kCacheLineBytes)),
+      seal_room_bytes(config.auth.mode == auth::Mode::kNone ? 0 : kCacheLineBytes) {
+  buffer_bytes += seal_room_bytes;
   // One buffer for each block in progress and each kept result. All are in use only while one
   // source is a whole window ahead of another. A large window has fewer buffers: it saves as much
   // memory as the records take. A source that is a whole window ahead then gets its last few
@@ -85,7 +87,7 @@ Result<BlockWindow> BlockWindow::create(const JobConfig& config, uint32_t shard_
   window.places_ = *places;
   window.results_ = *results;
   window.newest_ = *newest;
-  window.buffers_ = memory.at(*buffers);
+  window.buffers_ = memory.at(*buffers) + shape.seal_room_bytes;
   window.reset();
   return window;
 }

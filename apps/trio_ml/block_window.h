@@ -44,6 +44,9 @@ struct WindowShape {
   uint32_t place_count;  ///< Power of two.
   uint32_t history;
   uint32_t buffer_bytes;  ///< Head room and lanes, a multiple of 64.
+  /// Bytes in front of a buffer, for the part of a sealed head that exceeds the usual head room.
+  /// Included in buffer_bytes.
+  uint32_t seal_room_bytes;
   uint32_t buffer_count;
 };
 
@@ -162,13 +165,14 @@ class BlockWindow {
   [[nodiscard]] BlockRecord& at_place(uint32_t place) { return places_[place]; }
   [[nodiscard]] uint32_t place_count() const { return shape_.place_count; }
 
-  /// Returns the lanes of a buffer. kMessageHeadBytesMax bytes of head room precede them.
+  /// Returns the lanes of a buffer. kUnsealedHeadBytesMax bytes of head room precede them, and
+  /// seal_room_bytes more in front of the buffer.
   [[nodiscard]] int32_t* lanes(uint32_t aggr_buffer) const {
-    return reinterpret_cast<int32_t*>(buffer(aggr_buffer) + wire::kMessageHeadBytesMax);
+    return reinterpret_cast<int32_t*>(buffer(aggr_buffer) + wire::kUnsealedHeadBytesMax);
   }
   /// Returns the start of a head of `head_bytes` bytes, which ends where the lanes begin.
   [[nodiscard]] std::byte* head(uint32_t aggr_buffer, uint32_t head_bytes) const {
-    return buffer(aggr_buffer) + wire::kMessageHeadBytesMax - head_bytes;
+    return buffer(aggr_buffer) + wire::kUnsealedHeadBytesMax - head_bytes;
   }
   /// Returns a finished message: head and gradients.
   [[nodiscard]] std::span<const std::byte> message(uint32_t aggr_buffer, uint32_t head_bytes,
@@ -289,7 +293,7 @@ class BlockWindow {
   BlockRecord* places_ = nullptr;    ///< Shape [place_count].
   ResultRecord* results_ = nullptr;  ///< Shape [place_count][history], a ring for each place.
   uint8_t* newest_ = nullptr;        ///< Shape [place_count]: the ring's newest entry.
-  std::byte* buffers_ = nullptr;     ///< Shape [buffer_count][buffer_bytes].
+  std::byte* buffers_ = nullptr;  ///< Shape [buffer_count][buffer_bytes], behind seal_room_bytes.
   BufferStack free_;
   BufferStack cooling_;             ///< Released, but packets sent from them may not have left.
   uint64_t generation_latest_ = 0;  ///< 0: none seen.

@@ -64,6 +64,10 @@ Result<void> check(const JobConfig& config) {
     return refused(config, "block_cnt_max", std::to_string(config.block_cnt_max),
                    "a power of two up to 65536");
   }
+  if (config.clients == Clients::kPlain && config.auth.mode != auth::Mode::kNone) {
+    return refused(config, "auth", auth::to_string(config.auth.mode),
+                   "none where clients=plain: plain packets cannot be authenticated");
+  }
   if (config.group.is_set() && !config.group.is_multicast()) {
     return refused(config, "group", config.group.to_string(), "a multicast address with its port");
   }

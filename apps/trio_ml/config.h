@@ -10,6 +10,7 @@
 
 #include <cstdint>
 
+#include "auth/secret.h"
 #include "base/endpoint.h"
 #include "base/result.h"
 #include "base/time.h"
@@ -54,8 +55,9 @@ struct JobConfig {
   /// its own session and its own memory; see channel_of().
   uint32_t channels = 1;
   Clients clients = Clients::kAny;
-  bool pin = false;  ///< A source keeps its first address; others are refused.
-  Endpoint group{};  ///< Multicast group for results; not set: unicast to every source.
+  auth::JobAuth auth = {};  ///< With a mode other than `none` the job serves sessions only.
+  bool pin = false;         ///< A source keeps its first address; others are refused.
+  Endpoint group{};         ///< Multicast group for results; not set: unicast to every source.
 
   // Hierarchical aggregation (Trio paper §4): to the aggregator `upstream` this aggregator is
   // source `upstream_source` of the same job.
@@ -65,6 +67,9 @@ struct JobConfig {
   uint32_t rank_base = 0;                ///< The rank of this aggregator's source 0.
   uint32_t world = 0;                    ///< Ranks in the whole tree; 0: `sources`.
 
+  [[nodiscard]] bool takes_plain_packets() const {
+    return clients != Clients::kSessions && auth.mode == auth::Mode::kNone;
+  }
   [[nodiscard]] uint32_t ranks() const { return world == 0 ? sources : world; }
 };
 

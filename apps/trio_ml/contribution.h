@@ -41,9 +41,7 @@ void merge_ranks(const M& m, const Job& job, BlockRecord& block, const MessageHe
   if (header.src_id >= job.config.sources) return Outcome::kSourceOutsideJob;
   if (header.grad_cnt > job.config.block_grad_max) return Outcome::kTooManyGradients;
   if (!header.extended) {
-    if (job.adopted() != 0 || job.config.clients == Clients::kSessions) {
-      return Outcome::kSessionRequired;
-    }
+    if (job.adopted() != 0 || !job.config.takes_plain_packets()) return Outcome::kSessionRequired;
     if (header.grad_cnt == 0) return Outcome::kNoGradients;
     return kAccepted;
   }
@@ -113,7 +111,7 @@ void answer_late(M& m, Shard& shard, Job& job, const ResultRecord* result,
   // such a block has still returned.
   note_contribution(m, shard, job, message.header.src_id, arrival.offset);
   if (result == nullptr) return;
-  send_result(m, shard, job, *result, std::span<const Endpoint>(&arrival.source, 1));
+  resend_result(m, shard, job, *result, arrival.source);
 }
 
 /// Answers a contribution that its block already holds. A source retransmits to ask for an answer.
@@ -163,7 +161,7 @@ class ContributionThread {
   }
   /// Reads the fields that find_block() and the steps after it use from a known head.
   /// @param extended Whether look_known() returned kExtended.
-  void read_known(bool extended) {
+  [[nodiscard]] Verdict read_known(bool extended) {
     const std::byte* message = m_.head().bytes();
     message_.header.extended = extended;
     message_.header.block_id = Header::BlockId::load(message);
@@ -176,8 +174,12 @@ class ContributionThread {
       wire::ExtensionFields extension;
       static_cast<void>(decode_extension(message + Header::kBytes, extension));
       message_.extension = extension;
+      message_.head_bytes += auth::seal_bytes(job_->end.mode());
+      if (const Verdict verdict = open_seal(); verdict.is_refused()) [[unlikely]]
+        return verdict;
       job_->session.heard(source(), m_.now());
     }
+    return kAccepted;
   }
 
   /// Locates and decodes the message in the packet.
@@ -212,6 +214,8 @@ class ContributionThread {
   [[nodiscard]] Verdict check_message() {
     if (const Verdict verdict = check_against_job(*job_, message_); verdict.is_refused())
         [[unlikely]]
+      return verdict;
+    if (const Verdict verdict = open_seal(); verdict.is_refused()) [[unlikely]]
       return verdict;
     if (!job_->locate(source(), arrival_.source)) [[unlikely]]
       return Outcome::kForeignAddress;
@@ -334,6 +338,12 @@ class ContributionThread {
     return {microcode::XtxnKind::kFetchAndOp, found_.block, 8};
   }
 
+  /// Checks the seal of an extended contribution, in a job that has one.
+  [[nodiscard]] Verdict open_seal() {
+    if (!job_->end.is_sealed() || !message_.header.extended) [[likely]]
+      return kAccepted;
+    return open_member_seal(m_, *job_, message_, arrival_);
+  }
   void answer_source(const Refusal& refusal) {
     const Endpoint& from = arrival_.source;
     switch (refusal.why) {
@@ -344,7 +354,7 @@ class ContributionThread {
         break;
       case Outcome::kWrongSession:
       case Outcome::kWrongKey:
-        send_reset(m_, shard_, message_, arrival_);
+        send_reset(m_, shard_, *refusal.job, message_, arrival_);
         break;
       case Outcome::kPastCache:
         tell_past_cache(m_, shard_, *refusal.job, message_, from);

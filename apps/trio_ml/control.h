@@ -47,16 +47,17 @@ void refuse_unknown_job(M& m, Shard& shard, const MessageHead& join, const Arriv
   reply.header = join.header;
   reply.extension = {.type = MessageType::kRefusal, .key = join.extension.key};
   reply.body.reason = Reason::kUnknownJob;
-  send_to_stranger(m, shard, reply, arrival.size, arrival.source, Outcome::kNoticeSent);
+  send_to_stranger(m, shard, /*job=*/nullptr, reply, arrival.size, arrival.source,
+                   Outcome::kNoticeSent);
 }
 
 /// Sends a notice to one source.
 template <microcode::Machine M>
-void notify(M& m, Shard& shard, const Job& job, const MessageHead& about, Reason reason,
+void notify(M& m, Shard& shard, Job& job, const MessageHead& about, Reason reason,
             const Endpoint& to) {
   Message notice = control_message(job, about, MessageType::kNotice);
   notice.body.reason = reason;
-  send_control(m, notice, to);
+  send_control(m, job, notice, to);
   count(m, shard, Outcome::kNoticeSent);
 }
 
@@ -82,19 +83,18 @@ void notify(M& m, Shard& shard, const Job& job, const MessageHead& about, Reason
 /// Tells the sender of an extended message that its key is no member's. The reply repeats the key,
 /// so that only a party that has seen the message can forge it.
 template <microcode::Machine M>
-void send_reset(M& m, Shard& shard, const MessageHead& about, const Arrival& arrival) {
+void send_reset(M& m, Shard& shard, Job& job, const MessageHead& about, const Arrival& arrival) {
   if (!about.header.extended) return;
   Message reset;
   reset.header = about.header;
   reset.header.grad_cnt = 0;
   reset.extension = {.type = MessageType::kReset, .key = about.extension.key};
-  send_to_stranger(m, shard, reset, arrival.size, arrival.source, Outcome::kResetSent);
+  send_to_stranger(m, shard, &job, reset, arrival.size, arrival.source, Outcome::kResetSent);
 }
 
 /// Tells the source of an extended message that the block's result is not kept.
 template <microcode::Machine M>
-void tell_past_cache(M& m, Shard& shard, const Job& job, const MessageHead& about,
-                     const Endpoint& to) {
+void tell_past_cache(M& m, Shard& shard, Job& job, const MessageHead& about, const Endpoint& to) {
   if (!about.header.extended || TRIB_MUTANT(kPastCacheSilent)) return;
   notify(m, shard, job, about, Reason::kPastCache, to);
 }
@@ -103,13 +103,13 @@ void tell_past_cache(M& m, Shard& shard, const Job& job, const MessageHead& abou
 /// ahead. The header is the contribution's with grad_cnt 0, so that a client that does not know the
 /// extension does not take the notice for a result.
 template <microcode::Machine M>
-void tell_generation(M& m, Shard& shard, const Job& job, const MessageHead& about, Reason reason,
+void tell_generation(M& m, Shard& shard, Job& job, const MessageHead& about, Reason reason,
                      const Arrival& arrival) {
   Message notice = control_message(job, about, MessageType::kNotice);
   notice.header.grad_cnt = 0;
   notice.body.reason = reason;
   notice.body.value = job.window.gen_id_newest();
-  send_to_stranger(m, shard, notice, arrival.size, arrival.source, Outcome::kNoticeSent);
+  send_to_stranger(m, shard, &job, notice, arrival.size, arrival.source, Outcome::kNoticeSent);
 }
 
 /// Returns the notice about a contribution whose tensor differs from its block's: the ranks and
@@ -120,23 +120,22 @@ void tell_generation(M& m, Shard& shard, const Job& job, const MessageHead& abou
 /// Tells all sources that they disagree about a block's tensor, since its sum can never be right.
 /// After the first notice of a block, tells only the source of the contribution.
 template <microcode::Machine M>
-void tell_mismatch(M& m, Shard& shard, const Job& job, BlockRecord& block,
-                   const MessageHead& about) {
+void tell_mismatch(M& m, Shard& shard, Job& job, BlockRecord& block, const MessageHead& about) {
   const Message notice = mismatch_notice(job, block, about);
   if (!block.mismatch_told) {
     block.mismatch_told = true;
     notify_all(m, shard, job, notice);
   } else {
     const Endpoint& to = job.sources[about.header.src_id].address;
-    if (to.is_set()) send_control(m, notice, to);
+    if (to.is_set()) send_control(m, job, notice, to);
   }
 }
 
 /// Answers a source whether the block holds its contribution: sends the mask of contributions. If
 /// an expected source has left, sends a notice that names it instead.
 template <microcode::Machine M>
-void send_have(M& m, Shard& shard, const Job& job, const BlockRecord& block,
-               const MessageHead& about, const Endpoint& to) {
+void send_have(M& m, Shard& shard, Job& job, const BlockRecord& block, const MessageHead& about,
+               const Endpoint& to) {
   Message reply = control_message(job, about, MessageType::kHave);
   reply.body.mask = TRIB_MUTANT(kHaveWithoutMask) ? job.record.src_mask : block.rcvd_mask;
   reply.body.upstream = block.phase == BlockPhase::kSentUp;
@@ -150,7 +149,7 @@ void send_have(M& m, Shard& shard, const Job& job, const BlockRecord& block,
       break;
     }
   }
-  send_control(m, reply, to);
+  send_control(m, job, reply, to);
   count(m, shard, Outcome::kHaveSent);
 }
 
@@ -179,6 +178,37 @@ void note_contribution(M& m, Shard& shard, Job& job, uint32_t source, uint32_t o
     note_return(m, shard, job, offset_bytes);
 }
 
+/// Returns the outcome of a seal that was not opened.
+[[nodiscard]] constexpr Verdict verdict_of(auth::OpenStatus status) {
+  if (status == auth::OpenStatus::kOpened) return kAccepted;
+  return status == auth::OpenStatus::kForged ? Outcome::kBadSeal : Outcome::kReplayed;
+}
+
+/// Returns the bytes of a message behind its head. A machine that keeps only the head of a packet in
+/// local memory returns none; it serves no job in mode `full`.
+template <microcode::Machine M>
+std::span<const std::byte> payload_of(const M& m, const MessageHead& message,
+                                      const Arrival& arrival) {
+  if constexpr (requires { m.packet_bytes(); }) {
+    return m.packet_bytes().subspan(arrival.offset, arrival.size).subspan(message.head_bytes);
+  } else {
+    return {};
+  }
+}
+
+/// Checks the seal of a member's message. @pre Its key is its source's.
+template <microcode::Machine M>
+[[nodiscard, gnu::noinline]] Verdict open_member_seal(const M& m, Job& job,
+                                                      const MessageHead& message,
+                                                      const Arrival& arrival) {
+  if (wire::seal_mode(message.extension.flags) != job.end.mode()) {
+    return Outcome::kWrongAuthentication;
+  }
+  if (!job.end.is_sealed()) return kAccepted;
+  const auto head = message_bytes(m, arrival).first(message.head_bytes);
+  return verdict_of(job.end.open(message.header.src_id, head, payload_of(m, message, arrival)));
+}
+
 /// Returns this aggregator's join for the upper one.
 [[nodiscard]] Message upstream_join(const Job& job);
 /// Returns another control message for the upper aggregator, such as a leave or a keep-alive.
@@ -196,7 +226,7 @@ void welcome_all(M& m, Shard& shard, Job& job) {
     welcome.header.src_id = static_cast<uint8_t>(source);
     welcome.extension.key = job.session.nonce_of(source);
     welcome.body = job.session.welcome_body(source);
-    send_control(m, welcome, job.session.address_of(source));
+    send_control(m, job, welcome, job.session.address_of(source));
     count(m, shard, Outcome::kWelcome);
   }
 }
@@ -204,29 +234,67 @@ void welcome_all(M& m, Shard& shard, Job& job) {
 /// Counts the end of the session and sends a leave to the upper aggregator, if there is one.
 /// @param good_bye The result of upstream_message() before the session ended, with its number.
 template <microcode::Machine M>
-void end_upstream(M& m, Shard& shard, const Job& job, const Message& good_bye) {
+void end_upstream(M& m, Shard& shard, Job& job, const Message& good_bye) {
   count(m, shard, Outcome::kSessionEnded);
-  if (job.config.upstream.is_set()) send_control(m, good_bye, job.config.upstream);
+  if (job.config.upstream.is_set()) send_control(m, job, good_bye, job.config.upstream);
 }
 
 namespace detail {
 
 /// Asks every pending worker to repeat its join.
 template <microcode::Machine M>
-void ask_to_confirm(M& m, const Job& job, const Message& pending) {
+void ask_to_confirm(M& m, Job& job, const Message& pending) {
   for (uint32_t source = 0; source < job.config.sources; source++) {
     if (source == pending.header.src_id) continue;  // Its join is the one being served.
     Message question = pending;
     question.header.src_id = static_cast<uint8_t>(source);
     question.extension.key = job.session.pending_nonce(source, m.now());
     if (question.extension.key == 0) continue;
-    send_control(m, question, job.session.address_of(source));
+    send_control(m, job, question, job.session.address_of(source));
   }
+}
+
+/// Tells whether a message of a worker without a session is sealed with the job's key.
+template <microcode::Machine M>
+[[nodiscard]] bool opens_lasting_seal(const M& m, const Job& job, const Message& message,
+                                      const Arrival& arrival) {
+  return wire::seal_mode(message.extension.flags) == auth::Mode::kHeader &&
+         job.end.opens_join(message_bytes(m, arrival).first(message.head_bytes));
+}
+
+/// Checks the seal of a join. Tells the sender if its mode or secret is not the job's.
+template <microcode::Machine M>
+[[nodiscard]] Verdict open_join_seal(M& m, Shard& shard, Job& job, const Message& message,
+                                     const Arrival& arrival) {
+  const auto head = message_bytes(m, arrival).first(message.head_bytes);
+  const bool sealed = wire::seal_mode(message.extension.flags) == auth::Mode::kHeader;
+  const bool agreed =
+      message.body.value == static_cast<uint32_t>(job.end.mode()) && sealed == job.end.is_sealed();
+  if (agreed && (!sealed || job.end.opens_join(head))) {
+    if (!sealed) return kAccepted;
+    const auto sequence =
+        load_be<uint64_t>(head.data() + head.size() - auth::kHeaderTagBytes - auth::kSequenceBytes);
+    const bool is_new =
+        job.session.note_join_sequence(message.header.src_id, message.extension.key, sequence);
+    if (is_new) return kAccepted;
+    return Outcome::kReplayed;
+  }
+  Message reply = control_message(job, message, MessageType::kRefusal);
+  reply.extension.key = message.extension.key;
+  reply.body.reason = Reason::kAuthentication;
+  reply.body.value = static_cast<uint32_t>(job.end.mode());
+  send_to_stranger(m, shard, /*job=*/nullptr, reply, arrival.size, arrival.source,
+                   Outcome::kNoticeSent);
+  return Outcome::kWrongAuthentication;
 }
 
 /// Serves a join. Without a good cookie the sender gets one, and the aggregator keeps no state.
 template <microcode::Machine M>
 void serve_join(M& m, Shard& shard, Job& job, const Message& message, const Arrival& arrival) {
+  if (const Verdict verdict = open_join_seal(m, shard, job, message, arrival);
+      verdict.is_refused()) {
+    return refuse(m, shard, verdict.reason());
+  }
   const Endpoint& from = arrival.source;
   const auth::CookieOwner owner{.address = from,
                                 .nonce = message.extension.key,
@@ -237,19 +305,20 @@ void serve_join(M& m, Shard& shard, Job& job, const Message& message, const Arri
   if (!job.session.cookies().is_good(message.body.key, owner, m.now()) &&
       !TRIB_MUTANT(kCookieUnchecked)) {
     reply.body.key = job.session.cookies().bake(owner, m.now());
-    send_to_stranger(m, shard, reply, arrival.size, from, Outcome::kCookieSent);
-    return;
+    send_to_stranger(m, shard, &job, reply, arrival.size, from, Outcome::kCookieSent);
+    return m.drop(static_cast<uint32_t>(Outcome::kCookieSent));
   }
+  m.drop(static_cast<uint32_t>(Outcome::kJoin));
   count(m, shard, Outcome::kJoin);
   const Session::JoinAnswer answer = job.session.join(message, from, m.now());
-  if (answer.join_upstream) send_control(m, upstream_join(job), job.config.upstream);
+  if (answer.join_upstream) send_control(m, job, upstream_join(job), job.config.upstream);
   if (answer.started) {
     welcome_all(m, shard, job);
     return;
   }
   reply.extension.type = answer.reply;
   reply.body = answer.body;
-  send_control(m, reply, from);
+  send_control(m, job, reply, from);
   if (answer.reply == MessageType::kWelcome) count(m, shard, Outcome::kWelcome);
   if (answer.confirm) ask_to_confirm(m, job, reply);
 }
@@ -266,12 +335,15 @@ template <microcode::Machine M>
 void serve_stranger(M& m, Shard& shard, Job& job, const Message& message, const Arrival& arrival) {
   const uint32_t source = message.header.src_id;
   if (message.extension.type == MessageType::kLeave) {
+    if (job.end.is_sealed() && !opens_lasting_seal(m, job, message, arrival)) {
+      return refuse(m, shard, Outcome::kBadSeal);
+    }
     const auto what = job.session.withdraw(source, message.extension.key);
     if (what == Session::Withdrawal::kMember) serve_leave(m, shard, job, source);
     if (what != Session::Withdrawal::kUnknown) return refuse(m, shard, Outcome::kLeave);
     // Workers send a leave several times; the later ones may arrive after the session has ended.
   } else {
-    send_reset(m, shard, message, arrival);
+    send_reset(m, shard, job, message, arrival);
   }
   refuse(m, shard, job.adopted() == 0 ? Outcome::kWrongSession : Outcome::kWrongKey);
 }
@@ -293,7 +365,7 @@ microcode::Subroutine<void, M> serve_probe(M& m, Shard& shard, Job& job, const M
       break;
     case Found::Kind::kResult:
       if (TRIB_MUTANT(kProbeUnanswered)) break;
-      send_result(m, shard, job, *found.result, std::span<const Endpoint>(&arrival.source, 1));
+      resend_result(m, shard, job, *found.result, arrival.source);
       break;
     case Found::Kind::kPastCache:
       tell_past_cache(m, shard, job, message, arrival.source);
@@ -324,7 +396,6 @@ microcode::Subroutine<void, M> serve_control(M& m, Shard& shard, Job& job, const
   }
   if (type == MessageType::kJoin) {
     detail::serve_join(m, shard, job, message, arrival);
-    m.drop(static_cast<uint32_t>(Outcome::kJoin));
     co_return;
   }
   if (message.header.src_id >= job.config.sources) {
@@ -333,6 +404,10 @@ microcode::Subroutine<void, M> serve_control(M& m, Shard& shard, Job& job, const
   }
   if (!is_member(job, message)) {
     detail::serve_stranger(m, shard, job, message, arrival);
+    co_return;
+  }
+  if (const Verdict verdict = open_member_seal(m, job, message, arrival); verdict.is_refused()) {
+    refuse(m, shard, verdict.reason());
     co_return;
   }
   if (!job.locate(message.header.src_id, arrival.source)) {

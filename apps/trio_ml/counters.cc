@@ -53,6 +53,9 @@ constexpr std::array<const char*, kOutcomeCount> kNames{
     "wrong_session",
     "session_required",
     "wrong_key",
+    "wrong_authentication",
+    "bad_seal",
+    "replayed",
     "not_expected_here",
     "no_buffer",
 };

@@ -57,14 +57,17 @@ enum class Outcome : uint8_t {
   kTensorDiffers,     ///< Length, type or scale differs from the first contribution.
   kStaleGeneration,
   kFutureGeneration,
-  kPastCache,        ///< Older than the kept results.
-  kWindowExceeded,   ///< An older block in progress holds its place.
-  kForeignAddress,   ///< pin=on and not from the source's first address.
-  kWrongSession,     ///< A member's message for a job without a session.
-  kSessionRequired,  ///< Plain Trio-ML packet for a job that has a session, or only sessions.
-  kWrongKey,         ///< Not the key of its source in the running session.
-  kNotExpectedHere,  ///< Only aggregators send this type, or only shard 0 serves it.
-  kNoBuffer,         ///< All aggregation buffers are in use.
+  kPastCache,            ///< Older than the kept results.
+  kWindowExceeded,       ///< An older block in progress holds its place.
+  kForeignAddress,       ///< pin=on and not from the source's first address.
+  kWrongSession,         ///< A member's message for a job without a session.
+  kSessionRequired,      ///< Plain Trio-ML packet for a job that has a session, or only sessions.
+  kWrongKey,             ///< Not the key of its source in the running session.
+  kWrongAuthentication,  ///< Not sealed in the job's mode, or by another secret (a join).
+  kBadSeal,              ///< The MAC is not that of the message: forged or damaged.
+  kReplayed,             ///< A message with this sequence number came before, or it is too old.
+  kNotExpectedHere,      ///< Only aggregators send this type, or only shard 0 serves it.
+  kNoBuffer,             ///< All aggregation buffers are in use.
   kCount,
 };
 inline constexpr uint32_t kOutcomeCount = static_cast<uint32_t>(Outcome::kCount);

@@ -4,6 +4,58 @@
 #include "base/mutant.h"
 
 namespace tributary::trio_ml {
+namespace {
+
+/// Seals the message of a block, if the job has a secret. @pre Its lanes are final.
+void seal_block(Job& job, uint32_t aggr_buffer, uint32_t head_bytes, uint32_t grad_cnt,
+                bool upward) {
+  if (!job.end.is_sealed()) return;
+  const std::span<std::byte> head(job.window.head(aggr_buffer, head_bytes), head_bytes);
+  const std::span<const std::byte> lanes(head.data() + head_bytes,
+                                         size_t{grad_cnt} * wire::kGradientBytes);
+  if (upward) {
+    job.upward_end.seal(static_cast<uint8_t>(job.config.upstream_source), head, lanes);
+  } else {
+    job.end.seal(head, lanes);
+  }
+}
+
+/// Tells whether a message goes to the upper aggregator.
+bool is_upward(const Message& message) {
+  const MessageType type = message.extension.type;
+  return type == MessageType::kJoin || type == MessageType::kLeave ||
+         type == MessageType::kKeepAlive;
+}
+
+/// Tells whether a message's seal has a key of the job rather than one of a session.
+bool is_lasting(MessageType type) {
+  return type == MessageType::kJoin || type == MessageType::kReset || is_join_reply(type);
+}
+
+}  // namespace
+
+void flag_control(const Job& job, Message& message) {
+  if (!job.end.is_sealed()) return;
+  const auto mode = is_lasting(message.extension.type) ? auth::Mode::kHeader : job.end.mode();
+  message.extension.flags &= static_cast<uint8_t>(~wire::kFlagsOfSeal);
+  message.extension.flags |= wire::seal_flag(mode);
+}
+
+void seal_control(Job& job, const Message& message, std::span<std::byte> head) {
+  if (!job.end.is_sealed()) return;
+  const MessageType type = message.extension.type;
+  if (type == MessageType::kJoin) {
+    job.upward_end.seal_join(head);
+  } else if (is_join_reply(type)) {
+    job.end.seal_join_reply(head);
+  } else if (type == MessageType::kReset) {
+    job.end.seal_reset(head);
+  } else if (is_upward(message)) {
+    job.upward_end.seal(message.header.src_id, head, {});
+  } else if (job.adopted() != 0) {
+    job.end.seal(head, {});
+  }
+}
 
 SourceMask ranks_in(const Job& job, const BlockRecord& block) {
   if (job.config.sources_are_aggregators || job.config.rank_base == 0 ||
@@ -17,9 +69,14 @@ SourceMask ranks_in(const Job& job, const BlockRecord& block) {
   return ranks;
 }
 
-void mark_repeat(const Job& job, const BlockRecord& block) {
+void mark_repeat(Job& job, const BlockRecord& block) {
   std::byte* head = job.window.head(block.aggr_buffer, block.head_bytes);
   head[wire::kFlagsByte] |= std::byte{wire::kFlagRetransmission};
+  seal_block(job, block.aggr_buffer, block.head_bytes, block.grad_cnt, /*upward=*/true);
+}
+
+void seal_again(Job& job, const ResultRecord& result) {
+  seal_block(job, result.aggr_buffer, result.head_bytes, result.grad_cnt, /*upward=*/false);
 }
 
 Message control_message(const Job& job, const MessageHead& about, MessageType type) {
@@ -33,7 +90,7 @@ Message control_message(const Job& job, const MessageHead& about, MessageType ty
   return message;
 }
 
-void build_extended_head(const Job& job, BlockRecord& block, bool upward) {
+void build_extended_head(Job& job, BlockRecord& block, bool upward) {
   // A block whose sum came down from the upper aggregator already has its ranks and src_cnt.
   const bool from_above = block.phase == BlockPhase::kPublishing;
   MessageHead message;
@@ -46,12 +103,16 @@ void build_extended_head(const Job& job, BlockRecord& block, bool upward) {
                        .scale_bits = block.scale_bits,
                        .key = upward ? job.session.upstream_key() : job.result_key()};
   if (block.degraded || upward) message.extension.flags |= wire::kFlagSourceMask;
+  if (block.extended) message.extension.flags |= wire::seal_flag(job.end.mode());
   const uint32_t head_bytes = encoded_head_bytes(message.header, message.extension);
   block.head_bytes = static_cast<uint16_t>(head_bytes);
   std::byte* head = job.window.head(block.aggr_buffer, head_bytes);
   encode_head(message, head);
-  if (!message.header.extended || (message.extension.flags & wire::kFlagSourceMask) == 0) return;
-  wire::encode_mask(from_above ? block.ranks : ranks_in(job, block), head);
+  if (!message.header.extended) return;
+  if ((message.extension.flags & wire::kFlagSourceMask) != 0) {
+    wire::encode_mask(from_above ? block.ranks : ranks_in(job, block), head);
+  }
+  seal_block(job, block.aggr_buffer, head_bytes, block.grad_cnt, upward);
 }
 
 }  // namespace tributary::trio_ml

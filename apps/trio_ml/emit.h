@@ -25,26 +25,39 @@ using wire::Message;
 using wire::MessageHead;
 using wire::MessageType;
 
-/// Sends a message without gradients.
+/// Sets the flag of the seal that a message without gradients needs, if its job has a secret.
+void flag_control(const Job& job, Message& message);
+/// Seals an encoded message without gradients. @pre flag_control() was called before encoding.
+void seal_control(Job& job, const Message& message, std::span<std::byte> head);
+
+/// Sends a message without gradients, sealed if its job has a secret.
+/// @param job Null for a job that is not configured here.
 template <microcode::Machine M>
-void send_control(M& m, const Message& message, const Endpoint& to) {
+void send_control(M& m, Job* job, Message message, const Endpoint& to) {
   m.instruction(kBuildHeader);
   std::array<std::byte, wire::kControlMessageBytes> bytes;
+  if (job != nullptr) flag_control(*job, message);
   const uint32_t size = encode_message(message, bytes.data());
+  if (job != nullptr) seal_control(*job, message, std::span(bytes).first(size));
   m.send_small(std::span<const std::byte>(bytes.data(), size), to);
+}
+template <microcode::Machine M>
+void send_control(M& m, Job& job, const Message& message, const Endpoint& to) {
+  send_control(m, &job, message, to);
 }
 
 /// Sends a reply to a sender that is no member, unless it is larger than the sender's packet or the
 /// budget for such replies is spent. So nobody can use the aggregator to amplify traffic.
 template <microcode::Machine M>
-void send_to_stranger(M& m, Shard& shard, const Message& message, uint32_t packet_bytes,
+void send_to_stranger(M& m, Shard& shard, Job* job, Message message, uint32_t packet_bytes,
                       const Endpoint& to, Outcome sent) {
+  if (job != nullptr) flag_control(*job, message);
   const uint32_t size = encoded_head_bytes(message.header, message.extension);
   if (size > packet_bytes || !shard.may_answer_stranger(m.now())) {
     count(m, shard, Outcome::kReplyWithheld);
     return;
   }
-  send_control(m, message, to);
+  send_control(m, job, message, to);
   count(m, shard, sent);
 }
 
@@ -57,9 +70,9 @@ void send_to_stranger(M& m, Shard& shard, const Message& message, uint32_t packe
 
 /// Sends a notice to every source whose address is known.
 template <microcode::Machine M>
-void notify_all(M& m, Shard& shard, const Job& job, const Message& notice) {
+void notify_all(M& m, Shard& shard, Job& job, const Message& notice) {
   for (const Endpoint& to : job.destinations) {
-    send_control(m, notice, to);
+    send_control(m, job, notice, to);
     count(m, shard, Outcome::kNoticeSent);
   }
 }
@@ -82,8 +95,9 @@ void notify_all(M& m, Shard& shard, const Job& job, const Message& notice) {
 
 /// Writes the head of the block's message in front of its lanes. The message is a result for the
 /// sources or a contribution for the upper aggregator. The head of a plain result is its header.
-void build_extended_head(const Job& job, BlockRecord& block, bool upward);
-inline void build_head(const Job& job, BlockRecord& block, bool upward) {
+/// @pre The lanes are final: a full seal covers them.
+void build_extended_head(Job& job, BlockRecord& block, bool upward);
+inline void build_head(Job& job, BlockRecord& block, bool upward) {
   if (block.extended || upward) {
     build_extended_head(job, block, upward);
     return;
@@ -93,8 +107,13 @@ inline void build_head(const Job& job, BlockRecord& block, bool upward) {
                 job.window.head(block.aggr_buffer, wire::TrioMlHeader::kBytes));
 }
 
-/// Sets kFlagRetransmission in the head of a block that was sent to the upper aggregator.
-void mark_repeat(const Job& job, const BlockRecord& block);
+/// Sets kFlagRetransmission in the head of a block that was sent to the upper aggregator, and seals
+/// it with the next sequence number.
+void mark_repeat(Job& job, const BlockRecord& block);
+
+/// Seals a kept result with the next sequence number, if the job has a secret. Its receiver may have
+/// dropped the first copy, so the same number would not do.
+void seal_again(Job& job, const ResultRecord& result);
 
 /// Sends a kept result to one source or to all.
 template <microcode::Machine M>
@@ -103,6 +122,13 @@ void send_result(M& m, Shard& shard, const Job& job, const ResultRecord& result,
   const auto message = job.window.message(result.aggr_buffer, result.head_bytes, result.grad_cnt);
   m.send(message, to);
   count(m, shard, Outcome::kResultSent, static_cast<uint32_t>(message.size()), to.size());
+}
+
+/// Sends a kept result to a source that asked for it.
+template <microcode::Machine M>
+void resend_result(M& m, Shard& shard, Job& job, const ResultRecord& result, const Endpoint& to) {
+  seal_again(job, result);
+  send_result(m, shard, job, result, std::span<const Endpoint>(&to, 1));
 }
 
 /// Sends a block's partial sum to the upper aggregator.
@@ -116,7 +142,7 @@ void send_upstream(M& m, Shard& shard, const Job& job, const BlockRecord& block)
 /// Sends the partial sum again because a source has asked for it. The retransmission flag makes the
 /// upper aggregator answer if its block waits for a source that has left.
 template <microcode::Machine M>
-void repeat_upstream(M& m, Shard& shard, const Job& job, const BlockRecord& block) {
+void repeat_upstream(M& m, Shard& shard, Job& job, const BlockRecord& block) {
   if (block.extended) mark_repeat(job, block);
   send_upstream(m, shard, job, block);
 }

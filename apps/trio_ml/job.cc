@@ -30,7 +30,8 @@ timers::PeriodicTimers made(uint32_t thread_count, Duration period, uint32_t rec
 
 }  // namespace
 
-Job::Job(const JobConfig& job_config, Session& job_session, BlockWindow job_window, Instant start)
+Job::Job(const JobConfig& job_config, Session& job_session, BlockWindow job_window, uint32_t lane,
+         Instant start)
     : config(job_config),
       session(job_session),
       window(std::move(job_window)),
@@ -39,6 +40,9 @@ Job::Job(const JobConfig& job_config, Session& job_session, BlockWindow job_wind
                  config.mitigation ? config.timeout : kAbandonScan, window.place_count(), start)),
       straggling(made(1, config.permanent_after, 1, start)),
       housekeeping(made(1, kHousekeepingPeriod, 1, start)),
+      end(config.auth, config.id, lane, config.sources,
+          config.sources_are_aggregators ? auth::kLanesMax : 1),
+      upward_end(config.auth, config.id, lane),
       sources(config.sources),
       keys_(config.sources) {
   record.src_mask = first_sources(config.sources);
@@ -61,6 +65,10 @@ void Job::start_over(uint32_t session_number) {
   }
   blocks_begun = record.block_total_cnt + record.block_curr_cnt;
   result_key_ = session_number == 0 ? 0 : session.result_key(session_number);
+  if (session_number != 0) {
+    end.start(session.salt(session_number));
+    if (config.upstream.is_set()) upward_end.start(session.upstream_salt());
+  }
   rebuild_destinations();
 }
 

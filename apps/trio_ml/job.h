@@ -16,6 +16,7 @@
 #include "apps/trio_ml/known_head.h"
 #include "apps/trio_ml/records.h"
 #include "apps/trio_ml/session.h"
+#include "auth/session_seal.h"
 #include "memory/ref_bits.h"
 #include "timers/periodic_timers.h"
 
@@ -33,7 +34,9 @@ static_assert(sizeof(SourceState) == 64, "a contribution reads one cache line of
 /// One job on one core.
 class Job {
  public:
-  Job(const JobConfig& job_config, Session& job_session, BlockWindow job_window, Instant start);
+  /// @param lane The core's number; each core has sequence numbers of its own.
+  Job(const JobConfig& job_config, Session& job_session, BlockWindow job_window, uint32_t lane,
+      Instant start);
 
   const JobConfig config;
   Session& session;
@@ -42,6 +45,8 @@ class Job {
   timers::PeriodicTimers aging;         ///< Frequent: finds blocks that have aged out (§5).
   timers::PeriodicTimers straggling;    ///< Infrequent: finds permanent stragglers (§5).
   timers::PeriodicTimers housekeeping;  ///< Ends dead sessions, sends keep-alives to the upstream.
+  auth::AggregatorEnd end;              ///< Seals and opens messages of this job's sources.
+  auth::MemberEnd upward_end;           ///< Likewise with the upper aggregator.
   JobRecord record;
   uint64_t blocks_begun = 0;           ///< Blocks begun by the frequent timer's last visit.
   std::vector<SourceState> sources;    ///< Shape [config.sources].

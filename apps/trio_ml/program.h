@@ -151,10 +151,12 @@ void process_in_place(M& m, Shard& shard) {
   // One copy for each kind of known head: constants take the place of header fields.
   switch (thread.look_known()) {
     case KnownHead::Kind::kPlain:
-      thread.read_known(/*extended=*/false);
+      static_cast<void>(thread.read_known(/*extended=*/false));
       return detail::aggregate_in_place(m, shard, thread);
     case KnownHead::Kind::kExtended:
-      thread.read_known(/*extended=*/true);
+      if (const Verdict verdict = thread.read_known(/*extended=*/true); verdict.is_refused())
+          [[unlikely]]
+        return detail::refuse_in_place(m, shard, thread.refusal(verdict));
       return detail::aggregate_in_place(m, shard, thread);
     case KnownHead::Kind::kNone:
       return detail::process_unknown_in_place(m, shard);

@@ -40,6 +40,21 @@ uint64_t Session::result_key(uint32_t number) const {
   return auth::derive_u64(root_, "result key", context);
 }
 
+auth::Salt Session::salt(uint32_t number) const {
+  const std::array<uint64_t, 2> context{config_.id, number};
+  return {auth::derive_u64(root_, "salt high", context),
+          auth::derive_u64(root_, "salt low", context)};
+}
+
+bool Session::note_join_sequence(uint32_t source, uint64_t nonce, uint64_t sequence) {
+  if (source >= config_.sources) return true;  // join() refuses it.
+  Member& member = members_[source];
+  if (member.sequence_nonce == nonce && sequence <= member.join_sequence) return false;
+  member.sequence_nonce = nonce;
+  member.join_sequence = sequence;
+  return true;
+}
+
 uint64_t Session::next_upstream_nonce() {
   const std::array<uint64_t, 2> context{config_.id, ++upstream_joins_};
   return auth::derive_u64(root_, "upstream nonce", context);
@@ -253,6 +268,7 @@ wire::ControlBody Session::upstream_request() const {
   wire::ControlBody body;
   body.sources = static_cast<uint16_t>(config_.ranks());
   body.key = upstream_cookie_;
+  body.value = static_cast<uint32_t>(config_.auth.mode);
   body.gradients_max = least_wish(config_.block_grad_max, least_pending_gradients_max());
   const uint32_t room =
       wire::window_in_room(config_.room_bytes, body.gradients_max, config_.sources);
@@ -301,6 +317,11 @@ wire::ControlBody Session::welcome_body(uint32_t source) const {
   body.value = config_.rank_base;
   body.key = key_of(source, number());
   body.result_key = result_key(number());
+  if (config_.auth.mode != auth::Mode::kNone) {
+    const auth::Salt session_salt = salt(number());
+    body.salt_high = session_salt.high;
+    body.salt_low = session_salt.low;
+  }
   body.group = config_.group;
   return body;
 }
@@ -345,7 +366,9 @@ bool Session::upstream_welcome(const wire::Message& message, Instant now) {
   upstream_gradients_max_ = message.body.gradients_max;
   upstream_channels_ = message.body.channels;
   upstream_result_key_.store(message.body.result_key, std::memory_order_relaxed);
-  // Release: a shard that reads this key also reads the other one.
+  upstream_salt_high_.store(message.body.salt_high, std::memory_order_relaxed);
+  upstream_salt_low_.store(message.body.salt_low, std::memory_order_relaxed);
+  // Release: a shard that reads this key also reads the values above.
   upstream_key_.store(message.body.key, std::memory_order_release);
   start(now);
   return true;

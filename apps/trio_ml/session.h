@@ -20,6 +20,7 @@
 #include "apps/trio_ml/records.h"
 #include "auth/cookie.h"
 #include "auth/keys.h"
+#include "auth/session_seal.h"
 #include "wire/trio_ml.h"
 
 namespace tributary::trio_ml {
@@ -63,6 +64,13 @@ class Session {
   [[nodiscard]] bool all_present_for(Duration length, Instant now) const;
   /// Returns the ranks of a source: one, or all ranks below a lower aggregator.
   [[nodiscard]] SourceMask ranks_of(uint32_t source) const;
+  /// Returns the salt of session `number`.
+  [[nodiscard]] auth::Salt salt(uint32_t number) const;
+  /// Returns the salt of this aggregator's session at the upper one.
+  [[nodiscard]] auth::Salt upstream_salt() const {
+    return {upstream_salt_high_.load(std::memory_order_relaxed),
+            upstream_salt_low_.load(std::memory_order_relaxed)};
+  }
   /// Returns this aggregator's key in its session at the upper one; 0: there is none.
   [[nodiscard]] uint64_t upstream_key() const {
     return upstream_key_.load(std::memory_order_acquire);
@@ -91,6 +99,9 @@ class Session {
   [[nodiscard]] JoinAnswer join(const wire::Message& message, const Endpoint& from, Instant now);
   /// Returns the body and the destination of the welcome for member `source`.
   [[nodiscard]] wire::ControlBody welcome_body(uint32_t source) const;
+  /// Records the sequence number of a sealed join. @return false if the same worker has sent this
+  /// or a later one before: the join is a replay.
+  [[nodiscard]] bool note_join_sequence(uint32_t source, uint64_t nonce, uint64_t sequence);
   /// Returns the nonce with which a member joined.
   [[nodiscard]] uint64_t nonce_of(uint32_t source) const { return members_[source].nonce; }
   [[nodiscard]] const Endpoint& address_of(uint32_t source) const {
@@ -134,9 +145,11 @@ class Session {
 
  private:
   struct Member {
-    uint64_t nonce = 0;                  ///< The running session's worker.
-    uint64_t pending_nonce = 0;          ///< The worker that waits for the next session; 0: none.
-    Instant pending_at;                  ///< Time of its last join.
+    uint64_t nonce = 0;          ///< The running session's worker.
+    uint64_t pending_nonce = 0;  ///< The worker that waits for the next session; 0: none.
+    Instant pending_at;          ///< Time of its last join.
+    uint64_t join_sequence = 0;  ///< Of the last sealed join of `sequence_nonce`.
+    uint64_t sequence_nonce = 0;
     bool confirmed = false;              ///< It has joined since all sources were pending.
     uint32_t pending_window = 0;         ///< Requested; 0: no limit.
     uint32_t pending_gradients_max = 0;  ///< Requested; 0: no limit.
@@ -167,6 +180,8 @@ class Session {
   std::atomic<uint32_t> number_{0};
   std::atomic<uint64_t> upstream_key_{0};
   std::atomic<uint64_t> upstream_result_key_{0};
+  std::atomic<uint64_t> upstream_salt_high_{0};
+  std::atomic<uint64_t> upstream_salt_low_{0};
   std::atomic<int64_t> plain_ticks_{INT64_MIN};  ///< Time of the last plain traffic.
   std::array<std::atomic<int64_t>, wire::kSourcesMax> heard_ticks_{};
   std::array<std::atomic<bool>, wire::kSourcesMax> left_{};

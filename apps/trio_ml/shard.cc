@@ -20,7 +20,7 @@ Result<void> Shard::add_job(const JobConfig& config, Session& session, Instant s
                     config.id, config.block_cnt_max, config.block_grad_max, config.history,
                     memory_bytes(config, shard_count_), window.error().text));
   }
-  jobs_[config.id] = std::make_unique<Job>(config, session, *std::move(window), start);
+  jobs_[config.id] = std::make_unique<Job>(config, session, *std::move(window), index_, start);
   in_order_.push_back(jobs_[config.id].get());
   timers_due_ = Instant();  // Its timers have not run yet.
   return {};

@@ -41,6 +41,31 @@ void take_record_from_above(const Job& job, const Message& message, BlockRecord&
   return own != 0 && key == job.session.upstream_result_key();
 }
 
+/// Checks the seal of the upper aggregator's message.
+template <microcode::Machine M>
+[[nodiscard]] Verdict open_upstream_seal(const M& m, Job& job, const Message& message,
+                                         const Arrival& arrival) {
+  auth::MemberEnd& end = job.upward_end;
+  const MessageType type = message.extension.type;
+  const auth::Mode mode = wire::seal_mode(message.extension.flags);
+  // An aggregator with another mode or secret cannot seal for this one, but says so.
+  if (message.body.reason == Reason::kAuthentication && type == MessageType::kRefusal) {
+    return kAccepted;
+  }
+  if (!end.is_sealed()) {
+    return mode == auth::Mode::kNone ? kAccepted : Verdict(Outcome::kWrongAuthentication);
+  }
+  const bool lasting = is_join_reply(type) || type == MessageType::kReset;
+  if (!message.header.extended || mode != (lasting ? auth::Mode::kHeader : end.mode())) {
+    return Outcome::kWrongAuthentication;
+  }
+  const auto head = message_bytes(m, arrival).first(message.head_bytes);
+  if (!lasting) return verdict_of(end.open(head, payload_of(m, message, arrival)));
+  const bool opened =
+      type == MessageType::kReset ? end.opens_reset(head) : end.opens_join_reply(head);
+  return opened ? kAccepted : Verdict(Outcome::kBadSeal);
+}
+
 namespace detail {
 
 /// Takes a result of the upper aggregator and publishes it to the sources.
@@ -129,6 +154,10 @@ microcode::Subroutine<void, M> take_from_upstream(M& m, Shard& shard, Job& job,
     refuse(m, shard, Outcome::kWrongKey);
     co_return;
   }
+  if (const Verdict verdict = open_upstream_seal(m, job, message, arrival); verdict.is_refused()) {
+    refuse(m, shard, verdict.reason());
+    co_return;
+  }
   switch (type) {
     case MessageType::kResult:
       co_await detail::take_result(m, shard, job, message, arrival);
@@ -138,11 +167,11 @@ microcode::Subroutine<void, M> take_from_upstream(M& m, Shard& shard, Job& job,
       break;
     case MessageType::kCookie:
       job.session.upstream_cookie(message.body.key);
-      send_control(m, upstream_join(job), job.config.upstream);
+      send_control(m, job, upstream_join(job), job.config.upstream);
       break;
     case MessageType::kPending:
       if (message.body.reason == Reason::kConfirm) {
-        send_control(m, upstream_join(job), job.config.upstream);
+        send_control(m, job, upstream_join(job), job.config.upstream);
       }
       break;
     case MessageType::kRefusal:

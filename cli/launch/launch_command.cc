@@ -12,6 +12,7 @@
 #include <system_error>
 
 #include "apps/trio_ml/config.h"
+#include "auth/keys.h"
 #include "cli/launch/launch_plan.h"
 #include "cli/launch/launch_run.h"
 #include "cli/settings.h"
@@ -56,6 +57,8 @@ Result<LaunchSurroundings> look_around() {
   const std::string package = first_that_exists({folder / "../share/tributary/python/tributary",
                                                  TRIBUTARY_SOURCE_FOLDER "/python/tributary"});
   if (!package.empty()) around.python_package = fs::path(package).parent_path().string();
+  around.secret = fmt::format("{:016x}{:016x}{:016x}{:016x}", auth::random_u64(),
+                              auth::random_u64(), auth::random_u64(), auth::random_u64());
   around.search_path = value_of("PATH");
   around.python_path = value_of("PYTHONPATH");
   for (const char* name : {"TRIBUTARY_LIBRARY", "OMP_NUM_THREADS", "PYTHONUNBUFFERED"}) {
@@ -117,6 +120,8 @@ void add_aggregator_flags(CLI::App& command, LaunchConfig& config) {
   command.add_option("--server", config.server,
                      "A running appliance, HOST:PORT; default: start one");
   add_uint(command, "--job", config.job_id, 0, kJobMax, "Job id");
+  add_auth(command, config.auth,
+           "Authentication of the job; a started aggregator and its ranks share a new secret");
   add_milliseconds(
       command, "--timeout-ms", config.straggler_timeout, 0, kMinuteMs,
       "Straggler mitigation: longest wait of a block; 0: none. Started aggregator only");

@@ -9,6 +9,8 @@
 #include <fstream>
 #include <string_view>
 
+#include "auth/secret.h"
+
 namespace tributary::cli {
 namespace {
 
@@ -71,6 +73,7 @@ std::vector<std::string> shared_environment(const LaunchConfig& config,
 std::string url_of(const LaunchConfig& config, const std::string& server) {
   std::string url = fmt::format("tributary://{}/job/{}?deadline_ms={}", server, config.job_id,
                                 in_milliseconds(config.deadline));
+  if (config.auth != auth::Mode::kNone) url += fmt::format("&auth={}", to_string(config.auth));
   for (const std::string& option : config.url_options) url += "&" + option;
   return url;
 }
@@ -95,6 +98,7 @@ ProgramPlan plan_aggregator(const LaunchConfig& config, const LaunchSurroundings
   if (const Duration permanent = permanent_after(config); permanent > Duration()) {
     job += fmt::format(",permanent_ms={}", in_milliseconds(permanent));
   }
+  if (config.auth != auth::Mode::kNone) job += fmt::format(",auth={}", to_string(config.auth));
   ProgramPlan plan{.name = "the aggregator",
                    .program = around.program,
                    .arguments = {"serve", "--listen", address, "--job", job},
@@ -180,6 +184,10 @@ Result<LaunchPlan> plan_launch(const LaunchConfig& config, const LaunchSurroundi
   const auto command = plan_command(config, around);
   if (!command) return tl::unexpected(command.error());
   std::vector<std::string> shared = shared_environment(config, around, world);
+  if (plan.own_aggregator && config.auth != auth::Mode::kNone) {
+    shared.push_back(fmt::format("{}={}", auth::kSecretVariable, around.secret));
+    plan.aggregator.environment.push_back(shared.back());
+  }
   if (!server.empty()) shared.push_back("TRIBUTARY_URL=" + url_of(config, server));
 
   for (uint32_t local = 0; local < config.processes; local++) {

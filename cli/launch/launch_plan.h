@@ -15,6 +15,7 @@
 #include <string>
 #include <vector>
 
+#include "auth/mode.h"
 #include "base/result.h"
 #include "base/time.h"
 
@@ -32,6 +33,10 @@ struct LaunchConfig {
   uint32_t world = 0;       ///< Ranks on all machines; 0: `processes`.
   uint32_t rank_first = 0;  ///< Number of the first rank started here.
   std::string master = {};  ///< HOST:PORT where rank 0 meets the others; empty: a free port here.
+
+  /// Authentication of the job. A started aggregator and its ranks get a new secret; for a running
+  /// appliance the secret comes from the environment or from a secret_file in `url_options`.
+  auth::Mode auth = auth::Mode::kNone;
 
   // For the job of the aggregator that it starts.
   Duration straggler_timeout = {};   ///< 0: no straggler mitigation.
@@ -53,6 +58,7 @@ struct LaunchSurroundings {
   std::string library;         ///< libtributary.so.
   std::string python_package;  ///< The folder that holds the package `tributary`.
   std::string search_path;     ///< The value of PATH.
+  std::string secret;          ///< New and random, for a job with authentication.
   uint16_t aggregator_port = 0;
   uint16_t master_port = 0;
   /// Names of variables that the user has set and that must not be overwritten.

@@ -61,6 +61,8 @@ class LiveMachine {
   [[nodiscard]] microcode::PacketHead head() const {
     return microcode::PacketHead({packet_->data, std::min(packet_->size, kHeadBytes)});
   }
+  /// Returns the whole packet. Only this machine has all of it at hand.
+  [[nodiscard]] std::span<const std::byte> packet_bytes() const { return packet_->bytes(); }
   [[nodiscard]] uint32_t packet_size() const { return packet_->size; }
   [[nodiscard]] bool arrived_as_frame() const { return packet_->layer == PacketLayer::kFrame; }
   [[nodiscard]] const Endpoint& source() const { return packet_->source; }
