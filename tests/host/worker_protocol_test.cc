@@ -35,7 +35,8 @@ TEST(WorkerProtocol, RepeatsItsJoinEveryFiftyMilliseconds) {
   EXPECT_EQ(first[0].type(), MessageType::kJoin);
   EXPECT_EQ(first[0].message.header.job_id, 7);
   EXPECT_EQ(first[0].message.header.src_id, 1);
-  EXPECT_EQ(first[0].message.body.nonce, kNonce);
+  EXPECT_EQ(first[0].message.extension.key, kNonce);
+  EXPECT_EQ(first[0].message.body.key, 0U);  // It has no cookie yet.
   EXPECT_EQ(first[0].message.body.sources, 4);
   EXPECT_EQ(first[0].message.body.window, 4U);
   EXPECT_EQ(first[0].message.body.gradients_max, 4U);
@@ -57,9 +58,8 @@ TEST(WorkerProtocol, SourceDiffersFromTheRankBelowATree) {
 TEST(WorkerProtocol, WelcomeSetsTheTermsAndIsConfirmedAtOnce) {
   ProtocolBed bed;
   (void)bed.take_sent();
-  ControlBody other;
-  other.nonce = kNonce + 1;  // Belongs to another worker.
-  bed.answer_join(MessageType::kWelcome, other);
+  // Answers another worker's join.
+  bed.answer_join(MessageType::kWelcome, ControlBody{}, kNonce + 1);
   EXPECT_EQ(bed.protocol.phase(), WorkerProtocol::Phase::kJoining);
   EXPECT_EQ(bed.protocol.counters().invalid_packets, 1U);
 
@@ -158,6 +158,7 @@ TEST(WorkerProtocol, BlocksMatchHandWorkedMessages) {
   body.window = 64;
   body.gradients_max = 64;
   body.key = kKey;
+  body.result_key = kResultKey;
   bed.answer_join(MessageType::kWelcome, body);
   const auto sent = bed.take_sent();
   ASSERT_THAT(sent, SizeIs(2));
@@ -169,7 +170,6 @@ TEST(WorkerProtocol, BlocksMatchHandWorkedMessages) {
   EXPECT_EQ(header.src_id, 1);
   EXPECT_EQ(header.src_cnt, 1);
   EXPECT_EQ(header.grad_cnt, 1);
-  EXPECT_EQ(sent[1].message.extension.session, kSession);
   EXPECT_EQ(sent[1].message.extension.key, kKey);
   EXPECT_EQ(sent[1].message.extension.tensor_elements, 5U);
   EXPECT_FALSE(sent[1].is_repeat());
@@ -397,7 +397,7 @@ TEST(WorkerProtocol, ForeignPacketsAreCountedAndChangeNothing) {
   std::vector<Message> wrong(8, bed.result(0, 2, tensor.transfer));
   wrong[0].header.job_id = 8;
   wrong[1].header.extended = false;
-  wrong[2].extension.session = kSession + 1;
+  wrong[2].extension.key = kResultKey + 1;
   wrong[3].header.gen_id = 9;
   wrong[4].extension.tensor_elements = 3;
   wrong[5].extension.format = ElementFormat::kFixedScale;
@@ -420,7 +420,59 @@ TEST(WorkerProtocol, ForeignPacketsAreCountedAndChangeNothing) {
   EXPECT_THAT(tensor.tensor, ElementsAre(50, 60));
 }
 
+// A party that does not see the traffic must guess 64 bits. A member knows its own key and the
+// result key, but no other member's.
+TEST(WorkerProtocol, MessagesWithAnotherKeyAreIgnored) {
+  ProtocolBed bed;
+  bed.join();
+  IntTransfer tensor({5, 6});
+  bed.protocol.submit(tensor.transfer, bed.now);
+  (void)bed.take_sent();
+  uint64_t ignored = 0;
+  for (const uint64_t key : {uint64_t{0}, kKey, kNonce, kResultKey ^ 1, kResultKey ^ 1ULL << 63}) {
+    Message result = bed.result(0, 2, tensor.transfer);
+    result.extension.key = key;
+    bed.receive(result, std::array{500, 600});
+    for (const Reason reason :
+         {Reason::kSessionLost, Reason::kServerStopped, Reason::kPeerSilent, Reason::kPeerLeft}) {
+      Message notice = bed.control(MessageType::kNotice, 0);
+      notice.extension.key = key;
+      notice.body.reason = reason;
+      bed.receive(notice);
+    }
+    ignored += 5;
+    EXPECT_EQ(bed.protocol.counters().invalid_packets, ignored);
+  }
+  EXPECT_FALSE(tensor.transfer.done);
+  EXPECT_EQ(bed.protocol.phase(), WorkerProtocol::Phase::kRunning);
+  EXPECT_THAT(tensor.tensor, ElementsAre(5, 6));
+  bed.receive(bed.result(0, 2, tensor.transfer), std::array{50, 60});
+  EXPECT_THAT(tensor.tensor, ElementsAre(50, 60));
+}
+
 // --- The end ---
+
+TEST(WorkerProtocol, OnlyAResetThatRepeatsItsKeyAndSourceEndsAWorker) {
+  ProtocolBed bed;
+  Message reset = bed.control(MessageType::kReset, 0);
+  reset.header.src_id = 1;
+  reset.extension.key = 0;
+  bed.receive(reset);  // While joining it has no key.
+  EXPECT_EQ(bed.protocol.phase(), WorkerProtocol::Phase::kJoining);
+  bed.join();
+  for (const uint64_t key : {uint64_t{0}, kResultKey, kNonce, kKey + 1}) {
+    reset.extension.key = key;
+    bed.receive(reset);
+  }
+  reset.extension.key = kKey;
+  reset.header.src_id = 2;
+  bed.receive(reset);
+  EXPECT_EQ(bed.protocol.counters().invalid_packets, 6U);
+  EXPECT_EQ(bed.protocol.phase(), WorkerProtocol::Phase::kRunning);
+  reset.header.src_id = 1;
+  bed.receive(reset);
+  EXPECT_EQ(bed.protocol.status(), Status::kSessionLost);
+}
 
 TEST(WorkerProtocol, SendsAKeepAliveEverySecond) {
   ProtocolBed bed;

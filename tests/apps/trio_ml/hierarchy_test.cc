@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
 #include <deque>
 
 #include "tests/apps/trio_ml/bed.h"
@@ -25,10 +26,10 @@ Endpoint lower_address(uint32_t index) {
   return Endpoint::ipv4(0x0a0000d0 + index, wire::kTrioMlPort);
 }
 
-JobConfig lower_job(uint32_t index, bool mitigation) {
+JobConfig lower_job(uint32_t index, bool mitigation, uint32_t window = 8) {
   return {.id = 1,
           .sources = kBelow,
-          .block_cnt_max = 8,
+          .block_cnt_max = window,
           .block_grad_max = 16,
           .mitigation = mitigation,
           .timeout = kTimeout,
@@ -37,10 +38,10 @@ JobConfig lower_job(uint32_t index, bool mitigation) {
           .rank_base = index * kBelow,
           .world = kRanks};
 }
-JobConfig upper_job(bool mitigation) {
+JobConfig upper_job(bool mitigation, uint32_t window = 8) {
   return {.id = 1,
           .sources = kLowerCount,
-          .block_cnt_max = 8,
+          .block_cnt_max = window,
           .block_grad_max = 16,
           .mitigation = mitigation,
           .timeout = kTimeout * 3,
@@ -51,11 +52,17 @@ JobConfig upper_job(bool mitigation) {
 /// The tree, the workers' mailboxes, and the losses of each link.
 class Tree {
  public:
-  explicit Tree(PacketLayer layer, bool mitigation = false)
-      : upper_({.jobs = {upper_job(mitigation)}, .layer = layer, .local = upper_address()}) {
+  using Windows = std::array<uint32_t, kLowerCount>;
+
+  /// @param windows Of the lower aggregators. The upper one has the largest.
+  explicit Tree(PacketLayer layer, bool mitigation = false, const Windows& windows = {8, 8})
+      : upper_({.jobs = {upper_job(mitigation, *std::ranges::max_element(windows))},
+                .layer = layer,
+                .local = upper_address()}) {
     for (uint32_t i = 0; i < kLowerCount; i++) {
-      lower_.push_back(std::make_unique<Bed>(BedConfig{
-          .jobs = {lower_job(i, mitigation)}, .layer = layer, .local = lower_address(i)}));
+      lower_.push_back(std::make_unique<Bed>(BedConfig{.jobs = {lower_job(i, mitigation, windows[i])},
+                                                       .layer = layer,
+                                                       .local = lower_address(i)}));
     }
   }
 
@@ -281,27 +288,36 @@ TEST_P(Hierarchy, SilentAggregatorDegradesTheResult) {
   EXPECT_EQ(tree.take_result(5).gradients, Values{3});
 }
 
-/// All workers join; each is welcomed through its aggregator.
-std::vector<Member> join_tree(Tree& tree, uint32_t nonce_base = 100) {
-  for (uint32_t rank = 0; rank < kRanks; rank++) {
-    tree.send(rank, encoded(join_message(rank % kBelow, nonce_base + rank, kRanks)));
+/// Sends a worker's join, and reads the replies: a cookie, or its membership.
+void ask_to_join(Tree& tree, uint32_t rank, Message& join, Member& member) {
+  if (member.key != 0) return;
+  tree.send(rank, encoded(join));
+  for (const Reply& reply : tree.take(rank)) {
+    const wire::ControlBody& body = reply.message.body;
+    if (reply.message.extension.type == MessageType::kCookie) join.body.key = body.key;
+    if (reply.message.extension.type != MessageType::kWelcome) continue;
+    EXPECT_EQ(reply.message.extension.key, join.extension.key);
+    EXPECT_EQ(body.value, rank / kBelow * kBelow);  // rank_base.
+    member = {.source = rank % kBelow, .key = body.key, .result_key = body.result_key};
   }
-  // The first lower aggregator has asked before the second was ready: workers keep asking.
-  tree.pass(milliseconds(100));
+}
+
+/// All workers join; each is welcomed through its aggregator. They ask for a window of `window`.
+std::vector<Member> join_tree(Tree& tree, uint64_t nonce_base = 100, uint32_t window = 0) {
+  std::vector<Message> joins;
   for (uint32_t rank = 0; rank < kRanks; rank++) {
-    tree.send(rank, encoded(join_message(rank % kBelow, nonce_base + rank, kRanks)));
+    joins.push_back(join_message(rank % kBelow, nonce_base + rank, kRanks));
+    joins[rank].body.window = window;
   }
   std::vector<Member> members(kRanks);
-  for (uint32_t rank = 0; rank < kRanks; rank++) {
-    for (const Reply& reply : tree.take(rank)) {
-      if (reply.message.extension.type != MessageType::kWelcome) continue;
-      EXPECT_EQ(reply.message.body.value, rank / kBelow * kBelow);  // rank_base.
-      members[rank] = {.source = rank % kBelow,
-                       .session = reply.message.extension.session,
-                       .key = reply.message.body.key};
+  // For the cookie, to be pending, to confirm, and until the last welcome has arrived.
+  for (uint32_t round = 0; round < 5; round++) {
+    for (uint32_t rank = 0; rank < kRanks; rank++) {
+      ask_to_join(tree, rank, joins[rank], members[rank]);
     }
-    EXPECT_NE(members[rank].session, 0U) << "rank " << rank;
+    tree.pass(milliseconds(50));
   }
+  for (uint32_t rank = 0; rank < kRanks; rank++) EXPECT_NE(members[rank].key, 0U) << rank;
   return members;
 }
 
@@ -343,6 +359,34 @@ TEST_P(Hierarchy, SessionEndsAtTheUpperAggregatorToo) {
   EXPECT_EQ(tree.take_result(5).gradients, Values{6});
 }
 
+// Lower aggregators with different windows: all workers get the smaller one. A worker with the
+// larger window would send blocks whose sums the other aggregator cannot hold.
+TEST_P(Hierarchy, LowerAggregatorsAgreeOnTheSmallestWindow) {
+  Tree tree(GetParam(), /*mitigation=*/false, {64, 256});
+  const auto members = join_tree(tree, /*nonce_base=*/100, /*window=*/256);
+  for (uint32_t i = 0; i < kLowerCount; i++) {
+    EXPECT_EQ(tree.lower(i).session().welcome_body(0).window, 64U);
+  }
+  constexpr uint32_t kBlocks = 512;
+  std::vector<uint32_t> results(kRanks);
+  for (uint32_t first = 0; first < kBlocks; first += 64) {  // Each rank is a window ahead.
+    for (uint32_t rank = 0; rank < kRanks; rank++) {
+      for (uint32_t block = first; block < first + 64; block++) {
+        tree.send(rank, members[rank].contribution_bytes(block, {int32_t{1} << rank}));
+      }
+    }
+    for (uint32_t rank = 0; rank < kRanks; rank++) {
+      for (const Reply& result : tree.take(rank)) {
+        EXPECT_EQ(result.gradients, Values{63});
+        results[rank]++;
+      }
+    }
+  }
+  for (uint32_t rank = 0; rank < kRanks; rank++) EXPECT_EQ(results[rank], kBlocks);
+  EXPECT_EQ(tree.lower(0).counted(Outcome::kWindowExceeded), 0U);
+  EXPECT_EQ(tree.upper().counted(Outcome::kWindowExceeded), 0U);
+}
+
 /// Returns the only notice for this reason that a rank has received.
 Message notice_to(Tree& tree, uint32_t rank, Reason reason) {
   std::vector<Message> notices;
@@ -371,7 +415,7 @@ TEST_P(Hierarchy, AMismatchBetweenAggregatorsNamesTheRanks) {
     EXPECT_EQ(notice.body.given.scale_bits, wire::kScaleBitMean);
     EXPECT_EQ(notice.mask, (SourceMask{0b000111, 0, 0, 0}));
     EXPECT_EQ(notice.extension.scale_bits, 0U);
-    EXPECT_EQ(notice.extension.session, members[rank].session);
+    EXPECT_EQ(notice.extension.key, members[rank].result_key);
   }
 }
 
@@ -399,7 +443,7 @@ TEST_P(Hierarchy, NoticeNamesALeaverBehindTheOtherAggregator) {
   tree.send(4, encoded(members[4].message(MessageType::kProbe, 0)));
   const Message notice = notice_to(tree, 4, Reason::kPeerLeft);
   EXPECT_EQ(notice.body.mask, (SourceMask{0b000111, 0, 0, 0}));
-  EXPECT_EQ(notice.extension.session, members[4].session);
+  EXPECT_EQ(notice.extension.key, members[4].result_key);
 }
 
 TEST_P(Hierarchy, KeepAlivesExtendAnIdleSession) {
@@ -437,19 +481,27 @@ TEST_P(Hierarchy, UpperRefusalReachesTheWorkers) {
   small.world = kRanks + 1;
   Bed upper({.jobs = {small}, .layer = GetParam(), .local = upper_address()});
   Bed lower({.jobs = {lower_job(0, false)}, .layer = GetParam(), .local = lower_address(0)});
-  for (uint32_t source = 0; source < kBelow; source++) {
-    lower.deliver(encoded(join_message(source, 100 + source, kRanks)), worker(source));
+  std::vector<Reply> sent;
+  for (uint32_t join = 0; join < 2 * kBelow; join++) {  // Each source joins, and confirms.
+    const uint32_t source = join % kBelow;
+    for (Reply& packet :
+         deliver_join(lower, join_message(source, 100 + source, kRanks), worker(source))) {
+      sent.push_back(std::move(packet));
+    }
   }
-  for (const Reply& packet : lower.take()) {
-    if (packet.to == upper_address()) upper.deliver(packet.bytes, lower_address(0));
+  for (uint32_t trip = 0; trip < 2; trip++) {  // For the cookie, and for the refusal.
+    for (const Reply& packet : std::exchange(sent, {})) {
+      if (packet.to == upper_address()) upper.deliver(packet.bytes, lower_address(0));
+    }
+    for (const Reply& packet : upper.take()) lower.deliver(packet.bytes, upper_address());
+    sent = lower.take();
   }
-  for (const Reply& packet : upper.take()) lower.deliver(packet.bytes, upper_address());
-  static_cast<void>(lower.take());
-  lower.deliver(encoded(join_message(1, 101, kRanks)), worker(1));
-  const Reply refusal = lower.take_result(1);
-  EXPECT_EQ(refusal.message.extension.type, MessageType::kRefusal);
-  EXPECT_EQ(refusal.message.body.reason, Reason::kWrongWorld);
-  EXPECT_EQ(refusal.message.body.value, kRanks + 1);
+  const auto refusals = deliver_join(lower, join_message(1, 101, kRanks), worker(1));
+  ASSERT_EQ(refusals.size(), 1U);
+  const Message& refusal = refusals[0].message;
+  EXPECT_EQ(refusal.extension.type, MessageType::kRefusal);
+  EXPECT_EQ(refusal.body.reason, Reason::kWrongWorld);
+  EXPECT_EQ(refusal.body.value, kRanks + 1);
 }
 
 // Workers send until they have every result; the aggregators' links lose and duplicate packets.
