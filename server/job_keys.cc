@@ -10,7 +10,7 @@
 namespace tributary::server {
 namespace {
 
-constexpr std::array<KeySpec, 19> kJobKeys{{
+constexpr std::array<KeySpec, 20> kJobKeys{{
     {.name = "id",
      .type = KeyType::kUint,
      .help = "job_id",
@@ -78,6 +78,10 @@ constexpr std::array<KeySpec, 19> kJobKeys{{
      .default_text = "1",
      .min = 1,
      .max = wire::kChannelsMax},
+    {.name = "clients",
+     .type = KeyType::kText,
+     .help = "any, plain: refuse sessions, or sessions: refuse plain packets",
+     .default_text = "any"},
     {.name = "pin",
      .type = KeyType::kBool,
      .help = "a source keeps its first address",
@@ -108,6 +112,15 @@ constexpr std::array<KeySpec, 19> kJobKeys{{
      .max = wire::kSourcesMax},
 }};
 
+Result<trio_ml::Clients> to_clients(const KeyValues& row) {
+  const std::string& text = row.text("clients");
+  if (text == "any") return trio_ml::Clients::kAny;
+  if (text == "plain") return trio_ml::Clients::kPlain;
+  if (text == "sessions") return trio_ml::Clients::kSessions;
+  return failure(fmt::format("{}: clients={} is not allowed; allowed: any, plain, sessions",
+                             row.where(), text));
+}
+
 }  // namespace
 
 const KeyTable& job_keys() {
@@ -129,6 +142,9 @@ Result<trio_ml::JobConfig> to_job(const KeyValues& row) {
   job.timer_threads = static_cast<uint32_t>(row.uint("timer_threads"));
   job.permanent_after = row.duration("permanent_ms");
   job.channels = static_cast<uint32_t>(row.uint("channels"));
+  const auto clients = to_clients(row);
+  if (!clients) return tl::unexpected(clients.error());
+  job.clients = *clients;
   job.pin = row.flag("pin");
   if (row.has("group")) job.group = row.endpoint("group");
   if (row.has("upstream")) job.upstream = row.endpoint("upstream");
