@@ -10,7 +10,7 @@
 namespace tributary::server {
 namespace {
 
-constexpr std::array<KeySpec, 21> kJobKeys{{
+constexpr std::array<KeySpec, 22> kJobKeys{{
     {.name = "id",
      .type = KeyType::kUint,
      .help = "job_id",
@@ -85,6 +85,10 @@ constexpr std::array<KeySpec, 21> kJobKeys{{
     {.name = "secret_file",
      .type = KeyType::kText,
      .help = "file with the job's secret; default: the variable TRIBUTARY_SECRET"},
+    {.name = "clients",
+     .type = KeyType::kText,
+     .help = "any, plain: refuse sessions, or sessions: refuse plain packets",
+     .default_text = "any"},
     {.name = "pin",
      .type = KeyType::kBool,
      .help = "a source keeps its first address",
@@ -115,6 +119,15 @@ constexpr std::array<KeySpec, 21> kJobKeys{{
      .max = wire::kSourcesMax},
 }};
 
+Result<trio_ml::Clients> to_clients(const KeyValues& row) {
+  const std::string& text = row.text("clients");
+  if (text == "any") return trio_ml::Clients::kAny;
+  if (text == "plain") return trio_ml::Clients::kPlain;
+  if (text == "sessions") return trio_ml::Clients::kSessions;
+  return failure(fmt::format("{}: clients={} is not allowed; allowed: any, plain, sessions",
+                             row.where(), text));
+}
+
 }  // namespace
 
 const KeyTable& job_keys() {
@@ -136,6 +149,9 @@ Result<trio_ml::JobConfig> to_job(const KeyValues& row) {
   job.timer_threads = static_cast<uint32_t>(row.uint("timer_threads"));
   job.permanent_after = row.duration("permanent_ms");
   job.channels = static_cast<uint32_t>(row.uint("channels"));
+  const auto clients = to_clients(row);
+  if (!clients) return tl::unexpected(clients.error());
+  job.clients = *clients;
   job.pin = row.flag("pin");
   if (row.has("group")) job.group = row.endpoint("group");
   if (row.has("upstream")) job.upstream = row.endpoint("upstream");

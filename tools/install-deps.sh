@@ -29,6 +29,9 @@ declare -A groups=(
   [race]="libgloo-dev libopenmpi-dev libpmix-dev openmpi-bin pkgconf iproute2 ethtool"
 )
 
+# AES-GMAC for auth=full. Debian has the library for amd64 only; elsewhere auth=full is refused.
+[[ $(uname -m) != x86_64 ]] || groups[core]+=" libipsec-mb-dev"
+
 fail() {
   echo "tools/install-deps.sh: $*" >&2
   exit 1

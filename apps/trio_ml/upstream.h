@@ -6,7 +6,7 @@
 /// Contract: A result of the upper aggregator replaces the partial sum of a block that was sent up,
 ///           and completes the block. Sources repair lost messages: the lower aggregator forwards
 ///           their retransmissions.
-/// Tests:    tests/apps/trio_ml/hierarchy_test.cc
+/// Tests:    tests/apps/trio_ml/hierarchy_test.cc, hierarchy_session_test.cc
 #pragma once
 
 #include <algorithm>

@@ -138,24 +138,39 @@ TEST_F(SessionEndTest, WithoutAHaveNoRankIsNamed) {
 }
 
 TEST_F(SessionEndTest, ALostSessionEndsWithoutAPosition) {
-  const auto reason = end.on_notice(notice(Reason::kSessionLost), {}, terms);
+  const auto reason = end.on_notice(notice(Reason::kSessionLost), {}, {}, terms);
   ASSERT_TRUE(reason.has_value());
   EXPECT_EQ(reason->status, Status::kSessionLost);
 }
 
 TEST_F(SessionEndTest, OtherNoticesNeedAPositionThatWaits) {
   for (const Reason reason : {Reason::kPastCache, Reason::kPeerLeft, Reason::kMismatch}) {
-    EXPECT_FALSE(end.on_notice(notice(reason), {}, terms).has_value());
+    EXPECT_FALSE(end.on_notice(notice(reason), {}, 3, terms).has_value());
   }
-  EXPECT_EQ(end.on_notice(notice(Reason::kPastCache), 3, terms)->status, Status::kDesynchronised);
-  EXPECT_EQ(end.on_notice(notice(Reason::kPeerLeft), 3, terms)->text,
+  EXPECT_EQ(end.on_notice(notice(Reason::kPastCache), 3, 3, terms)->status, Status::kDesynchronised);
+  EXPECT_EQ(end.on_notice(notice(Reason::kPeerLeft), 3, 3, terms)->text,
             "rank 2 has left job 7 while block 3 waits for it");
-  EXPECT_EQ(end.on_notice(notice(Reason::kMismatch), 3, terms)->status, Status::kMismatch);
+  EXPECT_EQ(end.on_notice(notice(Reason::kMismatch), 3, 3, terms)->status, Status::kMismatch);
+}
+
+TEST_F(SessionEndTest, AStoppedAggregatorEndsWithoutAPosition) {
+  const auto reason = end.on_notice(notice(Reason::kServerStopped), {}, {}, terms);
+  ASSERT_TRUE(reason.has_value());
+  EXPECT_EQ(reason->status, Status::kAggregatorGone);
+}
+
+TEST_F(SessionEndTest, ASilentPeerMattersIfAnyPositionWaits) {
+  EXPECT_FALSE(end.on_notice(notice(Reason::kPeerSilent), {}, {}, terms).has_value());
+  const auto reason = end.on_notice(notice(Reason::kPeerSilent), {}, 7, terms);
+  ASSERT_TRUE(reason.has_value());
+  EXPECT_EQ(reason->status, Status::kPeerMissing);
+  EXPECT_THAT(reason->text, HasSubstr("rank 2 has sent nothing"));
+  EXPECT_THAT(reason->text, HasSubstr("block 7 waits"));
 }
 
 TEST_F(SessionEndTest, PermanentStragglersDoNotEndASession) {
-  EXPECT_FALSE(end.on_notice(notice(Reason::kSourcePermanent), 3, terms).has_value());
-  EXPECT_FALSE(end.on_notice(notice(Reason::kSourceReturned), 3, terms).has_value());
+  EXPECT_FALSE(end.on_notice(notice(Reason::kSourcePermanent), 3, 3, terms).has_value());
+  EXPECT_FALSE(end.on_notice(notice(Reason::kSourceReturned), 3, 3, terms).has_value());
 }
 
 TEST_F(SessionEndTest, ASumOfAnotherTensorCountsAfterASecondProbe) {

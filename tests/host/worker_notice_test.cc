@@ -147,5 +147,38 @@ TEST(WorkerNotice, LostSessionEndsAnIdleWorker) {
   EXPECT_THAT(bed.protocol.status_text(), HasSubstr("10.0.0.1:12000 was restarted"));
 }
 
+// The aggregator notices a killed rank before this worker's own deadline. Idle workers go on: they
+// wait for nobody.
+TEST(WorkerNotice, SilentPeerEndsAWorkerThatWaits) {
+  host::CommunicatorConfig config = small_config();
+  config.deadline = seconds(60);
+  ProtocolBed bed(config);
+  bed.join();
+  bed.notice(Reason::kPeerSilent, 0, 3);
+  EXPECT_EQ(bed.protocol.phase(), WorkerProtocol::Phase::kRunning);
+  IntTransfer tensor({1});
+  bed.protocol.submit(tensor.transfer, bed.now);
+  (void)bed.take_sent();
+  bed.notice(Reason::kPeerSilent, 0, 3);
+  EXPECT_EQ(tensor.transfer.outcome.status, Status::kPeerMissing);
+  EXPECT_EQ(tensor.transfer.outcome.text,
+            "rank 3 has sent nothing to the aggregator for at least 3.5 s (block 0 waits)");
+}
+
+TEST(WorkerNotice, StoppedAggregatorEndsAWorkerAtOnce) {
+  ProtocolBed bed;
+  bed.join();
+  bed.notice(Reason::kServerStopped, 0);
+  EXPECT_EQ(bed.protocol.status(), Status::kAggregatorGone);
+  EXPECT_EQ(bed.protocol.status_text(), "aggregator 10.0.0.1:12000 was stopped");
+
+  ProtocolBed joining;
+  wire::ControlBody refusal;
+  refusal.reason = Reason::kServerStopped;
+  joining.answer_join(MessageType::kRefusal, refusal);
+  EXPECT_EQ(joining.protocol.phase(), WorkerProtocol::Phase::kEnded);
+  EXPECT_EQ(joining.protocol.status_text(), "aggregator 10.0.0.1:12000 was stopped");
+}
+
 }  // namespace
 }  // namespace tributary::testing

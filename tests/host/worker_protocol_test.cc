@@ -35,7 +35,8 @@ TEST(WorkerProtocol, RepeatsItsJoinEveryFiftyMilliseconds) {
   EXPECT_EQ(first[0].type(), MessageType::kJoin);
   EXPECT_EQ(first[0].message.header.job_id, 7);
   EXPECT_EQ(first[0].message.header.src_id, 1);
-  EXPECT_EQ(first[0].message.body.nonce, kNonce);
+  EXPECT_EQ(first[0].message.extension.key, kNonce);
+  EXPECT_EQ(first[0].message.body.key, 0U);  // It has no cookie yet.
   EXPECT_EQ(first[0].message.body.sources, 4);
   EXPECT_EQ(first[0].message.body.window, 4U);
   EXPECT_EQ(first[0].message.body.gradients_max, 4U);
@@ -57,9 +58,8 @@ TEST(WorkerProtocol, SourceDiffersFromTheRankBelowATree) {
 TEST(WorkerProtocol, WelcomeSetsTheTermsAndIsConfirmedAtOnce) {
   ProtocolBed bed;
   (void)bed.take_sent();
-  ControlBody other;
-  other.nonce = kNonce + 1;  // Belongs to another worker.
-  bed.answer_join(MessageType::kWelcome, other);
+  // Answers another worker's join.
+  bed.answer_join(MessageType::kWelcome, ControlBody{}, kNonce + 1);
   EXPECT_EQ(bed.protocol.phase(), WorkerProtocol::Phase::kJoining);
   EXPECT_EQ(bed.protocol.counters().invalid_packets, 1U);
 
@@ -158,6 +158,7 @@ TEST(WorkerProtocol, BlocksMatchHandWorkedMessages) {
   body.window = 64;
   body.gradients_max = 64;
   body.key = kKey;
+  body.result_key = kResultKey;
   bed.answer_join(MessageType::kWelcome, body);
   const auto sent = bed.take_sent();
   ASSERT_THAT(sent, SizeIs(2));
@@ -169,7 +170,6 @@ TEST(WorkerProtocol, BlocksMatchHandWorkedMessages) {
   EXPECT_EQ(header.src_id, 1);
   EXPECT_EQ(header.src_cnt, 1);
   EXPECT_EQ(header.grad_cnt, 1);
-  EXPECT_EQ(sent[1].message.extension.session, kSession);
   EXPECT_EQ(sent[1].message.extension.key, kKey);
   EXPECT_EQ(sent[1].message.extension.tensor_elements, 5U);
   EXPECT_FALSE(sent[1].is_repeat());
@@ -397,7 +397,7 @@ TEST(WorkerProtocol, ForeignPacketsAreCountedAndChangeNothing) {
   std::vector<Message> wrong(8, bed.result(0, 2, tensor.transfer));
   wrong[0].header.job_id = 8;
   wrong[1].header.extended = false;
-  wrong[2].extension.session = kSession + 1;
+  wrong[2].extension.key = kResultKey + 1;
   wrong[3].header.gen_id = 9;
   wrong[4].extension.tensor_elements = 3;
   wrong[5].extension.format = ElementFormat::kFixedScale;

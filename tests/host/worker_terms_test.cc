@@ -58,8 +58,7 @@ TEST(WorkerTerms, WithdrawnJoinSendsLeaveWithItsNonce) {
   const auto sent = bed.take_sent();
   ASSERT_THAT(sent, SizeIs(1));
   EXPECT_EQ(sent[0].type(), MessageType::kLeave);
-  EXPECT_EQ(sent[0].message.extension.session, kNonce);
-  EXPECT_EQ(sent[0].message.extension.key, 0U);
+  EXPECT_EQ(sent[0].message.extension.key, kNonce);
 }
 
 // --- Ports ---

@@ -36,6 +36,7 @@ TEST(JobKeys, DefaultsMatchJobConfig) {
   EXPECT_EQ(job->timeout, expected.timeout);
   EXPECT_EQ(job->timer_threads, expected.timer_threads);
   EXPECT_EQ(job->permanent_after, expected.permanent_after);
+  EXPECT_EQ(job->clients, expected.clients);
   EXPECT_EQ(job->pin, expected.pin);
   EXPECT_EQ(job->group, expected.group);
   EXPECT_EQ(job->upstream, expected.upstream);
@@ -78,6 +79,14 @@ TEST(JobKeys, WindowIsAnAliasOfBlockCntMax) {
   EXPECT_EQ(job_of("id=1,sources=1,window=64")->block_cnt_max, 64U);
   // If both are written, window wins.
   EXPECT_EQ(job_of("id=1,sources=1,block_cnt_max=128,window=64")->block_cnt_max, 64U);
+}
+
+TEST(JobKeys, ClientsHasThreeValues) {
+  EXPECT_EQ(job_of("id=1,sources=1,clients=any")->clients, trio_ml::Clients::kAny);
+  EXPECT_EQ(job_of("id=1,sources=1,clients=plain")->clients, trio_ml::Clients::kPlain);
+  EXPECT_EQ(job_of("id=1,sources=1,clients=sessions")->clients, trio_ml::Clients::kSessions);
+  EXPECT_EQ(error_of("id=1,sources=1,clients=both"),
+            "--job: clients=both is not allowed; allowed: any, plain, sessions");
 }
 
 TEST(JobKeys, IdAndSourcesAreRequired) {

@@ -57,7 +57,6 @@ void expect_same(const Message& a, const Message& b) {
   EXPECT_EQ(a.extension.format, b.extension.format);
   EXPECT_EQ(a.extension.flags, b.extension.flags);
   EXPECT_EQ(a.extension.exponent, b.extension.exponent);
-  EXPECT_EQ(a.extension.session, b.extension.session);
   EXPECT_EQ(a.extension.tensor_elements, b.extension.tensor_elements);
   EXPECT_EQ(a.extension.scale_bits, b.extension.scale_bits);
   EXPECT_EQ(a.extension.key, b.extension.key);
@@ -68,7 +67,6 @@ void expect_same(const Message& a, const Message& b) {
   EXPECT_EQ(a.body.reason, b.body.reason);
   EXPECT_EQ(a.body.source, b.body.source);
   EXPECT_EQ(a.body.sources, b.body.sources);
-  EXPECT_EQ(a.body.nonce, b.body.nonce);
   EXPECT_EQ(a.body.window, b.body.window);
   EXPECT_EQ(a.body.gradients_max, b.body.gradients_max);
   EXPECT_EQ(a.body.channels, b.body.channels);
@@ -77,7 +75,11 @@ void expect_same(const Message& a, const Message& b) {
   EXPECT_EQ(a.body.value, b.body.value);
   EXPECT_EQ(a.body.key, b.body.key);
   EXPECT_EQ(a.body.upstream, b.body.upstream);
-  EXPECT_EQ(a.body.mask, b.body.mask);
+  if (a.extension.type == MessageType::kWelcome) {
+    EXPECT_EQ(a.body.result_key, b.body.result_key);
+  } else {
+    EXPECT_EQ(a.body.mask, b.body.mask);
+  }
   if (a.body.reason != Reason::kMismatch) {
     EXPECT_EQ(a.body.group, b.body.group);
     return;
@@ -116,13 +118,12 @@ TEST(TrioMlWire, ExtensionMatchesHandWrittenBytes) {
   message.extension.format = ElementFormat::kBlockExponent;
   message.extension.flags = kFlagOverflow;
   message.extension.exponent = -2;
-  message.extension.session = 0x01020304;
-  message.extension.tensor_elements = 0x05060708;
-  message.extension.scale_bits = 0x090a0b0c;
-  message.extension.key = 0x0d0e0f10;
+  message.extension.tensor_elements = 0x01020304;
+  message.extension.scale_bits = 0x05060708;
+  message.extension.key = 0x090a0b0c0d0e0f10;
   const Bytes bytes = encoded(message);
   ASSERT_EQ(bytes.size(), 12U + 20U + 8U);
-  const std::array<int, 20> expected{0x11, 2,    0x02, 0xfe, 0x01, 0x02, 0x03, 0x04, 0x05, 0x06,
+  const std::array<int, 20> expected{0x21, 2,    0x02, 0xfe, 0x01, 0x02, 0x03, 0x04, 0x05, 0x06,
                                      0x07, 0x08, 0x09, 0x0a, 0x0b, 0x0c, 0x0d, 0x0e, 0x0f, 0x10};
   for (uint32_t i = 0; i < expected.size(); i++) {
     EXPECT_EQ(std::to_integer<int>(bytes[12 + i]), expected[i]) << "extension byte " << i;
@@ -142,7 +143,7 @@ TEST(TrioMlWire, SourceMaskFollowsTheExtensionHighestWordBitsFirst) {
 TEST(TrioMlWire, HeadSizeFollowsTheMessageType) {
   for (uint32_t type = 0; type <= kMessageTypeLast; type++) {
     const Message message = extended_message(static_cast<MessageType>(type));
-    const bool body = type >= 3 && type <= 8;  // kHave to kNotice.
+    const bool body = (type >= 3 && type <= 8) || type == 11;  // kHave to kNotice, kCookie.
     EXPECT_EQ(encoded_head_bytes(message.header, message.extension), 32U + (body ? 80U : 0U))
         << type;
   }
@@ -215,21 +216,20 @@ Message random_message(Prng& prng) {
                        .format = static_cast<ElementFormat>(prng.below(3)),
                        .flags = static_cast<uint8_t>(prng.any_u32()),
                        .exponent = static_cast<int8_t>(prng.any_u32()),
-                       .session = prng.any_u32(),
                        .tensor_elements = prng.any_u32(),
                        .scale_bits = prng.any_u32(),
-                       .key = prng.any_u32()};
+                       .key = prng.any_u64()};
   for (uint64_t& word : message.mask) word = prng.any_u64();
   ControlBody& body = message.body;
   body = {.reason = static_cast<Reason>(prng.below(kReasonLast + 1)),
           .source = static_cast<uint8_t>(prng.any_u32()),
           .sources = static_cast<uint16_t>(prng.any_u32()),
-          .nonce = prng.any_u32(),
           .window = prng.any_u32(),
           .gradients_max = prng.any_u32(),
           .timeout_us = prng.any_u32(),
           .value = prng.any_u32(),
-          .key = prng.any_u32(),
+          .key = prng.any_u64(),
+          .result_key = prng.any_u64(),
           .upstream = prng.chance(0.5),
           .channels = static_cast<uint8_t>(prng.below(32)),
           .port_bits = static_cast<uint8_t>(prng.below(8)),
@@ -267,7 +267,7 @@ TEST(TrioMlWire, RandomBytesAreNeverReadPastTheirEnd) {
     // Make most of them look right at first, to reach the later checks too.
     if (bytes.size() > 5 && prng.chance(0.9)) bytes[5] |= std::byte{0x02};
     if (bytes.size() > 13 && prng.chance(0.9)) {
-      bytes[12] = static_cast<std::byte>(0x10 | prng.below(16));
+      bytes[12] = static_cast<std::byte>(kExtensionVersion << 4 | prng.below(16));
       bytes[13] = static_cast<std::byte>(prng.below(4));
     }
     Message message;

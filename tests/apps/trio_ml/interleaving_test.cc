@@ -154,7 +154,7 @@ class World {
         memory_(*memory::SharedMemory::create(
             {.sram_size_bytes = 4096, .dram_size_bytes = uint64_t{1} << 20})),
         config_(config_of(scenario)),
-        session_(config_, scenario.seed),
+        session_(config_, auth::key_of_seed(scenario.seed)),
         shard_(0, 1, wire::kTrioMlPort, memory_),
         book_(scenario),
         sources_(scenario.sources),
@@ -227,8 +227,7 @@ class World {
                       .grad_cnt = static_cast<uint16_t>(lanes.size())};
     if (scenario_.extended) {
       message.extension.flags = again ? wire::kFlagRetransmission : uint8_t{0};
-      message.extension.session = session_.number();
-      message.extension.key = session_.key_of(source);
+      message.extension.key = session_.key_of(source, session_.number());
     }
     Bytes bytes(wire::kMessageHeadBytesMax);
     const uint32_t head_bytes = encode_message(message, bytes.data());
@@ -240,13 +239,20 @@ class World {
   }
 
   void join_all() {
-    for (uint32_t source = 0; source < scenario_.sources; source++) {
+    // The second join of a source confirms its first one.
+    for (uint32_t i = 0; i < 2 * scenario_.sources; i++) {
+      const uint32_t source = i % scenario_.sources;
       Message join;
       join.header = {
           .job_id = config_.id, .extended = true, .src_id = static_cast<uint8_t>(source)};
       join.extension.type = MessageType::kJoin;
-      join.extension.session = 100 + source;
+      join.extension.key = 100 + source;
       join.body.sources = static_cast<uint16_t>(scenario_.sources);
+      join.body.key = session_.cookies().bake({.address = endpoint(source),
+                                               .nonce = join.extension.key,
+                                               .job_id = config_.id,
+                                               .source = join.header.src_id},
+                                              m_.now());
       Bytes bytes(wire::kControlMessageBytes);
       bytes.resize(encode_message(join, bytes.data()));
       deliver(bytes, source);

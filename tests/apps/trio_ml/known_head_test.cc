@@ -22,7 +22,7 @@ constexpr uint32_t kHeadBytes = wire::TrioMlHeader::kBytes + wire::kExtensionByt
 const Values kGradients{1, 2, 3, 4, 5, 6};
 
 Bytes extended_bytes(uint32_t block_id) {
-  const Member member{.source = 1, .session = 77, .key = 99};
+  const Member member{.source = 1, .key = 99};
   return member.contribution_bytes(block_id, kGradients);
 }
 
@@ -80,7 +80,7 @@ class Pair {
   std::vector<Member> join() {
     std::vector<Member> members = join_all(payloads_);
     const std::vector<Member> same = join_all(frames_);
-    EXPECT_EQ(members[0].session, same[0].session);
+    EXPECT_EQ(members[0].key, same[0].key);
     return members;
   }
   /// Advances the time, so that incomplete blocks age out.

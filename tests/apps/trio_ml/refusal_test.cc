@@ -179,18 +179,19 @@ TEST_P(Refusal, RefusesBlocksIfAllBuffersAreInUse) {
   EXPECT_EQ(bed_->take_result(0).gradients, Values{3});
 }
 
-TEST_P(Refusal, ExtendedMessageWithoutASessionGetsANotice) {
+TEST_P(Refusal, ExtendedMessageWithoutASessionGetsAReset) {
   start();
-  const Member nobody{.source = 1, .session = 4711, .key = 1};
+  const Member nobody{.source = 1, .key = 4711};
   const Counts before = bed_->counts();
   bed_->deliver(nobody.contribution_bytes(5, {10, 20, 30}), worker(1));
-  EXPECT_EQ(bed_->counted_since(before), (Counts{{"wrong_session", 1}, {"notice_sent", 1}}));
+  EXPECT_EQ(bed_->counted_since(before), (Counts{{"wrong_session", 1}, {"reset_sent", 1}}));
   const auto sent = bed_->take();
   ASSERT_EQ(sent.size(), 1U);
   EXPECT_EQ(sent[0].to, worker(1));
-  EXPECT_EQ(sent[0].message.extension.type, MessageType::kNotice);
-  EXPECT_EQ(sent[0].message.extension.session, 4711U);
-  EXPECT_EQ(sent[0].message.body.reason, Reason::kSessionLost);
+  EXPECT_EQ(sent[0].message.extension.type, MessageType::kReset);
+  EXPECT_EQ(sent[0].message.extension.key, 4711U);
+  EXPECT_EQ(sent[0].message.header.src_id, 1);
+  EXPECT_EQ(sent[0].message.header.grad_cnt, 0);
   expect_sum();
 }
 
@@ -216,6 +217,20 @@ class RefusalInSession : public ::testing::Test {
       EXPECT_EQ(reply.message.extension.type, MessageType::kNotice);
       EXPECT_EQ(reply.message.body.reason, why);
     }
+  }
+  /// Expects a refusal because of the key, and a reset that repeats it.
+  void refused_with_reset(const Message& message, const Values& gradients = {}) {
+    const Bytes payload = encoded(message, gradients);
+    const Counts before = bed_.counts();
+    bed_.deliver(payload, worker(1));
+    EXPECT_EQ(bed_.counted_since(before), (Counts{{"wrong_key", 1}, {"reset_sent", 1}}));
+    const auto sent = bed_.take();
+    ASSERT_EQ(sent.size(), 1U);
+    EXPECT_EQ(sent[0].to, worker(1));
+    EXPECT_EQ(sent[0].message.extension.type, MessageType::kReset);
+    EXPECT_EQ(sent[0].message.extension.key, message.extension.key);
+    EXPECT_EQ(sent[0].message.header.src_id, message.header.src_id);
+    EXPECT_LE(sent[0].bytes.size(), payload.size());
   }
   [[nodiscard]] Message good() const { return members_[1].contribution(5, kSecond); }
   void expect_sum() {
@@ -261,7 +276,7 @@ TEST_F(RefusalInSession, RefusesBadExtensions) {
   const Bytes whole = encoded(good(), kSecond);
   constexpr uint32_t kExtensionAt = wire::TrioMlHeader::kBytes;
   for (const uint8_t first :
-       std::array<uint8_t, 5>{0x00, 0x20, 0xf0, 0x1b, 0x1f}) {  // Version and type.
+       std::array<uint8_t, 5>{0x00, 0x10, 0xf0, 0x2d, 0x2f}) {  // Version and type.
     Bytes bad = whole;
     bad[kExtensionAt] = std::byte{first};
     expect_refused(bed_, bad, worker(1), Outcome::kBadExtension);
@@ -281,28 +296,41 @@ TEST_F(RefusalInSession, RefusesPlainMessages) {
 
 TEST_F(RefusalInSession, RefusesWrongKeys) {
   Message message = good();
-  message.extension.key ^= 1;
-  refused(message, Outcome::kWrongKey);
+  for (const uint32_t bit : {0U, 31U, 32U, 63U}) {
+    message.extension.key = members_[1].key ^ uint64_t{1} << bit;
+    refused_with_reset(message, kSecond);
+  }
+  message.extension.key = 0;
+  refused_with_reset(message, kSecond);
   message.extension.key = members_[0].key;  // Another member's.
-  refused(message, Outcome::kWrongKey);
+  refused_with_reset(message, kSecond);
+  message.extension.key = members_[0].result_key;  // Every member knows it.
+  refused_with_reset(message, kSecond);
   expect_sum();
 }
 
-TEST_F(RefusalInSession, WrongSessionGetsANotice) {
+TEST_F(RefusalInSession, RefusesControlMessagesWithWrongKeys) {
+  for (const MessageType type : {MessageType::kProbe, MessageType::kKeepAlive}) {
+    Message message = members_[1].message(type, 5);
+    message.extension.key++;
+    refused_with_reset(message);
+  }
+  // A leave gets no answer: workers send several, and the later ones may come after the end.
+  Message leave = members_[1].message(MessageType::kLeave, 0);
+  leave.extension.key++;
+  expect_refused(bed_, encoded(leave), worker(1), Outcome::kWrongKey);
+  expect_sum();
+}
+
+// A forger that floods an aggregator cannot make it flood its victim.
+TEST_F(RefusalInSession, ResetsAreFew) {
   Message message = good();
-  message.extension.session++;
-  refused_with_notice(encoded(message, kSecond), Outcome::kWrongSession, Reason::kSessionLost, 1);
-  Message probe = members_[1].message(MessageType::kProbe, 5);
-  probe.extension.session++;
-  refused_with_notice(encoded(probe), Outcome::kWrongSession, Reason::kSessionLost, 1);
-  expect_sum();
-}
-
-// The session runs, so no source gets the notice that it is lost.
-TEST_F(RefusalInSession, ProbeWithAWrongKeyGetsNoAnswer) {
-  Message probe = members_[1].message(MessageType::kProbe, 5);
-  probe.extension.key++;
-  expect_refused(bed_, encoded(probe), worker(1), Outcome::kWrongKey);
+  message.extension.key = 0;
+  for (uint32_t i = 0; i < 1000; i++) bed_.deliver(encoded(message, kSecond), stranger());
+  EXPECT_EQ(bed_.counted(Outcome::kWrongKey), 1000U);
+  EXPECT_EQ(bed_.counted(Outcome::kResetSent), bed_.take().size());
+  EXPECT_EQ(bed_.counted(Outcome::kReplyWithheld) + bed_.counted(Outcome::kResetSent), 1000U);
+  EXPECT_LE(bed_.counted(Outcome::kResetSent), 256U);
   expect_sum();
 }
 
@@ -328,7 +356,7 @@ TEST_F(RefusalInSession, EmptyContributionMustCarryAnExponent) {
 TEST_F(RefusalInSession, RefusesMessagesThatOnlyAggregatorsSend) {
   for (const MessageType type :
        {MessageType::kResult, MessageType::kHave, MessageType::kWelcome, MessageType::kPending,
-        MessageType::kRefusal, MessageType::kNotice}) {
+        MessageType::kRefusal, MessageType::kNotice, MessageType::kCookie, MessageType::kReset}) {
     expect_refused(bed_, encoded(members_[1].message(type, 5)), worker(1),
                    Outcome::kNotExpectedHere);
   }

@@ -32,7 +32,7 @@ class Source final : public net::Node {
     Message message;
     ASSERT_EQ(decode_message(packet->stored, packet->size_bytes, message), wire::DecodeStatus::kOk);
     if (message.extension.type == MessageType::kWelcome) {
-      session = message.extension.session;
+      result_key = message.body.result_key;
       key = message.body.key;
     }
     last = message;
@@ -51,9 +51,9 @@ class Source final : public net::Node {
                       .extended = true,
                       .src_id = static_cast<uint8_t>(number_),
                       .grad_cnt = 1};
-    message.extension = {.type = type, .session = session, .key = key};
+    message.extension = {.type = type, .key = key};
     if (type == MessageType::kJoin) {
-      message.extension.session = message.body.nonce = number_ + 1;
+      message.extension.key = number_ + 1;
       message.body.sources = 2;
       message.body.gradients_max = 1;
       message.body.window = 4;
@@ -70,8 +70,8 @@ class Source final : public net::Node {
   }
 
   net::NodeId id = 0;
-  uint32_t session = 0;
-  uint32_t key = 0;
+  uint64_t result_key = 0;
+  uint64_t key = 0;
   Message last;
   int32_t sum = 0;
   uint32_t received = 0;
@@ -96,8 +96,10 @@ class WaitingSwitchTest : public ::testing::Test {
       EXPECT_TRUE(network_.connect(sources_[i].id, 0, switch_->id(), i, link, link).has_value());
       switch_->table().set_route(address_of(i), std::array{i});
     }
-    for (Source& source : sources_) source.send(MessageType::kJoin, 0);
-    settle();
+    for (uint32_t round = 0; round < 2; round++) {  // The second round confirms the first.
+      for (Source& source : sources_) source.send(MessageType::kJoin, 0);
+      settle();
+    }
     for (Source& source : sources_) source.received = 0;
   }
 
@@ -110,7 +112,8 @@ class WaitingSwitchTest : public ::testing::Test {
 };
 
 TEST_F(WaitingSwitchTest, AnswersAfterAllHaveContributed) {
-  EXPECT_NE(sources_[0].session, 0U);
+  EXPECT_NE(sources_[0].result_key, 0U);
+  EXPECT_EQ(sources_[0].result_key, sources_[1].result_key);
   sources_[0].send(MessageType::kContribution, 0, 30);
   settle();
   EXPECT_EQ(sources_[0].received, 0U);
@@ -121,6 +124,7 @@ TEST_F(WaitingSwitchTest, AnswersAfterAllHaveContributed) {
     EXPECT_EQ(source.received, 1U);
     EXPECT_EQ(source.sum, 42);
     EXPECT_EQ(source.last.header.src_cnt, 2);
+    EXPECT_EQ(source.last.extension.key, source.result_key);
     // 36 + 66 bytes at 100 Gbit/s, there and back, are 16.32 ns.
     EXPECT_EQ(source.at, sent + picoseconds(16'320) + WaitingSwitch::kPipelineLatency);
   }
@@ -166,12 +170,11 @@ TEST_F(WaitingSwitchTest, ProbesAreAnsweredWithTheContributors) {
   EXPECT_EQ(sources_[0].last.body.mask[0], 0U);
 }
 
-TEST_F(WaitingSwitchTest, CountsForeignKeysAndSessions) {
+TEST_F(WaitingSwitchTest, CountsForeignKeys) {
   sources_[0].key++;
   sources_[0].send(MessageType::kContribution, 0, 1);
   settle();
-  sources_[0].key--;
-  sources_[0].session++;
+  sources_[0].key = sources_[1].key;
   sources_[0].send(MessageType::kContribution, 0, 1);
   settle();
   EXPECT_EQ(switch_->invalid(), 2U);

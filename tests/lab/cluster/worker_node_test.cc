@@ -22,6 +22,8 @@ const Endpoint kStranger = Endpoint::ipv4(0x0a02'0001, wire::kTrioMlPort);
 /// 1024 gradients, 32 bytes of head, 66 bytes around them at 100 Gbit/s.
 constexpr Duration kPacketTime = picoseconds(335'520);
 
+constexpr uint64_t kResultKey = 7;
+
 /// Records the packets that arrive and their times. Welcomes every worker that joins.
 class Server final : public net::Node {
  public:
@@ -55,7 +57,7 @@ class Server final : public net::Node {
   void answer(const Arrival& arrival) {
     Message result = arrival.message;
     result.extension.type = MessageType::kResult;
-    result.extension.key = 0;
+    result.extension.key = kResultKey;
     send(result, arrival.size_bytes);
   }
 
@@ -68,8 +70,8 @@ class Server final : public net::Node {
     Message reply;
     reply.header = join.header;
     reply.extension.type = MessageType::kWelcome;
-    reply.extension.session = 7;
-    reply.body.nonce = join.body.nonce;
+    reply.extension.key = join.extension.key;  // Its nonce.
+    reply.body.result_key = kResultKey;
     reply.body.sources = 1;
     reply.body.window = window;
     reply.body.gradients_max = 1024;
@@ -162,12 +164,12 @@ TEST_F(WorkerNodeTest, RecordsResultsOfBlocksItHasNotSent) {
   start(64);
   Message result;
   result.header = {.job_id = 1, .block_id = 41, .extended = true, .grad_cnt = 1024};
-  result.extension = {.type = MessageType::kResult, .session = 7};
+  result.extension = {.type = MessageType::kResult, .key = kResultKey};
   server_.send(result, 32 + 4096);
   result.header.block_id = 20;  // An older block changes nothing.
   server_.send(result, 32 + 4096);
   result.header.block_id = 99;  // Belongs to another session.
-  result.extension.session = 8;
+  result.extension.key = kResultKey + 1;
   server_.send(result, 32 + 4096);
   core_.run_until(Instant(milliseconds(2)));
   EXPECT_EQ(worker_->protocol().progress().heard, 42U);
@@ -179,7 +181,7 @@ TEST_F(WorkerNodeTest, CountsForeignPacketsAndOverflows) {
   worker_->pause(milliseconds(5));
   Message result;
   result.header = {.block_id = 0, .extended = true, .grad_cnt = 1024};
-  result.extension = {.type = MessageType::kResult, .session = 7};
+  result.extension = {.type = MessageType::kResult, .key = kResultKey};
   for (uint32_t i = 0; i < 5; i++) server_.send(result, 32 + 4096, kStranger);
   core_.run_until(Instant(milliseconds(4)));
   EXPECT_EQ(worker_->receive_overflows(), 3U);
@@ -189,8 +191,8 @@ TEST_F(WorkerNodeTest, CountsForeignPacketsAndOverflows) {
 }
 
 TEST_F(WorkerNodeTest, NewProcessJoinsWithAnotherNonce) {
-  std::vector<uint32_t> nonces;
-  config_.protocol = [&](uint32_t nonce, Instant now) {
+  std::vector<uint64_t> nonces;
+  config_.protocol = [&](uint64_t nonce, Instant now) {
     nonces.push_back(nonce);
     return std::make_unique<host::WorkerProtocol>(config_.communicator, nonce, now);
   };
@@ -199,7 +201,7 @@ TEST_F(WorkerNodeTest, NewProcessJoinsWithAnotherNonce) {
   EXPECT_FALSE(worker_->runs());
   Message result;
   result.header = {.block_id = 0, .extended = true, .grad_cnt = 1024};
-  result.extension = {.type = MessageType::kResult, .session = 7};
+  result.extension = {.type = MessageType::kResult, .key = kResultKey};
   server_.send(result, 32 + 4096);  // The worker has crashed, so it gets nothing.
   core_.run_until(Instant(milliseconds(2)));
   worker_->start();

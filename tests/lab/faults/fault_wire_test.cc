@@ -20,7 +20,7 @@ std::vector<std::byte> bytes_of(MessageType type) {
   Message message;
   message.header = {.job_id = 1, .block_id = 5, .extended = true, .src_id = 2, .src_cnt = 1};
   message.header.grad_cnt = is_control(type) ? 0 : kLanes;
-  message.extension = {.type = type, .session = 77, .tensor_elements = 9, .key = 88};
+  message.extension = {.type = type, .tensor_elements = 9, .key = 88};
   std::vector<std::byte> bytes(wire::kControlMessageBytes);
   bytes.resize(encode_message(message, bytes.data()));
   bytes.resize(bytes.size() + size_t{message.header.grad_cnt} * 4);
@@ -35,8 +35,7 @@ bool differs_in_a_checked_field(std::span<const std::byte> bytes) {
     return true;
   }
   return message.header.job_id != 1 || message.header.src_id != 2 || message.header.gen_id != 0 ||
-         message.extension.session != 77 || message.extension.key != 88 ||
-         message.extension.tensor_elements != 9;
+         message.extension.key != 88 || message.extension.tensor_elements != 9;
 }
 
 TEST(FaultWire, ScramblesACheckedFieldAndEveryGradient) {

@@ -37,11 +37,10 @@ class Promptness : public ::testing::Test {
     auto window = trio_ml::BlockWindow::create(config, 1, *memory);
     ASSERT_TRUE(window.has_value());
     job.emplace(config, session, *std::move(window), Instant());
-    for (uint8_t source = 0; source < 2; source++) {
+    for (const uint8_t source : {0, 1, 0}) {  // The third join confirms the first.
       Message join;
       join.header = {.job_id = 1, .extended = true, .src_id = source};
-      join.extension = {.type = MessageType::kJoin, .session = 100U + source};
-      join.body.nonce = 100U + source;
+      join.extension = {.type = MessageType::kJoin, .key = 100U + source};
       static_cast<void>(session.join(join, Endpoint::ipv4(1 + source, 1), Instant()));
     }
     ASSERT_NE(session.number(), 0U);
@@ -50,22 +49,24 @@ class Promptness : public ::testing::Test {
   void arrive(uint8_t source, uint32_t block, Instant now) {
     Message message;
     message.header = {.job_id = 1, .block_id = block, .extended = true, .src_id = source};
-    message.extension = {.session = session.number(), .key = session.key_of(source)};
+    message.extension = {.key = session.key_of(source, session.number())};
     judge.on_arrival(&*job, bytes_of(message), now);
   }
   /// A degraded result of these sources.
   void give_up(uint32_t block, std::initializer_list<uint32_t> sources, Instant now) {
     Message message;
     message.header = {.job_id = 1, .block_id = block, .degraded = true, .extended = true};
-    message.extension = {
-        .type = MessageType::kResult, .flags = wire::kFlagSourceMask, .session = session.number()};
+    message.extension = {.type = MessageType::kResult,
+                         .flags = wire::kFlagSourceMask,
+                         .key = session.result_key(session.number())};
     for (const uint32_t source : sources) trio_ml::include(message.mask, source);
     judge.on_departure(&*job, bytes_of(message), now);
   }
   void call_permanent(uint8_t source, Instant now) {
     Message message;
     message.header = {.job_id = 1, .extended = true};
-    message.extension = {.type = MessageType::kNotice, .session = session.number()};
+    message.extension = {.type = MessageType::kNotice,
+                         .key = session.result_key(session.number())};
     message.body.reason = wire::Reason::kSourcePermanent;
     message.body.source = source;
     judge.on_departure(&*job, bytes_of(message), now);
@@ -78,7 +79,7 @@ class Promptness : public ::testing::Test {
 
   const trio_ml::JobConfig config = two_sources();
   std::optional<memory::SharedMemory> memory;
-  trio_ml::Session session{config, 1};
+  trio_ml::Session session{config, auth::key_of_seed(1)};
   std::optional<trio_ml::Job> job;
   PromptnessJudge judge{config, /*steady=*/true};
 };

@@ -96,22 +96,23 @@ void tell(ShardedProtocol& protocol, uint32_t from, const wire::Message& message
 
 // Each server has half of the tensor, and counts blocks and elements of its half from 0.
 TEST(ShardedProtocol, DegradedRangesCoverTheWholeTensor) {
-  constexpr uint32_t kNonce = 5;
-  constexpr uint32_t kSession = 9;
+  constexpr uint64_t kNonce = 5;
+  constexpr uint64_t kResultKey = 9;
   ShardedProtocol protocol(two_servers(), kNonce, Instant());
   const auto message_of = [](wire::MessageType type) {
     wire::Message message;
     message.header.job_id = two_servers().communicator.job_id;
     message.header.extended = true;
     message.extension.type = type;
-    message.extension.session = kSession;
+    message.extension.key = kResultKey;
     return message;
   };
   (void)send_all(protocol);
   for (const uint32_t from : {0U, 1U}) {
     wire::Message welcome = message_of(wire::MessageType::kWelcome);
     welcome.body.sources = 2;
-    welcome.body.nonce = kNonce;
+    welcome.extension.key = kNonce;
+    welcome.body.result_key = kResultKey;
     welcome.body.window = 8;
     welcome.body.gradients_max = 16;
     tell(protocol, from, welcome);

@@ -1,0 +1,205 @@
+// SPDX-License-Identifier: Apache-2.0
+// Method: sessions through a tree of aggregators: joins, leaves, notices, and the loss of the upper
+// session, by hand.
+#include <gtest/gtest.h>
+
+#include "tests/apps/trio_ml/tree_bed.h"
+
+namespace tributary::trio_ml {
+namespace {
+
+using engine::PacketLayer;
+
+class HierarchySession : public ::testing::TestWithParam<PacketLayer> {};
+
+INSTANTIATE_TEST_SUITE_P(Layers, HierarchySession,
+                         ::testing::Values(PacketLayer::kUdpPayload, PacketLayer::kFrame),
+                         [](const auto& layer) {
+                           return layer.param == PacketLayer::kFrame ? "Frame" : "UdpPayload";
+                         });
+
+TEST_P(HierarchySession, SessionResultNamesItsRanks) {
+  Tree tree(GetParam(), /*mitigation=*/true);
+  const auto members = join_tree(tree);
+  EXPECT_EQ(tree.upper().counted(Outcome::kSessionStarted), 1U);
+  for (uint32_t rank = 0; rank < kRanks; rank++) {
+    tree.send(rank, members[rank].contribution_bytes(0, {int32_t{1} << rank}));
+  }
+  for (uint32_t rank = 0; rank < kRanks; rank++) {
+    EXPECT_EQ(tree.take_result(rank).gradients, Values{63});
+  }
+  for (const uint32_t rank : {1U, 3U, 5U}) {
+    tree.send(rank, members[rank].contribution_bytes(1, {int32_t{1} << rank}));
+  }
+  tree.pass(kTimeout * 8);
+  const Reply result = tree.take_result(1);
+  EXPECT_EQ(result.gradients, Values{2 + 8 + 32});
+  EXPECT_EQ(result.message.header.src_cnt, 3);
+  EXPECT_TRUE(result.message.header.degraded);
+  EXPECT_EQ(result.message.mask, (SourceMask{0b101010, 0, 0, 0}));
+}
+
+TEST_P(HierarchySession, SessionEndsAtTheUpperAggregatorToo) {
+  Tree tree(GetParam());
+  const auto members = join_tree(tree);
+  for (uint32_t rank = 0; rank < kRanks; rank++) {
+    tree.send(rank, encoded(members[rank].message(MessageType::kLeave, 0)));
+  }
+  EXPECT_EQ(tree.lower(0).session().number(), 0U);
+  EXPECT_EQ(tree.upper().counted(Outcome::kLeave), kLowerCount);
+  EXPECT_EQ(tree.upper().session().number(), 0U);
+  // So the next one can start at once.
+  const auto again = join_tree(tree, /*nonce_base=*/500);
+  for (uint32_t rank = 0; rank < kRanks; rank++) {
+    tree.send(rank, again[rank].contribution_bytes(0, {1}));
+  }
+  EXPECT_EQ(tree.take_result(5).gradients, Values{6});
+}
+
+// Lower aggregators with different windows: all workers get the smaller one. A worker with the
+// larger window would send blocks whose sums the other aggregator cannot hold.
+TEST_P(HierarchySession, LowerAggregatorsAgreeOnTheSmallestWindow) {
+  Tree tree(GetParam(), /*mitigation=*/false, {64, 256});
+  const auto members = join_tree(tree, /*nonce_base=*/100, /*window=*/256);
+  for (uint32_t i = 0; i < kLowerCount; i++) {
+    EXPECT_EQ(tree.lower(i).session().welcome_body(0).window, 64U);
+  }
+  constexpr uint32_t kBlocks = 512;
+  std::vector<uint32_t> results(kRanks);
+  for (uint32_t first = 0; first < kBlocks; first += 64) {  // Each rank is a window ahead.
+    for (uint32_t rank = 0; rank < kRanks; rank++) {
+      for (uint32_t block = first; block < first + 64; block++) {
+        tree.send(rank, members[rank].contribution_bytes(block, {int32_t{1} << rank}));
+      }
+    }
+    for (uint32_t rank = 0; rank < kRanks; rank++) {
+      for (const Reply& result : tree.take(rank)) {
+        EXPECT_EQ(result.gradients, Values{63});
+        results[rank]++;
+      }
+    }
+  }
+  for (uint32_t rank = 0; rank < kRanks; rank++) EXPECT_EQ(results[rank], kBlocks);
+  EXPECT_EQ(tree.lower(0).counted(Outcome::kWindowExceeded), 0U);
+  EXPECT_EQ(tree.upper().counted(Outcome::kWindowExceeded), 0U);
+}
+
+/// Returns the only notice for this reason that a rank has received.
+Message notice_to(Tree& tree, uint32_t rank, Reason reason) {
+  std::vector<Message> notices;
+  for (const Reply& reply : tree.take(rank)) {
+    if (reply.message.extension.type == MessageType::kNotice) notices.push_back(reply.message);
+  }
+  EXPECT_EQ(notices.size(), 1U) << "rank " << rank;
+  if (notices.empty()) return {};
+  EXPECT_EQ(notices[0].body.reason, reason) << "rank " << rank;
+  return notices[0];
+}
+
+TEST_P(HierarchySession, AMismatchBetweenAggregatorsNamesTheRanks) {
+  Tree tree(GetParam());
+  const auto members = join_tree(tree);
+  const auto contribute = [&](uint32_t rank, uint32_t scale_bits) {
+    Message message = members[rank].contribution(0, {1});
+    message.extension.scale_bits = scale_bits;
+    tree.send(rank, encoded(message, {1}));
+  };
+  for (uint32_t rank = 0; rank < kBelow; rank++) contribute(rank, 0);
+  for (uint32_t rank = kBelow; rank < kRanks; rank++) contribute(rank, wire::kScaleBitMean);
+  for (uint32_t rank = 0; rank < kRanks; rank++) {
+    const Message notice = notice_to(tree, rank, Reason::kMismatch);
+    EXPECT_EQ(notice.body.mask, (SourceMask{0b111000, 0, 0, 0}));
+    EXPECT_EQ(notice.body.given.scale_bits, wire::kScaleBitMean);
+    EXPECT_EQ(notice.mask, (SourceMask{0b000111, 0, 0, 0}));
+    EXPECT_EQ(notice.extension.scale_bits, 0U);
+    EXPECT_EQ(notice.extension.key, members[rank].result_key);
+  }
+}
+
+TEST_P(HierarchySession, AMismatchBelowOneAggregatorNamesTheRank) {
+  Tree tree(GetParam());
+  const auto members = join_tree(tree);
+  tree.send(3, members[3].contribution_bytes(0, {1}));
+  tree.send(5, members[5].contribution_bytes(0, {1, 2}));
+  const Message notice = notice_to(tree, 3, Reason::kMismatch);
+  EXPECT_EQ(notice.body.mask, (SourceMask{0b100000, 0, 0, 0}));
+  EXPECT_EQ(notice.mask, (SourceMask{0b001000, 0, 0, 0}));
+}
+
+// Ranks 0 to 2 leave in order. Those behind the other aggregator have contributed, and probe.
+TEST_P(HierarchySession, NoticeNamesALeaverBehindTheOtherAggregator) {
+  Tree tree(GetParam());
+  const auto members = join_tree(tree);
+  for (uint32_t rank = kBelow; rank < kRanks; rank++) {
+    tree.send(rank, members[rank].contribution_bytes(0, {1}));
+  }
+  for (uint32_t rank = 0; rank < kBelow; rank++) {
+    tree.send(rank, encoded(members[rank].message(MessageType::kLeave, 0)));
+  }
+  for (uint32_t rank = kBelow; rank < kRanks; rank++) static_cast<void>(tree.take(rank));
+  tree.send(4, encoded(members[4].message(MessageType::kProbe, 0)));
+  const Message notice = notice_to(tree, 4, Reason::kPeerLeft);
+  EXPECT_EQ(notice.body.mask, (SourceMask{0b000111, 0, 0, 0}));
+  EXPECT_EQ(notice.extension.key, members[4].result_key);
+}
+
+TEST_P(HierarchySession, KeepAlivesExtendAnIdleSession) {
+  Tree tree(GetParam());
+  const auto members = join_tree(tree);
+  for (uint32_t second = 0; second < 8; second++) {
+    tree.pass(seconds(1));
+    for (uint32_t rank = 0; rank < kRanks; rank++) {
+      tree.send(rank, encoded(members[rank].message(MessageType::kKeepAlive, 0)));
+    }
+  }
+  EXPECT_NE(tree.upper().session().number(), 0U);
+  for (uint32_t rank = 0; rank < kRanks; rank++) {
+    tree.send(rank, members[rank].contribution_bytes(0, {1}));
+  }
+  EXPECT_EQ(tree.take_result(2).gradients, Values{6});
+}
+
+TEST_P(HierarchySession, LossOfTheUpperSessionEndsTheLowerOne) {
+  Tree tree(GetParam());
+  const auto members = join_tree(tree);
+  tree.upper().session().end();  // The same as a restart.
+  for (uint32_t rank = 0; rank < kBelow; rank++) {
+    tree.send(rank, members[rank].contribution_bytes(0, {1}));
+  }
+  const auto notices = tree.take(0);
+  ASSERT_FALSE(notices.empty());
+  EXPECT_EQ(notices.back().message.extension.type, MessageType::kNotice);
+  EXPECT_EQ(notices.back().message.body.reason, Reason::kSessionLost);
+  EXPECT_EQ(tree.lower(0).session().number(), 0U);
+}
+
+TEST_P(HierarchySession, UpperRefusalReachesTheWorkers) {
+  JobConfig small = upper_job(false);
+  small.world = kRanks + 1;
+  Bed upper({.jobs = {small}, .layer = GetParam(), .local = upper_address()});
+  Bed lower({.jobs = {lower_job(0, false)}, .layer = GetParam(), .local = lower_address(0)});
+  std::vector<Reply> sent;
+  for (uint32_t join = 0; join < 2 * kBelow; join++) {  // Each source joins, and confirms.
+    const uint32_t source = join % kBelow;
+    for (Reply& packet :
+         deliver_join(lower, join_message(source, 100 + source, kRanks), worker(source))) {
+      sent.push_back(std::move(packet));
+    }
+  }
+  for (uint32_t trip = 0; trip < 2; trip++) {  // For the cookie, and for the refusal.
+    for (const Reply& packet : std::exchange(sent, {})) {
+      if (packet.to == upper_address()) upper.deliver(packet.bytes, lower_address(0));
+    }
+    for (const Reply& packet : upper.take()) lower.deliver(packet.bytes, upper_address());
+    sent = lower.take();
+  }
+  const auto refusals = deliver_join(lower, join_message(1, 101, kRanks), worker(1));
+  ASSERT_EQ(refusals.size(), 1U);
+  const Message& refusal = refusals[0].message;
+  EXPECT_EQ(refusal.extension.type, MessageType::kRefusal);
+  EXPECT_EQ(refusal.body.reason, Reason::kWrongWorld);
+  EXPECT_EQ(refusal.body.value, kRanks + 1);
+}
+
+}  // namespace
+}  // namespace tributary::trio_ml
