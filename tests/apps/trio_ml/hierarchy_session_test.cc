@@ -3,6 +3,7 @@
 // session, by hand.
 #include <gtest/gtest.h>
 
+#include "apps/trio_ml/upstream.h"
 #include "tests/apps/trio_ml/tree_bed.h"
 
 namespace tributary::trio_ml {
