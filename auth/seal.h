@@ -10,7 +10,7 @@
 /// Threads: Owned by one thread.
 /// Errors:  open() returns the reason to refuse a message.
 /// Memory:  An Opener has 144 bytes for each sender and lane, taken in its constructor.
-/// Tests:   tests/auth/seal_test.cc
+/// Tests:   tests/auth/session_seal_test.cc
 #pragma once
 
 #include <cstddef>

@@ -26,10 +26,10 @@ class WorkerInterrupt {
   WorkerInterrupt(const WorkerInterrupt&) = delete;
   WorkerInterrupt& operator=(const WorkerInterrupt&) = delete;
 
+  /// Returns whether a signal has arrived.
   [[nodiscard]] bool requested() const;
 
   /// Sets the function to call once when the first signal arrives; calls it at once if one has
-  /// Returns whether a signal has arrived.
   /// arrived. After this returns, the previous reaction is not running and will not run.
   void set_reaction(std::function<void()> reaction);
 

@@ -216,6 +216,7 @@ void run_with(const WorkerOptions& options, WorkerInterrupt& interrupt, WorkerRe
   WorkerOptions stoppable = options;
   stoppable.session.join_stop = join_stop.get_token();
   auto communicator = join_job(stoppable);
+  interrupt.set_reaction(nullptr);  // It refers to join_stop.
   if (!communicator) {
     if (!interrupt.requested()) return fail_to_start(result, communicator.error().text);
     result.interrupted = true;

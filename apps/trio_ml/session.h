@@ -18,6 +18,7 @@
 
 #include "apps/trio_ml/config.h"
 #include "apps/trio_ml/records.h"
+#include "apps/trio_ml/reply_budget.h"
 #include "auth/cookie.h"
 #include "auth/keys.h"
 #include "auth/session_seal.h"
@@ -132,6 +133,11 @@ class Session {
 
   /// Returns the nonce of this aggregator's join to the upper one.
   [[nodiscard]] uint64_t upstream_nonce() const { return upstream_nonce_; }
+  /// Tells whether to repeat the join to the upper aggregator at once, in answer to its cookie or
+  /// its question: if all sources still wait, and a few times in a row only.
+  [[nodiscard]] bool may_answer_upstream(Instant now) {
+    return number() == 0 && all_pending(now) && all_confirmed() && upstream_answers_.take(now);
+  }
   /// Takes the cookie for this aggregator's join.
   void upstream_cookie(uint64_t cookie) { upstream_cookie_ = cookie; }
   /// Takes the upper aggregator's welcome and starts the session here. @return whether it did.
@@ -205,6 +211,8 @@ class Session {
   uint32_t upstream_gradients_max_ = 0;
   uint32_t upstream_channels_ = wire::kChannelsMax;  ///< The upper aggregator's limit.
   Instant upstream_asked_at_;
+  /// Assumed: a join needs two answers, so twice as many suffice.
+  ReplyBudget upstream_answers_{/*burst=*/4, /*per_ms=*/1};
   wire::ControlBody upstream_refusal_;
   Instant upstream_refused_at_;
 };

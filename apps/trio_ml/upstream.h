@@ -167,10 +167,12 @@ microcode::Subroutine<void, M> take_from_upstream(M& m, Shard& shard, Job& job,
       break;
     case MessageType::kCookie:
       job.session.upstream_cookie(message.body.key);
-      send_control(m, job, upstream_join(job), job.config.upstream);
+      if (job.session.may_answer_upstream(m.now())) {
+        send_control(m, job, upstream_join(job), job.config.upstream);
+      }
       break;
     case MessageType::kPending:
-      if (message.body.reason == Reason::kConfirm) {
+      if (message.body.reason == Reason::kConfirm && job.session.may_answer_upstream(m.now())) {
         send_control(m, job, upstream_join(job), job.config.upstream);
       }
       break;

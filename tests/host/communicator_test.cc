@@ -10,6 +10,7 @@
 #include <array>
 #include <functional>
 #include <memory>
+#include <stop_token>
 #include <thread>
 #include <vector>
 
@@ -243,25 +244,45 @@ TEST(Communicator, ClosingEndsPendingOperations) {
   EXPECT_EQ(pair.ranks[0]->wait(ticket).status, Status::kClosed);
 }
 
-TEST(Communicator, ReportsAStoppedServer) {
-  auto server = std::make_unique<Server>(2);
-  Pair pair(server->local(), kShort);
-  server.reset();
-  std::vector<int32_t> tensor(10, 1);
-  const Outcome outcome = pair.ranks[0]->all_reduce(tensor);
-  EXPECT_EQ(outcome.status, Status::kAggregatorGone);
-  EXPECT_THAT(outcome.text, HasSubstr("has not answered"));
+TEST(Communicator, StoppedJoinEndsAtOnce) {
+  Server server(2);
+  CommunicatorConfig config = config_for(server.local(), 0, 2);
+  config.deadline = seconds(3600);
+  std::stop_source stop;
+  config.join_stop = stop.get_token();
+  std::thread stopper([&stop] { stop.request_stop(); });
+  EXPECT_FALSE(Communicator::join(config).has_value());
+  stopper.join();
+  EXPECT_FALSE(Communicator::join(config).has_value());  // Stopped before it begins.
 }
 
-TEST(Communicator, RestartedServerHasLostTheSession) {
+// A server that ends says good-bye, so nobody waits until the deadline.
+TEST(Communicator, ReportsAStoppedServerAtOnce) {
   auto server = std::make_unique<Server>(2);
-  Pair pair(server->local());
+  Pair pair(server->local(), seconds(3600));
+  server.reset();
+  std::vector<int32_t> tensor(10, 1);
+  for (const auto& rank : pair.ranks) {
+    const Outcome outcome = rank->all_reduce(tensor);
+    EXPECT_EQ(outcome.status, Status::kAggregatorGone);
+    EXPECT_THAT(outcome.text, HasSubstr("was stopped"));
+  }
+}
+
+TEST(Communicator, RestartedServerServesNewProcesses) {
+  auto server = std::make_unique<Server>(2);
+  Pair before(server->local());
   const uint16_t port = server->local().port;
   server.reset();
   Server again(2, port);
+  Pair after(again.local());
   std::vector<int32_t> tensor(10, 1);
-  EXPECT_EQ(pair.ranks[0]->all_reduce(tensor).status, Status::kSessionLost);
-  EXPECT_EQ(pair.ranks[1]->all_reduce(tensor).status, Status::kSessionLost);
+  EXPECT_EQ(before.ranks[0]->all_reduce(tensor).status, Status::kAggregatorGone);
+  std::vector<int32_t> other(10, 2);
+  const Ticket ticket = after.ranks[0]->all_reduce_async(tensor);
+  EXPECT_EQ(after.ranks[1]->all_reduce(other).status, Status::kOk);
+  EXPECT_EQ(after.ranks[0]->wait(ticket).status, Status::kOk);
+  EXPECT_THAT(tensor, Each(3));
 }
 
 TEST(Communicator, CompletesSubmissionsThatRaceWithTheEnd) {

@@ -73,6 +73,24 @@ TEST(Worker, SumsAreBitExactWithSeveralThreads) {
   for (const auto& job : jobs) EXPECT_GT(job["block_total_cnt"], 0);
 }
 
+// A worker that is interrupted while it waits for the others leaves, so that no session starts with
+// it and its successor need not wait until the join has expired.
+TEST(Worker, InterruptedJoinFreesItsRankAtOnce) {
+  Server server({"id=1,sources=2"});
+  const std::vector<std::string> few{"--elements", "1000", "--iterations", "2", "--verify"};
+  const auto interrupted = start_worker(server, 0, 2, few);
+  server.wait_until_counted("join", 1);
+  interrupted->signal(SIGINT);
+  EXPECT_EQ(interrupted->wait_for_end(), 130);  // 128 + SIGINT.
+  EXPECT_EQ(result_of(0)["status"], "interrupted");
+  server.wait_until_counted("leave", 1);
+
+  Workers workers;
+  for (uint32_t rank = 0; rank < 2; rank++) workers.push_back(start_worker(server, rank, 2, few));
+  for (const auto& worker : workers) EXPECT_EQ(worker->wait_for_end(), 0) << worker->errors();
+  EXPECT_EQ(server.stats()["counters"]["session_started"], 1);
+}
+
 /// Workers in the middle of more work than they can finish during the test.
 class Killing : public ::testing::Test {
  protected:

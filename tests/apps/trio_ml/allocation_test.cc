@@ -74,7 +74,7 @@ TEST(Allocation, TenThousandBlocksAllocateNothing) {
   ASSERT_TRUE(memory.has_value());
   const JobConfig config{
       .id = 1, .sources = kSources, .block_cnt_max = 256, .block_grad_max = 64, .mitigation = true};
-  Session session(config, 1);
+  Session session(config, auth::key_of_seed(1));
   Shard shard(0, 1, wire::kTrioMlPort, *memory);
   ASSERT_TRUE(shard.add_job(config, session, Instant()).has_value());
   engine::LiveCore<App> core(0, port.queue(0), App(shard), {});

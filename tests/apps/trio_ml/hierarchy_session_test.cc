@@ -3,6 +3,9 @@
 // session, by hand.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
+#include "apps/trio_ml/upstream.h"
 #include "tests/apps/trio_ml/tree_bed.h"
 
 namespace tributary::trio_ml {
@@ -199,6 +202,46 @@ TEST_P(HierarchySession, UpperRefusalReachesTheWorkers) {
   EXPECT_EQ(refusal.extension.type, MessageType::kRefusal);
   EXPECT_EQ(refusal.body.reason, Reason::kWrongWorld);
   EXPECT_EQ(refusal.body.value, kRanks + 1);
+}
+
+/// Returns the joins in what a lower aggregator has sent.
+size_t joins_in(const std::vector<Reply>& sent) {
+  return static_cast<size_t>(std::ranges::count_if(sent, [](const Reply& packet) {
+    return packet.to == upper_address() && packet.message.extension.type == MessageType::kJoin;
+  }));
+}
+
+// The upper aggregator asks to confirm until all its sources have confirmed. A lower one must not
+// answer as fast as it is asked, nor for workers that have left.
+TEST_P(HierarchySession, AnswersFewQuestionsAndOnlyForWaitingWorkers) {
+  Bed lower({.jobs = {lower_job(0, false)}, .layer = GetParam(), .local = lower_address(0)});
+  Message question;
+  for (uint32_t join = 0; join < 2 * kBelow; join++) {  // Each source joins, and confirms.
+    const uint32_t source = join % kBelow;
+    const Message request = join_message(source, 100 + source, kRanks);
+    for (const Reply& packet : deliver_join(lower, request, worker(source))) {
+      if (packet.to == upper_address()) question = packet.message;
+    }
+  }
+  ASSERT_EQ(question.extension.type, MessageType::kJoin);
+  question.extension.type = MessageType::kPending;
+  question.body = {.reason = Reason::kConfirm};
+  size_t answers = 0;
+  for (uint32_t i = 0; i < 100; i++) {
+    lower.deliver(encoded(question), upper_address());
+    answers += joins_in(lower.take());
+  }
+  EXPECT_GE(answers, 1U);
+  EXPECT_LE(answers, 4U);
+
+  lower.advance(milliseconds(100));
+  lower.deliver(encoded(question), upper_address());
+  EXPECT_EQ(joins_in(lower.take()), 1U);
+  Message leave = join_message(1, 101, kRanks);
+  leave.extension.type = MessageType::kLeave;
+  lower.deliver(encoded(leave), worker(1));
+  lower.deliver(encoded(question), upper_address());
+  EXPECT_EQ(joins_in(lower.take()), 0U);
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "apps/trio_ml/upstream.h"
 #include "tests/apps/trio_ml/tree_bed.h"
 
 namespace tributary::trio_ml {

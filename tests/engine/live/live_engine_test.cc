@@ -36,7 +36,7 @@ class Aggregator {
                .tx_packets_max = 4096}),
         memory_(
             *memory::SharedMemory::create({.sram_size_bytes = 4096, .dram_size_bytes = 64U << 20})),
-        session_(kJob, 1) {
+        session_(kJob, auth::key_of_seed(1)) {
     std::vector<trio_ml::App> apps;
     for (uint32_t i = 0; i < core_count; i++) {
       shards_.push_back(

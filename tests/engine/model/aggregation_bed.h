@@ -186,7 +186,7 @@ class AggregationBed final : public engine::PfeSink, public EventTarget {
   Prng prng_;
   EventCore core_;
   memory::SharedMemory memory_;
-  trio_ml::Session session_{job_of(config_), config_.seed};
+  trio_ml::Session session_{job_of(config_), auth::key_of_seed(config_.seed)};
   trio_ml::Shard shard_;
   std::unique_ptr<engine::Pfe<trio_ml::App>> pfe_;
   std::vector<Server> servers_;

@@ -52,7 +52,7 @@ std::map<uint32_t, std::vector<std::byte>> live_results(const AggregationConfig&
   trio_ml::JobConfig job;
   job.sources = config.servers;
   job.block_grad_max = config.gradients;
-  trio_ml::Session session(job, 1);
+  trio_ml::Session session(job, auth::key_of_seed(1));
   trio_ml::Shard shard(0, 1, wire::kTrioMlPort, memory);
   TRIB_ASSERT(shard.add_job(job, session, Instant()).has_value());
   trio_ml::App app(shard);

@@ -38,7 +38,7 @@ class TrioWordsTest : public ::testing::Test {
 
   trio_ml::JobConfig config_;
   memory::SharedMemory memory_ = *memory::SharedMemory::create({});
-  trio_ml::Session session_{config_, 1};
+  trio_ml::Session session_{config_, auth::key_of_seed(1)};
   trio_ml::Shard shard_{0, 1, 12000, memory_};
   const TrioWords words_{shard_};
 };

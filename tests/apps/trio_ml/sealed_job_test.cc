@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: Apache-2.0
+// Method: one sealed session by hand. Each kind of message is forged, replayed and sent without a
+// seal; no copy may change a sum, move a source or get a reply.
+#include <gtest/gtest.h>
+
+#include "auth/session_seal.h"
+#include "tests/apps/trio_ml/bed.h"
+
+namespace tributary::trio_ml {
+namespace {
+
+using auth::Mode;
+
+auth::JobAuth header_auth() { return {Mode::kHeader, auth::key_of_seed(5)}; }
+
+JobConfig sealed_job() {
+  JobConfig job{.id = 1, .sources = 2, .block_cnt_max = 8, .block_grad_max = 8};
+  job.auth = header_auth();
+  return job;
+}
+
+/// A worker that seals by hand.
+class SealedMember {
+ public:
+  explicit SealedMember(uint32_t source) : source_(source), end_(header_auth(), 1, 0) {}
+
+  /// Joins once. @return the replies.
+  std::vector<Reply> join(Bed& bed) {
+    Message join = join_message(source_, 100 + source_, 2);
+    join.body.value = static_cast<uint32_t>(Mode::kHeader);
+    join.body.key = cookie_;
+    join.extension.flags = wire::kFlagHeaderSeal;
+    Bytes bytes = encoded(join);
+    end_.seal_join(bytes);
+    last_join = bytes;
+    bed.deliver(bytes, worker(source_));
+    std::vector<Reply> replies = bed.take();
+    for (const Reply& reply : replies) {
+      const MessageType type = reply.message.extension.type;
+      if (type == MessageType::kCookie) cookie_ = reply.message.body.key;
+    }
+    return replies;
+  }
+  void start(const Message& welcome) {
+    member_ = {.source = source_, .key = welcome.body.key, .result_key = welcome.body.result_key};
+    end_.start({welcome.body.salt_high, welcome.body.salt_low});
+  }
+  Bytes sealed(Message message, const Values& values = {}) {
+    message.extension.flags |= wire::kFlagHeaderSeal;
+    Bytes bytes = encoded(message, values);
+    const size_t head_bytes = bytes.size() - values.size() * 4;
+    end_.seal(static_cast<uint8_t>(source_), std::span(bytes).first(head_bytes), {});
+    return bytes;
+  }
+  Bytes contribution(uint32_t block, const Values& values) {
+    return sealed(member_.contribution(block, values), values);
+  }
+  Bytes control(MessageType type) { return sealed(member_.message(type, 0)); }
+  [[nodiscard]] const Member& member() const { return member_; }
+
+  Bytes last_join;
+
+ private:
+  const uint32_t source_;
+  uint64_t cookie_ = 0;
+  auth::MemberEnd end_;
+  Member member_;
+};
+
+class SealedJob : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    for (uint32_t round = 0; round < 6; round++) {
+      for (const Reply& reply : members_[round % 2].join(bed_)) {
+        if (reply.message.extension.type != MessageType::kWelcome) continue;
+        members_[reply.message.body.source].start(reply.message);
+        welcomed_++;
+      }
+    }
+    ASSERT_GE(welcomed_, 2U);
+    static_cast<void>(bed_.take());
+  }
+
+  Bed bed_{sealed_job()};
+  std::array<SealedMember, 2> members_{SealedMember(0), SealedMember(1)};
+  uint32_t welcomed_ = 0;
+};
+
+TEST_F(SealedJob, SumsSealedContributions) {
+  bed_.deliver(members_[0].contribution(0, {5}), worker(0));
+  bed_.deliver(members_[1].contribution(0, {6}), worker(1));
+  const Reply result = bed_.take_result(0);
+  EXPECT_EQ(result.gradients, Values{11});
+  EXPECT_EQ(result.message.extension.flags, wire::kFlagHeaderSeal);
+}
+
+TEST_F(SealedJob, ReplayedContributionChangesNothing) {
+  const Bytes bytes = members_[0].contribution(0, {5});
+  bed_.deliver(bytes, worker(0));
+  expect_refused(bed_, bytes, stranger(), Outcome::kReplayed);
+  EXPECT_EQ(bed_.job().sources[0].address, worker(0));
+  // Also after its block, from the source's own address.
+  bed_.deliver(members_[1].contribution(0, {6}), worker(1));
+  EXPECT_EQ(bed_.take_result(0).gradients, Values{11});
+  expect_refused(bed_, bytes, worker(0), Outcome::kReplayed);
+}
+
+TEST_F(SealedJob, ForgedAndUnsealedContributionsChangeNothing) {
+  Bytes forged = members_[0].contribution(0, {5});
+  forged[4] ^= std::byte{1};  // Another block.
+  expect_refused(bed_, forged, worker(0), Outcome::kBadSeal);
+  // A party that reads the traffic knows the key, but cannot seal.
+  expect_refused(bed_, members_[0].member().contribution_bytes(0, {5}), worker(0),
+                 Outcome::kWrongAuthentication);
+  // Plain packets are refused, whatever they say.
+  expect_refused(bed_, plain_bytes(0, 0, 0, {5}), worker(0), Outcome::kSessionRequired);
+}
+
+TEST_F(SealedJob, ReplayedLeaveDoesNotEndTheSession) {
+  const Bytes probe = members_[0].control(MessageType::kKeepAlive);
+  bed_.deliver(probe, worker(0));
+  expect_refused(bed_, probe, worker(0), Outcome::kReplayed);
+  Bytes leave = members_[0].control(MessageType::kLeave);
+  leave[leave.size() - 1] ^= std::byte{1};
+  expect_refused(bed_, leave, worker(0), Outcome::kBadSeal);
+  EXPECT_FALSE(bed_.session().has_left(0));
+}
+
+TEST_F(SealedJob, ReplayedJoinIsRefused) {
+  const Counts before = bed_.counts();
+  bed_.deliver(members_[1].last_join, worker(1));
+  EXPECT_EQ(bed_.counted_since(before), (Counts{{"replayed", 1}}));
+  EXPECT_TRUE(bed_.take().empty());
+}
+
+// The retransmission of a kept result has a sequence number of its own, or its receiver would take
+// it for a replay.
+TEST_F(SealedJob, ResultIsSealedAgainForEachRequest) {
+  bed_.deliver(members_[0].contribution(0, {5}), worker(0));
+  bed_.deliver(members_[1].contribution(0, {6}), worker(1));
+  const Bytes first = bed_.take_result(0).bytes;
+  bed_.deliver(members_[0].control(MessageType::kProbe), worker(0));
+  const Bytes second = bed_.take_result(0).bytes;
+  EXPECT_NE(first, second);
+  EXPECT_EQ(Bytes(first.end() - 4, first.end()), Bytes(second.end() - 4, second.end()));
+}
+
+TEST_F(SealedJob, StrangerWithoutTheSecretGetsNoState) {
+  Message join = join_message(0, 7, 2);
+  bed_.deliver(encoded(join), stranger());
+  const std::vector<Reply> replies = bed_.take();
+  ASSERT_EQ(replies.size(), 1U);
+  EXPECT_EQ(replies[0].message.extension.type, MessageType::kRefusal);
+  EXPECT_EQ(replies[0].message.body.reason, Reason::kAuthentication);
+  EXPECT_LE(replies[0].bytes.size(), encoded(join).size());
+  EXPECT_EQ(bed_.counted(Outcome::kWrongAuthentication), 1U);
+}
+
+}  // namespace
+}  // namespace tributary::trio_ml
