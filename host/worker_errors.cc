@@ -125,11 +125,10 @@ EndReason aggregator_stopped(const Endpoint& server) {
   return {Status::kAggregatorGone, fmt::format("aggregator {} was stopped", server.to_string())};
 }
 
-EndReason peer_silent(const std::string& ranks, uint64_t position) {
-  return {
-      Status::kPeerMissing,
-      fmt::format("{} has sent nothing to the aggregator for at least {:.1f} s (block {} waits)",
-                  ranks, in_seconds(wire::kSilentAfter), position)};
+EndReason peer_silent(const std::string& ranks, Duration silent_for, uint64_t position) {
+  return {Status::kPeerMissing,
+          fmt::format("{} has sent nothing to the aggregator for {:.1f} s (block {} waits)", ranks,
+                      in_seconds(silent_for), position)};
 }
 
 EndReason ranks_missing(const Endpoint& server, const std::string& ranks, uint64_t position,

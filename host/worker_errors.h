@@ -54,7 +54,8 @@ struct EndReason {
 [[nodiscard]] EndReason unknown_rank_missing(bool upstream, uint64_t position, Duration waited);
 [[nodiscard]] EndReason job_in_use_by_plain_clients(const CommunicatorConfig& config);
 [[nodiscard]] EndReason aggregator_stopped(const Endpoint& server);
-[[nodiscard]] EndReason peer_silent(const std::string& ranks, uint64_t position);
+[[nodiscard]] EndReason peer_silent(const std::string& ranks, Duration silent_for,
+                                    uint64_t position);
 [[nodiscard]] EndReason session_lost(const Endpoint& server);
 /// The aggregator has discarded the result of this position.
 [[nodiscard]] EndReason past_cache(const CommunicatorConfig& config, uint64_t position);

@@ -97,13 +97,14 @@ microcode::Thread judge_sources(M& m, Shard& shard, Job& job) {
   co_return;
 }
 
-/// Tells the members which ranks have been silent for kSilentAfter, so that nobody waits for a
+/// Tells the members which ranks have been silent for JobConfig::silent_after, so that nobody waits for a
 /// process that has died. With mitigation nobody waits for them anyway.
 template <microcode::Machine M>
 void tell_silent_members(M& m, Shard& shard, Job& job) {
   if (job.adopted() == 0 || job.config.mitigation || TRIB_MUTANT(kSilenceUntold)) return;
   Message notice = control_message(job, {}, MessageType::kNotice);
   notice.body.reason = Reason::kPeerSilent;
+  notice.body.value = static_cast<uint32_t>(in_nanoseconds(job.config.silent_after) / 1'000'000);
   bool any = false;
   for (uint32_t source = 0; source < job.config.sources; source++) {
     if (job.session.has_left(source) || !job.session.is_gone(source, m.now())) continue;

@@ -125,7 +125,7 @@ void tell_mismatch(M& m, Shard& shard, Job& job, BlockRecord& block, const Messa
   if (!block.mismatch_told) {
     block.mismatch_told = true;
     notify_all(m, shard, job, notice);
-  } else {
+  } else if (job.may_answer(about.header.src_id, m.now())) {
     const Endpoint& to = job.sources[about.header.src_id].address;
     if (to.is_set()) send_control(m, job, notice, to);
   }
@@ -352,6 +352,10 @@ template <microcode::Machine M>
 microcode::Subroutine<void, M> serve_probe(M& m, Shard& shard, Job& job, const Message& message,
                                            const Arrival& arrival) {
   count(m, shard, Outcome::kProbe);
+  if (!job.may_answer(message.header.src_id, m.now())) {
+    count(m, shard, Outcome::kSourceQuota);
+    co_return;
+  }
   const BlockName name{message.header.gen_id, message.header.block_id, true};
   const Found found =
       co_await m.issue(microcode::Xtxn{microcode::XtxnKind::kHashLookup, &job.record, 8},
