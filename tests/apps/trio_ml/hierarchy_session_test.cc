@@ -225,7 +225,8 @@ TEST_P(HierarchySession, AnswersFewQuestionsAndOnlyForWaitingWorkers) {
   }
   ASSERT_EQ(question.extension.type, MessageType::kJoin);
   question.extension.type = MessageType::kPending;
-  question.body = {.reason = Reason::kConfirm};
+  question.body = wire::ControlBody();
+  question.body.reason = Reason::kConfirm;
   size_t answers = 0;
   for (uint32_t i = 0; i < 100; i++) {
     lower.deliver(encoded(question), upper_address());

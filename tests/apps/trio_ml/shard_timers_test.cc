@@ -54,7 +54,7 @@ TEST_P(ShardTimers, JobAddedLaterHasItsTimers) {
   JobConfig later = config_;
   later.id = 2;
   later.permanent_after = milliseconds(10);
-  Session session(later, 2);
+  Session session(later, auth::key_of_seed(2));
   ASSERT_TRUE(shard_.add_job(later, session, Instant()).has_value());
   Job& job = *shard_.job(later.id);
   job.sources[0].contributed = true;
