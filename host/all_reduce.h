@@ -24,6 +24,12 @@ using SourceSet = std::array<uint64_t, 4>;
 [[nodiscard]] constexpr bool contains(const SourceSet& set, uint32_t rank) {
   return (set[rank / 64] >> (rank % 64) & 1) != 0;
 }
+/// Returns ranks 0 to world - 1.
+[[nodiscard]] constexpr SourceSet ranks_below(uint32_t world) {
+  SourceSet set{};
+  for (uint32_t rank = 0; rank < world; rank++) set[rank / 64] |= uint64_t{1} << (rank % 64);
+  return set;
+}
 
 enum class ReduceOp : uint8_t {
   kSum,
@@ -67,7 +73,8 @@ enum class Status : uint8_t {
 /// Returns the status in lower case with underscores, as in "peer_missing".
 [[nodiscard]] const char* to_string(Status status);
 
-/// Elements that were summed without every source (straggler mitigation, Trio paper §5).
+/// Elements that were summed without every source (straggler mitigation, Trio paper §5), or whose
+/// sum does not have the precision of its format.
 struct DegradedRange {
   uint64_t element_first;
   uint32_t element_count;
@@ -76,6 +83,9 @@ struct DegradedRange {
   /// The number of ranks in the sum, if `sources` is empty. 0: no sum reached this rank, and none
   /// will.
   uint32_t contributors = 0;
+  /// The exponent was agreed without some rank, and a rank's values lost precision to it: the
+  /// format's guarantee does not hold (docs/number-formats.md).
+  bool imprecise = false;
 };
 
 /// The result of one all-reduce.

@@ -20,6 +20,8 @@ uint8_t flags_of(Fit fit) {
   switch (fit) {
     case Fit::kFits:
       return 0;
+    case Fit::kImprecise:
+      return wire::kFlagImprecise;
     case Fit::kOverflows:
       return wire::kFlagOverflow;
     case Fit::kNotFinite:
