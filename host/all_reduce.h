@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "host/half_format.h"
+#include "host/number_format.h"
 
 namespace tributary::host {
 
@@ -94,6 +95,11 @@ struct Outcome {
   std::string text;                     ///< The cause, if not kOk.
   uint64_t blocks = 0;                  ///< Blocks (packets' worth) of this tensor.
   std::vector<DegradedRange> degraded;  ///< Ascending by element_first.
+  /// The floats of this rank's tensor, counted when they were converted to lanes.
+  Underflow underflow;
+  /// One line if the result is kOk but less precise than its user may expect: many elements
+  /// underflowed, or blocks are imprecise. Set by Communicator::wait().
+  std::string warning;
 };
 
 /// The progress of a rank's stream of tensors, next to the progress of the other ranks. In

@@ -56,14 +56,15 @@ bool BlockCodec::is_coarse(std::span<const float> floats, AgreedExponent agreed)
 }
 
 Fit BlockCodec::write(const Transfer& transfer, uint64_t block, AgreedExponent agreed,
-                      std::byte* lanes) {
+                      std::byte* lanes, Underflow* underflow) {
   if (transfer.format == ElementFormat::kInt32) {
     pack_int32(slice<const int32_t>(transfer.integers, block, gradients_), lanes);
     return Fit::kFits;
   }
   const std::span<const float> floats = floats_of(transfer, block);
-  const Fit fit = pack_fixed(floats, scale_of(transfer, agreed.exponent),
-                             lane_magnitude_max(TRIB_MUTANT(kOverflowUnseen) ? 1 : world_), lanes);
+  const Fit fit =
+      pack_fixed(floats, scale_of(transfer, agreed.exponent),
+                 lane_magnitude_max(TRIB_MUTANT(kOverflowUnseen) ? 1 : world_), lanes, underflow);
   const bool coarse = fit == Fit::kFits && transfer.format == ElementFormat::kBlockExponent &&
                       is_coarse(floats, agreed);
   return coarse ? Fit::kImprecise : fit;

@@ -32,10 +32,11 @@ class BlockCodec {
   [[nodiscard]] int8_t exponent_of(const Transfer& transfer, uint64_t block);
 
   /// Writes a block's elements as lanes. @param agreed  For kBlockExponent.
+  /// @param underflow  Not null: adds the block's counts, if it has floats.
   /// @return kImprecise if `agreed` comes from a round that a rank missed, and this rank's elements
   /// are coarser than with the exponent of this rank and those in the round.
   [[nodiscard]] Fit write(const Transfer& transfer, uint64_t block, AgreedExponent agreed,
-                          std::byte* lanes);
+                          std::byte* lanes, Underflow* underflow = nullptr);
 
   /// Replaces a block's elements by their sum or mean.
   /// @param sources  The number of ranks in the sum, for the mean.

@@ -138,7 +138,8 @@ std::optional<std::vector<Segment>> segments_of(const Outcome& outcome, uint64_t
         range.element_count > element_count - range.element_first || !sound(range.sources, all)) {
       return std::nullopt;
     }
-    if (range.element_first > at) segments.push_back({at, range.element_first - at, &all, false, false});
+    if (range.element_first > at)
+      segments.push_back({at, range.element_first - at, &all, false, false});
     segments.push_back(
         {range.element_first, range.element_count, &range.sources, true, range.imprecise});
     at = range.element_first + range.element_count;

@@ -88,11 +88,16 @@ int32_t lane_magnitude_max(uint32_t sources) {
   return static_cast<int32_t>(static_cast<uint32_t>(INT32_MAX) / std::max(sources, 1U));
 }
 
-Fit pack_fixed(std::span<const float> tensor, float scale, int32_t magnitude_max,
-               std::byte* lanes) {
-  // Nearly every block fits, so the fast loop only detects blocks that do not.
-  const uint32_t largest = fastest().pack_fixed(tensor.data(), tensor.size(), scale, lanes);
-  if (largest <= static_cast<uint32_t>(magnitude_max)) return Fit::kFits;
+Fit pack_fixed(std::span<const float> tensor, float scale, int32_t magnitude_max, std::byte* lanes,
+               Underflow* underflow) {
+  // Nearly every block fits and has no lane of 0, so the fast loop only detects the others.
+  const LaneRange range = fastest().pack_fixed(tensor.data(), tensor.size(), scale, lanes);
+  if (underflow != nullptr) {
+    *underflow += range.smallest > 0
+                      ? Underflow{.nonzero = tensor.size()}
+                      : fastest().count_underflow(tensor.data(), lanes, tensor.size());
+  }
+  if (range.largest <= static_cast<uint32_t>(magnitude_max)) return Fit::kFits;
   return pack_clamped(tensor, scale, magnitude_max, lanes);
 }
 
@@ -143,9 +148,8 @@ bool is_as_precise(std::span<const float> tensor, float scale, float finer) {
     const double factor = by;
     return std::rint(static_cast<double>(value) * factor) / factor;
   };
-  return std::all_of(tensor.begin(), tensor.end(), [&](float value) {
-    return rounded(value, scale) == rounded(value, finer);
-  });
+  return std::all_of(tensor.begin(), tensor.end(),
+                     [&](float value) { return rounded(value, scale) == rounded(value, finer); });
 }
 
 }  // namespace tributary::host

@@ -41,12 +41,26 @@ enum class Fit : uint8_t { kFits, kImprecise, kOverflows, kNotFinite };
 /// Source: ATP appendix B.1 (no overflow below 2^31 / n).
 [[nodiscard]] int32_t lane_magnitude_max(uint32_t sources);
 
+/// The elements that were not 0, and those of them that became 0 as lanes.
+struct Underflow {
+  uint64_t nonzero = 0;
+  uint64_t underflowed = 0;
+
+  Underflow& operator+=(const Underflow& more) {
+    nonzero += more.nonzero;
+    underflowed += more.underflowed;
+    return *this;
+  }
+  bool operator==(const Underflow&) const = default;
+};
+
 /// Writes to_fixed() of each element to `lanes` (shape [4 * tensor.size()] bytes), clamped to
 /// +-magnitude_max, NaN as 0.
-/// @param scale  Finite and above 0.
+/// @param scale      Finite and above 0.
+/// @param underflow  Not null: adds this tensor's counts.
 /// @return kNotFinite if an element is infinite or NaN, else kOverflows if anything was clamped.
 [[nodiscard]] Fit pack_fixed(std::span<const float> tensor, float scale, int32_t magnitude_max,
-                             std::byte* lanes);
+                             std::byte* lanes, Underflow* underflow = nullptr);
 /// Reads shape [4 * tensor.size()] bytes of lanes into `tensor` by from_fixed().
 void unpack_fixed(const std::byte* lanes, float scale, uint32_t divisor, std::span<float> tensor);
 

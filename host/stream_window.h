@@ -105,8 +105,8 @@ class StreamWindow {
     Transfer* transfer = nullptr;
     Instant first_sent_at;
     bool done = false;
-    bool opens_tensor = false;     ///< The first position of a transfer with exponents.
-    bool exponent_waits = false;   ///< Its block's exponent follows from earlier positions.
+    bool opens_tensor = false;    ///< The first position of a transfer with exponents.
+    bool exponent_waits = false;  ///< Its block's exponent follows from earlier positions.
     int8_t stated = kNoExponent;  ///< See set_exponent().
   };
 

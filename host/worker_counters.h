@@ -2,7 +2,7 @@
 /// @file
 /// The event counts of a worker.
 ///
-/// Units:   Packets, blocks.
+/// Units:   Packets, blocks, elements.
 /// Threads: Plain values without shared state.
 /// Tests:   tests/host/worker_protocol_test.cc, tests/host/communicator_threads_test.cc
 #pragma once
@@ -21,6 +21,7 @@ struct CommunicatorCounters {
   uint64_t degraded_blocks = 0;
   uint64_t duplicate_results = 0;
   uint64_t invalid_packets = 0;  ///< Malformed, foreign or of another session; ignored.
+  uint64_t underflowed = 0;      ///< Non-zero elements of this rank that became 0 as lanes.
 
   /// Adds every count of `more`, for an owner of several protocols.
   CommunicatorCounters& operator+=(const CommunicatorCounters& more) {
@@ -32,6 +33,7 @@ struct CommunicatorCounters {
     degraded_blocks += more.degraded_blocks;
     duplicate_results += more.duplicate_results;
     invalid_packets += more.invalid_packets;
+    underflowed += more.underflowed;
     return *this;
   }
 };

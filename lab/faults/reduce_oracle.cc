@@ -228,28 +228,33 @@ bool ReduceOracle::is_imprecise(uint32_t block, const host::Outcome& outcome) co
 
 /// Checks the guarantee of docs/number-formats.md: each source rounds by at most half a unit of the
 /// scale that belongs to the largest exponent of all ranks, and the result is rounded to float32.
+/// Multiplying by a scale that is no power of two (SwitchML's) also rounds to float32.
 bool ReduceOracle::is_precise(const Inputs& inputs, uint32_t collective, uint32_t block,
                               const SourceSet& sources, const std::vector<uint32_t>& bits) const {
   const Collective& what = config_.work[collective];
   if (what.format != ElementFormat::kBlockExponent) return true;
   int8_t largest = host::kNoExponent;
   for (const Tensor* tensor : inputs) {
-    largest = std::max(largest,
-                       host::block_exponent(slice(tensor->floats, block, config_.gradients)));
+    largest =
+        std::max(largest, host::block_exponent(slice(tensor->floats, block, config_.gradients)));
   }
-  const double unit = 1.0 / static_cast<double>(config_.scale_of(largest, config_.world));
+  constexpr double kEpsilon = std::numeric_limits<float>::epsilon();
+  const auto scale = static_cast<double>(config_.scale_of(largest, config_.world));
+  const double product_error = std::exp2(std::round(std::log2(scale))) == scale ? 0 : kEpsilon;
   const uint32_t count = size_of(sources);
   const double divisor = what.op == host::ReduceOp::kMean ? count : 1;
   for (uint32_t i = 0; i < bits.size(); i++) {
     double sum = 0;
+    double error = count * 0.5 / scale;
     for (uint32_t rank = 0; rank < config_.world; rank++) {
       if (!host::contains(sources, rank)) continue;
-      sum += static_cast<double>(inputs[rank]->floats[size_t{block} * config_.gradients + i]);
+      const double value = inputs[rank]->floats[size_t{block} * config_.gradients + i];
+      sum += value;
+      error += std::abs(value) * product_error;
     }
-    const double exact = sum / divisor;
-    const double bound =
-        count * unit / 2 / divisor + std::abs(exact) * std::numeric_limits<float>::epsilon();
-    if (std::abs(static_cast<double>(std::bit_cast<float>(bits[i])) - exact) > bound) return false;
+    const auto result = static_cast<double>(std::bit_cast<float>(bits[i]));
+    const double bound = error / divisor + std::abs(result) * kEpsilon;
+    if (std::abs(result - sum / divisor) > bound) return false;
   }
   return true;
 }

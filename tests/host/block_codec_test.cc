@@ -132,7 +132,7 @@ TEST(BlockCodec, ReportsValuesThatAnExponentWithoutThisRankMakesCoarser) {
   Lanes lanes;
   EXPECT_EQ(codec.write(transfer, 0, {8, kNoExponent}, lanes.bytes()), Fit::kImprecise);
   EXPECT_EQ(codec.write(transfer, 0, {8, 0}, lanes.bytes()), Fit::kImprecise);
-  EXPECT_EQ(codec.write(transfer, 0, {8, 8}, lanes.bytes()), Fit::kFits);  // No rank missed it.
+  EXPECT_EQ(codec.write(transfer, 0, {8, 8}, lanes.bytes()), Fit::kFits);   // No rank missed it.
   EXPECT_EQ(codec.write(transfer, 0, {7, -1}, lanes.bytes()), Fit::kFits);  // Three units of 2^-22.
   tensor[0] = 0x1p-21F;
   EXPECT_EQ(codec.write(transfer, 0, {8, kNoExponent}, lanes.bytes()), Fit::kFits);
