@@ -45,8 +45,8 @@ int8_t BlockCodec::exponent_of(const Transfer& transfer, uint64_t block) {
   return block_exponent(floats_of(transfer, block));
 }
 
-/// Tells whether an element is coarser than with the largest exponent of this rank and of those that
-/// took part in the exponent's round.
+/// Tells whether an element would be more precise with the largest exponent of this rank and of the
+/// ranks in the exponent's round.
 bool BlockCodec::is_coarse(std::span<const float> floats, AgreedExponent agreed) const {
   if (agreed.exponent == agreed.stated) return false;  // No rank missed the round.
   const int8_t finest = std::max(block_exponent(floats), agreed.stated);

@@ -33,8 +33,8 @@ class BlockCodec {
 
   /// Writes a block's elements as lanes. @param agreed  For kBlockExponent.
   /// @param underflow  Not null: adds the block's counts, if it has floats.
-  /// @return kImprecise if `agreed` comes from a round that a rank missed, and this rank's elements
-  /// are coarser than with the exponent of this rank and those in the round.
+  /// @return kImprecise if `agreed` comes from a round that a rank missed, and an element would be
+  /// more precise with the largest exponent of this rank and of the ranks in the round.
   [[nodiscard]] Fit write(const Transfer& transfer, uint64_t block, AgreedExponent agreed,
                           std::byte* lanes, Underflow* underflow = nullptr);
 

@@ -93,9 +93,8 @@ Fit pack_fixed(std::span<const float> tensor, float scale, int32_t magnitude_max
   // Nearly every block fits and has no lane of 0, so the fast loop only detects the others.
   const LaneRange range = fastest().pack_fixed(tensor.data(), tensor.size(), scale, lanes);
   if (underflow != nullptr) {
-    *underflow += range.smallest > 0
-                      ? Underflow{.nonzero = tensor.size()}
-                      : fastest().count_underflow(tensor.data(), lanes, tensor.size());
+    *underflow += range.has_zero ? fastest().count_underflow(tensor.data(), lanes, tensor.size())
+                                 : Underflow{.nonzero = tensor.size()};
   }
   if (range.largest <= static_cast<uint32_t>(magnitude_max)) return Fit::kFits;
   return pack_clamped(tensor, scale, magnitude_max, lanes);

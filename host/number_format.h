@@ -19,7 +19,7 @@
 namespace tributary::host {
 
 /// The result of converting a block: the worst of its elements. Only BlockCodec returns kImprecise:
-/// an element is coarser than with an exponent that all ranks agreed on.
+/// an element would be more precise if no rank had missed the round that agreed on the exponent.
 enum class Fit : uint8_t { kFits, kImprecise, kOverflows, kNotFinite };
 
 /// Returns the integer for `value`: rint(value * scale), ties to even, computed in float32. This is

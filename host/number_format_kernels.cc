@@ -29,7 +29,7 @@ LaneRange pack_fixed_plain(const float* tensor, size_t count, float scale, std::
   LaneRange range;
   for (size_t i = 0; i < count; i++) {
     const int32_t lane = to_fixed(tensor[i], scale);
-    range.smallest = std::min(range.smallest, magnitude(lane));
+    range.has_zero |= lane == 0;
     range.largest = std::max(range.largest, magnitude(lane));
     store_be(lanes + i * kLaneBytes, static_cast<uint32_t>(lane));
   }
@@ -103,35 +103,29 @@ TRIB_AVX512 inline __m512i swap_mask_512() {
   return _mm512_maskz_broadcast_i32x4(0xffff, swap_mask_128());
 }
 
-TRIB_AVX2 inline uint32_t smallest_of(__m256i words) {
-  std::array<uint32_t, 8> parts;
-  _mm256_storeu_si256(reinterpret_cast<__m256i*>(parts.data()), words);
-  return *std::min_element(parts.begin(), parts.end());
-}
-
 TRIB_AVX2 inline uint32_t largest_of(__m256i words) {
-  std::array<uint32_t, 8> parts;
-  _mm256_storeu_si256(reinterpret_cast<__m256i*>(parts.data()), words);
-  return *std::max_element(parts.begin(), parts.end());
+  __m128i most = _mm_max_epu32(_mm256_castsi256_si128(words), _mm256_extracti128_si256(words, 1));
+  most = _mm_max_epu32(most, _mm_shuffle_epi32(most, _MM_SHUFFLE(1, 0, 3, 2)));
+  most = _mm_max_epu32(most, _mm_shuffle_epi32(most, _MM_SHUFFLE(2, 3, 0, 1)));
+  return static_cast<uint32_t>(_mm_cvtsi128_si32(most));
 }
 
 TRIB_AVX2 LaneRange pack_fixed_avx2(const float* tensor, size_t count, float scale,
                                     std::byte* lanes) {
   const __m256i swap = swap_mask_256();
   const __m256 factor = _mm256_set1_ps(scale);
-  __m256i smallest = _mm256_set1_epi32(-1);
+  __m256i zeros = _mm256_setzero_si256();
   __m256i largest = _mm256_setzero_si256();
   size_t i = 0;
   for (; i + 8 <= count; i += 8) {
     const __m256i lane = _mm256_cvtps_epi32(_mm256_mul_ps(_mm256_loadu_ps(tensor + i), factor));
-    const __m256i magnitudes = _mm256_abs_epi32(lane);
-    smallest = _mm256_min_epu32(smallest, magnitudes);
-    largest = _mm256_max_epu32(largest, magnitudes);
+    zeros = _mm256_or_si256(zeros, _mm256_cmpeq_epi32(lane, _mm256_setzero_si256()));
+    largest = _mm256_max_epu32(largest, _mm256_abs_epi32(lane));
     _mm256_storeu_si256(reinterpret_cast<__m256i*>(lanes + i * kLaneBytes),
                         _mm256_shuffle_epi8(lane, swap));
   }
   const LaneRange rest = pack_fixed_plain(tensor + i, count - i, scale, lanes + i * kLaneBytes);
-  return {.smallest = std::min(smallest_of(smallest), rest.smallest),
+  return {.has_zero = rest.has_zero || _mm256_movemask_epi8(zeros) != 0,
           .largest = std::max(largest_of(largest), rest.largest)};
 }
 
@@ -208,34 +202,28 @@ constexpr NumberFormatKernels kAvx2{
     "avx2",          pack_fixed_avx2,   count_underflow_avx2,   unpack_fixed_avx2,
     swap_words_avx2, divide_lanes_avx2, magnitude_bits_max_avx2};
 
-TRIB_AVX512 inline uint32_t smallest_of(__m512i words) {
-  std::array<uint32_t, 16> parts;
-  _mm512_storeu_si512(parts.data(), words);
-  return *std::min_element(parts.begin(), parts.end());
-}
-
 TRIB_AVX512 inline uint32_t largest_of(__m512i words) {
-  std::array<uint32_t, 16> parts;
-  _mm512_storeu_si512(parts.data(), words);
-  return *std::max_element(parts.begin(), parts.end());
+  // The masked form, as in swap_mask_512().
+  const __m256i lower = _mm512_maskz_extracti64x4_epi64(0xf, words, 0);
+  const __m256i upper = _mm512_maskz_extracti64x4_epi64(0xf, words, 1);
+  return largest_of(_mm256_max_epu32(lower, upper));
 }
 
 TRIB_AVX512 LaneRange pack_fixed_avx512(const float* tensor, size_t count, float scale,
                                         std::byte* lanes) {
   const __m512i swap = swap_mask_512();
   const __m512 factor = _mm512_set1_ps(scale);
-  __m512i smallest = _mm512_set1_epi32(-1);
+  uint32_t zeros = 0;
   __m512i largest = _mm512_setzero_si512();
   size_t i = 0;
   for (; i + 16 <= count; i += 16) {
     const __m512i lane = _mm512_cvtps_epi32(_mm512_mul_ps(_mm512_loadu_ps(tensor + i), factor));
-    const __m512i magnitudes = _mm512_abs_epi32(lane);
-    smallest = _mm512_min_epu32(smallest, magnitudes);
-    largest = _mm512_max_epu32(largest, magnitudes);
+    zeros |= _mm512_testn_epi32_mask(lane, lane);
+    largest = _mm512_max_epu32(largest, _mm512_abs_epi32(lane));
     _mm512_storeu_si512(lanes + i * kLaneBytes, _mm512_shuffle_epi8(lane, swap));
   }
   const LaneRange rest = pack_fixed_plain(tensor + i, count - i, scale, lanes + i * kLaneBytes);
-  return {.smallest = std::min(smallest_of(smallest), rest.smallest),
+  return {.has_zero = rest.has_zero || zeros != 0,
           .largest = std::max(largest_of(largest), rest.largest)};
 }
 

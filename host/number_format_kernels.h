@@ -16,10 +16,10 @@
 
 namespace tributary::host {
 
-/// The smallest and the largest |lane| of a block.
+/// What pack_fixed() finds out about the lanes of a block.
 struct LaneRange {
-  uint32_t smallest = UINT32_MAX;
-  uint32_t largest = 0;
+  bool has_zero = false;
+  uint32_t largest = 0;  ///< Of |lane|.
 
   bool operator==(const LaneRange&) const = default;
 };
