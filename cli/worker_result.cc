@@ -108,6 +108,8 @@ nlohmann::ordered_json to_json(const WorkerResult& result) {
           {"probes", result.counters.probes},
           {"duplicate_results", result.counters.duplicate_results},
           {"invalid_packets", result.counters.invalid_packets},
+          {"underflowed", result.counters.underflowed},
+          {"warning", result.warning},
           {"config", config_json(result.options)}};
 }
 
@@ -139,6 +141,10 @@ std::string to_table(const WorkerResult& result) {
                                        : fmt::format("{}, {} of {} elements wrong",
                                                      result.wrong == 0 ? "yes" : "no", result.wrong,
                                                      result.checked));
+  if (result.counters.underflowed > 0) {
+    row("underflowed", fmt::format("{} elements", result.counters.underflowed));
+  }
+  if (!result.warning.empty()) row("warning", result.warning);
   return table;
 }
 

@@ -152,6 +152,7 @@ class Iterations {
     if (!going_well()) return;
     result_.iterations++;
     result_.latencies.push_back(ended_at - slot.begun_at);
+    if (result_.warning.empty()) result_.warning = outcome.warning;
     for (const host::DegradedRange& range : outcome.degraded) {
       result_.degraded_elements += range.element_count;
     }

@@ -113,9 +113,10 @@ class SwitchmlProtocol final : public TensorProtocol {
   void note_degraded(Job& job, uint64_t block, uint32_t contributors);
   void take_result(Slot& slot, const wire::SwitchmlHead& head, std::span<const std::byte> lanes);
   void finish(Job& job);
-  [[nodiscard]] Outgoing write(Slot& slot, std::span<std::byte> out, Instant now);
-  void write_elements(const Job& job, uint64_t block, wire::SwitchmlHead& head,
-                      std::byte* lanes) const;
+  /// @param again  Whether the position was sent before.
+  [[nodiscard]] Outgoing write(Slot& slot, bool again, std::span<std::byte> out, Instant now);
+  void write_elements(const Job& job, uint64_t block, wire::SwitchmlHead& head, std::byte* lanes,
+                      Underflow* underflow) const;
   /// @param contributors The number of ranks in the sum, for means.
   void read_elements(const Job& job, uint64_t block, const std::byte* lanes,
                      uint32_t contributors) const;

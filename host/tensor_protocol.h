@@ -24,6 +24,7 @@
 #include "base/endpoint.h"
 #include "base/time.h"
 #include "host/all_reduce.h"
+#include "host/number_format.h"
 #include "host/worker_counters.h"
 #include "wire/trio_ml.h"
 
@@ -64,7 +65,7 @@ struct Transfer {
   uint64_t lead_ = 0;  ///< Positions before the first gradients (kBlockExponent).
   uint64_t positions_left_ = 0;
   uint16_t gen_id_ = 0;
-  std::vector<int8_t> exponents_;  ///< By block, as the ranks agreed (kBlockExponent).
+  std::vector<AgreedExponent> exponents_;  ///< By block (kBlockExponent).
 };
 
 /// A received packet.

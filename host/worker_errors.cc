@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <bit>
 
 #include "host/number_format.h"
@@ -191,6 +192,30 @@ std::string overflow_text(ElementFormat format, float scale, uint32_t world) {
 }
 
 std::string not_finite_text() { return "a rank's tensor holds an infinity or a NaN"; }
+
+std::string precision_warning(const Outcome& outcome, ElementFormat format, float scale) {
+  std::string text;
+  const Underflow& underflow = outcome.underflow;
+  if (underflow.underflowed > underflow.nonzero / kUnderflowWarningShare) {
+    text = fmt::format("{} of {} non-zero elements were too small and counted as 0; ",
+                       underflow.underflowed, underflow.nonzero);
+    text += format == ElementFormat::kBlockExponent
+                ? "they lie in one packet with much larger ones: reduce them in a call of their own"
+                : fmt::format(
+                      "below {:.3g} (half of 1 / scale) nothing is left: use a larger scale "
+                      "or format=exponent",
+                      0.5 / static_cast<double>(scale));
+  }
+  const auto imprecise = std::count_if(outcome.degraded.begin(), outcome.degraded.end(),
+                                       [](const DegradedRange& range) { return range.imprecise; });
+  if (imprecise > 0) {
+    text += fmt::format(
+        "{}{} of {} blocks lost precision, because a straggler missed the round that "
+        "agreed on their exponents",
+        text.empty() ? "" : "; ", imprecise, outcome.blocks);
+  }
+  return text;
+}
 
 // --- Parts of texts ---
 

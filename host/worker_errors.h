@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /// @file
-/// The errors of a worker: every reason for the end of its session, and the texts of a failed sum.
+/// The errors of a worker: every reason for the end of its session, and the texts of a failed or an
+/// imprecise sum.
 ///
 /// Texts:   One line. It names the rank, the job, the block or the aggregator, and the remedy if
 ///          there is one.
@@ -72,6 +73,13 @@ struct EndReason {
 
 [[nodiscard]] std::string overflow_text(wire::ElementFormat format, float scale, uint32_t world);
 [[nodiscard]] std::string not_finite_text();
+
+/// A warning is due if more than one in this many non-zero elements became 0. Source: assumed. If
+/// elements are spread evenly around 0, a typical one is then a few dozen units of its lane or less.
+inline constexpr uint64_t kUnderflowWarningShare = 64;
+/// Returns Outcome::warning for a sum with status kOk; empty if there is nothing to warn of.
+[[nodiscard]] std::string precision_warning(const Outcome& outcome, wire::ElementFormat format,
+                                            float scale);
 
 // --- Parts of texts ---
 

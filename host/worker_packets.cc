@@ -20,6 +20,8 @@ uint8_t flags_of(Fit fit) {
   switch (fit) {
     case Fit::kFits:
       return 0;
+    case Fit::kImprecise:
+      return wire::kFlagImprecise;
     case Fit::kOverflows:
       return wire::kFlagOverflow;
     case Fit::kNotFinite:
@@ -74,7 +76,7 @@ Outgoing WorkerProtocol::next_of_session(std::span<std::byte> out, Instant now) 
 Outgoing WorkerProtocol::write_contribution(uint64_t position, std::span<std::byte> out,
                                             Instant now) {
   const StreamWindow::Contents contents = stream_.contents(position);
-  const Transfer& transfer = *contents.transfer;
+  Transfer& transfer = *contents.transfer;
 
   Message message;
   message.header = {.job_id = config_.job_id,
@@ -102,8 +104,13 @@ Outgoing WorkerProtocol::write_contribution(uint64_t position, std::span<std::by
   const bool elided = transfer.elided_elements > 0;
   if (contents.lane_count > 0 && !elided) {
     const uint64_t block = contents.gradient_block;
-    message.extension.flags |= flags_of(
-        codec_.write(transfer, block, StreamWindow::exponent(transfer, block), &out[head_bytes]));
+    const AgreedExponent exponent = StreamWindow::exponent(transfer, block);
+    Underflow underflow;  // Of the first contribution only.
+    message.extension.flags |=
+        flags_of(codec_.write(transfer, block, exponent, &out[head_bytes],
+                              repair_.attempts(position) == 0 ? &underflow : nullptr));
+    transfer.outcome.underflow += underflow;
+    counters_.underflowed += underflow.underflowed;
   }
   encode_message(message, out.data());
   const uint32_t lane_bytes = elided ? 0 : contents.lane_count * wire::kGradientBytes;

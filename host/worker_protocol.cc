@@ -243,9 +243,7 @@ Duration WorkerProtocol::take_result(uint64_t position, const StreamWindow::Cont
 
   const bool degraded = message.header.degraded;
   if (contents.has_exponent && !dropped) {
-    const int8_t largest = message.extension.exponent;
-    StreamWindow::set_exponent(transfer, contents.exponent_block,
-                               degraded ? degraded_exponent(largest) : largest);
+    stream_.set_exponent(position, message.extension.exponent, degraded);
   }
   if ((message.extension.flags & wire::kFlagNotFinite) != 0) {
     transfer.outcome.status = Status::kNotFinite;
@@ -255,16 +253,20 @@ Duration WorkerProtocol::take_result(uint64_t position, const StreamWindow::Cont
   }
   if (contents.lane_count > 0) {
     const uint64_t block = contents.gradient_block;
-    if (degraded && !TRIB_MUTANT(kDegradedUnsaid)) {
+    const bool imprecise = (message.extension.flags & wire::kFlagImprecise) != 0;
+    if ((degraded || imprecise) && !TRIB_MUTANT(kDegradedUnsaid)) {
       counters_.degraded_blocks++;
-      transfer.outcome.degraded.push_back({.element_first = block * gradients(),
-                                           .element_count = message.header.grad_cnt,
-                                           .sources = message.mask});
+      transfer.outcome.degraded.push_back(
+          {.element_first = block * gradients(),
+           .element_count = message.header.grad_cnt,
+           .sources = degraded ? message.mask : ranks_below(config_.world),
+           .imprecise = imprecise});
     }
     if (transfer.elided_elements == 0) {
       const uint32_t sources =
           message.header.src_cnt == 0 ? wire::kSourcesMax : message.header.src_cnt;
-      codec_.read(transfer, block, StreamWindow::exponent(transfer, block), sources, lanes);
+      codec_.read(transfer, block, StreamWindow::exponent(transfer, block).exponent, sources,
+                  lanes);
     }
   }
   const Duration age = now - stream_.first_sent_at(position);

@@ -139,6 +139,7 @@ inline constexpr uint8_t kFlagRetransmission = 1 << 0;
 inline constexpr uint8_t kFlagOverflow = 1 << 1;   ///< A value of some source did not fit.
 inline constexpr uint8_t kFlagNotFinite = 1 << 2;  ///< Some source had an infinity or a NaN.
 inline constexpr uint8_t kFlagSourceMask = 1 << 3;
+inline constexpr uint8_t kFlagImprecise = 1 << 4;   ///< A value lost precision to the exponent.
 inline constexpr uint8_t kFlagHeaderSeal = 1 << 5;  ///< The head ends with a seal (auth/seal.h).
 inline constexpr uint8_t kFlagFullSeal = 1 << 6;    ///< Likewise, over the gradients too.
 inline constexpr uint8_t kFlagsOfSeal = kFlagHeaderSeal | kFlagFullSeal;
@@ -154,7 +155,7 @@ inline constexpr uint8_t kFlagsOfSeal = kFlagHeaderSeal | kFlagFullSeal;
   return (flags & kFlagHeaderSeal) != 0 ? auth::Mode::kHeader : auth::Mode::kNone;
 }
 /// Flags that a result inherits from any contribution.
-inline constexpr uint8_t kFlagsMerged = kFlagOverflow | kFlagNotFinite;
+inline constexpr uint8_t kFlagsMerged = kFlagOverflow | kFlagNotFinite | kFlagImprecise;
 
 /// A bit of `scale_bits`: a scale is positive, so its sign bit is free. It means that the sources
 /// want the mean, not the sum. The aggregator adds either way; the bit lets it report sources that
