@@ -44,7 +44,9 @@ class SwitchmlProtocol final : public TensorProtocol {
   void leave(Instant now) override;
   void fail(Status status, std::string text) override { end(status, std::move(text)); }
 
-  [[nodiscard]] bool hears(const Endpoint& from) const override { return from == config_.server; }
+  [[nodiscard]] bool hears(const Endpoint& from) const override {
+    return from.is_same_peer(config_.server);
+  }
   std::optional<Duration> on_packet(const Incoming& packet, Instant now) override;
   void on_time(Instant now) override;
   [[nodiscard]] Outgoing next_packet(std::span<std::byte> out, Instant now) override;

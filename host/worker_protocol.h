@@ -42,7 +42,9 @@ class WorkerProtocol final : public TensorProtocol {
   void leave(Instant now) override;
   void fail(Status status, std::string text) override { end({status, std::move(text)}); }
 
-  [[nodiscard]] bool hears(const Endpoint& from) const override { return from == config_.server; }
+  [[nodiscard]] bool hears(const Endpoint& from) const override {
+    return from.is_same_peer(config_.server);
+  }
   std::optional<Duration> on_packet(const Incoming& packet, Instant now) override {
     // An elided packet only has a head, and nothing behind the head is read.
     return on_packet({packet.stored.data(), packet.size_bytes}, now);

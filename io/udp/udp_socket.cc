@@ -211,6 +211,20 @@ Result<bool> attach_steering(int socket, const SteeringField& field, uint32_t qu
   return failure(fmt::format("cannot steer packets to {} queues: {}", queue_count, cause(errno)));
 }
 
+/// Returns true if packets may arrive at several local addresses, so that replies must name theirs.
+/// Results of a group come to a socket of its own, which sends nothing.
+bool needs_local_address(const UdpPortConfig& config) {
+  const bool joins = config.multicast && config.multicast->group != Endpoint{};
+  return is_wildcard(config.local) && !config.peer.is_set() && !joins;
+}
+
+/// Asks the kernel for the local address of each message. IPv4 packets on an AF_INET6 socket need
+/// the option of both families.
+bool ask_local_address(int socket, int family) {
+  return set_option(socket, IPPROTO_IP, IP_PKTINFO, int{1}) &&
+         (family == AF_INET || set_option(socket, IPPROTO_IPV6, IPV6_RECVPKTINFO, int{1}));
+}
+
 /// Opens and configures the next socket and appends it to port.sockets.
 Result<bool> add_socket(const UdpPortConfig& config, UdpSockets& port) {
   auto fd = open_socket(port.family);
@@ -231,6 +245,15 @@ Result<bool> add_socket(const UdpPortConfig& config, UdpSockets& port) {
 
   ask_buffers(socket, config, port);
   port.receive_offload = config.receive_offload && set_option(socket, IPPROTO_UDP, UDP_GRO, int{1});
+  if (needs_local_address(config)) {
+    port.tells_local_address = ask_local_address(socket, port.family);
+    if (first && !port.tells_local_address) {
+      port.warnings.push_back(
+          fmt::format("the kernel does not tell at which address a packet for UDP port {} arrived, "
+                      "so replies may leave from another one; to fix: listen on one address",
+                      port.local.port));
+    }
+  }
   if (config.multicast) {
     set_multicast_sending(socket, port.family, config);
     if (config.multicast->group != Endpoint{}) {
