@@ -22,6 +22,7 @@
 #include "base/time.h"
 #include "host/block_codec.h"
 #include "host/loss_repair.h"
+#include "host/refusal_watch.h"
 #include "host/session_end.h"
 #include "host/session_join.h"
 #include "host/stream_window.h"
@@ -50,6 +51,7 @@ class WorkerProtocol final : public TensorProtocol {
     return on_packet({packet.stored.data(), packet.size_bytes}, now);
   }
   std::optional<Duration> on_packet(std::span<const std::byte> payload, Instant now);
+  void on_refused(Instant now) override;
   void on_time(Instant now) override;
   [[nodiscard]] Outgoing next_packet(std::span<std::byte> out, Instant now) override;
   [[nodiscard]] Instant next_deadline() const override;
@@ -111,6 +113,7 @@ class WorkerProtocol final : public TensorProtocol {
   LossRepair repair_;
   BlockCodec codec_;
   SessionEnd end_;
+  RefusalWatch refusals_;
   Instant sent_at_;  ///< Last packet to the aggregator.
   CommunicatorCounters counters_;
 };
