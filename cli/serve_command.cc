@@ -6,12 +6,13 @@
 
 #include <csignal>
 #include <cstdio>
-#include <fstream>
 #include <functional>
 #include <memory>
 #include <string>
 #include <vector>
 
+#include "base/result_file.h"
+#include "cli/console.h"
 #include "cli/serve_switchml.h"
 #include "cli/settings.h"
 #include "io/udp/resolve.h"
@@ -53,19 +54,9 @@ using Stats = std::function<nlohmann::json()>;
 
 bool write_stats(const Stats& stats, const std::string& path) {
   if (path.empty()) return true;
-  // Write a temporary file and rename it, so that a reader never sees half a file.
-  const std::string temporary = path + ".new";
-  {
-    std::ofstream file(temporary, std::ios::trunc);
-    file << stats().dump(2) << '\n';
-    if (!file.flush()) {
-      fmt::print(stderr, "tributary serve: --json {}: cannot be written\n", path);
-      return false;
-    }
-  }
-  if (std::rename(temporary.c_str(), path.c_str()) == 0) return true;
-  fmt::print(stderr, "tributary serve: --json {}: cannot be written\n", path);
-  return false;
+  const auto written = write_result_file(path, stats().dump(2) + "\n");
+  if (!written) print_error("tributary serve: --json {}\n", written.error().text);
+  return written.has_value();
 }
 
 Result<void> check_cores(uint32_t cores) {
@@ -94,7 +85,7 @@ Result<server::ApplianceConfig> complete(const ServeFlags& flags) {
 }
 
 int refuse(const Error& error) {
-  fmt::print(stderr, "tributary serve: {}\n", error.text);
+  print_error("tributary serve: {}\n", error.text);
   return kExitUsage;
 }
 
@@ -104,11 +95,12 @@ int serve(const ServeFlags& flags, const std::vector<std::string>& warnings, con
           const std::string& what, const std::function<void()>& stop) {
   if (!write_stats(stats, flags.json_path)) return kExitUsage;
   for (const std::string& warning : warnings) {
-    fmt::print(stderr, "tributary serve: warning: {}\n", warning);
+    print_error("tributary serve: warning: {}\n", warning);
   }
-  fmt::print(stderr, "tributary serve: {}, {} cores\n", what, flags.appliance.cores);
-  fmt::print("ready\n");
-  std::fflush(stdout);
+  print_error("tributary serve: {}, {} cores\n", what, flags.appliance.cores);
+  // Programs wait for this line, so do not serve without it.
+  print("ready\n");
+  if (std::fflush(stdout) != 0) return end_output(1);
 
   const sigset_t signals = awaited_signals();
   int signal = 0;

@@ -10,6 +10,7 @@
 #include "auth/secret.h"
 #include "base/clock.h"
 #include "base/prng.h"
+#include "cli/console.h"
 #include "host/switchml_protocol.h"
 #include "io/dpdk/open_dpdk_port.h"
 #include "io/udp/resolve.h"
@@ -41,7 +42,7 @@ Result<std::unique_ptr<engine::Port>> open_device(const WorkerOptions& options,
       io::open_dpdk_port({.spec = *std::move(spec), .udp_port = udp_port, .peer = server});
   if (!opened) return failure(fmt::format("--port: {}", opened.error().text));
   for (const std::string& warning : opened->warnings) {
-    fmt::print(stderr, "tributary worker: warning: {}\n", warning);
+    print_error("tributary worker: warning: {}\n", warning);
   }
   return std::move(opened->port);
 }

@@ -4,10 +4,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cerrno>
-#include <cstring>
-#include <fstream>
 #include <nlohmann/json.hpp>
+
+#include "base/result_file.h"
 
 namespace tributary::cli {
 namespace {
@@ -151,10 +150,8 @@ std::string to_table(const WorkerResult& result) {
 std::string write_json(const WorkerResult& result) {
   const std::string& path = result.options.json_path;
   if (path.empty()) return "";
-  std::ofstream file(path);
-  file << to_json(result).dump(2) << "\n";
-  file.close();
-  return file ? "" : fmt::format("--json {}: cannot be written: {}", path, std::strerror(errno));
+  const auto written = write_result_file(path, to_json(result).dump(2) + "\n");
+  return written ? "" : fmt::format("--json {}", written.error().text);
 }
 
 }  // namespace tributary::cli

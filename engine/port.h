@@ -31,6 +31,12 @@ struct PortCounters {
   uint64_t tx_bytes = 0;
   uint64_t tx_refused = 0;    ///< The port refused it (full queue, unreachable); packet lost.
   uint64_t rx_truncated = 0;  ///< Larger than a receive buffer; dropped.
+  /// Times that the connected peer's machine said that nothing listens there (ICMP port
+  /// unreachable). Anybody can forge this message.
+  uint64_t peer_refused = 0;
+  /// Messages that arrived at a local address for which the port's table has no room. Replies leave
+  /// from the address that the kernel chooses.
+  uint64_t local_address_unknown = 0;
   uint64_t system_calls = 0;  ///< Receive, send and wait calls; 0 for ports that make none.
 };
 

@@ -9,6 +9,7 @@
 #include "base/byte_order.h"
 #include "base/mutant.h"
 #include "host/number_format.h"
+#include "host/worker_errors.h"
 
 namespace tributary::host {
 
@@ -431,6 +432,14 @@ void SwitchmlProtocol::scan(Instant now) {
     repairs_.push_back(i);
     note_timeout();
   }
+}
+
+/// There is no join, so a session has the time of a join. A living switch may be silent for that
+/// long, too, and then two forged refusals end the session.
+void SwitchmlProtocol::on_refused(Instant now) {
+  if (jobs_.empty() || refused_.on_refused(last_heard_at_, now) < kRefusedJoinFor) return;
+  EndReason reason = nothing_listens(config_.server);
+  end(reason.status, std::move(reason.text));
 }
 
 void SwitchmlProtocol::on_time(Instant now) {

@@ -112,6 +112,9 @@ class TensorProtocol {
   /// Handles a packet. @return the time since the block was first sent, if the packet brought the
   /// block's result.
   virtual std::optional<Duration> on_packet(const Incoming& packet, Instant now) = 0;
+  /// Records that the peer's machine said that nothing listens at the peer's port (ICMP port
+  /// unreachable). Anybody can forge this message, so it counts only while the peer is silent.
+  virtual void on_refused(Instant /*now*/) {}
   /// Queues overdue packets and checks deadlines.
   virtual void on_time(Instant now) = 0;
   /// Writes the next packet to send. @param out At least packet_bytes_max().

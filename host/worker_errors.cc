@@ -84,6 +84,11 @@ EndReason refused(const CommunicatorConfig& config, uint32_t gradients,
   return {Status::kRefused, refusal_text(config, gradients, refusal)};
 }
 
+EndReason nothing_listens(const Endpoint& server) {
+  return {Status::kAggregatorGone,
+          fmt::format("nothing listens at {} (ICMP port unreachable)", server.to_string())};
+}
+
 EndReason no_answer(const Endpoint& server, Duration waited) {
   return {Status::kAggregatorGone, fmt::format("aggregator {} does not answer (waited {:.1f} s)",
                                                server.to_string(), in_seconds(waited))};

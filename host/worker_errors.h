@@ -33,6 +33,8 @@ struct EndReason {
 /// The aggregator sent a kRefusal. @param gradients  Elements per packet that the worker asked for.
 [[nodiscard]] EndReason refused(const CommunicatorConfig& config, uint32_t gradients,
                                 const wire::ControlBody& refusal);
+/// The aggregator's machine refuses packets to its port. Also while the session runs.
+[[nodiscard]] EndReason nothing_listens(const Endpoint& server);
 /// The aggregator never answered.
 [[nodiscard]] EndReason no_answer(const Endpoint& server, Duration waited);
 [[nodiscard]] EndReason rank_taken(const CommunicatorConfig& config);

@@ -73,6 +73,17 @@ void WorkerProtocol::on_time(Instant now) {
   }
 }
 
+void WorkerProtocol::on_refused(Instant now) {
+  if (end_.ended()) return;
+  // A living aggregator, too, is silent to a worker that asks nothing.
+  const bool asks = !join_.joined() || (config_.repair && stream_.base() < stream_.next());
+  if (!asks) return;
+  const Duration limit = join_.joined() ? kRefusedSessionFor : kRefusedJoinFor;
+  if (refusals_.on_refused(repair_.last_heard_at(), now) >= limit) {
+    end(nothing_listens(config_.server));
+  }
+}
+
 Instant WorkerProtocol::next_deadline() const {
   if (end_.ended()) return end_.next_good_bye();
   if (!join_.joined()) return join_.next_deadline();

@@ -134,6 +134,7 @@ class Shard {
     sender->session->packets++;
     Session& session = *sender->session;
     session.last_heard_at[sender->worker] = now;
+    session.destinations[sender->worker].via = source.via;
     if (session.config.watches_ports && session.ports[sender->worker].note(source.port)) {
       session.generation++;
     }

@@ -25,7 +25,7 @@ namespace tributary::trio_ml {
 /// Tells whether a message is the upper aggregator's answer rather than a source's message.
 [[nodiscard]] inline bool is_from_upstream(const Job& job, const MessageHead& message,
                                            const Endpoint& from) {
-  if (!job.config.upstream.is_set() || from != job.config.upstream) return false;
+  if (!job.config.upstream.is_set() || !from.is_same_peer(job.config.upstream)) return false;
   return !message.header.extended || message.extension.type != MessageType::kContribution;
 }
 

@@ -104,8 +104,10 @@ TEST(WorkerResult, ErrorNamesAnUnwritableJsonFile) {
   WorkerResult result;
   EXPECT_EQ(write_json(result), "");  // No file is wanted.
   result.options.json_path = "/nonexistent/x.json";
-  EXPECT_EQ(write_json(result),
-            "--json /nonexistent/x.json: cannot be written: No such file or directory");
+  EXPECT_EQ(
+      write_json(result),
+      "--json /nonexistent/x.json: cannot be written: no file can be created in its folder: No "
+      "such file or directory");
 }
 
 }  // namespace
