@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <grpcpp/grpcpp.h>
 
+#include <chrono>
 #include <condition_variable>
 #include <map>
 #include <mutex>
@@ -22,6 +23,9 @@ namespace proto = switchml_proto;
 /// Messages of the interface are below 100 bytes, except for RdmaSession's lists, which are
 /// refused.
 constexpr int kMessageBytesMax = 64 * 1024;
+/// How long the end of a control point waits for clients to close their connections. Assumed: far
+/// more than a round trip; all calls have their answers before.
+constexpr std::chrono::milliseconds kFarewell{500};
 
 grpc::StatusCode code_of(Rendezvous::Error error) {
   switch (error) {
@@ -284,7 +288,8 @@ class ControlPoint {
   }
   ~ControlPoint() {
     meeting_.close();
-    if (server_ != nullptr) server_->Shutdown();
+    // Without a deadline, a client that does not answer could delay the end by 20 s.
+    if (server_ != nullptr) server_->Shutdown(std::chrono::system_clock::now() + kFarewell);
   }
   ControlPoint(const ControlPoint&) = delete;
   ControlPoint& operator=(const ControlPoint&) = delete;
