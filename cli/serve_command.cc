@@ -200,11 +200,10 @@ void add_serve_command(CLI::App& app, int& exit_code) {
       app.add_subcommand("serve", "Run the aggregator appliance over UDP sockets or frame devices");
   const auto flags = std::make_shared<ServeFlags>(*command);
   add_protocol(*command, flags->protocol, "Protocol of the workers");
-  command
-      ->add_option("--listen", flags->listen,
-                   fmt::format("Address to serve, HOST[:PORT]; default 0.0.0.0:{} for trio-ml, "
-                               "127.0.0.1:{} for switchml, which cannot be authenticated",
-                               wire::kTrioMlPort, wire::kSwitchmlPort));
+  command->add_option("--listen", flags->listen,
+                      fmt::format("Address to serve, HOST[:PORT]; default 0.0.0.0:{} for trio-ml, "
+                                  "127.0.0.1:{} for switchml, which cannot be authenticated",
+                                  wire::kTrioMlPort, wire::kSwitchmlPort));
   command
       ->add_option("--port", flags->ports,
                    fmt::format("Serve over this device instead of sockets, {}; DPDK devices: "

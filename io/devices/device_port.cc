@@ -64,8 +64,7 @@ Result<void> add_device(std::string_view text, DevicePortSpec& spec) {
     return {};
   }
   if (!text.starts_with(kDpdkPrefix)) {
-    return failure(
-        fmt::format("--port '{}': is not a port; allowed: {}", text, kDevicePortShapes));
+    return failure(fmt::format("--port '{}': is not a port; allowed: {}", text, kDevicePortShapes));
   }
   auto device = parse_dpdk_device(text);
   if (!device) return failure(fmt::format("--port {}", device.error().text));

@@ -168,9 +168,7 @@ void DpdkQueue::wait(Duration at_most) {
   }
 }
 
-void DpdkQueue::visit_counters(const CounterVisitor& visit) const {
-  link_.visit_counters(visit);
-}
+void DpdkQueue::visit_counters(const CounterVisitor& visit) const { link_.visit_counters(visit); }
 
 void DpdkQueue::leave_groups() {
   now_ = monotonic_now();

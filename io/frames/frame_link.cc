@@ -70,13 +70,13 @@ FrameLink::FrameLink(const FrameLinkConfig& config, NeighbourTable& neighbours)
 }
 
 LinkIdentity FrameLink::identity(uint32_t device) const {
-  return {.mac = config_.devices[device].mac,
-          .local = config_.local,
-          .udp_ports = config_.udp_ports,
-          .groups = group_addresses_,
-          .trusts_udp_checksum =
-              config_.lax_checksums || config_.devices[device].trusts_udp_checksum,
-          .allows_no_ip_checksum = config_.lax_checksums};
+  return {
+      .mac = config_.devices[device].mac,
+      .local = config_.local,
+      .udp_ports = config_.udp_ports,
+      .groups = group_addresses_,
+      .trusts_udp_checksum = config_.lax_checksums || config_.devices[device].trusts_udp_checksum,
+      .allows_no_ip_checksum = config_.lax_checksums};
 }
 
 Arrival FrameLink::receive(std::span<const std::byte> frame, uint32_t device,

@@ -72,8 +72,7 @@ Result<uint32_t> read_number(const std::string& key, const std::string& value, u
   return number;
 }
 
-Result<bool> read_address_key(const std::string& key, const std::string& value,
-                              PortAddress& port) {
+Result<bool> read_address_key(const std::string& key, const std::string& value, PortAddress& port) {
   if (key == "gw") {
     const auto gateway = read_address(key, value);
     if (!gateway) return tl::unexpected(gateway.error());

@@ -14,6 +14,8 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <fstream>
+#include <string>
 #include <system_error>
 
 #include "base/assert.h"
@@ -45,6 +47,18 @@ bool kernel_has(const Endpoint& address) {
     if (same_address(from_socket_address(known), address)) return true;
   }
   return false;
+}
+
+/// Returns whether the kernel forwards IPv4 packets that arrive on the interface.
+bool kernel_forwards(const std::string& interface) {
+  std::ifstream file("/proc/sys/net/ipv4/conf/" + interface + "/forwarding");
+  int value = 0;
+  return file >> value && value != 0;
+}
+
+std::string address_text(const Endpoint& address) {
+  const std::string text = address.to_string();
+  return text.substr(0, text.rfind(':'));
 }
 
 }  // namespace
@@ -108,9 +122,7 @@ Result<void> PacketPort::read_interface(const PacketPortConfig& config) {
   }
   ifreq request{};
   name.copy(request.ifr_name, IF_NAMESIZE - 1);
-  const auto ask = [&](unsigned long what) {
-    return ::ioctl(socket_.get(), what, &request) == 0;
-  };
+  const auto ask = [&](unsigned long what) { return ::ioctl(socket_.get(), what, &request) == 0; };
   if (!ask(SIOCGIFFLAGS)) return failure(fmt::format("{}: {}", name, cause(errno)));
   if ((request.ifr_flags & IFF_UP) == 0) {
     return failure(fmt::format("{} is down; to fix: ip link set dev {} up", name, name));
@@ -125,18 +137,26 @@ Result<void> PacketPort::read_interface(const PacketPortConfig& config) {
   const auto mtu_max = static_cast<uint32_t>(request.ifr_mtu);
   mtu_ = config.spec.mtu == 0 ? std::min(mtu_max, kPacketMtuMax) : config.spec.mtu;
   if (mtu_ > mtu_max || mtu_ < kPacketMtuMin) {
-    return failure(fmt::format("mtu={} is not allowed; allowed: {} to the MTU of {}, {}; to fix: "
-                               "ip link set dev {} mtu {}",
-                               mtu_, kPacketMtuMin, name, mtu_max, name, mtu_));
+    return failure(
+        fmt::format("mtu={} is not allowed; allowed: {} to the MTU of {}, {}; to fix: "
+                    "ip link set dev {} mtu {}",
+                    mtu_, kPacketMtuMin, name, mtu_max, name, mtu_));
   }
   if (kernel_has(link_.local)) {
     return failure(
         "the kernel has this ip too, and would answer its packets with errors; allowed: a free "
         "address of the interface's network");
   }
-  payload_bytes_max_ = mtu_ - (link_.local.is_ipv4() ? kUdpFrameHeaderBytesIpv4
-                                                     : kUdpFrameHeaderBytesIpv6) +
-                       kEthernetHeaderBytes;
+  if (link_.local.is_ipv4() && kernel_forwards(name)) {
+    const std::string ip = address_text(link_.local);
+    warnings_.push_back(
+        fmt::format("the kernel forwards IPv4 on {}, so it sends errors to the senders of packets "
+                    "for {}; to fix: ip route add blackhole {}",
+                    name, ip, ip));
+  }
+  payload_bytes_max_ =
+      mtu_ - (link_.local.is_ipv4() ? kUdpFrameHeaderBytesIpv4 : kUdpFrameHeaderBytesIpv6) +
+      kEthernetHeaderBytes;
   sockaddr_ll address{};
   address.sll_family = AF_PACKET;
   address.sll_protocol = htons(ETH_P_ALL);

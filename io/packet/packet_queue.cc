@@ -53,8 +53,7 @@ bool has_vlan(const tpacket_auxdata& notes) {
 /// (CSUMNOTREADY). VALID: the kernel or the card has verified it.
 VerifiedByHardware verified_of(const tpacket_auxdata& notes) {
   return {.ip_checksum = false,
-          .udp_checksum =
-              (notes.tp_status & (TP_STATUS_CSUMNOTREADY | TP_STATUS_CSUM_VALID)) != 0};
+          .udp_checksum = (notes.tp_status & (TP_STATUS_CSUMNOTREADY | TP_STATUS_CSUM_VALID)) != 0};
 }
 
 }  // namespace
@@ -229,9 +228,8 @@ void PacketQueue::send_own_frames() {
 void PacketQueue::wait(Duration at_most) {
   const Instant now = monotonic_now();
   const timespec limit = timespec_of(std::min(now + at_most, link_.next_due()) - now);
-  std::array<pollfd, 2> ready{
-      pollfd{.fd = wake_event_.get(), .events = POLLIN, .revents = 0},
-      pollfd{.fd = config_.socket, .events = POLLIN, .revents = 0}};
+  std::array<pollfd, 2> ready{pollfd{.fd = wake_event_.get(), .events = POLLIN, .revents = 0},
+                              pollfd{.fd = config_.socket, .events = POLLIN, .revents = 0}};
   counters_.system_calls.add(1);
   if (::ppoll(ready.data(), config_.receives ? 2 : 1, &limit, nullptr) <= 0) return;
   if (ready[0].revents != 0) {

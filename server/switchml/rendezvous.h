@@ -3,9 +3,8 @@
 /// Where the workers of a SwitchML job meet before they send: the published control plane's
 /// Broadcast and Barrier, without its network. docs/switchml.md explains how calls are grouped.
 ///
-/// Model:   A broadcast forms a group of num_workers ranks. The group identifies its ranks, and so
-///          its barriers, by their connections. A group fails as a whole: if one rank leaves or is
-///          refused after the broadcast, every other rank is told the reason.
+/// Model:   A broadcast forms a group of num_workers ranks, identified by their connections. If a
+///          rank leaves or is refused after that, its group fails: all others get the reason.
 /// Bounds:  At most kGroupsMax groups of at most kWorkersMax ranks. Waits end at the deadline.
 /// Known:   Two jobs of one size must not form on one control port at the same time.
 /// Threads: None of its own; the caller serialises calls.

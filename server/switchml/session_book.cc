@@ -30,8 +30,7 @@ void SessionBook::begin(uint32_t place, Entry entry) {
   entries_[place] = std::move(entry);
 }
 
-void SessionBook::set_worker(uint32_t place, uint32_t rank, const Endpoint& address,
-                             uint64_t mac) {
+void SessionBook::set_worker(uint32_t place, uint32_t rank, const Endpoint& address, uint64_t mac) {
   places_.set_worker(place, rank, address, mac);
   entries_[place]->workers[rank] = address;
 }
@@ -162,7 +161,8 @@ Result<void> SessionBook::configure(const switchml::SessionConfig& session,
   switchml::SessionConfig watching = session;
   watching.watches_ports = true;
   begin(place, {.configured = true, .config = watching, .begun_at = now});
-  for (uint32_t rank = 0; rank < workers.size(); rank++) set_worker(place, rank, workers[rank], /*mac=*/0);
+  for (uint32_t rank = 0; rank < workers.size(); rank++)
+    set_worker(place, rank, workers[rank], /*mac=*/0);
   return {};
 }
 

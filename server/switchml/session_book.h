@@ -2,11 +2,10 @@
 /// @file
 /// The sessions of a SwitchML server, their places and workers (the published UdpSession call).
 ///
-/// Model:   A session is known by its number or is configured. It begins when its first worker
-///          registers and serves packets when all have. A rank that returns from its address with a
-///          new number ends its old session, whatever the new job's size. Any other request
-///          replaces a session that is silent for `idle_after`, because SwitchML has no leave
-///          message. An address is in one session at a time.
+/// Model:   A session has a number or is configured. It begins when its first worker registers and
+///          serves packets when all have. An address is in one session at a time. A rank that
+///          returns from its address with a new number ends its old session. Other requests
+///          replace a session silent for `idle_after`: SwitchML has no leave message.
 /// Bounds:  As many sessions as places.
 /// Threads: None of its own; the caller serialises calls.
 /// Errors:  One line with the value given and the values allowed.

@@ -34,10 +34,10 @@ struct SwitchmlConfig {
   };
   Endpoint listen = Endpoint::ipv4(0x7f000001, wire::kSwitchmlPort);
   io::DevicePortSpec devices = {};  ///< If not empty, this device instead of UDP sockets.
-  uint32_t cores = 1;         ///< Polling cores; a power of two.
-  uint32_t spin_us = 0;       ///< Keep polling this long after the last packet.
-  uint64_t memory_mb = 4096;  ///< Shared memory (address space; only used pages count).
-  uint32_t buffer_mb = 4;     ///< Socket buffers to ask for, per direction and core.
+  uint32_t cores = 1;               ///< Polling cores; a power of two.
+  uint32_t spin_us = 0;             ///< Keep polling this long after the last packet.
+  uint64_t memory_mb = 4096;        ///< Shared memory (address space; only used pages count).
+  uint32_t buffer_mb = 4;           ///< Socket buffers to ask for, per direction and core.
   SessionBook::Config book{};
   std::vector<Session> sessions{};
   ControlConfig control{};  ///< No control points if it has no addresses.

@@ -41,8 +41,8 @@ VethTest::~VethTest() {
 void VethTest::SetUp() {
   if (geteuid() != 0) GTEST_SKIP() << "needs root for network namespaces";
   if (!run("ip netns add " + ours_) || !run("ip netns add " + theirs_) ||
-      !run("ip link add wire mtu 4200 netns " + ours_ + " type veth peer name wire mtu 4200 netns " +
-           theirs_)) {
+      !run("ip link add wire mtu 4200 netns " + ours_ +
+           " type veth peer name wire mtu 4200 netns " + theirs_)) {
     GTEST_SKIP() << "no network namespaces here, or no ip command";
   }
   ASSERT_TRUE(run("ip -n " + ours_ + " link set wire up"));

@@ -58,8 +58,7 @@ TEST_F(OverPacketSockets, RefusalsNameCauseAndRemedy) {
     return process.errors();
   };
   const std::vector<std::string> job{"--job", "id=1,sources=2"};
-  EXPECT_THAT(refusal("packet:wire,ip=10.77.0.2/24", job),
-              HasSubstr("the kernel has this ip too"));
+  EXPECT_THAT(refusal("packet:wire,ip=10.77.0.2/24", job), HasSubstr("the kernel has this ip too"));
   EXPECT_THAT(refusal("packet:wire,ip=10.77.0.9/24", job),
               HasSubstr("give the job block_grad_max=1027"));
   const std::vector<std::string> switchml{"--protocol", "switchml", "--control", "10.77.0.2"};

@@ -129,8 +129,7 @@ class FrameClients {
       for (uint32_t rank = 0; rank < kWorld; rank++) {
         const auto mac = to_mac(mac_of(rank));
         if (std::memcmp(received.data(), mac.data(), mac.size()) != 0) continue;
-        const auto parsed =
-            wire::parse_switchml(received.subspan(io::kUdpFrameHeaderBytesIpv4));
+        const auto parsed = wire::parse_switchml(received.subspan(io::kUdpFrameHeaderBytesIpv4));
         if (parsed) return {rank, *parsed};
       }
     }

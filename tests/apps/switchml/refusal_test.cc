@@ -76,9 +76,9 @@ TEST(SwitchmlWatchedPorts, RefusedPacketsFromNewPortsKeepIncompleteSums) {
   bed.new_counts();
   Bytes shorter = wire::switchml_payload(packet(2, false, 5, 10));
   shorter.pop_back();
-  const std::vector<Bytes> junk{
-      shorter, wire::switchml_payload(packet(2, false, 5, 10, 256)),
-      wire::switchml_payload(packet(8, false, 5, 10)), Bytes(10, std::byte{0x12})};
+  const std::vector<Bytes> junk{shorter, wire::switchml_payload(packet(2, false, 5, 10, 256)),
+                                wire::switchml_payload(packet(8, false, 5, 10)),
+                                Bytes(10, std::byte{0x12})};
   for (uint16_t thread = 1; thread <= 4 * kPortsMax; thread++) {
     for (const Bytes& payload : junk) bed.inject(payload, worker(1, 0, thread));
     bed.run();

@@ -48,8 +48,7 @@ void on_a_wire(const std::function<void()>& body) {
 std::unique_ptr<PacketPort> open(const std::string& text, bool lax_checksums = false) {
   const auto spec = parse_packet_port(text);
   EXPECT_TRUE(spec.has_value()) << spec.error().text;
-  auto port =
-      PacketPort::open({.spec = *spec, .udp_port = 12000, .lax_checksums = lax_checksums});
+  auto port = PacketPort::open({.spec = *spec, .udp_port = 12000, .lax_checksums = lax_checksums});
   EXPECT_TRUE(port.has_value()) << port.error().text;
   return port ? *std::move(port) : nullptr;
 }
@@ -231,6 +230,18 @@ TEST(PacketPort, PinnedNeighbourIsReachedWithoutArp) {
     a->unpin_neighbour(b->local());
     send(a->queue(0), {Bytes(100)}, b->local());
     EXPECT_EQ(counted(a->queue(0), "unresolved"), 1U);
+  });
+}
+
+TEST(PacketPort, WarnsOfAKernelThatForwards) {
+  on_a_wire([] {
+    const auto alone = open("packet:wire_a,ip=10.77.0.1/24");
+    ASSERT_TRUE(run("(echo 1 > /proc/sys/net/ipv4/conf/wire_b/forwarding)"));
+    const auto routed = open("packet:wire_b,ip=10.77.0.2/24");
+    ASSERT_TRUE(alone && routed);
+    EXPECT_THAT(alone->warnings(), ::testing::IsEmpty());
+    EXPECT_THAT(routed->warnings(),
+                ::testing::ElementsAre(HasSubstr("to fix: ip route add blackhole 10.77.0.2")));
   });
 }
 

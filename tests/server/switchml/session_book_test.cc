@@ -20,8 +20,7 @@ class NotedPlaces final : public SessionPlaces {
     begun[place]++;
     workers[place].assign(session.workers, Endpoint{});
   }
-  void set_worker(uint32_t place, uint32_t worker, const Endpoint& address,
-                  uint64_t mac) override {
+  void set_worker(uint32_t place, uint32_t worker, const Endpoint& address, uint64_t mac) override {
     workers[place].at(worker) = address;
     macs[address.to_string()] = mac;
   }
@@ -100,8 +99,8 @@ TEST_F(SessionBookTest, RestartedJobMayHaveAnotherSize) {
   EXPECT_EQ(places_.workers,
             (std::map<uint32_t, std::vector<Endpoint>>{{0, {address(1), address(2)}}}));
   for (uint32_t rank = 0; rank < 3; rank++) EXPECT_EQ(join(3, rank, 3, 1 + rank, 64), "");
-  EXPECT_EQ(places_.workers, (std::map<uint32_t, std::vector<Endpoint>>{
-                                 {0, {address(1), address(2), address(3)}}}));
+  EXPECT_EQ(places_.workers,
+            (std::map<uint32_t, std::vector<Endpoint>>{{0, {address(1), address(2), address(3)}}}));
   EXPECT_EQ(book_.entries()[0]->id, 3U);
 }
 
