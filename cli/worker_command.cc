@@ -15,6 +15,7 @@
 #include "cli/settings.h"
 #include "cli/worker_run.h"
 #include "host/switchml_config.h"
+#include "io/devices/device_port.h"
 #include "wire/switchml.h"
 #include "wire/trio_ml.h"
 
@@ -58,7 +59,7 @@ void add_session_flags(CLI::App& command, WorkerFlags& flags) {
                      "The aggregator, HOST:PORT or HOST; required unless --control is given");
   CLI::Option* const port = command.add_option(
       "--port", flags.options.port,
-      "Use this DPDK device instead of a socket, dpdk:DEVICE[,key=value]... (trio-ml)");
+      fmt::format("Use this device instead of a socket, {} (trio-ml)", io::kDevicePortShapes));
   port->type_name("PORT");
   CLI::Option* const job =
       add_uint(command, "--job", session.job_id, 0, kJobMax, "Job id (trio-ml)");

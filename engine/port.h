@@ -89,6 +89,13 @@ class Port {
   /// the only queue in use calls it. @return false if the port cannot join, such as a kernel socket
   /// bound to another port; an error if the group is not allowed.
   virtual Result<bool> join_group(const Endpoint&) { return false; }
+  /// Returns the MAC address to which neighbours send, as a number of 48 bits. 0 if the kernel
+  /// handles frames, or if the port has several devices.
+  [[nodiscard]] virtual uint64_t mac() const { return 0; }
+  /// Fixes a neighbour's MAC address until unpin_neighbour(), for hosts that answer no ARP. A port
+  /// without frames ignores both calls. Any thread.
+  virtual void pin_neighbour(const Endpoint& /*address*/, uint64_t /*mac*/) {}
+  virtual void unpin_neighbour(const Endpoint& /*address*/) {}
 };
 
 }  // namespace tributary::engine

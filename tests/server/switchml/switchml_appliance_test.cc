@@ -8,6 +8,7 @@
 
 #include <array>
 
+#include "io/udp/udp_port.h"
 #include "wire/switchml.h"
 
 namespace tributary::server {
