@@ -69,7 +69,7 @@ fuzz() {
   printf '%-20s %8s executions/s %7s edges  %s\n' "$target" "${per_second:-?}" "${coverage:-?}" \
     "$([[ $status -eq 0 ]] && echo "no finding" || echo "FINDING")"
   [[ $status -eq 0 ]] && return 0
-  grep -E -A 6 'ERROR: |Failure$|SUMMARY: |runtime error: ' "$log" | head -n 30 || tail -n 30 "$log"
+  grep -E -A 6 'bug: |ERROR: |Failure$|runtime error: ' "$log" | head -n 30 || tail -n 30 "$log"
   [[ -n $finding ]] && store "$target" "$finding"
   return 1
 }
@@ -82,7 +82,7 @@ case "${1-}" in
     mapfile -t targets < <(list_targets)
     prepare "${targets[@]}"
     # A failed target does not stop the others; xargs then exits with 123.
-    printf '%s\n' "${targets[@]}" | xargs -P 2 -I {} "tools/fuzz.sh" --built {} "${2-$seconds_default}" || exit 1
+    printf '%s\n' "${targets[@]}" | xargs -P 2 -I {} tools/fuzz.sh --built {} "${2-$seconds_default}" || exit 1
     ;;
   --built) # For --all: the target is built.
     fuzz "$2" "$3"

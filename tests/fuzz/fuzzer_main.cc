@@ -23,6 +23,16 @@ const Target& the_target() {
   return all[0];
 }
 
+/// Ends the process at the first check that fails, which libFuzzer counts as a crash.
+class StopAtFailure final : public ::testing::EmptyTestEventListener {
+  void OnTestPartResult(const ::testing::TestPartResult& result) override {
+    if (!result.failed()) return;
+    fmt::print(stderr, "{}:{}: Failure\n{}\n", result.file_name(), result.line_number(),
+               result.summary());
+    std::abort();
+  }
+};
+
 void write_seeds(const std::filesystem::path& folder) {
   std::filesystem::create_directories(folder);
   uint32_t number = 0;
@@ -47,7 +57,7 @@ extern "C" int LLVMFuzzerInitialize(const int* count, char*** arguments) {
     write_seeds(argument.substr(kWriteSeeds.size()));
     std::exit(0);
   }
-  GTEST_FLAG_SET(break_on_failure, true);
+  ::testing::UnitTest::GetInstance()->listeners().Append(new StopAtFailure);
   return 0;
 }
 

@@ -36,7 +36,8 @@ class Run {
  private:
   static switchml::BedConfig config() {
     return {.sessions = {session_of(0), session_of(1)},
-            .shard = {.sessions_max = kSessions, .slots_max = kSlots}};
+            .shard = {.sessions_max = kSessions, .slots_max = kSlots},
+            .packets_max = 8};
   }
 
   void step() {
@@ -63,7 +64,10 @@ class Run {
         const uint32_t place = in_.below(kSessions);
         if (!bed_.shard().session(place).active) return;
         const uint32_t rank = in_.below(3);
-        (void)bed_.shard().set_worker(place, rank, sender());
+        const Endpoint address = sender();
+        if (address != switchml::stranger()) {
+          (void)bed_.shard().set_worker(place, rank, address);
+        }
         return;
       }
       default:

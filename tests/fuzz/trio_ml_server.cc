@@ -2,6 +2,7 @@
 // A Trio-ML core in virtual time: a sequence of steps, each a packet of a member, of the upper
 // aggregator or of a stranger, or a passage of time. Valid packets with some bytes replaced reach
 // what lies behind the session's keys.
+#include <algorithm>
 #include <array>
 #include <cstdint>
 
@@ -125,6 +126,7 @@ class Run {
 
   Packet upstream_message() {
     Message message = asked_;  // The last packet to the upper aggregator.
+    message.header.grad_cnt = std::min<uint16_t>(message.header.grad_cnt, kGradients);
     message.header.extended = true;
     message.header.src_cnt = 4;
     message.extension.type = static_cast<MessageType>(in_.below(wire::kMessageTypeLast + 1));

@@ -24,7 +24,6 @@ void expect_bounded(const wire::ControlBody& body) {
   EXPECT_LE(body.sources, wire::kSourcesMax);
   EXPECT_LE(body.channels, wire::kChannelsMax);
   EXPECT_LE(1U << body.port_bits, wire::kServerPortsMax);
-  EXPECT_LE(body.reason, static_cast<wire::Reason>(wire::kReasonLast));
   EXPECT_LE(body.given.format, wire::ElementFormat::kBlockExponent);
 }
 
