@@ -26,10 +26,7 @@ const Target& the_target() {
 /// Ends the process at the first check that fails, which libFuzzer counts as a crash.
 class StopAtFailure final : public ::testing::EmptyTestEventListener {
   void OnTestPartResult(const ::testing::TestPartResult& result) override {
-    if (!result.failed()) return;
-    fmt::print(stderr, "{}:{}: Failure\n{}\n", result.file_name(), result.line_number(),
-               result.summary());
-    std::abort();
+    if (result.failed()) std::abort();  // GoogleTest's own listener has printed it.
   }
 };
 
