@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <bit>
 
+#include "base/assert.h"
 #include "host/number_format.h"
 #include "host/tensor_terms.h"
 
@@ -55,7 +56,7 @@ std::string refusal_text(const CommunicatorConfig& config, uint32_t gradients,
       return fmt::format("aggregator {} has no job {}", server, config.job_id);
     case Reason::kSourceOutsideJob:
       return fmt::format("rank {} is outside job {} at {}: its sources are 0 to {}", config.rank,
-                         config.job_id, server, refusal.value - 1);
+                         config.job_id, server, std::max(refusal.value, 1U) - 1);
     case Reason::kWrongWorld:
       return fmt::format("job {} at {} has {} ranks, not {}", config.job_id, server, refusal.value,
                          config.world);
@@ -238,6 +239,7 @@ std::string ranks_text(const SourceSet& ranks, const char* nobody) {
 }
 
 std::string missing_ranks(const SourceSet& present, uint32_t sources, uint32_t rank_base) {
+  TRIB_ASSERT(sources <= wire::kSourcesMax);
   std::string ranks;
   for (uint32_t source = 0; source < sources; source++) {
     if (contains(present, source)) continue;

@@ -88,6 +88,7 @@ inline constexpr uint64_t kUnderflowWarningShare = 64;
 /// Returns "rank 1, 3", at most eight ranks, or `nobody` for an empty set.
 [[nodiscard]] std::string ranks_text(const SourceSet& ranks, const char* nobody);
 /// Returns "1, 3": the ranks of those sources (0 … sources-1) that are not in `present`.
+/// @param sources    At most wire::kSourcesMax; decode_message() refuses more.
 /// @param rank_base  Rank of source 0.
 [[nodiscard]] std::string missing_ranks(const SourceSet& present, uint32_t sources,
                                         uint32_t rank_base);

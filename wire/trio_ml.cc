@@ -86,6 +86,15 @@ void encode_extension(const ExtensionFields& fields, std::byte* to) {
   store_be<uint64_t>(to + kExtKey, fields.key);
 }
 
+/// Returns whether every count is one that a job can have.
+bool is_possible(MessageType type, const ControlBody& body) {
+  // The sources of a welcome or a pending are ranks from `value` on.
+  const bool has_ranks = type == MessageType::kWelcome || type == MessageType::kPending;
+  const uint64_t ranks_end = uint64_t{body.sources} + (has_ranks ? body.value : 0);
+  return ranks_end <= kSourcesMax && body.gradients_max <= kGradientsMax &&
+         body.channels <= kChannelsMax && body.given.format <= ElementFormat::kBlockExponent;
+}
+
 void decode_body(const std::byte* from, MessageType type, ControlBody& body) {
   body.reason = static_cast<Reason>(byte_at(from, 0));
   body.source = byte_at(from, kBodySource);
@@ -170,8 +179,9 @@ DecodeStatus decode_message(std::span<const std::byte> head, uint32_t size_bytes
     load_mask(rest, message.mask);
     rest += kSourceMaskBytes;
   }
-  if (has_body(message.extension.type)) decode_body(rest, message.extension.type, message.body);
-  return status;
+  if (!has_body(message.extension.type)) return status;
+  decode_body(rest, message.extension.type, message.body);
+  return is_possible(message.extension.type, message.body) ? status : DecodeStatus::kBadBody;
 }
 
 uint32_t encode_message(const Message& message, std::byte* to) {

@@ -25,6 +25,8 @@ namespace tributary::wire {
 /// The sources in a sum; bit s of word s/64 is source s (Trio paper Figures 17, 18).
 using SourceMask = std::array<uint64_t, 4>;
 inline constexpr uint32_t kSourcesMax = 256;
+/// Most gradients of a packet: grad_cnt has 12 bits.
+inline constexpr uint32_t kGradientsMax = TrioMlHeader::GradientCount::kMask;
 /// Most jobs of an aggregator: job_id has 8 bits.
 inline constexpr uint32_t kJobsMax = 256;
 /// Most channels (threads of a rank) of a job. Assumed: a rank with more has cores to spare.
@@ -223,6 +225,7 @@ enum class DecodeStatus : uint8_t {
   kBadExtension,  ///< Unknown version, type or format.
   kTooShort,      ///< Fewer gradients than grad_cnt.
   kTooLong,       ///< More bytes than grad_cnt allows.
+  kBadBody,       ///< A count in the body that no job can have.
 };
 
 /// Decodes straight into `fields`, where the caller reads them. Copies in a coroutine's frame are
@@ -280,7 +283,9 @@ inline void decode_header(View<TrioMlHeader> view, TrioMlFields& fields) {
   return size_bytes > expected ? DecodeStatus::kTooLong : DecodeStatus::kOk;
 }
 
-/// Like decode_head(), and also reads the source mask and the body.
+/// Like decode_head(), and also reads the source mask and the body. Refuses a body (kBadBody) with
+/// more than kSourcesMax sources or ranks, kChannelsMax channels or kGradientsMax gradients, or with
+/// an unknown element format.
 [[nodiscard]] DecodeStatus decode_message(std::span<const std::byte> head, uint32_t size_bytes,
                                           Message& message);
 

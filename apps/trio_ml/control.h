@@ -392,7 +392,10 @@ template <microcode::Machine M>
 microcode::Subroutine<void, M> serve_control(M& m, Shard& shard, Job& job, const Arrival& arrival) {
   Message message;
   const auto status = decode_message(message_bytes(m, arrival), arrival.size, message);
-  TRIB_ASSERT(status == wire::DecodeStatus::kOk);  // Its head has been decoded.
+  if (status != wire::DecodeStatus::kOk) {
+    refuse(m, shard, refusal_of(status));
+    co_return;
+  }
   const MessageType type = message.extension.type;
   if (is_of_session(type) && shard.index() != 0) {
     refuse(m, shard, Outcome::kNotExpectedHere);

@@ -144,7 +144,10 @@ microcode::Subroutine<void, M> take_from_upstream(M& m, Shard& shard, Job& job,
                                                   const Arrival& arrival) {
   Message message;
   const auto status = decode_message(message_bytes(m, arrival), arrival.size, message);
-  TRIB_ASSERT(status == wire::DecodeStatus::kOk);  // Its head has been decoded.
+  if (status != wire::DecodeStatus::kOk) {
+    refuse(m, shard, refusal_of(status));
+    co_return;
+  }
   const MessageType type = message.header.extended ? message.extension.type : MessageType::kResult;
   if (is_join_reply(type) && shard.index() != 0) {  // They change the session: shard 0 only.
     refuse(m, shard, Outcome::kNotExpectedHere);

@@ -197,6 +197,64 @@ TEST(TrioMlWire, RefusesUnknownVersionTypeAndFormat) {
   }
 }
 
+TEST(TrioMlWire, RefusesCountsThatNoJobCanHave) {
+  const auto status_of = [](MessageType type, const ControlBody& body) {
+    Message message = extended_message(type);
+    message.body = body;
+    Message decoded;
+    return decode(encoded(message), decoded);
+  };
+  for (const MessageType type : {MessageType::kJoin, MessageType::kWelcome, MessageType::kPending,
+                                 MessageType::kRefusal, MessageType::kHave}) {
+    SCOPED_TRACE(static_cast<int>(type));
+    ControlBody body;
+    body.sources = kSourcesMax;
+    body.gradients_max = kGradientsMax;
+    body.channels = kChannelsMax;
+    EXPECT_EQ(status_of(type, body), DecodeStatus::kOk);
+    ControlBody bad = body;
+    bad.sources = kSourcesMax + 1;
+    EXPECT_EQ(status_of(type, bad), DecodeStatus::kBadBody);
+    bad.sources = UINT16_MAX;
+    EXPECT_EQ(status_of(type, bad), DecodeStatus::kBadBody);
+    bad = body;
+    bad.gradients_max = kGradientsMax + 1;
+    EXPECT_EQ(status_of(type, bad), DecodeStatus::kBadBody);
+    bad = body;
+    bad.channels = kChannelsMax + 1;
+    EXPECT_EQ(status_of(type, bad), DecodeStatus::kBadBody);
+  }
+}
+
+TEST(TrioMlWire, RefusesRanksBeyondTheLast) {
+  Message decoded;
+  for (const MessageType type : {MessageType::kWelcome, MessageType::kPending}) {
+    Message message = extended_message(type);
+    message.body.sources = 4;
+    message.body.value = kSourcesMax - 4;  // The rank of source 0.
+    EXPECT_EQ(decode(encoded(message), decoded), DecodeStatus::kOk);
+    message.body.value++;
+    EXPECT_EQ(decode(encoded(message), decoded), DecodeStatus::kBadBody);
+    message.body.value = UINT32_MAX;
+    EXPECT_EQ(decode(encoded(message), decoded), DecodeStatus::kBadBody);
+  }
+  // In other messages the value is no rank.
+  Message notice = extended_message(MessageType::kNotice);
+  notice.body.value = UINT32_MAX;
+  EXPECT_EQ(decode(encoded(notice), decoded), DecodeStatus::kOk);
+}
+
+TEST(TrioMlWire, RefusesAnUnknownFormatInAMismatch) {
+  Message notice = extended_message(MessageType::kNotice);
+  notice.body.reason = Reason::kMismatch;
+  for (uint32_t format = 0; format < 256; format++) {
+    notice.body.given.format = static_cast<ElementFormat>(format);
+    Message decoded;
+    EXPECT_EQ(decode(encoded(notice), decoded),
+              format < 3 ? DecodeStatus::kOk : DecodeStatus::kBadBody);
+  }
+}
+
 // --- Random --------------------------------------------------------------------------------------
 
 Message random_message(Prng& prng) {
@@ -223,15 +281,15 @@ Message random_message(Prng& prng) {
   ControlBody& body = message.body;
   body = {.reason = static_cast<Reason>(prng.below(kReasonLast + 1)),
           .source = static_cast<uint8_t>(prng.any_u32()),
-          .sources = static_cast<uint16_t>(prng.any_u32()),
+          .sources = static_cast<uint16_t>(prng.below(200)),
           .window = prng.any_u32(),
-          .gradients_max = prng.any_u32(),
+          .gradients_max = prng.below(kGradientsMax + 1),
           .timeout_us = prng.any_u32(),
-          .value = prng.any_u32(),
+          .value = prng.below(57),
           .key = prng.any_u64(),
           .result_key = prng.any_u64(),
           .upstream = prng.chance(0.5),
-          .channels = static_cast<uint8_t>(prng.below(32)),
+          .channels = static_cast<uint8_t>(prng.below(kChannelsMax + 1)),
           .port_bits = static_cast<uint8_t>(prng.below(8)),
           .mask = {},
           .group = Endpoint::ipv4(prng.any_u32(), static_cast<uint16_t>(prng.any_u32())),

@@ -272,6 +272,18 @@ TEST_F(RefusalInSession, RefusesAnyTruncatedControlMessage) {
   expect_sum();
 }
 
+TEST_F(RefusalInSession, RefusesCountsThatNoJobCanHave) {
+  Message join = join_message(1, 5000, 2);
+  join.body.sources = UINT16_MAX;
+  expect_refused(bed_, encoded(join), worker(1), Outcome::kBadExtension);
+  join = join_message(1, 5000, 2);
+  join.body.gradients_max = wire::kGradientsMax + 1;
+  expect_refused(bed_, encoded(join), worker(1), Outcome::kBadExtension);
+  join = join_message(1, 5000, 2);
+  join.body.channels = wire::kChannelsMax + 1;
+  expect_refused(bed_, encoded(join), worker(1), Outcome::kBadExtension);
+}
+
 TEST_F(RefusalInSession, RefusesBadExtensions) {
   const Bytes whole = encoded(good(), kSecond);
   constexpr uint32_t kExtensionAt = wire::TrioMlHeader::kBytes;
