@@ -113,7 +113,12 @@ void tell_silent_members(M& m, Shard& shard, Job& job) {
     notice.body.source = static_cast<uint8_t>(source);
     any = true;
   }
-  if (any) notify_all(m, shard, job, notice);
+  if (!any) return;
+  notify_all(m, shard, job, notice);
+  if (job.session.upstream_key() == 0) return;
+  Message upward = upstream_message(job, MessageType::kNotice);
+  upward.body = notice.body;
+  send_control(m, job, upward, job.config.upstream);
 }
 
 /// Ends the job's session when all its members are gone, and sends keep-alives to the upper

@@ -381,6 +381,23 @@ microcode::Subroutine<void, M> serve_probe(M& m, Shard& shard, Job& job, const M
 
 }  // namespace detail
 
+/// Passes a lower aggregator's notice of silent ranks to all sources. Ranks that are not below it are
+/// left out.
+template <microcode::Machine M>
+void pass_notice_on(M& m, Shard& shard, Job& job, const Message& message) {
+  const uint32_t source = message.header.src_id;
+  if (!job.config.sources_are_aggregators || message.body.reason != Reason::kPeerSilent ||
+      job.config.mitigation || !job.may_answer(source, m.now())) {
+    return refuse(m, shard, Outcome::kNotExpectedHere);
+  }
+  Message notice = control_message(job, message, MessageType::kNotice);
+  notice.body = message.body;
+  const SourceMask below = job.session.ranks_of(source);
+  for (uint32_t i = 0; i < below.size(); i++) notice.body.mask[i] &= below[i];
+  notify_all(m, shard, job, notice);
+  refuse(m, shard, Outcome::kKeepAlive);  // It also shows that the source is alive.
+}
+
 /// Tells whether a message changes a session. Only shard 0 serves such messages (session.h).
 /// Workers send them with block_id 0, so steering brings them there; any other block_id is refused.
 [[nodiscard]] constexpr bool is_of_session(MessageType type) {
@@ -433,6 +450,9 @@ microcode::Subroutine<void, M> serve_control(M& m, Shard& shard, Job& job, const
       break;
     case MessageType::kKeepAlive:
       refuse(m, shard, Outcome::kKeepAlive);
+      break;
+    case MessageType::kNotice:
+      pass_notice_on(m, shard, job, message);
       break;
     default:
       refuse(m, shard, Outcome::kNotExpectedHere);
