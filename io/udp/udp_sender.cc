@@ -75,6 +75,7 @@ void UdpSender::transmit(std::span<const engine::TxPacket> packets) {
 void UdpSender::sort_by_destination(std::span<const engine::TxPacket> packets) {
   destination_count_ = 0;
   destination_last_ = 0;
+  if (!limits_.empty()) group_at_ = monotonic_now();
   for (uint32_t i = 0; i < packets.size(); i++) {
     // The socket adds its own headers, so it cannot send a whole frame.
     if (packets[i].layer != engine::PacketLayer::kUdpPayload ||
@@ -120,8 +121,7 @@ std::optional<uint32_t> UdpSender::find_destination(const Endpoint& endpoint) {
   }
   added.segment_bytes_max = config_.send_offload ? config_.payload_bytes_max : 0;
   if (!limits_.empty()) {
-    added.segment_bytes_max =
-        std::min(added.segment_bytes_max, limits_.of(endpoint, monotonic_now()));
+    added.segment_bytes_max = std::min(added.segment_bytes_max, limits_.of(endpoint, group_at_));
   }
   destination_last_ = destination_count_;
   return destination_count_++;

@@ -107,6 +107,7 @@ class UdpSender {
 
   // Written by every transmit().
   std::optional<Instant> full_until_;  ///< End of the wait for room; set by the first full buffer.
+  Instant group_at_;                   ///< Time of this group; only set if limits_ has entries.
   uint32_t destination_count_ = 0;
   uint32_t destination_last_ = 0;
   uint32_t train_count_ = 0;
