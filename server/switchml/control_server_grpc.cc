@@ -239,8 +239,8 @@ class SessionService final : public proto::Session::CallbackService {
                                     .mac = request->mac()});
     grpc::ServerUnaryReactor* const call = context->DefaultReactor();
     if (!joined) {
-      call->Finish({grpc::StatusCode::FAILED_PRECONDITION, joined.error().text});
       meeting_.fail(context->peer(), joined.error().text);
+      call->Finish({grpc::StatusCode::FAILED_PRECONDITION, joined.error().text});
       return call;
     }
     response->set_session_id(request->session_id());

@@ -39,9 +39,9 @@ void Rendezvous::answer_all(Waiting& waiting, Error error, const std::string& te
   waiting.calls.clear();
 }
 
-void Rendezvous::add(Waiting& waiting, Call call, Instant now) {
+void Rendezvous::add(Waiting& waiting, const Call& call, Instant now) {
   if (waiting.calls.empty()) waiting.since = now;
-  waiting.calls.push_back(std::move(call));
+  waiting.calls.push_back(call);
 }
 
 Rendezvous::Group* Rendezvous::group_of(const std::string& peer) {
@@ -121,7 +121,7 @@ Rendezvous::Ticket Rendezvous::broadcast(const std::string& peer, const Broadcas
   }
   group->peers[request.rank] = peer;
   group->touched_at = now;
-  add(group->broadcast, {ticket, peer}, now);
+  add(group->broadcast, {ticket, request.rank}, now);
   if (request.rank == request.root) {
     group->has_value = true;
     group->value = request.value;
@@ -130,8 +130,8 @@ Rendezvous::Ticket Rendezvous::broadcast(const std::string& peer, const Broadcas
   return ticket;
 }
 
-void Rendezvous::arrive(Waiting& barrier, uint32_t num_workers, Call call, Instant now) {
-  add(barrier, std::move(call), now);
+void Rendezvous::arrive(Waiting& barrier, uint32_t num_workers, const Call& call, Instant now) {
+  add(barrier, call, now);
   if (barrier.calls.size() >= num_workers) answer_all(barrier, Error::kNone, "");
 }
 
@@ -145,7 +145,7 @@ Rendezvous::Ticket Rendezvous::barrier(const std::string& peer, uint32_t num_wor
   Group* const group = group_of(peer);
   if (group == nullptr) {
     ungrouped_barriers_.resize(kWorkersMax + 1);
-    arrive(ungrouped_barriers_[num_workers], num_workers, {ticket, peer}, now);
+    arrive(ungrouped_barriers_[num_workers], num_workers, {.ticket = ticket}, now);
     return ticket;
   }
   if (!group->failure.empty()) {
@@ -159,30 +159,25 @@ Rendezvous::Ticket Rendezvous::barrier(const std::string& peer, uint32_t num_wor
     return ticket;
   }
   group->touched_at = now;
-  arrive(group->barrier, num_workers, {ticket, peer}, now);
+  const auto rank = std::ranges::find(group->peers, peer) - group->peers.begin();
+  arrive(group->barrier, num_workers, {ticket, static_cast<uint32_t>(rank)}, now);
   return ticket;
-}
-
-/// Makes room for the rank's next process. A rank that waits has not received the value yet.
-void Rendezvous::withdraw_from_broadcast(const Call& call, Group& group) {
-  const auto known = std::ranges::find(group.peers, call.peer);
-  if (known != group.peers.end()) known->clear();
 }
 
 void Rendezvous::cancel(Ticket ticket) {
   const auto take = [ticket](Waiting& waiting) -> std::optional<Call> {
     const auto found = std::ranges::find(waiting.calls, ticket, &Call::ticket);
     if (found == waiting.calls.end()) return std::nullopt;
-    Call call = std::move(*found);
+    const Call call = *found;
     waiting.calls.erase(found);
     return call;
   };
   for (Group& group : groups_) {
-    if (const auto call = take(group.broadcast)) withdraw_from_broadcast(*call, group);
+    // A rank that waits has not received the value yet, so its next process may take its place.
+    if (const auto call = take(group.broadcast)) group.peers[call->rank].clear();
     if (const auto call = take(group.barrier)) {
-      const auto rank = std::ranges::find(group.peers, call->peer) - group.peers.begin();
-      fail(group, fmt::format("rank {} of {} at {} has left; restart every worker of the job", rank,
-                              group.num_workers, host_of(call->peer)));
+      fail(group, fmt::format("rank {} of {} at {} has left; restart every worker of the job",
+                              call->rank, group.num_workers, host_of(group.peers[call->rank])));
     }
   }
   for (Waiting& barrier : ungrouped_barriers_) static_cast<void>(take(barrier));

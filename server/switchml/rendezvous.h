@@ -68,7 +68,7 @@ class Rendezvous {
  private:
   struct Call {
     Ticket ticket = 0;
-    std::string peer;
+    uint32_t rank = 0;  ///< In its group; unused outside groups.
   };
   struct Waiting {
     std::vector<Call> calls;
@@ -88,16 +88,15 @@ class Rendezvous {
 
   void answer(Ticket ticket, Error error, std::string text, uint64_t value = 0);
   void answer_all(Waiting& waiting, Error error, const std::string& text, uint64_t value = 0);
-  static void add(Waiting& waiting, Call call, Instant now);
+  static void add(Waiting& waiting, const Call& call, Instant now);
   [[nodiscard]] Group* group_of(const std::string& peer);
   void fail(Group& group, const std::string& text);
-  void withdraw_from_broadcast(const Call& call, Group& group);
   void end_late_calls(Group& group, Instant now);
   void end_late_barrier(Waiting& barrier, uint32_t num_workers, Instant now);
   [[nodiscard]] bool is_late(const Waiting& waiting, Instant now) const;
   [[nodiscard]] Group* group_for(const std::string& peer, const Broadcast& request, Instant now);
   void drop_superseded(const std::string& peer, const Broadcast& request);
-  void arrive(Waiting& barrier, uint32_t num_workers, Call call, Instant now);
+  void arrive(Waiting& barrier, uint32_t num_workers, const Call& call, Instant now);
 
   const Duration deadline_;
   Ticket tickets_ = 0;
