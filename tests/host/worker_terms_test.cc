@@ -102,6 +102,7 @@ TEST(WorkerTerms, OnlyBlocksGoToTheirOwnersPort) {
   body.sources = 4;
   body.window = 300;
   body.gradients_max = 4;
+  body.result_key = kResultKey;
   EXPECT_EQ(bed.take_sent().at(0).to.port, 12000);  // The join.
   bed.answer_join(MessageType::kWelcome, body);
   EXPECT_EQ(bed.take_sent().at(0).to.port, 12000);  // A keep-alive.

@@ -77,6 +77,8 @@ void expect_same(const Message& a, const Message& b) {
   EXPECT_EQ(a.body.upstream, b.body.upstream);
   if (a.extension.type == MessageType::kWelcome) {
     EXPECT_EQ(a.body.result_key, b.body.result_key);
+    EXPECT_EQ(a.body.salt_high, b.body.salt_high);
+    EXPECT_EQ(a.body.salt_low, b.body.salt_low);
   } else {
     EXPECT_EQ(a.body.mask, b.body.mask);
   }
@@ -135,7 +137,7 @@ TEST(TrioMlWire, SourceMaskFollowsTheExtensionHighestWordBitsFirst) {
   message.extension.flags = kFlagSourceMask;
   message.mask = {1, 0, 0, uint64_t{1} << 63};  // Sources 0 and 255.
   const Bytes bytes = encoded(message);
-  ASSERT_EQ(bytes.size(), kMessageHeadBytesMax + 8U);
+  ASSERT_EQ(bytes.size(), kUnsealedHeadBytesMax + 8U);
   EXPECT_EQ(bytes[32 + 7], std::byte{1});      // Word 0, most significant byte first.
   EXPECT_EQ(bytes[32 + 24], std::byte{0x80});  // Word 3.
 }
@@ -257,6 +259,12 @@ TEST(TrioMlWire, RefusesAnUnknownFormatInAMismatch) {
 
 // --- Random --------------------------------------------------------------------------------------
 
+/// Returns any flags, with at most one of those that name the mode of a seal.
+uint8_t random_flags(Prng& prng) {
+  const auto mode = static_cast<auth::Mode>(prng.below(auth::kModeCount));
+  return static_cast<uint8_t>((prng.any_u32() & ~uint32_t{kFlagsOfSeal}) | seal_flag(mode));
+}
+
 Message random_message(Prng& prng) {
   Message message;
   message.header = {.job_id = static_cast<uint8_t>(prng.any_u32()),
@@ -272,7 +280,7 @@ Message random_message(Prng& prng) {
   if (!message.header.extended) return message;
   message.extension = {.type = static_cast<MessageType>(prng.below(kMessageTypeLast + 1)),
                        .format = static_cast<ElementFormat>(prng.below(3)),
-                       .flags = static_cast<uint8_t>(prng.any_u32()),
+                       .flags = random_flags(prng),
                        .exponent = static_cast<int8_t>(prng.any_u32()),
                        .tensor_elements = prng.any_u32(),
                        .scale_bits = prng.any_u32(),
@@ -288,6 +296,8 @@ Message random_message(Prng& prng) {
           .value = prng.below(57),
           .key = prng.any_u64(),
           .result_key = prng.any_u64(),
+          .salt_high = prng.any_u64(),
+          .salt_low = prng.any_u64(),
           .upstream = prng.chance(0.5),
           .channels = static_cast<uint8_t>(prng.below(kChannelsMax + 1)),
           .port_bits = static_cast<uint8_t>(prng.below(8)),

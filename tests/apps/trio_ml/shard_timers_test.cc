@@ -14,7 +14,9 @@ class ShardTimers : public ::testing::TestWithParam<uint32_t> {
  protected:
   static constexpr uint32_t kShards = 2;
 
-  ShardTimers() : session_(config_, auth::key_of_seed(1)), shard_(GetParam(), kShards, wire::kTrioMlPort, *memory_) {
+  ShardTimers()
+      : session_(config_, auth::key_of_seed(1)),
+        shard_(GetParam(), kShards, wire::kTrioMlPort, *memory_) {
     EXPECT_TRUE(shard_.add_job(config_, session_, Instant()).has_value());
   }
 
