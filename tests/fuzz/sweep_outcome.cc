@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The outcome of a sweep's point, as its store keeps it in a line of JSON: what is accepted, written
+// The outcome of a sweep's point, which its store keeps as a line of JSON. What is accepted, written
 // as JSON, reads back as the same JSON.
 #include "lab/sweep/outcome.h"
 #include "tests/fuzz/input_file.h"
