@@ -41,7 +41,8 @@ store() {
   mkdir -p "$(dirname "$kept")"
   if [[ $kind == crash ]]; then
     "$build_folder/fuzz_$target" "${limits[@]}" -minimize_crash=1 \
-      -max_total_time=$minimise_seconds -exact_artifact_path="$kept" "$finding" >"$finding.minimise.log" 2>&1 || true
+      -max_total_time=$minimise_seconds -exact_artifact_path="$kept" "$finding" \
+      >"$finding.minimise.log" 2>&1 || true
   fi
   [[ -s $kept ]] || cp "$finding" "$kept"
   echo "  stored $kept ($(stat -c %s "$kept") bytes)"
