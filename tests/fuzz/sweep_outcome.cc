@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The outcome of a sweep's point, as a line of JSON in its store. What is accepted, written as JSON,
-// reads back as the same JSON.
+// The outcome of a sweep's point, as a line of JSON in its store. What is accepted, written as
+// JSON, reads back as the same JSON.
 #include "lab/sweep/outcome.h"
 #include "tests/fuzz/input_file.h"
 
