@@ -32,7 +32,7 @@ prepare() {
   build fuzz "${@/#/fuzz_}"
 }
 
-# store TARGET FINDING: keeps a smaller form of the finding as a regression, and says how to replay it.
+# store TARGET FINDING: keeps a smaller form of the finding, and says how to replay it.
 store() {
   local target=$1 finding=$2 kind name kept
   name=$(basename "$finding")
@@ -40,8 +40,9 @@ store() {
   kept=tests/fuzz/regressions/$target/${name:0:$((${#kind} + 9))}
   mkdir -p "$(dirname "$kept")"
   if [[ $kind == crash ]]; then
-    "$build_folder/fuzz_$target" "${limits[@]}" -minimize_crash=1 -max_total_time=$minimise_seconds \
-      -exact_artifact_path="$kept" "$finding" >"$finding.minimise.log" 2>&1 || true
+    "$build_folder/fuzz_$target" "${limits[@]}" -minimize_crash=1 \
+      -max_total_time=$minimise_seconds -exact_artifact_path="$kept" "$finding" \
+      >"$finding.minimise.log" 2>&1 || true
   fi
   [[ -s $kept ]] || cp "$finding" "$kept"
   echo "  stored $kept ($(stat -c %s "$kept") bytes)"
@@ -82,7 +83,8 @@ case "${1-}" in
     mapfile -t targets < <(list_targets)
     prepare "${targets[@]}"
     # A failed target does not stop the others; xargs then exits with 123.
-    printf '%s\n' "${targets[@]}" | xargs -P 2 -I {} tools/fuzz.sh --built {} "${2-$seconds_default}" || exit 1
+    printf '%s\n' "${targets[@]}" |
+      xargs -P 2 -I {} tools/fuzz.sh --built {} "${2-$seconds_default}" || exit 1
     ;;
   --built) # For --all: the target is built.
     fuzz "$2" "$3"

@@ -10,7 +10,6 @@
 #include "apps/arrival.h"
 #include "apps/trio_ml/emit.h"
 #include "apps/trio_ml/shard.h"
-#include "base/assert.h"
 #include "base/mutant.h"
 #include "microcode/machine.h"
 

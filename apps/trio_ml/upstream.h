@@ -16,7 +16,6 @@
 #include "apps/trio_ml/control.h"
 #include "apps/trio_ml/emit.h"
 #include "apps/trio_ml/shard.h"
-#include "base/assert.h"
 #include "base/mutant.h"
 #include "microcode/machine.h"
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A packet of the lab's ring all-reduce, decoded and encoded: the encoding decodes to the same bytes.
+// A packet of the lab's ring all-reduce, decoded and encoded: the encoding gives the same bytes.
 #include <array>
 #include <cstring>
 

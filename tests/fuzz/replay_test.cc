@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Runs each target over its seeds and over the files of tests/fuzz/regressions/TARGET/, with any
-// compiler. Also runs cut and damaged seeds, so that a target's code is not first tried by a fuzzer.
+// Runs each target over its seeds, over random damage to them, and over the files of
+// tests/fuzz/regressions/TARGET/. Needs no fuzzer, so any compiler will do.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 

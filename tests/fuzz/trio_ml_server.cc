@@ -98,10 +98,15 @@ class Run {
       }
       case kFromUpstream:
         return deliver_damaged(upstream_message(), kUpper);
-      default:
-        bed_.advance(microseconds(100) * in_.take<uint16_t>());
-        bed_.run();
+      default: {
+        // In four parts: a timer finds a block idle at one visit, and ends it at the next.
+        const Duration quarter = microseconds(25) * in_.take<uint16_t>();
+        for (uint32_t part = 0; part < 4; part++) {
+          bed_.advance(quarter);
+          bed_.run();
+        }
         return take({}, 0);
+      }
     }
   }
 
