@@ -16,7 +16,7 @@
 
 namespace tributary::host {
 
-/// What pack_fixed() finds out about the lanes of a block.
+/// The properties of a block's lanes by which pack_fixed() chooses a slower loop.
 struct LaneRange {
   bool has_zero = false;
   uint32_t largest = 0;  ///< Of |lane|.

@@ -76,8 +76,8 @@ struct EndReason {
 [[nodiscard]] std::string overflow_text(wire::ElementFormat format, float scale, uint32_t world);
 [[nodiscard]] std::string not_finite_text();
 
-/// A warning is due if more than one in this many non-zero elements became 0. Source: assumed. If
-/// elements are spread evenly around 0, a typical one is then a few dozen units of its lane or less.
+/// A warning is due if more than one in this many non-zero elements became 0. Source: assumed.
+/// Elements that are spread evenly around 0 are then at most 32 units of their lanes.
 inline constexpr uint64_t kUnderflowWarningShare = 64;
 /// Returns Outcome::warning for a sum with status kOk; empty if there is nothing to warn of.
 [[nodiscard]] std::string precision_warning(const Outcome& outcome, wire::ElementFormat format,

@@ -21,7 +21,7 @@ uint8_t flags_of(Fit fit) {
     case Fit::kFits:
       return 0;
     case Fit::kImprecise:
-      return wire::kFlagImprecise;
+      return TRIB_MUTANT(kImpreciseUnsaid) ? 0 : wire::kFlagImprecise;
     case Fit::kOverflows:
       return wire::kFlagOverflow;
     case Fit::kNotFinite:

@@ -239,7 +239,8 @@ typedef struct tributary_degraded_range {
   uint32_t reserved;    ///< 0.
 } tributary_degraded_range;
 /// Writes the index-th range, ascending by element_first. Neighbouring blocks form one range if
-/// they lack the same ranks and all or none of them are imprecise. @param range_bytes The caller's sizeof(tributary_degraded_range).
+/// they lack the same ranks and all or none of them are imprecise.
+/// @param range_bytes The caller's sizeof(tributary_degraded_range).
 /// @return TRIBUTARY_OK, _PENDING, _INVALID (also for an index of range_count or more).
 TRIBUTARY_API tributary_status tributary_operation_degraded(const tributary_operation* operation,
                                                             uint32_t index,

@@ -238,7 +238,7 @@ double worst_ratio(const ErrorRow& row, size_t column, const Tensors& tensors, R
   return worst;
 }
 
-constexpr ReduceOp kOps[] = {ReduceOp::kSum, ReduceOp::kMean};
+constexpr std::array kOps{ReduceOp::kSum, ReduceOp::kMean};
 
 /// Returns tensors whose first element is `largest` and whose others are `small`.
 Tensors worst_case(uint32_t ranks, float largest, float small) {
@@ -377,6 +377,20 @@ TEST(NumberFormatBounds, BlockExponentLosesBitsBelowTheStatedSize) {
   }
   EXPECT_EQ(to_fixed(0x1p-128F, 0x1p127F), 0);
   EXPECT_EQ(to_fixed(0x1.8p-128F, 0x1p127F), 1);
+}
+
+TEST(NumberFormatBounds, FirstTermDoublesBelowTheLargestPower) {
+  const ErrorRow& row = kErrorRows[1];
+  for (size_t i = 0; i < kWorlds.size(); i++) {
+    const auto ratio_of = [&](float largest) {
+      // Exponent 127 has the unit of 128.
+      const Tensors tensors = worst_case(kWorlds[i], largest, std::ldexp(0.5F, 128 - kBits[i]));
+      const Reduced reduced = reduce(row, kWorlds[i], tensors, ReduceOp::kMean, 0);
+      return worst_ratio(row, i, tensors, ReduceOp::kMean, reduced, Exact{80 - 127});
+    };
+    EXPECT_NEAR(ratio_of(0x1p126F), 2.0, 1e-6);
+    EXPECT_NEAR(ratio_of(0x1p127F), 1.0, 1e-6);
+  }
 }
 
 // --- Special values ---
