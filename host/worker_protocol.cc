@@ -28,7 +28,7 @@ CommunicatorConfig with_source(CommunicatorConfig config) {
 WorkerProtocol::WorkerProtocol(const CommunicatorConfig& config, uint64_t nonce, Instant now)
     : config_(with_source(config)),
       nonce_(nonce),
-      join_(config_, nonce, now),
+      join_(config_, now),
       repair_(now),
       codec_(config_.world),
       end_(config_),

@@ -4,6 +4,7 @@
 // what lies behind the session's keys.
 #include <algorithm>
 #include <array>
+#include <cstddef>
 #include <cstdint>
 
 #include "tests/apps/trio_ml/bed.h"
@@ -21,9 +22,6 @@ using wire::Message;
 using wire::MessageType;
 using Packet = std::vector<std::byte>;
 
-/// Also checks that a sender without a session never receives more bytes than it sent.
-constexpr bool kChecksAmplification = false;
-
 constexpr uint32_t kStepsMax = 64;
 constexpr uint32_t kGradients = 4;
 constexpr uint32_t kBlocks = 8;
@@ -31,6 +29,8 @@ constexpr uint32_t kPacketBytesMax = 160;
 /// Most packets that one step may cause: a notice and a result to each source, for each block.
 constexpr uint32_t kRepliesMax = 128;
 
+constexpr uint64_t kUpwardKey = 5;
+constexpr uint64_t kUpperResultKey = 6;
 const Endpoint kUpper = Endpoint::ipv4(0x0a000001, 12000);
 
 enum Job : uint32_t { kPlain, kTimed, kPinned, kGroup, kLower, kUpperJob, kJobKinds };
@@ -51,7 +51,7 @@ enum Step : uint32_t {
   kRaw,           ///< Any bytes.
   kFromMember,    ///< A member's message of any type, damaged.
   kPlainPacket,   ///< A contribution with the paper's header, damaged.
-  kJoin,          ///< A source's join, damaged.
+  kJoin,          ///< A source's join with its last cookie, damaged.
   kFromUpstream,  ///< A message of the upper aggregator, damaged.
   kWait,          ///< Up to 6.5 s.
   kStepKinds,
@@ -94,7 +94,9 @@ class Run {
       case kJoin: {
         const uint32_t source = in_.below(4);
         const uint32_t world = bed_.job().config.ranks();
-        return deliver_damaged(encoded(trio_ml::join_message(source, 1 + in_.below(4), world)));
+        Message join = trio_ml::join_message(source, 1 + in_.below(4), world);
+        join.body.key = cookies_[source];
+        return deliver_damaged(encoded(join));
       }
       case kFromUpstream:
         return deliver_damaged(upstream_message(), kUpper);
@@ -105,7 +107,7 @@ class Run {
           bed_.advance(quarter);
           bed_.run();
         }
-        return take({}, 0);
+        return take({}, SIZE_MAX);
       }
     }
   }
@@ -136,12 +138,17 @@ class Run {
     message.header.src_cnt = 4;
     message.extension.type = static_cast<MessageType>(in_.below(wire::kMessageTypeLast + 1));
     if (message.extension.type == MessageType::kWelcome) {
-      message.body.sources = 2;  // Its nonce is the join's.
+      message.body.sources = 2;  // Its key is the join's nonce.
       message.body.window = kBlocks;
       message.body.gradients_max = kGradients;
-      message.body.key = 5;
+      message.body.key = kUpwardKey;
+      message.body.result_key = kUpperResultKey;
     } else {
       message.body.reason = static_cast<wire::Reason>(in_.below(wire::kReasonLast + 1));
+    }
+    if (message.extension.type == MessageType::kReset) message.extension.key = kUpwardKey;
+    if (!is_join_reply(message.extension.type) && message.extension.type != MessageType::kReset) {
+      message.extension.key = kUpperResultKey;
     }
     const bool result = message.extension.type <= MessageType::kResult;
     return encoded(message, result ? Values(message.header.grad_cnt, 9) : Values{});
@@ -157,28 +164,34 @@ class Run {
   }
 
   void deliver(const Packet& packet, const Endpoint& from) {
+    const bool is_plain = packet.size() < wire::TrioMlHeader::kBytes ||
+                          wire::TrioMlHeader::Extended::load(packet.data()) == 0;
+    // A plain packet may complete a block, whose result goes to each source's last address.
+    const bool is_stranger = bed_.session().number() == 0 && !is_plain;
     bed_.deliver(packet, from);
-    take(from, packet.size());
+    take(from, is_stranger ? packet.size() : SIZE_MAX);
   }
 
-  /// Takes the replies to a packet of `size_bytes`, and learns the terms of new sessions.
-  void take(const Endpoint& from, size_t size_bytes) {
+  /// Takes the replies to a packet, and learns cookies and the terms of new sessions.
+  /// @param bytes_max The most bytes that its sender may get.
+  void take(const Endpoint& from, size_t bytes_max) {
     size_t to_sender_bytes = 0;
     const std::vector<trio_ml::Reply> replies = bed_.take();
     EXPECT_LT(replies.size(), kRepliesMax);
     for (const trio_ml::Reply& reply : replies) {
       if (reply.to == from) to_sender_bytes += reply.bytes.size();
       if (reply.to == kUpper) asked_ = reply.message;
+      if (reply.message.extension.type == MessageType::kCookie) {
+        cookies_[reply.message.header.src_id % cookies_.size()] = reply.message.body.key;
+      }
       if (reply.message.extension.type != MessageType::kWelcome) continue;
       const uint32_t source = reply.message.body.source;
       ASSERT_LT(source, members_.size());
       members_[source] = {.source = source,
-                          .session = reply.message.extension.session,
-                          .key = reply.message.body.key};
+                          .key = reply.message.body.key,
+                          .result_key = reply.message.body.result_key};
     }
-    if (kChecksAmplification && bed_.session().number() == 0) {
-      EXPECT_LE(to_sender_bytes, size_bytes);
-    }
+    EXPECT_LE(to_sender_bytes, bytes_max);
   }
 
   void check_job() {
@@ -189,6 +202,7 @@ class Run {
   InputReader& in_;
   Bed bed_;
   std::array<Member, 2> members_{Member{.source = 0}, Member{.source = 1}};
+  std::array<uint64_t, 4> cookies_{};
   Message asked_;
 };
 
@@ -211,9 +225,9 @@ std::vector<Bytes> seeds() {
     for (const uint32_t frames : {0U, 1U}) {
       InputWriter session;
       session.put8({kind, frames});
-      put_join(session, 0);
-      put_join(session, 1);
-      if (kind == kLower) session.put8({kFromUpstream, 5, 0});  // The welcome.
+      // Twice for a cookie, and once more to confirm.
+      for (const uint32_t source : {0U, 0U, 1U, 1U, 0U}) put_join(session, source);
+      if (kind == kLower) session.put8({kFromUpstream, 11, 0, 0, kFromUpstream, 5, 0});
       for (uint32_t block = 0; block < 3; block++) {
         put_contribution(session, 0, block);
         put_contribution(session, 1, block);

@@ -59,7 +59,7 @@ std::vector<Bytes> seeds() {
       if (masked) message.extension.flags = wire::kFlagSourceMask;
       message.body.reason = masked ? wire::Reason::kMismatch : wire::Reason::kNone;
       message.body.sources = 4;
-      message.body.nonce = 77;
+      message.body.key = 77;
       message.body.window = 64;
       message.body.gradients_max = 352;
       message.body.channels = 2;

@@ -12,8 +12,8 @@ using wire::MessageType;
 
 namespace {
 
-constexpr uint32_t kSession = 0x5e55;
-constexpr uint32_t kKey = 0x4b;
+constexpr uint64_t kResultKey = 0x5e55;
+constexpr uint64_t kKey = 0x4b;
 
 }  // namespace
 
@@ -34,15 +34,18 @@ std::vector<std::byte> AggregatorMessages::make(InputReader& in) const {
 
   Message message;
   message.header = {.job_id = job_id_, .block_id = block, .extended = true};
-  message.extension = {.type = type, .session = kSession};
+  const uint64_t key = is_join_reply(type)           ? nonce_
+                       : type == MessageType::kReset ? kKey
+                                                     : kResultKey;
+  message.extension = {.type = type, .key = key};
   message.body.reason = reason;
-  message.body.nonce = nonce_;
   message.body.sources = static_cast<uint16_t>(world_);
   if (type == MessageType::kWelcome) {
     message.body.window = 1 + in.take<uint8_t>();
     message.body.gradients_max = 1 + in.take<uint8_t>();
     message.body.timeout_us = 100 * in.take<uint8_t>();
     message.body.key = kKey;
+    message.body.result_key = kResultKey;
   } else if (type == MessageType::kResult) {
     // The result of the last contribution: its block if the input says 255.
     message.header = sent_.header;
@@ -51,6 +54,7 @@ std::vector<std::byte> AggregatorMessages::make(InputReader& in) const {
     message.header.degraded = in.below(2) != 0;
     message.extension = sent_.extension;
     message.extension.type = type;
+    message.extension.key = kResultKey;
     message.extension.flags |= wire::kFlagSourceMask;
     message.mask[0] = in.take<uint8_t>();
   } else {

@@ -19,7 +19,7 @@ namespace tributary::fuzz {
 class AggregatorMessages {
  public:
   /// @param nonce The worker's.
-  AggregatorMessages(uint8_t job_id, uint32_t nonce, uint32_t world)
+  AggregatorMessages(uint8_t job_id, uint64_t nonce, uint32_t world)
       : job_id_(job_id), nonce_(nonce), world_(world) {}
 
   /// Remembers the worker's last contribution, whose result make() then makes.
@@ -29,7 +29,7 @@ class AggregatorMessages {
 
  private:
   const uint8_t job_id_;
-  const uint32_t nonce_;
+  const uint64_t nonce_;
   const uint32_t world_;
   wire::Message sent_;
 };
