@@ -3,7 +3,6 @@
 
 #include <algorithm>
 
-#include "base/assert.h"
 #include "base/mutant.h"
 
 namespace tributary::host {

@@ -33,7 +33,9 @@ WorkerProtocol::WorkerProtocol(const CommunicatorConfig& config, uint64_t nonce,
       codec_(config_.world),
       end_(config_),
       seals_(config_.auth, config_.job_id, /*lane=*/0),
-      sent_at_(now) {}
+      sent_at_(now) {
+  TRIB_ASSERT(nonce != 0);
+}
 
 // --- Driver ---
 
