@@ -40,17 +40,29 @@ static_assert(kBodyGroup + 16 == kControlBodyBytes);
 constexpr uint32_t kBodyGivenFormat = kBodyGroup;
 constexpr uint32_t kBodyGivenElements = kBodyGroup + 4;
 constexpr uint32_t kBodyGivenScale = kBodyGroup + 8;
+// With kFlagRun in a kHave, in place of the group's address and of the fields from the nonce on.
+constexpr uint32_t kBodyPresent = kBodyGroup;
+constexpr uint32_t kBodyComplete = kBodyNonce;
+static_assert(kBodyPresent + sizeof(RunMask) == kControlBodyBytes);
+static_assert(kBodyComplete + sizeof(RunMask) == kBodyValue);
 
 uint8_t byte_at(const std::byte* from, uint32_t offset) {
   return std::to_integer<uint8_t>(from[offset]);
 }
 
-void load_mask(const std::byte* from, SourceMask& mask) {
-  for (uint32_t i = 0; i < mask.size(); i++) mask[i] = load_be<uint64_t>(from + 8 * i);
+template <size_t kWords>
+void load_mask(const std::byte* from, std::array<uint64_t, kWords>& mask) {
+  for (uint32_t i = 0; i < kWords; i++) mask[i] = load_be<uint64_t>(from + 8 * i);
 }
 
-void store_mask(const SourceMask& mask, std::byte* to) {
-  for (uint32_t i = 0; i < mask.size(); i++) store_be<uint64_t>(to + 8 * i, mask[i]);
+template <size_t kWords>
+void store_mask(const std::array<uint64_t, kWords>& mask, std::byte* to) {
+  for (uint32_t i = 0; i < kWords; i++) store_be<uint64_t>(to + 8 * i, mask[i]);
+}
+
+/// Tells whether the body of a message with this extension is about a run.
+bool has_run(const ExtensionFields& extension) {
+  return extension.type == MessageType::kHave && (extension.flags & kFlagRun) != 0;
 }
 
 }  // namespace
@@ -87,7 +99,7 @@ void encode_extension(const ExtensionFields& fields, std::byte* to) {
   store_be<uint32_t>(to + kExtKey, fields.key);
 }
 
-void decode_body(const std::byte* from, ControlBody& body) {
+void decode_body(const std::byte* from, const ExtensionFields& extension, ControlBody& body) {
   body.reason = static_cast<Reason>(byte_at(from, 0));
   body.source = byte_at(from, kBodySource);
   body.sources = load_be<uint16_t>(from + kBodySources);
@@ -102,6 +114,11 @@ void decode_body(const std::byte* from, ControlBody& body) {
   body.channels = byte_at(from, kBodyChannels) & ((1U << kPortBitsShift) - 1);
   body.port_bits = static_cast<uint8_t>(byte_at(from, kBodyChannels) >> kPortBitsShift);
   load_mask(from + kBodyMask, body.mask);
+  if (has_run(extension)) {
+    load_mask(from + kBodyPresent, body.present);
+    load_mask(from + kBodyComplete, body.complete);
+    return;
+  }
   if (body.reason == Reason::kMismatch) {
     body.given = {.format = static_cast<ElementFormat>(byte_at(from, kBodyGivenFormat)),
                   .tensor_elements = load_be<uint32_t>(from + kBodyGivenElements),
@@ -111,7 +128,7 @@ void decode_body(const std::byte* from, ControlBody& body) {
   std::memcpy(body.group.address.data(), from + kBodyGroup, body.group.address.size());
 }
 
-void encode_body(const ControlBody& body, std::byte* to) {
+void encode_body(const ControlBody& body, const ExtensionFields& extension, std::byte* to) {
   std::memset(to, 0, kControlBodyBytes);
   to[0] = static_cast<std::byte>(body.reason);
   to[kBodySource] = static_cast<std::byte>(body.source);
@@ -126,6 +143,11 @@ void encode_body(const ControlBody& body, std::byte* to) {
   to[kBodyUpstream] = static_cast<std::byte>(body.upstream);
   to[kBodyChannels] = static_cast<std::byte>(body.channels | body.port_bits << kPortBitsShift);
   store_mask(body.mask, to + kBodyMask);
+  if (has_run(extension)) {
+    store_mask(body.present, to + kBodyPresent);
+    store_mask(body.complete, to + kBodyComplete);
+    return;
+  }
   if (body.reason == Reason::kMismatch) {
     to[kBodyGivenFormat] = static_cast<std::byte>(body.given.format);
     store_be<uint32_t>(to + kBodyGivenElements, body.given.tensor_elements);
@@ -161,7 +183,7 @@ DecodeStatus decode_message(std::span<const std::byte> head, uint32_t size_bytes
     load_mask(rest, message.mask);
     rest += kSourceMaskBytes;
   }
-  if (has_body(message.extension.type)) decode_body(rest, message.body);
+  if (has_body(message.extension.type)) decode_body(rest, message.extension, message.body);
   return status;
 }
 
@@ -174,7 +196,7 @@ uint32_t encode_message(const Message& message, std::byte* to) {
     rest += kSourceMaskBytes;
   }
   const uint32_t head_bytes = encoded_head_bytes(message.header, message.extension);
-  if (rest != to + head_bytes) encode_body(message.body, rest);
+  if (rest != to + head_bytes) encode_body(message.body, message.extension, rest);
   return head_bytes;
 }
 

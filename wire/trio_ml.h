@@ -34,6 +34,14 @@ inline constexpr uint32_t kServerPortsMax = 128;
 /// datagrams (up to 64; up to 44 of 1500 bytes) stay on one core.
 inline constexpr uint32_t kBlocksPerRun = 128;
 
+/// Blocks of a run; bit i of word i/64 is the i-th block from the one that the message names.
+using RunMask = std::array<uint64_t, kBlocksPerRun / 64>;
+
+/// Returns the number of blocks from this one to the end of its run.
+[[nodiscard]] constexpr uint32_t blocks_to_run_end(uint64_t block) {
+  return kBlocksPerRun - static_cast<uint32_t>(block % kBlocksPerRun);
+}
+
 /// Returns the core (shard) that owns a block. @pre shard_count is a power of two.
 [[nodiscard]] constexpr uint32_t owner_of(uint32_t block_id, uint32_t shard_count) {
   return block_id / kBlocksPerRun & (shard_count - 1);
@@ -114,6 +122,8 @@ inline constexpr uint8_t kFlagRetransmission = 1 << 0;
 inline constexpr uint8_t kFlagOverflow = 1 << 1;   ///< A value of some source did not fit.
 inline constexpr uint8_t kFlagNotFinite = 1 << 2;  ///< Some source had an infinity or a NaN.
 inline constexpr uint8_t kFlagSourceMask = 1 << 3;
+/// kProbe: the source asks about the rest of the block's run. kHave: the body has the answer.
+inline constexpr uint8_t kFlagRun = 1 << 4;
 /// Flags that a result inherits from any contribution.
 inline constexpr uint8_t kFlagsMerged = kFlagOverflow | kFlagNotFinite;
 
@@ -135,9 +145,11 @@ struct ExtensionFields {
   MessageType type = MessageType::kContribution;
   ElementFormat format = ElementFormat::kInt32;
   uint8_t flags = 0;
-  int8_t exponent = -128;        ///< For a block one window ahead; the largest wins. -128: none.
-  uint32_t session = 0;          ///< In a kJoin: the worker's nonce.
-  uint32_t tensor_elements = 0;  ///< Length of the tensor modulo 2^32; sources must agree.
+  int8_t exponent = -128;  ///< For a block one window ahead; the largest wins. -128: none.
+  uint32_t session = 0;    ///< In a kJoin: the worker's nonce.
+  /// Length of the tensor modulo 2^32; sources must agree. In a kProbe: a number that the kHave
+  /// repeats.
+  uint32_t tensor_elements = 0;
   uint32_t scale_bits = 0;  ///< IEEE 754 bits of the scale, with kScaleBitMean; sources must agree.
   uint32_t key = 0;         ///< The sender's key from its kWelcome, or 0.
 };
@@ -159,6 +171,11 @@ struct ControlBody {
   SourceMask mask{};  ///< Join: ranks below an aggregator. Notice: the ranks that it concerns.
   Endpoint group;     ///< Multicast group of results; not set: unicast.
   TensorTerms given;  ///< kMismatch only, in place of `group`: the differing terms.
+  /// kHave with kFlagRun, in place of `group`: the blocks of the run that need no contribution of
+  /// the asking source.
+  RunMask present{};
+  /// Likewise, in place of `nonce` to `timeout_us`: the blocks of the run whose result is kept.
+  RunMask complete{};
 };
 
 /// The part of a message that the path of a contribution reads.

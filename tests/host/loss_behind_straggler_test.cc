@@ -81,7 +81,7 @@ Counts reduce(const Case& at) {
 
   Counts counts{.took = net.now() - begun_at};
   for (uint32_t rank = 0; rank < kHealthy; rank++) {
-    EXPECT_EQ(transfers[0].outcome.status, host::Status::kOk) << transfers[0].outcome.text;
+    EXPECT_EQ(transfers[rank].outcome.status, host::Status::kOk) << transfers[rank].outcome.text;
     counts.degraded_by_loss_alone += ranges_without(transfers[0].outcome, rank);
     counts.probes += net.worker(rank).counters().probes;
     counts.retransmitted += net.worker(rank).counters().retransmitted;
@@ -96,11 +96,12 @@ TEST_P(LossBehindStraggler, ExcludesNoHealthyRank) {
     for (uint64_t seed = 1; seed <= 3; seed++) {
       const Case at{.seed = seed, .loss = loss, .delay = GetParam()};
       const Counts counts = reduce(at);
-      fmt::print("delay {} us, loss {}, seed {}: degraded_by_loss_alone {}, probes per block {:.2f}, "
-                 "retransmitted {}, {} ms\n",
-                 in_nanoseconds(at.delay) / 1000, loss, seed, counts.degraded_by_loss_alone,
-                 static_cast<double>(counts.probes) / kHealthy / kBlocks, counts.retransmitted,
-                 in_nanoseconds(counts.took) / 1'000'000);
+      fmt::print(
+          "delay {} us, loss {}, seed {}: degraded_by_loss_alone {}, probes per block {:.2f}, "
+          "retransmitted {}, {} ms\n",
+          in_nanoseconds(at.delay) / 1000, loss, seed, counts.degraded_by_loss_alone,
+          static_cast<double>(counts.probes) / kHealthy / kBlocks, counts.retransmitted,
+          in_nanoseconds(counts.took) / 1'000'000);
       EXPECT_EQ(counts.degraded_by_loss_alone, 0U) << "loss " << loss << ", seed " << seed;
     }
   }
