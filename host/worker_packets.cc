@@ -129,7 +129,10 @@ Outgoing WorkerProtocol::write_probe(uint64_t position, std::span<std::byte> out
   message.header.gen_id = contents.gen_id;
   message.header.grad_cnt = static_cast<uint16_t>(contents.lane_count);
   message.extension.flags |= wire::kFlagRetransmission;
-  repair_.on_probe_sent(position, now);
+  // A rank that does not contribute has nothing to repair in the rest of the run.
+  const bool about_run = !contents.transfer->receive_only;
+  if (about_run) message.extension.flags |= wire::kFlagRun;
+  message.extension.tensor_elements = repair_.on_probe_sent(position, about_run, now);
   counters_.probes++;
   Outgoing packet = write_control(message, out);
   packet.to = server_for(message.header.block_id);

@@ -309,7 +309,13 @@ void WorkerProtocol::on_have(const Message& message, Instant now) {
   end_.note_have(*position, stream_.base(), body.mask, body.upstream);
   const bool lost =
       !contains(body.mask, *config_.source) && !stream_.contents(*position).transfer->receive_only;
-  repair_.on_have(*position, lost, now);
+  if ((message.extension.flags & wire::kFlagRun) == 0) {
+    repair_.on_have(*position, lost, now);
+    return;
+  }
+  repair_.on_have_run(*position, lost,
+                      {message.extension.tensor_elements, body.present, body.complete},
+                      stream_.next(), now);
 }
 
 void WorkerProtocol::on_notice(const Message& notice) {

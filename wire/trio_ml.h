@@ -38,6 +38,14 @@ inline constexpr uint32_t kServerPortsMax = 128;
 /// datagrams (up to 64; up to 44 of 1500 bytes) stay on one core.
 inline constexpr uint32_t kBlocksPerRun = 128;
 
+/// Blocks of a run; bit i of word i/64 is the i-th block from the one that the message names.
+using RunMask = std::array<uint64_t, kBlocksPerRun / 64>;
+
+/// Returns the number of blocks from this one to the end of its run.
+[[nodiscard]] constexpr uint32_t blocks_to_run_end(uint64_t block) {
+  return kBlocksPerRun - static_cast<uint32_t>(block % kBlocksPerRun);
+}
+
 /// Returns the core (shard) that owns a block. @pre shard_count is a power of two.
 [[nodiscard]] constexpr uint32_t owner_of(uint32_t block_id, uint32_t shard_count) {
   return block_id / kBlocksPerRun & (shard_count - 1);
@@ -145,6 +153,8 @@ inline constexpr uint8_t kFlagImprecise = 1 << 4;   ///< A value lost precision 
 inline constexpr uint8_t kFlagHeaderSeal = 1 << 5;  ///< The head ends with a seal (auth/seal.h).
 inline constexpr uint8_t kFlagFullSeal = 1 << 6;    ///< Likewise, over the gradients too.
 inline constexpr uint8_t kFlagsOfSeal = kFlagHeaderSeal | kFlagFullSeal;
+/// kProbe: the source asks about the rest of the block's run. kHave: the body has the answer.
+inline constexpr uint8_t kFlagRun = 1 << 7;
 
 /// Returns the flag of messages that are sealed in this mode.
 [[nodiscard]] constexpr uint8_t seal_flag(auth::Mode mode) {
@@ -177,8 +187,10 @@ struct ExtensionFields {
   MessageType type = MessageType::kContribution;
   ElementFormat format = ElementFormat::kInt32;
   uint8_t flags = 0;
-  int8_t exponent = -128;        ///< For a block one window ahead; the largest wins. -128: none.
-  uint32_t tensor_elements = 0;  ///< Length of the tensor modulo 2^32; sources must agree.
+  int8_t exponent = -128;  ///< For a block one window ahead; the largest wins. -128: none.
+  /// Length of the tensor modulo 2^32; sources must agree. In a kProbe: a number that the kHave
+  /// repeats.
+  uint32_t tensor_elements = 0;
   uint32_t scale_bits = 0;  ///< IEEE 754 bits of the scale, with kScaleBitMean; sources must agree.
   /// From a member: its own key. From the aggregator: the session's result key. In a join and in
   /// the replies to it: the worker's nonce. In a kReset: the key of the message that it answers.
@@ -204,6 +216,11 @@ struct ControlBody {
   SourceMask mask{};  ///< Join: ranks below an aggregator. Notice: the ranks that it concerns.
   Endpoint group;     ///< Multicast group of results; not set: unicast.
   TensorTerms given;  ///< kMismatch only, in place of `group`: the differing terms.
+  /// kHave with kFlagRun, in place of `group`: the blocks of the run that need no contribution of
+  /// the asking source.
+  RunMask present{};
+  /// Likewise, in place of `nonce` to `timeout_us`: the blocks of the run whose result is kept.
+  RunMask complete{};
 };
 
 /// The part of a message that the path of a contribution reads.

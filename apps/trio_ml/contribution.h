@@ -119,8 +119,8 @@ void answer_late(M& m, Shard& shard, Job& job, const ResultRecord* result,
 
 /// Answers a contribution that its block already holds. A source retransmits to ask for an answer.
 template <microcode::Machine M>
-void answer_duplicate(M& m, Shard& shard, Job& job, const BlockRecord& block,
-                      const MessageHead& message, const Arrival& arrival) {
+void answer_duplicate(M& m, Shard& shard, Job& job, BlockRecord& block, const MessageHead& message,
+                      const Arrival& arrival) {
   if (!job.may_answer(message.header.src_id, m.now())) {
     return count(m, shard, Outcome::kSourceQuota);
   }

@@ -8,6 +8,7 @@
 #pragma once
 
 #include "apps/arrival.h"
+#include "apps/trio_ml/block_run.h"
 #include "apps/trio_ml/emit.h"
 #include "apps/trio_ml/shard.h"
 #include "base/mutant.h"
@@ -132,9 +133,10 @@ void tell_mismatch(M& m, Shard& shard, Job& job, BlockRecord& block, const Messa
 
 /// Answers a source whether the block holds its contribution: sends the mask of contributions. If
 /// an expected source has left, sends a notice that names it instead.
+/// @param run  The answer about the rest of the run, if the source asked for it.
 template <microcode::Machine M>
 void send_have(M& m, Shard& shard, Job& job, const BlockRecord& block, const MessageHead& about,
-               const Endpoint& to) {
+               const Endpoint& to, const std::optional<RunReport>& run = {}) {
   Message reply = control_message(job, about, MessageType::kHave);
   reply.body.mask = TRIB_MUTANT(kHaveWithoutMask) ? job.record.src_mask : block.rcvd_mask;
   reply.body.upstream = block.phase == BlockPhase::kSentUp;
@@ -147,6 +149,12 @@ void send_have(M& m, Shard& shard, Job& job, const BlockRecord& block, const Mes
       reply.body.mask = job.session.ranks_of(source);
       break;
     }
+  }
+  if (run && reply.extension.type == MessageType::kHave) {
+    reply.extension.flags = wire::kFlagRun;
+    reply.extension.tensor_elements = about.extension.tensor_elements;
+    reply.body.present = run->present;
+    reply.body.complete = run->complete;
   }
   send_control(m, job, reply, to);
   count(m, shard, Outcome::kHaveSent);
@@ -356,15 +364,23 @@ microcode::Subroutine<void, M> serve_probe(M& m, Shard& shard, Job& job, const M
     co_return;
   }
   const BlockName name{message.header.gen_id, message.header.block_id, true};
-  const Found found =
-      co_await m.issue(microcode::Xtxn{microcode::XtxnKind::kHashLookup, &job.record, 8},
-                       [&job, name] { return job.window.find(name); });
+  Found found = co_await look_up_block(m, job, name);
+  std::optional<RunReport> run;
+  const bool answered = found.kind == Found::Kind::kResult || found.kind == Found::Kind::kPastCache;
+  if ((message.extension.flags & wire::kFlagRun) != 0 && !answered) {
+    run = co_await look_at_run(m, job, message);
+    found = co_await look_up_block(m, job, name);  // Other threads may have changed the block.
+    if (run->block_sent_up && !TRIB_MUTANT(kPartialNotRepeated)) {
+      send_control(m, job, upstream_probe(job, message, *run->block_sent_up, m.now()),
+                   job.config.upstream);
+    }
+  }
   switch (found.kind) {
     case Found::Kind::kActive:
-      if (found.block->phase == BlockPhase::kSentUp && !TRIB_MUTANT(kPartialNotRepeated)) {
+      if (!run && found.block->phase == BlockPhase::kSentUp && !TRIB_MUTANT(kPartialNotRepeated)) {
         repeat_upstream(m, shard, job, *found.block);
       }
-      send_have(m, shard, job, *found.block, message, arrival.source);
+      send_have(m, shard, job, *found.block, message, arrival.source, run);
       break;
     case Found::Kind::kResult:
       if (TRIB_MUTANT(kProbeUnanswered)) break;
@@ -374,7 +390,7 @@ microcode::Subroutine<void, M> serve_probe(M& m, Shard& shard, Job& job, const M
       tell_past_cache(m, shard, job, message, arrival.source);
       break;
     default:  // The block is not here: an empty mask asks for the contribution.
-      send_have(m, shard, job, BlockRecord{}, message, arrival.source);
+      send_have(m, shard, job, BlockRecord{}, message, arrival.source, run);
   }
 }
 

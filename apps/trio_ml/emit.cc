@@ -25,7 +25,7 @@ bool is_upward(const Job& job, const Message& message) {
   const MessageType type = message.extension.type;
   // Notices go both ways.
   if (type == MessageType::kNotice) return message.extension.key == job.session.upstream_key();
-  return type == MessageType::kJoin || type == MessageType::kLeave ||
+  return type == MessageType::kJoin || type == MessageType::kLeave || type == MessageType::kProbe ||
          type == MessageType::kKeepAlive;
 }
 

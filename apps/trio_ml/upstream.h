@@ -13,6 +13,7 @@
 #include <utility>
 
 #include "apps/arrival.h"
+#include "apps/trio_ml/block_run.h"
 #include "apps/trio_ml/control.h"
 #include "apps/trio_ml/emit.h"
 #include "apps/trio_ml/shard.h"
@@ -187,7 +188,10 @@ microcode::Subroutine<void, M> take_from_upstream(M& m, Shard& shard, Job& job,
     case MessageType::kNotice:
       detail::pass_notice_down(m, shard, job, message);
       break;
-    default:  // kHave: nothing to do, since the sources retransmit.
+    case MessageType::kHave:
+      co_await repeat_missing(m, shard, job, message);
+      break;
+    default:
       break;
   }
   m.drop(kUncounted);

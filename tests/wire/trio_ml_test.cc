@@ -67,12 +67,8 @@ void expect_same(const Message& a, const Message& b) {
   EXPECT_EQ(a.body.reason, b.body.reason);
   EXPECT_EQ(a.body.source, b.body.source);
   EXPECT_EQ(a.body.sources, b.body.sources);
-  EXPECT_EQ(a.body.window, b.body.window);
-  EXPECT_EQ(a.body.gradients_max, b.body.gradients_max);
   EXPECT_EQ(a.body.channels, b.body.channels);
   EXPECT_EQ(a.body.port_bits, b.body.port_bits);
-  EXPECT_EQ(a.body.timeout_us, b.body.timeout_us);
-  EXPECT_EQ(a.body.value, b.body.value);
   EXPECT_EQ(a.body.key, b.body.key);
   EXPECT_EQ(a.body.upstream, b.body.upstream);
   if (a.extension.type == MessageType::kWelcome) {
@@ -82,6 +78,15 @@ void expect_same(const Message& a, const Message& b) {
   } else {
     EXPECT_EQ(a.body.mask, b.body.mask);
   }
+  if (a.extension.type == MessageType::kHave && (a.extension.flags & kFlagRun) != 0) {
+    EXPECT_EQ(a.body.present, b.body.present);
+    EXPECT_EQ(a.body.complete, b.body.complete);
+    return;
+  }
+  EXPECT_EQ(a.body.window, b.body.window);
+  EXPECT_EQ(a.body.gradients_max, b.body.gradients_max);
+  EXPECT_EQ(a.body.timeout_us, b.body.timeout_us);
+  EXPECT_EQ(a.body.value, b.body.value);
   if (a.body.reason != Reason::kMismatch) {
     EXPECT_EQ(a.body.group, b.body.group);
     return;
@@ -149,6 +154,32 @@ TEST(TrioMlWire, HeadSizeFollowsTheMessageType) {
     EXPECT_EQ(encoded_head_bytes(message.header, message.extension), 32U + (body ? 80U : 0U))
         << type;
   }
+}
+
+TEST(TrioMlWire, HaveAboutARunCarriesTwoMasks) {
+  Message message = extended_message(MessageType::kHave);
+  message.extension.flags = kFlagRun;
+  message.body.nonce = 0x01020304;
+  message.body.group = Endpoint::ipv4(0x0a000001, 12000);
+  message.body.complete = {1, 0};
+  message.body.present = {1, uint64_t{1} << 63};  // The first and the last block of a run.
+  const Bytes bytes = encoded(message);
+  ASSERT_EQ(bytes.size(), kControlMessageBytes - kSourceMaskBytes);
+  const std::byte* body = &bytes[32];
+  EXPECT_EQ(body[4 + 7], std::byte{1});  // Word 0, most significant byte first.
+  EXPECT_EQ(body[4 + 3], std::byte{});   // The nonce gives way.
+  EXPECT_EQ(body[64 + 7], std::byte{1});
+  EXPECT_EQ(body[64 + 8], std::byte{0x80});
+}
+
+TEST(TrioMlWire, WithoutTheFlagAHaveSaysNothingAboutARun) {
+  Message message = extended_message(MessageType::kHave);
+  message.body.present = {~uint64_t{0}, ~uint64_t{0}};
+  message.body.complete = message.body.present;
+  Message decoded;
+  ASSERT_EQ(decode(encoded(message), decoded), DecodeStatus::kOk);
+  EXPECT_EQ(decoded.body.present, RunMask{});
+  EXPECT_EQ(decoded.body.complete, RunMask{});
 }
 
 // --- Refusals ------------------------------------------------------------------------------------
@@ -307,6 +338,8 @@ Message random_message(Prng& prng) {
                     .tensor_elements = prng.any_u32(),
                     .scale_bits = prng.any_u32()}};
   for (uint64_t& word : body.mask) word = prng.any_u64();
+  for (uint64_t& word : body.present) word = prng.any_u64();
+  for (uint64_t& word : body.complete) word = prng.any_u64();
   return message;
 }
 
