@@ -97,8 +97,8 @@ microcode::Thread judge_sources(M& m, Shard& shard, Job& job) {
   co_return;
 }
 
-/// Tells the members which ranks have been silent for JobConfig::silent_after, so that nobody waits for a
-/// process that has died. With mitigation nobody waits for them anyway.
+/// Tells the members which ranks have been silent for JobConfig::silent_after, so that nobody waits
+/// for a process that has died. With mitigation nobody waits for them anyway.
 template <microcode::Machine M>
 void tell_silent_members(M& m, Shard& shard, Job& job) {
   if (job.adopted() == 0 || job.config.mitigation || TRIB_MUTANT(kSilenceUntold)) return;

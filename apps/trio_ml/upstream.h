@@ -37,7 +37,10 @@ void take_record_from_above(const Job& job, const Message& message, BlockRecord&
   const uint64_t key = message.extension.key;
   if (is_join_reply(message.extension.type)) return key == job.session.upstream_nonce();
   const uint64_t own = job.session.upstream_key();
-  if (message.extension.type == MessageType::kReset) return own != 0 && key == own;
+  if (message.extension.type == MessageType::kReset) {
+    // A bit flip on the way up may have changed the source instead of the key.
+    return own != 0 && key == own && message.header.src_id == job.config.upstream_source;
+  }
   return own != 0 && key == job.session.upstream_result_key();
 }
 
