@@ -159,15 +159,15 @@ TEST(TrioMlWire, HeadSizeFollowsTheMessageType) {
 TEST(TrioMlWire, HaveAboutARunCarriesTwoMasks) {
   Message message = extended_message(MessageType::kHave);
   message.extension.flags = kFlagRun;
-  message.body.nonce = 0x01020304;
+  message.body.window = 0x01020304;
   message.body.group = Endpoint::ipv4(0x0a000001, 12000);
   message.body.complete = {1, 0};
   message.body.present = {1, uint64_t{1} << 63};  // The first and the last block of a run.
   const Bytes bytes = encoded(message);
-  ASSERT_EQ(bytes.size(), kControlMessageBytes - kSourceMaskBytes);
+  ASSERT_EQ(bytes.size(), kControlMessageBytes - kSourceMaskBytes - auth::kSealBytesMax);
   const std::byte* body = &bytes[32];
   EXPECT_EQ(body[4 + 7], std::byte{1});  // Word 0, most significant byte first.
-  EXPECT_EQ(body[4 + 3], std::byte{});   // The nonce gives way.
+  EXPECT_EQ(body[4 + 3], std::byte{});   // The window gives way.
   EXPECT_EQ(body[64 + 7], std::byte{1});
   EXPECT_EQ(body[64 + 8], std::byte{0x80});
 }
