@@ -13,6 +13,7 @@
 #include "bench/tofino_bench.h"
 #include "cli/bench_flags.h"
 #include "cli/bench_live.h"
+#include "cli/chaos_command.h"
 #include "cli/race_command.h"
 #include "cli/soak_command.h"
 
@@ -99,7 +100,7 @@ void add_tofino_bench(CLI::App& command, int& exit_code) {
 
 }  // namespace
 
-bool write_bench_json(const std::string& path, const nlohmann::json& json) {
+bool write_bench_json(const std::string& path, const nlohmann::ordered_json& json) {
   if (path.empty()) return true;
   std::ofstream file(path);
   file << json.dump(2) << '\n';
@@ -116,6 +117,7 @@ void add_bench_command(CLI::App& app, int& exit_code) {
   add_tofino_bench(*command, exit_code);
   add_race_command(*command, exit_code);
   add_soak_command(*command, exit_code);
+  add_chaos_command(*command, exit_code);
   add_live_benches(*command, exit_code);
 }
 
