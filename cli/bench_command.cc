@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
+#include "bench/auth_bench.h"
 #include "bench/engine_bench.h"
 #include "bench/net_bench.h"
 #include "bench/tofino_bench.h"
@@ -25,6 +26,7 @@ constexpr uint32_t kQuickRepetitions = 3;
 constexpr uint64_t kQuickGradients = 5'000'000;
 constexpr uint64_t kQuickPackets = 100'000;
 constexpr uint64_t kQuickTofinoPackets = 50'000;
+constexpr uint64_t kQuickAuthBytes = 2'000'000;
 
 int run_engine(BenchFlags<bench::EngineBenchConfig>& flags) {
   if (flags.quick) {
@@ -35,6 +37,17 @@ int run_engine(BenchFlags<bench::EngineBenchConfig>& flags) {
     fmt::print(stderr, "tributary bench engine: {} …\n", line);
   });
   return report_rows(rows, flags.json_path, std::mem_fn(&bench::EngineBenchRow::results_agree));
+}
+
+int run_auth(BenchFlags<bench::AuthBenchConfig>& flags) {
+  if (flags.quick) {
+    flags.bench.bytes_each = kQuickAuthBytes;
+    flags.bench.repetitions = kQuickRepetitions;
+  }
+  const auto rows = run_auth_bench(flags.bench, [](const std::string& line) {
+    fmt::print(stderr, "tributary bench auth: {} …\n", line);
+  });
+  return report_rows(rows, flags.json_path, std::mem_fn(&bench::AuthBenchRow::all_in_place));
 }
 
 int run_net(BenchFlags<bench::NetBenchConfig>& flags) {
@@ -76,6 +89,19 @@ void add_engine_bench(CLI::App& command, int& exit_code) {
   engine->callback([flags, &exit_code] { exit_code = run_engine(*flags); });
 }
 
+void add_auth_bench(CLI::App& command, int& exit_code) {
+  CLI::App* auth = command.add_subcommand(
+      "auth", "MACs of packets, and a core's goodput among forged packets");
+  const auto flags = bench_flags<bench::AuthBenchConfig>(*auth);
+  add_uint(*auth, "--repetitions", flags->bench.repetitions, 1, 1000,
+           "Times to run each part and its baseline, in turn");
+  auth->add_option("--packet-bytes", flags->bench.packet_bytes,
+                   "UDP payloads; one value or more")
+      ->check(CLI::Range(64, 16'000))
+      ->capture_default_str();
+  auth->callback([flags, &exit_code] { exit_code = run_auth(*flags); });
+}
+
 void add_net_bench(CLI::App& command, int& exit_code) {
   CLI::App* net =
       command.add_subcommand("net", "The virtual network's event core, against a binary heap");
@@ -113,6 +139,7 @@ void add_bench_command(CLI::App& app, int& exit_code) {
   CLI::App* command = app.add_subcommand("bench", "Measure this machine against plain baselines");
   command->require_subcommand(1);
   add_engine_bench(*command, exit_code);
+  add_auth_bench(*command, exit_code);
   add_net_bench(*command, exit_code);
   add_tofino_bench(*command, exit_code);
   add_race_command(*command, exit_code);
