@@ -4,6 +4,7 @@
 #include <array>
 #include <cstring>
 
+#include "auth/gmac.h"
 #include "base/assert.h"
 #include "bench/library_gmac.h"
 
@@ -11,8 +12,8 @@ namespace tributary::bench {
 
 struct LibraryGmac::State {
   IMB_MGR* library;
-  gcm_key_data key;
-  std::array<uint8_t, 12> nonce;
+  alignas(64) gcm_key_data key;  // As in auth/gmac_ipsec_mb.cc.
+  std::array<uint8_t, auth::kGmacNonceBytes> nonce{};
 };
 
 LibraryGmac::LibraryGmac(const auth::Key128& key) : state_(std::make_unique<State>()) {
