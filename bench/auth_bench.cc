@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <chrono>
 #include <limits>
 #include <optional>
 #include <span>
@@ -115,29 +116,31 @@ class SealedPackets {
 /// Returns the least time of `work`, a pass over `packets`, in nanoseconds for each packet.
 /// @param prepare Called before each pass; its time does not count.
 template <class Prepare, class Work>
-double least_ns(const AuthBenchConfig& config, const SealedPackets& packets, uint64_t packet_bytes,
-                Prepare prepare, Work work) {
+double time_of(const AuthBenchConfig& config, const SealedPackets& packets, uint64_t packet_bytes,
+               Prepare prepare, Work work) {
   const uint64_t passes =
       std::max<uint64_t>(1, config.bytes_each / (packet_bytes * packets.count()));
-  double least_s = std::numeric_limits<double>::max();
+  double least_ns = std::numeric_limits<double>::max();
   for (uint64_t i = 0; i < std::max<uint64_t>(passes, config.repetitions); i++) {
     prepare();
-    const double begin_s = thread_cpu_s();
+    // A pass takes microseconds: reading the thread's CPU time would cost more than some packets.
+    const auto begin = std::chrono::steady_clock::now();
     work();
-    least_s = std::min(least_s, thread_cpu_s() - begin_s);
+    const std::chrono::duration<double, std::nano> taken = std::chrono::steady_clock::now() - begin;
+    least_ns = std::min(least_ns, taken.count());
   }
-  return least_s * 1e9 / packets.count();
+  return least_ns / packets.count();
 }
 
 /// Measures the MAC, the library and the sum.
 void measure_opening(const AuthBenchConfig& config, AuthBenchRow& row) {
   SealedPackets packets(row.mode, row.packet_bytes);
   const auto nothing = [] {};
-  row.ns_per_packet = least_ns(
+  row.ns_per_packet = time_of(
       config, packets, row.packet_bytes, [&] { packets.seal(); }, [&] { packets.open(); });
   row.library_ns =
-      least_ns(config, packets, row.packet_bytes, nothing, [&] { packets.run_library(); });
-  const double sum_ns = least_ns(config, packets, row.packet_bytes, nothing, [&] { packets.add(); });
+      time_of(config, packets, row.packet_bytes, nothing, [&] { packets.run_library(); });
+  const double sum_ns = time_of(config, packets, row.packet_bytes, nothing, [&] { packets.add(); });
   row.ratio_to_sum = row.ns_per_packet / sum_ns;
 }
 
@@ -148,8 +151,7 @@ void measure_goodput(const AuthBenchConfig& config, AuthBenchRow& row) {
          window * MemberTraffic::kSources * 2 * row.packet_bytes > kTrafficBytes) {
     window /= 2;
   }
-  MemberTraffic traffic(
-      {.mode = row.mode, .packet_bytes = row.packet_bytes, .window = window});
+  MemberTraffic traffic({.mode = row.mode, .packet_bytes = row.packet_bytes, .window = window});
   uint64_t windows = 0;
   const auto run = [&](bool with_forged, uint64_t passes) {
     double seconds = 0;

@@ -7,8 +7,8 @@
 ///          ns_per_packet over memory::add_be32() of the packet's gradients. goodput_ratio: members'
 ///          packets a second of one core with an equal number of forged packets over that without
 ///          (member_traffic.h).
-/// Method:  Each figure is the least of several repetitions; the goodput's ratio is the median over
-///          pairs. Packets are in cache. CPU time of the thread.
+/// Method:  Each time is the least of many passes over packets in cache; the goodput's ratio is the
+///          median over pairs, in CPU time of the thread.
 /// Source:  Goals: header at most 25 ns, full at most 1.1 times the library, goodput at least 0.9.
 /// Tests:   tests/bench/auth_bench_test.cc
 #pragma once

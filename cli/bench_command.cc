@@ -90,13 +90,12 @@ void add_engine_bench(CLI::App& command, int& exit_code) {
 }
 
 void add_auth_bench(CLI::App& command, int& exit_code) {
-  CLI::App* auth = command.add_subcommand(
-      "auth", "MACs of packets, and a core's goodput among forged packets");
+  CLI::App* auth =
+      command.add_subcommand("auth", "MACs of packets, and a core's goodput among forged packets");
   const auto flags = bench_flags<bench::AuthBenchConfig>(*auth);
   add_uint(*auth, "--repetitions", flags->bench.repetitions, 1, 1000,
            "Times to run each part and its baseline, in turn");
-  auth->add_option("--packet-bytes", flags->bench.packet_bytes,
-                   "UDP payloads; one value or more")
+  auth->add_option("--packet-bytes", flags->bench.packet_bytes, "UDP payloads; one value or more")
       ->check(CLI::Range(64, 16'000))
       ->capture_default_str();
   auth->callback([flags, &exit_code] { exit_code = run_auth(*flags); });

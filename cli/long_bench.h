@@ -29,7 +29,9 @@ int run_long_bench(const char* name, const std::string& json_path, Run run) {
   for (const int number : {SIGINT, SIGTERM, SIGHUP}) sigaction(number, &action, nullptr);
   const auto result = run(bench::LongRunHooks{
       .progress =
-          [name](const std::string& line) { fmt::print(stderr, "tributary bench {}: {}\n", name, line); },
+          [name](const std::string& line) {
+            fmt::print(stderr, "tributary bench {}: {}\n", name, line);
+          },
       // Relaxed: only a flag; no other data depends on it.
       .interrupted = [] { return interrupted.load(std::memory_order_relaxed); }});
   if (!result) {

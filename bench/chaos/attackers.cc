@@ -24,13 +24,15 @@ using io::FileDescriptor;
 using wire::MessageType;
 using wire::Reason;
 
-/// Packets between two sleeps, and before a sender changes its own port.
-constexpr uint32_t kBurst = 20;
+/// Most packets between two sleeps; then a sender changes its own port. At low rates fewer, so that
+/// no sleep lasts longer than a second.
+constexpr uint32_t kBurstMax = 20;
+constexpr uint32_t kBurstsPerSecond = 50;
 constexpr uint32_t kGradientsMax = 64;
 constexpr uint32_t kJunkBytesMax = 1472;
 
 constexpr std::array kUpward{MessageType::kContribution, MessageType::kProbe, MessageType::kJoin,
-                             MessageType::kLeave,        MessageType::kKeepAlive};
+                             MessageType::kLeave, MessageType::kKeepAlive};
 constexpr std::array kDownward{MessageType::kResult,  MessageType::kHave,    MessageType::kWelcome,
                                MessageType::kPending, MessageType::kRefusal, MessageType::kNotice,
                                MessageType::kCookie,  MessageType::kReset};
@@ -64,8 +66,8 @@ class Sender {
   }
 
  private:
-  bool send_raw(std::span<const std::byte> payload, const Endpoint& from,
-                io::SocketAddress& to, socklen_t to_bytes) {
+  bool send_raw(std::span<const std::byte> payload, const Endpoint& from, io::SocketAddress& to,
+                socklen_t to_bytes) {
     // The kernel fills in the IP header's length and checksum. The UDP checksum is 0: none.
     struct Headers {
       iphdr ip;
@@ -94,10 +96,11 @@ class Sender {
 /// Calls `send_one` at a steady rate until the thread is stopped.
 template <class SendOne>
 void send_steadily(const std::stop_token& stop, uint32_t per_s, Sender& sender, SendOne send_one) {
-  const auto period = std::chrono::nanoseconds(1'000'000'000ULL * kBurst / per_s);
+  const uint32_t burst = std::clamp(per_s / kBurstsPerSecond, 1U, kBurstMax);
+  const auto period = std::chrono::nanoseconds(1'000'000'000ULL * burst / per_s);
   for (auto next = Clock::now(); !stop.stop_requested(); next += period) {
     sender.change_port();
-    for (uint32_t i = 0; i < kBurst; i++) send_one();
+    for (uint32_t i = 0; i < burst; i++) send_one();
     std::this_thread::sleep_until(next);
     // A thread that was not scheduled for long does not catch up.
     next = std::max(next, Clock::now() - period);
@@ -119,8 +122,8 @@ std::vector<std::byte> forged_message(Prng& prng, const AttackConfig& config, bo
                     .grad_cnt = static_cast<uint16_t>(prng.below(kGradientsMax + 1))};
   wire::ExtensionFields& extension = message.extension;
   if (message.header.extended) {
-    extension.type = upward ? kUpward[prng.below(kUpward.size())]
-                            : kDownward[prng.below(kDownward.size())];
+    extension.type =
+        upward ? kUpward[prng.below(kUpward.size())] : kDownward[prng.below(kDownward.size())];
     extension.format = static_cast<wire::ElementFormat>(prng.below(3));
     extension.tensor_elements = prng.any_u32();
     extension.key = prng.any_u64();

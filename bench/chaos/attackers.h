@@ -5,10 +5,9 @@
 ///
 /// Model:   The forger sends well-formed messages with random keys, cookies and seals: to the
 ///          server contributions, probes, leaves and joins, which it never completes; to the
-///          workers results, welcomes, notices and resets. Where raw sockets are allowed, they
-///          carry a member's or the server's address; else the forger's own. The flooder sends
-///          random bytes, and contributions to random blocks, to the server.
-/// Units:   Packets per second.
+///          workers results, welcomes, notices and resets. Where raw sockets are allowed, half
+///          carry a member's or the server's address. The flooder sends random bytes, and messages
+///          about random blocks, to the server.
 /// Threads: Two of its own; the owner calls aim() at any time.
 /// Errors:  A packet that the kernel refuses is not counted as sent.
 /// Tests:   tests/bench/chaos/attackers_test.cc

@@ -59,7 +59,13 @@ class Chaos {
   Result<void> start_ranks(Clock::time_point since, FaultFigures* figures);
   /// Ends all workers by SIGINT.
   void stop_ranks();
+  void start_attackers();
   void aim_attackers();
+  /// Counts the ranks that no fault has ended, and starts another session.
+  Result<void> replace_ended();
+  Result<void> run_faults(Clock::time_point begin);
+  /// Waits until the server has noticed that all workers have left.
+  Result<void> settle();
 
   Result<void> apply(const Fault& fault);
   Result<void> end_session(const Fault& fault, FaultFigures& figures);
@@ -72,6 +78,9 @@ class Chaos {
   /// Takes turns until `done` holds, at most for `limit`.
   template <class Done>
   bool turn_until(Clock::duration limit, Done done);
+  void run_for(Clock::duration length) {
+    turn_until(length, [] { return false; });
+  }
   [[nodiscard]] milliseconds patience() const {
     return milliseconds(config_.deadline_s * 1000 + kDeadlineSlackMs);
   }
@@ -107,18 +116,18 @@ bool Chaos::turn_until(Clock::duration limit, Done done) {
 Result<void> Chaos::prepare() {
   if (scratch_.path().empty()) return failure("cannot make a temporary folder; set TMPDIR");
   const std::filesystem::path secret = scratch_.path() / "secret";
-  plan_ = {.program = config_.tributary,
-           .jobs = {fmt::format("id=1,sources={},block_cnt_max=256,clients=sessions",
-                                config_.workers)},
-           .scratch = scratch_.path(),
-           .where = network_.at_servers(),
-           .host = network_.server_address(),
-           .port = network_.kind().namespaces ? kServerPort : uint16_t{0}};
+  plan_ = {
+      .program = config_.tributary,
+      .jobs = {fmt::format("id=1,sources={},block_cnt_max=256,clients=sessions", config_.workers)},
+      .scratch = scratch_.path(),
+      .where = network_.at_servers(),
+      .host = network_.server_address(),
+      .port = network_.kind().namespaces ? kServerPort : uint16_t{0}};
   if (config_.auth != auth::Mode::kNone) {
     std::ofstream(secret) << fmt::format("{:016x}{:016x}", auth::random_u64(), auth::random_u64());
     std::filesystem::permissions(secret, std::filesystem::perms::owner_read);
-    plan_.jobs.front() += fmt::format(",auth={},secret_file={}", auth::to_string(config_.auth),
-                                      secret.string());
+    plan_.jobs.front() +=
+        fmt::format(",auth={},secret_file={}", auth::to_string(config_.auth), secret.string());
   }
   if (auto started = start_server(); !started) return started;
   plan_.port = server_->address().port;  // All servers have the first one's address.
@@ -169,7 +178,8 @@ void Chaos::give_up(const char* what) {
     const RankState& state = (*ranks_)[rank];
     if (state.ended || state.done > state.before) continue;
     result_.waits_beyond_deadline++;
-    note_failure(fmt::format("rank {} waited longer than {} ms {}", rank, patience().count(), what));
+    note_failure(
+        fmt::format("rank {} waited longer than {} ms {}", rank, patience().count(), what));
   }
   ranks_->signal_all(SIGKILL);
   turn_until(patience(), [this] { return ranks_->has_ended(); });
@@ -227,13 +237,13 @@ Result<void> Chaos::end_session(const Fault& fault, FaultFigures& figures) {
   if (of_server) {
     server_->signal(number);
     if (!server_->await_end()) return failure("the aggregator does not end");
-    turn_until(fault.length, [] { return false; });
+    run_for(fault.length);
     if (auto started = start_server(); !started) return started;
   } else {
     ranks_->signal(fault.rank, number);
   }
-  const bool noticed = turn_until(fault_at + patience() - Clock::now(),
-                                  [this] { return ranks_->has_ended(); });
+  const bool noticed =
+      turn_until(fault_at + patience() - Clock::now(), [this] { return ranks_->has_ended(); });
   for (uint32_t rank = 0; rank < ranks_->size(); rank++) {
     const RankState& state = (*ranks_)[rank];
     if (!state.ended || (!of_server && rank == fault.rank)) continue;
@@ -254,7 +264,7 @@ Result<void> Chaos::kill_joiner(const Fault& fault, FaultFigures& figures) {
     if (rank == missing) continue;
     if (auto started = ranks_->start(rank); !started) return started;
   }
-  turn_until(fault.length, [this] { return ranks_->any_ended() && false; });
+  run_for(fault.length);
   ranks_->signal(fault.rank, SIGKILL);
   turn_until(patience(), [&] { return (*ranks_)[fault.rank].ended; });
   return start_ranks(Clock::now(), &figures);
@@ -263,7 +273,7 @@ Result<void> Chaos::kill_joiner(const Fault& fault, FaultFigures& figures) {
 template <class Begin, class End>
 Result<void> Chaos::disturb(const Fault& fault, FaultFigures& figures, Begin begin, End end) {
   begin();
-  turn_until(fault.length, [] { return false; });
+  run_for(fault.length);
   ranks_->mark();
   end();
   const auto ended_at = Clock::now();
@@ -318,8 +328,8 @@ Result<void> Chaos::apply(const Fault& fault) {
 
 std::string Chaos::progress_text(const Fault& fault, double elapsed_s) const {
   const FaultFigures& figures = result_.faults[static_cast<size_t>(fault.kind)];
-  std::string text = fmt::format("{:.0f} of {} s: {}", elapsed_s, config_.seconds,
-                                 to_string(fault.kind));
+  std::string text =
+      fmt::format("{:.0f} of {} s: {}", elapsed_s, config_.seconds, to_string(fault.kind));
   if (!figures.notice_ms.empty()) {
     text += fmt::format(", noticed after {:.0f} ms", figures.notice_ms.back());
   }
@@ -330,48 +340,51 @@ std::string Chaos::progress_text(const Fault& fault, double elapsed_s) const {
                             ranks_->wrong(), result_.waits_beyond_deadline);
 }
 
-Result<ChaosResult> Chaos::run() {
-  const auto begin = Clock::now();
-  const auto elapsed_s = [begin] { return ms_between(begin, Clock::now()) / 1000; };
-  if (auto prepared = prepare(); !prepared) return tl::unexpected(prepared.error());
-  const auto attackers_at = network_.at_worker(config_.workers);
+void Chaos::start_attackers() {
+  const auto where = network_.at_worker(config_.workers);
   attackers_.emplace(AttackConfig{.server = server_->address(),
                                   .workers = config_.workers,
                                   .auth = config_.auth,
                                   .seed = config_.seed,
                                   .forged_per_s = config_.forged_per_s,
                                   .flooded_per_s = config_.flooded_per_s,
-                                  .network = attackers_at.empty() ? "" : attackers_at.back()});
+                                  .network = where.empty() ? "" : where.back()});
+}
+
+Result<void> Chaos::replace_ended() {
+  for (uint32_t rank = 0; rank < ranks_->size(); rank++) {
+    if (!(*ranks_)[rank].ended) continue;
+    result_.unexpected_ends++;
+    note_failure(fmt::format("rank {} ended without cause: {}", rank, (*ranks_)[rank].error));
+  }
+  stop_ranks();
+  return start_ranks(Clock::now(), nullptr);
+}
+
+Result<void> Chaos::run_faults(Clock::time_point begin) {
+  const auto elapsed_s = [begin] { return ms_between(begin, Clock::now()) / 1000; };
   std::vector<FaultKind> kinds = config_.kinds;
   if (const auto probed = udp_addresses(server_->pid()); !probed) {
     result_.skipped.push_back(fmt::format("loss: {}", probed.error().text));
     std::erase(kinds, FaultKind::kLoss);
+    if (kinds.empty()) return failure(result_.skipped.front());
   }
   FaultSchedule schedule(config_.seed, config_.workers, kinds);
-  if (auto started = start_ranks(begin, nullptr); !started) return tl::unexpected(started.error());
+  if (auto started = start_ranks(begin, nullptr); !started) return started;
   while (elapsed_s() < config_.seconds && !hooks_.interrupted()) {
     const Fault fault = schedule.next();
     turn_until(fault.delay, [this] { return ranks_->any_ended(); });
     if (ranks_->any_ended()) {
-      // No fault has ended this session: start another one.
-      for (uint32_t rank = 0; rank < ranks_->size(); rank++) {
-        if (!(*ranks_)[rank].ended) continue;
-        result_.unexpected_ends++;
-        note_failure(fmt::format("rank {} ended without cause: {}", rank, (*ranks_)[rank].error));
-      }
-      stop_ranks();
-      if (auto started = start_ranks(Clock::now(), nullptr); !started) {
-        return tl::unexpected(started.error());
-      }
+      if (auto replaced = replace_ended(); !replaced) return replaced;
     }
-    if (auto applied = apply(fault); !applied) return tl::unexpected(applied.error());
+    if (auto applied = apply(fault); !applied) return applied;
     hooks_.progress(progress_text(fault, elapsed_s()));
   }
   stop_ranks();
-  result_.forged = attackers_->forged();
-  result_.flooded = attackers_->flooded();
-  attackers_.reset();
-  if (auto ended = end_life(); !ended) return tl::unexpected(ended.error());
+  return end_life();
+}
+
+Result<void> Chaos::settle() {
   const auto settled_by = Clock::now() + kSettleWithin;
   do {
     poll(nullptr, 0, kSettlePollMs);
@@ -380,7 +393,19 @@ Result<ChaosResult> Chaos::run() {
     result_.sessions_left = state->sessions_open;
     result_.blocks_left = state->blocks_open;
   } while (result_.sessions_left + result_.blocks_left > 0 && Clock::now() < settled_by);
-  result_.seconds = elapsed_s();
+  return {};
+}
+
+Result<ChaosResult> Chaos::run() {
+  const auto begin = Clock::now();
+  if (auto prepared = prepare(); !prepared) return tl::unexpected(prepared.error());
+  start_attackers();
+  if (auto ran = run_faults(begin); !ran) return tl::unexpected(ran.error());
+  result_.forged = attackers_->forged();
+  result_.flooded = attackers_->flooded();
+  attackers_.reset();
+  if (auto settled = settle(); !settled) return tl::unexpected(settled.error());
+  result_.seconds = ms_between(begin, Clock::now()) / 1000;
   result_.interrupted = hooks_.interrupted();
   result_.reductions = ranks_->reductions();
   result_.wrong = ranks_->wrong();
@@ -395,8 +420,7 @@ Result<const race::NetKind*> find_network(const std::string& name) {
     return failure(fmt::format("--network netns: {}; allowed here: lo", refusal));
   }
   if (name != "netns" && name != "lo") {
-    return failure(
-        fmt::format("--network {} is not allowed; allowed: auto, lo or netns", name));
+    return failure(fmt::format("--network {} is not allowed; allowed: auto, lo or netns", name));
   }
   return race::find_net_kind(name);
 }

@@ -31,8 +31,7 @@ FileDescriptor borrow(const FileDescriptor& process, const std::filesystem::dire
   const std::string name = file.path().filename();
   int number = -1;
   std::from_chars(name.data(), name.data() + name.size(), number);
-  return FileDescriptor(
-      static_cast<int>(syscall(SYS_pidfd_getfd, process.get(), number, 0)));
+  return FileDescriptor(static_cast<int>(syscall(SYS_pidfd_getfd, process.get(), number, 0)));
 }
 
 bool is_udp(const FileDescriptor& socket) {
@@ -96,15 +95,14 @@ Result<void> set_receive_loss(pid_t pid, double probability) {
   const sock_fprog description{program.size(), program.data()};
   return for_each_socket(pid, [&](const FileDescriptor& socket) -> Result<void> {
     const int unused = 0;
-    const int done =
-        probability > 0
-            ? setsockopt(socket.get(), SOL_SOCKET, SO_ATTACH_FILTER, &description,
-                         sizeof description)
-            : setsockopt(socket.get(), SOL_SOCKET, SO_DETACH_FILTER, &unused, sizeof unused);
+    const int done = probability > 0 ? setsockopt(socket.get(), SOL_SOCKET, SO_ATTACH_FILTER,
+                                                  &description, sizeof description)
+                                     : setsockopt(socket.get(), SOL_SOCKET, SO_DETACH_FILTER,
+                                                  &unused, sizeof unused);
     // ENOENT: this socket has no filter.
     if (done == 0 || errno == ENOENT) return {};
-    return failure(fmt::format("a BPF program on a socket of process {}: {}", pid,
-                               std::strerror(errno)));
+    return failure(
+        fmt::format("a BPF program on a socket of process {}: {}", pid, std::strerror(errno)));
   });
 }
 

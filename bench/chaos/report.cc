@@ -37,22 +37,23 @@ std::vector<bench::Verdict> verdicts(const ChaosResult& result) {
   uint64_t growth_bytes = 0;
   uint64_t files = 0;
   for (const ServerLife& life : result.lives) {
-    growth_bytes =
-        std::max(growth_bytes, life.resident_end - std::min(life.resident_begin, life.resident_end));
+    growth_bytes = std::max(growth_bytes,
+                            life.resident_end - std::min(life.resident_begin, life.resident_end));
     files = std::max(files, life.files_end - std::min(life.files_begin, life.files_end));
   }
-  return {{"sums", result.wrong == 0 && result.reductions > 0,
-           fmt::format("{} wrong elements in {} all-reduces", result.wrong, result.reductions)},
-          {"waits", result.waits_beyond_deadline == 0,
-           fmt::format("{} waits beyond the deadline of {} s", result.waits_beyond_deadline,
-                       result.config.deadline_s)},
-          {"ends", result.unexpected_ends == 0,
-           fmt::format("{} workers ended without a fault that ends sessions{}{}",
-                       result.unexpected_ends, result.first_failure.empty() ? "" : "; first: ",
-                       result.first_failure)},
-          {"leaks", result.leaked() == 0,
-           fmt::format("a server grew by at most {} KB and {} files; {} sessions and {} blocks left",
-                       growth_bytes / 1000, files, result.sessions_left, result.blocks_left)}};
+  return {
+      {"sums", result.wrong == 0 && result.reductions > 0,
+       fmt::format("{} wrong elements in {} all-reduces", result.wrong, result.reductions)},
+      {"waits", result.waits_beyond_deadline == 0,
+       fmt::format("{} waits beyond the deadline of {} s", result.waits_beyond_deadline,
+                   result.config.deadline_s)},
+      {"ends", result.unexpected_ends == 0,
+       fmt::format("{} workers ended without a fault that ends sessions{}{}",
+                   result.unexpected_ends,
+                   result.first_failure.empty() ? "" : "; first: ", result.first_failure)},
+      {"leaks", result.leaked() == 0,
+       fmt::format("a server grew by at most {} KB and {} files; {} sessions and {} blocks left",
+                   growth_bytes / 1000, files, result.sessions_left, result.blocks_left)}};
 }
 
 std::string as_table(const ChaosResult& result) {

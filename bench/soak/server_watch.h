@@ -47,10 +47,11 @@ struct ServerState {
 
 /// A server to start.
 struct ServerPlan {
-  std::string program;             ///< Path of `tributary`.
-  std::vector<std::string> jobs;   ///< Values of --job.
-  std::filesystem::path scratch;   ///< Folder for its counters.
-  std::vector<std::string> where;  ///< Words before the command, as of `ip netns exec`; may be empty.
+  std::string program;            ///< Path of `tributary`.
+  std::vector<std::string> jobs;  ///< Values of --job.
+  std::filesystem::path scratch;  ///< Folder for its counters.
+  std::vector<std::string>
+      where;  ///< Words before the command, as of `ip netns exec`; may be empty.
   std::string host = "127.0.0.1";  ///< IPv4 address to listen at.
   uint16_t port = 0;               ///< 0: a free one.
 };

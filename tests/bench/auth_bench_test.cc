@@ -10,8 +10,7 @@ namespace tributary::bench {
 namespace {
 
 TEST(AuthBench, EveryModeAndSizeHasARowInWhichAllSumsAreComplete) {
-  const AuthBenchConfig config{
-      .packet_bytes = {64, 1472}, .repetitions = 2, .bytes_each = 100'000};
+  const AuthBenchConfig config{.packet_bytes = {64, 1472}, .repetitions = 2, .bytes_each = 100'000};
   const auto rows = run_auth_bench(config, [](const std::string&) {});
   ASSERT_EQ(rows.size(), auth::Gmac::is_available() ? 6U : 4U);
   for (const AuthBenchRow& row : rows) {
@@ -26,8 +25,8 @@ TEST(AuthBench, EveryModeAndSizeHasARowInWhichAllSumsAreComplete) {
   const auto json = as_json(rows);
   EXPECT_EQ(json["bench"], "auth");
   ASSERT_EQ(json["rows"].size(), rows.size());
-  for (const char* key : {"mode", "packet_bytes", "ns_per_packet", "library_ns", "ratio_to_sum",
-                          "goodput_ratio"}) {
+  for (const char* key :
+       {"mode", "packet_bytes", "ns_per_packet", "library_ns", "ratio_to_sum", "goodput_ratio"}) {
     EXPECT_TRUE(json["rows"][0].contains(key)) << key;
   }
 }

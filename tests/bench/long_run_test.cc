@@ -14,9 +14,8 @@ TEST(Verdicts, OneMissedVerdictIsSeenEverywhere) {
   verdicts[1].holds = false;
   EXPECT_FALSE(all_hold(verdicts));
   EXPECT_EQ(as_text(verdicts), "holds   sums: none wrong\nMISSED  waits: none\n");
-  EXPECT_EQ(as_json(verdicts).dump(),
-            R"([{"what":"sums","holds":true,"why":"none wrong"},)"
-            R"({"what":"waits","holds":false,"why":"none"}])");
+  EXPECT_EQ(as_json(verdicts).dump(), R"([{"what":"sums","holds":true,"why":"none wrong"},)"
+                                      R"({"what":"waits","holds":false,"why":"none"}])");
 }
 
 }  // namespace

@@ -17,10 +17,8 @@ ChaosResult good() {
   ChaosResult result;
   result.network = "lo";
   result.reductions = 100;
-  result.lives.push_back({.resident_begin = 10'000'000,
-                          .resident_end = 10'500'000,
-                          .files_begin = 9,
-                          .files_end = 9});
+  result.lives.push_back(
+      {.resident_begin = 10'000'000, .resident_end = 10'500'000, .files_begin = 9, .files_end = 9});
   result.faults[0] = {.count = 2, .notice_ms = {3500, 3700}, .recovery_ms = {100, 300, 200}};
   return result;
 }
