@@ -7,7 +7,6 @@
 ///          the JSON cannot be written, kExitInterrupted after a signal.
 #pragma once
 
-#include <fmt/format.h>
 #include <signal.h>
 
 #include <atomic>
@@ -15,6 +14,7 @@
 
 #include "bench/long_run.h"
 #include "cli/bench_flags.h"
+#include "cli/console.h"
 #include "cli/worker_result.h"
 
 namespace tributary::cli {
@@ -29,16 +29,14 @@ int run_long_bench(const char* name, const std::string& json_path, Run run) {
   for (const int number : {SIGINT, SIGTERM, SIGHUP}) sigaction(number, &action, nullptr);
   const auto result = run(bench::LongRunHooks{
       .progress =
-          [name](const std::string& line) {
-            fmt::print(stderr, "tributary bench {}: {}\n", name, line);
-          },
+          [name](const std::string& line) { print_error("tributary bench {}: {}\n", name, line); },
       // Relaxed: only a flag; no other data depends on it.
       .interrupted = [] { return interrupted.load(std::memory_order_relaxed); }});
   if (!result) {
-    fmt::print(stderr, "tributary bench {}: {}\n", name, result.error().text);
+    print_error("tributary bench {}: {}\n", name, result.error().text);
     return kExitUsage;
   }
-  fmt::print("{}", as_table(*result));
+  print("{}", as_table(*result));
   if (!write_bench_json(json_path, as_json(*result))) return 1;
   if (result->interrupted) return kExitInterrupted;
   return bench::all_hold(verdicts(*result)) ? 0 : 1;

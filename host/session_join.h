@@ -47,8 +47,7 @@ class SessionJoin {
 
   /// The first request is due at once.
   /// @param config  Must live longer than this object; its `source` must be set.
-  /// @param nonce   Names this process in its requests; not 0.
-  SessionJoin(const CommunicatorConfig& config, uint64_t nonce, Instant now);
+  SessionJoin(const CommunicatorConfig& config, Instant now);
 
   [[nodiscard]] bool joined() const { return joined_; }
   /// The terms. Before the welcome: no session, a window of 1, and the worker's own wishes.
@@ -58,7 +57,7 @@ class SessionJoin {
   /// Returns the body of a request. The next one is due 50 ms later, or when hurry() says.
   [[nodiscard]] wire::ControlBody take_request(Instant now);
 
-  /// Handles a reply to a join that names this worker's nonce. @pre !joined()
+  /// Handles a reply to this worker's join. @pre !joined()
   /// A refusal of too many gradients lowers them and asks again if the configuration allows that.
   Reply on_reply(const wire::Message& message, Instant now);
 
@@ -84,7 +83,6 @@ class SessionJoin {
   void hurry(Instant now);
 
   const CommunicatorConfig& config_;
-  const uint64_t nonce_;
   const Instant started_at_;
   Instant request_at_;
   Instant period_at_;     ///< When the next periodic request is due.
