@@ -17,11 +17,9 @@ namespace tributary::auth {
 
 class ReplayWindow {
  public:
-  /// A power of two, because the place of a number is a remainder.
-  static constexpr uint64_t kWords = 32;
-  /// A packet may be overtaken by at least this many of the same sender: all words but the one that
-  /// fills. Assumed: more than a network reorders; a repair follows if it does.
-  static constexpr uint64_t kBits = (kWords - 1) * 64;
+  /// A packet may be overtaken by about this many of the same sender. Assumed: more than a network
+  /// reorders; a repair follows if it does.
+  static constexpr uint64_t kBits = 1024;
 
   /// Records a number. @return false if it was recorded before, or is too old. Numbers begin at 1.
   [[nodiscard]] bool accept(uint64_t number) {
@@ -42,6 +40,8 @@ class ReplayWindow {
   }
 
  private:
+  static constexpr uint64_t kWords = kBits / 64 + 1;
+
   uint64_t newest_ = 0;
   std::array<uint64_t, kWords> seen_{};
 };

@@ -9,7 +9,7 @@
 ///          session. So no nonce repeats, and each end stores two keys, whatever its peers.
 /// Threads: Owned by one thread.
 /// Errors:  open() returns the reason to refuse a message.
-/// Memory:  An Opener has 264 bytes for each sender and lane, taken in its constructor.
+/// Memory:  An Opener has 144 bytes for each sender and lane, taken in its constructor.
 /// Tests:   tests/auth/session_seal_test.cc
 #pragma once
 
