@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "auth/seal.h"
 
-#include <sodium.h>
-
 #include <array>
 #include <cstring>
 
@@ -14,6 +12,17 @@ namespace {
 
 constexpr uint32_t kLaneShift = 56;
 static_assert(kLanesMax <= 1U << (64 - kLaneShift));
+
+/// Compares tags in a time that does not depend on where they differ: word by word, without a
+/// branch. sodium_memcmp() compares byte by byte, which takes as long as a SipHash.
+bool are_equal(const std::byte* a, const std::byte* b, size_t tag_bytes) {
+  static_assert(kHeaderTagBytes % sizeof(uint64_t) == 0 && kGmacTagBytes % sizeof(uint64_t) == 0);
+  uint64_t difference = 0;
+  for (size_t at = 0; at < tag_bytes; at += sizeof(uint64_t)) {
+    difference |= load_be<uint64_t>(a + at) ^ load_be<uint64_t>(b + at);
+  }
+  return difference == 0;
+}
 
 }  // namespace
 
@@ -41,7 +50,7 @@ bool Tagger::matches(uint8_t sender, std::span<const std::byte> head,
   const size_t tagged_bytes = head.size() - tag_bytes();
   std::array<std::byte, kGmacTagBytes> expected;
   tag(sender, head.first(tagged_bytes), payload, expected.data());
-  return sodium_memcmp(expected.data(), head.data() + tagged_bytes, tag_bytes()) == 0;
+  return are_equal(expected.data(), head.data() + tagged_bytes, tag_bytes());
 }
 
 Sealer::Sealer(Mode mode, const Key256& key, uint32_t lane)

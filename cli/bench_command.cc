@@ -6,11 +6,13 @@
 #include <string>
 
 #include "base/result_file.h"
+#include "bench/auth_bench.h"
 #include "bench/engine_bench.h"
 #include "bench/net_bench.h"
 #include "bench/tofino_bench.h"
 #include "cli/bench_flags.h"
 #include "cli/bench_live.h"
+#include "cli/chaos_command.h"
 #include "cli/console.h"
 #include "cli/race_command.h"
 #include "cli/soak_command.h"
@@ -23,6 +25,7 @@ constexpr uint32_t kQuickRepetitions = 3;
 constexpr uint64_t kQuickGradients = 5'000'000;
 constexpr uint64_t kQuickPackets = 100'000;
 constexpr uint64_t kQuickTofinoPackets = 50'000;
+constexpr uint64_t kQuickAuthBytes = 2'000'000;
 
 int run_engine(BenchFlags<bench::EngineBenchConfig>& flags) {
   if (flags.quick) {
@@ -33,6 +36,17 @@ int run_engine(BenchFlags<bench::EngineBenchConfig>& flags) {
     print_error("tributary bench engine: {} …\n", line);
   });
   return report_rows(rows, flags.json_path, std::mem_fn(&bench::EngineBenchRow::results_agree));
+}
+
+int run_auth(BenchFlags<bench::AuthBenchConfig>& flags) {
+  if (flags.quick) {
+    flags.bench.bytes_each = kQuickAuthBytes;
+    flags.bench.repetitions = kQuickRepetitions;
+  }
+  const auto rows = run_auth_bench(flags.bench, [](const std::string& line) {
+    print_error("tributary bench auth: {} …\n", line);
+  });
+  return report_rows(rows, flags.json_path, std::mem_fn(&bench::AuthBenchRow::all_in_place));
 }
 
 int run_net(BenchFlags<bench::NetBenchConfig>& flags) {
@@ -74,6 +88,18 @@ void add_engine_bench(CLI::App& command, int& exit_code) {
   engine->callback([flags, &exit_code] { exit_code = run_engine(*flags); });
 }
 
+void add_auth_bench(CLI::App& command, int& exit_code) {
+  CLI::App* auth =
+      command.add_subcommand("auth", "MACs of packets, and a core's goodput among forged packets");
+  const auto flags = bench_flags<bench::AuthBenchConfig>(*auth);
+  add_uint(*auth, "--repetitions", flags->bench.repetitions, 1, 1000,
+           "Times to run each part and its baseline, in turn");
+  auth->add_option("--packet-bytes", flags->bench.packet_bytes, "UDP payloads; one value or more")
+      ->check(CLI::Range(64, 16'000))
+      ->capture_default_str();
+  auth->callback([flags, &exit_code] { exit_code = run_auth(*flags); });
+}
+
 void add_net_bench(CLI::App& command, int& exit_code) {
   CLI::App* net =
       command.add_subcommand("net", "The virtual network's event core, against a binary heap");
@@ -98,7 +124,7 @@ void add_tofino_bench(CLI::App& command, int& exit_code) {
 
 }  // namespace
 
-bool write_bench_json(const std::string& path, const nlohmann::json& json) {
+bool write_bench_json(const std::string& path, const nlohmann::ordered_json& json) {
   if (path.empty()) return true;
   const auto written = write_result_file(path, json.dump(2) + "\n");
   if (!written) print_error("tributary bench: --json {}\n", written.error().text);
@@ -109,10 +135,12 @@ void add_bench_command(CLI::App& app, int& exit_code) {
   CLI::App* command = app.add_subcommand("bench", "Measure this machine against plain baselines");
   command->require_subcommand(1);
   add_engine_bench(*command, exit_code);
+  add_auth_bench(*command, exit_code);
   add_net_bench(*command, exit_code);
   add_tofino_bench(*command, exit_code);
   add_race_command(*command, exit_code);
   add_soak_command(*command, exit_code);
+  add_chaos_command(*command, exit_code);
   add_live_benches(*command, exit_code);
 }
 

@@ -40,7 +40,7 @@ std::shared_ptr<BenchFlags<Config>> bench_flags(CLI::App& command) {
 
 /// Writes `json` to the file `path`.
 /// @return true if `path` is empty or the file was written.
-[[nodiscard]] bool write_bench_json(const std::string& path, const nlohmann::json& json);
+[[nodiscard]] bool write_bench_json(const std::string& path, const nlohmann::ordered_json& json);
 
 /// Prints the rows as a table, and writes them as JSON if a path is given.
 /// @param is_right Tells whether a row's runs had the same results as their baseline's.

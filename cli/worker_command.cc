@@ -127,6 +127,9 @@ void add_tensor_flags(CLI::App& command, WorkerFlags& flags) {
       ->type_name("FILE");
   command.add_option("--json", options.json_path, "Write the run's figures to this file")
       ->type_name("FILE");
+  add_milliseconds(command, "--report-ms", options.report_every, 0, kHourMs,
+                   "Print \"done N wrong W degraded D\" on standard output this often while "
+                   "all-reduces complete; 0: never");
 }
 
 void add_fault_flags(CLI::App& command, WorkerFlags& flags) {

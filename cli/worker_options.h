@@ -53,6 +53,7 @@ struct WorkerOptions {
   std::string input_path;   ///< Raw little-endian values to send instead; may be empty.
   std::string output_path;  ///< Receives the last result of a successful run; may be empty.
   std::string json_path;    ///< Receives the WorkerResult; may be empty.
+  Duration report_every;    ///< Period of progress lines on standard output; 0: none.
 
   io::FaultRates faults;  ///< In both directions.
   double straggle = 0;    ///< Probability of a delay at each delay point (Trio paper §6.1).

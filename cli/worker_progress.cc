@@ -22,11 +22,17 @@ constexpr const char* kWipe = "\r\x1b[K";
 
 }  // namespace
 
-WorkerProgress::WorkerProgress(uint64_t iterations, uint64_t iteration_bytes)
+WorkerProgress::WorkerProgress(uint64_t iterations, uint64_t iteration_bytes, Duration report_every)
     : iterations_(iterations),
       iteration_bytes_(iteration_bytes),
       terminal_(isatty(STDERR_FILENO) == 1),
-      printer_([this](const std::stop_token& stop) { print_until_stopped(stop); }) {}
+      printer_([this, report_every](const std::stop_token& stop) {
+        if (report_every > Duration()) {
+          report_until_stopped(stop, report_every);
+        } else {
+          print_until_stopped(stop);
+        }
+      }) {}
 
 WorkerProgress::~WorkerProgress() {
   printer_.request_stop();
@@ -52,6 +58,23 @@ void WorkerProgress::print_until_stopped(const std::stop_token& stop) {
     next += terminal_ ? Clock::duration(kTerminalPeriod) : kLogPeriod;
   }
   if (printed && terminal_) print_error("{}", kWipe);
+}
+
+void WorkerProgress::report_until_stopped(const std::stop_token& stop, Duration period) {
+  const std::chrono::nanoseconds pause(in_nanoseconds(period));
+  std::unique_lock lock(mutex_);
+  uint64_t reported = 0;
+  while (true) {
+    stopped_.wait_for(lock, stop, pause, [] { return false; });
+    const uint64_t done = done_.load(std::memory_order_relaxed);
+    if (done != reported) {
+      print("done {} wrong {} degraded {}\n", done, wrong_.load(std::memory_order_relaxed),
+            degraded_blocks_.load(std::memory_order_relaxed));
+      std::fflush(stdout);
+    }
+    reported = done;
+    if (stop.stop_requested()) return;
+  }
 }
 
 void WorkerProgress::print_line(double elapsed_s) const {

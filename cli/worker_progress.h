@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 /// @file
-/// A progress line on standard error for a long run.
+/// Progress of a long run: a line on standard error for people, or lines on standard output for
+/// programs.
 ///
 /// Model:   Prints nothing for the first two seconds. Then, on a terminal, it overwrites one line
-///          twice a second; elsewhere (a log file) it prints a line every ten seconds.
+///          twice a second; elsewhere (a log file) it prints a line every ten seconds. With a
+///          report period it prints "done N wrong W degraded D" to standard output instead, once
+///          in each period with progress and at the end.
 /// Threads: Prints from a thread of its own; one other thread calls update().
 #pragma once
 
@@ -14,14 +17,17 @@
 #include <stop_token>
 #include <thread>
 
+#include "base/time.h"
+
 namespace tributary::cli {
 
 class WorkerProgress {
  public:
   /// @param iterations      Number of iterations in the run.
   /// @param iteration_bytes Bytes of one iteration's tensor.
-  WorkerProgress(uint64_t iterations, uint64_t iteration_bytes);
-  /// Clears the line on a terminal.
+  /// @param report_every    Period of the lines for programs; 0: lines for people.
+  WorkerProgress(uint64_t iterations, uint64_t iteration_bytes, Duration report_every);
+  /// Clears the line on a terminal, or prints the last report.
   ~WorkerProgress();
   WorkerProgress(const WorkerProgress&) = delete;
   WorkerProgress& operator=(const WorkerProgress&) = delete;
@@ -31,6 +37,7 @@ class WorkerProgress {
  private:
   void print_until_stopped(const std::stop_token& stop);
   void print_line(double elapsed_s) const;
+  void report_until_stopped(const std::stop_token& stop, Duration period);
 
   const uint64_t iterations_;
   const uint64_t iteration_bytes_;

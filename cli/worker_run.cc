@@ -69,7 +69,8 @@ class Iterations {
   }
 
   void run() {
-    WorkerProgress progress(options_.iterations, options_.elements * sizeof(T));
+    WorkerProgress progress(options_.iterations, options_.elements * sizeof(T),
+                            options_.report_every);
     const Instant start = now();
     uint64_t next = 0;
     for (; next < options_.iterations && going_well(); next++) {

@@ -165,6 +165,45 @@ class ContributionThread {
     if (state.address != arrival_.source) return KnownHead::Kind::kNone;
     return state.known_head.match(message, arrival_.size);
   }
+  /// Tells whether the packet is a contribution to a running session with a key that is not its
+  /// source's, while no reply to a stranger is left: parse() to check_message() would refuse it as
+  /// kWrongKey, and its reset would be withheld. Reads as little as possible, because a flood of
+  /// such packets must not take the members' time. False for any packet that is unusual otherwise.
+  /// @pre look_known() returned kNone.
+  [[nodiscard]] bool is_ignored_forgery() const {
+    constexpr uint32_t kHeadBytes = Header::kBytes + wire::kExtensionBytes;
+    constexpr auto kUsualFirst =
+        std::byte{wire::kExtensionVersion << 4 | static_cast<uint8_t>(MessageType::kContribution)};
+    // look_known() has found the job, unless the packet is a frame or its job is unknown.
+    if (job_ == nullptr || arrival_.size < kHeadBytes || TRIB_MUTANT(kNoMembershipCheck)) {
+      return false;
+    }
+    if (job_->adopted() == 0 || job_->adopted() != job_->session.number()) return false;
+    const std::byte* message = m_.head().bytes();
+    const uint32_t source = Header::SourceId::load(message);
+    const uint32_t gradients = Header::GradientCount::load(message);
+    const bool is_member =
+        source < job_->config.sources &&
+        load_be<uint64_t>(message + kHeadBytes - sizeof(uint64_t)) == job_->key_of(source);
+    if (is_member || source >= job_->config.sources) return false;
+    const auto flags = std::to_integer<uint8_t>(message[wire::kFlagsByte]);
+    const auto format = std::to_integer<uint8_t>(message[wire::kFlagsByte - 1]);
+    const bool is_usual = Header::Extended::load(message) != 0 &&
+                          message[Header::kBytes] == kUsualFirst &&
+                          format <= static_cast<uint8_t>(wire::ElementFormat::kBlockExponent) &&
+                          (flags & wire::kFlagSourceMask) == 0 &&
+                          (flags & wire::kFlagsOfSeal) != wire::kFlagsOfSeal &&
+                          gradients <= job_->config.block_grad_max;
+    if (!is_usual) return false;
+    const uint32_t size =
+        kHeadBytes + auth::seal_bytes(wire::seal_mode(flags)) + gradients * wire::kGradientBytes;
+    return arrival_.size == size && shard_.must_ignore_strangers(m_.now());
+  }
+  /// Drops and counts such a packet. @pre is_ignored_forgery().
+  void ignore_forgery() {
+    count(m_, shard_, Outcome::kReplyWithheld);
+    refuse(m_, shard_, Outcome::kWrongKey);
+  }
   /// Reads the fields that find_block() and the steps after it use from a known head.
   /// @param extended Whether look_known() returned kExtended.
   [[nodiscard]] Verdict read_known(bool extended) {

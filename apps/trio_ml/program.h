@@ -159,6 +159,8 @@ void process_in_place(M& m, Shard& shard) {
         return detail::refuse_in_place(m, shard, thread.refusal(verdict));
       return detail::aggregate_in_place(m, shard, thread);
     case KnownHead::Kind::kNone:
+      if (thread.is_ignored_forgery()) [[unlikely]]
+        return thread.ignore_forgery();
       return detail::process_unknown_in_place(m, shard);
   }
 }

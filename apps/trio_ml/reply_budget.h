@@ -19,6 +19,10 @@ class ReplyBudget {
   constexpr ReplyBudget(uint32_t burst, uint32_t per_ms)
       : burst_(burst), per_ms_(per_ms), tokens_(burst) {}
 
+  /// Tells whether take() would find no token, without taking one. @pre As take().
+  [[nodiscard]] bool is_spent(Instant now) const {
+    return tokens_ == 0 && in_nanoseconds(now - filled_at_) < 1'000'000;
+  }
   /// Takes a token. @return false if none is left. @pre `now` is not earlier than the last call's.
   [[nodiscard]] bool take(Instant now) {
     const int64_t passed_ms = in_nanoseconds(now - filled_at_) / 1'000'000;

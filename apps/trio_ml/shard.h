@@ -49,6 +49,8 @@ class Shard {
 
   /// Takes a token for a reply to a sender that is no member. @return false if none is left.
   [[nodiscard]] bool may_answer_stranger(Instant now) { return strangers_.take(now); }
+  /// Tells whether may_answer_stranger() would find none, without taking one.
+  [[nodiscard]] bool must_ignore_strangers(Instant now) const { return strangers_.is_spent(now); }
 
   /// Frees cooling buffers. The engine calls it before a burst, when all earlier packets have left.
   void begin_burst();

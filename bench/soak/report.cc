@@ -46,7 +46,7 @@ int64_t SoakResult::packets_uncounted() const {
   return missing < least ? missing - least : std::max<int64_t>(missing - most, 0);
 }
 
-std::vector<Verdict> verdicts(const SoakResult& result) {
+std::vector<bench::Verdict> verdicts(const SoakResult& result) {
   const bool ran = result.cycles.size() >= 2;
   return {{"enough seen", ran,
            fmt::format("{} cycles in {:.0f} s", result.cycles.size(), result.seconds)},
@@ -83,12 +83,7 @@ std::string as_table(const SoakResult& result) {
                fmt::format("{:.2f}", static_cast<double>(cycle.resident_bytes) * 1e-6),
                std::to_string(cycle.buffers_free)});
   }
-  std::string text = table.text() + "\n";
-  for (const Verdict& verdict : verdicts(result)) {
-    text +=
-        fmt::format("{}  {}: {}\n", verdict.holds ? "holds " : "MISSED", verdict.what, verdict.why);
-  }
-  return text;
+  return table.text() + "\n" + bench::as_text(verdicts(result));
 }
 
 nlohmann::ordered_json as_json(const SoakResult& result) {
@@ -110,17 +105,13 @@ nlohmann::ordered_json as_json(const SoakResult& result) {
                               {"packets_uncounted", result.packets_uncounted()},
                               {"retransmitted", result.retransmitted},
                               {"cycles", nlohmann::ordered_json::array()},
-                              {"verdicts", nlohmann::ordered_json::array()}};
+                              {"verdicts", bench::as_json(verdicts(result))}};
   for (const Cycle& cycle : result.cycles) {
     json["cycles"].push_back({{"capacity_GB_per_s", cycle.capacity_gb_per_s},
                               {"overload_GB_per_s", cycle.overload_gb_per_s},
                               {"resident_bytes", cycle.resident_bytes},
                               {"buffers_free", cycle.buffers_free},
                               {"blocks_open", cycle.blocks_open}});
-  }
-  for (const Verdict& verdict : verdicts(result)) {
-    json["verdicts"].push_back(
-        {{"what", verdict.what}, {"holds", verdict.holds}, {"why", verdict.why}});
   }
   return json;
 }

@@ -18,7 +18,6 @@ namespace {
 using Clock = std::chrono::steady_clock;
 constexpr std::chrono::seconds kPatience{10};  // For a busy machine; normally milliseconds.
 constexpr int kPollMs = 5;
-constexpr uint32_t kLoopback = 0x7f000001;
 
 uint64_t resident_bytes_of(pid_t pid) {
   // The second number is in pages. Source: Linux, proc(5), statm.
@@ -27,6 +26,12 @@ uint64_t resident_bytes_of(pid_t pid) {
   uint64_t resident_pages = 0;
   numbers >> all_pages >> resident_pages;
   return resident_pages * static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
+}
+
+uint64_t open_files_of(pid_t pid) {
+  std::error_code ignored;
+  const std::filesystem::directory_iterator files(fmt::format("/proc/{}/fd", pid), ignored);
+  return static_cast<uint64_t>(std::distance(begin(files), end(files)));
 }
 
 }  // namespace
@@ -68,29 +73,38 @@ uint64_t socket_drops_in(const std::string& udp_table, uint16_t port) {
   return drops;
 }
 
-Result<ServerWatch> ServerWatch::start(const std::string& program, uint32_t jobs, uint32_t workers,
-                                       const std::filesystem::path& scratch) {
-  const auto port = io::free_port(io::Transport::kUdp);
-  if (!port) return tl::unexpected(port.error());
-  const std::filesystem::path json = scratch / "serve.json";
-  std::vector<std::string> arguments{"serve",
-                                     "--listen",
-                                     fmt::format("127.0.0.1:{}", *port),
-                                     "--buffer-mb",
-                                     std::to_string(kServerBufferMb),
-                                     "--json",
-                                     json};
-  for (uint32_t id = 1; id <= jobs; id++) {
-    arguments.insert(arguments.end(), {"--job", fmt::format("id={},sources={}", id, workers)});
+Result<ServerWatch> ServerWatch::start(const ServerPlan& plan) {
+  uint16_t number = plan.port;
+  if (number == 0) {
+    const auto port = io::free_port(io::Transport::kUdp);
+    if (!port) return tl::unexpected(port.error());
+    number = *port;
   }
+  const std::string listen = fmt::format("{}:{}", plan.host, number);
+  const auto address = Endpoint::parse(listen);
+  if (!address) return tl::unexpected(address.error());
+  const std::filesystem::path json = plan.scratch / "serve.json";
+  std::vector<std::string> words = plan.where;
+  words.insert(words.end(), {plan.program, "serve", "--listen", listen, "--buffer-mb",
+                             std::to_string(kServerBufferMb), "--json", json});
+  for (const std::string& job : plan.jobs) words.insert(words.end(), {"--job", job});
   auto child = ChildProcess::start({.name = "the aggregator",
-                                    .program = program,
-                                    .arguments = arguments,
+                                    .program = words.front(),
+                                    .arguments = {words.begin() + 1, words.end()},
                                     .inherited_files = {}});
   if (!child) return tl::unexpected(child.error());
-  ServerWatch watch(std::move(*child), Endpoint::ipv4(kLoopback, *port), json);
+  ServerWatch watch(std::move(*child), *address, json);
   if (const auto ready = watch.await_ready(); !ready) return tl::unexpected(ready.error());
   return watch;
+}
+
+bool ServerWatch::await_end() {
+  const auto deadline = Clock::now() + kPatience;
+  while (!process_.has_ended() && Clock::now() < deadline) {
+    static_cast<void>(process_.stderr_tail());  // Drains the pipe.
+    poll(nullptr, 0, kPollMs);
+  }
+  return process_.has_ended();
 }
 
 Result<void> ServerWatch::await_ready() {
@@ -120,8 +134,11 @@ Result<ServerState> ServerWatch::look() {
   }
   auto state = state_in(bench::text_of(json_));
   if (!state) return state;
-  state->socket_drops = socket_drops_in(bench::text_of("/proc/net/udp"), address_.port) +
-                        socket_drops_in(bench::text_of("/proc/net/udp6"), address_.port);
+  // The process's own view, because it may have a network namespace of its own.
+  const std::string tables = fmt::format("/proc/{}/net/udp", process_.pid());
+  state->socket_drops = socket_drops_in(bench::text_of(tables), address_.port) +
+                        socket_drops_in(bench::text_of(tables + "6"), address_.port);
+  state->open_files = open_files_of(process_.pid());
   state->resident_bytes = resident_bytes_of(process_.pid());
   return state;
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /// @file
-/// A `tributary serve` started by the soak, and outside observations of it: its counters, its
-/// memory and the kernel's drops on its sockets.
+/// A `tributary serve` started by a benchmark, and outside observations of it: its counters, its
+/// memory, its open files and the kernel's drops on its sockets.
 ///
 /// Units:   Bytes; counters since the server's start.
 /// Threads: One.
@@ -13,6 +13,7 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <vector>
 
 #include "base/child_process.h"
 #include "base/endpoint.h"
@@ -33,6 +34,7 @@ struct ServerState {
   uint64_t buffers_free = 0;    ///< Unused aggregation buffers, over all jobs.
   uint64_t sessions_open = 0;   ///< Jobs with a running session.
   uint64_t resident_bytes = 0;  ///< Of the process.
+  uint64_t open_files = 0;      ///< Of the process.
 
   friend bool operator==(const ServerState&, const ServerState&) = default;
 };
@@ -43,13 +45,27 @@ struct ServerState {
 /// Returns the drops of all sockets bound to `port`, from the text of /proc/net/udp or udp6.
 [[nodiscard]] uint64_t socket_drops_in(const std::string& udp_table, uint16_t port);
 
+/// A server to start.
+struct ServerPlan {
+  std::string program;            ///< Path of `tributary`.
+  std::vector<std::string> jobs;  ///< Values of --job.
+  std::filesystem::path scratch;  ///< Folder for its counters.
+  std::vector<std::string>
+      where;  ///< Words before the command, as of `ip netns exec`; may be empty.
+  std::string host = "127.0.0.1";  ///< IPv4 address to listen at.
+  uint16_t port = 0;               ///< 0: a free one.
+};
+
 class ServerWatch {
  public:
-  /// Starts a server on a free port of 127.0.0.1 with jobs 1 … `jobs` of `workers` sources each.
-  static Result<ServerWatch> start(const std::string& program, uint32_t jobs, uint32_t workers,
-                                   const std::filesystem::path& scratch);
+  /// Starts a server and waits until it is ready.
+  static Result<ServerWatch> start(const ServerPlan& plan);
 
   [[nodiscard]] const Endpoint& address() const { return address_; }
+  [[nodiscard]] pid_t pid() const { return process_.pid(); }
+  void signal(int number) { process_.signal(number); }
+  /// Waits until the process has ended. @return whether it did so in time.
+  bool await_end();
   /// Requests the counters and waits for them.
   Result<ServerState> look();
 

@@ -41,7 +41,7 @@ uint32_t overload_window(const SoakConfig& config) {
 
 class Soak {
  public:
-  Soak(const SoakConfig& config, const SoakHooks& hooks, ServerWatch& server)
+  Soak(const SoakConfig& config, const bench::LongRunHooks& hooks, ServerWatch& server)
       : config_(config), hooks_(hooks), server_(server) {}
   Result<SoakResult> run();
 
@@ -56,7 +56,7 @@ class Soak {
   Result<void> run_cycle();
 
   const SoakConfig& config_;
-  const SoakHooks& hooks_;
+  const bench::LongRunHooks& hooks_;
   ServerWatch& server_;
   Account account_;
   SoakResult result_;
@@ -185,11 +185,15 @@ Result<void> check(const SoakConfig& config) {
   return {};
 }
 
-Result<SoakResult> run_soak(const SoakConfig& config, const SoakHooks& hooks) {
+Result<SoakResult> run_soak(const SoakConfig& config, const bench::LongRunHooks& hooks) {
+  if (const auto checked = check(config); !checked) return tl::unexpected(checked.error());
   const bench::ScratchFolder scratch;
   if (scratch.path().empty()) return failure("cannot make a temporary folder; set TMPDIR");
-  auto server =
-      ServerWatch::start(config.tributary, kOverload * config.jobs, config.workers, scratch.path());
+  ServerPlan plan{.program = config.tributary, .jobs = {}, .scratch = scratch.path(), .where = {}};
+  for (uint32_t id = 1; id <= kOverload * config.jobs; id++) {
+    plan.jobs.push_back(fmt::format("id={},sources={}", id, config.workers));
+  }
+  auto server = ServerWatch::start(plan);
   if (!server) return tl::unexpected(server.error());
   return Soak(config, hooks, *server).run();
 }

@@ -14,12 +14,12 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
 #include "base/result.h"
+#include "bench/long_run.h"
 
 namespace tributary::soak {
 
@@ -76,22 +76,12 @@ struct SoakResult {
   [[nodiscard]] int64_t packets_uncounted() const;
 };
 
-/// One verdict with its reason.
-struct Verdict {
-  std::string what;
-  bool holds;
-  std::string why;
-};
-[[nodiscard]] std::vector<Verdict> verdicts(const SoakResult& result);
-
-struct SoakHooks {
-  std::function<void(const std::string&)> progress;
-  std::function<bool()> interrupted;  ///< True ends the soak after the current phase.
-};
+[[nodiscard]] std::vector<bench::Verdict> verdicts(const SoakResult& result);
 
 /// Refuses a value that is not allowed, and names its flag.
 Result<void> check(const SoakConfig& config);
-Result<SoakResult> run_soak(const SoakConfig& config, const SoakHooks& hooks);
+/// An interrupt ends the soak after the current phase. Refuses what check() refuses.
+Result<SoakResult> run_soak(const SoakConfig& config, const bench::LongRunHooks& hooks);
 
 [[nodiscard]] std::string as_table(const SoakResult& result);
 [[nodiscard]] nlohmann::ordered_json as_json(const SoakResult& result);

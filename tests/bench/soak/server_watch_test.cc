@@ -19,7 +19,8 @@ TEST(ServerState, SumsOverPortsAndJobs) {
                                  .blocks_open = 3,
                                  .buffers_free = 150,
                                  .sessions_open = 1,
-                                 .resident_bytes = 0}));
+                                 .resident_bytes = 0,
+                                 .open_files = 0}));
 }
 
 TEST(ServerState, RefusesOtherText) {
@@ -45,7 +46,10 @@ TEST(SocketDrops, SumsTheLastColumnOfThePortsLines) {
 
 TEST(ServerWatch, ReadsTheStateOfANewServer) {
   const testing::ScratchDirectory scratch;
-  auto server = ServerWatch::start(TRIBUTARY_PROGRAM, 2, 3, scratch.path());
+  auto server = ServerWatch::start({.program = TRIBUTARY_PROGRAM,
+                                    .jobs = {"id=1,sources=3", "id=2,sources=3"},
+                                    .scratch = scratch.path(),
+                                    .where = {}});
   ASSERT_TRUE(server) << server.error().text;
   const auto state = server->look();
   ASSERT_TRUE(state) << state.error().text;
@@ -53,12 +57,14 @@ TEST(ServerWatch, ReadsTheStateOfANewServer) {
   EXPECT_EQ(state->blocks_open, 0U);
   EXPECT_GT(state->buffers_free, 0U);
   EXPECT_GT(state->resident_bytes, 0U);
+  EXPECT_GT(state->open_files, 0U);
   EXPECT_EQ(server->look()->buffers_free, state->buffers_free) << "as often as one likes";
 }
 
 TEST(ServerWatch, ReportsAProgramThatIsNoServer) {
   const testing::ScratchDirectory scratch;
-  EXPECT_FALSE(ServerWatch::start("/bin/false", 1, 2, scratch.path()));
+  EXPECT_FALSE(ServerWatch::start(
+      {.program = "/bin/false", .jobs = {}, .scratch = scratch.path(), .where = {}}));
 }
 
 }  // namespace

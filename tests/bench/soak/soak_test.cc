@@ -31,7 +31,7 @@ SoakResult good() {
 }
 
 bool holds(const SoakResult& result, const std::string& what) {
-  for (const Verdict& verdict : verdicts(result)) {
+  for (const bench::Verdict& verdict : verdicts(result)) {
     if (verdict.what == what) return verdict.holds;
   }
   ADD_FAILURE() << "no verdict on " << what;
@@ -39,7 +39,7 @@ bool holds(const SoakResult& result, const std::string& what) {
 }
 
 TEST(SoakVerdicts, AllVerdictsHoldForAGoodRun) {
-  for (const Verdict& verdict : verdicts(good())) EXPECT_TRUE(verdict.holds) << verdict.what;
+  for (const bench::Verdict& verdict : verdicts(good())) EXPECT_TRUE(verdict.holds) << verdict.what;
 }
 
 TEST(SoakVerdicts, EachFaultFailsItsVerdict) {
