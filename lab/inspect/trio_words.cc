@@ -17,8 +17,9 @@ using wire::MessageType;
 
 const char* name_of(MessageType type) {
   static constexpr std::array<const char*, wire::kMessageTypeLast + 1> kNames{
-      "contribution", "result",  "probe",  "have",  "join",      "welcome",
-      "pending",      "refusal", "notice", "leave", "keep-alive"};
+      "contribution", "result", "probe", "have",       "join",   "welcome", "pending",
+      "refusal",      "notice", "leave", "keep-alive", "cookie", "reset"};
+  static_assert(kNames.back() != nullptr, "every type has a name");
   return kNames[static_cast<uint32_t>(type)];
 }
 

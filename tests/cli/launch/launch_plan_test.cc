@@ -25,6 +25,7 @@ LaunchSurroundings around() {
           .library = "/opt/lib/libtributary.so.0",
           .python_package = "/opt/python",
           .search_path = "/nowhere:/bin",
+          .secret = "0123456789abcdef0123456789abcdef",
           .aggregator_port = 1200,
           .master_port = 2900,
           .variables_set = {},
@@ -34,6 +35,23 @@ LaunchSurroundings around() {
 std::string refusal(const LaunchConfig& config) {
   const auto plan = plan_launch(config, around());
   return plan ? "" : plan.error().text;
+}
+
+// The aggregator and its ranks share a new secret, which no command line shows.
+TEST(LaunchPlan, AuthenticationGivesAggregatorAndRanksOneSecret) {
+  const auto plan =
+      plan_launch({.processes = 2, .command = {"sh"}, .auth = auth::Mode::kHeader}, around());
+  ASSERT_TRUE(plan) << plan.error().text;
+  const std::string secret = "TRIBUTARY_SECRET=" + around().secret;
+  EXPECT_THAT(plan->aggregator.environment, ::testing::Contains(secret));
+  EXPECT_THAT(plan->aggregator.arguments.back(), HasSubstr("auth=header"));
+  for (const ProgramPlan& rank : plan->ranks) {
+    EXPECT_THAT(rank.environment, ::testing::Contains(secret));
+    EXPECT_THAT(rank.environment, ::testing::Contains(HasSubstr("&auth=header")));
+  }
+  for (const std::string& argument : plan->aggregator.arguments) {
+    EXPECT_THAT(argument, Not(HasSubstr(around().secret)));
+  }
 }
 
 TEST(LaunchPlan, SetsTheVariablesOfEachRank) {

@@ -66,7 +66,8 @@ TEST_F(LiveNodeTest, ServesUnlessPaused) {
 }
 
 TEST_F(LiveNodeTest, RestartForgetsTheSession) {
-  const uint32_t before = node->shard().job(1)->session.number();
+  const trio_ml::Session& session = node->shard().job(1)->session;
+  const uint64_t before = session.result_key(session.number());
   EXPECT_EQ(before, worker->protocol().session());
   node->stop();
   EXPECT_FALSE(node->runs());
