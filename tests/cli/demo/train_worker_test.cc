@@ -171,8 +171,10 @@ TEST_F(TrainWorkerTest, WrongSumIsCounted) {
 TEST_F(TrainWorkerTest, FailedAllReduceNamesRankAndCause) {
   workers_[1]->compute_gradients();
   workers_[1]->record_gradients();
-  const auto record = workers_[1]->apply(
-      {.status = host::Status::kPeerMissing, .text = "rank 3 is missing", .degraded = {}});
+  host::Outcome missing;
+  missing.status = host::Status::kPeerMissing;
+  missing.text = "rank 3 is missing";
+  const auto record = workers_[1]->apply(missing);
   ASSERT_FALSE(record);
   EXPECT_THAT(record.error().text, HasSubstr("rank 1 iteration 0: rank 3 is missing"));
 }
