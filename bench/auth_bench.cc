@@ -42,7 +42,6 @@ class SealedPackets {
       : auth_{mode, auth::key_of_seed(1)},
         head_bytes_(wire::TrioMlHeader::kBytes + wire::kExtensionBytes + auth::seal_bytes(mode)),
         tagged_bytes_(head_bytes_ - auth::seal_bytes(mode) + auth::kSequenceBytes),
-        packet_bytes_(packet_bytes),
         stride_((packet_bytes + 63) / 64 * 64),
         count_(std::clamp(kCacheBytes / packet_bytes, 1U, kPacketsMax)),
         bytes_(size_t{count_} * stride_),
@@ -101,7 +100,6 @@ class SealedPackets {
   const auth::JobAuth auth_;
   const uint32_t head_bytes_;
   const uint32_t tagged_bytes_;  ///< Of the head.
-  const uint32_t packet_bytes_;
   const size_t stride_;
   const uint32_t count_;
   std::vector<std::byte> bytes_;
