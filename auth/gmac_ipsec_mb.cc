@@ -55,7 +55,7 @@ void Gmac::tag(const std::array<std::byte, kGmacNonceBytes>& nonce, std::span<co
   std::array<std::byte, kFirstPieceBytesMax> first;
   if (head.size() + kBlockBytes <= first.size()) {
     const size_t filling = std::min(-head.size() % kBlockBytes, payload.size());
-    std::memcpy(first.data(), head.data(), head.size());
+    if (!head.empty()) std::memcpy(first.data(), head.data(), head.size());
     if (filling > 0) std::memcpy(first.data() + head.size(), payload.data(), filling);
     head = std::span(first).first(head.size() + filling);
     payload = payload.subspan(filling);

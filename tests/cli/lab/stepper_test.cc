@@ -62,20 +62,20 @@ bool has(const std::string& text, const std::string& part) {
 }
 
 TEST(LabStep, StepsFromPacketToPacket) {
-  const Session session = play({"packet", "packet", "packet 5", "where", "quit"});
+  const Session session = play({"packet", "packet", "packet 10", "where", "quit"});
   EXPECT_TRUE(session.quit);
   ASSERT_EQ(session.answers.size(), 6U);
   EXPECT_TRUE(has(session.answers[0], "Nothing has happened yet"));
   // A join of 112 bytes and 66 around it at 100 Gbit/s, and 450 ns: 14.24 + 450.
   EXPECT_EQ(session.answers[1].substr(0, 44), "        464.24  switch     1  arrive       j");
   EXPECT_TRUE(has(session.answers[2], "switch     2  arrive       join"));
-  EXPECT_TRUE(has(session.answers[3], "switch     5  arrive       contribution"));
+  EXPECT_TRUE(has(session.answers[3], "switch    10  arrive       contribution"));
   EXPECT_TRUE(has(session.answers[4], "print shows switch"));
   EXPECT_TRUE(has(session.answers[5], "left at "));
 }
 
 TEST(LabStep, PrintsTheTablesOfANode) {
-  const Session session = play({"until 100us", "print", "print threads", "print threads 2",
+  const Session session = play({"until 100us", "print", "print threads", "print threads 1",
                                 "print blocks 1", "print banks 11", "print links", "print queue"});
   ASSERT_EQ(session.answers.size(), 10U);
   EXPECT_TRUE(has(session.answers[2], "threads    4 of 2020 in use, 4 wait for a reply"));
