@@ -147,7 +147,8 @@ TEST_F(SessionEndTest, OtherNoticesNeedAPositionThatWaits) {
   for (const Reason reason : {Reason::kPastCache, Reason::kPeerLeft, Reason::kMismatch}) {
     EXPECT_FALSE(end.on_notice(notice(reason), {}, 3, terms).has_value());
   }
-  EXPECT_EQ(end.on_notice(notice(Reason::kPastCache), 3, 3, terms)->status, Status::kDesynchronised);
+  EXPECT_EQ(end.on_notice(notice(Reason::kPastCache), 3, 3, terms)->status,
+            Status::kDesynchronised);
   EXPECT_EQ(end.on_notice(notice(Reason::kPeerLeft), 3, 3, terms)->text,
             "rank 2 has left job 7 while block 3 waits for it");
   EXPECT_EQ(end.on_notice(notice(Reason::kMismatch), 3, 3, terms)->status, Status::kMismatch);

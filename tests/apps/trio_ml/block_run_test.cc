@@ -127,9 +127,8 @@ class BlockRunOfATree : public ::testing::Test {
     welcome.body.result_key = kUpperKey;
     bed_.deliver(encoded(welcome), upper_address());
     const Reply reply = bed_.take_result(0);
-    member_ = {.source = 0,
-               .key = reply.message.body.key,
-               .result_key = reply.message.body.result_key};
+    member_ = {
+        .source = 0, .key = reply.message.body.key, .result_key = reply.message.body.result_key};
   }
   static Message upper(MessageType type, uint32_t block_id) {
     Message message;
