@@ -181,8 +181,11 @@ void Rendezvous::cancel(Ticket ticket) {
     }
   }
   for (Waiting& barrier : ungrouped_barriers_) static_cast<void>(take(barrier));
-  std::erase_if(groups_, [](const Group& group) {
-    return std::ranges::all_of(group.peers, &std::string::empty);
+  std::erase_if(groups_, [this](Group& group) {
+    if (!std::ranges::all_of(group.peers, &std::string::empty)) return false;
+    // A connection may have a second call in this group.
+    fail(group, "the job's last worker has left");
+    return true;
   });
 }
 

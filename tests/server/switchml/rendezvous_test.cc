@@ -145,6 +145,15 @@ TEST_F(RendezvousTest, RankThatDiedInTheBroadcastMayReturn) {
   EXPECT_TRUE(waits(gone));
 }
 
+// One connection has two calls in a group, and drops the one that keeps the group alive.
+TEST_F(RendezvousTest, LastCallOfAConnectionIsAnsweredWhenItsGroupEnds) {
+  const Ticket gone = broadcast(peer("10.0.0.2"), 1, 2);
+  const Ticket second = barrier(peer("10.0.0.2"), 2);
+  meeting_.cancel(gone);
+  advance(Duration());
+  EXPECT_EQ(answer(second).error, Error::kAborted);
+}
+
 TEST_F(RendezvousTest, RankThatMissedTheBroadcastDoesNotJoinTheDead) {
   broadcast(peer("10.0.0.2"), 1, 3);
   advance(seconds(10));
