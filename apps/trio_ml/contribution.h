@@ -387,7 +387,7 @@ class ContributionThread {
   [[nodiscard]] Verdict open_seal() {
     if (!job_->end.is_sealed() || !message_.header.extended) [[likely]]
       return kAccepted;
-    return open_member_seal(m_, *job_, message_, arrival_);
+    return open_member_seal(m_, *job_, sealed_message(message_, arrival_));
   }
   void answer_source(const Refusal& refusal) {
     const Endpoint& from = arrival_.source;

@@ -63,7 +63,7 @@ template <microcode::Machine M>
     return Outcome::kWrongAuthentication;
   }
   const auto head = message_bytes(m, arrival).first(message.head_bytes);
-  if (!lasting) return verdict_of(end.open(head, payload_of(m, message, arrival)));
+  if (!lasting) return verdict_of(end.open(head, payload_of(m, sealed_message(message, arrival))));
   const bool opened =
       type == MessageType::kReset ? end.opens_reset(head) : end.opens_join_reply(head);
   return opened ? kAccepted : Verdict(Outcome::kBadSeal);
