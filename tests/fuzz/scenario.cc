@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A scenario file: what is accepted, written as text, reads back as the same text.
+// A scenario file: an accepted one, written as text, reads back as the same text.
 #include "lab/scenario_file.h"
 #include "tests/fuzz/input_file.h"
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A sweep file: what is accepted has the number of points that its lists say.
+// A sweep file: an accepted one has as many points as its lists give.
 #include "lab/sweep/sweep_file.h"
 
 #include <algorithm>
