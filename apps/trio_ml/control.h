@@ -261,16 +261,16 @@ void end_upstream(M& m, Shard& shard, Job& job, const Message& good_bye) {
 
 namespace detail {
 
-/// Asks every pending worker to repeat its join.
+/// Sends the reply to one worker's join to the other pending workers.
 template <microcode::Machine M>
-void ask_to_confirm(M& m, Job& job, const Message& pending) {
+void send_to_pending(M& m, Job& job, const Message& reply) {
   for (uint32_t source = 0; source < job.config.sources; source++) {
-    if (source == pending.header.src_id) continue;  // Its join is the one being served.
-    Message question = pending;
-    question.header.src_id = static_cast<uint8_t>(source);
-    question.extension.key = job.session.pending_nonce(source, m.now());
-    if (question.extension.key == 0) continue;
-    send_control(m, job, question, job.session.address_of(source));
+    if (source == reply.header.src_id) continue;
+    Message copy = reply;
+    copy.header.src_id = static_cast<uint8_t>(source);
+    copy.extension.key = job.session.pending_nonce(source, m.now());
+    if (copy.extension.key == 0) continue;
+    send_control(m, job, copy, job.session.address_of(source));
   }
 }
 
@@ -340,7 +340,7 @@ void serve_join(M& m, Shard& shard, Job& job, const Message& message, const Arri
   reply.body = answer.body;
   send_control(m, job, reply, from);
   if (answer.reply == MessageType::kWelcome) count(m, shard, Outcome::kWelcome);
-  if (answer.confirm) ask_to_confirm(m, job, reply);
+  if (answer.to_all_pending) send_to_pending(m, job, reply);
 }
 
 template <microcode::Machine M>

@@ -120,9 +120,14 @@ bool Session::nobody_left(Instant now) const {
   return true;
 }
 
-bool Session::is_pending(uint32_t source, Instant now) const {
+/// Tells whether a worker has sent a join lately.
+bool Session::is_fresh(uint32_t source, Instant now) const {
   const Member& member = members_[source];
   return member.pending_nonce != 0 && now - member.pending_at <= kJoinFreshFor;
+}
+
+bool Session::is_pending(uint32_t source, Instant now) const {
+  return is_fresh(source, now) && !members_[source].list_refused;
 }
 
 bool Session::all_pending(Instant now) const {
@@ -179,6 +184,9 @@ Session::JoinAnswer Session::join(const wire::Message& message, const Endpoint& 
   }
 
   Member& member = members_[source];
+  if (member.list_refused && member.pending_nonce == nonce) {
+    return refusal(Reason::kListsDiffer, other_list_);
+  }
   const bool running = number() != 0;
   const bool known = member.nonce == nonce && !TRIB_MUTANT(kWelcomeOnce);
   if (running &&
@@ -200,6 +208,8 @@ Session::JoinAnswer Session::join(const wire::Message& message, const Endpoint& 
   member.pending_window = wish.window;
   member.pending_gradients_max = wish.gradients_max;
   member.pending_channels = wish.channels;
+  member.pending_list = wish.list_digest;
+  member.list_refused = false;
   for (uint32_t i = 0; i < wish.mask.size(); i++) {
     ranks_[source][i].store(wish.mask[i], std::memory_order_relaxed);
   }
@@ -214,6 +224,7 @@ Session::JoinAnswer Session::start_or_wait(uint32_t source, Instant now) {
     confirming_ = false;
     return pending(Reason::kWaitingForPeers, now);
   }
+  if (const auto refused = refuse_other_list()) return *refused;
   const bool newly = !confirming_;
   if (newly) {
     for (Member& each : members_) each.confirmed = false;
@@ -222,7 +233,7 @@ Session::JoinAnswer Session::start_or_wait(uint32_t source, Instant now) {
   members_[source].confirmed = true;
   if (!all_confirmed()) {
     JoinAnswer answer = pending(Reason::kConfirm, now);
-    answer.confirm = newly;
+    answer.to_all_pending = newly;
     return answer;
   }
 
@@ -256,6 +267,20 @@ uint32_t Session::least_pending_gradients_max() const {
   return least;
 }
 
+std::optional<Session::JoinAnswer> Session::refuse_other_list() {
+  const auto has_other = [this](const Member& member) {
+    return member.pending_list != members_[0].pending_list;
+  };
+  const auto end = members_.begin() + config_.sources;
+  const auto found = std::find_if(members_.begin(), end, has_other);
+  if (found == end) return {};
+  for (auto member = members_.begin(); member != end; ++member) member->list_refused = true;
+  other_list_ = config_.rank_base + static_cast<uint32_t>(found - members_.begin());
+  JoinAnswer answer = refusal(Reason::kListsDiffer, other_list_);
+  answer.to_all_pending = true;
+  return answer;
+}
+
 uint8_t Session::least_pending_channels() const {
   uint8_t least = UINT8_MAX;
   for (uint32_t source = 0; source < config_.sources; source++) {
@@ -276,6 +301,7 @@ wire::ControlBody Session::upstream_request() const {
   body.channels =
       static_cast<uint8_t>(std::min<uint32_t>(config_.channels, least_pending_channels()));
   body.mask = ranks_below();
+  body.list_digest = members_[0].pending_list;
   return body;
 }
 

@@ -15,6 +15,7 @@
 #include <array>
 #include <atomic>
 #include <cstdint>
+#include <optional>
 
 #include "apps/trio_ml/config.h"
 #include "apps/trio_ml/records.h"
@@ -93,7 +94,7 @@ class Session {
     wire::MessageType reply = wire::MessageType::kPending;
     wire::ControlBody body;
     bool started = false;        ///< A session has started: welcome every member.
-    bool confirm = false;        ///< Ask every pending worker to repeat its join.
+    bool to_all_pending = false;  ///< `reply` goes to every pending worker.
     bool join_upstream = false;  ///< Send upstream_join() to the upper aggregator.
   };
   /// Serves a join whose cookie is good.
@@ -124,7 +125,7 @@ class Session {
   [[nodiscard]] wire::ControlBody upstream_request() const;
   /// Tells whether a worker waits for a session, and returns its nonce; 0: none waits.
   [[nodiscard]] uint64_t pending_nonce(uint32_t source, Instant now) const {
-    return is_pending(source, now) ? members_[source].pending_nonce : 0;
+    return is_fresh(source, now) ? members_[source].pending_nonce : 0;
   }
   /// Returns the cookies of this job's joins.
   [[nodiscard]] const auth::CookieJar& cookies() const { return cookies_; }
@@ -160,6 +161,8 @@ class Session {
     uint32_t pending_window = 0;         ///< Requested; 0: no limit.
     uint32_t pending_gradients_max = 0;  ///< Requested; 0: no limit.
     uint8_t pending_channels = 0;        ///< Requested; 0: one.
+    uint64_t pending_list = 0;           ///< Digest of its list of aggregators.
+    bool list_refused = false;           ///< The lists differed; this worker is to end.
     Endpoint address;                    ///< Sender address of its last join.
   };
 
@@ -167,6 +170,7 @@ class Session {
                                        Instant now);
   [[nodiscard]] JoinAnswer refusal(wire::Reason reason, uint32_t value) const;
   [[nodiscard]] JoinAnswer pending(wire::Reason reason, Instant now) const;
+  [[nodiscard]] bool is_fresh(uint32_t source, Instant now) const;
   [[nodiscard]] bool is_pending(uint32_t source, Instant now) const;
   [[nodiscard]] bool all_pending(Instant now) const;
   [[nodiscard]] bool all_confirmed() const;
@@ -176,6 +180,9 @@ class Session {
   [[nodiscard]] uint32_t least_pending_window() const;
   [[nodiscard]] uint32_t least_pending_gradients_max() const;
   [[nodiscard]] uint8_t least_pending_channels() const;
+  /// Compares the lists of aggregators. @return a refusal for all workers if they differ.
+  /// @pre All sources are pending.
+  [[nodiscard]] std::optional<JoinAnswer> refuse_other_list();
   [[nodiscard]] uint64_t next_upstream_nonce();
   void start(Instant now);
 
@@ -213,6 +220,7 @@ class Session {
   Instant upstream_asked_at_;
   /// Assumed: a join needs two answers, so twice as many suffice.
   ReplyBudget upstream_answers_{/*burst=*/4, /*per_ms=*/1};
+  uint32_t other_list_ = 0;  ///< A rank whose list differed, for refusals.
   wire::ControlBody upstream_refusal_;
   Instant upstream_refused_at_;
 };
