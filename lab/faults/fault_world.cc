@@ -97,7 +97,11 @@ void FaultWorld::calm() {
   for (const auto& cables : worker_cables_) {
     for (const Cable& cable : cables) clean(cable);
   }
-  for (const auto& wire : wires_) wire->set_scramble(0);
+  for (const Cable& cable : client_cables_) clean(cable);
+  for (const auto& wire : wires_) {
+    wire->set_scramble(0);
+    wire->set_tamper(0);
+  }
   for (uint32_t i = 0; i < aggregator_count(); i++) start_aggregator(i);
 }
 
@@ -206,7 +210,10 @@ std::array<uint64_t, kFaultKindCount> FaultWorld::link_faults() const {
     at(FaultKind::kDuplication) += counters.duplicated;
     at(FaultKind::kReordering) += counters.reordered;
   }
-  for (const auto& wire : wires_) at(FaultKind::kScrambling) += wire->scrambled_count();
+  for (const auto& wire : wires_) {
+    at(FaultKind::kScrambling) += wire->scrambled_count();
+    at(FaultKind::kTamperer) += wire->tampered_count();
+  }
   return counts;
 }
 
