@@ -284,7 +284,7 @@ template <microcode::Machine M>
 template <microcode::Machine M>
 [[nodiscard]] bool is_old_join(const M& m, Job& job, const Message& message,
                                const Arrival& arrival) {
-  if (!job.end.is_sealed()) return false;
+  if (!job.end.is_sealed() || TRIB_MUTANT(kOldJoinServed)) return false;
   const auto head = message_bytes(m, arrival).first(message.head_bytes);
   const auto sequence =
       load_be<uint64_t>(head.data() + head.size() - auth::kHeaderTagBytes - auth::kSequenceBytes);

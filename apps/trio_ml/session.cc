@@ -244,6 +244,7 @@ Session::JoinAnswer Session::start_or_wait(uint32_t source, Instant now) {
     JoinAnswer answer = pending(Reason::kWaitingForUpstream, now);
     answer.join_upstream = now - upstream_asked_at_ >= kUpstreamJoinEvery;
     if (answer.join_upstream) upstream_asked_at_ = now;
+    upstream_first_asked_at_ = std::min(upstream_first_asked_at_, now);
     return answer;
   }
   start(now);
@@ -368,6 +369,8 @@ void Session::end() {
   upstream_key_.store(0, std::memory_order_release);
   upstream_nonce_ = next_upstream_nonce();
   upstream_cookie_ = 0;
+  upstream_first_asked_at_ = Instant::never();
+  upstream_vouched_ = false;
 }
 
 bool Session::upstream_welcome(const wire::Message& message, Instant now) {

@@ -141,6 +141,13 @@ class Session {
   }
   /// Takes the cookie for this aggregator's join.
   void upstream_cookie(uint64_t cookie) { upstream_cookie_ = cookie; }
+  /// Records that the upper aggregator sealed a reply with this one's secret.
+  void vouch_upstream() { upstream_vouched_ = true; }
+  /// Tells whether to believe the upper aggregator's refusal without a seal. Anybody who reads the
+  /// traffic can forge one, so this aggregator first waits for a sealed reply.
+  [[nodiscard]] bool believes_unsealed_upstream(Instant now) const {
+    return !upstream_vouched_ && now - upstream_first_asked_at_ >= wire::kUnsealedAfter;
+  }
   /// Takes the upper aggregator's welcome and starts the session here. @return whether it did.
   bool upstream_welcome(const wire::Message& message, Instant now);
   /// Takes the upper aggregator's refusal. Joins are refused for the same reason for kSilentAfter;
@@ -221,6 +228,8 @@ class Session {
   uint32_t upstream_gradients_max_ = 0;
   uint32_t upstream_channels_ = wire::kChannelsMax;  ///< The upper aggregator's limit.
   Instant upstream_asked_at_;
+  Instant upstream_first_asked_at_ = Instant::never();  ///< With the present nonce.
+  bool upstream_vouched_ = false;                       ///< For the present nonce.
   /// Assumed: a join needs two answers, so twice as many suffice.
   ReplyBudget upstream_answers_{/*burst=*/4, /*per_ms=*/1};
   wire::ControlBody upstream_refusal_;

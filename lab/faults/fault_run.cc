@@ -277,6 +277,9 @@ FaultResult Run::run() {
   for (const std::string& verdict : world_.promptness_verdicts()) {
     journal_.breach(Breach::kWrong, verdict);
   }
+  for (const std::string& verdict : world_.loss_verdicts()) {
+    journal_.breach(Breach::kDegradedByLoss, verdict);
+  }
   FaultResult result;
   result.seed = plan_.seed;
   result.packets = world_.network().counters().delivered;

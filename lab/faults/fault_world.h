@@ -27,6 +27,7 @@
 #include "lab/cluster/worker_node.h"
 #include "lab/faults/fault_plan.h"
 #include "lab/faults/fault_wire.h"
+#include "lab/faults/loss_judge.h"
 #include "lab/faults/promptness.h"
 #include "net/network.h"
 
@@ -115,6 +116,10 @@ class FaultWorld final : public FaultWire::Watcher, private EventTarget {
 
   /// Returns one line for each time-out that came too early or too late.
   [[nodiscard]] std::vector<std::string> promptness_verdicts() const;
+  /// Returns one line for each contribution that only losses kept from its block.
+  [[nodiscard]] const std::vector<std::string>& loss_verdicts() const {
+    return loss_judge_.verdicts();
+  }
   /// Returns the number of link faults so far, by kind.
   [[nodiscard]] std::array<uint64_t, kFaultKindCount> link_faults() const;
 
@@ -147,6 +152,10 @@ class FaultWorld final : public FaultWire::Watcher, private EventTarget {
     return !aggregator || target != 0;
   }
   [[nodiscard]] uint32_t job_index(const net::Packet& packet) const;
+
+  /// Returns the packets that a cable has lost, both ways.
+  [[nodiscard]] uint64_t lost_by(const Cable& cable) const;
+  void judge_losses(uint32_t aggregator, uint32_t job, const net::Packet& packet);
 
   void on_event(uint64_t argument) override;
   void on_arrival(uint32_t aggregator, const net::Packet& packet) override;
@@ -183,6 +192,7 @@ class FaultWorld final : public FaultWire::Watcher, private EventTarget {
   std::function<void(const net::PacketRef&)> on_tampered_;
   /// Shape [aggregators][jobs]; null if the simple form of the promise does not apply.
   std::vector<std::vector<std::unique_ptr<PromptnessJudge>>> judges_;
+  LossJudge loss_judge_;
   std::vector<std::function<void()>> actions_;  ///< Indexed by the event's argument.
 };
 

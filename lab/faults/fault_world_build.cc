@@ -47,7 +47,10 @@ T must(Result<T> result) {
 }  // namespace
 
 FaultWorld::FaultWorld(const FaultPlan& plan)
-    : plan_(plan), network_(core_, plan.seed), seeds_(Prng(plan.seed ^ 0xacce55).any_u64()) {
+    : plan_(plan),
+      network_(core_, plan.seed),
+      seeds_(Prng(plan.seed ^ 0xacce55).any_u64()),
+      loss_judge_(LossJudge::round_of(plan)) {
   const auto aggregators = static_cast<uint32_t>(plan.parent.size());
   const auto jobs = static_cast<uint32_t>(plan.jobs.size());
   leaf_of_.resize(jobs);
@@ -315,6 +318,11 @@ void FaultWorld::build_job(uint32_t job) {
     workers_[job].push_back(std::make_unique<WorkerNode>(network_, config, seeds_.any_u64()));
     build_cable(leaf_of_[job][rank], workers_[job][rank]->id(), 0, config.address,
                 worker_cables_[job][rank]);
+    if (!LossJudge::judges(plan_)) continue;
+    const Cable& cable = worker_cables_[job][rank];
+    network_.set_tap(cable.outward + 1, [this, &cable](Instant at, const net::Packet& packet) {
+      loss_judge_.on_sent(packet.stored, lost_by(cable), at);
+    });
   }
   route_group(job);
 }
