@@ -170,7 +170,7 @@ TEST_F(SealedJob, JoinsOfAnEarlierProcessAreReplays) {
   SealedMember second(0, /*nonce=*/500);
   static_cast<void>(second.join(bed_));
   ASSERT_EQ(second.join(bed_).at(0).message.body.reason, Reason::kWaitingForPeers);
-  bed_.pass(kJoinFreshFor + milliseconds(1));  // The second one has ended, too.
+  bed_.advance(kJoinFreshFor + milliseconds(1));  // The second one has ended, too.
   expect_refused(bed_, old_join, worker(0), Outcome::kReplayed);
   expect_refused(bed_, second.last_join, worker(0), Outcome::kReplayed);
 }
