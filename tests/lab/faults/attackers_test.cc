@@ -100,7 +100,10 @@ TEST(Attackers, PlainClientsUnequalServersAndGroupsKeepTheirPromises) {
   grouped.alone_at = 1;
   grouped.config.group = Endpoint::ipv4(239U << 24 | 1, 12000);
   plan.jobs.push_back(grouped);
-  PlainJobPlan plain{.aggregator = 2, .gradients = 5, .blocks = 30};
+  PlainJobPlan plain;
+  plain.aggregator = 2;
+  plain.gradients = 5;
+  plain.blocks = 30;
   plain.config.id = 200;
   plain.config.sources = 3;
   plain.config.block_cnt_max = 8;

@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
 #include <optional>
 #include <vector>
 
@@ -23,8 +24,9 @@ class LossJudgeRule : public ::testing::Test {
     memory_.emplace(*std::move(made));
     auto window = trio_ml::BlockWindow::create(config(), 1, *memory_);
     ASSERT_TRUE(window.has_value());
-    job_.emplace(config(), session_, *std::move(window), 0, Instant());
-    for (const uint8_t source : {0, 1, 0}) {  // The third join confirms the first.
+    job_.emplace(config(), session_, *std::move(window), /*lane=*/0, Instant());
+    for (const uint8_t source :
+         std::array<uint8_t, 3>{0, 1, 0}) {  // The third join confirms the first.
       wire::Message join;
       join.header = {.job_id = 1, .extended = true, .src_id = source};
       join.extension = {.type = MessageType::kJoin, .key = 100U + source};
