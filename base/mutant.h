@@ -84,6 +84,7 @@ namespace tributary {
   X(kResultUnchecked, "a result is not compared with its tensor")                           \
   X(kMeanOfWorld, "a mean is divided by the number of all ranks")                           \
   X(kDegradedUnsaid, "a degraded block is not reported")                                    \
+  X(kImpreciseUnsaid, "a block that lost precision is not reported")                        \
   X(kExponentNotAwaited, "gradients are sent before their exponent is agreed")              \
   X(kExponentDropped, "the exponent of a repaired block is lost")                           \
   X(kNeverOverdue, "an overdue position is not probed")                                     \

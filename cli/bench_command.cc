@@ -1,18 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/bench_command.h"
 
-#include <fmt/format.h>
-
-#include <fstream>
 #include <functional>
 #include <nlohmann/json.hpp>
 #include <string>
 
+#include "base/result_file.h"
 #include "bench/engine_bench.h"
 #include "bench/net_bench.h"
 #include "bench/tofino_bench.h"
 #include "cli/bench_flags.h"
 #include "cli/bench_live.h"
+#include "cli/console.h"
 #include "cli/race_command.h"
 #include "cli/soak_command.h"
 
@@ -31,7 +30,7 @@ int run_engine(BenchFlags<bench::EngineBenchConfig>& flags) {
     flags.bench.repetitions = kQuickRepetitions;
   }
   const auto rows = run_engine_bench(flags.bench, [](const std::string& line) {
-    fmt::print(stderr, "tributary bench engine: {} …\n", line);
+    print_error("tributary bench engine: {} …\n", line);
   });
   return report_rows(rows, flags.json_path, std::mem_fn(&bench::EngineBenchRow::results_agree));
 }
@@ -42,7 +41,7 @@ int run_net(BenchFlags<bench::NetBenchConfig>& flags) {
     flags.bench.repetitions = kQuickRepetitions;
   }
   const auto rows = run_net_bench(flags.bench, [](const std::string& line) {
-    fmt::print(stderr, "tributary bench net: {} …\n", line);
+    print_error("tributary bench net: {} …\n", line);
   });
   return report_rows(rows, flags.json_path, std::mem_fn(&bench::NetBenchRow::digests_agree));
 }
@@ -53,7 +52,7 @@ int run_tofino(BenchFlags<bench::TofinoBenchConfig>& flags) {
     flags.bench.repetitions = kQuickRepetitions;
   }
   const auto rows = run_tofino_bench(flags.bench, [](const std::string& line) {
-    fmt::print(stderr, "tributary bench tofino: {} …\n", line);
+    print_error("tributary bench tofino: {} …\n", line);
   });
   return report_rows(rows, flags.json_path, std::mem_fn(&bench::TofinoBenchRow::results_agree));
 }
@@ -101,11 +100,9 @@ void add_tofino_bench(CLI::App& command, int& exit_code) {
 
 bool write_bench_json(const std::string& path, const nlohmann::json& json) {
   if (path.empty()) return true;
-  std::ofstream file(path);
-  file << json.dump(2) << '\n';
-  if (file.flush()) return true;
-  fmt::print(stderr, "tributary bench: --json {}: cannot be written\n", path);
-  return false;
+  const auto written = write_result_file(path, json.dump(2) + "\n");
+  if (!written) print_error("tributary bench: --json {}\n", written.error().text);
+  return written.has_value();
 }
 
 void add_bench_command(CLI::App& app, int& exit_code) {

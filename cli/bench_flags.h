@@ -7,13 +7,12 @@
 ///          differ from their baseline's.
 #pragma once
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <memory>
 #include <nlohmann/json_fwd.hpp>
 #include <string>
 
+#include "cli/console.h"
 #include "cli/settings.h"
 
 namespace tributary::cli {
@@ -48,7 +47,7 @@ std::shared_ptr<BenchFlags<Config>> bench_flags(CLI::App& command) {
 /// @return the command's exit code.
 template <class Rows, class IsRight>
 int report_rows(const Rows& rows, const std::string& json_path, IsRight is_right) {
-  fmt::print("{}", as_table(rows));
+  print("{}", as_table(rows));
   if (!write_bench_json(json_path, as_json(rows))) return 1;
   return std::all_of(rows.begin(), rows.end(), is_right) ? 0 : 1;
 }

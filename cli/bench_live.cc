@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/bench_live.h"
 
-#include <fmt/format.h>
-
 #include <functional>
 #include <nlohmann/json.hpp>
 #include <string>
@@ -10,6 +8,7 @@
 #include "bench/latency_bench.h"
 #include "bench/parts_bench.h"
 #include "cli/bench_flags.h"
+#include "cli/console.h"
 
 namespace tributary::cli {
 namespace {
@@ -25,7 +24,7 @@ constexpr uint32_t kQuickBlocks = 200;
 int run_parts(PartsFlags& flags) {
   if (flags.quick) flags.bench = {.repetitions = kQuickRepetitions, .packets_each = kQuickPackets};
   const auto rows = run_parts_bench(flags.bench, [](const std::string& part) {
-    fmt::print(stderr, "tributary bench parts: {} done\n", part);
+    print_error("tributary bench parts: {} done\n", part);
   });
   return report_rows(rows, flags.json_path, std::mem_fn(&bench::PartsBenchRow::is_correct));
 }
@@ -37,10 +36,10 @@ int run_latency(LatencyFlags& flags) {
   }
   const auto result = run_latency_bench(flags.bench);
   if (!result) {
-    fmt::print(stderr, "tributary bench latency: {}\n", result.error().text);
+    print_error("tributary bench latency: {}\n", result.error().text);
     return 1;
   }
-  fmt::print("{}", bench::as_table(*result));
+  print("{}", bench::as_table(*result));
   return write_bench_json(flags.json_path, bench::as_json(*result)) && result->is_correct() ? 0 : 1;
 }
 

@@ -4,9 +4,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <fstream>
 #include <nlohmann/json.hpp>
 
+#include "base/result_file.h"
 #include "cli/doctor_dpdk.h"
 #include "cli/settings.h"
 #include "host/communicator.h"
@@ -269,11 +269,9 @@ int run_doctor(const DoctorOptions& options, std::ostream& out, std::ostream& er
   const Verdict verdict = worst(findings);
   out << as_text(findings) << "\nverdict: " << to_string(verdict) << "\n";
   if (!options.json.empty()) {
-    std::ofstream file(options.json);
-    file << as_json(findings);
-    file.close();
-    if (!file) {
-      err << "tributary doctor: --json " << options.json << ": cannot be written\n";
+    const auto written = write_result_file(options.json, as_json(findings));
+    if (!written) {
+      err << "tributary doctor: --json " << written.error().text << "\n";
       return kExitUsage;
     }
   }

@@ -4,6 +4,7 @@
 #include <iostream>
 
 #include "cli/bench_command.h"
+#include "cli/console.h"
 #include "cli/demo/demo.h"
 #include "cli/demo/demo_worker.h"
 #include "cli/doctor.h"
@@ -52,7 +53,7 @@ int main(int argc, char** argv) {
   });
   if (const auto ended =
           tributary::cli::parse_command_line(app, argc, argv, std::cout, std::cerr)) {
-    return *ended;
+    return tributary::cli::end_output(*ended);
   }
-  return exit_code;
+  return tributary::cli::end_output(exit_code);
 }

@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/race_command.h"
 
-#include <fmt/format.h>
 #include <signal.h>
 
 #include <atomic>
-#include <fstream>
 #include <memory>
 #include <string>
 
 #include "base/endpoint.h"
+#include "base/result_file.h"
 #include "bench/race/client/ps_server.h"
 #include "bench/race/client/tributary_client.h"
 #include "bench/race/race.h"
 #include "bench/race/report.h"
+#include "cli/console.h"
 #include "cli/settings.h"
 #include "cli/worker_result.h"
 
@@ -62,16 +62,14 @@ void apply_preset(const CLI::App& command, RaceFlags& flags) {
 
 bool write_file(const char* flag, const std::string& path, const std::string& text) {
   if (path.empty()) return true;
-  std::ofstream file(path);
-  file << text;
-  if (file.flush()) return true;
-  fmt::print(stderr, "tributary bench race: {} {}: cannot be written\n", flag, path);
-  return false;
+  const auto written = write_result_file(path, text);
+  if (!written) print_error("tributary bench race: {} {}\n", flag, written.error().text);
+  return written.has_value();
 }
 
 int run_race(RaceFlags& flags) {
   if (const auto checked = race::check(flags.race); !checked) {
-    fmt::print(stderr, "tributary bench race: {}\n", checked.error().text);
+    print_error("tributary bench race: {}\n", checked.error().text);
     return kExitUsage;
   }
   // Without SA_RESTART, a waiting poll() returns and the race checks whether it was interrupted.
@@ -80,11 +78,11 @@ int run_race(RaceFlags& flags) {
   for (const int number : {SIGINT, SIGTERM, SIGHUP}) sigaction(number, &action, nullptr);
   const race::RaceHooks hooks{
       .progress =
-          [](const std::string& line) { fmt::print(stderr, "tributary bench race: {} …\n", line); },
+          [](const std::string& line) { print_error("tributary bench race: {} …\n", line); },
       // Relaxed: only a flag; no other data depends on it.
       .interrupted = [] { return interrupted.load(std::memory_order_relaxed); }};
   const race::RaceResult result = race::run_race(flags.race, hooks);
-  fmt::print("{}", race::as_table(result));
+  print("{}", race::as_table(result));
   const bool written =
       write_file("--json", flags.json_path, race::as_json(result).dump(2) + "\n") &&
       write_file("--svg", flags.svg_path, race::as_svg(result));
@@ -99,13 +97,13 @@ int run_ps_server(const std::string& listen, uint32_t workers) {
   auto server = local ? race::PsServer::listen(*local, workers)
                       : Result<std::unique_ptr<race::PsServer>>(tl::unexpected(local.error()));
   if (!server) {
-    fmt::print(stderr, "tributary race-ps-server: {}\n", server.error().text);
+    print_error("tributary race-ps-server: {}\n", server.error().text);
     return kExitUsage;
   }
   running_server = server->get();
   // stop() is one write to a pipe, so a signal handler may call it.
   signal(SIGTERM, [](int) { running_server->stop(); });
-  fmt::print("ready\n");
+  print("ready\n");
   std::fflush(stdout);
   running_server->run();
   signal(SIGTERM, SIG_DFL);
@@ -150,7 +148,7 @@ void add_race_processes(CLI::App& app, int& exit_code) {
   race::add_client_options(*worker, *client);
   worker->callback([client, &exit_code] {
     const auto done = race::run_worker(*client);
-    if (!done) fmt::print(stderr, "rank {}: {}\n", client->rank, done.error().text);
+    if (!done) print_error("rank {}: {}\n", client->rank, done.error().text);
     exit_code = done ? 0 : 1;
   });
 

@@ -6,14 +6,16 @@
 
 #include <csignal>
 #include <cstdio>
-#include <fstream>
 #include <functional>
 #include <memory>
 #include <string>
 #include <vector>
 
+#include "base/result_file.h"
+#include "cli/console.h"
 #include "cli/serve_switchml.h"
 #include "cli/settings.h"
+#include "io/devices/device_port.h"
 #include "io/udp/resolve.h"
 #include "io/udp/udp_port_config.h"
 #include "server/appliance.h"
@@ -33,7 +35,7 @@ struct ServeFlags {
   SwitchmlFlags switchml;
   server::ApplianceConfig appliance;
   std::vector<KeyValues> jobs;
-  std::string listen = "0.0.0.0";
+  std::string listen;  ///< Empty: the protocol's default.
   std::vector<std::string> ports;
   std::string json_path;
 };
@@ -53,19 +55,9 @@ using Stats = std::function<nlohmann::json()>;
 
 bool write_stats(const Stats& stats, const std::string& path) {
   if (path.empty()) return true;
-  // Write a temporary file and rename it, so that a reader never sees half a file.
-  const std::string temporary = path + ".new";
-  {
-    std::ofstream file(temporary, std::ios::trunc);
-    file << stats().dump(2) << '\n';
-    if (!file.flush()) {
-      fmt::print(stderr, "tributary serve: --json {}: cannot be written\n", path);
-      return false;
-    }
-  }
-  if (std::rename(temporary.c_str(), path.c_str()) == 0) return true;
-  fmt::print(stderr, "tributary serve: --json {}: cannot be written\n", path);
-  return false;
+  const auto written = write_result_file(path, stats().dump(2) + "\n");
+  if (!written) print_error("tributary serve: --json {}\n", written.error().text);
+  return written.has_value();
 }
 
 Result<void> check_cores(uint32_t cores) {
@@ -74,17 +66,37 @@ Result<void> check_cores(uint32_t cores) {
                              io::kUdpQueuesMax));
 }
 
+/// Returns where to listen. SwitchML's packets cannot be authenticated, so its sockets serve this
+/// machine only, unless the user says otherwise. A device has an address of its own.
+Result<Endpoint> listen_address(const ServeFlags& flags) {
+  const bool is_switchml = flags.protocol == Protocol::kSwitchml;
+  const bool only_here = is_switchml && flags.ports.empty();
+  const std::string text =
+      flags.listen.empty() ? (only_here ? "127.0.0.1" : "0.0.0.0") : flags.listen;
+  auto listen = io::resolve(text, is_switchml ? wire::kSwitchmlPort : wire::kTrioMlPort);
+  if (!listen) return failure(fmt::format("--listen: {}", listen.error().text));
+  return listen;
+}
+
+Result<io::DevicePortSpec> devices_of(const ServeFlags& flags) {
+  io::DevicePortSpec devices;
+  for (const std::string& text : flags.ports) {
+    if (const auto added = io::add_device(text, devices); !added) {
+      return tl::unexpected(added.error());
+    }
+  }
+  return devices;
+}
+
 Result<server::ApplianceConfig> complete(const ServeFlags& flags) {
   server::ApplianceConfig config = flags.appliance;
-  const auto listen = io::resolve(flags.listen, wire::kTrioMlPort);
-  if (!listen) return failure(fmt::format("--listen: {}", listen.error().text));
+  const auto listen = listen_address(flags);
+  if (!listen) return tl::unexpected(listen.error());
   config.listen = *listen;
   if (const auto good = check_cores(config.cores); !good) return tl::unexpected(good.error());
-  for (const std::string& text : flags.ports) {
-    auto device = io::parse_dpdk_device(text);
-    if (!device) return failure(fmt::format("--port {}", device.error().text));
-    config.devices.push_back(*std::move(device));
-  }
+  auto devices = devices_of(flags);
+  if (!devices) return tl::unexpected(devices.error());
+  config.devices = *std::move(devices);
   for (const KeyValues& row : flags.jobs) {
     const auto job = server::to_job(row);
     if (!job) return tl::unexpected(job.error());
@@ -94,7 +106,7 @@ Result<server::ApplianceConfig> complete(const ServeFlags& flags) {
 }
 
 int refuse(const Error& error) {
-  fmt::print(stderr, "tributary serve: {}\n", error.text);
+  print_error("tributary serve: {}\n", error.text);
   return kExitUsage;
 }
 
@@ -104,11 +116,12 @@ int serve(const ServeFlags& flags, const std::vector<std::string>& warnings, con
           const std::string& what, const std::function<void()>& stop) {
   if (!write_stats(stats, flags.json_path)) return kExitUsage;
   for (const std::string& warning : warnings) {
-    fmt::print(stderr, "tributary serve: warning: {}\n", warning);
+    print_error("tributary serve: warning: {}\n", warning);
   }
-  fmt::print(stderr, "tributary serve: {}, {} cores\n", what, flags.appliance.cores);
-  fmt::print("ready\n");
-  std::fflush(stdout);
+  print_error("tributary serve: {}, {} cores\n", what, flags.appliance.cores);
+  // Programs wait for this line, so do not serve without it.
+  print("ready\n");
+  if (std::fflush(stdout) != 0) return end_output(1);
 
   const sigset_t signals = awaited_signals();
   int signal = 0;
@@ -141,13 +154,13 @@ int run_switchml(const ServeFlags& flags) {
   if (!flags.jobs.empty()) {
     return refuse({"--job needs --protocol trio-ml; allowed with switchml: --session"});
   }
-  if (!flags.ports.empty()) {
-    return refuse({"--port needs --protocol trio-ml; switchml uses sockets only: --listen"});
-  }
-  const auto listen = io::resolve(flags.listen, wire::kSwitchmlPort);
-  if (!listen) return refuse({fmt::format("--listen: {}", listen.error().text)});
+  const auto listen = listen_address(flags);
+  if (!listen) return refuse(listen.error());
+  const auto devices = devices_of(flags);
+  if (!devices) return refuse(devices.error());
   if (const auto good = check_cores(flags.appliance.cores); !good) return refuse(good.error());
   const auto config = with_switchml_flags({.listen = *listen,
+                                           .devices = *devices,
                                            .cores = flags.appliance.cores,
                                            .spin_us = flags.appliance.spin_us,
                                            .memory_mb = flags.appliance.memory_mb,
@@ -176,19 +189,18 @@ int run(const ServeFlags& flags) {
 
 void add_serve_command(CLI::App& app, int& exit_code) {
   CLI::App* command =
-      app.add_subcommand("serve", "Run the aggregator appliance over UDP sockets or DPDK devices");
+      app.add_subcommand("serve", "Run the aggregator appliance over UDP sockets or frame devices");
   const auto flags = std::make_shared<ServeFlags>(*command);
   add_protocol(*command, flags->protocol, "Protocol of the workers");
-  command
-      ->add_option("--listen", flags->listen,
-                   fmt::format("Address to serve, HOST[:PORT]; default port {} for trio-ml, {} for "
-                               "switchml",
-                               wire::kTrioMlPort, wire::kSwitchmlPort))
-      ->capture_default_str();
+  command->add_option("--listen", flags->listen,
+                      fmt::format("Address to serve, HOST[:PORT]; default 0.0.0.0:{} for trio-ml, "
+                                  "127.0.0.1:{} for switchml, which cannot be authenticated",
+                                  wire::kTrioMlPort, wire::kSwitchmlPort));
   command
       ->add_option("--port", flags->ports,
-                   "Serve over this DPDK device instead of sockets, dpdk:DEVICE[,key=value]...; "
-                   "repeatable")
+                   fmt::format("Serve over this device instead of sockets, {}; DPDK devices: "
+                               "repeatable",
+                               io::kDevicePortShapes))
       ->type_name("PORT");
   flags->settings.add_table(server::job_keys(), flags->jobs, "A job to serve");
   add_switchml_flags(*command, flags->settings, flags->switchml);

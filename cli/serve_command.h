@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// @file
-/// The command `tributary serve`: the aggregator appliance over UDP sockets or DPDK devices.
+/// The command `tributary serve`: the aggregator appliance over UDP sockets or frame devices.
 ///
 /// Output:  "ready" on standard output when the server can receive; warnings and errors on standard
 ///          error. --json is written at the start, on SIGUSR1, and when SIGINT or SIGTERM ends it.

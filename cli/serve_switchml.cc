@@ -3,9 +3,11 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <string_view>
 
+#include "io/frames/link_inspect.h"
 #include "io/udp/resolve.h"
 #include "io/udp/socket_address.h"
 
@@ -53,6 +55,31 @@ Result<server::SwitchmlConfig::Session> to_session(const KeyValues& row, uint32_
   const auto good = check(session.config, switchml::ShardConfig{.slots_max = slots_max});
   if (!good) return failure(fmt::format("{}: {}", row.where(), good.error().text));
   return session;
+}
+
+/// Returns whether only this machine can reach the address.
+bool is_loopback(const Endpoint& address) {
+  return address.is_ipv4() ? address.address[12] == 127
+                           : io::same_address(address, *Endpoint::parse("[::1]:1"));
+}
+
+/// Refuses workers on other machines if only this machine can reach the switch.
+Result<void> check_reach(const server::SwitchmlConfig& config) {
+  if (!config.devices.empty() || !is_loopback(config.listen)) return {};
+  const auto refuse = [&config](const std::string& what) {
+    return failure(
+        fmt::format("{} names other machines, but --listen {} serves this one only; to fix: give "
+                    "--listen the address that the workers reach, on a network of trusted hosts, "
+                    "because SwitchML's packets cannot be authenticated",
+                    what, config.listen.to_string()));
+  };
+  for (const Endpoint& control : config.control.addresses) {
+    if (!is_loopback(control)) return refuse("--control " + control.to_string());
+  }
+  for (const server::SwitchmlConfig::Session& session : config.sessions) {
+    if (!std::ranges::all_of(session.workers, is_loopback)) return refuse("--session");
+  }
+  return {};
 }
 
 }  // namespace
@@ -119,6 +146,7 @@ Result<server::SwitchmlConfig> with_switchml_flags(server::SwitchmlConfig config
     return failure(fmt::format("--listen {}: allowed with --control: an IPv4 address",
                                config.listen.to_string()));
   }
+  if (const auto good = check_reach(config); !good) return tl::unexpected(good.error());
   return config;
 }
 

@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/soak_command.h"
 
-#include <fmt/format.h>
 #include <signal.h>
 
 #include <algorithm>
 #include <atomic>
-#include <fstream>
 #include <memory>
 #include <string>
 
+#include "base/result_file.h"
 #include "bench/race/systems.h"
 #include "bench/soak/soak.h"
+#include "cli/console.h"
 #include "cli/settings.h"
 #include "cli/worker_result.h"
 
@@ -30,7 +30,7 @@ std::atomic<bool> interrupted{false};
 int run_soak(SoakFlags& flags) {
   flags.soak.tributary = race::find_programs().tributary;
   const auto refuse = [](const Error& error) {
-    fmt::print(stderr, "tributary bench soak: {}\n", error.text);
+    print_error("tributary bench soak: {}\n", error.text);
     return kExitUsage;
   };
   if (const auto checked = soak::check(flags.soak); !checked) return refuse(checked.error());
@@ -38,18 +38,16 @@ int run_soak(SoakFlags& flags) {
   action.sa_handler = [](int) { interrupted.store(true, std::memory_order_relaxed); };
   for (const int number : {SIGINT, SIGTERM, SIGHUP}) sigaction(number, &action, nullptr);
   const soak::SoakHooks hooks{
-      .progress =
-          [](const std::string& line) { fmt::print(stderr, "tributary bench soak: {}\n", line); },
+      .progress = [](const std::string& line) { print_error("tributary bench soak: {}\n", line); },
       // Relaxed: only a flag; no other data depends on it.
       .interrupted = [] { return interrupted.load(std::memory_order_relaxed); }};
   const auto result = soak::run_soak(flags.soak, hooks);
   if (!result) return refuse(result.error());
-  fmt::print("{}", soak::as_table(*result));
+  print("{}", soak::as_table(*result));
   if (!flags.json_path.empty()) {
-    std::ofstream file(flags.json_path);
-    file << soak::as_json(*result).dump(2) << '\n';
-    if (!file.flush()) {
-      fmt::print(stderr, "tributary bench soak: --json {}: cannot be written\n", flags.json_path);
+    const auto written = write_result_file(flags.json_path, soak::as_json(*result).dump(2) + "\n");
+    if (!written) {
+      print_error("tributary bench soak: --json {}\n", written.error().text);
       return 1;
     }
   }

@@ -11,9 +11,11 @@
 #include <system_error>
 #include <vector>
 
+#include "cli/console.h"
 #include "cli/settings.h"
 #include "cli/worker_run.h"
 #include "host/switchml_config.h"
+#include "io/devices/device_port.h"
 #include "wire/switchml.h"
 #include "wire/trio_ml.h"
 
@@ -57,7 +59,7 @@ void add_session_flags(CLI::App& command, WorkerFlags& flags) {
                      "The aggregator, HOST:PORT or HOST; required unless --control is given");
   CLI::Option* const port = command.add_option(
       "--port", flags.options.port,
-      "Use this DPDK device instead of a socket, dpdk:DEVICE[,key=value]... (trio-ml)");
+      fmt::format("Use this device instead of a socket, {} (trio-ml)", io::kDevicePortShapes));
   port->type_name("PORT");
   CLI::Option* const job =
       add_uint(command, "--job", session.job_id, 0, kJobMax, "Job id (trio-ml)");
@@ -217,18 +219,18 @@ std::string complete(WorkerFlags& flags) {
 
 int run(WorkerFlags& flags) {
   if (const std::string refusal = complete(flags); !refusal.empty()) {
-    fmt::print(stderr, "tributary: {}\n", refusal);
+    print_error("tributary: {}\n", refusal);
     return kExitUsage;
   }
   WorkerInterrupt interrupt;
   const WorkerResult result = run_worker(flags.options, interrupt);
-  fmt::print("{}", to_table(result));
+  print("{}", to_table(result));
   if (!result.error.empty()) {
-    fmt::print(stderr, "tributary worker: rank {}: {}: {}\n", result.options.session.rank,
-               result.status, result.error);
+    print_error("tributary worker: rank {}: {}: {}\n", result.options.session.rank, result.status,
+                result.error);
   }
   const std::string json_error = write_json(result);
-  if (!json_error.empty()) fmt::print(stderr, "tributary worker: {}\n", json_error);
+  if (!json_error.empty()) print_error("tributary worker: {}\n", json_error);
   return exit_code(result) == 0 && !json_error.empty() ? 1 : exit_code(result);
 }
 

@@ -10,8 +10,9 @@
 #include "auth/secret.h"
 #include "base/clock.h"
 #include "base/prng.h"
+#include "cli/console.h"
 #include "host/switchml_protocol.h"
-#include "io/dpdk/open_dpdk_port.h"
+#include "io/devices/device_port.h"
 #include "io/udp/resolve.h"
 #include "io/udp/udp_port.h"
 #include "server/switchml/control_server.h"
@@ -29,19 +30,19 @@ constexpr uint32_t kEphemeralPortFirst = 49'152;
 
 Result<std::unique_ptr<engine::Port>> open_device(const WorkerOptions& options,
                                                   const Endpoint& server) {
-  auto device = io::parse_dpdk_device(options.port);
-  if (!device) return failure(fmt::format("--port {}", device.error().text));
-  auto spec = io::join_dpdk_devices({*std::move(device)});
-  if (!spec) return failure(fmt::format("--port: {}", spec.error().text));
+  io::DevicePortConfig config;
+  if (const auto added = io::add_device(options.port, config.spec); !added) {
+    return tl::unexpected(added.error());
+  }
   // Choose a new port each time, so that packets of an earlier run do not reach this one.
   std::random_device random;
-  const auto udp_port =
-      static_cast<uint16_t>(kEphemeralPortFirst + random() % (65'536 - kEphemeralPortFirst));
-  auto opened =
-      io::open_dpdk_port({.spec = *std::move(spec), .udp_port = udp_port, .peer = server});
-  if (!opened) return failure(fmt::format("--port: {}", opened.error().text));
+  config.local = Endpoint::ipv4(
+      0, static_cast<uint16_t>(kEphemeralPortFirst + random() % (65'536 - kEphemeralPortFirst)));
+  config.peer = server;
+  auto opened = io::open_device_port(config);
+  if (!opened) return tl::unexpected(opened.error());
   for (const std::string& warning : opened->warnings) {
-    fmt::print(stderr, "tributary worker: warning: {}\n", warning);
+    print_error("tributary worker: warning: {}\n", warning);
   }
   return std::move(opened->port);
 }

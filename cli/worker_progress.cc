@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/worker_progress.h"
 
-#include <fmt/format.h>
 #include <unistd.h>
 
 #include <chrono>
 #include <cstdio>
+
+#include "cli/console.h"
 
 namespace tributary::cli {
 namespace {
@@ -50,17 +51,16 @@ void WorkerProgress::print_until_stopped(const std::stop_token& stop) {
     printed = true;
     next += terminal_ ? Clock::duration(kTerminalPeriod) : kLogPeriod;
   }
-  if (printed && terminal_) fmt::print(stderr, "{}", kWipe);
+  if (printed && terminal_) print_error("{}", kWipe);
 }
 
 void WorkerProgress::print_line(double elapsed_s) const {
   const uint64_t done = done_.load(std::memory_order_relaxed);
   const double gbytes = static_cast<double>(done) * static_cast<double>(iteration_bytes_) / 1e9;
-  fmt::print(stderr,
-             "{}{} of {} all-reduces, {:.0f} s, {:.3f} GB/s, {} wrong, {} degraded blocks{}",
-             terminal_ ? kWipe : "", done, iterations_, elapsed_s, gbytes / elapsed_s,
-             wrong_.load(std::memory_order_relaxed),
-             degraded_blocks_.load(std::memory_order_relaxed), terminal_ ? "" : "\n");
+  print_error("{}{} of {} all-reduces, {:.0f} s, {:.3f} GB/s, {} wrong, {} degraded blocks{}",
+              terminal_ ? kWipe : "", done, iterations_, elapsed_s, gbytes / elapsed_s,
+              wrong_.load(std::memory_order_relaxed),
+              degraded_blocks_.load(std::memory_order_relaxed), terminal_ ? "" : "\n");
   std::fflush(stderr);
 }
 

@@ -4,10 +4,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cerrno>
-#include <cstring>
-#include <fstream>
 #include <nlohmann/json.hpp>
+
+#include "base/result_file.h"
 
 namespace tributary::cli {
 namespace {
@@ -108,6 +107,8 @@ nlohmann::ordered_json to_json(const WorkerResult& result) {
           {"probes", result.counters.probes},
           {"duplicate_results", result.counters.duplicate_results},
           {"invalid_packets", result.counters.invalid_packets},
+          {"underflowed", result.counters.underflowed},
+          {"warning", result.warning},
           {"config", config_json(result.options)}};
 }
 
@@ -139,16 +140,18 @@ std::string to_table(const WorkerResult& result) {
                                        : fmt::format("{}, {} of {} elements wrong",
                                                      result.wrong == 0 ? "yes" : "no", result.wrong,
                                                      result.checked));
+  if (result.counters.underflowed > 0) {
+    row("underflowed", fmt::format("{} elements", result.counters.underflowed));
+  }
+  if (!result.warning.empty()) row("warning", result.warning);
   return table;
 }
 
 std::string write_json(const WorkerResult& result) {
   const std::string& path = result.options.json_path;
   if (path.empty()) return "";
-  std::ofstream file(path);
-  file << to_json(result).dump(2) << "\n";
-  file.close();
-  return file ? "" : fmt::format("--json {}: cannot be written: {}", path, std::strerror(errno));
+  const auto written = write_result_file(path, to_json(result).dump(2) + "\n");
+  return written ? "" : fmt::format("--json {}", written.error().text);
 }
 
 }  // namespace tributary::cli

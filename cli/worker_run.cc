@@ -15,6 +15,8 @@
 #include <utility>
 
 #include "base/result.h"
+#include "base/result_file.h"
+#include "cli/console.h"
 #include "cli/worker_join.h"
 #include "cli/worker_progress.h"
 #include "host/generated_tensor.h"
@@ -43,12 +45,10 @@ Result<std::vector<T>> read_values(const std::string& path, uint64_t element_cou
 
 template <class T>
 std::string write_values(const std::string& path, std::span<const T> values) {
-  std::ofstream file(path, std::ios::binary);
   const auto bytes = std::as_bytes(values);
-  file.write(reinterpret_cast<const char*>(bytes.data()),
-             static_cast<std::streamsize>(bytes.size()));
-  file.close();
-  return file ? "" : fmt::format("--output {}: cannot be written: {}", path, std::strerror(errno));
+  const auto written =
+      write_result_file(path, {reinterpret_cast<const char*>(bytes.data()), bytes.size()});
+  return written ? "" : fmt::format("--output {}", written.error().text);
 }
 
 /// The iterations of one run, with elements of type T.
@@ -152,6 +152,7 @@ class Iterations {
     if (!going_well()) return;
     result_.iterations++;
     result_.latencies.push_back(ended_at - slot.begun_at);
+    if (result_.warning.empty()) result_.warning = outcome.warning;
     for (const host::DegradedRange& range : outcome.degraded) {
       result_.degraded_elements += range.element_count;
     }
@@ -197,7 +198,8 @@ std::function<void()> reaction_while_joining(const WorkerOptions& options, Worke
   return [result = std::move(result)]() mutable {
     result.interrupted = true;
     result.status = kStatusInterrupted;
-    static_cast<void>(write_json(result));
+    const std::string error = write_json(result);
+    if (!error.empty()) print_error("tributary worker: {}\n", error);
     std::_Exit(kExitInterrupted);
   };
 }

@@ -30,6 +30,15 @@ if(TRIBUTARY_SANITIZE)
                          -fno-omit-frame-pointer -fno-sanitize-recover=all)
   target_link_options(tributary_flags INTERFACE -fsanitize=${TRIBUTARY_SANITIZE})
 endif()
+if(TRIBUTARY_FUZZ)
+  if(NOT CMAKE_CXX_COMPILER_ID MATCHES "Clang")
+    message(FATAL_ERROR "TRIBUTARY_FUZZ is ON, but ${CMAKE_CXX_COMPILER} is not Clang, so it has no "
+                        "libFuzzer. Use the preset fuzz, or TRIBUTARY_FUZZ=OFF.")
+  endif()
+  # Without libFuzzer's main(), which the programs of tests/fuzz add.
+  target_compile_options(tributary_flags INTERFACE -fsanitize=fuzzer-no-link)
+  target_link_options(tributary_flags INTERFACE -fsanitize=fuzzer-no-link)
+endif()
 
 # tributary_library(NAME SOURCES... DEPENDS targets...): a static library, or an interface one
 # when it has headers only. Its target is tributary_NAME.

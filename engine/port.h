@@ -31,6 +31,12 @@ struct PortCounters {
   uint64_t tx_bytes = 0;
   uint64_t tx_refused = 0;    ///< The port refused it (full queue, unreachable); packet lost.
   uint64_t rx_truncated = 0;  ///< Larger than a receive buffer; dropped.
+  /// Times that the connected peer's machine said that nothing listens there (ICMP port
+  /// unreachable). Anybody can forge this message.
+  uint64_t peer_refused = 0;
+  /// Messages that arrived at a local address for which the port's table has no room. Replies leave
+  /// from the address that the kernel chooses.
+  uint64_t local_address_unknown = 0;
   uint64_t system_calls = 0;  ///< Receive, send and wait calls; 0 for ports that make none.
 };
 
@@ -83,6 +89,13 @@ class Port {
   /// the only queue in use calls it. @return false if the port cannot join, such as a kernel socket
   /// bound to another port; an error if the group is not allowed.
   virtual Result<bool> join_group(const Endpoint&) { return false; }
+  /// Returns the MAC address to which neighbours send, as a number of 48 bits. 0 if the kernel
+  /// handles frames, or if the port has several devices.
+  [[nodiscard]] virtual uint64_t mac() const { return 0; }
+  /// Fixes a neighbour's MAC address until unpin_neighbour(), for hosts that answer no ARP. A port
+  /// without frames ignores both calls. Any thread.
+  virtual void pin_neighbour(const Endpoint& /*address*/, uint64_t /*mac*/) {}
+  virtual void unpin_neighbour(const Endpoint& /*address*/) {}
 };
 
 }  // namespace tributary::engine

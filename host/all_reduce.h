@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "host/half_format.h"
+#include "host/number_format.h"
 
 namespace tributary::host {
 
@@ -23,6 +24,12 @@ namespace tributary::host {
 using SourceSet = std::array<uint64_t, 4>;
 [[nodiscard]] constexpr bool contains(const SourceSet& set, uint32_t rank) {
   return (set[rank / 64] >> (rank % 64) & 1) != 0;
+}
+/// Returns ranks 0 to world - 1.
+[[nodiscard]] constexpr SourceSet ranks_below(uint32_t world) {
+  SourceSet set{};
+  for (uint32_t rank = 0; rank < world; rank++) set[rank / 64] |= uint64_t{1} << (rank % 64);
+  return set;
 }
 
 enum class ReduceOp : uint8_t {
@@ -67,7 +74,8 @@ enum class Status : uint8_t {
 /// Returns the status in lower case with underscores, as in "peer_missing".
 [[nodiscard]] const char* to_string(Status status);
 
-/// Elements that were summed without every source (straggler mitigation, Trio paper §5).
+/// Elements that were summed without every source (straggler mitigation, Trio paper §5), or whose
+/// sum does not have the precision of its format.
 struct DegradedRange {
   uint64_t element_first;
   uint32_t element_count;
@@ -76,6 +84,9 @@ struct DegradedRange {
   /// The number of ranks in the sum, if `sources` is empty. 0: no sum reached this rank, and none
   /// will.
   uint32_t contributors = 0;
+  /// The exponent was agreed without some rank, and a rank's values lost precision to it: the
+  /// format's guarantee does not hold (docs/number-formats.md).
+  bool imprecise = false;
 };
 
 /// The result of one all-reduce.
@@ -84,6 +95,11 @@ struct Outcome {
   std::string text;                     ///< The cause, if not kOk.
   uint64_t blocks = 0;                  ///< Blocks (packets' worth) of this tensor.
   std::vector<DegradedRange> degraded;  ///< Ascending by element_first.
+  /// The floats of this rank's tensor, counted when they were converted to lanes.
+  Underflow underflow;
+  /// One line if the result is kOk but less precise than its user may expect: many elements
+  /// underflowed, or blocks are imprecise. Set by Communicator::wait().
+  std::string warning;
 };
 
 /// The progress of a rank's stream of tensors, next to the progress of the other ranks. In

@@ -45,13 +45,29 @@ int8_t BlockCodec::exponent_of(const Transfer& transfer, uint64_t block) {
   return block_exponent(floats_of(transfer, block));
 }
 
-Fit BlockCodec::write(const Transfer& transfer, uint64_t block, int8_t exponent, std::byte* lanes) {
+/// Tells whether an element would be more precise with the largest exponent of this rank and of the
+/// ranks in the exponent's round.
+bool BlockCodec::is_coarse(std::span<const float> floats, AgreedExponent agreed) const {
+  if (agreed.exponent == agreed.stated) return false;  // No rank missed the round.
+  const int8_t finest = std::max(block_exponent(floats), agreed.stated);
+  return finest < agreed.exponent &&
+         !is_as_precise(floats, scale_for_exponent(agreed.exponent, world_),
+                        scale_for_exponent(finest, world_));
+}
+
+Fit BlockCodec::write(const Transfer& transfer, uint64_t block, AgreedExponent agreed,
+                      std::byte* lanes, Underflow* underflow) {
   if (transfer.format == ElementFormat::kInt32) {
     pack_int32(slice<const int32_t>(transfer.integers, block, gradients_), lanes);
     return Fit::kFits;
   }
-  return pack_fixed(floats_of(transfer, block), scale_of(transfer, exponent),
-                    lane_magnitude_max(TRIB_MUTANT(kOverflowUnseen) ? 1 : world_), lanes);
+  const std::span<const float> floats = floats_of(transfer, block);
+  const Fit fit =
+      pack_fixed(floats, scale_of(transfer, agreed.exponent),
+                 lane_magnitude_max(TRIB_MUTANT(kOverflowUnseen) ? 1 : world_), lanes, underflow);
+  const bool coarse = fit == Fit::kFits && transfer.format == ElementFormat::kBlockExponent &&
+                      is_coarse(floats, agreed);
+  return coarse ? Fit::kImprecise : fit;
 }
 
 void BlockCodec::read(const Transfer& transfer, uint64_t block, int8_t exponent, uint32_t sources,

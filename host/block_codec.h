@@ -31,9 +31,12 @@ class BlockCodec {
   /// Returns the exponent of this rank's part of a block (kBlockExponent).
   [[nodiscard]] int8_t exponent_of(const Transfer& transfer, uint64_t block);
 
-  /// Writes a block's elements as lanes. @param exponent  Agreed by all ranks; for kBlockExponent.
-  [[nodiscard]] Fit write(const Transfer& transfer, uint64_t block, int8_t exponent,
-                          std::byte* lanes);
+  /// Writes a block's elements as lanes. @param agreed  For kBlockExponent.
+  /// @param underflow  Not null: adds the block's counts, if it has floats.
+  /// @return kImprecise if `agreed` comes from a round that a rank missed, and an element would be
+  /// more precise with the largest exponent of this rank and of the ranks in the round.
+  [[nodiscard]] Fit write(const Transfer& transfer, uint64_t block, AgreedExponent agreed,
+                          std::byte* lanes, Underflow* underflow = nullptr);
 
   /// Replaces a block's elements by their sum or mean.
   /// @param sources  The number of ranks in the sum, for the mean.
@@ -43,6 +46,7 @@ class BlockCodec {
  private:
   [[nodiscard]] std::span<const float> floats_of(const Transfer& transfer, uint64_t block);
   [[nodiscard]] float scale_of(const Transfer& transfer, int8_t exponent) const;
+  [[nodiscard]] bool is_coarse(std::span<const float> floats, AgreedExponent agreed) const;
 
   const uint32_t world_;
   uint32_t gradients_ = 1;

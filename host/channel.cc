@@ -92,6 +92,7 @@ void Channel::loop() {
     const Instant now = monotonic_now();
     take_requests(now);
     const bool received = receive(now);
+    if (!received) check_refusals(now);
     protocol_->on_time(now);
     const bool sent = send(now);
     publish_progress();
@@ -156,6 +157,15 @@ bool Channel::receive_from(engine::PortQueue& from, Instant now) {
         {.from = packet.source, .stored = packet.bytes(), .size_bytes = packet.size}, now);
   }
   return count > 0;
+}
+
+/// Tells the protocol about ICMP messages of the peer's machine. Rounds with packets need not ask:
+/// a peer that sends is there.
+void Channel::check_refusals(Instant now) {
+  const uint64_t peer_refused = queue_.counters().peer_refused;
+  if (peer_refused == peer_refused_) return;
+  peer_refused_ = peer_refused;
+  protocol_->on_refused(now);
 }
 
 /// Joins the multicast group to which the aggregator sends results.

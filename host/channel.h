@@ -96,6 +96,7 @@ class Channel {
   void take_requests(Instant now);
   bool receive(Instant now);
   bool receive_from(engine::PortQueue& from, Instant now);
+  void check_refusals(Instant now);
   void open_group();
   void sleep(Instant now);
   bool send(Instant now);
@@ -111,6 +112,7 @@ class Channel {
   const std::unique_ptr<TensorProtocol> protocol_;
   bool group_is_open_ = false;                ///< Requested; once is enough.
   std::unique_ptr<engine::Port> group_port_;  ///< Null without a group.
+  uint64_t peer_refused_ = 0;                 ///< As the protocol knows it.
   std::vector<Part*> in_work_;
   Instant busy_at_;           ///< Time of the last packet, either way.
   Duration last_gap_;         ///< The gap before the last received packet.

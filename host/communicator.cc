@@ -17,6 +17,7 @@
 #include "host/auto_terms.h"
 #include "host/channel.h"
 #include "host/tensor_parts.h"
+#include "host/worker_errors.h"
 #include "host/worker_protocol.h"
 #include "io/udp/udp_port.h"
 #include "wire/receive_room.h"
@@ -213,6 +214,10 @@ struct Communicator::Impl final : Channel::Owner {
     if (failed) {
       outcome.status = failure->status;
       outcome.text = failure->text;
+    }
+    if (outcome.status == Status::kOk) {
+      const Transfer& any = entry.parts.front().transfer;
+      outcome.warning = precision_warning(outcome, any.format, any.scale);
     }
     entries.erase(number);
     return outcome;

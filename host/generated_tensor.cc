@@ -112,18 +112,13 @@ struct Segment {
   uint64_t count;
   const SourceSet* sources;
   bool degraded;
+  bool imprecise;
 };
 
 uint32_t count_of(const SourceSet& set) {
   uint32_t count = 0;
   for (const uint64_t word : set) count += static_cast<uint32_t>(std::popcount(word));
   return count;
-}
-
-SourceSet ranks_below(uint32_t world) {
-  SourceSet set{};
-  for (uint32_t rank = 0; rank < world; rank++) set[rank / 64] |= uint64_t{1} << (rank % 64);
-  return set;
 }
 
 /// Returns true if the set has at least one rank, and none from outside the world.
@@ -143,11 +138,13 @@ std::optional<std::vector<Segment>> segments_of(const Outcome& outcome, uint64_t
         range.element_count > element_count - range.element_first || !sound(range.sources, all)) {
       return std::nullopt;
     }
-    if (range.element_first > at) segments.push_back({at, range.element_first - at, &all, false});
-    segments.push_back({range.element_first, range.element_count, &range.sources, true});
+    if (range.element_first > at)
+      segments.push_back({at, range.element_first - at, &all, false, false});
+    segments.push_back(
+        {range.element_first, range.element_count, &range.sources, true, range.imprecise});
     at = range.element_first + range.element_count;
   }
-  if (at < element_count) segments.push_back({at, element_count - at, &all, false});
+  if (at < element_count) segments.push_back({at, element_count - at, &all, false, false});
   return segments;
 }
 
@@ -263,8 +260,9 @@ uint64_t wrong_in_block(Expectation& expected, std::span<const float> result,
   const int32_t largest = expected.exponent(block_first, block_count, all);
   int32_t exponent =
       segment.degraded ? expected.exponent(block_first, block_count, *segment.sources) : largest;
+  const int32_t last = segment.imprecise ? INT8_MAX : largest;
   uint64_t fewest = end - first;
-  while (exponent <= largest && fewest > 0) {
+  while (exponent <= last && fewest > 0) {
     const float scale = scale_of(static_cast<int8_t>(exponent), world);
     fewest = std::min(
         fewest, wrong_at_scale(expected, result, first, end - first, *segment.sources, scale));

@@ -56,7 +56,7 @@ using ScaleOfExponent = float (*)(int8_t exponent, uint32_t world);
 /// With kBlockExponent a block has `gradients` elements (1 … 4095, as in the packets) and the
 /// largest exponent of all ranks. A degraded block may have been scaled for ranks outside its sum.
 /// There the check accepts any exponent from its sources' largest to all ranks' largest that
-/// reproduces every element.
+/// reproduces every element; for an imprecise block, any larger one too.
 [[nodiscard]] uint64_t check_float(const GeneratedTensor& tensor, uint64_t iteration,
                                    std::span<const float> result, const AllReduceOptions& options,
                                    uint32_t gradients, const Outcome& outcome,

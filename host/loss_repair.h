@@ -3,8 +3,8 @@
 /// Loss repair of a worker: decides which positions of the window it has to ask about, and when.
 ///
 /// Model:   A position without a result is probed after an adaptive timeout, or at once if a packet
-///          sent at least three packets later has its answer. docs/aggregation-protocol.md §5 draws
-///          the states and gives the reasons.
+///          sent at least three packets later has its answer. A probe also asks about the rest of
+///          its run. docs/aggregation-protocol.md §5 draws the states and gives the reasons.
 /// Units:   Positions of the stream; the window is base <= position < next.
 /// Threads: Owned by one thread.
 /// Errors:  None. Positions outside the window are a bug of the caller.
@@ -21,6 +21,7 @@
 
 #include "base/time.h"
 #include "host/rtt_estimator.h"
+#include "wire/trio_ml.h"
 
 namespace tributary::host {
 
@@ -37,6 +38,13 @@ class LossRepair {
     bool data_wanted;  ///< True: send the contribution. False: send a probe.
   };
 
+  /// The answer to a probe about the rest of its run.
+  struct RunAnswer {
+    uint32_t probe;          ///< The number that on_probe_sent() returned.
+    wire::RunMask present;   ///< Bit i: the aggregator needs no contribution i positions later.
+    wire::RunMask complete;  ///< Bit i: the aggregator has the result i positions later.
+  };
+
   explicit LossRepair(Instant now) : last_heard_at_(now) {}
 
   /// Allocates the slots. Called once, when the window is known.
@@ -47,7 +55,9 @@ class LossRepair {
   /// Begins a position that was never sent. Its slot must be free.
   void begin(uint64_t position);
   void on_contribution_sent(uint64_t position, Instant now);
-  void on_probe_sent(uint64_t position, Instant now);
+  /// @param about_run  The probe asks about the rest of the run, too.
+  /// @return the probe's number, which its answer repeats.
+  uint32_t on_probe_sent(uint64_t position, bool about_run, Instant now);
 
   // --- Packets received ---
 
@@ -57,8 +67,15 @@ class LossRepair {
   /// Records the result of a position, takes a round-trip sample if the result is unambiguous, and
   /// queues the positions that it overtook.
   void on_result(uint64_t position, Instant now);
-  /// Records a kHave. @param lost  The aggregator lacks this worker's contribution.
+  /// Records a kHave about one position.
+  /// @param lost  The aggregator lacks this worker's contribution.
   void on_have(uint64_t position, bool lost, Instant now);
+  /// Records a kHave that is also about the rest of the run. Queues the contributions that the
+  /// aggregator lacks and the results that were lost, as far as their packets were sent at least
+  /// three packets before the probe.
+  /// @param next  The end of the window.
+  void on_have_run(uint64_t position, bool lost, const RunAnswer& answer, uint64_t next,
+                   Instant now);
 
   // --- Time ---
 
@@ -96,9 +113,10 @@ class LossRepair {
 
   struct Slot {
     Instant sent_at;
-    uint64_t sent_order = 0;  ///< Number of its last packet among all packets sent.
-    uint64_t wait_order = 0;  ///< Number of the first packet sent after its wait began.
-    uint64_t before = kNone;  ///< Neighbours in its wait list.
+    uint64_t sent_order = 0;      ///< Number of its last packet among all packets sent.
+    uint64_t data_order = kNone;  ///< Number of its last contribution.
+    uint64_t wait_order = 0;      ///< Number of the first packet sent after its wait began.
+    uint64_t before = kNone;      ///< Neighbours in its wait list.
     uint64_t after = kNone;
     State state = State::kFree;
     Wait wait = Wait::kNothing;
@@ -112,27 +130,42 @@ class LossRepair {
     uint64_t last = kNone;
   };
 
+  /// The last probe about a run of positions, until its position has a result.
+  struct RunProbe {
+    uint64_t position = kNone;
+    uint64_t order = 0;
+    Instant sent_at;
+  };
+
   [[nodiscard]] Slot& slot_of(uint64_t position) { return slots_[position & slot_mask_]; }
   [[nodiscard]] const Slot& slot_of(uint64_t position) const {
     return slots_[position & slot_mask_];
   }
+  void forget_probe(uint64_t position);
+  [[nodiscard]] const RunProbe* covering_probe(uint64_t position) const;
   void queue(uint64_t position);
-  void count_packet(uint64_t position, Wait wait, Instant now);
+  uint64_t count_packet(uint64_t position, Wait wait, Instant now);
+  void scan_run(uint64_t base, uint64_t next, Instant now);
+  void take_have(uint64_t position, bool lost, Instant now);
+  void take_answer(uint64_t position, uint64_t order, bool present, bool complete);
+  void retransmit(uint64_t position);
   void begin_wait(uint64_t position, Wait wait);
   void end_wait(uint64_t position);
-  void queue_overtaken(Wait wait, uint64_t by);
+  void queue_overtaken(Wait wait, uint64_t by, uint64_t order);
   void sample_answer(Duration time);
   void learn_from_answer(uint64_t position, bool lost, Instant now);
-  [[nodiscard]] Duration repair_after(uint64_t position) const;
+  [[nodiscard]] Instant overdue_at(uint64_t position) const;
 
   Config config_;
   uint64_t slot_mask_ = 0;
-  std::vector<Slot> slots_;     ///< Shape [power of two, at least the window].
+  std::vector<Slot> slots_;  ///< Shape [power of two, at least the window].
+  uint64_t run_mask_ = 0;
+  std::vector<RunProbe> runs_;  ///< Shape [power of two, at least the runs that a window touches].
   std::deque<uint64_t> queue_;  ///< Positions to ask about; at most one entry for each slot.
   std::array<WaitList, kWaits> waits_;  ///< By Wait; the list of kNothing is empty.
   uint64_t next_order_ = 0;             ///< Number of the next packet sent for a position.
   uint64_t result_below_ = 0;           ///< One past the highest position with a result.
-  /// The number of positions that may be probed at once while no result has overtaken them.
+  /// The number of positions of a run that a scan may probe while no result has overtaken them.
   uint32_t ask_at_once_ = 1;
 
   RttEstimator rtt_;
@@ -140,6 +173,7 @@ class LossRepair {
   Instant scan_at_ = Instant::never();
   Instant last_heard_at_;  ///< Last packet from the aggregator.
   Instant asked_at_;       ///< Last probe.
+  uint32_t probes_since_heard_ = 0;
 };
 
 }  // namespace tributary::host

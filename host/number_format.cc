@@ -88,11 +88,15 @@ int32_t lane_magnitude_max(uint32_t sources) {
   return static_cast<int32_t>(static_cast<uint32_t>(INT32_MAX) / std::max(sources, 1U));
 }
 
-Fit pack_fixed(std::span<const float> tensor, float scale, int32_t magnitude_max,
-               std::byte* lanes) {
-  // Nearly every block fits, so the fast loop only detects blocks that do not.
-  const uint32_t largest = fastest().pack_fixed(tensor.data(), tensor.size(), scale, lanes);
-  if (largest <= static_cast<uint32_t>(magnitude_max)) return Fit::kFits;
+Fit pack_fixed(std::span<const float> tensor, float scale, int32_t magnitude_max, std::byte* lanes,
+               Underflow* underflow) {
+  // Nearly every block fits and has no lane of 0, so the fast loop only detects the others.
+  const LaneRange range = fastest().pack_fixed(tensor.data(), tensor.size(), scale, lanes);
+  if (underflow != nullptr) {
+    *underflow += range.has_zero ? fastest().count_underflow(tensor.data(), lanes, tensor.size())
+                                 : Underflow{.nonzero = tensor.size()};
+  }
+  if (range.largest <= static_cast<uint32_t>(magnitude_max)) return Fit::kFits;
   return pack_clamped(tensor, scale, magnitude_max, lanes);
 }
 
@@ -121,8 +125,9 @@ int8_t block_exponent(std::span<const float> tensor) {
   return static_cast<int8_t>(std::clamp(exponent, kBlockExponentMin, kFloatExponentMax));
 }
 
-int8_t degraded_exponent(int8_t known) {
-  const int32_t base = known == kNoExponent ? 0 : known;
+int8_t degraded_exponent(int8_t stated, int8_t reference) {
+  int32_t base = stated == kNoExponent ? reference : stated;
+  if (base == kNoExponent) base = 0;
   return static_cast<int8_t>(std::min(base + kDegradedHeadroom, kFloatExponentMax));
 }
 
@@ -134,6 +139,16 @@ float scale_for_exponent(int8_t exponent, uint32_t sources) {
       std::min(static_cast<int32_t>(lane_bits_max(sources)) - bound, kFloatExponentMax);
   // Never denormal: the smallest power is 0 - 128 + at least 22 bits for 256 sources.
   return std::ldexp(1.0F, power);
+}
+
+bool is_as_precise(std::span<const float> tensor, float scale, float finer) {
+  const auto rounded = [](float value, float by) {
+    // In double, because an element that fits with `scale` may exceed int32 with `finer`.
+    const double factor = by;
+    return std::rint(static_cast<double>(value) * factor) / factor;
+  };
+  return std::all_of(tensor.begin(), tensor.end(),
+                     [&](float value) { return rounded(value, scale) == rounded(value, finer); });
 }
 
 }  // namespace tributary::host

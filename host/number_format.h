@@ -18,8 +18,9 @@
 
 namespace tributary::host {
 
-/// The result of converting a block: the worst of its elements.
-enum class Fit : uint8_t { kFits, kOverflows, kNotFinite };
+/// The result of converting a block: the worst of its elements. Only BlockCodec returns kImprecise:
+/// an element would be more precise if no rank had missed the round that agreed on the exponent.
+enum class Fit : uint8_t { kFits, kImprecise, kOverflows, kNotFinite };
 
 /// Returns the integer for `value`: rint(value * scale), ties to even, computed in float32. This is
 /// the definition of the conversion. INT32_MIN if the product is NaN or at least 2^31 in magnitude,
@@ -40,12 +41,26 @@ enum class Fit : uint8_t { kFits, kOverflows, kNotFinite };
 /// Source: ATP appendix B.1 (no overflow below 2^31 / n).
 [[nodiscard]] int32_t lane_magnitude_max(uint32_t sources);
 
+/// The elements that were not 0, and those of them that became 0 as lanes.
+struct Underflow {
+  uint64_t nonzero = 0;
+  uint64_t underflowed = 0;
+
+  Underflow& operator+=(const Underflow& more) {
+    nonzero += more.nonzero;
+    underflowed += more.underflowed;
+    return *this;
+  }
+  bool operator==(const Underflow&) const = default;
+};
+
 /// Writes to_fixed() of each element to `lanes` (shape [4 * tensor.size()] bytes), clamped to
 /// +-magnitude_max, NaN as 0.
-/// @param scale  Finite and above 0.
+/// @param scale      Finite and above 0.
+/// @param underflow  Not null: adds this tensor's counts.
 /// @return kNotFinite if an element is infinite or NaN, else kOverflows if anything was clamped.
 [[nodiscard]] Fit pack_fixed(std::span<const float> tensor, float scale, int32_t magnitude_max,
-                             std::byte* lanes);
+                             std::byte* lanes, Underflow* underflow = nullptr);
 /// Reads shape [4 * tensor.size()] bytes of lanes into `tensor` by from_fixed().
 void unpack_fixed(const std::byte* lanes, float scale, uint32_t divisor, std::span<float> tensor);
 
@@ -61,13 +76,21 @@ void unpack_int32(const std::byte* lanes, uint32_t divisor, std::span<int32_t> t
 inline constexpr int8_t kNoExponent = -128;
 [[nodiscard]] int8_t block_exponent(std::span<const float> tensor);
 
-/// Returns the exponent that all ranks use for a block if `known` came from a degraded result. A
+/// Returns the exponent that all ranks use for a block if `stated` came from a degraded result. A
 /// straggler's values may be larger than those of the ranks in that result, and they have to fit.
-/// So it is kDegradedHeadroom powers of two larger; kNoExponent counts as 0.
+/// So it is kDegradedHeadroom powers of two larger than `stated`; if that is kNoExponent, than
+/// `reference`, the exponent of earlier blocks; if that is kNoExponent too, than 0.
 /// Source: assumed; gradients of one step seldom differ by 256 times. For 4 ranks 21 of 29 bits are
 /// left; float32 has 24.
 inline constexpr int8_t kDegradedHeadroom = 8;
-[[nodiscard]] int8_t degraded_exponent(int8_t known);
+[[nodiscard]] int8_t degraded_exponent(int8_t stated, int8_t reference = kNoExponent);
+
+/// The exponent that the ranks agreed on for a block.
+struct AgreedExponent {
+  int8_t exponent = kNoExponent;  ///< Every rank scales the block by it.
+  /// The largest that a rank stated. It differs from `exponent` if a rank missed the round.
+  int8_t stated = kNoExponent;
+};
 
 /// Returns the scale that all ranks use for a block whose largest exponent over all ranks is
 /// `exponent`: the largest power of two with which `sources` finite values of that exponent cannot
@@ -75,5 +98,9 @@ inline constexpr int8_t kDegradedHeadroom = 8;
 /// 1 for kNoExponent, because every value is zero. Source: SwitchML §4.6, with 2^k for its
 /// (2^31 - 1) / (n * 2^m), so that scaling rounds nothing.
 [[nodiscard]] float scale_for_exponent(int8_t exponent, uint32_t sources);
+
+/// Returns whether each element rounds to the same value with `scale` as with `finer`. Both are
+/// powers of two, and every element fits with `scale`.
+[[nodiscard]] bool is_as_precise(std::span<const float> tensor, float scale, float finer);
 
 }  // namespace tributary::host

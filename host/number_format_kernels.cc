@@ -25,14 +25,25 @@ constexpr uint32_t magnitude(int32_t lane) {
   return lane < 0 ? 0U - bits : bits;
 }
 
-uint32_t pack_fixed_plain(const float* tensor, size_t count, float scale, std::byte* lanes) {
-  uint32_t largest = 0;
+LaneRange pack_fixed_plain(const float* tensor, size_t count, float scale, std::byte* lanes) {
+  LaneRange range;
   for (size_t i = 0; i < count; i++) {
     const int32_t lane = to_fixed(tensor[i], scale);
-    largest = std::max(largest, magnitude(lane));
+    range.has_zero |= lane == 0;
+    range.largest = std::max(range.largest, magnitude(lane));
     store_be(lanes + i * kLaneBytes, static_cast<uint32_t>(lane));
   }
-  return largest;
+  return range;
+}
+
+Underflow count_underflow_plain(const float* tensor, const std::byte* lanes, size_t count) {
+  Underflow counted;
+  for (size_t i = 0; i < count; i++) {
+    if (tensor[i] == 0.0F) continue;
+    counted.nonzero++;
+    if (load_be<uint32_t>(lanes + i * kLaneBytes) == 0) counted.underflowed++;
+  }
+  return counted;
 }
 
 void unpack_fixed_plain(const std::byte* lanes, size_t count, double factor, float* tensor) {
@@ -66,7 +77,7 @@ uint32_t magnitude_bits_max_plain(const float* tensor, size_t count) {
 }
 
 constexpr NumberFormatKernels kPlain{
-    "plain",          pack_fixed_plain,   unpack_fixed_plain,
+    "plain",          pack_fixed_plain,   count_underflow_plain,   unpack_fixed_plain,
     swap_words_plain, divide_lanes_plain, magnitude_bits_max_plain};
 
 #if defined(__x86_64__)
@@ -76,8 +87,8 @@ constexpr NumberFormatKernels kPlain{
 // An int32 quotient computed in double is right after truncation: quotients that are not whole are
 // at least 2^-32 away from a whole number, and a double resolves 2^-21 of that below 2^31.
 
-#define TRIB_AVX2 [[gnu::target("avx2")]]
-#define TRIB_AVX512 [[gnu::target("avx2,avx512f,avx512bw")]]
+#define TRIB_AVX2 [[gnu::target("avx2,popcnt")]]
+#define TRIB_AVX512 [[gnu::target("avx2,popcnt,avx512f,avx512bw")]]
 
 /// Swaps the bytes of each 32-bit word of 16 bytes.
 alignas(16) constexpr std::array<uint8_t, 16> kWordSwap{3,  2,  1, 0, 7,  6,  5,  4,
@@ -93,25 +104,48 @@ TRIB_AVX512 inline __m512i swap_mask_512() {
 }
 
 TRIB_AVX2 inline uint32_t largest_of(__m256i words) {
-  std::array<uint32_t, 8> parts;
-  _mm256_storeu_si256(reinterpret_cast<__m256i*>(parts.data()), words);
-  return *std::max_element(parts.begin(), parts.end());
+  __m128i most = _mm_max_epu32(_mm256_castsi256_si128(words), _mm256_extracti128_si256(words, 1));
+  most = _mm_max_epu32(most, _mm_shuffle_epi32(most, _MM_SHUFFLE(1, 0, 3, 2)));
+  most = _mm_max_epu32(most, _mm_shuffle_epi32(most, _MM_SHUFFLE(2, 3, 0, 1)));
+  return static_cast<uint32_t>(_mm_cvtsi128_si32(most));
 }
 
-TRIB_AVX2 uint32_t pack_fixed_avx2(const float* tensor, size_t count, float scale,
-                                   std::byte* lanes) {
+TRIB_AVX2 LaneRange pack_fixed_avx2(const float* tensor, size_t count, float scale,
+                                    std::byte* lanes) {
   const __m256i swap = swap_mask_256();
   const __m256 factor = _mm256_set1_ps(scale);
+  __m256i zeros = _mm256_setzero_si256();
   __m256i largest = _mm256_setzero_si256();
   size_t i = 0;
   for (; i + 8 <= count; i += 8) {
     const __m256i lane = _mm256_cvtps_epi32(_mm256_mul_ps(_mm256_loadu_ps(tensor + i), factor));
+    zeros = _mm256_or_si256(zeros, _mm256_cmpeq_epi32(lane, _mm256_setzero_si256()));
     largest = _mm256_max_epu32(largest, _mm256_abs_epi32(lane));
     _mm256_storeu_si256(reinterpret_cast<__m256i*>(lanes + i * kLaneBytes),
                         _mm256_shuffle_epi8(lane, swap));
   }
-  return std::max(largest_of(largest),
-                  pack_fixed_plain(tensor + i, count - i, scale, lanes + i * kLaneBytes));
+  const LaneRange rest = pack_fixed_plain(tensor + i, count - i, scale, lanes + i * kLaneBytes);
+  return {.has_zero = rest.has_zero || _mm256_movemask_epi8(zeros) != 0,
+          .largest = std::max(largest_of(largest), rest.largest)};
+}
+
+TRIB_AVX2 Underflow count_underflow_avx2(const float* tensor, const std::byte* lanes,
+                                         size_t count) {
+  Underflow counted;
+  size_t i = 0;
+  for (; i + 8 <= count; i += 8) {
+    const __m256 given =
+        _mm256_cmp_ps(_mm256_loadu_ps(tensor + i), _mm256_setzero_ps(), _CMP_NEQ_UQ);
+    const __m256i lane =
+        _mm256_loadu_si256(reinterpret_cast<const __m256i*>(lanes + i * kLaneBytes));
+    const __m256i zero = _mm256_cmpeq_epi32(lane, _mm256_setzero_si256());
+    const auto nonzero = static_cast<uint32_t>(_mm256_movemask_ps(given));
+    const auto lost =
+        nonzero & static_cast<uint32_t>(_mm256_movemask_ps(_mm256_castsi256_ps(zero)));
+    counted.nonzero += static_cast<uint32_t>(std::popcount(nonzero));
+    counted.underflowed += static_cast<uint32_t>(std::popcount(lost));
+  }
+  return counted += count_underflow_plain(tensor + i, lanes + i * kLaneBytes, count - i);
 }
 
 TRIB_AVX2 void unpack_fixed_avx2(const std::byte* lanes, size_t count, double factor,
@@ -164,28 +198,48 @@ TRIB_AVX2 uint32_t magnitude_bits_max_avx2(const float* tensor, size_t count) {
   return std::max(largest_of(largest), magnitude_bits_max_plain(tensor + i, count - i));
 }
 
-constexpr NumberFormatKernels kAvx2{"avx2",          pack_fixed_avx2,   unpack_fixed_avx2,
-                                    swap_words_avx2, divide_lanes_avx2, magnitude_bits_max_avx2};
+constexpr NumberFormatKernels kAvx2{
+    "avx2",          pack_fixed_avx2,   count_underflow_avx2,   unpack_fixed_avx2,
+    swap_words_avx2, divide_lanes_avx2, magnitude_bits_max_avx2};
 
 TRIB_AVX512 inline uint32_t largest_of(__m512i words) {
-  std::array<uint32_t, 16> parts;
-  _mm512_storeu_si512(parts.data(), words);
-  return *std::max_element(parts.begin(), parts.end());
+  // The masked form, as in swap_mask_512().
+  const __m256i lower = _mm512_maskz_extracti64x4_epi64(0xf, words, 0);
+  const __m256i upper = _mm512_maskz_extracti64x4_epi64(0xf, words, 1);
+  return largest_of(_mm256_max_epu32(lower, upper));
 }
 
-TRIB_AVX512 uint32_t pack_fixed_avx512(const float* tensor, size_t count, float scale,
-                                       std::byte* lanes) {
+TRIB_AVX512 LaneRange pack_fixed_avx512(const float* tensor, size_t count, float scale,
+                                        std::byte* lanes) {
   const __m512i swap = swap_mask_512();
   const __m512 factor = _mm512_set1_ps(scale);
+  uint32_t zeros = 0;
   __m512i largest = _mm512_setzero_si512();
   size_t i = 0;
   for (; i + 16 <= count; i += 16) {
     const __m512i lane = _mm512_cvtps_epi32(_mm512_mul_ps(_mm512_loadu_ps(tensor + i), factor));
+    zeros |= _mm512_testn_epi32_mask(lane, lane);
     largest = _mm512_max_epu32(largest, _mm512_abs_epi32(lane));
     _mm512_storeu_si512(lanes + i * kLaneBytes, _mm512_shuffle_epi8(lane, swap));
   }
-  return std::max(largest_of(largest),
-                  pack_fixed_plain(tensor + i, count - i, scale, lanes + i * kLaneBytes));
+  const LaneRange rest = pack_fixed_plain(tensor + i, count - i, scale, lanes + i * kLaneBytes);
+  return {.has_zero = rest.has_zero || zeros != 0,
+          .largest = std::max(largest_of(largest), rest.largest)};
+}
+
+TRIB_AVX512 Underflow count_underflow_avx512(const float* tensor, const std::byte* lanes,
+                                             size_t count) {
+  Underflow counted;
+  size_t i = 0;
+  for (; i + 16 <= count; i += 16) {
+    const __m512i lane = _mm512_loadu_si512(lanes + i * kLaneBytes);
+    const uint32_t nonzero =
+        _mm512_cmp_ps_mask(_mm512_loadu_ps(tensor + i), _mm512_setzero_ps(), _CMP_NEQ_UQ);
+    const uint32_t lost = nonzero & _mm512_testn_epi32_mask(lane, lane);
+    counted.nonzero += static_cast<uint32_t>(std::popcount(nonzero));
+    counted.underflowed += static_cast<uint32_t>(std::popcount(lost));
+  }
+  return counted += count_underflow_plain(tensor + i, lanes + i * kLaneBytes, count - i);
 }
 
 TRIB_AVX512 void unpack_fixed_avx512(const std::byte* lanes, size_t count, double factor,
@@ -237,7 +291,7 @@ TRIB_AVX512 uint32_t magnitude_bits_max_avx512(const float* tensor, size_t count
 }
 
 constexpr NumberFormatKernels kAvx512{
-    "avx512",          pack_fixed_avx512,   unpack_fixed_avx512,
+    "avx512",          pack_fixed_avx512,   count_underflow_avx512,   unpack_fixed_avx512,
     swap_words_avx512, divide_lanes_avx512, magnitude_bits_max_avx512};
 
 constexpr std::array kAll{kPlain, kAvx2, kAvx512};

@@ -12,15 +12,27 @@
 #include <cstdint>
 #include <span>
 
+#include "host/number_format.h"
+
 namespace tributary::host {
+
+/// The properties of a block's lanes by which pack_fixed() chooses a slower loop.
+struct LaneRange {
+  bool has_zero = false;
+  uint32_t largest = 0;  ///< Of |lane|.
+
+  bool operator==(const LaneRange&) const = default;
+};
 
 /// Every variant writes the same bits and returns the same values.
 struct NumberFormatKernels {
   const char* name;
 
-  /// Writes to_fixed() of each element. @return the largest |lane| written, with 2^31 for each
+  /// Writes to_fixed() of each element. @return the range of the lanes written, with 2^31 for each
   /// lane that has no int32.
-  uint32_t (*pack_fixed)(const float* tensor, size_t count, float scale, std::byte* lanes);
+  LaneRange (*pack_fixed)(const float* tensor, size_t count, float scale, std::byte* lanes);
+  /// Counts the elements of a tensor and its lanes.
+  Underflow (*count_underflow)(const float* tensor, const std::byte* lanes, size_t count);
   /// Writes float32(double(lane) * factor).
   void (*unpack_fixed)(const std::byte* lanes, size_t count, double factor, float* tensor);
   /// Copies 32-bit words and swaps their bytes: from int32 to lanes, and back.

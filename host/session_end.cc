@@ -81,7 +81,7 @@ std::optional<EndReason> SessionEnd::on_notice(const wire::Message& notice,
   if (body.reason == Reason::kSessionLost) return session_lost(config_.server);
   if (body.reason == Reason::kServerStopped) return aggregator_stopped(config_.server);
   if (body.reason == Reason::kPeerSilent && oldest) {
-    return peer_silent(subject_of(body, terms.rank_base), *oldest);
+    return peer_silent(subject_of(body, terms.rank_base), milliseconds(body.value), *oldest);
   }
   if (!position) return {};  // A late duplicate about a position that is done.
   switch (body.reason) {

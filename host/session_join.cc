@@ -3,7 +3,6 @@
 
 #include <algorithm>
 
-#include "base/assert.h"
 #include "base/mutant.h"
 
 namespace tributary::host {
@@ -18,9 +17,8 @@ constexpr Duration kJoinEvery = milliseconds(50);
 
 }  // namespace
 
-SessionJoin::SessionJoin(const CommunicatorConfig& config, uint64_t nonce, Instant now)
-    : config_(config), nonce_(nonce), started_at_(now), request_at_(now), period_at_(now) {
-  TRIB_ASSERT(nonce != 0);
+SessionJoin::SessionJoin(const CommunicatorConfig& config, Instant now)
+    : config_(config), started_at_(now), request_at_(now), period_at_(now) {
   terms_.gradients = config.gradients;
   terms_.channels = config.threads;
 }

@@ -47,8 +47,7 @@ class SessionJoin {
 
   /// The first request is due at once.
   /// @param config  Must live longer than this object; its `source` must be set.
-  /// @param nonce   Names this process in its requests; not 0.
-  SessionJoin(const CommunicatorConfig& config, uint64_t nonce, Instant now);
+  SessionJoin(const CommunicatorConfig& config, Instant now);
 
   [[nodiscard]] bool joined() const { return joined_; }
   /// The terms. Before the welcome: no session, a window of 1, and the worker's own wishes.
@@ -66,7 +65,7 @@ class SessionJoin {
     return !vouched_ && now - started_at_ >= wire::kUnsealedAfter;
   }
 
-  /// Handles a reply to a join that names this worker's nonce. @pre !joined()
+  /// Handles a reply to this worker's join. @pre !joined()
   /// A refusal of too many gradients lowers them and asks again if the configuration allows that.
   Reply on_reply(const wire::Message& message, Instant now);
 
@@ -92,7 +91,6 @@ class SessionJoin {
   void hurry(Instant now);
 
   const CommunicatorConfig& config_;
-  const uint64_t nonce_;
   const Instant started_at_;
   Instant request_at_;
   Instant period_at_;     ///< When the next periodic request is due.

@@ -29,7 +29,7 @@ void StreamWindow::assign_positions(Transfer& transfer) {
   transfer.exponents_.clear();  // The owner may reuse a transfer with another format.
   if (transfer.format == wire::ElementFormat::kBlockExponent) {
     transfer.lead_ = std::min<uint64_t>(window_, blocks);
-    transfer.exponents_.assign(blocks, kNoExponent);
+    transfer.exponents_.assign(blocks, AgreedExponent{});
   }
   transfer.position_first_ = end_;
   transfer.positions_left_ = blocks + transfer.lead_;
@@ -66,11 +66,14 @@ bool StreamWindow::can_send() const {
   }
   // The exponent of these gradients came with the result `lead` positions before.
   const uint64_t source = next_ - transfer.lead_;
-  return source < base_ || is_done(source);
+  return source < base_ || (is_done(source) && !place_of(source).exponent_waits);
 }
 
 uint64_t StreamWindow::take_next(Instant now) {
-  place_of(next_) = {.transfer = transfer_at(next_), .first_sent_at = now, .done = false};
+  Transfer* transfer = transfer_at(next_);
+  place_of(next_) = {.transfer = transfer,
+                     .first_sent_at = now,
+                     .opens_tensor = transfer->lead_ > 0 && next_ == transfer->position_first_};
   return next_++;
 }
 
@@ -92,11 +95,36 @@ StreamWindow::Contents StreamWindow::contents(uint64_t position) const {
   return contents;
 }
 
+void StreamWindow::set_exponent(uint64_t position, int8_t stated, bool degraded) {
+  Place& place = place_of(position);
+  Transfer& transfer = *place.transfer;
+  place.stated = stated;
+  place.exponent_waits = degraded && stated == kNoExponent;
+  transfer.exponents_[position - transfer.position_first_] = {
+      .exponent = degraded ? degraded_exponent(stated) : stated, .stated = stated};
+}
+
+/// Called for each position in order, when it and all before it are done.
+void StreamWindow::pass_exponent(const Place& place) {
+  if (place.opens_tensor) {
+    if (exponent_max_ != kNoExponent) exponent_max_before_ = exponent_max_;
+    exponent_max_ = kNoExponent;
+  }
+  if (place.exponent_waits) {
+    // The transfer is in flight: the gradients of this block have not been sent.
+    Transfer& transfer = *place.transfer;
+    const int8_t reference = exponent_max_ != kNoExponent ? exponent_max_ : exponent_max_before_;
+    transfer.exponents_[base_ - transfer.position_first_].exponent =
+        degraded_exponent(kNoExponent, reference);
+  }
+  exponent_max_ = std::max(exponent_max_, place.stated);
+}
+
 Transfer* StreamWindow::finish(uint64_t position) {
   Place& place = place_of(position);
   Transfer* transfer = place.transfer;
   place.done = true;
-  while (base_ < next_ && is_done(base_)) base_++;
+  for (; base_ < next_ && is_done(base_); base_++) pass_exponent(place_of(base_));
   if (--transfer->positions_left_ > 0) return nullptr;
   // Not always the oldest: a later transfer may be done first.
   std::erase(transfers_, transfer);

@@ -9,7 +9,7 @@
 ///          carries the gradients of block p - lead and the exponent of block p (SwitchML §4.6).
 /// Threads: Owned by one thread.
 /// Memory:  One place for each window position, allocated by open(). For each transfer with
-///          exponents one byte a block. The owner keeps a transfer alive until it is done.
+///          exponents two bytes a block. The owner keeps a transfer alive until it is done.
 /// Tests:   tests/host/stream_window_test.cc
 #pragma once
 
@@ -22,6 +22,7 @@
 
 #include "base/time.h"
 #include "host/all_reduce.h"
+#include "host/number_format.h"
 #include "host/tensor_protocol.h"
 
 namespace tributary::host {
@@ -71,14 +72,16 @@ class StreamWindow {
     return place_of(position).first_sent_at;
   }
 
-  /// Returns the exponent that the ranks agreed on for a block; 0 if the transfer has none.
-  [[nodiscard]] static int8_t exponent(const Transfer& transfer, uint64_t block) {
-    return transfer.exponents_.empty() ? int8_t{0} : transfer.exponents_[block];
+  /// Returns the exponent that the ranks agreed on for a block.
+  [[nodiscard]] static AgreedExponent exponent(const Transfer& transfer, uint64_t block) {
+    return transfer.exponents_.empty() ? AgreedExponent{} : transfer.exponents_[block];
   }
-  /// @pre The transfer has exponents, and `block` is one of its blocks.
-  static void set_exponent(Transfer& transfer, uint64_t block, int8_t exponent) {
-    transfer.exponents_[block] = exponent;
-  }
+  /// Records the exponent in the result of a position, before finish(). If the result is degraded
+  /// and `stated` is kNoExponent, the block's exponent follows from those of earlier positions. It
+  /// is then known, and its gradients can be sent, when these positions are done. So all ranks
+  /// compute the same one.
+  /// @param stated  The largest exponent of the ranks in the result. @pre The position has one.
+  void set_exponent(uint64_t position, int8_t stated, bool degraded);
 
   /// Records the result of a position. Moves the window if the position is the oldest one.
   /// @return the position's transfer if that was its last result. The stream has released it, and
@@ -102,6 +105,9 @@ class StreamWindow {
     Transfer* transfer = nullptr;
     Instant first_sent_at;
     bool done = false;
+    bool opens_tensor = false;    ///< The first position of a transfer with exponents.
+    bool exponent_waits = false;  ///< Its block's exponent follows from earlier positions.
+    int8_t stated = kNoExponent;  ///< See set_exponent().
   };
 
   [[nodiscard]] Place& place_of(uint64_t position) { return places_[position & place_mask_]; }
@@ -109,6 +115,7 @@ class StreamWindow {
     return places_[position & place_mask_];
   }
   void assign_positions(Transfer& transfer);
+  void pass_exponent(const Place& place);
   [[nodiscard]] Transfer* transfer_at(uint64_t position) const;
 
   uint32_t window_ = 1;
@@ -123,6 +130,11 @@ class StreamWindow {
   uint64_t results_heard_ = 0;  ///< One past the highest position with a result, sent or not.
   uint16_t next_gen_id_ = 0;
   std::deque<Transfer*> transfers_;  ///< Not yet done, in order of positions.
+
+  // The largest exponents stated below base_, in the current transfer with exponents and in the
+  // one before it.
+  int8_t exponent_max_ = kNoExponent;
+  int8_t exponent_max_before_ = kNoExponent;
 };
 
 }  // namespace tributary::host

@@ -9,6 +9,7 @@
 #include "base/byte_order.h"
 #include "base/mutant.h"
 #include "host/number_format.h"
+#include "host/worker_errors.h"
 
 namespace tributary::host {
 
@@ -316,7 +317,7 @@ void SwitchmlProtocol::note_degraded(Job& job, uint64_t block, uint32_t contribu
 // --- Out ---
 
 void SwitchmlProtocol::write_elements(const Job& job, uint64_t block, SwitchmlHead& head,
-                                      std::byte* lanes) const {
+                                      std::byte* lanes, Underflow* underflow) const {
   const Transfer& transfer = *job.transfer;
   uint64_t count = 0;
   if (transfer.format == ElementFormat::kInt32) {
@@ -329,7 +330,7 @@ void SwitchmlProtocol::write_elements(const Job& job, uint64_t block, SwitchmlHe
         fixed ? transfer.scale
               : switchml_scale(static_cast<int8_t>(job.exponents[block]), config_.world);
     const auto part = slice<const float>(transfer.floats, block, config_.elements);
-    const Fit fit = pack_fixed(part, scale, lane_magnitude_max(config_.world), lanes);
+    const Fit fit = pack_fixed(part, scale, lane_magnitude_max(config_.world), lanes, underflow);
     count = part.size();
     if (fit == Fit::kNotFinite) head.exponent1 = kSomeNotFinite;
     // All values fit the agreed exponent, so only the product's rounding can exceed the limit.
@@ -339,7 +340,7 @@ void SwitchmlProtocol::write_elements(const Job& job, uint64_t block, SwitchmlHe
             std::byte{});
 }
 
-Outgoing SwitchmlProtocol::write(Slot& slot, std::span<std::byte> out, Instant now) {
+Outgoing SwitchmlProtocol::write(Slot& slot, bool again, std::span<std::byte> out, Instant now) {
   const Job& job = *slot.job;
   const uint64_t offset = slot.position - job.position_first;
   SwitchmlHead head{.job_number = job.number,
@@ -361,7 +362,10 @@ Outgoing SwitchmlProtocol::write(Slot& slot, std::span<std::byte> out, Instant n
   } else if (offset < job.lead) {
     std::fill(lanes, out.data() + size_bytes, std::byte{});
   } else {
-    write_elements(job, offset - job.lead, head, lanes);
+    Underflow underflow;
+    write_elements(job, offset - job.lead, head, lanes, again ? nullptr : &underflow);
+    job.transfer->outcome.underflow += underflow;
+    counters_.underflowed += underflow.underflowed;
   }
   wire::encode_switchml_head(head, out.data());
 
@@ -380,7 +384,7 @@ Outgoing SwitchmlProtocol::next_packet(std::span<std::byte> out, Instant now) {
     slot.repair_queued = false;
     if (!wanted) continue;
     counters_.retransmitted++;
-    return write(slot, out, now);
+    return write(slot, /*again=*/true, out, now);
   }
   if (ready_.empty()) return {};
   Slot& slot = slots_[ready_.front()];
@@ -388,7 +392,7 @@ Outgoing SwitchmlProtocol::next_packet(std::span<std::byte> out, Instant now) {
   slot.state = SlotState::kSent;
   slot.first_sent_at = now;
   earliest_deadline_ = std::min(earliest_deadline_, now + config_.deadline);
-  return write(slot, out, now);
+  return write(slot, /*again=*/false, out, now);
 }
 
 // --- Time ---
@@ -428,6 +432,14 @@ void SwitchmlProtocol::scan(Instant now) {
     repairs_.push_back(i);
     note_timeout();
   }
+}
+
+/// There is no join, so a session has the time of a join. A living switch may be silent for that
+/// long, too, and then two forged refusals end the session.
+void SwitchmlProtocol::on_refused(Instant now) {
+  if (jobs_.empty() || refused_.on_refused(last_heard_at_, now) < kRefusedJoinFor) return;
+  EndReason reason = nothing_listens(config_.server);
+  end(reason.status, std::move(reason.text));
 }
 
 void SwitchmlProtocol::on_time(Instant now) {

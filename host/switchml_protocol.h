@@ -16,6 +16,7 @@
 #include <deque>
 #include <memory>
 
+#include "host/refusal_watch.h"
 #include "host/switchml_config.h"
 #include "host/tensor_protocol.h"
 #include "wire/switchml.h"
@@ -44,8 +45,11 @@ class SwitchmlProtocol final : public TensorProtocol {
   void leave(Instant now) override;
   void fail(Status status, std::string text) override { end(status, std::move(text)); }
 
-  [[nodiscard]] bool hears(const Endpoint& from) const override { return from == config_.server; }
+  [[nodiscard]] bool hears(const Endpoint& from) const override {
+    return from.is_same_peer(config_.server);
+  }
   std::optional<Duration> on_packet(const Incoming& packet, Instant now) override;
+  void on_refused(Instant now) override;
   void on_time(Instant now) override;
   [[nodiscard]] Outgoing next_packet(std::span<std::byte> out, Instant now) override;
   [[nodiscard]] Instant next_deadline() const override;
@@ -113,9 +117,10 @@ class SwitchmlProtocol final : public TensorProtocol {
   void note_degraded(Job& job, uint64_t block, uint32_t contributors);
   void take_result(Slot& slot, const wire::SwitchmlHead& head, std::span<const std::byte> lanes);
   void finish(Job& job);
-  [[nodiscard]] Outgoing write(Slot& slot, std::span<std::byte> out, Instant now);
-  void write_elements(const Job& job, uint64_t block, wire::SwitchmlHead& head,
-                      std::byte* lanes) const;
+  /// @param again  Whether the position was sent before.
+  [[nodiscard]] Outgoing write(Slot& slot, bool again, std::span<std::byte> out, Instant now);
+  void write_elements(const Job& job, uint64_t block, wire::SwitchmlHead& head, std::byte* lanes,
+                      Underflow* underflow) const;
   /// @param contributors The number of ranks in the sum, for means.
   void read_elements(const Job& job, uint64_t block, const std::byte* lanes,
                      uint32_t contributors) const;
@@ -146,6 +151,7 @@ class SwitchmlProtocol final : public TensorProtocol {
   Instant scan_at_ = Instant::never();
   Instant earliest_deadline_ = Instant::never();  ///< Not later than the first deadline.
   Instant last_heard_at_;
+  RefusalWatch refused_;
 
   CommunicatorCounters counters_;
   SwitchmlRefusals refusals_;

@@ -48,6 +48,7 @@ void add_outcome(Outcome& whole, Outcome part, uint64_t element_first) {
     range.element_first += element_first;
     whole.degraded.push_back(range);
   }
+  whole.underflow += part.underflow;
   const bool worse = whole.status == Status::kOk ||
                      (whole.status == Status::kOverflow && part.status != Status::kOk);
   if (!worse) return;

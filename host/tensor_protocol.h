@@ -24,6 +24,7 @@
 #include "base/endpoint.h"
 #include "base/time.h"
 #include "host/all_reduce.h"
+#include "host/number_format.h"
 #include "host/worker_counters.h"
 #include "wire/trio_ml.h"
 
@@ -64,7 +65,7 @@ struct Transfer {
   uint64_t lead_ = 0;  ///< Positions before the first gradients (kBlockExponent).
   uint64_t positions_left_ = 0;
   uint16_t gen_id_ = 0;
-  std::vector<int8_t> exponents_;  ///< By block, as the ranks agreed (kBlockExponent).
+  std::vector<AgreedExponent> exponents_;  ///< By block (kBlockExponent).
 };
 
 /// A received packet.
@@ -111,6 +112,9 @@ class TensorProtocol {
   /// Handles a packet. @return the time since the block was first sent, if the packet brought the
   /// block's result.
   virtual std::optional<Duration> on_packet(const Incoming& packet, Instant now) = 0;
+  /// Records that the peer's machine said that nothing listens at the peer's port (ICMP port
+  /// unreachable). Anybody can forge this message, so it counts only while the peer is silent.
+  virtual void on_refused(Instant /*now*/) {}
   /// Queues overdue packets and checks deadlines.
   virtual void on_time(Instant now) = 0;
   /// Writes the next packet to send. @param out At least packet_bytes_max().

@@ -2,7 +2,7 @@
 /// @file
 /// The event counts of a worker.
 ///
-/// Units:   Packets, blocks.
+/// Units:   Packets, blocks, elements.
 /// Threads: Plain values without shared state.
 /// Tests:   tests/host/worker_protocol_test.cc, tests/host/communicator_threads_test.cc
 #pragma once
@@ -23,6 +23,7 @@ struct CommunicatorCounters {
   uint64_t invalid_packets = 0;   ///< Malformed, foreign or of another session; ignored.
   uint64_t forged_packets = 0;    ///< Not sealed with the session's key; ignored.
   uint64_t replayed_packets = 0;  ///< Sealed, but seen before; ignored.
+  uint64_t underflowed = 0;       ///< Non-zero elements of this rank that became 0 as lanes.
 
   /// Adds every count of `more`, for an owner of several protocols.
   CommunicatorCounters& operator+=(const CommunicatorCounters& more) {
@@ -36,6 +37,7 @@ struct CommunicatorCounters {
     invalid_packets += more.invalid_packets;
     forged_packets += more.forged_packets;
     replayed_packets += more.replayed_packets;
+    underflowed += more.underflowed;
     return *this;
   }
 };

@@ -3,8 +3,10 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <bit>
 
+#include "base/assert.h"
 #include "host/number_format.h"
 #include "host/tensor_terms.h"
 
@@ -54,7 +56,7 @@ std::string refusal_text(const CommunicatorConfig& config, uint32_t gradients,
       return fmt::format("aggregator {} has no job {}", server, config.job_id);
     case Reason::kSourceOutsideJob:
       return fmt::format("rank {} is outside job {} at {}: its sources are 0 to {}", config.rank,
-                         config.job_id, server, refusal.value - 1);
+                         config.job_id, server, std::max(refusal.value, 1U) - 1);
     case Reason::kWrongWorld:
       return fmt::format("job {} at {} has {} ranks, not {}", config.job_id, server, refusal.value,
                          config.world);
@@ -81,6 +83,11 @@ std::string refusal_text(const CommunicatorConfig& config, uint32_t gradients,
 EndReason refused(const CommunicatorConfig& config, uint32_t gradients,
                   const wire::ControlBody& refusal) {
   return {Status::kRefused, refusal_text(config, gradients, refusal)};
+}
+
+EndReason nothing_listens(const Endpoint& server) {
+  return {Status::kAggregatorGone,
+          fmt::format("nothing listens at {} (ICMP port unreachable)", server.to_string())};
 }
 
 EndReason no_answer(const Endpoint& server, Duration waited) {
@@ -125,11 +132,10 @@ EndReason aggregator_stopped(const Endpoint& server) {
   return {Status::kAggregatorGone, fmt::format("aggregator {} was stopped", server.to_string())};
 }
 
-EndReason peer_silent(const std::string& ranks, uint64_t position) {
-  return {
-      Status::kPeerMissing,
-      fmt::format("{} has sent nothing to the aggregator for at least {:.1f} s (block {} waits)",
-                  ranks, in_seconds(wire::kSilentAfter), position)};
+EndReason peer_silent(const std::string& ranks, Duration silent_for, uint64_t position) {
+  return {Status::kPeerMissing,
+          fmt::format("{} has sent nothing to the aggregator for {:.1f} s (block {} waits)", ranks,
+                      in_seconds(silent_for), position)};
 }
 
 EndReason ranks_missing(const Endpoint& server, const std::string& ranks, uint64_t position,
@@ -193,6 +199,30 @@ std::string overflow_text(ElementFormat format, float scale, uint32_t world) {
 
 std::string not_finite_text() { return "a rank's tensor holds an infinity or a NaN"; }
 
+std::string precision_warning(const Outcome& outcome, ElementFormat format, float scale) {
+  std::string text;
+  const Underflow& underflow = outcome.underflow;
+  if (underflow.underflowed > underflow.nonzero / kUnderflowWarningShare) {
+    text = fmt::format("{} of {} non-zero elements were too small and counted as 0; ",
+                       underflow.underflowed, underflow.nonzero);
+    text += format == ElementFormat::kBlockExponent
+                ? "they lie in one packet with much larger ones: reduce them in a call of their own"
+                : fmt::format(
+                      "below {:.3g} (half of 1 / scale) nothing is left: use a larger scale "
+                      "or format=exponent",
+                      0.5 / static_cast<double>(scale));
+  }
+  const auto imprecise = std::count_if(outcome.degraded.begin(), outcome.degraded.end(),
+                                       [](const DegradedRange& range) { return range.imprecise; });
+  if (imprecise > 0) {
+    text += fmt::format(
+        "{}{} of {} blocks lost precision, because a straggler missed the round that "
+        "agreed on their exponents",
+        text.empty() ? "" : "; ", imprecise, outcome.blocks);
+  }
+  return text;
+}
+
 // --- Parts of texts ---
 
 std::string ranks_text(const SourceSet& ranks, const char* nobody) {
@@ -209,6 +239,7 @@ std::string ranks_text(const SourceSet& ranks, const char* nobody) {
 }
 
 std::string missing_ranks(const SourceSet& present, uint32_t sources, uint32_t rank_base) {
+  TRIB_ASSERT(sources <= wire::kSourcesMax);
   std::string ranks;
   for (uint32_t source = 0; source < sources; source++) {
     if (contains(present, source)) continue;

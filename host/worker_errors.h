@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /// @file
-/// The errors of a worker: every reason for the end of its session, and the texts of a failed sum.
+/// The errors of a worker: every reason for the end of its session, and the texts of a failed or an
+/// imprecise sum.
 ///
 /// Texts:   One line. It names the rank, the job, the block or the aggregator, and the remedy if
 ///          there is one.
@@ -32,6 +33,8 @@ struct EndReason {
 /// The aggregator sent a kRefusal. @param gradients  Elements per packet that the worker asked for.
 [[nodiscard]] EndReason refused(const CommunicatorConfig& config, uint32_t gradients,
                                 const wire::ControlBody& refusal);
+/// The aggregator's machine refuses packets to its port. Also while the session runs.
+[[nodiscard]] EndReason nothing_listens(const Endpoint& server);
 /// The aggregator never answered.
 [[nodiscard]] EndReason no_answer(const Endpoint& server, Duration waited);
 [[nodiscard]] EndReason rank_taken(const CommunicatorConfig& config);
@@ -54,7 +57,8 @@ struct EndReason {
 [[nodiscard]] EndReason unknown_rank_missing(bool upstream, uint64_t position, Duration waited);
 [[nodiscard]] EndReason job_in_use_by_plain_clients(const CommunicatorConfig& config);
 [[nodiscard]] EndReason aggregator_stopped(const Endpoint& server);
-[[nodiscard]] EndReason peer_silent(const std::string& ranks, uint64_t position);
+[[nodiscard]] EndReason peer_silent(const std::string& ranks, Duration silent_for,
+                                    uint64_t position);
 [[nodiscard]] EndReason session_lost(const Endpoint& server);
 /// The aggregator has discarded the result of this position.
 [[nodiscard]] EndReason past_cache(const CommunicatorConfig& config, uint64_t position);
@@ -72,11 +76,19 @@ struct EndReason {
 [[nodiscard]] std::string overflow_text(wire::ElementFormat format, float scale, uint32_t world);
 [[nodiscard]] std::string not_finite_text();
 
+/// A warning is due if more than one in this many non-zero elements became 0. Source: assumed.
+/// Elements that are spread evenly around 0 are then at most 32 units of their lanes.
+inline constexpr uint64_t kUnderflowWarningShare = 64;
+/// Returns Outcome::warning for a sum with status kOk; empty if there is nothing to warn of.
+[[nodiscard]] std::string precision_warning(const Outcome& outcome, wire::ElementFormat format,
+                                            float scale);
+
 // --- Parts of texts ---
 
 /// Returns "rank 1, 3", at most eight ranks, or `nobody` for an empty set.
 [[nodiscard]] std::string ranks_text(const SourceSet& ranks, const char* nobody);
 /// Returns "1, 3": the ranks of those sources (0 … sources-1) that are not in `present`.
+/// @param sources    At most wire::kSourcesMax; decode_message() refuses more.
 /// @param rank_base  Rank of source 0.
 [[nodiscard]] std::string missing_ranks(const SourceSet& present, uint32_t sources,
                                         uint32_t rank_base);

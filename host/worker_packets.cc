@@ -20,6 +20,8 @@ uint8_t flags_of(Fit fit) {
   switch (fit) {
     case Fit::kFits:
       return 0;
+    case Fit::kImprecise:
+      return TRIB_MUTANT(kImpreciseUnsaid) ? 0 : wire::kFlagImprecise;
     case Fit::kOverflows:
       return wire::kFlagOverflow;
     case Fit::kNotFinite:
@@ -74,7 +76,7 @@ Outgoing WorkerProtocol::next_of_session(std::span<std::byte> out, Instant now) 
 Outgoing WorkerProtocol::write_contribution(uint64_t position, std::span<std::byte> out,
                                             Instant now) {
   const StreamWindow::Contents contents = stream_.contents(position);
-  const Transfer& transfer = *contents.transfer;
+  Transfer& transfer = *contents.transfer;
 
   Message message;
   message.header = {.job_id = config_.job_id,
@@ -102,8 +104,13 @@ Outgoing WorkerProtocol::write_contribution(uint64_t position, std::span<std::by
   const bool elided = transfer.elided_elements > 0;
   if (contents.lane_count > 0 && !elided) {
     const uint64_t block = contents.gradient_block;
-    message.extension.flags |= flags_of(
-        codec_.write(transfer, block, StreamWindow::exponent(transfer, block), &out[head_bytes]));
+    const AgreedExponent exponent = StreamWindow::exponent(transfer, block);
+    Underflow underflow;  // Of the first contribution only.
+    message.extension.flags |=
+        flags_of(codec_.write(transfer, block, exponent, &out[head_bytes],
+                              repair_.attempts(position) == 0 ? &underflow : nullptr));
+    transfer.outcome.underflow += underflow;
+    counters_.underflowed += underflow.underflowed;
   }
   encode_message(message, out.data());
   const uint32_t lane_bytes = elided ? 0 : contents.lane_count * wire::kGradientBytes;
@@ -122,7 +129,10 @@ Outgoing WorkerProtocol::write_probe(uint64_t position, std::span<std::byte> out
   message.header.gen_id = contents.gen_id;
   message.header.grad_cnt = static_cast<uint16_t>(contents.lane_count);
   message.extension.flags |= wire::kFlagRetransmission;
-  repair_.on_probe_sent(position, now);
+  // A rank that does not contribute has nothing to repair in the rest of the run.
+  const bool about_run = !contents.transfer->receive_only;
+  if (about_run) message.extension.flags |= wire::kFlagRun;
+  message.extension.tensor_elements = repair_.on_probe_sent(position, about_run, now);
   counters_.probes++;
   Outgoing packet = write_control(message, out);
   packet.to = server_for(message.header.block_id);

@@ -28,12 +28,14 @@ CommunicatorConfig with_source(CommunicatorConfig config) {
 WorkerProtocol::WorkerProtocol(const CommunicatorConfig& config, uint64_t nonce, Instant now)
     : config_(with_source(config)),
       nonce_(nonce),
-      join_(config_, nonce, now),
+      join_(config_, now),
       repair_(now),
       codec_(config_.world),
       end_(config_),
       seals_(config_.auth, config_.job_id, /*lane=*/0),
-      sent_at_(now) {}
+      sent_at_(now) {
+  TRIB_ASSERT(nonce != 0);
+}
 
 // --- Driver ---
 
@@ -70,6 +72,17 @@ void WorkerProtocol::on_time(Instant now) {
   }
   if (!end_.ended() && now >= repair_.next_scan()) {
     repair_.scan(stream_.base(), stream_.next(), now);
+  }
+}
+
+void WorkerProtocol::on_refused(Instant now) {
+  if (end_.ended()) return;
+  // A living aggregator, too, is silent to a worker that asks nothing.
+  const bool asks = !join_.joined() || (config_.repair && stream_.base() < stream_.next());
+  if (!asks) return;
+  const Duration limit = join_.joined() ? kRefusedSessionFor : kRefusedJoinFor;
+  if (refusals_.on_refused(repair_.last_heard_at(), now) >= limit) {
+    end(nothing_listens(config_.server));
   }
 }
 
@@ -251,9 +264,7 @@ Duration WorkerProtocol::take_result(uint64_t position, const StreamWindow::Cont
 
   const bool degraded = message.header.degraded;
   if (contents.has_exponent && !dropped) {
-    const int8_t largest = message.extension.exponent;
-    StreamWindow::set_exponent(transfer, contents.exponent_block,
-                               degraded ? degraded_exponent(largest) : largest);
+    stream_.set_exponent(position, message.extension.exponent, degraded);
   }
   if ((message.extension.flags & wire::kFlagNotFinite) != 0) {
     transfer.outcome.status = Status::kNotFinite;
@@ -263,16 +274,20 @@ Duration WorkerProtocol::take_result(uint64_t position, const StreamWindow::Cont
   }
   if (contents.lane_count > 0) {
     const uint64_t block = contents.gradient_block;
-    if (degraded && !TRIB_MUTANT(kDegradedUnsaid)) {
+    const bool imprecise = (message.extension.flags & wire::kFlagImprecise) != 0;
+    if ((degraded || imprecise) && !TRIB_MUTANT(kDegradedUnsaid)) {
       counters_.degraded_blocks++;
-      transfer.outcome.degraded.push_back({.element_first = block * gradients(),
-                                           .element_count = message.header.grad_cnt,
-                                           .sources = message.mask});
+      transfer.outcome.degraded.push_back(
+          {.element_first = block * gradients(),
+           .element_count = message.header.grad_cnt,
+           .sources = degraded ? message.mask : ranks_below(config_.world),
+           .imprecise = imprecise});
     }
     if (transfer.elided_elements == 0) {
       const uint32_t sources =
           message.header.src_cnt == 0 ? wire::kSourcesMax : message.header.src_cnt;
-      codec_.read(transfer, block, StreamWindow::exponent(transfer, block), sources, lanes);
+      codec_.read(transfer, block, StreamWindow::exponent(transfer, block).exponent, sources,
+                  lanes);
     }
   }
   const Duration age = now - stream_.first_sent_at(position);
@@ -302,7 +317,13 @@ void WorkerProtocol::on_have(const Message& message, Instant now) {
   end_.note_have(*position, stream_.base(), body.mask, body.upstream);
   const bool lost =
       !contains(body.mask, *config_.source) && !stream_.contents(*position).transfer->receive_only;
-  repair_.on_have(*position, lost, now);
+  if ((message.extension.flags & wire::kFlagRun) == 0) {
+    repair_.on_have(*position, lost, now);
+    return;
+  }
+  repair_.on_have_run(*position, lost,
+                      {message.extension.tensor_elements, body.present, body.complete},
+                      stream_.next(), now);
 }
 
 void WorkerProtocol::on_notice(const Message& notice) {

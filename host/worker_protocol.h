@@ -23,6 +23,7 @@
 #include "base/time.h"
 #include "host/block_codec.h"
 #include "host/loss_repair.h"
+#include "host/refusal_watch.h"
 #include "host/session_end.h"
 #include "host/session_join.h"
 #include "host/stream_window.h"
@@ -43,12 +44,15 @@ class WorkerProtocol final : public TensorProtocol {
   void leave(Instant now) override;
   void fail(Status status, std::string text) override { end({status, std::move(text)}); }
 
-  [[nodiscard]] bool hears(const Endpoint& from) const override { return from == config_.server; }
+  [[nodiscard]] bool hears(const Endpoint& from) const override {
+    return from.is_same_peer(config_.server);
+  }
   std::optional<Duration> on_packet(const Incoming& packet, Instant now) override {
     // An elided packet only has a head, and nothing behind the head is read.
     return on_packet({packet.stored.data(), packet.size_bytes}, now);
   }
   std::optional<Duration> on_packet(std::span<const std::byte> payload, Instant now);
+  void on_refused(Instant now) override;
   void on_time(Instant now) override;
   [[nodiscard]] Outgoing next_packet(std::span<std::byte> out, Instant now) override;
   [[nodiscard]] Instant next_deadline() const override;
@@ -115,6 +119,7 @@ class WorkerProtocol final : public TensorProtocol {
   BlockCodec codec_;
   SessionEnd end_;
   auth::MemberEnd seals_;
+  RefusalWatch refusals_;
   Instant sent_at_;  ///< Last packet to the aggregator.
   CommunicatorCounters counters_;
 };

@@ -34,6 +34,8 @@ struct PortCounterCells {
   CounterCell tx_bytes;
   CounterCell tx_refused;
   CounterCell rx_truncated;
+  CounterCell peer_refused;
+  CounterCell local_address_unknown;
   CounterCell system_calls;
 
   [[nodiscard]] engine::PortCounters read() const {
@@ -43,6 +45,8 @@ struct PortCounterCells {
             .tx_bytes = tx_bytes.value(),
             .tx_refused = tx_refused.value(),
             .rx_truncated = rx_truncated.value(),
+            .peer_refused = peer_refused.value(),
+            .local_address_unknown = local_address_unknown.value(),
             .system_calls = system_calls.value()};
   }
 };

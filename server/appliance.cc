@@ -5,8 +5,6 @@
 
 #include "auth/keys.h"
 #include "base/clock.h"
-#include "io/frames/link_inspect.h"
-#include "io/udp/socket_address.h"
 #include "io/udp/udp_port.h"
 #include "server/engine_stats.h"
 
@@ -97,18 +95,14 @@ Result<Appliance::OpenedPort> Appliance::open_sockets(const ApplianceConfig& con
 }
 
 Result<Appliance::OpenedPort> Appliance::open_devices(const ApplianceConfig& config) {
-  auto spec = io::join_dpdk_devices(config.devices);
-  if (!spec) return failure(fmt::format("--port: {}", spec.error().text));
-  if (!io::is_wildcard(config.listen) && !io::same_address(config.listen, spec->address)) {
-    return failure(
-        fmt::format("--listen {}: is not the address of --port; allowed: 0.0.0.0:{}, or "
-                    "the device's ip",
-                    config.listen.to_string(), config.listen.port));
-  }
-  auto port = io::open_dpdk_port(
-      {.spec = *std::move(spec), .udp_port = config.listen.port, .queue_count = config.cores});
-  if (!port) return failure(fmt::format("--port: {}", port.error().text));
-  return OpenedPort{.port = std::move(port->port), .warnings = std::move(port->warnings)};
+  auto opened = io::open_device_port(
+      {.spec = config.devices, .local = config.listen, .queue_count = config.cores});
+  if (!opened) return tl::unexpected(opened.error());
+  OpenedPort port;
+  port.warnings = std::move(opened->warnings);
+  port.room_bytes = opened->port->receive_room_bytes();
+  port.port = std::move(opened->port);
+  return port;
 }
 
 std::string Appliance::ids_note(uint32_t id) const {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// @file
-/// The aggregator appliance: Trio-ML on the live engine over UDP sockets or DPDK devices.
+/// The aggregator appliance: Trio-ML on the live engine over UDP sockets or frame devices.
 ///
 /// Threads: One thread owns the object; it contains the engine's cores.
 /// Errors:  start() returns one line, for example that the port is in use or a job does not fit.
@@ -17,7 +17,7 @@
 #include "apps/trio_ml/app.h"
 #include "engine/live/live_engine.h"
 #include "engine/port.h"
-#include "io/dpdk/open_dpdk_port.h"
+#include "io/devices/device_port.h"
 #include "memory/shared_memory.h"
 
 namespace tributary::server {
@@ -28,7 +28,7 @@ struct ApplianceConfig {
   uint32_t spin_us = 0;       ///< Keep polling this long after the last packet.
   uint64_t memory_mb = 4096;  ///< Shared memory for jobs (address space; only used pages count).
   uint32_t buffer_mb = 4;     ///< Socket buffers to ask for, per direction and core.
-  std::vector<io::DpdkDeviceSpec> devices = {};  ///< If not empty, DPDK instead of UDP sockets.
+  io::DevicePortSpec devices = {};  ///< If not empty, these devices instead of UDP sockets.
   std::vector<trio_ml::JobConfig> jobs;
 };
 

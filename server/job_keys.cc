@@ -10,7 +10,7 @@
 namespace tributary::server {
 namespace {
 
-constexpr std::array<KeySpec, 22> kJobKeys{{
+constexpr std::array<KeySpec, 23> kJobKeys{{
     {.name = "id",
      .type = KeyType::kUint,
      .help = "job_id",
@@ -72,6 +72,12 @@ constexpr std::array<KeySpec, 22> kJobKeys{{
      .default_text = "1000",
      .min = 10,
      .max = 3'600'000},
+    {.name = "silent_ms",
+     .type = KeyType::kDurationMs,
+     .help = "a member that sends nothing for this long is gone; others that wait for it end",
+     .default_text = "3500",
+     .min = 3500,
+     .max = 86'400'000},
     {.name = "channels",
      .type = KeyType::kUint,
      .help = "most worker threads in a rank; the job takes this many ids, starting with its own",
@@ -148,6 +154,7 @@ Result<trio_ml::JobConfig> to_job(const KeyValues& row) {
   job.timeout = row.duration("timeout_ms");
   job.timer_threads = static_cast<uint32_t>(row.uint("timer_threads"));
   job.permanent_after = row.duration("permanent_ms");
+  job.silent_after = row.duration("silent_ms");
   job.channels = static_cast<uint32_t>(row.uint("channels"));
   const auto clients = to_clients(row);
   if (!clients) return tl::unexpected(clients.error());

@@ -30,7 +30,7 @@ tests      ANY
 "
 may_include_dpdk="io cli"
 # Folders of tests/ that mirror no folder of the tree.
-tests_of_their_own="support system python"
+tests_of_their_own="fuzz support system python"
 lines_max=500
 header_block_lines_max=12
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# Sourced by test.sh, demo.sh and .ci/run, from the top of the tree.
+# Sourced by test.sh, demo.sh, tools/fuzz.sh and .ci/run, from the top of the tree.
 
 # Prints the number of jobs for a build. A job of this tree takes up to 1 GB, so a machine with little
 # memory runs fewer jobs than it has cores.

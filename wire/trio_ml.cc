@@ -40,17 +40,29 @@ static_assert(kBodyGroup + 16 == kControlBodyBytes);
 constexpr uint32_t kBodyGivenFormat = kBodyGroup;
 constexpr uint32_t kBodyGivenElements = kBodyGroup + 4;
 constexpr uint32_t kBodyGivenScale = kBodyGroup + 8;
+// With kFlagRun in a kHave, in place of the group's address and of the fields from the window on.
+constexpr uint32_t kBodyPresent = kBodyGroup;
+constexpr uint32_t kBodyComplete = kBodyWindow;
+static_assert(kBodyPresent + sizeof(RunMask) == kControlBodyBytes);
+static_assert(kBodyComplete + sizeof(RunMask) == kBodyKey);
 
 uint8_t byte_at(const std::byte* from, uint32_t offset) {
   return std::to_integer<uint8_t>(from[offset]);
 }
 
-void load_mask(const std::byte* from, SourceMask& mask) {
-  for (uint32_t i = 0; i < mask.size(); i++) mask[i] = load_be<uint64_t>(from + 8 * i);
+template <size_t kWords>
+void load_mask(const std::byte* from, std::array<uint64_t, kWords>& mask) {
+  for (uint32_t i = 0; i < kWords; i++) mask[i] = load_be<uint64_t>(from + 8 * i);
 }
 
-void store_mask(const SourceMask& mask, std::byte* to) {
-  for (uint32_t i = 0; i < mask.size(); i++) store_be<uint64_t>(to + 8 * i, mask[i]);
+template <size_t kWords>
+void store_mask(const std::array<uint64_t, kWords>& mask, std::byte* to) {
+  for (uint32_t i = 0; i < kWords; i++) store_be<uint64_t>(to + 8 * i, mask[i]);
+}
+
+/// Tells whether the body of a message with this extension is about a run.
+bool has_run(const ExtensionFields& extension) {
+  return extension.type == MessageType::kHave && (extension.flags & kFlagRun) != 0;
 }
 
 }  // namespace
@@ -86,7 +98,16 @@ void encode_extension(const ExtensionFields& fields, std::byte* to) {
   store_be<uint64_t>(to + kExtKey, fields.key);
 }
 
-void decode_body(const std::byte* from, MessageType type, ControlBody& body) {
+/// Returns whether every count is one that a job can have.
+bool is_possible(MessageType type, const ControlBody& body) {
+  // The sources of a welcome or a pending are ranks from `value` on.
+  const bool has_ranks = type == MessageType::kWelcome || type == MessageType::kPending;
+  const uint64_t ranks_end = uint64_t{body.sources} + (has_ranks ? body.value : 0);
+  return ranks_end <= kSourcesMax && body.gradients_max <= kGradientsMax &&
+         body.channels <= kChannelsMax && body.given.format <= ElementFormat::kBlockExponent;
+}
+
+void decode_body(const std::byte* from, const ExtensionFields& extension, ControlBody& body) {
   body.reason = static_cast<Reason>(byte_at(from, 0));
   body.source = byte_at(from, kBodySource);
   body.sources = load_be<uint16_t>(from + kBodySources);
@@ -99,12 +120,18 @@ void decode_body(const std::byte* from, MessageType type, ControlBody& body) {
   body.upstream = byte_at(from, kBodyUpstream) != 0;
   body.channels = byte_at(from, kBodyChannels) & ((1U << kPortBitsShift) - 1);
   body.port_bits = static_cast<uint8_t>(byte_at(from, kBodyChannels) >> kPortBitsShift);
-  if (type == MessageType::kWelcome) {
+  if (extension.type == MessageType::kWelcome) {
     body.result_key = load_be<uint64_t>(from + kBodyResultKey);
     body.salt_high = load_be<uint64_t>(from + kBodySalt);
     body.salt_low = load_be<uint64_t>(from + kBodySalt + 8);
   } else {
     load_mask(from + kBodyMask, body.mask);
+  }
+  if (has_run(extension)) {
+    load_mask(from + kBodyPresent, body.present);
+    load_mask(from + kBodyComplete, body.complete);
+    body.window = body.gradients_max = body.timeout_us = body.value = 0;  // Absent.
+    return;
   }
   if (body.reason == Reason::kMismatch) {
     body.given = {.format = static_cast<ElementFormat>(byte_at(from, kBodyGivenFormat)),
@@ -115,7 +142,7 @@ void decode_body(const std::byte* from, MessageType type, ControlBody& body) {
   std::memcpy(body.group.address.data(), from + kBodyGroup, body.group.address.size());
 }
 
-void encode_body(const ControlBody& body, MessageType type, std::byte* to) {
+void encode_body(const ControlBody& body, const ExtensionFields& extension, std::byte* to) {
   std::memset(to, 0, kControlBodyBytes);
   to[0] = static_cast<std::byte>(body.reason);
   to[kBodySource] = static_cast<std::byte>(body.source);
@@ -128,12 +155,17 @@ void encode_body(const ControlBody& body, MessageType type, std::byte* to) {
   store_be<uint16_t>(to + kBodyGroupPort, body.group.port);
   to[kBodyUpstream] = static_cast<std::byte>(body.upstream);
   to[kBodyChannels] = static_cast<std::byte>(body.channels | body.port_bits << kPortBitsShift);
-  if (type == MessageType::kWelcome) {
+  if (extension.type == MessageType::kWelcome) {
     store_be<uint64_t>(to + kBodyResultKey, body.result_key);
     store_be<uint64_t>(to + kBodySalt, body.salt_high);
     store_be<uint64_t>(to + kBodySalt + 8, body.salt_low);
   } else {
     store_mask(body.mask, to + kBodyMask);
+  }
+  if (has_run(extension)) {
+    store_mask(body.present, to + kBodyPresent);
+    store_mask(body.complete, to + kBodyComplete);
+    return;
   }
   if (body.reason == Reason::kMismatch) {
     to[kBodyGivenFormat] = static_cast<std::byte>(body.given.format);
@@ -170,8 +202,9 @@ DecodeStatus decode_message(std::span<const std::byte> head, uint32_t size_bytes
     load_mask(rest, message.mask);
     rest += kSourceMaskBytes;
   }
-  if (has_body(message.extension.type)) decode_body(rest, message.extension.type, message.body);
-  return status;
+  if (!has_body(message.extension.type)) return status;
+  decode_body(rest, message.extension, message.body);
+  return is_possible(message.extension.type, message.body) ? status : DecodeStatus::kBadBody;
 }
 
 uint32_t encode_message(const Message& message, std::byte* to) {
@@ -183,7 +216,7 @@ uint32_t encode_message(const Message& message, std::byte* to) {
     rest += kSourceMaskBytes;
   }
   if (has_body(message.extension.type)) {
-    encode_body(message.body, message.extension.type, rest);
+    encode_body(message.body, message.extension, rest);
     rest += kControlBodyBytes;
   }
   const uint32_t seal_bytes = auth::seal_bytes(seal_mode(message.extension.flags));

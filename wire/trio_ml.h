@@ -25,6 +25,8 @@ namespace tributary::wire {
 /// The sources in a sum; bit s of word s/64 is source s (Trio paper Figures 17, 18).
 using SourceMask = std::array<uint64_t, 4>;
 inline constexpr uint32_t kSourcesMax = 256;
+/// Most gradients of a packet: grad_cnt has 12 bits.
+inline constexpr uint32_t kGradientsMax = TrioMlHeader::GradientCount::kMask;
 /// Most jobs of an aggregator: job_id has 8 bits.
 inline constexpr uint32_t kJobsMax = 256;
 /// Most channels (threads of a rank) of a job. Assumed: a rank with more has cores to spare.
@@ -35,6 +37,14 @@ inline constexpr uint32_t kServerPortsMax = 128;
 /// Consecutive block_ids that one core owns before the next core's run. So a sender's combined
 /// datagrams (up to 64; up to 44 of 1500 bytes) stay on one core.
 inline constexpr uint32_t kBlocksPerRun = 128;
+
+/// Blocks of a run; bit i of word i/64 is the i-th block from the one that the message names.
+using RunMask = std::array<uint64_t, kBlocksPerRun / 64>;
+
+/// Returns the number of blocks from this one to the end of its run.
+[[nodiscard]] constexpr uint32_t blocks_to_run_end(uint64_t block) {
+  return kBlocksPerRun - static_cast<uint32_t>(block % kBlocksPerRun);
+}
 
 /// Returns the core (shard) that owns a block. @pre shard_count is a power of two.
 [[nodiscard]] constexpr uint32_t owner_of(uint32_t block_id, uint32_t shard_count) {
@@ -143,9 +153,12 @@ inline constexpr uint8_t kFlagRetransmission = 1 << 0;
 inline constexpr uint8_t kFlagOverflow = 1 << 1;   ///< A value of some source did not fit.
 inline constexpr uint8_t kFlagNotFinite = 1 << 2;  ///< Some source had an infinity or a NaN.
 inline constexpr uint8_t kFlagSourceMask = 1 << 3;
+inline constexpr uint8_t kFlagImprecise = 1 << 4;   ///< A value lost precision to the exponent.
 inline constexpr uint8_t kFlagHeaderSeal = 1 << 5;  ///< The head ends with a seal (auth/seal.h).
 inline constexpr uint8_t kFlagFullSeal = 1 << 6;    ///< Likewise, over the gradients too.
 inline constexpr uint8_t kFlagsOfSeal = kFlagHeaderSeal | kFlagFullSeal;
+/// kProbe: the source asks about the rest of the block's run. kHave: the body has the answer.
+inline constexpr uint8_t kFlagRun = 1 << 7;
 
 /// Returns the flag of messages that are sealed in this mode.
 [[nodiscard]] constexpr uint8_t seal_flag(auth::Mode mode) {
@@ -158,7 +171,7 @@ inline constexpr uint8_t kFlagsOfSeal = kFlagHeaderSeal | kFlagFullSeal;
   return (flags & kFlagHeaderSeal) != 0 ? auth::Mode::kHeader : auth::Mode::kNone;
 }
 /// Flags that a result inherits from any contribution.
-inline constexpr uint8_t kFlagsMerged = kFlagOverflow | kFlagNotFinite;
+inline constexpr uint8_t kFlagsMerged = kFlagOverflow | kFlagNotFinite | kFlagImprecise;
 
 /// A bit of `scale_bits`: a scale is positive, so its sign bit is free. It means that the sources
 /// want the mean, not the sum. The aggregator adds either way; the bit lets it report sources that
@@ -178,8 +191,10 @@ struct ExtensionFields {
   MessageType type = MessageType::kContribution;
   ElementFormat format = ElementFormat::kInt32;
   uint8_t flags = 0;
-  int8_t exponent = -128;        ///< For a block one window ahead; the largest wins. -128: none.
-  uint32_t tensor_elements = 0;  ///< Length of the tensor modulo 2^32; sources must agree.
+  int8_t exponent = -128;  ///< For a block one window ahead; the largest wins. -128: none.
+  /// Length of the tensor modulo 2^32; sources must agree. In a kProbe: a number that the kHave
+  /// repeats.
+  uint32_t tensor_elements = 0;
   uint32_t scale_bits = 0;  ///< IEEE 754 bits of the scale, with kScaleBitMean; sources must agree.
   /// From a member: its own key. From the aggregator: the session's result key. In a join and in
   /// the replies to it: the worker's nonce. In a kReset: the key of the message that it answers.
@@ -205,6 +220,11 @@ struct ControlBody {
   SourceMask mask{};  ///< Join: ranks below an aggregator. Notice: the ranks that it concerns.
   Endpoint group;     ///< Multicast group of results; not set: unicast.
   TensorTerms given;  ///< kMismatch only, in place of `group`: the differing terms.
+  /// kHave with kFlagRun, in place of `group`: the blocks of the run that need no contribution of
+  /// the asking source.
+  RunMask present{};
+  /// Likewise, in place of `nonce` to `timeout_us`: the blocks of the run whose result is kept.
+  RunMask complete{};
 };
 
 /// The part of a message that the path of a contribution reads.
@@ -226,6 +246,7 @@ enum class DecodeStatus : uint8_t {
   kBadExtension,  ///< Unknown version, type or format.
   kTooShort,      ///< Fewer gradients than grad_cnt.
   kTooLong,       ///< More bytes than grad_cnt allows.
+  kBadBody,       ///< A count in the body that no job can have.
 };
 
 /// Decodes straight into `fields`, where the caller reads them. Copies in a coroutine's frame are
@@ -283,7 +304,9 @@ inline void decode_header(View<TrioMlHeader> view, TrioMlFields& fields) {
   return size_bytes > expected ? DecodeStatus::kTooLong : DecodeStatus::kOk;
 }
 
-/// Like decode_head(), and also reads the source mask and the body.
+/// Like decode_head(), and also reads the source mask and the body. Refuses a body (kBadBody) with
+/// more than kSourcesMax sources or ranks, kChannelsMax channels or kGradientsMax gradients, or with
+/// an unknown element format.
 [[nodiscard]] DecodeStatus decode_message(std::span<const std::byte> head, uint32_t size_bytes,
                                           Message& message);
 

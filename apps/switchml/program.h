@@ -130,7 +130,7 @@ microcode::Subroutine<void, M> publish(M& m, Shard& shard, Session& session, Set
 
 /// Admits the contribution to its set (the upper half of Algorithm 3).
 template <microcode::Machine M>
-microcode::Subroutine<Admission, M> let_in(M& m, const Shard& shard, const Session& session,
+microcode::Subroutine<Admission, M> let_in(M& m, const Shard& shard, Session& session,
                                            const Message& message) {
   m.instruction(kCheckSlot);
   const SlotPool& pool = session.pool;
@@ -145,6 +145,7 @@ microcode::Subroutine<Admission, M> let_in(M& m, const Shard& shard, const Sessi
         std::fill_n(session.pool.lanes(message.slot, message.set), session.config.elements, 0);
       }
     };
+    session.note_port(message.contribution.worker, message.contribution.udp_port);
     const SetOwner owner{.epoch = session.epoch,
                          .workers = session.config.workers,
                          .generation = session.generation};

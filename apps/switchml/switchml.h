@@ -93,6 +93,12 @@ class Session {
   [[nodiscard]] bool is_complete() const {
     return registered == UINT32_MAX >> (kWorkersMax - config.workers);
   }
+  /// Records the UDP port of an acceptable packet. A new port starts a generation if the session
+  /// watches ports. A packet that fails a check must not get here, because a new generation drops
+  /// incomplete sums.
+  void note_port(uint32_t worker, uint16_t port) {
+    if (config.watches_ports && ports[worker].note(port)) generation++;
+  }
 };
 
 /// The session and the worker that an address belongs to.
@@ -127,16 +133,14 @@ class Shard {
 
   /// Returns the sender with this address; null if the address belongs to no session.
   [[nodiscard]] const Sender* find(const Endpoint& source) const;
-  /// Does the same for the source of a packet, and records the packet.
+  /// Does the same for the source of a packet, and records the packet. Leaves the ports alone:
+  /// the packet may be refused (Session::note_port()).
   [[nodiscard]] const Sender* hear(const Endpoint& source, Instant now) {
     const Sender* const sender = find(source);
     if (sender == nullptr) return nullptr;
     sender->session->packets++;
-    Session& session = *sender->session;
-    session.last_heard_at[sender->worker] = now;
-    if (session.config.watches_ports && session.ports[sender->worker].note(source.port)) {
-      session.generation++;
-    }
+    sender->session->last_heard_at[sender->worker] = now;
+    sender->session->destinations[sender->worker].via = source.via;
     return sender;
   }
   [[nodiscard]] Counters& counters() { return counters_; }

@@ -97,13 +97,14 @@ microcode::Thread judge_sources(M& m, Shard& shard, Job& job) {
   co_return;
 }
 
-/// Tells the members which ranks have been silent for kSilentAfter, so that nobody waits for a
-/// process that has died. With mitigation nobody waits for them anyway.
+/// Tells the members which ranks have been silent for JobConfig::silent_after, so that nobody waits
+/// for a process that has died. With mitigation nobody waits for them anyway.
 template <microcode::Machine M>
 void tell_silent_members(M& m, Shard& shard, Job& job) {
   if (job.adopted() == 0 || job.config.mitigation || TRIB_MUTANT(kSilenceUntold)) return;
   Message notice = control_message(job, {}, MessageType::kNotice);
   notice.body.reason = Reason::kPeerSilent;
+  notice.body.value = static_cast<uint32_t>(in_nanoseconds(job.config.silent_after) / 1'000'000);
   bool any = false;
   for (uint32_t source = 0; source < job.config.sources; source++) {
     if (job.session.has_left(source) || !job.session.is_gone(source, m.now())) continue;
@@ -112,7 +113,12 @@ void tell_silent_members(M& m, Shard& shard, Job& job) {
     notice.body.source = static_cast<uint8_t>(source);
     any = true;
   }
-  if (any) notify_all(m, shard, job, notice);
+  if (!any) return;
+  notify_all(m, shard, job, notice);
+  if (job.session.upstream_key() == 0) return;
+  Message upward = upstream_message(job, MessageType::kNotice);
+  upward.body = notice.body;
+  send_control(m, job, upward, job.config.upstream);
 }
 
 /// Ends the job's session when all its members are gone, and sends keep-alives to the upper

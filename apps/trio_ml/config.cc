@@ -47,6 +47,7 @@ Result<void> check_tree(const JobConfig& config) {
 
 Result<void> check(const JobConfig& config) {
   const int64_t timeout_ms = in_nanoseconds(config.timeout) / 1'000'000;
+  const int64_t silent_ms = in_nanoseconds(config.silent_after) / 1'000'000;
   const int64_t permanent_ms = in_nanoseconds(config.permanent_after) / 1'000'000;
   for (const auto& checked :
        {check_range(config, "sources", config.sources, 1, wire::kSourcesMax),
@@ -57,6 +58,7 @@ Result<void> check(const JobConfig& config) {
                     std::min(wire::kChannelsMax, wire::kJobsMax - config.id)),
         check_range(config, "timeout_ms", static_cast<uint64_t>(timeout_ms), 1, 60'000),
         check_range(config, "permanent_ms", static_cast<uint64_t>(permanent_ms), 10, 3'600'000),
+        check_range(config, "silent_ms", static_cast<uint64_t>(silent_ms), 3500, 86'400'000),
         check_range(config, "timer_threads", config.timer_threads, 1, 1000)}) {
     if (!checked) return checked;
   }

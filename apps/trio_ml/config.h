@@ -14,6 +14,7 @@
 #include "base/endpoint.h"
 #include "base/result.h"
 #include "base/time.h"
+#include "wire/trio_ml.h"
 
 namespace tributary::trio_ml {
 
@@ -46,6 +47,8 @@ struct JobConfig {
   Duration timeout = milliseconds(10);  ///< block_exp; an idle block ends within twice this time.
   uint32_t timer_threads = 10;          ///< N: each visits 1/N of the blocks.
   Duration permanent_after = milliseconds(1000);  ///< Period of the infrequent timer.
+  Duration silent_after =
+      wire::kSilentAfter;  ///< A member that sends nothing for this long is gone.
   /// Bytes of payload that the aggregator's port holds while its core is busy; 0: enough for every
   /// window. Sessions get windows for which all sources' packets in flight fit.
   uint32_t room_bytes = 0;

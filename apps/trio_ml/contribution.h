@@ -114,13 +114,19 @@ void answer_late(M& m, Shard& shard, Job& job, const ResultRecord* result,
   // such a block has still returned.
   note_contribution(m, shard, job, message.header.src_id, arrival.offset);
   if (result == nullptr) return;
+  if (!job.may_answer(message.header.src_id, m.now())) {
+    return count(m, shard, Outcome::kSourceQuota);
+  }
   resend_result(m, shard, job, *result, arrival.source);
 }
 
 /// Answers a contribution that its block already holds. A source retransmits to ask for an answer.
 template <microcode::Machine M>
-void answer_duplicate(M& m, Shard& shard, Job& job, const BlockRecord& block,
-                      const MessageHead& message, const Arrival& arrival) {
+void answer_duplicate(M& m, Shard& shard, Job& job, BlockRecord& block, const MessageHead& message,
+                      const Arrival& arrival) {
+  if (!job.may_answer(message.header.src_id, m.now())) {
+    return count(m, shard, Outcome::kSourceQuota);
+  }
   if (block.phase == BlockPhase::kSentUp && !TRIB_MUTANT(kPartialNotRepeated)) {
     repeat_upstream(m, shard, job, block);
   }

@@ -23,6 +23,16 @@ Message upstream_join(const Job& job) {
   return message;
 }
 
+Message upstream_probe(const Job& job, const MessageHead& about, uint32_t block_id, Instant now) {
+  Message probe = upstream_message(job, MessageType::kProbe);
+  probe.header.block_id = block_id;
+  probe.header.gen_id = about.header.gen_id;
+  probe.header.grad_cnt = about.header.grad_cnt;
+  probe.extension.flags = wire::kFlagRetransmission | wire::kFlagRun;
+  probe.extension.tensor_elements = low_us(now);
+  return probe;
+}
+
 Message mismatch_notice(const Job& job, const BlockRecord& block, const MessageHead& about) {
   Message notice = control_message(job, about, MessageType::kNotice);
   notice.extension.format = block.format;

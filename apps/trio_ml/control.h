@@ -8,9 +8,9 @@
 #pragma once
 
 #include "apps/arrival.h"
+#include "apps/trio_ml/block_run.h"
 #include "apps/trio_ml/emit.h"
 #include "apps/trio_ml/shard.h"
-#include "base/assert.h"
 #include "base/mutant.h"
 #include "microcode/machine.h"
 
@@ -125,7 +125,7 @@ void tell_mismatch(M& m, Shard& shard, Job& job, BlockRecord& block, const Messa
   if (!block.mismatch_told) {
     block.mismatch_told = true;
     notify_all(m, shard, job, notice);
-  } else {
+  } else if (job.may_answer(about.header.src_id, m.now())) {
     const Endpoint& to = job.sources[about.header.src_id].address;
     if (to.is_set()) send_control(m, job, notice, to);
   }
@@ -133,9 +133,10 @@ void tell_mismatch(M& m, Shard& shard, Job& job, BlockRecord& block, const Messa
 
 /// Answers a source whether the block holds its contribution: sends the mask of contributions. If
 /// an expected source has left, sends a notice that names it instead.
+/// @param run  The answer about the rest of the run, if the source asked for it.
 template <microcode::Machine M>
 void send_have(M& m, Shard& shard, Job& job, const BlockRecord& block, const MessageHead& about,
-               const Endpoint& to) {
+               const Endpoint& to, const std::optional<RunReport>& run = {}) {
   Message reply = control_message(job, about, MessageType::kHave);
   reply.body.mask = TRIB_MUTANT(kHaveWithoutMask) ? job.record.src_mask : block.rcvd_mask;
   reply.body.upstream = block.phase == BlockPhase::kSentUp;
@@ -148,6 +149,12 @@ void send_have(M& m, Shard& shard, Job& job, const BlockRecord& block, const Mes
       reply.body.mask = job.session.ranks_of(source);
       break;
     }
+  }
+  if (run && reply.extension.type == MessageType::kHave) {
+    reply.extension.flags = wire::kFlagRun;
+    reply.extension.tensor_elements = about.extension.tensor_elements;
+    reply.body.present = run->present;
+    reply.body.complete = run->complete;
   }
   send_control(m, job, reply, to);
   count(m, shard, Outcome::kHaveSent);
@@ -357,16 +364,28 @@ template <microcode::Machine M>
 microcode::Subroutine<void, M> serve_probe(M& m, Shard& shard, Job& job, const Message& message,
                                            const Arrival& arrival) {
   count(m, shard, Outcome::kProbe);
+  if (!job.may_answer(message.header.src_id, m.now())) {
+    count(m, shard, Outcome::kSourceQuota);
+    co_return;
+  }
   const BlockName name{message.header.gen_id, message.header.block_id, true};
-  const Found found =
-      co_await m.issue(microcode::Xtxn{microcode::XtxnKind::kHashLookup, &job.record, 8},
-                       [&job, name] { return job.window.find(name); });
+  Found found = co_await look_up_block(m, job, name);
+  std::optional<RunReport> run;
+  const bool answered = found.kind == Found::Kind::kResult || found.kind == Found::Kind::kPastCache;
+  if ((message.extension.flags & wire::kFlagRun) != 0 && !answered) {
+    run = co_await look_at_run(m, job, message);
+    found = co_await look_up_block(m, job, name);  // Other threads may have changed the block.
+    if (run->block_sent_up && !TRIB_MUTANT(kPartialNotRepeated)) {
+      send_control(m, job, upstream_probe(job, message, *run->block_sent_up, m.now()),
+                   job.config.upstream);
+    }
+  }
   switch (found.kind) {
     case Found::Kind::kActive:
-      if (found.block->phase == BlockPhase::kSentUp && !TRIB_MUTANT(kPartialNotRepeated)) {
+      if (!run && found.block->phase == BlockPhase::kSentUp && !TRIB_MUTANT(kPartialNotRepeated)) {
         repeat_upstream(m, shard, job, *found.block);
       }
-      send_have(m, shard, job, *found.block, message, arrival.source);
+      send_have(m, shard, job, *found.block, message, arrival.source, run);
       break;
     case Found::Kind::kResult:
       if (TRIB_MUTANT(kProbeUnanswered)) break;
@@ -376,11 +395,28 @@ microcode::Subroutine<void, M> serve_probe(M& m, Shard& shard, Job& job, const M
       tell_past_cache(m, shard, job, message, arrival.source);
       break;
     default:  // The block is not here: an empty mask asks for the contribution.
-      send_have(m, shard, job, BlockRecord{}, message, arrival.source);
+      send_have(m, shard, job, BlockRecord{}, message, arrival.source, run);
   }
 }
 
 }  // namespace detail
+
+/// Passes a lower aggregator's notice of silent ranks to all sources. Ranks that are not below it are
+/// left out.
+template <microcode::Machine M>
+void pass_notice_on(M& m, Shard& shard, Job& job, const Message& message) {
+  const uint32_t source = message.header.src_id;
+  if (!job.config.sources_are_aggregators || message.body.reason != Reason::kPeerSilent ||
+      job.config.mitigation || !job.may_answer(source, m.now())) {
+    return refuse(m, shard, Outcome::kNotExpectedHere);
+  }
+  Message notice = control_message(job, message, MessageType::kNotice);
+  notice.body = message.body;
+  const SourceMask below = job.session.ranks_of(source);
+  for (uint32_t i = 0; i < below.size(); i++) notice.body.mask[i] &= below[i];
+  notify_all(m, shard, job, notice);
+  refuse(m, shard, Outcome::kKeepAlive);  // It also shows that the source is alive.
+}
 
 /// Tells whether a message changes a session. Only shard 0 serves such messages (session.h).
 /// Workers send them with block_id 0, so steering brings them there; any other block_id is refused.
@@ -393,7 +429,10 @@ template <microcode::Machine M>
 microcode::Subroutine<void, M> serve_control(M& m, Shard& shard, Job& job, const Arrival& arrival) {
   Message message;
   const auto status = decode_message(message_bytes(m, arrival), arrival.size, message);
-  TRIB_ASSERT(status == wire::DecodeStatus::kOk);  // Its head has been decoded.
+  if (status != wire::DecodeStatus::kOk) {
+    refuse(m, shard, refusal_of(status));
+    co_return;
+  }
   const MessageType type = message.extension.type;
   if (is_of_session(type) && shard.index() != 0) {
     refuse(m, shard, Outcome::kNotExpectedHere);
@@ -431,6 +470,9 @@ microcode::Subroutine<void, M> serve_control(M& m, Shard& shard, Job& job, const
       break;
     case MessageType::kKeepAlive:
       refuse(m, shard, Outcome::kKeepAlive);
+      break;
+    case MessageType::kNotice:
+      pass_notice_on(m, shard, job, message);
       break;
     default:
       refuse(m, shard, Outcome::kNotExpectedHere);

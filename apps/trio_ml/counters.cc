@@ -24,6 +24,7 @@ constexpr std::array<const char*, kOutcomeCount> kNames{
     "notice_sent",
     "cookie_sent",
     "reset_sent",
+    "source_quota",
     "reply_withheld",
     "block_superseded",
     "source_temporary_straggler",

@@ -33,6 +33,7 @@ enum class Outcome : uint8_t {
   kNoticeSent,
   kCookieSent,       ///< Answers to joins that did not prove their address.
   kResetSent,        ///< Answers to messages with the key of no member.
+  kSourceQuota,      ///< A member's question beyond its budget of replies; not answered.
   kReplyWithheld,    ///< Replies to strangers beyond the budget, or larger than their packet.
   kBlockSuperseded,  ///< A newer block took the place of an abandoned one.
   kSourceTemporary,  ///< Times a source was missing from a block that aged out.

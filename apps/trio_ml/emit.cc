@@ -21,9 +21,11 @@ void seal_block(Job& job, uint32_t aggr_buffer, uint32_t head_bytes, uint32_t gr
 }
 
 /// Tells whether a message goes to the upper aggregator.
-bool is_upward(const Message& message) {
+bool is_upward(const Job& job, const Message& message) {
   const MessageType type = message.extension.type;
-  return type == MessageType::kJoin || type == MessageType::kLeave ||
+  // Notices go both ways.
+  if (type == MessageType::kNotice) return message.extension.key == job.session.upstream_key();
+  return type == MessageType::kJoin || type == MessageType::kLeave || type == MessageType::kProbe ||
          type == MessageType::kKeepAlive;
 }
 
@@ -50,7 +52,7 @@ void seal_control(Job& job, const Message& message, std::span<std::byte> head) {
     job.end.seal_join_reply(head);
   } else if (type == MessageType::kReset) {
     job.end.seal_reset(head);
-  } else if (is_upward(message)) {
+  } else if (is_upward(job, message)) {
     job.upward_end.seal(message.header.src_id, head, {});
   } else if (job.adopted() != 0) {
     job.end.seal(head, {});

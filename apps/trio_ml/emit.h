@@ -133,7 +133,8 @@ void resend_result(M& m, Shard& shard, Job& job, const ResultRecord& result, con
 
 /// Sends a block's partial sum to the upper aggregator.
 template <microcode::Machine M>
-void send_upstream(M& m, Shard& shard, const Job& job, const BlockRecord& block) {
+void send_upstream(M& m, Shard& shard, const Job& job, BlockRecord& block) {
+  block.sent_up_at_us = low_us(m.now());
   const auto message = job.window.message(block.aggr_buffer, block.head_bytes, block.grad_cnt);
   m.send(message, std::span<const Endpoint>(&job.config.upstream, 1));
   count(m, shard, Outcome::kSentUpstream, static_cast<uint32_t>(message.size()));
@@ -142,7 +143,7 @@ void send_upstream(M& m, Shard& shard, const Job& job, const BlockRecord& block)
 /// Sends the partial sum again because a source has asked for it. The retransmission flag makes the
 /// upper aggregator answer if its block waits for a source that has left.
 template <microcode::Machine M>
-void repeat_upstream(M& m, Shard& shard, Job& job, const BlockRecord& block) {
+void repeat_upstream(M& m, Shard& shard, Job& job, BlockRecord& block) {
   if (block.extended) mark_repeat(job, block);
   send_upstream(m, shard, job, block);
 }

@@ -19,6 +19,16 @@ constexpr Duration kAbandonScan = milliseconds(500);
 constexpr Duration kHousekeepingPeriod = milliseconds(500);
 static_assert(kHousekeepingPeriod * 3 < kSilentAfter);
 
+/// Returns the budget of replies to one source. A source that catches up asks for results at the
+/// speed of its link.
+ReplyBudget budget_of(const JobConfig& config) {
+  constexpr uint32_t kBytesPerMs = 1'250'000;  // 10 Gbit/s. Assumed.
+  constexpr uint32_t kPerMsMin = 64;
+  const uint32_t packet_bytes =
+      wire::kUnsealedHeadBytesMax + config.block_grad_max * wire::kGradientBytes;
+  return {/*burst=*/4 * config.block_cnt_max, std::max(kBytesPerMs / packet_bytes, kPerMsMin)};
+}
+
 /// Returns timers with a configuration that check() has accepted.
 timers::PeriodicTimers made(uint32_t thread_count, Duration period, uint32_t record_count,
                             Instant start) {
@@ -44,7 +54,8 @@ Job::Job(const JobConfig& job_config, Session& job_session, BlockWindow job_wind
           config.sources_are_aggregators ? auth::kLanesMax : 1),
       upward_end(config.auth, config.id, lane),
       sources(config.sources),
-      keys_(config.sources) {
+      keys_(config.sources),
+      budgets_(config.sources, budget_of(config)) {
   record.src_mask = first_sources(config.sources);
   record.active_mask = record.src_mask;
   destinations.reserve(config.sources);

@@ -15,6 +15,7 @@
 #include "apps/trio_ml/config.h"
 #include "apps/trio_ml/known_head.h"
 #include "apps/trio_ml/records.h"
+#include "apps/trio_ml/reply_budget.h"
 #include "apps/trio_ml/session.h"
 #include "auth/session_seal.h"
 #include "memory/ref_bits.h"
@@ -62,6 +63,9 @@ class Job {
   [[nodiscard]] uint64_t key_of(uint32_t source) const { return keys_[source]; }
   /// Returns the key in the aggregator's messages of the adopted session.
   [[nodiscard]] uint64_t result_key() const { return result_key_; }
+  /// Takes a token for the answer to a question, a duplicate or a late contribution of a member.
+  /// @return false if none is left: the source gets no answer.
+  [[nodiscard]] bool may_answer(uint32_t source, Instant now) { return budgets_[source].take(now); }
   /// Records the address that a source sends from.
   /// @return false if the source is pinned to another address.
   [[nodiscard]] bool locate(uint32_t source, const Endpoint& from) {
@@ -76,6 +80,7 @@ class Job {
   uint32_t adopted_ = 0;
   std::vector<uint64_t> keys_;  ///< Shape [config.sources].
   uint64_t result_key_ = 0;
+  std::vector<ReplyBudget> budgets_;  ///< Shape [config.sources].
 };
 
 /// Excludes a block whose sum is final from the timers' scans. Without effect in a job that has an

@@ -93,7 +93,8 @@ struct alignas(64) BlockRecord {
   bool final = false;
   bool degraded = false;
   bool mismatch_told = false;
-  Instant referenced_at;  ///< Time of the last admission.
+  uint32_t sent_up_at_us = 0;  ///< kSentUp: low bits of the time of the last partial sum.
+  Instant referenced_at;       ///< Time of the last admission.
 
   SourceMask rcvd_mask{};  ///< Sources admitted.
   SourceMask expected{};   ///< Sources that the block waits for.
@@ -121,6 +122,15 @@ struct alignas(64) BlockRecord {
 
 static_assert(offsetof(BlockRecord, rcvd_mask) == 64,
               "everything but the masks fits one cache line, so a contribution touches two");
+
+/// Returns the low 32 bits of a time in microseconds, which order times less than 35 minutes apart.
+[[nodiscard]] inline uint32_t low_us(Instant at) {
+  return static_cast<uint32_t>(in_nanoseconds(at.since_start()) / 1000);
+}
+/// Tells whether one low_us() precedes another.
+[[nodiscard]] inline bool is_before_us(uint32_t a, uint32_t b) {
+  return static_cast<int32_t>(a - b) < 0;
+}
 
 enum class Admission : uint8_t { kAdmitted, kDuplicate, kClosed };
 

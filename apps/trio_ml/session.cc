@@ -99,7 +99,7 @@ bool Session::is_gone(uint32_t source, Instant now) const {
   if (has_left(source)) return true;
   const int64_t silent =
       now.since_start().ticks() - heard_ticks_[source].load(std::memory_order_relaxed);
-  return silent > kSilentAfter.ticks();
+  return silent > config_.silent_after.ticks();
 }
 
 SourceMask Session::ranks_of(uint32_t source) const {

@@ -13,10 +13,10 @@
 #include <utility>
 
 #include "apps/arrival.h"
+#include "apps/trio_ml/block_run.h"
 #include "apps/trio_ml/control.h"
 #include "apps/trio_ml/emit.h"
 #include "apps/trio_ml/shard.h"
-#include "base/assert.h"
 #include "base/mutant.h"
 #include "microcode/machine.h"
 
@@ -25,7 +25,7 @@ namespace tributary::trio_ml {
 /// Tells whether a message is the upper aggregator's answer rather than a source's message.
 [[nodiscard]] inline bool is_from_upstream(const Job& job, const MessageHead& message,
                                            const Endpoint& from) {
-  if (!job.config.upstream.is_set() || from != job.config.upstream) return false;
+  if (!job.config.upstream.is_set() || !from.is_same_peer(job.config.upstream)) return false;
   return !message.header.extended || message.extension.type != MessageType::kContribution;
 }
 
@@ -37,7 +37,10 @@ void take_record_from_above(const Job& job, const Message& message, BlockRecord&
   const uint64_t key = message.extension.key;
   if (is_join_reply(message.extension.type)) return key == job.session.upstream_nonce();
   const uint64_t own = job.session.upstream_key();
-  if (message.extension.type == MessageType::kReset) return own != 0 && key == own;
+  if (message.extension.type == MessageType::kReset) {
+    // A bit flip on the way up may have changed the source instead of the key.
+    return own != 0 && key == own && message.header.src_id == job.config.upstream_source;
+  }
   return own != 0 && key == job.session.upstream_result_key();
 }
 
@@ -147,7 +150,10 @@ microcode::Subroutine<void, M> take_from_upstream(M& m, Shard& shard, Job& job,
                                                   const Arrival& arrival) {
   Message message;
   const auto status = decode_message(message_bytes(m, arrival), arrival.size, message);
-  TRIB_ASSERT(status == wire::DecodeStatus::kOk);  // Its head has been decoded.
+  if (status != wire::DecodeStatus::kOk) {
+    refuse(m, shard, refusal_of(status));
+    co_return;
+  }
   const MessageType type = message.header.extended ? message.extension.type : MessageType::kResult;
   if (is_join_reply(type) && shard.index() != 0) {  // They change the session: shard 0 only.
     refuse(m, shard, Outcome::kNotExpectedHere);
@@ -193,7 +199,10 @@ microcode::Subroutine<void, M> take_from_upstream(M& m, Shard& shard, Job& job,
     case MessageType::kNotice:
       detail::pass_notice_down(m, shard, job, message);
       break;
-    default:  // kHave: nothing to do, since the sources retransmit.
+    case MessageType::kHave:
+      co_await repeat_missing(m, shard, job, message);
+      break;
+    default:
       break;
   }
   m.drop(kUncounted);

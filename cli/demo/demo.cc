@@ -11,9 +11,9 @@
 #include <cmath>
 #include <cstdio>
 #include <filesystem>
-#include <fstream>
-#include <string_view>
 
+#include "base/result_file.h"
+#include "cli/console.h"
 #include "cli/demo/demo_report.h"
 #include "cli/demo/demo_run.h"
 
@@ -58,14 +58,14 @@ class ProgressLine {
     const uint32_t quarters = progress.iterations_done * 4 / iterations_;
     if (!terminal_ && quarters == quarters_shown_) return;
     quarters_shown_ = quarters;
-    fmt::print("{}[{}/{}] {:<22} iteration {:>4}/{}  loss {:.3f}  {:.1f} s{}",
+    cli::print("{}[{}/{}] {:<22} iteration {:>4}/{}  loss {:.3f}  {:.1f} s{}",
                terminal_ ? "\r\x1b[K" : "", run_, runs_, progress.plan.title,
                progress.iterations_done, iterations_, progress.loss, progress.seconds,
                terminal_ ? "" : "\n");
     std::fflush(stdout);
   }
   void end() const {
-    if (terminal_) fmt::print("\n");
+    if (terminal_) cli::print("\n");
   }
 
  private:
@@ -98,14 +98,6 @@ std::array<RunPlan, 3> plans_after(const RunResult& clean, const DemoConfig& con
             .mitigation_ms = mitigation_ms}}};
 }
 
-Result<void> write_file(const std::filesystem::path& path, std::string_view text) {
-  std::ofstream file(path, std::ios::binary);
-  file << text;
-  file.close();
-  if (!file) return failure(fmt::format("'{}' cannot be written", path.string()));
-  return {};
-}
-
 Result<std::vector<RunResult>> execute_all(const DemoConfig& config) {
   const StopSignals signals;
   ProgressLine line(config.iterations, 4);
@@ -136,20 +128,20 @@ Result<bool> execute_and_report(const DemoConfig& wanted) {
   if (const auto corpus = lab::Corpus::load(config->corpus); !corpus) {
     return tl::unexpected(corpus.error());
   }
-  fmt::print("{} workers, one aggregator, {} parameters, text from {}\n", config->workers,
+  cli::print("{} workers, one aggregator, {} parameters, text from {}\n", config->workers,
              lab::LanguageModelShape{}.parameter_count(), config->corpus);
   std::fflush(stdout);
 
   const auto runs = execute_all(*config);
   if (!runs) return tl::unexpected(runs.error());
   const std::filesystem::path directory(config->output_directory);
-  fmt::print("\n{}", format_table(*runs));
+  cli::print("\n{}", format_table(*runs));
   auto written =
-      write_file(directory / "demo.svg", lab::render_svg(loss_plot(*runs))).and_then([&] {
-        return write_file(directory / "demo.json", format_json(*config, *runs));
+      write_result_file(directory / "demo.svg", lab::render_svg(loss_plot(*runs))).and_then([&] {
+        return write_result_file(directory / "demo.json", format_json(*config, *runs));
       });
   if (!written) return tl::unexpected(written.error());
-  fmt::print("  written: {}, {}\n", (directory / "demo.svg").string(),
+  cli::print("  written: {}, {}\n", (directory / "demo.svg").string(),
              (directory / "demo.json").string());
   return all_is_well(*runs);
 }
@@ -159,7 +151,7 @@ Result<bool> execute_and_report(const DemoConfig& wanted) {
 int run_demo(const DemoConfig& config) {
   const auto well = execute_and_report(config);
   if (!well) {
-    fmt::print(stderr, "tributary demo: {}\n", well.error().text);
+    cli::print_error("tributary demo: {}\n", well.error().text);
     return 1;
   }
   return *well ? 0 : 1;

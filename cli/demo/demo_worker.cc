@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/demo/demo_worker.h"
 
-#include <fmt/format.h>
-
 #include <chrono>
 #include <cstdio>
 #include <memory>
 #include <thread>
 
+#include "cli/console.h"
 #include "cli/demo/sum_ledger.h"
 #include "cli/demo/train_worker.h"
 #include "cli/demo/worker_messages.h"
@@ -29,7 +28,7 @@ Instant now() {
 }
 
 void say(const WorkerMessage& message) {
-  fmt::print("{}\n", encode(message));
+  cli::print("{}\n", encode(message));
   std::fflush(stdout);
 }
 
@@ -119,7 +118,7 @@ Result<void> train_and_report(const DemoWorkerConfig& config) {
 int run_demo_worker(const DemoWorkerConfig& config) {
   const auto done = train_and_report(config);
   if (done) return 0;
-  fmt::print(stderr, "rank {}: {}\n", config.rank, done.error().text);
+  cli::print_error("rank {}: {}\n", config.rank, done.error().text);
   return 1;
 }
 

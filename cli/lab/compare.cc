@@ -8,6 +8,8 @@
 #include <string>
 #include <vector>
 
+#include "base/result_file.h"
+#include "cli/console.h"
 #include "cli/lab/lab_command.h"
 #include "cli/lab/options.h"
 #include "cli/settings.h"
@@ -67,15 +69,15 @@ Result<lab::Comparison> comparison_of(const CompareFlags& flags) {
 Result<void> write_files(const CompareFlags& flags, const lab::Comparison& comparison,
                          std::span<const lab::CompareRow> rows) {
   if (!flags.json_path.empty()) {
-    auto written = write_text_file(flags.json_path, lab::compare_json(comparison, rows));
+    auto written = write_result_file(flags.json_path, lab::compare_json(comparison, rows));
     if (!written) return written;
   }
   if (!flags.csv_path.empty()) {
-    auto written = write_text_file(flags.csv_path, lab::compare_csv(rows));
+    auto written = write_result_file(flags.csv_path, lab::compare_csv(rows));
     if (!written) return written;
   }
   if (flags.svg_path.empty()) return {};
-  return write_text_file(flags.svg_path, lab::render_svg(lab::compare_plots(rows)));
+  return write_result_file(flags.svg_path, lab::render_svg(lab::compare_plots(rows)));
 }
 
 int run_compare(const CompareFlags& flags) {
@@ -84,7 +86,7 @@ int run_compare(const CompareFlags& flags) {
   const RanPoints ran = run_points_here(comparison->points, flags.points, kCommand);
   if (ran.exit_code) return *ran.exit_code;
   const std::vector<lab::CompareRow> rows = lab::compare_rows(*comparison, ran.outcomes);
-  fmt::print("{}", lab::compare_text(*comparison, rows));
+  print("{}", lab::compare_text(*comparison, rows));
   if (const auto written = write_files(flags, *comparison, rows); !written) {
     return complain(kCommand, written.error().text, 1);
   }

@@ -8,6 +8,8 @@
 #include <memory>
 #include <thread>
 
+#include "base/result_file.h"
+#include "cli/console.h"
 #include "cli/lab/faults.h"
 #include "cli/lab/lab_command.h"
 #include "cli/lab/options.h"
@@ -59,7 +61,7 @@ uint32_t thread_count(const FaultsFlags& flags) {
 
 int write_json(const FaultsFlags& flags, const nlohmann::ordered_json& json) {
   if (flags.json_path.empty()) return 0;
-  const auto written = write_text_file(flags.json_path, json.dump(2) + "\n");
+  const auto written = write_result_file(flags.json_path, json.dump(2) + "\n");
   return written ? 0 : complain(kName, written.error().text, 1);
 }
 
@@ -67,20 +69,27 @@ int write_json(const FaultsFlags& flags, const nlohmann::ordered_json& json) {
 int run_one(const FaultsFlags& flags, lab::FaultKinds kinds) {
   const lab::FaultPlan plan = lab::draw_plan(flags.seed, kinds, flags.protocol, flags.attackers);
   const lab::FaultResult result = run_faults(plan, flags.trace);
+<<<<<<< HEAD
   fmt::print("seed {}: {}\n", flags.seed, describe(plan));
   for (const std::string& line : result.trace) fmt::print("{}\n", line);
   for (uint32_t i = 0; i < lab::kBreachKinds; i++) {
     for (const std::string& line : result.breaches[i]) {
       fmt::print("*** {}: {}\n", lab::kBreachNames[i], line);
     }
+=======
+  print("seed {}: {}\n", flags.seed, describe(plan));
+  for (const std::string& line : result.trace) print("{}\n", line);
+  for (const auto* lines : {&result.wrong, &result.stuck, &result.leaked}) {
+    for (const std::string& line : *lines) print("*** {}\n", line);
+>>>>>>> trust
   }
   if (result.spoiled_sums + result.overtaken_stalls > 0) {
-    fmt::print("packets that came after a later use of their slot: {} sums spoiled, {} stalls\n",
-               result.spoiled_sums, result.overtaken_stalls);
+    print("packets that came after a later use of their slot: {} sums spoiled, {} stalls\n",
+          result.spoiled_sums, result.overtaken_stalls);
   }
-  fmt::print("{} packets, {:.1f} s of virtual time, digest {:016x}: {}\n", result.packets,
-             in_seconds(result.length), result.digest,
-             result.is_good() ? "no promise broken" : "BROKEN");
+  print("{} packets, {:.1f} s of virtual time, digest {:016x}: {}\n", result.packets,
+        in_seconds(result.length), result.digest,
+        result.is_good() ? "no promise broken" : "BROKEN");
   return result.is_good() ? 0 : 1;
 }
 
@@ -102,7 +111,7 @@ int run_all(const FaultsFlags& flags, lab::FaultKinds kinds) {
   const double cpu_s = static_cast<double>(std::clock() - began_at) / CLOCKS_PER_SEC;
   std::signal(SIGINT, SIG_DFL);
   const double per_core = cpu_s > 0 ? static_cast<double>(report.seeds) / cpu_s : 0;
-  fmt::print("{}", as_text(report, per_core));
+  print("{}", as_text(report, per_core));
   if (const int failed = write_json(flags, as_json(report, per_core)); failed != 0) return failed;
   if (g_interrupted != 0) return complain(kName, "interrupted", 130);
   return report.is_good() ? 0 : 1;
@@ -114,7 +123,7 @@ int run_planted(const FaultsFlags& flags) {
                                  .processes = thread_count(flags),
                                  .names = flags.mutant_names});
   if (!rows) return complain(kName, rows.error().text, 1);
-  fmt::print("{}", as_text(*rows));
+  print("{}", as_text(*rows));
   if (const int failed = write_json(flags, as_json(*rows)); failed != 0) return failed;
   const auto missed =
       std::count_if(rows->begin(), rows->end(), [](const MutantRow& row) { return !row.caught; });

@@ -2,13 +2,13 @@
 // `tributary lab figure`: a figure of a paper as table, JSON, CSV and SVG.
 #include "lab/figures/figure.h"
 
-#include <fmt/format.h>
-
 #include <memory>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "base/result_file.h"
+#include "cli/console.h"
 #include "cli/lab/lab_command.h"
 #include "cli/lab/options.h"
 #include "cli/settings.h"
@@ -31,15 +31,15 @@ struct FigureFlags {
 
 Result<void> write_files(const FigureFlags& flags, const lab::FigureOutcome& outcome) {
   if (!flags.json_path.empty()) {
-    auto written = write_text_file(flags.json_path, lab::as_json(outcome.rows));
+    auto written = write_result_file(flags.json_path, lab::as_json(outcome.rows));
     if (!written) return written;
   }
   if (!flags.csv_path.empty()) {
-    auto written = write_text_file(flags.csv_path, lab::as_csv(outcome.rows));
+    auto written = write_result_file(flags.csv_path, lab::as_csv(outcome.rows));
     if (!written) return written;
   }
   if (flags.svg_path.empty()) return {};
-  return write_text_file(flags.svg_path, lab::render_svg(outcome.plots));
+  return write_result_file(flags.svg_path, lab::render_svg(outcome.plots));
 }
 
 int run_figure(FigureFlags& flags) {
@@ -60,9 +60,9 @@ int run_figure(FigureFlags& flags) {
   const RanPoints ran = run_points_here(*points, flags.points, kCommand);
   if (ran.exit_code) return *ran.exit_code;
   const lab::FigureOutcome outcome = figure->finish(flags.options, *points, ran.outcomes);
-  fmt::print("{}: {} (seed {})\n\n{}\n", figure->name, figure->description, flags.options.seed,
-             lab::as_table(outcome.rows, figure->x_name));
-  for (const std::string& note : outcome.notes) fmt::print("{}\n", note);
+  print("{}: {} (seed {})\n\n{}\n", figure->name, figure->description, flags.options.seed,
+        lab::as_table(outcome.rows, figure->x_name));
+  for (const std::string& note : outcome.notes) print("{}\n", note);
   if (const Result<void> written = write_files(flags, outcome); !written) {
     return complain(kCommand, written.error().text, 1);
   }

@@ -5,6 +5,7 @@
 
 #include <string_view>
 
+#include "cli/console.h"
 #include "cli/lab/resources_command.h"
 #include "cli/lab/step_command.h"
 #include "cli/lab/trace_command.h"
@@ -20,7 +21,7 @@ namespace {
 void print_choices(std::string_view title, const std::vector<lab::Choice>& choices) {
   lab::TextTable table({0, 1});
   for (const lab::Choice& choice : choices) table.add({choice.name, choice.description});
-  fmt::print("{}\n{}\n", title, table.text());
+  print("{}\n{}\n", title, table.text());
 }
 
 /// The modelled machine's numbers, of the generation that scenarios have unless they say otherwise.
@@ -31,8 +32,8 @@ void print_pfe_parameters() {
   for (const engine::ParameterRow& row : engine::parameter_rows(*parameters)) {
     table.add({row.name, fmt::format("{}", row.value), row.unit, row.source});
   }
-  fmt::print("PFE parameters (pfe.override = \"name=value,…\"), generation {}:\n{}\n",
-             parameters->generation, table.text());
+  print("PFE parameters (pfe.override = \"name=value,…\"), generation {}:\n{}\n",
+        parameters->generation, table.text());
 }
 
 int run_list() {
@@ -45,7 +46,7 @@ int run_list() {
   print_choices("Models (model.name):", lab::models());
   print_choices("Straggler patterns (straggler.pattern):", lab::straggler_patterns());
   print_pfe_parameters();
-  fmt::print("Scenario keys:\n{}", lab::scenario_help());
+  print("Scenario keys:\n{}", lab::scenario_help());
   return 0;
 }
 

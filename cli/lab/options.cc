@@ -4,11 +4,9 @@
 #include <fmt/format.h>
 
 #include <atomic>
-#include <cerrno>
-#include <cstring>
-#include <fstream>
 #include <utility>
 
+#include "cli/console.h"
 #include "cli/lab/progress.h"
 #include "cli/settings.h"
 #include "cli/worker_interrupt.h"
@@ -80,17 +78,8 @@ void add_point_flags(CLI::App& command, PointFlags& flags) {
 }
 
 int complain(std::string_view command, std::string_view text, int exit_code) {
-  fmt::print(stderr, "{}: {}\n", command, text);
+  print_error("{}: {}\n", command, text);
   return exit_code;
-}
-
-Result<void> write_text_file(const std::string& path, std::string_view text) {
-  std::ofstream file(path, std::ios::binary);
-  file << text;
-  if (!file.flush()) {
-    return failure(fmt::format("{}: cannot be written: {}", path, std::strerror(errno)));
-  }
-  return {};
 }
 
 RanPoints run_points_here(std::span<const lab::Point> points, const PointFlags& flags,

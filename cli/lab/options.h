@@ -53,9 +53,6 @@ struct RanPoints {
 [[nodiscard]] RanPoints run_points_here(std::span<const lab::Point> points, const PointFlags& flags,
                                         std::string_view command);
 
-/// Writes a file whole, or says why not.
-[[nodiscard]] Result<void> write_text_file(const std::string& path, std::string_view text);
-
 /// Prints "command: text". @return `exit_code`.
 int complain(std::string_view command, std::string_view text, int exit_code);
 

@@ -6,6 +6,8 @@
 
 #include <cstdio>
 
+#include "cli/console.h"
+
 namespace tributary::cli {
 namespace {
 
@@ -30,13 +32,13 @@ LabProgress::LabProgress()
     : terminal_(isatty(STDERR_FILENO) == 1), start_(std::chrono::steady_clock::now()) {}
 
 LabProgress::~LabProgress() {
-  if (printed_) fmt::print(stderr, "{}", kWipe);
+  if (printed_) print_error("{}", kWipe);
 }
 
 void LabProgress::update(uint64_t done, uint64_t total) {
   if (!terminal_) return;
   const std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - start_;
-  fmt::print(stderr, "{}{}", kWipe, progress_line(done, total, elapsed.count()));
+  print_error("{}{}", kWipe, progress_line(done, total, elapsed.count()));
   std::fflush(stderr);
   printed_ = true;
 }

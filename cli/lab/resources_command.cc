@@ -5,6 +5,8 @@
 
 #include <memory>
 
+#include "base/result_file.h"
+#include "cli/console.h"
 #include "cli/lab/options.h"
 #include "tofino/compile/resource_report.h"
 
@@ -18,7 +20,7 @@ struct ResourcesFlags {
 };
 
 int fail(const Error& error) {
-  fmt::print(stderr, "tributary lab resources: {}\n", error.text);
+  print_error("tributary lab resources: {}\n", error.text);
   return 1;
 }
 
@@ -34,19 +36,19 @@ int run_resources(const ResourcesFlags& flags) {
   if (!program) return fail(program.error());
   const auto placement = tofino::place(*program);
   if (!placement) return fail(placement.error());
-  fmt::print("{}", tofino::resources_text(*program, *placement));
+  print("{}", tofino::resources_text(*program, *placement));
   const std::string_view passes = passes_of(flags.program);
-  if (!passes.empty()) fmt::print("\npasses: {}\n", passes);
+  if (!passes.empty()) print("\npasses: {}\n", passes);
   if (!flags.json_path.empty()) {
     auto json = tofino::resources_json(*program, *placement);
     json["passes"] = passes;
-    if (auto good = write_text_file(flags.json_path, json.dump(2) + "\n"); !good) {
+    if (auto good = write_result_file(flags.json_path, json.dump(2) + "\n"); !good) {
       return fail(good.error());
     }
   }
   if (!flags.svg_path.empty()) {
     const auto svg = tofino::resources_svg(*program, *placement);
-    if (auto good = write_text_file(flags.svg_path, svg); !good) return fail(good.error());
+    if (auto good = write_result_file(flags.svg_path, svg); !good) return fail(good.error());
   }
   return 0;
 }

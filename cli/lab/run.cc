@@ -8,6 +8,8 @@
 #include <string>
 #include <vector>
 
+#include "base/result_file.h"
+#include "cli/console.h"
 #include "cli/lab/lab_command.h"
 #include "cli/lab/options.h"
 #include "cli/settings.h"
@@ -56,16 +58,16 @@ int run_one(const RunFlags& flags) {
   const Result<lab::Scenario> scenario = scenario_of(flags);
   if (!scenario) return complain(kCommand, scenario.error().text, kExitUsage);
   if (flags.show) {
-    fmt::print("{}", lab::scenario_text(*scenario));
+    print("{}", lab::scenario_text(*scenario));
     return 0;
   }
   const Result<lab::RunResult> result = lab::run_scenario(*scenario);
   if (!result) return complain(kCommand, result.error().text, 1);
-  fmt::print("{}", lab::run_text(*result));
+  print("{}", lab::run_text(*result));
   if (!flags.json_path.empty()) {
     const lab::Json json{{"scenario", scenario_json(*scenario)},
                          {"result", lab::run_json(*result)}};
-    if (const auto written = write_text_file(flags.json_path, json.dump(2) + "\n"); !written) {
+    if (const auto written = write_result_file(flags.json_path, json.dump(2) + "\n"); !written) {
       return complain(kCommand, written.error().text, 1);
     }
   }

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // `tributary lab sweep`: a scenario with lists of values, over cores and MPI ranks.
-#include <fmt/format.h>
 
 #include <memory>
 #include <string>
 #include <vector>
 
+#include "base/result_file.h"
+#include "cli/console.h"
 #include "cli/lab/lab_command.h"
 #include "cli/lab/options.h"
 #include "cli/settings.h"
@@ -29,14 +30,14 @@ int run_sweep(const SweepFlags& flags) {
   if (!sweep) return complain(kCommand, sweep.error().text, kExitUsage);
   const RanPoints ran = run_points_here(sweep->points, flags.points, kCommand);
   if (ran.exit_code) return *ran.exit_code;
-  fmt::print("{}", lab::sweep_table(*sweep, ran.outcomes));
+  print("{}", lab::sweep_table(*sweep, ran.outcomes));
   if (!flags.json_path.empty()) {
     const auto written =
-        write_text_file(flags.json_path, lab::sweep_json_lines(*sweep, ran.outcomes));
+        write_result_file(flags.json_path, lab::sweep_json_lines(*sweep, ran.outcomes));
     if (!written) return complain(kCommand, written.error().text, 1);
   }
   if (!flags.csv_path.empty()) {
-    const auto written = write_text_file(flags.csv_path, lab::sweep_csv(*sweep, ran.outcomes));
+    const auto written = write_result_file(flags.csv_path, lab::sweep_csv(*sweep, ran.outcomes));
     if (!written) return complain(kCommand, written.error().text, 1);
   }
   return 0;

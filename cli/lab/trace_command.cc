@@ -9,6 +9,8 @@
 #include <string>
 #include <vector>
 
+#include "base/result_file.h"
+#include "cli/console.h"
 #include "cli/lab/options.h"
 #include "cli/settings.h"
 #include "lab/inspect/run_tracer.h"
@@ -110,9 +112,9 @@ Result<Wanted> wanted_of(const TraceFlags& flags) {
 }
 
 int write_out(const TraceFlags& flags, const std::string& text, const std::string& json_lines) {
-  fmt::print("{}", text);
+  print("{}", text);
   if (flags.json_path.empty()) return 0;
-  const auto written = write_text_file(flags.json_path, json_lines);
+  const auto written = write_result_file(flags.json_path, json_lines);
   return written ? 0 : complain(kCommand, written.error().text, 1);
 }
 

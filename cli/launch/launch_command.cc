@@ -13,6 +13,7 @@
 
 #include "apps/trio_ml/config.h"
 #include "auth/keys.h"
+#include "cli/console.h"
 #include "cli/launch/launch_plan.h"
 #include "cli/launch/launch_run.h"
 #include "cli/settings.h"
@@ -74,7 +75,7 @@ Result<LaunchSurroundings> look_around() {
 }
 
 int refuse(const Error& error) {
-  fmt::print(stderr, "tributary launch: {}\n", error.text);
+  print_error("tributary launch: {}\n", error.text);
   return kExitUsage;
 }
 

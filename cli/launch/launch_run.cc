@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "base/child_process.h"
+#include "cli/console.h"
 
 namespace tributary::cli {
 namespace {
@@ -87,7 +88,7 @@ class Launch {
   void end_all(int signal, Clock::duration within);
   void end_aggregator();
   [[nodiscard]] bool all_settled() const;
-  void say(const std::string& text) { fmt::print(err_, "tributary launch: {}\n", text); }
+  void say(const std::string& text) { print_to(err_, "tributary launch: {}\n", text); }
 
   const LaunchPlan& plan_;
   const bool keep_going_;
@@ -184,13 +185,13 @@ void Launch::pass_lines(Member& member) {
     if (is_aggregator) {
       aggregator_ready_ = aggregator_ready_ || line.starts_with("ready");
     } else {
-      fmt::print(out_, "{}{}\n", member.prefix, line);
+      print_to(out_, "{}{}\n", member.prefix, line);
     }
   }
   for (const std::string& line : member.process.take_error_lines()) {
     // Skip its greeting; pass on warnings and errors.
     if (is_aggregator && line.find(" jobs at ") != std::string::npos) continue;
-    fmt::print(err_, "{}{}\n", member.prefix, line);
+    print_to(err_, "{}{}\n", member.prefix, line);
   }
   std::fflush(out_);
   std::fflush(err_);
@@ -233,10 +234,10 @@ void Launch::look_at_ends() {
     if (rank.settled || !rank.process.has_ended()) continue;
     pass_lines(rank);  // Its last lines are still in the pipe.
     if (!rank.process.stdout_rest().empty()) {
-      fmt::print(out_, "{}{}\n", rank.prefix, rank.process.stdout_rest());
+      print_to(out_, "{}{}\n", rank.prefix, rank.process.stdout_rest());
     }
     if (!rank.process.stderr_rest().empty()) {
-      fmt::print(err_, "{}{}\n", rank.prefix, rank.process.stderr_rest());
+      print_to(err_, "{}{}\n", rank.prefix, rank.process.stderr_rest());
     }
     rank.settled = true;
     if (rank.process.ended_well()) continue;

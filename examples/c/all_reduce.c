@@ -19,9 +19,11 @@ static int fail(const char* what) {
   return EXIT_FAILURE;
 }
 
-/// Prints which ranks are missing from any block of this operation.
+/// Prints which ranks are missing from any block of this operation; none if blocks are imprecise
+/// only.
 static void print_missing(const tributary_report* report, uint32_t world) {
-  printf("%" PRIu64 " of %" PRIu64 " blocks lack rank", report->degraded_blocks, report->blocks);
+  printf("%" PRIu64 " of %" PRIu64 " blocks are degraded; missing ranks:", report->degraded_blocks,
+         report->blocks);
   for (uint32_t rank = 0; rank < world; rank++) {
     if (report->missing[rank / 64] >> (rank % 64) & 1) printf(" %" PRIu32, rank);
   }
@@ -43,6 +45,8 @@ static int average(tributary_communicator* communicator, float* gradients, uint3
   } else if (report.degraded_blocks > 0) {
     print_missing(&report, world);
   }
+  const char* warning = tributary_operation_warning(operation);
+  if (warning[0] != '\0') fprintf(stderr, "all-reduce: %s\n", warning);
   tributary_operation_free(operation);
   return result;
 }

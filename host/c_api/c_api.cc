@@ -121,6 +121,17 @@ void copy_out(const Struct& from, void* to, size_t to_bytes, const char* what) {
   std::memcpy(to, &from, std::min(to_bytes, sizeof from));
 }
 
+/// Returns the report of an operation that is done, else nullptr. Keeps the thread's error text.
+const Report* report_if_done(const tributary_operation* operation) {
+  const Report* done = nullptr;
+  const ErrorTextKept kept;
+  (void)guarded([&]() -> tributary_status {
+    done = operation_of(operation).wait(Duration());
+    return TRIBUTARY_OK;
+  });
+  return done;
+}
+
 /// Waits for the operation and returns its outcome.
 tributary_status outcome_of(Operation& operation, Duration at_most) {
   const Report* report = operation.wait(at_most);
@@ -234,7 +245,8 @@ tributary_status tributary_get_counters(const tributary_communicator* communicat
                                  .blocks = now.blocks,
                                  .degraded_blocks = now.degraded_blocks,
                                  .duplicate_results = now.duplicate_results,
-                                 .invalid_packets = now.invalid_packets};
+                                 .invalid_packets = now.invalid_packets,
+                                 .underflowed = now.underflowed};
     copy_out(all, counters, counters_bytes, "counters");
     return TRIBUTARY_OK;
   });
@@ -311,13 +323,13 @@ tributary_status tributary_operation_degraded(const tributary_operation* operati
 }
 
 const char* tributary_operation_text(const tributary_operation* operation) {
-  const Report* done = nullptr;
-  const ErrorTextKept kept;
-  (void)guarded([&]() -> tributary_status {
-    done = operation_of(operation).wait(Duration());
-    return TRIBUTARY_OK;
-  });
+  const Report* done = report_if_done(operation);
   return done == nullptr ? "" : done->text.c_str();
+}
+
+const char* tributary_operation_warning(const tributary_operation* operation) {
+  const Report* done = report_if_done(operation);
+  return done == nullptr ? "" : done->warning.c_str();
 }
 
 void tributary_operation_free(tributary_operation* operation) {

@@ -159,20 +159,28 @@ Report report_of(const Outcome& outcome, uint32_t world) {
   report.totals.status = static_cast<tributary_status>(outcome.status);
   report.totals.blocks = outcome.blocks;
   report.totals.degraded_blocks = outcome.degraded.size();
+  report.totals.nonzero = outcome.underflow.nonzero;
+  report.totals.underflowed = outcome.underflow.underflowed;
   report.text = outcome.text;
+  report.warning = outcome.warning;
   for (const DegradedRange& block : outcome.degraded) {
     const SourceSet missing = missing_from(block.sources, world);
     for (size_t i = 0; i < missing.size(); i++) report.totals.missing[i] |= missing[i];
+    const uint32_t imprecise = block.imprecise ? 1 : 0;
+    report.totals.imprecise_blocks += imprecise;
     if (!report.ranges.empty()) {
       tributary_degraded_range& last = report.ranges.back();
       if (last.element_first + last.element_count == block.element_first &&
-          std::equal(missing.begin(), missing.end(), last.missing)) {
+          last.imprecise == imprecise && std::equal(missing.begin(), missing.end(), last.missing)) {
         last.element_count += block.element_count;
         continue;
       }
     }
-    tributary_degraded_range range{
-        .element_first = block.element_first, .element_count = block.element_count, .missing = {}};
+    tributary_degraded_range range{.element_first = block.element_first,
+                                   .element_count = block.element_count,
+                                   .missing = {},
+                                   .imprecise = imprecise,
+                                   .reserved = 0};
     std::copy(missing.begin(), missing.end(), range.missing);
     report.ranges.push_back(range);
   }

@@ -82,6 +82,7 @@ struct Report {
   tributary_report totals{};
   std::vector<tributary_degraded_range> ranges;
   std::string text;
+  std::string warning;
 };
 [[nodiscard]] Report report_of(const Outcome& outcome, uint32_t world);
 

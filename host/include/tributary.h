@@ -30,7 +30,7 @@ extern "C" {
 
 /// Grows with each addition. A program needs a library whose number is at least the number that it
 /// was compiled with. Numbers never change their meaning, and structs only grow at their end.
-#define TRIBUTARY_ABI 3
+#define TRIBUTARY_ABI 4
 
 /// Returns TRIBUTARY_ABI of the library.
 TRIBUTARY_API uint32_t tributary_abi(void);
@@ -104,6 +104,8 @@ typedef struct tributary_communicator tributary_communicator;
 ///   format       exponent     exponent, fixed; how float32 travels (docs/c-api.md)
 ///   scale        1e8          above 0 and finite; for format=fixed
 ///   source       the rank     0 to 255; src_id at this worker's aggregator, in a tree of them
+///   auth         none         none, header, full; authentication, as at the server (docs/security.md)
+///   secret_file  -            file with the job's secret; default: the variable TRIBUTARY_SECRET
 ///   loss         0            0 to below 1; loses packets on purpose, both ways, for experiments
 ///
 /// NULL or "" stands for the variable TRIBUTARY_URL. If the URL has no rank or world, they come
@@ -148,6 +150,7 @@ typedef struct tributary_counters {
   uint64_t degraded_blocks;
   uint64_t duplicate_results;
   uint64_t invalid_packets;  ///< Malformed, foreign or of another session; ignored.
+  uint64_t underflowed;      ///< Non-zero elements of this rank that counted as 0. Since ABI 4.
 } tributary_counters;
 /// Writes the counters. @param counters_bytes The caller's sizeof(tributary_counters).
 TRIBUTARY_API tributary_status tributary_get_counters(const tributary_communicator* communicator,
@@ -212,10 +215,13 @@ TRIBUTARY_API tributary_status tributary_wait(tributary_operation* operation, in
 /// The outcome of an operation that is done.
 typedef struct tributary_report {
   tributary_status status;
-  uint32_t range_count;      ///< Degraded ranges, see tributary_operation_degraded().
-  uint64_t blocks;           ///< Packets' worth of elements.
-  uint64_t degraded_blocks;  ///< Blocks that lack at least one rank.
-  uint64_t missing[4];       ///< Ranks that some block lacks: rank r is bit r % 64 of word r / 64.
+  uint32_t range_count;       ///< Degraded ranges, see tributary_operation_degraded().
+  uint64_t blocks;            ///< Packets' worth of elements.
+  uint64_t degraded_blocks;   ///< Blocks that lack at least one rank, or are imprecise.
+  uint64_t missing[4];        ///< Ranks that some block lacks: rank r is bit r % 64 of word r / 64.
+  uint64_t imprecise_blocks;  ///< Less precise than docs/number-formats.md promises. Since ABI 4.
+  uint64_t nonzero;           ///< Floats of this rank's tensor that were not 0. Since ABI 4.
+  uint64_t underflowed;       ///< Those of them that were too small and counted as 0. Since ABI 4.
 } tributary_report;
 /// Writes the outcome. @param report_bytes The caller's sizeof(tributary_report).
 /// @return TRIBUTARY_OK, _PENDING (nothing is written), _INVALID.
@@ -223,14 +229,18 @@ TRIBUTARY_API tributary_status tributary_operation_report(const tributary_operat
                                                           tributary_report* report,
                                                           size_t report_bytes);
 
-/// Elements of the tensor that were summed without every rank (straggler mitigation).
+/// Elements of the tensor that were summed without every rank, or imprecisely (straggler
+/// mitigation).
 typedef struct tributary_degraded_range {
   uint64_t element_first;
   uint64_t element_count;
   uint64_t missing[4];  ///< Ranks whose values are not in the sum, bits as in tributary_report.
+  uint32_t imprecise;   ///< 1: see tributary_report.imprecise_blocks. Since ABI 4.
+  uint32_t reserved;    ///< 0.
 } tributary_degraded_range;
-/// Writes the index-th range, ascending by element_first. Neighbouring blocks that lack the same
-/// ranks form one range. @param range_bytes The caller's sizeof(tributary_degraded_range).
+/// Writes the index-th range, ascending by element_first. Neighbouring blocks form one range if
+/// they lack the same ranks and all or none of them are imprecise.
+/// @param range_bytes The caller's sizeof(tributary_degraded_range).
 /// @return TRIBUTARY_OK, _PENDING, _INVALID (also for an index of range_count or more).
 TRIBUTARY_API tributary_status tributary_operation_degraded(const tributary_operation* operation,
                                                             uint32_t index,
@@ -240,6 +250,11 @@ TRIBUTARY_API tributary_status tributary_operation_degraded(const tributary_oper
 /// Returns one line with the cause of the operation's failure, or "" if it succeeded or is not
 /// done. Valid as long as the operation.
 TRIBUTARY_API const char* tributary_operation_text(const tributary_operation* operation);
+
+/// Returns one line if the operation succeeded but its result is less precise than one may expect:
+/// many elements counted as 0, or blocks are imprecise. Else "". Valid as long as the operation.
+/// Since ABI 4.
+TRIBUTARY_API const char* tributary_operation_warning(const tributary_operation* operation);
 
 /// Frees an operation. Waits first if it is not done, so the tensor may be reused afterwards. NULL
 /// is allowed.

@@ -53,6 +53,7 @@ Result<std::unique_ptr<DpdkPort>> DpdkPort::open(const DpdkPortConfig& config) {
   port->link_.prefix_bits = config.spec.prefix_bits;
   port->link_.gateway = config.spec.gateway;
   port->link_.peer = config.peer;
+  port->link_.lax_checksums = config.lax_checksums;
   auto done = port->open_devices(config);
   if (done) done = port->make_pools(config.queue_count);
   if (!done) return tl::unexpected(done.error());
@@ -186,6 +187,16 @@ Result<bool> DpdkPort::join_group(const Endpoint& group) {
 DpdkPort::~DpdkPort() {
   if (!groups_.empty()) queues_.front()->leave_groups();
 }
+
+uint64_t DpdkPort::mac() const {
+  return link_.devices.size() == 1 ? number_of(link_.devices.front().mac) : 0;
+}
+
+void DpdkPort::pin_neighbour(const Endpoint& address, uint64_t mac) {
+  io::pin_neighbour(neighbours_, link_, address, mac);
+}
+
+void DpdkPort::unpin_neighbour(const Endpoint& address) { neighbours_.unpin(address); }
 
 uint32_t DpdkPort::queue_count() const { return static_cast<uint32_t>(queues_.size()); }
 

@@ -26,9 +26,6 @@
 
 namespace tributary::io {
 
-/// Neighbours of a port: four times the largest number of workers of a job, and their routers.
-inline constexpr uint32_t kNeighboursMax = 1100;
-
 class DpdkQueue;
 
 class DpdkPort final : public engine::Port {
@@ -44,6 +41,9 @@ class DpdkPort final : public engine::Port {
   [[nodiscard]] uint32_t udp_ports() const override { return link_.udp_ports; }
   [[nodiscard]] uint32_t payload_bytes_max() const override { return payload_bytes_max_; }
   Result<bool> join_group(const Endpoint& group) override;
+  [[nodiscard]] uint64_t mac() const override;
+  void pin_neighbour(const Endpoint& address, uint64_t mac) override;
+  void unpin_neighbour(const Endpoint& address) override;
 
   [[nodiscard]] const std::vector<std::string>& warnings() const { return warnings_; }
 

@@ -168,15 +168,7 @@ void DpdkQueue::wait(Duration at_most) {
   }
 }
 
-void DpdkQueue::visit_counters(const CounterVisitor& visit) const {
-  for (size_t i = 0; i < static_cast<size_t>(FrameOutcome::kCount); i++) {
-    const auto outcome = static_cast<FrameOutcome>(i);
-    visit(to_string(outcome), link_.counted(outcome));
-  }
-  visit("unresolved", link_.unresolved());
-  visit("unanswered", link_.unanswered());
-  visit("neighbours_lost", link_.neighbours_lost());
-}
+void DpdkQueue::visit_counters(const CounterVisitor& visit) const { link_.visit_counters(visit); }
 
 void DpdkQueue::leave_groups() {
   now_ = monotonic_now();

@@ -25,6 +25,7 @@ struct DpdkPortConfig {
   uint16_t udp_port = 0;  ///< Our UDP port; not 0.
   uint32_t queue_count = 1;
   std::optional<Endpoint> peer = {};  ///< A worker's aggregator, the only accepted sender.
+  bool lax_checksums = false;         ///< See FrameLinkConfig.
 };
 
 struct OpenedDpdkPort {

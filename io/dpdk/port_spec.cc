@@ -5,11 +5,11 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <map>
 #include <set>
 
 #include "io/frames/link_inspect.h"
+#include "io/frames/port_keys.h"
 
 namespace tributary::io {
 namespace {
@@ -18,16 +18,6 @@ constexpr std::array<std::string_view, 9> kDrivers{
     "vhost", "virtio_user", "memif", "af_packet", "af_xdp", "tap", "ring", "null", "pcap"};
 constexpr std::string_view kDriverPrefix = "net_";
 constexpr std::string_view kKeys = "ip, gw, mtu, mbufs, hugepages, poll";
-
-std::vector<std::string> split(std::string_view text, char separator) {
-  std::vector<std::string> parts;
-  while (true) {
-    const size_t at = text.find(separator);
-    parts.emplace_back(text.substr(0, at));
-    if (at == std::string_view::npos) return parts;
-    text.remove_prefix(at + 1);
-  }
-}
 
 bool is_hex(char c) { return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f'); }
 
@@ -55,49 +45,6 @@ bool read_driver(std::string_view text, DpdkDeviceSpec& spec) {
   return true;
 }
 
-Result<uint32_t> read_number(const std::string& key, const std::string& value, uint32_t min,
-                             uint32_t max) {
-  uint32_t number = 0;
-  const auto [end, status] = std::from_chars(value.data(), value.data() + value.size(), number);
-  if (status != std::errc{} || end != value.data() + value.size() || number < min || number > max) {
-    return failure(fmt::format("{}={} is not allowed; allowed: a whole number from {} to {}", key,
-                               value, min, max));
-  }
-  return number;
-}
-
-/// Parses an address without a port. Endpoint::parse() needs a port, so this adds one.
-Result<Endpoint> read_address(const std::string& key, const std::string& value) {
-  const bool ipv6 = value.find(':') != std::string::npos;
-  auto endpoint = Endpoint::parse(ipv6 ? fmt::format("[{}]:1", value) : value + ":1");
-  if (!endpoint) {
-    return failure(
-        fmt::format("{}={} is not allowed; allowed: an IPv4 or IPv6 address", key, value));
-  }
-  endpoint->port = 0;
-  return *endpoint;
-}
-
-Result<void> read_own_address(const std::string& value, DpdkDeviceSpec& spec) {
-  const size_t slash = value.find('/');
-  const auto address = read_address("ip", value.substr(0, slash));
-  if (!address) return tl::unexpected(address.error());
-  if (address->is_multicast() || same_address(*address, Endpoint{}) ||
-      same_address(*address, Endpoint::ipv4(0, 0))) {
-    return failure(fmt::format("ip={} is not allowed; allowed: the address of one host", value));
-  }
-  const uint32_t bits_max = address->is_ipv4() ? 32 : 128;
-  if (slash == std::string::npos) {
-    return failure(fmt::format(
-        "ip={} lacks the prefix length; allowed: ADDRESS/BITS, as in 10.0.0.1/24", value));
-  }
-  const auto bits = read_number("ip", value.substr(slash + 1), 1, bits_max);
-  if (!bits) return tl::unexpected(bits.error());
-  spec.address = *address;
-  spec.prefix_bits = *bits;
-  return {};
-}
-
 Result<bool> read_switch(const std::string& key, const std::string& value) {
   if (value == "on" || value == "off") return value == "on";
   return failure(fmt::format("{}={} is not allowed; allowed: on, off", key, value));
@@ -110,9 +57,10 @@ Result<bool> read_own_key(const std::string& key, const std::string& value, Dpdk
     target = *result;
     return true;
   };
+  const auto shared = read_address_key(key, value, spec);
+  if (!shared || *shared) return shared;
   if (key == "mtu") return store(read_number(key, value, kDpdkMtuMin, kDpdkMtuMax), spec.mtu);
   if (key == "mbufs") return store(read_number(key, value, 1, 1U << 22), spec.mbufs);
-  if (key == "gw") return store(read_address(key, value), spec.gateway);
   if (key == "poll") return store(read_switch(key, value), spec.poll);
   if (key == "hugepages") {
     const auto on = read_switch(key, value);
@@ -120,21 +68,13 @@ Result<bool> read_own_key(const std::string& key, const std::string& value, Dpdk
     spec.hugepages = *on ? HugepageUse::kOn : HugepageUse::kOff;
     return true;
   }
-  if (key == "ip") {
-    const auto read = read_own_address(value, spec);
-    if (!read) return tl::unexpected(read.error());
-    return true;
-  }
   return false;
 }
 
 Result<void> read_key(const std::string& part, DpdkDeviceSpec& spec) {
-  const size_t equals = part.find('=');
-  if (part.empty() || equals == 0) {
-    return failure(fmt::format("'{}' is not key=value", part));
-  }
-  const std::string key = part.substr(0, equals);
-  const std::string value = equals == std::string::npos ? "" : part.substr(equals + 1);
+  const auto pair = split_key(part);
+  if (!pair) return tl::unexpected(pair.error());
+  const auto& [key, value] = *pair;
   const auto own = read_own_key(key, value, spec);
   if (!own) return tl::unexpected(own.error());
   if (*own) return {};
@@ -225,8 +165,8 @@ Result<DpdkPortSpec> join_dpdk_devices(std::vector<DpdkDeviceSpec> devices) {
         "ip: DPDK takes the device from the kernel, so the port needs an address of its "
         "own; add it as in --port dpdk:...,ip=10.0.0.1/24");
   }
-  if (port.gateway && port.gateway->is_ipv4() != port.address.is_ipv4()) {
-    return failure("gw: must have the same address family as ip");
+  if (const auto good = check_gateway(port.gateway, port.address); !good) {
+    return tl::unexpected(good.error());
   }
   port.devices = std::move(devices);
   return port;

@@ -20,6 +20,7 @@
 
 #include "base/endpoint.h"
 #include "base/result.h"
+#include "io/frames/port_keys.h"
 
 namespace tributary::io {
 
@@ -37,7 +38,9 @@ inline constexpr uint32_t kDpdkMtuAfXdp = 3400 - 14;
 
 enum class HugepageUse : uint8_t { kAuto, kOn, kOff };
 
-struct DpdkDeviceSpec {
+/// The address (PortAddress), hugepages and poll are the same for all devices of a port; at least
+/// one device must set the address.
+struct DpdkDeviceSpec : PortAddress {
   std::string text;       ///< As written, for messages.
   std::string driver;     ///< "net_vhost"; empty for a PCI device.
   std::string name;       ///< "net_vhost0" or "0000:01:00.0"; a driver's number may be missing.
@@ -45,10 +48,6 @@ struct DpdkDeviceSpec {
   uint32_t mtu = 0;       ///< 0 for the device's own MTU; see dpdk_mtu().
   uint32_t mbufs = 0;     ///< Receive buffers; 0 for as many as the queues need.
 
-  // The same for all devices of a port; at least one device must set them.
-  std::optional<Endpoint> address;  ///< Its port is unset.
-  uint32_t prefix_bits = 0;
-  std::optional<Endpoint> gateway;
   HugepageUse hugepages = HugepageUse::kAuto;
   bool poll = false;  ///< True to poll without ever sleeping.
 

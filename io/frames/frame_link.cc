@@ -13,12 +13,6 @@
 namespace tributary::io {
 namespace {
 
-uint64_t seed_of(const MacAddress& mac) {
-  uint64_t seed = 0;
-  for (const uint8_t byte : mac) seed = seed << 8 | byte;
-  return seed;
-}
-
 Arrival ended(FrameOutcome outcome, uint32_t reply_bytes = 0) {
   Arrival arrival;
   arrival.outcome = outcome;
@@ -38,22 +32,51 @@ Endpoint queried_group(std::span<const std::byte> message, FrameKind kind) {
 
 }  // namespace
 
+bool is_on_wire(const FrameLinkConfig& config, const Endpoint& address) {
+  if (address.is_ipv4() != config.local.is_ipv4()) return false;
+  uint32_t bit = address.is_ipv4() ? kIpv4AddressAt * 8 : 0;
+  const uint32_t end = bit + config.prefix_bits;
+  for (; bit < end; bit += 8) {
+    const uint32_t bits = std::min(end - bit, 8U);
+    const auto mask = static_cast<uint8_t>(0xff00U >> bits);
+    const uint32_t byte = bit / 8;
+    if (((address.address[byte] ^ config.local.address[byte]) & mask) != 0) return false;
+  }
+  return true;
+}
+
+uint64_t number_of(const MacAddress& mac) {
+  uint64_t number = 0;
+  for (const uint8_t byte : mac) number = number << 8 | byte;
+  return number;
+}
+
+void pin_neighbour(NeighbourTable& table, const FrameLinkConfig& config, const Endpoint& address,
+                   uint64_t mac) {
+  MacAddress bytes{};
+  for (size_t i = bytes.size(); i-- > 0; mac >>= 8) bytes[i] = static_cast<uint8_t>(mac);
+  const bool of_one_host = bytes != MacAddress{} && (bytes[0] & 1) == 0;
+  if (of_one_host && is_on_wire(config, address)) table.pin(address, bytes);
+}
+
 FrameLink::FrameLink(const FrameLinkConfig& config, NeighbourTable& neighbours)
     : config_(config),
       table_(neighbours),
       neighbours_(neighbours),
-      prng_(seed_of(config.devices.at(0).mac)) {
+      prng_(number_of(config.devices.at(0).mac)) {
   TRIB_ASSERT(config.local.is_set());
   groups_.reserve(kGroupsMax);
   group_addresses_.reserve(kGroupsMax);
 }
 
 LinkIdentity FrameLink::identity(uint32_t device) const {
-  return {.mac = config_.devices[device].mac,
-          .local = config_.local,
-          .udp_ports = config_.udp_ports,
-          .groups = group_addresses_,
-          .trusts_udp_checksum = config_.devices[device].trusts_udp_checksum};
+  return {
+      .mac = config_.devices[device].mac,
+      .local = config_.local,
+      .udp_ports = config_.udp_ports,
+      .groups = group_addresses_,
+      .trusts_udp_checksum = config_.lax_checksums || config_.devices[device].trusts_udp_checksum,
+      .allows_no_ip_checksum = config_.lax_checksums};
 }
 
 Arrival FrameLink::receive(std::span<const std::byte> frame, uint32_t device,
@@ -71,6 +94,15 @@ Arrival FrameLink::receive(std::span<const std::byte> frame, uint32_t device,
   if (arrival.reply_bytes > 0 && !may_answer(now)) arrival = ended(FrameOutcome::kLimited);
   count(arrival.outcome);
   return arrival;
+}
+
+void FrameLink::visit_counters(const engine::PortQueue::CounterVisitor& visit) const {
+  for (size_t i = 0; i < outcomes_.size(); i++) {
+    visit(to_string(static_cast<FrameOutcome>(i)), outcomes_[i].value());
+  }
+  visit("unresolved", unresolved());
+  visit("unanswered", unanswered());
+  visit("neighbours_lost", neighbours_lost());
 }
 
 Arrival FrameLink::deliver(std::span<const std::byte> frame, uint32_t device,
@@ -187,19 +219,6 @@ bool FrameLink::may_answer(Instant now) {
   return true;
 }
 
-/// Returns true if `address`, which has our family, is in our network.
-bool FrameLink::is_on_wire(const Endpoint& address) const {
-  uint32_t bit = address.is_ipv4() ? kIpv4AddressAt * 8 : 0;
-  const uint32_t end = bit + config_.prefix_bits;
-  for (; bit < end; bit += 8) {
-    const uint32_t bits = std::min(end - bit, 8U);
-    const auto mask = static_cast<uint8_t>(0xff00U >> bits);
-    const uint32_t byte = bit / 8;
-    if (((address.address[byte] ^ config_.local.address[byte]) & mask) != 0) return false;
-  }
-  return true;
-}
-
 std::optional<Hop> FrameLink::route(const Endpoint& destination, Instant now) {
   if (destination.is_ipv4() != config_.local.is_ipv4()) {
     unresolved_.add(1);
@@ -208,7 +227,7 @@ std::optional<Hop> FrameLink::route(const Endpoint& destination, Instant now) {
   if (destination.is_multicast()) return Hop{.device = 0, .mac = multicast_mac(destination)};
   auto known = neighbours_.find(destination, now);
   if (known && !known->is_stale) return known->hop;
-  const bool direct = is_on_wire(destination);
+  const bool direct = is_on_wire(config_, destination);
   const bool routed = !direct && config_.gateway;
   if (routed) {
     if (const auto gateway = neighbours_.find(*config_.gateway, now)) {

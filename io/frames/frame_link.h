@@ -58,12 +58,25 @@ struct FrameLinkConfig {
   std::optional<Endpoint> gateway;
   /// If set, unicast datagrams from anyone else are refused. Datagrams to groups are not affected.
   std::optional<Endpoint> peer;
+  /// Accepts an IPv4 header checksum of 0, and does not verify UDP checksums: for senders that leave
+  /// both to a network card that does not compute them (the published SwitchML client).
+  bool lax_checksums = false;
   struct Device {
     MacAddress mac{};
     bool trusts_udp_checksum = false;  ///< See LinkIdentity.
   };
   std::vector<Device> devices;  ///< At least one.
 };
+
+/// Returns true if `address` is in the port's network, so that frames go to its own MAC address.
+[[nodiscard]] bool is_on_wire(const FrameLinkConfig& config, const Endpoint& address);
+
+/// Pins the neighbour's MAC address (low 48 bits) in the table. Does nothing if the address is
+/// behind a router, or if `mac` is not the address of one host.
+void pin_neighbour(NeighbourTable& table, const FrameLinkConfig& config, const Endpoint& address,
+                   uint64_t mac);
+/// Returns the MAC address as a number of 48 bits.
+[[nodiscard]] uint64_t number_of(const MacAddress& mac);
 
 /// The result of receiving a frame.
 struct Arrival {
@@ -121,6 +134,8 @@ class FrameLink {
   [[nodiscard]] uint64_t counted(FrameOutcome outcome) const {
     return outcomes_[static_cast<size_t>(outcome)].value();
   }
+  /// Calls the visitor with every counter of the link. Any thread may call it.
+  void visit_counters(const engine::PortQueue::CounterVisitor& visit) const;
   /// Returns the number of datagrams that were not sent because their next hop is unknown.
   [[nodiscard]] uint64_t unresolved() const { return unresolved_.value(); }
   /// Returns the number of addresses for which no host answered.
@@ -152,7 +167,6 @@ class FrameLink {
                         const InspectedFrame& found, Instant now, std::span<std::byte> reply);
   FrameOutcome learn_answer(const NeighbourAddress& neighbour, uint32_t device, Instant now);
   FrameOutcome take_query(const Endpoint& group, Instant now);
-  [[nodiscard]] bool is_on_wire(const Endpoint& address) const;
   void ask(const Endpoint& address, Instant now);
   bool may_answer(Instant now);
   void end_question(SendTask& question);

@@ -108,7 +108,8 @@ InspectedFrame inspect_ipv4(std::span<const std::byte> frame, const LinkIdentity
       Ethernet::kBytes + total_bytes > frame.size()) {
     return refused(FrameOutcome::kBadIpHeader);
   }
-  if (!verified.ip_checksum && internet_checksum({ip, header_bytes}) != 0) {
+  const bool absent = identity.allows_no_ip_checksum && H::HeaderChecksum::load(ip) == 0;
+  if (!verified.ip_checksum && !absent && internet_checksum({ip, header_bytes}) != 0) {
     return refused(FrameOutcome::kBadIpChecksum);
   }
   InspectedFrame found;

@@ -65,6 +65,8 @@ struct LinkIdentity {
   /// If set, UDP checksums are not verified. Set it for wires whose other end leaves checksums to a
   /// network card that does not exist, as the Linux kernel does on veth.
   bool trusts_udp_checksum = false;
+  /// If set, an IPv4 header checksum of 0 counts as absent.
+  bool allows_no_ip_checksum = false;
 };
 
 /// The checksums that the network card has already verified.

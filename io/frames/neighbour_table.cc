@@ -39,6 +39,7 @@ void NeighbourTable::learn_locked(const Endpoint& address, const Hop& hop, Insta
   const auto found = neighbours_.find(address);
   if (found != neighbours_.end()) {
     Neighbour& known = found->second;
+    if (known.pinned && known.hop.mac != hop.mac) return;
     // Queues read the clock at different times.
     known.last_heard_at = std::max(known.last_heard_at, now);
     if (known.hop == hop) return;
@@ -56,13 +57,45 @@ void NeighbourTable::learn_locked(const Endpoint& address, const Hop& hop, Insta
   version_.fetch_add(1, std::memory_order_release);
 }
 
-void NeighbourTable::forget(const Endpoint& address) {
-  const std::lock_guard lock(mutex_);
-  if (neighbours_.erase(address) == 0) return;
+void NeighbourTable::leave_ring(const Endpoint& address) {
   // Sorts the ring by age, oldest first.
   std::rotate(order_.begin(), order_.begin() + next_, order_.end());
   next_ = 0;
   std::erase_if(order_, [&](const Endpoint& known) { return same_address(known, address); });
+}
+
+void NeighbourTable::forget(const Endpoint& address) {
+  const std::lock_guard lock(mutex_);
+  const auto found = neighbours_.find(address);
+  if (found == neighbours_.end() || found->second.pinned) return;
+  neighbours_.erase(found);
+  leave_ring(address);
+  version_.fetch_add(1, std::memory_order_release);
+}
+
+bool NeighbourTable::pin(const Endpoint& address, const MacAddress& mac) {
+  const std::lock_guard lock(mutex_);
+  Neighbour& neighbour = neighbours_[address];
+  if (!neighbour.pinned) {
+    leave_ring(address);
+    if (pinned_count_ == kPinnedMax) {
+      neighbours_.erase(address);
+      return false;
+    }
+    pinned_count_++;
+  }
+  neighbour.pinned = true;
+  neighbour.hop.mac = mac;
+  version_.fetch_add(1, std::memory_order_release);
+  return true;
+}
+
+void NeighbourTable::unpin(const Endpoint& address) {
+  const std::lock_guard lock(mutex_);
+  const auto found = neighbours_.find(address);
+  if (found == neighbours_.end() || !found->second.pinned) return;
+  neighbours_.erase(found);
+  pinned_count_--;
   version_.fetch_add(1, std::memory_order_release);
 }
 
@@ -133,6 +166,8 @@ std::optional<NeighbourCache::CachedHop> NeighbourCache::find(const Endpoint& ad
           .version = version,
           .valid_until = is_stale ? now + kStaleReportEvery : known->last_heard_at + kReachableFor,
           .confirm_again_at = known->last_heard_at + kConfirmEvery};
+  // A change of the version ends the validity of a pinned entry.
+  if (known->pinned) slot.valid_until = slot.confirm_again_at = Instant::never();
   return CachedHop{.hop = known->hop, .is_stale = is_stale};
 }
 

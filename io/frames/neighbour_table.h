@@ -9,7 +9,7 @@
 /// Threads: All queues share a NeighbourTable. It takes a lock for new facts, and once in
 ///          kConfirmEvery for each neighbour that sends. A NeighbourCache belongs to its queue's
 ///          thread; a hit reads one shared word and writes none.
-/// Memory:  Bounded by entries_max and kQuestionsMax, taken in the constructors.
+/// Memory:  Bounded by entries_max, kPinnedMax and kQuestionsMax.
 /// Tests:   tests/io/frames/neighbour_table_test.cc
 #pragma once
 
@@ -37,6 +37,12 @@ inline constexpr Duration kStaleReportEvery = milliseconds(250);
 /// Largest number of addresses that a port asks for at once.
 inline constexpr uint32_t kQuestionsMax = 16;
 
+/// Neighbours that a port learns: four times the largest number of workers of a job, and their
+/// routers.
+inline constexpr uint32_t kNeighboursMax = 1100;
+/// Largest number of pinned addresses: 64 sessions of 32 workers.
+inline constexpr uint32_t kPinnedMax = 2048;
+
 /// The next hop of a frame.
 struct Hop {
   uint32_t device = 0;  ///< Index of the port's device.
@@ -56,8 +62,11 @@ struct AddressEqual {
 struct Neighbour {
   Hop hop;
   Instant last_heard_at;  ///< When the neighbour was last heard.
+  bool pinned = false;    ///< See NeighbourTable::pin().
 
-  [[nodiscard]] bool is_stale(Instant now) const { return now - last_heard_at >= kReachableFor; }
+  [[nodiscard]] bool is_stale(Instant now) const {
+    return !pinned && now - last_heard_at >= kReachableFor;
+  }
 };
 
 /// If the table is full, a new entry replaces the oldest. A replaced neighbour that still sends is
@@ -69,7 +78,13 @@ class NeighbourTable {
 
   /// Records that `address` was heard at `now`, from `hop`.
   void learn(const Endpoint& address, const Hop& hop, Instant now);
+  /// Removes the address, unless it is pinned.
   void forget(const Endpoint& address);
+  /// Fixes the MAC address of `address`, for a neighbour that answers no questions. A pinned entry
+  /// is never stale, forgotten or replaced; only its device is learned, from frames with this MAC
+  /// address. @return false if kPinnedMax addresses are pinned.
+  bool pin(const Endpoint& address, const MacAddress& mac);
+  void unpin(const Endpoint& address);
   [[nodiscard]] std::optional<Neighbour> find(const Endpoint& address) const;
   [[nodiscard]] uint32_t size() const;
 
@@ -86,11 +101,13 @@ class NeighbourTable {
  private:
   const uint32_t entries_max_;
   void learn_locked(const Endpoint& address, const Hop& hop, Instant now);
+  void leave_ring(const Endpoint& address);
 
-  mutable std::mutex mutex_;  ///< Guards the next four members.
+  mutable std::mutex mutex_;  ///< Guards the next five members.
   std::unordered_map<Endpoint, Neighbour, AddressHash, AddressEqual> neighbours_;
   std::vector<Endpoint> order_;  ///< A ring of at most entries_max_ addresses, oldest at next_.
   uint32_t next_ = 0;
+  uint32_t pinned_count_ = 0;
   std::vector<Endpoint> questions_;  ///< At most kQuestionsMax.
   std::atomic<uint64_t> version_{1};
 };

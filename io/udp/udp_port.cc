@@ -25,10 +25,11 @@ namespace tributary::io {
 /// counters of two cores never share a cache line or a pair of lines.
 class alignas(128) UdpPort::Queue final : public engine::PortQueue {
  public:
-  Queue(FileDescriptor socket, FileDescriptor wake_event, const UdpSender::Config& sender)
+  Queue(FileDescriptor socket, FileDescriptor wake_event, LocalAddresses* local_addresses,
+        const UdpSender::Config& sender)
       : socket_(std::move(socket)),
         wake_event_(std::move(wake_event)),
-        receiver_(socket_.get(), sender.payload_bytes_max, counters_),
+        receiver_(socket_.get(), sender.payload_bytes_max, local_addresses, counters_),
         sender_(socket_.get(), sender, counters_) {}
 
   uint32_t receive(std::span<engine::Packet> burst) override { return receiver_.receive(burst); }
@@ -73,6 +74,8 @@ Result<std::unique_ptr<UdpPort>> UdpPort::open(const UdpPortConfig& config) {
   port->receive_buffer_bytes_ = opened->receive_buffer_bytes;
   port->receive_offload_ = opened->receive_offload;
   port->warnings_ = std::move(opened->warnings);
+  LocalAddresses* const local_addresses =
+      opened->tells_local_address ? &port->local_addresses_ : nullptr;
   for (FileDescriptor& socket : opened->sockets) {
     FileDescriptor wake_event(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
     if (!wake_event.is_open()) {
@@ -80,12 +83,13 @@ Result<std::unique_ptr<UdpPort>> UdpPort::open(const UdpPortConfig& config) {
           fmt::format("cannot make an eventfd: {}", std::system_category().message(errno)));
     }
     port->queues_.push_back(
-        std::make_unique<Queue>(std::move(socket), std::move(wake_event),
+        std::make_unique<Queue>(std::move(socket), std::move(wake_event), local_addresses,
                                 UdpSender::Config{.family = opened->family,
                                                   .peer = config.peer,
                                                   .steering = config.steering,
                                                   .payload_bytes_max = config.payload_bytes_max,
-                                                  .send_offload = config.send_offload}));
+                                                  .send_offload = config.send_offload,
+                                                  .local_addresses = local_addresses}));
   }
   return port;
 }

@@ -3,13 +3,13 @@
 /// Packets over kernel UDP sockets, one socket per queue. Needs no privilege, driver or setup.
 ///
 /// Model:   A server opens one port with a queue per core, and the kernel steers each packet to a
-///          queue (see SteeringField). A client opens a port with queue_count 1.
+///          queue (see SteeringField). A client opens a port with queue_count 1. On a wildcard
+///          address, a packet to a received source leaves from the address that it was sent to.
 /// Units:   Payload bytes; packets are PacketLayer::kUdpPayload.
 /// Threads: Each queue belongs to one thread; any thread may call wake() and counters(). No queue
 ///          may be in use during open() and the destructor.
 /// Errors:  open() returns one line. Later network errors are ignored or counted.
-/// Memory:  About 2.5 MB per queue. The kernel backs only the pages that traffic touches. open()
-///          makes all allocations.
+/// Memory:  About 2.5 MB per queue, touched only by traffic. open() makes all allocations.
 /// Tests:   tests/io/udp/udp_port_test.cc, tests/io/udp/udp_port_open_test.cc
 #pragma once
 
@@ -19,6 +19,7 @@
 
 #include "base/result.h"
 #include "engine/port.h"
+#include "io/udp/local_addresses.h"
 #include "io/udp/path_mtu.h"
 #include "io/udp/udp_port_config.h"
 
@@ -64,6 +65,7 @@ class UdpPort final : public engine::Port {
   uint32_t receive_buffer_bytes_ = 0;  ///< As granted.
   bool receive_offload_ = false;
   std::vector<std::string> warnings_;
+  LocalAddresses local_addresses_;  ///< Written by all queues, if the sockets tell the addresses.
   std::vector<std::unique_ptr<Queue>> queues_;
 };
 

@@ -14,24 +14,36 @@ namespace {
 /// earlier packet in the network; the socket still works.
 constexpr uint32_t kTransientErrorsMax = 4;
 
-/// Returns the size of each datagram in the train, from the kernel's control message. Returns 0 for
-/// a single datagram.
-uint32_t joined_segment_size(msghdr& header) {
-  for (cmsghdr* note = CMSG_FIRSTHDR(&header); note != nullptr; note = CMSG_NXTHDR(&header, note)) {
-    if (note->cmsg_level == IPPROTO_UDP && note->cmsg_type == UDP_GRO) {
-      int size = 0;
-      std::memcpy(&size, CMSG_DATA(note), sizeof size);
-      return size > 0 ? static_cast<uint32_t>(size) : 0;
-    }
-  }
-  return 0;
+template <class T>
+T value_of(const cmsghdr* note) {
+  T value;
+  std::memcpy(&value, CMSG_DATA(note), sizeof value);
+  return value;
+}
+
+/// Returns the address of this machine that an IPv4 packet was sent to. For a broadcast, it is the
+/// address of the interface.
+Endpoint local_of(const in_pktinfo& info) {
+  return Endpoint::ipv4(ntohl(info.ipi_spec_dst.s_addr), 0);
+}
+
+/// Returns the address of this machine that an IPv6 packet was sent to. The default Endpoint stands
+/// for a group, which cannot be a source, and for a mapped address, which in_pktinfo tells too.
+Endpoint local_of(const in6_pktinfo& info) {
+  Endpoint local;
+  if (IN6_IS_ADDR_V4MAPPED(&info.ipi6_addr) || IN6_IS_ADDR_MULTICAST(&info.ipi6_addr)) return local;
+  std::memcpy(local.address.data(), &info.ipi6_addr, local.address.size());
+  if (IN6_IS_ADDR_LINKLOCAL(&info.ipi6_addr)) local.scope_id = info.ipi6_ifindex;
+  return local;
 }
 
 }  // namespace
 
-UdpReceiver::UdpReceiver(int socket, uint32_t payload_bytes_max, PortCounterCells& counters)
+UdpReceiver::UdpReceiver(int socket, uint32_t payload_bytes_max, LocalAddresses* local_addresses,
+                         PortCounterCells& counters)
     : socket_(socket),
       payload_bytes_max_(payload_bytes_max),
+      local_addresses_(local_addresses),
       counters_(counters),
       storage_(std::make_unique_for_overwrite<std::byte[]>(size_t{kMessages} * kBufferStride)) {
   for (uint32_t i = 0; i < kMessages; i++) {
@@ -97,16 +109,32 @@ uint32_t UdpReceiver::ask_kernel(uint32_t message_count) {
     const int count = ::recvmmsg(socket_, headers_.data(), message_count, MSG_DONTWAIT, nullptr);
     if (count >= 0) return static_cast<uint32_t>(count);
     if (errno == EAGAIN || errno == EWOULDBLOCK) break;
+    if (errno == ECONNREFUSED) counters_.peer_refused.add(1);
   }
   return 0;
+}
+
+UdpReceiver::Notes UdpReceiver::read_notes(msghdr& header) {
+  Notes notes;
+  for (cmsghdr* note = CMSG_FIRSTHDR(&header); note != nullptr; note = CMSG_NXTHDR(&header, note)) {
+    if (note->cmsg_level == IPPROTO_UDP && note->cmsg_type == UDP_GRO) {
+      notes.segment_size = static_cast<uint32_t>(std::max(value_of<int>(note), 0));
+    } else if (note->cmsg_level == IPPROTO_IP && note->cmsg_type == IP_PKTINFO) {
+      notes.local = local_of(value_of<in_pktinfo>(note));
+    } else if (note->cmsg_level == IPPROTO_IPV6 && note->cmsg_type == IPV6_PKTINFO &&
+               is_wildcard(notes.local)) {
+      notes.local = local_of(value_of<in6_pktinfo>(note));
+    }
+  }
+  return notes;
 }
 
 void UdpReceiver::open_message(uint32_t index) {
   mmsghdr& header = headers_[index];
   Message& message = messages_[index];
   message.size = header.msg_len;
-  const uint32_t joined = joined_segment_size(header.msg_hdr);
-  message.segment_size = joined != 0 ? joined : message.size;
+  const Notes notes = read_notes(header.msg_hdr);
+  message.segment_size = notes.segment_size != 0 ? notes.segment_size : message.size;
   // An empty datagram is one segment of 0 bytes.
   const uint32_t count = message.segment_size == 0
                              ? 1
@@ -114,6 +142,10 @@ void UdpReceiver::open_message(uint32_t index) {
   message.segment_first = 0;
   message.segment_end = count;
   message.source = from_socket_address(sources_[index]);
+  if (local_addresses_ != nullptr && !is_wildcard(notes.local)) {
+    message.source.via = local_addresses_->index_of(notes.local);
+    if (message.source.via == 0) counters_.local_address_unknown.add(1);
+  }
   if ((header.msg_hdr.msg_flags & MSG_TRUNC) != 0) {
     message.segment_first = count;
   } else if (message.segment_size > payload_bytes_max_) {

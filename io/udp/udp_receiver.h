@@ -6,8 +6,8 @@
 /// Shapes:  kMessages buffers of 64 KiB. A message is one datagram, or a train of segments. All
 ///          segments have the same size, except that the last may be shorter.
 /// Threads: Owned by the queue's thread.
-/// Errors:  Network errors that the kernel reports (a peer's ICMP) are ignored. Truncated and
-///          oversized datagrams are counted.
+/// Errors:  A refusal by the connected peer's machine (ICMP port unreachable) is counted, other
+///          network errors are ignored. Truncated and oversized datagrams are counted.
 /// Memory:  All of it is taken in the constructor.
 /// Tests:   tests/io/udp/udp_port_test.cc
 #pragma once
@@ -23,6 +23,7 @@
 #include "base/endpoint.h"
 #include "engine/packet.h"
 #include "io/counter_cells.h"
+#include "io/udp/local_addresses.h"
 #include "io/udp/socket_address.h"
 
 namespace tributary::io {
@@ -30,8 +31,10 @@ namespace tributary::io {
 class UdpReceiver {
  public:
   /// @param socket   Non-blocking; the caller keeps ownership.
+  /// @param local_addresses Must outlive this; null unless the socket tells where packets arrive.
   /// @param counters Must outlive this; written by the queue's thread only.
-  UdpReceiver(int socket, uint32_t payload_bytes_max, PortCounterCells& counters);
+  UdpReceiver(int socket, uint32_t payload_bytes_max, LocalAddresses* local_addresses,
+              PortCounterCells& counters);
 
   /// See PortQueue::receive(). Packets that did not fit into `burst` come first in the next call.
   [[nodiscard]] uint32_t receive(std::span<engine::Packet> burst);
@@ -54,17 +57,27 @@ class UdpReceiver {
     uint32_t segment_end = 0;    ///< One past the last; equal to segment_first for none.
     Endpoint source;
   };
+  /// The kernel's notes about a message: the size of its segments, and its local address, which an
+  /// AF_INET6 socket gives twice for an IPv4 packet.
   struct Control {
-    alignas(cmsghdr) std::array<std::byte, CMSG_SPACE(sizeof(int))> bytes;
+    alignas(
+        cmsghdr) std::array<std::byte, CMSG_SPACE(sizeof(int)) + CMSG_SPACE(sizeof(in_pktinfo)) +
+                                           CMSG_SPACE(sizeof(in6_pktinfo))> bytes;
+  };
+  struct Notes {
+    uint32_t segment_size = 0;  ///< 0 for a single datagram.
+    Endpoint local;             ///< The default if not known.
   };
 
   void refill(uint32_t packet_count);
   uint32_t ask_kernel(uint32_t message_count);
+  static Notes read_notes(msghdr& header);
   void open_message(uint32_t index);
   void skip_empty_messages();
 
   const int socket_;
   const uint32_t payload_bytes_max_;
+  LocalAddresses* const local_addresses_;
   PortCounterCells& counters_;
   const std::unique_ptr<std::byte[]> storage_;  ///< Shape [kMessages][kBufferStride].
 

@@ -36,6 +36,18 @@ bool is_transient(int error) {
   return error == ECONNREFUSED || error == EINTR || error == EHOSTUNREACH;
 }
 
+/// Writes a control message. @return bytes used, with padding.
+template <class T>
+size_t write_note(std::byte* at, int level, int type, const T& value) {
+  cmsghdr note{};
+  note.cmsg_level = level;
+  note.cmsg_type = type;
+  note.cmsg_len = CMSG_LEN(sizeof value);
+  std::memcpy(at, &note, sizeof note);
+  std::memcpy(at + CMSG_LEN(0), &value, sizeof value);
+  return CMSG_SPACE(sizeof value);
+}
+
 /// Returns true for an error by which a kernel or a device refuses to split a train. EINVAL and
 /// EMSGSIZE: a segment exceeds the MTU. EIO: no checksum offload, or an encrypted route.
 bool refuses_trains(int error) {
@@ -45,10 +57,7 @@ bool refuses_trains(int error) {
 }  // namespace
 
 UdpSender::UdpSender(int socket, const Config& config, PortCounterCells& counters)
-    : socket_(socket),
-      config_(config),
-      counters_(counters),
-      segment_bytes_max_(config.send_offload ? config.payload_bytes_max : 0) {}
+    : socket_(socket), config_(config), counters_(counters) {}
 
 void UdpSender::transmit(std::span<const engine::TxPacket> packets) {
   full_until_.reset();
@@ -66,6 +75,7 @@ void UdpSender::transmit(std::span<const engine::TxPacket> packets) {
 void UdpSender::sort_by_destination(std::span<const engine::TxPacket> packets) {
   destination_count_ = 0;
   destination_last_ = 0;
+  if (!limits_.empty()) group_at_ = monotonic_now();
   for (uint32_t i = 0; i < packets.size(); i++) {
     // The socket adds its own headers, so it cannot send a whole frame.
     if (packets[i].layer != engine::PacketLayer::kUdpPayload ||
@@ -109,6 +119,10 @@ std::optional<uint32_t> UdpSender::find_destination(const Endpoint& endpoint) {
     added.name_size = to_socket_address(endpoint, config_.family, names_[destination_count_]);
     if (added.name_size == 0) return std::nullopt;
   }
+  added.segment_bytes_max = config_.send_offload ? config_.payload_bytes_max : 0;
+  if (!limits_.empty()) {
+    added.segment_bytes_max = std::min(added.segment_bytes_max, limits_.of(endpoint, group_at_));
+  }
   destination_last_ = destination_count_;
   return destination_count_++;
 }
@@ -141,8 +155,10 @@ void UdpSender::append(const engine::TxPacket& packet, uint32_t destination, boo
     }
   }
   const Destination& to = destinations_[destination];
-  trains_[train_count_] = {
-      .size = packet.size, .segment_size = packet.size, .steering = steering, .closed = false};
+  trains_[train_count_] = {.size = packet.size,
+                           .segment_size = packet.size,
+                           .steering = steering,
+                           .destination = static_cast<uint16_t>(destination)};
   msghdr& header = headers_[train_count_].msg_hdr;
   header = {};
   header.msg_name = to.name_size == 0 ? nullptr : &names_[destination];
@@ -158,8 +174,9 @@ bool UdpSender::fits(const Train& train, uint64_t packet_count, const engine::Tx
   // An empty datagram would vanish in a train. A receiving kernel steers a train by its first
   // packet, so all packets of a train must have the same value of the steering field.
   return !train.closed && packet.size != 0 && packet.size <= train.segment_size &&
-         train.segment_size <= segment_bytes_max_ && packet_count < kTrainPacketsMax &&
-         train.size + packet.size <= kTrainBytesMax && train.steering == steering;
+         train.segment_size <= destinations_[train.destination].segment_bytes_max &&
+         packet_count < kTrainPacketsMax && train.size + packet.size <= kTrainBytesMax &&
+         train.steering == steering;
 }
 
 uint32_t UdpSender::steering_of(const engine::TxPacket& packet) const {
@@ -168,20 +185,38 @@ uint32_t UdpSender::steering_of(const engine::TxPacket& packet) const {
   return load_be<uint32_t>(packet.data + offset) >> config_.steering.shift_bits;
 }
 
-/// Tells the kernel the segment size of each train of more than one packet.
+/// Tells the kernel the source address of each message that has one, and the segment size of each
+/// train of more than one packet.
 void UdpSender::write_notes() {
   for (uint32_t i = 0; i < train_count_; i++) {
     msghdr& header = headers_[i].msg_hdr;
-    if (header.msg_iovlen == 1) continue;
-    header.msg_control = controls_[i].bytes.data();
-    header.msg_controllen = sizeof(Control);
-    cmsghdr* note = CMSG_FIRSTHDR(&header);
-    note->cmsg_level = IPPROTO_UDP;
-    note->cmsg_type = UDP_SEGMENT;
-    note->cmsg_len = CMSG_LEN(sizeof(uint16_t));
-    const auto segment_size = static_cast<uint16_t>(trains_[i].segment_size);
-    std::memcpy(CMSG_DATA(note), &segment_size, sizeof segment_size);
+    const uint16_t via = destinations_[trains_[i].destination].endpoint.via;
+    if (header.msg_iovlen == 1 && via == 0) continue;
+    Control& control = controls_[i];
+    const Endpoint* const from =
+        config_.local_addresses == nullptr ? nullptr : config_.local_addresses->find(via);
+    size_t bytes = from == nullptr ? 0 : write_source(control, *from);
+    trains_[i].source_bytes = static_cast<uint16_t>(bytes);
+    if (header.msg_iovlen > 1) {
+      bytes += write_note(control.bytes.data() + bytes, IPPROTO_UDP, UDP_SEGMENT,
+                          static_cast<uint16_t>(trains_[i].segment_size));
+    }
+    header.msg_control = control.bytes.data();
+    header.msg_controllen = bytes;
   }
+}
+
+/// @return bytes used at the beginning of `control`.
+size_t UdpSender::write_source(Control& control, const Endpoint& from) const {
+  if (config_.family == AF_INET) {
+    in_pktinfo info{};
+    info.ipi_spec_dst = ipv4_address(from);
+    return write_note(control.bytes.data(), IPPROTO_IP, IP_PKTINFO, info);
+  }
+  in6_pktinfo info{};  // An AF_INET6 socket takes IPv4 addresses in mapped form.
+  std::memcpy(&info.ipi6_addr, from.address.data(), from.address.size());
+  info.ipi6_ifindex = from.scope_id;
+  return write_note(control.bytes.data(), IPPROTO_IPV6, IPV6_PKTINFO, info);
 }
 
 void UdpSender::send_trains() {
@@ -206,6 +241,7 @@ void UdpSender::send_trains() {
 
 /// Handles an error of the train at `index`. @return true if the train needs no retry.
 bool UdpSender::handle_error(int error, uint32_t index, uint32_t& attempts) {
+  if (error == ECONNREFUSED) counters_.peer_refused.add(1);
   const uint64_t packet_count = headers_[index].msg_hdr.msg_iovlen;
   if (packet_count > 1 && refuses_trains(error)) {
     send_one_by_one(index, error);
@@ -221,7 +257,7 @@ void UdpSender::send_one_by_one(uint32_t index, int train_error) {
   uint64_t sent = 0;
   uint64_t bytes = 0;
   for (uint32_t i = 0; i < train.msg_iovlen; i++) {
-    if (send_single(train.msg_iov[i], train) != 0) continue;
+    if (send_single(train.msg_iov[i], index) != 0) continue;
     sent++;
     bytes += train.msg_iov[i].iov_len;
   }
@@ -231,24 +267,30 @@ void UdpSender::send_one_by_one(uint32_t index, int train_error) {
   // If packets passed singly, the kernel refused the train and not, say, the destination. Smaller
   // packets may still work as trains below the MTU, so the limit does not drop to 0 at once.
   if (sent != 0) {
-    segment_bytes_max_ =
-        train_error == EINVAL || train_error == EMSGSIZE ? trains_[index].segment_size - 1 : 0;
+    const bool too_large = train_error == EINVAL || train_error == EMSGSIZE;
+    limits_.lower(destinations_[trains_[index].destination].endpoint,
+                  too_large ? trains_[index].segment_size - 1 : 0, monotonic_now());
   }
 }
 
-/// Sends one packet of a train. @return 0, or the error that the kernel gave.
-int UdpSender::send_single(const iovec& packet, const msghdr& train) {
+/// Sends one packet of the train at `index`. @return 0, or the error that the kernel gave.
+int UdpSender::send_single(const iovec& packet, uint32_t index) {
+  const msghdr& train = headers_[index].msg_hdr;
   iovec vector = packet;
   msghdr header{};
   header.msg_name = train.msg_name;
   header.msg_namelen = train.msg_namelen;
   header.msg_iov = &vector;
   header.msg_iovlen = 1;
+  // The source address alone: a single packet has no segments.
+  header.msg_control = train.msg_control;
+  header.msg_controllen = trains_[index].source_bytes;
   uint32_t attempts = 0;
   for (;;) {
     counters_.system_calls.add(1);
     if (::sendmsg(socket_, &header, MSG_DONTWAIT | MSG_NOSIGNAL) >= 0) return 0;
     const int error = errno;
+    if (error == ECONNREFUSED) counters_.peer_refused.add(1);
     if (is_full(error)) {
       if (!wait_for_room()) return error;
     } else if (!is_transient(error) || ++attempts == kAttemptsMax) {

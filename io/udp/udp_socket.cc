@@ -70,7 +70,9 @@ int family_of(const UdpPortConfig& config) {
 Result<FileDescriptor> open_socket(int family) {
   FileDescriptor fd(::socket(family, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, IPPROTO_UDP));
   if (!fd.is_open()) return failure(fmt::format("cannot open a UDP socket: {}", cause(errno)));
-  if (family == AF_INET6) set_option(fd.get(), IPPROTO_IPV6, IPV6_V6ONLY, int{0});
+  if (family == AF_INET6 && !set_option(fd.get(), IPPROTO_IPV6, IPV6_V6ONLY, int{0})) {
+    return failure(fmt::format("cannot open a UDP socket for IPv6 and IPv4: {}", cause(errno)));
+  }
   return fd;
 }
 
@@ -144,20 +146,22 @@ in_addr interface_address(const UdpPortConfig& config) {
   return via.is_ipv4() ? ipv4_address(via) : in_addr{INADDR_ANY};
 }
 
-void set_multicast_sending(int socket, int family, const UdpPortConfig& config) {
+Result<bool> set_multicast_sending(int socket, int family, const UdpPortConfig& config) {
   const UdpMulticast& multicast = *config.multicast;
   const int loop = multicast.loop ? 1 : 0;
   const int ttl = multicast.ttl;
+  const int index = static_cast<int>(multicast_interface(config).scope_id);
   // An AF_INET6 socket sends to IPv4 groups too, and keeps separate IPv4 options for them.
-  set_option(socket, IPPROTO_IP, IP_MULTICAST_TTL, ttl);
-  set_option(socket, IPPROTO_IP, IP_MULTICAST_LOOP, loop);
-  set_option(socket, IPPROTO_IP, IP_MULTICAST_IF, interface_address(config));
-  if (family == AF_INET6) {
-    set_option(socket, IPPROTO_IPV6, IPV6_MULTICAST_HOPS, ttl);
-    set_option(socket, IPPROTO_IPV6, IPV6_MULTICAST_LOOP, loop);
-    const int index = static_cast<int>(multicast_interface(config).scope_id);
-    if (index != 0) set_option(socket, IPPROTO_IPV6, IPV6_MULTICAST_IF, index);
-  }
+  const bool good = set_option(socket, IPPROTO_IP, IP_MULTICAST_TTL, ttl) &&
+                    set_option(socket, IPPROTO_IP, IP_MULTICAST_LOOP, loop) &&
+                    set_option(socket, IPPROTO_IP, IP_MULTICAST_IF, interface_address(config)) &&
+                    (family == AF_INET ||
+                     (set_option(socket, IPPROTO_IPV6, IPV6_MULTICAST_HOPS, ttl) &&
+                      set_option(socket, IPPROTO_IPV6, IPV6_MULTICAST_LOOP, loop) &&
+                      (index == 0 || set_option(socket, IPPROTO_IPV6, IPV6_MULTICAST_IF, index))));
+  if (good) return true;
+  return failure(fmt::format("cannot send to multicast groups through {}: {}",
+                             multicast_interface(config).to_string(), cause(errno)));
 }
 
 Result<bool> join_group(int socket, int family, const UdpPortConfig& config) {
@@ -167,9 +171,11 @@ Result<bool> join_group(int socket, int family, const UdpPortConfig& config) {
     ip_mreqn request{};
     request.imr_multiaddr = ipv4_address(group);
     request.imr_address = interface_address(config);
-    if (!set_option(socket, IPPROTO_IP, IP_ADD_MEMBERSHIP, request)) error = errno;
-    // Without this, a socket on [::] also receives groups that other programs have joined.
-    set_option(socket, IPPROTO_IP, IP_MULTICAST_ALL, int{0});
+    // Without the second option, a socket on [::] also receives other programs' groups.
+    if (!set_option(socket, IPPROTO_IP, IP_ADD_MEMBERSHIP, request) ||
+        !set_option(socket, IPPROTO_IP, IP_MULTICAST_ALL, int{0})) {
+      error = errno;
+    }
   } else if (family == AF_INET6) {
     ipv6_mreq request{};
     SocketAddress address{};
@@ -177,7 +183,8 @@ Result<bool> join_group(int socket, int family, const UdpPortConfig& config) {
     request.ipv6mr_multiaddr = address.v6.sin6_addr;
     request.ipv6mr_interface = multicast_interface(config).scope_id;
     if (!set_option(socket, IPPROTO_IPV6, IPV6_JOIN_GROUP, request)) error = errno;
-    set_option(socket, IPPROTO_IPV6, IPV6_MULTICAST_ALL, int{0});
+    // Linux before 4.20 lacks this option. The receiver then refuses foreign packets by content.
+    static_cast<void>(set_option(socket, IPPROTO_IPV6, IPV6_MULTICAST_ALL, int{0}));
   } else {
     error = EAFNOSUPPORT;
   }
@@ -211,6 +218,20 @@ Result<bool> attach_steering(int socket, const SteeringField& field, uint32_t qu
   return failure(fmt::format("cannot steer packets to {} queues: {}", queue_count, cause(errno)));
 }
 
+/// Returns true if packets may arrive at several local addresses, so that replies must name theirs.
+/// Results of a group come to a socket of its own, which sends nothing.
+bool needs_local_address(const UdpPortConfig& config) {
+  const bool joins = config.multicast && config.multicast->group != Endpoint{};
+  return is_wildcard(config.local) && !config.peer.is_set() && !joins;
+}
+
+/// Asks the kernel for the local address of each message. IPv4 packets on an AF_INET6 socket need
+/// the option of both families.
+bool ask_local_address(int socket, int family) {
+  return set_option(socket, IPPROTO_IP, IP_PKTINFO, int{1}) &&
+         (family == AF_INET || set_option(socket, IPPROTO_IPV6, IPV6_RECVPKTINFO, int{1}));
+}
+
 /// Opens and configures the next socket and appends it to port.sockets.
 Result<bool> add_socket(const UdpPortConfig& config, UdpSockets& port) {
   auto fd = open_socket(port.family);
@@ -231,8 +252,18 @@ Result<bool> add_socket(const UdpPortConfig& config, UdpSockets& port) {
 
   ask_buffers(socket, config, port);
   port.receive_offload = config.receive_offload && set_option(socket, IPPROTO_UDP, UDP_GRO, int{1});
+  if (needs_local_address(config)) {
+    port.tells_local_address = ask_local_address(socket, port.family);
+    if (first && !port.tells_local_address) {
+      port.warnings.push_back(
+          fmt::format("the kernel does not tell at which address a packet for UDP port {} arrived, "
+                      "so replies may leave from another one; to fix: listen on one address",
+                      port.local.port));
+    }
+  }
   if (config.multicast) {
-    set_multicast_sending(socket, port.family, config);
+    const auto sending = set_multicast_sending(socket, port.family, config);
+    if (!sending) return sending;
     if (config.multicast->group != Endpoint{}) {
       const auto joined = join_group(socket, port.family, config);
       if (!joined) return joined;

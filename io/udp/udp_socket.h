@@ -23,8 +23,10 @@ struct UdpSockets {
   int family = 0;                       ///< AF_INET, or AF_INET6, which takes IPv4 too.
   Endpoint local;                       ///< The bound address.
   bool receive_offload = false;         ///< True if UDP_GRO is active.
-  uint32_t receive_buffer_bytes = 0;    ///< Granted to each socket.
-  std::vector<std::string> warnings;    ///< One sentence each, with the command to fix it.
+  /// True if each message comes with the local address at which it arrived.
+  bool tells_local_address = false;
+  uint32_t receive_buffer_bytes = 0;  ///< Granted to each socket.
+  std::vector<std::string> warnings;  ///< One sentence each, with the command to fix it.
 };
 
 /// Opens, binds and configures config.queue_count sockets. The port is exclusive: the kernel

@@ -19,12 +19,6 @@ using wire::ElementFormat;
 
 namespace {
 
-SourceSet first_ranks(uint32_t count) {
-  SourceSet set{};
-  for (uint32_t rank = 0; rank < count; rank++) set[rank / 64] |= uint64_t{1} << (rank % 64);
-  return set;
-}
-
 uint32_t size_of(const SourceSet& set) {
   uint32_t size = 0;
   for (const uint64_t word : set) size += static_cast<uint32_t>(std::popcount(word));
@@ -95,8 +89,10 @@ std::string ReduceOracle::check_degraded(const Collective& what,
         std::min<uint64_t>(gradients, what.element_count - range.element_first)) {
       return fmt::format("degraded range at {} is not a whole block", range.element_first);
     }
-    const SourceSet all = first_ranks(config_.world);
-    if (!is_subset(range.sources, all) || size_of(range.sources) == 0 || range.sources == all) {
+    const SourceSet all = host::ranks_below(config_.world);
+    const bool imprecise = range.imprecise && what.format == ElementFormat::kBlockExponent;
+    if (!is_subset(range.sources, all) || size_of(range.sources) == 0 ||
+        (range.sources == all && !imprecise)) {
       return fmt::format("degraded range at {} has {} of {} sources", range.element_first,
                          size_of(range.sources), config_.world);
     }
@@ -141,8 +137,13 @@ std::vector<std::optional<int8_t>> ReduceOracle::exponents(const Inputs& inputs,
     all.push_back(host::block_exponent(slice(tensor->floats, block, config_.gradients)));
   }
   if (!config_.mitigation) return {*std::max_element(all.begin(), all.end())};
-  // Exponents from a degraded block leave room for the missing ranks.
+  // Exponents from a degraded block leave room for the missing ranks. If the others had zeros only,
+  // the exponent follows from earlier blocks and can be any.
+  const bool any = std::count(all.begin(), all.end(), host::kNoExponent) > 0;
   for (size_t i = all.size(); i-- > 0;) all.push_back(host::degraded_exponent(*all[i]));
+  for (int exponent = INT8_MIN; any && exponent <= INT8_MAX; exponent++) {
+    all.push_back(static_cast<int8_t>(exponent));
+  }
   return all;
 }
 
@@ -205,14 +206,57 @@ ReduceOracle::Inputs ReduceOracle::inputs_of(const Given& given) {
   return inputs;
 }
 
-SourceSet ReduceOracle::sources_of(uint32_t block, const host::Outcome& outcome) const {
+const host::DegradedRange* ReduceOracle::range_of(uint32_t block,
+                                                  const host::Outcome& outcome) const {
   const uint64_t first = uint64_t{block} * config_.gradients;
   const auto at = std::lower_bound(outcome.degraded.begin(), outcome.degraded.end(), first,
                                    [](const host::DegradedRange& range, uint64_t wanted) {
                                      return range.element_first < wanted;
                                    });
-  if (at != outcome.degraded.end() && at->element_first == first) return at->sources;
-  return first_ranks(config_.world);
+  return at != outcome.degraded.end() && at->element_first == first ? &*at : nullptr;
+}
+
+SourceSet ReduceOracle::sources_of(uint32_t block, const host::Outcome& outcome) const {
+  const host::DegradedRange* range = range_of(block, outcome);
+  return range != nullptr ? range->sources : host::ranks_below(config_.world);
+}
+
+bool ReduceOracle::is_imprecise(uint32_t block, const host::Outcome& outcome) const {
+  const host::DegradedRange* range = range_of(block, outcome);
+  return range != nullptr && range->imprecise;
+}
+
+/// Checks the guarantee of docs/number-formats.md: each source rounds by at most half a unit of the
+/// scale that belongs to the largest exponent of all ranks, and the result is rounded to float32.
+/// Multiplying by a scale that is no power of two (SwitchML's) also rounds to float32.
+bool ReduceOracle::is_precise(const Inputs& inputs, uint32_t collective, uint32_t block,
+                              const SourceSet& sources, const std::vector<uint32_t>& bits) const {
+  const Collective& what = config_.work[collective];
+  if (what.format != ElementFormat::kBlockExponent) return true;
+  int8_t largest = host::kNoExponent;
+  for (const Tensor* tensor : inputs) {
+    largest =
+        std::max(largest, host::block_exponent(slice(tensor->floats, block, config_.gradients)));
+  }
+  constexpr double kEpsilon = std::numeric_limits<float>::epsilon();
+  const auto scale = static_cast<double>(config_.scale_of(largest, config_.world));
+  const double product_error = std::exp2(std::round(std::log2(scale))) == scale ? 0 : kEpsilon;
+  const uint32_t count = size_of(sources);
+  const double divisor = what.op == host::ReduceOp::kMean ? count : 1;
+  for (uint32_t i = 0; i < bits.size(); i++) {
+    double sum = 0;
+    double error = count * 0.5 / scale;
+    for (uint32_t rank = 0; rank < config_.world; rank++) {
+      if (!host::contains(sources, rank)) continue;
+      const double value = inputs[rank]->floats[size_t{block} * config_.gradients + i];
+      sum += value;
+      error += std::abs(value) * product_error;
+    }
+    const auto result = static_cast<double>(std::bit_cast<float>(bits[i]));
+    const double bound = error / divisor + std::abs(result) * kEpsilon;
+    if (std::abs(result - sum / divisor) > bound) return false;
+  }
+  return true;
 }
 
 std::string ReduceOracle::check_blocks(const Given& given, const Tensor& result,
@@ -229,6 +273,10 @@ std::string ReduceOracle::check_blocks(const Given& given, const Tensor& result,
     }
     if (!is_exact(inputs, given.collective, block, sources, bits)) {
       return fmt::format("block {} is not the sum of its {} sources", block, size_of(sources));
+    }
+    if (!is_imprecise(block, outcome) &&
+        !is_precise(inputs, given.collective, block, sources, bits)) {
+      return fmt::format("block {} lost precision, and no rank reports it", block);
     }
   }
   return {};

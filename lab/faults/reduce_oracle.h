@@ -78,8 +78,8 @@ class ReduceOracle {
     uint32_t collective = 0;
     uint32_t rank = 0;
   };
-  /// Records and checks a result: sources named consistently and completely, every sum exact, and
-  /// equal to other ranks' results for the same block.
+  /// Records and checks a result: sources named consistently and completely, every sum exact,
+  /// equal to other ranks' results for the same block, and precise unless it is reported imprecise.
   [[nodiscard]] std::string check(const Given& given, const Tensor& result,
                                   const host::Outcome& outcome);
 
@@ -98,7 +98,11 @@ class ReduceOracle {
   [[nodiscard]] std::string check_blocks(const Given& given, const Tensor& result,
                                          const host::Outcome& outcome);
   [[nodiscard]] Inputs inputs_of(const Given& given);
+  /// Returns the degraded range that is this block; nullptr if there is none.
+  [[nodiscard]] const host::DegradedRange* range_of(uint32_t block,
+                                                    const host::Outcome& outcome) const;
   [[nodiscard]] host::SourceSet sources_of(uint32_t block, const host::Outcome& outcome) const;
+  [[nodiscard]] bool is_imprecise(uint32_t block, const host::Outcome& outcome) const;
   [[nodiscard]] std::vector<uint32_t> expected(const Inputs& inputs, uint32_t collective,
                                                uint32_t block, const host::SourceSet& sources,
                                                std::optional<int8_t> exponent) const;
@@ -109,6 +113,9 @@ class ReduceOracle {
   [[nodiscard]] bool is_exact(const Inputs& inputs, uint32_t collective, uint32_t block,
                               const host::SourceSet& sources,
                               const std::vector<uint32_t>& bits) const;
+  [[nodiscard]] bool is_precise(const Inputs& inputs, uint32_t collective, uint32_t block,
+                                const host::SourceSet& sources,
+                                const std::vector<uint32_t>& bits) const;
   [[nodiscard]] std::vector<uint32_t> bits_of(const Tensor& tensor, uint32_t block) const;
 
   const Config config_;

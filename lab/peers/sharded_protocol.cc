@@ -86,6 +86,7 @@ void ShardedProtocol::finish_done() {
     for (size_t i = 0; i < flight.parts.size(); i++) {
       const host::Outcome& part = flight.parts[i].outcome;
       outcome.blocks += part.blocks;
+      outcome.underflow += part.underflow;
       for (host::DegradedRange range : part.degraded) {
         range.element_first += flight.first[i];
         outcome.degraded.push_back(range);

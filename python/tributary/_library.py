@@ -13,7 +13,7 @@ import pathlib
 from . import errors
 
 # The version of the C interface that this package needs: TRIBUTARY_ABI in host/include/tributary.h.
-ABI_NEEDED = 2
+ABI_NEEDED = 4
 FILE_NAME = "libtributary.so.0"
 
 
@@ -46,6 +46,7 @@ class Counters(ctypes.Structure):
             "degraded_blocks",
             "duplicate_results",
             "invalid_packets",
+            "underflowed",
         )
     ]
 
@@ -65,6 +66,9 @@ class OperationReport(ctypes.Structure):
         ("blocks", ctypes.c_uint64),
         ("degraded_blocks", ctypes.c_uint64),
         ("missing", ctypes.c_uint64 * 4),
+        ("imprecise_blocks", ctypes.c_uint64),
+        ("nonzero", ctypes.c_uint64),
+        ("underflowed", ctypes.c_uint64),
     ]
 
 
@@ -75,6 +79,8 @@ class DegradedRange(ctypes.Structure):
         ("element_first", ctypes.c_uint64),
         ("element_count", ctypes.c_uint64),
         ("missing", ctypes.c_uint64 * 4),
+        ("imprecise", ctypes.c_uint32),
+        ("reserved", ctypes.c_uint32),
     ]
 
 
@@ -117,6 +123,7 @@ _SIGNATURES = {
         [_HANDLE, ctypes.c_uint32, ctypes.POINTER(DegradedRange), ctypes.c_size_t],
     ),
     "tributary_operation_text": (ctypes.c_char_p, [_HANDLE]),
+    "tributary_operation_warning": (ctypes.c_char_p, [_HANDLE]),
     "tributary_operation_free": (None, [_HANDLE]),
 }
 

@@ -14,6 +14,7 @@ import dataclasses
 import os
 import threading
 import urllib.parse
+import warnings
 
 from . import _library, errors
 
@@ -30,11 +31,12 @@ def ranks_of(mask):
 
 @dataclasses.dataclass(frozen=True)
 class DegradedRange:
-    """A range of a tensor that was summed without every rank (straggler mitigation)."""
+    """A range of a tensor that was summed without every rank, or imprecisely (mitigation)."""
 
     first: int
     count: int
     missing: list  # Ranks whose values are not in the sum.
+    imprecise: bool = False  # Less precise than docs/number-formats.md promises.
 
 
 @dataclasses.dataclass(frozen=True)
@@ -45,6 +47,8 @@ class Report:
     degraded_blocks: int
     missing: list  # Ranks that are missing from any block.
     ranges: list  # DegradedRange, ascending.
+    underflowed: int = 0  # Non-zero elements of this rank that were too small and counted as 0.
+    warning: str = ""  # One line, if the result is less precise than one may expect.
 
 
 NOTHING_MISSING = ([], [])
@@ -90,17 +94,23 @@ class Operation:
             raise errors.error_of(status, self._library.tributary_operation_text(self._handle).decode())
         raw = _library.OperationReport()
         self._library.tributary_operation_report(self._handle, ctypes.byref(raw), ctypes.sizeof(raw))
-        if raw.degraded_blocks == 0:
-            return Report(raw.blocks, 0, *NOTHING_MISSING)
-        ranges = [self._range(index) for index in range(raw.range_count)]
-        return Report(raw.blocks, raw.degraded_blocks, ranks_of(raw.missing), ranges)
+        warning = self._library.tributary_operation_warning(self._handle).decode()
+        if warning:
+            self._communicator.warn_once(warning)
+        missing, ranges = NOTHING_MISSING
+        if raw.degraded_blocks:
+            missing = ranks_of(raw.missing)
+            ranges = [self._range(index) for index in range(raw.range_count)]
+        return Report(raw.blocks, raw.degraded_blocks, missing, ranges, raw.underflowed, warning)
 
     def _range(self, index):
         raw = _library.DegradedRange()
         self._library.tributary_operation_degraded(
             self._handle, index, ctypes.byref(raw), ctypes.sizeof(raw)
         )
-        return DegradedRange(raw.element_first, raw.element_count, ranks_of(raw.missing))
+        return DegradedRange(
+            raw.element_first, raw.element_count, ranks_of(raw.missing), bool(raw.imprecise)
+        )
 
 
 def url_with(url, options):
@@ -129,6 +139,7 @@ class Communicator:
         """
         self._handle = None
         self._lock = threading.Lock()
+        self._warned = False
         self._library = _library.library()
         handle = ctypes.c_void_p()
         self._check(
@@ -141,6 +152,14 @@ class Communicator:
     def _check(self, status):
         if status != errors.OK:
             raise errors.error_of(status, self._library.tributary_error_text().decode())
+
+    def warn_once(self, text):
+        """Warns (RuntimeWarning) with the first of these texts. Report.warning has each of them."""
+        with self._lock:
+            if self._warned:
+                return
+            self._warned = True
+        warnings.warn(f"tributary rank {self.rank}: {text}", RuntimeWarning, stacklevel=4)
 
     def all_reduce(self, array, op="sum"):
         """Replaces the array by its sum or mean over all ranks. Returns a Report."""

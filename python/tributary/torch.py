@@ -265,7 +265,7 @@ def _line(summary):
     lacking = ", ".join(f"rank {rank} in {count}" for rank, count in summary["missing"].items())
     return (
         f"tributary: {summary['degraded_blocks']} of {summary['blocks']} blocks degraded; "
-        f"missing: {lacking}"
+        f"missing: {lacking or 'no rank'}"
     )
 
 

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <grpcpp/grpcpp.h>
 
+#include <chrono>
 #include <condition_variable>
 #include <map>
 #include <mutex>
@@ -22,6 +23,9 @@ namespace proto = switchml_proto;
 /// Messages of the interface are below 100 bytes, except for RdmaSession's lists, which are
 /// refused.
 constexpr int kMessageBytesMax = 64 * 1024;
+/// How long the end of a control point waits for clients to close their connections. Assumed: far
+/// more than a round trip; all calls have their answers before.
+constexpr std::chrono::milliseconds kFarewell{500};
 
 grpc::StatusCode code_of(Rendezvous::Error error) {
   switch (error) {
@@ -77,6 +81,16 @@ class MeetingPoint {
   void barrier(Call& call, const std::string& peer, uint32_t num_workers) {
     ask(call, [&] { return meeting_.barrier(peer, num_workers, monotonic_now()); });
   }
+  /// Tells the other ranks of this connection's job why they wait in vain.
+  void fail(const std::string& peer, const std::string& text) {
+    Answers answers;
+    {
+      const std::lock_guard lock(mutex_);
+      meeting_.fail(peer, text);
+      answers = answered();
+    }
+    give(answers);
+  }
   /// Ends all waiting calls; later calls end at once.
   void close() {
     std::vector<Call*> calls;
@@ -115,13 +129,16 @@ class MeetingPoint {
     give(answers);
   }
   void cancel(Call& call) {
+    Answers answers;
     {
       const std::lock_guard lock(mutex_);
       call.cancelled_ = true;
       if (waiting_.erase(call.ticket_) == 0) return;  // Answer under way, or ask() not called.
       meeting_.cancel(call.ticket_);
+      answers = answered();
     }
     call.Finish(grpc::Status::CANCELLED);
+    give(answers);
   }
   /// @pre mutex_ is held.
   Answers answered() {
@@ -209,7 +226,7 @@ class SyncService final : public proto::Sync::CallbackService {
 
 class SessionService final : public proto::Session::CallbackService {
  public:
-  explicit SessionService(SessionDesk& desk) : desk_(desk) {}
+  SessionService(SessionDesk& desk, MeetingPoint& meeting) : desk_(desk), meeting_(meeting) {}
 
   grpc::ServerUnaryReactor* UdpSession(grpc::CallbackServerContext* context,
                                        const proto::UdpSessionRequest* request,
@@ -218,9 +235,11 @@ class SessionService final : public proto::Session::CallbackService {
                                     .rank = request->rank(),
                                     .num_workers = request->num_workers(),
                                     .address = Endpoint::ipv4(request->ipv4(), 1),
-                                    .elements = elements_of(request->packet_size())});
+                                    .elements = elements_of(request->packet_size()),
+                                    .mac = request->mac()});
     grpc::ServerUnaryReactor* const call = context->DefaultReactor();
     if (!joined) {
+      meeting_.fail(context->peer(), joined.error().text);
       call->Finish({grpc::StatusCode::FAILED_PRECONDITION, joined.error().text});
       return call;
     }
@@ -248,12 +267,13 @@ class SessionService final : public proto::Session::CallbackService {
   }
 
   SessionDesk& desk_;
+  MeetingPoint& meeting_;
 };
 
 class ControlPoint {
  public:
   ControlPoint(const Endpoint& address, Duration deadline, SessionDesk& desk)
-      : meeting_(deadline), sync_(meeting_), sessions_(desk) {
+      : meeting_(deadline), sync_(meeting_), sessions_(desk, meeting_) {
     grpc::ServerBuilder builder;
     int port = 0;
     builder.AddListeningPort(address.to_string(), grpc::InsecureServerCredentials(), &port);
@@ -268,7 +288,8 @@ class ControlPoint {
   }
   ~ControlPoint() {
     meeting_.close();
-    if (server_ != nullptr) server_->Shutdown();
+    // Without a deadline, a client that does not answer could delay the end by 20 s.
+    if (server_ != nullptr) server_->Shutdown(std::chrono::system_clock::now() + kFarewell);
   }
   ControlPoint(const ControlPoint&) = delete;
   ControlPoint& operator=(const ControlPoint&) = delete;

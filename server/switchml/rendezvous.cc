@@ -4,6 +4,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <optional>
+#include <utility>
 
 #include "apps/switchml/slots.h"
 
@@ -33,13 +35,30 @@ void Rendezvous::answer(Ticket ticket, Error error, std::string text, uint64_t v
 
 void Rendezvous::answer_all(Waiting& waiting, Error error, const std::string& text,
                             uint64_t value) {
-  for (const Ticket ticket : waiting.tickets) answer(ticket, error, text, value);
-  waiting.tickets.clear();
+  for (const Call& call : waiting.calls) answer(call.ticket, error, text, value);
+  waiting.calls.clear();
 }
 
-void Rendezvous::add(Waiting& waiting, Ticket ticket, Instant now) const {
-  if (waiting.tickets.empty()) waiting.since = now;
-  waiting.tickets.push_back(ticket);
+void Rendezvous::add(Waiting& waiting, const Call& call, Instant now) {
+  if (waiting.calls.empty()) waiting.since = now;
+  waiting.calls.push_back(call);
+}
+
+Rendezvous::Group* Rendezvous::group_of(const std::string& peer) {
+  const auto group = std::find_if(groups_.rbegin(), groups_.rend(), [&peer](const Group& known) {
+    return std::ranges::find(known.peers, peer) != known.peers.end();
+  });
+  return group == groups_.rend() ? nullptr : &*group;
+}
+
+void Rendezvous::fail(Group& group, const std::string& text) {
+  group.failure = text;
+  answer_all(group.broadcast, Error::kAborted, text);
+  answer_all(group.barrier, Error::kAborted, text);
+}
+
+void Rendezvous::fail(const std::string& peer, const std::string& text) {
+  if (Group* const group = group_of(peer); group != nullptr) fail(*group, text);
 }
 
 void Rendezvous::drop_superseded(const std::string& peer, const Broadcast& request) {
@@ -50,8 +69,7 @@ void Rendezvous::drop_superseded(const std::string& peer, const Broadcast& reque
     const std::string text =
         fmt::format("rank {} of {} has restarted at {}; restart every worker of the job",
                     request.rank, request.num_workers, host_of(peer));
-    answer_all(group.broadcast, Error::kAborted, text);
-    answer_all(group.barrier, Error::kAborted, text);
+    fail(group, text);
     return true;
   });
 }
@@ -61,14 +79,14 @@ Rendezvous::Group* Rendezvous::group_for(const std::string& peer, const Broadcas
   drop_superseded(peer, request);
   for (Group& group : groups_) {
     if (group.num_workers == request.num_workers && group.root == request.root &&
-        group.peers[request.rank].empty()) {
+        group.failure.empty() && group.peers[request.rank].empty()) {
       return &group;
     }
   }
   if (groups_.size() == kGroupsMax) {
     // Evict a group in which no rank waits.
     const auto idle = std::ranges::find_if(groups_, [](const Group& group) {
-      return group.broadcast.tickets.empty() && group.barrier.tickets.empty();
+      return group.broadcast.calls.empty() && group.barrier.calls.empty();
     });
     if (idle == groups_.end()) return nullptr;
     groups_.erase(idle);
@@ -103,7 +121,7 @@ Rendezvous::Ticket Rendezvous::broadcast(const std::string& peer, const Broadcas
   }
   group->peers[request.rank] = peer;
   group->touched_at = now;
-  add(group->broadcast, ticket, now);
+  add(group->broadcast, {ticket, request.rank}, now);
   if (request.rank == request.root) {
     group->has_value = true;
     group->value = request.value;
@@ -112,9 +130,9 @@ Rendezvous::Ticket Rendezvous::broadcast(const std::string& peer, const Broadcas
   return ticket;
 }
 
-void Rendezvous::arrive(Waiting& barrier, uint32_t num_workers, Ticket ticket, Instant now) {
-  add(barrier, ticket, now);
-  if (barrier.tickets.size() >= num_workers) answer_all(barrier, Error::kNone, "");
+void Rendezvous::arrive(Waiting& barrier, uint32_t num_workers, const Call& call, Instant now) {
+  add(barrier, call, now);
+  if (barrier.calls.size() >= num_workers) answer_all(barrier, Error::kNone, "");
 }
 
 Rendezvous::Ticket Rendezvous::barrier(const std::string& peer, uint32_t num_workers, Instant now) {
@@ -124,12 +142,14 @@ Rendezvous::Ticket Rendezvous::barrier(const std::string& peer, uint32_t num_wor
            fmt::format("num_workers={}; allowed: 1 to {}", num_workers, kWorkersMax));
     return ticket;
   }
-  const auto group = std::find_if(groups_.rbegin(), groups_.rend(), [&peer](const Group& known) {
-    return std::ranges::find(known.peers, peer) != known.peers.end();
-  });
-  if (group == groups_.rend()) {
+  Group* const group = group_of(peer);
+  if (group == nullptr) {
     ungrouped_barriers_.resize(kWorkersMax + 1);
-    arrive(ungrouped_barriers_[num_workers], num_workers, ticket, now);
+    arrive(ungrouped_barriers_[num_workers], num_workers, {.ticket = ticket}, now);
+    return ticket;
+  }
+  if (!group->failure.empty()) {
+    answer(ticket, Error::kAborted, group->failure);
     return ticket;
   }
   if (num_workers != group->num_workers) {
@@ -139,39 +159,66 @@ Rendezvous::Ticket Rendezvous::barrier(const std::string& peer, uint32_t num_wor
     return ticket;
   }
   group->touched_at = now;
-  arrive(group->barrier, num_workers, ticket, now);
+  const auto rank = std::ranges::find(group->peers, peer) - group->peers.begin();
+  arrive(group->barrier, num_workers, {ticket, static_cast<uint32_t>(rank)}, now);
   return ticket;
 }
 
 void Rendezvous::cancel(Ticket ticket) {
+  const auto take = [ticket](Waiting& waiting) -> std::optional<Call> {
+    const auto found = std::ranges::find(waiting.calls, ticket, &Call::ticket);
+    if (found == waiting.calls.end()) return std::nullopt;
+    const Call call = *found;
+    waiting.calls.erase(found);
+    return call;
+  };
   for (Group& group : groups_) {
-    std::erase(group.broadcast.tickets, ticket);
-    std::erase(group.barrier.tickets, ticket);
+    // A rank that waits has not received the value yet, so its next process may take its place.
+    if (const auto call = take(group.broadcast)) group.peers[call->rank].clear();
+    if (const auto call = take(group.barrier)) {
+      fail(group, fmt::format("rank {} of {} at {} has left; restart every worker of the job",
+                              call->rank, group.num_workers, host_of(group.peers[call->rank])));
+    }
   }
-  for (Waiting& barrier : ungrouped_barriers_) std::erase(barrier.tickets, ticket);
+  for (Waiting& barrier : ungrouped_barriers_) static_cast<void>(take(barrier));
+  std::erase_if(groups_, [](const Group& group) {
+    return std::ranges::all_of(group.peers, &std::string::empty);
+  });
+}
+
+bool Rendezvous::is_late(const Waiting& waiting, Instant now) const {
+  return !waiting.calls.empty() && now - waiting.since >= deadline_;
+}
+
+void Rendezvous::end_late_barrier(Waiting& barrier, uint32_t num_workers, Instant now) {
+  if (!is_late(barrier, now)) return;
+  answer_all(barrier, Error::kDeadline,
+             fmt::format("barrier: {} of {} workers arrived within {} s", barrier.calls.size(),
+                         num_workers, in_seconds(deadline_)));
+}
+
+void Rendezvous::end_late_calls(Group& group, Instant now) {
+  if (is_late(group.broadcast, now)) {
+    const std::string text =
+        fmt::format("broadcast: of {} workers, rank {} did not arrive within {} s",
+                    group.num_workers, missing_ranks(group.peers), in_seconds(deadline_));
+    answer_all(group.broadcast, Error::kDeadline, text);
+    // The ranks that waited have given up, so no later rank may join them.
+    group.failure = text;
+  }
+  if (is_late(group.barrier, now)) {
+    end_late_barrier(group.barrier, group.num_workers, now);
+    group.failure = "the job's barrier has ended at its deadline; restart every worker of the job";
+  }
 }
 
 void Rendezvous::on_time(Instant now) {
-  const auto late = [&](const Waiting& waiting) {
-    return !waiting.tickets.empty() && now - waiting.since >= deadline_;
-  };
-  const auto end_barrier = [&](Waiting& barrier, uint32_t num_workers) {
-    if (!late(barrier)) return;
-    answer_all(barrier, Error::kDeadline,
-               fmt::format("barrier: {} of {} workers arrived within {} s", barrier.tickets.size(),
-                           num_workers, in_seconds(deadline_)));
-  };
-  for (Group& group : groups_) {
-    if (late(group.broadcast)) {
-      answer_all(group.broadcast, Error::kDeadline,
-                 fmt::format("broadcast: of {} workers, rank {} did not arrive within {} s",
-                             group.num_workers, missing_ranks(group.peers), in_seconds(deadline_)));
-    }
-    end_barrier(group.barrier, group.num_workers);
+  for (Group& group : groups_) end_late_calls(group, now);
+  for (uint32_t n = 0; n < ungrouped_barriers_.size(); n++) {
+    end_late_barrier(ungrouped_barriers_[n], n, now);
   }
-  for (uint32_t n = 0; n < ungrouped_barriers_.size(); n++) end_barrier(ungrouped_barriers_[n], n);
   std::erase_if(groups_, [&](const Group& group) {
-    return group.broadcast.tickets.empty() && group.barrier.tickets.empty() &&
+    return group.broadcast.calls.empty() && group.barrier.calls.empty() &&
            now - group.touched_at >= deadline_;
   });
 }
@@ -179,7 +226,7 @@ void Rendezvous::on_time(Instant now) {
 Instant Rendezvous::next_deadline() const {
   Instant next = Instant::never();
   const auto include = [&](const Waiting& waiting) {
-    if (!waiting.tickets.empty()) next = std::min(next, waiting.since + deadline_);
+    if (!waiting.calls.empty()) next = std::min(next, waiting.since + deadline_);
   };
   for (const Group& group : groups_) {
     include(group.broadcast);

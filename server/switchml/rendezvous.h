@@ -3,8 +3,8 @@
 /// Where the workers of a SwitchML job meet before they send: the published control plane's
 /// Broadcast and Barrier, without its network. docs/switchml.md explains how calls are grouped.
 ///
-/// Model:   A broadcast forms a group of num_workers ranks. The group identifies its ranks, and so
-///          its barriers, by their connections.
+/// Model:   A broadcast forms a group of num_workers ranks, identified by their connections. If a
+///          rank leaves or is refused after that, its group fails: all others get the reason.
 /// Bounds:  At most kGroupsMax groups of at most kWorkersMax ranks. Waits end at the deadline.
 /// Known:   Two jobs of one size must not form on one control port at the same time.
 /// Threads: None of its own; the caller serialises calls.
@@ -51,8 +51,13 @@ class Rendezvous {
   /// Starts a barrier call, with the same contract. A connection that belongs to no group meets
   /// other such connections with the same num_workers, as in the published controller.
   Ticket barrier(const std::string& peer, uint32_t num_workers, Instant now);
-  /// Forgets a call whose caller has disconnected.
+  /// Withdraws a call whose caller has disconnected. In a broadcast, the rank leaves its group, and
+  /// its next process may take the place. In a barrier, the rank is part of a session that cannot
+  /// become complete, so its group fails.
   void cancel(Ticket ticket);
+  /// Answers all waiting calls of this connection's group, and its later barriers, with kAborted and
+  /// this text. Does nothing if the connection is in no group.
+  void fail(const std::string& peer, const std::string& text);
   /// Answers every call whose deadline has passed with an error.
   void on_time(Instant now);
   /// Returns the time of the next on_time() call.
@@ -61,8 +66,12 @@ class Rendezvous {
   [[nodiscard]] std::vector<Answer> take_answers();
 
  private:
+  struct Call {
+    Ticket ticket = 0;
+    uint32_t rank = 0;  ///< In its group; unused outside groups.
+  };
   struct Waiting {
-    std::vector<Ticket> tickets;
+    std::vector<Call> calls;
     Instant since;  ///< When the first of them arrived.
   };
   struct Group {
@@ -74,14 +83,20 @@ class Rendezvous {
     Waiting broadcast;
     Waiting barrier;
     Instant touched_at;
+    std::string failure;  ///< Why the group cannot start; empty while it can.
   };
 
   void answer(Ticket ticket, Error error, std::string text, uint64_t value = 0);
   void answer_all(Waiting& waiting, Error error, const std::string& text, uint64_t value = 0);
-  void add(Waiting& waiting, Ticket ticket, Instant now) const;
+  static void add(Waiting& waiting, const Call& call, Instant now);
+  [[nodiscard]] Group* group_of(const std::string& peer);
+  void fail(Group& group, const std::string& text);
+  void end_late_calls(Group& group, Instant now);
+  void end_late_barrier(Waiting& barrier, uint32_t num_workers, Instant now);
+  [[nodiscard]] bool is_late(const Waiting& waiting, Instant now) const;
   [[nodiscard]] Group* group_for(const std::string& peer, const Broadcast& request, Instant now);
   void drop_superseded(const std::string& peer, const Broadcast& request);
-  void arrive(Waiting& barrier, uint32_t num_workers, Ticket ticket, Instant now);
+  void arrive(Waiting& barrier, uint32_t num_workers, const Call& call, Instant now);
 
   const Duration deadline_;
   Ticket tickets_ = 0;

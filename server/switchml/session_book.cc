@@ -30,8 +30,8 @@ void SessionBook::begin(uint32_t place, Entry entry) {
   entries_[place] = std::move(entry);
 }
 
-void SessionBook::set_worker(uint32_t place, uint32_t rank, const Endpoint& address) {
-  places_.set_worker(place, rank, address);
+void SessionBook::set_worker(uint32_t place, uint32_t rank, const Endpoint& address, uint64_t mac) {
+  places_.set_worker(place, rank, address, mac);
   entries_[place]->workers[rank] = address;
 }
 
@@ -79,8 +79,8 @@ Result<void> SessionBook::free_address(const Request& request, Instant now) {
     for (uint32_t rank = 0; rank < entry.workers.size(); rank++) {
       if (!same_address(entry.workers[rank], request.address)) continue;
       if (same_session && rank == request.rank) continue;
-      const bool same_job = !same_session && !entry.configured && rank == request.rank &&
-                            entry.config.workers == request.num_workers;
+      // The rank has returned with another session, perhaps of another size: the old one is over.
+      const bool same_job = !same_session && !entry.configured && rank == request.rank;
       if (same_job || (!same_session && is_idle(place, now))) {
         end(place);
         break;
@@ -130,7 +130,7 @@ Result<void> SessionBook::join(const Request& request, Instant now) {
   if (request.rank == 0 && is_registered(entry.workers[0])) {
     begin(*place, {.id = entry.id, .config = entry.config, .begun_at = now});
   }
-  set_worker(*place, request.rank, request.address);
+  set_worker(*place, request.rank, request.address, request.mac);
   return {};
 }
 
@@ -161,7 +161,8 @@ Result<void> SessionBook::configure(const switchml::SessionConfig& session,
   switchml::SessionConfig watching = session;
   watching.watches_ports = true;
   begin(place, {.configured = true, .config = watching, .begun_at = now});
-  for (uint32_t rank = 0; rank < workers.size(); rank++) set_worker(place, rank, workers[rank]);
+  for (uint32_t rank = 0; rank < workers.size(); rank++)
+    set_worker(place, rank, workers[rank], /*mac=*/0);
   return {};
 }
 

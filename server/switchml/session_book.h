@@ -2,10 +2,10 @@
 /// @file
 /// The sessions of a SwitchML server, their places and workers (the published UdpSession call).
 ///
-/// Model:   A session is known by its number or is configured. It begins when its first worker
-///          registers and serves packets when all have. A job that restarts on its workers replaces
-///          its old session; so may a request if a session is silent for `idle_after`, because
-///          SwitchML has no leave message. An address is in one session at a time.
+/// Model:   A session has a number or is configured. It begins when its first worker registers and
+///          serves packets when all have. An address is in one session at a time. A rank that
+///          returns from its address with a new number ends its old session. Other requests
+///          replace a session silent for `idle_after`: SwitchML has no leave message.
 /// Bounds:  As many sessions as places.
 /// Threads: None of its own; the caller serialises calls.
 /// Errors:  One line with the value given and the values allowed.
@@ -25,11 +25,14 @@
 
 namespace tributary::server {
 
-/// Applies session changes to every core of an engine.
+/// Applies session changes to every core of an engine. During a call, the book's entries still show
+/// the state before the change.
 class SessionPlaces {
  public:
   virtual void begin(uint32_t place, const switchml::SessionConfig& session) = 0;
-  virtual void set_worker(uint32_t place, uint32_t worker, const Endpoint& address) = 0;
+  /// @param mac The worker's MAC address (low 48 bits), 0 if unknown.
+  virtual void set_worker(uint32_t place, uint32_t worker, const Endpoint& address,
+                          uint64_t mac) = 0;
   virtual void end(uint32_t place) = 0;
   /// Returns when the last packet of the session's workers arrived.
   [[nodiscard]] virtual Instant last_heard_at(uint32_t place) = 0;
@@ -51,6 +54,7 @@ class SessionBook {
     uint32_t num_workers = 0;
     Endpoint address;  ///< The port is ignored.
     uint32_t elements = 0;
+    uint64_t mac = 0;  ///< Low 48 bits; 0 if unknown.
   };
   /// The state of a place, for reports.
   struct Entry {
@@ -80,7 +84,7 @@ class SessionBook {
   [[nodiscard]] Result<void> free_address(const Request& request, Instant now);
   [[nodiscard]] bool is_idle(uint32_t place, Instant now);
   void begin(uint32_t place, Entry entry);
-  void set_worker(uint32_t place, uint32_t rank, const Endpoint& address);
+  void set_worker(uint32_t place, uint32_t rank, const Endpoint& address, uint64_t mac);
   void end(uint32_t place);
 
   const Config config_;

@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "server/switchml/switchml_appliance.h"
 
+#include <arpa/inet.h>
 #include <fmt/format.h>
 
 #include <algorithm>
 
 #include "base/assert.h"
 #include "base/clock.h"
+#include "io/udp/socket_address.h"
+#include "io/udp/udp_port.h"
 #include "server/engine_stats.h"
 #include "wire/protocol.h"
 
@@ -36,10 +39,11 @@ io::UdpPortConfig port_config(const SwitchmlConfig& config) {
 }  // namespace
 
 SwitchmlAppliance::SwitchmlAppliance(const SwitchmlConfig& config, memory::SharedMemory memory,
-                                     std::unique_ptr<io::UdpPort> port)
+                                     io::OpenedDevicePort port)
     : config_(config),
       memory_(std::move(memory)),
-      port_(std::move(port)),
+      port_(std::move(port.port)),
+      warnings_(std::move(port.warnings)),
       book_(config.book, *this),
       started_at_(monotonic_now()) {}
 
@@ -52,8 +56,8 @@ Result<std::unique_ptr<SwitchmlAppliance>> SwitchmlAppliance::start(const Switch
   auto memory = memory::SharedMemory::create(
       {.sram_size_bytes = kSramBytes, .dram_size_bytes = config.memory_mb << 20});
   if (!memory) return tl::unexpected(memory.error());
-  auto port = io::UdpPort::open(port_config(config));
-  if (!port) return failure(fmt::format("--listen: {}", port.error().text));
+  auto port = open_port(config);
+  if (!port) return tl::unexpected(port.error());
   std::unique_ptr<SwitchmlAppliance> appliance(
       new SwitchmlAppliance(config, *std::move(memory), *std::move(port)));
   if (const auto made = appliance->make_shards(); !made) return tl::unexpected(made.error());
@@ -67,6 +71,42 @@ Result<std::unique_ptr<SwitchmlAppliance>> SwitchmlAppliance::start(const Switch
     appliance->control_ = *std::move(control);
   }
   return appliance;
+}
+
+Result<io::OpenedDevicePort> SwitchmlAppliance::open_port(const SwitchmlConfig& config) {
+  if (config.devices.empty()) {
+    auto port = io::UdpPort::open(port_config(config));
+    if (!port) return failure(fmt::format("--listen: {}", port.error().text));
+    io::OpenedDevicePort opened;
+    opened.warnings = (*port)->warnings();
+    opened.port = *std::move(port);
+    return opened;
+  }
+  if (config.devices.size() > 1 && !config.control.addresses.empty()) {
+    return failure(fmt::format(
+        "--port is given {} times; allowed with --control: once, because a session call returns "
+        "one MAC address; to fix: list the workers with --session instead",
+        config.devices.size()));
+  }
+  // The published client sends reused packets without valid checksums.
+  auto opened = io::open_device_port({.spec = config.devices,
+                                      .local = config.listen,
+                                      .queue_count = config.cores,
+                                      .lax_checksums = true});
+  if (opened && !opened->port->local().is_ipv4() && !config.control.addresses.empty()) {
+    return failure(fmt::format("--port: ip={}; allowed with --control: an IPv4 address",
+                               address_text(opened->port->local())));
+  }
+  return opened;
+}
+
+Result<void> SwitchmlAppliance::check_room(uint32_t elements) const {
+  const uint32_t bytes = wire::SwitchmlHeader::kBytes + elements * 4;
+  if (bytes <= port_->payload_bytes_max()) return {};
+  return failure(fmt::format(
+      "elements={} need payloads of {} bytes; the port's MTU leaves {}: use 64 elements, or give "
+      "the device a larger mtu",
+      elements, bytes, port_->payload_bytes_max()));
 }
 
 Result<void> SwitchmlAppliance::make_shards() {
@@ -90,6 +130,9 @@ Result<void> SwitchmlAppliance::make_shards() {
 
 Result<void> SwitchmlAppliance::configure_sessions() {
   for (const SwitchmlConfig::Session& session : config_.sessions) {
+    if (const auto fits = check_room(session.config.elements); !fits) {
+      return failure(fmt::format("--session: {}", fits.error().text));
+    }
     const auto configured = book_.configure(session.config, session.workers, monotonic_now());
     if (!configured) return failure(fmt::format("--session: {}", configured.error().text));
   }
@@ -105,9 +148,15 @@ std::vector<Endpoint> SwitchmlAppliance::control_points() const {
   return control_ == nullptr ? std::vector<Endpoint>{} : control_->addresses();
 }
 
+Result<SwitchAddress> SwitchmlAppliance::address_for(const Endpoint& worker) const {
+  if (config_.devices.empty()) return switch_address(local(), worker);
+  return SwitchAddress{.mac = port_->mac(), .ipv4 = ntohl(io::ipv4_address(local()).s_addr)};
+}
+
 Result<SwitchAddress> SwitchmlAppliance::join(const SessionBook::Request& request) {
-  const auto address = switch_address(local(), request.address);
+  const auto address = address_for(request.address);
   if (!address) return address;
+  if (const auto fits = check_room(request.elements); !fits) return tl::unexpected(fits.error());
   const std::lock_guard lock(mutex_);
   if (const auto joined = book_.join(request, monotonic_now()); !joined) {
     return tl::unexpected(joined.error());
@@ -120,11 +169,22 @@ void SwitchmlAppliance::each_shard(const std::function<void(switchml::Shard&)>& 
   engine_->inspect([&](Engine::Core&) { inspector(*shards_[core_index++]); });
 }
 
+/// Results go to the MAC address of the session call, because the published client answers no ARP.
+void SwitchmlAppliance::unpin_workers(uint32_t place) {
+  const auto& entry = book_.entries()[place];
+  if (!entry) return;
+  for (const Endpoint& worker : entry->workers) port_->unpin_neighbour(worker);
+}
+
 void SwitchmlAppliance::begin(uint32_t place, const switchml::SessionConfig& session) {
+  unpin_workers(place);
   each_shard([&](switchml::Shard& shard) { shard.begin_session(place, session); });
 }
 
-void SwitchmlAppliance::set_worker(uint32_t place, uint32_t worker, const Endpoint& address) {
+void SwitchmlAppliance::set_worker(uint32_t place, uint32_t worker, const Endpoint& address,
+                                   uint64_t mac) {
+  port_->unpin_neighbour(book_.entries()[place]->workers[worker]);
+  port_->pin_neighbour(address, mac);
   each_shard([&](switchml::Shard& shard) {
     const auto set = shard.set_worker(place, worker, address);
     TRIB_ASSERT(set.has_value());  // The book checked the request.
@@ -132,6 +192,7 @@ void SwitchmlAppliance::set_worker(uint32_t place, uint32_t worker, const Endpoi
 }
 
 void SwitchmlAppliance::end(uint32_t place) {
+  unpin_workers(place);
   each_shard([&](switchml::Shard& shard) { shard.end_session(place); });
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /// @file
-/// SwitchML's switch as a server: the packet program on the live engine over UDP sockets, its
-/// sessions, and the control points that register workers.
+/// SwitchML's switch as a server: the packet program on the live engine over UDP sockets or a frame
+/// device, its sessions, and the control points that register workers.
 ///
 /// Threads: One thread calls start(), stop() and stats(); any thread may call join(). The engine's
 ///          cores and the control points have threads of their own.
@@ -20,7 +20,7 @@
 
 #include "apps/switchml/app.h"
 #include "engine/live/live_engine.h"
-#include "io/udp/udp_port.h"
+#include "io/devices/device_port.h"
 #include "memory/shared_memory.h"
 #include "server/switchml/control_server.h"
 #include "server/switchml/session_book.h"
@@ -32,11 +32,12 @@ struct SwitchmlConfig {
     switchml::SessionConfig config;
     std::vector<Endpoint> workers;  ///< By rank; ports are ignored.
   };
-  Endpoint listen = Endpoint::ipv4(0, wire::kSwitchmlPort);
-  uint32_t cores = 1;         ///< Polling cores; a power of two.
-  uint32_t spin_us = 0;       ///< Keep polling this long after the last packet.
-  uint64_t memory_mb = 4096;  ///< Shared memory (address space; only used pages count).
-  uint32_t buffer_mb = 4;     ///< Socket buffers to ask for, per direction and core.
+  Endpoint listen = Endpoint::ipv4(0x7f000001, wire::kSwitchmlPort);
+  io::DevicePortSpec devices = {};  ///< If not empty, this device instead of UDP sockets.
+  uint32_t cores = 1;               ///< Polling cores; a power of two.
+  uint32_t spin_us = 0;             ///< Keep polling this long after the last packet.
+  uint64_t memory_mb = 4096;        ///< Shared memory (address space; only used pages count).
+  uint32_t buffer_mb = 4;           ///< Socket buffers to ask for, per direction and core.
   SessionBook::Config book{};
   std::vector<Session> sessions{};
   ControlConfig control{};  ///< No control points if it has no addresses.
@@ -57,7 +58,7 @@ class SwitchmlAppliance final : private SessionPlaces, private SessionDesk {
   /// Returns every counter by name, as `tributary serve --protocol switchml --json` writes it.
   [[nodiscard]] nlohmann::json stats();
   /// Returns sentences about what slows this machine down, for people to read.
-  [[nodiscard]] const std::vector<std::string>& warnings() const { return port_->warnings(); }
+  [[nodiscard]] const std::vector<std::string>& warnings() const { return warnings_; }
   [[nodiscard]] Endpoint local() const { return port_->local(); }
   /// Returns the control points' addresses, with the ports that the system chose.
   [[nodiscard]] std::vector<Endpoint> control_points() const;
@@ -65,16 +66,21 @@ class SwitchmlAppliance final : private SessionPlaces, private SessionDesk {
  private:
   using Engine = engine::LiveEngine<switchml::App>;
 
+  static Result<io::OpenedDevicePort> open_port(const SwitchmlConfig& config);
   SwitchmlAppliance(const SwitchmlConfig& config, memory::SharedMemory memory,
-                    std::unique_ptr<io::UdpPort> port);
+                    io::OpenedDevicePort port);
+  /// Checks that packets of this many elements fit the port.
+  [[nodiscard]] Result<void> check_room(uint32_t elements) const;
+  [[nodiscard]] Result<SwitchAddress> address_for(const Endpoint& worker) const;
   [[nodiscard]] Result<void> make_shards();
   [[nodiscard]] Result<void> configure_sessions();
   [[nodiscard]] nlohmann::json session_stats(uint32_t place);
 
   // SessionPlaces. The engine's cores are paused during each call.
   void begin(uint32_t place, const switchml::SessionConfig& session) override;
-  void set_worker(uint32_t place, uint32_t worker, const Endpoint& address) override;
+  void set_worker(uint32_t place, uint32_t worker, const Endpoint& address, uint64_t mac) override;
   void end(uint32_t place) override;
+  void unpin_workers(uint32_t place);
   Instant last_heard_at(uint32_t place) override;
   /// Runs `inspector` for each shard between two bursts of its core.
   /// @pre mutex_ is held, or the engine has not been started.
@@ -82,7 +88,8 @@ class SwitchmlAppliance final : private SessionPlaces, private SessionDesk {
 
   const SwitchmlConfig config_;
   memory::SharedMemory memory_;
-  std::unique_ptr<io::UdpPort> port_;
+  std::unique_ptr<engine::Port> port_;
+  std::vector<std::string> warnings_;
   std::vector<std::unique_ptr<switchml::Shard>> shards_;  ///< One per core.
   std::unique_ptr<Engine> engine_;
   std::mutex mutex_;  ///< Guards the book and access to the engine's shards.

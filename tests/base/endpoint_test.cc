@@ -30,6 +30,17 @@ TEST(Endpoint, RecognisesMulticast) {
   EXPECT_FALSE(Endpoint::parse("127.0.0.1:12000")->is_multicast());
 }
 
+TEST(Endpoint, PeerAtAnotherLocalAddressIsAnotherEndpointButTheSamePeer) {
+  const Endpoint first = Endpoint::ipv4(0x7f000001, 12000);
+  Endpoint second = first;
+  second.via = 1;
+  EXPECT_NE(first, second);
+  EXPECT_TRUE(first.is_same_peer(second));
+  EXPECT_EQ(first.to_string(), second.to_string());
+  second.port = 12001;
+  EXPECT_FALSE(first.is_same_peer(second));
+}
+
 TEST(Endpoint, DefaultIsUnset) { EXPECT_FALSE(Endpoint{}.is_set()); }
 
 }  // namespace

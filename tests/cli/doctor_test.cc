@@ -165,7 +165,10 @@ TEST(Doctor, RunsAndRefusesAnUnwritableFile) {
   options.json = "/nonexistent/doctor.json";
   EXPECT_NE(run_doctor(options, out, err), 0);
   EXPECT_THAT(out.str(), HasSubstr("verdict: "));
-  EXPECT_EQ(err.str(), "tributary doctor: --json /nonexistent/doctor.json: cannot be written\n");
+  EXPECT_EQ(err.str(),
+            "tributary doctor: --json /nonexistent/doctor.json: cannot be written: no file can be "
+            "created "
+            "in its folder: No such file or directory\n");
 }
 
 }  // namespace

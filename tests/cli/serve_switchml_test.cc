@@ -20,7 +20,7 @@ Result<server::SwitchmlConfig> config_of(const std::vector<std::string>& session
   }
   flags.control = control;
   flags.slots_max = 512;
-  return with_switchml_flags({}, flags);
+  return with_switchml_flags({.listen = Endpoint::ipv4(0, wire::kSwitchmlPort)}, flags);
 }
 
 std::string error_of(const std::vector<std::string>& sessions,
@@ -57,6 +57,28 @@ TEST(ServeSwitchml, DefaultsToOneControlPointOnLoopback) {
     return;
   }
   EXPECT_EQ(config->control.addresses, (std::vector{Endpoint::ipv4(0x7f000001, 50'099)}));
+}
+
+// Nothing in SwitchML is authenticated. A switch that only this machine can reach is the default,
+// and workers elsewhere need a decision.
+TEST(ServeSwitchml, ServesOtherMachinesOnlyIfListenSaysSo) {
+  EXPECT_EQ(server::SwitchmlConfig{}.listen, Endpoint::ipv4(0x7f000001, wire::kSwitchmlPort));
+  const auto refusal = [](const SwitchmlFlags& flags, const server::SwitchmlConfig& config = {}) {
+    const auto completed = with_switchml_flags(config, flags);
+    return completed ? "allowed" : completed.error().text;
+  };
+  SwitchmlFlags flags;
+  flags.control = {"127.0.0.1", "10.0.0.254"};
+  EXPECT_THAT(refusal(flags), HasSubstr("--control 10.0.0.254:50099 names other machines, but "
+                                        "--listen 127.0.0.1:48864 serves this one only"));
+  EXPECT_EQ(refusal(flags, {.listen = Endpoint::ipv4(0x0a0000fe, wire::kSwitchmlPort)}), "allowed");
+  server::SwitchmlConfig over_device;
+  ASSERT_TRUE(io::add_device("packet:eth0,ip=10.0.0.9/24", over_device.devices).has_value());
+  EXPECT_EQ(refusal(flags, over_device), "allowed");
+  flags.control = {"127.0.0.1"};
+  EXPECT_EQ(refusal(flags), "allowed");
+  flags.sessions.push_back(*session_keys().parse("workers=127.0.0.11+10.0.0.2"));
+  EXPECT_THAT(refusal(flags), HasSubstr("--session names other machines"));
 }
 
 TEST(ServeSwitchml, RefusesIpv6ControlPoints) {

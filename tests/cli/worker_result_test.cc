@@ -13,6 +13,7 @@ namespace tributary::cli {
 namespace {
 
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 WorkerResult three_iterations() {
   WorkerResult result;
@@ -85,16 +86,28 @@ TEST(WorkerResult, JsonAndTableAgree) {
   EXPECT_THAT(table, HasSubstr("2.000 GB/s in 0.006 s"));
   EXPECT_THAT(table, HasSubstr("7 of 100 blocks"));
   EXPECT_THAT(table, HasSubstr("2 of 3\n"));
+  EXPECT_EQ(json["underflowed"], 0);
+  EXPECT_EQ(json["warning"], "");
+  EXPECT_THAT(table, Not(HasSubstr("underflowed")));
   EXPECT_EQ(json["config"]["deadline-s"], 60.0);
   EXPECT_THAT(table, HasSubstr("yes, 0 of 3000000 elements wrong"));
+
+  result.counters.underflowed = 9;
+  result.warning = "9 elements are too small";
+  EXPECT_EQ(to_json(result)["underflowed"], 9);
+  const std::string warned = to_table(result);
+  EXPECT_THAT(warned, HasSubstr("  underflowed   9 elements\n"));
+  EXPECT_THAT(warned, HasSubstr("  warning       9 elements are too small\n"));
 }
 
 TEST(WorkerResult, ErrorNamesAnUnwritableJsonFile) {
   WorkerResult result;
   EXPECT_EQ(write_json(result), "");  // No file is wanted.
   result.options.json_path = "/nonexistent/x.json";
-  EXPECT_EQ(write_json(result),
-            "--json /nonexistent/x.json: cannot be written: No such file or directory");
+  EXPECT_EQ(
+      write_json(result),
+      "--json /nonexistent/x.json: cannot be written: no file can be created in its folder: No "
+      "such file or directory");
 }
 
 }  // namespace

@@ -50,7 +50,7 @@ TEST(BlockCodec, IntegersAndTheirMean) {
   transfer.op = ReduceOp::kMean;
   BlockCodec codec = open_codec(/*world=*/4);
   Lanes lanes;
-  EXPECT_EQ(codec.write(transfer, /*block=*/1, 0, lanes.bytes()), Fit::kFits);
+  EXPECT_EQ(codec.write(transfer, /*block=*/1, {}, lanes.bytes()), Fit::kFits);
   EXPECT_EQ(lanes.at(0), 50);
   EXPECT_EQ(lanes.at(1), 60);
   lanes.set(0, 90);
@@ -67,7 +67,7 @@ TEST(BlockCodec, FloatsAtAFixedScale) {
   transfer.scale = 100.0F;
   BlockCodec codec = open_codec(/*world=*/2);
   Lanes lanes;
-  EXPECT_EQ(codec.write(transfer, 0, 0, lanes.bytes()), Fit::kFits);
+  EXPECT_EQ(codec.write(transfer, 0, {}, lanes.bytes()), Fit::kFits);
   EXPECT_EQ(lanes.at(0), 150);
   EXPECT_EQ(lanes.at(1), -200);
   lanes.set(0, 350);
@@ -84,7 +84,7 @@ TEST(BlockCodec, FloatsWithABlockExponent) {
   const int8_t exponent = codec.exponent_of(transfer, 0);
   EXPECT_EQ(exponent, 0);  // 2^-1 <= 0.75 < 2^0.
   Lanes lanes;
-  EXPECT_EQ(codec.write(transfer, 0, exponent, lanes.bytes()), Fit::kFits);
+  EXPECT_EQ(codec.write(transfer, 0, {exponent, exponent}, lanes.bytes()), Fit::kFits);
   EXPECT_EQ(lanes.at(0), to_fixed(0.75F, scale_for_exponent(exponent, 2)));
   codec.read(transfer, 0, exponent, /*sources=*/1, lanes.bytes());
   EXPECT_THAT(tensor, ElementsAre(0.75F, -0.5F));
@@ -101,7 +101,7 @@ TEST(BlockCodec, HalvesAreWidened) {
   const int8_t exponent = codec.exponent_of(transfer, 0);
   EXPECT_EQ(exponent, 2);  // 2.0 < 2^2.
   Lanes lanes;
-  EXPECT_EQ(codec.write(transfer, 0, exponent, lanes.bytes()), Fit::kFits);
+  EXPECT_EQ(codec.write(transfer, 0, {exponent, exponent}, lanes.bytes()), Fit::kFits);
   EXPECT_EQ(lanes.at(1), to_fixed(-2.0F, scale_for_exponent(exponent, 1)));
   tensor = {0, 0};
   codec.read(transfer, 0, exponent, /*sources=*/1, lanes.bytes());
@@ -116,11 +116,30 @@ TEST(BlockCodec, ReportsValuesThatDoNotFitASumOfAllRanks) {
   transfer.scale = 1.0F;
   Lanes lanes;
   BlockCodec one = open_codec(/*world=*/1);
-  EXPECT_EQ(one.write(transfer, 0, 0, lanes.bytes()), Fit::kFits);
+  EXPECT_EQ(one.write(transfer, 0, {}, lanes.bytes()), Fit::kFits);
   BlockCodec two = open_codec(/*world=*/2);  // 2 * 1.5e9 exceeds 2^31.
-  EXPECT_EQ(two.write(transfer, 0, 0, lanes.bytes()), Fit::kOverflows);
+  EXPECT_EQ(two.write(transfer, 0, {}, lanes.bytes()), Fit::kOverflows);
   tensor[0] = std::numeric_limits<float>::infinity();
-  EXPECT_EQ(two.write(transfer, 0, 0, lanes.bytes()), Fit::kNotFinite);
+  EXPECT_EQ(two.write(transfer, 0, {}, lanes.bytes()), Fit::kNotFinite);
+}
+
+TEST(BlockCodec, ReportsValuesThatAnExponentWithoutThisRankMakesCoarser) {
+  std::vector<float> tensor{0x1.8p-21F, 0.0F};
+  Transfer transfer;
+  transfer.floats = tensor;
+  transfer.format = ElementFormat::kBlockExponent;
+  BlockCodec codec = open_codec(/*world=*/4);  // 29 bits: exponent 8 has a unit of 2^-21.
+  Lanes lanes;
+  EXPECT_EQ(codec.write(transfer, 0, {8, kNoExponent}, lanes.bytes()), Fit::kImprecise);
+  EXPECT_EQ(codec.write(transfer, 0, {8, 0}, lanes.bytes()), Fit::kImprecise);
+  EXPECT_EQ(codec.write(transfer, 0, {8, 8}, lanes.bytes()), Fit::kFits);   // No rank missed it.
+  EXPECT_EQ(codec.write(transfer, 0, {7, -1}, lanes.bytes()), Fit::kFits);  // Three units of 2^-22.
+  tensor[0] = 0x1p-21F;
+  EXPECT_EQ(codec.write(transfer, 0, {8, kNoExponent}, lanes.bytes()), Fit::kFits);
+  tensor[0] = 0.0F;
+  EXPECT_EQ(codec.write(transfer, 0, {8, kNoExponent}, lanes.bytes()), Fit::kFits);
+  tensor[1] = 300.0F;
+  EXPECT_EQ(codec.write(transfer, 0, {8, kNoExponent}, lanes.bytes()), Fit::kOverflows);
 }
 
 TEST(BlockCodec, RandomBlocksMatchTheScalarConversions) {
@@ -141,7 +160,7 @@ TEST(BlockCodec, RandomBlocksMatchTheScalarConversions) {
     const uint32_t blocks = (static_cast<uint32_t>(tensor.size()) + kGradients - 1) / kGradients;
     for (uint32_t block = 0; block < blocks; block++) {
       Lanes lanes;
-      ASSERT_EQ(codec.write(transfer, block, 0, lanes.bytes()), Fit::kFits);
+      ASSERT_EQ(codec.write(transfer, block, {}, lanes.bytes()), Fit::kFits);
       codec.read(transfer, block, 0, sources, lanes.bytes());
     }
     const uint32_t divisor = transfer.op == ReduceOp::kMean ? sources : 1;

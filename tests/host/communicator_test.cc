@@ -4,6 +4,7 @@
 // is asserted. tests/lab/faults tests exact sums under every fault.
 #include "host/communicator.h"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -219,8 +220,11 @@ TEST(Communicator, HopelessJoinsEndAtTheirDeadline) {
 TEST(Communicator, JoinWithoutAServerFails) {
   uint16_t port = 0;
   { port = Server(1).local().port; }  // The server has ended, so nothing answers on this port.
-  EXPECT_THAT(join_error(config_for(Endpoint::ipv4(0x7f000001, port), 0, 1), kShort),
-              HasSubstr("does not answer"));
+  const CommunicatorConfig config = config_for(Endpoint::ipv4(0x7f000001, port), 0, 1);
+  EXPECT_THAT(join_error(config, kShort), HasSubstr("does not answer"));
+  // The machine refuses the packets, which ends a join long before this deadline.
+  EXPECT_THAT(join_error(config, seconds(1000)),
+              HasSubstr(fmt::format("nothing listens at 127.0.0.1:{}", port)));
 }
 
 TEST(Communicator, WaitersLearnWhichRankClosed) {

@@ -126,7 +126,7 @@ TEST(CommunicatorUrl, RefusalsNameKeyValueAndAllowedValues) {
   };
   EXPECT_THAT(query("colour=red"),
               StartsWith("unknown key 'colour'; allowed are rank, world, deadline_ms, gradients, "
-                         "window, threads, format, scale, source and loss"));
+                         "window, threads, format, scale, source, auth, secret_file and loss"));
   EXPECT_THAT(query("colour=red"), HasSubstr("(in 'tributary://box/job/1?rank=0&world=4&colour"));
   EXPECT_THAT(query("rank=1"), StartsWith("key 'rank' is given twice"));
   EXPECT_THAT(query("scale"), StartsWith("'scale' is not KEY=VALUE"));

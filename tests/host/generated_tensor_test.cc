@@ -112,11 +112,13 @@ struct Model {
     return all;
   }
 
-  /// Returns the result over `sources`, with block exponents agreed by `exponent_sources`.
+  /// Returns the result over `sources`, with block exponents agreed by `exponent_sources` and
+  /// raised by `headroom`.
   std::vector<float> reduce(const std::vector<uint32_t>& sources,
-                            const std::vector<uint32_t>& exponent_sources) const {
+                            const std::vector<uint32_t>& exponent_sources,
+                            int8_t headroom = 0) const {
     std::vector<int32_t> sums(element_count, 0);
-    const std::vector<float> scales = scales_of(exponent_sources);
+    const std::vector<float> scales = scales_of(exponent_sources, headroom);
     for (const uint32_t rank : sources) {
       const std::vector<float> mine = values(rank);
       for (uint32_t i = 0; i < element_count; i++) sums[i] += to_fixed(mine[i], scales[i]);
@@ -134,7 +136,7 @@ struct Model {
   }
 
  private:
-  std::vector<float> scales_of(const std::vector<uint32_t>& ranks) const {
+  std::vector<float> scales_of(const std::vector<uint32_t>& ranks, int8_t headroom) const {
     if (options.format == FloatFormat::kFixedScale) {
       return std::vector<float>(element_count, options.scale);
     }
@@ -150,7 +152,8 @@ struct Model {
     }
     std::vector<float> scales(element_count);
     for (uint32_t i = 0; i < element_count; i++) {
-      scales[i] = scale_for_exponent(exponents[i / gradients], tensor.world());
+      const int exponent = exponents[i / gradients] + headroom;
+      scales[i] = scale_for_exponent(static_cast<int8_t>(exponent), tensor.world());
     }
     return scales;
   }
@@ -211,6 +214,20 @@ TEST_P(GeneratedTensorCheck, DegradedRangesNameTheirSources) {
   EXPECT_GT(m.check(full, {first}), 90U);
   result[210] += 1.0F;
   EXPECT_EQ(m.check(result, {first, last}), 1U);
+}
+
+TEST_P(GeneratedTensorCheck, AcceptsALargerExponentInImpreciseRangesOnly) {
+  const Model m = model(3, 100, 300);
+  std::vector<float> result = m.reduce({0, 1, 2, 3}, {0, 1, 2, 3});
+  DegradedRange range{100, 100, set_of({0, 1, 2, 3})};
+  splice(result, range, m.reduce({0, 1, 2, 3}, {0, 1, 2, 3}, kDegradedHeadroom));
+  if (m.options.format == FloatFormat::kBlockExponent) {
+    EXPECT_GT(m.check(result, {range}), 90U);
+  }
+  range.imprecise = true;
+  EXPECT_EQ(m.check(result, {range}), 0U);
+  result[150] += 1.0F;
+  EXPECT_EQ(m.check(result, {range}), 1U);
 }
 
 TEST_P(GeneratedTensorCheck, RandomDegradedRangesAreAcceptedAtEitherExponent) {

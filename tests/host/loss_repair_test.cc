@@ -40,7 +40,7 @@ class LossRepairTest : public ::testing::Test {
     while (const auto request = repair.take_request(0, next)) {
       EXPECT_FALSE(request->data_wanted);
       positions.push_back(request->position);
-      repair.on_probe_sent(request->position, now);
+      repair.on_probe_sent(request->position, /*about_run=*/false, now);
     }
     return positions;
   }
@@ -96,7 +96,7 @@ TEST_F(LossRepairTest, ALossDoublesTheNumberOfProbes) {
   EXPECT_EQ(request->position, 0U);
   EXPECT_TRUE(request->data_wanted);
   repair.on_contribution_sent(0, at_ms(21));
-  EXPECT_THAT(probe(at_ms(21)), ElementsAre(1));  // A proven loss doubles the probes: 1 too.
+  EXPECT_THAT(probe(at_ms(21)), ElementsAre(1, 2));  // A proven loss doubles the probes.
 }
 
 TEST_F(LossRepairTest, ThreeLaterResultsOvertakeAPosition) {
@@ -155,6 +155,87 @@ TEST_F(LossRepairTest, ClearEmptiesTheQueue) {
   EXPECT_FALSE(repair.has_requests());
 }
 
+// --- Answers about a run ---
+
+class LossRepairRun : public LossRepairTest {
+ protected:
+  /// Probes every run that is due. Returns the positions of the probes; keeps the last number.
+  std::vector<uint64_t> probe_runs(Instant now) {
+    if (now >= repair.next_scan()) repair.scan(0, next, now);
+    std::vector<uint64_t> positions;
+    while (const auto request = repair.take_request(0, next)) {
+      EXPECT_FALSE(request->data_wanted);
+      positions.push_back(request->position);
+      number = repair.on_probe_sent(request->position, /*about_run=*/true, now);
+    }
+    return positions;
+  }
+  /// Answers the probe of position 0, which has arrived.
+  void answer(const LossRepair::RunAnswer& about, Instant now) {
+    repair.on_heard(now);
+    repair.on_have_run(0, /*lost=*/false, about, next, now);
+  }
+  /// Returns the queued positions and sends what each wants.
+  std::vector<uint64_t> take(bool data_wanted, Instant now) {
+    std::vector<uint64_t> positions;
+    while (const auto request = repair.take_request(0, next)) {
+      EXPECT_EQ(request->data_wanted, data_wanted) << "position " << request->position;
+      positions.push_back(request->position);
+      if (request->data_wanted) {
+        repair.on_contribution_sent(request->position, now);
+      } else {
+        repair.on_probe_sent(request->position, /*about_run=*/true, now);
+      }
+    }
+    return positions;
+  }
+  uint32_t number = 0;
+};
+
+constexpr wire::RunMask kAll{~uint64_t{0}, ~uint64_t{0}};
+
+TEST_F(LossRepairRun, OneProbeAsksAboutEachRun) {
+  begin(200, {.window = 256});
+  EXPECT_THAT(probe_runs(at_ms(20)), ElementsAre(0, 128));
+  EXPECT_THAT(probe_runs(at_ms(21)), IsEmpty());
+}
+
+TEST_F(LossRepairRun, EveryMissingContributionIsRetransmittedAtOnce) {
+  begin(10, {.window = 16});
+  EXPECT_THAT(probe_runs(at_ms(20)), ElementsAre(0));  // Packet 10.
+  wire::RunMask present = kAll;
+  present[0] &= ~((1U << 4) | (1U << 7) | (1U << 8));
+  answer({number, present, {}}, at_ms(21));
+  // 8 was sent two packets before the probe, so the probe may have overtaken it.
+  EXPECT_THAT(take(/*data_wanted=*/true, at_ms(21)), ElementsAre(4, 7));
+}
+
+TEST_F(LossRepairRun, OneAnswerRetransmitsOnce) {
+  begin(10, {.window = 16});
+  EXPECT_THAT(probe_runs(at_ms(20)), ElementsAre(0));
+  const LossRepair::RunAnswer about{number, {}, {}};
+  answer(about, at_ms(21));
+  EXPECT_THAT(take(/*data_wanted=*/true, at_ms(21)), ElementsAre(1, 2, 3, 4, 5, 6, 7));
+  answer(about, at_ms(21));  // A duplicate. The retransmissions were sent after the probe.
+  EXPECT_THAT(take(/*data_wanted=*/true, at_ms(21)), IsEmpty());
+}
+
+TEST_F(LossRepairRun, LostResultsAreRequested) {
+  begin(10, {.window = 16});
+  EXPECT_THAT(probe_runs(at_ms(20)), ElementsAre(0));
+  answer({number, kAll, {1U << 2 | 1U << 5, 0}}, at_ms(21));
+  EXPECT_THAT(take(/*data_wanted=*/false, at_ms(21)), ElementsAre(2, 5));
+}
+
+TEST_F(LossRepairRun, ANumberThatWasNeverSentProvesNothing) {
+  begin(10, {.window = 16});
+  EXPECT_THAT(probe_runs(at_ms(20)), ElementsAre(0));
+  answer({number + 1, {}, {}}, at_ms(20));
+  EXPECT_FALSE(repair.has_requests());
+  answer({number - 11, {}, {}}, at_ms(20));
+  EXPECT_FALSE(repair.has_requests());
+}
+
 /// An aggregator for one worker, behind a link that loses packets both ways. A result or kHave
 /// arrives a millisecond after the packet that it answers.
 class LossyAggregator {
@@ -168,7 +249,7 @@ class LossyAggregator {
     answer(position, /*result=*/true, now);
   }
   void send_probe(uint64_t position, Instant now) {
-    repair_.on_probe_sent(position, now);
+    repair_.on_probe_sent(position, /*about_run=*/false, now);
     if (!lost()) answer(position, held_.contains(position), now);
   }
   /// Delivers the answers that are due. The positions with a result join `done`.

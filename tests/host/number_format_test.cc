@@ -139,6 +139,22 @@ TEST(NumberFormat, OverflowIsClampedAndReported) {
   }
 }
 
+TEST(NumberFormat, CountsElementsThatBecomeZero) {
+  std::vector<std::byte> lanes(4 * 40);
+  Underflow counted;
+  // 0.5 rounds to the even 0, and 0.75 to 1. Zeros of either sign are no underflow.
+  const std::array tensor{0.5F, -0.5F, 0.75F, 0.0F, -0.0F, kDenormal, 7.0F};
+  EXPECT_EQ(pack_fixed(tensor, 1.0F, 100, lanes.data(), &counted), Fit::kFits);
+  EXPECT_EQ(counted, (Underflow{.nonzero = 5, .underflowed = 3}));
+  EXPECT_EQ(pack_fixed(std::array{2.0F, 3.0F}, 1.0F, 100, lanes.data(), &counted), Fit::kFits);
+  EXPECT_EQ(counted, (Underflow{.nonzero = 7, .underflowed = 3}));  // Added.
+  const std::vector<float> small(37, 0.25F);                        // Vectors and their tail.
+  EXPECT_EQ(pack_fixed(small, 1.0F, 100, lanes.data(), &counted), Fit::kFits);
+  EXPECT_EQ(counted, (Underflow{.nonzero = 44, .underflowed = 40}));
+  EXPECT_EQ(pack_fixed({}, 1.0F, 100, lanes.data(), &counted), Fit::kFits);
+  EXPECT_EQ(counted, (Underflow{.nonzero = 44, .underflowed = 40}));
+}
+
 TEST(NumberFormat, NonFiniteValuesOutrankOverflow) {
   std::vector<std::byte> lanes(12);
   EXPECT_EQ(pack_fixed(std::array{kNan, 99.0F, 1.0F}, 1.0F, 5, lanes.data()), Fit::kNotFinite);
@@ -206,6 +222,8 @@ void expect_same_bits(const NumberFormatKernels& kernels, const std::vector<floa
   ASSERT_EQ(plain.pack_fixed(tensor.data(), count, scale, expected.data() + offset),
             kernels.pack_fixed(tensor.data(), count, scale, actual.data() + offset));
   ASSERT_EQ(expected, actual);
+  ASSERT_EQ(plain.count_underflow(tensor.data(), expected.data() + offset, count),
+            kernels.count_underflow(tensor.data(), actual.data() + offset, count));
   ASSERT_EQ(plain.magnitude_bits_max(tensor.data(), count),
             kernels.magnitude_bits_max(tensor.data(), count));
 

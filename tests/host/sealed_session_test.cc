@@ -113,7 +113,9 @@ TEST_P(SealedSession, SumsAreExactAtAStar) {
   }
   expect_exact_sums(net, 5);
   EXPECT_EQ(net.count(0, trio_ml::Outcome::kBadSeal), 0U);
-  if (std::get<1>(GetParam()) == 0.0) EXPECT_EQ(net.count(0, trio_ml::Outcome::kReplayed), 0U);
+  if (std::get<1>(GetParam()) == 0.0) {
+    EXPECT_EQ(net.count(0, trio_ml::Outcome::kReplayed), 0U);
+  }
 }
 
 TEST_P(SealedSession, SumsAreExactAtATree) {

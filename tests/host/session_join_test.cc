@@ -18,8 +18,6 @@ using wire::MessageType;
 using wire::Reason;
 using Reply = SessionJoin::Reply;
 
-constexpr uint64_t kNonce = 77;
-
 /// Rank 1 of 4 at job 7, with a deadline of a second.
 CommunicatorConfig small_config() {
   CommunicatorConfig config;
@@ -39,7 +37,6 @@ Instant at_ms(int64_t ms) { return Instant(milliseconds(ms)); }
 Message reply(MessageType type, const ControlBody& body) {
   Message message;
   message.extension.type = type;
-  message.extension.key = kNonce;
   message.body = body;
   return message;
 }
@@ -61,7 +58,7 @@ Message too_many_gradients(uint32_t allowed) {
 
 TEST(SessionJoin, AsksAtOnceAndThenEveryFiftyMilliseconds) {
   const CommunicatorConfig config = small_config();
-  SessionJoin join(config, kNonce, at_ms(10));
+  SessionJoin join(config, at_ms(10));
   EXPECT_EQ(join.next_deadline(), at_ms(10));
   ASSERT_TRUE(join.request_due(at_ms(10)));
   (void)join.take_request(at_ms(10));
@@ -72,7 +69,7 @@ TEST(SessionJoin, AsksAtOnceAndThenEveryFiftyMilliseconds) {
 
 TEST(SessionJoin, ARequestNamesTheProcessAndItsWishes) {
   CommunicatorConfig config = small_config();
-  SessionJoin one(config, kNonce, at_ms(0));
+  SessionJoin one(config, at_ms(0));
   const ControlBody body = one.take_request(at_ms(0));
   EXPECT_EQ(body.key, 0U);  // It has no cookie yet.
   EXPECT_EQ(body.sources, 4);
@@ -80,13 +77,13 @@ TEST(SessionJoin, ARequestNamesTheProcessAndItsWishes) {
   EXPECT_EQ(body.gradients_max, 352U);
   EXPECT_EQ(body.channels, 0);  // One thread needs no channels.
   config.threads = 3;
-  SessionJoin three(config, kNonce, at_ms(0));
+  SessionJoin three(config, at_ms(0));
   EXPECT_EQ(three.take_request(at_ms(0)).channels, 3);
 }
 
 TEST(SessionJoin, BeforeTheWelcomeTheTermsAreTheWishes) {
   const CommunicatorConfig config = small_config();
-  const SessionJoin join(config, kNonce, at_ms(0));
+  const SessionJoin join(config, at_ms(0));
   EXPECT_FALSE(join.joined());
   EXPECT_EQ(join.terms().result_key, 0U);
   EXPECT_EQ(join.terms().gradients, 352U);
@@ -96,7 +93,7 @@ TEST(SessionJoin, BeforeTheWelcomeTheTermsAreTheWishes) {
 TEST(SessionJoin, AWelcomeSetsTheTerms) {
   CommunicatorConfig config = small_config();
   config.threads = 4;
-  SessionJoin join(config, kNonce, at_ms(0));
+  SessionJoin join(config, at_ms(0));
   ControlBody body;
   body.key = 0x4b;
   body.result_key = 5;
@@ -124,7 +121,7 @@ TEST(SessionJoin, AWelcomeSetsTheTerms) {
 
 TEST(SessionJoin, RepeatsItsRequestAtOnceWithACookie) {
   const CommunicatorConfig config = small_config();
-  SessionJoin join(config, kNonce, at_ms(0));
+  SessionJoin join(config, at_ms(0));
   (void)join.take_request(at_ms(0));
   ControlBody body;
   body.key = 0xc00c1e;
@@ -136,7 +133,7 @@ TEST(SessionJoin, RepeatsItsRequestAtOnceWithACookie) {
 
 TEST(SessionJoin, ConfirmsItsRequestAtOnce) {
   const CommunicatorConfig config = small_config();
-  SessionJoin join(config, kNonce, at_ms(0));
+  SessionJoin join(config, at_ms(0));
   (void)join.take_request(at_ms(0));
   EXPECT_EQ(join.on_reply(pending(Reason::kConfirm), at_ms(20)), Reply::kWaits);
   EXPECT_TRUE(join.request_due(at_ms(20)));
@@ -145,7 +142,7 @@ TEST(SessionJoin, ConfirmsItsRequestAtOnce) {
 // An aggregator that answers every request with another cookie gets a bounded number of requests.
 TEST(SessionJoin, SendsFewRequestsInAPeriod) {
   const CommunicatorConfig config = small_config();
-  SessionJoin join(config, kNonce, at_ms(0));
+  SessionJoin join(config, at_ms(0));
   uint32_t requests = 0;
   for (int64_t ms = 0; ms < 100; ms++) {
     if (!join.request_due(at_ms(ms))) continue;
@@ -161,7 +158,7 @@ TEST(SessionJoin, SendsFewRequestsInAPeriod) {
 TEST(SessionJoin, LowersFlexibleGradientsAndAsksAtOnce) {
   CommunicatorConfig config = small_config();
   config.gradients_flexible = true;
-  SessionJoin join(config, kNonce, at_ms(0));
+  SessionJoin join(config, at_ms(0));
   (void)join.take_request(at_ms(0));
   EXPECT_EQ(join.on_reply(too_many_gradients(64), at_ms(1)), Reply::kWaits);
   EXPECT_TRUE(join.request_due(at_ms(1)));
@@ -170,10 +167,10 @@ TEST(SessionJoin, LowersFlexibleGradientsAndAsksAtOnce) {
 
 TEST(SessionJoin, RefusalsThatCannotBeMet) {
   CommunicatorConfig config = small_config();
-  SessionJoin fixed(config, kNonce, at_ms(0));
+  SessionJoin fixed(config, at_ms(0));
   EXPECT_EQ(fixed.on_reply(too_many_gradients(64), at_ms(1)), Reply::kRefused);
   config.gradients_flexible = true;
-  SessionJoin flexible(config, kNonce, at_ms(0));
+  SessionJoin flexible(config, at_ms(0));
   EXPECT_EQ(flexible.on_reply(too_many_gradients(0), at_ms(1)), Reply::kRefused);
   EXPECT_EQ(flexible.on_reply(too_many_gradients(352), at_ms(1)), Reply::kRefused);  // Not fewer.
   ControlBody body;
@@ -183,7 +180,7 @@ TEST(SessionJoin, RefusalsThatCannotBeMet) {
 
 TEST(SessionJoin, TheDeadlineCountsFromTheStart) {
   const CommunicatorConfig config = small_config();
-  const SessionJoin join(config, kNonce, at_ms(10));
+  const SessionJoin join(config, at_ms(10));
   EXPECT_FALSE(join.check_deadline(at_ms(1009)).has_value());
   const auto reason = join.check_deadline(at_ms(1010));
   ASSERT_TRUE(reason.has_value());
@@ -193,7 +190,7 @@ TEST(SessionJoin, TheDeadlineCountsFromTheStart) {
 TEST(SessionJoin, TheLastPendingExplainsTheDeadline) {
   const CommunicatorConfig config = small_config();
   const auto reason_after = [&config](Reason last) {
-    SessionJoin join(config, kNonce, at_ms(0));
+    SessionJoin join(config, at_ms(0));
     EXPECT_EQ(join.on_reply(pending(last), at_ms(1)), Reply::kWaits);
     return join.check_deadline(at_ms(1000)).value_or(EndReason{});
   };
@@ -213,7 +210,7 @@ TEST(SessionJoin, NoTermExceedsEitherLimit) {
     config.window = 1 + prng.below(300);
     config.gradients = 1 + prng.below(4095);
     config.threads = 1 + prng.below(16);
-    SessionJoin join(config, kNonce, at_ms(0));
+    SessionJoin join(config, at_ms(0));
     ControlBody body;
     body.window = prng.below(300);
     body.gradients_max = prng.below(4096);

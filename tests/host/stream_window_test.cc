@@ -19,6 +19,14 @@ Transfer integers(std::vector<int32_t>& tensor) {
   return transfer;
 }
 
+/// Returns a transfer of `tensor` with exponents.
+Transfer floats(std::vector<float>& tensor) {
+  Transfer transfer;
+  transfer.floats = tensor;
+  transfer.format = wire::ElementFormat::kBlockExponent;
+  return transfer;
+}
+
 TEST(StreamWindow, PositionsOfATensorWorkedByHand) {
   std::vector<int32_t> tensor(10);  // Blocks of 4, 4 and 2.
   Transfer transfer = integers(tensor);
@@ -67,8 +75,8 @@ TEST(StreamWindow, ExponentsTravelOneWindowAhead) {
   EXPECT_TRUE(first.has_exponent);
   EXPECT_EQ(first.exponent_block, 0U);
   EXPECT_EQ(first.lane_count, 0U);
-  StreamWindow::set_exponent(transfer, 0, 9);
-  EXPECT_EQ(StreamWindow::exponent(transfer, 0), 9);
+  stream.set_exponent(0, 9, /*degraded=*/false);
+  EXPECT_EQ(StreamWindow::exponent(transfer, 0).exponent, 9);
   EXPECT_EQ(stream.finish(0), nullptr);
 
   ASSERT_TRUE(stream.can_send());
@@ -92,6 +100,78 @@ TEST(StreamWindow, GradientsWaitForTheirExponent) {
   EXPECT_FALSE(stream.can_send());  // The window is open, but the exponent is not agreed.
   EXPECT_EQ(stream.finish(0), nullptr);
   EXPECT_TRUE(stream.can_send());
+}
+
+TEST(StreamWindow, ExponentOfADegradedRoundHasHeadroom) {
+  std::vector<float> tensor(1);
+  Transfer transfer = floats(tensor);
+  StreamWindow stream;
+  stream.open(/*window=*/4, /*gradients=*/2);
+  stream.submit(transfer);
+  stream.take_next(Instant());
+  stream.set_exponent(0, -20, /*degraded=*/true);
+  EXPECT_EQ(StreamWindow::exponent(transfer, 0).exponent, -20 + kDegradedHeadroom);
+  EXPECT_EQ(StreamWindow::exponent(transfer, 0).stated, -20);
+}
+
+// Window 4, three blocks: positions 0 to 2 carry the exponents, 3 to 5 the gradients.
+TEST(StreamWindow, BlockOfZerosInADegradedRoundFollowsTheTensorsLargestExponent) {
+  std::vector<float> tensor(6);
+  Transfer transfer = floats(tensor);
+  StreamWindow stream;
+  stream.open(/*window=*/4, /*gradients=*/2);
+  stream.submit(transfer);
+  for (uint32_t i = 0; i < 3; i++) stream.take_next(Instant());
+  stream.set_exponent(2, kNoExponent, /*degraded=*/true);
+  EXPECT_EQ(stream.finish(2), nullptr);
+  stream.set_exponent(0, -20, /*degraded=*/false);
+  EXPECT_EQ(stream.finish(0), nullptr);
+  stream.take_next(Instant());  // The gradients of block 0.
+  stream.set_exponent(1, -30, /*degraded=*/true);
+  EXPECT_EQ(stream.finish(1), nullptr);
+  EXPECT_EQ(StreamWindow::exponent(transfer, 2).exponent, -20 + kDegradedHeadroom);
+  EXPECT_EQ(StreamWindow::exponent(transfer, 2).stated, kNoExponent);
+}
+
+TEST(StreamWindow, GradientsWaitForTheExponentsOfEarlierBlocks) {
+  std::vector<float> tensor(4);
+  Transfer transfer = floats(tensor);
+  StreamWindow stream;
+  stream.open(/*window=*/8, /*gradients=*/2);
+  stream.submit(transfer);
+  for (uint32_t i = 0; i < 2; i++) stream.take_next(Instant());
+  stream.set_exponent(1, kNoExponent, /*degraded=*/true);
+  EXPECT_EQ(stream.finish(1), nullptr);
+  stream.set_exponent(0, 5, /*degraded=*/false);
+  EXPECT_FALSE(stream.can_send());  // Position 0 is not done.
+  EXPECT_EQ(stream.finish(0), nullptr);
+  ASSERT_TRUE(stream.can_send());
+  stream.take_next(Instant());
+  EXPECT_TRUE(stream.can_send());
+  EXPECT_EQ(StreamWindow::exponent(transfer, 1).exponent, 5 + kDegradedHeadroom);
+}
+
+TEST(StreamWindow, FirstBlockFollowsTheTensorBefore) {
+  std::vector<float> tensor(1);
+  Transfer zeros = floats(tensor);
+  Transfer before = floats(tensor);
+  Transfer transfer = floats(tensor);
+  StreamWindow stream;
+  stream.open(/*window=*/4, /*gradients=*/2);
+  const auto run = [&stream](Transfer& whole, uint64_t position, int8_t stated, bool degraded) {
+    stream.submit(whole);
+    stream.take_next(Instant());
+    stream.set_exponent(position, stated, degraded);
+    EXPECT_EQ(stream.finish(position), nullptr);
+    stream.take_next(Instant());
+    EXPECT_EQ(stream.finish(position + 1), &whole);
+  };
+  run(zeros, 0, kNoExponent, /*degraded=*/true);
+  EXPECT_EQ(StreamWindow::exponent(zeros, 0).exponent, kDegradedHeadroom);  // Nothing is known.
+  run(before, 2, -40, /*degraded=*/false);
+  run(zeros, 4, kNoExponent, /*degraded=*/false);  // Says nothing about sizes.
+  run(transfer, 6, kNoExponent, /*degraded=*/true);
+  EXPECT_EQ(StreamWindow::exponent(transfer, 0).exponent, -40 + kDegradedHeadroom);
 }
 
 TEST(StreamWindow, TransfersWaitForTheWindow) {

@@ -296,6 +296,26 @@ TEST(SwitchmlProtocol, NonFiniteAndOverflowReachEveryWorker) {
   }
 }
 
+TEST(SwitchmlProtocol, UnderflowIsCountedOnceForEachElement) {
+  Worker worker(small_config());
+  std::vector<float> tensor(64, 1.0F);
+  tensor[3] = 1e-9F;
+  tensor[4] = 0.0F;
+  Transfer transfer;
+  transfer.floats = tensor;
+  transfer.format = wire::ElementFormat::kFixedScale;
+  transfer.scale = 1000;
+  worker.protocol.submit(transfer, worker.now);
+  const auto first = worker.sent();
+  ASSERT_EQ(first.size(), 1U);
+  worker.after(milliseconds(1));
+  EXPECT_EQ(worker.sent(), first);  // Sent again.
+  worker.hear(first[0]);
+  ASSERT_TRUE(transfer.done);
+  EXPECT_EQ(transfer.outcome.underflow, (Underflow{.nonzero = 63, .underflowed = 1}));
+  EXPECT_EQ(worker.protocol.counters().underflowed, 1U);
+}
+
 TEST(SwitchmlProtocol, RefusesHalfFormats) {
   Worker worker(small_config());
   std::vector<uint16_t> bits(10);

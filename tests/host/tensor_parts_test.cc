@@ -100,6 +100,12 @@ TEST(TensorParts, OutcomesMergeIntoOneTensors) {
   add_outcome(whole, failed_outcome(Status::kOverflow, "large"), 95);
   EXPECT_EQ(whole.status, Status::kNotFinite);
   EXPECT_EQ(whole.text, "infinite");
+  for (const uint64_t lost : {2U, 3U}) {
+    Outcome part;
+    part.underflow = {.nonzero = 10, .underflowed = lost};
+    add_outcome(whole, part, 100);
+  }
+  EXPECT_EQ(whole.underflow, (Underflow{.nonzero = 20, .underflowed = 5}));
 }
 
 TEST(TensorParts, RandomCutsCoverTheTensorInWholeBlocks) {

@@ -43,6 +43,27 @@ TEST(WorkerErrors, RefusalsNameTheValueAndTheLimit) {
   EXPECT_EQ(refusal(Reason::kNone, 0), "aggregator 10.0.0.1:12000 refuses rank 1 of job 7");
 }
 
+TEST(WorkerErrors, WarnsOfLostPrecision) {
+  Outcome outcome;
+  outcome.blocks = 40;
+  outcome.underflow = {.nonzero = 640, .underflowed = 10};
+  EXPECT_EQ(precision_warning(outcome, ElementFormat::kFixedScale, 1e8F), "");  // One in 64.
+  outcome.underflow.underflowed = 11;
+  EXPECT_EQ(precision_warning(outcome, ElementFormat::kFixedScale, 1e8F),
+            "11 of 640 non-zero elements were too small and counted as 0; below 5e-09 (half of "
+            "1 / scale) nothing is left: use a larger scale or format=exponent");
+  EXPECT_EQ(precision_warning(outcome, ElementFormat::kBlockExponent, 1.0F),
+            "11 of 640 non-zero elements were too small and counted as 0; they lie in one packet "
+            "with much larger ones: reduce them in a call of their own");
+  outcome.underflow = {};
+  outcome.degraded.resize(3);
+  EXPECT_EQ(precision_warning(outcome, ElementFormat::kBlockExponent, 1.0F), "");
+  outcome.degraded[1].imprecise = true;
+  EXPECT_EQ(precision_warning(outcome, ElementFormat::kBlockExponent, 1.0F),
+            "1 of 40 blocks lost precision, because a straggler missed the round that agreed on "
+            "their exponents");
+}
+
 TEST(WorkerErrors, JoinsThatFail) {
   const CommunicatorConfig config = small_config();
   EXPECT_EQ(no_answer(config.server, milliseconds(1500)).text,

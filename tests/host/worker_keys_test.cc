@@ -23,7 +23,8 @@ TEST(WorkerKeys, MessagesWithAnotherKeyAreIgnored) {
   bed.protocol.submit(tensor.transfer, bed.now);
   (void)bed.take_sent();
   uint64_t ignored = 0;
-  for (const uint64_t key : {uint64_t{0}, kKey, kNonce, kResultKey ^ 1, kResultKey ^ 1ULL << 63}) {
+  for (const uint64_t key :
+       {uint64_t{0}, kKey, kNonce, kResultKey ^ 1, kResultKey ^ uint64_t{1} << 63}) {
     Message result = bed.result(0, 2, tensor.transfer);
     result.extension.key = key;
     bed.receive(result, std::array{500, 600});

@@ -154,15 +154,19 @@ TEST(WorkerNotice, SilentPeerEndsAWorkerThatWaits) {
   config.deadline = seconds(60);
   ProtocolBed bed(config);
   bed.join();
-  bed.notice(Reason::kPeerSilent, 0, 3);
+  Message notice = bed.control(MessageType::kNotice, 0);
+  notice.body.reason = Reason::kPeerSilent;
+  notice.body.source = 3;
+  notice.body.value = 3500;  // Milliseconds.
+  bed.receive(notice);
   EXPECT_EQ(bed.protocol.phase(), WorkerProtocol::Phase::kRunning);
   IntTransfer tensor({1});
   bed.protocol.submit(tensor.transfer, bed.now);
   (void)bed.take_sent();
-  bed.notice(Reason::kPeerSilent, 0, 3);
+  bed.receive(notice);
   EXPECT_EQ(tensor.transfer.outcome.status, Status::kPeerMissing);
   EXPECT_EQ(tensor.transfer.outcome.text,
-            "rank 3 has sent nothing to the aggregator for at least 3.5 s (block 0 waits)");
+            "rank 3 has sent nothing to the aggregator for 3.5 s (block 0 waits)");
 }
 
 TEST(WorkerNotice, StoppedAggregatorEndsAWorkerAtOnce) {

@@ -322,6 +322,27 @@ TEST(WorkerProtocol, OverflowIsReportedOnEveryRank) {
   }
 }
 
+TEST(WorkerProtocol, UnderflowIsCountedOnceForEachElement) {
+  ProtocolBed bed;
+  bed.join();
+  std::vector<float> values{1.0F, 1e-9F, 0.0F, -1e-9F, 2.0F};
+  Transfer transfer;
+  transfer.floats = values;
+  transfer.format = ElementFormat::kFixedScale;
+  transfer.scale = 100.0F;
+  bed.protocol.submit(transfer, bed.now);
+  (void)bed.take_sent();
+  bed.have(0, {});  // The first contribution was lost.
+  const auto repeats = bed.take_sent();
+  ASSERT_THAT(repeats, SizeIs(1));
+  EXPECT_TRUE(repeats[0].is_repeat());
+  bed.receive(bed.result(0, 4, transfer), std::array{400, 0, 0, 0});
+  bed.receive(bed.result(1, 1, transfer), std::array{800});
+  ASSERT_TRUE(transfer.done);
+  EXPECT_EQ(transfer.outcome.underflow, (host::Underflow{.nonzero = 4, .underflowed = 2}));
+  EXPECT_EQ(bed.protocol.counters().underflowed, 2U);
+}
+
 // Window 2, three blocks of two: exponents travel two positions ahead of their gradients.
 //   position   0     1     2     3     4
 //   gradients  -     -     b0    b1    b2

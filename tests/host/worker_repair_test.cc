@@ -256,12 +256,35 @@ TEST_F(Repair, EachProvenLossDoublesTheProbes) {
   bed.have(0, {0, 1});  // Nothing is lost: all wait for a peer. The next block is probed.
   bed.pass(Duration());
   EXPECT_THAT(blocks(bed.take_sent()), ElementsAre(1));
-  bed.have(1, {0, 2});  // Missing: retransmits block 1, and puts two blocks in doubt, 1 and 2.
+  bed.have(1, {0, 2});  // Missing: retransmits block 1, and probes two blocks, 2 and 3.
   bed.pass(Duration());
-  EXPECT_THAT(blocks(bed.take_sent()), ElementsAre(1, 2));
+  EXPECT_THAT(blocks(bed.take_sent()), ElementsAre(1, 2, 3));
   bed.have(2, {0, 2});
   bed.pass(Duration());
-  EXPECT_THAT(blocks(bed.take_sent()), ElementsAre(2, 3));
+  EXPECT_THAT(blocks(bed.take_sent()), ElementsAre(2));
+}
+
+TEST(RepairOfAWindow, OneProbeRepairsAllLossesOfARun) {
+  host::CommunicatorConfig config = small_config();
+  config.window = 64;
+  ProtocolBed bed(config);
+  bed.join();
+  IntTransfer tensor(std::vector<int32_t>(size_t{64} * 4, 1));
+  bed.protocol.submit(tensor.transfer, bed.now);
+  (void)bed.take_sent();
+  bed.pass(milliseconds(20));
+  const auto probes = bed.take_sent();
+  ASSERT_THAT(blocks(probes), ElementsAre(0));
+  EXPECT_NE(probes[0].message.extension.flags & wire::kFlagRun, 0);
+  Message have = bed.control(MessageType::kHave, 0);
+  have.extension.flags = wire::kFlagRun;
+  have.extension.tensor_elements = probes[0].message.extension.tensor_elements;
+  have.body.mask = mask_of({1});
+  have.body.present = {~(uint64_t{1} << 9 | uint64_t{1} << 40), 0};
+  bed.receive(have);
+  const auto sent = bed.take_sent();
+  EXPECT_THAT(blocks(sent), ElementsAre(9, 40));
+  for (const SentMessage& packet : sent) EXPECT_EQ(packet.type(), MessageType::kContribution);
 }
 
 TEST_F(Repair, ResultSoonerThanTheRoundTripTimeWasNotLost) {

@@ -45,6 +45,36 @@ TEST(WorkerTerms, LowersFlexibleGradientsAndJoinsAgain) {
   EXPECT_EQ(bed.protocol.status(), Status::kRefused);
 }
 
+TEST(WorkerTerms, RefusesAWelcomeWithImpossibleCounts) {
+  ProtocolBed bed;
+  (void)bed.take_sent();
+  ControlBody body;
+  body.sources = UINT16_MAX;
+  body.window = 4;
+  body.gradients_max = 4;
+  bed.answer_join(MessageType::kWelcome, body);
+  EXPECT_EQ(bed.protocol.phase(), WorkerProtocol::Phase::kJoining);
+  EXPECT_EQ(bed.protocol.counters().invalid_packets, 1U);
+}
+
+/// The text of the deadline lists the missing ranks; it must not read beyond the mask.
+TEST(WorkerTerms, AnImpossibleWorldDoesNotLengthenTheErrorText) {
+  ProtocolBed bed;
+  IntTransfer sum({1, 2, 3, 4});
+  bed.protocol.submit(sum.transfer, bed.now);
+  ControlBody body;
+  body.sources = UINT16_MAX;
+  body.reason = Reason::kWaitingForPeers;
+  bed.answer_join(MessageType::kPending, body);
+  bed.join(body);
+  bed.have(0, {1});
+  bed.pass(milliseconds(990));
+  bed.have(0, {1});
+  bed.pass(milliseconds(20));
+  EXPECT_TRUE(sum.transfer.done);
+  EXPECT_LT(bed.protocol.status_text().size(), 200U);
+}
+
 TEST(WorkerTerms, WithdrawnJoinSendsLeaveWithItsNonce) {
   ProtocolBed bed;
   (void)bed.take_sent();
@@ -72,6 +102,7 @@ TEST(WorkerTerms, OnlyBlocksGoToTheirOwnersPort) {
   body.sources = 4;
   body.window = 300;
   body.gradients_max = 4;
+  body.result_key = kResultKey;
   EXPECT_EQ(bed.take_sent().at(0).to.port, 12000);  // The join.
   bed.answer_join(MessageType::kWelcome, body);
   EXPECT_EQ(bed.take_sent().at(0).to.port, 12000);  // A keep-alive.

@@ -3,6 +3,7 @@
 # worked by hand first, then refusals and failures, then a random walk against numpy.
 import random
 import unittest
+import warnings
 
 import support
 
@@ -37,6 +38,22 @@ class Sums(Pair):
             for rank in range(2):
                 self.assertEqual(arrays[rank].tolist(), [2, 4, 7], dtype)
                 self.assertEqual(reports[rank], tributary.Report(1, 0, [], []))
+
+    def test_underflow_is_counted_and_warned_of_once(self):
+        pair = self.join(format="fixed", scale=100)
+
+        def reduce():
+            arrays = [numpy.array([1, 0.001, 0, -0.001], numpy.float32) for _ in range(2)]
+            return support.each(2, lambda rank: pair[rank].all_reduce(arrays[rank]))
+
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            for _ in range(2):
+                for report in reduce():
+                    self.assertEqual(report.underflowed, 2)
+                    self.assertTrue(report.warning.startswith("2 of 3 non-zero elements"))
+        self.assertEqual([one.category for one in caught], [RuntimeWarning] * 2)  # One a rank.
+        self.assertEqual(pair[0].counters()["underflowed"], 4)
 
     def test_mean(self):
         pair = self.join()

@@ -34,11 +34,10 @@ std::string error_of(const ApplianceConfig& config) {
 /// One source of a job.
 class Source {
  public:
+  Source(const Endpoint& server, uint8_t job_id, uint8_t id)
+      : port_(*io::UdpPort::open({.peer = server})), server_(server), job_id_(job_id), id_(id) {}
   Source(const Appliance& server, uint8_t job_id, uint8_t id)
-      : port_(*io::UdpPort::open({.peer = server.local()})),
-        server_(server.local()),
-        job_id_(job_id),
-        id_(id) {}
+      : Source(server.local(), job_id, id) {}
 
   void send(uint32_t block_id, int32_t value) {
     Bytes bytes(wire::TrioMlHeader::kBytes + 4);
@@ -100,6 +99,50 @@ TEST(ApplianceTest, ServesAllItsJobs) {
   ASSERT_EQ(stats["jobs"][0]["sources"].size(), 2U);
   EXPECT_EQ(stats["jobs"][0]["sources"][1]["waited_for"], true);
   EXPECT_EQ(stats["ports"][0]["rx_packets"], 15);
+}
+
+/// Starts an appliance with one job on all addresses of this machine.
+std::unique_ptr<Appliance> start_on_all_addresses(const trio_ml::JobConfig& job) {
+  ApplianceConfig config = config_of({job});
+  config.listen = Endpoint::ipv4(0, 0);
+  auto started = Appliance::start(config);
+  if (started) return *std::move(started);
+  ADD_FAILURE() << started.error().text;
+  return nullptr;
+}
+
+/// Returns 127.0.0.2 with the appliance's port: not the address that the kernel would answer from.
+Endpoint second_address(const Appliance& server) {
+  return Endpoint::ipv4(0x7f000002, server.local().port);
+}
+
+TEST(ApplianceTest, AnswersFromTheAddressThatASourceSendsTo) {
+  const auto appliance = start_on_all_addresses(small_job(1, 2));
+  ASSERT_NE(appliance, nullptr);
+  Source first(Endpoint::ipv4(0x7f000001, appliance->local().port), 1, 0);
+  Source second(second_address(*appliance), 1, 1);
+  for (uint32_t block = 0; block < 3; block++) {
+    first.send(block, 10);
+    second.send(block, 20);
+    EXPECT_EQ(first.receive(), 30);
+    EXPECT_EQ(second.receive(), 30);
+  }
+}
+
+TEST(ApplianceTest, RecognisesItsUpperAggregatorOnAllAddresses) {
+  trio_ml::JobConfig above = small_job(1, 1);
+  above.sources_are_aggregators = true;
+  const auto upper = start_on_all_addresses(above);
+  ASSERT_NE(upper, nullptr);
+  trio_ml::JobConfig below = small_job(1, 1);
+  below.upstream = second_address(*upper);
+  const auto lower = start_on_all_addresses(below);
+  ASSERT_NE(lower, nullptr);
+  Source source(second_address(*lower), 1, 0);
+  source.send(0, 10);
+  EXPECT_EQ(source.receive(), 10);
+  EXPECT_EQ(upper->stats()["counters"]["block_completed"], 1);
+  EXPECT_EQ(lower->stats()["counters"]["upstream_result"], 1);
 }
 
 TEST(ApplianceTest, SeveralCoresShareAJob) {

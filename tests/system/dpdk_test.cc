@@ -2,7 +2,6 @@
 // Method:  a server and workers as processes, joined by vhost-user sockets, without privileges,
 //          hugepages or a network card. They add exactly. Then one is killed: the others must name
 //          it, and its remains must not prevent the next start. As root, also over a veth pair.
-#include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <linux/if_ether.h>
@@ -10,13 +9,11 @@
 #include <net/if.h>
 #include <netinet/in.h>
 #include <poll.h>
-#include <sched.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include <array>
 #include <csignal>
-#include <cstdlib>
 #include <cstring>
 #include <filesystem>
 #include <memory>
@@ -24,7 +21,7 @@
 #include "base/byte_order.h"
 #include "base/internet_checksum.h"
 #include "io/frames/udp_frame.h"
-#include "tests/system/paper_client.h"
+#include "tests/system/network.h"
 #include "tests/system/workers.h"
 
 namespace tributary::system_test {
@@ -186,86 +183,14 @@ TEST(OverMemif, SumsAreBitExactWhileADoctorChecksTheSocket) {
   for (const auto& worker : workers) EXPECT_EQ(worker->wait_for_end(), 0) << worker->errors();
 }
 
-/// While it exists, this thread and processes that it starts are in a network namespace.
-class Inside {
- public:
-  explicit Inside(const std::string& network)
-      : outside_(open("/proc/self/ns/net", O_RDONLY | O_CLOEXEC)) {
-    const int inside = open(("/run/netns/" + network).c_str(), O_RDONLY | O_CLOEXEC);
-    EXPECT_EQ(setns(inside, CLONE_NEWNET), 0);
-    close(inside);
-  }
-  ~Inside() {
-    EXPECT_EQ(setns(outside_, CLONE_NEWNET), 0);
-    close(outside_);
-  }
-  Inside(const Inside&) = delete;
-  Inside& operator=(const Inside&) = delete;
-
- private:
-  int outside_;
-};
-
-bool run(const std::string& command) {
-  return std::system((command + " >/dev/null 2>&1").c_str()) == 0;
-}
-
-/// Two network namespaces joined by a veth pair that carries 4200 bytes.
-class OverVeth : public ::testing::Test {
+class OverVeth : public VethTest {
  protected:
-  OverVeth()
-      : ours_("tributary_a" + std::to_string(getpid())),
-        theirs_("tributary_b" + std::to_string(getpid())) {}
-  void SetUp() override {
-    if (geteuid() != 0) GTEST_SKIP() << "needs root for network namespaces";
-    if (!run("ip netns add " + ours_) || !run("ip netns add " + theirs_) ||
-        !run("ip link add wire mtu 4200 netns " + ours_ +
-             " type veth peer name wire mtu 4200 netns " + theirs_)) {
-      GTEST_SKIP() << "no network namespaces here, or no ip command";
-    }
-    ASSERT_TRUE(run("ip -n " + ours_ + " link set wire up"));
-    ASSERT_TRUE(run("ip -n " + theirs_ + " link set wire up"));
-    ASSERT_TRUE(run("ip -n " + theirs_ + " address add 10.77.0.2/24 dev wire"));
+  /// @param driver The driver of the server's device.
+  void expect_sums(const std::string& driver, uint16_t gradients) const {
+    expect_trio_ml_sums(ours_, theirs_, "dpdk:" + driver + ",iface=wire,ip=10.77.0.1/24",
+                        gradients);
   }
-  ~OverVeth() override {
-    run("ip netns del " + ours_);
-    run("ip netns del " + theirs_);
-  }
-  /// Starts a server on our end, without the kernel's IP, that adds for two sources with kernel
-  /// sockets on the other end.
-  void expect_sums(const std::string& driver, uint16_t gradients) const;
-
-  const std::string ours_;
-  const std::string theirs_;
 };
-
-void OverVeth::expect_sums(const std::string& driver, uint16_t gradients) const {
-  std::unique_ptr<Process> server;
-  {
-    const Inside inside(ours_);
-    server = std::make_unique<Process>(std::vector<std::string>{
-        "serve", "--job", "id=1,sources=2,block_grad_max=" + std::to_string(gradients), "--port",
-        "dpdk:" + driver + ",iface=wire,ip=10.77.0.1/24"});
-  }
-  ASSERT_TRUE(server->wait_for_line("ready")) << server->errors();
-  const Inside inside(theirs_);
-  // The kernel on the other end sends ARP requests, leaves the UDP checksum to a missing card, and
-  // checks our checksums.
-  paper::Source first(1, 0, 12000, 0x0a4d0001);
-  paper::Source second(1, 1, 12000, 0x0a4d0001);
-  const paper::Gradients contribution(gradients, 21);
-  for (uint32_t block = 0; block < 50; block++) {
-    first.send(block, 1, contribution);
-    second.send(block, 1, contribution);
-    for (paper::Source* source : {&first, &second}) {
-      const auto result = source->receive(Clock::now() + kPatience);
-      ASSERT_TRUE(result.has_value()) << "block " << block << server->errors();
-      EXPECT_EQ(result->header.block_id, block);
-      EXPECT_EQ(result->header.src_cnt, 2);
-      ASSERT_EQ(result->gradients, paper::Gradients(gradients, 42));
-    }
-  }
-}
 
 TEST_F(OverVeth, SourcesWithKernelSocketsGetExactSums) { expect_sums("af_packet", 1024); }
 

@@ -48,7 +48,7 @@ int milliseconds_until(Clock::time_point deadline) {
   return static_cast<int>(std::max<int64_t>(left.count(), 0));
 }
 
-Process::Process(const std::vector<std::string>& arguments) {
+Process::Process(const std::vector<std::string>& arguments, const std::string& output_path) {
   std::array<int, 2> output{};
   std::array<int, 2> errors{};
   if (pipe2(output.data(), O_CLOEXEC) != 0 || pipe2(errors.data(), O_CLOEXEC) != 0) {
@@ -60,6 +60,11 @@ Process::Process(const std::vector<std::string>& arguments) {
   std::vector<char*> argv;
   for (std::string& word : words) argv.push_back(word.data());
   argv.push_back(nullptr);
+
+  if (!output_path.empty()) {
+    close(output[1]);
+    output[1] = open(output_path.c_str(), O_WRONLY | O_CLOEXEC);
+  }
 
   pid_ = fork();
   if (pid_ == 0) {

@@ -26,7 +26,8 @@ int milliseconds_until(Clock::time_point deadline);
 class Process {
  public:
   /// Starts the `tributary` program. The child dies with this process.
-  explicit Process(const std::vector<std::string>& arguments);
+  /// @param output_path Standard output goes to this file, and output() stays empty. Empty: a pipe.
+  explicit Process(const std::vector<std::string>& arguments, const std::string& output_path = "");
   ~Process();
   Process(const Process&) = delete;
   Process& operator=(const Process&) = delete;

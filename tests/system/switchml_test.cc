@@ -88,6 +88,18 @@ class Client {
     }
   }
 
+  uint64_t broadcast(uint64_t value) {
+    switchml_proto::BroadcastRequest request;
+    request.set_value(value);
+    request.set_rank(rank_);
+    request.set_num_workers(workers_);
+    request.set_root(0);
+    switchml_proto::BroadcastResponse response;
+    grpc::ClientContext context;
+    const grpc::Status status = sync_->Broadcast(&context, request, &response);
+    EXPECT_TRUE(status.ok()) << status.error_message();
+    return response.value();
+  }
   grpc::Status try_udp_session(uint64_t id, switchml_proto::PacketSize size,
                                switchml_proto::UdpSessionResponse& response) {
     switchml_proto::UdpSessionRequest request;
@@ -114,18 +126,6 @@ class Client {
   }
 
  private:
-  uint64_t broadcast(uint64_t value) {
-    switchml_proto::BroadcastRequest request;
-    request.set_value(value);
-    request.set_rank(rank_);
-    request.set_num_workers(workers_);
-    request.set_root(0);
-    switchml_proto::BroadcastResponse response;
-    grpc::ClientContext context;
-    const grpc::Status status = sync_->Broadcast(&context, request, &response);
-    EXPECT_TRUE(status.ok()) << status.error_message();
-    return response.value();
-  }
   switchml_proto::UdpSessionResponse udp_session(uint64_t id) {
     switchml_proto::UdpSessionResponse response;
     const grpc::Status status = try_udp_session(id, switchml_proto::MTU_1024, response);
@@ -272,6 +272,22 @@ TEST_F(ImpatientSwitchmlServer, OurWorkerReportsMissingPeers) {
   EXPECT_EQ(alone.wait_for_end(), 1);
   EXPECT_THAT(alone.errors(),
               HasSubstr("--control " + control_[0] + ": Barrier: barrier: 1 of 2 workers"));
+}
+
+TEST_F(SwitchmlServer, RefusedSessionEndsTheOtherRanksWaitWithTheReason) {
+  Client zero(control_.at(0), 0, 0, 2);
+  Client one(control_.at(0), 0, 1, 2);
+  std::thread other([&one] { EXPECT_EQ(one.broadcast(0), 5U); });
+  EXPECT_EQ(zero.broadcast(5), 5U);
+  other.join();
+  grpc::Status waiting;
+  other = std::thread([&] { waiting = one.try_barrier(); });
+  switchml_proto::UdpSessionResponse response;
+  EXPECT_EQ(zero.try_udp_session(5, switchml_proto::MTU_512, response).error_code(),
+            grpc::StatusCode::FAILED_PRECONDITION);
+  other.join();
+  EXPECT_EQ(waiting.error_code(), grpc::StatusCode::ABORTED);
+  EXPECT_THAT(waiting.error_message(), HasSubstr("elements=128; allowed: 64 or 256"));
 }
 
 TEST_F(SwitchmlServer, ServerEndsDuringAPendingCall) {

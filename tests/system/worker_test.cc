@@ -134,12 +134,12 @@ TEST_F(KillingThreads, KilledWorkerIsNamedByTheOthers) {
 
 TEST_F(KillingThreads, KilledServerIsNamedByAll) {
   server_.kill();
-  expect_end("aggregator " + server_.address());
+  expect_end(server_.address());  // Its machine refuses packets, or nobody answers.
 }
 
 TEST_F(Killing, KilledServerIsNamedByAll) {
   server_.kill();
-  expect_end("aggregator " + server_.address());
+  expect_end(server_.address());  // Its machine refuses packets, or nobody answers.
 }
 
 TEST_F(Killing, RestartedServerIsNamedByAll) {

@@ -19,7 +19,7 @@ TEST(ReceiveRoom, WindowsOfAllSendersFitUnlessMinimal) {
     const uint32_t senders = 1 + prng.below(256);
     const uint32_t window = window_in_room(room_bytes, gradients, senders);
     ASSERT_GE(window, kRoomWindowMin);
-    const uint64_t packet_bytes = kMessageHeadBytesMax + uint64_t{gradients} * kGradientBytes;
+    const uint64_t packet_bytes = kUnsealedHeadBytesMax + uint64_t{gradients} * kGradientBytes;
     if (window > kRoomWindowMin) {
       ASSERT_LE(window * senders * packet_bytes, room_bytes) << "step " << step;
     }

@@ -67,19 +67,26 @@ void expect_same(const Message& a, const Message& b) {
   EXPECT_EQ(a.body.reason, b.body.reason);
   EXPECT_EQ(a.body.source, b.body.source);
   EXPECT_EQ(a.body.sources, b.body.sources);
-  EXPECT_EQ(a.body.window, b.body.window);
-  EXPECT_EQ(a.body.gradients_max, b.body.gradients_max);
   EXPECT_EQ(a.body.channels, b.body.channels);
   EXPECT_EQ(a.body.port_bits, b.body.port_bits);
-  EXPECT_EQ(a.body.timeout_us, b.body.timeout_us);
-  EXPECT_EQ(a.body.value, b.body.value);
   EXPECT_EQ(a.body.key, b.body.key);
   EXPECT_EQ(a.body.upstream, b.body.upstream);
   if (a.extension.type == MessageType::kWelcome) {
     EXPECT_EQ(a.body.result_key, b.body.result_key);
+    EXPECT_EQ(a.body.salt_high, b.body.salt_high);
+    EXPECT_EQ(a.body.salt_low, b.body.salt_low);
   } else {
     EXPECT_EQ(a.body.mask, b.body.mask);
   }
+  if (a.extension.type == MessageType::kHave && (a.extension.flags & kFlagRun) != 0) {
+    EXPECT_EQ(a.body.present, b.body.present);
+    EXPECT_EQ(a.body.complete, b.body.complete);
+    return;
+  }
+  EXPECT_EQ(a.body.window, b.body.window);
+  EXPECT_EQ(a.body.gradients_max, b.body.gradients_max);
+  EXPECT_EQ(a.body.timeout_us, b.body.timeout_us);
+  EXPECT_EQ(a.body.value, b.body.value);
   if (a.body.reason != Reason::kMismatch) {
     EXPECT_EQ(a.body.group, b.body.group);
     return;
@@ -135,7 +142,7 @@ TEST(TrioMlWire, SourceMaskFollowsTheExtensionHighestWordBitsFirst) {
   message.extension.flags = kFlagSourceMask;
   message.mask = {1, 0, 0, uint64_t{1} << 63};  // Sources 0 and 255.
   const Bytes bytes = encoded(message);
-  ASSERT_EQ(bytes.size(), kMessageHeadBytesMax + 8U);
+  ASSERT_EQ(bytes.size(), kUnsealedHeadBytesMax + 8U);
   EXPECT_EQ(bytes[32 + 7], std::byte{1});      // Word 0, most significant byte first.
   EXPECT_EQ(bytes[32 + 24], std::byte{0x80});  // Word 3.
 }
@@ -147,6 +154,32 @@ TEST(TrioMlWire, HeadSizeFollowsTheMessageType) {
     EXPECT_EQ(encoded_head_bytes(message.header, message.extension), 32U + (body ? 80U : 0U))
         << type;
   }
+}
+
+TEST(TrioMlWire, HaveAboutARunCarriesTwoMasks) {
+  Message message = extended_message(MessageType::kHave);
+  message.extension.flags = kFlagRun;
+  message.body.window = 0x01020304;
+  message.body.group = Endpoint::ipv4(0x0a000001, 12000);
+  message.body.complete = {1, 0};
+  message.body.present = {1, uint64_t{1} << 63};  // The first and the last block of a run.
+  const Bytes bytes = encoded(message);
+  ASSERT_EQ(bytes.size(), kControlMessageBytes - kSourceMaskBytes - auth::kSealBytesMax);
+  const std::byte* body = &bytes[32];
+  EXPECT_EQ(body[4 + 7], std::byte{1});  // Word 0, most significant byte first.
+  EXPECT_EQ(body[4 + 3], std::byte{});   // The window gives way.
+  EXPECT_EQ(body[64 + 7], std::byte{1});
+  EXPECT_EQ(body[64 + 8], std::byte{0x80});
+}
+
+TEST(TrioMlWire, WithoutTheFlagAHaveSaysNothingAboutARun) {
+  Message message = extended_message(MessageType::kHave);
+  message.body.present = {~uint64_t{0}, ~uint64_t{0}};
+  message.body.complete = message.body.present;
+  Message decoded;
+  ASSERT_EQ(decode(encoded(message), decoded), DecodeStatus::kOk);
+  EXPECT_EQ(decoded.body.present, RunMask{});
+  EXPECT_EQ(decoded.body.complete, RunMask{});
 }
 
 // --- Refusals ------------------------------------------------------------------------------------
@@ -197,7 +230,71 @@ TEST(TrioMlWire, RefusesUnknownVersionTypeAndFormat) {
   }
 }
 
+TEST(TrioMlWire, RefusesCountsThatNoJobCanHave) {
+  const auto status_of = [](MessageType type, const ControlBody& body) {
+    Message message = extended_message(type);
+    message.body = body;
+    Message decoded;
+    return decode(encoded(message), decoded);
+  };
+  for (const MessageType type : {MessageType::kJoin, MessageType::kWelcome, MessageType::kPending,
+                                 MessageType::kRefusal, MessageType::kHave}) {
+    SCOPED_TRACE(static_cast<int>(type));
+    ControlBody body;
+    body.sources = kSourcesMax;
+    body.gradients_max = kGradientsMax;
+    body.channels = kChannelsMax;
+    EXPECT_EQ(status_of(type, body), DecodeStatus::kOk);
+    ControlBody bad = body;
+    bad.sources = kSourcesMax + 1;
+    EXPECT_EQ(status_of(type, bad), DecodeStatus::kBadBody);
+    bad.sources = UINT16_MAX;
+    EXPECT_EQ(status_of(type, bad), DecodeStatus::kBadBody);
+    bad = body;
+    bad.gradients_max = kGradientsMax + 1;
+    EXPECT_EQ(status_of(type, bad), DecodeStatus::kBadBody);
+    bad = body;
+    bad.channels = kChannelsMax + 1;
+    EXPECT_EQ(status_of(type, bad), DecodeStatus::kBadBody);
+  }
+}
+
+TEST(TrioMlWire, RefusesRanksBeyondTheLast) {
+  Message decoded;
+  for (const MessageType type : {MessageType::kWelcome, MessageType::kPending}) {
+    Message message = extended_message(type);
+    message.body.sources = 4;
+    message.body.value = kSourcesMax - 4;  // The rank of source 0.
+    EXPECT_EQ(decode(encoded(message), decoded), DecodeStatus::kOk);
+    message.body.value++;
+    EXPECT_EQ(decode(encoded(message), decoded), DecodeStatus::kBadBody);
+    message.body.value = UINT32_MAX;
+    EXPECT_EQ(decode(encoded(message), decoded), DecodeStatus::kBadBody);
+  }
+  // In other messages the value is no rank.
+  Message notice = extended_message(MessageType::kNotice);
+  notice.body.value = UINT32_MAX;
+  EXPECT_EQ(decode(encoded(notice), decoded), DecodeStatus::kOk);
+}
+
+TEST(TrioMlWire, RefusesAnUnknownFormatInAMismatch) {
+  Message notice = extended_message(MessageType::kNotice);
+  notice.body.reason = Reason::kMismatch;
+  for (uint32_t format = 0; format < 256; format++) {
+    notice.body.given.format = static_cast<ElementFormat>(format);
+    Message decoded;
+    EXPECT_EQ(decode(encoded(notice), decoded),
+              format < 3 ? DecodeStatus::kOk : DecodeStatus::kBadBody);
+  }
+}
+
 // --- Random --------------------------------------------------------------------------------------
+
+/// Returns any flags, with at most one of those that name the mode of a seal.
+uint8_t random_flags(Prng& prng) {
+  const auto mode = static_cast<auth::Mode>(prng.below(auth::kModeCount));
+  return static_cast<uint8_t>((prng.any_u32() & ~uint32_t{kFlagsOfSeal}) | seal_flag(mode));
+}
 
 Message random_message(Prng& prng) {
   Message message;
@@ -214,7 +311,7 @@ Message random_message(Prng& prng) {
   if (!message.header.extended) return message;
   message.extension = {.type = static_cast<MessageType>(prng.below(kMessageTypeLast + 1)),
                        .format = static_cast<ElementFormat>(prng.below(3)),
-                       .flags = static_cast<uint8_t>(prng.any_u32()),
+                       .flags = random_flags(prng),
                        .exponent = static_cast<int8_t>(prng.any_u32()),
                        .tensor_elements = prng.any_u32(),
                        .scale_bits = prng.any_u32(),
@@ -223,15 +320,17 @@ Message random_message(Prng& prng) {
   ControlBody& body = message.body;
   body = {.reason = static_cast<Reason>(prng.below(kReasonLast + 1)),
           .source = static_cast<uint8_t>(prng.any_u32()),
-          .sources = static_cast<uint16_t>(prng.any_u32()),
+          .sources = static_cast<uint16_t>(prng.below(200)),
           .window = prng.any_u32(),
-          .gradients_max = prng.any_u32(),
+          .gradients_max = prng.below(kGradientsMax + 1),
           .timeout_us = prng.any_u32(),
-          .value = prng.any_u32(),
+          .value = prng.below(57),
           .key = prng.any_u64(),
           .result_key = prng.any_u64(),
+          .salt_high = prng.any_u64(),
+          .salt_low = prng.any_u64(),
           .upstream = prng.chance(0.5),
-          .channels = static_cast<uint8_t>(prng.below(32)),
+          .channels = static_cast<uint8_t>(prng.below(kChannelsMax + 1)),
           .port_bits = static_cast<uint8_t>(prng.below(8)),
           .mask = {},
           .group = Endpoint::ipv4(prng.any_u32(), static_cast<uint16_t>(prng.any_u32())),
@@ -239,6 +338,8 @@ Message random_message(Prng& prng) {
                     .tensor_elements = prng.any_u32(),
                     .scale_bits = prng.any_u32()}};
   for (uint64_t& word : body.mask) word = prng.any_u64();
+  for (uint64_t& word : body.present) word = prng.any_u64();
+  for (uint64_t& word : body.complete) word = prng.any_u64();
   return message;
 }
 

@@ -45,13 +45,22 @@ Result<void> check_session(const SwitchmlSession& session, const SwitchmlVariant
                       i, worker.port, variant.elements, kPortStride));
     }
     for (size_t j = 0; j < i; j++) {
-      if (session.workers[j].port == worker.port && session.workers[j].ip == worker.ip) {
+      if (session.workers[j].ip == worker.ip) {
         return failure(
-            fmt::format("workers {} and {} have the same port {} and address", j, i, worker.port));
+            fmt::format("workers {} and {} have the same address; allowed: one for each, because "
+                        "it identifies the worker",
+                        j, i));
       }
     }
   }
   return {};
+}
+
+/// Returns the ports from which workers are admitted: those of pipe 0, which holds the registers.
+/// With 256 elements, only those whose counterparts in the other pipes loop back.
+Match ports_of_workers(const SwitchmlVariant& variant) {
+  const uint32_t other_pipes = (kPipes - 1) * kPortsPerPipe;
+  return {.value = 0, .mask = other_pipes | (variant.elements > 64 ? kPortStride - 1 : 0)};
 }
 
 Result<uint32_t> threshold_of(double probability, const char* key) {
@@ -120,10 +129,11 @@ Result<void> SwitchmlSwitch::set_session(const SwitchmlSession& session) {
   std::vector<Entry> addresses;
   std::vector<MulticastCopy> copies;
   const auto count = static_cast<uint32_t>(session.workers.size());
+  const Match any_port = ports_of_workers(variant_);
   for (uint32_t i = 0; i < count; i++) {
     const SwitchmlWorker& worker = session.workers[i];
     receive.push_back(
-        {.keys = {{worker.port}, {worker.ip}},
+        {.keys = {any_port, {worker.ip}},
          .action = admit,
          .parameters = {i, 1U << i, count - 1, session.multicast_group, session.pool_slots - 1}});
     addresses.push_back({.keys = {{i}},

@@ -20,9 +20,9 @@
 namespace tributary::tofino {
 
 struct SwitchmlWorker {
-  uint32_t port = 0;  ///< Device port in pipe 0.
+  uint32_t port = 0;  ///< Device port in pipe 0 to which multicast results go.
   uint64_t mac = 0;
-  uint32_t ip = 0;
+  uint32_t ip = 0;  ///< Identifies the worker, whatever port its packets come from.
 };
 
 struct SwitchmlSession {

@@ -186,7 +186,8 @@ void SwitchmlBuilder::build_ingress() {
            {apply(add_forward())})};
 }
 
-/// Identifies the sender, and sets its limits and the values for later passes.
+/// Identifies the sender by its address, as published: it may send through any port of pipe 0. Sets
+/// its limits and the values for later passes.
 TableId SwitchmlBuilder::add_receive() {
   const CounterId unknown = b_.add(Counter{.name = "unknown_worker", .entries = 1});
   const ActionId refuse = dropping("unknown_worker", {{unknown, kNone}});
@@ -201,7 +202,7 @@ TableId SwitchmlBuilder::add_receive() {
                      set(md("index"), field(of(sml_, "slot"))),
                      alu(AluOp::kSubtract, slots_left_, parameter(4), field(of(sml_, "slot")))}});
   return b_.add(Table{.name = "receive",
-                      .keys = {{in().ingress_port}, {of(ip_, "from")}},
+                      .keys = {{in().ingress_port, MatchKind::kTernary}, {of(ip_, "from")}},
                       .actions = {admit},
                       .default_action = refuse,
                       .size = kSwitchmlWorkersMax});
@@ -261,18 +262,23 @@ TableId SwitchmlBuilder::add_next_step() {
     entries.push_back({{exactly(type), seen, count, mode}, action, std::move(parameters)});
   };
   const Match any = any_value();
+  const Match complete = exactly(0);
   uint32_t consume_last = kConsumeFirst;
   if (four_pipes()) {
-    for (const uint32_t pipe : kConsumePipes) {
+    // Pipe 0 passes on new packets, and repeated ones when its slot is complete. A later pipe passes
+    // on all packets, so that they stay in order.
+    const std::vector<uint32_t> first_step{kConsumeFirst + 1, kConsumePipes[0] * kPortsPerPipe};
+    add(kConsumeFirst, exactly(0), any, any, actions.consume_on, first_step);
+    add(kConsumeFirst, any, complete, any, actions.consume_on, first_step);
+    add(kConsumeFirst, any, any, any, actions.finish, {});
+    for (consume_last = 1; consume_last < kConsumePipes.size(); consume_last++) {
       add(consume_last, any, any, any, actions.consume_on,
-          {consume_last + 1, pipe * kPortsPerPipe});
-      consume_last++;
+          {consume_last + 1, kConsumePipes[consume_last] * kPortsPerPipe});
     }
   }
   // One pipe needs only the last harvest pass.
   const HarvestStep first =
       four_pipes() ? kHarvest.front() : HarvestStep{kHarvestLast, loop_port(0, true)};
-  const Match complete = exactly(0);
   add(consume_last, exactly(0), complete, any, actions.harvest_first,
       {first.type, first.port, kSwitchmlBroadcast});
   add(consume_last, any, complete, any, actions.harvest_first,

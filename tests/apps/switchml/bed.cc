@@ -8,7 +8,6 @@
 namespace tributary::switchml {
 namespace {
 
-constexpr uint32_t kPacketsMax = 1024;
 const Endpoint kLocal = Endpoint::ipv4(0x0a0000fe, wire::kSwitchmlPort);
 
 memory::SharedMemory made_memory() {
@@ -43,8 +42,8 @@ Bed::Bed(const BedConfig& config)
       port_({.layer = config.layer,
              .local = kLocal,
              .payload_bytes_max = 2048,
-             .rx_packets_max = kPacketsMax,
-             .tx_packets_max = kPacketsMax}),
+             .rx_packets_max = config.packets_max,
+             .tx_packets_max = config.packets_max}),
       memory_(made_memory()),
       shard_(made_shard(config, memory_)),
       core_(config.shard_index, port_.queue(0), App(*shard_), {}),

@@ -48,6 +48,7 @@ struct BedConfig {
   std::vector<SessionConfig> sessions = {{.workers = 2, .elements = 64, .slots = 8}};
   ShardConfig shard = {.sessions_max = 4, .slots_max = 512};
   engine::PacketLayer layer = engine::PacketLayer::kUdpPayload;
+  uint32_t packets_max = 1024;
   uint32_t shard_index = 0;
   uint32_t shard_count = 1;
 };

@@ -64,6 +64,32 @@ TEST_F(SwitchmlRefusals, EachRefusalHasItsCounter) {
   expect_unharmed();
 }
 
+// The ports of a watched session tell the server that a worker has restarted. Refused packets must
+// not: junk with a worker's address and ever new ports would discard every incomplete sum.
+TEST(SwitchmlWatchedPorts, RefusedPacketsFromNewPortsKeepIncompleteSums) {
+  Bed bed({.sessions = {{.workers = 2, .elements = 64, .slots = 8, .watches_ports = true}}});
+  // Both workers use the slot once, so that their ports are known.
+  bed.exchange(1, packet(2, true, 4, 3));
+  bed.exchange(0, packet(2, true, 4, 3));
+  ASSERT_EQ(bed.exchange(1, packet(2, true, 4, 3)).size(), 2U);
+  EXPECT_THAT(bed.exchange(0, packet(2, false, 5, 1)), IsEmpty());
+  bed.new_counts();
+  Bytes shorter = wire::switchml_payload(packet(2, false, 5, 10));
+  shorter.pop_back();
+  const std::vector<Bytes> junk{shorter, wire::switchml_payload(packet(2, false, 5, 10, 256)),
+                                wire::switchml_payload(packet(8, false, 5, 10)),
+                                Bytes(10, std::byte{0x12})};
+  for (uint16_t thread = 1; thread <= 4 * kPortsMax; thread++) {
+    for (const Bytes& payload : junk) bed.inject(payload, worker(1, 0, thread));
+    bed.run();
+  }
+  EXPECT_EQ(bed.take().size(), 0U);
+  const auto results = bed.exchange(1, packet(2, false, 5, 10));
+  ASSERT_EQ(results.size(), 2U);
+  EXPECT_EQ(results[0].packet.elements, Values(64, 11));
+  EXPECT_FALSE(bed.new_counts().contains("slot_reclaimed"));
+}
+
 TEST_F(SwitchmlRefusals, RefusesPacketsOfIncompleteSessions) {
   bed_.shard().begin_session(1, {.workers = 2, .elements = 64, .slots = 8});
   ASSERT_TRUE(bed_.shard().set_worker(1, 0, worker(0, 1)).has_value());

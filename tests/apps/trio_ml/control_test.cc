@@ -242,9 +242,11 @@ TEST_P(Control, KeepAliveIsCountedAndExtendsTheSession) {
   start();
   for (uint32_t second = 0; second < 10; second++) {
     bed_->run_until(bed_->now() + seconds(1));
-    bed_->deliver(encoded(members_[0].message(MessageType::kKeepAlive, 0)), worker(0));
+    for (const Member& member : members_) {
+      bed_->deliver(encoded(member.message(MessageType::kKeepAlive, 0)), worker(member.source));
+    }
   }
-  EXPECT_EQ(counted(), (Counts{{"keep_alive", 10}}));
+  EXPECT_EQ(counted(), (Counts{{"keep_alive", 20}}));
   EXPECT_TRUE(bed_->take().empty());
   bed_->run_until(bed_->now() + seconds(10));
   EXPECT_EQ(bed_->counted(Outcome::kSessionEnded), 1U);

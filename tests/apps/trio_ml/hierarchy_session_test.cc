@@ -176,6 +176,20 @@ TEST_P(HierarchySession, LossOfTheUpperSessionEndsTheLowerOne) {
   EXPECT_EQ(tree.lower(0).session().number(), 0U);
 }
 
+// A packet whose source was damaged on its way up has no member's key, but that of its sender.
+TEST_P(HierarchySession, ResetForAnotherSourceIsIgnored) {
+  Tree tree(GetParam());
+  static_cast<void>(join_tree(tree));
+  Message reset;
+  reset.header = {.job_id = 1, .extended = true, .src_id = 1};
+  reset.extension = {.type = MessageType::kReset, .key = tree.lower(0).session().upstream_key()};
+  expect_refused(tree.lower(0), encoded(reset), upper_address(), Outcome::kWrongKey);
+  EXPECT_NE(tree.lower(0).session().number(), 0U);
+  reset.header.src_id = 0;
+  tree.lower(0).deliver(encoded(reset), upper_address());
+  EXPECT_EQ(tree.lower(0).session().number(), 0U);
+}
+
 TEST_P(HierarchySession, UpperRefusalReachesTheWorkers) {
   JobConfig small = upper_job(false);
   small.world = kRanks + 1;
@@ -225,7 +239,8 @@ TEST_P(HierarchySession, AnswersFewQuestionsAndOnlyForWaitingWorkers) {
   }
   ASSERT_EQ(question.extension.type, MessageType::kJoin);
   question.extension.type = MessageType::kPending;
-  question.body = {.reason = Reason::kConfirm};
+  question.body = wire::ControlBody();
+  question.body.reason = Reason::kConfirm;
   size_t answers = 0;
   for (uint32_t i = 0; i < 100; i++) {
     lower.deliver(encoded(question), upper_address());

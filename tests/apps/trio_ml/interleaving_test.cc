@@ -256,8 +256,8 @@ class World {
       Bytes bytes(wire::kControlMessageBytes);
       bytes.resize(encode_message(join, bytes.data()));
       deliver(bytes, source);
+      m_.run();
     }
-    m_.run();
     EXPECT_NE(session_.number(), 0U);
     EXPECT_GE(m_.take_sent().size(), scenario_.sources);  // Welcomes.
     job().adopt(session_.number());

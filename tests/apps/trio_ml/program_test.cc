@@ -269,6 +269,7 @@ class BadNetwork {
   void run() {
     for (uint64_t step = 0; !finished(); step++) {
       ASSERT_LT(step, 1'000'000U) << "no progress";
+      bed_.advance(microseconds(5));  // A source has a budget of replies.
       act(prng_.below(kSources));
       take_results();
       if (::testing::Test::HasFailure()) return;

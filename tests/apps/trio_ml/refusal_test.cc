@@ -107,10 +107,14 @@ TEST_P(Refusal, RefusesAGradCntThatDiffersFromTheFirst) {
 
 // A restarted client with smaller numbers learns the number to continue from.
 TEST_P(Refusal, RefusalOfAGenerationStatesTheNewest) {
-  start();
+  constexpr uint32_t kGradients = 32;
+  JobConfig job = kJob;
+  job.block_grad_max = kGradients;
+  bed_ = std::make_unique<Bed>(job, GetParam());
+  bed_->contribute(0, 5, 100, Values(kGradients, 1));
   const auto told = [this](uint32_t block_id, uint16_t gen_id, Outcome reason, Reason why) {
     const Counts before = bed_->counts();
-    bed_->deliver(plain_bytes(1, block_id, gen_id, {10, 20, 30}), worker(1));
+    bed_->deliver(plain_bytes(1, block_id, gen_id, Values(kGradients, 10)), worker(1));
     EXPECT_EQ(bed_->counted_since(before), (Counts{{to_string(reason), 1}, {"notice_sent", 1}}));
     const Reply notice = bed_->take_result(1);
     EXPECT_EQ(notice.message.extension.type, MessageType::kNotice);
@@ -126,6 +130,17 @@ TEST_P(Refusal, RefusalOfAGenerationStatesTheNewest) {
   told(6, static_cast<uint16_t>(100 - 32768), Outcome::kStaleGeneration, Reason::kStaleGeneration);
   told(6, 109, Outcome::kFutureGeneration, Reason::kFutureGeneration);
   told(6, 100 + 32767, Outcome::kFutureGeneration, Reason::kFutureGeneration);
+  bed_->contribute(1, 5, 100, Values(kGradients, 10));
+  EXPECT_EQ(bed_->take_result(1).gradients, Values(kGradients, 11));
+}
+
+// Nobody can use the notice to send more bytes to a victim than it sends itself.
+TEST_P(Refusal, SmallPacketsOfAnotherGenerationGetNoNotice) {
+  start();
+  const Counts before = bed_->counts();
+  bed_->deliver(plain_bytes(1, 5, 99, {10, 20, 30}), stranger());
+  EXPECT_EQ(bed_->counted_since(before), (Counts{{"stale_generation", 1}, {"reply_withheld", 1}}));
+  EXPECT_TRUE(bed_->take().empty());
   expect_sum();
 }
 
@@ -272,6 +287,18 @@ TEST_F(RefusalInSession, RefusesAnyTruncatedControlMessage) {
   expect_sum();
 }
 
+TEST_F(RefusalInSession, RefusesCountsThatNoJobCanHave) {
+  Message join = join_message(1, 5000, 2);
+  join.body.sources = UINT16_MAX;
+  expect_refused(bed_, encoded(join), worker(1), Outcome::kBadExtension);
+  join = join_message(1, 5000, 2);
+  join.body.gradients_max = wire::kGradientsMax + 1;
+  expect_refused(bed_, encoded(join), worker(1), Outcome::kBadExtension);
+  join = join_message(1, 5000, 2);
+  join.body.channels = wire::kChannelsMax + 1;
+  expect_refused(bed_, encoded(join), worker(1), Outcome::kBadExtension);
+}
+
 TEST_F(RefusalInSession, RefusesBadExtensions) {
   const Bytes whole = encoded(good(), kSecond);
   constexpr uint32_t kExtensionAt = wire::TrioMlHeader::kBytes;
@@ -297,7 +324,7 @@ TEST_F(RefusalInSession, RefusesPlainMessages) {
 TEST_F(RefusalInSession, RefusesWrongKeys) {
   Message message = good();
   for (const uint32_t bit : {0U, 31U, 32U, 63U}) {
-    message.extension.key = members_[1].key ^ uint64_t{1} << bit;
+    message.extension.key = members_[1].key ^ uint64_t { 1 } << bit;
     refused_with_reset(message, kSecond);
   }
   message.extension.key = 0;

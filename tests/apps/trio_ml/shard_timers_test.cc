@@ -14,7 +14,9 @@ class ShardTimers : public ::testing::TestWithParam<uint32_t> {
  protected:
   static constexpr uint32_t kShards = 2;
 
-  ShardTimers() : session_(config_, auth::key_of_seed(1)), shard_(GetParam(), kShards, wire::kTrioMlPort, *memory_) {
+  ShardTimers()
+      : session_(config_, auth::key_of_seed(1)),
+        shard_(GetParam(), kShards, wire::kTrioMlPort, *memory_) {
     EXPECT_TRUE(shard_.add_job(config_, session_, Instant()).has_value());
   }
 
@@ -54,7 +56,7 @@ TEST_P(ShardTimers, JobAddedLaterHasItsTimers) {
   JobConfig later = config_;
   later.id = 2;
   later.permanent_after = milliseconds(10);
-  Session session(later, 2);
+  Session session(later, auth::key_of_seed(2));
   ASSERT_TRUE(shard_.add_job(later, session, Instant()).has_value());
   Job& job = *shard_.job(later.id);
   job.sources[0].contributed = true;

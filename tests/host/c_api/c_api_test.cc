@@ -18,6 +18,7 @@ namespace tributary::testing {
 namespace {
 
 using ::testing::Each;
+using ::testing::StartsWith;
 
 TEST(CApi, ReportsAbiVersionAndStatusNames) {
   EXPECT_EQ(tributary_abi(), static_cast<uint32_t>(TRIBUTARY_ABI));
@@ -226,6 +227,29 @@ TEST(CApi, ReportsNameTheMissingRankOfEachRange) {
                  "index=1 is not allowed; the operation has 1 degraded ranges");
   }
   EXPECT_THAT(tensors[0], Each(6.0F));  // Divided by the two ranks that took part.
+}
+
+TEST(CApi, UnderflowIsReportedWithAWarning) {
+  const Server server(Server::job_of(1));
+  const std::vector<Rank> ranks = join_all(server.local(), 1, "&format=fixed&scale=100");
+  std::vector<float> tensor{1.0F, 0.001F, 0.0F, -0.001F};
+  const Reduction operation = start(ranks[0], tensor, TRIBUTARY_FLOAT32);
+  ASSERT_EQ(wait(operation), TRIBUTARY_OK);
+  const tributary_report report = report_of(operation);
+  EXPECT_EQ(report.nonzero, 3U);
+  EXPECT_EQ(report.underflowed, 2U);
+  EXPECT_EQ(report.imprecise_blocks, 0U);
+  EXPECT_THAT(tributary_operation_warning(operation.get()),
+              StartsWith("2 of 3 non-zero elements were too small and counted as 0"));
+  tributary_counters counters{};
+  ASSERT_EQ(tributary_get_counters(ranks[0].get(), &counters, sizeof counters), TRIBUTARY_OK);
+  EXPECT_EQ(counters.underflowed, 2U);
+
+  tensor = {1.0F, 2.0F};
+  const Reduction exact = start(ranks[0], tensor, TRIBUTARY_FLOAT32);
+  ASSERT_EQ(wait(exact), TRIBUTARY_OK);
+  EXPECT_STREQ(tributary_operation_warning(exact.get()), "");
+  EXPECT_STREQ(tributary_operation_warning(nullptr), "");
 }
 
 TEST(CApi, LateRankReceivesTheOthersResults) {

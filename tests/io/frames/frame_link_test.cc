@@ -385,5 +385,36 @@ TEST(FrameLink, RandomFramesAreCountedOnceAndChangeNothing) {
   EXPECT_GT(four.link.counted(FrameOutcome::kBadIpChecksum), 100U);
 }
 
+// The published SwitchML client sends reused packets with IPv4 checksum 0, and with a UDP checksum
+// of the pseudo header alone, because it expects a network card to complete both.
+TEST(FrameLink, LaxLinkTakesFramesWithUnfinishedChecksums) {
+  FrameLinkConfig config = config_of(kOurs, kOurMac);
+  Host strict(config);
+  config.lax_checksums = true;
+  Host lax(config);
+  Bytes frame = datagram(kTheirs, kOurs, kPayload);
+  store_be<uint16_t>(&frame[24], uint16_t{0});
+  store_be<uint16_t>(&frame[40], uint16_t{0x1234});
+  EXPECT_EQ(strict.take(frame).outcome, FrameOutcome::kBadIpChecksum);
+  EXPECT_EQ(lax.take(frame).outcome, FrameOutcome::kDelivered);
+  store_be<uint16_t>(&frame[24], uint16_t{0x1234});  // Damaged rather than absent.
+  EXPECT_EQ(lax.take(frame).outcome, FrameOutcome::kBadIpChecksum);
+}
+
+TEST(FrameLink, PinsNeighboursOfItsNetworkOnly) {
+  const FrameLinkConfig config = config_of(kOurs, kOurMac);
+  Host host(config);
+  const Endpoint far = Endpoint::ipv4(0x0a000102, 5000);
+  pin_neighbour(host.table, config, kTheirs, number_of(kTheirMac));
+  pin_neighbour(host.table, config, far, number_of(kTheirMac));
+  pin_neighbour(host.table, config, Endpoint::ipv4(0x0a000003, 1), 0);
+  pin_neighbour(host.table, config, Endpoint::ipv4(0x0a000004, 1), 0x0100'5e00'0001);
+  EXPECT_EQ(host.table.size(), 1U);
+  const auto hop = host.link.route(kTheirs, kStart + kReachableFor * 2);
+  ASSERT_TRUE(hop.has_value());
+  EXPECT_EQ(hop->mac, kTheirMac);
+  EXPECT_TRUE(host.own(kStart + kReachableFor * 3).empty());  // It never asks.
+}
+
 }  // namespace
 }  // namespace tributary::io

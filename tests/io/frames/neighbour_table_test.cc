@@ -70,6 +70,40 @@ TEST(NeighbourTable, FullTableEvictsTheOldest) {
   for (uint32_t i = 4; i <= 6; i++) EXPECT_EQ(found_by(cache, host(i)), hop(i));
 }
 
+TEST(NeighbourTable, PinnedNeighboursStay) {
+  NeighbourTable table(2);
+  NeighbourCache cache(table);
+  table.learn(host(1), hop(1), kStart);
+  EXPECT_TRUE(table.pin(host(1), hop(7).mac));
+  const Hop pinned{.device = hop(1).device, .mac = hop(7).mac};
+  EXPECT_EQ(found_by(cache, host(1)), pinned);
+  // No time makes it stale, and no neighbour replaces it.
+  const Instant later = kStart + kReachableFor * 10;
+  EXPECT_FALSE(cache.find(host(1), later)->is_stale);
+  for (uint32_t i = 2; i <= 5; i++) cache.learn(host(i), hop(i), later);
+  table.forget(host(1));
+  // Frames from another MAC address do not move it. Frames from its own tell its device.
+  cache.learn(host(1), hop(3), later);
+  EXPECT_EQ(found_by(cache, host(1), later), pinned);
+  cache.learn(host(1), {.device = 2, .mac = hop(7).mac}, later);
+  EXPECT_EQ(found_by(cache, host(1), later), (Hop{.device = 2, .mac = hop(7).mac}));
+  table.unpin(host(1));
+  EXPECT_EQ(found_by(cache, host(1), later), std::nullopt);
+  table.unpin(host(1));
+  table.unpin(host(4));  // Learned, not pinned.
+  EXPECT_EQ(found_by(cache, host(5), later), hop(5));
+}
+
+TEST(NeighbourTable, PinnedNeighboursAreBounded) {
+  NeighbourTable table(2);
+  for (uint32_t i = 0; i < kPinnedMax; i++) ASSERT_TRUE(table.pin(host(i), hop(1).mac));
+  EXPECT_TRUE(table.pin(host(0), hop(2).mac));
+  EXPECT_FALSE(table.pin(host(kPinnedMax), hop(1).mac));
+  table.unpin(host(0));
+  EXPECT_TRUE(table.pin(host(kPinnedMax), hop(1).mac));
+  EXPECT_EQ(table.size(), kPinnedMax);
+}
+
 TEST(NeighbourTable, SilentNeighboursBecomeStale) {
   NeighbourTable table(8);
   NeighbourCache first(table);

@@ -9,9 +9,11 @@
 #include <sys/socket.h>
 
 #include <array>
+#include <cstdlib>
 #include <functional>
 #include <string>
 #include <thread>
+#include <vector>
 
 #include "io/file_descriptor.h"
 #include "io/udp/udp_port.h"
@@ -94,6 +96,19 @@ TEST(UdpPort, AbsentPeerDoesNotStopThePort) {
   client->queue(0).transmit(std::array{to(bytes, address), to(bytes, address)});
   EXPECT_EQ(receive(server->queue(0), 2).size(), 2U);
   EXPECT_EQ(client->queue(0).counters().tx_refused, 0U);
+  EXPECT_EQ(client->queue(0).counters().peer_refused, 5U);
+}
+
+TEST(UdpPort, RefusalOfThePeerEndsAWait) {
+  auto server = open({.local = kLoopback4});
+  const auto client = open({.local = kLoopback4, .peer = server->local()});
+  const Bytes bytes = numbered(1, 40);
+  const Endpoint address = server->local();
+  server.reset();
+  client->queue(0).transmit(std::array{to(bytes, address)});
+  client->queue(0).wait(seconds(1000));  // The test's time limit is the assertion.
+  expect_nothing(client->queue(0));
+  EXPECT_EQ(client->queue(0).counters().peer_refused, 1U);
 }
 
 TEST(UdpPort, WarnsAboutRefusedBuffersWithTheRemedy) {
@@ -160,14 +175,14 @@ TEST(UdpPort, AllMembersOfAnIpv6GroupReceive) {
 
 // --- the kernel refuses trains ---
 
-/// Moves this thread to a network namespace of its own with a loopback MTU of 1500.
-bool enter_small_network() {
+/// Moves this thread to a network namespace of its own with this loopback MTU.
+bool enter_network(int mtu) {
   if (unshare(CLONE_NEWNET) != 0) return false;
   const FileDescriptor control(::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0));
   ifreq request{};
   request.ifr_name[0] = 'l';
   request.ifr_name[1] = 'o';
-  request.ifr_mtu = 1500;
+  request.ifr_mtu = mtu;
   if (ioctl(control.get(), SIOCSIFMTU, &request) != 0) return false;
   request.ifr_flags = IFF_UP;
   return ioctl(control.get(), SIOCSIFFLAGS, &request) == 0;
@@ -176,7 +191,7 @@ bool enter_small_network() {
 TEST(UdpPort, SendsPacketsSinglyIfTheDeviceRefusesTrains) {
   bool entered = false;
   std::thread([&] {
-    entered = enter_small_network();
+    entered = enter_network(1500);
     if (!entered) return;
     const auto server = open({.local = kLoopback4});
     const auto client = open({.local = kLoopback4});
@@ -199,6 +214,52 @@ TEST(UdpPort, SendsPacketsSinglyIfTheDeviceRefusesTrains) {
     EXPECT_EQ(client->queue(0).counters().tx_refused, 0U);
   }).join();
   if (!entered) GTEST_SKIP() << "not allowed to make a network namespace";
+}
+
+TEST(UdpPort, PacketsOfARefusedTrainKeepTheirSourceAddress) {
+  bool entered = false;
+  std::thread([&] {
+    entered = enter_network(1500);
+    if (!entered) return;
+    const auto server = open({.local = Endpoint::ipv4(0, 0)});
+    const auto client = open({.peer = Endpoint::ipv4(0x7f000002, server->local().port)});
+    const Bytes bytes = numbered(1, 4136);  // Above the MTU.
+    client->queue(0).transmit(
+        std::array{to(bytes, Endpoint::ipv4(0x7f000002, server->local().port))});
+    const auto arrived = receive(server->queue(0), 1);
+    ASSERT_EQ(arrived.size(), 1U);
+    server->queue(0).transmit(std::vector<TxPacket>(3, to(bytes, arrived[0].source)));
+    EXPECT_EQ(receive(client->queue(0), 3).size(), 3U);
+  }).join();
+  if (!entered) GTEST_SKIP() << "not allowed to make a network namespace";
+}
+
+TEST(UdpPort, SendsTrainsToOtherDestinationsIfOneHasASmallMtu) {
+  bool entered = false;
+  std::thread([&] {
+    entered = enter_network(65'536) &&
+              std::system("ip route replace local 127.0.0.2 dev lo table local mtu 1500") == 0;
+    if (!entered) return;
+    const auto near = open({.local = kLoopback4});
+    const auto far = open({.local = Endpoint::ipv4(0x7f000002, 0)});
+    const auto client = open({.local = kLoopback4});
+    const Bytes bytes = numbered(1, 4136);  // Above the small MTU.
+    const auto calls_of = [&](const UdpPort& server) {
+      const uint64_t calls_before = client->queue(0).counters().system_calls;
+      client->queue(0).transmit(std::vector<TxPacket>(10, to(bytes, server.local())));
+      return client->queue(0).counters().system_calls - calls_before;
+    };
+    EXPECT_EQ(calls_of(*far), 11U);  // A train that is refused, then each of its packets.
+    EXPECT_EQ(calls_of(*far), 1U);   // The sender has learned, and sends single packets at once.
+    EXPECT_EQ(receive(far->queue(0), 20).size(), 20U);
+    // A train to the other address arrives in one piece.
+    EXPECT_EQ(calls_of(*near), 1U);
+    const uint64_t calls_before = near->queue(0).counters().system_calls;
+    EXPECT_EQ(receive(near->queue(0), 10, 1).size(), 10U);
+    EXPECT_EQ(near->queue(0).counters().system_calls - calls_before, 1U);
+    EXPECT_EQ(client->queue(0).counters().tx_refused, 0U);
+  }).join();
+  if (!entered) GTEST_SKIP() << "not allowed to make a network namespace, or no ip program";
 }
 
 }  // namespace

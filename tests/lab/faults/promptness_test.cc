@@ -5,6 +5,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <array>
 #include <optional>
 
 namespace tributary::lab {
@@ -36,8 +37,9 @@ class Promptness : public ::testing::Test {
     memory.emplace(*std::move(made));
     auto window = trio_ml::BlockWindow::create(config, 1, *memory);
     ASSERT_TRUE(window.has_value());
-    job.emplace(config, session, *std::move(window), Instant());
-    for (const uint8_t source : {0, 1, 0}) {  // The third join confirms the first.
+    job.emplace(config, session, *std::move(window), /*lane=*/0, Instant());
+    for (const uint8_t source :
+         std::array<uint8_t, 3>{0, 1, 0}) {  // The third join confirms the first.
       Message join;
       join.header = {.job_id = 1, .extended = true, .src_id = source};
       join.extension = {.type = MessageType::kJoin, .key = 100U + source};
@@ -65,8 +67,7 @@ class Promptness : public ::testing::Test {
   void call_permanent(uint8_t source, Instant now) {
     Message message;
     message.header = {.job_id = 1, .extended = true};
-    message.extension = {.type = MessageType::kNotice,
-                         .key = session.result_key(session.number())};
+    message.extension = {.type = MessageType::kNotice, .key = session.result_key(session.number())};
     message.body.reason = wire::Reason::kSourcePermanent;
     message.body.source = source;
     judge.on_departure(&*job, bytes_of(message), now);

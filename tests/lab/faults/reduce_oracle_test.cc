@@ -4,7 +4,11 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <array>
+#include <span>
+
+#include "host/number_format.h"
 
 namespace tributary::lab {
 namespace {
@@ -103,6 +107,38 @@ TEST(ReduceOracle, RequiresReportsOfBadValuesOnly) {
   outcome.degraded = {{.element_first = 4, .element_count = 2, .sources = {1}}};
   EXPECT_NE(oracle.check(given_to(0), any, outcome), "");
   EXPECT_NE(make(false, ElementFormat::kFixedScale).check(given_to(0), any, outcome), "");
+}
+
+TEST(ReduceOracle, RequiresReportsOfLostPrecision) {
+  const auto inexact = [] { return make(true, ElementFormat::kBlockExponent); };
+  // The sum with the exponent of a round that a rank missed: 22 of 30 bits for two ranks.
+  ReduceOracle oracle = inexact();
+  const std::array inputs{oracle.input(0, 0, 0).floats, oracle.input(0, 1, 0).floats};
+  Tensor sum;
+  sum.floats.resize(6);
+  for (uint32_t first = 0; first < 6; first += 4) {
+    const uint32_t count = std::min(4U, 6 - first);
+    const auto exponent_of = [&](uint32_t rank) {
+      return host::block_exponent(std::span(inputs[rank]).subspan(first, count));
+    };
+    const int8_t exponent = host::degraded_exponent(std::max(exponent_of(0), exponent_of(1)));
+    const float scale = host::scale_for_exponent(exponent, 2);
+    for (uint32_t i = first; i < first + count; i++) {
+      const int32_t lanes =
+          host::to_fixed(inputs[0][i], scale) + host::to_fixed(inputs[1][i], scale);
+      sum.floats[i] = host::from_fixed(lanes, scale, 1);
+    }
+  }
+  EXPECT_EQ(oracle.check(given_to(0), sum, outcome_of(2)),
+            "block 0 lost precision, and no rank reports it");
+  host::Outcome reported = outcome_of(2);
+  for (const uint32_t first : {0U, 4U}) {
+    reported.degraded.push_back({.element_first = first,
+                                 .element_count = first == 0 ? 4U : 2U,
+                                 .sources = {3},
+                                 .imprecise = true});
+  }
+  EXPECT_EQ(inexact().check(given_to(0), sum, reported), "");
 }
 
 }  // namespace

@@ -130,16 +130,64 @@ TEST_F(RendezvousTest, RestartedJobDoesNotMeetItsPredecessor) {
   EXPECT_EQ(answer(broadcast(peer("10.0.0.2"), 1, 2)).value, 6U);
 }
 
-TEST_F(RendezvousTest, CancelledCallIsWithdrawn) {
+// Rank 1 starts and is killed before rank 0 starts. Its next process must take its place: rank 0
+// waits for it, and neither of them for the dead one.
+TEST_F(RendezvousTest, RankThatDiedInTheBroadcastMayReturn) {
+  const Ticket gone = broadcast(peer("10.0.0.2", 1), 1, 2);
+  meeting_.cancel(gone);
+  EXPECT_EQ(answer(broadcast(peer("10.0.0.1"), 0, 2, 5)).value, 5U);
+  const Ticket root = barrier(peer("10.0.0.1"), 2);
+  EXPECT_EQ(answer(broadcast(peer("10.0.0.2", 2), 1, 2)).value, 5U);
+  EXPECT_TRUE(waits(root));
+  const Ticket returned = barrier(peer("10.0.0.2", 2), 2);
+  EXPECT_EQ(answer(root).error, Error::kNone);
+  EXPECT_EQ(answer(returned).error, Error::kNone);
+  EXPECT_TRUE(waits(gone));
+}
+
+TEST_F(RendezvousTest, RankThatMissedTheBroadcastDoesNotJoinTheDead) {
+  broadcast(peer("10.0.0.2"), 1, 3);
+  advance(seconds(10));
+  broadcast(peer("10.0.0.3"), 2, 3);
+  advance(seconds(50));
+  // Both have been told at 60 s. The group lingers until 70 s.
+  broadcast(peer("10.0.0.1"), 0, 3, 7);
+  EXPECT_EQ(answer(broadcast(peer("10.0.0.2", 2), 1, 3)).value, 7U);
+  EXPECT_EQ(answer(broadcast(peer("10.0.0.3", 2), 2, 3)).value, 7U);
+}
+
+// A rank that dies in a barrier has registered its address or is about to. The session can no
+// longer become complete, and every other rank is told so, now or when it arrives.
+TEST_F(RendezvousTest, RankThatDiedInABarrierEndsItsJob) {
+  for (uint32_t rank = 0; rank < 3; rank++) {
+    broadcast(peer("10.0.0." + std::to_string(rank)), rank, 3, 5);
+  }
+  const Ticket waiting = barrier(peer("10.0.0.0"), 3);
+  meeting_.cancel(barrier(peer("10.0.0.1"), 3));
+  const Ticket late = barrier(peer("10.0.0.2"), 3);
+  for (const Ticket ticket : {waiting, late}) {
+    EXPECT_EQ(answer(ticket).error, Error::kAborted);
+    EXPECT_EQ(answer(ticket).text,
+              "rank 1 of 3 at ipv4:10.0.0.1 has left; restart every worker of the job");
+  }
+  // All may return.
+  EXPECT_EQ(answer(broadcast(peer("10.0.0.0", 2), 0, 3, 6)).value, 6U);
+  EXPECT_EQ(answer(broadcast(peer("10.0.0.1", 2), 1, 3)).value, 6U);
+}
+
+TEST_F(RendezvousTest, RefusedRankEndsItsJobWithTheReason) {
   broadcast(peer("10.0.0.1"), 0, 2, 5);
   broadcast(peer("10.0.0.2"), 1, 2);
-  const Ticket gone = barrier(peer("10.0.0.1"), 2);
-  meeting_.cancel(gone);
-  const Ticket other = barrier(peer("10.0.0.2"), 2);
-  EXPECT_TRUE(waits(other));
-  EXPECT_TRUE(waits(gone));
-  barrier(peer("10.0.0.1"), 2);
-  EXPECT_FALSE(waits(other));
+  broadcast(peer("10.0.1.1"), 0, 2, 6);
+  const Ticket other_job = barrier(peer("10.0.1.1"), 2);
+  const Ticket waiting = barrier(peer("10.0.0.2"), 2);
+  meeting_.fail(peer("10.0.0.1"), "rank 0: its address is taken");
+  EXPECT_EQ(answer(barrier(peer("10.0.0.2"), 2)).text, "rank 0: its address is taken");
+  EXPECT_EQ(answer(waiting).error, Error::kAborted);
+  EXPECT_EQ(answer(waiting).text, "rank 0: its address is taken");
+  EXPECT_TRUE(waits(other_job));
+  meeting_.fail(peer("10.0.9.9"), "a connection of no group");
+  EXPECT_TRUE(waits(other_job));
 }
 
 TEST_F(RendezvousTest, RefusesCallsThatAreNotAllowed) {

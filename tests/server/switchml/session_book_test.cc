@@ -20,13 +20,15 @@ class NotedPlaces final : public SessionPlaces {
     begun[place]++;
     workers[place].assign(session.workers, Endpoint{});
   }
-  void set_worker(uint32_t place, uint32_t worker, const Endpoint& address) override {
+  void set_worker(uint32_t place, uint32_t worker, const Endpoint& address, uint64_t mac) override {
     workers[place].at(worker) = address;
+    macs[address.to_string()] = mac;
   }
   void end(uint32_t place) override { workers.erase(place); }
   Instant last_heard_at(uint32_t place) override { return heard[place]; }
 
   std::map<uint32_t, std::vector<Endpoint>> workers;
+  std::map<std::string, uint64_t> macs;
   std::map<uint32_t, uint32_t> begun;
   std::map<uint32_t, Instant> heard;
 };
@@ -40,7 +42,8 @@ class SessionBookTest : public ::testing::Test {
                                     .rank = rank,
                                     .num_workers = workers,
                                     .address = address(host),
-                                    .elements = elements},
+                                    .elements = elements,
+                                    .mac = 0x0200'0000'0000U + host},
                                    now_);
     return joined ? "" : joined.error().text;
   }
@@ -55,6 +58,7 @@ TEST_F(SessionBookTest, TwoWorkersFormASession) {
   EXPECT_EQ(join(77, 1, 2, 2), "");
   EXPECT_EQ(places_.workers,
             (std::map<uint32_t, std::vector<Endpoint>>{{0, {address(1), address(2)}}}));
+  EXPECT_EQ(places_.macs[address(2).to_string()], 0x0200'0000'0002U);
   EXPECT_EQ(book_.entries()[0]->config.elements, 256U);
   EXPECT_EQ(book_.entries()[0]->config.slots, 512U);
   // A repeated request changes nothing. A repeat by rank 0 clears its session, as in the published
@@ -85,6 +89,19 @@ TEST_F(SessionBookTest, RestartedJobReplacesItsSession) {
   EXPECT_EQ(join(5, 1, 2, 2), "");
   EXPECT_EQ(places_.workers.size(), 1U);
   EXPECT_EQ(book_.entries()[0]->id, 5U);
+}
+
+// The job returns with fewer workers, then with more. Its own ranks end the old session at once.
+TEST_F(SessionBookTest, RestartedJobMayHaveAnotherSize) {
+  for (uint32_t rank = 0; rank < 3; rank++) EXPECT_EQ(join(1, rank, 3, 1 + rank), "");
+  places_.heard[0] = now_;
+  for (uint32_t rank = 0; rank < 2; rank++) EXPECT_EQ(join(2, rank, 2, 1 + rank), "");
+  EXPECT_EQ(places_.workers,
+            (std::map<uint32_t, std::vector<Endpoint>>{{0, {address(1), address(2)}}}));
+  for (uint32_t rank = 0; rank < 3; rank++) EXPECT_EQ(join(3, rank, 3, 1 + rank, 64), "");
+  EXPECT_EQ(places_.workers,
+            (std::map<uint32_t, std::vector<Endpoint>>{{0, {address(1), address(2), address(3)}}}));
+  EXPECT_EQ(book_.entries()[0]->id, 3U);
 }
 
 TEST_F(SessionBookTest, SilentSessionIsReplaced) {

@@ -8,6 +8,7 @@
 
 #include <array>
 
+#include "io/udp/udp_port.h"
 #include "wire/switchml.h"
 
 namespace tributary::server {
@@ -101,6 +102,21 @@ TEST(SwitchmlApplianceTest, ServesAConfiguredSession) {
     EXPECT_EQ(stats["cores"].size(), cores);
     EXPECT_EQ(stats["cores"][0]["packets"], 256 / cores + 1);  // Runs of 32 slots, in turn.
   }
+}
+
+TEST(SwitchmlApplianceTest, AnswersFromTheAddressThatAWorkerSendsTo) {
+  SwitchmlConfig config = config_with({session_of(2)});
+  config.listen = Endpoint::ipv4(0, 0);
+  const auto appliance = SwitchmlAppliance::start(config);
+  ASSERT_TRUE(appliance.has_value()) << appliance.error().text;
+  const Endpoint server = Endpoint::ipv4(0x7f000002, (*appliance)->local().port);
+  Worker first(server, 0);
+  Worker second(server, 1);
+  first.send(0, false, 0, 1);
+  second.send(0, false, 0, 2);
+  first.send(0, false, 0, 1);  // The core dropped the first sum when it heard the second worker.
+  EXPECT_EQ(first.receive().elements, std::vector<int32_t>(64, 3));
+  EXPECT_EQ(second.receive().elements, std::vector<int32_t>(64, 3));
 }
 
 TEST(SwitchmlApplianceTest, SessionsMayBeginWhileItServes) {

@@ -10,6 +10,7 @@
 
 #include "tests/support/seed.h"
 #include "tests/tofino/switchml/bed.h"
+#include "tofino/limits.h"
 
 namespace tributary::tofino {
 namespace {
@@ -37,10 +38,14 @@ struct Bed {
   }
   /// Sends one packet and runs the switch until it is idle. @return the packets that left it.
   std::vector<CollectingSink::Sent> exchange(uint32_t worker, const SwitchmlMessage& m) {
+    return exchange_through(worker_port(worker), worker, m);
+  }
+  std::vector<CollectingSink::Sent> exchange_through(uint32_t port, uint32_t worker,
+                                                     const SwitchmlMessage& m) {
     sink.sent.clear();
     now = now + microseconds(20);
     const auto frame = frame_of(worker, m);
-    device->device().arrive(now, worker_port(worker), {frame, static_cast<uint32_t>(frame.size())});
+    device->device().arrive(now, port, {frame, static_cast<uint32_t>(frame.size())});
     device->device().run_until(now + microseconds(15));
     return std::move(sink.sent);
   }
@@ -115,6 +120,48 @@ TEST(SwitchmlSwitch, PassesTakeTheModelledTimes) {
   EXPECT_EQ(waiting.device->device().counters().passes, 4U);
 }
 
+// The published controller installs an entry that ignores the ingress port (udp_receiver.py). A
+// repeated request is answered through the port that it came from.
+TEST(SwitchmlSwitch, WorkerMaySendThroughAnyPortOfItsPipe) {
+  for (const uint32_t elements : {64U, 256U}) {
+    Bed bed(elements, 2, 8);
+    EXPECT_TRUE(bed.exchange_through(40, 0, bed.message(1, 0, false)).empty());
+    const auto results = bed.exchange_through(44, 1, bed.message(2, 0, false));
+    ASSERT_EQ(results.size(), 2U);
+    for (uint32_t worker = 0; worker < 2; worker++) {
+      EXPECT_EQ(results[worker].port, worker_port(worker));
+      EXPECT_EQ(Bed::message_in(results[worker]).elements, bed.message(3, 0, false).elements);
+    }
+    const auto repeated = bed.exchange_through(40, 0, bed.message(1, 0, false));
+    ASSERT_EQ(repeated.size(), 1U);
+    EXPECT_EQ(repeated[0].port, 40U);
+    EXPECT_EQ(bed.device->count("unknown_worker"), 0U);
+  }
+  // The registers of another pipe do not hold the slot; with 64 elements its ports are not looped.
+  Bed bed(64, 1, 8);
+  EXPECT_TRUE(bed.exchange_through(kPortsPerPipe, 0, bed.message(1, 0, false)).empty());
+  EXPECT_EQ(bed.device->count("unknown_worker"), 1U);
+  // A port without counterparts in the other pipes.
+  Bed large(256, 1, 8);
+  EXPECT_TRUE(large.exchange_through(2, 0, large.message(1, 0, false)).empty());
+  EXPECT_EQ(large.device->count("unknown_worker"), 1U);
+}
+
+// As published (next_step_selector.py): pipe 0 drops a repeated packet of an incomplete slot, and
+// sends it through all pipes when the slot is complete.
+TEST(SwitchmlSwitch, RepeatedPacketOfAnIncompleteSlotTakesOnePass) {
+  Bed bed(256, 2, 1);
+  const auto passes = [&bed] { return bed.device->device().counters().passes; };
+  EXPECT_TRUE(bed.exchange(0, bed.message(1, 0, false)).empty());
+  EXPECT_EQ(passes(), 4U);
+  EXPECT_TRUE(bed.exchange(0, bed.message(1, 0, false)).empty());
+  EXPECT_EQ(passes(), 5U);
+  EXPECT_EQ(bed.exchange(1, bed.message(2, 0, false)).size(), 2U);
+  EXPECT_EQ(passes(), 16U);
+  EXPECT_EQ(bed.exchange(0, bed.message(1, 0, false)).size(), 1U);
+  EXPECT_EQ(passes(), 27U);
+}
+
 TEST(SwitchmlSwitch, DropsAndCountsUnservedPackets) {
   Bed bed(64, 2, 8);
   EXPECT_TRUE(bed.exchange(2, bed.message(1, 0, false)).empty());
@@ -171,8 +218,8 @@ TEST(SwitchmlSwitch, RefusesSessionsBeyondTheProgram) {
   EXPECT_THAT(large->set_session({.workers = {{.port = 2}}, .pool_slots = 1}).error().text,
               HasSubstr("multiples of 4"));
   EXPECT_THAT(
-      small->set_session({.workers = {{.port = 4}, {.port = 4}}, .pool_slots = 1}).error().text,
-      HasSubstr("workers 0 and 1 have the same port 4"));
+      small->set_session({.workers = {{.port = 4}, {.port = 8}}, .pool_slots = 1}).error().text,
+      HasSubstr("workers 0 and 1 have the same address"));
   EXPECT_THAT(small->set_loss(1.5, 0).error().text, HasSubstr("ingress_loss=1.5; allowed: 0 to 1"));
   EXPECT_THAT(SwitchmlSwitch::make({.elements = 128}, sink).error().text,
               HasSubstr("elements=128; allowed: 64 or 256"));

@@ -36,8 +36,8 @@ TEST(SwitchmlProgram, TimeoutsTakeTwoMoreAlusAndNoMoreStages) {
   EXPECT_EQ(placed->stages.size(), 12U);
   EXPECT_EQ(placed->total(Resource::kStatefulAlus), 37U);  // Phase and age.
   // Each table that tests a worker's mark has one entry per worker: 36 of a block's 512 rows.
-  EXPECT_EQ(placed->total(Resource::kTcamBlocks), 74U);
-  EXPECT_EQ(place(switchml_program({}))->total(Resource::kTcamBlocks), 72U);
+  EXPECT_EQ(placed->total(Resource::kTcamBlocks), 76U);
+  EXPECT_EQ(place(switchml_program({}))->total(Resource::kTcamBlocks), 74U);
 }
 
 TEST(SwitchmlProgram, RegistersTakeTheirCountedSram) {

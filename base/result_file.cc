@@ -1,0 +1,193 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "base/result_file.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <poll.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <csignal>
+#include <cstdio>
+#include <ctime>
+#include <filesystem>
+#include <system_error>
+
+namespace tributary {
+namespace {
+
+/// Most links from one to the next. Source: Linux (MAXSYMLINKS).
+constexpr uint32_t kLinksMax = 40;
+/// Attempts to find a name that no other file has.
+constexpr uint32_t kNamesMax = 100;
+
+std::string cause(int error) { return std::system_category().message(error); }
+
+tl::unexpected<Error> refuse(const std::string& path, std::string_view why) {
+  return failure(fmt::format("{}: cannot be written: {}", path, why));
+}
+
+/// Keeps SIGPIPE from ending the process, and removes the one that a write raised.
+class PipeSignalGuard {
+ public:
+  PipeSignalGuard() {
+    sigemptyset(&pipe_);
+    sigaddset(&pipe_, SIGPIPE);
+    sigset_t pending;
+    sigpending(&pending);
+    was_pending_ = sigismember(&pending, SIGPIPE) == 1;
+    pthread_sigmask(SIG_BLOCK, &pipe_, &before_);
+  }
+  ~PipeSignalGuard() {
+    const timespec at_once{};
+    if (!was_pending_) sigtimedwait(&pipe_, nullptr, &at_once);
+    pthread_sigmask(SIG_SETMASK, &before_, nullptr);
+  }
+  PipeSignalGuard(const PipeSignalGuard&) = delete;
+  PipeSignalGuard& operator=(const PipeSignalGuard&) = delete;
+
+ private:
+  sigset_t pipe_{};
+  sigset_t before_{};
+  bool was_pending_ = false;
+};
+
+/// Writes everything. @return 0, or the error; ETIMEDOUT if a pipe stayed full.
+int write_all(int file, std::string_view content) {
+  while (!content.empty()) {
+    const ssize_t written = ::write(file, content.data(), content.size());
+    if (written >= 0) {
+      content.remove_prefix(static_cast<size_t>(written));
+    } else if (errno == EAGAIN) {
+      pollfd room{.fd = file, .events = POLLOUT, .revents = 0};
+      const int ready =
+          ::poll(&room, 1, static_cast<int>(in_nanoseconds(kPipeWaitMax) / 1'000'000));
+      if (ready == 0) return ETIMEDOUT;
+    } else if (errno != EINTR) {
+      return errno;
+    }
+  }
+  return 0;
+}
+
+/// Writes everything and closes the file. @return 0, or the first error.
+int write_and_close(int file, std::string_view content) {
+  const int error = write_all(file, content);
+  // Some file systems report a full disk only here.
+  return ::close(file) != 0 && error == 0 ? errno : error;
+}
+
+std::string describe_pipe_error(int error) {
+  switch (error) {
+    case ENXIO:
+      return "nobody reads this pipe; start its reader first";
+    case EPIPE:
+      return "the reader of this pipe has ended";
+    case ETIMEDOUT:
+      return "the reader of this pipe reads nothing";
+    default:
+      return cause(error);
+  }
+}
+
+/// Writes to a device or a pipe.
+Result<void> write_straight(const std::string& path, std::string_view content) {
+  const PipeSignalGuard guard;
+  // Opened so, a pipe without a reader is an error instead of a wait.
+  const int file = ::open(path.c_str(), O_WRONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+  const int error = file < 0 ? errno : write_and_close(file, content);
+  if (error != 0) return refuse(path, describe_pipe_error(error));
+  return {};
+}
+
+/// Writes to a file that this process has open, behind what it has printed.
+Result<void> write_behind(FILE* stream, const std::string& path, std::string_view content) {
+  const PipeSignalGuard guard;
+  const bool good = std::fwrite(content.data(), 1, content.size(), stream) == content.size() &&
+                    std::fflush(stream) == 0;
+  if (!good) return refuse(path, cause(errno));
+  return {};
+}
+
+/// Follows symbolic links, also to a target that does not exist.
+Result<std::string> target_of(const std::string& path) {
+  std::filesystem::path target = path;
+  for (uint32_t i = 0; i < kLinksMax; i++) {
+    std::error_code error;
+    const auto next = std::filesystem::read_symlink(target, error);
+    if (error) return target.string();  // No link.
+    target = next.is_absolute() ? next : target.parent_path() / next;
+  }
+  return refuse(path, cause(ELOOP));
+}
+
+/// Creates an empty file beside `target`. @return its descriptor; -1 with errno.
+int create_beside(const std::string& target, std::string& name) {
+  for (uint32_t i = 0; i < kNamesMax; i++) {
+    name = fmt::format("{}.new-{}-{}", target, ::getpid(), i);
+    const int file = ::open(name.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+    if (file >= 0 || errno != EEXIST) return file;
+  }
+  return -1;
+}
+
+/// Replaces the file in one step. @param old The file that is there; null if there is none.
+Result<void> replace(const std::string& path, std::string_view content, const struct stat* old) {
+  const auto target = target_of(path);
+  if (!target) return tl::unexpected(target.error());
+  if (old != nullptr && ::access(path.c_str(), W_OK) != 0) return refuse(path, cause(errno));
+  std::string temporary;
+  const int file = create_beside(*target, temporary);
+  if (file < 0) {
+    return refuse(path, fmt::format("no file can be created in its folder: {}", cause(errno)));
+  }
+  int error = 0;
+  if (old != nullptr) {
+    // Only a privileged process may keep another owner; for others the file becomes theirs.
+    static_cast<void>(::fchown(file, old->st_uid, old->st_gid) == 0);
+    if (::fchmod(file, old->st_mode & 07777) != 0) error = errno;
+  }
+  const int write_error = write_and_close(file, content);
+  if (error == 0) error = write_error;
+  if (error == 0 && ::rename(temporary.c_str(), target->c_str()) != 0) error = errno;
+  if (error == 0) return {};
+  ::unlink(temporary.c_str());
+  return refuse(path, cause(error));
+}
+
+/// Returns the stream that this file is, as with /dev/stdout; null if it is none.
+FILE* stream_of(const struct stat& file) {
+  for (FILE* const stream : {stdout, stderr}) {
+    struct stat open {};
+    if (::fstat(::fileno(stream), &open) != 0) continue;
+    if (open.st_dev == file.st_dev && open.st_ino == file.st_ino) return stream;
+  }
+  return nullptr;
+}
+
+}  // namespace
+
+Result<void> write_result_file(const std::string& path, std::string_view content) {
+  struct stat found {};
+  if (::stat(path.c_str(), &found) != 0) {
+    if (errno != ENOENT) return refuse(path, cause(errno));
+    return replace(path, content, nullptr);
+  }
+  if (FILE* const stream = stream_of(found)) return write_behind(stream, path, content);
+  switch (found.st_mode & S_IFMT) {
+    case S_IFREG:
+      return replace(path, content, &found);
+    case S_IFCHR:
+    case S_IFBLK:
+    case S_IFIFO:
+      return write_straight(path, content);
+    case S_IFDIR:
+      return refuse(path, "it is a folder; give the name of a file");
+    default:
+      return refuse(path, "it is a socket; give a file, a pipe or a device");
+  }
+}
+
+}  // namespace tributary

@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+/// @file
+/// Writes the file of a result: the targets of --json, --csv, --svg and --output.
+///
+/// Model:   A regular file, or one that does not exist, is replaced in one step, so a reader sees
+///          the old content or the new one. A symbolic link stays, and its target is replaced. A
+///          device, a pipe, and a file that is this process's standard output are written to.
+/// Threads: Any.
+/// Errors:  One line with the path, the cause and the remedy. A regular file is unchanged then.
+/// Tests:   tests/base/result_file_test.cc
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "base/result.h"
+#include "base/time.h"
+
+namespace tributary {
+
+/// The longest wait for the reader of a full pipe.
+inline constexpr Duration kPipeWaitMax = seconds(10);
+
+/// Writes `content` to the file at `path`. Refuses folders, sockets, a file without permission to
+/// write, and a named pipe without a reader.
+[[nodiscard]] Result<void> write_result_file(const std::string& path, std::string_view content);
+
+}  // namespace tributary

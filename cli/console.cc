@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/console.h"
+
+#include <cerrno>
+#include <system_error>
+
+namespace tributary::cli {
+
+int end_output(int exit_code, std::FILE* output, std::FILE* errors) {
+  const bool failed_before = std::ferror(output) != 0;
+  if (std::fflush(output) != 0) {
+    print_to(errors, "tributary: standard output cannot be written: {}\n",
+             std::system_category().message(errno));
+  } else if (failed_before) {
+    print_to(errors, "tributary: standard output is incomplete: a write has failed\n");
+  } else {
+    return exit_code;
+  }
+  return exit_code == 0 ? 1 : exit_code;
+}
+
+}  // namespace tributary::cli
