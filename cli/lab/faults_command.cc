@@ -133,6 +133,13 @@ int run_planted(const FaultsFlags& flags) {
 
 int run(const FaultsFlags& flags) {
   if (flags.mutants) return run_planted(flags);
+  if (flags.attackers && flags.protocol != wire::Protocol::kTrioMl) {
+    return complain(kName,
+                    fmt::format("--attackers is not allowed with --protocol {}, whose packets have "
+                                "no key; leave out one of the two",
+                                to_string(flags.protocol)),
+                    2);
+  }
   const auto kinds = kinds_of(flags.only);
   if (!kinds) return complain(kName, kinds.error().text, 2);
   return flags.seed != 0 ? run_one(flags, *kinds) : run_all(flags, *kinds);
