@@ -129,6 +129,8 @@ Attackers::Target Attackers::draw_target(Prng& draws) const {
 Endpoint Attackers::genuine_address(const Target& target) const {
   if (target.rank) return world_.address_of(target.aggregator);
   const trio_ml::JobConfig config = world_.job_config(target.aggregator, target.job);
+  // A cookie may name a source that this aggregator does not have: a join is replayed anywhere.
+  if (target.source >= config.sources) return world_.address_of(target.aggregator);
   if (config.sources_are_aggregators) {
     return world_.address_of(world_.children_of(target.aggregator)[target.source]);
   }
