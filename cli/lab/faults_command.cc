@@ -69,19 +69,12 @@ int write_json(const FaultsFlags& flags, const nlohmann::ordered_json& json) {
 int run_one(const FaultsFlags& flags, lab::FaultKinds kinds) {
   const lab::FaultPlan plan = lab::draw_plan(flags.seed, kinds, flags.protocol, flags.attackers);
   const lab::FaultResult result = run_faults(plan, flags.trace);
-<<<<<<< HEAD
-  fmt::print("seed {}: {}\n", flags.seed, describe(plan));
-  for (const std::string& line : result.trace) fmt::print("{}\n", line);
-  for (uint32_t i = 0; i < lab::kBreachKinds; i++) {
-    for (const std::string& line : result.breaches[i]) {
-      fmt::print("*** {}: {}\n", lab::kBreachNames[i], line);
-    }
-=======
   print("seed {}: {}\n", flags.seed, describe(plan));
   for (const std::string& line : result.trace) print("{}\n", line);
-  for (const auto* lines : {&result.wrong, &result.stuck, &result.leaked}) {
-    for (const std::string& line : *lines) print("*** {}\n", line);
->>>>>>> trust
+  for (uint32_t i = 0; i < lab::kBreachKinds; i++) {
+    for (const std::string& line : result.breaches[i]) {
+      print("*** {}: {}\n", lab::kBreachNames[i], line);
+    }
   }
   if (result.spoiled_sums + result.overtaken_stalls > 0) {
     print("packets that came after a later use of their slot: {} sums spoiled, {} stalls\n",
