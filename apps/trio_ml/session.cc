@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <utility>
 
 #include "base/mutant.h"
 #include "wire/receive_room.h"
@@ -53,16 +54,21 @@ bool Session::note_join_sequence(uint32_t source, uint64_t nonce, uint64_t seque
   if (std::find(past.begin(), past.end(), nonce) != past.end()) return false;
   Joiner& joiner = member.holder.nonce == nonce ? member.holder : member.candidate;
   if (joiner.nonce == nonce && sequence <= joiner.sequence) return false;
+  if (joiner.nonce != nonce) remember_past(member, joiner.nonce);
   joiner = {nonce, sequence};
   return true;
 }
 
 void Session::take_place(Member& member, uint64_t nonce) {
   if (member.holder.nonce == nonce) return;
-  if (member.holder.nonce != 0) {
-    member.past_nonces[member.past_count++ % member.past_nonces.size()] = member.holder.nonce;
-  }
-  member.holder = {nonce, member.candidate.nonce == nonce ? member.candidate.sequence : 0};
+  remember_past(member, member.holder.nonce);
+  member.holder = {nonce, 0};
+  if (member.candidate.nonce == nonce) std::swap(member.holder, member.candidate);
+  member.candidate = {};
+}
+
+void Session::remember_past(Member& member, uint64_t nonce) {
+  if (nonce != 0) member.past_nonces[member.past_count++ % member.past_nonces.size()] = nonce;
 }
 
 uint64_t Session::next_upstream_nonce() {

@@ -169,8 +169,8 @@ class Session {
     Instant pending_at;          ///< Time of its last join.
     Joiner holder;               ///< The last worker that held the place, pending or as a member.
     Joiner candidate;            ///< The last other worker that sent a sealed join.
-    /// Earlier holders, whose joins must not count while their cookies are valid. Assumed: a rank
-    /// has no more processes in two minutes.
+    /// Earlier holders and candidates, whose joins must not count while their cookies are valid.
+    /// Assumed: a rank has no more processes in two minutes.
     std::array<uint64_t, 8> past_nonces{};
     uint32_t past_count = 0;
     bool confirmed = false;              ///< It has joined since all sources were pending.
@@ -189,6 +189,7 @@ class Session {
   [[nodiscard]] bool has_plain_clients(Instant now) const;
   /// Makes the worker with this nonce the holder of the place.
   static void take_place(Member& member, uint64_t nonce);
+  static void remember_past(Member& member, uint64_t nonce);
   [[nodiscard]] JoinAnswer start_or_wait(uint32_t source, Instant now);
   [[nodiscard]] uint32_t least_pending_window() const;
   [[nodiscard]] uint32_t least_pending_gradients_max() const;

@@ -175,5 +175,21 @@ TEST_F(SealedJob, JoinsOfAnEarlierProcessAreReplays) {
   expect_refused(bed_, second.last_join, worker(0), Outcome::kReplayed);
 }
 
+// Three processes of a rank follow each other so quickly that the second one never holds the place.
+TEST_F(SealedJob, JoinsOfAProcessThatNeverHeldThePlaceAreReplays) {
+  for (SealedMember& member : members_) {
+    bed_.deliver(member.control(MessageType::kLeave), worker(member.member().source));
+  }
+  static_cast<void>(bed_.take());
+  std::vector<SealedMember> processes;
+  for (const uint64_t nonce : {500, 501, 502}) processes.emplace_back(0, nonce);
+  for (SealedMember& process : processes) {
+    static_cast<void>(process.join(bed_));
+    static_cast<void>(process.join(bed_));
+  }
+  bed_.advance(kJoinFreshFor + milliseconds(1));
+  expect_refused(bed_, processes[1].last_join, worker(0), Outcome::kReplayed);
+}
+
 }  // namespace
 }  // namespace tributary::trio_ml
