@@ -285,7 +285,11 @@ void Attackers::record(const net::PacketRef& packet, const WorkerNode* worker) {
     return !packet->stored.empty() && packet->stored[0] == static_cast<std::byte>(each.config.id);
   });
   if (job == plan_.jobs.end() || job->config.auth.mode == Mode::kNone) return;
-  Recorded recorded{packet, 0, worker != nullptr};
+  wire::MessageHead message;
+  const bool is_result =
+      decode_head(packet->stored, packet->size_bytes, message) == wire::DecodeStatus::kOk &&
+      message.header.extended && message.extension.type == MessageType::kResult;
+  Recorded recorded{.packet = packet, .to_worker = worker != nullptr, .is_result = is_result};
   const Endpoint& aggregator = worker != nullptr ? packet->source : packet->destination;
   while (world_.address_of(recorded.aggregator) != aggregator) recorded.aggregator++;
   // Replayed to this worker, even if it came through a group: others may have lost their copies.
@@ -307,7 +311,8 @@ void Attackers::replay(Prng& draws) {
   Endpoint to = packet.destination;
   if (!chosen.to_worker) {
     if (draws.chance(0.4)) from = own_address(draws);
-    if (draws.chance(0.2)) {
+    // A result is sealed for all members, so another one would take it in place of a lost copy.
+    if (!chosen.is_result && draws.chance(0.2)) {
       target.aggregator = draws.below(world_.aggregator_count());
       to = world_.address_of(target.aggregator);
     }

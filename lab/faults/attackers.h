@@ -47,6 +47,7 @@ class Attackers {
     net::PacketRef packet;
     uint32_t aggregator = 0;
     bool to_worker = false;
+    bool is_result = false;
   };
   /// A cookie that a stranger has received.
   struct Cookie {
