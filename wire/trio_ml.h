@@ -128,6 +128,10 @@ inline constexpr uint8_t kReasonLast = 22;
 /// the loss of three keep-alives in a row is not chance.
 inline constexpr Duration kSilentAfter = milliseconds(3500);
 
+/// An end with a secret believes a refusal without a seal after this time without a sealed reply.
+/// Assumed: the loss of twenty joins in a row, or of their replies, is not chance.
+inline constexpr Duration kUnsealedAfter = milliseconds(1000);
+
 inline constexpr uint8_t kExtensionVersion = 2;
 inline constexpr uint32_t kExtensionBytes = 20;
 inline constexpr uint32_t kSourceMaskBytes = 32;

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <utility>
 
 #include "base/mutant.h"
 #include "wire/receive_room.h"
@@ -49,10 +50,25 @@ auth::Salt Session::salt(uint32_t number) const {
 bool Session::note_join_sequence(uint32_t source, uint64_t nonce, uint64_t sequence) {
   if (source >= config_.sources) return true;  // join() refuses it.
   Member& member = members_[source];
-  if (member.sequence_nonce == nonce && sequence <= member.join_sequence) return false;
-  member.sequence_nonce = nonce;
-  member.join_sequence = sequence;
+  const auto& past = member.past_nonces;
+  if (std::find(past.begin(), past.end(), nonce) != past.end()) return false;
+  Joiner& joiner = member.holder.nonce == nonce ? member.holder : member.candidate;
+  if (joiner.nonce == nonce && sequence <= joiner.sequence) return false;
+  if (joiner.nonce != nonce) remember_past(member, joiner.nonce);
+  joiner = {nonce, sequence};
   return true;
+}
+
+void Session::take_place(Member& member, uint64_t nonce) {
+  if (member.holder.nonce == nonce) return;
+  remember_past(member, member.holder.nonce);
+  member.holder = {nonce, 0};
+  if (member.candidate.nonce == nonce) std::swap(member.holder, member.candidate);
+  member.candidate = {};
+}
+
+void Session::remember_past(Member& member, uint64_t nonce) {
+  if (nonce != 0) member.past_nonces[member.past_count++ % member.past_nonces.size()] = nonce;
 }
 
 uint64_t Session::next_upstream_nonce() {
@@ -202,6 +218,7 @@ Session::JoinAnswer Session::join(const wire::Message& message, const Endpoint& 
   if (!running && has_plain_clients(now)) return pending(Reason::kPlainClients, now);
   if (running) left_[source].store(true, std::memory_order_relaxed);  // Replaced by this newcomer.
 
+  take_place(member, nonce);
   if (member.pending_nonce != nonce) confirming_ = false;
   member.pending_nonce = nonce;
   member.pending_at = now;
@@ -244,6 +261,7 @@ Session::JoinAnswer Session::start_or_wait(uint32_t source, Instant now) {
     JoinAnswer answer = pending(Reason::kWaitingForUpstream, now);
     answer.join_upstream = now - upstream_asked_at_ >= kUpstreamJoinEvery;
     if (answer.join_upstream) upstream_asked_at_ = now;
+    upstream_first_asked_at_ = std::min(upstream_first_asked_at_, now);
     return answer;
   }
   start(now);
@@ -383,6 +401,8 @@ void Session::end() {
   upstream_key_.store(0, std::memory_order_release);
   upstream_nonce_ = next_upstream_nonce();
   upstream_cookie_ = 0;
+  upstream_first_asked_at_ = Instant::never();
+  upstream_vouched_ = false;
 }
 
 bool Session::upstream_welcome(const wire::Message& message, Instant now) {
