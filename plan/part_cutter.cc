@@ -52,7 +52,8 @@ std::vector<PartCutter::Claim> PartCutter::claims_to(uint64_t blocks) const {
   const auto by_size = [](const Claim& a, const Claim& b) { return a.size > b.size; };
   std::stable_sort(claims.begin(), claims.end(), by_size);
   // The smallest claim goes until the smallest that is left is worth kPartBlocksMin blocks.
-  while (claims.size() > 1 && Wide{blocks} * claims.back().size < kPartBlocksMin * sum) {
+  const auto too_small = [&] { return Wide{blocks} * claims.back().size < kPartBlocksMin * sum; };
+  while (claims.size() > 1 && (blocks == 0 || too_small())) {
     sum -= claims.back().size;
     claims.pop_back();
   }

@@ -92,11 +92,11 @@ TEST(PartCutter, RareWeightsGetAWholePartOnceDue) {
 
 TEST(PartCutter, LongRangesAreCutAtFourMegabytes) {
   PartCutter cutter({1, 3});
-  // Blocks of 4,000 bytes, so 1,000 in a part. 2,501 and 7,500 blocks make 3 and 8 parts.
+  // Blocks of 4,000 bytes, so 1,000 in a part. 2,500 and 7,501 blocks make 3 and 8 parts.
   const auto parts = cutter.cut(10'001'000, 1000, 4);
   EXPECT_THAT(aggregators_of(parts), ElementsAre(0, 0, 0, 1, 1, 1, 1, 1, 1, 1, 1));
-  EXPECT_THAT(counts_of(parts), ElementsAre(834'000, 834'000, 833'000, 938'000, 938'000, 938'000,
-                                            938'000, 937'000, 937'000, 937'000, 937'000));
+  EXPECT_THAT(counts_of(parts), ElementsAre(834'000, 833'000, 833'000, 938'000, 938'000, 938'000,
+                                            938'000, 938'000, 937'000, 937'000, 937'000));
   // A block above the limit is a part of its own.
   EXPECT_THAT(first_cut({1}, 10), ElementsAre(10));
   EXPECT_THAT(counts_of(PartCutter({1}).cut(5, 2, 3'000'000)), ElementsAre(2, 2, 1));
