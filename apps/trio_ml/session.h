@@ -93,9 +93,9 @@ class Session {
   struct JoinAnswer {
     wire::MessageType reply = wire::MessageType::kPending;
     wire::ControlBody body;
-    bool started = false;        ///< A session has started: welcome every member.
+    bool started = false;         ///< A session has started: welcome every member.
     bool to_all_pending = false;  ///< `reply` goes to every pending worker.
-    bool join_upstream = false;  ///< Send upstream_join() to the upper aggregator.
+    bool join_upstream = false;   ///< Send upstream_join() to the upper aggregator.
   };
   /// Serves a join whose cookie is good.
   [[nodiscard]] JoinAnswer join(const wire::Message& message, const Endpoint& from, Instant now);
