@@ -65,9 +65,10 @@ std::string table_of(const PlanReport& report) {
 
 /// Writes one line of times, with its ratio to the plan's.
 std::string time_line(const char* what, double seconds, const PlanReport& report) {
+  const std::string line = fmt::format("{:<16}  {:>8.4f} s", what, seconds);
   const double whole = report.assignment.predicted_s;
-  const std::string ratio = whole > 0 ? fmt::format("{:.2f} times this plan", seconds / whole) : "";
-  return fmt::format("{:<16}  {:>8.4f} s  {}\n", what, seconds, ratio);
+  if (whole == 0) return line + "\n";
+  return fmt::format("{}  {:.2f} times this plan\n", line, seconds / whole);
 }
 
 std::string times_of(const PlanReport& report) {
@@ -123,12 +124,12 @@ Result<PlanReport> make_plan_report(const PlanRequest& request) {
 std::string as_text(const PlanReport& report) {
   return fmt::format(
       "{}\n"
-      "{} bytes, {} workers, packets of {} gradients: {:.3f} bytes on the wire for each byte\n"
+      "{} bytes of gradients, {} in a packet: {:.3f} bytes on the wire for each byte\n"
       "{}\n"
       "worker processes: --server {}\n"
       "communicators:    {}\n",
-      table_of(report), report.request.bytes, report.workers, report.gradients,
-      report.tensor.wire_ratio, times_of(report), report.servers, report.url);
+      table_of(report), report.request.bytes, report.gradients, report.tensor.wire_ratio,
+      times_of(report), report.servers, report.url);
 }
 
 nlohmann::ordered_json as_json(const PlanReport& report) {

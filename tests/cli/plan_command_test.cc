@@ -18,13 +18,13 @@ namespace {
 
 using ::testing::HasSubstr;
 
-struct Run {
+struct Ran {
   int exit = 0;
   std::string out;
   std::string err;
 };
 
-Run run(const std::vector<std::string>& args) {
+Ran run(const std::vector<std::string>& args) {
   CLI::App app("test", "tributary");
   app.require_subcommand(1);
   PlanOptions options;
@@ -40,7 +40,7 @@ Run run(const std::vector<std::string>& args) {
 
 /// Returns the error line of a refused command line.
 std::string refusal(const std::vector<std::string>& args) {
-  const Run refused = run(args);
+  const Ran refused = run(args);
   EXPECT_EQ(refused.exit, kExitUsage);
   EXPECT_EQ(refused.out, "");
   return refused.err;
@@ -49,7 +49,7 @@ std::string refusal(const std::vector<std::string>& args) {
 TEST(PlanCommand, PrintsAndWritesTheSamePlan) {
   const testing::ScratchDirectory folder;
   const std::string path = folder.path() / "plan.json";
-  const Run done =
+  const Ran done =
       run({"--workers", "10.0.0.1,10.0.0.2,10.0.0.3,10.0.0.4", "--servers", "10.0.0.5:13000@2",
            "--gbit", "1", "--mtu", "9000", "--bytes", "1000000", "--job", "7", "--json", path});
   EXPECT_EQ(done.exit, 0) << done.err;
@@ -79,7 +79,7 @@ TEST(PlanCommand, OptionsAreRefusedInOneLine) {
 }
 
 TEST(PlanCommand, UnwritableFileFailsTheCommand) {
-  const Run failed = run({"--workers", "2", "--json", "/nonexistent/plan.json"});
+  const Ran failed = run({"--workers", "2", "--json", "/nonexistent/plan.json"});
   EXPECT_EQ(failed.exit, 1);
   EXPECT_TRUE(failed.err.starts_with("tributary plan: --json /nonexistent/plan.json"))
       << failed.err;

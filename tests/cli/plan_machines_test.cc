@@ -94,7 +94,7 @@ TEST(PlanMachines, FaultyMachinesAreRefused) {
   EXPECT_EQ(refusal("a@0"),
             "--workers: 'a@0': GBIT=0 is out of range; allowed: a number from 0.001 to 100000");
   EXPECT_EQ(refusal("a@"),
-            "--workers: 'a@': GBIT= is not a number; allowed: a number from 0.001 to 100000");
+            "--workers: 'a@': GBIT= is empty; allowed: a number from 0.001 to 100000");
   EXPECT_EQ(refusal("a:0"),
             "--workers: 'a:0': PORT=0 is out of range; allowed: a whole number from 1 to 65535");
   EXPECT_EQ(refusal("fd00::1"),
