@@ -53,9 +53,8 @@ int main(int argc, char** argv) {
     exit_code = tributary::cli::run_doctor(doctor, std::cout, std::cerr);
   });
   tributary::cli::PlanOptions plan;
-  tributary::cli::add_plan(app, plan)->callback([&] {
-    exit_code = tributary::cli::run_plan(plan, std::cout, std::cerr);
-  });
+  tributary::cli::add_plan(app, plan)->callback(
+      [&] { exit_code = tributary::cli::run_plan(plan, std::cout, std::cerr); });
   if (const auto ended =
           tributary::cli::parse_command_line(app, argc, argv, std::cout, std::cerr)) {
     return tributary::cli::end_output(*ended);

@@ -47,16 +47,16 @@ std::string table_of(const PlanReport& report) {
     width = std::max(width, machine.name.size());
   }
   std::string text =
-      fmt::format("{:<{}}  {:<18}  {:>7}  {:>6}  {:>9}  {:>8}  {:>8}  {}\n", "machine", width,
-                  "runs", "share", "weight", "link busy", "CPU busy", "Gbit/s", "limit");
+      fmt::format("{:<{}}  {:<18}  {:>7}  {:>6}  {:>7}  {:>9}  {:>8}  {}\n", "machine", width,
+                  "runs", "share", "weight", "Gbit/s", "link busy", "CPU busy", "limit");
   for (size_t i = 0; i < plan.weights.size(); i++) {
     const plan::Machine& machine = report.machines.machines[i];
     const bool limited = std::isfinite(machine.sum_bytes_per_s);
     text += fmt::format(
-        "{:<{}}  {:<18}  {:>7}  {:>6}  {:>9}  {:>8}  {:>8.4g}  {}\n", machine.name, width,
+        "{:<{}}  {:<18}  {:>7}  {:>6}  {:>7.4g}  {:>9}  {:>8}  {}\n", machine.name, width,
         roles_of(machine, plan.weights[i]), percent(plan.shares[i]), plan.weights[i],
-        busy(plan.times[i].link_s, report), limited ? busy(plan.times[i].sum_s, report) : "-",
-        machine.link_bytes_per_s / kBytesPerGbit,
+        machine.link_bytes_per_s / kBytesPerGbit, busy(plan.times[i].link_s, report),
+        limited ? busy(plan.times[i].sum_s, report) : "-",
         plan.bottlenecks[i] == Bottleneck::kNone ? "" : to_string(plan.bottlenecks[i]));
     while (text.ends_with(" \n")) text.erase(text.size() - 2, 1);
   }

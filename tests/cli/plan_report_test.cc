@@ -49,7 +49,7 @@ TEST(PlanReport, JsonHoldsThePlan) {
 
 TEST(PlanReport, TextHoldsTheSameNumbers) {
   const std::string text = as_text(report_for({.workers = "4", .servers = "2"}));
-  EXPECT_THAT(text, HasSubstr("server1  aggregator           30.0 %       3    100.0 %"));
+  EXPECT_THAT(text, HasSubstr("server1  aggregator           30.0 %       3        1    100.0 %"));
   EXPECT_THAT(text, HasSubstr("this plan           1.2835 s\n"));
   EXPECT_THAT(text, HasSubstr("best ring           1.6044 s  1.25 times this plan\n"));
   EXPECT_THAT(text, HasSubstr("tributary://worker0:12000=1,"));
