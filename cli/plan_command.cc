@@ -25,30 +25,34 @@ CLI::Option* add_gbit(CLI::App& command, const char* flag, double& value,
 
 }  // namespace
 
-CLI::App* add_plan(CLI::App& app, PlanOptions& options) {
-  PlanFlags& flags = options.request.flags;
-  CLI::App* command = app.add_subcommand(
-      "plan", "Plan a job with several aggregators: shares, predicted time, URL for the workers");
+CLI::Option* add_plan_machines(CLI::App& command, PlanFlags& flags) {
+  CLI::Option* workers =
+      command
+          .add_option("--workers", flags.workers,
+                      "Worker machines: their number, or a list of ADDRESS[:PORT][@GBIT]")
+          ->type_name("LIST");
   command
-      ->add_option("--workers", flags.workers,
-                   "Worker machines: their number, or a list of ADDRESS[:PORT][@GBIT]")
-      ->type_name("LIST")
-      ->required();
-  command
-      ->add_option("--servers", flags.servers,
-                   "Spare machines, which only aggregate: their number, or a list")
+      .add_option("--servers", flags.servers,
+                  "Spare machines, which only aggregate: their number, or a list")
       ->type_name("LIST")
       ->capture_default_str();
   command
-      ->add_option_function<std::string>(
+      .add_option_function<std::string>(
           "--colocated", [&flags](const std::string& text) { flags.colocated = text == "on"; },
           "Whether the worker machines run aggregators, too")
       ->check(CLI::IsMember({"on", "off"}))
       ->default_str("on");
-  add_gbit(*command, "--gbit", flags.link_gbit, fmt::format("{}", flags.link_gbit),
+  add_gbit(command, "--gbit", flags.link_gbit, fmt::format("{}", flags.link_gbit),
            "Gbit/s of each machine's link, each way, unless its @GBIT says otherwise");
-  add_gbit(*command, "--sum-gbit", flags.sum_gbit, "",
+  add_gbit(command, "--sum-gbit", flags.sum_gbit, "",
            "Gbit/s of gradients that each aggregator's CPU can add; default: no limit");
+  return workers;
+}
+
+CLI::App* add_plan(CLI::App& app, PlanOptions& options) {
+  CLI::App* command = app.add_subcommand(
+      "plan", "Plan a job with several aggregators: shares, predicted time, URL for the workers");
+  add_plan_machines(*command, options.request.flags)->required();
   add_uint(*command, "--bytes", options.request.bytes, 1, kBytesMax,
            "Bytes of gradients in one all-reduce");
   add_uint(*command, "--mtu", options.request.mtu, io::kPathMtuMin, kMtuMax,

@@ -21,6 +21,9 @@ struct PlanOptions {
   std::string json;  ///< Result file; empty for none.
 };
 
+/// Declares the flags that describe machines. @return the flag of the workers.
+CLI::Option* add_plan_machines(CLI::App& command, PlanFlags& flags);
+
 /// Declares the command.
 CLI::App* add_plan(CLI::App& app, PlanOptions& options);
 

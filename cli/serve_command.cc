@@ -13,8 +13,11 @@
 
 #include "base/result_file.h"
 #include "cli/console.h"
+#include "cli/plan_command.h"
+#include "cli/plan_machines.h"
 #include "cli/serve_switchml.h"
 #include "cli/settings.h"
+#include "host/auto_terms.h"
 #include "io/devices/device_port.h"
 #include "io/udp/resolve.h"
 #include "io/udp/udp_port_config.h"
@@ -26,6 +29,9 @@ namespace {
 
 using wire::Protocol;
 
+/// For the predicted time only. Assumed: the usual MTU of Ethernet.
+constexpr uint32_t kEthernetMtu = 1500;
+
 struct ServeFlags {
   explicit ServeFlags(CLI::App& app) : command(app), settings(app) {}
 
@@ -35,6 +41,7 @@ struct ServeFlags {
   SwitchmlFlags switchml;
   server::ApplianceConfig appliance;
   std::vector<KeyValues> jobs;
+  PlanFlags plan;      ///< Without workers: this server is no directory.
   std::string listen;  ///< Empty: the protocol's default.
   std::vector<std::string> ports;
   std::string json_path;
@@ -102,6 +109,14 @@ Result<server::ApplianceConfig> complete(const ServeFlags& flags) {
     if (!job) return tl::unexpected(job.error());
     config.jobs.push_back(*job);
   }
+  if (flags.plan.workers.empty()) return config;
+  auto machines = read_plan_machines(flags.plan);
+  if (!machines) return tl::unexpected(machines.error());
+  config.directory =
+      server::DirectoryConfig{.machines = std::move(machines->machines),
+                              .endpoints = std::move(machines->endpoints),
+                              .wire_ratio = host::auto_wire_ratio(kEthernetMtu, /*ipv4=*/true)};
+  config.on_plan = [](const std::string& line) { print_error("tributary serve: {}\n", line); };
   return config;
 }
 
@@ -203,6 +218,11 @@ void add_serve_command(CLI::App& app, int& exit_code) {
                                io::kDevicePortShapes))
       ->type_name("PORT");
   flags->settings.add_table(server::job_keys(), flags->jobs, "A job to serve");
+  add_plan_machines(*command, flags->plan)
+      ->description(
+          "This server is the directory of its jobs: it plans each session with those "
+          "aggregators that answer. Worker machines: a number, or a list of "
+          "ADDRESS[:PORT][@GBIT]; see tributary plan");
   add_switchml_flags(*command, flags->settings, flags->switchml);
   add_uint(*command, "--cores", flags->appliance.cores, 1, io::kUdpQueuesMax,
            "Polling cores, a power of two");

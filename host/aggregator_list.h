@@ -20,11 +20,11 @@
 
 #include "base/endpoint.h"
 #include "base/result.h"
+#include "wire/trio_ml.h"
 
 namespace tributary::host {
 
-/// Most aggregators of a job. Assumed; each costs every rank a thread and a socket.
-inline constexpr uint32_t kAggregatorsMax = 64;
+using wire::kAggregatorsMax;
 
 struct Aggregator {
   std::string name;  ///< "HOST:PORT", IPv6 in brackets: equal on all ranks.

@@ -243,7 +243,9 @@ Channel::Snapshot Channel::make_snapshot() const {
           .gradients = protocol_->gradients(),
           .channels = protocol_->channels(),
           .straggler_timeout = protocol_->straggler_timeout(),
-          .counters = protocol_->counters()};
+          .counters = protocol_->counters(),
+          .refusal = protocol_->refusal(),
+          .redirection = protocol_->redirection()};
 }
 
 }  // namespace tributary::host

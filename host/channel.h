@@ -47,6 +47,8 @@ class Channel {
     uint32_t channels = 1;
     Duration straggler_timeout;
     CommunicatorCounters counters;
+    wire::Reason refusal = wire::Reason::kNone;  ///< See TensorProtocol::refusal().
+    std::vector<Aggregator> redirection;         ///< See TensorProtocol::redirection().
   };
 
   class Owner {

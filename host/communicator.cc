@@ -9,6 +9,7 @@
 #include <mutex>
 #include <optional>
 #include <stop_token>
+#include <thread>
 #include <unordered_map>
 
 #include "auth/keys.h"
@@ -25,6 +26,12 @@
 
 namespace tributary::host {
 namespace {
+
+/// Most lists that a join tries. Assumed: a directory changes its list when an aggregator comes or
+/// goes, which is rare beside a join.
+constexpr uint32_t kListsMax = 16;
+/// Time after which the directory is asked again. Assumed; short beside a join.
+constexpr std::chrono::milliseconds kListRetryAfter{50};
 
 Result<void> check(const CommunicatorConfig& config) {
   if (!config.server.is_set() && config.aggregators.empty()) {
@@ -255,6 +262,20 @@ struct Communicator::Impl final : Channel::Owner {
     return changed.wait_for(lock, wait_ns, done);
   }
 
+  /// Returns the list to join with after a refusal: the directory's. Empty: the ranks have different
+  /// lists, so their directory has changed its list meanwhile. Not set: another refusal.
+  std::optional<std::vector<Aggregator>> next_list() {
+    const std::lock_guard lock(mutex);
+    bool differ = false;
+    for (const auto& channel : channels) {
+      const Channel::Snapshot snapshot = channel->snapshot();
+      if (!snapshot.redirection.empty()) return snapshot.redirection;
+      differ = differ || snapshot.refusal == wire::Reason::kListsDiffer;
+    }
+    if (differ) return std::vector<Aggregator>{};
+    return {};
+  }
+
   void close() {
     for (const auto& channel : channels) channel->leave();
     for (const auto& channel : channels) channel->join();
@@ -281,12 +302,15 @@ Communicator::~Communicator() = default;
 /// Joins all channels of a rank: one to each aggregator, and then the further ones of its threads.
 class Communicator::Joining {
  public:
-  Joining(Impl& impl, const CommunicatorConfig& config, const PortOpener& open_port)
+  /// @param began_at The deadline counts for the join of all channels.
+  Joining(Impl& impl, const CommunicatorConfig& config, const PortOpener& open_port,
+          Instant began_at)
       : impl_(impl),
         common_(config),
         aggregators_(used_aggregators(config)),
         open_port_(open_port),
-        began_at_(monotonic_now()) {
+        began_at_(began_at) {
+    // A single aggregator may have several names, unless a directory gave it.
     if (config.aggregators.size() > 1) common_.list_digest = list_digest(config.aggregators);
   }
 
@@ -371,7 +395,7 @@ class Communicator::Joining {
   CommunicatorConfig common_;
   const std::vector<Aggregator> aggregators_;
   const PortOpener& open_port_;
-  const Instant began_at_;  ///< The deadline counts for the join of all channels.
+  const Instant began_at_;
   std::vector<std::unique_ptr<engine::Port>> ports_;
   std::vector<CommunicatorConfig> configs_;  ///< Shape [aggregators].
   uint32_t next_port_ = 0;
@@ -394,13 +418,23 @@ Result<std::unique_ptr<Communicator>> Communicator::join(const CommunicatorConfi
 Result<std::unique_ptr<Communicator>> Communicator::join(const CommunicatorConfig& config,
                                                          const PortOpener& open_port,
                                                          Status* status) {
-  if (const auto checked = check(config); !checked) return tl::unexpected(checked.error());
-  auto impl = std::make_unique<Impl>();
-  const std::stop_callback stop(config.join_stop, [owner = impl.get()] { owner->leave_all(); });
-  if (const auto joined = Joining(*impl, config, open_port).run(status); !joined) {
-    return tl::unexpected(joined.error());
+  const Instant now = monotonic_now();
+  CommunicatorConfig wanted = config;
+  bool has_directory = false;
+  for (uint32_t attempt = 0;; attempt++) {
+    if (const auto checked = check(wanted); !checked) return tl::unexpected(checked.error());
+    auto impl = std::make_unique<Impl>();
+    const std::stop_callback stop(config.join_stop, [owner = impl.get()] { owner->leave_all(); });
+    const auto joined = Joining(*impl, wanted, open_port, now).run(status);
+    if (joined) return std::unique_ptr<Communicator>(new Communicator(std::move(impl)));
+    const auto next = impl->next_list();
+    has_directory = has_directory || (next && !next->empty());
+    if (!next || !has_directory || attempt == kListsMax) return tl::unexpected(joined.error());
+    impl->close();
+    if (next->empty()) std::this_thread::sleep_for(kListRetryAfter);
+    wanted.aggregators = next->empty() ? config.aggregators : *next;
+    wanted.list_digest = next->empty() ? 0 : list_digest(*next);
   }
-  return std::unique_ptr<Communicator>(new Communicator(std::move(impl)));
 }
 
 Result<std::unique_ptr<Communicator>> Communicator::join(const CommunicatorConfig& config,

@@ -36,6 +36,7 @@ ControlBody SessionJoin::take_request(Instant now) {
   body.window = config_.window;
   body.gradients_max = terms_.gradients;
   body.list_digest = config_.list_digest;
+  body.source = static_cast<uint8_t>(redirection_.size());
   if (config_.threads > 1) body.channels = static_cast<uint8_t>(config_.threads);
   return body;
 }
@@ -63,13 +64,30 @@ SessionJoin::Reply SessionJoin::on_reply(const wire::Message& message, Instant n
     if (body.reason == Reason::kConfirm) hurry(now);
     return Reply::kWaits;
   }
+  if (body.reason == Reason::kOtherList) return on_other_list(body, now);
   if (body.reason == Reason::kTooManyGradients && config_.gradients_flexible && body.value > 0 &&
       body.value < terms_.gradients) {
     terms_.gradients = body.value;
     hurry(now);
     return Reply::kWaits;
   }
+  refusal_ = body.reason;
   return Reply::kRefused;
+}
+
+/// Takes one entry of the directory's list, and asks for the next one.
+SessionJoin::Reply SessionJoin::on_other_list(const ControlBody& body, Instant now) {
+  if (body.sources == 0 || body.sources > kAggregatorsMax || !body.group.is_set()) {
+    return Reply::kRefused;
+  }
+  if (body.key != redirection_digest_) redirection_.clear();  // The list has changed meanwhile.
+  redirection_digest_ = body.key;
+  if (body.source != redirection_.size()) return Reply::kWaits;  // A late copy.
+  redirection_.push_back(
+      {.name = body.group.to_string(), .weight = body.value, .address = body.group});
+  if (redirection_.size() == body.sources) return Reply::kRedirected;
+  request_at_ = now;  // Each answer brings an entry, so this ends.
+  return Reply::kWaits;
 }
 
 void SessionJoin::accept(const wire::Message& welcome) {
@@ -98,6 +116,8 @@ std::optional<EndReason> SessionJoin::check_deadline(Instant now) const {
       return rank_taken(config_);
     case Reason::kSessionRunning:
       return job_in_use(config_);
+    case Reason::kWaitingForAggregators:
+      return no_aggregators(config_);
     case Reason::kPlainClients:
       return job_in_use_by_plain_clients(config_);
     default:

@@ -5,7 +5,8 @@
 ///
 /// Model:   A request every 50 ms, and one at once if the aggregator sends a cookie or asks to
 ///          confirm. kPending says that the aggregator waits for other ranks. The welcome sets the
-///          terms, each at most as large as the worker asked for.
+///          terms, each at most as large as the worker asked for. A directory answers with the
+///          entries of another list of aggregators, one for each request.
 /// Threads: Owned by one thread.
 /// Errors:  An EndReason if the worker is refused, or if its deadline passes.
 /// Memory:  Refers to the configuration, which must live longer.
@@ -43,7 +44,7 @@ struct SessionTerms {
 class SessionJoin {
  public:
   /// The effect of the aggregator's reply.
-  enum class Reply : uint8_t { kWaits, kWelcomed, kRefused };
+  enum class Reply : uint8_t { kWaits, kWelcomed, kRefused, kRedirected };
 
   /// The first request is due at once.
   /// @param config  Must live longer than this object; its `source` must be set.
@@ -52,6 +53,11 @@ class SessionJoin {
   [[nodiscard]] bool joined() const { return joined_; }
   /// The terms. Before the welcome: no session, a window of 1, and the worker's own wishes.
   [[nodiscard]] const SessionTerms& terms() const { return terms_; }
+
+  /// Returns the reason of the refusal; kNone: not refused.
+  [[nodiscard]] wire::Reason refusal() const { return refusal_; }
+  /// Returns the directory's list of aggregators. Complete after Reply::kRedirected.
+  [[nodiscard]] const std::vector<Aggregator>& redirection() const { return redirection_; }
 
   [[nodiscard]] bool request_due(Instant now) const { return !joined_ && now >= request_at_; }
   /// Returns the body of a request. The next one is due 50 ms later, or when hurry() says.
@@ -88,6 +94,7 @@ class SessionJoin {
   static constexpr uint32_t kHurriesMax = 4;
 
   void accept(const wire::Message& welcome);
+  Reply on_other_list(const wire::ControlBody& body, Instant now);
   void hurry(Instant now);
 
   const CommunicatorConfig& config_;
@@ -97,6 +104,9 @@ class SessionJoin {
   uint32_t hurries_ = 0;  ///< Requests since the last periodic one.
   uint64_t cookie_ = 0;   ///< Proves this worker's address; 0: none yet.
   Pending pending_;
+  std::vector<Aggregator> redirection_;  ///< Entries of the list with this digest, so far.
+  uint64_t redirection_digest_ = 0;
+  wire::Reason refusal_ = wire::Reason::kNone;
   bool vouched_ = false;
   bool joined_ = false;
   SessionTerms terms_;

@@ -23,6 +23,7 @@
 
 #include "base/endpoint.h"
 #include "base/time.h"
+#include "host/aggregator_list.h"
 #include "host/all_reduce.h"
 #include "host/number_format.h"
 #include "host/worker_counters.h"
@@ -142,6 +143,10 @@ class TensorProtocol {
   [[nodiscard]] virtual Duration straggler_timeout() const { return Duration(); }
   /// Multicast group of the results; not set: unicast.
   [[nodiscard]] virtual const Endpoint& group() const { return kNobody; }
+  /// Returns the aggregator's reason to refuse the join; kNone: it did not.
+  [[nodiscard]] virtual wire::Reason refusal() const { return wire::Reason::kNone; }
+  /// Returns the aggregators to join instead, if a directory refused the join for its list.
+  [[nodiscard]] virtual const std::vector<Aggregator>& redirection() const { return kNone; }
   /// Names the session that it joined; 0: none yet, or the protocol has no sessions.
   [[nodiscard]] virtual uint64_t session() const { return 0; }
   /// The progress of this rank's stream and of the others'. Zeros if the others never continue
@@ -150,6 +155,7 @@ class TensorProtocol {
 
  private:
   static constexpr Endpoint kNobody{};
+  inline static const std::vector<Aggregator> kNone{};
 };
 
 /// Makes the protocol of a new process.

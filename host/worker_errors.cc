@@ -110,6 +110,17 @@ EndReason job_in_use(const CommunicatorConfig& config) {
           fmt::format("job {} is still in use by another session", config.job_id)};
 }
 
+EndReason no_aggregators(const CommunicatorConfig& config) {
+  return {Status::kAggregatorGone,
+          fmt::format("directory {} has found no aggregator of job {} that answers",
+                      config.server.to_string(), config.job_id)};
+}
+
+EndReason other_list(const CommunicatorConfig& config) {
+  return {Status::kRefused, fmt::format("directory {} has another list of aggregators for job {}",
+                                        config.server.to_string(), config.job_id)};
+}
+
 EndReason job_in_use_by_plain_clients(const CommunicatorConfig& config) {
   return {Status::kPeerMissing,
           fmt::format("clients without sessions are using job {} at {}; stop them, or give the job "

@@ -39,6 +39,10 @@ struct EndReason {
 [[nodiscard]] EndReason no_answer(const Endpoint& server, Duration waited);
 [[nodiscard]] EndReason rank_taken(const CommunicatorConfig& config);
 [[nodiscard]] EndReason job_in_use(const CommunicatorConfig& config);
+/// The directory has not found the job's aggregators.
+[[nodiscard]] EndReason no_aggregators(const CommunicatorConfig& config);
+/// The directory has another list of aggregators than this worker.
+[[nodiscard]] EndReason other_list(const CommunicatorConfig& config);
 /// @param ranks  The missing ranks as missing_ranks() lists them. Empty: all ranks of this worker's
 ///               aggregator have joined.
 [[nodiscard]] EndReason ranks_not_joined(const CommunicatorConfig& config, const std::string& ranks,

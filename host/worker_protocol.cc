@@ -208,6 +208,9 @@ void WorkerProtocol::on_join_reply(const Message& message, Instant now) {
     case SessionJoin::Reply::kWelcomed:
       begin_session(now);
       break;
+    case SessionJoin::Reply::kRedirected:
+      end(other_list(config_));
+      break;
     case SessionJoin::Reply::kRefused:
       end(refused(config_, gradients(), message.body));
       break;

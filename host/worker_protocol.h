@@ -77,6 +77,10 @@ class WorkerProtocol final : public TensorProtocol {
   [[nodiscard]] uint64_t session() const override { return join_.terms().result_key; }
   [[nodiscard]] Progress progress() const override { return stream_.progress(); }
   [[nodiscard]] uint64_t nonce() const { return nonce_; }
+  [[nodiscard]] wire::Reason refusal() const override { return join_.refusal(); }
+  [[nodiscard]] const std::vector<Aggregator>& redirection() const override {
+    return join_.redirection();
+  }
 
  private:
   /// An idle worker sends a keep-alive this often. The aggregator's kSilentAfter is longer than

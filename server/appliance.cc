@@ -43,6 +43,24 @@ void add_job_stats(nlohmann::json& job_stats, const trio_ml::Job& job) {
   add("buffers_free", job.window.buffers_free());
 }
 
+nlohmann::json directory_stats(const Directory& directory) {
+  nlohmann::json jobs = nlohmann::json::array();
+  for (const Directory::JobState& job : directory.state()) {
+    nlohmann::json aggregators = nlohmann::json::array();
+    for (const Directory::AggregatorState& each : job.aggregators) {
+      aggregators.push_back({{"address", each.name},
+                             {"answers", each.answers},
+                             {"weight", each.weight},
+                             {"fault", each.fault}});
+    }
+    jobs.push_back({{"id", job.job_id},
+                    {"plans", job.changes},
+                    {"predicted_s", job.predicted_s},
+                    {"aggregators", aggregators}});
+  }
+  return jobs;
+}
+
 }  // namespace
 
 Appliance::Appliance(const ApplianceConfig& config, memory::SharedMemory memory, OpenedPort port)
@@ -75,7 +93,22 @@ Result<std::unique_ptr<Appliance>> Appliance::start(const ApplianceConfig& confi
       std::make_unique<Engine>(*appliance->port_, std::move(apps),
                                engine::LiveEngineConfig{.spin = microseconds(config.spin_us)});
   appliance->engine_->start();
+  if (const auto directory = appliance->start_directory(); !directory) {
+    return tl::unexpected(directory.error());
+  }
   return appliance;
+}
+
+Result<void> Appliance::start_directory() {
+  if (!config_.directory) return {};
+  std::vector<Directory::ServedJob> served;
+  for (const auto& session : sessions_) {
+    if (session->config().directory) served.push_back({session->config(), session.get()});
+  }
+  auto started = Directory::start(*config_.directory, served, config_.on_plan);
+  if (!started) return tl::unexpected(started.error());
+  directory_ = *std::move(started);
+  return {};
 }
 
 Result<Appliance::OpenedPort> Appliance::open_sockets(const ApplianceConfig& config) {
@@ -124,6 +157,7 @@ Result<void> Appliance::add_jobs(uint32_t room_bytes) {
     // socket.
     job.room_bytes = room_bytes;
     job.ports = port_->udp_ports();
+    job.directory = config_.directory.has_value();
     for (uint32_t channel = 0; channel < job.channels; channel++) {
       const trio_ml::JobConfig one = trio_ml::channel_of(job, channel);
       const auto added = add_job(one);
@@ -165,6 +199,7 @@ Result<void> Appliance::check_room(const trio_ml::JobConfig& job) const {
 }
 
 void Appliance::stop() {
+  if (directory_ != nullptr) directory_->stop();
   if (engine_ != nullptr) engine_->stop();
 }
 
@@ -188,6 +223,7 @@ nlohmann::json Appliance::stats() {
       add_job_stats(stats["jobs"][i], *shard.jobs()[i]);
     }
   });
+  if (directory_ != nullptr) stats["directory"] = directory_stats(*directory_);
   return stats;
 }
 

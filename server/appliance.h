@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -19,6 +20,7 @@
 #include "engine/port.h"
 #include "io/devices/device_port.h"
 #include "memory/shared_memory.h"
+#include "server/directory.h"
 
 namespace tributary::server {
 
@@ -30,6 +32,8 @@ struct ApplianceConfig {
   uint32_t buffer_mb = 4;     ///< Socket buffers to ask for, per direction and core.
   io::DevicePortSpec devices = {};  ///< If not empty, these devices instead of UDP sockets.
   std::vector<trio_ml::JobConfig> jobs;
+  std::optional<DirectoryConfig> directory = {};  ///< Of all jobs; not set: of none.
+  Directory::OnChange on_plan = [](const std::string&) {};
 };
 
 class Appliance {
@@ -62,6 +66,7 @@ class Appliance {
   [[nodiscard]] std::string ids_note(uint32_t id) const;
   Result<void> add_jobs(uint32_t room_bytes);
   Result<void> add_job(const trio_ml::JobConfig& job);
+  Result<void> start_directory();
   [[nodiscard]] Result<void> check_room(const trio_ml::JobConfig& job) const;
 
   const ApplianceConfig config_;
@@ -71,6 +76,7 @@ class Appliance {
   std::vector<std::unique_ptr<trio_ml::Session>> sessions_;  ///< One per channel of each job.
   std::vector<std::unique_ptr<trio_ml::Shard>> shards_;      ///< One per core.
   std::unique_ptr<Engine> engine_;
+  std::unique_ptr<Directory> directory_;  ///< Null: this server is no directory.
   Instant started_at_;
 };
 

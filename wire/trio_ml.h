@@ -121,8 +121,15 @@ enum class Reason : uint8_t {
   kServerStopped = 20,   ///< Notice, refusal: the aggregator ends.
   kAuthentication = 21,  ///< Refusal; value: the job's mode. The worker's mode or secret differs.
   kListsDiffer = 22,     ///< Refusal; value: a rank whose list of aggregators differs.
+  /// Refusal by a directory: entry `source` of the `sources` in its list of aggregators, with its
+  /// address (`group`), its weight (`value`) and the list's digest (`key`).
+  kOtherList = 23,
+  kWaitingForAggregators = 24,  ///< Pending: the directory looks for the job's aggregators.
 };
-inline constexpr uint8_t kReasonLast = 22;
+inline constexpr uint8_t kReasonLast = 24;
+
+/// Most aggregators of a job. Assumed; each costs every rank a thread and a socket.
+inline constexpr uint32_t kAggregatorsMax = 64;
 
 /// A worker that sends nothing for this long is gone. Workers send a message every second. Assumed:
 /// the loss of three keep-alives in a row is not chance.
@@ -204,7 +211,7 @@ struct ExtensionFields {
 
 struct ControlBody {
   Reason reason = Reason::kNone;
-  uint8_t source = 0;
+  uint8_t source = 0;  ///< kJoin: the entry of the directory's list that the worker asks for.
   uint16_t sources = 0;
   uint32_t window = 0;
   uint32_t gradients_max = 0;

@@ -87,7 +87,10 @@ JobConfig channel_of(const JobConfig& config, uint32_t channel) {
   job.id = static_cast<uint8_t>(config.id + channel);
   if (job.group.is_set()) job.group.port = static_cast<uint16_t>(config.group.port + channel);
   job.room_bytes = config.room_bytes / config.channels;
-  if (channel > 0) job.channels = 1;
+  if (channel > 0) {
+    job.channels = 1;
+    job.directory = false;
+  }
   return job;
 }
 

@@ -59,6 +59,7 @@ struct JobConfig {
   uint32_t channels = 1;
   Clients clients = Clients::kAny;
   auth::JobAuth auth = {};  ///< With a mode other than `none` the job serves sessions only.
+  bool directory = false;   ///< Hands out the job's aggregators; see aggregator_table.h.
   bool pin = false;         ///< A source keeps its first address; others are refused.
   Endpoint group{};         ///< Multicast group for results; not set: unicast to every source.
 

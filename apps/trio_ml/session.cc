@@ -211,6 +211,7 @@ Session::JoinAnswer Session::join(const wire::Message& message, const Endpoint& 
     JoinAnswer answer{.reply = MessageType::kWelcome, .body = welcome_body(source)};
     return answer;
   }
+  if (const auto redirected = redirect(wish, now)) return *redirected;
   if (running && !is_gone(source, now)) return pending(Reason::kRankTaken, now);
   if (!running && member.pending_nonce != nonce && is_pending(source, now)) {
     return pending(Reason::kRankTaken, now);
@@ -283,6 +284,22 @@ uint32_t Session::least_pending_gradients_max() const {
     least = least_wish(least, members_[source].pending_gradients_max);
   }
   return least;
+}
+
+std::optional<Session::JoinAnswer> Session::redirect(const wire::ControlBody& wish,
+                                                     Instant now) const {
+  if (!config_.directory) return {};
+  const auto table = table_.load();
+  if (table == nullptr) return pending(Reason::kWaitingForAggregators, now);
+  if (wish.list_digest == table->digest) return {};
+  const auto count = static_cast<uint32_t>(table->entries.size());
+  const uint32_t entry = std::min<uint32_t>(wish.source, count - 1);
+  JoinAnswer answer = refusal(Reason::kOtherList, table->entries[entry].weight);
+  answer.body.source = static_cast<uint8_t>(entry);
+  answer.body.sources = static_cast<uint16_t>(count);
+  answer.body.key = table->digest;
+  answer.body.group = table->entries[entry].address;
+  return answer;
 }
 
 std::optional<Session::JoinAnswer> Session::refuse_other_list() {

@@ -15,8 +15,10 @@
 #include <array>
 #include <atomic>
 #include <cstdint>
+#include <memory>
 #include <optional>
 
+#include "apps/trio_ml/aggregator_table.h"
 #include "apps/trio_ml/config.h"
 #include "apps/trio_ml/records.h"
 #include "apps/trio_ml/reply_budget.h"
@@ -45,6 +47,7 @@ class Session {
 
   // --- Any shard ---
 
+  [[nodiscard]] const JobConfig& config() const { return config_; }
   /// Returns the number of the running session; 0: none, and the job takes plain packets. Counts
   /// the job's sessions; it never leaves the server.
   [[nodiscard]] uint32_t number() const { return number_.load(std::memory_order_acquire); }
@@ -86,6 +89,11 @@ class Session {
     // Relaxed: a rough time that is compared with seconds.
     plain_ticks_.store(now.since_start().ticks(), std::memory_order_relaxed);
   }
+
+  // --- A control thread ---
+
+  /// Publishes the aggregators of a job with a directory, for the next joins.
+  void set_aggregators(std::shared_ptr<const AggregatorTable> table) { table_.store(table); }
 
   // --- Shard 0 only ---
 
@@ -198,6 +206,9 @@ class Session {
   [[nodiscard]] uint32_t least_pending_window() const;
   [[nodiscard]] uint32_t least_pending_gradients_max() const;
   [[nodiscard]] uint8_t least_pending_channels() const;
+  /// Returns the directory's answer to a worker with another list than the directory's.
+  [[nodiscard]] std::optional<JoinAnswer> redirect(const wire::ControlBody& wish,
+                                                   Instant now) const;
   /// Compares the lists of aggregators. @return a refusal for all workers if they differ.
   /// @pre All sources are pending.
   [[nodiscard]] std::optional<JoinAnswer> refuse_other_list();
@@ -240,6 +251,7 @@ class Session {
   bool upstream_vouched_ = false;                       ///< For the present nonce.
   /// Assumed: a join needs two answers, so twice as many suffice.
   ReplyBudget upstream_answers_{/*burst=*/4, /*per_ms=*/1};
+  std::atomic<std::shared_ptr<const AggregatorTable>> table_;  ///< Null: not known yet.
   uint32_t other_list_ = 0;  ///< A rank whose list differed, for refusals.
   wire::ControlBody upstream_refusal_;
   Instant upstream_refused_at_;

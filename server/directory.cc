@@ -1,0 +1,283 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "server/directory.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <stop_token>
+#include <utility>
+
+#include "auth/session_seal.h"
+#include "base/clock.h"
+#include "io/udp/resolve.h"
+#include "plan/assignment.h"
+#include "plan/plan_digest.h"
+#include "wire/trio_ml.h"
+
+namespace tributary::server {
+
+using wire::MessageType;
+using wire::Reason;
+
+/// Watches the aggregators of one job, and publishes its plans.
+class Directory::Watch {
+ public:
+  struct Peer {
+    size_t machine = 0;
+    std::string name;
+    Endpoint address;
+    uint64_t nonce = 0;  ///< Of the last question.
+    Instant heard_at = Instant::never();
+    bool answers = false;
+    uint32_t weight = 0;
+    std::string fault = "no answer yet";
+  };
+
+  Watch(const DirectoryConfig& config, const ServedJob& job, std::vector<Peer> peers, Instant now)
+      : config_(config),
+        job_(job),
+        seals_(job.config.auth, job.config.id, /*lane=*/0),
+        peers_(std::move(peers)),
+        began_at_(now) {}
+
+  void ask(engine::PortQueue& queue) {
+    for (Peer& peer : peers_) {
+      peer.nonce = auth::random_u64();
+      std::array<std::byte, wire::kControlMessageBytes> bytes;
+      const uint32_t size = write_question(peer.nonce, bytes);
+      queue.transmit(std::array{engine::TxPacket{bytes.data(), size, peer.address}});
+    }
+  }
+
+  void on_packet(const engine::Packet& packet, Instant now) {
+    const auto peer = std::find_if(peers_.begin(), peers_.end(), [&packet](const Peer& each) {
+      return each.address.is_same_peer(packet.source);
+    });
+    if (peer == peers_.end()) return;
+    wire::Message message;
+    const auto head =
+        packet.bytes().first(std::min<size_t>(packet.size, wire::kControlMessageBytes));
+    if (decode_message(head, packet.size, message) != wire::DecodeStatus::kOk ||
+        !message.header.extended || message.header.job_id != job_.config.id ||
+        !is_join_reply(message.extension.type) || message.extension.key != peer->nonce) {
+      return;
+    }
+    const std::string fault = fault_in(message, packet.bytes());
+    peer->heard_at = fault.empty() ? now : Instant::never();
+    peer->fault = fault;
+  }
+
+  /// Makes a new plan if an aggregator has come or gone. @return a line for people; may be empty.
+  std::string update(Instant now) {
+    bool changed = false;
+    bool all_known = true;
+    for (Peer& peer : peers_) {
+      const bool is_heard = peer.heard_at != Instant::never();
+      const bool answers = is_heard && now - peer.heard_at <= kAnswersWithin;
+      if (peer.answers && !answers && peer.fault.empty()) {
+        peer.fault = fmt::format("no answer for {:.1f} s", in_seconds(now - peer.heard_at));
+      }
+      changed = changed || answers != peer.answers;
+      all_known = all_known && (is_heard || peer.fault != "no answer yet");
+      peer.answers = answers;
+    }
+    // The first plan waits until every aggregator had time to answer.
+    if (changes_ == 0 && !all_known && now - began_at_ < kAnswersWithin) return {};
+    if (!changed && changes_ > 0) return {};
+    return publish();
+  }
+
+  [[nodiscard]] JobState state() const {
+    JobState state{.job_id = job_.config.id,
+                   .changes = changes_,
+                   .predicted_s = predicted_s_,
+                   .aggregators = {}};
+    for (const Peer& peer : peers_) {
+      state.aggregators.push_back({.name = peer.name,
+                                   .answers = peer.answers,
+                                   .weight = peer.answers ? peer.weight : 0,
+                                   .fault = peer.answers ? "" : peer.fault});
+    }
+    return state;
+  }
+
+ private:
+  /// Writes a join without a cookie, of source 0. @return its bytes.
+  uint32_t write_question(uint64_t nonce, std::span<std::byte> out) {
+    wire::Message message;
+    message.header.job_id = job_.config.id;
+    message.header.extended = true;
+    message.extension.type = MessageType::kJoin;
+    message.extension.key = nonce;
+    message.body.value = static_cast<uint32_t>(job_.config.auth.mode);
+    if (seals_.is_sealed()) message.extension.flags = wire::seal_flag(auth::Mode::kHeader);
+    const uint32_t size = encode_message(message, out.data());
+    if (seals_.is_sealed()) seals_.seal_join(out.first(size));
+    return size;
+  }
+
+  /// Returns the reason why this answer does not show an aggregator of the job; empty: it does.
+  [[nodiscard]] std::string fault_in(const wire::Message& message,
+                                     std::span<const std::byte> bytes) const {
+    const bool is_refusal = message.extension.type == MessageType::kRefusal;
+    const Reason reason = is_refusal ? message.body.reason : Reason::kNone;
+    // An aggregator without the job or its secret cannot seal.
+    if (reason == Reason::kAuthentication) return "it has another secret or mode";
+    if (reason == Reason::kUnknownJob) return fmt::format("it has no job {}", job_.config.id);
+    if (reason == Reason::kServerStopped) return "it was stopped";
+    const bool sealed = wire::seal_mode(message.extension.flags) == auth::Mode::kHeader;
+    if (seals_.is_sealed() &&
+        (!sealed || !seals_.opens_join_reply(bytes.first(message.head_bytes)))) {
+      return "its answer has no valid seal";
+    }
+    return {};
+  }
+
+  /// Returns the job's machines that answer, and for each its peer; null: it has no aggregator.
+  std::pair<std::vector<plan::Machine>, std::vector<Peer*>> machines_now() {
+    std::vector<plan::Machine> machines;
+    std::vector<Peer*> at;
+    for (size_t i = 0; i < config_.machines.size(); i++) {
+      plan::Machine machine = config_.machines[i];
+      const auto peer = std::find_if(peers_.begin(), peers_.end(),
+                                     [i](const Peer& each) { return each.machine == i; });
+      machine.aggregator = peer != peers_.end() && peer->answers;
+      if (!machine.aggregator && !machine.worker) continue;
+      machines.push_back(machine);
+      at.push_back(machine.aggregator ? &*peer : nullptr);
+    }
+    return {machines, at};
+  }
+
+  std::string publish() {
+    changes_++;
+    const auto [machines, at] = machines_now();
+    const auto plan = plan::assign(machines, {.bytes = static_cast<double>(config_.tensor_bytes),
+                                              .wire_ratio = config_.wire_ratio});
+    const std::string who = fmt::format("job {}: ", job_.config.id) + absent_text();
+    if (!plan) {
+      job_.session->set_aggregators(nullptr);
+      return who + "no aggregator answers, so joins wait";
+    }
+    auto table = std::make_shared<trio_ml::AggregatorTable>();
+    std::vector<std::string> names;
+    for (size_t i = 0; i < machines.size(); i++) {
+      if (at[i] == nullptr) continue;
+      at[i]->weight = plan->weights[i];
+      if (plan->weights[i] == 0) continue;
+      table->entries.push_back({at[i]->address, plan->weights[i]});
+      names.push_back(at[i]->address.to_string());
+    }
+    std::vector<plan::WeightedAggregator> list;
+    for (size_t i = 0; i < names.size(); i++) list.push_back({names[i], table->entries[i].weight});
+    table->digest = plan::plan_digest(list);
+    predicted_s_ = plan->predicted_s;
+    const size_t count = table->entries.size();
+    job_.session->set_aggregators(std::move(table));
+    return who + fmt::format("plan {} has {} aggregators, {:.3f} s for {} bytes", changes_, count,
+                             predicted_s_, config_.tensor_bytes);
+  }
+
+  [[nodiscard]] std::string absent_text() const {
+    std::string text;
+    for (const Peer& peer : peers_) {
+      if (!peer.answers) text += fmt::format("{} is left out ({}); ", peer.name, peer.fault);
+    }
+    return text;
+  }
+
+  const DirectoryConfig config_;
+  const ServedJob job_;
+  auth::MemberEnd seals_;
+  std::vector<Peer> peers_;
+  const Instant began_at_;
+  uint64_t changes_ = 0;
+  double predicted_s_ = 0;
+};
+
+Directory::Directory(std::unique_ptr<io::UdpPort> port, std::vector<std::unique_ptr<Watch>> watches,
+                     OnChange on_change)
+    : port_(std::move(port)), watches_(std::move(watches)), on_change_(std::move(on_change)) {}
+
+Directory::~Directory() { stop(); }
+
+void Directory::stop() {
+  if (!thread_.joinable()) return;
+  thread_.request_stop();
+  port_->queue(0).wake();
+  thread_.join();
+}
+
+Result<std::unique_ptr<Directory>> Directory::start(const DirectoryConfig& config,
+                                                    const std::vector<ServedJob>& jobs,
+                                                    OnChange on_change) {
+  if (const auto checked = check_machines(config.machines); !checked) {
+    return tl::unexpected(checked.error());
+  }
+  std::vector<Watch::Peer> peers;
+  for (size_t i = 0; i < config.machines.size(); i++) {
+    if (!config.machines[i].aggregator) continue;
+    const auto address = io::resolve(config.endpoints[i], wire::kTrioMlPort);
+    if (!address) return tl::unexpected(address.error());
+    Watch::Peer peer;
+    peer.machine = i;
+    peer.name = config.endpoints[i];
+    peer.address = *address;
+    peers.push_back(std::move(peer));
+  }
+  if (peers.size() > wire::kAggregatorsMax) {
+    return failure(fmt::format("{} aggregators are not allowed; allowed are 1 to {}", peers.size(),
+                               wire::kAggregatorsMax));
+  }
+  auto port = io::UdpPort::open(io::UdpPortConfig{});
+  if (!port) return tl::unexpected(port.error());
+  const Instant now = monotonic_now();
+  std::vector<std::unique_ptr<Watch>> watches;
+  for (const ServedJob& job : jobs) {
+    watches.push_back(std::make_unique<Watch>(config, job, peers, now));
+  }
+  std::unique_ptr<Directory> directory(
+      new Directory(*std::move(port), std::move(watches), std::move(on_change)));
+  directory->thread_ =
+      std::jthread([self = directory.get()](const std::stop_token& stop) { self->run(stop); });
+  return directory;
+}
+
+void Directory::run(const std::stop_token& stop) {
+  Instant ask_at = monotonic_now();
+  while (!stop.stop_requested()) {
+    const Instant now = monotonic_now();
+    std::vector<std::string> lines;
+    {
+      const std::lock_guard lock(mutex_);
+      if (now >= ask_at) {
+        for (const auto& watch : watches_) watch->ask(port_->queue(0));
+        ask_at = now + kAskEvery;
+      }
+      receive(now);
+      for (const auto& watch : watches_) {
+        if (std::string line = watch->update(now); !line.empty()) lines.push_back(std::move(line));
+      }
+    }
+    for (const std::string& line : lines) on_change_(line);
+    port_->queue(0).wait(std::max(ask_at - monotonic_now(), Duration()));
+  }
+}
+
+void Directory::receive(Instant now) {
+  std::array<engine::Packet, engine::kBurstPackets> burst;
+  const uint32_t count = port_->queue(0).receive(burst);
+  for (uint32_t i = 0; i < count; i++) {
+    for (const auto& watch : watches_) watch->on_packet(burst[i], now);
+  }
+}
+
+std::vector<Directory::JobState> Directory::state() const {
+  const std::lock_guard lock(mutex_);
+  std::vector<JobState> states;
+  for (const auto& watch : watches_) states.push_back(watch->state());
+  return states;
+}
+
+}  // namespace tributary::server

@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+/// @file
+/// The directory of sharded jobs: one of the aggregators, which knows the others, watches whether
+/// they answer, and plans each session with those that do.
+///
+/// Model:   A thread sends each aggregator a join without a cookie every kAskEvery, for each job. Any
+///          answer but "no such job" or "another secret" shows that it serves the job; in a job with
+///          a secret the answer must be sealed. An aggregator that is silent for kAnswersWithin
+///          leaves the plan. A running session keeps its aggregators.
+/// Threads: start(), stop() and state() from any thread; one thread of its own.
+/// Errors:  start() returns one line, for example that a name has no address.
+/// Source:  BytePS §4.1 (the plan).
+/// Tests:   tests/server/directory_test.cc
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "apps/trio_ml/session.h"
+#include "base/endpoint.h"
+#include "base/result.h"
+#include "io/udp/udp_port.h"
+#include "plan/machine.h"
+
+namespace tributary::server {
+
+/// Assumed: short beside the time in which people notice, and ten questions a second are no load.
+inline constexpr Duration kAskEvery = milliseconds(200);
+inline constexpr Duration kAnswersWithin = milliseconds(1000);
+
+struct DirectoryConfig {
+  std::vector<plan::Machine> machines;
+  std::vector<std::string> endpoints;  ///< HOST:PORT of each machine's aggregator.
+  /// Bytes of one all-reduce, and on the wire for each of them; for the predicted time only.
+  uint64_t tensor_bytes = 100'000'000;
+  double wire_ratio = 1;
+};
+
+class Directory {
+ public:
+  struct ServedJob {
+    trio_ml::JobConfig config;
+    trio_ml::Session* session = nullptr;  ///< Outlives the directory.
+  };
+  struct AggregatorState {
+    std::string name;
+    bool answers = false;
+    uint32_t weight = 0;
+    std::string fault;  ///< Empty if it answers.
+  };
+  struct JobState {
+    uint32_t job_id = 0;
+    uint64_t changes = 0;  ///< Plans so far.
+    double predicted_s = 0;
+    std::vector<AggregatorState> aggregators;  ///< Shape [machines that may run an aggregator].
+  };
+  /// Called by the directory's thread with one line for people when a plan changes.
+  using OnChange = std::function<void(const std::string& line)>;
+
+  static Result<std::unique_ptr<Directory>> start(const DirectoryConfig& config,
+                                                  const std::vector<ServedJob>& jobs,
+                                                  OnChange on_change);
+  ~Directory();
+  Directory(const Directory&) = delete;
+  Directory& operator=(const Directory&) = delete;
+
+  void stop();
+  [[nodiscard]] std::vector<JobState> state() const;
+
+ private:
+  class Watch;
+
+  Directory(std::unique_ptr<io::UdpPort> port, std::vector<std::unique_ptr<Watch>> watches,
+            OnChange on_change);
+  void run(const std::stop_token& stop);
+  void receive(Instant now);
+
+  const std::unique_ptr<io::UdpPort> port_;
+  std::vector<std::unique_ptr<Watch>> watches_;  ///< Shape [jobs].
+  const OnChange on_change_;
+  mutable std::mutex mutex_;  ///< Over the watches' state.
+  std::jthread thread_;
+};
+
+}  // namespace tributary::server

@@ -1,0 +1,214 @@
+// SPDX-License-Identifier: Apache-2.0
+// Method: appliances in this process on loopback ports; one of them is the directory. Communicators
+// know its address alone. First the plan that they follow, then an aggregator that goes and comes
+// back, then refusals. Every wait has a deadline; nothing sleeps.
+#include "server/directory.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <condition_variable>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "host/communicator.h"
+#include "server/appliance.h"
+
+namespace tributary::server {
+namespace {
+
+using ::testing::HasSubstr;
+
+constexpr uint32_t kWorld = 2;
+constexpr uint32_t kLoopback = 0x7f000001;
+
+using Joined = Result<std::unique_ptr<host::Communicator>>;
+
+trio_ml::JobConfig small_job(const auth::JobAuth& auth = {}) {
+  return {.sources = kWorld, .block_cnt_max = 256, .block_grad_max = 512, .auth = auth};
+}
+
+std::unique_ptr<Appliance> start_server(ApplianceConfig config) {
+  config.memory_mb = 64;
+  auto started = Appliance::start(config);
+  EXPECT_TRUE(started.has_value()) << started.error().text;
+  return *std::move(started);
+}
+
+/// An aggregator that is no directory.
+std::unique_ptr<Appliance> start_aggregator(uint16_t port = 0, const auth::JobAuth& auth = {}) {
+  ApplianceConfig config;
+  config.listen = Endpoint::ipv4(kLoopback, port);
+  config.jobs = {small_job(auth)};
+  return start_server(config);
+}
+
+/// The lines that a directory has printed.
+class Lines {
+ public:
+  void add(const std::string& line) {
+    const std::lock_guard lock(mutex_);
+    lines_.push_back(line);
+    changed_.notify_all();
+  }
+  /// Waits for a line with this text, and returns it; empty after 20 s.
+  std::string wait_for(const std::string& text) {
+    std::unique_lock lock(mutex_);
+    std::string found;
+    changed_.wait_for(lock, std::chrono::seconds(20), [&] {
+      for (; seen_ < lines_.size() && found.empty(); seen_++) {
+        if (lines_[seen_].find(text) != std::string::npos) found = lines_[seen_];
+      }
+      return !found.empty();
+    });
+    return found;
+  }
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::vector<std::string> lines_;
+  size_t seen_ = 0;
+};
+
+/// Two workers' machines without aggregators, this directory, and further aggregators.
+class DirectoryTest : public ::testing::Test {
+ protected:
+  void start_directory(const std::vector<std::string>& further, const auth::JobAuth& auth = {}) {
+    ApplianceConfig config;
+    config.listen = Endpoint::ipv4(kLoopback, 0);
+    config.jobs = {small_job(auth)};
+    DirectoryConfig directory;
+    for (uint32_t rank = 0; rank < kWorld; rank++) {
+      directory.machines.push_back({.name = "worker" + std::to_string(rank),
+                                    .link_bytes_per_s = 1e9,
+                                    .worker = true,
+                                    .aggregator = false});
+      directory.endpoints.emplace_back();
+    }
+    // The directory needs a fixed port, because it is in its own list.
+    own_ = start_aggregator()->local();  // Free once the temporary is gone.
+    config.listen = own_;
+    std::vector<std::string> names = {own_.to_string()};
+    names.insert(names.end(), further.begin(), further.end());
+    for (const std::string& name : names) {
+      directory.machines.push_back(
+          {.name = name, .link_bytes_per_s = 1e9, .worker = false, .aggregator = true});
+      directory.endpoints.push_back(name);
+    }
+    config.directory = directory;
+    config.on_plan = [this](const std::string& line) { lines_.add(line); };
+    directory_ = start_server(config);
+  }
+  /// Joins all ranks through the directory.
+  std::vector<Joined> join(const auth::JobAuth& auth = {}) const {
+    std::vector<Joined> joined(kWorld);
+    std::vector<std::thread> threads;
+    for (uint32_t rank = 0; rank < kWorld; rank++) {
+      threads.emplace_back([&, rank] {
+        host::CommunicatorConfig config;
+        config.server = own_;
+        config.rank = rank;
+        config.world = kWorld;
+        config.auth = auth;
+        config.gradients = 64;
+        config.deadline = seconds(20);
+        joined[rank] = host::Communicator::join(config);
+      });
+    }
+    for (std::thread& thread : threads) thread.join();
+    return joined;
+  }
+
+  Endpoint own_;
+  Lines lines_;  ///< Outlives the directory.
+  std::unique_ptr<Appliance> directory_;
+};
+
+/// Expects exact sums on this many aggregators.
+void expect_sums(std::vector<Joined>& ranks, uint32_t aggregators) {
+  std::vector<std::vector<int32_t>> tensors(kWorld, std::vector<int32_t>(50'000, 3));
+  std::vector<host::Ticket> tickets;
+  for (uint32_t rank = 0; rank < kWorld; rank++) {
+    ASSERT_TRUE(ranks[rank].has_value()) << ranks[rank].error().text;
+    EXPECT_EQ((*ranks[rank])->threads(), aggregators);
+    tickets.push_back((*ranks[rank])->all_reduce_async(std::span(tensors[rank])));
+  }
+  for (uint32_t rank = 0; rank < kWorld; rank++) {
+    const host::Outcome outcome = (*ranks[rank])->wait(tickets[rank]);
+    EXPECT_EQ(outcome.status, host::Status::kOk) << outcome.text;
+    EXPECT_EQ(tensors[rank], std::vector<int32_t>(50'000, 3 * kWorld));
+  }
+}
+
+TEST_F(DirectoryTest, OneAddressLeadsToAllAggregators) {
+  const auto second = start_aggregator();
+  const auto third = start_aggregator();
+  start_directory({second->local().to_string(), third->local().to_string()});
+  auto ranks = join();
+  expect_sums(ranks, 3);
+}
+
+TEST_F(DirectoryTest, SecretsHoldForTheDirectory) {
+  const auth::JobAuth auth{.mode = auth::Mode::kHeader, .key = auth::random_key()};
+  const auto second = start_aggregator(0, auth);
+  const auto stranger = start_aggregator(0, {.mode = auth::Mode::kHeader, .key = {}});
+  start_directory({second->local().to_string(), stranger->local().to_string()}, auth);
+  EXPECT_THAT(lines_.wait_for("plan 1"), HasSubstr(stranger->local().to_string() +
+                                                   " is left out (it has another secret or mode)"));
+  auto ranks = join(auth);
+  expect_sums(ranks, 2);
+}
+
+TEST_F(DirectoryTest, AggregatorsComeAndGoBetweenSessions) {
+  auto second = start_aggregator();
+  const Endpoint address = second->local();
+  start_directory({address.to_string()});
+  auto ranks = join();
+  expect_sums(ranks, 2);
+  ranks.clear();
+
+  second.reset();
+  EXPECT_THAT(lines_.wait_for("left out"), HasSubstr(address.to_string()));
+  ranks = join();
+  expect_sums(ranks, 1);
+  ranks.clear();
+
+  second = start_aggregator(address.port);
+  EXPECT_THAT(lines_.wait_for("has 2 aggregators"), HasSubstr("plan"));
+  ranks = join();
+  expect_sums(ranks, 2);
+}
+
+TEST_F(DirectoryTest, AggregatorWithoutTheJobIsLeftOut) {
+  ApplianceConfig config;
+  config.listen = Endpoint::ipv4(kLoopback, 0);
+  config.jobs = {small_job()};
+  config.jobs[0].id = 77;
+  const auto other = start_server(config);
+  start_directory({other->local().to_string()});
+  EXPECT_THAT(lines_.wait_for("plan 1"), HasSubstr("left out (it has no job 1)"));
+  auto ranks = join();
+  expect_sums(ranks, 1);
+  const nlohmann::json stats = directory_->stats();
+  EXPECT_EQ(stats["directory"][0]["aggregators"][1]["answers"], false);
+  EXPECT_EQ(stats["directory"][0]["aggregators"][1]["fault"], "it has no job 1");
+}
+
+TEST_F(DirectoryTest, RefusesAPlanWithoutAggregators) {
+  ApplianceConfig config;
+  config.listen = Endpoint::ipv4(kLoopback, 0);
+  config.jobs = {small_job()};
+  config.directory = DirectoryConfig{
+      .machines = {{.name = "a", .link_bytes_per_s = 1, .worker = true, .aggregator = false}},
+      .endpoints = {""}};
+  const auto started = Appliance::start(config);
+  ASSERT_FALSE(started.has_value());
+  EXPECT_THAT(started.error().text, HasSubstr("no machine runs an aggregator"));
+}
+
+}  // namespace
+}  // namespace tributary::server
