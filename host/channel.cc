@@ -67,10 +67,10 @@ void Channel::leave() {
   wake();
 }
 
-void Channel::fail(Status status, const std::string& text) {
+void Channel::fail(Status status, const std::string& text, uint32_t lost_aggregator) {
   {
     const std::lock_guard lock(mutex_);
-    if (!requested_failure_) requested_failure_ = Failure{status, text};
+    if (!requested_failure_) requested_failure_ = Failure{status, text, lost_aggregator};
   }
   wake();
 }
@@ -136,7 +136,7 @@ void Channel::take_requests(Instant now) {
   taken_.clear();
   if (protocol_->phase() == TensorProtocol::Phase::kEnded) return;
   if (failure) {
-    protocol_->fail(failure->status, std::move(failure->text));
+    protocol_->fail(failure->status, std::move(failure->text), failure->lost_aggregator);
   } else if (leave) {
     protocol_->leave(now);
   }
@@ -174,7 +174,8 @@ void Channel::open_group() {
   const auto joined = port_->join_group(protocol_->group());
   if (!joined) {
     protocol_->fail(Status::kRefused,
-                    fmt::format("results come by multicast, but {}", joined.error().text));
+                    fmt::format("results come by multicast, but {}", joined.error().text),
+                    /*lost_aggregator=*/0);
   }
   if (!joined || *joined) return;  // This port cannot join, so open a socket for the group.
   io::UdpPortConfig config;
@@ -187,7 +188,8 @@ void Channel::open_group() {
     group_port_ = *std::move(opened);
   } else {
     protocol_->fail(Status::kRefused,
-                    fmt::format("results come by multicast, but {}", opened.error().text));
+                    fmt::format("results come by multicast, but {}", opened.error().text),
+                    /*lost_aggregator=*/0);
   }
 }
 

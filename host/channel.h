@@ -81,7 +81,8 @@ class Channel {
   /// Ends the protocol, with good-byes to the aggregator. Returns at once.
   void leave();
   /// Ends the protocol with this status, unless it has ended. Returns at once.
-  void fail(Status status, const std::string& text);
+  /// @param lost_aggregator See TensorProtocol::fail().
+  void fail(Status status, const std::string& text, uint32_t lost_aggregator);
   /// Waits for the thread, which ends with the protocol.
   void join();
 
@@ -129,6 +130,7 @@ class Channel {
   struct Failure {
     Status status;
     std::string text;
+    uint32_t lost_aggregator;
   };
   mutable std::mutex mutex_;
   std::vector<Part*> submitted_;

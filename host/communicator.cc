@@ -82,7 +82,6 @@ uint32_t gradients_on(const CommunicatorConfig& config, const Endpoint& server,
 CommunicatorConfig with_terms(CommunicatorConfig config, const Aggregator& aggregator,
                               const engine::Port& port) {
   config.server = aggregator.address;
-  config.aggregators.clear();
   if (config.window == 0) {
     config.window = auto_window(config.gradients, config.world * config.threads);
   }
@@ -115,6 +114,12 @@ Result<void> check_packets(const TensorProtocol& protocol, const engine::Port& p
 
 }  // namespace
 
+/// The other end of a channel, for texts.
+struct ChannelPlace {
+  std::string text = {};    ///< Empty if there is one channel only.
+  uint32_t aggregator = 0;  ///< Its place in the job's list, from 1 on; 0: there is no list.
+};
+
 struct Communicator::Impl final : Channel::Owner {
   struct Entry {
     std::vector<Channel::Part> parts;  ///< Shape [channels that take part]; do not move.
@@ -123,6 +128,7 @@ struct Communicator::Impl final : Channel::Owner {
   struct Failure {
     Status status;
     std::string text;
+    uint32_t lost_aggregator;  ///< Its place in the job's list, from 1 on; 0: none.
   };
 
   ~Impl() override { close(); }
@@ -145,29 +151,33 @@ struct Communicator::Impl final : Channel::Owner {
   void note_end(const Channel& ended) {
     const Channel::Snapshot snapshot = ended.snapshot();
     if (snapshot.phase != TensorProtocol::Phase::kEnded || failure) return;
-    failure = Failure{snapshot.status, snapshot.text};
+    failure = Failure{snapshot.status, snapshot.text, 0};
     for (size_t i = 0; i < channels.size(); i++) {
-      if (channels[i].get() == &ended && failure->status != Status::kClosed) {
-        failure->text += places[i];
+      if (channels[i].get() != &ended || failure->status == Status::kClosed) continue;
+      failure->text += places[i].text;
+      if (failure->status == Status::kAggregatorGone) {
+        failure->lost_aggregator = places[i].aggregator;
       }
     }
     for (const auto& channel : channels) {
-      if (channel.get() != &ended) channel->fail(failure->status, failure->text);
+      if (channel.get() == &ended) continue;
+      channel->fail(failure->status, failure->text, failure->lost_aggregator);
     }
   }
 
   // --- Callers ---
 
   /// Adds a channel and starts its join; joins_are_over() tells when it has joined or ended.
-  /// @param place For texts: where the channel leads. Empty if there is one channel only.
   Result<void> add_channel(std::unique_ptr<TensorProtocol> protocol,
-                           std::unique_ptr<engine::Port> port, std::string place = "") {
+                           std::unique_ptr<engine::Port> port, ChannelPlace place = {}) {
     if (const auto fits = check_packets(*protocol, *port); !fits) return fits;
     const std::lock_guard lock(mutex);
     places.push_back(std::move(place));
     channels.push_back(std::make_unique<Channel>(std::move(protocol), std::move(port), *this));
     channels.back()->start();
-    if (failure) channels.back()->fail(failure->status, failure->text);
+    if (failure) {
+      channels.back()->fail(failure->status, failure->text, failure->lost_aggregator);
+    }
     if (leaving) channels.back()->leave();
     return {};
   }
@@ -289,8 +299,8 @@ struct Communicator::Impl final : Channel::Owner {
   std::optional<Failure> failure;  ///< The first failure; it ends all channels.
   /// Complete before join() or drive() returns; only read after that.
   std::vector<std::unique_ptr<Channel>> channels;
-  std::vector<std::string> places;  ///< Shape [channels], like `channels`; for texts.
-  uint32_t gradients = 1;           ///< Set and read like `channels`.
+  std::vector<ChannelPlace> places;  ///< Shape [channels], like `channels`.
+  uint32_t gradients = 1;     ///< Set and read like `channels`.
   /// Chooses a channel for each part. Set before join() or drive() returns; under the mutex.
   std::optional<plan::PartCutter> cutter;
 };
@@ -312,6 +322,7 @@ class Communicator::Joining {
         began_at_(began_at) {
     // A single aggregator may have several names, unless a directory gave it.
     if (config.aggregators.size() > 1) common_.list_digest = list_digest(config.aggregators);
+    common_.aggregators = aggregators_;  // By their places in the texts.
   }
 
   Result<void> run(Status* status) {
@@ -360,12 +371,13 @@ class Communicator::Joining {
 
   Result<void> add(const CommunicatorConfig& config, std::unique_ptr<engine::Port> port,
                    size_t aggregator, uint32_t channel) {
-    std::string place;
+    ChannelPlace place;
     if (aggregators_.size() > 1) {
-      place = fmt::format(" (aggregator {} of {}, {})", aggregator + 1, aggregators_.size(),
-                          aggregators_[aggregator].name);
+      place.aggregator = static_cast<uint32_t>(aggregator + 1);
+      place.text = fmt::format(" (aggregator {} of {}, {})", aggregator + 1, aggregators_.size(),
+                               aggregators_[aggregator].name);
     }
-    if (channel > 0) place += fmt::format(" (channel {} of job {})", channel, common_.job_id);
+    if (channel > 0) place.text += fmt::format(" (channel {} of job {})", channel, common_.job_id);
     return impl_.add_channel(
         std::make_unique<WorkerProtocol>(config, auth::random_u64(), began_at_), std::move(port),
         std::move(place));

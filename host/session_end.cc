@@ -31,9 +31,9 @@ std::string subject_of(const wire::ControlBody& notice, uint32_t rank_base) {
 
 // --- The reason, and the good-byes ---
 
-void SessionEnd::end(EndReason reason, bool joined) {
+void SessionEnd::end(EndReason reason, bool says_good_bye) {
   TRIB_ASSERT(!ended_);
-  if (joined || reason.status != Status::kRefused) good_byes_left_ = kGoodByeCount;
+  if (says_good_bye) good_byes_left_ = kGoodByeCount;
   ended_ = true;
   reason_ = std::move(reason);
 }
@@ -88,7 +88,7 @@ std::optional<EndReason> SessionEnd::on_notice(const wire::Message& notice,
     case Reason::kPastCache:
       return past_cache(config_, *position);
     case Reason::kPeerLeft:
-      return peer_left(config_, subject_of(body, terms.rank_base), *position);
+      return peer_left(config_, subject_of(body, terms.rank_base), body.value, *position);
     case Reason::kMismatch: {
       const wire::TensorTerms expected{.format = notice.extension.format,
                                        .tensor_elements = notice.extension.tensor_elements,

@@ -42,10 +42,9 @@ class SessionEnd {
   /// The reason for the end; kOk while the session runs.
   [[nodiscard]] Status status() const { return reason_.status; }
   [[nodiscard]] const std::string& text() const { return reason_.text; }
-  /// Ends the session. Good-byes follow, unless the aggregator refused the join: a worker that
-  /// gives up its join says so, and the others need not wait for it.
-  /// @param joined  The aggregator had welcomed this worker. @pre !ended()
-  void end(EndReason reason, bool joined);
+  /// Ends the session. @param says_good_bye Not to an aggregator that refused the join, because it
+  /// knows nothing of this worker. One whose join is pending is told. @pre !ended()
+  void end(EndReason reason, bool says_good_bye);
 
   [[nodiscard]] bool good_bye_due(Instant now) const {
     return good_byes_left_ > 0 && now >= good_bye_at_;

@@ -56,6 +56,10 @@ class SessionJoin {
 
   /// Returns the reason of the refusal; kNone: not refused.
   [[nodiscard]] wire::Reason refusal() const { return refusal_; }
+  /// Tells whether the aggregator refused the join, so that it knows nothing of this worker.
+  [[nodiscard]] bool is_refused() const {
+    return refusal_ != wire::Reason::kNone || !redirection_.empty();
+  }
   /// Returns the directory's list of aggregators. Complete after Reply::kRedirected.
   [[nodiscard]] const std::vector<Aggregator>& redirection() const { return redirection_; }
 

@@ -437,7 +437,9 @@ void SwitchmlProtocol::scan(Instant now) {
 /// There is no join, so a session has the time of a join. A living switch may be silent for that
 /// long, too, and then two forged refusals end the session.
 void SwitchmlProtocol::on_refused(Instant now) {
-  if (jobs_.empty() || refused_.on_refused(last_heard_at_, now) < kRefusedJoinFor) return;
+  if (jobs_.empty()) return;
+  refused_.on_refused(last_heard_at_, now);
+  if (now < refused_.ends_at(last_heard_at_, kRefusedJoinFor)) return;
   EndReason reason = nothing_listens(config_.server);
   end(reason.status, std::move(reason.text));
 }

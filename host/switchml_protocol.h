@@ -43,7 +43,7 @@ class SwitchmlProtocol final : public TensorProtocol {
   void submit(Transfer& transfer, Instant now) override;
   /// Ends all transfers. Sends nothing, because SwitchML has no good-bye.
   void leave(Instant now) override;
-  void fail(Status status, std::string text) override { end(status, std::move(text)); }
+  void fail(Status status, std::string text, uint32_t) override { end(status, std::move(text)); }
 
   [[nodiscard]] bool hears(const Endpoint& from) const override {
     return from.is_same_peer(config_.server);

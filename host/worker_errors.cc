@@ -181,7 +181,14 @@ EndReason past_cache(const CommunicatorConfig& config, uint64_t position) {
                       config.rank, position, config.server.to_string())};
 }
 
-EndReason peer_left(const CommunicatorConfig& config, const std::string& ranks, uint64_t position) {
+EndReason peer_left(const CommunicatorConfig& config, const std::string& ranks,
+                    uint32_t lost_aggregator, uint64_t position) {
+  if (lost_aggregator > 0 && lost_aggregator <= config.aggregators.size()) {
+    return {Status::kAggregatorGone,
+            fmt::format("{} has lost aggregator {} ({} of {}) and left job {}", ranks,
+                        config.aggregators[lost_aggregator - 1].name, lost_aggregator,
+                        config.aggregators.size(), config.job_id)};
+  }
   return {Status::kPeerLeft, fmt::format("{} has left job {} while block {} waits for it", ranks,
                                          config.job_id, position)};
 }

@@ -66,9 +66,10 @@ struct EndReason {
 [[nodiscard]] EndReason session_lost(const Endpoint& server);
 /// The aggregator has discarded the result of this position.
 [[nodiscard]] EndReason past_cache(const CommunicatorConfig& config, uint64_t position);
-/// @param ranks  The ranks that left, as ranks_text() names them.
+/// @param ranks            The ranks that left, as ranks_text() names them.
+/// @param lost_aggregator  The aggregator that they have lost, from 1 on; 0: none.
 [[nodiscard]] EndReason peer_left(const CommunicatorConfig& config, const std::string& ranks,
-                                  uint64_t position);
+                                  uint32_t lost_aggregator, uint64_t position);
 /// @param who     The ranks that differ, and their terms `given`.
 /// @param others  The ranks that came first, and their terms `expected`.
 [[nodiscard]] EndReason mismatch(const std::string& who, const wire::TensorTerms& given,

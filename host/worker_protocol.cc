@@ -60,6 +60,7 @@ void WorkerProtocol::submit(Transfer& transfer, Instant now) {
 void WorkerProtocol::leave(Instant) { end(closed()); }
 
 void WorkerProtocol::on_time(Instant now) {
+  check_refusals(now);
   if (end_.ended()) return;
   if (!join_.joined()) {
     end_if(join_.check_deadline(now));
@@ -80,18 +81,27 @@ void WorkerProtocol::on_refused(Instant now) {
   // A living aggregator, too, is silent to a worker that asks nothing.
   const bool asks = !join_.joined() || (config_.repair && stream_.base() < stream_.next());
   if (!asks) return;
-  const Duration limit = join_.joined() ? kRefusedSessionFor : kRefusedJoinFor;
-  if (refusals_.on_refused(repair_.last_heard_at(), now) >= limit) {
-    end(nothing_listens(config_.server));
-  }
+  refusals_.on_refused(repair_.last_heard_at(), now);
+  check_refusals(now);
+}
+
+Instant WorkerProtocol::refused_until() const {
+  return refusals_.ends_at(repair_.last_heard_at(),
+                           join_.joined() ? kRefusedSessionFor : kRefusedJoinFor);
+}
+
+void WorkerProtocol::check_refusals(Instant now) {
+  const bool waits = !join_.joined() || stream_.base() < stream_.next();
+  if (!end_.ended() && waits && now >= refused_until()) end(nothing_listens(config_.server));
 }
 
 Instant WorkerProtocol::next_deadline() const {
   if (end_.ended()) return end_.next_good_bye();
-  if (!join_.joined()) return join_.next_deadline();
+  if (!join_.joined()) return std::min(join_.next_deadline(), refused_until());
   Instant next = std::min(repair_.next_scan(), sent_at_ + kKeepAliveEvery);
   if (stream_.base() < stream_.next()) {
     next = std::min(next, end_.deadline_of(stream_.first_sent_at(stream_.base())));
+    next = std::min(next, refused_until());
   }
   return next;
 }
@@ -103,7 +113,7 @@ uint32_t WorkerProtocol::packet_bytes_max() const {
 
 void WorkerProtocol::end(EndReason reason) {
   if (end_.ended()) return;
-  end_.end(std::move(reason), join_.joined());
+  end_.end(std::move(reason), /*says_good_bye=*/!join_.is_refused());
   stream_.end_all(end_.status(), end_.text());
   repair_.clear();
 }

@@ -42,7 +42,10 @@ class WorkerProtocol final : public TensorProtocol {
   void submit(Transfer& transfer, Instant now) override;
   /// Ends the session. The good-byes are due until next_deadline() is never.
   void leave(Instant now) override;
-  void fail(Status status, std::string text) override { end({status, std::move(text)}); }
+  void fail(Status status, std::string text, uint32_t lost_aggregator) override {
+    lost_aggregator_ = lost_aggregator;
+    end({status, std::move(text)});
+  }
 
   [[nodiscard]] bool hears(const Endpoint& from) const override {
     return from.is_same_peer(config_.server);
@@ -100,6 +103,9 @@ class WorkerProtocol final : public TensorProtocol {
   void complete(Transfer& transfer);
   void on_have(const wire::Message& message, Instant now);
   void on_notice(const wire::Message& notice);
+  /// Returns when this worker gives up, because nothing listens at the aggregator's port.
+  [[nodiscard]] Instant refused_until() const;
+  void check_refusals(Instant now);
   void end(EndReason reason);
   void end_if(std::optional<EndReason> reason);
 
@@ -124,7 +130,8 @@ class WorkerProtocol final : public TensorProtocol {
   SessionEnd end_;
   auth::MemberEnd seals_;
   RefusalWatch refusals_;
-  Instant sent_at_;  ///< Last packet to the aggregator.
+  Instant sent_at_;               ///< Last packet to the aggregator.
+  uint32_t lost_aggregator_ = 0;  ///< For the good-byes; see fail().
   CommunicatorCounters counters_;
 };
 

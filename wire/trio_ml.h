@@ -108,7 +108,9 @@ enum class Reason : uint8_t {
   kWaitingForPeers = 7,   ///< Pending: the mask shows which ranks have joined.
   kSessionLost = 8,       ///< Notice down a tree: the upper aggregator does not know the session.
   kPastCache = 9,         ///< Notice: the result cache has dropped that block's result.
-  kPeerLeft = 10,         ///< Notice; source, mask: ranks that left while a block waits for them.
+  /// Notice; source, mask: ranks that left while a block waits for them; value: the aggregator that
+  /// they have lost, as in their kLeave.
+  kPeerLeft = 10,
   kMismatch = 11,         ///< Notice; source, mask: their contribution differs from the block's.
   kSourcePermanent = 12,  ///< Notice; source: permanent straggler; blocks stop waiting for it.
   kSourceReturned = 13,   ///< Notice; source: blocks wait for it as before.
@@ -201,7 +203,8 @@ struct ExtensionFields {
   uint8_t flags = 0;
   int8_t exponent = -128;  ///< For a block one window ahead; the largest wins. -128: none.
   /// Length of the tensor modulo 2^32; sources must agree. In a kProbe: a number that the kHave
-  /// repeats.
+  /// repeats. In a kLeave: the aggregator that the member has lost, by its place in the list of the
+  /// job from 1 on; 0: it leaves for another reason.
   uint32_t tensor_elements = 0;
   uint32_t scale_bits = 0;  ///< IEEE 754 bits of the scale, with kScaleBitMean; sources must agree.
   /// From a member: its own key. From the aggregator: the session's result key. In a join and in

@@ -145,6 +145,7 @@ void send_have(M& m, Shard& shard, Job& job, const BlockRecord& block, const Mes
         job.session.has_left(source)) {
       reply.extension.type = MessageType::kNotice;
       reply.body.reason = Reason::kPeerLeft;
+      reply.body.value = job.session.lost_aggregator(source);
       reply.body.source = static_cast<uint8_t>(source);
       reply.body.mask = job.session.ranks_of(source);
       break;
@@ -349,9 +350,11 @@ void serve_join(M& m, Shard& shard, Job& job, const Message& message, const Arri
 }
 
 template <microcode::Machine M>
-void serve_leave(M& m, Shard& shard, Job& job, uint32_t source) {
+void serve_leave(M& m, Shard& shard, Job& job, const Message& message) {
   const Message good_bye = upstream_message(job, MessageType::kLeave);
-  if (job.session.leave(source)) end_upstream(m, shard, job, good_bye);
+  const uint32_t lost_aggregator = message.extension.tensor_elements;
+  if (job.session.leave(message.header.src_id, lost_aggregator))
+    end_upstream(m, shard, job, good_bye);
 }
 
 /// Serves a message whose key is no member's. It may be the leave of a worker that has not received
@@ -364,7 +367,7 @@ void serve_stranger(M& m, Shard& shard, Job& job, const Message& message, const 
       return refuse(m, shard, Outcome::kBadSeal);
     }
     const auto what = job.session.withdraw(source, message.extension.key);
-    if (what == Session::Withdrawal::kMember) serve_leave(m, shard, job, source);
+    if (what == Session::Withdrawal::kMember) serve_leave(m, shard, job, message);
     if (what != Session::Withdrawal::kUnknown) return refuse(m, shard, Outcome::kLeave);
     // Workers send a leave several times; the later ones may arrive after the session has ended.
   } else {
@@ -479,7 +482,7 @@ microcode::Subroutine<void, M> serve_control(M& m, Shard& shard, Job& job, const
       m.drop(static_cast<uint32_t>(Outcome::kProbe));
       break;
     case MessageType::kLeave:
-      detail::serve_leave(m, shard, job, message.header.src_id);
+      detail::serve_leave(m, shard, job, message);
       refuse(m, shard, Outcome::kLeave);
       break;
     case MessageType::kKeepAlive:

@@ -242,7 +242,6 @@ Session::JoinAnswer Session::start_or_wait(uint32_t source, Instant now) {
     confirming_ = false;
     return pending(Reason::kWaitingForPeers, now);
   }
-  if (const auto refused = refuse_other_list()) return *refused;
   const bool newly = !confirming_;
   if (newly) {
     for (Member& each : members_) each.confirmed = false;
@@ -254,6 +253,8 @@ Session::JoinAnswer Session::start_or_wait(uint32_t source, Instant now) {
     answer.to_all_pending = newly;
     return answer;
   }
+  // Not earlier: the list of a worker that has died must not count.
+  if (const auto refused = refuse_other_list()) return *refused;
 
   if (config_.upstream.is_set()) {
     if (upstream_refusal_.reason != Reason::kNone && now - upstream_refused_at_ <= kSilentAfter) {
@@ -350,6 +351,7 @@ void Session::start(Instant now) {
     member.pending_nonce = 0;
     member.confirmed = false;
     if (!TRIB_MUTANT(kGoneStaysGone)) left_[source].store(false, std::memory_order_relaxed);
+    lost_aggregators_[source].store(0, std::memory_order_relaxed);
     first_heard_ticks_[source].store(kNotHeard, std::memory_order_relaxed);
     heard_ticks_[source].store(now.since_start().ticks(), std::memory_order_relaxed);
   }
@@ -398,7 +400,8 @@ Session::Withdrawal Session::withdraw(uint32_t source, uint64_t nonce) {
   return number() != 0 && member.nonce == nonce ? Withdrawal::kMember : Withdrawal::kUnknown;
 }
 
-bool Session::leave(uint32_t source) {
+bool Session::leave(uint32_t source, uint32_t lost_aggregator) {
+  lost_aggregators_[source].store(lost_aggregator, std::memory_order_relaxed);
   left_[source].store(true, std::memory_order_relaxed);
   for (uint32_t other = 0; other < config_.sources; other++) {
     if (!has_left(other)) return false;

@@ -61,6 +61,10 @@ class Session {
   [[nodiscard]] bool has_left(uint32_t source) const {
     return left_[source].load(std::memory_order_relaxed);  // Relaxed: a hint for an answer.
   }
+  /// Returns the aggregator that a member has lost, as its leave says.
+  [[nodiscard]] uint32_t lost_aggregator(uint32_t source) const {
+    return lost_aggregators_[source].load(std::memory_order_relaxed);  // Relaxed: for a text.
+  }
   /// Tells whether the member has left, or was silent for kSilentAfter.
   [[nodiscard]] bool is_gone(uint32_t source, Instant now) const;
   /// Tells whether every member either sent its first message of this session at least `length`
@@ -119,7 +123,8 @@ class Session {
     return members_[source].address;
   }
   /// Removes a member. @return whether this ended the session.
-  bool leave(uint32_t source);
+  /// @param lost_aggregator See wire::ExtensionFields::tensor_elements.
+  bool leave(uint32_t source, uint32_t lost_aggregator = 0);
   /// The state of a worker that withdraws its join, found by its nonce.
   enum class Withdrawal : uint8_t { kUnknown, kPending, kMember };
   /// Cancels a pending join. For kMember the caller must call leave().
@@ -210,7 +215,7 @@ class Session {
   [[nodiscard]] std::optional<JoinAnswer> redirect(const wire::ControlBody& wish,
                                                    Instant now) const;
   /// Compares the lists of aggregators. @return a refusal for all workers if they differ.
-  /// @pre All sources are pending.
+  /// @pre All sources are pending and confirmed.
   [[nodiscard]] std::optional<JoinAnswer> refuse_other_list();
   [[nodiscard]] uint64_t next_upstream_nonce();
   void start(Instant now);
@@ -227,6 +232,7 @@ class Session {
   std::atomic<int64_t> plain_ticks_{INT64_MIN};  ///< Time of the last plain traffic.
   std::array<std::atomic<int64_t>, wire::kSourcesMax> heard_ticks_{};
   std::array<std::atomic<bool>, wire::kSourcesMax> left_{};
+  std::array<std::atomic<uint32_t>, wire::kSourcesMax> lost_aggregators_{};
   /// Time of a member's first message; kNotHeard before it.
   std::array<std::atomic<int64_t>, wire::kSourcesMax> first_heard_ticks_{};
 

@@ -66,7 +66,7 @@ void RingProtocol::submit(Transfer& transfer, Instant now) {
 
 void RingProtocol::leave(Instant) { end(Status::kClosed, "closed"); }
 
-void RingProtocol::fail(Status status, std::string text) { end(status, std::move(text)); }
+void RingProtocol::fail(Status status, std::string text, uint32_t) { end(status, std::move(text)); }
 
 void RingProtocol::end(Status status, std::string text) {
   if (phase_ == Phase::kEnded) return;

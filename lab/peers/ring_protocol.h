@@ -42,7 +42,7 @@ class RingProtocol final : public host::TensorProtocol {
   void submit(host::Transfer& transfer, Instant now) override;
   /// Ends all transfers in flight with kClosed. The ring has no leave message.
   void leave(Instant now) override;
-  void fail(host::Status status, std::string text) override;
+  void fail(host::Status status, std::string text, uint32_t lost_aggregator) override;
 
   [[nodiscard]] bool hears(const Endpoint& from) const override;
   std::optional<Duration> on_packet(const host::Incoming& packet, Instant now) override;

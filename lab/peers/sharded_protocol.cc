@@ -114,7 +114,8 @@ void ShardedProtocol::note_end() {
   }
   if (status_ == Status::kOk) return;
   for (const auto& conversation : conversations_) {
-    if (conversation->phase() != Phase::kEnded) conversation->fail(status_, status_text_);
+    if (conversation->phase() != Phase::kEnded)
+      conversation->fail(status_, status_text_, /*lost_aggregator=*/0);
   }
 }
 
@@ -124,11 +125,12 @@ void ShardedProtocol::leave(Instant now) {
   finish_done();
 }
 
-void ShardedProtocol::fail(Status status, std::string text) {
+void ShardedProtocol::fail(Status status, std::string text, uint32_t lost_aggregator) {
   if (status_ != Status::kOk) return;
   status_ = status;
   status_text_ = std::move(text);
-  for (const auto& conversation : conversations_) conversation->fail(status_, status_text_);
+  for (const auto& conversation : conversations_)
+    conversation->fail(status_, status_text_, lost_aggregator);
   finish_done();
 }
 

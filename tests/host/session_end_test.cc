@@ -78,20 +78,20 @@ TEST_F(SessionEndTest, ARunningSessionSendsNoGoodBye) {
 }
 
 TEST_F(SessionEndTest, FiveGoodByesEachTwiceAsLate) {
-  end.end(closed(), /*joined=*/true);
+  end.end(closed(), /*says_good_bye=*/true);
   EXPECT_TRUE(end.ended());
   EXPECT_EQ(end.status(), Status::kClosed);
   EXPECT_THAT(good_byes_ms(), ElementsAre(0, 1, 3, 7, 15));
 }
 
 TEST_F(SessionEndTest, ARefusedJoinNeedsNoGoodBye) {
-  end.end({Status::kRefused, "refused"}, /*joined=*/false);
+  end.end({Status::kRefused, "refused"}, /*says_good_bye=*/false);
   EXPECT_EQ(end.text(), "refused");
   EXPECT_THAT(good_byes_ms(), IsEmpty());
 }
 
 TEST_F(SessionEndTest, AJoinThatWasGivenUpSaysGoodBye) {
-  end.end({Status::kPeerMissing, "nobody came"}, /*joined=*/false);
+  end.end({Status::kPeerMissing, "nobody came"}, /*says_good_bye=*/true);
   EXPECT_THAT(good_byes_ms(), ElementsAre(0, 1, 3, 7, 15));
 }
 

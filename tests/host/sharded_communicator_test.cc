@@ -188,5 +188,23 @@ TEST_F(Sharded, AggregatorThatEndsIsNamedToEveryRank) {
   for (std::thread& thread : threads) thread.join();
 }
 
+// Ranks 0 and 1 lose the aggregator and leave. Rank 2 comes later, and a living aggregator tells it
+// the reason.
+TEST_F(Sharded, LateRankLearnsWhichAggregatorTheOthersLost) {
+  start(2, 3);
+  auto ranks = join(list({1, 1}));
+  for (const Joined& rank : ranks) ASSERT_TRUE(rank.has_value()) << rank.error().text;
+  const std::string lost = servers_[1]->local().to_string();
+  servers_[1].reset();
+  std::vector<std::vector<int32_t>> tensors(3, std::vector<int32_t>(50'000));
+  for (uint32_t rank = 0; rank < 2; rank++) {
+    (*ranks[rank])->all_reduce_async(std::span(tensors[rank]));
+  }
+  for (uint32_t rank = 0; rank < 2; rank++) ranks[rank]->reset();  // Waits for the end.
+  const Outcome outcome = (*ranks[2])->all_reduce(std::span(tensors[2]));
+  EXPECT_EQ(outcome.status, Status::kAggregatorGone) << outcome.text;
+  EXPECT_THAT(outcome.text, HasSubstr(lost));
+}
+
 }  // namespace
 }  // namespace tributary::host

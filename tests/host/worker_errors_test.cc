@@ -91,7 +91,12 @@ TEST(WorkerErrors, SessionsThatEnd) {
   EXPECT_EQ(past_cache(config, 9).text,
             "rank 1 is too far behind: block 9 is no longer kept at 10.0.0.1:12000; rejoin with "
             "fresh parameters");
-  EXPECT_EQ(peer_left(config, "rank 2", 9).text,
+  EXPECT_EQ(peer_left(config, "rank 2", /*lost_aggregator=*/3, 9).status, Status::kPeerLeft);
+  CommunicatorConfig sharded = config;
+  sharded.aggregators = {{.name = "a:1"}, {.name = "b:2"}};
+  EXPECT_EQ(peer_left(sharded, "rank 2", /*lost_aggregator=*/2, 9).text,
+            "rank 2 has lost aggregator b:2 (2 of 2) and left job 7");
+  EXPECT_EQ(peer_left(config, "rank 2", /*lost_aggregator=*/0, 9).text,
             "rank 2 has left job 7 while block 9 waits for it");
 }
 

@@ -159,7 +159,7 @@ TEST(ShardedProtocol, LeavingAndFailuresEndAllTransfers) {
     if (leaves) {
       protocol.leave(Instant());
     } else {
-      protocol.fail(Status::kPeerLeft, "gone");
+      protocol.fail(Status::kPeerLeft, "gone", 0);
     }
     EXPECT_TRUE(transfer.done);
     EXPECT_EQ(transfer.outcome.status, leaves ? Status::kClosed : Status::kPeerLeft);
