@@ -165,6 +165,49 @@ TEST(SessionJoin, LowersFlexibleGradientsAndAsksAtOnce) {
   EXPECT_EQ(join.take_request(at_ms(1)).gradients_max, 64U);
 }
 
+/// Returns a directory's answer.
+Message other_list(uint8_t entry, uint16_t count, uint64_t digest) {
+  ControlBody body;
+  body.reason = Reason::kOtherList;
+  body.source = entry;
+  body.sources = count;
+  body.key = digest;
+  body.value = 10U + entry;
+  body.group = Endpoint::ipv4(0x0a000010U + entry, 12000);
+  return reply(MessageType::kRefusal, body);
+}
+
+TEST(SessionJoin, AsksADirectoryForEachEntry) {
+  const CommunicatorConfig config = small_config();
+  SessionJoin join(config, at_ms(0));
+  EXPECT_EQ(join.take_request(at_ms(0)).source, 0U);
+  EXPECT_EQ(join.on_reply(other_list(0, 2, 99), at_ms(1)), Reply::kWaits);
+  EXPECT_EQ(join.on_reply(other_list(0, 2, 99), at_ms(1)), Reply::kWaits);  // A copy.
+  EXPECT_TRUE(join.request_due(at_ms(1)));
+  EXPECT_EQ(join.take_request(at_ms(1)).source, 1U);
+  EXPECT_EQ(join.on_reply(other_list(1, 2, 99), at_ms(2)), Reply::kRedirected);
+  ASSERT_EQ(join.redirection().size(), 2U);
+  EXPECT_EQ(join.redirection()[1].name, "10.0.0.17:12000");
+  EXPECT_EQ(join.redirection()[1].weight, 11U);
+}
+
+TEST(SessionJoin, StartsOverIfTheDirectoryChangesItsList) {
+  const CommunicatorConfig config = small_config();
+  SessionJoin join(config, at_ms(0));
+  EXPECT_EQ(join.on_reply(other_list(0, 3, 99), at_ms(1)), Reply::kWaits);
+  EXPECT_EQ(join.on_reply(other_list(1, 2, 77), at_ms(2)), Reply::kWaits);
+  EXPECT_EQ(join.take_request(at_ms(2)).source, 0U);
+  EXPECT_EQ(join.on_reply(other_list(0, 1, 77), at_ms(3)), Reply::kRedirected);
+}
+
+TEST(SessionJoin, RefusesListsThatNoJobCanHave) {
+  const CommunicatorConfig config = small_config();
+  for (const uint16_t count : {uint16_t{0}, uint16_t{kAggregatorsMax + 1}}) {
+    SessionJoin join(config, at_ms(0));
+    EXPECT_EQ(join.on_reply(other_list(0, count, 99), at_ms(1)), Reply::kRefused);
+  }
+}
+
 TEST(SessionJoin, RefusalsThatCannotBeMet) {
   CommunicatorConfig config = small_config();
   SessionJoin fixed(config, at_ms(0));
