@@ -56,7 +56,8 @@ void add_session_flags(CLI::App& command, WorkerFlags& flags) {
       static_cast<uint32_t>(in_nanoseconds(session.deadline) / in_nanoseconds(seconds(1)));
   add_protocol(command, flags.options.protocol, "Protocol of the server");
   command.add_option("--server", flags.options.server,
-                     "The aggregator, HOST:PORT or HOST; required unless --control is given");
+                     "The aggregator, HOST:PORT or HOST, or several, HOST:PORT=WEIGHT,…; required unless "
+                     "--control is given");
   CLI::Option* const port = command.add_option(
       "--port", flags.options.port,
       fmt::format("Use this device instead of a socket, {} (trio-ml)", io::kDevicePortShapes));

@@ -92,7 +92,8 @@ typedef struct tributary_communicator tributary_communicator;
 /// Joins a job and waits until all its ranks have joined, at most the deadline.
 ///
 /// `url` is tributary://HOST:PORT/job/ID?KEY=VALUE&… . HOST is a name, an IPv4 address or an IPv6
-/// address in brackets; ":PORT" may be left out (12000), and so may "/job/ID" (1). The keys:
+/// address in brackets; ":PORT" may be left out (12000), and so may "/job/ID" (1). Several
+/// aggregators are HOST:PORT=WEIGHT,HOST:PORT=WEIGHT,… (docs/many-aggregators.md). The keys:
 ///
 ///   key          default      allowed
 ///   rank         environment  0 to world-1
