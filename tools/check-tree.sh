@@ -11,6 +11,7 @@ set -euo pipefail
 # refused, so this table is the direction of the dependencies. ANY stands for every folder.
 allowed="
 base
+plan       base
 auth       base
 wire       base auth
 microcode  base wire
@@ -21,10 +22,10 @@ io         base wire engine/port.h engine/packet.h
 net        base wire
 tofino     base wire
 apps       base auth wire microcode memory timers engine/packet.h engine/live/live_core.h
-host       base auth wire microcode engine/port.h engine/packet.h io
-server     base auth wire microcode memory engine io apps
-lab        base auth wire microcode memory timers engine io net tofino apps host
-bench      base auth wire microcode memory timers engine io net tofino apps host lab
+host       base plan auth wire microcode engine/port.h engine/packet.h io
+server     base plan auth wire microcode memory engine io apps
+lab        base plan auth wire microcode memory timers engine io net tofino apps host
+bench      base plan auth wire microcode memory timers engine io net tofino apps host lab
 cli        ANY
 tests      ANY
 "

@@ -13,7 +13,7 @@ if [[ $# -eq 0 ]]; then
   mapfile -t sources < <({ git diff --name-only HEAD; git ls-files -o --exclude-standard; } |
     grep '\.cc$' | sort -u)
 elif [[ $1 == --all ]]; then
-  mapfile -t sources < <(find apps base cli engine host io memory microcode server timers wire \
+  mapfile -t sources < <(find apps base cli engine host io memory microcode plan server timers wire \
     -name '*.cc' | sort)
 else
   sources=("$@")

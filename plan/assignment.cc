@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "plan/assignment.h"
+
+#include <algorithm>
+
+#include "plan/byteps_equations.h"
+#include "plan/weights.h"
+
+namespace tributary::plan {
+namespace {
+
+/// A link or CPU is a bottleneck if it is idle for less than this part of the time.
+constexpr double kIdleMax = 0.001;
+
+Bottleneck bottleneck_of(const MachineTime& time, double seconds) {
+  const double busy = (1 - kIdleMax) * seconds;
+  if (seconds > 0 && time.link_s >= busy) return Bottleneck::kLink;
+  return seconds > 0 && time.sum_s >= busy ? Bottleneck::kCpu : Bottleneck::kNone;
+}
+
+std::optional<double> equation_seconds(std::span<const Machine> machines,
+                                       const TensorSize& tensor) {
+  const uint32_t workers = worker_count(machines);
+  const double rate = machines.front().link_bytes_per_s;
+  const bool equal = std::all_of(machines.begin(), machines.end(), [&](const Machine& machine) {
+    return machine.aggregator && machine.link_bytes_per_s == rate &&
+           machine.sum_bytes_per_s == kUnlimited;
+  });
+  if (!equal || workers < 2) return {};
+  const auto spares = static_cast<uint32_t>(machines.size()) - workers;
+  return byteps_optimum(workers, spares) * tensor.bytes * tensor.wire_ratio / rate;
+}
+
+/// Returns the time of the best ring: its slowest link carries 2(n - 1)/n tensors.
+double ring_seconds(std::span<const Machine> machines, const TensorSize& tensor) {
+  double rate_min = kUnlimited;
+  for (const Machine& machine : machines) {
+    if (machine.worker) rate_min = std::min(rate_min, machine.link_bytes_per_s);
+  }
+  return best_ring(worker_count(machines)) * tensor.bytes * tensor.wire_ratio / rate_min;
+}
+
+double one_aggregator_seconds(std::span<const Machine> machines, const TensorSize& tensor) {
+  double seconds = kUnlimited;
+  std::vector<double> shares(machines.size(), 0.0);
+  for (size_t i = 0; i < machines.size(); i++) {
+    if (!machines[i].aggregator) continue;
+    shares[i] = 1;
+    seconds = std::min(seconds, longest(machine_times(machines, shares, tensor)));
+    shares[i] = 0;
+  }
+  return seconds;
+}
+
+}  // namespace
+
+const char* to_string(Bottleneck bottleneck) {
+  switch (bottleneck) {
+    case Bottleneck::kNone:
+      return "none";
+    case Bottleneck::kLink:
+      return "link";
+    case Bottleneck::kCpu:
+      return "cpu";
+  }
+  return "";
+}
+
+Result<Assignment> assign(std::span<const Machine> machines, const TensorSize& tensor) {
+  if (const auto checked = check_machines(machines); !checked) {
+    return tl::unexpected(checked.error());
+  }
+  const OptimalShares best = optimal_shares(machines, tensor);
+  Assignment assignment;
+  assignment.weights = weights_of(best.shares);
+  assignment.shares = shares_of(assignment.weights);
+  assignment.times = machine_times(machines, assignment.shares, tensor);
+  assignment.predicted_s = longest(assignment.times);
+  for (const MachineTime& time : assignment.times) {
+    assignment.bottlenecks.push_back(bottleneck_of(time, assignment.predicted_s));
+  }
+  assignment.optimum_s = best.seconds;
+  assignment.equation_s = equation_seconds(machines, tensor);
+  assignment.ring_s = ring_seconds(machines, tensor);
+  assignment.one_aggregator_s = one_aggregator_seconds(machines, tensor);
+  return assignment;
+}
+
+}  // namespace tributary::plan

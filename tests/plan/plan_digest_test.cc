@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+// Method: the published values of FNV-1a, then lists that differ in one thing.
+#include "plan/plan_digest.h"
+
+#include <gtest/gtest.h>
+
+#include <set>
+#include <vector>
+
+namespace tributary::plan {
+namespace {
+
+using List = std::vector<WeightedAggregator>;
+
+TEST(PlanDigest, BytesAreHashedAsFnv1a) {
+  // Source: the test vectors of draft-eastlake-fnv, appendix C: "a" and "foobar".
+  EXPECT_EQ(fnv_byte(kFnvStart, 'a'), 0xaf63dc4c8601ec8cULL);
+  uint64_t digest = kFnvStart;
+  for (const char letter : std::string_view("foobar")) {
+    digest = fnv_byte(digest, static_cast<uint8_t>(letter));
+  }
+  EXPECT_EQ(digest, 0x85944171f73967e8ULL);
+}
+
+TEST(PlanDigest, EqualListsAreEqualAndOthersDiffer) {
+  const List list{{"10.0.0.1:12000", 1}, {"10.0.0.2:12000", 2}};
+  EXPECT_EQ(plan_digest(list), plan_digest(List(list)));
+  const std::vector<List> others{list,
+                                 {},
+                                 {{"", 0}},
+                                 {{"10.0.0.1:12000", 1}},
+                                 {{"10.0.0.1:12000", 1}, {"10.0.0.2:12000", 3}},
+                                 {{"10.0.0.1:12000", 1}, {"10.0.0.2:12000", 2U << 24}},
+                                 {{"10.0.0.1:12000", 1}, {"10.0.0.2:12001", 2}},
+                                 {{"10.0.0.2:12000", 2}, {"10.0.0.1:12000", 1}},
+                                 {{"10.0.0.1:1200", 1}, {"010.0.0.2:12000", 2}}};
+  std::set<uint64_t> digests;
+  for (const List& other : others) digests.insert(plan_digest(other));
+  EXPECT_EQ(digests.size(), others.size());
+}
+
+TEST(PlanDigest, ValueIsTheSameOnEveryMachine) {
+  // Computed by a few lines of Python.
+  EXPECT_EQ(plan_digest(List{{"10.0.0.1:12000", 258}}), 0xa691720be7324453ULL);
+}
+
+}  // namespace
+}  // namespace tributary::plan
