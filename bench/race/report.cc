@@ -24,7 +24,7 @@ std::string milliseconds(double seconds) { return fmt::format("{:.2f}", seconds 
 
 std::string case_text(const RaceCase& race) {
   return fmt::format("{}, {} workers, {}{} MB{}", net_name(race), race.workers,
-                     race.servers > 0 ? fmt::format("{} spare machines, ", race.servers) : "",
+                     race.servers > 0 ? fmt::format("{} spare, ", race.servers) : "",
                      static_cast<double>(race.bytes) / kMegabyte,
                      race.loss > 0 ? fmt::format(", loss {} %", race.loss * 100) : "");
 }

@@ -120,7 +120,7 @@ TEST(RaceReport, EachNumberOfServersIsComparedWithTheSamePeer) {
   const auto json = as_json(result)["comparisons"];
   EXPECT_EQ(json[1]["servers"], 1);
   EXPECT_NEAR(json[2]["ratio_to_optimum"].get<double>(), 0.9 / 0.8365, 0.001);
-  EXPECT_THAT(as_table(result), HasSubstr("4 workers, 4 spare machines, 100 MB"));
+  EXPECT_THAT(as_table(result), HasSubstr("4 workers, 4 spare, 100 MB"));
   EXPECT_THAT(as_svg(result), HasSubstr("tributary, 4 spare"));
 }
 
