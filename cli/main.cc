@@ -10,6 +10,7 @@
 #include "cli/doctor.h"
 #include "cli/lab/lab_command.h"
 #include "cli/launch/launch_command.h"
+#include "cli/plan_command.h"
 #include "cli/race_command.h"
 #include "cli/serve_command.h"
 #include "cli/settings.h"
@@ -51,6 +52,9 @@ int main(int argc, char** argv) {
   tributary::cli::add_doctor(app, doctor)->callback([&] {
     exit_code = tributary::cli::run_doctor(doctor, std::cout, std::cerr);
   });
+  tributary::cli::PlanOptions plan;
+  tributary::cli::add_plan(app, plan)->callback(
+      [&] { exit_code = tributary::cli::run_plan(plan, std::cout, std::cerr); });
   if (const auto ended =
           tributary::cli::parse_command_line(app, argc, argv, std::cout, std::cerr)) {
     return tributary::cli::end_output(*ended);

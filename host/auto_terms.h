@@ -38,6 +38,22 @@ static_assert(auto_gradients(1500, false) == 347);                    // (1500 -
 static_assert(auto_gradients(1500, true, auth::Mode::kFull) == 346);  // … - 24
 static_assert(auto_gradients(65536, true) == kAutoGradientsMax);
 
+/// Bytes around an IP packet on an Ethernet cable: preamble 8, header 14, checksum 4, gap 12.
+inline constexpr uint32_t kEthernetBytes = 38;
+
+/// Returns the bytes on an Ethernet cable for each byte of gradients, in packets with
+/// auto_gradients(). Contributions and complete results have no source mask.
+[[nodiscard]] constexpr double auto_wire_ratio(uint32_t path_mtu_bytes, bool ipv4,
+                                               auth::Mode mode = auth::Mode::kNone) {
+  const uint32_t gradient_bytes = auto_gradients(path_mtu_bytes, ipv4, mode) * wire::kGradientBytes;
+  const uint32_t other_bytes = kEthernetBytes + (ipv4 ? kIpv4HeaderBytes : kIpv6HeaderBytes) +
+                               kUdpHeaderBytes + wire::TrioMlHeader::kBytes +
+                               wire::kExtensionBytes + auth::seal_bytes(mode);
+  return 1.0 + static_cast<double>(other_bytes) / gradient_bytes;
+}
+static_assert(auto_wire_ratio(1500, true) == 1 + 98.0 / 1408);  // 38 + 20 + 8 + 12 + 20
+static_assert(auto_wire_ratio(9000, true) == 1 + 98.0 / 8192);
+
 /// Default socket buffer of `tributary serve` (--buffer-mb 4): the bytes that all workers together
 /// may have in flight.
 inline constexpr uint32_t kAutoJobBytes = 4U << 20;

@@ -9,6 +9,10 @@
 namespace tributary::plan {
 namespace {
 
+/// A sum of shares this close to 1 is 1. Without it, a rounding error just below 1 would move the
+/// result to the next breakpoint.
+constexpr double kRounding = 1e-12;
+
 /// slope * x + offset. Here x is the time of the all-reduce for each byte of gradients.
 struct Line {
   double slope = 0;
@@ -91,13 +95,13 @@ double smallest_x(std::span<const ShareLimits> limits, double x_min) {
   double x = points.front();
   double sum = sum_of_most(limits, x);
   for (const double next : points) {
-    if (sum >= 1) return x;
+    if (sum >= 1 - kRounding) return x;
     const double sum_next = sum_of_most(limits, next);
     if (sum_next >= 1) return x + (next - x) * (1 - sum) / (sum_next - sum);
     x = next;
     sum = sum_next;
   }
-  return x;  // At the last breakpoint some share is 1, except for the rounding of a product.
+  return x;  // At the last breakpoint the share of each aggregator is 1.
 }
 
 /// Adds up to `rest` to the shares of one role, each in proportion to its room below its limit.

@@ -91,6 +91,17 @@ TEST(OptimalShares, WorkersWithoutAggregators) {
   EXPECT_THAT(best.shares, ElementsAre(0, 0, 0, 0, near(0.5), near(0.5)));
 }
 
+TEST(OptimalShares, RoundingErrorsDoNotMoveTheResult) {
+  // The only aggregator carries two tensors in 1 s of its link; its CPU would take a little less.
+  const std::vector<Machine> machines{
+      {.name = "a", .link_bytes_per_s = 1.25, .aggregator = false},
+      {.name = "b", .link_bytes_per_s = 2, .sum_bytes_per_s = 3.007162},
+      {.name = "c", .link_bytes_per_s = 1.75, .aggregator = false}};
+  for (const double ratio : {1.0, 1.01, 1.03, 1.05, 1.07, 1.1}) {
+    EXPECT_NEAR(optimal_shares(machines, {.bytes = 1, .wire_ratio = ratio}).seconds, ratio, 1e-9);
+  }
+}
+
 TEST(OptimalShares, MoreSparesThanWorkersShareEqually) {
   const OptimalShares best = optimal_shares(equal_machines(2, 4), {.bytes = 1});
   EXPECT_NEAR(best.seconds, 1, 1e-9);

@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+/// @file
+/// The command `tributary plan`: the shares of several aggregators, the time of an all-reduce, and
+/// the URL for the workers.
+///
+/// Threads: One.
+/// Errors:  One line for machines that make no plan or a file that cannot be written.
+/// Tests:   tests/cli/plan_command_test.cc
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <ostream>
+#include <string>
+
+#include "cli/plan_report.h"
+
+namespace tributary::cli {
+
+struct PlanOptions {
+  PlanRequest request;
+  std::string json;  ///< Result file; empty for none.
+};
+
+/// Declares the command.
+CLI::App* add_plan(CLI::App& app, PlanOptions& options);
+
+/// Runs the command.
+/// @return 0, kExitUsage for a refused plan, or 1 if the result file cannot be written.
+[[nodiscard]] int run_plan(const PlanOptions& options, std::ostream& out, std::ostream& err);
+
+}  // namespace tributary::cli

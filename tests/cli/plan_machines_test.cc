@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+// Method: every accepted form by hand, then one fault at a time with its whole line.
+#include "cli/plan_machines.h"
+
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace tributary::cli {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::SizeIs;
+
+/// Returns the machines as lines: "NAME worker+aggregator ENDPOINT @GBIT".
+std::vector<std::string> read(const PlanFlags& flags) {
+  const auto all = read_plan_machines(flags);
+  if (!all) return {all.error().text};
+  std::vector<std::string> lines;
+  for (size_t i = 0; i < all->machines.size(); i++) {
+    const plan::Machine& machine = all->machines[i];
+    lines.push_back(fmt::format("{}{}{} {} @{}", machine.name, machine.worker ? " worker" : "",
+                                machine.aggregator ? " aggregator" : "", all->endpoints[i],
+                                machine.link_bytes_per_s / kBytesPerGbit));
+  }
+  return lines;
+}
+
+std::string refusal(const std::string& workers, const std::string& servers = "0",
+                    bool colocated = true) {
+  const auto lines = read({.workers = workers, .servers = servers, .colocated = colocated});
+  return lines.size() == 1 ? lines[0] : "accepted";
+}
+
+TEST(PlanMachines, NumbersMakeNamedMachines) {
+  EXPECT_THAT(read({.workers = "2", .servers = "1@25"}),
+              ElementsAre("worker0 worker aggregator worker0:12000 @10",
+                          "worker1 worker aggregator worker1:12000 @10",
+                          "server0 aggregator server0:12000 @25"));
+  EXPECT_THAT(read({.workers = "256", .servers = "256"}), SizeIs(512));
+}
+
+TEST(PlanMachines, ListsNameAddressPortAndRate) {
+  EXPECT_THAT(read({.workers = "10.0.0.1,10.0.0.2:13000@25,[fd00::3],node4@0.5",
+                    .servers = "[fd00::5]:7",
+                    .colocated = false,
+                    .link_gbit = 1}),
+              ElementsAre("10.0.0.1 worker 10.0.0.1:12000 @1", "10.0.0.2 worker 10.0.0.2:13000 @25",
+                          "[fd00::3] worker [fd00::3]:12000 @1", "node4 worker node4:12000 @0.5",
+                          "[fd00::5] aggregator [fd00::5]:7 @1"));
+}
+
+TEST(PlanMachines, CpuLimitHoldsForAll) {
+  const auto all = read_plan_machines({.workers = "1", .servers = "1", .sum_gbit = 8});
+  ASSERT_TRUE(all);
+  for (const plan::Machine& machine : all->machines) EXPECT_EQ(machine.sum_bytes_per_s, 1e9);
+}
+
+TEST(PlanMachines, NumbersOutOfRangeAreRefused) {
+  EXPECT_EQ(refusal("0"),
+            "--workers=0: no machine runs a worker; allowed: a number from 1 to 256, or a list of "
+            "ADDRESS[:PORT][@GBIT], as in 10.0.0.2:12000@25");
+  EXPECT_EQ(refusal("257"), "--workers=257 is out of range; allowed: a whole number from 0 to 256");
+  EXPECT_EQ(refusal("1", "1000"),
+            "--servers=1000 is out of range; allowed: a whole number from 0 to 256");
+  std::string many = "a0";
+  for (uint32_t i = 1; i <= kPlanMachinesMax; i++) many += fmt::format(",a{}", i);
+  EXPECT_EQ(refusal(many), "--workers lists 257 machines; allowed: up to 256");
+}
+
+TEST(PlanMachines, PlansWithoutAggregatorsAreRefused) {
+  EXPECT_EQ(refusal("4", "0", false),
+            "--servers=0 --colocated=off: no machine runs an aggregator; allowed: --servers 1 or "
+            "more, or --colocated on");
+}
+
+TEST(PlanMachines, DuplicatesAreRefused) {
+  const std::string twice =
+      "machine '10.0.0.1' is given twice; allowed: each machine once, because it has one link";
+  EXPECT_EQ(refusal("10.0.0.1,10.0.0.1"), twice);
+  EXPECT_EQ(refusal("10.0.0.1", "10.0.0.2,10.0.0.1:13000@25"), twice);
+}
+
+TEST(PlanMachines, FaultyMachinesAreRefused) {
+  const std::string form =
+      " is not a machine; allowed: ADDRESS[:PORT][@GBIT], as in 10.0.0.2:12000@25";
+  EXPECT_EQ(refusal(""), "--workers: ''" + form);
+  EXPECT_EQ(refusal("a,,b"), "--workers: ''" + form);
+  EXPECT_EQ(refusal("a,"), "--workers: ''" + form);
+  EXPECT_EQ(refusal("[fd00::1"), "--workers: '[fd00::1'" + form);
+  EXPECT_EQ(refusal("a/b"), "--workers: 'a/b'" + form);
+  EXPECT_EQ(refusal("a=3"), "--workers: 'a=3'" + form);
+  EXPECT_EQ(refusal("1", "@1"), "--servers: '@1'" + form);
+  EXPECT_EQ(refusal("a@0"),
+            "--workers: 'a@0': GBIT=0 is out of range; allowed: a number from 0.001 to 100000");
+  EXPECT_EQ(refusal("a@"),
+            "--workers: 'a@': GBIT= is empty; allowed: a number from 0.001 to 100000");
+  EXPECT_EQ(refusal("a:0"),
+            "--workers: 'a:0': PORT=0 is out of range; allowed: a whole number from 1 to 65535");
+  EXPECT_EQ(refusal("fd00::1"),
+            "--workers: 'fd00::1': PORT=:1 is not a whole number; allowed: a whole number from 1 "
+            "to 65535");
+}
+
+}  // namespace
+}  // namespace tributary::cli
