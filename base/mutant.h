@@ -59,6 +59,8 @@ namespace tributary {
   X(kSilenceUntold, "survivors of a killed rank are not told")                              \
   X(kStartsUnconfirmed, "a session starts with joins of workers that may have ended")       \
   X(kStartsWithoutLast, "a session starts before the last source has joined")               \
+  X(kOldJoinServed, "a replayed join counts")                                               \
+  X(kPlainInSession, "plain packets are added while a session runs")                        \
   X(kWelcomeOnce, "a lost welcome is not repeated")                                         \
   X(kGoneStaysGone, "a member that left one session counts as gone in the next")            \
   X(kHeardForgotten, "a member's messages do not keep it alive")                            \
@@ -67,8 +69,14 @@ namespace tributary {
   X(kPartialNotRepeated, "a partial sum is never retransmitted upward")                     \
   X(kRankBaseIgnored, "sources of a lower aggregator are numbered from rank 0")             \
   X(kUpperResultAdded, "the upper result is added to the partial sum")                      \
+  X(kUpperKeyUnchecked, "a message with the upper aggregator's address needs no key")       \
   X(kUpperCountLost, "the upper result's src_cnt and ranks are dropped")                    \
+  /* auth/seal.cc */                                                                        \
+  X(kSealUnchecked, "a MAC that does not fit is accepted")                                  \
+  X(kReplayAccepted, "a sequence number may come twice")                                    \
   /* host/worker_*.cc: the worker. */                                                       \
+  X(kResetUnchecked, "a reset with any key ends a worker")                                  \
+  X(kUnsealedBelieved, "a refusal without a seal ends a join at once")                      \
   X(kWindowPlusOne, "a worker sends one position beyond its window")                        \
   X(kResultTakenTwice, "a second copy of a result is accepted")                             \
   X(kHaveAfterResult, "an old kHave makes a worker send its sum as its contribution")       \

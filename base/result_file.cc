@@ -102,7 +102,7 @@ Result<void> write_straight(const std::string& path, std::string_view content) {
   return {};
 }
 
-/// Writes to a file that this process has open, behind what it has printed.
+/// Appends to a file that this process has open, after its earlier output.
 Result<void> write_behind(FILE* stream, const std::string& path, std::string_view content) {
   const PipeSignalGuard guard;
   const bool good = std::fwrite(content.data(), 1, content.size(), stream) == content.size() &&

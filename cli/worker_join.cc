@@ -89,18 +89,21 @@ Result<std::unique_ptr<engine::Port>> with_faults(const WorkerOptions& options,
 }
 
 Result<std::unique_ptr<host::Communicator>> join_trio_ml(const WorkerOptions& options) {
-  const auto server = io::resolve(options.server, wire::kTrioMlPort);
-  if (!server) return failure(server.error().text);
+  auto aggregators = host::parse_aggregators(options.server, wire::kTrioMlPort);
+  if (!aggregators) return failure(fmt::format("--server: {}", aggregators.error().text));
+  if (const auto found = host::resolve(*aggregators); !found) return tl::unexpected(found.error());
   host::CommunicatorConfig config = options.session;
-  config.server = *server;
+  config.server = aggregators->front().address;
+  config.aggregators = *std::move(aggregators);
   const auto found = auth::find_secret(options.auth, options.secret_path);
   if (!found) return tl::unexpected(found.error());
   config.auth = *found;
   if (!is_impaired(options.faults) && options.port.empty()) {
     return host::Communicator::join(config);
   }
-  const auto open = [&](uint32_t channel) -> Result<std::unique_ptr<engine::Port>> {
-    auto port = open_port(options, {}, *server);
+  const auto open = [&](uint32_t channel,
+                        const Endpoint& server) -> Result<std::unique_ptr<engine::Port>> {
+    auto port = open_port(options, {}, server);
     if (!port) return tl::unexpected(port.error());
     if (const auto fits = check_packets(config.gradients, config.auth.mode, **port); !fits) {
       return tl::unexpected(fits.error());

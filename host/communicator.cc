@@ -20,13 +20,17 @@
 #include "host/worker_errors.h"
 #include "host/worker_protocol.h"
 #include "io/udp/udp_port.h"
+#include "plan/part_cutter.h"
 #include "wire/receive_room.h"
 
 namespace tributary::host {
 namespace {
 
 Result<void> check(const CommunicatorConfig& config) {
-  if (!config.server.is_set()) return failure("server: no address given; allowed is HOST:PORT");
+  if (!config.server.is_set() && config.aggregators.empty()) {
+    return failure("server: no address given; allowed is HOST:PORT");
+  }
+  if (const auto distinct = check_addresses(config.aggregators); !distinct) return distinct;
   if (config.world < 1 || config.world > wire::kSourcesMax) {
     return failure(fmt::format("world={} is not allowed; allowed is 1 to 256", config.world));
   }
@@ -58,30 +62,42 @@ CommunicatorConfig fitting(CommunicatorConfig config, const engine::Port& port) 
   return config;
 }
 
-/// Replaces the automatic values (0) by numbers.
-CommunicatorConfig with_terms(CommunicatorConfig config, const engine::Port& port) {
-  if (config.gradients == 0) {
-    const uint32_t fits =
-        auto_gradients(port.path_mtu(config.server), config.server.is_ipv4(), config.auth.mode);
-    const uint32_t taken =
-        (port.payload_bytes_max() - wire::head_bytes_max(config.auth.mode)) / wire::kGradientBytes;
-    config.gradients = std::min(fits, taken);
-    config.gradients_flexible = true;
-  }
+/// Returns the elements of a packet that fits the path from this port to the aggregator.
+uint32_t gradients_on(const CommunicatorConfig& config, const Endpoint& server,
+                      const engine::Port& port) {
+  const uint32_t fits = auto_gradients(port.path_mtu(server), server.is_ipv4(), config.auth.mode);
+  const uint32_t taken =
+      (port.payload_bytes_max() - wire::head_bytes_max(config.auth.mode)) / wire::kGradientBytes;
+  return std::min(fits, taken);
+}
+
+/// Returns the configuration of the channel to one aggregator, without automatic values (0).
+CommunicatorConfig with_terms(CommunicatorConfig config, const Aggregator& aggregator,
+                              const engine::Port& port) {
+  config.server = aggregator.address;
+  config.aggregators.clear();
   if (config.window == 0) {
     config.window = auto_window(config.gradients, config.world * config.threads);
   }
   return fitting(config, port);
 }
 
-/// Returns the configuration of a further channel of a rank.
-CommunicatorConfig channel_config(CommunicatorConfig config, uint32_t channel,
-                                  const Channel::Snapshot& first) {
+/// Returns the configuration of a rank's further channel to the same aggregator.
+CommunicatorConfig further_channel(CommunicatorConfig config, uint32_t channel) {
   config.job_id = static_cast<uint8_t>(config.job_id + channel);
-  config.gradients = first.gradients;  // All channels cut the tensor into the same blocks.
   config.gradients_flexible = false;
   config.threads = 1;
   return config;
+}
+
+/// Returns the aggregators that this job uses: those with a weight, or `server`.
+std::vector<Aggregator> used_aggregators(const CommunicatorConfig& config) {
+  std::vector<Aggregator> used;
+  for (const Aggregator& each : config.aggregators) {
+    if (each.weight > 0) used.push_back(each);
+  }
+  if (used.empty()) used.push_back({.name = config.server.to_string(), .address = config.server});
+  return used;
 }
 
 Result<void> check_packets(const TensorProtocol& protocol, const engine::Port& port) {
@@ -124,9 +140,8 @@ struct Communicator::Impl final : Channel::Owner {
     if (snapshot.phase != TensorProtocol::Phase::kEnded || failure) return;
     failure = Failure{snapshot.status, snapshot.text};
     for (size_t i = 0; i < channels.size(); i++) {
-      const bool is_ended = channels[i].get() == &ended;
-      if (is_ended && i > 0 && failure->status != Status::kClosed) {
-        failure->text += fmt::format(" (channel {} of job {})", i, job_id);
+      if (channels[i].get() == &ended && failure->status != Status::kClosed) {
+        failure->text += places[i];
       }
     }
     for (const auto& channel : channels) {
@@ -137,10 +152,12 @@ struct Communicator::Impl final : Channel::Owner {
   // --- Callers ---
 
   /// Adds a channel and starts its join; joins_are_over() tells when it has joined or ended.
+  /// @param place For texts: where the channel leads. Empty if there is one channel only.
   Result<void> add_channel(std::unique_ptr<TensorProtocol> protocol,
-                           std::unique_ptr<engine::Port> port) {
+                           std::unique_ptr<engine::Port> port, std::string place = "") {
     if (const auto fits = check_packets(*protocol, *port); !fits) return fits;
     const std::lock_guard lock(mutex);
+    places.push_back(std::move(place));
     channels.push_back(std::make_unique<Channel>(std::move(protocol), std::move(port), *this));
     channels.back()->start();
     if (failure) channels.back()->fail(failure->status, failure->text);
@@ -179,24 +196,27 @@ struct Communicator::Impl final : Channel::Owner {
     std::unique_lock lock(mutex);
     const uint64_t number = next_number++;
     Entry& entry = entries[number];
-    const auto cut =
-        tensor_parts(transfer.element_count(), gradients, static_cast<uint32_t>(channels.size()));
-    for (const TensorPart& part : cut) {
+    const auto cut = cutter->cut(transfer.element_count(), gradients, wire::kGradientBytes);
+    for (const plan::Part& part : cut) {
       entry.parts.push_back({.number = number,
                              .element_first = part.element_first,
                              .transfer = transfer_of(transfer, part)});
     }
     // Under the lock, so that every channel gets the parts in the order of the calls.
     for (size_t i = 0; i < cut.size(); i++) {
-      if (!failure && channels[i]->submit(entry.parts[i])) {
+      Channel& channel = *channels[cut[i].aggregator];
+      if (!failure && channel.submit(entry.parts[i])) {
         entry.parts_left++;
         continue;
       }
-      note_end(*channels[i]);
+      note_end(channel);
       entry.parts[i].transfer.outcome.status = failure->status;
     }
     lock.unlock();
-    for (size_t i = 0; i < cut.size(); i++) channels[i]->wake();
+    for (size_t i = 0; i < cut.size(); i++) {
+      const bool is_last = i + 1 == cut.size() || cut[i + 1].aggregator != cut[i].aggregator;
+      if (is_last) channels[cut[i].aggregator]->wake();
+    }
     return number;
   }
 
@@ -248,19 +268,122 @@ struct Communicator::Impl final : Channel::Owner {
   std::optional<Failure> failure;  ///< The first failure; it ends all channels.
   /// Complete before join() or drive() returns; only read after that.
   std::vector<std::unique_ptr<Channel>> channels;
-  uint32_t gradients = 1;  ///< Set and read like `channels`.
-  uint32_t job_id = 0;     ///< For texts.
+  std::vector<std::string> places;  ///< Shape [channels], like `channels`; for texts.
+  uint32_t gradients = 1;           ///< Set and read like `channels`.
+  /// Chooses a channel for each part. Set before join() or drive() returns; under the mutex.
+  std::optional<plan::PartCutter> cutter;
 };
 
 Communicator::Communicator(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 
 Communicator::~Communicator() = default;
 
+/// Joins all channels of a rank: one to each aggregator, and then the further ones of its threads.
+class Communicator::Joining {
+ public:
+  Joining(Impl& impl, const CommunicatorConfig& config, const PortOpener& open_port)
+      : impl_(impl),
+        common_(config),
+        aggregators_(used_aggregators(config)),
+        open_port_(open_port),
+        began_at_(monotonic_now()) {
+    if (config.aggregators.size() > 1) common_.list_digest = list_digest(config.aggregators);
+  }
+
+  Result<void> run(Status* status) {
+    if (const auto opened = open_ports(); !opened) return opened;
+    for (size_t i = 0; i < aggregators_.size(); i++) {
+      configs_.push_back(with_terms(common_, aggregators_[i], *ports_[i]));
+      if (const auto added = add(configs_[i], std::move(ports_[i]), i, 0); !added) return added;
+    }
+    if (const auto joined = impl_.wait_for_joins(status); !joined) return joined;
+    if (const auto agreed = agree(); !agreed) return agreed;
+    for (uint32_t channel = 1; channel < channels_; channel++) {
+      for (size_t i = 0; i < aggregators_.size(); i++) {
+        auto port = open_port_(next_port_++, aggregators_[i].address);
+        if (!port) return tl::unexpected(port.error());
+        const auto own = fitting(further_channel(configs_[i], channel), **port);
+        if (const auto added = add(own, *std::move(port), i, channel); !added) return added;
+      }
+    }
+    if (const auto joined = impl_.wait_for_joins(status); !joined) return joined;
+    std::vector<uint32_t> weights;
+    for (uint32_t channel = 0; channel < channels_; channel++) {
+      for (const Aggregator& each : aggregators_) weights.push_back(each.weight);
+    }
+    impl_.cutter.emplace(std::move(weights));
+    return {};
+  }
+
+ private:
+  /// Opens a port to each aggregator, and chooses packets that fit all paths.
+  Result<void> open_ports() {
+    uint32_t gradients = UINT32_MAX;
+    for (const Aggregator& each : aggregators_) {
+      auto port = open_port_(next_port_++, each.address);
+      if (!port) return tl::unexpected(port.error());
+      if (common_.gradients == 0) {
+        gradients = std::min(gradients, gradients_on(common_, each.address, **port));
+      }
+      ports_.push_back(*std::move(port));
+    }
+    if (common_.gradients == 0) {
+      common_.gradients = gradients;
+      common_.gradients_flexible = true;
+    }
+    return {};
+  }
+
+  Result<void> add(const CommunicatorConfig& config, std::unique_ptr<engine::Port> port,
+                   size_t aggregator, uint32_t channel) {
+    std::string place;
+    if (aggregators_.size() > 1) {
+      place = fmt::format(" (aggregator {} of {}, {})", aggregator + 1, aggregators_.size(),
+                          aggregators_[aggregator].name);
+    }
+    if (channel > 0) place += fmt::format(" (channel {} of job {})", channel, common_.job_id);
+    return impl_.add_channel(
+        std::make_unique<WorkerProtocol>(config, auth::random_u64(), began_at_), std::move(port),
+        std::move(place));
+  }
+
+  /// Takes the terms of the sessions. All must have the same blocks, because the tensor is cut into
+  /// blocks first.
+  Result<void> agree() {
+    const Channel::Snapshot first = impl_.channels.front()->snapshot();
+    channels_ = first.channels;
+    for (size_t i = 0; i < aggregators_.size(); i++) {
+      const Channel::Snapshot other = impl_.channels[i]->snapshot();
+      channels_ = std::min(channels_, other.channels);
+      if (other.gradients == first.gradients) continue;
+      return failure(fmt::format(
+          "aggregator {} takes {} gradients a packet, and {} takes {}; give their jobs the same "
+          "block_grad_max, or ask for gradients={}",
+          aggregators_[0].name, first.gradients, aggregators_[i].name, other.gradients,
+          std::min(first.gradients, other.gradients)));
+    }
+    impl_.gradients = first.gradients;
+    for (CommunicatorConfig& config : configs_) config.gradients = first.gradients;
+    return {};
+  }
+
+  Impl& impl_;
+  CommunicatorConfig common_;
+  const std::vector<Aggregator> aggregators_;
+  const PortOpener& open_port_;
+  const Instant began_at_;  ///< The deadline counts for the join of all channels.
+  std::vector<std::unique_ptr<engine::Port>> ports_;
+  std::vector<CommunicatorConfig> configs_;  ///< Shape [aggregators].
+  uint32_t next_port_ = 0;
+  uint32_t channels_ = 1;
+};
+
 Result<std::unique_ptr<Communicator>> Communicator::join(const CommunicatorConfig& config,
                                                          Status* status) {
-  const auto open_socket = [&config](uint32_t) -> Result<std::unique_ptr<engine::Port>> {
+  const auto open_socket = [](uint32_t,
+                              const Endpoint& server) -> Result<std::unique_ptr<engine::Port>> {
     io::UdpPortConfig port_config;
-    port_config.peer = config.server;
+    port_config.peer = server;
     auto port = io::UdpPort::open(port_config);
     if (!port) return tl::unexpected(port.error());
     return std::move(*port);
@@ -273,29 +396,8 @@ Result<std::unique_ptr<Communicator>> Communicator::join(const CommunicatorConfi
                                                          Status* status) {
   if (const auto checked = check(config); !checked) return tl::unexpected(checked.error());
   auto impl = std::make_unique<Impl>();
-  impl->job_id = config.job_id;
   const std::stop_callback stop(config.join_stop, [owner = impl.get()] { owner->leave_all(); });
-  const Instant now = monotonic_now();  // The deadline counts for the join of all channels.
-  CommunicatorConfig complete;
-  Channel::Snapshot first;
-  for (uint32_t channel = 0; channel < std::max(first.channels, 1U); channel++) {
-    auto port = open_port(channel);
-    if (!port) return tl::unexpected(port.error());
-    if (channel == 0) complete = with_terms(config, **port);
-    const CommunicatorConfig own =
-        channel == 0 ? complete : fitting(channel_config(complete, channel, first), **port);
-    const auto added = impl->add_channel(
-        std::make_unique<WorkerProtocol>(own, auth::random_u64(), now), *std::move(port));
-    if (!added) return tl::unexpected(added.error());
-    if (channel > 0) continue;
-    // The first channel's welcome tells the number of channels.
-    if (const auto joined = impl->wait_for_joins(status); !joined) {
-      return tl::unexpected(joined.error());
-    }
-    first = impl->channels.front()->snapshot();
-    impl->gradients = first.gradients;
-  }
-  if (const auto joined = impl->wait_for_joins(status); !joined) {
+  if (const auto joined = Joining(*impl, config, open_port).run(status); !joined) {
     return tl::unexpected(joined.error());
   }
   return std::unique_ptr<Communicator>(new Communicator(std::move(impl)));
@@ -308,7 +410,11 @@ Result<std::unique_ptr<Communicator>> Communicator::join(const CommunicatorConfi
     return failure(
         fmt::format("threads={} is not allowed over one port; allowed is 1", config.threads));
   }
-  const auto take = [&port](uint32_t) -> Result<std::unique_ptr<engine::Port>> {
+  if (config.aggregators.size() > 1) {
+    return failure(fmt::format("{} aggregators are not allowed over one port; allowed is 1",
+                               config.aggregators.size()));
+  }
+  const auto take = [&port](uint32_t, const Endpoint&) -> Result<std::unique_ptr<engine::Port>> {
     return std::move(port);
   };
   return join(config, take, status);
@@ -324,6 +430,7 @@ Result<std::unique_ptr<Communicator>> Communicator::drive(std::unique_ptr<Tensor
     return tl::unexpected(joined.error());
   }
   impl->gradients = impl->channels.front()->snapshot().gradients;
+  impl->cutter.emplace(std::vector<uint32_t>{1});
   return std::unique_ptr<Communicator>(new Communicator(std::move(impl)));
 }
 

@@ -2,8 +2,9 @@
 /// @file
 /// The client library: all-reduce in place, through a Tributary aggregator or any worker protocol.
 ///
-/// Model:   A rank has one or more threads. Each has a channel: a job_id, a session and a UDP
-///          socket. A tensor is cut into one part of whole blocks for each channel.
+/// Model:   A rank has a channel to each aggregator of the job, times its threads. A channel is a
+///          thread with a job_id, a session and a UDP socket. Tensors are cut into parts of whole
+///          blocks, and each part goes over one channel (plan/part_cutter.h).
 /// Shapes:  A tensor is a span of float or int32, from 1 element to 1 GB. Every rank calls
 ///          all_reduce with the same lengths and types, in the same order.
 /// Threads: Any thread may call a Communicator; calls are queued in the order they take its lock.
@@ -52,8 +53,10 @@ class Communicator {
   static Result<std::unique_ptr<Communicator>> join(const CommunicatorConfig& config,
                                                     Status* status = nullptr);
 
-  /// Opens the port of a channel, counted from 0. The channel's thread drives its queue 0.
-  using PortOpener = std::function<Result<std::unique_ptr<engine::Port>>(uint32_t channel)>;
+  /// Opens the port of a channel, counted from 0, to an aggregator. The channel's thread drives its
+  /// queue 0.
+  using PortOpener = std::function<Result<std::unique_ptr<engine::Port>>(uint32_t channel,
+                                                                         const Endpoint& server)>;
   /// Joins over ports from `open_port`, called as each channel joins.
   static Result<std::unique_ptr<Communicator>> join(const CommunicatorConfig& config,
                                                     const PortOpener& open_port,
@@ -108,6 +111,7 @@ class Communicator {
 
  private:
   struct Impl;
+  class Joining;
   explicit Communicator(std::unique_ptr<Impl> impl);
   std::unique_ptr<Impl> impl_;
 };

@@ -173,28 +173,11 @@ Result<void> put_path(std::string_view path, Query& query) {
   return put(whole_number("job", path.substr(kJob.size()), 0, 255), query.url.config.job_id);
 }
 
-/// Reads "HOST", "HOST:PORT", "[v6]" or "[v6]:PORT".
-Result<void> put_server(std::string_view server, Query& query) {
-  if (server.empty()) return failure(fmt::format("no host; allowed is {}", kForm));
-  const bool bracketed = server.front() == '[';
-  const size_t host_end = bracketed ? server.find(']') : server.find(':');
-  if (bracketed && host_end == std::string_view::npos) {
-    return failure(fmt::format("host '{}' has no closing bracket", server));
-  }
-  const size_t host_size = std::min(bracketed ? host_end + 1 : host_end, server.size());
-  const std::string_view rest = server.substr(host_size);
-  if (host_size == 0 || (!rest.empty() && rest.front() != ':') ||
-      rest.find(':', 1) != std::string_view::npos) {
-    return failure(
-        fmt::format("'{}' is not HOST:PORT, for example 127.0.0.1:12000 or [::1]:12000", server));
-  }
-  uint64_t port = kDefaultPort;
-  if (!rest.empty()) {
-    const auto given = whole_number("port", rest.substr(1), 1, 65'535);
-    if (!given) return tl::unexpected(given.error());
-    port = *given;
-  }
-  query.url.server = fmt::format("{}:{}", server.substr(0, host_size), port);
+Result<void> put_aggregators(std::string_view list, Query& query) {
+  if (list.empty()) return failure(fmt::format("no host; allowed is {}", kForm));
+  auto aggregators = parse_aggregators(list, kDefaultPort);
+  if (!aggregators) return tl::unexpected(aggregators.error());
+  query.url.config.aggregators = *std::move(aggregators);
   return {};
 }
 
@@ -250,7 +233,7 @@ Result<CommunicatorUrl> parse_communicator_url(std::string_view url,
   Query query;
   query.url.config.gradients = 0;
   query.url.config.window = 0;
-  if (const auto done = put_server(rest.substr(0, path_at), query); !done) {
+  if (const auto done = put_aggregators(rest.substr(0, path_at), query); !done) {
     return wrong(done.error());
   }
   if (const auto done = put_path(rest.substr(path_at, query_at - path_at), query); !done) {

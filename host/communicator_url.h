@@ -2,7 +2,7 @@
 /// @file
 /// Reads a communicator's configuration from one line of text:
 ///
-///   tributary://HOST[:PORT][/job/ID][?KEY=VALUE[&KEY=VALUE]…]
+///   tributary://HOST[:PORT][=WEIGHT][,HOST…][/job/ID][?KEY=VALUE[&KEY=VALUE]…]
 ///
 /// tributary_join() in host/include/tributary.h lists the keys, defaults and allowed values.
 ///
@@ -32,8 +32,8 @@ using Environment = std::function<std::string(const char* name)>;
 [[nodiscard]] std::string process_environment(const char* name);
 
 struct CommunicatorUrl {
-  std::string server;         ///< "HOST:PORT", IPv6 in brackets, for io::resolve().
-  CommunicatorConfig config;  ///< Without `server`. gradients, window: 0 if not given.
+  /// Without `server`; its aggregators have no addresses. gradients, window: 0 if not given.
+  CommunicatorConfig config;
   AllReduceOptions reduction{.op = ReduceOp::kSum, .format = FloatFormat::kBlockExponent};
   double loss = 0;  ///< Probability of dropping a packet, both ways, for experiments.
 };

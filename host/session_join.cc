@@ -35,6 +35,7 @@ ControlBody SessionJoin::take_request(Instant now) {
   body.sources = static_cast<uint16_t>(config_.world);
   body.window = config_.window;
   body.gradients_max = terms_.gradients;
+  body.list_digest = config_.list_digest;
   if (config_.threads > 1) body.channels = static_cast<uint8_t>(config_.threads);
   return body;
 }

@@ -57,6 +57,14 @@ class SessionJoin {
   /// Returns the body of a request. The next one is due 50 ms later, or when hurry() says.
   [[nodiscard]] wire::ControlBody take_request(Instant now);
 
+  /// Records that the aggregator sealed a reply with this worker's secret.
+  void vouch() { vouched_ = true; }
+  /// Tells whether to believe a refusal without a seal. Anybody who reads the traffic can forge one,
+  /// so the worker first waits for a sealed reply.
+  [[nodiscard]] bool believes_unsealed(Instant now) const {
+    return !vouched_ && now - started_at_ >= wire::kUnsealedAfter;
+  }
+
   /// Handles a reply to this worker's join. @pre !joined()
   /// A refusal of too many gradients lowers them and asks again if the configuration allows that.
   Reply on_reply(const wire::Message& message, Instant now);
@@ -89,6 +97,7 @@ class SessionJoin {
   uint32_t hurries_ = 0;  ///< Requests since the last periodic one.
   uint64_t cookie_ = 0;   ///< Proves this worker's address; 0: none yet.
   Pending pending_;
+  bool vouched_ = false;
   bool joined_ = false;
   SessionTerms terms_;
 };

@@ -1,11 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /// @file
-/// Cuts a tensor into parts, one for each thread of a rank, and merges the parts' outcomes.
+/// The transfers of a tensor's parts, and the merge of their outcomes.
 ///
-/// Model:   Parts are whole blocks in order. So a tensor has the same blocks, and its sums have the
-///          same bits, for any number of threads. The cut only depends on terms that the ranks
-///          agreed on, so all ranks cut alike.
-/// Shapes:  Part c goes over channel c. A tensor of few blocks is one part, for channel 0.
+/// Model:   plan::PartCutter cuts. Parts are whole blocks, so a tensor has the same blocks, and its
+///          sums have the same bits, for any number of aggregators and threads.
 /// Units:   Elements and blocks.
 /// Threads: Pure functions.
 /// Errors:  None.
@@ -13,26 +11,14 @@
 #pragma once
 
 #include <cstdint>
-#include <vector>
 
 #include "host/tensor_protocol.h"
+#include "plan/part_cutter.h"
 
 namespace tributary::host {
 
-/// Fewest blocks of a part. Assumed: with fewer, waking a second thread costs more than it saves.
-inline constexpr uint64_t kPartBlocksMin = 32;
-
-struct TensorPart {
-  uint64_t element_first = 0;
-  uint64_t element_count = 0;
-};
-
-/// Returns 1 to `channels` parts, ascending. Each has as many blocks as a later one, or one more.
-[[nodiscard]] std::vector<TensorPart> tensor_parts(uint64_t element_count, uint32_t gradients,
-                                                   uint32_t channels);
-
 /// Returns the transfer of one part of this transfer's tensor.
-[[nodiscard]] Transfer transfer_of(const Transfer& whole, const TensorPart& part);
+[[nodiscard]] Transfer transfer_of(const Transfer& whole, const plan::Part& part);
 
 /// Merges the outcome of the next part into `whole`. If one part overflowed and another one has
 /// values that are not finite, the whole is kNotFinite, as it is for a single part.

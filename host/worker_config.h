@@ -11,15 +11,20 @@
 #include <cstdint>
 #include <optional>
 #include <stop_token>
+#include <vector>
 
 #include "auth/secret.h"
 #include "base/endpoint.h"
 #include "base/time.h"
+#include "host/aggregator_list.h"
 
 namespace tributary::host {
 
 struct CommunicatorConfig {
   Endpoint server;
+  /// The aggregators of a sharded job, the same list on every rank. Empty: `server` alone.
+  std::vector<Aggregator> aggregators = {};
+  uint64_t list_digest = 0;  ///< Of `aggregators`; Communicator::join() sets it.
   uint8_t job_id = 1;
   uint32_t rank = 0;  ///< 0 … world-1.
   /// src_id at this worker's aggregator; not set: the rank. It differs from the rank below a tree

@@ -70,6 +70,11 @@ std::string refusal_text(const CommunicatorConfig& config, uint32_t gradients,
       return authentication_text(config, refusal.value);
     case Reason::kServerStopped:
       return fmt::format("aggregator {} was stopped", server);
+    case Reason::kListsDiffer:
+      return fmt::format(
+          "rank {} of job {} has another list of aggregators; give every rank the "
+          "same list",
+          refusal.value, config.job_id);
     default:
       return fmt::format("aggregator {} refuses rank {} of job {}", server, config.rank,
                          config.job_id);

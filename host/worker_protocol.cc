@@ -127,7 +127,7 @@ std::optional<Duration> WorkerProtocol::on_packet(std::span<const std::byte> pay
     if (!end_.ended()) counters_.invalid_packets++;
     return {};
   }
-  if (!opens(message, payload)) return {};
+  if (!opens(message, payload, now)) return {};
   counters_.packets_received++;
   repair_.on_heard(now);
   switch (message.extension.type) {
@@ -163,26 +163,34 @@ bool WorkerProtocol::is_for_this_session(const Message& message) const {
   if (!join_.joined()) return false;
   // A reset repeats the key of this worker's message, and names its source.
   if (type == MessageType::kReset) {
-    return key == join_.terms().key && message.header.src_id == *config_.source;
+    return (key == join_.terms().key || TRIB_MUTANT(kResetUnchecked)) &&
+           message.header.src_id == *config_.source;
   }
   return key == join_.terms().result_key ||
          (TRIB_MUTANT(kForeignSessionResult) && type == MessageType::kResult);
 }
 
 /// Checks the seal of a message. Counts a message that it refuses.
-bool WorkerProtocol::opens(const Message& message, std::span<const std::byte> payload) {
+bool WorkerProtocol::opens(const Message& message, std::span<const std::byte> payload,
+                           Instant now) {
   const MessageType type = message.extension.type;
   const auth::Mode mode = wire::seal_mode(message.extension.flags);
-  // An aggregator with another mode or secret cannot seal for this worker, but says so.
-  if (message.body.reason == Reason::kAuthentication && type == MessageType::kRefusal) return true;
   if (!seals_.is_sealed() && mode == auth::Mode::kNone) return true;
+  // An aggregator with another mode or secret cannot seal for this worker, but says so.
+  if (message.body.reason == Reason::kAuthentication && type == MessageType::kRefusal &&
+      (!seals_.is_sealed() || join_.believes_unsealed(now) || TRIB_MUTANT(kUnsealedBelieved))) {
+    return true;
+  }
   const auto head = payload.first(message.head_bytes);
   const bool lasting = is_join_reply(type) || type == MessageType::kReset;
   auto status = auth::OpenStatus::kForged;
   if (mode != (lasting && seals_.is_sealed() ? auth::Mode::kHeader : seals_.mode())) {
     status = auth::OpenStatus::kForged;
   } else if (is_join_reply(type)) {
-    if (seals_.opens_join_reply(head)) status = auth::OpenStatus::kOpened;
+    if (seals_.opens_join_reply(head)) {
+      status = auth::OpenStatus::kOpened;
+      join_.vouch();
+    }
   } else if (type == MessageType::kReset) {
     if (seals_.opens_reset(head)) status = auth::OpenStatus::kOpened;
   } else {

@@ -85,7 +85,8 @@ class WorkerProtocol final : public TensorProtocol {
 
   // worker_protocol.cc: received packets, and the session.
   [[nodiscard]] bool is_for_this_session(const wire::Message& message) const;
-  [[nodiscard]] bool opens(const wire::Message& message, std::span<const std::byte> payload);
+  [[nodiscard]] bool opens(const wire::Message& message, std::span<const std::byte> payload,
+                           Instant now);
   void on_join_reply(const wire::Message& message, Instant now);
   void begin_session(Instant now);
   std::optional<Duration> on_result(const wire::Message& message,

@@ -139,6 +139,10 @@ void decode_body(const std::byte* from, const ExtensionFields& extension, Contro
                   .scale_bits = load_be<uint32_t>(from + kBodyGivenScale)};
     return;
   }
+  if (extension.type == MessageType::kJoin) {
+    body.list_digest = load_be<uint64_t>(from + kBodyGroup);
+    return;
+  }
   std::memcpy(body.group.address.data(), from + kBodyGroup, body.group.address.size());
 }
 
@@ -171,6 +175,10 @@ void encode_body(const ControlBody& body, const ExtensionFields& extension, std:
     to[kBodyGivenFormat] = static_cast<std::byte>(body.given.format);
     store_be<uint32_t>(to + kBodyGivenElements, body.given.tensor_elements);
     store_be<uint32_t>(to + kBodyGivenScale, body.given.scale_bits);
+    return;
+  }
+  if (extension.type == MessageType::kJoin) {
+    store_be<uint64_t>(to + kBodyGroup, body.list_digest);
     return;
   }
   std::memcpy(to + kBodyGroup, body.group.address.data(), body.group.address.size());

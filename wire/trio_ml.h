@@ -120,12 +120,17 @@ enum class Reason : uint8_t {
   kPeerSilent = 19,      ///< Notice; source, mask: ranks that have sent nothing for kSilentAfter.
   kServerStopped = 20,   ///< Notice, refusal: the aggregator ends.
   kAuthentication = 21,  ///< Refusal; value: the job's mode. The worker's mode or secret differs.
+  kListsDiffer = 22,     ///< Refusal; value: a rank whose list of aggregators differs.
 };
-inline constexpr uint8_t kReasonLast = 21;
+inline constexpr uint8_t kReasonLast = 22;
 
 /// A worker that sends nothing for this long is gone. Workers send a message every second. Assumed:
 /// the loss of three keep-alives in a row is not chance.
 inline constexpr Duration kSilentAfter = milliseconds(3500);
+
+/// An end with a secret believes a refusal without a seal after this time without a sealed reply.
+/// Assumed: the loss of twenty joins in a row, or of their replies, is not chance.
+inline constexpr Duration kUnsealedAfter = milliseconds(1000);
 
 inline constexpr uint8_t kExtensionVersion = 2;
 inline constexpr uint32_t kExtensionBytes = 20;
@@ -215,6 +220,8 @@ struct ControlBody {
   uint8_t port_bits = 0;
   SourceMask mask{};  ///< Join: ranks below an aggregator. Notice: the ranks that it concerns.
   Endpoint group;     ///< Multicast group of results; not set: unicast.
+  /// kJoin only, in place of `group`: the digest of the worker's list of aggregators; 0: none.
+  uint64_t list_digest = 0;
   TensorTerms given;  ///< kMismatch only, in place of `group`: the differing terms.
   /// kHave with kFlagRun, in place of `group`: the blocks of the run that need no contribution of
   /// the asking source.

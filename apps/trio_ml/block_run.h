@@ -19,10 +19,10 @@
 
 namespace tributary::trio_ml {
 
-/// What the aggregator knows about a source's contribution to a block.
+/// The state of a source's contribution to a block.
 enum class Presence : uint8_t {
   kMissing,
-  kPresent,   ///< Contributed, or the block takes no contribution any more.
+  kPresent,   ///< Contributed, or the block is closed.
   kComplete,  ///< The same, and the block's result is kept.
   kSentUp,    ///< The same, and the block waits for the upper aggregator.
 };

@@ -159,10 +159,13 @@ BlockWindow::Inserted BlockWindow::insert(BlockName name, const BlockTerms& term
     return {Insert::kExists, found.block, found.incarnation, false};
   }
   if (found.kind != Found::Kind::kAbsent) return {Insert::kRefused, nullptr, 0, false};
-  if (free_.size() == 0) return {Insert::kNoBuffer, nullptr, 0, false};
-
   BlockRecord& block = places_[place_of(name.block_id)];
   const bool superseded = block.phase != BlockPhase::kFree;
+  if (free_.size() == 0 && (!superseded || block.phase == BlockPhase::kSentUp)) {
+    // Otherwise a place whose buffers are all in use would wait for ever.
+    if (superseded) forget_results(block);
+    return {Insert::kNoBuffer, nullptr, 0, false};
+  }
   if (superseded) abandon(block);
   Inserted inserted = make_block(block, continued(name), name, terms, clear_lanes);
   inserted.superseded = superseded;
@@ -177,7 +180,8 @@ void BlockWindow::forget_results(const BlockRecord& block) {
 }
 
 void BlockWindow::abandon(BlockRecord& block) {
-  cooling_.push(block.aggr_buffer);
+  // Only a sum that was sent may still be on its way out.
+  (block.phase == BlockPhase::kSentUp ? cooling_ : free_).push(block.aggr_buffer);
   free_record(block);
 }
 

@@ -41,7 +41,10 @@ void merge_ranks(const M& m, const Job& job, BlockRecord& block, const MessageHe
   if (header.src_id >= job.config.sources) return Outcome::kSourceOutsideJob;
   if (header.grad_cnt > job.config.block_grad_max) return Outcome::kTooManyGradients;
   if (!header.extended) {
-    if (job.adopted() != 0 || !job.config.takes_plain_packets()) return Outcome::kSessionRequired;
+    if ((job.adopted() != 0 || !job.config.takes_plain_packets()) &&
+        !TRIB_MUTANT(kPlainInSession)) {
+      return Outcome::kSessionRequired;
+    }
     if (header.grad_cnt == 0) return Outcome::kNoGradients;
     return kAccepted;
   }

@@ -261,16 +261,16 @@ void end_upstream(M& m, Shard& shard, Job& job, const Message& good_bye) {
 
 namespace detail {
 
-/// Asks every pending worker to repeat its join.
+/// Sends the reply to one worker's join to the other pending workers.
 template <microcode::Machine M>
-void ask_to_confirm(M& m, Job& job, const Message& pending) {
+void send_to_pending(M& m, Job& job, const Message& reply) {
   for (uint32_t source = 0; source < job.config.sources; source++) {
-    if (source == pending.header.src_id) continue;  // Its join is the one being served.
-    Message question = pending;
-    question.header.src_id = static_cast<uint8_t>(source);
-    question.extension.key = job.session.pending_nonce(source, m.now());
-    if (question.extension.key == 0) continue;
-    send_control(m, job, question, job.session.address_of(source));
+    if (source == reply.header.src_id) continue;
+    Message copy = reply;
+    copy.header.src_id = static_cast<uint8_t>(source);
+    copy.extension.key = job.session.pending_nonce(source, m.now());
+    if (copy.extension.key == 0) continue;
+    send_control(m, job, copy, job.session.address_of(source));
   }
 }
 
@@ -290,15 +290,7 @@ template <microcode::Machine M>
   const bool sealed = wire::seal_mode(message.extension.flags) == auth::Mode::kHeader;
   const bool agreed =
       message.body.value == static_cast<uint32_t>(job.end.mode()) && sealed == job.end.is_sealed();
-  if (agreed && (!sealed || job.end.opens_join(head))) {
-    if (!sealed) return kAccepted;
-    const auto sequence =
-        load_be<uint64_t>(head.data() + head.size() - auth::kHeaderTagBytes - auth::kSequenceBytes);
-    const bool is_new =
-        job.session.note_join_sequence(message.header.src_id, message.extension.key, sequence);
-    if (is_new) return kAccepted;
-    return Outcome::kReplayed;
-  }
+  if (agreed && (!sealed || job.end.opens_join(head))) return kAccepted;
   Message reply = control_message(job, message, MessageType::kRefusal);
   reply.extension.key = message.extension.key;
   reply.body.reason = Reason::kAuthentication;
@@ -306,6 +298,17 @@ template <microcode::Machine M>
   send_to_stranger(m, shard, /*job=*/nullptr, reply, arrival.size, arrival.source,
                    Outcome::kNoticeSent);
   return Outcome::kWrongAuthentication;
+}
+
+/// Tells whether a sealed join was sent before.
+template <microcode::Machine M>
+[[nodiscard]] bool is_old_join(const M& m, Job& job, const Message& message,
+                               const Arrival& arrival) {
+  if (!job.end.is_sealed() || TRIB_MUTANT(kOldJoinServed)) return false;
+  const auto head = message_bytes(m, arrival).first(message.head_bytes);
+  const auto sequence =
+      load_be<uint64_t>(head.data() + head.size() - auth::kHeaderTagBytes - auth::kSequenceBytes);
+  return !job.session.note_join_sequence(message.header.src_id, message.extension.key, sequence);
 }
 
 /// Serves a join. Without a good cookie the sender gets one, and the aggregator keeps no state.
@@ -328,6 +331,8 @@ void serve_join(M& m, Shard& shard, Job& job, const Message& message, const Arri
     send_to_stranger(m, shard, &job, reply, arrival.size, from, Outcome::kCookieSent);
     return m.drop(static_cast<uint32_t>(Outcome::kCookieSent));
   }
+  // A join with a bad cookie has no effect, so only the others are numbered.
+  if (is_old_join(m, job, message, arrival)) return refuse(m, shard, Outcome::kReplayed);
   m.drop(static_cast<uint32_t>(Outcome::kJoin));
   count(m, shard, Outcome::kJoin);
   const Session::JoinAnswer answer = job.session.join(message, from, m.now());
@@ -340,7 +345,7 @@ void serve_join(M& m, Shard& shard, Job& job, const Message& message, const Arri
   reply.body = answer.body;
   send_control(m, job, reply, from);
   if (answer.reply == MessageType::kWelcome) count(m, shard, Outcome::kWelcome);
-  if (answer.confirm) ask_to_confirm(m, job, reply);
+  if (answer.to_all_pending) send_to_pending(m, job, reply);
 }
 
 template <microcode::Machine M>

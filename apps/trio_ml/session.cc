@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <utility>
 
 #include "base/mutant.h"
 #include "wire/receive_room.h"
@@ -49,10 +50,25 @@ auth::Salt Session::salt(uint32_t number) const {
 bool Session::note_join_sequence(uint32_t source, uint64_t nonce, uint64_t sequence) {
   if (source >= config_.sources) return true;  // join() refuses it.
   Member& member = members_[source];
-  if (member.sequence_nonce == nonce && sequence <= member.join_sequence) return false;
-  member.sequence_nonce = nonce;
-  member.join_sequence = sequence;
+  const auto& past = member.past_nonces;
+  if (std::find(past.begin(), past.end(), nonce) != past.end()) return false;
+  Joiner& joiner = member.holder.nonce == nonce ? member.holder : member.candidate;
+  if (joiner.nonce == nonce && sequence <= joiner.sequence) return false;
+  if (joiner.nonce != nonce) remember_past(member, joiner.nonce);
+  joiner = {nonce, sequence};
   return true;
+}
+
+void Session::take_place(Member& member, uint64_t nonce) {
+  if (member.holder.nonce == nonce) return;
+  remember_past(member, member.holder.nonce);
+  member.holder = {nonce, 0};
+  if (member.candidate.nonce == nonce) std::swap(member.holder, member.candidate);
+  member.candidate = {};
+}
+
+void Session::remember_past(Member& member, uint64_t nonce) {
+  if (nonce != 0) member.past_nonces[member.past_count++ % member.past_nonces.size()] = nonce;
 }
 
 uint64_t Session::next_upstream_nonce() {
@@ -120,9 +136,14 @@ bool Session::nobody_left(Instant now) const {
   return true;
 }
 
-bool Session::is_pending(uint32_t source, Instant now) const {
+/// Tells whether a worker has sent a join lately.
+bool Session::is_fresh(uint32_t source, Instant now) const {
   const Member& member = members_[source];
   return member.pending_nonce != 0 && now - member.pending_at <= kJoinFreshFor;
+}
+
+bool Session::is_pending(uint32_t source, Instant now) const {
+  return is_fresh(source, now) && !members_[source].list_refused;
 }
 
 bool Session::all_pending(Instant now) const {
@@ -179,6 +200,9 @@ Session::JoinAnswer Session::join(const wire::Message& message, const Endpoint& 
   }
 
   Member& member = members_[source];
+  if (member.list_refused && member.pending_nonce == nonce) {
+    return refusal(Reason::kListsDiffer, other_list_);
+  }
   const bool running = number() != 0;
   const bool known = member.nonce == nonce && !TRIB_MUTANT(kWelcomeOnce);
   if (running &&
@@ -194,12 +218,15 @@ Session::JoinAnswer Session::join(const wire::Message& message, const Endpoint& 
   if (!running && has_plain_clients(now)) return pending(Reason::kPlainClients, now);
   if (running) left_[source].store(true, std::memory_order_relaxed);  // Replaced by this newcomer.
 
+  take_place(member, nonce);
   if (member.pending_nonce != nonce) confirming_ = false;
   member.pending_nonce = nonce;
   member.pending_at = now;
   member.pending_window = wish.window;
   member.pending_gradients_max = wish.gradients_max;
   member.pending_channels = wish.channels;
+  member.pending_list = wish.list_digest;
+  member.list_refused = false;
   for (uint32_t i = 0; i < wish.mask.size(); i++) {
     ranks_[source][i].store(wish.mask[i], std::memory_order_relaxed);
   }
@@ -214,6 +241,7 @@ Session::JoinAnswer Session::start_or_wait(uint32_t source, Instant now) {
     confirming_ = false;
     return pending(Reason::kWaitingForPeers, now);
   }
+  if (const auto refused = refuse_other_list()) return *refused;
   const bool newly = !confirming_;
   if (newly) {
     for (Member& each : members_) each.confirmed = false;
@@ -222,7 +250,7 @@ Session::JoinAnswer Session::start_or_wait(uint32_t source, Instant now) {
   members_[source].confirmed = true;
   if (!all_confirmed()) {
     JoinAnswer answer = pending(Reason::kConfirm, now);
-    answer.confirm = newly;
+    answer.to_all_pending = newly;
     return answer;
   }
 
@@ -233,6 +261,7 @@ Session::JoinAnswer Session::start_or_wait(uint32_t source, Instant now) {
     JoinAnswer answer = pending(Reason::kWaitingForUpstream, now);
     answer.join_upstream = now - upstream_asked_at_ >= kUpstreamJoinEvery;
     if (answer.join_upstream) upstream_asked_at_ = now;
+    upstream_first_asked_at_ = std::min(upstream_first_asked_at_, now);
     return answer;
   }
   start(now);
@@ -256,6 +285,20 @@ uint32_t Session::least_pending_gradients_max() const {
   return least;
 }
 
+std::optional<Session::JoinAnswer> Session::refuse_other_list() {
+  const auto has_other = [this](const Member& member) {
+    return member.pending_list != members_[0].pending_list;
+  };
+  const auto end = members_.begin() + config_.sources;
+  const auto found = std::find_if(members_.begin(), end, has_other);
+  if (found == end) return {};
+  for (auto member = members_.begin(); member != end; ++member) member->list_refused = true;
+  other_list_ = config_.rank_base + static_cast<uint32_t>(found - members_.begin());
+  JoinAnswer answer = refusal(Reason::kListsDiffer, other_list_);
+  answer.to_all_pending = true;
+  return answer;
+}
+
 uint8_t Session::least_pending_channels() const {
   uint8_t least = UINT8_MAX;
   for (uint32_t source = 0; source < config_.sources; source++) {
@@ -276,6 +319,7 @@ wire::ControlBody Session::upstream_request() const {
   body.channels =
       static_cast<uint8_t>(std::min<uint32_t>(config_.channels, least_pending_channels()));
   body.mask = ranks_below();
+  body.list_digest = members_[0].pending_list;
   return body;
 }
 
@@ -357,6 +401,8 @@ void Session::end() {
   upstream_key_.store(0, std::memory_order_release);
   upstream_nonce_ = next_upstream_nonce();
   upstream_cookie_ = 0;
+  upstream_first_asked_at_ = Instant::never();
+  upstream_vouched_ = false;
 }
 
 bool Session::upstream_welcome(const wire::Message& message, Instant now) {

@@ -15,6 +15,7 @@
 #include <array>
 #include <atomic>
 #include <cstdint>
+#include <optional>
 
 #include "apps/trio_ml/config.h"
 #include "apps/trio_ml/records.h"
@@ -92,16 +93,17 @@ class Session {
   struct JoinAnswer {
     wire::MessageType reply = wire::MessageType::kPending;
     wire::ControlBody body;
-    bool started = false;        ///< A session has started: welcome every member.
-    bool confirm = false;        ///< Ask every pending worker to repeat its join.
-    bool join_upstream = false;  ///< Send upstream_join() to the upper aggregator.
+    bool started = false;         ///< A session has started: welcome every member.
+    bool to_all_pending = false;  ///< `reply` goes to every pending worker.
+    bool join_upstream = false;   ///< Send upstream_join() to the upper aggregator.
   };
   /// Serves a join whose cookie is good.
   [[nodiscard]] JoinAnswer join(const wire::Message& message, const Endpoint& from, Instant now);
   /// Returns the body and the destination of the welcome for member `source`.
   [[nodiscard]] wire::ControlBody welcome_body(uint32_t source) const;
-  /// Records the sequence number of a sealed join. @return false if the same worker has sent this
-  /// or a later one before: the join is a replay.
+  /// Records the sequence number of a sealed join whose cookie is good. @return false if the join is
+  /// a replay: the worker has sent this number or a later one before, or another worker has taken
+  /// its place since.
   [[nodiscard]] bool note_join_sequence(uint32_t source, uint64_t nonce, uint64_t sequence);
   /// Returns the nonce with which a member joined.
   [[nodiscard]] uint64_t nonce_of(uint32_t source) const { return members_[source].nonce; }
@@ -124,7 +126,7 @@ class Session {
   [[nodiscard]] wire::ControlBody upstream_request() const;
   /// Tells whether a worker waits for a session, and returns its nonce; 0: none waits.
   [[nodiscard]] uint64_t pending_nonce(uint32_t source, Instant now) const {
-    return is_pending(source, now) ? members_[source].pending_nonce : 0;
+    return is_fresh(source, now) ? members_[source].pending_nonce : 0;
   }
   /// Returns the cookies of this job's joins.
   [[nodiscard]] const auth::CookieJar& cookies() const { return cookies_; }
@@ -140,6 +142,13 @@ class Session {
   }
   /// Takes the cookie for this aggregator's join.
   void upstream_cookie(uint64_t cookie) { upstream_cookie_ = cookie; }
+  /// Records that the upper aggregator sealed a reply with this one's secret.
+  void vouch_upstream() { upstream_vouched_ = true; }
+  /// Tells whether to believe the upper aggregator's refusal without a seal. Anybody who reads the
+  /// traffic can forge one, so this aggregator first waits for a sealed reply.
+  [[nodiscard]] bool believes_unsealed_upstream(Instant now) const {
+    return !upstream_vouched_ && now - upstream_first_asked_at_ >= wire::kUnsealedAfter;
+  }
   /// Takes the upper aggregator's welcome and starts the session here. @return whether it did.
   bool upstream_welcome(const wire::Message& message, Instant now);
   /// Takes the upper aggregator's refusal. Joins are refused for the same reason for kSilentAfter;
@@ -150,32 +159,48 @@ class Session {
   }
 
  private:
+  /// A worker that sends joins, and the sequence number of its last sealed one.
+  struct Joiner {
+    uint64_t nonce = 0;
+    uint64_t sequence = 0;
+  };
   struct Member {
     uint64_t nonce = 0;          ///< The running session's worker.
     uint64_t pending_nonce = 0;  ///< The worker that waits for the next session; 0: none.
     Instant pending_at;          ///< Time of its last join.
-    uint64_t join_sequence = 0;  ///< Of the last sealed join of `sequence_nonce`.
-    uint64_t sequence_nonce = 0;
+    Joiner holder;               ///< The last worker that held the place, pending or as a member.
+    Joiner candidate;            ///< The last other worker that sent a sealed join.
+    /// Earlier holders and candidates, whose joins must not count while their cookies are valid.
+    /// Assumed: a rank has no more processes in two minutes.
+    std::array<uint64_t, 8> past_nonces{};
+    uint32_t past_count = 0;
     bool confirmed = false;              ///< It has joined since all sources were pending.
     uint32_t pending_window = 0;         ///< Requested; 0: no limit.
     uint32_t pending_gradients_max = 0;  ///< Requested; 0: no limit.
     uint8_t pending_channels = 0;        ///< Requested; 0: one.
+    uint64_t pending_list = 0;           ///< Digest of its list of aggregators.
+    bool list_refused = false;           ///< The lists differed; this worker is to end.
     Endpoint address;                    ///< Sender address of its last join.
   };
 
-  [[nodiscard]] JoinAnswer answer_join(const wire::Message& message, const Endpoint& from,
-                                       Instant now);
   [[nodiscard]] JoinAnswer refusal(wire::Reason reason, uint32_t value) const;
   [[nodiscard]] JoinAnswer pending(wire::Reason reason, Instant now) const;
+  [[nodiscard]] bool is_fresh(uint32_t source, Instant now) const;
   [[nodiscard]] bool is_pending(uint32_t source, Instant now) const;
   [[nodiscard]] bool all_pending(Instant now) const;
   [[nodiscard]] bool all_confirmed() const;
   [[nodiscard]] bool nobody_left(Instant now) const;
   [[nodiscard]] bool has_plain_clients(Instant now) const;
+  /// Makes the worker with this nonce the holder of the place.
+  static void take_place(Member& member, uint64_t nonce);
+  static void remember_past(Member& member, uint64_t nonce);
   [[nodiscard]] JoinAnswer start_or_wait(uint32_t source, Instant now);
   [[nodiscard]] uint32_t least_pending_window() const;
   [[nodiscard]] uint32_t least_pending_gradients_max() const;
   [[nodiscard]] uint8_t least_pending_channels() const;
+  /// Compares the lists of aggregators. @return a refusal for all workers if they differ.
+  /// @pre All sources are pending.
+  [[nodiscard]] std::optional<JoinAnswer> refuse_other_list();
   [[nodiscard]] uint64_t next_upstream_nonce();
   void start(Instant now);
 
@@ -211,8 +236,11 @@ class Session {
   uint32_t upstream_gradients_max_ = 0;
   uint32_t upstream_channels_ = wire::kChannelsMax;  ///< The upper aggregator's limit.
   Instant upstream_asked_at_;
+  Instant upstream_first_asked_at_ = Instant::never();  ///< With the present nonce.
+  bool upstream_vouched_ = false;                       ///< For the present nonce.
   /// Assumed: a join needs two answers, so twice as many suffice.
   ReplyBudget upstream_answers_{/*burst=*/4, /*per_ms=*/1};
+  uint32_t other_list_ = 0;  ///< A rank whose list differed, for refusals.
   wire::ControlBody upstream_refusal_;
   Instant upstream_refused_at_;
 };

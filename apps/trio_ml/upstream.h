@@ -52,7 +52,8 @@ template <microcode::Machine M>
   const MessageType type = message.extension.type;
   const auth::Mode mode = wire::seal_mode(message.extension.flags);
   // An aggregator with another mode or secret cannot seal for this one, but says so.
-  if (message.body.reason == Reason::kAuthentication && type == MessageType::kRefusal) {
+  if (message.body.reason == Reason::kAuthentication && type == MessageType::kRefusal &&
+      (!end.is_sealed() || job.session.believes_unsealed_upstream(m.now()))) {
     return kAccepted;
   }
   if (!end.is_sealed()) {
@@ -66,7 +67,9 @@ template <microcode::Machine M>
   if (!lasting) return verdict_of(end.open(head, payload_of(m, sealed_message(message, arrival))));
   const bool opened =
       type == MessageType::kReset ? end.opens_reset(head) : end.opens_join_reply(head);
-  return opened ? kAccepted : Verdict(Outcome::kBadSeal);
+  if (!opened) return Outcome::kBadSeal;
+  if (is_join_reply(type)) job.session.vouch_upstream();
+  return kAccepted;
 }
 
 namespace detail {
@@ -156,7 +159,12 @@ microcode::Subroutine<void, M> take_from_upstream(M& m, Shard& shard, Job& job,
     refuse(m, shard, Outcome::kNotExpectedHere);
     co_return;
   }
-  if (message.header.extended && !is_key_of_upstream(job, message)) {
+  if (!message.header.extended && (job.adopted() != 0 || !job.config.takes_plain_packets())) {
+    refuse(m, shard, Outcome::kSessionRequired);
+    co_return;
+  }
+  if (message.header.extended && !is_key_of_upstream(job, message) &&
+      !TRIB_MUTANT(kUpperKeyUnchecked)) {
     refuse(m, shard, Outcome::kWrongKey);
     co_return;
   }

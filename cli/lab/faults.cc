@@ -17,8 +17,10 @@ constexpr size_t kTraceLines = 40;
 std::string failure_text(const lab::CampaignFailure& failure) {
   const lab::FaultResult& found = failure.result;
   std::string text = fmt::format("\nseed {}: {}\n", found.seed, failure.plan);
-  for (const auto* lines : {&found.wrong, &found.stuck, &found.leaked}) {
-    for (const std::string& line : *lines) text += fmt::format("  {}\n", line);
+  for (uint32_t i = 0; i < lab::kBreachKinds; i++) {
+    for (const std::string& line : found.breaches[i]) {
+      text += fmt::format("  {}: {}\n", lab::kBreachNames[i], line);
+    }
   }
   const auto& trace = failure.smallest.trace;
   const size_t first = trace.size() - std::min(trace.size(), kTraceLines);
@@ -29,10 +31,14 @@ std::string failure_text(const lab::CampaignFailure& failure) {
 }
 
 ordered_json failure_json(const lab::CampaignFailure& failure) {
-  return {{"seed", failure.result.seed},     {"plan", failure.plan},
-          {"wrong", failure.result.wrong},   {"stuck", failure.result.stuck},
-          {"leaked", failure.result.leaked}, {"smallest_kinds", failure.kinds.to_string()},
-          {"trace", failure.smallest.trace}, {"replay", failure.replay}};
+  ordered_json json{{"seed", failure.result.seed}, {"plan", failure.plan}};
+  for (uint32_t i = 0; i < lab::kBreachKinds; i++) {
+    json[lab::kBreachNames[i]] = failure.result.breaches[i];
+  }
+  json["smallest_kinds"] = failure.kinds.to_string();
+  json["trace"] = failure.smallest.trace;
+  json["replay"] = failure.replay;
+  return json;
 }
 
 uint64_t caught_count(const std::vector<MutantRow>& rows) {
@@ -43,8 +49,11 @@ uint64_t caught_count(const std::vector<MutantRow>& rows) {
 }  // namespace
 
 std::string as_text(const lab::CampaignReport& report, double seeds_per_s) {
-  std::string text = fmt::format("{} seeds from {}: {} wrong, {} stuck, {} leaked\n", report.seeds,
-                                 report.first_seed, report.wrong, report.stuck, report.leaked);
+  std::string text = fmt::format("{} seeds from {}:", report.seeds, report.first_seed);
+  for (uint32_t i = 0; i < lab::kBreachKinds; i++) {
+    text += fmt::format("{} {} {}", i == 0 ? "" : ",", report.breaches[i], lab::kBreachNames[i]);
+  }
+  text += "\n";
   text += fmt::format("{} packets, {} restarts of jobs, {:.0f} seeds/s on each core\n",
                       report.packets, report.restarts, seeds_per_s);
   for (uint32_t i = 0; i < lab::kFaultKindCount; i++) {
@@ -74,21 +83,22 @@ ordered_json as_json(const lab::CampaignReport& report, double seeds_per_s) {
   for (const lab::CampaignFailure& failure : report.failures) {
     failures.push_back(failure_json(failure));
   }
-  return {{"seeds", report.seeds},
-          {"first_seed", report.first_seed},
-          {"wrong", report.wrong},
-          {"stuck", report.stuck},
-          {"leaked", report.leaked},
-          {"failed_seeds", report.failed_seeds},
-          {"packets", report.packets},
-          {"restarts", report.restarts},
-          {"protocol", to_string(report.protocol)},
-          {"spoiled_sums", report.spoiled_sums},
-          {"overtaken_stalls", report.overtaken_stalls},
-          {"faults", faults},
-          {"digest", fmt::format("{:016x}", report.digest)},
-          {"seeds_per_s_per_core", seeds_per_s},
-          {"failures", failures}};
+  ordered_json json{{"seeds", report.seeds}, {"first_seed", report.first_seed}};
+  for (uint32_t i = 0; i < lab::kBreachKinds; i++) {
+    json[lab::kBreachNames[i]] = report.breaches[i];
+  }
+  json["failed_seeds"] = report.failed_seeds;
+  json["packets"] = report.packets;
+  json["restarts"] = report.restarts;
+  json["protocol"] = to_string(report.protocol);
+  json["attackers"] = report.attackers;
+  json["spoiled_sums"] = report.spoiled_sums;
+  json["overtaken_stalls"] = report.overtaken_stalls;
+  json["faults"] = faults;
+  json["digest"] = fmt::format("{:016x}", report.digest);
+  json["seeds_per_s_per_core"] = seeds_per_s;
+  json["failures"] = failures;
+  return json;
 }
 
 std::string as_text(const std::vector<MutantRow>& rows) {

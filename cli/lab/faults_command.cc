@@ -30,6 +30,7 @@ struct FaultsFlags {
   bool trace = false;
   bool quick = false;
   bool mutants = false;
+  bool attackers = false;
   uint32_t threads = 0;
   wire::Protocol protocol = wire::Protocol::kTrioMl;
   std::vector<std::string> only;
@@ -66,12 +67,14 @@ int write_json(const FaultsFlags& flags, const nlohmann::ordered_json& json) {
 
 /// One seed with its trace.
 int run_one(const FaultsFlags& flags, lab::FaultKinds kinds) {
-  const lab::FaultPlan plan = lab::draw_plan(flags.seed, kinds, flags.protocol);
+  const lab::FaultPlan plan = lab::draw_plan(flags.seed, kinds, flags.protocol, flags.attackers);
   const lab::FaultResult result = run_faults(plan, flags.trace);
   print("seed {}: {}\n", flags.seed, describe(plan));
   for (const std::string& line : result.trace) print("{}\n", line);
-  for (const auto* lines : {&result.wrong, &result.stuck, &result.leaked}) {
-    for (const std::string& line : *lines) print("*** {}\n", line);
+  for (uint32_t i = 0; i < lab::kBreachKinds; i++) {
+    for (const std::string& line : result.breaches[i]) {
+      print("*** {}: {}\n", lab::kBreachNames[i], line);
+    }
   }
   if (result.spoiled_sums + result.overtaken_stalls > 0) {
     print("packets that came after a later use of their slot: {} sums spoiled, {} stalls\n",
@@ -91,6 +94,7 @@ int run_all(const FaultsFlags& flags, lab::FaultKinds kinds) {
   config.threads = thread_count(flags);
   config.only = kinds;
   config.protocol = flags.protocol;
+  config.attackers = flags.attackers;
   config.on_progress = [&](uint64_t over) { progress.update(over, config.seeds); };
   config.is_stopped = [] { return g_interrupted != 0; };
   std::signal(SIGINT, [](int) { g_interrupted = 1; });
@@ -122,6 +126,13 @@ int run_planted(const FaultsFlags& flags) {
 
 int run(const FaultsFlags& flags) {
   if (flags.mutants) return run_planted(flags);
+  if (flags.attackers && flags.protocol != wire::Protocol::kTrioMl) {
+    return complain(kName,
+                    fmt::format("--attackers is not allowed with --protocol {}, whose packets have "
+                                "no key; leave out one of the two",
+                                to_string(flags.protocol)),
+                    2);
+  }
   const auto kinds = kinds_of(flags.only);
   if (!kinds) return complain(kName, kinds.error().text, 2);
   return flags.seed != 0 ? run_one(flags, *kinds) : run_all(flags, *kinds);
@@ -141,6 +152,9 @@ void add_lab_faults(CLI::App& lab, int& exit_code) {
   command->add_option("--seed", flags->seed, "This run alone");
   command->add_flag("--trace", flags->trace, "With --seed: print what happens");
   add_protocol(*command, flags->protocol, "What the workers speak");
+  command->add_flag(
+      "--attackers", flags->attackers,
+      "Trio-ML: also attackers, authentication, plain clients, groups, unequal servers");
   command->add_option("--only", flags->only, "Kinds of faults that may happen, or none")
       ->delimiter(',');
   command->add_option("--threads", flags->threads, "0: as many as cores")->capture_default_str();
@@ -153,6 +167,7 @@ void add_lab_faults(CLI::App& lab, int& exit_code) {
   command->footer(
       "Examples:\n"
       "  tributary lab faults --seeds 1000 --json faults.json\n"
+      "  tributary lab faults --seeds 3000 --attackers --json attacks.json\n"
       "  tributary lab faults --seed 17 --only loss,worker_crash --trace\n"
       "  tributary lab faults --protocol switchml --only loss,duplication\n"
       "  tributary lab faults --mutants");

@@ -49,9 +49,10 @@ namespace {
 /// Joins over new UDP sockets. They drop packets if the URL has a loss.
 Result<std::unique_ptr<Communicator>> join_over_udp(const CommunicatorUrl& url, Status* status) {
   if (url.loss == 0) return Communicator::join(url.config, status);
-  const auto open = [&url](uint32_t channel) -> Result<std::unique_ptr<engine::Port>> {
+  const auto open = [&url](uint32_t channel,
+                           const Endpoint& server) -> Result<std::unique_ptr<engine::Port>> {
     io::UdpPortConfig port_config;
-    port_config.peer = url.config.server;
+    port_config.peer = server;
     auto port = io::UdpPort::open(port_config);
     if (!port) return tl::unexpected(port.error());
     // Each rank and thread drops different packets.
@@ -68,9 +69,10 @@ Result<std::unique_ptr<Communicator>> join_over_udp(const CommunicatorUrl& url, 
 std::shared_ptr<Membership> Membership::join(const char* url) {
   auto parsed = parse_communicator_url(url == nullptr ? "" : url, process_environment);
   if (!parsed) throw Fault{TRIBUTARY_INVALID, parsed.error().text};
-  const auto server = io::resolve(parsed->server, kDefaultPort);
-  if (!server) throw Fault{TRIBUTARY_INVALID, server.error().text};
-  parsed->config.server = *server;
+  if (const auto found = resolve(parsed->config.aggregators); !found) {
+    throw Fault{TRIBUTARY_INVALID, found.error().text};
+  }
+  parsed->config.server = parsed->config.aggregators.front().address;
   Status status = Status::kOk;
   auto communicator = join_over_udp(*parsed, &status);
   if (!communicator) {

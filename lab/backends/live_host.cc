@@ -33,6 +33,8 @@ class LiveHost::Queue final : public engine::PortQueue {
     reading_.clear();
     while (reading_.size() < burst.size() && !backlog_.empty()) {
       net::PacketRef& packet = backlog_.front();
+      const bool apart = host_.watch_ != nullptr && host_.watch_->is_apart(host_, *packet);
+      if (apart && !reading_.empty()) break;
       engine::Packet& to = burst[reading_.size()];
       to.data = packet->stored.data();
       to.size = static_cast<uint32_t>(packet->stored.size());
@@ -40,6 +42,7 @@ class LiveHost::Queue final : public engine::PortQueue {
       to.source = packet->source;
       reading_.push_back(std::move(packet));
       backlog_.pop_front();
+      if (apart) break;
     }
     return static_cast<uint32_t>(reading_.size());
   }
@@ -48,6 +51,8 @@ class LiveHost::Queue final : public engine::PortQueue {
       host_.send({packet.data, packet.size}, packet.size, {&packet.destination, 1});
     }
   }
+  /// Returns the datagrams of the last receive().
+  [[nodiscard]] std::span<const net::PacketRef> burst() const { return reading_; }
   /// The burst's packets have been dealt with.
   void forget_burst() { reading_.clear(); }
   void wait(Duration) override {}
@@ -121,6 +126,7 @@ void LiveHost::on_event(uint64_t argument) {
     return;
   }
   process_->run_once(local_now());
+  if (watch_ != nullptr) watch_->on_burst(*this, queue_->burst());
   queue_->forget_burst();
   const bool more = queue_->waiting_count() > 0;
   const Instant due = process_->next_due();

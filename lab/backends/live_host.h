@@ -14,6 +14,7 @@
 #pragma once
 
 #include <memory>
+#include <span>
 
 #include "engine/port.h"
 #include "lab/backends/aggregator_node.h"
@@ -22,7 +23,22 @@ namespace tributary::lab {
 
 class LiveHost : public AggregatorNode, private EventTarget {
  public:
+  /// Watches the datagrams that the process reads.
+  class Watch {
+   public:
+    /// Tells whether to read a datagram in a burst of its own. The burst begins right after.
+    virtual bool is_apart(LiveHost& host, const net::Packet& packet) = 0;
+    /// Called after each round with the burst that it has read.
+    virtual void on_burst(LiveHost& host, std::span<const net::PacketRef> burst) = 0;
+
+   protected:
+    ~Watch() = default;
+  };
+
   ~LiveHost() override;
+
+  /// @param watch Null for none.
+  void set_watch(Watch* watch) { watch_ = watch; }
 
   void stop();
   void start();
@@ -68,6 +84,7 @@ class LiveHost : public AggregatorNode, private EventTarget {
 
   std::unique_ptr<Queue> queue_;  ///< Declared before process_, which uses it.
   std::unique_ptr<Process> process_;
+  Watch* watch_ = nullptr;
   Instant wake_at_ = Instant::never();  ///< The valid wake-up; others are stale.
   Instant paused_until_;
   Duration clock_ahead_;

@@ -78,7 +78,7 @@ void WaitingSwitch::serve_join(const Message& message, const Endpoint& from) {
     reply.extension.key = message.extension.key;
     reply.body = outcome.body;
     send_control(reply, from);
-    if (outcome.confirm) ask_to_confirm(reply);
+    if (outcome.to_all_pending) ask_to_confirm(reply);
     return;
   }
   for (Slot& slot : slots_) slot = Slot{};

@@ -114,9 +114,13 @@ void WorkerNode::take(const net::Packet& packet) {
     foreign_packets_++;
     return;
   }
+  const uint64_t accepted = protocol_->counters().packets_received;
   const auto took = protocol_->on_packet(
       {.from = packet.source, .stored = packet.stored, .size_bytes = packet.size_bytes},
       local_now());
+  if (watch_ != nullptr) {
+    watch_->on_taken(*this, packet, protocol_->counters().packets_received != accepted);
+  }
   if (!took || config_.latency == nullptr) return;
   engine::LatencyParts parts;
   parts[engine::LatencyPart::kIngress] = *took;

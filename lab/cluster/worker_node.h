@@ -54,12 +54,24 @@ class WorkerNode final : public net::Node, private EventTarget {
     ~Observer() = default;
   };
 
+  /// Sees every datagram that its processes take.
+  class Watch {
+   public:
+    /// @param accepted Whether the protocol accepted it as the aggregator's.
+    virtual void on_taken(WorkerNode& worker, const net::Packet& packet, bool accepted) = 0;
+
+   protected:
+    ~Watch() = default;
+  };
+
   /// @param seed Of the nonces of its processes.
   WorkerNode(net::Network& network, const WorkerNodeConfig& config, uint64_t seed);
   ~WorkerNode();
 
   /// @param observer Null for none.
   void set_observer(Observer* observer) { observer_ = observer; }
+  /// @param watch Null for none.
+  void set_watch(Watch* watch) { watch_ = watch; }
 
   // --- A process's life ---
 
@@ -112,6 +124,7 @@ class WorkerNode final : public net::Node, private EventTarget {
   std::unique_ptr<host::TensorProtocol> protocol_;
   Endpoint own_;  ///< The process's own address.
   Observer* observer_ = nullptr;
+  Watch* watch_ = nullptr;
   std::deque<net::PacketRef> received_;
   uint64_t received_bytes_ = 0;
   std::vector<std::byte> packet_;       ///< The packet being written.

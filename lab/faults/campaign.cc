@@ -15,8 +15,10 @@ namespace {
 
 /// Returns whether two results break the same kind of promise.
 bool fails_alike(const FaultResult& a, const FaultResult& b) {
-  return (!a.wrong.empty() && !b.wrong.empty()) || (!a.stuck.empty() && !b.stuck.empty()) ||
-         (!a.leaked.empty() && !b.leaked.empty());
+  for (uint32_t i = 0; i < kBreachKinds; i++) {
+    if (!a.breaches[i].empty() && !b.breaches[i].empty()) return true;
+  }
+  return false;
 }
 
 /// The state shared by the threads of a campaign.
@@ -26,6 +28,7 @@ class Workshop {
       : config_(config), digests_(config.seeds), is_over_(config.seeds) {
     report_.first_seed = config.first_seed;
     report_.protocol = config.protocol;
+    report_.attackers = config.attackers;
   }
 
   /// Runs seeds until none is left. Called by each thread.
@@ -34,8 +37,8 @@ class Workshop {
       // Relaxed: it only matters that each number is handed out once.
       const uint64_t index = next_.fetch_add(1, std::memory_order_relaxed);
       if (index >= config_.seeds || (config_.is_stopped && config_.is_stopped())) return;
-      take(index,
-           run_faults(draw_plan(config_.first_seed + index, config_.only, config_.protocol)));
+      take(index, run_faults(draw_plan(config_.first_seed + index, config_.only, config_.protocol,
+                                       config_.attackers)));
     }
   }
 
@@ -57,9 +60,7 @@ class Workshop {
     digests_[index] = result.digest;
     is_over_[index] = true;
     report_.seeds++;
-    report_.wrong += result.wrong.size();
-    report_.stuck += result.stuck.size();
-    report_.leaked += result.leaked.size();
+    for (uint32_t i = 0; i < kBreachKinds; i++) report_.breaches[i] += result.breaches[i].size();
     report_.packets += result.packets;
     report_.restarts += result.restarts;
     report_.spoiled_sums += result.spoiled_sums;
@@ -71,11 +72,14 @@ class Workshop {
 
   void explain(FaultResult failed) {
     CampaignFailure failure;
-    failure.kinds = smallest_kinds(failed.seed, config_.only, failed, config_.protocol);
-    const FaultPlan plan = draw_plan(failed.seed, failure.kinds, config_.protocol);
+    failure.kinds =
+        smallest_kinds(failed.seed, config_.only, failed, config_.protocol, config_.attackers);
+    const FaultPlan plan =
+        draw_plan(failed.seed, failure.kinds, config_.protocol, config_.attackers);
     failure.plan = describe(plan);
     failure.smallest = run_faults(plan, /*traced=*/true);
-    failure.replay = replay_command(failed.seed, failure.kinds, config_.protocol);
+    failure.replay =
+        replay_command(failed.seed, failure.kinds, config_.protocol, config_.attackers);
     failure.result = std::move(failed);
     report_.failures.push_back(std::move(failure));
   }
@@ -92,22 +96,23 @@ class Workshop {
 }  // namespace
 
 FaultKinds smallest_kinds(uint64_t seed, FaultKinds only, const FaultResult& failed,
-                          wire::Protocol protocol) {
-  FaultKinds kinds = draw_plan(seed, only, protocol).kinds;
+                          wire::Protocol protocol, bool attackers) {
+  FaultKinds kinds = draw_plan(seed, only, protocol, attackers).kinds;
   for (uint32_t i = 0; i < kFaultKindCount; i++) {
     FaultKinds fewer = kinds;
     fewer.remove(static_cast<FaultKind>(i));
     if (fewer == kinds) continue;
-    if (fails_alike(run_faults(draw_plan(seed, fewer, protocol)), failed)) kinds = fewer;
+    if (fails_alike(run_faults(draw_plan(seed, fewer, protocol, attackers)), failed)) kinds = fewer;
   }
   return kinds;
 }
 
-std::string replay_command(uint64_t seed, FaultKinds kinds, wire::Protocol protocol) {
+std::string replay_command(uint64_t seed, FaultKinds kinds, wire::Protocol protocol,
+                           bool attackers) {
   const bool is_default = protocol == wire::Protocol::kTrioMl;
-  return fmt::format("tributary lab faults{}{} --seed {} --only {} --trace",
-                     is_default ? "" : " --protocol ", is_default ? "" : to_string(protocol), seed,
-                     kinds.to_string());
+  return fmt::format("tributary lab faults{}{}{} --seed {} --only {} --trace",
+                     is_default ? "" : " --protocol ", is_default ? "" : to_string(protocol),
+                     attackers ? " --attackers" : "", seed, kinds.to_string());
 }
 
 CampaignReport run_campaign(const CampaignConfig& config) {

@@ -26,6 +26,7 @@ struct CampaignConfig {
   uint32_t threads = 1;
   FaultKinds only = FaultKinds::all();
   wire::Protocol protocol = wire::Protocol::kTrioMl;
+  bool attackers = false;  ///< See draw_plan().
   /// Called after each run, from the run's thread, one call at a time, with the number of runs
   /// done.
   std::function<void(uint64_t over)> on_progress = {};
@@ -44,21 +45,20 @@ struct CampaignFailure {
 
 struct CampaignReport {
   uint64_t first_seed = 0;
-  uint64_t seeds = 0;  ///< Completed runs.
-  uint64_t wrong = 0;  ///< Breaches (not runs), by kind.
-  uint64_t stuck = 0;
-  uint64_t leaked = 0;
+  uint64_t seeds = 0;                             ///< Completed runs.
+  std::array<uint64_t, kBreachKinds> breaches{};  ///< Lines (not runs), by kind.
   uint64_t packets = 0;
   uint64_t restarts = 0;
   uint64_t spoiled_sums = 0;  ///< See FaultResult.
   uint64_t overtaken_stalls = 0;
   wire::Protocol protocol = wire::Protocol::kTrioMl;
+  bool attackers = false;
   std::array<uint64_t, kFaultKindCount> faults{};
   uint64_t digest = 0;                    ///< Digest of all runs, in the order of their seeds.
   std::vector<CampaignFailure> failures;  ///< The first kFailuresMax.
   uint64_t failed_seeds = 0;
 
-  [[nodiscard]] bool is_good() const { return wrong + stuck + leaked == 0; }
+  [[nodiscard]] bool is_good() const { return breaches == std::array<uint64_t, kBreachKinds>{}; }
 };
 inline constexpr uint32_t kFailuresMax = 3;
 
@@ -66,10 +66,12 @@ inline constexpr uint32_t kFailuresMax = 3;
 
 /// Returns a minimal subset of the seed's kinds of faults that still breaks a promise.
 [[nodiscard]] FaultKinds smallest_kinds(uint64_t seed, FaultKinds only, const FaultResult& failed,
-                                        wire::Protocol protocol = wire::Protocol::kTrioMl);
+                                        wire::Protocol protocol = wire::Protocol::kTrioMl,
+                                        bool attackers = false);
 
 /// Returns the command that repeats one seed with its trace.
 [[nodiscard]] std::string replay_command(uint64_t seed, FaultKinds kinds,
-                                         wire::Protocol protocol = wire::Protocol::kTrioMl);
+                                         wire::Protocol protocol = wire::Protocol::kTrioMl,
+                                         bool attackers = false);
 
 }  // namespace tributary::lab

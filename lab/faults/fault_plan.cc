@@ -8,6 +8,7 @@
 
 #include "base/prng.h"
 #include "host/switchml_config.h"
+#include "lab/faults/attack_plan.h"
 
 namespace tributary::lab {
 
@@ -34,7 +35,13 @@ constexpr std::array<const char*, kFaultKindCount> kKindNames{"loss",
                                                               "clock_step",
                                                               "memory_refusal",
                                                               "disagreement",
-                                                              "bad_value"};
+                                                              "bad_value",
+                                                              "forger",
+                                                              "replayer",
+                                                              "tamperer",
+                                                              "flooder",
+                                                              "half_open_joiner",
+                                                              "foreign_member"};
 
 // Random streams other than those of the kinds of faults.
 constexpr uint32_t kShapeStream = 100;
@@ -376,11 +383,13 @@ bool FaultPlan::is_harmful() const {
   return false;
 }
 
-FaultPlan draw_plan(uint64_t seed, FaultKinds only, wire::Protocol protocol) {
+FaultPlan draw_plan(uint64_t seed, FaultKinds only, wire::Protocol protocol, bool attackers) {
   FaultPlan plan;
   plan.seed = seed;
   plan.protocol = protocol;
   plan.kinds = only;
+  const bool attacked = attackers && protocol == wire::Protocol::kTrioMl;
+  if (!attacked) plan.kinds.remove_attackers();
   if (protocol == wire::Protocol::kSwitchml) {
     for (const FaultKind kind : kNotOfSwitchml) plan.kinds.remove(kind);
     draw_switchml_shape(seed, plan);
@@ -391,6 +400,7 @@ FaultPlan draw_plan(uint64_t seed, FaultKinds only, wire::Protocol protocol) {
   draw_incidents(plan);
   draw_misuse(plan);
   set_deadlines(plan);
+  if (attacked) draw_attack(plan);
   return plan;
 }
 
@@ -399,6 +409,11 @@ std::string describe(const FaultPlan& plan) {
   for (const JobPlan& job : plan.jobs) {
     jobs += fmt::format("{}{} workers{}", jobs.empty() ? "" : " + ", job.world,
                         job.config.mitigation ? " (mitigation)" : "");
+    if (plan.attack) jobs += fmt::format(" auth={}", auth::to_string(job.config.auth.mode));
+    if (job.config.group.is_set()) jobs += " group";
+  }
+  if (plan.attack && plan.attack->plain) {
+    jobs += fmt::format(" + {} plain clients", plan.attack->plain->config.sources);
   }
   if (plan.protocol == wire::Protocol::kSwitchml) {
     constexpr const char* kMachines[] = {"a live core", "the modelled PFE", "the modelled Tofino"};

@@ -50,9 +50,17 @@ enum class FaultKind : uint8_t {
   kMemoryRefusal,  ///< A source is so far ahead that no buffer is free for its blocks.
   kDisagreement,   ///< A rank's tensor differs from the others' in length or scale.
   kBadValue,       ///< A rank's tensor holds an infinity or an overflowing value.
+  // Attackers (attackers.h). Only plans drawn with attackers have them.
+  kForger,          ///< Never sees the traffic: sends every type of message with guessed keys.
+  kReplayer,        ///< Reads the traffic of jobs with a secret, and repeats it.
+  kTamperer,        ///< On the path: flips bits that the job's mode protects.
+  kFlooder,         ///< Sends many packets at once, under its own and other addresses.
+  kHalfOpenJoiner,  ///< Sends joins without a cookie, or with another address's.
+  kForeignMember,   ///< A member of one job uses its key and secret on another job.
   kCount,
 };
 inline constexpr uint32_t kFaultKindCount = static_cast<uint32_t>(FaultKind::kCount);
+[[nodiscard]] constexpr bool is_attacker(FaultKind kind) { return kind >= FaultKind::kForger; }
 [[nodiscard]] const char* to_string(FaultKind kind);
 [[nodiscard]] std::optional<FaultKind> fault_kind(const std::string& name);
 
@@ -70,6 +78,11 @@ class FaultKinds {
   }
   constexpr void add(FaultKind kind) { bits_ |= 1U << static_cast<uint32_t>(kind); }
   constexpr void remove(FaultKind kind) { bits_ &= ~(1U << static_cast<uint32_t>(kind)); }
+  constexpr void remove_attackers() {
+    for (uint32_t i = 0; i < kFaultKindCount; i++) {
+      if (is_attacker(static_cast<FaultKind>(i))) remove(static_cast<FaultKind>(i));
+    }
+  }
   friend constexpr bool operator==(FaultKinds, FaultKinds) = default;
   /// Returns the names: "loss,delay", or "none".
   [[nodiscard]] std::string to_string() const;
@@ -119,6 +132,31 @@ struct JobPlan {
 };
 inline constexpr uint32_t kCalmCollectives = 2;
 
+/// A job of clients that know the paper's format only (plain_client.h).
+struct PlainJobPlan {
+  trio_ml::JobConfig config;
+  uint32_t aggregator = 0;
+  uint32_t gradients = 1;
+  uint32_t blocks = 1;  ///< Of each generation.
+};
+
+/// The limits of one aggregator where the servers of a tree are unequal.
+struct ServerPlan {
+  uint32_t block_cnt_max = 0;
+  uint32_t block_grad_max = 0;
+  uint32_t room_bytes = 0;
+};
+
+/// What a plan with attackers has besides faults.
+struct AttackPlan {
+  /// Time between two steps of each kind of attacker; 0: it is absent. Indexed by FaultKind.
+  std::array<Duration, kFaultKindCount> every{};
+  uint32_t flood_packets = 0;       ///< Packets of a flooder's step.
+  double tamper = 0;                ///< Probability per packet of a job with a secret.
+  std::vector<ServerPlan> servers;  ///< Shape [aggregators]; empty: all have the job's limits.
+  std::optional<PlainJobPlan> plain = {};
+};
+
 struct FaultPlan {
   uint64_t seed = 1;
   wire::Protocol protocol = wire::Protocol::kTrioMl;
@@ -134,7 +172,8 @@ struct FaultPlan {
   net::LinkFaults links;  ///< Permanent faults of the links until calm_at.
   double scramble = 0;    ///< Probability per packet, at aggregators, until calm_at.
   std::vector<Incident> incidents;
-  Duration garbage_every;  ///< Interval of random packets; 0: none.
+  Duration garbage_every;                 ///< Interval of random packets; 0: none.
+  std::optional<AttackPlan> attack = {};  ///< Set in plans drawn with attackers.
   Duration calm_at;
 
   [[nodiscard]] bool has_children(uint32_t aggregator) const;
@@ -146,9 +185,12 @@ struct FaultPlan {
 };
 
 /// Draws the plan of a seed.
-/// @param only The permitted kinds of faults; the rest of the plan does not depend on it.
+/// @param only      The permitted kinds of faults; the rest of the plan does not depend on it.
+/// @param attackers Trio-ML only: adds attackers, authentication, plain clients, multicast groups
+///                  and unequal servers to the same plan.
 [[nodiscard]] FaultPlan draw_plan(uint64_t seed, FaultKinds only = FaultKinds::all(),
-                                  wire::Protocol protocol = wire::Protocol::kTrioMl);
+                                  wire::Protocol protocol = wire::Protocol::kTrioMl,
+                                  bool attackers = false);
 
 /// Returns a description of the run in one line.
 [[nodiscard]] std::string describe(const FaultPlan& plan);

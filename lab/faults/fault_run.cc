@@ -5,10 +5,13 @@
 
 #include <algorithm>
 #include <memory>
+#include <optional>
 
+#include "lab/faults/attackers.h"
 #include "lab/faults/fault_world.h"
 #include "lab/faults/job_driver.h"
 #include "lab/faults/journal.h"
+#include "lab/faults/plain_job.h"
 #include "lab/faults/session_book.h"
 
 namespace tributary::lab {
@@ -37,6 +40,8 @@ class Run {
     for (uint32_t job = 0; job < plan.jobs.size(); job++) {
       drivers_.push_back(std::make_unique<JobDriver>(plan, job, world_, sessions_, journal_));
     }
+    if (plan.attack) attackers_.emplace(plan, world_, journal_);
+    if (plan.attack && plan.attack->plain) plain_.emplace(*plan.attack->plain, world_, journal_);
   }
 
   FaultResult run();
@@ -65,6 +70,8 @@ class Run {
   Journal journal_;
   Prng draws_;
   std::vector<std::unique_ptr<JobDriver>> drivers_;
+  std::optional<Attackers> attackers_;
+  std::optional<PlainJob> plain_;
   std::array<uint64_t, kFaultKindCount> faults_{};
   uint64_t repairs_ = 0;
   bool calm_ = false;
@@ -96,8 +103,10 @@ void Run::begin(const Incident& incident) {
       break;
     case FaultKind::kAggregatorCrash:
       world_.stop_aggregator(incident.target);
-      world_.at(now() + incident.length,
-                [this, target = incident.target] { world_.start_aggregator(target); });
+      world_.at(now() + incident.length, [this, target = incident.target] {
+        world_.start_aggregator(target);
+        if (plain_) plain_->on_restart(target);
+      });
       break;
     case FaultKind::kLinkCut:
       world_.set_cut(incident.aggregator, incident.job, incident.target, true);
@@ -252,17 +261,24 @@ FaultResult Run::run() {
   if (plan_.garbage_every > Duration()) send_garbage_later();
   look_later();
   count_misuse();
+  if (attackers_) attackers_->start();
+  if (plain_) plain_->start();
   for (const auto& driver : drivers_) driver->start();
   finish_jobs();
-  if (journal_.stuck.empty()) {
+  if (journal_.of(Breach::kStuck).empty()) {
     // Cooling buffers are free from the next burst.
     world_.knock();
     run_to(now() + kSettled);
+    if (attackers_) attackers_->finish();
     check_buffers();
     check_over();
   }
+  if (plain_) plain_->check();
   for (const std::string& verdict : world_.promptness_verdicts()) {
     journal_.breach(Breach::kWrong, verdict);
+  }
+  for (const std::string& verdict : world_.loss_verdicts()) {
+    journal_.breach(Breach::kDegradedByLoss, verdict);
   }
   FaultResult result;
   result.seed = plan_.seed;
@@ -275,12 +291,12 @@ FaultResult Run::run() {
   }
   result.repairs = repairs_;
   const auto on_links = world_.link_faults();
-  for (uint32_t i = 0; i < kFaultKindCount; i++) result.faults[i] = faults_[i] + on_links[i];
+  for (uint32_t i = 0; i < kFaultKindCount; i++) {
+    result.faults[i] = faults_[i] + on_links[i] + (attackers_ ? attackers_->counts()[i] : 0);
+  }
   result.length = now().since_start();
   result.digest = world_.network().digest();
-  result.wrong = std::move(journal_.wrong);
-  result.stuck = std::move(journal_.stuck);
-  result.leaked = std::move(journal_.leaked);
+  result.breaches = std::move(journal_.breaches);
   result.trace = std::move(journal_.lines);
   return result;
 }

@@ -15,17 +15,16 @@
 #include <vector>
 
 #include "lab/faults/fault_plan.h"
+#include "lab/faults/journal.h"
 
 namespace tributary::lab {
 
 struct FaultResult {
   uint64_t seed = 0;
-  std::vector<std::string> wrong;   ///< One line per broken promise.
-  std::vector<std::string> stuck;   ///< Waits beyond the deadline, and ranks that could not finish.
-  std::vector<std::string> leaked;  ///< State left at the end.
-  uint64_t packets = 0;             ///< Packets delivered by links.
-  uint64_t restarts = 0;            ///< Restarts of jobs after a rank failed.
-  uint64_t degraded_blocks = 0;     ///< In all results of workers.
+  Breaches breaches;             ///< The broken promises.
+  uint64_t packets = 0;          ///< Packets delivered by links.
+  uint64_t restarts = 0;         ///< Restarts of jobs after a rank failed.
+  uint64_t degraded_blocks = 0;  ///< In all results of workers.
   // SwitchML: outcomes of packets that arrived after a later use of their slot.
   uint64_t spoiled_sums = 0;      ///< Wrong sums of the published switch, which cannot detect them.
   uint64_t overtaken_stalls = 0;  ///< Runs of a job that therefore ended at the deadline.
@@ -35,7 +34,12 @@ struct FaultResult {
   uint64_t digest = 0;
   std::vector<std::string> trace;  ///< If requested.
 
-  [[nodiscard]] bool is_good() const { return wrong.empty() && stuck.empty() && leaked.empty(); }
+  [[nodiscard]] bool is_good() const {
+    for (const auto& lines : breaches) {
+      if (!lines.empty()) return false;
+    }
+    return true;
+  }
 };
 
 [[nodiscard]] FaultResult run_faults(const FaultPlan& plan, bool traced = false);

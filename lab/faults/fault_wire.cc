@@ -65,6 +65,25 @@ bool scramble_message(std::span<std::byte> bytes, Prng& draws) {
   return true;
 }
 
+bool tamper_message(std::span<std::byte> bytes, Prng& draws) {
+  wire::MessageHead message;
+  const auto head = bytes.first(std::min<size_t>(bytes.size(), wire::kControlMessageBytes));
+  if (decode_head(head, static_cast<uint32_t>(bytes.size()), message) != wire::DecodeStatus::kOk ||
+      !message.header.extended) {
+    return false;
+  }
+  const MessageType type = message.extension.type;
+  const auth::Mode mode = wire::seal_mode(message.extension.flags);
+  const bool of_session = !is_join_reply(type) && type != MessageType::kJoin &&
+                          type != MessageType::kLeave && type != MessageType::kReset;
+  if (!of_session || mode == auth::Mode::kNone) return false;
+  const size_t end = mode == auth::Mode::kFull ? bytes.size() : message.head_bytes;
+  constexpr uint32_t kBits = 8;
+  const uint32_t bit = draws.below(static_cast<uint32_t>(end) * kBits);
+  bytes[bit / kBits] ^= static_cast<std::byte>(1U << (bit % kBits));
+  return true;
+}
+
 bool scramble_switchml_message(std::span<std::byte> bytes, Prng& draws) {
   if (!wire::decode_switchml_head(bytes)) return false;
   constexpr uint32_t kTypeShift = 4;  // The upper half of the first byte.
@@ -76,12 +95,12 @@ bool scramble_switchml_message(std::span<std::byte> bytes, Prng& draws) {
 }
 
 FaultWire::FaultWire(net::Network& network, std::string name, uint32_t aggregator, uint64_t seed,
-                     Watcher& watcher, Scramble scramble)
+                     Watcher& watcher, Scramble scramble_message)
     : network_(network),
       aggregator_(aggregator),
       draws_(seed),
       watcher_(watcher),
-      scramble_message_(scramble),
+      scramble_message_(scramble_message),
       id_(network.add_node(*this, std::move(name))) {}
 
 void FaultWire::pass_on(uint32_t port, net::PacketRef packet) {
@@ -95,19 +114,31 @@ void FaultWire::pass_on(uint32_t port, net::PacketRef packet) {
 
 void FaultWire::inject(uint32_t port, net::PacketRef packet) { pass_on(port, std::move(packet)); }
 
+bool FaultWire::scramble(uint32_t onward, const net::Packet& packet) {
+  if (scramble_ <= 0 || !draws_.chance(scramble_)) return false;
+  net::PacketRef changed = network_.packets().copy(packet);
+  if (!scramble_message_(changed->stored, draws_)) return false;
+  scrambled_count_++;
+  if (onward == kOuterPort) watcher_.on_departure(aggregator_, packet);  // In its original form.
+  if (onward == kInnerPort) watcher_.on_arrival(aggregator_, *changed);
+  network_.transmit(id_, onward, std::move(changed));
+  return true;
+}
+
+bool FaultWire::tamper(uint32_t onward, const net::Packet& packet) {
+  if (tamper_ <= 0 || !draws_.chance(tamper_)) return false;
+  net::PacketRef changed = network_.packets().copy(packet);
+  if (!tamper_message(changed->stored, draws_)) return false;
+  tampered_count_++;
+  if (onward == kOuterPort) watcher_.on_departure(aggregator_, packet);  // In its original form.
+  watcher_.on_tampered(changed);
+  network_.transmit(id_, onward, std::move(changed));
+  return true;
+}
+
 void FaultWire::receive(uint32_t port, net::PacketRef packet) {
   const uint32_t onward = port == kOuterPort ? kInnerPort : kOuterPort;
-  if (scramble_ > 0 && draws_.chance(scramble_)) {
-    net::PacketRef changed = network_.packets().copy(*packet);
-    if (scramble_message_(changed->stored, draws_)) {
-      scrambled_count_++;
-      if (onward == kOuterPort)
-        watcher_.on_departure(aggregator_, *packet);  // In its original form.
-      if (onward == kInnerPort) watcher_.on_arrival(aggregator_, *changed);
-      network_.transmit(id_, onward, std::move(changed));
-      return;
-    }
-  }
+  if (scramble(onward, *packet) || tamper(onward, *packet)) return;
   pass_on(onward, std::move(packet));
 }
 

@@ -97,7 +97,11 @@ void FaultWorld::calm() {
   for (const auto& cables : worker_cables_) {
     for (const Cable& cable : cables) clean(cable);
   }
-  for (const auto& wire : wires_) wire->set_scramble(0);
+  for (const Cable& cable : client_cables_) clean(cable);
+  for (const auto& wire : wires_) {
+    wire->set_scramble(0);
+    wire->set_tamper(0);
+  }
   for (uint32_t i = 0; i < aggregator_count(); i++) start_aggregator(i);
 }
 
@@ -181,6 +185,23 @@ void FaultWorld::on_departure(uint32_t aggregator, const net::Packet& packet) {
   const uint32_t job = job_index(packet);
   if (job == UINT32_MAX || judges_[aggregator][job] == nullptr) return;
   judges_[aggregator][job]->on_departure(job_at(aggregator, job), packet.stored, core_.now());
+  judge_losses(aggregator, job, packet);
+}
+
+uint64_t FaultWorld::lost_by(const Cable& cable) const {
+  uint64_t lost = 0;
+  for (const net::LinkId link : {cable.outward, cable.outward + 1}) {
+    const net::LinkCounters counters = network_.counters(link);
+    lost += counters.lost + counters.corrupted;
+  }
+  return lost;
+}
+
+void FaultWorld::judge_losses(uint32_t aggregator, uint32_t job, const net::Packet& packet) {
+  const trio_ml::Job* at = job_at(aggregator, job);
+  if (at == nullptr || !LossJudge::judges(plan_)) return;
+  const auto lost_of = [&](uint32_t rank) { return lost_by(worker_cables_[job][rank]); };
+  loss_judge_.on_departure(*at, packet.stored, lost_of, core_.now());
 }
 
 std::vector<std::string> FaultWorld::promptness_verdicts() const {
@@ -206,7 +227,10 @@ std::array<uint64_t, kFaultKindCount> FaultWorld::link_faults() const {
     at(FaultKind::kDuplication) += counters.duplicated;
     at(FaultKind::kReordering) += counters.reordered;
   }
-  for (const auto& wire : wires_) at(FaultKind::kScrambling) += wire->scrambled_count();
+  for (const auto& wire : wires_) {
+    at(FaultKind::kScrambling) += wire->scrambled_count();
+    at(FaultKind::kTamperer) += wire->tampered_count();
+  }
   return counts;
 }
 

@@ -27,6 +27,7 @@
 #include "lab/cluster/worker_node.h"
 #include "lab/faults/fault_plan.h"
 #include "lab/faults/fault_wire.h"
+#include "lab/faults/loss_judge.h"
 #include "lab/faults/promptness.h"
 #include "net/network.h"
 
@@ -38,7 +39,7 @@ class FaultWorld final : public FaultWire::Watcher, private EventTarget {
   ~FaultWorld();
 
   [[nodiscard]] EventCore& core() { return core_; }
-  [[nodiscard]] const net::Network& network() const { return network_; }
+  [[nodiscard]] net::Network& network() { return network_; }
   /// Returns the number of packets in use.
   [[nodiscard]] uint64_t held_packets() { return network_.packets().held_count(); }
   [[nodiscard]] WorkerNode& worker(uint32_t job, uint32_t rank) { return *workers_[job][rank]; }
@@ -52,10 +53,33 @@ class FaultWorld final : public FaultWire::Watcher, private EventTarget {
   /// Returns the job at an aggregator; null if the aggregator does not run or does not have the
   /// job.
   [[nodiscard]] trio_ml::Job* job_at(uint32_t aggregator, uint32_t job);
+  [[nodiscard]] uint32_t job_count() const { return static_cast<uint32_t>(plan_.jobs.size()); }
+  /// Returns the ranks of a job.
+  [[nodiscard]] uint32_t world_of(uint32_t job) const { return plan_.jobs[job].world; }
   /// Returns the aggregator of a rank.
   [[nodiscard]] uint32_t leaf_of(uint32_t job, uint32_t rank) const { return leaf_of_[job][rank]; }
   /// Returns the aggregator that produces the job's results.
   [[nodiscard]] uint32_t root_of(uint32_t job) const;
+  /// Returns a job's configuration at an aggregator that has it.
+  [[nodiscard]] trio_ml::JobConfig job_config(uint32_t aggregator, uint32_t job) const;
+  [[nodiscard]] std::vector<uint32_t> children_of(uint32_t aggregator) const;
+  [[nodiscard]] const Endpoint& address_of(uint32_t aggregator) const {
+    return aggregators_[aggregator]->address();
+  }
+  [[nodiscard]] static Endpoint worker_address(uint32_t job, uint32_t rank);
+
+  // --- Other parties ---
+
+  /// Connects a node's port to an aggregator by a cable without faults.
+  /// @param addresses The aggregator sends datagrams for these addresses there.
+  void connect_stranger(net::NodeId node, uint32_t port, uint32_t aggregator,
+                        std::span<const Endpoint> addresses);
+  /// Connects a client's port 0 to an aggregator by a cable with the plan's faults.
+  void connect_client(net::NodeId node, uint32_t aggregator, const Endpoint& address);
+  /// Calls `seen` with every tampered datagram.
+  void watch_tampered(std::function<void(const net::PacketRef&)> seen) {
+    on_tampered_ = std::move(seen);
+  }
 
   /// Calls `action` at `time`, after all other events of the same instant.
   void at(Instant time, std::function<void()> action);
@@ -92,6 +116,10 @@ class FaultWorld final : public FaultWire::Watcher, private EventTarget {
 
   /// Returns one line for each time-out that came too early or too late.
   [[nodiscard]] std::vector<std::string> promptness_verdicts() const;
+  /// Returns one line for each contribution that only losses kept from its block.
+  [[nodiscard]] const std::vector<std::string>& loss_verdicts() const {
+    return loss_judge_.verdicts();
+  }
   /// Returns the number of link faults so far, by kind.
   [[nodiscard]] std::array<uint64_t, kFaultKindCount> link_faults() const;
 
@@ -100,9 +128,9 @@ class FaultWorld final : public FaultWire::Watcher, private EventTarget {
   struct Cable {
     net::LinkId outward;  ///< From the wire to the other end; the reverse direction is the next id.
     FaultWire* wire;
+    uint32_t upper_port;  ///< Of the aggregator with the wire.
   };
 
-  [[nodiscard]] static Endpoint worker_address(uint32_t job, uint32_t rank);
   /// The address of a host outside every job.
   [[nodiscard]] static Endpoint stranger_address();
   void build_aggregator(uint32_t index);
@@ -113,10 +141,9 @@ class FaultWorld final : public FaultWire::Watcher, private EventTarget {
   void build_cable(uint32_t upper, net::NodeId lower, uint32_t lower_port, const Endpoint& address,
                    Cable& cable);
   void build_job(uint32_t job);
+  void route_group(uint32_t job);
   void assign_ranks(uint32_t job);
   [[nodiscard]] std::vector<trio_ml::JobConfig> jobs_of(uint32_t aggregator) const;
-  [[nodiscard]] trio_ml::JobConfig job_config(uint32_t aggregator, uint32_t job) const;
-  [[nodiscard]] std::vector<uint32_t> children_of(uint32_t aggregator) const;
   /// Returns the number of levels below an aggregator.
   [[nodiscard]] uint32_t height_of(uint32_t aggregator) const;
   [[nodiscard]] net::LinkConfig link_config() const;
@@ -126,9 +153,16 @@ class FaultWorld final : public FaultWire::Watcher, private EventTarget {
   }
   [[nodiscard]] uint32_t job_index(const net::Packet& packet) const;
 
+  /// Returns the packets that a cable has lost, both ways.
+  [[nodiscard]] uint64_t lost_by(const Cable& cable) const;
+  void judge_losses(uint32_t aggregator, uint32_t job, const net::Packet& packet);
+
   void on_event(uint64_t argument) override;
   void on_arrival(uint32_t aggregator, const net::Packet& packet) override;
   void on_departure(uint32_t aggregator, const net::Packet& packet) override;
+  void on_tampered(const net::PacketRef& packet) override {
+    if (on_tampered_) on_tampered_(packet);
+  }
 
   const FaultPlan& plan_;
   EventCore core_;
@@ -154,8 +188,11 @@ class FaultWorld final : public FaultWire::Watcher, private EventTarget {
   std::vector<std::vector<uint32_t>> source_of_;  ///< Shape [jobs][world]: src_id at the leaf.
   std::vector<std::vector<std::unique_ptr<WorkerNode>>> workers_;
   std::vector<std::vector<Cable>> worker_cables_;
+  std::vector<Cable> client_cables_;
+  std::function<void(const net::PacketRef&)> on_tampered_;
   /// Shape [aggregators][jobs]; null if the simple form of the promise does not apply.
   std::vector<std::vector<std::unique_ptr<PromptnessJudge>>> judges_;
+  LossJudge loss_judge_;
   std::vector<std::function<void()>> actions_;  ///< Indexed by the event's argument.
 };
 

@@ -47,7 +47,10 @@ T must(Result<T> result) {
 }  // namespace
 
 FaultWorld::FaultWorld(const FaultPlan& plan)
-    : plan_(plan), network_(core_, plan.seed), seeds_(Prng(plan.seed ^ 0xacce55).any_u64()) {
+    : plan_(plan),
+      network_(core_, plan.seed),
+      seeds_(Prng(plan.seed ^ 0xacce55).any_u64()),
+      loss_judge_(LossJudge::round_of(plan)) {
   const auto aggregators = static_cast<uint32_t>(plan.parent.size());
   const auto jobs = static_cast<uint32_t>(plan.jobs.size());
   leaf_of_.resize(jobs);
@@ -122,6 +125,12 @@ trio_ml::JobConfig FaultWorld::job_config(uint32_t aggregator, uint32_t job) con
   const JobPlan& what = plan_.jobs[job];
   const std::vector<uint32_t>& leaf_of = leaf_of_[job];
   trio_ml::JobConfig config = what.config;
+  if (plan_.attack && !plan_.attack->servers.empty()) {
+    const ServerPlan& server = plan_.attack->servers[aggregator];
+    config.block_cnt_max = server.block_cnt_max;
+    config.block_grad_max = server.block_grad_max;
+    config.room_bytes = server.room_bytes;
+  }
   if (what.alone_at) {
     config.sources = what.world;
     return config;
@@ -153,6 +162,9 @@ std::vector<trio_ml::JobConfig> FaultWorld::jobs_of(uint32_t aggregator) const {
   for (uint32_t job = 0; job < plan_.jobs.size(); job++) {
     const auto& alone_at = plan_.jobs[job].alone_at;
     if (!alone_at || *alone_at == aggregator) configs.push_back(job_config(aggregator, job));
+  }
+  if (plan_.attack && plan_.attack->plain && plan_.attack->plain->aggregator == aggregator) {
+    configs.push_back(plan_.attack->plain->config);
   }
   return configs;
 }
@@ -246,6 +258,7 @@ void FaultWorld::build_cable(uint32_t upper, net::NodeId lower, uint32_t lower_p
       plan_.protocol == wire::Protocol::kSwitchml ? scramble_switchml_message : scramble_message));
   FaultWire& wire = *wires_.back();
   wire.set_scramble(plan_.scramble);
+  if (plan_.attack) wire.set_tamper(plan_.attack->tamper);
   net::LinkConfig inner;
   inner.rate_bits_per_s = kInnerRate;
   inner.propagation = Duration();
@@ -253,7 +266,31 @@ void FaultWorld::build_cable(uint32_t upper, net::NodeId lower, uint32_t lower_p
   cable.outward = must(network_.connect(wire.id(), FaultWire::kOuterPort, lower, lower_port,
                                         link_config(), link_config()));
   cable.wire = &wire;
+  cable.upper_port = port;
   aggregator.table().set_route(address, {&port, 1});
+}
+
+void FaultWorld::connect_stranger(net::NodeId node, uint32_t port, uint32_t aggregator,
+                                  std::span<const Endpoint> addresses) {
+  const uint32_t upper_port = ports_used_[aggregator]++;
+  must(network_.connect(aggregators_[aggregator]->id(), upper_port, node, port, {}, {}));
+  for (const Endpoint& address : addresses) {
+    aggregators_[aggregator]->table().set_route(address, {&upper_port, 1});
+  }
+}
+
+void FaultWorld::connect_client(net::NodeId node, uint32_t aggregator, const Endpoint& address) {
+  client_cables_.emplace_back();
+  build_cable(aggregator, node, 0, address, client_cables_.back());
+}
+
+/// Sends the results of a multicast group to all workers of the job, which have one aggregator.
+void FaultWorld::route_group(uint32_t job) {
+  const Endpoint& group = plan_.jobs[job].config.group;
+  if (!group.is_set()) return;
+  std::vector<uint32_t> ports;
+  for (const Cable& cable : worker_cables_[job]) ports.push_back(cable.upper_port);
+  aggregators_[leaf_of_[job][0]]->table().set_group(group, ports);
 }
 
 void FaultWorld::build_job(uint32_t job) {
@@ -271,6 +308,7 @@ void FaultWorld::build_job(uint32_t job) {
     config.communicator.gradients = what.gradients;
     config.communicator.window = what.window;
     config.communicator.deadline = what.deadline;
+    config.communicator.auth = what.config.auth;
     if (plan_.protocol == wire::Protocol::kSwitchml) {
       config.new_ports = plan_.configured;
       config.protocol = [worker = switchml_worker_config(what, rank)](uint32_t, Instant) {
@@ -280,7 +318,13 @@ void FaultWorld::build_job(uint32_t job) {
     workers_[job].push_back(std::make_unique<WorkerNode>(network_, config, seeds_.any_u64()));
     build_cable(leaf_of_[job][rank], workers_[job][rank]->id(), 0, config.address,
                 worker_cables_[job][rank]);
+    if (!LossJudge::judges(plan_)) continue;
+    const Cable& cable = worker_cables_[job][rank];
+    network_.set_tap(cable.outward + 1, [this, &cable](Instant at, const net::Packet& packet) {
+      loss_judge_.on_sent(packet.stored, lost_by(cable), at);
+    });
   }
+  route_group(job);
 }
 
 }  // namespace tributary::lab

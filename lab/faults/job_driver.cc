@@ -320,6 +320,7 @@ bool JobDriver::may_end_with(Status status) const {
     const bool unanswered = status == Status::kPeerMissing || status == Status::kAggregatorGone;
     return unanswered && (plan_.is_harmful() || world_.was_overtaken());
   }
+  const double tamper = plan_.attack ? plan_.attack->tamper : 0;
   switch (status) {
     case Status::kOk:
     case Status::kOverflow:
@@ -333,7 +334,7 @@ bool JobDriver::may_end_with(Status status) const {
       // Without mitigation no block completes without a rank, so no block is too old for it.
       return job_plan_.config.mitigation;
     case Status::kSessionLost:
-      return plan_.is_harmful() || plan_.links.loss + plan_.links.corrupt > kSilenceByLoss;
+      return plan_.is_harmful() || plan_.links.loss + plan_.links.corrupt + tamper > kSilenceByLoss;
     default:
       return plan_.is_harmful();
   }

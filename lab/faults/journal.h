@@ -8,6 +8,7 @@
 
 #include <fmt/format.h>
 
+#include <array>
 #include <string>
 #include <utility>
 #include <vector>
@@ -18,19 +19,29 @@ namespace tributary::lab {
 
 /// The kind of a broken promise.
 enum class Breach : uint8_t {
-  kWrong,   ///< A wrong sum, source set, status or time.
-  kStuck,   ///< A wait beyond the deadline, or a rank that cannot finish after calm_at.
-  kLeaked,  ///< A leftover record, buffer, packet or session.
+  kWrong,           ///< A wrong sum, source set, status or time.
+  kStuck,           ///< A wait beyond the deadline, or a rank that cannot finish after calm_at.
+  kLeaked,          ///< A leftover record, buffer, packet or session.
+  kForged,          ///< An effect of an attacker's packet.
+  kDegradedByLoss,  ///< A contribution that only lost packets kept from its block.
 };
+inline constexpr uint32_t kBreachKinds = 5;
+/// The names of the kinds in reports.
+inline constexpr std::array<const char*, kBreachKinds> kBreachNames{
+    "wrong", "stuck", "leaked", "forged_accepted", "degraded_by_loss_alone"};
+/// The broken promises of a run, one line each, by kind.
+using Breaches = std::array<std::vector<std::string>, kBreachKinds>;
 
 class Journal {
  public:
   Journal(const EventCore& core, bool traced) : core_(core), traced_(traced) {}
 
   void breach(Breach kind, std::string text) {
-    auto& broken = kind == Breach::kWrong ? wrong : kind == Breach::kStuck ? stuck : leaked;
     trace("*** {}", text);
-    broken.push_back(std::move(text));
+    breaches[static_cast<uint32_t>(kind)].push_back(std::move(text));
+  }
+  [[nodiscard]] const std::vector<std::string>& of(Breach kind) const {
+    return breaches[static_cast<uint32_t>(kind)];
   }
   /// Adds a line with its time to the trace; does not format it unless tracing is on.
   template <class... Args>
@@ -40,9 +51,7 @@ class Journal {
                                 fmt::format(format, std::forward<Args>(args)...)));
   }
 
-  std::vector<std::string> wrong;
-  std::vector<std::string> stuck;
-  std::vector<std::string> leaked;
+  Breaches breaches;
   std::vector<std::string> lines;  ///< The trace.
 
  private:

@@ -22,10 +22,11 @@ int run(const MutantText& mutant, uint64_t first_seed, uint64_t seeds) {
   const wire::Protocol protocol =
       mutant.switchml ? wire::Protocol::kSwitchml : wire::Protocol::kTrioMl;
   for (uint64_t i = 0; i < seeds; i++) {
-    const FaultResult result = run_faults(draw_plan(first_seed + i, FaultKinds::all(), protocol));
-    for (const auto* lines : {&result.wrong, &result.stuck, &result.leaked}) {
-      if (lines->empty()) continue;
-      fmt::print("caught {} {}\n", i + 1, lines->front());
+    const FaultResult result =
+        run_faults(draw_plan(first_seed + i, FaultKinds::all(), protocol, /*attackers=*/true));
+    for (const auto& lines : result.breaches) {
+      if (lines.empty()) continue;
+      fmt::print("caught {} {}\n", i + 1, lines.front());
       return 0;
     }
   }

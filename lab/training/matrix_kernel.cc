@@ -50,7 +50,7 @@ template <int kLanes>
                                                     uint32_t rows, uint32_t columns,
                                                     uint32_t inner) {
   alignas(64) std::array<float, kPanelRows * kTileColumns> panel;
-  for (uint32_t k_first = 0; k_first == 0 || k_first < inner; k_first += kPanelRows) {
+  for (uint32_t k_first = 0; k_first < inner; k_first += kPanelRows) {
     const uint32_t depth = std::min(kPanelRows, inner - k_first);
     for (uint32_t column = 0; column < columns; column += kTileColumns) {
       // Packed, the panel's rows share cache lines; unpacked, a power-of-two stride maps all of
@@ -95,6 +95,10 @@ Multiply best_multiply() {
 void multiply(const LeftMatrix& a, const float* b, float* c, uint32_t rows, uint32_t columns,
               uint32_t inner) {
   TRIB_ASSERT(rows % kTileRows == 0 && columns % kTileColumns == 0);
+  if (inner == 0) {  // The matrices may have no data then.
+    std::fill_n(c, uint64_t{rows} * columns, 0.0F);
+    return;
+  }
   static const Multiply best = best_multiply();
   best(a, b, c, rows, columns, inner);
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A communicator's URL, with the input in the environment as well: what is accepted lies in the
-// ranges that a protocol relies on.
+// A communicator's URL, with the input in the environment as well. Accepted values lie in the ranges
+// that a protocol relies on.
 #include "host/communicator_url.h"
 
 #include "tests/fuzz/input_file.h"
@@ -16,7 +16,8 @@ void check_url(std::string_view url, const host::Environment& environment) {
     return;
   }
   const host::CommunicatorConfig& config = parsed->config;
-  EXPECT_FALSE(parsed->server.empty());
+  ASSERT_FALSE(parsed->config.aggregators.empty());
+  EXPECT_LE(parsed->config.aggregators.size(), host::kAggregatorsMax);
   EXPECT_GE(config.world, 1U);
   EXPECT_LE(config.world, wire::kSourcesMax);
   EXPECT_LT(config.rank, config.world);

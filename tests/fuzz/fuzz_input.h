@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /// @file
-/// A fuzzer's bytes as values, and values as bytes for seeds. A target that decodes its input into
-/// steps with InputReader gets the same steps from what a seed wrote with InputWriter.
+/// Reads a fuzzer's bytes as values (InputReader) and writes values as bytes for seeds
+/// (InputWriter). Both use one format.
 ///
 /// Shapes:  Integers are little-endian. A byte string has its length, 16 bits, in front.
 /// Errors:  Behind the end, numbers are 0 and byte strings are short. Every input is valid.

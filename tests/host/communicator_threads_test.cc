@@ -35,7 +35,7 @@ using OpenPort = std::function<OpenedPort(uint32_t rank, uint32_t channel)>;
 
 constexpr uint32_t kGradients = 64;
 /// With blocks of one packet each, a tensor of this length is just large enough for two parts.
-constexpr uint32_t kTwoParts = 2 * kPartBlocksMin * kGradients;
+constexpr uint32_t kTwoParts = 2 * plan::kPartBlocksMin * kGradients;
 /// Deadline of tests that wait for it to expire; far longer than a busy machine needs to answer.
 constexpr Duration kShort = milliseconds(1500);
 
@@ -106,8 +106,8 @@ Ranks join_all(const Endpoint& server, const std::vector<uint32_t>& threads,
     joining.emplace_back([&, rank] {
       CommunicatorConfig config = config_for(server, rank, world, threads[rank]);
       config.deadline = deadline_of(rank);
-      auto joined =
-          Communicator::join(config, [&](uint32_t channel) { return open_port(rank, channel); });
+      auto joined = Communicator::join(
+          config, [&](uint32_t channel, const Endpoint&) { return open_port(rank, channel); });
       ASSERT_TRUE(joined.has_value()) << joined.error().text;
       ranks[rank] = *std::move(joined);
     });
@@ -185,16 +185,16 @@ TEST(CommunicatorThreads, OnlyLargeTensorsUseAllSockets) {
     std::vector<int32_t> tensor(kTwoParts - kGradients, 1);  // One block short of two parts.
     EXPECT_EQ(communicator.all_reduce(tensor).status, Status::kOk);
   });
-  EXPECT_LT(sent(1) - before, kPartBlocksMin);  // Keep-alives at most.
-  EXPECT_GE(sent(0), 2 * kPartBlocksMin - 1);
+  EXPECT_LT(sent(1) - before, plan::kPartBlocksMin);  // Keep-alives at most.
+  EXPECT_GE(sent(0), 2 * plan::kPartBlocksMin - 1);
   for_each_rank(ranks, [](uint32_t, Communicator& communicator) {
     std::vector<int32_t> tensor(kTwoParts, 1);
     const Outcome outcome = communicator.all_reduce(tensor);
     EXPECT_EQ(outcome.status, Status::kOk);
-    EXPECT_EQ(outcome.blocks, 2 * kPartBlocksMin);
+    EXPECT_EQ(outcome.blocks, 2 * plan::kPartBlocksMin);
     EXPECT_GE(communicator.counters().blocks, outcome.blocks);
   });
-  EXPECT_GE(sent(1) - before, kPartBlocksMin);
+  EXPECT_GE(sent(1) - before, plan::kPartBlocksMin);
 }
 
 // --- Sums ---
@@ -433,7 +433,7 @@ TEST(CommunicatorThreads, DegradedPartDegradesOnlyItsResult) {
   EXPECT_EQ(outcomes[1].status, Status::kAggregatorGone);
   for (const uint32_t rank : {0U, 2U}) {
     ASSERT_EQ(outcomes[rank].status, Status::kOk) << outcomes[rank].text;
-    EXPECT_EQ(outcomes[rank].blocks, 2 * kPartBlocksMin);
+    EXPECT_EQ(outcomes[rank].blocks, 2 * plan::kPartBlocksMin);
     // The first half has all ranks, unless the machine was slow. The second half never has rank 1.
     uint64_t next = kTwoParts / 2;
     for (const DegradedRange& range : outcomes[rank].degraded) {

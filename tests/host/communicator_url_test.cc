@@ -29,7 +29,7 @@ std::string error_of(std::string_view url, const Environment& variables = enviro
 TEST(CommunicatorUrl, EveryKeyHasADefault) {
   const auto parsed = parse_communicator_url("tributary://box?rank=0&world=2", environment({}));
   ASSERT_TRUE(parsed.has_value()) << parsed.error().text;
-  EXPECT_EQ(parsed->server, "box:12000");
+  EXPECT_EQ(parsed->config.aggregators.at(0).name, "box:12000");
   EXPECT_EQ(parsed->config.job_id, 1);
   EXPECT_EQ(parsed->config.rank, 0U);
   EXPECT_EQ(parsed->config.world, 2U);
@@ -48,7 +48,7 @@ TEST(CommunicatorUrl, EveryKeyCanBeGiven) {
       "window=64&threads=3&format=fixed&scale=2.5e6",
       environment({{"RANK", "0"}, {"WORLD_SIZE", "8"}}));
   ASSERT_TRUE(parsed.has_value()) << parsed.error().text;
-  EXPECT_EQ(parsed->server, "[::1]:7000");
+  EXPECT_EQ(parsed->config.aggregators.at(0).name, "[::1]:7000");
   EXPECT_EQ(parsed->config.job_id, 9);
   EXPECT_EQ(parsed->config.rank, 3U);
   EXPECT_EQ(parsed->config.world, 4U);
@@ -81,9 +81,23 @@ TEST(CommunicatorUrl, AcceptsHostsInEveryForm) {
     const auto parsed = parse_communicator_url(
         std::string("tributary://") + host.host + "/job/0?world=1", environment({}));
     ASSERT_TRUE(parsed.has_value()) << parsed.error().text;
-    EXPECT_EQ(parsed->server, host.server);
+    EXPECT_EQ(parsed->config.aggregators.at(0).name, host.server);
     EXPECT_EQ(parsed->config.job_id, 0);
   }
+}
+
+TEST(CommunicatorUrl, AcceptsSeveralAggregatorsWithWeights) {
+  const auto parsed = parse_communicator_url(
+      "tributary://10.0.0.1:9=3,[::1]=65535,box=0/job/2?rank=0&world=1", environment({}));
+  ASSERT_TRUE(parsed.has_value()) << parsed.error().text;
+  const auto& aggregators = parsed->config.aggregators;
+  ASSERT_EQ(aggregators.size(), 3U);
+  EXPECT_EQ(aggregators[0].name, "10.0.0.1:9");
+  EXPECT_EQ(aggregators[0].weight, 3U);
+  EXPECT_EQ(aggregators[1].name, "[::1]:12000");
+  EXPECT_EQ(aggregators[1].weight, 65535U);
+  EXPECT_EQ(aggregators[2].weight, 0U);
+  EXPECT_EQ(parsed->config.job_id, 2);
 }
 
 TEST(CommunicatorUrl, EnvironmentSuppliesMissingKeys) {
@@ -116,7 +130,7 @@ TEST(CommunicatorUrl, MissingUrlIsReadFromTheEnvironment) {
   const auto parsed = parse_communicator_url(
       "", environment({{"TRIBUTARY_URL", "tributary://box:9/job/2?rank=0&world=1"}}));
   ASSERT_TRUE(parsed.has_value()) << parsed.error().text;
-  EXPECT_EQ(parsed->server, "box:9");
+  EXPECT_EQ(parsed->config.aggregators.at(0).name, "box:9");
   EXPECT_THAT(error_of(""), StartsWith("no URL given and TRIBUTARY_URL is not set; allowed is"));
 }
 

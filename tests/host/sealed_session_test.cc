@@ -9,6 +9,8 @@
 #include <vector>
 
 #include "auth/gmac.h"
+#include "auth/session_seal.h"
+#include "host/worker_protocol.h"
 #include "tests/support/virtual_net.h"
 
 namespace tributary::testing {
@@ -147,7 +149,8 @@ struct Disagreement {
   const char* text;
 };
 
-TEST(SealedJoin, EndsThatDisagreeAreToldAtOnce) {
+// A worker with a secret waits kUnsealedAfter, because anybody can forge a refusal without a seal.
+TEST(SealedJoin, EndsThatDisagreeAreToldWithinASecond) {
   const std::vector<Disagreement> cases{
       {auth_of(Mode::kNone), auth_of(Mode::kHeader), "has auth=none; this worker has auth=header"},
       {auth_of(Mode::kHeader), auth_of(Mode::kNone), "has auth=header; this worker has auth=none"},
@@ -157,13 +160,54 @@ TEST(SealedJoin, EndsThatDisagreeAreToldAtOnce) {
     VirtualNet net(9);
     net.add_aggregator(job_of(ends.server), kRoot);
     net.add_worker(worker_of(0, kRoot, 0, ends.worker), VirtualNet::address(2, 0));
-    ASSERT_TRUE(net.run_until(Instant(milliseconds(300)), [&net] {
+    ASSERT_TRUE(net.run_until(Instant(milliseconds(1300)), [&net] {
       return all_in(net, host::TensorProtocol::Phase::kEnded);
     })) << ends.text;
     EXPECT_EQ(net.worker(0).status(), Status::kRefused);
     EXPECT_THAT(net.worker(0).status_text(), HasSubstr(ends.text));
     EXPECT_GE(net.count(0, trio_ml::Outcome::kWrongAuthentication), 1U);
   }
+}
+
+/// Returns a reply to a join with this nonce.
+std::vector<std::byte> reply_of(wire::MessageType type, wire::Reason reason, uint64_t nonce,
+                                auth::AggregatorEnd* seal) {
+  wire::Message reply;
+  reply.header = {.job_id = 1, .extended = true};
+  reply.extension = {.type = type, .key = nonce};
+  if (seal != nullptr) reply.extension.flags = wire::kFlagHeaderSeal;
+  reply.body.reason = reason;
+  reply.body.value = static_cast<uint32_t>(Mode::kHeader);
+  std::vector<std::byte> bytes(wire::kControlMessageBytes);
+  bytes.resize(encode_message(reply, bytes.data()));
+  if (seal != nullptr) seal->seal_join_reply(bytes);
+  return bytes;
+}
+
+// A party that reads the traffic knows the nonce of a join, so it can forge a refusal without a
+// seal, or make the aggregator send one.
+TEST(SealedJoin, RefusalWithoutASealCountsOnlyWithoutASealedReply) {
+  constexpr uint64_t kNonce = 77;
+  const auth::JobAuth auth = auth_of(Mode::kHeader);
+  auth::AggregatorEnd end(auth, /*job_id=*/1, /*lane=*/0, kWorld, /*source_lanes=*/1);
+  const auto refusal =
+      reply_of(wire::MessageType::kRefusal, wire::Reason::kAuthentication, kNonce, nullptr);
+  const auto pending =
+      reply_of(wire::MessageType::kPending, wire::Reason::kWaitingForPeers, kNonce, &end);
+  using Phase = host::TensorProtocol::Phase;
+
+  host::WorkerProtocol unanswered(worker_of(0, kRoot, 0, auth), kNonce, Instant());
+  unanswered.on_packet(refusal, Instant(milliseconds(999)));
+  EXPECT_EQ(unanswered.phase(), Phase::kJoining);
+  EXPECT_EQ(unanswered.counters().forged_packets, 1U);
+  unanswered.on_packet(refusal, Instant(milliseconds(1000)));
+  EXPECT_EQ(unanswered.status(), Status::kRefused);
+
+  host::WorkerProtocol answered(worker_of(0, kRoot, 0, auth), kNonce, Instant());
+  answered.on_packet(pending, Instant(milliseconds(10)));
+  answered.on_packet(refusal, Instant(milliseconds(4000)));
+  EXPECT_EQ(answered.phase(), Phase::kJoining);
+  EXPECT_EQ(answered.counters().forged_packets, 1U);
 }
 
 }  // namespace

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Method: what a probe about a run says about blocks in each state, by hand. The questions of a
-// lower aggregator to the upper one are in hierarchy_test.cc.
+// Method: Hand-worked answers to probes about a run, with blocks in each state. hierarchy_test.cc
+// has the questions of a lower aggregator to the upper one.
 #include "apps/trio_ml/block_run.h"
 
 #include <gtest/gtest.h>

@@ -86,6 +86,28 @@ TEST_F(Window, OccupiedSlotRefusesABlockUntilTheOldOneIsAbandoned) {
   EXPECT_EQ(window.find(plain(0, 0)).kind, Kind::kPastCache);
 }
 
+TEST_F(Window, AbandonedBlockIsReplacedThoughAllBuffersAreInUse) {
+  for (const BlockPhase phase : {BlockPhase::kAggregating, BlockPhase::kSentUp}) {
+    BlockWindow window = make(4);
+    for (uint32_t id = 0; id < 4; id++) complete(window, plain(id, 0));
+    for (uint32_t id = 0; id < 4; id++) {
+      BlockRecord& block = created(window, plain(id, 1));
+      block.block_age = kAbandonedAge;
+      block.phase = phase;
+    }
+    ASSERT_EQ(window.buffers_free(), 0U);
+    auto inserted = window.insert(plain(0, 2), BlockTerms{}, false);
+    if (phase == BlockPhase::kSentUp) {
+      // Its message may be on its way out, so the block waits for another buffer.
+      EXPECT_EQ(inserted.status, Insert::kNoBuffer);
+      window.thaw();
+      inserted = window.insert(plain(0, 2), BlockTerms{}, false);
+    }
+    EXPECT_EQ(inserted.status, Insert::kCreated);
+    EXPECT_TRUE(inserted.superseded);
+  }
+}
+
 TEST_F(Window, BlockWithAnAdditionInProgressIsNotReplaced) {
   BlockWindow window = make(4);
   BlockRecord& block = created(window, plain(0, 0));
@@ -244,9 +266,9 @@ class Model {
       default:
         return Insert::kRefused;
     }
-    if (free_ == 0) return Insert::kNoBuffer;
     Place& place = place_of(name);
-    if (place.active) cooling_++;
+    if (place.active) free_++;
+    if (free_ == 0) return Insert::kNoBuffer;
     place.active = name;
     place.abandoned = false;
     free_--;
@@ -264,7 +286,7 @@ class Model {
   }
   void abandon(TrueName name) {
     place_of(name).active.reset();
-    cooling_++;
+    free_++;
   }
   void thaw() { free_ += std::exchange(cooling_, 0U); }
 

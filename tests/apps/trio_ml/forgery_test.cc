@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Method:  the same random packets to two beds, one of which has no reply left for strangers. The
-//          short way for a flood of forgeries must count them as the usual way does.
+// Method:  Sends the same random packets to two beds, one of which has no reply left for strangers.
+//          The short way for a flood of forgeries must count them as the usual way does.
 #include <gtest/gtest.h>
 
 #include "base/prng.h"

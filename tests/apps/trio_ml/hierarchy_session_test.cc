@@ -218,7 +218,7 @@ TEST_P(HierarchySession, UpperRefusalReachesTheWorkers) {
   EXPECT_EQ(refusal.body.value, kRanks + 1);
 }
 
-/// Returns the joins in what a lower aggregator has sent.
+/// Returns the joins that a lower aggregator has sent.
 size_t joins_in(const std::vector<Reply>& sent) {
   return static_cast<size_t>(std::ranges::count_if(sent, [](const Reply& packet) {
     return packet.to == upper_address() && packet.message.extension.type == MessageType::kJoin;

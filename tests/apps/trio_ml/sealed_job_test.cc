@@ -22,11 +22,13 @@ JobConfig sealed_job() {
 /// A worker that seals by hand.
 class SealedMember {
  public:
-  explicit SealedMember(uint32_t source) : source_(source), end_(header_auth(), 1, 0) {}
+  explicit SealedMember(uint32_t source) : SealedMember(source, 100 + source) {}
+  SealedMember(uint32_t source, uint64_t nonce)
+      : source_(source), nonce_(nonce), end_(header_auth(), 1, 0) {}
 
   /// Joins once. @return the replies.
   std::vector<Reply> join(Bed& bed) {
-    Message join = join_message(source_, 100 + source_, 2);
+    Message join = join_message(source_, nonce_, 2);
     join.body.value = static_cast<uint32_t>(Mode::kHeader);
     join.body.key = cookie_;
     join.extension.flags = wire::kFlagHeaderSeal;
@@ -62,6 +64,7 @@ class SealedMember {
 
  private:
   const uint32_t source_;
+  const uint64_t nonce_;
   uint64_t cookie_ = 0;
   auth::MemberEnd end_;
   Member member_;
@@ -154,6 +157,38 @@ TEST_F(SealedJob, StrangerWithoutTheSecretGetsNoState) {
   EXPECT_EQ(replies[0].message.body.reason, Reason::kAuthentication);
   EXPECT_LE(replies[0].bytes.size(), encoded(join).size());
   EXPECT_EQ(bed_.counted(Outcome::kWrongAuthentication), 1U);
+}
+
+// A rank's first process ends, and a second one takes its place. The joins of the first one must not
+// take it back, although their cookie is still valid.
+TEST_F(SealedJob, JoinsOfAnEarlierProcessAreReplays) {
+  const Bytes old_join = members_[0].last_join;
+  for (SealedMember& member : members_) {
+    bed_.deliver(member.control(MessageType::kLeave), worker(member.member().source));
+  }
+  static_cast<void>(bed_.take());
+  SealedMember second(0, /*nonce=*/500);
+  static_cast<void>(second.join(bed_));
+  ASSERT_EQ(second.join(bed_).at(0).message.body.reason, Reason::kWaitingForPeers);
+  bed_.advance(kJoinFreshFor + milliseconds(1));  // The second one has ended, too.
+  expect_refused(bed_, old_join, worker(0), Outcome::kReplayed);
+  expect_refused(bed_, second.last_join, worker(0), Outcome::kReplayed);
+}
+
+// Three processes of a rank follow each other so quickly that the second one never holds the place.
+TEST_F(SealedJob, JoinsOfAProcessThatNeverHeldThePlaceAreReplays) {
+  for (SealedMember& member : members_) {
+    bed_.deliver(member.control(MessageType::kLeave), worker(member.member().source));
+  }
+  static_cast<void>(bed_.take());
+  std::vector<SealedMember> processes;
+  for (const uint64_t nonce : {500, 501, 502}) processes.emplace_back(0, nonce);
+  for (SealedMember& process : processes) {
+    static_cast<void>(process.join(bed_));
+    static_cast<void>(process.join(bed_));
+  }
+  bed_.advance(kJoinFreshFor + milliseconds(1));
+  expect_refused(bed_, processes[1].last_join, worker(0), Outcome::kReplayed);
 }
 
 }  // namespace

@@ -51,8 +51,8 @@ TEST_F(SessionTest, StartsWhenEverySourceHasJoinedAndConfirmed) {
   }
   auto answer = join(2, 102);
   EXPECT_EQ(answer.body.reason, Reason::kConfirm);
-  EXPECT_TRUE(answer.confirm);             // The others must repeat their joins.
-  EXPECT_EQ(join(2, 102).confirm, false);  // They are asked once.
+  EXPECT_TRUE(answer.to_all_pending);             // The others must repeat their joins.
+  EXPECT_EQ(join(2, 102).to_all_pending, false);  // They are asked once.
   EXPECT_EQ(join(0, 100).body.reason, Reason::kConfirm);
   answer = join(1, 101);
   EXPECT_TRUE(answer.started);
@@ -85,7 +85,7 @@ TEST_F(SessionTest, NewcomerMustConfirmToo) {
   EXPECT_EQ(session_.withdraw(1, 101), Session::Withdrawal::kPending);
   EXPECT_EQ(join(0, 100).body.reason, Reason::kWaitingForPeers);
   const auto answer = join(1, 201);
-  EXPECT_TRUE(answer.confirm);
+  EXPECT_TRUE(answer.to_all_pending);
   EXPECT_FALSE(join(0, 100).started);
   EXPECT_TRUE(join(2, 102).started);
 }
@@ -189,7 +189,7 @@ TEST_F(SessionTest, WithdrawnJoinIsNotCounted) {
   static_cast<void>(join(1, 101));
   EXPECT_FALSE(join(2, 102).started);
   // Its rank is free at once. The session starts when another worker takes it.
-  EXPECT_TRUE(join(0, 200).confirm);
+  EXPECT_TRUE(join(0, 200).to_all_pending);
   static_cast<void>(join(1, 101));
   EXPECT_TRUE(join(2, 102).started);
   EXPECT_EQ(session_.withdraw(0, 200), Session::Withdrawal::kMember);
@@ -287,7 +287,7 @@ TEST_F(SessionTest, RestartedWorkerReplacesItsSilentPredecessor) {
   EXPECT_EQ(session_.number(), 0U);
   static_cast<void>(join(0, 200));
   static_cast<void>(join(1, 201));
-  EXPECT_TRUE(join(2, 202).confirm);
+  EXPECT_TRUE(join(2, 202).to_all_pending);
   static_cast<void>(join(0, 200));
   EXPECT_TRUE(join(1, 201).started);
 }

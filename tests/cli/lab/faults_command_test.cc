@@ -35,24 +35,29 @@ TEST(LabFaults, ReportsTheCampaignsFindings) {
   lab::CampaignReport report;
   report.first_seed = 5;
   report.seeds = 10;
-  report.wrong = 1;
+  report.breaches[0] = 1;
   report.failed_seeds = 1;
   report.faults[0] = 7;
   report.digest = 0xabc;
   lab::CampaignFailure failure;
   failure.result.seed = 9;
-  failure.result.wrong = {"a sum is wrong"};
+  failure.result.breaches[0] = {"a sum is wrong"};
   failure.smallest.trace = {"1 ms  something"};
   failure.replay = lab::replay_command(9, {});
   report.failures.push_back(failure);
   const std::string text = as_text(report, 123.4);
-  for (const char* part : {"10 seeds from 5: 1 wrong, 0 stuck, 0 leaked", "123 seeds/s",
+  for (const char* part : {"10 seeds from 5: 1 wrong, 0 stuck, 0 leaked, 0 forged_accepted, "
+                           "0 degraded_by_loss_alone",
+                           "123 seeds/s",
                            "digest 0000000000000abc", "seed 9", "a sum is wrong", "something",
                            "replay: tributary lab faults --seed 9 --only none --trace"}) {
     EXPECT_THAT(text, HasSubstr(part));
   }
   const auto json = as_json(report, 123.4);
   EXPECT_EQ(json["wrong"], 1);
+  for (const char* zero : {"stuck", "leaked", "forged_accepted", "degraded_by_loss_alone"}) {
+    EXPECT_EQ(json[zero], 0) << zero;
+  }
   EXPECT_EQ(json["seeds"], 10);
   EXPECT_EQ(json["faults"]["loss"], 7);
   EXPECT_EQ(json["digest"], "0000000000000abc");

@@ -34,12 +34,14 @@ TEST(Campaign, RemovesFaultKindsThatAFailureDoesNotNeed) {
   // The run does not fail, so no fault of the invented failure can be removed.
   const uint64_t seed = 7;
   FaultResult made_up;
-  made_up.wrong = {"made up"};
+  made_up.breaches[0] = {"made up"};
   const FaultKinds kinds = draw_plan(seed).kinds;
   EXPECT_EQ(smallest_kinds(seed, FaultKinds::all(), made_up), kinds);
   FaultKinds some;
   some.add(FaultKind::kLoss);
   EXPECT_EQ(replay_command(17, some), "tributary lab faults --seed 17 --only loss --trace");
+  EXPECT_EQ(replay_command(17, some, wire::Protocol::kTrioMl, /*attackers=*/true),
+            "tributary lab faults --attackers --seed 17 --only loss --trace");
 }
 
 }  // namespace

@@ -10,9 +10,9 @@
 namespace tributary::lab {
 
 inline void expect_good(const FaultResult& result) {
-  EXPECT_THAT(result.wrong, ::testing::IsEmpty());
-  EXPECT_THAT(result.stuck, ::testing::IsEmpty());
-  EXPECT_THAT(result.leaked, ::testing::IsEmpty());
+  for (uint32_t i = 0; i < kBreachKinds; i++) {
+    EXPECT_THAT(result.breaches[i], ::testing::IsEmpty()) << kBreachNames[i];
+  }
 }
 
 }  // namespace tributary::lab

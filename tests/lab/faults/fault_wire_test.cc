@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <bit>
 #include <vector>
 
 #include "tests/support/seed.h"
@@ -16,11 +17,12 @@ using wire::MessageType;
 
 constexpr uint32_t kLanes = 3;
 
-std::vector<std::byte> bytes_of(MessageType type) {
+std::vector<std::byte> bytes_of(MessageType type, auth::Mode mode = auth::Mode::kNone) {
   Message message;
   message.header = {.job_id = 1, .block_id = 5, .extended = true, .src_id = 2, .src_cnt = 1};
   message.header.grad_cnt = is_control(type) ? 0 : kLanes;
-  message.extension = {.type = type, .tensor_elements = 9, .key = 88};
+  message.extension = {
+      .type = type, .flags = wire::seal_flag(mode), .tensor_elements = 9, .key = 88};
   std::vector<std::byte> bytes(wire::kControlMessageBytes);
   bytes.resize(encode_message(message, bytes.data()));
   bytes.resize(bytes.size() + size_t{message.header.grad_cnt} * 4);
@@ -55,6 +57,38 @@ TEST(FaultWire, ScramblesACheckedFieldAndEveryGradient) {
       for (size_t at = 32; at < before.size(); at++) EXPECT_NE(after[at], before[at]);
     }
   }
+}
+
+/// Returns the number of bits in which two messages differ.
+uint32_t bits_between(std::span<const std::byte> a, std::span<const std::byte> b) {
+  uint32_t count = 0;
+  for (size_t i = 0; i < a.size(); i++) {
+    count += static_cast<uint32_t>(std::popcount(std::to_integer<uint8_t>(a[i] ^ b[i])));
+  }
+  return count;
+}
+
+TEST(FaultWire, TampersWithOneBitThatASealProtects) {
+  const uint64_t seed = testing::seed_from_env();
+  SCOPED_TRACE(testing::replay_hint(seed));
+  Prng draws(seed);
+  for (const auth::Mode mode : {auth::Mode::kHeader, auth::Mode::kFull}) {
+    bool hit_gradients = false;
+    for (uint32_t i = 0; i < 500; i++) {
+      const std::vector<std::byte> before = bytes_of(MessageType::kResult, mode);
+      const size_t head_bytes = before.size() - size_t{kLanes} * 4;
+      std::vector<std::byte> after = before;
+      ASSERT_TRUE(tamper_message(after, draws));
+      EXPECT_EQ(bits_between(before, after), 1U);
+      hit_gradients |= bits_between(std::span(before).subspan(head_bytes),
+                                    std::span(after).subspan(head_bytes)) == 1;
+    }
+    EXPECT_EQ(hit_gradients, mode == auth::Mode::kFull);
+  }
+  std::vector<std::byte> plain = bytes_of(MessageType::kResult);
+  EXPECT_FALSE(tamper_message(plain, draws));
+  std::vector<std::byte> join = bytes_of(MessageType::kJoin, auth::Mode::kHeader);
+  EXPECT_FALSE(tamper_message(join, draws));
 }
 
 TEST(FaultWire, KeepsSessionMessagesIntact) {
