@@ -162,10 +162,6 @@ std::string refusal(const System& system, const NetKind& net, const RaceCase& ra
   if (system.multicast && net.all_shaped) {
     return "needs one server whose link carries every worker's tensor";
   }
-  if (race.loss > 0 && net.all_shaped && !net.may_lose()) {
-    return "packets are lost in a worker with one aggregator only; see the networks with real "
-           "packets";
-  }
   if (net.shared_memory && system.kind == SystemKind::kTributary) {
     return io::has_dpdk() ? ""
                           : "not built: DPDK was not installed (tools/install-deps.sh --with-dpdk)";

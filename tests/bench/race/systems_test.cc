@@ -117,17 +117,11 @@ TEST(Systems, ParameterServersShareOneMachine) {
   EXPECT_EQ(server_machines(*find_system("ps"), *find_net_kind("lo"), three), 0U);
 }
 
-TEST(Systems, EqualLinksRefuseAGroupAndSimulatedLoss) {
+TEST(Systems, EqualLinksRefuseAGroup) {
   const NetKind& equal = *find_net_kind("netns-1gbit-equal");
   EXPECT_THAT(refusal(*find_system("tributary"), equal, kCase, kAll), IsEmpty());
   EXPECT_THAT(refusal(*find_system("tributary-group"), equal, kCase, kAll),
               HasSubstr("one server"));
-  RaceCase lossy = kCase;
-  lossy.loss = 0.01;
-  EXPECT_THAT(refusal(*find_system("tributary"), equal, lossy, kAll), HasSubstr("real packets"));
-  EXPECT_THAT(
-      refusal(*find_system("tributary"), *find_net_kind("netns-1gbit-equal-pkt1500"), lossy, kAll),
-      IsEmpty());
 }
 
 TEST(Systems, AggregatorsRunOnTheirMachinesAndAllWorkersGetOneList) {
