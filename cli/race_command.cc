@@ -43,7 +43,8 @@ void apply_preset(const CLI::App& command, RaceFlags& flags) {
     preset.laps = 2;
   } else if (flags.full) {
     preset.nets = {
-        "lo", "netns", "netns-mtu9000", "netns-pkt1500", "netns-1gbit", "netns-1gbit-pkt1500"};
+        "netns-1gbit-equal",  "lo", "netns", "netns-mtu9000", "netns-pkt1500", "netns-1gbit",
+        "netns-1gbit-pkt1500"};
     preset.workers = {2, 4, 6};
     preset.bytes = {1'000'000, 10'000'000, 100'000'000};
     preset.losses = {0, 0.001, 0.01};
@@ -51,6 +52,7 @@ void apply_preset(const CLI::App& command, RaceFlags& flags) {
     preset.rounds = 3;
   }
   const auto given = [&command](const char* flag) { return command.count(flag) > 0; };
+  if (given("--servers")) preset.nets = {"netns-1gbit-equal"};  // Refused on the others.
   if (!given("--nets")) flags.race.nets = preset.nets;
   if (!given("--workers")) flags.race.workers = preset.workers;
   if (!given("--bytes")) flags.race.bytes = preset.bytes;
@@ -124,9 +126,12 @@ void add_race_command(CLI::App& bench, int& exit_code) {
   };
   add_list("--systems", flags->race.systems, "Systems to compare; default: all that can run here");
   add_list("--nets", flags->race.nets,
-           "Networks: lo, netns, netns-mtu9000, netns-pkt1500, netns-1gbit, …");
+           "Networks: lo, netns, netns-mtu9000, netns-pkt1500, netns-1gbit, netns-1gbit-equal, …");
   add_list("--workers", flags->race.workers, "Numbers of workers");
   add_list("--bytes", flags->race.bytes, "Tensor sizes in bytes");
+  add_list("--servers", flags->race.servers,
+           "Numbers of spare machines with an aggregator, besides one on each worker's machine; "
+           "only on the networks where every link is shaped (netns-1gbit-equal, …)");
   add_list("--loss", flags->race.losses, "Packet loss probabilities, each way");
   command->add_flag("--straggler", flags->race.straggler,
                     "Add cases with one worker a second late");

@@ -78,4 +78,22 @@ static_assert(auto_window(352, 6) == 341);               // 2048 / 6
 static_assert(auto_window(2048, 4) == 95);               // 786432 / 8256
 static_assert(auto_window(2048, 32) == kAutoWindowMin);  // 131072 / 8256 = 15
 
+/// Windows of all channels of a worker together, over the window to a single aggregator. Assumed:
+/// 12 ms of a link with 1 Gbit/s. Switches buffer about as much for each port.
+inline constexpr uint32_t kAutoWindowsMax = 2;
+
+/// Returns the window of the channel to one of several aggregators. On a shared link the rate of a
+/// channel follows its window. So windows follow weights, and all parts of a tensor end together.
+/// @param window Towards a single aggregator.
+[[nodiscard]] constexpr uint32_t weighted_window(uint32_t window, uint32_t weight,
+                                                 uint64_t weight_sum) {
+  const uint64_t own = uint64_t{window} * kAutoWindowsMax * weight / weight_sum;
+  return static_cast<uint32_t>(std::clamp<uint64_t>(own, std::min(window, kAutoWindowMin), window));
+}
+static_assert(weighted_window(512, 1, 1) == 512);
+static_assert(weighted_window(512, 1, 4) == 256);
+static_assert(weighted_window(512, 3, 10) == 307);
+static_assert(weighted_window(512, 1, 10) == 102);
+static_assert(weighted_window(512, 1, 65535) == kAutoWindowMin);
+
 }  // namespace tributary::host

@@ -19,16 +19,6 @@ constexpr Duration kSleepMax = milliseconds(100);
 /// polls its own socket this often.
 constexpr Duration kGroupSleepMax = milliseconds(2);
 
-/// While a transfer is in flight and packets arrive close together, the thread yields its core this
-/// long after the last packet before it sleeps. A sleeping virtual core takes longer to wake up
-/// than most results take to arrive, and other threads get the core meanwhile. Measured:
-/// docs/notes/race.md.
-constexpr Duration kYieldFor = microseconds(100);
-/// Packets with a larger gap do not count as close together. The gap includes the time to wake up.
-/// Assumed; trains of 64 KiB on a link of 1 Gbit/s are 0.5 ms apart, and yielding between them
-/// would waste time that other threads can use.
-constexpr Duration kCloseTogether = microseconds(300);
-
 }  // namespace
 
 Channel::Channel(std::unique_ptr<TensorProtocol> protocol, std::unique_ptr<engine::Port> port,
@@ -101,10 +91,12 @@ void Channel::loop() {
     ended = protocol_->phase() == TensorProtocol::Phase::kEnded &&
             protocol_->next_deadline() == Instant::never() && !sent;
     if (protocol_->group().is_set() && !group_is_open_) open_group();
-    if (received || sent) {
-      if (received) last_gap_ = now - busy_at_;
+    if (received && waits_) yield_rule_.on_packet(now - busy_at_);
+    waits_ = !received && !sent;
+    if (!waits_) {
       busy_at_ = now;
-    } else if (!protocol_->idle() && last_gap_ < kCloseTogether && now - busy_at_ < kYieldFor) {
+    } else if (!protocol_->idle() && yield_rule_.pays()) {
+      yield_rule_.on_yield();
       std::this_thread::yield();
     } else if (!ended) {
       sleep(now);

@@ -25,6 +25,7 @@
 
 #include "engine/port.h"
 #include "host/tensor_protocol.h"
+#include "host/yield_rule.h"
 
 namespace tributary::host {
 
@@ -117,8 +118,9 @@ class Channel {
   std::unique_ptr<engine::Port> group_port_;  ///< Null without a group.
   uint64_t peer_refused_ = 0;                 ///< As the protocol knows it.
   std::vector<Part*> in_work_;
-  Instant busy_at_;           ///< Time of the last packet, either way.
-  Duration last_gap_;         ///< The gap before the last received packet.
+  Instant busy_at_;     ///< Time of the last packet, either way.
+  bool waits_ = false;  ///< The last round had no packet.
+  YieldRule yield_rule_;
   std::vector<Part*> taken_;  ///< Swapped with submitted_.
   TensorProtocol::Phase reported_phase_ = TensorProtocol::Phase::kJoining;
   std::array<engine::Packet, engine::kBurstPackets> burst_{};

@@ -79,11 +79,13 @@ uint32_t gradients_on(const CommunicatorConfig& config, const Endpoint& server,
 }
 
 /// Returns the configuration of the channel to one aggregator, without automatic values (0).
+/// @param weight_sum Of all aggregators.
 CommunicatorConfig with_terms(CommunicatorConfig config, const Aggregator& aggregator,
-                              const engine::Port& port) {
+                              uint64_t weight_sum, const engine::Port& port) {
   config.server = aggregator.address;
   if (config.window == 0) {
-    config.window = auto_window(config.gradients, config.world * config.threads);
+    config.window = weighted_window(auto_window(config.gradients, config.world * config.threads),
+                                    aggregator.weight, weight_sum);
   }
   return fitting(config, port);
 }
@@ -327,8 +329,10 @@ class Communicator::Joining {
 
   Result<void> run(Status* status) {
     if (const auto opened = open_ports(); !opened) return opened;
+    uint64_t weight_sum = 0;
+    for (const Aggregator& each : aggregators_) weight_sum += each.weight;
     for (size_t i = 0; i < aggregators_.size(); i++) {
-      configs_.push_back(with_terms(common_, aggregators_[i], *ports_[i]));
+      configs_.push_back(with_terms(common_, aggregators_[i], weight_sum, *ports_[i]));
       if (const auto added = add(configs_[i], std::move(ports_[i]), i, 0); !added) return added;
     }
     if (const auto joined = impl_.wait_for_joins(status); !joined) return joined;

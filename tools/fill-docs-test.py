@@ -180,9 +180,24 @@ class Tables(unittest.TestCase):
         self.assertEqual(bench_tables.race({"race": content}).splitlines()[2],
                          "| `netns` | 4 | 1 | 2.40 | 6.50 | 1.60 | 1.50 (1.49 - 1.51) | 0.50 |")
 
+    def test_race_on_equal_links(self):
+        own = dict(race_row("tributary", 0.9), net="netns-1gbit-equal", servers=4, optimum_s=0.8365,
+                   colocated_cpu_s_per_GB=None)
+        peer = dict(race_row("gloo-ring", 1.26), net="netns-1gbit-equal", servers=0)
+        server = dict(race_row("ps", 3.37), net="netns-1gbit-equal", servers=1)
+        one = dict(case("netns-1gbit-equal", 1_000_000, 0.71), servers=4, fastest_peer="gloo-ring",
+                   ratio_to_optimum=1.076)
+        content = {"rows": [own, peer, server], "comparisons": [one]}
+        self.assertEqual(bench_tables.race_equal({"race-equal": content}).splitlines()[2],
+                         "| `netns-1gbit-equal` | 4 | 1 | 4 | 836.5 | 900 | 1.08 | 1260 | 0.71 (0.70 - 0.72)"
+                         " | 3370 | 0.50 | – |")
+
     def test_verdict_follows_the_ratios(self):
         large, small = 100_000_000, 1_000_000
+        equal = [dict(case("netns-1gbit-equal", large, ratio), servers=servers)
+                 for servers, ratio in ((0, 1.01), (4, 0.69))]
         results = {
+            "race-equal": {"rows": [], "comparisons": equal},
             "race": {"rows": [], "comparisons": [
                 case("netns-1gbit", large, 0.67), case("netns-1gbit", large, 0.6, workers=6),
                 case("netns", large, 0.9), case("netns", large, 1.02, workers=6),
@@ -194,9 +209,10 @@ class Tables(unittest.TestCase):
         }
         lines = bench_tables.verdict(results).splitlines()[2:]
         self.assertEqual([line.split(" | ")[1] for line in lines],
-                         ["**faster**", "**faster**", "alike or **faster**", "**slower**",
-                          "alike or **slower**"])
-        self.assertEqual(lines[3].split(" | ")[2], "1.56; 2.00 to 2.00")
+                         ["alike or **faster**", "**faster**", "**faster**", "alike or **faster**",
+                          "**slower**", "alike or **slower**"])
+        self.assertEqual(lines[0].split(" | ")[2], "1.01 with 0 spare; 0.69 with 4 spare")
+        self.assertEqual(lines[4].split(" | ")[2], "1.56; 2.00 to 2.00")
 
 
 if __name__ == "__main__":

@@ -120,8 +120,8 @@ Result<void> Chaos::prepare() {
       .program = config_.tributary,
       .jobs = {fmt::format("id=1,sources={},block_cnt_max=256,clients=sessions", config_.workers)},
       .scratch = scratch_.path(),
-      .where = network_.at_servers(),
-      .host = network_.server_address(),
+      .where = network_.at_spare(0),
+      .host = network_.spare_address(0),
       .port = network_.kind().namespaces ? kServerPort : uint16_t{0}};
   if (config_.auth != auth::Mode::kNone) {
     std::ofstream(secret) << fmt::format("{:016x}{:016x}", auth::random_u64(), auth::random_u64());

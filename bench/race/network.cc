@@ -19,7 +19,8 @@ namespace {
 
 constexpr std::string_view kNamePrefix = "trib-race-";
 constexpr const char* kInterface = "eth0";
-constexpr uint32_t kServerHost = 254;
+/// Host number of the first spare machine; the others have the numbers below it.
+constexpr uint32_t kSpareHost = 254;
 constexpr uint32_t kEthernetMtu = 1500;
 constexpr uint32_t kJumboMtu = 9000;
 
@@ -41,6 +42,14 @@ constexpr std::array kKinds{
     NetKind{"netns-1gbit-mtu9000", true, kJumboMtu, 1000, true, false, "as netns-1gbit, MTU 9000"},
     NetKind{"netns-1gbit-pkt1500", true, kEthernetMtu, 1000, false, false,
             "as netns-1gbit, real packets of 1500 bytes (offloads off)"},
+    NetKind{"netns-1gbit-equal", true, kEthernetMtu, 1000, true, false,
+            "as netns-1gbit, every machine's link 1 Gbit/s each way, the servers', too", true},
+    NetKind{"netns-1gbit-equal-mtu9000", true, kJumboMtu, 1000, true, false,
+            "as netns-1gbit-equal, MTU 9000", true},
+    NetKind{"netns-1gbit-equal-pkt1500", true, kEthernetMtu, 1000, false, false,
+            "as netns-1gbit-equal, real packets of 1500 bytes (offloads off)", true},
+    NetKind{"netns-1gbit-half", true, kEthernetMtu, 1000, true, false,
+            "as netns-1gbit-equal, the first spare machine's link 0.5 Gbit/s", true, 500},
     NetKind{"shm", false, 65536, 0, true, true, "shared memory, no kernel network"},
 };
 
@@ -104,12 +113,13 @@ uint32_t remove_stale_namespaces() {
   return removed;
 }
 
-Result<RaceNetwork> RaceNetwork::make(const NetKind& kind, uint32_t workers) {
-  if (!kind.namespaces) return RaceNetwork(kind, "", workers);
+Result<RaceNetwork> RaceNetwork::make(const NetKind& kind, uint32_t workers, uint32_t spares) {
+  if (!kind.namespaces) return RaceNetwork(kind, "", workers, spares);
   if (const std::string refusal = namespaces_refusal(); !refusal.empty()) return failure(refusal);
   remove_stale_namespaces();
   static uint32_t made = 0;
-  RaceNetwork network(kind, fmt::format("{}{}-{}-", kNamePrefix, getpid(), made++), workers);
+  RaceNetwork network(kind, fmt::format("{}{}-{}-", kNamePrefix, getpid(), made++), workers,
+                      spares);
   if (const auto built = network.build(); !built) return tl::unexpected(built.error());
   return network;
 }
@@ -118,6 +128,7 @@ RaceNetwork::RaceNetwork(RaceNetwork&& other) noexcept
     : kind_(other.kind_),
       prefix_(std::exchange(other.prefix_, {})),
       workers_(other.workers_),
+      spares_(other.spares_),
       classifiers_(other.classifiers_) {}
 
 RaceNetwork::~RaceNetwork() {
@@ -138,15 +149,22 @@ Result<void> RaceNetwork::build() {
     if (auto done = run_command(command); !done) return tl::unexpected(done.error());
   }
   for (uint32_t rank = 0; rank < workers_; rank++) {
-    const std::string port = fmt::format("w{}", rank);
-    if (auto added = add_cable(prefix_ + port, port, rank + 1); !added) return added;
-    if (auto shaped = shape(prefix_ + port, port); !shaped) return shaped;
+    if (auto added = add_machine(fmt::format("w{}", rank), rank + 1, kind_->mbit); !added) {
+      return added;
+    }
   }
-  return add_cable(prefix_ + "s", "s", kServerHost);
+  for (uint32_t i = 0; i < spares_; i++) {
+    if (auto added = add_machine(fmt::format("s{}", i), kSpareHost - i, kind_->spare_mbit(i));
+        !added) {
+      return added;
+    }
+  }
+  return {};
 }
 
-Result<void> RaceNetwork::add_cable(const std::string& node, const std::string& port,
-                                    uint32_t host_number) {
+Result<void> RaceNetwork::add_machine(const std::string& port, uint32_t host_number,
+                                      uint32_t mbit) {
+  const std::string node = prefix_ + port;
   const std::string hub = prefix_ + "sw";
   const std::string mtu = std::to_string(kind_->mtu_bytes);
   std::vector<std::vector<std::string>> commands{
@@ -167,14 +185,13 @@ Result<void> RaceNetwork::add_cable(const std::string& node, const std::string& 
   for (const auto& command : commands) {
     if (auto done = run_command(command); !done) return tl::unexpected(done.error());
   }
-  return {};
+  return mbit > 0 ? shape(port, mbit) : Result<void>();
 }
 
-Result<void> RaceNetwork::shape(const std::string& node, const std::string& port) {
-  if (kind_->mbit == 0) return {};
-  const std::string rate = fmt::format("{}mbit", kind_->mbit);
+Result<void> RaceNetwork::shape(const std::string& port, uint32_t mbit) {
+  const std::string rate = fmt::format("{}mbit", mbit);
   for (const auto& [where, name] :
-       {std::pair{node, std::string(kInterface)}, {prefix_ + "sw", port}}) {
+       {std::pair{prefix_ + port, std::string(kInterface)}, {prefix_ + "sw", port}}) {
     const auto done = run_command({"tc", "-n", where, "qdisc", "add", "dev", name, "root", "tbf",
                                    "rate", rate, "burst", kBucketBurst, "latency", kBucketLatency});
     if (!done) return tl::unexpected(done.error());
@@ -205,22 +222,25 @@ Result<void> RaceNetwork::set_loss(double probability) {
   return {};
 }
 
+std::vector<std::string> RaceNetwork::at(const std::string& port) const {
+  if (!kind_->namespaces) return {};
+  return {find_program("ip"), "netns", "exec", prefix_ + port};
+}
+
 std::vector<std::string> RaceNetwork::at_worker(uint32_t rank) const {
-  if (!kind_->namespaces) return {};
-  return {find_program("ip"), "netns", "exec", fmt::format("{}w{}", prefix_, rank)};
+  return at(fmt::format("w{}", rank));
 }
 
-std::vector<std::string> RaceNetwork::at_servers() const {
-  if (!kind_->namespaces) return {};
-  return {find_program("ip"), "netns", "exec", prefix_ + "s"};
+std::vector<std::string> RaceNetwork::at_spare(uint32_t index) const {
+  return at(fmt::format("s{}", index));
 }
 
-std::string RaceNetwork::server_address() const {
+std::string RaceNetwork::spare_address(uint32_t index) const {
   const bool own = kind_->namespaces || kind_->shared_memory;
-  return own ? fmt::format("10.231.0.{}", kServerHost) : "127.0.0.1";
+  return own ? fmt::format("10.231.0.{}", kSpareHost - index) : "127.0.0.1";
 }
 
-std::string RaceNetwork::device_address(uint32_t rank) const {
+std::string RaceNetwork::worker_address(uint32_t rank) const {
   return fmt::format("10.231.0.{}", rank + 1);
 }
 

@@ -6,9 +6,6 @@
 
 #include <algorithm>
 #include <chrono>
-#include <map>
-#include <optional>
-#include <set>
 
 #include "bench/race/network.h"
 #include "bench/race/round.h"
@@ -36,6 +33,20 @@ std::string names_of(const Table& table) {
   return fmt::format("{}", fmt::join(names, ", "));
 }
 
+/// Returns the names of the networks on which --servers has a meaning.
+std::string nets_with_servers() {
+  std::vector<std::string> names;
+  for (const NetKind& kind : net_kinds()) {
+    if (kind.all_shaped) names.emplace_back(kind.name);
+  }
+  return fmt::format("{}", fmt::join(names, ", "));
+}
+
+bool takes_part(const RaceConfig& config, const System& system) {
+  const auto& wanted = config.systems;
+  return wanted.empty() || std::find(wanted.begin(), wanted.end(), system.name) != wanted.end();
+}
+
 uint32_t reductions_for(uint64_t bytes) {
   return static_cast<uint32_t>(std::clamp<uint64_t>(kLapBytes / bytes, 1, kReductionsMax));
 }
@@ -48,14 +59,7 @@ uint32_t laps_for(const RaceConfig& config, const RaceCase& race) {
 class Race {
  public:
   Race(const RaceConfig& config, const RaceHooks& hooks)
-      : config_(config), hooks_(hooks), programs_(find_programs(config.tributary)) {
-    for (const System& system : systems()) {
-      const auto& wanted = config.systems;
-      const bool takes_part =
-          wanted.empty() || std::find(wanted.begin(), wanted.end(), system.name) != wanted.end();
-      if (takes_part) systems_.push_back(&system);
-    }
-  }
+      : config_(config), hooks_(hooks), programs_(find_programs(config.tributary)) {}
 
   RaceResult run();
 
@@ -63,12 +67,13 @@ class Race {
   /// Runs all cases of one network.
   void run_on(const NetKind& kind, std::span<const RaceCase> cases);
   void run_case(RaceNetwork& network, const RaceCase& race);
+  /// Returns the entries of a case that can run. The others are left out, with a reason.
+  std::vector<Entry> runnable_entries(const NetKind& kind, const RaceCase& race);
   void leave_out(const std::string& system, const RaceCase& race, const std::string& why);
 
   const RaceConfig& config_;
   const RaceHooks& hooks_;
   const Programs programs_;
-  std::vector<const System*> systems_;
   uint32_t cases_done_ = 0;
   uint32_t cases_ = 0;
   RaceResult result_;
@@ -84,46 +89,57 @@ void Race::run_case(RaceNetwork& network, const RaceCase& race) {
       return leave_out("", race, set.error().text);
     }
   }
-  std::map<const System*, std::vector<Lap>> laps;
-  std::set<const System*> out;
-  for (const System* system : systems_) {
-    // Skip silently: shared memory is not expected in a network's table.
-    if (system->uses_shared_memory() && !network.kind().shared_memory) {
-      out.insert(system);
-      continue;
-    }
-    const std::string why = refusal(*system, network.kind(), race, programs_);
-    if (why.empty()) continue;
-    leave_out(system->name, race, why);
-    out.insert(system);
-  }
+  const std::vector<Entry> entries = runnable_entries(network.kind(), race);
+  std::vector<std::vector<Lap>> laps(entries.size());
+  std::vector<bool> out(entries.size());
   for (uint32_t round = 0; round < config_.rounds; round++) {
-    for (const System* system : systems_) {
-      if (out.contains(system) || hooks_.interrupted()) continue;
-      const RoundPlan plan{.system = system,
-                           .race = race,
+    for (size_t i = 0; i < entries.size(); i++) {
+      if (out[i] || hooks_.interrupted()) continue;
+      const RoundPlan plan{.system = entries[i].system,
+                           .race = entries[i].race,
                            .round = round,
                            .laps = laps_for(config_, race),
                            .reductions = reductions_for(race.bytes)};
       const auto ran = run_round(plan, network, programs_, hooks_.interrupted);
       if (ran) {
-        laps[system].insert(laps[system].end(), ran->begin(), ran->end());
+        laps[i].insert(laps[i].end(), ran->begin(), ran->end());
       } else if (!hooks_.interrupted()) {
-        leave_out(system->name, race, fmt::format("round {}: {}", round + 1, ran.error().text));
-        out.insert(system);  // Its row would lack rounds of the others.
+        leave_out(plan.system->name, plan.race,
+                  fmt::format("round {}: {}", round + 1, ran.error().text));
+        out[i] = true;  // Its row would lack rounds of the others.
       }
     }
   }
-  for (const System* system : systems_) {
-    if (out.contains(system)) continue;
-    if (auto row = row_of(system->name, race, laps[system])) result_.rows.push_back(*row);
+  for (size_t i = 0; i < entries.size(); i++) {
+    if (out[i]) continue;
+    if (auto row = row_of(entries[i].system->name, entries[i].race, laps[i])) {
+      result_.rows.push_back(*row);
+    }
   }
+}
+
+std::vector<Entry> Race::runnable_entries(const NetKind& kind, const RaceCase& race) {
+  std::vector<Entry> runnable;
+  for (const Entry& entry : entries_of(config_, race)) {
+    // Skip silently: shared memory is not expected in a network's table.
+    if (entry.system->uses_shared_memory() && !kind.shared_memory) continue;
+    const std::string why = refusal(*entry.system, kind, entry.race, programs_);
+    if (why.empty()) {
+      runnable.push_back(entry);
+    } else {
+      leave_out(entry.system->name, entry.race, why);
+    }
+  }
+  return runnable;
 }
 
 void Race::run_on(const NetKind& kind, std::span<const RaceCase> cases) {
   uint32_t workers = 0;
   for (const RaceCase& race : cases) workers = std::max(workers, race.workers);
-  auto network = RaceNetwork::make(kind, workers);
+  // The parameter server needs a machine even if Tributary needs none.
+  uint32_t spares = 1;
+  for (const uint32_t servers : config_.servers) spares = std::max(spares, servers);
+  auto network = RaceNetwork::make(kind, workers, spares);
   if (!network) {
     leave_out("", cases.front(), network.error().text);
     cases_done_ += static_cast<uint32_t>(cases.size());
@@ -183,6 +199,18 @@ Result<void> check(const RaceConfig& config) {
     return failure(fmt::format("--bytes {} is not allowed; allowed: multiples of 4 up to {}", bytes,
                                kBytesMax));
   }
+  for (const uint32_t servers : config.servers) {
+    if (servers <= kSparesMax) continue;
+    return failure(
+        fmt::format("--servers {} is not allowed; allowed: 0 to {}", servers, kSparesMax));
+  }
+  for (const std::string& name : config.nets) {
+    if (config.servers.empty() || find_net_kind(name)->all_shaped) continue;
+    return failure(
+        fmt::format("--servers is not allowed with --nets {}, where one server has a "
+                    "link without limit; allowed: {}",
+                    name, nets_with_servers()));
+  }
   for (const double loss : config.losses) {
     if (loss >= 0 && loss <= kLossMax) continue;
     return failure(fmt::format("--loss {} is not allowed; allowed: 0 to {}", loss, kLossMax));
@@ -207,6 +235,24 @@ std::vector<RaceCase> cases_of(const RaceConfig& config) {
     }
   }
   return cases;
+}
+
+std::vector<Entry> entries_of(const RaceConfig& config, const RaceCase& race) {
+  std::vector<Entry> entries;
+  const bool all_shaped = find_net_kind(race.net)->all_shaped;
+  for (const System& system : systems()) {
+    if (!takes_part(config, system)) continue;
+    const bool sharded = all_shaped && system.kind == SystemKind::kTributary && !system.multicast;
+    if (!sharded || config.servers.empty()) {
+      entries.push_back({&system, race});
+      continue;
+    }
+    for (const uint32_t servers : config.servers) {
+      entries.push_back({&system, race});
+      entries.back().race.servers = servers;
+    }
+  }
+  return entries;
 }
 
 RaceResult run_race(const RaceConfig& config, const RaceHooks& hooks) {

@@ -3,8 +3,8 @@
 /// `tributary bench race`: compares Tributary with its alternatives on one machine in one run.
 ///
 /// Model:   For each case (network, workers, size, loss, straggler) the systems take turns, round
-///          by round. So a drift of the machine's speed affects all of them. Each turn starts new
-///          processes and runs a warm-up lap first.
+///          by round. So a drift of the machine's speed affects all of them. Tributary has a turn
+///          for each number of servers. Each turn starts new processes and runs a warm-up lap.
 /// Source:  docs/benchmarks.md describes the method and its pitfalls.
 /// Threads: One, besides the processes that it starts.
 /// Errors:  check() refuses a bad configuration. A system that cannot run, or fails, is left out of
@@ -26,12 +26,14 @@ namespace tributary::race {
 
 struct RaceConfig {
   std::vector<std::string> systems;  ///< Empty: all.
-  std::vector<std::string> nets{"lo", "netns", "netns-1gbit"};
+  std::vector<std::string> nets{"netns-1gbit-equal", "lo", "netns", "netns-1gbit"};
   std::vector<uint32_t> workers{4};                    ///< 2 … kWorkersMax each.
   std::vector<uint64_t> bytes{1'000'000, 10'000'000};  ///< Multiples of 4, up to 400 MB.
   std::vector<double> losses{0.0};                     ///< 0 … 0.5 each.
   bool straggler = false;                              ///< Add cases with a late worker, without
                                                        ///< loss.
+  std::vector<uint32_t> servers;  ///< Spare machines, 0 … kSparesMax each, on networks where all
+                                  ///< links are shaped. Empty: none there.
   uint32_t rounds = 3;
   uint32_t laps = 0;      ///< In each turn; 0: chosen by the tensor's size.
   std::string tributary;  ///< Path of the program; empty: the running one.
@@ -40,8 +42,17 @@ struct RaceConfig {
 /// Refuses a value that is not allowed, and names its flag.
 Result<void> check(const RaceConfig& config);
 
-/// Returns all combinations, in the order in which they run.
+/// Returns all combinations, in the order in which they run; `servers` is 0 in each.
 [[nodiscard]] std::vector<RaceCase> cases_of(const RaceConfig& config);
+
+/// A system in a case, with its number of servers.
+struct Entry {
+  const System* system;
+  RaceCase race;
+};
+/// Returns the systems that take turns in a case. Tributary appears once for each number of
+/// servers, where the network's links are all shaped; the others appear once, with 0.
+[[nodiscard]] std::vector<Entry> entries_of(const RaceConfig& config, const RaceCase& race);
 
 struct SkippedCase {
   std::string system;  ///< Empty: all systems.

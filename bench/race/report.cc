@@ -8,6 +8,7 @@
 #include <tuple>
 
 #include "bench/race/network.h"
+#include "bench/race/placement.h"
 #include "lab/report/svg_plot.h"
 #include "lab/report/text_table.h"
 
@@ -22,22 +23,41 @@ constexpr double kMegabyte = 1e6;
 std::string milliseconds(double seconds) { return fmt::format("{:.2f}", seconds * 1e3); }
 
 std::string case_text(const RaceCase& race) {
-  return fmt::format("{}, {} workers, {} MB{}", net_name(race), race.workers,
+  return fmt::format("{}, {} workers, {}{} MB{}", net_name(race), race.workers,
+                     race.servers > 0 ? fmt::format("{} spare, ", race.servers) : "",
                      static_cast<double>(race.bytes) / kMegabyte,
                      race.loss > 0 ? fmt::format(", loss {} %", race.loss * 100) : "");
 }
 
+std::string ratio_text(double value) {
+  return value > 0 ? fmt::format("{:.2f}", value) : std::string("–");
+}
+
+/// Returns the number of machines besides the workers'.
+uint32_t servers_of(const RaceRow& row) {
+  const System* system = find_system(row.system);
+  const NetKind* kind = find_net_kind(row.race.net);
+  return system == nullptr || kind == nullptr ? 0 : server_machines(*system, *kind, row.race);
+}
+
+double to_optimum(const RaceRow& row) {
+  const double optimum_s = optimum_of(row);
+  return optimum_s > 0 ? row.median_s / optimum_s : 0;
+}
+
 std::string rows_text(const RaceResult& result) {
   lab::TextTable table({0, 1});
-  table.add({"net", "system", "workers", "MB", "loss %", "ms", "spread %", "GB/s",
-             "CPU s/GB worker", "total", "link MB", "wrong"});
+  table.add({"net", "system", "workers", "servers", "MB", "loss %", "ms", "over optimum",
+             "spread %", "GB/s", "CPU s/GB worker", "colocated", "total", "link MB", "wrong"});
   for (const RaceRow& row : result.rows) {
     const double megabytes = static_cast<double>(row.race.bytes) / kMegabyte;
     table.add({net_name(row.race), row.system, std::to_string(row.race.workers),
-               fmt::format("{}", megabytes), fmt::format("{}", row.race.loss * 100),
-               milliseconds(row.median_s), fmt::format("{:.0f}", row.spread * 100),
+               std::to_string(servers_of(row)), fmt::format("{}", megabytes),
+               fmt::format("{}", row.race.loss * 100), milliseconds(row.median_s),
+               ratio_text(to_optimum(row)), fmt::format("{:.0f}", row.spread * 100),
                fmt::format("{:.3f}", megabytes / 1e3 / row.median_s),
                fmt::format("{:.2f}", row.worker_cpu_s_per_gb),
+               ratio_text(row.colocated_cpu_s_per_gb),
                fmt::format("{:.2f}", row.total_cpu_s_per_gb),
                fmt::format("{:.2f}", row.link_bytes / kMegabyte), std::to_string(row.wrong)});
   }
@@ -47,17 +67,15 @@ std::string rows_text(const RaceResult& result) {
 std::string comparison_text(const RaceResult& result) {
   lab::TextTable table({0, 1});
   table.add({"Tributary's time over", "fastest TCP peer", "ratio", "rounds", "worker CPU", "ps",
-             "the link's time"});
+             "the link's time", "optimum"});
   for (const Comparison& one : compare(result)) {
-    const auto ratio = [](double value) {
-      return value > 0 ? fmt::format("{:.2f}", value) : std::string("–");
-    };
     table.add({case_text(one.race), one.fastest_peer.empty() ? "–" : one.fastest_peer,
-               ratio(one.to_peer.median),
+               ratio_text(one.to_peer.median),
                one.fastest_peer.empty()
                    ? "–"
                    : fmt::format("{:.2f}..{:.2f}", one.to_peer.min, one.to_peer.max),
-               ratio(one.cpu_to_peer), ratio(one.to_server), ratio(one.to_link)});
+               ratio_text(one.cpu_to_peer), ratio_text(one.to_server), ratio_text(one.to_link),
+               ratio_text(one.to_optimum)});
   }
   return table.text();
 }
@@ -74,8 +92,11 @@ lab::LinePlot plot_of(const CaseKey& key, const std::vector<const RaceRow*>& row
       .y_from_zero = true};
   std::map<std::string, lab::PlotSeries> by_system;
   for (const RaceRow* row : rows) {
-    lab::PlotSeries& series = by_system[row->system];
-    series.name = row->system;
+    const std::string name = row->race.servers > 0
+                                 ? fmt::format("{}, {} spare", row->system, row->race.servers)
+                                 : row->system;
+    lab::PlotSeries& series = by_system[name];
+    series.name = name;
     series.points.push_back({.x = static_cast<double>(row->race.workers),
                              .y = row->median_s * 1e3,
                              .error = row->median_s * row->spread * 0.5e3});
@@ -97,24 +118,26 @@ nlohmann::ordered_json machine_json(const RaceResult& result) {
           {"handoff_ns_after", result.handoff_after_ns}};
 }
 
-/// Returns a ratio, or null if the other side did not run.
-nlohmann::ordered_json ratio_json(double ratio) {
-  if (ratio > 0) return ratio;
+/// Returns a value above 0, or null: there is none.
+nlohmann::ordered_json value_json(double value) {
+  if (value > 0) return value;
   return nullptr;
 }
 
 nlohmann::ordered_json comparison_json(const Comparison& one) {
   return {{"net", net_name(one.race)},
           {"workers", one.race.workers},
+          {"servers", one.race.servers},
           {"bytes", one.race.bytes},
           {"loss", one.race.loss},
           {"fastest_peer", one.fastest_peer},
-          {"ratio", ratio_json(one.to_peer.median)},
-          {"ratio_min", ratio_json(one.to_peer.min)},
-          {"ratio_max", ratio_json(one.to_peer.max)},
-          {"worker_cpu_ratio", ratio_json(one.cpu_to_peer)},
-          {"ratio_to_ps", ratio_json(one.to_server)},
-          {"ratio_to_link", ratio_json(one.to_link)}};
+          {"ratio", value_json(one.to_peer.median)},
+          {"ratio_min", value_json(one.to_peer.min)},
+          {"ratio_max", value_json(one.to_peer.max)},
+          {"worker_cpu_ratio", value_json(one.cpu_to_peer)},
+          {"ratio_to_ps", value_json(one.to_server)},
+          {"ratio_to_link", value_json(one.to_link)},
+          {"ratio_to_optimum", value_json(one.to_optimum)}};
 }
 
 }  // namespace
@@ -139,11 +162,15 @@ nlohmann::ordered_json as_json(const RaceResult& result) {
     json["rows"].push_back({{"system", row.system},
                             {"net", net_name(row.race)},
                             {"workers", row.race.workers},
+                            {"servers", servers_of(row)},
                             {"bytes", row.race.bytes},
                             {"loss", row.race.loss},
                             {"median_s", row.median_s},
+                            {"optimum_s", value_json(optimum_of(row))},
+                            {"ratio_to_optimum", value_json(to_optimum(row))},
                             {"spread", row.spread},
                             {"worker_cpu_s_per_GB", row.worker_cpu_s_per_gb},
+                            {"colocated_cpu_s_per_GB", value_json(row.colocated_cpu_s_per_gb)},
                             {"total_cpu_s_per_GB", row.total_cpu_s_per_gb},
                             {"link_bytes", link_bytes},
                             {"wrong", row.wrong}});
@@ -155,11 +182,19 @@ nlohmann::ordered_json as_json(const RaceResult& result) {
     json["left_out"].push_back({{"system", skipped.system},
                                 {"net", net_name(skipped.race)},
                                 {"workers", skipped.race.workers},
+                                {"servers", skipped.race.servers},
                                 {"bytes", skipped.race.bytes},
                                 {"loss", skipped.race.loss},
                                 {"why", skipped.why}});
   }
   return json;
+}
+
+double optimum_of(const RaceRow& row) {
+  const NetKind* kind = find_net_kind(row.race.net);
+  const System* system = find_system(row.system);
+  if (kind == nullptr || !kind->all_shaped || system == nullptr) return 0;
+  return system->kind == SystemKind::kParameterServer ? 0 : optimum_seconds(*kind, row.race);
 }
 
 std::vector<Comparison> compare(const RaceResult& result) {
@@ -171,6 +206,7 @@ std::vector<Comparison> compare(const RaceResult& result) {
     const NetKind* kind = find_net_kind(own.race.net);
     // Over shared memory, compare with TCP on the same machine.
     RaceCase rivals = own.race;
+    rivals.servers = 0;
     if (kind != nullptr && kind->shared_memory) rivals.net = "lo";
     for (const RaceRow& row : result.rows) {
       if (row.race != rivals) continue;
@@ -185,8 +221,9 @@ std::vector<Comparison> compare(const RaceResult& result) {
       one.cpu_to_peer = own.worker_cpu_s_per_gb / peer->worker_cpu_s_per_gb;
     }
     if (kind != nullptr && kind->mbit > 0) {
-      one.to_link = own.median_s / link_seconds(own.race.bytes, kind->mbit);
+      one.to_link = own.median_s / link_seconds(own.race.bytes, kind->mbit, kind->mtu_bytes);
     }
+    one.to_optimum = to_optimum(own);
     comparisons.push_back(std::move(one));
   }
   return comparisons;

@@ -2,10 +2,10 @@
 /// @file
 /// A race's result for people (table, comparison, limits), for programs (JSON) and as plots (SVG).
 ///
-/// Shapes:  JSON rows have exactly `system`, `net`, `workers`, `bytes`, `loss`, `median_s`,
-///          `spread`, `worker_cpu_s_per_GB`, `total_cpu_s_per_GB`, `link_bytes`, `wrong`. The net
-///          of a case with a late worker ends in "+straggler". `link_bytes` is null over shared
-///          memory.
+/// Shapes:  JSON rows have exactly `system`, `net`, `workers`, `servers`, `bytes`, `loss`,
+///          `median_s`, `optimum_s`, `ratio_to_optimum`, `spread`, `worker_cpu_s_per_GB`,
+///          `colocated_cpu_s_per_GB`, `total_cpu_s_per_GB`, `link_bytes`, `wrong`. The net of a
+///          case with a late worker ends in "+straggler". Null: what the network does not have.
 /// Threads: None; pure functions.
 /// Errors:  None.
 /// Tests:   tests/bench/race/report_test.cc
@@ -29,6 +29,10 @@ namespace tributary::race {
 /// Plots time over workers for each network and size.
 [[nodiscard]] std::string as_svg(const RaceResult& result);
 
+/// Returns optimum_seconds() of the row's case; 0 if a link is unlimited, or if the system is a
+/// parameter server, which has neither aggregators on workers' machines nor a ring.
+[[nodiscard]] double optimum_of(const RaceRow& row);
+
 /// Compares Tributary with the others in one case.
 struct Comparison {
   RaceCase race;
@@ -37,7 +41,9 @@ struct Comparison {
   double cpu_to_peer = 0;    ///< CPU time of a worker over the peer's.
   double to_server = 0;      ///< Over the parameter server's time; 0: it did not run.
   double to_link = 0;        ///< Over the link's time for the bits; 0: unshaped.
+  double to_optimum = 0;     ///< Over optimum_of(); 0: none.
 };
+/// Returns one comparison for each row of Tributary. The others' rows have no number of servers.
 [[nodiscard]] std::vector<Comparison> compare(const RaceResult& result);
 
 /// Returns the limits of the figures on this machine and for these cases, one line each.

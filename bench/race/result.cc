@@ -21,7 +21,7 @@ double median_of(std::span<const Lap> laps, Field field) {
 
 }  // namespace
 
-Lap lap_of(std::span<const LapReport> reports, double server_cpu_s, uint32_t reductions,
+Lap lap_of(std::span<const LapReport> reports, const ServerCpu& cpu, uint32_t reductions,
            bool last_is_late) {
   TRIB_ASSERT(!reports.empty() && reductions > 0);
   const auto workers = static_cast<double>(reports.size());
@@ -44,7 +44,8 @@ Lap lap_of(std::span<const LapReport> reports, double server_cpu_s, uint32_t red
   }
   lap.seconds = static_cast<double>(end_ns - start_ns) * 1e-9 * each;
   lap.worker_cpu_s = cpu_s / workers * each;
-  lap.total_cpu_s = (cpu_s + server_cpu_s) * each;
+  lap.total_cpu_s = (cpu_s + cpu.colocated_s + cpu.other_s) * each;
+  lap.colocated_cpu_s = cpu.colocated_s / workers * each;
   lap.link_bytes = link_bytes / workers * each;
   return lap;
 }
@@ -69,6 +70,7 @@ std::optional<RaceRow> row_of(const std::string& system, const RaceCase& race,
   const double tensor_gb = static_cast<double>(race.bytes) / kGigabyte;
   row.worker_cpu_s_per_gb = median_of(laps, &Lap::worker_cpu_s) / tensor_gb;
   row.total_cpu_s_per_gb = median_of(laps, &Lap::total_cpu_s) / (tensor_gb * race.workers);
+  row.colocated_cpu_s_per_gb = median_of(laps, &Lap::colocated_cpu_s) / tensor_gb;
   row.link_bytes = median_of(laps, &Lap::link_bytes);
   for (auto& [round, values] : rounds) {
     row.round_medians_s.push_back(bench::median(std::move(values)));
@@ -88,10 +90,14 @@ std::optional<PairedRatio> paired_ratio(const RaceRow& a, const RaceRow& b) {
                      .max = bench::quantile(ratios, 1.0)};
 }
 
-double link_seconds(uint64_t bytes, uint32_t mbit) {
-  constexpr double kFrameBytes = 1514;
-  constexpr double kPayloadBytes = 1448;
-  const double bits = static_cast<double>(bytes) * kFrameBytes / kPayloadBytes * 8.0;
+double wire_ratio(uint32_t mtu_bytes) {
+  constexpr double kEthernetBytes = 14;
+  constexpr double kHeaderBytes = 20 + 20 + 12;  // IP, TCP, time stamps.
+  return (mtu_bytes + kEthernetBytes) / (mtu_bytes - kHeaderBytes);
+}
+
+double link_seconds(uint64_t bytes, uint32_t mbit, uint32_t mtu_bytes) {
+  const double bits = static_cast<double>(bytes) * wire_ratio(mtu_bytes) * 8.0;
   return bits / (static_cast<double>(mbit) * 1e6);
 }
 

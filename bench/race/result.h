@@ -26,27 +26,37 @@ struct RaceCase {
   uint64_t bytes = 1'000'000;
   double loss = 0;
   bool straggler = false;  ///< The last worker starts a second late.
+  /// Spare machines with an aggregator, where NetKind::all_shaped; 0 for systems without
+  /// aggregators.
+  uint32_t servers = 0;
 
   friend bool operator==(const RaceCase&, const RaceCase&) = default;
 };
 
 /// One lap of one system, all workers together.
 struct Lap {
-  uint32_t round = 0;       ///< Laps of one round are close in time.
-  double seconds = 0;       ///< From the first worker's start to the last one's end.
-  double worker_cpu_s = 0;  ///< Mean over workers.
-  double total_cpu_s = 0;   ///< Workers, servers and the kernel's packet threads.
-  double link_bytes = 0;    ///< Received and sent by a worker's interface, mean.
-  uint64_t wrong = 0;       ///< Elements, over all workers.
-  uint64_t partial = 0;     ///< Elements that lack the late worker, over all workers.
+  uint32_t round = 0;          ///< Laps of one round are close in time.
+  double seconds = 0;          ///< From the first worker's start to the last one's end.
+  double worker_cpu_s = 0;     ///< Mean over workers.
+  double total_cpu_s = 0;      ///< Workers, servers and the kernel's packet threads.
+  double colocated_cpu_s = 0;  ///< Of a worker machine's aggregator, mean over machines.
+  double link_bytes = 0;       ///< Received and sent by a worker's interface, mean.
+  uint64_t wrong = 0;          ///< Elements, over all workers.
+  uint64_t partial = 0;        ///< Elements that lack the late worker, over all workers.
+};
+
+/// CPU time of all processes but the workers.
+struct ServerCpu {
+  double colocated_s = 0;  ///< Of the aggregators on workers' machines.
+  double other_s = 0;      ///< Of the other servers and the kernel's packet threads.
 };
 
 /// Combines the workers' reports of one lap.
 /// @param reports      One for each worker; not empty.
-/// @param server_cpu_s CPU time of servers and packet threads during the lap.
+/// @param cpu          CPU time of other processes during the lap.
 /// @param reductions   All-reduces in the lap.
 /// @param last_is_late Ignores the last worker's time, because it contains its pause.
-[[nodiscard]] Lap lap_of(std::span<const LapReport> reports, double server_cpu_s,
+[[nodiscard]] Lap lap_of(std::span<const LapReport> reports, const ServerCpu& cpu,
                          uint32_t reductions, bool last_is_late);
 
 struct RaceRow {
@@ -56,8 +66,9 @@ struct RaceRow {
   /// Distance between the quartiles, as a part of the median: at 0.1, half of the laps lie within
   /// about 5 % of it.
   double spread = 0;
-  double worker_cpu_s_per_gb = 0;  ///< A worker's CPU time over its tensor's size.
-  double total_cpu_s_per_gb = 0;   ///< All CPU time over the size of all workers' tensors.
+  double worker_cpu_s_per_gb = 0;     ///< A worker's CPU time over its tensor's size.
+  double total_cpu_s_per_gb = 0;      ///< All CPU time over the size of all workers' tensors.
+  double colocated_cpu_s_per_gb = 0;  ///< The same for a worker machine's aggregator.
   double link_bytes = 0;
   uint64_t wrong = 0;
   uint64_t partial = 0;
@@ -77,9 +88,12 @@ struct PairedRatio {
 /// Returns nothing if the rows have different numbers of rounds.
 [[nodiscard]] std::optional<PairedRatio> paired_ratio(const RaceRow& a, const RaceRow& b);
 
-/// Returns the seconds that one tensor's bits take on a worker's link at `mbit`, in full TCP
-/// segments: 1448 of 1514 bytes are payload (MTU 1500 with time stamps). No all-reduce can be
-/// faster, because each worker has to send its tensor once.
-[[nodiscard]] double link_seconds(uint64_t bytes, uint32_t mbit);
+/// Returns the bytes on a link for each byte of payload, in full TCP segments with time stamps:
+/// 1514 / 1448 with an MTU of 1500. A shaper counts frames without preamble and checksum.
+[[nodiscard]] double wire_ratio(uint32_t mtu_bytes);
+
+/// Returns the seconds that one tensor's bits take on a worker's link at `mbit`. No all-reduce can
+/// be faster, because each worker has to send its tensor once.
+[[nodiscard]] double link_seconds(uint64_t bytes, uint32_t mbit, uint32_t mtu_bytes);
 
 }  // namespace tributary::race

@@ -70,7 +70,7 @@ class Round {
   Result<void> greet(size_t index);
   Result<void> take_words(Worker& worker, std::span<const std::string> lines);
   Result<void> check_children();
-  [[nodiscard]] double server_cpu_s() const;
+  [[nodiscard]] ServerCpu server_cpu() const;
   [[nodiscard]] Error child_error(ChildProcess& child, const std::string& what) const;
 
   const RoundPlan& plan_;
@@ -85,6 +85,7 @@ class Round {
   std::vector<ChildProcess> servers_;
   std::vector<ChildProcess> clients_;  ///< The workers, or mpirun alone.
   std::vector<bool> server_ready_;
+  std::vector<bool> server_colocated_;
   std::vector<std::unique_ptr<LineSocket>> unidentified_;  ///< Connected, but no greeting yet.
   std::vector<Worker> workers_;                            ///< Shape [workers], by rank.
 };
@@ -142,8 +143,10 @@ Result<void> Round::try_to_start_servers() {
   if (auto found = find_ports(); !found) return found;
   const auto commands =
       server_commands(*plan_.system, network_, plan_.race, programs_, ports_, store_);
+  server_colocated_.clear();
   for (const Command& command : commands) {
     if (auto started = start(command, servers_); !started) return started;
+    server_colocated_.push_back(command.colocated);
   }
   server_ready_.assign(servers_.size(), false);
   return wait_until("servers to be ready", kReadyWithin, [&] {
@@ -262,10 +265,12 @@ Result<void> Round::wait_until(const char* what, std::chrono::seconds patience, 
   return {};
 }
 
-double Round::server_cpu_s() const {
-  double sum = packet_threads_.cpu_seconds();
-  for (const ChildProcess& server : servers_) sum += cpu_seconds_of(server.pid());
-  return sum;
+ServerCpu Round::server_cpu() const {
+  ServerCpu cpu{.other_s = packet_threads_.cpu_seconds()};
+  for (size_t i = 0; i < servers_.size(); i++) {
+    (server_colocated_[i] ? cpu.colocated_s : cpu.other_s) += cpu_seconds_of(servers_[i].pid());
+  }
+  return cpu;
 }
 
 Result<Lap> Round::run_lap() {
@@ -275,7 +280,7 @@ Result<Lap> Round::run_lap() {
   const auto ready = wait_until("all workers to be ready", kReadyWithin,
                                 all([](const Worker& worker) { return worker.ready; }));
   if (!ready) return tl::unexpected(ready.error());
-  const double cpu_before_s = server_cpu_s();
+  const ServerCpu before = server_cpu();
   for (Worker& worker : workers_) {
     worker.ready = false;
     worker.report.reset();
@@ -284,10 +289,12 @@ Result<Lap> Round::run_lap() {
   const auto ran = wait_until("a lap", kLapWithin,
                               all([](const Worker& worker) { return worker.report.has_value(); }));
   if (!ran) return tl::unexpected(ran.error());
-  const double cpu_s = server_cpu_s() - cpu_before_s;
+  const ServerCpu after = server_cpu();
+  const ServerCpu cpu{.colocated_s = after.colocated_s - before.colocated_s,
+                      .other_s = after.other_s - before.other_s};
   std::vector<LapReport> reports;
   for (const Worker& worker : workers_) reports.push_back(*worker.report);
-  Lap lap = lap_of(reports, cpu_s, plan_.reductions, plan_.race.straggler);
+  Lap lap = lap_of(reports, cpu, plan_.reductions, plan_.race.straggler);
   lap.round = plan_.round;
   return lap;
 }

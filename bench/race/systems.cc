@@ -10,6 +10,7 @@
 
 #include "bench/race/client/tributary_client.h"
 #include "bench/race/command.h"
+#include "bench/race/placement.h"
 #include "io/dpdk/open_dpdk_port.h"
 
 namespace tributary::race {
@@ -26,8 +27,9 @@ constexpr const char* kGroup = "239.192.77.1";
 constexpr const char* kMitigation = ",mitigation=on,timeout_ms=10";
 
 constexpr std::array kSystems{
-    System{"tributary", SystemKind::kTributary, kTributaryWorker,
-           "one aggregator, `tributary serve` and the client library"},
+    System{
+        "tributary", SystemKind::kTributary, kTributaryWorker,
+        "`tributary serve` and the client library; several aggregators where all links are shaped"},
     System{"tributary-group", SystemKind::kTributary, kTributaryWorker,
            "the same with results to a multicast group", true},
     System{"ps", SystemKind::kParameterServer, kPsWorker,
@@ -92,14 +94,34 @@ ClientConfig worker_config(const System& system, const RaceNetwork& network, con
   config.pause_ms = race.straggler ? kPauseMs : 0;
   config.interface = network.interface();
   config.loss = network.kind().may_lose() ? 0 : race.loss;  // Otherwise the cables drop packets.
-  const uint32_t servers = system.kind == SystemKind::kTributary         ? 1
-                           : system.kind == SystemKind::kParameterServer ? kPsServers
-                                                                         : 0;
-  for (uint32_t i = 0; i < servers; i++) {
-    config.server.push_back(fmt::format("{}:{}", network.server_address(), ports[i]));
+  if (system.kind == SystemKind::kTributary) {
+    config.server = {aggregator_list(place_aggregators(network.kind(), race), network, ports[0])};
+  } else if (system.kind == SystemKind::kParameterServer) {
+    for (uint32_t i = 0; i < kPsServers; i++) {
+      config.server.push_back(fmt::format("{}:{}", network.spare_address(0), ports[i]));
+    }
   }
   if (system.kind != SystemKind::kOpenMpi) config.algorithm = system.algorithm;
   return config;
+}
+
+/// Returns the words that start an aggregator, after the program.
+std::vector<std::string> serve_words(const System& system, const RaceNetwork& network,
+                                     const RaceCase& race, const std::string& address,
+                                     std::span<const uint16_t> ports, const std::string& scratch) {
+  const std::string group =
+      system.multicast ? fmt::format(",group={}:{}", kGroup, ports[1]) : std::string();
+  const std::string job =
+      fmt::format("id=1,sources={}{}{}", race.workers, race.straggler ? kMitigation : "", group);
+  std::vector<std::string> words{"serve", "--listen", fmt::format("{}:{}", address, ports[0]),
+                                 "--job", job};
+  for (uint32_t rank = 0; network.kind().shared_memory && rank < race.workers; rank++) {
+    // Give the address once, for all wires.
+    words.insert(words.end(),
+                 {"--port", fmt::format("dpdk:vhost,iface={}{}", wire_path(scratch, rank),
+                                        rank == 0 ? fmt::format(",ip={}/24", address) : "")});
+  }
+  return words;
 }
 
 }  // namespace
@@ -137,6 +159,9 @@ std::string refusal(const System& system, const NetKind& net, const RaceCase& ra
   if (system.multicast && race.loss > 0 && !net.may_lose()) {
     return "its results cannot be lost here; see the networks with real packets";
   }
+  if (system.multicast && net.all_shaped) {
+    return "needs one server whose link carries every worker's tensor";
+  }
   if (net.shared_memory && system.kind == SystemKind::kTributary) {
     return io::has_dpdk() ? ""
                           : "not built: DPDK was not installed (tools/install-deps.sh --with-dpdk)";
@@ -150,36 +175,36 @@ std::string refusal(const System& system, const NetKind& net, const RaceCase& ra
   return {};
 }
 
+uint32_t server_machines(const System& system, const NetKind& net, const RaceCase& race) {
+  if (!net.namespaces) return 0;
+  if (system.kind == SystemKind::kParameterServer) return 1;
+  if (system.kind != SystemKind::kTributary) return 0;
+  return net.all_shaped ? race.servers : 1;
+}
+
 std::vector<Command> server_commands(const System& system, const RaceNetwork& network,
                                      const RaceCase& race, const Programs& programs,
                                      std::span<const uint16_t> ports, const std::string& scratch) {
   std::vector<Command> commands;
-  const auto add = [&](const std::string& name, const std::vector<std::string>& words) {
+  const auto add = [&](const std::string& name, std::vector<std::string> at,
+                       const std::vector<std::string>& words, bool colocated = false) {
     commands.push_back({.name = name,
-                        .words = joined(joined(network.at_servers(), {programs.tributary}), words),
+                        .words = joined(joined(std::move(at), {programs.tributary}), words),
                         .environment = {},
-                        .ready = "ready"});
+                        .ready = "ready",
+                        .colocated = colocated});
   };
-  const std::string address = network.server_address();
   if (system.kind == SystemKind::kTributary) {
-    const std::string group =
-        system.multicast ? fmt::format(",group={}:{}", kGroup, ports[1]) : std::string();
-    const std::string job =
-        fmt::format("id=1,sources={}{}{}", race.workers, race.straggler ? kMitigation : "", group);
-    std::vector<std::string> words{"serve", "--listen", fmt::format("{}:{}", address, ports[0]),
-                                   "--job", job};
-    for (uint32_t rank = 0; network.kind().shared_memory && rank < race.workers; rank++) {
-      // Give the address once, for all wires.
-      words.insert(words.end(),
-                   {"--port", fmt::format("dpdk:vhost,iface={}{}", wire_path(scratch, rank),
-                                          rank == 0 ? fmt::format(",ip={}/24", address) : "")});
+    for (const Aggregator& aggregator : place_aggregators(network.kind(), race)) {
+      const std::string address = address_of(aggregator, network);
+      add(fmt::format("the aggregator at {}", address), at_machine_of(aggregator, network),
+          serve_words(system, network, race, address, ports, scratch), aggregator.colocated);
     }
-    add("the aggregator", words);
   } else if (system.kind == SystemKind::kParameterServer) {
     for (uint32_t i = 0; i < kPsServers; i++) {
-      add(fmt::format("parameter server {}", i),
-          {"race-ps-server", "--listen", fmt::format("{}:{}", address, ports[i]), "--workers",
-           std::to_string(race.workers)});
+      add(fmt::format("parameter server {}", i), network.at_spare(0),
+          {"race-ps-server", "--listen", fmt::format("{}:{}", network.spare_address(0), ports[i]),
+           "--workers", std::to_string(race.workers)});
     }
   }
   return commands;
@@ -202,7 +227,7 @@ std::vector<Command> worker_commands(const System& system, const RaceNetwork& ne
     config.rank = rank;
     if (network.kind().shared_memory && system.kind == SystemKind::kTributary) {
       config.port = fmt::format("dpdk:virtio_user,path={},ip={}/24",
-                                wire_path(common.scratch, rank), network.device_address(rank));
+                                wire_path(common.scratch, rank), network.worker_address(rank));
     }
     std::vector<std::string> words = network.at_worker(rank);
     if (system.kind == SystemKind::kGloo) {

@@ -63,11 +63,16 @@ struct Command {
   std::vector<std::string> environment;
   /// First line of standard output that shows it is usable; empty: usable at once.
   std::string ready;
+  bool colocated = false;  ///< A server on a worker's machine.
 };
 
 /// Servers of a parameter server: two, so that it has as many threads as the machine of the
 /// published results has cores.
 inline constexpr uint32_t kPsServers = 2;
+
+/// Returns the number of machines besides the workers' that run the system's servers.
+[[nodiscard]] uint32_t server_machines(const System& system, const NetKind& net,
+                                       const RaceCase& race);
 
 /// Returns the commands of the servers.
 /// @param ports   Ports to listen on, kPsServers of them.

@@ -5,6 +5,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "io/udp/path_mtu.h"
 
 namespace tributary::host {
@@ -27,6 +29,20 @@ TEST(AutoTerms, PacketsFitTheirPathAndWindowsTheSocket) {
       }
     }
   }
+}
+
+TEST(AutoTerms, WindowsFollowTheWeights) {
+  for (const uint32_t window : {1U, 16U, 95U, 512U}) {
+    EXPECT_EQ(weighted_window(window, 7, 7), window) << "an only aggregator";
+    for (uint32_t weight = 1; weight < 100; weight++) {
+      const uint32_t own = weighted_window(window, weight, 100);
+      ASSERT_LE(own, window);
+      ASSERT_GE(own, std::min(window, kAutoWindowMin));
+      ASSERT_GE(own, weighted_window(window, weight - 1, 100));
+    }
+  }
+  // Large weights do not overflow.
+  EXPECT_EQ(weighted_window(512, 65'535, 64 * uint64_t{65'535}), kAutoWindowMin);
 }
 
 TEST(AutoTerms, KernelReportsThePathMtu) {

@@ -74,7 +74,8 @@ def _megabytes(size_bytes: int) -> str:
 
 
 def verdict(results: dict) -> str:
-    """Five lines: where Tributary is faster, where it is slower, and why."""
+    """Six lines: where Tributary is faster, where it is slower, and why."""
+    equal = Race(results["race-equal"])
     race, packets = Race(results["race"]), Race(results["race-pkt1500"])
     memory, late = Race(results["race-shm"]), Race(results["race-straggler"])
     large = {"bytes": 100_000_000}
@@ -85,8 +86,13 @@ def verdict(results: dict) -> str:
     single = packets.ratios(net="netns-pkt1500", **large)
     single_shaped = packets.ratios(net="netns-1gbit-pkt1500", **large)
     straggling = late.ratios(net="lo+straggler")
+    servers = sorted({one["servers"] for one in equal.comparisons})
+    on_equal = {count: equal.ratios(net="netns-1gbit-equal", servers=count) for count in servers}
     lines = [
-        ["Links of 1 Gbit/s limit; 100 MB", shaped, f"{series(shaped)}",
+        ["Every link 1 Gbit/s, servers' too; 100 MB", [each for one in on_equal.values() for each in one],
+         "; ".join(f"{series(ratios)} with {count} spare" for count, ratios in on_equal.items()),
+         "Aggregators on all machines share the sums, so no link carries more than in a ring."],
+        ["Workers' links 1 Gbit/s, the server's without limit; 100 MB", shaped, f"{series(shaped)}",
          "A worker sends its tensor once. In a ring of 4 or 6 it sends 1.5 or 1.67 tensors."],
         ["One of four workers is 1 s late; 10 MB", straggling, f"{series(straggling)}",
          "Mitigation completes a block without the late worker. The others wait for it."],
@@ -135,6 +141,28 @@ def race(results: dict) -> str:
                           spread(one["ratio"], one["ratio_min"], one["ratio_max"]),
                           fixed(one["worker_cpu_ratio"])])
     return table(head, lines)
+
+
+def race_equal(results: dict) -> str:
+    """A line for each number of spare machines: Tributary beside the optimum and the fastest peer."""
+    lines = []
+    for one_race in (Race(content) for content in results.values()):
+        for one in one_race.comparisons:
+            case = {key: one[key] for key in ("net", "workers", "servers", "bytes", "loss")}
+            own = one_race.row("tributary", **case)
+            # The others' rows do not depend on the number of spare machines.
+            del case["servers"]
+            loss = f", {percent(one['loss'], 2)} loss" if one["loss"] else ""
+            lines.append([f"`{one['net']}`{loss}", str(one["workers"]), _megabytes(one["bytes"]),
+                          str(one["servers"]), number(own["optimum_s"] * 1e3, 4),
+                          number(own["median_s"] * 1e3, 4), fixed(one["ratio_to_optimum"]),
+                          number(one_race.ms(one["fastest_peer"], **case), 4),
+                          spread(one["ratio"], one["ratio_min"], one["ratio_max"]),
+                          number(one_race.ms("ps", **case), 4), fixed(one["worker_cpu_ratio"]),
+                          fixed(own["colocated_cpu_s_per_GB"])])
+    return table(["net", "workers", "MB", "spare machines", "optimum", "Tributary",
+                  "over the optimum", "fastest TCP peer", "ratio to it", "ps", "worker CPU ratio",
+                  "colocated aggregator, CPU s/GB"], lines)
 
 
 def race_loss(results: dict) -> str:
@@ -223,6 +251,7 @@ def net(results: dict) -> str:
 VIEWS = {
     "verdict": verdict,
     "race": race,
+    "race-equal": race_equal,
     "race-loss": race_loss,
     "race-straggler": race_straggler,
     "machine": machine,

@@ -8,9 +8,11 @@
 
 #include "base/endpoint.h"
 #include "bench/race/client/ps_client.h"
+#include "host/aggregator_list.h"
 #include "io/dpdk/open_dpdk_port.h"
 #include "io/faults/impaired_port.h"
 #include "io/udp/udp_port.h"
+#include "wire/headers.h"
 
 namespace tributary::race {
 namespace {
@@ -42,23 +44,26 @@ Result<std::unique_ptr<engine::Port>> open_port(const ClientConfig& config,
 }
 
 Result<std::unique_ptr<engine::Port>> open_port_for_race(const ClientConfig& config,
-                                                         const Endpoint& server) {
+                                                         uint32_t channel, const Endpoint& server) {
   auto port = open_port(config, server);
   if (!port || config.loss <= 0) return port;
   io::ImpairmentConfig impairment;
   impairment.rx.loss = config.loss;
   impairment.tx.loss = config.loss;
-  impairment.seed = config.rank + 1;  // Each worker loses different packets.
+  // Each channel of each worker loses different packets.
+  impairment.seed = uint64_t{channel} * kWorkersMax + config.rank + 1;
   return io::ImpairedPort::make(std::move(*port), impairment);
 }
 
 Result<std::unique_ptr<host::Communicator>> join(const ClientConfig& config) {
-  if (config.server.size() != 1) return failure("--server: one aggregator is needed");
-  const auto server = Endpoint::parse(config.server.front());
-  if (!server) return tl::unexpected(server.error());
+  if (config.server.size() != 1) return failure("--server: one list of aggregators is needed");
+  auto aggregators = host::parse_aggregators(config.server.front(), wire::kTrioMlPort);
+  if (!aggregators) return tl::unexpected(aggregators.error());
+  if (auto found = host::resolve(*aggregators); !found) return tl::unexpected(found.error());
   // Let the library choose packet size and window for this path.
   host::CommunicatorConfig session;
-  session.server = *server;
+  session.server = aggregators->front().address;
+  session.aggregators = *std::move(aggregators);
   session.rank = config.rank;
   session.world = config.workers;
   session.gradients = 0;
@@ -66,9 +71,9 @@ Result<std::unique_ptr<host::Communicator>> join(const ClientConfig& config) {
   session.window = 0;
   session.deadline = kDeadline;
   if (config.loss <= 0 && config.port.empty()) return host::Communicator::join(session);
-  auto port = open_port_for_race(config, *server);
-  if (!port) return tl::unexpected(port.error());
-  return host::Communicator::join(session, std::move(*port));
+  return host::Communicator::join(session, [&config](uint32_t channel, const Endpoint& server) {
+    return open_port_for_race(config, channel, server);
+  });
 }
 
 Result<void> run_tributary(const ClientConfig& config) {

@@ -2,6 +2,7 @@
 // Method:  creates real namespaces if the test may (root with iproute2); otherwise skips.
 #include "bench/race/network.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -10,6 +11,8 @@
 
 namespace tributary::race {
 namespace {
+
+using ::testing::HasSubstr;
 
 uint32_t namespaces_with(const std::string& prefix) {
   const auto listed = run_command({"ip", "netns", "list"});
@@ -38,13 +41,22 @@ TEST(NetKinds, FindsNetKindsByName) {
   EXPECT_EQ(find_net_kind("token-ring"), nullptr);
   EXPECT_FALSE(find_net_kind("lo")->may_lose());
   EXPECT_TRUE(find_net_kind("netns-pkt1500")->may_lose());
+  EXPECT_TRUE(find_net_kind("netns-1gbit-equal-pkt1500")->may_lose());
+}
+
+TEST(NetKinds, SpareMachinesHaveTheCablesThatTheNameSays) {
+  EXPECT_EQ(find_net_kind("netns-1gbit")->spare_mbit(0), 0U) << "unlimited";
+  EXPECT_EQ(find_net_kind("netns-1gbit-equal")->spare_mbit(0), 1000U);
+  EXPECT_EQ(find_net_kind("netns-1gbit-equal")->spare_mbit(7), 1000U);
+  EXPECT_EQ(find_net_kind("netns-1gbit-half")->spare_mbit(0), 500U);
+  EXPECT_EQ(find_net_kind("netns-1gbit-half")->spare_mbit(1), 1000U);
 }
 
 TEST(RaceNetwork, LoopbackNeedsNoPreparation) {
   auto network = RaceNetwork::make(*find_net_kind("lo"), 4);
   ASSERT_TRUE(network);
   EXPECT_TRUE(network->at_worker(1).empty());
-  EXPECT_EQ(network->server_address(), "127.0.0.1");
+  EXPECT_EQ(network->spare_address(0), "127.0.0.1");
   EXPECT_EQ(network->interface(), "lo");
   EXPECT_FALSE(network->set_loss(0.1)) << "whole segments cross it";
 }
@@ -58,16 +70,36 @@ class Namespaces : public ::testing::Test {
 };
 
 TEST_F(Namespaces, NetworkCreatesAndRemovesNamespaces) {
-  for (const char* name : {"netns", "netns-1gbit", "netns-pkt1500"}) {
+  for (const char* name : {"netns", "netns-1gbit", "netns-pkt1500", "netns-1gbit-equal"}) {
     {
       auto network = RaceNetwork::make(*find_net_kind(name), 2);
       ASSERT_TRUE(network) << network.error().text;
-      EXPECT_EQ(namespaces_with(own_), 4U) << "two workers, servers, the bridge";
+      EXPECT_EQ(namespaces_with(own_), 4U) << "two workers, a spare machine, the bridge";
       const RaceNetwork moved = std::move(*network);
       EXPECT_EQ(moved.worker_prefix().substr(0, own_.size()), own_);
     }
     EXPECT_EQ(namespaces_with(own_), 0U) << name;
   }
+}
+
+/// Returns the rates of the shapers in a namespace, as `tc` prints them.
+std::string shapers_in(const std::string& prefix, const std::string& machine) {
+  const auto shown = run_command({"tc", "-n", prefix + machine, "qdisc", "show"});
+  return shown.value_or("");
+}
+
+TEST_F(Namespaces, ShapesTheCablesOfSpareMachines) {
+  auto network = RaceNetwork::make(*find_net_kind("netns-1gbit-half"), 2, 2);
+  ASSERT_TRUE(network) << network.error().text;
+  EXPECT_EQ(namespaces_with(own_), 5U) << "two workers, two spare machines, the bridge";
+  std::string prefix = network->worker_prefix();
+  prefix.pop_back();  // The "w".
+  EXPECT_THAT(shapers_in(prefix, "w1"), HasSubstr("rate 1Gbit"));
+  EXPECT_THAT(shapers_in(prefix, "s0"), HasSubstr("rate 500Mbit"));
+  EXPECT_THAT(shapers_in(prefix, "s1"), HasSubstr("rate 1Gbit"));
+  EXPECT_EQ(network->spare_address(1), "10.231.0.253");
+  EXPECT_EQ(network->at_spare(1).back(), prefix + "s1");
+  EXPECT_EQ(network->at_worker(1).back(), prefix + "w1");
 }
 
 TEST_F(Namespaces, WorkersReachTheServersUnlessLossIsTotal) {

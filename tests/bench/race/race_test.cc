@@ -42,6 +42,20 @@ TEST(RaceConfig, RefusalOfAValueNamesItsFlag) {
   EXPECT_THAT(refused([](RaceConfig& c) { c.bytes = {6}; }), HasSubstr("--bytes 6"));
   EXPECT_THAT(refused([](RaceConfig& c) { c.losses = {0.9}; }), HasSubstr("--loss 0.9"));
   EXPECT_THAT(refused([](RaceConfig& c) { c.bytes = {}; }), HasSubstr("each needs a value"));
+  EXPECT_THAT(refused([](RaceConfig& c) { c.servers = {9}; }), HasSubstr("--servers 9"));
+  EXPECT_THAT(refused([](RaceConfig& c) { c.servers = {9}; }), HasSubstr("allowed: 0 to 8"));
+  // Also with 0: the networks without shaped servers have one.
+  const std::string elsewhere = refused([](RaceConfig& c) {
+    c.nets = {"netns-1gbit-equal", "netns-1gbit"};
+    c.servers = {0};
+  });
+  EXPECT_THAT(elsewhere, HasSubstr("--nets netns-1gbit,"));
+  EXPECT_THAT(elsewhere, HasSubstr("allowed: netns-1gbit-equal, "));
+  EXPECT_EQ(refused([](RaceConfig& c) {
+              c.nets = {"netns-1gbit-equal", "netns-1gbit-half"};
+              c.servers = {0, 8};
+            }),
+            "");
 }
 
 TEST(RaceConfig, CasesAreAllCombinationsGroupedByNet) {
@@ -56,6 +70,24 @@ TEST(RaceConfig, CasesAreAllCombinationsGroupedByNet) {
   EXPECT_TRUE(cases[2].straggler);
   EXPECT_EQ(cases[2].loss, 0);
   EXPECT_EQ(cases[6].net, "netns");
+}
+
+TEST(RaceConfig, TributaryTakesATurnForEachNumberOfServers) {
+  RaceConfig config = tiny();
+  config.systems = {"gloo-ring", "tributary", "tributary-group", "ps"};
+  config.servers = {0, 2};
+  const auto turns_on = [&config](const char* net) {
+    std::string turns;
+    for (const Entry& entry : entries_of(config, {.net = net})) {
+      turns += std::string(entry.system->name) + " " + std::to_string(entry.race.servers) + "; ";
+    }
+    return turns;
+  };
+  EXPECT_EQ(turns_on("netns-1gbit-equal"),
+            "tributary 0; tributary 2; tributary-group 0; ps 0; gloo-ring 0; ");
+  EXPECT_EQ(turns_on("netns-1gbit"), "tributary 0; tributary-group 0; ps 0; gloo-ring 0; ");
+  config.servers = {};
+  EXPECT_EQ(turns_on("netns-1gbit-equal"), turns_on("netns-1gbit"));
 }
 
 TEST(PartialSums, WeighsTheContributingRanks) {
@@ -111,6 +143,18 @@ TEST(Race, RacesInNamespacesOrExplainsTheSkip) {
     return;
   }
   expect_complete(config, result);
+}
+
+TEST(Race, RacesOnEqualLinks) {
+  if (!namespaces_refusal().empty()) GTEST_SKIP() << namespaces_refusal();
+  RaceConfig config = tiny();
+  config.nets = {"netns-1gbit-equal"};
+  config.systems = {"ps", "ompi-tcp"};
+  config.servers = {0, 1};
+  config.rounds = 1;
+  const RaceResult result = run_race(config, kQuiet);
+  expect_complete(config, result);
+  for (const RaceRow& row : result.rows) EXPECT_EQ(row.race.servers, 0U);
 }
 
 TEST(Race, SimulatedLoopbackLossAppliesToTributaryOnly) {

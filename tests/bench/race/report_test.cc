@@ -40,9 +40,10 @@ TEST(RaceReport, JsonRowsHaveExactlyTheNamedFields) {
   ASSERT_EQ(json["rows"].size(), 4U);
   std::set<std::string> keys;
   for (const auto& [key, value] : json["rows"][0].items()) keys.insert(key);
-  EXPECT_EQ(keys, (std::set<std::string>{"system", "net", "workers", "bytes", "loss", "median_s",
-                                         "spread", "worker_cpu_s_per_GB", "total_cpu_s_per_GB",
-                                         "link_bytes", "wrong"}));
+  EXPECT_EQ(keys, (std::set<std::string>{"system", "net", "workers", "servers", "bytes", "loss",
+                                         "median_s", "optimum_s", "ratio_to_optimum", "spread",
+                                         "worker_cpu_s_per_GB", "colocated_cpu_s_per_GB",
+                                         "total_cpu_s_per_GB", "link_bytes", "wrong"}));
   EXPECT_EQ(json["rows"][0]["net"], "netns-1gbit");
   EXPECT_EQ(json["rows"][0]["link_bytes"], 12'345);
   EXPECT_EQ(json["left_out"][0]["why"], "round 1: broke");
@@ -73,6 +74,62 @@ TEST(RaceReport, JsonHasAComparisonForEachCase) {
   EXPECT_EQ(without["fastest_peer"], "");
   EXPECT_TRUE(without["ratio"].is_null());
   EXPECT_TRUE(without["ratio_to_ps"].is_null());
+}
+
+/// A race of 100 MB and four workers on equal links, where one tensor's bits take 0.8365 s.
+RaceResult on_equal_links() {
+  RaceResult result = example();
+  for (RaceRow& one : result.rows) one.race.net = "netns-1gbit-equal";
+  for (const uint32_t servers : {1U, 4U}) {
+    result.rows.push_back(row("tributary", 0.9, result.rows[0].race));
+    result.rows.back().race.servers = servers;
+    result.rows.back().colocated_cpu_s_per_gb = 0.25;
+  }
+  return result;
+}
+
+TEST(RaceReport, RowsOnEqualLinksShowTheOptimum) {
+  const auto rows = as_json(on_equal_links())["rows"];
+  ASSERT_EQ(rows.size(), 6U);
+  EXPECT_EQ(rows[0]["servers"], 0);
+  EXPECT_NEAR(rows[0]["optimum_s"].get<double>(), 1.5 * 0.8365, 0.001) << "the ring's";
+  EXPECT_EQ(rows[1]["system"], "ps");
+  EXPECT_EQ(rows[1]["servers"], 1);
+  EXPECT_TRUE(rows[1]["optimum_s"].is_null());
+  EXPECT_TRUE(rows[1]["colocated_cpu_s_per_GB"].is_null());
+  EXPECT_EQ(rows[2]["servers"], 0);
+  EXPECT_NEAR(rows[2]["optimum_s"].get<double>(), 1.5 * 0.8365, 0.001);
+  EXPECT_EQ(rows[4]["servers"], 1);
+  EXPECT_NEAR(rows[4]["optimum_s"].get<double>(), 24.0 / 18 * 0.8365, 0.001);
+  EXPECT_DOUBLE_EQ(rows[4]["colocated_cpu_s_per_GB"].get<double>(), 0.25);
+  EXPECT_EQ(rows[5]["servers"], 4);
+  EXPECT_NEAR(rows[5]["optimum_s"].get<double>(), 0.8365, 0.001);
+  EXPECT_NEAR(rows[5]["ratio_to_optimum"].get<double>(), 0.9 / 0.8365, 0.001);
+}
+
+TEST(RaceReport, EachNumberOfServersIsComparedWithTheSamePeer) {
+  const RaceResult result = on_equal_links();
+  const auto comparisons = compare(result);
+  ASSERT_EQ(comparisons.size(), 3U);
+  for (const Comparison& one : comparisons) {
+    EXPECT_EQ(one.fastest_peer, "gloo-ring");
+    EXPECT_DOUBLE_EQ(one.to_peer.median, 0.6);
+  }
+  EXPECT_NEAR(comparisons[0].to_optimum, 0.9 / (1.5 * 0.8365), 0.001);
+  EXPECT_NEAR(comparisons[2].to_optimum, 0.9 / 0.8365, 0.001);
+  const auto json = as_json(result)["comparisons"];
+  EXPECT_EQ(json[1]["servers"], 1);
+  EXPECT_NEAR(json[2]["ratio_to_optimum"].get<double>(), 0.9 / 0.8365, 0.001);
+  EXPECT_THAT(as_table(result), HasSubstr("4 workers, 4 spare, 100 MB"));
+  EXPECT_THAT(as_svg(result), HasSubstr("tributary, 4 spare"));
+}
+
+TEST(RaceReport, ServersOfOtherNetworksHaveNoOptimum) {
+  const auto rows = as_json(example())["rows"];
+  EXPECT_EQ(rows[0]["servers"], 1);
+  EXPECT_EQ(rows[2]["servers"], 0);
+  EXPECT_TRUE(rows[0]["optimum_s"].is_null());
+  EXPECT_TRUE(rows[0]["ratio_to_optimum"].is_null());
 }
 
 TEST(RaceReport, RowsShowALateWorkerAndSharedMemory) {

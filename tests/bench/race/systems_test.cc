@@ -106,6 +106,46 @@ TEST(Systems, ServersAndWorkersAgreeWhereServersListen) {
       server_commands(*find_system("gloo-ring"), loopback(), kCase, kAll, kPorts, "/s").empty());
 }
 
+TEST(Systems, ParameterServersShareOneMachine) {
+  const NetKind& equal = *find_net_kind("netns-1gbit-equal");
+  const NetKind& shaped = *find_net_kind("netns-1gbit");
+  const RaceCase three{.net = "netns-1gbit-equal", .workers = 4, .servers = 3};
+  EXPECT_EQ(server_machines(*find_system("tributary"), equal, three), 3U);
+  EXPECT_EQ(server_machines(*find_system("tributary"), shaped, three), 1U);
+  EXPECT_EQ(server_machines(*find_system("ps"), equal, three), 1U);
+  EXPECT_EQ(server_machines(*find_system("gloo-ring"), equal, three), 0U);
+  EXPECT_EQ(server_machines(*find_system("ps"), *find_net_kind("lo"), three), 0U);
+}
+
+TEST(Systems, EqualLinksRefuseAGroup) {
+  const NetKind& equal = *find_net_kind("netns-1gbit-equal");
+  EXPECT_THAT(refusal(*find_system("tributary"), equal, kCase, kAll), IsEmpty());
+  EXPECT_THAT(refusal(*find_system("tributary-group"), equal, kCase, kAll),
+              HasSubstr("one server"));
+}
+
+TEST(Systems, AggregatorsRunOnTheirMachinesAndAllWorkersGetOneList) {
+  if (!namespaces_refusal().empty()) GTEST_SKIP() << namespaces_refusal();
+  const auto network = RaceNetwork::make(*find_net_kind("netns-1gbit-equal"), 2, 1);
+  ASSERT_TRUE(network) << network.error().text;
+  const System& tributary = *find_system("tributary");
+  const RaceCase race{.net = "netns-1gbit-equal", .workers = 2, .bytes = 4000, .servers = 1};
+  const auto servers = server_commands(tributary, *network, race, kAll, kPorts, "/s");
+  ASSERT_EQ(servers.size(), 3U) << "one spare machine, two workers";
+  const std::array<std::vector<std::string>, 3> where{network->at_spare(0), network->at_worker(0),
+                                                      network->at_worker(1)};
+  const std::array addresses{"10.231.0.254:7000", "10.231.0.1:7000", "10.231.0.2:7000"};
+  for (size_t i = 0; i < servers.size(); i++) {
+    EXPECT_EQ(servers[i].colocated, i > 0);
+    EXPECT_EQ(servers[i].words[3], where[i][3]);
+    EXPECT_THAT(servers[i].words, Contains(addresses[i]));
+    EXPECT_THAT(servers[i].words, Contains("id=1,sources=2"));
+  }
+  for (const Command& worker : worker_commands(tributary, *network, race, kAll, kPorts, common())) {
+    EXPECT_THAT(worker.words, Contains("10.231.0.254:7000=2,10.231.0.1:7000=1,10.231.0.2:7000=1"));
+  }
+}
+
 TEST(Systems, OnlyTheAggregatorMitigatesALateWorker) {
   RaceCase late = kCase;
   late.straggler = true;
