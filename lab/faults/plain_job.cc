@@ -62,7 +62,7 @@ class PlainJob::Host final : public net::Node {
 };
 
 PlainJob::PlainJob(const PlainJobPlan& plan, FaultWorld& world, Journal& journal)
-    : plan_(plan), world_(world), journal_(journal) {
+    : plan_(plan), journal_(journal) {
   for (uint32_t i = 0; i < plan.config.sources; i++) {
     hosts_.push_back(std::make_unique<Host>(plan, i, world));
   }

@@ -35,7 +35,6 @@ class PlainJob {
   class Host;
 
   const PlainJobPlan& plan_;
-  FaultWorld& world_;
   Journal& journal_;
   std::vector<std::unique_ptr<Host>> hosts_;
 };
