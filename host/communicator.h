@@ -5,13 +5,12 @@
 /// Model:   A rank has a channel to each aggregator of the job, times its threads. A channel is a
 ///          thread with a job_id, a session and a UDP socket. Tensors are cut into parts of whole
 ///          blocks, and each part goes over one channel (plan/part_cutter.h).
-/// Shapes:  A tensor is a span of float or int32, from 1 element to 1 GB. Every rank calls
-///          all_reduce with the same lengths and types, in the same order.
+/// Shapes:  A tensor has 1 element to 1 GB. Ranks call with equal lengths and types, in one order.
 /// Threads: Any thread may call a Communicator; calls are queued in the order they take its lock.
 /// Errors:  Outcome::status with one line of text, never an exception. After any status but kOk,
 ///          kOverflow and kNotFinite the communicator is finished, and calls return that status.
 /// Memory:  A tensor must stay alive and untouched until its Outcome is there.
-/// Tests:   tests/host/communicator_test.cc, tests/host/communicator_threads_test.cc
+/// Tests:   tests/host/communicator_test.cc, tests/host/sharded_communicator_test.cc
 #pragma once
 
 #include <cstdint>
@@ -32,6 +31,7 @@ class Port;
 
 namespace tributary::host {
 
+class ChannelGroup;
 class TensorProtocol;
 
 /// One all-reduce in flight.
@@ -110,10 +110,8 @@ class Communicator {
   [[nodiscard]] Duration straggler_timeout() const;
 
  private:
-  struct Impl;
-  class Joining;
-  explicit Communicator(std::unique_ptr<Impl> impl);
-  std::unique_ptr<Impl> impl_;
+  explicit Communicator(std::unique_ptr<ChannelGroup> group);
+  std::unique_ptr<ChannelGroup> group_;
 };
 
 }  // namespace tributary::host

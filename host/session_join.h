@@ -5,11 +5,10 @@
 ///
 /// Model:   A request every 50 ms, and one at once if the aggregator sends a cookie or asks to
 ///          confirm. kPending says that the aggregator waits for other ranks. The welcome sets the
-///          terms, each at most as large as the worker asked for. A directory answers with the
-///          entries of another list of aggregators, one for each request.
+///          terms, each at most as large as the worker asked for. A directory answers each request
+///          with an entry of another list.
 /// Threads: Owned by one thread.
 /// Errors:  An EndReason if the worker is refused, or if its deadline passes.
-/// Memory:  Refers to the configuration, which must live longer.
 /// Source:  docs/aggregation-protocol.md §4, docs/wire-format.md.
 /// Tests:   tests/host/session_join_test.cc
 #pragma once

@@ -4,9 +4,7 @@
 
 #include <gtest/gtest.h>
 
-#include <algorithm>
 #include <array>
-#include <memory>
 #include <set>
 
 #include "apps/trio_ml/records.h"
@@ -327,75 +325,6 @@ TEST_F(SessionTest, NewSessionHasANewNumber) {
     session_.end();
   }
   EXPECT_EQ(numbers.size(), 50U);
-}
-
-/// Joins of workers with lists of aggregators.
-class SessionLists : public SessionTest {
- protected:
-  Session::JoinAnswer join_list(Session& session, uint32_t source, uint64_t nonce, uint64_t digest,
-                                uint8_t entry = 0) {
-    Message message = join_message(source, nonce, 3);
-    message.body.list_digest = digest;
-    message.body.source = entry;
-    return session.join(message, worker(source), now_);
-  }
-};
-
-TEST_F(SessionLists, WorkersWithDifferentListsAreAllRefused) {
-  for (uint32_t source = 0; source < 3; source++) {
-    static_cast<void>(join_list(session_, source, 100 + source, source == 1 ? 8 : 7));
-  }
-  static_cast<void>(join_list(session_, 0, 100, 7));
-  const auto answer = join_list(session_, 1, 101, 8);  // The last one to confirm.
-  EXPECT_EQ(answer.reply, MessageType::kRefusal);
-  EXPECT_EQ(answer.body.reason, Reason::kListsDiffer);
-  EXPECT_EQ(answer.body.value, 1U);
-  EXPECT_TRUE(answer.to_all_pending);
-  // A worker whose copy is lost asks again.
-  EXPECT_EQ(join_list(session_, 2, 102, 7).body.reason, Reason::kListsDiffer);
-  EXPECT_EQ(session_.number(), 0U);
-  // New processes with one list start a session.
-  for (uint32_t round = 0; round < 2; round++) {
-    for (uint32_t source = 0; source < 3; source++) {
-      static_cast<void>(join_list(session_, source, 200 + source, 7));
-    }
-  }
-  EXPECT_NE(session_.number(), 0U);
-}
-
-TEST_F(SessionLists, ListOfADeadWorkerDoesNotCount) {
-  static_cast<void>(join_list(session_, 0, 100, 7));
-  static_cast<void>(join_list(session_, 1, 101, 8));
-  static_cast<void>(join_list(session_, 2, 102, 7));
-  EXPECT_EQ(join_list(session_, 0, 100, 7).body.reason, Reason::kConfirm);
-  pass(kJoinFreshFor + nanoseconds(1));  // Worker 101 has died.
-  for (uint32_t round = 0; round < 2; round++) {
-    for (uint32_t source = 0; source < 3; source++) {
-      static_cast<void>(join_list(session_, source, source == 1 ? 201 : 100 + source, 7));
-    }
-  }
-  EXPECT_NE(session_.number(), 0U);
-}
-
-TEST_F(SessionLists, DirectoryHandsOutItsListEntryByEntry) {
-  JobConfig job = kJob;
-  job.directory = true;
-  Session directory(job, auth::key_of_seed(45));
-  EXPECT_EQ(join_list(directory, 0, 100, 0).body.reason, Reason::kWaitingForAggregators);
-  AggregatorTable table{.entries = {{worker(7), 3}, {worker(8), 5}}, .digest = 99};
-  directory.set_aggregators(std::make_shared<AggregatorTable>(table));
-  for (uint8_t entry = 0; entry < 3; entry++) {  // The last one does not exist.
-    const auto answer = join_list(directory, 0, 100, 0, entry);
-    const uint32_t given = std::min<uint32_t>(entry, 1);
-    EXPECT_EQ(answer.reply, MessageType::kRefusal);
-    EXPECT_EQ(answer.body.reason, Reason::kOtherList);
-    EXPECT_EQ(answer.body.source, given);
-    EXPECT_EQ(answer.body.sources, 2U);
-    EXPECT_EQ(answer.body.group, table.entries[given].address);
-    EXPECT_EQ(answer.body.value, table.entries[given].weight);
-    EXPECT_EQ(answer.body.key, 99U);
-  }
-  EXPECT_EQ(join_list(directory, 0, 100, 99).body.reason, Reason::kWaitingForPeers);
 }
 
 /// A session of a lower aggregator starts when the upper one's has.

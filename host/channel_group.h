@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+/// @file
+/// The channels of one rank: one to each aggregator of the job, times the rank's threads.
+///
+/// Model:   Tensors are cut into parts of whole blocks, and each part goes over one channel. The
+///          first channel that ends ends all others with its reason.
+/// Threads: Any thread may call wait(), wait_until_done(), submit() and leave_all(). Channels and the
+///          cutter are complete before the first submit().
+/// Errors:  Outcome::status and one line of text.
+/// Memory:  A tensor stays in place until its Outcome is there.
+/// Tests:   tests/host/communicator_test.cc, tests/host/sharded_communicator_test.cc
+#pragma once
+
+#include <condition_variable>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "engine/port.h"
+#include "host/aggregator_list.h"
+#include "host/all_reduce.h"
+#include "host/channel.h"
+#include "plan/part_cutter.h"
+
+namespace tributary::host {
+
+/// The other end of a channel, for texts.
+struct ChannelPlace {
+  std::string text = {};    ///< Empty if there is one channel only.
+  uint32_t aggregator = 0;  ///< Its place in the job's list, from 1 on; 0: there is no list.
+};
+
+class ChannelGroup final : public Channel::Owner {
+ public:
+  ChannelGroup() = default;
+  ~ChannelGroup() override { close(); }
+
+  // --- The join ---
+
+  /// Adds a channel and starts its join. Refuses packets that do not fit the port.
+  Result<void> add_channel(std::unique_ptr<TensorProtocol> protocol,
+                           std::unique_ptr<engine::Port> port, ChannelPlace place = {});
+  /// Waits until every channel has joined, or one has failed. @return the result of the join.
+  /// @param status Receives the protocol's status if the join failed; may be null.
+  Result<void> wait_for_joins(Status* status);
+  /// Sets how tensors are cut. @param weights One for each channel, in the order they were added.
+  void set_cut(uint32_t gradients, std::vector<uint32_t> weights);
+  /// Returns the list to join with after a refusal: the directory's. Empty: the ranks have different
+  /// lists, so their directory has changed its list meanwhile. Not set: another refusal.
+  [[nodiscard]] std::optional<std::vector<Aggregator>> next_list();
+
+  // --- All-reduces ---
+
+  /// Queues a tensor. @return its number, for wait().
+  uint64_t submit(const Transfer& transfer);
+  /// Waits for a tensor. Call it once for each number.
+  Outcome wait(uint64_t number);
+  bool wait_until_done(uint64_t number, Duration at_most);
+
+  // --- The end ---
+
+  /// Ends all channels, and those that are added later. Returns at once.
+  void leave_all();
+  /// Ends all channels and waits for their threads.
+  void close();
+
+  /// The channels, in the order they were added. Complete after the join.
+  [[nodiscard]] const std::vector<std::unique_ptr<Channel>>& channels() const { return channels_; }
+  [[nodiscard]] uint32_t gradients() const { return gradients_; }
+
+ private:
+  struct Entry {
+    std::vector<Channel::Part> parts;  ///< Shape [channels that take part]; do not move.
+    size_t parts_left = 0;             ///< Parts in flight.
+  };
+  struct Failure {
+    Status status;
+    std::string text;
+    uint32_t lost_aggregator;  ///< Its place in the job's list, from 1 on; 0: none.
+  };
+
+  // In a channel's thread.
+  void on_phase(Channel& channel) override;
+  void on_done(std::span<Channel::Part* const> parts) override;
+
+  // @pre mutex_ is held.
+  void note_end(const Channel& ended);
+  [[nodiscard]] bool joins_are_over();
+
+  std::mutex mutex_;
+  std::condition_variable changed_;  ///< Parts are done, or a channel has joined or ended.
+  std::unordered_map<uint64_t, Entry> entries_;  ///< Node-based: parts do not move.
+  uint64_t next_number_ = 0;
+  bool leaving_ = false;            ///< The caller has stopped the join.
+  std::optional<Failure> failure_;  ///< The first failure; it ends all channels.
+  std::vector<std::unique_ptr<Channel>> channels_;
+  std::vector<ChannelPlace> places_;  ///< Shape [channels].
+  uint32_t gradients_ = 1;
+  std::optional<plan::PartCutter> cutter_;  ///< Chooses a channel for each part.
+};
+
+}  // namespace tributary::host
