@@ -40,15 +40,7 @@ class DegradedExponent : public ::testing::Test {
     job.timeout = kTimeout;
     const Endpoint root = VirtualNet::address(0, 0);
     net.add_aggregator(job, root);
-    for (uint32_t rank = 0; rank < kWorld; rank++) {
-      host::CommunicatorConfig config;
-      config.server = root;
-      config.rank = rank;
-      config.world = kWorld;
-      config.gradients = 4;
-      config.window = 8;
-      net.add_worker(config, VirtualNet::address(1, rank));
-    }
+    net.add_workers(root, kWorld, /*gradients=*/4, /*window=*/8);
     ASSERT_TRUE(net.run_until(net.now() + seconds(5), [this] {
       for (uint32_t rank = 0; rank < kWorld; rank++) {
         if (net.worker(rank).phase() != host::TensorProtocol::Phase::kRunning) return false;

@@ -33,16 +33,6 @@ struct Counts {
   Duration took;
 };
 
-host::CommunicatorConfig worker_config(uint32_t rank, const Endpoint& server) {
-  host::CommunicatorConfig config;
-  config.server = server;
-  config.rank = rank;
-  config.world = kWorld;
-  config.gradients = kGradients;
-  config.window = kWindow;
-  return config;
-}
-
 /// Counts the ranges of a result whose sum lacks `rank`.
 uint64_t ranges_without(const host::Outcome& outcome, uint32_t rank) {
   return static_cast<uint64_t>(std::count_if(
@@ -61,9 +51,7 @@ Counts reduce(const Case& at) {
   job.timeout = milliseconds(10);
   const Endpoint server = VirtualNet::address(0, 0);
   net.add_aggregator(job, server);
-  for (uint32_t rank = 0; rank < kWorld; rank++) {
-    net.add_worker(worker_config(rank, server), VirtualNet::address(1, rank));
-  }
+  net.add_workers(server, kWorld, kGradients, kWindow);
   net.run_for(milliseconds(500));  // All workers have joined.
 
   std::vector<int32_t> ones(size_t{kBlocks} * kGradients, 1);

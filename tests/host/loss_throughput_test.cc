@@ -26,15 +26,7 @@ double blocks_per_second(double loss, uint64_t blocks) {
   job.block_grad_max = kGradients;
   const Endpoint server = VirtualNet::address(0, 0);
   net.add_aggregator(job, server);
-  for (uint32_t rank = 0; rank < kWorld; rank++) {
-    host::CommunicatorConfig config;
-    config.server = server;
-    config.rank = rank;
-    config.world = kWorld;
-    config.gradients = kGradients;
-    config.window = kWindow;
-    net.add_worker(config, VirtualNet::address(1, rank));
-  }
+  net.add_workers(server, kWorld, kGradients, kWindow);
   net.run_for(milliseconds(500));  // All workers have joined.
   std::vector<int32_t> ones(blocks * kGradients, 1);
   std::vector<std::vector<int32_t>> tensors(kWorld, ones);

@@ -85,6 +85,19 @@ uint32_t VirtualNet::add_worker(const host::CommunicatorConfig& config, const En
   return worker_count() - 1;
 }
 
+void VirtualNet::add_workers(const Endpoint& server, uint32_t world, uint32_t gradients,
+                             uint32_t window) {
+  for (uint32_t rank = 0; rank < world; rank++) {
+    host::CommunicatorConfig config;
+    config.server = server;
+    config.rank = rank;
+    config.world = world;
+    config.gradients = gradients;
+    config.window = window;
+    add_worker(config, address(1, rank));
+  }
+}
+
 void VirtualNet::add_receiver(const Endpoint& at, Receiver receiver) {
   receivers_.push_back(std::make_unique<ReceiverNode>(
       network_, at, fmt::format("receiver{}", receivers_.size()), std::move(receiver)));

@@ -44,6 +44,8 @@ class VirtualNet final : private EventTarget {
   /// Adds a worker that begins to join at once. Several workers may use one address, one after
   /// another; the latest one has its port.
   uint32_t add_worker(const host::CommunicatorConfig& config, const Endpoint& at);
+  /// Adds all workers of a job, at address(1, rank), with equal requests.
+  void add_workers(const Endpoint& server, uint32_t world, uint32_t gradients, uint32_t window);
   /// Adds another node with an address; calls `receiver` for each datagram.
   void add_receiver(const Endpoint& at, Receiver receiver);
 
