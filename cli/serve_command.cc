@@ -95,6 +95,14 @@ Result<io::DevicePortSpec> devices_of(const ServeFlags& flags) {
   return devices;
 }
 
+/// Returns a flag of the directory that was given; null: none.
+const char* given_plan_flag(const CLI::App& command) {
+  for (const char* flag : {"--workers", "--servers", "--colocated", "--gbit", "--sum-gbit"}) {
+    if (command.count(flag) > 0) return flag;
+  }
+  return nullptr;
+}
+
 Result<server::ApplianceConfig> complete(const ServeFlags& flags) {
   server::ApplianceConfig config = flags.appliance;
   const auto listen = listen_address(flags);
@@ -109,7 +117,12 @@ Result<server::ApplianceConfig> complete(const ServeFlags& flags) {
     if (!job) return tl::unexpected(job.error());
     config.jobs.push_back(*job);
   }
-  if (flags.plan.workers.empty()) return config;
+  if (flags.plan.workers.empty()) {
+    if (const char* flag = given_plan_flag(flags.command); flag != nullptr) {
+      return failure(fmt::format("{} needs --workers, which makes this server a directory", flag));
+    }
+    return config;
+  }
   auto machines = read_plan_machines(flags.plan);
   if (!machines) return tl::unexpected(machines.error());
   config.directory =
@@ -168,6 +181,9 @@ int run_trio_ml(const ServeFlags& flags) {
 int run_switchml(const ServeFlags& flags) {
   if (!flags.jobs.empty()) {
     return refuse({"--job needs --protocol trio-ml; allowed with switchml: --session"});
+  }
+  if (const char* flag = given_plan_flag(flags.command); flag != nullptr) {
+    return refuse({fmt::format("{} needs --protocol trio-ml", flag)});
   }
   const auto listen = listen_address(flags);
   if (!listen) return refuse(listen.error());

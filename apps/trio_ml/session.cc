@@ -290,7 +290,10 @@ uint32_t Session::least_pending_gradients_max() const {
 std::optional<Session::JoinAnswer> Session::redirect(const wire::ControlBody& wish,
                                                      Instant now) const {
   if (!config_.directory) return {};
-  const auto table = table_.load();
+  const auto table = [this] {
+    const std::lock_guard lock(table_mutex_);
+    return table_;
+  }();
   if (table == nullptr) return pending(Reason::kWaitingForAggregators, now);
   if (wish.list_digest == table->digest) return {};
   const auto count = static_cast<uint32_t>(table->entries.size());

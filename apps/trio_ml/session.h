@@ -16,7 +16,9 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
+#include <mutex>
 #include <optional>
+#include <utility>
 
 #include "apps/trio_ml/aggregator_table.h"
 #include "apps/trio_ml/config.h"
@@ -97,7 +99,10 @@ class Session {
   // --- A control thread ---
 
   /// Publishes the aggregators of a job with a directory, for the next joins.
-  void set_aggregators(std::shared_ptr<const AggregatorTable> table) { table_.store(table); }
+  void set_aggregators(std::shared_ptr<const AggregatorTable> table) {
+    const std::lock_guard lock(table_mutex_);
+    table_ = std::move(table);
+  }
 
   // --- Shard 0 only ---
 
@@ -257,8 +262,9 @@ class Session {
   bool upstream_vouched_ = false;                       ///< For the present nonce.
   /// Assumed: a join needs two answers, so twice as many suffice.
   ReplyBudget upstream_answers_{/*burst=*/4, /*per_ms=*/1};
-  std::atomic<std::shared_ptr<const AggregatorTable>> table_;  ///< Null: not known yet.
-  uint32_t other_list_ = 0;  ///< A rank whose list differed, for refusals.
+  mutable std::mutex table_mutex_;                ///< Taken at joins only.
+  std::shared_ptr<const AggregatorTable> table_;  ///< Null: not known yet.
+  uint32_t other_list_ = 0;                       ///< A rank whose list differed, for refusals.
   wire::ControlBody upstream_refusal_;
   Instant upstream_refused_at_;
 };
