@@ -14,6 +14,7 @@
 #include "cli/console.h"
 #include "cli/settings.h"
 #include "cli/worker_run.h"
+#include "host/aggregator_list.h"
 #include "host/switchml_config.h"
 #include "io/devices/device_port.h"
 #include "wire/switchml.h"
@@ -55,9 +56,10 @@ void add_session_flags(CLI::App& command, WorkerFlags& flags) {
   flags.deadline_s =
       static_cast<uint32_t>(in_nanoseconds(session.deadline) / in_nanoseconds(seconds(1)));
   add_protocol(command, flags.options.protocol, "Protocol of the server");
-  command.add_option("--server", flags.options.server,
-                     "The aggregator, HOST:PORT or HOST, or several, HOST:PORT=WEIGHT,…; required unless "
-                     "--control is given");
+  command.add_option(
+      "--server", flags.options.server,
+      "The aggregator, HOST:PORT or HOST, or several, HOST:PORT=WEIGHT,…; required unless "
+      "--control is given");
   CLI::Option* const port = command.add_option(
       "--port", flags.options.port,
       fmt::format("Use this device instead of a socket, {} (trio-ml)", io::kDevicePortShapes));
@@ -149,6 +151,17 @@ void add_fault_flags(CLI::App& command, WorkerFlags& flags) {
                    "Typical iteration; a delay is 0.5 to 2 times this");
 }
 
+/// Checks --server of a Trio-ML worker. @return the error line, or empty.
+std::string check_aggregators(const WorkerOptions& options) {
+  const auto list = host::parse_aggregators(options.server, wire::kTrioMlPort);
+  if (!list) return fmt::format("--server: {}", list.error().text);
+  if (list->size() > 1 && !options.port.empty()) {
+    return fmt::format("--server with {} aggregators does not go with --port; allowed: sockets",
+                       list->size());
+  }
+  return "";
+}
+
 /// Checks and completes the options that depend on the protocol.
 /// @return the error line, or empty.
 std::string complete_protocol(WorkerFlags& flags) {
@@ -163,7 +176,7 @@ std::string complete_protocol(WorkerFlags& flags) {
   if (options.server.empty() && options.switchml.control.empty()) {
     return fmt::format("--server is required{}", is_switchml ? ", or --control" : "");
   }
-  if (!is_switchml) return "";
+  if (!is_switchml) return check_aggregators(options);
   host::CommunicatorConfig& session = options.session;
   if (flags.gradients->count() == 0) session.gradients = host::kSwitchmlLargeElements;
   const auto refuse = [](const char* flag, uint32_t value, const std::string& allowed) {
