@@ -8,6 +8,8 @@
 
 #include "base/result_file.h"
 #include "cli/doctor_dpdk.h"
+#include "cli/doctor_link.h"
+#include "cli/plan_machines.h"
 #include "cli/settings.h"
 #include "host/communicator.h"
 #include "io/dpdk/open_dpdk_port.h"
@@ -260,11 +262,21 @@ CLI::App* add_doctor(CLI::App& app, DoctorOptions& options) {
   add_uint(*command, "--port", options.port, 1, UINT16_MAX, "UDP port to try");
   command->add_option("--dpdk", options.dpdk, "DPDK device to check, written as for serve --port")
       ->type_name("PORT");
+  add_uint(*command, "--workers", options.workers, 1, kPlanMachinesMax,
+           "Worker machines: compare their links with this machine's, and predict the time");
+  command
+      ->add_option("--gbit", options.worker_gbit,
+                   "With --workers: Gbit/s of each worker's link; default: as this machine's")
+      ->check(CLI::Range(kGbitMin, kGbitMax));
   return command;
 }
 
 int run_doctor(const DoctorOptions& options, std::ostream& out, std::ostream& err) {
-  std::vector<Finding> findings = examine(gather_facts(options.port));
+  const MachineFacts facts = gather_facts(options.port);
+  std::vector<Finding> findings = examine(facts);
+  if (options.workers > 0) {
+    append(findings, examine_links(facts.interfaces, options.workers, options.worker_gbit));
+  }
   append(findings, examine_dpdk(options.dpdk, io::has_dpdk()));
   const Verdict verdict = worst(findings);
   out << as_text(findings) << "\nverdict: " << to_string(verdict) << "\n";

@@ -49,6 +49,8 @@ struct DoctorOptions {
   std::string json;  ///< Result file; empty for none.
   uint16_t port = wire::kTrioMlPort;
   std::vector<std::string> dpdk;  ///< Devices as given to `serve --port`.
+  uint32_t workers = 0;           ///< Worker machines of a job; 0: do not examine links.
+  double worker_gbit = 0;         ///< Rate of their links; 0: as this machine's.
 };
 
 /// Declares the command.

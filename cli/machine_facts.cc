@@ -38,6 +38,15 @@ std::optional<uint64_t> number_in(const fs::path& path, int base = 10) {
   return number;
 }
 
+/// Returns the rate in "speed". Reading it fails for a link that is down, and it is -1 without a
+/// cable. Source: Linux, Documentation/ABI/testing/sysfs-class-net.
+std::optional<uint64_t> link_mbit(const fs::path& interface) {
+  const auto line = first_line(interface / "speed");
+  if (!line || line->starts_with('-')) return std::nullopt;
+  const auto mbit = number_in(interface / "speed");
+  return mbit == uint64_t{0} ? std::nullopt : mbit;
+}
+
 std::vector<InterfaceFacts> interfaces_below(const fs::path& folder) {
   std::vector<InterfaceFacts> interfaces;
   std::error_code error;
@@ -48,7 +57,8 @@ std::vector<InterfaceFacts> interfaces_below(const fs::path& folder) {
     interfaces.push_back({.name = entry.path().filename().string(),
                           .mtu_bytes = static_cast<uint32_t>(*mtu_bytes),
                           .up = (*flags & IFF_UP) != 0,
-                          .loopback = (*flags & IFF_LOOPBACK) != 0});
+                          .loopback = (*flags & IFF_LOOPBACK) != 0,
+                          .mbit = link_mbit(entry.path())});
   }
   std::sort(interfaces.begin(), interfaces.end(),
             [](const auto& a, const auto& b) { return a.name < b.name; });

@@ -22,6 +22,7 @@ struct InterfaceFacts {
   uint32_t mtu_bytes = 0;
   bool up = false;
   bool loopback = false;
+  std::optional<uint64_t> mbit = {};  ///< Rate of the link; absent without a cable.
 };
 
 struct MachineFacts {

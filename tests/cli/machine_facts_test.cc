@@ -62,6 +62,8 @@ TEST_F(MachineFactsTest, ReadsProcAndSys) {
   write("sys/class/net/eth0/mtu", "1500");
   write("sys/class/net/eth1/flags", "0x1002");
   write("sys/class/net/eth1/mtu", "9000");
+  write("sys/class/net/eth0/speed", "25000");
+  write("sys/class/net/eth1/speed", "-1");  // No cable.
   write("sys/class/net/bonding_masters", "");
   write("proc/sys/net/core/rmem_max", "212992");
   write("proc/sys/net/core/wmem_max", "425984");
@@ -74,6 +76,8 @@ TEST_F(MachineFactsTest, ReadsProcAndSys) {
   ASSERT_EQ(facts.interfaces.size(), 3U);
   EXPECT_EQ(facts.interfaces[0].name, "eth0");
   EXPECT_EQ(facts.interfaces[0].mtu_bytes, 1500U);
+  EXPECT_EQ(facts.interfaces[0].mbit, 25000U);
+  EXPECT_FALSE(facts.interfaces[1].mbit.has_value());
   EXPECT_TRUE(facts.interfaces[0].up);
   EXPECT_FALSE(facts.interfaces[0].loopback);
   EXPECT_FALSE(facts.interfaces[1].up);
