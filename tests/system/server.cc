@@ -19,7 +19,9 @@ uint16_t free_port(io::Transport transport) {
   return port.value_or(uint16_t{0});
 }
 
-Server::Server(const std::vector<std::string>& jobs, const std::vector<std::string>& more) {
+Server::Server(const std::vector<std::string>& jobs, const std::vector<std::string>& more,
+               const std::string& host)
+    : host_(host) {
   for (const std::string& job : jobs) arguments_.insert(arguments_.end(), {"--job", job});
   arguments_.insert(arguments_.end(), more.begin(), more.end());
   // Another process may take the port between the search and the start.
@@ -31,7 +33,7 @@ Server::Server(const std::vector<std::string>& jobs, const std::vector<std::stri
   ADD_FAILURE() << "the server does not start: " << process_->errors();
 }
 
-std::string Server::address() const { return "127.0.0.1:" + std::to_string(port_); }
+std::string Server::address() const { return host_ + ":" + std::to_string(port_); }
 
 bool Server::start() {
   std::vector<std::string> words{"serve", "--listen", address(), "--json", json_path_};

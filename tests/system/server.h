@@ -21,10 +21,12 @@ class Server {
  public:
   /// Starts the server and waits until it is ready.
   /// @param jobs Values of --job.
-  explicit Server(const std::vector<std::string>& jobs, const std::vector<std::string>& more = {});
+  /// @param host An address of the loopback network.
+  explicit Server(const std::vector<std::string>& jobs, const std::vector<std::string>& more = {},
+                  const std::string& host = "127.0.0.1");
 
   [[nodiscard]] uint16_t port() const { return port_; }
-  /// "127.0.0.1:PORT".
+  /// "HOST:PORT".
   [[nodiscard]] std::string address() const;
 
   /// Requests the counters (SIGUSR1) and waits for the file.
@@ -43,6 +45,7 @@ class Server {
  private:
   [[nodiscard]] bool start();
 
+  std::string host_;
   std::vector<std::string> arguments_;
   std::string json_path_;
   uint16_t port_ = 0;

@@ -48,8 +48,8 @@ void expect_exact(const std::string& aggregators, uint32_t channels) {
 class ShardedJob : public ::testing::Test {
  protected:
   Server first_{{kJob}};
-  Server second_{{kJob}};
-  Server third_{{kJob}};
+  Server second_{{kJob}, {}, "127.0.0.2"};
+  Server third_{{kJob}, {}, "127.0.0.3"};
 };
 
 TEST_F(ShardedJob, SumsOfAllAggregatorsAreExact) {
