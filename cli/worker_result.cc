@@ -130,7 +130,7 @@ std::string to_table(const WorkerResult& result) {
   row("latency", fmt::format("min {:.3f}  p50 {:.3f}  p99 {:.3f}  max {:.3f} ms",
                              in_milliseconds(latency.min), in_milliseconds(latency.p50),
                              in_milliseconds(latency.p99), in_milliseconds(latency.max)));
-  row("channels", fmt::format("{} of {} threads", result.threads, options.session.threads));
+  row("channels", fmt::format("{}, --threads {}", result.threads, options.session.threads));
   row("packets", fmt::format("{} sent, {} received, {} retransmitted, {} probes",
                              result.counters.packets_sent, result.counters.packets_received,
                              result.counters.retransmitted, result.counters.probes));

@@ -71,6 +71,7 @@ SessionJoin::Reply SessionJoin::on_reply(const wire::Message& message, Instant n
     hurry(now);
     return Reply::kWaits;
   }
+  refused_ = true;
   refusal_ = body.reason;
   return Reply::kRefused;
 }

@@ -56,9 +56,7 @@ class SessionJoin {
   /// Returns the reason of the refusal; kNone: not refused.
   [[nodiscard]] wire::Reason refusal() const { return refusal_; }
   /// Tells whether the aggregator refused the join, so that it knows nothing of this worker.
-  [[nodiscard]] bool is_refused() const {
-    return refusal_ != wire::Reason::kNone || !redirection_.empty();
-  }
+  [[nodiscard]] bool is_refused() const { return refused_ || !redirection_.empty(); }
   /// Returns the directory's list of aggregators. Complete after Reply::kRedirected.
   [[nodiscard]] const std::vector<Aggregator>& redirection() const { return redirection_; }
 
@@ -109,6 +107,7 @@ class SessionJoin {
   Pending pending_;
   std::vector<Aggregator> redirection_;  ///< Entries of the list with this digest, so far.
   uint64_t redirection_digest_ = 0;
+  bool refused_ = false;
   wire::Reason refusal_ = wire::Reason::kNone;
   bool vouched_ = false;
   bool joined_ = false;

@@ -49,8 +49,10 @@ std::vector<PartCutter::Claim> PartCutter::claims_to(uint64_t blocks) const {
     claim.size = credits_[claim.aggregator];
     sum += claim.size;
   }
-  const auto by_size = [](const Claim& a, const Claim& b) { return a.size > b.size; };
-  std::stable_sort(claims.begin(), claims.end(), by_size);
+  // Equal claims in the order of the list.
+  std::sort(claims.begin(), claims.end(), [](const Claim& a, const Claim& b) {
+    return a.size != b.size ? a.size > b.size : a.aggregator < b.aggregator;
+  });
   // The smallest claim goes until the smallest that is left is worth kPartBlocksMin blocks.
   const auto too_small = [&] { return Wide{blocks} * claims.back().size < kPartBlocksMin * sum; };
   while (claims.size() > 1 && (blocks == 0 || too_small())) {
@@ -76,8 +78,9 @@ void PartCutter::share_out(uint64_t blocks, uint32_t gradients, std::vector<Clai
     const Wide given = Wide{claim.blocks} * gradients * weight_sum_;
     credits.emplace_back(credits_[claim.aggregator] - given, &claim);
   }
-  std::stable_sort(credits.begin(), credits.end(),
-                   [](const auto& a, const auto& b) { return a.first > b.first; });
+  std::sort(credits.begin(), credits.end(), [](const auto& a, const auto& b) {
+    return a.first != b.first ? a.first > b.first : a.second < b.second;
+  });
   TRIB_ASSERT(left < claims.size() || blocks == 0);
   for (size_t i = 0; i < left; i++) credits[i].second->blocks++;
 }

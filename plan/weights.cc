@@ -24,8 +24,9 @@ std::vector<uint32_t> largest_remainder(std::span<const double> shares, uint32_t
   }
   std::vector<size_t> order(shares.size());
   std::iota(order.begin(), order.end(), size_t{0});
-  std::stable_sort(order.begin(), order.end(),
-                   [&](size_t a, size_t b) { return remainders[a] > remainders[b]; });
+  std::sort(order.begin(), order.end(), [&](size_t a, size_t b) {
+    return remainders[a] != remainders[b] ? remainders[a] > remainders[b] : a < b;
+  });
   for (size_t i = 0; i < order.size() && left > 0; i++, left--) weights[order[i]]++;
   return weights;
 }

@@ -85,7 +85,7 @@ TEST(WorkerResult, JsonAndTableAgree) {
   EXPECT_THAT(table, HasSubstr("rank 2 of 4: ok\n"));
   EXPECT_THAT(table, HasSubstr("2.000 GB/s in 0.006 s"));
   EXPECT_THAT(table, HasSubstr("7 of 100 blocks"));
-  EXPECT_THAT(table, HasSubstr("2 of 3\n"));
+  EXPECT_THAT(table, HasSubstr("2, --threads 3\n"));
   EXPECT_EQ(json["underflowed"], 0);
   EXPECT_EQ(json["warning"], "");
   EXPECT_THAT(table, Not(HasSubstr("underflowed")));

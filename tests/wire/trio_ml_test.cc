@@ -88,7 +88,11 @@ void expect_same(const Message& a, const Message& b) {
   EXPECT_EQ(a.body.timeout_us, b.body.timeout_us);
   EXPECT_EQ(a.body.value, b.body.value);
   if (a.body.reason != Reason::kMismatch) {
-    EXPECT_EQ(a.body.group, b.body.group);
+    if (a.extension.type == MessageType::kJoin) {
+      EXPECT_EQ(a.body.list_digest, b.body.list_digest);
+    } else {
+      EXPECT_EQ(a.body.group, b.body.group);
+    }
     return;
   }
   EXPECT_EQ(a.body.given.format, b.body.given.format);
@@ -334,6 +338,7 @@ Message random_message(Prng& prng) {
           .port_bits = static_cast<uint8_t>(prng.below(8)),
           .mask = {},
           .group = Endpoint::ipv4(prng.any_u32(), static_cast<uint16_t>(prng.any_u32())),
+          .list_digest = prng.any_u64(),
           .given = {.format = static_cast<ElementFormat>(prng.below(3)),
                     .tensor_elements = prng.any_u32(),
                     .scale_bits = prng.any_u32()}};
