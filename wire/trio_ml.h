@@ -111,9 +111,9 @@ enum class Reason : uint8_t {
   /// Notice; source, mask: ranks that left while a block waits for them; value: the aggregator that
   /// they have lost, as in their kLeave.
   kPeerLeft = 10,
-  kMismatch = 11,         ///< Notice; source, mask: their contribution differs from the block's.
-  kSourcePermanent = 12,  ///< Notice; source: permanent straggler; blocks stop waiting for it.
-  kSourceReturned = 13,   ///< Notice; source: blocks wait for it as before.
+  kMismatch = 11,            ///< Notice; source, mask: their contribution differs from the block's.
+  kSourcePermanent = 12,     ///< Notice; source: permanent straggler; blocks stop waiting for it.
+  kSourceReturned = 13,      ///< Notice; source: blocks wait for it as before.
   kWaitingForUpstream = 14,  ///< Pending: the upper aggregator has not started its session.
   kStaleGeneration = 15,     ///< Notice to a plain source; value: the newest generation seen.
   kFutureGeneration = 16,    ///< Notice to a plain source; value as above.

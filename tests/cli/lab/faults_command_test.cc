@@ -46,11 +46,11 @@ TEST(LabFaults, ReportsTheCampaignsFindings) {
   failure.replay = lab::replay_command(9, {});
   report.failures.push_back(failure);
   const std::string text = as_text(report, 123.4);
-  for (const char* part : {"10 seeds from 5: 1 wrong, 0 stuck, 0 leaked, 0 forged_accepted, "
-                           "0 degraded_by_loss_alone",
-                           "123 seeds/s",
-                           "digest 0000000000000abc", "seed 9", "a sum is wrong", "something",
-                           "replay: tributary lab faults --seed 9 --only none --trace"}) {
+  for (const char* part :
+       {"10 seeds from 5: 1 wrong, 0 stuck, 0 leaked, 0 forged_accepted, "
+        "0 degraded_by_loss_alone",
+        "123 seeds/s", "digest 0000000000000abc", "seed 9", "a sum is wrong", "something",
+        "replay: tributary lab faults --seed 9 --only none --trace"}) {
     EXPECT_THAT(text, HasSubstr(part));
   }
   const auto json = as_json(report, 123.4);
