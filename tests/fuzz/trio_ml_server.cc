@@ -198,7 +198,8 @@ class Run {
   /// after it. Its address returned a cookie before.
   static bool is_to_joined(const Message& message) {
     return message.extension.type == MessageType::kWelcome ||
-           message.body.reason == wire::Reason::kConfirm;
+           message.body.reason == wire::Reason::kConfirm ||
+           message.body.reason == wire::Reason::kListsDiffer;
   }
 
   void check_job() {
