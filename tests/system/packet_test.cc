@@ -44,7 +44,9 @@ TEST_F(OverPacketSockets, WorkersGetExactSums) {
   EXPECT_EQ(server->wait_for_end(), 0);
   std::ifstream file(json);
   const auto stats = nlohmann::json::parse(file, nullptr, /*allow_exceptions=*/false);
-  EXPECT_EQ(stats["ports"][0]["frames"]["arp_answered"], 2);
+  // Both workers hear the answer to either of them, so one question may be enough.
+  EXPECT_GE(stats["ports"][0]["frames"]["arp_answered"], 1);
+  EXPECT_LE(stats["ports"][0]["frames"]["arp_answered"], 2);
   for (const auto& core : stats["cores"]) EXPECT_GT(core["packets"], 0);  // Core 0 hands over.
 }
 
