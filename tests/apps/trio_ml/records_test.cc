@@ -39,6 +39,8 @@ TEST(SourceMask, MasksTheFirstSources) {
   EXPECT_EQ(first_sources(1), (SourceMask{1, 0, 0, 0}));
   EXPECT_EQ(first_sources(65), (SourceMask{~uint64_t{0}, 1, 0, 0}));
   EXPECT_EQ(count(first_sources(256)), 256U);
+  EXPECT_EQ(first_of({0, 0b1100, 0, 0}), 66U);
+  EXPECT_EQ(first_of({}), wire::kSourcesMax);
 }
 
 TEST(BlockRecord, LastContributionCompletesTheSum) {

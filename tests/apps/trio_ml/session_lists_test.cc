@@ -51,6 +51,25 @@ TEST_F(SessionLists, WorkersWithDifferentListsAreAllRefused) {
   EXPECT_NE(session_.number(), 0U);
 }
 
+TEST_F(SessionLists, RefusalNamesTheFirstRankBehindALowerAggregator) {
+  JobConfig job = kJob;
+  job.sources = 2;
+  job.sources_are_aggregators = true;
+  job.world = 5;
+  Session upper(job, auth::key_of_seed(43));
+  Session::JoinAnswer answer;
+  for (uint32_t round = 0; round < 2; round++) {
+    for (uint32_t source = 0; source < 2; source++) {
+      Message message = join_message(source, 100 + source, 5);
+      message.body.list_digest = 7 + source;
+      message.body.mask = {source == 0 ? uint64_t{0b00111} : uint64_t{0b11000}};
+      answer = upper.join(message, worker(source), now_);
+    }
+  }
+  EXPECT_EQ(answer.body.reason, Reason::kListsDiffer);
+  EXPECT_EQ(answer.body.value, 3U);
+}
+
 TEST_F(SessionLists, ListOfADeadWorkerDoesNotCount) {
   static_cast<void>(join_list(session_, 0, 100, 7));
   static_cast<void>(join_list(session_, 1, 101, 8));

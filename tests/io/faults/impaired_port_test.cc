@@ -235,9 +235,11 @@ std::pair<Numbers, Numbers> walk(const ImpairmentConfig& config, uint64_t seed, 
     while (bed.inner->waiting_count(0) > 200) collect(engine::kBurstPackets);
     if (prng.chance(0.01)) bed.queue().wait(Duration{});
   }
-  do {
+  // The port hands out a packet that it holds back after at most hold_calls_max empty calls.
+  for (uint32_t empty = 0; empty <= config.hold_calls_max;) {
     bed.queue().wait(Duration{});
-  } while (collect(engine::kBurstPackets) != 0 || bed.inner->waiting_count(0) != 0);
+    empty = collect(engine::kBurstPackets) == 0 && bed.inner->waiting_count(0) == 0 ? empty + 1 : 0;
+  }
   rx = bed.port->rx_faults(0);
   tx = bed.port->tx_faults(0);
   return {received, sent};
