@@ -9,6 +9,7 @@
 #include "base/result_file.h"
 #include "cli/doctor_dpdk.h"
 #include "cli/doctor_link.h"
+#include "cli/plan_command.h"
 #include "cli/plan_machines.h"
 #include "cli/settings.h"
 #include "host/communicator.h"
@@ -264,10 +265,8 @@ CLI::App* add_doctor(CLI::App& app, DoctorOptions& options) {
       ->type_name("PORT");
   add_uint(*command, "--workers", options.workers, 1, kPlanMachinesMax,
            "Worker machines: compare their links with this machine's, and predict the time");
-  command
-      ->add_option("--gbit", options.worker_gbit,
-                   "With --workers: Gbit/s of each worker's link; default: as this machine's")
-      ->check(CLI::Range(kGbitMin, kGbitMax));
+  add_gbit(*command, "--gbit", options.worker_gbit, "",
+           "With --workers: Gbit/s of each worker's link; default: as this machine's");
   return command;
 }
 

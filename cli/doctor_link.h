@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /// @file
 /// The part of `tributary doctor` that compares this machine's link with the workers' links, and
-/// predicts what a single aggregator here costs.
+/// predicts the time of an all-reduce with one aggregator here.
 ///
 /// Units:   Gbit/s.
 /// Threads: One.

@@ -16,14 +16,14 @@ namespace {
 constexpr uint32_t kMtuMax = 65'536;
 constexpr uint64_t kBytesMax = uint64_t{1} << 40;
 
+}  // namespace
+
 CLI::Option* add_gbit(CLI::App& command, const char* flag, double& value,
                       const std::string& fallback, const char* help) {
   return add_key(
       command, flag, {.type = KeyType::kNumber, .number_min = kGbitMin, .number_max = kGbitMax},
       fallback, help, [&value](const KeyValue& written) { value = std::get<double>(written); });
 }
-
-}  // namespace
 
 CLI::Option* add_plan_machines(CLI::App& command, PlanFlags& flags) {
   CLI::Option* workers =

@@ -65,7 +65,6 @@ Result<void> ChannelGroup::add_channel(std::unique_ptr<TensorProtocol> protocol,
   return {};
 }
 
-/// Ends all channels_, and those that are added later.
 void ChannelGroup::leave_all() {
   const std::lock_guard lock(mutex_);
   leaving_ = true;

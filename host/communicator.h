@@ -105,6 +105,7 @@ class Communicator {
   // The terms agreed with the aggregator.
   [[nodiscard]] uint32_t window() const;
   [[nodiscard]] uint32_t gradients() const;
+  /// Returns the number of channels: worker threads times aggregators.
   [[nodiscard]] uint32_t threads() const;
   /// 0: no mitigation.
   [[nodiscard]] Duration straggler_timeout() const;

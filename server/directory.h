@@ -29,7 +29,7 @@
 
 namespace tributary::server {
 
-/// Assumed: short beside the time in which people notice, and ten questions a second are no load.
+/// Assumed: short beside the time in which people notice, and five questions a second are no load.
 inline constexpr Duration kAskEvery = milliseconds(200);
 inline constexpr Duration kAnswersWithin = milliseconds(1000);
 

@@ -203,8 +203,8 @@ struct ExtensionFields {
   uint8_t flags = 0;
   int8_t exponent = -128;  ///< For a block one window ahead; the largest wins. -128: none.
   /// Length of the tensor modulo 2^32; sources must agree. In a kProbe: a number that the kHave
-  /// repeats. In a kLeave: the aggregator that the member has lost, by its place in the list of the
-  /// job from 1 on; 0: it leaves for another reason.
+  /// repeats. In a kLeave: the aggregator that the member has lost, by its place from 1 on among those of
+  /// the job's list that have a weight above 0; 0: it leaves for another reason.
   uint32_t tensor_elements = 0;
   uint32_t scale_bits = 0;  ///< IEEE 754 bits of the scale, with kScaleBitMean; sources must agree.
   /// From a member: its own key. From the aggregator: the session's result key. In a join and in

@@ -7,7 +7,7 @@
 /// Shapes:  [entries], at most wire::kAggregatorsMax.
 /// Threads: Immutable. A control thread publishes a new table; shard 0 reads it.
 /// Errors:  None.
-/// Tests:   tests/apps/trio_ml/session_test.cc
+/// Tests:   tests/apps/trio_ml/session_lists_test.cc
 #pragma once
 
 #include <cstdint>

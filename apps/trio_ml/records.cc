@@ -11,6 +11,12 @@ uint32_t count(const SourceMask& mask) {
   return sum;
 }
 
+uint32_t first_of(const SourceMask& mask) {
+  uint32_t source = 0;
+  while (source < wire::kSourcesMax && !contains(mask, source)) source++;
+  return source;
+}
+
 SourceMask first_sources(uint32_t source_count) {
   SourceMask mask{};
   for (uint32_t source = 0; source < source_count; source++) include(mask, source);

@@ -38,6 +38,8 @@ inline void exclude(SourceMask& mask, uint32_t source) {
   return true;
 }
 [[nodiscard]] uint32_t count(const SourceMask& mask);
+/// Returns the lowest source in the mask; kSourcesMax if there is none.
+[[nodiscard]] uint32_t first_of(const SourceMask& mask);
 /// Returns the mask of sources 0 to source_count - 1.
 [[nodiscard]] SourceMask first_sources(uint32_t source_count);
 

@@ -314,7 +314,7 @@ std::optional<Session::JoinAnswer> Session::refuse_other_list() {
   const auto found = std::find_if(members_.begin(), end, has_other);
   if (found == end) return {};
   for (auto member = members_.begin(); member != end; ++member) member->list_refused = true;
-  other_list_ = config_.rank_base + static_cast<uint32_t>(found - members_.begin());
+  other_list_ = first_of(ranks_of(static_cast<uint32_t>(found - members_.begin())));
   JoinAnswer answer = refusal(Reason::kListsDiffer, other_list_);
   answer.to_all_pending = true;
   return answer;

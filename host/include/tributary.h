@@ -134,7 +134,7 @@ typedef struct tributary_info {
   uint32_t window;                ///< Packets in flight of each thread, at most.
   uint32_t straggler_timeout_us;  ///< 0: blocks wait for every rank (no mitigation).
   uint64_t deadline_ms;
-  uint32_t threads;   ///< Agreed number of worker threads. Since ABI 3.
+  uint32_t threads;   ///< Channels: worker threads times aggregators. Since ABI 3.
   uint32_t reserved;  ///< 0.
 } tributary_info;
 /// Writes the agreed terms. @param info_bytes The caller's sizeof(tributary_info).

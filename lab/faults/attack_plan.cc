@@ -79,7 +79,7 @@ void draw_plain(FaultPlan& plan) {
   plan.attack->plain = plain;
 }
 
-/// Returns whether the plan has what an attacker of this kind attacks.
+/// Returns whether the plan has a target for an attacker of this kind.
 bool is_possible(const FaultPlan& plan, FaultKind kind) {
   const bool has_secret = std::any_of(plan.jobs.begin(), plan.jobs.end(), [](const JobPlan& job) {
     return job.config.auth.mode != auth::Mode::kNone;

@@ -147,7 +147,7 @@ struct ServerPlan {
   uint32_t room_bytes = 0;
 };
 
-/// What a plan with attackers has besides faults.
+/// The parts of a plan that only plans with attackers have.
 struct AttackPlan {
   /// Time between two steps of each kind of attacker; 0: it is absent. Indexed by FaultKind.
   std::array<Duration, kFaultKindCount> every{};

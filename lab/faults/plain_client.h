@@ -6,7 +6,7 @@
 /// Shapes:  A generation has `blocks` blocks of `gradients` int32, all functions of
 ///          (source, generation, element).
 /// Threads: One.
-/// Errors:  It ignores what it does not understand.
+/// Errors:  None. It ignores packets that it cannot decode.
 /// Tests:   tests/lab/faults/plain_client_test.cc
 #pragma once
 

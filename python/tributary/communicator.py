@@ -134,6 +134,8 @@ class Communicator:
     def __init__(self, url=None, **options):
         """Joins the job at `url`, tributary://HOST:PORT/job/ID?KEY=VALUE&…; options add more keys.
 
+        Several aggregators are written HOST:PORT[=WEIGHT],HOST:PORT[=WEIGHT],….
+
         Without `url`, TRIBUTARY_URL is used. Rank and world also come from RANK and WORLD_SIZE, or
         from mpirun. docs/c-api.md lists the keys.
         """
