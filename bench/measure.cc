@@ -1,10 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "bench/measure.h"
 
-#include <pthread.h>
-#include <sched.h>
 #include <stdlib.h>
-#include <time.h>
 
 #include <algorithm>
 #include <cmath>
@@ -16,30 +13,6 @@
 #include "base/assert.h"
 
 namespace tributary::bench {
-
-double thread_cpu_s() {
-  timespec spent{};
-  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &spent);
-  return static_cast<double>(spent.tv_sec) + static_cast<double>(spent.tv_nsec) * 1e-9;
-}
-
-std::vector<int> cpus_allowed() {
-  cpu_set_t set;
-  CPU_ZERO(&set);
-  sched_getaffinity(0, sizeof set, &set);
-  std::vector<int> cpus;
-  for (int cpu = 0; cpu < CPU_SETSIZE; cpu++) {
-    if (CPU_ISSET(cpu, &set)) cpus.push_back(cpu);
-  }
-  return cpus;
-}
-
-void pin_to_cpu(int cpu) {
-  cpu_set_t set;
-  CPU_ZERO(&set);
-  CPU_SET(cpu, &set);
-  pthread_setaffinity_np(pthread_self(), sizeof set, &set);
-}
 
 double quantile(std::vector<double> values, double part) {
   TRIB_ASSERT(!values.empty());

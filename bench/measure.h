@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /// @file
-/// Common parts of the benchmarks: a thread's CPU time, pinning, medians, a file's text, and a
-/// temporary folder.
+/// Common parts of the benchmarks: a thread's CPU time, medians, a file's text, and a temporary
+/// folder.
 ///
 /// Tests:   tests/bench/measure_test.cc
 #pragma once
@@ -10,16 +10,12 @@
 #include <string>
 #include <vector>
 
+#include "base/cpus.h"
+
 namespace tributary::bench {
 
 /// Returns this thread's CPU time in seconds. Other programs' work does not count.
-[[nodiscard]] double thread_cpu_s();
-
-/// Returns the numbers of the CPUs on which this thread may run.
-[[nodiscard]] std::vector<int> cpus_allowed();
-/// Pins this thread to `cpu`. Threads that must run at the same time need this: for the first
-/// milliseconds Linux may keep both on one CPU.
-void pin_to_cpu(int cpu);
+[[nodiscard]] inline double thread_cpu_s() { return in_seconds(thread_cpu_time()); }
 
 /// Returns the value at `part` (0 … 1) of the sorted values, interpolated linearly.
 /// @param values Not empty.

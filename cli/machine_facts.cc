@@ -4,7 +4,6 @@
 #include <net/if.h>
 #include <netinet/in.h>
 #include <netinet/udp.h>
-#include <sched.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -15,6 +14,8 @@
 #include <fstream>
 #include <sstream>
 #include <string_view>
+
+#include "base/cpus.h"
 
 namespace tributary::cli {
 namespace {
@@ -77,13 +78,6 @@ std::optional<double> quota_in(const fs::path& path) {
   return quota_us / period_us;
 }
 
-uint32_t cores_allowed() {
-  cpu_set_t set;
-  CPU_ZERO(&set);
-  if (sched_getaffinity(0, sizeof set, &set) != 0) return 0;
-  return static_cast<uint32_t>(CPU_COUNT(&set));
-}
-
 bool option_works(int socket, int level, int option, int value) {
   return ::setsockopt(socket, level, option, &value, sizeof value) == 0;
 }
@@ -125,7 +119,7 @@ void look_at_sockets(uint16_t port, MachineFacts& facts) {
 
 void look_at_processor(MachineFacts& facts) {
   facts.cores_online = static_cast<uint32_t>(std::max(1L, sysconf(_SC_NPROCESSORS_ONLN)));
-  facts.cores_allowed = cores_allowed();
+  facts.cores_allowed = static_cast<uint32_t>(cpus_allowed().size());
 #if defined(__x86_64__)
   // The vector kernels choose their loop by the same check.
   facts.has_avx2 = __builtin_cpu_supports("avx2") != 0;

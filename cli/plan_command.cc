@@ -36,12 +36,6 @@ CLI::Option* add_plan_machines(CLI::App& command, PlanFlags& flags) {
                   "Spare machines, which only aggregate: their number, or a list")
       ->type_name("LIST")
       ->capture_default_str();
-  command
-      .add_option_function<std::string>(
-          "--colocated", [&flags](const std::string& text) { flags.colocated = text == "on"; },
-          "Whether the worker machines run aggregators, too")
-      ->check(CLI::IsMember({"on", "off"}))
-      ->default_str("on");
   add_gbit(command, "--gbit", flags.link_gbit, fmt::format("{}", flags.link_gbit),
            "Gbit/s of each machine's link, each way, unless its @GBIT says otherwise");
   add_gbit(command, "--sum-gbit", flags.sum_gbit, "",
@@ -49,10 +43,20 @@ CLI::Option* add_plan_machines(CLI::App& command, PlanFlags& flags) {
   return workers;
 }
 
+void add_colocated(CLI::App& command, PlanFlags& flags) {
+  command
+      .add_option_function<std::string>(
+          "--colocated", [&flags](const std::string& text) { flags.colocated = text == "on"; },
+          "Whether the worker machines run aggregators, too")
+      ->check(CLI::IsMember({"on", "off"}))
+      ->default_str("on");
+}
+
 CLI::App* add_plan(CLI::App& app, PlanOptions& options) {
   CLI::App* command = app.add_subcommand(
       "plan", "Plan a job with several aggregators: shares, predicted time, URL for the workers");
   add_plan_machines(*command, options.request.flags)->required();
+  add_colocated(*command, options.request.flags);
   add_uint(*command, "--bytes", options.request.bytes, 1, kBytesMax,
            "Bytes of gradients in one all-reduce");
   add_uint(*command, "--mtu", options.request.mtu, io::kPathMtuMin, kMtuMax,

@@ -29,6 +29,9 @@ CLI::Option* add_gbit(CLI::App& command, const char* flag, double& value,
 /// Declares the flags that describe machines. @return the flag of the workers.
 CLI::Option* add_plan_machines(CLI::App& command, PlanFlags& flags);
 
+/// Declares the flag that keeps aggregators off the worker machines.
+void add_colocated(CLI::App& command, PlanFlags& flags);
+
 /// Declares the command.
 CLI::App* add_plan(CLI::App& app, PlanOptions& options);
 

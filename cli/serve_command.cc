@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "base/cpus.h"
 #include "base/result_file.h"
 #include "cli/console.h"
 #include "cli/plan_command.h"
@@ -31,6 +32,7 @@ using wire::Protocol;
 
 /// For the predicted time only. Assumed: the usual MTU of Ethernet.
 constexpr uint32_t kEthernetMtu = 1500;
+constexpr uint32_t kLingerSMax = 86'400;
 
 struct ServeFlags {
   explicit ServeFlags(CLI::App& app) : command(app), settings(app) {}
@@ -45,6 +47,8 @@ struct ServeFlags {
   std::string listen;  ///< Empty: the protocol's default.
   std::vector<std::string> ports;
   std::string json_path;
+  uint32_t linger_s = 0;
+  std::string cpus;
 };
 
 /// The signals that end the server or ask for its counters. Every thread blocks them and the main
@@ -95,6 +99,14 @@ Result<io::DevicePortSpec> devices_of(const ServeFlags& flags) {
   return devices;
 }
 
+/// Returns the CPUs of --cpus; none without it.
+Result<std::vector<int>> cpus_of(const ServeFlags& flags) {
+  if (flags.cpus.empty()) return std::vector<int>();
+  auto cpus = parse_cpus(flags.cpus, cpus_allowed());
+  if (!cpus) return failure(fmt::format("--cpus: {}", cpus.error().text));
+  return cpus;
+}
+
 /// Returns a flag of the directory that was given; null: none.
 const char* given_plan_flag(const CLI::App& command) {
   for (const char* flag : {"--workers", "--servers", "--colocated", "--gbit", "--sum-gbit"}) {
@@ -112,6 +124,9 @@ Result<server::ApplianceConfig> complete(const ServeFlags& flags) {
   auto devices = devices_of(flags);
   if (!devices) return tl::unexpected(devices.error());
   config.devices = *std::move(devices);
+  auto cpus = cpus_of(flags);
+  if (!cpus) return tl::unexpected(cpus.error());
+  config.cpus = *std::move(cpus);
   for (const KeyValues& row : flags.jobs) {
     const auto job = server::to_job(row);
     if (!job) return tl::unexpected(job.error());
@@ -138,26 +153,52 @@ int refuse(const Error& error) {
   return kExitUsage;
 }
 
+/// The protocol's part of serve().
+struct Service {
+  std::string what;  ///< For the first line.
+  std::vector<std::string> warnings;
+  Stats stats;
+  std::function<bool()> is_in_use;
+  std::function<void()> stop;
+};
+
+/// Waits for a signal, and writes the counters if it is SIGUSR1.
+/// @param pause Longest wait; null: no limit.
+/// @return whether a signal came that ends the server.
+bool take_ending_signal(const ServeFlags& flags, const Stats& stats, const timespec* pause) {
+  const sigset_t signals = awaited_signals();
+  const int signal = sigtimedwait(&signals, nullptr, pause);
+  if (signal == SIGUSR1) write_stats(stats, flags.json_path);
+  return signal == SIGINT || signal == SIGTERM;
+}
+
+/// Waits until all workers have left, a signal comes, or --linger-s have passed.
+void linger(const ServeFlags& flags, const Service& service) {
+  constexpr int64_t kAskEveryNs = 20'000'000;
+  constexpr uint32_t kAsksPerSecond = 50;
+  const timespec pause{.tv_sec = 0, .tv_nsec = kAskEveryNs};
+  for (uint64_t asks = uint64_t{flags.linger_s} * kAsksPerSecond; asks > 0; asks--) {
+    if (!service.is_in_use() || take_ending_signal(flags, service.stats, &pause)) return;
+  }
+}
+
 /// Writes the counters at once to check the path, then serves until a signal ends it.
 /// @return the exit code.
-int serve(const ServeFlags& flags, const std::vector<std::string>& warnings, const Stats& stats,
-          const std::string& what, const std::function<void()>& stop) {
+int serve(const ServeFlags& flags, const Service& service) {
+  const Stats& stats = service.stats;
   if (!write_stats(stats, flags.json_path)) return kExitUsage;
-  for (const std::string& warning : warnings) {
+  for (const std::string& warning : service.warnings) {
     print_error("tributary serve: warning: {}\n", warning);
   }
-  print_error("tributary serve: {}, {} cores\n", what, flags.appliance.cores);
+  print_error("tributary serve: {}, {} cores\n", service.what, flags.appliance.cores);
   // Programs wait for this line, so do not serve without it.
   print("ready\n");
   if (std::fflush(stdout) != 0) return end_output(1);
 
-  const sigset_t signals = awaited_signals();
-  int signal = 0;
-  do {
-    sigwait(&signals, &signal);
-    if (signal == SIGUSR1) write_stats(stats, flags.json_path);
-  } while (signal == SIGUSR1);
-  stop();
+  while (!take_ending_signal(flags, stats, nullptr)) {
+  }
+  linger(flags, service);
+  service.stop();
   return write_stats(stats, flags.json_path) ? 0 : 1;
 }
 
@@ -172,10 +213,12 @@ int run_trio_ml(const ServeFlags& flags) {
   const auto started = server::Appliance::start(*config);
   if (!started) return refuse(started.error());
   server::Appliance& appliance = **started;
-  return serve(
-      flags, appliance.warnings(), [&appliance] { return appliance.stats(); },
-      fmt::format("{} jobs at {}", config->jobs.size(), appliance.local().to_string()),
-      [&appliance] { appliance.stop(); });
+  return serve(flags, {.what = fmt::format("{} jobs at {}", config->jobs.size(),
+                                           appliance.local().to_string()),
+                       .warnings = appliance.warnings(),
+                       .stats = [&appliance] { return appliance.stats(); },
+                       .is_in_use = [&appliance] { return appliance.is_in_use(); },
+                       .stop = [&appliance] { appliance.stop(); }});
 }
 
 int run_switchml(const ServeFlags& flags) {
@@ -185,6 +228,9 @@ int run_switchml(const ServeFlags& flags) {
   if (const char* flag = given_plan_flag(flags.command); flag != nullptr) {
     return refuse({fmt::format("{} needs --protocol trio-ml", flag)});
   }
+  const auto cpus = cpus_of(flags);
+  if (!cpus) return refuse(cpus.error());
+  if (flags.linger_s > 0) return refuse({"--linger-s needs --protocol trio-ml"});
   const auto listen = listen_address(flags);
   if (!listen) return refuse(listen.error());
   const auto devices = devices_of(flags);
@@ -194,6 +240,8 @@ int run_switchml(const ServeFlags& flags) {
                                            .devices = *devices,
                                            .cores = flags.appliance.cores,
                                            .spin_us = flags.appliance.spin_us,
+                                           .cpu_percent = flags.appliance.cpu_percent,
+                                           .cpus = *cpus,
                                            .memory_mb = flags.appliance.memory_mb,
                                            .buffer_mb = flags.appliance.buffer_mb},
                                           flags.switchml);
@@ -204,9 +252,11 @@ int run_switchml(const ServeFlags& flags) {
   std::string what = fmt::format("SwitchML at {}, {} sessions configured",
                                  appliance.local().to_string(), config->sessions.size());
   for (const Endpoint& at : appliance.control_points()) what += ", control " + at.to_string();
-  return serve(
-      flags, appliance.warnings(), [&appliance] { return appliance.stats(); }, what,
-      [&appliance] { appliance.stop(); });
+  return serve(flags, {.what = what,
+                       .warnings = appliance.warnings(),
+                       .stats = [&appliance] { return appliance.stats(); },
+                       .is_in_use = [] { return false; },
+                       .stop = [&appliance] { appliance.stop(); }});
 }
 
 int run(const ServeFlags& flags) {
@@ -239,15 +289,26 @@ void add_serve_command(CLI::App& app, int& exit_code) {
           "This server is the directory of its jobs: it plans each session with those "
           "aggregators that answer. Worker machines: a number, or a list of "
           "ADDRESS[:PORT][@GBIT]; see tributary plan");
+  add_colocated(*command, flags->plan);
   add_switchml_flags(*command, flags->settings, flags->switchml);
   add_uint(*command, "--cores", flags->appliance.cores, 1, io::kUdpQueuesMax,
            "Polling cores, a power of two");
   add_uint(*command, "--spin-us", flags->appliance.spin_us, 0, 1'000'000,
            "Keep polling for this many microseconds after the last packet; 0: sleep at once");
+  command
+      ->add_option("--cpus", flags->cpus,
+                   "CPUs of the polling cores, as in 0-2,5: core i runs on the i-th; default: any")
+      ->type_name("LIST");
+  add_uint(*command, "--cpu-percent", flags->appliance.cpu_percent, 1, 100,
+           "Share of a CPU that each polling core may use, in percent");
   add_uint(*command, "--buffer-mb", flags->appliance.buffer_mb, 1, 1024,
            "MB of socket buffers, per direction and core; more for many workers or large windows");
   add_uint(*command, "--memory-mb", flags->appliance.memory_mb, 1, 1U << 20,
            "Most memory for all jobs, in MB");
+  add_uint(
+      *command, "--linger-s", flags->linger_s, 0, kLingerSMax,
+      "After SIGTERM or SIGINT, go on serving until all workers have left, for at most so many "
+      "seconds; a second signal ends at once");
   command
       ->add_option("--json", flags->json_path,
                    "Write every counter to this file at the start, on SIGUSR1 and at the end")

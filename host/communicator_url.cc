@@ -106,6 +106,13 @@ Result<void> put_loss(std::string_view value, Query& query) {
   return {};
 }
 
+Result<void> put_ms(std::string_view key, std::string_view value, Duration& duration) {
+  const auto number = whole_number(key, value, 1, kDeadlineMsMax);
+  if (!number) return tl::unexpected(number.error());
+  duration = milliseconds(static_cast<int64_t>(*number));
+  return {};
+}
+
 Result<void> put_key(std::string_view key, std::string_view value, Query& query) {
   CommunicatorConfig& config = query.url.config;
   if (key == "rank") return put(whole_number(key, value, 0, kWorldMax - 1), query.rank);
@@ -132,15 +139,11 @@ Result<void> put_key(std::string_view key, std::string_view value, Query& query)
   if (key == "format") return put_format(value, query);
   if (key == "scale") return put_scale(value, query);
   if (key == "loss") return put_loss(value, query);
-  if (key == "deadline_ms") {
-    const auto deadline = whole_number(key, value, 1, kDeadlineMsMax);
-    if (!deadline) return tl::unexpected(deadline.error());
-    config.deadline = milliseconds(static_cast<int64_t>(*deadline));
-    return {};
-  }
+  if (key == "deadline_ms") return put_ms(key, value, config.deadline);
+  if (key == "server_wait_ms") return put_ms(key, value, config.server_wait);
   return failure(fmt::format(
-      "unknown key '{}'; allowed are rank, world, deadline_ms, gradients, window, threads, "
-      "format, scale, source, auth, secret_file and loss",
+      "unknown key '{}'; allowed are rank, world, deadline_ms, server_wait_ms, gradients, window, "
+      "threads, format, scale, source, auth, secret_file and loss",
       key));
 }
 

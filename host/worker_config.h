@@ -17,6 +17,7 @@
 #include "base/endpoint.h"
 #include "base/time.h"
 #include "host/aggregator_list.h"
+#include "host/refusal_watch.h"
 
 namespace tributary::host {
 
@@ -50,6 +51,8 @@ struct CommunicatorConfig {
   /// Ends the join early, with a good-bye to the aggregator.
   std::stop_token join_stop = {};
   Duration deadline = seconds(60);  ///< Longest wait for a peer, the aggregator, or the join.
+  /// Longest wait at the join for an aggregator whose machine answers that nothing listens (ICMP).
+  Duration server_wait = kRefusedJoinFor;
   /// Repair losses. Switch it off only in experiments without loss repair: a block with a lost
   /// packet then ends at the deadline, or degraded like a straggler's.
   bool repair = true;

@@ -87,7 +87,7 @@ void WorkerProtocol::on_refused(Instant now) {
 
 Instant WorkerProtocol::refused_until() const {
   return refusals_.ends_at(repair_.last_heard_at(),
-                           join_.joined() ? kRefusedSessionFor : kRefusedJoinFor);
+                           join_.joined() ? kRefusedSessionFor : config_.server_wait);
 }
 
 void WorkerProtocol::check_refusals(Instant now) {

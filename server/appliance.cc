@@ -3,6 +3,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "auth/keys.h"
 #include "base/clock.h"
 #include "io/udp/udp_port.h"
@@ -91,7 +93,9 @@ Result<std::unique_ptr<Appliance>> Appliance::start(const ApplianceConfig& confi
   for (auto& shard : appliance->shards_) apps.emplace_back(*shard);
   appliance->engine_ =
       std::make_unique<Engine>(*appliance->port_, std::move(apps),
-                               engine::LiveEngineConfig{.spin = microseconds(config.spin_us)});
+                               engine::LiveEngineConfig{.spin = microseconds(config.spin_us),
+                                                        .cpu_percent = config.cpu_percent,
+                                                        .cpus = config.cpus});
   appliance->engine_->start();
   if (const auto directory = appliance->start_directory(); !directory) {
     return tl::unexpected(directory.error());
@@ -201,6 +205,12 @@ Result<void> Appliance::check_room(const trio_ml::JobConfig& job) const {
 void Appliance::stop() {
   if (directory_ != nullptr) directory_->stop();
   if (engine_ != nullptr) engine_->stop();
+}
+
+bool Appliance::is_in_use() const {
+  const Instant now = monotonic_now();
+  return std::any_of(sessions_.begin(), sessions_.end(),
+                     [now](const auto& session) { return session->is_in_use(now); });
 }
 
 nlohmann::json Appliance::stats() {

@@ -26,10 +26,12 @@ namespace tributary::server {
 
 struct ApplianceConfig {
   Endpoint listen = Endpoint::ipv4(0, wire::kTrioMlPort);
-  uint32_t cores = 1;         ///< Polling cores; a power of two.
-  uint32_t spin_us = 0;       ///< Keep polling this long after the last packet.
-  uint64_t memory_mb = 4096;  ///< Shared memory for jobs (address space; only used pages count).
-  uint32_t buffer_mb = 4;     ///< Socket buffers to ask for, per direction and core.
+  uint32_t cores = 1;          ///< Polling cores; a power of two.
+  uint32_t spin_us = 0;        ///< Keep polling this long after the last packet.
+  uint32_t cpu_percent = 100;  ///< Share of a CPU that each core may use, 1 … 100.
+  std::vector<int> cpus = {};  ///< Core i runs on the i-th, and starts over; empty: on any.
+  uint64_t memory_mb = 4096;   ///< Shared memory for jobs (address space; only used pages count).
+  uint32_t buffer_mb = 4;      ///< Socket buffers to ask for, per direction and core.
   io::DevicePortSpec devices = {};  ///< If not empty, these devices instead of UDP sockets.
   std::vector<trio_ml::JobConfig> jobs;
   std::optional<DirectoryConfig> directory = {};  ///< Of all jobs; not set: of none.
@@ -44,6 +46,9 @@ class Appliance {
 
   /// Stops the cores after their current burst. Idempotent.
   void stop();
+
+  /// Tells whether a session of a job has workers that are neither gone nor silent.
+  [[nodiscard]] bool is_in_use() const;
 
   /// Returns every counter by name, as `tributary serve --json` writes it.
   [[nodiscard]] nlohmann::json stats();

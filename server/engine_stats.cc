@@ -21,7 +21,8 @@ nlohmann::json core_stats(const engine::CoreCounters& counters) {
           {"packets", counters.packets},
           {"handed_over", counters.handed_over},
           {"handover_full", counters.handover_full},
-          {"waits", counters.waits}};
+          {"waits", counters.waits},
+          {"pauses", counters.pauses}};
 }
 
 }  // namespace tributary::server

@@ -136,6 +136,8 @@ bool Session::nobody_left(Instant now) const {
   return true;
 }
 
+bool Session::is_in_use(Instant now) const { return number() != 0 && !nobody_left(now); }
+
 /// Tells whether a worker has sent a join lately.
 bool Session::is_fresh(uint32_t source, Instant now) const {
   const Member& member = members_[source];

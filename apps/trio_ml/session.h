@@ -69,6 +69,8 @@ class Session {
   }
   /// Tells whether the member has left, or was silent for kSilentAfter.
   [[nodiscard]] bool is_gone(uint32_t source, Instant now) const;
+  /// Tells whether a session runs and one of its members is left. Any thread may ask.
+  [[nodiscard]] bool is_in_use(Instant now) const;
   /// Tells whether every member either sent its first message of this session at least `length`
   /// ago, or is gone. Until then no source is a straggler: a member that has sent nothing may still
   /// wait for a welcome that was lost.

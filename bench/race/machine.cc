@@ -57,7 +57,7 @@ std::string processor_in(const std::string& cpuinfo) {
 Machine look_at_machine() {
   Machine machine;
   machine.processor = processor_in(bench::text_of("/proc/cpuinfo"));
-  machine.cores = static_cast<uint32_t>(bench::cpus_allowed().size());
+  machine.cores = static_cast<uint32_t>(cpus_allowed().size());
   utsname names{};
   if (uname(&names) == 0) machine.kernel = names.release;
   std::istringstream(bench::text_of("/proc/loadavg")) >> machine.load;
@@ -65,17 +65,17 @@ Machine look_at_machine() {
 }
 
 double measure_handoff() {
-  const std::vector<int> cores = bench::cpus_allowed();
+  const std::vector<int> cores = cpus_allowed();
   if (cores.size() < 2) return 0;
   constexpr uint64_t kEnd = uint64_t{2} * kHandoffsEach * kHandoffSamples;
   Ball ball;
   std::thread other([&] {
-    bench::pin_to_cpu(cores[1]);
+    pin_to_cpu(cores[1]);
     play(ball, 1, kEnd);
   });
   std::vector<double> samples;
   std::thread self([&] {
-    bench::pin_to_cpu(cores[0]);
+    pin_to_cpu(cores[0]);
     for (uint64_t i = 1; i <= kHandoffSamples; i++) {
       const auto begin = std::chrono::steady_clock::now();
       play(ball, 0, uint64_t{2} * kHandoffsEach * i);

@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <cstdio>
 #include <cstdlib>
@@ -13,9 +14,12 @@
 
 #include "apps/trio_ml/config.h"
 #include "auth/keys.h"
+#include "auth/secret.h"
+#include "base/cpus.h"
 #include "cli/console.h"
 #include "cli/launch/launch_plan.h"
 #include "cli/launch/launch_run.h"
+#include "cli/plan_command.h"
 #include "cli/settings.h"
 #include "io/udp/free_port.h"
 
@@ -44,7 +48,18 @@ std::string first_that_exists(const std::vector<fs::path>& candidates) {
   return "";
 }
 
-Result<LaunchSurroundings> look_around() {
+/// Returns `count` free UDP ports that differ.
+Result<std::vector<uint16_t>> free_udp_ports(uint32_t count) {
+  std::vector<uint16_t> ports;
+  while (ports.size() < count) {
+    const auto port = io::free_port(io::Transport::kUdp);
+    if (!port) return tl::unexpected(port.error());
+    if (std::find(ports.begin(), ports.end(), *port) == ports.end()) ports.push_back(*port);
+  }
+  return ports;
+}
+
+Result<LaunchSurroundings> look_around(const LaunchConfig& config) {
   LaunchSurroundings around;
   std::error_code error;
   const fs::path program = fs::read_symlink("/proc/self/exe", error);
@@ -62,15 +77,17 @@ Result<LaunchSurroundings> look_around() {
                               auth::random_u64(), auth::random_u64(), auth::random_u64());
   around.search_path = value_of("PATH");
   around.python_path = value_of("PYTHONPATH");
-  for (const char* name : {"TRIBUTARY_LIBRARY", "OMP_NUM_THREADS", "PYTHONUNBUFFERED"}) {
+  for (const char* name :
+       {"TRIBUTARY_LIBRARY", "OMP_NUM_THREADS", "PYTHONUNBUFFERED", auth::kSecretVariable}) {
     if (std::getenv(name) != nullptr) around.variables_set.emplace_back(name);
   }
-  const auto aggregator_port = io::free_port(io::Transport::kUdp);
-  if (!aggregator_port) return tl::unexpected(aggregator_port.error());
+  auto aggregator_ports = free_udp_ports(free_ports_wanted(config));
+  if (!aggregator_ports) return tl::unexpected(aggregator_ports.error());
   const auto master_port = io::free_port(io::Transport::kTcp);
   if (!master_port) return tl::unexpected(master_port.error());
-  around.aggregator_port = *aggregator_port;
+  around.aggregator_ports = *std::move(aggregator_ports);
   around.master_port = *master_port;
+  around.cpus = cpus_allowed();
   return around;
 }
 
@@ -90,7 +107,7 @@ int run(LaunchConfig& config, std::vector<std::string> command) {
     return refuse(
         {fmt::format("unknown flag '{}'; see tributary launch --help", config.command.front())});
   }
-  const auto around = look_around();
+  const auto around = look_around(config);
   if (!around) return refuse(around.error());
   const auto plan = plan_launch(config, *around);
   if (!plan) return refuse(plan.error());
@@ -119,7 +136,25 @@ void add_rank_flags(CLI::App& command, LaunchConfig& config) {
 
 void add_aggregator_flags(CLI::App& command, LaunchConfig& config) {
   command.add_option("--server", config.server,
-                     "A running appliance, HOST:PORT; default: start one");
+                     "Running aggregators, HOST:PORT[=WEIGHT],…; default: start one");
+  command
+      .add_option("--aggregators", config.aggregators,
+                  "Aggregators to start on this machine, or colocated: one on each machine of "
+                  "--workers that the plan gives a share")
+      ->type_name("K|colocated")
+      ->capture_default_str();
+  add_plan_machines(command, config.machines)
+      ->description(
+          "With --aggregators colocated: the machines that run ranks, ADDRESS[:PORT][@GBIT],…, the "
+          "same list on all; see tributary plan");
+  add_uint(command, "--node-rank", config.node_rank, 0, kRanksMax - 1,
+           "This machine's place in --workers, from 0 on");
+  command
+      .add_option("--aggregator-cpus", config.aggregator_cpus,
+                  "CPUs of the started aggregators, as in 0-2,5; ranks then run on the others")
+      ->type_name("LIST");
+  add_uint(command, "--aggregator-cpu-percent", config.aggregator_cpu_percent, 1, 100,
+           "Share of a CPU that each started aggregator may use, in percent");
   add_uint(command, "--job", config.job_id, 0, kJobMax, "Job id");
   add_auth(command, config.auth,
            "Authentication of the job; a started aggregator and its ranks share a new secret");
@@ -150,7 +185,7 @@ void add_aggregator_flags(CLI::App& command, LaunchConfig& config) {
 void add_launch_command(CLI::App& app, int& exit_code) {
   CLI::App* command =
       app.add_subcommand("launch",
-                         "Start the ranks of a training script, and an aggregator for them:\n"
+                         "Start the ranks of a training script, and aggregators for them:\n"
                          "tributary launch -n 4 train.py --flags-of-the-script");
   const auto config = std::make_shared<LaunchConfig>();
   command->prefix_command();  // Everything after the script belongs to the script.

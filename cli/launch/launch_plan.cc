@@ -7,14 +7,51 @@
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
+#include <optional>
 #include <string_view>
+#include <variant>
 
 #include "auth/secret.h"
+#include "base/cpus.h"
+#include "base/key_table.h"
+#include "cli/plan_report.h"
+#include "wire/trio_ml.h"
 
 namespace tributary::cli {
 namespace {
 
 constexpr const char* kOwnBackend = "tributary";
+constexpr const char* kColocated = "colocated";
+constexpr uint16_t kMasterPort = 29'500;  // torch.distributed's default.
+/// Longest service for ranks of other machines after the last rank of this one has ended.
+constexpr std::chrono::seconds kLinger{60};
+
+/// The ranks of this machine among all.
+struct Ranks {
+  uint32_t world = 1;
+  uint32_t first = 0;
+  std::string master;  ///< HOST:PORT; empty: a free port here.
+};
+
+/// Tells whether ranks run on other machines, too.
+bool spans_machines(const LaunchConfig& config, const Ranks& ranks) {
+  return ranks.world != config.processes;
+}
+
+/// Returns how many aggregators to start on this machine; nothing if the text is not allowed.
+std::optional<uint32_t> aggregator_count(const LaunchConfig& config) {
+  if (config.aggregators == kColocated) return 1;
+  const auto number = convert_key(
+      {.name = "aggregators", .type = KeyType::kUint, .min = 1, .max = kLaunchAggregatorsMax},
+      {.name = "aggregators", .text = config.aggregators, .where = ""});
+  if (!number) return std::nullopt;
+  return static_cast<uint32_t>(std::get<uint64_t>(*number));
+}
+
+bool is_set(const LaunchSurroundings& around, std::string_view name) {
+  return std::find(around.variables_set.begin(), around.variables_set.end(), name) !=
+         around.variables_set.end();
+}
 
 uint64_t in_milliseconds(Duration duration) {
   return static_cast<uint64_t>(in_nanoseconds(duration) / 1'000'000);
@@ -38,25 +75,21 @@ bool is_python_script(const std::string& name) { return name.ends_with(".py"); }
 
 /// Returns the variables that all ranks share.
 std::vector<std::string> shared_environment(const LaunchConfig& config,
-                                            const LaunchSurroundings& around, uint32_t world) {
-  const auto is_set = [&around](std::string_view name) {
-    return std::find(around.variables_set.begin(), around.variables_set.end(), name) !=
-           around.variables_set.end();
-  };
+                                            const LaunchSurroundings& around, const Ranks& ranks) {
   std::vector<std::string> variables{
-      fmt::format("WORLD_SIZE={}", world),
+      fmt::format("WORLD_SIZE={}", ranks.world),
       fmt::format("LOCAL_WORLD_SIZE={}", config.processes),
       fmt::format("TRIBUTARY_BACKEND={}", config.backend),
   };
-  if (config.master.empty()) {
+  if (ranks.master.empty()) {
     variables.push_back("MASTER_ADDR=127.0.0.1");
     variables.push_back(fmt::format("MASTER_PORT={}", around.master_port));
   } else {
-    const size_t colon = config.master.rfind(':');
-    variables.push_back("MASTER_ADDR=" + config.master.substr(0, colon));
-    variables.push_back("MASTER_PORT=" + config.master.substr(colon + 1));
+    const size_t colon = ranks.master.rfind(':');
+    variables.push_back("MASTER_ADDR=" + ranks.master.substr(0, colon));
+    variables.push_back("MASTER_PORT=" + ranks.master.substr(colon + 1));
   }
-  if (!around.library.empty() && !is_set("TRIBUTARY_LIBRARY")) {
+  if (!around.library.empty() && !is_set(around, "TRIBUTARY_LIBRARY")) {
     variables.push_back("TRIBUTARY_LIBRARY=" + around.library);
   }
   if (!around.python_package.empty()) {
@@ -64,15 +97,18 @@ std::vector<std::string> shared_environment(const LaunchConfig& config,
                         (around.python_path.empty() ? "" : ":" + around.python_path));
   }
   // Ranks share the cores. Without this, each would start a thread for every core.
-  if (!is_set("OMP_NUM_THREADS")) variables.push_back("OMP_NUM_THREADS=1");
+  if (!is_set(around, "OMP_NUM_THREADS")) variables.push_back("OMP_NUM_THREADS=1");
   // Show lines as they are printed, although standard output is a pipe.
-  if (!is_set("PYTHONUNBUFFERED")) variables.push_back("PYTHONUNBUFFERED=1");
+  if (!is_set(around, "PYTHONUNBUFFERED")) variables.push_back("PYTHONUNBUFFERED=1");
   return variables;
 }
 
-std::string url_of(const LaunchConfig& config, const std::string& server) {
-  std::string url = fmt::format("tributary://{}/job/{}?deadline_ms={}", server, config.job_id,
-                                in_milliseconds(config.deadline));
+std::string url_of(const LaunchConfig& config, const std::string& servers) {
+  const uint64_t deadline_ms = in_milliseconds(config.deadline);
+  std::string url =
+      fmt::format("tributary://{}/job/{}?deadline_ms={}", servers, config.job_id, deadline_ms);
+  // The launchers of the machines start at different times.
+  if (!config.machines.workers.empty()) url += fmt::format("&server_wait_ms={}", deadline_ms);
   if (config.auth != auth::Mode::kNone) url += fmt::format("&auth={}", to_string(config.auth));
   for (const std::string& option : config.url_options) url += "&" + option;
   return url;
@@ -88,10 +124,18 @@ Duration permanent_after(const LaunchConfig& config) {
   return std::max(config.straggler_timeout * 2, kLeast);
 }
 
+/// Inserts `number` before the file's extension.
+std::string numbered(const std::string& path, size_t number) {
+  const std::filesystem::path file(path);
+  const std::string name =
+      fmt::format("{}-{}{}", file.stem().string(), number, file.extension().string());
+  return (file.parent_path() / name).string();
+}
+
 ProgramPlan plan_aggregator(const LaunchConfig& config, const LaunchSurroundings& around,
-                            const std::string& address) {
+                            const Ranks& ranks, const std::string& address) {
   std::string job = fmt::format("id={},sources={},window={},block_grad_max=4095,history={}",
-                                config.job_id, config.processes, config.job_window, config.history);
+                                config.job_id, ranks.world, config.job_window, config.history);
   if (config.straggler_timeout > Duration()) {
     job += fmt::format(",mitigation=on,timeout_ms={}", in_milliseconds(config.straggler_timeout));
   }
@@ -103,8 +147,70 @@ ProgramPlan plan_aggregator(const LaunchConfig& config, const LaunchSurroundings
                    .program = around.program,
                    .arguments = {"serve", "--listen", address, "--job", job},
                    .environment = {}};
-  if (!config.serve_json_path.empty()) {
-    plan.arguments.insert(plan.arguments.end(), {"--json", config.serve_json_path});
+  if (!config.aggregator_cpus.empty()) {
+    plan.arguments.insert(plan.arguments.end(), {"--cpus", config.aggregator_cpus});
+  }
+  if (config.aggregator_cpu_percent < 100) {
+    plan.arguments.insert(plan.arguments.end(),
+                          {"--cpu-percent", fmt::format("{}", config.aggregator_cpu_percent)});
+  }
+  // Ranks on other machines may still ask for their last results.
+  if (spans_machines(config, ranks)) {
+    plan.arguments.insert(plan.arguments.end(), {"--linger-s", fmt::format("{}", kLinger.count())});
+  }
+  return plan;
+}
+
+/// The aggregators of a job: those started here, and the list for the ranks.
+struct Aggregators {
+  std::vector<ProgramPlan> started;
+  std::string list;
+};
+
+/// Plans `config.aggregators` aggregators on this machine, each with the same share.
+Aggregators plan_local_aggregators(const LaunchConfig& config, const LaunchSurroundings& around,
+                                   const Ranks& ranks) {
+  Aggregators plan;
+  for (const uint16_t port : around.aggregator_ports) {
+    const std::string address = fmt::format("127.0.0.1:{}", port);
+    plan.list += (plan.list.empty() ? "" : ",") + address;
+    plan.started.push_back(plan_aggregator(config, around, ranks, address));
+  }
+  return plan;
+}
+
+/// Plans an aggregator on each machine that has a share. Every machine's launcher makes the same
+/// list, and starts its own machine's aggregator.
+Result<Aggregators> plan_colocated_aggregators(const LaunchConfig& config,
+                                               const LaunchSurroundings& around,
+                                               const Ranks& ranks) {
+  const auto report = make_plan_report({.flags = config.machines, .job_id = config.job_id});
+  if (!report) return tl::unexpected(report.error());
+  Aggregators plan{.started = {}, .list = report->servers};
+  if (report->assignment.weights[config.node_rank] == 0) return plan;
+  const std::string& own = report->machines.endpoints[config.node_rank];
+  // The machine's own name may stand for an address that others do not reach.
+  const std::string every = own.starts_with('[') ? "[::]" : "0.0.0.0";
+  plan.started.push_back(
+      plan_aggregator(config, around, ranks, every + own.substr(own.rfind(':'))));
+  return plan;
+}
+
+Result<Aggregators> plan_aggregators(const LaunchConfig& config, const LaunchSurroundings& around,
+                                     const Ranks& ranks) {
+  if (config.backend != kOwnBackend) return Aggregators{};
+  if (!config.server.empty()) return Aggregators{.started = {}, .list = config.server};
+  auto plan = config.machines.workers.empty()
+                  ? Result<Aggregators>(plan_local_aggregators(config, around, ranks))
+                  : plan_colocated_aggregators(config, around, ranks);
+  if (!plan) return plan;
+  const bool several = plan->started.size() > 1;
+  for (size_t i = 0; i < plan->started.size(); i++) {
+    ProgramPlan& one = plan->started[i];
+    if (several) one.name = fmt::format("aggregator {}", i);
+    if (config.serve_json_path.empty()) continue;
+    one.arguments.emplace_back("--json");
+    one.arguments.push_back(several ? numbered(config.serve_json_path, i) : config.serve_json_path);
   }
   return plan;
 }
@@ -131,25 +237,105 @@ Result<ProgramPlan> plan_command(const LaunchConfig& config, const LaunchSurroun
   return plan;
 }
 
-Result<void> check(const LaunchConfig& config) {
-  const uint32_t world = config.world == 0 ? config.processes : config.world;
-  if (config.rank_first + config.processes > world) {
+/// Checks --aggregators and the flags that belong to it.
+Result<void> check_aggregators(const LaunchConfig& config) {
+  const bool colocated = config.aggregators == kColocated;
+  if (!colocated && !aggregator_count(config)) {
+    return failure(fmt::format("--aggregators {} is not allowed; allowed: 1 to {}, or colocated",
+                               config.aggregators, kLaunchAggregatorsMax));
+  }
+  const bool one = config.aggregators == "1";
+  if (!one && !config.server.empty()) {
+    return failure(fmt::format(
+        "--aggregators {} starts aggregators, and --server {} uses running ones; allowed: one of "
+        "the two",
+        config.aggregators, config.server));
+  }
+  if (config.machines.workers.empty()) {
+    if (config.machines.servers != "0") return failure("--servers needs --workers");
+    if (config.node_rank != 0) return failure("--node-rank needs --workers");
+    return {};
+  }
+  if (!colocated) return failure("--workers needs --aggregators colocated");
+  if (config.world != 0 || config.rank_first != 0) {
+    return failure(
+        "--world and --first-rank follow from --workers, -n and --node-rank; leave them "
+        "out");
+  }
+  return {};
+}
+
+Result<void> check(const LaunchConfig& config, const LaunchSurroundings& around,
+                   const Ranks& ranks) {
+  if (ranks.first + config.processes > ranks.world) {
     return failure(
         fmt::format("--first-rank {} and -n {} reach beyond --world {}; allowed: a sum "
                     "of at most --world",
-                    config.rank_first, config.processes, world));
+                    ranks.first, config.processes, ranks.world));
   }
-  const bool several_machines = world != config.processes;
-  if (several_machines && config.master.empty()) {
+  const bool several_machines = spans_machines(config, ranks);
+  if (several_machines && ranks.master.empty()) {
     return failure("--master is missing; with --world, give HOST:PORT of rank 0's machine");
   }
-  if (!config.master.empty() && config.master.find(':') == std::string::npos) {
-    return failure(fmt::format("--master {} has no port; allowed: HOST:PORT", config.master));
+  if (!ranks.master.empty() && ranks.master.find(':') == std::string::npos) {
+    return failure(fmt::format("--master {} has no port; allowed: HOST:PORT", ranks.master));
   }
-  if (several_machines && config.backend == kOwnBackend && config.server.empty()) {
-    return failure("--server is missing; ranks on several machines need a running appliance");
+  if (config.backend != kOwnBackend || !config.server.empty() || !several_machines) return {};
+  if (config.machines.workers.empty()) {
+    return failure(
+        "--server is missing; ranks on several machines need a running appliance, or --aggregators "
+        "colocated --workers LIST");
+  }
+  if (config.auth != auth::Mode::kNone && !is_set(around, auth::kSecretVariable)) {
+    return failure(
+        fmt::format("--auth {} on several machines needs the same secret on all of them; set {}",
+                    to_string(config.auth), auth::kSecretVariable));
   }
   return {};
+}
+
+/// Places the ranks of this machine among all.
+Result<Ranks> place_ranks(const LaunchConfig& config) {
+  if (const auto good = check_aggregators(config); !good) return tl::unexpected(good.error());
+  if (config.machines.workers.empty()) {
+    return Ranks{.world = config.world == 0 ? config.processes : config.world,
+                 .first = config.rank_first,
+                 .master = config.master};
+  }
+  const auto all = read_plan_machines(config.machines);
+  if (!all) return tl::unexpected(all.error());
+  const auto workers = static_cast<uint32_t>(
+      std::count_if(all->machines.begin(), all->machines.end(),
+                    [](const plan::Machine& machine) { return machine.worker; }));
+  if (config.node_rank >= workers) {
+    return failure(
+        fmt::format("--node-rank {} is not allowed; --workers lists {} machines: 0 to {}",
+                    config.node_rank, workers, workers - 1));
+  }
+  if (workers * config.processes > wire::kSourcesMax) {
+    return failure(fmt::format("-n {} on each of {} machines are more than {} ranks",
+                               config.processes, workers, wire::kSourcesMax));
+  }
+  const std::string& host = all->machines.front().name;
+  return Ranks{
+      .world = workers * config.processes,
+      .first = config.node_rank * config.processes,
+      .master = config.master.empty() ? fmt::format("{}:{}", host, kMasterPort) : config.master};
+}
+
+/// Returns the CPUs that --aggregator-cpus leaves for the ranks; none without that flag.
+Result<std::vector<int>> cpus_for_ranks(const LaunchConfig& config,
+                                        const LaunchSurroundings& around) {
+  std::vector<int> rest;
+  if (config.aggregator_cpus.empty()) return rest;
+  const auto taken = parse_cpus(config.aggregator_cpus, around.cpus);
+  if (!taken) return failure(fmt::format("--aggregator-cpus: {}", taken.error().text));
+  for (const int cpu : around.cpus) {
+    if (std::find(taken->begin(), taken->end(), cpu) == taken->end()) rest.push_back(cpu);
+  }
+  if (!rest.empty()) return rest;
+  return failure(fmt::format("--aggregator-cpus {} leaves no CPU for the ranks; allowed: fewer",
+                             config.aggregator_cpus));
 }
 
 }  // namespace
@@ -171,28 +357,40 @@ Result<std::string> interpreter_of(const std::string& script, const std::string&
   return find_program("python3", search_path);
 }
 
+uint32_t free_ports_wanted(const LaunchConfig& config) {
+  const bool none =
+      config.backend != kOwnBackend || !config.server.empty() || !config.machines.workers.empty();
+  return none ? 0 : aggregator_count(config).value_or(1);
+}
+
 Result<LaunchPlan> plan_launch(const LaunchConfig& config, const LaunchSurroundings& around) {
-  if (const auto checked = check(config); !checked) return tl::unexpected(checked.error());
-  const uint32_t world = config.world == 0 ? config.processes : config.world;
-  LaunchPlan plan;
-  std::string server = config.server;
-  if (server.empty() && config.backend == kOwnBackend) {
-    server = fmt::format("127.0.0.1:{}", around.aggregator_port);
-    plan.own_aggregator = true;
-    plan.aggregator = plan_aggregator(config, around, server);
-  }
+  const auto ranks = place_ranks(config);
+  if (!ranks) return tl::unexpected(ranks.error());
+  if (const auto good = check(config, around, *ranks); !good) return tl::unexpected(good.error());
+  auto aggregators = plan_aggregators(config, around, *ranks);
+  if (!aggregators) return tl::unexpected(aggregators.error());
   const auto command = plan_command(config, around);
   if (!command) return tl::unexpected(command.error());
-  std::vector<std::string> shared = shared_environment(config, around, world);
-  if (plan.own_aggregator && config.auth != auth::Mode::kNone) {
-    shared.push_back(fmt::format("{}={}", auth::kSecretVariable, around.secret));
-    plan.aggregator.environment.push_back(shared.back());
-  }
-  if (!server.empty()) shared.push_back("TRIBUTARY_URL=" + url_of(config, server));
 
+  auto rank_cpus = cpus_for_ranks(config, around);
+  if (!rank_cpus) return tl::unexpected(rank_cpus.error());
+
+  LaunchPlan plan{.aggregators = std::move(aggregators->started),
+                  .aggregators_linger = spans_machines(config, *ranks) ? kLinger : kLinger * 0,
+                  .ranks = {},
+                  .rank_cpus = *std::move(rank_cpus)};
+  std::vector<std::string> shared = shared_environment(config, around, *ranks);
+  if (!plan.aggregators.empty() && config.auth != auth::Mode::kNone &&
+      !is_set(around, auth::kSecretVariable)) {
+    shared.push_back(fmt::format("{}={}", auth::kSecretVariable, around.secret));
+    for (ProgramPlan& one : plan.aggregators) one.environment.push_back(shared.back());
+  }
+  if (!aggregators->list.empty()) {
+    shared.push_back("TRIBUTARY_URL=" + url_of(config, aggregators->list));
+  }
   for (uint32_t local = 0; local < config.processes; local++) {
     ProgramPlan rank = *command;
-    const uint32_t number = config.rank_first + local;
+    const uint32_t number = ranks->first + local;
     rank.name = fmt::format("rank {}", number);
     rank.environment = shared;
     rank.environment.push_back(fmt::format("RANK={}", number));

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /// @file
-/// Plans what `tributary launch` starts: the aggregator's command line, and each rank's program,
-/// arguments and environment. Starts nothing.
+/// Plans the programs of `tributary launch`: the command lines of aggregators, and each rank's
+/// program, arguments and environment. Starts nothing.
 ///
 /// Model:   The ranks get the variables known from torch.distributed (RANK, WORLD_SIZE, LOCAL_RANK,
 ///          MASTER_ADDR, MASTER_PORT) and TRIBUTARY_URL, which the client library reads. Python
@@ -11,6 +11,7 @@
 /// Tests:   tests/cli/launch/launch_plan_test.cc
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -18,6 +19,7 @@
 #include "auth/mode.h"
 #include "base/result.h"
 #include "base/time.h"
+#include "cli/plan_machines.h"
 
 namespace tributary::cli {
 
@@ -27,23 +29,30 @@ struct LaunchConfig {
 
   std::string backend = "tributary";  ///< Passed to the ranks; others need no aggregator.
   std::string server = {};            ///< HOST:PORT of a running appliance; empty: start one.
+  std::string aggregators = "1";      ///< Started on this machine: a number, or "colocated".
   uint8_t job_id = 1;
 
   // For ranks on several machines.
   uint32_t world = 0;       ///< Ranks on all machines; 0: `processes`.
   uint32_t rank_first = 0;  ///< Number of the first rank started here.
   std::string master = {};  ///< HOST:PORT where rank 0 meets the others; empty: a free port here.
+  /// The machines of colocated aggregators, each with `processes` ranks, and spare machines. They
+  /// replace `world` and `rank_first`. No workers: this machine alone.
+  PlanFlags machines = {};
+  uint32_t node_rank = 0;  ///< This machine's place in machines.workers.
 
   /// Authentication of the job. A started aggregator and its ranks get a new secret; for a running
   /// appliance the secret comes from the environment or from a secret_file in `url_options`.
   auth::Mode auth = auth::Mode::kNone;
 
-  // For the job of the aggregator that it starts.
+  // For the job of the aggregators that it starts.
   Duration straggler_timeout = {};   ///< 0: no straggler mitigation.
   Duration permanent_after = {};     ///< 0: two straggler timeouts.
   uint32_t job_window = 4096;        ///< Places of the job's window; a power of two.
   uint32_t history = 4;              ///< Lets a straggler some steps behind find missed results.
-  std::string serve_json_path = {};  ///< File for the aggregator's counters; may be empty.
+  std::string aggregator_cpus = {};  ///< Of started aggregators, as in "0-2,5"; ranks get the rest.
+  uint32_t aggregator_cpu_percent = 100;  ///< Share of a CPU for each of their polling cores.
+  std::string serve_json_path = {};       ///< File for the aggregator's counters; may be empty.
 
   Duration deadline = seconds(60);            ///< Longest wait of a rank.
   std::vector<std::string> url_options = {};  ///< KEY=VALUE, more keys for the library's URL.
@@ -52,18 +61,22 @@ struct LaunchConfig {
   bool keep_going = false;  ///< Let the other ranks continue when one fails.
 };
 
+/// Most aggregators started on one machine.
+inline constexpr uint32_t kLaunchAggregatorsMax = 16;
+
 /// The launcher's surroundings. An empty string means that the item was not found.
 struct LaunchSurroundings {
-  std::string program;         ///< This program, started as the aggregator.
-  std::string library;         ///< libtributary.so.
-  std::string python_package;  ///< The folder that holds the package `tributary`.
-  std::string search_path;     ///< The value of PATH.
-  std::string secret;          ///< New and random, for a job with authentication.
-  uint16_t aggregator_port = 0;
+  std::string program;                     ///< This program, started as the aggregator.
+  std::string library;                     ///< libtributary.so.
+  std::string python_package;              ///< The folder that holds the package `tributary`.
+  std::string search_path;                 ///< The value of PATH.
+  std::string secret;                      ///< New and random, for a job with authentication.
+  std::vector<uint16_t> aggregator_ports;  ///< Free ones, one for each aggregator of this machine.
   uint16_t master_port = 0;
   /// Names of variables that the user has set and that must not be overwritten.
   std::vector<std::string> variables_set;
   std::string python_path;  ///< The user's PYTHONPATH.
+  std::vector<int> cpus;    ///< Those that this process may use.
 };
 
 /// One program to start.
@@ -75,10 +88,15 @@ struct ProgramPlan {
 };
 
 struct LaunchPlan {
-  bool own_aggregator = false;
-  ProgramPlan aggregator;          ///< If own_aggregator.
-  std::vector<ProgramPlan> ranks;  ///< Shape [processes].
+  std::vector<ProgramPlan> aggregators;
+  std::chrono::seconds aggregators_linger{};  ///< They may go on for this long at the end.
+  std::vector<ProgramPlan> ranks;             ///< Shape [processes].
+  std::vector<int> rank_cpus;                 ///< CPUs of the ranks; empty: any.
 };
+
+/// Returns how many free ports the plan needs for aggregators; 0: it starts none, or at the ports
+/// that the list of machines names.
+[[nodiscard]] uint32_t free_ports_wanted(const LaunchConfig& config);
 
 [[nodiscard]] Result<LaunchPlan> plan_launch(const LaunchConfig& config,
                                              const LaunchSurroundings& around);

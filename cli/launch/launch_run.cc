@@ -11,9 +11,11 @@
 #include <chrono>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/child_process.h"
+#include "base/cpus.h"
 #include "cli/console.h"
 
 namespace tributary::cli {
@@ -63,6 +65,8 @@ class SignalFile {
 struct Member {
   ChildProcess process;
   std::string prefix;  ///< Printed before its lines.
+  bool is_aggregator = false;
+  bool ready = false;  ///< An aggregator that serves.
   bool stdout_open = true;
   bool stderr_open = true;
   bool settled = false;  ///< Its end has been handled.
@@ -77,7 +81,7 @@ class Launch {
 
  private:
   Result<Member> start(const ProgramPlan& plan, std::string prefix);
-  bool start_aggregator();
+  bool start_aggregators();
   bool start_ranks();
   void turn();
   void wait();
@@ -86,8 +90,8 @@ class Launch {
   void look_at_ends();
   void fail(const std::string& text, int exit_code);
   void end_all(int signal, Clock::duration within);
-  void end_aggregator();
-  [[nodiscard]] bool all_settled() const;
+  void end_aggregators();
+  [[nodiscard]] std::vector<Member*> members();
   void say(const std::string& text) { print_to(err_, "tributary launch: {}\n", text); }
 
   const LaunchPlan& plan_;
@@ -95,9 +99,8 @@ class Launch {
   std::FILE* const out_;
   std::FILE* const err_;
   const SignalFile signals_;
-  std::optional<Member> aggregator_;
-  bool aggregator_ready_ = false;
-  bool aggregator_asked_to_end_ = false;
+  std::vector<Member> aggregators_;
+  bool aggregators_asked_to_end_ = false;
   std::vector<Member> ranks_;
   std::optional<int> exit_code_;  ///< Of the first failure.
   bool ending_ = false;
@@ -114,19 +117,28 @@ Result<Member> Launch::start(const ProgramPlan& plan, std::string prefix) {
   return Member{.process = std::move(*child), .prefix = std::move(prefix)};
 }
 
-bool Launch::start_aggregator() {
-  if (!plan_.own_aggregator) return true;
-  auto member = start(plan_.aggregator, "[aggregator] ");
-  if (!member) {
-    fail(member.error().text, 1);
-    return false;
+bool Launch::start_aggregators() {
+  for (const ProgramPlan& plan : plan_.aggregators) {
+    const std::string_view name = plan.name;
+    auto member = start(plan, fmt::format("[{}] ", name.substr(name.find("aggregator"))));
+    if (!member) {
+      fail(member.error().text, 1);
+      return false;
+    }
+    member->is_aggregator = true;
+    aggregators_.push_back(std::move(*member));
   }
-  aggregator_.emplace(std::move(*member));
+  if (aggregators_.empty()) return true;
+  const auto waiting = [this] {
+    return std::find_if(aggregators_.begin(), aggregators_.end(),
+                        [](const Member& one) { return !one.ready; });
+  };
   kill_at_ = Clock::now() + kReadyWithin;  // Free until an end is requested.
-  while (!aggregator_ready_ && !ending_) {
+  while (waiting() != aggregators_.end() && !ending_) {
     turn();
-    if (!aggregator_ready_ && !ending_ && Clock::now() >= *kill_at_) {
-      fail("the aggregator did not become ready in time", 1);
+    const auto late = waiting();
+    if (late != aggregators_.end() && !ending_ && Clock::now() >= *kill_at_) {
+      fail(fmt::format("{} did not become ready in time", late->process.name()), 1);
     }
   }
   if (!ending_) kill_at_.reset();
@@ -134,6 +146,7 @@ bool Launch::start_aggregator() {
 }
 
 bool Launch::start_ranks() {
+  if (!plan_.rank_cpus.empty()) pin_to_cpus(plan_.rank_cpus);
   for (size_t local = 0; local < plan_.ranks.size(); local++) {
     const ProgramPlan& plan = plan_.ranks[local];
     const std::string number = plan.name.substr(plan.name.find(' ') + 1);
@@ -161,8 +174,7 @@ void Launch::wait() {
       open_flags.push_back(&member.stderr_open);
     }
   };
-  if (aggregator_) add(*aggregator_);
-  for (Member& rank : ranks_) add(rank);
+  for (Member* member : members()) add(*member);
 
   int timeout_ms = -1;
   if (kill_at_) {
@@ -180,17 +192,16 @@ void Launch::wait() {
 }
 
 void Launch::pass_lines(Member& member) {
-  const bool is_aggregator = aggregator_ && &member == &*aggregator_;
   for (const std::string& line : member.process.take_lines()) {
-    if (is_aggregator) {
-      aggregator_ready_ = aggregator_ready_ || line.starts_with("ready");
+    if (member.is_aggregator) {
+      member.ready = member.ready || line.starts_with("ready");
     } else {
       print_to(out_, "{}{}\n", member.prefix, line);
     }
   }
   for (const std::string& line : member.process.take_error_lines()) {
     // Skip its greeting; pass on warnings and errors.
-    if (is_aggregator && line.find(" jobs at ") != std::string::npos) continue;
+    if (member.is_aggregator && line.find(" jobs at ") != std::string::npos) continue;
     print_to(err_, "{}{}\n", member.prefix, line);
   }
   std::fflush(out_);
@@ -226,7 +237,8 @@ void Launch::end_all(int signal, Clock::duration within) {
   for (Member& rank : ranks_) {
     if (!rank.settled) rank.process.signal_group(signal);
   }
-  if (ranks_.empty() && aggregator_) aggregator_->process.signal(SIGTERM);
+  if (!ranks_.empty()) return;
+  for (Member& one : aggregators_) one.process.signal(SIGTERM);
 }
 
 void Launch::look_at_ends() {
@@ -245,19 +257,20 @@ void Launch::look_at_ends() {
     fail(fmt::format("{} ended with {}", rank.process.name(), rank.process.end_text()),
          rank.process.exit_code());
   }
-  if (!aggregator_ || aggregator_->settled || !aggregator_->process.has_ended()) return;
-  pass_lines(*aggregator_);
-  aggregator_->settled = true;
-  if (aggregator_asked_to_end_ && aggregator_->process.ended_well()) return;
-  fail(fmt::format("the aggregator ended with {}", aggregator_->process.end_text()), 1);
+  for (Member& one : aggregators_) {
+    if (one.settled || !one.process.has_ended()) continue;
+    pass_lines(one);
+    one.settled = true;
+    if (aggregators_asked_to_end_ && one.process.ended_well()) continue;
+    fail(fmt::format("{} ended with {}", one.process.name(), one.process.end_text()), 1);
+  }
 }
 
 void Launch::turn() {
   wait();
   pass_signals();
-  if (aggregator_ && !aggregator_->settled) pass_lines(*aggregator_);
-  for (Member& rank : ranks_) {
-    if (!rank.settled) pass_lines(rank);
+  for (Member* member : members()) {
+    if (!member->settled) pass_lines(*member);
   }
   look_at_ends();
   if (!ending_ || !kill_at_ || Clock::now() < *kill_at_) return;
@@ -267,29 +280,42 @@ void Launch::turn() {
   kill_at_.reset();  // The kernel does the rest.
 }
 
-bool Launch::all_settled() const {
-  return std::all_of(ranks_.begin(), ranks_.end(), [](const Member& rank) { return rank.settled; });
+std::vector<Member*> Launch::members() {
+  std::vector<Member*> all;
+  for (Member& one : aggregators_) all.push_back(&one);
+  for (Member& one : ranks_) all.push_back(&one);
+  return all;
 }
 
-void Launch::end_aggregator() {
-  if (!aggregator_) return;
-  aggregator_asked_to_end_ = true;
-  aggregator_->process.signal(SIGTERM);
-  kill_at_ = Clock::now() + kEndWithin;
-  while (!aggregator_->settled) {
+bool all_settled(const std::vector<Member>& members) {
+  return std::all_of(members.begin(), members.end(), [](const Member& one) { return one.settled; });
+}
+
+/// Asks the aggregators to end. A signal from the user asks a second time, which ends those that
+/// serve ranks on other machines.
+void Launch::end_aggregators() {
+  aggregators_asked_to_end_ = true;
+  for (Member& one : aggregators_) one.process.signal(SIGTERM);
+  kill_at_ = Clock::now() + kEndWithin + plan_.aggregators_linger;
+  while (!all_settled(aggregators_)) {
     wait();
-    pass_lines(*aggregator_);
+    if (signals_.take() != 0) {
+      for (Member& one : aggregators_) one.process.signal(SIGTERM);
+    }
+    for (Member& one : aggregators_) {
+      if (!one.settled) pass_lines(one);
+    }
     look_at_ends();
-    if (!aggregator_->settled && Clock::now() >= *kill_at_) {
-      return fail("the aggregator did not end when asked to", 1);  // The destructor kills it.
+    if (!all_settled(aggregators_) && Clock::now() >= *kill_at_) {
+      return fail("an aggregator did not end when asked to", 1);  // The destructor kills it.
     }
   }
 }
 
 int Launch::run() {
-  if (start_aggregator()) start_ranks();
-  while (!all_settled()) turn();
-  end_aggregator();
+  if (start_aggregators()) start_ranks();
+  while (!all_settled(ranks_)) turn();
+  end_aggregators();
   return exit_code_.value_or(0);
 }
 

@@ -39,6 +39,7 @@ struct CoreCounters {
   uint64_t handed_over = 0;    ///< Passed to the core that owns them.
   uint64_t handover_full = 0;  ///< Dropped: the owner's mailbox was full.
   uint64_t waits = 0;          ///< Times the core went to sleep.
+  uint64_t pauses = 0;         ///< Times the core paused because it had used its share of the CPU.
 };
 
 template <LiveProgram P>
@@ -88,6 +89,8 @@ class LiveCore {
     counters_.waits++;
     queue_.wait(at_most);
   }
+
+  void count_pause() { counters_.pauses++; }
 
   [[nodiscard]] P& program() { return program_; }
   [[nodiscard]] PortQueue& queue() { return queue_; }

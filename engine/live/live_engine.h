@@ -10,6 +10,7 @@
 #pragma once
 
 #include <atomic>
+#include <chrono>
 #include <condition_variable>
 #include <functional>
 #include <memory>
@@ -19,6 +20,8 @@
 
 #include "base/assert.h"
 #include "base/clock.h"
+#include "base/cpus.h"
+#include "engine/live/cpu_limiter.h"
 #include "engine/live/live_core.h"
 #include "engine/port.h"
 
@@ -30,6 +33,9 @@ struct LiveEngineConfig {
   Duration spin = Duration();
   /// Longest sleep. If a wake-up is lost, stop() and inspect() wait at most this long.
   Duration sleep_max = milliseconds(100);
+  uint32_t cpu_percent = 100;  ///< Share of a CPU that each core may use, 1 … 100.
+  /// Core i runs on the i-th of these CPUs, and starts over behind the last. Empty: on any.
+  std::vector<int> cpus = {};
 };
 
 /// Largest packet that can be handed over between cores.
@@ -97,9 +103,10 @@ class LiveEngine {
  private:
   /// A core and its thread. 128-byte alignment keeps two cores from sharing a cache line.
   struct alignas(128) Slot {
-    Slot(uint32_t index, PortQueue& queue, P program,
+    Slot(uint32_t number, PortQueue& queue, P program,
          std::span<const std::unique_ptr<Mailbox>> mailboxes)
-        : core(index, queue, std::move(program), mailboxes) {}
+        : index(number), core(number, queue, std::move(program), mailboxes) {}
+    const uint32_t index;
     Core core;
     std::thread thread;
     std::atomic<bool> inspect_requested{false};
@@ -109,7 +116,9 @@ class LiveEngine {
   };
 
   void loop(Slot& slot) {
+    if (!config_.cpus.empty()) pin_to_cpu(config_.cpus[slot.index % config_.cpus.size()]);
     Instant busy_at = monotonic_now();
+    CpuLimiter limiter(config_.cpu_percent, busy_at, thread_cpu_time());
     // Acquire: pairs with stop().
     while (!stopping_.load(std::memory_order_acquire)) {
       const Instant now = monotonic_now();
@@ -118,9 +127,16 @@ class LiveEngine {
       } else if (now - busy_at >= config_.spin) {
         slot.core.wait(slot.core.idle_time(now, config_.sleep_max));
       }
+      if (limiter.is_due(now)) pause(slot, limiter.pause(now, thread_cpu_time()));
       if (slot.inspect_requested.load(std::memory_order_acquire)) run_inspector(slot);
     }
     slot.core.stop(monotonic_now());
+  }
+
+  static void pause(Slot& slot, Duration length) {
+    if (length <= Duration()) return;
+    slot.core.count_pause();
+    std::this_thread::sleep_for(std::chrono::nanoseconds(in_nanoseconds(length)));
   }
 
   void run_inspector(Slot& slot) {

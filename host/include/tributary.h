@@ -99,6 +99,8 @@ typedef struct tributary_communicator tributary_communicator;
 ///   rank         environment  0 to world-1
 ///   world        environment  1 to 256
 ///   deadline_ms  60000        1 to 86400000; longest wait for a peer, the aggregator or the join
+///   server_wait_ms 2000       1 to 86400000; longest wait at the join for an aggregator whose machine
+///                             answers that nothing listens at its port
 ///   gradients    auto         auto, 1 to 4095; elements per packet; the smallest of all ranks
 ///   window       auto         auto, 1 to 65536; packets in flight of each thread, likewise
 ///   threads      1            1 to 16; worker threads, likewise (docs/c-api.md)

@@ -123,8 +123,10 @@ Result<void> SwitchmlAppliance::make_shards() {
     shards_.push_back(*std::move(shard));
     apps.emplace_back(*shards_.back());
   }
-  engine_ = std::make_unique<Engine>(
-      *port_, std::move(apps), engine::LiveEngineConfig{.spin = microseconds(config_.spin_us)});
+  engine_ = std::make_unique<Engine>(*port_, std::move(apps),
+                                     engine::LiveEngineConfig{.spin = microseconds(config_.spin_us),
+                                                              .cpu_percent = config_.cpu_percent,
+                                                              .cpus = config_.cpus});
   return {};
 }
 

@@ -5,7 +5,6 @@
 #include <gtest/gtest.h>
 
 #include <fstream>
-#include <thread>
 
 namespace tributary::bench {
 namespace {
@@ -27,18 +26,6 @@ TEST(TextOf, ReturnsEmptyTextIfReadingFails) {
   // Opens, but nothing is mapped at 0, so read() fails, as for a file of a process that has just
   // ended.
   EXPECT_EQ(text_of("/proc/self/mem"), "");
-}
-
-TEST(PinToCpu, PinsOnlyTheCallingThread) {
-  const std::vector<int> before = cpus_allowed();
-  ASSERT_FALSE(before.empty());
-  std::vector<int> pinned;
-  std::thread([&] {
-    pin_to_cpu(before.back());
-    pinned = cpus_allowed();
-  }).join();
-  EXPECT_EQ(pinned, std::vector<int>{before.back()});
-  EXPECT_EQ(cpus_allowed(), before);
 }
 
 TEST(ScratchFolder, DestructorRemovesTheFolderAndItsContent) {

@@ -138,9 +138,10 @@ TEST(CommunicatorUrl, RefusalsNameKeyValueAndAllowedValues) {
   const auto query = [](const std::string& keys) {
     return error_of("tributary://box/job/1?rank=0&world=4&" + keys);
   };
-  EXPECT_THAT(query("colour=red"),
-              StartsWith("unknown key 'colour'; allowed are rank, world, deadline_ms, gradients, "
-                         "window, threads, format, scale, source, auth, secret_file and loss"));
+  EXPECT_THAT(
+      query("colour=red"),
+      StartsWith("unknown key 'colour'; allowed are rank, world, deadline_ms, server_wait_ms, "
+                 "gradients, window, threads, format, scale, source, auth, secret_file and loss"));
   EXPECT_THAT(query("colour=red"), HasSubstr("(in 'tributary://box/job/1?rank=0&world=4&colour"));
   EXPECT_THAT(query("rank=1"), StartsWith("key 'rank' is given twice"));
   EXPECT_THAT(query("scale"), StartsWith("'scale' is not KEY=VALUE"));
@@ -156,6 +157,7 @@ TEST(CommunicatorUrl, RefusalsNameKeyValueAndAllowedValues) {
   EXPECT_THAT(query("deadline_ms=0"), StartsWith("deadline_ms='0' is not allowed; allowed is a "
                                                  "whole number from 1 to 86400000"));
   EXPECT_THAT(query("deadline_ms=5s"), StartsWith("deadline_ms='5s' is not allowed"));
+  EXPECT_THAT(query("server_wait_ms=0"), StartsWith("server_wait_ms='0' is not allowed"));
   EXPECT_THAT(query("format=float"),
               StartsWith("format='float' is not allowed; allowed is exponent or fixed"));
   for (const char* scale : {"0", "-1", "inf", "nan", "1e99", "", "1x"}) {

@@ -65,6 +65,18 @@ TEST(RefusalWatch, JoinEndsAfterTwoSecondsOfRefusals) {
   EXPECT_EQ(bed.protocol.status_text(), kText);
 }
 
+TEST(RefusalWatch, JoinWaitsAsLongAsConfigured) {
+  auto config = patient_config();
+  config.server_wait = seconds(9);
+  ProtocolBed bed(config);
+  bed.pass(milliseconds(1));
+  bed.protocol.on_refused(bed.now);
+  refuse_for(bed, seconds(9) - milliseconds(50));
+  EXPECT_EQ(bed.protocol.phase(), WorkerProtocol::Phase::kJoining);
+  refuse_for(bed, milliseconds(50));
+  EXPECT_EQ(bed.protocol.status(), Status::kAggregatorGone);
+}
+
 TEST(RefusalWatch, JoinFindsAServerThatStartsAMomentLater) {
   ProtocolBed bed(patient_config());
   refuse_for(bed, host::kRefusedJoinFor - milliseconds(100));

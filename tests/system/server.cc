@@ -49,9 +49,13 @@ void Server::kill() {
 
 void Server::start_again() { EXPECT_TRUE(start()) << process_->errors(); }
 
+void Server::terminate() { process_->signal(SIGTERM); }
+
+std::optional<int> Server::wait_for_end() { return process_->wait_for_end(); }
+
 std::optional<int> Server::stop() {
-  process_->signal(SIGTERM);
-  return process_->wait_for_end();
+  terminate();
+  return wait_for_end();
 }
 
 nlohmann::json Server::stats() {

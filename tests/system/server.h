@@ -38,6 +38,10 @@ class Server {
   void kill();
   /// Starts another server process on the same port, with the same jobs.
   void start_again();
+  /// Sends SIGTERM.
+  void terminate();
+  /// Waits for the end. @return the exit status.
+  std::optional<int> wait_for_end();
   /// Ends the server with SIGTERM.
   /// @return the exit status.
   std::optional<int> stop();

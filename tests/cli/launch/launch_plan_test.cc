@@ -26,10 +26,11 @@ LaunchSurroundings around() {
           .python_package = "/opt/python",
           .search_path = "/nowhere:/bin",
           .secret = "0123456789abcdef0123456789abcdef",
-          .aggregator_port = 1200,
+          .aggregator_ports = {1200},
           .master_port = 2900,
           .variables_set = {},
-          .python_path = ""};
+          .python_path = "",
+          .cpus = {0, 1, 2, 3}};
 }
 
 std::string refusal(const LaunchConfig& config) {
@@ -43,13 +44,13 @@ TEST(LaunchPlan, AuthenticationGivesAggregatorAndRanksOneSecret) {
       plan_launch({.processes = 2, .command = {"sh"}, .auth = auth::Mode::kHeader}, around());
   ASSERT_TRUE(plan) << plan.error().text;
   const std::string secret = "TRIBUTARY_SECRET=" + around().secret;
-  EXPECT_THAT(plan->aggregator.environment, ::testing::Contains(secret));
-  EXPECT_THAT(plan->aggregator.arguments.back(), HasSubstr("auth=header"));
+  EXPECT_THAT(plan->aggregators[0].environment, ::testing::Contains(secret));
+  EXPECT_THAT(plan->aggregators[0].arguments.back(), HasSubstr("auth=header"));
   for (const ProgramPlan& rank : plan->ranks) {
     EXPECT_THAT(rank.environment, ::testing::Contains(secret));
     EXPECT_THAT(rank.environment, ::testing::Contains(HasSubstr("&auth=header")));
   }
-  for (const std::string& argument : plan->aggregator.arguments) {
+  for (const std::string& argument : plan->aggregators[0].arguments) {
     EXPECT_THAT(argument, Not(HasSubstr(around().secret)));
   }
 }
@@ -80,9 +81,9 @@ TEST(LaunchPlan, StartsAnAggregatorForItsRanks) {
                                  .url_options = {"format=fixed", "scale=100"}},
                                 around());
   ASSERT_TRUE(plan) << plan.error().text;
-  EXPECT_TRUE(plan->own_aggregator);
-  EXPECT_EQ(plan->aggregator.program, "/opt/bin/tributary");
-  EXPECT_THAT(plan->aggregator.arguments,
+  ASSERT_EQ(plan->aggregators.size(), 1U);
+  EXPECT_EQ(plan->aggregators[0].program, "/opt/bin/tributary");
+  EXPECT_THAT(plan->aggregators[0].arguments,
               ElementsAre("serve", "--listen", "127.0.0.1:1200", "--job",
                           "id=7,sources=3,window=4096,block_grad_max=4095,history=4,"
                           "mitigation=on,timeout_ms=20,permanent_ms=500",
@@ -90,6 +91,110 @@ TEST(LaunchPlan, StartsAnAggregatorForItsRanks) {
   EXPECT_THAT(plan->ranks[0].environment,
               Contains("TRIBUTARY_URL=tributary://127.0.0.1:1200/job/7?deadline_ms=60000"
                        "&format=fixed&scale=100"));
+}
+
+TEST(LaunchPlan, StartsSeveralAggregatorsHere) {
+  LaunchSurroundings two = around();
+  const LaunchConfig config{.processes = 2,
+                            .command = {"/bin/true"},
+                            .aggregators = "2",
+                            .serve_json_path = "out/serve.json"};
+  ASSERT_EQ(free_ports_wanted(config), 2U);
+  two.aggregator_ports = {1200, 1201};
+  const auto plan = plan_launch(config, two);
+  ASSERT_TRUE(plan) << plan.error().text;
+  ASSERT_EQ(plan->aggregators.size(), 2U);
+  EXPECT_EQ(plan->aggregators[1].name, "aggregator 1");
+  EXPECT_THAT(plan->aggregators[1].arguments,
+              ElementsAre("serve", "--listen", "127.0.0.1:1201", "--job",
+                          "id=1,sources=2,window=4096,block_grad_max=4095,history=4", "--json",
+                          "out/serve-1.json"));
+  EXPECT_THAT(plan->ranks[0].environment,
+              Contains("TRIBUTARY_URL=tributary://127.0.0.1:1200,127.0.0.1:1201/job/1"
+                       "?deadline_ms=60000"));
+}
+
+/// Two machines with two ranks each, and a spare machine with a link of twice the speed.
+LaunchConfig two_machines(uint32_t node_rank) {
+  return {.processes = 2,
+          .command = {"/bin/true"},
+          .aggregators = "colocated",
+          .machines = {.workers = "one,two:7000", .servers = "box@20"},
+          .node_rank = node_rank};
+}
+
+// The spare machine takes two tensors in the time in which each worker sends one, so the workers'
+// machines get no share.
+TEST(LaunchPlan, MachineWithoutAShareStartsNoAggregator) {
+  EXPECT_EQ(free_ports_wanted(two_machines(1)), 0U);
+  const auto plan = plan_launch(two_machines(1), around());
+  ASSERT_TRUE(plan) << plan.error().text;
+  EXPECT_TRUE(plan->aggregators.empty());
+  ASSERT_EQ(plan->ranks.size(), 2U);
+  EXPECT_EQ(plan->ranks[0].name, "rank 2");
+  const auto url_of = [](const LaunchPlan& one) {
+    for (const std::string& variable : one.ranks[0].environment) {
+      if (variable.starts_with("TRIBUTARY_URL=")) return variable;
+    }
+    return std::string();
+  };
+  EXPECT_EQ(url_of(*plan),
+            "TRIBUTARY_URL=tributary://box:12000/job/1?deadline_ms=60000"
+            "&server_wait_ms=60000");
+  EXPECT_EQ(url_of(*plan), url_of(*plan_launch(two_machines(0), around())));
+  EXPECT_THAT(plan->ranks[0].environment,
+              IsSupersetOf({"WORLD_SIZE=4", "MASTER_ADDR=one", "MASTER_PORT=29500"}));
+}
+
+TEST(LaunchPlan, ColocatedAggregatorServesUntilOtherMachinesHaveLeft) {
+  LaunchConfig config = two_machines(1);
+  config.machines.servers = "0";
+  const auto plan = plan_launch(config, around());
+  ASSERT_TRUE(plan) << plan.error().text;
+  ASSERT_EQ(plan->aggregators.size(), 1U);
+  EXPECT_THAT(
+      plan->aggregators[0].arguments,
+      ElementsAre("serve", "--listen", "0.0.0.0:7000", "--job",
+                  "id=1,sources=4,window=4096,block_grad_max=4095,history=4", "--linger-s", "60"));
+  EXPECT_GT(plan->aggregators_linger.count(), 0);
+  EXPECT_THAT(plan->ranks[0].environment,
+              Contains("TRIBUTARY_URL=tributary://one:12000,two:7000/job/1?deadline_ms=60000"
+                       "&server_wait_ms=60000"));
+}
+
+TEST(LaunchPlan, AggregatorFlagsThatExcludeEachOtherAreRefused) {
+  const auto with = [](auto change) {
+    LaunchConfig config = two_machines(0);
+    change(config);
+    return refusal(config);
+  };
+  EXPECT_THAT(with([](auto& c) { c.aggregators = "0"; }), HasSubstr("allowed: 1 to 16, or coloc"));
+  EXPECT_THAT(with([](auto& c) { c.aggregators = "all"; }), HasSubstr("--aggregators all"));
+  EXPECT_THAT(with([](auto& c) { c.aggregators = "2"; }), HasSubstr("--workers needs"));
+  EXPECT_THAT(with([](auto& c) { c.server = "box"; }), HasSubstr("--server box"));
+  EXPECT_THAT(with([](auto& c) { c.world = 4; }), HasSubstr("--world and --first-rank"));
+  EXPECT_THAT(with([](auto& c) { c.node_rank = 2; }), HasSubstr("2 machines: 0 to 1"));
+  EXPECT_THAT(with([](auto& c) { c.processes = 200; }), HasSubstr("more than 256 ranks"));
+  EXPECT_THAT(with([](auto& c) { c.machines.workers = ""; }), HasSubstr("--servers needs"));
+  EXPECT_THAT(with([](auto& c) { c.machines.workers = "one,one"; }), HasSubstr("one"));
+  EXPECT_THAT(with([](auto& c) { c.auth = auth::Mode::kHeader; }),
+              HasSubstr("set TRIBUTARY_SECRET"));
+}
+
+TEST(LaunchPlan, AggregatorsAndRanksRunOnDifferentCpus) {
+  const auto plan = plan_launch({.processes = 2,
+                                 .command = {"/bin/true"},
+                                 .aggregator_cpus = "0,2-3",
+                                 .aggregator_cpu_percent = 50},
+                                around());
+  ASSERT_TRUE(plan) << plan.error().text;
+  EXPECT_THAT(plan->rank_cpus, ElementsAre(1));
+  EXPECT_THAT(plan->aggregators[0].arguments,
+              IsSupersetOf({"--cpus", "0,2-3", "--cpu-percent", "50"}));
+  EXPECT_THAT(refusal({.command = {"/bin/true"}, .aggregator_cpus = "0-3"}),
+              HasSubstr("--aggregator-cpus 0-3 leaves no CPU"));
+  EXPECT_THAT(refusal({.command = {"/bin/true"}, .aggregator_cpus = "7"}),
+              HasSubstr("--aggregator-cpus: '7' has a CPU"));
 }
 
 TEST(LaunchPlan, UsesARunningServer) {
@@ -101,7 +206,7 @@ TEST(LaunchPlan, UsesARunningServer) {
                                  .master = "head:29500"},
                                 around());
   ASSERT_TRUE(plan) << plan.error().text;
-  EXPECT_FALSE(plan->own_aggregator);
+  EXPECT_TRUE(plan->aggregators.empty());
   EXPECT_EQ(plan->ranks[1].name, "rank 5");
   EXPECT_THAT(plan->ranks[1].environment,
               IsSupersetOf({"RANK=5", "LOCAL_RANK=1", "WORLD_SIZE=6", "MASTER_ADDR=head",
@@ -112,7 +217,7 @@ TEST(LaunchPlan, UsesARunningServer) {
 TEST(LaunchPlan, OtherBackendsNeedNoAggregator) {
   const auto plan = plan_launch({.command = {"/bin/true"}, .backend = "gloo"}, around());
   ASSERT_TRUE(plan) << plan.error().text;
-  EXPECT_FALSE(plan->own_aggregator);
+  EXPECT_TRUE(plan->aggregators.empty());
   EXPECT_THAT(plan->ranks[0].environment, Contains("TRIBUTARY_BACKEND=gloo"));
   EXPECT_THAT(plan->ranks[0].environment, Not(Contains(StartsWith("TRIBUTARY_URL="))));
 }

@@ -95,18 +95,34 @@ TEST_F(LaunchRun, KeepGoingKeepsTheOtherRanksRunning) {
 
 TEST_F(LaunchRun, RanksWaitForTheAggregator) {
   LaunchPlan plan = plan_of({"echo working"});
-  plan.own_aggregator = true;
-  plan.aggregator = shell("the aggregator", "echo ready; " + kForEver);
+  plan.aggregators.push_back(shell("the aggregator", "echo ready; " + kForEver));
   // `tail` dies of SIGTERM, but an aggregator must exit after it.
   EXPECT_EQ(run(plan), 1);
   EXPECT_EQ(out_.text(), "[0] working\n");
   EXPECT_THAT(err_.text(), HasSubstr("the aggregator ended with signal 15"));
 }
 
+TEST_F(LaunchRun, RanksStartWhenAllAggregatorsAreReady) {
+  const std::string served = "trap 'kill $!; exit 0' TERM; echo ready; tail -f /dev/null & wait";
+  LaunchPlan plan = plan_of({"echo working"});
+  plan.aggregators.push_back(shell("aggregator 0", served));
+  plan.aggregators.push_back(shell("aggregator 1", served));
+  EXPECT_EQ(run(plan), 0) << err_.text();
+  EXPECT_EQ(out_.text(), "[0] working\n");
+}
+
+TEST_F(LaunchRun, OneOfSeveralAggregatorsThatRefusesIsNamed) {
+  LaunchPlan plan = plan_of({"echo working"});
+  plan.aggregators.push_back(shell("aggregator 0", "echo ready; " + kForEver));
+  plan.aggregators.push_back(shell("aggregator 1", "exit 2"));
+  EXPECT_EQ(run(plan), 1);
+  EXPECT_EQ(out_.text(), "");
+  EXPECT_THAT(err_.text(), HasSubstr("aggregator 1 ended with exit status 2"));
+}
+
 TEST_F(LaunchRun, RefusingAggregatorIsQuotedAndNoRankStarts) {
   LaunchPlan plan = plan_of({"echo working"});
-  plan.own_aggregator = true;
-  plan.aggregator = shell("the aggregator", "echo no such window >&2; exit 2");
+  plan.aggregators.push_back(shell("the aggregator", "echo no such window >&2; exit 2"));
   EXPECT_EQ(run(plan), 1);
   EXPECT_EQ(out_.text(), "");
   EXPECT_THAT(err_.text(), AllOf(HasSubstr("[aggregator] no such window"),
@@ -115,8 +131,7 @@ TEST_F(LaunchRun, RefusingAggregatorIsQuotedAndNoRankStarts) {
 
 TEST_F(LaunchRun, DyingAggregatorEndsTheRanks) {
   LaunchPlan plan = plan_of({kForEver});
-  plan.own_aggregator = true;
-  plan.aggregator = shell("the aggregator", "echo ready; kill -9 $$");
+  plan.aggregators.push_back(shell("the aggregator", "echo ready; kill -9 $$"));
   EXPECT_EQ(run(plan), 1);
   EXPECT_THAT(err_.text(), HasSubstr("the aggregator ended with signal 9"));
 }

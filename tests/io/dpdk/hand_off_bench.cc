@@ -200,14 +200,14 @@ void by_turns(benchmark::State& state) {
 
 template <class HandOff>
 void between_cores(benchmark::State& state) {
-  const std::vector<int> cpus = bench::cpus_allowed();
+  const std::vector<int> cpus = cpus_allowed();
   if (cpus.size() < 2) return state.SkipWithError("one CPU");
   HandOff hand_off;
   Work work(static_cast<uint32_t>(state.range(0)));
   for (auto _ : state) {
     std::atomic<bool> ready{false};
     std::thread poster([&] {
-      bench::pin_to_cpu(cpus[0]);
+      pin_to_cpu(cpus[0]);
       ready.store(true, std::memory_order_release);
       for (uint64_t posted = 0; posted < kPacketsEach;) {
         const size_t left = std::min<size_t>(kBurst, kPacketsEach - posted);
@@ -215,7 +215,7 @@ void between_cores(benchmark::State& state) {
       }
     });
     std::thread owner([&] {
-      bench::pin_to_cpu(cpus[1]);
+      pin_to_cpu(cpus[1]);
       while (!ready.load(std::memory_order_acquire)) {
       }
       const auto begin = std::chrono::steady_clock::now();

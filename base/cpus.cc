@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "base/cpus.h"
+
+#include <fmt/format.h>
+#include <pthread.h>
+#include <sched.h>
+#include <time.h>
+
+#include <algorithm>
+#include <charconv>
+#include <optional>
+
+namespace tributary {
+namespace {
+
+/// Returns the number that `text` consists of.
+std::optional<int> whole_number(std::string_view text) {
+  int number = 0;
+  const auto [end, status] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (status != std::errc{} || end != text.data() + text.size() || number < 0) return {};
+  return number;
+}
+
+struct Range {
+  int first = 0;
+  int last = 0;
+};
+
+/// Reads "3" or "3-5".
+std::optional<Range> read_range(std::string_view text) {
+  const size_t dash = std::min(text.find('-'), text.size());
+  const auto first = whole_number(text.substr(0, dash));
+  const auto last = dash == text.size() ? first : whole_number(text.substr(dash + 1));
+  if (!first || !last || *last < *first || *last >= CPU_SETSIZE) return {};
+  return Range{.first = *first, .last = *last};
+}
+
+std::string text_of(std::span<const int> cpus) {
+  std::string text;
+  for (const int cpu : cpus) text += fmt::format("{}{}", text.empty() ? "" : ", ", cpu);
+  return text;
+}
+
+}  // namespace
+
+std::vector<int> cpus_allowed() {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  sched_getaffinity(0, sizeof set, &set);
+  std::vector<int> cpus;
+  for (int cpu = 0; cpu < CPU_SETSIZE; cpu++) {
+    if (CPU_ISSET(cpu, &set)) cpus.push_back(cpu);
+  }
+  return cpus;
+}
+
+Result<std::vector<int>> parse_cpus(std::string_view list, std::span<const int> allowed) {
+  const auto refused = [&](std::string_view part, const char* problem) {
+    return failure(fmt::format("'{}' {}; allowed: a list such as 0-2,5 of the CPUs {}", part,
+                               problem, text_of(allowed)));
+  };
+  std::vector<int> cpus;
+  for (size_t begin = 0; begin <= list.size();) {
+    const size_t end = std::min(list.find(',', begin), list.size());
+    const std::string_view part = list.substr(begin, end - begin);
+    const auto range = read_range(part);
+    if (!range) return refused(part, "is not a CPU or a range of CPUs");
+    for (int cpu = range->first; cpu <= range->last; cpu++) {
+      if (std::find(allowed.begin(), allowed.end(), cpu) == allowed.end()) {
+        return refused(part, "has a CPU on which this process may not run");
+      }
+      if (std::find(cpus.begin(), cpus.end(), cpu) != cpus.end()) {
+        return refused(part, "has a CPU that the list has already");
+      }
+      cpus.push_back(cpu);
+    }
+    begin = end + 1;
+  }
+  return cpus;
+}
+
+void pin_to_cpus(std::span<const int> cpus) {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  for (const int cpu : cpus) CPU_SET(cpu, &set);
+  pthread_setaffinity_np(pthread_self(), sizeof set, &set);
+}
+
+Duration thread_cpu_time() {
+  timespec spent{};
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &spent);
+  return seconds(spent.tv_sec) + nanoseconds(spent.tv_nsec);
+}
+
+}  // namespace tributary
