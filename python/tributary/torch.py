@@ -31,7 +31,7 @@ import warnings
 import torch
 import torch.distributed as dist
 
-from . import errors
+from . import aggregators, errors
 from ._work import TributaryWork, Waiter
 from .communicator import Communicator, url_with
 
@@ -374,7 +374,8 @@ def _create(store, rank, world, timeout):
     options = {"rank": rank, "world": world}
     if timeout != dist.default_pg_timeout and "deadline_ms" not in os.environ.get("TRIBUTARY_URL", ""):
         options["deadline_ms"] = max(1, round(1000 * timeout.total_seconds()))
-    _active = TributaryGroup(url_with(None, options), rank, world, make_inner)
+    url = aggregators.url(store, rank, world) if aggregators.wanted() else None
+    _active = TributaryGroup(url_with(url, options), rank, world, make_inner)
     return _active
 
 

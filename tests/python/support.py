@@ -98,3 +98,12 @@ def launch(processes, script, *arguments, flags=(), environment=None):
         [PROGRAM, "launch", "--python", PYTHON, "-n", str(processes), *flags, str(script), *arguments],
         capture_output=True, text=True, timeout=LIMIT_S, env={**os.environ, **(environment or {})},
     )
+
+
+def torchrun(processes, script, environment):
+    """Runs a script under torchrun; returns the completed process with its output as text."""
+    return subprocess.run(
+        [PYTHON, "-m", "torch.distributed.run", "--nproc_per_node", str(processes), "-r", "1", "-t", "1",
+         "--master_port", str(free_port()), "-m", "tributary.run", str(script)],
+        capture_output=True, text=True, timeout=LIMIT_S, env={**os.environ, **environment},
+    )

@@ -25,6 +25,13 @@ class Torch(support.ServerTest):
     def test_collectives(self):
         self.assert_all_well(self.ranks(2, "ranks_collectives.py"), 2)
 
+    def test_ranks_of_torchrun_start_aggregators(self):
+        for count in ("colocated", "2"):
+            ended = support.torchrun(
+                2, support.HERE / "ranks_collectives.py", environment={"TRIBUTARY_AGGREGATORS": count}
+            )
+            self.assert_all_well(ended, 2)
+
     def test_stragglers_are_scaled_and_reported(self):
         ended = self.ranks(2, "ranks_straggling.py", flags=("--timeout-ms", "5"))
         self.assert_all_well(ended, 2)

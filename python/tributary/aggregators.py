@@ -1,0 +1,124 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Starts the aggregators of ranks that torchrun or mpirun has started.
+
+TRIBUTARY_AGGREGATORS is "colocated", for one aggregator on each machine, or the number for each machine.
+The rank with LOCAL_RANK 0 of each machine starts that machine's, and all ranks exchange the addresses
+through the store of init_process_group(). TRIBUTARY_JOB has more keys of the job, as for
+`tributary serve --job`.
+
+An aggregator ends when the process that started it has ended and the workers of all machines have left,
+LINGER_S later at the latest.
+
+Threads: any one; the process's first call starts the aggregators.
+Errors:  InvalidArgument for a value that is not allowed, LibraryNotFound without the program,
+         TributaryError if an aggregator does not start. Its own message is on standard error.
+Tests:   tests/python/aggregators_test.py, tests/python/torch_test.py
+"""
+
+import os
+import pathlib
+import shutil
+import socket
+import subprocess
+
+from . import _library, errors
+
+COUNT_MAX = 16  # As for `tributary launch --aggregators`.
+LINGER_S = 60
+_JOB = "window=4096,block_grad_max=4095,history=4"
+
+_running = []  # Keeps the process objects. Linux ends the processes with this one.
+_list = None
+
+
+def wanted():
+    """Returns how many aggregators to start on each machine; 0: none."""
+    text = os.environ.get("TRIBUTARY_AGGREGATORS", "")
+    if text in ("", "colocated"):
+        return 1 if text else 0
+    if not text.isascii() or not text.isdigit() or not 1 <= int(text) <= COUNT_MAX:
+        raise errors.InvalidArgument(
+            f"TRIBUTARY_AGGREGATORS={text} is not allowed; allowed: 1 to {COUNT_MAX}, or colocated"
+        )
+    return int(text)
+
+
+def url(store, rank, world):
+    """Starts this machine's aggregators and returns the URL for all of the job's.
+
+    store: of init_process_group(), shared by all ranks. Keeps the query of TRIBUTARY_URL, whose host
+    must be empty.
+    """
+    global _list
+    given = os.environ.get("TRIBUTARY_URL", "tributary:///job/1")
+    if not given.startswith("tributary:///job/"):
+        raise errors.InvalidArgument(
+            f"TRIBUTARY_URL={given} names an aggregator, and TRIBUTARY_AGGREGATORS starts some; allowed "
+            "with it: tributary:///job/ID?KEY=VALUE&…, without a host"
+        )
+    if _list is None:
+        _list = _exchange(store, rank, world)
+    return given.replace("tributary:///", f"tributary://{_list}/", 1)
+
+
+def _exchange(store, rank, world):
+    own = ""
+    if int(os.environ.get("LOCAL_RANK", "0")) == 0:
+        host = _host(rank)
+        own = ",".join(f"{host}:{_start(host, world)}" for _ in range(wanted()))
+    store.set(f"tributary/aggregators/{rank}", own)
+    lists = [store.get(f"tributary/aggregators/{other}").decode() for other in range(world)]
+    return ",".join(names for names in lists if names)
+
+
+def _host(rank):
+    """Returns the address by which the other machines reach this one."""
+    master = os.environ.get("MASTER_ADDR", "127.0.0.1")
+    host = master
+    if rank != 0:
+        # Connecting a UDP socket sends nothing, and sets the address that the route uses.
+        family, kind, protocol, _, address = socket.getaddrinfo(
+            master, int(os.environ.get("MASTER_PORT", "29500")), type=socket.SOCK_DGRAM
+        )[0]
+        with socket.socket(family, kind, protocol) as probe:
+            probe.connect(address)
+            host = probe.getsockname()[0]
+    return f"[{host}]" if ":" in host else host
+
+
+def _start(host, world):
+    """Starts an aggregator on a free port. Returns the port."""
+    every, family = ("[::]", socket.AF_INET6) if host.startswith("[") else ("0.0.0.0", socket.AF_INET)
+    with socket.socket(family, socket.SOCK_DGRAM) as probe:
+        probe.bind((every.strip("[]"), 0))
+        port = probe.getsockname()[1]
+    job = ",".join(filter(None, (f"id={_job_id()},sources={world},{_JOB}", os.environ.get("TRIBUTARY_JOB"))))
+    # setpriv: the kernel ends the aggregator like SIGTERM when this process has ended, however it ends.
+    # A session of its own: Ctrl-C ends the ranks, which still need the aggregator to say good-bye.
+    process = subprocess.Popen(
+        ["setpriv", "--pdeathsig", "TERM", _program(), "serve", "--listen", f"{every}:{port}",
+         "--linger-s", str(LINGER_S), "--job", job],
+        stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True, start_new_session=True,
+    )
+    _running.append(process)
+    if process.stdout.readline() != "ready\n":
+        raise errors.TributaryError(f"the aggregator at port {port} did not start; see its message above")
+    return port
+
+
+def _job_id():
+    given = os.environ.get("TRIBUTARY_URL", "tributary:///job/1")
+    return given.removeprefix("tributary:///job/").partition("?")[0]
+
+
+def _program():
+    """Returns the path of the program `tributary`: next to the library, or in PATH."""
+    for name in _library.candidates():
+        folder = pathlib.Path(name).resolve().parent
+        for path in (folder / "tributary", folder.parent / "bin" / "tributary"):
+            if path.is_file() and os.access(path, os.X_OK):
+                return str(path)
+    found = shutil.which("tributary")
+    if found is None:
+        raise errors.LibraryNotFound("the program tributary is neither next to its library nor in PATH")
+    return found

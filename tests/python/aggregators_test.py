@@ -1,0 +1,112 @@
+# SPDX-License-Identifier: Apache-2.0
+# Aggregators that ranks start for themselves: a store in memory, and real aggregators.
+import os
+import select
+import subprocess
+import unittest
+from unittest import mock
+
+import support
+from tributary import aggregators, errors
+
+
+class Store:
+    """The calls of torch.distributed's store that the module uses."""
+
+    def __init__(self, others):
+        self._values = {key: value.encode() for key, value in others.items()}
+
+    def set(self, key, value):
+        self._values[key] = value.encode()
+
+    def get(self, key):
+        return self._values[key]
+
+
+def with_variables(**variables):
+    """Sets these variables, and none of the module's others."""
+    kept = {name: value for name, value in os.environ.items()
+            if name not in ("TRIBUTARY_URL", "TRIBUTARY_AGGREGATORS", "TRIBUTARY_JOB", "LOCAL_RANK",
+                            "MASTER_ADDR", "MASTER_PORT")}
+    return mock.patch.dict(os.environ, {**kept, **variables}, clear=True)
+
+
+class Wanted(unittest.TestCase):
+    def test_values(self):
+        for text, count in (("", 0), ("colocated", 1), ("1", 1), ("16", 16)):
+            with with_variables(TRIBUTARY_AGGREGATORS=text):
+                self.assertEqual(aggregators.wanted(), count)
+
+    def test_refusals_name_the_values_allowed(self):
+        for text in ("0", "17", "-1", "two", "1.5", "²"):
+            with with_variables(TRIBUTARY_AGGREGATORS=text):
+                with self.assertRaisesRegex(errors.InvalidArgument, "allowed: 1 to 16, or colocated"):
+                    aggregators.wanted()
+
+
+class Url(unittest.TestCase):
+    # Rank 1 shares rank 0's machine, rank 2 has one of its own.
+    OTHERS = {"tributary/aggregators/0": "one:7000", "tributary/aggregators/2": "two:7001"}
+
+    def setUp(self):
+        aggregators._list = None
+        self.addCleanup(setattr, aggregators, "_list", None)
+
+    def test_has_the_aggregators_of_all_machines_in_the_order_of_ranks(self):
+        with with_variables(TRIBUTARY_AGGREGATORS="colocated", LOCAL_RANK="1"):
+            url = aggregators.url(Store(self.OTHERS), 1, 3)
+        self.assertEqual(url, "tributary://one:7000,two:7001/job/1")
+
+    def test_keeps_the_job_and_the_keys_of_the_variable(self):
+        with with_variables(TRIBUTARY_AGGREGATORS="colocated", LOCAL_RANK="1",
+                            TRIBUTARY_URL="tributary:///job/7?format=fixed"):
+            url = aggregators.url(Store(self.OTHERS), 1, 3)
+        self.assertEqual(url, "tributary://one:7000,two:7001/job/7?format=fixed")
+
+    def test_a_host_in_the_variable_is_refused(self):
+        with with_variables(TRIBUTARY_AGGREGATORS="colocated", LOCAL_RANK="1",
+                            TRIBUTARY_URL="tributary://box/job/1"):
+            with self.assertRaisesRegex(errors.InvalidArgument, "TRIBUTARY_URL=tributary://box/job/1"):
+                aggregators.url(Store(self.OTHERS), 1, 3)
+
+    def test_an_aggregator_that_does_not_start_is_an_error(self):
+        with with_variables(TRIBUTARY_AGGREGATORS="1", TRIBUTARY_JOB="colour=red"):
+            with self.assertRaisesRegex(errors.TributaryError, "did not start"):
+                aggregators.url(Store({}), 0, 1)
+
+
+ONE_RANK = """
+import numpy
+import tributary
+from tributary import aggregators
+from aggregators_test import Store
+url = aggregators.url(Store({}), 0, 1)
+with tributary.Communicator(url, rank=0, world=1) as communicator:
+    values = numpy.arange(100_000, dtype=numpy.int32)
+    communicator.all_reduce(values)
+    assert values[-1] == 99_999
+print(url.count(","), *[process.pid for process in aggregators._running], flush=True)
+input()
+"""
+
+
+class Processes(unittest.TestCase):
+    def test_aggregators_end_with_the_process_that_started_them(self):
+        support.need("numpy")
+        with with_variables(TRIBUTARY_AGGREGATORS="2", PYTHONPATH=os.environ["PYTHONPATH"]
+                            + os.pathsep + str(support.HERE)):
+            rank = subprocess.Popen([support.PYTHON, "-c", ONE_RANK], stdin=subprocess.PIPE,
+                                    stdout=subprocess.PIPE, text=True)
+        commas, *processes = map(int, rank.stdout.readline().split())
+        self.assertEqual(commas, 1)
+        self.assertEqual(len(processes), 2)
+        ends = [os.pidfd_open(process) for process in processes]
+        rank.kill()
+        rank.communicate()
+        for end in ends:
+            self.assertTrue(select.select([end], [], [], support.LIMIT_S)[0])
+            os.close(end)
+
+
+if __name__ == "__main__":
+    unittest.main()
