@@ -14,19 +14,6 @@ namespace {
 
 using plan::Bottleneck;
 
-/// Writes the list of aggregators with a share. Weights that are all 1 are left out.
-std::string list_of_servers(const PlanMachines& machines, const std::vector<uint32_t>& weights) {
-  const bool weighted =
-      std::any_of(weights.begin(), weights.end(), [](uint32_t weight) { return weight > 1; });
-  std::string list;
-  for (size_t i = 0; i < weights.size(); i++) {
-    if (weights[i] == 0) continue;
-    list += fmt::format("{}{}", list.empty() ? "" : ",", machines.endpoints[i]);
-    if (weighted) list += fmt::format("={}", weights[i]);
-  }
-  return list;
-}
-
 const char* roles_of(const plan::Machine& machine, uint32_t weight) {
   if (!machine.worker) return weight > 0 ? "aggregator" : "nothing";
   return weight > 0 ? "worker, aggregator" : "worker";
@@ -102,6 +89,19 @@ nlohmann::ordered_json json_of(const PlanReport& report, size_t i) {
 
 }  // namespace
 
+std::string list_of_servers(const std::vector<std::string>& endpoints,
+                            const std::vector<uint32_t>& weights) {
+  const bool weighted =
+      std::any_of(weights.begin(), weights.end(), [](uint32_t weight) { return weight > 1; });
+  std::string list;
+  for (size_t i = 0; i < weights.size(); i++) {
+    if (weights[i] == 0) continue;
+    list += fmt::format("{}{}", list.empty() ? "" : ",", endpoints[i]);
+    if (weighted) list += fmt::format("={}", weights[i]);
+  }
+  return list;
+}
+
 Result<PlanReport> make_plan_report(const PlanRequest& request) {
   auto machines = read_plan_machines(request.flags);
   if (!machines) return tl::unexpected(machines.error());
@@ -115,7 +115,7 @@ Result<PlanReport> make_plan_report(const PlanRequest& request) {
   auto assignment = plan::assign(report.machines.machines, report.tensor);
   if (!assignment) return tl::unexpected(assignment.error());
   report.assignment = std::move(*assignment);
-  report.servers = list_of_servers(report.machines, report.assignment.weights);
+  report.servers = list_of_servers(report.machines.endpoints, report.assignment.weights);
   report.url =
       fmt::format("tributary://{}/job/{}?world={}", report.servers, request.job_id, report.workers);
   return report;

@@ -36,6 +36,10 @@ struct PlanReport {
   std::string url;      ///< For the workers, without their rank.
 };
 
+/// Writes the list of aggregators with a weight above 0. Weights that are all 1 are left out.
+[[nodiscard]] std::string list_of_servers(const std::vector<std::string>& endpoints,
+                                          const std::vector<uint32_t>& weights);
+
 /// Plans the job.
 [[nodiscard]] Result<PlanReport> make_plan_report(const PlanRequest& request);
 

@@ -7,54 +7,21 @@
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
-#include <optional>
 #include <string_view>
-#include <variant>
 
 #include "auth/secret.h"
 #include "base/cpus.h"
-#include "base/key_table.h"
-#include "cli/plan_report.h"
+#include "cli/launch/aggregator_plan.h"
 #include "wire/trio_ml.h"
 
 namespace tributary::cli {
 namespace {
 
-constexpr const char* kOwnBackend = "tributary";
-constexpr const char* kColocated = "colocated";
 constexpr uint16_t kMasterPort = 29'500;  // torch.distributed's default.
-/// Longest service for ranks of other machines after the last rank of this one has ended.
-constexpr std::chrono::seconds kLinger{60};
-
-/// The ranks of this machine among all.
-struct Ranks {
-  uint32_t world = 1;
-  uint32_t first = 0;
-  std::string master;  ///< HOST:PORT; empty: a free port here.
-};
-
-/// Tells whether ranks run on other machines, too.
-bool spans_machines(const LaunchConfig& config, const Ranks& ranks) {
-  return ranks.world != config.processes;
-}
-
-/// Returns how many aggregators to start on this machine; nothing if the text is not allowed.
-std::optional<uint32_t> aggregator_count(const LaunchConfig& config) {
-  if (config.aggregators == kColocated) return 1;
-  const auto number = convert_key(
-      {.name = "aggregators", .type = KeyType::kUint, .min = 1, .max = kLaunchAggregatorsMax},
-      {.name = "aggregators", .text = config.aggregators, .where = ""});
-  if (!number) return std::nullopt;
-  return static_cast<uint32_t>(std::get<uint64_t>(*number));
-}
 
 bool is_set(const LaunchSurroundings& around, std::string_view name) {
   return std::find(around.variables_set.begin(), around.variables_set.end(), name) !=
          around.variables_set.end();
-}
-
-uint64_t in_milliseconds(Duration duration) {
-  return static_cast<uint64_t>(in_nanoseconds(duration) / 1'000'000);
 }
 
 /// Finds a program for execve(): a path stays as it is, a bare name is searched for.
@@ -103,116 +70,16 @@ std::vector<std::string> shared_environment(const LaunchConfig& config,
   return variables;
 }
 
-std::string url_of(const LaunchConfig& config, const std::string& servers) {
+std::string url_of(const LaunchConfig& config, const Aggregators& aggregators, uint32_t local) {
   const uint64_t deadline_ms = in_milliseconds(config.deadline);
-  std::string url =
-      fmt::format("tributary://{}/job/{}?deadline_ms={}", servers, config.job_id, deadline_ms);
+  std::string url = fmt::format("tributary://{}/job/{}?deadline_ms={}", aggregators.list,
+                                config.job_id, deadline_ms);
   // The launchers of the machines start at different times.
   if (!config.machines.workers.empty()) url += fmt::format("&server_wait_ms={}", deadline_ms);
+  if (aggregators.reduce_locally) url += fmt::format("&source={}", local);
   if (config.auth != auth::Mode::kNone) url += fmt::format("&auth={}", to_string(config.auth));
   for (const std::string& option : config.url_options) url += "&" + option;
   return url;
-}
-
-/// Returns the time after which the aggregator stops waiting for a straggler. A rank that misses
-/// two blocks in a row may sleep for long, so the others should not wait a timeout for each block.
-/// The rank returns with its next contribution.
-Duration permanent_after(const LaunchConfig& config) {
-  constexpr Duration kLeast = milliseconds(10);  // Minimum of the job key permanent_ms.
-  if (config.permanent_after > Duration()) return config.permanent_after;
-  if (config.straggler_timeout == Duration()) return Duration();
-  return std::max(config.straggler_timeout * 2, kLeast);
-}
-
-/// Inserts `number` before the file's extension.
-std::string numbered(const std::string& path, size_t number) {
-  const std::filesystem::path file(path);
-  const std::string name =
-      fmt::format("{}-{}{}", file.stem().string(), number, file.extension().string());
-  return (file.parent_path() / name).string();
-}
-
-ProgramPlan plan_aggregator(const LaunchConfig& config, const LaunchSurroundings& around,
-                            const Ranks& ranks, const std::string& address) {
-  std::string job = fmt::format("id={},sources={},window={},block_grad_max=4095,history={}",
-                                config.job_id, ranks.world, config.job_window, config.history);
-  if (config.straggler_timeout > Duration()) {
-    job += fmt::format(",mitigation=on,timeout_ms={}", in_milliseconds(config.straggler_timeout));
-  }
-  if (const Duration permanent = permanent_after(config); permanent > Duration()) {
-    job += fmt::format(",permanent_ms={}", in_milliseconds(permanent));
-  }
-  if (config.auth != auth::Mode::kNone) job += fmt::format(",auth={}", to_string(config.auth));
-  ProgramPlan plan{.name = "the aggregator",
-                   .program = around.program,
-                   .arguments = {"serve", "--listen", address, "--job", job},
-                   .environment = {}};
-  if (!config.aggregator_cpus.empty()) {
-    plan.arguments.insert(plan.arguments.end(), {"--cpus", config.aggregator_cpus});
-  }
-  if (config.aggregator_cpu_percent < 100) {
-    plan.arguments.insert(plan.arguments.end(),
-                          {"--cpu-percent", fmt::format("{}", config.aggregator_cpu_percent)});
-  }
-  // Ranks on other machines may still ask for their last results.
-  if (spans_machines(config, ranks)) {
-    plan.arguments.insert(plan.arguments.end(), {"--linger-s", fmt::format("{}", kLinger.count())});
-  }
-  return plan;
-}
-
-/// The aggregators of a job: those started here, and the list for the ranks.
-struct Aggregators {
-  std::vector<ProgramPlan> started;
-  std::string list;
-};
-
-/// Plans `config.aggregators` aggregators on this machine, each with the same share.
-Aggregators plan_local_aggregators(const LaunchConfig& config, const LaunchSurroundings& around,
-                                   const Ranks& ranks) {
-  Aggregators plan;
-  for (const uint16_t port : around.aggregator_ports) {
-    const std::string address = fmt::format("127.0.0.1:{}", port);
-    plan.list += (plan.list.empty() ? "" : ",") + address;
-    plan.started.push_back(plan_aggregator(config, around, ranks, address));
-  }
-  return plan;
-}
-
-/// Plans an aggregator on each machine that has a share. Every machine's launcher makes the same
-/// list, and starts its own machine's aggregator.
-Result<Aggregators> plan_colocated_aggregators(const LaunchConfig& config,
-                                               const LaunchSurroundings& around,
-                                               const Ranks& ranks) {
-  const auto report = make_plan_report({.flags = config.machines, .job_id = config.job_id});
-  if (!report) return tl::unexpected(report.error());
-  Aggregators plan{.started = {}, .list = report->servers};
-  if (report->assignment.weights[config.node_rank] == 0) return plan;
-  const std::string& own = report->machines.endpoints[config.node_rank];
-  // The machine's own name may stand for an address that others do not reach.
-  const std::string every = own.starts_with('[') ? "[::]" : "0.0.0.0";
-  plan.started.push_back(
-      plan_aggregator(config, around, ranks, every + own.substr(own.rfind(':'))));
-  return plan;
-}
-
-Result<Aggregators> plan_aggregators(const LaunchConfig& config, const LaunchSurroundings& around,
-                                     const Ranks& ranks) {
-  if (config.backend != kOwnBackend) return Aggregators{};
-  if (!config.server.empty()) return Aggregators{.started = {}, .list = config.server};
-  auto plan = config.machines.workers.empty()
-                  ? Result<Aggregators>(plan_local_aggregators(config, around, ranks))
-                  : plan_colocated_aggregators(config, around, ranks);
-  if (!plan) return plan;
-  const bool several = plan->started.size() > 1;
-  for (size_t i = 0; i < plan->started.size(); i++) {
-    ProgramPlan& one = plan->started[i];
-    if (several) one.name = fmt::format("aggregator {}", i);
-    if (config.serve_json_path.empty()) continue;
-    one.arguments.emplace_back("--json");
-    one.arguments.push_back(several ? numbered(config.serve_json_path, i) : config.serve_json_path);
-  }
-  return plan;
 }
 
 /// Plans the program and its arguments, the same for all ranks.
@@ -235,34 +102,6 @@ Result<ProgramPlan> plan_command(const LaunchConfig& config, const LaunchSurroun
   if (!around.python_package.empty()) plan.arguments = {"-m", "tributary.run"};
   plan.arguments.insert(plan.arguments.end(), config.command.begin(), config.command.end());
   return plan;
-}
-
-/// Checks --aggregators and the flags that belong to it.
-Result<void> check_aggregators(const LaunchConfig& config) {
-  const bool colocated = config.aggregators == kColocated;
-  if (!colocated && !aggregator_count(config)) {
-    return failure(fmt::format("--aggregators {} is not allowed; allowed: 1 to {}, or colocated",
-                               config.aggregators, kLaunchAggregatorsMax));
-  }
-  const bool one = config.aggregators == "1";
-  if (!one && !config.server.empty()) {
-    return failure(fmt::format(
-        "--aggregators {} starts aggregators, and --server {} uses running ones; allowed: one of "
-        "the two",
-        config.aggregators, config.server));
-  }
-  if (config.machines.workers.empty()) {
-    if (config.machines.servers != "0") return failure("--servers needs --workers");
-    if (config.node_rank != 0) return failure("--node-rank needs --workers");
-    return {};
-  }
-  if (!colocated) return failure("--workers needs --aggregators colocated");
-  if (config.world != 0 || config.rank_first != 0) {
-    return failure(
-        "--world and --first-rank follow from --workers, -n and --node-rank; leave them "
-        "out");
-  }
-  return {};
 }
 
 Result<void> check(const LaunchConfig& config, const LaunchSurroundings& around,
@@ -357,12 +196,6 @@ Result<std::string> interpreter_of(const std::string& script, const std::string&
   return find_program("python3", search_path);
 }
 
-uint32_t free_ports_wanted(const LaunchConfig& config) {
-  const bool none =
-      config.backend != kOwnBackend || !config.server.empty() || !config.machines.workers.empty();
-  return none ? 0 : aggregator_count(config).value_or(1);
-}
-
 Result<LaunchPlan> plan_launch(const LaunchConfig& config, const LaunchSurroundings& around) {
   const auto ranks = place_ranks(config);
   if (!ranks) return tl::unexpected(ranks.error());
@@ -385,9 +218,6 @@ Result<LaunchPlan> plan_launch(const LaunchConfig& config, const LaunchSurroundi
     shared.push_back(fmt::format("{}={}", auth::kSecretVariable, around.secret));
     for (ProgramPlan& one : plan.aggregators) one.environment.push_back(shared.back());
   }
-  if (!aggregators->list.empty()) {
-    shared.push_back("TRIBUTARY_URL=" + url_of(config, aggregators->list));
-  }
   for (uint32_t local = 0; local < config.processes; local++) {
     ProgramPlan rank = *command;
     const uint32_t number = ranks->first + local;
@@ -395,6 +225,9 @@ Result<LaunchPlan> plan_launch(const LaunchConfig& config, const LaunchSurroundi
     rank.environment = shared;
     rank.environment.push_back(fmt::format("RANK={}", number));
     rank.environment.push_back(fmt::format("LOCAL_RANK={}", local));
+    if (!aggregators->list.empty()) {
+      rank.environment.push_back("TRIBUTARY_URL=" + url_of(config, *aggregators, local));
+    }
     plan.ranks.push_back(std::move(rank));
   }
   return plan;

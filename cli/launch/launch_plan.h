@@ -40,6 +40,9 @@ struct LaunchConfig {
   /// replace `world` and `rank_first`. No workers: this machine alone.
   PlanFlags machines = {};
   uint32_t node_rank = 0;  ///< This machine's place in machines.workers.
+  /// Adds the tensors of a machine's ranks before they leave it.
+  bool local_reduce = true;
+  uint16_t local_port = 12'100;  ///< Of the first aggregator that does so; the others' follow.
 
   /// Authentication of the job. A started aggregator and its ranks get a new secret; for a running
   /// appliance the secret comes from the environment or from a secret_file in `url_options`.

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "tests/system/network.h"
 #include "tests/system/server.h"
 #include "tests/system/workers.h"
 
@@ -20,8 +21,10 @@ using ::testing::HasSubstr;
 /// A shell command for a rank: a worker at the aggregators of TRIBUTARY_URL.
 std::vector<std::string> rank_command() {
   return {"sh", "-c",
-          "servers=${TRIBUTARY_URL#tributary://}; exec " TRIBUTARY_PROGRAM
-          " worker --server ${servers%%/*} --rank $RANK --world $WORLD_SIZE --elements 200000 "
+          "servers=${TRIBUTARY_URL#tributary://} source=$RANK; "
+          "case $TRIBUTARY_URL in *source=*) source=$LOCAL_RANK;; esac; exec " TRIBUTARY_PROGRAM
+          " worker --server ${servers%%/*} --source $source --rank $RANK --world $WORLD_SIZE "
+          "--elements 200000 "
           "--iterations 4 --verify --json " +
               scratch("launched_") + "$RANK.json"};
 }
@@ -43,6 +46,8 @@ void expect_exact(uint32_t world, uint32_t channels) {
   }
 }
 
+class LaunchOnTwoMachines : public VethTest {};
+
 TEST(Launch, SeveralAggregatorsOfOneMachineShareTheTensors) {
   const auto launcher = launch({"-n", "2", "--aggregators", "3"});
   EXPECT_EQ(launcher->wait_for_end(), 0) << launcher->errors();
@@ -55,12 +60,38 @@ TEST(Launch, ColocatedAggregatorsServeAllMachines) {
   std::vector<std::unique_ptr<Process>> launchers;
   for (const char* node_rank : {"0", "1"}) {
     launchers.push_back(launch({"-n", "2", "--aggregators", "colocated", "--workers", machines,
-                                "--node-rank", node_rank}));
+                                "--local-reduce", "off", "--node-rank", node_rank}));
   }
   for (const auto& launcher : launchers) {
     EXPECT_EQ(launcher->wait_for_end(), 0) << launcher->errors();
   }
   expect_exact(4, 2);
+}
+
+// Two machines, each with a network namespace and two ranks. Lower aggregators add the ranks'
+// tensors, so two tensors enter each upper aggregator and not four.
+TEST_F(LaunchOnTwoMachines, RanksOfAMachineReduceLocally) {
+  ASSERT_TRUE(run("ip -n " + ours_ + " link set lo up && ip -n " + theirs_ + " link set lo up"));
+  ASSERT_TRUE(run("ip -n " + ours_ + " address add 10.77.0.1/24 dev wire"));
+  std::vector<std::unique_ptr<Process>> launchers;
+  for (const uint32_t node_rank : {0U, 1U}) {
+    const Inside machine(node_rank == 0 ? ours_ : theirs_);
+    launchers.push_back(launch({"-n", "2", "--aggregators", "colocated", "--workers",
+                                "10.77.0.1,10.77.0.2", "--node-rank", std::to_string(node_rank),
+                                "--serve-json", scratch("local_") + std::to_string(node_rank)}));
+  }
+  for (const auto& launcher : launchers) {
+    EXPECT_EQ(launcher->wait_for_end(), 0) << launcher->errors();
+  }
+  expect_exact(4, 2);
+  // 4 tensors of 200,000 elements in packets of 352, half of them at each upper aggregator.
+  for (const char* upper : {"local_0-0", "local_1-0"}) {
+    std::ifstream file(scratch(upper));
+    const auto stats = nlohmann::json::parse(file, nullptr, /*allow_exceptions=*/false);
+    ASSERT_TRUE(stats.is_object()) << upper;
+    EXPECT_NEAR(stats["counters"]["aggregated"].get<double>(), 2 * 4 * 200'000 / 352 / 2, 100)
+        << stats["counters"];
+  }
 }
 
 // A worker that still trains keeps the server; when it has left, the server ends.

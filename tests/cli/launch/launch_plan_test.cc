@@ -120,7 +120,8 @@ LaunchConfig two_machines(uint32_t node_rank) {
           .command = {"/bin/true"},
           .aggregators = "colocated",
           .machines = {.workers = "one,two:7000", .servers = "box@20"},
-          .node_rank = node_rank};
+          .node_rank = node_rank,
+          .local_reduce = false};
 }
 
 // The spare machine takes two tensors in the time in which each worker sends one, so the workers'
@@ -160,6 +161,33 @@ TEST(LaunchPlan, ColocatedAggregatorServesUntilOtherMachinesHaveLeft) {
   EXPECT_THAT(plan->ranks[0].environment,
               Contains("TRIBUTARY_URL=tributary://one:12000,two:7000/job/1?deadline_ms=60000"
                        "&server_wait_ms=60000"));
+}
+
+// Each machine has the upper aggregator of its share, and a lower one for each share. All ranks have
+// the same list.
+TEST(LaunchPlan, LowerAggregatorsAddTheTensorsOfAMachine) {
+  LaunchConfig config = two_machines(1);
+  config.machines = {.workers = "10.0.0.1,10.0.0.2:7000"};
+  config.local_reduce = true;
+  config.straggler_timeout = milliseconds(20);
+  const auto plan = plan_launch(config, around());
+  ASSERT_TRUE(plan) << plan.error().text;
+  ASSERT_EQ(plan->aggregators.size(), 3U);
+  const auto job = [&](size_t i) { return plan->aggregators[i].arguments[4]; };
+  EXPECT_THAT(plan->aggregators[0].arguments, Contains("0.0.0.0:7000"));
+  EXPECT_EQ(job(0),
+            "id=1,sources=2,window=4096,block_grad_max=4095,history=4,mitigation=on,timeout_ms=60,"
+            "permanent_ms=120,sources_are_aggregators=on,world=4");
+  EXPECT_THAT(plan->aggregators[1].arguments, Contains("0.0.0.0:12100"));
+  EXPECT_EQ(job(1),
+            "id=1,sources=2,window=4096,block_grad_max=4095,history=4,mitigation=on,timeout_ms=20,"
+            "permanent_ms=40,upstream=10.0.0.1:12000,upstream_source=1,rank_base=2,world=4");
+  EXPECT_THAT(job(2), HasSubstr("upstream=10.0.0.2:7000,upstream_source=1,rank_base=2,world=4"));
+  EXPECT_THAT(plan->ranks[1].environment,
+              Contains("TRIBUTARY_URL=tributary://127.0.0.1:12100,127.0.0.1:12101/job/1"
+                       "?deadline_ms=60000&server_wait_ms=60000&source=1"));
+  config.local_port = 65'535;
+  EXPECT_THAT(refusal(config), HasSubstr("--local-port 65535 leaves too few ports"));
 }
 
 TEST(LaunchPlan, AggregatorFlagsThatExcludeEachOtherAreRefused) {

@@ -1,0 +1,217 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/launch/aggregator_plan.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <optional>
+#include <variant>
+
+#include "base/key_table.h"
+#include "cli/plan_report.h"
+#include "io/udp/resolve.h"
+#include "wire/headers.h"
+
+namespace tributary::cli {
+namespace {
+
+constexpr const char* kColocated = "colocated";
+/// An upper aggregator waits so many timeouts of a lower one: a lower block may take two before its
+/// sum goes up.
+constexpr int64_t kUpperTimeouts = 3;
+
+/// Returns how many aggregators to start on this machine; nothing if the text is not allowed.
+std::optional<uint32_t> aggregator_count(const LaunchConfig& config) {
+  if (config.aggregators == kColocated) return 1;
+  const auto number = convert_key(
+      {.name = "aggregators", .type = KeyType::kUint, .min = 1, .max = kLaunchAggregatorsMax},
+      {.name = "aggregators", .text = config.aggregators, .where = ""});
+  if (!number) return std::nullopt;
+  return static_cast<uint32_t>(std::get<uint64_t>(*number));
+}
+
+/// Returns the time after which the aggregator stops waiting for a straggler. A rank that misses
+/// two blocks in a row may sleep for long, so the others should not wait a timeout for each block.
+/// The rank returns with its next contribution.
+Duration permanent_after(const LaunchConfig& config) {
+  constexpr Duration kLeast = milliseconds(10);  // Minimum of the job key permanent_ms.
+  if (config.permanent_after > Duration()) return config.permanent_after;
+  if (config.straggler_timeout == Duration()) return Duration();
+  return std::max(config.straggler_timeout * 2, kLeast);
+}
+
+/// Inserts `number` before the file's extension.
+std::string numbered(const std::string& path, size_t number) {
+  const std::filesystem::path file(path);
+  const std::string name =
+      fmt::format("{}-{}{}", file.stem().string(), number, file.extension().string());
+  return (file.parent_path() / name).string();
+}
+
+/// The job of one aggregator.
+struct JobShape {
+  uint32_t sources = 1;
+  int64_t timeouts = 1;   ///< Factor of the straggler timeouts.
+  std::string tree = {};  ///< Its keys of a tree, with a comma before each.
+};
+
+std::string job_of(const LaunchConfig& config, const JobShape& shape) {
+  std::string job = fmt::format("id={},sources={},window={},block_grad_max=4095,history={}",
+                                config.job_id, shape.sources, config.job_window, config.history);
+  if (config.straggler_timeout > Duration()) {
+    job += fmt::format(",mitigation=on,timeout_ms={}",
+                       in_milliseconds(config.straggler_timeout * shape.timeouts));
+  }
+  if (const Duration permanent = permanent_after(config); permanent > Duration()) {
+    job += fmt::format(",permanent_ms={}", in_milliseconds(permanent * shape.timeouts));
+  }
+  if (config.auth != auth::Mode::kNone) job += fmt::format(",auth={}", to_string(config.auth));
+  return job + shape.tree;
+}
+
+ProgramPlan plan_aggregator(const LaunchConfig& config, const LaunchSurroundings& around,
+                            const Ranks& ranks, const std::string& address, const JobShape& shape) {
+  ProgramPlan plan{.name = "the aggregator",
+                   .program = around.program,
+                   .arguments = {"serve", "--listen", address, "--job", job_of(config, shape)},
+                   .environment = {}};
+  if (!config.aggregator_cpus.empty()) {
+    plan.arguments.insert(plan.arguments.end(), {"--cpus", config.aggregator_cpus});
+  }
+  if (config.aggregator_cpu_percent < 100) {
+    plan.arguments.insert(plan.arguments.end(),
+                          {"--cpu-percent", fmt::format("{}", config.aggregator_cpu_percent)});
+  }
+  // Ranks on other machines may still ask for their last results.
+  if (spans_machines(config, ranks)) {
+    plan.arguments.insert(plan.arguments.end(), {"--linger-s", fmt::format("{}", kLinger.count())});
+  }
+  return plan;
+}
+
+/// Plans `config.aggregators` aggregators on this machine, each with the same share.
+Aggregators plan_here(const LaunchConfig& config, const LaunchSurroundings& around,
+                      const Ranks& ranks) {
+  Aggregators plan;
+  for (const uint16_t port : around.aggregator_ports) {
+    const std::string address = fmt::format("127.0.0.1:{}", port);
+    plan.list += (plan.list.empty() ? "" : ",") + address;
+    plan.started.push_back(plan_aggregator(config, around, ranks, address, {ranks.world}));
+  }
+  return plan;
+}
+
+/// Adds a lower aggregator for each of the report's, and replaces the list by theirs. Their ports
+/// are the same on every machine, because the ranks compare their lists.
+Result<void> add_lower(const LaunchConfig& config, const LaunchSurroundings& around,
+                       const Ranks& ranks, const PlanReport& report, Aggregators& plan) {
+  plan.reduce_locally = true;
+  std::vector<std::string> lower(report.machines.endpoints.size());
+  uint32_t port = config.local_port;
+  for (size_t i = 0; i < lower.size(); i++) {
+    if (report.assignment.weights[i] == 0) continue;
+    const auto upper = io::resolve(report.machines.endpoints[i], wire::kTrioMlPort);
+    if (!upper) return failure(fmt::format("--workers, --servers: {}", upper.error().text));
+    lower[i] = fmt::format("127.0.0.1:{}", port);
+    const std::string tree =
+        fmt::format(",upstream={},upstream_source={},rank_base={},world={}", upper->to_string(),
+                    config.node_rank, ranks.first, ranks.world);
+    // The socket also sends to the upper aggregator, so it cannot be bound to 127.0.0.1.
+    const std::string address = fmt::format("{}:{}", upper->is_ipv4() ? "0.0.0.0" : "[::]", port++);
+    plan.started.push_back(plan_aggregator(config, around, ranks, address,
+                                           {.sources = config.processes, .tree = tree}));
+  }
+  if (port > UINT16_MAX) {
+    return failure(fmt::format("--local-port {} leaves too few ports; allowed: up to {}",
+                               config.local_port, UINT16_MAX - lower.size()));
+  }
+  plan.list = list_of_servers(lower, report.assignment.weights);
+  return {};
+}
+
+Result<Aggregators> plan_colocated(const LaunchConfig& config, const LaunchSurroundings& around,
+                                   const Ranks& ranks) {
+  const auto report = make_plan_report({.flags = config.machines, .job_id = config.job_id});
+  if (!report) return tl::unexpected(report.error());
+  Aggregators plan{.started = {}, .list = report->servers};
+  const bool reduce_locally = config.local_reduce && config.processes > 1;
+  if (report->assignment.weights[config.node_rank] > 0) {
+    const std::string& own = report->machines.endpoints[config.node_rank];
+    // The machine's own name may stand for an address that others do not reach.
+    const std::string every = own.starts_with('[') ? "[::]" : "0.0.0.0";
+    JobShape shape{.sources = ranks.world};
+    if (reduce_locally) {
+      shape = {.sources = ranks.world / config.processes,
+               .timeouts = kUpperTimeouts,
+               .tree = fmt::format(",sources_are_aggregators=on,world={}", ranks.world)};
+    }
+    plan.started.push_back(
+        plan_aggregator(config, around, ranks, every + own.substr(own.rfind(':')), shape));
+  }
+  if (!reduce_locally) return plan;
+  if (const auto added = add_lower(config, around, ranks, *report, plan); !added) {
+    return tl::unexpected(added.error());
+  }
+  return plan;
+}
+
+}  // namespace
+
+bool spans_machines(const LaunchConfig& config, const Ranks& ranks) {
+  return ranks.world != config.processes;
+}
+
+uint32_t free_ports_wanted(const LaunchConfig& config) {
+  const bool none =
+      config.backend != kOwnBackend || !config.server.empty() || !config.machines.workers.empty();
+  return none ? 0 : aggregator_count(config).value_or(1);
+}
+
+Result<void> check_aggregators(const LaunchConfig& config) {
+  const bool colocated = config.aggregators == kColocated;
+  if (!colocated && !aggregator_count(config)) {
+    return failure(fmt::format("--aggregators {} is not allowed; allowed: 1 to {}, or colocated",
+                               config.aggregators, kLaunchAggregatorsMax));
+  }
+  const bool one = config.aggregators == "1";
+  if (!one && !config.server.empty()) {
+    return failure(fmt::format(
+        "--aggregators {} starts aggregators, and --server {} uses running ones; allowed: one of "
+        "the two",
+        config.aggregators, config.server));
+  }
+  if (config.machines.workers.empty()) {
+    if (config.machines.servers != "0") return failure("--servers needs --workers");
+    if (config.node_rank != 0) return failure("--node-rank needs --workers");
+    return {};
+  }
+  if (!colocated) return failure("--workers needs --aggregators colocated");
+  if (config.world != 0 || config.rank_first != 0) {
+    return failure(
+        "--world and --first-rank follow from --workers, -n and --node-rank; leave them "
+        "out");
+  }
+  return {};
+}
+
+Result<Aggregators> plan_aggregators(const LaunchConfig& config, const LaunchSurroundings& around,
+                                     const Ranks& ranks) {
+  if (config.backend != kOwnBackend) return Aggregators{};
+  if (!config.server.empty()) return Aggregators{.started = {}, .list = config.server};
+  auto plan = config.machines.workers.empty()
+                  ? Result<Aggregators>(plan_here(config, around, ranks))
+                  : plan_colocated(config, around, ranks);
+  if (!plan) return plan;
+  const bool several = plan->started.size() > 1;
+  for (size_t i = 0; i < plan->started.size(); i++) {
+    ProgramPlan& one = plan->started[i];
+    if (several) one.name = fmt::format("aggregator {}", i);
+    if (config.serve_json_path.empty()) continue;
+    one.arguments.emplace_back("--json");
+    one.arguments.push_back(several ? numbered(config.serve_json_path, i) : config.serve_json_path);
+  }
+  return plan;
+}
+
+}  // namespace tributary::cli
