@@ -34,6 +34,8 @@ struct PortCounters {
   /// Times that the connected peer's machine said that nothing listens there (ICMP port
   /// unreachable). Anybody can forge this message.
   uint64_t peer_refused = 0;
+  /// 1 after the peer has closed the connection, for ports that have one. Nobody else can cause it.
+  uint64_t peer_closed = 0;
   /// Messages that arrived at a local address for which the port's table has no room. Replies leave
   /// from the address that the kernel chooses.
   uint64_t local_address_unknown = 0;

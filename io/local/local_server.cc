@@ -1,0 +1,208 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "io/local/local_server.h"
+
+#include <fmt/format.h>
+#include <poll.h>
+#include <sys/eventfd.h>
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <bit>
+#include <cerrno>
+
+#include "base/assert.h"
+
+namespace tributary::io {
+namespace {
+
+/// Callers that wait to be accepted.
+constexpr int kBacklog = 64;
+/// How often the listener looks whether all lanes have let go of a closed connection. Assumed.
+constexpr int kClosingPollMs = 5;
+/// After the kernel had no descriptor for a caller, the listener waits this long. Assumed.
+constexpr int kAcceptPauseMs = 100;
+
+constexpr uint64_t bit(uint32_t place) { return uint64_t{1} << place; }
+
+}  // namespace
+
+Result<std::unique_ptr<LocalServer>> LocalServer::open(const LocalServerConfig& config,
+                                                       std::function<void(uint32_t)> wake_core) {
+  TRIB_ASSERT(config.connections_max >= 1 && config.connections_max <= kLocalConnectionsMax);
+  std::unique_ptr<LocalServer> server(new LocalServer(config, std::move(wake_core)));
+  if (const auto started = server->start(); !started) return tl::unexpected(started.error());
+  return server;
+}
+
+LocalServer::LocalServer(const LocalServerConfig& config, std::function<void(uint32_t)> wake_core)
+    : config_(config), wake_core_(std::move(wake_core)), name_(local_name(config.listen)) {}
+
+LocalServer::~LocalServer() {
+  // Relaxed: the eventfd orders it.
+  stopping_.store(true, std::memory_order_relaxed);
+  if (!thread_.joinable()) return;
+  ::eventfd_write(wake_event_.get(), 1);
+  thread_.join();
+}
+
+Result<void> LocalServer::start() {
+  wake_event_ = FileDescriptor(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+  if (!wake_event_.is_open()) return failure("cannot make an eventfd");
+  for (uint32_t core = 0; core < config_.core_count; core++) {
+    auto socket = unix_socket(SOCK_DGRAM);
+    if (!socket) return tl::unexpected(socket.error());
+    const auto bound = bind_name(socket->get(), wake_name(name_, core));
+    if (!bound) return bound;
+    lanes_.push_back(
+        std::make_unique<ServerLane>(table_, core, socket->get(), wake_event_.get()));
+    wake_sockets_.push_back(*std::move(socket));
+  }
+  auto listener = unix_socket(SOCK_SEQPACKET);
+  if (!listener) return tl::unexpected(listener.error());
+  if (const auto bound = bind_name(listener->get(), name_); !bound) return bound;
+  if (::listen(listener->get(), kBacklog) != 0) return failure("cannot listen on a Unix socket");
+  listener_ = *std::move(listener);
+  thread_ = std::thread([this] { listen(); });
+  return {};
+}
+
+LocalServerStats LocalServer::stats() const {
+  return {.socket = "@" + name_,
+          // Relaxed: the number alone is wanted.
+          .connections = static_cast<uint32_t>(
+              std::popcount(table_.active.load(std::memory_order_relaxed))),
+          .connections_opened = opened_.value(),
+          .connections_closed = closed_.value(),
+          .connections_broken = broken_.value(),
+          .connections_refused = refused_.value(),
+          .connections_failed = failed_.value()};
+}
+
+// --- The listener's thread ---
+
+void LocalServer::listen() {
+  std::vector<pollfd> waits;
+  while (!stopping_.load(std::memory_order_relaxed)) {
+    waits.clear();
+    waits.push_back({.fd = wake_event_.get(), .events = POLLIN, .revents = 0});
+    waits.push_back({.fd = listener_.get(), .events = POLLIN, .revents = 0});
+    for (uint64_t left = table_.active.load(std::memory_order_relaxed); left != 0;
+         left &= left - 1) {
+      const auto place = static_cast<uint32_t>(std::countr_zero(left));
+      waits.push_back({.fd = table_.places[place]->control.get(), .events = POLLIN, .revents = 0});
+    }
+    ::poll(waits.data(), waits.size(), closing_ != 0 ? kClosingPollMs : -1);
+    eventfd_t wakes = 0;
+    if (waits[0].revents != 0) ::eventfd_read(wake_event_.get(), &wakes);
+    close_connections();
+    free_places();
+    if (waits[1].revents != 0) accept_all();
+  }
+}
+
+/// Closes the connections whose client is gone, has sent something, or has broken a ring.
+void LocalServer::close_connections() {
+  // Relaxed: only the bits matter.
+  const uint64_t broken = table_.broken.exchange(0, std::memory_order_relaxed);
+  uint64_t left = table_.active.load(std::memory_order_relaxed);
+  for (; left != 0; left &= left - 1) {
+    const auto place = static_cast<uint32_t>(std::countr_zero(left));
+    if ((broken & bit(place)) != 0) {
+      close_place(place, broken_);
+      continue;
+    }
+    char byte = 0;
+    const ssize_t size =
+        ::recv(table_.places[place]->control.get(), &byte, 1, MSG_DONTWAIT | MSG_TRUNC);
+    if (size < 0 && (errno == EAGAIN || errno == EINTR)) continue;
+    close_place(place, size > 0 ? broken_ : closed_);  // No honest client sends anything.
+  }
+}
+
+/// Ends a connection. Its place stays taken until no lane uses it.
+void LocalServer::close_place(uint32_t place, CounterCell& reason) {
+  reason.add(1);
+  // The client learns at once. The descriptor stays open, because lanes may still write to it.
+  ::shutdown(table_.places[place]->control.get(), SHUT_RDWR);
+  closing_ |= bit(place);
+  publish_active(table_.active.load(std::memory_order_relaxed) & ~bit(place));
+  closing_version_ = table_.version.load(std::memory_order_relaxed);
+  for (uint32_t core = 0; core < config_.core_count; core++) wake_core_(core);
+}
+
+void LocalServer::publish_active(uint64_t active) {
+  // Release, both: pair with the acquire in the lanes.
+  table_.active.store(active, std::memory_order_release);
+  table_.version.fetch_add(1, std::memory_order_release);
+}
+
+/// Frees the closed connections that no lane uses.
+void LocalServer::free_places() {
+  if (closing_ == 0) return;
+  for (const auto& lane : lanes_) {
+    if (lane->seen_version() < closing_version_) return;
+  }
+  for (; closing_ != 0; closing_ &= closing_ - 1) {
+    const auto place = static_cast<uint32_t>(std::countr_zero(closing_));
+    table_.places[place].reset();
+    // A lane may have marked it after it was closed.
+    table_.broken.fetch_and(~bit(place), std::memory_order_relaxed);
+  }
+}
+
+void LocalServer::accept_all() {
+  for (int i = 0; i < kBacklog; i++) {
+    FileDescriptor control(
+        ::accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
+    if (control.is_open()) {
+      open_connection(std::move(control));
+      continue;
+    }
+    if (errno == EAGAIN) return;
+    if (errno == ECONNABORTED || errno == EINTR) continue;
+    failed_.add(1);  // No descriptors, perhaps: do not ask in a circle.
+    pollfd stop{.fd = wake_event_.get(), .events = POLLIN, .revents = 0};
+    ::poll(&stop, 1, kAcceptPauseMs);
+    return;
+  }
+}
+
+void LocalServer::open_connection(FileDescriptor control) {
+  const uint64_t active = table_.active.load(std::memory_order_relaxed);
+  const auto place = static_cast<uint32_t>(std::countr_one(active | closing_));
+  if (place >= config_.connections_max) {
+    refused_.add(1);
+    send_refusal(control.get());
+    return;
+  }
+  const auto filled = fill_place(place, control);
+  if (!filled) {
+    table_.places[place].reset();
+    failed_.add(1);
+    return;
+  }
+  opened_.add(1);
+  publish_active(active | bit(place));
+}
+
+Result<void> LocalServer::fill_place(uint32_t place, FileDescriptor& control) {
+  const LocalWelcome welcome{.shape = {.core_count = config_.core_count,
+                                       .ring_bytes = config_.ring_bytes,
+                                       .packet_bytes_max = kUdpPayloadBytesMax},
+                             .steering = config_.steering};
+  FileDescriptor memory_fd;
+  auto memory = RingMemory::create(welcome.shape, memory_fd);
+  if (!memory) return tl::unexpected(memory.error());
+  for (uint32_t core = 0; core < config_.core_count; core++) {
+    // A core that sleeps does not know the new ring, so the first packet must wake it.
+    memory->ring(core, RingDirection::kToServer)
+        .words->reader_sleeps.store(1, std::memory_order_relaxed);
+  }
+  if (!send_welcome(control.get(), welcome, memory_fd.get())) return failure("no welcome sent");
+  table_.places[place].emplace(LocalConnection{.client = client_address(++numbers_, place),
+                                               .control = std::move(control),
+                                               .memory = *std::move(memory)});
+  return {};
+}
+
+}  // namespace tributary::io
