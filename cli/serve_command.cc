@@ -185,6 +185,9 @@ int run_switchml(const ServeFlags& flags) {
   if (const char* flag = given_plan_flag(flags.command); flag != nullptr) {
     return refuse({fmt::format("{} needs --protocol trio-ml", flag)});
   }
+  if (flags.command.get_option("--local")->count() > 0) {
+    return refuse({"--local needs --protocol trio-ml; SwitchML is served over sockets only"});
+  }
   const auto listen = listen_address(flags);
   if (!listen) return refuse(listen.error());
   const auto devices = devices_of(flags);
@@ -246,6 +249,8 @@ void add_serve_command(CLI::App& app, int& exit_code) {
            "Keep polling for this many microseconds after the last packet; 0: sleep at once");
   add_uint(*command, "--buffer-mb", flags->appliance.buffer_mb, 1, 1024,
            "MB of socket buffers, per direction and core; more for many workers or large windows");
+  add_on_off(*command, "--local", flags->appliance.local,
+             "Serve workers of this machine over shared memory, beside UDP sockets (trio-ml)");
   add_uint(*command, "--memory-mb", flags->appliance.memory_mb, 1, 1U << 20,
            "Most memory for all jobs, in MB");
   command

@@ -10,6 +10,7 @@
 #include <cstdlib>
 #include <vector>
 
+#include "host/worker_port.h"
 #include "wire/trio_ml.h"
 
 namespace tributary::host {
@@ -72,6 +73,15 @@ Result<void> put(const Result<Number>& number, Target& target) {
   return {};
 }
 
+Result<void> put_local(std::string_view value, CommunicatorConfig& config) {
+  const auto use = parse_local_use(value);
+  if (!use) {
+    return failure(fmt::format("local='{}' is not allowed; allowed is auto, on or off", value));
+  }
+  config.local = *use;
+  return {};
+}
+
 Result<void> put_format(std::string_view value, Query& query) {
   if (value == "exponent") {
     query.url.reduction.format = FloatFormat::kBlockExponent;
@@ -129,6 +139,7 @@ Result<void> put_key(std::string_view key, std::string_view value, Query& query)
     query.secret_path = value;
     return {};
   }
+  if (key == "local") return put_local(value, config);
   if (key == "format") return put_format(value, query);
   if (key == "scale") return put_scale(value, query);
   if (key == "loss") return put_loss(value, query);
@@ -140,7 +151,7 @@ Result<void> put_key(std::string_view key, std::string_view value, Query& query)
   }
   return failure(fmt::format(
       "unknown key '{}'; allowed are rank, world, deadline_ms, gradients, window, threads, "
-      "format, scale, source, auth, secret_file and loss",
+      "format, scale, source, local, auth, secret_file and loss",
       key));
 }
 

@@ -67,6 +67,8 @@ Result<void> LocalServer::start() {
 }
 
 LocalServerStats LocalServer::stats() const {
+  engine::PortCounters packets;
+  for (const auto& lane : lanes_) packets = packets + lane->counters();
   return {.socket = "@" + name_,
           // Relaxed: the number alone is wanted.
           .connections = static_cast<uint32_t>(
@@ -75,7 +77,8 @@ LocalServerStats LocalServer::stats() const {
           .connections_closed = closed_.value(),
           .connections_broken = broken_.value(),
           .connections_refused = refused_.value(),
-          .connections_failed = failed_.value()};
+          .connections_failed = failed_.value(),
+          .packets = packets};
 }
 
 // --- The listener's thread ---

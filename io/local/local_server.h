@@ -44,6 +44,7 @@ struct LocalServerStats {
   uint64_t connections_broken = 0;   ///< The client wrote what no client writes.
   uint64_t connections_refused = 0;  ///< All places were taken.
   uint64_t connections_failed = 0;   ///< The kernel gave no memory or descriptors.
+  engine::PortCounters packets;      ///< Of all lanes.
 };
 
 class LocalServer {

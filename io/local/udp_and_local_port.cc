@@ -22,16 +22,6 @@ constexpr uint32_t kUdpEveryBursts = 4;
 /// whole.
 constexpr uint32_t kSendPacketsMax = 1024;
 
-engine::PortCounters sum(engine::PortCounters a, const engine::PortCounters& b) {
-  a.rx_packets += b.rx_packets;
-  a.rx_bytes += b.rx_bytes;
-  a.tx_packets += b.tx_packets;
-  a.tx_bytes += b.tx_bytes;
-  a.tx_refused += b.tx_refused;
-  a.system_calls += b.system_calls;
-  return a;
-}
-
 }  // namespace
 
 class alignas(128) UdpAndLocalPort::Queue final : public engine::PortQueue {
@@ -75,7 +65,7 @@ class alignas(128) UdpAndLocalPort::Queue final : public engine::PortQueue {
   }
 
   void wake() override { udp_.wake(); }
-  engine::PortCounters counters() const override { return sum(udp_.counters(), lane_.counters()); }
+  engine::PortCounters counters() const override { return udp_.counters() + lane_.counters(); }
 
  private:
   /// Asks the rings first, because that costs no system call. The sockets go first after they have
