@@ -54,7 +54,7 @@ struct CommunicatorConfig {
   /// window of its own.
   uint32_t threads = 1;
   LocalUse local = LocalUse::kAuto;  ///< Used by joins that open the ports themselves.
-  auth::JobAuth auth = {};  ///< The job's mode and key; the aggregator's must be the same.
+  auth::JobAuth auth = {};           ///< The job's mode and key; the aggregator's must be the same.
   /// Ends the join early, with a good-bye to the aggregator.
   std::stop_token join_stop = {};
   Duration deadline = seconds(60);  ///< Longest wait for a peer, the aggregator, or the join.

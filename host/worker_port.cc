@@ -13,9 +13,10 @@ Result<std::unique_ptr<engine::Port>> open_worker_port(const Endpoint& server, L
     auto port = io::connect_local_port(server);
     if (port) return port;
     if (local == LocalUse::kOn) {
-      return failure(fmt::format("local=on: {}; start the aggregator on this machine with --local "
-                                 "on, or give local=auto to use UDP",
-                                 port.error().text));
+      return failure(
+          fmt::format("local=on: {}; start the aggregator on this machine with --local "
+                      "on, or give local=auto to use UDP",
+                      port.error().text));
     }
   }
   io::UdpPortConfig config;

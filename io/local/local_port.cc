@@ -20,6 +20,7 @@
 #include "io/local/local_socket.h"
 #include "io/local/packet_stage.h"
 #include "io/local/ring_memory.h"
+#include "io/local/udp_owner.h"
 
 namespace tributary::io {
 namespace {
@@ -208,11 +209,21 @@ class LocalPort final : public engine::Port {
 Result<std::string> connect_any(int control, const Endpoint& server) {
   for (const Endpoint& listen : listen_candidates(server)) {
     std::string name = local_name(listen);
-    if (connect_name(control, name)) return name;
+    if (!connect_name(control, name)) continue;
+    ucred peer{};
+    socklen_t size = sizeof peer;
+    if (::getsockopt(control, SOL_SOCKET, SO_PEERCRED, &peer, &size) == 0 &&
+        holds_udp_address(peer.uid, listen)) {
+      return name;
+    }
+    return failure(
+        fmt::format("the Unix socket @{} belongs to user {}, who does not hold the UDP address {}",
+                    name, peer.uid, listen.to_string()));
   }
-  return failure(fmt::format("no aggregator for {} serves shared memory on this machine (no answer "
-                             "at the Unix socket @{})",
-                             server.to_string(), local_name(server)));
+  return failure(
+      fmt::format("no aggregator for {} serves shared memory on this machine (no answer "
+                  "at the Unix socket @{})",
+                  server.to_string(), local_name(server)));
 }
 
 }  // namespace

@@ -20,8 +20,9 @@
 
 namespace tributary::io {
 
-/// Connects to the local server of the aggregator at this UDP address. Waits at most one second.
-/// Refuses an address of another machine, and one whose server does not answer.
+/// Connects to the local server of the aggregator at this UDP address. Waits at most three seconds.
+/// Refuses an address of another machine, a server that does not answer, and one whose user does
+/// not hold the UDP address.
 [[nodiscard]] Result<std::unique_ptr<engine::Port>> connect_local_port(const Endpoint& server);
 
 }  // namespace tributary::io

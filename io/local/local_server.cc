@@ -53,8 +53,7 @@ Result<void> LocalServer::start() {
     if (!socket) return tl::unexpected(socket.error());
     const auto bound = bind_name(socket->get(), wake_name(name_, core));
     if (!bound) return bound;
-    lanes_.push_back(
-        std::make_unique<ServerLane>(table_, core, socket->get(), wake_event_.get()));
+    lanes_.push_back(std::make_unique<ServerLane>(table_, core, socket->get(), wake_event_.get()));
     wake_sockets_.push_back(*std::move(socket));
   }
   auto listener = unix_socket(SOCK_SEQPACKET);
@@ -71,8 +70,8 @@ LocalServerStats LocalServer::stats() const {
   for (const auto& lane : lanes_) packets = packets + lane->counters();
   return {.socket = "@" + name_,
           // Relaxed: the number alone is wanted.
-          .connections = static_cast<uint32_t>(
-              std::popcount(table_.active.load(std::memory_order_relaxed))),
+          .connections =
+              static_cast<uint32_t>(std::popcount(table_.active.load(std::memory_order_relaxed))),
           .connections_opened = opened_.value(),
           .connections_closed = closed_.value(),
           .connections_broken = broken_.value(),
@@ -178,34 +177,26 @@ void LocalServer::open_connection(FileDescriptor control) {
     send_refusal(control.get());
     return;
   }
-  const auto filled = fill_place(place, control);
-  if (!filled) {
-    table_.places[place].reset();
-    failed_.add(1);
-    return;
-  }
-  opened_.add(1);
-  publish_active(active | bit(place));
-}
-
-Result<void> LocalServer::fill_place(uint32_t place, FileDescriptor& control) {
   const LocalWelcome welcome{.shape = {.core_count = config_.core_count,
                                        .ring_bytes = config_.ring_bytes,
                                        .packet_bytes_max = kUdpPayloadBytesMax},
                              .steering = config_.steering};
   FileDescriptor memory_fd;
   auto memory = RingMemory::create(welcome.shape, memory_fd);
-  if (!memory) return tl::unexpected(memory.error());
+  if (!memory) return failed_.add(1);
   for (uint32_t core = 0; core < config_.core_count; core++) {
     // A core that sleeps does not know the new ring, so the first packet must wake it.
     memory->ring(core, RingDirection::kToServer)
         .words->reader_sleeps.store(1, std::memory_order_relaxed);
   }
-  if (!send_welcome(control.get(), welcome, memory_fd.get())) return failure("no welcome sent");
+  const int socket = control.get();
   table_.places[place].emplace(LocalConnection{.client = client_address(++numbers_, place),
                                                .control = std::move(control),
                                                .memory = *std::move(memory)});
-  return {};
+  opened_.add(1);
+  // Before the welcome: a core that the first packet wakes must find the connection.
+  publish_active(active | bit(place));
+  if (!send_welcome(socket, welcome, memory_fd.get())) close_place(place, failed_);
 }
 
 }  // namespace tributary::io

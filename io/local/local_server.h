@@ -37,8 +37,8 @@ struct LocalServerConfig {
 };
 
 struct LocalServerStats {
-  std::string socket;                ///< The name of the Unix socket, with @ for its zero byte.
-  uint32_t connections = 0;          ///< Open at the moment.
+  std::string socket;        ///< The name of the Unix socket, with @ for its zero byte.
+  uint32_t connections = 0;  ///< Open at the moment.
   uint64_t connections_opened = 0;
   uint64_t connections_closed = 0;   ///< By the client, or by its end.
   uint64_t connections_broken = 0;   ///< The client wrote what no client writes.
@@ -67,7 +67,6 @@ class LocalServer {
   void listen();
   void accept_all();
   void open_connection(FileDescriptor control);
-  Result<void> fill_place(uint32_t place, FileDescriptor& control);
   void close_connections();
   void close_place(uint32_t place, CounterCell& reason);
   void free_places();

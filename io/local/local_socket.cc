@@ -25,7 +25,7 @@ namespace {
 constexpr std::array<char, 8> kMagic{'t', 'r', 'i', 'b', 'l', 'o', 'c', '1'};
 
 /// Longest wait for a welcome. A server answers at once, unless it is stopped. Assumed.
-constexpr int kWelcomeWaitMs = 1000;
+constexpr int kWelcomeWaitMs = 3000;
 
 /// The message on the socket, in the machine's byte order.
 struct WelcomeBytes {

@@ -41,14 +41,15 @@ Result<std::byte*> map_shared(int fd, uint64_t bytes) {
 
 Result<void> RingMemoryShape::check() const {
   if (core_count == 0 || core_count > kCoresMax || !std::has_single_bit(core_count)) {
-    return failure(
-        fmt::format("{} cores are not allowed; allowed is a power of two up to {}", core_count,
-                    kCoresMax));
+    return failure(fmt::format("{} cores are not allowed; allowed is a power of two up to {}",
+                               core_count, kCoresMax));
   }
-  if (ring_bytes < kRingBytesMin || ring_bytes > kRingBytesMax || !std::has_single_bit(ring_bytes)) {
-    return failure(fmt::format("rings of {} bytes are not allowed; allowed is a power of two from "
-                               "{} to {}",
-                               ring_bytes, kRingBytesMin, kRingBytesMax));
+  if (ring_bytes < kRingBytesMin || ring_bytes > kRingBytesMax ||
+      !std::has_single_bit(ring_bytes)) {
+    return failure(
+        fmt::format("rings of {} bytes are not allowed; allowed is a power of two from "
+                    "{} to {}",
+                    ring_bytes, kRingBytesMin, kRingBytesMax));
   }
   const uint32_t fits = std::min(ring_bytes / 2 - kRecordHeadBytes, kUdpPayloadBytesMax);
   if (packet_bytes_max == 0 || packet_bytes_max > fits) {
@@ -85,7 +86,7 @@ Result<RingMemory> RingMemory::map(const RingMemoryShape& shape, int fd) {
   if (seals < 0 || (seals & F_SEAL_SHRINK) == 0) {
     return failure("the shared memory is not sealed against shrinking");
   }
-  struct stat status{};
+  struct stat status {};
   if (::fstat(fd, &status) != 0) return tl::unexpected(system_error("cannot read its size"));
   if (static_cast<uint64_t>(status.st_size) != shape.bytes()) {
     return failure(fmt::format("the shared memory has {} bytes; expected are {}", status.st_size,

@@ -41,11 +41,11 @@ void ServerLane::take_version(uint64_t version) {
       written_ &= ~bit(place);
     }
     if (client || connection == nullptr) continue;
-    client.emplace(Client{
-        .from = RingReader(connection->memory.ring(core_, RingDirection::kToServer)),
-        .to = RingWriter(connection->memory.ring(core_, RingDirection::kToClient)),
-        .address = connection->client,
-        .control = connection->control.get()});
+    client.emplace(
+        Client{.from = RingReader(connection->memory.ring(core_, RingDirection::kToServer)),
+               .to = RingWriter(connection->memory.ring(core_, RingDirection::kToClient)),
+               .address = connection->client,
+               .control = connection->control.get()});
     in_use_ |= bit(place);
   }
   // Release: the listener may free what this version does not hold.
@@ -70,7 +70,8 @@ uint32_t ServerLane::receive(std::span<engine::Packet> burst) {
   for_each_place(in_use_, first_, [&](uint32_t place) {
     if (filled == burst.size()) return;
     Client& client = *clients_[place];
-    const PacketStage::Taken taken = stage_.take(client.from, client.address, burst.subspan(filled));
+    const PacketStage::Taken taken =
+        stage_.take(client.from, client.address, burst.subspan(filled));
     filled += taken.count;
     bytes += taken.bytes;
     if (taken.count > 0) last = place;

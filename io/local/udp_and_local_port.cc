@@ -50,7 +50,8 @@ class alignas(128) UdpAndLocalPort::Queue final : public engine::PortQueue {
         continue;
       }
       to_network_[count++] = packet;
-      if (count == kSendPacketsMax) udp_.transmit(std::span(to_network_).first(std::exchange(count, 0)));
+      if (count == kSendPacketsMax)
+        udp_.transmit(std::span(to_network_).first(std::exchange(count, 0)));
     }
     lane_.flush();
     if (count != 0) udp_.transmit(std::span(to_network_).first(count));
@@ -116,8 +117,7 @@ Result<std::unique_ptr<UdpAndLocalPort>> UdpAndLocalPort::open(const UdpPortConf
   }
   port->local_ = *std::move(server);
   for (uint32_t i = 0; i < opened.queue_count(); i++) {
-    port->queues_.push_back(
-        std::make_unique<Queue>(opened.queue(i), port->local_->lane(i)));
+    port->queues_.push_back(std::make_unique<Queue>(opened.queue(i), port->local_->lane(i)));
     opened.also_wait_for(i, port->queues_.back()->wakes());
   }
   return port;

@@ -186,9 +186,9 @@ TEST(ByteRingTest, WalksLikeADeque) {
   testing::Prng prng(seed);
   Bed bed;
   std::deque<Bytes> model;
-  uint64_t space = 0;     // Bytes of records not released.
+  uint64_t space = 0;       // Bytes of records not released.
   uint64_t unreleased = 0;  // Of these, popped.
-  size_t published = 0;   // Packets of the model that the reader may see.
+  size_t published = 0;     // Packets of the model that the reader may see.
   for (uint32_t step = 0; step < 20'000; step++) {
     switch (prng.below(4)) {
       case 0: {
@@ -242,8 +242,8 @@ TEST(ByteRingTest, StreamsBetweenTwoThreads) {
   Bytes out(kPacketBytesMax);
   uint32_t wrong = 0;
   for (uint32_t i = 0; i < kPackets; i++) {
-    const Bytes expected = packet_of(static_cast<uint32_t>(prng.below(kPacketBytesMax + 1)),
-                                     static_cast<uint8_t>(i));
+    const Bytes expected =
+        packet_of(static_cast<uint32_t>(prng.below(kPacketBytesMax + 1)), static_cast<uint8_t>(i));
     RingReader::Popped popped = bed.reader.pop(out);
     while (popped.status == Status::kEmpty) {
       std::this_thread::yield();

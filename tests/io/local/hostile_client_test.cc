@@ -122,8 +122,8 @@ TEST(HostileClientTest, MemoryCannotChangeItsSize) {
   EXPECT_NE(::ftruncate(hostile.memory_fd(), 1 << 30), 0);
   EXPECT_NE(::fcntl(hostile.memory_fd(), F_ADD_SEALS, F_SEAL_WRITE), 0);
   // A hole reads as zeros.
-  ASSERT_EQ(::fallocate(hostile.memory_fd(), FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0, 1 << 20),
-            0);
+  ASSERT_EQ(
+      ::fallocate(hostile.memory_fd(), FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0, 1 << 20), 0);
   std::array<engine::Packet, 8> burst;
   bed.update();
   EXPECT_EQ(bed.server->lane(0).receive(burst), 0U);

@@ -5,6 +5,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/socket.h>
 
 #include <thread>
 
@@ -219,6 +220,15 @@ TEST(LocalPortTest, RefusesAServerThatDoesNotListen) {
   const auto port = *UdpPort::open({.local = Endpoint::ipv4(0x7f000001, 0)});
   EXPECT_THAT(Client(port->local()).error,
               HasSubstr("no answer at the Unix socket @tributary-127.0.0.1:"));
+}
+
+TEST(LocalPortTest, RefusesAServerThatDoesNotHoldTheUdpAddress) {
+  Endpoint address;
+  { address = UdpPort::open({.local = Endpoint::ipv4(0x7f000001, 0)}).value()->local(); }
+  const auto squatter = unix_socket(SOCK_SEQPACKET);
+  ASSERT_TRUE(bind_name(squatter->get(), local_name(address)).has_value());
+  ASSERT_EQ(::listen(squatter->get(), 1), 0);
+  EXPECT_THAT(Client(address).error, HasSubstr("who does not hold the UDP address 127.0.0.1:"));
 }
 
 TEST(LocalPortTest, TwoServersCannotHaveOneAddress) {

@@ -14,8 +14,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-constexpr RingMemoryShape kShape{
-    .core_count = 2, .ring_bytes = 1U << 17, .packet_bytes_max = 4096};
+constexpr RingMemoryShape kShape{.core_count = 2, .ring_bytes = 1U << 17, .packet_bytes_max = 4096};
 
 std::string error_of(RingMemoryShape shape) {
   const auto good = shape.check();

@@ -19,6 +19,7 @@ using ::testing::HasSubstr;
 struct BothBed {
   BothBed() : server(*UdpAndLocalPort::open({.local = Endpoint::ipv4(0x7f000001, 0)})) {
     local = std::make_unique<Client>(server->local());
+    EXPECT_NE(local->port, nullptr) << local->error;
     udp = *UdpPort::open({.peer = server->local()});
   }
   [[nodiscard]] engine::PortQueue& queue() const { return server->queue(0); }
