@@ -9,6 +9,7 @@ namespace {
 
 /// Copies bytes to a position of the ring, in two pieces at its end.
 void copy_in(const ByteRing& ring, uint64_t position, std::span<const std::byte> bytes) {
+  if (bytes.empty()) return;  // memcpy() takes no null pointer, even for no bytes.
   const size_t offset = position & (ring.data.size() - 1);
   const size_t first = std::min(bytes.size(), ring.data.size() - offset);
   std::memcpy(ring.data.data() + offset, bytes.data(), first);
@@ -18,6 +19,7 @@ void copy_in(const ByteRing& ring, uint64_t position, std::span<const std::byte>
 }
 
 void copy_out(const ByteRing& ring, uint64_t position, std::span<std::byte> bytes) {
+  if (bytes.empty()) return;
   const size_t offset = position & (ring.data.size() - 1);
   const size_t first = std::min(bytes.size(), ring.data.size() - offset);
   std::memcpy(bytes.data(), ring.data.data() + offset, first);

@@ -17,6 +17,7 @@
 #include "base/assert.h"
 #include "base/byte_order.h"
 #include "io/counter_cells.h"
+#include "io/local/aside.h"
 #include "io/local/local_socket.h"
 #include "io/local/packet_stage.h"
 #include "io/local/ring_memory.h"
@@ -31,7 +32,6 @@ constexpr uint32_t kWakesMax = 64;
 /// What connect() has opened.
 struct Opened {
   Endpoint server;
-  std::string name;
   FileDescriptor control;
   FileDescriptor waker;  ///< Sends the datagrams that wake the server's cores.
   FileDescriptor wake_event;
@@ -44,8 +44,7 @@ class alignas(128) Queue final : public engine::PortQueue {
   explicit Queue(Opened opened) : opened_(std::move(opened)) {
     for (uint32_t core = 0; core < core_count(); core++) {
       cores_.push_back({.from = RingReader(opened_.memory.ring(core, RingDirection::kToClient)),
-                        .to = RingWriter(opened_.memory.ring(core, RingDirection::kToServer)),
-                        .wake_name = wake_name(opened_.name, core)});
+                        .to = RingWriter(opened_.memory.ring(core, RingDirection::kToServer))});
     }
   }
 
@@ -95,7 +94,7 @@ class alignas(128) Queue final : public engine::PortQueue {
     for (uint32_t core = 0; written != 0; core++, written >>= 1) {
       if ((written & 1) == 0 || !cores_[core].to.publish()) continue;
       counters_.system_calls.add(1);
-      send_wake_to(opened_.waker.get(), cores_[core].wake_name);
+      send_wake_to(opened_.waker.get(), opened_.welcome.wake_ports[core]);
     }
   }
 
@@ -129,7 +128,6 @@ class alignas(128) Queue final : public engine::PortQueue {
   struct Core {
     RingReader from;
     RingWriter to;
-    std::string wake_name;
   };
 
   uint32_t core_count() const { return opened_.welcome.shape.core_count; }
@@ -205,17 +203,18 @@ class LocalPort final : public engine::Port {
   Queue queue_;
 };
 
-/// Connects to the first server that answers.
-Result<std::string> connect_any(int control, const Endpoint& server) {
+/// Connects to the first server that answers. Closes the socket if a stranger does.
+Result<std::string> connect_any(FileDescriptor& control, const Endpoint& server) {
   for (const Endpoint& listen : listen_candidates(server)) {
     std::string name = local_name(listen);
-    if (!connect_name(control, name)) continue;
+    if (!connect_name(control.get(), name)) continue;
     ucred peer{};
     socklen_t size = sizeof peer;
-    if (::getsockopt(control, SOL_SOCKET, SO_PEERCRED, &peer, &size) == 0 &&
+    if (::getsockopt(control.get(), SOL_SOCKET, SO_PEERCRED, &peer, &size) == 0 &&
         holds_udp_address(peer.uid, listen)) {
       return name;
     }
+    close_aside(std::move(control));  // The stranger may have sent something.
     return failure(
         fmt::format("the Unix socket @{} belongs to user {}, who does not hold the UDP address {}",
                     name, peer.uid, listen.to_string()));
@@ -232,21 +231,22 @@ Result<std::unique_ptr<engine::Port>> connect_local_port(const Endpoint& server)
   if (!is_own_address(server)) {
     return failure(fmt::format("{} is not an address of this machine", server.to_string()));
   }
-  auto control = unix_socket(SOCK_SEQPACKET);
+  if (aside_count() >= kAsideMax)
+    return failure("too many Unix sockets of strangers are being closed");
+  auto control = unix_socket();
   if (!control) return tl::unexpected(control.error());
-  auto name = connect_any(control->get(), server);
+  const auto name = connect_any(*control, server);
   if (!name) return tl::unexpected(name.error());
   FileDescriptor memory_fd;
   const auto welcome = receive_welcome(control->get(), memory_fd);
   if (!welcome) return failure(fmt::format("the Unix socket @{}: {}", *name, welcome.error().text));
   auto memory = RingMemory::map(welcome->shape, memory_fd.get());
   if (!memory) return failure(fmt::format("the Unix socket @{}: {}", *name, memory.error().text));
-  auto waker = unix_socket(SOCK_DGRAM);
+  auto waker = waker_socket();
   if (!waker) return tl::unexpected(waker.error());
   FileDescriptor wake_event(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
   if (!wake_event.is_open()) return failure("cannot make an eventfd");
   return std::make_unique<LocalPort>(Opened{.server = server,
-                                            .name = *std::move(name),
                                             .control = *std::move(control),
                                             .waker = *std::move(waker),
                                             .wake_event = std::move(wake_event),

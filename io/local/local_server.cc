@@ -11,6 +11,7 @@
 #include <cerrno>
 
 #include "base/assert.h"
+#include "io/local/aside.h"
 
 namespace tributary::io {
 namespace {
@@ -19,12 +20,19 @@ namespace {
 constexpr int kBacklog = 64;
 /// How often the listener looks whether all lanes have let go of a closed connection. Assumed.
 constexpr int kClosingPollMs = 5;
-/// After the kernel had no descriptor for a caller, the listener waits this long. Assumed.
+/// If the kernel has no descriptor for a caller, or too many sockets are being closed aside, the
+/// listener waits this long. Assumed.
 constexpr int kAcceptPauseMs = 100;
 
 constexpr uint64_t bit(uint32_t place) { return uint64_t{1} << place; }
 
 }  // namespace
+
+uint32_t connections_allowed(const LocalServerConfig& config) {
+  const uint64_t bytes = uint64_t{config.core_count} * 2 * config.ring_bytes;
+  const uint64_t fit = std::max<uint64_t>(kRingsBytesMax / bytes, 1);
+  return static_cast<uint32_t>(std::min<uint64_t>(config.connections_max, fit));
+}
 
 Result<std::unique_ptr<LocalServer>> LocalServer::open(const LocalServerConfig& config,
                                                        std::function<void(uint32_t)> wake_core) {
@@ -35,7 +43,13 @@ Result<std::unique_ptr<LocalServer>> LocalServer::open(const LocalServerConfig& 
 }
 
 LocalServer::LocalServer(const LocalServerConfig& config, std::function<void(uint32_t)> wake_core)
-    : config_(config), wake_core_(std::move(wake_core)), name_(local_name(config.listen)) {}
+    : config_(config),
+      wake_core_(std::move(wake_core)),
+      name_(local_name(config.listen)),
+      welcome_{.shape = {.core_count = config.core_count,
+                         .ring_bytes = config.ring_bytes,
+                         .packet_bytes_max = kUdpPayloadBytesMax},
+               .steering = config.steering} {}
 
 LocalServer::~LocalServer() {
   // Relaxed: the eventfd orders it.
@@ -49,14 +63,12 @@ Result<void> LocalServer::start() {
   wake_event_ = FileDescriptor(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
   if (!wake_event_.is_open()) return failure("cannot make an eventfd");
   for (uint32_t core = 0; core < config_.core_count; core++) {
-    auto socket = unix_socket(SOCK_DGRAM);
+    auto socket = core_wake_socket(welcome_.wake_ports[core]);
     if (!socket) return tl::unexpected(socket.error());
-    const auto bound = bind_name(socket->get(), wake_name(name_, core));
-    if (!bound) return bound;
     lanes_.push_back(std::make_unique<ServerLane>(table_, core, socket->get(), wake_event_.get()));
     wake_sockets_.push_back(*std::move(socket));
   }
-  auto listener = unix_socket(SOCK_SEQPACKET);
+  auto listener = unix_socket();
   if (!listener) return tl::unexpected(listener.error());
   if (const auto bound = bind_name(listener->get(), name_); !bound) return bound;
   if (::listen(listener->get(), kBacklog) != 0) return failure("cannot listen on a Unix socket");
@@ -87,37 +99,38 @@ void LocalServer::listen() {
   while (!stopping_.load(std::memory_order_relaxed)) {
     waits.clear();
     waits.push_back({.fd = wake_event_.get(), .events = POLLIN, .revents = 0});
-    waits.push_back({.fd = listener_.get(), .events = POLLIN, .revents = 0});
-    for (uint64_t left = table_.active.load(std::memory_order_relaxed); left != 0;
-         left &= left - 1) {
+    const bool may_accept = aside_count() < kAsideMax;
+    waits.push_back({.fd = may_accept ? listener_.get() : -1, .events = POLLIN, .revents = 0});
+    const uint64_t active = table_.active.load(std::memory_order_relaxed);
+    for (uint64_t left = active; left != 0; left &= left - 1) {
       const auto place = static_cast<uint32_t>(std::countr_zero(left));
-      waits.push_back({.fd = table_.places[place]->control.get(), .events = POLLIN, .revents = 0});
+      // No events: poll() then reports only that the client has hung up.
+      waits.push_back({.fd = table_.places[place]->control.get(), .events = 0, .revents = 0});
     }
-    ::poll(waits.data(), waits.size(), closing_ != 0 ? kClosingPollMs : -1);
+    const int pause_ms = may_accept ? -1 : kAcceptPauseMs;
+    ::poll(waits.data(), waits.size(), closing_ != 0 ? kClosingPollMs : pause_ms);
     eventfd_t wakes = 0;
     if (waits[0].revents != 0) ::eventfd_read(wake_event_.get(), &wakes);
-    close_connections();
+    uint64_t gone = 0;
+    size_t next = 2;
+    for (uint64_t left = active; left != 0; left &= left - 1) {
+      if (waits[next++].revents != 0) gone |= left & -left;
+    }
+    close_connections(gone);
     free_places();
     if (waits[1].revents != 0) accept_all();
   }
+  refuse_callers();
 }
 
-/// Closes the connections whose client is gone, has sent something, or has broken a ring.
-void LocalServer::close_connections() {
+/// Closes the connections whose client is gone or has broken a ring.
+void LocalServer::close_connections(uint64_t gone) {
+  const uint64_t active = table_.active.load(std::memory_order_relaxed);
   // Relaxed: only the bits matter.
-  const uint64_t broken = table_.broken.exchange(0, std::memory_order_relaxed);
-  uint64_t left = table_.active.load(std::memory_order_relaxed);
-  for (; left != 0; left &= left - 1) {
+  const uint64_t broken = table_.broken.exchange(0, std::memory_order_relaxed) & active;
+  for (uint64_t left = broken | gone; left != 0; left &= left - 1) {
     const auto place = static_cast<uint32_t>(std::countr_zero(left));
-    if ((broken & bit(place)) != 0) {
-      close_place(place, broken_);
-      continue;
-    }
-    char byte = 0;
-    const ssize_t size =
-        ::recv(table_.places[place]->control.get(), &byte, 1, MSG_DONTWAIT | MSG_TRUNC);
-    if (size < 0 && (errno == EAGAIN || errno == EINTR)) continue;
-    close_place(place, size > 0 ? broken_ : closed_);  // No honest client sends anything.
+    close_place(place, (broken & bit(place)) != 0 ? broken_ : closed_);
   }
 }
 
@@ -152,10 +165,13 @@ void LocalServer::free_places() {
   }
 }
 
+FileDescriptor LocalServer::accept() const {
+  return FileDescriptor(::accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
+}
+
 void LocalServer::accept_all() {
-  for (int i = 0; i < kBacklog; i++) {
-    FileDescriptor control(
-        ::accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
+  for (int i = 0; i < kBacklog && aside_count() < kAsideMax; i++) {
+    FileDescriptor control = accept();
     if (control.is_open()) {
       open_connection(std::move(control));
       continue;
@@ -169,20 +185,29 @@ void LocalServer::accept_all() {
   }
 }
 
+/// Closes the callers that nobody has accepted. Closing the listener would close them in place.
+void LocalServer::refuse_callers() {
+  ::shutdown(listener_.get(), SHUT_RD);  // No other caller gets in.
+  for (FileDescriptor control = accept(); control.is_open(); control = accept()) {
+    if (end_receiving(control.get())) close_aside(std::move(control));
+  }
+}
+
 void LocalServer::open_connection(FileDescriptor control) {
+  if (end_receiving(control.get())) {  // No honest client sends anything.
+    broken_.add(1);
+    close_aside(std::move(control));
+    return;
+  }
   const uint64_t active = table_.active.load(std::memory_order_relaxed);
   const auto place = static_cast<uint32_t>(std::countr_one(active | closing_));
-  if (place >= config_.connections_max) {
+  if (place >= connections_allowed(config_)) {
     refused_.add(1);
     send_refusal(control.get());
     return;
   }
-  const LocalWelcome welcome{.shape = {.core_count = config_.core_count,
-                                       .ring_bytes = config_.ring_bytes,
-                                       .packet_bytes_max = kUdpPayloadBytesMax},
-                             .steering = config_.steering};
   FileDescriptor memory_fd;
-  auto memory = RingMemory::create(welcome.shape, memory_fd);
+  auto memory = RingMemory::create(welcome_.shape, memory_fd);
   if (!memory) return failed_.add(1);
   for (uint32_t core = 0; core < config_.core_count; core++) {
     // A core that sleeps does not know the new ring, so the first packet must wake it.
@@ -196,7 +221,7 @@ void LocalServer::open_connection(FileDescriptor control) {
   opened_.add(1);
   // Before the welcome: a core that the first packet wakes must find the connection.
   publish_active(active | bit(place));
-  if (!send_welcome(socket, welcome, memory_fd.get())) close_place(place, failed_);
+  if (!send_welcome(socket, welcome_, memory_fd.get())) close_place(place, failed_);
 }
 
 }  // namespace tributary::io

@@ -3,12 +3,12 @@
 /// Accepts clients of this machine and gives each shared memory with rings to and from every core.
 ///
 /// Model:   A thread waits for callers on a Unix socket. A connection ends when its client closes
-///          it, dies, sends a byte, or breaks a ring.
+///          it, dies, or breaks a ring.
 /// Threads: The listener's thread owns the table; each lane belongs to its core. Any thread may
 ///          call stats(). No lane may be in use during the destructor.
 /// Errors:  open() returns one line. Everything that a client can cause is counted in
 ///          LocalServerStats.
-/// Memory:  Each connection takes two rings per core, about 2 MB for each core.
+/// Memory:  Each connection takes two rings per core, about 2 MB for each core; all take 1 GB at most.
 /// Tests:   tests/io/local/local_port_test.cc, tests/io/local/hostile_client_test.cc
 #pragma once
 
@@ -26,15 +26,23 @@
 
 namespace tributary::io {
 
+/// Most memory of all rings of a server, so that strangers cannot make it take more. Assumed.
+inline constexpr uint64_t kRingsBytesMax = 1U << 30;
+
 struct LocalServerConfig {
   Endpoint listen{};  ///< The UDP address that local clients ask for; its port is not 0.
   uint32_t core_count = 1;
   SteeringField steering{};
-  uint32_t connections_max = kLocalConnectionsMax;  ///< 1 to kLocalConnectionsMax.
+  /// 1 to kLocalConnectionsMax. The server takes fewer if their rings need more than kRingsBytesMax.
+  uint32_t connections_max = kLocalConnectionsMax;
   /// Of each ring; a power of two. The default holds the largest window of a worker that chooses
   /// it automatically (768 KB), with the heads of its records.
   uint32_t ring_bytes = 1U << 20;
 };
+
+/// Returns how many connections a server allows: 64 with up to 8 cores and the default rings, 8 with
+/// 64 cores.
+[[nodiscard]] uint32_t connections_allowed(const LocalServerConfig& config);
 
 struct LocalServerStats {
   std::string socket;        ///< The name of the Unix socket, with @ for its zero byte.
@@ -65,9 +73,11 @@ class LocalServer {
   LocalServer(const LocalServerConfig& config, std::function<void(uint32_t)> wake_core);
   Result<void> start();
   void listen();
+  [[nodiscard]] FileDescriptor accept() const;
   void accept_all();
+  void refuse_callers();
   void open_connection(FileDescriptor control);
-  void close_connections();
+  void close_connections(uint64_t gone);
   void close_place(uint32_t place, CounterCell& reason);
   void free_places();
   void publish_active(uint64_t active);
@@ -78,6 +88,7 @@ class LocalServer {
   FileDescriptor listener_;
   FileDescriptor wake_event_;
   std::vector<FileDescriptor> wake_sockets_;  ///< One per core.
+  LocalWelcome welcome_;
   ConnectionTable table_;
   std::vector<std::unique_ptr<ServerLane>> lanes_;
 

@@ -36,8 +36,9 @@ struct WelcomeBytes {
   uint32_t packet_bytes_max = 0;
   uint32_t steering_offset_bytes = 0;
   uint32_t steering_shift_bits = 0;
+  std::array<uint16_t, kLocalCoresMax> wake_ports{};  ///< 0: no such core.
 };
-static_assert(sizeof(WelcomeBytes) == 32);
+static_assert(sizeof(WelcomeBytes) == 160);
 
 std::string reason() { return std::system_category().message(errno); }
 
@@ -55,6 +56,14 @@ struct UnixAddress {
   }
   [[nodiscard]] const sockaddr* get() const { return reinterpret_cast<const sockaddr*>(&address); }
 };
+
+sockaddr_in loopback(uint16_t port) {
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_port = htons(port);
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  return address;
+}
 
 /// Room for one descriptor beside a message.
 struct DescriptorNote {
@@ -82,7 +91,8 @@ Result<LocalWelcome> read_welcome(const WelcomeBytes& bytes) {
                                        .ring_bytes = bytes.ring_bytes,
                                        .packet_bytes_max = bytes.packet_bytes_max},
                              .steering = {.payload_offset_bytes = bytes.steering_offset_bytes,
-                                          .shift_bits = bytes.steering_shift_bits}};
+                                          .shift_bits = bytes.steering_shift_bits},
+                             .wake_ports = bytes.wake_ports};
   if (const auto good = welcome.shape.check(); !good) return tl::unexpected(good.error());
   if (bytes.steering_shift_bits > 31 || bytes.steering_offset_bytes > bytes.packet_bytes_max) {
     return failure("the server's steering field lies outside of its packets");
@@ -93,10 +103,6 @@ Result<LocalWelcome> read_welcome(const WelcomeBytes& bytes) {
 }  // namespace
 
 std::string local_name(const Endpoint& listen) { return "tributary-" + listen.to_string(); }
-
-std::string wake_name(const std::string& local_name, uint32_t core) {
-  return fmt::format("{}-core{}", local_name, core);
-}
 
 std::vector<Endpoint> listen_candidates(const Endpoint& server) {
   std::vector<Endpoint> candidates{server};
@@ -124,8 +130,8 @@ bool is_own_address(const Endpoint& address) {
   return false;
 }
 
-Result<FileDescriptor> unix_socket(int type) {
-  FileDescriptor socket(::socket(AF_UNIX, type | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+Result<FileDescriptor> unix_socket() {
+  FileDescriptor socket(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   if (!socket.is_open()) return failure(fmt::format("cannot make a Unix socket: {}", reason()));
   return socket;
 }
@@ -142,13 +148,29 @@ Result<void> connect_name(int socket, const std::string& name) {
   return failure(fmt::format("cannot connect to the Unix socket @{}: {}", name, reason()));
 }
 
+bool end_receiving(int socket) {
+  if (::shutdown(socket, SHUT_RD) != 0) return true;
+  // With SO_PASSCRED each message has a note, for which there is no room here: so an empty message
+  // differs from none. MSG_PEEK leaves the message and its descriptors where they are.
+  const int on = 1;
+  if (::setsockopt(socket, SOL_SOCKET, SO_PASSCRED, &on, sizeof on) != 0) return true;
+  char byte = 0;
+  iovec vector{&byte, 1};
+  msghdr header{};
+  header.msg_iov = &vector;
+  header.msg_iovlen = 1;
+  const ssize_t size = ::recvmsg(socket, &header, MSG_PEEK | MSG_DONTWAIT);
+  return size > 0 || (size == 0 && (header.msg_flags & MSG_CTRUNC) != 0);
+}
+
 bool send_welcome(int socket, const LocalWelcome& welcome, int memory_fd) {
   WelcomeBytes bytes{.accepted = 1,
                      .core_count = welcome.shape.core_count,
                      .ring_bytes = welcome.shape.ring_bytes,
                      .packet_bytes_max = welcome.shape.packet_bytes_max,
                      .steering_offset_bytes = welcome.steering.payload_offset_bytes,
-                     .steering_shift_bits = welcome.steering.shift_bits};
+                     .steering_shift_bits = welcome.steering.shift_bits,
+                     .wake_ports = welcome.wake_ports};
   DescriptorNote note;
   iovec vector{&bytes, sizeof bytes};
   msghdr header{};
@@ -197,11 +219,33 @@ void send_wake(int socket) {
   static_cast<void>(::send(socket, &byte, 1, MSG_DONTWAIT | MSG_NOSIGNAL));
 }
 
-void send_wake_to(int socket, const std::string& name) {
+Result<FileDescriptor> waker_socket() {
+  FileDescriptor socket(::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  if (!socket.is_open()) return failure(fmt::format("cannot make a UDP socket: {}", reason()));
+  return socket;
+}
+
+Result<FileDescriptor> core_wake_socket(uint16_t& port) {
+  auto socket = waker_socket();
+  if (!socket) return socket;
+  sockaddr_in address = loopback(0);
+  socklen_t size = sizeof address;
+  auto* const any = reinterpret_cast<sockaddr*>(&address);
+  if (::bind(socket->get(), any, size) != 0 || ::getsockname(socket->get(), any, &size) != 0) {
+    return failure(fmt::format("cannot bind a UDP socket to 127.0.0.1: {}", reason()));
+  }
+  // One datagram wakes, so a stranger's many need no memory. The kernel raises it to its least.
+  const int bytes = 0;
+  ::setsockopt(socket->get(), SOL_SOCKET, SO_RCVBUF, &bytes, sizeof bytes);
+  port = ntohs(address.sin_port);
+  return socket;
+}
+
+void send_wake_to(int socket, uint16_t port) {
   const char byte = 0;
-  const UnixAddress address(name);
-  static_cast<void>(
-      ::sendto(socket, &byte, 1, MSG_DONTWAIT | MSG_NOSIGNAL, address.get(), address.size));
+  const sockaddr_in address = loopback(port);
+  static_cast<void>(::sendto(socket, &byte, 1, MSG_DONTWAIT | MSG_NOSIGNAL,
+                             reinterpret_cast<const sockaddr*>(&address), sizeof address));
 }
 
 }  // namespace tributary::io

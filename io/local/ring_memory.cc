@@ -21,7 +21,6 @@ namespace {
 constexpr uint64_t kWordsBytes = 4096;
 static_assert(sizeof(RingWords) <= kWordsBytes);
 
-constexpr uint32_t kCoresMax = 64;
 constexpr uint32_t kRingBytesMin = 1U << 16;
 constexpr uint32_t kRingBytesMax = 1U << 26;
 
@@ -40,9 +39,9 @@ Result<std::byte*> map_shared(int fd, uint64_t bytes) {
 }  // namespace
 
 Result<void> RingMemoryShape::check() const {
-  if (core_count == 0 || core_count > kCoresMax || !std::has_single_bit(core_count)) {
+  if (core_count == 0 || core_count > kLocalCoresMax || !std::has_single_bit(core_count)) {
     return failure(fmt::format("{} cores are not allowed; allowed is a power of two up to {}",
-                               core_count, kCoresMax));
+                               core_count, kLocalCoresMax));
   }
   if (ring_bytes < kRingBytesMin || ring_bytes > kRingBytesMax ||
       !std::has_single_bit(ring_bytes)) {

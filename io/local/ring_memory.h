@@ -21,6 +21,9 @@
 
 namespace tributary::io {
 
+/// Most cores of a server with local connections.
+inline constexpr uint32_t kLocalCoresMax = 64;
+
 struct RingMemoryShape {
   uint32_t core_count = 1;
   uint32_t ring_bytes = 0;        ///< A power of two of whole pages.

@@ -50,7 +50,7 @@ struct ConnectionTable {
 class alignas(128) ServerLane {
  public:
   /// The caller keeps ownership of both descriptors.
-  /// @param wake_fd     Non-blocking datagram socket that clients write to wake the core.
+  /// @param wake_fd     Non-blocking UDP socket that clients write to wake the core.
   /// @param listener_fd Eventfd that makes the listener look at the table's `broken`.
   ServerLane(ConnectionTable& table, uint32_t core, int wake_fd, int listener_fd)
       : table_(table), core_(core), wake_fd_(wake_fd), listener_fd_(listener_fd) {}
@@ -74,7 +74,7 @@ class alignas(128) ServerLane {
   /// Shows the packets of the last transmits to the clients, and wakes those that sleep.
   void flush();
 
-  /// Asks the clients to wake this core by its datagram socket. @return false if a packet is there.
+  /// Asks the clients to wake this core by its UDP socket on loopback. @return false if a packet is there.
   [[nodiscard]] bool prepare_sleep();
   /// Withdraws the request.
   void end_sleep();

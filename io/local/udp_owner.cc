@@ -11,6 +11,14 @@
 namespace tributary::io {
 namespace {
 
+/// The kernel gives a long list in pieces. It may leave a socket out if another is closed between two
+/// of them, so one look is not enough. Assumed.
+constexpr int kReads = 3;
+
+/// The kernel's number for every user that has none in this user namespace, so it names nobody.
+/// Source: /proc/sys/kernel/overflowuid, by default.
+constexpr uid_t kUnknownUser = 65'534;
+
 /// Returns an address as the kernel writes it: words of 32 bits in the machine's byte order, then
 /// the port. IPv4 addresses are one word, others four.
 std::string as_listed(const Endpoint& address) {
@@ -37,9 +45,12 @@ bool is_line_of(const std::string& line, uid_t user, const Endpoint& address) {
 }
 
 bool holds_udp_address(uid_t user, const Endpoint& address) {
-  std::ifstream sockets(address.is_ipv4() ? "/proc/net/udp" : "/proc/net/udp6");
-  for (std::string line; std::getline(sockets, line);) {
-    if (is_line_of(line, user, address)) return true;
+  if (user == kUnknownUser) return false;
+  for (int i = 0; i < kReads; i++) {
+    std::ifstream sockets(address.is_ipv4() ? "/proc/net/udp" : "/proc/net/udp6");
+    for (std::string line; std::getline(sockets, line);) {
+      if (is_line_of(line, user, address)) return true;
+    }
   }
   return false;
 }

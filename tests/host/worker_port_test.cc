@@ -30,20 +30,27 @@ std::unique_ptr<Server> local_server(uint32_t sources, uint16_t port = 0) {
                                   io::UdpPortConfig{}.receive_buffer_bytes, /*local=*/true);
 }
 
+CommunicatorConfig rank_of(const Endpoint& server, uint32_t rank, LocalUse local) {
+  CommunicatorConfig config;
+  config.server = server;
+  config.rank = rank;
+  config.world = 2;
+  config.gradients = 0;
+  config.window = 0;
+  config.deadline = seconds(20);
+  config.local = local;
+  return config;
+}
+
 /// Joins two ranks at once, each with its own use of shared memory.
-std::vector<Joined> join(const Endpoint& server, LocalUse first, LocalUse second) {
+std::vector<Joined> join(const Endpoint& server, LocalUse first, LocalUse second,
+                         const auth::JobAuth& auth = {}) {
   std::vector<Joined> joined(2);
   std::vector<std::thread> threads;
   for (uint32_t rank = 0; rank < 2; rank++) {
     threads.emplace_back([&, rank] {
-      CommunicatorConfig config;
-      config.server = server;
-      config.rank = rank;
-      config.world = 2;
-      config.gradients = 0;
-      config.window = 0;
-      config.deadline = seconds(20);
-      config.local = rank == 0 ? first : second;
+      CommunicatorConfig config = rank_of(server, rank, rank == 0 ? first : second);
+      config.auth = auth;
       joined[rank] = Communicator::join(config);
     });
   }
@@ -122,6 +129,22 @@ TEST(WorkerPortTest, SumsOfAMixedJobAreExact) {
   for (const uint32_t elements : {1U, 5000U, 300'000U}) {
     EXPECT_EQ(wrong_elements(joined, elements), 0U);
   }
+}
+
+TEST(WorkerPortTest, JobWithASecretTakesNobodyWithoutItOverSharedMemory) {
+  const auth::JobAuth secret{auth::Mode::kHeader, auth::key_of_seed(1)};
+  trio_ml::JobConfig job = Server::job_of(2);
+  job.auth = secret;
+  const Server server(job, 0, io::UdpPortConfig{}.receive_buffer_bytes, /*local=*/true);
+  for (const auth::JobAuth& other :
+       {auth::JobAuth{}, auth::JobAuth{auth::Mode::kHeader, auth::key_of_seed(2)}}) {
+    CommunicatorConfig stranger = rank_of(server.local(), 0, LocalUse::kOn);
+    stranger.auth = other;
+    stranger.deadline = milliseconds(300);
+    EXPECT_FALSE(Communicator::join(stranger).has_value());
+  }
+  auto joined = join(server.local(), LocalUse::kOn, LocalUse::kOn, secret);
+  EXPECT_EQ(wrong_elements(joined, 1000), 0U);
 }
 
 TEST(WorkerPortTest, WorkerLearnsOfTheServersEndAndJoinsTheNextOne) {

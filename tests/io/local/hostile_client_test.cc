@@ -4,11 +4,13 @@
 #include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <netinet/in.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
 
 #include <cstring>
 
+#include "io/local/aside.h"
 #include "io/local/local_socket.h"
 #include "io/local/server_lane.h"
 #include "tests/io/local/local_bed.h"
@@ -20,7 +22,7 @@ namespace {
 /// A client with the bare socket and memory.
 class HostileClient {
  public:
-  explicit HostileClient(const Endpoint& server) : control_(*unix_socket(SOCK_SEQPACKET)) {
+  explicit HostileClient(const Endpoint& server) : control_(*unix_socket()) {
     EXPECT_TRUE(connect_name(control_.get(), local_name(server)).has_value());
     const auto welcome = receive_welcome(control_.get(), memory_fd_);
     EXPECT_TRUE(welcome.has_value());
@@ -45,6 +47,13 @@ class HostileClient {
   FileDescriptor memory_fd_;
   std::optional<RingMemory> memory_;
 };
+
+LocalWelcome welcome_of(const Endpoint& server) {
+  const auto control = unix_socket();
+  EXPECT_TRUE(connect_name(control->get(), local_name(server)).has_value());
+  FileDescriptor memory_fd;
+  return *receive_welcome(control->get(), memory_fd);
+}
 
 /// Lets the core work until the client's connection has ended.
 void await_end(const LocalBed& bed, const HostileClient& client) {
@@ -91,12 +100,143 @@ TEST(HostileClientTest, ForgedReadPositionEndsItsConnection) {
   EXPECT_EQ(bed.server->stats().connections_broken, 1U);
 }
 
-TEST(HostileClientTest, AnyByteOnTheSocketEndsTheConnection) {
+TEST(HostileClientTest, NothingCanBeSentOnTheSocket) {
   const LocalBed bed;
   const HostileClient hostile(bed.address());
-  ASSERT_EQ(::send(hostile.control(), "x", 1, 0), 1);
-  await_end(bed, hostile);
-  EXPECT_EQ(bed.server->stats().connections_broken, 1U);
+  EXPECT_EQ(::send(hostile.control(), "x", 1, MSG_NOSIGNAL), -1);
+  EXPECT_EQ(errno, EPIPE);
+  EXPECT_EQ(bed.server->stats().connections, 1U);
+}
+
+/// A TCP connection whose last close blocks for an hour, until this object is gone.
+class Lingerer {
+ public:
+  Lingerer() : listener_(::socket(AF_INET, SOCK_STREAM, 0)) {
+    sockaddr_in address{};
+    address.sin_family = AF_INET;
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    auto* const any = reinterpret_cast<sockaddr*>(&address);
+    socklen_t size = sizeof address;
+    EXPECT_EQ(::bind(listener_.get(), any, size), 0);
+    EXPECT_EQ(::listen(listener_.get(), 1), 0);
+    EXPECT_EQ(::getsockname(listener_.get(), any, &size), 0);
+    sender_ = FileDescriptor(::socket(AF_INET, SOCK_STREAM, 0));
+    EXPECT_EQ(::connect(sender_.get(), any, size), 0);
+    reader_ = FileDescriptor(::accept(listener_.get(), nullptr, nullptr));
+    const std::vector<char> bytes(1U << 16);
+    while (::send(sender_.get(), bytes.data(), bytes.size(), MSG_DONTWAIT | MSG_NOSIGNAL) > 0) {
+    }
+    const linger an_hour{.l_onoff = 1, .l_linger = 3600};
+    EXPECT_EQ(::setsockopt(sender_.get(), SOL_SOCKET, SO_LINGER, &an_hour, sizeof an_hour), 0);
+  }
+
+  ~Lingerer() {
+    reader_ = {};
+    if (closer_.joinable()) closer_.join();
+  }
+  Lingerer(const Lingerer&) = delete;
+  Lingerer& operator=(const Lingerer&) = delete;
+
+  /// Connects to the server and sends the connection's only descriptor before the server has
+  /// accepted, which may need several attempts.
+  void send_to(const LocalBed& bed) {
+    await([&] {
+      bed.update();  // Frees the places of failed attempts.
+      const auto control = unix_socket();
+      if (!connect_name(control->get(), local_name(bed.address()))) return false;
+      char byte = 0;
+      iovec vector{&byte, 1};
+      alignas(cmsghdr) std::array<std::byte, CMSG_SPACE(sizeof(int))> note{};
+      msghdr header{};
+      header.msg_iov = &vector;
+      header.msg_iovlen = 1;
+      header.msg_control = note.data();
+      header.msg_controllen = note.size();
+      cmsghdr* const rights = CMSG_FIRSTHDR(&header);
+      rights->cmsg_level = SOL_SOCKET;
+      rights->cmsg_type = SCM_RIGHTS;
+      rights->cmsg_len = CMSG_LEN(sizeof(int));
+      const int fd = sender_.get();
+      std::memcpy(CMSG_DATA(rights), &fd, sizeof fd);
+      return ::sendmsg(control->get(), &header, MSG_NOSIGNAL) == 1;
+    });
+    // The server may have closed its copy already, and then this close is the one that blocks.
+    closer_ = std::thread([last = std::move(sender_)]() mutable { last = {}; });
+  }
+
+ private:
+  FileDescriptor listener_;
+  FileDescriptor sender_;
+  FileDescriptor reader_;
+  std::thread closer_;
+};
+
+TEST(HostileClientTest, DescriptorThatBlocksItsCloserStallsNobody) {
+  LocalBed bed;
+  std::array<Lingerer, 4> lingerers;
+  for (Lingerer& each : lingerers) each.send_to(bed);
+  await([&] { return bed.server->stats().connections_broken == 4; });
+  {
+    const Client honest(bed.address());
+    honest.send(bytes_of("hello"));
+    EXPECT_EQ(copy(bed.receive()), bytes_of("hello"));
+  }
+  // The server's end need not wait either, and leaves its name.
+  bed.server.reset();
+  bed.start();
+  EXPECT_EQ(Client(bed.address()).error, "");
+}
+
+TEST(HostileClientTest, SocketsThatBlockTheirCloserAreBounded) {
+  const LocalBed bed;
+  await([] { return aside_count() == 0; });  // Those of other tests are closed.
+  std::vector<std::unique_ptr<Lingerer>> lingerers;
+  await([&] {  // Some of them block their sender instead of the server.
+    if (aside_count() < kAsideMax) {
+      lingerers.push_back(std::make_unique<Lingerer>());
+      lingerers.back()->send_to(bed);
+      await([&] { return bed.server->stats().connections_broken == lingerers.size(); });
+    }
+    return Client(bed.address()).error == "too many Unix sockets of strangers are being closed";
+  });
+  EXPECT_LE(aside_count(), kAsideMax);
+  lingerers.clear();
+  await([&] { return aside_count() == 0; });
+  await([&] {
+    bed.update();
+    return Client(bed.address()).error.empty();
+  });
+}
+
+TEST(HostileClientTest, FloodOfWakeUpsIsReadInPieces) {
+  const LocalBed bed;
+  const auto welcome = welcome_of(bed.address());
+  const auto waker = waker_socket();
+  for (uint32_t i = 0; i < 10'000; i++) send_wake_to(waker->get(), welcome.wake_ports[0]);
+  const uint64_t before = bed.server->stats().packets.system_calls;
+  bed.server->lane(0).drain_wakes();
+  EXPECT_LE(bed.server->stats().packets.system_calls - before, 16U);
+  const Client honest(bed.address());
+  honest.send(bytes_of("hello"));
+  EXPECT_EQ(copy(bed.receive()), bytes_of("hello"));
+}
+
+TEST(HostileClientTest, ClientThatNeverReadsFillsItsOwnRingOnly) {
+  const LocalBed bed({.ring_bytes = 1U << 18});
+  const HostileClient hostile(bed.address());
+  RingWriter writer(hostile.to_server());
+  ASSERT_TRUE(writer.push(bytes_of("hello")));
+  static_cast<void>(writer.publish());
+  const Endpoint source = bed.receive().source;
+  const Client honest(bed.address());
+  honest.send(bytes_of("hello"));
+  const Endpoint honest_source = bed.receive().source;
+  // Records of 65,536 bytes: four fill the ring.
+  for (uint32_t i = 0; i < 10; i++) bed.send(Bytes(65'500), source);
+  EXPECT_EQ(bed.server->stats().packets.tx_packets, 4U);
+  EXPECT_EQ(bed.server->stats().packets.tx_refused, 6U);
+  bed.send(bytes_of("answer"), honest_source);
+  EXPECT_EQ(honest.receive(), bytes_of("answer"));
 }
 
 TEST(HostileClientTest, ClientThatReadsNoWakeUpsBlocksNobody) {

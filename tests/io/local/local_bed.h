@@ -10,6 +10,7 @@
 #include <array>
 #include <chrono>
 #include <memory>
+#include <stdexcept>
 #include <string>
 #include <thread>
 #include <vector>
@@ -50,7 +51,11 @@ struct Client {
       error = opened.error().text;
     }
   }
-  [[nodiscard]] engine::PortQueue& queue() const { return port->queue(0); }
+  /// Throws `error` if there is no connection, which fails the test.
+  [[nodiscard]] engine::PortQueue& queue() const {
+    if (port == nullptr) throw std::runtime_error(error);
+    return port->queue(0);
+  }
 
   void send(const Bytes& bytes) const {
     engine::TxPacket packet;
@@ -84,7 +89,7 @@ struct Client {
 class LocalBed {
  public:
   explicit LocalBed(LocalServerConfig config = {}) : config_(config) {
-    port_ = *UdpPort::open({.local = Endpoint::ipv4(0x7f000001, 0)});
+    port_ = UdpPort::open({.local = Endpoint::ipv4(0x7f000001, 0)}).value();
     config_.listen = port_->local();
     start();
   }

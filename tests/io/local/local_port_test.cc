@@ -209,6 +209,16 @@ TEST(LocalPortTest, PlaceOfAClosedClientIsFreeAfterAllLanesHaveSeenIt) {
   EXPECT_GE(bed.server->stats().connections_refused, 2U);
 }
 
+TEST(LocalPortTest, RingsOfAllConnectionsAreBounded) {
+  // 1 GB is 64 connections of 8 cores, each with two rings of 1 MB.
+  EXPECT_EQ(connections_allowed({.core_count = 1}), 64U);
+  EXPECT_EQ(connections_allowed({.core_count = 8}), 64U);
+  EXPECT_EQ(connections_allowed({.core_count = 16}), 32U);
+  EXPECT_EQ(connections_allowed({.core_count = 64}), 8U);
+  EXPECT_EQ(connections_allowed({.core_count = 64, .connections_max = 3}), 3U);
+  EXPECT_EQ(connections_allowed({.core_count = 64, .ring_bytes = 1U << 26}), 1U);
+}
+
 // --- Refusals ---
 
 TEST(LocalPortTest, RefusesAddressesOfOtherMachines) {
@@ -223,12 +233,13 @@ TEST(LocalPortTest, RefusesAServerThatDoesNotListen) {
 }
 
 TEST(LocalPortTest, RefusesAServerThatDoesNotHoldTheUdpAddress) {
-  Endpoint address;
-  { address = UdpPort::open({.local = Endpoint::ipv4(0x7f000001, 0)}).value()->local(); }
-  const auto squatter = unix_socket(SOCK_SEQPACKET);
+  Endpoint
+      address;  // No other test uses 127.0.0.3, so none gets this port while its name is taken.
+  { address = UdpPort::open({.local = Endpoint::ipv4(0x7f000003, 0)}).value()->local(); }
+  const auto squatter = unix_socket();
   ASSERT_TRUE(bind_name(squatter->get(), local_name(address)).has_value());
   ASSERT_EQ(::listen(squatter->get(), 1), 0);
-  EXPECT_THAT(Client(address).error, HasSubstr("who does not hold the UDP address 127.0.0.1:"));
+  EXPECT_THAT(Client(address).error, HasSubstr("who does not hold the UDP address 127.0.0.3:"));
 }
 
 TEST(LocalPortTest, TwoServersCannotHaveOneAddress) {

@@ -30,11 +30,12 @@ struct SocketPair {
 
 const LocalWelcome kWelcome{
     .shape = {.core_count = 2, .ring_bytes = 1U << 20, .packet_bytes_max = 9000},
-    .steering = {.payload_offset_bytes = 1, .shift_bits = 7}};
+    .steering = {.payload_offset_bytes = 1, .shift_bits = 7},
+    .wake_ports = {40'000, 40'001}};
 
 TEST(LocalSocketTest, NamesFollowTheUdpAddress) {
   EXPECT_EQ(local_name(at("10.0.0.1:12000")), "tributary-10.0.0.1:12000");
-  EXPECT_EQ(wake_name(local_name(at("[::1]:1")), 3), "tributary-[::1]:1-core3");
+  EXPECT_EQ(local_name(at("[::1]:1")), "tributary-[::1]:1");
 }
 
 TEST(LocalSocketTest, CandidatesAreTheSocketsThatTheKernelWouldChoose) {
@@ -63,6 +64,7 @@ TEST(LocalSocketTest, WelcomeBringsTheMemory) {
   ASSERT_TRUE(welcome.has_value()) << welcome.error().text;
   EXPECT_EQ(welcome->shape, kWelcome.shape);
   EXPECT_EQ(welcome->steering.shift_bits, 7U);
+  EXPECT_EQ(welcome->wake_ports, kWelcome.wake_ports);
   EXPECT_TRUE(RingMemory::map(welcome->shape, taken.get()).has_value());
 }
 
@@ -77,7 +79,7 @@ std::string error_after(const std::vector<char>& bytes) {
 
 TEST(LocalSocketTest, RefusesOtherMessages) {
   EXPECT_THAT(error_after({'x'}), HasSubstr("closed the connection"));
-  std::vector<char> bytes(32);
+  std::vector<char> bytes(160);
   EXPECT_THAT(error_after(bytes), HasSubstr("another version"));
   std::memcpy(bytes.data(), "tribloc1", 8);
   EXPECT_THAT(error_after(bytes), HasSubstr("as many local connections as it allows"));
@@ -95,6 +97,38 @@ TEST(LocalSocketTest, RefusesOtherMessages) {
   const auto welcome = receive_welcome(pair.client.get(), taken);
   ASSERT_FALSE(welcome.has_value());
   EXPECT_THAT(welcome.error().text, HasSubstr("closed the connection"));
+}
+
+TEST(LocalSocketTest, MessagesBeforeTheEndOfReceivingAreNoticed) {
+  const SocketPair quiet;
+  EXPECT_FALSE(end_receiving(quiet.server.get()));
+  EXPECT_EQ(::send(quiet.client.get(), "x", 1, MSG_NOSIGNAL), -1);
+  EXPECT_EQ(errno, EPIPE);
+  // The other direction stays open.
+  send_wake(quiet.server.get());
+  char byte = 1;
+  EXPECT_EQ(::recv(quiet.client.get(), &byte, 1, MSG_DONTWAIT), 1);
+
+  const SocketPair loud;
+  ASSERT_EQ(::send(loud.client.get(), "x", 1, 0), 1);
+  EXPECT_TRUE(end_receiving(loud.server.get()));
+  const SocketPair empty;  // A message without bytes may hold descriptors, too.
+  ASSERT_EQ(::send(empty.client.get(), "", 0, 0), 0);
+  EXPECT_TRUE(end_receiving(empty.server.get()));
+  SocketPair gone;
+  gone.client = {};
+  EXPECT_FALSE(end_receiving(gone.server.get()));
+}
+
+TEST(LocalSocketTest, WakeUpsReachTheirCore) {
+  uint16_t port = 0;
+  const auto core = core_wake_socket(port);
+  ASSERT_TRUE(core.has_value()) << core.error().text;
+  const auto waker = waker_socket();
+  char byte = 1;
+  EXPECT_LT(::recv(core->get(), &byte, 1, MSG_DONTWAIT), 0);
+  send_wake_to(waker->get(), port);
+  EXPECT_EQ(::recv(core->get(), &byte, 1, MSG_DONTWAIT), 1);
 }
 
 TEST(LocalSocketTest, RefusalSaysThatAllPlacesAreTaken) {

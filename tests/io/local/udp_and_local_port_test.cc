@@ -17,10 +17,10 @@ namespace {
 using ::testing::HasSubstr;
 
 struct BothBed {
-  BothBed() : server(*UdpAndLocalPort::open({.local = Endpoint::ipv4(0x7f000001, 0)})) {
+  BothBed() : server(UdpAndLocalPort::open({.local = Endpoint::ipv4(0x7f000001, 0)}).value()) {
     local = std::make_unique<Client>(server->local());
     EXPECT_NE(local->port, nullptr) << local->error;
-    udp = *UdpPort::open({.peer = server->local()});
+    udp = UdpPort::open({.peer = server->local()}).value();
   }
   [[nodiscard]] engine::PortQueue& queue() const { return server->queue(0); }
 
@@ -129,11 +129,10 @@ TEST(UdpAndLocalPortTest, PacketForAClosedClientLeavesByNoPort) {
 }
 
 TEST(UdpAndLocalPortTest, WarnsIfTheNameIsTaken) {
-  const BothBed bed;
-  // Another process on this port cannot have the name.
-  UdpPortConfig config{.local = Endpoint::ipv4(0x7f000001, 0)};
+  // No other test uses 127.0.0.2, so none gets this port while its name is taken.
+  UdpPortConfig config{.local = Endpoint::ipv4(0x7f000002, 0)};
   config.local = UdpPort::open(config).value()->local();
-  const auto holder = unix_socket(SOCK_SEQPACKET);
+  const auto holder = unix_socket();
   ASSERT_TRUE(bind_name(holder->get(), local_name(config.local)).has_value());
   const auto port = UdpAndLocalPort::open(config);
   ASSERT_TRUE(port.has_value()) << port.error().text;

@@ -40,6 +40,7 @@ TEST(UdpOwnerTest, FindsSocketsOfThisProcess) {
     if (!port) continue;  // A machine without IPv6.
     EXPECT_TRUE(holds_udp_address(::geteuid(), (*port)->local())) << text;
     EXPECT_FALSE(holds_udp_address(::geteuid() + 1, (*port)->local())) << text;
+    EXPECT_FALSE(holds_udp_address(65'534, (*port)->local())) << text;  // A user without a number.
     EXPECT_FALSE(holds_udp_address(::geteuid(), Endpoint::ipv4(0, (*port)->local().port))) << text;
   }
 }
