@@ -3,8 +3,8 @@
 /// The time of one block from packet to result on an idle server, against an echo of its bytes.
 ///
 /// Model:   One source with one block in flight. The client spins until the answer arrives, from a
-///          spinning live engine or from a thread that only echoes. Two paths: kernel UDP over
-///          loopback (plain sockets) and shared memory (a vhost-user wire between DPDK ports).
+///          spinning live engine or from a thread that only echoes. Two paths: plain UDP sockets on
+///          loopback, and a vhost-user wire between DPDK ports. Neither uses io/local's rings.
 /// Method:  Server and echo in turn, each with a new thread. Figures are medians over the rounds'
 ///          percentiles. Needs two idle processors; with fewer, it measures the scheduler.
 /// Errors:  Returns a socket's error. An answer later than 100 ms counts as lost. Without DPDK, the

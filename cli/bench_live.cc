@@ -55,7 +55,8 @@ void add_live_benches(CLI::App& command, int& exit_code) {
 
   CLI::App* latency = command.add_subcommand("latency",
                                              "Time from packet in to result out of one block, over "
-                                             "UDP and shared memory, against an echo");
+                                             "UDP on loopback and DPDK's wire in shared memory "
+                                             "(not the rings of serve --local), against an echo");
   const auto latency_flags = bench_flags<bench::LatencyBenchConfig>(*latency);
   add_uint(*latency, "--gradients", latency_flags->bench.gradients, 2, 4095,
            "Gradients in the block");

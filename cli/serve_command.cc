@@ -231,6 +231,9 @@ int run_switchml(const ServeFlags& flags) {
   const auto cpus = cpus_of(flags);
   if (!cpus) return refuse(cpus.error());
   if (flags.linger_s > 0) return refuse({"--linger-s needs --protocol trio-ml"});
+  if (flags.command.get_option("--local")->count() > 0) {
+    return refuse({"--local needs --protocol trio-ml; SwitchML is served over sockets only"});
+  }
   const auto listen = listen_address(flags);
   if (!listen) return refuse(listen.error());
   const auto devices = devices_of(flags);
@@ -303,6 +306,8 @@ void add_serve_command(CLI::App& app, int& exit_code) {
            "Share of a CPU that each polling core may use, in percent");
   add_uint(*command, "--buffer-mb", flags->appliance.buffer_mb, 1, 1024,
            "MB of socket buffers, per direction and core; more for many workers or large windows");
+  add_on_off(*command, "--local", flags->appliance.local,
+             "Serve workers of this machine over shared memory, beside UDP sockets (trio-ml)");
   add_uint(*command, "--memory-mb", flags->appliance.memory_mb, 1, 1U << 20,
            "Most memory for all jobs, in MB");
   add_uint(

@@ -297,6 +297,14 @@ CLI::Option* add_protocol(CLI::App& command, wire::Protocol& value, const std::s
       ->default_str(to_string(value));
 }
 
+CLI::Option* add_on_off(CLI::App& command, const std::string& flag, bool& value,
+                        const std::string& help) {
+  const auto store = [&value](const std::string& name) { value = name == "on"; };
+  return command.add_option_function<std::string>(flag, store, help)
+      ->check(CLI::IsMember({"on", "off"}))
+      ->default_str(value ? "on" : "off");
+}
+
 CLI::Option* add_auth(CLI::App& command, auth::Mode& value, const std::string& help) {
   const auto store = [&value](const std::string& name) {
     value = auth::parse_mode(name).value_or(auth::Mode::kNone);

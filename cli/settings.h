@@ -87,6 +87,10 @@ CLI::Option* add_milliseconds(CLI::App& command, const std::string& flag, Durati
 /// Adds `--protocol NAME`, one of wire::kProtocolNames; `value` is the default.
 CLI::Option* add_protocol(CLI::App& command, wire::Protocol& value, const std::string& help);
 
+/// Adds an option with the values on and off; `value` is the default.
+CLI::Option* add_on_off(CLI::App& command, const std::string& flag, bool& value,
+                        const std::string& help);
+
 /// Adds `--auth MODE`; `value` is the default.
 CLI::Option* add_auth(CLI::App& command, auth::Mode& value, const std::string& help);
 

@@ -16,6 +16,7 @@
 #include "cli/worker_run.h"
 #include "host/aggregator_list.h"
 #include "host/switchml_config.h"
+#include "host/worker_port.h"
 #include "io/devices/device_port.h"
 #include "wire/switchml.h"
 #include "wire/trio_ml.h"
@@ -43,6 +44,7 @@ struct WorkerFlags {
   std::string type = "float32";
   std::string format = "fixed";
   std::string op = "sum";
+  std::string local;  ///< Empty: not given.
   CLI::Option* elements = nullptr;
   CLI::Option* source_option = nullptr;
   CLI::Option* gradients = nullptr;
@@ -82,6 +84,10 @@ void add_session_flags(CLI::App& command, WorkerFlags& flags) {
       "--secret-file", flags.options.secret_path,
       "File with the job's secret; default: the variable TRIBUTARY_SECRET (trio-ml)");
   secret->type_name("FILE");
+  command.add_option("--local", flags.local,
+                     "trio-ml: reach an aggregator on this machine through shared memory, auto "
+                     "(default), on (or fail) or off; switchml: the address to send from, which "
+                     "identifies this rank to the switch");
   flags.trio_ml_only = {port, job, flags.source_option, threads, auth, secret};
   flags.gradients = add_uint(command, "--gradients", session.gradients, 1, kGradientsMax,
                              "Elements in a packet; switchml: 64 or 256, default 256");
@@ -96,8 +102,6 @@ void add_switchml_flags(CLI::App& command, WorkerFlags& flags) {
   flags.switchml_only = {
       command.add_option("--control", options.control,
                          "Register with the control point HOST[:PORT] over gRPC (switchml)"),
-      command.add_option("--local", options.local,
-                         "Address to send from; it identifies this rank to the switch (switchml)"),
       add_milliseconds(command, "--resend-ms", options.resend_after, 1, kHourMs,
                        "Retransmit a packet after this long without its result (switchml)")};
 }
@@ -162,6 +166,23 @@ std::string check_aggregators(const WorkerOptions& options) {
   return "";
 }
 
+/// Reads --local for Trio-ML.
+/// @return the error line, or empty.
+std::string complete_local(WorkerFlags& flags) {
+  const auto use = host::parse_local_use(flags.local.empty() ? "auto" : flags.local);
+  if (!use) {
+    return fmt::format(
+        "--local {} is not allowed; allowed: auto, on or off, and with --protocol switchml an "
+        "address",
+        flags.local);
+  }
+  if (*use == host::LocalUse::kOn && !flags.options.port.empty()) {
+    return "--local on does not go with --port; allowed: --local auto or off";
+  }
+  flags.options.session.local = *use;
+  return "";
+}
+
 /// Checks and completes the options that depend on the protocol.
 /// @return the error line, or empty.
 std::string complete_protocol(WorkerFlags& flags) {
@@ -176,7 +197,11 @@ std::string complete_protocol(WorkerFlags& flags) {
   if (options.server.empty() && options.switchml.control.empty()) {
     return fmt::format("--server is required{}", is_switchml ? ", or --control" : "");
   }
-  if (!is_switchml) return check_aggregators(options);
+  if (!is_switchml) {
+    const std::string refusal = complete_local(flags);
+    return refusal.empty() ? check_aggregators(options) : refusal;
+  }
+  options.switchml.local = flags.local;
   host::CommunicatorConfig& session = options.session;
   if (flags.gradients->count() == 0) session.gradients = host::kSwitchmlLargeElements;
   const auto refuse = [](const char* flag, uint32_t value, const std::string& allowed) {

@@ -12,6 +12,7 @@
 #include "base/prng.h"
 #include "cli/console.h"
 #include "host/switchml_protocol.h"
+#include "host/worker_port.h"
 #include "io/devices/device_port.h"
 #include "io/udp/resolve.h"
 #include "io/udp/udp_port.h"
@@ -48,10 +49,13 @@ Result<std::unique_ptr<engine::Port>> open_device(const WorkerOptions& options,
 }
 
 /// Opens the worker's port.
-/// @param local Not set: the kernel chooses.
+/// @param local For SwitchML; not set: the kernel chooses.
 Result<std::unique_ptr<engine::Port>> open_port(const WorkerOptions& options, const Endpoint& local,
                                                 const Endpoint& server) {
   if (!options.port.empty()) return open_device(options, server);
+  if (options.protocol == Protocol::kTrioMl) {
+    return host::open_worker_port(server, options.session.local);
+  }
   io::UdpPortConfig config;
   config.local = local;
   config.peer = server;

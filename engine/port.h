@@ -34,10 +34,26 @@ struct PortCounters {
   /// Times that the connected peer's machine said that nothing listens there (ICMP port
   /// unreachable). Anybody can forge this message.
   uint64_t peer_refused = 0;
+  /// 1 after the peer has closed the connection, for ports that have one. Nobody else can cause it.
+  uint64_t peer_closed = 0;
   /// Messages that arrived at a local address for which the port's table has no room. Replies leave
   /// from the address that the kernel chooses.
   uint64_t local_address_unknown = 0;
   uint64_t system_calls = 0;  ///< Receive, send and wait calls; 0 for ports that make none.
+
+  friend PortCounters operator+(PortCounters a, const PortCounters& b) {
+    a.rx_packets += b.rx_packets;
+    a.rx_bytes += b.rx_bytes;
+    a.tx_packets += b.tx_packets;
+    a.tx_bytes += b.tx_bytes;
+    a.tx_refused += b.tx_refused;
+    a.rx_truncated += b.rx_truncated;
+    a.peer_refused += b.peer_refused;
+    a.peer_closed += b.peer_closed;
+    a.local_address_unknown += b.local_address_unknown;
+    a.system_calls += b.system_calls;
+    return a;
+  }
 };
 
 class PortQueue {

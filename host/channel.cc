@@ -151,12 +151,13 @@ bool Channel::receive_from(engine::PortQueue& from, Instant now) {
   return count > 0;
 }
 
-/// Tells the protocol about ICMP messages of the peer's machine. Rounds with packets need not ask:
-/// a peer that sends is there.
+/// Tells the protocol about ICMP messages of the peer's machine, and about the end of a connection.
+/// Rounds with packets need not ask: a peer that sends is there.
 void Channel::check_refusals(Instant now) {
-  const uint64_t peer_refused = queue_.counters().peer_refused;
-  if (peer_refused == peer_refused_) return;
-  peer_refused_ = peer_refused;
+  const engine::PortCounters counters = queue_.counters();
+  if (counters.peer_closed != 0) protocol_->on_closed();
+  if (counters.peer_refused == peer_refused_) return;
+  peer_refused_ = counters.peer_refused;
   protocol_->on_refused(now);
 }
 

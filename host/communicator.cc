@@ -5,7 +5,7 @@
 
 #include "host/channel_group.h"
 #include "host/communicator_join.h"
-#include "io/udp/udp_port.h"
+#include "host/worker_port.h"
 
 namespace tributary::host {
 
@@ -15,15 +15,10 @@ Communicator::~Communicator() = default;
 
 Result<std::unique_ptr<Communicator>> Communicator::join(const CommunicatorConfig& config,
                                                          Status* status) {
-  const auto open_socket = [](uint32_t,
-                              const Endpoint& server) -> Result<std::unique_ptr<engine::Port>> {
-    io::UdpPortConfig port_config;
-    port_config.peer = server;
-    auto port = io::UdpPort::open(port_config);
-    if (!port) return tl::unexpected(port.error());
-    return std::move(*port);
+  const auto open = [&config](uint32_t, const Endpoint& server) {
+    return open_worker_port(server, config.local);
   };
-  return join(config, open_socket, status);
+  return join(config, open, status);
 }
 
 Result<std::unique_ptr<Communicator>> Communicator::join(const CommunicatorConfig& config,

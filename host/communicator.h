@@ -3,7 +3,7 @@
 /// The client library: all-reduce in place, through a Tributary aggregator or any worker protocol.
 ///
 /// Model:   A rank has a channel to each aggregator of the job, times its threads. A channel is a
-///          thread with a job_id, a session and a UDP socket. Tensors are cut into parts of whole
+///          thread with a job_id, a session and a port. Tensors are cut into parts of whole
 ///          blocks, and each part goes over one channel (plan/part_cutter.h).
 /// Shapes:  A tensor has 1 element to 1 GB. Ranks call with equal lengths and types, in one order.
 /// Threads: Any thread may call a Communicator; calls are queued in the order they take its lock.
@@ -47,7 +47,8 @@ class Ticket {
 
 class Communicator {
  public:
-  /// Joins the job over a new UDP socket for each thread, and waits until all ranks have joined.
+  /// Joins the job over a new port for each thread (config.local tells which), and waits until all
+  /// ranks have joined.
   /// Blocks at most config.deadline.
   /// @param status Receives the protocol's status if the protocol failed; may be null.
   static Result<std::unique_ptr<Communicator>> join(const CommunicatorConfig& config,

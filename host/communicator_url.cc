@@ -10,6 +10,7 @@
 #include <cstdlib>
 #include <vector>
 
+#include "host/worker_port.h"
 #include "wire/trio_ml.h"
 
 namespace tributary::host {
@@ -69,6 +70,15 @@ template <class Number, class Target>
 Result<void> put(const Result<Number>& number, Target& target) {
   if (!number) return tl::unexpected(number.error());
   target = static_cast<Target>(*number);
+  return {};
+}
+
+Result<void> put_local(std::string_view value, CommunicatorConfig& config) {
+  const auto use = parse_local_use(value);
+  if (!use) {
+    return failure(fmt::format("local='{}' is not allowed; allowed is auto, on or off", value));
+  }
+  config.local = *use;
   return {};
 }
 
@@ -136,6 +146,7 @@ Result<void> put_key(std::string_view key, std::string_view value, Query& query)
     query.secret_path = value;
     return {};
   }
+  if (key == "local") return put_local(value, config);
   if (key == "format") return put_format(value, query);
   if (key == "scale") return put_scale(value, query);
   if (key == "loss") return put_loss(value, query);
@@ -143,7 +154,7 @@ Result<void> put_key(std::string_view key, std::string_view value, Query& query)
   if (key == "server_wait_ms") return put_ms(key, value, config.server_wait);
   return failure(fmt::format(
       "unknown key '{}'; allowed are rank, world, deadline_ms, server_wait_ms, gradients, window, "
-      "threads, format, scale, source, auth, secret_file and loss",
+      "threads, format, scale, source, local, auth, secret_file and loss",
       key));
 }
 

@@ -118,6 +118,9 @@ class TensorProtocol {
   /// Records that the peer's machine said that nothing listens at the peer's port (ICMP port
   /// unreachable). Anybody can forge this message, so it counts only while the peer is silent.
   virtual void on_refused(Instant /*now*/) {}
+  /// Records that the peer has closed the connection over which this protocol reaches it. Nobody
+  /// else can cause this. May be called more than once.
+  virtual void on_closed() {}
   /// Queues overdue packets and checks deadlines.
   virtual void on_time(Instant now) = 0;
   /// Writes the next packet to send. @param out At least packet_bytes_max().

@@ -21,6 +21,13 @@
 
 namespace tributary::host {
 
+/// Whether a worker reaches an aggregator on its own machine through shared memory.
+enum class LocalUse : uint8_t {
+  kAuto,  ///< If the address is this machine's and a server answers there; otherwise UDP.
+  kOn,    ///< Always; the join fails where it cannot.
+  kOff,   ///< Never.
+};
+
 struct CommunicatorConfig {
   Endpoint server;
   /// The aggregators of a sharded job, the same list on every rank. Empty: `server` alone.
@@ -47,7 +54,8 @@ struct CommunicatorConfig {
   /// job's `channels`). All ranks use the smallest value that any rank asks for. Each thread has a
   /// window of its own.
   uint32_t threads = 1;
-  auth::JobAuth auth = {};  ///< The job's mode and key; the aggregator's must be the same.
+  LocalUse local = LocalUse::kAuto;  ///< Used by joins that open the ports themselves.
+  auth::JobAuth auth = {};           ///< The job's mode and key; the aggregator's must be the same.
   /// Ends the join early, with a good-bye to the aggregator.
   std::stop_token join_stop = {};
   Duration deadline = seconds(60);  ///< Longest wait for a peer, the aggregator, or the join.

@@ -95,6 +95,11 @@ EndReason nothing_listens(const Endpoint& server) {
           fmt::format("nothing listens at {} (ICMP port unreachable)", server.to_string())};
 }
 
+EndReason connection_closed(const Endpoint& server) {
+  return {Status::kAggregatorGone,
+          fmt::format("aggregator {} has ended (its shared memory is closed)", server.to_string())};
+}
+
 EndReason no_answer(const Endpoint& server, Duration waited) {
   return {Status::kAggregatorGone, fmt::format("aggregator {} does not answer (waited {:.1f} s)",
                                                server.to_string(), in_seconds(waited))};

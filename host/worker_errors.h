@@ -35,6 +35,8 @@ struct EndReason {
                                 const wire::ControlBody& refusal);
 /// The aggregator's machine refuses packets to its port. Also while the session runs.
 [[nodiscard]] EndReason nothing_listens(const Endpoint& server);
+/// The aggregator's process has closed the local connection. Also while the session runs.
+[[nodiscard]] EndReason connection_closed(const Endpoint& server);
 /// The aggregator never answered.
 [[nodiscard]] EndReason no_answer(const Endpoint& server, Duration waited);
 [[nodiscard]] EndReason rank_taken(const CommunicatorConfig& config);

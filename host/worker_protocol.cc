@@ -95,6 +95,10 @@ void WorkerProtocol::check_refusals(Instant now) {
   if (!end_.ended() && waits && now >= refused_until()) end(nothing_listens(config_.server));
 }
 
+void WorkerProtocol::on_closed() {
+  if (!end_.ended()) end(connection_closed(config_.server));
+}
+
 Instant WorkerProtocol::next_deadline() const {
   if (end_.ended()) return end_.next_good_bye();
   if (!join_.joined()) return std::min(join_.next_deadline(), refused_until());

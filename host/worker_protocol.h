@@ -56,6 +56,7 @@ class WorkerProtocol final : public TensorProtocol {
   }
   std::optional<Duration> on_packet(std::span<const std::byte> payload, Instant now);
   void on_refused(Instant now) override;
+  void on_closed() override;
   void on_time(Instant now) override;
   [[nodiscard]] Outgoing next_packet(std::span<std::byte> out, Instant now) override;
   [[nodiscard]] Instant next_deadline() const override;

@@ -35,6 +35,7 @@ struct PortCounterCells {
   CounterCell tx_refused;
   CounterCell rx_truncated;
   CounterCell peer_refused;
+  CounterCell peer_closed;
   CounterCell local_address_unknown;
   CounterCell system_calls;
 
@@ -46,6 +47,7 @@ struct PortCounterCells {
             .tx_refused = tx_refused.value(),
             .rx_truncated = rx_truncated.value(),
             .peer_refused = peer_refused.value(),
+            .peer_closed = peer_closed.value(),
             .local_address_unknown = local_address_unknown.value(),
             .system_calls = system_calls.value()};
   }

@@ -7,7 +7,6 @@
 
 #include "auth/keys.h"
 #include "base/clock.h"
-#include "io/udp/udp_port.h"
 #include "server/engine_stats.h"
 
 namespace tributary::server {
@@ -69,6 +68,7 @@ Appliance::Appliance(const ApplianceConfig& config, memory::SharedMemory memory,
     : config_(config),
       memory_(std::move(memory)),
       port_(std::move(port.port)),
+      local_server_(port.local_server),
       warnings_(std::move(port.warnings)),
       started_at_(monotonic_now()) {}
 
@@ -122,12 +122,19 @@ Result<Appliance::OpenedPort> Appliance::open_sockets(const ApplianceConfig& con
   port_config.receive_buffer_bytes = config.buffer_mb << 20;
   port_config.send_buffer_bytes = config.buffer_mb << 20;
   port_config.multicast = io::UdpMulticast{};
-  auto port = io::UdpPort::open(port_config);
-  if (!port) return failure(fmt::format("--listen: {}", port.error().text));
-  OpenedPort opened;
-  opened.warnings = (*port)->warnings();
-  opened.room_bytes = (*port)->receive_room_bytes();
-  opened.port = *std::move(port);
+  const auto opened_of = [](auto port) -> Result<OpenedPort> {
+    if (!port) return failure(fmt::format("--listen: {}", port.error().text));
+    OpenedPort opened;
+    opened.warnings = (*port)->warnings();
+    opened.room_bytes = (*port)->receive_room_bytes();
+    opened.port = *std::move(port);
+    return opened;
+  };
+  if (!config.local) return opened_of(io::UdpPort::open(port_config));
+  auto port = io::UdpAndLocalPort::open(port_config);
+  io::LocalServer* const local_server = port ? (*port)->local_server() : nullptr;
+  auto opened = opened_of(std::move(port));
+  if (opened) opened->local_server = local_server;
   return opened;
 }
 
@@ -222,6 +229,7 @@ nlohmann::json Appliance::stats() {
                        {"cores", nlohmann::json::array()},
                        {"ports", nlohmann::json::array()},
                        {"jobs", nlohmann::json::array()}};
+  if (local_server_ != nullptr) stats["local"] = local_stats(*local_server_);
   uint32_t core_index = 0;
   engine_->inspect([&](Engine::Core& core) {
     trio_ml::Shard& shard = *shards_[core_index++];

@@ -19,6 +19,7 @@
 #include "engine/live/live_engine.h"
 #include "engine/port.h"
 #include "io/devices/device_port.h"
+#include "io/local/udp_and_local_port.h"
 #include "memory/shared_memory.h"
 #include "server/directory.h"
 
@@ -32,6 +33,7 @@ struct ApplianceConfig {
   std::vector<int> cpus = {};  ///< Core i runs on the i-th, and starts over; empty: on any.
   uint64_t memory_mb = 4096;   ///< Shared memory for jobs (address space; only used pages count).
   uint32_t buffer_mb = 4;      ///< Socket buffers to ask for, per direction and core.
+  bool local = true;  ///< Beside UDP sockets, serve workers of this machine over shared memory.
   io::DevicePortSpec devices = {};  ///< If not empty, these devices instead of UDP sockets.
   std::vector<trio_ml::JobConfig> jobs;
   std::optional<DirectoryConfig> directory = {};  ///< Of all jobs; not set: of none.
@@ -62,6 +64,7 @@ class Appliance {
     std::unique_ptr<engine::Port> port;
     std::vector<std::string> warnings;
     uint32_t room_bytes = 0;  ///< Bytes that a core's socket can hold; 0 if unknown.
+    io::LocalServer* local_server = nullptr;  ///< Part of the port; may be null.
   };
   static Result<OpenedPort> open_sockets(const ApplianceConfig& config);
   static Result<OpenedPort> open_devices(const ApplianceConfig& config);
@@ -77,6 +80,7 @@ class Appliance {
   const ApplianceConfig config_;
   memory::SharedMemory memory_;
   std::unique_ptr<engine::Port> port_;
+  io::LocalServer* const local_server_;  ///< Part of the port; may be null.
   std::vector<std::string> warnings_;
   std::vector<std::unique_ptr<trio_ml::Session>> sessions_;  ///< One per channel of each job.
   std::vector<std::unique_ptr<trio_ml::Shard>> shards_;      ///< One per core.

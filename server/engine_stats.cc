@@ -16,6 +16,23 @@ nlohmann::json port_stats(const engine::PortQueue& queue) {
   return stats;
 }
 
+nlohmann::json local_stats(io::LocalServer& server) {
+  const io::LocalServerStats stats = server.stats();
+  return {{"socket", stats.socket},
+          {"connections", stats.connections},
+          {"connections_opened", stats.connections_opened},
+          {"connections_closed", stats.connections_closed},
+          {"connections_broken", stats.connections_broken},
+          {"connections_refused", stats.connections_refused},
+          {"connections_failed", stats.connections_failed},
+          {"rx_packets", stats.packets.rx_packets},
+          {"rx_bytes", stats.packets.rx_bytes},
+          {"tx_packets", stats.packets.tx_packets},
+          {"tx_bytes", stats.packets.tx_bytes},
+          {"tx_refused", stats.packets.tx_refused},
+          {"system_calls", stats.packets.system_calls}};
+}
+
 nlohmann::json core_stats(const engine::CoreCounters& counters) {
   return {{"bursts", counters.bursts},
           {"packets", counters.packets},

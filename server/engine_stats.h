@@ -10,12 +10,16 @@
 
 #include "engine/live/live_core.h"
 #include "engine/port.h"
+#include "io/local/local_server.h"
 
 namespace tributary::server {
 
 /// Returns a row of "ports": packets and bytes in both directions, and "frames" by name if the port
 /// handles frames.
 [[nodiscard]] nlohmann::json port_stats(const engine::PortQueue& queue);
+/// Returns "local": the connections of workers on this machine, and their packets, which "ports"
+/// includes.
+[[nodiscard]] nlohmann::json local_stats(io::LocalServer& server);
 /// Returns a row of "cores".
 [[nodiscard]] nlohmann::json core_stats(const engine::CoreCounters& counters);
 

@@ -24,12 +24,14 @@ RankGroup::RankGroup(GroupConfig config) : config_(std::move(config)) {
 
 Result<void> RankGroup::start(uint32_t rank) {
   std::vector<std::string> words = config_.where[rank];
-  words.insert(words.end(),
-               {config_.program, "worker", "--server", config_.server, "--rank",
-                std::to_string(rank), "--world", std::to_string(config_.workers), "--elements",
-                std::to_string(config_.elements), "--iterations", std::to_string(kIterations),
-                "--deadline-s", std::to_string(config_.deadline_s), "--verify", "--report-ms",
-                std::to_string(kReportEvery.count())});
+  words.insert(
+      words.end(),
+      {config_.program, "worker", "--server", config_.server,
+       // The faults are the network's; shared memory would not meet them.
+       "--local", "off", "--rank", std::to_string(rank), "--world", std::to_string(config_.workers),
+       "--elements", std::to_string(config_.elements), "--iterations", std::to_string(kIterations),
+       "--deadline-s", std::to_string(config_.deadline_s), "--verify", "--report-ms",
+       std::to_string(kReportEvery.count())});
   if (config_.auth != auth::Mode::kNone) {
     words.insert(words.end(),
                  {"--auth", auth::to_string(config_.auth), "--secret-file", config_.secret_path});

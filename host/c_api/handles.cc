@@ -7,9 +7,9 @@
 #include <algorithm>
 
 #include "host/c_api/fault.h"
+#include "host/worker_port.h"
 #include "io/faults/impaired_port.h"
 #include "io/udp/resolve.h"
-#include "io/udp/udp_port.h"
 #include "wire/trio_ml.h"
 
 namespace tributary::host {
@@ -46,14 +46,12 @@ Membership::Membership(const CommunicatorUrl& url, std::unique_ptr<Communicator>
 
 namespace {
 
-/// Joins over new UDP sockets. They drop packets if the URL has a loss.
-Result<std::unique_ptr<Communicator>> join_over_udp(const CommunicatorUrl& url, Status* status) {
+/// Joins over new ports. They drop packets if the URL has a loss.
+Result<std::unique_ptr<Communicator>> join_job(const CommunicatorUrl& url, Status* status) {
   if (url.loss == 0) return Communicator::join(url.config, status);
   const auto open = [&url](uint32_t channel,
                            const Endpoint& server) -> Result<std::unique_ptr<engine::Port>> {
-    io::UdpPortConfig port_config;
-    port_config.peer = server;
-    auto port = io::UdpPort::open(port_config);
+    auto port = open_worker_port(server, url.config.local);
     if (!port) return tl::unexpected(port.error());
     // Each rank and thread drops different packets.
     return io::ImpairedPort::make(*std::move(port),
@@ -74,7 +72,7 @@ std::shared_ptr<Membership> Membership::join(const char* url) {
   }
   parsed->config.server = parsed->config.aggregators.front().address;
   Status status = Status::kOk;
-  auto communicator = join_over_udp(*parsed, &status);
+  auto communicator = join_job(*parsed, &status);
   if (!communicator) {
     // Without a status from the protocol, the system refused the socket.
     throw Fault{status == Status::kOk ? TRIBUTARY_SYSTEM : static_cast<tributary_status>(status),

@@ -107,6 +107,7 @@ typedef struct tributary_communicator tributary_communicator;
 ///   format       exponent     exponent, fixed; how float32 travels (docs/c-api.md)
 ///   scale        1e8          above 0 and finite; for format=fixed
 ///   source       the rank     0 to 255; src_id at this worker's aggregator, in a tree of them
+///   local        auto         auto, on, off; shared memory to an aggregator on this machine
 ///   auth         none         none, header, full; authentication, as at the server (docs/security.md)
 ///   secret_file  -            file with the job's secret; default: the variable TRIBUTARY_SECRET
 ///   loss         0            0 to below 1; loses packets on purpose, both ways, for experiments

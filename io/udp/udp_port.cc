@@ -42,10 +42,14 @@ class alignas(128) UdpPort::Queue final : public engine::PortQueue {
     timespec limit{};
     limit.tv_sec = wait_ns / 1'000'000'000;
     limit.tv_nsec = wait_ns % 1'000'000'000;
-    std::array<pollfd, 2> ready{pollfd{.fd = socket_.get(), .events = POLLIN, .revents = 0},
+    std::array<pollfd, 3> ready{pollfd{.fd = socket_.get(), .events = POLLIN, .revents = 0},
                                 pollfd{.fd = wake_event_.get(), .events = POLLIN, .revents = 0}};
+    const nfds_t count = other_ == nullptr ? 2 : 3;
+    if (other_ != nullptr) ready[2] = *other_;
     counters_.system_calls.add(1);
-    if (::ppoll(ready.data(), ready.size(), &limit, nullptr) <= 0) return;
+    const bool is_ready = ::ppoll(ready.data(), count, &limit, nullptr) > 0;
+    if (other_ != nullptr) other_->revents = is_ready ? ready[2].revents : int16_t{0};
+    if (!is_ready) return;
     if (ready[1].revents != 0) {
       eventfd_t wakes = 0;
       counters_.system_calls.add(1);
@@ -55,6 +59,8 @@ class alignas(128) UdpPort::Queue final : public engine::PortQueue {
 
   void wake() override { ::eventfd_write(wake_event_.get(), 1); }
 
+  void also_wait_for(pollfd& other) { other_ = &other; }
+
   engine::PortCounters counters() const override { return counters_.read(); }
 
  private:
@@ -63,6 +69,7 @@ class alignas(128) UdpPort::Queue final : public engine::PortQueue {
   PortCounterCells counters_;
   UdpReceiver receiver_;
   UdpSender sender_;
+  pollfd* other_ = nullptr;  ///< See UdpPort::also_wait_for().
 };
 
 Result<std::unique_ptr<UdpPort>> UdpPort::open(const UdpPortConfig& config) {
@@ -99,6 +106,11 @@ UdpPort::UdpPort(const UdpPortConfig& config) : payload_bytes_max_(config.payloa
 UdpPort::~UdpPort() = default;
 
 uint32_t UdpPort::queue_count() const { return static_cast<uint32_t>(queues_.size()); }
+
+void UdpPort::also_wait_for(uint32_t queue_index, pollfd& other) {
+  TRIB_ASSERT(queue_index < queues_.size());
+  queues_[queue_index]->also_wait_for(other);
+}
 
 engine::PortQueue& UdpPort::queue(uint32_t index) {
   TRIB_ASSERT(index < queues_.size());

@@ -13,6 +13,8 @@
 /// Tests:   tests/io/udp/udp_port_test.cc, tests/io/udp/udp_port_open_test.cc
 #pragma once
 
+#include <poll.h>
+
 #include <memory>
 #include <string>
 #include <vector>
@@ -55,6 +57,10 @@ class UdpPort final : public engine::Port {
   }
   /// Returns true if the kernel joins received datagrams (UDP_GRO).
   [[nodiscard]] bool receive_offload() const { return receive_offload_; }
+
+  /// Makes wait() of this queue also wait for `other`, and write its `revents`. Call it before the
+  /// queue is in use. `other` must outlive the queue's use.
+  void also_wait_for(uint32_t queue_index, pollfd& other);
 
  private:
   class Queue;

@@ -70,6 +70,16 @@ TEST(CommunicatorUrl, AcceptsAutoForNumbers) {
   EXPECT_EQ(parsed->config.rank, 0U);  // The only rank.
 }
 
+TEST(CommunicatorUrl, ReadsTheUseOfSharedMemory) {
+  const auto use_of = [](const std::string& more) {
+    return parse_communicator_url("tributary://box/?world=1" + more, environment({}))->config.local;
+  };
+  EXPECT_EQ(use_of(""), LocalUse::kAuto);
+  EXPECT_EQ(use_of("&local=auto"), LocalUse::kAuto);
+  EXPECT_EQ(use_of("&local=on"), LocalUse::kOn);
+  EXPECT_EQ(use_of("&local=off"), LocalUse::kOff);
+}
+
 TEST(CommunicatorUrl, AcceptsHostsInEveryForm) {
   struct Case {
     const char* host;
@@ -140,10 +150,13 @@ TEST(CommunicatorUrl, RefusalsNameKeyValueAndAllowedValues) {
   };
   EXPECT_THAT(
       query("colour=red"),
-      StartsWith("unknown key 'colour'; allowed are rank, world, deadline_ms, server_wait_ms, "
-                 "gradients, window, threads, format, scale, source, auth, secret_file and loss"));
+      StartsWith(
+          "unknown key 'colour'; allowed are rank, world, deadline_ms, server_wait_ms, "
+          "gradients, window, threads, format, scale, source, local, auth, secret_file and loss"));
   EXPECT_THAT(query("colour=red"), HasSubstr("(in 'tributary://box/job/1?rank=0&world=4&colour"));
   EXPECT_THAT(query("rank=1"), StartsWith("key 'rank' is given twice"));
+  EXPECT_THAT(query("local=yes"),
+              StartsWith("local='yes' is not allowed; allowed is auto, on or off"));
   EXPECT_THAT(query("scale"), StartsWith("'scale' is not KEY=VALUE"));
   EXPECT_THAT(query("&scale=1"), StartsWith("'' is not KEY=VALUE"));
   EXPECT_THAT(query("gradients=0"),

@@ -8,6 +8,7 @@
 
 #include <array>
 
+#include "io/local/local_port.h"
 #include "io/udp/udp_port.h"
 
 namespace tributary::server {
@@ -69,6 +70,25 @@ class Source {
   const uint8_t job_id_;
   const uint8_t id_;
 };
+
+TEST(ApplianceTest, CountsLocalWorkersUnlessItServesSocketsOnly) {
+  const auto appliance = Appliance::start(config_of({small_job(1, 1)}));
+  ASSERT_TRUE(appliance.has_value()) << appliance.error().text;
+  EXPECT_EQ((*appliance)->stats()["local"]["connections"], 0);
+  const auto port = io::connect_local_port((*appliance)->local());
+  ASSERT_TRUE(port.has_value()) << port.error().text;
+  const nlohmann::json local = (*appliance)->stats()["local"];
+  EXPECT_EQ(local["socket"], "@tributary-" + (*appliance)->local().to_string());
+  EXPECT_EQ(local["connections"], 1);
+  EXPECT_EQ(local["connections_opened"], 1);
+
+  ApplianceConfig sockets_only = config_of({small_job(1, 1)});
+  sockets_only.local = false;
+  const auto other = Appliance::start(sockets_only);
+  ASSERT_TRUE(other.has_value()) << other.error().text;
+  EXPECT_FALSE((*other)->stats().contains("local"));
+  EXPECT_FALSE(io::connect_local_port((*other)->local()).has_value());
+}
 
 TEST(ApplianceTest, ServesAllItsJobs) {
   const auto appliance = Appliance::start(config_of({small_job(1, 2), small_job(9, 1)}));

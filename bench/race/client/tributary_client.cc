@@ -70,6 +70,10 @@ Result<std::unique_ptr<host::Communicator>> join(const ClientConfig& config) {
   session.gradients_flexible = true;
   session.window = 0;
   session.deadline = kDeadline;
+  // The race compares ways over one network, so shared memory would be no fair way. It is possible
+  // even with a network namespace for each machine: the Unix socket belongs to a namespace, but an
+  // aggregator that shares a worker's machine shares its namespace, too.
+  session.local = host::LocalUse::kOff;
   if (config.loss <= 0 && config.port.empty()) return host::Communicator::join(session);
   return host::Communicator::join(session, [&config](uint32_t channel, const Endpoint& server) {
     return open_port_for_race(config, channel, server);

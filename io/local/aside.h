@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+/// @file
+/// Closes Unix sockets that may hold a stranger's descriptors, in threads of their own.
+///
+/// Model:   Closing a Unix socket closes the descriptors in its unread messages. A stranger can choose
+///          one whose closing blocks for hours: a TCP connection with unsent bytes and SO_LINGER.
+/// Threads: Any. The threads end by themselves, at the latest with the process.
+/// Errors:  None. Without a new thread, the socket is closed by the caller.
+/// Memory:  A thread for each socket; at most kAsideMax if callers ask aside_count().
+/// Tests:   tests/io/local/hostile_client_test.cc
+#pragma once
+
+#include <cstdint>
+
+#include "io/file_descriptor.h"
+
+namespace tributary::io {
+
+/// Most sockets of a process that close aside. Assumed.
+inline constexpr uint32_t kAsideMax = 16;
+
+/// Returns the number of sockets that are being closed. From kAsideMax on, take no other stranger's.
+[[nodiscard]] uint32_t aside_count();
+
+/// Closes the socket without waiting for it.
+void close_aside(FileDescriptor socket);
+
+}  // namespace tributary::io

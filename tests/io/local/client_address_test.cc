@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+// Method:  hand-worked addresses.
+#include "io/local/client_address.h"
+
+#include <gtest/gtest.h>
+
+namespace tributary::io {
+namespace {
+
+TEST(ClientAddressTest, CountsInTheDiscardPrefix) {
+  const Endpoint client = client_address(258, 3);
+  EXPECT_EQ(client.to_string(), "[100::102]:4");
+  EXPECT_EQ(place_of(client), 3U);
+  EXPECT_TRUE(is_local_client(client));
+  EXPECT_TRUE(client.is_set());
+}
+
+TEST(ClientAddressTest, NoPacketHasSuchASender) {
+  // The kernel gives a scope to link-local addresses only, and never this one.
+  Endpoint forged = client_address(1, 0);
+  forged.scope_id = 0;
+  EXPECT_FALSE(is_local_client(forged));
+  EXPECT_FALSE(forged.is_same_peer(client_address(1, 0)));
+}
+
+}  // namespace
+}  // namespace tributary::io
