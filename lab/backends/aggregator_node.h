@@ -39,6 +39,7 @@ struct AggregatorSpec {
   /// Whether gradients exist, or only their sizes.
   bool values = true;
   HostSettings host;  ///< Of servers.
+  uint32_t weight = 1;  ///< Of servers: the part of every tensor, relative to the others.
   uint32_t train = 1;
   uint64_t seed = 1;  ///< Of session numbers.
 };
