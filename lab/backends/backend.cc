@@ -73,8 +73,9 @@ Result<std::unique_ptr<AggregatorNode>> make_parameter_server(net::Network& netw
   return std::unique_ptr<AggregatorNode>(std::make_unique<ParameterServer>(network, spec));
 }
 
-host::ProtocolFactory make_sharded(const Scenario&, const WorkerSetup& worker) {
-  ShardedConfig config{.communicator = worker.communicator, .servers = {}, .weights = {}};
+host::ProtocolFactory make_sharded(const Scenario& scenario, const WorkerSetup& worker) {
+  ShardedConfig config{
+      .communicator = worker.communicator, .servers = {}, .weights = {}, .train = scenario.train};
   config.communicator.source = worker.rank;
   for (const AggregatorSpec& server : worker.aggregators) {
     config.servers.push_back(server.address);

@@ -18,6 +18,13 @@ std::vector<uint32_t> weights_of(const ShardedConfig& config) {
   return config.weights.empty() ? std::vector<uint32_t>(config.servers.size(), 1) : config.weights;
 }
 
+/// Returns a part of real elements in simulated ones, of which each represents `train`.
+plan::Part simulated(const plan::Part& real, uint32_t train) {
+  const uint64_t first = real.element_first / train;
+  const uint64_t end = (real.element_first + real.element_count) / train;
+  return {.aggregator = real.aggregator, .element_first = first, .element_count = end - first};
+}
+
 }  // namespace
 
 using host::Incoming;
@@ -62,8 +69,10 @@ void ShardedProtocol::submit(Transfer& transfer, Instant now) {
   flights_.emplace_back();
   Flight& flight = flights_.back();
   flight.whole = &transfer;
-  flight.cut = cutter_.cut(transfer.element_count(), gradients(), wire::kGradientBytes);
-  for (const plan::Part& part : flight.cut) {
+  flight.cut =
+      cutter_.cut(transfer.element_count() * config_.train, gradients(), wire::kGradientBytes);
+  for (plan::Part& part : flight.cut) {
+    part = simulated(part, config_.train);
     flight.parts.push_back(host::transfer_of(transfer, part));
     if (transfer.elided_elements > 0) flight.parts.back().elided_elements = part.element_count;
   }

@@ -32,6 +32,8 @@ struct ShardedConfig {
   /// Shape [servers]: each server's part of every tensor, relative to the others; not all 0. Empty:
   /// all alike.
   std::vector<uint32_t> weights;
+  /// Packets that one simulated packet represents. Tensors are cut as real ones.
+  uint32_t train = 1;
 };
 
 /// Returns each server's part of the window, at least 1. A conversation's rate follows its window on
