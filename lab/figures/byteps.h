@@ -1,14 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 /// @file
-/// The network of the BytePS paper's evaluation, which its figures share.
+/// The network and the end-to-end model of the BytePS paper's evaluation, which its figures share.
 ///
+/// Model:   One network participant for each machine with 8 GPUs, joined by NVLink. Inside, the PCIe
+///          link that GPUs share with the NIC may limit the NIC (plan/local_reduce.h).
 /// Units:   Rates in bit/s.
 /// Threads: Pure functions.
 /// Tests:   tests/lab/figures/byteps_figures_test.cc
 #pragma once
 
 #include <cstdint>
+#include <span>
 
+#include "lab/figures/figure.h"
 #include "lab/scenario.h"
 
 namespace tributary::lab {
@@ -26,15 +30,24 @@ inline constexpr uint32_t kBytepsMachines = 8;
 inline constexpr uint32_t kBytepsWindow = 1024;
 
 /// Returns a scenario with the paper's network and no computation, for the caller to complete.
-[[nodiscard]] inline Scenario byteps_scenario(Backend backend, uint32_t workers, uint32_t spares) {
-  Scenario scenario;
-  scenario.backend = backend;
-  scenario.workers = workers;
-  scenario.aggregators.spare = spares;
-  scenario.window = kBytepsWindow;
-  scenario.link.rate_bits_per_s = kBytepsBitsPerS;
-  scenario.host.nic_bits_per_s = kBytepsBitsPerS;
-  return scenario;
-}
+[[nodiscard]] Scenario byteps_scenario(Backend backend, uint32_t workers, uint32_t spares);
+
+// --- Inside a machine with NVLink (Figure 8) -----------------------------------------------------
+
+/// Limits a scenario with colocated aggregators and no spare machine to these reduce roots (Figure
+/// 14(b)). The paper's best root does not limit the NIC.
+void use_roots(Scenario& scenario, std::span<const uint32_t> roots);
+
+/// Limits a ring to NCCL's path: every byte crosses the link from memory to the NIC's PCIe switch
+/// twice each way, once of the GPUs and once of the NIC (§4.2.2).
+void use_nccl(Scenario& scenario);
+
+// --- UGATIT --------------------------------------------------------------------------------------
+
+/// Gives a scenario UGATIT's gradients and computation (lab/figures/byteps.cc).
+void train_ugatit(Scenario& scenario);
+
+/// Returns the iterations a second of a point.
+[[nodiscard]] double iterations_per_s(const PointOutcome& outcome);
 
 }  // namespace tributary::lab

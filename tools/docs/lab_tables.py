@@ -71,6 +71,9 @@ def overview(results: dict) -> str:
         _switchml_6(Rows(results["switchml-6"])),
         _switchml_7(Rows(results["switchml-7"])),
         _switchml_9(Rows(results["switchml-9"])),
+        _byteps_12(Rows(results["byteps-12"])),
+        _byteps_13(Rows(results["byteps-13"])),
+        _byteps_14(Rows(results["byteps-14"])),
         _compare(Cells(results["compare"])),
     ]
     return table(head, lines)
@@ -174,6 +177,32 @@ def _switchml_9(rows: Rows) -> list[str]:
     return ["[switchml-9](#switchml-figure-9-the-pool)", "slots that fill 100 Gbit/s",
             "512 chosen", f"{plain(enough)} enough", fixed(enough / 512),
             "fewer slots: the modelled hosts' round trips are shorter"]
+
+
+def _byteps_12(rows: Rows) -> list[str]:
+    name = "sharded, of the optimum"
+    shares = [rows.here(name, k) / 100 for k in rows.xs(name)]
+    return ["[byteps-12](#byteps-figure-12-goodput-over-spare-machines)",
+            "goodput over the optimum of equation 6, 0 to 8 spare machines", "91 % to 99 %",
+            f"{percent(min(shares), 3)} to {percent(max(shares), 3)}", NONE,
+            "within the paper's range for every number of machines"]
+
+
+def _byteps_13(rows: Rows) -> list[str]:
+    found = [rows.at(name, 8) for name in ("over no spare machine", "over all-reduce")]
+    ratios = [row["here"] / row["paper"] for row in found]
+    return ["[byteps-13](#byteps-figure-13-training-over-spare-machines)",
+            "training speed with 8 spare machines over none, and over all-reduce",
+            "up to " + series([row["paper"] for row in found]),
+            series([row["here"] for row in found]), series(ratios),
+            "the first is calibrated; the second " + _verdict(ratios[1:], "differs")]
+
+
+def _byteps_14(rows: Rows) -> list[str]:
+    return ["[byteps-14](#byteps-figure-14-reduce-roots)",
+            "training speed, best reduce root over the one beside the NIC", "root=2 is best",
+            fixed(rows.here("root=2 over root=0", 0)), NONE,
+            "agrees; the paper's text gives no value"]
 
 
 def _compare(cells: Cells) -> list[str]:
@@ -314,6 +343,36 @@ def switchml_9(results: dict) -> str:
     return table(["slots", "time, ms", "round trip, us"], lines)
 
 
+def byteps_12(results: dict) -> str:
+    rows = Rows(only(results))
+    ring = rows.here("all-reduce", 0)
+    lines = []
+    for k in rows.xs("sharded"):
+        spare_only = rows.here("spare machines only", k) if k else None
+        lines.append([plain(k), number(rows.here("optimum", k)), number(rows.here("sharded", k)),
+                      percent(rows.here("sharded, of the optimum", k) / 100, 3),
+                      number(spare_only), number(ring)])
+    return table(["spare machines", "optimum, Gbit/s", "sharded, Gbit/s", "of the optimum",
+                  "spare machines only, Gbit/s", "all-reduce, Gbit/s"], lines)
+
+
+def byteps_13(results: dict) -> str:
+    rows = Rows(only(results))
+    lines = [[plain(k), number(rows.here("sharded", k)),
+              *[fixed(rows.here(f"over {other}", k)) for other in ("no spare machine", "all-reduce")]]
+             for k in rows.xs("sharded")]
+    lines.append(["all-reduce", number(rows.here("all-reduce", 0)), NONE, NONE])
+    return table(["spare machines", "iterations/s", "over none", "over all-reduce"], lines)
+
+
+def byteps_14(results: dict) -> str:
+    rows = Rows(only(results))
+    best = rows.here("root=2", 0)
+    return table(["strategy", "iterations/s", "root=2 over it"],
+                 [[name, number(rows.here(name, 0)), fixed(best / rows.here(name, 0))]
+                  for name in ("root=2", "root=0", "all-reduce")])
+
+
 # --- Comparisons ---------------------------------------------------------------------------------
 
 
@@ -372,6 +431,9 @@ VIEWS = {
     "switchml-3": switchml_3,
     "switchml-6": switchml_6,
     "switchml-9": switchml_9,
+    "byteps-12": byteps_12,
+    "byteps-13": byteps_13,
+    "byteps-14": byteps_14,
     "compare": compare,
     "compare-network": compare_network,
     "compare-loss": compare_loss,

@@ -52,5 +52,19 @@ TEST(Byteps12, AllReduceIsOptimalOnlyWithoutSpareMachines) {
   EXPECT_NEAR(value_at(figure, "spare machines only", 8), 90 / 1.024, 2);
 }
 
+TEST(Byteps13, SpareMachinesSpeedTrainingUp) {
+  const FigureOutcome figure = quick_outcome(byteps_13());
+  // The calibration's value (§7.2), and the prediction beside the paper's 1.45.
+  EXPECT_NEAR(value_at(figure, "over no spare machine", 8), 1.2, 0.02);
+  EXPECT_NEAR(value_at(figure, "over all-reduce", 8), 1.45, 0.145);
+  EXPECT_GT(value_at(figure, "over all-reduce", 0), 1);
+}
+
+TEST(Byteps14, RootBesideTheNicIsSlower) {
+  const FigureOutcome figure = quick_outcome(byteps_14());
+  EXPECT_GT(value_at(figure, "root=2", 0), 1.05 * value_at(figure, "root=0", 0));
+  EXPECT_GT(value_at(figure, "root=0", 0), value_at(figure, "all-reduce", 0));
+}
+
 }  // namespace
 }  // namespace tributary::lab
