@@ -2,8 +2,8 @@
 /// @file
 /// The network and the end-to-end model of the BytePS paper's evaluation, which its figures share.
 ///
-/// Model:   One network participant for each machine with 8 GPUs, joined by NVLink. Inside, the PCIe
-///          link that GPUs share with the NIC may limit the NIC (plan/local_reduce.h).
+/// Model:   One network participant for each machine with 8 GPUs. Inside, PCIe links may be slower
+///          than the network (plan/local_reduce.h); NVLink never is.
 /// Units:   Rates in bit/s.
 /// Threads: Pure functions.
 /// Tests:   tests/lab/figures/byteps_figures_test.cc
@@ -24,6 +24,8 @@ inline constexpr uint64_t kBytepsBitsPerS = 90'000'000'000;
 
 /// Machines with GPUs. Source: BytePS paper §7.1 and §7.2.
 inline constexpr uint32_t kBytepsMachines = 8;
+/// Source: §7.2.
+inline constexpr uint32_t kBytepsGpusEach = 8;
 
 /// A worker's packets in flight, of 1024 gradients. Assumed: 4 MB, one of the parts into which the
 /// paper cuts tensors (§4.1). The windows of eight workers fit into a switch's queue to one machine.
@@ -32,20 +34,27 @@ inline constexpr uint32_t kBytepsWindow = 1024;
 /// Returns a scenario with the paper's network and no computation, for the caller to complete.
 [[nodiscard]] Scenario byteps_scenario(Backend backend, uint32_t workers, uint32_t spares);
 
-// --- Inside a machine with NVLink (Figure 8) -----------------------------------------------------
+// --- Inside a machine -----------------------------------------------------------------------------
+// Each of these limits the rate of every machine's link so that the network takes as long as the
+// slowest link inside, if that is longer. Parts of a tensor pass both at the same time.
 
-/// Limits a scenario with colocated aggregators and no spare machine to these reduce roots (Figure
-/// 14(b)). The paper's best root does not limit the NIC.
+/// NVLink (Figure 8), without spare machines: the NIC beside these reduce roots (Figure 14(b)). The
+/// paper's best root does not limit the NIC.
 void use_roots(Scenario& scenario, std::span<const uint32_t> roots);
 
-/// Limits a ring to NCCL's path: every byte crosses the link from memory to the NIC's PCIe switch
+/// NVLink, a ring on NCCL's path: every byte crosses the link from memory to the NIC's PCIe switch
 /// twice each way, once of the GPUs and once of the NIC (§4.2.2).
 void use_nccl(Scenario& scenario);
 
-// --- UGATIT --------------------------------------------------------------------------------------
+/// PCIe only (Figure 6): GPUs below a switch reduce first, then the CPU (CPU-assisted aggregation).
+void use_pcie(Scenario& scenario);
 
-/// Gives a scenario UGATIT's gradients and computation (lab/figures/byteps.cc).
-void train_ugatit(Scenario& scenario);
+/// PCIe only, the strategy of "common all-reduce or PS" (§7.3): all GPUs of the machine reduce among
+/// each other, then each copies its part to the CPU.
+void use_pcie_all_gpus(Scenario& scenario);
+
+/// PCIe only, a ring over all GPUs: its slowest copy is that across switches.
+void use_pcie_nccl(Scenario& scenario);
 
 /// Returns the iterations a second of a point.
 [[nodiscard]] double iterations_per_s(const PointOutcome& outcome);
