@@ -56,6 +56,8 @@ struct Figure {
 [[nodiscard]] Figure byteps_12();
 [[nodiscard]] Figure byteps_13();
 [[nodiscard]] Figure byteps_14();
+[[nodiscard]] Figure byteps_15();
+[[nodiscard]] Figure byteps_16();
 [[nodiscard]] Figure switchml_3();
 [[nodiscard]] Figure switchml_6();
 [[nodiscard]] Figure switchml_7();

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Method: the figures of the BytePS paper at their quick size, against the paper's statements and
 // the bounds that equation 6 sets.
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <limits>
@@ -112,6 +113,25 @@ TEST(BytepsModels, ConnectedLayersOfUgatitAreReadyLate) {
   ASSERT_EQ(steps.size(), 2U);
   EXPECT_NEAR(steps[0], 21, 1e-6);
   EXPECT_NEAR(steps[1], 23, 1e-6);
+}
+
+TEST(Byteps15, MoreCommunicationGainsMore) {
+  const FigureOutcome figure = quick_outcome(byteps_15());
+  for (const char* name : {"ResNet-50", "VGG-16", "UGATIT"}) {
+    const auto at = [&](const char* series) {
+      return value_at(figure, fmt::format("{}, {}", name, series), 32);
+    };
+    EXPECT_LE(at("with spare machines"), 100) << name;
+    EXPECT_GE(at("with spare machines"), at("without spare machines") * 0.999) << name;
+    EXPECT_GE(at("without spare machines"), at("all-reduce") * 0.999) << name;
+  }
+  EXPECT_GT(value_at(figure, "UGATIT, with spare machines over all-reduce", 32),
+            value_at(figure, "ResNet-50, with spare machines over all-reduce", 32));
+}
+
+TEST(Byteps16, BertScalesAsThePaperStates) {
+  const FigureOutcome figure = quick_outcome(byteps_16());
+  EXPECT_GE(value_at(figure, "BERT-large, with spare machines", 32), 91.6);
 }
 
 }  // namespace
