@@ -24,10 +24,11 @@ BytepsModel split(BytepsModel model, Duration computation) {
 }
 
 // --- UGATIT --------------------------------------------------------------------------------------
-// Source: Kim et al. 2020 and the paper's evaluation code (github.com/bytewise/examples, UGATIT.py,
-// the full version). An iteration updates discriminators, then generators. It has 8 passes of a
-// generator forward, and 8 backward of twice their time: 2 + 4, then 6 + 12 steps. Discriminators
-// take below 2 % of that and are left out.
+// Source: Kim et al. 2020 and the paper's evaluation code (github.com/byteps/examples at faae871,
+// UGATIT.py, the full version). An iteration updates discriminators, then generators. It has 8
+// passes of a generator forward, and 8 backward of twice their time: 2 + 4, then 6 + 12 steps. The
+// discriminators' work, a tenth of the whole, is spread over the steps; in its own place it would
+// make the connected layers ready after 21.4 and 23.2 steps.
 
 /// Computation of 2 images. Source: SwitchML paper, Table 1: 1212 ms on a P100 at 100 Gbit/s, of
 /// which communication that is not hidden takes 0.04 %.
@@ -37,7 +38,7 @@ constexpr int64_t kForwardSteps = 2;  ///< Before the discriminators' backward p
 /// Each generator has a fully connected layer from 256 channels of 64 x 64 pixels to 256 values.
 constexpr uint64_t kConnectedBytes = kFloatBytes * 256 * 64 * 64 * 256;
 static_assert(kConnectedBytes == uint64_t{1} << 30);
-/// A generator's other layers, half of them on either side of the connected one.
+/// A generator's other layers, half of them on either side of the connected one. Rounded.
 constexpr uint64_t kGeneratorBytes = kFloatBytes * 10'600'000;
 /// Four discriminators: 53.1 million parameters for 7 layers, 3.3 million for 5, two of each.
 constexpr uint64_t kDiscriminatorBytes = kFloatBytes * 112'800'000;
@@ -45,7 +46,7 @@ constexpr uint64_t kDiscriminatorBytes = kFloatBytes * 112'800'000;
 constexpr uint64_t kNone = kFloatBytes;
 
 /// Gradients by the step after which they are ready. A generator's gradients are sums over three
-/// passes; the last backward pass of each takes two of the last four steps. Of a pass's work, 57 %
+/// passes; the last backward pass of each takes two of the last four steps. Of a pass's work, 56 %
 /// is behind the connected layer, so its gradient is ready after the first of the two.
 std::vector<uint64_t> ugatit_buckets() {
   std::vector<uint64_t> by_step(kSteps + 1, kNone);
@@ -58,8 +59,8 @@ std::vector<uint64_t> ugatit_buckets() {
 }
 
 // --- Image classification ------------------------------------------------------------------------
-// Batches: the paper's evaluation code (benchmark.py, 128; vgg-16/run.sh, 32, as in Figure 4). The
-// labels of Figure 15 are not in the paper's text.
+// Batches: defaults of the evaluation code (benchmark.py, 128; vgg-16/run.sh, 32, as in Figure 4).
+// The labels of Figure 15 are not in the paper's text.
 
 /// Computation of 64 images on a P100. Source: SwitchML paper, Table 1, without the communication
 /// that is not hidden (270 ms less 0.2 %; 499 ms less 0.1 %, of VGG-19).
