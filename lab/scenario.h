@@ -37,6 +37,8 @@ enum class Backend : uint8_t {
   kLive,
   kPsDedicated,
   kPsColocated,
+  kSharded,
+  kShardedLive,
   kRing,
 };
 
@@ -180,6 +182,13 @@ struct SwitchmlSettings {
   Duration timeout = Duration();  ///< Of retransmission; zero: the preset's.
 };
 
+/// The aggregators of the back ends "sharded" and "sharded-live". plan/assignment.h gives each its
+/// part of every tensor.
+struct AggregatorsSettings {
+  bool colocated = true;  ///< One on each worker's machine.
+  uint32_t spare = 0;     ///< Machines that only aggregate, cabled as the workers' are.
+};
+
 /// Counts the packets of a link over time.
 struct TimelineSettings {
   std::string link;                 ///< Its name ("worker-0.0>switch.0"); empty: none.
@@ -215,6 +224,7 @@ struct Scenario {
   StragglerSettings straggler;
   PfeSettings pfe;
   SwitchmlSettings switchml;
+  AggregatorsSettings aggregators;
   /// Virtual time of training after which an unfinished run ends with an error. Zero: computed from
   /// the scenario's other numbers.
   Duration limit = Duration();

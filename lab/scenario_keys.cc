@@ -294,6 +294,15 @@ void add_switchml_keys(Keys& keys) {
       [](auto& s) -> auto& { return s.switchml.timeout; }));
 }
 
+void add_aggregators_keys(Keys& keys) {
+  keys.push_back(flag_key(
+      "aggregators.colocated", "sharded: an aggregator on each worker's machine",
+      [](auto& s) -> auto& { return s.aggregators.colocated; }));
+  keys.push_back(uint_key(
+      "aggregators.spare", 0, 256, "sharded: machines that only aggregate",
+      [](auto& s) -> auto& { return s.aggregators.spare; }));
+}
+
 void add_timeline_keys(Keys& keys) {
   keys.push_back(text_key(
       "timeline.link", "count this link's packets over time; empty: none",
@@ -327,6 +336,7 @@ std::span<const ScenarioKey> scenario_keys() {
     add_straggler_keys(keys);
     add_pfe_keys(keys);
     add_switchml_keys(keys);
+    add_aggregators_keys(keys);
     add_timeline_keys(keys);
     return keys;
   }();

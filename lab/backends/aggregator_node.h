@@ -38,7 +38,8 @@ struct AggregatorSpec {
   uint64_t link_bits_per_s = 0;  ///< Of the workers' cables.
   /// Whether gradients exist, or only their sizes.
   bool values = true;
-  HostSettings host;  ///< Of servers.
+  HostSettings host;    ///< Of servers.
+  uint32_t weight = 1;  ///< Of servers: the part of every tensor, relative to the others.
   uint32_t train = 1;
   uint64_t seed = 1;  ///< Of session numbers.
 };

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "lab/backends/backend.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
 #include "base/assert.h"
@@ -12,6 +14,7 @@
 #include "lab/backends/waiting_switch.h"
 #include "lab/peers/ring_protocol.h"
 #include "lab/peers/sharded_protocol.h"
+#include "plan/byteps_equations.h"
 #include "tofino/limits.h"
 #include "tofino/switchml/program.h"
 #include "wire/switchml.h"
@@ -70,13 +73,26 @@ Result<std::unique_ptr<AggregatorNode>> make_parameter_server(net::Network& netw
   return std::unique_ptr<AggregatorNode>(std::make_unique<ParameterServer>(network, spec));
 }
 
-host::ProtocolFactory make_sharded(const Scenario&, const WorkerSetup& worker) {
-  ShardedConfig config{.communicator = worker.communicator, .servers = {}};
+host::ProtocolFactory make_sharded(const Scenario& scenario, const WorkerSetup& worker) {
+  ShardedConfig config{
+      .communicator = worker.communicator, .servers = {}, .weights = {}, .train = scenario.train};
   config.communicator.source = worker.rank;
-  for (const AggregatorSpec& server : worker.aggregators) config.servers.push_back(server.address);
+  for (const AggregatorSpec& server : worker.aggregators) {
+    config.servers.push_back(server.address);
+    config.weights.push_back(server.weight);
+  }
   return [config](uint64_t nonce, Instant now) {
     return std::make_unique<ShardedProtocol>(config, nonce, now);
   };
+}
+
+std::optional<Refusal> check_sharded(const Scenario& scenario, const BackendKind& kind) {
+  if (scenario.aggregators.colocated || scenario.aggregators.spare > 0) return {};
+  return Refusal{.key = "aggregators.spare",
+                 .text = fmt::format("aggregators.spare=0 is not allowed with backend={} and "
+                                     "aggregators.colocated=false; allowed: 1 to 256, or "
+                                     "aggregators.colocated=true",
+                                     kind.choice.name)};
 }
 
 host::ProtocolFactory make_ring(const Scenario& scenario, const WorkerSetup& worker) {
@@ -145,6 +161,23 @@ const std::vector<BackendKind>& backend_kinds() {
        .placement = Placement::kColocated,
        .make = make_parameter_server,
        .protocol = make_sharded},
+      {.id = Backend::kSharded,
+       .choice = {"sharded",
+                  "aggregators beside the workers and on spare machines, as BytePS weighs them"},
+       .placement = Placement::kSharded,
+       .make = make_parameter_server,
+       .protocol = make_sharded,
+       .check = check_sharded},
+      {.id = Backend::kShardedLive,
+       .choice = {"sharded-live",
+                  "the same with the live engine's cores; their work takes no time"},
+       .placement = Placement::kSharded,
+       .mitigates = true,
+       .elides = false,
+       .trains = false,
+       .make = create<LiveNode>,
+       .protocol = make_sharded,
+       .check = check_sharded},
       {.id = Backend::kRing,
        .choice = {"ring", "ring all-reduce: nobody but the workers adds"},
        .placement = Placement::kWorkers,
@@ -178,9 +211,21 @@ bool is_tree(const Scenario& scenario, const BackendKind& backend) {
          (scenario.topology == Topology::kChassis || scenario.topology == Topology::kTwoLevel);
 }
 
-double least_traffic(Placement placement, uint32_t workers) {
-  if (placement == Placement::kSwitch || placement == Placement::kDedicated) return 1;
-  return 2.0 * (workers - 1) / workers;
+double least_traffic(const Scenario& scenario, const BackendKind& backend) {
+  const AggregatorsSettings& aggregators = scenario.aggregators;
+  switch (backend.placement) {
+    case Placement::kSwitch:
+    case Placement::kDedicated:
+      return 1;
+    case Placement::kSharded:
+      if (!aggregators.colocated) return 1;
+      if (scenario.workers == 1) return 0;
+      return plan::byteps_optimum(scenario.workers, aggregators.spare);
+    case Placement::kColocated:
+    case Placement::kWorkers:
+      break;
+  }
+  return plan::best_ring(scenario.workers);
 }
 
 }  // namespace tributary::lab

@@ -33,6 +33,7 @@ enum class Placement : uint8_t {
   kSwitch,     ///< In the switch.
   kDedicated,  ///< Servers on hosts of their own, one for each worker.
   kColocated,  ///< Servers on the workers' hosts.
+  kSharded,    ///< Servers where the scenario's AggregatorsSettings put them.
   kWorkers,    ///< In the workers themselves.
 };
 
@@ -77,7 +78,8 @@ struct BackendKind {
 
 /// Returns the least number of bytes that a worker's host sends for a tensor, as a multiple of the
 /// tensor's size. A switch or a server on its own host needs the tensor once; a ring and colocated
-/// servers need 2 (n - 1) / n. Source: SwitchML paper §3, BytePS paper §2.2 and §4.1.1.
-[[nodiscard]] double least_traffic(Placement placement, uint32_t workers);
+/// servers need 2 (n - 1) / n; colocated servers beside spare ones, equation 6. Source: SwitchML
+/// paper §3, BytePS paper §2.2 and §4.1.1.
+[[nodiscard]] double least_traffic(const Scenario& scenario, const BackendKind& backend);
 
 }  // namespace tributary::lab

@@ -5,6 +5,10 @@
 
 #include <algorithm>
 
+#include "base/assert.h"
+#include "net/packet.h"
+#include "plan/assignment.h"
+
 namespace tributary::lab {
 namespace {
 
@@ -21,10 +25,10 @@ net::LinkConfig loopback() {
           .queue_bytes_max = kHostQueueBytesMax};
 }
 
-std::string server_name(uint32_t rank) { return fmt::format("server-{}", rank); }
+std::string server_name(uint32_t number) { return fmt::format("server-{}", number); }
 
 /// Puts a switch between the worker and its cable, and attaches the server to it.
-void share_host(ClusterPlan& plan, uint32_t rank, const std::string& worker) {
+void share_host(ClusterPlan& plan, uint32_t number, uint32_t rank, const std::string& worker) {
   const std::string nic = fmt::format("nic-{}", rank);
   net::CableSpec& uplink = cable_of(plan.topology, worker);
   (uplink.a.node == worker ? uplink.a : uplink.b) = {.node = nic, .port = {}};
@@ -38,39 +42,97 @@ void share_host(ClusterPlan& plan, uint32_t rank, const std::string& worker) {
                                   .forth = loopback(),
                                   .back = loopback(),
                                   .where = "placement"});
-  net::attach(plan.topology, server_name(rank), kServerKind, nic, loopback());
+  net::attach(plan.topology, server_name(number), kServerKind, nic, loopback());
   plan.host_nodes[rank] = nic;
   plan.nic_bits_per_s[rank] = kLoopbackBitsPerS;
 }
 
 /// Adds a server host at the worker's switch, with the same cable and NIC.
-void add_host(ClusterPlan& plan, uint32_t rank, const std::string& worker) {
-  const net::CableSpec cable = cable_of(plan.topology, worker);
+/// @param cable The worker's, before share_host() moved it.
+void add_host(ClusterPlan& plan, uint32_t number, const std::string& worker,
+              const net::CableSpec& cable) {
   const bool worker_is_a = cable.a.node == worker;
-  net::attach(plan.topology, server_name(rank), kServerKind,
+  net::attach(plan.topology, server_name(number), kServerKind,
               worker_is_a ? cable.b.node : cable.a.node, {});
   net::CableSpec& own = plan.topology.cables.back();
-  const bool server_is_a = own.a.node == server_name(rank);
+  const bool server_is_a = own.a.node == server_name(number);
   own.forth = worker_is_a == server_is_a ? cable.forth : cable.back;
   own.back = worker_is_a == server_is_a ? cable.back : cable.forth;
 }
 
+/// Returns where the back end's servers stand.
+AggregatorsSettings places_of(const Scenario& scenario, Placement placement) {
+  switch (placement) {
+    case Placement::kDedicated:
+      return {.colocated = false, .spare = scenario.workers};
+    case Placement::kColocated:
+      return {.colocated = true, .spare = 0};
+    case Placement::kSharded:
+      return scenario.aggregators;
+    case Placement::kSwitch:
+    case Placement::kWorkers:
+      break;
+  }
+  return {.colocated = false, .spare = 0};
+}
+
+/// Returns the planner's weights: of the workers' machines, by rank, and then of the spare ones.
+std::vector<uint32_t> planned_weights(const Scenario& scenario,
+                                      const std::vector<uint64_t>& link_bits_per_s) {
+  constexpr double kBitsPerByte = 8;
+  const double block_bytes = 1.0 * scenario.gradients * wire::kGradientBytes;
+  // A server's CPU works for each contribution and for each result that it returns.
+  const double sum_s = 2 * in_seconds(scenario.host.cost_of_packet(scenario.gradients));
+  std::vector<plan::Machine> machines;
+  for (uint32_t i = 0; i < scenario.workers + scenario.aggregators.spare; i++) {
+    const bool works = i < scenario.workers;
+    const auto link = static_cast<double>(link_bits_per_s[i % scenario.workers]);
+    machines.push_back({.name = std::to_string(i),
+                        .link_bytes_per_s = link / kBitsPerByte,
+                        .sum_bytes_per_s = sum_s > 0 ? block_bytes / sum_s : plan::kUnlimited,
+                        .worker = works,
+                        .aggregator = !works || scenario.aggregators.colocated});
+  }
+  // Shares depend on the ratio of bytes on the wire to gradients, not on the tensor's size.
+  const double wire_bytes =
+      block_bytes + wire::TrioMlHeader::kBytes + wire::kExtensionBytes + net::kWireOverheadBytes;
+  const auto assigned =
+      plan::assign(machines, {.bytes = block_bytes, .wire_ratio = wire_bytes / block_bytes});
+  TRIB_ASSERT(assigned.has_value());  // check() refuses scenarios without an aggregator.
+  return assigned->weights;
+}
+
 }  // namespace
 
-void place_servers(ClusterPlan& plan, const Scenario& scenario, Placement placement) {
+std::vector<uint32_t> place_servers(ClusterPlan& plan, const Scenario& scenario,
+                                    const BackendKind& backend) {
   std::vector<std::string> workers;
   for (const net::NodeSpec& node : plan.topology.nodes) {
     if (node.kind == kWorkerKind) workers.push_back(node.name);
   }
   plan.host_nodes = workers;
-  if (placement != Placement::kDedicated && placement != Placement::kColocated) return;
-  for (uint32_t rank = 0; rank < scenario.workers; rank++) {
-    if (placement == Placement::kDedicated) {
-      add_host(plan, rank, workers[rank]);
-    } else {
-      share_host(plan, rank, workers[rank]);
-    }
+  const AggregatorsSettings places = places_of(scenario, backend.placement);
+  if (!places.colocated && places.spare == 0) return {};
+  std::vector<uint32_t> weights(scenario.workers + places.spare, 1);
+  if (backend.placement == Placement::kSharded) {
+    weights = planned_weights(scenario, plan.nic_bits_per_s);
   }
+  std::vector<net::CableSpec> cables;
+  for (const std::string& worker : workers) cables.push_back(cable_of(plan.topology, worker));
+
+  std::vector<uint32_t> placed;
+  for (uint32_t i = places.colocated ? 0 : scenario.workers; i < weights.size(); i++) {
+    if (weights[i] == 0) continue;
+    const auto number = static_cast<uint32_t>(placed.size());
+    const uint32_t rank = i % scenario.workers;
+    if (i < scenario.workers) {
+      share_host(plan, number, rank, workers[rank]);
+    } else {
+      add_host(plan, number, workers[rank], cables[rank]);
+    }
+    placed.push_back(weights[i]);
+  }
+  return placed;
 }
 
 }  // namespace tributary::lab

@@ -4,7 +4,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <bit>
 
+#include "base/assert.h"
 #include "base/prng.h"
 #include "lab/cluster/placement.h"
 #include "lab/peers/sharded_protocol.h"
@@ -228,12 +230,17 @@ void plan_single(ClusterPlan& plan, const Scenario& scenario, const BackendKind&
   plan.aggregators.push_back(spec);
 }
 
-/// Plans one server for each worker. Each adds its share of every tensor.
-void plan_servers(ClusterPlan& plan, const Scenario& scenario, const BackendKind& backend) {
-  for (const net::NodeSpec* node : nodes_of(plan.topology, kServerKind)) {
-    AggregatorSpec spec = spec_of(*node, job_of(scenario, backend));
-    const uint32_t window = std::max(scenario.window / scenario.train, 1U);
-    spec.job.block_cnt_max = window_share(window, scenario.workers);
+/// Plans the servers that place_servers() has placed. Each adds its part of every tensor.
+void plan_servers(ClusterPlan& plan, const Scenario& scenario, const BackendKind& backend,
+                  const std::vector<uint32_t>& weights) {
+  const auto nodes = nodes_of(plan.topology, kServerKind);
+  TRIB_ASSERT(nodes.size() == weights.size());
+  if (nodes.empty()) return;
+  const auto windows = window_shares(std::max(scenario.window / scenario.train, 1U), weights);
+  for (size_t i = 0; i < nodes.size(); i++) {
+    AggregatorSpec spec = spec_of(*nodes[i], job_of(scenario, backend));
+    spec.job.block_cnt_max = std::bit_ceil(windows[i]);
+    spec.weight = weights[i];
     plan.aggregators.push_back(spec);
   }
 }
@@ -282,13 +289,13 @@ Result<ClusterPlan> plan_cluster(const Scenario& scenario, const BackendKind& ba
   const auto leaf_of = leaves_of_workers(plan.topology, tree);
   if (!leaf_of) return tl::unexpected(leaf_of.error());
   plan.nic_bits_per_s = set_host_side(plan.topology, scenario);
-  place_servers(plan, scenario, backend.placement);
+  const std::vector<uint32_t> weights = place_servers(plan, scenario, backend);
   if (tree) {
     plan_tree(plan, scenario, backend, *leaf_of);
   } else if (backend.placement == Placement::kSwitch) {
     plan_single(plan, scenario, backend);
   } else {
-    plan_servers(plan, scenario, backend);
+    plan_servers(plan, scenario, backend, weights);
   }
   for (AggregatorSpec& spec : plan.aggregators) {
     spec.pfe = scenario.pfe;

@@ -96,8 +96,7 @@ double least_comm_ms(const Scenario& scenario, const BackendKind& backend) {
   const double rate =
       static_cast<double>(std::min(scenario.link.rate_bits_per_s, scenario.host.nic_bits_per_s));
   const double elements = static_cast<double>(workload_of(scenario).elements()) * scenario.train;
-  return elements * kBitsPerElement / rate * 1e3 *
-         least_traffic(backend.placement, scenario.workers);
+  return elements * kBitsPerElement / rate * 1e3 * least_traffic(scenario, backend);
 }
 
 CompareRow make_row(const CompareCase& at, const CompareCell& cell, const RunResult* result) {

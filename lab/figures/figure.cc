@@ -6,9 +6,9 @@
 namespace tributary::lab {
 
 const std::vector<Figure>& figures() {
-  static const std::vector<Figure> all{switchml_3(), switchml_6(), switchml_7(),
-                                       switchml_9(), trio_12(),    trio_13(),
-                                       trio_14(),    trio_15(),    trio_16()};
+  static const std::vector<Figure> all{
+      byteps_12(),  byteps_13(),  byteps_14(), byteps_15(), byteps_16(), switchml_3(), switchml_6(),
+      switchml_7(), switchml_9(), trio_12(),   trio_13(),   trio_14(),   trio_15(),    trio_16()};
   return all;
 }
 
@@ -29,6 +29,16 @@ Result<std::vector<Point>> all_or_error(std::vector<Result<Point>> made) {
     points.push_back(std::move(*point));
   }
   return points;
+}
+
+FigureRow figure_row(const FigureOptions& options, const char* figure, std::string series, double x,
+                     double here, const char* unit) {
+  return {.figure = figure,
+          .series = std::move(series),
+          .x = x,
+          .here = here,
+          .unit = unit,
+          .seed = options.seed};
 }
 
 }  // namespace tributary::lab

@@ -53,6 +53,11 @@ struct Figure {
                           std::span<const PointOutcome> outcomes);
 };
 
+[[nodiscard]] Figure byteps_12();
+[[nodiscard]] Figure byteps_13();
+[[nodiscard]] Figure byteps_14();
+[[nodiscard]] Figure byteps_15();
+[[nodiscard]] Figure byteps_16();
 [[nodiscard]] Figure switchml_3();
 [[nodiscard]] Figure switchml_6();
 [[nodiscard]] Figure switchml_7();
@@ -69,6 +74,9 @@ struct Figure {
 /// Returns a point: the figure's scenario with the options' seed, and their settings over it.
 [[nodiscard]] Result<Point> figure_point(const FigureOptions& options, std::string label,
                                          Scenario scenario);
+/// Returns a row of `figure`. The caller adds the paper's number.
+[[nodiscard]] FigureRow figure_row(const FigureOptions& options, const char* figure,
+                                   std::string series, double x, double here, const char* unit);
 /// Returns all points, or the first error.
 [[nodiscard]] Result<std::vector<Point>> all_or_error(std::vector<Result<Point>> made);
 

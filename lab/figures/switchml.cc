@@ -40,16 +40,6 @@ Result<Point> tensor_point(const FigureOptions& options, const TensorRun& run) {
                       std::move(scenario));
 }
 
-FigureRow switchml_row(const FigureOptions& options, const char* figure, std::string series,
-                       double x, double here, const char* unit) {
-  return {.figure = figure,
-          .series = std::move(series),
-          .x = x,
-          .here = here,
-          .unit = unit,
-          .seed = options.seed};
-}
-
 LinePlot switchml_plot(std::string title, std::string x_label, std::string y_label,
                        PlotScale x_scale) {
   return {.title = std::move(title),

@@ -40,10 +40,6 @@ struct TensorRun {
 /// Returns the point of a run. Back ends that let the scenario choose send 256 gradients a packet.
 [[nodiscard]] Result<Point> tensor_point(const FigureOptions& options, const TensorRun& run);
 
-/// Returns a row of `figure`. The caller adds the paper's number.
-[[nodiscard]] FigureRow switchml_row(const FigureOptions& options, const char* figure,
-                                     std::string series, double x, double here, const char* unit);
-
 /// Returns a plot without series. Its y axis starts at zero.
 [[nodiscard]] LinePlot switchml_plot(std::string title, std::string x_label, std::string y_label,
                                      PlotScale x_scale = PlotScale::kLinear);

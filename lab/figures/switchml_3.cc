@@ -72,7 +72,7 @@ FigureOutcome finish(const FigureOptions& options, std::span<const Point> /*poin
                                   "million elements a second");
     const auto row = [&](const std::string& series, double x, double here, const char* unit) {
       figure.rows.push_back(
-          switchml_row(options, "switchml-3", fmt::format("{}G {}", gbps, series), x, here, unit));
+          figure_row(options, "switchml-3", fmt::format("{}G {}", gbps, series), x, here, unit));
     };
     for (const System& system : systems(options)) {
       const double most = maximum_goodput(gbps, system.elements, system.head_bytes);

@@ -63,9 +63,9 @@ FigureOutcome finish_inflation(const FigureOptions& options, std::span<const Poi
       const double ms = tensor_ms(outcomes[i * kLoss.size() + j]);
       const double percent = kLoss[j] * 100;
       figure.rows.push_back(
-          switchml_row(options, "switchml-6", fmt::format("{} time", system), percent, ms, "ms"));
-      figure.rows.push_back(switchml_row(options, "switchml-6", fmt::format("{} inflation", system),
-                                         percent, ms / calm_ms, "x"));
+          figure_row(options, "switchml-6", fmt::format("{} time", system), percent, ms, "ms"));
+      figure.rows.push_back(figure_row(options, "switchml-6", fmt::format("{} inflation", system),
+                                       percent, ms / calm_ms, "x"));
       if (percent > 0) line.points.push_back({percent, ms / calm_ms});
     }
     plot.series.push_back(std::move(line));
@@ -104,12 +104,12 @@ FigureOutcome finish_timeline(const FigureOptions& options, std::span<const Poin
     double at_ms = 0;
     for (const uint64_t packets : outcomes[i].result.timeline) {
       const auto count = static_cast<double>(packets);
-      figure.rows.push_back(switchml_row(options, "switchml-7", name, at_ms, count, "packets"));
+      figure.rows.push_back(figure_row(options, "switchml-7", name, at_ms, count, "packets"));
       line.points.push_back({at_ms, count});
       at_ms += as_ms(bin(options));
     }
-    figure.rows.push_back(switchml_row(options, "switchml-7", name + ": time",
-                                       kTimelineLoss[i] * 100, tensor_ms(outcomes[i]), "ms"));
+    figure.rows.push_back(figure_row(options, "switchml-7", name + ": time", kTimelineLoss[i] * 100,
+                                     tensor_ms(outcomes[i]), "ms"));
     plot.series.push_back(std::move(line));
   }
   figure.plots = {std::move(plot)};

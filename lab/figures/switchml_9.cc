@@ -48,7 +48,7 @@ FigureOutcome finish(const FigureOptions& options, std::span<const Point> /*poin
     const double ms = tensor_ms(outcomes[i]);
     const double trip_us = as_us(outcomes[i].result.block_latency.mean);
     const auto row = [&](const char* series, double here, const char* unit) {
-      figure.rows.push_back(switchml_row(options, "switchml-9", series, pool, here, unit));
+      figure.rows.push_back(figure_row(options, "switchml-9", series, pool, here, unit));
     };
     row("time", ms, "ms");
     row("round trip", trip_us, "us");

@@ -4,29 +4,53 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <bit>
+#include <numeric>
+#include <utility>
 
 #include "base/assert.h"
+#include "host/tensor_parts.h"
 
 namespace tributary::lab {
+
+namespace {
+
+std::vector<uint32_t> weights_of(const ShardedConfig& config) {
+  return config.weights.empty() ? std::vector<uint32_t>(config.servers.size(), 1) : config.weights;
+}
+
+/// Returns a part of real elements in simulated ones, of which each represents `train`.
+plan::Part simulated(const plan::Part& real, uint32_t train) {
+  const uint64_t first = real.element_first / train;
+  const uint64_t end = (real.element_first + real.element_count) / train;
+  return {.aggregator = real.aggregator, .element_first = first, .element_count = end - first};
+}
+
+}  // namespace
 
 using host::Incoming;
 using host::Outgoing;
 using host::Status;
 using host::Transfer;
 
-uint32_t window_share(uint32_t window, uint32_t servers) {
-  return std::bit_floor(std::max(window / servers, 1U));
+std::vector<uint32_t> window_shares(uint32_t window, std::span<const uint32_t> weights) {
+  const uint64_t sum = std::accumulate(weights.begin(), weights.end(), uint64_t{0});
+  TRIB_ASSERT(sum > 0);
+  std::vector<uint32_t> shares;
+  for (const uint32_t weight : weights) {
+    shares.push_back(std::max(static_cast<uint32_t>(uint64_t{window} * weight / sum), 1U));
+  }
+  return shares;
 }
 
 ShardedProtocol::ShardedProtocol(const ShardedConfig& config, uint64_t nonce, Instant now)
-    : config_(config) {
+    : config_(config), cutter_(weights_of(config)) {
   TRIB_ASSERT(!config.servers.empty());
-  const auto servers = static_cast<uint32_t>(config_.servers.size());
-  for (const Endpoint& server : config_.servers) {
+  const auto windows = window_shares(config_.communicator.window, weights_of(config_));
+  TRIB_ASSERT(windows.size() == config_.servers.size());
+  for (size_t i = 0; i < windows.size(); i++) {
     host::CommunicatorConfig conversation = config_.communicator;
-    conversation.server = server;
-    conversation.window = window_share(config_.communicator.window, servers);
+    conversation.server = config_.servers[i];
+    conversation.window = windows[i];
     conversations_.push_back(std::make_unique<host::WorkerProtocol>(conversation, nonce, now));
   }
 }
@@ -45,35 +69,17 @@ void ShardedProtocol::submit(Transfer& transfer, Instant now) {
   flights_.emplace_back();
   Flight& flight = flights_.back();
   flight.whole = &transfer;
-  cut(transfer, flight);
-  const size_t servers = conversations_.size();
-  for (size_t i = 0; i < servers; i++) {
-    conversations_[(i + submitted_) % servers]->submit(flight.parts[i], now);
+  flight.cut =
+      cutter_.cut(transfer.element_count() * config_.train, gradients(), wire::kGradientBytes);
+  for (plan::Part& part : flight.cut) {
+    part = simulated(part, config_.train);
+    flight.parts.push_back(host::transfer_of(transfer, part));
+    if (transfer.elided_elements > 0) flight.parts.back().elided_elements = part.element_count;
   }
-  submitted_++;
+  for (size_t i = 0; i < flight.cut.size(); i++) {
+    conversations_[flight.cut[i].aggregator]->submit(flight.parts[i], now);
+  }
   finish_done();
-}
-
-void ShardedProtocol::cut(const Transfer& whole, Flight& flight) const {
-  const uint64_t elements = whole.element_count();
-  const uint64_t block = gradients();
-  const uint64_t blocks = (elements + block - 1) / block;
-  const size_t servers = conversations_.size();
-  flight.parts.resize(servers);
-  for (size_t i = 0; i < servers; i++) {
-    const uint64_t first = std::min(blocks * i / servers * block, elements);
-    const uint64_t count = std::min(blocks * (i + 1) / servers * block, elements) - first;
-    Transfer& part = flight.parts[i];
-    part.op = whole.op;
-    part.format = whole.format;
-    part.scale = whole.scale;
-    part.elided_elements = whole.elided_elements > 0 ? count : 0;
-    if (!whole.floats.empty()) part.floats = whole.floats.subspan(first, count);
-    if (!whole.integers.empty()) part.integers = whole.integers.subspan(first, count);
-    part.halves.type = whole.halves.type;
-    if (!whole.halves.bits.empty()) part.halves.bits = whole.halves.bits.subspan(first, count);
-    flight.first.push_back(first);
-  }
 }
 
 void ShardedProtocol::finish_done() {
@@ -84,17 +90,7 @@ void ShardedProtocol::finish_done() {
     if (!all) return;
     host::Outcome& outcome = flight.whole->outcome;
     for (size_t i = 0; i < flight.parts.size(); i++) {
-      const host::Outcome& part = flight.parts[i].outcome;
-      outcome.blocks += part.blocks;
-      outcome.underflow += part.underflow;
-      for (host::DegradedRange range : part.degraded) {
-        range.element_first += flight.first[i];
-        outcome.degraded.push_back(range);
-      }
-      if (outcome.status == Status::kOk && part.status != Status::kOk) {
-        outcome.status = part.status;
-        outcome.text = part.text;
-      }
+      host::add_outcome(outcome, std::move(flight.parts[i].outcome), flight.cut[i].element_first);
     }
     flight.whole->done = true;
     flights_.pop_front();

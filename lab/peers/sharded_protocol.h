@@ -1,27 +1,27 @@
 // SPDX-License-Identifier: Apache-2.0
 /// @file
-/// A worker that talks to parameter servers. Each server adds an equal share of every tensor.
+/// A worker of a job with several servers. Each server adds its part of every tensor.
 ///
 /// Model:   One conversation with each server, each with the live protocol
-///          (host/worker_protocol.h). SwitchML's authors compare with servers that aggregate packet
-///          by packet, like the switch (SwitchML paper §6.1). A tensor is cut into one run of whole
-///          packets per server. The server of the first run rotates with each tensor, so that small
-///          tensors spread too. The window is divided evenly, and packets to the servers alternate.
+///          (host/worker_protocol.h). plan::PartCutter cuts tensors, as in host/communicator.h. The
+///          window is divided by weight, and packets to the servers alternate.
 /// Threads: One.
 /// Errors:  The first conversation that ends, ends all; the text names its server.
-/// Memory:  The conversations, and one Transfer for each server and tensor in flight.
+/// Memory:  The conversations, and one Transfer for each part of a tensor in flight.
 /// Tests:   tests/lab/peers/sharded_protocol_test.cc, tests/lab/peers/peers_run_test.cc
 #pragma once
 
 #include <cstdint>
 #include <deque>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
 #include "host/tensor_protocol.h"
 #include "host/worker_config.h"
 #include "host/worker_protocol.h"
+#include "plan/part_cutter.h"
 
 namespace tributary::lab {
 
@@ -29,11 +29,18 @@ struct ShardedConfig {
   /// Configuration of the conversations, except `server` and `window`.
   host::CommunicatorConfig communicator;
   std::vector<Endpoint> servers;  ///< At least one.
+  /// Shape [servers]: each server's part of every tensor, relative to the others; not all 0. Empty:
+  /// all alike.
+  std::vector<uint32_t> weights;
+  /// Packets that one simulated packet represents. Tensors are cut as real ones.
+  uint32_t train = 1;
 };
 
-/// Returns the window of one of `servers` servers: the largest power of two that does not exceed
-/// the even share, at least 1.
-[[nodiscard]] uint32_t window_share(uint32_t window, uint32_t servers);
+/// Returns each server's part of the window, at least 1. A conversation's rate follows its window on
+/// a link that it shares with others, so windows follow weights, and all parts of a tensor end
+/// together. @param weights Not all 0.
+[[nodiscard]] std::vector<uint32_t> window_shares(uint32_t window,
+                                                  std::span<const uint32_t> weights);
 
 class ShardedProtocol final : public host::TensorProtocol {
  public:
@@ -63,19 +70,18 @@ class ShardedProtocol final : public host::TensorProtocol {
   /// A tensor in flight, in parts. The conversations hold pointers to the parts.
   struct Flight {
     host::Transfer* whole;
-    std::vector<host::Transfer> parts;  ///< Shape [servers]: part i is the tensor's i-th run.
-    std::vector<uint64_t> first;        ///< Shape [servers]: the part's first element.
+    std::vector<plan::Part> cut;
+    std::vector<host::Transfer> parts;  ///< Like `cut`.
   };
 
   [[nodiscard]] size_t server_of(const Endpoint& from) const;
-  void cut(const host::Transfer& whole, Flight& flight) const;
   void finish_done();
   void note_end();
 
   const ShardedConfig config_;
   std::vector<std::unique_ptr<host::WorkerProtocol>> conversations_;  ///< By server.
+  plan::PartCutter cutter_;
   std::deque<Flight> flights_;
-  uint64_t submitted_ = 0;
   size_t turn_ = 0;  ///< The conversation whose packet leaves next.
   host::Status status_ = host::Status::kOk;
   std::string status_text_;

@@ -50,6 +50,11 @@ class Cells:
         return list(dict.fromkeys(cell[key] for cell in self.cells))
 
 
+def percents(value: float) -> str:
+    """Returns a value that is a percentage already."""
+    return f"{value:.1f} %"
+
+
 def only(results: dict):
     """Returns the one result of a view that reads one file."""
     (content,) = results.values()
@@ -71,6 +76,11 @@ def overview(results: dict) -> str:
         _switchml_6(Rows(results["switchml-6"])),
         _switchml_7(Rows(results["switchml-7"])),
         _switchml_9(Rows(results["switchml-9"])),
+        _byteps_12(Rows(results["byteps-12"])),
+        _byteps_13(Rows(results["byteps-13"])),
+        _byteps_14(Rows(results["byteps-14"])),
+        _byteps_15(Rows(results["byteps-15"])),
+        _byteps_16(Rows(results["byteps-16"])),
         _compare(Cells(results["compare"])),
     ]
     return table(head, lines)
@@ -174,6 +184,51 @@ def _switchml_9(rows: Rows) -> list[str]:
     return ["[switchml-9](#switchml-figure-9-the-pool)", "slots that fill 100 Gbit/s",
             "512 chosen", f"{plain(enough)} enough", fixed(enough / 512),
             "fewer slots: the modelled hosts' round trips are shorter"]
+
+
+def _byteps_12(rows: Rows) -> list[str]:
+    name = "sharded, of the optimum"
+    shares = [rows.here(name, k) / 100 for k in rows.xs(name)]
+    return ["[byteps-12](#byteps-figure-12-goodput-over-spare-machines)",
+            "goodput over the optimum of equation 6, 0 to 8 spare machines", "91 % to 99 %",
+            f"{percent(min(shares), 3)} to {percent(max(shares), 3)}", NONE,
+            "within the paper's range for every number of machines"]
+
+
+def _byteps_13(rows: Rows) -> list[str]:
+    found = [rows.at(f"NVLink, {name}", 8) for name in ("over no spare machine", "over all-reduce")]
+    ratios = [row["here"] / row["paper"] for row in found]
+    return ["[byteps-13](#byteps-figure-13-training-over-spare-machines)",
+            "training speed with 8 spare machines over none, and over all-reduce",
+            "up to " + series([row["paper"] for row in found]),
+            series([row["here"] for row in found]), series(ratios),
+            _verdict(ratios, "differs")]
+
+
+def _byteps_14(rows: Rows) -> list[str]:
+    row = rows.at("PCIe, CPU-assisted over all GPUs", 0)
+    return ["[byteps-14](#byteps-figure-14-strategies-inside-machines)",
+            "training speed, best strategy inside a machine over the common one, PCIe only",
+            "up to " + fixed(row["paper"]), fixed(row["here"]), fixed(row["here"] / row["paper"]),
+            "lower: here the network hides most of the difference"]
+
+
+def _byteps_15(rows: Rows) -> list[str]:
+    names = ("ResNet-50, with spare machines", "ResNet-50, all-reduce", "UGATIT, with spare machines")
+    found = [rows.at(name, 256) for name in names]
+    return ["[byteps-15](#byteps-figures-15-and-16-up-to-256-gpus)",
+            "scaling on 256 GPUs: ResNet-50, its all-reduce, UGATIT",
+            series([row["paper"] for row in found], percents),
+            series([row["here"] for row in found], percents),
+            series([row["here"] / row["paper"] for row in found]),
+            "higher: costs that do not follow from bytes are not modelled"]
+
+
+def _byteps_16(rows: Rows) -> list[str]:
+    return ["[byteps-16](#byteps-figures-15-and-16-up-to-256-gpus)",
+            "scaling of BERT-large on 256 GPUs", "at least 91.6 %",
+            percents(rows.here("BERT-large, with spare machines", 256)), NONE,
+            "above the bound"]
 
 
 def _compare(cells: Cells) -> list[str]:
@@ -314,6 +369,67 @@ def switchml_9(results: dict) -> str:
     return table(["slots", "time, ms", "round trip, us"], lines)
 
 
+def byteps_12(results: dict) -> str:
+    rows = Rows(only(results))
+    ring = rows.here("all-reduce", 0)
+    lines = []
+    for k in rows.xs("sharded"):
+        spare_only = rows.here("spare machines only", k) if k else None
+        lines.append([plain(k), number(rows.here("optimum", k)), number(rows.here("sharded", k)),
+                      percent(rows.here("sharded, of the optimum", k) / 100, 3),
+                      number(spare_only), number(ring)])
+    return table(["spare machines", "optimum, Gbit/s", "sharded, Gbit/s", "of the optimum",
+                  "spare machines only, Gbit/s", "all-reduce, Gbit/s"], lines)
+
+
+def byteps_13(results: dict) -> str:
+    rows = Rows(only(results))
+    machines = ("NVLink", "PCIe")
+    lines = []
+    for k in rows.xs("NVLink, sharded"):
+        line = [plain(k)]
+        for machine in machines:
+            line.append(number(rows.here(f"{machine}, sharded", k)))
+            line += [fixed(rows.here(f"{machine}, over {other}", k))
+                     for other in ("no spare machine", "all-reduce")]
+        lines.append(line)
+    line = ["all-reduce"]
+    for machine in machines:
+        line += [number(rows.here(f"{machine}, all-reduce", 0)), NONE, NONE]
+    lines.append(line)
+    head = ["spare machines"]
+    for machine in machines:
+        head += [f"{machine}, iterations/s", "over none", "over all-reduce"]
+    return table(head, lines)
+
+
+def byteps_14(results: dict) -> str:
+    rows = Rows(only(results))
+    lines = []
+    for names in (("NVLink, root=2", "NVLink, root=0", "NVLink, all-reduce"),
+                  ("PCIe, CPU-assisted", "PCIe, all GPUs", "PCIe, all-reduce")):
+        best = rows.here(names[0], 0)
+        lines += [[name, number(rows.here(name, 0)), fixed(best / rows.here(name, 0))]
+                  for name in names]
+    return table(["strategy", "iterations/s", "the machine's best over it"], lines)
+
+
+def byteps_scaling(results: dict) -> str:
+    rows = Rows(only(results))
+    models = list(dict.fromkeys(row["series"].split(", ")[0] for row in only(results)))
+    systems = ("with spare machines", "without spare machines", "all-reduce")
+    lines = []
+    for model in models:
+        for gpus in rows.xs(f"{model}, all-reduce"):
+            line = [model, plain(gpus)]
+            line += [percents(rows.here(f"{model}, {system}", gpus)) for system in systems]
+            line += [fixed(rows.here(f"{model}, {system} over all-reduce", gpus))
+                     for system in systems[:2]]
+            lines.append(line)
+    return table(["network", "GPUs", "with spare", "without", "all-reduce",
+                  "with spare over all-reduce", "without over all-reduce"], lines)
+
+
 # --- Comparisons ---------------------------------------------------------------------------------
 
 
@@ -372,6 +488,11 @@ VIEWS = {
     "switchml-3": switchml_3,
     "switchml-6": switchml_6,
     "switchml-9": switchml_9,
+    "byteps-12": byteps_12,
+    "byteps-13": byteps_13,
+    "byteps-14": byteps_14,
+    "byteps-15": byteps_scaling,
+    "byteps-16": byteps_scaling,
     "compare": compare,
     "compare-network": compare_network,
     "compare-loss": compare_loss,

@@ -46,8 +46,10 @@ TEST(Figures, FiguresAreListedByName) {
     EXPECT_TRUE(names.insert(figure.name).second);
     EXPECT_FALSE(figure.description.empty());
   }
-  EXPECT_EQ(names, (std::set<std::string>{"switchml-3", "switchml-6", "switchml-7", "switchml-9",
-                                          "trio-12", "trio-13", "trio-14", "trio-15", "trio-16"}));
+  EXPECT_EQ(names,
+            (std::set<std::string>{"byteps-12", "byteps-13", "byteps-14", "byteps-15", "byteps-16",
+                                   "switchml-3", "switchml-6", "switchml-7", "switchml-9",
+                                   "trio-12", "trio-13", "trio-14", "trio-15", "trio-16"}));
 }
 
 TEST(Figures, PointsDependOnlyOnTheOptions) {

@@ -36,8 +36,9 @@ class PeersTime : public ::testing::TestWithParam<std::pair<Backend, uint32_t>> 
 
 TEST_P(PeersTime, RunTimeMatchesTheFormula) {
   const auto [backend, workers] = GetParam();
-  const RunResult result = run_well(only_network(backend, workers));
-  const double factor = least_traffic(backend_kind(backend).placement, workers);
+  const Scenario scenario = only_network(backend, workers);
+  const RunResult result = run_well(scenario);
+  const double factor = least_traffic(scenario, backend_kind(backend));
   const double least_s = factor * kTensorBytes * 8 / 100e9;
   const double took_s = in_seconds(result.mean_iteration);
   EXPECT_GE(took_s, least_s);
@@ -60,11 +61,21 @@ INSTANTIATE_TEST_SUITE_P(
                       std::pair{Backend::kRing, 8U}));
 
 TEST(PeersRun, LeastTrafficMatchesThePaper) {
-  EXPECT_DOUBLE_EQ(least_traffic(Placement::kSwitch, 8), 1);
-  EXPECT_DOUBLE_EQ(least_traffic(Placement::kDedicated, 8), 1);
-  EXPECT_DOUBLE_EQ(least_traffic(Placement::kColocated, 8), 1.75);
-  EXPECT_DOUBLE_EQ(least_traffic(Placement::kWorkers, 8), 1.75);
-  EXPECT_DOUBLE_EQ(least_traffic(Placement::kWorkers, 1), 0);
+  const auto least = [](Backend backend, uint32_t workers, AggregatorsSettings aggregators = {}) {
+    Scenario scenario = only_network(backend, workers);
+    scenario.aggregators = aggregators;
+    return least_traffic(scenario, backend_kind(backend));
+  };
+  EXPECT_DOUBLE_EQ(least(Backend::kIdeal, 8), 1);
+  EXPECT_DOUBLE_EQ(least(Backend::kPsDedicated, 8), 1);
+  EXPECT_DOUBLE_EQ(least(Backend::kPsColocated, 8), 1.75);
+  EXPECT_DOUBLE_EQ(least(Backend::kRing, 8), 1.75);
+  EXPECT_DOUBLE_EQ(least(Backend::kRing, 1), 0);
+  EXPECT_DOUBLE_EQ(least(Backend::kSharded, 8), 1.75);
+  EXPECT_DOUBLE_EQ(least(Backend::kSharded, 8, {.colocated = true, .spare = 8}), 1);
+  EXPECT_DOUBLE_EQ(least(Backend::kSharded, 4, {.colocated = true, .spare = 2}), 1.2);  // 24 / 20.
+  EXPECT_DOUBLE_EQ(least(Backend::kSharded, 4, {.colocated = false, .spare = 2}), 1);
+  EXPECT_DOUBLE_EQ(least(Backend::kSharded, 1), 0);
 }
 
 TEST(PeersRun, LossCostsTheRingLittle) {

@@ -42,11 +42,12 @@ std::vector<Endpoint> send_all(ShardedProtocol& protocol) {
   }
 }
 
-TEST(ShardedProtocol, ServersShareTheWindow) {
-  EXPECT_EQ(window_share(4096, 6), 512U);
-  EXPECT_EQ(window_share(4096, 8), 512U);
-  EXPECT_EQ(window_share(64, 6), 8U);
-  EXPECT_EQ(window_share(4, 6), 1U);
+TEST(ShardedProtocol, ServersShareTheWindowByWeight) {
+  using Shares = std::vector<uint32_t>;
+  EXPECT_EQ(window_shares(4096, Shares(6, 1)), Shares(6, 682));
+  EXPECT_EQ(window_shares(4096, Shares(8, 1)), Shares(8, 512));
+  EXPECT_EQ(window_shares(100, Shares{1, 3}), (Shares{25, 75}));
+  EXPECT_EQ(window_shares(4, Shares{1, 9}), (Shares{1, 3}));
 }
 
 TEST(ShardedProtocol, JoinsEveryServer) {
@@ -94,7 +95,8 @@ void tell(ShardedProtocol& protocol, uint32_t from, const wire::Message& message
       {.from = sender, .stored = std::span(bytes).first(size), .size_bytes = size}, Instant());
 }
 
-// Each server has half of the tensor, and counts blocks and elements of its half from 0.
+// Each server has half of the tensor, the fewest blocks that an aggregator is given. It counts blocks
+// and elements of its half from 0.
 TEST(ShardedProtocol, DegradedRangesCoverTheWholeTensor) {
   constexpr uint64_t kNonce = 5;
   constexpr uint64_t kResultKey = 9;
@@ -117,36 +119,44 @@ TEST(ShardedProtocol, DegradedRangesCoverTheWholeTensor) {
     welcome.body.gradients_max = 16;
     tell(protocol, from, welcome);
   }
-  std::vector<int32_t> values(32);
+  constexpr uint32_t kBlocks = plan::kPartBlocksMin;  // Of each server.
+  std::vector<int32_t> values(uint64_t{2} * kBlocks * 16);
   Transfer transfer;
   transfer.integers = values;
   protocol.submit(transfer, Instant());
   (void)send_all(protocol);
-  for (const uint32_t from : {0U, 1U}) {
-    wire::Message result = message_of(wire::MessageType::kResult);
-    result.header.grad_cnt = 16;
-    result.header.src_cnt = from == 0 ? 2 : 1;
-    result.header.degraded = from == 1;
-    result.extension.format = transfer.format;
-    result.extension.tensor_elements = 16;
-    result.extension.scale_bits = testing::scale_bits(transfer);
-    if (from == 1) {
-      result.extension.flags = wire::kFlagSourceMask;
-      result.mask[0] = 1;
+  for (uint32_t block = 0; block < kBlocks; block++) {
+    for (const uint32_t from : {0U, 1U}) {
+      wire::Message result = message_of(wire::MessageType::kResult);
+      result.header.block_id = block;
+      result.header.grad_cnt = 16;
+      result.header.src_cnt = from == 0 ? 2 : 1;
+      result.header.degraded = from == 1;
+      result.extension.format = transfer.format;
+      result.extension.tensor_elements = static_cast<uint32_t>(values.size());
+      result.extension.scale_bits = testing::scale_bits(transfer);
+      if (from == 1) {
+        result.extension.flags = wire::kFlagSourceMask;
+        result.mask[0] = 1;
+      }
+      const std::vector<int32_t> sums(16, static_cast<int32_t>(from) + 1);
+      tell(protocol, from, result, sums);
+      tell(protocol, from, result, sums);
     }
-    const std::vector<int32_t> sums(16, static_cast<int32_t>(from) + 1);
-    tell(protocol, from, result, sums);
-    tell(protocol, from, result, sums);
+    (void)send_all(protocol);
   }
   ASSERT_TRUE(transfer.done) << protocol.status_text();
   EXPECT_EQ(values.front(), 1);
   EXPECT_EQ(values.back(), 2);
-  EXPECT_EQ(transfer.outcome.blocks, 2U);
-  ASSERT_EQ(transfer.outcome.degraded.size(), 1U);
-  EXPECT_EQ(transfer.outcome.degraded[0].element_first, 16U);
-  EXPECT_EQ(transfer.outcome.degraded[0].element_count, 16U);
-  EXPECT_EQ(protocol.counters().degraded_blocks, 1U);
-  EXPECT_EQ(protocol.counters().duplicate_results, 2U);
+  EXPECT_EQ(transfer.outcome.blocks, 2U * kBlocks);
+  uint64_t covered = kBlocks * 16;  // The second server's half begins here.
+  for (const host::DegradedRange& range : transfer.outcome.degraded) {
+    EXPECT_EQ(range.element_first, covered);
+    covered += range.element_count;
+  }
+  EXPECT_EQ(covered, values.size());
+  EXPECT_EQ(protocol.counters().degraded_blocks, kBlocks);
+  EXPECT_EQ(protocol.counters().duplicate_results, 2U * kBlocks);
 }
 
 TEST(ShardedProtocol, LeavingAndFailuresEndAllTransfers) {

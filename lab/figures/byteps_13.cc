@@ -1,0 +1,213 @@
+// SPDX-License-Identifier: Apache-2.0
+// Figures 13 and 14 of the BytePS paper: training UGATIT on 8 machines with 8 GPUs each, with NVLink
+// or PCIe only, over the number of spare machines (§7.2) and with other strategies inside (§7.3).
+#include <fmt/format.h>
+
+#include <array>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "lab/figures/byteps.h"
+#include "lab/figures/byteps_models.h"
+#include "lab/figures/figure.h"
+
+namespace tributary::lab {
+namespace {
+
+/// Packets that one simulated packet represents in a quick run.
+constexpr uint32_t kTrainQuick = 64;
+
+Scenario ugatit(const FigureOptions& options, Backend backend, uint32_t spares) {
+  Scenario scenario = byteps_scenario(backend, kBytepsMachines, spares);
+  train_model(scenario, ugatit_model());
+  if (options.quick) scenario.train = kTrainQuick;
+  scenario.iterations = options.count_of(1);
+  return scenario;
+}
+
+/// Returns a point whose key has its label: where the network is the slowest part, machines with
+/// and without NVLink have the same scenario.
+Result<Point> labelled_point(const FigureOptions& options, const std::string& label,
+                             Scenario scenario) {
+  auto point = figure_point(options, label, std::move(scenario));
+  if (point) point->extra = label;
+  return point;
+}
+
+/// The machines of figures (a) and (b).
+struct Machine {
+  const char* name;
+  void (*use_sharded)(Scenario& scenario);  ///< Null: the network is the slowest part.
+  void (*use_ring)(Scenario& scenario);
+};
+constexpr std::array<Machine, 2> kMachines{
+    {{"NVLink", nullptr, use_nccl}, {"PCIe", use_pcie, use_pcie_nccl}}};
+
+// --- Figure 13 -----------------------------------------------------------------------------------
+
+/// Source: §7.2 ("up to 20% than without CPU machines", "up to 45% faster" than all-reduce). Both
+/// are NVLink's, where "the speedup is higher".
+constexpr double kPaperOverNone = 1.20;
+constexpr double kPaperOverAllReduce = 1.45;
+
+uint32_t step(const FigureOptions& options) { return options.quick ? 8 : 1; }
+
+/// For each machine all numbers of spare machines, then all-reduce.
+Result<std::vector<Point>> points_13(const FigureOptions& options) {
+  std::vector<Result<Point>> made;
+  for (const Machine& machine : kMachines) {
+    for (uint32_t k = 0; k <= kBytepsMachines; k += step(options)) {
+      Scenario scenario = ugatit(options, Backend::kSharded, k);
+      if (machine.use_sharded != nullptr) machine.use_sharded(scenario);
+      made.push_back(labelled_point(options, fmt::format("{}, {} spare", machine.name, k),
+                                    std::move(scenario)));
+    }
+    Scenario ring = ugatit(options, Backend::kRing, 0);
+    machine.use_ring(ring);
+    made.push_back(
+        labelled_point(options, fmt::format("{}, all-reduce", machine.name), std::move(ring)));
+  }
+  return all_or_error(std::move(made));
+}
+
+/// Adds the rows and lines of one machine. @param outcomes Sharded by spare machines, all-reduce.
+void add_machine(FigureOutcome& figure, const FigureOptions& options, const std::string& name,
+                 std::span<const PointOutcome> outcomes) {
+  const double none = iterations_per_s(outcomes.front());
+  const double ring = iterations_per_s(outcomes.back());
+  const auto add = [&](const char* series, double k, double here, const char* unit) {
+    figure.rows.push_back(
+        figure_row(options, "byteps-13", fmt::format("{}, {}", name, series), k, here, unit));
+  };
+  PlotSeries sharded{.name = fmt::format("{}, sharded", name), .points = {}};
+  for (size_t i = 0; i + 1 < outcomes.size(); i++) {
+    const double k = static_cast<double>(i) * step(options);
+    const bool stated = k == kBytepsMachines && name == kMachines.front().name;
+    const double speed = iterations_per_s(outcomes[i]);
+    add("sharded", k, speed, "iterations/s");
+    add("over no spare machine", k, speed / none, "x");
+    if (stated) figure.rows.back().paper = kPaperOverNone;
+    add("over all-reduce", k, speed / ring, "x");
+    if (stated) figure.rows.back().paper = kPaperOverAllReduce;
+    sharded.points.push_back({k, speed});
+  }
+  add("all-reduce", 0, ring, "iterations/s");
+  std::vector<PlotSeries>& lines = figure.plots.front().series;
+  lines.push_back(std::move(sharded));
+  lines.push_back({.name = fmt::format("{}, all-reduce", name),
+                   .points = {{0, ring}, {kBytepsMachines, ring}}});
+}
+
+FigureOutcome finish_13(const FigureOptions& options, std::span<const Point> /*points*/,
+                        std::span<const PointOutcome> outcomes) {
+  FigureOutcome figure;
+  figure.plots = {{.title = "BytePS Figure 13: UGATIT on 8 machines",
+                   .x_label = "spare machines",
+                   .y_label = "iterations a second",
+                   .series = {},
+                   .height_px = 360,
+                   .y_from_zero = true}};
+  const size_t each = outcomes.size() / kMachines.size();
+  for (size_t i = 0; i < kMachines.size(); i++) {
+    add_machine(figure, options, kMachines[i].name, outcomes.subspan(i * each, each));
+  }
+  figure.notes = {
+      "The paper says \"up to\" for both values, without their machines. GPT-2 is left "
+      "out: docs/experiments.md says why."};
+  return figure;
+}
+
+// --- Figure 14 -----------------------------------------------------------------------------------
+
+/// A strategy inside the machine. root=all and root=2,3 load the NIC's link no more than root=2.
+struct Strategy {
+  const char* name;
+  Backend backend;
+  void (*use)(Scenario& scenario);
+};
+
+void use_root_2(Scenario& scenario) { use_roots(scenario, std::array<uint32_t, 1>{2}); }
+void use_root_0(Scenario& scenario) { use_roots(scenario, std::array<uint32_t, 1>{0}); }
+
+constexpr std::array<Strategy, 6> kStrategies{
+    {{"NVLink, root=2", Backend::kSharded, use_root_2},
+     {"NVLink, root=0", Backend::kSharded, use_root_0},
+     {"NVLink, all-reduce", Backend::kRing, use_nccl},
+     {"PCIe, CPU-assisted", Backend::kSharded, use_pcie},
+     {"PCIe, all GPUs", Backend::kSharded, use_pcie_all_gpus},
+     {"PCIe, all-reduce", Backend::kRing, use_pcie_nccl}}};
+
+/// A speed-up of the figure: one strategy over another, by their places in kStrategies.
+struct Ratio {
+  const char* name;
+  size_t of;
+  size_t over;
+};
+constexpr std::array<Ratio, 4> kRatios{{{"NVLink, root=2 over root=0", 0, 1},
+                                        {"NVLink, root=2 over all-reduce", 0, 2},
+                                        {"PCIe, CPU-assisted over all GPUs", 3, 4},
+                                        {"PCIe, CPU-assisted over all-reduce", 3, 5}}};
+/// Source: §7.3, PCIe-only machines ("up to 20% gain").
+constexpr size_t kPaperRatio = 2;
+constexpr double kPaperOverAllGpus = 1.20;
+
+Result<std::vector<Point>> points_14(const FigureOptions& options) {
+  std::vector<Result<Point>> made;
+  for (const Strategy& strategy : kStrategies) {
+    Scenario scenario = ugatit(options, strategy.backend, 0);
+    strategy.use(scenario);
+    made.push_back(labelled_point(options, strategy.name, std::move(scenario)));
+  }
+  return all_or_error(std::move(made));
+}
+
+FigureOutcome finish_14(const FigureOptions& options, std::span<const Point> /*points*/,
+                        std::span<const PointOutcome> outcomes) {
+  FigureOutcome figure;
+  const auto add = [&](const char* series, double here, const char* unit) {
+    figure.rows.push_back(figure_row(options, "byteps-14", series, 0, here, unit));
+  };
+  PlotSeries speeds{.name = "root=2, root=0, all-reduce; CPU, GPUs, all-reduce",
+                    .points = {},
+                    .marks_only = true};
+  for (size_t i = 0; i < kStrategies.size(); i++) {
+    const double speed = iterations_per_s(outcomes[i]);
+    add(kStrategies[i].name, speed, "iterations/s");
+    speeds.points.push_back({static_cast<double>(i), speed});
+  }
+  for (size_t i = 0; i < kRatios.size(); i++) {
+    const Ratio& ratio = kRatios[i];
+    add(ratio.name, iterations_per_s(outcomes[ratio.of]) / iterations_per_s(outcomes[ratio.over]),
+        "x");
+    if (i == kPaperRatio) figure.rows.back().paper = kPaperOverAllGpus;
+  }
+  figure.plots = {{.title = "BytePS Figure 14: UGATIT, strategies inside machines",
+                   .x_label = "strategy, in the order of the legend: NVLink, then PCIe",
+                   .y_label = "iterations a second",
+                   .series = {speeds},
+                   .height_px = 360,
+                   .y_from_zero = true}};
+  figure.notes = {"The paper's text gives one value, up to 20 % on PCIe-only machines."};
+  return figure;
+}
+
+}  // namespace
+
+Figure byteps_13() {
+  return {.name = "byteps-13",
+          .description = "training speed of UGATIT over the number of spare machines",
+          .x_name = "spare_machines",
+          .points = points_13,
+          .finish = finish_13};
+}
+
+Figure byteps_14() {
+  return {.name = "byteps-14",
+          .description = "training speed of UGATIT by the strategy inside the machines",
+          .x_name = "spare_machines",
+          .points = points_14,
+          .finish = finish_14};
+}
+
+}  // namespace tributary::lab
