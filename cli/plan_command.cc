@@ -44,12 +44,8 @@ CLI::Option* add_plan_machines(CLI::App& command, PlanFlags& flags) {
 }
 
 void add_colocated(CLI::App& command, PlanFlags& flags) {
-  command
-      .add_option_function<std::string>(
-          "--colocated", [&flags](const std::string& text) { flags.colocated = text == "on"; },
-          "Whether the worker machines run aggregators, too")
-      ->check(CLI::IsMember({"on", "off"}))
-      ->default_str("on");
+  add_on_off(command, "--colocated", flags.colocated,
+             "Whether the worker machines run aggregators, too");
 }
 
 CLI::App* add_plan(CLI::App& app, PlanOptions& options) {

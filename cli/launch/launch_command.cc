@@ -149,13 +149,8 @@ void add_aggregator_flags(CLI::App& command, LaunchConfig& config) {
           "same list on all; see tributary plan");
   add_uint(command, "--node-rank", config.node_rank, 0, kRanksMax - 1,
            "This machine's place in --workers, from 0 on");
-  command
-      .add_option_function<std::string>(
-          "--local-reduce",
-          [&config](const std::string& text) { config.local_reduce = text == "on"; },
-          "With --workers: add the tensors of a machine's ranks before they leave it")
-      ->check(CLI::IsMember({"on", "off"}))
-      ->default_str("on");
+  add_on_off(command, "--local-reduce", config.local_reduce,
+             "With --workers: add the tensors of a machine's ranks before they leave it");
   add_uint(command, "--local-port", config.local_port, 1, UINT16_MAX,
            "First port of 127.0.0.1 for the aggregators that do so, the same on all machines");
   command
