@@ -24,6 +24,7 @@
 #include <vector>
 
 #include "engine/port.h"
+#include "host/tensor_parts.h"
 #include "host/tensor_protocol.h"
 #include "host/yield_rule.h"
 
@@ -31,12 +32,7 @@ namespace tributary::host {
 
 class Channel {
  public:
-  /// The part of an all-reduce that goes over one channel.
-  struct Part {
-    uint64_t number = 0;  ///< The owner's number of the all-reduce.
-    uint64_t element_first = 0;
-    Transfer transfer;
-  };
+  using Part = TensorPart;
 
   /// A snapshot of the protocol, for other threads.
   struct Snapshot {

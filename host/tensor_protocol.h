@@ -118,6 +118,8 @@ class TensorProtocol {
   /// Records that the peer's machine said that nothing listens at the peer's port (ICMP port
   /// unreachable). Anybody can forge this message, so it counts only while the peer is silent.
   virtual void on_refused(Instant /*now*/) {}
+  /// The same for a protocol with several peers.
+  virtual void on_refused_by(const Endpoint& /*peer*/, Instant now) { on_refused(now); }
   /// Queues overdue packets and checks deadlines.
   virtual void on_time(Instant now) = 0;
   /// Writes the next packet to send. @param out At least packet_bytes_max().
