@@ -39,6 +39,7 @@ class Channel {
     TensorProtocol::Phase phase = TensorProtocol::Phase::kJoining;
     Status status = Status::kOk;
     std::string text;
+    uint32_t lost_aggregator = 0;  ///< See TensorProtocol::lost_aggregator().
     uint32_t window = 0;
     uint32_t gradients = 0;
     uint32_t channels = 1;

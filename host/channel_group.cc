@@ -37,14 +37,14 @@ void ChannelGroup::on_done(std::span<Channel::Part* const> parts) {
 void ChannelGroup::note_end(size_t ended) {
   const Channel::Snapshot snapshot = channels_[ended]->snapshot();
   if (snapshot.phase != TensorProtocol::Phase::kEnded) return;
-  for (const size_t other : state_.note_end(ended, snapshot.status, snapshot.text)) {
-    end(*channels_[other]);
-  }
+  const auto others =
+      state_.note_end(ended, {snapshot.status, snapshot.text, snapshot.lost_aggregator});
+  for (const size_t other : others) end(*channels_[other]);
 }
 
 /// Ends a channel for the first failure. @pre mutex_ is held.
 void ChannelGroup::end(Channel& channel) const {
-  const GroupState::Failure& failure = *state_.failure();
+  const EndReason& failure = *state_.failure();
   channel.fail(failure.status, failure.text, failure.lost_aggregator);
 }
 

@@ -5,19 +5,20 @@
 
 #include "base/assert.h"
 #include "base/mutant.h"
-#include "host/worker_errors.h"
 #include "wire/trio_ml.h"
 
 namespace tributary::host {
 
-std::vector<size_t> GroupState::note_end(size_t channel, Status status, const std::string& text) {
+std::vector<size_t> GroupState::note_end(size_t channel, EndReason reason) {
   if (failure_) return {};
-  failure_ = Failure{status, text, 0};
-  const ChannelPlace& place = places_[channel];
-  if (status != Status::kClosed) failure_->text += place.text;
-  if (status == Status::kAggregatorGone && !TRIB_MUTANT(kLossUntold)) {
-    failure_->lost_aggregator = place.aggregator;
-  }
+  failure_ = std::move(reason);
+  // A restarted aggregator has lost the session, so it is lost, too.
+  const bool is_lost =
+      failure_->status == Status::kAggregatorGone || failure_->status == Status::kSessionLost;
+  const bool is_told = failure_->lost_aggregator > 0;  // By another rank, who names it.
+  if (failure_->status != Status::kClosed && !is_told) failure_->text += places_[channel].text;
+  if (is_lost && !is_told) failure_->lost_aggregator = places_[channel].aggregator;
+  if (TRIB_MUTANT(kLossUntold)) failure_->lost_aggregator = 0;
   std::vector<size_t> others;
   for (size_t i = 0; i < places_.size(); i++) {
     if (i != channel && !TRIB_MUTANT(kOthersGoOn)) others.push_back(i);

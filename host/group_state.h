@@ -6,7 +6,7 @@
 /// Model:   The first channel that ends ends the others with its reason. If it has lost its
 ///          aggregator, the others' good-byes name that aggregator to the other ranks.
 /// Threads: Guarded by its owner: ChannelGroup live, lab/faults/sharded_rank.h in virtual time.
-/// Errors:  Failure, and the status of merged outcomes.
+/// Errors:  failure(), and the status of merged outcomes.
 /// Tests:   tests/host/group_state_test.cc
 #pragma once
 
@@ -19,6 +19,7 @@
 
 #include "host/all_reduce.h"
 #include "host/tensor_parts.h"
+#include "host/worker_errors.h"
 #include "plan/part_cutter.h"
 
 namespace tributary::host {
@@ -31,21 +32,15 @@ struct ChannelPlace {
 
 class GroupState {
  public:
-  /// The first failure; it ends all channels.
-  struct Failure {
-    Status status = Status::kOk;
-    std::string text;
-    uint32_t lost_aggregator = 0;  ///< Its place in the job's list, from 1 on; 0: none.
-  };
-
   // --- Channels, numbered from 0 in the order of add() ---
 
   void add(ChannelPlace place) { places_.push_back(std::move(place)); }
   /// Records that a channel has ended. @return the channels that the owner has to end by
   /// TensorProtocol::fail() with failure(): all others after the first end, none after later ones.
-  [[nodiscard]] std::vector<size_t> note_end(size_t channel, Status status,
-                                             const std::string& text);
-  [[nodiscard]] const std::optional<Failure>& failure() const { return failure_; }
+  [[nodiscard]] std::vector<size_t> note_end(size_t channel, EndReason reason);
+  /// Returns the reason for the first end. It names the aggregator that this rank or another one
+  /// has lost, for the other ranks.
+  [[nodiscard]] const std::optional<EndReason>& failure() const { return failure_; }
 
   // --- Tensors ---
 
@@ -60,7 +55,7 @@ class GroupState {
 
  private:
   std::vector<ChannelPlace> places_;  ///< Shape [channels].
-  std::optional<Failure> failure_;
+  std::optional<EndReason> failure_;
   uint32_t gradients_ = 1;
   std::optional<plan::PartCutter> cutter_;  ///< Chooses a channel for each part.
 };

@@ -131,6 +131,9 @@ class TensorProtocol {
   /// Returns the reason for the end; kOk while the protocol runs.
   [[nodiscard]] virtual Status status() const = 0;
   [[nodiscard]] virtual const std::string& status_text() const = 0;
+  /// Returns the aggregator for whose loss it ended, by its place in the job's list from 1 on, if
+  /// fail() or another rank named one; 0: none.
+  [[nodiscard]] virtual uint32_t lost_aggregator() const { return 0; }
   /// Returns true if no transfer is in flight.
   [[nodiscard]] virtual bool idle() const = 0;
   [[nodiscard]] virtual const CommunicatorCounters& counters() const = 0;

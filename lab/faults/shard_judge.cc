@@ -80,7 +80,9 @@ bool ShardJudge::names_a_crashed_one(const ShardedRank& rank) const {
     const bool placed =
         list.size() == 1 ||
         rank.status_text().find(fmt::format("{} of {}", i + 1, list.size())) != std::string::npos;
-    if (!named || !placed) continue;
+    // The other ranks learn that place from this one.
+    const bool passed_on = list.size() == 1 || rank.failure()->lost_aggregator == i + 1;
+    if (!named || !placed || !passed_on) continue;
     for (uint32_t crashed = 0; crashed < crashes_.size(); crashed++) {
       if (crashes_[crashed] > 0 && list[i].address == world_.address_of(crashed)) return true;
     }

@@ -40,9 +40,10 @@ bool ShardedRank::waits_for(const Endpoint& aggregator) const {
 void ShardedRank::settle() {
   for (size_t i = 0; i < channels_.size(); i++) {
     if (channels_[i]->phase() != Phase::kEnded) continue;
-    for (const size_t other :
-         state_.note_end(i, channels_[i]->status(), channels_[i]->status_text())) {
-      const host::GroupState::Failure& failure = *state_.failure();
+    const auto others = state_.note_end(
+        i, {channels_[i]->status(), channels_[i]->status_text(), channels_[i]->lost_aggregator()});
+    for (const size_t other : others) {
+      const host::EndReason& failure = *state_.failure();
       channels_[other]->fail(failure.status, failure.text, failure.lost_aggregator);
     }
   }

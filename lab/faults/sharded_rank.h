@@ -40,9 +40,7 @@ class ShardedRank final : public host::TensorProtocol {
   [[nodiscard]] bool waits_for(const Endpoint& aggregator) const;
   /// Returns how the tensor that was submitted last is cut. Part::aggregator is a channel.
   [[nodiscard]] const std::vector<plan::Part>& last_cut() const { return last_cut_; }
-  [[nodiscard]] const std::optional<host::GroupState::Failure>& failure() const {
-    return state_.failure();
-  }
+  [[nodiscard]] const std::optional<host::EndReason>& failure() const { return state_.failure(); }
 
   // --- The protocol ---
 

@@ -20,24 +20,40 @@ GroupState three() {
 TEST(GroupState, FirstEndEndsTheOthersAndNamesTheLostAggregator) {
   GroupState state = three();
   EXPECT_FALSE(state.failure().has_value());
-  EXPECT_THAT(state.note_end(1, Status::kAggregatorGone, "it is gone"), ElementsAre(0, 2));
+  EXPECT_THAT(state.note_end(1, {Status::kAggregatorGone, "it is gone"}), ElementsAre(0, 2));
   ASSERT_TRUE(state.failure().has_value());
   EXPECT_EQ(state.failure()->status, Status::kAggregatorGone);
   EXPECT_EQ(state.failure()->text, "it is gone (place)");
   EXPECT_EQ(state.failure()->lost_aggregator, 2U);
 }
 
+TEST(GroupState, RestartedAggregatorIsLostToo) {
+  GroupState state = three();
+  (void)state.note_end(2, {Status::kSessionLost, "it was restarted"});
+  EXPECT_EQ(state.failure()->status, Status::kSessionLost);
+  EXPECT_EQ(state.failure()->lost_aggregator, 3U);
+}
+
+// Aggregator 1 lives: it says that another rank has lost aggregator 3.
+TEST(GroupState, AggregatorThatAnotherRankHasLostIsPassedOn) {
+  GroupState state = three();
+  EXPECT_THAT(state.note_end(0, {Status::kAggregatorGone, "rank 2 has lost aggregator 3", 3}),
+              ElementsAre(1, 2));
+  EXPECT_EQ(state.failure()->text, "rank 2 has lost aggregator 3");
+  EXPECT_EQ(state.failure()->lost_aggregator, 3U);
+}
+
 TEST(GroupState, LaterEndsChangeNothing) {
   GroupState state = three();
-  EXPECT_THAT(state.note_end(2, Status::kPeerMissing, "a rank is late"), ElementsAre(0, 1));
-  EXPECT_THAT(state.note_end(0, Status::kAggregatorGone, "it is gone"), IsEmpty());
+  EXPECT_THAT(state.note_end(2, {Status::kPeerMissing, "a rank is late"}), ElementsAre(0, 1));
+  EXPECT_THAT(state.note_end(0, {Status::kAggregatorGone, "it is gone"}), IsEmpty());
   EXPECT_EQ(state.failure()->status, Status::kPeerMissing);
   EXPECT_EQ(state.failure()->lost_aggregator, 0U);
 }
 
 TEST(GroupState, ClosedCommunicatorHasNoPlace) {
   GroupState state = three();
-  EXPECT_THAT(state.note_end(0, Status::kClosed, "closed"), ElementsAre(1, 2));
+  EXPECT_THAT(state.note_end(0, {Status::kClosed, "closed"}), ElementsAre(1, 2));
   EXPECT_EQ(state.failure()->text, "closed");
 }
 
@@ -70,7 +86,7 @@ TEST(GroupState, FailedTensorHasTheFirstFailure) {
   parts[0].transfer.outcome.status = Status::kAggregatorGone;
   parts[0].transfer.outcome.text = "of this channel";
   GroupState state = three();
-  (void)state.note_end(0, Status::kAggregatorGone, "it is gone");
+  (void)state.note_end(0, {Status::kAggregatorGone, "it is gone"});
   const Outcome outcome = state.merge(parts);
   EXPECT_EQ(outcome.status, Status::kAggregatorGone);
   EXPECT_EQ(outcome.text, "it is gone (place)");
