@@ -307,7 +307,7 @@ std::vector<host::Aggregator> FaultWorld::whole_list(uint32_t job) const {
   return list;
 }
 
-/// Returns what makes a process of a rank of a sharded job, with the rank's list of that time.
+/// Returns the factory of a sharded rank's processes. Each takes the list that is set at its start.
 host::ProtocolFactory FaultWorld::sharded_process(const host::CommunicatorConfig& config,
                                                   uint32_t job) {
   sharded_[job][config.rank].list = whole_list(job);

@@ -167,6 +167,7 @@ void JobDriver::restart_all() {
   released_ = static_cast<uint32_t>(job_plan_.work.size()) - kCalmCollectives;
   journal_.trace("job {}: the launcher restarts all ranks", job_);
   choose_list();
+  if (shards_ != nullptr) shards_->on_restart(job_);
   Duration after = microseconds(100);
   if (is_switchml()) {
     world_.at(world_.core().now() + kDrained, [this, epoch = epoch_] {

@@ -23,7 +23,11 @@ bool has_any(const FaultPlan& plan, std::initializer_list<FaultKind> kinds) {
 }  // namespace
 
 ShardJudge::ShardJudge(const FaultPlan& plan, FaultWorld& world, Journal& journal)
-    : plan_(plan), world_(world), journal_(journal), crashes_(plan.parent.size()) {
+    : plan_(plan),
+      world_(world),
+      journal_(journal),
+      crashes_(plan.parent.size()),
+      unnamed_ends_(plan.jobs.size()) {
   const bool few_losses = plan.links.loss + plan.links.corrupt + plan.scramble <= kFewLosses;
   only_crashes_ = few_losses && !has_any(plan, {FaultKind::kWorkerCrash, FaultKind::kLinkCut,
                                                 FaultKind::kClockStep, FaultKind::kDisagreement,
@@ -92,6 +96,13 @@ bool ShardJudge::names_a_crashed_one(const ShardedRank& rank) const {
 
 void ShardJudge::on_end(uint32_t job, uint32_t rank, const std::string& label) {
   const ShardedRank& process = world_.sharded(job, rank);
+  // A crashed rank's successor ends its session without a reason.
+  if (process.status() == Status::kPeerLeft && unnamed_ends_[job] == 0 &&
+      !plan_.kinds.has(FaultKind::kWorkerCrash)) {
+    journal_.breach(Breach::kWrong, fmt::format("{} is not told which aggregator was lost: {}",
+                                                label, process.status_text()));
+  }
+  if (process.failure()->lost_aggregator == 0) unnamed_ends_[job]++;
   // A rank that is too far behind ends without a fault, with mitigation.
   if (!only_crashes_ || process.status() == Status::kDesynchronised) return;
   if (names_a_crashed_one(process)) return;

@@ -3,10 +3,10 @@
 /// Judges what the ranks of sharded jobs are told of an aggregator that dies
 /// (docs/many-aggregators.md).
 ///
-/// Model:   Named: if crashed aggregators are the only cause for an end, every rank that ends names
-///          one, by its address and its place in the list. In time: a rank that waits for an
-///          aggregator whose machine refuses packets ends within a second. Left: ranks that leave
-///          over clean links leave no session.
+/// Model:   Named: if only crashed aggregators can end a process, it names one, and its place in the
+///          list. Passed on: where only ranks that have lost an aggregator have left, the others
+///          learn its name. In time: a rank that waits for an aggregator whose machine refuses
+///          packets ends within a second. Left: ranks leave no session over clean links.
 /// Units:   Virtual time.
 /// Errors:  Breaches in the journal.
 /// Tests:   tests/lab/faults/sharded_faults_test.cc
@@ -29,6 +29,8 @@ class ShardJudge {
   void on_crash(uint32_t aggregator, bool refuses);
   /// Call it when a process has ended by itself. @param label Names the process.
   void on_end(uint32_t job, uint32_t rank, const std::string& label);
+  /// Call it when the launcher restarts a job.
+  void on_restart(uint32_t job) { unnamed_ends_[job] = 0; }
   /// Call it when all ranks have left, and their packets have arrived.
   void check_left();
 
@@ -47,9 +49,10 @@ class ShardJudge {
   const FaultPlan& plan_;
   FaultWorld& world_;
   Journal& journal_;
-  bool only_crashes_ = false;      ///< No other fault of the plan may end a process.
-  bool is_prompt_ = false;         ///< No other fault of the plan delays the end.
-  std::vector<uint32_t> crashes_;  ///< Shape [aggregators].
+  bool only_crashes_ = false;           ///< No other fault of the plan may end a process.
+  bool is_prompt_ = false;              ///< No other fault of the plan delays the end.
+  std::vector<uint32_t> crashes_;       ///< Shape [aggregators].
+  std::vector<uint32_t> unnamed_ends_;  ///< Of a job since its start, without a lost aggregator.
 };
 
 }  // namespace tributary::lab

@@ -33,7 +33,7 @@ struct ShardFault {
   Duration length_max;
 };
 constexpr std::array kShardFaults{
-    ShardFault{FaultKind::kAggregatorCrash, 0.3, seconds(3)},
+    ShardFault{FaultKind::kAggregatorCrash, 0.5, seconds(3)},
     ShardFault{FaultKind::kAggregatorPause, 0.2, milliseconds(200)},
     ShardFault{FaultKind::kLinkCut, 0.2, seconds(3)},
     ShardFault{FaultKind::kDelay, 0.1, milliseconds(200)},

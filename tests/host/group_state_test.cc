@@ -72,7 +72,8 @@ std::vector<TensorPart> two_parts(std::vector<int32_t>& tensor) {
 TEST(GroupState, OutcomesOfPartsBecomeOne) {
   std::vector<int32_t> tensor(40);
   auto parts = two_parts(tensor);
-  parts[1].transfer.outcome.degraded.push_back({.element_first = 8, .element_count = 8});
+  parts[1].transfer.outcome.degraded.push_back(
+      {.element_first = 8, .element_count = 8, .sources = {}});
   const Outcome outcome = three().merge(parts);
   EXPECT_EQ(outcome.status, Status::kOk);
   EXPECT_EQ(outcome.blocks, 5U);
