@@ -108,10 +108,21 @@ namespace tributary {
   X(kResultOfAnother, "a worker accepts any result of the slot it waits for") \
   X(kNeverSentAgain, "a lost packet is not retransmitted")
 
+// The same for sharded jobs.
+#define TRIB_SHARDED_MUTANT_LIST(X)                                                        \
+  /* host/group_state.cc, tensor_parts.cc, worker_packets.cc: a rank's channels. */        \
+  X(kLossUntold, "a rank that has lost an aggregator does not name it to the others")      \
+  X(kOthersGoOn, "a rank that has lost an aggregator stays in its other sessions")         \
+  X(kPartUnshifted, "degraded blocks of a tensor's later parts are reported at its start") \
+  /* apps/trio_ml/session.cc */                                                            \
+  X(kListUnchecked, "the lists of the ranks are not compared")                             \
+  X(kLossForgotten, "an aggregator forgets which aggregator a rank has lost")
+
 enum class Mutant : uint32_t {
   kNone,
 #define TRIB_MUTANT_NAME(name, bug) name,
   TRIB_MUTANT_LIST(TRIB_MUTANT_NAME) TRIB_SWITCHML_MUTANT_LIST(TRIB_MUTANT_NAME)
+      TRIB_SHARDED_MUTANT_LIST(TRIB_MUTANT_NAME)
 #undef TRIB_MUTANT_NAME
 };
 
@@ -120,14 +131,18 @@ struct MutantText {
   Mutant mutant;
   const char* name;
   const char* bug;
-  bool switchml;  ///< In SwitchML; else in Trio-ML.
+  /// The runs that show it.
+  enum class Runs : uint8_t { kTrioMl, kSwitchml, kSharded } runs;
 };
 inline constexpr MutantText kMutants[] = {
-#define TRIB_MUTANT_TEXT(name, bug) {Mutant::name, #name, bug, false},
+#define TRIB_MUTANT_TEXT(name, bug) {Mutant::name, #name, bug, MutantText::Runs::kTrioMl},
     TRIB_MUTANT_LIST(TRIB_MUTANT_TEXT)
 #undef TRIB_MUTANT_TEXT
-#define TRIB_MUTANT_TEXT(name, bug) {Mutant::name, #name, bug, true},
+#define TRIB_MUTANT_TEXT(name, bug) {Mutant::name, #name, bug, MutantText::Runs::kSwitchml},
         TRIB_SWITCHML_MUTANT_LIST(TRIB_MUTANT_TEXT)
+#undef TRIB_MUTANT_TEXT
+#define TRIB_MUTANT_TEXT(name, bug) {Mutant::name, #name, bug, MutantText::Runs::kSharded},
+            TRIB_SHARDED_MUTANT_LIST(TRIB_MUTANT_TEXT)
 #undef TRIB_MUTANT_TEXT
 };
 

@@ -234,6 +234,7 @@ Channel::Snapshot Channel::make_snapshot() const {
   return {.phase = protocol_->phase(),
           .status = protocol_->status(),
           .text = protocol_->status_text(),
+          .lost_aggregator = protocol_->lost_aggregator(),
           .window = protocol_->window(),
           .gradients = protocol_->gradients(),
           .channels = protocol_->channels(),

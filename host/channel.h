@@ -24,6 +24,7 @@
 #include <vector>
 
 #include "engine/port.h"
+#include "host/tensor_parts.h"
 #include "host/tensor_protocol.h"
 #include "host/yield_rule.h"
 
@@ -31,18 +32,14 @@ namespace tributary::host {
 
 class Channel {
  public:
-  /// The part of an all-reduce that goes over one channel.
-  struct Part {
-    uint64_t number = 0;  ///< The owner's number of the all-reduce.
-    uint64_t element_first = 0;
-    Transfer transfer;
-  };
+  using Part = TensorPart;
 
   /// A snapshot of the protocol, for other threads.
   struct Snapshot {
     TensorProtocol::Phase phase = TensorProtocol::Phase::kJoining;
     Status status = Status::kOk;
     std::string text;
+    uint32_t lost_aggregator = 0;  ///< See TensorProtocol::lost_aggregator().
     uint32_t window = 0;
     uint32_t gradients = 0;
     uint32_t channels = 1;

@@ -7,8 +7,6 @@
 #include <chrono>
 
 #include "base/assert.h"
-#include "host/tensor_parts.h"
-#include "host/worker_errors.h"
 
 namespace tributary::host {
 namespace {
@@ -23,7 +21,9 @@ Result<void> check_packets(const TensorProtocol& protocol, const engine::Port& p
 
 void ChannelGroup::on_phase(Channel& channel) {
   const std::lock_guard lock(mutex_);
-  note_end(channel);
+  for (size_t i = 0; i < channels_.size(); i++) {
+    if (channels_[i].get() == &channel) note_end(i);
+  }
   changed_.notify_all();
 }
 
@@ -33,34 +33,29 @@ void ChannelGroup::on_done(std::span<Channel::Part* const> parts) {
   changed_.notify_all();
 }
 
-/// The first channel that has ended ends the others with its reason. @pre mutex_ is held.
-void ChannelGroup::note_end(const Channel& ended) {
-  const Channel::Snapshot snapshot = ended.snapshot();
-  if (snapshot.phase != TensorProtocol::Phase::kEnded || failure_) return;
-  failure_ = Failure{snapshot.status, snapshot.text, 0};
-  for (size_t i = 0; i < channels_.size(); i++) {
-    if (channels_[i].get() != &ended || failure_->status == Status::kClosed) continue;
-    failure_->text += places_[i].text;
-    if (failure_->status == Status::kAggregatorGone) {
-      failure_->lost_aggregator = places_[i].aggregator;
-    }
-  }
-  for (const auto& channel : channels_) {
-    if (channel.get() == &ended) continue;
-    channel->fail(failure_->status, failure_->text, failure_->lost_aggregator);
-  }
+/// Ends the other channels if this one has ended, as the first. @pre mutex_ is held.
+void ChannelGroup::note_end(size_t ended) {
+  const Channel::Snapshot snapshot = channels_[ended]->snapshot();
+  if (snapshot.phase != TensorProtocol::Phase::kEnded) return;
+  const auto others =
+      state_.note_end(ended, {snapshot.status, snapshot.text, snapshot.lost_aggregator});
+  for (const size_t other : others) end(*channels_[other]);
+}
+
+/// Ends a channel for the first failure. @pre mutex_ is held.
+void ChannelGroup::end(Channel& channel) const {
+  const EndReason& failure = *state_.failure();
+  channel.fail(failure.status, failure.text, failure.lost_aggregator);
 }
 
 Result<void> ChannelGroup::add_channel(std::unique_ptr<TensorProtocol> protocol,
                                        std::unique_ptr<engine::Port> port, ChannelPlace place) {
   if (const auto fits = check_packets(*protocol, *port); !fits) return fits;
   const std::lock_guard lock(mutex_);
-  places_.push_back(std::move(place));
+  state_.add(std::move(place));
   channels_.push_back(std::make_unique<Channel>(std::move(protocol), std::move(port), *this));
   channels_.back()->start();
-  if (failure_) {
-    channels_.back()->fail(failure_->status, failure_->text, failure_->lost_aggregator);
-  }
+  if (state_.failure()) end(*channels_.back());
   if (leaving_) channels_.back()->leave();
   return {};
 }
@@ -75,26 +70,26 @@ void ChannelGroup::leave_all() {
 /// it calls on_phase(), so this checks for the end too. @pre mutex_ is held.
 bool ChannelGroup::joins_are_over() {
   bool joining = false;
-  for (const auto& channel : channels_) {
-    joining = joining || channel->snapshot().phase == TensorProtocol::Phase::kJoining;
-    note_end(*channel);
+  for (size_t i = 0; i < channels_.size(); i++) {
+    joining = joining || channels_[i]->snapshot().phase == TensorProtocol::Phase::kJoining;
+    note_end(i);
   }
-  return failure_ || !joining;
+  return state_.failure() || !joining;
 }
 
 Result<void> ChannelGroup::wait_for_joins(Status* status) {
   std::unique_lock lock(mutex_);
   changed_.wait(lock, [this] { return joins_are_over(); });
-  if (!failure_) return {};
-  if (status != nullptr) *status = failure_->status;
-  return tl::unexpected(Error{failure_->text});
+  if (!state_.failure()) return {};
+  if (status != nullptr) *status = state_.failure()->status;
+  return tl::unexpected(Error{state_.failure()->text});
 }
 
 uint64_t ChannelGroup::submit(const Transfer& transfer) {
   std::unique_lock lock(mutex_);
   const uint64_t number = next_number_++;
   Entry& entry = entries_[number];
-  const auto cut = cutter_->cut(transfer.element_count(), gradients_, wire::kGradientBytes);
+  const auto cut = state_.cut(transfer.element_count());
   for (const plan::Part& part : cut) {
     entry.parts.push_back({.number = number,
                            .element_first = part.element_first,
@@ -103,12 +98,12 @@ uint64_t ChannelGroup::submit(const Transfer& transfer) {
   // Under the lock, so that every channel gets the parts in the order of the calls.
   for (size_t i = 0; i < cut.size(); i++) {
     Channel& channel = *channels_[cut[i].aggregator];
-    if (!failure_ && channel.submit(entry.parts[i])) {
+    if (!state_.failure() && channel.submit(entry.parts[i])) {
       entry.parts_left++;
       continue;
     }
-    note_end(channel);
-    entry.parts[i].transfer.outcome.status = failure_->status;
+    note_end(cut[i].aggregator);
+    entry.parts[i].transfer.outcome.status = state_.failure()->status;
   }
   lock.unlock();
   for (size_t i = 0; i < cut.size(); i++) {
@@ -123,20 +118,7 @@ Outcome ChannelGroup::wait(uint64_t number) {
   TRIB_ASSERT(entries_.contains(number));  // wait() once for each ticket.
   Entry& entry = entries_.at(number);      // Stays in place when others are added.
   changed_.wait(lock, [&entry] { return entry.parts_left == 0; });
-  Outcome outcome;
-  bool failed = false;
-  for (Channel::Part& part : entry.parts) {
-    failed = failed || !goes_on_after(part.transfer.outcome.status);
-    add_outcome(outcome, std::move(part.transfer.outcome), part.element_first);
-  }
-  if (failed) {
-    outcome.status = failure_->status;
-    outcome.text = failure_->text;
-  }
-  if (outcome.status == Status::kOk) {
-    const Transfer& any = entry.parts.front().transfer;
-    outcome.warning = precision_warning(outcome, any.format, any.scale);
-  }
+  Outcome outcome = state_.merge(entry.parts);
   entries_.erase(number);
   return outcome;
 }
@@ -171,8 +153,7 @@ void ChannelGroup::close() {
 }
 
 void ChannelGroup::set_cut(uint32_t gradients, std::vector<uint32_t> weights) {
-  gradients_ = gradients;
-  cutter_.emplace(std::move(weights));
+  state_.set_cut(gradients, std::move(weights));
 }
 
 }  // namespace tributary::host

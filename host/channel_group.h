@@ -2,8 +2,8 @@
 /// @file
 /// The channels of one rank: one to each aggregator of the job, times the rank's threads.
 ///
-/// Model:   Tensors are cut into parts of whole blocks, and each part goes over one channel. The
-///          first channel that ends ends all others with its reason.
+/// Model:   GroupState decides: the first channel that ends ends all others, and tensors are cut
+///          into parts of whole blocks. This class has its threads and their locks.
 /// Threads: Any thread may call wait(), wait_until_done(), submit() and leave_all(). Channels and the
 ///          cutter are complete before the first submit().
 /// Errors:  Outcome::status and one line of text.
@@ -24,15 +24,9 @@
 #include "host/aggregator_list.h"
 #include "host/all_reduce.h"
 #include "host/channel.h"
-#include "plan/part_cutter.h"
+#include "host/group_state.h"
 
 namespace tributary::host {
-
-/// The other end of a channel, for texts.
-struct ChannelPlace {
-  std::string text = {};    ///< Empty if there is one channel only.
-  uint32_t aggregator = 0;  ///< Its place in the job's list, from 1 on; 0: there is no list.
-};
 
 class ChannelGroup final : public Channel::Owner {
  public:
@@ -70,17 +64,12 @@ class ChannelGroup final : public Channel::Owner {
 
   /// The channels, in the order they were added. Complete after the join.
   [[nodiscard]] const std::vector<std::unique_ptr<Channel>>& channels() const { return channels_; }
-  [[nodiscard]] uint32_t gradients() const { return gradients_; }
+  [[nodiscard]] uint32_t gradients() const { return state_.gradients(); }
 
  private:
   struct Entry {
     std::vector<Channel::Part> parts;  ///< Shape [channels that take part]; do not move.
     size_t parts_left = 0;             ///< Parts in flight.
-  };
-  struct Failure {
-    Status status;
-    std::string text;
-    uint32_t lost_aggregator;  ///< Its place in the job's list, from 1 on; 0: none.
   };
 
   // In a channel's thread.
@@ -88,19 +77,17 @@ class ChannelGroup final : public Channel::Owner {
   void on_done(std::span<Channel::Part* const> parts) override;
 
   // @pre mutex_ is held.
-  void note_end(const Channel& ended);
+  void note_end(size_t ended);
+  void end(Channel& channel) const;
   [[nodiscard]] bool joins_are_over();
 
   std::mutex mutex_;
   std::condition_variable changed_;  ///< Parts are done, or a channel has joined or ended.
   std::unordered_map<uint64_t, Entry> entries_;  ///< Node-based: parts do not move.
   uint64_t next_number_ = 0;
-  bool leaving_ = false;            ///< The caller has stopped the join.
-  std::optional<Failure> failure_;  ///< The first failure; it ends all channels.
+  bool leaving_ = false;  ///< The caller has stopped the join.
+  GroupState state_;
   std::vector<std::unique_ptr<Channel>> channels_;
-  std::vector<ChannelPlace> places_;  ///< Shape [channels].
-  uint32_t gradients_ = 1;
-  std::optional<plan::PartCutter> cutter_;  ///< Chooses a channel for each part.
 };
 
 }  // namespace tributary::host

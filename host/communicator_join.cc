@@ -11,6 +11,7 @@
 #include "auth/keys.h"
 #include "base/clock.h"
 #include "host/auto_terms.h"
+#include "host/join_plan.h"
 #include "host/worker_protocol.h"
 #include "wire/receive_room.h"
 
@@ -68,142 +69,80 @@ uint32_t gradients_on(const CommunicatorConfig& config, const Endpoint& server,
   return std::min(fits, taken);
 }
 
-/// Returns the configuration of the channel to one aggregator, without automatic values (0).
-/// @param weight_sum Of all aggregators.
-CommunicatorConfig with_terms(CommunicatorConfig config, const Aggregator& aggregator,
-                              uint64_t weight_sum, const engine::Port& port) {
-  config.server = aggregator.address;
-  if (config.window == 0) {
-    config.window = weighted_window(auto_window(config.gradients, config.world * config.threads),
-                                    aggregator.weight, weight_sum);
-  }
-  return fitting(config, port);
-}
-
-/// Returns the configuration of a rank's further channel to the same aggregator.
-CommunicatorConfig further_channel(CommunicatorConfig config, uint32_t channel) {
-  config.job_id = static_cast<uint8_t>(config.job_id + channel);
-  config.gradients_flexible = false;
-  config.threads = 1;
-  return config;
-}
-
-/// Returns the aggregators that this job uses: those with a weight, or `server`.
-std::vector<Aggregator> used_aggregators(const CommunicatorConfig& config) {
-  std::vector<Aggregator> used;
-  for (const Aggregator& each : config.aggregators) {
-    if (each.weight > 0) used.push_back(each);
-  }
-  if (used.empty()) used.push_back({.name = config.server.to_string(), .address = config.server});
-  return used;
-}
-
 /// Joins all channels of a rank: one to each aggregator, and then the further ones of its threads.
 class Joining {
  public:
   /// @param began_at The deadline counts for the join of all channels.
   Joining(ChannelGroup& group, const CommunicatorConfig& config,
           const Communicator::PortOpener& open_port, Instant began_at)
-      : group_(group),
-        common_(config),
-        aggregators_(used_aggregators(config)),
-        open_port_(open_port),
-        began_at_(began_at) {
-    // A single aggregator may have several names, unless a directory gave it.
-    if (config.aggregators.size() > 1) common_.list_digest = list_digest(config.aggregators);
-    common_.aggregators = aggregators_;  // By their places in the texts.
-  }
+      : group_(group), config_(config), plan_(config), open_port_(open_port), began_at_(began_at) {}
 
   Result<void> run(Status* status) {
     if (const auto opened = open_ports(); !opened) return opened;
-    uint64_t weight_sum = 0;
-    for (const Aggregator& each : aggregators_) weight_sum += each.weight;
-    for (size_t i = 0; i < aggregators_.size(); i++) {
-      configs_.push_back(with_terms(common_, aggregators_[i], weight_sum, *ports_[i]));
-      if (const auto added = add(configs_[i], std::move(ports_[i]), i, 0); !added) return added;
-    }
-    if (const auto joined = group_.wait_for_joins(status); !joined) return joined;
-    if (const auto agreed = agree(); !agreed) return agreed;
-    for (uint32_t channel = 1; channel < channels_; channel++) {
-      for (size_t i = 0; i < aggregators_.size(); i++) {
-        auto port = open_port_(next_port_++, aggregators_[i].address);
-        if (!port) return tl::unexpected(port.error());
-        const auto own = fitting(further_channel(configs_[i], channel), **port);
-        if (const auto added = add(own, *std::move(port), i, channel); !added) return added;
+    for (size_t i = 0; i < aggregators().size(); i++) {
+      if (const auto added = add(plan_.first_channel(i), std::move(ports_[i]), plan_.place(i, 0));
+          !added) {
+        return added;
       }
     }
     if (const auto joined = group_.wait_for_joins(status); !joined) return joined;
-    std::vector<uint32_t> weights;
-    for (uint32_t channel = 0; channel < channels_; channel++) {
-      for (const Aggregator& each : aggregators_) weights.push_back(each.weight);
+    if (const auto agreed = agree(); !agreed) return agreed;
+    for (uint32_t channel = 1; channel < plan_.channels(); channel++) {
+      for (size_t i = 0; i < aggregators().size(); i++) {
+        auto port = open_port_(next_port_++, aggregators()[i].address);
+        if (!port) return tl::unexpected(port.error());
+        const auto added =
+            add(plan_.further_channel(i, channel), *std::move(port), plan_.place(i, channel));
+        if (!added) return added;
+      }
     }
-    group_.set_cut(gradients_, std::move(weights));
+    if (const auto joined = group_.wait_for_joins(status); !joined) return joined;
+    group_.set_cut(plan_.gradients(), plan_.weights());
     return {};
   }
 
  private:
+  [[nodiscard]] const std::vector<Aggregator>& aggregators() const { return plan_.aggregators(); }
+
   /// Opens a port to each aggregator, and chooses packets that fit all paths.
   Result<void> open_ports() {
     uint32_t gradients = UINT32_MAX;
-    for (const Aggregator& each : aggregators_) {
+    for (const Aggregator& each : aggregators()) {
       auto port = open_port_(next_port_++, each.address);
       if (!port) return tl::unexpected(port.error());
-      if (common_.gradients == 0) {
-        gradients = std::min(gradients, gradients_on(common_, each.address, **port));
+      if (config_.gradients == 0) {
+        gradients = std::min(gradients, gradients_on(config_, each.address, **port));
       }
       ports_.push_back(*std::move(port));
     }
-    if (common_.gradients == 0) {
-      common_.gradients = gradients;
-      common_.gradients_flexible = true;
-    }
+    if (config_.gradients == 0) plan_.set_gradients(gradients);
     return {};
   }
 
   Result<void> add(const CommunicatorConfig& config, std::unique_ptr<engine::Port> port,
-                   size_t aggregator, uint32_t channel) {
-    ChannelPlace place;
-    if (aggregators_.size() > 1) {
-      place.aggregator = static_cast<uint32_t>(aggregator + 1);
-      place.text = fmt::format(" (aggregator {} of {}, {})", aggregator + 1, aggregators_.size(),
-                               aggregators_[aggregator].name);
-    }
-    if (channel > 0) place.text += fmt::format(" (channel {} of job {})", channel, common_.job_id);
-    return group_.add_channel(
-        std::make_unique<WorkerProtocol>(config, auth::random_u64(), began_at_), std::move(port),
-        std::move(place));
+                   ChannelPlace place) {
+    auto protocol =
+        std::make_unique<WorkerProtocol>(fitting(config, *port), auth::random_u64(), began_at_);
+    return group_.add_channel(std::move(protocol), std::move(port), std::move(place));
   }
 
-  /// Takes the terms of the sessions. All must have the same blocks, because the tensor is cut into
-  /// blocks first.
+  /// Takes the terms of the sessions.
   Result<void> agree() {
-    const Channel::Snapshot first = group_.channels().front()->snapshot();
-    channels_ = first.channels;
-    for (size_t i = 0; i < aggregators_.size(); i++) {
-      const Channel::Snapshot other = group_.channels()[i]->snapshot();
-      channels_ = std::min(channels_, other.channels);
-      if (other.gradients == first.gradients) continue;
-      return failure(fmt::format(
-          "aggregator {} takes {} gradients a packet, and {} takes {}; give their jobs the same "
-          "block_grad_max, or ask for gradients={}",
-          aggregators_[0].name, first.gradients, aggregators_[i].name, other.gradients,
-          std::min(first.gradients, other.gradients)));
+    std::vector<JoinPlan::Terms> terms;
+    for (const auto& channel : group_.channels()) {
+      const Channel::Snapshot snapshot = channel->snapshot();
+      terms.push_back({.gradients = snapshot.gradients, .channels = snapshot.channels});
     }
-    gradients_ = first.gradients;
-    for (CommunicatorConfig& config : configs_) config.gradients = first.gradients;
-    return {};
+    return plan_.agree(terms);
   }
 
   ChannelGroup& group_;
-  CommunicatorConfig common_;
-  const std::vector<Aggregator> aggregators_;
+  const CommunicatorConfig& config_;
+  JoinPlan plan_;
   const Communicator::PortOpener& open_port_;
   const Instant began_at_;
   std::vector<std::unique_ptr<engine::Port>> ports_;
-  std::vector<CommunicatorConfig> configs_;  ///< Shape [aggregators].
   uint32_t next_port_ = 0;
-  uint32_t channels_ = 1;
-  uint32_t gradients_ = 1;  ///< Of all channels.
 };
 
 }  // namespace

@@ -42,6 +42,7 @@ class SessionEnd {
   /// The reason for the end; kOk while the session runs.
   [[nodiscard]] Status status() const { return reason_.status; }
   [[nodiscard]] const std::string& text() const { return reason_.text; }
+  [[nodiscard]] uint32_t lost_aggregator() const { return reason_.lost_aggregator; }
   /// Ends the session. @param says_good_bye Not to an aggregator that refused the join, because it
   /// knows nothing of this worker. One whose join is pending is told. @pre !ended()
   void end(EndReason reason, bool says_good_bye);

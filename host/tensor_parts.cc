@@ -3,6 +3,8 @@
 
 #include <utility>
 
+#include "base/mutant.h"
+
 namespace tributary::host {
 namespace {
 
@@ -29,7 +31,7 @@ Transfer transfer_of(const Transfer& whole, const plan::Part& part) {
 void add_outcome(Outcome& whole, Outcome part, uint64_t element_first) {
   whole.blocks += part.blocks;
   for (DegradedRange& range : part.degraded) {
-    range.element_first += element_first;
+    if (!TRIB_MUTANT(kPartUnshifted)) range.element_first += element_first;
     whole.degraded.push_back(range);
   }
   whole.underflow += part.underflow;

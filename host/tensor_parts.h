@@ -17,6 +17,13 @@
 
 namespace tributary::host {
 
+/// The part of an all-reduce that goes over one channel.
+struct TensorPart {
+  uint64_t number = 0;  ///< The owner's number of the all-reduce.
+  uint64_t element_first = 0;
+  Transfer transfer;
+};
+
 /// Returns the transfer of one part of this transfer's tensor.
 [[nodiscard]] Transfer transfer_of(const Transfer& whole, const plan::Part& part);
 

@@ -118,6 +118,8 @@ class TensorProtocol {
   /// Records that the peer's machine said that nothing listens at the peer's port (ICMP port
   /// unreachable). Anybody can forge this message, so it counts only while the peer is silent.
   virtual void on_refused(Instant /*now*/) {}
+  /// The same for a protocol with several peers.
+  virtual void on_refused_by(const Endpoint& /*peer*/, Instant now) { on_refused(now); }
   /// Records that the peer has closed the connection over which this protocol reaches it. Nobody
   /// else can cause this. May be called more than once.
   virtual void on_closed() {}
@@ -132,6 +134,9 @@ class TensorProtocol {
   /// Returns the reason for the end; kOk while the protocol runs.
   [[nodiscard]] virtual Status status() const = 0;
   [[nodiscard]] virtual const std::string& status_text() const = 0;
+  /// Returns the aggregator for whose loss it ended, by its place in the job's list from 1 on, if
+  /// fail() or another rank named one; 0: none.
+  [[nodiscard]] virtual uint32_t lost_aggregator() const { return 0; }
   /// Returns true if no transfer is in flight.
   [[nodiscard]] virtual bool idle() const = 0;
   [[nodiscard]] virtual const CommunicatorCounters& counters() const = 0;

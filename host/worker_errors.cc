@@ -192,7 +192,8 @@ EndReason peer_left(const CommunicatorConfig& config, const std::string& ranks,
     return {Status::kAggregatorGone,
             fmt::format("{} has lost aggregator {} ({} of {}) and left job {}", ranks,
                         config.aggregators[lost_aggregator - 1].name, lost_aggregator,
-                        config.aggregators.size(), config.job_id)};
+                        config.aggregators.size(), config.job_id),
+            lost_aggregator};
   }
   return {Status::kPeerLeft, fmt::format("{} has left job {} while block {} waits for it", ranks,
                                          config.job_id, position)};

@@ -26,6 +26,9 @@ namespace tributary::host {
 struct EndReason {
   Status status = Status::kOk;
   std::string text;
+  /// The aggregator that this rank or another one has lost, by its place in the job's list from 1
+  /// on; 0: none, or this worker's own.
+  uint32_t lost_aggregator = 0;
 };
 
 // --- While the worker joins ---

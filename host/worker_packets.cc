@@ -160,7 +160,7 @@ Outgoing WorkerProtocol::write_leave(std::span<std::byte> out, Instant now) {
   Message message = control(MessageType::kLeave);
   // A worker that abandons its join has no key; the aggregator knows it by its nonce.
   if (!join_.joined()) message.extension.key = nonce_;
-  message.extension.tensor_elements = lost_aggregator_;
+  message.extension.tensor_elements = end_.lost_aggregator();
   end_.on_good_bye_sent(now);
   return write_control(message, out);
 }

@@ -43,8 +43,7 @@ class WorkerProtocol final : public TensorProtocol {
   /// Ends the session. The good-byes are due until next_deadline() is never.
   void leave(Instant now) override;
   void fail(Status status, std::string text, uint32_t lost_aggregator) override {
-    lost_aggregator_ = lost_aggregator;
-    end({status, std::move(text)});
+    end({status, std::move(text), lost_aggregator});
   }
 
   [[nodiscard]] bool hears(const Endpoint& from) const override {
@@ -67,6 +66,7 @@ class WorkerProtocol final : public TensorProtocol {
   }
   [[nodiscard]] Status status() const override { return end_.status(); }
   [[nodiscard]] const std::string& status_text() const override { return end_.text(); }
+  [[nodiscard]] uint32_t lost_aggregator() const override { return end_.lost_aggregator(); }
   [[nodiscard]] bool idle() const override { return stream_.idle(); }
   [[nodiscard]] const CommunicatorCounters& counters() const override { return counters_; }
 
@@ -131,8 +131,7 @@ class WorkerProtocol final : public TensorProtocol {
   SessionEnd end_;
   auth::MemberEnd seals_;
   RefusalWatch refusals_;
-  Instant sent_at_;               ///< Last packet to the aggregator.
-  uint32_t lost_aggregator_ = 0;  ///< For the good-byes; see fail().
+  Instant sent_at_;  ///< Last packet to the aggregator.
   CommunicatorCounters counters_;
 };
 

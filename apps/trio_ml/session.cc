@@ -310,7 +310,7 @@ std::optional<Session::JoinAnswer> Session::redirect(const wire::ControlBody& wi
 
 std::optional<Session::JoinAnswer> Session::refuse_other_list() {
   const auto has_other = [this](const Member& member) {
-    return member.pending_list != members_[0].pending_list;
+    return member.pending_list != members_[0].pending_list && !TRIB_MUTANT(kListUnchecked);
   };
   const auto end = members_.begin() + config_.sources;
   const auto found = std::find_if(members_.begin(), end, has_other);
@@ -406,7 +406,9 @@ Session::Withdrawal Session::withdraw(uint32_t source, uint64_t nonce) {
 }
 
 bool Session::leave(uint32_t source, uint32_t lost_aggregator) {
-  lost_aggregators_[source].store(lost_aggregator, std::memory_order_relaxed);
+  if (!TRIB_MUTANT(kLossForgotten)) {
+    lost_aggregators_[source].store(lost_aggregator, std::memory_order_relaxed);
+  }
   left_[source].store(true, std::memory_order_relaxed);
   for (uint32_t other = 0; other < config_.sources; other++) {
     if (!has_left(other)) return false;

@@ -60,7 +60,7 @@ std::string as_text(const lab::CampaignReport& report, double seeds_per_s) {
     text += fmt::format("  {:<18}{:>12}\n", to_string(static_cast<lab::FaultKind>(i)),
                         report.faults[i]);
   }
-  if (report.protocol == wire::Protocol::kSwitchml) {
+  if (report.shape.protocol == wire::Protocol::kSwitchml) {
     text += fmt::format(
         "packets that came after a later use of their slot: {} sums spoiled on the published "
         "switch, {} runs of jobs ended at the deadline\n",
@@ -90,8 +90,9 @@ ordered_json as_json(const lab::CampaignReport& report, double seeds_per_s) {
   json["failed_seeds"] = report.failed_seeds;
   json["packets"] = report.packets;
   json["restarts"] = report.restarts;
-  json["protocol"] = to_string(report.protocol);
-  json["attackers"] = report.attackers;
+  json["protocol"] = to_string(report.shape.protocol);
+  json["attackers"] = report.shape.attackers;
+  json["sharded"] = report.shape.sharded;
   json["spoiled_sums"] = report.spoiled_sums;
   json["overtaken_stalls"] = report.overtaken_stalls;
   json["faults"] = faults;

@@ -30,9 +30,8 @@ struct FaultsFlags {
   bool trace = false;
   bool quick = false;
   bool mutants = false;
-  bool attackers = false;
   uint32_t threads = 0;
-  wire::Protocol protocol = wire::Protocol::kTrioMl;
+  lab::PlanShape shape;
   std::vector<std::string> only;
   std::vector<std::string> mutant_names;
   std::string json_path;
@@ -67,7 +66,7 @@ int write_json(const FaultsFlags& flags, const nlohmann::ordered_json& json) {
 
 /// One seed with its trace.
 int run_one(const FaultsFlags& flags, lab::FaultKinds kinds) {
-  const lab::FaultPlan plan = lab::draw_plan(flags.seed, kinds, flags.protocol, flags.attackers);
+  const lab::FaultPlan plan = lab::draw_plan(flags.seed, kinds, flags.shape);
   const lab::FaultResult result = run_faults(plan, flags.trace);
   print("seed {}: {}\n", flags.seed, describe(plan));
   for (const std::string& line : result.trace) print("{}\n", line);
@@ -93,8 +92,7 @@ int run_all(const FaultsFlags& flags, lab::FaultKinds kinds) {
   config.seeds = flags.quick ? std::min(flags.seeds, kQuickSeeds) : flags.seeds;
   config.threads = thread_count(flags);
   config.only = kinds;
-  config.protocol = flags.protocol;
-  config.attackers = flags.attackers;
+  config.shape = flags.shape;
   config.on_progress = [&](uint64_t over) { progress.update(over, config.seeds); };
   config.is_stopped = [] { return g_interrupted != 0; };
   std::signal(SIGINT, [](int) { g_interrupted = 1; });
@@ -124,14 +122,30 @@ int run_planted(const FaultsFlags& flags) {
   return missed * 20 <= static_cast<std::ptrdiff_t>(rows->size()) ? 0 : 1;
 }
 
+Result<void> check(const lab::PlanShape& shape) {
+  if (shape.attackers && shape.sharded) {
+    return failure("--attackers is not allowed with --sharded; leave out one of the two");
+  }
+  if (shape.protocol == wire::Protocol::kTrioMl) return {};
+  if (shape.attackers) {
+    return failure(
+        fmt::format("--attackers is not allowed with --protocol {}, whose packets have "
+                    "no key; leave out one of the two",
+                    to_string(shape.protocol)));
+  }
+  if (shape.sharded) {
+    return failure(
+        fmt::format("--sharded is not allowed with --protocol {}, whose jobs have one "
+                    "switch; leave out one of the two",
+                    to_string(shape.protocol)));
+  }
+  return {};
+}
+
 int run(const FaultsFlags& flags) {
   if (flags.mutants) return run_planted(flags);
-  if (flags.attackers && flags.protocol != wire::Protocol::kTrioMl) {
-    return complain(kName,
-                    fmt::format("--attackers is not allowed with --protocol {}, whose packets have "
-                                "no key; leave out one of the two",
-                                to_string(flags.protocol)),
-                    2);
+  if (const auto allowed = check(flags.shape); !allowed) {
+    return complain(kName, allowed.error().text, 2);
   }
   const auto kinds = kinds_of(flags.only);
   if (!kinds) return complain(kName, kinds.error().text, 2);
@@ -151,10 +165,12 @@ void add_lab_faults(CLI::App& lab, int& exit_code) {
       ->capture_default_str();
   command->add_option("--seed", flags->seed, "This run alone");
   command->add_flag("--trace", flags->trace, "With --seed: print what happens");
-  add_protocol(*command, flags->protocol, "What the workers speak");
+  add_protocol(*command, flags->shape.protocol, "What the workers speak");
   command->add_flag(
-      "--attackers", flags->attackers,
+      "--attackers", flags->shape.attackers,
       "Trio-ML: also attackers, authentication, plain clients, groups, unequal servers");
+  command->add_flag("--sharded", flags->shape.sharded,
+                    "Trio-ML: jobs on several aggregators each; faults hit single ones");
   command->add_option("--only", flags->only, "Kinds of faults that may happen, or none")
       ->delimiter(',');
   command->add_option("--threads", flags->threads, "0: as many as cores")->capture_default_str();
@@ -168,6 +184,7 @@ void add_lab_faults(CLI::App& lab, int& exit_code) {
       "Examples:\n"
       "  tributary lab faults --seeds 1000 --json faults.json\n"
       "  tributary lab faults --seeds 3000 --attackers --json attacks.json\n"
+      "  tributary lab faults --seeds 1000 --sharded --json shards.json\n"
       "  tributary lab faults --seed 17 --only loss,worker_crash --trace\n"
       "  tributary lab faults --protocol switchml --only loss,duplication\n"
       "  tributary lab faults --mutants");

@@ -52,6 +52,12 @@ void WorkerNode::step_clock(Duration ahead) {
   if (runs()) schedule(network_.core().now());
 }
 
+void WorkerNode::refuse(const Endpoint& peer) {
+  if (!runs()) return;
+  protocol_->on_refused_by(peer, local_now());
+  schedule(network_.core().now());
+}
+
 void WorkerNode::submit(host::Transfer& transfer) {
   protocol_->submit(transfer, local_now());
   schedule(network_.core().now());

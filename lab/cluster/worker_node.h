@@ -84,6 +84,10 @@ class WorkerNode final : public net::Node, private EventTarget {
   /// Moves the process's clock ahead. The clock is monotonic.
   void step_clock(Duration ahead);
 
+  /// Tells the process that a peer's machine refuses packets to the peer's port (ICMP port
+  /// unreachable).
+  void refuse(const Endpoint& peer);
+
   /// @pre A process runs.
   void submit(host::Transfer& transfer);
   void leave();

@@ -27,8 +27,7 @@ class Workshop {
   explicit Workshop(const CampaignConfig& config)
       : config_(config), digests_(config.seeds), is_over_(config.seeds) {
     report_.first_seed = config.first_seed;
-    report_.protocol = config.protocol;
-    report_.attackers = config.attackers;
+    report_.shape = config.shape;
   }
 
   /// Runs seeds until none is left. Called by each thread.
@@ -37,8 +36,7 @@ class Workshop {
       // Relaxed: it only matters that each number is handed out once.
       const uint64_t index = next_.fetch_add(1, std::memory_order_relaxed);
       if (index >= config_.seeds || (config_.is_stopped && config_.is_stopped())) return;
-      take(index, run_faults(draw_plan(config_.first_seed + index, config_.only, config_.protocol,
-                                       config_.attackers)));
+      take(index, run_faults(draw_plan(config_.first_seed + index, config_.only, config_.shape)));
     }
   }
 
@@ -72,14 +70,11 @@ class Workshop {
 
   void explain(FaultResult failed) {
     CampaignFailure failure;
-    failure.kinds =
-        smallest_kinds(failed.seed, config_.only, failed, config_.protocol, config_.attackers);
-    const FaultPlan plan =
-        draw_plan(failed.seed, failure.kinds, config_.protocol, config_.attackers);
+    failure.kinds = smallest_kinds(failed.seed, config_.only, failed, config_.shape);
+    const FaultPlan plan = draw_plan(failed.seed, failure.kinds, config_.shape);
     failure.plan = describe(plan);
     failure.smallest = run_faults(plan, /*traced=*/true);
-    failure.replay =
-        replay_command(failed.seed, failure.kinds, config_.protocol, config_.attackers);
+    failure.replay = replay_command(failed.seed, failure.kinds, config_.shape);
     failure.result = std::move(failed);
     report_.failures.push_back(std::move(failure));
   }
@@ -96,23 +91,23 @@ class Workshop {
 }  // namespace
 
 FaultKinds smallest_kinds(uint64_t seed, FaultKinds only, const FaultResult& failed,
-                          wire::Protocol protocol, bool attackers) {
-  FaultKinds kinds = draw_plan(seed, only, protocol, attackers).kinds;
+                          const PlanShape& shape) {
+  FaultKinds kinds = draw_plan(seed, only, shape).kinds;
   for (uint32_t i = 0; i < kFaultKindCount; i++) {
     FaultKinds fewer = kinds;
     fewer.remove(static_cast<FaultKind>(i));
     if (fewer == kinds) continue;
-    if (fails_alike(run_faults(draw_plan(seed, fewer, protocol, attackers)), failed)) kinds = fewer;
+    if (fails_alike(run_faults(draw_plan(seed, fewer, shape)), failed)) kinds = fewer;
   }
   return kinds;
 }
 
-std::string replay_command(uint64_t seed, FaultKinds kinds, wire::Protocol protocol,
-                           bool attackers) {
-  const bool is_default = protocol == wire::Protocol::kTrioMl;
-  return fmt::format("tributary lab faults{}{}{} --seed {} --only {} --trace",
-                     is_default ? "" : " --protocol ", is_default ? "" : to_string(protocol),
-                     attackers ? " --attackers" : "", seed, kinds.to_string());
+std::string replay_command(uint64_t seed, FaultKinds kinds, const PlanShape& shape) {
+  const bool is_default = shape.protocol == wire::Protocol::kTrioMl;
+  return fmt::format("tributary lab faults{}{}{}{} --seed {} --only {} --trace",
+                     is_default ? "" : " --protocol ", is_default ? "" : to_string(shape.protocol),
+                     shape.attackers ? " --attackers" : "", shape.sharded ? " --sharded" : "", seed,
+                     kinds.to_string());
 }
 
 CampaignReport run_campaign(const CampaignConfig& config) {

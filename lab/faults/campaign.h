@@ -25,8 +25,7 @@ struct CampaignConfig {
   uint64_t seeds = 1000;
   uint32_t threads = 1;
   FaultKinds only = FaultKinds::all();
-  wire::Protocol protocol = wire::Protocol::kTrioMl;
-  bool attackers = false;  ///< See draw_plan().
+  PlanShape shape = {};
   /// Called after each run, from the run's thread, one call at a time, with the number of runs
   /// done.
   std::function<void(uint64_t over)> on_progress = {};
@@ -51,8 +50,7 @@ struct CampaignReport {
   uint64_t restarts = 0;
   uint64_t spoiled_sums = 0;  ///< See FaultResult.
   uint64_t overtaken_stalls = 0;
-  wire::Protocol protocol = wire::Protocol::kTrioMl;
-  bool attackers = false;
+  PlanShape shape = {};
   std::array<uint64_t, kFaultKindCount> faults{};
   uint64_t digest = 0;                    ///< Digest of all runs, in the order of their seeds.
   std::vector<CampaignFailure> failures;  ///< The first kFailuresMax.
@@ -66,12 +64,10 @@ inline constexpr uint32_t kFailuresMax = 3;
 
 /// Returns a minimal subset of the seed's kinds of faults that still breaks a promise.
 [[nodiscard]] FaultKinds smallest_kinds(uint64_t seed, FaultKinds only, const FaultResult& failed,
-                                        wire::Protocol protocol = wire::Protocol::kTrioMl,
-                                        bool attackers = false);
+                                        const PlanShape& shape = {});
 
 /// Returns the command that repeats one seed with its trace.
 [[nodiscard]] std::string replay_command(uint64_t seed, FaultKinds kinds,
-                                         wire::Protocol protocol = wire::Protocol::kTrioMl,
-                                         bool attackers = false);
+                                         const PlanShape& shape = {});
 
 }  // namespace tributary::lab

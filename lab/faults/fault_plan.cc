@@ -2,6 +2,7 @@
 #include "lab/faults/fault_plan.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <bit>
@@ -9,6 +10,7 @@
 #include "base/prng.h"
 #include "host/switchml_config.h"
 #include "lab/faults/attack_plan.h"
+#include "lab/faults/shard_plan.h"
 
 namespace tributary::lab {
 
@@ -41,7 +43,8 @@ constexpr std::array<const char*, kFaultKindCount> kKindNames{"loss",
                                                               "tamperer",
                                                               "flooder",
                                                               "half_open_joiner",
-                                                              "foreign_member"};
+                                                              "foreign_member",
+                                                              "list_mismatch"};
 
 // Random streams other than those of the kinds of faults.
 constexpr uint32_t kShapeStream = 100;
@@ -361,14 +364,17 @@ std::string FaultKinds::to_string() const {
 }
 
 bool FaultPlan::has_children(uint32_t aggregator) const {
-  return std::find(parent.begin() + 1, parent.end(), aggregator) != parent.end();
+  for (uint32_t i = 0; i < parent.size(); i++) {
+    if (parent[i] == aggregator && i != aggregator) return true;
+  }
+  return false;
 }
 
 uint32_t FaultPlan::levels() const {
   uint32_t most = 1;
   for (uint32_t i = 0; i < parent.size(); i++) {
     uint32_t level = 1;
-    for (uint32_t at = i; at != 0; at = parent[at]) level++;
+    for (uint32_t at = i; !is_root(at); at = parent[at]) level++;
     most = std::max(most, level);
   }
   return most;
@@ -377,28 +383,36 @@ uint32_t FaultPlan::levels() const {
 bool FaultPlan::is_harmful() const {
   for (const FaultKind kind :
        {FaultKind::kWorkerCrash, FaultKind::kAggregatorCrash, FaultKind::kLinkCut,
-        FaultKind::kClockStep, FaultKind::kDisagreement}) {
+        FaultKind::kClockStep, FaultKind::kDisagreement, FaultKind::kListMismatch}) {
     if (kinds.has(kind)) return true;
   }
   return false;
 }
 
-FaultPlan draw_plan(uint64_t seed, FaultKinds only, wire::Protocol protocol, bool attackers) {
+FaultPlan draw_plan(uint64_t seed, FaultKinds only, const PlanShape& shape) {
   FaultPlan plan;
   plan.seed = seed;
-  plan.protocol = protocol;
+  plan.protocol = shape.protocol;
   plan.kinds = only;
-  const bool attacked = attackers && protocol == wire::Protocol::kTrioMl;
+  const bool trio_ml = shape.protocol == wire::Protocol::kTrioMl;
+  const bool sharded = shape.sharded && trio_ml;
+  const bool attacked = shape.attackers && trio_ml && !sharded;
   if (!attacked) plan.kinds.remove_attackers();
-  if (protocol == wire::Protocol::kSwitchml) {
+  if (!trio_ml) {
     for (const FaultKind kind : kNotOfSwitchml) plan.kinds.remove(kind);
     draw_switchml_shape(seed, plan);
   } else {
     draw_shape(seed, plan);
   }
+  if (sharded) draw_shards(plan);
   draw_rates(plan);
   draw_incidents(plan);
   draw_misuse(plan);
+  if (sharded) {
+    draw_shard_faults(plan, only);
+  } else {
+    plan.kinds.remove(FaultKind::kListMismatch);
+  }
   set_deadlines(plan);
   if (attacked) draw_attack(plan);
   return plan;
@@ -411,6 +425,7 @@ std::string describe(const FaultPlan& plan) {
                         job.config.mitigation ? " (mitigation)" : "");
     if (plan.attack) jobs += fmt::format(" auth={}", auth::to_string(job.config.auth.mode));
     if (job.config.group.is_set()) jobs += " group";
+    if (job.sharded) jobs += fmt::format(" (weights {})", fmt::join(job.sharded->weights, ","));
   }
   if (plan.attack && plan.attack->plain) {
     jobs += fmt::format(" + {} plain clients", plan.attack->plain->config.sources);

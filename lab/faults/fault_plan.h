@@ -57,10 +57,13 @@ enum class FaultKind : uint8_t {
   kFlooder,         ///< Sends many packets at once, under its own and other addresses.
   kHalfOpenJoiner,  ///< Sends joins without a cookie, or with another address's.
   kForeignMember,   ///< A member of one job uses its key and secret on another job.
+  kListMismatch,    ///< Sharded: a rank's list of aggregators differs from the others'.
   kCount,
 };
 inline constexpr uint32_t kFaultKindCount = static_cast<uint32_t>(FaultKind::kCount);
-[[nodiscard]] constexpr bool is_attacker(FaultKind kind) { return kind >= FaultKind::kForger; }
+[[nodiscard]] constexpr bool is_attacker(FaultKind kind) {
+  return kind >= FaultKind::kForger && kind <= FaultKind::kForeignMember;
+}
 [[nodiscard]] const char* to_string(FaultKind kind);
 [[nodiscard]] std::optional<FaultKind> fault_kind(const std::string& name);
 
@@ -103,6 +106,19 @@ struct Incident {
   uint32_t target = 0;      ///< A rank of the job, or an aggregator.
   Duration length;          ///< Duration; for a clock step, its size.
   bool aggregator = false;  ///< For clock steps and cuts: whether `target` is an aggregator.
+  // In sharded plans.
+  /// For delays and cuts: only the cable between rank `target` and this aggregator.
+  std::optional<uint32_t> shard = {};
+  /// For a crash: the aggregator's machine runs on, and refuses packets to its port (ICMP).
+  bool refuses = false;
+};
+
+/// What a job of a sharded plan has besides.
+struct ShardedJob {
+  std::vector<uint32_t> weights;  ///< Shape [aggregators]; some are 0.
+  bool leaves_out_lost = false;   ///< When the job restarts, its list lacks a lost aggregator.
+  /// The rank whose first process has another list.
+  std::optional<uint32_t> other_list = {};
 };
 
 /// A rank whose first process submits a different tensor.
@@ -129,6 +145,7 @@ struct JobPlan {
   std::vector<Collective> work;
   std::optional<Disagreement> disagreement = {};
   std::optional<BadValue> bad_value = {};
+  std::optional<ShardedJob> sharded = {};  ///< Set in sharded plans.
 };
 inline constexpr uint32_t kCalmCollectives = 2;
 
@@ -161,9 +178,12 @@ struct FaultPlan {
   uint64_t seed = 1;
   wire::Protocol protocol = wire::Protocol::kTrioMl;
   FaultKinds kinds;
-  /// Parents of the aggregators. The root is 0 and its own parent; others follow their parent.
+  /// Parents of the aggregators. The root is 0 and its own parent; others follow their parent. In a
+  /// sharded plan every aggregator is a root.
   std::vector<uint32_t> parent = {0};
   FaultMachine machine = FaultMachine::kLive;
+  /// Every job has a session with each aggregator, and cuts its tensors over them.
+  bool sharded = false;
   /// SwitchML without a control plane: the switch is not cleared between two runs of the job. The
   /// server must detect restarted workers.
   bool configured = false;
@@ -176,6 +196,7 @@ struct FaultPlan {
   std::optional<AttackPlan> attack = {};  ///< Set in plans drawn with attackers.
   Duration calm_at;
 
+  [[nodiscard]] bool is_root(uint32_t aggregator) const { return parent[aggregator] == aggregator; }
   [[nodiscard]] bool has_children(uint32_t aggregator) const;
   /// Returns the number of levels of aggregators, 1 to 3.
   [[nodiscard]] uint32_t levels() const;
@@ -184,13 +205,21 @@ struct FaultPlan {
   [[nodiscard]] bool is_harmful() const;
 };
 
+/// A family of plans.
+struct PlanShape {
+  wire::Protocol protocol = wire::Protocol::kTrioMl;
+  /// Trio-ML only: adds attackers, authentication, plain clients, multicast groups and unequal
+  /// servers to the same plan.
+  bool attackers = false;
+  /// Trio-ML without attackers only: the jobs of the same plan run on two to four aggregators each,
+  /// in place of a tree.
+  bool sharded = false;
+};
+
 /// Draws the plan of a seed.
-/// @param only      The permitted kinds of faults; the rest of the plan does not depend on it.
-/// @param attackers Trio-ML only: adds attackers, authentication, plain clients, multicast groups
-///                  and unequal servers to the same plan.
+/// @param only The permitted kinds of faults; the rest of the plan does not depend on it.
 [[nodiscard]] FaultPlan draw_plan(uint64_t seed, FaultKinds only = FaultKinds::all(),
-                                  wire::Protocol protocol = wire::Protocol::kTrioMl,
-                                  bool attackers = false);
+                                  const PlanShape& shape = {});
 
 /// Returns a description of the run in one line.
 [[nodiscard]] std::string describe(const FaultPlan& plan);

@@ -13,6 +13,7 @@
 #include "lab/faults/journal.h"
 #include "lab/faults/plain_job.h"
 #include "lab/faults/session_book.h"
+#include "lab/faults/shard_judge.h"
 
 namespace tributary::lab {
 namespace {
@@ -37,8 +38,10 @@ class Run {
         sessions_(plan, world_),
         journal_(world_.core(), traced),
         draws_(plan.seed ^ 0x9a4ba9e) {
+    if (plan.sharded) shards_.emplace(plan, world_, journal_);
     for (uint32_t job = 0; job < plan.jobs.size(); job++) {
-      drivers_.push_back(std::make_unique<JobDriver>(plan, job, world_, sessions_, journal_));
+      drivers_.push_back(std::make_unique<JobDriver>(plan, job, world_, sessions_, journal_,
+                                                     shards_ ? &*shards_ : nullptr));
     }
     if (plan.attack) attackers_.emplace(plan, world_, journal_);
     if (plan.attack && plan.attack->plain) plain_.emplace(*plan.attack->plain, world_, journal_);
@@ -59,6 +62,7 @@ class Run {
   void run_to(Instant limit);
   void finish_jobs();
   void check_buffers();
+  void check_buffers_at(uint32_t aggregator, uint32_t job, uint64_t positions);
   void check_over();
   void count(FaultKind kind, uint64_t times = 1) { faults_[static_cast<uint32_t>(kind)] += times; }
   void count_misuse();
@@ -69,6 +73,7 @@ class Run {
   SessionBook sessions_;
   Journal journal_;
   Prng draws_;
+  std::optional<ShardJudge> shards_;
   std::vector<std::unique_ptr<JobDriver>> drivers_;
   std::optional<Attackers> attackers_;
   std::optional<PlainJob> plain_;
@@ -87,9 +92,9 @@ void Run::begin(const Incident& incident) {
   JobDriver& driver = *drivers_[incident.job];
   switch (incident.kind) {
     case FaultKind::kDelay:
-      world_.set_delay(incident.aggregator, incident.job, incident.target, incident.length);
+      world_.set_delay(incident, incident.length);
       world_.at(now() + incident.length * kDelayLasts, [this, incident] {
-        if (!calm_) world_.set_delay(incident.aggregator, incident.job, incident.target, {});
+        if (!calm_) world_.set_delay(incident, {});
       });
       break;
     case FaultKind::kWorkerPause:
@@ -102,17 +107,16 @@ void Run::begin(const Incident& incident) {
       world_.pause_aggregator(incident.target, incident.length);
       break;
     case FaultKind::kAggregatorCrash:
-      world_.stop_aggregator(incident.target);
+      world_.stop_aggregator(incident.target, incident.refuses);
+      if (shards_) shards_->on_crash(incident.target, incident.refuses);
       world_.at(now() + incident.length, [this, target = incident.target] {
         world_.start_aggregator(target);
         if (plain_) plain_->on_restart(target);
       });
       break;
     case FaultKind::kLinkCut:
-      world_.set_cut(incident.aggregator, incident.job, incident.target, true);
-      world_.at(now() + incident.length, [this, incident] {
-        world_.set_cut(incident.aggregator, incident.job, incident.target, false);
-      });
+      world_.set_cut(incident, true);
+      world_.at(now() + incident.length, [this, incident] { world_.set_cut(incident, false); });
       break;
     case FaultKind::kClockStep:
       if (incident.aggregator) {
@@ -213,31 +217,42 @@ void Run::check_buffers() {
       repairs_ += counters.probes + counters.retransmitted;
     }
     for (uint32_t i = 0; i < world_.aggregator_count(); i++) {
-      trio_ml::Job* at = world_.job_at(i, job);
-      if (at == nullptr) continue;
-      uint64_t kept = 0;
-      for (uint32_t block_id = 0; block_id < positions; block_id++) {
-        const auto found = at->window.find({.gen_id = 0, .block_id = block_id, .extended = true});
-        kept += found.kind == trio_ml::Found::Kind::kResult ? 1 : 0;
-      }
-      const uint64_t all = trio_ml::buffer_count(at->config, 1);
-      const uint64_t free = at->window.buffers_free();
-      if (at->record.block_curr_cnt == 0 && free + kept == all) continue;
-      journal_.breach(Breach::kLeaked,
-                      fmt::format("job {} at aggregator {}: {} blocks in progress, {} buffers free "
-                                  "and {} kept of {}",
-                                  job, i, at->record.block_curr_cnt, free, kept, all));
+      // A session at another aggregator ends by silence.
+      if (drivers_[job]->uses(i)) check_buffers_at(i, job, positions);
     }
   }
 }
 
+/// @param positions Results of lower ones may be kept.
+void Run::check_buffers_at(uint32_t aggregator, uint32_t job, uint64_t positions) {
+  trio_ml::Job* at = world_.job_at(aggregator, job);
+  if (at == nullptr) return;
+  uint64_t kept = 0;
+  for (uint32_t block_id = 0; block_id < positions; block_id++) {
+    const auto found = at->window.find({.gen_id = 0, .block_id = block_id, .extended = true});
+    kept += found.kind == trio_ml::Found::Kind::kResult ? 1 : 0;
+  }
+  const uint64_t all = trio_ml::buffer_count(at->config, 1);
+  const uint64_t free = at->window.buffers_free();
+  if (at->record.block_curr_cnt == 0 && free + kept == all) return;
+  journal_.breach(Breach::kLeaked,
+                  fmt::format("job {} at aggregator {}: {} blocks in progress, {} buffers free "
+                              "and {} kept of {}",
+                              job, aggregator, at->record.block_curr_cnt, free, kept, all));
+}
+
 void Run::check_over() {
   for (const auto& driver : drivers_) driver->leave_all();
+  if (shards_) {
+    run_to(now() + kSettled);
+    shards_->check_left();
+  }
   run_to(now() + kSessionOver);
   world_.knock();
   run_to(now() + kSettled);
   for (uint32_t job = 0; job < plan_.jobs.size(); job++) {
     for (uint32_t i = 0; i < world_.aggregator_count(); i++) {
+      if (!drivers_[job]->uses(i)) check_buffers_at(i, job, /*positions=*/0);
       const trio_ml::Job* at = world_.job_at(i, job);
       if (at == nullptr || at->session.number() == 0) continue;
       journal_.breach(Breach::kLeaked,
@@ -250,8 +265,8 @@ void Run::check_over() {
 }
 
 void Run::count_misuse() {
-  for (const FaultKind kind :
-       {FaultKind::kMemoryRefusal, FaultKind::kDisagreement, FaultKind::kBadValue}) {
+  for (const FaultKind kind : {FaultKind::kMemoryRefusal, FaultKind::kDisagreement,
+                               FaultKind::kBadValue, FaultKind::kListMismatch}) {
     if (plan_.kinds.has(kind)) count(kind);
   }
 }

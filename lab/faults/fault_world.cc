@@ -33,34 +33,74 @@ void FaultWorld::pause_aggregator(uint32_t index, Duration length) {
   if (servers_[index] != nullptr) servers_[index]->pause(length);
 }
 
-void FaultWorld::stop_aggregator(uint32_t index) {
-  if (servers_[index] != nullptr) servers_[index]->stop();
+void FaultWorld::stop_aggregator(uint32_t index, bool refuses) {
+  if (servers_[index] == nullptr) return;
+  servers_[index]->stop();
+  if (refuses) refusals_.begin(index);
 }
 
 void FaultWorld::start_aggregator(uint32_t index) {
-  if (servers_[index] != nullptr && !servers_[index]->runs()) servers_[index]->start();
+  if (servers_[index] == nullptr || servers_[index]->runs()) return;
+  refusals_.end(index);
+  servers_[index]->start();
 }
 
-FaultWorld::Cable& FaultWorld::cable_to(bool aggregator, uint32_t job, uint32_t target) {
-  return aggregator ? upward_[target] : worker_cables_[job][target];
+std::vector<const FaultWorld::Cable*> FaultWorld::cables_of(const Incident& where) const {
+  std::vector<const Cable*> cables;
+  if (where.aggregator && !plan_.sharded) {
+    if (!plan_.is_root(where.target)) cables.push_back(&upward_[where.target]);
+    return cables;
+  }
+  const auto add = [&](uint32_t job, uint32_t rank, std::optional<uint32_t> aggregator) {
+    for (const Cable& cable : worker_cables_[job][rank]) {
+      if (!aggregator || *aggregator == cable.wire->aggregator()) cables.push_back(&cable);
+    }
+  };
+  if (!where.aggregator) {
+    add(where.job, where.target, where.shard);
+    return cables;
+  }
+  for (uint32_t job = 0; job < job_count(); job++) {
+    for (uint32_t rank = 0; rank < world_of(job); rank++) add(job, rank, where.target);
+  }
+  return cables;
 }
 
-void FaultWorld::set_cut(bool aggregator, uint32_t job, uint32_t target, bool cut) {
-  if (!is_cabled(aggregator, target)) return;
-  const Cable& cable = cable_to(aggregator, job, target);
-  for (const net::LinkId link : {cable.outward, cable.outward + 1}) network_.set_cut(link, cut);
+const FaultWorld::Cable& FaultWorld::cable_between(uint32_t job, uint32_t rank,
+                                                   uint32_t aggregator) const {
+  const std::vector<Cable>& cables = worker_cables_[job][rank];
+  return plan_.sharded ? cables[aggregator] : cables.front();
 }
 
-void FaultWorld::set_delay(bool aggregator, uint32_t job, uint32_t target, Duration held_max) {
-  if (!is_cabled(aggregator, target)) return;
-  const Cable& cable = cable_to(aggregator, job, target);
+void FaultWorld::set_cut(const Incident& where, bool cut) {
+  for (const Cable* cable : cables_of(where)) {
+    for (const net::LinkId link : {cable->outward, cable->outward + 1}) network_.set_cut(link, cut);
+  }
+}
+
+void FaultWorld::set_delay(const Incident& where, Duration held_max) {
   net::LinkFaults faults = link_config().faults;
   if (held_max > Duration()) {
     faults.reorder = std::max(faults.reorder, kHeldBack);
     faults.reorder_max = std::max(faults.reorder_max, held_max);
   }
-  for (const net::LinkId link : {cable.outward, cable.outward + 1}) {
-    network_.set_faults(link, faults);
+  for (const Cable* cable : cables_of(where)) {
+    for (const net::LinkId link : {cable->outward, cable->outward + 1}) {
+      network_.set_faults(link, faults);
+    }
+  }
+}
+
+/// Answers a packet to an aggregator that does not run: the refusal reaches the worker if its cable
+/// loses neither.
+void FaultWorld::refuse(uint32_t aggregator, const net::Packet& packet) {
+  if (!refusals_.take(aggregator, packet.source, core_.now())) return;
+  for (uint32_t job = 0; job < job_count(); job++) {
+    for (uint32_t rank = 0; rank < world_of(job); rank++) {
+      if (!packet.source.is_same_peer(worker_address(job, rank))) continue;
+      at(core_.now() + plan_.propagation,
+         [this, job, rank, aggregator] { worker(job, rank).refuse(address_of(aggregator)); });
+    }
   }
 }
 
@@ -75,15 +115,15 @@ void FaultWorld::send_garbage(Prng& draws) {
     nonsense[12] = static_cast<std::byte>(0x10 | draws.below(16));
   }
   const uint32_t rank = draws.below(plan_.jobs[job].world);
-  const uint32_t leaf = leaf_of_[job][rank];
+  const uint32_t leaf = plan_.sharded ? draws.below(aggregator_count()) : leaf_of_[job][rank];
   const bool inward = draws.chance(0.5);
   // A worker's socket accepts only the server's packets, so the sender forges that address.
   net::PacketRef packet =
       network_.packets().make(inward ? stranger_address() : aggregators_[leaf]->address(),
                               inward ? aggregators_[leaf]->address() : worker_address(job, rank),
                               static_cast<uint32_t>(nonsense.size()), nonsense);
-  worker_cables_[job][rank].wire->inject(inward ? FaultWire::kInnerPort : FaultWire::kOuterPort,
-                                         std::move(packet));
+  cable_between(job, rank, leaf)
+      .wire->inject(inward ? FaultWire::kInnerPort : FaultWire::kOuterPort, std::move(packet));
 }
 
 void FaultWorld::calm() {
@@ -93,9 +133,13 @@ void FaultWorld::calm() {
       network_.set_faults(link, {});
     }
   };
-  for (uint32_t i = 1; i < upward_.size(); i++) clean(upward_[i]);
-  for (const auto& cables : worker_cables_) {
-    for (const Cable& cable : cables) clean(cable);
+  for (uint32_t i = 0; i < upward_.size(); i++) {
+    if (!plan_.is_root(i)) clean(upward_[i]);
+  }
+  for (const auto& of_job : worker_cables_) {
+    for (const auto& cables : of_job) {
+      for (const Cable& cable : cables) clean(cable);
+    }
   }
   for (const Cable& cable : client_cables_) clean(cable);
   for (const auto& wire : wires_) {
@@ -175,6 +219,7 @@ uint32_t FaultWorld::slots_at_work() const {
 
 void FaultWorld::on_arrival(uint32_t aggregator, const net::Packet& packet) {
   if (plan_.protocol == wire::Protocol::kSwitchml) return note_order(packet);
+  if (plan_.sharded) refuse(aggregator, packet);
   const uint32_t job = job_index(packet);
   if (job == UINT32_MAX || judges_[aggregator][job] == nullptr) return;
   judges_[aggregator][job]->on_arrival(job_at(aggregator, job), packet.stored, core_.now());
@@ -200,7 +245,7 @@ uint64_t FaultWorld::lost_by(const Cable& cable) const {
 void FaultWorld::judge_losses(uint32_t aggregator, uint32_t job, const net::Packet& packet) {
   const trio_ml::Job* at = job_at(aggregator, job);
   if (at == nullptr || !LossJudge::judges(plan_)) return;
-  const auto lost_of = [&](uint32_t rank) { return lost_by(worker_cables_[job][rank]); };
+  const auto lost_of = [&](uint32_t rank) { return lost_by(cable_between(job, rank, aggregator)); };
   loss_judge_.on_departure(*at, packet.stored, lost_of, core_.now());
 }
 

@@ -29,6 +29,9 @@
 #include "lab/faults/fault_wire.h"
 #include "lab/faults/loss_judge.h"
 #include "lab/faults/promptness.h"
+#include "lab/faults/refusals.h"
+#include "lab/faults/sharded_rank.h"
+#include "net/forwarder.h"
 #include "net/network.h"
 
 namespace tributary::lab {
@@ -56,7 +59,17 @@ class FaultWorld final : public FaultWire::Watcher, private EventTarget {
   [[nodiscard]] uint32_t job_count() const { return static_cast<uint32_t>(plan_.jobs.size()); }
   /// Returns the ranks of a job.
   [[nodiscard]] uint32_t world_of(uint32_t job) const { return plan_.jobs[job].world; }
-  /// Returns the aggregator of a rank.
+  /// Returns the process of a rank of a sharded job. @pre It runs.
+  [[nodiscard]] const ShardedRank& sharded(uint32_t job, uint32_t rank) const {
+    return *sharded_[job][rank].process;
+  }
+  /// Returns all aggregators of a sharded job.
+  [[nodiscard]] std::vector<host::Aggregator> whole_list(uint32_t job) const;
+  /// Sets the list with which the rank's next process joins.
+  void set_list(uint32_t job, uint32_t rank, std::vector<host::Aggregator> list) {
+    sharded_[job][rank].list = std::move(list);
+  }
+  /// Returns the aggregator of a rank; in a sharded job, the first one.
   [[nodiscard]] uint32_t leaf_of(uint32_t job, uint32_t rank) const { return leaf_of_[job][rank]; }
   /// Returns the aggregator that produces the job's results.
   [[nodiscard]] uint32_t root_of(uint32_t job) const;
@@ -97,13 +110,14 @@ class FaultWorld final : public FaultWire::Watcher, private EventTarget {
 
   // Pauses, restarts and clock steps apply to servers; plans never apply them to a modelled PFE.
   void pause_aggregator(uint32_t index, Duration length);
-  void stop_aggregator(uint32_t index);
+  /// @param refuses Its machine runs on, and refuses packets to its port until it starts.
+  void stop_aggregator(uint32_t index, bool refuses);
   /// Starts the aggregator unless it runs.
   void start_aggregator(uint32_t index);
-  /// Cuts or repairs the cable above a worker or an aggregator.
-  void set_cut(bool aggregator, uint32_t job, uint32_t target, bool cut);
-  /// Delays most packets of that cable by up to `held_max`.
-  void set_delay(bool aggregator, uint32_t job, uint32_t target, Duration held_max);
+  /// Cuts or repairs the cables at which an incident is aimed.
+  void set_cut(const Incident& where, bool cut);
+  /// Delays most packets of these cables by up to `held_max`.
+  void set_delay(const Incident& where, Duration held_max);
   void send_garbage(Prng& draws);
   /// Removes all link faults.
   void calm();
@@ -147,10 +161,14 @@ class FaultWorld final : public FaultWire::Watcher, private EventTarget {
   /// Returns the number of levels below an aggregator.
   [[nodiscard]] uint32_t height_of(uint32_t aggregator) const;
   [[nodiscard]] net::LinkConfig link_config() const;
-  [[nodiscard]] Cable& cable_to(bool aggregator, uint32_t job, uint32_t target);
-  [[nodiscard]] bool is_cabled(bool aggregator, uint32_t target) const {
-    return !aggregator || target != 0;
-  }
+  /// Returns the cables at which an incident is aimed: of a rank, above an aggregator of a tree, or
+  /// all of an aggregator of sharded jobs.
+  [[nodiscard]] std::vector<const Cable*> cables_of(const Incident& where) const;
+  /// Returns the cable between a rank and its aggregator, or one of them.
+  [[nodiscard]] const Cable& cable_between(uint32_t job, uint32_t rank, uint32_t aggregator) const;
+  host::ProtocolFactory sharded_process(const host::CommunicatorConfig& config, uint32_t job);
+  void connect_shards(uint32_t job, uint32_t rank);
+  void refuse(uint32_t aggregator, const net::Packet& packet);
   [[nodiscard]] uint32_t job_index(const net::Packet& packet) const;
 
   /// Returns the packets that a cable has lost, both ways.
@@ -187,7 +205,16 @@ class FaultWorld final : public FaultWire::Watcher, private EventTarget {
   std::vector<std::vector<uint32_t>> leaf_of_;  ///< Shape [jobs][world].
   std::vector<std::vector<uint32_t>> source_of_;  ///< Shape [jobs][world]: src_id at the leaf.
   std::vector<std::vector<std::unique_ptr<WorkerNode>>> workers_;
-  std::vector<std::vector<Cable>> worker_cables_;
+  /// Shape [jobs][world][aggregators of the rank]: one, or all of a sharded plan.
+  std::vector<std::vector<std::vector<Cable>>> worker_cables_;
+  /// A rank of a sharded job.
+  struct Sharded {
+    std::vector<host::Aggregator> list;         ///< Of the next process.
+    ShardedRank* process = nullptr;             ///< The last one; the WorkerNode owns it.
+    std::unique_ptr<net::Forwarder> forwarder;  ///< From its host's port to its cables.
+  };
+  std::vector<std::vector<Sharded>> sharded_;  ///< Shape [jobs][world], in sharded plans.
+  Refusals refusals_;
   std::vector<Cable> client_cables_;
   std::function<void(const net::PacketRef&)> on_tampered_;
   /// Shape [aggregators][jobs]; null if the simple form of the promise does not apply.

@@ -67,6 +67,7 @@ FaultWorld::FaultWorld(const FaultPlan& plan)
     }
   }
   for (uint32_t i = 1; i < aggregators; i++) {
+    if (plan.is_root(i)) continue;
     AggregatorNode& lower = *aggregators_[i];
     const uint32_t port = ports_used_[i]++;
     lower.table().set_route(aggregators_[plan.parent[i]]->address(), {&port, 1});
@@ -74,6 +75,7 @@ FaultWorld::FaultWorld(const FaultPlan& plan)
   }
   workers_.resize(jobs);
   worker_cables_.resize(jobs);
+  sharded_.resize(jobs);
   for (uint32_t job = 0; job < jobs; job++) build_job(job);
 }
 
@@ -89,7 +91,7 @@ Endpoint FaultWorld::stranger_address() {
 std::vector<uint32_t> FaultWorld::children_of(uint32_t aggregator) const {
   std::vector<uint32_t> children;
   for (uint32_t i = 1; i < plan_.parent.size(); i++) {
-    if (plan_.parent[i] == aggregator) children.push_back(i);
+    if (plan_.parent[i] == aggregator && i != aggregator) children.push_back(i);
   }
   return children;
 }
@@ -112,6 +114,7 @@ void FaultWorld::assign_ranks(uint32_t job) {
     if (!plan_.has_children(i)) leaves.push_back(i);
   }
   if (what.alone_at) leaves = {*what.alone_at};
+  if (what.sharded) leaves = {0};
   const auto leaf_count = static_cast<uint32_t>(leaves.size());
   for (uint32_t rank = 0; rank < what.world; rank++) {
     const uint32_t leaf = leaves[rank * leaf_count / what.world];
@@ -131,7 +134,7 @@ trio_ml::JobConfig FaultWorld::job_config(uint32_t aggregator, uint32_t job) con
     config.block_grad_max = server.block_grad_max;
     config.room_bytes = server.room_bytes;
   }
-  if (what.alone_at) {
+  if (what.alone_at || what.sharded) {
     config.sources = what.world;
     return config;
   }
@@ -199,7 +202,7 @@ void FaultWorld::build_aggregator(uint32_t index) {
                       !plan_.kinds.has(FaultKind::kMemoryRefusal);
   for (uint32_t job = 0; job < plan_.jobs.size(); job++) {
     const JobPlan& what = plan_.jobs[job];
-    const bool flat = plan_.parent.size() == 1 || what.alone_at == index;
+    const bool flat = plan_.parent.size() == 1 || what.alone_at == index || plan_.sharded;
     const bool judged =
         flat && what.config.mitigation && !plan_.kinds.has(FaultKind::kDisagreement);
     judges_[index].push_back(
@@ -289,13 +292,59 @@ void FaultWorld::route_group(uint32_t job) {
   const Endpoint& group = plan_.jobs[job].config.group;
   if (!group.is_set()) return;
   std::vector<uint32_t> ports;
-  for (const Cable& cable : worker_cables_[job]) ports.push_back(cable.upper_port);
+  for (const auto& cables : worker_cables_[job]) ports.push_back(cables.front().upper_port);
   aggregators_[leaf_of_[job][0]]->table().set_group(group, ports);
+}
+
+std::vector<host::Aggregator> FaultWorld::whole_list(uint32_t job) const {
+  std::vector<host::Aggregator> list;
+  for (uint32_t i = 0; i < plan_.parent.size(); i++) {
+    const Endpoint address = aggregator_address(i);
+    list.push_back({.name = address.to_string(),
+                    .weight = plan_.jobs[job].sharded->weights[i],
+                    .address = address});
+  }
+  return list;
+}
+
+/// Returns the factory of a sharded rank's processes. Each takes the list that is set at its start.
+host::ProtocolFactory FaultWorld::sharded_process(const host::CommunicatorConfig& config,
+                                                  uint32_t job) {
+  sharded_[job][config.rank].list = whole_list(job);
+  return [this, config, job](uint64_t nonce, Instant now) {
+    Sharded& rank = sharded_[job][config.rank];
+    host::CommunicatorConfig own = config;
+    own.aggregators = rank.list;
+    auto process = std::make_unique<ShardedRank>(own, nonce, now);
+    rank.process = process.get();
+    return process;
+  };
+}
+
+/// Connects a host by its one port to a cable for each aggregator.
+void FaultWorld::connect_shards(uint32_t job, uint32_t rank) {
+  Sharded& sharded = sharded_[job][rank];
+  const net::NodeId host = workers_[job][rank]->id();
+  sharded.forwarder =
+      std::make_unique<net::Forwarder>(network_, fmt::format("job{}.ports{}", job, rank));
+  net::LinkConfig inner;
+  inner.propagation = Duration();
+  const uint32_t host_port = 0;
+  must(network_.connect(host, 0, sharded.forwarder->id(), host_port, inner, inner));
+  sharded.forwarder->table().set_route(worker_address(job, rank), {&host_port, 1});
+  std::vector<Cable>& cables = worker_cables_[job][rank];
+  cables.resize(aggregators_.size());
+  for (uint32_t i = 0; i < aggregators_.size(); i++) {
+    const uint32_t port = 1 + i;
+    sharded.forwarder->table().set_route(aggregators_[i]->address(), {&port, 1});
+    build_cable(i, sharded.forwarder->id(), port, worker_address(job, rank), cables[i]);
+  }
 }
 
 void FaultWorld::build_job(uint32_t job) {
   const JobPlan& what = plan_.jobs[job];
   worker_cables_[job].resize(what.world);
+  sharded_[job].resize(what.world);
   for (uint32_t rank = 0; rank < what.world; rank++) {
     WorkerNodeConfig config;
     config.name = fmt::format("job{}.rank{}", job, rank);
@@ -315,14 +364,21 @@ void FaultWorld::build_job(uint32_t job) {
         return std::make_unique<host::SwitchmlProtocol>(worker);
       };
     }
+    if (what.sharded) config.protocol = sharded_process(config.communicator, job);
     workers_[job].push_back(std::make_unique<WorkerNode>(network_, config, seeds_.any_u64()));
-    build_cable(leaf_of_[job][rank], workers_[job][rank]->id(), 0, config.address,
-                worker_cables_[job][rank]);
+    std::vector<Cable>& cables = worker_cables_[job][rank];
+    if (what.sharded) {
+      connect_shards(job, rank);
+    } else {
+      build_cable(leaf_of_[job][rank], workers_[job][rank]->id(), 0, config.address,
+                  cables.emplace_back());
+    }
     if (!LossJudge::judges(plan_)) continue;
-    const Cable& cable = worker_cables_[job][rank];
-    network_.set_tap(cable.outward + 1, [this, &cable](Instant at, const net::Packet& packet) {
-      loss_judge_.on_sent(packet.stored, lost_by(cable), at);
-    });
+    for (const Cable& cable : cables) {
+      network_.set_tap(cable.outward + 1, [this, &cable](Instant at, const net::Packet& packet) {
+        loss_judge_.on_sent(packet.stored, lost_by(cable), at);
+      });
+    }
   }
   route_group(job);
 }

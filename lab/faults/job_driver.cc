@@ -45,6 +45,7 @@ struct JobDriver::Running {
   uint32_t collective = 0;
   Tensor tensor;
   host::Transfer transfer;
+  std::vector<plan::Part> parts;  ///< Sharded: Part::aggregator is a channel.
 };
 
 struct JobDriver::Rank final : WorkerNode::Observer {
@@ -55,8 +56,9 @@ struct JobDriver::Rank final : WorkerNode::Observer {
   JobDriver& driver;
   const uint32_t rank;
   WorkerNode& node;
-  uint32_t processes = 0;  ///< Started so far; the last one is processes - 1.
-  uint64_t session = 0;    ///< At the root; 0: not joined yet.
+  uint32_t processes = 0;          ///< Started so far; the last one is processes - 1.
+  uint64_t session = 0;            ///< At the root; 0: not joined yet. Sharded: of all together.
+  std::vector<uint64_t> sessions;  ///< Sharded, of each channel.
   uint32_t submitted = 0;
   uint32_t finished = 0;
   bool computing = false;
@@ -68,13 +70,14 @@ struct JobDriver::Rank final : WorkerNode::Observer {
 };
 
 JobDriver::JobDriver(const FaultPlan& plan, uint32_t job, FaultWorld& world, SessionBook& sessions,
-                     Journal& journal)
+                     Journal& journal, ShardJudge* shards)
     : plan_(plan),
       job_(job),
       job_plan_(plan.jobs[job]),
       world_(world),
       sessions_(sessions),
       journal_(journal),
+      shards_(shards),
       oracle_({.seed = plan.seed + job,
                .world = job_plan_.world,
                .gradients = job_plan_.gradients,
@@ -89,6 +92,7 @@ JobDriver::JobDriver(const FaultPlan& plan, uint32_t job, FaultWorld& world, Ses
     ranks_.push_back(std::make_unique<Rank>(*this, rank, world.worker(job, rank)));
     ranks_.back()->node.set_observer(ranks_.back().get());
   }
+  choose_list();
 }
 
 JobDriver::~JobDriver() {
@@ -111,6 +115,12 @@ void JobDriver::start() {
 
 void JobDriver::begin_process(uint32_t index) {
   Rank& rank = *ranks_[index];
+  if (shards_ != nullptr) {
+    auto list = list_;
+    const bool other = rank.processes == 0 && job_plan_.sharded->other_list == index;
+    if (other) std::rotate(list.begin(), list.begin() + 1, list.end());
+    world_.set_list(job_, index, std::move(list));
+  }
   rank.processes++;
   rank.session = 0;
   rank.submitted = 0;
@@ -156,6 +166,8 @@ void JobDriver::restart_all() {
   epoch_++;
   released_ = static_cast<uint32_t>(job_plan_.work.size()) - kCalmCollectives;
   journal_.trace("job {}: the launcher restarts all ranks", job_);
+  choose_list();
+  if (shards_ != nullptr) shards_->on_restart(job_);
   Duration after = microseconds(100);
   if (is_switchml()) {
     world_.at(world_.core().now() + kDrained, [this, epoch = epoch_] {
@@ -174,6 +186,24 @@ void JobDriver::restart_all() {
                 if (epoch == epoch_ && !ranks_[index]->absent) begin_process(index);
               });
   }
+}
+
+/// Sets the list of the processes that begin from here on.
+void JobDriver::choose_list() {
+  if (shards_ == nullptr) return;
+  list_ = world_.whole_list(job_);
+  if (!lost_ || !job_plan_.sharded->leaves_out_lost) return;
+  std::erase_if(list_, [this](const auto& each) { return each.address == *lost_; });
+  const auto sums = [](const auto& each) { return each.weight > 0; };
+  if (std::none_of(list_.begin(), list_.end(), sums)) list_ = world_.whole_list(job_);
+  journal_.trace("job {}: the list has {} aggregators", job_, list_.size());
+  lost_.reset();
+}
+
+bool JobDriver::uses(uint32_t aggregator) const {
+  return shards_ == nullptr || std::any_of(list_.begin(), list_.end(), [&](const auto& each) {
+           return each.weight > 0 && each.address == world_.address_of(aggregator);
+         });
 }
 
 void JobDriver::leave_all() {
@@ -201,9 +231,18 @@ void JobDriver::on_round(Rank& rank) {
 }
 
 void JobDriver::note_session(Rank& rank) {
-  const uint32_t leaf = world_.leaf_of(job_, rank.rank);
-  rank.session = sessions_.root_session(job_, leaf, rank.node.protocol().session());
-  sessions_.note_member(job_, rank.session, rank.rank, rank.processes - 1);
+  rank.session = rank.node.protocol().session();
+  if (shards_ != nullptr) {
+    const ShardedRank& process = world_.sharded(job_, rank.rank);
+    rank.sessions.clear();
+    for (size_t i = 0; i < process.aggregators().size(); i++) {
+      rank.sessions.push_back(process.session_at(i));
+      sessions_.note_member(job_, rank.sessions.back(), rank.rank, rank.processes - 1);
+    }
+  } else {
+    rank.session = sessions_.root_session(job_, world_.leaf_of(job_, rank.rank), rank.session);
+    sessions_.note_member(job_, rank.session, rank.rank, rank.processes - 1);
+  }
   rank.progress_at = world_.core().now();
   journal_.trace("{} is in session {:x}", label(rank), rank.session);
 }
@@ -226,15 +265,9 @@ void JobDriver::check_result(Rank& rank, Running& running) {
   if (!summed) return;  // note_end() judges the end of its process.
   rank.finished++;
   degraded_blocks_ += outcome.degraded.size();
-  const std::vector<uint32_t>& members = sessions_.members(job_, rank.session);
-  const auto& odd = job_plan_.disagreement;
-  const bool disagreed = odd && members[odd->rank] == 0 && running.collective >= odd->collective;
-  const std::string wrong = disagreed ? check_disagreed(rank, running)
-                                      : oracle_.check({.session = rank.session,
-                                                       .processes = members,
-                                                       .collective = running.collective,
-                                                       .rank = rank.rank},
-                                                      running.tensor, outcome);
+  const std::string wrong = shards_ != nullptr
+                                ? check_parts(rank, running)
+                                : check_blocks(rank, running, rank.session, 0, UINT32_MAX);
   if (!wrong.empty() && plan_.machine == FaultMachine::kTofino && world_.was_overtaken()) {
     // The published switch cannot detect this, and the paper's network does not reorder.
     spoiled_sums_++;
@@ -252,6 +285,33 @@ void JobDriver::check_result(Rank& rank, Running& running) {
   journal_.trace("{}: collective {} is {}, {} of {} blocks degraded", label(rank),
                  running.collective, to_string(outcome.status), outcome.degraded.size(),
                  outcome.blocks);
+}
+
+std::string JobDriver::check_blocks(const Rank& rank, const Running& running, uint64_t session,
+                                    uint32_t block_first, uint32_t block_end) {
+  const std::vector<uint32_t>& members = sessions_.members(job_, session);
+  const auto& odd = job_plan_.disagreement;
+  const bool disagreed = odd && members[odd->rank] == 0 && running.collective >= odd->collective;
+  if (disagreed) return check_disagreed(rank, running);
+  return oracle_.check({.session = session,
+                        .processes = members,
+                        .collective = running.collective,
+                        .rank = rank.rank,
+                        .block_first = block_first,
+                        .block_end = block_end},
+                       running.tensor, running.transfer.outcome);
+}
+
+std::string JobDriver::check_parts(const Rank& rank, const Running& running) {
+  for (const plan::Part& part : running.parts) {
+    const uint64_t first = part.element_first / job_plan_.gradients;
+    const uint64_t end =
+        (part.element_first + part.element_count + job_plan_.gradients - 1) / job_plan_.gradients;
+    std::string wrong = check_blocks(rank, running, rank.sessions[part.aggregator],
+                                     static_cast<uint32_t>(first), static_cast<uint32_t>(end));
+    if (!wrong.empty()) return wrong;
+  }
+  return {};
 }
 
 std::string JobDriver::check_disagreed(const Rank& rank, const Running& running) const {
@@ -274,6 +334,8 @@ void JobDriver::submit_more(Rank& rank) {
   const bool more =
       rank.submitted < released_ && rank.running.size() < job_plan_.in_flight && !rank.computing;
   if (!more) return;
+  // An application has no communicator before all channels have joined.
+  if (shards_ != nullptr && rank.node.protocol().phase() == TensorProtocol::Phase::kJoining) return;
   rank.computing = true;
   // Ranks that compute for longer than the straggler timeout keep losing each other. After calm_at
   // none does.
@@ -310,6 +372,7 @@ void JobDriver::submit_next(Rank& rank) {
   rank.running.push_back(std::move(running));
   if (rank.running.size() == 1) rank.progress_at = world_.core().now();
   rank.node.submit(transfer);
+  if (shards_ != nullptr) rank.running.back()->parts = world_.sharded(job_, rank.rank).last_cut();
 }
 
 // --- Ends ---
@@ -355,6 +418,12 @@ void JobDriver::note_end(Rank& rank) {
     journal_.breach(Breach::kWrong,
                     fmt::format("{} ended without a cause: {}: {}", label(rank),
                                 to_string(protocol.status()), protocol.status_text()));
+  }
+  if (shards_ != nullptr) {
+    shards_->on_end(job_, rank.rank, label(rank));
+    const ShardedRank& process = world_.sharded(job_, rank.rank);
+    const uint32_t lost = process.failure()->lost_aggregator;
+    if (lost > 0) lost_ = process.aggregators()[lost - 1].address;
   }
   if (is_switchml() && !plan_.is_harmful() && !restart_planned_) overtaken_stalls_++;
   restart_later(job_plan_.notice_after);

@@ -15,6 +15,7 @@
 
 #include <map>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -23,13 +24,14 @@
 #include "lab/faults/journal.h"
 #include "lab/faults/reduce_oracle.h"
 #include "lab/faults/session_book.h"
+#include "lab/faults/shard_judge.h"
 
 namespace tributary::lab {
 
 class JobDriver {
  public:
   JobDriver(const FaultPlan& plan, uint32_t job, FaultWorld& world, SessionBook& sessions,
-            Journal& journal);
+            Journal& journal, ShardJudge* shards);
   ~JobDriver();
 
   /// Starts every rank's first process.
@@ -44,6 +46,8 @@ class JobDriver {
   [[nodiscard]] bool all_done() const;
   /// Records processes that have waited too long without an error.
   void check_waits();
+  /// Returns whether the job's list has this aggregator; true if it is not sharded.
+  [[nodiscard]] bool uses(uint32_t aggregator) const;
   /// Makes all processes leave.
   void leave_all();
 
@@ -61,6 +65,11 @@ class JobDriver {
   void note_session(Rank& rank);
   void note_results(Rank& rank);
   void check_result(Rank& rank, Running& running);
+  /// Checks the blocks that one session summed. @return The error; empty if there is none.
+  [[nodiscard]] std::string check_blocks(const Rank& rank, const Running& running, uint64_t session,
+                                         uint32_t block_first, uint32_t block_end);
+  /// Checks the blocks of each aggregator of a sharded job.
+  [[nodiscard]] std::string check_parts(const Rank& rank, const Running& running);
   /// Checks a result of a session in which one rank has a different tensor.
   /// @return The error; empty if there is none.
   [[nodiscard]] std::string check_disagreed(const Rank& rank, const Running& running) const;
@@ -70,6 +79,7 @@ class JobDriver {
   void submit_next(Rank& rank);
   void restart_later(Duration after);
   void restart_all();
+  void choose_list();
   [[nodiscard]] std::string label(const Rank& rank) const;
   [[nodiscard]] bool is_switchml() const { return plan_.protocol == wire::Protocol::kSwitchml; }
 
@@ -79,6 +89,7 @@ class JobDriver {
   FaultWorld& world_;
   SessionBook& sessions_;
   Journal& journal_;
+  ShardJudge* const shards_;  ///< Null unless the job is sharded.
   ReduceOracle oracle_;
   Prng draws_;
   std::vector<std::unique_ptr<Rank>> ranks_;
@@ -88,7 +99,9 @@ class JobDriver {
   uint64_t degraded_blocks_ = 0;
   uint64_t spoiled_sums_ = 0;
   uint64_t overtaken_stalls_ = 0;
-  uint64_t epoch_ = 0;  ///< Number of restarts; each voids earlier plans.
+  std::vector<host::Aggregator> list_;  ///< Sharded: of the processes of this epoch.
+  std::optional<Endpoint> lost_;        ///< An aggregator that a rank has lost in this epoch.
+  uint64_t epoch_ = 0;                  ///< Number of restarts; each voids earlier plans.
 };
 
 }  // namespace tributary::lab

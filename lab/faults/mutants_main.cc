@@ -19,11 +19,13 @@ namespace {
 
 int run(const MutantText& mutant, uint64_t first_seed, uint64_t seeds) {
   chosen_mutant = mutant.mutant;
-  const wire::Protocol protocol =
-      mutant.switchml ? wire::Protocol::kSwitchml : wire::Protocol::kTrioMl;
+  using Runs = MutantText::Runs;
+  const bool switchml = mutant.runs == Runs::kSwitchml;
+  const PlanShape shape{.protocol = switchml ? wire::Protocol::kSwitchml : wire::Protocol::kTrioMl,
+                        .attackers = mutant.runs == Runs::kTrioMl,
+                        .sharded = mutant.runs == Runs::kSharded};
   for (uint64_t i = 0; i < seeds; i++) {
-    const FaultResult result =
-        run_faults(draw_plan(first_seed + i, FaultKinds::all(), protocol, /*attackers=*/true));
+    const FaultResult result = run_faults(draw_plan(first_seed + i, FaultKinds::all(), shape));
     for (const auto& lines : result.breaches) {
       if (lines.empty()) continue;
       fmt::print("caught {} {}\n", i + 1, lines.front());

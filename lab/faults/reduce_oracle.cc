@@ -262,7 +262,8 @@ bool ReduceOracle::is_precise(const Inputs& inputs, uint32_t collective, uint32_
 std::string ReduceOracle::check_blocks(const Given& given, const Tensor& result,
                                        const host::Outcome& outcome) {
   const Inputs inputs = inputs_of(given);
-  for (uint32_t block = 0; block < outcome.blocks; block++) {
+  const auto end = static_cast<uint32_t>(std::min<uint64_t>(given.block_end, outcome.blocks));
+  for (uint32_t block = given.block_first; block < end; block++) {
     const SourceSet sources = sources_of(block, outcome);
     const std::vector<uint32_t> bits = bits_of(result, block);
     const auto [seen, first] = seen_.try_emplace({given.session, given.collective, block},

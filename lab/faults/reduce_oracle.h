@@ -77,6 +77,9 @@ class ReduceOracle {
     std::span<const uint32_t> processes;
     uint32_t collective = 0;
     uint32_t rank = 0;
+    // The blocks that this session summed; in a sharded job not all.
+    uint32_t block_first = 0;
+    uint32_t block_end = UINT32_MAX;
   };
   /// Records and checks a result: sources named consistently and completely, every sum exact,
   /// equal to other ranks' results for the same block, and precise unless it is reported imprecise.

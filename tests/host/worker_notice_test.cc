@@ -50,6 +50,28 @@ TEST(WorkerNotice, OnlyNoticesAboutItsSessionEndAWorker) {
   }
 }
 
+// Another rank has lost the second aggregator. This one says so to those that wait for it in turn.
+TEST(WorkerNotice, LostAggregatorIsPassedOn) {
+  host::CommunicatorConfig config = small_config();
+  config.aggregators = {{.name = "a:1"}, {.name = "b:2"}};
+  ProtocolBed bed(config);
+  bed.join();
+  IntTransfer tensor({1, 2, 3});
+  bed.protocol.submit(tensor.transfer, bed.now);
+  (void)bed.take_sent();
+  Message notice = bed.control(MessageType::kNotice, 0);
+  notice.body.reason = Reason::kPeerLeft;
+  notice.body.source = 3;
+  notice.body.value = 2;
+  bed.receive(notice);
+  EXPECT_EQ(bed.protocol.status(), Status::kAggregatorGone);
+  EXPECT_EQ(bed.protocol.lost_aggregator(), 2U);
+  const auto sent = bed.take_sent();
+  ASSERT_THAT(sent, SizeIs(1));
+  EXPECT_EQ(sent[0].type(), MessageType::kLeave);
+  EXPECT_EQ(sent[0].message.extension.tensor_elements, 2U);
+}
+
 /// Returns the error text of a worker that gets this notice for block 0.
 std::string mismatch_text(const Message& notice) {
   ProtocolBed bed;

@@ -11,7 +11,7 @@ namespace tributary::lab {
 namespace {
 
 FaultPlan attacked(uint64_t seed, FaultKinds only = FaultKinds::all()) {
-  return draw_plan(seed, only, wire::Protocol::kTrioMl, /*attackers=*/true);
+  return draw_plan(seed, only, {.attackers = true});
 }
 
 TEST(AttackPlan, DrawsEveryShape) {

@@ -40,8 +40,10 @@ TEST(Campaign, RemovesFaultKindsThatAFailureDoesNotNeed) {
   FaultKinds some;
   some.add(FaultKind::kLoss);
   EXPECT_EQ(replay_command(17, some), "tributary lab faults --seed 17 --only loss --trace");
-  EXPECT_EQ(replay_command(17, some, wire::Protocol::kTrioMl, /*attackers=*/true),
+  EXPECT_EQ(replay_command(17, some, {.attackers = true}),
             "tributary lab faults --attackers --seed 17 --only loss --trace");
+  EXPECT_EQ(replay_command(17, some, {.sharded = true}),
+            "tributary lab faults --sharded --seed 17 --only loss --trace");
 }
 
 }  // namespace

@@ -140,14 +140,16 @@ TEST(SwitchmlFaults, PromisesHoldUnderRandomFaults) {
   for (uint64_t seed = first; seed < first + kWalks && !HasFailure(); seed++) {
     SCOPED_TRACE(::testing::Message()
                  << "tributary lab faults --protocol switchml --seed " << seed << " --trace");
-    expect_good(run_faults(draw_plan(seed, FaultKinds::all(), wire::Protocol::kSwitchml)));
+    expect_good(
+        run_faults(draw_plan(seed, FaultKinds::all(), {.protocol = wire::Protocol::kSwitchml})));
   }
 }
 
 TEST(SwitchmlFaults, SameSeedGivesTheSameDigest) {
   const uint64_t seed = testing::seed_from_env();
   SCOPED_TRACE(testing::replay_hint(seed));
-  const FaultPlan plan = draw_plan(seed, FaultKinds::all(), wire::Protocol::kSwitchml);
+  const FaultPlan plan =
+      draw_plan(seed, FaultKinds::all(), {.protocol = wire::Protocol::kSwitchml});
   EXPECT_EQ(run_faults(plan).digest, run_faults(plan, /*traced=*/true).digest);
 }
 
@@ -156,7 +158,8 @@ TEST(SwitchmlFaults, PlansContainOnlyFaultsThatSwitchmlDetects) {
   bool pfe = false;
   bool configured = false;
   for (uint64_t seed = 1; seed <= 200; seed++) {
-    const FaultPlan plan = draw_plan(seed, FaultKinds::all(), wire::Protocol::kSwitchml);
+    const FaultPlan plan =
+        draw_plan(seed, FaultKinds::all(), {.protocol = wire::Protocol::kSwitchml});
     EXPECT_FALSE(plan.kinds.has(FaultKind::kDisagreement));
     EXPECT_FALSE(plan.kinds.has(FaultKind::kMemoryRefusal));
     EXPECT_EQ(plan.parent.size(), 1U);
@@ -171,7 +174,9 @@ TEST(SwitchmlFaults, PlansContainOnlyFaultsThatSwitchmlDetects) {
   EXPECT_TRUE(tofino);
   EXPECT_TRUE(pfe);
   EXPECT_TRUE(configured);
-  EXPECT_EQ(draw_plan(3, only({FaultKind::kLoss}), wire::Protocol::kSwitchml).incidents.size(), 0U);
+  EXPECT_EQ(draw_plan(3, only({FaultKind::kLoss}), {.protocol = wire::Protocol::kSwitchml})
+                .incidents.size(),
+            0U);
 }
 
 }  // namespace

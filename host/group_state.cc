@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "host/group_state.h"
+
+#include <utility>
+
+#include "base/assert.h"
+#include "base/mutant.h"
+#include "wire/trio_ml.h"
+
+namespace tributary::host {
+
+std::vector<size_t> GroupState::note_end(size_t channel, EndReason reason) {
+  if (failure_) return {};
+  failure_ = std::move(reason);
+  // A restarted aggregator has lost the session, so it is lost, too.
+  const bool is_lost =
+      failure_->status == Status::kAggregatorGone || failure_->status == Status::kSessionLost;
+  const bool is_told = failure_->lost_aggregator > 0;  // By another rank, who names it.
+  if (failure_->status != Status::kClosed && !is_told) failure_->text += places_[channel].text;
+  if (is_lost && !is_told) failure_->lost_aggregator = places_[channel].aggregator;
+  if (TRIB_MUTANT(kLossUntold)) failure_->lost_aggregator = 0;
+  std::vector<size_t> others;
+  for (size_t i = 0; i < places_.size(); i++) {
+    if (i != channel && !TRIB_MUTANT(kOthersGoOn)) others.push_back(i);
+  }
+  return others;
+}
+
+void GroupState::set_cut(uint32_t gradients, std::vector<uint32_t> weights) {
+  gradients_ = gradients;
+  cutter_.emplace(std::move(weights));
+}
+
+std::vector<plan::Part> GroupState::cut(uint64_t element_count) {
+  TRIB_ASSERT(cutter_.has_value());
+  return cutter_->cut(element_count, gradients_, wire::kGradientBytes);
+}
+
+Outcome GroupState::merge(std::span<TensorPart> parts) const {
+  Outcome outcome;
+  bool failed = false;
+  for (TensorPart& part : parts) {
+    failed = failed || !goes_on_after(part.transfer.outcome.status);
+    add_outcome(outcome, std::move(part.transfer.outcome), part.element_first);
+  }
+  if (failed) {
+    outcome.status = failure_->status;
+    outcome.text = failure_->text;
+  }
+  if (outcome.status == Status::kOk) {
+    const Transfer& any = parts.front().transfer;
+    outcome.warning = precision_warning(outcome, any.format, any.scale);
+  }
+  return outcome;
+}
+
+}  // namespace tributary::host

@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "host/join_plan.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "host/auto_terms.h"
+
+namespace tributary::host {
+
+JoinPlan::JoinPlan(const CommunicatorConfig& config) : common_(config) {
+  for (const Aggregator& each : config.aggregators) {
+    if (each.weight > 0) aggregators_.push_back(each);
+  }
+  if (aggregators_.empty()) {
+    aggregators_.push_back({.name = config.server.to_string(), .address = config.server});
+  }
+  // A single aggregator may have several names, unless a directory gave it.
+  if (config.aggregators.size() > 1) common_.list_digest = list_digest(config.aggregators);
+  common_.aggregators = aggregators_;  // By their places in the texts.
+  for (const Aggregator& each : aggregators_) weight_sum_ += each.weight;
+}
+
+void JoinPlan::set_gradients(uint32_t gradients) {
+  common_.gradients = gradients;
+  common_.gradients_flexible = true;
+}
+
+CommunicatorConfig JoinPlan::first_channel(size_t aggregator) const {
+  CommunicatorConfig config = common_;
+  config.server = aggregators_[aggregator].address;
+  if (config.window == 0) {
+    config.window = weighted_window(auto_window(config.gradients, config.world * config.threads),
+                                    aggregators_[aggregator].weight, weight_sum_);
+  }
+  return config;
+}
+
+Result<void> JoinPlan::agree(std::span<const Terms> terms) {
+  agreed_ = terms.front();
+  for (size_t i = 0; i < terms.size(); i++) {
+    agreed_.channels = std::min(agreed_.channels, terms[i].channels);
+    if (terms[i].gradients == agreed_.gradients) continue;
+    return failure(fmt::format(
+        "aggregator {} takes {} gradients a packet, and {} takes {}; give their jobs the same "
+        "block_grad_max, or ask for gradients={}",
+        aggregators_[0].name, agreed_.gradients, aggregators_[i].name, terms[i].gradients,
+        std::min(agreed_.gradients, terms[i].gradients)));
+  }
+  return {};
+}
+
+CommunicatorConfig JoinPlan::further_channel(size_t aggregator, uint32_t channel) const {
+  CommunicatorConfig config = first_channel(aggregator);
+  config.job_id = static_cast<uint8_t>(config.job_id + channel);
+  config.gradients = agreed_.gradients;
+  config.gradients_flexible = false;
+  config.threads = 1;
+  return config;
+}
+
+ChannelPlace JoinPlan::place(size_t aggregator, uint32_t channel) const {
+  ChannelPlace place;
+  if (aggregators_.size() > 1) {
+    place.aggregator = static_cast<uint32_t>(aggregator + 1);
+    place.text = fmt::format(" (aggregator {} of {}, {})", aggregator + 1, aggregators_.size(),
+                             aggregators_[aggregator].name);
+  }
+  if (channel > 0) place.text += fmt::format(" (channel {} of job {})", channel, common_.job_id);
+  return place;
+}
+
+std::vector<uint32_t> JoinPlan::weights() const {
+  std::vector<uint32_t> weights;
+  for (uint32_t channel = 0; channel < agreed_.channels; channel++) {
+    for (const Aggregator& each : aggregators_) weights.push_back(each.weight);
+  }
+  return weights;
+}
+
+}  // namespace tributary::host

@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+/// @file
+/// The join of a rank without threads and sockets: its aggregators, and the configuration of the
+/// channel to each of them.
+///
+/// Model:   First a channel to each aggregator. When all have joined, agree() compares their terms.
+///          Then the further channels of the rank's threads.
+/// Threads: Owned by one thread.
+/// Errors:  One line from agree().
+/// Tests:   tests/host/join_plan_test.cc
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "base/result.h"
+#include "host/aggregator_list.h"
+#include "host/group_state.h"
+#include "host/worker_config.h"
+
+namespace tributary::host {
+
+class JoinPlan {
+ public:
+  /// The terms of the session of a first channel.
+  struct Terms {
+    uint32_t gradients = 1;
+    uint32_t channels = 1;
+  };
+
+  /// @param config `server`, or some aggregators of which one has a weight.
+  explicit JoinPlan(const CommunicatorConfig& config);
+
+  /// The aggregators that this job uses: those with a weight, or `server`.
+  [[nodiscard]] const std::vector<Aggregator>& aggregators() const { return aggregators_; }
+  /// Sets the packets that fit all paths, if the configuration leaves them open.
+  void set_gradients(uint32_t gradients);
+
+  /// Returns the configuration of the first channel to an aggregator.
+  [[nodiscard]] CommunicatorConfig first_channel(size_t aggregator) const;
+  /// Takes the terms of all first channels. All must have the same blocks, because a tensor is cut
+  /// into blocks first. @param terms Shape [aggregators].
+  [[nodiscard]] Result<void> agree(std::span<const Terms> terms);
+  /// Returns the configuration of a further channel, from 1 on. @pre agree()
+  [[nodiscard]] CommunicatorConfig further_channel(size_t aggregator, uint32_t channel) const;
+  /// Returns a channel's place. @param channel 0: the first one.
+  [[nodiscard]] ChannelPlace place(size_t aggregator, uint32_t channel) const;
+
+  // --- After agree() ---
+
+  [[nodiscard]] uint32_t channels() const { return agreed_.channels; }  ///< To each aggregator.
+  [[nodiscard]] uint32_t gradients() const { return agreed_.gradients; }
+  /// Returns the weights of all channels: the first ones in the order of the list, then the second
+  /// ones, and so on.
+  [[nodiscard]] std::vector<uint32_t> weights() const;
+
+ private:
+  CommunicatorConfig common_;  ///< Of all channels.
+  std::vector<Aggregator> aggregators_;
+  uint64_t weight_sum_ = 0;
+  Terms agreed_;
+};
+
+}  // namespace tributary::host

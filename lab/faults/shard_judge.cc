@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "lab/faults/shard_judge.h"
+
+#include <algorithm>
+#include <initializer_list>
+
+namespace tributary::lab {
+namespace {
+
+using host::Status;
+
+/// Time from an aggregator's end until every rank that waits for it is told. Source:
+/// docs/many-aggregators.md.
+constexpr Duration kToldWithin = seconds(1);
+/// Loss rate above which keep-alives, good-byes or probes may be lost in a row.
+constexpr double kFewLosses = 0.02;
+
+bool has_any(const FaultPlan& plan, std::initializer_list<FaultKind> kinds) {
+  return std::any_of(kinds.begin(), kinds.end(),
+                     [&plan](FaultKind kind) { return plan.kinds.has(kind); });
+}
+
+}  // namespace
+
+ShardJudge::ShardJudge(const FaultPlan& plan, FaultWorld& world, Journal& journal)
+    : plan_(plan),
+      world_(world),
+      journal_(journal),
+      crashes_(plan.parent.size()),
+      unnamed_ends_(plan.jobs.size()) {
+  const bool few_losses = plan.links.loss + plan.links.corrupt + plan.scramble <= kFewLosses;
+  only_crashes_ = few_losses && !has_any(plan, {FaultKind::kWorkerCrash, FaultKind::kLinkCut,
+                                                FaultKind::kClockStep, FaultKind::kDisagreement,
+                                                FaultKind::kListMismatch});
+  is_prompt_ = few_losses && !has_any(plan, {FaultKind::kLinkCut, FaultKind::kClockStep,
+                                             FaultKind::kDelay, FaultKind::kWorkerPause});
+}
+
+void ShardJudge::on_crash(uint32_t aggregator, bool refuses) {
+  crashes_[aggregator]++;
+  // A machine sends few refusals, and its first crash may have used them up.
+  if (!refuses || !is_prompt_ || crashes_[aggregator] > 1) return;
+  world_.at(
+      world_.core().now() + kToldWithin,
+      [this, aggregator, waiting = waiting_for(aggregator)] { check_told(aggregator, waiting); });
+}
+
+std::vector<ShardJudge::Waiting> ShardJudge::waiting_for(uint32_t aggregator) {
+  std::vector<Waiting> waiting;
+  for (uint32_t job = 0; job < world_.job_count(); job++) {
+    for (uint32_t rank = 0; rank < world_.world_of(job); rank++) {
+      if (!world_.worker(job, rank).runs()) continue;
+      const ShardedRank& process = world_.sharded(job, rank);
+      if (process.phase() != host::TensorProtocol::Phase::kRunning ||
+          !process.waits_for(world_.address_of(aggregator))) {
+        continue;
+      }
+      waiting.push_back({job, rank, process.session()});
+    }
+  }
+  return waiting;
+}
+
+void ShardJudge::check_told(uint32_t aggregator, const std::vector<Waiting>& waiting) {
+  if (crashes_[aggregator] > 1 || world_.server(aggregator)->runs()) return;
+  for (const Waiting& each : waiting) {
+    if (!world_.worker(each.job, each.rank).runs()) continue;
+    const ShardedRank& process = world_.sharded(each.job, each.rank);
+    if (process.session() != each.session ||
+        process.phase() != host::TensorProtocol::Phase::kRunning) {
+      continue;
+    }
+    journal_.breach(Breach::kStuck,
+                    fmt::format("job {} rank {} still waits for aggregator {}, which died {} s ago",
+                                each.job, each.rank, aggregator, in_seconds(kToldWithin)));
+  }
+}
+
+bool ShardJudge::names_a_crashed_one(const ShardedRank& rank) const {
+  const std::vector<host::Aggregator>& list = rank.aggregators();
+  for (size_t i = 0; i < list.size(); i++) {
+    const bool named = rank.status_text().find(list[i].name) != std::string::npos;
+    // A single aggregator has no place.
+    const bool placed =
+        list.size() == 1 ||
+        rank.status_text().find(fmt::format("{} of {}", i + 1, list.size())) != std::string::npos;
+    // The other ranks learn that place from this one.
+    const bool passed_on = list.size() == 1 || rank.failure()->lost_aggregator == i + 1;
+    if (!named || !placed || !passed_on) continue;
+    for (uint32_t crashed = 0; crashed < crashes_.size(); crashed++) {
+      if (crashes_[crashed] > 0 && list[i].address == world_.address_of(crashed)) return true;
+    }
+  }
+  return false;
+}
+
+void ShardJudge::on_end(uint32_t job, uint32_t rank, const std::string& label) {
+  const ShardedRank& process = world_.sharded(job, rank);
+  // A crashed rank's successor ends its session without a reason.
+  if (process.status() == Status::kPeerLeft && unnamed_ends_[job] == 0 &&
+      !plan_.kinds.has(FaultKind::kWorkerCrash)) {
+    journal_.breach(Breach::kWrong, fmt::format("{} is not told which aggregator was lost: {}",
+                                                label, process.status_text()));
+  }
+  if (process.failure()->lost_aggregator == 0) unnamed_ends_[job]++;
+  // A rank that is too far behind ends without a fault, with mitigation.
+  if (!only_crashes_ || process.status() == Status::kDesynchronised) return;
+  if (names_a_crashed_one(process)) return;
+  journal_.breach(Breach::kWrong,
+                  fmt::format("{} does not name the aggregator that died: {}: {}", label,
+                              to_string(process.status()), process.status_text()));
+}
+
+void ShardJudge::check_left() {
+  for (uint32_t job = 0; job < world_.job_count(); job++) {
+    for (uint32_t i = 0; i < world_.aggregator_count(); i++) {
+      const std::vector<host::Aggregator>& list = world_.sharded(job, 0).aggregators();
+      const bool used = std::any_of(list.begin(), list.end(), [&](const auto& each) {
+        return each.address == world_.address_of(i);
+      });
+      trio_ml::Job* at = world_.job_at(i, job);
+      if (!used || at == nullptr || at->session.number() == 0) continue;
+      journal_.breach(
+          Breach::kLeaked,
+          fmt::format("job {} at aggregator {} has a session that all have left", job, i));
+    }
+  }
+}
+
+}  // namespace tributary::lab

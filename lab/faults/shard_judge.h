@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+/// @file
+/// Judges what the ranks of sharded jobs are told of an aggregator that dies
+/// (docs/many-aggregators.md).
+///
+/// Model:   Named: if only crashed aggregators can end a process, it names one, and its place in the
+///          list. Passed on: where only ranks that have lost an aggregator have left, the others
+///          learn its name. In time: a rank that waits for an aggregator whose machine refuses
+///          packets ends within a second. Left: ranks leave no session over clean links.
+/// Units:   Virtual time.
+/// Errors:  Breaches in the journal.
+/// Tests:   tests/lab/faults/sharded_faults_test.cc
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "lab/faults/fault_world.h"
+#include "lab/faults/journal.h"
+
+namespace tributary::lab {
+
+class ShardJudge {
+ public:
+  ShardJudge(const FaultPlan& plan, FaultWorld& world, Journal& journal);
+
+  /// Call it when an aggregator has been stopped. @param refuses See Incident.
+  void on_crash(uint32_t aggregator, bool refuses);
+  /// Call it when a process has ended by itself. @param label Names the process.
+  void on_end(uint32_t job, uint32_t rank, const std::string& label);
+  /// Call it when the launcher restarts a job.
+  void on_restart(uint32_t job) { unnamed_ends_[job] = 0; }
+  /// Call it when all ranks have left, and their packets have arrived.
+  void check_left();
+
+ private:
+  /// A rank that waits for an aggregator.
+  struct Waiting {
+    uint32_t job;
+    uint32_t rank;
+    uint64_t session;
+  };
+
+  [[nodiscard]] std::vector<Waiting> waiting_for(uint32_t aggregator);
+  void check_told(uint32_t aggregator, const std::vector<Waiting>& waiting);
+  [[nodiscard]] bool names_a_crashed_one(const ShardedRank& rank) const;
+
+  const FaultPlan& plan_;
+  FaultWorld& world_;
+  Journal& journal_;
+  bool only_crashes_ = false;           ///< No other fault of the plan may end a process.
+  bool is_prompt_ = false;              ///< No other fault of the plan delays the end.
+  std::vector<uint32_t> crashes_;       ///< Shape [aggregators].
+  std::vector<uint32_t> unnamed_ends_;  ///< Of a job since its start, without a lost aggregator.
+};
+
+}  // namespace tributary::lab

@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+// Method: hand-worked configurations of channels to one, two and three aggregators.
+#include "host/join_plan.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "host/auto_terms.h"
+
+namespace tributary::host {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+Aggregator at(uint8_t host, uint32_t weight) {
+  const Endpoint address = Endpoint::ipv4(0x0a000000U | host, 12000);
+  return {.name = address.to_string(), .weight = weight, .address = address};
+}
+
+CommunicatorConfig on(std::vector<Aggregator> list) {
+  CommunicatorConfig config;
+  config.aggregators = std::move(list);
+  config.job_id = 5;
+  config.world = 4;
+  return config;
+}
+
+TEST(JoinPlan, WithoutAListThereIsOneChannelToTheServer) {
+  CommunicatorConfig config;
+  config.server = Endpoint::ipv4(0x0a000001, 12000);
+  JoinPlan plan(config);
+  ASSERT_EQ(plan.aggregators().size(), 1U);
+  EXPECT_EQ(plan.first_channel(0).server, config.server);
+  EXPECT_EQ(plan.first_channel(0).list_digest, 0U);
+  EXPECT_EQ(plan.place(0, 0).text, "");
+  EXPECT_EQ(plan.place(0, 0).aggregator, 0U);
+}
+
+// An aggregator with weight 0 has no channel, but counts for the comparison of lists.
+TEST(JoinPlan, AggregatorsWithoutWeightAreOnlyCompared) {
+  const std::vector<Aggregator> list{at(1, 0), at(2, 1), at(3, 2)};
+  const JoinPlan plan(on(list));
+  ASSERT_EQ(plan.aggregators().size(), 2U);
+  EXPECT_EQ(plan.first_channel(0).server, list[1].address);
+  EXPECT_EQ(plan.first_channel(1).server, list[2].address);
+  EXPECT_EQ(plan.first_channel(0).list_digest, list_digest(list));
+  EXPECT_EQ(plan.place(1, 0).aggregator, 2U);
+  EXPECT_EQ(plan.place(1, 0).text, " (aggregator 2 of 2, 10.0.0.3:12000)");
+  EXPECT_EQ(plan.place(1, 3).text, " (aggregator 2 of 2, 10.0.0.3:12000) (channel 3 of job 5)");
+}
+
+TEST(JoinPlan, ChannelsHaveTheSmallestNumberAndTheSameBlocks) {
+  JoinPlan plan(on({at(1, 1), at(2, 3)}));
+  const std::vector<JoinPlan::Terms> terms{{.gradients = 100, .channels = 3},
+                                           {.gradients = 100, .channels = 2}};
+  ASSERT_TRUE(plan.agree(terms).has_value());
+  EXPECT_EQ(plan.channels(), 2U);
+  EXPECT_EQ(plan.gradients(), 100U);
+  EXPECT_THAT(plan.weights(), ElementsAre(1, 3, 1, 3));
+  const CommunicatorConfig further = plan.further_channel(1, 1);
+  EXPECT_EQ(further.job_id, 6);
+  EXPECT_EQ(further.gradients, 100U);
+  EXPECT_EQ(further.threads, 1U);
+  EXPECT_EQ(further.server, at(2, 3).address);
+}
+
+TEST(JoinPlan, DifferentBlocksAreRefusedByName) {
+  JoinPlan plan(on({at(1, 1), at(2, 1)}));
+  const std::vector<JoinPlan::Terms> terms{{.gradients = 100}, {.gradients = 64}};
+  const auto agreed = plan.agree(terms);
+  ASSERT_FALSE(agreed.has_value());
+  EXPECT_THAT(agreed.error().text,
+              HasSubstr("aggregator 10.0.0.1:12000 takes 100 gradients a packet, and "
+                        "10.0.0.2:12000 takes 64"));
+  EXPECT_THAT(agreed.error().text, HasSubstr("gradients=64"));
+}
+
+TEST(JoinPlan, AutomaticWindowsFollowTheWeights) {
+  CommunicatorConfig config = on({at(1, 1), at(2, 3)});
+  config.window = 0;
+  const JoinPlan plan(config);
+  const uint32_t whole = auto_window(config.gradients, config.world);
+  EXPECT_EQ(plan.first_channel(0).window, weighted_window(whole, 1, 4));
+  EXPECT_EQ(plan.first_channel(1).window, weighted_window(whole, 3, 4));
+}
+
+TEST(JoinPlan, PacketsThatFitAllPathsMayShrink) {
+  JoinPlan plan(on({at(1, 1), at(2, 1)}));
+  plan.set_gradients(77);
+  EXPECT_EQ(plan.first_channel(1).gradients, 77U);
+  EXPECT_TRUE(plan.first_channel(1).gradients_flexible);
+}
+
+}  // namespace
+}  // namespace tributary::host
