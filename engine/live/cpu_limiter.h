@@ -32,7 +32,7 @@ class CpuLimiter {
   [[nodiscard]] bool is_due(Instant now) const {
     return percent_ < 100 && now - looked_at_ >= kLookEvery;
   }
-  /// Returns how long the core must pause. @param cpu_time What the thread has used so far.
+  /// Returns how long the core must pause. @param cpu_time Of the thread since its start.
   [[nodiscard]] Duration pause(Instant now, Duration cpu_time) {
     const Duration used = cpu_time - cpu_time_;
     const Duration allowed = (now - looked_at_) * percent_ / 100;

@@ -49,7 +49,7 @@ struct LocalServerStats {
   uint32_t connections = 0;  ///< Open at the moment.
   uint64_t connections_opened = 0;
   uint64_t connections_closed = 0;   ///< By the client, or by its end.
-  uint64_t connections_broken = 0;   ///< The client wrote what no client writes.
+  uint64_t connections_broken = 0;   ///< The client broke the ring's rules.
   uint64_t connections_refused = 0;  ///< All places were taken.
   uint64_t connections_failed = 0;   ///< The kernel gave no memory or descriptors.
   engine::PortCounters packets;      ///< Of all lanes.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Method:  clients that speak to the server's socket and memory directly, and write what no honest
-//          client writes: hand-made cases first, then random bytes anywhere in the memory.
+// Method:  clients that speak to the server's socket and memory directly, and break the
+//          rules of the rings: hand-made cases first, then random bytes anywhere in the memory.
 #include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -24,7 +24,7 @@ constexpr uint32_t kGradients = 16;
 
 Endpoint server(uint32_t i) { return Endpoint::ipv4(0x0a01'0001 + i, 12000); }
 
-/// A rank of two aggregators with weights 1 and 3, and what it sends.
+/// A rank of two aggregators with weights 1 and 3, and its packets.
 struct Bed {
   Bed() : rank(config(), /*nonce=*/5, Instant()) { send_all(); }
 
