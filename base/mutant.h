@@ -110,7 +110,7 @@ namespace tributary {
 
 // The same for sharded jobs.
 #define TRIB_SHARDED_MUTANT_LIST(X)                                                        \
-  /* host/group_state.cc, tensor_parts.cc, worker_packets.cc: a rank's channels. */        \
+  /* host/group_state.cc, tensor_parts.cc: a rank's channels. */                           \
   X(kLossUntold, "a rank that has lost an aggregator does not name it to the others")      \
   X(kOthersGoOn, "a rank that has lost an aggregator stays in its other sessions")         \
   X(kPartUnshifted, "degraded blocks of a tensor's later parts are reported at its start") \
