@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// @file
-/// Judges what the ranks of sharded jobs are told of an aggregator that dies
+/// Judges the reports to the ranks of sharded jobs about an aggregator that dies
 /// (docs/many-aggregators.md).
 ///
 /// Model:   Named: if only crashed aggregators can end a process, it names one, and its place in the
