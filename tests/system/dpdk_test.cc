@@ -81,7 +81,7 @@ class OverVhost : public ::testing::Test {
 const std::vector<std::string> kSome{"--verify", "--elements", "50000", "--iterations", "10"};
 /// More work than they can finish during the test.
 const std::vector<std::string> kEndless{"--elements", "20000",        "--iterations",
-                                        "10000000",   "--deadline-s", "2"};
+                                        "10000000",   "--deadline-s", "6"};
 
 TEST_F(OverVhost, SumsAreBitExact) {
   serve("id=1,sources=2");

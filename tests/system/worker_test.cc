@@ -94,10 +94,12 @@ TEST(Worker, InterruptedJoinFreesItsRankAtOnce) {
 /// Workers in the middle of more work than they can finish during the test.
 class Killing : public ::testing::Test {
  protected:
-  explicit Killing(const std::string& threads = "1")
+  /// @param local "off": over UDP although the server runs on this machine.
+  explicit Killing(const std::string& threads = "1", const std::string& local = "auto")
       : server_({"id=1,sources=4,channels=" + threads}),
-        workers_(start_workers(server_, {"--elements", "60000", "--iterations", "10000000",
-                                         "--deadline-s", "2", "--threads", threads})) {
+        workers_(
+            start_workers(server_, {"--elements", "60000", "--iterations", "10000000",
+                                    "--deadline-s", "2", "--threads", threads, "--local", local})) {
     server_.wait_until_counted("block_completed", 1000);
   }
   /// Expects every worker except `except` to end with status 1 and one error that contains `text`.
@@ -137,12 +139,22 @@ TEST_F(KillingThreads, KilledServerIsNamedByAll) {
   expect_end(server_.address());  // Its machine refuses packets, or nobody answers.
 }
 
-TEST_F(Killing, KilledServerIsNamedByAll) {
+TEST_F(Killing, ServerWhoseSharedMemoryIsClosedIsNamedByAll) {
+  server_.kill();
+  expect_end("aggregator " + server_.address() + " has ended (its shared memory is closed)");
+}
+
+class KillingOverUdp : public Killing {
+ protected:
+  KillingOverUdp() : Killing("1", "off") {}
+};
+
+TEST_F(KillingOverUdp, KilledServerIsNamedByAll) {
   server_.kill();
   expect_end(server_.address());  // Its machine refuses packets, or nobody answers.
 }
 
-TEST_F(Killing, RestartedServerIsNamedByAll) {
+TEST_F(KillingOverUdp, RestartedServerIsNamedByAll) {
   server_.kill();
   server_.start_again();
   expect_end("aggregator " + server_.address() + " was restarted");
