@@ -30,7 +30,7 @@ class JoinPlan {
     uint32_t channels = 1;
   };
 
-  /// @param config `server`, or some aggregators of which one has a weight.
+  /// @param config Has `server`, or aggregators with at least one weight above 0.
   explicit JoinPlan(const CommunicatorConfig& config);
 
   /// The aggregators that this job uses: those with a weight, or `server`.

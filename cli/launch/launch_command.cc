@@ -160,8 +160,10 @@ void add_aggregator_flags(CLI::App& command, LaunchConfig& config) {
   add_uint(command, "--aggregator-cpu-percent", config.aggregator_cpu_percent, 1, 100,
            "Share of a CPU that each started aggregator may use, in percent");
   add_uint(command, "--job", config.job_id, 0, kJobMax, "Job id");
-  add_auth(command, config.auth,
-           "Authentication of the job; a started aggregator and its ranks share a new secret");
+  add_auth(
+      command, config.auth,
+      "Authentication of the job; started aggregators and their ranks share TRIBUTARY_SECRET, or "
+      "a new secret if it is not set");
   add_milliseconds(
       command, "--timeout-ms", config.straggler_timeout, 0, kMinuteMs,
       "Straggler mitigation: longest wait of a block; 0: none. Started aggregator only");

@@ -44,8 +44,8 @@ struct LaunchConfig {
   bool local_reduce = true;
   uint16_t local_port = 12'100;  ///< Of the first aggregator that does so; the others' follow.
 
-  /// Authentication of the job. A started aggregator and its ranks get a new secret; for a running
-  /// appliance the secret comes from the environment or from a secret_file in `url_options`.
+  /// Authentication of the job. Started aggregators and their ranks share the user's
+  /// TRIBUTARY_SECRET, or else a new secret; for a running appliance the secret comes from the environment or from a secret_file in `url_options`.
   auth::Mode auth = auth::Mode::kNone;
 
   // For the job of the aggregators that it starts.

@@ -49,7 +49,7 @@ bool RingWriter::has_room(uint64_t bytes) {
   if (written_ - read_seen_ + bytes <= size) return true;
   // Acquire: pairs with release(), so the reader has copied what this side overwrites.
   const uint64_t read = ring_.words->read.load(std::memory_order_acquire);
-  // An honest reader moves forward, and not beyond what is written.
+  // An honest reader moves forward, and not beyond the written bytes.
   if (read - read_seen_ > written_ - read_seen_ || read % kRingUnitBytes != 0) {
     broken_ = true;
     return false;
@@ -87,7 +87,7 @@ RingReader::Popped RingReader::pop(std::span<std::byte> out) {
 bool RingReader::look() {
   // Acquire: pairs with publish(), so the packets' bytes are there.
   const uint64_t written = ring_.words->written.load(std::memory_order_acquire);
-  // What is written and not yet released fits the ring.
+  // The bytes that are written and not yet released fit the ring.
   if (written - read_ > ring_.data.size() - (read_ - released_) || written % kRingUnitBytes != 0) {
     broken_ = true;
     return false;

@@ -46,7 +46,7 @@ namespace tributary::io {
 /// @return true if a message came before: the socket must be closed aside.
 [[nodiscard]] bool end_receiving(int socket);
 
-/// What a server tells a new client.
+/// The first message of a server to a new client.
 struct LocalWelcome {
   RingMemoryShape shape;
   SteeringField steering;  ///< Selects the core of a packet.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /// @file
 /// Private memory for one burst: packets are copied here from shared memory before anybody reads
-/// them, so that the other side cannot change what has been checked.
+/// them, so that the other side cannot change checked bytes.
 ///
 /// Shapes:  Packets lie one behind another, each at a multiple of 64 bytes.
 /// Threads: Owned by one thread.

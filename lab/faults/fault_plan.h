@@ -113,7 +113,7 @@ struct Incident {
   bool refuses = false;
 };
 
-/// What a job of a sharded plan has besides.
+/// The parts of a job that only sharded plans have.
 struct ShardedJob {
   std::vector<uint32_t> weights;  ///< Shape [aggregators]; some are 0.
   bool leaves_out_lost = false;   ///< When the job restarts, its list lacks a lost aggregator.

@@ -18,7 +18,7 @@ std::vector<uint32_t> weights_of(const ShardedConfig& config) {
   return config.weights.empty() ? std::vector<uint32_t>(config.servers.size(), 1) : config.weights;
 }
 
-/// Returns a part of real elements in simulated ones, of which each represents `train`.
+/// Converts a part from real elements to simulated ones. One of them stands for `train` real ones.
 plan::Part simulated(const plan::Part& real, uint32_t train) {
   const uint64_t first = real.element_first / train;
   const uint64_t end = (real.element_first + real.element_count) / train;

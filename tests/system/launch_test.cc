@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "base/cpus.h"
 #include "tests/system/network.h"
 #include "tests/system/server.h"
 #include "tests/system/workers.h"
@@ -107,6 +108,15 @@ TEST(Launch, LingeringServerWaitsForItsWorkers) {
   EXPECT_TRUE(worker->wait_for_end());
   EXPECT_THAT(worker->errors(), ::testing::Not(HasSubstr("aggregator_gone")));
   EXPECT_EQ(server.wait_for_end(), 0);
+}
+
+// With 1 % of a CPU, a core that sums at all uses more than its share.
+TEST(Launch, LimitedServerPausesOnItsCpu) {
+  Server server({"id=1,sources=1"},
+                {"--cpus", std::to_string(cpus_allowed().front()), "--cpu-percent", "1"});
+  const auto worker = start_worker(server, 0, 1, {"--elements", "20000", "--verify"});
+  EXPECT_EQ(worker->wait_for_end(), 0) << worker->errors();
+  EXPECT_GT(server.stats()["cores"][0]["pauses"], 0);
 }
 
 TEST(Launch, SecondSignalEndsALingeringServer) {

@@ -144,7 +144,7 @@ TEST(ByteRingTest, HostileWriterPositionsBreakTheRing) {
 }
 
 TEST(ByteRingTest, HostileSizesBreakTheRing) {
-  // Larger than a packet may be, larger than what is written, and beyond 32 bits.
+  // Larger than a packet may be, larger than the bytes written, and beyond 32 bits.
   for (const uint64_t size :
        {uint64_t{kPacketBytesMax + 1}, uint64_t{57}, uint64_t{1} << 32, UINT64_MAX}) {
     Bed bed;

@@ -86,13 +86,18 @@ TEST(HostileClientTest, ForgedSizeEndsItsConnection) {
   EXPECT_EQ(bed.server->stats().connections_broken, 1U);
 }
 
+/// Sends a packet to the server's core. @return the address by which the server knows the client.
+Endpoint say_hello(const LocalBed& bed, const HostileClient& client) {
+  RingWriter writer(client.to_server());
+  EXPECT_TRUE(writer.push(bytes_of("hello")));
+  static_cast<void>(writer.publish());
+  return bed.receive().source;
+}
+
 TEST(HostileClientTest, ForgedReadPositionEndsItsConnection) {
   const LocalBed bed({.ring_bytes = 1U << 18});
   const HostileClient hostile(bed.address());
-  RingWriter writer(hostile.to_server());
-  ASSERT_TRUE(writer.push(bytes_of("hello")));
-  static_cast<void>(writer.publish());
-  const Endpoint source = bed.receive().source;
+  const Endpoint source = say_hello(bed, hostile);
   hostile.to_client().words->read.store(1U << 30);
   // The server looks at the position when the ring is full.
   for (uint32_t i = 0; i < 8; i++) bed.send(Bytes(65'000), source);
@@ -224,10 +229,7 @@ TEST(HostileClientTest, FloodOfWakeUpsIsReadInPieces) {
 TEST(HostileClientTest, ClientThatNeverReadsFillsItsOwnRingOnly) {
   const LocalBed bed({.ring_bytes = 1U << 18});
   const HostileClient hostile(bed.address());
-  RingWriter writer(hostile.to_server());
-  ASSERT_TRUE(writer.push(bytes_of("hello")));
-  static_cast<void>(writer.publish());
-  const Endpoint source = bed.receive().source;
+  const Endpoint source = say_hello(bed, hostile);
   const Client honest(bed.address());
   honest.send(bytes_of("hello"));
   const Endpoint honest_source = bed.receive().source;
@@ -242,10 +244,7 @@ TEST(HostileClientTest, ClientThatNeverReadsFillsItsOwnRingOnly) {
 TEST(HostileClientTest, ClientThatReadsNoWakeUpsBlocksNobody) {
   const LocalBed bed;
   const HostileClient hostile(bed.address());
-  RingWriter writer(hostile.to_server());
-  ASSERT_TRUE(writer.push(bytes_of("hello")));
-  static_cast<void>(writer.publish());
-  const Endpoint source = bed.receive().source;
+  const Endpoint source = say_hello(bed, hostile);
   // It claims to sleep, always, and makes its socket blocking.
   ASSERT_EQ(::fcntl(hostile.control(), F_SETFL, 0), 0);
   for (uint32_t i = 0; i < 5000; i++) {

@@ -10,28 +10,11 @@
 
 #include "lab/figures/switchml.h"
 #include "lab/sweep/runner.h"
+#include "tests/lab/figures/quick_figure.h"
 #include "tests/support/seed.h"
 
 namespace tributary::lab {
 namespace {
-
-const FigureOptions kQuick{.seed = 3, .quick = true};
-
-FigureOutcome quick_outcome(const Figure& figure) {
-  const auto points = figure.points(kQuick);
-  EXPECT_TRUE(points) << points.error().text;
-  if (!points) return {};
-  const auto ran = run_points(*points, {.threads = 2});
-  EXPECT_TRUE(ran) << ran.error().text;
-  return ran ? figure.finish(kQuick, *points, ran->outcomes()) : FigureOutcome();
-}
-
-double value_at(const FigureOutcome& outcome, const std::string& series, double x) {
-  for (const FigureRow& row : outcome.rows) {
-    if (row.series == series && row.x == x) return row.here;
-  }
-  return std::numeric_limits<double>::quiet_NaN();
-}
 
 TEST(SwitchmlFigures, MaximumGoodputMatchesHandWorkedValues) {
   // 256 x 4 + 10 + 66 = 1100 bytes, 8.8 us at 1 Gbit/s: 256 elements of them, 29.09 a microsecond.
