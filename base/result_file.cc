@@ -15,6 +15,8 @@
 #include <filesystem>
 #include <system_error>
 
+#include "base/pipe_signal_guard.h"
+
 namespace tributary {
 namespace {
 
@@ -28,31 +30,6 @@ std::string cause(int error) { return std::system_category().message(error); }
 tl::unexpected<Error> refuse(const std::string& path, std::string_view why) {
   return failure(fmt::format("{}: cannot be written: {}", path, why));
 }
-
-/// Keeps SIGPIPE from ending the process, and removes the one that a write raised.
-class PipeSignalGuard {
- public:
-  PipeSignalGuard() {
-    sigemptyset(&pipe_);
-    sigaddset(&pipe_, SIGPIPE);
-    sigset_t pending;
-    sigpending(&pending);
-    was_pending_ = sigismember(&pending, SIGPIPE) == 1;
-    pthread_sigmask(SIG_BLOCK, &pipe_, &before_);
-  }
-  ~PipeSignalGuard() {
-    const timespec at_once{};
-    if (!was_pending_) sigtimedwait(&pipe_, nullptr, &at_once);
-    pthread_sigmask(SIG_SETMASK, &before_, nullptr);
-  }
-  PipeSignalGuard(const PipeSignalGuard&) = delete;
-  PipeSignalGuard& operator=(const PipeSignalGuard&) = delete;
-
- private:
-  sigset_t pipe_{};
-  sigset_t before_{};
-  bool was_pending_ = false;
-};
 
 /// Writes everything. @return 0, or the error; ETIMEDOUT if a pipe stayed full.
 int write_all(int file, std::string_view content) {

@@ -6,7 +6,9 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <filesystem>
 #include <fstream>
+#include <system_error>
 #include <utility>
 
 namespace tributary {
@@ -51,13 +53,16 @@ void collect(const toml::table& table, const std::string& path, const std::strin
 }  // namespace
 
 Result<toml::table> parse_toml_file(const std::string& path, const std::string& named) {
+  if (std::error_code error; std::filesystem::is_directory(path, error)) {
+    return failure(fmt::format("{}: is a folder; allowed: a TOML file", named));
+  }
   std::ifstream file(path);
   if (!file) return failure(fmt::format("{}: cannot be read: {}", named, std::strerror(errno)));
   try {
     return toml::parse(file, path);
   } catch (const toml::parse_error& error) {
-    return failure(fmt::format("{}:{}: is not TOML: {}", path, error.source().begin.line,
-                               error.description()));
+    return failure(fmt::format("{}:{}: is not TOML: {}; texts and addresses need quotes", path,
+                               error.source().begin.line, error.description()));
   }
 }
 

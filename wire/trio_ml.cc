@@ -26,7 +26,9 @@ constexpr uint32_t kBodyTimeout = 12;
 constexpr uint32_t kBodyValue = 16;
 constexpr uint32_t kBodyKey = 20;
 constexpr uint32_t kBodyGroupPort = 28;
-constexpr uint32_t kBodyUpstream = 30;
+constexpr uint32_t kBodyUpstream = 30;  // Two bits.
+constexpr uint8_t kUpstreamBit = 1 << 0;
+constexpr uint8_t kAsynchronousBit = 1 << 1;
 constexpr uint32_t kBodyChannels = 31;  // Low bits; the port bits from kPortBitsShift on.
 constexpr uint32_t kPortBitsShift = 5;
 static_assert(kChannelsMax < 1U << kPortBitsShift);
@@ -34,6 +36,8 @@ static_assert(kServerPortsMax == 1U << ((1U << (8 - kPortBitsShift)) - 1));
 constexpr uint32_t kBodyMask = 32;
 constexpr uint32_t kBodyResultKey = kBodyMask;  // A welcome has no mask.
 constexpr uint32_t kBodySalt = kBodyMask + 8;
+constexpr uint32_t kBodyNarrow = kBodyMask + 24;    // Of a welcome.
+constexpr uint32_t kBodyNarrowWish = kBodyTimeout;  // Of a join, which has no timeout.
 constexpr uint32_t kBodyGroup = 64;
 static_assert(kBodyGroup + 16 == kControlBodyBytes);
 // With Reason::kMismatch, in place of the group's address.
@@ -71,8 +75,7 @@ DecodeStatus decode_extension(const std::byte* from, ExtensionFields& fields) {
   const uint8_t first = byte_at(from, 0);
   const uint8_t type = first & 0x0f;
   const uint8_t format = byte_at(from, kExtFormat);
-  if (first >> 4 != kExtensionVersion || type > kMessageTypeLast ||
-      format > static_cast<uint8_t>(ElementFormat::kBlockExponent)) {
+  if (first >> 4 != kExtensionVersion || type > kMessageTypeLast || format > kElementFormatLast) {
     return DecodeStatus::kBadExtension;
   }
   fields.type = static_cast<MessageType>(type);
@@ -104,7 +107,8 @@ bool is_possible(MessageType type, const ControlBody& body) {
   const bool has_ranks = type == MessageType::kWelcome || type == MessageType::kPending;
   const uint64_t ranks_end = uint64_t{body.sources} + (has_ranks ? body.value : 0);
   return ranks_end <= kSourcesMax && body.gradients_max <= kGradientsMax &&
-         body.channels <= kChannelsMax && body.given.format <= ElementFormat::kBlockExponent;
+         body.narrow_max <= kGradientsMax && body.channels <= kChannelsMax &&
+         static_cast<uint8_t>(body.given.format) <= kElementFormatLast;
 }
 
 void decode_body(const std::byte* from, const ExtensionFields& extension, ControlBody& body) {
@@ -117,13 +121,15 @@ void decode_body(const std::byte* from, const ExtensionFields& extension, Contro
   body.value = load_be<uint32_t>(from + kBodyValue);
   body.key = load_be<uint64_t>(from + kBodyKey);
   body.group.port = load_be<uint16_t>(from + kBodyGroupPort);
-  body.upstream = byte_at(from, kBodyUpstream) != 0;
+  body.upstream = (byte_at(from, kBodyUpstream) & kUpstreamBit) != 0;
+  body.asynchronous = (byte_at(from, kBodyUpstream) & kAsynchronousBit) != 0;
   body.channels = byte_at(from, kBodyChannels) & ((1U << kPortBitsShift) - 1);
   body.port_bits = static_cast<uint8_t>(byte_at(from, kBodyChannels) >> kPortBitsShift);
   if (extension.type == MessageType::kWelcome) {
     body.result_key = load_be<uint64_t>(from + kBodyResultKey);
     body.salt_high = load_be<uint64_t>(from + kBodySalt);
     body.salt_low = load_be<uint64_t>(from + kBodySalt + 8);
+    body.narrow_max = load_be<uint32_t>(from + kBodyNarrow);
   } else {
     load_mask(from + kBodyMask, body.mask);
   }
@@ -141,6 +147,8 @@ void decode_body(const std::byte* from, const ExtensionFields& extension, Contro
   }
   if (extension.type == MessageType::kJoin) {
     body.list_digest = load_be<uint64_t>(from + kBodyGroup);
+    body.narrow_max = load_be<uint32_t>(from + kBodyNarrowWish);
+    body.timeout_us = 0;
     return;
   }
   std::memcpy(body.group.address.data(), from + kBodyGroup, body.group.address.size());
@@ -157,12 +165,14 @@ void encode_body(const ControlBody& body, const ExtensionFields& extension, std:
   store_be<uint32_t>(to + kBodyValue, body.value);
   store_be<uint64_t>(to + kBodyKey, body.key);
   store_be<uint16_t>(to + kBodyGroupPort, body.group.port);
-  to[kBodyUpstream] = static_cast<std::byte>(body.upstream);
+  to[kBodyUpstream] = static_cast<std::byte>((body.upstream ? kUpstreamBit : 0) |
+                                             (body.asynchronous ? kAsynchronousBit : 0));
   to[kBodyChannels] = static_cast<std::byte>(body.channels | body.port_bits << kPortBitsShift);
   if (extension.type == MessageType::kWelcome) {
     store_be<uint64_t>(to + kBodyResultKey, body.result_key);
     store_be<uint64_t>(to + kBodySalt, body.salt_high);
     store_be<uint64_t>(to + kBodySalt + 8, body.salt_low);
+    store_be<uint32_t>(to + kBodyNarrow, body.narrow_max);
   } else {
     store_mask(body.mask, to + kBodyMask);
   }
@@ -179,6 +189,7 @@ void encode_body(const ControlBody& body, const ExtensionFields& extension, std:
   }
   if (extension.type == MessageType::kJoin) {
     store_be<uint64_t>(to + kBodyGroup, body.list_digest);
+    store_be<uint32_t>(to + kBodyNarrowWish, body.narrow_max);
     return;
   }
   std::memcpy(to + kBodyGroup, body.group.address.data(), body.group.address.size());

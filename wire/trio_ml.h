@@ -5,12 +5,14 @@
 /// every byte.
 ///
 /// Shapes:  header (12) [extension (20) [source mask (32)] [body (80)] [seal (16 or 24)]], then the
-///          gradients (4 each).
+///          gradients (4 each, or 2).
 /// Errors:  decode_message() returns the first error in the bytes and never reads past them.
 /// Tests:   tests/wire/trio_ml_test.cc
 #pragma once
 
+#include <algorithm>
 #include <array>
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -94,7 +96,27 @@ inline constexpr uint8_t kMessageTypeLast = 12;
 }
 
 /// The meaning of the gradients; all sources of a block must agree.
-enum class ElementFormat : uint8_t { kInt32 = 0, kFixedScale = 1, kBlockExponent = 2 };
+enum class ElementFormat : uint8_t {
+  kInt32 = 0,
+  kFixedScale = 1,
+  kBlockExponent = 2,
+  kBlockExponent16 = 3,  ///< Gradients of 16 bits; results are divided by 2^result_shift().
+};
+inline constexpr uint8_t kElementFormatLast = 3;
+[[nodiscard]] constexpr bool has_exponent(ElementFormat format) {
+  return format == ElementFormat::kBlockExponent || format == ElementFormat::kBlockExponent16;
+}
+/// Returns the bytes of a gradient on the wire.
+[[nodiscard]] constexpr uint32_t gradient_bytes(ElementFormat format) {
+  return format == ElementFormat::kBlockExponent16 ? kGradientBytes / 2 : kGradientBytes;
+}
+/// Returns the power of two by which sums of 16-bit gradients are divided: the smallest one that is
+/// not below the ranks of the job.
+[[nodiscard]] constexpr uint32_t result_shift(uint32_t ranks) {
+  return static_cast<uint32_t>(std::bit_width(std::max(ranks, 1U) - 1));
+}
+static_assert(result_shift(1) == 0 && result_shift(2) == 1 && result_shift(5) == 3 &&
+              result_shift(256) == 8);
 
 /// The reason for a kRefusal, kPending or kNotice.
 enum class Reason : uint8_t {
@@ -111,9 +133,9 @@ enum class Reason : uint8_t {
   /// Notice; source, mask: ranks that left while a block waits for them; value: the aggregator that
   /// they have lost, as in their kLeave.
   kPeerLeft = 10,
-  kMismatch = 11,            ///< Notice; source, mask: their contribution differs from the block's.
-  kSourcePermanent = 12,     ///< Notice; source: permanent straggler; blocks stop waiting for it.
-  kSourceReturned = 13,      ///< Notice; source: blocks wait for it as before.
+  kMismatch = 11,         ///< Notice; source, mask: their contribution differs from the block's.
+  kSourcePermanent = 12,  ///< Notice; source, mask: permanent straggler; blocks do not wait for it.
+  kSourceReturned = 13,   ///< Notice; source, mask: blocks wait for it as before.
   kWaitingForUpstream = 14,  ///< Pending: the upper aggregator has not started its session.
   kStaleGeneration = 15,     ///< Notice to a plain source; value: the newest generation seen.
   kFutureGeneration = 16,    ///< Notice to a plain source; value as above.
@@ -127,8 +149,14 @@ enum class Reason : uint8_t {
   /// address (`group`), its weight (`value`) and the list's digest (`key`).
   kOtherList = 23,
   kWaitingForAggregators = 24,  ///< Pending: the directory looks for the job's aggregators.
+  /// Refusal; value 1: the job is asynchronous, but the worker did not ask for that; 0: the reverse.
+  kOtherTraining = 25,
+  kTooFewGradients = 26,  ///< Refusal; value: the fewest gradients of an asynchronous job's blocks.
+  /// Notice; value: the job's parameters. The tensor is longer or shorter, has block exponents, or
+  /// asks for a mean.
+  kNotParameters = 27,
 };
-inline constexpr uint8_t kReasonLast = 24;
+inline constexpr uint8_t kReasonLast = 27;
 
 /// Most aggregators of a job. Assumed; each costs every rank a thread and a socket.
 inline constexpr uint32_t kAggregatorsMax = 64;
@@ -218,14 +246,18 @@ struct ControlBody {
   uint16_t sources = 0;
   uint32_t window = 0;
   uint32_t gradients_max = 0;
-  uint32_t timeout_us = 0;  ///< Straggler timeout; 0: mitigation is off.
+  uint32_t timeout_us = 0;  ///< Straggler timeout; 0: mitigation is off. Absent in a kJoin.
+  /// Most gradients of a packet with kBlockExponent16; 0: none. kWelcome: that the job takes. kJoin
+  /// of an aggregator: that it and the aggregators below it take.
+  uint32_t narrow_max = 0;
   uint32_t value = 0;       ///< The allowed value; its meaning depends on the reason.
   uint64_t key = 0;         ///< kWelcome: the receiver's key. kJoin, kCookie: the cookie.
   uint64_t result_key = 0;  ///< kWelcome: the key in all messages of the aggregator.
   uint64_t salt_high = 0;   ///< kWelcome of a sealed session: makes its MAC keys.
   uint64_t salt_low = 0;
-  bool upstream = false;  ///< kHave: complete here, waiting for the upper aggregator.
-  uint8_t channels = 0;   ///< Sessions of a rank at once, in consecutive jobs; below 32. 0: one.
+  bool upstream = false;      ///< kHave: complete here, waiting for the upper aggregator.
+  bool asynchronous = false;  ///< kJoin: the worker pushes changes of parameters.
+  uint8_t channels = 0;  ///< Sessions of a rank at once, in consecutive jobs; below 32. 0: one.
   /// kWelcome: the aggregator has 2^port_bits UDP ports, up to kServerPortsMax; see owner_of().
   uint8_t port_bits = 0;
   SourceMask mask{};  ///< Join: ranks below an aggregator. Notice: the ranks that it concerns.
@@ -246,6 +278,17 @@ struct MessageHead {
   ExtensionFields extension;  ///< Default if !header.extended.
   uint32_t head_bytes = 0;    ///< Where the gradients begin.
 };
+
+/// Returns the pushes that a result of an asynchronous job counts: those added to the block since the
+/// receiver's previous result of it, its own included; 65,535 stands for more. src_cnt has the low
+/// byte and the exponent, which a fixed scale does not use, the high one.
+[[nodiscard]] inline uint32_t pushes_of(const MessageHead& result) {
+  return uint32_t{static_cast<uint8_t>(result.extension.exponent)} << 8 | result.header.src_cnt;
+}
+inline void set_pushes(MessageHead& result, uint16_t pushes) {
+  result.header.src_cnt = static_cast<uint8_t>(pushes);
+  result.extension.exponent = static_cast<int8_t>(pushes >> 8);
+}
 
 /// A whole message except its gradients.
 struct Message : MessageHead {
@@ -312,14 +355,15 @@ inline void decode_header(View<TrioMlHeader> view, TrioMlFields& fields) {
     if (head.size() < message.head_bytes) return DecodeStatus::kTruncated;
     if (is_control(message.extension.type)) gradient_count = 0;
   }
-  const uint32_t expected = message.head_bytes + gradient_count * kGradientBytes;
+  const uint32_t expected =
+      message.head_bytes + gradient_count * gradient_bytes(message.extension.format);
   if (size_bytes < expected) return DecodeStatus::kTooShort;
   return size_bytes > expected ? DecodeStatus::kTooLong : DecodeStatus::kOk;
 }
 
 /// Like decode_head(), and also reads the source mask and the body. Refuses a body (kBadBody) with
-/// more than kSourcesMax sources or ranks, kChannelsMax channels or kGradientsMax gradients, or with
-/// an unknown element format.
+/// more than kSourcesMax sources or ranks, kChannelsMax channels or kGradientsMax gradients of either
+/// width, or with an unknown element format.
 [[nodiscard]] DecodeStatus decode_message(std::span<const std::byte> head, uint32_t size_bytes,
                                           Message& message);
 

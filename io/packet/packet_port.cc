@@ -7,8 +7,6 @@
 #include <linux/if_ether.h>
 #include <linux/if_packet.h>
 #include <net/if.h>
-#include <net/if_arp.h>
-#include <sys/ioctl.h>
 #include <sys/socket.h>
 
 #include <algorithm>
@@ -21,17 +19,13 @@
 #include "base/assert.h"
 #include "base/clock.h"
 #include "io/packet/packet_queue.h"
+#include "io/packet/packet_socket.h"
 #include "io/udp/socket_address.h"
 
 namespace tributary::io {
 namespace {
 
 std::string cause(int error) { return std::system_category().message(error); }
-
-template <class T>
-bool set_option(const FileDescriptor& socket, int level, int name, const T& value) {
-  return ::setsockopt(socket.get(), level, name, &value, sizeof value) == 0;
-}
 
 /// Returns whether the kernel has this address on any interface.
 bool kernel_has(const Endpoint& address) {
@@ -86,55 +80,29 @@ Result<std::unique_ptr<PacketPort>> PacketPort::open(const PacketPortConfig& con
 }
 
 Result<void> PacketPort::open_socket(const PacketPortConfig& config) {
-  // Protocol 0 receives nothing until the socket is bound to the interface.
-  socket_ = FileDescriptor(::socket(AF_PACKET, SOCK_RAW | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
-  if (!socket_.is_open()) {
-    return failure(
-        fmt::format("cannot open a packet socket: {}; to fix: run as root, or: setcap "
-                    "cap_net_raw+ep on this program",
-                    cause(errno)));
-  }
-  const bool marked = set_option(socket_, SOL_PACKET, PACKET_AUXDATA, int{1}) &&
-                      set_option(socket_, SOL_PACKET, PACKET_IGNORE_OUTGOING, int{1});
-  if (!marked) return failure(fmt::format("needs Linux 4.20 or newer: {}", cause(errno)));
-  const int wanted = static_cast<int>(std::min(config.receive_buffer_bytes, 1U << 30));
-  if (!set_option(socket_, SOL_SOCKET, SO_RCVBUFFORCE, wanted)) {
-    set_option(socket_, SOL_SOCKET, SO_RCVBUF, wanted);
-  }
-  int granted = 0;
-  socklen_t size = sizeof granted;
-  ::getsockopt(socket_.get(), SOL_SOCKET, SO_RCVBUF, &granted, &size);
-  receive_buffer_bytes_ = static_cast<uint32_t>(granted) / 2;  // The kernel reports twice as much.
-  if (receive_buffer_bytes_ < static_cast<uint32_t>(wanted)) {
+  auto opened = open_packet_socket(config.receive_buffer_bytes);
+  if (!opened) return tl::unexpected(opened.error());
+  socket_ = std::move(opened->descriptor);
+  receive_buffer_bytes_ = opened->receive_buffer_bytes;
+  if (receive_buffer_bytes_ < config.receive_buffer_bytes) {
     warnings_.push_back(fmt::format(
         "the receive buffer of {} holds {} bytes, but {} were requested, so bursts may be lost; to "
         "fix: sysctl -w net.core.rmem_max={}",
-        config.spec.interface, receive_buffer_bytes_, wanted, wanted));
+        config.spec.interface, receive_buffer_bytes_, config.receive_buffer_bytes,
+        config.receive_buffer_bytes));
   }
   return {};
 }
 
 Result<void> PacketPort::read_interface(const PacketPortConfig& config) {
   const std::string& name = config.spec.interface;
-  interface_index_ = static_cast<int>(::if_nametoindex(name.c_str()));
-  if (interface_index_ == 0) {
-    return failure(fmt::format("there is no interface '{}'; see: ip link", name));
-  }
-  ifreq request{};
-  name.copy(request.ifr_name, IF_NAMESIZE - 1);
-  const auto ask = [&](unsigned long what) { return ::ioctl(socket_.get(), what, &request) == 0; };
-  if (!ask(SIOCGIFFLAGS)) return failure(fmt::format("{}: {}", name, cause(errno)));
-  if ((request.ifr_flags & IFF_UP) == 0) {
-    return failure(fmt::format("{} is down; to fix: ip link set dev {} up", name, name));
-  }
-  if (!ask(SIOCGIFHWADDR) || request.ifr_hwaddr.sa_family != ARPHRD_ETHER) {
-    return failure(fmt::format("{} is not an Ethernet interface; see: ip link", name));
-  }
+  const auto interface = read_ethernet_interface(socket_, name);
+  if (!interface) return tl::unexpected(interface.error());
+  interface_index_ = interface->index;
   FrameLinkConfig::Device device;
-  std::memcpy(device.mac.data(), request.ifr_hwaddr.sa_data, device.mac.size());
+  device.mac = interface->mac;
   link_.devices.push_back(device);
-  if (!ask(SIOCGIFMTU)) return failure(fmt::format("{}: {}", name, cause(errno)));
-  const auto mtu_max = static_cast<uint32_t>(request.ifr_mtu);
+  const uint32_t mtu_max = interface->mtu;
   mtu_ = config.spec.mtu == 0 ? std::min(mtu_max, kPacketMtuMax) : config.spec.mtu;
   if (mtu_ > mtu_max || mtu_ < kPacketMtuMin) {
     return failure(
@@ -197,7 +165,7 @@ Result<void> PacketPort::listen_to(const MacAddress& group) {
   request.mr_type = PACKET_MR_MULTICAST;
   request.mr_alen = static_cast<uint16_t>(group.size());
   std::memcpy(request.mr_address, group.data(), group.size());
-  if (set_option(socket_, SOL_PACKET, PACKET_ADD_MEMBERSHIP, request)) return {};
+  if (set_socket_option(socket_, SOL_PACKET, PACKET_ADD_MEMBERSHIP, request)) return {};
   return failure(fmt::format("cannot receive a multicast group: {}", cause(errno)));
 }
 

@@ -19,7 +19,9 @@ using Bytes = std::vector<std::byte>;
 /// Returns the gradient bytes of a message; control messages have none.
 uint32_t gradient_bytes(const Message& message) {
   const bool control = message.header.extended && is_control(message.extension.type);
-  return control ? 0 : message.header.grad_cnt * kGradientBytes;
+  if (control) return 0;
+  return message.header.grad_cnt *
+         (message.header.extended ? gradient_bytes(message.extension.format) : kGradientBytes);
 }
 
 /// Returns the message's bytes, with gradients of 0x55.
@@ -75,6 +77,7 @@ void expect_same(const Message& a, const Message& b) {
     EXPECT_EQ(a.body.result_key, b.body.result_key);
     EXPECT_EQ(a.body.salt_high, b.body.salt_high);
     EXPECT_EQ(a.body.salt_low, b.body.salt_low);
+    EXPECT_EQ(a.body.narrow_max, b.body.narrow_max);
   } else {
     EXPECT_EQ(a.body.mask, b.body.mask);
   }
@@ -85,7 +88,11 @@ void expect_same(const Message& a, const Message& b) {
   }
   EXPECT_EQ(a.body.window, b.body.window);
   EXPECT_EQ(a.body.gradients_max, b.body.gradients_max);
-  EXPECT_EQ(a.body.timeout_us, b.body.timeout_us);
+  if (a.extension.type == MessageType::kJoin && a.body.reason != Reason::kMismatch) {
+    EXPECT_EQ(a.body.narrow_max, b.body.narrow_max);
+  } else {
+    EXPECT_EQ(a.body.timeout_us, b.body.timeout_us);
+  }
   EXPECT_EQ(a.body.value, b.body.value);
   if (a.body.reason != Reason::kMismatch) {
     if (a.extension.type == MessageType::kJoin) {
@@ -122,6 +129,38 @@ TEST(TrioMlWire, PlainMessageIsHeaderPlusGradients) {
   Message decoded;
   ASSERT_EQ(decode(bytes, decoded), DecodeStatus::kOk);
   EXPECT_EQ(decoded.head_bytes, 12U);
+}
+
+TEST(TrioMlWire, SixteenBitGradientsHaveHalfTheBytes) {
+  Message message = extended_message(MessageType::kContribution);
+  message.extension.format = ElementFormat::kBlockExponent16;
+  message.header.grad_cnt = 3;
+  Bytes bytes = encoded(message);
+  EXPECT_EQ(bytes.size(), 12U + 20U + 6U);
+  EXPECT_EQ(bytes[13], std::byte{3});
+  Message decoded;
+  EXPECT_EQ(decode(bytes, decoded), DecodeStatus::kOk);
+  bytes.resize(bytes.size() - 1);
+  EXPECT_EQ(decode(bytes, decoded), DecodeStatus::kTooShort);
+  bytes.resize(bytes.size() + 2);
+  EXPECT_EQ(decode(bytes, decoded), DecodeStatus::kTooLong);
+}
+
+TEST(TrioMlWire, WelcomeAndJoinSayHowManySixteenBitGradientsFit) {
+  for (const auto& [type, byte] :
+       {std::pair{MessageType::kWelcome, 56U}, {MessageType::kJoin, 12U}}) {
+    Message message = extended_message(type);
+    message.body.narrow_max = 0x0203;
+    const Bytes bytes = encoded(message);
+    EXPECT_EQ(bytes[32 + byte + 2], std::byte{2});
+    EXPECT_EQ(bytes[32 + byte + 3], std::byte{3});
+    Message decoded;
+    ASSERT_EQ(decode(bytes, decoded), DecodeStatus::kOk);
+    EXPECT_EQ(decoded.body.narrow_max, 0x0203U);
+    EXPECT_EQ(decoded.body.timeout_us, 0U);
+    message.body.narrow_max = kGradientsMax + 1;
+    EXPECT_EQ(decode(encoded(message), decoded), DecodeStatus::kBadBody);
+  }
 }
 
 TEST(TrioMlWire, ExtensionMatchesHandWrittenBytes) {
@@ -227,7 +266,7 @@ TEST(TrioMlWire, RefusesUnknownVersionTypeAndFormat) {
     bytes[12] = static_cast<std::byte>(kExtensionVersion << 4 | type);
     EXPECT_EQ(decode(bytes, decoded), DecodeStatus::kBadExtension) << type;
   }
-  for (int format = 3; format < 256; format++) {
+  for (int format = kElementFormatLast + 1; format < 256; format++) {
     Bytes bytes = good;
     bytes[13] = static_cast<std::byte>(format);
     EXPECT_EQ(decode(bytes, decoded), DecodeStatus::kBadExtension) << format;
@@ -288,7 +327,7 @@ TEST(TrioMlWire, RefusesAnUnknownFormatInAMismatch) {
     notice.body.given.format = static_cast<ElementFormat>(format);
     Message decoded;
     EXPECT_EQ(decode(encoded(notice), decoded),
-              format < 3 ? DecodeStatus::kOk : DecodeStatus::kBadBody);
+              format <= kElementFormatLast ? DecodeStatus::kOk : DecodeStatus::kBadBody);
   }
 }
 
@@ -314,7 +353,7 @@ Message random_message(Prng& prng) {
                     .grad_cnt = static_cast<uint16_t>(prng.below(4096))};
   if (!message.header.extended) return message;
   message.extension = {.type = static_cast<MessageType>(prng.below(kMessageTypeLast + 1)),
-                       .format = static_cast<ElementFormat>(prng.below(3)),
+                       .format = static_cast<ElementFormat>(prng.below(kElementFormatLast + 1)),
                        .flags = random_flags(prng),
                        .exponent = static_cast<int8_t>(prng.any_u32()),
                        .tensor_elements = prng.any_u32(),
@@ -328,6 +367,7 @@ Message random_message(Prng& prng) {
           .window = prng.any_u32(),
           .gradients_max = prng.below(kGradientsMax + 1),
           .timeout_us = prng.any_u32(),
+          .narrow_max = prng.below(kGradientsMax + 1),
           .value = prng.below(57),
           .key = prng.any_u64(),
           .result_key = prng.any_u64(),
@@ -339,7 +379,7 @@ Message random_message(Prng& prng) {
           .mask = {},
           .group = Endpoint::ipv4(prng.any_u32(), static_cast<uint16_t>(prng.any_u32())),
           .list_digest = prng.any_u64(),
-          .given = {.format = static_cast<ElementFormat>(prng.below(3)),
+          .given = {.format = static_cast<ElementFormat>(prng.below(kElementFormatLast + 1)),
                     .tensor_elements = prng.any_u32(),
                     .scale_bits = prng.any_u32()}};
   for (uint64_t& word : body.mask) word = prng.any_u64();

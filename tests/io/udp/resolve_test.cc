@@ -56,6 +56,8 @@ TEST(Resolve, ErrorsNameTheTextInOneLine) {
   EXPECT_EQ(error("[::1:7"), "error: '[::1:7' lacks the closing bracket");
   EXPECT_EQ(error("[::1]7"), "error: '[::1]7' is not [ADDRESS]:PORT");
   EXPECT_EQ(error("[::1]:"), "error: '[::1]:' is not [ADDRESS]:PORT");
+  EXPECT_EQ(error("::1:12000", 12000),
+            "error: '::1:12000' is not an IPv6 address; with a port write [ADDRESS]:PORT");
   // A label of 64 letters is too long for DNS, so no server is asked.
   const std::string label(64, 'a');
   EXPECT_TRUE(

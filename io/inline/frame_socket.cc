@@ -1,0 +1,230 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "io/inline/frame_socket.h"
+
+#include <arpa/inet.h>
+#include <fmt/format.h>
+#include <linux/filter.h>
+#include <linux/if_ether.h>
+#include <linux/if_packet.h>
+#include <poll.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <system_error>
+
+#include "io/packet/packet_socket.h"
+
+namespace tributary::io {
+namespace {
+
+/// How long send() waits for room.
+constexpr int kFullWaitMs = 1;
+/// Bytes of the two MAC addresses, behind which a VLAN tag stands.
+constexpr uint32_t kAddressBytes = 12;
+
+std::string cause(int error) { return std::system_category().message(error); }
+
+/// Returns a BPF program that chooses a socket by the last four bytes of the IP destination; socket 0
+/// for other frames.
+std::array<sock_filter, 11> destination_steering(uint32_t socket_count) {
+  constexpr auto kIpAt = static_cast<uint32_t>(SKF_NET_OFF);
+  constexpr auto kProtocol = static_cast<uint32_t>(SKF_AD_OFF + SKF_AD_PROTOCOL);
+  constexpr uint32_t kOddFactor = 0x9e3779b1;  // Spreads neighbouring addresses.
+  return {{
+      BPF_STMT(BPF_LD | BPF_W | BPF_ABS, kProtocol),
+      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, ETH_P_IP, 2, 0),
+      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, ETH_P_IPV6, 3, 0),
+      BPF_STMT(BPF_RET | BPF_K, 0),
+      BPF_STMT(BPF_LD | BPF_W | BPF_ABS, kIpAt + 16),
+      BPF_JUMP(BPF_JMP | BPF_JA, 1, 0, 0),
+      BPF_STMT(BPF_LD | BPF_W | BPF_ABS, kIpAt + 36),
+      BPF_STMT(BPF_ALU | BPF_MUL | BPF_K, kOddFactor),
+      BPF_STMT(BPF_ALU | BPF_RSH | BPF_K, 16),
+      BPF_STMT(BPF_ALU | BPF_MOD | BPF_K, socket_count),
+      BPF_STMT(BPF_RET | BPF_A, 0),
+  }};
+}
+
+}  // namespace
+
+Result<std::unique_ptr<FrameSocket>> FrameSocket::open(const Config& config, FanoutGroup* group) {
+  std::unique_ptr<FrameSocket> socket(new FrameSocket());
+  socket->interface_ = config.interface;
+  auto done = socket->open_socket(config);
+  if (done) done = socket->bind_to(config);
+  if (done && group != nullptr) done = socket->join(*group);
+  if (!done) return tl::unexpected(done.error());
+  socket->make_buffers();
+  return socket;
+}
+
+Result<void> FrameSocket::open_socket(const Config& config) {
+  auto opened = open_packet_socket(config.receive_buffer_bytes);
+  if (!opened) return tl::unexpected(opened.error());
+  socket_ = std::move(opened->descriptor);
+  if (!set_socket_option(socket_, SOL_PACKET, PACKET_VNET_HDR, int{1})) {
+    return failure(fmt::format("cannot read the kernel's notes on frames: {}", cause(errno)));
+  }
+  return {};
+}
+
+Result<void> FrameSocket::bind_to(const Config& config) {
+  const std::string& name = config.interface;
+  const auto interface = read_ethernet_interface(socket_, name);
+  if (!interface) return tl::unexpected(interface.error());
+  sockaddr_ll address{};
+  address.sll_family = AF_PACKET;
+  address.sll_protocol = htons(ETH_P_ALL);
+  address.sll_ifindex = interface->index;
+  if (::bind(socket_.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0) {
+    return failure(fmt::format("{}: {}", name, cause(errno)));
+  }
+  packet_mreq all{};
+  all.mr_ifindex = interface->index;
+  all.mr_type = PACKET_MR_PROMISC;
+  if (!set_socket_option(socket_, SOL_PACKET, PACKET_ADD_MEMBERSHIP, all)) {
+    return failure(fmt::format("{}: no promiscuous mode: {}", name, cause(errno)));
+  }
+  return {};
+}
+
+Result<void> FrameSocket::join(FanoutGroup& group) {
+  const bool is_first = group.id == 0;
+  const bool by_flow = group.steering == Steering::kByFlow;
+  // The first socket asks for a number that no other program uses.
+  uint32_t flags = is_first ? PACKET_FANOUT_FLAG_UNIQUEID : 0;
+  flags |= by_flow ? PACKET_FANOUT_HASH : PACKET_FANOUT_CBPF;
+  uint32_t value = group.id | flags << 16;
+  if (!set_socket_option(socket_, SOL_PACKET, PACKET_FANOUT, value)) {
+    return failure(fmt::format("{}: cannot share frames among cores: {}; to fix: --cores 1",
+                               interface_, cause(errno)));
+  }
+  socklen_t size = sizeof value;
+  ::getsockopt(socket_.get(), SOL_PACKET, PACKET_FANOUT, &value, &size);
+  group.id = static_cast<uint16_t>(value);
+  if (by_flow || !is_first) return {};
+  auto steering = destination_steering(group.socket_count);
+  const sock_fprog program{.len = static_cast<uint16_t>(steering.size()),
+                           .filter = steering.data()};
+  if (!set_socket_option(socket_, SOL_PACKET, PACKET_FANOUT_DATA, program)) {
+    return failure(fmt::format("{}: cannot share frames by destination: {}; to fix: --cores 1",
+                               interface_, cause(errno)));
+  }
+  return {};
+}
+
+void FrameSocket::make_buffers() {
+  storage_ = std::make_unique_for_overwrite<std::byte[]>(size_t{kFramesEach} * kStride);
+  headers_.resize(kFramesEach);
+  vectors_.resize(kFramesEach);
+  controls_.resize(kFramesEach);
+  notes_.resize(kFramesEach);
+  frames_.resize(kFramesEach);
+  send_headers_.resize(kFramesEach);
+  send_vectors_.resize(kFramesEach);
+  for (uint32_t i = 0; i < kFramesEach; i++) {
+    std::byte* const begin = storage_.get() + size_t{i} * kStride + kTagRoomBytes;
+    vectors_[i] = {iovec{&notes_[i], sizeof notes_[i]}, iovec{begin, kFrameBytesMax}};
+    headers_[i].msg_hdr.msg_iov = vectors_[i].data();
+    headers_[i].msg_hdr.msg_iovlen = vectors_[i].size();
+    headers_[i].msg_hdr.msg_control = controls_[i].bytes.data();
+    send_headers_[i].msg_hdr.msg_iov = send_vectors_[i].data();
+    send_headers_[i].msg_hdr.msg_iovlen = send_vectors_[i].size();
+  }
+}
+
+uint32_t FrameSocket::receive(uint32_t count_max) {
+  const uint32_t room = std::min(count_max, kFramesEach);
+  for (uint32_t i = 0; i < room; i++) {
+    headers_[i].msg_hdr.msg_controllen = sizeof(Control);  // The kernel overwrites it.
+  }
+  const int got = ::recvmmsg(socket_.get(), headers_.data(), room, MSG_DONTWAIT, nullptr);
+  for (uint32_t i = 0; got > 0 && i < static_cast<uint32_t>(got); i++) {
+    const uint32_t bytes = headers_[i].msg_len - static_cast<uint32_t>(sizeof notes_[i]);
+    frames_[i] = {static_cast<std::byte*>(vectors_[i][1].iov_base),
+                  std::min(bytes, kFrameBytesMax)};
+    if (notes_[i].gso_type != 0) trains_.add(1);
+    put_tag_back(i, headers_[i].msg_hdr);
+  }
+  return got > 0 ? static_cast<uint32_t>(got) : 0;
+}
+
+void FrameSocket::put_tag_back(uint32_t index, msghdr& header) {
+  std::span<std::byte>& frame = frames_[index];
+  if (frame.size() < kAddressBytes) return;
+  for (cmsghdr* note = CMSG_FIRSTHDR(&header); note != nullptr; note = CMSG_NXTHDR(&header, note)) {
+    if (note->cmsg_level != SOL_PACKET || note->cmsg_type != PACKET_AUXDATA) continue;
+    tpacket_auxdata aux{};
+    std::memcpy(&aux, CMSG_DATA(note), sizeof aux);
+    if ((aux.tp_status & TP_STATUS_VLAN_VALID) == 0) return;
+    const bool has_type = (aux.tp_status & TP_STATUS_VLAN_TPID_VALID) != 0;
+    const uint16_t type = htons(has_type ? aux.tp_vlan_tpid : uint16_t{ETH_P_8021Q});
+    const uint16_t tag = htons(aux.tp_vlan_tci);
+    std::byte* const begin = frame.data() - kTagRoomBytes;
+    std::memmove(begin, frame.data(), kAddressBytes);
+    std::memcpy(begin + kAddressBytes, &type, sizeof type);
+    std::memcpy(begin + kAddressBytes + sizeof type, &tag, sizeof tag);
+    frame = {begin, frame.size() + kTagRoomBytes};
+    // The kernel's offsets count from the frame without its tag.
+    FrameNotes& notes = notes_[index];
+    if ((notes.flags & FrameNotes::kNeedsChecksum) != 0) notes.checksum_start += kTagRoomBytes;
+    if (notes.gso_type != 0) notes.header_bytes += kTagRoomBytes;
+    return;
+  }
+}
+
+const FrameNotes* FrameSocket::notes_of(const std::byte* data) const {
+  const std::byte* const begin = storage_.get();
+  if (std::less<>()(data, begin) || !std::less<>()(data, begin + size_t{kFramesEach} * kStride)) {
+    return nullptr;
+  }
+  return &notes_[static_cast<size_t>(data - begin) / kStride];
+}
+
+uint32_t FrameSocket::send(std::span<const Outgoing> frames) {
+  uint32_t sent = 0;
+  while (!frames.empty()) {
+    const auto count = static_cast<uint32_t>(std::min<size_t>(frames.size(), kFramesEach));
+    for (uint32_t i = 0; i < count; i++) {
+      // sendmmsg() does not write through these pointers.
+      send_vectors_[i] = {
+          iovec{const_cast<FrameNotes*>(&frames[i].notes), sizeof frames[i].notes},
+          iovec{const_cast<std::byte*>(frames[i].bytes.data()), frames[i].bytes.size()}};
+    }
+    bool has_waited = false;
+    for (uint32_t done = 0; done < count;) {
+      const int taken =
+          ::sendmmsg(socket_.get(), send_headers_.data() + done, count - done, MSG_DONTWAIT);
+      if (taken > 0) {
+        done += static_cast<uint32_t>(taken);
+        sent += static_cast<uint32_t>(taken);
+        continue;
+      }
+      const bool full = errno == EAGAIN || errno == EWOULDBLOCK || errno == ENOBUFS;
+      if (full && !has_waited) {
+        pollfd room{.fd = socket_.get(), .events = POLLOUT, .revents = 0};
+        ::poll(&room, 1, kFullWaitMs);
+        has_waited = true;
+      } else if (full) {
+        return sent;
+      } else {
+        done++;  // The kernel refuses this frame; the others may still go.
+      }
+    }
+    frames = frames.subspan(count);
+  }
+  return sent;
+}
+
+uint64_t FrameSocket::dropped_by_kernel() const {
+  tpacket_stats counted{};
+  socklen_t size = sizeof counted;
+  // Reading resets the kernel's counter.
+  if (::getsockopt(socket_.get(), SOL_PACKET, PACKET_STATISTICS, &counted, &size) == 0) {
+    dropped_.fetch_add(counted.tp_drops, std::memory_order_relaxed);
+  }
+  return dropped_.load(std::memory_order_relaxed);
+}
+
+}  // namespace tributary::io
