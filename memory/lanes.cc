@@ -14,6 +14,9 @@ const LaneKernels& choose() {
   detail::add_be32_chosen.store(best.add_be32, std::memory_order_relaxed);
   detail::to_be32_in_place_chosen.store(best.to_be32_in_place, std::memory_order_relaxed);
   detail::add_lanes_chosen.store(best.add_lanes, std::memory_order_relaxed);
+  detail::store_be16_chosen.store(best.store_be16, std::memory_order_relaxed);
+  detail::add_be16_chosen.store(best.add_be16, std::memory_order_relaxed);
+  detail::to_be16_chosen.store(best.to_be16, std::memory_order_relaxed);
   return best;
 }
 
@@ -29,6 +32,15 @@ void to_be32_in_place_first(int32_t* lanes, uint32_t lane_count) {
 void add_lanes_first(int32_t* to, const int32_t* from, uint32_t lane_count) {
   choose().add_lanes(to, from, lane_count);
 }
+void store_be16_first(int32_t* to, const std::byte* be, uint32_t lane_count) {
+  choose().store_be16(to, be, lane_count);
+}
+void add_be16_first(int32_t* to, const std::byte* be, uint32_t lane_count) {
+  choose().add_be16(to, be, lane_count);
+}
+void to_be16_first(std::byte* be, const int32_t* lanes, uint32_t lane_count, uint32_t shift) {
+  choose().to_be16(be, lanes, lane_count, shift);
+}
 
 }  // namespace
 
@@ -37,6 +49,9 @@ constinit std::atomic<SwapLanesFn> detail::store_be32_chosen{&store_be32_first};
 constinit std::atomic<SwapLanesFn> detail::add_be32_chosen{&add_be32_first};
 constinit std::atomic<InPlaceLanesFn> detail::to_be32_in_place_chosen{&to_be32_in_place_first};
 constinit std::atomic<AddLanesFn> detail::add_lanes_chosen{&add_lanes_first};
+constinit std::atomic<SwapLanesFn> detail::store_be16_chosen{&store_be16_first};
+constinit std::atomic<SwapLanesFn> detail::add_be16_chosen{&add_be16_first};
+constinit std::atomic<NarrowLanesFn> detail::to_be16_chosen{&to_be16_first};
 
 std::span<const LaneKernels> lane_kernels_available() {
 #if defined(__x86_64__)

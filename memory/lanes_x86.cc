@@ -36,6 +36,18 @@ TRIB_AVX2 inline __m256i swap256(__m256i words) {
   return _mm256_shuffle_epi8(words, order);
 }
 
+/// Returns eight half words, in network order, as lanes.
+TRIB_AVX2 inline __m256i widened(const std::byte* be) {
+  const __m128i order = _mm_set_epi8(14, 15, 12, 13, 10, 11, 8, 9, 6, 7, 4, 5, 2, 3, 0, 1);
+  const __m128i words = _mm_loadu_si128(reinterpret_cast<const __m128i*>(be));
+  return _mm256_cvtepi16_epi32(_mm_shuffle_epi8(words, order));
+}
+/// Returns lanes / 2^shift, ties to even. @param below_half  2^(shift - 1) - 1.
+TRIB_AVX2 inline __m256i shifted(__m256i lanes, __m128i shift, __m256i below_half) {
+  const __m256i odd = _mm256_and_si256(_mm256_sra_epi32(lanes, shift), _mm256_set1_epi32(1));
+  return _mm256_sra_epi32(_mm256_add_epi32(lanes, _mm256_add_epi32(below_half, odd)), shift);
+}
+
 // ---- AVX-512BW ----------------------------------------------------------------------------------
 
 TRIB_AVX512 inline __m512i swap512(__m512i words) {
@@ -94,6 +106,48 @@ TRIB_AVX2 void add_lanes_avx2(int32_t* to, const int32_t* from, uint32_t lane_co
   }
   if (i == lane_count) return;
   add_lanes_scalar(to + i, from + i, static_cast<uint32_t>(lane_count - i));
+}
+
+TRIB_AVX2 void store_be16_avx2(int32_t* to, const std::byte* be, uint32_t lane_count) {
+  size_t i = 0;
+  for (; i + kAvx2Lanes <= lane_count; i += kAvx2Lanes) {
+    store256(to + i, widened(be + i * sizeof(int16_t)));
+  }
+  if (i == lane_count) return;
+  store_be16_scalar(to + i, be + i * sizeof(int16_t), static_cast<uint32_t>(lane_count - i));
+}
+
+TRIB_AVX2 void add_be16_avx2(int32_t* to, const std::byte* be, uint32_t lane_count) {
+  size_t i = 0;
+  for (; i + kAvx2Lanes <= lane_count; i += kAvx2Lanes) {
+    store256(to + i, _mm256_add_epi32(load256(to + i), widened(be + i * sizeof(int16_t))));
+  }
+  if (i == lane_count) return;
+  add_be16_scalar(to + i, be + i * sizeof(int16_t), static_cast<uint32_t>(lane_count - i));
+}
+
+TRIB_AVX2 void to_be16_avx2(std::byte* be, const int32_t* lanes, uint32_t lane_count,
+                            uint32_t shift) {
+  const __m256i order = _mm256_set_epi8(14, 15, 12, 13, 10, 11, 8, 9, 6, 7, 4, 5, 2, 3, 0, 1,  //
+                                        14, 15, 12, 13, 10, 11, 8, 9, 6, 7, 4, 5, 2, 3, 0, 1);
+  const __m256i least = _mm256_set1_epi16(-INT16_MAX);
+  const __m128i count = _mm_cvtsi32_si128(static_cast<int>(shift));
+  const __m256i below_half =
+      _mm256_set1_epi32(shift == 0 ? 0 : static_cast<int32_t>((1U << (shift - 1)) - 1));
+  size_t i = 0;
+  for (; i + 2 * kAvx2Lanes <= lane_count; i += 2 * kAvx2Lanes) {
+    __m256i low = load256(lanes + i);
+    __m256i high = load256(lanes + i + kAvx2Lanes);
+    if (shift != 0) {
+      low = shifted(low, count, below_half);
+      high = shifted(high, count, below_half);
+    }
+    // The pack limits to int16, and interleaves the halves of its operands.
+    const __m256i packed = _mm256_permute4x64_epi64(_mm256_packs_epi32(low, high), 0xd8);
+    store256(be + i * sizeof(int16_t), _mm256_shuffle_epi8(_mm256_max_epi16(packed, least), order));
+  }
+  if (i == lane_count) return;
+  to_be16_scalar(be + i * sizeof(int16_t), lanes + i, static_cast<uint32_t>(lane_count - i), shift);
 }
 
 TRIB_AVX512 void store_be32_avx512(int32_t* to, const std::byte* be, uint32_t lane_count) {

@@ -3,16 +3,18 @@
 /// The record store: Trio's hash table of records, each with a 'Recently Referenced' (REF) flag
 /// (Trio paper §4 "Job records", "Block records", and §5).
 ///
-/// Model:   The hash block's insert, lookup and delete. A hash index maps a key to a slot of a
-///          dense slab. Beside it lie the REF flags, 64 to a word (memory/ref_bits.h).
+/// Model:   A hash index maps a key to a slot of a dense slab; beside it lie the REF flags, 64 to a
+///          word. With a Place, records, buckets and flags have addresses in shared memory.
 /// Shapes:  `capacity` slots. A record stays where it is from create() to erase().
 /// Threads: Owned by one thread, so the index (libcuckoo) is used without its locks.
 /// Errors:  create() on a full store or a full index is refused and counted; neither grows.
-/// Memory:  All of it is taken in the constructor; unused slots are not touched. Later only the
-///          refusal kIndexFull allocates (an exception inside libcuckoo, caught here).
+/// Memory:  Taken in the constructor; unused slots are not touched. Later only the refusal
+///          kIndexFull allocates (an exception inside libcuckoo, caught here).
 /// Tests:   tests/memory/record_store_test.cc, tests/memory/record_store_bench.cc
 #pragma once
 
+#include <algorithm>
+#include <bit>
 #include <cstdint>
 #include <functional>
 #include <libcuckoo/cuckoohash_map.hh>
@@ -22,6 +24,7 @@
 
 #include "base/assert.h"
 #include "memory/ref_bits.h"
+#include "memory/shared_memory.h"
 
 namespace tributary::memory {
 
@@ -32,8 +35,19 @@ enum class CreateStatus : uint8_t {
   kIndexFull,  ///< The key's places in the index are taken; only if many keys hash alike.
 };
 
+/// Bytes of a bucket of the hash table in shared memory. Assumed: one largest request.
+inline constexpr uint32_t kHashBucketBytes = 64;
+/// Keys of a bucket; as in libcuckoo.
+inline constexpr uint32_t kKeysPerBucket = 4;
+/// Bytes from one record's REF flag to the next. Assumed: one smallest request, as in the model's
+/// ref_flag_bytes.
+inline constexpr uint32_t kRefFlagBytes = 8;
+/// Records that one scan transaction visits: one word of REF flags.
+inline constexpr uint32_t kRecordsPerScan = 64;
+
 /// `Key` and `Record` are plain values; `Hash{}(key)` returns a 64-bit hash. The store mixes that
-/// hash with a seed, so a weak Hash (the key itself) is good enough. A sender that does not know
+/// hash with a seed, so a weak Hash (the key itself) is good enough for keys of up to 64 bits. A
+/// Hash for longer keys should take the seed: `Hash{}(key, seed)`. Then a sender that does not know
 /// the seed cannot aim its keys at one place of the index.
 template <class Key, class Record, class Hash = std::hash<Key>>
 class RecordStore {
@@ -42,9 +56,18 @@ class RecordStore {
   static_assert(std::is_trivially_destructible_v<Record>);
 
  public:
+  /// Where the store lies in shared memory. Only the records are ever touched: the host's index and
+  /// REF flags are elsewhere, and the ranges below give them addresses.
+  struct Place {
+    std::byte* records = nullptr;        ///< Zeroed, for `capacity` records; null: the heap.
+    const std::byte* buckets = nullptr;  ///< bucket_mask + 1 buckets of kHashBucketBytes.
+    uint64_t bucket_mask = 0;
+    const std::byte* ref_flags = nullptr;  ///< kRefFlagBytes for each record.
+  };
   struct Config {
     uint32_t capacity = 0;   ///< Records, 1 to kCapacityMax.
-    uint64_t hash_seed = 0;  ///< Live: random. Modelled: any constant; no result depends on it.
+    uint64_t hash_seed = 0;  ///< Live: random. Modelled: any constant.
+    Place place{};
   };
   static constexpr uint32_t kCapacityMax = uint32_t{1} << 30;
 
@@ -62,6 +85,10 @@ class RecordStore {
     uint64_t refused_store_full = 0;
     uint64_t refused_index_full = 0;
   };
+
+  /// Allocates a Place in DRAM. It is never released, so it lives as long as `memory`.
+  /// @return an Error if too little is left.
+  [[nodiscard]] static Result<Place> place_in(SharedMemory& memory, uint32_t capacity);
 
   /// @param config A capacity out of range is a bug; check a user's value before.
   explicit RecordStore(const Config& config);
@@ -105,6 +132,20 @@ class RecordStore {
     });
   }
 
+  /// Clears the REF flag of each live record in slots [begin, end) and calls
+  /// `visit(slot, key, record, idle)`; `idle` tells that the flag was already clear. visit may erase
+  /// the record passed to it.
+  template <class F>
+  void scan(uint32_t begin, uint32_t end, F&& visit) {
+    TRIB_ASSERT(begin <= end && end <= capacity());
+    for (uint32_t slot = begin; slot < end; slot++) {
+      if (!bits_.is_live(slot)) continue;
+      const bool idle = !bits_.test_and_clear(slot);
+      const Key key = keys_[slot];  // A copy: visit may erase the record.
+      visit(slot, key, slab_[slot], idle);
+    }
+  }
+
   /// Sets the REF flag of a live record of this store.
   void touch(const Record* record) { bits_.touch(slot_of(record)); }
 
@@ -113,6 +154,35 @@ class RecordStore {
     const auto slot = static_cast<uint64_t>(record - slab_);
     TRIB_ASSERT(slot < capacity());
     return static_cast<uint32_t>(slot);
+  }
+
+  // --- By slot, for timers. A slot may be free, or belong to another key than before. -------------
+
+  /// Returns the record in a slot: the last one, if the slot is free now. @pre The slot has held a
+  /// record.
+  [[nodiscard]] Record& at(uint32_t slot) {
+    TRIB_ASSERT(slot < capacity());
+    return slab_[slot];
+  }
+  [[nodiscard]] const Record& at(uint32_t slot) const {
+    TRIB_ASSERT(slot < capacity());
+    return slab_[slot];
+  }
+  [[nodiscard]] const Key& key_at(uint32_t slot) const { return keys_[slot]; }
+  [[nodiscard]] bool is_live(uint32_t slot) const { return bits_.is_live(slot); }
+  [[nodiscard]] bool is_referenced(uint32_t slot) const { return bits_.is_referenced(slot); }
+  /// Returns the live slots from `begin` on, a multiple of 64, as bits of one word.
+  [[nodiscard]] uint64_t live_mask(uint32_t begin) const { return bits_.live_mask(begin); }
+
+  // --- Targets of XTXNs (@pre the store has a Place) -----------------------------------------------
+
+  /// Returns the bucket of a key.
+  [[nodiscard]] const std::byte* bucket_of(const Key& key) const {
+    return place_.buckets + (index_hash_(key) & place_.bucket_mask) * kHashBucketBytes;
+  }
+  /// Returns the REF flag of a slot.
+  [[nodiscard]] const std::byte* ref_flag_of(uint32_t slot) const {
+    return place_.ref_flags + uint64_t{slot} * kRefFlagBytes;
   }
 
   [[nodiscard]] uint32_t size() const { return capacity() - static_cast<uint32_t>(free_.size()); }
@@ -128,8 +198,15 @@ class RecordStore {
   /// low bits and the step to its second from a fold of all bits.
   struct SeededHash {
     uint64_t seed;
+    [[nodiscard]] uint64_t hash(const Key& key) const {
+      if constexpr (std::is_invocable_v<Hash, const Key&, uint64_t>) {
+        return Hash{}(key, seed);
+      } else {
+        return static_cast<uint64_t>(Hash{}(key)) ^ seed;
+      }
+    }
     uint64_t operator()(const Key& key) const {
-      uint64_t z = (static_cast<uint64_t>(Hash{}(key)) ^ seed) + 0x9e3779b97f4a7c15ULL;
+      uint64_t z = hash(key) + 0x9e3779b97f4a7c15ULL;
       z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9ULL;
       z = (z ^ (z >> 27)) * 0x94d049bb133111ebULL;
       return z ^ (z >> 31);
@@ -157,10 +234,17 @@ class RecordStore {
     void operator()(Record* slab) const { std::allocator<Record>().deallocate(slab, capacity); }
   };
 
+  static Record* heap_slab(const Config& config) {
+    return config.place.records == nullptr ? std::allocator<Record>().allocate(config.capacity)
+                                           : nullptr;
+  }
+
   // Read by every lookup.
   Index index_;
   typename Index::locked_table locked_index_;  ///< Holds all locks for the store's whole life.
-  std::unique_ptr<Record, SlabDeleter> slab_memory_;
+  std::unique_ptr<Record, SlabDeleter> slab_memory_;  ///< Null if the slab is in shared memory.
+  SeededHash index_hash_;
+  Place place_;
   Record* slab_;  ///< Shape [capacity]; constructed where live.
   RefBits bits_;
   Counters counters_;
@@ -173,15 +257,38 @@ template <class Key, class Record, class Hash>
 RecordStore<Key, Record, Hash>::RecordStore(const Config& config)
     : index_(kIndexPlacesPerRecord * config.capacity, SeededHash{config.hash_seed}),
       locked_index_(index_.lock_table()),
-      slab_memory_(std::allocator<Record>().allocate(config.capacity),
-                   SlabDeleter{config.capacity}),
-      slab_(slab_memory_.get()),
+      slab_memory_(heap_slab(config), SlabDeleter{config.capacity}),
+      index_hash_{config.hash_seed},
+      place_(config.place),
+      slab_(place_.records == nullptr ? slab_memory_.get()
+                                      : reinterpret_cast<Record*>(place_.records)),
       bits_(config.capacity),
       keys_(config.capacity),
       free_(config.capacity) {
   TRIB_ASSERT(config.capacity > 0 && config.capacity <= kCapacityMax);
   locked_index_.maximum_hashpower(locked_index_.hashpower());
   for (uint32_t i = 0; i < config.capacity; i++) free_[i] = config.capacity - 1 - i;
+}
+
+template <class Key, class Record, class Hash>
+auto RecordStore<Key, Record, Hash>::place_in(SharedMemory& memory, uint32_t capacity)
+    -> Result<Place> {
+  const uint64_t buckets =
+      std::bit_ceil(kIndexPlacesPerRecord * uint64_t{capacity} / kKeysPerBucket + 1);
+  Place place{.bucket_mask = buckets - 1};
+  std::byte* bytes[3] = {};
+  const uint64_t sizes[3] = {uint64_t{capacity} * sizeof(Record), buckets * kHashBucketBytes,
+                             uint64_t{capacity} * kRefFlagBytes};
+  for (uint32_t i = 0; i < 3; i++) {
+    const auto address = memory.allocate(Range::kDram, sizes[i],
+                                         std::max<uint64_t>(alignof(Record), kHashBucketBytes));
+    if (!address) return tl::unexpected(address.error());
+    bytes[i] = memory.at(*address);
+  }
+  place.records = bytes[0];
+  place.buckets = bytes[1];
+  place.ref_flags = bytes[2];
+  return place;
 }
 
 template <class Key, class Record, class Hash>

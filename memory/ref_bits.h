@@ -49,6 +49,12 @@ class RefBits {
     return (ref_[word_of(slot)] & bit_of(slot)) != 0;
   }
 
+  /// Returns the live slots from `begin` on, a multiple of 64, as bits of one word.
+  [[nodiscard]] uint64_t live_mask(uint32_t begin) const {
+    TRIB_ASSERT(begin % kBitsPerWord == 0);
+    return live_[word_of(begin)];
+  }
+
   /// Marks a looked-up record as referenced. Does nothing if the slot is not live.
   void touch(uint32_t slot) { ref_[word_of(slot)] |= live_[word_of(slot)] & bit_of(slot); }
 

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /// @file
 /// Instruction marks: a program marks the start of each of its microcode instructions and declares
-/// its reads and writes. The live machine compiles the marks away; the modelled machine counts them
-/// and charges their time.
+/// the most that it reads and writes. The live machine compiles the marks away. The modelled machine
+/// counts them, charges their time, and stops a program that exceeds its declaration
+/// (access_meter.h).
 ///
 /// Budget:  "Typically, a single Microcode instruction can perform four registers or two local
 ///          memory reads, and two registers or two local memory writes" (Trio paper §3.1). An
@@ -14,7 +15,7 @@
 
 namespace tributary::microcode {
 
-/// The reads and writes of one instruction. Source of the limits: Trio paper §3.1.
+/// The most reads and writes of one instruction. Source of the limits: Trio paper §3.1.
 struct InstructionUse {
   uint8_t register_reads = 0;
   uint8_t lmem_reads = 0;

@@ -58,6 +58,19 @@ enum class Accumulate : uint8_t {
   kAdd,
 };
 
+/// The bits of a gradient on the wire. Buffers always have lanes of 32 bits.
+enum class LaneWidth : uint8_t { k32, k16 };
+[[nodiscard]] constexpr uint32_t bytes_of(LaneWidth width) {
+  return width == LaneWidth::k16 ? 2 : 4;
+}
+
+/// The conversion of a buffer's lanes to a result's payload. 16-bit results are the lanes divided
+/// by 2^shift, ties to even, limited to +-32767.
+struct ResultLanes {
+  LaneWidth width = LaneWidth::k32;
+  uint8_t shift = 0;  ///< For k16 only.
+};
+
 /// Bytes fetched at once from a packet tail, and written at once to a result. Source: Trio §4.
 inline constexpr uint32_t kTailChunkBytes = 64;
 inline constexpr uint32_t kResultChunkBytes = 256;
@@ -74,10 +87,14 @@ concept Machine = requires(M m, const M& c, Instruction instruction, Xtxn xtxn, 
   m.instruction(instruction);
   /// Returns the time at which the burst (live) or the instruction (modelled) began.
   { c.now() } -> std::same_as<Instant>;
+  /// Returns the time at which the packet arrived (live: its burst's time), the same on each
+  /// machine. Programs that keep times of packets use it. @pre the thread has a packet.
+  { c.arrived_at() } -> std::same_as<Instant>;
 
   /// Describe the packet: its head in local memory, its whole size in bytes, whether it begins with
-  /// an Ethernet header, and, if it does not, its sender.
-  { c.head() } -> std::same_as<PacketHead>;
+  /// an Ethernet header, and, if it does not, its sender. A machine that suspends threads returns a
+  /// MeteredHead.
+  { c.head() } -> std::convertible_to<PacketHead>;
   { c.packet_size() } -> std::same_as<uint32_t>;
   { c.arrived_as_frame() } -> std::same_as<bool>;
   { c.source() } -> std::same_as<const Endpoint&>;
@@ -89,11 +106,13 @@ concept Machine = requires(M m, const M& c, Instruction instruction, Xtxn xtxn, 
   m.post(xtxn, service);
 
   /// Leaf loop: adds `count` big-endian gradients, which begin `offset_bytes` into the packet, to
-  /// `lanes`. co_await it.
+  /// `lanes`. co_await it. Without a width: 32 bits.
   m.accumulate(lanes, count /* offset_bytes */, count, Accumulate::kFirst);
+  m.accumulate(lanes, count /* offset_bytes */, count, Accumulate::kFirst, LaneWidth::k16);
   /// Leaf loop: converts `count` lanes in place to a result's payload (network byte order), in
   /// 256-byte chunks. co_await it.
   m.finish_lanes(lanes, count);
+  m.finish_lanes(lanes, count, ResultLanes{});
 
   /// Sends a UDP payload that lies in shared memory to each destination, without copying it. The
   /// caller must not change it until release_payload() has returned for it.

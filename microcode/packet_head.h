@@ -9,12 +9,19 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <optional>
 #include <span>
 
 #include "wire/bit_field.h"
 
 namespace tributary::microcode {
+
+/// Copies a header's bytes from `first_byte` on.
+template <class Header>
+void copy_bytes(const wire::View<Header>& view, uint32_t first_byte, std::span<uint8_t> to) {
+  std::memcpy(to.data(), view.bytes() + first_byte, to.size());
+}
 
 /// The part of a packet that lies in the thread's local memory (at most 192 bytes, Trio paper §4).
 class PacketHead {

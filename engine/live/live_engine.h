@@ -4,17 +4,16 @@
 ///
 /// Model:   Each core owns one queue of the port and one program with its own state. A packet that
 ///          arrives at another core's queue is handed over to its owner.
-/// Threads: start(), stop() and inspect() belong to the owner's thread; each core runs a thread.
+/// Threads: start(), stop() and inspect() belong to the owner's thread, or to one thread at a time;
+///          each core runs a thread.
 /// Errors:  None after construction; counters record lost packets.
 /// Tests:   tests/engine/live/live_engine_test.cc
 #pragma once
 
 #include <atomic>
 #include <chrono>
-#include <condition_variable>
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <thread>
 #include <vector>
 
@@ -82,19 +81,19 @@ class LiveEngine {
   }
 
   /// Calls `inspector` once for each core. A running core calls it in its own thread, between two
-  /// bursts; for a stopped engine this thread calls it. Returns after the last call.
+  /// bursts; for a stopped engine this thread calls it. Returns after the last call. The core takes
+  /// no lock: the caller alone waits.
   void inspect(const std::function<void(Core&)>& inspector) {
     for (auto& slot : cores_) {
       if (!slot->thread.joinable()) {
         inspector(slot->core);
         continue;
       }
-      std::unique_lock lock(slot->mutex);
-      slot->inspector = &inspector;
       // Release: pairs with the acquire in loop(), after which the core sees `inspector`.
-      slot->inspect_requested.store(true, std::memory_order_release);
+      slot->inspector.store(&inspector, std::memory_order_release);
       slot->core.queue().wake();
-      slot->inspected.wait(lock, [&slot] { return slot->inspector == nullptr; });
+      // Acquire: pairs with the release in run_inspector(); shows what the inspector has written.
+      slot->inspector.wait(&inspector, std::memory_order_acquire);
     }
   }
 
@@ -109,10 +108,8 @@ class LiveEngine {
     const uint32_t index;
     Core core;
     std::thread thread;
-    std::atomic<bool> inspect_requested{false};
-    std::mutex mutex;
-    std::condition_variable inspected;
-    const std::function<void(Core&)>* inspector = nullptr;
+    /// Null: nobody inspects this core.
+    std::atomic<const std::function<void(Core&)>*> inspector{nullptr};
   };
 
   void loop(Slot& slot) {
@@ -128,7 +125,8 @@ class LiveEngine {
         slot.core.wait(slot.core.idle_time(now, config_.sleep_max));
       }
       if (limiter.is_due(now)) pause(slot, limiter.pause(now, thread_cpu_time()));
-      if (slot.inspect_requested.load(std::memory_order_acquire)) run_inspector(slot);
+      if (const auto* inspector = slot.inspector.load(std::memory_order_acquire)) [[unlikely]]
+        run_inspector(slot, *inspector);
     }
     slot.core.stop(monotonic_now());
   }
@@ -139,12 +137,10 @@ class LiveEngine {
     std::this_thread::sleep_for(std::chrono::nanoseconds(in_nanoseconds(length)));
   }
 
-  void run_inspector(Slot& slot) {
-    const std::lock_guard lock(slot.mutex);
-    (*slot.inspector)(slot.core);
-    slot.inspector = nullptr;
-    slot.inspect_requested.store(false, std::memory_order_relaxed);  // Only this thread clears it.
-    slot.inspected.notify_one();
+  static void run_inspector(Slot& slot, const std::function<void(Core&)>& inspector) {
+    inspector(slot.core);
+    slot.inspector.store(nullptr, std::memory_order_release);
+    slot.inspector.notify_one();
   }
 
   const LiveEngineConfig config_;

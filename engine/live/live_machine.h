@@ -58,6 +58,7 @@ class LiveMachine {
   [[nodiscard]] microcode::FramePool& frame_pool() { return frames_; }
   static void instruction(microcode::Instruction) {}
   [[nodiscard]] Instant now() const { return now_; }
+  [[nodiscard]] Instant arrived_at() const { return now_; }
   [[nodiscard]] microcode::PacketHead head() const {
     return microcode::PacketHead({packet_->data, std::min(packet_->size, kHeadBytes)});
   }
@@ -82,8 +83,13 @@ class LiveMachine {
   }
 
   microcode::Ready<void> accumulate(int32_t* lanes, uint32_t offset_bytes, uint32_t count,
-                                    microcode::Accumulate how) const {
+                                    microcode::Accumulate how,
+                                    microcode::LaneWidth width = microcode::LaneWidth::k32) const {
     const std::byte* payload = packet_->data + offset_bytes;
+    if (width == microcode::LaneWidth::k16) [[unlikely]] {
+      accumulate_narrow(lanes, payload, count, how);
+      return {};
+    }
     if (how == microcode::Accumulate::kFirst) {
       memory::store_be32(lanes, payload, count);
     } else {
@@ -91,8 +97,13 @@ class LiveMachine {
     }
     return {};
   }
-  static microcode::Ready<void> finish_lanes(int32_t* lanes, uint32_t count) {
-    memory::to_be32_in_place(lanes, count);
+  static microcode::Ready<void> finish_lanes(int32_t* lanes, uint32_t count,
+                                             microcode::ResultLanes result = {}) {
+    if (result.width == microcode::LaneWidth::k16) [[unlikely]] {
+      memory::to_be16(reinterpret_cast<std::byte*>(lanes), lanes, count, result.shift);
+    } else {
+      memory::to_be32_in_place(lanes, count);
+    }
     return {};
   }
 
@@ -125,6 +136,15 @@ class LiveMachine {
   void drop(uint32_t) { counters_.dropped++; }
 
  private:
+  [[gnu::noinline]] static void accumulate_narrow(int32_t* lanes, const std::byte* payload,
+                                                  uint32_t count, microcode::Accumulate how) {
+    if (how == microcode::Accumulate::kFirst) {
+      memory::store_be16(lanes, payload, count);
+    } else {
+      memory::add_be16(lanes, payload, count);
+    }
+  }
+
   /// Most packets that leave in one call; further packets make the burst leave early.
   static constexpr uint32_t kPendingPackets = 1024;
   static constexpr uint32_t kSmallPackets = 256;

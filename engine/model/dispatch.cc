@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engine/model/dispatch.h"
 
+#include <algorithm>
+
 #include "base/assert.h"
 
 namespace tributary::engine {
@@ -25,36 +27,30 @@ void AvailabilityDispatch::move(uint32_t ppe, uint32_t from_load, uint32_t to_lo
   ppes_with_[size_t{to_load} * words_ + ppe / kBitsPerWord] |= bit;
   count_with_[from_load]--;
   count_with_[to_load]++;
+  lowest_load_ = std::min(lowest_load_, to_load);
+  while (count_with_[lowest_load_] == 0) lowest_load_++;
 }
 
-std::optional<uint32_t> AvailabilityDispatch::next_with(uint32_t load, uint32_t from) const {
-  if (count_with_[load] == 0) return std::nullopt;
+uint32_t AvailabilityDispatch::next_with(uint32_t load, uint32_t from) const {
   const uint64_t* set = &ppes_with_[size_t{load} * words_];
-  const uint32_t first_word = from / kBitsPerWord;
-  // The loop visits the first word twice: first its bits from `from` on, at the end those below it.
+  // The loop may visit the first word twice: first its bits from `from` on, then all of it.
   uint64_t in_range = ~uint64_t{0} << (from % kBitsPerWord);
-  for (uint32_t i = 0; i <= words_; i++) {
-    const uint32_t word = (first_word + i) % words_;
-    if ((set[word] & in_range) != 0) {
-      return word * kBitsPerWord + static_cast<uint32_t>(std::countr_zero(set[word] & in_range));
-    }
+  for (uint32_t word = from / kBitsPerWord;; word = (word + 1) % words_) {
+    const uint64_t found = set[word] & in_range;
+    if (found != 0) return word * kBitsPerWord + static_cast<uint32_t>(std::countr_zero(found));
     in_range = ~uint64_t{0};
   }
-  return std::nullopt;
 }
 
 std::optional<PpeThread> AvailabilityDispatch::start() {
-  for (uint32_t load = 0; load < config_.threads_each; load++) {
-    const auto ppe = next_with(load, next_ppe_);
-    if (!ppe) continue;
-    const auto thread = static_cast<uint32_t>(std::countr_one(busy_[*ppe]));
-    busy_[*ppe] |= uint64_t{1} << thread;
-    move(*ppe, load, load + 1);
-    next_ppe_ = (*ppe + 1) % config_.ppe_count;
-    busy_count_++;
-    return PpeThread{*ppe, thread};
-  }
-  return std::nullopt;
+  if (lowest_load_ == config_.threads_each) return std::nullopt;
+  const uint32_t ppe = next_with(lowest_load_, next_ppe_);
+  const auto thread = static_cast<uint32_t>(std::countr_one(busy_[ppe]));
+  busy_[ppe] |= uint64_t{1} << thread;
+  move(ppe, lowest_load_, lowest_load_ + 1);
+  next_ppe_ = (ppe + 1) % config_.ppe_count;
+  busy_count_++;
+  return PpeThread{ppe, thread};
 }
 
 void AvailabilityDispatch::finish(PpeThread thread) {

@@ -58,14 +58,15 @@ class AvailabilityDispatch {
 
   /// Moves a PPE from the set for one load to the set for another.
   void move(uint32_t ppe, uint32_t from_load, uint32_t to_load);
-  /// Returns the first PPE with this load at or after `from`, in a circle.
-  [[nodiscard]] std::optional<uint32_t> next_with(uint32_t load, uint32_t from) const;
+  /// Returns the first PPE with this load at or after `from`, in a circle. @pre There is one.
+  [[nodiscard]] uint32_t next_with(uint32_t load, uint32_t from) const;
 
   const Config config_;
   const uint32_t words_;              ///< In a set of PPEs.
   std::vector<uint64_t> busy_;        ///< Shape [ppe_count]; bit t: thread t is at work.
   std::vector<uint64_t> ppes_with_;   ///< Shape [threads_each + 1][words]: sets of PPEs by load.
   std::vector<uint32_t> count_with_;  ///< Shape [threads_each + 1].
+  uint32_t lowest_load_ = 0;          ///< Of all PPEs.
   uint32_t next_ppe_ = 0;             ///< Where the search among equals begins.
   uint32_t busy_count_ = 0;
 };

@@ -43,16 +43,18 @@ bool ModelRequest::advance_far() {
 // --- Adding a payload ---------------------------------------------------------------------------
 
 ModelMachine::AccumulateLoop::AccumulateLoop(ModelMachine& machine, int32_t* lanes,
-                                             uint32_t offset_bytes, uint32_t count, Accumulate how)
+                                             uint32_t offset_bytes, uint32_t count, Accumulate how,
+                                             microcode::LaneWidth width)
     : ModelRequest(machine, XtxnKind::kTailRead),
       lanes_(lanes),
       address_(machine.timing_.address_of(lanes)),
       bank_(machine.timing_.bank_of(address_)),
       left_count_(count),
-      how_(how) {
+      how_(how),
+      gradient_bytes_(static_cast<uint8_t>(bytes_of(width))) {
   const ArrivedPacket& packet = thread_.packet;
   TRIB_ASSERT(thread_.has_packet);
-  TRIB_ASSERT(uint64_t{offset_bytes} + uint64_t{count} * 4 <= packet.size_bytes);
+  TRIB_ASSERT(uint64_t{offset_bytes} + uint64_t{count} * gradient_bytes_ <= packet.size_bytes);
   const std::span<const std::byte> stored = machine.packets_.bytes(packet.stored);
   const bool whole = stored.size() >= packet.size_bytes;
   payload_ = whole ? stored.data() + offset_bytes : nullptr;
@@ -60,7 +62,7 @@ ModelMachine::AccumulateLoop::AccumulateLoop(ModelMachine& machine, int32_t* lan
   const uint32_t head_bytes =
       packet.layer == PacketLayer::kFrame ? kHeadBytes : parameters().head_payload_bytes();
   const uint32_t in_head = std::min(packet.size_bytes, head_bytes);
-  loaded_bytes_ = std::min(in_head - std::min(in_head, offset_bytes), count * 4);
+  loaded_bytes_ = std::min(in_head - std::min(in_head, offset_bytes), count * gradient_bytes_);
   thread_.gradients += count;
   if (count == 0) {
     complete_empty();
@@ -83,8 +85,9 @@ void ModelMachine::AccumulateLoop::load(Instant at) {
   const auto room_bytes = static_cast<uint32_t>(kLineBytes - address_.value() % kLineBytes);
   piece_count_ = std::min((room_bytes + 3) / 4, left_count_);
   uint32_t reads = 0;
-  for (; loaded_bytes_ < piece_count_ * 4; reads++) {
-    loaded_bytes_ += std::min(microcode::kTailChunkBytes, left_count_ * 4 - loaded_bytes_);
+  for (; loaded_bytes_ < piece_count_ * gradient_bytes_; reads++) {
+    loaded_bytes_ +=
+        std::min(microcode::kTailChunkBytes, left_count_ * gradient_bytes_ - loaded_bytes_);
   }
   const Duration waited = parameters().tail_read_latency * reads;
   // A turn that needs nothing from the tail still counts, advances and branches.
@@ -119,17 +122,22 @@ void ModelMachine::AccumulateLoop::add(Instant at) {
     bank_ = bank_ + 1 == timing().bank_count() ? 0 : bank_ + 1;
   }
   left_count_ -= piece_count_;
-  loaded_bytes_ -= piece_count_ * 4;
+  loaded_bytes_ -= piece_count_ * gradient_bytes_;
   piece_count_ = 0;
 }
 
 void ModelMachine::AccumulateLoop::add_values() {
-  if (how_ == Accumulate::kFirst) {
+  const bool narrow = gradient_bytes_ == bytes_of(microcode::LaneWidth::k16);
+  if (how_ == Accumulate::kFirst && narrow) {
+    memory::store_be16(lanes_, payload_, piece_count_);
+  } else if (narrow) {
+    memory::add_be16(lanes_, payload_, piece_count_);
+  } else if (how_ == Accumulate::kFirst) {
     memory::store_be32(lanes_, payload_, piece_count_);
   } else {
     memory::add_be32(lanes_, payload_, piece_count_);
   }
-  payload_ += size_t{piece_count_} * 4;
+  payload_ += size_t{piece_count_} * gradient_bytes_;
 }
 
 void ModelMachine::AccumulateLoop::account(Instant since, Instant until) {
@@ -139,8 +147,13 @@ void ModelMachine::AccumulateLoop::account(Instant since, Instant until) {
 
 // --- Making a result ----------------------------------------------------------------------------
 
-ModelMachine::FinishLoop::FinishLoop(ModelMachine& machine, int32_t* lanes, uint32_t count)
-    : ModelRequest(machine, XtxnKind::kWrite), lanes_(lanes), left_count_(count) {
+ModelMachine::FinishLoop::FinishLoop(ModelMachine& machine, int32_t* lanes, uint32_t count,
+                                     microcode::ResultLanes result)
+    : ModelRequest(machine, XtxnKind::kWrite),
+      lanes_(lanes),
+      to_(reinterpret_cast<std::byte*>(lanes)),
+      left_count_(count),
+      result_(result) {
   if (count == 0) {
     complete_empty();
   } else {
@@ -150,9 +163,11 @@ ModelMachine::FinishLoop::FinishLoop(ModelMachine& machine, int32_t* lanes, uint
 
 bool ModelMachine::FinishLoop::advance(Instant at) {
   const uint32_t count = std::min(left_count_, microcode::kResultChunkBytes / 4);
+  const bool is_narrow = result_.width == microcode::LaneWidth::k16;
   reading_ = !reading_;
   if (reading_) {
-    const uint32_t instructions = parameters().instructions_per_result_chunk;
+    uint32_t instructions = parameters().instructions_per_result_chunk;
+    if (is_narrow) instructions += parameters().instructions_per_narrow_lane * count;
     next_at_ = run_instructions(at, instructions);
     spent_[LatencyPart::kInstructions] += next_at_ - at;
     loop_counters().finish_instructions += uint64_t{instructions} * thread_.packet.train;
@@ -160,7 +175,12 @@ bool ModelMachine::FinishLoop::advance(Instant at) {
   }
   // Four reads at once; the writes to the packet buffer need no reply.
   const MemoryReply reply = price(RmwKind::kRead, lanes_, count * 4, at);
-  if (machine_.has_lanes()) memory::to_be32_in_place(lanes_, count);
+  if (machine_.has_lanes() && is_narrow) {
+    memory::to_be16(to_, lanes_, count, result_.shift);
+  } else if (machine_.has_lanes()) {
+    memory::to_be32_in_place(lanes_, count);
+  }
+  to_ += size_t{count} * bytes_of(result_.width);
   next_at_ = reply.done_at;
   spent_[LatencyPart::kBankQueue] += reply.queued;
   spent_[reply.part] += reply.done_at - at - reply.queued;

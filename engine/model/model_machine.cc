@@ -2,7 +2,6 @@
 #include "engine/model/model_machine.h"
 
 #include <algorithm>
-#include <cstring>
 
 namespace tributary::engine {
 
@@ -116,7 +115,9 @@ void ModelMachine::run(ModelThread& thread) {
   thread.local_at = std::max(thread.local_at, now);
   instruction_at_ = thread.local_at;
   current_ = &thread;
+  meter_->resume(thread.position);
   thread.control.run();
+  meter_->pause();
   current_ = nullptr;
 
   deletes_answered_ -= thread.deletes_answered;
@@ -195,17 +196,11 @@ MemoryReply ModelMachine::price(ModelThread& thread, RmwKind kind, const void* t
 
 // --- For programs -------------------------------------------------------------------------------
 
-void ModelMachine::instruction(const microcode::Instruction& mark) {
+void ModelMachine::instruction(const microcode::Instruction& mark, const Place& place) {
   if (starting_) return;  // A program may read a packet before it starts a thread.
   ModelThread& thread = current();
-  const auto known = std::find_if(marks_.begin(), marks_.end(), [&](const MarkCount& seen) {
-    return seen.name == mark.name || std::strcmp(seen.name, mark.name) == 0;
-  });
-  if (known == marks_.end()) {
-    marks_.push_back({mark.name, thread.packet.train});
-  } else {
-    known->executed += thread.packet.train;
-  }
+  meter_->begin(mark, thread.packet.train, place);
+  thread.position = {.mark = mark.name};
   instruction_at_ = thread.local_at;
   if (trace_.on()) [[unlikely]]
     trace_instruction(mark);
@@ -213,10 +208,12 @@ void ModelMachine::instruction(const microcode::Instruction& mark) {
   thread.parts[LatencyPart::kInstructions] += thread.local_at - instruction_at_;
 }
 
-microcode::PacketHead ModelMachine::head() const {
+microcode::MeteredHead ModelMachine::head(const Place& place) const {
   const std::span<const std::byte> stored = packets_.bytes(packet().stored);
   const uint32_t room = arrived_as_frame() ? kHeadBytes : parameters_.head_payload_bytes();
-  return microcode::PacketHead(stored.first(std::min<size_t>(stored.size(), room)));
+  // A program may read a packet before it starts a thread.
+  return {stored.first(std::min<size_t>(stored.size(), room)), starting_ ? nullptr : meter_.get(),
+          place};
 }
 
 OutgoingPacket* ModelMachine::add_outgoing(std::span<const std::byte> payload, bool whole) {
@@ -271,12 +268,14 @@ void ModelMachine::drop(uint32_t reason) {
 }
 
 ModelMachine::AccumulateLoop ModelMachine::accumulate(int32_t* lanes, uint32_t offset_bytes,
-                                                      uint32_t count, Accumulate how) {
-  return AccumulateLoop(*this, lanes, offset_bytes, count, how);
+                                                      uint32_t count, Accumulate how,
+                                                      microcode::LaneWidth width) {
+  return AccumulateLoop(*this, lanes, offset_bytes, count, how, width);
 }
 
-ModelMachine::FinishLoop ModelMachine::finish_lanes(int32_t* lanes, uint32_t count) {
-  return FinishLoop(*this, lanes, count);
+ModelMachine::FinishLoop ModelMachine::finish_lanes(int32_t* lanes, uint32_t count,
+                                                    microcode::ResultLanes result) {
+  return FinishLoop(*this, lanes, count, result);
 }
 
 }  // namespace tributary::engine

@@ -12,6 +12,7 @@
 
 #include <memory>
 #include <optional>
+#include <source_location>
 #include <type_traits>
 #include <utility>
 #include <vector>
@@ -25,7 +26,9 @@
 #include "engine/model/parameters.h"
 #include "engine/model/slot_ledger.h"
 #include "engine/model/trace_words.h"
+#include "microcode/access_meter.h"
 #include "microcode/machine.h"
+#include "microcode/metered_head.h"
 
 namespace tributary::engine {
 
@@ -113,12 +116,8 @@ class ModelMachine {
   [[nodiscard]] const MemoryTiming& memory_timing() const { return timing_; }
   [[nodiscard]] const ModelMachineCounters& counters() const { return counters_; }
 
-  struct MarkCount {
-    const char* name;
-    uint64_t executed;
-  };
-  /// Returns the executed instructions by mark, in order of first use.
-  [[nodiscard]] const std::vector<MarkCount>& marks() const { return marks_; }
+  /// Returns the measured instructions, and the code without a price.
+  [[nodiscard]] const microcode::AccessMeter& accesses() const { return *meter_; }
   struct LoopCounters {
     uint64_t add_instructions = 0;
     uint64_t gradients = 0;
@@ -135,26 +134,34 @@ class ModelMachine {
   class AccumulateLoop;
   class FinishLoop;
 
+  // `place` is the program's line; AccessMeter names it.
+  using Place = std::source_location;
+
   [[nodiscard]] microcode::FramePool& frame_pool();
   [[nodiscard]] microcode::ThreadControl& thread_control();
-  void instruction(const microcode::Instruction& mark);
+  [[nodiscard]] microcode::AccessMeter& access_meter() { return *meter_; }
+  void instruction(const microcode::Instruction& mark, const Place& place = Place::current());
   /// Returns when the current instruction began.
   [[nodiscard]] Instant now() const { return instruction_at_; }
+  [[nodiscard]] Instant arrived_at() const { return packet().arrived_at; }
 
-  [[nodiscard]] microcode::PacketHead head() const;
+  [[nodiscard]] microcode::MeteredHead head(const Place& place = Place::current()) const;
   [[nodiscard]] uint32_t packet_size() const { return packet().size_bytes; }
   [[nodiscard]] bool arrived_as_frame() const { return packet().layer == PacketLayer::kFrame; }
   [[nodiscard]] const Endpoint& source() const { return packet().source; }
 
   template <class F>
-  auto issue(const microcode::Xtxn& xtxn, F&& service) {
+  auto issue(const microcode::Xtxn& xtxn, F&& service, const Place& place = Place::current()) {
+    meter_->issue_xtxn(place);
     return Reply<std::decay_t<F>>(*this, xtxn, std::forward<F>(service));
   }
   template <class F>
-  void post(const microcode::Xtxn& xtxn, F&& service);
+  void post(const microcode::Xtxn& xtxn, F&& service, const Place& place = Place::current());
   [[nodiscard]] AccumulateLoop accumulate(int32_t* lanes, uint32_t offset_bytes, uint32_t count,
-                                          microcode::Accumulate how);
-  [[nodiscard]] FinishLoop finish_lanes(int32_t* lanes, uint32_t count);
+                                          microcode::Accumulate how,
+                                          microcode::LaneWidth width = microcode::LaneWidth::k32);
+  [[nodiscard]] FinishLoop finish_lanes(int32_t* lanes, uint32_t count,
+                                        microcode::ResultLanes result = {});
 
   void send(std::span<const std::byte> payload, std::span<const Endpoint> destinations);
   void send_small(std::span<const std::byte> payload, const Endpoint& destination);
@@ -240,7 +247,7 @@ class ModelMachine {
   const TraceWords* words_ = nullptr;  ///< Set when trace_ is on.
 
   ModelMachineCounters counters_;
-  std::vector<MarkCount> marks_;
+  const std::unique_ptr<microcode::AccessMeter> meter_ = std::make_unique<microcode::AccessMeter>();
   LoopCounters loops_;
 };
 
@@ -251,8 +258,10 @@ class ModelRequest {
   ModelRequest& operator=(const ModelRequest&) = delete;
   virtual ~ModelRequest() { TRIB_ASSERT(complete_); }  // An abandoned XTXN: use post().
 
-  /// Returns whether the reply has come by the thread's own clock.
+  /// Returns whether the reply has come by the thread's own clock. Ends the thread's instruction.
   [[nodiscard]] bool await_ready() const noexcept {
+    thread_.position.reply = view().what;
+    machine_.meter_->await(thread_.position);
     return complete_ && done_at_ <= thread_.local_at;
   }
   void await_suspend(std::coroutine_handle<>) { machine_.wait_for(*this); }
@@ -379,7 +388,8 @@ class ModelMachine::Post final : public ModelRequest {
 };
 
 template <class F>
-void ModelMachine::post(const microcode::Xtxn& xtxn, F&& service) {
+void ModelMachine::post(const microcode::Xtxn& xtxn, F&& service, const Place& place) {
+  meter_->issue_xtxn(place);
   ModelThread& thread = current();
   const Duration stall = timing_.backpressure(xtxn.target, thread.local_at);
   thread.parts[LatencyPart::kBankQueue] += stall;
@@ -401,7 +411,7 @@ void ModelMachine::post(const microcode::Xtxn& xtxn, F&& service) {
 class ModelMachine::AccumulateLoop final : public ModelRequest {
  public:
   AccumulateLoop(ModelMachine& machine, int32_t* lanes, uint32_t offset_bytes, uint32_t count,
-                 microcode::Accumulate how);
+                 microcode::Accumulate how, microcode::LaneWidth width);
   static void await_resume() {}
   [[nodiscard]] RequestView view() const override { return {"add loop", lanes_, left_count_ * 4}; }
 
@@ -422,13 +432,14 @@ class ModelMachine::AccumulateLoop final : public ModelRequest {
   uint32_t loaded_bytes_ = 0;  ///< In local memory, not added yet.
   uint32_t piece_count_ = 0;   ///< Gradients to add next; 0: load some.
   const microcode::Accumulate how_;
+  const uint8_t gradient_bytes_;  ///< On the wire.
   LatencyParts spent_;
 };
 
 /// The paper's result loop (§4), 256 bytes at a time.
 class ModelMachine::FinishLoop final : public ModelRequest {
  public:
-  FinishLoop(ModelMachine& machine, int32_t* lanes, uint32_t count);
+  FinishLoop(ModelMachine& machine, int32_t* lanes, uint32_t count, microcode::ResultLanes result);
   static void await_resume() {}
   [[nodiscard]] RequestView view() const override {
     return {"result loop", lanes_, left_count_ * 4};
@@ -439,8 +450,10 @@ class ModelMachine::FinishLoop final : public ModelRequest {
   void account(Instant since, Instant until) override;
 
   int32_t* lanes_;
+  std::byte* to_;  ///< The next byte of the payload, at `lanes_` or before it.
   uint32_t left_count_;
   bool reading_ = false;
+  const microcode::ResultLanes result_;
   LatencyParts spent_;
 };
 

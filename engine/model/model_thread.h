@@ -14,6 +14,7 @@
 #include "engine/model/packet_buffer.h"
 #include "engine/model/reorder.h"
 #include "engine/packet.h"
+#include "microcode/access_meter.h"
 #include "microcode/thread.h"
 
 namespace tributary::engine {
@@ -49,7 +50,8 @@ struct ModelThread {
 
   // Its progress.
   Instant started_at;
-  Instant local_at;  ///< Its own clock: it runs ahead of the event core's.
+  Instant local_at;                           ///< Its own clock: it runs ahead of the event core's.
+  microcode::AccessMeter::Position position;  ///< Its last mark, and the reply since then.
   ModelRequest* waiting_on = nullptr;
   Instant waits_since;
   uint32_t deletes_answered = 0;  ///< Hash deletions with replies it has not acted on yet.

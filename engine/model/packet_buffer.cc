@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <cstring>
-#include <numeric>
 #include <utility>
 
 #include "base/assert.h"
@@ -11,26 +10,14 @@
 namespace tributary::engine {
 namespace {
 
-constexpr uint32_t kCacheLineBytes = 64;
-
-constexpr uint32_t whole_cache_lines(uint32_t size_bytes) {
-  return (size_bytes + kCacheLineBytes - 1) / kCacheLineBytes * kCacheLineBytes;
-}
-
 void copy_bytes(std::byte* to, const std::byte* from, size_t size_bytes) {
   if (size_bytes > 0) std::memcpy(to, from, size_bytes);  // memcpy() rejects null pointers.
 }
 
 }  // namespace
 
-PacketBuffer::PacketBuffer(const Config& config)
-    : config_(config),
-      stride_bytes_(whole_cache_lines(config.packet_bytes_max)),
-      bytes_(new std::byte[size_t{config.packet_count} * stride_bytes_]),
-      slots_(config.packet_count),
-      free_(config.packet_count) {
+PacketBuffer::PacketBuffer(const Config& config) : config_(config) {
   TRIB_ASSERT(config.packet_count > 0 && config.packet_bytes_max >= kHeadBytes);
-  std::iota(free_.rbegin(), free_.rend(), 0U);
 }
 
 const PacketBuffer::Slot& PacketBuffer::slot_of(PacketHandle packet) const {
@@ -45,9 +32,13 @@ PacketBuffer::Slot& PacketBuffer::slot_of(PacketHandle packet) {
 }
 
 std::optional<PacketHandle> PacketBuffer::take_slot() {
-  if (free_.empty()) {
+  if (free_count() == 0) {
     counters_.refused_full++;
     return std::nullopt;
+  }
+  if (free_.empty()) {
+    free_.push_back(static_cast<uint32_t>(slots_.size()));
+    slots_.emplace_back().bytes.reset(new std::byte[config_.packet_bytes_max]);
   }
   const uint32_t index = free_.back();
   free_.pop_back();

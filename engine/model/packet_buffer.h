@@ -8,7 +8,7 @@
 /// Threads: Owned by one engine thread. Nothing here is atomic.
 /// Errors:  A packet that finds no slot or is too long is refused and counted. A stale handle or a
 ///          chunk longer than the hardware's is a bug.
-/// Memory:  All of it is taken in the constructor.
+/// Memory:  A slot's memory is taken when a packet first needs it, and kept.
 /// Tests:   tests/engine/model/packet_buffer_test.cc
 #pragma once
 
@@ -86,11 +86,14 @@ class PacketBuffer {
     return slot_of(packet).references;
   }
 
-  [[nodiscard]] uint32_t free_count() const { return static_cast<uint32_t>(free_.size()); }
+  [[nodiscard]] uint32_t free_count() const {
+    return config_.packet_count - static_cast<uint32_t>(slots_.size() - free_.size());
+  }
   [[nodiscard]] const Counters& counters() const { return counters_; }
 
  private:
   struct Slot {
+    std::unique_ptr<std::byte[]> bytes;  ///< Shape [packet_bytes_max].
     uint32_t size = 0;
     uint32_t references = 0;  ///< 0: free.
     uint32_t use = 0;
@@ -100,14 +103,12 @@ class PacketBuffer {
   [[nodiscard]] const Slot& slot_of(PacketHandle packet) const;
   [[nodiscard]] Slot& slot_of(PacketHandle packet);
   [[nodiscard]] std::byte* start_of(PacketHandle packet) const {
-    return bytes_.get() + size_t{packet.slot} * stride_bytes_;
+    return slots_[packet.slot].bytes.get();
   }
 
   const Config config_;
-  const uint32_t stride_bytes_;         ///< From slot to slot: whole cache lines.
-  std::unique_ptr<std::byte[]> bytes_;  ///< Shape [packet_count][stride_bytes].
-  std::vector<Slot> slots_;             ///< Shape [packet_count].
-  std::vector<uint32_t> free_;          ///< Last in, first out, so a few packets stay in cache.
+  std::vector<Slot> slots_;     ///< Those used so far, at most packet_count.
+  std::vector<uint32_t> free_;  ///< Last in, first out, so a few packets stay in cache.
   Counters counters_;
 };
 

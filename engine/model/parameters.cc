@@ -85,7 +85,7 @@ using P = Parameters;
 constexpr double kThreadsMax = AvailabilityDispatch::kThreadsEachMax;
 constexpr double kBytesMax = 1 << 20;
 
-const std::array<Row, 24> kRows{{
+const std::array<Row, 25> kRows{{
     {"generation", &P::generation, 1, kGenerations, "", "Trio paper §6.1: the testbed's is 5"},
     {"clock_period_ns", &P::clock_period, 0.01, 1e6, "ns", "Trio paper §6.3: 1 GHz"},
     {"ppe_count", &P::ppe_count, 1, 4096, "", "Trio paper §8: 16 to 160; between: assumed"},
@@ -98,6 +98,7 @@ const std::array<Row, 24> kRows{{
     {"instructions_per_chunk", &P::instructions_per_chunk, 0, 1000, "",
      "assumed, for 1.2 in all (Trio paper §6.3)"},
     {"instructions_per_result_chunk", &P::instructions_per_result_chunk, 0, 1000, "", "assumed"},
+    {"instructions_per_narrow_lane", &P::instructions_per_narrow_lane, 0, 100, "", "assumed"},
     {"rmw_engine_count", &P::rmw_engine_count, 1, 4096, "", "Trio paper §6.3: 12; others assumed"},
     {"sram_latency_ns", &P::sram_latency, 0, kLatencyNsMax, "ns", "Trio paper §2.3"},
     {"dram_latency_ns", &P::dram_latency, 0, kLatencyNsMax, "ns", "Trio paper §2.3: 300 to 400"},
@@ -113,7 +114,8 @@ const std::array<Row, 24> kRows{{
      "calibrated: Trio paper Figure 15, 64 gradients"},
     {"tail_read_latency_ns", &P::tail_read_latency, 0, kLatencyNsMax, "ns",
      "calibrated: Trio paper Figure 15, 1024 gradients"},
-    {"packet_buffer_packets", &P::packet_buffer_packets, 1, 1 << 24, "", "assumed"},
+    {"packet_buffer_packets", &P::packet_buffer_packets, 1, 1 << 24, "",
+     "Juniper: 100 ms of four ports, in packets of 1024 gradients"},
     {"packet_bytes_max", &P::packet_bytes_max, kHeadBytes, kBytesMax, "B", "assumed"},
     {"reorder_queues", &P::reorder_queues, 1, 1 << 24, "", "assumed"},
 }};

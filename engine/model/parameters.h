@@ -56,6 +56,9 @@ struct Parameters {
   uint32_t instructions_per_chunk = 3;
   /// For each 256 bytes of a result (§4): four reads, four writes, an advance, a branch. Assumed.
   uint32_t instructions_per_result_chunk = 10;
+  /// For each lane of a 16-bit result: one rounds, one limits the quotient and writes it. Assumed.
+  /// To add such a lane costs nothing extra, since operands are bit fields of any length (§2.2).
+  uint32_t instructions_per_narrow_lane = 2;
 
   // --- Memory ---
   /// Source: Trio paper §6.3 for generation 5. Other generations assumed: as many for each PPE.
@@ -90,8 +93,10 @@ struct Parameters {
   /// 200 us at 1024 gradients determine it.
   Duration tail_read_latency = nanoseconds(2'330);
   /// Most packets inside, queued or in work; further ones are dropped. Packets that programs make
-  /// have the same room of their own. Assumed: more than five windows of 4096 packets (§6.1).
-  uint32_t packet_buffer_packets = 32'768;
+  /// have the same room of their own. Source: Juniper's answer on buffer management of MPCs
+  /// (community.juniper.net, 2016): 100 ms of the port's speed. For four ports of 100 Gbit/s (§6.1)
+  /// that is 5 GB, 1.2 million packets of 1024 gradients; the power of two below.
+  uint32_t packet_buffer_packets = 1'048'576;
   /// Longest packet. Assumed: the most gradients that a header can name (§4, Figure 8: 4095) and
   /// 256 bytes of headers, in whole cache lines.
   uint32_t packet_bytes_max = 16'640;

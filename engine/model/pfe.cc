@@ -45,7 +45,7 @@ void PfeCore::arrive(std::span<const std::byte> stored, uint32_t size_bytes, con
     return;
   }
   const auto handle = machine_.packets().store(stored);
-  const auto ticket = handle ? reorder_.arrive(flow_of(source)) : std::nullopt;
+  const auto ticket = handle ? reorder_.arrive(flow_of(source), train) : std::nullopt;
   if (!ticket) {
     counted_.refused_full += train;
     if (handle) machine_.packets().release(*handle);
@@ -127,6 +127,7 @@ ModelThread& PfeCore::take_thread(bool has_packet) {
   thread.packet_ended = false;
   thread.forwarded = false;
   thread.outbox_count = 0;
+  thread.position = {};
   thread.parts = {};
   thread.instructions = 0;
   thread.gradients = 0;
@@ -162,10 +163,16 @@ void PfeCore::start_packet() {
 
 void PfeCore::arm_timers() {
   if (!timers_waiting_.empty()) return;  // They go first; dispatch() then calls this function.
-  const Instant due = std::max(core_.now(), program_next_due());
+  const Instant due = std::max({core_.now(), timers_rest_until_, program_next_due()});
   if (due >= timers_armed_at_ || due == Instant::never()) return;
   timers_armed_at_ = due;
   core_.schedule(due, EventPriority::kMachine, timer_event_, 0);
+}
+
+void PfeCore::rest_timers(Instant until) {
+  timers_rest_until_ = until;
+  timers_armed_at_ = Instant::never();  // The event in the queue is obsolete.
+  arm_timers();
 }
 
 void PfeCore::TimerEvent::on_event(uint64_t) {
@@ -177,6 +184,11 @@ void PfeCore::run_due_timers() {
   if (timers_waiting_.empty()) {
     machine_.start_timers([this] { program_run_timers(core_.now()); });
   }
+  dispatch();
+}
+
+void PfeCore::stop() {
+  machine_.start_timers([this] { program_stop(); });
   dispatch();
 }
 
@@ -237,7 +249,7 @@ void PfeCore::leave(ModelThread& thread) {
                       thread.packet.size_bytes, std::span(&thread.packet.source, 1));
     }
     sink_.forward(machine_.packets().bytes(thread.packet.stored), thread.packet.size_bytes,
-                  thread.packet.source);
+                  thread.packet.source, thread.packet.number);
   }
   send_outbox(thread);
   machine_.packets().release(thread.packet.stored);

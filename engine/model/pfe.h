@@ -38,8 +38,9 @@ class PfeSink {
   virtual void send(std::span<const std::byte> stored, uint32_t size_bytes,
                     std::span<const Endpoint> destinations) = 0;
   /// Receives a packet that the program forwards unchanged. By default it leaves by its input port.
+  /// @param number The calls of arrive() up to the packet's own.
   virtual void forward(std::span<const std::byte> stored, uint32_t size_bytes,
-                       const Endpoint& source) {
+                       const Endpoint& source, uint64_t /*number*/) {
     send(stored, size_bytes, std::span<const Endpoint>(&source, 1));
   }
 
@@ -86,8 +87,19 @@ class PfeCore : private ThreadKeeper {
   [[nodiscard]] PfeView view(Instant at, const TraceWords& words) const;
 
   [[nodiscard]] const Parameters& parameters() const { return parameters_; }
+  /// Returns the use of each instruction since the start, and the code without a price.
+  [[nodiscard]] const microcode::AccessMeter& accesses() const { return machine_.accesses(); }
   /// Packets inside: waiting, in work or held.
   [[nodiscard]] uint32_t packets_inside() const { return reorder_.inside_count(); }
+  /// Returns whether no packet is inside and no thread waits or runs.
+  [[nodiscard]] bool is_idle() const {
+    return packets_inside() == 0 && timers_waiting_.empty() && dispatch_.busy_count() == 0;
+  }
+  /// Starts no timer thread before `until`: for long gaps in which there is nothing to do. A program
+  /// that is then late runs each of its timers once.
+  void rest_timers(Instant until);
+  /// Lets a program that has a last word start the thread that sends it, as LiveCore::stop() does.
+  void stop();
 
  protected:
   /// @pre check(parameters).
@@ -100,6 +112,7 @@ class PfeCore : private ThreadKeeper {
   virtual void program_process() = 0;
   virtual void program_run_timers(Instant now) = 0;
   [[nodiscard]] virtual Instant program_next_due() const = 0;
+  virtual void program_stop() = 0;
 
   /// Call it once, when the program exists.
   void arm_timers();
@@ -166,6 +179,7 @@ class PfeCore : private ThreadKeeper {
   const TraceWords* words_ = nullptr;  ///< Set when trace_ is on.
   bool dispatching_ = false;
   Instant timers_armed_at_ = Instant::never();
+  Instant timers_rest_until_;
 
   // Measured since `measured_from_`.
   Instant measured_from_;
@@ -199,6 +213,7 @@ class Pfe final : public PfeCore {
   Pfe(EventCore& core, const Parameters& parameters, memory::SharedMemory& memory, P program,
       PfeSink& sink)
       : PfeCore(core, parameters, memory, sink), program_(std::move(program)) {
+    if constexpr (requires { P::kName; }) machine_.access_meter().set_program(P::kName);
     arm_timers();
   }
 
@@ -209,6 +224,9 @@ class Pfe final : public PfeCore {
   void program_process() override { program_.process(machine_); }
   void program_run_timers(Instant now) override { program_.run_timers(machine_, now); }
   [[nodiscard]] Instant program_next_due() const override { return program_.next_due(); }
+  void program_stop() override {
+    if constexpr (requires { program_.stop(machine_); }) program_.stop(machine_);
+  }
 
   P program_;
 };

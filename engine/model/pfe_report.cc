@@ -30,7 +30,7 @@ PfeCore::Mark PfeCore::mark_now() const {
   for (uint32_t bank = 0; bank < machine_.memory_timing().bank_count(); bank++) {
     mark.bank_busy.push_back(machine_.memory_timing().busy(bank));
   }
-  for (const auto& seen : machine_.marks()) mark.marks.push_back(seen.executed);
+  for (const auto& row : accesses().instructions()) mark.marks.push_back(row.executed);
   mark.held = reorder_.counters().held;
   return mark;
 }
@@ -106,7 +106,7 @@ void PfeCore::fill_instructions(Report& report) const {
     report.instructions_per_packet =
         static_cast<double>(report.instructions) / static_cast<double>(report.packet_threads);
   }
-  const auto& marks = machine_.marks();
+  const auto& marks = accesses().instructions();
   for (uint32_t i = 0; i < marks.size(); i++) {
     const uint64_t before = i < mark_.marks.size() ? mark_.marks[i] : 0;
     if (marks[i].executed == before) continue;

@@ -6,30 +6,36 @@
 namespace tributary::engine {
 
 ReorderEngine::ReorderEngine(const Config& config)
-    : entries_(config.packet_count), queues_(config.queue_count) {
+    : packet_count_(config.packet_count), queues_(config.queue_count) {
   TRIB_ASSERT(config.packet_count > 0 && config.queue_count > 0);
-  for (uint32_t i = config.packet_count; i > 0; i--) {
-    entries_[i - 1].next = first_free_;
-    first_free_ = i - 1;
-  }
 }
 
-std::optional<ReorderTicket> ReorderEngine::arrive(uint64_t flow) {
+uint32_t ReorderEngine::take_entry() {
   if (first_free_ == kNone) {
+    entries_.emplace_back();
+    return static_cast<uint32_t>(entries_.size() - 1);
+  }
+  const uint32_t index = first_free_;
+  first_free_ = entries_[index].next;
+  return index;
+}
+
+std::optional<ReorderTicket> ReorderEngine::arrive(uint64_t flow, uint32_t train) {
+  if (train > packet_count_ - inside_count_) {
     counters_.refused++;
     return std::nullopt;
   }
-  const uint32_t index = first_free_;
+  const uint32_t index = take_entry();
   Entry& entry = entries_[index];
-  first_free_ = entry.next;
   entry.next = kNone;
   entry.in_work = true;
+  entry.train = train;
   entry.queue = static_cast<uint32_t>(flow % queues_.size());
 
   Queue& queue = queues_[entry.queue];
   (queue.first == kNone ? queue.first : entries_[queue.last].next) = index;
   queue.last = index;
-  inside_count_++;
+  inside_count_ += train;
   counters_.arrived++;
   return ReorderTicket{index, entry.use};
 }
@@ -53,7 +59,7 @@ PacketHandle ReorderEngine::pop(Queue& queue) {
   entry.use++;
   entry.next = first_free_;
   first_free_ = index;
-  inside_count_--;
+  inside_count_ -= entry.train;
   (entry.packet.is_set() ? counters_.left : counters_.ended)++;
   return entry.packet;
 }

@@ -5,10 +5,11 @@
 /// packets in the same flow have been processed").
 ///
 /// Bounds:  Config::packet_count packets from arrive() until they leave; further ones are refused
-///          and counted. arrive() costs O(1), finish() O(1) for each packet that leaves.
+///          and counted. A train of k packets is one entry that takes k places. arrive() costs O(1),
+///          finish() O(1) for each packet that leaves.
 /// Threads: Owned by one engine thread. Nothing here is atomic.
 /// Errors:  A ticket finished twice is a bug. A ticket never finished blocks its queue.
-/// Memory:  All of it is taken in the constructor.
+/// Memory:  Grows with the most packets inside so far.
 /// Tests:   tests/engine/model/reorder_test.cc
 #pragma once
 
@@ -49,8 +50,9 @@ class ReorderEngine {
   explicit ReorderEngine(const Config& config);
 
   /// Records the arrival of a packet of `flow` (any number; a hash of its fields).
-  /// @return its ticket, or nullopt if the engine is full: the packet is refused and counted.
-  [[nodiscard]] std::optional<ReorderTicket> arrive(uint64_t flow);
+  /// @param train Packets that it stands for, at least 1; all of them enter or none.
+  /// @return its ticket, or nullopt if the engine has too few places: it is refused and counted.
+  [[nodiscard]] std::optional<ReorderTicket> arrive(uint64_t flow, uint32_t train = 1);
 
   /// Ends a packet's work. Calls `sink(PacketHandle)` for every packet that may leave as a result,
   /// in order of arrival. The sink takes over their references and must not call this engine.
@@ -65,7 +67,7 @@ class ReorderEngine {
     }
   }
 
-  /// Returns the packets inside: in work, or done and held.
+  /// Returns the packets inside: in work, or done and held. A train of k counts k times.
   [[nodiscard]] uint32_t inside_count() const { return inside_count_; }
   [[nodiscard]] const Counters& counters() const { return counters_; }
 
@@ -76,6 +78,7 @@ class ReorderEngine {
     uint32_t next = kNone;  ///< Next in its queue or in the free list.
     uint32_t queue = 0;
     uint32_t use = 0;
+    uint32_t train = 1;
     bool in_work = false;
   };
   struct Queue {
@@ -83,13 +86,16 @@ class ReorderEngine {
     uint32_t last = kNone;
   };
 
+  /// Takes an entry from the free list, or adds one.
+  uint32_t take_entry();
   Queue& finish_entry(ReorderTicket ticket, PacketHandle packet);
   [[nodiscard]] bool head_is_done(const Queue& queue) const {
     return queue.first != kNone && !entries_[queue.first].in_work;
   }
   PacketHandle pop(Queue& queue);
 
-  std::vector<Entry> entries_;  ///< Shape [packet_count].
+  const uint32_t packet_count_;
+  std::vector<Entry> entries_;  ///< Those used so far, at most packet_count.
   std::vector<Queue> queues_;   ///< Shape [queue_count].
   uint32_t first_free_ = kNone;
   uint32_t inside_count_ = 0;

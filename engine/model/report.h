@@ -59,7 +59,7 @@ struct Report {
   uint64_t consumed = 0;            ///< Their thread neither forwarded nor dropped them.
   uint64_t sent = 0;                ///< Made by the program; one for all its destinations.
   uint64_t held_for_order = 0;      ///< By the reorder engine.
-  uint64_t packet_buffer_peak = 0;  ///< Most packets inside at once, counted without trains.
+  uint64_t packet_buffer_peak = 0;  ///< Most packets inside at once.
 
   // Threads and instructions.
   uint64_t packet_threads = 0;

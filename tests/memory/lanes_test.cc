@@ -70,12 +70,62 @@ TEST(Lanes, ToBigEndianWritesMostSignificantByteFirst) {
   }
 }
 
+TEST(Lanes, HalfWordsKeepTheirSign) {
+  for (const LaneKernels& kernels : lane_kernels_available()) {
+    SCOPED_TRACE(kernels.isa);
+    const std::array<std::byte, 6> be{0x7f_b, 0xff_b, 0x80_b, 0_b, 0xff_b, 0xfe_b};
+    std::array<int32_t, 3> to{7, 7, 7};
+    kernels.store_be16(to.data(), be.data(), 3);
+    EXPECT_EQ(to, (std::array<int32_t, 3>{32767, -32768, -2}));
+    kernels.add_be16(to.data(), be.data(), 3);
+    EXPECT_EQ(to, (std::array<int32_t, 3>{65534, -65536, -4}));
+  }
+}
+
+TEST(Lanes, QuotientsRoundToEvenAndKeepWithinHalfWords) {
+  struct Case {
+    int32_t sum;
+    uint32_t shift;
+    int16_t quotient;
+  };
+  for (const Case& one : std::initializer_list<Case>{{5, 0, 5},
+                                                     {1, 1, 0},  // A tie goes to the even one.
+                                                     {3, 1, 2},
+                                                     {-1, 1, 0},
+                                                     {-3, 1, -2},
+                                                     {2, 2, 0},
+                                                     {6, 2, 2},
+                                                     {7, 2, 2},
+                                                     {-7, 2, -2},
+                                                     {256 * 32767, 8, 32767},
+                                                     {-256 * 32767, 8, -32767},
+                                                     {-256 * 32768, 8, -32767},
+                                                     {40'000, 0, 32767},
+                                                     {-40'000, 0, -32767}}) {
+    for (const LaneKernels& kernels : lane_kernels_available()) {
+      SCOPED_TRACE(kernels.isa);
+      std::array<int32_t, 17> lanes;
+      lanes.fill(one.sum);
+      auto* be = reinterpret_cast<std::byte*>(lanes.data());  // In place.
+      kernels.to_be16(be, lanes.data(), lanes.size(), one.shift);
+      for (uint32_t i = 0; i < lanes.size(); i++) {
+        const uint32_t word =
+            static_cast<uint32_t>(be[2 * i]) << 8 | static_cast<uint32_t>(be[2 * i + 1]);
+        EXPECT_EQ(static_cast<int16_t>(word), one.quotient) << one.sum << " >> " << one.shift;
+      }
+    }
+  }
+}
+
 TEST(Lanes, ZeroLanesWriteNothing) {
   for (const LaneKernels& kernels : lane_kernels_available()) {
     kernels.store_be32(nullptr, nullptr, 0);
     kernels.add_be32(nullptr, nullptr, 0);
     kernels.to_be32_in_place(nullptr, 0);
     kernels.add_lanes(nullptr, nullptr, 0);
+    kernels.store_be16(nullptr, nullptr, 0);
+    kernels.add_be16(nullptr, nullptr, 0);
+    kernels.to_be16(nullptr, nullptr, 0, 3);
   }
 }
 
@@ -129,6 +179,43 @@ TEST(Lanes, EveryVariantMatchesThePlainLoop) {
         ASSERT_EQ(at(added), before + word) << kernels.isa << " step " << step;
         ASSERT_EQ(at(summed), before + from) << kernels.isa << " step " << step;
         ASSERT_EQ(at(swapped), inside ? __builtin_bswap32(before) : before) << kernels.isa;
+      }
+    }
+  }
+}
+
+// The scalar variant is the definition; the hand-worked cases above pin it down.
+TEST(Lanes, EveryVariantOfHalfWordsMatchesTheScalarOne) {
+  const uint64_t seed = testing::seed_from_env();
+  SCOPED_TRACE(testing::replay_hint(seed));
+  testing::Prng prng(seed);
+  const LaneKernels& scalar = lane_kernels_available().back();
+  for (uint32_t step = 0; step < 1'000; step++) {
+    Case input(prng);
+    const bool small = prng.chance(0.5);  // Otherwise most quotients are at the limits.
+    for (uint32_t i = 0; small && i < input.lane_count; i++) input.to()[i] >>= 9;
+    const uint32_t shift = prng.below(9);
+    Case stored = input, added = input, narrowed = input;
+    scalar.store_be16(stored.to(), stored.be(), stored.lane_count);
+    scalar.add_be16(added.to(), added.be(), added.lane_count);
+    scalar.to_be16(reinterpret_cast<std::byte*>(narrowed.to()), narrowed.to(), narrowed.lane_count,
+                   shift);
+    for (const LaneKernels& kernels : lane_kernels_available()) {
+      Case other = input;
+      kernels.store_be16(other.to(), other.be(), other.lane_count);
+      ASSERT_EQ(other.target, stored.target) << kernels.isa << " step " << step;
+      other = input;
+      kernels.add_be16(other.to(), other.be(), other.lane_count);
+      ASSERT_EQ(other.target, added.target) << kernels.isa << " step " << step;
+      other = input;
+      kernels.to_be16(reinterpret_cast<std::byte*>(other.to()), other.to(), other.lane_count,
+                      shift);
+      // Behind the half words the variants may leave anything.
+      const auto* bytes = reinterpret_cast<const std::byte*>(other.to());
+      ASSERT_EQ(std::memcmp(bytes, narrowed.to(), size_t{other.lane_count} * 2), 0) << kernels.isa;
+      for (uint32_t i = 0; i < kGuardLanes; i++) {
+        ASSERT_EQ(other.target[i], kGuard);
+        ASSERT_EQ(other.target[other.target.size() - 1 - i], kGuard);
       }
     }
   }

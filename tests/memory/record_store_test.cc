@@ -6,6 +6,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <array>
 #include <map>
 #include <set>
 #include <vector>
@@ -108,6 +109,28 @@ TEST(RecordStore, ScanMayEraseAndRecreate) {
   EXPECT_THAT(idle_blocks(store), ElementsAre(3));
 }
 
+TEST(RecordStore, ScanVisitsEveryLiveRecordOnce) {
+  Store store({.capacity = 100});
+  for (uint32_t block = 0; block < 80; block++) (void)store.create({1, block});
+  for (uint32_t block = 0; block < 80; block += 2) store.erase({1, block});
+  const auto scan = [&] {
+    std::map<uint32_t, bool> idle_of;
+    store.scan(0, store.capacity(), [&](uint32_t, const BlockKey& key, Value& value, bool idle) {
+      EXPECT_TRUE(idle_of.emplace(key.block_id, idle).second);
+      EXPECT_EQ(&value, store.peek(key));
+      if (key.block_id == 5) store.erase(key);
+    });
+    return idle_of;
+  };
+  auto first = scan();
+  EXPECT_EQ(first.size(), 40u);
+  for (const auto& [block, idle] : first) EXPECT_FALSE(idle) << block;
+  EXPECT_NE(store.lookup({1, 7}), nullptr);
+  auto second = scan();
+  EXPECT_EQ(second.size(), 39u);  // The first scan has erased block 5.
+  for (const auto& [block, idle] : second) EXPECT_EQ(idle, block != 7) << block;
+}
+
 TEST(RecordStore, FullStoreRefusesAndCounts) {
   Store store({.capacity = 3});
   for (const uint32_t block : {1, 2, 3}) ASSERT_NE(store.create({0, block}).record, nullptr);
@@ -158,6 +181,53 @@ TEST(RecordStore, FillsToTheLastSlotAndStaysUsable) {
     }
     EXPECT_EQ(store.size(), capacity);
   }
+}
+
+/// Two words, of which only a keyed hash can use all bits.
+struct WideKey {
+  std::array<uint64_t, 2> words;
+  friend bool operator==(const WideKey&, const WideKey&) = default;
+};
+struct WideKeyHash {
+  uint64_t operator()(const WideKey& key, uint64_t seed) const {
+    return (key.words[0] ^ seed) * 3 + key.words[1];
+  }
+};
+
+TEST(RecordStore, LiesInSharedMemory) {
+  using WideStore = RecordStore<WideKey, Value, WideKeyHash>;
+  auto memory = *SharedMemory::create({.sram_size_bytes = 0, .dram_size_bytes = 1 << 20});
+  const auto place = WideStore::place_in(memory, 100);
+  ASSERT_TRUE(place.has_value());
+  // 100 records of 16 bytes; 51 buckets, rounded up to 64 of 64 bytes; 100 flags of 8 bytes.
+  EXPECT_EQ(memory.used_bytes(Range::kDram), 1600u + 4096u + 800u);
+  EXPECT_EQ(place->bucket_mask, 63u);
+  WideStore store({.capacity = 100, .hash_seed = 7, .place = *place});
+  std::set<uint64_t> buckets;
+  for (uint64_t i = 0; i < 100; i++) {
+    const WideKey key{{i, 1}};
+    Value* const record = store.create(key).record;
+    ASSERT_NE(record, nullptr);
+    EXPECT_EQ(reinterpret_cast<std::byte*>(record), place->records + i * sizeof(Value));
+    EXPECT_EQ(&store.at(static_cast<uint32_t>(i)), record);
+    EXPECT_EQ(store.key_at(static_cast<uint32_t>(i)), key);
+    const auto offset = static_cast<uint64_t>(store.bucket_of(key) - place->buckets);
+    EXPECT_EQ(offset % kHashBucketBytes, 0u);
+    buckets.insert(offset);
+  }
+  EXPECT_LE(*buckets.rbegin(), 63u * 64u);
+  EXPECT_GT(buckets.size(), 32u);  // 100 keys leave few of 64 buckets empty.
+  EXPECT_EQ(store.ref_flag_of(64), place->ref_flags + 512);
+  EXPECT_EQ(store.live_mask(0), ~uint64_t{0});
+  EXPECT_EQ(store.live_mask(64), (uint64_t{1} << 36) - 1);
+  EXPECT_TRUE(store.erase({{1, 1}}));
+  EXPECT_FALSE(store.is_live(1));
+  EXPECT_EQ(store.live_mask(0), ~uint64_t{2});
+}
+
+TEST(RecordStore, RefusesAPlaceThatDoesNotFit) {
+  auto memory = *SharedMemory::create({.sram_size_bytes = 0, .dram_size_bytes = 1 << 12});
+  EXPECT_FALSE(Store::place_in(memory, 100).has_value());
 }
 
 TEST(RecordStoreDeathTest, RejectsAForeignRecord) {
