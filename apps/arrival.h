@@ -7,7 +7,6 @@
 /// Tests:  tests/apps/arrival_test.cc, tests/apps/switchml/refusal_test.cc
 #pragma once
 
-#include <cstring>
 #include <span>
 
 #include "apps/instructions.h"
@@ -86,7 +85,9 @@ Fit locate_ipv6(M& m, uint32_t& offset, uint32_t& ip_end, Arrival& arrival) {
   if (ip->template get<H::NextHeader>() != wire::kIpProtocolUdp) {
     return Fit::kNotUdp;
   }
-  std::memcpy(arrival.source.address.data(), ip->bytes() + H::kSourceByte, 16);
+  m.instruction(kParseSource);
+  using microcode::copy_bytes;
+  copy_bytes(*ip, H::kSourceByte, arrival.source.address);
   ip_end = offset + H::kBytes + payload_bytes;
   offset += H::kBytes;
   return Fit::kFits;

@@ -19,6 +19,7 @@
 #include "memory/shared_memory.h"
 #include "memory/xtxn.h"
 #include "microcode/machine.h"
+#include "microcode/register.h"
 #include "wire/headers.h"
 
 namespace tributary::filter {
@@ -46,7 +47,7 @@ inline constexpr microcode::Instruction kProcessIp{"process_ip",
 inline constexpr microcode::Instruction kCountDropped{"count_dropped", {.register_reads = 2}};
 /// "Completed by multiple instructions" in the paper (§3.2), which shows none of them.
 inline constexpr microcode::Instruction kForwardPacket{"forward_packet", {}};
-inline constexpr microcode::Instruction kDropPacket{"drop_packet", {}};
+inline constexpr microcode::Instruction kDropPacket{"drop_packet", {.register_reads = 1}};
 
 /// The filter's counters in shared memory: kDropCount Packet/Byte Counters of 16 bytes from
 /// DROP_CNT_BASE on (Figure 6).
@@ -78,8 +79,8 @@ namespace detail {
 
 /// Runs the two instructions that read the packet.
 /// @return whether to forward the packet; if not, ir0 has the reason.
-template <microcode::Machine M>
-bool passes(M& m, Drop& ir0) {
+template <microcode::Machine M, class Register>
+bool passes(M& m, Register& ir0) {
   using Ether = wire::EthernetHeader;
   using Ipv4 = wire::Ipv4Header;
   m.instruction(kProcessEther);
@@ -103,19 +104,21 @@ bool passes(M& m, Drop& ir0) {
 /// Runs the instructions of the thread. None of them waits for a reply.
 template <microcode::Machine M>
 void run_filter(M& m, FilterState& state) {
-  Drop ir0;
+  auto ir0 = microcode::make_register<Drop>(m);
   if (detail::passes(m, ir0)) {
     m.instruction(kForwardPacket);
     m.forward();
     return;
   }
   m.instruction(kCountDropped);
+  const Drop counted = ir0;
   const uint64_t address_words =
-      state.drop_cnt_base_words() + static_cast<uint64_t>(ir0) * kCounterWords;
+      state.drop_cnt_base_words() + static_cast<uint64_t>(counted) * kCounterWords;
   memory::post_counter_increment(m, state.counter_at(address_words), m.packet_size());
 
   m.instruction(kDropPacket);
-  m.drop(static_cast<uint32_t>(ir0));
+  const Drop reason = ir0;
+  m.drop(static_cast<uint32_t>(reason));
 }
 
 /// Runs the thread for one packet.

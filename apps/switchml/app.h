@@ -14,6 +14,9 @@ namespace tributary::switchml {
 
 class App {
  public:
+  /// The name of the program in errors.
+  static constexpr const char* kName = "switchml";
+
   explicit App(Shard& shard) : shard_(shard) {}
 
   void begin_burst() { shard_.begin_burst(); }

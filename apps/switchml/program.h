@@ -45,19 +45,20 @@ Verdict read_header(M& m, const Sender& sender, Message& message) {
   using H = SwitchmlHeader;
   const apps::Arrival& arrival = message.arrival;
   m.instruction(apps::kParseHeader);
-  const std::byte* const header = m.head().bytes() + arrival.offset;
-  message.contribution = {.name = {.packet_id = byte_swapped(H::PacketId::load(header)),
-                                   .job_number = static_cast<uint8_t>(H::JobNumber::load(header))},
-                          .worker = sender.worker,
-                          .udp_port = arrival.source.port,
-                          .exponent0 = static_cast<int8_t>(H::Exponent0::load(header)),
-                          .exponent1 = static_cast<int8_t>(H::Exponent1::load(header))};
-  message.slot = H::Slot::load(header);
-  message.set = H::Set::load(header);
+  const auto header = *m.head().template view<H>(arrival.offset);
+  message.contribution = {
+      .name = {.packet_id = byte_swapped(header.template get<H::PacketId>()),
+               .job_number = static_cast<uint8_t>(header.template get<H::JobNumber>())},
+      .worker = sender.worker,
+      .udp_port = arrival.source.port,
+      .exponent0 = static_cast<int8_t>(header.template get<H::Exponent0>()),
+      .exponent1 = static_cast<int8_t>(header.template get<H::Exponent1>())};
+  message.slot = header.template get<H::Slot>();
+  message.set = header.template get<H::Set>();
   m.instruction(apps::kCheckHeader);
   const SessionConfig& config = sender.session->config;
   if (!sender.session->is_complete()) return Outcome::kSessionIncomplete;
-  if (wire::switchml_elements(H::Size::load(header)) != config.elements) {
+  if (wire::switchml_elements(header.template get<H::Size>()) != config.elements) {
     return Outcome::kWrongElements;
   }
   if (arrival.size != H::kBytes + config.elements * 4) return Outcome::kLengthDiffers;

@@ -92,6 +92,7 @@ microcode::Thread judge_sources(M& m, Shard& shard, Job& job) {
     about.header.src_id = static_cast<uint8_t>(source);
     Message notice = control_message(job, about, MessageType::kNotice);
     notice.body.reason = Reason::kSourcePermanent;
+    notice.body.mask = job.session.ranks_of(source);
     notify_all(m, shard, job, notice);
   }
   co_return;
@@ -101,7 +102,8 @@ microcode::Thread judge_sources(M& m, Shard& shard, Job& job) {
 /// for a process that has died. With mitigation nobody waits for them anyway.
 template <microcode::Machine M>
 void tell_silent_members(M& m, Shard& shard, Job& job) {
-  if (job.adopted() == 0 || job.config.mitigation || TRIB_MUTANT(kSilenceUntold)) return;
+  if (job.adopted() == 0 || job.config.goes_on_without_late() || TRIB_MUTANT(kSilenceUntold))
+    return;
   Message notice = control_message(job, {}, MessageType::kNotice);
   notice.body.reason = Reason::kPeerSilent;
   notice.body.value = static_cast<uint32_t>(in_nanoseconds(job.config.silent_after) / 1'000'000);

@@ -17,6 +17,9 @@ namespace tributary::trio_ml {
 
 class App {
  public:
+  /// The name of the program in errors.
+  static constexpr const char* kName = "trio-ml";
+
   explicit App(Shard& shard) : shard_(shard) {}
 
   void begin_burst() { shard_.begin_burst(); }

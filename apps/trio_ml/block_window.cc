@@ -40,8 +40,10 @@ Result<T*> make_array(memory::SharedMemory& memory, memory::Range range, uint32_
 }  // namespace
 
 WindowShape::WindowShape(const JobConfig& config, uint32_t shard_count)
-    : place_count(std::max(config.block_cnt_max / shard_count,
-                           std::min(config.block_cnt_max, kBlocksPerRun))),
+    // An asynchronous job has no blocks in progress: its ParameterStore takes the contributions.
+    : place_count(config.asynchronous ? 1
+                                      : std::max(config.block_cnt_max / shard_count,
+                                                 std::min(config.block_cnt_max, kBlocksPerRun))),
       history(config.history),
       buffer_bytes(
           rounded_up(wire::kUnsealedHeadBytesMax + config.block_grad_max * 4, kCacheLineBytes)),

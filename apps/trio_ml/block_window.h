@@ -143,7 +143,7 @@ class BlockWindow {
     kept.block_id = block.block_id;
     kept.aggr_buffer = block.aggr_buffer;
     kept.head_bytes = block.head_bytes;
-    kept.grad_cnt = block.grad_cnt;
+    kept.payload_bytes = static_cast<uint16_t>(payload_bytes(block));
     kept.valid = true;
     free_record(block);
     return kept;
@@ -176,8 +176,8 @@ class BlockWindow {
   }
   /// Returns a finished message: head and gradients.
   [[nodiscard]] std::span<const std::byte> message(uint32_t aggr_buffer, uint32_t head_bytes,
-                                                   uint32_t grad_cnt) const {
-    return {head(aggr_buffer, head_bytes), size_t{head_bytes} + grad_cnt * 4};
+                                                   uint32_t payload_bytes) const {
+    return {head(aggr_buffer, head_bytes), size_t{head_bytes} + payload_bytes};
   }
 
   [[nodiscard]] uint64_t memory_bytes() const { return shape_.memory_bytes(); }

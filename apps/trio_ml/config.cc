@@ -7,6 +7,7 @@
 #include <bit>
 
 #include "apps/trio_ml/block_window.h"
+#include "apps/trio_ml/parameter_store.h"
 #include "base/assert.h"
 #include "wire/trio_ml.h"
 
@@ -41,6 +42,37 @@ Result<void> check_tree(const JobConfig& config) {
   if (!world) return world;
   if (config.sources_are_aggregators) return {};
   return check_range(config, "rank_base", config.rank_base, 0, config.ranks() - config.sources);
+}
+
+/// Checks the keys of asynchronous training against each other and against those that it excludes.
+Result<void> check_asynchronous(const JobConfig& config) {
+  if (!config.asynchronous) {
+    if (config.parameters == 0) return {};
+    return refused(config, "parameters", std::to_string(config.parameters),
+                   "parameters only with asynchronous=on");
+  }
+  const auto count = check_range(config, "parameters", config.parameters, 1, kParametersLimit);
+  if (!count) return count;
+  if (config.mitigation) {
+    return refused(config, "mitigation", "on",
+                   "mitigation=off with asynchronous=on, where nobody waits for a straggler");
+  }
+  if (config.clients == Clients::kPlain) {
+    return refused(config, "clients", "plain",
+                   "any or sessions with asynchronous=on: plain packets have no session");
+  }
+  if (config.group.is_set()) {
+    return refused(config, "group", config.group.to_string(),
+                   "no group with asynchronous=on: each source gets its own answer");
+  }
+  if (config.upstream.is_set() || config.sources_are_aggregators) {
+    return refused(config, "asynchronous", "on", "off in a tree of aggregators");
+  }
+  if (config.channels > 1) {
+    return refused(config, "channels", std::to_string(config.channels),
+                   "1 with asynchronous=on: one job keeps all parameters");
+  }
+  return {};
 }
 
 }  // namespace
@@ -78,6 +110,7 @@ Result<void> check(const JobConfig& config) {
                    fmt::format("a port up to {}: each channel has the next one",
                                UINT16_MAX - config.channels + 1));
   }
+  if (const auto checked = check_asynchronous(config); !checked) return checked;
   return check_tree(config);
 }
 
@@ -99,9 +132,14 @@ uint32_t buffer_count(const JobConfig& config, uint32_t shard_count) {
   return shape.buffer_count;
 }
 
+uint32_t gradients_min(const JobConfig& config) {
+  return config.asynchronous ? std::min(config.block_grad_max, kParameterBlockMin) : 1;
+}
+
 uint64_t memory_bytes(const JobConfig& config, uint32_t shard_count) {
   const WindowShape shape(config, shard_count);
-  return shape.memory_bytes();
+  const uint64_t store = config.asynchronous ? ParameterShape(config).memory_bytes() : 0;
+  return shape.memory_bytes() + store;
 }
 
 }  // namespace tributary::trio_ml

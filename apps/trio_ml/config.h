@@ -26,6 +26,12 @@ inline constexpr uint32_t kBlockGradLimit = 4095;
 /// Limit on the results kept for each place of the window.
 inline constexpr uint32_t kHistoryLimit = 64;
 
+/// Limit on the parameters of an asynchronous job: a message states their number in 32 bits.
+inline constexpr uint64_t kParametersLimit = UINT32_MAX;
+/// The fewest gradients of an asynchronous job's blocks, unless its block_grad_max is lower: each
+/// block has records of its own. Assumed: a packet of 1500 bytes holds more.
+inline constexpr uint32_t kParameterBlockMin = 256;
+
 /// The clients that a job serves.
 enum class Clients : uint8_t {
   kAny,       ///< Plain packets while no session runs; sessions while no plain packets come.
@@ -52,6 +58,9 @@ struct JobConfig {
   /// Bytes of payload that the aggregator's port holds while its core is busy; 0: enough for every
   /// window. Sessions get windows for which all sources' packets in flight fit.
   uint32_t room_bytes = 0;
+  /// Most replies to one source on each core. A source that catches up asks for results at the speed
+  /// of its link; a faster one attacks. The default is assumed.
+  uint64_t reply_bits_per_s = 10'000'000'000;
   /// UDP ports of the aggregator: one for each core if its port steers by them; a power of two.
   uint32_t ports = 1;
   /// Worker threads of a rank. Each thread has a channel: a separate job with the same settings,
@@ -59,9 +68,15 @@ struct JobConfig {
   uint32_t channels = 1;
   Clients clients = Clients::kAny;
   auth::JobAuth auth = {};  ///< With a mode other than `none` the job serves sessions only.
-  bool directory = false;   ///< Hands out the job's aggregators; see aggregator_table.h.
-  bool pin = false;         ///< A source keeps its first address; others are refused.
-  Endpoint group{};         ///< Multicast group for results; not set: unicast to every source.
+  /// Tells this aggregator from others that share the secret. A restarted one has the same.
+  uint64_t aggregator_id = 0;
+  bool directory = false;  ///< Hands out the job's aggregators; see aggregator_table.h.
+  bool pin = false;        ///< A source keeps its first address; others are refused.
+  Endpoint group{};        ///< Multicast group for results; not set: unicast to every source.
+  /// Asynchronous training (BytePS §5): the aggregator keeps the parameters, adds each push at once
+  /// and answers its sender alone. See parameter_store.h.
+  bool asynchronous = false;
+  uint64_t parameters = 0;  ///< Elements that an asynchronous job keeps; else 0.
 
   // Hierarchical aggregation (Trio paper §4): to the aggregator `upstream` this aggregator is
   // source `upstream_source` of the same job.
@@ -72,8 +87,10 @@ struct JobConfig {
   uint32_t world = 0;                    ///< Ranks in the whole tree; 0: `sources`.
 
   [[nodiscard]] bool takes_plain_packets() const {
-    return clients != Clients::kSessions && auth.mode == auth::Mode::kNone;
+    return clients != Clients::kSessions && auth.mode == auth::Mode::kNone && !asynchronous;
   }
+  /// Tells whether no source waits for another one that is late.
+  [[nodiscard]] bool goes_on_without_late() const { return mitigation || asynchronous; }
   [[nodiscard]] uint32_t ranks() const { return world == 0 ? sources : world; }
 };
 
@@ -84,6 +101,9 @@ struct JobConfig {
 
 /// Checks a configuration. @return an Error for the first value that is not allowed.
 [[nodiscard]] Result<void> check(const JobConfig& config);
+
+/// Returns the fewest gradients for which the workers of an asynchronous job may ask.
+[[nodiscard]] uint32_t gradients_min(const JobConfig& config);
 
 /// Returns the number of aggregation buffers of a job on one of `shard_count` cores.
 [[nodiscard]] uint32_t buffer_count(const JobConfig& config, uint32_t shard_count);

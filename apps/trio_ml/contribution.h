@@ -10,12 +10,18 @@
 /// Tests:    tests/apps/trio_ml/program_test.cc (live), interleaving_test.cc (suspending machine)
 #pragma once
 
+#include <algorithm>
+#include <array>
+#include <span>
+
 #include "apps/arrival.h"
 #include "apps/trio_ml/control.h"
 #include "apps/trio_ml/emit.h"
 #include "apps/trio_ml/shard.h"
 #include "apps/trio_ml/upstream.h"
 #include "base/mutant.h"
+#include "engine/packet.h"
+#include "microcode/access_meter.h"
 #include "microcode/machine.h"
 
 namespace tributary::trio_ml {
@@ -54,7 +60,7 @@ void merge_ranks(const M& m, const Job& job, BlockRecord& block, const MessageHe
     if (extension.key != job.key_of(header.src_id)) return Outcome::kWrongKey;
   }
   // The first blocks of a tensor may carry an exponent only.
-  const bool may_be_empty = extension.format == wire::ElementFormat::kBlockExponent;
+  const bool may_be_empty = wire::has_exponent(extension.format);
   if (header.grad_cnt == 0 && !may_be_empty) return Outcome::kNoGradients;
   return kAccepted;
 }
@@ -191,15 +197,15 @@ class ContributionThread {
     if (is_member || source >= job_->config.sources) return false;
     const auto flags = std::to_integer<uint8_t>(message[wire::kFlagsByte]);
     const auto format = std::to_integer<uint8_t>(message[wire::kFlagsByte - 1]);
-    const bool is_usual = Header::Extended::load(message) != 0 &&
-                          message[Header::kBytes] == kUsualFirst &&
-                          format <= static_cast<uint8_t>(wire::ElementFormat::kBlockExponent) &&
-                          (flags & wire::kFlagSourceMask) == 0 &&
-                          (flags & wire::kFlagsOfSeal) != wire::kFlagsOfSeal &&
-                          gradients <= job_->config.block_grad_max;
+    const bool is_usual =
+        Header::Extended::load(message) != 0 && message[Header::kBytes] == kUsualFirst &&
+        format <= wire::kElementFormatLast && (flags & wire::kFlagSourceMask) == 0 &&
+        (flags & wire::kFlagsOfSeal) != wire::kFlagsOfSeal &&
+        gradients <= job_->config.block_grad_max;
     if (!is_usual) return false;
     const uint32_t size =
-        kHeadBytes + auth::seal_bytes(wire::seal_mode(flags)) + gradients * wire::kGradientBytes;
+        kHeadBytes + auth::seal_bytes(wire::seal_mode(flags)) +
+        gradients * wire::gradient_bytes(static_cast<wire::ElementFormat>(format));
     return arrival_.size == size && shard_.must_ignore_strangers(m_.now());
   }
   /// Drops and counts such a packet. @pre is_ignored_forgery().
@@ -235,10 +241,9 @@ class ContributionThread {
     const apps::Fit fit = apps::locate_udp_payload(m_, shard_.udp_port(), arrival_);
     if (fit != apps::Fit::kFits) return apps::outcome_of<Outcome>(fit);
     m_.instruction(apps::kParseHeader);
-    const auto status = decode_head(message_bytes(m_, arrival_), arrival_.size, message_);
+    const auto status = decode();
     if (status != wire::DecodeStatus::kOk) [[unlikely]]
       return refusal_of(status);
-    m_.instruction(apps::kCheckHeader);
     return kAccepted;
   }
 
@@ -258,6 +263,8 @@ class ContributionThread {
     return (message_.header.extended && message_.extension.type != MessageType::kContribution) ||
            is_from_upstream(*job_, message_, arrival_.source);
   }
+  /// Tells whether the contribution is a push to an asynchronous job, which serve_push() takes.
+  [[nodiscard]] bool is_push() const { return job_->parameters != nullptr; }
   /// Checks the contribution against its job and its source's address.
   [[nodiscard]] Verdict check_message() {
     if (const Verdict verdict = check_against_job(*job_, message_); verdict.is_refused())
@@ -343,7 +350,8 @@ class ContributionThread {
     const bool replace = first_ && !M::kSuspends && !TRIB_MUTANT(kBufferNotCleared);
     return m_.accumulate(job_->window.lanes(block().aggr_buffer),
                          arrival_.offset + message_.head_bytes, message_.header.grad_cnt,
-                         replace ? microcode::Accumulate::kFirst : microcode::Accumulate::kAdd);
+                         replace ? microcode::Accumulate::kFirst : microcode::Accumulate::kAdd,
+                         width_of(block().format));
   }
   void count_contribution() { count(m_, shard_, Outcome::kAggregated, arrival_.size); }
 
@@ -377,6 +385,10 @@ class ContributionThread {
 
  private:
   using Header = wire::TrioMlHeader;
+  /// The bytes of the head that parse_header reads; check_header reads as many.
+  static constexpr uint32_t kFirstHalfBytes = 2 * microcode::kLmemAccessBytes;
+  static_assert(Header::kBytes <= kFirstHalfBytes &&
+                Header::kBytes + wire::kExtensionBytes == 2 * kFirstHalfBytes);
 
   [[nodiscard]] uint32_t source() const { return message_.header.src_id; }
   [[nodiscard]] BlockName name() const {
@@ -386,6 +398,29 @@ class ContributionThread {
     return {microcode::XtxnKind::kFetchAndOp, found_.block, 8};
   }
 
+  /// Decodes the head of the message. Two instructions read its first 32 bytes: the header and the
+  /// extension.
+  [[nodiscard]] wire::DecodeStatus decode() {
+    if constexpr (M::kSuspends) {
+      // Only the bytes that the instructions have read are in `loaded`; the decoder sees no others.
+      std::array<std::byte, engine::kHeadBytes> loaded{};
+      const auto head = m_.head();
+      const uint32_t size = std::min(head.size() - arrival_.offset, arrival_.size);
+      const auto load = [&](uint32_t from, uint32_t end) {
+        if (end <= from) return;
+        const auto bytes = head.read(arrival_.offset + from, end - from);
+        std::copy(bytes.begin(), bytes.end(), loaded.begin() + from);
+      };
+      load(0, std::min(size, kFirstHalfBytes));
+      m_.instruction(apps::kCheckHeader);
+      if (Header::Extended::load(loaded.data()) != 0) {
+        load(kFirstHalfBytes, std::min(size, 2 * kFirstHalfBytes));
+      }
+      return decode_head(std::span<const std::byte>(loaded).first(size), arrival_.size, message_);
+    } else {
+      return decode_head(message_bytes(m_, arrival_), arrival_.size, message_);
+    }
+  }
   /// Checks the seal of an extended contribution, in a job that has one.
   [[nodiscard]] Verdict open_seal() {
     if (!job_->end.is_sealed() || !message_.header.extended) [[likely]]
@@ -432,9 +467,9 @@ class ContributionThread {
         break;
     }
   }
-  /// Stores the head for look_known(), which assumes a plain contribution of one rank.
+  /// Stores the head for look_known(), which assumes a plain contribution of one rank to a sum.
   void remember() {
-    if (job_->config.sources_are_aggregators) return;
+    if (job_->config.sources_are_aggregators || is_push()) return;
     job_->sources[source()].known_head.remember(m_.head().bytes() + arrival_.offset, arrival_.size,
                                                 message_.header.extended);
   }

@@ -10,6 +10,7 @@
 #include "apps/arrival.h"
 #include "apps/trio_ml/block_run.h"
 #include "apps/trio_ml/emit.h"
+#include "apps/trio_ml/member_seal.h"
 #include "apps/trio_ml/shard.h"
 #include "base/mutant.h"
 #include "microcode/machine.h"
@@ -81,10 +82,11 @@ void notify(M& m, Shard& shard, Job& job, const MessageHead& about, Reason reaso
 }
 
 /// Tells the sender of an extended message that its key is no member's. The reply repeats the key,
-/// so that only a party that has seen the message can forge it.
+/// so that only a party that has seen the message can forge it. A key that another aggregator has
+/// issued gets no reply: an attacker could present it to the key's owner as the other's.
 template <microcode::Machine M>
 void send_reset(M& m, Shard& shard, Job& job, const MessageHead& about, const Arrival& arrival) {
-  if (!about.header.extended) return;
+  if (!about.header.extended || !job.session.may_have_issued(about.extension.key)) return;
   Message reset;
   reset.header = about.header;
   reset.header.grad_cnt = 0;
@@ -172,6 +174,7 @@ template <microcode::Machine M>
   if (!message.header.extended) return;
   Message notice = control_message(job, message, MessageType::kNotice);
   notice.body.reason = Reason::kSourceReturned;
+  notice.body.mask = job.session.ranks_of(message.header.src_id);
   notify_all(m, shard, job, notice);
 }
 
@@ -184,50 +187,6 @@ void note_contribution(M& m, Shard& shard, Job& job, uint32_t source, uint32_t o
   if (TRIB_MUTANT(kPermanentForEver)) return;
   if (!contains(job.record.active_mask, source)) [[unlikely]]
     note_return(m, shard, job, offset_bytes);
-}
-
-/// Returns the outcome of a seal that was not opened.
-[[nodiscard]] constexpr Verdict verdict_of(auth::OpenStatus status) {
-  if (status == auth::OpenStatus::kOpened) return kAccepted;
-  return status == auth::OpenStatus::kForged ? Outcome::kBadSeal : Outcome::kReplayed;
-}
-
-/// The position of a member's message in its packet, and the fields that its seal needs. A value of 16
-/// bytes, which is passed in registers (see ContributionThread).
-struct SealedMessage {
-  uint32_t offset;
-  uint32_t size;
-  uint32_t head_bytes;
-  uint8_t source;
-  uint8_t flags;
-};
-[[nodiscard]] inline SealedMessage sealed_message(const MessageHead& message,
-                                                  const Arrival& arrival) {
-  return {.offset = arrival.offset,
-          .size = arrival.size,
-          .head_bytes = message.head_bytes,
-          .source = message.header.src_id,
-          .flags = message.extension.flags};
-}
-
-/// Returns the bytes of a message behind its head. A machine that keeps only the head of a packet in
-/// local memory returns none; it serves no job in mode `full`.
-template <microcode::Machine M>
-std::span<const std::byte> payload_of(const M& m, const SealedMessage& message) {
-  if constexpr (requires { m.packet_bytes(); }) {
-    return m.packet_bytes().subspan(message.offset, message.size).subspan(message.head_bytes);
-  } else {
-    return {};
-  }
-}
-
-/// Checks the seal of a member's message. @pre Its key is its source's.
-template <microcode::Machine M>
-[[nodiscard, gnu::noinline]] Verdict open_member_seal(const M& m, Job& job, SealedMessage message) {
-  if (wire::seal_mode(message.flags) != job.end.mode()) return Outcome::kWrongAuthentication;
-  if (!job.end.is_sealed()) return kAccepted;
-  const std::span<const std::byte> head(m.head().bytes() + message.offset, message.head_bytes);
-  return verdict_of(job.end.open(message.source, head, payload_of(m, message)));
 }
 
 /// Returns this aggregator's join for the upper one.
@@ -259,6 +218,10 @@ void end_upstream(M& m, Shard& shard, Job& job, const Message& good_bye) {
   count(m, shard, Outcome::kSessionEnded);
   if (job.config.upstream.is_set()) send_control(m, job, good_bye, job.config.upstream);
 }
+
+/// Answers a probe in an asynchronous job (asynchronous.h).
+template <microcode::Machine M>
+void serve_push_probe(M& m, Shard& shard, Job& job, const Message& message, const Endpoint& from);
 
 namespace detail {
 
@@ -382,6 +345,10 @@ microcode::Subroutine<void, M> serve_probe(M& m, Shard& shard, Job& job, const M
   count(m, shard, Outcome::kProbe);
   if (!job.may_answer(message.header.src_id, m.now())) {
     count(m, shard, Outcome::kSourceQuota);
+    co_return;
+  }
+  if (job.parameters != nullptr) {
+    serve_push_probe(m, shard, job, message, arrival.source);
     co_return;
   }
   const BlockName name{message.header.gen_id, message.header.block_id, true};

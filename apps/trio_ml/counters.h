@@ -39,6 +39,7 @@ enum class Outcome : uint8_t {
   kSourceTemporary,  ///< Times a source was missing from a block that aged out.
   kSourcePermanent,  ///< Times a source was declared a permanent straggler.
   kSourceReturned,
+  kParameterOverflow,  ///< Pushes after which a stored parameter did not fit its lane.
   // Reasons to refuse a packet. A refused packet has no other effect.
   kNotIp,
   kBadIpHeader,  ///< Lengths or version contradict the frame.
@@ -56,6 +57,7 @@ enum class Outcome : uint8_t {
   kTooManyGradients,  ///< Above block_grad_max.
   kGradCntDiffers,    ///< Differs from the block's first contribution.
   kTensorDiffers,     ///< Length, type or scale differs from the first contribution.
+  kNotParameters,     ///< Asynchronous job: not the job's parameters; see Reason::kNotParameters.
   kStaleGeneration,
   kFutureGeneration,
   kPastCache,            ///< Older than the kept results.

@@ -7,12 +7,11 @@ namespace tributary::trio_ml {
 namespace {
 
 /// Seals the message of a block, if the job has a secret. @pre Its lanes are final.
-void seal_block(Job& job, uint32_t aggr_buffer, uint32_t head_bytes, uint32_t grad_cnt,
+void seal_block(Job& job, uint32_t aggr_buffer, uint32_t head_bytes, uint32_t payload_bytes,
                 bool upward) {
   if (!job.end.is_sealed()) return;
   const std::span<std::byte> head(job.window.head(aggr_buffer, head_bytes), head_bytes);
-  const std::span<const std::byte> lanes(head.data() + head_bytes,
-                                         size_t{grad_cnt} * wire::kGradientBytes);
+  const std::span<const std::byte> lanes(head.data() + head_bytes, payload_bytes);
   if (upward) {
     job.upward_end.seal(static_cast<uint8_t>(job.config.upstream_source), head, lanes);
   } else {
@@ -74,11 +73,12 @@ SourceMask ranks_in(const Job& job, const BlockRecord& block) {
 void mark_repeat(Job& job, const BlockRecord& block) {
   std::byte* head = job.window.head(block.aggr_buffer, block.head_bytes);
   head[wire::kFlagsByte] |= std::byte{wire::kFlagRetransmission};
-  seal_block(job, block.aggr_buffer, block.head_bytes, block.grad_cnt, /*upward=*/true);
+  seal_block(job, block.aggr_buffer, block.head_bytes, payload_bytes(block), /*upward=*/true);
 }
 
 void seal_again(Job& job, const ResultRecord& result) {
-  seal_block(job, result.aggr_buffer, result.head_bytes, result.grad_cnt, /*upward=*/false);
+  seal_block(job, result.aggr_buffer, result.head_bytes, result.payload_bytes,
+             /*upward=*/false);
 }
 
 Message control_message(const Job& job, const MessageHead& about, MessageType type) {
@@ -114,7 +114,7 @@ void build_extended_head(Job& job, BlockRecord& block, bool upward) {
   if ((message.extension.flags & wire::kFlagSourceMask) != 0) {
     wire::encode_mask(from_above ? block.ranks : ranks_in(job, block), head);
   }
-  seal_block(job, block.aggr_buffer, head_bytes, block.grad_cnt, upward);
+  seal_block(job, block.aggr_buffer, head_bytes, payload_bytes(block), upward);
 }
 
 }  // namespace tributary::trio_ml

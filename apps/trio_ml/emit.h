@@ -119,7 +119,8 @@ void seal_again(Job& job, const ResultRecord& result);
 template <microcode::Machine M>
 void send_result(M& m, Shard& shard, const Job& job, const ResultRecord& result,
                  std::span<const Endpoint> to) {
-  const auto message = job.window.message(result.aggr_buffer, result.head_bytes, result.grad_cnt);
+  const auto message =
+      job.window.message(result.aggr_buffer, result.head_bytes, result.payload_bytes);
   m.send(message, to);
   count(m, shard, Outcome::kResultSent, static_cast<uint32_t>(message.size()), to.size());
 }
@@ -135,7 +136,8 @@ void resend_result(M& m, Shard& shard, Job& job, const ResultRecord& result, con
 template <microcode::Machine M>
 void send_upstream(M& m, Shard& shard, const Job& job, BlockRecord& block) {
   block.sent_up_at_us = low_us(m.now());
-  const auto message = job.window.message(block.aggr_buffer, block.head_bytes, block.grad_cnt);
+  const auto message =
+      job.window.message(block.aggr_buffer, block.head_bytes, payload_bytes(block));
   m.send(message, std::span<const Endpoint>(&job.config.upstream, 1));
   count(m, shard, Outcome::kSentUpstream, static_cast<uint32_t>(message.size()));
 }
@@ -148,6 +150,20 @@ void repeat_upstream(M& m, Shard& shard, Job& job, BlockRecord& block) {
   send_upstream(m, shard, job, block);
 }
 
+/// Returns the width of a block's gradients on the wire.
+[[nodiscard]] inline microcode::LaneWidth width_of(wire::ElementFormat format) {
+  return format == wire::ElementFormat::kBlockExponent16 ? microcode::LaneWidth::k16
+                                                         : microcode::LaneWidth::k32;
+}
+
+/// Returns the form of a block's sum. The aggregators next to the ranks divide it, so that no
+/// partial sum exceeds 16 bits; those above them add quotients.
+[[nodiscard]] inline microcode::ResultLanes result_lanes(const Job& job, const BlockRecord& block) {
+  const auto shift = static_cast<uint8_t>(
+      job.config.sources_are_aggregators ? 0 : wire::result_shift(job.config.ranks()));
+  return {.width = width_of(block.format), .shift = shift};
+}
+
 /// The last steps of a block: XTXNs and the code after their replies, as in contribution.h.
 template <microcode::Machine M>
 class Emission {
@@ -158,7 +174,8 @@ class Emission {
   /// Turns the sum into a result's payload.
   auto finish_sum() {
     const uint32_t lane_count = TRIB_MUTANT(kEmptySumSent) ? 0 : block_.grad_cnt;
-    return m_.finish_lanes(job_.window.lanes(block_.aggr_buffer), lane_count);
+    return m_.finish_lanes(job_.window.lanes(block_.aggr_buffer), lane_count,
+                           result_lanes(job_, block_));
   }
   /// Sends the partial sum to the upper aggregator if there is one.
   /// @return whether this aggregator publishes the result.

@@ -19,14 +19,17 @@ constexpr Duration kAbandonScan = milliseconds(500);
 constexpr Duration kHousekeepingPeriod = milliseconds(500);
 static_assert(kHousekeepingPeriod * 3 < kSilentAfter);
 
-/// Returns the budget of replies to one source. A source that catches up asks for results at the
-/// speed of its link.
+/// Returns the budget of replies to one source.
 ReplyBudget budget_of(const JobConfig& config) {
-  constexpr uint32_t kBytesPerMs = 1'250'000;  // 10 Gbit/s. Assumed.
-  constexpr uint32_t kPerMsMin = 64;
-  const uint32_t packet_bytes =
-      wire::kUnsealedHeadBytesMax + config.block_grad_max * wire::kGradientBytes;
-  return {/*burst=*/4 * config.block_cnt_max, std::max(kBytesPerMs / packet_bytes, kPerMsMin)};
+  constexpr uint64_t kBitsPerByte = 8;
+  constexpr uint64_t kMillisecondsPerSecond = 1000;
+  constexpr uint64_t kPerMsMin = 64;
+  const uint64_t packet_bytes =
+      wire::kUnsealedHeadBytesMax + uint64_t{config.block_grad_max} * wire::kGradientBytes;
+  const uint64_t bytes_per_ms = config.reply_bits_per_s / kBitsPerByte / kMillisecondsPerSecond;
+  return {/*burst=*/4 * config.block_cnt_max,
+          static_cast<uint32_t>(
+              std::clamp<uint64_t>(bytes_per_ms / packet_bytes, kPerMsMin, UINT32_MAX))};
 }
 
 /// Returns timers with a configuration that check() has accepted.
@@ -40,11 +43,12 @@ timers::PeriodicTimers made(uint32_t thread_count, Duration period, uint32_t rec
 
 }  // namespace
 
-Job::Job(const JobConfig& job_config, Session& job_session, BlockWindow job_window, uint32_t lane,
-         Instant start)
+Job::Job(const JobConfig& job_config, Session& job_session, BlockWindow job_window,
+         std::unique_ptr<ParameterStore> job_parameters, uint32_t lane, Instant start)
     : config(job_config),
       session(job_session),
       window(std::move(job_window)),
+      parameters(std::move(job_parameters)),
       ref_bits(window.place_count()),
       aging(made(std::min(config.timer_threads, window.place_count()),
                  config.mitigation ? config.timeout : kAbandonScan, window.place_count(), start)),
@@ -75,6 +79,10 @@ void Job::start_over(uint32_t session_number) {
     keys_[source] = session_number == 0 ? 0 : session.key_of(source, session_number);
   }
   blocks_begun = record.block_total_cnt + record.block_curr_cnt;
+  if (parameters != nullptr && session_number != 0) {
+    const wire::ControlBody terms = session.welcome_body(/*source=*/0);
+    parameters->start(session_number, terms.gradients_max, terms.window);
+  }
   result_key_ = session_number == 0 ? 0 : session.result_key(session_number);
   if (session_number != 0) {
     end.start(session.salt(session_number));

@@ -9,11 +9,13 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <vector>
 
 #include "apps/trio_ml/block_window.h"
 #include "apps/trio_ml/config.h"
 #include "apps/trio_ml/known_head.h"
+#include "apps/trio_ml/parameter_store.h"
 #include "apps/trio_ml/records.h"
 #include "apps/trio_ml/reply_budget.h"
 #include "apps/trio_ml/session.h"
@@ -36,12 +38,13 @@ static_assert(sizeof(SourceState) == 64, "a contribution reads one cache line of
 class Job {
  public:
   /// @param lane The core's number; each core has sequence numbers of its own.
-  Job(const JobConfig& job_config, Session& job_session, BlockWindow job_window, uint32_t lane,
-      Instant start);
+  Job(const JobConfig& job_config, Session& job_session, BlockWindow job_window,
+      std::unique_ptr<ParameterStore> job_parameters, uint32_t lane, Instant start);
 
   const JobConfig config;
   Session& session;
   BlockWindow window;
+  std::unique_ptr<ParameterStore> parameters;  ///< Of an asynchronous job; else null.
   memory::RefBits ref_bits;             ///< For each place: in progress, recently contributed to.
   timers::PeriodicTimers aging;         ///< Frequent: finds blocks that have aged out (§5).
   timers::PeriodicTimers straggling;    ///< Infrequent: finds permanent stragglers (§5).

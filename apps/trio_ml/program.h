@@ -11,6 +11,7 @@
 /// Tests:    tests/apps/trio_ml/program_test.cc (live), interleaving_test.cc (suspending machine)
 #pragma once
 
+#include "apps/trio_ml/asynchronous.h"
 #include "apps/trio_ml/contribution.h"
 
 namespace tributary::trio_ml {
@@ -43,6 +44,10 @@ microcode::Thread process_suspending(M& m, Shard& shard) {
   }
   verdict = thread.check_message();
   if (verdict.is_refused()) co_return thread.refuse_packet(thread.refusal(verdict));
+  if (thread.is_push()) {
+    serve_push(m, shard, thread.job(), thread.message(), thread.arrival());
+    co_return;
+  }
 
   co_await thread.find_block();
   if (thread.is_block_absent()) {
@@ -84,6 +89,12 @@ template <microcode::Machine M>
   ContributionThread<M> thread(m, shard);
   static_cast<void>(thread.parse());
   run_other(m, shard, job, thread.message(), thread.arrival());
+}
+template <microcode::Machine M>
+[[gnu::noinline]] void serve_push_in_place(M& m, Shard& shard, Job& job) {
+  ContributionThread<M> thread(m, shard);
+  static_cast<void>(thread.parse());
+  serve_push(m, shard, job, thread.message(), thread.arrival());
 }
 template <microcode::Machine M>
 [[gnu::noinline, gnu::cold]] void refuse_in_place(M& m, Shard& shard, Refusal refusal) {
@@ -136,6 +147,7 @@ template <microcode::Machine M>
     return serve_other_in_place(m, shard, thread.job());
   if (const Verdict verdict = thread.check_message(); verdict.is_refused()) [[unlikely]]
     return refuse_in_place(m, shard, thread.refusal(verdict));
+  if (thread.is_push()) return serve_push_in_place(m, shard, thread.job());
 
   aggregate_in_place(m, shard, thread);
 }

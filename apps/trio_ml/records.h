@@ -134,6 +134,11 @@ static_assert(offsetof(BlockRecord, rcvd_mask) == 64,
   return static_cast<int32_t>(a - b) < 0;
 }
 
+/// Returns the bytes of a block's gradients on the wire.
+[[nodiscard]] inline uint32_t payload_bytes(const BlockRecord& block) {
+  return block.grad_cnt * wire::gradient_bytes(block.format);
+}
+
 enum class Admission : uint8_t { kAdmitted, kDuplicate, kClosed };
 
 /// Admits `source`, unless the block already holds its contribution, the block is closing, or the
@@ -200,7 +205,7 @@ struct ResultRecord {
   uint32_t block_id = 0;
   uint32_t aggr_buffer = 0;
   uint16_t head_bytes = 0;
-  uint16_t grad_cnt = 0;
+  uint16_t payload_bytes = 0;
   bool valid = false;
 };
 

@@ -2,7 +2,7 @@
 /// @file
 /// A token bucket that bounds the replies to one kind of sender.
 ///
-/// Model:   Holds at most `burst` tokens, and gains `per_ms` of them each millisecond.
+/// Model:   Holds at most `burst` tokens, and gains `per_ms` of them evenly in each millisecond.
 /// Threads: Owned by one shard.
 /// Tests:   tests/apps/trio_ml/reply_budget_test.cc
 #pragma once
@@ -20,16 +20,18 @@ class ReplyBudget {
       : burst_(burst), per_ms_(per_ms), tokens_(burst) {}
 
   /// Tells whether take() would find no token, without taking one. @pre As take().
-  [[nodiscard]] bool is_spent(Instant now) const {
-    return tokens_ == 0 && in_nanoseconds(now - filled_at_) < 1'000'000;
-  }
+  [[nodiscard]] bool is_spent(Instant now) const { return tokens_ == 0 && gained(now) == 0; }
   /// Takes a token. @return false if none is left. @pre `now` is not earlier than the last call's.
   [[nodiscard]] bool take(Instant now) {
-    const int64_t passed_ms = in_nanoseconds(now - filled_at_) / 1'000'000;
-    if (passed_ms > 0) {
-      const uint64_t gained = static_cast<uint64_t>(passed_ms) * per_ms_;
-      tokens_ = static_cast<uint32_t>(std::min<uint64_t>(burst_, tokens_ + gained));
+    const uint64_t more = gained(now);
+    if (tokens_ + more >= burst_) {
+      tokens_ = burst_;
       filled_at_ = now;
+    } else if (more > 0) {
+      tokens_ += static_cast<uint32_t>(more);
+      // The part of a token that is left over counts next time.
+      const uint64_t used_ns = (more * kNsPerMs + per_ms_ - 1) / per_ms_;
+      filled_at_ = filled_at_ + nanoseconds(static_cast<int64_t>(used_ns));
     }
     if (tokens_ == 0) return false;
     tokens_--;
@@ -37,6 +39,15 @@ class ReplyBudget {
   }
 
  private:
+  static constexpr uint64_t kNsPerMs = 1'000'000;
+
+  /// Returns the tokens since the last filling; after a second, at least those of a second.
+  [[nodiscard]] uint64_t gained(Instant now) const {
+    constexpr int64_t kSecondNs = 1'000'000'000;
+    const int64_t passed_ns = std::min(in_nanoseconds(now - filled_at_), kSecondNs);
+    return static_cast<uint64_t>(passed_ns) * per_ms_ / kNsPerMs;
+  }
+
   uint32_t burst_;
   uint32_t per_ms_;
   uint32_t tokens_;

@@ -2,9 +2,11 @@
 #include "apps/trio_ml/session.h"
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <utility>
 
+#include "base/byte_order.h"
 #include "base/mutant.h"
 #include "wire/receive_room.h"
 
@@ -28,12 +30,30 @@ Session::Session(const JobConfig& config, const auth::Key256& root)
   // Starts at a number of its own, so that a restarted server's sessions have other numbers.
   sessions_started_ = static_cast<uint32_t>(auth::derive_u64(root, "first session", {}));
   upstream_nonce_ = next_upstream_nonce();
+  if (config.auth.mode != auth::Mode::kNone) {
+    const std::array<uint64_t, 2> context{config.id, config.aggregator_id};
+    issuing_ = auth::first_half(auth::derive(config.auth.key, "issued keys", context));
+  }
 }
 
 uint64_t Session::key_of(uint32_t source, uint32_t number) const {
   const std::array<uint64_t, 3> context{config_.id, number,
                                         TRIB_MUTANT(kKeyForAnySource) ? 0 : source};
-  return auth::derive_u64(root_, "source key", context);
+  const uint64_t key = auth::derive_u64(root_, "source key", context);
+  if (!issuing_) return key;
+  // Not 0: the key in a session differs from that of no session.
+  const uint32_t upper_half = std::max(static_cast<uint32_t>(key >> 32U), 1U);
+  return uint64_t{upper_half} << 32U | tag_of_key(upper_half);
+}
+
+uint32_t Session::tag_of_key(uint32_t upper_half) const {
+  std::array<std::byte, sizeof(upper_half)> bytes;
+  store_be(bytes.data(), upper_half);
+  return static_cast<uint32_t>(auth::siphash(*issuing_, bytes));
+}
+
+bool Session::may_have_issued(uint64_t key) const {
+  return !issuing_ || tag_of_key(static_cast<uint32_t>(key >> 32U)) == static_cast<uint32_t>(key);
 }
 
 uint64_t Session::result_key(uint32_t number) const {
@@ -196,6 +216,12 @@ Session::JoinAnswer Session::join(const wire::Message& message, const Endpoint& 
     return refusal(Reason::kWrongWorld, config_.ranks());
   }
   if (config_.clients == Clients::kPlain) return refusal(Reason::kPlainClients, 0);
+  if (wish.asynchronous != config_.asynchronous) {
+    return refusal(Reason::kOtherTraining, config_.asynchronous ? 1 : 0);
+  }
+  if (wish.gradients_max != 0 && wish.gradients_max < gradients_min(config_)) {
+    return refusal(Reason::kTooFewGradients, gradients_min(config_));
+  }
   // A lower aggregator forwards its workers' request, and its welcome lowers the value for them.
   if (wish.gradients_max > config_.block_grad_max && !config_.sources_are_aggregators) {
     return refusal(Reason::kTooManyGradients, config_.block_grad_max);
@@ -227,6 +253,7 @@ Session::JoinAnswer Session::join(const wire::Message& message, const Endpoint& 
   member.pending_at = now;
   member.pending_window = wish.window;
   member.pending_gradients_max = wish.gradients_max;
+  member.pending_narrow_max = wish.narrow_max;
   member.pending_channels = wish.channels;
   member.pending_list = wish.list_digest;
   member.list_refused = false;
@@ -289,6 +316,17 @@ uint32_t Session::least_pending_gradients_max() const {
   return least;
 }
 
+/// Returns the most 16-bit gradients of a packet that this aggregator and those below it take; 0 if
+/// one of them takes none.
+uint32_t Session::narrow_max_below() const {
+  uint32_t least = config_.block_grad_max;
+  if (!config_.sources_are_aggregators) return least;
+  for (uint32_t source = 0; source < config_.sources; source++) {
+    least = std::min(least, members_[source].pending_narrow_max);
+  }
+  return least;
+}
+
 std::optional<Session::JoinAnswer> Session::redirect(const wire::ControlBody& wish,
                                                      Instant now) const {
   if (!config_.directory) return {};
@@ -341,6 +379,7 @@ wire::ControlBody Session::upstream_request() const {
   body.window = least_wish(least_wish(config_.block_cnt_max, room), least_pending_window());
   body.channels =
       static_cast<uint8_t>(std::min<uint32_t>(config_.channels, least_pending_channels()));
+  body.narrow_max = narrow_max_below();
   body.mask = ranks_below();
   body.list_digest = members_[0].pending_list;
   return body;
@@ -349,6 +388,7 @@ wire::ControlBody Session::upstream_request() const {
 void Session::start(Instant now) {
   agreed_window_ = least_pending_window();
   agreed_gradients_max_ = least_pending_gradients_max();
+  agreed_narrow_max_ = narrow_max_below();
   agreed_channels_ = least_pending_channels();
   for (uint32_t source = 0; source < config_.sources; source++) {
     Member& member = members_[source];
@@ -376,6 +416,13 @@ wire::ControlBody Session::welcome_body(uint32_t source) const {
       wire::window_in_room(config_.room_bytes, body.gradients_max, config_.sources);
   body.window = least_wish(least_wish(config_.block_cnt_max, room),
                            least_wish(upstream_window_, agreed_window_));
+  if (config_.asynchronous) {
+    // At most one push of a source to each block is under way.
+    const uint64_t blocks = (config_.parameters + body.gradients_max - 1) / body.gradients_max;
+    body.window = static_cast<uint32_t>(std::min<uint64_t>(body.window, blocks));
+  }
+  const uint32_t above = config_.upstream.is_set() ? upstream_narrow_max_ : agreed_narrow_max_;
+  body.narrow_max = std::min({agreed_narrow_max_, above, 2 * body.gradients_max});
   if (config_.mitigation) {
     body.timeout_us = static_cast<uint32_t>(in_nanoseconds(config_.timeout) / 1000);
   }
@@ -437,6 +484,7 @@ bool Session::upstream_welcome(const wire::Message& message, Instant now) {
   if (number() != 0 || message.extension.key != upstream_nonce_ || !all_pending(now)) return false;
   upstream_window_ = message.body.window;
   upstream_gradients_max_ = message.body.gradients_max;
+  upstream_narrow_max_ = message.body.narrow_max;
   upstream_channels_ = message.body.channels;
   upstream_result_key_.store(message.body.result_key, std::memory_order_relaxed);
   upstream_salt_high_.store(message.body.salt_high, std::memory_order_relaxed);

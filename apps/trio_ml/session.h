@@ -55,10 +55,20 @@ class Session {
   [[nodiscard]] uint32_t number() const { return number_.load(std::memory_order_acquire); }
   /// Returns the key that `source` must put into each message of session `number`.
   [[nodiscard]] uint64_t key_of(uint32_t source, uint32_t number) const;
+  /// Tells whether this aggregator, or its process before a restart, may have issued the key to a
+  /// source. With authentication a key has 32 bits that only the holders of the secret can compute
+  /// for this aggregator; without, any key passes.
+  [[nodiscard]] bool may_have_issued(uint64_t key) const;
   /// Returns the key in each message of the aggregator in session `number`.
   [[nodiscard]] uint64_t result_key(uint32_t number) const;
   /// Records that the source sent a message.
   void heard(uint32_t source, Instant now);
+  /// Returns the time of a member's last message, at most kHeardEvery too early. Before its first
+  /// message of the session it is the session's start.
+  [[nodiscard]] Instant heard_at(uint32_t source) const {
+    // Relaxed: a rough time for people to read.
+    return Instant(Duration::from_ticks(heard_ticks_[source].load(std::memory_order_relaxed)));
+  }
   /// Tells whether the member has left, or a new worker has replaced it.
   [[nodiscard]] bool has_left(uint32_t source) const {
     return left_[source].load(std::memory_order_relaxed);  // Relaxed: a hint for an answer.
@@ -197,6 +207,7 @@ class Session {
     bool confirmed = false;              ///< It has joined since all sources were pending.
     uint32_t pending_window = 0;         ///< Requested; 0: no limit.
     uint32_t pending_gradients_max = 0;  ///< Requested; 0: no limit.
+    uint32_t pending_narrow_max = 0;     ///< See ControlBody::narrow_max.
     uint8_t pending_channels = 0;        ///< Requested; 0: one.
     uint64_t pending_list = 0;           ///< Digest of its list of aggregators.
     bool list_refused = false;           ///< The lists differed; this worker is to end.
@@ -217,6 +228,7 @@ class Session {
   [[nodiscard]] JoinAnswer start_or_wait(uint32_t source, Instant now);
   [[nodiscard]] uint32_t least_pending_window() const;
   [[nodiscard]] uint32_t least_pending_gradients_max() const;
+  [[nodiscard]] uint32_t narrow_max_below() const;
   [[nodiscard]] uint8_t least_pending_channels() const;
   /// Returns the directory's answer to a worker with another list than the directory's.
   [[nodiscard]] std::optional<JoinAnswer> redirect(const wire::ControlBody& wish,
@@ -228,7 +240,10 @@ class Session {
   void start(Instant now);
 
   const JobConfig config_;
+  [[nodiscard]] uint32_t tag_of_key(uint32_t upper_half) const;
+
   const auth::Key256 root_;
+  std::optional<auth::Key128> issuing_;  ///< Makes tags; only with authentication.
   const auth::CookieJar cookies_;
 
   std::atomic<uint32_t> number_{0};
@@ -250,6 +265,7 @@ class Session {
   /// The smallest value that a member requested, so that all have the same; 0: none requested one.
   uint32_t agreed_window_ = 0;
   uint32_t agreed_gradients_max_ = 0;
+  uint32_t agreed_narrow_max_ = 0;  ///< What every lower aggregator takes.
   uint32_t agreed_channels_ = 1;
   uint32_t sessions_started_ = 0;
   bool confirming_ = false;      ///< All sources are pending; each must repeat its join.
@@ -258,6 +274,7 @@ class Session {
   uint64_t upstream_cookie_ = 0;
   uint32_t upstream_window_ = 0;  ///< The upper aggregator's limit; 0: none known.
   uint32_t upstream_gradients_max_ = 0;
+  uint32_t upstream_narrow_max_ = 0;
   uint32_t upstream_channels_ = wire::kChannelsMax;  ///< The upper aggregator's limit.
   Instant upstream_asked_at_;
   Instant upstream_first_asked_at_ = Instant::never();  ///< With the present nonce.

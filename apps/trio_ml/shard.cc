@@ -20,7 +20,24 @@ Result<void> Shard::add_job(const JobConfig& config, Session& session, Instant s
                     config.id, config.block_cnt_max, config.block_grad_max, config.history,
                     memory_bytes(config, shard_count_), window.error().text));
   }
-  jobs_[config.id] = std::make_unique<Job>(config, session, *std::move(window), index_, start);
+  std::unique_ptr<ParameterStore> parameters;
+  if (config.asynchronous) {
+    if (shard_count_ != 1) {
+      return failure(fmt::format(
+          "job {}: asynchronous=on needs an aggregator with one core; this one has {}: give "
+          "--cores 1",
+          config.id, shard_count_));
+    }
+    auto store = ParameterStore::create(config, memory_);
+    if (!store) {
+      return failure(fmt::format("job {}: parameters={}, sources={} need {} bytes: {}", config.id,
+                                 config.parameters, config.sources,
+                                 memory_bytes(config, shard_count_), store.error().text));
+    }
+    parameters = *std::move(store);
+  }
+  jobs_[config.id] = std::make_unique<Job>(config, session, *std::move(window),
+                                           std::move(parameters), index_, start);
   in_order_.push_back(jobs_[config.id].get());
   timers_due_ = Instant();  // Its timers have not run yet.
   return {};

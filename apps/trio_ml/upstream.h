@@ -108,8 +108,9 @@ microcode::Subroutine<void, M> take_result(M& m, Shard& shard, Job& job, const M
   co_await m.accumulate(lanes, arrival.offset + message.head_bytes, block.grad_cnt,
                         M::kSuspends || TRIB_MUTANT(kUpperResultAdded)
                             ? microcode::Accumulate::kAdd
-                            : microcode::Accumulate::kFirst);
-  co_await m.finish_lanes(lanes, block.grad_cnt);
+                            : microcode::Accumulate::kFirst,
+                        width_of(block.format));
+  co_await m.finish_lanes(lanes, block.grad_cnt, {.width = width_of(block.format)});
   take_record_from_above(job, message, block);
   count(m, shard, Outcome::kUpstreamResult, arrival.size);
   co_await publish(m, shard, job, block);

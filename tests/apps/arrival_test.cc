@@ -5,8 +5,12 @@
 
 #include <gtest/gtest.h>
 
+#include <map>
+#include <string>
+
 #include "io/frames/udp_frame.h"
 #include "tests/apps/trio_ml/bed.h"
+#include "tests/engine/step_machine.h"
 #include "tests/support/seed.h"
 
 namespace tributary::trio_ml {
@@ -247,6 +251,38 @@ TEST(ArrivalsUdpPayload, RandomPayloadsAreHarmlessInASession) {
   Bed bed({.id = 1, .sources = 1, .block_cnt_max = 8, .mitigation = true});
   const Member member = join_all(bed)[0];
   throw_at(bed, good_payloads(member), prng);
+}
+
+/// Locates the payload and ends.
+template <microcode::Machine M>
+microcode::Thread locate(M& m, apps::Arrival& arrival) {
+  EXPECT_EQ(apps::locate_udp_payload(m, 12000, arrival), apps::Fit::kFits);
+  m.drop(0);
+  co_return;
+}
+
+/// The reads of local memory of each instruction that locates the payload of `frame`, by name.
+std::map<std::string, uint32_t> reads_of(const Bytes& frame) {
+  testing::StepMachine machine({});
+  apps::Arrival arrival;
+  machine.start(
+      frame, Endpoint(), [&](auto& m) { locate(m, arrival); }, PacketLayer::kFrame);
+  machine.run();
+  EXPECT_TRUE(machine.access_meter().unpriced().empty());
+  std::map<std::string, uint32_t> reads;
+  for (const auto& row : machine.access_meter().instructions()) {
+    reads[row.name] = row.most.lmem_reads;
+  }
+  return reads;
+}
+
+TEST(ArrivalInstructions, ReadWhatTheHeadersHold) {
+  // IPv4: bytes 0 to 7, and 9 to 15. IPv6: bytes 0 to 6, then a source address of 16.
+  EXPECT_EQ(reads_of(frame_ipv4()), (std::map<std::string, uint32_t>{
+                                        {"parse_ethernet", 1}, {"parse_ip", 2}, {"parse_udp", 1}}));
+  EXPECT_EQ(reads_of(frame_ipv6()),
+            (std::map<std::string, uint32_t>{
+                {"parse_ethernet", 1}, {"parse_ip", 1}, {"parse_source", 2}, {"parse_udp", 1}}));
 }
 
 }  // namespace

@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <array>
 #include <map>
+#include <string>
 #include <vector>
 
 #include "engine/live/live_machine.h"
@@ -85,6 +86,21 @@ TEST_F(FilterTest, DropsAndCountsNonIp) {
   EXPECT_EQ(m_.instructions("process_ip"), 0U);
   EXPECT_EQ(m_.instructions("count_dropped"), 2U);
   EXPECT_EQ(m_.instructions("drop_packet"), 2U);
+}
+
+TEST_F(FilterTest, InstructionsTouchWhatThePaperSays) {
+  EXPECT_FALSE(filter(frame(1000, 0x0800, 4, 6)));
+  using microcode::AccessCount;
+  std::map<std::string, AccessCount> used;
+  for (const auto& row : m_.access_meter().instructions()) used[row.name] = row.most;
+  // The EtherType; Version and IHL in one byte; ir0; the counter's transaction (§3.2).
+  EXPECT_EQ(used["process_ether"],
+            (AccessCount{.head_bytes = 2, .lmem_reads = 1, .register_writes = 1}));
+  EXPECT_EQ(used["process_ip"],
+            (AccessCount{.head_bytes = 1, .lmem_reads = 1, .register_writes = 1}));
+  EXPECT_EQ(used["count_dropped"], (AccessCount{.register_reads = 1, .xtxns = 1}));
+  EXPECT_EQ(used["drop_packet"], (AccessCount{.register_reads = 1}));
+  EXPECT_TRUE(m_.access_meter().unpriced().empty());
 }
 
 TEST_F(FilterTest, DropsAndCountsIpWithOptions) {

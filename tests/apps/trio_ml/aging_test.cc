@@ -305,6 +305,7 @@ TEST(PermanentStragglerInSession, MembersGetNoticesOfLossAndReturn) {
   ASSERT_EQ(notices.size(), 2U);  // One for each member.
   EXPECT_EQ(notices[0].message.body.reason, Reason::kSourcePermanent);
   EXPECT_EQ(notices[0].message.body.source, 1);
+  EXPECT_EQ(notices[0].message.body.mask, (SourceMask{0b10, 0, 0, 0}));
   EXPECT_EQ(notices[0].message.extension.key, members[0].result_key);
   notices.clear();
   bed.deliver(members[1].contribution_bytes(block, {1}), worker(1));
@@ -312,6 +313,7 @@ TEST(PermanentStragglerInSession, MembersGetNoticesOfLossAndReturn) {
   ASSERT_EQ(notices.size(), 2U);
   EXPECT_EQ(notices[0].message.body.reason, Reason::kSourceReturned);
   EXPECT_EQ(notices[0].message.body.source, 1);
+  EXPECT_EQ(notices[0].message.body.mask, (SourceMask{0b10, 0, 0, 0}));
 }
 
 TEST(DegradedInSession, DegradedResultNamesItsSources) {

@@ -3,30 +3,12 @@
 // must be none. A separate program, because it replaces the operator.
 #include <gtest/gtest.h>
 
-#include <atomic>
-#include <cstdlib>
-#include <new>
 #include <vector>
 
 #include "apps/trio_ml/app.h"
 #include "engine/live/live_core.h"
 #include "io/memory/replay_port.h"
-
-namespace {
-
-std::atomic<uint64_t> allocation_count{0};
-
-}  // namespace
-
-// Not inlined: GCC 12 would take malloc and free for a mismatched pair (PR 103993).
-[[gnu::noinline]] void* operator new(size_t size) {
-  // Relaxed: read by the thread that counts its own allocations.
-  allocation_count.fetch_add(1, std::memory_order_relaxed);
-  if (void* memory = std::malloc(size == 0 ? 1 : size)) return memory;
-  throw std::bad_alloc();
-}
-[[gnu::noinline]] void operator delete(void* memory) noexcept { std::free(memory); }
-[[gnu::noinline]] void operator delete(void* memory, size_t) noexcept { std::free(memory); }
+#include "tests/apps/allocation_count.h"
 
 namespace tributary::trio_ml {
 namespace {
@@ -79,14 +61,14 @@ TEST(Allocation, TenThousandBlocksAllocateNothing) {
   ASSERT_TRUE(shard.add_job(config, session, Instant()).has_value());
   engine::LiveCore<App> core(0, port.queue(0), App(shard), {});
 
-  const uint64_t before = allocation_count.load();
+  const uint64_t before = testing::allocation_count();
   ASSERT_GT(before, 0U) << "the operator is not in place";
   Instant now{milliseconds(1)};
   while (!port.done(0)) {
     static_cast<void>(core.run_once(now));
     now = now + microseconds(100);  // Timers run as well.
   }
-  EXPECT_EQ(allocation_count.load() - before, 0U);
+  EXPECT_EQ(testing::allocation_count() - before, 0U);
 
   const auto count = [&](Outcome outcome) {
     return shard.counters()[static_cast<uint32_t>(outcome)].packets;

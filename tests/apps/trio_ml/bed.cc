@@ -46,9 +46,15 @@ Bytes encoded(const Message& message, const Values& gradients) {
   Bytes bytes(wire::kControlMessageBytes);
   bytes.resize(encode_message(message, bytes.data()));
   const size_t head_bytes = bytes.size();
-  bytes.resize(head_bytes + gradients.size() * 4);
+  const uint32_t width = wire::gradient_bytes(message.extension.format);
+  bytes.resize(head_bytes + gradients.size() * width);
   for (size_t i = 0; i < gradients.size(); i++) {
-    store_be(bytes.data() + head_bytes + i * 4, static_cast<uint32_t>(gradients[i]));
+    std::byte* to = bytes.data() + head_bytes + i * width;
+    if (width == 2) {
+      store_be(to, static_cast<uint16_t>(gradients[i]));
+    } else {
+      store_be(to, static_cast<uint32_t>(gradients[i]));
+    }
   }
   return bytes;
 }
@@ -126,8 +132,11 @@ std::vector<Reply> Bed::take() {
     const auto status =
         decode_message(reply.bytes, static_cast<uint32_t>(reply.bytes.size()), reply.message);
     EXPECT_EQ(status, wire::DecodeStatus::kOk);
-    for (size_t i = reply.message.head_bytes; i < reply.bytes.size(); i += 4) {
-      reply.gradients.push_back(static_cast<int32_t>(load_be<uint32_t>(reply.bytes.data() + i)));
+    const uint32_t width = wire::gradient_bytes(reply.message.extension.format);
+    for (size_t i = reply.message.head_bytes; i < reply.bytes.size(); i += width) {
+      const std::byte* from = reply.bytes.data() + i;
+      reply.gradients.push_back(width == 2 ? static_cast<int16_t>(load_be<uint16_t>(from))
+                                           : static_cast<int32_t>(load_be<uint32_t>(from)));
     }
     replies.push_back(std::move(reply));
   }
@@ -200,7 +209,8 @@ std::vector<Member> join_all(Bed& bed, uint64_t nonce_base, uint8_t job_id) {
   // Twice: the second join of a source confirms its first one.
   for (uint32_t round = 0; round < 2 && welcomed == 0; round++) {
     for (uint32_t source = 0; source < sources && welcomed == 0; source++) {
-      const Message join = join_message(source, nonce_base + source, world, job_id);
+      Message join = join_message(source, nonce_base + source, world, job_id);
+      join.body.asynchronous = bed.job(job_id).config.asynchronous;
       for (const Reply& reply : deliver_join(bed, join, worker(source))) {
         if (reply.message.extension.type != MessageType::kWelcome) continue;
         const uint32_t who = reply.message.body.source;

@@ -31,6 +31,31 @@ TEST(JobConfig, DefaultsAreAllowed) {
   EXPECT_EQ(JobConfig{}.ranks(), 1U);
 }
 
+TEST(JobConfig, AsynchronousJobsExcludeOtherKeys) {
+  const auto error = [](const std::function<void(JobConfig&)>& change) {
+    return error_of([&](JobConfig& job) {
+      job.asynchronous = true;
+      job.parameters = 1000;
+      change(job);
+    });
+  };
+  EXPECT_EQ(error([](JobConfig&) {}), "accepted");
+  EXPECT_EQ(error([](JobConfig& job) { job.parameters = 0; }),
+            "job 7: parameters=0 is not allowed; allowed is 1 to 4294967295");
+  EXPECT_EQ(error([](JobConfig& job) { job.parameters = uint64_t{1} << 32; }),
+            "job 7: parameters=4294967296 is not allowed; allowed is 1 to 4294967295");
+  EXPECT_THAT(error([](JobConfig& job) { job.mitigation = true; }), HasSubstr("mitigation=on"));
+  EXPECT_THAT(error([](JobConfig& job) { job.clients = Clients::kPlain; }),
+              HasSubstr("clients=plain"));
+  EXPECT_THAT(error([](JobConfig& job) { job.group = Endpoint::ipv4(0xef000001, 5000); }),
+              HasSubstr("no group"));
+  EXPECT_THAT(error([](JobConfig& job) { job.upstream = Endpoint::ipv4(0x0a000001, 12000); }),
+              HasSubstr("asynchronous=on is not allowed"));
+  EXPECT_THAT(error([](JobConfig& job) { job.channels = 2; }), HasSubstr("channels=2"));
+  EXPECT_THAT(error_of([](JobConfig& job) { job.parameters = 5; }),
+              HasSubstr("parameters only with asynchronous=on"));
+}
+
 TEST(JobConfig, EachKeyHasItsBounds) {
   struct Bound {
     const char* key;

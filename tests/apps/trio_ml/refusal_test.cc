@@ -308,7 +308,7 @@ TEST_F(RefusalInSession, RefusesBadExtensions) {
     bad[kExtensionAt] = std::byte{first};
     expect_refused(bed_, bad, worker(1), Outcome::kBadExtension);
   }
-  for (const uint8_t format : std::array<uint8_t, 2>{3, 255}) {
+  for (const uint8_t format : std::array<uint8_t, 2>{4, 255}) {
     Bytes bad = whole;
     bad[kExtensionAt + 1] = std::byte{format};
     expect_refused(bed_, bad, worker(1), Outcome::kBadExtension);

@@ -46,7 +46,15 @@ TEST(ReplyBudget, FrequentCallsDoNotStopTheGain) {
   for (int64_t us = 100; us < 11'000; us += 100) {
     count += taken(budget, 1, Instant(microseconds(us)));
   }
-  EXPECT_EQ(count, 20U);
+  EXPECT_EQ(count, 21U);  // One each 500 us, the last at 10.5 ms.
+}
+
+// A source that catches up asks for a small window again and again, as fast as its link.
+TEST(ReplyBudget, RateAboveTheBurstIsSustained) {
+  ReplyBudget budget(8, 1000);
+  for (int64_t us = 0; us < 10'000; us += 8) {
+    ASSERT_EQ(taken(budget, 8, Instant(microseconds(us))), 8U) << us;
+  }
 }
 
 TEST(ReplyBudget, NeverExceedsItsRate) {

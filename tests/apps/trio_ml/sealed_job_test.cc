@@ -129,6 +129,24 @@ TEST_F(SealedJob, ReplayedLeaveDoesNotEndTheSession) {
   EXPECT_FALSE(bed_.session().has_left(0));
 }
 
+// An attacker replays a packet to another aggregator that has the same secret. If that aggregator
+// sent a reset, the attacker could pass it on as this aggregator's and end the session.
+TEST_F(SealedJob, AnotherAggregatorSendsNoResetAboutItsKeys) {
+  const Bytes bytes = members_[0].contribution(0, {5});
+  const auto is_reset = [](Bed& bed) {
+    const std::vector<Reply> replies = bed.take();
+    return !replies.empty() && replies[0].message.extension.type == MessageType::kReset;
+  };
+  JobConfig elsewhere = sealed_job();
+  elsewhere.aggregator_id = 1;
+  Bed other(elsewhere);
+  other.deliver(bytes, stranger());
+  EXPECT_FALSE(is_reset(other));
+  Bed restarted(sealed_job());
+  restarted.deliver(bytes, worker(0));
+  EXPECT_TRUE(is_reset(restarted));
+}
+
 TEST_F(SealedJob, ReplayedJoinIsRefused) {
   const Counts before = bed_.counts();
   bed_.deliver(members_[1].last_join, worker(1));

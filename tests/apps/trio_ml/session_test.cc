@@ -61,6 +61,31 @@ TEST_F(SessionTest, StartsWhenEverySourceHasJoinedAndConfirmed) {
   EXPECT_EQ(session_.address_of(1), worker(1));
 }
 
+TEST_F(SessionTest, RestartedAggregatorKnowsItsKeysAndNoOther) {
+  JobConfig sealed = kJob;
+  sealed.auth = {.mode = auth::Mode::kHeader, .key = auth::key_of_seed(7)};
+  sealed.aggregator_id = 1;
+  const Session before(sealed, auth::key_of_seed(42));
+  const Session restarted(sealed, auth::key_of_seed(43));
+  JobConfig elsewhere = sealed;
+  elsewhere.aggregator_id = 2;
+  const Session other(elsewhere, auth::key_of_seed(42));
+  JobConfig of_another_job = sealed;
+  of_another_job.id = 2;
+  const Session other_job(of_another_job, auth::key_of_seed(42));
+  std::set<uint64_t> keys;
+  for (uint32_t number = 1; number <= 20; number++) {
+    const uint64_t key = before.key_of(1, number);
+    EXPECT_TRUE(keys.insert(key).second);
+    EXPECT_TRUE(before.may_have_issued(key));
+    EXPECT_TRUE(restarted.may_have_issued(key));
+    EXPECT_FALSE(other.may_have_issued(key));
+    EXPECT_FALSE(other_job.may_have_issued(key));
+    EXPECT_FALSE(before.may_have_issued(key ^ (uint64_t{1} << number)));
+  }
+  EXPECT_TRUE(session_.may_have_issued(1234));  // Without authentication nobody can tell.
+}
+
 // Rank 0 is killed while it joins. No session starts with it, and its successor need not wait long.
 TEST_F(SessionTest, WorkerKilledWhileJoiningDoesNotDelayTheNextStart) {
   static_cast<void>(join(0, 100));
@@ -290,6 +315,19 @@ TEST_F(SessionTest, RestartedWorkerReplacesItsSilentPredecessor) {
   EXPECT_TRUE(join(2, 202).to_all_pending);
   static_cast<void>(join(0, 200));
   EXPECT_TRUE(join(1, 201).started);
+}
+
+TEST_F(SessionTest, HeardAtIsTheTimeOfTheLastMessage) {
+  start();
+  const Instant started_at = now_;
+  EXPECT_EQ(session_.heard_at(1), started_at);
+  pass(kHeardEvery);
+  session_.heard(1, now_);
+  EXPECT_EQ(session_.heard_at(1), started_at);  // At most kHeardEvery too early.
+  pass(nanoseconds(1));
+  session_.heard(1, now_);
+  EXPECT_EQ(session_.heard_at(1), now_);
+  EXPECT_EQ(session_.heard_at(0), started_at);
 }
 
 TEST_F(SessionTest, SessionEndsWhenEveryMemberHasLeft) {

@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "apps/guard/config.h"
+
+#include <fmt/format.h>
+
+namespace tributary::guard {
+namespace {
+
+/// The first error of a list of checks.
+class Checks {
+ public:
+  Checks& range(const char* name, uint64_t value, uint64_t min, uint64_t max) {
+    if ((value < min || value > max) && result_) {
+      result_ = failure(
+          fmt::format("{}={} is out of range; allowed: from {} to {}", name, value, min, max));
+    }
+    return *this;
+  }
+  Checks& range(const char* name, Duration value, Duration min, Duration max) {
+    if ((value < min || value > max) && result_) {
+      result_ = failure(fmt::format("{}={} s is out of range; allowed: from {} s to {} s", name,
+                                    in_seconds(value), in_seconds(min), in_seconds(max)));
+    }
+    return *this;
+  }
+  [[nodiscard]] const Result<void>& result() const { return result_; }
+
+ private:
+  Result<void> result_;
+};
+
+bool contains(const AllowedPrefix& prefix, const Address& address) {
+  const uint32_t whole_bytes = prefix.bits / 8;
+  for (uint32_t i = 0; i < whole_bytes; i++) {
+    if (address[i] != prefix.address[i]) return false;
+  }
+  const uint32_t bits_left = prefix.bits % 8;
+  if (bits_left == 0) return true;
+  return ((address[whole_bytes] ^ prefix.address[whole_bytes]) >> (8 - bits_left)) == 0;
+}
+
+}  // namespace
+
+const char* to_string(Level level) {
+  switch (level) {
+    case Level::kSource:
+      return "source";
+    case Level::kNetwork:
+      return "network";
+    case Level::kDestination:
+      return "destination";
+  }
+  return "unknown";
+}
+
+const char* to_string(Action action) {
+  switch (action) {
+    case Action::kDrop:
+      return "drop";
+    case Action::kPolice:
+      return "police";
+    case Action::kKeep:
+      return "keep";
+  }
+  return "unknown";
+}
+
+const char* to_string(PacketKind kind) {
+  switch (kind) {
+    case PacketKind::kTcpSyn:
+      return "tcp_syn";
+    case PacketKind::kTcp:
+      return "tcp";
+    case PacketKind::kUdp:
+      return "udp";
+    case PacketKind::kIcmp:
+      return "icmp";
+    case PacketKind::kOther:
+      return "other";
+  }
+  return "unknown";
+}
+
+Result<void> check(const GuardConfig& config) {
+  Checks checks;
+  for (const LevelConfig& level : config.levels) {
+    for (const uint32_t pps : level.pps) checks.range("bandwidth", pps, 1, kPpsMax);
+  }
+  checks.range("detect time", config.detect_time, seconds(1), seconds(60))
+      .range("recover time", config.recover_time, seconds(1), seconds(3'600))
+      .range("timeout time", config.timeout_time, seconds(1), seconds(7'200))
+      .range("timer period", config.timer_period, milliseconds(10), seconds(1))
+      .range("timer threads", config.timer_threads, 1, 1'000)
+      .range("destinations", config.destinations_max, 64, kRecordsMax)
+      .range("suspects", config.suspects_max, 64, kRecordsMax)
+      .range("report", config.report_max, 1, 65'536)
+      .range("handshakes (log2)", config.handshakes_log2, 10, 28)
+      .range("handshake time", config.handshake_time, milliseconds(10), seconds(60))
+      .range("known bits (log2)", config.known_bits_log2, 16, 34)
+      .range("known time", config.known_time, seconds(1), seconds(3'600))
+      .range("allowed prefixes", config.allowed.size(), 0, kAllowedPrefixesMax);
+  for (const AllowedPrefix& prefix : config.allowed) {
+    checks.range("allowed prefix bits", prefix.bits, 0, 128);
+  }
+  return checks.result();
+}
+
+bool is_allowed(const GuardConfig& config, const Address& source) {
+  for (const AllowedPrefix& prefix : config.allowed) {
+    if (contains(prefix, source)) return true;
+  }
+  return false;
+}
+
+}  // namespace tributary::guard

@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: Apache-2.0
+/// @file
+/// Known sources: a filter of (source, destination) pairs, in fixed memory however many sources
+/// there are, and the open TCP handshakes from which sources become known at once.
+///
+/// Model:   KnownSources is a Bloom filter whose three bits of a pair lie in one word, in two
+///          generations. Marks go to the fresh one. A pair in the settled one is known. rotate()
+///          settles the fresh marks, so a flood's first packets make nobody known at once.
+///          Handshakes has one word for each place: a later SYN in the same place replaces it.
+/// Threads: Owned by one core. Each call is one XTXN.
+/// Memory:  Shared memory of the caller.
+/// Source:  Blocked Bloom filters: Putze, Sanders, Singler, WEA 2007.
+/// Tests:   tests/apps/guard/known_sources_test.cc
+#pragma once
+
+#include <bit>
+#include <cstdint>
+#include <cstring>
+#include <span>
+
+#include "apps/guard/packet_facts.h"
+#include "base/assert.h"
+#include "base/time.h"
+
+namespace tributary::guard {
+
+/// Returns a 64-bit hash of `bytes`, whose size is a multiple of 8. Without the seed a sender cannot
+/// choose values with equal hashes.
+[[nodiscard]] inline uint64_t seeded_hash(std::span<const uint8_t> bytes, uint64_t seed) {
+  uint64_t hash = seed;
+  for (size_t i = 0; i + 8 <= bytes.size(); i += 8) {
+    uint64_t word;
+    std::memcpy(&word, bytes.data() + i, sizeof word);
+    hash = (hash ^ word) + 0x9e3779b97f4a7c15ULL;
+    hash = (hash ^ (hash >> 30)) * 0xbf58476d1ce4e5b9ULL;
+    hash = (hash ^ (hash >> 27)) * 0x94d049bb133111ebULL;
+    hash ^= hash >> 31;
+  }
+  return hash;
+}
+
+class KnownSources {
+ public:
+  /// Two words side by side, so one XTXN reads both generations.
+  struct Word {
+    uint64_t fresh;
+    uint64_t settled;
+  };
+  /// The place of a pair.
+  struct Place {
+    Word* word = nullptr;
+    uint64_t bits = 0;
+  };
+
+  /// @param words Zeroed; a power of two of them.
+  KnownSources(std::span<Word> words, uint64_t seed) : words_(words), seed_(seed) {
+    TRIB_ASSERT(std::has_single_bit(words.size()));
+  }
+
+  [[nodiscard]] Place place_of(const Address& source, const Address& destination) const {
+    const uint64_t hash = seeded_hash(destination, seeded_hash(source, seed_));
+    const uint64_t bits = uint64_t{1} << (hash >> 58) | uint64_t{1} << (hash >> 52 & 63) |
+                          uint64_t{1} << (hash >> 46 & 63);
+    return {&words_[hash & (words_.size() - 1)], bits};
+  }
+
+  /// Returns whether the pair is known, and if so marks it in the fresh generation, too.
+  static bool look(const Place& place) {
+    const bool known = (place.word->settled & place.bits) == place.bits;
+    if (known) place.word->fresh |= place.bits;
+    return known;
+  }
+  /// Makes the pair known at the next rotation.
+  static void mark_fresh(const Place& place) { place.word->fresh |= place.bits; }
+  /// Makes the pair known at once.
+  static void mark_settled(const Place& place) {
+    place.word->fresh |= place.bits;
+    place.word->settled |= place.bits;
+  }
+  /// Settles the fresh marks of words [begin, end) and forgets the older ones.
+  void rotate(uint32_t begin, uint32_t end) {
+    for (Word& word : words_.subspan(begin, end - begin))
+      word = {.fresh = 0, .settled = word.fresh};
+  }
+  /// Returns the share of the settled bits that are set. Reads all of them; for reports. A pair that
+  /// nobody marked is known with about the third power of this.
+  [[nodiscard]] double fill() const {
+    uint64_t bits = 0;
+    for (const Word& word : words_) bits += static_cast<uint64_t>(std::popcount(word.settled));
+    return static_cast<double>(bits) / (64.0 * static_cast<double>(words_.size()));
+  }
+  [[nodiscard]] const Word* words() const { return words_.data(); }
+
+ private:
+  std::span<Word> words_;
+  uint64_t seed_;
+};
+
+class Handshakes {
+ public:
+  /// A connection's word, and the value that identifies it there.
+  struct Place {
+    uint64_t* word = nullptr;
+    uint32_t tag = 0;
+  };
+
+  /// @param words Zeroed; a power of two of them, at most 2^28.
+  Handshakes(std::span<uint64_t> words, Duration longest, uint64_t seed)
+      : words_(words), longest_(stamp_of(Instant() + longest) + 2), seed_(~seed) {
+    TRIB_ASSERT(std::has_single_bit(words.size()));
+  }
+
+  [[nodiscard]] Place place_of(const PacketFacts& facts) const {
+    const uint64_t ports = uint64_t{facts.source_port} << 16 | facts.destination_port;
+    const uint64_t hash =
+        seeded_hash(facts.destination, seeded_hash(facts.source, seed_ ^ ports * 0x9e3779b1U));
+    // A tag is never 0, so an empty word matches none.
+    return {&words_[hash & (words_.size() - 1)], static_cast<uint32_t>(hash >> 32) | 1};
+  }
+
+  /// The result of complete().
+  struct Completion {
+    bool done = false;     ///< The segment is the first after its connection's SYN.
+    bool counted = false;  ///< As given to open().
+  };
+
+  /// Records a SYN. @param counted The SYN counts against its destination.
+  static void open(const Place& place, bool counted, Instant now) {
+    *place.word = uint64_t{place.tag} << 32 | stamp_of(now) | (counted ? 1 : 0);
+  }
+  /// Looks for a recent SYN of the segment's connection, and removes it.
+  Completion complete(const Place& place, Instant now) const {
+    const uint64_t word = *place.word;
+    if (word >> 32 != place.tag) return {};
+    *place.word = 0;
+    const uint32_t age = stamp_of(now) - (static_cast<uint32_t>(word) & ~1U);
+    return {.done = age <= longest_, .counted = (word & 1) != 0};
+  }
+
+ private:
+  /// Time in units of 2^27 ticks, 1.34 ms, rounded down to an even number: the lowest bit is
+  /// `counted`. Differences are right for 66 days.
+  static uint32_t stamp_of(Instant now) {
+    return static_cast<uint32_t>(static_cast<uint64_t>(now.since_start().ticks()) >> 27) & ~1U;
+  }
+
+  std::span<uint64_t> words_;
+  uint32_t longest_;
+  uint64_t seed_;
+};
+
+}  // namespace tributary::guard

@@ -1,0 +1,262 @@
+// SPDX-License-Identifier: Apache-2.0
+/// @file
+/// The guard's threads: one for each packet, and the timer threads for detection, recovery and
+/// expiry (Trio paper §7, "Trio for in-network security").
+///
+///   read --> known source? --> completes a handshake? --> destination: policer, culprit?
+///                 violated:  source: culprit? --> network: culprit? --> forward or drop
+///
+/// Model:   Policers first: suspects have records only while their destination's policer is
+///          violated. A dropped packet ends at the first culprit.
+/// Tests:   tests/apps/guard/program_test.cc, tests/apps/guard/flood_test.cc
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+
+#include "apps/counting.h"
+#include "apps/guard/packet_facts.h"
+#include "apps/guard/state.h"
+#include "microcode/machine.h"
+#include "timers/periodic_timers.h"
+
+namespace tributary::guard {
+
+inline constexpr microcode::Instruction kLookUpSource{"look_up_source", {.register_reads = 4}};
+inline constexpr microcode::Instruction kMeterDestination{"meter_destination",
+                                                          {.register_reads = 4}};
+inline constexpr microcode::Instruction kTrackSuspect{"track_suspect",
+                                                      {.register_reads = 4, .register_writes = 1}};
+inline constexpr microcode::Instruction kJudgeRecords{"judge_records",
+                                                      {.register_reads = 2, .register_writes = 2}};
+
+/// Records that one scan transaction visits. Source: Trio paper §5, one word of REF flags.
+inline constexpr uint32_t kRecordsPerScan = 64;
+/// Bytes that a transaction on a record reads and writes, for the modelled machine's prices.
+inline constexpr uint32_t kRecordBytes = 64;
+
+/// Ends a packet that the guard cannot judge.
+template <microcode::Machine M>
+void end_misfit(M& m, GuardState& state, apps::FlowFit fit) {
+  switch (fit) {
+    case apps::FlowFit::kNotIp:  // Such as ARP, without which IP does not work.
+    case apps::FlowFit::kTooManyTags:
+      apps::count(m, state, Outcome::kNotIp, m.packet_size());
+      m.forward();
+      return;
+    case apps::FlowFit::kNotFrame:
+      return apps::refuse(m, state, Outcome::kNotFrame);
+    case apps::FlowFit::kBadIpHeader:
+      return apps::refuse(m, state, Outcome::kBadIpHeader);
+    case apps::FlowFit::kTruncated:
+    case apps::FlowFit::kHeadersTooLong:  // read_packet() returns neither this nor kFits here.
+    case apps::FlowFit::kFits:
+      return apps::refuse(m, state, Outcome::kTruncated);
+  }
+}
+
+/// Returns the outcome of a packet that a culprit of `level` treats. @pre treatment is not kPass.
+[[nodiscard]] inline Outcome outcome_of(Treatment treatment, Level level, bool dry_run) {
+  if (treatment == Treatment::kPoliced) return Outcome::kPoliced;
+  if (treatment == Treatment::kKept) return Outcome::kKept;
+  if (dry_run) return Outcome::kWouldDrop;
+  if (level == Level::kSource) return Outcome::kDroppedSource;
+  return level == Level::kNetwork ? Outcome::kDroppedNetwork : Outcome::kDroppedDestination;
+}
+
+[[nodiscard]] constexpr bool is_drop(Outcome outcome) {
+  return outcome == Outcome::kDroppedSource || outcome == Outcome::kDroppedNetwork ||
+         outcome == Outcome::kDroppedDestination;
+}
+
+/// Tells whether a TCP segment completes a handshake.
+template <microcode::Machine M>
+auto complete_handshake(M& m, GuardState& state, const PacketFacts& facts, Instant at) {
+  const Handshakes::Place place = state.handshakes().place_of(facts);
+  return m.issue(microcode::Xtxn{microcode::XtxnKind::kFetchAndOp, place.word, sizeof(uint64_t)},
+                 [&state, place, at] { return state.handshakes().complete(place, at); });
+}
+
+/// Tells whether the source is known for the destination, or becomes known by this packet.
+struct SourceStanding {
+  bool known = false;
+  Handshakes::Completion handshake = {};
+};
+
+template <microcode::Machine M>
+microcode::Subroutine<SourceStanding, M> look_up_source(M& m, GuardState& state,
+                                                        const PacketFacts& facts, Instant at) {
+  using microcode::Xtxn;
+  using microcode::XtxnKind;
+  m.instruction(kLookUpSource);
+  const KnownSources::Place place = state.known().place_of(facts.source, facts.destination);
+  const bool known =
+      co_await m.issue(Xtxn{XtxnKind::kFetchAndOp, place.word, sizeof(KnownSources::Word)},
+                       [place] { return KnownSources::look(place); });
+  if (known || facts.kind != PacketKind::kTcp) co_return SourceStanding{.known = known};
+  const Handshakes::Completion handshake = co_await complete_handshake(m, state, facts, at);
+  if (handshake.done) {
+    m.post(Xtxn{XtxnKind::kFetchAndOp, place.word, sizeof(KnownSources::Word)},
+           [place] { KnownSources::mark_settled(place); });
+    apps::count(m, state, Outcome::kSourceKnown);
+  }
+  co_return SourceStanding{.known = handshake.done, .handshake = handshake};
+}
+
+/// Takes back the SYN of a completed handshake from all flows that counted it, at a destination
+/// whose SYNs violate their bandwidth. So parallel connections of a real client do not count.
+template <microcode::Machine M>
+microcode::Subroutine<bool, M> explain_syn(M& m, GuardState& state, const PacketFacts& facts,
+                                           SourceStanding source, Instant at) {
+  using microcode::Xtxn;
+  using microcode::XtxnKind;
+  Handshakes::Completion handshake = source.handshake;
+  if (!handshake.done) handshake = co_await complete_handshake(m, state, facts, at);
+  if (!handshake.done) co_return false;
+  m.post(Xtxn{XtxnKind::kHashLookup, state.suspects(), kRecordBytes},
+         [&state, facts] { state.explain_at_suspects(facts); });
+  if (handshake.counted) {
+    m.post(Xtxn{XtxnKind::kHashLookup, state.destinations(), kRecordBytes},
+           [&state, facts] { state.explain_at_destination(facts); });
+  }
+  co_return true;
+}
+
+/// Asks the records of the packet's source and, unless the source is known, of its network.
+/// @param violated Sources and networks without records get them, and the packet counts at its
+///                 destination if it passes.
+/// @return kForwarded, or the outcome of the culprit's treatment.
+template <microcode::Machine M>
+microcode::Subroutine<Outcome, M> ask_suspects(M& m, GuardState& state, const PacketFacts& facts,
+                                               bool known, bool violated, Instant at) {
+  for (const Level level : kSuspectLevels) {
+    if (level == Level::kNetwork && known) break;
+    m.instruction(kTrackSuspect);
+    const SuspectVerdict verdict = co_await m.issue(
+        microcode::Xtxn{microcode::XtxnKind::kHashInsert, state.suspects(), kRecordBytes},
+        [&state, &facts, level, violated, at] { return state.track(level, facts, violated, at); });
+    if (!verdict.tracked) apps::count(m, state, Outcome::kSuspectUntracked);
+    if (verdict.treatment != Treatment::kPass) {
+      co_return outcome_of(verdict.treatment, level, state.config().dry_run);
+    }
+  }
+  if (violated && !known) {
+    m.post(microcode::Xtxn{microcode::XtxnKind::kHashLookup, state.destinations(), kRecordBytes},
+           [&state, facts] { state.count_unexplained(facts); });
+  }
+  co_return Outcome::kForwarded;
+}
+
+/// Records the handshake that a forwarded SYN opens, or marks the source of a packet in calm traffic.
+/// @param calm See DestinationVerdict.
+template <microcode::Machine M>
+void learn(M& m, GuardState& state, const PacketFacts& facts, bool known, bool calm, Instant at) {
+  using microcode::Xtxn;
+  using microcode::XtxnKind;
+  if (facts.kind == PacketKind::kTcpSyn) {
+    const Handshakes::Place handshake = state.handshakes().place_of(facts);
+    m.post(Xtxn{XtxnKind::kWrite, handshake.word, sizeof(uint64_t)},
+           [handshake, known, at] { Handshakes::open(handshake, !known, at); });
+  } else if (!known && calm) {
+    const KnownSources::Place place = state.known().place_of(facts.source, facts.destination);
+    m.post(Xtxn{XtxnKind::kFetchAndOp, place.word, sizeof(KnownSources::Word)},
+           [place] { KnownSources::mark_fresh(place); });
+  }
+}
+
+/// Runs the thread for one packet.
+template <microcode::Machine M>
+microcode::Thread guard_packet(M& m, GuardState& state) {
+  using microcode::Xtxn;
+  using microcode::XtxnKind;
+  PacketFacts facts;
+  const apps::FlowFit fit = read_packet(m, facts);
+  if (fit != apps::FlowFit::kFits) {
+    end_misfit(m, state, fit);
+    co_return;
+  }
+  if (is_allowed(state.config(), facts.source)) {
+    apps::count(m, state, Outcome::kAllowed, m.packet_size());
+    m.forward();
+    co_return;
+  }
+  const Instant at = m.arrived_at();
+  const SourceStanding source = co_await look_up_source(m, state, facts, at);
+  m.instruction(kMeterDestination);
+  const DestinationVerdict destination = co_await m.issue(
+      Xtxn{XtxnKind::kPolice, state.destinations(), kRecordBytes},
+      [&state, &facts, source, at] { return state.meter(facts, source.known, at); });
+  if (!destination.tracked) apps::count(m, state, Outcome::kDestinationUntracked);
+  if (destination.violation_began) apps::count(m, state, Outcome::kViolation);
+  if (facts.kind == PacketKind::kTcp && source.known && destination.syn_violated) {
+    co_await explain_syn(m, state, facts, source, at);
+  }
+
+  Outcome outcome = Outcome::kForwarded;
+  if (destination.treatment != Treatment::kPass) {
+    outcome = outcome_of(destination.treatment, Level::kDestination, state.config().dry_run);
+  } else if (destination.violated || destination.has_culprits) {
+    outcome = co_await ask_suspects(m, state, facts, source.known, destination.violated, at);
+  }
+  if (is_drop(outcome)) {
+    apps::refuse(m, state, outcome);
+    co_return;
+  }
+  if (outcome == Outcome::kForwarded && destination.spared) outcome = Outcome::kKnown;
+  learn(m, state, facts, source.known, destination.calm, at);
+  apps::count(m, state, outcome, m.packet_size());
+  m.forward();
+}
+
+/// Counts the changes that a timer thread made.
+template <microcode::Machine M>
+void count_events(M& m, GuardState& state, const ScanEvents& events) {
+  if (events.detected > 0) apps::count(m, state, Outcome::kDetected, 0, events.detected);
+  if (events.recovered > 0) apps::count(m, state, Outcome::kRecovered, 0, events.recovered);
+  if (events.timed_out > 0) apps::count(m, state, Outcome::kTimedOut, 0, events.timed_out);
+  if (events.expired > 0) apps::count(m, state, Outcome::kExpired, 0, events.expired);
+}
+
+/// Runs a timer thread over destinations.
+template <microcode::Machine M>
+microcode::Thread judge_destinations(M& m, GuardState& state, timers::TimerSlice slice,
+                                     Instant now) {
+  for (uint32_t begin = slice.begin; begin < slice.end; begin += kRecordsPerScan) {
+    m.instruction(kJudgeRecords);
+    const uint32_t end = std::min(begin + kRecordsPerScan, slice.end);
+    const ScanEvents events = co_await m.issue(
+        microcode::Xtxn{microcode::XtxnKind::kHashScan, state.destinations(), kRecordBytes},
+        [&state, begin, end, now] { return state.judge_destinations(begin, end, now); });
+    count_events(m, state, events);
+  }
+}
+
+/// Runs a timer thread over suspects.
+template <microcode::Machine M>
+microcode::Thread judge_suspects(M& m, GuardState& state, timers::TimerSlice slice, Instant now) {
+  for (uint32_t begin = slice.begin; begin < slice.end; begin += kRecordsPerScan) {
+    m.instruction(kJudgeRecords);
+    const uint32_t end = std::min(begin + kRecordsPerScan, slice.end);
+    const ScanEvents events = co_await m.issue(
+        microcode::Xtxn{microcode::XtxnKind::kHashScan, state.suspects(), kRecordBytes},
+        [&state, begin, end, now] { return state.judge_suspects(begin, end, now); });
+    count_events(m, state, events);
+  }
+}
+
+/// Runs a timer thread over the known sources.
+template <microcode::Machine M>
+microcode::Thread rotate_known(M& m, GuardState& state, timers::TimerSlice slice) {
+  for (uint32_t begin = slice.begin; begin < slice.end; begin += kRecordsPerScan) {
+    m.instruction(kJudgeRecords);
+    const uint32_t end = std::min(begin + kRecordsPerScan, slice.end);
+    co_await m.issue(microcode::Xtxn{microcode::XtxnKind::kHashScan, state.known().words() + begin,
+                                     kRecordBytes},
+                     [&state, begin, end] {
+                       state.rotate_known(begin, end);
+                       return true;
+                     });
+  }
+}
+
+}  // namespace tributary::guard

@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "apps/guard/report.h"
+
+#include <fmt/format.h>
+
+#include "base/endpoint.h"
+
+namespace tributary::guard {
+namespace {
+
+constexpr uint32_t kMappedBits = 96;
+
+std::string text_of(const Address& address) {
+  Endpoint endpoint;
+  endpoint.address = address;
+  const std::string text = endpoint.to_string();  // "192.0.2.1:0" or "[2001:db8::1]:0".
+  const std::string host = text.substr(0, text.rfind(':'));
+  return host.front() == '[' ? host.substr(1, host.size() - 2) : host;
+}
+
+std::string source_text(const Culprit& culprit) {
+  if (culprit.level == Level::kDestination) return "anywhere";
+  Endpoint endpoint;
+  endpoint.address = culprit.source;
+  const uint32_t bits = culprit.source_bits - (endpoint.is_ipv4() ? kMappedBits : 0);
+  return fmt::format("{}/{}", text_of(culprit.source), bits);
+}
+
+}  // namespace
+
+std::string to_text(const Culprit& culprit) {
+  std::string text = fmt::format(
+      "{} from {} to {}: {} packets/s, allowed {}; above since {:.3f} s, detected at {:.3f} s, "
+      "last above at {:.3f} s; action {}, {} packets dropped",
+      to_string(culprit.kind), source_text(culprit), text_of(culprit.destination), culprit.pps_max,
+      culprit.pps_allowed, in_seconds(culprit.above_since.since_start()),
+      in_seconds(culprit.detected_at.since_start()), in_seconds(culprit.above_last.since_start()),
+      to_string(culprit.action), culprit.dropped);
+  if (culprit.end == Change::kNone) return text;
+  return text + fmt::format("; {} at {:.3f} s",
+                            culprit.end == Change::kRecovered ? "recovered" : "timed out",
+                            in_seconds(culprit.ended_at.since_start()));
+}
+
+std::vector<Culprit> Report::culprits() const {
+  std::vector<Culprit> all;
+  for (uint64_t number = replaced(); number < added_; number++) {
+    all.push_back(entries_[number % entries_.size()]);
+  }
+  return all;
+}
+
+}  // namespace tributary::guard

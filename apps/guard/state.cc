@@ -1,0 +1,332 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "apps/guard/state.h"
+
+#include <algorithm>
+#include <bit>
+
+#include "base/assert.h"
+
+namespace tributary::guard {
+namespace {
+
+using memory::Colour;
+using memory::CreateStatus;
+using memory::Policer;
+using memory::Range;
+
+/// A policer counts packets as bytes: a packet has the size 1, so 1 pps is 8 bit/s.
+constexpr uint32_t kPacketTokens = 1;
+constexpr uint64_t kBitsPerPacket = 8;
+/// A burst is a tenth of a second at the bandwidth. Source: assumed.
+constexpr uint32_t kBurstsPerSecond = 10;
+constexpr uint32_t kBurstPacketsMin = 10;
+
+/// Traffic is calm while the policer has all but a tenth of its burst. So a flood has few packets
+/// before it stops being calm. Source: assumed.
+constexpr uint32_t kCalmPart = 10;
+
+constexpr uint32_t burst_packets(uint32_t pps) {
+  return std::max(pps / kBurstsPerSecond, kBurstPacketsMin);
+}
+
+/// Timer periods by which each level waits longer than the detect time. A wider level has a whole
+/// window without the packets of the narrower culprits before it decides.
+constexpr std::array<int64_t, kLevelCount> kLevelDelayPeriods{0, 2, 4};
+
+constexpr uint32_t kMappedBits = 96;
+/// Prefix lengths of sources and networks, in bits of the 16 bytes.
+constexpr uint32_t kSourceBitsIpv4 = kMappedBits + 32;
+constexpr uint32_t kNetworkBitsIpv4 = kMappedBits + 24;
+constexpr uint32_t kSourceBitsIpv6 = 64;
+constexpr uint32_t kNetworkBitsIpv6 = 48;
+
+/// Timer threads that rotate the known sources; each then has a small part.
+constexpr uint32_t kKnownThreads = 100;
+
+bool is_ipv4(const Address& address) {
+  return address[10] == 0xff && address[11] == 0xff &&
+         std::all_of(address.begin(), address.begin() + 10, [](uint8_t byte) { return byte == 0; });
+}
+
+uint32_t bits_of(Level level, const Address& source) {
+  if (level == Level::kDestination) return 0;
+  if (is_ipv4(source)) return level == Level::kSource ? kSourceBitsIpv4 : kNetworkBitsIpv4;
+  return level == Level::kSource ? kSourceBitsIpv6 : kNetworkBitsIpv6;
+}
+
+SuspectKey key_of(Level level, PacketKind kind, const PacketFacts& facts) {
+  SuspectKey key{.destination = facts.destination, .kind = kind, .level = level};
+  std::copy_n(facts.source.begin(), bits_of(level, facts.source) / 8, key.source.begin());
+  return key;
+}
+
+/// Allocates `count` zeroed values.
+template <class T>
+Result<std::span<T>> take(memory::SharedMemory& memory, Range range, uint64_t count) {
+  const auto address = memory.allocate(range, count * sizeof(T), 64);
+  if (!address) return tl::unexpected(address.error());
+  return std::span(memory.at_as<T>(*address), count);
+}
+
+}  // namespace
+
+uint64_t SuspectKeyHash::operator()(const SuspectKey& key, uint64_t seed) const {
+  return seeded_hash(std::bit_cast<std::array<uint8_t, sizeof(SuspectKey)>>(key), seed);
+}
+uint64_t AddressHash::operator()(const Address& address, uint64_t seed) const {
+  return seeded_hash(address, seed);
+}
+
+Result<std::unique_ptr<GuardState>> GuardState::create(memory::SharedMemory& memory,
+                                                       const GuardConfig& config, Instant start) {
+  if (const auto checked = check(config); !checked) return tl::unexpected(checked.error());
+  const auto counters = take<Counters>(memory, Range::kSram, 1);
+  if (!counters) return tl::unexpected(counters.error());
+  const uint64_t known_words = (uint64_t{1} << config.known_bits_log2) / 64;
+  const auto known = take<KnownSources::Word>(memory, Range::kDram, known_words);
+  if (!known) return tl::unexpected(known.error());
+  const auto handshakes =
+      take<uint64_t>(memory, Range::kDram, uint64_t{1} << config.handshakes_log2);
+  if (!handshakes) return tl::unexpected(handshakes.error());
+
+  using timers::PeriodicTimers;
+  const auto periodic = [&](uint32_t threads, Duration period, uint64_t records) {
+    return PeriodicTimers::create(
+        {.thread_count = threads, .period = period, .record_count = static_cast<uint32_t>(records)},
+        start);
+  };
+  const auto destinations =
+      periodic(config.timer_threads, config.timer_period, config.destinations_max);
+  if (!destinations) return tl::unexpected(destinations.error());
+  const auto suspects = periodic(config.timer_threads, config.timer_period, config.suspects_max);
+  if (!suspects) return tl::unexpected(suspects.error());
+  const auto rotation = periodic(kKnownThreads, config.known_time, known_words);
+  if (!rotation) return tl::unexpected(rotation.error());
+  return std::unique_ptr<GuardState>(new GuardState(config, {.counters = counters->data(),
+                                                             .known = *known,
+                                                             .handshakes = *handshakes,
+                                                             .destination_timers = *destinations,
+                                                             .suspect_timers = *suspects,
+                                                             .known_timers = *rotation}));
+}
+
+GuardState::GuardState(const GuardConfig& config, const Parts& parts)
+    : config_(config),
+      counters_(*parts.counters),
+      known_(parts.known, config.hash_seed),
+      handshakes_(parts.handshakes, config.handshake_time, config.hash_seed),
+      destinations_({.capacity = config.destinations_max, .hash_seed = config.hash_seed}),
+      suspects_({.capacity = config.suspects_max, .hash_seed = config.hash_seed}),
+      destination_timers_(parts.destination_timers),
+      suspect_timers_(parts.suspect_timers),
+      known_timers_(parts.known_timers),
+      report_(config.report_max) {
+  make_policers();
+}
+
+void GuardState::make_policers() {
+  for (uint32_t level = 0; level < kLevelCount; level++) {
+    for (uint32_t kind = 0; kind < kKindCount; kind++) {
+      const uint32_t pps = config_.levels[level].pps[kind];
+      const auto rate = memory::BitRate::bits_per_second(pps * kBitsPerPacket);
+      const uint32_t burst = burst_packets(pps);
+      const auto policer = Policer::create({.committed_rate = rate,
+                                            .committed_burst_bytes = burst,
+                                            .peak_rate = rate,
+                                            .peak_burst_bytes = burst});
+      TRIB_ASSERT(policer.has_value());  // check() has bounded the rate.
+      policers_[level][kind] = *policer;
+    }
+  }
+}
+
+Instant GuardState::next_due() const {
+  return std::min(
+      {destination_timers_.next_due(), suspect_timers_.next_due(), known_timers_.next_due()});
+}
+
+Treatment GuardState::treat(Action action, Colour colour, Flow& flow) {
+  if (!flow.tracker.is_culprit()) return Treatment::kPass;
+  if (action == Action::kKeep) return Treatment::kKept;
+  if (action == Action::kPolice && colour == Colour::kGreen) return Treatment::kPoliced;
+  flow.tracker.count_drop();
+  return Treatment::kDrop;
+}
+
+bool GuardState::is_violated(const DestinationRecord::Kind& kind, Instant now) const {
+  return kind.was_red && now - kind.red_at <= config_.detect_time;
+}
+
+bool GuardState::is_calm(const Flow& flow, PacketKind kind) const {
+  if (kind == PacketKind::kTcpSyn) return false;  // Proves nothing: see Handshakes.
+  const uint32_t burst = burst_packets(config_.pps(Level::kDestination, kind));
+  return flow.policer.committed_bytes() >= burst - burst / kCalmPart;
+}
+
+DestinationVerdict GuardState::meter(const PacketFacts& facts, bool known, Instant now) {
+  DestinationVerdict verdict;
+  const auto created = destinations_.create(facts.destination);
+  if (created.record == nullptr) {
+    verdict.tracked = false;
+    return verdict;
+  }
+  DestinationRecord& record = *created.record;
+  if (created.status == CreateStatus::kCreated) {
+    for (uint32_t kind = 0; kind < kKindCount; kind++) {
+      record.kinds[kind].flow.policer = policers_[static_cast<size_t>(Level::kDestination)][kind];
+      record.kinds[kind].flow.tracker.begin(now);
+    }
+  }
+  DestinationRecord::Kind& own = record.kinds[static_cast<size_t>(facts.kind)];
+  const DestinationRecord::Kind& syn = record.kinds[static_cast<size_t>(PacketKind::kTcpSyn)];
+  const Colour colour = own.flow.policer.meter(now, kPacketTokens);
+  if (colour == Colour::kRed) {
+    verdict.violation_began = !is_violated(own, now);
+    own.was_red = true;
+    own.red_at = now;
+  }
+  verdict.violated = is_violated(own, now);
+  verdict.has_culprits = own.culprits > 0;
+  verdict.syn_violated = is_violated(syn, now);
+  verdict.spared = known && own.flow.tracker.is_culprit();
+  if (known) return verdict;
+  verdict.calm = is_calm(own.flow, facts.kind) && !verdict.violated &&
+                 (facts.kind != PacketKind::kTcp || !verdict.syn_violated);
+  // Packets that go on to the suspects' records count after them: count_unexplained().
+  if (!verdict.violated || own.flow.tracker.is_culprit()) own.flow.tracker.count();
+  verdict.treatment = treat(config_.action(Level::kDestination), colour, own.flow);
+  return verdict;
+}
+
+void GuardState::count_unexplained(const PacketFacts& facts) {
+  DestinationRecord* record = destinations_.peek(facts.destination);
+  if (record != nullptr) record->kinds[static_cast<size_t>(facts.kind)].flow.tracker.count();
+}
+
+SuspectVerdict GuardState::track(Level level, const PacketFacts& facts, bool may_create,
+                                 Instant now) {
+  const SuspectKey key = key_of(level, facts.kind, facts);
+  Flow* flow = nullptr;
+  if (may_create) {
+    const auto created = suspects_.create(key);
+    if (created.record == nullptr) return {.tracked = false};
+    flow = created.record;
+    if (created.status == CreateStatus::kCreated) {
+      flow->policer = policers_[static_cast<size_t>(level)][static_cast<size_t>(facts.kind)];
+      flow->tracker.begin(now);
+    }
+  } else {
+    flow = suspects_.lookup(key);
+    if (flow == nullptr) return {};
+  }
+  const Colour colour = flow->policer.meter(now, kPacketTokens);
+  flow->tracker.count();
+  return {.treatment = treat(config_.action(level), colour, *flow)};
+}
+
+void GuardState::explain_at_destination(const PacketFacts& facts) {
+  DestinationRecord* record = destinations_.peek(facts.destination);
+  if (record == nullptr) return;
+  record->kinds[static_cast<size_t>(PacketKind::kTcpSyn)].flow.tracker.explain();
+}
+
+void GuardState::explain_at_suspects(const PacketFacts& facts) {
+  for (const Level level : kSuspectLevels) {
+    Flow* flow = suspects_.peek(key_of(level, PacketKind::kTcpSyn, facts));
+    if (flow != nullptr) flow->tracker.explain();
+  }
+}
+
+Terms GuardState::terms(Level level, PacketKind kind) const {
+  return {.pps = config_.pps(level, kind),
+          .window_min = config_.timer_period / 2,
+          .detect_time = config_.detect_time +
+                         config_.timer_period * kLevelDelayPeriods[static_cast<size_t>(level)],
+          .quiet_time = config_.detect_time,
+          .recover_time = config_.recover_time,
+          .timeout_time = config_.timeout_active ? config_.timeout_time : nanoseconds(-1)};
+}
+
+void GuardState::count_culprit(const SuspectKey& key, Flow& flow) {
+  DestinationRecord* record = destinations_.peek(key.destination);
+  flow.is_counted = record != nullptr;
+  if (flow.is_counted) record->kinds[static_cast<size_t>(key.kind)].culprits++;
+}
+
+void GuardState::uncount_culprit(const SuspectKey& key, Flow& flow) {
+  if (!flow.is_counted) return;
+  flow.is_counted = false;
+  DestinationRecord* record = destinations_.peek(key.destination);
+  TRIB_ASSERT(record != nullptr);  // It stays while it has culprits.
+  record->kinds[static_cast<size_t>(key.kind)].culprits--;
+}
+
+Change GuardState::judge(Flow& flow, Culprit subject, ScanEvents& events, Instant now) {
+  const Change change = flow.tracker.judge(terms(subject.level, subject.kind), now);
+  switch (change) {
+    case Change::kDetected:
+      subject.action = config_.action(subject.level);
+      subject.pps_allowed = config_.pps(subject.level, subject.kind);
+      subject.above_since = flow.tracker.above_since();
+      subject.detected_at = now;
+      flow.report_number = report_.add(subject);
+      events.detected++;
+      break;
+    case Change::kRecovered:
+      events.recovered++;
+      break;
+    case Change::kTimedOut:
+      events.timed_out++;
+      break;
+    case Change::kNone:
+      break;
+  }
+  if (flow.tracker.is_culprit()) report_.update(flow.report_number, flow.tracker);
+  if (change == Change::kRecovered || change == Change::kTimedOut) {
+    report_.close(flow.report_number, change, now);
+  }
+  return change;
+}
+
+ScanEvents GuardState::judge_destinations(uint32_t begin, uint32_t end, Instant now) {
+  ScanEvents events;
+  destinations_.scan(
+      begin, end, [&](uint32_t, const Address& destination, DestinationRecord& record, bool idle) {
+        bool unsuspected = true;
+        for (uint32_t i = 0; i < kKindCount; i++) {
+          DestinationRecord::Kind& kind = record.kinds[i];
+          judge(kind.flow,
+                {.level = Level::kDestination,
+                 .kind = static_cast<PacketKind>(i),
+                 .destination = destination},
+                events, now);
+          unsuspected = unsuspected && kind.flow.tracker.phase() == Phase::kNormal &&
+                        !is_violated(kind, now) && kind.culprits == 0;
+        }
+        if (!idle || !unsuspected) return;
+        destinations_.erase(destination);
+        events.expired++;
+      });
+  return events;
+}
+
+ScanEvents GuardState::judge_suspects(uint32_t begin, uint32_t end, Instant now) {
+  ScanEvents events;
+  suspects_.scan(begin, end, [&](uint32_t, const SuspectKey& key, Flow& flow, bool idle) {
+    const Change change = judge(flow,
+                                {.level = key.level,
+                                 .kind = key.kind,
+                                 .source = key.source,
+                                 .source_bits = bits_of(key.level, key.source),
+                                 .destination = key.destination},
+                                events, now);
+    if (change == Change::kDetected) count_culprit(key, flow);
+    if (change == Change::kRecovered || change == Change::kTimedOut) uncount_culprit(key, flow);
+    if (!idle || flow.tracker.phase() != Phase::kNormal) return;
+    suspects_.erase(key);
+    events.expired++;
+  });
+  return events;
+}
+
+}  // namespace tributary::guard

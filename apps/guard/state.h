@@ -1,0 +1,183 @@
+// SPDX-License-Identifier: Apache-2.0
+/// @file
+/// The guard's state on one core. program.h has the packet's thread and the timer threads.
+///
+/// Model:   A record for each destination has a policer and a tracker for each packet kind. While
+///          one is violated, sources and networks of its packets have records, too. A spoofed
+///          flood overflows those, so the destination's tracker judges it; see README.md.
+/// Threads: Belongs to one core. Each function under "XTXNs" is the service of one transaction.
+/// Errors:  create() refuses a bad configuration and a full shared memory. Full stores are outcomes.
+/// Memory:  All of it is taken in create(): the bound holds for any number of sources.
+/// Tests:   tests/apps/guard/program_test.cc, tests/apps/guard/flood_test.cc
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <type_traits>
+
+#include "apps/guard/config.h"
+#include "apps/guard/flow_tracker.h"
+#include "apps/guard/known_sources.h"
+#include "apps/guard/outcomes.h"
+#include "apps/guard/report.h"
+#include "memory/policer.h"
+#include "memory/record_store.h"
+#include "memory/shared_memory.h"
+#include "timers/periodic_timers.h"
+
+namespace tributary::guard {
+
+/// Names the flow of a source or of a network.
+struct SuspectKey {
+  Address source{};  ///< Masked to the level's prefix.
+  Address destination{};
+  PacketKind kind{};
+  Level level{};
+  std::array<uint8_t, 6> padding{};  ///< Zero, so that equal keys have equal bytes.
+  friend bool operator==(const SuspectKey&, const SuspectKey&) = default;
+};
+static_assert(sizeof(SuspectKey) == 40 && std::has_unique_object_representations_v<SuspectKey>);
+
+struct SuspectKeyHash {
+  uint64_t operator()(const SuspectKey& key, uint64_t seed) const;
+};
+struct AddressHash {
+  uint64_t operator()(const Address& address, uint64_t seed) const;
+};
+
+/// One flow: its policer, tracker and entry in the report.
+struct Flow {
+  memory::Policer policer;  ///< A token is a packet.
+  FlowTracker tracker;
+  uint64_t report_number = 0;  ///< Valid while the flow is a culprit.
+  bool is_counted = false;     ///< In DestinationRecord::Kind::culprits.
+};
+
+/// The flows to one destination from everywhere, one for each packet kind.
+struct DestinationRecord {
+  struct Kind {
+    Flow flow;
+    Instant red_at;         ///< When the policer was last red. Valid if `was_red`.
+    uint32_t culprits = 0;  ///< Sources and networks that are culprits at this destination.
+    bool was_red = false;
+  };
+  std::array<Kind, kKindCount> kinds;  ///< Indexed by PacketKind.
+};
+
+/// Treatment of one packet by one flow.
+enum class Treatment : uint8_t {
+  kPass,     ///< The flow is no culprit.
+  kPoliced,  ///< Culprit, within its bandwidth.
+  kKept,     ///< Culprit whose action is keep.
+  kDrop,
+};
+
+struct DestinationVerdict {
+  Treatment treatment = Treatment::kPass;
+  bool tracked = true;  ///< False: no record was left.
+  bool spared = false;  ///< The destination's flow is a culprit, and the source is known.
+  bool violated = false;
+  bool has_culprits = false;  ///< Some source or network is a culprit.
+  bool violation_began = false;
+  bool syn_violated = false;  ///< The same destination's SYNs violate their bandwidth.
+  /// The traffic is so far below its bandwidth that the packet speaks for its source.
+  bool calm = false;
+};
+
+struct SuspectVerdict {
+  Treatment treatment = Treatment::kPass;
+  bool tracked = true;
+};
+
+/// Changes that a timer thread made in one transaction.
+struct ScanEvents {
+  uint32_t detected = 0;
+  uint32_t recovered = 0;
+  uint32_t timed_out = 0;
+  uint32_t expired = 0;
+};
+
+class GuardState {
+ public:
+  /// Takes counters from SRAM, and the known sources and handshakes from DRAM.
+  [[nodiscard]] static Result<std::unique_ptr<GuardState>> create(memory::SharedMemory& memory,
+                                                                  const GuardConfig& config,
+                                                                  Instant start);
+
+  [[nodiscard]] const GuardConfig& config() const { return config_; }
+  [[nodiscard]] Counters& counters() { return counters_; }
+  [[nodiscard]] const Counters& counters() const { return counters_; }
+  [[nodiscard]] const Report& report() const { return report_; }
+  [[nodiscard]] const KnownSources& known() const { return known_; }
+  [[nodiscard]] const Handshakes& handshakes() const { return handshakes_; }
+  [[nodiscard]] uint32_t destination_count() const { return destinations_.size(); }
+  [[nodiscard]] uint32_t suspect_count() const { return suspects_.size(); }
+
+  /// Return the timers; their slices count destinations, suspects and words of known sources.
+  [[nodiscard]] timers::PeriodicTimers& destination_timers() { return destination_timers_; }
+  [[nodiscard]] timers::PeriodicTimers& suspect_timers() { return suspect_timers_; }
+  [[nodiscard]] timers::PeriodicTimers& known_timers() { return known_timers_; }
+  [[nodiscard]] Instant next_due() const;
+
+  // --- XTXNs -------------------------------------------------------------------------------------
+
+  /// Meters a packet at its destination, creates the record if needed, and tells the treatment.
+  /// @param known The source is known: a culprit destination does not drop its packets.
+  DestinationVerdict meter(const PacketFacts& facts, bool known, Instant now);
+  /// Counts a packet that no known source explains. For packets that passed the suspects' records.
+  void count_unexplained(const PacketFacts& facts);
+  /// Counts a packet in the record of its source or network, and tells the treatment.
+  /// @param may_create Create the record if there is none.
+  SuspectVerdict track(Level level, const PacketFacts& facts, bool may_create, Instant now);
+  /// Take back one SYN of the packet's source and network, or at its destination, if they have
+  /// records.
+  void explain_at_suspects(const PacketFacts& facts);
+  void explain_at_destination(const PacketFacts& facts);
+  /// Judges the records of a slice, and erases the idle ones that are under no suspicion.
+  ScanEvents judge_destinations(uint32_t begin, uint32_t end, Instant now);
+  ScanEvents judge_suspects(uint32_t begin, uint32_t end, Instant now);
+  void rotate_known(uint32_t begin, uint32_t end) { known_.rotate(begin, end); }
+
+  /// Targets of the transactions, for their addresses.
+  [[nodiscard]] const void* destinations() const { return &destinations_; }
+  [[nodiscard]] const void* suspects() const { return &suspects_; }
+
+ private:
+  using Destinations = memory::RecordStore<Address, DestinationRecord, AddressHash>;
+  using Suspects = memory::RecordStore<SuspectKey, Flow, SuspectKeyHash>;
+  /// The parts that can fail, made before the state.
+  struct Parts {
+    Counters* counters;
+    std::span<KnownSources::Word> known;
+    std::span<uint64_t> handshakes;
+    timers::PeriodicTimers destination_timers;
+    timers::PeriodicTimers suspect_timers;
+    timers::PeriodicTimers known_timers;
+  };
+
+  GuardState(const GuardConfig& config, const Parts& parts);
+  void make_policers();
+  [[nodiscard]] static Treatment treat(Action action, memory::Colour colour, Flow& flow);
+  [[nodiscard]] Terms terms(Level level, PacketKind kind) const;
+  [[nodiscard]] bool is_violated(const DestinationRecord::Kind& kind, Instant now) const;
+  [[nodiscard]] bool is_calm(const Flow& flow, PacketKind kind) const;
+  Change judge(Flow& flow, Culprit subject, ScanEvents& events, Instant now);
+  void count_culprit(const SuspectKey& key, Flow& flow);
+  void uncount_culprit(const SuspectKey& key, Flow& flow);
+
+  const GuardConfig config_;
+  Counters& counters_;
+  KnownSources known_;
+  Handshakes handshakes_;
+  std::array<std::array<memory::Policer, kKindCount>, kLevelCount> policers_;  ///< Full ones.
+  Destinations destinations_;
+  Suspects suspects_;
+  timers::PeriodicTimers destination_timers_;
+  timers::PeriodicTimers suspect_timers_;
+  timers::PeriodicTimers known_timers_;
+  Report report_;
+};
+
+}  // namespace tributary::guard

@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "programs/capture_feed.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace tributary::programs {
+
+const FedPacket* CaptureFeed::next() {
+  if (!is_ahead_ && !read()) return nullptr;
+  is_ahead_ = false;
+  if (observer_) observer_(fed_.captured);
+  return &fed_;
+}
+
+void CaptureFeed::read_ahead() { is_ahead_ = is_ahead_ || read(); }
+
+bool CaptureFeed::read() {
+  while (!problem_) {
+    auto packet = reader_.next();
+    if (!packet) {
+      problem_ = packet.error();
+      return false;
+    }
+    if (!*packet) return false;
+    fed_.captured = **packet;
+    counts_.packets++;
+    counts_.bytes += fed_.captured.wire_bytes;
+    if (!place_in_time()) return false;
+    if (fed_.captured.bytes.size() < fed_.captured.wire_bytes) counts_.cut++;
+    if (fed_.captured.wire_bytes > packet_bytes_max_) {
+      counts_.too_long++;
+      continue;
+    }
+    fill_up();
+    return true;
+  }
+  return false;
+}
+
+bool CaptureFeed::place_in_time() {
+  const io::CaptureTime at = fed_.captured.at;
+  if (!first_at_) first_at_ = at;
+  // Unsigned, because two times of a hostile file may be further apart than a signed number holds.
+  const uint64_t after_ns = static_cast<uint64_t>(at.time_since_epoch().count()) -
+                            static_cast<uint64_t>(first_at_->time_since_epoch().count());
+  const auto span_max_ns = static_cast<uint64_t>(in_nanoseconds(kSpanMax));
+  const bool is_before_first = at < *first_at_;
+  if (!is_before_first && after_ns > span_max_ns) {
+    problem_ = Error{fmt::format(
+        "packet {}: its time is {} days after the first packet's; allowed: {}", counts_.packets,
+        after_ns / 86'400'000'000'000, span_max_ns / 86'400'000'000'000)};
+    return false;
+  }
+  const Instant placed =
+      is_before_first ? Instant() : Instant() + nanoseconds(static_cast<int64_t>(after_ns));
+  if (is_before_first || placed < fed_.at) counts_.out_of_order++;
+  fed_.at = std::max(fed_.at, placed);
+  return true;
+}
+
+void CaptureFeed::fill_up() {
+  fed_.bytes = fed_.captured.bytes;
+  if (fed_.bytes.size() == fed_.captured.wire_bytes) return;
+  filled_.assign(fed_.captured.wire_bytes, std::byte{0});
+  std::copy(fed_.bytes.begin(), fed_.bytes.end(), filled_.begin());
+  fed_.bytes = filled_;
+}
+
+}  // namespace tributary::programs

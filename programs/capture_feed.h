@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+/// @file
+/// The input of a run over a capture: frames in the order of the file, with times that never
+/// decrease. It is the only input of both machines, so both see the same packets.
+///
+/// Model:   A frame that the capture has cut is filled up with zeros to its size on the wire.
+/// Units:   Instant 0 is the time of the first packet.
+/// Threads: One.
+/// Errors:  problem() names a damaged file, or a time more than kSpanMax after the first; the feed
+///          ends there.
+/// Memory:  One packet.
+/// Tests:   tests/programs/capture_feed_test.cc
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "base/time.h"
+#include "io/capture/capture_reader.h"
+
+namespace tributary::programs {
+
+/// Longest time from a capture's first packet to its last. Assumed: longer than anybody captures.
+inline constexpr Duration kSpanMax = seconds(30 * 86'400);
+
+/// Timer threads rest in a gap between packets after this time, until the next packet. By then they
+/// have ended whatever ends by time. Source: twice guard's longest time-out.
+inline constexpr Duration kGapMax = seconds(4 * 3600);
+
+/// One packet for a program.
+struct FedPacket {
+  Instant at;
+  std::span<const std::byte> bytes;  ///< As large as on the wire; valid until the next next().
+  io::CapturedPacket captured;       ///< As in the file.
+};
+
+class CaptureFeed {
+ public:
+  /// Counts the packets of the file so far.
+  struct Counts {
+    uint64_t packets = 0;
+    uint64_t bytes = 0;         ///< On the wire.
+    uint64_t cut = 0;           ///< The file does not hold all of their bytes.
+    uint64_t too_long = 0;      ///< Longer than the machine's packets: not fed.
+    uint64_t out_of_order = 0;  ///< Earlier than their predecessor: fed at the predecessor's time.
+  };
+
+  /// @param packet_bytes_max Longer packets are counted and left out.
+  CaptureFeed(io::CaptureReader reader, uint32_t packet_bytes_max)
+      : reader_(std::move(reader)), packet_bytes_max_(packet_bytes_max) {}
+
+  /// The observer sees each packet that next() returns. Set it before the first call.
+  void observe(std::function<void(const io::CapturedPacket& packet)> observer) {
+    observer_ = std::move(observer);
+  }
+
+  /// Returns the next packet, or null at the end.
+  [[nodiscard]] const FedPacket* next();
+
+  [[nodiscard]] const std::optional<Error>& problem() const { return problem_; }
+  [[nodiscard]] const Counts& counts() const { return counts_; }
+  /// Returns the time of Instant 0. @pre a packet has been read; before that, the epoch of 1970.
+  [[nodiscard]] io::CaptureTime time_zero() const { return first_at_.value_or(io::CaptureTime()); }
+  /// Returns the time of the last packet.
+  [[nodiscard]] Instant last_at() const { return fed_.at; }
+  /// Reads the file's first packet, so that time_zero() is known before a program starts.
+  void read_ahead();
+
+ private:
+  [[nodiscard]] bool read();
+  [[nodiscard]] bool place_in_time();
+  void fill_up();
+
+  io::CaptureReader reader_;
+  const uint32_t packet_bytes_max_;
+  FedPacket fed_;
+  std::vector<std::byte> filled_;  ///< A cut packet with its zeros.
+  std::optional<io::CaptureTime> first_at_;
+  bool is_ahead_ = false;  ///< fed_ holds a packet that next() has not returned.
+  std::function<void(const io::CapturedPacket&)> observer_;
+  std::optional<Error> problem_;
+  Counts counts_;
+};
+
+}  // namespace tributary::programs

@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+/// @file
+/// The output of a run over a capture: the packets that a program forwards, as they stood in the
+/// input, and the messages that it makes.
+///
+/// Threads: One.
+/// Errors:  problem() keeps the first failed write; later packets are counted, but not written.
+/// Tests:   tests/programs/program_test.cc
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <span>
+
+#include "base/result.h"
+#include "io/capture/capture_writer.h"
+
+namespace tributary::programs {
+
+class CaptureOutput {
+ public:
+  /// Receives a message that a program has made, a UDP payload.
+  using MessageHandler = std::function<Result<void>(std::span<const std::byte> message)>;
+
+  struct Counts {
+    uint64_t forwarded = 0;
+    uint64_t messages = 0;
+  };
+
+  /// Sees each forwarded packet.
+  using Observer = std::function<void(const io::CapturedPacket& packet)>;
+
+  /// @param writer   Receives the forwarded packets; none: they are only counted.
+  /// @param handler  Receives the messages; none: they are only counted.
+  CaptureOutput(std::optional<io::CaptureWriter> writer, MessageHandler handler, Observer observer)
+      : writer_(std::move(writer)), handler_(std::move(handler)), observer_(std::move(observer)) {}
+
+  void forward(const io::CapturedPacket& packet) {
+    counts_.forwarded++;
+    if (observer_) observer_(packet);
+    if (writer_ && !problem_) keep_problem(writer_->write(packet));
+  }
+  void message(std::span<const std::byte> message) {
+    counts_.messages++;
+    if (handler_ && !problem_) keep_problem(handler_(message));
+  }
+  /// Flushes and closes the file.
+  void finish() {
+    if (writer_) {
+      const auto finished = writer_->finish();
+      if (!problem_) keep_problem(finished);
+    }
+    writer_.reset();
+  }
+
+  [[nodiscard]] const std::optional<Error>& problem() const { return problem_; }
+  [[nodiscard]] const Counts& counts() const { return counts_; }
+
+ private:
+  void keep_problem(const Result<void>& done) {
+    if (!done) problem_ = done.error();
+  }
+
+  std::optional<io::CaptureWriter> writer_;
+  MessageHandler handler_;
+  Observer observer_;
+  std::optional<Error> problem_;
+  Counts counts_;
+};
+
+}  // namespace tributary::programs

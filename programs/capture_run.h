@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+/// @file
+/// Runs any program over a capture: opens the files, chooses the machine, and gathers the report.
+///
+/// Threads: One.
+/// Errors:  As in programs/capture_program.h.
+/// Tests:   tests/programs/program_test.cc
+#pragma once
+
+#include <chrono>
+#include <functional>
+#include <utility>
+
+#include "programs/capture_program.h"
+#include "programs/program_instance.h"
+#include "programs/run_on_live.h"
+#include "programs/run_on_model.h"
+
+namespace tributary::programs {
+
+/// The open files of a run.
+struct CaptureFiles {
+  CaptureFeed feed;
+  std::optional<io::CaptureWriter> writer;
+};
+
+/// Opens the input, reads its first packet, then opens the output. Refuses an output that is the
+/// file of the input or of another output.
+[[nodiscard]] Result<CaptureFiles> open_captures(const RunRequest& request);
+
+/// Runs `instance` over the open files.
+template <ProgramInstance Instance>
+RunEnd run_over_capture(Instance& instance, const RunRequest& request, CaptureFiles files,
+                        CaptureOutput::MessageHandler handler) {
+  CaptureOutput::Observer observer;
+  if constexpr (requires { instance.score(); }) {
+    files.feed.observe([&](const io::CapturedPacket& packet) { instance.score().arrived(packet); });
+    observer = [&](const io::CapturedPacket& packet) { instance.score().passed(packet); };
+  }
+  CaptureOutput output(std::move(files.writer), std::move(handler), std::move(observer));
+  RunEnd end;
+  end.report.program = Instance::settings().name();
+  const auto started_at = std::chrono::steady_clock::now();
+  if (request.model) {
+    engine::Parameters parameters = *request.model;
+    parameters.packet_bytes_max = request.packet_bytes_max;
+    const engine::Report pfe =
+        run_on_model(instance.app(), parameters, instance.memory(), files.feed, output);
+    end.report.dropped = pfe.dropped;
+    end.report.model = ModelReport{parameters, pfe};
+  } else {
+    end.report.dropped = run_on_live(instance.app(), files.feed, output);
+  }
+  output.finish();
+  end.report.seconds =
+      std::chrono::duration<double>(std::chrono::steady_clock::now() - started_at).count();
+  end.report.input = files.feed.counts();
+  end.report.output = output.counts();
+  end.report.outcomes = instance.outcomes();
+  end.report.details = instance.details();
+  end.problem = output.problem() ? output.problem() : files.feed.problem();
+  return end;
+}
+
+/// CaptureProgram::run of a program.
+template <ProgramInstance Instance>
+Result<RunEnd> run_program(const KeyValues& settings, const RunRequest& request) {
+  auto files = open_captures(request);
+  if (!files) return tl::unexpected(files.error());
+  auto instance = Instance::create(
+      settings, {.start = Instant(), .time_zero = files->feed.time_zero(), .seed = 0});
+  if (!instance) return tl::unexpected(instance.error());
+  CaptureOutput::MessageHandler handler;
+  if constexpr (requires { Instance::message_handler(request); }) {
+    auto made = Instance::message_handler(request);
+    if (!made) return tl::unexpected(made.error());
+    handler = *std::move(made);
+  }
+  return run_over_capture(**instance, request, *std::move(files), std::move(handler));
+}
+
+}  // namespace tributary::programs

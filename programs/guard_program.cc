@@ -1,0 +1,249 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "programs/guard_program.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+
+#include "apps/guard/app.h"
+#include "programs/capture_run.h"
+#include "programs/flood_score.h"
+
+namespace tributary::programs {
+namespace {
+
+using guard::Action;
+using guard::GuardConfig;
+using guard::Level;
+using guard::PacketKind;
+
+constexpr KeySpec milliseconds_key(std::string_view name, std::string_view help,
+                                   std::string_view default_text, uint64_t min, uint64_t max) {
+  return {.name = name,
+          .type = KeyType::kDurationMs,
+          .help = help,
+          .default_text = default_text,
+          .min = min,
+          .max = max};
+}
+constexpr KeySpec count_key(std::string_view name, std::string_view help,
+                            std::string_view default_text, uint64_t min, uint64_t max) {
+  return {.name = name,
+          .type = KeyType::kUint,
+          .help = help,
+          .default_text = default_text,
+          .min = min,
+          .max = max};
+}
+
+constexpr std::array kKeys{
+    count_key("source-pps", "Packets/s of one kind from a source to a destination", "100", 1,
+              guard::kPpsMax / guard::kTcpFactor),
+    count_key("network-pps", "The same from a /24 (IPv6: /48)", "200", 1,
+              guard::kPpsMax / guard::kTcpFactor),
+    count_key("destination-pps", "The same from everywhere", "20000", 1,
+              guard::kPpsMax / guard::kTcpFactor),
+    KeySpec{.name = "action",
+            .type = KeyType::kText,
+            .help = "Treatment of a culprit's packets: drop, police or keep",
+            .default_text = "drop"},
+    KeySpec{.name = "allow",
+            .type = KeyType::kText,
+            .help = "Sources that are never judged: prefixes joined by +, as 10.0.0.0/8+fd00::/8"},
+    KeySpec{.name = "dry-run",
+            .type = KeyType::kBool,
+            .help = "Forwards everything, and counts what it would drop",
+            .default_text = "off"},
+    milliseconds_key("detect-ms", "Time above its bandwidth that makes a flow a culprit", "3000",
+                     1'000, 60'000),
+    milliseconds_key("recover-ms", "Time below its bandwidth that ends it", "60000", 1'000,
+                     3'600'000),
+    milliseconds_key("timeout-ms", "Time until a culprit is released, with timeout-active",
+                     "300000", 1'000, 7'200'000),
+    KeySpec{.name = "timeout-active",
+            .type = KeyType::kBool,
+            .help = "Releases culprits after the time-out",
+            .default_text = "off"},
+    milliseconds_key("timer-period-ms", "Each record is judged once a period", "250", 10, 1'000),
+    count_key("destinations-max", "Records of destinations", "16384", 64, guard::kRecordsMax),
+    count_key("suspects-max", "Records of suspicious sources and networks", "65536", 64,
+              guard::kRecordsMax),
+};
+
+Result<guard::AllowedPrefix> parse_prefix(std::string_view text) {
+  const auto refused = [&] {
+    return failure(fmt::format("allow={} is refused; allowed: ADDRESS/BITS", text));
+  };
+  const size_t slash = text.find('/');
+  if (slash == std::string_view::npos) return refused();
+  const std::string_view address = text.substr(0, slash), bits_text = text.substr(slash + 1);
+  const bool is_ipv6 = address.find(':') != std::string_view::npos;
+  const auto endpoint =
+      Endpoint::parse(is_ipv6 ? fmt::format("[{}]:1", address) : fmt::format("{}:1", address));
+  uint32_t bits = 0;
+  const auto [end, fault] =
+      std::from_chars(bits_text.data(), bits_text.data() + bits_text.size(), bits);
+  const uint32_t bits_max = is_ipv6 ? 128 : 32;
+  if (!endpoint || fault != std::errc() || end != bits_text.data() + bits_text.size() ||
+      bits > bits_max) {
+    return refused();
+  }
+  return guard::AllowedPrefix{.address = endpoint->address, .bits = 128 - bits_max + bits};
+}
+
+Result<void> add_allowed(GuardConfig& config, std::string_view text) {
+  while (!text.empty()) {
+    const size_t plus = text.find('+');
+    auto prefix = parse_prefix(text.substr(0, plus));
+    if (!prefix) return tl::unexpected(prefix.error());
+    config.allowed.push_back(*prefix);
+    text = plus == std::string_view::npos ? std::string_view() : text.substr(plus + 1);
+  }
+  return {};
+}
+
+Result<Action> parse_action(const std::string& text) {
+  for (const Action action : {Action::kDrop, Action::kPolice, Action::kKeep}) {
+    if (text == to_string(action)) return action;
+  }
+  return failure(fmt::format("action={} is refused; allowed: drop, police, keep", text));
+}
+
+Result<GuardConfig> config_of(const KeyValues& settings, const InstanceTerms& terms) {
+  GuardConfig config;
+  const auto action = parse_action(settings.text("action"));
+  if (!action) return tl::unexpected(action.error());
+  for (const auto& [level, key] :
+       {std::pair{Level::kSource, "source-pps"}, std::pair{Level::kNetwork, "network-pps"},
+        std::pair{Level::kDestination, "destination-pps"}}) {
+    guard::LevelConfig& of_level = config.levels[static_cast<size_t>(level)];
+    of_level.action = *action;
+    of_level.pps.fill(static_cast<uint32_t>(settings.uint(key)));
+    of_level.pps[static_cast<size_t>(PacketKind::kTcp)] *= guard::kTcpFactor;
+  }
+  if (settings.has("allow")) {
+    const auto added = add_allowed(config, settings.text("allow"));
+    if (!added) return tl::unexpected(added.error());
+  }
+  config.dry_run = settings.flag("dry-run");
+  config.detect_time = settings.duration("detect-ms");
+  config.recover_time = settings.duration("recover-ms");
+  config.timeout_time = settings.duration("timeout-ms");
+  config.timeout_active = settings.flag("timeout-active");
+  config.timer_period = settings.duration("timer-period-ms");
+  config.destinations_max = static_cast<uint32_t>(settings.uint("destinations-max"));
+  config.suspects_max = static_cast<uint32_t>(settings.uint("suspects-max"));
+  config.hash_seed = terms.seed;
+  return config;
+}
+
+class GuardInstance {
+ public:
+  using App = guard::App;
+  static constexpr io::Steering kSteering = io::Steering::kByDestination;
+
+  static const KeyTable& settings() {
+    static const KeyTable kTable("guard", kKeys);
+    return kTable;
+  }
+  static Result<std::unique_ptr<GuardInstance>> create(const KeyValues& settings,
+                                                       const InstanceTerms& terms) {
+    const auto config = config_of(settings, terms);
+    if (!config) return tl::unexpected(config.error());
+    auto memory = memory::SharedMemory::create({});
+    if (!memory) return tl::unexpected(memory.error());
+    std::unique_ptr<GuardInstance> instance(new GuardInstance(*std::move(memory), terms.time_zero));
+    auto state = guard::GuardState::create(instance->memory_, *config, terms.start);
+    if (!state) return tl::unexpected(state.error());
+    instance->state_ = *std::move(state);
+    return instance;
+  }
+
+  App app() { return App(*state_); }
+  memory::SharedMemory& memory() { return memory_; }
+  FloodScore& score() { return score_; }
+  [[nodiscard]] std::vector<OutcomeCount> outcomes() const {
+    return outcome_counts(state_->counters(), [](uint32_t i) {
+      return guard::to_string(static_cast<guard::Outcome>(i));
+    });
+  }
+  [[nodiscard]] nlohmann::ordered_json details() const {
+    nlohmann::ordered_json json;
+    const auto culprits = state_->report().culprits();
+    add_score(json, culprits);
+    json["destinations"] = state_->destination_count();
+    json["suspects"] = state_->suspect_count();
+    json["culprits_left_out"] = state_->report().replaced();
+    json["culprits"] = nlohmann::ordered_json::array();
+    for (const guard::Culprit& culprit : culprits) json["culprits"].push_back(as_json(culprit));
+    return json;
+  }
+
+ private:
+  GuardInstance(memory::SharedMemory memory, io::CaptureTime time_zero)
+      : memory_(std::move(memory)), time_zero_(time_zero) {}
+
+  [[nodiscard]] io::CaptureTime time_of(Instant at) const {
+    return time_zero_ + std::chrono::nanoseconds(in_nanoseconds(at - Instant()));
+  }
+
+  /// Adds the shares of generated traffic that passed, and the time to the first culprit. The
+  /// flood's share counts from two timer periods after that.
+  void add_score(nlohmann::ordered_json& json, const std::vector<guard::Culprit>& culprits) const {
+    const auto put = [&json](const char* name, std::optional<double> value) {
+      json[name] = value ? nlohmann::ordered_json(*value) : nlohmann::ordered_json();
+    };
+    put("innocent_passed", score_.passed_share(traffic::Label::kInnocent));
+    put("flash_crowd_passed", score_.passed_share(traffic::Label::kFlashCrowd));
+    const auto first = std::ranges::min_element(culprits, {}, &guard::Culprit::detected_at);
+    std::optional<double> flood_passed, detect_ms;
+    if (first != culprits.end() && score_.flood_began()) {
+      const io::CaptureTime detected_at = time_of(first->detected_at);
+      detect_ms =
+          std::chrono::duration<double, std::milli>(detected_at - *score_.flood_began()).count();
+      const auto settled =
+          std::chrono::nanoseconds(2 * in_nanoseconds(state_->config().timer_period));
+      flood_passed = score_.flood_passed_share(detected_at + settled);
+    }
+    put("flood_passed", flood_passed);
+    put("detect_ms", detect_ms);
+  }
+
+  [[nodiscard]] nlohmann::ordered_json as_json(const guard::Culprit& culprit) const {
+    const auto ns = [this](Instant at) { return time_of(at).time_since_epoch().count(); };
+    nlohmann::ordered_json json;
+    json["text"] = guard::to_text(culprit);
+    json["level"] = to_string(culprit.level);
+    json["kind"] = to_string(culprit.kind);
+    json["action"] = to_string(culprit.action);
+    json["pps_allowed"] = culprit.pps_allowed;
+    json["pps_max"] = culprit.pps_max;
+    json["dropped"] = culprit.dropped;
+    json["above_since_ns"] = ns(culprit.above_since);
+    json["detected_at_ns"] = ns(culprit.detected_at);
+    json["above_last_ns"] = ns(culprit.above_last);
+    if (culprit.end != guard::Change::kNone) json["ended_at_ns"] = ns(culprit.ended_at);
+    return json;
+  }
+
+  memory::SharedMemory memory_;
+  const io::CaptureTime time_zero_;
+  std::unique_ptr<guard::GuardState> state_;
+  FloodScore score_;
+};
+
+}  // namespace
+
+const Program kGuardProgram{
+    {.name = "guard",
+     .summary = "Finds floods as suspicious control flow detection does, and drops them",
+     .has_flow_records = false,
+     .settings = GuardInstance::settings,
+     .run = run_program<GuardInstance>},
+    /*mechanisms=*/"policers, record store with REF flags in DRAM, timer threads",
+    /*serve=*/LiveServiceOf<GuardInstance>::start,
+};
+
+}  // namespace tributary::programs

@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+/// @file
+/// Runs a program on live traffic: inline between two interfaces, or back out of a single one, with
+/// one instance of the program on each core.
+///
+/// Threads: One thread owns the object; it contains the cores.
+/// Errors:  start() returns one line. Counters record lost packets.
+/// Tests:   tests/system/inline_test.cc
+#pragma once
+
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "base/clock.h"
+#include "engine/live/live_engine.h"
+#include "io/inline/inline_port.h"
+#include "programs/program_instance.h"
+#include "server/engine_stats.h"
+
+namespace tributary::programs {
+
+struct ServeRequest {
+  std::vector<std::string> interfaces;  ///< One or two.
+  uint32_t cores = 1;
+  uint32_t buffer_mb = 4;  ///< Receive buffer of each core and interface.
+  engine::LiveEngineConfig engine;
+};
+
+/// A program that runs. Ends with stop() or the destructor.
+class LiveService {
+ public:
+  virtual ~LiveService() = default;
+  /// Ends the cores after their current burst. Idempotent.
+  virtual void stop() = 0;
+  /// Returns the counters of the cores, their ports and the program.
+  [[nodiscard]] virtual nlohmann::json stats() = 0;
+};
+
+template <ProgramInstance Instance>
+class LiveServiceOf final : public LiveService {
+ public:
+  using App = typename Instance::App;
+
+  static Result<std::unique_ptr<LiveService>> start(const KeyValues& settings,
+                                                    const ServeRequest& request,
+                                                    const InstanceTerms& terms) {
+    auto ports = io::InlinePort::open({.interfaces = request.interfaces,
+                                       .receive_buffer_bytes = request.buffer_mb << 20,
+                                       .steering = Instance::kSteering},
+                                      request.cores);
+    if (!ports) return tl::unexpected(ports.error());
+    std::unique_ptr<LiveServiceOf> service(new LiveServiceOf());
+    for (auto& port : *ports) {
+      InstanceTerms of_core = terms;
+      of_core.core = static_cast<uint32_t>(service->cores_.size());
+      auto instance = Instance::create(settings, of_core);
+      if (!instance) return tl::unexpected(instance.error());
+      engine::LiveEngineConfig config = request.engine;
+      // Each core is an engine of its own, so it takes its CPU from the list.
+      if (!config.cpus.empty()) {
+        config.cpus = {config.cpus[service->cores_.size() % config.cpus.size()]};
+      }
+      auto core = std::make_unique<Core>();
+      core->instance = *std::move(instance);
+      core->port = std::move(port);
+      std::vector<App> apps;
+      apps.push_back(core->instance->app());
+      core->engine =
+          std::make_unique<engine::LiveEngine<App>>(*core->port, std::move(apps), config);
+      service->cores_.push_back(std::move(core));
+    }
+    for (auto& core : service->cores_) core->engine->start();
+    return service;
+  }
+
+  void stop() override {
+    for (auto& core : cores_) core->engine->stop();
+  }
+
+  nlohmann::json stats() override {
+    nlohmann::json json;
+    json["cores"] = nlohmann::json::array();
+    json["ports"] = nlohmann::json::array();
+    json["outcomes"] = nlohmann::json::object();
+    json["details"] = nlohmann::json::array();
+    uint64_t forwarded = 0, dropped = 0;
+    for (auto& core : cores_) {
+      core->engine->inspect([&](auto& running) {
+        json["cores"].push_back(server::core_stats(running.counters()));
+        json["ports"].push_back(server::port_stats(running.queue()));
+        forwarded += running.machine_counters().forwarded;
+        dropped += running.machine_counters().dropped;
+        add_outcomes(json["outcomes"], core->instance->outcomes());
+        json["details"].push_back(nlohmann::json(core->instance->details()));
+      });
+    }
+    json["forwarded"] = forwarded;
+    json["dropped"] = dropped;
+    return json;
+  }
+
+ private:
+  /// One core with its port and program. The engine refers to the others, so it comes last.
+  struct Core {
+    std::unique_ptr<Instance> instance;
+    std::unique_ptr<io::InlinePort> port;
+    std::unique_ptr<engine::LiveEngine<App>> engine;
+  };
+
+  static void add_outcomes(nlohmann::json& sums, const std::vector<OutcomeCount>& counts) {
+    for (const OutcomeCount& count : counts) {
+      nlohmann::json& sum = sums[count.name];
+      if (sum.is_null()) sum = nlohmann::json::object();
+      sum["packets"] = sum.value("packets", uint64_t{0}) + count.counter.packets;
+      sum["bytes"] = sum.value("bytes", uint64_t{0}) + count.counter.bytes;
+    }
+  }
+
+  std::vector<std::unique_ptr<Core>> cores_;
+};
+
+}  // namespace tributary::programs

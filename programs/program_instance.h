@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+/// @file
+/// The concept of a program with its state, as a run over a capture and each core of a server make
+/// it.
+///
+/// Tests: tests/programs/program_test.cc, tests/system/inline_test.cc
+#pragma once
+
+#include <concepts>
+#include <cstdint>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <vector>
+
+#include "base/key_table.h"
+#include "base/result.h"
+#include "io/capture/capture_reader.h"
+#include "io/inline/steering.h"
+#include "memory/shared_memory.h"
+#include "programs/run_report.h"
+
+namespace tributary::programs {
+
+/// The needs of an instance besides its settings.
+struct InstanceTerms {
+  Instant start;                ///< Before the first packet.
+  io::CaptureTime time_zero{};  ///< The time of day of Instant 0.
+  uint64_t seed = 0;            ///< For hashes. Live: random.
+  uint32_t core = 0;            ///< Index of its core.
+};
+
+/// `App` is the program for an engine. kSteering says which packets must meet at one core. outcomes() and details() may be called between bursts.
+/// A program that makes messages has message_handler(request), which returns their handler. One
+/// that fights floods has score(), which sees the packets of a capture and those it forwards.
+template <class I>
+concept ProgramInstance = requires(I instance, const I& c, const KeyValues& settings,
+                                   const InstanceTerms& terms) {
+  typename I::App;
+  { I::kSteering } -> std::convertible_to<io::Steering>;
+  { I::settings() } -> std::same_as<const KeyTable&>;
+  { I::create(settings, terms) } -> std::same_as<Result<std::unique_ptr<I>>>;
+  { instance.app() } -> std::same_as<typename I::App>;
+  { instance.memory() } -> std::same_as<memory::SharedMemory&>;
+  { c.outcomes() } -> std::same_as<std::vector<OutcomeCount>>;
+  { c.details() } -> std::same_as<nlohmann::ordered_json>;
+};
+
+/// Returns a program's counters by name. @param name_of Returns the name of the counter at an index.
+template <class Counters, class Name>
+std::vector<OutcomeCount> outcome_counts(const Counters& counters, Name&& name_of) {
+  std::vector<OutcomeCount> counts;
+  for (uint32_t i = 0; i < counters.size(); i++) counts.push_back({name_of(i), counters[i]});
+  return counts;
+}
+
+}  // namespace tributary::programs

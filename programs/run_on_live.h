@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+/// @file
+/// Runs a program over a capture on the live machine: one core whose clock is the capture's.
+///
+/// Model:   Each packet is a burst of its own at its own time. Timer threads that are due at or
+///          before a packet's arrival run first, at their own times.
+/// Threads: One.
+/// Tests:   tests/programs/program_test.cc
+#pragma once
+
+#include <algorithm>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "base/assert.h"
+#include "engine/live/live_core.h"
+#include "programs/capture_feed.h"
+#include "programs/capture_output.h"
+
+namespace tributary::programs {
+
+/// A port that delivers one packet at a time.
+class CapturePort final : public engine::PortQueue {
+ public:
+  explicit CapturePort(CaptureOutput& output) : output_(output) {}
+
+  /// The next receive() delivers `packet`, which must stay valid until the round ends.
+  void offer(const FedPacket& packet) {
+    offered_ = &packet;
+    // The engine's packets are writable, but a program changes none that it forwards.
+    bytes_.assign(packet.bytes.begin(), packet.bytes.end());
+  }
+
+  [[nodiscard]] uint32_t receive(std::span<engine::Packet> burst) override {
+    if (offered_ == nullptr) return 0;
+    burst[0] = {.data = bytes_.data(),
+                .size = static_cast<uint32_t>(bytes_.size()),
+                .layer = engine::PacketLayer::kFrame,
+                .source = {}};
+    current_ = std::exchange(offered_, nullptr);
+    return 1;
+  }
+  void transmit(std::span<const engine::TxPacket> packets) override {
+    for (const engine::TxPacket& packet : packets) {
+      if (packet.layer == engine::PacketLayer::kFrame) {
+        output_.forward(current_->captured);
+      } else {
+        output_.message({packet.data, packet.size});
+      }
+    }
+  }
+  void wait(Duration) override {}
+  void wake() override {}
+  [[nodiscard]] engine::PortCounters counters() const override { return {}; }
+
+ private:
+  CaptureOutput& output_;
+  const FedPacket* offered_ = nullptr;
+  const FedPacket* current_ = nullptr;  ///< Delivered last.
+  std::vector<std::byte> bytes_;
+};
+
+/// Runs the timer threads that are due between two packets, each at its own time. After kGapMax those
+/// that remain run once, at `until`.
+template <engine::LiveProgram App>
+void run_timers(engine::LiveCore<App>& core, Instant since, Instant until) {
+  const Instant rest_from = since + kGapMax;
+  for (Instant due = core.program().next_due(); due <= std::min(until, rest_from);) {
+    core.run_once(due);
+    const Instant next = core.program().next_due();
+    TRIB_ASSERT(next > due);
+    due = next;
+  }
+  if (core.program().next_due() <= until) core.run_once(until);
+}
+
+/// Feeds the whole capture to `app`. @return the packets that the app dropped.
+template <engine::LiveProgram App>
+uint64_t run_on_live(App app, CaptureFeed& feed, CaptureOutput& output) {
+  CapturePort port(output);
+  engine::LiveCore<App> core(0, port, std::move(app), {});
+  Instant last_at;
+  while (const FedPacket* packet = feed.next()) {
+    run_timers(core, last_at, packet->at);
+    last_at = packet->at;
+    port.offer(*packet);
+    core.run_once(packet->at);
+    if (output.problem()) break;
+  }
+  core.stop(feed.last_at());
+  return core.machine_counters().dropped;
+}
+
+}  // namespace tributary::programs

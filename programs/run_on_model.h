@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+/// @file
+/// Runs a program over a capture on a modelled PFE: packets arrive at the capture's times.
+///
+/// Model:   The capture is one flow, so forwarded packets leave in the order of the file.
+/// Threads: One.
+/// Tests:   tests/programs/program_test.cc
+#pragma once
+
+#include <deque>
+#include <span>
+
+#include "base/event_core.h"
+#include "engine/model/pfe.h"
+#include "memory/shared_memory.h"
+#include "programs/capture_feed.h"
+#include "programs/capture_output.h"
+
+namespace tributary::programs {
+
+/// Finds the captured packet that a PFE forwards, by the packet's number.
+class ModelOutput final : public engine::PfeSink {
+ public:
+  /// @param inside_max Most packets inside the PFE at once.
+  ModelOutput(CaptureOutput& output, uint32_t inside_max)
+      : output_(output), inside_max_(inside_max) {}
+
+  /// Remembers a packet that is about to arrive.
+  void add(const io::CapturedPacket& captured) {
+    inside_.push_back(
+        {captured.at, static_cast<uint32_t>(captured.bytes.size()), captured.wire_bytes});
+    // Packets leave in order, so the oldest of more than inside_max_ has left.
+    if (inside_.size() > inside_max_) forget_first();
+  }
+  /// Forgets all packets. @pre none is inside.
+  void clear() {
+    first_number_ += inside_.size();
+    inside_.clear();
+  }
+
+  void send(std::span<const std::byte> stored, uint32_t, std::span<const Endpoint>) override {
+    output_.message(stored);
+  }
+  void forward(std::span<const std::byte> stored, uint32_t, const Endpoint&,
+               uint64_t number) override {
+    while (first_number_ < number) forget_first();
+    const Inside& packet = inside_.front();
+    output_.forward({packet.at, stored.first(packet.captured_bytes), packet.wire_bytes});
+    forget_first();
+  }
+
+ private:
+  struct Inside {
+    io::CaptureTime at;
+    uint32_t captured_bytes;
+    uint32_t wire_bytes;
+  };
+  void forget_first() {
+    inside_.pop_front();
+    first_number_++;
+  }
+
+  CaptureOutput& output_;
+  const uint32_t inside_max_;
+  std::deque<Inside> inside_;
+  uint64_t first_number_ = 1;  ///< The number of inside_'s first packet.
+};
+
+/// Feeds the whole capture to `app` and waits until the PFE is idle.
+template <class App>
+engine::Report run_on_model(App app, const engine::Parameters& parameters,
+                            memory::SharedMemory& memory, CaptureFeed& feed,
+                            CaptureOutput& output) {
+  EventCore core;
+  ModelOutput sink(output, parameters.packet_buffer_packets);
+  engine::Pfe<App> pfe(core, parameters, memory, std::move(app), sink);
+  const auto is_idle = [&pfe] { return pfe.is_idle(); };
+  Instant last_at;
+  while (const FedPacket* packet = feed.next()) {
+    if (packet->at > last_at + kGapMax) {
+      core.run_until(last_at + kGapMax);
+      pfe.rest_timers(packet->at);
+    }
+    last_at = packet->at;
+    core.run_until(packet->at);
+    if (pfe.packets_inside() == 0) sink.clear();
+    sink.add(packet->captured);
+    pfe.arrive(packet->bytes, static_cast<uint32_t>(packet->bytes.size()), Endpoint(), /*train=*/1,
+               engine::PacketLayer::kFrame);
+    if (output.problem()) break;
+  }
+  core.run_until(Instant::never(), is_idle);
+  pfe.stop();
+  core.run_until(Instant::never(), is_idle);
+  return pfe.report();
+}
+
+}  // namespace tributary::programs

@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "programs/run_report.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace tributary::programs {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+double microseconds_of(Duration duration) { return in_seconds(duration) * 1e6; }
+
+Json model_json(const ModelReport& model) {
+  const engine::Report& pfe = model.pfe;
+  Json json;
+  json["generation"] = model.parameters.generation;
+  json["refused_full"] = pfe.refused_full;
+  json["instructions_per_packet"] = pfe.instructions_per_packet;
+  json["latency_us_mean"] = microseconds_of(pfe.latency.mean);
+  json["latency_us_p99"] = microseconds_of(pfe.latency.p99);
+  json["threads_peak"] = pfe.threads_peak;
+  json["timer_threads"] = pfe.timer_threads;
+  json["memory_requests"] = pfe.memory_requests;
+  for (const engine::ResourceUse& use : pfe.resources) json["use"][use.name] = use.share;
+  json["bottleneck"] = engine::bottleneck(pfe);
+  if (const auto limit = rate_limit(pfe)) {
+    json["predicted_limit"] = {{"resource", limit->resource}, {"mpps", limit->packets_per_s / 1e6}};
+  }
+  for (const engine::InstructionCount& count : pfe.instruction_counts) {
+    json["instructions"][count.name] = count.executed;
+  }
+  return json;
+}
+
+std::string model_text(const ModelReport& model) {
+  const engine::Report& pfe = model.pfe;
+  std::string text = fmt::format(
+      "On a modelled Trio of generation {}: {:.1f} instructions a packet, latency {:.1f} us (p99 "
+      "{:.1f} us), at most {} threads at once\n",
+      model.parameters.generation, pfe.instructions_per_packet, microseconds_of(pfe.latency.mean),
+      microseconds_of(pfe.latency.p99), pfe.threads_peak);
+  if (pfe.refused_full > 0) {
+    text += fmt::format("  {} packets dropped: packet buffer full\n", pfe.refused_full);
+  }
+  if (const auto limit = rate_limit(pfe)) {
+    text += fmt::format("  Predicted limit of one packet forwarding engine: {:.1f} Mpps ({})\n",
+                        limit->packets_per_s / 1e6, limit->resource);
+  }
+  return text;
+}
+
+}  // namespace
+
+std::optional<RateLimit> rate_limit(const engine::Report& report) {
+  const double active_s = in_seconds(report.active);
+  std::optional<RateLimit> lowest;
+  for (const engine::ResourceUse& use : report.resources) {
+    // A share of s during `active` served the packets; a share of 1 would serve 1 / s times as many.
+    const double busy_s = active_s * use.share;
+    if (busy_s <= 0) continue;
+    const double rate = static_cast<double>(report.packet_threads) / busy_s;
+    if (!lowest || rate < lowest->packets_per_s) lowest = RateLimit{use.name, rate};
+  }
+  const double bank_s = active_s * report.bank_share_fullest;
+  if (bank_s > 0) {
+    const double rate = static_cast<double>(report.packet_threads) / bank_s;
+    if (rate < lowest->packets_per_s) lowest = RateLimit{"busiest RMW bank", rate};
+  }
+  return lowest;
+}
+
+Json as_json(const RunReport& report) {
+  Json json;
+  json["program"] = report.program;
+  json["on"] = report.model ? "model" : "live";
+  json["packets"] = report.input.packets;
+  json["bytes"] = report.input.bytes;
+  json["forwarded"] = report.output.forwarded;
+  json["dropped"] = report.dropped;
+  json["messages"] = report.output.messages;
+  json["input"] = {{"cut", report.input.cut},
+                   {"too_long", report.input.too_long},
+                   {"out_of_order", report.input.out_of_order}};
+  json["outcomes"] = Json::object();
+  for (const OutcomeCount& outcome : report.outcomes) {
+    json["outcomes"][outcome.name] = {{"packets", outcome.counter.packets},
+                                      {"bytes", outcome.counter.bytes}};
+  }
+  json["seconds"] = report.seconds;
+  json["mpps"] =
+      report.seconds > 0 ? static_cast<double>(report.input.packets) / report.seconds / 1e6 : 0.0;
+  json.update(report.details);
+  if (report.model) json["model"] = model_json(*report.model);
+  return json;
+}
+
+std::string as_text(const RunReport& report) {
+  std::string text =
+      fmt::format("{}: {} packets, {} bytes: {} forwarded, {} dropped, {} messages sent\n",
+                  report.program, report.input.packets, report.input.bytes, report.output.forwarded,
+                  report.dropped, report.output.messages);
+  for (const OutcomeCount& outcome : report.outcomes) {
+    if (outcome.counter.packets == 0) continue;
+    text += fmt::format("  {:<24} {:>12} packets {:>16} bytes\n", outcome.name,
+                        outcome.counter.packets, outcome.counter.bytes);
+  }
+  const CaptureFeed::Counts& input = report.input;
+  if (input.too_long > 0) {
+    text += fmt::format("  {} packets not processed: longer than the machine's packets\n",
+                        input.too_long);
+  }
+  if (input.out_of_order > 0) {
+    text += fmt::format("  {} packets processed later than their time: the file is not in order\n",
+                        input.out_of_order);
+  }
+  if (input.cut > 0) {
+    text += fmt::format("  {} packets filled up with zeros: the capture cut them\n", input.cut);
+  }
+  if (report.model) text += model_text(*report.model);
+  return text;
+}
+
+}  // namespace tributary::programs

@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+/// @file
+/// The result of a run of a program over a capture, for people and for programs.
+///
+/// Units:   Bytes are bytes on the wire, without the frame check sequence.
+/// Threads: Plain data.
+/// Tests:   tests/programs/program_test.cc, tests/system/programs_test.cc
+#pragma once
+
+#include <cstdint>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "engine/model/parameters.h"
+#include "engine/model/report.h"
+#include "memory/rmw.h"
+#include "programs/capture_feed.h"
+#include "programs/capture_output.h"
+
+namespace tributary::programs {
+
+/// The packets of one outcome that a program counts.
+struct OutcomeCount {
+  std::string name;
+  memory::PacketByteCounter counter;
+};
+
+/// The results that only the modelled machine has.
+struct ModelReport {
+  engine::Parameters parameters;
+  engine::Report pfe;
+};
+
+/// The packet rate at which the program would use up one resource of the modelled chip, if packets
+/// went on using it as they did in the run: a prediction, labelled so.
+struct RateLimit {
+  std::string resource;
+  double packets_per_s = 0;
+};
+/// Returns the lowest limit; nothing if no packet was processed.
+[[nodiscard]] std::optional<RateLimit> rate_limit(const engine::Report& report);
+
+struct RunReport {
+  std::string program;
+  CaptureFeed::Counts input;
+  CaptureOutput::Counts output;
+  uint64_t dropped = 0;  ///< By the program.
+  std::vector<OutcomeCount> outcomes;
+  double seconds = 0;                ///< Of this process, wall clock.
+  std::optional<ModelReport> model;  ///< On the modelled machine only.
+  /// Whatever else the program reports, as an object.
+  nlohmann::ordered_json details = nlohmann::ordered_json::object();
+};
+
+[[nodiscard]] nlohmann::ordered_json as_json(const RunReport& report);
+/// Returns several lines.
+[[nodiscard]] std::string as_text(const RunReport& report);
+
+}  // namespace tributary::programs

@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+// Method: SCFD's defaults by hand, then each value just outside its range, then the allow-list.
+#include "apps/guard/config.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <functional>
+
+#include "base/endpoint.h"
+
+namespace tributary::guard {
+namespace {
+
+using ::testing::StartsWith;
+
+std::string refusal(const std::function<void(GuardConfig&)>& change) {
+  GuardConfig config;
+  change(config);
+  const auto checked = check(config);
+  return checked ? "accepted" : checked.error().text;
+}
+
+TEST(GuardConfig, DefaultsAreScfds) {
+  const GuardConfig config;
+  EXPECT_TRUE(check(config));
+  EXPECT_EQ(config.pps(Level::kSource, PacketKind::kTcpSyn), 100U);
+  EXPECT_EQ(config.pps(Level::kNetwork, PacketKind::kUdp), 200U);
+  EXPECT_EQ(config.pps(Level::kDestination, PacketKind::kIcmp), 20'000U);
+  EXPECT_EQ(config.pps(Level::kSource, PacketKind::kTcp), 1'000U);
+  EXPECT_EQ(config.detect_time, seconds(3));
+  EXPECT_EQ(config.recover_time, seconds(60));
+  EXPECT_EQ(config.timeout_time, seconds(300));
+  EXPECT_FALSE(config.timeout_active);
+}
+
+TEST(GuardConfig, NamesTheFirstValueOutOfRange) {
+  EXPECT_EQ(refusal([](GuardConfig& c) { c.levels[0].pps[0] = 0; }),
+            "bandwidth=0 is out of range; allowed: from 1 to 1000000000");
+  EXPECT_EQ(refusal([](GuardConfig& c) { c.detect_time = milliseconds(500); }),
+            "detect time=0.5 s is out of range; allowed: from 1 s to 60 s");
+  EXPECT_THAT(refusal([](GuardConfig& c) { c.recover_time = Duration(); }),
+              StartsWith("recover time=0"));
+  EXPECT_THAT(refusal([](GuardConfig& c) { c.timeout_time = seconds(7'201); }),
+              StartsWith("timeout time=7201"));
+  EXPECT_THAT(refusal([](GuardConfig& c) { c.timer_period = seconds(2); }),
+              StartsWith("timer period=2"));
+  EXPECT_THAT(refusal([](GuardConfig& c) { c.timer_threads = 0; }), StartsWith("timer threads=0"));
+  EXPECT_THAT(refusal([](GuardConfig& c) { c.destinations_max = 63; }),
+              StartsWith("destinations=63"));
+  EXPECT_THAT(refusal([](GuardConfig& c) { c.suspects_max = kRecordsMax + 1; }),
+              StartsWith("suspects="));
+  EXPECT_THAT(refusal([](GuardConfig& c) { c.report_max = 0; }), StartsWith("report=0"));
+  EXPECT_THAT(refusal([](GuardConfig& c) { c.handshakes_log2 = 29; }), StartsWith("handshakes"));
+  EXPECT_THAT(refusal([](GuardConfig& c) { c.handshake_time = Duration(); }),
+              StartsWith("handshake time=0"));
+  EXPECT_THAT(refusal([](GuardConfig& c) { c.known_bits_log2 = 15; }), StartsWith("known bits"));
+  EXPECT_THAT(refusal([](GuardConfig& c) { c.known_time = Duration(); }),
+              StartsWith("known time=0"));
+  EXPECT_THAT(refusal([](GuardConfig& c) { c.allowed.resize(65); }),
+              StartsWith("allowed prefixes=65"));
+  EXPECT_THAT(refusal([](GuardConfig& c) { c.allowed = {{.bits = 129}}; }),
+              StartsWith("allowed prefix bits=129"));
+}
+
+TEST(GuardConfig, AllowListMatchesPrefixes) {
+  const auto address = [](const char* text) { return Endpoint::parse(text)->address; };
+  GuardConfig config;
+  EXPECT_FALSE(is_allowed(config, address("192.0.2.1:1")));
+  config.allowed = {{.address = address("192.0.2.64:1"), .bits = 96 + 26},
+                    {.address = address("[2001:db8::]:1"), .bits = 32}};
+  EXPECT_TRUE(is_allowed(config, address("192.0.2.64:1")));
+  EXPECT_TRUE(is_allowed(config, address("192.0.2.127:1")));
+  EXPECT_FALSE(is_allowed(config, address("192.0.2.128:1")));
+  EXPECT_FALSE(is_allowed(config, address("192.0.2.63:1")));
+  EXPECT_TRUE(is_allowed(config, address("[2001:db8:ffff::1]:1")));
+  EXPECT_FALSE(is_allowed(config, address("[2001:db9::1]:1")));
+  config.allowed = {{.bits = 0}};
+  EXPECT_TRUE(is_allowed(config, address("198.51.100.1:1")));
+}
+
+TEST(GuardConfig, NamesAreStable) {
+  EXPECT_STREQ(to_string(Level::kNetwork), "network");
+  EXPECT_STREQ(to_string(Action::kPolice), "police");
+  EXPECT_STREQ(to_string(PacketKind::kTcpSyn), "tcp_syn");
+}
+
+}  // namespace
+}  // namespace tributary::guard

@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0
+// Method: small captures by hand, one for each rule of the feed.
+#include "programs/capture_feed.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/programs/captures.h"
+#include "tests/support/scratch_directory.h"
+
+namespace tributary::programs {
+namespace {
+
+using ::testing::HasSubstr;
+using testing::TestPacket;
+
+constexpr int64_t kStartNs = 1'700'000'000'000'000'000;
+
+class CaptureFeedTest : public ::testing::Test {
+ protected:
+  CaptureFeed feed_of(const std::vector<TestPacket>& packets, uint32_t packet_bytes_max = 1'600) {
+    const std::string path = scratch_.path() / "a.pcap";
+    testing::write_capture(path, packets);
+    auto reader = io::CaptureReader::open(path);
+    EXPECT_TRUE(reader);
+    return {*std::move(reader), packet_bytes_max};
+  }
+  testing::ScratchDirectory scratch_;
+};
+
+TEST_F(CaptureFeedTest, CountsTimeFromTheFirstPacket) {
+  auto feed =
+      feed_of({{kStartNs, testing::ipv4_frame(60)}, {kStartNs + 7, testing::ipv4_frame(64)}});
+  feed.read_ahead();
+  EXPECT_EQ(feed.time_zero().time_since_epoch().count(), kStartNs);
+
+  const FedPacket* packet = feed.next();
+  ASSERT_NE(packet, nullptr);
+  EXPECT_EQ(packet->at, Instant());
+  packet = feed.next();
+  ASSERT_NE(packet, nullptr);
+  EXPECT_EQ(packet->at, Instant(nanoseconds(7)));
+  EXPECT_EQ(packet->bytes.size(), 64U);
+  EXPECT_EQ(feed.next(), nullptr);
+  EXPECT_FALSE(feed.problem());
+  EXPECT_EQ(feed.counts().packets, 2U);
+  EXPECT_EQ(feed.counts().bytes, 124U);
+}
+
+TEST_F(CaptureFeedTest, TimeNeverDecreases) {
+  auto feed = feed_of({{kStartNs, {}}, {kStartNs + 9, {}}, {kStartNs + 3, {}}, {kStartNs - 5, {}}});
+  Instant last;
+  while (const FedPacket* packet = feed.next()) {
+    EXPECT_GE(packet->at, last);
+    last = packet->at;
+  }
+  EXPECT_EQ(last, Instant(nanoseconds(9)));
+  EXPECT_EQ(feed.counts().out_of_order, 2U);
+}
+
+TEST_F(CaptureFeedTest, FillsUpCutPacketsWithZeros) {
+  auto feed = feed_of({{kStartNs, {std::byte{7}, std::byte{8}}, 4}});
+  const FedPacket* packet = feed.next();
+  ASSERT_NE(packet, nullptr);
+  EXPECT_EQ(std::vector<std::byte>(packet->bytes.begin(), packet->bytes.end()),
+            (std::vector{std::byte{7}, std::byte{8}, std::byte{0}, std::byte{0}}));
+  EXPECT_EQ(packet->captured.bytes.size(), 2U);
+  EXPECT_EQ(feed.counts().cut, 1U);
+}
+
+TEST_F(CaptureFeedTest, LeavesOutLongPackets) {
+  auto feed =
+      feed_of({{kStartNs, testing::ipv4_frame(1'601)}, {kStartNs, testing::ipv4_frame(1'600)}});
+  const FedPacket* packet = feed.next();
+  ASSERT_NE(packet, nullptr);
+  EXPECT_EQ(packet->bytes.size(), 1'600U);
+  EXPECT_EQ(feed.next(), nullptr);
+  EXPECT_EQ(feed.counts().too_long, 1U);
+  EXPECT_EQ(feed.counts().packets, 2U);
+}
+
+TEST_F(CaptureFeedTest, EndsAtATimeTooFarAhead) {
+  constexpr int64_t kMonthNs = int64_t{30} * 86'400'000'000'000;
+  auto feed = feed_of({{kStartNs, {}}, {kStartNs + kMonthNs, {}}, {kStartNs + kMonthNs + 1, {}}});
+  EXPECT_NE(feed.next(), nullptr);
+  EXPECT_NE(feed.next(), nullptr);
+  EXPECT_EQ(feed.next(), nullptr);
+  ASSERT_TRUE(feed.problem());
+  EXPECT_THAT(feed.problem()->text,
+              HasSubstr("packet 3: its time is 30 days after the first packet's; allowed: 30"));
+}
+
+TEST_F(CaptureFeedTest, AnEmptyCaptureHasNoPacket) {
+  auto feed = feed_of({});
+  feed.read_ahead();
+  EXPECT_EQ(feed.next(), nullptr);
+  EXPECT_FALSE(feed.problem());
+}
+
+}  // namespace
+}  // namespace tributary::programs

@@ -1,0 +1,197 @@
+// SPDX-License-Identifier: Apache-2.0
+// Method: a tenfold SYN flood with spoofed sources over generated traffic and a flash crowd, on both
+// machines, against the shares that the guard promises; then 100 random captures, over
+// which both machines must write the same bytes; then settings and their refusals.
+#include "programs/guard_program.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "io/capture/capture_writer.h"
+#include "tests/programs/captures.h"
+#include "tests/support/scratch_directory.h"
+#include "tests/support/seed.h"
+#include "traffic/generator.h"
+
+namespace tributary::programs {
+namespace {
+
+using ::testing::HasSubstr;
+
+class GuardProgramTest : public ::testing::Test {
+ protected:
+  [[nodiscard]] std::string path(const std::string& name) const { return scratch_.path() / name; }
+
+  void write_traffic(const traffic::Config& config) const {
+    auto generator = traffic::Generator::create(config);
+    ASSERT_TRUE(generator) << generator.error().text;
+    auto writer = io::CaptureWriter::open(path("in.pcap"));
+    ASSERT_TRUE(writer);
+    while (const auto packet = generator->next()) {
+      const auto at = std::chrono::nanoseconds(in_nanoseconds(packet->at - Instant()));
+      ASSERT_TRUE(writer->write(
+          {io::CaptureTime(at), packet->frame, static_cast<uint32_t>(packet->frame.size())}));
+    }
+    ASSERT_TRUE(writer->finish());
+  }
+
+  [[nodiscard]] Result<RunEnd> run(const std::vector<WrittenKey>& keys, bool on_model = false,
+                                   const std::string& out = "") const {
+    RunRequest request{.in = path("in.pcap"), .out = out};
+    if (on_model) request.model = engine::Parameters();
+    const auto settings = kGuardProgram.settings().read(keys, "");
+    EXPECT_TRUE(settings) << settings.error().text;
+    return kGuardProgram.run(*settings, request);
+  }
+
+  testing::ScratchDirectory scratch_;
+};
+
+/// 100 innocent packets/s for 12 s, ten times as many SYNs from the second second on, and 200
+/// clients that come at once.
+traffic::Config flooded(uint64_t seed) {
+  traffic::Config config;
+  config.seed = seed;
+  config.packets = 200'000;
+  config.length = seconds(12);
+  config.background.flows = 50;
+  config.background.rate = 300;
+  config.flood = traffic::FloodConfig();
+  config.flood->rate = 3'000;
+  config.flood->start = seconds(2);
+  config.flood->sources = 1'000'000;
+  config.flash_crowd = traffic::FlashCrowdConfig();
+  config.flash_crowd->sources = 200;
+  config.flash_crowd->start = seconds(3);
+  return config;
+}
+
+const std::vector<WrittenKey> kSmallServer{{.name = "destination-pps", .text = "1000", .where = ""},
+                                           {.name = "detect-ms", .text = "1000", .where = ""}};
+
+TEST_F(GuardProgramTest, DropsAFloodAndKeepsTheInnocent) {
+  const uint64_t seed = testing::seed_from_env();
+  SCOPED_TRACE(::testing::Message() << "replay with TRIB_TEST_SEED=" << seed);
+  write_traffic(flooded(seed));
+  for (const bool on_model : {false, true}) {
+    const auto end = run(kSmallServer, on_model);
+    ASSERT_TRUE(end) << end.error().text;
+    EXPECT_FALSE(end->problem);
+    const auto& details = end->report.details;
+    EXPECT_GE(details["innocent_passed"].get<double>(), 0.98);
+    EXPECT_EQ(details["flash_crowd_passed"], 1.0);
+    EXPECT_LE(details["flood_passed"].get<double>(), 0.01);
+    // The detect time, and up to five timer periods (apps/guard/README.md).
+    EXPECT_GT(details["detect_ms"].get<double>(), 1'000);
+    EXPECT_LE(details["detect_ms"].get<double>(), 1'000 + 6 * 250);
+    ASSERT_FALSE(details["culprits"].empty());
+    EXPECT_THAT(details["culprits"][0]["text"].get<std::string>(),
+                HasSubstr("tcp_syn from anywhere to 198.18.0.1"));
+  }
+}
+
+/// Returns three to six seconds of SYNs and UDP packets from a few sources to two servers, some of
+/// them above kTightLimits. The model's threads start 22.5 us after a packet arrives, and its timers
+/// run every 25 ms, so no packet arrives near those times.
+std::vector<testing::TestPacket> random_floods(Prng& prng) {
+  constexpr int64_t kTimerNs = 25'000'000;
+  const auto frame_from = [](uint32_t source, uint32_t server, bool is_syn) {
+    auto frame = testing::ipv4_frame(60);
+    frame[17] = std::byte{46};  // Total length: all but the Ethernet header.
+    frame[26] = std::byte{10};
+    frame[28] = static_cast<std::byte>(source % 3);  // Three networks.
+    frame[29] = static_cast<std::byte>(source);
+    frame[33] = static_cast<std::byte>(server);
+    frame[23] = std::byte{is_syn ? uint8_t{6} : uint8_t{17}};
+    frame[47] = std::byte{2};
+    return frame;
+  };
+  std::vector<testing::TestPacket> packets{{1, frame_from(0, 0, true)}};
+  const uint32_t sources = 1 + prng.below(8);
+  const uint32_t per_tick = 1 + prng.below(4);
+  const uint32_t ticks = 120 + prng.below(120);
+  for (uint32_t tick = 0; tick < ticks; tick++) {
+    const uint32_t count = prng.below(2 * per_tick);
+    for (uint32_t i = 0; i < count; i++) {
+      const int64_t at = tick * kTimerNs + 5'000'000 + i * 1'000'000;
+      packets.push_back({at, frame_from(prng.below(sources), prng.below(2), prng.chance(0.7))});
+    }
+  }
+  return packets;
+}
+
+const std::vector<WrittenKey> kTightLimits{{.name = "source-pps", .text = "2", .where = ""},
+                                           {.name = "network-pps", .text = "4", .where = ""},
+                                           {.name = "destination-pps", .text = "3", .where = ""},
+                                           {.name = "detect-ms", .text = "1000", .where = ""},
+                                           {.name = "recover-ms", .text = "1000", .where = ""}};
+
+TEST_F(GuardProgramTest, BothMachinesWriteTheSameBytes) {
+  const uint64_t seed = testing::seed_from_env();
+  SCOPED_TRACE(::testing::Message() << "replay with TRIB_TEST_SEED=" << seed);
+  Prng prng(seed);
+  uint32_t with_culprits = 0;
+  for (uint32_t round = 0; round < 100; round++) {
+    testing::write_capture(path("in.pcap"), random_floods(prng));
+    const auto live = run(kTightLimits, /*on_model=*/false, path("live.pcap"));
+    const auto model = run(kTightLimits, /*on_model=*/true, path("model.pcap"));
+    ASSERT_TRUE(live && model) << round;
+    ASSERT_EQ(testing::read_capture(path("live.pcap")), testing::read_capture(path("model.pcap")))
+        << round;
+    ASSERT_EQ(live->report.details["culprits"], model->report.details["culprits"]) << round;
+    ASSERT_GT(live->report.output.forwarded, 0U) << round;
+    with_culprits += live->report.details["culprits"].empty() ? 0 : 1;
+  }
+  EXPECT_GT(with_culprits, 20U);
+}
+
+TEST_F(GuardProgramTest, DryRunDropsNothing) {
+  write_traffic(flooded(/*seed=*/1));
+  std::vector<WrittenKey> keys = kSmallServer;
+  keys.push_back({.name = "dry-run", .text = "on", .where = ""});
+  const auto end = run(keys);
+  ASSERT_TRUE(end);
+  EXPECT_EQ(end->report.dropped, 0U);
+  EXPECT_EQ(end->report.output.forwarded, end->report.input.packets);
+  EXPECT_FALSE(end->report.details["culprits"].empty());
+}
+
+TEST_F(GuardProgramTest, AllowedSourcesPass) {
+  write_traffic(flooded(/*seed=*/1));
+  std::vector<WrittenKey> keys = kSmallServer;
+  keys.push_back({.name = "allow", .text = "192.0.2.0/24+240.0.0.0/8+2001:db8::/32", .where = ""});
+  const auto end = run(keys);
+  ASSERT_TRUE(end);
+  EXPECT_EQ(end->report.dropped, 0U);
+  EXPECT_TRUE(end->report.details["culprits"].empty());
+  EXPECT_TRUE(end->report.details["detect_ms"].is_null());
+}
+
+TEST_F(GuardProgramTest, LongGapsAreShort) {
+  // Two packets a month apart. Timers for the whole gap would take minutes.
+  auto frame = testing::ipv4_frame(60);
+  frame[17] = std::byte{46};  // Total length.
+  testing::write_capture(path("in.pcap"), {{1, frame}, {int64_t{29} * 86'400'000'000'000, frame}});
+  for (const bool on_model : {false, true}) {
+    const auto end = run({}, on_model);
+    ASSERT_TRUE(end);
+    EXPECT_EQ(end->report.input.packets, 2U);
+    EXPECT_EQ(end->report.details["destinations"], 1);  // The first packet's record has expired.
+  }
+}
+
+TEST_F(GuardProgramTest, RefusesBadSettingsInOneLine) {
+  testing::write_capture(path("in.pcap"), {{1, testing::ipv4_frame(60)}});
+  const auto refusal = [this](const std::string& name, const std::string& text) {
+    const auto end = run({{.name = name, .text = text, .where = ""}});
+    return end ? std::string("accepted") : end.error().text;
+  };
+  EXPECT_THAT(refusal("action", "reject"), HasSubstr("allowed: drop, police, keep"));
+  for (const char* text :
+       {"10.0.0.0", "10.0.0.0/33", "10.0.0/8", "/8", "::1/129", "10.0.0.0/-1", "a::b::c/3"}) {
+    EXPECT_THAT(refusal("allow", text), HasSubstr("ADDRESS/BITS")) << text;
+  }
+}
+
+}  // namespace
+}  // namespace tributary::programs

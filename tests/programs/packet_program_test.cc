@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: Apache-2.0
+// Method: a program that counts packets in one word, right and wrong. Over captures both machines
+// report the same. Under random interleavings the right one counts every packet, and the wrong one,
+// which is right if its threads run one after another, is caught.
+#include "programs/packet_program.h"
+
+#include <gtest/gtest.h>
+
+#include <array>
+
+#include "memory/xtxn.h"
+#include "tests/programs/captures.h"
+#include "tests/programs/interleaved_run.h"
+#include "tests/support/scratch_directory.h"
+#include "tests/support/seed.h"
+
+namespace tributary::programs {
+namespace {
+
+constexpr microcode::Instruction kCount{"count", {.register_reads = 1}};
+
+struct CounterBase {
+  static constexpr std::array kKeys{KeySpec{.name = "step",
+                                            .type = KeyType::kUint,
+                                            .help = "Added for each packet",
+                                            .default_text = "1",
+                                            .min = 1,
+                                            .max = 100}};
+  static Result<uint64_t*> allocate(memory::SharedMemory& memory) {
+    return memory.allocate(memory::Range::kSram, sizeof(uint64_t), sizeof(uint64_t))
+        .map([&](memory::Address at) { return memory.at_as<uint64_t>(at); });
+  }
+  [[nodiscard]] nlohmann::ordered_json details() const { return {{"count", *count}}; }
+
+  uint64_t* count = nullptr;
+  uint64_t step = 1;
+};
+
+struct RightCounter : CounterBase {
+  static constexpr std::string_view kName = "right";
+  static constexpr std::string_view kSummary = "Counts packets";
+  static Result<std::unique_ptr<RightCounter>> create(memory::SharedMemory& memory,
+                                                      const KeyValues& settings) {
+    return allocate(memory).map([&](uint64_t* word) {
+      auto state = std::make_unique<RightCounter>();
+      state->count = word;
+      state->step = settings.uint("step");
+      return state;
+    });
+  }
+  template <microcode::Machine M>
+  static microcode::Thread process(M& m, RightCounter& state) {
+    m.instruction(kCount);
+    co_await memory::xtxn_fetch_and_add(m, *state.count, state.step);
+    m.forward();
+  }
+};
+
+/// Reads the word and writes it back in two XTXNs, and drops short packets.
+struct WrongCounter : CounterBase {
+  static constexpr std::string_view kName = "wrong";
+  static constexpr std::string_view kSummary = "Loses packets";
+  static Result<std::unique_ptr<WrongCounter>> create(memory::SharedMemory& memory,
+                                                      const KeyValues&) {
+    return allocate(memory).map([&](uint64_t* word) {
+      auto state = std::make_unique<WrongCounter>();
+      state->count = word;
+      return state;
+    });
+  }
+  template <microcode::Machine M>
+  static microcode::Thread process(M& m, WrongCounter& state) {
+    m.instruction(kCount);
+    const uint64_t before = co_await memory::xtxn_read(m, *state.count);
+    co_await memory::xtxn_masked_write(m, *state.count, before + 1, ~uint64_t{0});
+    if (m.packet_size() < 60) {
+      m.drop(0);
+    } else {
+      m.forward();
+    }
+  }
+  [[nodiscard]] std::vector<OutcomeCount> outcomes() const { return {{"counted", {*count, 0}}}; }
+};
+
+TEST(PacketProgram, ReportsTheSameOnBothMachines) {
+  const testing::ScratchDirectory scratch;
+  const std::string in = scratch.path() / "in.pcap", out = scratch.path() / "out.pcap";
+  const std::vector<testing::TestPacket> packets{
+      {1'000, testing::ipv4_frame(60)}, {2'000, testing::ipv4_frame(1'000)}, {3'000, {}}};
+  testing::write_capture(in, packets);
+  const CaptureProgram program = capture_program_of<RightCounter>();
+  EXPECT_EQ(program.name, "right");
+  const auto settings = program.settings().parse("step=7");
+  ASSERT_TRUE(settings);
+  for (const bool on_model : {false, true}) {
+    RunRequest request{.in = in, .out = out};
+    if (on_model) request.model = engine::Parameters();
+    const auto end = program.run(*settings, request);
+    ASSERT_TRUE(end);
+    EXPECT_FALSE(end->problem);
+    EXPECT_EQ(testing::read_capture(out), packets);
+    EXPECT_EQ(end->report.details["count"], 21);
+    EXPECT_TRUE(end->report.outcomes.empty());
+  }
+}
+
+TEST(PacketProgram, CountsDroppedPacketsAndReportsOutcomes) {
+  const testing::ScratchDirectory scratch;
+  const std::string in = scratch.path() / "in.pcap";
+  testing::write_capture(in, {{1'000, testing::ipv4_frame(60)}, {2'000, {}}});
+  const CaptureProgram program = capture_program_of<WrongCounter>();
+  const auto end = program.run(*program.settings().read({}, ""), {.in = in});
+  ASSERT_TRUE(end);
+  EXPECT_EQ(end->report.dropped, 1U);
+  EXPECT_EQ(end->report.output.forwarded, 1U);
+  ASSERT_EQ(end->report.outcomes.size(), 1U);
+  EXPECT_EQ(end->report.outcomes[0].counter.packets, 2U);
+}
+
+TEST(InterleavedRun, SameSeedGivesSameOrder) {
+  const std::vector<testing::Frame> frames{testing::ipv4_frame(60), testing::ipv4_frame(61),
+                                           testing::ipv4_frame(62), testing::ipv4_frame(63)};
+  const auto order_of = [&](uint64_t seed) {
+    const auto program = testing::make_program<RightCounter>();
+    return testing::run_interleaved(**program, frames, seed);
+  };
+  uint32_t other_orders = 0;
+  for (uint64_t seed = 0; seed < 20; seed++) {
+    ASSERT_EQ(order_of(seed), order_of(seed));
+    if (order_of(seed) != frames) other_orders++;
+  }
+  EXPECT_GT(other_orders, 0U);
+}
+
+TEST(InterleavedRun, CatchesAReadAndAWriteThatAreNotOneTransaction) {
+  const uint64_t seed = testing::seed_from_env();
+  SCOPED_TRACE(testing::replay_hint(seed));
+  Prng prng(seed);
+  uint32_t caught = 0;
+  for (uint32_t round = 0; round < 100; round++) {
+    // More packets than the machine has threads.
+    const std::vector<testing::Frame> frames(300, testing::ipv4_frame(60));
+    const auto right = testing::make_program<RightCounter>("step=3");
+    ASSERT_EQ(testing::run_interleaved(**right, frames, prng.any_u64()).size(), frames.size());
+    ASSERT_EQ(*(*right)->state().count, 3 * frames.size());
+    const auto wrong = testing::make_program<WrongCounter>();
+    ASSERT_EQ(testing::run_interleaved(**wrong, frames, prng.any_u64()).size(), frames.size());
+    if (*(*wrong)->state().count != frames.size()) caught++;
+  }
+  // Hundreds of threads meet in each round.
+  EXPECT_EQ(caught, 100U);
+}
+
+TEST(InterleavedRun, RefusedSettingsAreAnError) {
+  const auto program = testing::make_program<RightCounter>("step=0");
+  ASSERT_FALSE(program);
+  EXPECT_NE(program.error().text.find("allowed: a whole number from 1 to 100"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace tributary::programs
