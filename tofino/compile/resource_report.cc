@@ -7,12 +7,15 @@
 
 #include "base/key_table.h"
 #include "tofino/limits.h"
+#include "tofino/precision/program.h"
 #include "tofino/switchml/program.h"
 
 namespace tributary::tofino {
 namespace {
 
-constexpr std::array<NamedProgram, 5> kPrograms{{
+constexpr std::array<NamedProgram, 6> kPrograms{{
+    {"precision", "PRECISION, the largest flows in two rows of 4,096 slots",
+     "1, and 2 for a packet that takes a slot; 1 inner loop"},
     {"switchml-64", "SwitchML, 64 elements per packet, one pipe",
      "1 for a contribution, 2 for the one that completes a slot; 1 inner loop"},
     {"switchml-256", "SwitchML, 256 elements per packet, four pipes",
@@ -118,6 +121,7 @@ nlohmann::ordered_json resources_json(const Program& program, const Placement& p
 std::span<const NamedProgram> named_programs() { return kPrograms; }
 
 Result<Program> make_named_program(std::string_view name) {
+  if (name == "precision") return precision_program({});
   SwitchmlVariant variant;
   if (name == "switchml-64") return switchml_program(variant);
   if (name == "switchml-256") {
