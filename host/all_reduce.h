@@ -9,6 +9,7 @@
 /// Tests:   tests/host/communicator_test.cc, tests/host/worker_errors_test.cc
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <span>
@@ -49,6 +50,9 @@ struct AllReduceOptions {
   bool receive_only = false;
   FloatFormat format = FloatFormat::kFixedScale;
   float scale = 1.0e8F;  ///< For kFixedScale. Source: ATP §3.8 (10^8).
+  /// 0: the most urgent. Above CommunicatorConfig::priorities - 1 it counts as that. All ranks must
+  /// give a tensor the same.
+  uint32_t priority = 0;
 };
 
 /// A tensor of 16-bit floats, given by their bits. It always travels as kBlockExponent, because no
@@ -61,7 +65,7 @@ struct HalfTensor {
 enum class Status : uint8_t {
   kOk,
   kOverflow,        ///< Some rank's value times scale does not fit; tensors are unspecified.
-  kNotFinite,       ///< Some rank's tensor holds an infinity or a NaN; tensors are unspecified.
+  kNotFinite,       ///< Some rank's tensor holds an infinity or a NaN; their blocks are NaN.
   kPeerMissing,     ///< The deadline passed and the named ranks have not contributed.
   kPeerLeft,        ///< A rank left or restarted while this rank waited for it.
   kAggregatorGone,  ///< The deadline passed without any answer from the aggregator.
@@ -89,12 +93,26 @@ struct DegradedRange {
   bool imprecise = false;
 };
 
+/// The pushes of other ranks that an asynchronous job added to a block between two results of it
+/// that this rank received, over the blocks of one transfer.
+struct Staleness {
+  uint64_t pushes_sum = 0;  ///< Over all blocks: the mean is pushes_sum / Outcome::blocks.
+  uint32_t pushes_max = 0;  ///< Of the block with most; counted up to 65,534.
+
+  Staleness& operator+=(const Staleness& other) {
+    pushes_sum += other.pushes_sum;
+    pushes_max = std::max(pushes_max, other.pushes_max);
+    return *this;
+  }
+};
+
 /// The result of one all-reduce.
 struct Outcome {
   Status status = Status::kOk;
   std::string text;                     ///< The cause, if not kOk.
   uint64_t blocks = 0;                  ///< Blocks (packets' worth) of this tensor.
   std::vector<DegradedRange> degraded;  ///< Ascending by element_first.
+  Staleness staleness;                  ///< Of an asynchronous job.
   /// The floats of this rank's tensor, counted when they were converted to lanes.
   Underflow underflow;
   /// One line if the result is kOk but less precise than its user may expect: many elements

@@ -22,10 +22,11 @@ constexpr Duration kGroupSleepMax = milliseconds(2);
 }  // namespace
 
 Channel::Channel(std::unique_ptr<TensorProtocol> protocol, std::unique_ptr<engine::Port> port,
-                 Owner& owner)
+                 Owner& owner, Urgency urgency)
     : port_(std::move(port)),
       queue_(port_->queue(0)),
       owner_(owner),
+      urgency_(urgency),
       protocol_(std::move(protocol)),
       packet_bytes_(protocol_->packet_bytes_max()),
       send_bytes_(size_t{engine::kBurstPackets} * packet_bytes_),
@@ -84,7 +85,9 @@ void Channel::loop() {
     const bool received = receive(now);
     if (!received) check_refusals(now);
     protocol_->on_time(now);
+    tell_gate();
     const bool sent = send(now);
+    tell_gate();
     publish_progress();
     notify_owner();
     // True after the last good-bye.
@@ -208,6 +211,21 @@ bool Channel::send(Instant now) {
   return count > 0;
 }
 
+/// Counts this channel at the gate while it has new packets, and holds them back if more urgent ones
+/// come first.
+void Channel::tell_gate() {
+  if (urgency_.gate == nullptr) return;
+  protocol_->hold(!urgency_.gate->is_open(urgency_.priority));
+  const bool has_new = protocol_->has_new_packets();
+  if (has_new == at_gate_) return;
+  at_gate_ = has_new;
+  if (has_new) {
+    urgency_.gate->enter(urgency_.priority);
+  } else if (urgency_.gate->leave(urgency_.priority)) {
+    owner_.on_gate_open(urgency_.priority);
+  }
+}
+
 /// Reports a new phase and the parts that are done. Other threads see the new snapshot first.
 void Channel::notify_owner() {
   const auto done = std::partition(in_work_.begin(), in_work_.end(),
@@ -237,9 +255,11 @@ Channel::Snapshot Channel::make_snapshot() const {
           .lost_aggregator = protocol_->lost_aggregator(),
           .window = protocol_->window(),
           .gradients = protocol_->gradients(),
+          .narrow_gradients = protocol_->narrow_gradients(),
           .channels = protocol_->channels(),
           .straggler_timeout = protocol_->straggler_timeout(),
           .counters = protocol_->counters(),
+          .permanent_stragglers = protocol_->permanent_stragglers(),
           .refusal = protocol_->refusal(),
           .redirection = protocol_->redirection()};
 }

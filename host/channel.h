@@ -24,6 +24,7 @@
 #include <vector>
 
 #include "engine/port.h"
+#include "host/send_gate.h"
 #include "host/tensor_parts.h"
 #include "host/tensor_protocol.h"
 #include "host/yield_rule.h"
@@ -42,9 +43,11 @@ class Channel {
     uint32_t lost_aggregator = 0;  ///< See TensorProtocol::lost_aggregator().
     uint32_t window = 0;
     uint32_t gradients = 0;
+    uint32_t narrow_gradients = 0;
     uint32_t channels = 1;
     Duration straggler_timeout;
     CommunicatorCounters counters;
+    SourceSet permanent_stragglers{};            ///< See TensorProtocol::permanent_stragglers().
     wire::Reason refusal = wire::Reason::kNone;  ///< See TensorProtocol::refusal().
     std::vector<Aggregator> redirection;         ///< See TensorProtocol::redirection().
   };
@@ -60,11 +63,21 @@ class Channel {
     virtual void on_phase(Channel& channel) = 0;
     /// These parts are done, well or not. The owner may free them.
     virtual void on_done(std::span<Part* const> parts) = 0;
+    /// The gate has opened for priorities less urgent than this one.
+    virtual void on_gate_open(uint32_t /*priority*/) {}
+  };
+
+  /// The channel's place at the gate that the channels of a rank share.
+  struct Urgency {
+    Urgency() {}
+    Urgency(SendGate* shared, uint32_t number) : gate(shared), priority(number) {}
+    SendGate* gate = nullptr;  ///< Outlives the channel; null: there is one priority only.
+    uint32_t priority = 0;
   };
 
   /// @param owner Outlives the channel.
   Channel(std::unique_ptr<TensorProtocol> protocol, std::unique_ptr<engine::Port> port,
-          Owner& owner);
+          Owner& owner, Urgency urgency = Urgency());
   /// Calls leave() and waits for the thread.
   ~Channel();
   Channel(const Channel&) = delete;
@@ -101,6 +114,7 @@ class Channel {
   void open_group();
   void sleep(Instant now);
   bool send(Instant now);
+  void tell_gate();
   void notify_owner();
   void publish_progress();
   [[nodiscard]] Snapshot make_snapshot() const;
@@ -108,6 +122,7 @@ class Channel {
   const std::unique_ptr<engine::Port> port_;
   engine::PortQueue& queue_;
   Owner& owner_;
+  const Urgency urgency_;
 
   // The thread's own.
   const std::unique_ptr<TensorProtocol> protocol_;
@@ -115,8 +130,9 @@ class Channel {
   std::unique_ptr<engine::Port> group_port_;  ///< Null without a group.
   uint64_t peer_refused_ = 0;                 ///< As the protocol knows it.
   std::vector<Part*> in_work_;
-  Instant busy_at_;     ///< Time of the last packet, either way.
-  bool waits_ = false;  ///< The last round had no packet.
+  bool at_gate_ = false;  ///< Counted at the gate, because it has new packets.
+  Instant busy_at_;       ///< Time of the last packet, either way.
+  bool waits_ = false;    ///< The last round had no packet.
   YieldRule yield_rule_;
   std::vector<Part*> taken_;  ///< Swapped with submitted_.
   TensorProtocol::Phase reported_phase_ = TensorProtocol::Phase::kJoining;

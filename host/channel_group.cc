@@ -33,6 +33,13 @@ void ChannelGroup::on_done(std::span<Channel::Part* const> parts) {
   changed_.notify_all();
 }
 
+void ChannelGroup::on_gate_open(uint32_t priority) {
+  const std::lock_guard lock(mutex_);
+  for (size_t i = 0; i < channels_.size(); i++) {
+    if (state_.place(i).priority > priority) channels_[i]->wake();
+  }
+}
+
 /// Ends the other channels if this one has ended, as the first. @pre mutex_ is held.
 void ChannelGroup::note_end(size_t ended) {
   const Channel::Snapshot snapshot = channels_[ended]->snapshot();
@@ -52,8 +59,10 @@ Result<void> ChannelGroup::add_channel(std::unique_ptr<TensorProtocol> protocol,
                                        std::unique_ptr<engine::Port> port, ChannelPlace place) {
   if (const auto fits = check_packets(*protocol, *port); !fits) return fits;
   const std::lock_guard lock(mutex_);
+  const Channel::Urgency urgency(has_priorities_ ? &gate_ : nullptr, place.priority);
   state_.add(std::move(place));
-  channels_.push_back(std::make_unique<Channel>(std::move(protocol), std::move(port), *this));
+  channels_.push_back(
+      std::make_unique<Channel>(std::move(protocol), std::move(port), *this, urgency));
   channels_.back()->start();
   if (state_.failure()) end(*channels_.back());
   if (leaving_) channels_.back()->leave();
@@ -89,7 +98,7 @@ uint64_t ChannelGroup::submit(const Transfer& transfer) {
   std::unique_lock lock(mutex_);
   const uint64_t number = next_number_++;
   Entry& entry = entries_[number];
-  const auto cut = state_.cut(transfer.element_count());
+  const auto cut = state_.cut(transfer);
   for (const plan::Part& part : cut) {
     entry.parts.push_back({.number = number,
                            .element_first = part.element_first,
@@ -152,8 +161,9 @@ void ChannelGroup::close() {
   for (const auto& channel : channels_) channel->join();
 }
 
-void ChannelGroup::set_cut(uint32_t gradients, std::vector<uint32_t> weights) {
-  state_.set_cut(gradients, std::move(weights));
+void ChannelGroup::set_cut(uint32_t gradients, uint32_t narrow_gradients,
+                           const std::vector<uint32_t>& weights) {
+  state_.set_cut(gradients, narrow_gradients, weights);
 }
 
 }  // namespace tributary::host

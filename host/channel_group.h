@@ -35,6 +35,9 @@ class ChannelGroup final : public Channel::Owner {
 
   // --- The join ---
 
+  /// Lets urgent channels send first, by ChannelPlace::priority. Call it before the first channel.
+  void use_priorities() { has_priorities_ = true; }
+
   /// Adds a channel and starts its join. Refuses packets that do not fit the port.
   Result<void> add_channel(std::unique_ptr<TensorProtocol> protocol,
                            std::unique_ptr<engine::Port> port, ChannelPlace place = {});
@@ -42,7 +45,7 @@ class ChannelGroup final : public Channel::Owner {
   /// @param status Receives the protocol's status if the join failed; may be null.
   Result<void> wait_for_joins(Status* status);
   /// Sets how tensors are cut. @param weights One for each channel, in the order they were added.
-  void set_cut(uint32_t gradients, std::vector<uint32_t> weights);
+  void set_cut(uint32_t gradients, uint32_t narrow_gradients, const std::vector<uint32_t>& weights);
   /// Returns the list to join with after a refusal: the directory's. Empty: the ranks have different
   /// lists, so their directory has changed its list meanwhile. Not set: another refusal.
   [[nodiscard]] std::optional<std::vector<Aggregator>> next_list();
@@ -65,6 +68,7 @@ class ChannelGroup final : public Channel::Owner {
   /// The channels, in the order they were added. Complete after the join.
   [[nodiscard]] const std::vector<std::unique_ptr<Channel>>& channels() const { return channels_; }
   [[nodiscard]] uint32_t gradients() const { return state_.gradients(); }
+  [[nodiscard]] uint32_t narrow_gradients() const { return state_.narrow_gradients(); }
 
  private:
   struct Entry {
@@ -75,6 +79,7 @@ class ChannelGroup final : public Channel::Owner {
   // In a channel's thread.
   void on_phase(Channel& channel) override;
   void on_done(std::span<Channel::Part* const> parts) override;
+  void on_gate_open(uint32_t priority) override;
 
   // @pre mutex_ is held.
   void note_end(size_t ended);
@@ -86,6 +91,8 @@ class ChannelGroup final : public Channel::Owner {
   std::unordered_map<uint64_t, Entry> entries_;  ///< Node-based: parts do not move.
   uint64_t next_number_ = 0;
   bool leaving_ = false;  ///< The caller has stopped the join.
+  bool has_priorities_ = false;
+  SendGate gate_;
   GroupState state_;
   std::vector<std::unique_ptr<Channel>> channels_;
 };

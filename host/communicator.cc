@@ -9,7 +9,8 @@
 
 namespace tributary::host {
 
-Communicator::Communicator(std::unique_ptr<ChannelGroup> group) : group_(std::move(group)) {}
+Communicator::Communicator(std::unique_ptr<ChannelGroup> group, WireBits wire)
+    : group_(std::move(group)), wire_(wire) {}
 
 Communicator::~Communicator() = default;
 
@@ -26,15 +27,16 @@ Result<std::unique_ptr<Communicator>> Communicator::join(const CommunicatorConfi
                                                          Status* status) {
   auto joined = join_channels(config, open_port, status);
   if (!joined) return tl::unexpected(joined.error());
-  return std::unique_ptr<Communicator>(new Communicator(*std::move(joined)));
+  return std::unique_ptr<Communicator>(new Communicator(*std::move(joined), config.wire));
 }
 
 Result<std::unique_ptr<Communicator>> Communicator::join(const CommunicatorConfig& config,
                                                          std::unique_ptr<engine::Port> port,
                                                          Status* status) {
-  if (config.threads > 1) {
+  if (config.threads * config.priorities > 1) {
     return failure(
-        fmt::format("threads={} is not allowed over one port; allowed is 1", config.threads));
+        fmt::format("threads={} and priorities={} are not allowed over one port; allowed is 1",
+                    config.threads, config.priorities));
   }
   if (config.aggregators.size() > 1) {
     return failure(fmt::format("{} aggregators are not allowed over one port; allowed is 1",
@@ -55,8 +57,8 @@ Result<std::unique_ptr<Communicator>> Communicator::drive(std::unique_ptr<Tensor
   if (const auto joined = group->wait_for_joins(status); !joined) {
     return tl::unexpected(joined.error());
   }
-  group->set_cut(group->channels().front()->snapshot().gradients, {1});
-  return std::unique_ptr<Communicator>(new Communicator(std::move(group)));
+  group->set_cut(group->channels().front()->snapshot().gradients, 0, {1});
+  return std::unique_ptr<Communicator>(new Communicator(std::move(group), WireBits::k32));
 }
 
 Ticket Communicator::all_reduce_async(std::span<float> tensor, const AllReduceOptions& options) {
@@ -64,24 +66,33 @@ Ticket Communicator::all_reduce_async(std::span<float> tensor, const AllReduceOp
   transfer.floats = tensor;
   transfer.op = options.op;
   transfer.receive_only = options.receive_only;
+  transfer.priority = options.priority;
   transfer.scale = options.scale;
-  transfer.format = options.format == FloatFormat::kFixedScale
-                        ? wire::ElementFormat::kFixedScale
-                        : wire::ElementFormat::kBlockExponent;
+  if (options.format == FloatFormat::kFixedScale) {
+    transfer.format = wire::ElementFormat::kFixedScale;
+  } else {
+    transfer.format = float_wire_bits() == 16 ? wire::ElementFormat::kBlockExponent16
+                                              : wire::ElementFormat::kBlockExponent;
+  }
   return Ticket(group_->submit(transfer));
 }
 
-Ticket Communicator::all_reduce_async(HalfTensor tensor, ReduceOp op, bool receive_only) {
+Ticket Communicator::all_reduce_async(HalfTensor tensor, ReduceOp op, bool receive_only,
+                                      uint32_t priority) {
   Transfer transfer;
+  transfer.priority = priority;
   transfer.halves = tensor;
   transfer.op = op;
   transfer.receive_only = receive_only;
-  transfer.format = wire::ElementFormat::kBlockExponent;
+  transfer.format = half_wire_bits() == 16 ? wire::ElementFormat::kBlockExponent16
+                                           : wire::ElementFormat::kBlockExponent;
   return Ticket(group_->submit(transfer));
 }
 
-Ticket Communicator::all_reduce_async(std::span<int32_t> tensor, ReduceOp op, bool receive_only) {
+Ticket Communicator::all_reduce_async(std::span<int32_t> tensor, ReduceOp op, bool receive_only,
+                                      uint32_t priority) {
   Transfer transfer;
+  transfer.priority = priority;
   transfer.integers = tensor;
   transfer.op = op;
   transfer.receive_only = receive_only;
@@ -124,6 +135,15 @@ Progress Communicator::progress() const {
   return sum;
 }
 
+SourceSet Communicator::permanent_stragglers() const {
+  SourceSet all{};
+  for (const auto& channel : group_->channels()) {
+    const SourceSet ranks = channel->snapshot().permanent_stragglers;
+    for (uint32_t i = 0; i < all.size(); i++) all[i] |= ranks[i];
+  }
+  return all;
+}
+
 // The first channel's values hold for all.
 
 uint32_t Communicator::window() const { return group_->channels().front()->snapshot().window; }
@@ -133,6 +153,16 @@ Duration Communicator::straggler_timeout() const {
 }
 
 uint32_t Communicator::gradients() const { return group_->gradients(); }
+
+uint32_t Communicator::narrow_gradients() const { return group_->narrow_gradients(); }
+
+uint32_t Communicator::float_wire_bits() const {
+  return wire_ == WireBits::k16 && narrow_gradients() > 0 ? 16 : 32;
+}
+
+uint32_t Communicator::half_wire_bits() const {
+  return wire_ != WireBits::k32 && narrow_gradients() > 0 ? 16 : 32;
+}
 
 uint32_t Communicator::threads() const { return static_cast<uint32_t>(group_->channels().size()); }
 

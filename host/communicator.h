@@ -86,10 +86,11 @@ class Communicator {
 
   /// Starts an all-reduce and returns at once. Several may be in flight; each needs one wait().
   Ticket all_reduce_async(std::span<float> tensor, const AllReduceOptions& options = {});
+  /// @param priority See AllReduceOptions::priority.
   Ticket all_reduce_async(std::span<int32_t> tensor, ReduceOp op = ReduceOp::kSum,
-                          bool receive_only = false);
+                          bool receive_only = false, uint32_t priority = 0);
   Ticket all_reduce_async(HalfTensor tensor, ReduceOp op = ReduceOp::kSum,
-                          bool receive_only = false);
+                          bool receive_only = false, uint32_t priority = 0);
 
   /// Blocks until the all-reduce is done or the time has passed. May be called any number of times.
   /// @return true if it is done, or if wait() has returned its outcome.
@@ -103,17 +104,27 @@ class Communicator {
   [[nodiscard]] CommunicatorCounters counters() const;
   /// Up to date within one burst of packets. May miss tensors that were submitted and not awaited.
   [[nodiscard]] Progress progress() const;
+  /// Returns the ranks for which some aggregator's blocks do not wait: permanent stragglers (Trio
+  /// paper §5). Updated whenever an operation ends.
+  [[nodiscard]] SourceSet permanent_stragglers() const;
   // The terms agreed with the aggregator.
   [[nodiscard]] uint32_t window() const;
   [[nodiscard]] uint32_t gradients() const;
+  /// Returns the elements of a packet with 16-bit gradients; 0: an aggregator takes none.
+  [[nodiscard]] uint32_t narrow_gradients() const;
+  /// Returns the bits of a float32 on the wire with FloatFormat::kBlockExponent, and of a float16
+  /// or bfloat16.
+  [[nodiscard]] uint32_t float_wire_bits() const;
+  [[nodiscard]] uint32_t half_wire_bits() const;
   /// Returns the number of channels: worker threads times aggregators.
   [[nodiscard]] uint32_t threads() const;
   /// 0: no mitigation.
   [[nodiscard]] Duration straggler_timeout() const;
 
  private:
-  explicit Communicator(std::unique_ptr<ChannelGroup> group);
+  Communicator(std::unique_ptr<ChannelGroup> group, WireBits wire);
   std::unique_ptr<ChannelGroup> group_;
+  const WireBits wire_;
 };
 
 }  // namespace tributary::host

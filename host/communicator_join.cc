@@ -12,6 +12,7 @@
 #include "base/clock.h"
 #include "host/auto_terms.h"
 #include "host/join_plan.h"
+#include "host/send_gate.h"
 #include "host/worker_protocol.h"
 #include "wire/receive_room.h"
 
@@ -48,6 +49,23 @@ Result<void> check(const CommunicatorConfig& config) {
     return failure(fmt::format("threads={} is not allowed; allowed is 1 to {}", config.threads,
                                wire::kChannelsMax));
   }
+  if (config.asynchronous && config.threads * config.priorities > 1) {
+    return failure(
+        fmt::format("threads={} and priorities={} are not allowed; allowed is 1 with "
+                    "asynchronous=on",
+                    config.threads, config.priorities));
+  }
+  if (config.asynchronous && config.aggregators.size() > 1) {
+    return failure(fmt::format("{} aggregators are not allowed; allowed is 1 with asynchronous=on",
+                               config.aggregators.size()));
+  }
+  if (config.priorities < 1 || config.priorities > kPrioritiesMax ||
+      config.priorities * config.threads > wire::kChannelsMax) {
+    return failure(
+        fmt::format("priorities={} with threads={} is not allowed; allowed is 1 to {}, and a "
+                    "product of at most {}",
+                    config.priorities, config.threads, kPrioritiesMax, wire::kChannelsMax));
+  }
   if (config.deadline <= Duration()) return failure("deadline must be longer than 0");
   return {};
 }
@@ -78,6 +96,7 @@ class Joining {
       : group_(group), config_(config), plan_(config), open_port_(open_port), began_at_(began_at) {}
 
   Result<void> run(Status* status) {
+    if (config_.priorities > 1) group_.use_priorities();
     if (const auto opened = open_ports(); !opened) return opened;
     for (size_t i = 0; i < aggregators().size(); i++) {
       if (const auto added = add(plan_.first_channel(i), std::move(ports_[i]), plan_.place(i, 0));
@@ -97,7 +116,7 @@ class Joining {
       }
     }
     if (const auto joined = group_.wait_for_joins(status); !joined) return joined;
-    group_.set_cut(plan_.gradients(), plan_.weights());
+    group_.set_cut(plan_.gradients(), plan_.narrow_gradients(), plan_.weights());
     return {};
   }
 
@@ -131,9 +150,15 @@ class Joining {
     std::vector<JoinPlan::Terms> terms;
     for (const auto& channel : group_.channels()) {
       const Channel::Snapshot snapshot = channel->snapshot();
-      terms.push_back({.gradients = snapshot.gradients, .channels = snapshot.channels});
+      terms.push_back({.gradients = snapshot.gradients,
+                       .narrow_gradients = snapshot.narrow_gradients,
+                       .channels = snapshot.channels});
     }
-    return plan_.agree(terms);
+    if (const auto agreed = plan_.agree(terms); !agreed) return agreed;
+    if (config_.wire != WireBits::k16 || plan_.narrow_gradients() > 0) return {};
+    return failure(
+        "wire=16 is not allowed: an aggregator of this job does not take 16-bit gradients; allowed "
+        "is 32. Use aggregators of this version, with the same block_grad_max");
   }
 
   ChannelGroup& group_;

@@ -10,6 +10,7 @@
 #include <cstdlib>
 #include <vector>
 
+#include "host/send_gate.h"
 #include "host/worker_port.h"
 #include "wire/trio_ml.h"
 
@@ -82,6 +83,27 @@ Result<void> put_local(std::string_view value, CommunicatorConfig& config) {
   return {};
 }
 
+Result<void> put_switch(std::string_view key, std::string_view value, bool& flag) {
+  if (value != "on" && value != "off") {
+    return failure(fmt::format("{}='{}' is not allowed; allowed is on or off", key, value));
+  }
+  flag = value == "on";
+  return {};
+}
+
+Result<void> put_wire(std::string_view value, CommunicatorConfig& config) {
+  if (value == "auto") {
+    config.wire = WireBits::kAuto;
+  } else if (value == "16") {
+    config.wire = WireBits::k16;
+  } else if (value == "32") {
+    config.wire = WireBits::k32;
+  } else {
+    return failure(fmt::format("wire='{}' is not allowed; allowed is auto, 16 or 32", value));
+  }
+  return {};
+}
+
 Result<void> put_format(std::string_view value, Query& query) {
   if (value == "exponent") {
     query.url.reduction.format = FloatFormat::kBlockExponent;
@@ -133,6 +155,8 @@ Result<void> put_key(std::string_view key, std::string_view value, Query& query)
   if (key == "threads") {
     return put(whole_number(key, value, 1, wire::kChannelsMax), config.threads);
   }
+  if (key == "priorities")
+    return put(whole_number(key, value, 1, kPrioritiesMax), config.priorities);
   if (key == "auth") {
     const auto mode = auth::parse_mode(value);
     if (!mode) {
@@ -147,14 +171,18 @@ Result<void> put_key(std::string_view key, std::string_view value, Query& query)
     return {};
   }
   if (key == "local") return put_local(value, config);
+  if (key == "asynchronous") return put_switch(key, value, config.asynchronous);
   if (key == "format") return put_format(value, query);
+  if (key == "wire") return put_wire(value, config);
   if (key == "scale") return put_scale(value, query);
   if (key == "loss") return put_loss(value, query);
   if (key == "deadline_ms") return put_ms(key, value, config.deadline);
   if (key == "server_wait_ms") return put_ms(key, value, config.server_wait);
   return failure(fmt::format(
       "unknown key '{}'; allowed are rank, world, deadline_ms, server_wait_ms, gradients, window, "
-      "threads, format, scale, source, local, auth, secret_file and loss",
+      "threads, priorities, format, wire, scale, source, local, auth, secret_file, asynchronous "
+      "and "
+      "loss",
       key));
 }
 
@@ -261,6 +289,10 @@ Result<CommunicatorUrl> parse_communicator_url(std::string_view url,
   if (*query.rank >= *query.world) {
     return wrong(Error{
         fmt::format("rank={} is not allowed; allowed is 0 to {}", *query.rank, *query.world - 1)});
+  }
+  if (query.url.config.wire == WireBits::k16 &&
+      query.url.reduction.format == FloatFormat::kFixedScale) {
+    return wrong(Error{"wire=16 is not allowed with format=fixed; allowed is format=exponent"});
   }
   const auto secret = auth::find_secret(query.auth, query.secret_path);
   if (!secret) return wrong(secret.error());

@@ -4,12 +4,14 @@
 #include <algorithm>
 #include <array>
 #include <bit>
+#include <cmath>
 #include <cstddef>
 #include <optional>
 #include <vector>
 
 #include "base/prng.h"
 #include "host/number_format.h"
+#include "wire/trio_ml.h"
 
 namespace tributary::host {
 namespace {
@@ -178,7 +180,7 @@ class Expectation {
 
   /// Returns the expected floats for contributions sent with `scale`.
   std::span<const float> floats(uint64_t first, size_t count, const SourceSet& sources,
-                                float scale) {
+                                double scale) {
     const std::span<float> values = std::span(values_).first(count);
     const int32_t limit = lane_magnitude_max(tensor_.world());
     sums_.fill(0);
@@ -192,6 +194,24 @@ class Expectation {
     pack_int32(std::span(sums_).first(count), lanes_.data());
     unpack_fixed(lanes_.data(), scale, divisor(sources), values);
     return values;
+  }
+
+  /// Adds the exact sums or means to `sums`, which are 0. @return the largest magnitude of all ranks.
+  double exact(uint64_t first, const SourceSet& sources, const SourceSet& all,
+               std::span<double> sums) {
+    double largest = 0;
+    for_each_rank(all, [&](uint32_t rank) {
+      for (uint64_t at = 0; at < sums.size(); at += kChunkElements) {
+        const size_t count = std::min<uint64_t>(kChunkElements, sums.size() - at);
+        const auto values = std::span(values_).first(count);
+        tensor_.fill(rank, iteration_, first + at, values);
+        for (size_t i = 0; i < count; i++) {
+          largest = std::max(largest, std::abs(double{values[i]}));
+          if (contains(sources, rank)) sums[at + i] += double{values[i]} / divisor(sources);
+        }
+      }
+    });
+    return largest;
   }
 
   /// Returns the largest exponent of any of `sources` in a block of any length.
@@ -238,7 +258,7 @@ class Expectation {
 
 /// Returns the wrong elements of [first, first + count), all sent with one scale.
 uint64_t wrong_at_scale(Expectation& expected, std::span<const float> result, uint64_t first,
-                        uint64_t count, const SourceSet& sources, float scale) {
+                        uint64_t count, const SourceSet& sources, double scale) {
   uint64_t wrong = 0;
   for (uint64_t at = 0; at < count; at += kChunkElements) {
     const size_t chunk = std::min<uint64_t>(kChunkElements, count - at);
@@ -263,7 +283,7 @@ uint64_t wrong_in_block(Expectation& expected, std::span<const float> result,
   const int32_t last = segment.imprecise ? INT8_MAX : largest;
   uint64_t fewest = end - first;
   while (exponent <= last && fewest > 0) {
-    const float scale = scale_of(static_cast<int8_t>(exponent), world);
+    const double scale = scale_of(static_cast<int8_t>(exponent), world);
     fewest = std::min(
         fewest, wrong_at_scale(expected, result, first, end - first, *segment.sources, scale));
     exponent =
@@ -318,6 +338,36 @@ uint64_t check_float(const GeneratedTensor& tensor, uint64_t iteration,
     const uint64_t end = segment.first + segment.count;
     for (uint64_t block = segment.first / gradients * gradients; block < end; block += gradients) {
       wrong += wrong_in_block(expected, result, segment, block, gradients, all, scale_of);
+    }
+  }
+  return wrong;
+}
+
+uint64_t check_narrow(const GeneratedTensor& tensor, uint64_t iteration,
+                      std::span<const float> result, ReduceOp op, uint32_t gradients,
+                      uint32_t partial_sums, const Outcome& outcome) {
+  const SourceSet all = ranks_below(tensor.world());
+  const auto segments = segments_of(outcome, result.size(), all);
+  if (!segments || gradients == 0) return result.size();
+  Expectation expected(tensor, iteration, op);
+  std::vector<double> sums;
+  uint64_t wrong = 0;
+  for (const Segment& segment : *segments) {
+    const uint64_t end = segment.first + segment.count;
+    for (uint64_t block = segment.first / gradients * gradients; block < end; block += gradients) {
+      sums.assign(std::min<uint64_t>(gradients, result.size() - block), 0);
+      const double largest = expected.exact(block, *segment.sources, all, sums);
+      const uint32_t count = count_of(*segment.sources);
+      const double unit = std::ldexp(largest, segment.imprecise ? kDegradedHeadroom - 15 : -15);
+      const double shift = std::exp2(wire::result_shift(tensor.world()));
+      const double error =
+          unit * (count + shift * partial_sums) / (op == ReduceOp::kMean ? count : 1);
+      for (uint64_t i = std::max(segment.first, block); i < std::min(end, block + sums.size());
+           i++) {
+        const double difference = std::abs(double{result[i]} - sums[i - block]);
+        const double bound = (error + 0x1p-24 * std::abs(double{result[i]})) * (1 + 0x1p-40);
+        wrong += difference <= bound ? 0 : 1;
+      }
     }
   }
   return wrong;

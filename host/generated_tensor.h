@@ -50,7 +50,7 @@ class GeneratedTensor {
 
 /// Returns the scale of a block whose largest exponent is `exponent`: scale_for_exponent(), or
 /// switchml_scale() (host/switchml_config.h).
-using ScaleOfExponent = float (*)(int8_t exponent, uint32_t world);
+using ScaleOfExponent = double (*)(int8_t exponent, uint32_t world);
 
 /// Returns the number of float32 elements that differ from from_fixed() of the sum of to_fixed().
 /// With kBlockExponent a block has `gradients` elements (1 … 4095, as in the packets) and the
@@ -61,5 +61,12 @@ using ScaleOfExponent = float (*)(int8_t exponent, uint32_t world);
                                    std::span<const float> result, const AllReduceOptions& options,
                                    uint32_t gradients, const Outcome& outcome,
                                    ScaleOfExponent scale_of = scale_for_exponent);
+
+/// Returns the number of float32 elements of an all-reduce with 16-bit lanes that are outside the
+/// bound of docs/number-formats.md. @param gradients  Elements of a block.
+/// @param partial_sums  The aggregators that round: 1, or those next to the ranks of a tree.
+[[nodiscard]] uint64_t check_narrow(const GeneratedTensor& tensor, uint64_t iteration,
+                                    std::span<const float> result, ReduceOp op, uint32_t gradients,
+                                    uint32_t partial_sums, const Outcome& outcome);
 
 }  // namespace tributary::host

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "host/group_state.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "base/assert.h"
@@ -26,14 +27,29 @@ std::vector<size_t> GroupState::note_end(size_t channel, EndReason reason) {
   return others;
 }
 
-void GroupState::set_cut(uint32_t gradients, std::vector<uint32_t> weights) {
+void GroupState::set_cut(uint32_t gradients, uint32_t narrow_gradients,
+                         const std::vector<uint32_t>& weights) {
+  TRIB_ASSERT(weights.size() == places_.size());
   gradients_ = gradients;
-  cutter_.emplace(std::move(weights));
+  narrow_gradients_ = narrow_gradients;
+  uint32_t last = 0;
+  for (const ChannelPlace& place : places_) last = std::max(last, place.priority);
+  for (uint32_t priority = 0; priority <= last; priority++) {
+    std::vector<uint32_t> own = weights;
+    for (size_t i = 0; i < own.size(); i++) {
+      if (places_[i].priority != priority) own[i] = 0;
+    }
+    cutters_.emplace_back(std::move(own));
+  }
 }
 
-std::vector<plan::Part> GroupState::cut(uint64_t element_count) {
-  TRIB_ASSERT(cutter_.has_value());
-  return cutter_->cut(element_count, gradients_, wire::kGradientBytes);
+std::vector<plan::Part> GroupState::cut(const Transfer& transfer) {
+  TRIB_ASSERT(!cutters_.empty());
+  const bool narrow = transfer.format == wire::ElementFormat::kBlockExponent16;
+  TRIB_ASSERT(!narrow || narrow_gradients_ > 0);
+  plan::PartCutter& cutter = cutters_[std::min<size_t>(transfer.priority, cutters_.size() - 1)];
+  return cutter.cut(transfer.element_count(), narrow ? narrow_gradients_ : gradients_,
+                    wire::gradient_bytes(transfer.format));
 }
 
 Outcome GroupState::merge(std::span<TensorPart> parts) const {

@@ -28,6 +28,7 @@ namespace tributary::host {
 struct ChannelPlace {
   std::string text = {};    ///< Empty if there is one channel only.
   uint32_t aggregator = 0;  ///< Its place in the job's list, from 1 on; 0: there is no list.
+  uint32_t priority = 0;    ///< Of the tensors that it carries; see AllReduceOptions::priority.
 };
 
 class GroupState {
@@ -35,6 +36,7 @@ class GroupState {
   // --- Channels, numbered from 0 in the order of add() ---
 
   void add(ChannelPlace place) { places_.push_back(std::move(place)); }
+  [[nodiscard]] const ChannelPlace& place(size_t channel) const { return places_[channel]; }
   /// Records that a channel has ended. @return the channels that the owner has to end by
   /// TensorProtocol::fail() with failure(): all others after the first end, none after later ones.
   [[nodiscard]] std::vector<size_t> note_end(size_t channel, EndReason reason);
@@ -44,11 +46,13 @@ class GroupState {
 
   // --- Tensors ---
 
-  /// Sets how tensors are cut. @param weights One for each channel.
-  void set_cut(uint32_t gradients, std::vector<uint32_t> weights);
+  /// Sets how tensors are cut. @param weights One for each channel. @pre All are added.
+  /// @param narrow_gradients  Elements of a block with kBlockExponent16; 0: not supported.
+  void set_cut(uint32_t gradients, uint32_t narrow_gradients, const std::vector<uint32_t>& weights);
   [[nodiscard]] uint32_t gradients() const { return gradients_; }
+  [[nodiscard]] uint32_t narrow_gradients() const { return narrow_gradients_; }
   /// Returns the parts of the next tensor. Part::aggregator is a channel. @pre set_cut()
-  [[nodiscard]] std::vector<plan::Part> cut(uint64_t element_count);
+  [[nodiscard]] std::vector<plan::Part> cut(const Transfer& transfer);
   /// Returns the outcome of a tensor. Takes those of its parts, which are in ascending order.
   /// @pre Every part is done.
   [[nodiscard]] Outcome merge(std::span<TensorPart> parts) const;
@@ -57,7 +61,8 @@ class GroupState {
   std::vector<ChannelPlace> places_;  ///< Shape [channels].
   std::optional<EndReason> failure_;
   uint32_t gradients_ = 1;
-  std::optional<plan::PartCutter> cutter_;  ///< Chooses a channel for each part.
+  uint32_t narrow_gradients_ = 0;
+  std::vector<plan::PartCutter> cutters_;  ///< By priority; choose a channel for each part.
 };
 
 }  // namespace tributary::host

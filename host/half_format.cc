@@ -98,7 +98,7 @@ void widen_halves(std::span<const uint16_t> halves, HalfType type, float* wide) 
   }
 }
 
-void unpack_halves(const std::byte* lanes, float scale, uint32_t divisor, HalfType type,
+void unpack_halves(const std::byte* lanes, double scale, uint32_t divisor, HalfType type,
                    std::span<uint16_t> halves) {
   const double factor = fixed_factor(scale, divisor);
   if (type == HalfType::kFloat16) {

@@ -33,7 +33,7 @@ enum class HalfType : uint8_t {
 void widen_halves(std::span<const uint16_t> halves, HalfType type, float* wide);
 /// Reads lanes of shape [4 * halves.size()] bytes: applies from_fixed() without its rounding, then
 /// narrow_half().
-void unpack_halves(const std::byte* lanes, float scale, uint32_t divisor, HalfType type,
+void unpack_halves(const std::byte* lanes, double scale, uint32_t divisor, HalfType type,
                    std::span<uint16_t> halves);
 
 }  // namespace tributary::host

@@ -20,6 +20,7 @@ JoinPlan::JoinPlan(const CommunicatorConfig& config) : common_(config) {
   if (config.aggregators.size() > 1) common_.list_digest = list_digest(config.aggregators);
   common_.aggregators = aggregators_;  // By their places in the texts.
   for (const Aggregator& each : aggregators_) weight_sum_ += each.weight;
+  common_.threads *= config.priorities;  // Channels.
 }
 
 void JoinPlan::set_gradients(uint32_t gradients) {
@@ -41,6 +42,7 @@ Result<void> JoinPlan::agree(std::span<const Terms> terms) {
   agreed_ = terms.front();
   for (size_t i = 0; i < terms.size(); i++) {
     agreed_.channels = std::min(agreed_.channels, terms[i].channels);
+    if (terms[i].narrow_gradients != agreed_.narrow_gradients) agreed_.narrow_gradients = 0;
     if (terms[i].gradients == agreed_.gradients) continue;
     return failure(fmt::format(
         "aggregator {} takes {} gradients a packet, and {} takes {}; give their jobs the same "
@@ -67,6 +69,7 @@ ChannelPlace JoinPlan::place(size_t aggregator, uint32_t channel) const {
     place.text = fmt::format(" (aggregator {} of {}, {})", aggregator + 1, aggregators_.size(),
                              aggregators_[aggregator].name);
   }
+  place.priority = channel % std::min(common_.priorities, agreed_.channels);
   if (channel > 0) place.text += fmt::format(" (channel {} of job {})", channel, common_.job_id);
   return place;
 }

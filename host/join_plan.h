@@ -27,6 +27,7 @@ class JoinPlan {
   /// The terms of the session of a first channel.
   struct Terms {
     uint32_t gradients = 1;
+    uint32_t narrow_gradients = 0;  ///< 0: no 16-bit gradients.
     uint32_t channels = 1;
   };
 
@@ -52,6 +53,8 @@ class JoinPlan {
 
   [[nodiscard]] uint32_t channels() const { return agreed_.channels; }  ///< To each aggregator.
   [[nodiscard]] uint32_t gradients() const { return agreed_.gradients; }
+  /// 0 unless every aggregator takes as many.
+  [[nodiscard]] uint32_t narrow_gradients() const { return agreed_.narrow_gradients; }
   /// Returns the weights of all channels: the first ones in the order of the list, then the second
   /// ones, and so on.
   [[nodiscard]] std::vector<uint32_t> weights() const;

@@ -2,6 +2,7 @@
 #include "host/number_format.h"
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <cmath>
 
@@ -22,6 +23,16 @@ const NumberFormatKernels& fastest() {
   return chosen;
 }
 
+/// The factors of a scale: float32 holds each, and their product with a value rounds at most once.
+struct ScaleFactors {
+  float first;
+  float second;
+};
+ScaleFactors factors_of(double scale) {
+  if (scale <= 0x1p127) return {1.0F, static_cast<float>(scale)};
+  return {0x1p64F, static_cast<float>(scale * 0x1p-64)};
+}
+
 /// Returns rint(product), with 0 for NaN. Not limited to 2^31, which is above every lane limit.
 int64_t wide_lane(float product) {
   if (std::isnan(product)) return 0;
@@ -29,12 +40,12 @@ int64_t wide_lane(float product) {
 }
 
 /// Converts a block that has values that do not fit: clamps and reports them.
-Fit pack_clamped(std::span<const float> tensor, float scale, int32_t magnitude_max,
+Fit pack_clamped(std::span<const float> tensor, ScaleFactors scale, int32_t magnitude_max,
                  std::byte* lanes) {
   const int64_t limit = magnitude_max;
   Fit worst = Fit::kFits;
   for (const float value : tensor) {
-    const int64_t wide = wide_lane(value * scale);
+    const int64_t wide = wide_lane(value * scale.first * scale.second);
     const int64_t lane = std::clamp(wide, -limit, limit);
     if (!std::isfinite(value)) {
       worst = Fit::kNotFinite;
@@ -45,6 +56,23 @@ Fit pack_clamped(std::span<const float> tensor, float scale, int32_t magnitude_m
     lanes += sizeof(uint32_t);
   }
   return worst;
+}
+
+/// Converts a block of tiny values, whose scale float32 cannot hold.
+LaneRange pack_tiny(std::span<const float> tensor, ScaleFactors scale, std::byte* lanes) {
+  std::array<float, 256> scaled;
+  LaneRange range;
+  while (!tensor.empty()) {
+    const size_t count = std::min(tensor.size(), scaled.size());
+    std::transform(tensor.begin(), tensor.begin() + static_cast<ptrdiff_t>(count), scaled.begin(),
+                   [scale](float value) { return value * scale.first; });
+    const LaneRange chunk = fastest().pack_fixed(scaled.data(), count, scale.second, lanes);
+    range = {.has_zero = range.has_zero || chunk.has_zero,
+             .largest = std::max(range.largest, chunk.largest)};
+    tensor = tensor.subspan(count);
+    lanes += count * sizeof(int32_t);
+  }
+  return range;
 }
 
 /// Returns the largest lane of a finite value below 2^`bits` (after scaling). The largest float32
@@ -67,20 +95,21 @@ uint32_t lane_bits_max(uint32_t sources) {
 
 }  // namespace
 
-double fixed_factor(float scale, uint32_t divisor) {
+double fixed_factor(double scale, uint32_t divisor) {
   // The product is exact: 24 bits times at most 29.
-  return 1.0 / (static_cast<double>(scale) * static_cast<double>(divisor));
+  return 1.0 / (scale * static_cast<double>(divisor));
 }
 
-int32_t to_fixed(float value, float scale) {
-  const float product = value * scale;
+int32_t to_fixed(float value, double scale) {
+  const ScaleFactors factors = factors_of(scale);
+  const float product = value * factors.first * factors.second;
   if (!(std::fabs(product) < 0x1p31F)) [[unlikely]] {
     return INT32_MIN;
   }
   return static_cast<int32_t>(std::rint(product));
 }
 
-float from_fixed(int32_t sum, float scale, uint32_t divisor) {
+float from_fixed(int32_t sum, double scale, uint32_t divisor) {
   return static_cast<float>(static_cast<double>(sum) * fixed_factor(scale, divisor));
 }
 
@@ -88,19 +117,22 @@ int32_t lane_magnitude_max(uint32_t sources) {
   return static_cast<int32_t>(static_cast<uint32_t>(INT32_MAX) / std::max(sources, 1U));
 }
 
-Fit pack_fixed(std::span<const float> tensor, float scale, int32_t magnitude_max, std::byte* lanes,
+Fit pack_fixed(std::span<const float> tensor, double scale, int32_t magnitude_max, std::byte* lanes,
                Underflow* underflow) {
+  const ScaleFactors factors = factors_of(scale);
   // Nearly every block fits and has no lane of 0, so the fast loop only detects the others.
-  const LaneRange range = fastest().pack_fixed(tensor.data(), tensor.size(), scale, lanes);
+  const LaneRange range = factors.first == 1.0F ? fastest().pack_fixed(tensor.data(), tensor.size(),
+                                                                       factors.second, lanes)
+                                                : pack_tiny(tensor, factors, lanes);
   if (underflow != nullptr) {
     *underflow += range.has_zero ? fastest().count_underflow(tensor.data(), lanes, tensor.size())
                                  : Underflow{.nonzero = tensor.size()};
   }
   if (range.largest <= static_cast<uint32_t>(magnitude_max)) return Fit::kFits;
-  return pack_clamped(tensor, scale, magnitude_max, lanes);
+  return pack_clamped(tensor, factors, magnitude_max, lanes);
 }
 
-void unpack_fixed(const std::byte* lanes, float scale, uint32_t divisor, std::span<float> tensor) {
+void unpack_fixed(const std::byte* lanes, double scale, uint32_t divisor, std::span<float> tensor) {
   fastest().unpack_fixed(lanes, tensor.size(), fixed_factor(scale, divisor), tensor.data());
 }
 
@@ -131,20 +163,30 @@ int8_t degraded_exponent(int8_t stated, int8_t reference) {
   return static_cast<int8_t>(std::min(base + kDegradedHeadroom, kFloatExponentMax));
 }
 
-float scale_for_exponent(int8_t exponent, uint32_t sources) {
-  if (exponent == kNoExponent) return 1.0F;
+double scale_for_exponent(int8_t exponent, uint32_t sources) {
+  if (exponent == kNoExponent) return 1.0;
   // The largest exponent also stands for values up to 2^128, the limit of float32.
   const int32_t bound = exponent == kFloatExponentMax ? kFloatExponentMax + 1 : exponent;
-  const int32_t power =
-      std::min(static_cast<int32_t>(lane_bits_max(sources)) - bound, kFloatExponentMax);
-  // Never denormal: the smallest power is 0 - 128 + at least 22 bits for 256 sources.
-  return std::ldexp(1.0F, power);
+  return std::ldexp(1.0, static_cast<int32_t>(lane_bits_max(sources)) - bound);
 }
 
-bool is_as_precise(std::span<const float> tensor, float scale, float finer) {
-  const auto rounded = [](float value, float by) {
+double narrow_scale(int8_t exponent) {
+  if (exponent == kNoExponent) return 1.0;
+  constexpr int32_t kBits = 15;
+  return std::ldexp(1.0, kBits - (exponent == kFloatExponentMax ? exponent + 1 : exponent));
+}
+
+void narrow_lanes(const std::byte* lanes, size_t count, std::byte* narrow) {
+  fastest().narrow_lanes(lanes, count, narrow);
+}
+
+void widen_lanes(const std::byte* narrow, size_t count, std::byte* lanes) {
+  fastest().widen_lanes(narrow, count, lanes);
+}
+
+bool is_as_precise(std::span<const float> tensor, double scale, double finer) {
+  const auto rounded = [](float value, double factor) {
     // In double, because an element that fits with `scale` may exceed int32 with `finer`.
-    const double factor = by;
     return std::rint(static_cast<double>(value) * factor) / factor;
   };
   return std::all_of(tensor.begin(), tensor.end(),

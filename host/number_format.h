@@ -3,7 +3,8 @@
 /// Converts floats to the 32-bit integers that the aggregator adds, and back, in one pass between
 /// a tensor and a packet (FloatFormat).
 ///
-/// Shapes:  Lanes are big-endian int32 of any alignment, one for each element. No overlap.
+/// Shapes:  Lanes are big-endian int32 of any alignment, one for each element; 16-bit lanes are
+///          big-endian int16. No overlap.
 /// Bits:    One scalar function defines each result; the vector loops give the same bits on every
 ///          machine. No step could become a fused multiply-add. Rounding: the thread's mode.
 /// Errors:  Fit reports a value that does not fit or is not finite. Every argument is defined.
@@ -22,19 +23,19 @@ namespace tributary::host {
 /// an element would be more precise if no rank had missed the round that agreed on the exponent.
 enum class Fit : uint8_t { kFits, kImprecise, kOverflows, kNotFinite };
 
-/// Returns the integer for `value`: rint(value * scale), ties to even, computed in float32. This is
-/// the definition of the conversion. INT32_MIN if the product is NaN or at least 2^31 in magnitude,
+/// Returns the integer for `value`: rint(value * scale), ties to even, computed in float32; with a
+/// scale above 2^127 in two steps, value * 2^64 first. This is the definition of the conversion. INT32_MIN if the product is NaN or at least 2^31 in magnitude,
 /// like the processor's own conversion; pack_fixed() never sends that.
-[[nodiscard]] int32_t to_fixed(float value, float scale);
+[[nodiscard]] int32_t to_fixed(float value, double scale);
 
 /// Returns the factor from an integer sum to its value: 1.0 / (scale * divisor), in double.
 /// `divisor` is 1 for sums and the number of sources for means.
-[[nodiscard]] double fixed_factor(float scale, uint32_t divisor);
+[[nodiscard]] double fixed_factor(double scale, uint32_t divisor);
 
 /// Returns the float for an integer sum: float32(double(sum) * fixed_factor(scale, divisor));
 /// infinite outside float32's range. Exact for a power-of-two scale and divisor if float32 can hold
 /// the sum.
-[[nodiscard]] float from_fixed(int32_t sum, float scale, uint32_t divisor);
+[[nodiscard]] float from_fixed(int32_t sum, double scale, uint32_t divisor);
 
 /// Returns the largest |to_fixed()| that each of `sources` ranks may send without overflow:
 /// floor((2^31 - 1) / sources). 0 sources count as 1.
@@ -56,13 +57,13 @@ struct Underflow {
 
 /// Writes to_fixed() of each element to `lanes` (shape [4 * tensor.size()] bytes), clamped to
 /// +-magnitude_max, NaN as 0.
-/// @param scale      Finite and above 0.
+/// @param scale      A float32 above 0, or a power of two up to 2^190.
 /// @param underflow  Not null: adds this tensor's counts.
 /// @return kNotFinite if an element is infinite or NaN, else kOverflows if anything was clamped.
-[[nodiscard]] Fit pack_fixed(std::span<const float> tensor, float scale, int32_t magnitude_max,
+[[nodiscard]] Fit pack_fixed(std::span<const float> tensor, double scale, int32_t magnitude_max,
                              std::byte* lanes, Underflow* underflow = nullptr);
 /// Reads shape [4 * tensor.size()] bytes of lanes into `tensor` by from_fixed().
-void unpack_fixed(const std::byte* lanes, float scale, uint32_t divisor, std::span<float> tensor);
+void unpack_fixed(const std::byte* lanes, double scale, uint32_t divisor, std::span<float> tensor);
 
 /// Writes the integers unchanged (sums wrap modulo 2^32).
 void pack_int32(std::span<const int32_t> tensor, std::byte* lanes);
@@ -94,13 +95,25 @@ struct AgreedExponent {
 
 /// Returns the scale that all ranks use for a block whose largest exponent over all ranks is
 /// `exponent`: the largest power of two with which `sources` finite values of that exponent cannot
-/// overflow a sum. At most 2^127, so blocks below about 2^-96 keep fewer than 31 bits.
+/// overflow a sum. Up to 2^157, which float32 cannot hold.
 /// 1 for kNoExponent, because every value is zero. Source: SwitchML §4.6, with 2^k for its
 /// (2^31 - 1) / (n * 2^m), so that scaling rounds nothing.
-[[nodiscard]] float scale_for_exponent(int8_t exponent, uint32_t sources);
+[[nodiscard]] double scale_for_exponent(int8_t exponent, uint32_t sources);
+
+/// Returns the scale for 16-bit lanes: the largest power of two with which finite values below
+/// 2^exponent have lanes of at most kNarrowRoundedMax. It does not depend on the number of ranks,
+/// because the aggregator divides the sum. 1 for kNoExponent.
+[[nodiscard]] double narrow_scale(int8_t exponent);
+/// The lane of a value that rounds up to 2^exponent. narrow_lanes() sends it as 32767.
+inline constexpr int32_t kNarrowRoundedMax = 32768;
+
+/// Copies `count` 32-bit lanes to 16-bit lanes, limited to +-32767.
+void narrow_lanes(const std::byte* lanes, size_t count, std::byte* narrow);
+/// Copies `count` 16-bit lanes to 32-bit lanes.
+void widen_lanes(const std::byte* narrow, size_t count, std::byte* lanes);
 
 /// Returns whether each element rounds to the same value with `scale` as with `finer`. Both are
 /// powers of two, and every element fits with `scale`.
-[[nodiscard]] bool is_as_precise(std::span<const float> tensor, float scale, float finer);
+[[nodiscard]] bool is_as_precise(std::span<const float> tensor, double scale, double finer);
 
 }  // namespace tributary::host

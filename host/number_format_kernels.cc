@@ -16,6 +16,7 @@ namespace tributary::host {
 namespace {
 
 constexpr size_t kLaneBytes = sizeof(int32_t);
+constexpr size_t kNarrowBytes = sizeof(int16_t);
 constexpr uint32_t kFloatMagnitudeBits = 0x7fffffffU;
 
 // Plain C++: the definition. It also converts the tails of the vector loops.
@@ -76,9 +77,25 @@ uint32_t magnitude_bits_max_plain(const float* tensor, size_t count) {
   return largest;
 }
 
+void narrow_lanes_plain(const std::byte* lanes, size_t count, std::byte* narrow) {
+  for (size_t i = 0; i < count; i++) {
+    const auto lane = static_cast<int32_t>(load_be<uint32_t>(lanes + i * kLaneBytes));
+    const int32_t limited = std::clamp(lane, -INT16_MAX, +INT16_MAX);
+    store_be(narrow + i * kNarrowBytes, static_cast<uint16_t>(limited));
+  }
+}
+
+void widen_lanes_plain(const std::byte* narrow, size_t count, std::byte* lanes) {
+  for (size_t i = 0; i < count; i++) {
+    const auto lane = static_cast<int16_t>(load_be<uint16_t>(narrow + i * kNarrowBytes));
+    store_be(lanes + i * kLaneBytes, static_cast<uint32_t>(int32_t{lane}));
+  }
+}
+
 constexpr NumberFormatKernels kPlain{
-    "plain",          pack_fixed_plain,   count_underflow_plain,   unpack_fixed_plain,
-    swap_words_plain, divide_lanes_plain, magnitude_bits_max_plain};
+    "plain",          pack_fixed_plain,   count_underflow_plain,    unpack_fixed_plain,
+    swap_words_plain, divide_lanes_plain, magnitude_bits_max_plain, narrow_lanes_plain,
+    widen_lanes_plain};
 
 #if defined(__x86_64__)
 
@@ -198,9 +215,46 @@ TRIB_AVX2 uint32_t magnitude_bits_max_avx2(const float* tensor, size_t count) {
   return std::max(largest_of(largest), magnitude_bits_max_plain(tensor + i, count - i));
 }
 
+/// Swaps the bytes of each 16-bit word of 16 bytes.
+alignas(16) constexpr std::array<uint8_t, 16> kHalfSwap{1, 0, 3,  2,  5,  4,  7,  6,
+                                                        9, 8, 11, 10, 13, 12, 15, 14};
+
+TRIB_AVX2 void narrow_lanes_avx2(const std::byte* lanes, size_t count, std::byte* narrow) {
+  const __m256i swap = swap_mask_256();
+  const __m256i swap_halves = _mm256_broadcastsi128_si256(
+      _mm_load_si128(reinterpret_cast<const __m128i*>(kHalfSwap.data())));
+  const __m256i least = _mm256_set1_epi16(-INT16_MAX);
+  size_t i = 0;
+  for (; i + 16 <= count; i += 16) {
+    const auto* from = reinterpret_cast<const __m256i*>(lanes + i * kLaneBytes);
+    const __m256i low = _mm256_shuffle_epi8(_mm256_loadu_si256(from), swap);
+    const __m256i high = _mm256_shuffle_epi8(_mm256_loadu_si256(from + 1), swap);
+    // The pack limits to int16, and interleaves the halves of its operands.
+    const __m256i packed = _mm256_permute4x64_epi64(_mm256_packs_epi32(low, high), 0xd8);
+    _mm256_storeu_si256(reinterpret_cast<__m256i*>(narrow + i * kNarrowBytes),
+                        _mm256_shuffle_epi8(_mm256_max_epi16(packed, least), swap_halves));
+  }
+  narrow_lanes_plain(lanes + i * kLaneBytes, count - i, narrow + i * kNarrowBytes);
+}
+
+TRIB_AVX2 void widen_lanes_avx2(const std::byte* narrow, size_t count, std::byte* lanes) {
+  const __m256i swap = swap_mask_256();
+  const __m128i swap_halves = _mm_load_si128(reinterpret_cast<const __m128i*>(kHalfSwap.data()));
+  size_t i = 0;
+  for (; i + 8 <= count; i += 8) {
+    const __m128i words =
+        _mm_loadu_si128(reinterpret_cast<const __m128i*>(narrow + i * kNarrowBytes));
+    const __m256i lane = _mm256_cvtepi16_epi32(_mm_shuffle_epi8(words, swap_halves));
+    _mm256_storeu_si256(reinterpret_cast<__m256i*>(lanes + i * kLaneBytes),
+                        _mm256_shuffle_epi8(lane, swap));
+  }
+  widen_lanes_plain(narrow + i * kNarrowBytes, count - i, lanes + i * kLaneBytes);
+}
+
 constexpr NumberFormatKernels kAvx2{
-    "avx2",          pack_fixed_avx2,   count_underflow_avx2,   unpack_fixed_avx2,
-    swap_words_avx2, divide_lanes_avx2, magnitude_bits_max_avx2};
+    "avx2",          pack_fixed_avx2,   count_underflow_avx2,    unpack_fixed_avx2,
+    swap_words_avx2, divide_lanes_avx2, magnitude_bits_max_avx2, narrow_lanes_avx2,
+    widen_lanes_avx2};
 
 TRIB_AVX512 inline uint32_t largest_of(__m512i words) {
   // The masked form, as in swap_mask_512().
@@ -291,8 +345,9 @@ TRIB_AVX512 uint32_t magnitude_bits_max_avx512(const float* tensor, size_t count
 }
 
 constexpr NumberFormatKernels kAvx512{
-    "avx512",          pack_fixed_avx512,   count_underflow_avx512,   unpack_fixed_avx512,
-    swap_words_avx512, divide_lanes_avx512, magnitude_bits_max_avx512};
+    "avx512",          pack_fixed_avx512,   count_underflow_avx512,    unpack_fixed_avx512,
+    swap_words_avx512, divide_lanes_avx512, magnitude_bits_max_avx512, narrow_lanes_avx2,
+    widen_lanes_avx2};
 
 constexpr std::array kAll{kPlain, kAvx2, kAvx512};
 

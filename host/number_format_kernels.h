@@ -42,6 +42,9 @@ struct NumberFormatKernels {
   /// Returns the largest of the elements' bits without the sign bit. Such bits order floats like
   /// integers.
   uint32_t (*magnitude_bits_max)(const float* tensor, size_t count);
+  /// Copies 32-bit lanes to 16-bit lanes, limited to +-32767, and 16-bit lanes to 32-bit lanes.
+  void (*narrow_lanes)(const std::byte* lanes, size_t count, std::byte* narrow);
+  void (*widen_lanes)(const std::byte* narrow, size_t count, std::byte* lanes);
 };
 
 /// Returns the variants that this processor can run, plain C++ first, fastest last.

@@ -87,6 +87,8 @@ std::optional<EndReason> SessionEnd::on_notice(const wire::Message& notice,
   switch (body.reason) {
     case Reason::kPastCache:
       return past_cache(config_, *position);
+    case Reason::kNotParameters:
+      return not_parameters(config_, body.value);
     case Reason::kPeerLeft:
       return peer_left(config_, subject_of(body, terms.rank_base), body.value, *position);
     case Reason::kMismatch: {
@@ -96,7 +98,7 @@ std::optional<EndReason> SessionEnd::on_notice(const wire::Message& notice,
       return mismatch(subject_of(body, terms.rank_base), body.given,
                       ranks_text(notice.mask, "another rank"), expected, *position);
     }
-    default:  // Permanent stragglers and their return show in the results.
+    default:  // Permanent stragglers end nothing: see PermanentStragglers.
       return {};
   }
 }

@@ -36,6 +36,7 @@ ControlBody SessionJoin::take_request(Instant now) {
   body.window = config_.window;
   body.gradients_max = terms_.gradients;
   body.list_digest = config_.list_digest;
+  body.asynchronous = config_.asynchronous;
   body.source = static_cast<uint8_t>(redirection_.size());
   if (config_.threads > 1) body.channels = static_cast<uint8_t>(config_.threads);
   return body;
@@ -97,6 +98,7 @@ void SessionJoin::accept(const wire::Message& welcome) {
   terms_.result_key = body.result_key;
   terms_.window = std::clamp(config_.window, 1U, std::max(body.window, 1U));
   terms_.gradients = std::min(terms_.gradients, std::max(body.gradients_max, 1U));
+  terms_.narrow_gradients = std::min(body.narrow_max, 2 * terms_.gradients);
   terms_.channels = std::clamp<uint32_t>(body.channels, 1, config_.threads);
   terms_.server_ports = 1U << body.port_bits;
   terms_.straggler_timeout = microseconds(body.timeout_us);

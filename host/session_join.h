@@ -27,17 +27,18 @@ namespace tributary::host {
 
 /// The terms that worker and aggregator agreed on.
 struct SessionTerms {
-  uint64_t key = 0;              ///< In every message of this worker.
-  uint64_t result_key = 0;       ///< In every message of the aggregator; names the session.
-  uint32_t gradients = 1;        ///< Elements of a block.
-  uint32_t window = 1;           ///< Positions in flight, at most.
-  uint32_t channels = 1;         ///< Sessions of each rank.
-  uint32_t server_ports = 1;     ///< The aggregator's UDP ports; a power of two.
-  Duration straggler_timeout{};  ///< 0: no mitigation.
-  uint32_t rank_base = 0;        ///< Rank of the aggregator's source 0.
-  uint32_t sources = 1;          ///< Sources of this worker's aggregator.
-  auth::Salt salt;               ///< Makes the session's MAC keys.
-  Endpoint group;                ///< Multicast group of the results; not set: unicast.
+  uint64_t key = 0;               ///< In every message of this worker.
+  uint64_t result_key = 0;        ///< In every message of the aggregator; names the session.
+  uint32_t gradients = 1;         ///< Elements of a block.
+  uint32_t narrow_gradients = 0;  ///< The same with 16-bit gradients; 0: not supported.
+  uint32_t window = 1;            ///< Positions in flight, at most.
+  uint32_t channels = 1;          ///< Sessions of each rank.
+  uint32_t server_ports = 1;      ///< The aggregator's UDP ports; a power of two.
+  Duration straggler_timeout{};   ///< 0: no mitigation.
+  uint32_t rank_base = 0;         ///< Rank of the aggregator's source 0.
+  uint32_t sources = 1;           ///< Sources of this worker's aggregator.
+  auth::Salt salt;                ///< Makes the session's MAC keys.
+  Endpoint group;                 ///< Multicast group of the results; not set: unicast.
 };
 
 class SessionJoin {

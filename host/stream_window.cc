@@ -9,10 +9,11 @@
 
 namespace tributary::host {
 
-void StreamWindow::open(uint32_t window, uint32_t gradients) {
+void StreamWindow::open(uint32_t window, uint32_t gradients, uint32_t narrow_gradients) {
   TRIB_ASSERT(!is_open() && window > 0 && gradients > 0);
   window_ = window;
   gradients_ = gradients;
+  narrow_gradients_ = narrow_gradients;
   places_.assign(std::bit_ceil(window), Place{});
   place_mask_ = places_.size() - 1;
   for (Transfer* transfer : transfers_) assign_positions(*transfer);
@@ -24,10 +25,13 @@ void StreamWindow::submit(Transfer& transfer) {
 }
 
 void StreamWindow::assign_positions(Transfer& transfer) {
-  const uint64_t blocks = (transfer.element_count() + gradients_ - 1) / gradients_;
+  const bool narrow = transfer.format == wire::ElementFormat::kBlockExponent16;
+  const uint32_t elements = narrow && narrow_gradients_ > 0 ? narrow_gradients_ : gradients_;
+  const uint64_t blocks = (transfer.element_count() + elements - 1) / elements;
+  transfer.block_elements_ = elements;
   transfer.lead_ = 0;
   transfer.exponents_.clear();  // The owner may reuse a transfer with another format.
-  if (transfer.format == wire::ElementFormat::kBlockExponent) {
+  if (wire::has_exponent(transfer.format)) {
     transfer.lead_ = std::min<uint64_t>(window_, blocks);
     transfer.exponents_.assign(blocks, AgreedExponent{});
   }
@@ -88,9 +92,10 @@ StreamWindow::Contents StreamWindow::contents(uint64_t position) const {
                     .has_exponent = offset < transfer->exponents_.size()};
   if (offset >= transfer->lead_) {
     contents.gradient_block = offset - transfer->lead_;
-    const uint64_t first = contents.gradient_block * gradients_;
+    const uint32_t elements = transfer->block_elements_;
+    const uint64_t first = contents.gradient_block * elements;
     contents.lane_count =
-        static_cast<uint32_t>(std::min<uint64_t>(gradients_, transfer->element_count() - first));
+        static_cast<uint32_t>(std::min<uint64_t>(elements, transfer->element_count() - first));
   }
   return contents;
 }

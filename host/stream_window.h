@@ -5,7 +5,7 @@
 /// Model:   Tensors form one stream of blocks. position = block_id (mod 2^32). Position p+window
 ///          may be sent once all positions up to p have their results.
 /// Shapes:  A position carries `gradients` elements, a tensor's last one the rest. With
-///          kBlockExponent a tensor has lead = min(window, blocks) more positions: position p
+///          a block exponent a tensor has lead = min(window, blocks) more positions: position p
 ///          carries the gradients of block p - lead and the exponent of block p (SwitchML §4.6).
 /// Threads: Owned by one thread.
 /// Memory:  One place for each window position, allocated by open(). For each transfer with
@@ -41,7 +41,8 @@ class StreamWindow {
 
   /// Sets the window and assigns positions to the transfers that were submitted before. Called
   /// once. @param gradients  Elements of a block, not 0.
-  void open(uint32_t window, uint32_t gradients);
+  /// @param narrow_gradients  The same with kBlockExponent16; 0: no transfer has that format.
+  void open(uint32_t window, uint32_t gradients, uint32_t narrow_gradients = 0);
   [[nodiscard]] bool is_open() const { return !places_.empty(); }
 
   /// Appends a transfer that is not empty. It gets its positions at once if the stream is open.
@@ -120,6 +121,7 @@ class StreamWindow {
 
   uint32_t window_ = 1;
   uint32_t gradients_ = 1;
+  uint32_t narrow_gradients_ = 0;
   uint64_t place_mask_ = 0;
   std::vector<Place> places_;  ///< Shape [power of two, at least the window].
 

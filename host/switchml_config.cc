@@ -72,13 +72,13 @@ uint32_t switchml_pool_size(uint64_t rate_bits_per_s, Duration delay, uint32_t p
   return std::bit_ceil(bounded);
 }
 
-float switchml_scale(int8_t exponent, uint32_t world) {
-  if (exponent == kNoExponent) return 1.0F;
+double switchml_scale(int8_t exponent, uint32_t world) {
+  if (exponent == kNoExponent) return 1.0;
   // The largest exponent also stands for values up to 2^128, the limit of float32.
   const int32_t bound = exponent == INT8_MAX ? exponent + 1 : exponent;
   const double scale =
       std::ldexp(static_cast<double>(INT32_MAX) / static_cast<double>(world), -bound);
-  return static_cast<float>(std::min(scale, 0x1p127));
+  return double{static_cast<float>(std::min(scale, 0x1p127))};
 }
 
 }  // namespace tributary::host

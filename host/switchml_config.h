@@ -72,6 +72,6 @@ void apply(SwitchmlPreset preset, SwitchmlConfig& config);
 ///
 /// The product of a value and a scale can round to just above (2^31 - 1) / world. pack_fixed()
 /// clamps it to that, a change below 2^-23 of the value.
-[[nodiscard]] float switchml_scale(int8_t exponent, uint32_t world);
+[[nodiscard]] double switchml_scale(int8_t exponent, uint32_t world);
 
 }  // namespace tributary::host

@@ -255,9 +255,9 @@ void SwitchmlProtocol::read_elements(const Job& job, uint64_t block, const std::
   if (transfer.format == ElementFormat::kInt32) {
     return unpack_int32(lanes, divisor, slice(transfer.integers, block, config_.elements));
   }
-  const float scale =
+  const double scale =
       transfer.format == ElementFormat::kFixedScale
-          ? transfer.scale
+          ? double{transfer.scale}
           : switchml_scale(static_cast<int8_t>(job.exponents[block]), config_.world);
   unpack_fixed(lanes, scale, divisor, slice(transfer.floats, block, config_.elements));
 }
@@ -326,8 +326,8 @@ void SwitchmlProtocol::write_elements(const Job& job, uint64_t block, SwitchmlHe
     count = part.size();
   } else {
     const bool fixed = transfer.format == ElementFormat::kFixedScale;
-    const float scale =
-        fixed ? transfer.scale
+    const double scale =
+        fixed ? double{transfer.scale}
               : switchml_scale(static_cast<int8_t>(job.exponents[block]), config_.world);
     const auto part = slice<const float>(transfer.floats, block, config_.elements);
     const Fit fit = pack_fixed(part, scale, lane_magnitude_max(config_.world), lanes, underflow);

@@ -23,6 +23,7 @@ Transfer transfer_of(const Transfer& whole, const plan::Part& part) {
   transfer.tensor_elements = whole.element_count();
   transfer.receive_only = whole.receive_only;
   transfer.op = whole.op;
+  transfer.priority = whole.priority;
   transfer.format = whole.format;
   transfer.scale = whole.scale;
   return transfer;
@@ -35,6 +36,7 @@ void add_outcome(Outcome& whole, Outcome part, uint64_t element_first) {
     whole.degraded.push_back(range);
   }
   whole.underflow += part.underflow;
+  whole.staleness += part.staleness;
   const bool worse = whole.status == Status::kOk ||
                      (whole.status == Status::kOverflow && part.status != Status::kOk);
   if (!worse) return;

@@ -36,7 +36,7 @@ struct Transfer {
   // Set by the owner. Exactly one of the four describes the tensor.
   std::span<float> floats;
   std::span<int32_t> integers;
-  HalfTensor halves;  ///< With kBlockExponent.
+  HalfTensor halves;  ///< With a block exponent.
   /// The number of int32 elements of a tensor that has no storage. Blocks, heads, sizes and results
   /// are the same as with `integers`, but no lane is read or written, so experiments at scale need
   /// no tensors. See Outgoing::stored_bytes and Incoming::stored.
@@ -49,6 +49,7 @@ struct Transfer {
   /// begun waits for them, so use it for positions below Progress::heard.
   bool receive_only = false;
   ReduceOp op = ReduceOp::kSum;
+  uint32_t priority = 0;  ///< See AllReduceOptions::priority.
   wire::ElementFormat format = wire::ElementFormat::kInt32;
   float scale = 1.0F;  ///< For kFixedScale.
 
@@ -56,12 +57,15 @@ struct Transfer {
   bool done = false;
   Outcome outcome;
 
+  /// Elements of a block; 0: the protocol has not cut the tensor.
+  [[nodiscard]] uint32_t block_elements() const { return block_elements_; }
   [[nodiscard]] uint64_t element_count() const {
     return floats.size() + integers.size() + halves.bits.size() + elided_elements;
   }
 
  private:
   friend class StreamWindow;
+  uint32_t block_elements_ = 0;
   uint64_t position_first_ = 0;
   uint64_t lead_ = 0;  ///< Positions before the first gradients (kBlockExponent).
   uint64_t positions_left_ = 0;
@@ -123,6 +127,10 @@ class TensorProtocol {
   /// Records that the peer has closed the connection over which this protocol reaches it. Nobody
   /// else can cause this. May be called more than once.
   virtual void on_closed() {}
+  /// Holds back new packets (true) or lets them go (false). Repairs and control messages still go.
+  virtual void hold(bool /*held*/) {}
+  /// Tells whether there are new packets that the window admits, held back or not.
+  [[nodiscard]] virtual bool has_new_packets() const { return false; }
   /// Queues overdue packets and checks deadlines.
   virtual void on_time(Instant now) = 0;
   /// Writes the next packet to send. @param out At least packet_bytes_max().
@@ -145,6 +153,8 @@ class TensorProtocol {
   [[nodiscard]] virtual uint32_t packet_bytes_max() const = 0;
   /// Elements of a block.
   [[nodiscard]] virtual uint32_t gradients() const = 0;
+  /// The same with kBlockExponent16; 0: the protocol does not support it.
+  [[nodiscard]] virtual uint32_t narrow_gradients() const { return 0; }
   /// Blocks in flight, at most.
   [[nodiscard]] virtual uint32_t window() const = 0;
   /// Sessions of each rank, this one included: one for each of its threads.
@@ -162,6 +172,8 @@ class TensorProtocol {
   /// The progress of this rank's stream and of the others'. Zeros if the others never continue
   /// without this rank.
   [[nodiscard]] virtual Progress progress() const { return {}; }
+  /// Returns the ranks for which the aggregator's blocks do not wait, as far as it has said so.
+  [[nodiscard]] virtual SourceSet permanent_stragglers() const { return {}; }
 
  private:
   static constexpr Endpoint kNobody{};

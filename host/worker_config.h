@@ -28,6 +28,13 @@ enum class LocalUse : uint8_t {
   kOff,   ///< Never.
 };
 
+/// The bits of a gradient on the wire, for tensors with block exponents (docs/number-formats.md).
+enum class WireBits : uint8_t {
+  kAuto,  ///< 16 for float16 and bfloat16 if every aggregator takes them; 32 for float32.
+  k16,    ///< 16 for float32 too; the join fails if an aggregator does not take them.
+  k32,    ///< Always 32.
+};
+
 struct CommunicatorConfig {
   Endpoint server;
   /// The aggregators of a sharded job, the same list on every rank. Empty: `server` alone.
@@ -54,8 +61,15 @@ struct CommunicatorConfig {
   /// job's `channels`). All ranks use the smallest value that any rank asks for. Each thread has a
   /// window of its own.
   uint32_t threads = 1;
+  /// Push changes of parameters to an asynchronous job, and get its parameters in return (BytePS
+  /// §5). The job must be asynchronous. Every transfer has all its parameters.
+  bool asynchronous = false;
+  WireBits wire = WireBits::kAuto;
   LocalUse local = LocalUse::kAuto;  ///< Used by joins that open the ports themselves.
-  auth::JobAuth auth = {};           ///< The job's mode and key; the aggregator's must be the same.
+  /// Priorities of tensors, 1 … kPrioritiesMax. Each takes `threads` channels of its own; if the
+  /// aggregator allows fewer channels, there are fewer priorities. See host/send_gate.h.
+  uint32_t priorities = 1;
+  auth::JobAuth auth = {};  ///< The job's mode and key; the aggregator's must be the same.
   /// Ends the join early, with a good-bye to the aggregator.
   std::stop_token join_stop = {};
   Duration deadline = seconds(60);  ///< Longest wait for a peer, the aggregator, or the join.

@@ -25,10 +25,14 @@ std::string type_text(const wire::TensorTerms& terms) {
     case ElementFormat::kFixedScale:
       return fmt::format("float32 at scale {}", std::bit_cast<float>(bits));
     case ElementFormat::kBlockExponent:
+    case ElementFormat::kBlockExponent16:
       break;
   }
-  if (bits == kTypeFloat16) return "float16";
-  return bits == kTypeBfloat16 ? "bfloat16" : "float32";
+  std::string text = "float32";
+  if (bits == kTypeFloat16) text = "float16";
+  if (bits == kTypeBfloat16) text = "bfloat16";
+  if (terms.format == ElementFormat::kBlockExponent16) text += " in 16 bits each";
+  return text;
 }
 
 /// Returns a tensor's description, as in "the mean of 1000 float32".
@@ -75,6 +79,15 @@ std::string refusal_text(const CommunicatorConfig& config, uint32_t gradients,
           "rank {} of job {} has another list of aggregators; give every rank the "
           "same list",
           refusal.value, config.job_id);
+    case Reason::kOtherTraining:
+      return refusal.value == 0
+                 ? fmt::format("job {} at {} is synchronous, but this worker trains asynchronously",
+                               config.job_id, server)
+                 : fmt::format("job {} at {} is asynchronous; this worker has to ask for that",
+                               config.job_id, server);
+    case Reason::kTooFewGradients:
+      return fmt::format("job {} at {} takes at least {} gradients a packet, not {}", config.job_id,
+                         server, refusal.value, gradients);
     default:
       return fmt::format("aggregator {} refuses rank {} of job {}", server, config.rank,
                          config.job_id);
@@ -179,6 +192,13 @@ EndReason session_lost(const Endpoint& server) {
           fmt::format("aggregator {} was restarted or has ended this session", server.to_string())};
 }
 
+EndReason not_parameters(const CommunicatorConfig& config, uint32_t parameters) {
+  return {Status::kMismatch,
+          fmt::format("job {} is asynchronous and keeps {} parameters: push all of them as one "
+                      "tensor, as a sum, as int32 or with a fixed scale",
+                      config.job_id, parameters)};
+}
+
 EndReason past_cache(const CommunicatorConfig& config, uint64_t position) {
   return {Status::kDesynchronised,
           fmt::format("rank {} is too far behind: block {} is no longer kept at {}; rejoin with "
@@ -217,7 +237,7 @@ EndReason mismatch(const std::string& who, const wire::TensorTerms& given,
 // --- A failed sum ---
 
 std::string overflow_text(ElementFormat format, float scale, uint32_t world) {
-  if (format == ElementFormat::kBlockExponent) {
+  if (wire::has_exponent(format)) {
     return fmt::format("a straggler's values are more than {} times those of the ranks in time",
                        1 << kDegradedHeadroom);
   }
@@ -234,7 +254,7 @@ std::string precision_warning(const Outcome& outcome, ElementFormat format, floa
   if (underflow.underflowed > underflow.nonzero / kUnderflowWarningShare) {
     text = fmt::format("{} of {} non-zero elements were too small and counted as 0; ",
                        underflow.underflowed, underflow.nonzero);
-    text += format == ElementFormat::kBlockExponent
+    text += wire::has_exponent(format)
                 ? "they lie in one packet with much larger ones: reduce them in a call of their own"
                 : fmt::format(
                       "below {:.3g} (half of 1 / scale) nothing is left: use a larger scale "

@@ -70,6 +70,8 @@ struct EndReason {
                                     uint64_t position);
 [[nodiscard]] EndReason session_lost(const Endpoint& server);
 /// The aggregator has discarded the result of this position.
+/// @param parameters Of the asynchronous job, modulo 2^32.
+[[nodiscard]] EndReason not_parameters(const CommunicatorConfig& config, uint32_t parameters);
 [[nodiscard]] EndReason past_cache(const CommunicatorConfig& config, uint64_t position);
 /// @param ranks            The ranks that left, as ranks_text() names them.
 /// @param lost_aggregator  The aggregator that they have lost, from 1 on; 0: none.

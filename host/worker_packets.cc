@@ -59,7 +59,7 @@ Outgoing WorkerProtocol::next_of_session(std::span<std::byte> out, Instant now) 
                                   : write_probe(request->position, out, now);
     }
   }
-  if (stream_.can_send()) {
+  if (!held_ && stream_.can_send()) {
     const uint64_t position = stream_.take_next(now);
     repair_.begin(position);
     return stream_.contents(position).transfer->receive_only
@@ -113,10 +113,10 @@ Outgoing WorkerProtocol::write_contribution(uint64_t position, std::span<std::by
     counters_.underflowed += underflow.underflowed;
   }
   encode_message(message, out.data());
-  const uint32_t lane_bytes = elided ? 0 : contents.lane_count * wire::kGradientBytes;
-  seal(message, out.first(head_bytes), out.subspan(head_bytes, lane_bytes));
+  const uint32_t lane_bytes = contents.lane_count * wire::gradient_bytes(transfer.format);
+  seal(message, out.first(head_bytes), out.subspan(head_bytes, elided ? 0 : lane_bytes));
   repair_.on_contribution_sent(position, now);
-  const uint32_t size_bytes = head_bytes + contents.lane_count * wire::kGradientBytes;
+  const uint32_t size_bytes = head_bytes + lane_bytes;
   return {.size_bytes = size_bytes,
           .stored_bytes = elided ? head_bytes : size_bytes,
           .to = server_for(message.header.block_id)};

@@ -234,11 +234,11 @@ void WorkerProtocol::on_join_reply(const Message& message, Instant now) {
 void WorkerProtocol::begin_session(Instant now) {
   const SessionTerms& terms = join_.terms();
   seals_.start(terms.salt);
-  codec_.open(terms.gradients);
+  codec_.open(terms.gradients, terms.narrow_gradients);
   repair_.open({.window = terms.window,
                 .enabled = config_.repair,
                 .straggler_timeout = terms.straggler_timeout});
-  stream_.open(terms.window, terms.gradients);
+  stream_.open(terms.window, terms.gradients, terms.narrow_gradients);
   if (!stream_.idle()) repair_.scan_within_timeout(now);
   // Mitigation begins when the aggregator knows that every rank was welcomed: a keep-alive is due.
   sent_at_ = now - kKeepAliveEvery;
@@ -279,7 +279,14 @@ Duration WorkerProtocol::take_result(uint64_t position, const StreamWindow::Cont
   repair_.on_result(position, now);
   counters_.blocks++;
 
+  if (config_.asynchronous) {
+    const uint32_t pushes = wire::pushes_of(message);
+    const uint32_t others = pushes == 0 ? 0 : pushes - 1;
+    transfer.outcome.staleness.pushes_sum += others;
+    transfer.outcome.staleness.pushes_max = std::max(transfer.outcome.staleness.pushes_max, others);
+  }
   const bool degraded = message.header.degraded;
+  permanent_.on_result(degraded, message.mask);
   if (contents.has_exponent && !dropped) {
     stream_.set_exponent(position, message.extension.exponent, degraded);
   }
@@ -295,12 +302,14 @@ Duration WorkerProtocol::take_result(uint64_t position, const StreamWindow::Cont
     if ((degraded || imprecise) && !TRIB_MUTANT(kDegradedUnsaid)) {
       counters_.degraded_blocks++;
       transfer.outcome.degraded.push_back(
-          {.element_first = block * gradients(),
+          {.element_first = block * transfer.block_elements(),
            .element_count = message.header.grad_cnt,
            .sources = degraded ? message.mask : ranks_below(config_.world),
            .imprecise = imprecise});
     }
-    if (transfer.elided_elements == 0) {
+    if ((message.extension.flags & wire::kFlagNotFinite) != 0) {
+      codec_.spoil(transfer, block);
+    } else if (transfer.elided_elements == 0) {
       const uint32_t sources =
           message.header.src_cnt == 0 ? wire::kSourcesMax : message.header.src_cnt;
       codec_.read(transfer, block, StreamWindow::exponent(transfer, block).exponent, sources,
@@ -348,6 +357,7 @@ void WorkerProtocol::on_notice(const Message& notice) {
   if (position && stream_.is_done(*position)) position.reset();
   std::optional<uint64_t> oldest;
   if (stream_.base() < stream_.next()) oldest = stream_.base();
+  permanent_.on_notice(notice.body, join_.terms().rank_base);
   end_if(end_.on_notice(notice, position, oldest, join_.terms()));
 }
 

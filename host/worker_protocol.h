@@ -23,6 +23,7 @@
 #include "base/time.h"
 #include "host/block_codec.h"
 #include "host/loss_repair.h"
+#include "host/permanent_stragglers.h"
 #include "host/refusal_watch.h"
 #include "host/session_end.h"
 #include "host/session_join.h"
@@ -67,11 +68,18 @@ class WorkerProtocol final : public TensorProtocol {
   [[nodiscard]] Status status() const override { return end_.status(); }
   [[nodiscard]] const std::string& status_text() const override { return end_.text(); }
   [[nodiscard]] uint32_t lost_aggregator() const override { return end_.lost_aggregator(); }
+  void hold(bool held) override { held_ = held; }
+  [[nodiscard]] bool has_new_packets() const override {
+    return join_.joined() && !end_.ended() && stream_.can_send();
+  }
   [[nodiscard]] bool idle() const override { return stream_.idle(); }
   [[nodiscard]] const CommunicatorCounters& counters() const override { return counters_; }
 
   [[nodiscard]] uint32_t packet_bytes_max() const override;
   [[nodiscard]] uint32_t gradients() const override { return join_.terms().gradients; }
+  [[nodiscard]] uint32_t narrow_gradients() const override {
+    return join_.terms().narrow_gradients;
+  }
   [[nodiscard]] uint32_t window() const override { return join_.terms().window; }
   [[nodiscard]] uint32_t channels() const override { return join_.terms().channels; }
   [[nodiscard]] Duration straggler_timeout() const override {
@@ -80,6 +88,7 @@ class WorkerProtocol final : public TensorProtocol {
   [[nodiscard]] const Endpoint& group() const override { return join_.terms().group; }
   [[nodiscard]] uint64_t session() const override { return join_.terms().result_key; }
   [[nodiscard]] Progress progress() const override { return stream_.progress(); }
+  [[nodiscard]] SourceSet permanent_stragglers() const override { return permanent_.ranks(); }
   [[nodiscard]] uint64_t nonce() const { return nonce_; }
   [[nodiscard]] wire::Reason refusal() const override { return join_.refusal(); }
   [[nodiscard]] const std::vector<Aggregator>& redirection() const override {
@@ -131,7 +140,9 @@ class WorkerProtocol final : public TensorProtocol {
   SessionEnd end_;
   auth::MemberEnd seals_;
   RefusalWatch refusals_;
-  Instant sent_at_;  ///< Last packet to the aggregator.
+  Instant sent_at_;    ///< Last packet to the aggregator.
+  bool held_ = false;  ///< See hold().
+  PermanentStragglers permanent_;
   CommunicatorCounters counters_;
 };
 

@@ -7,6 +7,9 @@
 
 #include "auth/keys.h"
 #include "base/clock.h"
+#include "base/cpus.h"
+#include "io/udp/socket_address.h"
+#include "server/aggregator_id.h"
 #include "server/engine_stats.h"
 
 namespace tributary::server {
@@ -168,6 +171,7 @@ Result<void> Appliance::add_jobs(uint32_t room_bytes) {
     // socket.
     job.room_bytes = room_bytes;
     job.ports = port_->udp_ports();
+    job.aggregator_id = aggregator_id(port_->local());
     job.directory = config_.directory.has_value();
     for (uint32_t channel = 0; channel < job.channels; channel++) {
       const trio_ml::JobConfig one = trio_ml::channel_of(job, channel);
@@ -180,6 +184,15 @@ Result<void> Appliance::add_jobs(uint32_t room_bytes) {
 
 Result<void> Appliance::add_job(const trio_ml::JobConfig& job) {
   if (const auto fits = check_room(job); !fits) return fits;
+  // A wildcard serves the loopback addresses; others of this machine are not recognised.
+  const bool is_itself = job.upstream.is_same_peer(local()) ||
+                         (io::is_wildcard(local()) && job.upstream.port == local().port &&
+                          job.upstream.is_ipv4() && job.upstream.address[12] == 127);
+  if (is_itself) {
+    return failure(fmt::format(
+        "--job: job {}: upstream={} is this server; give the address of the upper aggregator",
+        job.id, job.upstream.to_string()));
+  }
   sessions_.push_back(std::make_unique<trio_ml::Session>(job, auth::random_key()));
   for (auto& shard : shards_) {
     const auto added = shard->add_job(job, *sessions_.back(), started_at_);
@@ -202,6 +215,14 @@ Result<void> Appliance::check_room(const trio_ml::JobConfig& job) const {
   const uint64_t left_bytes =
       memory_.size_bytes(memory::Range::kDram) - memory_.used_bytes(memory::Range::kDram);
   if (wanted_bytes <= left_bytes) return {};
+  if (job.asynchronous) {
+    return failure(
+        fmt::format("--job: job {}: parameters={}, sources={}, block_grad_max={} need {} MB; "
+                    "--memory-mb {} has "
+                    "{} MB left",
+                    job.id, job.parameters, job.sources, job.block_grad_max,
+                    (wanted_bytes >> 20) + 1, config_.memory_mb, left_bytes >> 20));
+  }
   return failure(fmt::format(
       "--job: job {}: block_cnt_max={}, block_grad_max={}, history={} need {} MB; --memory-mb {} "
       "has {} MB left",
@@ -211,6 +232,7 @@ Result<void> Appliance::check_room(const trio_ml::JobConfig& job) const {
 
 void Appliance::stop() {
   if (directory_ != nullptr) directory_->stop();
+  const std::lock_guard lock(control_mutex_);
   if (engine_ != nullptr) engine_->stop();
 }
 
@@ -230,6 +252,7 @@ nlohmann::json Appliance::stats() {
                        {"ports", nlohmann::json::array()},
                        {"jobs", nlohmann::json::array()}};
   if (local_server_ != nullptr) stats["local"] = local_stats(*local_server_);
+  const std::lock_guard lock(control_mutex_);
   uint32_t core_index = 0;
   engine_->inspect([&](Engine::Core& core) {
     trio_ml::Shard& shard = *shards_[core_index++];
@@ -243,6 +266,60 @@ nlohmann::json Appliance::stats() {
   });
   if (directory_ != nullptr) stats["directory"] = directory_stats(*directory_);
   return stats;
+}
+
+void Appliance::read_cores(Snapshot& snapshot, std::vector<JobViews>& jobs) {
+  uint32_t core_index = 0;
+  engine_->inspect([&](Engine::Core& core) {
+    snapshot.cores[core_index] = {core.counters(), thread_cpu_time()};
+    trio_ml::Shard& shard = *shards_[core_index];
+    for (uint32_t i = 0; i < snapshot.counters.size(); i++) {
+      snapshot.counters[i].packets += shard.counters()[i].packets;
+      snapshot.counters[i].bytes += shard.counters()[i].bytes;
+    }
+    for (uint32_t i = 0; i < jobs.size(); i++) {
+      jobs[i][core_index].read(*shard.jobs()[i], core_index, snapshot.at);
+    }
+    core_index++;
+  });
+}
+
+void Appliance::read_blocks(uint32_t job_index, JobViews& views) {
+  for (bool more = true; more;) {
+    more = false;
+    uint32_t core_index = 0;
+    engine_->inspect([&](Engine::Core&) {
+      more |= views[core_index].read_blocks(*shards_[core_index]->jobs()[job_index]);
+      core_index++;
+    });
+  }
+}
+
+Snapshot Appliance::snapshot() {
+  const std::lock_guard lock(control_mutex_);
+  Snapshot snapshot;
+  snapshot.at = monotonic_now();
+  snapshot.uptime = snapshot.at - started_at_;
+  snapshot.listen = local();
+  snapshot.cores.resize(config_.cores);
+  std::vector<JobViews> jobs;
+  for (const auto& session : sessions_) {
+    // Construct each view: a copy would lose the capacity that a core needs to allocate nothing.
+    JobViews& views = jobs.emplace_back();
+    views.reserve(config_.cores);
+    for (uint32_t core = 0; core < config_.cores; core++) views.emplace_back(session->config());
+  }
+  read_cores(snapshot, jobs);
+  for (uint32_t i = 0; i < jobs.size(); i++) {
+    uint64_t in_progress = 0;
+    for (const JobView& view : jobs[i]) in_progress += view.blocks_in_progress;
+    if (in_progress > 0) read_blocks(i, jobs[i]);
+    snapshot.jobs.push_back(merge(*sessions_[i], jobs[i], snapshot.at));
+  }
+  for (uint32_t i = 0; i < config_.cores; i++) {
+    snapshot.ports.push_back(port_->queue(i).counters());
+  }
+  return snapshot;
 }
 
 }  // namespace tributary::server

@@ -2,7 +2,8 @@
 /// @file
 /// The aggregator appliance: Trio-ML on the live engine over UDP sockets or frame devices.
 ///
-/// Threads: One thread owns the object; it contains the engine's cores.
+/// Threads: One thread owns the object; it contains the engine's cores. Any thread may call
+///          snapshot() and stats().
 /// Errors:  start() returns one line, for example that the port is in use or a job does not fit.
 /// Memory:  Reserves the configured shared memory; only pages that jobs use are touched.
 /// Tests:   tests/server/appliance_test.cc
@@ -10,6 +11,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <mutex>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
@@ -22,6 +24,7 @@
 #include "io/local/udp_and_local_port.h"
 #include "memory/shared_memory.h"
 #include "server/directory.h"
+#include "server/snapshot.h"
 
 namespace tributary::server {
 
@@ -54,12 +57,18 @@ class Appliance {
 
   /// Returns every counter by name, as `tributary serve --json` writes it.
   [[nodiscard]] nlohmann::json stats();
+  /// Returns the state of all cores and jobs. Each core copies its part between two bursts; see
+  /// job_snapshot.h.
+  [[nodiscard]] Snapshot snapshot();
+  [[nodiscard]] const ApplianceConfig& config() const { return config_; }
   /// Returns sentences about what slows this machine down, for people to read.
   [[nodiscard]] const std::vector<std::string>& warnings() const { return warnings_; }
   [[nodiscard]] Endpoint local() const { return port_->local(); }
 
  private:
   using Engine = engine::LiveEngine<trio_ml::App>;
+  /// The views of one job, shape [cores].
+  using JobViews = std::vector<JobView>;
   struct OpenedPort {
     std::unique_ptr<engine::Port> port;
     std::vector<std::string> warnings;
@@ -76,6 +85,10 @@ class Appliance {
   Result<void> add_job(const trio_ml::JobConfig& job);
   Result<void> start_directory();
   [[nodiscard]] Result<void> check_room(const trio_ml::JobConfig& job) const;
+  /// Fills `snapshot` and the views, except for the blocks. @pre control_mutex_ is locked.
+  void read_cores(Snapshot& snapshot, std::vector<JobViews>& jobs);
+  /// Fills in the blocks of one job. @pre control_mutex_ is locked.
+  void read_blocks(uint32_t job_index, JobViews& views);
 
   const ApplianceConfig config_;
   memory::SharedMemory memory_;
@@ -87,6 +100,8 @@ class Appliance {
   std::unique_ptr<Engine> engine_;
   std::unique_ptr<Directory> directory_;  ///< Null: this server is no directory.
   Instant started_at_;
+  /// Serialises the threads that inspect or stop the engine. No core takes it.
+  std::mutex control_mutex_;
 };
 
 }  // namespace tributary::server

@@ -3,14 +3,17 @@
 
 namespace tributary::server {
 
-nlohmann::json port_stats(const engine::PortQueue& queue) {
-  const engine::PortCounters port = queue.counters();
-  nlohmann::json stats{
+nlohmann::json port_stats(const engine::PortCounters& port) {
+  return {
       {"rx_packets", port.rx_packets},     {"rx_bytes", port.rx_bytes},
       {"tx_packets", port.tx_packets},     {"tx_bytes", port.tx_bytes},
       {"tx_refused", port.tx_refused},     {"rx_truncated", port.rx_truncated},
       {"peer_refused", port.peer_refused}, {"local_address_unknown", port.local_address_unknown},
       {"system_calls", port.system_calls}};
+}
+
+nlohmann::json port_stats(const engine::PortQueue& queue) {
+  nlohmann::json stats = port_stats(queue.counters());
   queue.visit_counters(
       [&stats](const char* name, uint64_t value) { stats["frames"][name] = value; });
   return stats;

@@ -14,6 +14,8 @@
 
 namespace tributary::server {
 
+/// Returns packets and bytes in both directions, and the refused packets.
+[[nodiscard]] nlohmann::json port_stats(const engine::PortCounters& port);
 /// Returns a row of "ports": packets and bytes in both directions, and "frames" by name if the port
 /// handles frames.
 [[nodiscard]] nlohmann::json port_stats(const engine::PortQueue& queue);

@@ -10,7 +10,7 @@
 namespace tributary::server {
 namespace {
 
-constexpr std::array<KeySpec, 23> kJobKeys{{
+constexpr std::array<KeySpec, 25> kJobKeys{{
     {.name = "id",
      .type = KeyType::kUint,
      .help = "job_id",
@@ -25,13 +25,12 @@ constexpr std::array<KeySpec, 23> kJobKeys{{
      .required = true},
     {.name = "block_cnt_max",
      .type = KeyType::kUint,
-     .help = "window: blocks in progress, a power of two",
-     .default_text = "4096",
+     .help = "window: blocks in progress, a power of two; default 4096",
      .min = 1,
      .max = trio_ml::kBlockCntLimit},
     {.name = "window",
      .type = KeyType::kUint,
-     .help = "the same as block_cnt_max",
+     .help = "another name of block_cnt_max",
      .min = 1,
      .max = trio_ml::kBlockCntLimit},
     {.name = "block_grad_max",
@@ -56,8 +55,7 @@ constexpr std::array<KeySpec, 23> kJobKeys{{
      .default_text = "off"},
     {.name = "timeout_ms",
      .type = KeyType::kDurationMs,
-     .help = "an idle block ends degraded after 1 to 2 times this",
-     .default_text = "10",
+     .help = "with mitigation: an idle block ends degraded after 1 to 2 times this; default 10",
      .min = 1,
      .max = 60'000},
     {.name = "timer_threads",
@@ -99,6 +97,16 @@ constexpr std::array<KeySpec, 23> kJobKeys{{
      .type = KeyType::kBool,
      .help = "a source keeps its first address",
      .default_text = "off"},
+    {.name = "asynchronous",
+     .type = KeyType::kBool,
+     .help = "asynchronous training: keep the parameters, add each push at once",
+     .default_text = "off"},
+    {.name = "parameters",
+     .type = KeyType::kUint,
+     .help = "elements of an asynchronous job's parameters",
+     .default_text = "0",
+     .min = 0,
+     .max = trio_ml::kParametersLimit},
     {.name = "group", .type = KeyType::kEndpoint, .help = "multicast group for results"},
     {.name = "upstream", .type = KeyType::kEndpoint, .help = "upper aggregator of a tree"},
     {.name = "upstream_source",
@@ -134,6 +142,22 @@ Result<trio_ml::Clients> to_clients(const KeyValues& row) {
                              row.where(), text));
 }
 
+/// Refuses keys that would have no effect.
+Result<void> check_effect(const KeyValues& row) {
+  if (row.has("timeout_ms") && !row.flag("mitigation")) {
+    return failure(
+        fmt::format("{}: timeout_ms needs mitigation=on; without it blocks wait for every source",
+                    row.where()));
+  }
+  if (row.has("window") && row.has("block_cnt_max") &&
+      row.uint("window") != row.uint("block_cnt_max")) {
+    return failure(fmt::format(
+        "{}: window={} and block_cnt_max={} are two names of one setting; give one of them",
+        row.where(), row.uint("window"), row.uint("block_cnt_max")));
+  }
+  return {};
+}
+
 }  // namespace
 
 const KeyTable& job_keys() {
@@ -142,16 +166,18 @@ const KeyTable& job_keys() {
 }
 
 Result<trio_ml::JobConfig> to_job(const KeyValues& row) {
+  if (const auto good = check_effect(row); !good) return tl::unexpected(good.error());
   trio_ml::JobConfig job;
   job.id = static_cast<uint8_t>(row.uint("id"));
   job.sources = static_cast<uint32_t>(row.uint("sources"));
-  const char* window_key = row.has("window") ? "window" : "block_cnt_max";
-  job.block_cnt_max = static_cast<uint32_t>(row.uint(window_key));
+  for (const char* key : {"window", "block_cnt_max"}) {
+    if (row.has(key)) job.block_cnt_max = static_cast<uint32_t>(row.uint(key));
+  }
   job.block_grad_max = static_cast<uint32_t>(row.uint("block_grad_max"));
   job.history = static_cast<uint32_t>(row.uint("history"));
   job.shared_buffers = row.flag("shared_buffers");
   job.mitigation = row.flag("mitigation");
-  job.timeout = row.duration("timeout_ms");
+  if (row.has("timeout_ms")) job.timeout = row.duration("timeout_ms");
   job.timer_threads = static_cast<uint32_t>(row.uint("timer_threads"));
   job.permanent_after = row.duration("permanent_ms");
   job.silent_after = row.duration("silent_ms");
@@ -160,6 +186,8 @@ Result<trio_ml::JobConfig> to_job(const KeyValues& row) {
   if (!clients) return tl::unexpected(clients.error());
   job.clients = *clients;
   job.pin = row.flag("pin");
+  job.asynchronous = row.flag("asynchronous");
+  job.parameters = row.uint("parameters");
   if (row.has("group")) job.group = row.endpoint("group");
   if (row.has("upstream")) job.upstream = row.endpoint("upstream");
   job.upstream_source = static_cast<uint32_t>(row.uint("upstream_source"));

@@ -145,11 +145,10 @@ Duration at_most_of(int64_t timeout_ms) {
 }
 
 std::unique_ptr<tributary_operation> started(tributary_communicator* communicator, void* data,
-                                             uint64_t element_count, int32_t type, int32_t op,
-                                             bool receive_only = false) {
+                                             uint64_t element_count, int32_t type,
+                                             Reduction reduction) {
   (void)membership_of(communicator);
   const AddressRange memory = memory_of(data, element_count, type);
-  const Reduction reduction{.op = op_of(op), .receive_only = receive_only};
   auto handle = std::make_unique<tributary_operation>(communicator->membership);
   handle->operation.start(data, element_count, type, reduction, memory);
   return handle;
@@ -255,7 +254,7 @@ tributary_status tributary_get_counters(const tributary_communicator* communicat
 tributary_status tributary_all_reduce(tributary_communicator* communicator, void* data,
                                       uint64_t element_count, int32_t type, int32_t op) {
   return guarded([&]() -> tributary_status {
-    const auto handle = started(communicator, data, element_count, type, op);
+    const auto handle = started(communicator, data, element_count, type, {.op = op_of(op)});
     return outcome_of(handle->operation, at_most_of(-1));
   });
 }
@@ -266,7 +265,20 @@ tributary_status tributary_all_reduce_async(tributary_communicator* communicator
   if (out != nullptr) *out = nullptr;
   return guarded([&]() -> tributary_status {
     if (out == nullptr) refuse("out is NULL");
-    *out = started(communicator, data, element_count, type, op).release();
+    *out = started(communicator, data, element_count, type, {.op = op_of(op)}).release();
+    return TRIBUTARY_OK;
+  });
+}
+
+tributary_status tributary_all_reduce_priority_async(tributary_communicator* communicator,
+                                                     void* data, uint64_t element_count,
+                                                     int32_t type, int32_t op, uint32_t priority,
+                                                     tributary_operation** out) {
+  if (out != nullptr) *out = nullptr;
+  return guarded([&]() -> tributary_status {
+    if (out == nullptr) refuse("out is NULL");
+    const Reduction reduction{.op = op_of(op), .priority = priority};
+    *out = started(communicator, data, element_count, type, reduction).release();
     return TRIBUTARY_OK;
   });
 }
@@ -277,7 +289,8 @@ tributary_status tributary_receive_async(tributary_communicator* communicator, v
   if (out != nullptr) *out = nullptr;
   return guarded([&]() -> tributary_status {
     if (out == nullptr) refuse("out is NULL");
-    *out = started(communicator, data, element_count, type, op, true).release();
+    *out = started(communicator, data, element_count, type, {.op = op_of(op), .receive_only = true})
+               .release();
     return TRIBUTARY_OK;
   });
 }
@@ -285,8 +298,11 @@ tributary_status tributary_receive_async(tributary_communicator* communicator, v
 tributary_status tributary_get_progress(const tributary_communicator* communicator,
                                         tributary_progress* progress, size_t progress_bytes) {
   return guarded([&]() -> tributary_status {
-    const auto now = membership_of(communicator).communicator().progress();
-    const tributary_progress all{.submitted = now.submitted, .heard = now.heard};
+    const auto& member = membership_of(communicator).communicator();
+    const auto now = member.progress();
+    tributary_progress all{
+        .submitted = now.submitted, .heard = now.heard, .permanent_stragglers = {}};
+    std::ranges::copy(member.permanent_stragglers(), all.permanent_stragglers);
     copy_out(all, progress, progress_bytes, "progress");
     return TRIBUTARY_OK;
   });

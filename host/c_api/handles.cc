@@ -108,11 +108,13 @@ Ticket Membership::start(void* data, uint64_t element_count, int32_t type, Reduc
   switch (type) {
     case TRIBUTARY_INT32:
       return communicator_->all_reduce_async(std::span(static_cast<int32_t*>(data), element_count),
-                                             reduction.op, reduction.receive_only);
+                                             reduction.op, reduction.receive_only,
+                                             reduction.priority);
     case TRIBUTARY_FLOAT32: {
       AllReduceOptions options = reduction_;
       options.op = reduction.op;
       options.receive_only = reduction.receive_only;
+      options.priority = reduction.priority;
       return communicator_->all_reduce_async(std::span(static_cast<float*>(data), element_count),
                                              options);
     }
@@ -120,7 +122,8 @@ Ticket Membership::start(void* data, uint64_t element_count, int32_t type, Reduc
       const HalfTensor tensor{
           .bits = std::span(static_cast<uint16_t*>(data), element_count),
           .type = type == TRIBUTARY_FLOAT16 ? HalfType::kFloat16 : HalfType::kBfloat16};
-      return communicator_->all_reduce_async(tensor, reduction.op, reduction.receive_only);
+      return communicator_->all_reduce_async(tensor, reduction.op, reduction.receive_only,
+                                             reduction.priority);
     }
   }
 }
@@ -161,6 +164,8 @@ Report report_of(const Outcome& outcome, uint32_t world) {
   report.totals.degraded_blocks = outcome.degraded.size();
   report.totals.nonzero = outcome.underflow.nonzero;
   report.totals.underflowed = outcome.underflow.underflowed;
+  report.totals.staleness_sum = outcome.staleness.pushes_sum;
+  report.totals.staleness_max = outcome.staleness.pushes_max;
   report.text = outcome.text;
   report.warning = outcome.warning;
   for (const DegradedRange& block : outcome.degraded) {

@@ -36,6 +36,7 @@ struct AddressRange {
 struct Reduction {
   ReduceOp op = ReduceOp::kSum;
   bool receive_only = false;  ///< See AllReduceOptions.
+  uint32_t priority = 0;      ///< See AllReduceOptions.
 };
 
 /// One rank's membership in a job.

@@ -30,7 +30,7 @@ extern "C" {
 
 /// Grows with each addition. A program needs a library whose number is at least the number that it
 /// was compiled with. Numbers never change their meaning, and structs only grow at their end.
-#define TRIBUTARY_ABI 4
+#define TRIBUTARY_ABI 6
 
 /// Returns TRIBUTARY_ABI of the library.
 TRIBUTARY_API uint32_t tributary_abi(void);
@@ -47,7 +47,7 @@ typedef int32_t tributary_status;
 enum {
   TRIBUTARY_OK = 0,
   TRIBUTARY_OVERFLOW = 1,         ///< A value does not fit; the tensor is unspecified. Goes on.
-  TRIBUTARY_NOT_FINITE = 2,       ///< A rank has an infinity or NaN; likewise. Goes on.
+  TRIBUTARY_NOT_FINITE = 2,       ///< A rank has an infinity or NaN; see docs/c-api.md.
   TRIBUTARY_PEER_MISSING = 3,     ///< Deadline passed: the text names the missing ranks.
   TRIBUTARY_PEER_LEFT = 4,        ///< A rank left or restarted while this rank waited for it.
   TRIBUTARY_AGGREGATOR_GONE = 5,  ///< Deadline passed without any answer from the aggregator.
@@ -99,6 +99,7 @@ typedef struct tributary_communicator tributary_communicator;
 ///   rank         environment  0 to world-1
 ///   world        environment  1 to 256
 ///   deadline_ms  60000        1 to 86400000; longest wait for a peer, the aggregator or the join
+///   priorities   1            1 to 4; see tributary_all_reduce_priority_async()
 ///   server_wait_ms 2000       1 to 86400000; longest wait at the join for an aggregator whose machine
 ///                             answers that nothing listens at its port
 ///   gradients    auto         auto, 1 to 4095; elements per packet; the smallest of all ranks
@@ -106,10 +107,14 @@ typedef struct tributary_communicator tributary_communicator;
 ///   threads      1            1 to 16; worker threads, likewise (docs/c-api.md)
 ///   format       exponent     exponent, fixed; how float32 travels (docs/c-api.md)
 ///   scale        1e8          above 0 and finite; for format=fixed
+///   wire         auto         16: float32 in 16 bits, half the bytes (format=exponent only); 32:
+///                             all types in 32 bits; auto: 16 for float16 and bfloat16
 ///   source       the rank     0 to 255; src_id at this worker's aggregator, in a tree of them
 ///   local        auto         auto, on, off; shared memory to an aggregator on this machine
 ///   auth         none         none, header, full; authentication, as at the server (docs/security.md)
 ///   secret_file  -            file with the job's secret; default: the variable TRIBUTARY_SECRET
+///   asynchronous off          on, off; push changes to an asynchronous job and get its parameters,
+///                             with format=fixed (docs/asynchronous.md)
 ///   loss         0            0 to below 1; loses packets on purpose, both ways, for experiments
 ///
 /// NULL or "" stands for the variable TRIBUTARY_URL. If the URL has no rank or world, they come
@@ -183,6 +188,15 @@ TRIBUTARY_API tributary_status tributary_all_reduce_async(tributary_communicator
                                                           int32_t type, int32_t op,
                                                           tributary_operation** out);
 
+/// Starts an all-reduce of this priority: with `priorities=N` in the URL, packets of a lower number
+/// leave first, and tensors of each priority travel in the order of these calls. All ranks must give
+/// a tensor the same priority. tributary_all_reduce_async() has priority 0. Since ABI 5.
+/// @param priority 0: the most urgent. From N - 1 on, all are the same.
+/// @return The same values as tributary_all_reduce_async().
+TRIBUTARY_API tributary_status tributary_all_reduce_priority_async(
+    tributary_communicator* communicator, void* data, uint64_t element_count, int32_t type,
+    int32_t op, uint32_t priority, tributary_operation** out);
+
 /* --- A rank that is behind --- */
 
 /// The progress of this rank's stream of tensors and of the other ranks', for the first thread's
@@ -191,6 +205,9 @@ typedef struct tributary_progress {
   uint64_t submitted;  ///< Packets of the tensors that this rank has submitted.
   uint64_t heard;      ///< One past the last packet with a result. Larger than `submitted` if the
                        ///< others continued without this rank (straggler mitigation).
+  /// Ranks that an aggregator does not wait for, because they have been silent for `permanent_ms`:
+  /// rank r is bit r % 64 of word r / 64. Updated whenever an operation ends. Since ABI 6.
+  uint64_t permanent_stragglers[4];
 } tributary_progress;
 /// Writes the progress. It is up to date within one burst of packets for operations that were
 /// awaited. @param progress_bytes The caller's sizeof(tributary_progress).
@@ -226,6 +243,10 @@ typedef struct tributary_report {
   uint64_t imprecise_blocks;  ///< Less precise than docs/number-formats.md promises. Since ABI 4.
   uint64_t nonzero;           ///< Floats of this rank's tensor that were not 0. Since ABI 4.
   uint64_t underflowed;       ///< Those of them that were too small and counted as 0. Since ABI 4.
+  /// Asynchronous jobs: pushes of other ranks since this rank's previous result, over all blocks
+  /// and of the block with most. Since ABI 5.
+  uint64_t staleness_sum;
+  uint64_t staleness_max;
 } tributary_report;
 /// Writes the outcome. @param report_bytes The caller's sizeof(tributary_report).
 /// @return TRIBUTARY_OK, _PENDING (nothing is written), _INVALID.

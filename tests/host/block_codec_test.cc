@@ -7,6 +7,7 @@
 #include <gtest/gtest.h>
 
 #include <array>
+#include <cmath>
 #include <limits>
 #include <vector>
 
@@ -108,6 +109,52 @@ TEST(BlockCodec, HalvesAreWidened) {
   EXPECT_THAT(tensor, ElementsAre(kOne, kMinusTwo));
 }
 
+// Four ranks: the aggregator divides by 4, so a result's unit is four units of a contribution.
+TEST(BlockCodec, SixteenBitLanes) {
+  std::vector<float> tensor{1.0F, -0.5F, std::nextafter(2.0F, 0.0F), 0x1.8p-14F, -2.0F};
+  Transfer transfer;
+  transfer.floats = tensor;
+  transfer.format = ElementFormat::kBlockExponent16;
+  BlockCodec codec(/*world=*/4);
+  codec.open(kGradients, /*narrow_gradients=*/5);
+  tensor[4] = -tensor[2];
+  EXPECT_EQ(codec.exponent_of(transfer, 0), 1);
+  std::array<std::byte, 10> lanes;
+  const auto at = [&lanes](uint32_t i) {
+    return static_cast<int16_t>(load_be<uint16_t>(&lanes[2 * i]));
+  };
+  EXPECT_EQ(codec.write(transfer, 0, {1, 1}, lanes.data()), Fit::kFits);
+  EXPECT_EQ(at(0), 1 << 14);
+  EXPECT_EQ(at(1), -(1 << 13));
+  EXPECT_EQ(at(2), 32767);  // It rounds to 32768, which int16 cannot hold.
+  EXPECT_EQ(at(3), 2);      // 1.5 units: a tie.
+  EXPECT_EQ(at(4), -32767);
+  for (uint32_t i = 0; i < 5; i++) store_be(&lanes[2 * i], static_cast<uint16_t>(i - 2));
+  codec.read(transfer, 0, /*exponent=*/1, /*sources=*/4, lanes.data());
+  EXPECT_THAT(tensor, ElementsAre(-0x1p-11F, -0x1p-12F, 0.0F, 0x1p-12F, 0x1p-11F));
+  transfer.op = ReduceOp::kMean;
+  codec.read(transfer, 0, /*exponent=*/1, /*sources=*/2, lanes.data());
+  EXPECT_THAT(tensor, ElementsAre(-0x1p-12F, -0x1p-13F, 0.0F, 0x1p-13F, 0x1p-12F));
+}
+
+TEST(BlockCodec, SixteenBitLanesReportWhatAnotherExponentCosts) {
+  std::vector<float> tensor{1.0F};
+  Transfer transfer;
+  transfer.floats = tensor;
+  transfer.format = ElementFormat::kBlockExponent16;
+  BlockCodec codec = open_codec(/*world=*/4);
+  Lanes lanes;
+  EXPECT_EQ(codec.write(transfer, 0, {1, 1}, lanes.bytes()), Fit::kFits);
+  // The element is exact, but the sum will be rounded to a larger unit.
+  EXPECT_EQ(codec.write(transfer, 0, {8, 0}, lanes.bytes()), Fit::kImprecise);
+  tensor[0] = 0.0F;
+  EXPECT_EQ(codec.write(transfer, 0, {8, 0}, lanes.bytes()), Fit::kFits);
+  tensor[0] = 300.0F;
+  EXPECT_EQ(codec.write(transfer, 0, {8, 0}, lanes.bytes()), Fit::kOverflows);
+  tensor[0] = std::numeric_limits<float>::infinity();
+  EXPECT_EQ(codec.write(transfer, 0, {8, 0}, lanes.bytes()), Fit::kNotFinite);
+}
+
 TEST(BlockCodec, ReportsValuesThatDoNotFitASumOfAllRanks) {
   std::vector<float> tensor{1.5e9F};
   Transfer transfer;
@@ -140,6 +187,23 @@ TEST(BlockCodec, ReportsValuesThatAnExponentWithoutThisRankMakesCoarser) {
   EXPECT_EQ(codec.write(transfer, 0, {8, kNoExponent}, lanes.bytes()), Fit::kFits);
   tensor[1] = 300.0F;
   EXPECT_EQ(codec.write(transfer, 0, {8, kNoExponent}, lanes.bytes()), Fit::kOverflows);
+}
+
+TEST(BlockCodec, SpoilsOneBlockOnly) {
+  std::vector<float> tensor(kGradients + 2, 1.0F);
+  Transfer transfer;
+  transfer.floats = tensor;
+  transfer.format = ElementFormat::kFixedScale;
+  const BlockCodec codec = open_codec(/*world=*/2);
+  codec.spoil(transfer, 1);
+  for (uint32_t i = 0; i < tensor.size(); i++) EXPECT_EQ(std::isnan(tensor[i]), i >= kGradients);
+  std::vector<uint16_t> halves(kGradients + 1, 0x3c00);
+  Transfer of_halves;
+  of_halves.halves = {.bits = halves, .type = HalfType::kFloat16};
+  of_halves.format = ElementFormat::kBlockExponent;
+  codec.spoil(of_halves, 0);
+  EXPECT_TRUE(std::isnan(widen_half(halves[0], HalfType::kFloat16)));
+  EXPECT_EQ(halves[kGradients], 0x3c00);
 }
 
 TEST(BlockCodec, RandomBlocksMatchTheScalarConversions) {

@@ -165,7 +165,8 @@ TEST(CommunicatorThreads, RefusesThreadCountsOutOfRange) {
   }
   const auto joined = Communicator::join(config_for(server, 0, 1, 2), open_socket(server));
   ASSERT_FALSE(joined.has_value());
-  EXPECT_EQ(joined.error().text, "threads=2 is not allowed over one port; allowed is 1");
+  EXPECT_EQ(joined.error().text,
+            "threads=2 and priorities=1 are not allowed over one port; allowed is 1");
 }
 
 TEST(CommunicatorThreads, OnlyLargeTensorsUseAllSockets) {

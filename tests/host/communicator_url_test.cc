@@ -61,6 +61,17 @@ TEST(CommunicatorUrl, EveryKeyCanBeGiven) {
   EXPECT_EQ(parsed->reduction.scale, 2.5e6F);
 }
 
+TEST(CommunicatorUrl, AsynchronousIsOnOrOff) {
+  const auto parsed =
+      parse_communicator_url("tributary://box/?world=1&asynchronous=on", environment({}));
+  ASSERT_TRUE(parsed.has_value()) << parsed.error().text;
+  EXPECT_TRUE(parsed->config.asynchronous);
+  const auto refused =
+      parse_communicator_url("tributary://box/?world=1&asynchronous=1", environment({}));
+  ASSERT_FALSE(refused.has_value());
+  EXPECT_THAT(refused.error().text, StartsWith("asynchronous='1' is not allowed"));
+}
+
 TEST(CommunicatorUrl, AcceptsAutoForNumbers) {
   const auto parsed = parse_communicator_url(
       "tributary://box/?gradients=auto&window=auto&format=exponent&world=1", environment({}));
@@ -152,9 +163,11 @@ TEST(CommunicatorUrl, RefusalsNameKeyValueAndAllowedValues) {
       query("colour=red"),
       StartsWith(
           "unknown key 'colour'; allowed are rank, world, deadline_ms, server_wait_ms, "
-          "gradients, window, threads, format, scale, source, local, auth, secret_file and loss"));
+          "gradients, window, threads, priorities, format, wire, scale, source, local, auth, "
+          "secret_file, asynchronous and loss"));
   EXPECT_THAT(query("colour=red"), HasSubstr("(in 'tributary://box/job/1?rank=0&world=4&colour"));
   EXPECT_THAT(query("rank=1"), StartsWith("key 'rank' is given twice"));
+  EXPECT_THAT(query("wire=8"), StartsWith("wire='8' is not allowed; allowed is auto, 16 or 32"));
   EXPECT_THAT(query("local=yes"),
               StartsWith("local='yes' is not allowed; allowed is auto, on or off"));
   EXPECT_THAT(query("scale"), StartsWith("'scale' is not KEY=VALUE"));

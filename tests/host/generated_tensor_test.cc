@@ -118,7 +118,7 @@ struct Model {
                             const std::vector<uint32_t>& exponent_sources,
                             int8_t headroom = 0) const {
     std::vector<int32_t> sums(element_count, 0);
-    const std::vector<float> scales = scales_of(exponent_sources, headroom);
+    const std::vector<double> scales = scales_of(exponent_sources, headroom);
     for (const uint32_t rank : sources) {
       const std::vector<float> mine = values(rank);
       for (uint32_t i = 0; i < element_count; i++) sums[i] += to_fixed(mine[i], scales[i]);
@@ -136,9 +136,9 @@ struct Model {
   }
 
  private:
-  std::vector<float> scales_of(const std::vector<uint32_t>& ranks, int8_t headroom) const {
+  std::vector<double> scales_of(const std::vector<uint32_t>& ranks, int8_t headroom) const {
     if (options.format == FloatFormat::kFixedScale) {
-      return std::vector<float>(element_count, options.scale);
+      return std::vector<double>(element_count, options.scale);
     }
     std::vector<int8_t> exponents((element_count + gradients - 1) / gradients, kNoExponent);
     for (const uint32_t rank : ranks) {
@@ -150,7 +150,7 @@ struct Model {
         exponents[block] = std::max(exponents[block], block_exponent(slice));
       }
     }
-    std::vector<float> scales(element_count);
+    std::vector<double> scales(element_count);
     for (uint32_t i = 0; i < element_count; i++) {
       const int exponent = exponents[i / gradients] + headroom;
       scales[i] = scale_for_exponent(static_cast<int8_t>(exponent), tensor.world());

@@ -95,9 +95,30 @@ TEST(GroupState, FailedTensorHasTheFirstFailure) {
 
 TEST(GroupState, CutsByWeight) {
   GroupState state = three();
-  state.set_cut(/*gradients=*/8, {1, 0, 3});
-  EXPECT_THAT(state.cut(8 * 400),
+  state.set_cut(/*gradients=*/8, /*narrow_gradients=*/16, {1, 0, 3});
+  Transfer transfer;
+  transfer.elided_elements = 8 * 400;
+  EXPECT_THAT(state.cut(transfer),
               ElementsAre(plan::Part{0, 0, 8 * 100}, plan::Part{2, 8 * 100, 8 * 300}));
+  // Parts are whole blocks, which are twice as large with 16-bit gradients.
+  transfer.elided_elements = 16 * 400 + 1;
+  transfer.format = wire::ElementFormat::kBlockExponent16;
+  EXPECT_THAT(state.cut(transfer),
+              ElementsAre(plan::Part{0, 0, 16 * 100}, plan::Part{2, 16 * 100, 16 * 300 + 1}));
+}
+
+TEST(GroupState, EachPriorityHasChannelsOfItsOwn) {
+  GroupState state;
+  for (const uint32_t priority : {0U, 0U, 1U}) state.add({.priority = priority});
+  state.set_cut(/*gradients=*/8, /*narrow_gradients=*/16, {1, 3, 1});
+  Transfer transfer;
+  transfer.elided_elements = 8 * 400;
+  EXPECT_THAT(state.cut(transfer),
+              ElementsAre(plan::Part{0, 0, 8 * 100}, plan::Part{1, 8 * 100, 8 * 300}));
+  for (const uint32_t priority : {1U, 7U}) {
+    transfer.priority = priority;
+    EXPECT_THAT(state.cut(transfer), ElementsAre(plan::Part{2, 0, 8 * 400}));
+  }
 }
 
 }  // namespace

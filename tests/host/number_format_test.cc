@@ -99,7 +99,7 @@ TEST(NumberFormat, ExponentsMatchHandWorkedOnes) {
   EXPECT_EQ(scale_for_exponent(0, 3), 0x1p29F);    // 3 * 2^29 < 2^31 < 3 * 2^30.
   EXPECT_EQ(scale_for_exponent(0, 256), 0x1p22F);  // 2^23 - 0.5 would round up to 2^23.
   EXPECT_EQ(scale_for_exponent(127, 1), 0x1p-97F);
-  EXPECT_EQ(scale_for_exponent(-126, 1), 0x1p127F);
+  EXPECT_EQ(scale_for_exponent(-126, 1), 0x1p157);
   EXPECT_EQ(scale_for_exponent(kNoExponent, 9), 1.0F);
 }
 
@@ -182,13 +182,13 @@ TEST(NumberFormat, ExponentGivesTheLargestScaleWithoutOverflow) {
     const auto narrow = static_cast<int8_t>(exponent);
     ASSERT_EQ(block_exponent(std::array{largest}), narrow);
     for (uint32_t sources = 1; sources <= kSourcesMax; sources++) {
-      const float scale = scale_for_exponent(narrow, sources);
+      const double scale = scale_for_exponent(narrow, sources);
       ASSERT_EQ(pack_fixed(std::array{largest}, scale, lane_magnitude_max(sources), lanes.data()),
                 Fit::kFits)
           << "exponent " << exponent << ", sources " << sources;
       ASSERT_LE(int64_t{lane_at(lanes, 0)} * sources, INT32_MAX);
-      if (scale == 0x1p127F) continue;  // The largest scale.
-      const double twice = std::rint(static_cast<double>(largest) * 2 * static_cast<double>(scale));
+      if (exponent == -126) continue;  // Subnormal numbers have fewer bits to round up.
+      const double twice = std::rint(static_cast<double>(largest) * 2 * scale);
       ASSERT_GT(twice * sources, INT32_MAX) << "exponent " << exponent << ", sources " << sources;
     }
   }
@@ -265,6 +265,36 @@ TEST(NumberFormat, EveryVariantMatchesPlainCodeBitForBit) {
   }
 }
 
+TEST(NumberFormat, NarrowLanesAreLimitedAndKeepTheirSign) {
+  const std::array<int32_t, 8> values{0, 1, -1, 32767, 32768, -32768, INT32_MAX, INT32_MIN};
+  const std::array<int32_t, 8> limited{0, 1, -1, 32767, 32767, -32767, 32767, -32767};
+  for (const NumberFormatKernels& kernels : number_format_kernels()) {
+    SCOPED_TRACE(kernels.name);
+    for (size_t count = 0; count < 50; count++) {
+      std::vector<std::byte> lanes(4 * count + 4), narrow(2 * count + 2, std::byte{0x77});
+      for (size_t i = 0; i < count; i++) {
+        store_be(&lanes[4 * i], static_cast<uint32_t>(values[i % values.size()]));
+      }
+      kernels.narrow_lanes(lanes.data(), count, narrow.data());
+      EXPECT_EQ(narrow[2 * count], std::byte{0x77});
+      lanes.assign(lanes.size(), std::byte{0x77});
+      kernels.widen_lanes(narrow.data(), count, lanes.data());
+      EXPECT_EQ(lanes[4 * count], std::byte{0x77});
+      for (uint32_t i = 0; i < count; i++) {
+        ASSERT_EQ(lane_at(lanes, i), limited[i % limited.size()]) << i << " of " << count;
+      }
+    }
+  }
+}
+
+TEST(NumberFormat, NarrowScaleLeavesFifteenBits) {
+  EXPECT_EQ(narrow_scale(0), 0x1p15);
+  EXPECT_EQ(narrow_scale(-126), 0x1p141);
+  EXPECT_EQ(narrow_scale(126), 0x1p-111);
+  EXPECT_EQ(narrow_scale(127), 0x1p-113);  // It stands for values up to 2^128.
+  EXPECT_EQ(narrow_scale(kNoExponent), 1.0);
+}
+
 TEST(NumberFormat, QuotientsAtTheEdgesAreExactInEveryVariant) {
   for (const NumberFormatKernels& kernels : number_format_kernels()) {
     for (uint32_t divisor = 1; divisor <= kSourcesMax; divisor++) {
@@ -300,7 +330,7 @@ TEST(NumberFormat, RandomSumsMatchExactSums) {
       for (float& value : tensor) value = std::ldexp(static_cast<float>(prng.any_i32()), size - 31);
       exponent = std::max(exponent, block_exponent(tensor));
     }
-    const float scale = scale_for_exponent(exponent, sources);
+    const double scale = scale_for_exponent(exponent, sources);
     std::array<int64_t, kElementCount> sums{};
     std::array<double, kElementCount> model{};
     std::vector<std::byte> lanes(4 * kElementCount);
@@ -316,7 +346,7 @@ TEST(NumberFormat, RandomSumsMatchExactSums) {
       const double mean =
           static_cast<double>(from_fixed(static_cast<int32_t>(sums[i]), scale, sources));
       // Each source rounds by at most half a unit of the scale; the result to 24 bits.
-      const double bound = 0.5 / static_cast<double>(scale) + std::abs(mean) * 0x1p-23;
+      const double bound = 0.5 / scale + std::abs(mean) * 0x1p-23;
       ASSERT_NEAR(mean, model[i] / sources, bound) << "step " << step;
     }
   }

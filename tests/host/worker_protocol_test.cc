@@ -372,7 +372,7 @@ TEST(WorkerProtocol, ExponentsAreSentOneWindowAhead) {
   ASSERT_THAT(first, SizeIs(1));
   EXPECT_EQ(first[0].block(), 2U);
   EXPECT_EQ(first[0].message.extension.exponent, host::kNoExponent);  // All zeros.
-  const float scale = host::scale_for_exponent(3, 4);
+  const double scale = host::scale_for_exponent(3, 4);
   EXPECT_THAT(first[0].lanes, ElementsAre(host::to_fixed(1.5F, scale), 0));
 
   agreed = bed.result(1, 0, transfer);

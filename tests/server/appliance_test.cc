@@ -9,6 +9,7 @@
 #include <array>
 
 #include "io/local/local_port.h"
+#include "io/udp/free_port.h"
 #include "io/udp/udp_port.h"
 
 namespace tributary::server {
@@ -208,6 +209,34 @@ TEST(ApplianceTest, CountsSourcesOfAllCores) {
   EXPECT_EQ(sources[1]["address"], "");
 }
 
+TEST(ApplianceTest, SnapshotShowsJobsOfAllCores) {
+  const auto appliance =
+      Appliance::start(config_of({small_job(1, 2), small_job(9, 1)}, /*cores=*/2));
+  ASSERT_TRUE(appliance.has_value()) << appliance.error().text;
+  Source first(**appliance, 1, 0);
+  Source alone(**appliance, 9, 0);
+  first.send(3, 10);   // Of the first core.
+  first.send(70, 10);  // Of the second core.
+  alone.send(0, 7);
+  EXPECT_EQ(alone.receive(), 7);
+  Snapshot snapshot = (*appliance)->snapshot();
+  const auto is_there = [&snapshot] { return snapshot.jobs[0].blocks.size() == 2; };
+  for (uint32_t i = 0; i < 100'000 && !is_there(); i++) snapshot = (*appliance)->snapshot();
+  ASSERT_TRUE(is_there());
+  EXPECT_EQ(snapshot.cores.size(), 2U);
+  EXPECT_EQ(snapshot.ports.size(), 2U);
+  EXPECT_EQ(snapshot.packets(trio_ml::Outcome::kAggregated), 3U);
+  ASSERT_EQ(snapshot.jobs.size(), 2U);
+  EXPECT_EQ(snapshot.jobs[0].blocks_in_progress, 2U);
+  for (const BlockSnapshot& block : snapshot.jobs[0].blocks) {
+    EXPECT_EQ(numbers_in(block.missing), std::vector<uint32_t>{1});
+  }
+  EXPECT_EQ(snapshot.jobs[1].config.id, 9);
+  EXPECT_EQ(snapshot.jobs[1].blocks_total, 1U);
+  (*appliance)->stop();
+  EXPECT_EQ((*appliance)->snapshot().jobs[0].blocks_in_progress, 2U);
+}
+
 TEST(ApplianceTest, StatisticsRemainAfterStop) {
   const auto appliance = Appliance::start(config_of({small_job(1, 1)}));
   ASSERT_TRUE(appliance.has_value());
@@ -254,6 +283,18 @@ TEST(ApplianceTest, JobsMustFitIntoTheMemory) {
   config = config_of({small_job(1, 1), large});
   config.memory_mb = 64;
   EXPECT_THAT(error_of(config), HasSubstr("job 3"));
+}
+
+TEST(ApplianceTest, UpperAggregatorMustBeAnotherServer) {
+  ApplianceConfig config = config_of({small_job(1, 1)});
+  config.listen = Endpoint::ipv4(0x7f000001, io::free_port(io::Transport::kUdp).value_or(0));
+  config.jobs[0].upstream = config.listen;
+  EXPECT_EQ(error_of(config), "--job: job 1: upstream=" + config.listen.to_string() +
+                                  " is this server; give the address of the upper aggregator");
+  config.listen = Endpoint::ipv4(0, config.listen.port);
+  EXPECT_THAT(error_of(config), HasSubstr("is this server"));
+  config.jobs[0].upstream = Endpoint::ipv4(0x7f000001, config.listen.port == 1 ? 2 : 1);
+  EXPECT_EQ(error_of(config), "started");
 }
 
 TEST(ApplianceTest, EachCoreNeedsItsShare) {

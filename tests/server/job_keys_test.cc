@@ -77,8 +77,6 @@ TEST(JobKeys, EveryKeyReachesItsSetting) {
 
 TEST(JobKeys, WindowIsAnAliasOfBlockCntMax) {
   EXPECT_EQ(job_of("id=1,sources=1,window=64")->block_cnt_max, 64U);
-  // If both are written, window wins.
-  EXPECT_EQ(job_of("id=1,sources=1,block_cnt_max=128,window=64")->block_cnt_max, 64U);
 }
 
 TEST(JobKeys, ClientsHasThreeValues) {
@@ -99,6 +97,16 @@ TEST(JobKeys, OutOfRangeNamesTheRange) {
   EXPECT_THAT(error_of("id=1,sources=0"), HasSubstr("a whole number from 1 to 256"));
   EXPECT_THAT(error_of("id=1,sources=1,block_grad_max=4096"), HasSubstr("1 to 4095"));
   EXPECT_THAT(error_of("id=1,sources=1,timeout_ms=0"), HasSubstr("timeout_ms=0"));
+}
+
+TEST(JobKeys, KeysWithoutEffectAreRefused) {
+  EXPECT_EQ(error_of("id=1,sources=1,timeout_ms=50"),
+            "--job: timeout_ms needs mitigation=on; without it blocks wait for every source");
+  EXPECT_TRUE(job_of("id=1,sources=1,timeout_ms=50,mitigation=on").has_value());
+  EXPECT_EQ(
+      error_of("id=1,sources=1,window=128,block_cnt_max=64"),
+      "--job: window=128 and block_cnt_max=64 are two names of one setting; give one of them");
+  EXPECT_EQ(job_of("id=1,sources=1,window=64,block_cnt_max=64")->block_cnt_max, 64U);
 }
 
 TEST(JobKeys, RefusalsOfTheJobNameTheirPlace) {

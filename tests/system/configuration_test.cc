@@ -120,5 +120,14 @@ TEST(Configuration, ServerExitsCleanlyOnSigint) {
   EXPECT_EQ(process.wait_for_end(), 0);
 }
 
+// The terminal of a server that was closed sends SIGHUP.
+TEST(Configuration, HangUpEndsTheServerInOrder) {
+  Server server({"id=1,sources=4"}, {"--linger-s", "1"});
+  const auto before = server.stats();
+  server.signal(SIGHUP);
+  EXPECT_EQ(server.wait_for_end(), 0);
+  EXPECT_GT(server.written_stats()["uptime_s"], before["uptime_s"]);
+}
+
 }  // namespace
 }  // namespace tributary::system_test

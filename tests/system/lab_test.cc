@@ -86,6 +86,43 @@ TEST(Lab, SweepOutputDoesNotDependOnTheRunners) {
   EXPECT_EQ(lines_of(text_of_file(scratch("a.json"))).size(), 12);
 }
 
+TEST(Lab, SweepSkipsWhatCannotRunAndDrawsTheRest) {
+  const std::string sweep = written("partly.toml", R"(backend = "waiting-switch"
+iterations = 1
+window = 64
+model.name = "custom"
+model.bucket_bytes = [262144]
+straggler.worker = 2
+[sweep]
+workers = [2, 3, 4]
+)");
+  Process process({"lab", "sweep", sweep, "--svg", scratch("partly.svg")});
+  EXPECT_EQ(process.wait_for_end(), 0);
+  EXPECT_THAT(process.output(), HasSubstr("skipped: workers=2: "));
+  EXPECT_THAT(process.output(), HasSubstr("1 of 3 points skipped\n"));
+  EXPECT_THAT(text_of_file(scratch("partly.svg")), HasSubstr(">waiting-switch</text>"));
+}
+
+TEST(Lab, ReportHasTheSameBytesWhenItContinues) {
+  const std::string out = scratch("report");
+  const std::vector<std::string> command{"lab",       "report",          "--out",  out, "--quick",
+                                         "--figures", "trio-15,trio-14", "--seed", "5"};
+  ASSERT_EQ(run(command), 0);
+  const std::string page = text_of_file(out + "/index.html");
+  EXPECT_THAT(page,
+              HasSubstr("tributary lab report --out DIR --quick --seed 5 --figures trio-15,"));
+  EXPECT_THAT(page, HasSubstr("<pre>tributary lab figure trio-15 --quick --seed 5 --json "
+                              "trio-15.json --svg trio-15.svg</pre>"));
+  EXPECT_THAT(page, HasSubstr("runs, seed 5; version "));
+  EXPECT_THAT(text_of_file(out + "/trio-14.svg"), HasSubstr("</svg>"));
+  // The figure's own command writes the same values.
+  ASSERT_EQ(
+      run({"lab", "figure", "trio-15", "--quick", "--seed", "5", "--json", scratch("t.json")}), 0);
+  EXPECT_EQ(text_of_file(out + "/trio-15.json"), text_of_file(scratch("t.json")));
+  ASSERT_EQ(run(command), 0);  // From the kept points.
+  EXPECT_EQ(text_of_file(out + "/index.html"), page);
+}
+
 TEST(Lab, RunRecordsScenarioAndResult) {
   ASSERT_EQ(run({"lab", "run", "--backend", "waiting-switch", "--iterations", "1", "--train", "64",
                  "--set", "model.name=resnet18", "--seed", "5", "--json", scratch("r.json")}),
@@ -99,15 +136,25 @@ TEST(Lab, RunRecordsScenarioAndResult) {
 TEST(Lab, RefusalsAreOneLineAndStatusTwo) {
   const std::string bad = written("bad.toml", "workers = 6\n[link]\nrate_gbps = 0\n");
   const std::string no_lists = written("no_lists.toml", "workers = 6\n");
+  const std::string no_numbers =
+      written("no_numbers.toml", "[sweep]\nbackend = [\"ring\", \"ideal\"]\n");
   const std::map<std::string, std::vector<std::string>> cases{
       {"bad.toml:3: link.rate_gbps=0 is out of range; allowed: ", {"lab", "run", bad}},
       {"[sweep] is missing or empty", {"lab", "sweep", no_lists, "--set", "seed=2"}},
+      {"no key in [sweep] has numbers", {"lab", "sweep", no_numbers, "--svg", scratch("no.svg")}},
       {"unknown figure 'trio-17'", {"lab", "figure", "trio-17"}},
+      {"--figures: unknown figure 'trio-17'",
+       {"lab", "report", "--out", scratch("r"), "--figures", "trio-15,trio-17"}},
+      {"bad.toml: cannot be made: ", {"lab", "report", "--out", bad}},
       {"--set: unknown key 'wrkers' (did you mean 'workers'?)",
        {"lab", "figure", "trio-15", "--set", "wrkers=3"}},
       {"window=1000 is not allowed", {"lab", "run", "--window", "1000"}},
       {"unknown name 'rings' (did you mean 'ring'?)", {"lab", "compare", "--backends", "rings"}},
       {"--workers: workers='' is not allowed", {"lab", "compare", "--workers", ","}},
+      {"--memory=64KB is not allowed", {"lab", "compare", "telemetry", "--memory", "64KB"}},
+      {"--top=0 is out of range", {"lab", "compare", "telemetry", "--top", "0"}},
+      {"--models stands before 'telemetry'",
+       {"lab", "compare", "--models", "vgg11", "telemetry", "--quick"}},
   };
   for (const auto& [expected, arguments] : cases) {
     Process process(arguments);
@@ -116,6 +163,27 @@ TEST(Lab, RefusalsAreOneLineAndStatusTwo) {
     EXPECT_EQ(lines_of(process.errors()).size(), 1) << process.errors();
     EXPECT_EQ(process.output(), "");
   }
+}
+
+TEST(Lab, CompareTelemetryWritesTheSameBytesOnAnyThreads) {
+  const std::string one = scratch("t1.json");
+  const std::string two = scratch("t2.json");
+  const std::vector<std::string> command{"lab",    "compare",  "telemetry", "--flows", "200",
+                                         "--rate", "20000",    "--packets", "4000",    "--top",
+                                         "10",     "--memory", "2K,512K"};
+  const auto with = [&](std::vector<std::string> more) {
+    more.insert(more.begin(), command.begin(), command.end());
+    return more;
+  };
+  ASSERT_EQ(run(with({"--json", one, "--threads", "1"})), 0);
+  ASSERT_EQ(run(with({"--json", two, "--threads", "3"})), 0);
+  EXPECT_EQ(text_of_file(one), text_of_file(two));
+  const auto json = nlohmann::json::parse(text_of_file(one));
+  ASSERT_EQ(json["rows"].size(), 4U);
+  EXPECT_EQ(json["rows"][2]["machine"], "trio");
+  EXPECT_EQ(json["rows"][2]["recall"], 1.0);
+  EXPECT_EQ(json["rows"][3]["machine"], "tofino");
+  EXPECT_EQ(json["rows"][3]["recall"], 1.0);
 }
 
 TEST(Lab, CompareOutputIsTheSameFromFileAndFlags) {

@@ -120,6 +120,14 @@ bool Process::wait_for_line(const std::string& text) {
   }
 }
 
+bool Process::wait_for_error(const std::string& text) {
+  const auto deadline = Clock::now() + kPatience;
+  while (errors_.find(text) == std::string::npos) {
+    if (!read_some(deadline)) return false;
+  }
+  return true;
+}
+
 std::optional<int> Process::wait_for_end() {
   const auto deadline = Clock::now() + kPatience;
   while (read_some(deadline)) {

@@ -35,6 +35,9 @@ class Process {
   /// Reads until standard output contains the whole line `text`.
   /// @return whether it arrived in time.
   bool wait_for_line(const std::string& text);
+  /// Reads until standard error contains `text`.
+  /// @return whether it arrived in time.
+  bool wait_for_error(const std::string& text);
   /// Reads until the process ends.
   /// @return its exit status, 128 + n for signal n; nothing if it still ran at the deadline and was
   ///   killed.

@@ -49,7 +49,9 @@ void Server::kill() {
 
 void Server::start_again() { EXPECT_TRUE(start()) << process_->errors(); }
 
-void Server::terminate() { process_->signal(SIGTERM); }
+void Server::signal(int number) { process_->signal(number); }
+
+bool Server::wait_for_error(const std::string& text) { return process_->wait_for_error(text); }
 
 std::optional<int> Server::wait_for_end() { return process_->wait_for_end(); }
 
@@ -80,7 +82,11 @@ nlohmann::json Server::stats() {
   }
   close(watch);
   EXPECT_TRUE(written) << "no statistics after SIGUSR1";
-  std::ifstream stream(path);
+  return written_stats();
+}
+
+nlohmann::json Server::written_stats() const {
+  std::ifstream stream(json_path_);
   return nlohmann::json::parse(stream, nullptr, /*allow_exceptions=*/false);
 }
 

@@ -3,6 +3,7 @@
 /// A running `tributary serve` on its own port.
 #pragma once
 
+#include <csignal>
 #include <cstdint>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -31,6 +32,8 @@ class Server {
 
   /// Requests the counters (SIGUSR1) and waits for the file.
   nlohmann::json stats();
+  /// Returns the counters that the server has written last.
+  [[nodiscard]] nlohmann::json written_stats() const;
   /// Requests the counters repeatedly until counter `name` is at least `value`.
   void wait_until_counted(const std::string& name, uint64_t value);
 
@@ -38,8 +41,11 @@ class Server {
   void kill();
   /// Starts another server process on the same port, with the same jobs.
   void start_again();
+  void signal(int number);
   /// Sends SIGTERM.
-  void terminate();
+  void terminate() { signal(SIGTERM); }
+  /// Waits for `text` on standard error. @return whether it arrived in time.
+  bool wait_for_error(const std::string& text);
   /// Waits for the end. @return the exit status.
   std::optional<int> wait_for_end();
   /// Ends the server with SIGTERM.

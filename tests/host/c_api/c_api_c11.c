@@ -16,7 +16,7 @@ _Static_assert(sizeof(tributary_info) == 40, "info has no holes");
 _Static_assert(offsetof(tributary_info, deadline_ms) == 24, "info");
 _Static_assert(offsetof(tributary_info, reserved) == 36, "info");
 _Static_assert(sizeof(tributary_counters) == 72, "counters");
-_Static_assert(sizeof(tributary_report) == 80, "report");
+_Static_assert(sizeof(tributary_report) == 96, "report");
 _Static_assert(offsetof(tributary_report, blocks) == 8, "report has no holes");
 _Static_assert(sizeof(tributary_degraded_range) == 56, "range");
 

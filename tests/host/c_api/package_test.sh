@@ -35,6 +35,15 @@ EOF
 "$cmake" --build "$work/consumer" >"$work/build.log"
 "$work/consumer/by_cmake"
 
+# A component that is not installed is refused by name.
+sed -i 's/0.1 REQUIRED/& COMPONENTS programs/' "$work/CMakeLists.txt"
+if "$cmake" -S "$work" -B "$work/refused" -DCMAKE_C_COMPILER="$compiler" \
+  -DCMAKE_PREFIX_PATH="$work/prefix" >"$work/refused.log" 2>&1; then
+  echo "package_test.sh: find_package() accepted a component that is not installed" >&2
+  exit 1
+fi
+grep -q "component 'programs' is not installed" "$work/refused.log"
+
 # The library exports the interface and nothing else, every symbol with its version.
 shown=$(nm -D --defined-only "$libraries/libtributary.so" | awk '$2 != "A" {print $3}')
 if grep -v '^tributary_[a-z_]*@@TRIBUTARY_' <<<"$shown"; then

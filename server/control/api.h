@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+/// @file
+/// The control API: one JSON answer for each URL. docs/operations.md describes the fields.
+///
+/// Threads: handle() may run in several threads at once. Each call takes its own snapshot.
+/// Errors:  404 for an unknown URL or job, 405 for a method other than GET.
+/// Tests:   tests/server/control/api_test.cc
+#pragma once
+
+#include <functional>
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "server/control/http_server.h"
+#include "server/snapshot.h"
+
+namespace tributary::control {
+
+struct ApiConfig {
+  std::string name;     ///< Of this server.
+  std::string version;  ///< Of the program.
+  std::function<server::Snapshot()> snapshot;
+  std::function<bool()> is_ready;  ///< False: the server only waits for its workers to leave.
+  nlohmann::json settings;         ///< The server's part of /v1/config.
+};
+
+class Api {
+ public:
+  explicit Api(ApiConfig config) : config_(std::move(config)) {}
+
+  [[nodiscard]] Reply handle(const Request& request) const;
+
+  [[nodiscard]] const ApiConfig& config() const { return config_; }
+
+ private:
+  ApiConfig config_;
+};
+
+}  // namespace tributary::control

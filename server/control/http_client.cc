@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "server/control/http_client.h"
+
+#include <fmt/format.h>
+#include <httplib.h>
+
+#include <thread>
+
+#include "base/pipe_signal_guard.h"
+#include "server/control/socket_place.h"
+
+namespace tributary::control {
+namespace {
+
+/// Pause before another attempt while the server's queue of callers is full.
+constexpr std::chrono::milliseconds kRetryEvery{10};
+
+/// Sends the request. Linux refuses a caller of a Unix socket whose queue is full, so that the
+/// caller must try again.
+httplib::Result send(httplib::Client& client, const std::string& socket_path,
+                     const std::string& path) {
+  const auto deadline = std::chrono::steady_clock::now() + kAnswerWithin;
+  while (true) {
+    httplib::Result reply = client.Get(path);
+    if (reply.error() != httplib::Error::Connection ||
+        probe(socket_path) != SocketState::kAnswers ||
+        std::chrono::steady_clock::now() >= deadline) {
+      return reply;
+    }
+    std::this_thread::sleep_for(kRetryEvery);
+  }
+}
+
+}  // namespace
+
+Result<nlohmann::json> get(const std::string& socket_path, const std::string& path) {
+  httplib::Client client(socket_path);
+  client.set_address_family(AF_UNIX);
+  client.set_connection_timeout(kAnswerWithin);
+  client.set_read_timeout(kAnswerWithin);
+  client.set_write_timeout(kAnswerWithin);
+  const PipeSignalGuard guard;  // The server may close the connection before the request is out.
+  const httplib::Result reply = send(client, socket_path, path);
+  if (!reply) {
+    return failure(
+        fmt::format("{}: the server does not answer ({}); to fix: check that its "
+                    "process runs, with systemctl status or ps",
+                    socket_path, httplib::to_string(reply.error())));
+  }
+  auto json = nlohmann::json::parse(reply->body, nullptr, /*allow_exceptions=*/false);
+  if (!json.is_object()) {
+    return failure(fmt::format("{}: the answer to {} is not JSON", socket_path, path));
+  }
+  if (reply->status != 200) {
+    return failure(json.value("error", fmt::format("{}: status {}", path, reply->status)));
+  }
+  return json;
+}
+
+}  // namespace tributary::control

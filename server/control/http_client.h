@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+/// @file
+/// Asks a server of this machine over its control socket.
+///
+/// Threads: Any.
+/// Errors:  One line with the socket's path, the cause and the remedy.
+/// Tests:   tests/server/control/http_server_test.cc
+#pragma once
+
+#include <chrono>
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "base/result.h"
+
+namespace tributary::control {
+
+/// The longest wait for an answer. A healthy server answers within 50 ms.
+inline constexpr std::chrono::seconds kAnswerWithin{5};
+
+/// Sends "GET path" to the socket. @return the JSON of the answer; the server's error text if the
+/// status is not 200.
+[[nodiscard]] Result<nlohmann::json> get(const std::string& socket_path, const std::string& path);
+
+}  // namespace tributary::control

@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+/// @file
+/// A small HTTP server on a Unix socket. cpp-httplib parses the requests.
+///
+/// Threads: One accepts, kThreads answer; none of them is a core. The handler runs in these threads.
+/// Bounds:  A connection carries one request and ends after kRequestWithin. While kQueueMax
+///          connections wait, no other is accepted, so callers take no more descriptors.
+/// Errors:  start() returns one line. A bad request gets one JSON object with `error`.
+/// Tests:   tests/server/control/http_server_test.cc
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "base/result.h"
+
+namespace tributary::control {
+
+inline constexpr uint32_t kThreads = 4;
+inline constexpr size_t kQueueMax = 64;
+/// A client that needs longer to send its request or to take the answer is disconnected.
+inline constexpr std::chrono::milliseconds kRequestWithin{2000};
+
+struct Request {
+  std::string method;
+  std::string path;
+};
+
+struct Reply {
+  int status = 200;
+  std::string body;
+  std::string type = "application/json";
+};
+
+/// Returns {"error": text} with this status.
+[[nodiscard]] Reply error_reply(int status, const std::string& text);
+
+class HttpServer {
+ public:
+  using Handler = std::function<Reply(const Request&)>;
+
+  /// Listens on a socket that only this user and root can connect to. Takes over a stale file.
+  static Result<std::unique_ptr<HttpServer>> start(const std::string& path, Handler handler);
+  /// Ends all connections at once and removes the socket.
+  ~HttpServer();
+  HttpServer(const HttpServer&) = delete;
+  HttpServer& operator=(const HttpServer&) = delete;
+
+  [[nodiscard]] const std::string& path() const { return path_; }
+
+ private:
+  class Implementation;
+  HttpServer(std::string path, std::unique_ptr<Implementation> implementation);
+
+  const std::string path_;
+  const std::unique_ptr<Implementation> implementation_;
+};
+
+}  // namespace tributary::control

@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "server/control/metrics.h"
+
+#include <prometheus/text_serializer.h>
+
+#include <algorithm>
+#include <sstream>
+#include <utility>
+
+#include "server/control/who.h"
+
+namespace tributary::control {
+namespace {
+
+using prometheus::ClientMetric;
+using prometheus::MetricFamily;
+using prometheus::MetricType;
+using server::JobSnapshot;
+using server::Snapshot;
+using trio_ml::Outcome;
+
+using Labels = std::vector<ClientMetric::Label>;
+
+/// A family that is being filled.
+class Family {
+ public:
+  Family(MetricType type, const char* name, const char* help) {
+    family_.type = type;
+    family_.name = name;
+    family_.help = help;
+  }
+  void add(Labels labels, double value) {
+    ClientMetric metric;
+    metric.label = std::move(labels);
+    if (family_.type == MetricType::Counter) {
+      metric.counter.value = value;
+    } else {
+      metric.gauge.value = value;
+    }
+    family_.metric.push_back(std::move(metric));
+  }
+  void add(Labels labels, uint64_t value) { add(std::move(labels), static_cast<double>(value)); }
+  void move_to(std::vector<MetricFamily>& families) { families.push_back(std::move(family_)); }
+
+ private:
+  MetricFamily family_;
+};
+
+Family counter(const char* name, const char* help) { return {MetricType::Counter, name, help}; }
+Family gauge(const char* name, const char* help) { return {MetricType::Gauge, name, help}; }
+
+void add_server(const Snapshot& snapshot, const std::string& version,
+                std::vector<MetricFamily>& families) {
+  Family build = gauge("tributary_build_info", "The program's version; always 1.");
+  build.add({{"version", version}}, 1.0);
+  Family uptime = gauge("tributary_uptime_seconds", "Time since the server's start.");
+  uptime.add({}, in_seconds(snapshot.uptime));
+  Family events =
+      counter("tributary_events_total", "Packets served and sent, and events, by name.");
+  Family refused = counter("tributary_refused_packets_total",
+                           "Packets that changed nothing, by the reason of their refusal.");
+  for (uint32_t i = 0; i < trio_ml::kOutcomeCount; i++) {
+    const bool is_refusal = i >= static_cast<uint32_t>(Outcome::kNotIp);
+    (is_refusal ? refused : events)
+        .add({{is_refusal ? "reason" : "event", to_string(static_cast<Outcome>(i))}},
+             snapshot.counters[i].packets);
+  }
+  for (Family* family : {&build, &uptime, &events, &refused}) family->move_to(families);
+}
+
+void add_cores(const Snapshot& snapshot, std::vector<MetricFamily>& families) {
+  Family cpu = counter("tributary_core_cpu_seconds_total", "CPU time of the core's thread.");
+  Family packets = counter("tributary_core_packets_total", "Packets that the core processed.");
+  for (uint32_t i = 0; i < snapshot.cores.size(); i++) {
+    const Labels core{{"core", std::to_string(i)}};
+    cpu.add(core, in_seconds(snapshot.cores[i].cpu));
+    packets.add(core, snapshot.cores[i].counters.packets);
+  }
+  for (Family* family : {&cpu, &packets}) family->move_to(families);
+}
+
+void add_ports(const Snapshot& snapshot, std::vector<MetricFamily>& families) {
+  Family rx_packets = counter("tributary_port_receive_packets_total", "Packets received.");
+  Family rx_bytes = counter("tributary_port_receive_bytes_total", "Bytes received.");
+  Family tx_packets = counter("tributary_port_transmit_packets_total", "Packets sent.");
+  Family tx_bytes = counter("tributary_port_transmit_bytes_total", "Bytes sent.");
+  Family dropped = counter("tributary_dropped_packets_total",
+                           "Packets that the server lost, by the place of the loss.");
+  for (uint32_t i = 0; i < snapshot.ports.size(); i++) {
+    const engine::PortCounters& port = snapshot.ports[i];
+    const std::string core = std::to_string(i);
+    rx_packets.add({{"core", core}}, port.rx_packets);
+    rx_bytes.add({{"core", core}}, port.rx_bytes);
+    tx_packets.add({{"core", core}}, port.tx_packets);
+    tx_bytes.add({{"core", core}}, port.tx_bytes);
+    dropped.add({{"core", core}, {"reason", "rx_truncated"}}, port.rx_truncated);
+    dropped.add({{"core", core}, {"reason", "tx_refused"}}, port.tx_refused);
+    dropped.add({{"core", core}, {"reason", "handover_full"}},
+                snapshot.cores[i].counters.handover_full);
+  }
+  for (Family* family : {&rx_packets, &rx_bytes, &tx_packets, &tx_bytes, &dropped}) {
+    family->move_to(families);
+  }
+}
+
+/// Returns the longest time since the last contribution to a block in progress.
+Duration longest_wait(const JobSnapshot& job, Instant now) {
+  return job.blocks.empty() ? Duration() : now - job.blocks.front().referenced_at;
+}
+
+void add_jobs(const Snapshot& snapshot, std::vector<MetricFamily>& families) {
+  Family blocks = counter("tributary_job_blocks_total", "Results of the job.");
+  Family in_progress = gauge("tributary_job_blocks_in_progress", "Blocks that wait for a source.");
+  Family oldest = gauge("tributary_job_block_wait_seconds",
+                        "Longest time since the last contribution to a block in progress.");
+  Family memory = gauge("tributary_job_memory_bytes", "Shared memory of the job.");
+  Family sources = gauge("tributary_job_sources", "Sources that the job is configured for.");
+  Family members = gauge("tributary_job_members", "Sources that take part in the session.");
+  Family waits = gauge("tributary_job_waits", "Ranks that tributary who names.");
+  Family silent = gauge("tributary_rank_silent_seconds", "Time since the rank's last message.");
+  const std::vector<Wait> all_waits = find_waits(snapshot);
+  for (const JobSnapshot& job : snapshot.jobs) {
+    const Labels label{{"job", std::to_string(job.config.id)}};
+    blocks.add(label, job.blocks_total);
+    in_progress.add(label, job.blocks_in_progress);
+    oldest.add(label, in_seconds(longest_wait(job, snapshot.at)));
+    memory.add(label, job.memory_bytes);
+    sources.add(label, uint64_t{job.config.sources});
+    const auto is_member = [](const auto& s) { return s.state == server::SourceState::kMember; };
+    members.add(label, static_cast<uint64_t>(std::ranges::count_if(job.sources, is_member)));
+    const auto is_of_job = [&job](const Wait& wait) { return wait.job == job.config.id; };
+    waits.add(label, static_cast<uint64_t>(std::ranges::count_if(all_waits, is_of_job)));
+    for (const server::SourceSnapshot& source : job.sources) {
+      if (!source.silent_for || source.ranks.size() != 1) continue;
+      silent.add({label[0], {"rank", std::to_string(source.ranks[0])}},
+                 in_seconds(*source.silent_for));
+    }
+  }
+  for (Family* family :
+       {&blocks, &in_progress, &oldest, &memory, &sources, &members, &waits, &silent}) {
+    family->move_to(families);
+  }
+}
+
+}  // namespace
+
+std::vector<MetricFamily> Metrics::Collect() const {
+  const Snapshot snapshot = snapshot_();
+  std::vector<MetricFamily> families;
+  add_server(snapshot, version_, families);
+  add_cores(snapshot, families);
+  add_ports(snapshot, families);
+  add_jobs(snapshot, families);
+  return families;
+}
+
+std::string metrics_text(const prometheus::Collectable& metrics) {
+  std::ostringstream text;
+  prometheus::TextSerializer().Serialize(text, metrics.Collect());
+  return text.str();
+}
+
+}  // namespace tributary::control

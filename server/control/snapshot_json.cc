@@ -1,0 +1,187 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "server/control/snapshot_json.h"
+
+#include <string>
+
+#include "apps/trio_ml/records.h"
+#include "auth/mode.h"
+#include "server/engine_stats.h"
+
+namespace tributary::control {
+namespace {
+
+using server::BlockSnapshot;
+using server::JobSnapshot;
+using server::Snapshot;
+using server::SourceSnapshot;
+using trio_ml::Outcome;
+
+int64_t milliseconds_of(Duration duration) { return in_nanoseconds(duration) / 1'000'000; }
+
+nlohmann::json milliseconds_or_null(const std::optional<Duration>& duration) {
+  return duration ? nlohmann::json(milliseconds_of(*duration)) : nlohmann::json();
+}
+
+nlohmann::json text_or_null(const std::string& text) {
+  return text.empty() ? nlohmann::json() : nlohmann::json(text);
+}
+
+std::string text_of(const Endpoint& address) {
+  return address.is_set() ? address.to_string() : std::string();
+}
+
+/// Returns the packets that changed nothing, by reason. Reasons without packets are left out.
+nlohmann::json drops_json(const Snapshot& snapshot) {
+  nlohmann::json drops = nlohmann::json::object();
+  const auto add = [&drops](const char* reason, uint64_t packets) {
+    if (packets > 0) drops[reason] = drops.value(reason, uint64_t{0}) + packets;
+  };
+  for (uint32_t i = static_cast<uint32_t>(Outcome::kNotIp); i < trio_ml::kOutcomeCount; i++) {
+    add(to_string(static_cast<Outcome>(i)), snapshot.counters[i].packets);
+  }
+  for (const auto& core : snapshot.cores) add("handover_full", core.counters.handover_full);
+  for (const auto& port : snapshot.ports) {
+    add("rx_truncated", port.rx_truncated);
+    add("tx_refused", port.tx_refused);
+  }
+  return drops;
+}
+
+nlohmann::json source_json(const SourceSnapshot& source, uint32_t index) {
+  return {{"source", index},
+          {"ranks", source.ranks},
+          {"state", to_string(source.state)},
+          {"joining", source.joining},
+          {"waited_for", source.waited_for},
+          {"address", text_or_null(text_of(source.address))},
+          {"last_heard_ms", milliseconds_or_null(source.silent_for)}};
+}
+
+nlohmann::json block_json(const BlockSnapshot& block, const JobSnapshot& job, Instant now) {
+  nlohmann::json missing = nlohmann::json::array();
+  for (const uint32_t source : server::numbers_in(block.missing)) {
+    for (const uint32_t rank : job.sources[source].ranks) missing.push_back(rank);
+  }
+  return {{"id", block.block_id},
+          {"since_ms", milliseconds_of(now - block.referenced_at)},
+          {"missing", missing},
+          {"waits_upstream", block.waits_upstream}};
+}
+
+}  // namespace
+
+nlohmann::json job_json(const JobSnapshot& job) {
+  uint32_t members = 0;
+  for (const SourceSnapshot& source : job.sources) {
+    members += source.state == server::SourceState::kMember ? 1 : 0;
+  }
+  return {{"id", job.config.id},
+          {"session", job.session},
+          {"sources", job.config.sources},
+          {"members", members},
+          {"mitigation", job.config.mitigation},
+          {"blocks_in_progress", job.blocks_in_progress},
+          {"blocks_total", job.blocks_total},
+          {"memory_bytes", job.memory_bytes},
+          {"buffers_free", job.buffers_free}};
+}
+
+nlohmann::json job_details_json(const JobSnapshot& job, Instant now) {
+  nlohmann::json json = job_json(job);
+  nlohmann::json sources = nlohmann::json::array();
+  for (uint32_t i = 0; i < job.sources.size(); i++) {
+    sources.push_back(source_json(job.sources[i], i));
+  }
+  nlohmann::json blocks = nlohmann::json::array();
+  for (const BlockSnapshot& block : job.blocks) blocks.push_back(block_json(block, job, now));
+  json["sources"] = sources;
+  json["blocks"] = blocks;
+  return json;
+}
+
+nlohmann::json counters_json(const Snapshot& snapshot) {
+  nlohmann::json packets = nlohmann::json::object();
+  nlohmann::json bytes = nlohmann::json::object();
+  server::add_counters<Outcome>(packets, bytes, snapshot.counters);
+  return {{"packets", packets}, {"bytes", bytes}};
+}
+
+nlohmann::json cores_json(const Snapshot& snapshot) {
+  nlohmann::json cores = nlohmann::json::array();
+  for (const auto& core : snapshot.cores) {
+    nlohmann::json row = server::core_stats(core.counters);
+    row["cpu_s"] = in_seconds(core.cpu);
+    cores.push_back(row);
+  }
+  return cores;
+}
+
+nlohmann::json ports_json(const Snapshot& snapshot) {
+  nlohmann::json ports = nlohmann::json::array();
+  for (const auto& port : snapshot.ports) ports.push_back(server::port_stats(port));
+  return ports;
+}
+
+nlohmann::json status_json(const Snapshot& snapshot) {
+  nlohmann::json jobs = nlohmann::json::array();
+  uint64_t in_progress = 0;
+  for (const JobSnapshot& job : snapshot.jobs) {
+    in_progress += job.blocks_in_progress;
+    jobs.push_back(job_json(job));
+  }
+  engine::PortCounters traffic;
+  for (const auto& port : snapshot.ports) traffic = traffic + port;
+  const uint64_t degraded = snapshot.packets(Outcome::kBlockDegraded);
+  const uint64_t ended = snapshot.packets(Outcome::kBlockCompleted) + degraded;
+  return {{"listen", snapshot.listen.to_string()},
+          {"uptime_s", in_seconds(snapshot.uptime)},
+          {"jobs", jobs},
+          {"blocks_in_progress", in_progress},
+          {"blocks_completed", ended - degraded},
+          {"blocks_degraded", degraded},
+          {"degraded_share",
+           ended == 0 ? 0.0 : static_cast<double>(degraded) / static_cast<double>(ended)},
+          {"rx_packets", traffic.rx_packets},
+          {"rx_bytes", traffic.rx_bytes},
+          {"tx_packets", traffic.tx_packets},
+          {"tx_bytes", traffic.tx_bytes},
+          {"drops", drops_json(snapshot)},
+          {"cores", cores_json(snapshot)},
+          {"waits", find_waits(snapshot).size()}};
+}
+
+nlohmann::json job_config_json(const trio_ml::JobConfig& config) {
+  return {{"id", config.id},
+          {"sources", config.sources},
+          {"block_cnt_max", config.block_cnt_max},
+          {"block_grad_max", config.block_grad_max},
+          {"history", config.history},
+          {"mitigation", config.mitigation},
+          {"timeout_ms", milliseconds_of(config.timeout)},
+          {"timer_threads", config.timer_threads},
+          {"permanent_ms", milliseconds_of(config.permanent_after)},
+          {"silent_ms", milliseconds_of(config.silent_after)},
+          {"channels", config.channels},
+          {"auth", auth::to_string(config.auth.mode)},
+          {"pin", config.pin},
+          {"asynchronous", config.asynchronous},
+          {"parameters", config.parameters},
+          {"group", text_or_null(text_of(config.group))},
+          {"upstream", text_or_null(text_of(config.upstream))},
+          {"upstream_source", config.upstream_source},
+          {"sources_are_aggregators", config.sources_are_aggregators},
+          {"rank_base", config.rank_base},
+          {"world", config.ranks()}};
+}
+
+nlohmann::json wait_json(const Wait& wait) {
+  return {{"job", wait.job},
+          {"block", wait.block ? nlohmann::json(*wait.block) : nlohmann::json()},
+          {"missing", wait.missing},
+          {"since_ms", milliseconds_or_null(wait.since)},
+          {"last_heard_ms", milliseconds_or_null(wait.last_heard)},
+          {"address", text_or_null(wait.address)},
+          {"advice", wait.advice}};
+}
+
+}  // namespace tributary::control

@@ -1,0 +1,206 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "server/control/socket_place.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/file.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <chrono>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <thread>
+
+namespace tributary::control {
+namespace {
+
+constexpr std::string_view kSuffix = ".sock";
+constexpr size_t kNameMax = 64;
+constexpr mode_t kOwnerOnly = 0700;
+constexpr mode_t kOthers = 0022;
+/// Servers that start at the same time hold the lock for milliseconds.
+constexpr std::chrono::seconds kLockWithin{5};
+
+std::string text_of(const char* variable) {
+  const char* const value = std::getenv(variable);
+  return value == nullptr ? std::string() : std::string(value);
+}
+
+/// Tells whether the folder belongs to this user or root and no other user can write to it, so that
+/// no other user can put a socket of his own there.
+bool is_trusted(const std::string& folder) {
+  struct stat status {};
+  if (lstat(folder.c_str(), &status) != 0 || !S_ISDIR(status.st_mode)) return false;
+  return (status.st_uid == geteuid() || status.st_uid == 0) && (status.st_mode & kOthers) == 0;
+}
+
+/// @return an empty string if the folder is usable, otherwise the cause.
+std::string why_not_writable(const std::string& folder) {
+  if (mkdir(folder.c_str(), kOwnerOnly) == 0) return {};
+  if (errno != EEXIST) return std::strerror(errno);
+  if (!is_trusted(folder)) return "another user can write to it";
+  return access(folder.c_str(), W_OK | X_OK) == 0 ? std::string() : std::strerror(errno);
+}
+
+/// Locks a file for this process alone. Another user may hold the lock for as long as he likes.
+bool lock_within(int file, std::chrono::milliseconds limit) {
+  const auto deadline = std::chrono::steady_clock::now() + limit;
+  while (flock(file, LOCK_EX | LOCK_NB) != 0) {
+    if (std::chrono::steady_clock::now() >= deadline) return false;
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  }
+  return true;
+}
+
+std::string names_of(const std::vector<FoundServer>& servers) {
+  std::string names;
+  for (const FoundServer& server : servers) names += (names.empty() ? "" : ", ") + server.name;
+  return names;
+}
+
+}  // namespace
+
+std::vector<std::string> socket_folders() {
+  std::vector<std::string> folders;
+  // systemd lists several folders with colons between them.
+  const std::string runtime = text_of("RUNTIME_DIRECTORY");
+  if (!runtime.empty()) folders.push_back(runtime.substr(0, runtime.find(':')));
+  if (runtime.empty()) {
+    folders.emplace_back("/run/tributary");
+    const std::string user_folder = text_of("XDG_RUNTIME_DIR");
+    folders.push_back(user_folder.empty() ? fmt::format("/run/user/{}/tributary", geteuid())
+                                          : user_folder + "/tributary");
+    folders.push_back(fmt::format("/tmp/tributary-{}", geteuid()));
+  }
+  return folders;
+}
+
+Result<std::string> writable_folder(const std::vector<std::string>& folders) {
+  std::string causes;
+  for (const std::string& folder : folders) {
+    const std::string cause = why_not_writable(folder);
+    if (cause.empty()) return folder;
+    causes += fmt::format("{}{} ({})", causes.empty() ? "" : ", ", folder, cause);
+  }
+  return failure(fmt::format(
+      "no folder for the control socket is writable: {}; to fix: set XDG_RUNTIME_DIR to a "
+      "folder of this user, or check RUNTIME_DIRECTORY",
+      causes));
+}
+
+Result<void> check_name(std::string_view name) {
+  const auto is_good = [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+           std::string_view("._-:[]").find(c) != std::string_view::npos;
+  };
+  if (!name.empty() && name.size() <= kNameMax && name[0] != '.' &&
+      std::ranges::all_of(name, is_good)) {
+    return {};
+  }
+  return failure(fmt::format(
+      "--name '{}' is not allowed; allowed: 1 to {} of A-Z a-z 0-9 . _ - : [ ], no dot first", name,
+      kNameMax));
+}
+
+std::string socket_path(const std::string& folder, std::string_view name) {
+  return fmt::format("{}/{}{}", folder, name, kSuffix);
+}
+
+SocketState probe(const std::string& path) {
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  if (path.size() >= sizeof(address.sun_path)) return SocketState::kMissing;
+  path.copy(address.sun_path, path.size());
+  const io::FileDescriptor socket(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  if (connect(socket.get(), reinterpret_cast<const sockaddr*>(&address), sizeof(address)) == 0) {
+    return SocketState::kAnswers;
+  }
+  switch (errno) {
+    case EAGAIN:  // Its queue of callers is full.
+      return SocketState::kAnswers;
+    case ECONNREFUSED:
+      return SocketState::kStale;
+    case EACCES:
+    case EPERM:
+      return SocketState::kNoPermission;
+    default:
+      return SocketState::kMissing;
+  }
+}
+
+Result<SocketClaim> claim_socket(const std::string& path) {
+  const std::string folder = std::filesystem::path(path).parent_path();
+  SocketClaim claim{io::FileDescriptor(open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC))};
+  if (!claim.folder_lock.is_open()) {
+    return failure(fmt::format("control socket {}: {}", path, std::strerror(errno)));
+  }
+  if (!lock_within(claim.folder_lock.get(), kLockWithin)) {
+    return failure(fmt::format(
+        "control socket {}: another process has locked the folder; to fix: see fuser {}", path,
+        folder));
+  }
+  const SocketState state = probe(path);
+  if (state == SocketState::kAnswers || state == SocketState::kNoPermission) {
+    return failure(
+        fmt::format("control socket {}: another server has it; to fix: give --name NAME", path));
+  }
+  if (state == SocketState::kStale && unlink(path.c_str()) != 0) {
+    return failure(fmt::format("control socket {}: cannot remove the file of an ended server: {}",
+                               path, std::strerror(errno)));
+  }
+  return claim;
+}
+
+std::vector<FoundServer> find_servers(const std::vector<std::string>& folders) {
+  std::vector<FoundServer> servers;
+  for (const std::string& folder : folders) {
+    // Any user can make a folder in /tmp.
+    if (folder.starts_with("/tmp/") && !is_trusted(folder)) continue;
+    std::error_code error;
+    std::filesystem::directory_iterator at(folder, error);
+    for (; !error && at != std::filesystem::directory_iterator(); at.increment(error)) {
+      const std::filesystem::directory_entry& entry = *at;
+      const std::string file = entry.path().filename();
+      if (!file.ends_with(kSuffix)) continue;
+      FoundServer server{.name = file.substr(0, file.size() - kSuffix.size()),
+                         .path = entry.path(),
+                         .state = probe(entry.path())};
+      if (server.state == SocketState::kStale || server.state == SocketState::kMissing) continue;
+      servers.push_back(std::move(server));
+    }
+  }
+  std::ranges::sort(servers, {}, &FoundServer::name);
+  return servers;
+}
+
+Result<FoundServer> choose_server(const std::vector<FoundServer>& servers,
+                                  const std::string& name) {
+  if (servers.empty()) {
+    return failure(
+        "no server of this machine has a control socket that this user can see; to fix: start "
+        "tributary serve, or run this command as the server's user or root");
+  }
+  const auto is_meant = [&name](const FoundServer& s) { return name.empty() || s.name == name; };
+  const auto found = std::ranges::find_if(servers, is_meant);
+  if (found == servers.end()) {
+    return failure(fmt::format("--name {}: no such server; running: {}", name, names_of(servers)));
+  }
+  if (name.empty() && servers.size() > 1) {
+    return failure(fmt::format("{} servers are running; give --name with one of: {}",
+                               servers.size(), names_of(servers)));
+  }
+  if (found->state == SocketState::kNoPermission) {
+    return failure(
+        fmt::format("{}: permission denied; to fix: run this command as the server's "
+                    "user or root",
+                    found->path));
+  }
+  return *found;
+}
+
+}  // namespace tributary::control

@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+/// @file
+/// Finds the ranks that others wait for, and gives one sentence of advice for each.
+///
+/// Model:   A source is waited for if a block lacks it for kWaitShown, if it has not joined while
+///          others have, or if its job goes on without it.
+/// Threads: Any.
+/// Tests:   tests/server/control/who_test.cc
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "server/snapshot.h"
+
+namespace tributary::control {
+
+/// Shorter waits are usual between ranks that compute.
+inline constexpr Duration kWaitShown = milliseconds(100);
+/// A worker sends a message at least every second, so a rank that is silent for longer has stopped,
+/// or its packets are lost. Assumed: half a second of delay.
+inline constexpr Duration kSilenceShown = milliseconds(1500);
+
+struct Wait {
+  uint32_t job = 0;
+  std::optional<uint32_t> block{};  ///< The oldest block that waits; none before a session.
+  std::vector<uint32_t> missing{};  ///< Ranks: one, or all below a lower aggregator.
+  std::optional<Duration> since{};  ///< Since the block's last contribution.
+  std::optional<Duration> last_heard{};
+  std::string address{};  ///< Of the last message's sender; empty: unknown.
+  std::string advice{};
+};
+
+/// Returns the waits of all jobs in order, one for each source.
+[[nodiscard]] std::vector<Wait> find_waits(const server::Snapshot& snapshot);
+
+}  // namespace tributary::control

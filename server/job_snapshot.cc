@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "server/job_snapshot.h"
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <tuple>
+
+namespace tributary::server {
+namespace {
+
+constexpr uint32_t kPlacesPerWord = 64;
+
+bool is_older(const BlockSnapshot& a, const BlockSnapshot& b) {
+  return std::tie(a.referenced_at, a.block_id) < std::tie(b.referenced_at, b.block_id);
+}
+
+SourceState state_of(const trio_ml::Session& session, uint32_t session_number,
+                     const SourceSnapshot& source, uint32_t index, Instant now) {
+  if (session_number != 0) {
+    if (session.has_left(index)) return SourceState::kLeft;
+    return session.is_gone(index, now) ? SourceState::kSilent : SourceState::kMember;
+  }
+  if (source.joining) return SourceState::kJoining;
+  return source.address.is_set() ? SourceState::kPlain : SourceState::kAbsent;
+}
+
+}  // namespace
+
+JobView::JobView(const trio_ml::JobConfig& config) : addresses(config.sources) {
+  oldest.reserve(kOldestBlocks);
+}
+
+void JobView::read(const trio_ml::Job& job, uint32_t core, Instant now) {
+  for (uint32_t source = 0; source < addresses.size(); source++) {
+    addresses[source] = job.sources[source].address;
+    if (core == 0 && job.session.pending_nonce(source, now) != 0) {
+      trio_ml::include(joining, source);
+    }
+  }
+  active = job.record.active_mask;
+  blocks_total = job.record.block_total_cnt;
+  memory_bytes = job.window.memory_bytes();
+  buffers_free = job.window.buffers_free();
+  // A core notices a new session at its next packet. Until then its blocks belong to the old one.
+  if (job.adopted() == job.session.number()) blocks_in_progress = job.record.block_curr_cnt;
+}
+
+bool JobView::read_blocks(trio_ml::Job& job) {
+  const uint32_t place_count = job.window.place_count();
+  if (job.adopted() != job.session.number() || job.record.block_curr_cnt == 0) return false;
+  const uint32_t end = std::min(next_place_ + kPlacesPerVisit, place_count);
+  for (; next_place_ < end; next_place_ += kPlacesPerWord) {
+    for (uint64_t live = job.ref_bits.live_mask(next_place_); live != 0; live &= live - 1) {
+      const auto bit = static_cast<uint32_t>(std::countr_zero(live));
+      const trio_ml::BlockRecord& block = job.window.at_place(next_place_ + bit);
+      const bool sent_up = block.phase == trio_ml::BlockPhase::kSentUp;
+      const bool aggregating = block.phase == trio_ml::BlockPhase::kAggregating && !block.closing;
+      if (!sent_up && !aggregating) continue;
+      BlockSnapshot copy{.block_id = block.block_id,
+                         .referenced_at = block.referenced_at,
+                         .waits_upstream = sent_up};
+      for (uint32_t i = 0; i < copy.missing.size() && aggregating; i++) {
+        copy.missing[i] = block.expected[i] & ~block.rcvd_mask[i];
+      }
+      keep(copy);
+    }
+  }
+  return next_place_ < place_count;
+}
+
+void JobView::keep(const BlockSnapshot& block) {
+  if (oldest.size() == kOldestBlocks) {
+    if (!is_older(block, oldest.front())) return;
+    std::pop_heap(oldest.begin(), oldest.end(), is_older);
+    oldest.back() = block;
+  } else {
+    oldest.push_back(block);  // Within the capacity that the constructor reserved.
+  }
+  std::push_heap(oldest.begin(), oldest.end(), is_older);
+}
+
+const char* to_string(SourceState state) {
+  constexpr std::array<const char*, 6> kNames{"absent", "plain",  "joining",
+                                              "member", "silent", "left"};
+  return kNames[static_cast<uint32_t>(state)];
+}
+
+std::vector<uint32_t> numbers_in(const wire::SourceMask& mask) {
+  std::vector<uint32_t> numbers;
+  for (uint32_t i = 0; i < wire::kSourcesMax; i++) {
+    if (trio_ml::contains(mask, i)) numbers.push_back(i);
+  }
+  return numbers;
+}
+
+JobSnapshot merge(const trio_ml::Session& session, std::span<const JobView> views, Instant now) {
+  JobSnapshot job;
+  job.config = session.config();
+  job.session = session.number();
+  job.sources.resize(job.config.sources);
+  for (const JobView& view : views) {
+    job.blocks_in_progress += view.blocks_in_progress;
+    job.blocks_total += view.blocks_total;
+    job.memory_bytes += view.memory_bytes;
+    job.buffers_free += view.buffers_free;
+    job.blocks.insert(job.blocks.end(), view.oldest.begin(), view.oldest.end());
+    for (uint32_t i = 0; i < job.config.sources; i++) {
+      SourceSnapshot& source = job.sources[i];
+      if (view.addresses[i].is_set()) source.address = view.addresses[i];
+      source.waited_for &= trio_ml::contains(view.active, i);
+      source.joining |= trio_ml::contains(view.joining, i);
+    }
+  }
+  std::sort(job.blocks.begin(), job.blocks.end(), is_older);
+  if (job.blocks.size() > kOldestBlocks) job.blocks.resize(kOldestBlocks);
+  for (uint32_t i = 0; i < job.config.sources; i++) {
+    SourceSnapshot& source = job.sources[i];
+    source.state = state_of(session, job.session, source, i, now);
+    source.ranks = numbers_in(session.ranks_of(i));
+    if (job.session != 0) source.silent_for = std::max(now - session.heard_at(i), Duration());
+  }
+  return job;
+}
+
+}  // namespace tributary::server

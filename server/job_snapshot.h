@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+/// @file
+/// The state of a job for people: its sources, and the blocks that wait longest.
+///
+/// Model:   A core copies its part into a JobView between two bursts. All memory is taken before,
+///          and a visit reads at most kPlacesPerVisit places, so a visit costs about a burst.
+///          merge() then combines the views of all cores in the caller's thread.
+/// Threads: read() and read_blocks() run in the core's thread, everything else in the caller's.
+/// Tests:   tests/server/job_snapshot_test.cc
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "apps/trio_ml/job.h"
+
+namespace tributary::server {
+
+/// Places of a window that one visit of a core reads.
+inline constexpr uint32_t kPlacesPerVisit = 1024;
+/// The longest-waiting blocks that a core reports for each job.
+inline constexpr uint32_t kOldestBlocks = 64;
+
+/// A block in progress.
+struct BlockSnapshot {
+  uint32_t block_id = 0;
+  Instant referenced_at;        ///< Time of its last contribution.
+  wire::SourceMask missing{};   ///< Sources whose contribution it expects.
+  bool waits_upstream = false;  ///< Complete here; the upper aggregator has not answered.
+};
+
+/// The part of a job's state that one core owns.
+class JobView {
+ public:
+  explicit JobView(const trio_ml::JobConfig& config);
+
+  /// Copies everything but the blocks.
+  /// @param core Only core 0 knows which sources wait for a session.
+  void read(const trio_ml::Job& job, uint32_t core, Instant now);
+  /// Copies the blocks in progress of up to kPlacesPerVisit places. @return whether places are left.
+  bool read_blocks(trio_ml::Job& job);
+
+  std::vector<Endpoint> addresses;  ///< Shape [sources].
+  wire::SourceMask active{};        ///< Sources that new blocks wait for.
+  wire::SourceMask joining{};       ///< Sources that wait for a session.
+  uint64_t blocks_in_progress = 0;
+  uint64_t blocks_total = 0;
+  uint64_t memory_bytes = 0;
+  uint64_t buffers_free = 0;
+  std::vector<BlockSnapshot> oldest;  ///< A heap with the newest first; at most kOldestBlocks.
+
+ private:
+  void keep(const BlockSnapshot& block);
+
+  uint32_t next_place_ = 0;
+};
+
+enum class SourceState : uint8_t {
+  kAbsent,   ///< Nothing was received from it.
+  kPlain,    ///< It sends packets without a session.
+  kJoining,  ///< It waits for the session to start.
+  kMember,
+  kSilent,  ///< A member that has sent nothing for JobConfig::silent_after.
+  kLeft,
+};
+[[nodiscard]] const char* to_string(SourceState state);
+
+struct SourceSnapshot {
+  SourceState state = SourceState::kAbsent;
+  bool waited_for = true;  ///< False: new blocks do not wait for it.
+  bool joining = false;    ///< It, or its successor, waits for a session.
+  Endpoint address{};      ///< Not set: unknown.
+  std::optional<Duration>
+      silent_for{};               ///< Of members only; at most trio_ml::kHeardEvery too long.
+  std::vector<uint32_t> ranks{};  ///< Its rank, or all ranks below a lower aggregator.
+};
+
+struct JobSnapshot {
+  trio_ml::JobConfig config;
+  uint32_t session = 0;  ///< 0: none runs.
+  uint64_t blocks_in_progress = 0;
+  uint64_t blocks_total = 0;
+  uint64_t memory_bytes = 0;
+  uint64_t buffers_free = 0;
+  std::vector<SourceSnapshot> sources;
+  std::vector<BlockSnapshot> blocks;  ///< The oldest, by the time of their last contribution.
+};
+
+/// Returns the sources or ranks in a mask, in ascending order.
+[[nodiscard]] std::vector<uint32_t> numbers_in(const wire::SourceMask& mask);
+
+/// Combines the views of all cores.
+[[nodiscard]] JobSnapshot merge(const trio_ml::Session& session, std::span<const JobView> views,
+                                Instant now);
+
+}  // namespace tributary::server

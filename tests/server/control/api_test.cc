@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: Apache-2.0
+// Method: the API over a snapshot made by hand: each URL, and requests that it refuses.
+#include "server/control/api.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "apps/trio_ml/records.h"
+
+namespace tributary::control {
+namespace {
+
+using nlohmann::json;
+using ::testing::HasSubstr;
+using trio_ml::Outcome;
+
+/// Returns a server with job 4, whose rank 1 is missing from block 9 for half a second.
+server::Snapshot example() {
+  server::Snapshot snapshot;
+  snapshot.at = Instant(seconds(50));
+  snapshot.uptime = seconds(20);
+  snapshot.listen = Endpoint::ipv4(0x7f000001, 12000);
+  const auto count = [&snapshot](Outcome outcome, uint64_t packets) {
+    snapshot.counters[static_cast<uint32_t>(outcome)] = {packets, packets * 100};
+  };
+  count(Outcome::kBlockCompleted, 6);
+  count(Outcome::kBlockDegraded, 2);
+  count(Outcome::kWrongKey, 5);
+  snapshot.cores.push_back({.counters = {.packets = 70, .handover_full = 3}, .cpu = seconds(2)});
+  snapshot.ports.push_back({.rx_packets = 80, .tx_refused = 1});
+  server::JobSnapshot job;
+  job.config.id = 4;
+  job.config.sources = 2;
+  job.session = 1;
+  job.blocks_in_progress = 1;
+  job.sources = {{.state = server::SourceState::kMember, .ranks = {0}},
+                 {.state = server::SourceState::kMember,
+                  .address = Endpoint::ipv4(0x0a000002, 4000),
+                  .silent_for = milliseconds(600),
+                  .ranks = {1}}};
+  job.blocks = {{.block_id = 9, .referenced_at = snapshot.at - milliseconds(500)}};
+  trio_ml::include(job.blocks[0].missing, 1);
+  snapshot.jobs.push_back(job);
+  return snapshot;
+}
+
+class ApiTest : public ::testing::Test {
+ protected:
+  Reply request(const std::string& method, const std::string& path) {
+    return api_.handle({.method = method, .path = path});
+  }
+  json get(const std::string& path) {
+    const Reply reply = request("GET", path);
+    EXPECT_EQ(reply.status, 200) << path << ": " << reply.body;
+    return json::parse(reply.body);
+  }
+
+  bool ready_ = true;
+  Api api_{{.name = "box",
+            .version = "1.2",
+            .snapshot = example,
+            .is_ready = [this] { return ready_; },
+            .settings = {{"cores", 1}}}};
+};
+
+TEST_F(ApiTest, StatusHasTotalsAndDropsByReason) {
+  const json status = get("/v1/status");
+  EXPECT_EQ(status["name"], "box");
+  EXPECT_EQ(status["version"], "1.2");
+  EXPECT_EQ(status["listen"], "127.0.0.1:12000");
+  EXPECT_EQ(status["uptime_s"], 20.0);
+  EXPECT_EQ(status["blocks_in_progress"], 1);
+  EXPECT_EQ(status["blocks_completed"], 6);
+  EXPECT_EQ(status["blocks_degraded"], 2);
+  EXPECT_EQ(status["degraded_share"], 0.25);
+  EXPECT_EQ(status["rx_packets"], 80);
+  EXPECT_EQ(status["drops"], (json{{"wrong_key", 5}, {"handover_full", 3}, {"tx_refused", 1}}));
+  EXPECT_EQ(status["cores"][0]["cpu_s"], 2.0);
+  EXPECT_EQ(status["waits"], 1);
+}
+
+TEST_F(ApiTest, JobHasSourcesAndBlocks) {
+  const json job = get("/v1/jobs/4");
+  EXPECT_EQ(job["id"], 4);
+  EXPECT_EQ(job["members"], 2);
+  EXPECT_EQ(job["sources"][0]["address"], nullptr);
+  EXPECT_EQ(job["sources"][0]["last_heard_ms"], nullptr);
+  EXPECT_EQ(job["sources"][1]["address"], "10.0.0.2:4000");
+  EXPECT_EQ(job["sources"][1]["last_heard_ms"], 600);
+  EXPECT_EQ(job["sources"][1]["state"], "member");
+  ASSERT_EQ(job["blocks"].size(), 1U);
+  EXPECT_EQ(job["blocks"][0]["id"], 9);
+  EXPECT_EQ(job["blocks"][0]["since_ms"], 500);
+  EXPECT_EQ(job["blocks"][0]["missing"], json({1}));
+  EXPECT_EQ(get("/v1/jobs")["jobs"].size(), 1U);
+}
+
+TEST_F(ApiTest, WhoNamesRankBlockAgeAndAddress) {
+  const json rows = get("/v1/who")["rows"];
+  ASSERT_EQ(rows.size(), 1U);
+  EXPECT_EQ(rows[0]["job"], 4);
+  EXPECT_EQ(rows[0]["block"], 9);
+  EXPECT_EQ(rows[0]["missing"], json({1}));
+  EXPECT_EQ(rows[0]["since_ms"], 500);
+  EXPECT_EQ(rows[0]["last_heard_ms"], 600);
+  EXPECT_EQ(rows[0]["address"], "10.0.0.2:4000");
+  EXPECT_FALSE(rows[0]["advice"].get<std::string>().empty());
+}
+
+TEST_F(ApiTest, OtherPagesHaveTheirPart) {
+  EXPECT_EQ(get("/v1/counters")["packets"]["wrong_key"], 5);
+  EXPECT_EQ(get("/v1/counters")["bytes"]["wrong_key"], 500);
+  EXPECT_EQ(get("/v1/cores")["cores"][0]["packets"], 70);
+  EXPECT_EQ(get("/v1/ports")["ports"][0]["rx_packets"], 80);
+  EXPECT_EQ(get("/v1/config")["cores"], 1);
+  EXPECT_EQ(get("/v1/config")["jobs"][0]["sources"], 2);
+  EXPECT_EQ(get("/healthz")["cores"], 1);
+}
+
+TEST_F(ApiTest, MetricsAreText) {
+  const Reply reply = request("GET", "/metrics");
+  EXPECT_EQ(reply.status, 200);
+  EXPECT_EQ(reply.type, "text/plain; version=0.0.4");
+  EXPECT_THAT(reply.body, HasSubstr("tributary_build_info{version=\"1.2\"} 1\n"));
+}
+
+TEST_F(ApiTest, ReadinessEndsWithTheServer) {
+  EXPECT_EQ(request("GET", "/readyz").status, 200);
+  ready_ = false;
+  EXPECT_EQ(request("GET", "/readyz").status, 503);
+  EXPECT_EQ(request("GET", "/healthz").status, 200);
+}
+
+TEST_F(ApiTest, EveryDescribedUrlAnswers) {
+  const json paths = get("/v1/openapi.json")["paths"];
+  EXPECT_GE(paths.size(), 12U);
+  for (const auto& [path, methods] : paths.items()) {
+    std::string url = path;
+    if (const size_t at = url.find("{id}"); at != std::string::npos) url.replace(at, 4, "4");
+    EXPECT_EQ(request("GET", url).status, 200) << url;
+  }
+}
+
+TEST_F(ApiTest, RefusesUnknownJobsUrlsAndMethods) {
+  const auto expect = [this](const std::string& method, const std::string& path, int status,
+                             const std::string& text) {
+    const Reply reply = request(method, path);
+    EXPECT_EQ(reply.status, status) << path;
+    const json body = json::parse(reply.body, nullptr, false);
+    ASSERT_TRUE(body.is_object()) << path << ": " << reply.body;
+    EXPECT_THAT(body.value("error", ""), HasSubstr(text)) << path;
+  };
+  expect("GET", "/v1/jobs/5", 404, "job '5' does not exist; jobs: 4");
+  expect("GET", "/v1/jobs/four", 404, "does not exist");
+  expect("GET", "/v1/jobs/", 404, "no such URL");
+  expect("GET", "/v1/jobs/4/x", 404, "no such URL");
+  expect("GET", "/", 404, "GET /v1/openapi.json lists them");
+  expect("GET", "/\xff\xfe", 404, "no such URL");
+  expect("DELETE", "/v1/jobs/4", 405, "allowed: GET");
+  expect("POST", "/v1/status", 405, "allowed: GET");
+}
+
+}  // namespace
+}  // namespace tributary::control

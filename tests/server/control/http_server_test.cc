@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: Apache-2.0
+// Method: a server on a socket in a scratch directory: good requests, garbage, clients that send
+//         nothing, and 1,000 connections at once.
+#include "server/control/http_server.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <poll.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+
+#include <filesystem>
+#include <vector>
+
+#include "io/file_descriptor.h"
+#include "server/control/http_client.h"
+#include "server/control/socket_place.h"
+#include "tests/support/scratch_directory.h"
+
+namespace tributary::control {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::StartsWith;
+
+Reply echo(const Request& request) {
+  if (request.path == "/broken") throw std::runtime_error("handler failed");
+  if (request.path == "/refused") return error_reply(404, "no such thing");
+  return {.body = nlohmann::json{{"method", request.method}, {"path", request.path}}.dump()};
+}
+
+class HttpServerTest : public ::testing::Test {
+ protected:
+  std::unique_ptr<HttpServer> start() {
+    auto server = HttpServer::start(path_, echo);
+    if (server) return *std::move(server);
+    ADD_FAILURE() << server.error().text;
+    return nullptr;
+  }
+  /// @return a descriptor that is not open if the server's queue of callers is full.
+  [[nodiscard]] io::FileDescriptor connected() const {
+    io::FileDescriptor socket(::socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
+    sockaddr_un address{};
+    address.sun_family = AF_UNIX;
+    path_.copy(address.sun_path, sizeof(address.sun_path) - 1);
+    const int result =
+        connect(socket.get(), reinterpret_cast<const sockaddr*>(&address), sizeof(address));
+    return result == 0 ? std::move(socket) : io::FileDescriptor();
+  }
+  /// Sends bytes and returns everything that the server sends until it disconnects.
+  [[nodiscard]] std::string talk(const std::string& bytes) const {
+    const io::FileDescriptor socket = connected();
+    send(socket.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL);
+    std::string answer;
+    std::array<char, 4096> buffer;
+    pollfd file{socket.get(), POLLIN, 0};
+    while (poll(&file, 1, /*timeout=*/20'000) == 1) {
+      const ssize_t size = recv(socket.get(), buffer.data(), buffer.size(), 0);
+      if (size <= 0) return answer;
+      answer.append(buffer.data(), static_cast<size_t>(size));
+    }
+    ADD_FAILURE() << "the server does not disconnect";
+    return answer;
+  }
+
+  testing::ScratchDirectory scratch_;
+  const std::string path_ = socket_path(scratch_.path(), "box");
+};
+
+TEST_F(HttpServerTest, AnswersAndRemovesItsSocket) {
+  {
+    const auto server = start();
+    ASSERT_NE(server, nullptr);
+    struct stat status {};
+    ASSERT_EQ(stat(path_.c_str(), &status), 0);
+    EXPECT_EQ(status.st_mode & 0777U, 0600U);
+    const auto answer = get(path_, "/v1/x");
+    ASSERT_TRUE(answer.has_value()) << answer.error().text;
+    EXPECT_EQ(*answer, (nlohmann::json{{"method", "GET"}, {"path", "/v1/x"}}));
+  }
+  EXPECT_FALSE(std::filesystem::exists(path_));
+  EXPECT_THAT(get(path_, "/v1/x").error().text, HasSubstr("the server does not answer"));
+}
+
+TEST_F(HttpServerTest, ReportsTheServersErrors) {
+  const auto server = start();
+  EXPECT_EQ(get(path_, "/refused").error().text, "no such thing");
+  EXPECT_EQ(get(path_, "/broken").error().text, "handler failed");
+}
+
+TEST_F(HttpServerTest, GarbageGetsOneAnswer) {
+  const auto server = start();
+  for (const std::string& bytes :
+       {std::string("garbage\r\n\r\n"), std::string("GET\r\n\r\n"),
+        std::string("BREW / HTTP/1.1\r\n\r\n"), std::string("GET / HTTP/9.9\r\n\r\n")}) {
+    const std::string answer = talk(bytes);
+    EXPECT_THAT(answer, StartsWith("HTTP/1.1 4")) << bytes;
+    EXPECT_THAT(answer, HasSubstr("{\"error\":")) << bytes;
+  }
+  EXPECT_TRUE(get(path_, "/").has_value());
+}
+
+TEST_F(HttpServerTest, ClientsThatSendNothingAreDisconnected) {
+  const auto server = start();
+  const auto began = std::chrono::steady_clock::now();
+  EXPECT_EQ(talk("GET / HT"), "");
+  EXPECT_GE(std::chrono::steady_clock::now() - began, kRequestWithin);
+}
+
+TEST_F(HttpServerTest, SlowClientsLeaveThreadsToOthersAndDoNotDelayTheEnd) {
+  auto server = start();
+  std::vector<io::FileDescriptor> slow;
+  for (uint32_t i = 0; i < kThreads - 1; i++) slow.push_back(connected());
+  EXPECT_TRUE(get(path_, "/").has_value());
+  slow.push_back(connected());
+  const auto began = std::chrono::steady_clock::now();
+  server.reset();
+  EXPECT_LT(std::chrono::steady_clock::now() - began, kRequestWithin);
+}
+
+TEST_F(HttpServerTest, SurvivesAThousandConnections) {
+  const auto server = start();
+  std::vector<io::FileDescriptor> sockets;
+  for (uint32_t i = 0; i < 1000; i++) sockets.push_back(connected());
+  EXPECT_TRUE(sockets.front().is_open());
+  EXPECT_FALSE(sockets.back().is_open());  // The queue is bounded.
+  sockets.clear();
+  EXPECT_TRUE(get(path_, "/").has_value());
+}
+
+TEST_F(HttpServerTest, SecondServerIsRefusedAndTheFirstGoesOn) {
+  const auto first = start();
+  const auto second = HttpServer::start(path_, echo);
+  ASSERT_FALSE(second.has_value());
+  EXPECT_THAT(second.error().text, HasSubstr("another server has it"));
+  EXPECT_TRUE(get(path_, "/").has_value());
+}
+
+TEST_F(HttpServerTest, PathThatIsTooLongIsRefused) {
+  const auto server = HttpServer::start(scratch_.path() / std::string(120, 'x'), echo);
+  ASSERT_FALSE(server.has_value());
+  EXPECT_THAT(server.error().text, HasSubstr("at most 107 characters"));
+}
+
+}  // namespace
+}  // namespace tributary::control

@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+// Method: the text of a snapshot made by hand, and the naming rules of Prometheus for every family.
+#include "server/control/metrics.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <set>
+
+#include "apps/trio_ml/records.h"
+#include "tests/support/scratch_directory.h"
+
+namespace tributary::control {
+namespace {
+
+using prometheus::MetricType;
+using ::testing::EndsWith;
+using ::testing::HasSubstr;
+using ::testing::Not;
+using ::testing::StartsWith;
+
+/// Returns a server with two cores and job 4, whose rank 1 is silent for 1.5 s.
+server::Snapshot example() {
+  server::Snapshot snapshot;
+  snapshot.at = Instant(seconds(50));
+  snapshot.uptime = seconds(20);
+  snapshot.counters[static_cast<uint32_t>(trio_ml::Outcome::kAggregated)] = {12, 1200};
+  snapshot.counters[static_cast<uint32_t>(trio_ml::Outcome::kWrongKey)] = {5, 500};
+  snapshot.cores = {{.counters = {.packets = 70}, .cpu = milliseconds(2500)},
+                    {.counters = {.packets = 71, .handover_full = 3}, .cpu = {}}};
+  snapshot.ports = {{.rx_packets = 80, .tx_refused = 1}, {.rx_bytes = 90}};
+  server::JobSnapshot job;
+  job.config.id = 4;
+  job.config.sources = 2;
+  job.session = 1;
+  job.blocks_total = 1'000'000'000;
+  job.sources = {
+      {.state = server::SourceState::kMember, .silent_for = Duration(), .ranks = {0}},
+      {.state = server::SourceState::kSilent, .silent_for = milliseconds(1500), .ranks = {1}}};
+  job.blocks = {{.block_id = 9, .referenced_at = snapshot.at - milliseconds(500)}};
+  trio_ml::include(job.blocks[0].missing, 1);
+  snapshot.jobs = {job};
+  return snapshot;
+}
+
+TEST(Metrics, TextHasEveryPartOfTheServer) {
+  const std::string text = metrics_text(Metrics(example, "1.2"));
+  for (const char* line :
+       {"tributary_build_info{version=\"1.2\"} 1\n", "tributary_uptime_seconds 20\n",
+        "# TYPE tributary_events_total counter\n", "# TYPE tributary_job_members gauge\n",
+        "tributary_events_total{event=\"aggregated\"} 12\n",
+        "tributary_refused_packets_total{reason=\"wrong_key\"} 5\n",
+        "tributary_core_cpu_seconds_total{core=\"0\"} 2.5\n",
+        "tributary_core_packets_total{core=\"1\"} 71\n",
+        "tributary_port_receive_packets_total{core=\"0\"} 80\n",
+        "tributary_port_receive_bytes_total{core=\"1\"} 90\n",
+        "tributary_dropped_packets_total{core=\"0\",reason=\"tx_refused\"} 1\n",
+        "tributary_dropped_packets_total{core=\"1\",reason=\"handover_full\"} 3\n",
+        "tributary_job_blocks_total{job=\"4\"} 1000000000\n",
+        "tributary_job_block_wait_seconds{job=\"4\"} 0.5\n", "tributary_job_sources{job=\"4\"} 2\n",
+        "tributary_job_members{job=\"4\"} 1\n", "tributary_job_waits{job=\"4\"} 1\n",
+        "tributary_rank_silent_seconds{job=\"4\",rank=\"1\"} 1.5\n"}) {
+    EXPECT_THAT(text, HasSubstr(line));
+  }
+}
+
+TEST(Metrics, NamesFollowTheRules) {
+  std::set<std::string> names;
+  for (const auto& family : Metrics(example, "1.2").Collect()) {
+    EXPECT_TRUE(names.insert(family.name).second) << family.name;
+    EXPECT_THAT(family.name, StartsWith("tributary_"));
+    EXPECT_FALSE(family.help.empty()) << family.name;
+    EXPECT_FALSE(family.metric.empty()) << family.name;
+    if (family.type == MetricType::Counter) {
+      EXPECT_THAT(family.name, EndsWith("_total"));
+    } else {
+      EXPECT_EQ(family.type, MetricType::Gauge);
+      EXPECT_THAT(family.name, Not(EndsWith("_total")));
+    }
+  }
+  EXPECT_LE(names.size(), 20U);
+}
+
+TEST(Metrics, PromtoolAcceptsTheText) {
+  if (std::system("command -v promtool >/dev/null") != 0) {
+    GTEST_SKIP() << "promtool is missing: it is part of Debian's package prometheus";
+  }
+  const testing::ScratchDirectory scratch;
+  const std::string path = scratch.file("metrics", metrics_text(Metrics(example, "1.2")));
+  EXPECT_EQ(std::system(("promtool check metrics < " + path).c_str()), 0);
+}
+
+// Traffic must not add time series: a server that has seen everything has as many as a fresh one.
+TEST(Metrics, SeriesDependOnTheConfigurationOnly) {
+  const auto series_of = [](const server::Snapshot& snapshot) {
+    size_t count = 0;
+    for (const auto& family : Metrics([&] { return snapshot; }, "1.2").Collect()) {
+      count += family.metric.size();
+    }
+    return count;
+  };
+  server::Snapshot busy = example();
+  for (auto& count : busy.counters) count = {7, 7};
+  busy.jobs[0].blocks.resize(server::kOldestBlocks);
+  EXPECT_EQ(series_of(busy), series_of(example()));
+}
+
+}  // namespace
+}  // namespace tributary::control

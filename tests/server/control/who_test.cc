@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: Apache-2.0
+// Method: snapshots made by hand, one for each reason to wait, and the rows that they give.
+#include "server/control/who.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "apps/trio_ml/records.h"
+
+namespace tributary::control {
+namespace {
+
+using server::SourceState;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+const Instant kNow{seconds(100)};
+
+/// Returns a job with `count` members that were heard 200 ms ago.
+server::JobSnapshot job_with_members(uint32_t count) {
+  server::JobSnapshot job;
+  job.config.id = 3;
+  job.config.sources = count;
+  job.session = 1;
+  for (uint32_t i = 0; i < count; i++) {
+    job.sources.push_back({.state = SourceState::kMember,
+                           .address = Endpoint::ipv4(0x0a000001 + i, 4000),
+                           .silent_for = milliseconds(200),
+                           .ranks = {i}});
+  }
+  return job;
+}
+
+server::BlockSnapshot block_without(uint32_t source, uint32_t id, Duration age) {
+  server::BlockSnapshot block{.block_id = id, .referenced_at = kNow - age};
+  trio_ml::include(block.missing, source);
+  return block;
+}
+
+std::vector<Wait> waits_of(const server::JobSnapshot& job) {
+  server::Snapshot snapshot;
+  snapshot.at = kNow;
+  snapshot.jobs.push_back(job);
+  return find_waits(snapshot);
+}
+
+TEST(Who, NamesTheOldestBlockOfEachMissingRank) {
+  server::JobSnapshot job = job_with_members(4);
+  job.blocks = {block_without(2, 40, milliseconds(900)), block_without(2, 41, milliseconds(800)),
+                block_without(3, 42, milliseconds(700))};
+  const std::vector<Wait> waits = waits_of(job);
+  ASSERT_EQ(waits.size(), 2U);
+  EXPECT_EQ(waits[0].job, 3U);
+  EXPECT_EQ(waits[0].block, 40U);
+  EXPECT_THAT(waits[0].missing, ElementsAre(2));
+  EXPECT_EQ(waits[0].since, milliseconds(900));
+  EXPECT_EQ(waits[0].last_heard, milliseconds(200));
+  EXPECT_EQ(waits[0].address, "10.0.0.3:4000");
+  EXPECT_THAT(waits[0].advice, HasSubstr("rank 2 was heard lately but has not contributed"));
+  EXPECT_THAT(waits[1].missing, ElementsAre(3));
+  EXPECT_EQ(waits[1].block, 42U);
+}
+
+TEST(Who, ShortWaitsAreUsual) {
+  server::JobSnapshot job = job_with_members(2);
+  EXPECT_THAT(waits_of(job), IsEmpty());
+  job.blocks = {block_without(1, 7, kWaitShown - nanoseconds(1))};
+  EXPECT_THAT(waits_of(job), IsEmpty());
+  job.blocks = {block_without(1, 7, kWaitShown)};
+  EXPECT_EQ(waits_of(job).size(), 1U);
+}
+
+TEST(Who, AdviceDependsOnTheStateOfTheSource) {
+  server::JobSnapshot job = job_with_members(2);
+  job.blocks = {block_without(1, 7, seconds(2))};
+  const auto advice_for = [&job](SourceState state, Duration silent, bool joining) {
+    job.sources[1].state = state;
+    job.sources[1].silent_for = silent;
+    job.sources[1].joining = joining;
+    const std::vector<Wait> waits = waits_of(job);
+    return waits.size() == 1 ? waits[0].advice : "not one row";
+  };
+  EXPECT_THAT(advice_for(SourceState::kMember, seconds(2), false),
+              HasSubstr("rank 1 is silent: check that its process runs at 10.0.0.2:4000"));
+  EXPECT_THAT(advice_for(SourceState::kLeft, seconds(2), false),
+              HasSubstr("rank 1 has left the session: restart all ranks"));
+  EXPECT_THAT(advice_for(SourceState::kSilent, seconds(9), true),
+              HasSubstr("rank 1 was restarted"));
+}
+
+TEST(Who, RanksThatHaveNotJoinedAreNamedWhileOthersWait) {
+  server::JobSnapshot job = job_with_members(3);
+  job.session = 0;
+  for (auto& source : job.sources) source = {.ranks = source.ranks};
+  EXPECT_THAT(waits_of(job), IsEmpty());  // Nobody waits.
+  job.sources[0].joining = true;
+  const std::vector<Wait> waits = waits_of(job);
+  ASSERT_EQ(waits.size(), 2U);
+  EXPECT_THAT(waits[0].missing, ElementsAre(1));
+  EXPECT_EQ(waits[0].block, std::nullopt);
+  EXPECT_THAT(waits[0].advice, HasSubstr("rank 1 has sent nothing: start it"));
+}
+
+TEST(Who, RanksBelowALowerAggregatorAreNamedTogether) {
+  server::JobSnapshot job = job_with_members(2);
+  job.sources[1].ranks = {4, 5, 6};
+  job.blocks = {block_without(1, 7, seconds(1))};
+  const std::vector<Wait> waits = waits_of(job);
+  ASSERT_EQ(waits.size(), 1U);
+  EXPECT_THAT(waits[0].missing, ElementsAre(4, 5, 6));
+  EXPECT_THAT(waits[0].advice, HasSubstr("ranks 4, 5, 6"));
+}
+
+TEST(Who, AStragglerThatTheJobLeavesBehindIsNamed) {
+  server::JobSnapshot job = job_with_members(2);
+  job.sources[1].waited_for = false;
+  const std::vector<Wait> waits = waits_of(job);
+  ASSERT_EQ(waits.size(), 1U);
+  EXPECT_THAT(waits[0].advice, HasSubstr("the job continues without this rank"));
+}
+
+TEST(Who, AnAbsentUpperAggregatorIsNamed) {
+  server::JobSnapshot job = job_with_members(1);
+  job.config.upstream = Endpoint::ipv4(0x0a000009, 12000);
+  job.blocks = {{.block_id = 5, .referenced_at = kNow - seconds(1), .waits_upstream = true}};
+  const std::vector<Wait> waits = waits_of(job);
+  ASSERT_EQ(waits.size(), 1U);
+  EXPECT_THAT(waits[0].missing, IsEmpty());
+  EXPECT_EQ(waits[0].address, "10.0.0.9:12000");
+  EXPECT_THAT(waits[0].advice, HasSubstr("upper aggregator 10.0.0.9:12000 has not answered"));
+}
+
+}  // namespace
+}  // namespace tributary::control

@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+// Method: jobs on a bench in virtual time. Blocks with known gaps, then the snapshot of each job.
+#include "server/job_snapshot.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/apps/trio_ml/bed.h"
+
+namespace tributary::server {
+namespace {
+
+using ::testing::ElementsAre;
+
+trio_ml::JobConfig job_of(uint32_t sources, uint32_t window) {
+  return {.id = 1, .sources = sources, .block_cnt_max = window, .block_grad_max = 8};
+}
+
+/// Returns the job's state at the bed's present time.
+JobSnapshot snapshot_of(trio_ml::Bed& bed) {
+  trio_ml::Job& job = bed.job(1);
+  std::vector<JobView> views;
+  views.emplace_back(job.config);
+  views[0].read(job, /*core=*/0, bed.now());
+  while (views[0].read_blocks(job)) {
+  }
+  return merge(job.session, views, bed.now());
+}
+
+TEST(JobSnapshot, NamesTheSourcesThatABlockLacks) {
+  trio_ml::Bed bed(job_of(3, 64));
+  bed.contribute(0, 7, 1, {1});
+  bed.contribute(2, 7, 1, {1});
+  bed.advance(milliseconds(30));
+  bed.contribute(0, 8, 1, {1});
+  bed.advance(milliseconds(20));
+
+  const JobSnapshot job = snapshot_of(bed);
+  EXPECT_EQ(job.blocks_in_progress, 2U);
+  ASSERT_EQ(job.blocks.size(), 2U);
+  EXPECT_EQ(job.blocks[0].block_id, 7U);
+  EXPECT_THAT(numbers_in(job.blocks[0].missing), ElementsAre(1));
+  EXPECT_EQ(bed.now() - job.blocks[0].referenced_at, milliseconds(50));
+  EXPECT_EQ(job.blocks[1].block_id, 8U);
+  EXPECT_THAT(numbers_in(job.blocks[1].missing), ElementsAre(1, 2));
+  EXPECT_EQ(bed.now() - job.blocks[1].referenced_at, milliseconds(20));
+
+  EXPECT_EQ(job.sources[0].state, SourceState::kPlain);
+  EXPECT_EQ(job.sources[0].address, trio_ml::worker(0));
+  EXPECT_EQ(job.sources[1].state, SourceState::kAbsent);
+  EXPECT_FALSE(job.sources[1].address.is_set());
+  EXPECT_FALSE(job.sources[0].silent_for.has_value());  // Plain packets keep no time.
+}
+
+TEST(JobSnapshot, CompleteBlocksAreNotInProgress) {
+  trio_ml::Bed bed(job_of(2, 64));
+  for (uint32_t source = 0; source < 2; source++) bed.contribute(source, 7, 1, {1});
+  const JobSnapshot job = snapshot_of(bed);
+  EXPECT_EQ(job.blocks_in_progress, 0U);
+  EXPECT_EQ(job.blocks_total, 1U);
+  EXPECT_TRUE(job.blocks.empty());
+}
+
+// 4,096 places take four visits. The newest block is made first, so the heap must reorder.
+TEST(JobSnapshot, ReportsTheOldestBlocksOfALargeWindow) {
+  constexpr uint32_t kBlocks = 2000;
+  trio_ml::Bed bed(job_of(2, 4096));
+  for (uint32_t i = 0; i < kBlocks; i++) {
+    bed.contribute(0, kBlocks - 1 - i, 1, {1});
+    bed.advance(microseconds(1));
+  }
+  const JobSnapshot job = snapshot_of(bed);
+  EXPECT_EQ(job.blocks_in_progress, kBlocks);
+  ASSERT_EQ(job.blocks.size(), kOldestBlocks);
+  for (uint32_t i = 0; i < kOldestBlocks; i++) {
+    EXPECT_EQ(job.blocks[i].block_id, kBlocks - 1 - i);
+  }
+}
+
+TEST(JobSnapshot, AVisitReadsABoundedNumberOfPlaces) {
+  trio_ml::Bed bed(job_of(2, 4096));
+  bed.contribute(0, 4095, 1, {1});
+  trio_ml::Job& job = bed.job(1);
+  JobView view(job.config);
+  for (uint32_t visit = 1; visit < 4096 / kPlacesPerVisit; visit++) {
+    EXPECT_TRUE(view.read_blocks(job));
+    EXPECT_TRUE(view.oldest.empty());
+  }
+  EXPECT_FALSE(view.read_blocks(job));
+  ASSERT_EQ(view.oldest.size(), 1U);
+  EXPECT_EQ(view.oldest[0].block_id, 4095U);
+}
+
+TEST(JobSnapshot, SourceLeftBehindIsNotWaitedFor) {
+  const trio_ml::JobConfig config = job_of(2, 64);
+  const trio_ml::Session session(config, auth::key_of_seed(1));
+  std::vector<JobView> views;
+  for (uint32_t core = 0; core < 2; core++) views.emplace_back(config);
+  views[0].active = trio_ml::first_sources(2);
+  views[1].active = trio_ml::first_sources(1);  // The second core does not wait for source 1.
+  trio_ml::include(views[0].joining, 1);
+  const JobSnapshot job = merge(session, views, Instant(seconds(5)));
+  EXPECT_TRUE(job.sources[0].waited_for);
+  EXPECT_FALSE(job.sources[1].waited_for);
+  EXPECT_EQ(job.sources[1].state, SourceState::kJoining);
+  EXPECT_THAT(job.sources[1].ranks, ElementsAre(1));
+}
+
+}  // namespace
+}  // namespace tributary::server

@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: Apache-2.0
+// Method:  a server and four workers as processes; one worker is stopped and continued. The commands
+//          find the server through its socket and name the stopped rank.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <stdlib.h>
+
+#include <csignal>
+#include <filesystem>
+
+#include "tests/support/sanitized.h"
+#include "tests/system/workers.h"
+
+namespace tributary::system_test {
+namespace {
+
+using nlohmann::json;
+using ::testing::HasSubstr;
+
+constexpr uint32_t kWorld = 4;
+constexpr uint32_t kStopped = 2;
+
+/// Runs a command to its end. @return its standard output, or its errors if it fails.
+std::string run(const std::vector<std::string>& words, int status = 0) {
+  Process process(words);
+  EXPECT_EQ(process.wait_for_end(), status) << process.errors();
+  return status == 0 ? process.output() : process.errors();
+}
+
+json rows() { return json::parse(run({"who", "--json"}))["rows"]; }
+
+/// Asks until the rows are about these ranks. A loaded machine may delay others, too.
+/// @param missing  The ranks of each row. @return the last rows.
+json rows_about(const json& missing) {
+  const auto deadline = Clock::now() + kPatience;
+  while (true) {
+    const json found = rows();
+    json ranks = json::array();
+    for (const json& row : found) ranks.push_back(row["missing"]);
+    if (ranks == missing || Clock::now() > deadline) return found;
+  }
+}
+
+/// Sockets lie in a folder of this test, so that no other server of the machine is seen.
+class Control : public ::testing::Test {
+ protected:
+  Control() {
+    const auto* const test = ::testing::UnitTest::GetInstance()->current_test_info();
+    folder_ = scratch(std::string(test->name()) + "_run");
+    setenv("RUNTIME_DIRECTORY", folder_.c_str(), /*overwrite=*/1);
+  }
+  ~Control() override { unsetenv("RUNTIME_DIRECTORY"); }
+
+  std::string folder_;
+};
+
+TEST_F(Control, WhoNamesAPausedRankWithinASecond) {
+  Server server({"id=1,sources=4,silent_ms=60000"});
+  Workers workers;
+  for (uint32_t rank = 0; rank < kWorld; rank++) {
+    workers.push_back(start_worker(server, rank, kWorld,
+                                   {"--elements", "60000", "--iterations", "10000000", "--local",
+                                    "off", "--deadline-s", "60"}));
+  }
+  server.wait_until_counted("block_completed", 1000);
+  EXPECT_EQ(rows_about(json::array()), json::array());
+
+  workers[kStopped]->signal(SIGSTOP);
+  const json found = rows_about(json::array({json::array({kStopped})}));
+  ASSERT_EQ(found.size(), 1U);
+  EXPECT_EQ(found[0]["job"], 1);
+  EXPECT_EQ(found[0]["missing"], json({kStopped}));
+  EXPECT_TRUE(found[0]["block"].is_number_unsigned());
+  EXPECT_GE(found[0]["since_ms"], 100);
+  EXPECT_LT(found[0]["since_ms"], testing::kIsSanitized ? 20'000 : 1'000);
+  EXPECT_GE(found[0]["last_heard_ms"], 100);
+  EXPECT_THAT(found[0]["address"].get<std::string>(), HasSubstr("127.0.0.1:"));
+  EXPECT_THAT(found[0]["advice"].get<std::string>(), HasSubstr("rank 2 "));
+  EXPECT_THAT(run({"who", "1"}), HasSubstr("rank 2 "));
+  EXPECT_EQ(json::parse(run({"status", "--json"}))["waits"], 1);
+
+  workers[kStopped]->signal(SIGCONT);
+  EXPECT_EQ(rows_about(json::array()), json::array());
+}
+
+TEST_F(Control, StatusFindsTheOnlyServerAndAsksForANameOtherwise) {
+  EXPECT_THAT(run({"status"}, 1), HasSubstr("no server of this machine"));
+  Server first({"id=1,sources=2"}, {"--name", "first"});
+  const json status = json::parse(run({"status", "--json"}));
+  EXPECT_EQ(status["name"], "first");
+  EXPECT_EQ(status["listen"], first.address());
+  EXPECT_EQ(status["jobs"][0]["sources"], 2);
+  EXPECT_TRUE(status["jobs"][0].contains("blocks_per_s"));
+  {
+    Server second({"id=1,sources=3"});
+    EXPECT_THAT(run({"status"}, 1), HasSubstr("give --name with one of: " + second.address()));
+    EXPECT_EQ(
+        json::parse(run({"status", "--json", "--name", second.address()}))["jobs"][0]["sources"],
+        3);
+    EXPECT_EQ(second.stop(), 0);
+  }
+  EXPECT_THAT(run({"who", "9"}, 1), HasSubstr("job '9' does not exist; jobs: 1"));
+  EXPECT_THAT(run({"who", "256"}, 2), HasSubstr("255"));
+  EXPECT_EQ(first.stop(), 0);
+  EXPECT_TRUE(std::filesystem::is_empty(folder_));
+}
+
+TEST_F(Control, SocketOfAKilledServerIsTakenOver) {
+  Server server({"id=1,sources=2"}, {"--name", "box"});
+  server.kill();
+  EXPECT_TRUE(std::filesystem::exists(folder_ + "/box.sock"));
+  EXPECT_THAT(run({"status"}, 1), HasSubstr("no server of this machine"));
+  server.start_again();
+  EXPECT_EQ(json::parse(run({"status", "--json"}))["name"], "box");
+}
+
+TEST_F(Control, SecondServerOfTheSameNameIsRefused) {
+  const Server server({"id=1,sources=2"}, {"--name", "box"});
+  const std::string listen = "127.0.0.1:" + std::to_string(free_port());
+  EXPECT_THAT(run({"serve", "--listen", listen, "--job", "id=1,sources=2", "--name", "box"}, 2),
+              HasSubstr("another server has it; to fix: give --name NAME"));
+  EXPECT_THAT(run({"serve", "--listen", listen, "--job", "id=1,sources=2", "--name", "a/b"}, 2),
+              HasSubstr("--name 'a/b' is not allowed"));
+}
+
+TEST_F(Control, ServerServesWithoutAWritableFolder) {
+  setenv("RUNTIME_DIRECTORY", "/proc/none", /*overwrite=*/1);
+  Server server({"id=1,sources=1"});
+  EXPECT_TRUE(server.wait_for_error("no folder for the control socket is writable"));
+  EXPECT_EQ(server.stats()["command"], "serve");
+  EXPECT_EQ(server.stop(), 0);
+}
+
+}  // namespace
+}  // namespace tributary::system_test

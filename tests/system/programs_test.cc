@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+// Method:  runs `tributary run` and `tributary programs` as users do, with good and bad input.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "tests/programs/captures.h"
+#include "tests/support/seed.h"
+#include "tests/system/process.h"
+#include "tests/system/server.h"
+
+namespace tributary::system_test {
+namespace {
+
+using ::testing::HasSubstr;
+using testing::TestPacket;
+
+std::string bytes_of(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+/// Runs a command to its end. @param expected Its exit status.
+std::string errors_of(const std::vector<std::string>& arguments, int expected) {
+  Process process(arguments);
+  EXPECT_EQ(process.wait_for_end(), expected);
+  return process.errors();
+}
+
+std::string capture_of(const std::vector<TestPacket>& packets) {
+  const std::string path = scratch("programs_in.pcap");
+  testing::write_capture(path, packets);
+  return path;
+}
+
+TEST(Programs, RunWritesTheSamePacketsOnBothMachines) {
+  const uint64_t seed = testing::seed_from_env();
+  SCOPED_TRACE(::testing::Message() << "replay with TRIB_TEST_SEED=" << seed);
+  Prng prng(seed);
+  const std::string in = capture_of(testing::random_packets(prng, 500));
+  const std::string live = scratch("programs_live.pcap"), model = scratch("programs_model.pcap");
+  const std::string json = scratch("programs.json");
+  EXPECT_EQ(errors_of({"run", "filter", "--in", in, "--out", live}, 0), "");
+  EXPECT_EQ(
+      errors_of({"run", "filter", "--in", in, "--out", model, "--on", "model", "--json", json}, 0),
+      "");
+  EXPECT_EQ(bytes_of(live), bytes_of(model));
+  const auto report = nlohmann::json::parse(bytes_of(json));
+  EXPECT_EQ(report["packets"], 500);
+  EXPECT_EQ(report["on"], "model");
+  EXPECT_EQ(report["forwarded"].get<int>() + report["dropped"].get<int>(), 500);
+  EXPECT_GT(report["model"]["instructions_per_packet"].get<double>(), 1);
+}
+
+TEST(Programs, RunRefusesBadInputInOneLine) {
+  const std::string text = scratch("programs_text");
+  std::ofstream(text) << "no capture, but as long as a header of one\n";
+  const std::string in = capture_of({{1, testing::ipv4_frame(60)}});
+  EXPECT_THAT(errors_of({"run", "filter", "--in", "/no/such/file"}, 2),
+              HasSubstr("tributary run filter: --in /no/such/file: No such file or directory"));
+  EXPECT_THAT(errors_of({"run", "filter", "--in", text}, 2), HasSubstr("not a capture"));
+  EXPECT_THAT(errors_of({"run", "filter", "--in", in, "--out", "/no/such/a.pcap"}, 2),
+              HasSubstr("--out /no/such/a.pcap: No such file or directory"));
+  EXPECT_THAT(errors_of({"run", "filter", "--in", in, "--generation", "7"}, 2),
+              HasSubstr("allowed: a whole number from 1 to 6"));
+  EXPECT_THAT(errors_of({"run", "nonsense", "--in", in}, 2), HasSubstr("allowed: "));
+  EXPECT_THAT(errors_of({"run", "filter"}, 2), HasSubstr("--in is missing"));
+}
+
+TEST(Programs, RunKeepsWhatItWroteBeforeTheDamage) {
+  const std::string in = capture_of({{1, testing::ipv4_frame(60)}, {2, testing::ipv4_frame(60)}});
+  std::filesystem::resize_file(in, 24 + 76 + 30);
+  const std::string out = scratch("programs_out.pcap"), json = scratch("programs_cut.json");
+  EXPECT_THAT(errors_of({"run", "filter", "--in", in, "--out", out, "--json", json}, 1),
+              HasSubstr("truncated"));
+  EXPECT_EQ(testing::read_capture(out).size(), 1U);
+  EXPECT_EQ(nlohmann::json::parse(bytes_of(json))["forwarded"], 1);
+}
+
+TEST(Programs, RunWritesACaptureToStandardOutput) {
+  const std::string in = capture_of({{1, testing::ipv4_frame(60)}});
+  const std::string out = scratch("programs_stdout.pcap");
+  std::ofstream(out).close();  // Process opens an existing file.
+  Process process({"run", "filter", "--in", in, "--out", "-"}, out);
+  EXPECT_EQ(process.wait_for_end(), 0);
+  EXPECT_EQ(testing::read_capture(out).size(), 1U);
+  EXPECT_THAT(process.errors(), HasSubstr("filter: 1 packets"));
+}
+
+TEST(Programs, ListNamesEachProgram) {
+  const std::string json = scratch("programs_list.json");
+  EXPECT_EQ(errors_of({"programs", "--json", json}, 0), "");
+  const auto list = nlohmann::json::parse(bytes_of(json));
+  ASSERT_FALSE(list["programs"].empty());
+  for (const auto& program : list["programs"]) {
+    EXPECT_EQ(errors_of({"run", program["name"].get<std::string>(), "--help"}, 0), "");
+  }
+}
+
+}  // namespace
+}  // namespace tributary::system_test
