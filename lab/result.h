@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "base/time.h"
+#include "host/all_reduce.h"
 
 namespace tributary::lab {
 
@@ -49,8 +50,10 @@ struct WorkerResult {
   uint32_t iterations = 0;          ///< Completed.
   uint32_t iterations_skipped = 0;  ///< Completed without computation, to catch up.
   uint64_t contributions = 0;       ///< Blocks sent.
+  uint64_t blocks_skipped = 0;      ///< Blocks received without a contribution, to catch up.
   uint64_t contributions_lost = 0;  ///< Blocks sent that completed without the worker.
   uint64_t sums_missed = 0;         ///< Blocks whose sum has been discarded.
+  host::Staleness staleness;        ///< Of the back end "asynchronous".
   uint64_t packets_sent = 0;
   uint64_t packets_received = 0;
   /// On its host's cable, with every header and gap. Includes a server on the same host.
@@ -149,9 +152,26 @@ struct RunResult {
   std::vector<WorkerResult> workers;
   uint64_t blocks = 0;           ///< Results received, over all workers.
   uint64_t degraded_blocks = 0;  ///< Results received that lack a source.
-  [[nodiscard]] double degraded_fraction() const {
-    return blocks == 0 ? 0 : static_cast<double>(degraded_blocks) / static_cast<double>(blocks);
+  uint64_t skipped_blocks = 0;   ///< Results received of blocks that some worker skipped.
+  [[nodiscard]] double degraded_fraction() const { return of_blocks(degraded_blocks); }
+  [[nodiscard]] double skipped_fraction() const { return of_blocks(skipped_blocks); }
+  /// Sums that never reached a worker, as a share of the results that did.
+  [[nodiscard]] double missed_fraction() const {
+    uint64_t missed = 0;
+    for (const WorkerResult& worker : workers) missed += worker.sums_missed;
+    return of_blocks(missed);
   }
+  [[nodiscard]] double of_blocks(uint64_t count) const {
+    return blocks == 0 ? 0 : static_cast<double>(count) / static_cast<double>(blocks);
+  }
+  /// Over all workers; see host/all_reduce.h.
+  [[nodiscard]] host::Staleness staleness() const {
+    host::Staleness all;
+    for (const WorkerResult& worker : workers) all += worker.staleness;
+    return all;
+  }
+  /// Per result received.
+  [[nodiscard]] double staleness_mean() const { return of_blocks(staleness().pushes_sum); }
   DurationSummary block_latency;  ///< From sending a contribution to its result, at the workers.
   uint64_t wrong_sums = 0;        ///< Elements that differ from their source set's sum.
   uint64_t checked_sums = 0;      ///< Elements compared.

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "lab/run.h"
 
+#include <algorithm>
+
 #include "lab/cluster/cluster.h"
 
 namespace tributary::lab {
@@ -12,16 +14,17 @@ constexpr uint32_t kTypicalIterations = 3;
 
 /// Returns the unit of the pattern's delays: given, or measured by a short run without stragglers.
 Result<Duration> typical_iteration(const Scenario& scenario) {
-  const StragglerKind& pattern = straggler_kind(scenario.straggler.pattern);
-  if (!backend_kind(scenario.backend).straggles || !pattern.needs_typical_iteration) {
-    return Duration();
-  }
+  const auto kinds = kinds_in(scenario.straggler.pattern);
+  const bool needed = std::any_of(kinds.begin(), kinds.end(), [](const StragglerKind* kind) {
+    return kind->needs_typical_iteration;
+  });
+  if (!needed || !backend_kind(scenario.backend).straggles) return Duration();
   if (scenario.straggler.typical_iteration != Duration()) {
     return scenario.straggler.typical_iteration;
   }
   Scenario calm = scenario;
   calm.straggler.pattern = Straggling::kNone;
-  calm.iterations = kTypicalIterations;
+  calm.iterations = kTypicalIterations * calm.model.local_steps;
   calm.captures.clear();
   auto cluster = Cluster::create(calm, Duration(), nullptr);
   if (!cluster) return tl::unexpected(cluster.error());

@@ -24,24 +24,32 @@ namespace tributary::lab {
 
 /// Adds real tensors to a run: a model that is trained in virtual time gives each worker's
 /// gradients and receives the means. The tensor travels as each iteration's last bucket, through
-/// the same aggregator.
+/// the same aggregator. With the back end "asynchronous" it takes the place of the only bucket: it
+/// is a change of the parameters, then the parameters.
 class TensorExchange {
  public:
   virtual ~TensorExchange() = default;
 
   /// Returns the worker's tensor of this iteration, which must stay until reduced(). All tensors
   /// have the same length. Called at the end of the backward computation. @param computed False if
-  /// the worker skipped its computation to catch up, so that no new gradient exists.
+  /// the worker skipped its computation to catch up. It then only receives, and the values of its
+  /// tensor do not matter.
   virtual std::span<float> tensor(uint32_t worker, uint32_t iteration, bool computed) = 0;
 
   /// Returns the floats' format in packets (docs/wire-format.md).
   [[nodiscard]] virtual wire::ElementFormat format() const {
     return wire::ElementFormat::kFixedScale;
   }
+  /// Returns the operation of its all-reduce. The back end "asynchronous" only adds.
+  [[nodiscard]] virtual host::ReduceOp op() const { return host::ReduceOp::kMean; }
   /// Returns the scale of kFixedScale: packets carry round(x * scale).
   [[nodiscard]] virtual float scale() const = 0;
 
-  /// Called when the tensor holds the mean. `outcome` names the sources of each block.
+  /// Called instead of tensor() in an iteration without traffic (ModelSettings::local_steps): the
+  /// worker applies its gradients to its own parameters.
+  virtual void apply_alone(uint32_t /*worker*/, uint32_t /*iteration*/) {}
+
+  /// Called when the tensor holds the result. `outcome` names the sources of each block.
   virtual void reduced(uint32_t worker, uint32_t iteration, const host::Outcome& outcome) = 0;
 
   /// Called when the worker's iteration ends.

@@ -46,6 +46,31 @@ Checked check_model(const Scenario& scenario) {
   return {};
 }
 
+/// The forward pass of a bucket's layers has no part of the input pipeline and of copies.
+Checked check_iteration_parts(const ModelSettings& model) {
+  if (!model.overlap_forward || (model.input == Duration() && model.staging_gbps == 0)) return {};
+  return refused("model.overlap_forward", "true",
+                 "false, with model.input_ms or model.staging_gbps");
+}
+
+/// Refuses local steps that the last iteration would cut short, and their use with anything that
+/// needs an exchange in each iteration.
+Checked check_local_steps(const Scenario& scenario, const BackendKind& backend) {
+  const uint32_t steps = scenario.model.local_steps;
+  if (steps == 1) return {};
+  const std::string value = std::to_string(steps);
+  if (backend.asynchronous) {
+    return refused("model.local_steps", value,
+                   fmt::format("1, with backend={}", backend.choice.name));
+  }
+  if (scenario.model.overlap_forward) {
+    return refused("model.local_steps", value, "1, with model.overlap_forward=true");
+  }
+  if (scenario.iterations % steps == 0) return {};
+  return refused("model.local_steps", value,
+                 fmt::format("a number that divides iterations={}", scenario.iterations));
+}
+
 Checked check_train(const Scenario& scenario, uint32_t max) {
   if (scenario.train <= max) return {};
   return refused("train", std::to_string(scenario.train), fmt::format("1 to {}", max));
@@ -98,6 +123,27 @@ Checked check_links(const Scenario& scenario) {
   return {};
 }
 
+/// Refuses slow links of workers that do not exist, or that would be faster than the others.
+Checked check_slow_links(const Scenario& scenario) {
+  const SlowLinks& slow = scenario.slow_links;
+  if (slow.workers.empty()) return {};
+  if (scenario.topology == Topology::kFile) {
+    return refused("link.slow_workers", fmt::format("{}", fmt::join(slow.workers, ",")),
+                   "none with topology=file, which sets each cable's rate");
+  }
+  for (const uint32_t worker : slow.workers) {
+    if (worker < scenario.workers) continue;
+    return refused("link.slow_workers", std::to_string(worker),
+                   fmt::format("0 to {}", scenario.workers - 1));
+  }
+  if (slow.rate_bits_per_s <= scenario.link.rate_bits_per_s) return {};
+  constexpr double kGbit = 1e9;
+  return refused("link.slow_rate_gbps",
+                 fmt::format("{}", static_cast<double>(slow.rate_bits_per_s) / kGbit),
+                 fmt::format("up to link.rate_gbps={}",
+                             static_cast<double>(scenario.link.rate_bits_per_s) / kGbit));
+}
+
 Checked check_backend(const Scenario& scenario, const BackendKind& backend) {
   if (!backend.elides && scenario.payload == Payload::kElided) {
     return refused("payload", "elided", fmt::format("real, with backend={}", backend.choice.name));
@@ -106,24 +152,80 @@ Checked check_backend(const Scenario& scenario, const BackendKind& backend) {
     return refused("train", std::to_string(scenario.train),
                    fmt::format("1, with backend={}", backend.choice.name));
   }
+  if (!backend.prioritises() && scenario.host.priorities > 1) {
+    return refused("host.priorities", std::to_string(scenario.host.priorities),
+                   fmt::format("1, with backend={}", backend.choice.name));
+  }
   if (scenario.payload == Payload::kReal && scenario.train > 1) {
     return refused("train", std::to_string(scenario.train), "1, with payload=real");
   }
   return backend.check != nullptr ? backend.check(scenario, backend) : std::nullopt;
 }
 
+Checked check_quorum(const Scenario& scenario, const BackendKind& backend) {
+  const uint32_t quorum = scenario.mitigation.quorum;
+  if (quorum == 0) return {};
+  if (!backend.takes_quorum) {
+    return refused("mitigation.quorum", std::to_string(quorum),
+                   fmt::format("0, with backend={}", backend.choice.name));
+  }
+  if (quorum <= scenario.workers) return {};
+  return refused("mitigation.quorum", std::to_string(quorum),
+                 fmt::format("0 to {}, the number of workers", scenario.workers));
+}
+
+/// Refuses workers and racks that the scenario does not have.
+Checked check_named_workers(const Scenario& scenario) {
+  const StragglerSettings& straggler = scenario.straggler;
+  const std::string ranks = fmt::format("0 to {}", scenario.workers - 1);
+  if (straggler.worker >= scenario.workers) {
+    return refused("straggler.worker", std::to_string(straggler.worker), ranks);
+  }
+  for (const uint32_t worker : straggler.workers) {
+    if (worker < scenario.workers) continue;
+    return refused("straggler.workers", std::to_string(worker), ranks);
+  }
+  if (straggler.racks.empty()) return {};
+  const std::string racks = fmt::format("{}", fmt::join(straggler.racks, ","));
+  if (scenario.topology == Topology::kStar || scenario.topology == Topology::kFile) {
+    return refused("straggler.racks", racks, "topology chassis, two-level or leaf-spine");
+  }
+  if (scenario.workers % scenario.leaves != 0) {
+    return refused("leaves", std::to_string(scenario.leaves),
+                   fmt::format("a number that divides workers={}", scenario.workers));
+  }
+  if (std::any_of(straggler.racks.begin(), straggler.racks.end(),
+                  [&](uint32_t rack) { return rack >= scenario.leaves; })) {
+    return refused("straggler.racks", racks, fmt::format("0 to {}", scenario.leaves - 1));
+  }
+  return {};
+}
+
+/// Refuses a quorum that waits for an absent worker.
+Checked check_absent(const Scenario& scenario) {
+  const uint32_t quorum = scenario.mitigation.quorum;
+  if (quorum == 0 || !scenario.straggler.pattern.contains(Straggling::kAbsent)) return {};
+  const size_t present = scenario.workers - certain_workers(scenario).size();
+  if (quorum <= present) return {};
+  return refused(
+      "mitigation.quorum", std::to_string(quorum),
+      fmt::format("up to {}, the workers that straggler.pattern=absent leaves", present));
+}
+
 Checked check_straggler(const Scenario& scenario, const BackendKind& backend) {
   const StragglerSettings& straggler = scenario.straggler;
-  const StragglerKind& kind = straggler_kind(straggler.pattern);
-  if (kind.needs_mitigation && backend.straggles && !backend.mitigates) {
-    return refused("straggler.pattern", kind.choice.name,
-                   "with a back end that gives stragglers up");
+  for (const StragglerKind* kind : kinds_in(straggler.pattern)) {
+    if (kind->needs_mitigation && backend.straggles && !leaves_out_late(scenario, backend)) {
+      return refused("straggler.pattern", kind->choice.name,
+                     "with a back end that gives stragglers up");
+    }
   }
-  if (straggler.worker >= scenario.workers) {
-    return refused("straggler.worker", std::to_string(straggler.worker),
-                   fmt::format("0 to {}", scenario.workers - 1));
+  if (auto refusal = check_named_workers(scenario)) return refusal;
+  if (auto refusal = check_absent(scenario)) return refusal;
+  if (straggler.pattern.contains(Straggling::kTrace) && straggler.trace.empty()) {
+    return refused("straggler.trace", "''", "the path of a file, with straggler.pattern=trace");
   }
-  if (straggler.pattern == Straggling::kBackgroundFlow && straggler.background_share <= 0) {
+  if (straggler.pattern.contains(Straggling::kBackgroundFlow) && straggler.background_share <= 0) {
     return refused("straggler.background_share", fmt::format("{}", straggler.background_share),
                    "above 0, up to 1");
   }
@@ -133,7 +235,8 @@ Checked check_straggler(const Scenario& scenario, const BackendKind& backend) {
 Checked check_pfe(const Scenario& scenario) {
   const auto parameters = parameters_of(scenario.pfe);
   if (!parameters) return Refusal{.key = "", .text = "pfe: " + parameters.error().text};
-  return check_train(scenario, parameters->thread_count());
+  return check_train(scenario,
+                     std::min(parameters->thread_count(), parameters->packet_buffer_packets));
 }
 
 /// Refuses a window that needs more memory than a PFE has.
@@ -150,7 +253,7 @@ Checked check_memory(const Scenario& scenario, const BackendKind& backend) {
   if (const auto good = trio_ml::check(job); !good) {
     return Refusal{.key = "", .text = good.error().text};
   }
-  const uint64_t needed = trio_ml::memory_bytes(job, 1);
+  const uint64_t needed = trio_ml::memory_bytes(job, 1) * job.channels;
   const uint64_t available = memory::SharedMemory::Config().dram_size_bytes;
   if (needed <= available) return {};
   constexpr double kGib = 1 << 30;
@@ -198,13 +301,21 @@ const std::string& name_of(Straggling pattern) {
   return straggler_patterns().at(static_cast<size_t>(pattern)).name;
 }
 
+uint64_t Scenario::link_bits_per_s(uint32_t rank) const {
+  const auto& slow = slow_links.workers;
+  return std::find(slow.begin(), slow.end(), rank) == slow.end() ? link.rate_bits_per_s
+                                                                 : slow_links.rate_bits_per_s;
+}
+
 std::optional<Refusal> find_refusal(const Scenario& scenario) {
   if (auto refusal = check_ranges(scenario)) return refusal;
   if (auto refusal = check_sizes(scenario)) return refusal;
   const BackendKind& backend = backend_kind(scenario.backend);
   for (auto& refusal :
        {check_model(scenario), check_shape(scenario, backend), check_links(scenario),
-        check_backend(scenario, backend), check_straggler(scenario, backend), check_pfe(scenario),
+        check_iteration_parts(scenario.model), check_slow_links(scenario),
+        check_local_steps(scenario, backend), check_backend(scenario, backend),
+        check_quorum(scenario, backend), check_straggler(scenario, backend), check_pfe(scenario),
         check_memory(scenario, backend)}) {
     if (refusal) return refusal;
   }

@@ -35,11 +35,13 @@ enum class Backend : uint8_t {
   kSwitchml64Timeout,
   kSwitchmlOnTrio,
   kLive,
+  kAsynchronous,
   kPsDedicated,
   kPsColocated,
   kSharded,
   kShardedLive,
   kRing,
+  kOptireduce,
 };
 
 /// The network that workers train. lab/workload/dnn_shape.cc has a row for each but kCustom, in
@@ -50,6 +52,7 @@ enum class Model : uint8_t {
   kDensenet161,
   kResnet18,
   kMobilenetV2,
+  kVgg16,
   kCustom,  ///< ModelSettings gives its buckets and times.
 };
 
@@ -58,11 +61,32 @@ enum class Straggling : uint8_t {
   kNone,
   kSlowWorker,
   kSlowWorkerEach,
+  kSlowWorkerFixed,
   kFailSlow,
   kHeavyTail,
   kPause,
   kAbsent,
   kBackgroundFlow,
+  kTrace,
+};
+
+/// One or several patterns at once, each at most once. Delays add up and factors multiply.
+class PatternSet {
+ public:
+  // NOLINTNEXTLINE(google-explicit-constructor): one pattern is a set; kNone is the empty one.
+  constexpr PatternSet(Straggling pattern) { add(pattern); }
+
+  constexpr void add(Straggling pattern) {
+    if (pattern != Straggling::kNone) bits_ |= 1U << static_cast<uint32_t>(pattern);
+  }
+  [[nodiscard]] constexpr bool contains(Straggling pattern) const {
+    return pattern == Straggling::kNone ? bits_ == 0
+                                        : (bits_ >> static_cast<uint32_t>(pattern) & 1U) == 1;
+  }
+  friend constexpr bool operator==(PatternSet, PatternSet) = default;
+
+ private:
+  uint32_t bits_ = 0;  ///< Bit i is the pattern with number i.
 };
 
 enum class Topology : uint8_t {
@@ -80,7 +104,9 @@ enum class Payload : uint8_t {
 
 /// The reaction of a worker to an iteration that completed without it.
 enum class CatchUp : uint8_t {
-  kSkip,     ///< Skips the rest of its computation until it has caught up with the others.
+  /// Skips the rest of its computation until it has caught up with the others. It receives the sums
+  /// of skipped buckets and contributes nothing to them. SwitchML's workers never skip.
+  kSkip,
   kCompute,  ///< Computes every iteration in full, however late.
 };
 
@@ -98,29 +124,56 @@ inline constexpr net::LinkConfig kWorkerLink{
     .queue_bytes_max = uint64_t{64} << 20,  // Output queue. Assumed: a router's port.
     .faults = {.reorder_max = microseconds(50)}};
 
+/// Workers whose cables are slower than `link` in both directions.
+struct SlowLinks {
+  std::vector<uint32_t> workers;              ///< By rank; empty: none.
+  uint64_t rate_bits_per_s = 10'000'000'000;  ///< Assumed: a tenth of the others' rate.
+};
+
 struct ModelSettings {
   Model kind = Model::kResnet50;
-  /// kCustom: bytes of each bucket, in the order in which buckets become ready.
+  /// kCustom: bytes of each bucket, in the order in which buckets become ready. With the back end
+  /// "asynchronous" there is one: all parameters.
   std::vector<uint64_t> bucket_bytes;
   /// Forward and backward computation of an iteration. Zero: the model's own; for kCustom no
   /// computation.
   Duration forward = Duration();
   Duration backward = Duration();
+  /// Whether the next iteration's forward pass goes through a bucket's layers as soon as their sum
+  /// has come, and not only after all sums (BytePS paper §5, §8).
+  bool overlap_forward = false;
+  // Parts of an iteration besides computation. By default there are none, as with data in memory and
+  // a NIC that reads the GPU's memory.
+  /// Whether buckets leave while the backward pass continues, as in DDP, or after it.
+  bool overlap_backward = true;
+  /// The input pipeline's time that no computation hides, before each forward pass.
+  Duration input = Duration();
+  /// Rate of the copies between the GPU's memory and the host's, either way; 0: no copies. A PCIe 3.0
+  /// x16 slot reaches 105 (BytePS paper §4.2.1: 13.1 GB/s).
+  double staging_gbps = 0;
+  /// Iterations that a worker computes alone before it exchanges anything: local SGD, the simplest
+  /// case of bounded staleness. 1: every iteration has traffic.
+  uint32_t local_steps = 1;
 };
 
 struct StragglerSettings {
-  Straggling pattern = Straggling::kNone;
+  PatternSet pattern = Straggling::kNone;
   double probability = 0;  ///< slow-worker: that a delay point delays (Trio paper §6.1).
   /// Mean iteration without stragglers, the unit of delays. Zero: a short run of the same scenario
   /// without stragglers measures it.
   Duration typical_iteration = Duration();
-  uint32_t worker = 0;                     ///< fail-slow, pause, absent, background-flow: the rank.
+  uint32_t worker = 0;  ///< Patterns of certain workers: the rank of the one, unless there are …
+  /// … these. The patterns of all workers then concern only these, too. By rank.
+  std::vector<uint32_t> workers;
+  /// Adds all workers of these leaves to `workers`. Leaf i has the i-th part of the ranks.
+  std::vector<uint32_t> racks;
   double factor = 2;                       ///< fail-slow: multiplies the worker's computation time.
   double p99_over_p50 = 3;                 ///< heavy-tail: of a worker's computation time.
   Duration pause_at = milliseconds(100);   ///< pause: when the worker's process stops …
   Duration pause_for = milliseconds(500);  ///< … and for how long.
   /// background-flow: rate of the other traffic, as a share of the rate of the worker's link.
   double background_share = 0.5;
+  std::string trace;  ///< trace: path of a CSV file (lab/workload/delay_trace.h).
 };
 
 struct MitigationSettings {
@@ -130,6 +183,10 @@ struct MitigationSettings {
   /// Results kept for each place of the window. With 4096 packets of 4 KiB, 64 results are 1.1 GB.
   /// The "several GB" of Trio's DRAM hold them (Trio paper §2.3).
   uint32_t history = 64;
+  /// waiting-switch: contributions that complete a block; later ones are dropped. 0: all workers'.
+  /// With backup workers it is the number of the others (Chen et al., "Revisiting Distributed
+  /// Synchronous SGD", 2016); with more than half of the workers, a majority (Eager-SGD, PPoPP 2020).
+  uint32_t quorum = 0;
   CatchUp catch_up = CatchUp::kSkip;
   OnDesynchronised on_desynchronised = OnDesynchronised::kDrop;
 };
@@ -149,6 +206,9 @@ struct HostSettings {
   /// packets.
   bool retransmission = false;
   Duration deadline = seconds(60);  ///< Longest wait for a peer (virtual time).
+  /// Priorities of buckets, as with CommunicatorConfig::priorities. Those needed first in the
+  /// forward pass have one each; all others have the last one. 1: buckets leave as they become ready.
+  uint32_t priorities = 1;
 
   /// Packets of one round in either direction. Source: DPDK's usual burst.
   static constexpr uint32_t kBurst = 32;
@@ -213,6 +273,7 @@ struct Scenario {
   uint32_t train = 1;         ///< Packets that one simulated packet represents.
   Payload payload = Payload::kElided;
   net::LinkConfig link = kWorkerLink;
+  SlowLinks slow_links;
   /// Chassis: the fabric between PFEs. Assumed: 400 Gbit/s for each PFE, the rate of its four ports
   /// (12 ports of 100 Gbit/s on three PFEs, Trio paper §6.1), 500 ns across.
   net::LinkConfig fabric{.rate_bits_per_s = 400'000'000'000,
@@ -235,6 +296,9 @@ struct Scenario {
     std::string path;
   };
   std::vector<Capture> captures;
+
+  /// Returns the rate of a worker's cable, unless a topology file sets it.
+  [[nodiscard]] uint64_t link_bits_per_s(uint32_t rank) const;
 };
 
 /// The name of an enumeration's value, for files and flags, and its description.

@@ -5,9 +5,11 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
+#include <set>
 #include <utility>
 #include <vector>
 
+#include "host/send_gate.h"
 #include "lab/scenario_key_kinds.h"
 
 namespace tributary::lab {
@@ -45,6 +47,49 @@ Result<std::vector<uint64_t>> parse_sizes(const std::string& text) {
 
 std::string show_sizes(const std::vector<uint64_t>& sizes) {
   return fmt::format("{}", fmt::join(sizes, ","));
+}
+
+/// Reads a list of ranks or racks. Sorts it and drops duplicates.
+Result<std::vector<uint32_t>> parse_numbers(const std::string& text) {
+  constexpr uint32_t kMax = 255;
+  std::set<uint32_t> numbers;
+  for (const std::string& item : items_of(text)) {
+    uint32_t number = 0;
+    const auto [end, error] = std::from_chars(item.data(), item.data() + item.size(), number);
+    if (error != std::errc() || end != item.data() + item.size() || number > kMax) {
+      return failure("is no list of numbers; allowed: 0 to 255, with commas between");
+    }
+    numbers.insert(number);
+  }
+  return std::vector<uint32_t>(numbers.begin(), numbers.end());
+}
+
+std::string show_numbers(const std::vector<uint32_t>& numbers) {
+  return fmt::format("{}", fmt::join(numbers, ","));
+}
+
+/// Reads the names of patterns with "+" between.
+Result<PatternSet> parse_patterns(const std::string& text) {
+  const std::vector<std::string> names = names_of(straggler_patterns());
+  PatternSet patterns = Straggling::kNone;
+  for (size_t begin = 0; begin <= text.size();) {
+    const size_t end = std::min(text.find('+', begin), text.size());
+    const std::string name = text.substr(begin, end - begin);
+    const auto found = std::find(names.begin(), names.end(), name);
+    if (found == names.end()) return failure("is refused: " + unknown_name("name", name, names));
+    patterns.add(static_cast<Straggling>(found - names.begin()));
+    begin = end + 1;
+  }
+  return patterns;
+}
+
+std::string show_patterns(const PatternSet& patterns) {
+  std::string text;
+  for (size_t i = 0; i < straggler_patterns().size(); i++) {
+    if (!patterns.contains(static_cast<Straggling>(i))) continue;
+    text += (text.empty() ? "" : "+") + straggler_patterns()[i].name;
+  }
+  return text;
 }
 
 Result<std::vector<ParameterOverride>> parse_overrides(const std::string& text) {
@@ -139,11 +184,26 @@ void add_model_keys(Keys& keys) {
   keys.push_back(time_key(
       "model.backward_ms", "backward computation; 0: the model's own",
       [](auto& s) -> auto& { return s.model.backward; }));
+  keys.push_back(flag_key(
+      "model.overlap_forward", "compute layers whose sum has come, not after all",
+      [](auto& s) -> auto& { return s.model.overlap_forward; }));
+  keys.push_back(flag_key(
+      "model.overlap_backward", "send buckets during the backward pass, not after it",
+      [](auto& s) -> auto& { return s.model.overlap_backward; }));
+  keys.push_back(time_key(
+      "model.input_ms", "input pipeline that no computation hides",
+      [](auto& s) -> auto& { return s.model.input; }));
+  keys.push_back(number_key(
+      "model.staging_gbps", 0, 100'000, "copies between GPU and host, each way; 0: none",
+      [](auto& s) -> auto& { return s.model.staging_gbps; }));
+  keys.push_back(uint_key(
+      "model.local_steps", 1, 1000, "iterations alone before each exchange (local SGD)",
+      [](auto& s) -> auto& { return s.model.local_steps; }));
 }
 
 /// The same keys for the cables of workers ("link") and between aggregators ("fabric").
 template <class F>
-void add_link_keys(Keys& keys, std::array<std::string_view, 10> names, F settings) {
+void add_link_keys(Keys& keys, std::array<std::string_view, 11> names, F settings) {
   keys.push_back(gbps_key(
       names[0], "rate of each direction", [settings](auto& s) -> auto& {
         return settings(s).rate_bits_per_s;
@@ -163,6 +223,11 @@ void add_link_keys(Keys& keys, std::array<std::string_view, 10> names, F setting
   keys.push_back(probability_key(
       names[4],
       "a packet is lost", [settings](auto& s) -> auto& { return settings(s).faults.loss; }));
+  keys.push_back(number_key(
+      names[10], 1, 1e6,
+      "mean number of packets lost in a row; 1: each by itself", [settings](auto& s) -> auto& {
+        return settings(s).faults.loss_run;
+      }));
   keys.push_back(probability_key(
       names[5], "a bit flips, so the checksum drops the packet", [settings](auto& s) -> auto& {
         return settings(s).faults.corrupt;
@@ -189,14 +254,21 @@ void add_network_keys(Keys& keys) {
   add_link_keys(
       keys,
       {"link.rate_gbps", "link.propagation_ns", "link.queue_bytes", "link.ecn_bytes", "link.loss",
-       "link.corrupt", "link.duplicate", "link.reorder", "link.reorder_max_us", "link.jitter_us"},
+       "link.corrupt", "link.duplicate", "link.reorder", "link.reorder_max_us", "link.jitter_us",
+       "link.loss_run"},
       [](auto& s) -> auto& { return s.link; });
   add_link_keys(
       keys,
       {"fabric.rate_gbps", "fabric.propagation_ns", "fabric.queue_bytes", "fabric.ecn_bytes",
        "fabric.loss", "fabric.corrupt", "fabric.duplicate", "fabric.reorder",
-       "fabric.reorder_max_us", "fabric.jitter_us"},
+       "fabric.reorder_max_us", "fabric.jitter_us", "fabric.loss_run"},
       [](auto& s) -> auto& { return s.fabric; });
+  keys.push_back(list_key(
+      "link.slow_workers", "whose cables are slow: ranks with commas between",
+      [](auto& s) -> auto& { return s.slow_links.workers; }, show_numbers, parse_numbers));
+  keys.push_back(gbps_key(
+      "link.slow_rate_gbps", "rate of each direction of these cables",
+      [](auto& s) -> auto& { return s.slow_links.rate_bits_per_s; }));
   keys.push_back(gbps_key(
       "host.nic_gbps", "rate of a worker's network card",
       [](auto& s) -> auto& { return s.host.nic_bits_per_s; }));
@@ -215,6 +287,9 @@ void add_network_keys(Keys& keys) {
   keys.push_back(time_key(
       "host.deadline_s", "longest wait for a peer",
       [](auto& s) -> auto& { return s.host.deadline; }));
+  keys.push_back(uint_key(
+      "host.priorities", 1, host::kPrioritiesMax, "of buckets: those needed first are sent first",
+      [](auto& s) -> auto& { return s.host.priorities; }));
 }
 
 void add_mitigation_keys(Keys& keys) {
@@ -230,6 +305,9 @@ void add_mitigation_keys(Keys& keys) {
   keys.push_back(uint_key(
       "mitigation.history", 1, 65'536, "results kept for each place",
       [](auto& s) -> auto& { return s.mitigation.history; }));
+  keys.push_back(uint_key(
+      "mitigation.quorum", 0, 256, "waiting-switch: contributions that end a block; 0: all",
+      [](auto& s) -> auto& { return s.mitigation.quorum; }));
   keys.push_back(ordered_key(
       "mitigation.catch_up", "a late worker leaves computation out, or not", {"skip", "compute"},
       [](auto& s) -> auto& { return s.mitigation.catch_up; }));
@@ -239,9 +317,10 @@ void add_mitigation_keys(Keys& keys) {
 }
 
 void add_straggler_keys(Keys& keys) {
-  keys.push_back(ordered_key(
-      "straggler.pattern", "who is slow; see `tributary lab list`", names_of(straggler_patterns()),
-      [](auto& s) -> auto& { return s.straggler.pattern; }));
+  keys.push_back(list_key(
+      "straggler.pattern", "who is slow, one or several with + between; see `tributary lab list`",
+      [](auto& s) -> auto& { return s.straggler.pattern; }, show_patterns, parse_patterns));
+  keys.back().names = names_of(straggler_patterns());
   keys.push_back(probability_key(
       "straggler.probability", "slow-worker: a delay point delays",
       [](auto& s) -> auto& { return s.straggler.probability; }));
@@ -249,8 +328,14 @@ void add_straggler_keys(Keys& keys) {
       "straggler.typical_iteration_ms", "unit of delays; 0: measured first",
       [](auto& s) -> auto& { return s.straggler.typical_iteration; }));
   keys.push_back(uint_key(
-      "straggler.worker", 0, 255, "patterns of one worker: which",
+      "straggler.worker", 0, 255, "patterns of certain workers: the only one",
       [](auto& s) -> auto& { return s.straggler.worker; }));
+  keys.push_back(list_key(
+      "straggler.workers", "the only ones, of any pattern: ranks with commas between",
+      [](auto& s) -> auto& { return s.straggler.workers; }, show_numbers, parse_numbers));
+  keys.push_back(list_key(
+      "straggler.racks", "all workers of these leaves beside: numbers with commas between",
+      [](auto& s) -> auto& { return s.straggler.racks; }, show_numbers, parse_numbers));
   keys.push_back(number_key(
       "straggler.factor", 1, 1000, "fail-slow: times as long",
       [](auto& s) -> auto& { return s.straggler.factor; }));
@@ -266,6 +351,9 @@ void add_straggler_keys(Keys& keys) {
   keys.push_back(probability_key(
       "straggler.background_share", "background-flow: part of the link's rate",
       [](auto& s) -> auto& { return s.straggler.background_share; }));
+  keys.push_back(text_key(
+      "straggler.trace", "trace: CSV file of delays (docs/experiments.md)",
+      [](auto& s) -> auto& { return s.straggler.trace; }));
 }
 
 void add_pfe_keys(Keys& keys) {

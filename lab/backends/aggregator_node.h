@@ -38,6 +38,7 @@ struct AggregatorSpec {
   uint64_t link_bits_per_s = 0;  ///< Of the workers' cables.
   /// Whether gradients exist, or only their sizes.
   bool values = true;
+  uint32_t quorum = 0;  ///< MitigationSettings::quorum.
   HostSettings host;    ///< Of servers.
   uint32_t weight = 1;  ///< Of servers: the part of every tensor, relative to the others.
   uint32_t train = 1;

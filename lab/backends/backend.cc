@@ -95,6 +95,16 @@ std::optional<Refusal> check_sharded(const Scenario& scenario, const BackendKind
                                      kind.choice.name)};
 }
 
+std::optional<Refusal> check_asynchronous(const Scenario& scenario, const BackendKind& kind) {
+  const size_t buckets = scenario.model.bucket_bytes.size();
+  if (scenario.model.kind == Model::kCustom && buckets == 1) return {};
+  return Refusal{
+      .key = "model.bucket_bytes",
+      .text = fmt::format("{} buckets are not allowed with backend={}; allowed: model=custom "
+                          "with one bucket, which has all parameters",
+                          buckets, kind.choice.name)};
+}
+
 host::ProtocolFactory make_ring(const Scenario& scenario, const WorkerSetup& worker) {
   const uint32_t world = scenario.workers;
   const RingConfig config{.rank = worker.rank,
@@ -102,6 +112,7 @@ host::ProtocolFactory make_ring(const Scenario& scenario, const WorkerSetup& wor
                           .gradients = worker.communicator.gradients,
                           .window = worker.communicator.window,
                           .deadline = worker.communicator.deadline,
+                          .repair = worker.communicator.repair,
                           .left = worker.workers[(worker.rank + world - 1) % world],
                           .right = worker.workers[(worker.rank + 1) % world]};
   return [config](uint32_t, Instant now) { return std::make_unique<RingProtocol>(config, now); };
@@ -122,7 +133,8 @@ const std::vector<BackendKind>& backend_kinds() {
        .make = create<TrioNode>},
       {.id = Backend::kWaitingSwitch,
        .choice = {"waiting-switch",
-                  "a switch at line rate that waits for everyone: what waiting alone costs"},
+                  "a switch at line rate that waits for everyone, or for mitigation.quorum"},
+       .takes_quorum = true,
        .make = make_waiting_switch},
       {.id = Backend::kIdeal,
        .choice = {"ideal", "the same switch, and nobody straggles"},
@@ -151,6 +163,14 @@ const std::vector<BackendKind>& backend_kinds() {
        .elides = false,
        .trains = false,
        .make = create<LiveNode>},
+      {.id = Backend::kAsynchronous,
+       .choice = {"asynchronous",
+                  "the same core keeps the parameters; nobody waits (BytePS, section 5)"},
+       .elides = false,
+       .trains = false,
+       .asynchronous = true,
+       .make = create<LiveNode>,
+       .check = check_asynchronous},
       {.id = Backend::kPsDedicated,
        .choice = {"ps-dedicated", "parameter servers on hosts of their own, one for each worker"},
        .placement = Placement::kDedicated,
@@ -182,6 +202,13 @@ const std::vector<BackendKind>& backend_kinds() {
        .choice = {"ring", "ring all-reduce: nobody but the workers adds"},
        .placement = Placement::kWorkers,
        .protocol = make_ring},
+      {.id = Backend::kOptireduce,
+       .choice = {"optireduce",
+                  "ps-colocated whose blocks wait at most mitigation.timeout_ms (OptiReduce)"},
+       .placement = Placement::kColocated,
+       .mitigates = true,
+       .make = make_parameter_server,
+       .protocol = make_sharded},
   };
   return kinds;
 }
@@ -192,17 +219,31 @@ const BackendKind& backend_kind(Backend backend) {
   return kind;
 }
 
+bool leaves_out_late(const Scenario& scenario, const BackendKind& backend) {
+  const uint32_t quorum = scenario.mitigation.quorum;
+  return backend.mitigates || (quorum > 0 && quorum < scenario.workers);
+}
+
 trio_ml::JobConfig job_of(const Scenario& scenario, const BackendKind& backend) {
   trio_ml::JobConfig job;
   job.sources = scenario.workers;
   job.block_cnt_max = std::max(scenario.window / scenario.train, 1U);
   job.block_grad_max = scenario.gradients;
+  job.channels = scenario.host.priorities;
   job.mitigation = backend.mitigates;
-  if (backend.mitigates) job.history = scenario.mitigation.history;
+  if (leaves_out_late(scenario, backend)) job.history = scenario.mitigation.history;
   job.shared_buffers = scenario.host.retransmission;
   job.timeout = scenario.mitigation.timeout;
   job.timer_threads = scenario.mitigation.timer_threads;
   job.permanent_after = scenario.mitigation.permanent_after;
+  // As fast as the port. A simulated reply stands for a train of them.
+  job.reply_bits_per_s = scenario.link.rate_bits_per_s / scenario.train;
+  if (backend.asynchronous) {
+    job.asynchronous = true;
+    const auto& bytes = scenario.model.bucket_bytes;
+    job.parameters =
+        bytes.empty() ? 1 : (bytes[0] + wire::kGradientBytes - 1) / wire::kGradientBytes;
+  }
   return job;
 }
 

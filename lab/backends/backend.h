@@ -42,10 +42,12 @@ struct BackendKind {
   Choice choice;
   Placement placement = Placement::kSwitch;
   bool mitigates = false;     ///< Completes blocks without stragglers.
+  bool takes_quorum = false;  ///< Completes blocks after mitigation.quorum contributions.
   bool straggles = true;      ///< False: the scenario's straggler pattern does not apply.
   bool hierarchical = false;  ///< Can be a tree; else all workers are at one node.
   bool elides = true;         ///< Accepts datagrams without payload.
   bool trains = true;         ///< Accepts datagrams that represent several.
+  bool asynchronous = false;  ///< Keeps the parameters; answers each worker alone.
   /// Null if it does not speak SwitchML.
   const SwitchmlDesign* switchml = nullptr;
   bool own_ports = false;             ///< Every worker needs a port of its own.
@@ -58,6 +60,10 @@ struct BackendKind {
   /// Refuses scenarios beyond the limits above. May be null.
   std::optional<Refusal> (*check)(const Scenario& scenario, const BackendKind& kind) = nullptr;
 
+  /// Tells whether the aggregator serves a session for each priority of buckets.
+  [[nodiscard]] bool prioritises() const {
+    return make != nullptr && switchml == nullptr && !asynchronous;
+  }
   /// Returns the elements of a packet.
   [[nodiscard]] uint32_t elements(const Scenario& scenario) const {
     return switchml != nullptr ? switchml->elements : scenario.gradients;
@@ -67,6 +73,9 @@ struct BackendKind {
 /// Returns a row for each Backend, in their order.
 [[nodiscard]] const std::vector<BackendKind>& backend_kinds();
 [[nodiscard]] const BackendKind& backend_kind(Backend backend);
+
+/// Returns whether the scenario's blocks complete without late workers.
+[[nodiscard]] bool leaves_out_late(const Scenario& scenario, const BackendKind& backend);
 
 /// Returns the settings of a job at an aggregator that serves all workers. Window and blocks count
 /// simulated packets.

@@ -1,7 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "lab/backends/live_node.h"
 
+#include <span>
+#include <string>
+
 #include "auth/keys.h"
+#include "base/byte_order.h"
 
 namespace tributary::lab {
 namespace {
@@ -14,6 +18,12 @@ uint64_t memory_needed(const std::vector<trio_ml::JobConfig>& jobs) {
     size += trio_ml::memory_bytes(job, /*shard_count=*/1) + kSlackBytes;
   }
   return size;
+}
+
+/// Returns a number that differs between the aggregators of a network.
+uint64_t number_of(const Endpoint& address) {
+  const std::string text = address.to_string();
+  return load_be<uint64_t>(auth::hash(std::as_bytes(std::span(text))).data());
 }
 
 }  // namespace
@@ -41,7 +51,10 @@ LiveNode::~LiveNode() = default;
 Result<std::unique_ptr<LiveNode>> LiveNode::create(
     net::Network& network, const AggregatorSpec& spec,
     const std::vector<trio_ml::JobConfig>& more_jobs) {
-  std::vector<trio_ml::JobConfig> jobs{spec.job};
+  std::vector<trio_ml::JobConfig> jobs;
+  for (uint32_t channel = 0; channel < spec.job.channels; channel++) {
+    jobs.push_back(trio_ml::channel_of(spec.job, channel));
+  }
   jobs.insert(jobs.end(), more_jobs.begin(), more_jobs.end());
   std::unique_ptr<LiveNode> node(new LiveNode(network, spec, std::move(jobs)));
   if (const auto begun = node->begin_process(); !begun) return tl::unexpected(begun.error());
@@ -54,7 +67,8 @@ Result<std::unique_ptr<LiveHost::Process>> LiveNode::make_process(engine::PortQu
       memory::SharedMemory::create({.sram_size_bytes = 0, .dram_size_bytes = memory_needed(jobs_)});
   if (!memory) return tl::unexpected(memory.error());
   auto process = std::make_unique<TrioMl>(queue, address().port, *std::move(memory));
-  for (const trio_ml::JobConfig& job : jobs_) {
+  for (trio_ml::JobConfig job : jobs_) {
+    job.aggregator_id = number_of(address());
     process->sessions.push_back(
         std::make_unique<trio_ml::Session>(job, auth::key_of_seed(seeds_.any_u64())));
     const auto added = process->shard.add_job(job, *process->sessions.back(), now);

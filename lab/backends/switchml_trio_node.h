@@ -33,6 +33,7 @@ class SwitchmlTrioNode final : public AggregatorNode, private engine::PfeSink {
   [[nodiscard]] AggregatorResult result(Duration elapsed) const override;
   bool set_trace(TraceSink& sink) override;
   [[nodiscard]] NodeSnapshot snapshot(const SnapshotWish& wish) override;
+  [[nodiscard]] const engine::PfeCore* pfe() const override { return pfe_.get(); }
 
  private:
   /// SwitchML's messages and drop reasons in words.

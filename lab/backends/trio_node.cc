@@ -32,13 +32,17 @@ Result<std::unique_ptr<TrioNode>> TrioNode::create(net::Network& network,
   const auto parameters = parameters_of(spec.pfe);
   if (!parameters) return tl::unexpected(parameters.error());
   memory::SharedMemory::Config config;
-  config.dram_size_bytes =
-      std::max(config.dram_size_bytes, trio_ml::memory_bytes(spec.job, 1) + kMemorySlackBytes);
+  config.dram_size_bytes = std::max(config.dram_size_bytes, job_bytes(spec) + kMemorySlackBytes);
   auto memory = memory::SharedMemory::create(config);
   if (!memory) return tl::unexpected(memory.error());
   std::unique_ptr<TrioNode> node(new TrioNode(network, spec, *std::move(memory)));
-  const auto added = node->shard_.add_job(spec.job, node->session_, network.core().now());
-  if (!added) return tl::unexpected(added.error());
+  for (uint32_t channel = 0; channel < spec.job.channels; channel++) {
+    const trio_ml::JobConfig job = trio_ml::channel_of(spec.job, channel);
+    node->sessions_.push_back(
+        std::make_unique<trio_ml::Session>(job, auth::key_of_seed(spec.seed + channel)));
+    const auto added = node->shard_.add_job(job, *node->sessions_.back(), network.core().now());
+    if (!added) return tl::unexpected(added.error());
+  }
   engine::PfeSink& sink = *node;
   node->pfe_ = std::make_unique<engine::Pfe<trio_ml::App>>(
       network.core(), *parameters, node->memory_, trio_ml::App(node->shard_), sink);
@@ -48,10 +52,13 @@ Result<std::unique_ptr<TrioNode>> TrioNode::create(net::Network& network,
 TrioNode::TrioNode(net::Network& network, const AggregatorSpec& spec, memory::SharedMemory memory)
     : AggregatorNode(network, spec),
       memory_(std::move(memory)),
-      session_(spec.job, auth::key_of_seed(spec.seed)),
       shard_(0, 1, spec.address.port, memory_) {}
 
 TrioNode::~TrioNode() = default;
+
+uint64_t TrioNode::job_bytes(const AggregatorSpec& spec) {
+  return trio_ml::memory_bytes(spec.job, 1) * spec.job.channels;
+}
 
 void TrioNode::aggregate(net::PacketRef packet) {
   pfe_->arrive(packet->stored, packet->size_bytes, packet->source, spec().train);
@@ -77,7 +84,7 @@ NodeSnapshot TrioNode::snapshot(const SnapshotWish& wish) {
 AggregatorResult TrioNode::result(Duration) const {
   AggregatorResult result = pfe_result(name(), pfe_->report());
   // The job counts simulated packets; each stands for `train`.
-  const auto memory = static_cast<double>(trio_ml::memory_bytes(spec().job, 1) * spec().train);
+  const auto memory = static_cast<double>(job_bytes(spec()) * spec().train);
   result.add(PartKind::kMemory, memory / 1e6, "MB");
   result.add(PartKind::kSlots, static_cast<double>(spec().job.block_cnt_max) * spec().train,
              "of the window");

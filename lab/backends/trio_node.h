@@ -10,6 +10,7 @@
 #pragma once
 
 #include <memory>
+#include <vector>
 
 #include "apps/trio_ml/app.h"
 #include "engine/model/pfe.h"
@@ -32,16 +33,20 @@ class TrioNode final : public AggregatorNode, private engine::PfeSink {
   [[nodiscard]] AggregatorResult result(Duration elapsed) const override;
   bool set_trace(TraceSink& sink) override;
   [[nodiscard]] NodeSnapshot snapshot(const SnapshotWish& wish) override;
+  [[nodiscard]] const engine::PfeCore* pfe() const override { return pfe_.get(); }
 
  private:
   TrioNode(net::Network& network, const AggregatorSpec& spec, memory::SharedMemory memory);
+
+  /// Returns the memory of all channels of the job.
+  [[nodiscard]] static uint64_t job_bytes(const AggregatorSpec& spec);
 
   void aggregate(net::PacketRef packet) override;
   void send(std::span<const std::byte> stored, uint32_t size_bytes,
             std::span<const Endpoint> destinations) override;
 
   memory::SharedMemory memory_;
-  trio_ml::Session session_;
+  std::vector<std::unique_ptr<trio_ml::Session>> sessions_;  ///< By channel.
   trio_ml::Shard shard_;
   const TrioWords words_{shard_};
   /// Made after the job, because it arms the job's timers.

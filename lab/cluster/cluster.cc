@@ -4,22 +4,36 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
+#include <string_view>
 
 #include "base/assert.h"
 #include "host/straggler_pattern.h"
 #include "lab/inspect/latency_summary.h"
+#include "lab/inspect/pfe_report.h"
 
 namespace tributary::lab {
+namespace {
+
+/// Tells whether late workers leave computation out. SwitchML's cannot: its protocol has no way to
+/// take a sum without a part.
+bool skips(const Scenario& scenario, const BackendKind& backend) {
+  return scenario.mitigation.catch_up == CatchUp::kSkip && !backend.asynchronous &&
+         backend.switchml == nullptr;
+}
+
+}  // namespace
 
 Result<std::unique_ptr<Cluster>> Cluster::create(const Scenario& scenario,
                                                  Duration typical_iteration,
                                                  TensorExchange* exchange) {
   const BackendKind& backend = backend_kind(scenario.backend);
-  const Straggling straggling = backend.straggles ? scenario.straggler.pattern : Straggling::kNone;
-  auto pattern = straggler_kind(straggling).make(scenario, typical_iteration);
-  auto plan = plan_cluster(scenario, backend, pattern->background_to());
+  const PatternSet patterns = backend.straggles ? scenario.straggler.pattern : Straggling::kNone;
+  auto pattern = make_pattern(patterns, scenario, typical_iteration);
+  if (!pattern) return tl::unexpected(pattern.error());
+  auto plan = plan_cluster(scenario, backend, (*pattern)->background_to());
   if (!plan) return tl::unexpected(plan.error());
-  std::unique_ptr<Cluster> cluster(new Cluster(scenario, backend, std::move(pattern),
+  std::unique_ptr<Cluster> cluster(new Cluster(scenario, backend, *std::move(pattern),
                                                *std::move(plan), typical_iteration, exchange));
   if (const auto built = cluster->build(); !built) return tl::unexpected(built.error());
   return cluster;
@@ -35,7 +49,12 @@ Cluster::Cluster(const Scenario& scenario, const BackendKind& backend,
       workload_(workload_of(scenario_)),
       plan_(std::move(plan)),
       network_(core_, plan_.network_seed, scenario_.train),
-      training_{scenario_, workload_, *pattern_, exchange} {}
+      training_{scenario_,
+                workload_,
+                *pattern_,
+                exchange,
+                backend.asynchronous,
+                skips(scenario_, backend)} {}
 
 Cluster::~Cluster() = default;
 
@@ -88,14 +107,15 @@ Result<net::BuiltNode> Cluster::make_node(const net::NodeSpec& spec) {
     return net::BuiltNode{workers_.back()->id(), nullptr, false};
   }
   if (spec.kind == kBackgroundKind) {
-    const double rate =
-        static_cast<double>(scenario_.link.rate_bits_per_s) * scenario_.straggler.background_share;
-    background_ = std::make_unique<BackgroundFlow>(
+    const uint32_t worker = pattern_->background_to().at(backgrounds_.size());
+    const double rate = static_cast<double>(scenario_.link_bits_per_s(worker)) *
+                        scenario_.straggler.background_share;
+    backgrounds_.push_back(std::make_unique<BackgroundFlow>(
         network_, BackgroundFlow::Config{.name = spec.name,
                                          .from = spec.address,
-                                         .to = plan_.workers.at(*pattern_->background_to()).address,
-                                         .bits_per_s = static_cast<uint64_t>(rate)});
-    return net::BuiltNode{background_->id(), nullptr, false};
+                                         .to = plan_.workers.at(worker).address,
+                                         .bits_per_s = static_cast<uint64_t>(rate)}));
+    return net::BuiltNode{backgrounds_.back()->id(), nullptr, false};
   }
   const auto wanted =
       std::find_if(plan_.aggregators.begin(), plan_.aggregators.end(),
@@ -123,17 +143,23 @@ Instant Cluster::limit() const {
   constexpr int64_t kSlowNetwork = 100;
   constexpr int64_t kDeadlines = 4;
   constexpr double kTailFactorMax = 12;  // HeavyTailPattern's.
-  const double slow = std::max(scenario_.straggler.factor,
-                               1 + kTailFactorMax * (scenario_.straggler.p99_over_p50 - 1));
+  const auto patterns = static_cast<double>(kinds_in(scenario_.straggler.pattern).size());
+  const double tail = 1 + kTailFactorMax * (scenario_.straggler.p99_over_p50 - 1);
+  const double slow =
+      patterns > 1 ? scenario_.straggler.factor * tail : std::max(scenario_.straggler.factor, tail);
+  const uint64_t slowest_link = scenario_.slow_links.workers.empty()
+                                    ? scenario_.link.rate_bits_per_s
+                                    : scenario_.slow_links.rate_bits_per_s;
   const double wire_s = static_cast<double>(workload_.elements()) * scenario_.train * 32 /
-                        static_cast<double>(scenario_.link.rate_bits_per_s);
+                        static_cast<double>(slowest_link);
   const double iteration_s = in_seconds(workload_.forward + workload_.backward) * slow +
-                             in_seconds(typical_iteration_) * 2 * host::kDelayPoints +
+                             in_seconds(typical_iteration_) * 2 * host::kDelayPoints * patterns +
                              wire_s * kSlowNetwork;
   constexpr double kLongestSeconds = 1e7;  // Fits into Duration, and is longer than any use.
   const double total_s = std::min(
       iteration_s * scenario_.iterations + in_seconds(scenario_.host.deadline) * kDeadlines +
-          in_seconds(scenario_.straggler.pause_for + scenario_.straggler.pause_at),
+          in_seconds(scenario_.straggler.pause_for + scenario_.straggler.pause_at) +
+          in_seconds(pattern_->recorded_total()),
       kLongestSeconds);
   return began_at_ + from_seconds(total_s);
 }
@@ -190,7 +216,7 @@ void Cluster::begin_training() {
       timeline_[bin] += scenario_.train;
     });
   }
-  if (background_ != nullptr) background_->start();
+  for (const auto& background : backgrounds_) background->start();
   for (const auto& trainer : trainers_) trainer->begin();
 }
 
@@ -208,7 +234,7 @@ Result<void> Cluster::train() {
     const bool early = advance(began_at_ + pause->at, all_done);
     if (!early && !ended_by_observer_) {
       core_.run_until(began_at_ + pause->at);
-      trainers_[pause->worker]->pause(pause->length);
+      for (const uint32_t worker : pause->workers) trainers_[worker]->pause(pause->length);
     }
   }
   if (!ended_by_observer_ && advance(limit(), all_done) && done == trainers_.size()) return {};
@@ -229,7 +255,7 @@ Error Cluster::stuck_error() const {
   };
   for (uint32_t rank = 0; rank < trainers_.size(); rank++) {
     const Trainer& trainer = *trainers_[rank];
-    if (!trainer.failed().empty()) return {trainer.failed()};
+    if (!trainer.failed().empty()) return {losses() + trainer.failed()};
     if (trainer.done()) continue;
     if (is_further_behind(trainer)) {
       behind = &trainer;
@@ -237,8 +263,43 @@ Error Cluster::stuck_error() const {
     }
   }
   TRIB_ASSERT(behind != nullptr);
-  return {fmt::format("worker {} is not done after {:.3f} s of virtual time: it {}", behind_rank,
-                      in_seconds(limit() - began_at_), behind->doing())};
+  return {fmt::format("{}worker {} is not done after {:.3f} s of virtual time: it {}", losses(),
+                      behind_rank, in_seconds(limit() - began_at_), behind->doing())};
+}
+
+std::string Cluster::losses() const {
+  constexpr std::string_view kDropped = "dropped: ";
+  const RunResult result = collect();
+  std::string text;
+  for (const AggregatorResult& aggregator : result.aggregators) {
+    for (const AggregatorResult::Part& part : aggregator.parts) {
+      if (!part.name.starts_with(kDropped) || part.value == 0) continue;
+      text += fmt::format("{} dropped {:.0f} packets: {}; ", aggregator.name, part.value,
+                          part.name.substr(kDropped.size()));
+    }
+  }
+  for (const LinkResult& link : result.links) {
+    if (link.lost > 0) text += fmt::format("link {} lost {} packets; ", link.name, link.lost);
+  }
+  for (uint32_t rank = 0; rank < result.workers.size(); rank++) {
+    const uint64_t lost = result.workers[rank].receive_overflows;
+    if (lost > 0) text += fmt::format("worker {} dropped {} packets: buffer full; ", rank, lost);
+  }
+  return text;
+}
+
+Result<RunResult> Cluster::faithful(RunResult result) const {
+  if (scenario_.train == 1 || !scenario_.host.retransmission) return result;
+  for (const AggregatorResult& aggregator : result.aggregators) {
+    for (const AggregatorResult::Part& part : aggregator.parts) {
+      if (part.name != kPacketBufferFull) continue;
+      return failure(
+          fmt::format("{} dropped {:.0f} packets: packet buffer full. Workers repair such losses "
+                      "packet by packet, trains of {} do not: set train=1, or a smaller window",
+                      aggregator.name, part.value, scenario_.train));
+    }
+  }
+  return result;
 }
 
 Result<RunResult> Cluster::run(RunObserver* observer) {
@@ -260,7 +321,7 @@ Result<RunResult> Cluster::run_to_end() {
   for (net::PcapWriter& capture : captures_) {
     if (const auto written = capture.finish(); !written) return tl::unexpected(written.error());
   }
-  return collect();
+  return faithful(collect());
 }
 
 // --- Collecting ---
@@ -279,6 +340,7 @@ RunResult Cluster::collect() const {
     result.wrong_sums += trainers_[rank]->wrong_sums();
     result.checked_sums += trainers_[rank]->checked_sums();
   }
+  result.skipped_blocks = skipped_blocks();
   result.block_latency = summarise(latency_.summary());
   collect_links(result);
   result.timeline = timeline_;
@@ -291,6 +353,24 @@ RunResult Cluster::collect() const {
   result.events = core_.executed_count();
   result.digest = network_.digest();
   return result;
+}
+
+uint64_t Cluster::skipped_blocks() const {
+  std::map<std::pair<uint32_t, uint32_t>, uint64_t> buckets;  // Blocks by iteration and bucket.
+  for (const auto& trainer : trainers_) {
+    for (const Trainer::SkippedBucket& skipped : trainer->skipped()) {
+      buckets[{skipped.iteration, skipped.bucket}] = skipped.blocks;
+    }
+  }
+  uint64_t count = 0;
+  for (const auto& [place, blocks] : buckets) {
+    const uint32_t iteration = place.first;
+    const auto receivers =
+        std::count_if(trainers_.begin(), trainers_.end(),
+                      [&](const auto& trainer) { return trainer->ends().size() > iteration; });
+    count += blocks * scenario_.train * static_cast<uint64_t>(receivers);
+  }
+  return count;
 }
 
 void Cluster::collect_iterations(RunResult& result) const {

@@ -64,8 +64,16 @@ class Cluster {
   [[nodiscard]] Result<void> train();
   /// Names the first worker that failed, or else the one furthest behind.
   [[nodiscard]] Error stuck_error() const;
+  /// Returns the packets that machines, cables and hosts have lost, by place and reason; empty if
+  /// none: "switch dropped 146181 packets: packet buffer full; ".
+  [[nodiscard]] std::string losses() const;
+  /// Returns the result, or an error where it depends on the order of packets in a train: a PFE
+  /// dropped packets and workers repaired the losses.
+  [[nodiscard]] Result<RunResult> faithful(RunResult result) const;
   [[nodiscard]] RunResult collect() const;
   void note_traffic(uint32_t rank, WorkerResult& worker) const;
+  /// Returns the results received of blocks that some worker skipped.
+  [[nodiscard]] uint64_t skipped_blocks() const;
   void collect_iterations(RunResult& result) const;
   void collect_links(RunResult& result) const;
   [[nodiscard]] std::string bottleneck(const RunResult& result) const;
@@ -82,8 +90,8 @@ class Cluster {
   net::Network network_;
   net::BuiltNetwork built_;
   std::vector<std::unique_ptr<AggregatorNode>> aggregators_;
-  std::vector<std::unique_ptr<WorkerNode>> workers_;  ///< By rank.
-  std::unique_ptr<BackgroundFlow> background_;
+  std::vector<std::unique_ptr<WorkerNode>> workers_;          ///< By rank.
+  std::vector<std::unique_ptr<BackgroundFlow>> backgrounds_;  ///< As the pattern's background_to().
   std::deque<net::PcapWriter> captures_;
   std::optional<net::LinkId> timeline_link_;
   std::vector<uint64_t> timeline_;

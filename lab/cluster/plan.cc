@@ -8,7 +8,10 @@
 
 #include "base/assert.h"
 #include "base/prng.h"
+#include "host/join_plan.h"
+#include "host/worker_protocol.h"
 #include "lab/cluster/placement.h"
+#include "lab/peers/prioritised_protocol.h"
 #include "lab/peers/sharded_protocol.h"
 #include "net/topology_file.h"
 
@@ -56,6 +59,19 @@ std::vector<const net::NodeSpec*> nodes_of(const net::Topology& topology, const 
     if (node.kind == kind) found.push_back(&node);
   }
   return found;
+}
+
+/// Gives slow cables their rate, in both directions.
+void set_slow_links(net::Topology& topology, const Scenario& scenario) {
+  const auto workers = nodes_of(topology, kWorkerKind);
+  for (const uint32_t rank : scenario.slow_links.workers) {
+    const std::string& name = workers[rank]->name;
+    for (net::CableSpec& cable : topology.cables) {
+      if (cable.a.node != name && cable.b.node != name) continue;
+      cable.forth.rate_bits_per_s = scenario.slow_links.rate_bits_per_s;
+      cable.back.rate_bits_per_s = scenario.slow_links.rate_bits_per_s;
+    }
+  }
 }
 
 /// Sets each host's direction of its cable: at the NIC's rate, from the NIC's ring.
@@ -185,6 +201,8 @@ void plan_tree(ClusterPlan& plan, const Scenario& scenario, const BackendKind& b
   spec.job.sources_are_aggregators = true;
   spec.job.world = scenario.workers;
   spec.job.timeout = spec.job.timeout * kTopTimeoutFactor;
+  spec.job.reply_bits_per_s =
+      std::max(scenario.link.rate_bits_per_s, scenario.fabric.rate_bits_per_s) / scenario.train;
   plan.aggregators.push_back(spec);
 }
 
@@ -220,13 +238,16 @@ Result<std::vector<uint32_t>> leaves_of_workers(const net::Topology& topology, b
 void plan_single(ClusterPlan& plan, const Scenario& scenario, const BackendKind& backend) {
   const net::NodeSpec& node = *nodes_of(plan.topology, kAggregatorKind).at(0);
   AggregatorSpec spec = spec_of(node, job_of(scenario, backend));
+  if (backend.asynchronous) return plan.aggregators.push_back(spec);
   spec.job.group = group_address();
-  net::GroupSpec group{
-      .address = spec.job.group, .receivers = {}, .senders = {node.name}, .where = "plan"};
+  net::GroupSpec group{.address = {}, .receivers = {}, .senders = {node.name}, .where = "plan"};
   for (const net::NodeSpec* worker : nodes_of(plan.topology, kWorkerKind)) {
     group.receivers.push_back(worker->name);
   }
-  plan.topology.groups.push_back(group);
+  for (uint32_t channel = 0; channel < spec.job.channels; channel++) {
+    group.address = trio_ml::channel_of(spec.job, channel).group;
+    plan.topology.groups.push_back(group);
+  }
   plan.aggregators.push_back(spec);
 }
 
@@ -263,6 +284,8 @@ void plan_workers(ClusterPlan& plan, const Scenario& scenario, const BackendKind
     worker.communicator.window = std::max(scenario.window / scenario.train, 1U);
     worker.communicator.deadline = scenario.host.deadline;
     worker.communicator.repair = scenario.host.retransmission;
+    worker.communicator.asynchronous = backend.asynchronous;
+    worker.communicator.priorities = scenario.host.priorities;
     worker.nic_bits_per_s = plan.nic_bits_per_s.at(rank);
     worker.packet_cost = scenario.host.cost_of_packet(backend.elements(scenario));
     worker.receive_buffer_bytes = scenario.host.receive_buffer_bytes;
@@ -272,10 +295,46 @@ void plan_workers(ClusterPlan& plan, const Scenario& scenario, const BackendKind
   }
 }
 
+/// Returns the protocol of a worker. Null: Trio-ML's, with `setup.communicator`.
+host::ProtocolFactory protocol_of(const Scenario& scenario, const BackendKind& backend,
+                                  const WorkerSetup& setup) {
+  return backend.protocol != nullptr ? backend.protocol(scenario, setup) : host::ProtocolFactory();
+}
+
+/// Returns the protocol of a worker that sends by priority: the back end's, once for each channel.
+host::ProtocolFactory prioritised(const Scenario& scenario, const BackendKind& backend,
+                                  const WorkerSetup& setup) {
+  const uint32_t priorities = scenario.host.priorities;
+  host::JoinPlan join(setup.communicator);
+  const host::JoinPlan::Terms terms{.gradients = scenario.gradients, .channels = priorities};
+  TRIB_ASSERT(join.agree({&terms, 1}).has_value());  // There is one aggregator in the list.
+  std::vector<host::ProtocolFactory> streams;
+  for (uint32_t channel = 0; channel < priorities; channel++) {
+    const host::CommunicatorConfig config =
+        channel == 0 ? join.first_channel(0) : join.further_channel(0, channel);
+    TRIB_ASSERT(join.place(0, channel).priority == channel);
+    host::ProtocolFactory stream = protocol_of(scenario, backend,
+                                               {.rank = setup.rank,
+                                                .communicator = config,
+                                                .aggregators = setup.aggregators,
+                                                .workers = setup.workers});
+    if (!stream) {
+      stream = [config](uint64_t nonce, Instant now) {
+        return std::make_unique<host::WorkerProtocol>(config, nonce, now);
+      };
+    }
+    streams.push_back(std::move(stream));
+  }
+  const uint8_t job_id = setup.communicator.job_id;
+  return [streams, job_id](uint64_t nonce, Instant now) {
+    return std::make_unique<PrioritisedProtocol>(streams, job_id, nonce, now);
+  };
+}
+
 }  // namespace
 
 Result<ClusterPlan> plan_cluster(const Scenario& scenario, const BackendKind& backend,
-                                 std::optional<uint32_t> background_to) {
+                                 const std::vector<uint32_t>& background_to) {
   Prng seeds(scenario.seed);
   ClusterPlan plan;
   plan.network_seed = seeds.any_u64();
@@ -288,6 +347,7 @@ Result<ClusterPlan> plan_cluster(const Scenario& scenario, const BackendKind& ba
   const bool tree = !nodes_of(plan.topology, kTopKind).empty();
   const auto leaf_of = leaves_of_workers(plan.topology, tree);
   if (!leaf_of) return tl::unexpected(leaf_of.error());
+  set_slow_links(plan.topology, scenario);
   plan.nic_bits_per_s = set_host_side(plan.topology, scenario);
   const std::vector<uint32_t> weights = place_servers(plan, scenario, backend);
   if (tree) {
@@ -305,6 +365,7 @@ Result<ClusterPlan> plan_cluster(const Scenario& scenario, const BackendKind& ba
     }
     spec.link_bits_per_s = scenario.link.rate_bits_per_s;
     spec.address.port = backend.port;
+    spec.quorum = scenario.mitigation.quorum;
     spec.host = scenario.host;
     spec.train = scenario.train;
     spec.seed = seeds.any_u64();
@@ -313,19 +374,20 @@ Result<ClusterPlan> plan_cluster(const Scenario& scenario, const BackendKind& ba
   std::vector<Endpoint> addresses;
   for (const WorkerNodeConfig& worker : plan.workers) addresses.push_back(worker.address);
   for (AggregatorSpec& spec : plan.aggregators) spec.workers = addresses;
-  if (backend.protocol != nullptr) {
-    for (uint32_t rank = 0; rank < scenario.workers; rank++) {
-      WorkerNodeConfig& worker = plan.workers[rank];
-      worker.protocol = backend.protocol(scenario, {.rank = rank,
-                                                    .communicator = worker.communicator,
-                                                    .aggregators = plan.aggregators,
-                                                    .workers = addresses});
-    }
+  for (uint32_t rank = 0; rank < scenario.workers; rank++) {
+    WorkerNodeConfig& worker = plan.workers[rank];
+    const WorkerSetup setup{.rank = rank,
+                            .communicator = worker.communicator,
+                            .aggregators = plan.aggregators,
+                            .workers = addresses};
+    worker.protocol = scenario.host.priorities > 1 ? prioritised(scenario, backend, setup)
+                                                   : protocol_of(scenario, backend, setup);
   }
   for (uint32_t i = 0; i < scenario.workers; i++) plan.worker_seeds.push_back(seeds.any_u64());
-  if (background_to) {
-    const std::string at = neighbour_of(plan.topology, plan.host_nodes[*background_to]);
-    net::attach(plan.topology, kBackgroundKind, kBackgroundKind, at, scenario.link);
+  for (size_t i = 0; i < background_to.size(); i++) {
+    const std::string at = neighbour_of(plan.topology, plan.host_nodes[background_to[i]]);
+    const std::string name = i == 0 ? kBackgroundKind : fmt::format("{}-{}", kBackgroundKind, i);
+    net::attach(plan.topology, name, kBackgroundKind, at, scenario.link);
   }
   return plan;
 }

@@ -14,7 +14,6 @@
 #pragma once
 
 #include <cstdint>
-#include <optional>
 #include <vector>
 
 #include "lab/backends/aggregator_node.h"
@@ -50,8 +49,8 @@ struct ClusterPlan {
   uint64_t network_seed = 0;
 };
 
-/// @param background_to From StragglerPattern::background_to().
+/// @param background_to Ranks, from StragglerPattern::background_to().
 [[nodiscard]] Result<ClusterPlan> plan_cluster(const Scenario& scenario, const BackendKind& backend,
-                                               std::optional<uint32_t> background_to);
+                                               const std::vector<uint32_t>& background_to);
 
 }  // namespace tributary::lab

@@ -53,10 +53,17 @@ Trainer::Trainer(const Plan& plan, uint32_t rank, WorkerNode& node, EventCore& c
 Trainer::~Trainer() { node_.set_observer(nullptr); }
 
 uint32_t Trainer::bucket_count() const {
-  return static_cast<uint32_t>(plan_.workload.buckets.size()) + (plan_.exchange != nullptr ? 1 : 0);
+  const bool adds_one = plan_.exchange != nullptr && !plan_.asynchronous;
+  return static_cast<uint32_t>(plan_.workload.buckets.size()) + (adds_one ? 1 : 0);
 }
 
-bool Trainer::is_exchange(uint32_t bucket) const { return bucket == plan_.workload.buckets.size(); }
+bool Trainer::exchanges() const { return (iteration_ + 1) % plan_.scenario.model.local_steps == 0; }
+
+bool Trainer::has_all() const { return taken_count_ == (exchanges() ? bucket_count() : 0); }
+
+bool Trainer::is_exchange(uint32_t bucket) const {
+  return plan_.exchange != nullptr && bucket + 1 == bucket_count();
+}
 
 void Trainer::begin() {
   TRIB_ASSERT(phase_ == Phase::kIdle);
@@ -85,10 +92,31 @@ void Trainer::plan_steps() {
   const double factor = plan_.pattern.compute_factor(rank_, iteration_);
   const auto delay = [&](uint32_t i) { return plan_.pattern.delay_at(rank_, point + i); };
   steps_.clear();
-  steps_.push_back({StepKind::kSleep, delay(0)});
-  steps_.push_back({StepKind::kCompute, scaled(plan_.workload.forward, factor)});
+  // With overlap_forward, the previous iteration has done the forward pass of all but the first.
+  const bool overlaps = plan_.scenario.model.overlap_forward;
+  if (!overlaps || iteration_ == 0) {
+    steps_.push_back({StepKind::kSleep, delay(0)});
+    steps_.push_back({StepKind::kCompute, scaled(plan_.workload.forward, factor)});
+  }
   steps_.push_back({StepKind::kSleep, delay(1)});
   add_backward(factor, delay(2));
+  if (overlaps && iteration_ + 1 < plan_.scenario.iterations) add_forward_ahead();
+}
+
+/// The forward pass of the next iteration: the layers of the last bucket first.
+void Trainer::add_forward_ahead() {
+  const uint32_t next = iteration_ + 1;
+  const double factor = plan_.pattern.compute_factor(rank_, next);
+  const std::vector<Duration> ends = plan_.workload.forward_ends();
+  steps_.push_back(
+      {StepKind::kSleep, plan_.pattern.delay_at(rank_, uint64_t{next} * host::kDelayPoints)});
+  Duration reached;
+  for (uint32_t i = bucket_count(); i-- > 0;) {
+    // The parameters of a model outside belong to no layer here; all layers need them.
+    const Duration end = i < ends.size() ? ends[i] : Duration();
+    steps_.push_back({StepKind::kCompute, scaled(end - reached, factor), i, /*ahead=*/true});
+    reached = end;
+  }
 }
 
 /// The backward pass in parts: between buckets, and before and after the delay in its middle.
@@ -106,12 +134,13 @@ void Trainer::add_backward(double factor, Duration delay) {
     steps_.push_back({StepKind::kCompute, scaled(at - reached, factor)});
     reached = at;
   };
-  for (uint32_t i = 0; i < plan_.workload.buckets.size(); i++) {
+  for (uint32_t i = 0; i < plan_.workload.buckets.size() && exchanges(); i++) {
     compute_until(plan_.workload.buckets[i].ready_at);
     steps_.push_back({StepKind::kBucket, Duration(), i});
   }
   compute_until(plan_.workload.backward);
-  if (plan_.exchange != nullptr) {
+  if (!exchanges()) return steps_.push_back({StepKind::kApplyAlone, Duration()});
+  if (bucket_count() > plan_.workload.buckets.size()) {
     steps_.push_back({StepKind::kBucket, Duration(), bucket_count() - 1});
   }
 }
@@ -124,10 +153,15 @@ void Trainer::run_steps() {
       if (phase_ == Phase::kDone) return;
       continue;
     }
-    if (step.length == Duration()) continue;
-    if (step.kind == StepKind::kCompute && overtaken()) {
-      skipping_ = true;
+    if (step.kind == StepKind::kApplyAlone) {
+      if (plan_.exchange != nullptr && !skipping_) plan_.exchange->apply_alone(rank_, iteration_);
       continue;
+    }
+    if (step.length == Duration() && !step.ahead) continue;
+    if (step.kind == StepKind::kCompute && skips(step)) continue;
+    if (step.ahead && !taken_[step.bucket]) {
+      phase_ = Phase::kWaiting;
+      return;
     }
     step_began_at_ = core_.now();
     step_ends_at_ = step_began_at_ + step.length;
@@ -136,18 +170,24 @@ void Trainer::run_steps() {
   }
   phase_ = Phase::kWaiting;
   // What has ended before is taken in a round; of a tensor without elements there is none.
-  if (taken_count_ == bucket_count()) end_iteration();
+  if (has_all()) end_iteration();
+}
+
+bool Trainer::skips(const Step& step) {
+  if (step.ahead) return overtaken();  // The next iteration decides about itself.
+  skipping_ = skipping_ || overtaken();
+  return skipping_;
 }
 
 bool Trainer::overtaken() const {
-  if (plan_.scenario.mitigation.catch_up != CatchUp::kSkip) return false;
+  if (!plan_.skips) return false;
   const host::Progress progress = node_.protocol().progress();
   return progress.heard > progress.submitted;
 }
 
 void Trainer::skip_computation() {
   account_.computed += core_.now() - step_began_at_;
-  skipping_ = true;
+  if (!steps_[step_].ahead) skipping_ = true;
   step_number_++;
   step_++;
   run_steps();
@@ -175,11 +215,13 @@ void Trainer::pause(Duration length) {
 void Trainer::submit(uint32_t bucket) {
   host::Transfer& transfer = transfers_[bucket];
   transfer = host::Transfer{};
+  transfer.priority = bucket_count() - 1 - bucket;
   submitted_[bucket] = true;
+  transfer.receive_only = skipping_;
   if (is_exchange(bucket)) {
     transfer.floats = plan_.exchange->tensor(rank_, iteration_, !skipping_);
     transfer.format = plan_.exchange->format();
-    transfer.op = host::ReduceOp::kMean;
+    transfer.op = plan_.exchange->op();
     transfer.scale = plan_.exchange->scale();
   } else if (plan_.scenario.payload == Payload::kElided) {
     transfer.elided_elements = plan_.workload.buckets[bucket].elements;
@@ -207,7 +249,12 @@ void Trainer::on_round() {
   }
   const bool computes = phase_ == Phase::kSteps && steps_[step_].kind == StepKind::kCompute;
   if (computes && overtaken()) return skip_computation();
-  if (phase_ == Phase::kWaiting && taken_count_ == bucket_count()) end_iteration();
+  if (phase_ != Phase::kWaiting) return;
+  if (step_ < steps_.size()) {  // The next step may have its sum.
+    phase_ = Phase::kSteps;
+    return run_steps();
+  }
+  if (has_all()) end_iteration();
 }
 
 /// Whether the training goes on with what has become of the bucket.
@@ -235,13 +282,19 @@ bool Trainer::take_outcome(uint32_t bucket) {
     end();
     return false;
   }
-  const uint64_t without = blocks_without(outcome, rank_);
-  account_.contributions += outcome.blocks * plan_.scenario.train;
-  account_.contributions_lost += without * plan_.scenario.train;
-  account_.sums_missed += blocks_missed(outcome) * plan_.scenario.train;
+  const uint32_t train = plan_.scenario.train;
+  if (transfers_[bucket].receive_only) {
+    account_.blocks_skipped += outcome.blocks * train;
+    skipped_.push_back({iteration_, bucket, outcome.blocks});
+  } else {
+    account_.contributions += outcome.blocks * train;
+    account_.contributions_lost += blocks_without(outcome, rank_) * train;
+  }
+  account_.staleness += outcome.staleness;
+  account_.sums_missed += blocks_missed(outcome) * train;
   if (is_exchange(bucket)) {
     plan_.exchange->reduced(rank_, iteration_, outcome);
-  } else if (plan_.scenario.payload == Payload::kReal) {
+  } else if (plan_.scenario.payload == Payload::kReal && !plan_.asynchronous) {
     check_sums(bucket);
   }
   return true;

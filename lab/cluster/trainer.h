@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 /// @file
-/// A worker's training loop in virtual time. It computes, submits each bucket when it is ready,
-/// waits for the last one, and begins the next iteration.
-///
+/// A worker's training loop in virtual time: computes, submits each bucket when it is ready, waits.
 ///   [sleep] forward [sleep] backward ... bucket 0 ready ... [sleep] ... last bucket ready | wait
 ///
 /// Model:   Communication overlaps the backward pass bucket by bucket, as in DDP. The backward pass
-///          includes the optimiser. A sleep stops the training loop, not the network code. A worker
-///          that receives results of blocks it has not sent is late; CatchUp selects its reaction.
-///          Sums that a switch has discarded are skipped, as if copying parameters cost nothing.
+///          includes the optimiser. A sleep stops the training loop, not the network code.
+///          With overlap_forward, the next forward pass ends an iteration: buckets in reverse order,
+///          each after its sum. With H local steps, only each H-th iteration has buckets.
+///          A worker that receives results of blocks it has not sent is late (CatchUp). It only
+///          receives what it skips. Sums that a switch has discarded cost no time.
 /// Errors:  A transfer that ends with an error ends the trainer; see failed() and dropped_out().
-/// Tests:   tests/lab/run_test.cc, tests/lab/straggling_run_test.cc
+/// Tests:   tests/lab/run_test.cc, tests/lab/straggling_run_test.cc, tests/lab/scheduling_run_test.cc
 #pragma once
 
 #include <cstdint>
@@ -35,6 +35,8 @@ class Trainer final : private EventTarget, private WorkerNode::Observer {
     const Workload& workload;
     const StragglerPattern& pattern;
     TensorExchange* exchange = nullptr;
+    bool asynchronous = false;  ///< The back end keeps the parameters; no sum is checked.
+    bool skips = false;         ///< Late workers leave computation out.
   };
 
   Trainer(const Plan& plan, uint32_t rank, WorkerNode& node, EventCore& core);
@@ -47,7 +49,7 @@ class Trainer final : private EventTarget, private WorkerNode::Observer {
 
   /// Returns whether the loop has ended: all iterations done, dropped out, or failed.
   [[nodiscard]] bool done() const { return phase_ == Phase::kDone; }
-  /// Returns whether the computation is done and sums are missing.
+  /// Returns whether the worker does not compute because sums are missing.
   [[nodiscard]] bool waits() const { return phase_ == Phase::kWaiting; }
   /// Returns whether the worker desynchronised and the scenario lets the others continue.
   [[nodiscard]] bool dropped_out() const { return dropped_out_; }
@@ -59,17 +61,25 @@ class Trainer final : private EventTarget, private WorkerNode::Observer {
   [[nodiscard]] WorkerResult result() const;
   /// Returns the end of each iteration, from begin() on.
   [[nodiscard]] const std::vector<Instant>& ends() const { return ends_; }
+  /// A bucket that the worker received without contributing to it.
+  struct SkippedBucket {
+    uint32_t iteration;
+    uint32_t bucket;
+    uint64_t blocks;  ///< Simulated.
+  };
+  [[nodiscard]] const std::vector<SkippedBucket>& skipped() const { return skipped_; }
   [[nodiscard]] uint64_t wrong_sums() const { return wrong_sums_; }
   [[nodiscard]] uint64_t checked_sums() const { return checked_sums_; }
 
  private:
   enum class Phase : uint8_t { kIdle, kSteps, kWaiting, kDone };
-  enum class StepKind : uint8_t { kSleep, kCompute, kBucket };
-  /// The steps of an iteration, in order. A bucket takes no time.
+  enum class StepKind : uint8_t { kSleep, kCompute, kBucket, kApplyAlone };
+  /// The steps of an iteration, in order. A bucket takes no time, and neither does kApplyAlone.
   struct Step {
     StepKind kind;
     Duration length;
     uint32_t bucket = 0;
+    bool ahead = false;  ///< Of the next iteration; needs the bucket's sum.
   };
 
   void on_event(uint64_t argument) override;
@@ -77,9 +87,12 @@ class Trainer final : private EventTarget, private WorkerNode::Observer {
 
   void begin_iteration();
   void plan_steps();
+  void add_forward_ahead();
   void add_backward(double factor, Duration delay);
-  /// Executes steps until one takes time or none is left.
+  /// Executes steps until one takes time, one needs a missing sum, or none is left.
   void run_steps();
+  /// Returns whether to skip a computation because the others have completed the iteration.
+  [[nodiscard]] bool skips(const Step& step);
   /// Returns whether the others have completed the bucket that the worker would compute next.
   [[nodiscard]] bool overtaken() const;
   /// Ends the computation in progress.
@@ -93,6 +106,10 @@ class Trainer final : private EventTarget, private WorkerNode::Observer {
   void end_iteration();
   void end();
   [[nodiscard]] uint32_t bucket_count() const;
+  /// Returns whether the iteration has traffic; with local steps only some do.
+  [[nodiscard]] bool exchanges() const;
+  /// Returns whether the iteration has no step left and needs no further sum.
+  [[nodiscard]] bool has_all() const;
   [[nodiscard]] bool is_exchange(uint32_t bucket) const;
 
   const Plan plan_;
@@ -121,6 +138,7 @@ class Trainer final : private EventTarget, private WorkerNode::Observer {
   Instant begun_at_;
   Instant ended_at_;
   WorkerResult account_;
+  std::vector<SkippedBucket> skipped_;
   uint64_t wrong_sums_ = 0;
   uint64_t checked_sums_ = 0;
 };

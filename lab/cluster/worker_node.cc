@@ -98,7 +98,9 @@ void WorkerNode::run_round() {
   } else {
     if (blocked) schedule(ring_free_at());
     const Instant deadline = protocol_->next_deadline();
-    if (deadline != Instant::never()) schedule(deadline - clock_ahead_);
+    // A packet that is due already waits for the ring.
+    const bool waits = blocked && deadline <= local_now();
+    if (deadline != Instant::never() && !waits) schedule(deadline - clock_ahead_);
   }
   if (observer_ != nullptr) observer_->on_round();
 }

@@ -110,10 +110,8 @@ CompareRow make_row(const CompareCase& at, const CompareCell& cell, const RunRes
   row.received_mb = static_cast<double>(worker.wire_bytes_received) / 1e6 / iterations;
   row.degraded_fraction = result->degraded_fraction();
   row.retransmissions = sum_over_workers(*result, &WorkerResult::retransmissions);
-  const double blocks = sum_over_workers(*result, &WorkerResult::contributions);
-  if (blocks > 0) {
-    row.missed_fraction = sum_over_workers(*result, &WorkerResult::sums_missed) / blocks;
-  }
+  row.skipped_fraction = result->skipped_fraction();
+  row.missed_fraction = result->missed_fraction();
   row.aggregators = result->aggregators;
   row.resources = resources_of(row.aggregators);
   row.bottleneck = result->bottleneck;
@@ -168,7 +166,7 @@ std::string resource_table(std::span<const CompareRow> rows) {
 std::string case_table(Backend baseline, std::span<const CompareRow> rows) {
   TextTable table({0});
   table.add({"back end", "iteration_ms", "speed-up", "paper", "least_comm_ms", "sent_MB",
-             "received_MB", "degraded_%", "missed_%", "sent_again"});
+             "received_MB", "degraded_%", "skipped_%", "missed_%", "sent_again"});
   std::string after;
   for (const CompareRow& row : rows) {
     if (!row.refusal.empty()) {
@@ -178,8 +176,8 @@ std::string case_table(Backend baseline, std::span<const CompareRow> rows) {
     table.add({name_of(row.backend) + (row.backend == baseline ? " *" : ""),
                shown(row.iteration_ms), shown(row.speedup), shown(row.paper),
                shown(row.least_comm_ms), shown(row.sent_mb), shown(row.received_mb),
-               shown(row.degraded_fraction, 100), shown(row.missed_fraction, 100),
-               shown(row.retransmissions)});
+               shown(row.degraded_fraction, 100), shown(row.skipped_fraction, 100),
+               shown(row.missed_fraction, 100), shown(row.retransmissions)});
     after += fmt::format("  {}: {}\n", name_of(row.backend), row.bottleneck);
   }
   return fmt::format("{}\n{}\n{}{}", case_text(rows.front().at), table.text(), resource_table(rows),
@@ -252,7 +250,8 @@ std::string compare_text(const Comparison& comparison, std::span<const CompareRo
       "* speed-up: its time over the back end's. least_comm_ms: |U| / B times what a worker must\n"
       "  send at least: 1 for switches and servers of their own, 2 (n - 1) / n for rings and\n"
       "  colocated servers (SwitchML paper §3). sent, received: worker 0's cable, an iteration.\n"
-      "  degraded: results without every worker; missed: sums that a late worker can get nowhere.\n"
+      "  degraded: results without every worker; skipped: of blocks that some worker did not\n"
+      "  compute, to catch up; missed: sums that a late worker can get nowhere.\n"
       "  passes, recirculated: through the Tofino's pipes; SwitchML has two sets of the slots.\n");
   std::map<std::string, bool> sources;
   for (const CompareRow& row : rows) {
@@ -280,6 +279,7 @@ std::string compare_json(const Comparison& comparison, std::span<const CompareRo
               {"received_mb", or_null(row.received_mb)},
               {"degraded_fraction", or_null(row.degraded_fraction)},
               {"retransmissions", or_null(row.retransmissions)},
+              {"skipped_fraction", or_null(row.skipped_fraction)},
               {"missed_fraction", or_null(row.missed_fraction)},
               {"bottleneck", row.bottleneck},
               {"aggregators", aggregators_json(row.aggregators)},
@@ -299,17 +299,19 @@ std::string compare_csv(std::span<const CompareRow> rows) {
   };
   std::string text =
       "model,workers,loss,straggling,backend,refused,iteration_ms,speedup,paper,least_comm_ms,"
-      "sent_mb,received_mb,degraded_fraction,missed_fraction,retransmissions,bottleneck,train,seed";
+      "sent_mb,received_mb,degraded_fraction,skipped_fraction,missed_fraction,retransmissions,"
+      "bottleneck,train,seed";
   for (const Resource& resource : kResources) text += fmt::format(",{}", resource.key);
   text += '\n';
   for (const CompareRow& row : rows) {
-    text += fmt::format("{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{}",
+    text += fmt::format("{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{}",
                         csv_field(name_of(row.at.model)), row.at.workers, row.at.loss,
                         row.at.straggling, csv_field(name_of(row.backend)), csv_field(row.refusal),
                         field(row.iteration_ms), field(row.speedup), field(row.paper),
                         field(row.least_comm_ms), field(row.sent_mb), field(row.received_mb),
-                        field(row.degraded_fraction), field(row.missed_fraction),
-                        field(row.retransmissions), csv_field(row.bottleneck), row.train, row.seed);
+                        field(row.degraded_fraction), field(row.skipped_fraction),
+                        field(row.missed_fraction), field(row.retransmissions),
+                        csv_field(row.bottleneck), row.train, row.seed);
     for (size_t i = 0; i < std::size(kResources); i++) {
       text += fmt::format(",{}", i < row.resources.size() ? field(row.resources[i]) : "");
     }
@@ -322,6 +324,7 @@ std::vector<LinePlot> compare_plots(std::span<const CompareRow> rows) {
   std::vector<LinePlot> plots;
   if (rows.empty()) return plots;
   const Axis& axis = longest_axis(rows);
+  std::map<std::string, std::vector<PlotPoint>> paper;  // By title.
   for (const CompareRow& row : rows) {
     if (!row.iteration_ms) continue;
     const std::string title = rest_of(row.at, axis);
@@ -343,7 +346,15 @@ std::vector<LinePlot> compare_plots(std::span<const CompareRow> rows) {
       plot->series.push_back({.name = name_of(row.backend), .points = {}});
       series = plot->series.end() - 1;
     }
-    series->points.push_back({axis.value(row.at) * axis.factor, *row.iteration_ms});
+    const double x = axis.value(row.at) * axis.factor;
+    series->points.push_back({x, *row.iteration_ms});
+    if (row.paper && row.speedup)
+      paper[title].push_back({x, *row.iteration_ms * *row.speedup / *row.paper});
+  }
+  for (LinePlot& plot : plots) {
+    if (!paper.contains(plot.title)) continue;
+    plot.series.push_back(
+        {.name = "paper's speed-up", .points = paper[plot.title], .marks_only = true});
   }
   return plots;
 }

@@ -36,8 +36,9 @@ struct CompareRow {
   std::optional<double> sent_mb = {};
   std::optional<double> received_mb = {};
   std::optional<double> degraded_fraction = {};
-  std::optional<double> missed_fraction = {};  ///< Sums that never reached a worker.
-  std::optional<double> retransmissions = {};  ///< Of all workers, in the whole run.
+  std::optional<double> skipped_fraction = {};  ///< Blocks that some worker did not compute.
+  std::optional<double> missed_fraction = {};   ///< Sums that never reached a worker.
+  std::optional<double> retransmissions = {};   ///< Of all workers, in the whole run.
   /// Resources of the aggregators, in the order of the columns; empty if not run.
   std::vector<std::optional<double>> resources = {};
   std::string bottleneck = {};

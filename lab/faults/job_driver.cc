@@ -2,6 +2,7 @@
 #include "lab/faults/job_driver.h"
 
 #include <algorithm>
+#include <set>
 
 #include "host/switchml_config.h"
 
@@ -59,6 +60,8 @@ struct JobDriver::Rank final : WorkerNode::Observer {
   uint32_t processes = 0;          ///< Started so far; the last one is processes - 1.
   uint64_t session = 0;            ///< At the root; 0: not joined yet. Sharded: of all together.
   std::vector<uint64_t> sessions;  ///< Sharded, of each channel.
+  /// Sharded: the channels to which the session's collectives after calm_at have sent blocks.
+  std::set<uint32_t> calm_channels;
   uint32_t submitted = 0;
   uint32_t finished = 0;
   bool computing = false;
@@ -235,6 +238,7 @@ void JobDriver::note_session(Rank& rank) {
   if (shards_ != nullptr) {
     const ShardedRank& process = world_.sharded(job_, rank.rank);
     rank.sessions.clear();
+    rank.calm_channels.clear();
     for (size_t i = 0; i < process.aggregators().size(); i++) {
       rank.sessions.push_back(process.session_at(i));
       sessions_.note_member(job_, rank.sessions.back(), rank.rank, rank.processes - 1);
@@ -276,15 +280,30 @@ void JobDriver::check_result(Rank& rank, Running& running) {
     journal_.breach(Breach::kWrong,
                     fmt::format("{}, collective {}: {}", label(rank), running.collective, wrong));
   }
-  // After calm_at, once every rank has been waited for, no rank may be missing.
-  if (running.collective + 1 == job_plan_.work.size() && !outcome.degraded.empty()) {
-    journal_.breach(Breach::kWrong,
-                    fmt::format("{}: degraded without any fault, without {}", label(rank),
-                                absent_from(outcome.degraded.front(), job_plan_.world)));
+  if (const host::DegradedRange* range = degraded_without_fault(rank, running)) {
+    journal_.breach(Breach::kWrong, fmt::format("{}: degraded without any fault, without {}",
+                                                label(rank), absent_from(*range, job_plan_.world)));
+  }
+  if (running.collective + kCalmCollectives >= job_plan_.work.size()) {
+    for (const plan::Part& part : running.parts) rank.calm_channels.insert(part.aggregator);
   }
   journal_.trace("{}: collective {} is {}, {} of {} blocks degraded", label(rank),
                  running.collective, to_string(outcome.status), outcome.degraded.size(),
                  outcome.blocks);
+}
+
+const host::DegradedRange* JobDriver::degraded_without_fault(const Rank& rank,
+                                                             const Running& running) const {
+  if (running.collective + 1 != job_plan_.work.size()) return nullptr;
+  for (const host::DegradedRange& range : running.transfer.outcome.degraded) {
+    const bool heard =
+        std::none_of(running.parts.begin(), running.parts.end(), [&](const plan::Part& part) {
+          return range.element_first - part.element_first < part.element_count &&
+                 !rank.calm_channels.contains(part.aggregator);
+        });
+    if (heard) return &range;
+  }
+  return nullptr;
 }
 
 std::string JobDriver::check_blocks(const Rank& rank, const Running& running, uint64_t session,

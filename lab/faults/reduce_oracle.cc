@@ -165,7 +165,7 @@ std::vector<uint32_t> ReduceOracle::expected(const Inputs& inputs, uint32_t coll
                                              uint32_t block, const SourceSet& sources,
                                              std::optional<int8_t> exponent) const {
   const Collective& what = config_.work[collective];
-  const float scale = exponent ? config_.scale_of(*exponent, config_.world) : kScale;
+  const double scale = exponent ? config_.scale_of(*exponent, config_.world) : kScale;
   const int32_t lane_max = host::lane_magnitude_max(config_.world);
   const uint32_t divisor = what.op == host::ReduceOp::kMean ? size_of(sources) : 1;
   const uint32_t end = std::min((block + 1) * config_.gradients, what.element_count);
@@ -239,7 +239,7 @@ bool ReduceOracle::is_precise(const Inputs& inputs, uint32_t collective, uint32_
         std::max(largest, host::block_exponent(slice(tensor->floats, block, config_.gradients)));
   }
   constexpr double kEpsilon = std::numeric_limits<float>::epsilon();
-  const auto scale = static_cast<double>(config_.scale_of(largest, config_.world));
+  const auto scale = config_.scale_of(largest, config_.world);
   const double product_error = std::exp2(std::round(std::log2(scale))) == scale ? 0 : kEpsilon;
   const uint32_t count = size_of(sources);
   const double divisor = what.op == host::ReduceOp::kMean ? count : 1;

@@ -63,13 +63,15 @@ void ShardedRank::agree() {
   std::vector<host::JoinPlan::Terms> terms;
   for (const auto& channel : channels_) {
     if (channel->phase() == Phase::kJoining) return;
-    terms.push_back({.gradients = channel->gradients(), .channels = channel->channels()});
+    terms.push_back({.gradients = channel->gradients(),
+                     .narrow_gradients = channel->narrow_gradients(),
+                     .channels = channel->channels()});
   }
   agreed_ = true;
   if (const auto agreed = plan_.agree(terms); !agreed) {
     return fail(Status::kRefused, agreed.error().text, /*lost_aggregator=*/0);
   }
-  state_.set_cut(plan_.gradients(), plan_.weights());
+  state_.set_cut(plan_.gradients(), plan_.narrow_gradients(), plan_.weights());
 }
 
 void ShardedRank::leave(Instant now) {
@@ -116,7 +118,7 @@ void ShardedRank::submit(Transfer& transfer, Instant now) {
     return;
   }
   TRIB_ASSERT(agreed_);
-  last_cut_ = state_.cut(transfer.element_count());
+  last_cut_ = state_.cut(transfer);
   Flight& flight = flights_.emplace_back();
   flight.whole = &transfer;
   for (const plan::Part& part : last_cut_) {

@@ -86,10 +86,10 @@ double optimum_gbps(uint32_t spares) {
 FigureOutcome finish(const FigureOptions& options, std::span<const Point> points,
                      std::span<const PointOutcome> outcomes) {
   FigureOutcome figure;
-  PlotSeries optimum{.name = "optimum (equation 6)", .points = {}};
+  PlotSeries optimum{.name = "optimum (equation 6)", .points = {}, .reference = true};
   PlotSeries sharded{.name = "sharded", .points = {}};
   PlotSeries spare_only{.name = "spare machines only", .points = {}};
-  PlotSeries ring{.name = "all-reduce (ring)", .points = {}};
+  PlotSeries ring{.name = "all-reduce (ring)", .points = {}, .reference = true};
   const auto add = [&](const char* series, double k, double here, const char* unit) {
     figure.rows.push_back(figure_row(options, kName, series, k, here, unit));
   };
@@ -119,6 +119,12 @@ FigureOutcome finish(const FigureOptions& options, std::span<const Point> points
         break;
     }
   }
+  PlotSeries paper_least{.name = "paper: 91 % of the optimum", .points = {}, .reference = true};
+  PlotSeries paper_most{.name = "paper: 99 % of the optimum", .points = {}, .reference = true};
+  for (const PlotPoint& best : optimum.points) {
+    paper_least.points.push_back({best.x, best.y * kPaperShareLeast / 100});
+    paper_most.points.push_back({best.x, best.y * kPaperShareMost / 100});
+  }
   const auto [least, most] = std::minmax_element(shares.begin(), shares.end());
   add("sharded, least part of the optimum", least->second, least->first, "%");
   figure.rows.back().paper = kPaperShareLeast;
@@ -127,7 +133,7 @@ FigureOutcome finish(const FigureOptions& options, std::span<const Point> points
   figure.plots = {{.title = "BytePS Figure 12: goodput of 8 worker machines",
                    .x_label = "spare machines",
                    .y_label = "goodput (Gbit/s)",
-                   .series = {optimum, sharded, spare_only, ring},
+                   .series = {optimum, sharded, spare_only, ring, paper_least, paper_most},
                    .height_px = 360,
                    .y_from_zero = true}};
   figure.notes = {

@@ -7,8 +7,11 @@ namespace tributary::lab {
 
 const std::vector<Figure>& figures() {
   static const std::vector<Figure> all{
-      byteps_12(),  byteps_13(),  byteps_14(), byteps_15(), byteps_16(), switchml_3(), switchml_6(),
-      switchml_7(), switchml_9(), trio_12(),   trio_13(),   trio_14(),   trio_15(),    trio_16()};
+      alternatives(), asynchronous(),      byteps_12(),        byteps_13(),  byteps_14(),
+      byteps_15(),    byteps_16(),         constants(),        permanent(),  scheduling(),
+      switchml_3(),   switchml_6(),        switchml_7(),       switchml_9(), trio_12(),
+      trio_13(),      trio_13_iteration(), trio_13_settings(), trio_14(),    trio_15(),
+      trio_16(),      trio_generations()};
   return all;
 }
 

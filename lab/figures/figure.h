@@ -26,6 +26,7 @@ struct FigureOptions {
   uint64_t seed = 1;
   /// 0: the figure's own number. The figure's description says what one iteration is.
   uint32_t iterations = 0;
+  uint32_t seeds = 0;  ///< Repetitions where chance is involved; 0: the figure's own number.
   bool quick = false;  ///< Fewer points and iterations, so that the figure takes seconds.
   /// Set over every point's scenario.
   std::vector<Setting> settings = {};
@@ -53,20 +54,28 @@ struct Figure {
                           std::span<const PointOutcome> outcomes);
 };
 
+[[nodiscard]] Figure alternatives();
+[[nodiscard]] Figure asynchronous();
 [[nodiscard]] Figure byteps_12();
 [[nodiscard]] Figure byteps_13();
 [[nodiscard]] Figure byteps_14();
 [[nodiscard]] Figure byteps_15();
 [[nodiscard]] Figure byteps_16();
+[[nodiscard]] Figure constants();
+[[nodiscard]] Figure permanent();
+[[nodiscard]] Figure scheduling();
 [[nodiscard]] Figure switchml_3();
 [[nodiscard]] Figure switchml_6();
 [[nodiscard]] Figure switchml_7();
 [[nodiscard]] Figure switchml_9();
 [[nodiscard]] Figure trio_12();
 [[nodiscard]] Figure trio_13();
+[[nodiscard]] Figure trio_13_iteration();
+[[nodiscard]] Figure trio_13_settings();
 [[nodiscard]] Figure trio_14();
 [[nodiscard]] Figure trio_15();
 [[nodiscard]] Figure trio_16();
+[[nodiscard]] Figure trio_generations();
 
 /// All figures, by name.
 [[nodiscard]] const std::vector<Figure>& figures();

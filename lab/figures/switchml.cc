@@ -24,8 +24,11 @@ Result<Point> tensor_point(const FigureOptions& options, const TensorRun& run) {
   scenario.link.rate_bits_per_s = uint64_t{run.gbps} * 1'000'000'000;
   scenario.link.faults.loss = run.loss;
   scenario.host.nic_bits_per_s = scenario.link.rate_bits_per_s;
-  scenario.host.packet_cost = kRdmaPacketCost;
-  scenario.host.gradients_cost = Duration();
+  scenario.link.propagation += run.more_delay / 2;  // There and back.
+  if (run.rdma) {
+    scenario.host.packet_cost = kRdmaPacketCost;
+    scenario.host.gradients_cost = Duration();
+  }
   scenario.host.retransmission = run.loss > 0;
   scenario.gradients = kGradients;
   scenario.window = run.pool;
@@ -35,8 +38,9 @@ Result<Point> tensor_point(const FigureOptions& options, const TensorRun& run) {
   scenario.train = run.train;
   scenario.timeline = run.timeline;
   return figure_point(options,
-                      fmt::format("{} {} workers {} Gbit/s pool {} loss {}", name_of(run.backend),
-                                  run.workers, run.gbps, run.pool, run.loss),
+                      fmt::format("{}{} {} workers {} Gbit/s pool {} loss {} delay {:.0f} us",
+                                  name_of(run.backend), run.rdma ? " RDMA" : "", run.workers,
+                                  run.gbps, run.pool, run.loss, as_us(run.more_delay)),
                       std::move(scenario));
 }
 

@@ -16,9 +16,9 @@
 
 namespace tributary::lab {
 
-/// The time of a worker's host for each packet. Assumed: the paper's fastest variant leaves packets
-/// to the RDMA NIC (§5 "Supporting RDMA"). A NIC of its time handles 200 million packets a second
-/// and moves their elements itself.
+/// The time of a host with an RDMA NIC for each packet: a second preset beside HostSettings', which
+/// is the paper's DPDK. Assumed: the NIC handles packets (§5 "Supporting RDMA"). One of its time
+/// handles 200 million a second and moves their elements itself.
 inline constexpr Duration kRdmaPacketCost = nanoseconds(5);
 
 /// One measurement of the microbenchmark.
@@ -32,6 +32,9 @@ struct TensorRun {
   uint32_t iterations = 1;
   uint32_t train = 1;
   TimelineSettings timeline = {};
+  bool rdma = false;  ///< kRdmaPacketCost instead of the scenario's host costs.
+  /// Added to a round trip, for delays of hosts that the model lacks.
+  Duration more_delay = {};
 };
 
 /// Returns the paper's slots at 10 or 100 Gbit/s. Source: SwitchML paper, Appendix C.

@@ -100,7 +100,7 @@ FigureOutcome finish_timeline(const FigureOptions& options, std::span<const Poin
                                 fmt::format("packets in {} ms", as_ms(bin(options))));
   for (size_t i = 0; i < kTimelineLoss.size(); i++) {
     const std::string name = fmt::format("loss {} %", kTimelineLoss[i] * 100);
-    PlotSeries line{.name = name, .points = {}};
+    PlotSeries line{.name = fmt::format("{}, {}", name_of(kSystems[0]), name), .points = {}};
     double at_ms = 0;
     for (const uint64_t packets : outcomes[i].result.timeline) {
       const auto count = static_cast<double>(packets);

@@ -90,9 +90,9 @@ Recovery recovery_of(std::span<const PointOutcome> outcomes) {
 FigureOutcome finish(const FigureOptions& options, std::span<const Point> /*points*/,
                      std::span<const PointOutcome> outcomes) {
   FigureOutcome figure;
-  PlotSeries mean{.name = "mean here", .points = {}};
-  PlotSeries longest{.name = "longest here", .points = {}};
-  PlotSeries bound{.name = "2 x timeout (paper's bound)", .points = {}};
+  PlotSeries mean{.name = "trio-ml, mean", .points = {}};
+  PlotSeries longest{.name = "trio-ml, longest", .points = {}};
+  PlotSeries bound{.name = "paper: at most 2 timeouts", .points = {}, .reference = true};
   bool within = true;
   const size_t phases = pauses(options).size();
   for (size_t i = 0; i < timeouts(options).size(); i++) {

@@ -45,9 +45,9 @@ Result<std::vector<Point>> points(const FigureOptions& options) {
 FigureOutcome finish(const FigureOptions& options, std::span<const Point> /*points*/,
                      std::span<const PointOutcome> outcomes) {
   FigureOutcome figure;
-  PlotSeries latency{.name = "latency here", .points = {}};
-  PlotSeries rate{.name = "rate here", .points = {}};
-  PlotSeries paper_latency{.name = "paper (text)", .points = {}, .marks_only = true};
+  PlotSeries latency{.name = "trio-ml", .points = {}};
+  PlotSeries rate{.name = "trio-ml", .points = {}};
+  PlotSeries paper_latency{.name = "paper", .points = {}, .marks_only = true};
   PlotSeries paper_rate = paper_latency;
   for (size_t i = 0; i < kPaper.size(); i++) {
     const double x = kPaper[i].gradients;

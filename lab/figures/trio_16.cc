@@ -16,6 +16,8 @@ constexpr std::array<uint32_t, 7> kWindows{1, 4, 16, 64, 256, 1024, 4096};
 constexpr std::array<uint32_t, 3> kWindowsQuick{1, 16, 256};
 constexpr uint32_t kWorkers = 4;  ///< Source: Trio paper §6.3.
 constexpr uint32_t kBytesOfGradient = 4;
+/// Source: Trio paper §6.3: the bound of a PFE's adders, in Gadd/s.
+constexpr double kPaperMost = 6;
 
 /// Windows that a server sends: so many that the start and the end count little.
 constexpr uint32_t kWindowsInARun = 8;
@@ -95,6 +97,10 @@ FigureOutcome finish(const FigureOptions& options, std::span<const Point> points
     latency.series.back().points.push_back({static_cast<double>(window), us});
     throughput.series.back().points.push_back({static_cast<double>(window), adds_per_ns});
   }
+  throughput.series.push_back({.name = fmt::format("paper: at most {} Gadd/s", kPaperMost),
+                               .points = {{static_cast<double>(all.front()), kPaperMost},
+                                          {static_cast<double>(all.back()), kPaperMost}},
+                               .reference = true});
   figure.notes = {
       "The paper gives no values of this figure in its text; its bound for a PFE is 6 Gadd/s, and "
       "it finds window 4096 a good balance.",

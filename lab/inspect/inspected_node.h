@@ -13,6 +13,10 @@
 #include "base/trace.h"
 #include "lab/trace/snapshot.h"
 
+namespace tributary::engine {
+class PfeCore;
+}
+
 namespace tributary::lab {
 
 class InspectedNode {
@@ -26,6 +30,8 @@ class InspectedNode {
   virtual bool set_trace(TraceSink& sink) = 0;
   /// Shows the node's state at this moment; without tables if its inside is not modelled.
   [[nodiscard]] virtual NodeSnapshot snapshot(const SnapshotWish& wish) = 0;
+  /// Returns the modelled PFE that runs the node's packet program; null: there is none.
+  [[nodiscard]] virtual const engine::PfeCore* pfe() const { return nullptr; }
 
  protected:
   ~InspectedNode() = default;

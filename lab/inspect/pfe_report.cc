@@ -112,6 +112,12 @@ AggregatorResult pfe_result(std::string name, const engine::Report& report) {
   result.add(PartKind::kInstructionsPerPacket, report.instructions_per_packet, "");
   result.add("instructions per gradient", report.instructions_per_gradient, "");
   result.add("packet buffer peak", static_cast<double>(report.packet_buffer_peak), "packets");
+  if (report.refused_full > 0) {
+    result.add(kPacketBufferFull, static_cast<double>(report.refused_full), "packets");
+  }
+  if (report.refused_too_long > 0) {
+    result.add("dropped: too long", static_cast<double>(report.refused_too_long), "packets");
+  }
   result.add("gradients added", static_cast<double>(report.gradients), "");
   result.add("active (a thread at work)", in_seconds(report.active), "s");
   result.bottleneck = engine::bottleneck(report);

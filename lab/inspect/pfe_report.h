@@ -16,6 +16,9 @@
 
 namespace tributary::lab {
 
+/// The part that counts packets for which the packet buffer had no room.
+inline constexpr const char* kPacketBufferFull = "dropped: packet buffer full";
+
 /// Returns all parts but those that only the program knows (PartKind::kMemory, kSlots).
 [[nodiscard]] AggregatorResult pfe_result(std::string name, const engine::Report& report);
 

@@ -7,6 +7,7 @@
 
 #include "base/assert.h"
 #include "base/byte_order.h"
+#include "host/number_format.h"
 
 namespace tributary::lab {
 
@@ -18,6 +19,12 @@ using host::Transfer;
 namespace {
 
 constexpr uint32_t kLaneBytes = 4;
+
+bool is_added(const Transfer& transfer) {
+  if (!transfer.halves.bits.empty()) return false;
+  if (!transfer.floats.empty()) return transfer.format == wire::ElementFormat::kFixedScale;
+  return transfer.format == wire::ElementFormat::kInt32 && transfer.op == host::ReduceOp::kSum;
+}
 
 }  // namespace
 
@@ -45,20 +52,22 @@ uint32_t RingProtocol::packet_bytes_max() const {
 void RingProtocol::submit(Transfer& transfer, Instant now) {
   transfer.done = false;
   transfer.outcome = host::Outcome{};
-  const bool adds_integers = transfer.format == wire::ElementFormat::kInt32 &&
-                             transfer.op == host::ReduceOp::kSum && transfer.floats.empty() &&
-                             transfer.halves.bits.empty();
-  if (phase_ == Phase::kEnded || !adds_integers) {
+  if (phase_ == Phase::kEnded || !is_added(transfer)) {
     transfer.outcome.status = phase_ == Phase::kEnded ? status_ : Status::kRefused;
-    transfer.outcome.text =
-        phase_ == Phase::kEnded ? status_text_ : "the ring adds only tensors of int32";
+    transfer.outcome.text = phase_ == Phase::kEnded
+                                ? status_text_
+                                : "the ring adds only sums of int32 and floats of a fixed scale";
     transfer.done = true;
     return;
   }
   if (transfers_.empty()) waits_since_ = now;
   const uint64_t blocks = (transfer.element_count() + config_.gradients - 1) / config_.gradients;
   transfer.outcome.blocks = blocks;
-  transfers_.push_back({.transfer = &transfer, .blocks = blocks, .sent_end = {}});
+  transfers_.push_back({.transfer = &transfer, .blocks = blocks});
+  if (!take_floats(transfers_.back())) {
+    return end(Status::kOverflow, fmt::format("rank {}: a float does not fit the scale of {}",
+                                              config_.rank, transfer.scale));
+  }
   settle(out_, config_.rank);
   settle(in_, left_rank_);
   use_what_came(now);
@@ -95,6 +104,9 @@ bool RingProtocol::is_flying(const Cursor& cursor) const {
   return cursor.number - first_number_ < transfers_.size();
 }
 
+RingProtocol::Flight& RingProtocol::flight_of(const Cursor& cursor) {
+  return transfers_[cursor.number - first_number_];
+}
 const RingProtocol::Flight& RingProtocol::flight_of(const Cursor& cursor) const {
   return transfers_[cursor.number - first_number_];
 }
@@ -122,6 +134,28 @@ bool RingProtocol::out_is_ready() {
   if (out_.step == 0) return true;
   if (in_.number != out_.number) return in_.number > out_.number;
   return in_.step >= out_.step || (in_.step + 1 == out_.step && in_.index > out_.index);
+}
+
+// --- Floats ---
+
+bool RingProtocol::take_floats(Flight& flight) const {
+  const Transfer& transfer = *flight.transfer;
+  const int32_t magnitude_max = host::lane_magnitude_max(config_.world);
+  for (const float value : transfer.floats) {
+    const int32_t fixed = host::to_fixed(value, transfer.scale);  // INT32_MIN if it is not finite.
+    if (fixed < -magnitude_max || fixed > magnitude_max) return false;
+    flight.fixed.push_back(fixed);
+  }
+  return true;
+}
+
+/// Replaces the transfer's floats by their sums or means.
+void RingProtocol::return_floats(const Flight& flight) const {
+  Transfer& transfer = *flight.transfer;
+  const uint32_t divisor = transfer.op == host::ReduceOp::kMean ? config_.world : 1;
+  for (size_t i = 0; i < flight.fixed.size(); i++) {
+    transfer.floats[i] = host::from_fixed(flight.fixed[i], transfer.scale, divisor);
+  }
 }
 
 // --- In ---
@@ -206,7 +240,8 @@ void RingProtocol::use_what_came(Instant now) {
 /// Adds or copies the packet at `position`.
 /// @return false if it ends the protocol.
 bool RingProtocol::use(uint64_t position) {
-  const Transfer& transfer = *flight_of(in_).transfer;
+  Flight& flight = flight_of(in_);
+  const Transfer& transfer = *flight.transfer;
   const Kept& kept = kept_[position % kept_.size()];
   const uint64_t block = block_at(in_, left_rank_);
   const uint32_t expected = lanes_of(transfer, block);
@@ -218,7 +253,7 @@ bool RingProtocol::use(uint64_t position) {
     return false;
   }
   if (elided) return true;
-  const std::span<int32_t> lanes = lanes_at(transfer, block);
+  const std::span<int32_t> lanes = lanes_at(flight, block);
   const bool adds = in_.step < config_.world - 1;
   for (size_t i = 0; i < lanes.size(); i++) {
     lanes[i] = adds ? static_cast<int32_t>(static_cast<uint32_t>(lanes[i]) +
@@ -242,6 +277,7 @@ void RingProtocol::finish_done(Instant now) {
     const Flight& flight = transfers_.front();
     if (in_.number == first_number_ || !flight.sent_end || sent_.base() < *flight.sent_end) return;
     counters_.blocks += flight.blocks;
+    return_floats(flight);
     flight.transfer->done = true;
     transfers_.pop_front();
     first_number_++;
@@ -268,7 +304,7 @@ void RingProtocol::check_deadline(Instant now) {
 
 void RingProtocol::on_time(Instant now) {
   if (phase_ == Phase::kEnded) return;
-  sent_.on_time(now);
+  if (config_.repair) sent_.on_time(now);
   const bool held = sent_.held_by_limit() && out_is_ready();
   if (!held) {
     probe_at_ = Instant::never();
@@ -286,7 +322,8 @@ void RingProtocol::on_time(Instant now) {
 
 Instant RingProtocol::next_deadline() const {
   if (phase_ == Phase::kEnded) return Instant::never();
-  Instant at = std::min({ack_at_, probe_at_, sent_.next_deadline()});
+  Instant at = std::min(ack_at_, probe_at_);
+  if (config_.repair) at = std::min(at, sent_.next_deadline());
   if (!transfers_.empty()) {
     const Instant heard = in_.number == first_number_ ? heard_left_at_ : heard_right_at_;
     at = std::min(at, std::max(heard, waits_since_) + config_.deadline);
@@ -306,7 +343,7 @@ Outgoing RingProtocol::next_packet(std::span<std::byte> out, Instant now) {
     packet = write_data(out, *repair);
   } else if (out_is_ready() && sent_.may_send_new()) {
     const uint64_t position = sent_.send_new(now);
-    sent_from_[position % sent_from_.size()] = {.transfer = flight_of(out_).transfer,
+    sent_from_[position % sent_from_.size()] = {.flight = &flight_of(out_),
                                                 .block = block_at(out_, config_.rank)};
     out_.index++;
     settle(out_, config_.rank);
@@ -341,17 +378,17 @@ Outgoing RingProtocol::write_probe(std::span<std::byte> out) {
 
 Outgoing RingProtocol::write_data(std::span<std::byte> out, uint64_t position) {
   const Sent& sent = sent_from_[position % sent_from_.size()];
-  const uint32_t lanes = lanes_of(*sent.transfer, sent.block);
+  const uint32_t lanes = lanes_of(*sent.flight->transfer, sent.block);
   encode({.kind = RingKind::kData,
           .rank = static_cast<uint8_t>(config_.rank),
           .lanes = static_cast<uint16_t>(lanes),
           .position = position},
          out);
   const uint32_t size = kRingHeadBytes + lanes * kLaneBytes;
-  if (sent.transfer->elided_elements > 0) {
+  if (sent.flight->transfer->elided_elements > 0) {
     return {.size_bytes = size, .stored_bytes = kRingHeadBytes, .to = config_.right};
   }
-  const std::span<int32_t> values = lanes_at(*sent.transfer, sent.block);
+  const std::span<int32_t> values = lanes_at(*sent.flight, sent.block);
   for (size_t i = 0; i < values.size(); i++) {
     store_be(&out[kRingHeadBytes + i * kLaneBytes], static_cast<uint32_t>(values[i]));
   }
@@ -363,8 +400,10 @@ uint32_t RingProtocol::lanes_of(const Transfer& transfer, uint64_t block) const 
       std::min<uint64_t>(config_.gradients, transfer.element_count() - block * config_.gradients));
 }
 
-std::span<int32_t> RingProtocol::lanes_at(const Transfer& transfer, uint64_t block) const {
-  return transfer.integers.subspan(block * config_.gradients, lanes_of(transfer, block));
+std::span<int32_t> RingProtocol::lanes_at(Flight& flight, uint64_t block) const {
+  const Transfer& transfer = *flight.transfer;
+  const std::span<int32_t> all = transfer.floats.empty() ? transfer.integers : flight.fixed;
+  return all.subspan(block * config_.gradients, lanes_of(transfer, block));
 }
 
 }  // namespace tributary::lab

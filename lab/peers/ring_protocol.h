@@ -7,8 +7,9 @@
 ///          left. It adds in the first world - 1 steps and copies in the others (SwitchML paper §2,
 ///          BytePS paper §2.2). Packets are forwarded one by one, so an idle ring needs 2 (world -
 ///          1) / world x |U| / B plus 2 (world - 1) hops' latency of one packet.
-/// Shapes:  Sums of integers and elided tensors. Floats and means are refused (kRefused).
-/// Errors:  A silent neighbour: kPeerMissing. Another tensor length: kMismatch.
+/// Shapes:  Sums of integers and elided tensors; sums and means of floats with a fixed scale.
+/// Errors:  A silent neighbour: kPeerMissing. Another tensor length: kMismatch. Another kind of
+///          tensor: kRefused. A float that does not fit the scale ends the protocol with kOverflow.
 /// Tests:   tests/lab/peers/ring_protocol_test.cc, tests/lab/peers/peers_run_test.cc
 #pragma once
 
@@ -31,6 +32,8 @@ struct RingConfig {
   uint32_t gradients = 352;  ///< Elements in a packet, 1 … kRingLanesMax.
   uint32_t window = 256;     ///< Packets in flight to the right.
   Duration deadline = seconds(60);
+  /// Whether packets that are not acknowledged in time are repeated.
+  bool repair = true;
   Endpoint left;
   Endpoint right;
 };
@@ -72,16 +75,19 @@ class RingProtocol final : public host::TensorProtocol {
     uint32_t step = 0;
     uint64_t index = 0;  ///< Packet number within the step's chunk.
   };
-  /// The origin of an unacknowledged position.
-  struct Sent {
-    host::Transfer* transfer = nullptr;
-    uint64_t block = 0;
-  };
   /// A tensor in flight.
   struct Flight {
     host::Transfer* transfer;
     uint64_t blocks;
-    std::optional<uint64_t> sent_end;  ///< One past its last position to the right, once known.
+    std::optional<uint64_t> sent_end =
+        {};                           ///< One past its last position to the right, once known.
+    std::vector<int32_t> fixed = {};  ///< Its floats as integers; empty without floats.
+  };
+  /// The origin of an unacknowledged position. Its tensor is in flight until all positions are
+  /// acknowledged.
+  struct Sent {
+    Flight* flight = nullptr;
+    uint64_t block = 0;
   };
 
   // The schedule.
@@ -92,9 +98,15 @@ class RingProtocol final : public host::TensorProtocol {
   /// Advances the cursor past chunks without packets, to a tensor in flight if there is one.
   void settle(Cursor& cursor, uint32_t rank) const;
   [[nodiscard]] bool is_flying(const Cursor& cursor) const;
+  [[nodiscard]] Flight& flight_of(const Cursor& cursor);
   [[nodiscard]] const Flight& flight_of(const Cursor& cursor) const;
   [[nodiscard]] bool out_is_ready();
   void note_sent_ends();
+
+  // Floats.
+  /// @return false if a value does not fit.
+  [[nodiscard]] bool take_floats(Flight& flight) const;
+  void return_floats(const Flight& flight) const;
 
   // In.
   void on_data(const RingPacket& data, const host::Incoming& packet, Instant now);
@@ -110,7 +122,7 @@ class RingProtocol final : public host::TensorProtocol {
   host::Outgoing write_probe(std::span<std::byte> out);
   host::Outgoing write_data(std::span<std::byte> out, uint64_t position);
   [[nodiscard]] uint32_t lanes_of(const host::Transfer& transfer, uint64_t block) const;
-  [[nodiscard]] std::span<int32_t> lanes_at(const host::Transfer& transfer, uint64_t block) const;
+  [[nodiscard]] std::span<int32_t> lanes_at(Flight& flight, uint64_t block) const;
 
   const RingConfig config_;
   const uint32_t left_rank_;

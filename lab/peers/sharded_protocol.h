@@ -2,7 +2,7 @@
 /// @file
 /// A worker of a job with several servers. Each server adds its part of every tensor.
 ///
-/// Model:   One conversation with each server, each with the live protocol
+/// Model:   One conversation with each server, by its place in the list, each with the live protocol
 ///          (host/worker_protocol.h). plan::PartCutter cuts tensors, as in host/communicator.h. The
 ///          window is divided by weight, and packets to the servers alternate.
 /// Threads: One.
@@ -13,14 +13,12 @@
 
 #include <cstdint>
 #include <deque>
-#include <memory>
 #include <span>
-#include <string>
 #include <vector>
 
 #include "host/tensor_protocol.h"
 #include "host/worker_config.h"
-#include "host/worker_protocol.h"
+#include "lab/peers/protocol_group.h"
 #include "plan/part_cutter.h"
 
 namespace tributary::lab {
@@ -42,29 +40,15 @@ struct ShardedConfig {
 [[nodiscard]] std::vector<uint32_t> window_shares(uint32_t window,
                                                   std::span<const uint32_t> weights);
 
-class ShardedProtocol final : public host::TensorProtocol {
+class ShardedProtocol final : public ProtocolGroup {
  public:
   /// @param nonce Not 0.
   ShardedProtocol(const ShardedConfig& config, uint64_t nonce, Instant now);
 
   void submit(host::Transfer& transfer, Instant now) override;
-  void leave(Instant now) override;
-  void fail(host::Status status, std::string text, uint32_t lost_aggregator) override;
-
   [[nodiscard]] bool hears(const Endpoint& from) const override;
   std::optional<Duration> on_packet(const host::Incoming& packet, Instant now) override;
-  void on_time(Instant now) override;
   [[nodiscard]] host::Outgoing next_packet(std::span<std::byte> out, Instant now) override;
-  [[nodiscard]] Instant next_deadline() const override;
-
-  [[nodiscard]] Phase phase() const override;
-  [[nodiscard]] host::Status status() const override { return status_; }
-  [[nodiscard]] const std::string& status_text() const override { return status_text_; }
-  [[nodiscard]] bool idle() const override { return flights_.empty(); }
-  [[nodiscard]] const host::CommunicatorCounters& counters() const override;
-  [[nodiscard]] uint32_t packet_bytes_max() const override;
-  [[nodiscard]] uint32_t gradients() const override { return config_.communicator.gradients; }
-  [[nodiscard]] uint32_t window() const override;
 
  private:
   /// A tensor in flight, in parts. The conversations hold pointers to the parts.
@@ -75,17 +59,12 @@ class ShardedProtocol final : public host::TensorProtocol {
   };
 
   [[nodiscard]] size_t server_of(const Endpoint& from) const;
-  void finish_done();
-  void note_end();
+  void on_progress() override;
 
   const ShardedConfig config_;
-  std::vector<std::unique_ptr<host::WorkerProtocol>> conversations_;  ///< By server.
   plan::PartCutter cutter_;
   std::deque<Flight> flights_;
   size_t turn_ = 0;  ///< The conversation whose packet leaves next.
-  host::Status status_ = host::Status::kOk;
-  std::string status_text_;
-  mutable host::CommunicatorCounters counters_;  ///< The sum, computed by counters().
 };
 
 }  // namespace tributary::lab

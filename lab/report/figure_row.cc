@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cmath>
 #include <nlohmann/json.hpp>
+#include <utility>
 #include <vector>
 
 #include "lab/report/text_table.h"
@@ -20,19 +21,96 @@ std::string ratio_of(const FigureRow& row) {
   return fmt::format("{:.3f}", row.here / *row.paper);
 }
 
-std::vector<std::string> table_line(const FigureRow& row) {
-  std::string here = short_number(row.here);
-  if (row.spread) here += " ±" + short_number(*row.spread);
-  return {row.series, short_number(row.x), row.paper ? short_number(*row.paper) : "-",
-          here,       ratio_of(row),       row.unit};
+std::string percent(double share) { return fmt::format("{:.1f} %", 100 * share); }
+
+/// The optional parts of a table.
+struct Columns {
+  bool samples = false;
+  bool shares = false;
+  std::vector<std::string> explanations;  ///< Each once.
+
+  explicit Columns(std::span<const FigureRow> rows) {
+    for (const FigureRow& row : rows) {
+      samples |= row.sample.has_value();
+      shares |= row.shares.has_value();
+      if (!row.explained.empty() && number_of(row.explained) > explanations.size()) {
+        explanations.push_back(row.explained);
+      }
+    }
+  }
+  /// Returns the place of an explanation, from 1; past the end if it is new.
+  [[nodiscard]] size_t number_of(const std::string& text) const {
+    const auto found = std::find(explanations.begin(), explanations.end(), text);
+    return static_cast<size_t>(found - explanations.begin()) + 1;
+  }
+};
+
+std::vector<std::string> table_head(const Columns& columns, const std::string& x_name) {
+  std::vector<std::string> cells{"series", x_name, "paper", "here", "ratio", "unit"};
+  if (columns.samples) cells.insert(cells.end(), {"std. error", "lowest", "highest", "seeds"});
+  if (columns.shares) cells.insert(cells.end(), {"degraded", "skipped", "missed"});
+  return cells;
+}
+
+std::vector<std::string> table_line(const FigureRow& row, const Columns& columns) {
+  std::string ratio = ratio_of(row);
+  if (!row.explained.empty()) ratio += fmt::format(" [{}]", columns.number_of(row.explained));
+  std::vector<std::string> cells{row.series,
+                                 short_number(row.x),
+                                 row.paper ? short_number(*row.paper) : "-",
+                                 short_number(row.here),
+                                 std::move(ratio),
+                                 row.unit};
+  if (columns.samples && row.sample) {
+    cells.insert(cells.end(),
+                 {short_number(row.sample->standard_error), short_number(row.sample->low),
+                  short_number(row.sample->high), std::to_string(row.sample->count)});
+  } else if (columns.samples) {
+    cells.insert(cells.end(), 4, "-");
+  }
+  if (columns.shares && row.shares) {
+    cells.insert(cells.end(), {percent(row.shares->degraded), percent(row.shares->skipped),
+                               percent(row.shares->missed)});
+  } else if (columns.shares) {
+    cells.insert(cells.end(), 3, "-");
+  }
+  return cells;
 }
 
 Json number_or_null(const std::optional<double>& value) {
   return value && std::isfinite(*value) ? Json(*value) : Json(nullptr);
 }
 
-std::string number_or_nothing(const std::optional<double>& value) {
-  return value && std::isfinite(*value) ? fmt::format("{}", *value) : std::string();
+Json row_json(const FigureRow& row) {
+  const auto of_sample = [&row](double Sample::*value) {
+    return row.sample ? number_or_null((*row.sample).*value) : Json(nullptr);
+  };
+  const auto share = [&row](double BlockShares::*value) {
+    return row.shares ? number_or_null((*row.shares).*value) : Json(nullptr);
+  };
+  return {{"figure", row.figure},
+          {"series", row.series},
+          {"x", number_or_null(row.x)},
+          {"paper", number_or_null(row.paper)},
+          {"here", number_or_null(row.here)},
+          {"unit", row.unit},
+          {"spread", of_sample(&Sample::deviation)},
+          {"standard_error", of_sample(&Sample::standard_error)},
+          {"low", of_sample(&Sample::low)},
+          {"high", of_sample(&Sample::high)},
+          {"seeds", row.sample ? row.sample->count : 1},
+          {"degraded", share(&BlockShares::degraded)},
+          {"skipped", share(&BlockShares::skipped)},
+          {"missed", share(&BlockShares::missed)},
+          {"explained", row.explained.empty() ? Json(nullptr) : Json(row.explained)},
+          {"seed", row.seed}};
+}
+
+std::string csv_cell(const Json& value) {
+  if (value.is_null()) return "";
+  if (value.is_string()) return csv_field(value.get<std::string>());
+  // fmt writes whole numbers without ".0".
+  return value.is_number_float() ? fmt::format("{}", value.get<double>()) : value.dump();
 }
 
 }  // namespace
@@ -52,27 +130,29 @@ std::string short_number(double value) {
   return text;
 }
 
+RowTable table_of(std::span<const FigureRow> rows, const std::string& x_name) {
+  const Columns columns(rows);
+  RowTable table{.lines = {table_head(columns, x_name)}, .explanations = columns.explanations};
+  for (const FigureRow& row : rows) table.lines.push_back(table_line(row, columns));
+  return table;
+}
+
 std::string as_table(std::span<const FigureRow> rows, const std::string& x_name) {
+  RowTable cells = table_of(rows, x_name);
   TextTable table({0, 5});
-  table.add({"series", x_name, "paper", "here", "ratio", "unit"});
-  for (const FigureRow& row : rows) table.add(table_line(row));
-  return table.text();
+  for (std::vector<std::string>& line : cells.lines) table.add(std::move(line));
+  std::string text = table.text();
+  for (size_t i = 0; i < cells.explanations.size(); i++) {
+    text += fmt::format("[{}] {}\n", i + 1, cells.explanations[i]);
+  }
+  return text;
 }
 
 std::string as_json(std::span<const FigureRow> rows) {
   std::string text = "[";
   for (size_t i = 0; i < rows.size(); i++) {
-    const FigureRow& row = rows[i];
-    const Json json{{"figure", row.figure},
-                    {"series", row.series},
-                    {"x", number_or_null(row.x)},
-                    {"paper", number_or_null(row.paper)},
-                    {"here", number_or_null(row.here)},
-                    {"unit", row.unit},
-                    {"spread", number_or_null(row.spread)},
-                    {"seed", row.seed}};
     text += i == 0 ? "\n" : ",\n";
-    text += json.dump();
+    text += row_json(rows[i]).dump();
   }
   return text + (rows.empty() ? "]\n" : "\n]\n");
 }
@@ -88,12 +168,15 @@ std::string csv_field(const std::string& text) {
 }
 
 std::string as_csv(std::span<const FigureRow> rows) {
-  std::string text = "figure,series,x,paper,here,unit,spread,seed\n";
+  std::vector<std::string> cells;
+  const Json head = row_json({});
+  for (const auto& [key, value] : head.items()) cells.push_back(key);
+  std::string text = fmt::format("{}\n", fmt::join(cells, ","));
   for (const FigureRow& row : rows) {
-    text += fmt::format("{},{},{},{},{},{},{},{}\n", csv_field(row.figure), csv_field(row.series),
-                        number_or_nothing(row.x), number_or_nothing(row.paper),
-                        number_or_nothing(row.here), csv_field(row.unit),
-                        number_or_nothing(row.spread), row.seed);
+    cells.clear();
+    const Json json = row_json(row);
+    for (const auto& [key, value] : json.items()) cells.push_back(csv_cell(value));
+    text += fmt::format("{}\n", fmt::join(cells, ","));
   }
   return text;
 }

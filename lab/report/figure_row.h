@@ -14,8 +14,18 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <vector>
+
+#include "lab/report/sample.h"
 
 namespace tributary::lab {
+
+/// Shares of the results that workers received, from 0 to 1.
+struct BlockShares {
+  double degraded = 0;  ///< The sum lacks a worker.
+  double skipped = 0;   ///< Some worker received without computing, to catch up.
+  double missed = 0;    ///< The sum never reached the worker.
+};
 
 struct FigureRow {
   std::string figure;  ///< "trio-15".
@@ -24,16 +34,31 @@ struct FigureRow {
   std::optional<double> paper = {};  ///< The value in the paper's text, if any.
   double here = 0.0;
   std::string unit = {};
-  std::optional<double> spread = {};  ///< Standard deviation of `here` over repetitions, same unit.
-  uint64_t seed = 0;                  ///< The run's seed, to repeat it.
+  /// Of `here` over repetitions with seeds of their own; empty for a single run.
+  std::optional<Sample> sample = {};
+  std::optional<BlockShares> shares = {};  ///< Of the runs behind `here`.
+  /// The measured cause of the distance from the paper, and the setting without it.
+  std::string explained = {};
+  uint64_t seed = 0;  ///< The first run's seed, to repeat it.
 };
 
-/// Returns a table with the columns series, x, paper, here, ratio (here / paper), unit. `x_name` is
-/// the second column's heading. Ends with a newline.
+/// A table's cells, the head first, and the explanations that cells refer to as [1], [2] and so on.
+struct RowTable {
+  std::vector<std::vector<std::string>> lines;
+  std::vector<std::string> explanations;
+};
+
+/// Returns the cells of as_table().
+[[nodiscard]] RowTable table_of(std::span<const FigureRow> rows, const std::string& x_name);
+
+/// Returns a table with the columns series, x, paper, here, ratio (here / paper), unit. Columns of
+/// samples (standard error, lowest and highest) and of shares follow if some row has them, then the
+/// explanations as numbered lines. `x_name` is the second column's heading. Ends with a newline.
 [[nodiscard]] std::string as_table(std::span<const FigureRow> rows, const std::string& x_name);
 
-/// Returns an array of objects with the keys figure, series, x, paper (null if none), here, unit,
-/// spread (null if none) and seed; one row per line.
+/// Returns an array of objects, one row per line, with the keys figure, series, x, paper, here,
+/// unit, spread (standard deviation), standard_error, low, high, seeds, degraded, skipped, missed,
+/// explained and seed. Values that a row lacks are null.
 [[nodiscard]] std::string as_json(std::span<const FigureRow> rows);
 
 /// Returns a line of names and one line per row (RFC 4180); the columns are the JSON keys.

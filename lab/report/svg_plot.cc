@@ -7,352 +7,348 @@
 #include <array>
 #include <cmath>
 #include <iterator>
-#include <limits>
 #include <string_view>
+
+#include "lab/report/markup.h"
+#include "lab/report/plot_axis.h"
+#include "lab/report/series_style.h"
 
 namespace tributary::lab {
 namespace {
 
 /// Margins around the plotted area in pixels; they hold tick labels and axis names.
-constexpr double kLeft = 64;
+constexpr double kLeft = 72;
 constexpr double kRight = 20;
 constexpr double kTop = 44;
 constexpr double kBottom = 52;
 
-constexpr uint32_t kStyles = 6;
-/// One per series, repeated cyclically. Distinguishable in grey.
-constexpr std::array<std::string_view, kStyles> kDashes = {"none",     "8 4", "2 3",
-                                                           "10 3 2 3", "5 5", "1 5"};
+/// Lines with more points have no markers, which would cover the line.
+constexpr size_t kMarkedPointsMax = 24;
+constexpr double kMarkerRadius = 3.5;
+constexpr double kMarkRadius = 5;  ///< Of points without a line.
 
-/// Colours by style: blue, orange, green, purple, red, grey; the dark set is lighter. Each has a
-/// contrast of at least 3 : 1 against its background. Plain classes instead of variables: viewers
-/// without the media query still show the light set.
+/// By variant of a system, repeated cyclically.
+constexpr std::array<std::string_view, 6> kDashes = {"none",     "8 4", "2 3",
+                                                     "10 3 2 3", "5 5", "1 5"};
+
+/// Every document draws its own background, light or, if the reader's settings say so, dark. It is
+/// therefore readable on any page, also where a viewer ignores the media query. Plain classes
+/// instead of variables, which some viewers do not know.
 constexpr std::string_view kStyleSheet = R"(<style>
-  text { font: 13px system-ui, sans-serif; fill: #1f2328; }
-  .title { font-size: 16px; font-weight: 600; }
-  .paper { fill: #ffffff; }
-  .grid { stroke: #d8dde3; stroke-width: 1; }
-  .line { fill: none; stroke-width: 2; stroke-linejoin: round; }
-  .mark { fill: none; stroke-width: 2; }
-  .bar { fill: none; stroke-width: 1; }
-  .s0 { stroke: #0b63b5; } .s1 { stroke: #b85a00; } .s2 { stroke: #1a7f37; }
-  .s3 { stroke: #8250df; } .s4 { stroke: #c4262e; } .s5 { stroke: #6e7781; }
-  @media (prefers-color-scheme: dark) {
-    text { fill: #e6edf3; }
-    .paper { fill: #0d1117; }
-    .grid { stroke: #30363d; }
-    .s0 { stroke: #6cb6ff; } .s1 { stroke: #f0a44b; } .s2 { stroke: #57c765; }
-    .s3 { stroke: #c9a6ff; } .s4 { stroke: #ff8078; } .s5 { stroke: #a0a8b0; }
-  }
+  text {{ font: 13px system-ui, sans-serif; fill: #1f2328; }}
+  .title {{ font-size: 16px; font-weight: 600; }}
+  .paper {{ fill: {0}; }}
+  .grid {{ stroke: #d8dde3; stroke-width: 1; }}
+  .line {{ fill: none; stroke-width: 2; stroke-linejoin: round; }}
+  .mark {{ fill: none; stroke-width: 2; }}
+  .bar {{ fill: none; stroke-width: 1; }}
+  .band {{ stroke: none; fill-opacity: 0.18; }}
+{1}  @media (prefers-color-scheme: dark) {{
+  text {{ fill: #e6edf3; }}
+  .paper {{ fill: {2}; }}
+  .grid {{ stroke: #30363d; }}
+{3}  }}
 </style>
 )";
 
-std::string escaped(std::string_view text) {
-  std::string out;
-  for (const char c : text) {
-    switch (c) {
-      case '&':
-        out += "&amp;";
-        break;
-      case '<':
-        out += "&lt;";
-        break;
-      case '>':
-        out += "&gt;";
-        break;
-      case '"':
-        out += "&quot;";
-        break;
-      default:
-        out += c;
-    }
-  }
-  return out;
-}
-
-/// Returns the coordinate of a value on an axis: the value itself, or its logarithm.
-double on_scale(PlotScale scale, double value) {
-  switch (scale) {
-    case PlotScale::kLinear:
-      break;
-    case PlotScale::kLog2:
-      return std::log2(value);
-    case PlotScale::kLog10:
-      return std::log10(value);
-  }
-  return value;
-}
-
-/// Maps data to pixels along one axis. `pixel_first` is the position of ticks.front().
-struct Axis {
-  std::vector<double> ticks;
-  double pixel_first;
-  double pixel_last;
-  PlotScale scale = PlotScale::kLinear;
-
-  [[nodiscard]] double pixel(double value) const {
-    const double first = on_scale(scale, ticks.front());
-    const double last = on_scale(scale, ticks.back());
-    const double part = (on_scale(scale, value) - first) / (last - first);
-    return pixel_first + part * (pixel_last - pixel_first);
-  }
+/// The appearance of one series.
+struct Look {
+  size_t colour = 0;
+  size_t shape = 0;  ///< Of its markers.
+  bool has_markers = false;
+  double radius = kMarkerRadius;
+  bool hollow = false;           ///< Markers without filling, so that others show through them.
+  std::string dash = {};         ///< Attributes of the line.
+  std::string legend_dash = {};  ///< The same in the legend.
+  std::string name = {};         ///< For the legend.
 };
 
-bool can_show(PlotScale scale, double value) {
-  return std::isfinite(value) && (scale == PlotScale::kLinear || value > 0.0);
+/// A plot with the pixels of its data and the appearance of its series.
+struct Drawing {
+  const LinePlot& plot;
+  Axis x;
+  Axis y;
+  std::vector<Look> looks;  ///< Shape [plot.series].
+};
+
+// --- Coincident series ---------------------------------------------------------------------------
+
+std::vector<const PlotPoint*> shown_points(const LinePlot& plot, const PlotSeries& series) {
+  std::vector<const PlotPoint*> shown;
+  for (const PlotPoint& point : series.points) {
+    if (can_show(plot, point)) shown.push_back(&point);
+  }
+  return shown;
 }
 
-bool can_show(const LinePlot& plot, const PlotPoint& point) {
-  return can_show(plot.x_scale, point.x) && can_show(plot.y_scale, point.y);
-}
-
-/// Returns whole powers of `base` that cover [low, high], at least two.
-std::vector<double> power_ticks(double low, double high, double base) {
-  double tick = 1.0;
-  // Multiplication is exact for powers of two and short for powers of ten.
-  while (tick > low) tick /= base;
-  while (tick * base <= low) tick *= base;
-  std::vector<double> ticks{tick};
-  while (ticks.size() < 2 || ticks.back() < high) ticks.push_back(ticks.back() * base);
-  return ticks;
-}
-
-/// Returns ticks over the x or y of all visible points; they start at 0 or 1 if there is none.
-std::vector<double> ticks_of(const LinePlot& plot, double PlotPoint::*coordinate, uint32_t count) {
-  const bool is_y = coordinate == &PlotPoint::y;
-  const PlotScale scale = is_y ? plot.y_scale : plot.x_scale;
-  double low = std::numeric_limits<double>::infinity();
-  double high = -low;
-  const auto cover = [&](double value) {
-    if (!can_show(scale, value)) return;
-    low = std::min(low, value);
-    high = std::max(high, value);
+/// Returns whether a reader cannot tell the lines apart: every point lies on the other's.
+bool coincide(const Drawing& drawing, const PlotSeries& a, const PlotSeries& b) {
+  constexpr double kPixels = 2;  // A line's width.
+  const auto of_a = shown_points(drawing.plot, a);
+  const auto of_b = shown_points(drawing.plot, b);
+  const auto is_near = [&](const PlotPoint* p, const PlotPoint* q) {
+    return std::fabs(drawing.x.pixel(p->x) - drawing.x.pixel(q->x)) <= kPixels &&
+           std::fabs(drawing.y.pixel(p->y) - drawing.y.pixel(q->y)) <= kPixels;
   };
-  for (const PlotSeries& series : plot.series) {
-    for (const PlotPoint& point : series.points) {
-      if (!can_show(plot, point)) continue;
-      cover(point.*coordinate - (is_y ? point.error : 0.0));
-      cover(point.*coordinate + (is_y ? point.error : 0.0));
+  return of_a.size() > 1 && std::equal(of_a.begin(), of_a.end(), of_b.begin(), of_b.end(), is_near);
+}
+
+/// Returns for each series the first one that it coincides with: itself, or an earlier one.
+std::vector<size_t> leaders_of(const Drawing& drawing) {
+  const std::vector<PlotSeries>& all = drawing.plot.series;
+  std::vector<size_t> leaders;
+  for (size_t i = 0; i < all.size(); i++) {
+    size_t leader = 0;
+    while (leader < i && (leaders[leader] != leader || all[i].marks_only ||
+                          all[leader].marks_only || !coincide(drawing, all[i], all[leader]))) {
+      leader++;
+    }
+    leaders.push_back(leader);
+  }
+  return leaders;
+}
+
+/// Makes coincident series visible: their dashes take turns along the line, their markers grow, and
+/// the legend says that they are the same.
+void separate_coincident(Drawing& drawing) {
+  constexpr double kDash = 8;
+  const std::vector<size_t> leaders = leaders_of(drawing);
+  for (size_t leader = 0; leader < leaders.size(); leader++) {
+    const auto count = static_cast<size_t>(std::count(leaders.begin(), leaders.end(), leader));
+    size_t turn = 0;
+    for (size_t i = leader; count > 1 && i < leaders.size(); i++) {
+      if (leaders[i] != leader) continue;
+      Look& look = drawing.looks[i];
+      const auto turns = static_cast<double>(turn);
+      look.dash = fmt::format("stroke-dasharray=\"{} {}\" stroke-dashoffset=\"{}\"", kDash,
+                              kDash * static_cast<double>(count - 1), 0.0 - kDash * turns);
+      look.radius += 2.5 * turns;
+      look.hollow = turn > 0;
+      if (turn > 0) look.name += fmt::format(" (same as {})", drawing.plot.series[leader].name);
+      turn++;
     }
   }
-  if (scale == PlotScale::kLinear) {
-    if (is_y && plot.y_from_zero) cover(0.0);
-    return low <= high ? axis_ticks(low, high, count) : axis_ticks(0.0, 1.0, count);
-  }
-  const double base = scale == PlotScale::kLog2 ? 2.0 : 10.0;
-  return low <= high ? power_ticks(low, high, base) : power_ticks(1.0, base, base);
 }
 
-void draw_axes(const LinePlot& plot, const Axis& x, const Axis& y, std::string& svg) {
-  const auto out = std::back_inserter(svg);
-  for (const double tick : x.ticks) {
-    fmt::format_to(out,
-                   "<line class=\"grid\" x1=\"{0:.1f}\" y1=\"{1:.1f}\" x2=\"{0:.1f}\" "
-                   "y2=\"{2:.1f}\"/>\n<text x=\"{0:.1f}\" y=\"{3:.1f}\" "
-                   "text-anchor=\"middle\">{4:g}</text>\n",
-                   x.pixel(tick), y.pixel_first, y.pixel_last, y.pixel_first + 18, tick);
+std::vector<Look> looks_of(const LinePlot& plot) {
+  std::vector<std::string> names;
+  for (const PlotSeries& series : plot.series) names.push_back(series.name);
+  const std::vector<SeriesStyle> styles = styles_of(names);
+  std::vector<Look> looks;
+  for (size_t i = 0; i < names.size(); i++) {
+    const PlotSeries& series = plot.series[i];
+    Look look{.colour = styles[i].colour,
+              .shape = styles[i].colour + styles[i].variant,
+              .hollow = series.marks_only,
+              .name = names[i]};
+    // A line of one point is its marker.
+    const bool is_marked = series.points.size() == 1 || !series.reference;
+    look.has_markers = series.marks_only || (is_marked && series.points.size() <= kMarkedPointsMax);
+    if (series.marks_only) look.radius = kMarkRadius;
+    // Long lines differ in their dashes, since they have no markers. A reference is never solid.
+    size_t dash = look.has_markers ? styles[i].variant : i;
+    if (series.reference) dash = styles[i].variant + 1;
+    look.dash = fmt::format("stroke-dasharray=\"{}\"", kDashes[dash % kDashes.size()]);
+    look.legend_dash = look.dash;
+    looks.push_back(std::move(look));
   }
-  for (const double tick : y.ticks) {
-    fmt::format_to(out,
-                   "<line class=\"grid\" x1=\"{1:.1f}\" y1=\"{0:.1f}\" x2=\"{2:.1f}\" "
-                   "y2=\"{0:.1f}\"/>\n<text x=\"{3:.1f}\" y=\"{4:.1f}\" "
-                   "text-anchor=\"end\">{5:g}</text>\n",
-                   y.pixel(tick), x.pixel_first, x.pixel_last, x.pixel_first - 8, y.pixel(tick) + 4,
-                   tick);
-  }
-  const double x_middle = (x.pixel_first + x.pixel_last) / 2;
-  const double y_middle = (y.pixel_first + y.pixel_last) / 2;
-  fmt::format_to(out, "<text x=\"{:.1f}\" y=\"{:.1f}\" text-anchor=\"middle\">{}</text>\n",
-                 x_middle, y.pixel_first + 40, escaped(plot.x_label));
-  fmt::format_to(out,
-                 "<text transform=\"translate(18 {:.1f}) rotate(-90)\" "
-                 "text-anchor=\"middle\">{}</text>\n",
-                 y_middle, escaped(plot.y_label));
-  fmt::format_to(out, "<text class=\"title\" x=\"{:.1f}\" y=\"26\">{}</text>\n", x.pixel_first,
-                 escaped(plot.title));
+  return looks;
 }
 
-void draw_error_bars(const LinePlot& plot, const PlotSeries& series, size_t style, const Axis& x,
-                     const Axis& y, std::string& svg) {
+// --- Series --------------------------------------------------------------------------------------
+
+void draw_error_bars(const Drawing& drawing, size_t index, std::string& svg) {
   constexpr double kCap = 4;  // Half the width of a bar's end caps, in pixels.
-  for (const PlotPoint& point : series.points) {
+  const auto& [plot, x, y, looks] = drawing;
+  for (const PlotPoint& point : plot.series[index].points) {
     if (point.error == 0.0 || !can_show(plot, point)) continue;
     if (!can_show(plot.y_scale, point.y - point.error)) continue;
     const double middle = x.pixel(point.x);
     fmt::format_to(std::back_inserter(svg),
                    "<path class=\"bar s{0}\" d=\"M{1:.1f} {2:.1f}h{3:.1f}M{4:.1f} {2:.1f}V{5:.1f}"
                    "M{1:.1f} {5:.1f}h{3:.1f}\"/>\n",
-                   style, middle - kCap, y.pixel(point.y + point.error), 2 * kCap, middle,
-                   y.pixel(point.y - point.error));
+                   looks[index].colour, middle - kCap, y.pixel(point.y + point.error), 2 * kCap,
+                   middle, y.pixel(point.y - point.error));
   }
 }
 
-void draw_series(const LinePlot& plot, size_t index, const Axis& x, const Axis& y,
-                 std::string& svg) {
+/// Draws the area between the upper and lower errors of points that follow each other visibly.
+void draw_band(const Drawing& drawing, size_t index, std::string& svg) {
   const auto out = std::back_inserter(svg);
-  const PlotSeries& series = plot.series[index];
-  const size_t style = index % kStyles;
-  draw_error_bars(plot, series, style, x, y, svg);
-  if (series.marks_only) {
-    for (const PlotPoint& point : series.points) {
-      if (!can_show(plot, point)) continue;
-      fmt::format_to(out, "<circle class=\"mark s{}\" cx=\"{:.1f}\" cy=\"{:.1f}\" r=\"5\"/>\n",
-                     style, x.pixel(point.x), y.pixel(point.y));
+  const auto& [plot, x, y, looks] = drawing;
+  const auto is_shown = [&drawing](const PlotPoint& point) {
+    return can_show(drawing.plot, point) && can_show(drawing.plot.y_scale, point.y - point.error);
+  };
+  const std::vector<PlotPoint>& points = plot.series[index].points;
+  for (auto first = points.begin(); first != points.end();) {
+    if (!is_shown(*first)) {
+      ++first;
+      continue;
     }
+    const auto last = std::find_if_not(first, points.end(), is_shown);
+    fmt::format_to(out, "<path class=\"band f{}\" d=\"M", looks[index].colour);
+    for (auto at = first; at != last; ++at) {
+      fmt::format_to(out, "{:.1f} {:.1f}L", x.pixel(at->x), y.pixel(at->y + at->error));
+    }
+    for (auto at = last; at != first;) {
+      --at;
+      fmt::format_to(out, "{:.1f} {:.1f}{}", x.pixel(at->x), y.pixel(at->y - at->error),
+                     at == first ? "Z\"/>\n" : "L");
+    }
+    first = last;
+  }
+}
+
+/// Returns the outline of a marker around the origin, by its shape: square, two triangles, diamond,
+/// triangles to the sides.
+std::string outline(size_t shape, double radius) {
+  const double side = 0.9 * radius;
+  const double tip = 1.2 * radius;
+  switch (shape) {
+    case 0:
+      return fmt::format("M{0:.1f} {0:.1f}h{1:.1f}v{1:.1f}h{2:.1f}Z", -side, 2 * side, -2 * side);
+    case 1:
+      return fmt::format("M0 {:.1f}L{:.1f} {:.1f}H{:.1f}Z", -tip, tip, radius, -tip);
+    case 2:
+      return fmt::format("M0 {:.1f}L{:.1f} 0L0 {:.1f}L{:.1f} 0Z", -tip, tip, tip, -tip);
+    case 3:
+      return fmt::format("M0 {:.1f}L{:.1f} {:.1f}H{:.1f}Z", tip, tip, -radius, -tip);
+    default:
+      return fmt::format("M{:.1f} 0L{:.1f} {:.1f}V{:.1f}Z", tip, -radius, tip, -tip);
+  }
+}
+
+void draw_marker(const Look& look, double x, double y, std::string& svg) {
+  constexpr size_t kShapes = 6;  // A circle, and those of outline().
+  const auto out = std::back_inserter(svg);
+  const std::string classes =
+      look.hollow ? fmt::format("mark s{}", look.colour) : fmt::format("dot f{}", look.colour);
+  const size_t shape = look.shape % kShapes;
+  if (shape == 0) {
+    fmt::format_to(out, "<circle class=\"{}\" cx=\"{:.1f}\" cy=\"{:.1f}\" r=\"{}\"/>\n", classes, x,
+                   y, look.radius);
     return;
   }
-  fmt::format_to(out, "<path class=\"line s{}\" stroke-dasharray=\"{}\" d=\"", style,
-                 kDashes[style]);
+  fmt::format_to(out, "<path class=\"{}\" transform=\"translate({:.1f} {:.1f})\" d=\"{}\"/>\n",
+                 classes, x, y, outline(shape - 1, look.radius));
+}
+
+void draw_line(const Drawing& drawing, size_t index, std::string& svg) {
+  const auto out = std::back_inserter(svg);
+  const Look& look = drawing.looks[index];
+  fmt::format_to(out, "<path class=\"line s{}\" {} d=\"", look.colour, look.dash);
   bool pen_down = false;
-  for (const PlotPoint& point : series.points) {
-    const bool shown = can_show(plot, point);
+  for (const PlotPoint& point : drawing.plot.series[index].points) {
+    const bool shown = can_show(drawing.plot, point);
     if (shown) {
-      fmt::format_to(out, "{}{:.1f} {:.1f}", pen_down ? "L" : "M", x.pixel(point.x),
-                     y.pixel(point.y));
+      fmt::format_to(out, "{}{:.1f} {:.1f}", pen_down ? "L" : "M", drawing.x.pixel(point.x),
+                     drawing.y.pixel(point.y));
     }
     pen_down = shown;
   }
   svg += "\"/>\n";
 }
 
-void draw_legend_sample(const PlotSeries& series, size_t style, double left, double middle,
-                        std::string& svg) {
-  const auto out = std::back_inserter(svg);
-  if (series.marks_only) {
-    fmt::format_to(out, "<circle class=\"mark s{}\" cx=\"{:.1f}\" cy=\"{:.1f}\" r=\"5\"/>\n", style,
-                   left + 16, middle);
-    return;
+void draw_series(const Drawing& drawing, size_t index, std::string& svg) {
+  const PlotSeries& series = drawing.plot.series[index];
+  (series.band ? draw_band : draw_error_bars)(drawing, index, svg);
+  if (!series.marks_only) draw_line(drawing, index, svg);
+  if (!drawing.looks[index].has_markers) return;
+  for (const PlotPoint* point : shown_points(drawing.plot, series)) {
+    draw_marker(drawing.looks[index], drawing.x.pixel(point->x), drawing.y.pixel(point->y), svg);
   }
-  fmt::format_to(out,
-                 "<path class=\"line s{}\" stroke-dasharray=\"{}\" d=\"M{:.1f} {:.1f}h32\"/>\n",
-                 style, kDashes[style], left, middle);
 }
 
-/// The position of a legend in pixels.
-struct Box {
-  double left;
-  double top;
-  double width;
-  double height;
+// --- Legend --------------------------------------------------------------------------------------
 
-  [[nodiscard]] bool holds(double x, double y) const {
-    return x >= left && x <= left + width && y >= top && y <= top + height;
-  }
+constexpr double kLegendRow = 20;
+constexpr double kLegendSample = 32;
+
+/// Returns the places of the legend's entries below the plot, from left to right, then downwards.
+/// They depend on the names alone, so that the document's height is known before it is drawn.
+struct LegendLayout {
+  struct Place {
+    double left;
+    double row;
+  };
+  std::vector<Place> places;
+  double height = 0;
 };
 
-/// Returns the number of sample points of the plot's lines inside `box`, kSamples per line segment.
-uint32_t covered_samples(const LinePlot& plot, const Axis& x, const Axis& y, const Box& box) {
-  constexpr uint32_t kSamples = 16;
-  uint32_t covered = 0;
-  for (const PlotSeries& series : plot.series) {
-    for (size_t i = 0; i < series.points.size(); i++) {
-      const PlotPoint& to = series.points[i];
-      const PlotPoint& from = series.points[i == 0 || series.marks_only ? i : i - 1];
-      if (!can_show(plot, from) || !can_show(plot, to)) continue;
-      for (uint32_t sample = 1; sample <= kSamples; sample++) {
-        const double part = static_cast<double>(sample) / kSamples;
-        const double at_x = x.pixel(from.x) + part * (x.pixel(to.x) - x.pixel(from.x));
-        const double at_y = y.pixel(from.y) + part * (y.pixel(to.y) - y.pixel(from.y));
-        covered += box.holds(at_x, at_y) ? 1 : 0;
-      }
+LegendLayout legend_of(const Drawing& drawing) {
+  constexpr double kLetter = 7;  // About, at 13 px. Excess width is harmless.
+  constexpr double kGap = 24;
+  LegendLayout layout;
+  double left = kLeft;
+  double row = 0;
+  for (const Look& look : drawing.looks) {
+    const double width = kLegendSample + 8 + kLetter * static_cast<double>(look.name.size());
+    if (left > kLeft && left + width > drawing.plot.width_px - kRight) {
+      left = kLeft;
+      row++;
     }
+    layout.places.push_back({left, row});
+    left += width + kGap;
   }
-  return covered;
+  if (!layout.places.empty()) layout.height = (row + 1) * kLegendRow + 8;
+  return layout;
 }
 
-/// Returns the corner where a box of this size covers the fewest samples. Ties go to the first of
-/// top right, top left, bottom right, bottom left.
-Box least_covering(const LinePlot& plot, const Axis& x, const Axis& y, double width,
-                   double height) {
-  constexpr double kGap = 8;
-  const double left = x.pixel_first + kGap;
-  const double right = x.pixel_last - kGap - width;
-  const double top = y.pixel_last + kGap;
-  const double bottom = y.pixel_first - kGap - height;
-  const std::array<Box, 4> corners{{{right, top, width, height},
-                                    {left, top, width, height},
-                                    {right, bottom, width, height},
-                                    {left, bottom, width, height}}};
-  return *std::min_element(corners.begin(), corners.end(), [&](const Box& a, const Box& b) {
-    return covered_samples(plot, x, y, a) < covered_samples(plot, x, y, b);
-  });
-}
-
-/// Draws the legend in a corner, over the lines, on the background colour.
-void draw_legend(const LinePlot& plot, const Axis& x, const Axis& y, std::string& svg) {
-  if (plot.series.empty()) return;
+void draw_legend(const Drawing& drawing, const LegendLayout& layout, std::string& svg) {
   const auto out = std::back_inserter(svg);
-  size_t longest = 0;
-  for (const PlotSeries& series : plot.series) longest = std::max(longest, series.name.size());
-  constexpr double kRow = 20;
-  // About 7 pixels per letter at 13 px; excess width is harmless.
-  const double width = 56 + 7.0 * static_cast<double>(longest);
-  const double height = kRow * static_cast<double>(plot.series.size()) + 8;
-  const Box box = least_covering(plot, x, y, width, height);
-  const double left = box.left;
-  fmt::format_to(out,
-                 "<rect class=\"paper grid\" x=\"{:.1f}\" y=\"{:.1f}\" width=\"{:.1f}\" "
-                 "height=\"{:.1f}\"/>\n",
-                 left, box.top, width, height);
-  double middle = box.top + 4 + kRow / 2;
-  for (size_t i = 0; i < plot.series.size(); i++, middle += kRow) {
-    draw_legend_sample(plot.series[i], i % kStyles, left + 8, middle, svg);
-    fmt::format_to(out, "<text x=\"{:.1f}\" y=\"{:.1f}\">{}</text>\n", left + 46, middle + 4,
-                   escaped(plot.series[i].name));
+  for (size_t i = 0; i < drawing.looks.size(); i++) {
+    const Look& look = drawing.looks[i];
+    const double left = layout.places[i].left;
+    const double middle = drawing.plot.height_px + (layout.places[i].row + 0.5) * kLegendRow;
+    if (!drawing.plot.series[i].marks_only) {
+      fmt::format_to(out, "<path class=\"line s{}\" {} d=\"M{:.1f} {:.1f}h{}\"/>\n", look.colour,
+                     look.legend_dash, left, middle, kLegendSample);
+    }
+    if (look.has_markers) draw_marker(look, left + kLegendSample / 2, middle, svg);
+    fmt::format_to(out, "<text x=\"{:.1f}\" y=\"{:.1f}\">{}</text>\n", left + kLegendSample + 8,
+                   middle + 4, escaped(look.name));
   }
 }
 
-void draw_plot(const LinePlot& plot, std::string& svg) {
-  const double width = plot.width_px;
-  const double height = plot.height_px;
-  const Axis x{ticks_of(plot, &PlotPoint::x, 8), kLeft, width - kRight, plot.x_scale};
+// --- Documents -----------------------------------------------------------------------------------
+
+Drawing drawing_of(const LinePlot& plot) {
   // The y axis points upwards.
-  const Axis y{ticks_of(plot, &PlotPoint::y, 6), height - kBottom, kTop, plot.y_scale};
-  draw_axes(plot, x, y, svg);
-  for (size_t i = 0; i < plot.series.size(); i++) draw_series(plot, i, x, y, svg);
-  draw_legend(plot, x, y, svg);
+  Drawing drawing{
+      .plot = plot,
+      .x = {ticks_of(plot, &PlotPoint::x, 8), kLeft, plot.width_px - kRight, plot.x_scale},
+      .y = {ticks_of(plot, &PlotPoint::y, 6), plot.height_px - kBottom, kTop, plot.y_scale},
+      .looks = looks_of(plot)};
+  separate_coincident(drawing);
+  return drawing;
 }
 
 }  // namespace
 
-std::vector<double> axis_ticks(double low, double high, uint32_t count_wanted) {
-  if (!(high > low)) high = low + std::max(1.0, std::fabs(low));
-  const double rough = (high - low) / std::max(1U, count_wanted);
-  const double power = std::pow(10.0, std::floor(std::log10(rough)));
-  const double ratio = rough / power;  // In [1, 10).
-  const double step = power * (ratio <= 1 ? 1 : ratio <= 2 ? 2 : ratio <= 5 ? 5 : 10);
-  std::vector<double> ticks;
-  // A tolerance of a thousandth of a step absorbs rounding errors if `low` is a tick itself.
-  const double first = std::floor(low / step + 1e-3);
-  const double last = std::ceil(high / step - 1e-3);
-  for (double i = first; i <= last; i++) ticks.push_back(i * step);
-  return ticks;
-}
-
 std::string render_svg(const LinePlot& plot) { return render_svg(std::span(&plot, 1)); }
 
 std::string render_svg(std::span<const LinePlot> plots) {
+  std::string body;
   uint32_t width = 0;
-  uint32_t height = 0;
+  double height = 0;
   for (const LinePlot& plot : plots) {
+    const Drawing drawing = drawing_of(plot);
+    const LegendLayout legend = legend_of(drawing);
+    if (height > 0) body += fmt::format("<g transform=\"translate(0 {})\">\n", height);
+    draw_axes(plot, drawing.x, drawing.y, body);
+    for (size_t i = 0; i < plot.series.size(); i++) draw_series(drawing, i, body);
+    draw_legend(drawing, legend, body);
+    if (height > 0) body += "</g>\n";
     width = std::max(width, plot.width_px);
-    height += plot.height_px;
+    height += plot.height_px + legend.height;
   }
-  std::string svg = fmt::format(
-      "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{0}\" height=\"{1}\" "
-      "viewBox=\"0 0 {0} {1}\" role=\"img\">\n<title>{2}</title>\n",
-      width, height, plots.empty() ? std::string() : escaped(plots.front().title));
-  svg += kStyleSheet;
-  svg += "<rect class=\"paper\" width=\"100%\" height=\"100%\"/>\n";
-  uint32_t top = 0;
-  for (const LinePlot& plot : plots) {
-    if (top > 0) svg += fmt::format("<g transform=\"translate(0 {})\">\n", top);
-    draw_plot(plot, svg);
-    if (top > 0) svg += "</g>\n";
-    top += plot.height_px;
-  }
-  svg += "</svg>\n";
-  return svg;
+  return fmt::format(
+             "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{0}\" height=\"{1}\" "
+             "viewBox=\"0 0 {0} {1}\" role=\"img\">\n<title>{2}</title>\n",
+             width, height, plots.empty() ? std::string() : escaped(plots.front().title)) +
+         fmt::format(kStyleSheet, kLightBackground, colour_rules(/*dark=*/false), kDarkBackground,
+                     colour_rules(/*dark=*/true)) +
+         "<rect class=\"paper\" width=\"100%\" height=\"100%\"/>\n" + body + "</svg>\n";
 }
 
 }  // namespace tributary::lab

@@ -22,11 +22,10 @@ std::optional<PointOutcome> read_outcome(const Json& json) {
   PointOutcome outcome{.result = *std::move(result), .accuracy = {}};
   if (!json.contains("accuracy")) return outcome;
   for (const Json& step : json["accuracy"]) {
-    if (!step.is_array() || step.size() != 2 || !step[0].is_number() || !step[1].is_number()) {
-      return std::nullopt;
-    }
-    outcome.accuracy.push_back(
-        {.at = from_ns(step[0].get<double>()), .accuracy = step[1].get<double>()});
+    if (!step.is_array() || step.size() != 2 || !step[1].is_number()) return std::nullopt;
+    const std::optional<Duration> at = read_duration(step[0]);
+    if (!at) return std::nullopt;
+    outcome.accuracy.push_back({.at = *at, .accuracy = step[1].get<double>()});
   }
   return outcome;
 }

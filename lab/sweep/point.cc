@@ -23,10 +23,10 @@ uint64_t fnv1a(std::string_view text) {
   return hash;
 }
 
-/// Returns the text of the scenario's topology file; nothing without one.
-std::string topology_of(const Scenario& scenario) {
-  if (scenario.topology_file.empty()) return {};
-  std::ifstream file(scenario.topology_file, std::ios::binary);
+/// Returns the text of a file; nothing for an empty path.
+std::string text_of_file(const std::string& path) {
+  if (path.empty()) return {};
+  std::ifstream file(path, std::ios::binary);
   return std::string((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
 }
 
@@ -34,8 +34,9 @@ std::string topology_of(const Scenario& scenario) {
 
 std::string point_key(const Point& point) {
   const std::string text =
-      fmt::format("{}\n{}\n{}\n{}", kOutcomeVersion, scenario_text(point.scenario),
-                  topology_of(point.scenario), point.extra);
+      fmt::format("{}\n{}\n{}\n{}\n{}", kOutcomeVersion, scenario_text(point.scenario),
+                  text_of_file(point.scenario.topology_file),
+                  text_of_file(point.scenario.straggler.trace), point.extra);
   return fmt::format("{:016x}", fnv1a(text));
 }
 

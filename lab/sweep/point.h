@@ -23,8 +23,8 @@ struct Point {
   std::function<Result<PointOutcome>(const Scenario&)> run = {};
 };
 
-/// Returns sixteen hexadecimal digits: FNV-1a over all keys of the scenario, its topology file and
-/// `extra`. The label does not count, so two sweeps can share a point.
+/// Returns sixteen hexadecimal digits: FNV-1a over all keys of the scenario, its topology file, its
+/// trace and `extra`. The label does not count, so two sweeps can share a point.
 [[nodiscard]] std::string point_key(const Point& point);
 
 [[nodiscard]] Result<PointOutcome> run_point(const Point& point);

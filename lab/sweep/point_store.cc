@@ -53,17 +53,31 @@ const PointOutcome* PointStore::find(const std::string& key) const {
   return found == outcomes_.end() ? nullptr : &found->second;
 }
 
+const std::string* PointStore::find_failure(const std::string& key) const {
+  const auto found = failures_.find(key);
+  return found == failures_.end() ? nullptr : &found->second;
+}
+
+Result<void> PointStore::write_line(const Json& line) {
+  if (directory_.empty()) return {};
+  own_file_ << line.dump() + "\n" << std::flush;
+  if (own_file_) return {};
+  return failure(fmt::format("{}: cannot be written: {}", own_path_, std::strerror(errno)));
+}
+
 Result<void> PointStore::append(const std::string& key, const std::string& label,
                                 PointOutcome outcome) {
-  if (!directory_.empty()) {
-    const Json line{{"key", key}, {"label", label}, {"outcome", outcome_json(outcome)}};
-    own_file_ << line.dump() + "\n" << std::flush;
-    if (!own_file_) {
-      return failure(fmt::format("{}: cannot be written: {}", own_path_, std::strerror(errno)));
-    }
-  }
-  outcomes_[key] = std::move(outcome);
-  return {};
+  const auto written =
+      write_line({{"key", key}, {"label", label}, {"outcome", outcome_json(outcome)}});
+  if (written) outcomes_[key] = std::move(outcome);
+  return written;
+}
+
+Result<void> PointStore::append_failure(const std::string& key, const std::string& label,
+                                        const std::string& reason) {
+  const auto written = write_line({{"key", key}, {"label", label}, {"failure", reason}});
+  if (written) failures_[key] = reason;
+  return written;
 }
 
 Result<void> PointStore::reload() {
@@ -90,9 +104,13 @@ Result<void> PointStore::read_file(const std::string& path) {
     // A partial line is no JSON: a process is writing it, or ended while it did.
     const Json json = Json::parse(line, nullptr, /*allow_exceptions=*/false);
     if (!json.is_object() || !json.contains("key") || !json["key"].is_string()) continue;
+    const auto key = json["key"].get<std::string>();
+    if (json.contains("failure") && json["failure"].is_string()) {
+      failures_[key] = json["failure"].get<std::string>();
+    }
     if (!json.contains("outcome")) continue;
     auto outcome = read_outcome(json["outcome"]);
-    if (outcome) outcomes_[json["key"].get<std::string>()] = *std::move(outcome);
+    if (outcome) outcomes_[key] = *std::move(outcome);
   }
   return {};
 }

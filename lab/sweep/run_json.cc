@@ -4,8 +4,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <exception>
 #include <limits>
+#include <stdexcept>
 #include <string>
 #include <utility>
 
@@ -28,6 +30,7 @@ Json workers_json(const RunResult& result) {
                        {"iterations", worker.iterations},
                        {"iterations_skipped", worker.iterations_skipped},
                        {"contributions", worker.contributions},
+                       {"blocks_skipped", worker.blocks_skipped},
                        {"contributions_lost", worker.contributions_lost},
                        {"sums_missed", worker.sums_missed},
                        {"packets_sent", worker.packets_sent},
@@ -39,6 +42,9 @@ Json workers_json(const RunResult& result) {
                        {"receive_overflows", worker.receive_overflows},
                        {"dropped_out", worker.dropped_out},
                        {"finished_at_ns", as_ns(worker.finished_at)}});
+    if (worker.staleness.pushes_sum == 0) continue;
+    workers.back()["staleness_sum"] = worker.staleness.pushes_sum;
+    workers.back()["staleness_max"] = worker.staleness.pushes_max;
   }
   return workers;
 }
@@ -59,7 +65,20 @@ Json links_json(const RunResult& result) {
 
 // --- Reading -------------------------------------------------------------------------------------
 
-Duration read_ns(const Json& json, const char* key) { return from_ns(json.at(key).get<double>()); }
+/// Throws std::out_of_range where a number is no whole number of T, or lies beyond T.
+template <typename T = uint64_t>
+T whole_number(const Json& json) {
+  if (!json.is_number_unsigned() || json.get<uint64_t>() > std::numeric_limits<T>::max()) {
+    throw std::out_of_range("not a count");
+  }
+  return json.get<T>();
+}
+
+Duration read_ns(const Json& json, const char* key) {
+  const std::optional<Duration> duration = read_duration(json.at(key));
+  if (!duration) throw std::out_of_range("not a time");
+  return *duration;
+}
 
 /// A number that is not finite is written as null.
 double read_number(const Json& json, const char* key) {
@@ -68,7 +87,7 @@ double read_number(const Json& json, const char* key) {
 }
 
 DurationSummary read_summary(const Json& json) {
-  return {.count = json.at("count").get<uint64_t>(),
+  return {.count = whole_number(json.at("count")),
           .mean = read_ns(json, "mean_ns"),
           .min = read_ns(json, "min_ns"),
           .p50 = read_ns(json, "p50_ns"),
@@ -78,14 +97,15 @@ DurationSummary read_summary(const Json& json) {
 }
 
 WorkerResult read_worker(const Json& json) {
-  const auto count = [&json](const char* key) { return json.at(key).get<uint64_t>(); };
+  const auto count = [&json](const char* key) { return whole_number(json.at(key)); };
   WorkerResult worker;
   worker.computed = read_ns(json, "computed_ns");
   worker.waited = read_ns(json, "waited_ns");
   worker.slept = read_ns(json, "slept_ns");
-  worker.iterations = json.at("iterations").get<uint32_t>();
-  worker.iterations_skipped = json.at("iterations_skipped").get<uint32_t>();
+  worker.iterations = whole_number<uint32_t>(json.at("iterations"));
+  worker.iterations_skipped = whole_number<uint32_t>(json.at("iterations_skipped"));
   worker.contributions = count("contributions");
+  worker.blocks_skipped = count("blocks_skipped");
   worker.contributions_lost = count("contributions_lost");
   worker.sums_missed = count("sums_missed");
   worker.packets_sent = count("packets_sent");
@@ -97,11 +117,14 @@ WorkerResult read_worker(const Json& json) {
   worker.receive_overflows = count("receive_overflows");
   worker.dropped_out = json.at("dropped_out").get<bool>();
   worker.finished_at = read_ns(json, "finished_at_ns");
+  if (!json.contains("staleness_sum")) return worker;
+  worker.staleness.pushes_sum = count("staleness_sum");
+  worker.staleness.pushes_max = whole_number<uint32_t>(json.at("staleness_max"));
   return worker;
 }
 
 LinkResult read_link(const Json& json) {
-  const auto count = [&json](const char* key) { return json.at(key).get<uint64_t>(); };
+  const auto count = [&json](const char* key) { return whole_number(json.at(key)); };
   return {.name = json.at("name").get<std::string>(),
           .packets = count("packets"),
           .bytes = count("bytes"),
@@ -119,8 +142,8 @@ PartKind kind_of_part(const std::string& name) {
 AggregatorResult read_aggregator(const Json& json) {
   AggregatorResult aggregator;
   aggregator.name = json.at("name").get<std::string>();
-  aggregator.packets = json.at("packets").get<uint64_t>();
-  aggregator.dropped = json.at("dropped").get<uint64_t>();
+  aggregator.packets = whole_number(json.at("packets"));
+  aggregator.dropped = whole_number(json.at("dropped"));
   aggregator.latency = read_summary(json.at("latency"));
   for (const Json& part : json.at("parts")) {
     auto name = part.at("name").get<std::string>();
@@ -134,30 +157,33 @@ AggregatorResult read_aggregator(const Json& json) {
   return aggregator;
 }
 
-/// Throws nlohmann's exceptions where the JSON is no result.
+/// Throws an exception of nlohmann's or of the standard library where the JSON is no result.
 RunResult read_result(const Json& json) {
   RunResult result;
   result.mean_iteration = read_ns(json, "mean_iteration_ns");
   result.total = read_ns(json, "total_ns");
   result.typical_iteration = read_ns(json, "typical_iteration_ns");
   result.bottleneck = json.at("bottleneck").get<std::string>();
-  result.blocks = json.at("blocks").get<uint64_t>();
-  result.degraded_blocks = json.at("degraded_blocks").get<uint64_t>();
-  result.wrong_sums = json.at("wrong_sums").get<uint64_t>();
-  result.checked_sums = json.at("checked_sums").get<uint64_t>();
+  result.blocks = whole_number(json.at("blocks"));
+  result.degraded_blocks = whole_number(json.at("degraded_blocks"));
+  result.skipped_blocks = whole_number(json.at("skipped_blocks"));
+  result.wrong_sums = whole_number(json.at("wrong_sums"));
+  result.checked_sums = whole_number(json.at("checked_sums"));
   result.block_latency = read_summary(json.at("block_latency"));
   for (const Json& ns : json.at("iterations_ns")) {
-    result.iterations.push_back(from_ns(ns.get<double>()));
+    const std::optional<Duration> iteration = read_duration(ns);
+    if (!iteration) throw std::out_of_range("not a time");
+    result.iterations.push_back(*iteration);
   }
   for (const Json& worker : json.at("workers")) result.workers.push_back(read_worker(worker));
   for (const Json& link : json.at("links")) result.links.push_back(read_link(link));
-  result.timeline = json.at("timeline").get<std::vector<uint64_t>>();
-  result.timeline_later = json.at("timeline_later").get<uint64_t>();
+  for (const Json& count : json.at("timeline")) result.timeline.push_back(whole_number(count));
+  result.timeline_later = whole_number(json.at("timeline_later"));
   for (const Json& aggregator : json.at("aggregators")) {
     result.aggregators.push_back(read_aggregator(aggregator));
   }
-  result.packets = json.at("packets").get<uint64_t>();
-  result.events = json.at("events").get<uint64_t>();
+  result.packets = whole_number(json.at("packets"));
+  result.events = whole_number(json.at("events"));
   result.digest = std::stoull(json.at("digest").get<std::string>(), nullptr, 16);
   return result;
 }
@@ -191,6 +217,9 @@ Json run_json(const RunResult& result) {
           {"blocks", result.blocks},
           {"degraded_blocks", result.degraded_blocks},
           {"degraded_fraction", result.degraded_fraction()},
+          {"skipped_blocks", result.skipped_blocks},
+          {"skipped_fraction", result.skipped_fraction()},
+          {"missed_fraction", result.missed_fraction()},
           {"wrong_sums", result.wrong_sums},
           {"checked_sums", result.checked_sums},
           {"block_latency", summary_json(result.block_latency)},
@@ -205,10 +234,17 @@ Json run_json(const RunResult& result) {
           {"digest", fmt::format("{:016x}", result.digest)}};
 }
 
+std::optional<Duration> read_duration(const Json& ns) {
+  // Doubles hold every tick up to 2^53 of them: 25 hours.
+  constexpr double kMaxNs = 90'071'992'547'409.92;
+  if (!ns.is_number() || std::abs(ns.get<double>()) > kMaxNs) return std::nullopt;
+  return from_ns(ns.get<double>());
+}
+
 std::optional<RunResult> read_run_json(const Json& json) {
   try {
     return read_result(json);
-  } catch (const std::exception&) {  // nlohmann's, and std::stoull()'s.
+  } catch (const std::exception&) {
     return std::nullopt;
   }
 }

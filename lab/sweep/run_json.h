@@ -20,7 +20,12 @@ using Json = nlohmann::ordered_json;
 [[nodiscard]] Json run_json(const RunResult& result);
 [[nodiscard]] Json aggregators_json(const std::vector<AggregatorResult>& aggregators);
 
-/// Reads a result that run_json() wrote. Returns nothing if a key is missing or of another type.
+/// Reads a time in nanoseconds. Returns nothing if it is no number, or longer than the 25 hours that
+/// a double holds to the tick.
+[[nodiscard]] std::optional<Duration> read_duration(const Json& ns);
+
+/// Reads a result that run_json() wrote. Returns nothing if a key is missing, of another type, or
+/// out of its type's range.
 [[nodiscard]] std::optional<RunResult> read_run_json(const Json& json);
 
 }  // namespace tributary::lab

@@ -21,8 +21,15 @@ std::string headline(const RunResult& result) {
   }
   table.add({"results taken", fmt::format("{}", result.blocks), "blocks"});
   table.add({"of these degraded", short_number(100 * result.degraded_fraction()), "%"});
+  table.add({"skipped by a worker", short_number(100 * result.skipped_fraction()), "%"});
+  table.add({"missed by workers", short_number(100 * result.missed_fraction()), "%"});
   table.add({"contribution to result, mean", us(result.block_latency.mean), "us"});
   table.add({"contribution to result, P99", us(result.block_latency.p99), "us"});
+  const host::Staleness staleness = result.staleness();
+  if (staleness.pushes_sum != 0) {
+    table.add({"staleness, mean", short_number(result.staleness_mean()), "pushes of others"});
+    table.add({"staleness, most", fmt::format("{}", staleness.pushes_max), "pushes of others"});
+  }
   if (result.checked_sums != 0) {
     table.add({"sums checked", fmt::format("{}", result.checked_sums), "elements"});
     table.add({"wrong sums", fmt::format("{}", result.wrong_sums), "elements"});
@@ -34,16 +41,16 @@ std::string headline(const RunResult& result) {
 
 std::string workers_text(const RunResult& result) {
   TextTable table;
-  table.add({"worker", "iterations", "computed_ms", "waited_ms", "slept_ms", "contributions",
-             "lost", "resent", "overflows"});
+  table.add({"worker", "iterations", "skipped", "computed_ms", "waited_ms", "slept_ms",
+             "contributions", "lost", "resent", "overflows"});
   for (size_t i = 0; i < result.workers.size(); i++) {
     const WorkerResult& worker = result.workers[i];
-    table.add({fmt::format("{}{}", i, worker.dropped_out ? " (out)" : ""),
-               fmt::format("{}", worker.iterations), ms(worker.computed), ms(worker.waited),
-               ms(worker.slept), fmt::format("{}", worker.contributions),
-               fmt::format("{}", worker.contributions_lost),
-               fmt::format("{}", worker.retransmissions),
-               fmt::format("{}", worker.receive_overflows)});
+    table.add(
+        {fmt::format("{}{}", i, worker.dropped_out ? " (out)" : ""),
+         fmt::format("{}", worker.iterations), fmt::format("{}", worker.iterations_skipped),
+         ms(worker.computed), ms(worker.waited), ms(worker.slept),
+         fmt::format("{}", worker.contributions), fmt::format("{}", worker.contributions_lost),
+         fmt::format("{}", worker.retransmissions), fmt::format("{}", worker.receive_overflows)});
   }
   return table.text();
 }

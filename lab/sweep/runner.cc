@@ -69,8 +69,11 @@ class Work {
     RunnerOutcome outcome;
     for (const std::string& key : keys_) {
       const PointOutcome* found = store_.find(key);
+      const std::string* failed = found == nullptr ? store_.find_failure(key) : nullptr;
       outcome.finished += found == nullptr ? 0 : 1;
+      outcome.failed += failed == nullptr ? 0 : 1;
       outcome.points.push_back(found == nullptr ? std::nullopt : std::optional(*found));
+      outcome.failures.push_back(failed == nullptr ? std::string() : *failed);
     }
     outcome.interrupted = stopped();
     return outcome;
@@ -100,12 +103,14 @@ class Work {
     }
     Result<PointOutcome> outcome = run_point(points_[index]);
     const std::lock_guard lock(mutex_);
-    if (!outcome) {
+    if (!outcome && !options_.keep_going) {
       errors_[index] = outcome.error().text;
       return;
     }
+    const std::string& label = points_[index].label;
     const Result<void> kept =
-        store_.append(keys_[index], points_[index].label, std::move(*outcome));
+        outcome ? store_.append(keys_[index], label, std::move(*outcome))
+                : store_.append_failure(keys_[index], label, outcome.error().text);
     if (!kept) errors_[index] = kept.error().text;
     done_++;
     report();

@@ -8,7 +8,8 @@
 ///          order of the points. Rank r of n takes every n-th unfinished point, from the r-th.
 /// Threads: run_points() starts oneTBB's. Any of them calls on_progress, one at a time.
 /// Errors:  A point that fails stops those that have not begun. The error names the first failed
-///          point in the order of the points, by its label.
+///          point in the order of the points, by its label. With keep_going all others still run,
+///          and the outcome has the failures. The next call runs failed points once more.
 /// Tests:   tests/lab/sweep/runner_test.cc
 #pragma once
 
@@ -31,6 +32,7 @@ struct RunnerOptions {
   std::string directory = {};               ///< Keeps finished points; empty to keep none.
   const std::atomic<bool>* stop = nullptr;  ///< Once true, no further point begins.
   Ranks* ranks = nullptr;                   ///< Null for this process alone.
+  bool keep_going = false;                  ///< Runs the other points if one fails.
   /// @param done Of `total` points of this process that were not finished before.
   std::function<void(uint64_t done, uint64_t total)> on_progress = {};
 };
@@ -38,10 +40,13 @@ struct RunnerOptions {
 struct RunnerOutcome {
   /// Shape [points]; empty where a point is not finished.
   std::vector<std::optional<PointOutcome>> points;
+  /// Shape [points]; the reason if the point failed, else empty.
+  std::vector<std::string> failures;
   uint64_t finished = 0;  ///< Of all points.
+  uint64_t failed = 0;
   bool interrupted = false;
-  [[nodiscard]] bool complete() const { return finished == points.size(); }
-  /// Returns the outcomes, shape [points]. @pre complete().
+  [[nodiscard]] bool complete() const { return finished + failed == points.size(); }
+  /// Returns the outcomes, shape [points]. @pre complete(), and none failed.
   [[nodiscard]] std::vector<PointOutcome> outcomes() const;
 };
 

@@ -8,8 +8,6 @@
 #include <string_view>
 #include <utility>
 
-#include "lab/report/figure_row.h"
-#include "lab/report/text_table.h"
 #include "lab/scenario_file.h"
 
 namespace tributary::lab {
@@ -27,19 +25,6 @@ struct SweptValue {
 struct Dimension {
   std::string key;  ///< Without the prefix.
   std::vector<SweptValue> values;
-};
-
-/// A column of the tables.
-struct Column {
-  std::string_view name;
-  double (*value)(const RunResult& result);
-};
-constexpr Column kColumns[] = {
-    {"mean_iteration_ms",
-     [](const RunResult& result) { return as_ns(result.mean_iteration) * 1e-6; }},
-    {"total_ms", [](const RunResult& result) { return as_ns(result.total) * 1e-6; }},
-    {"degraded_fraction", [](const RunResult& result) { return result.degraded_fraction(); }},
-    {"packets", [](const RunResult& result) { return static_cast<double>(result.packets); }},
 };
 
 std::vector<std::string> split(const std::string& text) {
@@ -151,7 +136,7 @@ Result<uint64_t> count_points(const Parts& parts, const std::string& place) {
 }
 
 /// Adds the point of this number: its digits in the mixed base of the lists' lengths.
-Result<void> add_point(Sweep& sweep, const Parts& parts, uint64_t number) {
+void add_point(Sweep& sweep, const Parts& parts, uint64_t number) {
   const uint64_t repeat = number % parts.repeats;
   number /= parts.repeats;
   std::vector<const SweptValue*> varied(parts.dimensions.size());
@@ -163,7 +148,6 @@ Result<void> add_point(Sweep& sweep, const Parts& parts, uint64_t number) {
   std::vector<Setting> settings = parts.fixed;
   for (const SweptValue* value : varied) settings.push_back(value->setting);
   Result<Scenario> scenario = make_scenario(std::span<const Setting>(settings));
-  if (!scenario) return tl::unexpected(scenario.error());
   Point point;
   Json values = Json::object();
   for (size_t i = 0; i < varied.size(); i++) {
@@ -171,23 +155,21 @@ Result<void> add_point(Sweep& sweep, const Parts& parts, uint64_t number) {
     point.label += fmt::format("{}{}={}", point.label.empty() ? "" : " ", key, varied[i]->text);
     values[key] = value_json(varied[i]->text);
   }
+  if (!scenario) {
+    // Each repetition would be refused for the same reason.
+    if (repeat == 0) {
+      sweep.refused.push_back({.label = std::move(point.label),
+                               .values = std::move(values),
+                               .reason = scenario.error().text});
+    }
+    return;
+  }
   scenario->seed += repeat;
   if (parts.repeats > 1) point.label += fmt::format(" seed={}", scenario->seed);
   values["seed"] = scenario->seed;
   point.scenario = std::move(*scenario);
   sweep.points.push_back(std::move(point));
   sweep.values.push_back(std::move(values));
-  return {};
-}
-
-/// Returns the values of a point's varied keys, as they were written.
-std::vector<std::string> value_texts(const Sweep& sweep, size_t point) {
-  std::vector<std::string> texts;
-  for (const std::string& key : sweep.keys) {
-    const Json& value = sweep.values[point][key];
-    texts.push_back(value.is_string() ? value.get<std::string>() : value.dump());
-  }
-  return texts;
 }
 
 }  // namespace
@@ -200,12 +182,9 @@ Result<Sweep> make_sweep(std::span<const WrittenKey> keys, std::span<const Writt
   if (!count) return tl::unexpected(count.error());
   Sweep sweep;
   for (const Dimension& dimension : parts->dimensions) sweep.keys.push_back(dimension.key);
-  if (parts->repeats > 1) sweep.keys.emplace_back("seed");
-  for (uint64_t i = 0; i < *count; i++) {
-    if (const Result<void> added = add_point(sweep, *parts, i); !added) {
-      return tl::unexpected(added.error());
-    }
-  }
+  sweep.repeats = parts->repeats;
+  for (uint64_t i = 0; i < *count; i++) add_point(sweep, *parts, i);
+  if (sweep.points.empty()) return failure(sweep.refused.front().reason);
   return sweep;
 }
 
@@ -213,46 +192,6 @@ Result<Sweep> load_sweep(const std::string& path, std::span<const WrittenKey> ov
   const Result<std::vector<WrittenKey>> keys = read_keys(path);
   if (!keys) return tl::unexpected(keys.error());
   return make_sweep(*keys, overrides, path);
-}
-
-std::string sweep_json_lines(const Sweep& sweep, std::span<const PointOutcome> outcomes) {
-  std::string text;
-  for (size_t i = 0; i < outcomes.size(); i++) {
-    const Json line{{"values", sweep.values[i]}, {"outcome", outcome_json(outcomes[i])}};
-    text += line.dump() + "\n";
-  }
-  return text;
-}
-
-std::string sweep_csv(const Sweep& sweep, std::span<const PointOutcome> outcomes) {
-  std::string text;
-  for (const std::string& key : sweep.keys) text += csv_field(key) + ",";
-  for (const Column& column : kColumns) {
-    text += std::string(column.name) + (&column == std::end(kColumns) - 1 ? "\n" : ",");
-  }
-  for (size_t i = 0; i < outcomes.size(); i++) {
-    for (const std::string& value : value_texts(sweep, i)) text += csv_field(value) + ",";
-    for (const Column& column : kColumns) {
-      text += fmt::format("{}{}", column.value(outcomes[i].result),
-                          &column == std::end(kColumns) - 1 ? "\n" : ",");
-    }
-  }
-  return text;
-}
-
-std::string sweep_table(const Sweep& sweep, std::span<const PointOutcome> outcomes) {
-  TextTable table;
-  std::vector<std::string> head(sweep.keys.begin(), sweep.keys.end());
-  for (const Column& column : kColumns) head.emplace_back(column.name);
-  table.add(head);
-  for (size_t i = 0; i < outcomes.size(); i++) {
-    std::vector<std::string> line = value_texts(sweep, i);
-    for (const Column& column : kColumns) {
-      line.push_back(short_number(column.value(outcomes[i].result)));
-    }
-    table.add(std::move(line));
-  }
-  return table.text();
 }
 
 }  // namespace tributary::lab

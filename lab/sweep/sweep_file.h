@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// @file
 /// A sweep: a scenario with lists of values for some of its keys. Each combination is one point.
-///
 ///   backend = "trio-ml"             # keys as in a scenario file
 ///   [sweep]
 ///   model.name = ["resnet50", "vgg11"]
@@ -9,7 +8,8 @@
 ///   repeat = 5                      # each point with seeds seed, seed + 1, …
 ///
 /// Shapes:  The first list of the file varies slowest, repetitions fastest.
-/// Errors:  Refuses invalid scenarios, sweeps without lists, and more than kPointsMax points.
+/// Errors:  Refuses values that no scenario may have, sweeps without lists, more than kPointsMax
+///          points, and sweeps without a valid combination (see RefusedPoint for some).
 /// Tests:   tests/lab/sweep/sweep_file_test.cc
 #pragma once
 
@@ -27,11 +27,19 @@ namespace tributary::lab {
 /// A larger sweep is most likely a mistake.
 inline constexpr uint64_t kPointsMax = 1'000'000;
 
+/// A combination of values that is no valid scenario.
+struct RefusedPoint {
+  std::string label;  ///< As a point's, without its seed.
+  Json values;        ///< As a point's, without its seed.
+  std::string reason;
+};
+
 struct Sweep {
-  std::vector<std::string>
-      keys;  ///< The varied ones, in the file's order; "seed" last if repeated.
+  std::vector<std::string> keys;  ///< The varied ones, in the file's order.
+  uint64_t repeats = 1;           ///< Points of each combination, with consecutive seeds.
   std::vector<Point> points;
   std::vector<Json> values;  ///< Shape [points]: an object of the varied keys and the seed.
+  std::vector<RefusedPoint> refused;
 };
 
 /// Reads a sweep file. @param overrides Set after the file's keys; they must not be swept.
@@ -43,15 +51,5 @@ struct Sweep {
 [[nodiscard]] Result<Sweep> make_sweep(std::span<const WrittenKey> keys,
                                        std::span<const WrittenKey> overrides,
                                        const std::string& place = "");
-
-// @param outcomes Shape [points].
-
-/// Returns a JSON line for each point: {"values":…,"outcome":…}.
-[[nodiscard]] std::string sweep_json_lines(const Sweep& sweep,
-                                           std::span<const PointOutcome> outcomes);
-/// Returns a line for each point: the varied keys, then the headline figures.
-[[nodiscard]] std::string sweep_csv(const Sweep& sweep, std::span<const PointOutcome> outcomes);
-/// Returns the same as a table for a terminal.
-[[nodiscard]] std::string sweep_table(const Sweep& sweep, std::span<const PointOutcome> outcomes);
 
 }  // namespace tributary::lab

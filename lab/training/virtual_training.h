@@ -2,11 +2,11 @@
 /// @file
 /// Data-parallel training of a small real model in virtual time, through the run's aggregators.
 ///
-/// Model:   Each worker has its own copy of the parameters and applies the averages that it
-///          receives. The copies stay bit-identical unless a worker drops out. A worker that skips
-///          its computation to catch up submits the gradients of its last batch. Accuracy is
-///          measured on the validation text (target among the five likeliest letters), after every
-///          iteration of the median worker.
+/// Model:   Each worker applies the averages that it receives to its copy of the parameters; copies
+///          stay bit-identical. A worker that skips its computation contributes nothing.
+///          Asynchronous: it pushes its own gradients' change, divided by the workers, and takes
+///          the parameters that result (BytePS §5, Figure 11b). Copies differ.
+///          Averaging: it applies its own gradients; parameters travel (local SGD).
 /// Exact:   Same binary, same processor kind: same bits (see matrix_kernel.h).
 /// Threads: One object, one thread.
 /// Errors:  failed() counts failed all-reduces; their averages are not applied.
@@ -34,22 +34,27 @@ struct TrainingConfig {
   uint32_t batch = 64;  ///< Examples of one worker in one iteration.
   uint32_t validation_examples = 1024;
   uint64_t text_bytes = 400'000;
-  uint32_t top_count = 5;  ///< Source: Trio paper Figure 12 shows top-5 accuracy.
+  bool asynchronous = false;         ///< For the back end "asynchronous".
+  bool averages_parameters = false;  ///< For ModelSettings::local_steps above 1.
+  uint32_t top_count = 5;            ///< Source: Trio paper Figure 12 shows top-5 accuracy.
 };
 
 class VirtualTraining final : public TensorExchange {
  public:
+  /// Top-5 validation accuracy after an iteration of the median worker.
   struct Progress {
     uint32_t iteration;  ///< From 0.
     Instant at;          ///< Time at which the median worker ended it.
-    double accuracy;
+    double accuracy;     ///< Of the worker's parameters; averaging, of the last mean.
   };
 
   explicit VirtualTraining(const TrainingConfig& config);
 
   std::span<float> tensor(uint32_t worker, uint32_t iteration, bool computed) override;
+  void apply_alone(uint32_t worker, uint32_t iteration) override;
   void reduced(uint32_t worker, uint32_t iteration, const host::Outcome& outcome) override;
   void iteration_ended(uint32_t worker, uint32_t iteration, Instant at) override;
+  [[nodiscard]] host::ReduceOp op() const override;
   [[nodiscard]] float scale() const override;
 
   [[nodiscard]] const std::vector<Progress>& progress() const { return progress_; }
@@ -66,7 +71,11 @@ class VirtualTraining final : public TensorExchange {
     std::vector<float> gradients;  ///< Gradients of its last batch.
     std::vector<float> exchanged;  ///< A copy of them, then the average.
     uint64_t applied = 0;
+    bool alone = false;  ///< It has applied gradients of its own since the last mean.
   };
+
+  void compute(uint32_t worker, uint32_t iteration);
+  void fill_change(uint32_t worker, uint32_t iteration);
 
   const TrainingConfig config_;
   const Corpus corpus_;

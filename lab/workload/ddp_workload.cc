@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "lab/workload/ddp_workload.h"
 
+#include <algorithm>
+
 namespace tributary::lab {
 namespace {
 
@@ -25,12 +27,38 @@ Workload custom(const ModelSettings& model) {
   return workload;
 }
 
+/// Delays each bucket by its copy to the host, and the forward pass by the last bucket's copy back.
+void add_staging(Workload& workload, double gbps) {
+  Duration free_at;
+  Duration copy;
+  for (Bucket& bucket : workload.buckets) {
+    copy = from_seconds(static_cast<double>(bucket.elements) * kElementBytes * 8 / (gbps * 1e9));
+    free_at = std::max(free_at, bucket.ready_at) + copy;
+    bucket.ready_at = free_at;
+  }
+  workload.backward = std::max(workload.backward, free_at);
+  workload.forward += copy;
+}
+
 }  // namespace
 
 uint64_t Workload::elements() const {
   uint64_t sum = 0;
   for (const Bucket& bucket : buckets) sum += bucket.elements;
   return sum;
+}
+
+std::vector<Duration> Workload::forward_ends() const {
+  std::vector<Duration> ends;
+  for (size_t i = 0; i < buckets.size(); i++) {
+    // The forward pass has ahead of it what the backward pass has behind it.
+    const Duration ahead = i == 0 ? Duration() : buckets[i - 1].ready_at;
+    ends.push_back(backward == Duration()
+                       ? share(forward, buckets.size() - i, buckets.size())
+                       : share(forward, static_cast<uint64_t>((backward - ahead).ticks()),
+                               static_cast<uint64_t>(backward.ticks())));
+  }
+  return ends;
 }
 
 Duration compute_time(const DnnShape& shape) {
@@ -76,6 +104,11 @@ Workload workload_of(const Scenario& scenario) {
   } else {
     workload = custom(model);
   }
+  if (!model.overlap_backward) {
+    for (Bucket& bucket : workload.buckets) bucket.ready_at = workload.backward;
+  }
+  if (model.staging_gbps > 0) add_staging(workload, model.staging_gbps);
+  workload.forward += model.input;
   for (Bucket& bucket : workload.buckets) {
     bucket.elements = (bucket.elements + scenario.train - 1) / scenario.train;
   }

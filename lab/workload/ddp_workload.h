@@ -36,6 +36,10 @@ struct Workload {
   std::vector<Bucket> buckets;  ///< In the order in which they become ready.
 
   [[nodiscard]] uint64_t elements() const;
+  /// Returns when the forward pass reaches the end of each bucket's layers, from its beginning. It
+  /// goes through the buckets from the last one to the first. A bucket's layers have the same share
+  /// of either pass, because both cost a multiple of the same multiply-adds. Shape [buckets].
+  [[nodiscard]] std::vector<Duration> forward_ends() const;
 };
 
 /// Images a second of one worker for ResNet50. Assumed: about NVIDIA's published figure for
@@ -54,7 +58,10 @@ inline constexpr int64_t kBackwardPerForward = 2;
 [[nodiscard]] Workload ddp_workload(const DnnShape& shape);
 
 /// Returns the workload of a scenario. With a train of k a simulated element represents k: buckets
-/// are divided by k, rounded up. @pre The scenario passed check().
+/// are divided by k, rounded up. The input pipeline counts to the forward pass. With staging, a
+/// bucket is ready when it has been copied to the host, one bucket after the other, and the copy of
+/// the last bucket's sum back to the GPU counts to the next forward pass; those of the others
+/// overlap with communication. @pre The scenario passed check().
 [[nodiscard]] Workload workload_of(const Scenario& scenario);
 
 }  // namespace tributary::lab

@@ -109,17 +109,15 @@ std::vector<DnnTensor> resnet50() {
   return net.take();
 }
 
-std::vector<DnnTensor> vgg11() {
-  struct Stage {
-    uint32_t out;
-    uint32_t convolutions;
-  };
+/// @param convolutions Of each stage.
+std::vector<DnnTensor> vgg(const std::array<uint32_t, 5>& convolutions) {
+  constexpr std::array<uint32_t, 5> kStageChannels{64, 128, 256, 512, 512};
   Builder net;
   uint32_t channels = 3;
-  for (const Stage stage : {Stage{64, 1}, {128, 1}, {256, 2}, {512, 2}, {512, 2}}) {
-    for (uint32_t i = 0; i < stage.convolutions; i++) {
-      net.conv({.in = channels, .out = stage.out, .kernel = 3, .bias = true});
-      channels = stage.out;
+  for (size_t stage = 0; stage < convolutions.size(); stage++) {
+    for (uint32_t i = 0; i < convolutions[stage]; i++) {
+      net.conv({.in = channels, .out = kStageChannels[stage], .kernel = 3, .bias = true});
+      channels = kStageChannels[stage];
     }
     net.pool();
   }
@@ -200,15 +198,18 @@ std::vector<DnnTensor> mobilenet_v2() {
   return net.take();
 }
 
-/// Batch sizes of the first three: Trio paper Table 1; of the others: assumed as ResNet50's.
+/// Batch sizes of the first three: Trio paper Table 1; of VGG16: BytePS paper §3.1, Figure 4; of the
+/// others: assumed as ResNet50's.
 std::vector<DnnShape> build_all() {
   return {
       {Model::kResnet50, "resnet50", "98 MB, batch 64 (Trio paper Table 1)", 64, resnet50()},
-      {Model::kVgg11, "vgg11", "507 MB, batch 128 (Trio paper Table 1)", 128, vgg11()},
+      {Model::kVgg11, "vgg11", "507 MB, batch 128 (Trio paper Table 1)", 128, vgg({1, 1, 2, 2, 2})},
       {Model::kDensenet161, "densenet161", "109 MB, batch 64 (Trio paper Table 1)", 64,
        densenet161()},
       {Model::kResnet18, "resnet18", "45 MB, batch 64", 64, resnet18()},
       {Model::kMobilenetV2, "mobilenet_v2", "13 MB, batch 64", 64, mobilenet_v2()},
+      {Model::kVgg16, "vgg16", "553 MB, batch 32 (BytePS paper Figure 4)", 32,
+       vgg({2, 2, 3, 3, 3})},
   };
 }
 

@@ -1,9 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "lab/workload/straggler.h"
 
+#include <algorithm>
+#include <map>
+#include <numeric>
+#include <set>
+#include <utility>
+
 #include "base/assert.h"
 #include "base/prng.h"
 #include "host/straggler_pattern.h"
+#include "lab/workload/delay_trace.h"
 
 namespace tributary::lab {
 namespace {
@@ -11,103 +18,191 @@ namespace {
 /// Separates the pattern's random numbers from those of the network and the workers.
 constexpr uint64_t kSeedSalt = 0x7374726167676c65;
 
-uint64_t seed_of(const Scenario& scenario) { return Prng(scenario.seed ^ kSeedSalt).any_u64(); }
+/// Returns the workers that a pattern of all workers concerns: the named ones, or else all.
+std::vector<uint32_t> concerned_workers(const Scenario& scenario) {
+  std::vector<uint32_t> workers = named_workers(scenario);
+  if (!workers.empty()) return workers;
+  workers.resize(scenario.workers);
+  std::iota(workers.begin(), workers.end(), 0U);
+  return workers;
+}
 
 class OneSlowWorker final : public StragglerPattern {
  public:
-  OneSlowWorker(const Scenario& scenario, Duration typical)
-      : pattern_(scenario.straggler.probability, typical, scenario.workers, seed_of(scenario)) {}
+  explicit OneSlowWorker(const PatternTerms& terms)
+      : workers_(concerned_workers(terms.scenario)),
+        pattern_(terms.scenario.straggler.probability, terms.typical_iteration,
+                 static_cast<uint32_t>(workers_.size()), terms.seed) {}
   Duration delay_at(uint32_t worker, uint64_t delay_point) const override {
-    return pattern_.delay_at(worker, delay_point);
+    const auto place = std::lower_bound(workers_.begin(), workers_.end(), worker);
+    if (place == workers_.end() || *place != worker) return {};
+    return pattern_.delay_at(static_cast<uint32_t>(place - workers_.begin()), delay_point);
   }
 
  private:
+  const std::vector<uint32_t> workers_;
   const host::OneSlowWorkerPattern pattern_;
 };
 
-class EachSlowWorker final : public StragglerPattern {
+/// Workers that sleep independently of each other.
+class SlowWorkers final : public StragglerPattern {
  public:
-  EachSlowWorker(const Scenario& scenario, Duration typical) {
-    for (uint32_t i = 0; i < scenario.workers; i++) {
-      patterns_.emplace_back(scenario.straggler.probability, typical, seed_of(scenario) + i);
+  SlowWorkers(const PatternTerms& terms, const std::vector<uint32_t>& workers) {
+    uint64_t seed = terms.seed;
+    for (const uint32_t worker : workers) {
+      patterns_.emplace(worker, host::SlowWorkerPattern(terms.scenario.straggler.probability,
+                                                        terms.typical_iteration, seed++));
     }
   }
   Duration delay_at(uint32_t worker, uint64_t delay_point) const override {
-    return patterns_[worker].delay_at(delay_point);
+    const auto own = patterns_.find(worker);
+    return own == patterns_.end() ? Duration() : own->second.delay_at(delay_point);
   }
 
  private:
-  std::vector<host::SlowWorkerPattern> patterns_;
+  std::map<uint32_t, host::SlowWorkerPattern> patterns_;  ///< By rank.
 };
 
-class FailSlow final : public StragglerPattern {
+/// A base of patterns of certain workers.
+class CertainWorkers : public StragglerPattern {
  public:
-  explicit FailSlow(const Scenario& scenario)
-      : worker_(scenario.straggler.worker), factor_(scenario.straggler.factor) {}
-  double compute_factor(uint32_t worker, uint32_t) const override {
-    return worker == worker_ ? factor_ : 1;
+  explicit CertainWorkers(const PatternTerms& terms) : workers_(certain_workers(terms.scenario)) {}
+
+ protected:
+  [[nodiscard]] const std::vector<uint32_t>& workers() const { return workers_; }
+  [[nodiscard]] bool concerns(uint32_t worker) const {
+    return std::binary_search(workers_.begin(), workers_.end(), worker);
   }
 
  private:
-  const uint32_t worker_;
+  const std::vector<uint32_t> workers_;
+};
+
+class FailSlow final : public CertainWorkers {
+ public:
+  explicit FailSlow(const PatternTerms& terms)
+      : CertainWorkers(terms), factor_(terms.scenario.straggler.factor) {}
+  double compute_factor(uint32_t worker, uint32_t) const override {
+    return concerns(worker) ? factor_ : 1;
+  }
+
+ private:
   const double factor_;
 };
 
 class HeavyTail final : public StragglerPattern {
  public:
-  explicit HeavyTail(const Scenario& scenario) {
-    for (uint32_t i = 0; i < scenario.workers; i++) {
-      patterns_.emplace_back(scenario.straggler.p99_over_p50, seed_of(scenario) + i);
+  explicit HeavyTail(const PatternTerms& terms) {
+    uint64_t seed = terms.seed;
+    for (const uint32_t worker : concerned_workers(terms.scenario)) {
+      patterns_.emplace(worker,
+                        host::HeavyTailPattern(terms.scenario.straggler.p99_over_p50, seed++));
     }
   }
   double compute_factor(uint32_t worker, uint32_t iteration) const override {
-    return patterns_[worker].factor_at(iteration);
+    const auto own = patterns_.find(worker);
+    return own == patterns_.end() ? 1 : own->second.factor_at(iteration);
   }
 
  private:
-  std::vector<host::HeavyTailPattern> patterns_;
+  std::map<uint32_t, host::HeavyTailPattern> patterns_;  ///< By rank.
 };
 
-class PausedProcess final : public StragglerPattern {
+class PausedProcess final : public CertainWorkers {
  public:
-  explicit PausedProcess(const Scenario& scenario)
-      : pause_{scenario.straggler.worker, scenario.straggler.pause_at,
-               scenario.straggler.pause_for} {}
-  std::optional<Pause> pause() const override { return pause_; }
+  explicit PausedProcess(const PatternTerms& terms)
+      : CertainWorkers(terms), settings_(terms.scenario.straggler) {}
+  std::optional<Pause> pause() const override {
+    return Pause{workers(), settings_.pause_at, settings_.pause_for};
+  }
 
  private:
-  const Pause pause_;
+  const StragglerSettings settings_;
 };
 
-class Absent final : public StragglerPattern {
+class Absent final : public CertainWorkers {
  public:
-  explicit Absent(const Scenario& scenario) : worker_(scenario.straggler.worker) {}
-  bool contributes(uint32_t worker) const override { return worker != worker_; }
+  using CertainWorkers::CertainWorkers;
+  bool contributes(uint32_t worker) const override { return !concerns(worker); }
+};
+
+class BackgroundFlow final : public CertainWorkers {
+ public:
+  using CertainWorkers::CertainWorkers;
+  std::vector<uint32_t> background_to() const override { return workers(); }
+};
+
+class RecordedDelays final : public StragglerPattern {
+ public:
+  explicit RecordedDelays(DelayTrace trace) : trace_(std::move(trace)) {}
+  Duration delay_at(uint32_t worker, uint64_t delay_point) const override {
+    return trace_.delay_at(worker, delay_point);
+  }
+  Duration recorded_total() const override { return trace_.total(); }
 
  private:
-  const uint32_t worker_;
+  const DelayTrace trace_;
 };
 
-class BackgroundFlow final : public StragglerPattern {
+/// Several patterns at once. No two of them pause processes or send other traffic.
+class Combined final : public StragglerPattern {
  public:
-  explicit BackgroundFlow(const Scenario& scenario) : worker_(scenario.straggler.worker) {}
-  std::optional<uint32_t> background_to() const override { return worker_; }
+  explicit Combined(std::vector<std::unique_ptr<StragglerPattern>> parts)
+      : parts_(std::move(parts)) {}
+  Duration delay_at(uint32_t worker, uint64_t delay_point) const override {
+    Duration sum;
+    for (const auto& part : parts_) sum += part->delay_at(worker, delay_point);
+    return sum;
+  }
+  double compute_factor(uint32_t worker, uint32_t iteration) const override {
+    double product = 1;
+    for (const auto& part : parts_) product *= part->compute_factor(worker, iteration);
+    return product;
+  }
+  bool contributes(uint32_t worker) const override {
+    return std::all_of(parts_.begin(), parts_.end(),
+                       [&](const auto& part) { return part->contributes(worker); });
+  }
+  std::optional<Pause> pause() const override {
+    for (const auto& part : parts_) {
+      if (auto pause = part->pause()) return pause;
+    }
+    return std::nullopt;
+  }
+  std::vector<uint32_t> background_to() const override {
+    for (const auto& part : parts_) {
+      if (auto workers = part->background_to(); !workers.empty()) return workers;
+    }
+    return {};
+  }
+  Duration recorded_total() const override {
+    Duration sum;
+    for (const auto& part : parts_) sum += part->recorded_total();
+    return sum;
+  }
 
  private:
-  const uint32_t worker_;
+  const std::vector<std::unique_ptr<StragglerPattern>> parts_;
 };
 
-/// Makes a pattern of kind T. Only some need the typical iteration.
+using Made = Result<std::unique_ptr<StragglerPattern>>;
+
+/// Makes a pattern of kind T.
 template <class T>
-std::unique_ptr<StragglerPattern> make(const Scenario& scenario, Duration) {
-  return std::make_unique<T>(scenario);
+Made make(const PatternTerms& terms) {
+  return std::make_unique<T>(terms);
 }
-template <class T>
-std::unique_ptr<StragglerPattern> make_timed(const Scenario& scenario, Duration typical) {
-  return std::make_unique<T>(scenario, typical);
+Made make_none(const PatternTerms&) { return std::make_unique<StragglerPattern>(); }
+Made make_each(const PatternTerms& terms) {
+  return std::make_unique<SlowWorkers>(terms, concerned_workers(terms.scenario));
 }
-std::unique_ptr<StragglerPattern> make_none(const Scenario&, Duration) {
-  return std::make_unique<StragglerPattern>();
+Made make_fixed(const PatternTerms& terms) {
+  return std::make_unique<SlowWorkers>(terms, certain_workers(terms.scenario));
+}
+Made make_recorded(const PatternTerms& terms) {
+  auto trace = DelayTrace::read(terms.scenario.straggler.trace, terms.scenario.workers);
+  if (!trace) return failure("straggler.trace: " + trace.error().text);
+  return std::make_unique<RecordedDelays>(*std::move(trace));
 }
 
 }  // namespace
@@ -116,7 +211,8 @@ Duration StragglerPattern::delay_at(uint32_t, uint64_t) const { return {}; }
 double StragglerPattern::compute_factor(uint32_t, uint32_t) const { return 1; }
 bool StragglerPattern::contributes(uint32_t) const { return true; }
 std::optional<StragglerPattern::Pause> StragglerPattern::pause() const { return std::nullopt; }
-std::optional<uint32_t> StragglerPattern::background_to() const { return std::nullopt; }
+std::vector<uint32_t> StragglerPattern::background_to() const { return {}; }
+Duration StragglerPattern::recorded_total() const { return {}; }
 
 const std::vector<StragglerKind>& straggler_kinds() {
   static const std::vector<StragglerKind> kinds{
@@ -126,28 +222,36 @@ const std::vector<StragglerKind>& straggler_kinds() {
                   "at each of three points of an iteration one of the workers sleeps with a "
                   "probability, 0.5 to 2 typical iterations (Trio paper §6.1)"},
        .needs_typical_iteration = true,
-       .make = make_timed<OneSlowWorker>},
+       .make = make<OneSlowWorker>},
       {.id = Straggling::kSlowWorkerEach,
        .choice = {"slow-worker-each", "the same, but every worker decides for itself"},
        .needs_typical_iteration = true,
-       .make = make_timed<EachSlowWorker>},
+       .make = make_each},
+      {.id = Straggling::kSlowWorkerFixed,
+       .choice = {"slow-worker-fixed", "the same, but always by certain workers, each for itself"},
+       .needs_typical_iteration = true,
+       .make = make_fixed},
       {.id = Straggling::kFailSlow,
-       .choice = {"fail-slow", "one worker's computation takes a constant factor longer"},
+       .choice = {"fail-slow", "certain workers' computation takes a constant factor longer"},
        .make = make<FailSlow>},
       {.id = Straggling::kHeavyTail,
        .choice = {"heavy-tail",
                   "every worker's computation varies, with a given ratio of P99 to P50"},
        .make = make<HeavyTail>},
       {.id = Straggling::kPause,
-       .choice = {"pause", "one worker's process stands still once, for a given time"},
+       .choice = {"pause", "certain workers' processes stand still once, for a given time"},
        .make = make<PausedProcess>},
       {.id = Straggling::kAbsent,
-       .choice = {"absent", "one worker is in the job and never contributes"},
+       .choice = {"absent", "certain workers are in the job and never contribute"},
        .needs_mitigation = true,
        .make = make<Absent>},
       {.id = Straggling::kBackgroundFlow,
-       .choice = {"background-flow", "other traffic takes a part of the link toward one worker"},
+       .choice = {"background-flow",
+                  "other traffic takes a part of the links toward certain workers"},
        .make = make<BackgroundFlow>},
+      {.id = Straggling::kTrace,
+       .choice = {"trace", "workers sleep as a file says, straggler.trace"},
+       .make = make_recorded},
   };
   return kinds;
 }
@@ -156,6 +260,42 @@ const StragglerKind& straggler_kind(Straggling pattern) {
   const StragglerKind& kind = straggler_kinds().at(static_cast<size_t>(pattern));
   TRIB_ASSERT(kind.id == pattern);
   return kind;
+}
+
+std::vector<const StragglerKind*> kinds_in(PatternSet patterns) {
+  std::vector<const StragglerKind*> kinds;
+  for (const StragglerKind& kind : straggler_kinds()) {
+    if (patterns.contains(kind.id)) kinds.push_back(&kind);
+  }
+  return kinds;
+}
+
+std::vector<uint32_t> named_workers(const Scenario& scenario) {
+  std::set<uint32_t> workers(scenario.straggler.workers.begin(), scenario.straggler.workers.end());
+  const uint32_t in_rack = scenario.workers / scenario.leaves;
+  for (const uint32_t rack : scenario.straggler.racks) {
+    for (uint32_t i = 0; i < in_rack; i++) workers.insert(rack * in_rack + i);
+  }
+  return {workers.begin(), workers.end()};
+}
+
+std::vector<uint32_t> certain_workers(const Scenario& scenario) {
+  std::vector<uint32_t> workers = named_workers(scenario);
+  if (workers.empty()) workers.push_back(scenario.straggler.worker);
+  return workers;
+}
+
+Made make_pattern(PatternSet patterns, const Scenario& scenario, Duration typical_iteration) {
+  Prng seeds(scenario.seed ^ kSeedSalt);
+  std::vector<std::unique_ptr<StragglerPattern>> parts;
+  for (const StragglerKind* kind : kinds_in(patterns)) {
+    const PatternTerms terms{scenario, typical_iteration, seeds.any_u64()};
+    Made part = kind->make(terms);
+    if (!part) return part;
+    parts.push_back(*std::move(part));
+  }
+  if (parts.size() == 1) return std::move(parts[0]);
+  return std::make_unique<Combined>(std::move(parts));
 }
 
 }  // namespace tributary::lab

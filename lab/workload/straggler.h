@@ -8,7 +8,7 @@
 ///          backward pass, and half-way through the backward pass. Assumed: the Trio paper (§6.1)
 ///          names three points without their places.
 /// Threads: Immutable after construction.
-/// Errors:  StragglerKind::make assumes a scenario that passed check().
+///          Several patterns at once: delays add up and factors multiply.
 /// Tests:   tests/lab/workload/straggler_test.cc
 #pragma once
 
@@ -18,6 +18,7 @@
 #include <string>
 #include <vector>
 
+#include "base/result.h"
 #include "base/time.h"
 #include "lab/scenario.h"
 
@@ -26,7 +27,7 @@ namespace tributary::lab {
 class StragglerPattern {
  public:
   struct Pause {
-    uint32_t worker;
+    std::vector<uint32_t> workers;
     Duration at;
     Duration length;
   };
@@ -39,11 +40,19 @@ class StragglerPattern {
   [[nodiscard]] virtual double compute_factor(uint32_t worker, uint32_t iteration) const;
   /// Returns false for a worker that joins the job and never sends a gradient.
   [[nodiscard]] virtual bool contributes(uint32_t worker) const;
-  /// Returns the worker whose process stops for a time, if any.
+  /// Returns the workers whose processes stop for a time, if any.
   [[nodiscard]] virtual std::optional<Pause> pause() const;
-  /// Returns the worker that receives other traffic, if any. The scenario's background_share sets
-  /// the rate.
-  [[nodiscard]] virtual std::optional<uint32_t> background_to() const;
+  /// Returns the workers that receive other traffic. The scenario's background_share sets the rate.
+  [[nodiscard]] virtual std::vector<uint32_t> background_to() const;
+  /// Returns the sum of recorded delays, for a bound on the run's time.
+  [[nodiscard]] virtual Duration recorded_total() const;
+};
+
+/// The arguments of a pattern.
+struct PatternTerms {
+  const Scenario& scenario;  ///< Passed check().
+  Duration typical_iteration;
+  uint64_t seed;
 };
 
 struct StragglerKind {
@@ -52,11 +61,25 @@ struct StragglerKind {
   bool needs_typical_iteration = false;
   /// Without mitigation no worker would make progress.
   bool needs_mitigation = false;
-  std::unique_ptr<StragglerPattern> (*make)(const Scenario& scenario, Duration typical_iteration);
+  Result<std::unique_ptr<StragglerPattern>> (*make)(const PatternTerms& terms);
 };
 
 /// Returns a row for each Straggling, in their order.
 [[nodiscard]] const std::vector<StragglerKind>& straggler_kinds();
 [[nodiscard]] const StragglerKind& straggler_kind(Straggling pattern);
+/// Returns the row of each pattern in the set; that of kNone for the empty set.
+[[nodiscard]] std::vector<const StragglerKind*> kinds_in(PatternSet patterns);
+
+/// Returns the ranks that straggler.workers and straggler.racks name, in order; empty for none.
+[[nodiscard]] std::vector<uint32_t> named_workers(const Scenario& scenario);
+/// Returns the stragglers of patterns of certain workers: the named ones, or else straggler.worker.
+[[nodiscard]] std::vector<uint32_t> certain_workers(const Scenario& scenario);
+
+/// Makes the patterns of a set as one. Each has its own random numbers. Refuses a trace that
+/// DelayTrace::read() refuses.
+/// @param scenario Passed check().
+[[nodiscard]] Result<std::unique_ptr<StragglerPattern>> make_pattern(PatternSet patterns,
+                                                                     const Scenario& scenario,
+                                                                     Duration typical_iteration);
 
 }  // namespace tributary::lab

@@ -2,7 +2,7 @@
 /// @file
 /// Runs a scenario that a test expects to succeed.
 ///
-/// Tests: used by tests/lab/run_test.cc, straggling_run_test.cc
+/// Tests: used by tests/lab/run_test.cc, straggling_run_test.cc, unequal_run_test.cc
 #pragma once
 
 #include <gtest/gtest.h>

@@ -74,6 +74,32 @@ probability = 0.16
   EXPECT_EQ(s.straggler.probability, 0.16);
 }
 
+TEST(ScenarioFile, NamesSeveralStragglersAndPatterns) {
+  const Scenario s = accepted(R"(
+topology = "chassis"
+[straggler]
+pattern = "fail-slow+slow-worker"
+workers = [4, 1, 4]
+racks = [1]
+)");
+  EXPECT_TRUE(s.straggler.pattern.contains(Straggling::kSlowWorker));
+  EXPECT_TRUE(s.straggler.pattern.contains(Straggling::kFailSlow));
+  EXPECT_FALSE(s.straggler.pattern.contains(Straggling::kNone));
+  EXPECT_EQ(s.straggler.workers, (std::vector<uint32_t>{1, 4}));
+  EXPECT_EQ(s.straggler.racks, std::vector<uint32_t>{1});
+  const std::string text = scenario_text(s);
+  EXPECT_THAT(text, HasSubstr("straggler.pattern = \"slow-worker+fail-slow\"\n"));
+  EXPECT_THAT(text, HasSubstr("straggler.workers = \"1,4\"\n"));
+  EXPECT_EQ(scenario_text(accepted(text)), text);
+
+  EXPECT_EQ(accepted("straggler.pattern = 'none'\n").straggler.pattern, Straggling::kNone);
+  EXPECT_THAT(refusal("straggler.pattern = 'pause+slow'\n"),
+              HasSubstr("straggler.pattern=pause+slow is refused: unknown name 'slow'"));
+  EXPECT_THAT(refusal("straggler.pattern = 'pause+'\n"), HasSubstr("unknown name ''"));
+  EXPECT_THAT(refusal("straggler.workers = '1,x'\n"),
+              HasSubstr("straggler.workers=1,x is no list of numbers; allowed: 0 to 255"));
+}
+
 TEST(ScenarioFile, LaterKeysOverrideEarlierOnes) {
   std::vector<WrittenKey> keys = keys_of_file("workers = 4\n");
   keys.push_back(*split_setting("workers=3", "--set"));

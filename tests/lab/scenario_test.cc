@@ -50,6 +50,11 @@ TEST(Scenario, RefusesWithKeyAndValue) {
       {[](Scenario& s) { s.link.faults.loss = 0.01; }, "host.retransmission=false"},
       {[](Scenario& s) { s.host.nic_bits_per_s = 0; }, "host.nic_gbps=0"},
       {[](Scenario& s) { s.host.deadline = Duration(); }, "host.deadline_s=0"},
+      {[](Scenario& s) { s.host.priorities = 0; },
+       "host.priorities=0 is not allowed; allowed: a whole number from 1 to 4"},
+      {[](Scenario& s) { s.host.priorities = 5; }, "host.priorities=5"},
+      // A window for each priority does not fit into the memory.
+      {[](Scenario& s) { s.host.priorities = 4; }, "not 4.2 GiB"},
       {[](Scenario& s) { s.model.kind = Model::kCustom; }, "model.bucket_bytes=[]"},
       {[](Scenario& s) {
          s.model.bucket_bytes = {4, 0};
@@ -72,7 +77,79 @@ TEST(Scenario, RefusesWithKeyAndValue) {
          s.straggler.pattern = Straggling::kAbsent;
        },
        "straggler.pattern=absent"},
+      {[](Scenario& s) { s.mitigation.quorum = 4; },
+       "mitigation.quorum=4 is not allowed; allowed: 0, with backend=trio-ml"},
+      {[](Scenario& s) {
+         s.backend = Backend::kWaitingSwitch;
+         s.mitigation.quorum = 7;
+       },
+       "mitigation.quorum=7 is not allowed; allowed: 0 to 6, the number of workers"},
+      {[](Scenario& s) {
+         s.backend = Backend::kWaitingSwitch;
+         s.mitigation.quorum = 6;  // It waits for everyone.
+         s.straggler.pattern = Straggling::kAbsent;
+       },
+       "straggler.pattern=absent"},
+      {[](Scenario& s) { s.model.local_steps = 0; },
+       "model.local_steps=0 is not allowed; allowed: a whole number from 1 to 1000"},
+      {[](Scenario& s) { s.model.local_steps = 3; },
+       "model.local_steps=3 is not allowed; allowed: a number that divides iterations=100"},
+      {[](Scenario& s) {
+         s.model.local_steps = 4;
+         s.model.overlap_forward = true;
+       },
+       "model.local_steps=4 is not allowed; allowed: 1, with model.overlap_forward=true"},
+      {[](Scenario& s) {
+         s.model.staging_gbps = 105;
+         s.model.overlap_forward = true;
+       },
+       "model.overlap_forward=true is not allowed; allowed: false, with model.input_ms or "
+       "model.staging_gbps"},
+      {[](Scenario& s) {
+         s.backend = Backend::kAsynchronous;
+         s.payload = Payload::kReal;
+         s.model = {.kind = Model::kCustom, .bucket_bytes = {4096}, .local_steps = 4};
+       },
+       "model.local_steps=4 is not allowed; allowed: 1, with backend=asynchronous"},
       {[](Scenario& s) { s.straggler.worker = 6; }, "straggler.worker=6"},
+      {[](Scenario& s) {
+         s.straggler.workers = {1, 6};
+       },
+       "straggler.workers=6 is not allowed; allowed: 0 to 5"},
+      {[](Scenario& s) { s.straggler.pattern = Straggling::kTrace; },
+       "straggler.trace='' is not allowed; allowed: the path of a file"},
+      {[](Scenario& s) { s.slow_links.workers = {6}; },
+       "link.slow_workers=6 is not allowed; allowed: 0 to 5"},
+      {[](Scenario& s) { s.slow_links = {.workers = {1}, .rate_bits_per_s = 200'000'000'000}; },
+       "link.slow_rate_gbps=200 is not allowed; allowed: up to link.rate_gbps=100"},
+      {[](Scenario& s) {
+         s.topology = Topology::kFile;
+         s.topology_file = "t.toml";
+         s.slow_links.workers = {1};
+       },
+       "link.slow_workers=1 is not allowed; allowed: none with topology=file"},
+      {[](Scenario& s) { s.link.faults.loss_run = 0.5; }, "link.loss_run=0.5"},
+      {[](Scenario& s) { s.straggler.racks = {0}; },
+       "straggler.racks=0 is not allowed; allowed: topology chassis, two-level or leaf-spine"},
+      {[](Scenario& s) {
+         s.topology = Topology::kTwoLevel;
+         s.straggler.racks = {1, 2};
+       },
+       "straggler.racks=1,2 is not allowed; allowed: 0 to 1"},
+      {[](Scenario& s) {
+         s.backend = Backend::kSwitchml64;  // It has no tree, but its workers stand in racks.
+         s.topology = Topology::kChassis;
+         s.leaves = 4;
+         s.straggler.racks = {1};
+       },
+       "leaves=4 is not allowed; allowed: a number that divides workers=6"},
+      {[](Scenario& s) {
+         s.backend = Backend::kWaitingSwitch;
+         s.mitigation.quorum = 5;
+         s.straggler.pattern = Straggling::kAbsent;
+         s.straggler.workers = {1, 4};
+       },
+       "mitigation.quorum=5 is not allowed; allowed: up to 4"},
       {[](Scenario& s) { s.straggler.probability = 1.01; }, "straggler.probability=1.01"},
       {[](Scenario& s) { s.straggler.factor = 0.5; }, "straggler.factor=0.5"},
       {[](Scenario& s) { s.straggler.p99_over_p50 = 0; }, "straggler.p99_over_p50=0"},

@@ -45,8 +45,7 @@ TEST(StragglingRun, WaitingSwitchWaitsForTheSlowestWorker) {
   // An iteration takes its time without delays, plus the longest sum of one worker's delays in it.
   // The other workers' delays are hidden, except a small part that ends later than the slowest
   // one's.
-  const auto pattern =
-      straggler_kind(Straggling::kSlowWorker).make(scenario, result.typical_iteration);
+  const auto pattern = *make_pattern(Straggling::kSlowWorker, scenario, result.typical_iteration);
   for (uint32_t i = 0; i < scenario.iterations; i++) {
     Duration longest;
     for (uint32_t worker = 0; worker < scenario.workers; worker++) {
@@ -60,6 +59,93 @@ TEST(StragglingRun, WaitingSwitchWaitsForTheSlowestWorker) {
     EXPECT_NEAR(in_seconds(result.iterations[i]), expected, 3e-6) << "iteration " << i;
   }
   EXPECT_EQ(result.degraded_blocks, 0U);
+}
+
+TEST(StragglingRun, QuorumDoesNotWaitForTheSlowestWorker) {
+  Scenario scenario = small(Backend::kWaitingSwitch);
+  scenario.payload = Payload::kReal;
+  const RunResult calm = run_well(scenario);
+  scenario.straggler.pattern = Straggling::kFailSlow;
+  scenario.straggler.factor = 3;
+  scenario.straggler.worker = 1;
+  const RunResult waiting = run_well(scenario);
+  scenario.mitigation.quorum = 3;
+  const RunResult result = run_well(scenario);
+  EXPECT_GT(waiting.mean_iteration, milliseconds(30));
+  EXPECT_NEAR(as_us(result.mean_iteration), as_us(calm.mean_iteration), 10);
+  EXPECT_EQ(result.wrong_sums, 0U);
+  EXPECT_EQ(result.degraded_blocks, result.blocks);
+  // The slow worker never ends a computation in time: it skips, and receives every sum.
+  EXPECT_EQ(result.workers[1].contributions, result.workers[1].contributions_lost);
+  EXPECT_EQ(result.workers[1].iterations, scenario.iterations);
+  EXPECT_EQ(result.missed_fraction(), 0);
+}
+
+TEST(StragglingRun, QuorumSumsAreExactOverBadLinks) {
+  Scenario scenario = small(Backend::kWaitingSwitch);
+  scenario.payload = Payload::kReal;
+  scenario.iterations = 5;
+  scenario.mitigation.quorum = 3;
+  scenario.host.retransmission = true;
+  scenario.link.faults = {.loss = 0.02, .duplicate = 0.02, .reorder_max = microseconds(50)};
+  scenario.straggler.pattern = Straggling::kSlowWorker;
+  scenario.straggler.probability = 0.3;
+  const RunResult result = run_well(scenario);
+  EXPECT_GT(result.checked_sums, 0U);
+  EXPECT_EQ(result.wrong_sums, 0U);
+  EXPECT_GT(result.degraded_blocks, 0U);
+  for (const WorkerResult& worker : result.workers) EXPECT_EQ(worker.iterations, 5U);
+  EXPECT_EQ(run_well(scenario).digest, result.digest);
+}
+
+TEST(StragglingRun, QuorumCompletesWithoutAnAbsentWorker) {
+  Scenario scenario = small(Backend::kWaitingSwitch);
+  scenario.iterations = 2;
+  scenario.straggler.pattern = Straggling::kAbsent;
+  scenario.mitigation.quorum = 3;
+  const RunResult result = run_well(scenario);
+  EXPECT_EQ(result.degraded_blocks, result.blocks);
+}
+
+TEST(StragglingRun, BoundedTimeOutIsTheMostThatAStragglerCosts) {
+  Scenario scenario = small(Backend::kOptireduce);
+  scenario.payload = Payload::kReal;
+  scenario.window = 1024;  // Every block of an iteration is in flight at once.
+  scenario.mitigation.history = 8;
+  scenario.mitigation.timeout = milliseconds(2);
+  const RunResult calm = run_well(scenario);
+  EXPECT_EQ(calm.degraded_blocks, 0U);
+  scenario.straggler.pattern = Straggling::kAbsent;
+  const RunResult result = run_well(scenario);
+  EXPECT_EQ(result.wrong_sums, 0U);
+  EXPECT_EQ(result.degraded_blocks, result.blocks);
+  EXPECT_LE(result.mean_iteration, calm.mean_iteration + milliseconds(2));
+  EXPECT_GT(result.mean_iteration, calm.mean_iteration + milliseconds(1));
+}
+
+TEST(StragglingRun, LocalStepsExchangeOnceInSoMany) {
+  Scenario scenario = small(Backend::kWaitingSwitch);
+  const RunResult each = run_well(scenario);
+  scenario.model.local_steps = 4;
+  const RunResult some = run_well(scenario);
+  // 10 ms of computation; the time beyond them is communication.
+  const Duration beyond = each.total - milliseconds(10) * 20;
+  EXPECT_NEAR(as_us(some.total), as_us(milliseconds(10) * 20 + beyond / 4), 1);
+  EXPECT_EQ(some.blocks * 4, each.blocks);
+  EXPECT_EQ(some.iterations.size(), 20U);
+  EXPECT_EQ(some.degraded_blocks, 0U);
+  EXPECT_EQ(run_well(scenario).digest, some.digest);
+}
+
+TEST(StragglingRun, LocalStepsHideSleepsOfDifferentWorkers) {
+  Scenario scenario = small(Backend::kWaitingSwitch);
+  scenario.straggler.pattern = Straggling::kSlowWorker;
+  scenario.straggler.probability = 0.4;
+  scenario.straggler.typical_iteration = milliseconds(10);
+  const RunResult each = run_well(scenario);
+  scenario.model.local_steps = 4;
+  const RunResult some = run_well(scenario);
+  EXPECT_LT(some.total, each.total);
 }
 
 TEST(StragglingRun, IdealBackEndHasNoStragglers) {
@@ -113,7 +199,14 @@ TEST(StragglingRun, LateWorkersCatchUpAndOthersLoseNothing) {
       skipped += worker.iterations_skipped;
       lost += worker.contributions_lost;
     }
-    EXPECT_GT(lost, 0U);
+    // A worker that skips sends nothing that comes too late.
+    if (catch_up == CatchUp::kSkip) {
+      EXPECT_GT(result.skipped_blocks, 0U);
+      EXPECT_EQ(result.skipped_blocks, result.degraded_blocks);
+    } else {
+      EXPECT_GT(lost, 0U);
+      EXPECT_EQ(result.skipped_blocks, 0U);
+    }
     // An iteration's end is the median worker's: the second of four.
     std::vector<Duration> finished;
     Duration iterations;
@@ -126,6 +219,71 @@ TEST(StragglingRun, LateWorkersCatchUpAndOthersLoseNothing) {
     Scenario waiting = scenario;
     waiting.backend = Backend::kTrioMlWait;
     EXPECT_LT(result.mean_iteration, run_well(waiting).mean_iteration);
+  }
+}
+
+/// Each worker contributes a power of two that names it, so that a sum names its contributors. The
+/// tensors of workers that did not compute hold a value that would spoil every sum.
+class NamingExchange final : public TensorExchange {
+ public:
+  explicit NamingExchange(uint32_t workers) : tensors_(workers) {}
+  std::span<float> tensor(uint32_t worker, uint32_t iteration, bool computed) override {
+    if (computed) computed_[iteration] |= 1U << worker;
+    tensors_[worker] = {computed ? static_cast<float>(1U << worker) : 1000.0F};
+    return tensors_[worker];
+  }
+  [[nodiscard]] host::ReduceOp op() const override { return host::ReduceOp::kSum; }
+  [[nodiscard]] float scale() const override { return 1; }
+  void reduced(uint32_t worker, uint32_t iteration, const host::Outcome& outcome) override {
+    EXPECT_EQ(outcome.status, host::Status::kOk);
+    const auto contributors = static_cast<uint32_t>(tensors_[worker][0]);
+    const auto [known, is_new] = contributors_.try_emplace(iteration, contributors);
+    EXPECT_EQ(known->second, contributors) << "iteration " << iteration << ", worker " << worker;
+  }
+  void iteration_ended(uint32_t, uint32_t, Instant) override {}
+
+  /// By iteration: bit w for worker w.
+  [[nodiscard]] const std::map<uint32_t, uint32_t>& computed() const { return computed_; }
+  [[nodiscard]] const std::map<uint32_t, uint32_t>& contributors() const { return contributors_; }
+
+ private:
+  std::vector<std::vector<float>> tensors_;
+  std::map<uint32_t, uint32_t> computed_;
+  std::map<uint32_t, uint32_t> contributors_;
+};
+
+struct LeavingOut {
+  Backend backend;
+  CatchUp catch_up;
+  uint32_t quorum = 0;
+};
+
+TEST(StragglingRun, OnlyComputedGradientsAreAdded) {
+  for (const auto& [backend, catch_up, quorum] :
+       {LeavingOut{Backend::kTrioMl, CatchUp::kSkip},
+        LeavingOut{Backend::kTrioMl, CatchUp::kCompute},
+        LeavingOut{Backend::kWaitingSwitch, CatchUp::kSkip, 3},
+        LeavingOut{Backend::kWaitingSwitch, CatchUp::kCompute, 2},
+        LeavingOut{Backend::kOptireduce, CatchUp::kSkip}}) {
+    Scenario scenario = small(backend);
+    scenario.mitigation.catch_up = catch_up;
+    scenario.mitigation.quorum = quorum;
+    scenario.mitigation.timeout = milliseconds(2);
+    scenario.model.forward = milliseconds(30);
+    scenario.model.backward = milliseconds(70);
+    scenario.straggler.pattern = Straggling::kSlowWorker;
+    scenario.straggler.probability = 0.2;
+    NamingExchange exchange(scenario.workers);
+    const auto ran = run_scenario(scenario, &exchange);
+    ASSERT_TRUE(ran) << name_of(backend) << ": " << ran.error().text;
+    uint32_t lacking = 0;
+    for (const auto& [iteration, contributors] : exchange.contributors()) {
+      const uint32_t computed = exchange.computed().at(iteration);
+      // Each contributor has computed. A worker that came too late has computed, too.
+      EXPECT_EQ(contributors & ~computed, 0U) << "iteration " << iteration;
+      lacking += contributors + 1 != 1U << scenario.workers ? 1 : 0;
+    }
+    EXPECT_GT(lacking, 0U);
   }
 }
 
@@ -211,6 +369,11 @@ TEST(StragglingRun, BackgroundFlowTakesItsShareOfTheLink) {
   // the queue's output are results, and every worker waits for them.
   const double ratio = in_seconds(result.mean_iteration) / in_seconds(without.mean_iteration);
   EXPECT_NEAR(ratio, 1.5, 0.05);
+
+  // The links of two workers at the same time cost no more.
+  scenario.straggler.workers = {0, 2};
+  const RunResult two = run_well(scenario);
+  EXPECT_NEAR(in_seconds(two.mean_iteration) / in_seconds(result.mean_iteration), 1, 0.05);
 }
 
 TEST(StragglingRun, LimitErrorNamesUnfinishedWorkers) {
@@ -254,6 +417,7 @@ class Exchange final : public TensorExchange {
     std::fill(tensors_[worker].begin(), tensors_[worker].end(), value);
     return tensors_[worker];
   }
+  void apply_alone(uint32_t, uint32_t iteration) override { alone_[iteration]++; }
   float scale() const override { return 65'536.0F; }
   void reduced(uint32_t worker, uint32_t iteration, const host::Outcome& outcome) override {
     EXPECT_EQ(outcome.status, host::Status::kOk);
@@ -273,13 +437,14 @@ class Exchange final : public TensorExchange {
   uint32_t degraded_ = 0;
   uint32_t wrong_ = 0;
   std::map<uint32_t, uint32_t> ended_;
+  std::map<uint32_t, uint32_t> alone_;  ///< By iteration: workers that applied their own gradients.
 
  private:
   std::vector<std::vector<float>> tensors_;
 };
 
 TEST(StragglingRun, RealTensorsPassBesideElidedOnes) {
-  for (Backend backend : {Backend::kTrioMl, Backend::kWaitingSwitch}) {
+  for (Backend backend : {Backend::kTrioMl, Backend::kWaitingSwitch, Backend::kRing}) {
     Scenario scenario = small(backend);
     scenario.iterations = 5;
     Exchange exchange(scenario.workers);
@@ -289,6 +454,18 @@ TEST(StragglingRun, RealTensorsPassBesideElidedOnes) {
     EXPECT_EQ(exchange.computed_, 20U) << name_of(backend);
     for (uint32_t worker = 0; worker < 4; worker++) EXPECT_EQ(exchange.ended_[worker], 5U);
   }
+}
+
+TEST(StragglingRun, LocalStepsApplyGradientsAlone) {
+  Scenario scenario = small(Backend::kWaitingSwitch);
+  scenario.iterations = 6;
+  scenario.model.local_steps = 3;
+  Exchange exchange(scenario.workers);
+  run_well(scenario, &exchange);
+  EXPECT_EQ(exchange.alone_, (std::map<uint32_t, uint32_t>{{0, 4}, {1, 4}, {3, 4}, {4, 4}}));
+  EXPECT_EQ(exchange.computed_, 2U * 4);  // Iterations 2 and 5.
+  EXPECT_EQ(exchange.wrong_, 0U);
+  for (uint32_t worker = 0; worker < 4; worker++) EXPECT_EQ(exchange.ended_[worker], 6U);
 }
 
 }  // namespace

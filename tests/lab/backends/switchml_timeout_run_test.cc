@@ -71,7 +71,8 @@ TEST(SwitchmlTimeoutRun, OthersContinueWhileOneWorkerPauses) {
   // The switch keeps one result for each set, so the late worker never gets the results between.
   EXPECT_GT(timing_out.workers[1].sums_missed, 0U);
   EXPECT_EQ(timing_out.workers[0].sums_missed, 0U);
-  EXPECT_GT(timing_out.workers[1].iterations_skipped, 0U);
+  // The protocol has no way to receive without contributing.
+  EXPECT_EQ(timing_out.workers[1].iterations_skipped, 0U);
 }
 
 TEST(SwitchmlTimeoutRun, AbsentWorkerTimesOutInEveryPhase) {

@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// Method: two sources simulated by hand: sums, duplicates, late copies, probes, and packets for
-// another switch. run_test.cc has whole runs.
+// Method: two or three sources simulated by hand: sums, duplicates, late copies, probes, packets for
+// another switch, quorums and time-outs. run_test.cc has whole runs.
 #include "lab/backends/waiting_switch.h"
 
 #include <gtest/gtest.h>
 
 #include <array>
+#include <deque>
+#include <functional>
+#include <memory>
 
 #include "base/byte_order.h"
 
@@ -24,7 +27,8 @@ Endpoint address_of(uint32_t source) {
 /// Keeps the packets that arrive at a source.
 class Source final : public net::Node {
  public:
-  Source(net::Network& network, uint32_t number) : network_(network), number_(number) {
+  Source(net::Network& network, uint32_t number, uint32_t sources)
+      : network_(network), number_(number), sources_(sources) {
     id = network.add_node(*this, "source-" + std::to_string(number));
   }
 
@@ -54,7 +58,7 @@ class Source final : public net::Node {
     message.extension = {.type = type, .key = key};
     if (type == MessageType::kJoin) {
       message.extension.key = number_ + 1;
-      message.body.sources = 2;
+      message.body.sources = static_cast<uint16_t>(sources_);
       message.body.gradients_max = 1;
       message.body.window = 4;
     }
@@ -80,19 +84,24 @@ class Source final : public net::Node {
  private:
   net::Network& network_;
   const uint32_t number_;
+  const uint32_t sources_;
 };
 
 class WaitingSwitchTest : public ::testing::Test {
  protected:
-  WaitingSwitchTest() : network_(core_, 1), sources_{{{network_, 0}, {network_, 1}}} {
+  explicit WaitingSwitchTest(uint32_t count = 2,
+                             const std::function<void(AggregatorSpec&)>& change = {})
+      : network_(core_, 1) {
     AggregatorSpec spec;
     spec.name = "switch";
     spec.address = kSwitch;
-    spec.job.sources = 2;
+    spec.job.sources = count;
     spec.job.block_cnt_max = 4;
+    if (change) change(spec);
+    for (uint32_t i = 0; i < count; i++) sources_.emplace_back(network_, i, count);
     switch_ = std::make_unique<WaitingSwitch>(network_, spec);
     const net::LinkConfig link{.propagation = Duration()};
-    for (uint32_t i = 0; i < 2; i++) {
+    for (uint32_t i = 0; i < count; i++) {
       EXPECT_TRUE(network_.connect(sources_[i].id, 0, switch_->id(), i, link, link).has_value());
       switch_->table().set_route(address_of(i), std::array{i});
     }
@@ -107,9 +116,13 @@ class WaitingSwitchTest : public ::testing::Test {
 
   EventCore core_;
   net::Network network_;
-  std::array<Source, 2> sources_;
+  std::deque<Source> sources_;
   std::unique_ptr<WaitingSwitch> switch_;
 };
+
+/// 36 + 66 bytes at 100 Gbit/s, there; a degraded result has 32 bytes more for its sources.
+constexpr Duration kThere = picoseconds(8160);
+constexpr Duration kBackDegraded = picoseconds(10'720);
 
 TEST_F(WaitingSwitchTest, AnswersAfterAllHaveContributed) {
   EXPECT_NE(sources_[0].result_key, 0U);
@@ -178,6 +191,117 @@ TEST_F(WaitingSwitchTest, CountsForeignKeys) {
   sources_[0].send(MessageType::kContribution, 0, 1);
   settle();
   EXPECT_EQ(switch_->invalid(), 2U);
+}
+
+// --- Two of three --------------------------------------------------------------------------------
+
+class QuorumTest : public WaitingSwitchTest {
+ protected:
+  QuorumTest()
+      : WaitingSwitchTest(3, [](AggregatorSpec& spec) {
+          spec.quorum = 2;
+          spec.job.history = 2;
+        }) {}
+};
+
+TEST_F(QuorumTest, SecondContributionCompletesTheBlock) {
+  sources_[2].send(MessageType::kContribution, 0, 30);
+  core_.run_until(core_.now() + microseconds(50));
+  const Instant second = core_.now();
+  sources_[0].send(MessageType::kContribution, 0, 12);
+  settle();
+  for (const Source& source : sources_) {
+    EXPECT_EQ(source.received, 1U);
+    EXPECT_EQ(source.sum, 42);
+    EXPECT_EQ(source.last.header.src_cnt, 2);
+    EXPECT_TRUE(source.last.header.degraded);
+    EXPECT_EQ(source.last.mask[0], 0b101U);
+    EXPECT_EQ(source.at, second + kThere + WaitingSwitch::kPipelineLatency + kBackDegraded);
+  }
+  // The third is dropped, counted, and answered alone.
+  sources_[1].send(MessageType::kContribution, 0, 1000);
+  settle();
+  EXPECT_EQ(switch_->late(), 1U);
+  EXPECT_EQ(switch_->invalid(), 0U);
+  EXPECT_EQ(sources_[1].received, 2U);
+  EXPECT_EQ(sources_[1].sum, 42);
+  EXPECT_EQ(sources_[0].received, 1U);
+  const AggregatorResult result = switch_->result(seconds(1));
+  ASSERT_EQ(result.parts.size(), 1U);
+  EXPECT_EQ(result.parts[0].name, "late contributions");
+  EXPECT_EQ(result.parts[0].value, 1);
+}
+
+TEST_F(QuorumTest, RepeatedContributionIsNoSecondOne) {
+  sources_[0].send(MessageType::kContribution, 1, 5);
+  sources_[0].send(MessageType::kContribution, 1, 5);
+  settle();
+  EXPECT_EQ(sources_[0].received, 0U);
+  sources_[1].send(MessageType::kContribution, 1, 6);
+  settle();
+  EXPECT_EQ(sources_[0].sum, 11);
+  EXPECT_EQ(switch_->late(), 0U);
+}
+
+TEST_F(QuorumTest, KeepsAsManyResultsAsItsHistory) {
+  // Three slots for each of the four places: block 12 takes the slot of block 0.
+  for (const uint32_t block : {0U, 4U, 8U, 12U}) {
+    for (uint32_t i = 0; i < 2; i++) {
+      sources_[i].send(MessageType::kContribution, block, static_cast<int32_t>(block + 1));
+    }
+    settle();
+  }
+  sources_[2].send(MessageType::kProbe, 4);
+  settle();
+  EXPECT_EQ(sources_[2].last.extension.type, MessageType::kResult);
+  EXPECT_EQ(sources_[2].sum, 10);
+  for (const MessageType type : {MessageType::kProbe, MessageType::kContribution}) {
+    sources_[2].send(type, 0, 7);
+    settle();
+    EXPECT_EQ(sources_[2].last.extension.type, MessageType::kNotice);
+    EXPECT_EQ(sources_[2].last.body.reason, wire::Reason::kPastCache);
+  }
+}
+
+// --- Bounded time --------------------------------------------------------------------------------
+
+class TimeoutTest : public WaitingSwitchTest {
+ protected:
+  TimeoutTest()
+      : WaitingSwitchTest(3, [](AggregatorSpec& spec) {
+          spec.job.mitigation = true;
+          spec.job.timeout = microseconds(200);
+          spec.job.history = 2;
+        }) {}
+};
+
+TEST_F(TimeoutTest, BlockEndsOneTimeOutAfterItsFirstContribution) {
+  const Instant first = core_.now();
+  sources_[1].send(MessageType::kContribution, 0, 30);
+  core_.run_until(first + microseconds(150));
+  sources_[2].send(MessageType::kContribution, 0, 12);
+  settle();
+  for (const Source& source : sources_) {
+    EXPECT_EQ(source.received, 1U);
+    EXPECT_EQ(source.sum, 42);
+    EXPECT_EQ(source.last.mask[0], 0b110U);
+    EXPECT_EQ(source.at,
+              first + kThere + microseconds(200) + WaitingSwitch::kPipelineLatency + kBackDegraded);
+  }
+  sources_[0].send(MessageType::kContribution, 0, 1000);
+  settle();
+  EXPECT_EQ(switch_->late(), 1U);
+  EXPECT_EQ(sources_[0].sum, 42);
+}
+
+TEST_F(TimeoutTest, CompleteBlockDoesNotExpire) {
+  for (Source& source : sources_) source.send(MessageType::kContribution, 0, 1);
+  settle();  // Five time-outs.
+  for (const Source& source : sources_) {
+    EXPECT_EQ(source.received, 1U);
+    EXPECT_EQ(source.sum, 3);
+    EXPECT_FALSE(source.last.header.degraded);
+  }
 }
 
 }  // namespace

@@ -16,7 +16,7 @@ namespace {
 using ::testing::HasSubstr;
 
 ClusterPlan plan_of(const Scenario& scenario) {
-  auto plan = plan_cluster(scenario, backend_kind(scenario.backend), std::nullopt);
+  auto plan = plan_cluster(scenario, backend_kind(scenario.backend), {});
   if (!plan) {
     ADD_FAILURE() << plan.error().text;
     return {};
@@ -107,6 +107,23 @@ TEST(Plan, HostsSendAtTheSlowerOfNicAndLink) {
     EXPECT_EQ(cable.back.rate_bits_per_s, 100'000'000'000U);
   }
   EXPECT_EQ(out, 6U);
+}
+
+TEST(Plan, SlowCablesAreSlowInBothDirections) {
+  Scenario scenario;
+  scenario.slow_links = {.workers = {1, 4}, .rate_bits_per_s = 25'000'000'000};
+  const ClusterPlan plan = plan_of(scenario);
+  for (uint32_t rank = 0; rank < 6; rank++) {
+    const uint64_t rate = rank == 1 || rank == 4 ? 25'000'000'000U : 100'000'000'000U;
+    EXPECT_EQ(scenario.link_bits_per_s(rank), rate);
+    EXPECT_EQ(plan.nic_bits_per_s[rank], rate);
+    const std::string& name = plan.workers[rank].name;
+    for (const net::CableSpec& cable : plan.topology.cables) {
+      if (cable.a.node != name && cable.b.node != name) continue;
+      EXPECT_EQ(cable.forth.rate_bits_per_s, rate) << name;
+      EXPECT_EQ(cable.back.rate_bits_per_s, rate) << name;
+    }
+  }
 }
 
 // --- Topology files ------------------------------------------------------------------------------

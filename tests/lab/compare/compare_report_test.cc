@@ -114,9 +114,14 @@ TEST(CompareReport, PlotsOverTheKeyWithMostValues) {
   ASSERT_EQ(plots.size(), 1U);
   EXPECT_EQ(plots[0].x_label, "straggling probability (%)");
   EXPECT_THAT(plots[0].title, HasSubstr("workers 6"));
-  ASSERT_EQ(plots[0].series.size(), 3U);
+  ASSERT_EQ(plots[0].series.size(), 4U);
   ASSERT_EQ(plots[0].series[2].points.size(), 3U);
   EXPECT_EQ(plots[0].series[2].points[1].x, 8);
+  // 1.72 times as fast as the baseline, at 16 %.
+  EXPECT_EQ(plots[0].series[3].name, "paper's speed-up");
+  ASSERT_EQ(plots[0].series[3].points.size(), 1U);
+  EXPECT_EQ(plots[0].series[3].points[0].x, 16);
+  EXPECT_NEAR(plots[0].series[3].points[0].y, 100 / 1.72, 1e-9);
 
   const CompareLists lists{.backends = {Backend::kRing},
                            .models = {Model::kResnet50, Model::kVgg11},
@@ -242,6 +247,10 @@ TEST(CompareReport, ShowsMachineResourcesBesideTheTime) {
   EXPECT_EQ(*rows[0].degraded_fraction, 0);
   EXPECT_EQ(*rows[0].missed_fraction, 0);
   EXPECT_EQ(*rows[3].missed_fraction, 0);  // Trio keeps results for late workers.
+  // They skip what the others have completed, and every other block is whole.
+  EXPECT_GT(*rows[3].skipped_fraction, 0);
+  EXPECT_LE(*rows[3].skipped_fraction, *rows[3].degraded_fraction);
+  EXPECT_EQ(*rows[0].skipped_fraction, 0);
 }
 
 }  // namespace

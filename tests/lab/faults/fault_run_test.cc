@@ -6,23 +6,16 @@
 #include <gtest/gtest.h>
 
 #include "tests/lab/faults/expect_good.h"
+#include "tests/support/sanitized.h"
 #include "tests/support/seed.h"
 
 namespace tributary::lab {
 namespace {
 
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-constexpr bool kSanitized = true;
-#elif defined(__has_feature)
-constexpr bool kSanitized = __has_feature(address_sanitizer) || __has_feature(thread_sanitizer);
-#else
-constexpr bool kSanitized = false;
-#endif
-
 /// Seeds of a walk, for a few seconds.
-constexpr uint32_t kWalks = kSanitized ? 40 : 300;
+constexpr uint32_t kWalks = testing::kIsSanitized ? 40 : 300;
 /// Seeds for the promise about losses, each at four rates in two shapes.
-constexpr uint32_t kLossWalks = kSanitized ? 2 : 10;
+constexpr uint32_t kLossWalks = testing::kIsSanitized ? 2 : 10;
 
 /// Four workers that are never slow; mitigation with the default timeout of 10 ms.
 FaultPlan steady(uint64_t seed, double loss, bool tree) {

@@ -24,7 +24,8 @@ class LossJudgeRule : public ::testing::Test {
     memory_.emplace(*std::move(made));
     auto window = trio_ml::BlockWindow::create(config(), 1, *memory_);
     ASSERT_TRUE(window.has_value());
-    job_.emplace(config(), session_, *std::move(window), /*lane=*/0, Instant());
+    job_.emplace(config(), session_, *std::move(window), /*job_parameters=*/nullptr, /*lane=*/0,
+                 Instant());
     for (const uint8_t source :
          std::array<uint8_t, 3>{0, 1, 0}) {  // The third join confirms the first.
       wire::Message join;

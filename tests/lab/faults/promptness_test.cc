@@ -37,7 +37,8 @@ class Promptness : public ::testing::Test {
     memory.emplace(*std::move(made));
     auto window = trio_ml::BlockWindow::create(config, 1, *memory);
     ASSERT_TRUE(window.has_value());
-    job.emplace(config, session, *std::move(window), /*lane=*/0, Instant());
+    job.emplace(config, session, *std::move(window), /*job_parameters=*/nullptr, /*lane=*/0,
+                Instant());
     for (const uint8_t source :
          std::array<uint8_t, 3>{0, 1, 0}) {  // The third join confirms the first.
       Message join;

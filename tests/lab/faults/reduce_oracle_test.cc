@@ -122,7 +122,7 @@ TEST(ReduceOracle, RequiresReportsOfLostPrecision) {
       return host::block_exponent(std::span(inputs[rank]).subspan(first, count));
     };
     const int8_t exponent = host::degraded_exponent(std::max(exponent_of(0), exponent_of(1)));
-    const float scale = host::scale_for_exponent(exponent, 2);
+    const double scale = host::scale_for_exponent(exponent, 2);
     for (uint32_t i = first; i < first + count; i++) {
       const int32_t lanes =
           host::to_fixed(inputs[0][i], scale) + host::to_fixed(inputs[1][i], scale);

@@ -48,24 +48,24 @@ TEST(SwitchmlFigures, PointsMatchTheRun) {
 TEST(Switchml3, RowsMatchHandWorkedValues) {
   const auto points = switchml_3().points(kQuick);
   ASSERT_TRUE(points);
-  ASSERT_EQ(points->size(), 12U);  // Two rates, two systems, three numbers of workers.
+  ASSERT_EQ(points->size(), 24U);  // Two rates, four systems, three numbers of workers.
   // 500,000 elements in 0.4 ms are 1250 a microsecond.
   PointOutcome outcome;
   outcome.result.mean_iteration = microseconds(400);
-  const std::vector<PointOutcome> outcomes(12, outcome);
+  const std::vector<PointOutcome> outcomes(24, outcome);
   const FigureOutcome figure = switchml_3().finish(kQuick, *points, outcomes);
   EXPECT_DOUBLE_EQ(value_at(figure, "100G switchml-64", 8), 1250);
   EXPECT_DOUBLE_EQ(value_at(figure, "100G switchml-64 of the line", 8), 0.4);
   EXPECT_NEAR(value_at(figure, "100G switchml-256 of the most", 16), 1250 / 2909.09, 1e-5);
   EXPECT_EQ(figure.plots.size(), 2U);
-  EXPECT_EQ(switchml_3().points({})->size(), 30U);
+  EXPECT_EQ(switchml_3().points({})->size(), 42U);
 }
 
 TEST(Switchml3, GoodputIsNearTheMaximumForAnyWorkers) {
   const FigureOutcome figure = quick_outcome(switchml_3());
-  for (const char* rate : {"10G ", "100G "}) {
-    for (const char* system : {"switchml-256", "switchml-64"}) {
-      const std::string series = std::string(rate) + system;
+  for (const char* name : {"10G switchml-{}", "10G switchml-{} RDMA", "100G switchml-{} RDMA"}) {
+    for (const int elements : {256, 64}) {
+      const std::string series = fmt::format(fmt::runtime(name), elements);
       for (const double workers : {4.0, 8.0, 16.0}) {
         // The quick tensor is short: filling and draining the pool takes 3 % of it at 100 Gbit/s.
         EXPECT_GT(value_at(figure, series + " of the most", workers), 0.94) << series;
@@ -156,8 +156,18 @@ TEST(Switchml7, CountsEveryPacketOnce) {
 
 TEST(Switchml9, LargerPoolIsFasterUntilTheLinkIsFull) {
   const FigureOutcome figure = quick_outcome(switchml_9());
-  EXPECT_GT(value_at(figure, "time", 32), 1.2 * value_at(figure, "time", 512));
-  EXPECT_GT(value_at(figure, "round trip", 512), 1.5 * value_at(figure, "round trip", 32));
+  for (const char* hosts : {"DPDK", "RDMA"}) {
+    const auto value = [&](const char* of, double pool) {
+      return value_at(figure, fmt::format("{}: {}", hosts, of), pool);
+    };
+    EXPECT_GT(value("time", 32), 1.2 * value("time", 512)) << hosts;
+    EXPECT_NEAR(value("time", 128), value("time", 512), 0.01 * value("time", 512)) << hosts;
+    EXPECT_GT(value("round trip", 512), 1.5 * value("round trip", 32)) << hosts;
+  }
+  // 128 packets of 91 ns are less than a round trip of 31 us.
+  EXPECT_NEAR(value_at(figure, "DPDK, 24 us farther: round trip", 32), 31.3, 0.2);
+  EXPECT_GT(value_at(figure, "DPDK, 24 us farther: time", 128),
+            1.5 * value_at(figure, "DPDK, 24 us farther: time", 512));
   EXPECT_EQ(figure.plots.size(), 2U);
 }
 

@@ -101,6 +101,22 @@ TEST(PeersRun, TrainsChangeLittle) {
   }
 }
 
+TEST(PeersRun, RingResendsOnlyIfTheScenarioSaysSo) {
+  Scenario scenario = only_network(Backend::kRing, 6);
+  // After the round trips of a single packet, those of a queue of 100 KB look like losses.
+  scenario.model.bucket_bytes = {4, 100'000};
+  scenario.gradients = 256;
+  scenario.link.rate_bits_per_s = scenario.host.nic_bits_per_s = 100'000'000;
+  scenario.host.retransmission = true;
+  EXPECT_GT(run_well(scenario).workers[0].retransmissions, 0U);
+  scenario.host.retransmission = false;
+  const RunResult result = run_well(scenario);
+  EXPECT_EQ(result.workers[0].retransmissions, 0U);
+  const double least_s =
+      least_traffic(scenario, backend_kind(Backend::kRing)) * 100'000 * 8 / 100e6;
+  EXPECT_LT(in_seconds(result.mean_iteration), 1.25 * least_s);
+}
+
 TEST(PeersRun, StragglerDelaysEveryWorker) {
   for (Backend backend : {Backend::kPsDedicated, Backend::kPsColocated, Backend::kRing}) {
     Scenario scenario = only_network(backend, 4);

@@ -7,6 +7,7 @@
 #include <gtest/gtest.h>
 
 #include <deque>
+#include <limits>
 #include <memory>
 #include <vector>
 
@@ -244,12 +245,57 @@ TEST(RingProtocol, StragglerDelaysTheOthersAndLosesNothing) {
   }
 }
 
+TEST(RingProtocol, AddsFloatsOfAFixedScale) {
+  for (const host::ReduceOp op : {host::ReduceOp::kSum, host::ReduceOp::kMean}) {
+    RingBed bed(4);
+    std::vector<std::vector<float>> tensors;
+    std::vector<Transfer> transfers(4);
+    for (uint32_t rank = 0; rank < 4; rank++) {
+      tensors.emplace_back(21);
+      for (uint32_t i = 0; i < 21; i++) {
+        tensors[rank][i] = 0.25F * static_cast<float>(rank) - static_cast<float>(i);
+      }
+    }
+    for (uint32_t rank = 0; rank < 4; rank++) {
+      transfers[rank].floats = tensors[rank];
+      transfers[rank].format = wire::ElementFormat::kFixedScale;
+      transfers[rank].scale = 1024;
+      transfers[rank].op = op;
+      bed.submit(rank, transfers[rank]);
+    }
+    bed.run();
+    for (uint32_t rank = 0; rank < 4; rank++) {
+      EXPECT_EQ(transfers[rank].outcome.status, Status::kOk);
+      for (uint32_t i = 0; i < 21; i++) {
+        const float sum = 0.25F * (0 + 1 + 2 + 3) - 4 * static_cast<float>(i);
+        EXPECT_EQ(tensors[rank][i], op == host::ReduceOp::kSum ? sum : sum / 4);
+      }
+    }
+  }
+}
+
+TEST(RingProtocol, FloatThatDoesNotFitEndsIt) {
+  for (const float value : {3.0F, -3.0F, std::numeric_limits<float>::quiet_NaN()}) {
+    RingBed bed(2);
+    std::vector<float> floats{1, value};
+    Transfer transfer;
+    transfer.floats = floats;
+    transfer.format = wire::ElementFormat::kFixedScale;
+    transfer.scale = 1 << 29;  // Two ranks may send up to 2^30 each.
+    bed.submit(0, transfer);
+    EXPECT_TRUE(transfer.done);
+    EXPECT_EQ(transfer.outcome.status, Status::kOverflow);
+    EXPECT_THAT(transfer.outcome.text, HasSubstr("does not fit the scale"));
+    EXPECT_EQ(bed.rank(0).phase(), host::TensorProtocol::Phase::kEnded);
+  }
+}
+
 TEST(RingProtocol, RefusesUnsupportedTensors) {
   RingBed bed(2);
   std::vector<float> floats(4);
   Transfer transfer;
   transfer.floats = floats;
-  transfer.format = wire::ElementFormat::kFixedScale;
+  transfer.format = wire::ElementFormat::kBlockExponent;
   bed.submit(0, transfer);
   EXPECT_TRUE(transfer.done);
   EXPECT_EQ(transfer.outcome.status, Status::kRefused);

@@ -115,7 +115,7 @@ TEST(ShardedRun, LossesAreRepairedOnEveryAggregator) {
 
 TEST(ShardedPlan, WeightsAndWindowsFollowThePlanner) {
   const auto plan_of = [](const Scenario& scenario) {
-    return plan_cluster(scenario, backend_kind(scenario.backend), std::nullopt);
+    return plan_cluster(scenario, backend_kind(scenario.backend), {});
   };
   const auto plan = plan_of(sharded(4, 2));
   ASSERT_TRUE(plan) << plan.error().text;

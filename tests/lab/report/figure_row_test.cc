@@ -6,6 +6,8 @@
 
 #include <limits>
 #include <nlohmann/json.hpp>
+#include <span>
+#include <string>
 #include <vector>
 
 namespace tributary::lab {
@@ -24,33 +26,60 @@ std::vector<FigureRow> two_rows() {
            .x = 128,
            .here = 0.1,
            .unit = "us",
-           .spread = 0.25,
+           .sample = Sample{.count = 4,
+                            .mean = 0.1,
+                            .deviation = 0.25,
+                            .standard_error = 0.125,
+                            .low = -0.1,
+                            .high = 0.5},
+           .shares = BlockShares{.degraded = 0.5, .skipped = 0.25, .missed = 0},
+           .explained = "because",
            .seed = 7}};
 }
 
 TEST(FigureRow, TableShowsPaperHereAndRatio) {
-  EXPECT_EQ(as_table(two_rows(), "gradients"),
-            "  series    gradients  paper       here  ratio  unit\n"
-            "  latency          64     30       31.5  1.050  us\n"
-            "  a \"b\", c        128      -  0.1 ±0.25      -  us\n");
+  const std::vector<FigureRow> rows = two_rows();
+  EXPECT_EQ(as_table(std::span(rows).first(1), "gradients"),
+            "  series   gradients  paper  here  ratio  unit\n"
+            "  latency         64     30  31.5  1.050  us\n");
+}
+
+TEST(FigureRow, TableShowsSamplesSharesAndExplanations) {
+  EXPECT_EQ(as_table(two_rows(), "x"),
+            "  series      x  paper  here  ratio  unit  std. error  lowest  highest  seeds  "
+            "degraded  skipped  missed\n"
+            "  latency    64     30  31.5  1.050  us             -       -        -      -  "
+            "       -        -       -\n"
+            "  a \"b\", c  128      -   0.1  - [1]  us         0.125    -0.1      0.5      4  "
+            "  50.0 %   25.0 %   0.0 %\n"
+            "[1] because\n");
 }
 
 TEST(FigureRow, JsonHasOneRowPerLine) {
-  EXPECT_EQ(as_json(two_rows()),
-            "[\n"
-            "{\"figure\":\"trio-15\",\"series\":\"latency\",\"x\":64.0,\"paper\":30.0,"
-            "\"here\":31.5,\"unit\":\"us\",\"spread\":null,\"seed\":7},\n"
-            "{\"figure\":\"trio-15\",\"series\":\"a \\\"b\\\", c\",\"x\":128.0,\"paper\":null,"
-            "\"here\":0.1,\"unit\":\"us\",\"spread\":0.25,\"seed\":7}\n"
-            "]\n");
+  EXPECT_EQ(
+      as_json(two_rows()),
+      "[\n"
+      R"({"figure":"trio-15","series":"latency","x":64.0,"paper":30.0,"here":31.5,"unit":"us",)"
+      R"("spread":null,"standard_error":null,"low":null,"high":null,"seeds":1,)"
+      R"("degraded":null,"skipped":null,"missed":null,"explained":null,"seed":7},)"
+      "\n"
+      R"({"figure":"trio-15","series":"a \"b\", c","x":128.0,"paper":null,"here":0.1,)"
+      R"("unit":"us","spread":0.25,"standard_error":0.125,"low":-0.1,"high":0.5,"seeds":4,)"
+      R"("degraded":0.5,"skipped":0.25,"missed":0.0,"explained":"because","seed":7})"
+      "\n]\n");
   EXPECT_EQ(as_json({}), "[]\n");
 }
 
+constexpr char kCsvHead[] =
+    "figure,series,x,paper,here,unit,spread,standard_error,low,high,seeds,degraded,skipped,missed,"
+    "explained,seed\n";
+
 TEST(FigureRow, CsvQuotesSpecialCharacters) {
   EXPECT_EQ(as_csv(two_rows()),
-            "figure,series,x,paper,here,unit,spread,seed\n"
-            "trio-15,latency,64,30,31.5,us,,7\n"
-            "trio-15,\"a \"\"b\"\", c\",128,,0.1,us,0.25,7\n");
+            std::string(kCsvHead) +
+                "trio-15,latency,64,30,31.5,us,,,,,1,,,,,7\n"
+                "trio-15,\"a \"\"b\"\", c\",128,,0.1,us,0.25,0.125,-0.1,0.5,4,0.5,0.25,0,"
+                "because,7\n");
 }
 
 TEST(FigureRow, NonFiniteNumbersStayVisible) {
@@ -58,7 +87,7 @@ TEST(FigureRow, NonFiniteNumbersStayVisible) {
   const std::vector<FigureRow> rows{
       {.figure = "f", .series = "s", .x = 1, .paper = 2, .here = nan, .unit = "s"}};
   EXPECT_TRUE(nlohmann::json::parse(as_json(rows))[0]["here"].is_null());
-  EXPECT_EQ(as_csv(rows), "figure,series,x,paper,here,unit,spread,seed\nf,s,1,2,,s,,0\n");
+  EXPECT_EQ(as_csv(rows), std::string(kCsvHead) + "f,s,1,2,,s,,,,,1,,,,,0\n");
   EXPECT_EQ(as_table(rows, "x"),
             "  series  x  paper  here  ratio  unit\n"
             "  s       1      2     -    nan  s\n");

@@ -6,13 +6,9 @@
 
 #include <limits>
 
-#include "tests/support/seed.h"
-
 namespace tributary::lab {
 namespace {
 
-using ::testing::DoubleNear;
-using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
@@ -22,40 +18,10 @@ uint32_t occurrences(const std::string& text, const std::string& part) {
   return count;
 }
 
-TEST(AxisTicks, TicksAreRoundAndCoverTheRange) {
-  EXPECT_THAT(axis_ticks(0.0, 10.0, 5), ElementsAre(0, 2, 4, 6, 8, 10));
-  EXPECT_THAT(axis_ticks(1.3, 3.9, 3), ElementsAre(1, 2, 3, 4));
-  EXPECT_THAT(axis_ticks(-0.04, 0.05, 2),
-              ElementsAre(DoubleNear(-0.05, 1e-12), 0, DoubleNear(0.05, 1e-12)));
-}
-
-TEST(AxisTicks, OneValueStillHasAnAxis) {
-  const auto ticks = axis_ticks(5.0, 5.0, 4);
-  ASSERT_GE(ticks.size(), 2);
-  EXPECT_LE(ticks.front(), 5.0);
-  EXPECT_GT(ticks.back(), 5.0);
-}
-
-TEST(AxisTicks, RandomRangesAreCoveredByFewTicks) {
-  const uint64_t seed = testing::seed_from_env();
-  SCOPED_TRACE(testing::replay_hint(seed));
-  Prng prng(seed);
-  for (uint32_t step = 0; step < 1000; step++) {
-    const double low = 1e4 * (prng.unit() - 0.5);
-    const double high = low + 1e3 * prng.unit() + 1e-3;
-    const auto ticks = axis_ticks(low, high, 6);
-    ASSERT_GE(ticks.size(), 2) << low << " " << high;
-    ASSERT_LE(ticks.size(), 9) << low << " " << high;
-    const double slack = 2e-3 * (ticks[1] - ticks[0]);
-    ASSERT_LE(ticks.front(), low + slack);
-    ASSERT_GE(ticks.back(), high - slack);
-  }
-}
-
 TEST(SvgPlot, PointsMatchTheAxes) {
-  // 800 x 450 with margins 64, 20, 44, 52: x from 64 to 780, y from 398 up to 44. Both axes 0 … 10.
+  // 800 x 450 with margins 72, 20, 44, 52: x from 72 to 780, y from 398 up to 44. Both axes 0 … 10.
   const LinePlot plot{.title = "t", .series = {{"line", {{0, 0}, {5, 10}, {10, 5}}}}};
-  EXPECT_THAT(render_svg(plot), HasSubstr("M64.0 398.0L422.0 44.0L780.0 221.0"));
+  EXPECT_THAT(render_svg(plot), HasSubstr("M72.0 398.0L426.0 44.0L780.0 221.0"));
 }
 
 TEST(SvgPlot, NamesAreShownAndEscaped) {
@@ -79,18 +45,18 @@ TEST(SvgPlot, NonFinitePointBreaksTheLine) {
   const double nan = std::numeric_limits<double>::quiet_NaN();
   const LinePlot plot{.title = "t", .series = {{"line", {{0, 0}, {5, nan}, {10, 10}}}}};
   const std::string svg = render_svg(plot);
-  EXPECT_THAT(svg, HasSubstr("M64.0 398.0M780.0 44.0"));
+  EXPECT_THAT(svg, HasSubstr("M72.0 398.0M780.0 44.0"));
   EXPECT_THAT(svg, Not(HasSubstr("nan")));
 }
 
 TEST(SvgPlot, LogarithmicAxesHavePowersAsTicks) {
-  // x from 1 to 16 by powers of two, 716 pixels wide: 4 is in the middle. y from 1 to 100 by tens.
+  // x from 1 to 16 by powers of two, 708 pixels wide: 4 is in the middle. y from 1 to 100 by tens.
   const LinePlot plot{.title = "t",
                       .series = {{"line", {{1, 1}, {4, 10}, {16, 100}}}},
                       .x_scale = PlotScale::kLog2,
                       .y_scale = PlotScale::kLog10};
   const std::string svg = render_svg(plot);
-  EXPECT_THAT(svg, HasSubstr("M64.0 398.0L422.0 221.0L780.0 44.0"));
+  EXPECT_THAT(svg, HasSubstr("M72.0 398.0L426.0 221.0L780.0 44.0"));
   for (const char* tick : {">1<", ">2<", ">4<", ">8<", ">16<", ">10<", ">100<"}) {
     EXPECT_THAT(svg, HasSubstr(tick));
   }
@@ -99,7 +65,7 @@ TEST(SvgPlot, LogarithmicAxesHavePowersAsTicks) {
 TEST(SvgPlot, LogarithmicAxisOmitsZero) {
   const LinePlot plot{
       .title = "t", .series = {{"line", {{0, 1}, {1, 1}, {2, 2}}}}, .x_scale = PlotScale::kLog2};
-  EXPECT_THAT(render_svg(plot), HasSubstr("d=\"M64.0 398.0L780.0 44.0\""));
+  EXPECT_THAT(render_svg(plot), HasSubstr("d=\"M72.0 398.0L780.0 44.0\""));
 }
 
 TEST(SvgPlot, DrawsMarksAndErrorBars) {
@@ -107,16 +73,30 @@ TEST(SvgPlot, DrawsMarksAndErrorBars) {
                       .series = {{.name = "paper", .points = {{0, 0}}, .marks_only = true},
                                  {.name = "here", .points = {{0, 5, 5}, {10, 5}}}}};
   const std::string svg = render_svg(plot);
-  EXPECT_THAT(svg, HasSubstr("<circle class=\"mark s0\" cx=\"64.0\" cy=\"398.0\" r=\"5\"/>"));
-  // From 0 to 10 at x = 64, with end caps of 8 pixels.
+  EXPECT_THAT(svg, HasSubstr("<circle class=\"mark s0\" cx=\"72.0\" cy=\"398.0\" r=\"5\"/>"));
+  // From 0 to 10 at x = 72, with end caps of 8 pixels. "here" gets the first colour but the paper's.
   EXPECT_THAT(svg, HasSubstr("<path class=\"bar s1\" "
-                             "d=\"M60.0 44.0h8.0M64.0 44.0V398.0M60.0 398.0h8.0\"/>"));
+                             "d=\"M68.0 44.0h8.0M72.0 44.0V398.0M68.0 398.0h8.0\"/>"));
   EXPECT_EQ(occurrences(svg, "class=\"bar"), 1);
+}
+
+// Axes as in PointsMatchTheAxes; the area ends where a point is unknown.
+TEST(SvgPlot, BandCoversTheErrors) {
+  const double nan = std::numeric_limits<double>::quiet_NaN();
+  const LinePlot plot{
+      .title = "t",
+      .series = {{.name = "line", .points = {{0, 5, 5}, {5, 5, 0}, {10, nan, 1}}, .band = true},
+                 {.name = "range", .points = {{0, 0}, {10, 10}}}}};
+  const std::string svg = render_svg(plot);
+  EXPECT_THAT(svg, HasSubstr("<path class=\"band f1\" "
+                             "d=\"M72.0 44.0L426.0 221.0L426.0 221.0L72.0 398.0Z\"/>"));
+  EXPECT_EQ(occurrences(svg, "class=\"band"), 1);
+  EXPECT_EQ(occurrences(svg, "class=\"bar"), 0);
 }
 
 TEST(SvgPlot, YAxisMayBeginAtZero) {
   LinePlot plot{.title = "t", .series = {{"line", {{0, 90}, {1, 100}}}}};
-  EXPECT_THAT(render_svg(plot), Not(HasSubstr(">0</text>\n<line class=\"grid\" x1=\"64.0\"")));
+  EXPECT_THAT(render_svg(plot), Not(HasSubstr(">0</text>\n<line class=\"grid\" x1=\"72.0\"")));
   plot.y_from_zero = true;
   EXPECT_THAT(render_svg(plot), HasSubstr(">20<"));
 }
@@ -131,14 +111,56 @@ TEST(SvgPlot, StacksSeveralPlots) {
   EXPECT_EQ(occurrences(svg, "<g "), occurrences(svg, "</g>"));
 }
 
-TEST(SvgPlot, LegendCoversTheFewestPoints) {
-  // A rising line ends at the top right, a falling one begins at the top left.
-  LinePlot plot{.title = "t", .series = {{"line", {{0, 0}, {10, 10}}}}};
-  const std::string at_left = "<rect class=\"paper grid\" x=\"72.0\" y=\"52.0\"";
-  EXPECT_THAT(render_svg(plot), HasSubstr(at_left));
-  plot.series[0].points = {{0, 10}, {10, 0}};
-  EXPECT_THAT(render_svg(plot), Not(HasSubstr(at_left)));
-  EXPECT_THAT(render_svg(plot), HasSubstr("y=\"52.0\""));
+TEST(SvgPlot, LegendStandsBelowThePlot) {
+  LinePlot plot{.title = "t", .series = {{"trio-ml", {{0, 0}, {10, 10}}}, {"ring", {{0, 1}}}}};
+  // One row of 20 pixels and a margin of 8 below 450: its text has its base line at 450 + 10 + 4.
+  EXPECT_THAT(render_svg(plot), HasSubstr("width=\"800\" height=\"478\""));
+  EXPECT_THAT(render_svg(plot), HasSubstr("<text x=\"112.0\" y=\"464.0\">trio-ml</text>"));
+  EXPECT_THAT(render_svg(plot), HasSubstr("y=\"464.0\">ring</text>"));
+  // A name that does not fit beside the first begins a second row.
+  plot.series[1].name = std::string(90, 'x');
+  EXPECT_THAT(render_svg(plot), HasSubstr("height=\"498\""));
+  EXPECT_THAT(render_svg(plot), HasSubstr("<text x=\"112.0\" y=\"484.0\">xxx"));
+}
+
+TEST(SvgPlot, FewPointsHaveMarkersAndManyHaveNone) {
+  LinePlot plot{.title = "t", .series = {{"trio-ml", {}}}};
+  for (int i = 0; i < 24; i++) plot.series[0].points.push_back({1.0 * i, 1.0 * i});
+  EXPECT_EQ(occurrences(render_svg(plot), "class=\"dot"), 24 + 1);  // And the legend's.
+  plot.series[0].points.push_back({24, 24});
+  EXPECT_EQ(occurrences(render_svg(plot), "class=\"dot"), 0);
+  plot.series[0].points.resize(2);
+  plot.series[0].reference = true;
+  EXPECT_EQ(occurrences(render_svg(plot), "class=\"dot"), 0);
+  plot.series[0].points.resize(1);  // A line of one point would be invisible.
+  EXPECT_EQ(occurrences(render_svg(plot), "class=\"dot"), 1 + 1);
+}
+
+TEST(SvgPlot, CoincidentLinesTakeTurnsAndSaySo) {
+  LinePlot plot{.title = "t",
+                .series = {{"waiting", {{0, 0}, {10, 100}}},
+                           {"ring", {{0, 50}, {10, 0}}},
+                           {"switchml-256", {{0, 0.1}, {10, 100}}}}};
+  const std::string svg = render_svg(plot);
+  EXPECT_EQ(occurrences(svg, "stroke-dasharray=\"8 8\" stroke-dashoffset=\"0\""), 1);
+  EXPECT_EQ(occurrences(svg, "stroke-dasharray=\"8 8\" stroke-dashoffset=\"-8\""), 1);
+  EXPECT_THAT(svg, HasSubstr(">waiting</text>"));
+  EXPECT_THAT(svg, HasSubstr(">switchml-256 (same as waiting)</text>"));
+  EXPECT_EQ(occurrences(svg, "same as"), 1);
+  plot.series[2].points.back().y = 90;  // Thirty pixels away.
+  EXPECT_THAT(render_svg(plot), Not(HasSubstr("same as")));
+}
+
+TEST(SvgPlot, VariantsOfASystemShareItsColourAndDifferInDashes) {
+  const LinePlot plot{
+      .title = "t",
+      .series = {{"trio-ml skip", {{0, 0}, {1, 1}}}, {"trio-ml compute", {{0, 1}, {1, 3}}}}};
+  const std::string svg = render_svg(plot);
+  const size_t at = svg.find("<path class=\"line s");
+  const std::string one_class = svg.substr(at, svg.find(' ', at + 6) - at);
+  EXPECT_EQ(occurrences(svg, one_class), 4);
+  EXPECT_EQ(occurrences(svg, "stroke-dasharray=\"none\""), 2);
+  EXPECT_EQ(occurrences(svg, "stroke-dasharray=\"8 4\""), 2);
 }
 
 TEST(SvgPlot, EmptyPlotIsAnEmptyFrame) {

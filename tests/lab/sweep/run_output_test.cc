@@ -100,6 +100,24 @@ TEST(RunJson, RefusesWhatIsNoResult) {
   EXPECT_FALSE(read_outcome(json));
 }
 
+TEST(RunJson, RefusesNumbersOutsideTheirRange) {
+  const auto accepts = [](const char* pointer, const Json& value) {
+    Json json = run_json(by_hand());
+    json[Json::json_pointer(pointer)] = value;
+    return read_run_json(json).has_value();
+  };
+  EXPECT_TRUE(accepts("/blocks", UINT64_MAX));
+  for (const Json& value : {Json(5e41), Json(0.5), Json(-1)}) {
+    EXPECT_FALSE(accepts("/blocks", value)) << value;
+    EXPECT_FALSE(accepts("/timeline/0", value)) << value;
+    EXPECT_FALSE(accepts("/workers/0/iterations", value)) << value;
+  }
+  EXPECT_FALSE(accepts("/workers/0/iterations", uint64_t{UINT32_MAX} + 1));
+  EXPECT_TRUE(accepts("/total_ns", 9.0e13));
+  EXPECT_FALSE(accepts("/total_ns", 9.1e13));
+  EXPECT_FALSE(accepts("/iterations_ns/0", 1e300));
+}
+
 TEST(RunText, NamesUnitsAndDroppedWorkers) {
   const std::string text = run_text(by_hand());
   EXPECT_THAT(text, ::testing::ContainsRegex("mean iteration +2.5 +ms"));

@@ -124,12 +124,51 @@ TEST(Runner, EqualPointsRunOnce) {
   EXPECT_NE(point_key(points[1]), point_key(points[2]));
 }
 
+TEST(Runner, PointKeyCoversTheTraceFile) {
+  const testing::ScratchDirectory scratch;
+  Point point{.label = "a trace", .scenario = {}};
+  const std::string without = point_key(point);
+  point.scenario.straggler.trace = scratch.file("t.csv", "one");
+  const std::string one = point_key(point);
+  EXPECT_EQ(point_key(point), one);
+  EXPECT_NE(one, without);
+  EXPECT_EQ(scratch.file("t.csv", "two"), point.scenario.straggler.trace);
+  EXPECT_NE(point_key(point), one);
+}
+
 TEST(Runner, ErrorNamesTheFailedPoint) {
   std::atomic<uint32_t> runs = 0;
   auto points = counted_points(5, runs);
   points[3].run = [](const Scenario&) -> Result<PointOutcome> { return failure("worker 2 hangs"); };
   EXPECT_EQ(run_points(points, {.threads = 1}).error().text, "point 3: worker 2 hangs");
   EXPECT_EQ(run_points(points, {.threads = 3}).error().text, "point 3: worker 2 hangs");
+}
+
+TEST(Runner, KeepsGoingPastFailuresAndTriesThemOnceMore) {
+  const testing::ScratchDirectory scratch;
+  std::atomic<uint32_t> runs = 0;
+  auto points = counted_points(5, runs);
+  const auto good = points[3].run;
+  points[3].run = [](const Scenario&) -> Result<PointOutcome> { return failure("worker 2 hangs"); };
+  for (const std::string& directory : {std::string(), std::string(scratch.path() / "kept")}) {
+    const auto outcome =
+        run_points(points, {.threads = 2, .directory = directory, .keep_going = true});
+    ASSERT_TRUE(outcome);
+    EXPECT_TRUE(outcome->complete());
+    EXPECT_EQ(outcome->finished, 4);
+    EXPECT_EQ(outcome->failed, 1);
+    EXPECT_FALSE(outcome->points[3]);
+    EXPECT_EQ(outcome->failures[3], "worker 2 hangs");
+    EXPECT_EQ(outcome->failures[4], "");
+  }
+  points[3].run = good;
+  runs = 0;
+  const auto repaired =
+      run_points(points, {.threads = 1, .directory = scratch.path() / "kept", .keep_going = true});
+  EXPECT_EQ(runs, 1);
+  EXPECT_EQ(repaired->finished, 5);
+  EXPECT_EQ(repaired->failed, 0);
+  EXPECT_EQ(repaired->failures[3], "");
 }
 
 TEST(Runner, RefusesAnImpossibleDirectory) {

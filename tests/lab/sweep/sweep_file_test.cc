@@ -32,7 +32,8 @@ backend = ["trio-ml", "ideal"]
 repeat = 2
 )");
   ASSERT_TRUE(sweep) << sweep.error().text;
-  EXPECT_THAT(sweep->keys, ElementsAre("window", "backend", "seed"));
+  EXPECT_THAT(sweep->keys, ElementsAre("window", "backend"));
+  EXPECT_EQ(sweep->repeats, 2);
   ASSERT_EQ(sweep->points.size(), 8);
   EXPECT_EQ(sweep->points[0].label, "window=16 backend=trio-ml seed=10");
   EXPECT_EQ(sweep->points[1].label, "window=16 backend=trio-ml seed=11");
@@ -72,34 +73,19 @@ TEST(SweepFile, RefusalsNamePlaceAndKey) {
       HasSubstr("--set: window=2 is swept in the file"));
 }
 
-PointOutcome outcome(Duration mean, Duration total, uint64_t degraded, uint64_t packets) {
-  PointOutcome made;
-  made.result.mean_iteration = mean;
-  made.result.total = total;
-  made.result.blocks = 2;
-  made.result.degraded_blocks = degraded;
-  made.result.packets = packets;
-  return made;
-}
-
-TEST(SweepFile, WritersProduceExactBytes) {
-  auto sweep = sweep_of("[sweep]\nwindow = [16, 32]\nbackend = [\"ideal\"]\n");
+TEST(SweepFile, ImpossibleCombinationsAreKeptWithTheirReasons) {
+  const auto sweep = sweep_of(
+      "straggler.worker = 3\n[sweep]\nworkers = [2, 4, 3]\nwindow = [16, 32]\nrepeat = 2\n");
   ASSERT_TRUE(sweep) << sweep.error().text;
-  const std::vector<PointOutcome> outcomes{outcome(microseconds(2'500), milliseconds(5), 1, 7),
-                                           outcome(milliseconds(1), milliseconds(2), 0, 8)};
-  EXPECT_EQ(sweep_csv(*sweep, outcomes),
-            "window,backend,mean_iteration_ms,total_ms,degraded_fraction,packets\n"
-            "16,ideal,2.5,5,0.5,7\n"
-            "32,ideal,1,2,0,8\n");
-  EXPECT_EQ(sweep_table(*sweep, outcomes),
-            "  window  backend  mean_iteration_ms  total_ms  degraded_fraction  packets\n"
-            "      16    ideal                2.5         5                0.5        7\n"
-            "      32    ideal                  1         2                  0        8\n");
-  const std::string lines = sweep_json_lines(*sweep, outcomes);
-  EXPECT_THAT(lines, HasSubstr("{\"values\":{\"window\":16,\"backend\":\"ideal\",\"seed\":1},"
-                               "\"outcome\":{\"mean_iteration_ns\":2500000.0,"));
-  EXPECT_THAT(lines, HasSubstr("}}\n{\"values\":{\"window\":32,"));
-  EXPECT_THAT(lines, HasSubstr("\"outcome\":" + outcome_json(outcomes[1]).dump() + "}\n"));
+  EXPECT_EQ(sweep->points.size(), 4);
+  EXPECT_EQ(sweep->points.front().label, "workers=4 window=16 seed=1");
+  ASSERT_EQ(sweep->refused.size(), 4);  // Each combination once.
+  EXPECT_EQ(sweep->refused[3].label, "workers=3 window=32");
+  EXPECT_EQ(sweep->refused[3].values.dump(), R"({"workers":3,"window":32})");
+  EXPECT_THAT(sweep->refused[3].reason, HasSubstr("straggler.worker=3"));
+  // A sweep without a valid combination is refused.
+  EXPECT_THAT(refusal("straggler.worker = 3\n[sweep]\nworkers = [2, 3]\n"),
+              HasSubstr("straggler.worker=3"));
 }
 
 }  // namespace

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Method: the test plays the aggregator and returns the mean of all tensors; then a late worker, and
-// one whose all-reduce failed.
+// Method: the test plays the aggregator and returns the mean of all tensors; then a late worker, one
+// whose all-reduce failed, and workers that exchange parameters.
 #include "lab/training/virtual_training.h"
 
 #include <gtest/gtest.h>
@@ -48,14 +48,80 @@ TEST(VirtualTraining, WorkersLearnTheSameParameters) {
   EXPECT_EQ(training.failed(), 0);
 }
 
-TEST(VirtualTraining, LateWorkerResendsItsLastGradients) {
+TEST(VirtualTraining, WorkerThatSkipsComputesNothing) {
   VirtualTraining training(kSmall);
   const std::span<float> first = training.tensor(1, 0, true);
-  const std::vector<float> before(first.begin(), first.end());
+  EXPECT_TRUE(std::any_of(first.begin(), first.end(), [](float g) { return g != 0.0F; }));
   std::fill(first.begin(), first.end(), 5.0F);  // The average replaces the gradients.
   const std::span<float> second = training.tensor(1, 1, false);
-  EXPECT_TRUE(std::equal(second.begin(), second.end(), before.begin(), before.end()));
-  EXPECT_TRUE(std::any_of(before.begin(), before.end(), [](float g) { return g != 0.0F; }));
+  EXPECT_EQ(second.data(), first.data());
+  EXPECT_TRUE(std::all_of(second.begin(), second.end(), [](float g) { return g == 5.0F; }));
+}
+
+/// The test plays the aggregator: it adds each push to the parameters.
+TEST(VirtualTraining, AsynchronousWorkersLearnFromEachPush) {
+  TrainingConfig config = kSmall;
+  config.asynchronous = true;
+  VirtualTraining training(config);
+  std::vector<float> parameters(training.tensor(0, 0, true).size());
+  for (uint32_t i = 0; i < 60; i++) {
+    for (uint32_t w = 0; w < 3; w++) {
+      if (w == 2 && i % 2 == 1) continue;  // Half as fast as the others.
+      const std::span<float> push = training.tensor(w, i, true);
+      for (size_t j = 0; j < push.size(); j++) parameters[j] += push[j];
+      std::copy(parameters.begin(), parameters.end(), push.begin());
+      training.reduced(w, i, host::Outcome{});
+      training.iteration_ended(w, i, Instant(seconds(i + 1)));
+    }
+  }
+  EXPECT_EQ(training.op(), host::ReduceOp::kSum);
+  EXPECT_LT(training.progress().front().accuracy, 0.25);
+  EXPECT_GT(training.progress().back().accuracy, 0.35);
+}
+
+TEST(VirtualTraining, AveragingWorkersTakeTheMeanOfTheirParameters) {
+  TrainingConfig config = kSmall;
+  config.averages_parameters = true;
+  config.adam.rate = 0;  // Steps change nothing, so a tensor shows the parameters.
+  VirtualTraining training(config);
+  for (uint32_t w = 0; w < 3; w++) {
+    training.apply_alone(w, 0);
+    const std::span<float> parameters = training.tensor(w, 1, true);
+    // The workers' values would be 0.5, 1.5 and 2.5 times the index: the mean is 1.5.
+    for (size_t i = 0; i < parameters.size(); i++) parameters[i] = 1.5F * static_cast<float>(i);
+    training.reduced(w, 1, host::Outcome{});
+  }
+  EXPECT_EQ(training.op(), host::ReduceOp::kMean);
+  for (uint32_t w = 0; w < 3; w++) {
+    const std::span<float> parameters = training.tensor(w, 2, true);
+    for (size_t i = 0; i < parameters.size(); i++) {
+      ASSERT_EQ(parameters[i], 1.5F * static_cast<float>(i));
+    }
+  }
+}
+
+TEST(VirtualTraining, AveragingWorkersLearnBetweenExchanges) {
+  TrainingConfig config = kSmall;
+  config.averages_parameters = true;
+  VirtualTraining training(config);
+  const std::array<uint32_t, 3> all{0, 1, 2};
+  for (uint32_t i = 0; i < 30; i++) {
+    if (i % 3 == 2) {
+      play(training, i, all);
+      EXPECT_TRUE(training.parameters_identical());
+      continue;
+    }
+    for (uint32_t w = 0; w < 3; w++) {
+      training.apply_alone(w, i);
+      training.iteration_ended(w, i, Instant(seconds(i + 1)));
+    }
+    EXPECT_FALSE(training.parameters_identical());
+    if (i < 3) continue;
+    const std::span<const VirtualTraining::Progress> progress = training.progress();
+    EXPECT_EQ(progress[i].accuracy, progress[i - 1].accuracy) << "of the last mean";
+  }
+  EXPECT_LT(training.progress().front().accuracy, 0.25);
+  EXPECT_GT(training.progress().back().accuracy, 0.35);
 }
 
 TEST(VirtualTraining, FailedAllReduceIsCountedAndNotApplied) {

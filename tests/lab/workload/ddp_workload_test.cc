@@ -30,6 +30,8 @@ TEST(DdpWorkload, BucketsMatchDdp) {
   EXPECT_THAT(bucket_mib(Model::kResnet50), near({7.8, 30.0, 25.0, 25.3, 9.3}));
   EXPECT_THAT(bucket_mib(Model::kVgg11), near({15.6, 64.0, 392.0, 27.0, 8.2}));
   EXPECT_THAT(bucket_mib(Model::kMobilenetV2), near({4.9, 8.5}));
+  // Not observed, but by the same rule: three connected layers, then convolutions.
+  EXPECT_THAT(bucket_mib(Model::kVgg16), near({15.6, 64.0, 392.0, 27.0, 27.0, 2.1}));
 }
 
 TEST(DdpWorkload, BucketsCoverTheModelInOrderOfReadiness) {
@@ -84,6 +86,45 @@ TEST(DdpWorkload, CustomBucketsBecomeReadyEvenly) {
   EXPECT_EQ(workload.buckets[1].elements, 2U);  // 5 bytes need two elements.
   EXPECT_EQ(workload.buckets[1].ready_at, microseconds(4));
   EXPECT_EQ(workload.buckets[3].ready_at, microseconds(8));
+}
+
+TEST(DdpWorkload, ForwardPassMirrorsTheBackwardPass) {
+  Workload workload{
+      .forward = microseconds(30),
+      .backward = microseconds(60),
+      .buckets = {{1, microseconds(10)}, {1, microseconds(40)}, {1, microseconds(60)}}};
+  // The last third of the backward pass is the first third of the forward pass.
+  EXPECT_THAT(workload.forward_ends(),
+              ::testing::ElementsAre(microseconds(30), microseconds(25), microseconds(10)));
+  // Without a backward pass, buckets have equal parts.
+  workload.backward = Duration();
+  EXPECT_THAT(workload.forward_ends(),
+              ::testing::ElementsAre(microseconds(30), microseconds(20), microseconds(10)));
+}
+
+TEST(DdpWorkload, PartsBesideComputationMatchHandWorkedTimes) {
+  Scenario scenario;
+  // 100 Mbit each: 10 ms at 10 Gbit/s.
+  scenario.model = {.kind = Model::kCustom,
+                    .bucket_bytes = {12'500'000, 12'500'000},
+                    .forward = milliseconds(30),
+                    .backward = milliseconds(60)};
+  const Workload plain = workload_of(scenario);
+  ASSERT_EQ(plain.buckets.size(), 2U);
+  EXPECT_EQ(plain.buckets[0].ready_at, milliseconds(30));
+
+  scenario.model.input = milliseconds(5);
+  scenario.model.staging_gbps = 10;
+  const Workload staged = workload_of(scenario);
+  EXPECT_EQ(staged.forward, milliseconds(30 + 5 + 10));
+  EXPECT_EQ(staged.buckets[0].ready_at, milliseconds(40));
+  EXPECT_EQ(staged.buckets[1].ready_at, milliseconds(70));
+  EXPECT_EQ(staged.backward, milliseconds(70));
+
+  scenario.model.overlap_backward = false;
+  const Workload synchronous = workload_of(scenario);
+  EXPECT_EQ(synchronous.buckets[0].ready_at, milliseconds(70));
+  EXPECT_EQ(synchronous.buckets[1].ready_at, milliseconds(80));
 }
 
 }  // namespace

@@ -16,6 +16,7 @@ TEST(DnnShape, ParameterCountsMatchThePublishedOnes) {
   EXPECT_EQ(dnn_shape(Model::kVgg11).elements(), 132'863'336U);
   EXPECT_EQ(dnn_shape(Model::kDensenet161).elements(), 28'681'000U);
   EXPECT_EQ(dnn_shape(Model::kMobilenetV2).elements(), 3'504'872U);
+  EXPECT_EQ(dnn_shape(Model::kVgg16).elements(), 138'357'544U);
 }
 
 TEST(DnnShape, MultiplyAddsMatchThePublishedOnes) {
@@ -28,6 +29,7 @@ TEST(DnnShape, MultiplyAddsMatchThePublishedOnes) {
   EXPECT_NEAR(giga(Model::kVgg11), 7.61, 0.02);
   EXPECT_NEAR(giga(Model::kDensenet161), 7.73, 0.02);
   EXPECT_NEAR(giga(Model::kMobilenetV2), 0.30, 0.01);
+  EXPECT_NEAR(giga(Model::kVgg16), 15.47, 0.02);
 }
 
 TEST(DnnShape, NamesAreUniqueAndEveryModelHasAShape) {

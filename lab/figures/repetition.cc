@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "lab/figures/repetition.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "base/assert.h"
+
+namespace tributary::lab {
+
+uint32_t seeds_of(const FigureOptions& options) {
+  if (options.seeds != 0) return options.seeds;
+  return options.quick ? kSeedsQuick : kSeeds;
+}
+
+void add_cell(std::vector<Result<Point>>& made, const FigureOptions& options,
+              const std::string& label, const Scenario& scenario, uint32_t block,
+              const std::function<void(Point&)>& prepare) {
+  const uint32_t seeds = seeds_of(options);
+  for (uint32_t i = 0; i < seeds; i++) {
+    FigureOptions with_seed = options;
+    with_seed.seed = options.seed + uint64_t{block} * seeds + i;
+    auto point =
+        figure_point(with_seed, fmt::format("{}, seed {}", label, with_seed.seed), scenario);
+    if (point && prepare) prepare(*point);
+    made.push_back(std::move(point));
+  }
+}
+
+void add_point(std::vector<Result<Point>>& made, const FigureOptions& options,
+               const std::string& label, const Scenario& scenario) {
+  made.push_back(figure_point(options, label, scenario));
+}
+
+std::span<const PointOutcome> CellReader::take(uint32_t count) {
+  TRIB_ASSERT(left_.size() >= count);
+  const auto cell = left_.first(count);
+  left_ = left_.subspan(count);
+  return cell;
+}
+
+double iteration_ms(const PointOutcome& outcome) { return as_ms(outcome.result.mean_iteration); }
+
+Sample sample_over(Cell cell, const CellValue& value) {
+  std::vector<double> values;
+  for (const PointOutcome& outcome : cell) values.push_back(value(outcome));
+  return sample_of(values);
+}
+
+Sample ratio_over(Cell numerator, Cell denominator, const CellValue& value) {
+  const size_t count = std::max(numerator.size(), denominator.size());
+  const auto repeat = [count](Cell cell, size_t i) -> const PointOutcome& {
+    TRIB_ASSERT(cell.size() == count || cell.size() == 1);
+    return cell[cell.size() == 1 ? 0 : i];
+  };
+  std::vector<double> ratios;
+  for (size_t i = 0; i < count; i++) {
+    ratios.push_back(value(repeat(numerator, i)) / value(repeat(denominator, i)));
+  }
+  return sample_of(ratios);
+}
+
+BlockShares shares_over(Cell cell) {
+  BlockShares shares;
+  const auto count = static_cast<double>(cell.size());
+  for (const PointOutcome& outcome : cell) {
+    shares.degraded += outcome.result.degraded_fraction() / count;
+    shares.skipped += outcome.result.skipped_fraction() / count;
+    shares.missed += outcome.result.missed_fraction() / count;
+  }
+  return shares;
+}
+
+FigureRow sample_row(const FigureOptions& options, const char* figure, std::string series, double x,
+                     const Sample& sample, const char* unit) {
+  FigureRow row = figure_row(options, figure, std::move(series), x, sample.mean, unit);
+  if (sample.count > 1) row.sample = sample;
+  return row;
+}
+
+PlotPoint sample_point(double x, const Sample& sample) {
+  return {.x = x, .y = sample.mean, .error = sample.standard_error};
+}
+
+}  // namespace tributary::lab

@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+/// @file
+/// Repetitions of a figure's cells: the same scenario with several seeds, and statistics of them.
+///
+/// Model:   A cell is a scenario and its repetitions. Repetition i of a block has seed
+///          options.seed + first + i. Cells that are compared share a block, so that they meet the
+///          same stragglers; independent parts of a figure have blocks of their own.
+/// Errors:  add_cell() adds the refusal of its scenario.
+/// Threads: None; pure functions.
+/// Tests:   tests/lab/figures/repetition_test.cc
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "lab/figures/figure.h"
+#include "lab/report/sample.h"
+
+namespace tributary::lab {
+
+/// Repetitions of a figure that involves chance. With 20, the standard error is a quarter of the
+/// standard deviation.
+inline constexpr uint32_t kSeeds = 20;
+inline constexpr uint32_t kSeedsQuick = 2;
+
+/// Returns the number of repetitions of each cell.
+[[nodiscard]] uint32_t seeds_of(const FigureOptions& options);
+
+/// Adds a point for each repetition of a cell, labelled "LABEL, seed N".
+/// @param block Number of the cell's block of seeds.
+/// @param prepare Changes each point, for example its `run`; may be empty.
+void add_cell(std::vector<Result<Point>>& made, const FigureOptions& options,
+              const std::string& label, const Scenario& scenario, uint32_t block,
+              const std::function<void(Point&)>& prepare = {});
+/// Adds one point of a scenario without chance: a cell of one.
+void add_point(std::vector<Result<Point>>& made, const FigureOptions& options,
+               const std::string& label, const Scenario& scenario);
+
+/// Cuts outcomes into cells, in the order in which add_cell() made them.
+class CellReader {
+ public:
+  CellReader(const FigureOptions& options, std::span<const PointOutcome> outcomes)
+      : seeds_(seeds_of(options)), left_(outcomes) {}
+  /// Returns the repetitions of the next cell. @pre There is one.
+  std::span<const PointOutcome> next() { return take(seeds_); }
+  /// Returns the next cell, which add_point() made.
+  std::span<const PointOutcome> next_point() { return take(1); }
+
+ private:
+  std::span<const PointOutcome> take(uint32_t count);
+
+  const uint32_t seeds_;
+  std::span<const PointOutcome> left_;
+};
+
+using Cell = std::span<const PointOutcome>;
+using CellValue = std::function<double(const PointOutcome&)>;
+
+/// Returns the mean iteration in ms.
+[[nodiscard]] double iteration_ms(const PointOutcome& outcome);
+
+[[nodiscard]] Sample sample_over(Cell cell, const CellValue& value);
+/// Returns statistics of the ratio of two cells' values, repetition by repetition. A cell of one is
+/// compared with every repetition.
+[[nodiscard]] Sample ratio_over(Cell numerator, Cell denominator, const CellValue& value);
+/// Returns the means of the cell's shares.
+[[nodiscard]] BlockShares shares_over(Cell cell);
+
+/// Returns a row with the sample's mean; the row of a single value has no sample.
+[[nodiscard]] FigureRow sample_row(const FigureOptions& options, const char* figure,
+                                   std::string series, double x, const Sample& sample,
+                                   const char* unit);
+/// Returns a point whose error is the sample's standard error.
+[[nodiscard]] PlotPoint sample_point(double x, const Sample& sample);
+
+}  // namespace tributary::lab

@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: Apache-2.0
+// The throughput of three programs over the generations of Trio's chipset: a prediction. The paper
+// measures generation 5 alone, and states the PPEs of generations 1 and 6 (§8).
+#include <fmt/format.h>
+
+#include <array>
+#include <optional>
+
+#include "engine/model/parameters.h"
+#include "lab/figures/figure.h"
+#include "programs/rate_prediction.h"
+
+namespace tributary::lab {
+namespace {
+
+constexpr uint32_t kGenerations = 6;
+constexpr uint32_t kWorkers = 4;       ///< Source: Trio paper §6.3.
+constexpr uint32_t kGradients = 1024;  ///< Source: Trio paper §6.3.
+constexpr uint32_t kWindow = 1024;
+constexpr uint32_t kWindowQuick = 64;
+constexpr uint32_t kWindowsInARun = 8;
+constexpr uint32_t kWindowsInARunQuick = 2;
+constexpr uint32_t kBytesOfGradient = 4;
+constexpr std::array<const char*, 2> kPrograms{"filter", "telemetry"};
+constexpr uint32_t kPackets = 200'000;
+constexpr uint32_t kPacketsQuick = 10'000;
+
+/// The stated bandwidth of a PFE, Gbit/s.
+struct StatedBandwidth {
+  uint32_t generation;
+  double gbit_per_s;
+};
+/// Source: Trio paper §2.1 for generations 1 and 6; Juniper TechPost "MPC10E Deepdive" (2023) for 5.
+constexpr std::array<StatedBandwidth, 3> kStated{{{1, 40}, {5, 500}, {6, 1600}}};
+/// Bytes that a smallest frame takes on an Ethernet cable. Source: IEEE 802.3.
+constexpr double kSmallestFrameBytes = 64 + 20;
+
+uint64_t blocks_of(const FigureOptions& options) {
+  const uint32_t window = options.quick ? kWindowQuick : kWindow;
+  return uint64_t{options.count_of(kWindowsInARun, kWindowsInARunQuick)} * window;
+}
+
+Result<std::vector<Point>> points(const FigureOptions& options) {
+  std::vector<Result<Point>> made;
+  for (uint32_t generation = 1; generation <= kGenerations; generation++) {
+    Scenario scenario;
+    scenario.backend = Backend::kTrioMlWait;
+    scenario.workers = kWorkers;
+    scenario.iterations = 1;
+    scenario.window = options.quick ? kWindowQuick : kWindow;
+    scenario.gradients = kGradients;
+    scenario.pfe.generation = generation;
+    scenario.model = {.kind = Model::kCustom,
+                      .bucket_bytes = {blocks_of(options) * kGradients * kBytesOfGradient}};
+    made.push_back(
+        figure_point(options, fmt::format("generation={}", generation), std::move(scenario)));
+  }
+  return all_or_error(std::move(made));
+}
+
+/// Adds rates to the table and to the plot.
+class Rates {
+ public:
+  Rates(const FigureOptions& options, FigureOutcome& figure, LinePlot& plot)
+      : options_(options), figure_(figure), plot_(plot) {}
+
+  void add(const std::string& series, uint32_t generation, double mpps, std::string limit) {
+    FigureRow row = figure_row(options_, "trio-generations", series, generation, mpps, "Mpps");
+    row.explained = std::move(limit);
+    figure_.rows.push_back(std::move(row));
+    if (plot_.series.empty() || plot_.series.back().name != series) {
+      plot_.series.push_back({.name = series, .points = {}});
+    }
+    plot_.series.back().points.push_back({static_cast<double>(generation), mpps});
+  }
+
+ private:
+  const FigureOptions& options_;
+  FigureOutcome& figure_;
+  LinePlot& plot_;
+};
+
+void add_program(const FigureOptions& options, const char* name, FigureOutcome& figure,
+                 Rates& rates) {
+  traffic::Config traffic;
+  traffic.seed = options.seed;
+  traffic.packets = options.quick ? kPacketsQuick : kPackets;
+  traffic.background.rate = 5e6;
+  for (uint32_t generation = 1; generation <= kGenerations; generation++) {
+    const auto limit =
+        programs::predict_rate(*programs::find_program(name), *engine::preset(generation), traffic);
+    if (!limit) {
+      figure.notes.push_back(
+          fmt::format("{}, generation {}: {}", name, generation, limit.error().text));
+      continue;
+    }
+    rates.add(name, generation, limit->packets_per_s / 1e6, "limit: " + limit->resource);
+  }
+}
+
+FigureOutcome finish(const FigureOptions& options, std::span<const Point> points,
+                     std::span<const PointOutcome> outcomes) {
+  FigureOutcome figure;
+  LinePlot plot{.title = "Programs over the generations of Trio (prediction)",
+                .x_label = "generation of the chipset",
+                .y_label = "packets (10^6 a second, one PFE)",
+                .series = {},
+                .y_scale = PlotScale::kLog10};
+  Rates rates(options, figure, plot);
+  for (const char* name : kPrograms) add_program(options, name, figure, rates);
+  for (size_t i = 0; i < points.size(); i++) {
+    const double packets = static_cast<double>(blocks_of(options)) * kWorkers;
+    const double mpps = packets / as_us(outcomes[i].result.total);
+    rates.add("Trio-ML, 1024 gradients", static_cast<uint32_t>(i + 1), mpps,
+              outcomes[i].result.bottleneck);
+  }
+  PlotSeries stated{.name = "ports, smallest frames (stated)", .points = {}, .marks_only = true};
+  for (const StatedBandwidth& ports : kStated) {
+    stated.points.push_back(
+        {static_cast<double>(ports.generation), ports.gbit_per_s * 1e3 / 8 / kSmallestFrameBytes});
+  }
+  plot.series.push_back(std::move(stated));
+  figure.plots = {std::move(plot)};
+  figure.notes.insert(
+      figure.notes.end(),
+      {"A prediction. Stated are the PPEs of generations 1 and 6 and the RMW engines of generation "
+       "5; "
+       "all other counts are assumed, and the latencies are calibrated for generation 5 "
+       "(docs/model.md).",
+       "filter and telemetry: a fifth of the flows is IPv6. The rates hold for the program's own "
+       "instructions and memory only. The standard forwarding code, which the model has as "
+       "latency, "
+       "would lower both."});
+  return figure;
+}
+
+}  // namespace
+
+Figure trio_generations() {
+  return {.name = "trio-generations",
+          .description = "rates of filter, telemetry and Trio-ML by generation: a prediction",
+          .x_name = "generation",
+          .points = points,
+          .finish = finish};
+}
+
+}  // namespace tributary::lab

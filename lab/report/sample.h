@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+/// @file
+/// Statistics of a value over repetitions of an experiment.
+///
+/// Errors:  None; of no values all statistics are not a number. Values that are not finite make
+///          the statistics so.
+/// Threads: None; pure functions.
+/// Tests:   tests/lab/report/sample_test.cc
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+namespace tributary::lab {
+
+struct Sample {
+  uint32_t count = 0;
+  double mean = 0;
+  double deviation = 0;       ///< Standard deviation of one repetition (n - 1); 0 for one.
+  double standard_error = 0;  ///< Of the mean: deviation / sqrt(count).
+  double low = 0;             ///< Smallest value.
+  double high = 0;            ///< Largest value.
+};
+
+[[nodiscard]] Sample sample_of(std::span<const double> values);
+
+}  // namespace tributary::lab

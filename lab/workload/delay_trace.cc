@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "lab/workload/delay_trace.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <charconv>
+#include <cmath>
+#include <cstring>
+#include <fstream>
+#include <string_view>
+#include <vector>
+
+#include "host/straggler_pattern.h"
+
+namespace tributary::lab {
+namespace {
+
+constexpr std::string_view kHeader = "worker,iteration,point,delay_ms";
+
+/// Reads a line without its end, LF or CRLF. Stops after kLineBytesMax + 1 bytes.
+/// @return false at the end of the stream.
+bool next_line(std::istream& lines, std::string& line) {
+  line.clear();
+  for (int byte = lines.get(); byte != std::istream::traits_type::eof(); byte = lines.get()) {
+    if (byte == '\n') {
+      if (line.ends_with('\r')) line.pop_back();
+      return true;
+    }
+    line.push_back(static_cast<char>(byte));
+    if (line.size() > DelayTrace::kLineBytesMax) return true;
+  }
+  return !line.empty();
+}
+
+/// Splits a line at its commas and removes the quotes around a field.
+std::vector<std::string_view> fields_of(std::string_view line) {
+  std::vector<std::string_view> fields;
+  for (size_t begin = 0; begin <= line.size();) {
+    const size_t end = std::min(line.find(',', begin), line.size());
+    std::string_view field = line.substr(begin, end - begin);
+    if (field.size() >= 2 && field.front() == '"' && field.back() == '"') {
+      field = field.substr(1, field.size() - 2);
+    }
+    fields.push_back(field);
+    begin = end + 1;
+  }
+  return fields;
+}
+
+/// Reads all of a field. @return false if it is not a number of this type.
+template <class T>
+bool parse(std::string_view field, T& number) {
+  const auto [end, error] = std::from_chars(field.data(), field.data() + field.size(), number);
+  return error == std::errc() && end == field.data() + field.size();
+}
+
+/// Returns a whole number from 0 to `max`.
+Result<uint64_t> whole_number(std::string_view field, std::string_view name, uint64_t max) {
+  uint64_t number = 0;
+  if (parse(field, number) && number <= max) return number;
+  return failure(
+      fmt::format("{}={} is not allowed; allowed: a whole number from 0 to {}", name, field, max));
+}
+
+Result<Duration> delay_of(std::string_view field) {
+  constexpr double kMsMax = in_seconds(DelayTrace::kTotalMax) * 1000;
+  double ms = 0;
+  if (parse(field, ms) && ms >= 0 && ms <= kMsMax) {
+    const double ticks = ms * static_cast<double>(milliseconds(1).ticks());
+    return Duration::from_ticks(std::llround(ticks));
+  }
+  return failure(
+      fmt::format("delay_ms={} is not allowed; allowed: a number from 0 to {}", field, kMsMax));
+}
+
+}  // namespace
+
+Result<DelayTrace> DelayTrace::read(const std::string& path, uint32_t workers) {
+  std::ifstream file(path, std::ios::binary);
+  if (!file) return failure(fmt::format("{}: cannot be read: {}", path, std::strerror(errno)));
+  return read(file, path, workers);
+}
+
+Result<DelayTrace> DelayTrace::read(std::istream& lines, const std::string& name,
+                                    uint32_t workers) {
+  DelayTrace trace;
+  std::string line;
+  for (size_t number = 1; next_line(lines, line); number++) {
+    Result<void> good;
+    if (line.size() > kLineBytesMax) {
+      good = failure(fmt::format("is too long; allowed: up to {} bytes", kLineBytesMax));
+    } else if (number > kRowsMax + 1) {
+      good = failure(fmt::format("is too much; allowed: up to {} rows", kRowsMax));
+    } else if (number > 1) {
+      good = trace.add(line, workers);
+    } else if (line != kHeader) {
+      good = failure(fmt::format("'{}' is not the header; allowed: {}", line, kHeader));
+    }
+    if (!good) return failure(fmt::format("{}:{}: {}", name, number, good.error().text));
+  }
+  if (lines.bad()) return failure(fmt::format("{}: cannot be read to its end", name));
+  if (trace.delays_.empty()) {
+    return failure(fmt::format("{}: has no row; allowed: the header {} and rows", name, kHeader));
+  }
+  return trace;
+}
+
+Result<void> DelayTrace::add(const std::string& line, uint32_t workers) {
+  const auto fields = fields_of(line);
+  if (fields.size() != 4) {
+    return failure(fmt::format("'{}' has {} fields; allowed: {}", line, fields.size(), kHeader));
+  }
+  const auto worker = whole_number(fields[0], "worker", workers - 1);
+  if (!worker) return tl::unexpected(worker.error());
+  const auto iteration = whole_number(fields[1], "iteration", kIterationsMax - 1);
+  if (!iteration) return tl::unexpected(iteration.error());
+  const auto point = whole_number(fields[2], "point", host::kDelayPoints - 1);
+  if (!point) return tl::unexpected(point.error());
+  const auto delay = delay_of(fields[3]);
+  if (!delay) return tl::unexpected(delay.error());
+  if (*delay > kTotalMax - total_) {
+    return failure(fmt::format("delay_ms={} is too much; allowed: delays that add up to {} s",
+                               fields[3], in_seconds(kTotalMax)));
+  }
+  const auto place =
+      std::pair{static_cast<uint32_t>(*worker), *iteration * host::kDelayPoints + *point};
+  if (!delays_.emplace(place, *delay).second) {
+    return failure(fmt::format("worker={} has iteration={} point={} twice; allowed: once", *worker,
+                               *iteration, *point));
+  }
+  total_ += *delay;
+  return {};
+}
+
+Duration DelayTrace::delay_at(uint32_t worker, uint64_t delay_point) const {
+  const auto row = delays_.find({worker, delay_point});
+  return row == delays_.end() ? Duration() : row->second;
+}
+
+}  // namespace tributary::lab

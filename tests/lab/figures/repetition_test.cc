@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+// Method: cells made and read by hand.
+#include "lab/figures/repetition.h"
+
+#include <gtest/gtest.h>
+
+#include <vector>
+
+namespace tributary::lab {
+namespace {
+
+PointOutcome with_total(int64_t ms) {
+  PointOutcome outcome;
+  outcome.result.total = milliseconds(ms);
+  return outcome;
+}
+double total_ms(const PointOutcome& outcome) { return as_ms(outcome.result.total); }
+
+TEST(Repetition, BlocksHaveSeedsOfTheirOwn) {
+  std::vector<Result<Point>> made;
+  const FigureOptions options{.seed = 100, .seeds = 3};
+  add_cell(made, options, "first", Scenario(), 0);
+  add_cell(made, options, "second", Scenario(), 2);
+  add_point(made, options, "third", Scenario());
+  std::vector<uint64_t> seeds;
+  for (const auto& point : made) seeds.push_back(point->scenario.seed);
+  EXPECT_EQ(seeds, (std::vector<uint64_t>{100, 101, 102, 106, 107, 108, 100}));
+  EXPECT_EQ(made[4]->label, "second, seed 107");
+}
+
+TEST(Repetition, CellsComeBackInOrder) {
+  const std::vector<PointOutcome> outcomes{with_total(1), with_total(2), with_total(3),
+                                           with_total(4), with_total(5)};
+  CellReader cells({.seeds = 2}, outcomes);
+  EXPECT_EQ(total_ms(cells.next_point()[0]), 1);
+  const Cell second = cells.next();
+  EXPECT_EQ(sample_over(second, total_ms).mean, 2.5);
+  EXPECT_EQ(total_ms(cells.next()[1]), 5);
+}
+
+TEST(Repetition, RatiosPairRepetitions) {
+  const std::vector<PointOutcome> over{with_total(2), with_total(8)};
+  const std::vector<PointOutcome> under{with_total(1), with_total(2)};
+  const Sample ratio = ratio_over(over, under, total_ms);
+  EXPECT_EQ(ratio.low, 2);
+  EXPECT_EQ(ratio.high, 4);
+  EXPECT_EQ(ratio.mean, 3);  // Not 10 / 3, the ratio of the sums.
+  EXPECT_EQ(ratio_over(over, Cell(under).first(1), total_ms).mean, 5);
+}
+
+TEST(Repetition, SharesAreMeans) {
+  std::vector<PointOutcome> cell(2);
+  cell[0].result.blocks = cell[1].result.blocks = 10;
+  cell[0].result.degraded_blocks = 4;
+  cell[1].result.skipped_blocks = 2;
+  const BlockShares shares = shares_over(cell);
+  EXPECT_DOUBLE_EQ(shares.degraded, 0.2);
+  EXPECT_DOUBLE_EQ(shares.skipped, 0.1);
+}
+
+TEST(Repetition, SingleValuesHaveNoSample) {
+  const std::vector<PointOutcome> one{with_total(7)};
+  const FigureRow row = sample_row({}, "f", "s", 1, sample_over(one, total_ms), "ms");
+  EXPECT_EQ(row.here, 7);
+  EXPECT_FALSE(row.sample);
+}
+
+}  // namespace
+}  // namespace tributary::lab

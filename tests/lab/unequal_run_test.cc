@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+// Method: short runs whose workers and links differ, with times by hand.
+#include <gtest/gtest.h>
+
+#include "lab/run.h"
+#include "tests/lab/run_bed.h"
+#include "tests/support/scratch_directory.h"
+
+namespace tributary::lab {
+namespace {
+
+using testing::run_well;
+
+/// Four workers, 10 ms of computation, eight windows of gradients.
+Scenario small(Backend backend) {
+  Scenario scenario;
+  scenario.backend = backend;
+  scenario.workers = 4;
+  scenario.iterations = 20;
+  scenario.window = 64;
+  scenario.mitigation.history = 64;
+  scenario.model = {.kind = Model::kCustom,
+                    .bucket_bytes = {4096 * 256, 4096 * 256},
+                    .forward = milliseconds(3),
+                    .backward = milliseconds(7)};
+  return scenario;
+}
+
+TEST(UnequalRun, PauseStopsAllNamedWorkers) {
+  Scenario scenario = small(Backend::kWaitingSwitch);
+  const RunResult without = run_well(scenario);
+  scenario.straggler.pattern = Straggling::kPause;
+  scenario.straggler.pattern.add(Straggling::kFailSlow);
+  scenario.straggler.workers = {1, 2};
+  scenario.straggler.factor = 3;
+  scenario.straggler.pause_at = milliseconds(25);
+  scenario.straggler.pause_for = milliseconds(70);
+  const RunResult result = run_well(scenario);
+  // Both compute for thirty instead of ten milliseconds, and stand still at the same time.
+  EXPECT_NEAR(in_seconds(result.total - without.total), 0.070 + 0.020 * scenario.iterations, 50e-6);
+  for (const uint32_t rank : {1U, 2U}) {
+    EXPECT_GT(result.workers[rank].computed, result.workers[0].computed * 2);
+  }
+}
+
+TEST(UnequalRun, TraceDelaysTheWaitingWorkers) {
+  const testing::ScratchDirectory scratch;
+  Scenario scenario = small(Backend::kWaitingSwitch);
+  const RunResult without = run_well(scenario);
+  scenario.straggler.pattern = Straggling::kTrace;
+  scenario.straggler.trace =
+      scratch.file("t.csv", "worker,iteration,point,delay_ms\n1,0,0,30\n2,0,1,20\n0,3,2,15\n");
+  const RunResult result = run_well(scenario);
+  // Two sleep in the first iteration, and the longer sleep counts.
+  EXPECT_NEAR(in_seconds(result.iterations[0] - without.iterations[0]), 0.030, 20e-6);
+  EXPECT_NEAR(in_seconds(result.iterations[1] - without.iterations[1]), 0, 20e-6);
+  EXPECT_NEAR(in_seconds(result.iterations[3] - without.iterations[3]), 0.015, 20e-6);
+  EXPECT_EQ(run_well(scenario).digest, result.digest);
+
+  scenario.straggler.trace += ".gone";
+  EXPECT_NE(run_scenario(scenario).error().text.find("t.csv.gone: cannot be read"),
+            std::string::npos);
+}
+
+TEST(UnequalRun, SlowLinkSetsThePace) {
+  Scenario scenario = small(Backend::kWaitingSwitch);
+  scenario.model.forward = Duration();
+  scenario.model.backward = Duration();
+  scenario.model.bucket_bytes = {4096 * 4096};
+  scenario.window = 1024;
+  scenario.iterations = 2;
+  const RunResult without = run_well(scenario);
+  scenario.slow_links = {.workers = {2}, .rate_bits_per_s = scenario.link.rate_bits_per_s / 4};
+  const RunResult result = run_well(scenario);
+  const double ratio = in_seconds(result.mean_iteration) / in_seconds(without.mean_iteration);
+  EXPECT_NEAR(ratio, 4, 0.1);
+}
+
+TEST(UnequalRun, LossBurstsLoseTheSameShare) {
+  Scenario scenario = small(Backend::kWaitingSwitch);
+  scenario.model.bucket_bytes = {4096 * 4096};
+  scenario.host.retransmission = true;
+  scenario.link.faults.loss = 0.01;
+  const auto lost_share = [](const RunResult& result) {
+    uint64_t lost = 0;
+    uint64_t packets = 0;
+    for (const LinkResult& link : result.links) {
+      lost += link.lost;
+      packets += link.packets;
+    }
+    return static_cast<double>(lost) / static_cast<double>(packets);
+  };
+  const RunResult alone = run_well(scenario);
+  EXPECT_NEAR(lost_share(alone), 0.01, 0.002);
+  scenario.link.faults.loss_run = 8;
+  const RunResult bursts = run_well(scenario);
+  EXPECT_NEAR(lost_share(bursts), 0.01, 0.004);
+  EXPECT_NE(alone.digest, bursts.digest);
+}
+
+}  // namespace
+}  // namespace tributary::lab
