@@ -23,17 +23,17 @@ VALIDATION_BATCHES = 8
 
 
 class ByteModel(nn.Module):
-    """A small decoder-only transformer: bytes in, logits of the next byte out."""
+    """A decoder-only transformer: bytes in, logits of the next byte out."""
 
-    def __init__(self):
+    def __init__(self, width=WIDTH, heads=HEADS, layers=LAYERS):
         super().__init__()
-        self.bytes = nn.Embedding(256, WIDTH)
-        self.places = nn.Parameter(0.02 * torch.randn(CONTEXT, WIDTH))
+        self.bytes = nn.Embedding(256, width)
+        self.places = nn.Parameter(0.02 * torch.randn(CONTEXT, width))
         layer = nn.TransformerEncoderLayer(
-            WIDTH, HEADS, 4 * WIDTH, dropout=0.0, batch_first=True, norm_first=True
+            width, heads, 4 * width, dropout=0.0, batch_first=True, norm_first=True
         )
-        self.layers = nn.TransformerEncoder(layer, LAYERS)
-        self.head = nn.Linear(WIDTH, 256)
+        self.layers = nn.TransformerEncoder(layer, layers)
+        self.head = nn.Linear(width, 256)
         self.register_buffer("mask", nn.Transformer.generate_square_subsequent_mask(CONTEXT))
 
     def forward(self, text):

@@ -4,6 +4,7 @@
 The back end needs none of this, and neither do your own scripts.
 """
 
+import ctypes
 import hashlib
 import json
 import os
@@ -64,9 +65,17 @@ def catch_up(arguments, ddp):
         return NoCatchUp()
     import tributary.torch
 
-    if tributary.torch.active_group().communicator.info()["straggler_timeout_us"] == 0:
+    if not tributary.torch.active_group().mitigated():
         return NoCatchUp()
     return tributary.torch.CatchUp(ddp)
+
+
+def end_epoch(arguments, epoch):
+    """Prints what stragglers did in the epoch. Every rank calls it."""
+    if arguments.backend == "tributary":
+        import tributary.torch
+
+        tributary.torch.end_epoch(epoch)
 
 
 def caught_up_steps(catches):
@@ -134,11 +143,19 @@ def degraded(arguments):
     return tributary.torch.summary()
 
 
+def keep_until_exit(group):
+    """Prevents the destructor of a Gloo group, which can hang the end of a script.
+
+    It holds the interpreter's lock while it joins Gloo's threads, which need that lock to free tensors.
+    The back end tributary does the same for its own Gloo groups.
+    """
+    ctypes.pythonapi.Py_IncRef(ctypes.py_object(group))
+
+
 def finish(arguments, rank, result):
     """Prints the result on rank 0 and writes it to --json. Every rank calls it last."""
-    # Gloo of torch 1.13 can hang if a group ends while its thread still frees tensors. A barrier
-    # gives the thread enough time.
     dist.barrier()
+    keep_until_exit(dist.group.WORLD)
     dist.destroy_process_group()
     if rank != 0:
         return

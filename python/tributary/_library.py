@@ -13,7 +13,7 @@ import pathlib
 from . import errors
 
 # The version of the C interface that this package needs: TRIBUTARY_ABI in host/include/tributary.h.
-ABI_NEEDED = 4
+ABI_NEEDED = 6
 FILE_NAME = "libtributary.so.0"
 
 
@@ -54,7 +54,11 @@ class Counters(ctypes.Structure):
 class Progress(ctypes.Structure):
     """tributary_progress."""
 
-    _fields_ = [("submitted", ctypes.c_uint64), ("heard", ctypes.c_uint64)]
+    _fields_ = [
+        ("submitted", ctypes.c_uint64),
+        ("heard", ctypes.c_uint64),
+        ("permanent_stragglers", ctypes.c_uint64 * 4),
+    ]
 
 
 class OperationReport(ctypes.Structure):
@@ -69,6 +73,8 @@ class OperationReport(ctypes.Structure):
         ("imprecise_blocks", ctypes.c_uint64),
         ("nonzero", ctypes.c_uint64),
         ("underflowed", ctypes.c_uint64),
+        ("staleness_sum", ctypes.c_uint64),
+        ("staleness_max", ctypes.c_uint64),
     ]
 
 
@@ -112,6 +118,10 @@ _SIGNATURES = {
     ),
     "tributary_all_reduce_async": _SUBMIT,
     "tributary_receive_async": _SUBMIT,
+    "tributary_all_reduce_priority_async": (
+        _STATUS,
+        [*_SUBMIT[1][:-1], ctypes.c_uint32, _SUBMIT[1][-1]],
+    ),
     "tributary_get_progress": (_STATUS, [_HANDLE, ctypes.POINTER(Progress), ctypes.c_size_t]),
     "tributary_wait": (_STATUS, [_HANDLE, ctypes.c_int64]),
     "tributary_operation_report": (

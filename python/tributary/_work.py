@@ -1,12 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One all-reduce of torch.distributed in flight, and the thread that completes the futures.
+"""One all-reduce of torch.distributed in flight, and the threads that complete the futures.
 
 C++ (the reducer of DistributedDataParallel) calls get_future(), Python calls wait(). The first of them
 settles the work: it takes the outcome, corrects sums that lack ranks and copies staged data back.
+
+A future's callback may start further all-reduces and wait for them, as PowerSGD does. A thread for each
+depth of callbacks completes the futures (Waiters). The ranks must submit all-reduces in one order, so an
+all-reduce of a callback is submitted after the backward pass has submitted its own (Submissions).
 """
 
 import queue
 import threading
+import time
 
 import torch
 
@@ -18,14 +23,21 @@ _Work = torch._C._distributed_c10d.Work  # Public as dist.Work only from torch 2
 class TributaryWork(_Work):
     """Created by TributaryGroup.allreduce(), which also keeps it alive until it is done."""
 
-    def __init__(self, group, operation, op_name, number, tensor, staged):
+    def __init__(
+        self, group, operation, op_name, number, tensor, staged, backward_ended=None, result=None,
+        finish=None,
+    ):
         super().__init__()
+        self._tensors = result or [tensor]  # Returned by result() and the future.
+        self._finish = finish  # Called once after the sum has come, or None.
         self.op_name = op_name  # "sum" or "mean".
         self.number = number  # Counts the group's all-reduces from 0.
         self.staged = staged  # The data sent: the tensor, or its copy in host memory.
         self._group = group
         self._operation = operation
         self._tensor = tensor
+        self._backward_ended = backward_ended  # Of the pass that submitted the work, or None.
+        self._submitter = ThreadProgress() if backward_ended is not None else None
         self._lock = threading.Lock()
         self._settled = False
         self._error = None
@@ -50,6 +62,8 @@ class TributaryWork(_Work):
                 self._group.take_report(self, report)
             if self.staged is not self._tensor:
                 self._tensor.copy_(self.staged)
+            if self._finish is not None and self._error is None:
+                self._finish()
             self._settled = True
         return True
 
@@ -74,7 +88,7 @@ class TributaryWork(_Work):
         return self._error
 
     def result(self):
-        return [self._tensor]
+        return self._tensors
 
     def get_future(self):
         with self._lock:
@@ -82,41 +96,209 @@ class TributaryWork(_Work):
                 self._raw_future = torch.futures.Future()
                 # C++ sees a future fail only if a callback raises.
                 self._future = self._raw_future.then(self._result_or_raise)
-                self._group.waiter.put(self)
+                self._group.waiters.put(self)
         return self._future
 
     def complete_future(self):
-        """Completes the future. Called by the waiter's thread; never raises."""
+        """Completes the future. Called by a waiter's thread; never raises."""
         try:
             self.settle()
+            if self._backward_ended is not None:
+                wait_until_attached(self._backward_ended, self._submitter)
         except Exception as error:  # A bug here must not hang the training.
             self._error = self._error or error
-        self._raw_future.set_result([self._tensor])
+        self._raw_future.set_result(self._tensors)
 
     def _result_or_raise(self, _):
         if self._error is not None:
             raise self._error
-        return [self._tensor]
+        return self._tensors
 
 
-class Waiter:
-    """A thread that waits for works in the order of put(). It sleeps while waiting."""
+class AfterWork(_Work):
+    """Other works, Tributary's or Gloo's, and a function called once after all of them."""
+
+    def __init__(self, works, result, finish=lambda: None):
+        super().__init__()
+        self._works = works
+        self._result = result
+        self._finish = finish
+        self._finish_lock = threading.Lock()
+        self._finished = False
+        # Reentrant: then() calls its function at once if the works are done.
+        self._future_lock = threading.RLock()
+        self._future = None
+
+    def wait(self, timeout=None):
+        for work in self._works:
+            work.wait(*(() if timeout is None else (timeout,)))
+        self._finish_once()
+        return True
+
+    def _finish_once(self):
+        with self._finish_lock:
+            if not self._finished:
+                self._finish()
+                self._finished = True
+
+    def synchronize(self):
+        self.wait()
+
+    def is_completed(self):
+        return all(work.is_completed() for work in self._works)
+
+    def is_success(self):
+        return self.is_completed() and all(work.is_success() for work in self._works)
+
+    def exception(self):
+        return next((work.exception() for work in self._works if work.exception()), None)
+
+    def result(self):
+        return self._result
+
+    def get_future(self):
+        with self._future_lock:
+            if self._future is None:
+                futures = torch.futures.collect_all([work.get_future() for work in self._works])
+                self._future = futures.then(self._result_or_raise)
+        return self._future
+
+    def _result_or_raise(self, done):
+        """Runs in the thread that completes the last work, which must not wait for a work.
+
+        Gloo completes a work's future before the work.
+        """
+        for future in done.value():
+            future.wait()  # Is done. Raises its error.
+        self._finish_once()
+        return self._result
+
+
+class Waiters:
+    """Threads that wait for works in the order of put(), one for each depth of callbacks.
+
+    The thread of depth 0 completes the futures of works that scripts and DDP have started. Their
+    callbacks run in it, and the works that these callbacks start are those of depth 1, and so on. A
+    thread starts with its first work and sleeps while waiting.
+    """
 
     def __init__(self):
-        self._works = queue.SimpleQueue()
-        thread = threading.Thread(
-            target=_complete_each, args=(self._works,), name="tributary-waiter", daemon=True
-        )
-        thread.start()
+        self._lock = threading.Lock()
+        self._queues = []  # Of works, by depth.
 
     def put(self, work):
-        self._works.put(work)
+        depth = callback_depth()
+        with self._lock:
+            while len(self._queues) <= depth:
+                works = queue.SimpleQueue()
+                threading.Thread(
+                    target=_complete_each, args=(works, len(self._queues) + 1),
+                    name=f"tributary-waiter-{len(self._queues)}", daemon=True,
+                ).start()
+                self._queues.append(works)
+            self._queues[depth].put(work)
 
     def close(self):
-        """Ends the thread after the works that were already put."""
-        self._works.put(None)
+        """Ends the threads after the works that were already put."""
+        with self._lock:
+            for works in self._queues:
+                works.put(None)
+            self._queues = []
 
 
-def _complete_each(works):
+_this_thread = threading.local()
+
+
+def callback_depth():
+    """Returns 0 outside the callbacks of this package's futures, 1 in one, 2 in a callback of its works."""
+    return getattr(_this_thread, "depth", 0)
+
+
+def _complete_each(works, depth):
+    _this_thread.depth = depth
     for work in iter(works.get, None):
         work.complete_future()
+
+
+# A hook attaches its callbacks to a future within this time. A callback attached to a future that is
+# complete would run within the hook, and its all-reduces would come before the pass's own.
+ATTACH_S = 0.01
+
+
+class ThreadProgress:
+    """Tells how far the thread that created it has come since, also if the machine is busy."""
+
+    def __init__(self):
+        self._clock = time.pthread_getcpuclockid(threading.get_ident())
+        self._state = f"/proc/self/task/{threading.get_native_id()}/stat"
+        self._began = self._latest = time.clock_gettime(self._clock)
+
+    def has_computed(self, seconds):
+        """Returns True if the thread has used so much of a CPU."""
+        self._latest = time.clock_gettime(self._clock)
+        return self._latest - self._began >= seconds
+
+    def is_blocked(self):
+        """Returns True if the thread sleeps and has not run since has_computed().
+
+        A thread that waits for the interpreter's lock runs every 5 ms, and one without a CPU does not sleep.
+        """
+        if time.clock_gettime(self._clock) != self._latest:
+            return False
+        with open(self._state) as file:
+            return file.read().rpartition(")")[2].split()[0] == "S"
+
+
+class _End:
+    """The engine's callback at the end of a backward pass. The engine drops it if the pass fails."""
+
+    def __init__(self, ended):
+        self._ended = ended
+
+    def __call__(self):
+        self._ended.set()
+
+    __del__ = __call__
+
+
+class Submissions:
+    """Keeps the order in which ranks submit all-reduces the same, although callbacks submit some.
+
+    Within a backward pass, buckets and callbacks would be submitted in an order that depends on timing.
+    """
+
+    def __init__(self):
+        self._backward_ended = None  # An event, of the latest backward pass with a submission.
+
+    def next(self):
+        """Called before each submission. Returns the event that ends the backward pass, or None.
+
+        In a callback it waits until the backward pass has submitted all of its own.
+        """
+        current = self._backward_ended
+        if callback_depth() > 0:
+            if current is not None:
+                current.wait()
+            return None
+        if current is not None and not current.is_set():
+            return current
+        current = threading.Event()
+        try:
+            torch.autograd.Variable._execution_engine.queue_callback(_End(current))
+        except RuntimeError:  # No backward pass runs in this thread.
+            return None
+        self._backward_ended = current
+        return current
+
+
+def wait_until_attached(backward_ended, submitter):
+    """Waits until a hook has attached its callbacks to a future, or waits for the future itself.
+
+    The hook runs in the thread `submitter` of a backward pass.
+    """
+    try:
+        while not submitter.has_computed(ATTACH_S) and not backward_ended.wait(ATTACH_S):
+            if submitter.is_blocked():
+                return
+    except OSError:  # The thread has ended.
+        return

@@ -2,9 +2,9 @@
 """Starts the aggregators of ranks that torchrun or mpirun has started.
 
 TRIBUTARY_AGGREGATORS is "colocated", for one aggregator on each machine, or the number for each machine.
-The rank with LOCAL_RANK 0 of each machine starts that machine's, and all ranks exchange the addresses
-through the store of init_process_group(). TRIBUTARY_JOB has more keys of the job, as for
-`tributary serve --job`.
+Without it, and without an aggregator in TRIBUTARY_URL, it is "colocated". The first rank of each machine
+(LOCAL_RANK 0) starts that machine's, and all ranks exchange the addresses through the store of
+init_process_group(). TRIBUTARY_JOB has more keys of the job, as for `tributary serve --job`.
 
 An aggregator ends when the process that started it has ended and the workers of all machines have left,
 LINGER_S later at the latest.
@@ -25,6 +25,7 @@ from . import _library, errors
 
 COUNT_MAX = 16  # As for `tributary launch --aggregators`.
 LINGER_S = 60
+_NO_HOST = "tributary:///job/"
 _JOB = "window=4096,block_grad_max=4095,history=4"
 
 _running = []  # Keeps the process objects. Linux ends the processes with this one.
@@ -34,8 +35,10 @@ _list = None
 def wanted():
     """Returns how many aggregators to start on each machine; 0: none."""
     text = os.environ.get("TRIBUTARY_AGGREGATORS", "")
-    if text in ("", "colocated"):
-        return 1 if text else 0
+    if text == "":
+        return 1 if _given_url().startswith(_NO_HOST) else 0
+    if text == "colocated":
+        return 1
     if not text.isascii() or not text.isdigit() or not 1 <= int(text) <= COUNT_MAX:
         raise errors.InvalidArgument(
             f"TRIBUTARY_AGGREGATORS={text} is not allowed; allowed: 1 to {COUNT_MAX}, or colocated"
@@ -50,8 +53,8 @@ def url(store, rank, world):
     must be empty.
     """
     global _list
-    given = os.environ.get("TRIBUTARY_URL", "tributary:///job/1")
-    if not given.startswith("tributary:///job/"):
+    given = _given_url()
+    if not given.startswith(_NO_HOST):
         raise errors.InvalidArgument(
             f"TRIBUTARY_URL={given} names an aggregator, and TRIBUTARY_AGGREGATORS starts some; allowed "
             "with it: tributary:///job/ID?KEY=VALUE&…, without a host"
@@ -61,9 +64,24 @@ def url(store, rank, world):
     return given.replace("tributary:///", f"tributary://{_list}/", 1)
 
 
+def _given_url():
+    return os.environ.get("TRIBUTARY_URL") or f"{_NO_HOST}1"
+
+
+def _is_first_here(store, rank):
+    """Returns True for one rank of each machine."""
+    if "LOCAL_RANK" in os.environ:
+        return os.environ["LOCAL_RANK"] == "0"
+    # Started without torchrun, for example by torch.multiprocessing. Containers have networks of their own.
+    boot = pathlib.Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+    machine = f"{boot} {os.readlink('/proc/self/ns/net')}"
+    store.set(f"tributary/machines/{rank}", machine)
+    return all(store.get(f"tributary/machines/{other}").decode() != machine for other in range(rank))
+
+
 def _exchange(store, rank, world):
     own = ""
-    if int(os.environ.get("LOCAL_RANK", "0")) == 0:
+    if _is_first_here(store, rank):
         host = _host(rank)
         own = ",".join(f"{host}:{_start(host, world)}" for _ in range(wanted()))
     store.set(f"tributary/aggregators/{rank}", own)
@@ -107,8 +125,7 @@ def _start(host, world):
 
 
 def _job_id():
-    given = os.environ.get("TRIBUTARY_URL", "tributary:///job/1")
-    return given.removeprefix("tributary:///job/").partition("?")[0]
+    return _given_url().removeprefix(_NO_HOST).partition("?")[0]
 
 
 def _program():

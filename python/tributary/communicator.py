@@ -48,6 +48,9 @@ class Report:
     missing: list  # Ranks that are missing from any block.
     ranges: list  # DegradedRange, ascending.
     underflowed: int = 0  # Non-zero elements of this rank that were too small and counted as 0.
+    # Asynchronous jobs: pushes of other ranks since this rank's previous result.
+    staleness_sum: int = 0  # Over all blocks.
+    staleness_max: int = 0  # Of the block with most.
     warning: str = ""  # One line, if the result is less precise than one may expect.
 
 
@@ -101,7 +104,16 @@ class Operation:
         if raw.degraded_blocks:
             missing = ranks_of(raw.missing)
             ranges = [self._range(index) for index in range(raw.range_count)]
-        return Report(raw.blocks, raw.degraded_blocks, missing, ranges, raw.underflowed, warning)
+        return Report(
+            raw.blocks,
+            raw.degraded_blocks,
+            missing,
+            ranges,
+            raw.underflowed,
+            raw.staleness_sum,
+            raw.staleness_max,
+            warning,
+        )
 
     def _range(self, index):
         raw = _library.DegradedRange()
@@ -167,10 +179,13 @@ class Communicator:
         """Replaces the array by its sum or mean over all ranks. Returns a Report."""
         return self.all_reduce_async(array, op).wait()
 
-    def all_reduce_async(self, array, op="sum"):
-        """Starts all_reduce() and returns an Operation. Arrays in flight must not overlap."""
+    def all_reduce_async(self, array, op="sum", priority=0):
+        """Starts all_reduce() and returns an Operation. Arrays in flight must not overlap.
+
+        priority: with priorities=N in the URL, 0 (sent first) to N - 1; the same on all ranks.
+        """
         address, count, type_name = _describe(array)
-        return self.submit(address, count, type_name, op, array)
+        return self.submit(address, count, type_name, op, array, priority=priority)
 
     def receive_async(self, array, op="sum"):
         """Receives the other ranks' sum of this all-reduce without contributing to it.
@@ -180,7 +195,7 @@ class Communicator:
         address, count, type_name = _describe(array)
         return self.submit(address, count, type_name, op, array, receive_only=True)
 
-    def submit(self, address, count, type_name, op, keep_alive, receive_only=False):
+    def submit(self, address, count, type_name, op, keep_alive, receive_only=False, priority=0):
         """Runs all_reduce_async() on memory other than a numpy array; `keep_alive` owns the memory."""
         if type_name not in TYPES:
             raise errors.InvalidArgument(
@@ -190,15 +205,15 @@ class Communicator:
             raise errors.InvalidArgument(
                 f"op={op} is not allowed; allowed: {', '.join(OPERATIONS)}"
             )
-        start = self._library.tributary_all_reduce_async
-        if receive_only:
-            start = self._library.tributary_receive_async
+        if not 0 <= priority < 1 << 32:
+            raise errors.InvalidArgument(f"priority={priority} is not allowed; allowed: 0 and above")
+        arguments = [self._handle, address, count, TYPES[type_name], OPERATIONS[op]]
+        start = self._library.tributary_receive_async
+        if not receive_only:
+            start = self._library.tributary_all_reduce_priority_async
+            arguments.append(priority)
         handle = ctypes.c_void_p()
-        self._check(
-            start(
-                self._handle, address, count, TYPES[type_name], OPERATIONS[op], ctypes.byref(handle)
-            )
-        )
+        self._check(start(*arguments, ctypes.byref(handle)))
         return Operation(self, handle, keep_alive)
 
     def info(self):
@@ -224,13 +239,24 @@ class Communicator:
 
         If the second number is larger, the other ranks have continued without this one.
         """
+        raw = self._raw_progress()
+        return raw.submitted, raw.heard
+
+    def permanent_stragglers(self):
+        """Returns the ranks that an aggregator does not wait for, because they are silent.
+
+        They become so after the job's `permanent_ms`, until they contribute. Updated whenever an operation ends.
+        """
+        return ranks_of(self._raw_progress().permanent_stragglers)
+
+    def _raw_progress(self):
         raw = _library.Progress()
         self._check(
             self._library.tributary_get_progress(
                 self._handle, ctypes.byref(raw), ctypes.sizeof(raw)
             )
         )
-        return raw.submitted, raw.heard
+        return raw
 
     def close(self):
         """Leaves the job. Operations in flight end with Closed."""

@@ -48,6 +48,10 @@ class Mismatch(TributaryError):
     """Ranks disagree about the length, type, scale or operation of a tensor."""
 
 
+class ParametersDiffer(TributaryError):
+    """The ranks' parameters differ (TRIBUTARY_CHECK_PARAMETERS); the text names the first one and the rank."""
+
+
 class Refused(TributaryError):
     """The aggregator refused this rank: no such job, rank taken, wrong world size."""
 

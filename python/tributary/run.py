@@ -3,56 +3,113 @@
 
 `tributary launch` starts Python scripts this way, so a script only has to change the name of its back
 end. This module does not import torch. The back end registers itself when the script imports torch.
+
+A script that fails because of another rank or of the aggregator ends with status BECAUSE_OF_PEER, so that
+`launch` can name the rank at fault, although that one may end later.
+
+python3 -m tributary.run --check SCRIPT: runs nothing, and prints one line if something is missing.
 """
 
-import importlib.abc
-import importlib
+import ast
 import importlib.util
 import os
 import runpy
 import sys
+import traceback
+
+from . import _after_import, _library, errors
+
+BECAUSE_OF_PEER = 75  # kExitBecauseOfPeer of cli/launch/launch_plan.h.
+_USAGE = 2
+
+_PEERS = (errors.PeerLeft, errors.PeerMissing, errors.AggregatorGone, errors.SessionLost)
+# Texts of Gloo and of torch's store about another process. They have no classes of their own.
+_PEERS_OF_GLOO = (
+    "Connection closed by peer", "Connection reset by peer", "Connection refused", "Broken pipe",
+    "Timed out waiting",
+)
 
 
-class _AfterImport(importlib.abc.MetaPathFinder, importlib.abc.Loader):
-    """Imports tributary.torch as soon as torch itself has been imported."""
+def _is_because_of_peer(error):
+    if isinstance(error, _PEERS):
+        return True
+    if not isinstance(error, RuntimeError) or isinstance(error, errors.TributaryError):
+        return False
+    group = sys.modules.get("tributary._group")  # DDP raises a RuntimeError with the group's text.
+    last = group and group.active_or_none() and group.active_or_none().error
+    if isinstance(last, _PEERS) and str(last) in str(error):
+        return True
+    return any(text in str(error) for text in _PEERS_OF_GLOO)
 
-    def find_spec(self, name, path=None, target=None):
-        if name != "torch":
-            return None
-        sys.meta_path.remove(self)
-        spec = importlib.util.find_spec(name)
-        if spec is None or spec.loader is None:
-            return spec
-        self._loader, spec.loader = spec.loader, self
-        return spec
 
-    def create_module(self, spec):
-        return self._loader.create_module(spec)
+def _without_torch():
+    return (
+        f"{sys.executable} has no torch; use another interpreter with tributary launch --python FILE "
+        "(Debian's torch is in /usr/bin/python3)"
+    )
 
-    def exec_module(self, module):
-        module.__spec__.loader = module.__loader__ = self._loader
-        self._loader.exec_module(module)
-        if sys.modules["torch.distributed"].is_available():
-            importlib.import_module("tributary.torch")
+
+def _imports(script, module):
+    """Returns True if the script imports the module. One that cannot be parsed fails later by itself."""
+    try:
+        with open(script, "rb") as file:
+            tree = ast.parse(file.read())
+    except (OSError, SyntaxError, ValueError):
+        return False
+    names = []
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            names += [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom) and node.level == 0:
+            names.append(node.module)
+    return any(name.partition(".")[0] == module for name in names)
+
+
+def missing_for(script):
+    """Returns one line about something that the script needs and this interpreter lacks, or ""."""
+    if _imports(script, "torch") and importlib.util.find_spec("torch") is None:
+        return _without_torch()
+    if os.environ.get("TRIBUTARY_BACKEND", "tributary") == "tributary":
+        try:
+            _library.load()
+        except errors.TributaryError as error:
+            return str(error)
+    return ""
+
+
+def _end_with_line(line):
+    """Ends this rank. All ranks of a machine lack the same, so only the first one prints the line."""
+    if os.environ.get("LOCAL_RANK", "0") != "0":
+        sys.exit(BECAUSE_OF_PEER)
+    print(f"tributary: {line}", file=sys.stderr)
+    sys.exit(1)
 
 
 def main():
     if len(sys.argv) < 2:
-        sys.exit("usage: python3 -m tributary.run SCRIPT ARGUMENTS…")
+        sys.exit("usage: python3 -m tributary.run [--check] SCRIPT ARGUMENTS…")
     del sys.argv[0]
-    sys.meta_path.insert(0, _AfterImport())
+    if sys.argv[0] == "--check":
+        line = missing_for(sys.argv[1])
+        if line:
+            print(line, file=sys.stderr)
+        sys.exit(_USAGE if line else 0)
+    _after_import.install()
     # The interpreter sets this for a script.
     sys.path[0] = os.path.dirname(os.path.abspath(sys.argv[0]))
     try:
         runpy.run_path(sys.argv[0], run_name="__main__")
+    except (errors.LibraryNotFound, errors.LibraryTooOld) as error:
+        _end_with_line(error)
     except ModuleNotFoundError as error:
         if error.name == "torch":
-            print(
-                f"tributary: {sys.executable} has no torch; use another interpreter with "
-                "tributary launch --python FILE (Debian's torch is in /usr/bin/python3)",
-                file=sys.stderr,
-            )
+            _end_with_line(_without_torch())
         raise
+    except Exception as error:
+        if not _is_because_of_peer(error):
+            raise
+        traceback.print_exc()
+        sys.exit(BECAUSE_OF_PEER)
 
 
 if __name__ == "__main__":

@@ -33,8 +33,13 @@ def with_variables(**variables):
 
 class Wanted(unittest.TestCase):
     def test_values(self):
-        for text, count in (("", 0), ("colocated", 1), ("1", 1), ("16", 16)):
+        for text, count in (("", 1), ("colocated", 1), ("1", 1), ("16", 16)):
             with with_variables(TRIBUTARY_AGGREGATORS=text):
+                self.assertEqual(aggregators.wanted(), count)
+
+    def test_none_if_the_url_names_one(self):
+        for url, count in (("", 1), ("tributary:///job/2?format=fixed", 1), ("tributary://box/job/2", 0)):
+            with with_variables(TRIBUTARY_URL=url):
                 self.assertEqual(aggregators.wanted(), count)
 
     def test_refusals_name_the_values_allowed(self):
@@ -42,6 +47,19 @@ class Wanted(unittest.TestCase):
             with with_variables(TRIBUTARY_AGGREGATORS=text):
                 with self.assertRaisesRegex(errors.InvalidArgument, "allowed: 1 to 16, or colocated"):
                     aggregators.wanted()
+
+
+class FirstHere(unittest.TestCase):
+    def test_is_the_local_rank_0_of_torchrun(self):
+        for local, first in (("0", True), ("1", False), ("10", False)):
+            with with_variables(LOCAL_RANK=local):
+                self.assertEqual(aggregators._is_first_here(Store({}), 3), first)
+
+    def test_is_the_lowest_rank_of_the_machine_otherwise(self):
+        with with_variables():
+            store = Store({"tributary/machines/0": "another machine"})
+            self.assertTrue(aggregators._is_first_here(store, 1))
+            self.assertFalse(aggregators._is_first_here(store, 2))
 
 
 class Url(unittest.TestCase):
@@ -70,7 +88,7 @@ class Url(unittest.TestCase):
                 aggregators.url(Store(self.OTHERS), 1, 3)
 
     def test_an_aggregator_that_does_not_start_is_an_error(self):
-        with with_variables(TRIBUTARY_AGGREGATORS="1", TRIBUTARY_JOB="colour=red"):
+        with with_variables(TRIBUTARY_JOB="colour=red", LOCAL_RANK="0"):
             with self.assertRaisesRegex(errors.TributaryError, "did not start"):
                 aggregators.url(Store({}), 0, 1)
 

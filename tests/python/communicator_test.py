@@ -55,6 +55,25 @@ class Sums(Pair):
         self.assertEqual([one.category for one in caught], [RuntimeWarning] * 2)  # One a rank.
         self.assertEqual(pair[0].counters()["underflowed"], 4)
 
+    def test_asynchronous_push_returns_the_parameters_and_their_staleness(self):
+        pair = self.join(
+            "id=1,sources=2,asynchronous=on,parameters=4", asynchronous="on", format="fixed", scale=1000
+        )
+
+        def push(rank, values):
+            array = numpy.array(values, numpy.float32)
+            return array, pair[rank].all_reduce(array)
+
+        initial = [[10, 0, -1, 0.5], [0, 0, 0, 0]]
+        for array, _ in support.each(2, lambda rank: push(rank, initial[rank])):
+            self.assertEqual(array.tolist(), initial[0])
+        push(0, [0, 0, 0, 0])
+        self.assertEqual(push(1, [1, 1, 1, 1])[0].tolist(), [11, 1, 0, 1.5])
+        push(1, [1, 1, 1, 1])
+        array, report = push(0, [-1, 0, 0, 0])
+        self.assertEqual(array.tolist(), [11, 2, 1, 2.5])
+        self.assertEqual((report.staleness_sum, report.staleness_max), (2, 2))
+
     def test_mean(self):
         pair = self.join()
         arrays = [numpy.full(1000, 1.0 + 2 * rank, numpy.float32) for rank in range(2)]

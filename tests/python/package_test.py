@@ -1,14 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
 # Finding and refusing libraries, URLs, rank sets: tests that need no aggregator.
+import importlib.util
 import os
 import pathlib
 import subprocess
 import tempfile
 import unittest
+from unittest import mock
 
 import support
 import tributary
-from tributary import _library, communicator, errors
+from tributary import _library, communicator, errors, run
 
 
 class Library(unittest.TestCase):
@@ -28,7 +30,7 @@ class Library(unittest.TestCase):
         self.assertEqual(tributary.library_version(), tributary.__version__)
 
     def test_an_older_one_is_refused_with_both_numbers(self):
-        with self.assertRaisesRegex(tributary.LibraryTooOld, r"version 0\.0\.9 with ABI 0.*needs ABI 4"):
+        with self.assertRaisesRegex(tributary.LibraryTooOld, r"version 0\.0\.9 with ABI 0.*needs ABI 6"):
             self.load_with(os.environ["TRIBUTARY_OLD_LIBRARY"])
 
     def test_another_library_is_refused(self):
@@ -87,6 +89,32 @@ class Run(unittest.TestCase):
         self.assertEqual(ended.returncode, 1)
         self.assertIn(f"{support.PYTHON} has no torch", ended.stderr)
         self.assertIn("--python FILE", ended.stderr)
+
+    def test_a_missing_torch_is_found_before_the_script_runs(self):
+        with mock.patch.object(importlib.util, "find_spec", return_value=None):
+            self.assertIn("--python FILE", run.missing_for(support.HERE / "ranks_collectives.py"))
+            self.assertEqual(run.missing_for(support.HERE / "ranks_plain.py"), "")
+
+    def test_an_old_library_is_found_before_the_script_runs(self):
+        with mock.patch.dict(os.environ, TRIBUTARY_LIBRARY=os.environ["TRIBUTARY_OLD_LIBRARY"]):
+            self.assertIn("version 0.0.9", run.missing_for(support.HERE / "ranks_plain.py"))
+            os.environ["TRIBUTARY_BACKEND"] = "gloo"
+            self.assertEqual(run.missing_for(support.HERE / "ranks_plain.py"), "")
+
+    def test_failures_because_of_others_have_a_status_of_their_own(self):
+        for raised, status in (
+            ("__import__('tributary').PeerLeft('rank 2 left')", 75),
+            ("RuntimeError('[gloo] Connection closed by peer')", 75),
+            ("RuntimeError('mine')", 1),
+            ("OSError('Connection reset by peer')", 1),
+        ):
+            with tempfile.TemporaryDirectory() as folder:
+                script = pathlib.Path(folder) / "train.py"
+                script.write_text(f"raise {raised}\n")
+                ended = subprocess.run([support.PYTHON, "-m", "tributary.run", str(script)],
+                                       capture_output=True, text=True, timeout=support.LIMIT_S)
+            self.assertEqual(ended.returncode, status, ended.stderr)
+            self.assertIn("Traceback", ended.stderr)
 
     def test_a_script_is_run_as_by_the_interpreter(self):
         script = support.HERE / "ranks_plain.py"

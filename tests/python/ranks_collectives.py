@@ -2,6 +2,7 @@
 # Two ranks that check a group's operations. torch_test.py starts them through `tributary launch`,
 # so no import of the back end is needed. Prints "all well" at the end.
 import datetime
+import warnings
 
 import torch
 import torch.distributed as dist
@@ -64,23 +65,50 @@ def several_on_their_way():
     assert tensors[99][0].item() == 199
 
 
-def refusals():
-    try:
-        dist.all_reduce(torch.zeros(4, 4)[:, 1])
-        raise AssertionError("a tensor that is not contiguous was taken")
-    except tributary.InvalidArgument as error:
-        assert "not contiguous" in str(error)
+def tensors_that_are_not_contiguous():
+    square = torch.zeros(4, 4)
+    square[:, 1] = torch.arange(4.0)
+    dist.all_reduce(square[:, 1])
+    assert square[:, 1].tolist() == [0, 2, 4, 6] and square.sum() == 12
+    images = torch.arange(24.0).view(1, 2, 3, 4).to(memory_format=torch.channels_last)
+    dist.all_reduce(images)
+    assert images.flatten().tolist() == [2.0 * value for value in range(24)]
+    dist.broadcast(square.t(), src=1)
+    assert square.sum() == 12
+
+
+def infinities():
+    tensor = torch.tensor([float("inf") if rank else 1.0, 1.0])
+    with warnings.catch_warnings(record=True) as caught:
+        dist.all_reduce(tensor)
+        dist.all_reduce(tensor)
+    assert tensor.isnan()[0]
+    assert len(caught) == 1 and "TRIBUTARY_NOT_FINITE=raise" in str(caught[0].message), caught
+    os.environ["TRIBUTARY_NOT_FINITE"] = "raise"
     tensor = torch.tensor([float("inf") if rank else 1.0, 1.0])
     try:
         dist.all_reduce(tensor)
         raise AssertionError("an infinity was taken")
-    except tributary.NotFinite:
-        pass
-    os.environ["TRIBUTARY_NOT_FINITE"] = "nan"
-    tensor = torch.tensor([float("inf") if rank else 1.0, 1.0])
-    dist.all_reduce(tensor)
-    assert tensor.isnan().all()
+    except tributary.NotFinite as error:
+        assert "TRIBUTARY_NOT_FINITE=nan" in str(error)
+    os.environ["TRIBUTARY_NOT_FINITE"] = "zero"
+    try:
+        dist.all_reduce(torch.tensor([float("inf")]))
+        raise AssertionError("the value was taken")
+    except tributary.InvalidArgument as error:
+        assert "allowed: nan" in str(error)
     del os.environ["TRIBUTARY_NOT_FINITE"]
+
+
+def an_overflow_as_a_loss_scaler_expects_it():
+    ddp = DistributedDataParallel(nn.Linear(2, 2))
+    scales = []
+    for scale in (3e38, 1.0):  # The first step of mixed precision often overflows.
+        ddp.zero_grad()
+        (ddp(torch.full((1, 2), 10.0 * (1 - rank))).sum() * scale).backward()
+        if all(parameter.grad.isfinite().all() for parameter in ddp.parameters()):
+            scales.append(scale)
+    assert scales == [1.0]
 
 
 def gradients_are_the_mean():
@@ -107,8 +135,9 @@ import tributary.torch  # noqa: E402
 rank = dist.get_rank()
 assert dist.get_backend() == "tributary"
 assert tributary.torch.active_group().communicator.info()["world"] == 2
-for check in (types_and_operations, handed_to_gloo, several_on_their_way, refusals,
-              gradients_are_the_mean):
+for check in (types_and_operations, handed_to_gloo, several_on_their_way,
+              tensors_that_are_not_contiguous, infinities,
+              an_overflow_as_a_loss_scaler_expects_it, gradients_are_the_mean):
     check()
 dist.barrier()
 dist.destroy_process_group()

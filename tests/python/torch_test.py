@@ -25,21 +25,54 @@ class Torch(support.ServerTest):
     def test_collectives(self):
         self.assert_all_well(self.ranks(2, "ranks_collectives.py"), 2)
 
+    def test_collectives_other_than_all_reduce(self):
+        self.assert_all_well(self.ranks(3, "ranks_gathering.py"), 3)
+        by_aggregator = {"TRIBUTARY_COLLECTIVES": "aggregator"}
+        self.assert_all_well(self.ranks(3, "ranks_gathering.py", environment=by_aggregator), 3)
+        self.assert_all_well(self.ranks(3, "ranks_gathering.py", flags=("--timeout-ms", "2000")), 3)
+
+    def test_hooks_whose_callbacks_start_all_reduces(self):
+        self.assert_all_well(self.ranks(2, "ranks_hooks.py"), 2)
+
+    def test_operations_of_gloo_end_by_the_deadline_and_its_groups_at_exit(self):
+        ended = self.ranks(2, "ranks_waiting.py", flags=("--deadline-ms", "3000"))
+        self.assert_all_well(ended, 2)
+
     def test_ranks_of_torchrun_start_aggregators(self):
-        for count in ("colocated", "2"):
-            ended = support.torchrun(
-                2, support.HERE / "ranks_collectives.py", environment={"TRIBUTARY_AGGREGATORS": count}
-            )
+        for environment in ({}, {"TRIBUTARY_AGGREGATORS": "2"}):
+            ended = support.torchrun(2, support.HERE / "ranks_collectives.py", environment)
             self.assert_all_well(ended, 2)
 
     def test_stragglers_are_scaled_and_reported(self):
         ended = self.ranks(2, "ranks_straggling.py", flags=("--timeout-ms", "5"))
         self.assert_all_well(ended, 2)
         self.assertRegex(ended.stderr, r"\[0\] tributary: \d+ of \d+ blocks degraded; missing: rank 1")
+        self.assertRegex(
+            ended.stderr, r"\[0\] tributary: epoch 1: \S+ % of \d+ blocks degraded; rank 1 missing from"
+        )
+        self.assertIn("[0] tributary: epoch 2: 0.0 % of 0 blocks degraded; no rank late", ended.stderr)
+
+    def test_permanent_stragglers_and_their_return_are_announced(self):
+        flags = ("--timeout-ms", "5", "--permanent-ms", "20")
+        self.assert_all_well(self.ranks(2, "ranks_permanent.py", flags=flags), 2)
 
     def test_a_rank_that_is_behind_takes_the_others_gradients(self):
         ended = self.ranks(2, "ranks_catching_up.py", flags=("--timeout-ms", "10"))
         self.assert_all_well(ended, 2)
+
+    def test_parameters_are_compared(self):
+        every_third = {"TRIBUTARY_CHECK_PARAMETERS": "3"}
+        ended = self.ranks(3, "ranks_guard.py", "1", environment=every_third)
+        self.assertEqual(ended.returncode, 0, ended.stdout + ended.stderr)
+        expected = (
+            'step 6: after step 6 parameter "2.weight" is the first that differs: rank 1 from the other 2 '
+            "of 3 ranks"
+        )
+        self.assertEqual(ended.stdout.count(expected), 3, ended.stdout + ended.stderr)
+        ended = self.ranks(3, "ranks_guard.py", "-1", environment=every_third)
+        self.assertEqual(ended.stdout.count("no difference"), 3, ended.stdout + ended.stderr)
+        ended = self.ranks(1, "ranks_guard.py", "-1", environment={"TRIBUTARY_CHECK_PARAMETERS": "often"})
+        self.assertIn("TRIBUTARY_CHECK_PARAMETERS=often is not allowed; allowed: a number", ended.stderr)
 
     def test_a_killed_rank_is_named_by_the_others(self):
         ended = self.ranks(
@@ -52,6 +85,22 @@ class Torch(support.ServerTest):
         for name, text in seen:
             self.assertIn(name, ("PeerMissing", "PeerLeft"))
             self.assertRegex(text, r"\b2\b")
+
+    def test_the_rank_that_raised_is_named_and_not_its_victims(self):
+        ended = self.ranks(3, "ranks_raising.py")
+        self.assertEqual(ended.returncode, 1, ended.stdout + ended.stderr)
+        self.assertRegex(ended.stderr, "tributary launch: rank 1 ended with exit status 1")
+        self.assertIn("[1] ValueError: this rank is at fault", ended.stderr)
+
+    def test_a_missing_library_is_one_line_of_one_rank(self):
+        nowhere = {"TRIBUTARY_LIBRARY": "/nowhere/lib.so"}
+        checked = self.ranks(3, "ranks_collectives.py", environment=nowhere)
+        self.assertEqual(checked.returncode, 2, checked.stdout + checked.stderr)
+        self.assertRegex(checked.stderr, r"\Atributary launch: libtributary.so.0 cannot .*\n\Z")
+        unchecked = support.torchrun(2, support.HERE / "ranks_collectives.py", {
+            **nowhere, "TRIBUTARY_URL": "tributary://127.0.0.1:1/job/1"})
+        self.assertEqual(unchecked.stderr.count("cannot be loaded"), 1, unchecked.stderr)
+        self.assertNotIn("in _open", unchecked.stderr)
 
     def test_a_killed_aggregator_is_named_by_all(self):
         server = self.serve("id=1,sources=2,block_grad_max=4095")
@@ -86,6 +135,12 @@ class Examples(unittest.TestCase):
         self.assertGreater(result["seconds"], 0)
         self.assertGreater(result["step_ms"], 0)
         self.assertEqual(result["degraded"]["all_reduces"], 3 * 19)
+
+    def test_a_slow_disk(self):
+        result = self.run_example(
+            2, "slow_disk_ddp.py", "--epochs", "2", "--straggle", "0.1", flags=("--timeout-ms", "20")
+        )
+        self.assertTrue(result["parameters_identical"])
 
     def test_text(self):
         result = self.run_example(2, "text_ddp.py", "--epochs", "1", "--steps", "3")

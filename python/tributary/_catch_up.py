@@ -1,0 +1,271 @@
+# SPDX-License-Identifier: Apache-2.0
+"""CatchUp: a rank that is behind takes the gradients that the others computed without it.
+
+Stream:  The ranks' tensors have positions. A rank that took a wrong number of tensors would pair its
+         gradients with another step's, so every use that could do that raises before a step is taken.
+Layout:  A bucket holds each parameter's gradient in the parameter's own strides, one after another.
+Errors:  InvalidArgument, at construction or from take_gradients(), on every rank.
+Tests:   tests/python/ranks_late.py, tests/python/ranks_matrix.py
+"""
+
+import torch
+from torch.distributed.algorithms.ddp_comm_hooks import default_hooks
+from torch.nn.parallel import DistributedDataParallel
+
+from . import _guard, errors
+from ._group import active_group
+from ._hierarchical import VARIABLE, HierarchicalGroup
+from ._pace import Pace
+
+# Type in which each communication hook sends gradients; None: the parameters' type.
+HOOKS = {
+    None: None,
+    default_hooks.allreduce_hook: None,
+    default_hooks.fp16_compress_hook: torch.float16,
+    default_hooks.bf16_compress_hook: torch.bfloat16,
+}
+GRADIENT_TYPES = (torch.float32, torch.float16, torch.bfloat16)
+
+
+class CatchUp:
+    """Lets a rank that is behind take the gradients that the others computed without it.
+
+    With straggler mitigation the others finish a step without a late rank. The late rank would then
+    compute gradients that are too late to be added, and be late in the next step too. So:
+
+        catch_up = tributary.torch.CatchUp(model)    # a DistributedDataParallel
+        batches = iter(loader)
+        for _ in range(len(loader)):
+            optimizer.zero_grad()
+            if not catch_up.take_gradients():
+                inputs, targets = next(batches)      # A step that is taken needs no data.
+                loss_of(model(inputs), targets).backward()
+            optimizer.step()
+
+    - Each synchronised backward pass needs one call before it. Batches under no_sync() may have calls
+      too, inside no_sync().
+    - Collectives of your own belong outside the branch, where a rank that takes the gradients calls them too.
+    - `hook` is allreduce_hook, fp16_compress_hook or bf16_compress_hook; CatchUp registers it.
+    - A model that is wrapped again after rejoin() needs a new CatchUp.
+
+    `pace` counts how often and how long this rank was late.
+    """
+
+    def __init__(self, model, hook=None):
+        self._group = active_group()
+        self._model = model
+        self._hook = hook
+        self._refuse_model()
+        self._refuse_registered_hook()
+        self._wire = HOOKS[hook]
+        self.pace = Pace()
+        self._buckets = []  # Type and parameters of each bucket of the latest step.
+        self._communicator = None  # Used in the latest step.
+        self._first = 0  # Packets submitted to it before the latest step.
+        self._expects_backward = False  # The latest call asked for a synchronised backward pass.
+        self._checks_calls = False  # Buckets are final, so DDP makes no other collectives.
+        self._verified = False  # A step had exactly the collectives that take_gradients() repeats.
+        self._misuse = None  # Found in a backward pass; raised by the next call.
+        self._owes = False  # Batches without synchronisation were skipped: the step must be taken.
+        self._took = False  # The latest step was taken.
+        self._calls = 0  # Collectives of the group when the latest call or step ended.
+        self._calls_after = None  # Fewest collectives after a computed step.
+        model.register_comm_hook(self, CatchUp._reduce)
+        self._group.paces.append(self.pace)
+
+    @property
+    def steps(self):
+        """Synchronised steps so far, on every rank the same."""
+        return self.pace.steps
+
+    @property
+    def steps_taken(self):
+        """Steps with gradients taken from the others."""
+        return self.pace.steps_taken
+
+    def behind(self):
+        """Returns True if the others have finished the next step without this rank."""
+        return self._lag() > 0
+
+    def take_gradients(self):
+        """If this rank is a step behind, sets its parameters' gradients to that step's.
+
+        Returns True if it did; the caller then has nothing to compute. Inside no_sync(), True means that
+        the next call outside takes the gradients of the whole step.
+        """
+        self._check_use()
+        takes = self._owes or self.pace.takes(self._lag())
+        if not self._model.require_backward_grad_sync:
+            self._owes = takes
+            return takes
+        self._expects_backward = not takes
+        self._took = takes
+        if takes:
+            self._take()
+        self._checks_calls = self._model._has_rebuilt_buckets
+        self._calls = self._group.calls
+        return takes
+
+    # --- DDP's communication hook ---
+
+    def _reduce(self, bucket):
+        """Computes the mean over the world, like DDP without a hook or with the hook given."""
+        buffer = bucket.buffer()
+        if bucket.index() == 0:
+            self._begin_step()
+        self._buckets.append((buffer.dtype, list(bucket.parameters())))
+        sent = buffer if self._wire in (None, buffer.dtype) else buffer.to(self._wire)
+        work = self._group.reduce_gradients(sent.div_(self._group.size()))
+        if bucket.is_last():
+            self._end_step()
+        if sent is buffer:
+            return work.get_future().then(lambda done: done.value()[0])
+        return work.get_future().then(lambda done: buffer.copy_(done.value()[0]))
+
+    def _begin_step(self):
+        if self._took:
+            raise errors.InvalidArgument(
+                "backward() after take_gradients() returned True; compute only if it returns False"
+            )
+        if not self._expects_backward:
+            self._misuse = (
+                "more than one synchronised backward pass for one call of take_gradients(); call it once "
+                "before each, and wrap the accumulated ones in no_sync()"
+            )
+        self._expects_backward = False
+        self._buckets = []
+        self._communicator = self._group.communicator
+        self._first = self._communicator.progress()[0]
+
+    def _end_step(self):
+        self.pace.steps += 1
+        if self._checks_calls and self._group.calls != self._calls:
+            self._misuse = self._misuse or (
+                f"{self._group.calls - self._calls} collectives between take_gradients() and the end of "
+                "the backward pass; a rank that takes the gradients would not call them. Move them out "
+                "of the branch"
+            )
+        self._verified = self._verified or self._checks_calls
+        self._calls = self._group.calls
+
+    # --- Checks ---
+
+    def _refuse_model(self):
+        reasons = list(_refusals(self._model, self._hook, self._group))
+        if reasons:
+            raise errors.InvalidArgument(f"CatchUp cannot serve this model: {'; '.join(reasons)}")
+
+    def _refuse_registered_hook(self):
+        registered = self._model._get_ddp_logging_data().get("comm_hook")
+        if registered:
+            raise errors.InvalidArgument(
+                f"the model already has the communication hook {registered}; do not register it, but pass "
+                "it as CatchUp(model, hook=…)"
+            )
+
+    def _check_use(self):
+        """Raises InvalidArgument if the calls so far do not follow the documented loop."""
+        if not self._verified and self.steps > 0:
+            self._refuse_model()  # For options that were set after construction.
+        if self._expects_backward:
+            self._misuse = self._misuse or (
+                "take_gradients() was called twice for one synchronised backward pass; call it once for "
+                "each, or inside no_sync() for the batches that are accumulated"
+            )
+        calls = self._group.calls - self._calls
+        if self._took and self._calls_after and calls < self._calls_after:
+            self._misuse = self._misuse or (
+                f"{self._calls_after} collectives follow each backward pass, but {calls} followed the "
+                "gradients taken; move them out of the branch"
+            )
+        if self._misuse:
+            raise errors.InvalidArgument(self._misuse)
+        if self._verified and not self._took and not self._owes:
+            self._calls_after = calls if self._calls_after is None else min(calls, self._calls_after)
+
+    # --- Taking ---
+
+    def _lag(self):
+        """Returns the number of whole steps that the others have finished without this rank."""
+        # After rejoin() all ranks count from 0. If all were behind, no rank would contribute.
+        if not self._verified or self._communicator is not self._group.communicator:
+            return 0
+        submitted, heard = self._communicator.progress()
+        return max(0, heard - submitted) // max(1, submitted - self._first)
+
+    def _take(self):
+        """Receives the gradients of a whole step."""
+        _guard.before_step(self._model)
+        self._owes = False
+        self._first = self._communicator.progress()[0]
+        received = []
+        for dtype, parameters in self._buckets:
+            count = sum(parameter.numel() for parameter in parameters)
+            flat = torch.empty(count, dtype=self._wire or dtype, device=parameters[0].device)
+            received.append((parameters, dtype, flat, self._group.receive(flat)))
+        for parameters, dtype, flat, work in received:
+            work.wait()
+            _spread(flat.to(dtype), parameters)
+        self.pace.steps += 1
+        self.pace.steps_taken += 1
+
+
+def _refusals(model, hook, group):
+    """Yields what CatchUp cannot do for this model, each with its remedy."""
+    if not isinstance(model, DistributedDataParallel):
+        yield f"{type(model).__name__} is not a DistributedDataParallel; wrap the model in one"
+        return
+    if isinstance(group, HierarchicalGroup):
+        yield f"with {VARIABLE} no rank is ever left behind; unset it, or train without CatchUp"
+        return
+    if model.process_group is not group:
+        yield "its process group is not the one of the aggregator; construct it without process_group"
+    if model.broadcast_buffers and model.modules_buffers:
+        yield (
+            "it broadcasts buffers in each forward pass, for which all ranks wait; set "
+            "broadcast_buffers=False"
+        )
+    if model.find_unused_parameters:
+        yield (
+            "with find_unused_parameters=True all ranks wait for each other in each step; set it to False, "
+            "or train without CatchUp"
+        )
+    if model.static_graph:
+        yield (
+            "with static_graph=True a late rank cannot tell gradients of 0 from parameters without a "
+            "gradient; set it to False, or train without CatchUp"
+        )
+    for name, module in model.module.named_modules():
+        if isinstance(module, torch.nn.SyncBatchNorm):
+            yield f'"{name}" is a SyncBatchNorm, for which all ranks wait in each pass; use BatchNorm'
+        if getattr(module, "sparse", False) is True:
+            yield f'"{name}" has sparse gradients; set sparse=False'
+    types = {parameter.dtype for parameter in model.parameters() if parameter.requires_grad}
+    for dtype in types - set(GRADIENT_TYPES):
+        yield (
+            f"gradients of type {dtype} do not go through the aggregator; allowed: "
+            f"{', '.join(str(allowed) for allowed in GRADIENT_TYPES)}"
+        )
+    if hook not in HOOKS:
+        yield (
+            f"the hook {getattr(hook, '__name__', hook)} is not allowed; allowed: "
+            f"{', '.join(known.__name__ for known in HOOKS if known)}"
+        )
+
+
+def _spread(flat, parameters):
+    """Sets the gradients of a bucket's parameters to their parts of `flat`."""
+    first = 0
+    for parameter in parameters:
+        part = flat[first : first + parameter.numel()]
+        first += parameter.numel()
+        # DDP keeps a parameter's strides if its elements fill their memory, as in channels_last.
+        # Only then empty_like() keeps them too.
+        if torch.empty_like(parameter).stride() == parameter.stride():
+            gradient = part.as_strided(parameter.size(), parameter.stride())
+        else:
+            gradient = part.view(parameter.size())
+        if parameter.grad is None:
+            parameter.grad = gradient
+        else:
+            parameter.grad.copy_(gradient)

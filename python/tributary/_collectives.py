@@ -1,0 +1,209 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The collectives of a group other than all-reduce.
+
+reduce_scatter and coalesced all-reduces are all-reduces of which a rank keeps a part. Gloo handles broadcast,
+all_gather and reduce faster on one machine. With TRIBUTARY_COLLECTIVES=aggregator they go through the
+aggregator: broadcast and all_gather add up bytes as int32, where a rank has zeros if it has nothing to say.
+int32 sums are exact, so any type arrives bit for bit, also those that Gloo lacks. With straggler
+mitigation a sum may lack a rank, so these three always go to Gloo.
+"""
+
+import os
+
+import torch
+import torch.distributed as dist
+
+from . import errors
+from ._work import AfterWork
+
+BYTES_IN_LANE = 4
+# Types of Gloo in torch 1.13. Others go through the aggregator.
+GLOO_TYPES = (
+    torch.float32, torch.float64, torch.float16, torch.int8, torch.uint8, torch.int32, torch.int64,
+)
+
+
+def _is_empty(tensors):
+    """Returns True if there is nothing to send. Gloo divides by the length."""
+    return all(tensor.layout == torch.strided and tensor.numel() == 0 for tensor in tensors)
+
+
+def _as_lanes(tensor):
+    """Returns the memory of a contiguous tensor as int32, or None if it has parts of lanes."""
+    if not tensor.is_contiguous() or tensor.device.type != "cpu" or tensor.is_conj():
+        return None
+    size = tensor.numel() * tensor.element_size()
+    if size % BYTES_IN_LANE or tensor.data_ptr() % BYTES_IN_LANE:
+        return None
+    return tensor.view(-1).view(torch.int32)
+
+
+def _bytes_of(tensor):
+    """Returns the tensor's elements as bytes, in C order. A view if it is contiguous."""
+    return tensor.detach().to("cpu").contiguous().view(-1).view(torch.uint8)
+
+
+def _lanes_for(size_bytes):
+    return torch.zeros(-(-size_bytes // BYTES_IN_LANE), dtype=torch.int32)
+
+
+def _read(tensor, lanes):
+    """Copies bytes to a tensor of any layout and device."""
+    size = tensor.numel() * tensor.element_size()
+    tensor.copy_(lanes.view(torch.uint8)[:size].view(tensor.dtype).view(tensor.shape))
+
+
+def _chunks(tensor, world):
+    """Returns equal parts of a contiguous tensor, one for each rank."""
+    return list(tensor.view(-1).split(tensor.numel() // world))
+
+
+def check_variable():
+    """Raises InvalidArgument if TRIBUTARY_COLLECTIVES is not allowed."""
+    value = os.environ.get("TRIBUTARY_COLLECTIVES", "gloo")
+    if value not in ("gloo", "aggregator"):
+        raise errors.InvalidArgument(
+            f"TRIBUTARY_COLLECTIVES={value} is not allowed; allowed: gloo (the default), aggregator"
+        )
+
+
+class Collectives:
+    """Mixed into TributaryGroup, which has inner, mitigated(), goes_through() and submit()."""
+
+    def by_gloo(self, tensor):
+        """Returns True if Gloo moves the bytes of this tensor."""
+        if self.mitigated() or tensor.layout != torch.strided:
+            return True
+        wanted = os.environ.get("TRIBUTARY_COLLECTIVES", "gloo") == "aggregator"
+        return not wanted and tensor.dtype in GLOO_TYPES
+
+    # --- Bytes ---
+
+    def broadcast(self, tensors, opts=None):
+        if isinstance(tensors, torch.Tensor):
+            tensors = [tensors]
+        root = opts.rootRank if opts is not None else 0
+        if _is_empty(tensors):
+            return AfterWork([], tensors)
+        if len(tensors) != 1 or self.by_gloo(tensors[0]):
+            return self.inner.broadcast(tensors, *(() if opts is None else (opts,)))
+        tensor = tensors[0].detach()
+        lanes = _as_lanes(tensor)
+        if lanes is not None:  # In place.
+            if self.rank() != root:
+                lanes.zero_()
+            return self.submit_lanes(lanes, tensors)
+        own = _bytes_of(tensor)
+        lanes = _lanes_for(own.numel())
+        if self.rank() == root:
+            lanes.view(torch.uint8)[: own.numel()] = own
+        return self.submit_lanes(lanes, tensors, lambda: _read(tensor, lanes))
+
+    def allgather(self, outputs, inputs, opts=None):
+        if _is_empty(inputs) and _is_empty(outputs[0]):
+            return AfterWork([], [outputs[0]])
+        if len(inputs) != 1 or self.by_gloo(inputs[0]):
+            return self.inner.allgather(outputs, inputs, *(() if opts is None else (opts,)))
+        return self._gather_bytes(outputs[0], inputs[0], [outputs[0]])
+
+    def _allgather_base(self, output, given, opts=None):
+        world = self.size()
+        if _is_empty([output]):
+            return AfterWork([], [output])
+        if self.by_gloo(given):
+            return self._gather_by_gloo([output], [given])
+        part = _as_lanes(given)
+        lanes = _as_lanes(output.detach())
+        if part is None or lanes is None:
+            return self._gather_bytes(_chunks(output.detach(), world), given, [output])
+        first = self.rank() * part.numel()
+        own = part.clone() if given.data_ptr() == output.data_ptr() + first * BYTES_IN_LANE else part
+        lanes.zero_()  # In place: `given` may be a part of `output`.
+        lanes[first : first + part.numel()] = own
+        return self.submit_lanes(lanes, [output])
+
+    def allgather_into_tensor_coalesced(self, outputs, inputs, opts=None):
+        return self._in_turn(self._allgather_base, outputs, inputs)
+
+    def _gather_bytes(self, outputs, given, result):
+        own = _bytes_of(given)
+        size = -(-own.numel() // BYTES_IN_LANE)
+        lanes = torch.zeros(size * self.size(), dtype=torch.int32)
+        first = BYTES_IN_LANE * size * self.rank()
+        lanes.view(torch.uint8)[first : first + own.numel()] = own
+
+        def spread():
+            for rank, output in enumerate(outputs):
+                _read(output.detach(), lanes[rank * size : (rank + 1) * size])
+
+        return self.submit_lanes(lanes, result, spread)
+
+    def _gather_by_gloo(self, outputs, inputs):
+        parts = [_chunks(torch.empty_like(output).contiguous(), self.size()) for output in outputs]
+        works = [self.inner.allgather([part], [given.contiguous().view(-1)])
+                 for part, given in zip(parts, inputs)]
+
+        def join():
+            for output, part in zip(outputs, parts):
+                output.detach().copy_(torch.cat(part).view(output.shape))
+
+        return AfterWork(works, outputs, join)
+
+    # --- Sums ---
+
+    def reduce(self, tensors, opts=None):
+        root = opts.rootRank if opts is not None else 0
+        op_name = self.op_name(opts)
+        by_aggregator = self.goes_through(tensors[0], op_name) and not self.by_gloo(tensors[0])
+        if len(tensors) != 1 or not by_aggregator:
+            return self.inner.reduce(tensors, *(() if opts is None else (opts,)))
+        # Only the root's tensor changes.
+        summed = tensors[0] if self.rank() == root else tensors[0].clone()
+        return self.submit(summed, op_name, result=tensors)
+
+    def reduce_scatter(self, outputs, inputs, opts=None):
+        return self._scatter_sum(outputs[0], [part.view(-1) for part in inputs[0]], opts)
+
+    def _reduce_scatter_base(self, output, given, opts=None):
+        return self._scatter_sum(output, _chunks(given.contiguous(), self.size()), opts)
+
+    def reduce_scatter_tensor_coalesced(self, outputs, inputs, opts=None):
+        return self._in_turn(self._reduce_scatter_base, outputs, inputs, opts)
+
+    def _scatter_sum(self, output, parts, opts):
+        flat = torch.cat([part.reshape(-1) for part in parts])
+        first = sum(part.numel() for part in parts[: self.rank()])
+
+        def keep_own():
+            output.detach().copy_(flat[first : first + output.numel()].view(output.shape))
+
+        all_reduce_opts = dist.AllreduceOptions()
+        if opts is not None:
+            all_reduce_opts.reduceOp = opts.reduceOp
+        return AfterWork([self.allreduce([flat], all_reduce_opts)], [output], keep_own)
+
+    def allreduce_coalesced(self, tensors, opts=None):
+        if any(tensor.layout != torch.strided or tensor.dtype != tensors[0].dtype for tensor in tensors):
+            return self.inner.allreduce_coalesced(tensors, *(() if opts is None else (opts,)))
+        flat = torch.cat([tensor.reshape(-1) for tensor in tensors])
+
+        def spread():
+            for tensor, part in zip(tensors, flat.split([tensor.numel() for tensor in tensors])):
+                tensor.detach().copy_(part.view(tensor.shape))
+
+        all_reduce_opts = dist.AllreduceOptions()
+        if opts is not None:
+            all_reduce_opts.reduceOp = opts.reduceOp
+        return AfterWork([self.allreduce([flat], all_reduce_opts)], tensors, spread)
+
+    # --- Coalescing of torch's manager: each operation is submitted at once ---
+
+    def _start_coalescing(self, device=None):
+        pass
+
+    def _end_coalescing(self, device_or_works=None):
+        return None
+
+    def _in_turn(self, collective, outputs, inputs, *opts):
+        works = [collective(output, given, *opts) for output, given in zip(outputs, inputs)]
+        return AfterWork(works, outputs)

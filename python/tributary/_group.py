@@ -1,0 +1,385 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The process group whose all-reduces go through the aggregator. tributary.torch describes it."""
+
+import collections
+import ctypes
+import functools
+import os
+import sys
+import threading
+import traceback
+import warnings
+
+import torch
+import torch.distributed as dist
+
+from . import errors
+from ._backward import reduces_gradients
+from ._collectives import Collectives, check_variable
+from ._staging import Submitter, copy_to_host
+from ._work import Submissions, TributaryWork, Waiters
+from .communicator import Communicator
+
+BACKEND = "tributary"
+TYPE_NAMES = {
+    torch.float32: "float32",
+    torch.float16: "float16",
+    torch.bfloat16: "bfloat16",
+    torch.int32: "int32",
+}
+NAN_GIVEN = (
+    "The sum is NaN on every rank, and a GradScaler skips the step; TRIBUTARY_NOT_FINITE=raise raises NotFinite"
+)
+NAN_OFFERED = "With TRIBUTARY_NOT_FINITE=nan the sum becomes NaN on every rank, and a GradScaler skips the step"
+# Keep at least this many works: C++ keeps only its own half alive, without the methods overridden
+# here.
+WORKS_KEPT = 64
+
+# Methods of the inner Gloo group. Names differ by torch version; missing ones are skipped.
+DELEGATED = (
+    "allgather_coalesced",
+    "alltoall",
+    "alltoall_base",
+    "barrier",
+    "gather",
+    "monitored_barrier",
+    "recv",
+    "recv_anysource",
+    "scatter",
+    "send",
+)
+
+
+# Collectives that count as a call. reduce_scatter and allreduce_coalesced call allreduce, which counts.
+COUNTED = ("_allgather_base", "allgather", "broadcast", "reduce")
+
+
+class Degraded(
+    collections.namedtuple("Degraded", "number blocks degraded_blocks missing ranges")
+):
+    """An all-reduce that lacks ranks. `number` counts the group's all-reduces from 0."""
+
+
+class TributaryGroup(Collectives, dist.ProcessGroup):
+    """All ranks of a job; the module's docstring says which calls go to the aggregator."""
+
+    def __init__(self, url, rank, world, make_inner):
+        """make_inner(deadline_ms) returns the Gloo group."""
+        super().__init__(rank, world)
+        _nan_wanted()  # Refuses wrong values before the first step.
+        check_variable()
+        self._url = url
+        # Join first: it detects two processes with one rank within the deadline; Gloo does not.
+        self.communicator = Communicator(url)
+        try:
+            self.inner = make_inner(self.communicator.info()["deadline_ms"])
+        except BaseException:
+            self.communicator.close()
+            raise
+        self.waiters = Waiters()
+        self._submissions = Submissions()
+        self._submitter = Submitter()
+        self.error = None  # The exception that ended the communicator.
+        self._world = world
+        self._lock = threading.Lock()
+        self._works = collections.deque()
+        self._count = 0
+        self._blocks = 0
+        self._degraded_blocks = 0
+        self._permanent = set()  # Permanent stragglers at the last degraded all-reduce.
+        self._permanent_spells = collections.Counter()  # Times by rank.
+        self._missing = collections.Counter()  # Degraded blocks, by missing rank.
+        self._hooks = []
+        self.calls = 0  # Collectives that the script or DDP called, whichever way they went.
+        self.paces = []  # Of this rank, one for each CatchUp.
+        self.counts_reported = {}  # By the latest end_epoch().
+        self.closed = False
+
+    # --- All-reduce ---
+
+    def allreduce(self, tensors, opts=None):
+        self.calls += 1
+        if isinstance(tensors, torch.Tensor):
+            tensors = [tensors]
+        op_name = op_name_of(opts)
+        if len(tensors) != 1 or not self._may_lack_ranks(tensors[0], op_name):
+            return self.inner.allreduce(tensors, *(() if opts is None else (opts,)))
+        return self._submit(tensors[0], op_name)
+
+    def _may_lack_ranks(self, tensor, op_name):
+        """Returns True if the aggregator handles this all-reduce.
+
+        With straggler mitigation, its sums may lack ranks. Means and gradients may, other sums may not.
+        """
+        if not goes_through(tensor, op_name):
+            return False
+        if not self.mitigated() or op_name == "mean":
+            return True
+        if tensor.is_floating_point() and reduces_gradients():
+            return True
+        if tensor.dtype == torch.bfloat16:
+            raise errors.InvalidArgument(
+                "with straggler mitigation, a SUM outside a backward pass goes through Gloo, which cannot "
+                "add bfloat16; sum in float32, or use ReduceOp.AVG for the mean over the ranks in time"
+            )
+        return False
+
+    def mitigated(self):
+        """Returns True if sums of the aggregator may lack ranks."""
+        return self.communicator.info()["straggler_timeout_us"] > 0
+
+    def reduce_gradients(self, tensor):
+        """Adds a tensor of gradients that may lack ranks. Returns a work."""
+        return self._submit(tensor, "sum")
+
+    def receive(self, tensor):
+        """Receives the other ranks' next SUM without contributing to it. Returns a work."""
+        if not goes_through(tensor, "sum"):
+            raise errors.InvalidArgument(
+                f"tensors of type {tensor.dtype} do not go through the aggregator; allowed: "
+                f"dense {', '.join(TYPE_NAMES.values())}"
+            )
+        return self._submit(tensor, "sum", receive_only=True)
+
+    def goes_through(self, tensor, op_name):
+        """Returns True if the aggregator can sum the tensor."""
+        return goes_through(tensor, op_name)
+
+    def op_name(self, opts):
+        """Returns "sum" or "mean" if `opts` asks for it, else None."""
+        return op_name_of(opts)
+
+    def submit(self, tensor, op_name, result=None):
+        """Sums a tensor in place. Returns a work with the tensors `result`, by default this one."""
+        return self._submit(tensor, op_name, result=result)
+
+    def submit_lanes(self, lanes, result, finish=None):
+        """Adds int32 of which one rank at most is not 0, then calls finish(). Returns a work."""
+        return self._submit(lanes, "sum", result=result, finish=finish, counted=False)
+
+    def _submit(
+        self, tensor, op_name, receive_only=False, result=None, finish=None, counted=True
+    ):
+        staged, wait_for_copy = tensor.contiguous(), None  # The tensor itself if it is contiguous.
+        if tensor.device.type != "cpu":
+            staged, wait_for_copy = copy_to_host(staged)
+        backward_ended = self._submissions.next()
+        with self._lock:  # Numbers follow the order of submission.
+            start = functools.partial(
+                self.communicator.submit,
+                staged.data_ptr(),
+                staged.numel(),
+                TYPE_NAMES[tensor.dtype],
+                op_name,
+                staged,
+                receive_only,
+            )
+            operation = self._submitter.submit(start, wait_for_copy)
+            work = TributaryWork(
+                self, operation, op_name, self._count, tensor, staged, backward_ended, result, finish
+            )
+            self._count += counted
+            self._works.append(work)
+            done = []
+            while len(self._works) > WORKS_KEPT and self._works[0].is_completed():
+                done.append(self._works.popleft())
+        for old in done:  # Settles works that no caller waited for.
+            old.settle()
+        return work
+
+    def take_error(self, error, tensor):
+        """Called by a work. Returns its exception, or None if NaN in the tensor replaces it."""
+        if isinstance(error, errors.NotFinite) and tensor.is_floating_point():
+            if _nan_wanted():
+                self.communicator.warn_once(f"{error}. {NAN_GIVEN}")
+                return None
+            return errors.NotFinite(f"{error}. {NAN_OFFERED}")
+        if not isinstance(error, (errors.NotFinite, errors.Overflow)) and self.error is None:
+            self.error = error
+        return error
+
+    def take_report(self, work, report):
+        """Called by a work. Updates the counts and scales sums that lack ranks."""
+        self._blocks += report.blocks
+        if report.degraded_blocks:
+            self._handle_degraded(work, report)
+        if report.degraded_blocks or self._permanent:
+            self._note_permanent(work)
+
+    def _note_permanent(self, work):
+        permanent = set(self.communicator.permanent_stragglers())
+        for rank in sorted(permanent - self._permanent):
+            self._permanent_spells[rank] += 1
+            warnings.warn(
+                f"all-reduce {work.number}: rank {rank} is a permanent straggler: it has been silent for the "
+                "job's permanent_ms; the other ranks continue without it until it contributes"
+            )
+        for rank in sorted(self._permanent - permanent):
+            warnings.warn(f"all-reduce {work.number}: rank {rank} contributes, and the other ranks wait for it")
+        self._permanent = permanent
+
+    def _handle_degraded(self, work, report):
+        flat = work.staged.view(-1)
+        grain = self.communicator.info()["gradients"]
+        if flat.numel() > report.blocks * grain:  # 16 bits each: a block has twice as many.
+            grain *= 2
+        for part in report.ranges:
+            present = self._world - len(part.missing)
+            if work.op_name == "sum" and flat.is_floating_point() and present > 0:
+                flat[part.first : part.first + part.count].mul_(self._world / present)
+            for rank in part.missing:
+                self._missing[rank] += -(-part.count // grain)
+        self._degraded_blocks += report.degraded_blocks
+        happened = Degraded(
+            work.number, report.blocks, report.degraded_blocks, report.missing, report.ranges
+        )
+        for hook in self._hooks:
+            try:
+                hook(happened)
+            except Exception:  # Other threads may be waiting for the sum.
+                warnings.warn(f"a hook of on_degraded() failed:\n{traceback.format_exc()}")
+
+    # --- Missing ranks ---
+
+    def on_degraded(self, hook):
+        """Calls hook(Degraded) for every all-reduce that lacks ranks, before its wait() returns."""
+        self._hooks.append(hook)
+
+    def summary(self):
+        """Returns counts of all-reduces, blocks, degraded blocks, and these by missing rank.
+
+        "permanent_stragglers" counts by rank how often the job stopped waiting for it. With CatchUp, also
+        counts of this rank's steps.
+        """
+        counts = {
+            "all_reduces": self._count,
+            "blocks": self._blocks,
+            "degraded_blocks": self._degraded_blocks,
+            "missing": {str(rank): count for rank, count in sorted(self._missing.items())},
+            "permanent_stragglers": {
+                str(rank): count for rank, count in sorted(self._permanent_spells.items())
+            },
+        }
+        if self.paces:
+            for name in ("steps", "steps_taken", "late_spells", "rejoined"):
+                counts[name] = sum(getattr(pace, name) for pace in self.paces)
+            counts["longest_spell"] = max(pace.longest_spell for pace in self.paces)
+        return counts
+
+    # --- Beginning and end ---
+
+    def rejoin(self):
+        """Leaves the job and joins again. Every rank must call it; returns when all have joined.
+
+        Use it after Desynchronised, PeerLeft or SessionLost, then broadcast the parameters of a
+        healthy rank: see examples/rejoin.py.
+        """
+        self.communicator.close()
+        for work in self._works:
+            work.settle()
+        self._works.clear()
+        self.communicator = Communicator(self._url)
+        self.error = None
+
+    def close(self):
+        """Leaves the job. Rank 0 prints a line if blocks were degraded."""
+        if self.closed:
+            return
+        self.closed = True
+        self.communicator.close()
+        self._submitter.close()
+        self.waiters.close()
+        if self._degraded_blocks and self.rank() == 0:
+            print(_line(self.summary()), file=sys.stderr)
+
+    def getBackendName(self):  # Called by C++ under this name.
+        return BACKEND
+
+    def name(self):
+        return BACKEND
+
+
+def delegate(method):
+    def delegated(self, *arguments, **named):
+        self.calls += 1
+        return getattr(self.inner, method)(*arguments, **named)
+
+    delegated.__name__ = method
+    return delegated
+
+
+def _count(function):
+    @functools.wraps(function)
+    def counted(self, *arguments, **named):
+        self.calls += 1
+        return function(self, *arguments, **named)
+
+    return counted
+
+
+for _method in DELEGATED:
+    if hasattr(dist.ProcessGroup, _method):
+        setattr(TributaryGroup, _method, delegate(_method))
+for _method in COUNTED:
+    setattr(TributaryGroup, _method, _count(getattr(Collectives, _method)))
+
+
+def keep_until_exit(gloo_group):
+    """Prevents the destructor of a Gloo group, which can hang the end of a script. Returns the group.
+
+    It holds the interpreter's lock while it joins Gloo's threads, which need that lock to free tensors.
+    """
+    ctypes.pythonapi.Py_IncRef(ctypes.py_object(gloo_group))
+    return gloo_group
+
+
+def op_name_of(opts):
+    op = dist.ReduceOp.SUM if opts is None else opts.reduceOp
+    if op == dist.ReduceOp.SUM:
+        return "sum"
+    return "mean" if op == dist.ReduceOp.AVG else None
+
+
+def goes_through(tensor, op_name):
+    if tensor.layout != torch.strided or tensor.dtype not in TYPE_NAMES:
+        return False
+    return op_name == "sum" or (op_name == "mean" and tensor.dtype != torch.int32)
+
+
+def _nan_wanted():
+    """Returns True if NaN replaces an error, as with Gloo; GradScaler looks for it in the sum."""
+    value = os.environ.get("TRIBUTARY_NOT_FINITE", "nan")
+    if value not in ("nan", "raise"):
+        raise errors.InvalidArgument(
+            f"TRIBUTARY_NOT_FINITE={value} is not allowed; allowed: nan (the default), raise"
+        )
+    return value == "nan"
+
+
+def _line(summary):
+    lacking = ", ".join(f"rank {rank} in {count}" for rank, count in summary["missing"].items())
+    return (
+        f"tributary: {summary['degraded_blocks']} of {summary['blocks']} blocks degraded; "
+        f"missing: {lacking or 'no rank'}"
+    )
+
+
+_active = None  # The group with the aggregator.
+
+
+def set_active(group):
+    """Makes active_group() return `group`."""
+    global _active
+    _active = group
+
+
+def active_or_none():
+    """Returns the group with the aggregator, or None."""
+    return _active
+
+
+def active_group():
+    """Returns the group with the aggregator. Raises InvalidArgument if there is none."""
+    if _active is None:
+        raise errors.InvalidArgument('no group yet; call init_process_group("tributary") first')
+    return _active

@@ -1,0 +1,80 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A debug switch that compares the ranks' parameters: TRIBUTARY_CHECK_PARAMETERS=N, every N steps.
+
+A step is a forward pass of a DistributedDataParallel that ends in synchronised gradients, or a step that
+CatchUp takes. The comparison goes through Gloo, so the ranks wait for each other.
+"""
+
+import collections
+import hashlib
+import os
+import weakref
+
+import torch
+from torch.nn.parallel import DistributedDataParallel
+
+from . import errors
+from ._group import active_group, active_or_none
+
+VARIABLE = "TRIBUTARY_CHECK_PARAMETERS"
+
+_every = 0
+_steps = weakref.WeakKeyDictionary()  # Steps of each model.
+
+
+def install():
+    """Reads the switch. Raises InvalidArgument if it is not a number of steps."""
+    global _every
+    text = os.environ.get(VARIABLE) or "0"
+    if not text.isdecimal():
+        raise errors.InvalidArgument(
+            f"{VARIABLE}={text} is not allowed; allowed: a number of steps, or 0 for no check"
+        )
+    if int(text) and not _every:
+        torch.nn.modules.module.register_module_forward_pre_hook(_before_forward)
+    _every = int(text)
+
+
+def _before_forward(module, _):
+    if isinstance(module, DistributedDataParallel) and torch.is_grad_enabled():
+        if module.require_backward_grad_sync and module.process_group is active_or_none():
+            before_step(module)
+
+
+def before_step(model):
+    """Counts a step. Compares the parameters if it is one of every N."""
+    if not _every:
+        return
+    steps = _steps.get(model, 0)
+    if steps and steps % _every == 0:
+        check_parameters(model, f"after step {steps}")
+    _steps[model] = steps + 1
+
+
+def check_parameters(model, when="at check_parameters()"):
+    """Raises ParametersDiffer on every rank if parameters differ. Every rank must call it."""
+    group = active_group()
+    named = list(getattr(model, "module", model).named_parameters())
+    digests = torch.tensor([_digest(parameter) for _, parameter in named], dtype=torch.int64)
+    every = [torch.empty_like(digests) for _ in range(group.size())]
+    group.inner.allgather([every], [digests]).wait()
+    for (name, _), column in zip(named, torch.stack(every).t().tolist()):
+        if len(set(column)) > 1:
+            raise errors.ParametersDiffer(f"{when} {_difference(name, column)}")
+
+
+def _difference(name, digests):
+    """Describes a parameter whose digests differ, with the most frequent one as the reference."""
+    reference = collections.Counter(digests).most_common(1)[0][0]
+    ranks = [str(rank) for rank, digest in enumerate(digests) if digest != reference]
+    return (
+        f'parameter "{name}" is the first that differs: rank {", ".join(ranks)} from the other '
+        f"{len(digests) - len(ranks)} of {len(digests)} ranks"
+    )
+
+
+def _digest(parameter):
+    """Returns 64 bits that depend on every bit of the parameter, in logical order."""
+    flat = parameter.detach().cpu().reshape(-1).contiguous()
+    octets = hashlib.blake2b(flat.view(torch.uint8).numpy(), digest_size=8).digest()
+    return int.from_bytes(octets, "little", signed=True)

@@ -1,0 +1,210 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Two levels: the ranks of a machine add up their tensors, and one rank of each goes to the aggregator.
+
+Model:   The leader is the machine's rank with LOCAL_RANK 0. A sum is a reduce to it, an all-reduce of the
+         leaders through the aggregator, and a broadcast from it. The aggregator's job has a source per machine.
+Order:   One thread of each rank does this for one tensor after another, in the order of the calls.
+Errors:  InvalidArgument for wrong places and with straggler mitigation. After the first failed sum all later
+         ones fail. The other ranks of the machine learn of it by the deadline.
+Tests:   tests/python/ranks_hierarchical.py, with Gloo inside the machines. NCCL has not been run.
+"""
+
+import collections
+import concurrent.futures
+import contextlib
+import os
+import threading
+
+import torch
+import torch.distributed as dist
+
+from . import _group, errors
+from ._work import Submissions, TributaryWork, Waiters
+
+VARIABLE = "TRIBUTARY_LOCAL_GROUP"
+LOCAL_BACKENDS = ("nccl", "gloo")
+# Collectives of the group of all ranks, besides those that TributaryGroup hands on, too.
+INNER = (*_group.DELEGATED, *_group.COUNTED, "allreduce_coalesced", "reduce_scatter")
+
+
+def wanted():
+    """Returns the back end inside a machine, or None."""
+    value = os.environ.get(VARIABLE)
+    if value and value not in LOCAL_BACKENDS:
+        raise errors.InvalidArgument(
+            f"{VARIABLE}={value} is not allowed; allowed: {', '.join(LOCAL_BACKENDS)}, or none"
+        )
+    return value or None
+
+
+def place_of(rank, world):
+    """Returns the number of the machine, the rank on it, and the number of ranks on each machine."""
+    try:
+        local_rank, count = int(os.environ["LOCAL_RANK"]), int(os.environ["LOCAL_WORLD_SIZE"])
+    except (KeyError, ValueError):
+        raise errors.InvalidArgument(
+            f"{VARIABLE} needs the numbers LOCAL_RANK and LOCAL_WORLD_SIZE, as torchrun sets them"
+        ) from None
+    if count < 1 or world % count or rank % count != local_rank:
+        raise errors.InvalidArgument(
+            f"{VARIABLE} needs equally many ranks on each machine, in order; rank {rank} of {world} is "
+            f"number {local_rank} of {count} on its machine"
+        )
+    return rank // count, local_rank, count
+
+
+def join_leaders(store, machine, local_rank, create):
+    """Returns create(), the leaders' group, on a leader, and None elsewhere. If it fails, all ranks raise."""
+    key = f"tributary/leader/{machine}"
+    if local_rank != 0:
+        failed = store.get(key).decode()
+        if failed:
+            raise errors.TributaryError(f"the first rank of this machine failed: {failed}")
+        return None
+    try:
+        leaders = create()
+        if leaders.mitigated():
+            leaders.close()
+            raise errors.InvalidArgument(
+                f"{VARIABLE} cannot be used with straggler mitigation; unset it, or set the job's timeout to 0"
+            )
+    except Exception as error:
+        store.set(key, str(error) or type(error).__name__)
+        raise
+    store.set(key, "")
+    return leaders
+
+
+class HierarchicalGroup(dist.ProcessGroup):
+    """All ranks. `leaders` is a TributaryGroup on leaders and None elsewhere; `inner` is Gloo for all ranks."""
+
+    def __init__(self, rank, world, local, leaders, inner):
+        super().__init__(rank, world)
+        self.inner = inner
+        self.leaders = leaders
+        self.waiters = Waiters()
+        self.calls = 0
+        self.counts_reported = {}
+        self.error = None  # The exception of the first sum that failed.
+        self.closed = False
+        self._world = world
+        self._local = local
+        self._submissions = Submissions()
+        self._lock = threading.Lock()
+        self._thread = concurrent.futures.ThreadPoolExecutor(1, "tributary-local")
+        self._works = collections.deque()
+
+    def allreduce(self, tensors, opts=None):
+        if isinstance(tensors, torch.Tensor):
+            tensors = [tensors]
+        op_name = _group.op_name_of(opts)
+        if len(tensors) != 1 or not _group.goes_through(tensors[0], op_name):
+            return self.inner.allreduce(tensors, *(() if opts is None else (opts,)))
+        tensor = tensors[0]
+        staged = tensor.contiguous()
+        ready = None
+        if staged.is_cuda:
+            ready = torch.cuda.current_stream(staged.device).record_event()
+        backward_ended = self._submissions.next()
+        with self._lock:  # The thread follows the order of submission.
+            operation = _Sum(self._thread.submit(self._sum, staged, op_name, ready))
+            work = TributaryWork(self, operation, op_name, 0, tensor, staged, backward_ended)
+            self._works.append(work)
+            while len(self._works) > _group.WORKS_KEPT and self._works[0].is_completed():
+                self._works.popleft()
+        return work
+
+    def _sum(self, tensor, op_name, ready):
+        if self.error is not None:  # The machine's ranks may be in different collectives.
+            raise self.error
+        try:
+            with _stream_after(tensor, ready):
+                self._local.reduce([tensor], dist.ReduceOptions()).wait()  # To rank 0.
+                if self.leaders is not None:
+                    self.leaders.submit(tensor, "sum").wait()
+                    if op_name == "mean":
+                        tensor.div_(self._world)
+                self._local.broadcast([tensor], dist.BroadcastOptions()).wait()
+        except errors.TributaryError as error:
+            self.error = error
+            raise
+        except RuntimeError as error:
+            self.error = errors.TributaryError(f"a sum inside the machine failed: {error}")
+            raise self.error from error
+
+    def take_error(self, error, tensor):
+        """Called by a work. Returns its exception."""
+        return error
+
+    def take_report(self, work, report):
+        """Called by a work."""
+
+    # --- What scripts ask the active group ---
+
+    def mitigated(self):
+        """Returns False: every sum has all ranks."""
+        return False
+
+    def on_degraded(self, hook):
+        """Takes a hook that is never called."""
+
+    def summary(self):
+        """Returns the counts of the machine's leader. Other ranks have none."""
+        if self.leaders is not None:
+            return self.leaders.summary()
+        return {"all_reduces": 0, "blocks": 0, "degraded_blocks": 0, "missing": {}, "permanent_stragglers": {}}
+
+    def rejoin(self):
+        """Raises InvalidArgument."""
+        raise errors.InvalidArgument(f"rejoin() cannot be used with {VARIABLE}; start the script again")
+
+    def close(self):
+        """Leaves the job."""
+        self.closed = True
+        if self.leaders is not None:
+            self.leaders.close()
+        self._thread.shutdown(wait=False)
+        self.waiters.close()
+
+    def getBackendName(self):  # Called by C++ under this name.
+        return _group.BACKEND
+
+    def name(self):
+        return _group.BACKEND
+
+
+for _method in INNER:
+    if hasattr(dist.ProcessGroup, _method):
+        setattr(HierarchicalGroup, _method, _group.delegate(_method))
+
+
+class _Sum:
+    """The operation of a TributaryWork: a call in the group's thread."""
+
+    def __init__(self, call):
+        self._call = call
+
+    def done(self):
+        return self._call.done()
+
+    def wait(self, timeout=None):
+        """Returns True, or None if the timeout (seconds) has passed. Raises the call's exception."""
+        try:
+            self._call.result(timeout)
+        except concurrent.futures.TimeoutError:
+            return None
+        return True
+
+
+@contextlib.contextmanager
+def _stream_after(tensor, ready):
+    """Uses a stream that continues after the event `ready`, and waits for it at the end. CUDA only."""
+    if ready is None:
+        yield
+        return
+    stream = torch.cuda.Stream(tensor.device)
+    stream.wait_event(ready)
+    tensor.record_stream(stream)
+    with torch.cuda.stream(stream):
+        yield
+    stream.synchronize()

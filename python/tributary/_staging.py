@@ -1,0 +1,81 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Copies CUDA tensors to host memory and submits them when the copies are complete.
+
+The thread of the backward pass only starts the copy, on a stream of its own. Another thread waits for it and
+submits. From the first CUDA tensor on, that thread submits all tensors of the group, so their order stays
+the order of the calls.
+
+Written from torch's documentation; the copy has not been run on a GPU.
+Tests: tests/python/staging_test.py, without a GPU
+"""
+
+import concurrent.futures
+import time
+
+import torch
+
+_streams = {}  # One for copies, by device.
+
+
+def copy_to_host(tensor):
+    """Starts a copy to host memory. Returns the copy, and a function that waits for it."""
+    if not tensor.is_cuda:
+        return tensor.to("cpu"), lambda: None
+    if tensor.device not in _streams:
+        _streams[tensor.device] = torch.cuda.Stream(tensor.device)
+    stream = _streams[tensor.device]
+    stream.wait_stream(torch.cuda.current_stream(tensor.device))
+    host = torch.empty(tensor.shape, dtype=tensor.dtype, pin_memory=True)
+    with torch.cuda.stream(stream):
+        host.copy_(tensor, non_blocking=True)
+        tensor.record_stream(stream)  # Its memory must not be reused before the copy has ended.
+        copied = torch.cuda.Event()
+        copied.record(stream)
+    return host, copied.synchronize
+
+
+class LaterOperation:
+    """An Operation that another thread will submit. Raises that submission's exception in wait()."""
+
+    def __init__(self, submission):
+        self._submission = submission  # A future of the Operation.
+
+    def done(self):
+        if not self._submission.done():
+            return False
+        return self._submission.exception() is not None or self._submission.result().done()
+
+    def wait(self, timeout=None):
+        began = time.monotonic()
+        try:
+            operation = self._submission.result(timeout)
+        except concurrent.futures.TimeoutError:
+            return None
+        left_s = None if timeout is None else max(0, timeout - (time.monotonic() - began))
+        return operation.wait(left_s)
+
+
+class Submitter:
+    """Submits in the order of the calls. Callers hold the group's lock."""
+
+    def __init__(self):
+        self._thread = None
+
+    def submit(self, start, wait_for_copy=None):
+        """Returns start(), which submits, or an operation that starts after wait_for_copy()."""
+        if wait_for_copy is None and self._thread is None:
+            return start()
+        if self._thread is None:
+            self._thread = concurrent.futures.ThreadPoolExecutor(1, "tributary-stager")
+        return LaterOperation(self._thread.submit(_submit_after, wait_for_copy, start))
+
+    def close(self):
+        """Ends the thread after the submissions that were already requested."""
+        if self._thread is not None:
+            self._thread.shutdown(wait=False)
+
+
+def _submit_after(wait_for_copy, start):
+    if wait_for_copy is not None:
+        wait_for_copy()
+    return start()

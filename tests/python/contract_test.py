@@ -1,0 +1,71 @@
+# SPDX-License-Identifier: Apache-2.0
+# The contract in docs/pytorch.md says which way each operation and each option of DDP goes. It is made of
+# what ranks_contract.py finds. `contract_test.py --write` replaces the table in the document.
+import json
+import os
+import pathlib
+import sys
+import tempfile
+import unittest
+
+import support
+
+support.need("numpy", "torch")
+
+DOCUMENT = support.HERE.parent.parent / "docs" / "pytorch.md"
+BEGIN, END = "<!-- contract: begin -->\n", "<!-- contract: end -->\n"
+MITIGATED = {
+    "aggregator": "aggregator; may lack a late rank",
+    "aggregator and Gloo": "aggregator; may lack a late rank, but all ranks wait for Gloo",
+}
+
+
+def answers(*flags):
+    with tempfile.TemporaryDirectory() as folder:
+        path = pathlib.Path(folder) / "out.json"
+        ended = support.launch(2, support.HERE / "ranks_contract.py", str(path), flags=flags)
+        if ended.returncode != 0:
+            raise RuntimeError(ended.stdout + ended.stderr)
+        return json.loads(path.read_text())
+
+
+def table():
+    """Returns the contract as Markdown."""
+    plain = answers()
+    # A long timeout, because this is not about late ranks.
+    mitigated = answers("--timeout-ms", "2000")
+    lines = ["| | without mitigation | with mitigation | with `CatchUp` |", "| --- | --- | --- | --- |"]
+    for name, ways in plain["operations"].items():
+        outcomes = {}  # Types by what becomes of them.
+        for dtype, way in ways.items():
+            outcomes.setdefault((way, mitigated["operations"][name][dtype]), []).append(dtype)
+        for (way, with_mitigation), types in outcomes.items():
+            which = "" if len(types) == len(ways) else f": {', '.join(types)}"
+            late = MITIGATED.get(with_mitigation, with_mitigation)
+            lines.append(f"| {name}{which} | {way} | {late} | outside the branch |")
+    for name, way in plain["options"].items():
+        late = mitigated["options"][name]
+        lines.append(f"| {name} | {way} | {MITIGATED.get(late, late)} | {mitigated['catch_up'][name]} |")
+    return "".join(f"{line}\n" for line in lines)
+
+
+def documented():
+    """Returns the document's text before the table, the table, and the text after it."""
+    before, rest = DOCUMENT.read_text().split(BEGIN)
+    old, after = rest.split(END)
+    return before, old, after
+
+
+class Contract(unittest.TestCase):
+    def test_the_document_has_the_table_that_the_ranks_found(self):
+        self.maxDiff = None
+        self.assertEqual(documented()[1], table(), "contract_test.py --write updates docs/pytorch.md")
+
+
+if __name__ == "__main__":
+    os.environ["OMP_NUM_THREADS"] = "1"
+    if sys.argv[1:] == ["--write"]:
+        before, _, after = documented()
+        DOCUMENT.write_text(f"{before}{BEGIN}{table()}{END}{after}")
+    else:
+        unittest.main()

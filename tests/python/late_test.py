@@ -1,0 +1,117 @@
+# SPDX-License-Identifier: Apache-2.0
+# A late rank: the parameters stay identical, or the script is refused on every rank before they differ.
+# ranks_late.py has the scenarios.
+import os
+import random
+import re
+import unittest
+
+import support
+
+support.need("numpy", "torch")
+
+from tributary._pace import GAIN, STREAK, Pace  # noqa: E402
+
+RANKS = 3
+
+IDENTICAL = (
+    "channels_last", "own_buffers", "accumulation_inside", "accumulation_at_the_end",
+    "accumulation_synchronised", "unused", "metric_before", "metric_after", "half_precision_hook",
+    "loading",
+)
+REFUSED = {
+    "buffers": "set broadcast_buffers=False",
+    "accumulation_literally": "called twice .* inside no_sync",
+    "two_backward_passes": "more than one synchronised backward pass",
+    "unused_with_catch_up": "find_unused_parameters",
+    "static_graph": "static_graph=True",
+    "metric_inside": "Move them out of the branch",
+    "own_hook": "fp16_compress_hook",
+    "double_precision": "torch.float64",
+}
+
+
+def launch(*scenarios, environment=None):
+    return support.launch(
+        RANKS, support.HERE / "ranks_late.py", *scenarios,
+        flags=("--timeout-ms", "20", "--deadline-ms", "30000"), environment=environment,
+    )
+
+
+class PaceOfALateRank(unittest.TestCase):
+    def test_a_rank_in_time_computes(self):
+        pace = Pace()
+        self.assertFalse(any(pace.takes(0) for _ in range(100)))
+        self.assertEqual((pace.late_spells, pace.rejoined, pace.longest_spell), (0, 0, 0))
+
+    def test_a_rank_that_gains_takes_until_it_has_caught_up(self):
+        pace = Pace()
+        taken = [pace.takes(lag) for lag in range(100, -1, -1)]
+        self.assertEqual(taken, [True] * 100 + [False])
+        self.assertEqual((pace.late_spells, pace.rejoined, pace.longest_spell), (1, 1, 100))
+
+    def test_a_rank_that_gains_nothing_computes_until_it_has_caught_up(self):
+        pace = Pace()
+        taken = [pace.takes(lag) for lag in [20] * 10 + [7, 1, 0, 0]]
+        self.assertEqual(taken, [True] * STREAK + [False] * 6)
+        # The next spell starts with taking.
+        self.assertTrue(pace.takes(20))
+        self.assertEqual((pace.late_spells, pace.rejoined, pace.longest_spell), (2, 1, 12))
+
+    def test_steps_taken_are_bounded_by_the_lag(self):
+        seed = support.seed()
+        print(f"replay with TRIB_TEST_SEED={seed}")
+        draw = random.Random(seed)
+        for _ in range(200):
+            pace, lag, taken = Pace(), draw.randrange(1, 300), 0
+            limit = STREAK * (lag // GAIN + 1)
+            while pace.takes(lag):
+                taken += 1
+                lag += draw.choice((-1, -1, 0, 1))
+                if lag <= 0:
+                    break
+            self.assertLessEqual(taken, limit)
+
+
+class LateRank(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.ended = launch(*IDENTICAL, *REFUSED)
+        cls.text = cls.ended.stdout + cls.ended.stderr
+
+    def outcomes(self, scenario):
+        """Returns the line that each rank printed about the scenario."""
+        return re.findall(rf"^\[\d\] {scenario}: (.*)$", self.ended.stdout, re.MULTILINE)
+
+    def test_parameters_stay_identical(self):
+        for scenario in IDENTICAL:
+            with self.subTest(scenario):
+                self.assertEqual(self.outcomes(scenario), ["identical"] * RANKS, self.text)
+
+    def test_others_are_refused_on_every_rank(self):
+        for scenario, text in REFUSED.items():
+            with self.subTest(scenario):
+                found = self.outcomes(scenario)
+                self.assertEqual(len(found), RANKS, self.text)
+                for line in found:
+                    self.assertRegex(line, f"^refused: .*{text}")
+
+    def test_nobody_fails(self):
+        self.assertEqual(self.ended.returncode, 0, self.text)
+
+    def test_steps_taken_count_for_the_comparison_of_parameters(self):
+        # The last rank is alone in steps 5 to 7, between two comparisons.
+        ended = launch("channels_last", environment={"TRIBUTARY_CHECK_PARAMETERS": "4"})
+        self.assertEqual(ended.stdout.count("channels_last: identical"), RANKS, ended.stdout + ended.stderr)
+
+    def test_a_rank_that_computes_what_it_took_is_stopped(self):
+        ended = launch("ignored_answer")
+        self.assertRegex(
+            ended.stdout,
+            r"\[2\] ignored_answer: failed: .*backward\(\) after take_gradients\(\) returned True",
+        )
+
+
+if __name__ == "__main__":
+    os.environ["OMP_NUM_THREADS"] = "1"
+    unittest.main()

@@ -1,0 +1,156 @@
+# SPDX-License-Identifier: Apache-2.0
+# Two ranks that find out which way each operation and each option of DDP goes. Rank 0 writes the answers as
+# JSON to the file that the argument names. contract_test.py makes docs/pytorch.md's table of them.
+import json
+import sys
+
+import torch
+import torch.distributed as dist
+from torch import nn
+from torch.distributed.algorithms.ddp_comm_hooks import default_hooks
+from torch.distributed.algorithms.ddp_comm_hooks import powerSGD_hook as power
+from torch.nn.parallel import DistributedDataParallel
+
+dist.init_process_group("tributary")
+import tributary  # noqa: E402
+import tributary.torch  # noqa: E402
+
+rank, world = dist.get_rank(), dist.get_world_size()
+group = tributary.torch.active_group()
+TYPES = ("float32", "float16", "bfloat16", "int32", "float64", "int64")
+
+
+class CountingGloo:
+    """The inner group, with a count of its calls."""
+
+    def __init__(self, inner):
+        self.inner, self.calls = inner, 0
+
+    def __getattr__(self, name):
+        self.calls += 1
+        return getattr(self.inner, name)
+
+
+gloo = group.inner = CountingGloo(group.inner)
+
+
+def way_of(function, steps=1):
+    """Returns which way the last of several calls goes."""
+    try:
+        for step in range(steps):
+            calls, blocks = gloo.calls, group.communicator.counters()["blocks"]
+            function()
+        aggregator = group.communicator.counters()["blocks"] > blocks
+    except tributary.InvalidArgument:
+        return "refused"
+    except RuntimeError:
+        return "not supported by Gloo"
+    if aggregator and gloo.calls > calls:
+        return "aggregator and Gloo"
+    return "aggregator" if aggregator else "Gloo" if gloo.calls > calls else "neither"
+
+
+def in_backward(tensor):
+    leaf = torch.ones(1, requires_grad=True)
+    leaf.register_hook(lambda _: dist.all_reduce(tensor))
+    leaf.sum().backward()
+
+
+def gathered(tensor):
+    return [torch.empty_like(tensor) for _ in range(world)]
+
+
+OPERATIONS = {
+    "all_reduce, SUM": dist.all_reduce,
+    "all_reduce, SUM, in a backward pass": in_backward,
+    "all_reduce, AVG": lambda tensor: dist.all_reduce(tensor, op=dist.ReduceOp.AVG),
+    "all_reduce, other operations": lambda tensor: dist.all_reduce(tensor, op=dist.ReduceOp.MAX),
+    "reduce": lambda tensor: dist.reduce(tensor, 0),
+    "reduce_scatter": lambda tensor: dist.reduce_scatter(torch.empty_like(tensor), gathered(tensor)),
+    "broadcast": lambda tensor: dist.broadcast(tensor, 0),
+    "all_gather": lambda tensor: dist.all_gather(gathered(tensor), tensor),
+    "gather": lambda tensor: dist.gather(tensor, gathered(tensor) if rank == 0 else None),
+    "scatter": lambda tensor: dist.scatter(tensor, gathered(tensor) if rank == 0 else None),
+}
+
+
+class Branches(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.used, self.unused = nn.Linear(4, 4), nn.Linear(4, 4)
+
+    def forward(self, x):
+        return self.used(x)
+
+
+def plain():
+    return nn.Linear(4, 4)
+
+
+def normalised():
+    return nn.Sequential(nn.Linear(4, 4), nn.BatchNorm1d(4))
+
+
+# Model, options of DDP, and hook.
+OPTIONS = {
+    "DDP": (plain, {}, None),
+    "gradient_as_bucket_view": (plain, {"gradient_as_bucket_view": True}, None),
+    "channels_last": (lambda: nn.Sequential(nn.Unflatten(1, (1, 2, 2)), nn.Conv2d(1, 4, 1)).to(
+        memory_format=torch.channels_last), {}, None),
+    "buffers with broadcast_buffers=True": (normalised, {}, None),
+    "buffers with broadcast_buffers=False": (normalised, {"broadcast_buffers": False}, None),
+    "find_unused_parameters": (Branches, {"find_unused_parameters": True}, None),
+    "static_graph": (Branches, {"static_graph": True}, None),
+    "allreduce_hook": (plain, {}, default_hooks.allreduce_hook),
+    "fp16_compress_hook": (plain, {}, default_hooks.fp16_compress_hook),
+    "bf16_compress_hook": (plain, {}, default_hooks.bf16_compress_hook),
+    "powerSGD_hook": (plain, {}, power.powerSGD_hook),
+    "float64 parameters": (lambda: plain().double(), {}, None),
+}
+
+
+def wrapped(name, with_hook=True):
+    make, options, hook = OPTIONS[name]
+    ddp = DistributedDataParallel(make(), **options)
+    if with_hook and hook:
+        state = None
+        if hook is power.powerSGD_hook:
+            state = power.PowerSGDState(None, 1, start_powerSGD_iter=2, min_compression_rate=1)
+        # DDP of torch 1.13 accepts bf16_compress_hook under its own name only with NCCL.
+        ddp.register_comm_hook(state, lambda state, bucket: hook(state, bucket))
+    return ddp
+
+
+def train(ddp, **_):
+    inputs = torch.ones(3, 4, dtype=next(ddp.parameters()).dtype)
+
+    def step():
+        ddp.zero_grad()
+        ddp(inputs).sum().backward()
+
+    return way_of(step, steps=4)
+
+
+def catches_up(name):
+    try:
+        tributary.torch.CatchUp(wrapped(name, with_hook=False), hook=OPTIONS[name][2])
+    except tributary.InvalidArgument:
+        return "refused"
+    return "yes"
+
+
+answers = {"operations": {}, "options": {}, "catch_up": {}}
+for name, function in OPERATIONS.items():
+    answers["operations"][name] = {
+        dtype: way_of(lambda: function(torch.ones(world, dtype=getattr(torch, dtype))))
+        for dtype in (TYPES if "reduce" in name else TYPES[:1])
+    }
+for name in OPTIONS:
+    answers["options"][name] = train(wrapped(name))
+    answers["catch_up"][name] = catches_up(name)
+group.inner = gloo.inner
+dist.barrier()
+if rank == 0:
+    with open(sys.argv[1], "w") as file:
+        json.dump(answers, file)
+dist.destroy_process_group()

@@ -1,0 +1,114 @@
+# SPDX-License-Identifier: Apache-2.0
+# Three ranks that compare each collective with its definition, for many types and lengths. torch_test.py
+# starts them with and without straggler mitigation. Prints "all well" at the end.
+import os
+
+import torch
+import torch.distributed as dist
+
+TYPES = (torch.float32, torch.float64, torch.float16, torch.bfloat16, torch.int64, torch.int32,
+         torch.int8, torch.uint8, torch.bool, torch.complex64)
+GLOO_LACKS = (torch.bfloat16, torch.bool, torch.complex64)  # In torch 1.13.
+LENGTHS = (0, 1, 2, 3, 5, 4000)
+
+
+def values(dtype, length, of_rank):
+    """The tensor of a rank, the same wherever it is computed. Has infinities, NaN and negative zeros."""
+    generator = torch.Generator().manual_seed(1000 * length + of_rank)
+    bits = torch.randint(-(2**31), 2**31, (length * 4,), generator=generator).to(torch.int32)
+    if dtype == torch.bool:
+        return bits[:length] > 0
+    return bits.view(torch.uint8).view(dtype)[:length].clone()
+
+
+def same(one, other):
+    return torch.equal(one.contiguous().view(torch.uint8), other.contiguous().view(torch.uint8))
+
+
+def cases():
+    for dtype in TYPES:
+        if not (mitigated and dtype in GLOO_LACKS):
+            for length in LENGTHS:
+                yield dtype, length
+
+
+def bytes_arrive_as_they_are():
+    for dtype, length in cases():
+        everyones = [values(dtype, length, other) for other in range(world)]
+        for root in (0, world - 1):
+            tensor = everyones[rank].clone()
+            dist.broadcast(tensor, src=root)
+            assert same(tensor, everyones[root]), (dtype, length)
+        gathered = [torch.empty_like(tensor) for _ in range(world)]
+        dist.all_gather(gathered, everyones[rank])
+        assert all(same(*pair) for pair in zip(gathered, everyones)), (dtype, length)
+        joined = torch.empty(world * length, dtype=dtype)
+        dist.all_gather_into_tensor(joined, everyones[rank])
+        assert same(joined, torch.cat(everyones)), (dtype, length)
+
+
+def a_part_of_the_output_may_be_the_input():
+    output = torch.full((world, 4), float(rank))
+    dist.all_gather_into_tensor(output, output[rank])
+    assert output[:, 0].tolist() == list(range(world))
+
+
+def sums_are_kept_by_their_owners():
+    for dtype in (torch.float32, torch.int32):
+        tensor = torch.arange(5).to(dtype) + rank
+        before = tensor.clone()
+        dist.reduce(tensor, dst=1)
+        if rank == 1:
+            assert tensor.tolist() == [world * value + 3 for value in range(5)]
+        elif os.environ.get("TRIBUTARY_COLLECTIVES") == "aggregator":  # Gloo leaves something else there.
+            assert torch.equal(tensor, before)
+        own = torch.zeros(2, dtype=dtype)
+        dist.reduce_scatter(own, [torch.full((2,), 10 * part + rank).to(dtype) for part in range(world)])
+        assert own.tolist() == [world * 10 * rank + 3] * 2
+        own = torch.zeros(2, dtype=dtype)
+        dist.reduce_scatter_tensor(own, torch.arange(2 * world).to(dtype))
+        assert own.tolist() == [world * 2 * rank, world * (2 * rank + 1)]
+    several = [torch.ones(3), torch.full((2, 2), 2.0)]
+    dist.all_reduce_coalesced(several)
+    assert several[0].tolist() == [world] * 3 and several[1].sum() == 8 * world
+
+
+def futures_and_works():
+    own = torch.zeros(2)
+    work = dist.reduce_scatter_tensor(own, torch.ones(2 * world), async_op=True)
+    assert work.get_future().wait()[0] is not None and own.tolist() == [world] * 2
+    gathered = [torch.zeros(1) for _ in range(world)]
+    work = dist.all_gather(gathered, torch.tensor([float(rank)]), async_op=True)
+    work.wait()
+    assert [tensor.item() for tensor in gathered] == list(range(world))
+
+
+def zero_redundancy():
+    from torch.distributed.optim import ZeroRedundancyOptimizer
+    from torch.nn.parallel import DistributedDataParallel
+
+    ends = []
+    for sharded in (False, True):
+        torch.manual_seed(1)
+        ddp = DistributedDataParallel(torch.nn.Sequential(torch.nn.Linear(20, 30), torch.nn.Linear(30, 3)))
+        optimizer = (ZeroRedundancyOptimizer(ddp.parameters(), torch.optim.Adam, lr=0.01) if sharded
+                     else torch.optim.Adam(ddp.parameters(), lr=0.01))
+        for step in range(5):
+            optimizer.zero_grad()
+            ddp(torch.full((4, 20), float(step + rank))).square().sum().backward()
+            optimizer.step()
+        ends.append(torch.cat([parameter.detach().flatten() for parameter in ddp.parameters()]))
+    assert torch.equal(*ends)
+
+
+dist.init_process_group("tributary")
+import tributary.torch  # noqa: E402
+
+rank, world = dist.get_rank(), dist.get_world_size()
+mitigated = tributary.torch.active_group().mitigated()
+for check in (bytes_arrive_as_they_are, a_part_of_the_output_may_be_the_input,
+              sums_are_kept_by_their_owners, futures_and_works, zero_redundancy):
+    check()
+dist.barrier()
+dist.destroy_process_group()
+print("all well")

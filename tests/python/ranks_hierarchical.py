@@ -1,0 +1,97 @@
+# SPDX-License-Identifier: Apache-2.0
+# Four ranks that are two machines with two ranks each. The first rank of each goes to the aggregator.
+# hierarchical_test.py starts them. Prints "all well" at the end.
+import os
+
+import torch
+import torch.distributed as dist
+from torch import nn
+from torch.distributed.algorithms.ddp_comm_hooks import powerSGD_hook as power
+from torch.nn.parallel import DistributedDataParallel
+
+RANKS_ON_MACHINE = 2
+STEPS = 6
+
+os.environ["LOCAL_WORLD_SIZE"] = str(RANKS_ON_MACHINE)
+os.environ["LOCAL_RANK"] = str(int(os.environ["RANK"]) % RANKS_ON_MACHINE)
+dist.init_process_group("tributary")
+import tributary.torch  # noqa: E402
+
+torch.manual_seed(1)
+rank, world = dist.get_rank(), dist.get_world_size()
+gloo = dist.new_group()
+
+
+def sums():
+    """Hand-worked values: ranks 0 to 3 give 1 to 4."""
+    for dtype in (torch.float32, torch.float16, torch.int32):
+        tensor = torch.full((1000,), rank + 1, dtype=dtype)
+        dist.all_reduce(tensor)
+        assert (tensor == 10).all(), tensor
+    mean = torch.full((5, 7), rank + 1.0).t()  # Not contiguous.
+    dist.all_reduce(mean, op=dist.ReduceOp.AVG)
+    assert (mean == 2.5).all(), mean
+    several = [torch.full((10 + part,), float(rank + part)) for part in range(20)]
+    for work in [dist.all_reduce(part, async_op=True) for part in several]:
+        work.wait()
+    for part, tensor in enumerate(several):
+        assert (tensor == 6 + 4 * part).all(), (part, tensor)
+
+
+def by_gloo():
+    largest = torch.tensor([rank])
+    dist.all_reduce(largest, op=dist.ReduceOp.MAX)
+    assert largest.item() == world - 1
+    every = [None] * world
+    dist.all_gather_object(every, rank)
+    assert every == list(range(world))
+
+
+def only_leaders_reach_the_aggregator():
+    reduced = tributary.torch.summary()["all_reduces"]
+    assert (reduced > 0) == (rank % RANKS_ON_MACHINE == 0), (rank, reduced)
+
+
+def of_the_active_group():
+    model = nn.Linear(3, 3)
+    tributary.torch.check_parameters(model)
+    try:
+        tributary.torch.CatchUp(DistributedDataParallel(model))
+        raise AssertionError("CatchUp took the model")
+    except tributary.InvalidArgument as error:
+        assert "TRIBUTARY_LOCAL_GROUP" in str(error), error
+    tributary.torch.end_epoch(1)
+
+
+def train(group, compressed=False):
+    torch.manual_seed(3)
+    model = nn.Sequential(nn.Linear(40, 60), nn.ReLU(), nn.Linear(60, 50), nn.ReLU(), nn.Linear(50, 8))
+    ddp = DistributedDataParallel(model, process_group=group, bucket_cap_mb=0.005)
+    if compressed:  # Of full rank, so it changes nothing.
+        state = power.PowerSGDState(ddp.process_group, 60, 2, 0.01)
+        ddp.register_comm_hook(state, power.powerSGD_hook)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.05)
+    torch.manual_seed(100 + rank)
+    for _ in range(STEPS):
+        optimizer.zero_grad()
+        nn.functional.mse_loss(ddp(torch.randn(16, 40)), torch.randn(16, 8)).backward()
+        optimizer.step()
+    flat = torch.cat([parameter.detach().flatten() for parameter in model.parameters()])
+    every = [torch.empty_like(flat) for _ in range(world)]
+    dist.all_gather(every, flat)
+    assert all(torch.equal(flat, other) for other in every), "parameters differ between ranks"
+    return flat
+
+
+def training():
+    expected = train(gloo)
+    assert torch.allclose(train(None), expected, rtol=1e-4, atol=1e-6)
+    assert torch.allclose(train(None, compressed=True), expected, rtol=1e-3, atol=1e-5)
+
+
+dist._DEFAULT_FIRST_BUCKET_BYTES = 1000
+for check in (sums, by_gloo, only_leaders_reach_the_aggregator, of_the_active_group, training):
+    check()
+dist.barrier()
+dist.destroy_process_group()
+print("all well")

@@ -1,0 +1,34 @@
+# SPDX-License-Identifier: Apache-2.0
+# Two ranks. Rank 1 takes no part in operations that go to Gloo. torch_test.py starts them with a
+# short deadline. Rank 0 prints "all well" when they have failed in time.
+import time
+import weakref
+
+import torch
+import torch.distributed as dist
+
+dist.init_process_group("tributary")
+import tributary.torch  # noqa: E402
+
+other_group = dist.new_group([0, 1])
+store = dist.distributed_c10d._get_default_store()
+if dist.get_rank() == 0:
+    began = time.monotonic()
+    for group in (None, other_group):
+        try:
+            dist.all_reduce(torch.zeros(1, dtype=torch.float64), group=group)
+            raise AssertionError("rank 1 cannot have taken part")
+        except RuntimeError as error:
+            print("Gloo says:", error)
+    assert time.monotonic() - began < 30
+    store.set("done", "yes")
+else:
+    store.get("done")
+# A destructor of Gloo can hang: keep_until_exit().
+inner = weakref.ref(tributary.torch.active_group().inner)
+other = weakref.ref(other_group)
+del other_group
+tributary.torch.set_active(None)
+dist.destroy_process_group()
+assert inner() is not None and other() is not None
+print("all well")

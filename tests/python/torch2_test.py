@@ -1,0 +1,106 @@
+# SPDX-License-Identifier: Apache-2.0
+# The documented interfaces of torch 2.x, as far as torch 1.13 lets them be called: one rank, a stub of
+# register_backend(), and the calls that torch 2.x makes where it differs.
+import datetime
+import importlib
+import os
+import unittest
+from unittest import mock
+
+import support
+
+support.need("numpy", "torch")
+
+import torch  # noqa: E402
+import torch.distributed as dist  # noqa: E402
+
+
+class Opts:
+    """AllgatherOptions of torch 2.x, which torch 1.13 lacks."""
+
+    asyncOp = False
+    timeout = datetime.timedelta(seconds=1)
+
+
+class Registration(unittest.TestCase):
+    def registered(self, register_backend):
+        """Imports the back end afresh with this register_backend()."""
+        import tributary.torch
+
+        known = getattr(dist.Backend, "TRIBUTARY")
+        delattr(dist.Backend, "TRIBUTARY")
+        try:
+            with mock.patch.object(dist.Backend, "register_backend", register_backend):
+                importlib.reload(tributary.torch)
+        finally:
+            dist.Backend.TRIBUTARY = known
+
+    def test_torch_2_learns_both_kinds_of_device(self):
+        calls = []
+
+        def register_backend(name, func, extended_api=False, devices=None):
+            calls.append((name, callable(func), extended_api, devices))
+
+        self.registered(register_backend)
+        self.assertEqual(calls, [("tributary", True, False, ["cpu", "cuda"])])
+
+    def test_torch_1_has_no_devices(self):
+        calls = []
+
+        def register_backend(name, func):
+            calls.append((name, callable(func)))
+
+        self.registered(register_backend)
+        self.assertEqual(calls, [("tributary", True)])
+
+    def test_the_entry_point_can_be_called(self):
+        import tributary.torch
+
+        self.assertIsNone(tributary.torch.autoload())
+
+
+class Calls(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        import tributary.torch
+
+        cls.variables = mock.patch.dict(
+            os.environ, RANK="0", WORLD_SIZE="1", LOCAL_RANK="0", MASTER_ADDR="127.0.0.1",
+            MASTER_PORT=str(support.free_port()),
+        )
+        cls.variables.start()
+        cls.addClassCleanup(cls.variables.stop)
+        dist.init_process_group("tributary")
+        cls.addClassCleanup(dist.destroy_process_group)
+        cls.group = tributary.torch.active_group()
+
+    def test_single_tensor_calls_take_options(self):
+        output = torch.zeros(3)
+        self.group._allgather_base(output, torch.ones(3), Opts()).wait()
+        self.assertEqual(output.tolist(), [1, 1, 1])
+        self.group._reduce_scatter_base(output, torch.full((3,), 2.0), dist.ReduceScatterOptions()).wait()
+        self.assertEqual(output.tolist(), [2, 2, 2])
+
+    def test_coalesced_calls(self):
+        outputs = [torch.zeros(2), torch.zeros(3)]
+        inputs = [torch.ones(2), torch.full((3,), 4.0)]
+        work = self.group.allgather_into_tensor_coalesced(outputs, inputs)
+        work.wait()
+        self.assertEqual([output.tolist() for output in outputs], [[1, 1], [4, 4, 4]])
+        outputs = [torch.zeros(2), torch.zeros(3)]
+        work = self.group.reduce_scatter_tensor_coalesced(outputs, inputs, dist.ReduceScatterOptions())
+        self.assertIs(work.get_future().wait()[0], outputs[0])
+        self.assertEqual([output.tolist() for output in outputs], [[1, 1], [4, 4, 4]])
+
+    def test_the_manager_of_coalescing_names_a_device_in_torch_2_and_works_in_torch_1(self):
+        device = torch.device("cpu")
+        self.group._start_coalescing(device)
+        work = self.group.allreduce([torch.ones(1)], dist.AllreduceOptions())
+        self.assertIsNone(self.group._end_coalescing(device))
+        self.assertTrue(work.wait())
+        self.group._start_coalescing()
+        self.group._end_coalescing([work])
+
+
+if __name__ == "__main__":
+    unittest.main()
