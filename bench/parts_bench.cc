@@ -8,9 +8,10 @@
 #include <cstring>
 #include <memory>
 
-#include "apps/filter/filter.h"
+#include "apps/filter/app.h"
 #include "base/assert.h"
 #include "base/prng.h"
+#include "bench/frame_replay.h"
 #include "bench/measure.h"
 #include "bench/parts_rows.h"
 #include "bench/replay_engine.h"
@@ -24,61 +25,16 @@ namespace {
 
 // --- Filter ---
 
-/// Replays small Ethernet frames.
-class FrameQueue final : public engine::PortQueue {
- public:
-  static constexpr uint32_t kFrames = 1024;
-  static constexpr uint32_t kFrameBytes = 60;  ///< Minimum size, without checksum.
+/// Frames that the filter forwards.
+constexpr uint32_t kFilterFrames = 1024;
 
-  FrameQueue() : bytes_(size_t{kFrames} * kFrameStride) {
-    using Ether = wire::EthernetHeader;
-    using Ipv4 = wire::Ipv4Header;
-    for (uint32_t i = 0; i < kFrames; i++) {
-      std::byte* const frame = &bytes_[size_t{i} * kFrameStride];
-      Ether::EtherType::store(frame, wire::kEtherTypeIpv4);
-      Ipv4::Version::store(frame + Ether::kBytes, 4);
-      Ipv4::HeaderWords::store(frame + Ether::kBytes, 5);
-      packets_.push_back({frame, kFrameBytes, engine::PacketLayer::kFrame, {}});
-    }
-  }
-  void rewind() { next_ = 0; }
-  [[nodiscard]] bool done() const { return next_ == kFrames; }
-  [[nodiscard]] uint64_t sent() const { return sent_; }
-
-  uint32_t receive(std::span<engine::Packet> burst) override {
-    const size_t count = std::min(burst.size(), packets_.size() - next_);
-    std::memcpy(burst.data(), &packets_[next_], count * sizeof(engine::Packet));
-    next_ += count;
-    return static_cast<uint32_t>(count);
-  }
-  void transmit(std::span<const engine::TxPacket> packets) override {
-    for (const engine::TxPacket& packet : packets) sent_ += packet.size == kFrameBytes ? 1 : 0;
-  }
-  void wait(Duration) override {}
-  void wake() override {}
-  [[nodiscard]] engine::PortCounters counters() const override { return {}; }
-
- private:
-  static constexpr uint32_t kFrameStride = 64;
-  std::vector<std::byte> bytes_;
-  std::vector<engine::Packet> packets_;
-  size_t next_ = 0;
-  uint64_t sent_ = 0;
-};
-
-/// The filter as a program for a live core.
-class FilterApp {
- public:
-  explicit FilterApp(filter::FilterState& state) : state_(state) {}
-  static void begin_burst() {}
-  void process(engine::LiveMachine& m) { filter::run_filter(m, state_); }
-  static void run_timers(engine::LiveMachine&, Instant) {}
-  [[nodiscard]] static Instant next_due() { return Instant::never(); }
-  [[nodiscard]] static uint32_t owner(std::span<const std::byte>, bool, uint32_t) { return 0; }
-
- private:
-  filter::FilterState& state_;
-};
+void fill_ipv4(uint32_t, std::span<std::byte> frame) {
+  using Ether = wire::EthernetHeader;
+  using Ipv4 = wire::Ipv4Header;
+  Ether::EtherType::store(frame.data(), wire::kEtherTypeIpv4);
+  Ipv4::Version::store(frame.data() + Ether::kBytes, 4);
+  Ipv4::HeaderWords::store(frame.data() + Ether::kBytes, 5);
+}
 
 PartsBenchRow filter_row(const PartsBenchConfig& config) {
   PartsBenchRow row{.part = "filter", .baseline = "receive and send", .unit = "Mpps"};
@@ -86,8 +42,8 @@ PartsBenchRow filter_row(const PartsBenchConfig& config) {
   TRIB_ASSERT(memory.has_value());
   auto state = filter::FilterState::create(*memory);
   TRIB_ASSERT(state.has_value());
-  FrameQueue queue, bare_queue;
-  engine::LiveCore<FilterApp> core(0, queue, FilterApp(*state), {});
+  FrameReplay queue(kFilterFrames, fill_ipv4), bare_queue(kFilterFrames, fill_ipv4);
+  engine::LiveCore<filter::App> core(0, queue, filter::App(*state), {});
   const auto filtered = [&] {
     queue.rewind();
     while (!queue.done()) core.run_once(Instant(milliseconds(1)));
@@ -98,17 +54,12 @@ PartsBenchRow filter_row(const PartsBenchConfig& config) {
     bare_queue.rewind();
     while (!bare_queue.done()) {
       const uint32_t count = bare_queue.receive(burst);
-      for (uint32_t i = 0; i < count; i++) {
-        sending[i].data = burst[i].data;
-        sending[i].size = burst[i].size;
-        sending[i].layer = burst[i].layer;
-        sending[i].destination = burst[i].source;
-      }
+      for (uint32_t i = 0; i < count; i++) forward(burst[i], sending[i]);
       bare_queue.transmit(std::span(sending).first(count));
     }
   };
   const auto rate = [&](auto& once) {
-    return millions_per_s(config.packets_each * 4, FrameQueue::kFrames, once);
+    return millions_per_s(config.packets_each * 4, kFilterFrames, once);
   };
   measure_pairs(
       row, config.repetitions, [&] { return rate(filtered); }, [&] { return rate(bare); });

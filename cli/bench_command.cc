@@ -9,6 +9,7 @@
 #include "bench/auth_bench.h"
 #include "bench/engine_bench.h"
 #include "bench/net_bench.h"
+#include "bench/programs_bench.h"
 #include "bench/tofino_bench.h"
 #include "cli/bench_flags.h"
 #include "cli/bench_live.h"
@@ -58,6 +59,18 @@ int run_net(BenchFlags<bench::NetBenchConfig>& flags) {
     print_error("tributary bench net: {} …\n", line);
   });
   return report_rows(rows, flags.json_path, std::mem_fn(&bench::NetBenchRow::digests_agree));
+}
+
+int run_programs(BenchFlags<bench::ProgramsBenchConfig>& flags) {
+  if (flags.quick) {
+    flags.bench.packets_each = kQuickPackets;
+    flags.bench.repetitions = kQuickRepetitions;
+    flags.bench.flows = {10'000};
+  }
+  const auto rows = run_programs_bench(flags.bench, [](const std::string& line) {
+    print_error("tributary bench programs: {} …\n", line);
+  });
+  return report_rows(rows, flags.json_path, std::mem_fn(&bench::ProgramsBenchRow::is_correct));
 }
 
 int run_tofino(BenchFlags<bench::TofinoBenchConfig>& flags) {
@@ -111,6 +124,20 @@ void add_net_bench(CLI::App& command, int& exit_code) {
   net->callback([flags, &exit_code] { exit_code = run_net(*flags); });
 }
 
+void add_programs_bench(CLI::App& command, int& exit_code) {
+  CLI::App* programs = command.add_subcommand(
+      "programs", "Packet programs on one core, against loops written by hand");
+  const auto flags = bench_flags<bench::ProgramsBenchConfig>(*programs);
+  add_uint(*programs, "--repetitions", flags->bench.repetitions, 1, 1000,
+           "Times to run each program and its loop, in turn");
+  add_uint(*programs, "--packets", flags->bench.packets_each, 1'000, 1'000'000'000,
+           "Packets in each repetition");
+  programs->add_option("--flows", flags->bench.flows, "Flows; one value or more")
+      ->check(CLI::Range(1, 4'000'000))
+      ->capture_default_str();
+  programs->callback([flags, &exit_code] { exit_code = run_programs(*flags); });
+}
+
 void add_tofino_bench(CLI::App& command, int& exit_code) {
   CLI::App* tofino = command.add_subcommand(
       "tofino", "SwitchML on the pipeline model, against a plain loop with the same sums");
@@ -137,6 +164,7 @@ void add_bench_command(CLI::App& app, int& exit_code) {
   add_engine_bench(*command, exit_code);
   add_auth_bench(*command, exit_code);
   add_net_bench(*command, exit_code);
+  add_programs_bench(*command, exit_code);
   add_tofino_bench(*command, exit_code);
   add_race_command(*command, exit_code);
   add_soak_command(*command, exit_code);

@@ -189,6 +189,16 @@ std::vector<Finding> examine_sockets(const MachineFacts& facts) {
           examine_offload("UDP receive offload (GRO)", facts.has_udp_gro), port};
 }
 
+/// Only packet programs on live traffic and `--port packet:` need one, so the verdict is always kOk.
+Finding examine_packet_socket(const MachineFacts& facts) {
+  const std::string& refusal = facts.packet_socket_refusal;
+  return {.what = "packet sockets",
+          .found = (refusal.empty() ? "yes" : "no: " + refusal) +
+                   " (only for serve --program and --port packet:)",
+          .verdict = Verdict::kOk,
+          .remedy = ""};
+}
+
 void append(std::vector<Finding>& findings, std::vector<Finding> more) {
   for (Finding& finding : more) findings.push_back(std::move(finding));
 }
@@ -222,6 +232,7 @@ std::vector<Finding> examine(const MachineFacts& facts) {
   findings.push_back(examine_buffer("net.core.wmem_max", facts.send_buffer_bytes_max,
                                     wanted.send_buffer_bytes, facts.may_pass_buffer_limits));
   append(findings, examine_sockets(facts));
+  findings.push_back(examine_packet_socket(facts));
   append(findings, examine_memory(facts));
   return findings;
 }

@@ -16,6 +16,7 @@
 #include <string_view>
 
 #include "base/cpus.h"
+#include "io/packet/packet_socket.h"
 
 namespace tributary::cli {
 namespace {
@@ -133,6 +134,9 @@ void look_at_processor(MachineFacts& facts) {
 MachineFacts gather_facts(uint16_t port, const fs::path& root) {
   MachineFacts facts;
   facts.port = port;
+  if (const auto opened = io::open_packet_socket(0); !opened) {
+    facts.packet_socket_refusal = opened.error().text;
+  }
   facts.interfaces = interfaces_below(root / "sys/class/net");
   facts.receive_buffer_bytes_max = number_in(root / "proc/sys/net/core/rmem_max");
   facts.send_buffer_bytes_max = number_in(root / "proc/sys/net/core/wmem_max");

@@ -48,9 +48,10 @@ struct MachineFacts {
   bool has_udp_gso = false;  ///< UDP_SEGMENT: one call sends many packets.
   bool has_udp_gro = false;  ///< UDP_GRO: one call receives many packets.
 
-  std::string socket_refusal;  ///< Why no UDP socket can be opened; empty if one can.
-  uint16_t port = 0;           ///< The port that was tried.
-  std::string port_refusal;    ///< Why it cannot be bound; empty if it can.
+  std::string socket_refusal;         ///< Why no UDP socket can be opened; empty if one can.
+  std::string packet_socket_refusal;  ///< The same of packet sockets (AF_PACKET).
+  uint16_t port = 0;                  ///< The port that was tried.
+  std::string port_refusal;           ///< Why it cannot be bound; empty if it can.
 };
 
 /// Gathers the facts. Reads files below `root`, which is "/" except in tests. Opens sockets and

@@ -12,8 +12,12 @@
 #include "cli/launch/launch_command.h"
 #include "cli/plan_command.h"
 #include "cli/race_command.h"
+#include "cli/run_command.h"
 #include "cli/serve_command.h"
 #include "cli/settings.h"
+#include "cli/status_command.h"
+#include "cli/traffic_command.h"
+#include "cli/version.h"
 #include "cli/worker_command.h"
 
 namespace {
@@ -37,14 +41,18 @@ int main(int argc, char** argv) {
   CLI::App app("Tributary: a software packet processor in the style of Juniper's Trio chipset",
                "tributary");
   app.require_subcommand(1);
-  app.set_version_flag("--version", TRIBUTARY_VERSION);
+  app.set_version_flag("--version", std::string(tributary::cli::program_version()));
   int exit_code = 0;
   tributary::cli::add_serve_command(app, exit_code);
   tributary::cli::add_worker_command(app, exit_code);
+  tributary::cli::add_status_command(app, exit_code);
+  tributary::cli::add_who_command(app, exit_code);
   tributary::cli::add_launch_command(app, exit_code);
   tributary::cli::add_bench_command(app, exit_code);
   tributary::cli::add_race_processes(app, exit_code);
   tributary::cli::add_lab_command(app, exit_code);
+  tributary::cli::add_program_commands(app, exit_code);
+  tributary::cli::add_traffic_command(app, exit_code);
   tributary::demo::DemoConfig demo;
   tributary::demo::DemoWorkerConfig demo_worker;
   add_demo_commands(app, demo, demo_worker, exit_code);

@@ -129,6 +129,8 @@ void add_race_command(CLI::App& bench, int& exit_code) {
            "Networks: lo, netns, netns-mtu9000, netns-pkt1500, netns-1gbit, netns-1gbit-equal, …");
   add_list("--workers", flags->race.workers, "Numbers of workers");
   add_list("--bytes", flags->race.bytes, "Tensor sizes in bytes");
+  add_list("--wire", flags->race.wires,
+           "Bits of an element on the wire: 32, or 16 (peers then reduce float16)");
   add_list("--servers", flags->race.servers,
            "Numbers of spare machines with an aggregator, besides one on each worker's machine; "
            "only on the networks where every link is shaped (netns-1gbit-equal, …)");

@@ -16,6 +16,8 @@
 #include "cli/console.h"
 #include "cli/plan_command.h"
 #include "cli/plan_machines.h"
+#include "cli/serve_control.h"
+#include "cli/serve_program.h"
 #include "cli/serve_switchml.h"
 #include "cli/settings.h"
 #include "host/auto_terms.h"
@@ -41,10 +43,12 @@ struct ServeFlags {
   Settings settings;
   Protocol protocol = Protocol::kTrioMl;
   SwitchmlFlags switchml;
+  ControlFlags control;
   server::ApplianceConfig appliance;
   std::vector<KeyValues> jobs;
-  PlanFlags plan;      ///< Without workers: this server is no directory.
-  std::string listen;  ///< Empty: the protocol's default.
+  PlanFlags plan;       ///< Without workers: this server is no directory.
+  std::string program;  ///< Empty: an aggregator.
+  std::string listen;   ///< Empty: the protocol's default.
   std::vector<std::string> ports;
   std::string json_path;
   uint32_t linger_s = 0;
@@ -58,6 +62,11 @@ sigset_t awaited_signals() {
   sigemptyset(&set);
   sigaddset(&set, SIGINT);
   sigaddset(&set, SIGTERM);
+  // A blocked signal would reach the main thread even if nohup has set it to be ignored.
+  struct sigaction hang_up {};
+  if (sigaction(SIGHUP, nullptr, &hang_up) == 0 && hang_up.sa_handler != SIG_IGN) {
+    sigaddset(&set, SIGHUP);
+  }
   sigaddset(&set, SIGUSR1);
   return set;
 }
@@ -160,6 +169,7 @@ struct Service {
   Stats stats;
   std::function<bool()> is_in_use;
   std::function<void()> stop;
+  std::function<void()> begin_end = [] {};  ///< Called when a signal ends the server.
 };
 
 /// Waits for a signal, and writes the counters if it is SIGUSR1.
@@ -169,7 +179,7 @@ bool take_ending_signal(const ServeFlags& flags, const Stats& stats, const times
   const sigset_t signals = awaited_signals();
   const int signal = sigtimedwait(&signals, nullptr, pause);
   if (signal == SIGUSR1) write_stats(stats, flags.json_path);
-  return signal == SIGINT || signal == SIGTERM;
+  return signal == SIGINT || signal == SIGTERM || signal == SIGHUP;
 }
 
 /// Waits until all workers have left, a signal comes, or --linger-s have passed.
@@ -177,6 +187,11 @@ void linger(const ServeFlags& flags, const Service& service) {
   constexpr int64_t kAskEveryNs = 20'000'000;
   constexpr uint32_t kAsksPerSecond = 50;
   const timespec pause{.tv_sec = 0, .tv_nsec = kAskEveryNs};
+  if (flags.linger_s > 0 && service.is_in_use()) {
+    print_error(
+        "tributary serve: waiting up to {} s for workers to leave; a second signal ends at once\n",
+        flags.linger_s);
+  }
   for (uint64_t asks = uint64_t{flags.linger_s} * kAsksPerSecond; asks > 0; asks--) {
     if (!service.is_in_use() || take_ending_signal(flags, service.stats, &pause)) return;
   }
@@ -197,6 +212,7 @@ int serve(const ServeFlags& flags, const Service& service) {
 
   while (!take_ending_signal(flags, stats, nullptr)) {
   }
+  service.begin_end();
   linger(flags, service);
   service.stop();
   return write_stats(stats, flags.json_path) ? 0 : 1;
@@ -213,12 +229,19 @@ int run_trio_ml(const ServeFlags& flags) {
   const auto started = server::Appliance::start(*config);
   if (!started) return refuse(started.error());
   server::Appliance& appliance = **started;
-  return serve(flags, {.what = fmt::format("{} jobs at {}", config->jobs.size(),
-                                           appliance.local().to_string()),
-                       .warnings = appliance.warnings(),
+  auto control = ServedControl::start(flags.control, appliance);
+  if (!control) return refuse(control.error());
+  std::string what =
+      fmt::format("{} jobs at {}", config->jobs.size(), appliance.local().to_string());
+  if (!(*control)->path().empty()) what += ", control socket " + (*control)->path();
+  std::vector<std::string> warnings = appliance.warnings();
+  if (!(*control)->warning().empty()) warnings.push_back((*control)->warning());
+  return serve(flags, {.what = what,
+                       .warnings = warnings,
                        .stats = [&appliance] { return appliance.stats(); },
                        .is_in_use = [&appliance] { return appliance.is_in_use(); },
-                       .stop = [&appliance] { appliance.stop(); }});
+                       .stop = [&appliance] { appliance.stop(); },
+                       .begin_end = [&control] { (*control)->set_ending(); }});
 }
 
 int run_switchml(const ServeFlags& flags) {
@@ -231,6 +254,8 @@ int run_switchml(const ServeFlags& flags) {
   const auto cpus = cpus_of(flags);
   if (!cpus) return refuse(cpus.error());
   if (flags.linger_s > 0) return refuse({"--linger-s needs --protocol trio-ml"});
+  if (uses_control_flags(flags.command))
+    return refuse({"--api and --name need --protocol trio-ml"});
   if (flags.command.get_option("--local")->count() > 0) {
     return refuse({"--local needs --protocol trio-ml; SwitchML is served over sockets only"});
   }
@@ -262,19 +287,64 @@ int run_switchml(const ServeFlags& flags) {
                        .stop = [&appliance] { appliance.stop(); }});
 }
 
+int run_program(const ServeFlags& flags) {
+  const auto chosen = parse_program(flags.program);
+  if (!chosen) return refuse(chosen.error());
+  for (const char* flag : {"--job", "--protocol", "--listen", "--workers", "--linger-s", "--local",
+                           "--memory-mb", "--api", "--name"}) {
+    if (flags.command.count(flag) > 0) {
+      return refuse({fmt::format("{} does not go with --program", flag)});
+    }
+  }
+  if (uses_switchml_flags(flags.command)) {
+    return refuse({"--session and the other SwitchML flags do not go with --program"});
+  }
+  const auto interfaces = inline_interfaces(flags.ports);
+  if (!interfaces) return refuse(interfaces.error());
+  const auto cpus = cpus_of(flags);
+  if (!cpus) return refuse(cpus.error());
+  const auto started =
+      start_program(*chosen, {.interfaces = *interfaces,
+                              .cores = flags.appliance.cores,
+                              .buffer_mb = flags.appliance.buffer_mb,
+                              .engine = {.spin = microseconds(flags.appliance.spin_us),
+                                         .cpu_percent = flags.appliance.cpu_percent,
+                                         .cpus = *cpus}});
+  if (!started) return refuse(started.error());
+  programs::LiveService& service = **started;
+  const std::string name(chosen->program->name);
+  const auto stats = [&service, &name] {
+    nlohmann::json json = service.stats();
+    json["program"] = name;
+    return json;
+  };
+  return serve(flags, {.what = fmt::format("{} on {}", name, fmt::join(*interfaces, " and ")),
+                       .warnings = {},
+                       .stats = stats,
+                       .is_in_use = [] { return false; },
+                       .stop = [&service] { service.stop(); }});
+}
+
 int run(const ServeFlags& flags) {
   // Block the signals before any thread starts, so that all threads inherit the mask.
   const sigset_t signals = awaited_signals();
   pthread_sigmask(SIG_BLOCK, &signals, nullptr);
+  if (!flags.program.empty()) return run_program(flags);
   return flags.protocol == Protocol::kSwitchml ? run_switchml(flags) : run_trio_ml(flags);
 }
 
 }  // namespace
 
 void add_serve_command(CLI::App& app, int& exit_code) {
-  CLI::App* command =
-      app.add_subcommand("serve", "Run the aggregator appliance over UDP sockets or frame devices");
+  CLI::App* command = app.add_subcommand(
+      "serve", "Run the aggregator appliance, or a packet program on live traffic");
   const auto flags = std::make_shared<ServeFlags>(*command);
+  command
+      ->add_option(
+          "--program", flags->program,
+          "Run this packet program inline between two --port packet:INTERFACE, or back out "
+          "of a single one, instead of an aggregator; see tributary programs")
+      ->type_name("NAME[,KEY=VALUE]…");
   add_protocol(*command, flags->protocol, "Protocol of the workers");
   command->add_option("--listen", flags->listen,
                       fmt::format("Address to serve, HOST[:PORT]; default 0.0.0.0:{} for trio-ml, "
@@ -308,6 +378,7 @@ void add_serve_command(CLI::App& app, int& exit_code) {
            "MB of socket buffers, per direction and core; more for many workers or large windows");
   add_on_off(*command, "--local", flags->appliance.local,
              "Serve workers of this machine over shared memory, beside UDP sockets (trio-ml)");
+  add_control_flags(*command, flags->control);
   add_uint(*command, "--memory-mb", flags->appliance.memory_mb, 1, 1U << 20,
            "Most memory for all jobs, in MB");
   add_uint(

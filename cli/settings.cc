@@ -260,15 +260,19 @@ void Settings::load(const std::string& path) {
   }
 }
 
-CLI::Option* add_key(CLI::App& command, const std::string& flag, KeySpec key,
-                     const std::string& fallback, const std::string& help,
-                     std::function<void(const KeyValue&)> store) {
+namespace {
+
+/// As add_key(); `store` receives the value as written, too.
+CLI::Option* add_written_key(
+    CLI::App& command, const std::string& flag, KeySpec key, const std::string& fallback,
+    const std::string& help,
+    std::function<void(const std::string& text, const KeyValue& value)> store) {
   const auto read_text = [flag, key, store = std::move(store)](const std::string& text) {
     KeySpec named = key;
     named.name = flag;
     const Result<KeyValue> value = convert_key(named, {.name = flag, .text = text, .where = ""});
     if (!value) throw Refused(value.error().text);
-    store(*value);
+    store(text, *value);
   };
   const bool is_number = key.type == KeyType::kUint || key.type == KeyType::kNumber ||
                          key.type == KeyType::kDurationMs;
@@ -277,6 +281,26 @@ CLI::Option* add_key(CLI::App& command, const std::string& flag, KeySpec key,
   option->type_name(is_number ? kNumberWord : kTextWord);
   if (!fallback.empty()) option->default_str(fallback);
   return option;
+}
+
+}  // namespace
+
+CLI::Option* add_key(CLI::App& command, const std::string& flag, KeySpec key,
+                     const std::string& fallback, const std::string& help,
+                     std::function<void(const KeyValue&)> store) {
+  return add_written_key(
+      command, flag, key, fallback, help,
+      [store = std::move(store)](const std::string&, const KeyValue& value) { store(value); });
+}
+
+void add_keys(CLI::App& command, const KeyTable& table, std::vector<WrittenKey>& written) {
+  for (const KeySpec& key : table.keys()) {
+    const std::string name(key.name);
+    add_written_key(command, "--" + name, key, std::string(key.default_text), std::string(key.help),
+                    [&written, name](const std::string& text, const KeyValue&) {
+                      written.push_back({.name = name, .text = text, .where = ""});
+                    });
+  }
 }
 
 CLI::Option* add_milliseconds(CLI::App& command, const std::string& flag, Duration& value,

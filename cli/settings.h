@@ -67,6 +67,10 @@ CLI::Option* add_key(CLI::App& command, const std::string& flag, KeySpec key,
                      const std::string& fallback, const std::string& help,
                      std::function<void(const KeyValue&)> store);
 
+/// Adds an option for each key of `table`; a key's name is its flag without dashes. After parsing,
+/// `written` holds the keys that were given, for KeyTable::read().
+void add_keys(CLI::App& command, const KeyTable& table, std::vector<WrittenKey>& written);
+
 /// Adds an option for a whole number from `min` to `max`; `value` is the default. Use it instead of
 /// CLI11's own conversion, which reads "-1" as 2^64 - 1 and "010" as eight.
 /// @pre `max` fits the type.

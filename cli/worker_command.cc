@@ -43,6 +43,7 @@ struct WorkerFlags {
   uint32_t source = 0;
   std::string type = "float32";
   std::string format = "fixed";
+  std::string wire = "32";
   std::string op = "sum";
   std::string local;  ///< Empty: not given.
   CLI::Option* elements = nullptr;
@@ -76,6 +77,10 @@ void add_session_flags(CLI::App& command, WorkerFlags& flags) {
   CLI::Option* const threads =
       add_uint(command, "--threads", session.threads, 1, wire::kChannelsMax,
                "Threads that each reduce a part of a tensor; the job needs channels=N (trio-ml)");
+  CLI::Option* const asynchronous = command.add_flag(
+      "--asynchronous", session.asynchronous,
+      "Push each tensor to an asynchronous job and get its parameters: the first tensor of rank 0 "
+      "is their initial value, that of the others is zeros (trio-ml)");
   CLI::Option* const auth =
       add_auth(command, flags.options.auth,
                "Authentication, as at the server: a MAC over headers, or over "
@@ -88,7 +93,7 @@ void add_session_flags(CLI::App& command, WorkerFlags& flags) {
                      "trio-ml: reach an aggregator on this machine through shared memory, auto "
                      "(default), on (or fail) or off; switchml: the address to send from, which "
                      "identifies this rank to the switch");
-  flags.trio_ml_only = {port, job, flags.source_option, threads, auth, secret};
+  flags.trio_ml_only = {port, job, flags.source_option, threads, asynchronous, auth, secret};
   flags.gradients = add_uint(command, "--gradients", session.gradients, 1, kGradientsMax,
                              "Elements in a packet; switchml: 64 or 256, default 256");
   flags.window = add_uint(command, "--window", session.window, 1, kWindowMax,
@@ -122,12 +127,20 @@ void add_tensor_flags(CLI::App& command, WorkerFlags& flags) {
       .add_option("--format", flags.format, "float32 on the wire: fixed scale or block exponent")
       ->check(CLI::IsMember({"fixed", "exponent"}))
       ->capture_default_str();
+  flags.trio_ml_only.push_back(
+      command
+          .add_option("--wire", flags.wire,
+                      "Bits of a float32 on the wire; 16 needs --format exponent (trio-ml)")
+          ->check(CLI::IsMember({"16", "32"}))
+          ->capture_default_str());
   command.add_option("--scale", options.reduction.scale, "Factor for --format fixed, above 0")
       ->capture_default_str();
   command.add_option("--op", flags.op, "Operation on the tensors")
       ->check(CLI::IsMember({"sum", "mean"}))
       ->capture_default_str();
-  command.add_flag("--verify", options.verify, "Compare every element of every result bit by bit");
+  command.add_flag(
+      "--verify", options.verify,
+      "Compare every element of every result: bit by bit, with --wire 16 by its bound");
   command.add_option("--input", options.input_path, "Raw little-endian values to send")
       ->type_name("FILE");
   command.add_option("--output", options.output_path, "Write the last result to this file")
@@ -229,6 +242,7 @@ std::string complete(WorkerFlags& flags) {
   options.type = flags.type == "int32" ? ElementType::kInt32 : ElementType::kFloat32;
   options.reduction.format = flags.format == "exponent" ? host::FloatFormat::kBlockExponent
                                                         : host::FloatFormat::kFixedScale;
+  options.session.wire = flags.wire == "16" ? host::WireBits::k16 : host::WireBits::kAuto;
   options.reduction.op = flags.op == "mean" ? host::ReduceOp::kMean : host::ReduceOp::kSum;
   options.session.deadline = seconds(flags.deadline_s);
   if (flags.source_option->count() > 0) options.session.source = flags.source;
@@ -239,6 +253,12 @@ std::string complete(WorkerFlags& flags) {
   if (options.session.threads > 1 && !options.port.empty()) {
     return fmt::format("--threads {} does not go with --port; allowed: --threads 1",
                        options.session.threads);
+  }
+  if (flags.wire == "16" && (flags.type != "float32" || flags.format != "exponent")) {
+    return fmt::format(
+        "--wire 16 does not go with --type {} --format {}; allowed: --type float32 "
+        "--format exponent",
+        flags.type, flags.format);
   }
   if (!(options.reduction.scale > 0) || !std::isfinite(options.reduction.scale)) {
     return fmt::format("--scale {} is out of range; allowed: a finite number above 0",
@@ -259,8 +279,27 @@ std::string complete(WorkerFlags& flags) {
   return "";
 }
 
+/// Checks the flags that do not go with --asynchronous.
+/// @return the error line, or empty.
+std::string check_asynchronous(const WorkerOptions& options) {
+  if (!options.session.asynchronous) return "";
+  if (options.verify) {
+    return "--verify does not go with --asynchronous, whose values depend on the time of pushes";
+  }
+  if (options.type == ElementType::kFloat32 &&
+      options.reduction.format == host::FloatFormat::kBlockExponent) {
+    return "--format exponent does not go with --asynchronous; allowed: fixed";
+  }
+  if (options.reduction.op == host::ReduceOp::kMean) {
+    return "--op mean does not go with --asynchronous; allowed: sum";
+  }
+  return "";
+}
+
 int run(WorkerFlags& flags) {
-  if (const std::string refusal = complete(flags); !refusal.empty()) {
+  std::string refusal = complete(flags);
+  if (refusal.empty()) refusal = check_asynchronous(flags.options);
+  if (!refusal.empty()) {
     print_error("tributary: {}\n", refusal);
     return kExitUsage;
   }

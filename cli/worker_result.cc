@@ -31,11 +31,13 @@ nlohmann::ordered_json config_json(const WorkerOptions& options) {
       {"job", options.session.job_id},
       {"type", name_of(options.type)},
       {"format", name_of(options.reduction.format)},
+      {"wire", options.session.wire == host::WireBits::k16 ? 16 : 32},
       {"scale", options.reduction.scale},
       {"op", name_of(options.reduction.op)},
       {"gradients", options.session.gradients},
       {"window", options.session.window},
       {"threads", options.session.threads},
+      {"asynchronous", options.session.asynchronous},
       {"deadline-s", seconds_of(options.session.deadline)},
       {"iterations", options.iterations},
       {"inflight", options.inflight},
@@ -74,6 +76,17 @@ double goodput_gbytes_per_second(const WorkerResult& result) {
   return bytes / seconds_of(result.busy) / 1e9;
 }
 
+namespace {
+
+/// Returns the mean number of other ranks' pushes between two results of a block.
+double mean_staleness(const WorkerResult& result) {
+  if (result.staleness_blocks == 0) return 0;
+  return static_cast<double>(result.staleness.pushes_sum) /
+         static_cast<double>(result.staleness_blocks);
+}
+
+}  // namespace
+
 int exit_code(const WorkerResult& result) {
   if (result.interrupted) return kExitInterrupted;
   return result.status == kStatusOk && result.wrong == 0 ? 0 : 1;
@@ -101,6 +114,8 @@ nlohmann::ordered_json to_json(const WorkerResult& result) {
           {"blocks", result.counters.blocks},
           {"degraded", result.counters.degraded_blocks},
           {"degraded_elements", result.degraded_elements},
+          {"staleness_mean", mean_staleness(result)},
+          {"staleness_max", result.staleness.pushes_max},
           {"packets_sent", result.counters.packets_sent},
           {"packets_received", result.counters.packets_received},
           {"retransmitted", result.counters.retransmitted},
@@ -136,10 +151,16 @@ std::string to_table(const WorkerResult& result) {
                              result.counters.retransmitted, result.counters.probes));
   row("degraded",
       fmt::format("{} of {} blocks", result.counters.degraded_blocks, result.counters.blocks));
-  row("bit-exact", result.checked == 0 ? std::string("not checked")
-                                       : fmt::format("{}, {} of {} elements wrong",
-                                                     result.wrong == 0 ? "yes" : "no", result.wrong,
-                                                     result.checked));
+  const bool narrow = options.session.wire == host::WireBits::k16;
+  row(narrow ? "in bounds" : "bit-exact",
+      result.checked == 0
+          ? std::string("not checked")
+          : fmt::format("{}, {} of {} elements wrong", result.wrong == 0 ? "yes" : "no",
+                        result.wrong, result.checked));
+  if (options.session.asynchronous) {
+    row("staleness", fmt::format("mean {:.2f}, largest {} pushes of other ranks",
+                                 mean_staleness(result), result.staleness.pushes_max));
+  }
   if (result.counters.underflowed > 0) {
     row("underflowed", fmt::format("{} elements", result.counters.underflowed));
   }

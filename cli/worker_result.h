@@ -36,8 +36,11 @@ struct WorkerResult {
   uint64_t checked = 0;     ///< Elements compared with their expected values.
   uint64_t wrong = 0;       ///< Checked elements that differ in any bit.
   uint64_t degraded_elements = 0;
-  std::string warning;   ///< The first Outcome::warning; empty if there was none.
-  uint32_t threads = 1;  ///< As agreed at the join.
+  // Of an asynchronous job, without the first iteration, which brings the initial values.
+  host::Staleness staleness;
+  uint64_t staleness_blocks = 0;  ///< The results that `staleness` adds up.
+  std::string warning;            ///< The first Outcome::warning; empty if there was none.
+  uint32_t threads = 1;           ///< As agreed at the join.
   host::CommunicatorCounters counters;
 
   Duration busy;                    ///< Time with at least one all-reduce in flight.

@@ -112,6 +112,10 @@ class Iterations {
     } else {
       slot.tensor = input_;
     }
+    // Rank 0 pushes the initial parameters.
+    if (options_.session.asynchronous && iteration == 0 && options_.session.rank != 0) {
+      std::fill(slot.tensor.begin(), slot.tensor.end(), T{});
+    }
     slot.iteration = iteration;
     slot.begun_at = now();
     if (on_their_way_++ == 0) busy_since_ = slot.begun_at;
@@ -154,6 +158,10 @@ class Iterations {
     result_.iterations++;
     result_.latencies.push_back(ended_at - slot.begun_at);
     if (result_.warning.empty()) result_.warning = outcome.warning;
+    if (slot.iteration > 0) {
+      result_.staleness += outcome.staleness;
+      result_.staleness_blocks += outcome.blocks;
+    }
     for (const host::DegradedRange& range : outcome.degraded) {
       result_.degraded_elements += range.element_count;
     }
@@ -165,6 +173,12 @@ class Iterations {
 
   uint64_t count_wrong(const std::vector<float>& tensor, uint64_t iteration,
                        const host::Outcome& outcome) const {
+    if (options_.session.wire == host::WireBits::k16) {
+      // Below a tree, at most as many aggregators round as there are ranks.
+      const uint32_t partial_sums = options_.session.source ? options_.session.world : 1;
+      return host::check_narrow(generated_, iteration, tensor, options_.reduction.op,
+                                communicator_.narrow_gradients(), partial_sums, outcome);
+    }
     return host::check_float(
         generated_, iteration, tensor, options_.reduction, communicator_.gradients(), outcome,
         options_.protocol == Protocol::kSwitchml ? host::switchml_scale : host::scale_for_exponent);

@@ -24,7 +24,7 @@ plan::Assignment plan_of(const NetKind& kind, const RaceCase& race) {
     machines.push_back(
         {.name = fmt::format("w{}", rank), .link_bytes_per_s = bytes_per_s(kind.mbit)});
   }
-  const auto assigned = plan::assign(machines, {.bytes = static_cast<double>(race.bytes),
+  const auto assigned = plan::assign(machines, {.bytes = static_cast<double>(race.wire_bytes()),
                                                 .wire_ratio = wire_ratio(kind.mtu_bytes)});
   TRIB_ASSERT(assigned.has_value());  // The machines of a race have links, names and roles.
   return *assigned;

@@ -215,9 +215,14 @@ Result<void> check(const RaceConfig& config) {
     if (loss >= 0 && loss <= kLossMax) continue;
     return failure(fmt::format("--loss {} is not allowed; allowed: 0 to {}", loss, kLossMax));
   }
-  const bool empty = config.nets.empty() || config.workers.empty() || config.bytes.empty() ||
-                     config.losses.empty() || config.rounds == 0;
-  if (empty) return failure("--nets, --workers, --bytes, --loss, --rounds: each needs a value");
+  for (const uint32_t wire : config.wires) {
+    if (wire == 16 || wire == 32) continue;
+    return failure(fmt::format("--wire {} is not allowed; allowed: 16 and 32", wire));
+  }
+  const bool empty = config.nets.empty() || config.wires.empty() || config.workers.empty() ||
+                     config.bytes.empty() || config.losses.empty() || config.rounds == 0;
+  if (empty)
+    return failure("--nets, --workers, --bytes, --wire, --loss, --rounds: each needs a value");
   return {};
 }
 
@@ -226,11 +231,15 @@ std::vector<RaceCase> cases_of(const RaceConfig& config) {
   for (const std::string& net : config.nets) {
     for (const uint32_t workers : config.workers) {
       for (const uint64_t bytes : config.bytes) {
-        for (const double loss : config.losses) {
-          cases.push_back({.net = net, .workers = workers, .bytes = bytes, .loss = loss});
+        for (const uint32_t wire : config.wires) {
+          RaceCase one{.net = net, .workers = workers, .bytes = bytes, .wire = wire};
+          for (const double loss : config.losses) {
+            cases.push_back(one);
+            cases.back().loss = loss;
+          }
+          one.straggler = true;
+          if (config.straggler) cases.push_back(one);
         }
-        if (!config.straggler) continue;
-        cases.push_back({.net = net, .workers = workers, .bytes = bytes, .straggler = true});
       }
     }
   }

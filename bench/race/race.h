@@ -29,6 +29,7 @@ struct RaceConfig {
   std::vector<std::string> nets{"netns-1gbit-equal", "lo", "netns", "netns-1gbit"};
   std::vector<uint32_t> workers{4};                    ///< 2 … kWorkersMax each.
   std::vector<uint64_t> bytes{1'000'000, 10'000'000};  ///< Multiples of 4, up to 400 MB.
+  std::vector<uint32_t> wires{32};                     ///< 32 and 16.
   std::vector<double> losses{0.0};                     ///< 0 … 0.5 each.
   bool straggler = false;                              ///< Add cases with a late worker, without
                                                        ///< loss.

@@ -23,9 +23,10 @@ constexpr double kMegabyte = 1e6;
 std::string milliseconds(double seconds) { return fmt::format("{:.2f}", seconds * 1e3); }
 
 std::string case_text(const RaceCase& race) {
-  return fmt::format("{}, {} workers, {}{} MB{}", net_name(race), race.workers,
+  return fmt::format("{}, {} workers, {}{} MB{}{}", net_name(race), race.workers,
                      race.servers > 0 ? fmt::format("{} spare, ", race.servers) : "",
                      static_cast<double>(race.bytes) / kMegabyte,
+                     race.wire == 32 ? "" : fmt::format(" at {} bits", race.wire),
                      race.loss > 0 ? fmt::format(", loss {} %", race.loss * 100) : "");
 }
 
@@ -47,14 +48,15 @@ double to_optimum(const RaceRow& row) {
 
 std::string rows_text(const RaceResult& result) {
   lab::TextTable table({0, 1});
-  table.add({"net", "system", "workers", "servers", "MB", "loss %", "ms", "over optimum",
+  table.add({"net", "system", "workers", "servers", "MB", "bits", "loss %", "ms", "over optimum",
              "spread %", "GB/s", "CPU s/GB worker", "colocated", "total", "link MB", "wrong"});
   for (const RaceRow& row : result.rows) {
     const double megabytes = static_cast<double>(row.race.bytes) / kMegabyte;
     table.add({net_name(row.race), row.system, std::to_string(row.race.workers),
                std::to_string(servers_of(row)), fmt::format("{}", megabytes),
-               fmt::format("{}", row.race.loss * 100), milliseconds(row.median_s),
-               ratio_text(to_optimum(row)), fmt::format("{:.0f}", row.spread * 100),
+               std::to_string(row.race.wire), fmt::format("{}", row.race.loss * 100),
+               milliseconds(row.median_s), ratio_text(to_optimum(row)),
+               fmt::format("{:.0f}", row.spread * 100),
                fmt::format("{:.3f}", megabytes / 1e3 / row.median_s),
                fmt::format("{:.2f}", row.worker_cpu_s_per_gb),
                ratio_text(row.colocated_cpu_s_per_gb),
@@ -80,12 +82,13 @@ std::string comparison_text(const RaceResult& result) {
   return table.text();
 }
 
-using CaseKey = std::tuple<std::string, uint64_t, double>;  // Network, bytes, loss.
+using CaseKey = std::tuple<std::string, uint64_t, uint32_t, double>;  // Network, bytes, bits, loss.
 
 lab::LinePlot plot_of(const CaseKey& key, const std::vector<const RaceRow*>& rows) {
-  const auto& [net, bytes, loss] = key;
+  const auto& [net, bytes, wire, loss] = key;
   lab::LinePlot plot{
-      .title = fmt::format("All-reduce of {} MB, {}{}", static_cast<double>(bytes) / kMegabyte, net,
+      .title = fmt::format("All-reduce of {} MB{}, {}{}", static_cast<double>(bytes) / kMegabyte,
+                           wire == 32 ? "" : fmt::format(" at {} bits", wire), net,
                            loss > 0 ? fmt::format(", loss {} %", loss * 100) : ""),
       .x_label = "workers",
       .y_label = "time (ms)",
@@ -129,6 +132,7 @@ nlohmann::ordered_json comparison_json(const Comparison& one) {
           {"workers", one.race.workers},
           {"servers", one.race.servers},
           {"bytes", one.race.bytes},
+          {"wire", one.race.wire},
           {"loss", one.race.loss},
           {"fastest_peer", one.fastest_peer},
           {"ratio", value_json(one.to_peer.median)},
@@ -164,6 +168,7 @@ nlohmann::ordered_json as_json(const RaceResult& result) {
                             {"workers", row.race.workers},
                             {"servers", servers_of(row)},
                             {"bytes", row.race.bytes},
+                            {"wire", row.race.wire},
                             {"loss", row.race.loss},
                             {"median_s", row.median_s},
                             {"optimum_s", value_json(optimum_of(row))},
@@ -184,6 +189,7 @@ nlohmann::ordered_json as_json(const RaceResult& result) {
                                 {"workers", skipped.race.workers},
                                 {"servers", skipped.race.servers},
                                 {"bytes", skipped.race.bytes},
+                                {"wire", skipped.race.wire},
                                 {"loss", skipped.race.loss},
                                 {"why", skipped.why}});
   }
@@ -221,7 +227,7 @@ std::vector<Comparison> compare(const RaceResult& result) {
       one.cpu_to_peer = own.worker_cpu_s_per_gb / peer->worker_cpu_s_per_gb;
     }
     if (kind != nullptr && kind->mbit > 0) {
-      one.to_link = own.median_s / link_seconds(own.race.bytes, kind->mbit, kind->mtu_bytes);
+      one.to_link = own.median_s / link_seconds(own.race.wire_bytes(), kind->mbit, kind->mtu_bytes);
     }
     one.to_optimum = to_optimum(own);
     comparisons.push_back(std::move(one));
@@ -289,7 +295,7 @@ std::string as_table(const RaceResult& result) {
 std::string as_svg(const RaceResult& result) {
   std::map<CaseKey, std::vector<const RaceRow*>> groups;
   for (const RaceRow& row : result.rows) {
-    groups[{net_name(row.race), row.race.bytes, row.race.loss}].push_back(&row);
+    groups[{net_name(row.race), row.race.bytes, row.race.wire, row.race.loss}].push_back(&row);
   }
   std::vector<lab::LinePlot> plots;
   for (const auto& [key, rows] : groups) plots.push_back(plot_of(key, rows));

@@ -23,12 +23,16 @@ namespace tributary::race {
 struct RaceCase {
   std::string net;  ///< A NetKind's name.
   uint32_t workers = 4;
-  uint64_t bytes = 1'000'000;
+  uint64_t bytes = 1'000'000;  ///< Of the tensor as float32.
+  uint32_t wire = 32;          ///< Bits of an element on the wire; 16: peers reduce float16.
   double loss = 0;
   bool straggler = false;  ///< The last worker starts a second late.
   /// Spare machines with an aggregator, where NetKind::all_shaped; 0 for systems without
   /// aggregators.
   uint32_t servers = 0;
+
+  /// Bytes of the tensor's elements on the wire.
+  [[nodiscard]] uint64_t wire_bytes() const { return bytes / 32 * wire + bytes % 32 * wire / 32; }
 
   friend bool operator==(const RaceCase&, const RaceCase&) = default;
 };

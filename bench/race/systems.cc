@@ -91,6 +91,7 @@ ClientConfig worker_config(const System& system, const RaceNetwork& network, con
   ClientConfig config = common;
   config.workers = race.workers;
   config.bytes = race.bytes;
+  config.wire = race.wire;
   config.pause_ms = race.straggler ? kPauseMs : 0;
   config.interface = network.interface();
   config.loss = network.kind().may_lose() ? 0 : race.loss;  // Otherwise the cables drop packets.
@@ -155,6 +156,7 @@ std::string refusal(const System& system, const NetKind& net, const RaceCase& ra
   if (system.kind == SystemKind::kOpenMpi && (programs.mpi.empty() || programs.mpirun.empty())) {
     return "not built: libopenmpi-dev, libpmix-dev or openmpi-bin was not installed";
   }
+  if (race.wire == 16 && system.kind == SystemKind::kParameterServer) return "sends float32 only";
   if (system.multicast && net.shared_memory) return "shared-memory wires carry no multicast";
   if (system.multicast && race.loss > 0 && !net.may_lose()) {
     return "its results cannot be lost here; see the networks with real packets";

@@ -116,8 +116,13 @@ void add_lab_compare(CLI::App& lab, int& exit_code) {
       "  tributary lab compare\n"
       "  tributary lab compare --models vgg11 --straggling 0,0.08,0.16 --svg c.svg\n"
       "  tributary lab compare --backends ring,ideal --workers 4,8,16 --set link.rate_gbps=10\n"
-      "  tributary lab compare experiments/compare.toml --out results --json c.json");
-  command->callback([flags, &exit_code] { exit_code = run_compare(*flags); });
+      "  tributary lab compare experiments/compare.toml --out results --json c.json\n"
+      "  tributary lab compare telemetry --quick");
+  add_lab_compare_telemetry(*command, exit_code);
+  // CLI11 runs this callback after a subcommand's.
+  command->callback([command, flags, &exit_code] {
+    if (command->get_subcommands().empty()) exit_code = run_compare(*flags);
+  });
 }
 
 }  // namespace tributary::cli

@@ -13,8 +13,10 @@
 #include "cli/lab/faults.h"
 #include "cli/lab/lab_command.h"
 #include "cli/lab/options.h"
+#include "cli/lab/program_faults.h"
 #include "cli/lab/progress.h"
 #include "cli/settings.h"
+#include "programs/program.h"
 
 namespace tributary::cli {
 namespace {
@@ -35,6 +37,7 @@ struct FaultsFlags {
   std::vector<std::string> only;
   std::vector<std::string> mutant_names;
   std::string json_path;
+  std::string program;  ///< A packet program; empty: aggregation.
 };
 
 volatile std::sig_atomic_t g_interrupted = 0;
@@ -122,6 +125,34 @@ int run_planted(const FaultsFlags& flags) {
   return missed * 20 <= static_cast<std::ptrdiff_t>(rows->size()) ? 0 : 1;
 }
 
+int run_program(const FaultsFlags& flags) {
+  LabProgress progress;
+  const bool alone = flags.seed != 0;
+  const uint64_t seeds = flags.quick ? std::min(flags.seeds, kQuickSeeds) : flags.seeds;
+  lab::ProgramCampaign campaign{.first_seed = alone ? flags.seed : flags.first_seed,
+                                .seeds = alone ? 1 : seeds,
+                                .threads = thread_count(flags),
+                                .on_progress = {}};
+  campaign.on_progress = [&](uint64_t over) { progress.update(over, campaign.seeds); };
+  const auto report = run_program_campaign(*programs::find_program(flags.program), campaign);
+  if (!report) return complain(kName, report.error().text, 1);
+  print("{}", as_text(flags.program, *report));
+  if (const int failed = write_json(flags, as_json(flags.program, *report)); failed != 0) {
+    return failed;
+  }
+  return report->failed_seeds == 0 ? 0 : 1;
+}
+
+Result<void> check_program(const FaultsFlags& flags) {
+  const bool has_others = flags.shape.attackers || flags.shape.sharded || flags.mutants ||
+                          !flags.only.empty() || !flags.mutant_names.empty() || flags.trace ||
+                          flags.shape.protocol != wire::Protocol::kTrioMl;
+  if (!has_others) return {};
+  return failure(
+      "--program is allowed with --seeds, --first-seed, --seed, --threads, --quick and --json "
+      "only");
+}
+
 Result<void> check(const lab::PlanShape& shape) {
   if (shape.attackers && shape.sharded) {
     return failure("--attackers is not allowed with --sharded; leave out one of the two");
@@ -143,6 +174,12 @@ Result<void> check(const lab::PlanShape& shape) {
 }
 
 int run(const FaultsFlags& flags) {
+  if (!flags.program.empty()) {
+    if (const auto allowed = check_program(flags); !allowed) {
+      return complain(kName, allowed.error().text, 2);
+    }
+    return run_program(flags);
+  }
   if (flags.mutants) return run_planted(flags);
   if (const auto allowed = check(flags.shape); !allowed) {
     return complain(kName, allowed.error().text, 2);
@@ -166,6 +203,12 @@ void add_lab_faults(CLI::App& lab, int& exit_code) {
   command->add_option("--seed", flags->seed, "This run alone");
   command->add_flag("--trace", flags->trace, "With --seed: print what happens");
   add_protocol(*command, flags->shape.protocol, "What the workers speak");
+  std::vector<std::string> names;
+  for (const programs::Program& program : programs::programs()) names.emplace_back(program.name);
+  command
+      ->add_option("--program", flags->program,
+                   "Instead of aggregation: this packet program, over a faulty wire")
+      ->check(CLI::IsMember(names));
   command->add_flag(
       "--attackers", flags->shape.attackers,
       "Trio-ML: also attackers, authentication, plain clients, groups, unequal servers");
@@ -187,6 +230,7 @@ void add_lab_faults(CLI::App& lab, int& exit_code) {
       "  tributary lab faults --seeds 1000 --sharded --json shards.json\n"
       "  tributary lab faults --seed 17 --only loss,worker_crash --trace\n"
       "  tributary lab faults --protocol switchml --only loss,duplication\n"
+      "  tributary lab faults --program telemetry --seeds 1000\n"
       "  tributary lab faults --mutants");
   command->callback([flags, &exit_code] { exit_code = run(*flags); });
 }

@@ -18,6 +18,7 @@ namespace {
 
 constexpr const char* kCommand = "tributary lab figure";
 constexpr uint64_t kIterationsMax = 1'000'000;
+constexpr uint64_t kSeedsMax = 10'000;
 
 struct FigureFlags {
   std::string name;
@@ -80,7 +81,9 @@ void add_lab_figure(CLI::App& lab, int& exit_code) {
       ->type_name("NAME");
   add_uint(*command, "--iterations", flags->options.iterations, 0, kIterationsMax,
            "Of each point; 0: the figure's own");
-  command->add_flag("--quick", flags->options.quick, "Fewer points and iterations: seconds");
+  add_uint(*command, "--seeds", flags->options.seeds, 0, kSeedsMax,
+           "Repetitions of each point that involves chance; 0: the figure's own (20)");
+  command->add_flag("--quick", flags->options.quick, "Fewer points, iterations and seeds: seconds");
   command->add_option("--json", flags->json_path, "Write the rows to this file")->type_name("FILE");
   command->add_option("--csv", flags->csv_path, "Write the rows to this file")->type_name("FILE");
   command->add_option("--svg", flags->svg_path, "Write the plots to this file")->type_name("FILE");

@@ -44,7 +44,8 @@ int run_list() {
   print_choices("Figures (tributary lab figure NAME):", figures);
   print_choices("Back ends (backend):", lab::backends());
   print_choices("Models (model.name):", lab::models());
-  print_choices("Straggler patterns (straggler.pattern):", lab::straggler_patterns());
+  print_choices("Straggler patterns (straggler.pattern, several with + between):",
+                lab::straggler_patterns());
   print_pfe_parameters();
   print("Scenario keys:\n{}", lab::scenario_help());
   return 0;
@@ -73,6 +74,7 @@ void add_lab_command(CLI::App& app, int& exit_code) {
   add_lab_run(*lab, exit_code);
   add_lab_sweep(*lab, exit_code);
   add_lab_compare(*lab, exit_code);
+  add_lab_report(*lab, exit_code);
   add_lab_resources(*lab, exit_code);
   add_lab_trace(*lab, exit_code);
   add_lab_step(*lab, exit_code);

@@ -8,8 +8,8 @@
 ///   trace   what happens to packets inside a scenario's machines
 ///   step    through a scenario step by step
 ///   compare back ends side by side
+///   report  a page with all figures
 ///   faults  runs in which everything goes wrong, judged against the promises
-///
 /// Tests: tests/system/lab_test.cc
 #pragma once
 
@@ -26,6 +26,9 @@ void add_lab_figure(CLI::App& lab, int& exit_code);
 void add_lab_run(CLI::App& lab, int& exit_code);
 void add_lab_sweep(CLI::App& lab, int& exit_code);
 void add_lab_compare(CLI::App& lab, int& exit_code);
+/// Adds `telemetry` below `lab compare`.
+void add_lab_compare_telemetry(CLI::App& compare, int& exit_code);
 void add_lab_faults(CLI::App& lab, int& exit_code);
+void add_lab_report(CLI::App& lab, int& exit_code);
 
 }  // namespace tributary::cli

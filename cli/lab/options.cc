@@ -20,6 +20,50 @@ namespace {
 /// More threads than this are a typing error.
 constexpr uint64_t kThreadsMax = 1024;
 
+RanWithFailures run_here(std::span<const lab::Point> points, const PointFlags& flags,
+                         std::string_view command, bool keep_going) {
+  std::atomic<bool> stop = false;
+  WorkerInterrupt interrupt;  // Before any other thread.
+  Result<lab::Ranks> ranks = lab::Ranks::join();
+  if (!ranks) return {.ran = {}, .exit_code = complain(command, ranks.error().text, 1)};
+  interrupt.set_reaction([&stop, command] {
+    stop.store(true, std::memory_order_relaxed);  // Relaxed: nothing is read after it.
+    complain(command, "finishing the points in progress; once more to end at once", 0);
+  });
+  Result<lab::RunnerOutcome> outcome = [&] {
+    LabProgress progress;
+    lab::RunnerOptions options{.threads = flags.threads,
+                               .directory = flags.directory,
+                               .stop = &stop,
+                               .ranks = &*ranks,
+                               .keep_going = keep_going};
+    if (ranks->rank() == 0) {
+      options.on_progress = [&](uint64_t done, uint64_t total) { progress.update(done, total); };
+    }
+    return lab::run_points(points, options);
+  }();
+  interrupt.set_reaction({});
+  if (!outcome) {
+    const int exit_code = complain(command, outcome.error().text, 1);
+    ranks->abandon(exit_code);
+    return {.ran = {}, .exit_code = exit_code};
+  }
+  if (!outcome->complete()) {
+    const std::string kept = flags.directory.empty()
+                                 ? std::string("nothing is kept without --out")
+                                 : fmt::format(
+                                       "they are kept in {}; run the same command again to "
+                                       "go on",
+                                       flags.directory);
+    const std::string text = fmt::format("interrupted: {} of {} points are finished; {}",
+                                         outcome->finished, points.size(), kept);
+    if (ranks->rank() == 0) complain(command, text, 0);
+    return {.ran = {}, .exit_code = kExitInterrupted};
+  }
+  if (ranks->rank() != 0) return {.ran = {}, .exit_code = 0};
+  return {.ran = *std::move(outcome), .exit_code = std::nullopt};
+}
+
 }  // namespace
 
 void add_set_flag(CLI::App& command, std::vector<WrittenKey>& settings) {
@@ -68,9 +112,12 @@ Result<lab::Scenario> read_scenario(const std::string& path,
   return lab::make_scenario(keys);
 }
 
+void add_threads_flag(CLI::App& command, uint32_t& threads, const char* help) {
+  add_uint(command, "--threads", threads, 0, kThreadsMax, help);
+}
+
 void add_point_flags(CLI::App& command, PointFlags& flags) {
-  add_uint(command, "--threads", flags.threads, 0, kThreadsMax,
-           "Points at the same time; 0: as many as cores, or one under mpirun");
+  add_threads_flag(command, flags.threads);
   command
       .add_option("--out", flags.directory,
                   "Keep finished points in this directory, and go on from what is there")
@@ -84,43 +131,14 @@ int complain(std::string_view command, std::string_view text, int exit_code) {
 
 RanPoints run_points_here(std::span<const lab::Point> points, const PointFlags& flags,
                           std::string_view command) {
-  std::atomic<bool> stop = false;
-  WorkerInterrupt interrupt;  // Before any other thread.
-  Result<lab::Ranks> ranks = lab::Ranks::join();
-  if (!ranks) return {.outcomes = {}, .exit_code = complain(command, ranks.error().text, 1)};
-  interrupt.set_reaction([&stop, command] {
-    stop.store(true, std::memory_order_relaxed);  // Relaxed: nothing is read after it.
-    complain(command, "finishing the points in progress; once more to end at once", 0);
-  });
-  Result<lab::RunnerOutcome> outcome = [&] {
-    LabProgress progress;
-    lab::RunnerOptions options{
-        .threads = flags.threads, .directory = flags.directory, .stop = &stop, .ranks = &*ranks};
-    if (ranks->rank() == 0) {
-      options.on_progress = [&](uint64_t done, uint64_t total) { progress.update(done, total); };
-    }
-    return lab::run_points(points, options);
-  }();
-  interrupt.set_reaction({});
-  if (!outcome) {
-    const int exit_code = complain(command, outcome.error().text, 1);
-    ranks->abandon(exit_code);
-    return {.outcomes = {}, .exit_code = exit_code};
-  }
-  if (!outcome->complete()) {
-    const std::string kept = flags.directory.empty()
-                                 ? std::string("nothing is kept without --out")
-                                 : fmt::format(
-                                       "they are kept in {}; run the same command again to "
-                                       "go on",
-                                       flags.directory);
-    const std::string text = fmt::format("interrupted: {} of {} points are finished; {}",
-                                         outcome->finished, points.size(), kept);
-    if (ranks->rank() == 0) complain(command, text, 0);
-    return {.outcomes = {}, .exit_code = kExitInterrupted};
-  }
-  if (ranks->rank() != 0) return {.outcomes = {}, .exit_code = 0};
-  return {.outcomes = outcome->outcomes(), .exit_code = std::nullopt};
+  RanWithFailures ran = run_here(points, flags, command, /*keep_going=*/false);
+  if (ran.exit_code) return {.outcomes = {}, .exit_code = ran.exit_code};
+  return {.outcomes = ran.ran.outcomes(), .exit_code = std::nullopt};
+}
+
+RanWithFailures run_all_points_here(std::span<const lab::Point> points, const PointFlags& flags,
+                                    std::string_view command) {
+  return run_here(points, flags, command, /*keep_going=*/true);
 }
 
 }  // namespace tributary::cli

@@ -38,7 +38,11 @@ struct PointFlags {
   uint32_t threads = 0;
   std::string directory;
 };
+/// Adds --threads and --out.
 void add_point_flags(CLI::App& command, PointFlags& flags);
+void add_threads_flag(
+    CLI::App& command, uint32_t& threads,
+    const char* help = "Points at the same time; 0: as many as cores, or one under mpirun");
 
 /// Points that have been run, or why not.
 struct RanPoints {
@@ -52,6 +56,17 @@ struct RanPoints {
 /// @param command For messages: "tributary lab sweep".
 [[nodiscard]] RanPoints run_points_here(std::span<const lab::Point> points, const PointFlags& flags,
                                         std::string_view command);
+
+/// A run that goes on past failed points.
+struct RanWithFailures {
+  lab::RunnerOutcome ran;
+  std::optional<int> exit_code;  ///< As RanPoints::exit_code.
+};
+
+/// Does the same, but runs all points even if some fail.
+[[nodiscard]] RanWithFailures run_all_points_here(std::span<const lab::Point> points,
+                                                  const PointFlags& flags,
+                                                  std::string_view command);
 
 /// Prints "command: text". @return `exit_code`.
 int complain(std::string_view command, std::string_view text, int exit_code);

@@ -17,10 +17,11 @@ constexpr uint64_t kBarWidth = 24;
 
 }  // namespace
 
-std::string progress_line(uint64_t done, uint64_t total, double elapsed_s) {
+std::string progress_line(uint64_t done, uint64_t total, double elapsed_s, const char* items) {
   const uint64_t filled = total == 0 ? kBarWidth : done * kBarWidth / total;
-  std::string line = fmt::format("[{}{}] {} of {} points, {:.0f} s", std::string(filled, '#'),
-                                 std::string(kBarWidth - filled, ' '), done, total, elapsed_s);
+  std::string line =
+      fmt::format("[{}{}] {} of {} {}, {:.0f} s", std::string(filled, '#'),
+                  std::string(kBarWidth - filled, ' '), done, total, items, elapsed_s);
   if (done > 0 && done < total) {
     const double left_s = elapsed_s / static_cast<double>(done) * static_cast<double>(total - done);
     line += fmt::format(", about {:.0f} s left", left_s);
@@ -28,8 +29,10 @@ std::string progress_line(uint64_t done, uint64_t total, double elapsed_s) {
   return line;
 }
 
-LabProgress::LabProgress()
-    : terminal_(isatty(STDERR_FILENO) == 1), start_(std::chrono::steady_clock::now()) {}
+LabProgress::LabProgress(const char* items)
+    : items_(items),
+      terminal_(isatty(STDERR_FILENO) == 1),
+      start_(std::chrono::steady_clock::now()) {}
 
 LabProgress::~LabProgress() {
   if (printed_) print_error("{}", kWipe);
@@ -38,7 +41,7 @@ LabProgress::~LabProgress() {
 void LabProgress::update(uint64_t done, uint64_t total) {
   if (!terminal_) return;
   const std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - start_;
-  print_error("{}{}", kWipe, progress_line(done, total, elapsed.count()));
+  print_error("{}{}", kWipe, progress_line(done, total, elapsed.count(), items_));
   std::fflush(stderr);
   printed_ = true;
 }

@@ -54,6 +54,17 @@ lab::Json scenario_json(const lab::Scenario& scenario) {
   return json;
 }
 
+/// Returns a warning if links lost whole trains; empty if not.
+std::string train_warning(const lab::Scenario& scenario, const lab::RunResult& result) {
+  uint64_t lost = 0;
+  for (const lab::LinkResult& link : result.links) lost += link.lost;
+  if (scenario.train == 1 || lost == 0) return "";
+  return fmt::format(
+      "links lost {} packets in trains of {}, and workers repaired a train at a time; train=1 "
+      "repairs packet by packet",
+      lost, scenario.train);
+}
+
 int run_one(const RunFlags& flags) {
   const Result<lab::Scenario> scenario = scenario_of(flags);
   if (!scenario) return complain(kCommand, scenario.error().text, kExitUsage);
@@ -64,6 +75,9 @@ int run_one(const RunFlags& flags) {
   const Result<lab::RunResult> result = lab::run_scenario(*scenario);
   if (!result) return complain(kCommand, result.error().text, 1);
   print("{}", lab::run_text(*result));
+  if (const std::string text = train_warning(*scenario, *result); !text.empty()) {
+    print_error("{}: warning: {}\n", kCommand, text);
+  }
   if (!flags.json_path.empty()) {
     const lab::Json json{{"scenario", scenario_json(*scenario)},
                          {"result", lab::run_json(*result)}};

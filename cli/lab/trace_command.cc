@@ -13,6 +13,7 @@
 #include "cli/console.h"
 #include "cli/lab/options.h"
 #include "cli/settings.h"
+#include "lab/inspect/accounting.h"
 #include "lab/inspect/run_tracer.h"
 #include "lab/run.h"
 #include "lab/scenario_file.h"
@@ -35,6 +36,7 @@ struct TraceFlags {
   uint64_t limit = 200;
   bool by_time = false;
   bool links = false;
+  bool unpriced = false;
   std::string json_path;
 };
 
@@ -111,10 +113,10 @@ Result<Wanted> wanted_of(const TraceFlags& flags) {
   return wanted;
 }
 
-int write_out(const TraceFlags& flags, const std::string& text, const std::string& json_lines) {
+int write_out(const TraceFlags& flags, const std::string& text, const std::string& json) {
   print("{}", text);
   if (flags.json_path.empty()) return 0;
-  const auto written = write_result_file(flags.json_path, json_lines);
+  const auto written = write_result_file(flags.json_path, json);
   return written ? 0 : complain(kCommand, written.error().text, 1);
 }
 
@@ -146,7 +148,30 @@ int show_trace(const TraceFlags& flags, const lab::TraceLog& log, const lab::Run
                    trace_json_lines(log));
 }
 
+/// Measures the programs' instructions instead of tracing packets.
+int show_accounting(const TraceFlags& flags) {
+  const lab::TraceFilter& filter = flags.filter;
+  if (filter.packet || filter.job || filter.block || filter.slot || filter.port || filter.source ||
+      !flags.from.empty() || !flags.to.empty() || !flags.kinds.empty()) {
+    return complain(kCommand,
+                    "--unpriced measures whole runs, so it takes no selection of packets or times; "
+                    "--node selects an aggregator",
+                    kExitUsage);
+  }
+  const auto scenario = read_scenario(flags.scenario_path, flags.settings);
+  if (!scenario) return complain(kCommand, scenario.error().text, kExitUsage);
+  lab::AccountingObserver observer(flags.filter.node);
+  const auto result = lab::run_scenario(*scenario, nullptr, &observer);
+  if (!result) return complain(kCommand, result.error().text, 1);
+  std::string text;
+  for (const lab::NodeAccounting& node : observer.nodes()) {
+    text += (text.empty() ? "" : "\n") + accounting_text(node);
+  }
+  return write_out(flags, text, accounting_json(observer.nodes()));
+}
+
 int run_trace(const TraceFlags& flags) {
+  if (flags.unpriced) return show_accounting(flags);
   const auto wanted = wanted_of(flags);
   if (!wanted) return complain(kCommand, wanted.error().text, kExitUsage);
   const bool snapshots = !wanted->tracer.at.empty();
@@ -188,22 +213,31 @@ void add_lab_trace(CLI::App& lab, int& exit_code) {
   command->add_option("--to", flags->to, "Events up to this time; the run ends there");
   command->add_option("--kind", flags->kinds, "Only these kinds of events, as in request,reply")
       ->type_name("KIND,…");
-  command
-      ->add_option("--at", flags->at,
-                   "Instead: the inside of the machines at this time; repeatable")
-      ->type_name("TIME")
-      ->allow_extra_args(false);
+  CLI::Option* const at =
+      command
+          ->add_option("--at", flags->at,
+                       "Instead: the inside of the machines at this time; repeatable")
+          ->type_name("TIME")
+          ->allow_extra_args(false);
   add_uint(*command, "--limit", flags->limit, 1, 1'000'000, "Lines at most; the rest is counted");
   command->add_flag("--by-time", flags->by_time, "In order of time, not packet by packet");
   command->add_flag("--links", flags->links, "Also what each link carries");
-  command->add_option("--json", flags->json_path, "Write JSON lines to this file")
+  command
+      ->add_flag("--unpriced", flags->unpriced,
+                 "Instead: the budget and the use of each instruction, and the code that runs "
+                 "between two instructions without a price")
+      ->excludes(at);
+  command
+      ->add_option("--json", flags->json_path,
+                   "Write JSON lines to this file; with --unpriced one JSON list")
       ->type_name("FILE");
   add_scenario_flags(*command, flags->settings);
   command->footer(
       "Examples:\n"
       "  tributary lab trace --workers 2 --iterations 1 --block 3\n"
       "  tributary lab trace --workers 2 --iterations 1 --packet 7 --json packet7.jsonl\n"
-      "  tributary lab trace experiments/slow_worker.toml --at 150ms");
+      "  tributary lab trace experiments/slow_worker.toml --at 150ms\n"
+      "  tributary lab trace --workers 4 --iterations 1 --unpriced");
   command->callback([flags, &exit_code] { exit_code = run_trace(*flags); });
 }
 

@@ -4,14 +4,17 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <charconv>
 #include <filesystem>
 #include <optional>
+#include <string_view>
 #include <variant>
 
 #include "base/key_table.h"
 #include "cli/plan_report.h"
 #include "io/udp/resolve.h"
 #include "wire/headers.h"
+#include "wire/trio_ml.h"
 
 namespace tributary::cli {
 namespace {
@@ -49,6 +52,22 @@ std::string numbered(const std::string& path, size_t number) {
   return (file.parent_path() / name).string();
 }
 
+/// Returns the channels of a rank: its threads times its priorities, as the URL's keys say. Ranks
+/// refuse values that are not allowed; here they count as 1.
+uint64_t channels_of(const LaunchConfig& config) {
+  uint64_t channels = 1;
+  for (const std::string& option : config.url_options) {
+    for (const std::string_view key : {"threads=", "priorities="}) {
+      uint64_t number = 0;
+      const char* const end = option.data() + option.size();
+      if (!option.starts_with(key)) continue;
+      const auto read = std::from_chars(option.data() + key.size(), end, number);
+      if (read.ptr == end && number >= 1 && number <= wire::kChannelsMax) channels *= number;
+    }
+  }
+  return std::min<uint64_t>(channels, wire::kChannelsMax);
+}
+
 /// The job of one aggregator.
 struct JobShape {
   uint32_t sources = 1;
@@ -59,6 +78,9 @@ struct JobShape {
 std::string job_of(const LaunchConfig& config, const JobShape& shape) {
   std::string job = fmt::format("id={},sources={},window={},block_grad_max=4095,history={}",
                                 config.job_id, shape.sources, config.job_window, config.history);
+  if (const uint64_t channels = channels_of(config); channels > 1) {
+    job += fmt::format(",channels={}", channels);
+  }
   if (config.straggler_timeout > Duration()) {
     job += fmt::format(",mitigation=on,timeout_ms={}",
                        in_milliseconds(config.straggler_timeout * shape.timeouts));
@@ -67,6 +89,7 @@ std::string job_of(const LaunchConfig& config, const JobShape& shape) {
     job += fmt::format(",permanent_ms={}", in_milliseconds(permanent * shape.timeouts));
   }
   if (config.auth != auth::Mode::kNone) job += fmt::format(",auth={}", to_string(config.auth));
+  for (const std::string& option : config.job_options) job += "," + option;
   return job + shape.tree;
 }
 

@@ -70,8 +70,12 @@ Result<LaunchSurroundings> look_around(const LaunchConfig& config) {
   around.library =
       first_that_exists({folder / "libtributary.so.0",
                          folder / ".." / TRIBUTARY_LIBRARY_FOLDER / "libtributary.so.0"});
-  const std::string package = first_that_exists({folder / "../share/tributary/python/tributary",
-                                                 TRIBUTARY_SOURCE_FOLDER "/python/tributary"});
+  // A wheel has the program inside the package.
+  const std::string package =
+      fs::exists(folder / "__init__.py", error)
+          ? folder.string()
+          : first_that_exists({folder / "../share/tributary/python/tributary",
+                               TRIBUTARY_SOURCE_FOLDER "/python/tributary"});
   if (!package.empty()) around.python_package = fs::path(package).parent_path().string();
   around.secret = fmt::format("{:016x}{:016x}{:016x}{:016x}", auth::random_u64(),
                               auth::random_u64(), auth::random_u64(), auth::random_u64());
@@ -177,6 +181,11 @@ void add_aggregator_flags(CLI::App& command, LaunchConfig& config) {
       .add_option("--serve-json", config.serve_json_path,
                   "Write the started aggregator's counters to this file")
       ->type_name("FILE");
+  command
+      .add_option("--job-option", config.job_options,
+                  "Another key of the started aggregators' job, as for serve --job; repeatable")
+      ->type_name("KEY=VALUE")
+      ->allow_extra_args(false);
   add_milliseconds(command, "--deadline-ms", config.deadline, 1, kDayMs,
                    "Longest wait for a rank or the aggregator");
   command

@@ -99,7 +99,7 @@ Result<ProgramPlan> plan_command(const LaunchConfig& config, const LaunchSurroun
   auto interpreter = interpreter_of(name, config.python, around.search_path);
   if (!interpreter) return tl::unexpected(interpreter.error());
   plan.program = std::move(*interpreter);
-  if (!around.python_package.empty()) plan.arguments = {"-m", "tributary.run"};
+  plan.arguments = {"-m", "tributary.run"};
   plan.arguments.insert(plan.arguments.end(), config.command.begin(), config.command.end());
   return plan;
 }
@@ -208,7 +208,8 @@ Result<LaunchPlan> plan_launch(const LaunchConfig& config, const LaunchSurroundi
   auto rank_cpus = cpus_for_ranks(config, around);
   if (!rank_cpus) return tl::unexpected(rank_cpus.error());
 
-  LaunchPlan plan{.aggregators = std::move(aggregators->started),
+  LaunchPlan plan{.check = {},
+                  .aggregators = std::move(aggregators->started),
                   .aggregators_linger = spans_machines(config, *ranks) ? kLinger : kLinger * 0,
                   .ranks = {},
                   .rank_cpus = *std::move(rank_cpus)};
@@ -229,6 +230,11 @@ Result<LaunchPlan> plan_launch(const LaunchConfig& config, const LaunchSurroundi
       rank.environment.push_back("TRIBUTARY_URL=" + url_of(config, *aggregators, local));
     }
     plan.ranks.push_back(std::move(rank));
+  }
+  if (is_python_script(config.command.front())) {
+    plan.check = plan.ranks.front();
+    plan.check->name = "the check of the script";
+    plan.check->arguments = {"-m", "tributary.run", "--check", config.command.front()};
   }
   return plan;
 }

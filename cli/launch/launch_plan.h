@@ -13,6 +13,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -58,11 +59,15 @@ struct LaunchConfig {
   std::string serve_json_path = {};       ///< File for the aggregator's counters; may be empty.
 
   Duration deadline = seconds(60);            ///< Longest wait of a rank.
+  std::vector<std::string> job_options = {};  ///< KEY=VALUE, more keys for `tributary serve --job`.
   std::vector<std::string> url_options = {};  ///< KEY=VALUE, more keys for the library's URL.
 
   std::string python = {};  ///< Interpreter; empty: named by the script's first line.
   bool keep_going = false;  ///< Let the other ranks continue when one fails.
 };
+
+/// Exit status of a rank that failed because of another rank or of the aggregator (tributary.run).
+inline constexpr int kExitBecauseOfPeer = 75;
 
 /// Most aggregators started on one machine.
 inline constexpr uint32_t kLaunchAggregatorsMax = 16;
@@ -91,6 +96,8 @@ struct ProgramPlan {
 };
 
 struct LaunchPlan {
+  /// Checks the requirements of a Python script; prints one line if one is missing.
+  std::optional<ProgramPlan> check;
   std::vector<ProgramPlan> aggregators;
   std::chrono::seconds aggregators_linger{};  ///< They may go on for this long at the end.
   std::vector<ProgramPlan> ranks;             ///< Shape [processes].

@@ -12,6 +12,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "base/child_process.h"
@@ -28,6 +29,8 @@ constexpr std::chrono::seconds kReadyWithin{10};
 constexpr std::chrono::seconds kEndWithin{5};
 /// The same after a signal from the user: enough to write a checkpoint.
 constexpr std::chrono::seconds kEndAfterSignalWithin{30};
+/// Time for the rank at fault to end, after another rank has failed because of it.
+constexpr std::chrono::seconds kBlameWithin{5};
 
 /// Signals as readable events. They stay blocked; child processes unblock them.
 class SignalFile {
@@ -72,6 +75,10 @@ struct Member {
   bool settled = false;  ///< Its end has been handled.
 };
 
+bool all_settled(const std::vector<Member>& members) {
+  return std::all_of(members.begin(), members.end(), [](const Member& one) { return one.settled; });
+}
+
 class Launch {
  public:
   Launch(const LaunchPlan& plan, bool keep_going, std::FILE* out, std::FILE* err)
@@ -81,6 +88,7 @@ class Launch {
 
  private:
   Result<Member> start(const ProgramPlan& plan, std::string prefix);
+  bool check_prerequisites();
   bool start_aggregators();
   bool start_ranks();
   void turn();
@@ -88,6 +96,8 @@ class Launch {
   void pass_lines(Member& member);
   void pass_signals();
   void look_at_ends();
+  void look_at_failure(const Member& rank);
+  void blame_victim_in_time();
   void fail(const std::string& text, int exit_code);
   void end_all(int signal, Clock::duration within);
   void end_aggregators();
@@ -103,6 +113,10 @@ class Launch {
   bool aggregators_asked_to_end_ = false;
   std::vector<Member> ranks_;
   std::optional<int> exit_code_;  ///< Of the first failure.
+  /// The first failure that another rank has caused, until that rank has ended, and the exit code.
+  std::optional<std::pair<std::string, int>> victim_;
+  std::optional<Clock::time_point> blame_victim_at_;
+  bool checking_ = false;  ///< ranks_ has the check of the prerequisites.
   bool ending_ = false;
   std::optional<Clock::time_point> kill_at_;
 };
@@ -115,6 +129,22 @@ Result<Member> Launch::start(const ProgramPlan& plan, std::string prefix) {
                                     .environment = plan.environment});
   if (!child) return tl::unexpected(child.error());
   return Member{.process = std::move(*child), .prefix = std::move(prefix)};
+}
+
+/// Runs the check of the prerequisites, which prints one line if one is missing.
+bool Launch::check_prerequisites() {
+  if (!plan_.check) return true;
+  auto member = start(*plan_.check, "tributary launch: ");
+  if (!member) {
+    fail(member.error().text, 1);
+    return false;
+  }
+  checking_ = true;
+  ranks_.push_back(std::move(*member));
+  while (!all_settled(ranks_)) turn();
+  checking_ = false;
+  ranks_.clear();
+  return !exit_code_;
 }
 
 bool Launch::start_aggregators() {
@@ -177,10 +207,11 @@ void Launch::wait() {
   for (Member* member : members()) add(*member);
 
   int timeout_ms = -1;
-  if (kill_at_) {
-    const auto left =
-        std::chrono::ceil<std::chrono::milliseconds>(*kill_at_ - Clock::now()).count();
-    timeout_ms = static_cast<int>(std::max<int64_t>(left, 0));
+  for (const auto& until : {kill_at_, blame_victim_at_}) {
+    if (!until) continue;
+    const auto left = std::chrono::ceil<std::chrono::milliseconds>(*until - Clock::now()).count();
+    const int left_ms = static_cast<int>(std::max<int64_t>(left, 0));
+    timeout_ms = timeout_ms < 0 ? left_ms : std::min(timeout_ms, left_ms);
   }
   poll(files.data(), files.size(), timeout_ms);
   for (size_t i = 1; i < files.size(); i++) {
@@ -254,8 +285,7 @@ void Launch::look_at_ends() {
     rank.settled = true;
     if (rank.process.ended_well()) continue;
     rank.process.signal_group(SIGTERM);  // End processes that it left behind.
-    fail(fmt::format("{} ended with {}", rank.process.name(), rank.process.end_text()),
-         rank.process.exit_code());
+    look_at_failure(rank);
   }
   for (Member& one : aggregators_) {
     if (one.settled || !one.process.has_ended()) continue;
@@ -266,6 +296,30 @@ void Launch::look_at_ends() {
   }
 }
 
+/// Names the rank at fault: one that failed because of another waits for that one's end.
+void Launch::look_at_failure(const Member& rank) {
+  const int exit_code = rank.process.exit_code();
+  if (checking_) {  // It has said why.
+    exit_code_ = exit_code_.value_or(exit_code);
+    ending_ = true;
+    return;
+  }
+  const std::string text =
+      fmt::format("{} ended with {}", rank.process.name(), rank.process.end_text());
+  if (exit_code != kExitBecauseOfPeer || ending_ || keep_going_) return fail(text, exit_code);
+  if (victim_) return;
+  victim_ = {text + ", because of another rank or the aggregator", exit_code};
+  blame_victim_at_ = Clock::now() + kBlameWithin;
+}
+
+/// Reports the victim if no rank at fault has ended in time.
+void Launch::blame_victim_in_time() {
+  if (!blame_victim_at_) return;
+  if (!ending_ && !all_settled(ranks_) && Clock::now() < *blame_victim_at_) return;
+  blame_victim_at_.reset();
+  if (!ending_) fail(victim_->first, victim_->second);
+}
+
 void Launch::turn() {
   wait();
   pass_signals();
@@ -273,6 +327,7 @@ void Launch::turn() {
     if (!member->settled) pass_lines(*member);
   }
   look_at_ends();
+  blame_victim_in_time();
   if (!ending_ || !kill_at_ || Clock::now() < *kill_at_) return;
   for (Member& rank : ranks_) {
     if (!rank.settled) rank.process.signal_group(SIGKILL);
@@ -285,10 +340,6 @@ std::vector<Member*> Launch::members() {
   for (Member& one : aggregators_) all.push_back(&one);
   for (Member& one : ranks_) all.push_back(&one);
   return all;
-}
-
-bool all_settled(const std::vector<Member>& members) {
-  return std::all_of(members.begin(), members.end(), [](const Member& one) { return one.settled; });
 }
 
 /// Asks the aggregators to end. A signal from the user asks a second time, which ends those that
@@ -313,6 +364,7 @@ void Launch::end_aggregators() {
 }
 
 int Launch::run() {
+  if (!check_prerequisites()) return *exit_code_;
   if (start_aggregators()) start_ranks();
   while (!all_settled(ranks_)) turn();
   end_aggregators();

@@ -2,10 +2,10 @@
 /// @file
 /// Runs the plan of launch_plan.h: starts the programs, forwards lines and signals, and ends them.
 ///
-/// Model:   Starts the aggregator, then the ranks when it is ready. When a rank fails, all others
-///          get SIGTERM, and SIGKILL after kEndWithin, unless keep_going is set. SIGINT, SIGTERM
-///          and SIGHUP are forwarded to the ranks; a second one kills them. If this process dies,
-///          the kernel kills the others.
+/// Model:   Runs the check, starts the aggregator, then the ranks when it is ready. When a rank
+///          fails by itself, all others get SIGTERM, and SIGKILL after kEndWithin, unless keep_going
+///          is set. A rank that another one made fail waits for that one's end, to name it. SIGINT,
+///          SIGTERM and SIGHUP are forwarded; a second one kills. The kernel ends orphans.
 /// Threads: One. It sleeps in poll() on pipes and a signalfd. The signals stay blocked.
 /// Errors:  Printed with the failed program's name; the exit code is that of the first failure.
 /// Tests:   tests/cli/launch/launch_run_test.cc

@@ -49,6 +49,11 @@ TEST(TomlFile, RefusalsNameTheFile) {
               HasSubstr("--config /none/x.toml: cannot be read: "));
   const std::string path = scratch.file("bad.toml", "a = 1\n\nb = \n");
   EXPECT_THAT(parse_toml_file(path, path).error().text, HasSubstr("bad.toml:3: is not TOML: "));
+  const std::string address = scratch.file("address.toml", "listen = 127.0.0.1:12000\n");
+  EXPECT_THAT(parse_toml_file(address, address).error().text,
+              HasSubstr("texts and addresses need quotes"));
+  EXPECT_EQ(parse_toml_file(scratch.path(), "--config folder").error().text,
+            "--config folder: is a folder; allowed: a TOML file");
 }
 
 }  // namespace

@@ -142,6 +142,15 @@ TEST(Doctor, MissingSocketsAreAFault) {
   EXPECT_EQ(finding_of(facts, "UDP sockets").verdict, Verdict::kWrong);
 }
 
+TEST(Doctor, PacketSocketsAreNotNeededForUdp) {
+  MachineFacts facts = faultless();
+  EXPECT_THAT(finding_of(facts, "packet sockets").found, ::testing::StartsWith("yes"));
+  facts.packet_socket_refusal = "Operation not permitted; to fix: run as root";
+  const Finding finding = finding_of(facts, "packet sockets");
+  EXPECT_THAT(finding.found, HasSubstr("to fix: run as root"));
+  EXPECT_EQ(finding.verdict, Verdict::kOk);
+}
+
 TEST(Doctor, TextAndJsonAgree) {
   MachineFacts facts = faultless();
   facts.port_refusal = "Address already in use";

@@ -5,6 +5,8 @@
 #include <cstring>
 
 #include "base/byte_order.h"
+#include "engine/model/trace_words.h"
+#include "memory/lanes.h"
 #include "memory/rmw.h"
 
 namespace tributary::testing {
@@ -52,6 +54,7 @@ StepMachine::ThreadState& StepMachine::take_thread() {
   thread.packet = {};
   thread.head_bytes = 0;
   thread.packet_ended = false;
+  thread.position = {};
   threads_active_max_ = std::max(threads_active_max_, threads_active());
   return thread;
 }
@@ -67,6 +70,7 @@ void StepMachine::begin_start(std::span<const std::byte> packet, const Endpoint&
   current_->head_bytes = static_cast<uint32_t>(head.size());
   std::copy(head.begin(), head.end(), current_->head.begin());
   current_->layer = layer;
+  current_->arrived_at = now_;
   current_->source = source;
 }
 
@@ -129,7 +133,9 @@ void StepMachine::run() {
 
 void StepMachine::run_thread(ThreadState& thread) {
   current_ = &thread;
+  meter_.resume(thread.position);
   thread.control.run();
+  meter_.pause();
   current_ = nullptr;
   if (thread.control.finished()) {
     end_thread(thread);
@@ -143,6 +149,7 @@ void StepMachine::enqueue(Request& request) { pending_.push_back(&request); }
 void StepMachine::wait_for(Request& request) {
   TRIB_ASSERT(current_ != nullptr && request.thread_ == current_ && !request.awaited_);
   request.awaited_ = true;
+  current_->position.reply = engine::to_string(request.xtxn_.kind);
   current_->control.set_waiting(true);
 }
 
@@ -177,15 +184,20 @@ const StepMachine::ThreadState& StepMachine::current() const {
   return *current_;
 }
 
-void StepMachine::instruction(const microcode::Instruction& mark) {
+void StepMachine::instruction(const microcode::Instruction& mark, const Place& place) {
   TRIB_ASSERT(current_ != nullptr);
+  if (!starting_) {  // A program may read a packet before it starts a thread.
+    meter_.begin(mark, 1, place);
+    current_->position = {.mark = mark.name};
+  }
   instructions_[mark.name]++;
   instructions_total_++;
 }
 
-microcode::PacketHead StepMachine::head() const {
+microcode::MeteredHead StepMachine::head(const Place& place) const {
   TRIB_ASSERT(current().packet.is_set());
-  return microcode::PacketHead({current_->head.data(), current_->head_bytes});
+  return {std::span<const std::byte>(current_->head.data(), current_->head_bytes),
+          starting_ ? nullptr : &meter_, place};
 }
 uint32_t StepMachine::packet_size() const { return packets_.size(current().packet); }
 bool StepMachine::arrived_as_frame() const {
@@ -251,21 +263,25 @@ uint64_t StepMachine::instructions(const std::string& name) const {
 // --- Leaf loops ---
 
 StepMachine::AccumulateLoop StepMachine::accumulate(int32_t* lanes, uint32_t offset_bytes,
-                                                    uint32_t count, Accumulate how) {
-  return AccumulateLoop(*this, lanes, offset_bytes, count, how);
+                                                    uint32_t count, Accumulate how,
+                                                    microcode::LaneWidth width) {
+  return AccumulateLoop(*this, lanes, offset_bytes, count, how, width);
 }
 
-StepMachine::FinishLoop StepMachine::finish_lanes(int32_t* lanes, uint32_t count) {
-  return FinishLoop(*this, lanes, count);
+StepMachine::FinishLoop StepMachine::finish_lanes(int32_t* lanes, uint32_t count,
+                                                  microcode::ResultLanes result) {
+  return FinishLoop(*this, lanes, count, result);
 }
 
 StepMachine::AccumulateLoop::AccumulateLoop(StepMachine& machine, int32_t* lanes,
-                                            uint32_t offset_bytes, uint32_t count, Accumulate how)
+                                            uint32_t offset_bytes, uint32_t count, Accumulate how,
+                                            microcode::LaneWidth width)
     : Request(machine, Xtxn{XtxnKind::kTailRead, lanes, microcode::kTailChunkBytes}),
       lanes_(lanes),
       lanes_left_(count),
-      how_(how) {
-  TRIB_ASSERT(uint64_t{offset_bytes} + uint64_t{count} * 4 <= machine.packet_size());
+      how_(how),
+      gradient_bytes_(bytes_of(width)) {
+  TRIB_ASSERT(uint64_t{offset_bytes} + uint64_t{count} * gradient_bytes_ <= machine.packet_size());
   TRIB_ASSERT(!thread_->in_leaf_loop);  // A thread's local memory has room for one chunk.
   thread_->in_leaf_loop = true;
   if (offset_bytes < thread_->head_bytes) {
@@ -280,8 +296,8 @@ StepMachine::AccumulateLoop::AccumulateLoop(StepMachine& machine, int32_t* lanes
 }
 
 void StepMachine::AccumulateLoop::plan_next() {
-  if (chunk_bytes_ >= 4) {
-    const uint32_t lanes_now = std::min(chunk_bytes_ / 4, lanes_left_);
+  if (chunk_bytes_ >= gradient_bytes_) {
+    const uint32_t lanes_now = std::min(chunk_bytes_ / gradient_bytes_, lanes_left_);
     xtxn_ = {XtxnKind::kFetchAndOp, lanes_, lanes_now * 4};
   } else {
     xtxn_ = {XtxnKind::kTailRead, thread_, microcode::kTailChunkBytes};
@@ -289,7 +305,7 @@ void StepMachine::AccumulateLoop::plan_next() {
 }
 
 bool StepMachine::AccumulateLoop::serve() {
-  if (chunk_bytes_ >= 4) {
+  if (chunk_bytes_ >= gradient_bytes_) {
     add_chunk();
   } else {
     read_chunk();
@@ -299,18 +315,20 @@ bool StepMachine::AccumulateLoop::serve() {
 }
 
 void StepMachine::AccumulateLoop::add_chunk() {
-  const uint32_t lanes_now = std::min(chunk_bytes_ / 4, lanes_left_);
+  const uint32_t lanes_now = std::min(chunk_bytes_ / gradient_bytes_, lanes_left_);
   std::byte* chunk = thread_->chunk.data();
   for (uint32_t i = 0; i < lanes_now; i++) {
-    const auto gradient = static_cast<int32_t>(load_be<uint32_t>(chunk + 4 * i));
+    const int32_t gradient = gradient_bytes_ == 2
+                                 ? static_cast<int16_t>(load_be<uint16_t>(chunk + 2 * i))
+                                 : static_cast<int32_t>(load_be<uint32_t>(chunk + 4 * i));
     if (how_ == Accumulate::kFirst) lanes_[i] = 0;
     memory::add32(lanes_[i], gradient);
   }
   lanes_ += lanes_now;
   lanes_left_ -= lanes_now;
   // The head rarely ends on a whole gradient: the rest waits for the next chunk.
-  chunk_bytes_ -= lanes_now * 4;
-  std::memmove(chunk, chunk + lanes_now * 4, chunk_bytes_);
+  chunk_bytes_ -= lanes_now * gradient_bytes_;
+  std::memmove(chunk, chunk + size_t{lanes_now} * gradient_bytes_, chunk_bytes_);
 }
 
 void StepMachine::AccumulateLoop::read_chunk() {
@@ -322,19 +340,27 @@ void StepMachine::AccumulateLoop::read_chunk() {
   chunk_bytes_ += read_bytes;
 }
 
-StepMachine::FinishLoop::FinishLoop(StepMachine& machine, int32_t* lanes, uint32_t count)
+StepMachine::FinishLoop::FinishLoop(StepMachine& machine, int32_t* lanes, uint32_t count,
+                                    microcode::ResultLanes result)
     : Request(machine, {XtxnKind::kWrite, lanes, microcode::kResultChunkBytes}),
       lanes_(lanes),
-      lanes_left_(count) {
+      to_(reinterpret_cast<std::byte*>(lanes)),
+      lanes_left_(count),
+      result_(result) {
   served_ = count == 0;
   if (!served_) enqueue();
 }
 
 bool StepMachine::FinishLoop::serve() {
   const uint32_t lanes_now = std::min(lanes_left_, microcode::kResultChunkBytes / 4);
-  for (uint32_t i = 0; i < lanes_now; i++) {
-    lanes_[i] = static_cast<int32_t>(byte_swapped(static_cast<uint32_t>(lanes_[i])));
+  if (result_.width == microcode::LaneWidth::k16) {
+    memory::to_be16(to_, lanes_, lanes_now, result_.shift);
+  } else {
+    for (uint32_t i = 0; i < lanes_now; i++) {
+      lanes_[i] = static_cast<int32_t>(byte_swapped(static_cast<uint32_t>(lanes_[i])));
+    }
   }
+  to_ += size_t{lanes_now} * bytes_of(result_.width);
   lanes_ += lanes_now;
   lanes_left_ -= lanes_now;
   xtxn_.target = lanes_;

@@ -5,8 +5,8 @@
 /// is right on this machine under many seeds does not depend on the order of its XTXNs.
 ///
 /// Checks:  The process stops when a program asks for a packet it does not have, ends a packet
-///          twice, reads past it, drops an issued XTXN, or changes a payload that it has sent and
-///          not released.
+///          twice, reads past it, drops an issued XTXN, changes a payload that it has sent and
+///          not released, or touches more in an instruction than its budget allows.
 /// Threads: One; a "thread" here is a PPE's.
 /// Memory:  For tests: it allocates freely.
 /// Tests:   tests/engine/step_machine_test.cc
@@ -18,6 +18,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <source_location>
 #include <span>
 #include <string>
 #include <type_traits>
@@ -30,7 +31,9 @@
 #include "base/time.h"
 #include "engine/model/packet_buffer.h"
 #include "engine/packet.h"
+#include "microcode/access_meter.h"
 #include "microcode/machine.h"
+#include "microcode/metered_head.h"
 
 namespace tributary::testing {
 
@@ -120,25 +123,32 @@ class StepMachine {
 
   [[nodiscard]] microcode::FramePool& frame_pool() { return frames_; }
   [[nodiscard]] microcode::ThreadControl& thread_control();
-  void instruction(const microcode::Instruction& mark);
+  [[nodiscard]] microcode::AccessMeter& access_meter() { return meter_; }
+  using Place = std::source_location;
+  void instruction(const microcode::Instruction& mark, const Place& place = Place::current());
   [[nodiscard]] Instant now() const { return now_; }
+  /// Returns the time at which start() was called.
+  [[nodiscard]] Instant arrived_at() const { return current().arrived_at; }
 
-  [[nodiscard]] microcode::PacketHead head() const;
+  [[nodiscard]] microcode::MeteredHead head(const Place& place = Place::current()) const;
   [[nodiscard]] uint32_t packet_size() const;
   [[nodiscard]] bool arrived_as_frame() const;
   [[nodiscard]] const Endpoint& source() const;
 
   template <class F>
-  auto issue(microcode::Xtxn xtxn, F&& service) {
+  auto issue(microcode::Xtxn xtxn, F&& service, const Place& place = Place::current()) {
+    meter_.issue_xtxn(place);
     return Reply<std::decay_t<F>>(*this, xtxn, std::forward<F>(service));
   }
   template <class F>
-  void post(microcode::Xtxn xtxn, F&& service) {
+  void post(microcode::Xtxn xtxn, F&& service, const Place& place = Place::current()) {
+    meter_.issue_xtxn(place);
     add_post(xtxn, std::function<void()>(std::forward<F>(service)));
   }
   AccumulateLoop accumulate(int32_t* lanes, uint32_t offset_bytes, uint32_t count,
-                            microcode::Accumulate how);
-  FinishLoop finish_lanes(int32_t* lanes, uint32_t count);
+                            microcode::Accumulate how,
+                            microcode::LaneWidth width = microcode::LaneWidth::k32);
+  FinishLoop finish_lanes(int32_t* lanes, uint32_t count, microcode::ResultLanes result = {});
 
   void send(std::span<const std::byte> payload, std::span<const Endpoint> destinations);
   void send_small(std::span<const std::byte> payload, const Endpoint& destination);
@@ -160,6 +170,8 @@ class StepMachine {
     bool packet_ended = false;
     engine::PacketLayer layer = engine::PacketLayer::kUdpPayload;
     Endpoint source;
+    Instant arrived_at;
+    microcode::AccessMeter::Position position;
   };
   struct InFlight {
     const std::byte* payload;
@@ -202,6 +214,7 @@ class StepMachine {
   uint64_t consumed_ = 0;
   std::map<std::string, uint64_t> instructions_;
   uint64_t instructions_total_ = 0;
+  mutable microcode::AccessMeter meter_;
   std::array<uint64_t, static_cast<size_t>(microcode::XtxnKind::kTailRead) + 1> xtxns_{};
   uint32_t call_depth_max_ = 0;
   uint32_t threads_active_max_ = 0;
@@ -276,7 +289,7 @@ class StepMachine::Reply final : public Request {
 class StepMachine::AccumulateLoop final : public Request {
  public:
   AccumulateLoop(StepMachine& machine, int32_t* lanes, uint32_t offset_bytes, uint32_t count,
-                 microcode::Accumulate how);
+                 microcode::Accumulate how, microcode::LaneWidth width);
   ~AccumulateLoop() override { thread_->in_leaf_loop = false; }
   static void await_resume() {}
 
@@ -291,19 +304,22 @@ class StepMachine::AccumulateLoop final : public Request {
   uint32_t tail_offset_bytes_ = 0;
   uint32_t chunk_bytes_ = 0;  ///< Bytes in the thread's chunk; up to 3 of an incomplete gradient.
   const microcode::Accumulate how_;
+  const uint32_t gradient_bytes_;
 };
 
 /// The paper's result loop, 256 bytes at a time.
 class StepMachine::FinishLoop final : public Request {
  public:
-  FinishLoop(StepMachine& machine, int32_t* lanes, uint32_t count);
+  FinishLoop(StepMachine& machine, int32_t* lanes, uint32_t count, microcode::ResultLanes result);
   static void await_resume() {}
 
  private:
   bool serve() override;
 
   int32_t* lanes_;
+  std::byte* to_;
   uint32_t lanes_left_;
+  const microcode::ResultLanes result_;
 };
 
 static_assert(microcode::Machine<StepMachine>);

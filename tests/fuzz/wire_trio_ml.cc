@@ -24,7 +24,7 @@ void expect_bounded(const wire::ControlBody& body) {
   EXPECT_LE(body.sources, wire::kSourcesMax);
   EXPECT_LE(body.channels, wire::kChannelsMax);
   EXPECT_LE(1U << body.port_bits, wire::kServerPortsMax);
-  EXPECT_LE(body.given.format, wire::ElementFormat::kBlockExponent);
+  EXPECT_LE(static_cast<uint8_t>(body.given.format), wire::kElementFormatLast);
 }
 
 void run(std::span<const uint8_t> input) {

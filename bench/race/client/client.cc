@@ -31,9 +31,15 @@ void pause(uint32_t milliseconds) {
 /// The tensors of a lap and their results.
 class Laps {
  public:
-  Laps(const ClientConfig& config, const Reduce& reduce)
+  /// @param halves  Not null: reduces the tensors as float16.
+  Laps(const ClientConfig& config, const Reduce& reduce, const ReduceHalves& halves,
+       const Tolerance& tolerance)
       : config_(config),
         reduce_(reduce),
+        reduce_halves_(halves),
+        tolerance_(tolerance),
+        halves_(halves ? config.reductions : 0,
+                std::vector<uint16_t>(config.bytes / sizeof(float))),
         tensors_(config.reductions, std::vector<float>(config.bytes / sizeof(float))),
         partial_(config.reductions) {}
 
@@ -41,6 +47,7 @@ class Laps {
     for (uint32_t i = 0; i < tensors_.size(); i++) {
       fill(tensors_[i], config_.rank, reductions_done_ + i);
     }
+    for (size_t i = 0; i < halves_.size(); i++) to_halves(tensors_[i], halves_[i]);
   }
 
   /// Runs and checks a lap. The first lap is a warm-up without delay.
@@ -52,7 +59,7 @@ class Laps {
     report.cpu_ns = -nanoseconds_of(CLOCK_PROCESS_CPUTIME_ID);
     report.start_ns = nanoseconds_of(CLOCK_MONOTONIC);
     for (uint32_t i = 0; i < tensors_.size(); i++) {
-      auto done = reduce_(tensors_[i]);
+      auto done = halves_.empty() ? reduce_(tensors_[i]) : reduce_halves_(halves_[i]);
       if (!done) return tl::unexpected(done.error());
       partial_[i] = std::move(*done);
     }
@@ -67,8 +74,10 @@ class Laps {
 
  private:
   void check(LapReport& report) {
+    for (size_t i = 0; i < halves_.size(); i++) from_halves(halves_[i], tensors_[i]);
     for (uint32_t i = 0; i < tensors_.size(); i++) {
-      report.wrong += count_wrong(tensors_[i], config_.workers, reductions_done_ + i, partial_[i]);
+      report.wrong +=
+          count_wrong(tensors_[i], config_.workers, reductions_done_ + i, partial_[i], tolerance_);
       for (const PartialSum& part : partial_[i]) report.partial += part.element_count;
     }
     reductions_done_ += config_.reductions;
@@ -76,7 +85,10 @@ class Laps {
 
   const ClientConfig& config_;
   const Reduce& reduce_;
-  std::vector<std::vector<float>> tensors_;  ///< Shape [reductions][bytes / 4].
+  const ReduceHalves& reduce_halves_;
+  const Tolerance tolerance_;
+  std::vector<std::vector<uint16_t>> halves_;  ///< Like tensors_; empty without float16.
+  std::vector<std::vector<float>> tensors_;    ///< Shape [reductions][bytes / 4].
   std::vector<std::vector<PartialSum>> partial_;
   uint32_t reductions_done_ = 0;
 };
@@ -97,6 +109,15 @@ Result<void> run_until_end(LineSocket& control, Laps& laps) {
   }
 }
 
+Result<void> run_any(const ClientConfig& config, const Reduce& reduce, const ReduceHalves& halves,
+                     const Tolerance& tolerance) {
+  auto control = LineSocket::connect(config.control);
+  if (!control) return tl::unexpected(control.error());
+  if (auto said = control->send_line(fmt::format("hello {}", config.rank)); !said) return said;
+  Laps laps(config, reduce, halves, tolerance);
+  return run_until_end(*control, laps);
+}
+
 }  // namespace
 
 void add_client_options(CLI::App& command, ClientConfig& config) {
@@ -112,6 +133,7 @@ void add_client_options(CLI::App& command, ClientConfig& config) {
   command.add_option("--algorithm", config.algorithm);
   command.add_option("--netns-prefix", config.netns_prefix);
   command.add_option("--port", config.port);
+  command.add_option("--wire", config.wire)->check(CLI::IsMember({16U, 32U}));
   command.add_option("--loss", config.loss)->check(CLI::Range(0.0, 1.0));
 }
 
@@ -122,6 +144,7 @@ std::vector<std::string> to_arguments(const ClientConfig& config, bool rank_know
                                      "--reductions", std::to_string(config.reductions),
                                      "--pause-ms",   std::to_string(config.pause_ms),
                                      "--interface",  config.interface,
+                                     "--wire",       std::to_string(config.wire),
                                      "--loss",       fmt::format("{}", config.loss)};
   const auto add = [&arguments](const char* flag, const std::string& value) {
     if (!value.empty()) arguments.insert(arguments.end(), {flag, value});
@@ -135,12 +158,14 @@ std::vector<std::string> to_arguments(const ClientConfig& config, bool rank_know
   return arguments;
 }
 
-Result<void> run_laps(const ClientConfig& config, const Reduce& reduce) {
-  auto control = LineSocket::connect(config.control);
-  if (!control) return tl::unexpected(control.error());
-  if (auto said = control->send_line(fmt::format("hello {}", config.rank)); !said) return said;
-  Laps laps(config, reduce);
-  return run_until_end(*control, laps);
+Result<void> run_laps(const ClientConfig& config, const Reduce& reduce,
+                      const Tolerance& tolerance) {
+  return run_any(config, reduce, {}, tolerance);
+}
+
+Result<void> run_half_laps(const ClientConfig& config, const ReduceHalves& reduce) {
+  // A value rounds by 2^-11 of itself, and so does each of the sums that it is a part of.
+  return run_any(config, {}, reduce, {.of_sum = config.workers * 0x1p-11});
 }
 
 Result<void> enter_network(const std::string& name) {

@@ -6,7 +6,7 @@
 ///          filled before the lap and checked after it. All workers of a system start a lap at the
 ///          race's word, so no lap overlaps a peer's filling or checking. A lap's cost is the
 ///          process's CPU time and its interface's counters.
-/// Units:   Bytes of float32; times in nanoseconds.
+/// Units:   Bytes of float32, also where a system reduces float16; times in nanoseconds.
 /// Threads: One; the system may have more.
 /// Errors:  Values; also sent to the race as "failed".
 /// Memory:  `reductions` tensors.
@@ -39,6 +39,7 @@ struct ClientConfig {
   std::string algorithm;            ///< For systems with several algorithms.
   std::string netns_prefix;         ///< Network namespace without the rank; may be empty.
   std::string port;                 ///< dpdk:… instead of a socket; Tributary only.
+  uint32_t wire = 32;               ///< Bits of an element on the wire: 32 or 16.
   double loss = 0;                  ///< Each way, for systems that drop their own packets.
 };
 
@@ -53,8 +54,15 @@ void add_client_options(CLI::App& command, ClientConfig& config);
 /// @return the elements with partial sums; usually none.
 using Reduce = std::function<Result<std::vector<PartialSum>>(std::span<float> tensor)>;
 
+/// The same for float16, given by their bits.
+using ReduceHalves = std::function<Result<std::vector<PartialSum>>(std::span<uint16_t> tensor)>;
+
 /// Connects to the race and runs laps until the race says "end".
-Result<void> run_laps(const ClientConfig& config, const Reduce& reduce);
+/// @param tolerance  The largest errors that are not wrong.
+Result<void> run_laps(const ClientConfig& config, const Reduce& reduce,
+                      const Tolerance& tolerance = {});
+/// Does the same with float16 tensors. They are made before a lap, and read after it.
+Result<void> run_half_laps(const ClientConfig& config, const ReduceHalves& reduce);
 
 /// Moves the calling thread, and threads it starts later, into the named network namespace. Open
 /// sockets stay where they are.

@@ -34,10 +34,26 @@ struct PartialSum {
 /// Writes the contribution of `rank` to reduction number `reduction`.
 void fill(std::span<float> tensor, uint32_t rank, uint32_t reduction);
 
-/// Counts the elements that differ in any bit from the expected sum. In `partial` ranges
+/// The largest error of an element that is not wrong: `absolute` plus `of_sum` times the sum.
+struct Tolerance {
+  double absolute = 0;
+  double of_sum = 0;
+};
+/// Returns the tolerance of a sum with 16-bit lanes (docs/number-formats.md): values lie below
+/// 2^15 / 2^kFractionBits * workers, and whole blocks come close to that.
+[[nodiscard]] Tolerance narrow_tolerance(uint32_t workers);
+
+/// Writes the nearest float16 of each element, ties to even, and back.
+void to_halves(std::span<const float> tensor, std::span<uint16_t> halves);
+void from_halves(std::span<const uint16_t> halves, std::span<float> tensor);
+/// Adds halves, each sum rounded to float16.
+void add_halves(const uint16_t* from, uint16_t* to, size_t count);
+
+/// Counts the elements that differ from the expected sum by more than the tolerance. In `partial` ranges
 /// (ascending, without overlap) that is the sum for their weight, elsewhere the sum over `workers`
 /// ranks. Ranges that do not fit make all elements wrong.
 [[nodiscard]] uint64_t count_wrong(std::span<const float> tensor, uint32_t workers,
-                                   uint32_t reduction, std::span<const PartialSum> partial);
+                                   uint32_t reduction, std::span<const PartialSum> partial,
+                                   const Tolerance& tolerance = {});
 
 }  // namespace tributary::race

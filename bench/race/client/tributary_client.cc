@@ -70,6 +70,7 @@ Result<std::unique_ptr<host::Communicator>> join(const ClientConfig& config) {
   session.gradients_flexible = true;
   session.window = 0;
   session.deadline = kDeadline;
+  session.wire = config.wire == 16 ? host::WireBits::k16 : host::WireBits::k32;
   // The race compares ways over one network, so shared memory would be no fair way. It is possible
   // even with a network namespace for each machine: the Unix socket belongs to a namespace, but an
   // aggregator that shares a worker's machine shares its namespace, too.
@@ -83,13 +84,17 @@ Result<std::unique_ptr<host::Communicator>> join(const ClientConfig& config) {
 Result<void> run_tributary(const ClientConfig& config) {
   const auto communicator = join(config);
   if (!communicator) return tl::unexpected(communicator.error());
+  const bool narrow = config.wire == 16;
   const host::AllReduceOptions options{
-      .op = host::ReduceOp::kSum, .format = host::FloatFormat::kFixedScale, .scale = kFixedScale};
-  return run_laps(config, [&](std::span<float> tensor) -> Result<std::vector<PartialSum>> {
+      .op = host::ReduceOp::kSum,
+      .format = narrow ? host::FloatFormat::kBlockExponent : host::FloatFormat::kFixedScale,
+      .scale = kFixedScale};
+  const auto reduce = [&](std::span<float> tensor) -> Result<std::vector<PartialSum>> {
     const host::Outcome outcome = (*communicator)->all_reduce(tensor, options);
     if (outcome.status != host::Status::kOk) return failure(outcome.text);
     return partial_sums(outcome.degraded, config.workers);
-  });
+  };
+  return run_laps(config, reduce, narrow ? narrow_tolerance(config.workers) : Tolerance{});
 }
 
 Result<void> run_ps(const ClientConfig& config) {

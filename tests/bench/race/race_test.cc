@@ -8,6 +8,7 @@
 #include <array>
 
 #include "bench/race/client/tributary_client.h"
+#include "tests/support/sanitized.h"
 
 namespace tributary::race {
 namespace {
@@ -130,7 +131,11 @@ TEST(Race, EverySystemGetsExactSumsOnTheLoopback) {
   expect_complete(config, run_race(config, kQuiet));
 }
 
+// The systems' processes run for long under a sanitizer, and EverySystemGetsExactSums runs them there.
+constexpr const char* kTooSlow = "too slow with a sanitizer";
+
 TEST(Race, RacesInNamespacesOrExplainsTheSkip) {
+  if (testing::kIsSanitized) GTEST_SKIP() << kTooSlow;
   RaceConfig config = tiny();
   config.nets = {"netns-pkt1500"};
   config.losses = {0.01};
@@ -146,6 +151,7 @@ TEST(Race, RacesInNamespacesOrExplainsTheSkip) {
 }
 
 TEST(Race, RacesOnEqualLinks) {
+  if (testing::kIsSanitized) GTEST_SKIP() << kTooSlow;
   if (!namespaces_refusal().empty()) GTEST_SKIP() << namespaces_refusal();
   RaceConfig config = tiny();
   config.nets = {"netns-1gbit-equal"};

@@ -43,7 +43,7 @@ TEST(RaceReport, JsonRowsHaveExactlyTheNamedFields) {
   EXPECT_EQ(keys, (std::set<std::string>{"system", "net", "workers", "servers", "bytes", "loss",
                                          "median_s", "optimum_s", "ratio_to_optimum", "spread",
                                          "worker_cpu_s_per_GB", "colocated_cpu_s_per_GB",
-                                         "total_cpu_s_per_GB", "link_bytes", "wrong"}));
+                                         "total_cpu_s_per_GB", "link_bytes", "wire", "wrong"}));
   EXPECT_EQ(json["rows"][0]["net"], "netns-1gbit");
   EXPECT_EQ(json["rows"][0]["link_bytes"], 12'345);
   EXPECT_EQ(json["left_out"][0]["why"], "round 1: broke");

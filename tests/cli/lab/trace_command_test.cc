@@ -2,6 +2,7 @@
 // Method: runs the command on two blocks, which takes milliseconds, and reads its file back.
 #include "cli/lab/trace_command.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <fstream>
@@ -92,6 +93,29 @@ TEST_F(LabTrace, PrintsSnapshotsInOrderOfTime) {
   EXPECT_EQ(snapshots[1]["threads"][0]["waits for"], "add loop");
   EXPECT_EQ(snapshots[1]["blocks"].size(), 2U);
   EXPECT_EQ(snapshots[1]["blocks"][1]["admitted"], "2");
+}
+
+TEST_F(LabTrace, UnpricedListsInstructionsAndPlaces) {
+  ASSERT_EQ(run({"--unpriced"}), 0);
+  std::ifstream file(path_);
+  const auto nodes = nlohmann::json::parse(file);
+  ASSERT_EQ(nodes.size(), 1U);
+  EXPECT_EQ(nodes[0]["node"], "switch");
+  EXPECT_EQ(nodes[0]["program"], "trio-ml");
+  EXPECT_EQ(nodes[0]["instructions"][0]["name"], "parse_header");
+  EXPECT_EQ(nodes[0]["instructions"][0]["measured"]["lmem_reads"], 2);
+  for (const auto& row : nodes[0]["unpriced"]) {
+    EXPECT_THAT(std::string(row["place"]), ::testing::ContainsRegex("^[a-z_/]+\\.h:[0-9]+$"));
+  }
+  EXPECT_GE(nodes[0]["unpriced"].size(), 1U);
+}
+
+TEST_F(LabTrace, UnpricedTakesNoSelection) {
+  EXPECT_EQ(run({"--unpriced", "--node", "switch"}), 0);
+  EXPECT_EQ(run({"--unpriced", "--block", "0"}), 2);
+  EXPECT_EQ(run({"--unpriced", "--to", "5us"}), 2);
+  EXPECT_EQ(run({"--unpriced", "--node", "no-such-node"}), 1);
+  EXPECT_EQ(run({"--unpriced", "--backend", "ideal"}), 1);
 }
 
 TEST_F(LabTrace, RequestWithoutAMatchFails) {

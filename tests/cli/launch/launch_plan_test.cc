@@ -78,6 +78,7 @@ TEST(LaunchPlan, StartsAnAggregatorForItsRanks) {
                                  .straggler_timeout = milliseconds(20),
                                  .permanent_after = milliseconds(500),
                                  .serve_json_path = "serve.json",
+                                 .job_options = {"pin=on"},
                                  .url_options = {"format=fixed", "scale=100"}},
                                 around());
   ASSERT_TRUE(plan) << plan.error().text;
@@ -86,7 +87,7 @@ TEST(LaunchPlan, StartsAnAggregatorForItsRanks) {
   EXPECT_THAT(plan->aggregators[0].arguments,
               ElementsAre("serve", "--listen", "127.0.0.1:1200", "--job",
                           "id=7,sources=3,window=4096,block_grad_max=4095,history=4,"
-                          "mitigation=on,timeout_ms=20,permanent_ms=500",
+                          "mitigation=on,timeout_ms=20,permanent_ms=500,pin=on",
                           "--json", "serve.json"));
   EXPECT_THAT(plan->ranks[0].environment,
               Contains("TRIBUTARY_URL=tributary://127.0.0.1:1200/job/7?deadline_ms=60000"
@@ -225,6 +226,19 @@ TEST(LaunchPlan, AggregatorsAndRanksRunOnDifferentCpus) {
               HasSubstr("--aggregator-cpus: '7' has a CPU"));
 }
 
+TEST(LaunchPlan, JobHasAChannelForEachThreadAndPriority) {
+  const auto job_with = [](std::vector<std::string> options) {
+    const auto plan =
+        plan_launch({.command = {"/bin/true"}, .url_options = std::move(options)}, around());
+    return plan->aggregators[0].arguments[4];
+  };
+  EXPECT_THAT(job_with({"threads=2", "priorities=3"}), HasSubstr(",channels=6"));
+  EXPECT_THAT(job_with({"threads=16", "priorities=4"}), HasSubstr(",channels=16"));
+  for (const char* other : {"priorities=1", "priorities=x", "priorities=99", "priorities=2x"}) {
+    EXPECT_THAT(job_with({other}), Not(HasSubstr("channels")));
+  }
+}
+
 TEST(LaunchPlan, UsesARunningServer) {
   const auto plan = plan_launch({.processes = 2,
                                  .command = {"/bin/true"},
@@ -302,6 +316,11 @@ TEST_F(Scripts, PythonScriptRunsThroughTheRunner) {
   ASSERT_TRUE(plan) << plan.error().text;
   EXPECT_EQ(plan->ranks[0].program, "/usr/bin/python3");
   EXPECT_THAT(plan->ranks[0].arguments, ElementsAre("-m", "tributary.run", path, "--epochs", "3"));
+  ASSERT_TRUE(plan->check);
+  EXPECT_EQ(plan->check->program, "/usr/bin/python3");
+  EXPECT_THAT(plan->check->arguments, ElementsAre("-m", "tributary.run", "--check", path));
+  EXPECT_EQ(plan->check->environment, plan->ranks[0].environment);
+  EXPECT_FALSE(plan_launch({.command = {"/bin/true"}}, around())->check);
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <array>
@@ -13,11 +14,14 @@
 #include <string>
 #include <vector>
 
+#include "tests/support/scratch_directory.h"
+
 namespace tributary::cli {
 namespace {
 
 using ::testing::AllOf;
 using ::testing::HasSubstr;
+using ::testing::StartsWith;
 
 /// A temporary file and its content.
 class Captured {
@@ -80,6 +84,38 @@ TEST_F(LaunchRun, FailingRankEndsAllAndIsNamed) {
   EXPECT_EQ(run(plan_of({kForEver, "exit 3", kForEver})), 3);
   EXPECT_EQ(err_.text(),
             "tributary launch: rank 1 ended with exit status 3; ending the other ranks\n");
+}
+
+TEST_F(LaunchRun, RankAtFaultIsNamedAlthoughItsVictimsEndFirst) {
+  // Rank 1 ends when rank 0 has: its end closes the pipe that rank 1 reads.
+  testing::ScratchDirectory folder;
+  const std::string pipe = folder.path() / "pipe";
+  ASSERT_EQ(mkfifo(pipe.c_str(), 0600), 0);
+  EXPECT_EQ(run(plan_of({"exec 3>" + pipe + "; exit 75", "read line <" + pipe + "; exit 3"})), 3);
+  EXPECT_THAT(err_.text(), StartsWith("tributary launch: rank 1 ended with exit status 3"));
+}
+
+TEST_F(LaunchRun, VictimIsNamedIfNoRankIsAtFault) {
+  EXPECT_EQ(run(plan_of({"exit 75"})), 75);
+  EXPECT_EQ(err_.text(),
+            "tributary launch: rank 0 ended with exit status 75, because of another rank or the "
+            "aggregator\n");
+}
+
+TEST_F(LaunchRun, FailingCheckIsQuotedAndNothingStarts) {
+  LaunchPlan plan = plan_of({"echo working"});
+  plan.check = shell("the check", "echo no torch >&2; exit 2");
+  plan.aggregators.push_back(shell("the aggregator", "echo served >&2; echo ready; " + kForEver));
+  EXPECT_EQ(run(plan), 2);
+  EXPECT_EQ(out_.text(), "");
+  EXPECT_EQ(err_.text(), "tributary launch: no torch\n");
+}
+
+TEST_F(LaunchRun, RanksStartAfterACheckThatPasses) {
+  LaunchPlan plan = plan_of({"echo working"});
+  plan.check = shell("the check", "exit 0");
+  EXPECT_EQ(run(plan), 0);
+  EXPECT_EQ(out_.text(), "[0] working\n");
 }
 
 TEST_F(LaunchRun, KilledRankGivesTheShellsStatus) {

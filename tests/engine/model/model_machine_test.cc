@@ -5,7 +5,9 @@
 
 #include <gtest/gtest.h>
 
+#include <cstddef>
 #include <numeric>
+#include <vector>
 
 #include "base/byte_order.h"
 #include "tests/engine/model/script_program.h"
@@ -200,6 +202,77 @@ TEST(ModelMachineExact, BankServesTwoThreadsInOrderOfArrival) {
   EXPECT_EQ(bed.note_ns(0), 190 + 70 + 32);
   EXPECT_EQ(bed.note_ns(1), 200 + 70 + 32 + 22);  // Arrives 10 ns into the other's 32.
   EXPECT_EQ(bed.pfe().report().bank_queued, nanoseconds(22));
+}
+
+constexpr microcode::Instruction kOneRead{"one_read", {.lmem_reads = 1}};
+
+/// A program whose instruction reads more of the head than its budget allows, if a packet's first
+/// byte is 1.
+struct Greedy {
+  static constexpr const char* kName = "greedy";
+
+  template <microcode::Machine M>
+  static microcode::Thread read_head(M& m) {
+    m.instruction(kOneRead);
+    const auto head = m.head();
+    const bool reads_on = head.read(0, 8)[0] == std::byte{1};
+    if (reads_on) static_cast<void>(head.read(8, 1));
+    m.drop(0);
+    co_return;
+  }
+  static void begin_burst() {}
+  template <microcode::Machine M>
+  static void process(M& m) {
+    read_head(m);
+  }
+  template <microcode::Machine M>
+  static void run_timers(M&, Instant) {}
+  [[nodiscard]] static Instant next_due() { return Instant::never(); }
+};
+
+class NoSink final : public PfeSink {
+  void send(std::span<const std::byte>, uint32_t, std::span<const Endpoint>) override {}
+};
+
+/// Runs the program on one packet. @return the reads of its instruction.
+uint32_t reads_of_greedy(std::byte first) {
+  EventCore core;
+  auto memory = *memory::SharedMemory::create({});
+  NoSink sink;
+  Pfe<Greedy> pfe(core, small_machine(Fidelity::kBurst), memory, Greedy(), sink);
+  std::vector<std::byte> packet(64);
+  packet[0] = first;
+  pfe.arrive(packet, 64, Endpoint::ipv4(1, 1));
+  while (core.run_next()) {
+  }
+  return pfe.accesses().instructions().at(0).most.lmem_reads;
+}
+
+TEST(ModelMachineAccounting, InstructionAboveItsBudgetStopsTheRun) {
+  EXPECT_EQ(reads_of_greedy(std::byte{0}), 1U);
+  EXPECT_DEATH(reads_of_greedy(std::byte{1}),
+               "instruction 'one_read' of program 'greedy' at "
+               "tests/engine/model/model_machine_test.cc:[0-9]+ makes 2 local memory reads; its "
+               "budget is 1");
+}
+
+TEST(ModelMachineAccounting, CodeBehindAReplyHasNoPriceUntilTheNextMark) {
+  ScriptBed bed(small_machine(Fidelity::kBurst));
+  auto* word = bed.allocate<uint64_t>(Range::kSram);
+  bed.scripts.steps[1] = {
+      {.kind = Kind::kInstruction},          {.kind = Kind::kWait, .target = word},
+      {.kind = Kind::kPost, .target = word}, {.kind = Kind::kPost, .target = word},
+      {.kind = Kind::kInstruction},          {.kind = Kind::kPost, .target = word}};
+  bed.arrive(1);
+  bed.arrive(1);
+  bed.run();
+  const auto& accesses = bed.pfe().accesses();
+  ASSERT_EQ(accesses.unpriced().size(), 1U);
+  EXPECT_STREQ(accesses.unpriced()[0].after.mark, "step");
+  EXPECT_STREQ(accesses.unpriced()[0].after.reply, "read");
+  EXPECT_EQ(accesses.unpriced()[0].executed, 2U);
+  EXPECT_EQ(accesses.unpriced()[0].most.xtxns, 2U);
+  EXPECT_EQ(accesses.instructions()[0].most.xtxns, 1U);
 }
 
 }  // namespace

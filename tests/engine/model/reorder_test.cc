@@ -45,6 +45,21 @@ TEST(ReorderEngine, EarlierPacketsOfTheFlowLeaveFirst) {
   EXPECT_EQ(engine.counters().left, 4U);
 }
 
+TEST(ReorderEngine, TrainTakesAPlaceForEachPacket) {
+  ReorderEngine engine({.packet_count = 8, .queue_count = 4});
+  const auto five = engine.arrive(1, 5);
+  ASSERT_TRUE(five);
+  EXPECT_FALSE(engine.arrive(2, 4));
+  const auto three = engine.arrive(2, 3);
+  ASSERT_TRUE(three);
+  EXPECT_EQ(engine.inside_count(), 8U);
+  EXPECT_FALSE(engine.arrive(3));
+  EXPECT_EQ(finish(engine, *five, packet(1)), Numbers{1});  // One packet stands for the train.
+  EXPECT_EQ(engine.inside_count(), 3U);
+  EXPECT_TRUE(engine.arrive(3, 5));
+  EXPECT_EQ(engine.counters().refused, 2U);
+}
+
 TEST(ReorderEngine, DroppedPacketKeepsItsPlaceUntilItsThreadEnds) {
   ReorderEngine engine({.packet_count = 8, .queue_count = 4});
   const auto a = engine.arrive(1);

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/run_command.h"
+
+#include <fmt/format.h>
+
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "cli/capture_command.h"
+#include "cli/console.h"
+#include "programs/program.h"
+
+namespace tributary::cli {
+namespace {
+
+using programs::Program;
+
+int list_programs(const std::string& json_path) {
+  auto json = nlohmann::ordered_json::array();
+  for (const Program& program : programs::programs()) {
+    print("{:<10} {}\n           uses {}\n", program.name, program.summary, program.mechanisms);
+    json.push_back(
+        {{"name", program.name}, {"summary", program.summary}, {"mechanisms", program.mechanisms}});
+  }
+  print("Run one over a capture: tributary run NAME --in FILE --out FILE\n");
+  return write_json("tributary programs", json_path, {{"programs", json}}) ? 0 : 1;
+}
+
+}  // namespace
+
+void add_program_commands(CLI::App& app, int& exit_code) {
+  CLI::App* list = app.add_subcommand("programs", "List the packet programs that `run` can run");
+  const auto json_path = std::make_shared<std::string>();
+  list->add_option("--json", *json_path, "Write the list to this file")->type_name("FILE");
+  list->callback([json_path, &exit_code] { exit_code = list_programs(*json_path); });
+
+  CLI::App* run_command = app.add_subcommand(
+      "run", "Run a packet program over a capture, on this computer or on a modelled Trio chip");
+  run_command->require_subcommand(1);
+  for (const Program& program : programs::programs()) {
+    CLI::App* command =
+        run_command->add_subcommand(std::string(program.name), std::string(program.summary));
+    add_capture_run(*command, program, fmt::format("tributary run {}", program.name), exit_code);
+  }
+}
+
+}  // namespace tributary::cli

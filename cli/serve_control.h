@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+/// @file
+/// The part of `tributary serve` that offers the control API: its flags, and the start of the API.
+///
+/// Threads: One, at the start and the end.
+/// Errors:  A name given with --name must be usable. Without it the server goes on without a
+///          control socket and warns.
+/// Tests:   tests/system/control_test.cc
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <atomic>
+#include <memory>
+#include <string>
+
+#include "base/result.h"
+#include "server/appliance.h"
+#include "server/control/http_server.h"
+
+namespace tributary::cli {
+
+struct ControlFlags {
+  bool api = true;
+  std::string name;  ///< Empty: the address and port of --listen.
+};
+
+void add_control_flags(CLI::App& command, ControlFlags& flags);
+
+/// Tells whether the user has given one of the flags.
+[[nodiscard]] bool uses_control_flags(const CLI::App& command);
+
+/// The control API of a running appliance.
+class ServedControl {
+ public:
+  /// @param appliance Must outlive this object.
+  static Result<std::unique_ptr<ServedControl>> start(const ControlFlags& flags,
+                                                      server::Appliance& appliance);
+  /// Returns the path of the socket; empty if there is none.
+  [[nodiscard]] std::string path() const { return server_ ? server_->path() : std::string(); }
+  /// Returns the reason why the server goes on without a socket; empty if it has one or needs none.
+  [[nodiscard]] const std::string& warning() const { return warning_; }
+  /// Lets /readyz answer that the server takes no new workers.
+  void set_ending() { ending_.store(true); }
+
+ private:
+  ServedControl() = default;
+
+  std::atomic<bool> ending_{false};
+  std::string warning_;
+  std::unique_ptr<control::HttpServer> server_;  ///< Null: no control socket.
+};
+
+}  // namespace tributary::cli

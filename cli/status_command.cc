@@ -1,0 +1,227 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/status_command.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <chrono>
+#include <cstdio>
+#include <memory>
+#include <optional>
+#include <thread>
+#include <vector>
+
+#include "cli/console.h"
+#include "cli/settings.h"
+#include "server/control/http_client.h"
+#include "server/control/socket_place.h"
+
+namespace tributary::cli {
+namespace {
+
+using nlohmann::json;
+
+/// Time between the two questions from which a single status computes its rates.
+constexpr std::chrono::milliseconds kRateOver{250};
+/// Time between two screens of --watch.
+constexpr std::chrono::milliseconds kWatchEvery{1000};
+/// Clears the terminal. Source: ECMA-48.
+constexpr const char* kClearScreen = "\x1b[H\x1b[2J";
+
+struct AskFlags {
+  std::string name;
+  bool as_json = false;
+  bool watch = false;
+  std::optional<uint32_t> job;
+};
+
+Result<control::FoundServer> find_server(const AskFlags& flags) {
+  return control::choose_server(control::find_servers(control::socket_folders()), flags.name);
+}
+
+int fail(const char* command, const Error& error) {
+  print_error("tributary {}: {}\n", command, error.text);
+  return 1;
+}
+
+double difference(const json& later, const json& earlier, const char* key) {
+  return later.at(key).get<double>() - earlier.at(key).get<double>();
+}
+
+/// Returns a value of a row, or "-" if it is unknown.
+std::string or_dash(const json& value, const char* unit = "") {
+  if (value.is_null()) return "-";
+  return (value.is_string() ? value.get<std::string>() : value.dump()) + unit;
+}
+
+std::string job_lines(const json& jobs) {
+  std::string text = fmt::format("{:>5} {:>8} {:>9} {:>10} {:>12} {:>14}\n", "job", "session",
+                                 "members", "in flight", "blocks/s", "blocks");
+  for (const json& job : jobs) {
+    text += fmt::format("{:>5} {:>8} {:>9} {:>10} {:>12.0f} {:>14}\n", job.at("id").dump(),
+                        job.at("session") == 0 ? "-" : "runs",
+                        fmt::format("{}/{}", job.at("members").dump(), job.at("sources").dump()),
+                        job.at("blocks_in_progress").dump(), job.at("blocks_per_s").get<double>(),
+                        job.at("blocks_total").dump());
+  }
+  return text;
+}
+
+/// Tells whether both are of one run of the server.
+bool is_same_run(const json& status, const json& earlier) {
+  return status.at("uptime_s").get<double>() >= earlier.at("uptime_s").get<double>() &&
+         status.at("jobs").size() == earlier.at("jobs").size() &&
+         status.at("cores").size() == earlier.at("cores").size();
+}
+
+/// Asks twice, so that the status has rates.
+Result<json> status_of(const std::string& socket, json earlier) {
+  if (earlier.is_null()) {
+    auto first = control::get(socket, "/v1/status");
+    if (!first) return first;
+    earlier = *std::move(first);
+    std::this_thread::sleep_for(kRateOver);
+  }
+  auto status = control::get(socket, "/v1/status");
+  if (!status) return status;
+  // The server may have been restarted in between, with other jobs.
+  if (!is_same_run(*status, earlier)) return status_of(socket, json());
+  add_rates(*status, earlier);
+  return status;
+}
+
+int run_status(const AskFlags& flags) {
+  const auto server = find_server(flags);
+  if (!server) return fail("status", server.error());
+  json earlier;
+  while (true) {
+    const auto status = status_of(server->path, earlier);
+    if (!status) return fail("status", status.error());
+    if (flags.as_json) {
+      print("{}\n", status->dump(flags.watch ? -1 : 2));
+    } else {
+      print("{}{}", flags.watch ? kClearScreen : "", status_text(*status));
+    }
+    // A closed pipe ends --watch; main() reports the failed write.
+    if (!flags.watch || std::fflush(stdout) != 0) return 0;
+    earlier = *status;
+    std::this_thread::sleep_for(kWatchEvery);
+  }
+}
+
+int run_who(const AskFlags& flags) {
+  const auto server = find_server(flags);
+  if (!server) return fail("who", server.error());
+  if (flags.job) {
+    // Refuses a job that does not exist.
+    const auto job = control::get(server->path, fmt::format("/v1/jobs/{}", *flags.job));
+    if (!job) return fail("who", job.error());
+  }
+  const auto answer = control::get(server->path, "/v1/who");
+  if (!answer) return fail("who", answer.error());
+  json rows = json::array();
+  for (const json& row : answer->at("rows")) {
+    if (!flags.job || row.at("job") == *flags.job) rows.push_back(row);
+  }
+  if (flags.as_json) {
+    print("{}\n", json{{"command", "who"}, {"server", server->name}, {"rows", rows}}.dump(2));
+  } else {
+    print("{}", who_text(rows));
+  }
+  return 0;
+}
+
+void add_common(CLI::App& command, AskFlags& flags) {
+  command
+      .add_option("--name", flags.name,
+                  "Name of the server; needed only if several run on this machine")
+      ->type_name("NAME");
+  command.add_flag("--json", flags.as_json, "Print JSON instead of text");
+}
+
+}  // namespace
+
+void add_rates(json& status, const json& earlier) {
+  const double seconds = difference(status, earlier, "uptime_s");
+  const auto rate = [seconds](double count) { return seconds > 0 ? count / seconds : 0.0; };
+  for (const char* key : {"rx_packets", "rx_bytes", "tx_packets", "tx_bytes"}) {
+    status[std::string(key) + "_per_s"] = rate(difference(status, earlier, key));
+  }
+  for (size_t i = 0; i < status.at("jobs").size(); i++) {
+    json& job = status["jobs"][i];
+    job["blocks_per_s"] = rate(difference(job, earlier.at("jobs").at(i), "blocks_total"));
+  }
+  for (size_t i = 0; i < status.at("cores").size(); i++) {
+    json& core = status["cores"][i];
+    core["cpu_share"] = rate(difference(core, earlier.at("cores").at(i), "cpu_s"));
+  }
+}
+
+std::string status_text(const json& status) {
+  constexpr double kGigabitsPerByte = 8 / 1e9;
+  std::string text =
+      fmt::format("{} (version {}), up {:.0f} s\n", status.at("name").get<std::string>(),
+                  status.at("version").get<std::string>(), status.at("uptime_s").get<double>());
+  text += fmt::format("in {:.0f} packets/s, {:.3f} Gbit/s; out {:.0f} packets/s, {:.3f} Gbit/s\n",
+                      status.at("rx_packets_per_s").get<double>(),
+                      status.at("rx_bytes_per_s").get<double>() * kGigabitsPerByte,
+                      status.at("tx_packets_per_s").get<double>(),
+                      status.at("tx_bytes_per_s").get<double>() * kGigabitsPerByte);
+  text += fmt::format("blocks: {} in flight, {} completed, {} degraded ({:.2f} %)\n\n",
+                      status.at("blocks_in_progress").dump(), status.at("blocks_completed").dump(),
+                      status.at("blocks_degraded").dump(),
+                      status.at("degraded_share").get<double>() * 100);
+  text += job_lines(status.at("jobs"));
+  text += "\ncores:";
+  for (size_t i = 0; i < status.at("cores").size(); i++) {
+    text +=
+        fmt::format(" {}: {:.0f} % CPU", i, status["cores"][i].at("cpu_share").get<double>() * 100);
+  }
+  text += "\ndrops:";
+  for (const auto& [reason, packets] : status.at("drops").items()) {
+    text += fmt::format(" {} {}", reason, packets.dump());
+  }
+  if (status.at("drops").empty()) text += " none";
+  const auto waits = status.at("waits").get<uint64_t>();
+  text += waits == 0 ? "\nno job waits for a rank\n"
+                     : fmt::format("\nwaits: {}; see tributary who\n", waits);
+  return text;
+}
+
+std::string who_text(const json& rows) {
+  if (rows.empty()) return "no job waits for a rank\n";
+  std::string text = fmt::format("{:>4} {:>8} {:>10} {:>10} {:>11}  {}\n", "job", "missing",
+                                 "block", "since", "last heard", "from");
+  for (const json& row : rows) {
+    const auto missing = row.at("missing").get<std::vector<uint32_t>>();
+    text += fmt::format("{:>4} {:>8} {:>10} {:>10} {:>11}  {}\n     {}\n", row.at("job").dump(),
+                        missing.empty() ? "-" : fmt::format("{}", fmt::join(missing, ",")),
+                        or_dash(row.at("block")), or_dash(row.at("since_ms"), " ms"),
+                        or_dash(row.at("last_heard_ms"), " ms"), or_dash(row.at("address")),
+                        row.at("advice").get<std::string>());
+  }
+  return text;
+}
+
+void add_status_command(CLI::App& app, int& exit_code) {
+  CLI::App* command = app.add_subcommand(
+      "status", "Show what a running server of this machine does: jobs, rates, drops, cores");
+  const auto flags = std::make_shared<AskFlags>();
+  add_common(*command, *flags);
+  command->add_flag("--watch", flags->watch, "Repeat every second until interrupted");
+  command->callback([flags, &exit_code] { exit_code = run_status(*flags); });
+}
+
+void add_who_command(CLI::App& app, int& exit_code) {
+  CLI::App* command = app.add_subcommand(
+      "who", "Name the ranks that others wait for: block, since when, last heard, advice");
+  const auto flags = std::make_shared<AskFlags>();
+  add_common(*command, *flags);
+  add_key(*command, "JOB", {.type = KeyType::kUint, .min = 0, .max = 255}, "all", "Only this job",
+          [flags](const KeyValue& value) {
+            flags->job = static_cast<uint32_t>(std::get<uint64_t>(value));
+          });
+  command->callback([flags, &exit_code] { exit_code = run_who(*flags); });
+}
+
+}  // namespace tributary::cli

@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+// Method: JSON as a server answers it, made by hand, and the texts that it gives.
+#include "cli/status_command.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace tributary::cli {
+namespace {
+
+using nlohmann::json;
+using ::testing::HasSubstr;
+
+json status_at(double uptime_s, uint64_t count) {
+  return {{"name", "box"},
+          {"version", "1.2"},
+          {"uptime_s", uptime_s},
+          {"rx_packets", count},
+          {"rx_bytes", count * 125'000'000},
+          {"tx_packets", count},
+          {"tx_bytes", count},
+          {"blocks_in_progress", 3},
+          {"blocks_completed", 75},
+          {"blocks_degraded", 25},
+          {"degraded_share", 0.25},
+          {"jobs",
+           {{{"id", 7},
+             {"session", 99},
+             {"members", 3},
+             {"sources", 4},
+             {"blocks_in_progress", 3},
+             {"blocks_total", count}}}},
+          {"cores", {{{"cpu_s", uptime_s / 2}}}},
+          {"drops", {{"wrong_key", 5}}},
+          {"waits", 1}};
+}
+
+TEST(StatusCommand, RatesAreDifferencesOverTime) {
+  json status = status_at(12, 50);
+  add_rates(status, status_at(10, 10));
+  EXPECT_EQ(status["rx_packets_per_s"], 20.0);
+  EXPECT_EQ(status["rx_bytes_per_s"], 20.0 * 125'000'000);
+  EXPECT_EQ(status["jobs"][0]["blocks_per_s"], 20.0);
+  EXPECT_EQ(status["cores"][0]["cpu_share"], 0.5);
+  add_rates(status, status);  // No time has passed.
+  EXPECT_EQ(status["rx_packets_per_s"], 0.0);
+}
+
+TEST(StatusCommand, TextShowsEverythingOnOneScreen) {
+  json status = status_at(12, 50);
+  add_rates(status, status_at(10, 10));
+  const std::string text = status_text(status);
+  for (const char* part : {"box (version 1.2), up 12 s", "in 20 packets/s, 20.000 Gbit/s",
+                           "3 in flight", "25 degraded (25.00 %)", "3/4", "0: 50 % CPU",
+                           "drops: wrong_key 5", "waits: 1; see tributary who"}) {
+    EXPECT_THAT(text, HasSubstr(part));
+  }
+  status["drops"] = json::object();
+  status["waits"] = 0;
+  EXPECT_THAT(status_text(status), HasSubstr("drops: none"));
+  EXPECT_THAT(status_text(status), HasSubstr("no job waits for a rank"));
+}
+
+TEST(WhoCommand, TextNamesRanksOrSaysThatThereAreNone) {
+  EXPECT_EQ(who_text(json::array()), "no job waits for a rank\n");
+  const std::string text = who_text({{{"job", 1},
+                                      {"block", 40},
+                                      {"missing", {2, 3}},
+                                      {"since_ms", 900},
+                                      {"last_heard_ms", nullptr},
+                                      {"address", nullptr},
+                                      {"advice", "look there"}}});
+  EXPECT_THAT(text, HasSubstr("2,3"));
+  EXPECT_THAT(text, HasSubstr("900 ms"));
+  EXPECT_THAT(text, HasSubstr("-  -\n     look there\n"));
+}
+
+}  // namespace
+}  // namespace tributary::cli
