@@ -93,11 +93,9 @@ function(tributary_add_variant variant target type)
   if(options)
     target_compile_options(${variant} PRIVATE ${options})
   endif()
-  # Nobody measures the variants, so they are compiled fast: with a precompiled header, which needs
-  # the options of the other libraries, or with less optimisation.
-  if(TRIBUTARY_PCH)
-    tributary_precompile(${variant} library)
-  else()
-    target_compile_options(${variant} PRIVATE $<$<CONFIG:Release>:-O1>)
+  # Nobody measures the variants, so they are compiled fast.
+  tributary_compile_variant_faster(${variant})
+  if(NOT options)
+    tributary_precompile(${variant} variant)
   endif()
 endfunction()

@@ -1,22 +1,64 @@
 # What `cmake --install` puts where. Component `library`: libtributary with its header, pkg-config
 # and CMake files; component `program`: the tributary program and the Python package, where
-# `tributary launch` looks for it.
+# `tributary launch` looks for it; component `programs`: static libraries, headers and CMake files for
+# packet programs outside this tree.
 include(GNUInstallDirs)
+
+# The package `tributary` for find_package(). Its configuration includes the files of the components
+# that are installed.
+function(tributary_package_files component)
+  set(config_folder ${CMAKE_INSTALL_LIBDIR}/cmake/tributary)
+  install(EXPORT tributary-${component} NAMESPACE tributary:: DESTINATION ${config_folder}
+          COMPONENT ${component})
+  install(FILES ${PROJECT_SOURCE_DIR}/cmake/tributary-config.cmake
+                ${CMAKE_BINARY_DIR}/tributary-config-version.cmake
+          DESTINATION ${config_folder} COMPONENT ${component})
+endfunction()
+
+# The names of libraries, in the order of the tree, and the headers that they need. Packet programs
+# link tributary::programs, and their tests tributary::program_testing.
+function(tributary_program_packaging)
+  set(libraries flags base auth wire microcode memory timers engine engine_model io_capture
+                capture_runs program_main step_machine test_support program_testing)
+  set(folders base auth wire microcode memory timers engine)
+  set(headers io/capture/capture_reader.h io/capture/capture_writer.h io/inline/steering.h
+              programs/capture_feed.h programs/capture_output.h programs/capture_program.h
+              programs/capture_run.h programs/packet_program.h programs/program_instance.h
+              programs/run_on_live.h programs/run_on_model.h programs/run_report.h cli/program_main.h
+              tests/engine/step_machine.h tests/programs/interleaved_run.h tests/support/seed.h)
+  foreach(library IN LISTS libraries)
+    set_target_properties(tributary_${library} PROPERTIES EXPORT_NAME ${library})
+  endforeach()
+  set_target_properties(tributary_program_main PROPERTIES EXPORT_NAME programs)
+  list(TRANSFORM libraries PREPEND tributary_)
+  # Builds the component and nothing else.
+  add_custom_target(program_package)
+  add_dependencies(program_package ${libraries})
+  install(TARGETS ${libraries} EXPORT tributary-programs
+          ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR}/tributary COMPONENT programs)
+  set(include_folder ${CMAKE_INSTALL_INCLUDEDIR}/tributary)
+  list(TRANSFORM folders PREPEND ${PROJECT_SOURCE_DIR}/)
+  install(DIRECTORY ${folders} DESTINATION ${include_folder} COMPONENT programs
+          FILES_MATCHING PATTERN "*.h")
+  foreach(header IN LISTS headers)
+    cmake_path(GET header PARENT_PATH folder)
+    install(FILES ${PROJECT_SOURCE_DIR}/${header} DESTINATION ${include_folder}/${folder}
+            COMPONENT programs)
+  endforeach()
+  tributary_package_files(programs)
+endfunction()
+
 function(tributary_packaging)
   include(CMakePackageConfigHelpers)
-  install(TARGETS tributary_c EXPORT tributary COMPONENT library
+  install(TARGETS tributary_c EXPORT tributary-library COMPONENT library
           LIBRARY COMPONENT library NAMELINK_COMPONENT library)
   install(FILES ${PROJECT_SOURCE_DIR}/host/include/tributary.h
           DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} COMPONENT library)
 
-  set(config_folder ${CMAKE_INSTALL_LIBDIR}/cmake/tributary)
-  # The library needs nothing else, so the exported target is the whole package.
-  install(EXPORT tributary NAMESPACE tributary:: FILE tributary-config.cmake
-          DESTINATION ${config_folder} COMPONENT library)
   write_basic_package_version_file(${CMAKE_BINARY_DIR}/tributary-config-version.cmake
                                    COMPATIBILITY SameMinorVersion)
-  install(FILES ${CMAKE_BINARY_DIR}/tributary-config-version.cmake
-          DESTINATION ${config_folder} COMPONENT library)
+  tributary_package_files(library)
+  tributary_program_packaging()
 
   file(RELATIVE_PATH TRIBUTARY_PC_TO_PREFIX /prefix/${CMAKE_INSTALL_LIBDIR}/pkgconfig /prefix)
   configure_file(${PROJECT_SOURCE_DIR}/cmake/tributary.pc.in ${CMAKE_BINARY_DIR}/tributary.pc @ONLY)

@@ -1,9 +1,12 @@
 # Precompiles the headers of other projects that most sources include, where TRIBUTARY_PCH is on. A
-# precompiled header hides a missing #include, so it stays off in the preset `release`, which proves
-# that each source includes what it needs.
+# precompiled header hides a missing #include, so it stays off in the preset `tsan`, which proves that
+# each source of its programs includes what it needs.
 
 set(tributary_pch_library <algorithm> <array> <functional> <memory> <optional> <span> <string>
                           <string_view> <unordered_map> <vector> <fmt/format.h> <tl/expected.hpp>)
+set(tributary_pch_variant ${tributary_pch_library})
+set(tributary_pch_json ${tributary_pch_library} <nlohmann/json.hpp>)
+set(tributary_pch_commands ${tributary_pch_json} <CLI/CLI.hpp>)
 set(tributary_pch_tests ${tributary_pch_library} <gtest/gtest.h> <gmock/gmock.h>)
 
 # Nobody measures test code, so a release compiles it faster. The libraries under test keep their
@@ -19,35 +22,71 @@ function(tributary_test_program target)
   cmake_language(EVAL CODE "cmake_language(DEFER CALL tributary_precompile ${target} tests)")
 endfunction()
 
-# tributary_precompile(TARGET KIND): lets TARGET use the precompiled header of KIND, `library` or
-# `tests`. All targets of a kind share one header, which needs the same compile options. So sources
-# and libraries with options of their own are left out. Call it when TARGET is complete.
+# tributary_compile_variant_faster(TARGET): the same for the libraries with planted bugs.
+function(tributary_compile_variant_faster target)
+  target_compile_options(${target} PRIVATE $<$<CONFIG:Release>:-O1>)
+endfunction()
+
+# tributary_compile_commands_faster(TARGET): the same for a library of commands, whose code parses
+# arguments and prints. Its templates take most of a compiler's time, above all with sanitizers.
+function(tributary_compile_commands_faster target)
+  target_compile_options(${target} PRIVATE $<$<CONFIG:Release>:-O1> $<$<CONFIG:RelWithDebInfo>:-O0>)
+  set_target_properties(${target} PROPERTIES TRIBUTARY_PCH_KIND commands)
+endfunction()
+
+# tributary_make_precompiled(KIND): makes the target tributary_pch_KIND, whose header the targets of
+# this kind share.
+function(tributary_make_precompiled kind)
+  set(source ${CMAKE_BINARY_DIR}/pch_${kind}.cc)
+  file(CONFIGURE OUTPUT ${source} CONTENT "int main() {}\n")
+  set(target tributary_pch_${kind})
+  if(kind STREQUAL "tests")
+    # A program, like the targets that share the header: -fPIE.
+    add_executable(${target} EXCLUDE_FROM_ALL ${source})
+    target_link_libraries(${target} PRIVATE GTest::gmock)
+    tributary_compile_test_faster(${target})
+  else()
+    add_library(${target} OBJECT EXCLUDE_FROM_ALL ${source})
+  endif()
+  if(kind STREQUAL "variant")
+    tributary_compile_variant_faster(${target})
+  elseif(kind STREQUAL "commands")
+    target_link_libraries(${target} PRIVATE CLI11::CLI11 nlohmann_json::nlohmann_json)
+    tributary_compile_commands_faster(${target})
+  elseif(kind STREQUAL "json")
+    target_link_libraries(${target} PRIVATE nlohmann_json::nlohmann_json)
+  endif()
+  target_link_libraries(${target} PRIVATE tributary_flags fmt::fmt tl::expected)
+  target_precompile_headers(${target} PRIVATE ${tributary_pch_${kind}})
+endfunction()
+
+# tributary_precompile(TARGET KIND): lets TARGET use the precompiled header of KIND: `library`,
+# `variant` or `tests`. All targets of a kind share one header, which needs the same compile options.
+# So sources and libraries with options of their own are left out. A library that links JSON gets the
+# kind `json`, a library of commands its own. Call it when TARGET is complete.
 function(tributary_precompile target kind)
   if(NOT TRIBUTARY_PCH)
     return()
   endif()
   get_target_property(options ${target} COMPILE_OPTIONS)
   get_target_property(links ${target} LINK_LIBRARIES)
-  if(kind STREQUAL "library" AND options)
-    return()
+  get_target_property(own_kind ${target} TRIBUTARY_PCH_KIND)
+  if(own_kind)
+    set(kind ${own_kind})
+  elseif(kind STREQUAL "library")
+    if(options)
+      return()
+    endif()
+    if("nlohmann_json::nlohmann_json" IN_LIST links)
+      set(kind json)
+    endif()
   endif()
   # These bring compile options of their own: -march and -pthread.
   if("dpdk_clean" IN_LIST links OR "tributary_switchml_proto" IN_LIST links)
     return()
   endif()
   if(NOT TARGET tributary_pch_${kind})
-    set(source ${CMAKE_BINARY_DIR}/pch_${kind}.cc)
-    file(CONFIGURE OUTPUT ${source} CONTENT "int main() {}\n")
-    if(kind STREQUAL "tests")
-      # A program, like the targets that share the header: -fPIE.
-      add_executable(tributary_pch_tests EXCLUDE_FROM_ALL ${source})
-      target_link_libraries(tributary_pch_tests PRIVATE GTest::gmock)
-      tributary_compile_test_faster(tributary_pch_tests)
-    else()
-      add_library(tributary_pch_library OBJECT EXCLUDE_FROM_ALL ${source})
-    endif()
-    target_link_libraries(tributary_pch_${kind} PRIVATE tributary_flags fmt::fmt tl::expected)
-    target_precompile_headers(tributary_pch_${kind} PRIVATE ${tributary_pch_${kind}})
+    tributary_make_precompiled(${kind})
   endif()
   target_precompile_headers(${target} REUSE_FROM tributary_pch_${kind})
   get_target_property(sources ${target} SOURCES)

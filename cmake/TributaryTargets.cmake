@@ -12,18 +12,26 @@ cmake_language(DEFER DIRECTORY ${PROJECT_SOURCE_DIR} CALL tributary_tree_check)
 cmake_language(DEFER DIRECTORY ${PROJECT_SOURCE_DIR} CALL tributary_packaging)
 
 add_library(tributary_flags INTERFACE)
-target_include_directories(tributary_flags INTERFACE ${PROJECT_SOURCE_DIR})
-target_compile_options(tributary_flags INTERFACE -Wall -Wextra -Wpedantic -Wshadow -Wconversion
-                       -Wno-sign-conversion -Wnon-virtual-dtor -Wold-style-cast)
+target_include_directories(
+  tributary_flags INTERFACE $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}>
+                            $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}/tributary>)
+target_compile_features(tributary_flags INTERFACE cxx_std_20)
+# Installed libraries carry no warning flags.
+function(tributary_warnings)
+  foreach(flag IN LISTS ARGN)
+    target_compile_options(tributary_flags INTERFACE $<BUILD_INTERFACE:${flag}>)
+  endforeach()
+endfunction()
+tributary_warnings(-Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wno-sign-conversion
+                   -Wnon-virtual-dtor -Wold-style-cast)
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
   # GCC 12 reports std:: internals under -O2 (PR 105651, PR 105329) and the operator delete of
   # coroutine frames (PR 103993); Clang keeps these checks.
-  target_compile_options(tributary_flags INTERFACE -Wno-restrict -Wno-stringop-overflow
-                         -Wno-array-bounds -Wno-mismatched-new-delete
-                         -Wno-maybe-uninitialized -Wno-stringop-overread)
+  tributary_warnings(-Wno-restrict -Wno-stringop-overflow -Wno-array-bounds
+                     -Wno-mismatched-new-delete -Wno-maybe-uninitialized -Wno-stringop-overread)
 endif()
 if(TRIBUTARY_WERROR)
-  target_compile_options(tributary_flags INTERFACE -Werror)
+  tributary_warnings(-Werror)
 endif()
 if(TRIBUTARY_SANITIZE)
   target_compile_options(tributary_flags INTERFACE -fsanitize=${TRIBUTARY_SANITIZE}

@@ -20,13 +20,16 @@ timers     base microcode
 engine     base wire microcode memory timers
 io         base wire engine/port.h engine/packet.h
 net        base wire
+traffic    base wire io
 tofino     base wire
 apps       base auth wire microcode memory timers engine/packet.h engine/live/live_core.h
 host       base plan auth wire microcode engine/port.h engine/packet.h io
 server     base plan auth wire microcode memory engine io apps
-lab        base plan auth wire microcode memory timers engine io net tofino apps host
+programs   base wire microcode memory timers engine io apps server traffic
+lab        base plan auth wire microcode memory timers engine io net traffic tofino apps host programs
 bench      base plan auth wire microcode memory timers engine io net tofino apps host lab
 cli        ANY
+examples   ANY
 tests      ANY
 "
 may_include_dpdk="io cli"

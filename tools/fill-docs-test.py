@@ -90,6 +90,14 @@ class Filling(Tree):
         self.assertIn("+| 64 | 30 | 32.28", done.stdout)
         self.assertEqual(self.page.read_text(), altered)
 
+    def test_code_is_that_of_the_file(self):
+        (self.root / "a.h").write_text("// Licence\n#pragma once\n\n#include <span>\n\nint a;\n")
+        self.page.write_text("<!-- table: code from a.h -->\n<!-- end -->\n")
+        self.assertEqual(self.run_tool().returncode, 0)
+        self.assertIn("-->\n```cpp\n#include <span>\n\nint a;\n```\n<!-- end", self.page.read_text())
+        (self.root / "a.h").write_text("#include <span>\nint b;\n")
+        self.assertEqual(self.run_tool("--check").returncode, 1)
+
     def test_pending_table_keeps_its_text_until_the_result_exists(self):
         content = self.result.read_text()
         self.result.unlink()
@@ -120,7 +128,13 @@ class Faults(Tree):
 
     def test_unknown_table(self):
         self.page.write_text(PAGE.replace("table: trio-15", "table: trio-99"))
-        self.expect_refusal("docs/page.md:3: unknown table 'trio-99'; allowed: overview, trio-12")
+        self.expect_refusal("docs/page.md:3: unknown table 'trio-99'; allowed: code, overview, trio-12")
+
+    def test_code_without_its_file(self):
+        self.page.write_text("<!-- table: code from no.h -->\n<!-- end -->\n")
+        self.expect_refusal("no.h: No such file or directory")
+        (self.root / "no.h").write_text("int a;\n")
+        self.expect_refusal("no.h has no #include")
 
     def test_misspelt_marker(self):
         self.page.write_text(PAGE.replace(" from ", " of "))
@@ -140,7 +154,7 @@ class Running(Tree):
 
     def test_unknown_result(self):
         self.write_index("tributary --json docs/results/trio-15.json")
-        self.expect_refusal("unknown result 'trio-51'; allowed: all, lab, engine, race, trio-15",
+        self.expect_refusal("unknown result 'trio-51'; allowed: all, lab, engine, race, training, trio-15",
                             "--run", "trio-51")
 
     def test_command_that_writes_another_file(self):
@@ -150,7 +164,7 @@ class Running(Tree):
 
     def test_unknown_group(self):
         self.write_index("tributary --json docs/results/trio-15.json", group="quick")
-        self.expect_refusal("[trio-15] has the group 'quick'; allowed: lab, engine, race", "--run", "all")
+        self.expect_refusal("[trio-15] has the group 'quick'; allowed: lab, engine, race, training", "--run", "all")
 
     def test_command_that_fails(self):
         self.write_index("tributary --json docs/results/trio-15.json")

@@ -5,13 +5,15 @@
   tools/fill-docs.py                 rewrites the tables whose results have changed
   tools/fill-docs.py --check         changes nothing; prints a diff and fails if a page differs
   tools/fill-docs.py --run NAME...   runs the commands of results first; NAME is a result, a group
-                                     (lab, engine, race) or all
+                                     (lab, engine, race, training) or all
   tools/fill-docs.py --list          prints each result, its group and its command
 
 docs/results/README.md says what the groups need. A table stands between two comments:
 
   <!-- table: trio-15 from docs/results/trio-15.json -->
   <!-- end -->
+
+The table `code` shows a C++ file of the tree, from its first #include on.
 """
 
 import argparse
@@ -22,9 +24,9 @@ from pathlib import Path
 TOOLS = Path(__file__).resolve().parent
 sys.path.insert(0, str(TOOLS))
 
-from docs import bench_tables, lab_tables, pages, results  # noqa: E402  (needs the path above)
+from docs import bench_tables, lab_tables, pages, results, training_tables  # noqa: E402  (needs the path above)
 
-VIEWS = lab_tables.VIEWS | bench_tables.VIEWS
+VIEWS = lab_tables.VIEWS | bench_tables.VIEWS | training_tables.VIEWS
 
 
 def main() -> int:
@@ -91,9 +93,12 @@ def page_paths(root: Path) -> list[Path]:
 def render(root: Path, page: str, marker: pages.Marker, pending: dict[str, str]) -> str | None:
     """Returns a table's content, or None for a pending table without result."""
     where = f"{page}:{marker.line}"
+    if marker.view == "code":
+        return code_block(root / marker.files, where)
     view = VIEWS.get(marker.view)
     if view is None:
-        raise pages.PageError(f"{where}: unknown table '{marker.view}'; allowed: {', '.join(VIEWS)}")
+        allowed = ", ".join(["code", *VIEWS])
+        raise pages.PageError(f"{where}: unknown table '{marker.view}'; allowed: {allowed}")
     contents = results.load(root, marker.files)
     try:
         if contents:
@@ -109,6 +114,17 @@ def render(root: Path, page: str, marker: pages.Marker, pending: dict[str, str])
                               "or write 'pending' into the marker")
     pending[marker.files] = page
     return None
+
+
+def code_block(path: Path, where: str) -> str:
+    """Returns a C++ file as a block, from its first #include on."""
+    try:
+        text = path.read_text()
+    except OSError as error:
+        raise pages.PageError(f"{where}: {error.filename}: {error.strerror}") from error
+    if "#include" not in text:
+        raise pages.PageError(f"{where}: {path} has no #include, from which 'code' shows a file")
+    return f"```cpp\n{text[text.index('#include'):]}```"
 
 
 if __name__ == "__main__":

@@ -6,31 +6,11 @@ Each view takes the results that its marker names, by name, and returns Markdown
 `tributary lab compare` are lists of cells with model, workers, loss, straggling and backend.
 """
 
-from docs.markdown import NONE, fixed, number, percent, plain, series, table
-
-# A prediction within a tenth of the paper's value counts as agreement.
-AGREES_WITHIN = 0.1
+from docs import byteps_tables, study_tables
+from docs.markdown import NONE, fixed, number, percent, plain, series, spread, table
+from docs.rows import Rows, only, percents, verdict_of
 
 MODELS = {"resnet50": "ResNet50", "densenet161": "DenseNet161", "vgg11": "VGG11"}
-
-
-class Rows:
-    """The rows of one figure."""
-
-    def __init__(self, rows: list[dict]):
-        self.rows = rows
-
-    def at(self, name: str, x: float) -> dict:
-        for row in self.rows:
-            if row["series"] == name and row["x"] == x:
-                return row
-        raise KeyError(f"no row '{name}' at {x}")
-
-    def here(self, name: str, x: float) -> float:
-        return self.at(name, x)["here"]
-
-    def xs(self, name: str) -> list[float]:
-        return [row["x"] for row in self.rows if row["series"] == name]
 
 
 class Cells:
@@ -50,17 +30,6 @@ class Cells:
         return list(dict.fromkeys(cell[key] for cell in self.cells))
 
 
-def percents(value: float) -> str:
-    """Returns a value that is a percentage already."""
-    return f"{value:.1f} %"
-
-
-def only(results: dict):
-    """Returns the one result of a view that reads one file."""
-    (content,) = results.values()
-    return content
-
-
 # --- The overview --------------------------------------------------------------------------------
 
 
@@ -76,21 +45,18 @@ def overview(results: dict) -> str:
         _switchml_6(Rows(results["switchml-6"])),
         _switchml_7(Rows(results["switchml-7"])),
         _switchml_9(Rows(results["switchml-9"])),
-        _byteps_12(Rows(results["byteps-12"])),
-        _byteps_13(Rows(results["byteps-13"])),
-        _byteps_14(Rows(results["byteps-14"])),
-        _byteps_15(Rows(results["byteps-15"])),
-        _byteps_16(Rows(results["byteps-16"])),
+        byteps_tables.overview_12(Rows(results["byteps-12"])),
+        byteps_tables.overview_13(Rows(results["byteps-13"])),
+        byteps_tables.overview_14(Rows(results["byteps-14"])),
+        byteps_tables.overview_15(Rows(results["byteps-15"])),
+        byteps_tables.overview_16(Rows(results["byteps-16"])),
+        byteps_tables.overview_async(Rows(results["async"])),
+        _alternatives(Rows(results["alternatives"])),
+        byteps_tables.overview_scheduling(Rows(results["scheduling"])),
+        study_tables.overview_permanent(Rows(results["permanent"])),
         _compare(Cells(results["compare"])),
     ]
     return table(head, lines)
-
-
-def _verdict(ratios: list[float], otherwise: str) -> str:
-    worst = max(abs(ratio - 1) for ratio in ratios)
-    if worst <= AGREES_WITHIN:
-        return f"agrees within {percent(worst, 2)}"
-    return otherwise
 
 
 def _beside_paper(rows: list[dict], write) -> tuple[list[str], list[float]]:
@@ -105,17 +71,18 @@ def _beside_paper(rows: list[dict], write) -> tuple[list[str], list[float]]:
 
 
 def _trio_12(rows: Rows) -> list[str]:
-    found = [rows.at(f"{model} speed-up", 90) for model in MODELS]
+    found = [rows.at(f"{model} speed-up compute", 90) for model in MODELS]
     cells, ratios = _beside_paper(found, fixed)
-    verdict = _verdict(ratios, "the direction agrees, the size does not: it follows from Figure 13")
+    verdict = verdict_of(ratios, "does not agree: it follows from Figure 13, and partial sums need more "
+                               "iterations")
     return ["[trio-12](#trio-figure-12-time-to-accuracy)",
             "speed-up of training to 90 % accuracy, three networks", *cells, verdict]
 
 
 def _trio_13(rows: Rows) -> list[str]:
-    found = [rows.at(f"{model} speed-up", 16) for model in MODELS]
+    found = [rows.at(f"{model} speed-up compute", 16) for model in MODELS]
     cells, ratios = _beside_paper(found, fixed)
-    verdict = _verdict(ratios, "the direction agrees, the size does not: 10 ms time-outs are long "
+    verdict = verdict_of(ratios, "the size does not agree: 10 ms time-outs in every window are long "
                                "beside our short iterations")
     return ["[trio-13](#trio-figure-13-stragglers-and-iteration-time)",
             "speed-up of an iteration over SwitchML, 16 % straggling", *cells, verdict]
@@ -136,7 +103,7 @@ def _trio_15(rows: Rows) -> list[str]:
     cells, ratios = _beside_paper(found, number)
     cells[0] += " us"
     cells[1] += " us"
-    verdict = _verdict(ratios, "differs") + "; two assumed numbers are calibrated with these"
+    verdict = verdict_of(ratios, "differs") + "; two assumed numbers are calibrated with these"
     return ["[trio-15](#trio-figure-15-time-in-one-pfe)",
             "latency of one PFE, 64 and 1024 gradients a packet", *cells, verdict]
 
@@ -150,13 +117,13 @@ def _trio_16(rows: Rows) -> list[str]:
 
 
 def _switchml_3(rows: Rows) -> list[str]:
-    found = [rows.at(f"{rate} {system} of the line", 8)
-             for system in ("switchml-256", "switchml-64") for rate in ("10G", "100G")]
+    found = [rows.at(f"{rate} switchml-{elements}{host} of the line", 8)
+             for elements in (256, 64) for rate, host in (("10G", ""), ("100G", " RDMA"))]
     shown = [found[0], found[2]]
     cells = [series([row["paper"] for row in shown], lambda v: percent(v, 3)),
              series([row["here"] for row in shown], lambda v: percent(v, 3)),
              series([row["here"] / row["paper"] for row in shown])]
-    verdict = _verdict([row["here"] / row["paper"] for row in found], "differs")
+    verdict = verdict_of([row["here"] / row["paper"] for row in found], "differs")
     return ["[switchml-3](#switchml-figure-3-elements-a-second)",
             "share of the line rate, packets of 256 and 64 elements", *cells, verdict]
 
@@ -179,56 +146,22 @@ def _switchml_7(rows: Rows) -> list[str]:
 
 
 def _switchml_9(rows: Rows) -> list[str]:
-    best = min(rows.here("time", x) for x in rows.xs("time"))
-    enough = min(x for x in rows.xs("time") if rows.here("time", x) <= best * 1.001)
+    name = "DPDK: time"
+    best = min(rows.here(name, x) for x in rows.xs(name))
+    enough = min(x for x in rows.xs(name) if rows.here(name, x) <= best * 1.001)
     return ["[switchml-9](#switchml-figure-9-the-pool)", "slots that fill 100 Gbit/s",
             "512 chosen", f"{plain(enough)} enough", fixed(enough / 512),
             "fewer slots: the modelled hosts' round trips are shorter"]
 
 
-def _byteps_12(rows: Rows) -> list[str]:
-    name = "sharded, of the optimum"
-    shares = [rows.here(name, k) / 100 for k in rows.xs(name)]
-    return ["[byteps-12](#byteps-figure-12-goodput-over-spare-machines)",
-            "goodput over the optimum of equation 6, 0 to 8 spare machines", "91 % to 99 %",
-            f"{percent(min(shares), 3)} to {percent(max(shares), 3)}", NONE,
-            "within the paper's range for every number of machines"]
-
-
-def _byteps_13(rows: Rows) -> list[str]:
-    found = [rows.at(f"NVLink, {name}", 8) for name in ("over no spare machine", "over all-reduce")]
-    ratios = [row["here"] / row["paper"] for row in found]
-    return ["[byteps-13](#byteps-figure-13-training-over-spare-machines)",
-            "training speed with 8 spare machines over none, and over all-reduce",
-            "up to " + series([row["paper"] for row in found]),
-            series([row["here"] for row in found]), series(ratios),
-            _verdict(ratios, "differs")]
-
-
-def _byteps_14(rows: Rows) -> list[str]:
-    row = rows.at("PCIe, CPU-assisted over all GPUs", 0)
-    return ["[byteps-14](#byteps-figure-14-strategies-inside-machines)",
-            "training speed, best strategy inside a machine over the common one, PCIe only",
-            "up to " + fixed(row["paper"]), fixed(row["here"]), fixed(row["here"] / row["paper"]),
-            "lower: here the network hides most of the difference"]
-
-
-def _byteps_15(rows: Rows) -> list[str]:
-    names = ("ResNet-50, with spare machines", "ResNet-50, all-reduce", "UGATIT, with spare machines")
-    found = [rows.at(name, 256) for name in names]
-    return ["[byteps-15](#byteps-figures-15-and-16-up-to-256-gpus)",
-            "scaling on 256 GPUs: ResNet-50, its all-reduce, UGATIT",
-            series([row["paper"] for row in found], percents),
-            series([row["here"] for row in found], percents),
-            series([row["here"] / row["paper"] for row in found]),
-            "higher: costs that do not follow from bytes are not modelled"]
-
-
-def _byteps_16(rows: Rows) -> list[str]:
-    return ["[byteps-16](#byteps-figures-15-and-16-up-to-256-gpus)",
-            "scaling of BERT-large on 256 GPUs", "at least 91.6 %",
-            percents(rows.here("BERT-large, with spare machines", 256)), NONE,
-            "above the bound"]
+def _alternatives(rows: Rows) -> list[str]:
+    names = ("waiting", "trio-ml", "backup worker", "local SGD", "bounded time-outs")
+    times = [rows.here(f"{name}: time to accuracy", 16) for name in names]
+    return ["[alternatives](#alternatives-to-trio-ml)",
+            "time to 90 % accuracy, 16 % straggling: waiting, Trio-ML, backup worker, local SGD, "
+            "bounded time-outs",
+            NONE, series(times, lambda time: number(time, 3)) + " s", NONE,
+            "a backup worker and asynchronous training are first; partial sums need more iterations"]
 
 
 def _compare(cells: Cells) -> list[str]:
@@ -236,7 +169,7 @@ def _compare(cells: Cells) -> list[str]:
     trio = cells.at("trio-ml", straggling=0.16)["iteration_ms"]
     return ["[compare](#5-comparing)", "ResNet50 with 16 % straggling, nine back ends", NONE,
             f"{number(trio, 3)} ms on Trio-ML, {number(waits, 3)} on SwitchML", NONE,
-            "only back ends that time out avoid the wait"]
+            "time-outs of 10 ms cost as much as they save of so short an iteration"]
 
 
 # --- Figures of the Trio paper -------------------------------------------------------------------
@@ -266,6 +199,15 @@ def trio_16(results: dict) -> str:
                   "1024 gradients: latency, us", "throughput, Gadd/s"], lines)
 
 
+def trio_generations(results: dict) -> str:
+    rows = Rows(only(results))
+    systems = ("filter", "telemetry", "Trio-ML, 1024 gradients")
+    lines = [[plain(x)] + [number(rows.here(system, x)) for system in systems]
+             for x in rows.xs("filter")]
+    return table(["generation", "filter, Mpps", "telemetry, Mpps",
+                  "Trio-ML, 1024 gradients a packet, Mpps"], lines)
+
+
 def trio_14(results: dict) -> str:
     rows = Rows(only(results))
     lines = []
@@ -280,16 +222,61 @@ def trio_14(results: dict) -> str:
 
 def trio_13(results: dict) -> str:
     rows = Rows(only(results))
-    systems = ("waiting-switch", "switchml-256", "switchml-256 resending", "trio-ml")
+    systems = ("waiting-switch", "switchml-256", "trio-ml skip", "trio-ml compute")
     lines = []
     for model, shown in MODELS.items():
-        for x in rows.xs(f"{model} trio-ml"):
-            speedup = rows.at(f"{model} speed-up", x)
+        for x in rows.xs(f"{model} switchml-256"):
+            skip, compute = (rows.at(f"{model} trio-ml {way}", x) for way in ("skip", "compute"))
             lines.append([shown if x == 0 else "", f"{plain(x)} %", number(_ideal(rows, model)),
                           *[number(rows.here(f"{model} {system}", x)) for system in systems],
-                          number(speedup["here"]), number(speedup["paper"], 3)])
-    return table(["network", "p", "ideal", "waiting switch", "SwitchML-256", "resending", "Trio-ML",
-                  "speed-up", "paper"], lines)
+                          *[_with_error(rows.at(f"{model} speed-up {way}", x))
+                            for way in ("skip", "compute")],
+                          _with_range(rows.at(f"{model} speed-up of free mitigation", x)),
+                          number(rows.at(f"{model} speed-up skip", x)["paper"], 3),
+                          percent(skip["skipped"], 3), percent(compute["degraded"], 3)])
+    return table(["network", "p", "ideal", "waiting switch", "SwitchML-256", "Trio-ML skips",
+                  "Trio-ML computes", "speed-up, skips", "speed-up, computes", "free mitigation",
+                  "paper", "skipped", "degraded, computes"], lines)
+
+
+def _with_error(row: dict) -> str:
+    """Returns "1.12 ± 0.012", with the standard error; a single run has none."""
+    error = row["standard_error"]
+    return fixed(row["here"]) if error is None else f"{fixed(row['here'])} ± {fixed(error, 3)}"
+
+
+def _with_range(row: dict) -> str:
+    """Returns the mean and the range over the seeds."""
+    if row["low"] is None:
+        return fixed(row["here"])
+    return spread(row["here"], row["low"], row["high"])
+
+
+def trio_13_iteration(results: dict) -> str:
+    rows = Rows(only(results))
+    lines = []
+    for x in rows.xs("speed-up compute"):
+        skip, compute = (rows.at(f"speed-up {way}", x) for way in ("skip", "compute"))
+        lines.append([number(x, 3), _with_range(rows.at("speed-up of free mitigation", x)),
+                      _with_range(skip), _with_range(compute), percent(skip["skipped"], 3),
+                      percent(compute["degraded"], 3)])
+    return table(["iteration without stragglers, ms", "free mitigation", "Trio-ML skips",
+                  "Trio-ML computes", "skipped", "degraded, computes"], lines)
+
+
+def trio_13_settings(results: dict) -> str:
+    rows = Rows(only(results))
+    names = list(dict.fromkeys(row["series"].rsplit(": ", 1)[0] for row in rows.rows))
+    lines = []
+    for name in names:
+        skip, compute = (rows.at(f"{name}: speed-up {way}", 16) for way in ("skip", "compute"))
+        lines.append([name, number(rows.here(f"{name}: waiting", 16)),
+                      number(rows.here(f"{name}: trio-ml skip", 16)),
+                      number(rows.here(f"{name}: trio-ml compute", 16)), _with_error(skip),
+                      _with_error(compute), percent(skip["skipped"], 3),
+                      percent(compute["degraded"], 3)])
+    return table(["setting", "waiting switch, ms", "Trio-ML skips, ms", "Trio-ML computes, ms",
+                  "speed-up, skips", "speed-up, computes", "skipped", "degraded, computes"], lines)
 
 
 def _ideal(rows: Rows, model: str) -> float:
@@ -298,32 +285,19 @@ def _ideal(rows: Rows, model: str) -> float:
     return found[0]
 
 
-def trio_13_timeouts(results: dict) -> str:
-    """The sweep's points beside the waiting switch of Figure 13."""
-    waits = Rows(results["trio-13"]).here("resnet50 waiting-switch", 16)
-    points = results["trio-13-timeouts"]
-    means = [point["outcome"]["mean_iteration_ns"] / 1e6 for point in points]
-    return table(
-        ["`mitigation.timeout_ms`",
-         *[plain(point["values"]["mitigation.timeout_ms"]) for point in points]],
-        [["mean iteration, ms", *[fixed(mean, 1) for mean in means]],
-         [f"speed-up over the waiting switch's {fixed(waits, 1)} ms",
-          *[fixed(waits / mean) for mean in means]],
-         ["blocks summed without a worker, %",
-          *[number(point["outcome"]["degraded_fraction"] * 100, 2) for point in points]]])
-
-
 def trio_12(results: dict) -> str:
     rows = Rows(only(results))
     lines = []
     for model, shown in MODELS.items():
-        speedup = rows.at(f"{model} speed-up", 90)
-        systems = ("waiting-switch", "switchml-256", "switchml-256 resending", "trio-ml")
+        skip, compute = (rows.at(f"{model} speed-up {way}", 90) for way in ("skip", "compute"))
+        systems = ("switchml-256", "trio-ml skip", "trio-ml compute")
         lines.append([shown, *[number(rows.here(f"{model} {system}", 90)) for system in systems],
-                      number(speedup["here"]), number(speedup["paper"], 3),
-                      fixed(speedup["here"] / speedup["paper"], 3)])
-    return table(["network", "waiting switch, s", "SwitchML-256, s", "resending, s", "Trio-ML, s",
-                  "speed-up", "paper", "ratio"], lines)
+                      _with_error(skip), _with_error(compute), number(skip["paper"], 3),
+                      fixed(compute["here"] / compute["paper"], 3), percent(skip["skipped"], 3),
+                      percent(compute["degraded"], 3)])
+    return table(["network", "SwitchML-256, s", "Trio-ML skips, s", "Trio-ML computes, s",
+                  "speed-up, skips", "speed-up, computes", "paper",
+                  "ratio, computes", "skipped", "degraded, computes"], lines)
 
 
 # --- Figures of the SwitchML paper ---------------------------------------------------------------
@@ -333,14 +307,16 @@ def switchml_3(results: dict) -> str:
     rows = Rows(only(results))
     lines = []
     for rate in ("10G", "100G"):
-        for system in ("switchml-256", "switchml-64", "ps-dedicated", "ps-colocated", "ring"):
+        for system in ("switchml-256", "switchml-64", "switchml-256 RDMA", "switchml-64 RDMA",
+                       "ps-dedicated", "ps-colocated", "ring"):
             name = f"{rate} {system}"
             xs = rows.xs(name)
             cells = [name, *[number(rows.here(name, x)) for x in xs]]
             if rows.xs(f"{name} of the line"):
                 share = rows.at(f"{name} of the line", xs[0])
                 most = rows.at(f"{name} of the most", xs[0])
-                cells += [percent(share["here"]), percent(share["paper"], 2), percent(most["here"], 3)]
+                paper = NONE if share["paper"] is None else percent(share["paper"], 2)
+                cells += [percent(share["here"]), paper, percent(most["here"], 3)]
             else:
                 cells += [NONE, NONE, NONE]
             lines.append(cells)
@@ -364,70 +340,39 @@ def switchml_6(results: dict) -> str:
 
 def switchml_9(results: dict) -> str:
     rows = Rows(only(results))
-    lines = [[plain(x), number(rows.here("time", x), 3), number(rows.here("round trip", x), 3)]
-             for x in rows.xs("time")]
-    return table(["slots", "time, ms", "round trip, us"], lines)
-
-
-def byteps_12(results: dict) -> str:
-    rows = Rows(only(results))
-    ring = rows.here("all-reduce", 0)
+    hosts = ("DPDK", "RDMA", "DPDK, 24 us farther")
     lines = []
-    for k in rows.xs("sharded"):
-        spare_only = rows.here("spare machines only", k) if k else None
-        lines.append([plain(k), number(rows.here("optimum", k)), number(rows.here("sharded", k)),
-                      percent(rows.here("sharded, of the optimum", k) / 100, 3),
-                      number(spare_only), number(ring)])
-    return table(["spare machines", "optimum, Gbit/s", "sharded, Gbit/s", "of the optimum",
-                  "spare machines only, Gbit/s", "all-reduce, Gbit/s"], lines)
+    for x in rows.xs("DPDK: time"):
+        lines.append([plain(x)])
+        for host in hosts:
+            lines[-1] += [number(rows.here(f"{host}: time", x), 3),
+                          number(rows.here(f"{host}: round trip", x), 3)]
+    return table(["slots", *[head for host in hosts
+                             for head in (f"{host}: time, ms", "round trip, us")]], lines)
 
 
-def byteps_13(results: dict) -> str:
+# --- Figures without a paper ----------------------------------------------------------------------
+
+
+def alternatives(results: dict) -> str:
     rows = Rows(only(results))
-    machines = ("NVLink", "PCIe")
+    measures = ["iteration", "time to accuracy", "accuracy at equal time"]
     lines = []
-    for k in rows.xs("NVLink, sharded"):
-        line = [plain(k)]
-        for machine in machines:
-            line.append(number(rows.here(f"{machine}, sharded", k)))
-            line += [fixed(rows.here(f"{machine}, over {other}", k))
-                     for other in ("no spare machine", "all-reduce")]
-        lines.append(line)
-    line = ["all-reduce"]
-    for machine in machines:
-        line += [number(rows.here(f"{machine}, all-reduce", 0)), NONE, NONE]
-    lines.append(line)
-    head = ["spare machines"]
-    for machine in machines:
-        head += [f"{machine}, iterations/s", "over none", "over all-reduce"]
-    return table(head, lines)
+    for x in rows.xs("waiting: iteration"):
+        for name in dict.fromkeys(row["series"].split(": ")[0] for row in rows.rows):
+            found = [rows.at(f"{name}: {measure}", x) for measure in measures]
+            shares = [f"{100 * found[0][key]:.1f} %" for key in ("degraded", "skipped", "missed")]
+            counted = percents(rows.here(f"{name}: contributions counted", x))
+            lines.append([f"{plain(x)} %", name, *[_measured(row) for row in found], counted, *shares])
+    return table(["straggling", "system", "iteration, ms", "time to 90 %, s", "accuracy after 6 s, %",
+                  "contributions counted", "degraded", "skipped", "missed"], lines)
 
 
-def byteps_14(results: dict) -> str:
-    rows = Rows(only(results))
-    lines = []
-    for names in (("NVLink, root=2", "NVLink, root=0", "NVLink, all-reduce"),
-                  ("PCIe, CPU-assisted", "PCIe, all GPUs", "PCIe, all-reduce")):
-        best = rows.here(names[0], 0)
-        lines += [[name, number(rows.here(name, 0)), fixed(best / rows.here(name, 0))]
-                  for name in names]
-    return table(["strategy", "iterations/s", "the machine's best over it"], lines)
-
-
-def byteps_scaling(results: dict) -> str:
-    rows = Rows(only(results))
-    models = list(dict.fromkeys(row["series"].split(", ")[0] for row in only(results)))
-    systems = ("with spare machines", "without spare machines", "all-reduce")
-    lines = []
-    for model in models:
-        for gpus in rows.xs(f"{model}, all-reduce"):
-            line = [model, plain(gpus)]
-            line += [percents(rows.here(f"{model}, {system}", gpus)) for system in systems]
-            line += [fixed(rows.here(f"{model}, {system} over all-reduce", gpus))
-                     for system in systems[:2]]
-            lines.append(line)
-    return table(["network", "GPUs", "with spare", "without", "all-reduce",
-                  "with spare over all-reduce", "without over all-reduce"], lines)
+def _measured(row: dict) -> str:
+    """Returns the mean and its standard error. Seeds that are alike differ by rounding only."""
+    if row["here"] is None:
+        return "not reached"
+    return f"{number(row['here'], 3)} ± {round(row['standard_error'], 9):.2g}"
 
 
 # --- Comparisons ---------------------------------------------------------------------------------
@@ -467,6 +412,8 @@ def compare_time_outs(results: dict) -> str:
     return table(["", *backends], [
         line("iteration, ms", lambda cell: number(cell["iteration_ms"], 3)),
         line("results without every worker, %", lambda cell: number(cell["degraded_fraction"] * 100, 3)),
+        line("of blocks that a worker did not compute, %",
+             lambda cell: number(cell["skipped_fraction"] * 100, 3)),
         line("sums that a late worker gets nowhere, %",
              lambda cell: number(cell["missed_fraction"] * 100, 3)),
         line("stages", tofino("stages")),
@@ -477,24 +424,61 @@ def compare_time_outs(results: dict) -> str:
     ])
 
 
+# --- Accounting ----------------------------------------------------------------------------------
+
+REGISTER_PARTS = ("register_reads", "register_writes")
+
+
+def _use(row: dict, part: str) -> str:
+    """Returns the measured use and the budget. Registers in plain variables are not measured."""
+    measured, budget = row["measured"][part], row["budget"][part]
+    if part in REGISTER_PARTS and measured == 0 and budget > 0:
+        return f"{budget} declared"
+    return f"{measured} of {budget}"
+
+
+def accounting(results: dict) -> str:
+    """Returns the use of each instruction, of its budget, and the program's totals."""
+    (node,) = only(results)
+    head = ["instruction", "executed", "LMEM reads", "register reads", "register writes",
+            "head bytes", "XTXNs"]
+    lines = [[f"`{row['name']}`", number(row["executed"]), _use(row, "lmem_reads"),
+              *(_use(row, part) for part in REGISTER_PARTS),
+              number(row["measured"]["head_bytes"]), number(row["measured"]["xtxns"])]
+             for row in node["instructions"]]
+    totals = (f"Different instructions, with those of the port and of the loop bodies: "
+              f"{node['program_instructions']} (paper: about 60). Executed per gradient: "
+              f"{node['instructions_per_gradient']:.4g} (paper: about 1.2).")
+    return table(head, lines) + "\n\n" + totals
+
+
 VIEWS = {
     "overview": overview,
     "trio-12": trio_12,
     "trio-13": trio_13,
-    "trio-13-timeouts": trio_13_timeouts,
+    "trio-13-iteration": trio_13_iteration,
+    "trio-13-settings": trio_13_settings,
     "trio-14": trio_14,
     "trio-15": trio_15,
     "trio-16": trio_16,
+    "trio-generations": trio_generations,
     "switchml-3": switchml_3,
     "switchml-6": switchml_6,
     "switchml-9": switchml_9,
-    "byteps-12": byteps_12,
-    "byteps-13": byteps_13,
-    "byteps-14": byteps_14,
-    "byteps-15": byteps_scaling,
-    "byteps-16": byteps_scaling,
+    "byteps-12": byteps_tables.byteps_12,
+    "byteps-13": byteps_tables.byteps_13,
+    "byteps-14": byteps_tables.byteps_14,
+    "byteps-15": byteps_tables.byteps_scaling,
+    "byteps-16": byteps_tables.byteps_scaling,
+    "async": byteps_tables.asynchronous,
+    "alternatives": alternatives,
+    "scheduling": byteps_tables.scheduling,
+    "permanent": study_tables.permanent,
+    "constants": study_tables.constants,
+    "accounting": accounting,
     "compare": compare,
     "compare-network": compare_network,
     "compare-loss": compare_loss,
     "compare-time-outs": compare_time_outs,
+    "compare-telemetry": study_tables.compare_telemetry,
 }

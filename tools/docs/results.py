@@ -15,7 +15,7 @@ import tomllib
 from dataclasses import dataclass
 from pathlib import Path
 
-GROUPS = ("lab", "engine", "race")
+GROUPS = ("lab", "engine", "race", "training")
 FOLDER = Path("docs/results")
 
 
@@ -107,12 +107,17 @@ def select(results: dict[str, Result], wanted: list[str]) -> list[Result]:
 
 
 def run(root: Path, result: Result, program: Path) -> None:
-    """Runs a result's command from the top of the tree, with `program` as `tributary`."""
+    """Runs a result's command from the top of the tree, with `program` as `tributary`.
+
+    A command that is another program finds it in TRIBUTARY_PROGRAM.
+    """
     words = shlex.split(result.command)
-    words[0] = str(program)
+    if words[0] == "tributary":
+        words[0] = str(program)
+    environment = os.environ | {"TRIBUTARY_PROGRAM": str(program)}
     before = _machine()
     # Interrupted or failed, the command must not leave half a result.
-    done = subprocess.run(words, cwd=root, stdout=subprocess.PIPE, text=True)
+    done = subprocess.run(words, cwd=root, stdout=subprocess.PIPE, text=True, env=environment)
     if done.returncode != 0:
         print(done.stdout)
         raise ResultError(f"{result.name}: exit status {done.returncode} of: {result.command}")

@@ -1,0 +1,55 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# Checks that results in virtual time are the same bytes everywhere:
+#   tools/check-figures.sh           quick figures: recorded, one thread and two threads
+#   tools/check-figures.sh PROGRAM   also single runs of another compiler's program
+#   tools/check-figures.sh --record  records the quick figures
+# Uses build/release/tributary. The figures are in docs/results/quick.
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+
+program=build/release/tributary
+recorded=docs/results/quick
+figures=(trio-12 trio-13)
+# A run for each kind of machine. trio-ml-wait and the parameter servers share theirs.
+backends=(trio-ml switchml-256 waiting-switch sharded ring)
+
+[[ -x $program ]] || { echo "check-figures: $program is missing; run ./test.sh or ./demo.sh first" >&2; exit 1; }
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+failed=0
+
+# same NAME FILE FILE: compares two files, and shows the first lines that differ.
+same() {
+  if cmp -s "$2" "$3"; then
+    echo "same: $1"
+  else
+    echo "DIFFERS: $1" >&2
+    diff "$2" "$3" | head -n 6 >&2 || true
+    failed=1
+  fi
+}
+
+for figure in "${figures[@]}"; do
+  "$program" lab figure "$figure" --quick --threads 2 --json "$work/two.json" >"$work/out"
+  if [[ ${1-} == --record ]]; then
+    mkdir -p "$recorded"
+    cp "$work/two.json" "$recorded/$figure.json"
+    echo "recorded: $figure"
+    continue
+  fi
+  same "$figure --quick, recorded" "$recorded/$figure.json" "$work/two.json"
+  "$program" lab figure "$figure" --quick --threads 1 --json "$work/one.json" >"$work/out"
+  same "$figure --quick, one thread and two" "$work/one.json" "$work/two.json"
+done
+
+if [[ -n ${1-} && $1 != --record ]]; then
+  for backend in "${backends[@]}"; do
+    run=(lab run --backend "$backend" --iterations 3 --train 64
+         --straggler.pattern slow-worker --straggler.probability 0.16)
+    "$program" "${run[@]}" --json "$work/ours.json" >"$work/out"
+    "$1" "${run[@]}" --json "$work/theirs.json" >"$work/out"
+    same "$backend, two compilers" "$work/ours.json" "$work/theirs.json"
+  done
+fi
+exit "$failed"
