@@ -13,8 +13,8 @@
 #include <cstdio>
 #include <ctime>
 #include <filesystem>
-#include <system_error>
 
+#include "base/errno_text.h"
 #include "base/pipe_signal_guard.h"
 
 namespace tributary {
@@ -24,8 +24,6 @@ namespace {
 constexpr uint32_t kLinksMax = 40;
 /// Attempts to find a name that no other file has.
 constexpr uint32_t kNamesMax = 100;
-
-std::string cause(int error) { return std::system_category().message(error); }
 
 tl::unexpected<Error> refuse(const std::string& path, std::string_view why) {
   return failure(fmt::format("{}: cannot be written: {}", path, why));
@@ -65,7 +63,7 @@ std::string describe_pipe_error(int error) {
     case ETIMEDOUT:
       return "the reader of this pipe reads nothing";
     default:
-      return cause(error);
+      return errno_text(error);
   }
 }
 
@@ -84,7 +82,7 @@ Result<void> write_behind(FILE* stream, const std::string& path, std::string_vie
   const PipeSignalGuard guard;
   const bool good = std::fwrite(content.data(), 1, content.size(), stream) == content.size() &&
                     std::fflush(stream) == 0;
-  if (!good) return refuse(path, cause(errno));
+  if (!good) return refuse(path, errno_text(errno));
   return {};
 }
 
@@ -97,7 +95,7 @@ Result<std::string> target_of(const std::string& path) {
     if (error) return target.string();  // No link.
     target = next.is_absolute() ? next : target.parent_path() / next;
   }
-  return refuse(path, cause(ELOOP));
+  return refuse(path, errno_text(ELOOP));
 }
 
 /// Creates an empty file beside `target`. @return its descriptor; -1 with errno.
@@ -114,11 +112,11 @@ int create_beside(const std::string& target, std::string& name) {
 Result<void> replace(const std::string& path, std::string_view content, const struct stat* old) {
   const auto target = target_of(path);
   if (!target) return tl::unexpected(target.error());
-  if (old != nullptr && ::access(path.c_str(), W_OK) != 0) return refuse(path, cause(errno));
+  if (old != nullptr && ::access(path.c_str(), W_OK) != 0) return refuse(path, errno_text(errno));
   std::string temporary;
   const int file = create_beside(*target, temporary);
   if (file < 0) {
-    return refuse(path, fmt::format("no file can be created in its folder: {}", cause(errno)));
+    return refuse(path, fmt::format("no file can be created in its folder: {}", errno_text(errno)));
   }
   int error = 0;
   if (old != nullptr) {
@@ -131,7 +129,7 @@ Result<void> replace(const std::string& path, std::string_view content, const st
   if (error == 0 && ::rename(temporary.c_str(), target->c_str()) != 0) error = errno;
   if (error == 0) return {};
   ::unlink(temporary.c_str());
-  return refuse(path, cause(error));
+  return refuse(path, errno_text(error));
 }
 
 /// Returns the stream that this file is, as with /dev/stdout; null if it is none.
@@ -149,7 +147,7 @@ FILE* stream_of(const struct stat& file) {
 Result<void> write_result_file(const std::string& path, std::string_view content) {
   struct stat found {};
   if (::stat(path.c_str(), &found) != 0) {
-    if (errno != ENOENT) return refuse(path, cause(errno));
+    if (errno != ENOENT) return refuse(path, errno_text(errno));
     return replace(path, content, nullptr);
   }
   if (FILE* const stream = stream_of(found)) return write_behind(stream, path, content);

@@ -7,15 +7,15 @@
 #include <cerrno>
 #include <fstream>
 #include <iterator>
-#include <system_error>
+
+#include "base/errno_text.h"
 
 namespace tributary::io {
 
 Result<MemoryFile> MemoryFile::create() {
   FileDescriptor descriptor(::memfd_create("tributary", MFD_CLOEXEC));
   if (!descriptor.is_open()) {
-    return failure(
-        fmt::format("cannot make a file in memory: {}", std::system_category().message(errno)));
+    return failure(fmt::format("cannot make a file in memory: {}", errno_text(errno)));
   }
   return MemoryFile(std::move(descriptor));
 }

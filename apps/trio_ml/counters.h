@@ -77,6 +77,9 @@ inline constexpr uint32_t kOutcomeCount = static_cast<uint32_t>(Outcome::kCount)
 /// The reason of a drop that has no counter of its own.
 inline constexpr uint32_t kUncounted = kOutcomeCount;
 
+/// Returns true for a reason to refuse a packet, and false for an event.
+[[nodiscard]] constexpr bool is_refusal(Outcome outcome) { return outcome >= Outcome::kNotIp; }
+
 /// Returns the counter's name, as in "stale_generation".
 [[nodiscard]] const char* to_string(Outcome outcome);
 

@@ -51,7 +51,7 @@ class Session {
 
   [[nodiscard]] const JobConfig& config() const { return config_; }
   /// Returns the number of the running session; 0: none, and the job takes plain packets. Counts
-  /// the job's sessions; it never leaves the server.
+  /// the job's sessions.
   [[nodiscard]] uint32_t number() const { return number_.load(std::memory_order_acquire); }
   /// Returns the key that `source` must put into each message of session `number`.
   [[nodiscard]] uint64_t key_of(uint32_t source, uint32_t number) const;

@@ -11,8 +11,8 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
-#include <system_error>
 
+#include "base/errno_text.h"
 #include "io/packet/packet_socket.h"
 
 namespace tributary::io {
@@ -22,8 +22,6 @@ namespace {
 constexpr int kFullWaitMs = 1;
 /// Bytes of the two MAC addresses, behind which a VLAN tag stands.
 constexpr uint32_t kAddressBytes = 12;
-
-std::string cause(int error) { return std::system_category().message(error); }
 
 /// Returns a BPF program that chooses a socket by the last four bytes of the IP destination; socket 0
 /// for other frames.
@@ -64,7 +62,7 @@ Result<void> FrameSocket::open_socket(const Config& config) {
   if (!opened) return tl::unexpected(opened.error());
   socket_ = std::move(opened->descriptor);
   if (!set_socket_option(socket_, SOL_PACKET, PACKET_VNET_HDR, int{1})) {
-    return failure(fmt::format("cannot read the kernel's notes on frames: {}", cause(errno)));
+    return failure(fmt::format("cannot read the kernel's notes on frames: {}", errno_text(errno)));
   }
   return {};
 }
@@ -78,13 +76,13 @@ Result<void> FrameSocket::bind_to(const Config& config) {
   address.sll_protocol = htons(ETH_P_ALL);
   address.sll_ifindex = interface->index;
   if (::bind(socket_.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0) {
-    return failure(fmt::format("{}: {}", name, cause(errno)));
+    return failure(fmt::format("{}: {}", name, errno_text(errno)));
   }
   packet_mreq all{};
   all.mr_ifindex = interface->index;
   all.mr_type = PACKET_MR_PROMISC;
   if (!set_socket_option(socket_, SOL_PACKET, PACKET_ADD_MEMBERSHIP, all)) {
-    return failure(fmt::format("{}: no promiscuous mode: {}", name, cause(errno)));
+    return failure(fmt::format("{}: no promiscuous mode: {}", name, errno_text(errno)));
   }
   return {};
 }
@@ -98,7 +96,7 @@ Result<void> FrameSocket::join(FanoutGroup& group) {
   uint32_t value = group.id | flags << 16;
   if (!set_socket_option(socket_, SOL_PACKET, PACKET_FANOUT, value)) {
     return failure(fmt::format("{}: cannot share frames among cores: {}; to fix: --cores 1",
-                               interface_, cause(errno)));
+                               interface_, errno_text(errno)));
   }
   socklen_t size = sizeof value;
   ::getsockopt(socket_.get(), SOL_PACKET, PACKET_FANOUT, &value, &size);
@@ -109,7 +107,7 @@ Result<void> FrameSocket::join(FanoutGroup& group) {
                            .filter = steering.data()};
   if (!set_socket_option(socket_, SOL_PACKET, PACKET_FANOUT_DATA, program)) {
     return failure(fmt::format("{}: cannot share frames by destination: {}; to fix: --cores 1",
-                               interface_, cause(errno)));
+                               interface_, errno_text(errno)));
   }
   return {};
 }

@@ -7,9 +7,9 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <system_error>
 
 #include "base/assert.h"
+#include "base/errno_text.h"
 #include "io/packet/packet_spec.h"
 #include "io/udp/socket_address.h"
 
@@ -35,8 +35,7 @@ Result<std::vector<std::unique_ptr<InlinePort>>> InlinePort::open(const Config& 
   for (uint32_t core = 0; core < core_count; core++) {
     FileDescriptor wake_event(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
     if (!wake_event.is_open()) {
-      return failure(
-          fmt::format("cannot make an eventfd: {}", std::system_category().message(errno)));
+      return failure(fmt::format("cannot make an eventfd: {}", errno_text(errno)));
     }
     std::unique_ptr<InlinePort> port(new InlinePort(std::move(wake_event)));
     for (size_t side = 0; side < config.interfaces.size(); side++) {

@@ -14,8 +14,8 @@
 #include <cstddef>
 #include <cstring>
 #include <memory>
-#include <system_error>
 
+#include "base/errno_text.h"
 #include "io/udp/socket_address.h"
 
 namespace tributary::io {
@@ -39,8 +39,6 @@ struct WelcomeBytes {
   std::array<uint16_t, kLocalCoresMax> wake_ports{};  ///< 0: no such core.
 };
 static_assert(sizeof(WelcomeBytes) == 160);
-
-std::string reason() { return std::system_category().message(errno); }
 
 /// An abstract Unix address.
 struct UnixAddress {
@@ -132,20 +130,21 @@ bool is_own_address(const Endpoint& address) {
 
 Result<FileDescriptor> unix_socket() {
   FileDescriptor socket(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
-  if (!socket.is_open()) return failure(fmt::format("cannot make a Unix socket: {}", reason()));
+  if (!socket.is_open())
+    return failure(fmt::format("cannot make a Unix socket: {}", errno_text(errno)));
   return socket;
 }
 
 Result<void> bind_name(int socket, const std::string& name) {
   const UnixAddress address(name);
   if (::bind(socket, address.get(), address.size) == 0) return {};
-  return failure(fmt::format("cannot bind the Unix socket @{}: {}", name, reason()));
+  return failure(fmt::format("cannot bind the Unix socket @{}: {}", name, errno_text(errno)));
 }
 
 Result<void> connect_name(int socket, const std::string& name) {
   const UnixAddress address(name);
   if (::connect(socket, address.get(), address.size) == 0) return {};
-  return failure(fmt::format("cannot connect to the Unix socket @{}: {}", name, reason()));
+  return failure(fmt::format("cannot connect to the Unix socket @{}: {}", name, errno_text(errno)));
 }
 
 bool end_receiving(int socket) {
@@ -204,7 +203,7 @@ Result<LocalWelcome> receive_welcome(int socket, FileDescriptor& memory_fd) {
   header.msg_control = note.bytes.data();
   header.msg_controllen = note.bytes.size();
   const ssize_t size = ::recvmsg(socket, &header, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
-  if (size < 0) return failure(fmt::format("cannot receive the welcome: {}", reason()));
+  if (size < 0) return failure(fmt::format("cannot receive the welcome: {}", errno_text(errno)));
   FileDescriptor taken = take_descriptor(header);
   if (static_cast<size_t>(size) != sizeof bytes) return failure("the server closed the connection");
   const auto welcome = read_welcome(bytes);
@@ -221,7 +220,8 @@ void send_wake(int socket) {
 
 Result<FileDescriptor> waker_socket() {
   FileDescriptor socket(::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
-  if (!socket.is_open()) return failure(fmt::format("cannot make a UDP socket: {}", reason()));
+  if (!socket.is_open())
+    return failure(fmt::format("cannot make a UDP socket: {}", errno_text(errno)));
   return socket;
 }
 
@@ -232,7 +232,7 @@ Result<FileDescriptor> core_wake_socket(uint16_t& port) {
   socklen_t size = sizeof address;
   auto* const any = reinterpret_cast<sockaddr*>(&address);
   if (::bind(socket->get(), any, size) != 0 || ::getsockname(socket->get(), any, &size) != 0) {
-    return failure(fmt::format("cannot bind a UDP socket to 127.0.0.1: {}", reason()));
+    return failure(fmt::format("cannot bind a UDP socket to 127.0.0.1: {}", errno_text(errno)));
   }
   // One datagram wakes, so a stranger's many need no memory. The kernel raises it to its least.
   const int bytes = 0;

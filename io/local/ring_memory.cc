@@ -9,9 +9,9 @@
 #include <algorithm>
 #include <bit>
 #include <cerrno>
-#include <system_error>
 
 #include "base/assert.h"
+#include "base/errno_text.h"
 #include "io/udp/udp_port_config.h"
 
 namespace tributary::io {
@@ -27,7 +27,7 @@ constexpr uint32_t kRingBytesMax = 1U << 26;
 constexpr int kSeals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
 
 Error system_error(const char* what) {
-  return Error{fmt::format("{}: {}", what, std::system_category().message(errno))};
+  return Error{fmt::format("{}: {}", what, errno_text(errno))};
 }
 
 Result<std::byte*> map_shared(int fd, uint64_t bytes) {

@@ -14,18 +14,16 @@
 #include <cstring>
 #include <fstream>
 #include <string>
-#include <system_error>
 
 #include "base/assert.h"
 #include "base/clock.h"
+#include "base/errno_text.h"
 #include "io/packet/packet_queue.h"
 #include "io/packet/packet_socket.h"
 #include "io/udp/socket_address.h"
 
 namespace tributary::io {
 namespace {
-
-std::string cause(int error) { return std::system_category().message(error); }
 
 /// Returns whether the kernel has this address on any interface.
 bool kernel_has(const Endpoint& address) {
@@ -130,7 +128,7 @@ Result<void> PacketPort::read_interface(const PacketPortConfig& config) {
   address.sll_protocol = htons(ETH_P_ALL);
   address.sll_ifindex = interface_index_;
   if (::bind(socket_.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0) {
-    return failure(fmt::format("{}: {}", name, cause(errno)));
+    return failure(fmt::format("{}: {}", name, errno_text(errno)));
   }
   return {};
 }
@@ -166,7 +164,7 @@ Result<void> PacketPort::listen_to(const MacAddress& group) {
   request.mr_alen = static_cast<uint16_t>(group.size());
   std::memcpy(request.mr_address, group.data(), group.size());
   if (set_socket_option(socket_, SOL_PACKET, PACKET_ADD_MEMBERSHIP, request)) return {};
-  return failure(fmt::format("cannot receive a multicast group: {}", cause(errno)));
+  return failure(fmt::format("cannot receive a multicast group: {}", errno_text(errno)));
 }
 
 Result<bool> PacketPort::join_group(const Endpoint& group) {

@@ -11,9 +11,9 @@
 #include <cstring>
 #include <ctime>
 #include <optional>
-#include <system_error>
 
 #include "base/clock.h"
+#include "base/errno_text.h"
 
 namespace tributary::io {
 namespace {
@@ -63,8 +63,7 @@ Result<std::unique_ptr<PacketQueue>> PacketQueue::make(const Config& config,
                                                        NeighbourTable& neighbours) {
   FileDescriptor wake_event(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
   if (!wake_event.is_open()) {
-    return failure(
-        fmt::format("cannot make an eventfd: {}", std::system_category().message(errno)));
+    return failure(fmt::format("cannot make an eventfd: {}", errno_text(errno)));
   }
   return std::unique_ptr<PacketQueue>(
       new PacketQueue(config, link, neighbours, std::move(wake_event)));

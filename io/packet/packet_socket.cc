@@ -10,14 +10,10 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
-#include <system_error>
+
+#include "base/errno_text.h"
 
 namespace tributary::io {
-namespace {
-
-std::string cause(int error) { return std::system_category().message(error); }
-
-}  // namespace
 
 Result<PacketSocket> open_packet_socket(uint32_t receive_buffer_bytes) {
   PacketSocket opened;
@@ -29,11 +25,11 @@ Result<PacketSocket> open_packet_socket(uint32_t receive_buffer_bytes) {
     return failure(
         fmt::format("cannot open a packet socket: {}; to fix: run as root, or: setcap "
                     "cap_net_raw+ep on this program",
-                    cause(errno)));
+                    errno_text(errno)));
   }
   const bool marked = set_socket_option(socket, SOL_PACKET, PACKET_AUXDATA, int{1}) &&
                       set_socket_option(socket, SOL_PACKET, PACKET_IGNORE_OUTGOING, int{1});
-  if (!marked) return failure(fmt::format("needs Linux 4.20 or newer: {}", cause(errno)));
+  if (!marked) return failure(fmt::format("needs Linux 4.20 or newer: {}", errno_text(errno)));
   const int wanted = static_cast<int>(std::min(receive_buffer_bytes, 1U << 30));
   if (!set_socket_option(socket, SOL_SOCKET, SO_RCVBUFFORCE, wanted)) {
     set_socket_option(socket, SOL_SOCKET, SO_RCVBUF, wanted);
@@ -56,7 +52,7 @@ Result<EthernetInterface> read_ethernet_interface(const FileDescriptor& socket,
   ifreq request{};
   name.copy(request.ifr_name, IF_NAMESIZE - 1);
   const auto ask = [&](unsigned long what) { return ::ioctl(socket.get(), what, &request) == 0; };
-  if (!ask(SIOCGIFFLAGS)) return failure(fmt::format("{}: {}", name, cause(errno)));
+  if (!ask(SIOCGIFFLAGS)) return failure(fmt::format("{}: {}", name, errno_text(errno)));
   if ((request.ifr_flags & IFF_UP) == 0) {
     return failure(fmt::format("{} is down; to fix: ip link set dev {} up", name, name));
   }
@@ -64,7 +60,7 @@ Result<EthernetInterface> read_ethernet_interface(const FileDescriptor& socket,
     return failure(fmt::format("{} is not an Ethernet interface; see: ip link", name));
   }
   std::memcpy(interface.mac.data(), request.ifr_hwaddr.sa_data, interface.mac.size());
-  if (!ask(SIOCGIFMTU)) return failure(fmt::format("{}: {}", name, cause(errno)));
+  if (!ask(SIOCGIFMTU)) return failure(fmt::format("{}: {}", name, errno_text(errno)));
   interface.mtu = static_cast<uint32_t>(request.ifr_mtu);
   return interface;
 }

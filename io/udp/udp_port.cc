@@ -9,10 +9,10 @@
 #include <array>
 #include <cerrno>
 #include <ctime>
-#include <system_error>
 #include <utility>
 
 #include "base/assert.h"
+#include "base/errno_text.h"
 #include "io/counter_cells.h"
 #include "io/file_descriptor.h"
 #include "io/udp/udp_receiver.h"
@@ -86,8 +86,7 @@ Result<std::unique_ptr<UdpPort>> UdpPort::open(const UdpPortConfig& config) {
   for (FileDescriptor& socket : opened->sockets) {
     FileDescriptor wake_event(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
     if (!wake_event.is_open()) {
-      return failure(
-          fmt::format("cannot make an eventfd: {}", std::system_category().message(errno)));
+      return failure(fmt::format("cannot make an eventfd: {}", errno_text(errno)));
     }
     port->queues_.push_back(
         std::make_unique<Queue>(std::move(socket), std::move(wake_event), local_addresses,

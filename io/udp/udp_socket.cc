@@ -10,14 +10,12 @@
 #include <array>
 #include <bit>
 #include <cerrno>
-#include <system_error>
 
+#include "base/errno_text.h"
 #include "io/udp/socket_address.h"
 
 namespace tributary::io {
 namespace {
-
-std::string cause(int error) { return std::system_category().message(error); }
 
 template <class T>
 bool set_option(int socket, int level, int name, const T& value) {
@@ -69,9 +67,10 @@ int family_of(const UdpPortConfig& config) {
 
 Result<FileDescriptor> open_socket(int family) {
   FileDescriptor fd(::socket(family, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, IPPROTO_UDP));
-  if (!fd.is_open()) return failure(fmt::format("cannot open a UDP socket: {}", cause(errno)));
+  if (!fd.is_open()) return failure(fmt::format("cannot open a UDP socket: {}", errno_text(errno)));
   if (family == AF_INET6 && !set_option(fd.get(), IPPROTO_IPV6, IPV6_V6ONLY, int{0})) {
-    return failure(fmt::format("cannot open a UDP socket for IPv6 and IPv4: {}", cause(errno)));
+    return failure(
+        fmt::format("cannot open a UDP socket for IPv6 and IPv4: {}", errno_text(errno)));
   }
   return fd;
 }
@@ -88,12 +87,12 @@ Result<Endpoint> bind_socket(int socket, int family, const Endpoint& local) {
                        : error == EADDRNOTAVAIL ? " (no interface of this machine has it)"
                                                 : "";
     return failure(
-        fmt::format("cannot listen on UDP {}: {}{}", local.to_string(), cause(error), hint));
+        fmt::format("cannot listen on UDP {}: {}{}", local.to_string(), errno_text(error), hint));
   }
   SocketAddress bound{};
   socklen_t bound_size = sizeof bound;
   if (::getsockname(socket, &bound.any, &bound_size) != 0) {
-    return failure(fmt::format("cannot read the bound address: {}", cause(errno)));
+    return failure(fmt::format("cannot read the bound address: {}", errno_text(errno)));
   }
   return from_socket_address(bound);
 }
@@ -161,7 +160,7 @@ Result<bool> set_multicast_sending(int socket, int family, const UdpPortConfig& 
                       (index == 0 || set_option(socket, IPPROTO_IPV6, IPV6_MULTICAST_IF, index))));
   if (good) return true;
   return failure(fmt::format("cannot send to multicast groups through {}: {}",
-                             multicast_interface(config).to_string(), cause(errno)));
+                             multicast_interface(config).to_string(), errno_text(errno)));
 }
 
 Result<bool> join_group(int socket, int family, const UdpPortConfig& config) {
@@ -190,7 +189,7 @@ Result<bool> join_group(int socket, int family, const UdpPortConfig& config) {
   }
   if (error == 0) return true;
   return failure(fmt::format("cannot join multicast group {} on {}: {}", group.to_string(),
-                             config.local.to_string(), cause(error)));
+                             config.local.to_string(), errno_text(error)));
 }
 
 Result<bool> connect_peer(int socket, int family, const Endpoint& peer) {
@@ -201,7 +200,7 @@ Result<bool> connect_peer(int socket, int family, const Endpoint& peer) {
         fmt::format("an IPv4 local address cannot reach the IPv6 peer {}", peer.to_string()));
   }
   if (::connect(socket, &address.any, size) == 0) return true;
-  return failure(fmt::format("cannot connect to {}: {}", peer.to_string(), cause(errno)));
+  return failure(fmt::format("cannot connect to {}: {}", peer.to_string(), errno_text(errno)));
 }
 
 /// Attaches a classic BPF program, which needs no privilege. The program sees the UDP payload from
@@ -215,7 +214,8 @@ Result<bool> attach_steering(int socket, const SteeringField& field, uint32_t qu
   }};
   const sock_fprog description{static_cast<uint16_t>(program.size()), program.data()};
   if (set_option(socket, SOL_SOCKET, SO_ATTACH_REUSEPORT_CBPF, description)) return true;
-  return failure(fmt::format("cannot steer packets to {} queues: {}", queue_count, cause(errno)));
+  return failure(
+      fmt::format("cannot steer packets to {} queues: {}", queue_count, errno_text(errno)));
 }
 
 /// Returns true if packets may arrive at several local addresses, so that replies must name theirs.

@@ -60,10 +60,10 @@ void add_server(const Snapshot& snapshot, const std::string& version,
   Family refused = counter("tributary_refused_packets_total",
                            "Packets that changed nothing, by the reason of their refusal.");
   for (uint32_t i = 0; i < trio_ml::kOutcomeCount; i++) {
-    const bool is_refusal = i >= static_cast<uint32_t>(Outcome::kNotIp);
-    (is_refusal ? refused : events)
-        .add({{is_refusal ? "reason" : "event", to_string(static_cast<Outcome>(i))}},
-             snapshot.counters[i].packets);
+    const auto outcome = static_cast<Outcome>(i);
+    const bool refusal = is_refusal(outcome);
+    (refusal ? refused : events)
+        .add({{refusal ? "reason" : "event", to_string(outcome)}}, snapshot.counters[i].packets);
   }
   for (Family* family : {&build, &uptime, &events, &refused}) family->move_to(families);
 }

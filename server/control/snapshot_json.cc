@@ -36,8 +36,9 @@ nlohmann::json drops_json(const Snapshot& snapshot) {
   const auto add = [&drops](const char* reason, uint64_t packets) {
     if (packets > 0) drops[reason] = drops.value(reason, uint64_t{0}) + packets;
   };
-  for (uint32_t i = static_cast<uint32_t>(Outcome::kNotIp); i < trio_ml::kOutcomeCount; i++) {
-    add(to_string(static_cast<Outcome>(i)), snapshot.counters[i].packets);
+  for (uint32_t i = 0; i < trio_ml::kOutcomeCount; i++) {
+    const auto outcome = static_cast<Outcome>(i);
+    if (is_refusal(outcome)) add(to_string(outcome), snapshot.counters[i].packets);
   }
   for (const auto& core : snapshot.cores) add("handover_full", core.counters.handover_full);
   for (const auto& port : snapshot.ports) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// @file
-/// Runs a scenario that a test expects to succeed.
+/// A small scenario, and a run that a test expects to succeed.
 ///
 /// Tests: used by tests/lab/run_test.cc, straggling_run_test.cc, unequal_run_test.cc
 #pragma once
@@ -10,6 +10,22 @@
 #include "lab/run.h"
 
 namespace tributary::testing {
+
+/// Returns four workers with 10 ms of computation and eight windows of gradients in each of 20
+/// iterations.
+inline lab::Scenario four_workers(lab::Backend backend) {
+  lab::Scenario scenario;
+  scenario.backend = backend;
+  scenario.workers = 4;
+  scenario.iterations = 20;
+  scenario.window = 64;
+  scenario.mitigation.history = 64;
+  scenario.model = {.kind = lab::Model::kCustom,
+                    .bucket_bytes = {4096 * 256, 4096 * 256},
+                    .forward = milliseconds(3),
+                    .backward = milliseconds(7)};
+  return scenario;
+}
 
 /// Returns the result. Fails the test and returns an empty result if the run is refused or fails.
 inline lab::RunResult run_well(const lab::Scenario& scenario,

@@ -15,25 +15,11 @@
 namespace tributary::lab {
 namespace {
 
+using testing::four_workers;
 using testing::run_well;
 
-/// Four workers, 10 ms of computation, eight windows of gradients.
-Scenario small(Backend backend) {
-  Scenario scenario;
-  scenario.backend = backend;
-  scenario.workers = 4;
-  scenario.iterations = 20;
-  scenario.window = 64;
-  scenario.mitigation.history = 64;
-  scenario.model = {.kind = Model::kCustom,
-                    .bucket_bytes = {4096 * 256, 4096 * 256},
-                    .forward = milliseconds(3),
-                    .backward = milliseconds(7)};
-  return scenario;
-}
-
 TEST(StragglingRun, WaitingSwitchWaitsForTheSlowestWorker) {
-  Scenario scenario = small(Backend::kWaitingSwitch);
+  Scenario scenario = four_workers(Backend::kWaitingSwitch);
   scenario.straggler.pattern = Straggling::kSlowWorker;
   scenario.straggler.probability = 0.4;
   const RunResult result = run_well(scenario);
@@ -62,7 +48,7 @@ TEST(StragglingRun, WaitingSwitchWaitsForTheSlowestWorker) {
 }
 
 TEST(StragglingRun, QuorumDoesNotWaitForTheSlowestWorker) {
-  Scenario scenario = small(Backend::kWaitingSwitch);
+  Scenario scenario = four_workers(Backend::kWaitingSwitch);
   scenario.payload = Payload::kReal;
   const RunResult calm = run_well(scenario);
   scenario.straggler.pattern = Straggling::kFailSlow;
@@ -82,7 +68,7 @@ TEST(StragglingRun, QuorumDoesNotWaitForTheSlowestWorker) {
 }
 
 TEST(StragglingRun, QuorumSumsAreExactOverBadLinks) {
-  Scenario scenario = small(Backend::kWaitingSwitch);
+  Scenario scenario = four_workers(Backend::kWaitingSwitch);
   scenario.payload = Payload::kReal;
   scenario.iterations = 5;
   scenario.mitigation.quorum = 3;
@@ -99,7 +85,7 @@ TEST(StragglingRun, QuorumSumsAreExactOverBadLinks) {
 }
 
 TEST(StragglingRun, QuorumCompletesWithoutAnAbsentWorker) {
-  Scenario scenario = small(Backend::kWaitingSwitch);
+  Scenario scenario = four_workers(Backend::kWaitingSwitch);
   scenario.iterations = 2;
   scenario.straggler.pattern = Straggling::kAbsent;
   scenario.mitigation.quorum = 3;
@@ -108,7 +94,7 @@ TEST(StragglingRun, QuorumCompletesWithoutAnAbsentWorker) {
 }
 
 TEST(StragglingRun, BoundedTimeOutIsTheMostThatAStragglerCosts) {
-  Scenario scenario = small(Backend::kOptireduce);
+  Scenario scenario = four_workers(Backend::kOptireduce);
   scenario.payload = Payload::kReal;
   scenario.window = 1024;  // Every block of an iteration is in flight at once.
   scenario.mitigation.history = 8;
@@ -124,7 +110,7 @@ TEST(StragglingRun, BoundedTimeOutIsTheMostThatAStragglerCosts) {
 }
 
 TEST(StragglingRun, LocalStepsExchangeOnceInSoMany) {
-  Scenario scenario = small(Backend::kWaitingSwitch);
+  Scenario scenario = four_workers(Backend::kWaitingSwitch);
   const RunResult each = run_well(scenario);
   scenario.model.local_steps = 4;
   const RunResult some = run_well(scenario);
@@ -138,7 +124,7 @@ TEST(StragglingRun, LocalStepsExchangeOnceInSoMany) {
 }
 
 TEST(StragglingRun, LocalStepsHideSleepsOfDifferentWorkers) {
-  Scenario scenario = small(Backend::kWaitingSwitch);
+  Scenario scenario = four_workers(Backend::kWaitingSwitch);
   scenario.straggler.pattern = Straggling::kSlowWorker;
   scenario.straggler.probability = 0.4;
   scenario.straggler.typical_iteration = milliseconds(10);
@@ -149,7 +135,7 @@ TEST(StragglingRun, LocalStepsHideSleepsOfDifferentWorkers) {
 }
 
 TEST(StragglingRun, IdealBackEndHasNoStragglers) {
-  Scenario scenario = small(Backend::kIdeal);
+  Scenario scenario = four_workers(Backend::kIdeal);
   scenario.straggler.pattern = Straggling::kSlowWorker;
   scenario.straggler.probability = 1;
   const RunResult result = run_well(scenario);
@@ -157,7 +143,7 @@ TEST(StragglingRun, IdealBackEndHasNoStragglers) {
 }
 
 TEST(StragglingRun, MitigationBoundsEveryBlock) {
-  Scenario scenario = small(Backend::kTrioMl);
+  Scenario scenario = four_workers(Backend::kTrioMl);
   scenario.straggler.pattern = Straggling::kAbsent;
   scenario.straggler.worker = 2;
   scenario.iterations = 3;
@@ -174,7 +160,7 @@ TEST(StragglingRun, MitigationBoundsEveryBlock) {
 
 TEST(StragglingRun, LateWorkersCatchUpAndOthersLoseNothing) {
   for (const CatchUp catch_up : {CatchUp::kSkip, CatchUp::kCompute}) {
-    Scenario scenario = small(Backend::kTrioMl);
+    Scenario scenario = four_workers(Backend::kTrioMl);
     scenario.mitigation.catch_up = catch_up;
     scenario.mitigation.timeout = milliseconds(2);
     scenario.model.forward = milliseconds(30);
@@ -265,7 +251,7 @@ TEST(StragglingRun, OnlyComputedGradientsAreAdded) {
         LeavingOut{Backend::kWaitingSwitch, CatchUp::kSkip, 3},
         LeavingOut{Backend::kWaitingSwitch, CatchUp::kCompute, 2},
         LeavingOut{Backend::kOptireduce, CatchUp::kSkip}}) {
-    Scenario scenario = small(backend);
+    Scenario scenario = four_workers(backend);
     scenario.mitigation.catch_up = catch_up;
     scenario.mitigation.quorum = quorum;
     scenario.mitigation.timeout = milliseconds(2);
@@ -288,7 +274,7 @@ TEST(StragglingRun, OnlyComputedGradientsAreAdded) {
 }
 
 TEST(StragglingRun, TreeExpiresItsStraggler) {
-  Scenario scenario = small(Backend::kTrioMl);
+  Scenario scenario = four_workers(Backend::kTrioMl);
   scenario.topology = Topology::kChassis;
   scenario.straggler.pattern = Straggling::kAbsent;
   scenario.iterations = 2;
@@ -302,7 +288,7 @@ TEST(StragglingRun, TreeExpiresItsStraggler) {
 
 /// A worker that pauses until its results are evicted: a small cache, and no worker waits for it.
 Scenario forgetful() {
-  Scenario scenario = small(Backend::kTrioMl);
+  Scenario scenario = four_workers(Backend::kTrioMl);
   scenario.model.bucket_bytes = {4096 * 32, 4096 * 32};
   scenario.window = 16;
   scenario.mitigation.history = 1;
@@ -334,7 +320,7 @@ TEST(StragglingRun, WorkerPastTheCacheMayStopTheRun) {
 }
 
 TEST(StragglingRun, PauseDelaysTheWaitingWorkers) {
-  Scenario scenario = small(Backend::kWaitingSwitch);
+  Scenario scenario = four_workers(Backend::kWaitingSwitch);
   const RunResult without = run_well(scenario);
   scenario.straggler.pattern = Straggling::kPause;
   scenario.straggler.pause_at = milliseconds(25);
@@ -344,7 +330,7 @@ TEST(StragglingRun, PauseDelaysTheWaitingWorkers) {
 }
 
 TEST(StragglingRun, FailSlowWorkerSetsThePace) {
-  Scenario scenario = small(Backend::kWaitingSwitch);
+  Scenario scenario = four_workers(Backend::kWaitingSwitch);
   const RunResult without = run_well(scenario);
   scenario.straggler.pattern = Straggling::kFailSlow;
   scenario.straggler.factor = 3;
@@ -354,7 +340,7 @@ TEST(StragglingRun, FailSlowWorkerSetsThePace) {
 }
 
 TEST(StragglingRun, BackgroundFlowTakesItsShareOfTheLink) {
-  Scenario scenario = small(Backend::kWaitingSwitch);
+  Scenario scenario = four_workers(Backend::kWaitingSwitch);
   scenario.model.forward = Duration();
   scenario.model.backward = Duration();
   scenario.model.bucket_bytes = {4096 * 4096};
@@ -377,7 +363,7 @@ TEST(StragglingRun, BackgroundFlowTakesItsShareOfTheLink) {
 }
 
 TEST(StragglingRun, LimitErrorNamesUnfinishedWorkers) {
-  Scenario scenario = small(Backend::kWaitingSwitch);
+  Scenario scenario = four_workers(Backend::kWaitingSwitch);
   scenario.straggler.pattern = Straggling::kFailSlow;
   scenario.straggler.worker = 3;
   scenario.straggler.factor = 1000;
@@ -389,7 +375,7 @@ TEST(StragglingRun, LimitErrorNamesUnfinishedWorkers) {
 }
 
 TEST(StragglingRun, DeadlineErrorNamesTheMissingWorker) {
-  Scenario scenario = small(Backend::kTrioMlWait);
+  Scenario scenario = four_workers(Backend::kTrioMlWait);
   scenario.straggler.pattern = Straggling::kFailSlow;
   scenario.straggler.worker = 3;
   scenario.straggler.factor = 1000;
@@ -445,7 +431,7 @@ class Exchange final : public TensorExchange {
 
 TEST(StragglingRun, RealTensorsPassBesideElidedOnes) {
   for (Backend backend : {Backend::kTrioMl, Backend::kWaitingSwitch, Backend::kRing}) {
-    Scenario scenario = small(backend);
+    Scenario scenario = four_workers(backend);
     scenario.iterations = 5;
     Exchange exchange(scenario.workers);
     run_well(scenario, &exchange);
@@ -457,7 +443,7 @@ TEST(StragglingRun, RealTensorsPassBesideElidedOnes) {
 }
 
 TEST(StragglingRun, LocalStepsApplyGradientsAlone) {
-  Scenario scenario = small(Backend::kWaitingSwitch);
+  Scenario scenario = four_workers(Backend::kWaitingSwitch);
   scenario.iterations = 6;
   scenario.model.local_steps = 3;
   Exchange exchange(scenario.workers);

@@ -9,25 +9,11 @@
 namespace tributary::lab {
 namespace {
 
+using testing::four_workers;
 using testing::run_well;
 
-/// Four workers, 10 ms of computation, eight windows of gradients.
-Scenario small(Backend backend) {
-  Scenario scenario;
-  scenario.backend = backend;
-  scenario.workers = 4;
-  scenario.iterations = 20;
-  scenario.window = 64;
-  scenario.mitigation.history = 64;
-  scenario.model = {.kind = Model::kCustom,
-                    .bucket_bytes = {4096 * 256, 4096 * 256},
-                    .forward = milliseconds(3),
-                    .backward = milliseconds(7)};
-  return scenario;
-}
-
 TEST(UnequalRun, PauseStopsAllNamedWorkers) {
-  Scenario scenario = small(Backend::kWaitingSwitch);
+  Scenario scenario = four_workers(Backend::kWaitingSwitch);
   const RunResult without = run_well(scenario);
   scenario.straggler.pattern = Straggling::kPause;
   scenario.straggler.pattern.add(Straggling::kFailSlow);
@@ -45,7 +31,7 @@ TEST(UnequalRun, PauseStopsAllNamedWorkers) {
 
 TEST(UnequalRun, TraceDelaysTheWaitingWorkers) {
   const testing::ScratchDirectory scratch;
-  Scenario scenario = small(Backend::kWaitingSwitch);
+  Scenario scenario = four_workers(Backend::kWaitingSwitch);
   const RunResult without = run_well(scenario);
   scenario.straggler.pattern = Straggling::kTrace;
   scenario.straggler.trace =
@@ -63,7 +49,7 @@ TEST(UnequalRun, TraceDelaysTheWaitingWorkers) {
 }
 
 TEST(UnequalRun, SlowLinkSetsThePace) {
-  Scenario scenario = small(Backend::kWaitingSwitch);
+  Scenario scenario = four_workers(Backend::kWaitingSwitch);
   scenario.model.forward = Duration();
   scenario.model.backward = Duration();
   scenario.model.bucket_bytes = {4096 * 4096};
@@ -77,7 +63,7 @@ TEST(UnequalRun, SlowLinkSetsThePace) {
 }
 
 TEST(UnequalRun, LossBurstsLoseTheSameShare) {
-  Scenario scenario = small(Backend::kWaitingSwitch);
+  Scenario scenario = four_workers(Backend::kWaitingSwitch);
   scenario.model.bucket_bytes = {4096 * 4096};
   scenario.host.retransmission = true;
   scenario.link.faults.loss = 0.01;
