@@ -7,10 +7,10 @@
 
 #include <fstream>
 #include <nlohmann/json.hpp>
-#include <sstream>
 #include <vector>
 
 #include "cli/settings.h"
+#include "tests/cli/command_bed.h"
 #include "tests/support/scratch_directory.h"
 
 namespace tributary::cli {
@@ -18,24 +18,8 @@ namespace {
 
 using ::testing::HasSubstr;
 
-struct Ran {
-  int exit = 0;
-  std::string out;
-  std::string err;
-};
-
 Ran run(const std::vector<std::string>& args) {
-  CLI::App app("test", "tributary");
-  app.require_subcommand(1);
-  PlanOptions options;
-  add_plan(app, options);
-  std::vector<const char*> argv{"tributary", "plan"};
-  for (const std::string& arg : args) argv.push_back(arg.c_str());
-  std::ostringstream out;
-  std::ostringstream err;
-  const auto ended = parse_command_line(app, static_cast<int>(argv.size()), argv.data(), out, err);
-  const int exit = ended ? *ended : run_plan(options, out, err);
-  return {.exit = exit, .out = out.str(), .err = err.str()};
+  return run_subcommand("plan", add_plan, run_plan, args);
 }
 
 /// Returns the error line of a refused command line.

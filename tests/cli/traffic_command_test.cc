@@ -10,11 +10,11 @@
 #include <fstream>
 #include <iterator>
 #include <nlohmann/json.hpp>
-#include <sstream>
 #include <vector>
 
 #include "cli/settings.h"
 #include "io/capture/capture_reader.h"
+#include "tests/cli/command_bed.h"
 #include "tests/support/scratch_directory.h"
 #include "traffic/generator.h"
 
@@ -23,24 +23,8 @@ namespace {
 
 using ::testing::HasSubstr;
 
-struct Ran {
-  int exit = 0;
-  std::string out;
-  std::string err;
-};
-
 Ran run(const std::vector<std::string>& args) {
-  CLI::App app("test", "tributary");
-  app.require_subcommand(1);
-  TrafficOptions options;
-  add_traffic(app, options);
-  std::vector<const char*> argv{"tributary", "traffic"};
-  for (const std::string& arg : args) argv.push_back(arg.c_str());
-  std::ostringstream out;
-  std::ostringstream err;
-  const auto ended = parse_command_line(app, static_cast<int>(argv.size()), argv.data(), out, err);
-  const int exit = ended ? *ended : run_traffic(options, out, err);
-  return {.exit = exit, .out = out.str(), .err = err.str()};
+  return run_subcommand("traffic", add_traffic, run_traffic, args);
 }
 
 /// Returns the error line of a refused command line.
