@@ -239,6 +239,7 @@ Session::JoinAnswer Session::join(const wire::Message& message, const Endpoint& 
     JoinAnswer answer{.reply = MessageType::kWelcome, .body = welcome_body(source)};
     return answer;
   }
+  if (draining_) return refusal(Reason::kJobRemoved, 0);
   if (const auto redirected = redirect(wish, now)) return *redirected;
   if (running && !is_gone(source, now)) return pending(Reason::kRankTaken, now);
   if (!running && member.pending_nonce != nonce && is_pending(source, now)) {
@@ -452,6 +453,23 @@ Session::Withdrawal Session::withdraw(uint32_t source, uint64_t nonce) {
   return number() != 0 && member.nonce == nonce ? Withdrawal::kMember : Withdrawal::kUnknown;
 }
 
+Session::Withdrawal Session::evict(uint32_t source, Instant now) {
+  Member& member = members_[source];
+  if (number() != 0 && !has_left(source)) {
+    member.nonce = key_of_evicted(source);
+    return Withdrawal::kMember;
+  }
+  if (!is_fresh(source, now)) return Withdrawal::kUnknown;
+  member.pending_nonce = 0;
+  confirming_ = false;
+  return Withdrawal::kPending;
+}
+
+uint64_t Session::key_of_evicted(uint32_t source) const {
+  const std::array<uint64_t, 3> context{config_.id, number(), source};
+  return auth::derive_u64(root_, "evicted source", context);
+}
+
 bool Session::leave(uint32_t source, uint32_t lost_aggregator) {
   if (!TRIB_MUTANT(kLossForgotten)) {
     lost_aggregators_[source].store(lost_aggregator, std::memory_order_relaxed);
@@ -481,7 +499,8 @@ void Session::end() {
 
 bool Session::upstream_welcome(const wire::Message& message, Instant now) {
   upstream_refusal_ = {};
-  if (number() != 0 || message.extension.key != upstream_nonce_ || !all_pending(now)) return false;
+  if (number() != 0 || draining_) return false;
+  if (message.extension.key != upstream_nonce_ || !all_pending(now)) return false;
   upstream_window_ = message.body.window;
   upstream_gradients_max_ = message.body.gradients_max;
   upstream_narrow_max_ = message.body.narrow_max;
