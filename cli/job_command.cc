@@ -104,8 +104,7 @@ int run_set(const JobFlags& flags) {
 }
 
 int run_evict(const JobFlags& flags) {
-  return run_change(flags,
-                    {"DELETE", fmt::format("{}/sources/{}", path_of(flags), flags.source)},
+  return run_change(flags, {"DELETE", fmt::format("{}/sources/{}", path_of(flags), flags.source)},
                     fmt::format("evicted source {} of job {}", flags.source, flags.id));
 }
 
@@ -178,23 +177,24 @@ void add_job_command(CLI::App& app, int& exit_code) {
                            exit_code, run_add);
   add_number(*add, "ID", flags->id, "job_id");
   add_keys(*add, added_keys(), flags->keys);
+  add->get_option("--sources")->required();
 
   CLI::App* remove = add_verb(*job, "remove", "Remove a job that no worker uses, and its memory",
                               flags, exit_code, run_remove);
   add_number(*remove, "ID", flags->id, "job_id");
   remove->add_flag("--force", flags->force, "Remove it although workers use it; they end");
 
-  CLI::App* drain =
-      add_verb(*job, "drain", "Let no further session start, and remove the job when its workers "
-               "have left", flags, exit_code, run_drain);
+  CLI::App* drain = add_verb(*job, "drain",
+                             "Let no further session start, and remove the job when its workers "
+                             "have left",
+                             flags, exit_code, run_drain);
   add_number(*drain, "ID", flags->id, "job_id");
 
   CLI::App* set = add_verb(*job, "set", "Change a running job", flags, exit_code, run_set);
   add_number(*set, "ID", flags->id, "job_id");
   const KeySpec& timeout = spec_of(kTimeoutKey);
-  add_key(*set, "--timeout-ms",
-          {.type = KeyType::kUint, .min = timeout.min, .max = timeout.max}, "",
-          "Time-out of straggler mitigation, in milliseconds",
+  add_key(*set, "--timeout-ms", {.type = KeyType::kUint, .min = timeout.min, .max = timeout.max},
+          "", "Time-out of straggler mitigation, in milliseconds",
           [flags](const KeyValue& value) { flags->timeout_ms = std::get<uint64_t>(value); })
       ->required();
 

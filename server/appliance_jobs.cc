@@ -61,12 +61,11 @@ JobResult Appliance::check_memory(const trio_ml::JobConfig& job) const {
   const uint64_t left_bytes =
       memory_.size_bytes(memory::Range::kDram) - memory_.used_bytes(memory::Range::kDram);
   if (wanted_bytes <= left_bytes) return {};
-  const std::string sizes =
-      job.asynchronous
-          ? fmt::format("parameters={}, sources={}, block_grad_max={}", job.parameters, job.sources,
-                        job.block_grad_max)
-          : fmt::format("block_cnt_max={}, block_grad_max={}, history={}", job.block_cnt_max,
-                        job.block_grad_max, job.history);
+  const std::string sizes = job.asynchronous
+                                ? fmt::format("parameters={}, sources={}, block_grad_max={}",
+                                              job.parameters, job.sources, job.block_grad_max)
+                                : fmt::format("block_cnt_max={}, block_grad_max={}, history={}",
+                                              job.block_cnt_max, job.block_grad_max, job.history);
   return refused(JobFault::kNoMemory,
                  fmt::format("job {}: {} need {} MB; --memory-mb {} has {} MB left", job.id, sizes,
                              (wanted_bytes >> 20) + 1, config_.memory_mb, left_bytes >> 20));
@@ -140,7 +139,8 @@ JobResult Appliance::add_job(const trio_ml::JobConfig& job) {
   for (const Served& each : served_) {
     const uint32_t id = each.config().id;
     if (id < job.id || id >= job.id + job.channels) continue;
-    return refused(JobFault::kExists, fmt::format("job {} exists already{}", id, ids_note(jobs, id)));
+    return refused(JobFault::kExists,
+                   fmt::format("job {} exists already{}", id, ids_note(jobs, id)));
   }
   auto channels = prepare(job);
   if (!channels) return tl::unexpected(channels.error());
@@ -238,8 +238,8 @@ JobResult Appliance::set_timeout(uint32_t id, Duration timeout) {
   if (!channels->front()->config().mitigation) {
     return refused(
         JobFault::kNotAllowed,
-        fmt::format("job {}: timeout_ms needs mitigation=on; without it blocks wait for every source",
-                    id));
+        fmt::format(
+            "job {}: timeout_ms needs mitigation=on; without it blocks wait for every source", id));
   }
   uint32_t core_index = 0;
   engine_->inspect([&](Engine::Core&) {
@@ -259,9 +259,9 @@ JobResult Appliance::evict_source(uint32_t id, uint32_t source) {
   if (!channels) return tl::unexpected(channels.error());
   const uint32_t sources = channels->front()->config().sources;
   if (source >= sources) {
-    return refused(JobFault::kUnknownSource,
-                   fmt::format("job {} has no source {}; its sources are 0 to {}", id, source,
-                               sources - 1));
+    return refused(
+        JobFault::kUnknownSource,
+        fmt::format("job {} has no source {}; its sources are 0 to {}", id, source, sources - 1));
   }
   std::vector<trio_ml::Eviction> evictions(channels->size());
   bool found = false;
@@ -305,9 +305,9 @@ tl::expected<std::vector<Appliance::Served*>, JobError> Appliance::channels_of(u
   std::vector<Served*> channels;
   for (Served& each : served_) {
     if (each.config().id == id && each.job != id) {
-      return refused(JobFault::kNotAllowed,
-                     fmt::format("job {} is a channel of job {}; give the id {}", id, each.job,
-                                 each.job));
+      return refused(
+          JobFault::kNotAllowed,
+          fmt::format("job {} is a channel of job {}; give the id {}", id, each.job, each.job));
     }
     if (each.job == id) channels.push_back(&each);
   }

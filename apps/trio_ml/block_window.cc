@@ -30,8 +30,8 @@ Found of(Found::Kind kind) {
 
 template <class T>
 Result<T*> make_array(memory::HeldMemory& held, uint32_t item_count) {
-  const auto bytes = held.allocate(memory::Range::kDram, uint64_t{item_count} * sizeof(T),
-                                   kCacheLineBytes);
+  const auto bytes =
+      held.allocate(memory::Range::kDram, uint64_t{item_count} * sizeof(T), kCacheLineBytes);
   if (!bytes) return tl::unexpected(bytes.error());
   T* items = reinterpret_cast<T*>(*bytes);
   std::uninitialized_default_construct_n(items, item_count);
@@ -78,8 +78,7 @@ Result<BlockWindow> BlockWindow::create(const JobConfig& config, uint32_t shard_
   window.run_mask_ = (shape.place_count - 1) & ~(kBlocksPerRun - 1);
   const auto places = make_array<BlockRecord>(window.held_, shape.place_count);
   if (!places) return tl::unexpected(places.error());
-  const auto results =
-      make_array<ResultRecord>(window.held_, shape.place_count * shape.history);
+  const auto results = make_array<ResultRecord>(window.held_, shape.place_count * shape.history);
   if (!results) return tl::unexpected(results.error());
   const auto newest = make_array<uint8_t>(window.held_, shape.place_count);
   if (!newest) return tl::unexpected(newest.error());

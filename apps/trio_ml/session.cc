@@ -453,23 +453,6 @@ Session::Withdrawal Session::withdraw(uint32_t source, uint64_t nonce) {
   return number() != 0 && member.nonce == nonce ? Withdrawal::kMember : Withdrawal::kUnknown;
 }
 
-Session::Withdrawal Session::evict(uint32_t source, Instant now) {
-  Member& member = members_[source];
-  if (number() != 0 && !has_left(source)) {
-    member.nonce = key_of_evicted(source);
-    return Withdrawal::kMember;
-  }
-  if (!is_fresh(source, now)) return Withdrawal::kUnknown;
-  member.pending_nonce = 0;
-  confirming_ = false;
-  return Withdrawal::kPending;
-}
-
-uint64_t Session::key_of_evicted(uint32_t source) const {
-  const std::array<uint64_t, 3> context{config_.id, number(), source};
-  return auth::derive_u64(root_, "evicted source", context);
-}
-
 bool Session::leave(uint32_t source, uint32_t lost_aggregator) {
   if (!TRIB_MUTANT(kLossForgotten)) {
     lost_aggregators_[source].store(lost_aggregator, std::memory_order_relaxed);

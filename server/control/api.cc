@@ -40,8 +40,8 @@ Reply get_job(const ApiConfig& config, const Request&, const UrlParts& parts) {
     if (text == parts.id) return json_reply(job_details_json(job, snapshot.at));
     ids += (ids.empty() ? "" : ", ") + text;
   }
-  return error_reply(404, fmt::format("job '{}' does not exist; jobs: {}", parts.id,
-                                      ids.empty() ? "none" : ids));
+  return error_reply(
+      404, fmt::format("job '{}' does not exist; jobs: {}", parts.id, ids.empty() ? "none" : ids));
 }
 
 Reply get_who(const ApiConfig& config, const Request&, const UrlParts&) {

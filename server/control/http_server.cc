@@ -139,8 +139,8 @@ std::optional<Reply> refuse_body(const httplib::Request& request) {
   }
   const auto size_bytes = request.get_header_value<uint64_t>("Content-Length");
   if (size_bytes <= kBodyBytesMax) return {};
-  return error_reply(413, fmt::format("the body has {} bytes; allowed: at most {}", size_bytes,
-                                      kBodyBytesMax));
+  return error_reply(
+      413, fmt::format("the body has {} bytes; allowed: at most {}", size_bytes, kBodyBytesMax));
 }
 
 /// Tells whether a body follows that must be read.

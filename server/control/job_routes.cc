@@ -120,8 +120,9 @@ Reply patch_job(const ApiConfig& config, const Request& request, const UrlParts&
   const KeySpec& spec = table.keys()[static_cast<size_t>(table.index_of(kTimeoutKey))];
   for (const WrittenKey& key : *keys) {
     if (key.name == kTimeoutKey) continue;
-    return error_reply(400, fmt::format("body: key '{}' of a running job cannot change; allowed: {}",
-                                        key.name, kTimeoutKey));
+    return error_reply(
+        400, fmt::format("body: key '{}' of a running job cannot change; allowed: {}", key.name,
+                         kTimeoutKey));
   }
   if (keys->empty()) return error_reply(400, fmt::format("body: {} is missing", kTimeoutKey));
   const auto timeout = convert_key(spec, keys->front());

@@ -132,9 +132,8 @@ TEST_F(Farewell, PinnedPlainSourceMayComeFromAnotherAddressAfterItsEviction) {
 
 TEST_F(Farewell, EvictionOfAnEarlierSessionChangesNothing) {
   start();
-  Eviction stale{.state = Session::Withdrawal::kMember,
-                 .session = bed_->session().number() - 1,
-                 .key = 1};
+  Eviction stale{
+      .state = Session::Withdrawal::kMember, .session = bed_->session().number() - 1, .key = 1};
   EXPECT_FALSE(drop_evicted(bed_->job(), 0, stale));
   contribute(0, 0, {1});
   EXPECT_EQ(bed_->counted(Outcome::kAggregated), 1U);
