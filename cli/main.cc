@@ -8,6 +8,7 @@
 #include "cli/demo/demo.h"
 #include "cli/demo/demo_worker.h"
 #include "cli/doctor.h"
+#include "cli/job_command.h"
 #include "cli/lab/lab_command.h"
 #include "cli/launch/launch_command.h"
 #include "cli/plan_command.h"
@@ -47,6 +48,7 @@ int main(int argc, char** argv) {
   tributary::cli::add_worker_command(app, exit_code);
   tributary::cli::add_status_command(app, exit_code);
   tributary::cli::add_who_command(app, exit_code);
+  tributary::cli::add_job_command(app, exit_code);
   tributary::cli::add_launch_command(app, exit_code);
   tributary::cli::add_bench_command(app, exit_code);
   tributary::cli::add_race_processes(app, exit_code);

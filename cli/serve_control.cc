@@ -32,7 +32,7 @@ Result<std::unique_ptr<control::HttpServer>> listen(const std::string& name,
 
 void add_control_flags(CLI::App& command, ControlFlags& flags) {
   add_on_off(command, "--api", flags.api,
-             "Answer tributary status, tributary who and HTTP on a Unix socket (trio-ml)");
+             "Answer tributary status, who and job, and HTTP, on a Unix socket (trio-ml)");
   command
       .add_option("--name", flags.name,
                   "Name of this server's control socket, as in tributary status --name; default: "
@@ -56,7 +56,8 @@ Result<std::unique_ptr<ServedControl>> ServedControl::start(const ControlFlags& 
                           .version = std::string(program_version()),
                           .snapshot = [&appliance] { return appliance.snapshot(); },
                           .is_ready = [served = served.get()] { return !served->ending_.load(); },
-                          .settings = settings_of(appliance.config())});
+                          .settings = settings_of(appliance.config()),
+                          .jobs = &appliance});
   auto server =
       listen(name, [api](const control::Request& request) { return api.handle(request); });
   if (server) {
@@ -65,7 +66,7 @@ Result<std::unique_ptr<ServedControl>> ServedControl::start(const ControlFlags& 
     return tl::unexpected(server.error());
   } else {
     served->warning_ =
-        server.error().text + "; tributary status and tributary who cannot reach this server";
+        server.error().text + "; tributary status, who and job cannot reach this server";
   }
   return served;
 }

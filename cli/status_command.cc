@@ -12,9 +12,9 @@
 #include <vector>
 
 #include "cli/console.h"
+#include "cli/local_server.h"
 #include "cli/settings.h"
 #include "server/control/http_client.h"
-#include "server/control/socket_place.h"
 
 namespace tributary::cli {
 namespace {
@@ -29,20 +29,10 @@ constexpr std::chrono::milliseconds kWatchEvery{1000};
 constexpr const char* kClearScreen = "\x1b[H\x1b[2J";
 
 struct AskFlags {
-  std::string name;
-  bool as_json = false;
+  ServerChoice server;
   bool watch = false;
   std::optional<uint32_t> job;
 };
-
-Result<control::FoundServer> find_server(const AskFlags& flags) {
-  return control::choose_server(control::find_servers(control::socket_folders()), flags.name);
-}
-
-int fail(const char* command, const Error& error) {
-  print_error("tributary {}: {}\n", command, error.text);
-  return 1;
-}
 
 double difference(const json& later, const json& earlier, const char* key) {
   return later.at(key).get<double>() - earlier.at(key).get<double>();
@@ -91,13 +81,13 @@ Result<json> status_of(const std::string& socket, json earlier) {
 }
 
 int run_status(const AskFlags& flags) {
-  const auto server = find_server(flags);
+  const auto server = find_server(flags.server);
   if (!server) return fail("status", server.error());
   json earlier;
   while (true) {
     const auto status = status_of(server->path, earlier);
     if (!status) return fail("status", status.error());
-    if (flags.as_json) {
+    if (flags.server.as_json) {
       print("{}\n", status->dump(flags.watch ? -1 : 2));
     } else {
       print("{}{}", flags.watch ? kClearScreen : "", status_text(*status));
@@ -110,7 +100,7 @@ int run_status(const AskFlags& flags) {
 }
 
 int run_who(const AskFlags& flags) {
-  const auto server = find_server(flags);
+  const auto server = find_server(flags.server);
   if (!server) return fail("who", server.error());
   if (flags.job) {
     // Refuses a job that does not exist.
@@ -123,20 +113,12 @@ int run_who(const AskFlags& flags) {
   for (const json& row : answer->at("rows")) {
     if (!flags.job || row.at("job") == *flags.job) rows.push_back(row);
   }
-  if (flags.as_json) {
+  if (flags.server.as_json) {
     print("{}\n", json{{"command", "who"}, {"server", server->name}, {"rows", rows}}.dump(2));
   } else {
     print("{}", who_text(rows));
   }
   return 0;
-}
-
-void add_common(CLI::App& command, AskFlags& flags) {
-  command
-      .add_option("--name", flags.name,
-                  "Name of the server; needed only if several run on this machine")
-      ->type_name("NAME");
-  command.add_flag("--json", flags.as_json, "Print JSON instead of text");
 }
 
 }  // namespace
@@ -207,7 +189,8 @@ void add_status_command(CLI::App& app, int& exit_code) {
   CLI::App* command = app.add_subcommand(
       "status", "Show what a running server of this machine does: jobs, rates, drops, cores");
   const auto flags = std::make_shared<AskFlags>();
-  add_common(*command, *flags);
+  add_server_name(*command, flags->server);
+  add_json_output(*command, flags->server);
   command->add_flag("--watch", flags->watch, "Repeat every second until interrupted");
   command->callback([flags, &exit_code] { exit_code = run_status(*flags); });
 }
@@ -216,7 +199,8 @@ void add_who_command(CLI::App& app, int& exit_code) {
   CLI::App* command = app.add_subcommand(
       "who", "Name the ranks that others wait for: block, since when, last heard, advice");
   const auto flags = std::make_shared<AskFlags>();
-  add_common(*command, *flags);
+  add_server_name(*command, flags->server);
+  add_json_output(*command, flags->server);
   add_key(*command, "JOB", {.type = KeyType::kUint, .min = 0, .max = 255}, "all", "Only this job",
           [flags](const KeyValue& value) {
             flags->job = static_cast<uint32_t>(std::get<uint64_t>(value));

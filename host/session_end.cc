@@ -80,6 +80,8 @@ std::optional<EndReason> SessionEnd::on_notice(const wire::Message& notice,
   const wire::ControlBody& body = notice.body;
   if (body.reason == Reason::kSessionLost) return session_lost(config_.server);
   if (body.reason == Reason::kServerStopped) return aggregator_stopped(config_.server);
+  if (body.reason == Reason::kJobRemoved) return job_removed(config_);
+  if (body.reason == Reason::kEvicted) return evicted(config_);
   if (body.reason == Reason::kPeerSilent && oldest) {
     return peer_silent(subject_of(body, terms.rank_base), milliseconds(body.value), *oldest);
   }

@@ -74,6 +74,10 @@ std::string refusal_text(const CommunicatorConfig& config, uint32_t gradients,
       return authentication_text(config, refusal.value);
     case Reason::kServerStopped:
       return fmt::format("aggregator {} was stopped", server);
+    case Reason::kJobRemoved:
+      return job_removed(config).text;
+    case Reason::kEvicted:
+      return evicted(config).text;
     case Reason::kListsDiffer:
       return fmt::format(
           "rank {} of job {} has another list of aggregators; give every rank the "
@@ -164,6 +168,18 @@ EndReason aggregator_silent(const Endpoint& server, Duration silent_for) {
 
 EndReason aggregator_stopped(const Endpoint& server) {
   return {Status::kAggregatorGone, fmt::format("aggregator {} was stopped", server.to_string())};
+}
+
+EndReason job_removed(const CommunicatorConfig& config) {
+  return {Status::kAggregatorGone,
+          fmt::format("job {} was removed from aggregator {} by its operator", config.job_id,
+                      config.server.to_string())};
+}
+
+EndReason evicted(const CommunicatorConfig& config) {
+  return {Status::kSessionLost,
+          fmt::format("rank {} was removed from job {} by the operator of aggregator {}",
+                      config.rank, config.job_id, config.server.to_string())};
 }
 
 EndReason peer_silent(const std::string& ranks, Duration silent_for, uint64_t position) {

@@ -66,6 +66,8 @@ struct EndReason {
 [[nodiscard]] EndReason unknown_rank_missing(bool upstream, uint64_t position, Duration waited);
 [[nodiscard]] EndReason job_in_use_by_plain_clients(const CommunicatorConfig& config);
 [[nodiscard]] EndReason aggregator_stopped(const Endpoint& server);
+[[nodiscard]] EndReason job_removed(const CommunicatorConfig& config);
+[[nodiscard]] EndReason evicted(const CommunicatorConfig& config);
 [[nodiscard]] EndReason peer_silent(const std::string& ranks, Duration silent_for,
                                     uint64_t position);
 [[nodiscard]] EndReason session_lost(const Endpoint& server);

@@ -5,11 +5,9 @@
 
 #include <algorithm>
 
-#include "auth/keys.h"
 #include "base/clock.h"
 #include "base/cpus.h"
 #include "io/udp/socket_address.h"
-#include "server/aggregator_id.h"
 #include "server/engine_stats.h"
 
 namespace tributary::server {
@@ -73,6 +71,7 @@ Appliance::Appliance(const ApplianceConfig& config, memory::SharedMemory memory,
       port_(std::move(port.port)),
       local_server_(port.local_server),
       warnings_(std::move(port.warnings)),
+      room_bytes_(port.room_bytes),
       started_at_(monotonic_now()) {}
 
 Appliance::~Appliance() { stop(); }
@@ -88,10 +87,8 @@ Result<std::unique_ptr<Appliance>> Appliance::start(const ApplianceConfig& confi
   auto port = config.devices.empty() ? open_sockets(config) : open_devices(config);
   if (!port) return tl::unexpected(port.error());
 
-  const uint32_t room_bytes = port->room_bytes;
   std::unique_ptr<Appliance> appliance(new Appliance(config, *std::move(memory), *std::move(port)));
-  if (const auto added = appliance->add_jobs(room_bytes); !added)
-    return tl::unexpected(added.error());
+  if (const auto added = appliance->add_first_jobs(); !added) return tl::unexpected(added.error());
   std::vector<trio_ml::App> apps;
   for (auto& shard : appliance->shards_) apps.emplace_back(*shard);
   appliance->engine_ =
@@ -109,8 +106,8 @@ Result<std::unique_ptr<Appliance>> Appliance::start(const ApplianceConfig& confi
 Result<void> Appliance::start_directory() {
   if (!config_.directory) return {};
   std::vector<Directory::ServedJob> served;
-  for (const auto& session : sessions_) {
-    if (session->config().directory) served.push_back({session->config(), session.get()});
+  for (const Served& each : served_) {
+    if (each.config().directory) served.push_back({each.config(), each.session.get()});
   }
   auto started = Directory::start(*config_.directory, served, config_.on_plan);
   if (!started) return tl::unexpected(started.error());
@@ -152,94 +149,41 @@ Result<Appliance::OpenedPort> Appliance::open_devices(const ApplianceConfig& con
   return port;
 }
 
-std::string Appliance::ids_note(uint32_t id) const {
-  for (const trio_ml::JobConfig& job : config_.jobs) {
-    if (job.channels == 1 || id < job.id || id >= job.id + job.channels) continue;
-    return fmt::format(" (job {} with channels={} takes the ids {} to {})", job.id, job.channels,
-                       job.id, job.id + job.channels - 1);
-  }
-  return {};
-}
-
-Result<void> Appliance::add_jobs(uint32_t room_bytes) {
+Result<void> Appliance::add_first_jobs() {
   for (uint32_t core = 0; core < config_.cores; core++) {
     shards_.push_back(
         std::make_unique<trio_ml::Shard>(core, config_.cores, port_->local().port, memory_));
   }
-  for (trio_ml::JobConfig job : config_.jobs) {
-    // Sizes each job as if it were alone: jobs that are busy at the same time may overflow the
-    // socket.
-    job.room_bytes = room_bytes;
-    job.ports = port_->udp_ports();
-    job.aggregator_id = aggregator_id(port_->local());
-    job.directory = config_.directory.has_value();
-    for (uint32_t channel = 0; channel < job.channels; channel++) {
-      const trio_ml::JobConfig one = trio_ml::channel_of(job, channel);
-      const auto added = add_job(one);
-      if (!added) return failure(added.error().text + ids_note(one.id));
+  for (const trio_ml::JobConfig& job : config_.jobs) {
+    for (const Served& each : served_) {
+      const uint32_t id = each.config().id;
+      if (id < job.id || id >= job.id + job.channels) continue;
+      return failure(
+          fmt::format("job {}: id={} is configured twice{}", id, id, ids_note(config_.jobs, id)));
     }
+    auto channels = prepare(job);
+    if (!channels) return failure("--job: " + channels.error().text);
+    install(*std::move(channels));
   }
   return {};
-}
-
-Result<void> Appliance::add_job(const trio_ml::JobConfig& job) {
-  if (const auto fits = check_room(job); !fits) return fits;
-  // A wildcard serves the loopback addresses; others of this machine are not recognised.
-  const bool is_itself = job.upstream.is_same_peer(local()) ||
-                         (io::is_wildcard(local()) && job.upstream.port == local().port &&
-                          job.upstream.is_ipv4() && job.upstream.address[12] == 127);
-  if (is_itself) {
-    return failure(fmt::format(
-        "--job: job {}: upstream={} is this server; give the address of the upper aggregator",
-        job.id, job.upstream.to_string()));
-  }
-  sessions_.push_back(std::make_unique<trio_ml::Session>(job, auth::random_key()));
-  for (auto& shard : shards_) {
-    const auto added = shard->add_job(job, *sessions_.back(), started_at_);
-    if (!added) return added;
-  }
-  return {};
-}
-
-Result<void> Appliance::check_room(const trio_ml::JobConfig& job) const {
-  const uint32_t packet_bytes =
-      wire::head_bytes_max(job.auth.mode) + job.block_grad_max * wire::kGradientBytes;
-  if (const uint32_t bytes_max = port_->payload_bytes_max(); packet_bytes > bytes_max) {
-    return failure(fmt::format(
-        "--job: job {}: block_grad_max={} needs payloads of {} bytes; the port's MTU leaves {}: "
-        "give the job block_grad_max={}, or the device a larger mtu=",
-        job.id, job.block_grad_max, packet_bytes, bytes_max,
-        (bytes_max - wire::head_bytes_max(job.auth.mode)) / wire::kGradientBytes));
-  }
-  const uint64_t wanted_bytes = config_.cores * trio_ml::memory_bytes(job, config_.cores);
-  const uint64_t left_bytes =
-      memory_.size_bytes(memory::Range::kDram) - memory_.used_bytes(memory::Range::kDram);
-  if (wanted_bytes <= left_bytes) return {};
-  if (job.asynchronous) {
-    return failure(
-        fmt::format("--job: job {}: parameters={}, sources={}, block_grad_max={} need {} MB; "
-                    "--memory-mb {} has "
-                    "{} MB left",
-                    job.id, job.parameters, job.sources, job.block_grad_max,
-                    (wanted_bytes >> 20) + 1, config_.memory_mb, left_bytes >> 20));
-  }
-  return failure(fmt::format(
-      "--job: job {}: block_cnt_max={}, block_grad_max={}, history={} need {} MB; --memory-mb {} "
-      "has {} MB left",
-      job.id, job.block_cnt_max, job.block_grad_max, job.history, (wanted_bytes >> 20) + 1,
-      config_.memory_mb, left_bytes >> 20));
 }
 
 void Appliance::stop() {
   if (directory_ != nullptr) directory_->stop();
+  {
+    const std::lock_guard lock(control_mutex_);
+    stopped_ = true;  // From here on, drain_job() starts no thread.
+  }
+  drained_remover_ = {};  // Asks the thread to stop and waits for it.
   const std::lock_guard lock(control_mutex_);
   if (engine_ != nullptr) engine_->stop();
 }
 
 bool Appliance::is_in_use() const {
+  const std::lock_guard lock(control_mutex_);
   const Instant now = monotonic_now();
-  return std::any_of(sessions_.begin(), sessions_.end(),
-                     [now](const auto& session) { return session->is_in_use(now); });
+  return std::any_of(served_.begin(), served_.end(),
+                     [now](const Served& each) { return each.session->is_in_use(now); });
 }
 
 nlohmann::json Appliance::stats() {
@@ -303,18 +247,19 @@ Snapshot Appliance::snapshot() {
   snapshot.listen = local();
   snapshot.cores.resize(config_.cores);
   std::vector<JobViews> jobs;
-  for (const auto& session : sessions_) {
+  for (const Served& each : served_) {
     // Construct each view: a copy would lose the capacity that a core needs to allocate nothing.
     JobViews& views = jobs.emplace_back();
     views.reserve(config_.cores);
-    for (uint32_t core = 0; core < config_.cores; core++) views.emplace_back(session->config());
+    for (uint32_t core = 0; core < config_.cores; core++) views.emplace_back(each.config());
   }
   read_cores(snapshot, jobs);
   for (uint32_t i = 0; i < jobs.size(); i++) {
     uint64_t in_progress = 0;
     for (const JobView& view : jobs[i]) in_progress += view.blocks_in_progress;
     if (in_progress > 0) read_blocks(i, jobs[i]);
-    snapshot.jobs.push_back(merge(*sessions_[i], jobs[i], snapshot.at));
+    snapshot.jobs.push_back(merge(*served_[i].session, jobs[i], snapshot.at));
+    snapshot.jobs.back().draining = served_[i].draining;
   }
   for (uint32_t i = 0; i < config_.cores; i++) {
     snapshot.ports.push_back(port_->queue(i).counters());

@@ -3,18 +3,23 @@
 /// The aggregator appliance: Trio-ML on the live engine over UDP sockets or frame devices.
 ///
 /// Threads: One thread owns the object; it contains the engine's cores. Any thread may call
-///          snapshot() and stats().
+///          snapshot(), stats(), is_in_use() and the commands of JobControl. A thread of its own
+///          removes drained jobs; it starts with the first drain_job().
 /// Errors:  start() returns one line, for example that the port is in use or a job does not fit.
-/// Memory:  Reserves the configured shared memory; only pages that jobs use are touched.
-/// Tests:   tests/server/appliance_test.cc
+/// Memory:  Reserves the configured shared memory; only pages that jobs use are touched. A removed
+///          job's pages return to the operating system.
+/// Tests:   tests/server/appliance_test.cc, appliance_jobs_test.cc
 #pragma once
 
+#include <condition_variable>
 #include <cstdint>
 #include <memory>
 #include <mutex>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <span>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "apps/trio_ml/app.h"
@@ -24,6 +29,7 @@
 #include "io/local/udp_and_local_port.h"
 #include "memory/shared_memory.h"
 #include "server/directory.h"
+#include "server/job_control.h"
 #include "server/snapshot.h"
 
 namespace tributary::server {
@@ -43,17 +49,24 @@ struct ApplianceConfig {
   Directory::OnChange on_plan = [](const std::string&) {};
 };
 
-class Appliance {
+class Appliance : public JobControl {
  public:
   /// Opens the port, allocates the jobs' memory and starts the cores.
   static Result<std::unique_ptr<Appliance>> start(const ApplianceConfig& config);
-  ~Appliance();
+  ~Appliance() override;
 
   /// Stops the cores after their current burst. Idempotent.
   void stop();
 
   /// Tells whether a session of a job has workers that are neither gone nor silent.
   [[nodiscard]] bool is_in_use() const;
+
+  // JobControl; in appliance_jobs.cc.
+  JobResult add_job(const trio_ml::JobConfig& job) override;
+  JobResult remove_job(uint32_t id, bool force) override;
+  JobResult drain_job(uint32_t id) override;
+  JobResult set_timeout(uint32_t id, Duration timeout) override;
+  JobResult evict_source(uint32_t id, uint32_t source) override;
 
   /// Returns every counter by name, as `tributary serve --json` writes it.
   [[nodiscard]] nlohmann::json stats();
@@ -75,16 +88,47 @@ class Appliance {
     uint32_t room_bytes = 0;  ///< Bytes that a core's socket can hold; 0 if unknown.
     io::LocalServer* local_server = nullptr;  ///< Part of the port; may be null.
   };
+  /// A channel of a job. Most jobs have one.
+  struct Served {
+    uint8_t job = 0;  ///< The id of its job, which is that of channel 0.
+    std::unique_ptr<trio_ml::Session> session;
+    bool draining = false;
+
+    [[nodiscard]] const trio_ml::JobConfig& config() const { return session->config(); }
+  };
+  /// A channel that the cores do not have yet.
+  struct Prepared {
+    Served served;
+    std::vector<std::unique_ptr<trio_ml::Job>> parts;  ///< Shape [cores].
+  };
   static Result<OpenedPort> open_sockets(const ApplianceConfig& config);
   static Result<OpenedPort> open_devices(const ApplianceConfig& config);
   Appliance(const ApplianceConfig& config, memory::SharedMemory memory, OpenedPort port);
-  /// Returns a note to append to an error about a job id: the job with several channels that uses
-  /// this id. Empty if there is none.
-  [[nodiscard]] std::string ids_note(uint32_t id) const;
-  Result<void> add_jobs(uint32_t room_bytes);
-  Result<void> add_job(const trio_ml::JobConfig& job);
+  Result<void> add_first_jobs();
   Result<void> start_directory();
-  [[nodiscard]] Result<void> check_room(const trio_ml::JobConfig& job) const;
+
+  // In appliance_jobs.cc. @pre control_mutex_ is locked, or the engine has not started.
+
+  /// Makes all channels of a job and takes their memory. Changes nothing if it fails.
+  [[nodiscard]] tl::expected<std::vector<Prepared>, JobError> prepare(trio_ml::JobConfig job);
+  [[nodiscard]] tl::expected<Prepared, JobError> prepare_channel(const trio_ml::JobConfig& job,
+                                                                 uint8_t first_id);
+  /// Gives the channels to the cores, core 0 last: it alone starts sessions.
+  void install(std::vector<Prepared> channels);
+  /// Takes a job from the cores, core 0 first, which tells its workers; then returns its memory.
+  /// @return false if it is in use and `force` is not given: it stays.
+  bool take_down(uint8_t id, bool force);
+  /// Removes drained jobs that nobody uses. Runs in a thread of its own.
+  void remove_drained(const std::stop_token& stop);
+  [[nodiscard]] JobResult check_memory(const trio_ml::JobConfig& job) const;
+  [[nodiscard]] JobResult check_room(const trio_ml::JobConfig& job) const;
+  /// Refuses commands if this server cannot carry them out.
+  [[nodiscard]] JobResult check_open() const;
+  /// Finds the channels of a job. Refuses the id of a channel other than the first.
+  [[nodiscard]] tl::expected<std::vector<Served*>, JobError> channels_of(uint32_t id);
+  /// Returns "1, 4": the ids of all jobs.
+  [[nodiscard]] std::string job_ids() const;
+
   /// Fills `snapshot` and the views, except for the blocks. @pre control_mutex_ is locked.
   void read_cores(Snapshot& snapshot, std::vector<JobViews>& jobs);
   /// Fills in the blocks of one job. @pre control_mutex_ is locked.
@@ -95,13 +139,21 @@ class Appliance {
   std::unique_ptr<engine::Port> port_;
   io::LocalServer* const local_server_;  ///< Part of the port; may be null.
   std::vector<std::string> warnings_;
-  std::vector<std::unique_ptr<trio_ml::Session>> sessions_;  ///< One per channel of each job.
-  std::vector<std::unique_ptr<trio_ml::Shard>> shards_;      ///< One per core.
+  uint32_t room_bytes_ = 0;     ///< Bytes that a core's socket can hold; 0 if unknown.
+  std::vector<Served> served_;  ///< One per channel of each job, in the cores' order.
+  std::vector<std::unique_ptr<trio_ml::Shard>> shards_;  ///< One per core.
   std::unique_ptr<Engine> engine_;
   std::unique_ptr<Directory> directory_;  ///< Null: this server is no directory.
   Instant started_at_;
-  /// Serialises the threads that inspect or stop the engine. No core takes it.
-  std::mutex control_mutex_;
+  /// Serialises the threads that inspect, change or stop the engine. No core takes it.
+  mutable std::mutex control_mutex_;
+  bool stopped_ = false;
+  std::condition_variable_any drain_begun_;  ///< With control_mutex_.
+  std::jthread drained_remover_;             ///< Removes drained jobs.
 };
+
+/// Returns a note to append to an error about a job id: the job with several channels that uses
+/// this id. Empty if there is none.
+[[nodiscard]] std::string ids_note(std::span<const trio_ml::JobConfig> jobs, uint32_t id);
 
 }  // namespace tributary::server

@@ -79,7 +79,8 @@ struct SourceSnapshot {
 
 struct JobSnapshot {
   trio_ml::JobConfig config;
-  uint32_t session = 0;  ///< 0: none runs.
+  uint32_t session = 0;   ///< 0: none runs.
+  bool draining = false;  ///< No further session starts.
   uint64_t blocks_in_progress = 0;
   uint64_t blocks_total = 0;
   uint64_t memory_bytes = 0;

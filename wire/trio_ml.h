@@ -155,8 +155,10 @@ enum class Reason : uint8_t {
   /// Notice; value: the job's parameters. The tensor is longer or shorter, has block exponents, or
   /// asks for a mean.
   kNotParameters = 27,
+  kJobRemoved = 28,  ///< Notice, refusal: an operator removes the job, or lets it end.
+  kEvicted = 29,     ///< Notice, refusal: an operator has removed this source.
 };
-inline constexpr uint8_t kReasonLast = 27;
+inline constexpr uint8_t kReasonLast = 29;
 
 /// Most aggregators of a job. Assumed; each costs every rank a thread and a socket.
 inline constexpr uint32_t kAggregatorsMax = 64;

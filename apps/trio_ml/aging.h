@@ -138,31 +138,4 @@ microcode::Thread keep_session(M& m, Shard& shard, Job& job) {
   co_return;
 }
 
-/// Tells every member and every pending worker that the server ends. Runs on shard 0 only.
-template <microcode::Machine M>
-microcode::Thread say_good_bye(M& m, Shard& shard, Job& job) {
-  job.adopt(job.session.number());
-  Message message = control_message(job, {}, MessageType::kNotice);
-  message.body.reason = Reason::kServerStopped;
-  for (uint32_t source = 0; source < job.config.sources; source++) {
-    if (job.adopted() != 0 && !job.session.has_left(source)) {
-      message.extension.type = MessageType::kNotice;
-      message.extension.key = job.result_key();
-      send_control(m, job, message, job.session.address_of(source));
-      count(m, shard, Outcome::kNoticeSent);
-    }
-    const uint64_t nonce = job.session.pending_nonce(source, m.now());
-    if (nonce == 0) continue;
-    message.extension.type = MessageType::kRefusal;
-    message.extension.key = nonce;
-    message.header.src_id = static_cast<uint8_t>(source);
-    send_control(m, job, message, job.session.address_of(source));
-    count(m, shard, Outcome::kNoticeSent);
-  }
-  if (job.session.upstream_key() != 0) {
-    send_control(m, job, upstream_message(job, MessageType::kLeave), job.config.upstream);
-  }
-  co_return;
-}
-
 }  // namespace tributary::trio_ml

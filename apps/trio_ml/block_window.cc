@@ -29,10 +29,11 @@ Found of(Found::Kind kind) {
 }
 
 template <class T>
-Result<T*> make_array(memory::SharedMemory& memory, memory::Range range, uint32_t item_count) {
-  const auto address = memory.allocate(range, uint64_t{item_count} * sizeof(T), kCacheLineBytes);
-  if (!address) return tl::unexpected(address.error());
-  T* items = reinterpret_cast<T*>(memory.at(*address));
+Result<T*> make_array(memory::HeldMemory& held, uint32_t item_count) {
+  const auto bytes =
+      held.allocate(memory::Range::kDram, uint64_t{item_count} * sizeof(T), kCacheLineBytes);
+  if (!bytes) return tl::unexpected(bytes.error());
+  T* items = reinterpret_cast<T*>(*bytes);
   std::uninitialized_default_construct_n(items, item_count);
   return items;
 }
@@ -71,25 +72,24 @@ uint64_t WindowShape::memory_bytes() const {
 Result<BlockWindow> BlockWindow::create(const JobConfig& config, uint32_t shard_count,
                                         memory::SharedMemory& memory) {
   const WindowShape shape(config, shard_count);
-  BlockWindow window(shape);
+  BlockWindow window(shape, memory);
   window.core_shift_ = static_cast<uint32_t>(std::countr_zero(shard_count));
   window.place_in_run_mask_ = (shape.place_count - 1) & (kBlocksPerRun - 1);
   window.run_mask_ = (shape.place_count - 1) & ~(kBlocksPerRun - 1);
-  const auto places = make_array<BlockRecord>(memory, memory::Range::kDram, shape.place_count);
+  const auto places = make_array<BlockRecord>(window.held_, shape.place_count);
   if (!places) return tl::unexpected(places.error());
-  const auto results =
-      make_array<ResultRecord>(memory, memory::Range::kDram, shape.place_count * shape.history);
+  const auto results = make_array<ResultRecord>(window.held_, shape.place_count * shape.history);
   if (!results) return tl::unexpected(results.error());
-  const auto newest = make_array<uint8_t>(memory, memory::Range::kDram, shape.place_count);
+  const auto newest = make_array<uint8_t>(window.held_, shape.place_count);
   if (!newest) return tl::unexpected(newest.error());
-  const auto buffers = memory.allocate(
+  const auto buffers = window.held_.allocate(
       memory::Range::kDram, uint64_t{shape.buffer_count} * shape.buffer_bytes, kCacheLineBytes);
   if (!buffers) return tl::unexpected(buffers.error());
 
   window.places_ = *places;
   window.results_ = *results;
   window.newest_ = *newest;
-  window.buffers_ = memory.at(*buffers) + shape.seal_room_bytes;
+  window.buffers_ = *buffers + shape.seal_room_bytes;
   window.reset();
   return window;
 }

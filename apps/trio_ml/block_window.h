@@ -7,7 +7,7 @@
 ///          A place holds at most one block in progress and the last `history` results. One kept
 ///          result for each place repairs any loss; docs/aggregation-protocol.md has the argument.
 /// Order:   Plain blocks are ordered by (generation, block_id), blocks of a session by block_id.
-/// Memory:  Taken from SharedMemory at configuration time.
+/// Memory:  Taken from SharedMemory at configuration time, returned when the window ends.
 /// Threads: Owned by one shard.
 /// Tests:   tests/apps/trio_ml/block_window_test.cc
 #pragma once
@@ -22,6 +22,7 @@
 #include "apps/trio_ml/records.h"
 #include "base/assert.h"
 #include "base/mutant.h"
+#include "memory/held_memory.h"
 #include "memory/shared_memory.h"
 
 namespace tributary::trio_ml {
@@ -88,6 +89,7 @@ struct Found {
 class BlockWindow {
  public:
   /// Takes the window's memory. @return an Error if shared memory has too little left.
+  /// @param memory Must outlive the window, and must not move meanwhile.
   static Result<BlockWindow> create(const JobConfig& config, uint32_t shard_count,
                                     memory::SharedMemory& memory);
 
@@ -215,8 +217,8 @@ class BlockWindow {
   /// The first generation. Generations so never become negative, and 0 stands for "none seen".
   static constexpr uint64_t kGenerationBase = uint64_t{1} << 16;
 
-  explicit BlockWindow(const WindowShape& shape)
-      : shape_(shape), free_(shape.buffer_count), cooling_(shape.buffer_count) {}
+  BlockWindow(const WindowShape& shape, memory::SharedMemory& memory)
+      : shape_(shape), free_(shape.buffer_count), cooling_(shape.buffer_count), held_(memory) {}
 
   [[nodiscard]] uint32_t place_of(uint32_t block_id) const {
     return (block_id & place_in_run_mask_) | (block_id >> core_shift_ & run_mask_);
@@ -297,6 +299,7 @@ class BlockWindow {
   BufferStack free_;
   BufferStack cooling_;             ///< Released, but packets sent from them may not have left.
   uint64_t generation_latest_ = 0;  ///< 0: none seen.
+  memory::HeldMemory held_;         ///< What the pointers above point to.
 };
 
 }  // namespace tributary::trio_ml

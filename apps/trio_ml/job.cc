@@ -66,6 +66,20 @@ Job::Job(const JobConfig& job_config, Session& job_session, BlockWindow job_wind
   rebuild_destinations();
 }
 
+void Job::set_timeout(Duration timeout, Instant now) {
+  config.timeout = timeout;
+  aging = made(aging.config().thread_count, config.mitigation ? timeout : kAbandonScan,
+               window.place_count(), now);
+}
+
+void Job::evict(uint32_t source, uint64_t new_key) {
+  sources[source] = SourceState{};
+  rebuild_destinations();
+  if (adopted_ == 0) return;
+  keys_[source] = new_key;
+  if (config.mitigation) exclude(record.active_mask, source);
+}
+
 void Job::start_over(uint32_t session_number) {
   adopted_ = session_number;
   if (!TRIB_MUTANT(kOldBlocksKept)) {

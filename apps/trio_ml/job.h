@@ -41,7 +41,7 @@ class Job {
   Job(const JobConfig& job_config, Session& job_session, BlockWindow job_window,
       std::unique_ptr<ParameterStore> job_parameters, uint32_t lane, Instant start);
 
-  const JobConfig config;
+  JobConfig config;  ///< Only set_timeout() changes it.
   Session& session;
   BlockWindow window;
   std::unique_ptr<ParameterStore> parameters;  ///< Of an asynchronous job; else null.
@@ -69,6 +69,13 @@ class Job {
   /// Takes a token for the answer to a question, a duplicate or a late contribution of a member.
   /// @return false if none is left: the source gets no answer.
   [[nodiscard]] bool may_answer(uint32_t source, Instant now) { return budgets_[source].take(now); }
+  /// Changes the time-out of straggler mitigation. A block in progress ends one to two of the new
+  /// time-outs after its last contribution or this call, whichever is later.
+  void set_timeout(Duration timeout, Instant now);
+  /// Forgets a source: its address, and in a session its key, so that its messages are refused until
+  /// the session ends. With mitigation, new blocks do not wait for it.
+  /// @param new_key A key that nobody knows.
+  void evict(uint32_t source, uint64_t new_key);
   /// Records the address that a source sends from.
   /// @return false if the source is pinned to another address.
   [[nodiscard]] bool locate(uint32_t source, const Endpoint& from) {

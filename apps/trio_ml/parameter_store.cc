@@ -58,11 +58,9 @@ Result<std::unique_ptr<ParameterStore>> ParameterStore::create(const JobConfig& 
                                                                memory::SharedMemory& memory) {
   static_assert(sizeof(Block) == 16 && sizeof(PushRecord) == 32, "memory_bytes() has the same");
   const ParameterShape shape(config);
-  std::unique_ptr<ParameterStore> store(new ParameterStore(shape));
-  const auto take = [&memory](uint64_t size_bytes) -> Result<std::byte*> {
-    const auto at = memory.allocate(memory::Range::kDram, size_bytes, kCacheLineBytes);
-    if (!at) return tl::unexpected(at.error());
-    return memory.at(*at);
+  std::unique_ptr<ParameterStore> store(new ParameterStore(shape, memory));
+  const auto take = [&held = store->held_](uint64_t size_bytes) {
+    return held.allocate(memory::Range::kDram, size_bytes, kCacheLineBytes);
   };
   const auto lanes = take(shape.elements * sizeof(int32_t));
   if (!lanes) return tl::unexpected(lanes.error());

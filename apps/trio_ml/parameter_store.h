@@ -7,8 +7,9 @@
 ///          B = ceil(parameters / gradients). A block has `gradients` lanes, the last one the rest.
 /// Order:   block_id is p modulo 2^32; place_of() restores p. Each push is added once.
 /// Threads: Owned by one shard, the only one of its aggregator.
-/// Memory:  Taken from SharedMemory at configuration time. A block's lanes and records are cleared
-///          by the first push of a session, so no packet clears more than one block.
+/// Memory:  Taken from SharedMemory at configuration time, returned when the store ends. A block's
+///          lanes and records are cleared by the first push of a session, so no packet clears more
+///          than one block.
 /// Tests:   tests/apps/trio_ml/parameter_store_test.cc, asynchronous_test.cc
 #pragma once
 
@@ -21,6 +22,7 @@
 
 #include "apps/trio_ml/config.h"
 #include "apps/trio_ml/records.h"
+#include "memory/held_memory.h"
 #include "memory/shared_memory.h"
 
 namespace tributary::trio_ml {
@@ -42,6 +44,7 @@ class ParameterStore {
   /// Answers that can be under way before the machine has to release them.
   static constexpr uint32_t kAnswers = 64;
 
+  /// @param memory Must outlive the store, and must not move meanwhile.
   static Result<std::unique_ptr<ParameterStore>> create(const JobConfig& config,
                                                         memory::SharedMemory& memory);
 
@@ -126,7 +129,8 @@ class ParameterStore {
     uint8_t flags;  ///< Its value is damaged.
   };
 
-  explicit ParameterStore(const ParameterShape& shape) : shape_(shape) {}
+  ParameterStore(const ParameterShape& shape, memory::SharedMemory& memory)
+      : shape_(shape), held_(memory) {}
   [[nodiscard]] int32_t* lanes_of(uint32_t block) const {
     return lanes_ + uint64_t{block} * gradients_;
   }
@@ -150,6 +154,7 @@ class ParameterStore {
   std::byte* answers_ = nullptr;   ///< Shape [kAnswers][answer_bytes].
   std::vector<uint64_t> newest_;   ///< Shape [sources]: the highest position pushed; 0 at first.
   BlockRecord terms_;
+  memory::HeldMemory held_;  ///< What the pointers above point to.
 };
 
 }  // namespace tributary::trio_ml

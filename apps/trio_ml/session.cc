@@ -239,6 +239,7 @@ Session::JoinAnswer Session::join(const wire::Message& message, const Endpoint& 
     JoinAnswer answer{.reply = MessageType::kWelcome, .body = welcome_body(source)};
     return answer;
   }
+  if (draining_) return refusal(Reason::kJobRemoved, 0);
   if (const auto redirected = redirect(wish, now)) return *redirected;
   if (running && !is_gone(source, now)) return pending(Reason::kRankTaken, now);
   if (!running && member.pending_nonce != nonce && is_pending(source, now)) {
@@ -481,7 +482,8 @@ void Session::end() {
 
 bool Session::upstream_welcome(const wire::Message& message, Instant now) {
   upstream_refusal_ = {};
-  if (number() != 0 || message.extension.key != upstream_nonce_ || !all_pending(now)) return false;
+  if (number() != 0 || draining_) return false;
+  if (message.extension.key != upstream_nonce_ || !all_pending(now)) return false;
   upstream_window_ = message.body.window;
   upstream_gradients_max_ = message.body.gradients_max;
   upstream_narrow_max_ = message.body.narrow_max;

@@ -81,6 +81,8 @@ class Session {
   [[nodiscard]] bool is_gone(uint32_t source, Instant now) const;
   /// Tells whether a session runs and one of its members is left. Any thread may ask.
   [[nodiscard]] bool is_in_use(Instant now) const;
+  /// Tells whether plain packets used the job lately. Any thread may ask.
+  [[nodiscard]] bool has_plain_clients(Instant now) const;
   /// Tells whether every member either sent its first message of this session at least `length`
   /// ago, or is gone. Until then no source is a straggler: a member that has sent nothing may still
   /// wait for a welcome that was lost.
@@ -146,6 +148,16 @@ class Session {
   enum class Withdrawal : uint8_t { kUnknown, kPending, kMember };
   /// Cancels a pending join. For kMember the caller must call leave().
   Withdrawal withdraw(uint32_t source, uint64_t nonce);
+  /// Removes a worker that has not asked for it: a member, or one that waits for a session. A
+  /// member's joins are not served as those of a member any longer.
+  /// For kMember the caller must call leave().
+  [[nodiscard]] Withdrawal evict(uint32_t source, Instant now);
+  /// Returns a key for Job::evict(), which nobody knows.
+  [[nodiscard]] uint64_t key_of_evicted(uint32_t source) const;
+  /// Lets no further session start: refuses all joins but those of members.
+  void drain() { draining_ = true; }
+  /// Changes the time-out that the welcomes of further sessions state.
+  void set_timeout(Duration timeout) { config_.timeout = timeout; }
   /// Ends the session if all members are gone. @return whether it did.
   bool expire(Instant now);
   /// Ends the session at once, because the upper aggregator has lost it.
@@ -221,7 +233,6 @@ class Session {
   [[nodiscard]] bool all_pending(Instant now) const;
   [[nodiscard]] bool all_confirmed() const;
   [[nodiscard]] bool nobody_left(Instant now) const;
-  [[nodiscard]] bool has_plain_clients(Instant now) const;
   /// Makes the worker with this nonce the holder of the place.
   static void take_place(Member& member, uint64_t nonce);
   static void remember_past(Member& member, uint64_t nonce);
@@ -239,8 +250,9 @@ class Session {
   [[nodiscard]] uint64_t next_upstream_nonce();
   void start(Instant now);
 
-  const JobConfig config_;
   [[nodiscard]] uint32_t tag_of_key(uint32_t upper_half) const;
+
+  JobConfig config_;  ///< Only set_timeout() changes it.
 
   const auth::Key256 root_;
   std::optional<auth::Key128> issuing_;  ///< Makes tags; only with authentication.
@@ -268,6 +280,7 @@ class Session {
   uint32_t agreed_narrow_max_ = 0;  ///< What every lower aggregator takes.
   uint32_t agreed_channels_ = 1;
   uint32_t sessions_started_ = 0;
+  bool draining_ = false;        ///< No further session starts.
   bool confirming_ = false;      ///< All sources are pending; each must repeat its join.
   uint32_t upstream_joins_ = 0;  ///< Numbers the nonces of this aggregator's joins.
   uint64_t upstream_nonce_ = 0;

@@ -6,13 +6,23 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/assert.h"
+
 namespace tributary::trio_ml {
 
 Result<void> Shard::add_job(const JobConfig& config, Session& session, Instant start) {
-  if (const auto checked = check(config); !checked) return checked;
   if (jobs_[config.id] != nullptr) {
     return failure(fmt::format("job {}: id={} is configured twice", config.id, config.id));
   }
+  auto job = make_job(config, session, start);
+  if (!job) return tl::unexpected(job.error());
+  insert(*std::move(job));
+  return {};
+}
+
+Result<std::unique_ptr<Job>> Shard::make_job(const JobConfig& config, Session& session,
+                                             Instant start) const {
+  if (const auto checked = check(config); !checked) return tl::unexpected(checked.error());
   auto window = BlockWindow::create(config, shard_count_, memory_);
   if (!window) {
     return failure(
@@ -36,11 +46,26 @@ Result<void> Shard::add_job(const JobConfig& config, Session& session, Instant s
     }
     parameters = *std::move(store);
   }
-  jobs_[config.id] = std::make_unique<Job>(config, session, *std::move(window),
-                                           std::move(parameters), index_, start);
-  in_order_.push_back(jobs_[config.id].get());
+  return std::make_unique<Job>(config, session, *std::move(window), std::move(parameters), index_,
+                               start);
+}
+
+void Shard::insert(std::unique_ptr<Job> job) {
+  std::unique_ptr<Job>& place = jobs_[job->config.id];
+  TRIB_ASSERT(place == nullptr);
+  place = std::move(job);
+  in_order_.push_back(place.get());
   timers_due_ = Instant();  // Its timers have not run yet.
-  return {};
+}
+
+std::unique_ptr<Job> Shard::remove(uint8_t id) {
+  std::erase(in_order_, jobs_[id].get());
+  return std::move(jobs_[id]);
+}
+
+void Shard::set_timeout(uint8_t id, Duration timeout, Instant now) {
+  jobs_[id]->set_timeout(timeout, now);
+  timers_due_ = Instant();
 }
 
 void Shard::begin_burst() {

@@ -4,7 +4,8 @@
 /// (contributions, results), control.h (sessions) and aging.h (timers).
 ///
 /// Threads: A Shard belongs to one core. Cores share only Session.
-/// Memory:  Taken from SharedMemory when a job is added; the packet path allocates nothing.
+/// Memory:  Taken from SharedMemory when a job is made, and returned when it ends; the packet path
+///          allocates nothing.
 /// Errors:  add_job() returns one line that names the job and the allowed values. counters() has
 ///          everything that packets cause.
 /// Source:  Trio paper §4, §5.
@@ -30,10 +31,24 @@ class Shard {
  public:
   /// @param index This core's number, below shard_count (a power of two).
   Shard(uint32_t index, uint32_t shard_count, uint16_t udp_port, memory::SharedMemory& memory)
-      : index_(index), shard_count_(shard_count), udp_port_(udp_port), memory_(memory) {}
+      : index_(index), shard_count_(shard_count), udp_port_(udp_port), memory_(memory) {
+    in_order_.reserve(wire::kJobsMax);  // So that insert() never allocates.
+  }
 
-  /// Adds a job and takes its memory. All shards share the session, which must outlive them.
+  /// Adds a job and takes its memory. All shards share the session, which must outlive the job.
   Result<void> add_job(const JobConfig& config, Session& session, Instant start);
+
+  /// Makes a job for insert(), and takes its memory. Changes nothing in the shard, so that any
+  /// thread may call it that may allocate shared memory.
+  [[nodiscard]] Result<std::unique_ptr<Job>> make_job(const JobConfig& config, Session& session,
+                                                      Instant start) const;
+  /// Adds a job. Allocates nothing. @pre The shard has no job with this id.
+  void insert(std::unique_ptr<Job> job);
+  /// Removes a job. The caller ends it, and so returns its memory. @return null: there is none.
+  /// @pre All packets that were sent from its buffers have left.
+  [[nodiscard]] std::unique_ptr<Job> remove(uint8_t id);
+  /// Changes the time-out of a job's straggler mitigation. @pre The job exists.
+  void set_timeout(uint8_t id, Duration timeout, Instant now);
 
   /// Returns the job, or null.
   [[nodiscard]] Job* job(uint8_t id) { return jobs_[id].get(); }

@@ -79,6 +79,15 @@ class LiveCore {
     }
   }
 
+  /// Runs a command of an operator, `command(program, machine)`, as a burst of its own: what it
+  /// sends leaves before this returns. Call it between two rounds, as from LiveEngine::inspect().
+  template <class F>
+  void run_command(Instant now, F&& command) {
+    machine_.begin_burst(now);
+    command(program_, machine_);
+    machine_.flush();
+  }
+
   /// Returns how long the core may sleep if nothing arrives, at most `longest`.
   [[nodiscard]] Duration idle_time(Instant now, Duration longest) const {
     const Instant due = program_.next_due();

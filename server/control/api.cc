@@ -3,61 +3,66 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <optional>
 #include <string_view>
+#include <utility>
 
+#include "server/control/job_routes.h"
 #include "server/control/metrics.h"
 #include "server/control/snapshot_json.h"
+#include "server/job_keys.h"
 
 namespace tributary::control {
 namespace {
 
 Reply json_reply(const nlohmann::json& json) { return {.body = json.dump() + "\n"}; }
 
-Reply get_status(const ApiConfig& config, std::string_view) {
+Reply get_status(const ApiConfig& config, const Request&, const UrlParts&) {
   nlohmann::json status = status_json(config.snapshot());
   status["name"] = config.name;
   status["version"] = config.version;
   return json_reply(status);
 }
 
-Reply get_jobs(const ApiConfig& config, std::string_view) {
+Reply get_jobs(const ApiConfig& config, const Request&, const UrlParts&) {
   nlohmann::json jobs = nlohmann::json::array();
   for (const auto& job : config.snapshot().jobs) jobs.push_back(job_json(job));
   return json_reply({{"jobs", jobs}});
 }
 
-Reply get_job(const ApiConfig& config, std::string_view id) {
+Reply get_job(const ApiConfig& config, const Request&, const UrlParts& parts) {
   const server::Snapshot snapshot = config.snapshot();
   std::string ids;
   for (const auto& job : snapshot.jobs) {
     const std::string text = std::to_string(job.config.id);
-    if (text == id) return json_reply(job_details_json(job, snapshot.at));
+    if (text == parts.id) return json_reply(job_details_json(job, snapshot.at));
     ids += (ids.empty() ? "" : ", ") + text;
   }
-  return error_reply(404, fmt::format("job '{}' does not exist; jobs: {}", id, ids));
+  return error_reply(
+      404, fmt::format("job '{}' does not exist; jobs: {}", parts.id, ids.empty() ? "none" : ids));
 }
 
-Reply get_who(const ApiConfig& config, std::string_view) {
+Reply get_who(const ApiConfig& config, const Request&, const UrlParts&) {
   nlohmann::json rows = nlohmann::json::array();
   for (const Wait& wait : find_waits(config.snapshot())) rows.push_back(wait_json(wait));
   return json_reply({{"rows", rows}});
 }
 
-Reply get_counters(const ApiConfig& config, std::string_view) {
+Reply get_counters(const ApiConfig& config, const Request&, const UrlParts&) {
   return json_reply(counters_json(config.snapshot()));
 }
 
-Reply get_cores(const ApiConfig& config, std::string_view) {
+Reply get_cores(const ApiConfig& config, const Request&, const UrlParts&) {
   return json_reply({{"cores", cores_json(config.snapshot())}});
 }
 
-Reply get_ports(const ApiConfig& config, std::string_view) {
+Reply get_ports(const ApiConfig& config, const Request&, const UrlParts&) {
   return json_reply({{"ports", ports_json(config.snapshot())}});
 }
 
-Reply get_config(const ApiConfig& config, std::string_view) {
+Reply get_config(const ApiConfig& config, const Request&, const UrlParts&) {
   nlohmann::json json = config.settings;
   json["name"] = config.name;
   json["jobs"] = nlohmann::json::array();
@@ -66,11 +71,11 @@ Reply get_config(const ApiConfig& config, std::string_view) {
   return json_reply(json);
 }
 
-Reply get_health(const ApiConfig& config, std::string_view) {
+Reply get_health(const ApiConfig& config, const Request&, const UrlParts&) {
   return json_reply({{"status", "ok"}, {"cores", config.snapshot().cores.size()}});
 }
 
-Reply get_readiness(const ApiConfig& config, std::string_view) {
+Reply get_readiness(const ApiConfig& config, const Request&, const UrlParts&) {
   if (config.is_ready()) return json_reply({{"status", "ready"}});
   return error_reply(503, "the server waits for its workers to leave and then ends");
 }
@@ -79,85 +84,180 @@ constexpr const char* kJson = "application/json";
 /// Source: Prometheus, exposition formats, text-based format.
 constexpr const char* kMetricsText = "text/plain; version=0.0.4";
 
-Reply get_metrics(const ApiConfig& config, std::string_view) {
+Reply get_metrics(const ApiConfig& config, const Request&, const UrlParts&) {
   return {.body = metrics_text(Metrics(config.snapshot, config.version)), .type = kMetricsText};
 }
 
-Reply get_openapi(const ApiConfig& config, std::string_view);
+Reply get_openapi(const ApiConfig& config, const Request&, const UrlParts&);
+
+/// The body that a route takes.
+enum class Body : uint8_t { kNone, kJob, kTimeout };
 
 struct Route {
-  std::string_view path;  ///< May end in "{id}", which stands for one part of a path.
+  std::string_view method;
+  std::string_view path;  ///< "{id}" and "{source}" stand for one part of a path each.
   std::string_view summary;
-  Reply (*answer)(const ApiConfig&, std::string_view id);
+  Reply (*answer)(const ApiConfig&, const Request&, const UrlParts&);
   const char* type = kJson;
+  Body body = Body::kNone;
 };
 
 constexpr std::string_view kId = "{id}";
+constexpr std::string_view kSource = "{source}";
 
-constexpr std::array<Route, 12> kRoutes{{
-    {"/v1/status", "Totals, jobs, drops by reason and CPU time per core", get_status},
-    {"/v1/jobs", "All jobs", get_jobs},
-    {"/v1/jobs/{id}", "A job with its sources and its oldest blocks in progress", get_job},
-    {"/v1/who", "Ranks that others wait for, with advice", get_who},
-    {"/v1/counters", "Packets and bytes of each outcome", get_counters},
-    {"/v1/cores", "Counters and CPU time of each core", get_cores},
-    {"/v1/ports", "Counters of each core's port", get_ports},
-    {"/v1/config", "Settings of the server and of its jobs", get_config},
-    {"/v1/openapi.json", "This description", get_openapi},
-    {"/metrics", "Counters and states in the Prometheus text format", get_metrics, kMetricsText},
-    {"/healthz", "200 if all cores answer", get_health},
-    {"/readyz", "200 while the server takes new workers, 503 while it ends", get_readiness},
+constexpr std::array<Route, 17> kRoutes{{
+    {"GET", "/v1/status", "Totals, jobs, drops by reason and CPU time per core", get_status},
+    {"GET", "/v1/jobs", "All jobs", get_jobs},
+    {"POST", "/v1/jobs", "Adds a job", post_job, kJson, Body::kJob},
+    {"GET", "/v1/jobs/{id}", "A job with its sources and its oldest blocks in progress", get_job},
+    {"PATCH", "/v1/jobs/{id}", "Changes the time-out of a job's straggler mitigation", patch_job,
+     kJson, Body::kTimeout},
+    {"DELETE", "/v1/jobs/{id}", "Removes a job; with ?force=true although workers use it",
+     delete_job},
+    {"POST", "/v1/jobs/{id}/drain", "Starts no further session, and removes the job when unused",
+     drain_job},
+    {"DELETE", "/v1/jobs/{id}/sources/{source}", "Evicts a source of a job", delete_source},
+    {"GET", "/v1/who", "Ranks that others wait for, with advice", get_who},
+    {"GET", "/v1/counters", "Packets and bytes of each outcome", get_counters},
+    {"GET", "/v1/cores", "Counters and CPU time of each core", get_cores},
+    {"GET", "/v1/ports", "Counters of each core's port", get_ports},
+    {"GET", "/v1/config", "Settings of the server and of its jobs", get_config},
+    {"GET", "/v1/openapi.json", "This description", get_openapi},
+    {"GET", "/metrics", "Counters and states in the Prometheus text format", get_metrics,
+     kMetricsText},
+    {"GET", "/healthz", "200 if all cores answer", get_health},
+    {"GET", "/readyz", "200 while the server takes new workers, 503 while it ends", get_readiness},
 }};
 
-Reply get_openapi(const ApiConfig& config, std::string_view) {
+nlohmann::json parameter(const char* name, const char* in, const nlohmann::json& schema) {
+  const bool in_path = std::string_view(in) == "path";
+  return {{"name", name}, {"in", in}, {"required", in_path}, {"schema", schema}};
+}
+
+nlohmann::json parameters_of(const Route& route) {
+  const nlohmann::json number{{"type", "integer"}, {"minimum", 0}, {"maximum", 255}};
+  nlohmann::json parameters = nlohmann::json::array();
+  if (route.path.find(kId) != std::string_view::npos) {
+    parameters.push_back(parameter("id", "path", number));
+  }
+  if (route.path.find(kSource) != std::string_view::npos) {
+    parameters.push_back(parameter("source", "path", number));
+  }
+  if (route.answer == delete_job) {
+    parameters.push_back(parameter("force", "query", {{"type", "boolean"}}));
+  }
+  return parameters;
+}
+
+/// Returns the JSON schema of a key's values.
+nlohmann::json schema_of(const KeySpec& key) {
+  nlohmann::json schema{{"description", key.help}};
+  switch (key.type) {
+    case KeyType::kUint:
+    case KeyType::kDurationMs:
+      schema.update({{"type", "integer"}, {"minimum", key.min}, {"maximum", key.max}});
+      break;
+    case KeyType::kNumber:
+      schema["type"] = "number";
+      break;
+    case KeyType::kBool:
+      schema["type"] = "boolean";
+      break;
+    case KeyType::kText:
+    case KeyType::kEndpoint:
+      schema["type"] = "string";
+      break;
+  }
+  return schema;
+}
+
+nlohmann::json body_of(const Route& route) {
+  nlohmann::json properties = nlohmann::json::object();
+  nlohmann::json required = nlohmann::json::array();
+  for (const KeySpec& key : server::job_keys().keys()) {
+    if (route.body == Body::kTimeout && key.name != "timeout_ms") continue;
+    properties[std::string(key.name)] = schema_of(key);
+    if (key.required || route.body == Body::kTimeout) required.push_back(key.name);
+  }
+  const nlohmann::json schema{{"type", "object"},
+                              {"additionalProperties", false},
+                              {"properties", properties},
+                              {"required", required}};
+  return {{"required", true}, {"content", {{kJson, {{"schema", schema}}}}}};
+}
+
+/// Returns a method in lower case, as OpenAPI names it.
+std::string key_of(std::string_view method) {
+  std::string key(method);
+  for (char& letter : key) letter = static_cast<char>(letter - 'A' + 'a');
+  return key;
+}
+
+Reply get_openapi(const ApiConfig& config, const Request&, const UrlParts&) {
   nlohmann::json paths = nlohmann::json::object();
   for (const Route& route : kRoutes) {
-    nlohmann::json get{
+    nlohmann::json operation{
         {"summary", route.summary},
         {"responses",
          {{"200",
            {{"description", route.summary}, {"content", {{route.type, nlohmann::json::object()}}}}},
           {"default", {{"description", "An object with the text `error`"}}}}}};
-    if (route.path.ends_with(kId)) {
-      nlohmann::json id{{"name", "id"},
-                        {"in", "path"},
-                        {"required", true},
-                        {"schema", {{"type", "integer"}, {"minimum", 0}, {"maximum", 255}}}};
-      get["parameters"] = nlohmann::json::array({id});
-    }
-    paths[std::string(route.path)] = {{"get", get}};
+    const nlohmann::json parameters = parameters_of(route);
+    if (!parameters.empty()) operation["parameters"] = parameters;
+    if (route.body != Body::kNone) operation["requestBody"] = body_of(route);
+    paths[std::string(route.path)][key_of(route.method)] = operation;
   }
   return json_reply({{"openapi", "3.0.3"},
                      {"info", {{"title", "Tributary control API"}, {"version", config.version}}},
                      {"paths", paths}});
 }
 
-/// Returns the part of `path` that stands for "{id}"; empty if the route has none; nothing if the
-/// route does not match.
-std::optional<std::string_view> match(const Route& route, std::string_view path) {
-  if (!route.path.ends_with(kId)) {
-    return path == route.path ? std::optional(std::string_view()) : std::nullopt;
+/// Splits a path at its first "/" behind the first character.
+std::pair<std::string_view, std::string_view> split(std::string_view path) {
+  const size_t end = std::min(path.find('/', 1), path.size());
+  return {path.substr(0, end), path.substr(end)};
+}
+
+/// Returns the variable parts of `path`; nothing if the route has another path.
+std::optional<UrlParts> match(const Route& route, std::string_view path) {
+  UrlParts parts;
+  std::string_view pattern = route.path;
+  while (!pattern.empty() && !path.empty()) {
+    const auto [wanted, wanted_rest] = split(pattern);
+    const auto [given, given_rest] = split(path);
+    const std::string_view name = wanted.substr(1);
+    if (name == kId || name == kSource) {
+      if (given.size() < 2) return {};
+      (name == kId ? parts.id : parts.source) = given.substr(1);
+    } else if (wanted != given) {
+      return {};
+    }
+    pattern = wanted_rest;
+    path = given_rest;
   }
-  const std::string_view base = route.path.substr(0, route.path.size() - kId.size());
-  if (!path.starts_with(base)) return std::nullopt;
-  const std::string_view id = path.substr(base.size());
-  if (id.empty() || id.find('/') != std::string_view::npos) return std::nullopt;
-  return id;
+  if (!pattern.empty() || !path.empty()) return {};
+  return parts;
 }
 
 }  // namespace
 
 Reply Api::handle(const Request& request) const {
+  const std::string method = request.method == "HEAD" ? "GET" : request.method;
+  std::string allowed;
   for (const Route& route : kRoutes) {
-    const auto id = match(route, request.path);
-    if (!id) continue;
-    if (request.method != "GET" && request.method != "HEAD") {
-      return error_reply(405, fmt::format("{} {}: allowed: GET", request.method, request.path));
-    }
-    return route.answer(config_, *id);
+    const auto parts = match(route, request.path);
+    if (!parts) continue;
+    if (method == route.method) return route.answer(config_, request, *parts);
+    allowed += (allowed.empty() ? "" : ", ") + std::string(route.method);
   }
-  return error_reply(404,
-                     fmt::format("{}: no such URL; GET /v1/openapi.json lists them", request.path));
+  if (allowed.empty()) {
+    return error_reply(
+        404, fmt::format("{}: no such URL; GET /v1/openapi.json lists them", request.path));
+  }
+  Reply reply =
+      error_reply(405, fmt::format("{} {}: allowed: {}", request.method, request.path, allowed));
+  reply.allow = allowed;
+  return reply;
 }
 
 }  // namespace tributary::control

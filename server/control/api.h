@@ -3,8 +3,9 @@
 /// The control API: one JSON answer for each URL. docs/operations.md describes the fields.
 ///
 /// Threads: handle() may run in several threads at once. Each call takes its own snapshot.
-/// Errors:  404 for an unknown URL or job, 405 for a method other than GET.
-/// Tests:   tests/server/control/api_test.cc
+/// Errors:  404 for an unknown URL, job or source, 405 for another method than the URL's; those of
+///          the commands are in job_routes.h. The body is {"error": TEXT}.
+/// Tests:   tests/server/control/api_test.cc, job_routes_test.cc
 #pragma once
 
 #include <functional>
@@ -12,6 +13,7 @@
 #include <string>
 
 #include "server/control/http_server.h"
+#include "server/job_control.h"
 #include "server/snapshot.h"
 
 namespace tributary::control {
@@ -22,6 +24,7 @@ struct ApiConfig {
   std::function<server::Snapshot()> snapshot;
   std::function<bool()> is_ready;  ///< False: the server only waits for its workers to leave.
   nlohmann::json settings;         ///< The server's part of /v1/config.
+  server::JobControl* jobs;        ///< Must outlive the API.
 };
 
 class Api {

@@ -18,10 +18,10 @@ constexpr std::chrono::milliseconds kRetryEvery{10};
 /// Sends the request. Linux refuses a caller of a Unix socket whose queue is full, so that the
 /// caller must try again.
 httplib::Result send(httplib::Client& client, const std::string& socket_path,
-                     const std::string& path) {
+                     const httplib::Request& request) {
   const auto deadline = std::chrono::steady_clock::now() + kAnswerWithin;
   while (true) {
-    httplib::Result reply = client.Get(path);
+    httplib::Result reply = client.send(request);
     if (reply.error() != httplib::Error::Connection ||
         probe(socket_path) != SocketState::kAnswers ||
         std::chrono::steady_clock::now() >= deadline) {
@@ -34,13 +34,25 @@ httplib::Result send(httplib::Client& client, const std::string& socket_path,
 }  // namespace
 
 Result<nlohmann::json> get(const std::string& socket_path, const std::string& path) {
+  return ask(socket_path, "GET", path);
+}
+
+Result<nlohmann::json> ask(const std::string& socket_path, const std::string& method,
+                           const std::string& path, const nlohmann::json& body) {
+  httplib::Request request;
+  request.method = method;
+  request.path = path;
+  if (!body.is_null()) {
+    request.body = body.dump();
+    request.set_header("Content-Type", "application/json");
+  }
   httplib::Client client(socket_path);
   client.set_address_family(AF_UNIX);
   client.set_connection_timeout(kAnswerWithin);
   client.set_read_timeout(kAnswerWithin);
   client.set_write_timeout(kAnswerWithin);
   const PipeSignalGuard guard;  // The server may close the connection before the request is out.
-  const httplib::Result reply = send(client, socket_path, path);
+  const httplib::Result reply = send(client, socket_path, request);
   if (!reply) {
     return failure(
         fmt::format("{}: the server does not answer ({}); to fix: check that its "
@@ -51,7 +63,7 @@ Result<nlohmann::json> get(const std::string& socket_path, const std::string& pa
   if (!json.is_object()) {
     return failure(fmt::format("{}: the answer to {} is not JSON", socket_path, path));
   }
-  if (reply->status != 200) {
+  if (reply->status < 200 || reply->status > 299) {
     return failure(json.value("error", fmt::format("{}: status {}", path, reply->status)));
   }
   return json;

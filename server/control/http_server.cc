@@ -15,6 +15,7 @@
 #include <deque>
 #include <mutex>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -114,7 +115,37 @@ class BoundedPool : public httplib::TaskQueue {
 
 void fill(httplib::Response& response, const Reply& reply) {
   response.status = reply.status;
+  if (!reply.allow.empty()) response.set_header("Allow", reply.allow);
   response.set_content(reply.body, reply.type);
+}
+
+bool may_have_body(const httplib::Request& request) {
+  return request.method == "POST" || request.method == "PUT" || request.method == "PATCH";
+}
+
+/// Returns the refusal of a body before it is read; nothing if it is acceptable.
+std::optional<Reply> refuse_body(const httplib::Request& request) {
+  if (request.target.size() > kTargetBytesMax) {
+    return error_reply(414, fmt::format("the URL has {} bytes; allowed: at most {}",
+                                        request.target.size(), kTargetBytesMax));
+  }
+  if (request.has_header("Transfer-Encoding")) {
+    return error_reply(411, "a body needs Content-Length instead of Transfer-Encoding");
+  }
+  // A compressed body of a few bytes could fill the memory.
+  if (request.has_header("Content-Encoding") ||
+      request.get_header_value("Content-Type").starts_with("multipart/")) {
+    return error_reply(415, "the body must be JSON, neither compressed nor in parts");
+  }
+  const auto size_bytes = request.get_header_value<uint64_t>("Content-Length");
+  if (size_bytes <= kBodyBytesMax) return {};
+  return error_reply(
+      413, fmt::format("the body has {} bytes; allowed: at most {}", size_bytes, kBodyBytesMax));
+}
+
+/// Tells whether a body follows that must be read.
+bool has_body(const httplib::Request& request) {
+  return may_have_body(request) && request.get_header_value<uint64_t>("Content-Length") > 0;
 }
 
 }  // namespace
@@ -135,10 +166,21 @@ class HttpServer::Implementation : public httplib::Server {
     set_address_family(AF_UNIX);
     // Linux makes the file with the socket's mode, so that it is never open to others.
     set_socket_options([](socket_t socket) { fchmod(socket, S_IRUSR | S_IWUSR); });
+    // Answers before httplib reads a body, unless there is one to read. httplib would wait for the
+    // end of the connection if a request without a body does not state its length.
     set_pre_routing_handler([this](const httplib::Request& request, httplib::Response& response) {
-      fill(response, answer(request));
+      const auto refusal = may_have_body(request) ? refuse_body(request) : std::nullopt;
+      if (!refusal && has_body(request)) return HandlerResponse::Unhandled;
+      fill(response, refusal ? *refusal : answer(request));
       return HandlerResponse::Handled;
     });
+    const auto with_body = [this](const httplib::Request& request, httplib::Response& response) {
+      fill(response, answer(request));
+    };
+    Post(".*", with_body);
+    Put(".*", with_body);
+    Patch(".*", with_body);
+    set_payload_max_length(kBodyBytesMax);
     set_error_handler([](const httplib::Request&, httplib::Response& response) {
       if (response.body.empty()) {
         fill(response, error_reply(response.status, "the request is no valid HTTP request"));
@@ -174,7 +216,13 @@ class HttpServer::Implementation : public httplib::Server {
  private:
   Reply answer(const httplib::Request& request) const {
     try {
-      return handler_({.method = request.method, .path = request.path});
+      const size_t question_mark = request.target.find('?');
+      return handler_({.method = request.method,
+                       .path = request.path,
+                       .query = question_mark == std::string::npos
+                                    ? std::string()
+                                    : request.target.substr(question_mark + 1),
+                       .body = request.body});
     } catch (const std::exception& exception) {
       return error_reply(500, exception.what());
     }

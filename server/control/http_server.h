@@ -5,7 +5,8 @@
 /// Threads: One accepts, kThreads answer; none of them is a core. The handler runs in these threads.
 /// Bounds:  A connection carries one request and ends after kRequestWithin. While kQueueMax
 ///          connections wait, no other is accepted, so callers take no more descriptors.
-/// Errors:  start() returns one line. A bad request gets one JSON object with `error`.
+/// Errors:  start() returns one line. A bad request gets one JSON object with `error`: 411 for a body
+///          without its length, 413 if it is too large, 415 if it is compressed or in parts.
 /// Tests:   tests/server/control/http_server_test.cc
 #pragma once
 
@@ -24,16 +25,23 @@ inline constexpr uint32_t kThreads = 4;
 inline constexpr size_t kQueueMax = 64;
 /// A client that needs longer to send its request or to take the answer is disconnected.
 inline constexpr std::chrono::milliseconds kRequestWithin{2000};
+/// Longest body of a request. A job with all its keys needs a tenth.
+inline constexpr size_t kBodyBytesMax = 8192;
+/// Longest path and query of a request that has a body.
+inline constexpr size_t kTargetBytesMax = 256;
 
 struct Request {
   std::string method;
   std::string path;
+  std::string query = {};  ///< What follows the "?"; empty: nothing.
+  std::string body = {};   ///< Of POST, PUT and PATCH; at most kBodyBytesMax.
 };
 
 struct Reply {
   int status = 200;
   std::string body;
   std::string type = "application/json";
+  std::string allow = {};  ///< The header "Allow", of status 405; empty: none.
 };
 
 /// Returns {"error": text} with this status.

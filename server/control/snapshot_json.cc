@@ -78,6 +78,7 @@ nlohmann::json job_json(const JobSnapshot& job) {
   }
   return {{"id", job.config.id},
           {"session", job.session},
+          {"draining", job.draining},
           {"sources", job.config.sources},
           {"members", members},
           {"mitigation", job.config.mitigation},

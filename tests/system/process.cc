@@ -14,7 +14,9 @@
 #include <csignal>
 #include <cstdlib>
 #include <filesystem>
+#include <fstream>
 #include <sstream>
+#include <string_view>
 
 namespace tributary::system_test {
 namespace {
@@ -144,6 +146,16 @@ std::optional<int> Process::wait_for_end() {
 
 void Process::signal(int number) {
   if (pid_ > 0) kill(pid_, number);
+}
+
+uint64_t Process::resident_bytes() const {
+  std::ifstream status("/proc/" + std::to_string(pid_) + "/status");
+  constexpr std::string_view kKey = "VmRSS:";
+  constexpr uint64_t kUnitBytes = 1024;
+  for (std::string line; std::getline(status, line);) {
+    if (line.starts_with(kKey)) return std::stoull(line.substr(kKey.size())) * kUnitBytes;
+  }
+  return 0;
 }
 
 std::vector<std::string> lines_of(const std::string& text) {

@@ -9,6 +9,7 @@
 #include <sys/types.h>
 
 #include <chrono>
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
@@ -44,6 +45,8 @@ class Process {
   std::optional<int> wait_for_end();
 
   void signal(int number);
+  /// Returns the memory that the process occupies (VmRSS); 0 if it has ended.
+  [[nodiscard]] uint64_t resident_bytes() const;
   [[nodiscard]] const std::string& output() const { return output_; }
   [[nodiscard]] const std::string& errors() const { return errors_; }
 

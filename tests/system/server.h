@@ -42,6 +42,8 @@ class Server {
   /// Starts another server process on the same port, with the same jobs.
   void start_again();
   void signal(int number);
+  /// Returns the memory that the server's process occupies (VmRSS).
+  [[nodiscard]] uint64_t resident_bytes() const { return process_->resident_bytes(); }
   /// Sends SIGTERM.
   void terminate() { signal(SIGTERM); }
   /// Waits for `text` on standard error. @return whether it arrived in time.

@@ -96,6 +96,8 @@ class Bed {
   [[nodiscard]] Counts counted_since(const Counts& before) const;
 
   [[nodiscard]] Job& job(uint8_t id = 1) { return *shard_.job(id); }
+  [[nodiscard]] Shard& shard() { return shard_; }
+  [[nodiscard]] memory::SharedMemory& memory() { return memory_; }
   [[nodiscard]] Session& session(uint8_t id = 1) { return job(id).session; }
   [[nodiscard]] io::InMemoryPort& port() { return port_; }
   [[nodiscard]] const Endpoint& local() const { return config_.local; }

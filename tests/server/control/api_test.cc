@@ -5,7 +5,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <map>
+
 #include "apps/trio_ml/records.h"
+#include "server/job_keys.h"
 
 namespace tributary::control {
 namespace {
@@ -44,6 +48,21 @@ server::Snapshot example() {
   return snapshot;
 }
 
+/// Refuses all commands.
+class NoCommands : public server::JobControl {
+ public:
+  server::JobResult add_job(const trio_ml::JobConfig&) override { return refused(); }
+  server::JobResult remove_job(uint32_t, bool) override { return refused(); }
+  server::JobResult drain_job(uint32_t) override { return refused(); }
+  server::JobResult set_timeout(uint32_t, Duration) override { return refused(); }
+  server::JobResult evict_source(uint32_t, uint32_t) override { return refused(); }
+
+ private:
+  static server::JobResult refused() {
+    return tl::unexpected(server::JobError{server::JobFault::kUnknownJob, "no"});
+  }
+};
+
 class ApiTest : public ::testing::Test {
  protected:
   Reply request(const std::string& method, const std::string& path) {
@@ -56,11 +75,13 @@ class ApiTest : public ::testing::Test {
   }
 
   bool ready_ = true;
+  NoCommands jobs_;
   Api api_{{.name = "box",
             .version = "1.2",
             .snapshot = example,
             .is_ready = [this] { return ready_; },
-            .settings = {{"cores", 1}}}};
+            .settings = {{"cores", 1}},
+            .jobs = &jobs_}};
 };
 
 TEST_F(ApiTest, StatusHasTotalsAndDropsByReason) {
@@ -131,14 +152,52 @@ TEST_F(ApiTest, ReadinessEndsWithTheServer) {
   EXPECT_EQ(request("GET", "/healthz").status, 200);
 }
 
-TEST_F(ApiTest, EveryDescribedUrlAnswers) {
+TEST_F(ApiTest, DescriptionHasExactlyTheUrlsAndMethodsThatAnswer) {
   const json paths = get("/v1/openapi.json")["paths"];
-  EXPECT_GE(paths.size(), 12U);
+  EXPECT_GE(paths.size(), 14U);
   for (const auto& [path, methods] : paths.items()) {
     std::string url = path;
     if (const size_t at = url.find("{id}"); at != std::string::npos) url.replace(at, 4, "4");
-    EXPECT_EQ(request("GET", url).status, 200) << url;
+    if (const size_t at = url.find("{source}"); at != std::string::npos) url.replace(at, 8, "1");
+    for (const auto& [name, method] : std::map<std::string, std::string>{{"get", "GET"},
+                                                                         {"post", "POST"},
+                                                                         {"put", "PUT"},
+                                                                         {"patch", "PATCH"},
+                                                                         {"delete", "DELETE"}}) {
+      const int status = request(method, url).status;
+      EXPECT_EQ(status == 405, !methods.contains(name)) << method << " " << url << ": " << status;
+      EXPECT_NE(status, 500) << method << " " << url;
+    }
+    // Each part of the path in braces is described.
+    const auto braces = std::count(path.begin(), path.end(), '{');
+    for (const auto& [name, operation] : methods.items()) {
+      const json parameters = operation.value("parameters", json::array());
+      EXPECT_EQ(std::count_if(parameters.begin(), parameters.end(),
+                              [](const json& each) { return each["in"] == "path"; }),
+                braces)
+          << name << " " << path;
+    }
   }
+  for (const char* path : {"/v1/status", "/v1/jobs", "/v1/jobs/{id}", "/v1/jobs/{id}/drain",
+                           "/v1/jobs/{id}/sources/{source}", "/v1/who", "/v1/counters",
+                           "/v1/cores", "/v1/ports", "/v1/config", "/v1/openapi.json", "/metrics",
+                           "/healthz", "/readyz"}) {
+    EXPECT_TRUE(paths.contains(path)) << path;
+  }
+}
+
+TEST_F(ApiTest, DescriptionHasTheKeysOfAJob) {
+  const json paths = get("/v1/openapi.json")["paths"];
+  const json& body =
+      paths["/v1/jobs"]["post"]["requestBody"]["content"]["application/json"]["schema"];
+  EXPECT_EQ(body["required"], (json{"id", "sources"}));
+  EXPECT_EQ(body["properties"]["sources"]["maximum"], 256);
+  EXPECT_EQ(body["properties"]["mitigation"]["type"], "boolean");
+  EXPECT_EQ(body["properties"].size(), server::job_keys().keys().size());
+  const json& change =
+      paths["/v1/jobs/{id}"]["patch"]["requestBody"]["content"]["application/json"]["schema"];
+  EXPECT_EQ(change["required"], json({"timeout_ms"}));
+  EXPECT_EQ(change["properties"].size(), 1U);
 }
 
 TEST_F(ApiTest, RefusesUnknownJobsUrlsAndMethods) {
@@ -156,7 +215,7 @@ TEST_F(ApiTest, RefusesUnknownJobsUrlsAndMethods) {
   expect("GET", "/v1/jobs/4/x", 404, "no such URL");
   expect("GET", "/", 404, "GET /v1/openapi.json lists them");
   expect("GET", "/\xff\xfe", 404, "no such URL");
-  expect("DELETE", "/v1/jobs/4", 405, "allowed: GET");
+  expect("PUT", "/v1/jobs/4", 405, "allowed: GET");
   expect("POST", "/v1/status", 405, "allowed: GET");
 }
 

@@ -3,6 +3,7 @@
 //         nothing, and 1,000 connections at once.
 #include "server/control/http_server.h"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <poll.h>
@@ -27,7 +28,10 @@ using ::testing::StartsWith;
 Reply echo(const Request& request) {
   if (request.path == "/broken") throw std::runtime_error("handler failed");
   if (request.path == "/refused") return error_reply(404, "no such thing");
-  return {.body = nlohmann::json{{"method", request.method}, {"path", request.path}}.dump()};
+  nlohmann::json body{{"method", request.method}, {"path", request.path}};
+  if (!request.query.empty()) body["query"] = request.query;
+  if (!request.body.empty()) body["body"] = request.body;
+  return {.body = body.dump()};
 }
 
 class HttpServerTest : public ::testing::Test {
@@ -87,6 +91,50 @@ TEST_F(HttpServerTest, ReportsTheServersErrors) {
   const auto server = start();
   EXPECT_EQ(get(path_, "/refused").error().text, "no such thing");
   EXPECT_EQ(get(path_, "/broken").error().text, "handler failed");
+}
+
+TEST_F(HttpServerTest, PassesQueryAndBodyOn) {
+  const auto server = start();
+  EXPECT_EQ(*ask(path_, "DELETE", "/v1/x?force=true"),
+            (nlohmann::json{{"method", "DELETE"}, {"path", "/v1/x"}, {"query", "force=true"}}));
+  const nlohmann::json body{{"id", 3}};
+  for (const char* method : {"POST", "PUT", "PATCH"}) {
+    EXPECT_EQ(*ask(path_, method, "/y", body),
+              (nlohmann::json{{"method", method}, {"path", "/y"}, {"body", body.dump()}}));
+  }
+  EXPECT_EQ(ask(path_, "POST", "/refused", body).error().text, "no such thing");
+}
+
+TEST_F(HttpServerTest, RequestWithoutABodyIsAnsweredAtOnce) {
+  const auto server = start();
+  for (const char* method : {"POST", "PATCH", "DELETE", "PUT", "OPTIONS"}) {
+    // The connection stays open, and no length says that nothing follows.
+    const std::string answer = talk(std::string(method) + " /x HTTP/1.1\r\nHost: x\r\n\r\n");
+    EXPECT_THAT(answer, StartsWith("HTTP/1.1 200")) << method;
+  }
+}
+
+TEST_F(HttpServerTest, BodiesThatAreLargeCompressedOrWithoutLengthAreRefused) {
+  const auto server = start();
+  const auto post = [this](const std::string& headers, const std::string& body = "") {
+    return talk("POST /x HTTP/1.1\r\n" + headers + "\r\n" + body);
+  };
+  const auto length = [](size_t bytes) { return fmt::format("Content-Length: {}\r\n", bytes); };
+  EXPECT_THAT(post(length(kBodyBytesMax), std::string(kBodyBytesMax, 'x')),
+              StartsWith("HTTP/1.1 200"));
+  const std::string large = post(length(kBodyBytesMax + 1));
+  EXPECT_THAT(large, StartsWith("HTTP/1.1 413"));
+  EXPECT_THAT(large, HasSubstr("{\"error\":\"the body has 8193 bytes; allowed: at most 8192\"}"));
+  EXPECT_THAT(post("Content-Length: -1\r\n"), StartsWith("HTTP/1.1 413"));
+  EXPECT_THAT(post("Content-Length: 1\r\nContent-Encoding: gzip\r\n", "x"),
+              StartsWith("HTTP/1.1 415"));
+  EXPECT_THAT(post("Content-Length: 1\r\nContent-Type: multipart/form-data; boundary=a\r\n", "x"),
+              StartsWith("HTTP/1.1 415"));
+  EXPECT_THAT(post("Transfer-Encoding: chunked\r\n", "1\r\nx\r\n0\r\n\r\n"),
+              StartsWith("HTTP/1.1 411"));
+  EXPECT_THAT(talk("POST /" + std::string(kTargetBytesMax, 'x') + " HTTP/1.1\r\n\r\n"),
+              StartsWith("HTTP/1.1 414"));
+  EXPECT_TRUE(get(path_, "/").has_value());
 }
 
 TEST_F(HttpServerTest, GarbageGetsOneAnswer) {

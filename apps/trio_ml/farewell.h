@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+/// @file
+/// Ends the membership of sources that have not asked for it: the server ends, or an operator
+/// removes a job or a source.
+///
+/// Threads: As the shard. The core calls these between two bursts, never for a packet.
+/// Tests:   tests/apps/trio_ml/control_test.cc, farewell_test.cc
+#pragma once
+
+#include "apps/trio_ml/control.h"
+#include "apps/trio_ml/emit.h"
+#include "apps/trio_ml/shard.h"
+#include "microcode/machine.h"
+
+namespace tributary::trio_ml {
+
+/// Tells every member and every pending worker that the server or the job ends. Runs on shard 0
+/// only.
+/// @param reason kServerStopped or kJobRemoved.
+template <microcode::Machine M>
+void say_good_bye(M& m, Shard& shard, Job& job, Reason reason) {
+  job.adopt(job.session.number());
+  Message message = control_message(job, {}, MessageType::kNotice);
+  message.body.reason = reason;
+  for (uint32_t source = 0; source < job.config.sources; source++) {
+    if (job.adopted() != 0 && !job.session.has_left(source)) {
+      message.extension.type = MessageType::kNotice;
+      message.extension.key = job.result_key();
+      send_control(m, job, message, job.session.address_of(source));
+      count(m, shard, Outcome::kNoticeSent);
+    }
+    const uint64_t nonce = job.session.pending_nonce(source, m.now());
+    if (nonce == 0) continue;
+    message.extension.type = MessageType::kRefusal;
+    message.extension.key = nonce;
+    message.header.src_id = static_cast<uint8_t>(source);
+    send_control(m, job, message, job.session.address_of(source));
+    count(m, shard, Outcome::kNoticeSent);
+  }
+  if (job.session.upstream_key() != 0) {
+    send_control(m, job, upstream_message(job, MessageType::kLeave), job.config.upstream);
+  }
+}
+
+/// The part of an eviction that shard 0 decides.
+struct Eviction {
+  Session::Withdrawal state = Session::Withdrawal::kUnknown;  ///< Of the source, before.
+  uint32_t session = 0;                                       ///< 0: none runs.
+  uint64_t key = 0;                                           ///< See Job::evict().
+};
+
+/// Removes a member or a pending worker from the session, and tells it. The session goes on without
+/// it, as after a leave. Runs on shard 0; drop_evicted() then runs on all shards.
+template <microcode::Machine M>
+Eviction evict_source(M& m, Shard& shard, Job& job, uint32_t source) {
+  job.adopt(job.session.number());
+  Message message = control_message(job, {}, MessageType::kNotice);
+  message.header.src_id = static_cast<uint8_t>(source);
+  message.body.reason = Reason::kEvicted;
+  message.body.source = static_cast<uint8_t>(source);
+  const uint64_t nonce = job.session.pending_nonce(source, m.now());
+  Eviction eviction{.session = job.session.number(), .key = job.session.key_of_evicted(source)};
+  eviction.state = job.session.evict(source, m.now());
+  if (eviction.state == Session::Withdrawal::kUnknown) return eviction;
+  if (eviction.state == Session::Withdrawal::kPending) {
+    message.extension.type = MessageType::kRefusal;
+    message.extension.key = nonce;
+  }
+  send_control(m, job, message, job.session.address_of(source));
+  count(m, shard, Outcome::kNoticeSent);
+  if (eviction.state == Session::Withdrawal::kMember) {
+    const Message good_bye = upstream_message(job, MessageType::kLeave);
+    if (job.session.leave(source)) end_upstream(m, shard, job, good_bye);
+  }
+  return eviction;
+}
+
+/// Refuses the further packets of an evicted source on this shard, and forgets its address. Does
+/// nothing if another session has begun since. @return whether this shard knew the source's address.
+inline bool drop_evicted(Job& job, uint32_t source, const Eviction& eviction) {
+  if (job.session.number() != eviction.session) return false;
+  job.adopt(eviction.session);
+  const bool known = job.sources[source].address.is_set();
+  if (eviction.session == 0 || eviction.state == Session::Withdrawal::kMember) {
+    job.evict(source, eviction.key);
+  }
+  return known;
+}
+
+}  // namespace tributary::trio_ml

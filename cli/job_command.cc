@@ -1,0 +1,207 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/job_command.h"
+
+#include <fmt/format.h>
+
+#include <charconv>
+#include <filesystem>
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "cli/console.h"
+#include "cli/local_server.h"
+#include "cli/settings.h"
+#include "server/control/http_client.h"
+#include "server/job_keys.h"
+
+namespace tributary::cli {
+namespace {
+
+using nlohmann::json;
+
+constexpr const char* kCommand = "job";
+constexpr uint32_t kNumberMax = 255;  ///< Of job ids and sources.
+constexpr const char* kTimeoutKey = "timeout_ms";
+
+struct JobFlags {
+  ServerChoice server;
+  uint32_t id = 0;
+  uint32_t source = 0;
+  bool force = false;
+  uint64_t timeout_ms = 0;
+  std::vector<WrittenKey> keys;
+};
+
+/// A request to the server's control API.
+struct Question {
+  std::string method;
+  std::string path;
+  json body = nullptr;
+};
+
+const KeySpec& spec_of(std::string_view key) {
+  const KeyTable& table = server::job_keys();
+  return table.keys()[static_cast<size_t>(table.index_of(key))];
+}
+
+/// Returns the keys of a job but for its id, which has a place of its own on the command line.
+const KeyTable& added_keys() {
+  static const KeyTable table = [] {
+    std::vector<KeySpec> keys;
+    for (const KeySpec& key : server::job_keys().keys()) {
+      if (key.name != "id") keys.push_back(key);
+    }
+    return KeyTable("job", keys);
+  }();
+  return table;
+}
+
+Result<json> ask(const JobFlags& flags, const Question& question) {
+  const auto server = find_server(flags.server);
+  if (!server) return tl::unexpected(server.error());
+  return control::ask(server->path, question.method, question.path, question.body);
+}
+
+int run_list(const JobFlags& flags) {
+  const auto answer = ask(flags, {"GET", "/v1/jobs"});
+  if (!answer) return fail(kCommand, answer.error());
+  if (flags.server.as_json) {
+    print("{}\n", answer->dump(2));
+  } else {
+    print("{}", job_list_text(answer->at("jobs")));
+  }
+  return 0;
+}
+
+int run_change(const JobFlags& flags, const Question& question, const std::string& done) {
+  const auto answer = ask(flags, question);
+  if (!answer) return fail(kCommand, answer.error());
+  print("{}\n", done);
+  return 0;
+}
+
+std::string path_of(const JobFlags& flags) { return fmt::format("/v1/jobs/{}", flags.id); }
+
+int run_add(const JobFlags& flags) {
+  return run_change(flags, {"POST", "/v1/jobs", job_body(flags.id, flags.keys)},
+                    fmt::format("added job {}", flags.id));
+}
+
+int run_remove(const JobFlags& flags) {
+  return run_change(flags, {"DELETE", path_of(flags) + (flags.force ? "?force=true" : "")},
+                    fmt::format("removed job {}", flags.id));
+}
+
+int run_drain(const JobFlags& flags) {
+  return run_change(flags, {"POST", path_of(flags) + "/drain"},
+                    fmt::format("job {} goes when its workers have left", flags.id));
+}
+
+int run_set(const JobFlags& flags) {
+  return run_change(flags, {"PATCH", path_of(flags), {{kTimeoutKey, flags.timeout_ms}}},
+                    fmt::format("job {}: {}={}", flags.id, kTimeoutKey, flags.timeout_ms));
+}
+
+int run_evict(const JobFlags& flags) {
+  return run_change(flags, {"DELETE", fmt::format("{}/sources/{}", path_of(flags), flags.source)},
+                    fmt::format("evicted source {} of job {}", flags.source, flags.id));
+}
+
+void add_number(CLI::App& command, const char* name, uint32_t& value, const char* help) {
+  add_key(command, name, {.type = KeyType::kUint, .min = 0, .max = kNumberMax}, "", help,
+          [&value](const KeyValue& written) {
+            value = static_cast<uint32_t>(std::get<uint64_t>(written));
+          })
+      ->required();
+}
+
+/// Adds a command of `tributary job` that runs `run` on its flags.
+CLI::App* add_verb(CLI::App& job, const std::string& verb, const std::string& help,
+                   const std::shared_ptr<JobFlags>& flags, int& exit_code,
+                   int (*run)(const JobFlags&)) {
+  CLI::App* command = job.add_subcommand(verb, help);
+  add_server_name(*command, flags->server);
+  command->callback([flags, &exit_code, run] { exit_code = run(*flags); });
+  return command;
+}
+
+}  // namespace
+
+json job_body(uint32_t id, std::span<const WrittenKey> keys) {
+  json body{{"id", id}};
+  for (const WrittenKey& key : keys) {
+    json& value = body[key.name];
+    switch (spec_of(key.name).type) {
+      case KeyType::kUint:
+      case KeyType::kDurationMs: {
+        uint64_t number = 0;
+        std::from_chars(key.text.data(), key.text.data() + key.text.size(), number);
+        value = number;
+        break;
+      }
+      case KeyType::kBool:
+        value = key.text == "on" || key.text == "true";
+        break;
+      default:
+        value = key.name == "secret_file" ? std::filesystem::absolute(key.text).string() : key.text;
+    }
+  }
+  return body;
+}
+
+std::string job_list_text(const json& jobs) {
+  if (jobs.empty()) return "no jobs\n";
+  std::string text = fmt::format("{:>5} {:>9} {:>9} {:>10} {:>14} {:>10}\n", "job", "session",
+                                 "members", "in flight", "blocks", "memory");
+  for (const json& job : jobs) {
+    const bool draining = job.at("draining").get<bool>();
+    text += fmt::format("{:>5} {:>9} {:>9} {:>10} {:>14} {:>7} MB\n", job.at("id").dump(),
+                        draining ? "drains" : (job.at("session") == 0 ? "-" : "runs"),
+                        fmt::format("{}/{}", job.at("members").dump(), job.at("sources").dump()),
+                        job.at("blocks_in_progress").dump(), job.at("blocks_total").dump(),
+                        job.at("memory_bytes").get<uint64_t>() >> 20);
+  }
+  return text;
+}
+
+void add_job_command(CLI::App& app, int& exit_code) {
+  CLI::App* job = app.add_subcommand(
+      "job", "List, add, remove, drain and change the jobs of a running server of this machine");
+  job->require_subcommand(1);
+  const auto flags = std::make_shared<JobFlags>();
+  add_json_output(*add_verb(*job, "list", "Show all jobs", flags, exit_code, run_list),
+                  flags->server);
+
+  CLI::App* add = add_verb(*job, "add", "Add a job, with the keys of serve --job as flags", flags,
+                           exit_code, run_add);
+  add_number(*add, "ID", flags->id, "job_id");
+  add_keys(*add, added_keys(), flags->keys);
+  add->get_option("--sources")->required();
+
+  CLI::App* remove = add_verb(*job, "remove", "Remove a job that no worker uses, and its memory",
+                              flags, exit_code, run_remove);
+  add_number(*remove, "ID", flags->id, "job_id");
+  remove->add_flag("--force", flags->force, "Remove it although workers use it; they end");
+
+  CLI::App* drain = add_verb(*job, "drain",
+                             "Let no further session start, and remove the job when its workers "
+                             "have left",
+                             flags, exit_code, run_drain);
+  add_number(*drain, "ID", flags->id, "job_id");
+
+  CLI::App* set = add_verb(*job, "set", "Change a running job", flags, exit_code, run_set);
+  add_number(*set, "ID", flags->id, "job_id");
+  const KeySpec& timeout = spec_of(kTimeoutKey);
+  add_key(*set, "--timeout-ms", {.type = KeyType::kUint, .min = timeout.min, .max = timeout.max},
+          "", "Time-out of straggler mitigation, in milliseconds",
+          [flags](const KeyValue& value) { flags->timeout_ms = std::get<uint64_t>(value); })
+      ->required();
+
+  CLI::App* evict = add_verb(*job, "evict", "Remove a source from its job's session", flags,
+                             exit_code, run_evict);
+  add_number(*evict, "ID", flags->id, "job_id");
+  add_number(*evict, "SOURCE", flags->source, "src_id");
+}
+
+}  // namespace tributary::cli

@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "server/control/job_routes.h"
+
+#include <fmt/format.h>
+
+#include <charconv>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "server/control/snapshot_json.h"
+#include "server/job_keys.h"
+
+namespace tributary::control {
+namespace {
+
+using server::JobFault;
+
+constexpr const char* kTimeoutKey = "timeout_ms";
+
+int status_of(JobFault fault) {
+  switch (fault) {
+    case JobFault::kUnknownJob:
+    case JobFault::kUnknownSource:
+      return 404;
+    case JobFault::kNoMemory:
+      return 507;
+    case JobFault::kEnding:
+      return 503;
+    case JobFault::kExists:
+    case JobFault::kInUse:
+    case JobFault::kNotAllowed:
+      break;
+  }
+  return 409;
+}
+
+/// Returns `good` if the command was carried out, else its error.
+Reply reply_of(const server::JobResult& result, const nlohmann::json& good) {
+  if (result) return {.body = good.dump() + "\n"};
+  return error_reply(status_of(result.error().fault), result.error().text);
+}
+
+/// Reads a number of a URL. A number that no job or source has is returned as the largest one.
+std::optional<uint32_t> number_in(std::string_view text) {
+  uint32_t number = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (end != text.data() + text.size() || text.empty()) return {};
+  return error == std::errc() ? number : UINT32_MAX;
+}
+
+Reply unknown(const char* what, const std::string& text) {
+  return error_reply(404, fmt::format("{} '{}' does not exist: it is not a number", what, text));
+}
+
+/// Returns a value of the body as the tables of keys take it.
+WrittenKey written(const std::string& name, const nlohmann::json& value) {
+  WrittenKey key{.name = name, .text = value.dump(), .type = WrittenType::kOther, .where = "body"};
+  if (value.is_number_integer()) key.type = WrittenType::kInteger;
+  if (value.is_number_float()) key.type = WrittenType::kNumber;
+  if (value.is_boolean()) key.type = WrittenType::kBool;
+  if (value.is_string()) {
+    key.type = WrittenType::kText;
+    key.text = value.get<std::string>();
+  }
+  return key;
+}
+
+/// Reads a body that is an object.
+Result<std::vector<WrittenKey>> keys_of(const Request& request) {
+  // The parser recurses, but not deeper than the body is long.
+  const auto json = nlohmann::json::parse(request.body, nullptr, /*allow_exceptions=*/false);
+  if (json.is_discarded()) return failure("the body is not JSON");
+  if (!json.is_object()) return failure("the body is not a JSON object, such as {\"sources\": 4}");
+  std::vector<WrittenKey> keys;
+  for (const auto& [name, value] : json.items()) keys.push_back(written(name, value));
+  return keys;
+}
+
+/// Reads "force=true"; refuses anything else.
+Result<bool> force_of(const std::string& query) {
+  if (query.empty() || query == "force=false") return false;
+  if (query == "force=true") return true;
+  return failure(fmt::format("query '{}' is not allowed; allowed: force=true, force=false", query));
+}
+
+}  // namespace
+
+Reply post_job(const ApiConfig& config, const Request& request, const UrlParts&) {
+  if (!config.is_ready()) return error_reply(503, "the server ends and takes no new jobs");
+  const auto keys = keys_of(request);
+  if (!keys) return error_reply(400, keys.error().text);
+  const auto row = server::job_keys().read(*keys, "body");
+  if (!row) return error_reply(400, row.error().text);
+  const auto job = server::to_job(*row);
+  if (!job) return error_reply(400, job.error().text);
+  return reply_of(config.jobs->add_job(*job), {{"job", job_config_json(*job)}});
+}
+
+Reply delete_job(const ApiConfig& config, const Request& request, const UrlParts& parts) {
+  const auto id = number_in(parts.id);
+  if (!id) return unknown("job", parts.id);
+  const auto force = force_of(request.query);
+  if (!force) return error_reply(400, force.error().text);
+  return reply_of(config.jobs->remove_job(*id, *force), {{"removed", *id}});
+}
+
+Reply drain_job(const ApiConfig& config, const Request&, const UrlParts& parts) {
+  const auto id = number_in(parts.id);
+  if (!id) return unknown("job", parts.id);
+  return reply_of(config.jobs->drain_job(*id), {{"draining", *id}});
+}
+
+Reply patch_job(const ApiConfig& config, const Request& request, const UrlParts& parts) {
+  const auto id = number_in(parts.id);
+  if (!id) return unknown("job", parts.id);
+  const auto keys = keys_of(request);
+  if (!keys) return error_reply(400, keys.error().text);
+  const KeyTable& table = server::job_keys();
+  const KeySpec& spec = table.keys()[static_cast<size_t>(table.index_of(kTimeoutKey))];
+  for (const WrittenKey& key : *keys) {
+    if (key.name == kTimeoutKey) continue;
+    return error_reply(
+        400, fmt::format("body: key '{}' of a running job cannot change; allowed: {}", key.name,
+                         kTimeoutKey));
+  }
+  if (keys->empty()) return error_reply(400, fmt::format("body: {} is missing", kTimeoutKey));
+  const auto timeout = convert_key(spec, keys->front());
+  if (!timeout) return error_reply(400, timeout.error().text);
+  const Duration value = std::get<Duration>(*timeout);
+  return reply_of(config.jobs->set_timeout(*id, value),
+                  {{"id", *id}, {kTimeoutKey, in_nanoseconds(value) / 1'000'000}});
+}
+
+Reply delete_source(const ApiConfig& config, const Request&, const UrlParts& parts) {
+  const auto id = number_in(parts.id);
+  if (!id) return unknown("job", parts.id);
+  const auto source = number_in(parts.source);
+  if (!source) return unknown("source", parts.source);
+  return reply_of(config.jobs->evict_source(*id, *source), {{"job", *id}, {"evicted", *source}});
+}
+
+}  // namespace tributary::control

@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: Apache-2.0
+// Method:  a server and workers as processes. The commands of an operator change its jobs; workers
+//          of another job reduce meanwhile.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <stdlib.h>
+
+#include <csignal>
+
+#include "server/control/http_client.h"
+#include "tests/support/sanitized.h"
+#include "tests/system/workers.h"
+
+namespace tributary::system_test {
+namespace {
+
+using nlohmann::json;
+using ::testing::HasSubstr;
+
+/// Jobs that are added and removed. A sanitizer makes each ten times slower.
+constexpr uint32_t kJobs = testing::kIsSanitized ? 100 : 1000;
+constexpr uint32_t kFirstJobs = 100;
+/// A leak of the smallest part of a job, its session, would take 60 MB.
+constexpr uint64_t kGrowthBytesMax = uint64_t{8} << 20;
+
+/// Runs a command to its end. @return its standard output, or its errors if it fails.
+std::string run(const std::vector<std::string>& words, int status = 0) {
+  Process process(words);
+  EXPECT_EQ(process.wait_for_end(), status) << process.errors();
+  return status == 0 ? process.output() : process.errors();
+}
+
+/// The socket lies in a folder of this test, so that no other server of the machine is seen.
+class JobCommand : public ::testing::Test {
+ protected:
+  JobCommand() {
+    const auto* const test = ::testing::UnitTest::GetInstance()->current_test_info();
+    folder_ = scratch(std::string(test->name()) + "_run");
+    setenv("RUNTIME_DIRECTORY", folder_.c_str(), /*overwrite=*/1);
+  }
+  ~JobCommand() override { unsetenv("RUNTIME_DIRECTORY"); }
+
+  /// Sends a request to the server named "box".
+  json ask(const std::string& method, const std::string& path, const json& body = nullptr) {
+    const auto answer = control::ask(folder_ + "/box.sock", method, path, body);
+    EXPECT_TRUE(answer.has_value()) << method << " " << path << ": " << answer.error().text;
+    return answer.value_or(json::object());
+  }
+  /// Adds and removes job 200 once.
+  void add_and_remove() {
+    ask("POST", "/v1/jobs", {{"id", 200}, {"sources", 2}, {"window", 256}});
+    ask("DELETE", "/v1/jobs/200");
+  }
+
+  std::string folder_;
+};
+
+TEST_F(JobCommand, ChangesTheJobsOfARunningServer) {
+  Server server({"id=1,sources=2"}, {"--name", "box"});
+  EXPECT_EQ(run({"job", "add", "2", "--sources", "3", "--mitigation", "on", "--window", "64"}),
+            "added job 2\n");
+  json jobs = json::parse(run({"job", "list", "--json"}))["jobs"];
+  ASSERT_EQ(jobs.size(), 2U);
+  EXPECT_EQ(jobs[1]["id"], 2);
+  EXPECT_EQ(jobs[1]["sources"], 3);
+  EXPECT_THAT(run({"job", "list"}), HasSubstr("0/3"));
+  EXPECT_THAT(run({"job", "add", "2", "--sources", "3"}, 1),
+              HasSubstr("tributary job: job 2 exists already"));
+  EXPECT_THAT(run({"job", "add", "3", "--sources", "3", "--timeout_ms", "5"}, 1),
+              HasSubstr("timeout_ms needs mitigation=on"));
+  EXPECT_EQ(run({"job", "set", "2", "--timeout-ms", "40"}), "job 2: timeout_ms=40\n");
+  EXPECT_EQ(ask("GET", "/v1/config")["jobs"][1]["timeout_ms"], 40);
+  EXPECT_THAT(run({"job", "set", "1", "--timeout-ms", "40"}, 1), HasSubstr("needs mitigation=on"));
+  EXPECT_EQ(run({"job", "remove", "2"}), "removed job 2\n");
+  EXPECT_THAT(run({"job", "remove", "2"}, 1), HasSubstr("job 2 does not exist; jobs: 1"));
+  EXPECT_THAT(run({"job", "evict", "1", "0"}, 1), HasSubstr("has not come, or has left"));
+  EXPECT_EQ(run({"job", "drain", "1"}), "job 1 goes when its workers have left\n");
+  EXPECT_EQ(run({"job", "list"}), "no jobs\n");
+  EXPECT_THAT(run({"job", "add", "3"}, 2), HasSubstr("--sources"));
+  EXPECT_EQ(server.stop(), 0);
+  EXPECT_THAT(run({"job", "list"}, 1), HasSubstr("no server of this machine"));
+}
+
+TEST_F(JobCommand, WorkersOfARemovedJobAndAnEvictedRankLearnIt) {
+  Server server({"id=1,sources=2", "id=2,sources=1"}, {"--name", "box"});
+  const std::vector<std::string> endless{"--elements", "5000", "--iterations", "10000000"};
+  Workers workers;
+  for (uint32_t rank = 0; rank < 2; rank++) {
+    workers.push_back(start_worker(server, rank, 2, endless));
+  }
+  server.wait_until_counted("block_completed", 100);
+  EXPECT_THAT(run({"job", "remove", "1"}, 1), HasSubstr("job 1 is in use"));
+  EXPECT_EQ(run({"job", "evict", "1", "1"}), "evicted source 1 of job 1\n");
+  EXPECT_EQ(workers[1]->wait_for_end(), 1);
+  EXPECT_THAT(workers[1]->errors(), HasSubstr("rank 1 was removed from job 1 by the operator"));
+  EXPECT_EQ(workers[0]->wait_for_end(), 1);
+  EXPECT_THAT(workers[0]->errors(), HasSubstr("rank 1 has left job 1"));
+
+  std::vector<std::string> other = endless;
+  other.insert(other.end(), {"--job", "2"});
+  const auto alone = start_worker(server, 0, 1, other);
+  server.wait_until_counted("session_started", 2);
+  EXPECT_EQ(run({"job", "remove", "2", "--force"}), "removed job 2\n");
+  EXPECT_EQ(alone->wait_for_end(), 1);
+  EXPECT_THAT(alone->errors(), HasSubstr("job 2 was removed from aggregator"));
+  EXPECT_EQ(server.stop(), 0);
+}
+
+TEST_F(JobCommand, ThousandOtherJobsLeaveSumsExactAndMemoryFlat) {
+  Server server({"id=1,sources=2,window=256,block_grad_max=352"}, {"--name", "box"});
+  Workers workers;
+  for (uint32_t rank = 0; rank < 2; rank++) {
+    workers.push_back(start_worker(server, rank, 2,
+                                   {"--elements", "20000", "--iterations", "10000000", "--verify",
+                                    "--local", "off", "--deadline-s", "60"}));
+  }
+  server.wait_until_counted("block_completed", 1000);
+  for (uint32_t i = 0; i < kFirstJobs && i < kJobs; i++) add_and_remove();
+  const uint64_t first_bytes = server.resident_bytes();
+  const uint64_t first_blocks = ask("GET", "/v1/status")["blocks_completed"];
+  for (uint32_t i = kFirstJobs; i < kJobs; i++) add_and_remove();
+  // A sanitizer keeps freed memory.
+  if (!testing::kIsSanitized) {
+    EXPECT_LE(server.resident_bytes(), first_bytes + kGrowthBytesMax);
+  }
+  server.wait_until_counted("block_completed", first_blocks + 1000);
+  EXPECT_EQ(ask("GET", "/v1/jobs")["jobs"].size(), 1U);
+
+  for (auto& worker : workers) worker->signal(SIGINT);
+  for (auto& worker : workers) static_cast<void>(worker->wait_for_end());
+  for (uint32_t rank = 0; rank < 2; rank++) {
+    const json result = result_of(rank);
+    EXPECT_GT(result.value("iterations", 0), 10) << result;
+    EXPECT_GT(result.value("checked", 0), 0) << result;
+    EXPECT_EQ(result.value("wrong", -1), 0) << result;
+  }
+  EXPECT_EQ(server.stop(), 0);
+}
+
+}  // namespace
+}  // namespace tributary::system_test
