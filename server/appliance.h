@@ -10,6 +10,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <nlohmann/json.hpp>
@@ -18,6 +19,7 @@
 #include <vector>
 
 #include "apps/trio_ml/app.h"
+#include "apps/trio_ml/event.h"
 #include "engine/live/live_engine.h"
 #include "engine/port.h"
 #include "io/devices/device_port.h"
@@ -60,6 +62,11 @@ class Appliance {
   /// Returns the state of all cores and jobs. Each core copies its part between two bursts; see
   /// job_snapshot.h.
   [[nodiscard]] Snapshot snapshot();
+  /// Calls `take` for each event that the cores have noted since the last call, core by core. One
+  /// thread at a time. Takes no lock and does not wait for a core.
+  void take_events(const std::function<void(const trio_ml::Event&)>& take);
+  /// Returns the events that the cores could not note, because nobody took the earlier ones.
+  [[nodiscard]] uint64_t events_lost() const;
   [[nodiscard]] const ApplianceConfig& config() const { return config_; }
   /// Returns sentences about what slows this machine down, for people to read.
   [[nodiscard]] const std::vector<std::string>& warnings() const { return warnings_; }
@@ -96,6 +103,7 @@ class Appliance {
   io::LocalServer* const local_server_;  ///< Part of the port; may be null.
   std::vector<std::string> warnings_;
   std::vector<std::unique_ptr<trio_ml::Session>> sessions_;  ///< One per channel of each job.
+  std::vector<std::unique_ptr<trio_ml::EventRing>> events_;  ///< One per core.
   std::vector<std::unique_ptr<trio_ml::Shard>> shards_;      ///< One per core.
   std::unique_ptr<Engine> engine_;
   std::unique_ptr<Directory> directory_;  ///< Null: this server is no directory.

@@ -157,6 +157,8 @@ enum class Reason : uint8_t {
   kNotParameters = 27,
 };
 inline constexpr uint8_t kReasonLast = 27;
+/// Returns the reason's name, as in "unknown_job".
+[[nodiscard]] const char* to_string(Reason reason);
 
 /// Most aggregators of a job. Assumed; each costs every rank a thread and a socket.
 inline constexpr uint32_t kAggregatorsMax = 64;

@@ -66,6 +66,11 @@ Reply get_config(const ApiConfig& config, std::string_view) {
   return json_reply(json);
 }
 
+Reply get_log(const ApiConfig& config, std::string_view) {
+  if (!config.log) return error_reply(404, "this server keeps no log");
+  return {.body = config.log().dump() + "\n"};
+}
+
 Reply get_health(const ApiConfig& config, std::string_view) {
   return json_reply({{"status", "ok"}, {"cores", config.snapshot().cores.size()}});
 }
@@ -94,7 +99,7 @@ struct Route {
 
 constexpr std::string_view kId = "{id}";
 
-constexpr std::array<Route, 12> kRoutes{{
+constexpr std::array<Route, 13> kRoutes{{
     {"/v1/status", "Totals, jobs, drops by reason and CPU time per core", get_status},
     {"/v1/jobs", "All jobs", get_jobs},
     {"/v1/jobs/{id}", "A job with its sources and its oldest blocks in progress", get_job},
@@ -103,6 +108,7 @@ constexpr std::array<Route, 12> kRoutes{{
     {"/v1/cores", "Counters and CPU time of each core", get_cores},
     {"/v1/ports", "Counters of each core's port", get_ports},
     {"/v1/config", "Settings of the server and of its jobs", get_config},
+    {"/v1/log", "The last 1,000 lines of the log, oldest first, and its counters", get_log},
     {"/v1/openapi.json", "This description", get_openapi},
     {"/metrics", "Counters and states in the Prometheus text format", get_metrics, kMetricsText},
     {"/healthz", "200 if all cores answer", get_health},

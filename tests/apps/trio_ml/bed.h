@@ -97,6 +97,7 @@ class Bed {
 
   [[nodiscard]] Job& job(uint8_t id = 1) { return *shard_.job(id); }
   [[nodiscard]] Session& session(uint8_t id = 1) { return job(id).session; }
+  [[nodiscard]] Shard& shard() { return shard_; }
   [[nodiscard]] io::InMemoryPort& port() { return port_; }
   [[nodiscard]] const Endpoint& local() const { return config_.local; }
   [[nodiscard]] engine::LiveCore<App>& core() { return core_; }
