@@ -198,6 +198,11 @@ void EventReporter::compare(const Snapshot& snapshot) {
     dropped["rx_dropped"] += by_kernel.value_or(0);
   }
   compare_counts("packets_dropped", dropped, dropped_);
+  const uint64_t resets = snapshot.packets(Outcome::kResetSent);
+  if (has_snapshot_ && resets > resets_) {
+    log_.write(LogLevel::kInfo, "session_unknown", {{"packets", resets - resets_}});
+  }
+  resets_ = resets;
   compare_sources(snapshot);
   compare_waits(snapshot);
   has_snapshot_ = true;

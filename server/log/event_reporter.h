@@ -53,6 +53,7 @@ class EventReporter {
   std::set<Source> silent_;
   std::map<Source, Instant> waits_;  ///< When the wait was first seen.
   std::set<Source> waits_logged_;
+  uint64_t resets_ = 0;
   uint64_t events_lost_ = 0;
 };
 

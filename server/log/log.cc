@@ -88,7 +88,7 @@ void Log::write(LogLevel level, std::string_view event, const LogFields& fields)
 }
 
 void Log::write_at(Instant at, LogLevel level, std::string_view event, const LogFields& fields) {
-  if (level > config_.level) return;
+  if (!takes(level)) return;
   const std::lock_guard lock(mutex_);
   if (!limit_.allow(key_of(event, fields), config_.clock())) {
     lines_suppressed_++;

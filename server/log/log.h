@@ -50,6 +50,9 @@ class Log {
   Log(const Log&) = delete;
   Log& operator=(const Log&) = delete;
 
+  /// Tells whether lines of this level are written.
+  [[nodiscard]] bool takes(LogLevel level) const { return level <= config_.level; }
+
   /// Writes a line.
   /// @param event  A name to search for, as in docs/operations.md.
   /// @param fields An object; null: no fields. Fields whose names are in kLogKeyFields tell lines

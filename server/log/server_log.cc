@@ -29,7 +29,8 @@ void ServerLog::run(const std::stop_token& stop) {
   std::unique_lock lock(mutex_);
   while (!stop.stop_requested()) {
     drain();
-    if (const auto now = std::chrono::steady_clock::now(); now >= compare_at) {
+    const auto now = std::chrono::steady_clock::now();
+    if (log_.takes(LogLevel::kWarn) && now >= compare_at) {
       reporter_.compare(appliance_.snapshot());
       compare_at = now + kCompareEvery;
     }

@@ -105,13 +105,15 @@ TEST_F(EventReporterTest, RefusalsAndDropsAreCountedByReason) {
   made.counters[static_cast<uint32_t>(Outcome::kWrongKey)].packets = 13;
   made.counters[static_cast<uint32_t>(Outcome::kWrongSession)].packets = 4;
   made.ports[0].tx_refused = 2;
+  made.counters[static_cast<uint32_t>(Outcome::kResetSent)].packets = 5;
   reporter_.compare(made);
   EXPECT_THAT(
       lines(),
       ElementsAre(
           R"({"level":"warn","event":"packets_refused","reason":"wrong_key","packets":3})",
           R"({"level":"debug","event":"packets_refused","reason":"wrong_session","packets":4})",
-          R"({"level":"warn","event":"packets_dropped","reason":"tx_refused","packets":2})"));
+          R"({"level":"warn","event":"packets_dropped","reason":"tx_refused","packets":2})",
+          R"({"level":"info","event":"session_unknown","packets":5})"));
   reporter_.compare(made);
   EXPECT_THAT(lines(), IsEmpty());
 }
