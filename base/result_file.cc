@@ -142,6 +142,15 @@ FILE* stream_of(const struct stat& file) {
   return nullptr;
 }
 
+/// Refuses a folder and a socket.
+Result<void> check_kind(const std::string& path, const struct stat& file) {
+  if (S_ISDIR(file.st_mode)) return refuse(path, "it is a folder; give the name of a file");
+  if (S_ISSOCK(file.st_mode)) {
+    return refuse(path, "it is a socket; give a file, a pipe or a device");
+  }
+  return {};
+}
+
 }  // namespace
 
 Result<void> write_result_file(const std::string& path, std::string_view content) {
@@ -158,11 +167,29 @@ Result<void> write_result_file(const std::string& path, std::string_view content
     case S_IFBLK:
     case S_IFIFO:
       return write_straight(path, content);
-    case S_IFDIR:
-      return refuse(path, "it is a folder; give the name of a file");
     default:
-      return refuse(path, "it is a socket; give a file, a pipe or a device");
+      return check_kind(path, found);
   }
+}
+
+Result<void> check_result_file(const std::string& path) {
+  struct stat found {};
+  const bool exists = ::stat(path.c_str(), &found) == 0;
+  if (!exists && errno != ENOENT) return refuse(path, cause(errno));
+  if (exists) {
+    if (stream_of(found) != nullptr) return {};
+    if (const auto kind = check_kind(path, found); !kind) return kind;
+    if (::access(path.c_str(), W_OK) != 0) return refuse(path, cause(errno));
+    if (!S_ISREG(found.st_mode)) return {};
+  }
+  const auto target = target_of(path);
+  if (!target) return tl::unexpected(target.error());
+  const std::string folder = std::filesystem::path(*target).parent_path().string();
+  // Replacing a file needs a new one beside it.
+  if (::access(folder.empty() ? "." : folder.c_str(), W_OK | X_OK) != 0) {
+    return refuse(path, fmt::format("no file can be created in its folder: {}", cause(errno)));
+  }
+  return {};
 }
 
 }  // namespace tributary

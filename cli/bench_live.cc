@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/bench_live.h"
 
+#include <fmt/format.h>
+
 #include <functional>
 #include <nlohmann/json.hpp>
 #include <string>
@@ -9,6 +11,7 @@
 #include "bench/parts_bench.h"
 #include "cli/bench_flags.h"
 #include "cli/console.h"
+#include "cli/status_line.h"
 
 namespace tributary::cli {
 namespace {
@@ -34,7 +37,13 @@ int run_latency(LatencyFlags& flags) {
     flags.bench.rounds = kQuickRepetitions;
     flags.bench.blocks_each = kQuickBlocks;
   }
-  const auto result = run_latency_bench(flags.bench);
+  const auto result = [&flags] {
+    const StatusLine line([&flags](double elapsed_s) {
+      return fmt::format("measuring {} rounds of {} blocks, {:.0f} s", flags.bench.rounds,
+                         flags.bench.blocks_each, elapsed_s);
+    });
+    return run_latency_bench(flags.bench);
+  }();
   if (!result) {
     print_error("tributary bench latency: {}\n", result.error().text);
     return 1;

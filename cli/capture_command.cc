@@ -8,6 +8,7 @@
 #include "base/result_file.h"
 #include "cli/console.h"
 #include "cli/settings.h"
+#include "cli/status_line.h"
 
 namespace tributary::cli {
 namespace {
@@ -42,7 +43,12 @@ int run(RunFlags& flags) {
     if (!parameters) return refuse(parameters.error());
     flags.request.model = *parameters;
   }
-  const auto end = flags.program.run(*settings, flags.request);
+  const auto end = [&] {
+    const StatusLine line([&flags](double elapsed_s) {
+      return fmt::format("processing {}, {:.0f} s", flags.request.in, elapsed_s);
+    });
+    return flags.program.run(*settings, flags.request);
+  }();
   if (!end) return refuse(end.error());
   // Standard output may carry the capture.
   std::FILE* stream = flags.request.out == "-" ? stderr : stdout;

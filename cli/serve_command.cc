@@ -17,9 +17,11 @@
 #include "cli/plan_command.h"
 #include "cli/plan_machines.h"
 #include "cli/serve_control.h"
+#include "cli/serve_log.h"
 #include "cli/serve_program.h"
 #include "cli/serve_switchml.h"
 #include "cli/settings.h"
+#include "cli/version.h"
 #include "host/auto_terms.h"
 #include "io/devices/device_port.h"
 #include "io/udp/resolve.h"
@@ -44,6 +46,7 @@ struct ServeFlags {
   Protocol protocol = Protocol::kTrioMl;
   SwitchmlFlags switchml;
   ControlFlags control;
+  server::LogConfig log;
   server::ApplianceConfig appliance;
   std::vector<KeyValues> jobs;
   PlanFlags plan;       ///< Without workers: this server is no directory.
@@ -169,6 +172,7 @@ struct Service {
   Stats stats;
   std::function<bool()> is_in_use;
   std::function<void()> stop;
+  std::function<void()> on_ready = [] {};   ///< Called before "ready".
   std::function<void()> begin_end = [] {};  ///< Called when a signal ends the server.
 };
 
@@ -206,6 +210,7 @@ int serve(const ServeFlags& flags, const Service& service) {
     print_error("tributary serve: warning: {}\n", warning);
   }
   print_error("tributary serve: {}, {} cores\n", service.what, flags.appliance.cores);
+  service.on_ready();
   // Programs wait for this line, so do not serve without it.
   print("ready\n");
   if (std::fflush(stdout) != 0) return end_output(1);
@@ -216,6 +221,15 @@ int serve(const ServeFlags& flags, const Service& service) {
   linger(flags, service);
   service.stop();
   return write_stats(stats, flags.json_path) ? 0 : 1;
+}
+
+void log_start(server::Log& log, const server::Appliance& appliance,
+               const server::ApplianceConfig& config) {
+  log.write(server::LogLevel::kInfo, "server_started",
+            {{"listen", appliance.local().to_string()},
+             {"jobs", config.jobs.size()},
+             {"cores", config.cores},
+             {"version", std::string(program_version())}});
 }
 
 int run_trio_ml(const ServeFlags& flags) {
@@ -229,19 +243,34 @@ int run_trio_ml(const ServeFlags& flags) {
   const auto started = server::Appliance::start(*config);
   if (!started) return refuse(started.error());
   server::Appliance& appliance = **started;
-  auto control = ServedControl::start(flags.control, appliance);
+  server::ServerLog log(flags.log, appliance);
+  auto control = ServedControl::start(flags.control, appliance, log);
   if (!control) return refuse(control.error());
   std::string what =
       fmt::format("{} jobs at {}", config->jobs.size(), appliance.local().to_string());
   if (!(*control)->path().empty()) what += ", control socket " + (*control)->path();
   std::vector<std::string> warnings = appliance.warnings();
   if (!(*control)->warning().empty()) warnings.push_back((*control)->warning());
+  const auto stats = [&appliance, &log] {
+    nlohmann::json json = appliance.stats();
+    json["log"] = log.stats();
+    return json;
+  };
   return serve(flags, {.what = what,
                        .warnings = warnings,
-                       .stats = [&appliance] { return appliance.stats(); },
+                       .stats = stats,
                        .is_in_use = [&appliance] { return appliance.is_in_use(); },
-                       .stop = [&appliance] { appliance.stop(); },
-                       .begin_end = [&control] { (*control)->set_ending(); }});
+                       .stop =
+                           [&appliance, &log] {
+                             appliance.stop();
+                             log.stop();
+                           },
+                       .on_ready = [&] { log_start(log.log(), appliance, *config); },
+                       .begin_end =
+                           [&control, &log] {
+                             (*control)->set_ending();
+                             log.log().write(server::LogLevel::kInfo, "server_stopping");
+                           }});
 }
 
 int run_switchml(const ServeFlags& flags) {
@@ -256,6 +285,9 @@ int run_switchml(const ServeFlags& flags) {
   if (flags.linger_s > 0) return refuse({"--linger-s needs --protocol trio-ml"});
   if (uses_control_flags(flags.command))
     return refuse({"--api and --name need --protocol trio-ml"});
+  if (uses_log_flags(flags.command)) {
+    return refuse({"--log and --log-level need --protocol trio-ml"});
+  }
   if (flags.command.get_option("--local")->count() > 0) {
     return refuse({"--local needs --protocol trio-ml; SwitchML is served over sockets only"});
   }
@@ -291,7 +323,7 @@ int run_program(const ServeFlags& flags) {
   const auto chosen = parse_program(flags.program);
   if (!chosen) return refuse(chosen.error());
   for (const char* flag : {"--job", "--protocol", "--listen", "--workers", "--linger-s", "--local",
-                           "--memory-mb", "--api", "--name"}) {
+                           "--memory-mb", "--api", "--name", "--log", "--log-level"}) {
     if (flags.command.count(flag) > 0) {
       return refuse({fmt::format("{} does not go with --program", flag)});
     }
@@ -379,6 +411,7 @@ void add_serve_command(CLI::App& app, int& exit_code) {
   add_on_off(*command, "--local", flags->appliance.local,
              "Serve workers of this machine over shared memory, beside UDP sockets (trio-ml)");
   add_control_flags(*command, flags->control);
+  add_log_flags(*command, flags->log);
   add_uint(*command, "--memory-mb", flags->appliance.memory_mb, 1, 1U << 20,
            "Most memory for all jobs, in MB");
   add_uint(

@@ -16,6 +16,7 @@
 #include "base/result.h"
 #include "server/appliance.h"
 #include "server/control/http_server.h"
+#include "server/log/server_log.h"
 
 namespace tributary::cli {
 
@@ -32,9 +33,10 @@ void add_control_flags(CLI::App& command, ControlFlags& flags);
 /// The control API of a running appliance.
 class ServedControl {
  public:
-  /// @param appliance Must outlive this object.
+  /// @param appliance Must outlive this object, like `log`.
   static Result<std::unique_ptr<ServedControl>> start(const ControlFlags& flags,
-                                                      server::Appliance& appliance);
+                                                      server::Appliance& appliance,
+                                                      const server::ServerLog& log);
   /// Returns the path of the socket; empty if there is none.
   [[nodiscard]] std::string path() const { return server_ ? server_->path() : std::string(); }
   /// Returns the reason why the server goes on without a socket; empty if it has one or needs none.

@@ -4,9 +4,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cstring>
 #include <utility>
 
+#include "base/result_file.h"
 #include "base/toml_file.h"
 
 namespace tributary::cli {
@@ -338,8 +340,34 @@ CLI::Option* add_auth(CLI::App& command, auth::Mode& value, const std::string& h
       ->default_str(to_string(value));
 }
 
+namespace {
+
+/// Names of the flags whose value is a file to write. They mean the same in every command.
+constexpr std::array<const char*, 6> kResultFlags{"--json",   "--csv",     "--svg",
+                                                  "--output", "--records", "--ipfix"};
+
+/// Lets all commands check their result files while the command line is parsed, so that no run is
+/// lost because its result cannot be written.
+void check_result_files(CLI::App& app) {
+  for (const char* name : kResultFlags) {
+    CLI::Option* const option = app.get_option_no_throw(name);
+    if (option == nullptr || option->get_type_name() != "FILE") continue;
+    option->check(
+        [name](const std::string& path) {
+          const auto checked = check_result_file(path);
+          if (!checked) throw Refused(fmt::format("{}: {}", name, checked.error().text));
+          return std::string();
+        },
+        "");
+  }
+  for (CLI::App* command : app.get_subcommands({})) check_result_files(*command);
+}
+
+}  // namespace
+
 std::optional<int> parse_command_line(CLI::App& app, int argc, const char* const* argv,
                                       std::ostream& out, std::ostream& err) {
+  check_result_files(app);
   try {
     app.parse(argc, argv);
     return std::nullopt;

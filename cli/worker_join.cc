@@ -99,6 +99,9 @@ Result<std::unique_ptr<host::Communicator>> join_trio_ml(const WorkerOptions& op
   host::CommunicatorConfig config = options.session;
   config.server = aggregators->front().address;
   config.aggregators = *std::move(aggregators);
+  config.on_join_wait = [](const std::string& what) {
+    print_error("tributary worker: waiting to join: {}\n", what);
+  };
   const auto found = auth::find_secret(options.auth, options.secret_path);
   if (!found) return tl::unexpected(found.error());
   config.auth = *found;

@@ -5,8 +5,10 @@
 
 #include <chrono>
 #include <cstdio>
+#include <string>
 
 #include "cli/console.h"
+#include "cli/status_line.h"
 
 namespace tributary::cli {
 namespace {
@@ -14,11 +16,9 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 /// A run shorter than this needs no progress line.
-constexpr auto kQuiet = std::chrono::seconds(2);
+constexpr auto kQuiet = std::chrono::seconds(1);
 constexpr auto kTerminalPeriod = std::chrono::milliseconds(500);
 constexpr auto kLogPeriod = std::chrono::seconds(10);
-/// Returns to the start of the line and clears it (ECMA-48: EL).
-constexpr const char* kWipe = "\r\x1b[K";
 
 }  // namespace
 
@@ -57,7 +57,7 @@ void WorkerProgress::print_until_stopped(const std::stop_token& stop) {
     printed = true;
     next += terminal_ ? Clock::duration(kTerminalPeriod) : kLogPeriod;
   }
-  if (printed && terminal_) print_error("{}", kWipe);
+  if (printed && terminal_) overwrite_line(STDERR_FILENO, "");
 }
 
 void WorkerProgress::report_until_stopped(const std::stop_token& stop, Duration period) {
@@ -80,11 +80,15 @@ void WorkerProgress::report_until_stopped(const std::stop_token& stop, Duration 
 void WorkerProgress::print_line(double elapsed_s) const {
   const uint64_t done = done_.load(std::memory_order_relaxed);
   const double gbytes = static_cast<double>(done) * static_cast<double>(iteration_bytes_) / 1e9;
-  print_error("{}{} of {} all-reduces, {:.0f} s, {:.3f} GB/s, {} wrong, {} degraded blocks{}",
-              terminal_ ? kWipe : "", done, iterations_, elapsed_s, gbytes / elapsed_s,
-              wrong_.load(std::memory_order_relaxed),
-              degraded_blocks_.load(std::memory_order_relaxed), terminal_ ? "" : "\n");
-  std::fflush(stderr);
+  const std::string line = fmt::format(
+      "{} of {} all-reduces, {:.0f} s, {:.3f} GB/s, {} wrong, {} degraded blocks", done,
+      iterations_, elapsed_s, gbytes / elapsed_s, wrong_.load(std::memory_order_relaxed),
+      degraded_blocks_.load(std::memory_order_relaxed));
+  if (terminal_) {
+    overwrite_line(STDERR_FILENO, line);
+  } else {
+    print_error("{}\n", line);
+  }
 }
 
 }  // namespace tributary::cli

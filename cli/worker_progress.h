@@ -3,7 +3,7 @@
 /// Progress of a long run: a line on standard error for people, or lines on standard output for
 /// programs.
 ///
-/// Model:   Prints nothing for the first two seconds. Then, on a terminal, it overwrites one line
+/// Model:   Prints nothing for the first second. Then, on a terminal, it overwrites one line
 ///          twice a second; elsewhere (a log file) it prints a line every ten seconds. With a
 ///          report period it prints "done N wrong W degraded D" to standard output instead, once
 ///          in each period with progress and at the end.

@@ -11,6 +11,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <span>
 
 #include "base/endpoint.h"
@@ -74,6 +75,11 @@ class PortQueue {
   virtual void wake() = 0;
 
   [[nodiscard]] virtual PortCounters counters() const = 0;
+
+  /// Returns the packets that the operating system has dropped before receive(), for example because
+  /// the receive buffer was full; nothing: unknown. Modulo 2^32. Linux counts a train of packets that
+  /// it has joined (UDP_GRO) as one. Makes a system call. Any thread.
+  [[nodiscard]] virtual std::optional<uint64_t> rx_dropped() const { return {}; }
 
   /// Calls the visitor for each counter that only this kind of port has. Any thread.
   using CounterVisitor = std::function<void(const char* name, uint64_t value)>;

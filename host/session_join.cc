@@ -112,6 +112,21 @@ void SessionJoin::accept(const wire::Message& welcome) {
 std::optional<EndReason> SessionJoin::check_deadline(Instant now) const {
   const Duration waited = now - started_at_;
   if (TRIB_MUTANT(kDeadlineIgnored) || waited < config_.deadline) return {};
+  return waits_for(waited);
+}
+
+std::optional<std::string> SessionJoin::take_notice(Instant now) {
+  if (!notice_at_) {
+    // A join that tries another list goes on with the time of the first one.
+    notice_at_ = started_at_ + kNoticeAfter;
+    while (*notice_at_ < now) *notice_at_ = *notice_at_ + kNoticeEvery;
+  }
+  if (now < *notice_at_) return {};
+  *notice_at_ = *notice_at_ + kNoticeEvery;
+  return waits_for(now - started_at_).text;
+}
+
+EndReason SessionJoin::waits_for(Duration waited) const {
   switch (pending_.reason) {
     case Reason::kNone:
       return no_answer(config_.server, waited);

@@ -15,6 +15,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <string>
 
 #include "auth/session_seal.h"
 #include "base/endpoint.h"
@@ -40,6 +41,11 @@ struct SessionTerms {
   auth::Salt salt;                ///< Makes the session's MAC keys.
   Endpoint group;                 ///< Multicast group of the results; not set: unicast.
 };
+
+/// A join that takes longer says what it waits for. Assumed: ranks of one launch start within a
+/// second.
+inline constexpr Duration kNoticeAfter = seconds(1);
+inline constexpr Duration kNoticeEvery = seconds(10);
 
 class SessionJoin {
  public:
@@ -79,6 +85,9 @@ class SessionJoin {
 
   /// Returns the reason for the end if the deadline has passed. @pre !joined()
   [[nodiscard]] std::optional<EndReason> check_deadline(Instant now) const;
+  /// Returns a sentence about what the join waits for, kNoticeAfter after its start and then every
+  /// kNoticeEvery; nothing at other times. @pre !joined()
+  [[nodiscard]] std::optional<std::string> take_notice(Instant now);
   /// Returns when the next request or the deadline is due. @pre !joined()
   [[nodiscard]] Instant next_deadline() const;
 
@@ -95,6 +104,8 @@ class SessionJoin {
   /// every request with another cookie.
   static constexpr uint32_t kHurriesMax = 4;
 
+  /// Returns what the join waits for, as the reason for its end.
+  [[nodiscard]] EndReason waits_for(Duration waited) const;
   void accept(const wire::Message& welcome);
   Reply on_other_list(const wire::ControlBody& body, Instant now);
   void hurry(Instant now);
@@ -112,6 +123,7 @@ class SessionJoin {
   wire::Reason refusal_ = wire::Reason::kNone;
   bool vouched_ = false;
   bool joined_ = false;
+  std::optional<Instant> notice_at_;  ///< Not set before the first question.
   SessionTerms terms_;
 };
 

@@ -9,8 +9,10 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <stop_token>
+#include <string>
 #include <vector>
 
 #include "auth/secret.h"
@@ -72,6 +74,9 @@ struct CommunicatorConfig {
   auth::JobAuth auth = {};  ///< The job's mode and key; the aggregator's must be the same.
   /// Ends the join early, with a good-bye to the aggregator.
   std::stop_token join_stop = {};
+  /// Called with a sentence about what the join waits for, after a second and then every ten. Each
+  /// channel calls it in its own thread. Null: nobody wants to know.
+  std::function<void(const std::string&)> on_join_wait = {};
   Duration deadline = seconds(60);  ///< Longest wait for a peer, the aggregator, or the join.
   /// Longest wait at the join for an aggregator whose machine answers that nothing listens (ICMP).
   Duration server_wait = kRefusedJoinFor;

@@ -64,6 +64,10 @@ void WorkerProtocol::on_time(Instant now) {
   if (end_.ended()) return;
   if (!join_.joined()) {
     end_if(join_.check_deadline(now));
+    if (end_.ended()) return;
+    if (const auto notice = join_.take_notice(now); notice && config_.on_join_wait) {
+      config_.on_join_wait(*notice);
+    }
     return;
   }
   if (stream_.base() < stream_.next()) {

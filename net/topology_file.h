@@ -5,6 +5,7 @@
 ///
 /// Errors:  One line with file, line, key, value and allowed values. check(Topology) runs here too,
 ///          so errors of the whole topology (an unknown node, a port used twice) are refused.
+/// Source:  docs/topology-files.md lists all keys; keep it complete.
 /// Tests:   tests/net/topology_file_test.cc
 #pragma once
 

@@ -153,6 +153,8 @@ Result<void> Appliance::add_first_jobs() {
   for (uint32_t core = 0; core < config_.cores; core++) {
     shards_.push_back(
         std::make_unique<trio_ml::Shard>(core, config_.cores, port_->local().port, memory_));
+    events_.push_back(std::make_unique<trio_ml::EventRing>());
+    shards_.back()->log_to(events_.back().get());
   }
   for (const trio_ml::JobConfig& job : config_.jobs) {
     for (const Served& each : served_) {
@@ -263,8 +265,22 @@ Snapshot Appliance::snapshot() {
   }
   for (uint32_t i = 0; i < config_.cores; i++) {
     snapshot.ports.push_back(port_->queue(i).counters());
+    snapshot.rx_dropped.push_back(port_->queue(i).rx_dropped());
   }
   return snapshot;
+}
+
+void Appliance::take_events(const std::function<void(const trio_ml::Event&)>& take) {
+  trio_ml::Event event;
+  for (const auto& ring : events_) {
+    for (uint32_t i = 0; i < trio_ml::EventRing::kEventsMax && ring->take(event); i++) take(event);
+  }
+}
+
+uint64_t Appliance::events_lost() const {
+  uint64_t lost = 0;
+  for (const auto& ring : events_) lost += ring->lost();
+  return lost;
 }
 
 }  // namespace tributary::server

@@ -13,6 +13,7 @@
 
 #include <condition_variable>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <nlohmann/json.hpp>
@@ -23,6 +24,7 @@
 #include <vector>
 
 #include "apps/trio_ml/app.h"
+#include "apps/trio_ml/event.h"
 #include "engine/live/live_engine.h"
 #include "engine/port.h"
 #include "io/devices/device_port.h"
@@ -73,6 +75,11 @@ class Appliance : public JobControl {
   /// Returns the state of all cores and jobs. Each core copies its part between two bursts; see
   /// job_snapshot.h.
   [[nodiscard]] Snapshot snapshot();
+  /// Calls `take` for each event that the cores have noted since the last call, core by core. One
+  /// thread at a time. Takes no lock and does not wait for a core.
+  void take_events(const std::function<void(const trio_ml::Event&)>& take);
+  /// Returns the events that the cores could not note, because nobody took the earlier ones.
+  [[nodiscard]] uint64_t events_lost() const;
   [[nodiscard]] const ApplianceConfig& config() const { return config_; }
   /// Returns sentences about what slows this machine down, for people to read.
   [[nodiscard]] const std::vector<std::string>& warnings() const { return warnings_; }
@@ -141,7 +148,8 @@ class Appliance : public JobControl {
   std::vector<std::string> warnings_;
   uint32_t room_bytes_ = 0;     ///< Bytes that a core's socket can hold; 0 if unknown.
   std::vector<Served> served_;  ///< One per channel of each job, in the cores' order.
-  std::vector<std::unique_ptr<trio_ml::Shard>> shards_;  ///< One per core.
+  std::vector<std::unique_ptr<trio_ml::EventRing>> events_;  ///< One per core.
+  std::vector<std::unique_ptr<trio_ml::Shard>> shards_;      ///< One per core.
   std::unique_ptr<Engine> engine_;
   std::unique_ptr<Directory> directory_;  ///< Null: this server is no directory.
   Instant started_at_;

@@ -12,8 +12,13 @@ nlohmann::json port_stats(const engine::PortCounters& port) {
       {"system_calls", port.system_calls}};
 }
 
+nlohmann::json rx_dropped_json(const std::optional<uint64_t>& rx_dropped) {
+  return rx_dropped ? nlohmann::json(*rx_dropped) : nlohmann::json();
+}
+
 nlohmann::json port_stats(const engine::PortQueue& queue) {
   nlohmann::json stats = port_stats(queue.counters());
+  stats["rx_dropped"] = rx_dropped_json(queue.rx_dropped());
   queue.visit_counters(
       [&stats](const char* name, uint64_t value) { stats["frames"][name] = value; });
   return stats;

@@ -7,6 +7,7 @@
 
 #include <cstdint>
 #include <nlohmann/json.hpp>
+#include <optional>
 
 #include "engine/live/live_core.h"
 #include "engine/port.h"
@@ -16,8 +17,10 @@ namespace tributary::server {
 
 /// Returns packets and bytes in both directions, and the refused packets.
 [[nodiscard]] nlohmann::json port_stats(const engine::PortCounters& port);
-/// Returns a row of "ports": packets and bytes in both directions, and "frames" by name if the port
-/// handles frames.
+/// Returns "rx_dropped" of a row of "ports"; null: unknown. See engine::PortQueue::rx_dropped().
+[[nodiscard]] nlohmann::json rx_dropped_json(const std::optional<uint64_t>& rx_dropped);
+/// Returns a row of "ports": packets and bytes in both directions, the packets that the kernel has
+/// dropped, and "frames" by name if the port handles frames.
 [[nodiscard]] nlohmann::json port_stats(const engine::PortQueue& queue);
 /// Returns "local": the connections of workers on this machine, and their packets, which "ports"
 /// includes.

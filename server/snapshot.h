@@ -5,6 +5,7 @@
 /// Tests:   tests/server/appliance_test.cc
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -29,8 +30,13 @@ struct Snapshot {
   trio_ml::Counters counters{};  ///< Sums over all cores.
   std::vector<CoreSnapshot> cores;
   std::vector<engine::PortCounters> ports;  ///< Shape [cores].
-  std::vector<JobSnapshot> jobs;            ///< In the order in which they were added.
+  /// Shape [cores]: see engine::PortQueue::rx_dropped().
+  std::vector<std::optional<uint64_t>> rx_dropped;
+  std::vector<JobSnapshot> jobs;  ///< In the order in which they were added.
 
+  [[nodiscard]] std::optional<uint64_t> rx_dropped_at(uint32_t core) const {
+    return core < rx_dropped.size() ? rx_dropped[core] : std::nullopt;
+  }
   [[nodiscard]] uint64_t packets(trio_ml::Outcome outcome) const {
     return counters[static_cast<uint32_t>(outcome)].packets;
   }

@@ -2,6 +2,7 @@
 #include "wire/trio_ml.h"
 
 #include <algorithm>
+#include <array>
 #include <cstring>
 
 namespace tributary::wire {
@@ -241,6 +242,41 @@ uint32_t encode_message(const Message& message, std::byte* to) {
   const uint32_t seal_bytes = auth::seal_bytes(seal_mode(message.extension.flags));
   std::fill_n(rest, seal_bytes, std::byte{0});
   return encoded_head_bytes(message.header, message.extension);
+}
+
+const char* to_string(Reason reason) {
+  constexpr std::array<const char*, kReasonLast + 1> kNames{"none",
+                                                            "unknown_job",
+                                                            "source_outside_job",
+                                                            "wrong_world",
+                                                            "too_many_gradients",
+                                                            "rank_taken",
+                                                            "session_running",
+                                                            "waiting_for_peers",
+                                                            "session_lost",
+                                                            "past_cache",
+                                                            "peer_left",
+                                                            "mismatch",
+                                                            "source_permanent",
+                                                            "source_returned",
+                                                            "waiting_for_upstream",
+                                                            "stale_generation",
+                                                            "future_generation",
+                                                            "confirm",
+                                                            "plain_clients",
+                                                            "peer_silent",
+                                                            "server_stopped",
+                                                            "authentication",
+                                                            "lists_differ",
+                                                            "other_list",
+                                                            "waiting_for_aggregators",
+                                                            "other_training",
+                                                            "too_few_gradients",
+                                                            "not_parameters",
+                                                            "job_removed",
+                                                            "evicted"};
+  const auto index = static_cast<uint32_t>(reason);
+  return index < kNames.size() ? kNames[index] : "unknown";
 }
 
 }  // namespace tributary::wire

@@ -159,6 +159,8 @@ enum class Reason : uint8_t {
   kEvicted = 29,     ///< Notice, refusal: an operator has removed this source.
 };
 inline constexpr uint8_t kReasonLast = 29;
+/// Returns the reason's name, as in "unknown_job".
+[[nodiscard]] const char* to_string(Reason reason);
 
 /// Most aggregators of a job. Assumed; each costs every rank a thread and a socket.
 inline constexpr uint32_t kAggregatorsMax = 64;

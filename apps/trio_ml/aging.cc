@@ -21,11 +21,14 @@ void scan_places(Job& job, uint32_t begin, uint32_t end, Instant now, IdlePlaces
   });
 }
 
-uint32_t note_missing(Job& job, const BlockRecord& block) {
+uint32_t note_missing(Shard& shard, Job& job, const BlockRecord& block, Instant now) {
   uint32_t missing = 0;
   for (uint32_t source = 0; source < job.config.sources; source++) {
     if (!contains(block.expected, source) || contains(block.rcvd_mask, source)) continue;
-    job.sources[source].missed_blocks++;
+    // The first of a period only: a straggler misses thousands of blocks.
+    if (job.sources[source].missed_blocks++ == 0) {
+      shard.note(job, source, {.kind = EventKind::kStraggler, .value = block.block_id, .at = now});
+    }
     missing++;
   }
   return missing;

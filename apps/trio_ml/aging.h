@@ -41,7 +41,7 @@ void scan_places(Job& job, uint32_t begin, uint32_t end, Instant now, IdlePlaces
 
 /// Records the sources that are missing from a block that has aged out.
 /// @return the number of missing sources.
-uint32_t note_missing(Job& job, const BlockRecord& block);
+uint32_t note_missing(Shard& shard, Job& job, const BlockRecord& block, Instant now);
 
 /// Records that plain packets use the job, if blocks have been in progress since the last visit.
 inline void note_plain_clients(Job& job, Instant now) {
@@ -64,7 +64,7 @@ microcode::Thread age_blocks(M& m, Shard& shard, Job& job, timers::TimerSlice sl
                      });
     for (uint32_t i = 0; i < idle.count; i++) {
       BlockRecord& block = job.window.at_place(idle.place[i]);
-      const uint32_t missing = note_missing(job, block);
+      const uint32_t missing = note_missing(shard, job, block, m.now());
       for (uint32_t k = 0; k < missing; k++) count(m, shard, Outcome::kSourceTemporary);
       co_await emit_block(m, shard, job, block);
     }
@@ -87,6 +87,7 @@ microcode::Thread judge_sources(M& m, Shard& shard, Job& job) {
     if (!permanent) continue;
     exclude(job.record.active_mask, source);
     count(m, shard, Outcome::kSourcePermanent);
+    shard.note(job, source, {.kind = EventKind::kPermanent, .at = m.now()});
     if (job.adopted() == 0) continue;
     Message about;
     about.header.src_id = static_cast<uint8_t>(source);
@@ -128,7 +129,7 @@ void tell_silent_members(M& m, Shard& shard, Job& job) {
 template <microcode::Machine M>
 microcode::Thread keep_session(M& m, Shard& shard, Job& job) {
   const Message good_bye = upstream_message(job, MessageType::kLeave);
-  if (job.session.expire(m.now())) end_upstream(m, shard, job, good_bye);
+  if (job.session.expire(m.now())) end_upstream(m, shard, job, good_bye, Reason::kPeerSilent);
   job.adopt(job.session.number());
   tell_silent_members(m, shard, job);
   // For the upper aggregator this aggregator is present when all its own members are.

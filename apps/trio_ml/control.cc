@@ -65,4 +65,32 @@ void take_record_from_above(const Job& job, const Message& message, BlockRecord&
                     : first_sources(job.config.ranks());
 }
 
+void note_end(Shard& shard, const Job& job, Reason reason, Instant now) {
+  shard.note(job, wire::kSourcesMax,
+             {.kind = EventKind::kSessionEnded, .reason = reason, .at = now});
+}
+
+Session::JoinAnswer take_join(Shard& shard, Job& job, const Message& message, const Endpoint& from,
+                              Instant now) {
+  const uint32_t source = message.header.src_id;
+  const bool ran = job.session.number() != 0;
+  const bool was_pending = job.session.pending_nonce(source, now) == message.extension.key;
+  Session::JoinAnswer answer = job.session.join(message, from, now);
+  if (ran && (answer.started || job.session.number() == 0)) {
+    note_end(shard, job, Reason::kPeerSilent, now);  // The newcomer replaces the last member.
+  }
+  if (answer.reply == MessageType::kRefusal) {
+    shard.note(job, source,
+               {.kind = EventKind::kJoinRefused,
+                .reason = answer.body.reason,
+                .value = answer.body.value,
+                .at = now,
+                .address = from});
+  } else if (!was_pending &&
+             (answer.started || job.session.pending_nonce(source, now) == message.extension.key)) {
+    shard.note(job, source, {.kind = EventKind::kRankJoined, .at = now, .address = from});
+  }
+  return answer;
+}
+
 }  // namespace tributary::trio_ml

@@ -50,6 +50,11 @@ void refuse_unknown_job(M& m, Shard& shard, const MessageHead& join, const Arriv
   reply.body.reason = Reason::kUnknownJob;
   send_to_stranger(m, shard, /*job=*/nullptr, reply, arrival.size, arrival.source,
                    Outcome::kNoticeSent);
+  shard.note({.kind = EventKind::kJoinRefused,
+              .job_id = join.header.job_id,
+              .reason = Reason::kUnknownJob,
+              .at = m.now(),
+              .address = arrival.source});
 }
 
 /// Sends a notice to one source.
@@ -171,6 +176,7 @@ template <microcode::Machine M>
   decode_header(wire::View<wire::TrioMlHeader>(m.head().bytes() + offset_bytes), message.header);
   include(job.record.active_mask, message.header.src_id);
   count(m, shard, Outcome::kSourceReturned);
+  shard.note(job, message.header.src_id, {.kind = EventKind::kReturned, .at = m.now()});
   if (!message.header.extended) return;
   Message notice = control_message(job, message, MessageType::kNotice);
   notice.body.reason = Reason::kSourceReturned;
@@ -200,6 +206,8 @@ void note_contribution(M& m, Shard& shard, Job& job, uint32_t source, uint32_t o
 template <microcode::Machine M>
 void welcome_all(M& m, Shard& shard, Job& job) {
   count(m, shard, Outcome::kSessionStarted);
+  shard.note(job, wire::kSourcesMax,
+             {.kind = EventKind::kSessionStarted, .value = job.config.sources, .at = m.now()});
   job.adopt(job.session.number());
   for (uint32_t source = 0; source < job.config.sources; source++) {
     Message welcome = control_message(job, {}, MessageType::kWelcome);
@@ -211,11 +219,20 @@ void welcome_all(M& m, Shard& shard, Job& job) {
   }
 }
 
+/// Notes that the job's session has ended. @param reason See EventKind::kSessionEnded.
+void note_end(Shard& shard, const Job& job, Reason reason, Instant now);
+/// Serves a join with a good cookie and notes its effect. Workers repeat their joins, so only the
+/// first one of a worker is noted.
+[[nodiscard]] Session::JoinAnswer take_join(Shard& shard, Job& job, const Message& message,
+                                            const Endpoint& from, Instant now);
+
 /// Counts the end of the session and sends a leave to the upper aggregator, if there is one.
 /// @param good_bye The result of upstream_message() before the session ended, with its number.
+/// @param reason   See EventKind::kSessionEnded.
 template <microcode::Machine M>
-void end_upstream(M& m, Shard& shard, Job& job, const Message& good_bye) {
+void end_upstream(M& m, Shard& shard, Job& job, const Message& good_bye, Reason reason) {
   count(m, shard, Outcome::kSessionEnded);
+  note_end(shard, job, reason, m.now());
   if (job.config.upstream.is_set()) send_control(m, job, good_bye, job.config.upstream);
 }
 
@@ -261,6 +278,11 @@ template <microcode::Machine M>
   reply.body.value = static_cast<uint32_t>(job.end.mode());
   send_to_stranger(m, shard, /*job=*/nullptr, reply, arrival.size, arrival.source,
                    Outcome::kNoticeSent);
+  shard.note(job, message.header.src_id,
+             {.kind = EventKind::kJoinRefused,
+              .reason = Reason::kAuthentication,
+              .at = m.now(),
+              .address = arrival.source});
   return Outcome::kWrongAuthentication;
 }
 
@@ -299,7 +321,7 @@ void serve_join(M& m, Shard& shard, Job& job, const Message& message, const Arri
   if (is_old_join(m, job, message, arrival)) return refuse(m, shard, Outcome::kReplayed);
   m.drop(static_cast<uint32_t>(Outcome::kJoin));
   count(m, shard, Outcome::kJoin);
-  const Session::JoinAnswer answer = job.session.join(message, from, m.now());
+  const Session::JoinAnswer answer = take_join(shard, job, message, from, m.now());
   if (answer.join_upstream) send_control(m, job, upstream_join(job), job.config.upstream);
   if (answer.started) {
     welcome_all(m, shard, job);
@@ -316,8 +338,14 @@ template <microcode::Machine M>
 void serve_leave(M& m, Shard& shard, Job& job, const Message& message) {
   const Message good_bye = upstream_message(job, MessageType::kLeave);
   const uint32_t lost_aggregator = message.extension.tensor_elements;
-  if (job.session.leave(message.header.src_id, lost_aggregator))
-    end_upstream(m, shard, job, good_bye);
+  const uint32_t source = message.header.src_id;
+  if (!job.session.has_left(source)) {
+    shard.note(job, source,
+               {.kind = EventKind::kRankLeft, .value = lost_aggregator, .at = m.now()});
+  }
+  if (job.session.leave(source, lost_aggregator)) {
+    end_upstream(m, shard, job, good_bye, Reason::kPeerLeft);
+  }
 }
 
 /// Serves a message whose key is no member's. It may be the leave of a worker that has not received
@@ -331,6 +359,10 @@ void serve_stranger(M& m, Shard& shard, Job& job, const Message& message, const 
     }
     const auto what = job.session.withdraw(source, message.extension.key);
     if (what == Session::Withdrawal::kMember) serve_leave(m, shard, job, message);
+    if (what == Session::Withdrawal::kPending) {
+      shard.note(job, source,
+                 {.kind = EventKind::kRankWithdrawn, .at = m.now(), .address = arrival.source});
+    }
     if (what != Session::Withdrawal::kUnknown) return refuse(m, shard, Outcome::kLeave);
     // Workers send a leave several times; the later ones may arrive after the session has ended.
   } else {

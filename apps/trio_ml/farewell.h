@@ -22,6 +22,7 @@ void say_good_bye(M& m, Shard& shard, Job& job, Reason reason) {
   job.adopt(job.session.number());
   Message message = control_message(job, {}, MessageType::kNotice);
   message.body.reason = reason;
+  if (job.adopted() != 0) note_end(shard, job, reason, m.now());
   for (uint32_t source = 0; source < job.config.sources; source++) {
     if (job.adopted() != 0 && !job.session.has_left(source)) {
       message.extension.type = MessageType::kNotice;
@@ -62,15 +63,21 @@ Eviction evict_source(M& m, Shard& shard, Job& job, uint32_t source) {
   Eviction eviction{.session = job.session.number(), .key = job.session.key_of_evicted(source)};
   eviction.state = job.session.evict(source, m.now());
   if (eviction.state == Session::Withdrawal::kUnknown) return eviction;
-  if (eviction.state == Session::Withdrawal::kPending) {
+  const bool was_member = eviction.state == Session::Withdrawal::kMember;
+  shard.note(job, source,
+             {.kind = was_member ? EventKind::kRankLeft : EventKind::kRankWithdrawn,
+              .reason = Reason::kEvicted,
+              .at = m.now(),
+              .address = job.session.address_of(source)});
+  if (!was_member) {
     message.extension.type = MessageType::kRefusal;
     message.extension.key = nonce;
   }
   send_control(m, job, message, job.session.address_of(source));
   count(m, shard, Outcome::kNoticeSent);
-  if (eviction.state == Session::Withdrawal::kMember) {
+  if (was_member) {
     const Message good_bye = upstream_message(job, MessageType::kLeave);
-    if (job.session.leave(source)) end_upstream(m, shard, job, good_bye);
+    if (job.session.leave(source)) end_upstream(m, shard, job, good_bye, Reason::kEvicted);
   }
   return eviction;
 }

@@ -68,6 +68,22 @@ void Shard::set_timeout(uint8_t id, Duration timeout, Instant now) {
   timers_due_ = Instant();
 }
 
+void Shard::note(const Job& job, uint32_t source, Event event) {
+  if (events_ == nullptr) return;
+  event.job_id = job.config.id;
+  if (source < job.config.sources) {
+    event.ranks = job.session.ranks_of(source);
+    if (!event.address.is_set()) event.address = job.sources[source].address;
+  }
+  note(event);
+}
+
+void Shard::note(const Event& event) {
+  if (events_ == nullptr) return;
+  if (is_of_strangers(event.kind) && !stranger_events_.take(event.at)) return events_->lose();
+  events_->put(event);
+}
+
 void Shard::begin_burst() {
   for (Job* job : in_order_) {
     if (job->window.has_cooling()) job->window.thaw();

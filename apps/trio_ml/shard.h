@@ -20,6 +20,7 @@
 
 #include "apps/trio_ml/config.h"
 #include "apps/trio_ml/counters.h"
+#include "apps/trio_ml/event.h"
 #include "apps/trio_ml/job.h"
 #include "apps/trio_ml/reply_budget.h"
 #include "apps/trio_ml/session.h"
@@ -62,6 +63,14 @@ class Shard {
   [[nodiscard]] Counters& counters() { return counters_; }
   [[nodiscard]] const Counters& counters() const { return counters_; }
 
+  /// Notes events in this ring from now on; null: notes none.
+  void log_to(EventRing* events) { events_ = events; }
+  /// Notes an event of a job; job, ranks and address come from the arguments. Off the packet path.
+  /// @param source The event's source; kSourcesMax: it is about the whole job.
+  [[gnu::noinline, gnu::cold]] void note(const Job& job, uint32_t source, Event event);
+  /// Notes an event that no job is known for.
+  [[gnu::noinline, gnu::cold]] void note(const Event& event);
+
   /// Takes a token for a reply to a sender that is no member. @return false if none is left.
   [[nodiscard]] bool may_answer_stranger(Instant now) { return strangers_.take(now); }
   /// Tells whether may_answer_stranger() would find none, without taking one.
@@ -92,6 +101,10 @@ class Shard {
   /// to slow down the members' packets.
   ReplyBudget strangers_{/*burst=*/256, /*per_ms=*/4};
   Counters counters_{};
+  EventRing* events_ = nullptr;  ///< Null: nobody reads events.
+  /// Events that strangers can cause. Assumed: enough for all ranks of a job to join at once, and too
+  /// few to fill the ring within the reader's pause of 0.1 s.
+  ReplyBudget stranger_events_{/*burst=*/512, /*per_ms=*/1};
 };
 
 }  // namespace tributary::trio_ml

@@ -116,6 +116,16 @@ microcode::Subroutine<void, M> take_result(M& m, Shard& shard, Job& job, const M
   co_await publish(m, shard, job, block);
 }
 
+/// Ends the session, because the upper aggregator has lost it. Runs on shard 0 only.
+template <microcode::Machine M>
+void end_with_upstream(M& m, Shard& shard, Job& job) {
+  job.session.end();
+  count(m, shard, Outcome::kSessionEnded);
+  shard.note(job, wire::kSourcesMax,
+             {.kind = EventKind::kUpstreamLost, .at = m.now(), .address = job.config.upstream});
+  note_end(shard, job, Reason::kSessionLost, m.now());
+}
+
 /// Ends the session, because the upper aggregator has lost it, and tells the sources. Every shard
 /// tells its sources; shard 0, which gets resets in answer to its keep-alives, ends the session.
 template <microcode::Machine M>
@@ -124,8 +134,7 @@ void end_lost_session(M& m, Shard& shard, Job& job) {
   notice.body.reason = Reason::kSessionLost;
   notify_all(m, shard, job, notice);
   if (shard.index() != 0 || job.session.number() == 0) return;
-  job.session.end();
-  count(m, shard, Outcome::kSessionEnded);
+  end_with_upstream(m, shard, job);
 }
 
 /// Forwards a notice of the upper aggregator to the sources. If the notice says that the session is
@@ -137,10 +146,7 @@ void pass_notice_down(M& m, Shard& shard, Job& job, const Message& message) {
   notice.extension.key = job.result_key();
   notify_all(m, shard, job, notice);
   const bool lost = message.body.reason == Reason::kSessionLost;
-  if (lost && shard.index() == 0 && job.session.number() != 0) {
-    job.session.end();
-    count(m, shard, Outcome::kSessionEnded);
-  }
+  if (lost && shard.index() == 0 && job.session.number() != 0) end_with_upstream(m, shard, job);
 }
 
 }  // namespace detail
@@ -178,7 +184,12 @@ microcode::Subroutine<void, M> take_from_upstream(M& m, Shard& shard, Job& job,
       co_await detail::take_result(m, shard, job, message, arrival);
       co_return;
     case MessageType::kWelcome:
-      if (job.session.upstream_welcome(message, m.now())) welcome_all(m, shard, job);
+      if (job.session.upstream_welcome(message, m.now())) {
+        shard.note(
+            job, wire::kSourcesMax,
+            {.kind = EventKind::kUpstreamJoined, .at = m.now(), .address = job.config.upstream});
+        welcome_all(m, shard, job);
+      }
       break;
     case MessageType::kCookie:
       job.session.upstream_cookie(message.body.key);
@@ -193,6 +204,12 @@ microcode::Subroutine<void, M> take_from_upstream(M& m, Shard& shard, Job& job,
       break;
     case MessageType::kRefusal:
       job.session.upstream_refused(message.body, m.now());
+      shard.note(job, wire::kSourcesMax,
+                 {.kind = EventKind::kUpstreamRefused,
+                  .reason = message.body.reason,
+                  .value = message.body.value,
+                  .at = m.now(),
+                  .address = job.config.upstream});
       break;
     case MessageType::kReset:
       detail::end_lost_session(m, shard, job);

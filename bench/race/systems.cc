@@ -115,7 +115,8 @@ std::vector<std::string> serve_words(const System& system, const RaceNetwork& ne
   const std::string job =
       fmt::format("id=1,sources={}{}{}", race.workers, race.straggler ? kMitigation : "", group);
   std::vector<std::string> words{"serve", "--listen", fmt::format("{}:{}", address, ports[0]),
-                                 "--job", job};
+                                 "--job", job,        "--log-level",
+                                 "error"};
   for (uint32_t rank = 0; network.kind().shared_memory && rank < race.workers; rank++) {
     // Give the address once, for all wires.
     words.insert(words.end(),

@@ -85,8 +85,9 @@ Result<ServerWatch> ServerWatch::start(const ServerPlan& plan) {
   if (!address) return tl::unexpected(address.error());
   const std::filesystem::path json = plan.scratch / "serve.json";
   std::vector<std::string> words = plan.where;
-  words.insert(words.end(), {plan.program, "serve", "--listen", listen, "--buffer-mb",
-                             std::to_string(kServerBufferMb), "--json", json});
+  words.insert(words.end(),
+               {plan.program, "serve", "--listen", listen, "--buffer-mb",
+                std::to_string(kServerBufferMb), "--json", json, "--log-level", "error"});
   for (const std::string& job : plan.jobs) words.insert(words.end(), {"--job", job});
   auto child = ChildProcess::start({.name = "the aggregator",
                                     .program = words.front(),

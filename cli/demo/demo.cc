@@ -16,6 +16,7 @@
 #include "cli/console.h"
 #include "cli/demo/demo_report.h"
 #include "cli/demo/demo_run.h"
+#include "cli/status_line.h"
 
 namespace tributary::demo {
 namespace {
@@ -58,11 +59,12 @@ class ProgressLine {
     const uint32_t quarters = progress.iterations_done * 4 / iterations_;
     if (!terminal_ && quarters == quarters_shown_) return;
     quarters_shown_ = quarters;
-    cli::print("{}[{}/{}] {:<22} iteration {:>4}/{}  loss {:.3f}  {:.1f} s{}",
-               terminal_ ? "\r\x1b[K" : "", run_, runs_, progress.plan.title,
-               progress.iterations_done, iterations_, progress.loss, progress.seconds,
-               terminal_ ? "" : "\n");
+    const std::string line = fmt::format("[{}/{}] {:<22} iteration {:>4}/{}  loss {:.3f}  {:.1f} s",
+                                         run_, runs_, progress.plan.title, progress.iterations_done,
+                                         iterations_, progress.loss, progress.seconds);
+    if (!terminal_) cli::print("{}\n", line);
     std::fflush(stdout);
+    if (terminal_) cli::overwrite_line(STDOUT_FILENO, line);
   }
   void end() const {
     if (terminal_) cli::print("\n");

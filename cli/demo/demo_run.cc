@@ -133,11 +133,12 @@ Result<void> Run::start_aggregator() {
   if (plan_.mitigation_ms != 0) {
     job += fmt::format(",mitigation=on,timeout_ms={}", plan_.mitigation_ms);
   }
-  auto child = ChildProcess::start({.name = "the aggregator",
-                                    .program = config_.program,
-                                    .arguments = {"serve", "--listen", server_, "--job", job,
-                                                  "--json", scratch_.path() / "serve.json"},
-                                    .inherited_files = {}});
+  auto child =
+      ChildProcess::start({.name = "the aggregator",
+                           .program = config_.program,
+                           .arguments = {"serve", "--listen", server_, "--job", job, "--json",
+                                         scratch_.path() / "serve.json", "--log-level", "error"},
+                           .inherited_files = {}});
   if (!child) return tl::unexpected(child.error());
   aggregator_.emplace(std::move(*child));
   return {};

@@ -6,6 +6,7 @@
 #include <csignal>
 #include <ctime>
 #include <memory>
+#include <optional>
 #include <thread>
 
 #include "base/result_file.h"
@@ -89,18 +90,19 @@ int run_one(const FaultsFlags& flags, lab::FaultKinds kinds) {
 }
 
 int run_all(const FaultsFlags& flags, lab::FaultKinds kinds) {
-  LabProgress progress;
+  std::optional<LabProgress> progress(std::in_place);
   lab::CampaignConfig config;
   config.first_seed = flags.first_seed;
   config.seeds = flags.quick ? std::min(flags.seeds, kQuickSeeds) : flags.seeds;
   config.threads = thread_count(flags);
   config.only = kinds;
   config.shape = flags.shape;
-  config.on_progress = [&](uint64_t over) { progress.update(over, config.seeds); };
+  config.on_progress = [&](uint64_t over) { progress->update(over, config.seeds); };
   config.is_stopped = [] { return g_interrupted != 0; };
   std::signal(SIGINT, [](int) { g_interrupted = 1; });
   const std::clock_t began_at = std::clock();
   const lab::CampaignReport report = run_campaign(config);
+  progress.reset();
   // Of the processor, all threads together: what a core does, however busy the machine is.
   const double cpu_s = static_cast<double>(std::clock() - began_at) / CLOCKS_PER_SEC;
   std::signal(SIGINT, SIG_DFL);
@@ -126,15 +128,16 @@ int run_planted(const FaultsFlags& flags) {
 }
 
 int run_program(const FaultsFlags& flags) {
-  LabProgress progress;
+  std::optional<LabProgress> progress(std::in_place);
   const bool alone = flags.seed != 0;
   const uint64_t seeds = flags.quick ? std::min(flags.seeds, kQuickSeeds) : flags.seeds;
   lab::ProgramCampaign campaign{.first_seed = alone ? flags.seed : flags.first_seed,
                                 .seeds = alone ? 1 : seeds,
                                 .threads = thread_count(flags),
                                 .on_progress = {}};
-  campaign.on_progress = [&](uint64_t over) { progress.update(over, campaign.seeds); };
+  campaign.on_progress = [&](uint64_t over) { progress->update(over, campaign.seeds); };
   const auto report = run_program_campaign(*programs::find_program(flags.program), campaign);
+  progress.reset();
   if (!report) return complain(kName, report.error().text, 1);
   print("{}", as_text(flags.program, *report));
   if (const int failed = write_json(flags, as_json(flags.program, *report)); failed != 0) {

@@ -2,17 +2,10 @@
 #include "cli/lab/progress.h"
 
 #include <fmt/format.h>
-#include <unistd.h>
-
-#include <cstdio>
-
-#include "cli/console.h"
 
 namespace tributary::cli {
 namespace {
 
-/// Back to the line's start and clear it (ECMA-48: EL).
-constexpr const char* kWipe = "\r\x1b[K";
 constexpr uint64_t kBarWidth = 24;
 
 }  // namespace
@@ -30,20 +23,15 @@ std::string progress_line(uint64_t done, uint64_t total, double elapsed_s, const
 }
 
 LabProgress::LabProgress(const char* items)
-    : items_(items),
-      terminal_(isatty(STDERR_FILENO) == 1),
-      start_(std::chrono::steady_clock::now()) {}
-
-LabProgress::~LabProgress() {
-  if (printed_) print_error("{}", kWipe);
-}
+    : line_([this, items](double elapsed_s) {
+        const uint64_t total = total_.load(std::memory_order_relaxed);
+        if (total == 0) return fmt::format("{:.0f} s", elapsed_s);  // Not known yet.
+        return progress_line(done_.load(std::memory_order_relaxed), total, elapsed_s, items);
+      }) {}
 
 void LabProgress::update(uint64_t done, uint64_t total) {
-  if (!terminal_) return;
-  const std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - start_;
-  print_error("{}{}", kWipe, progress_line(done, total, elapsed.count(), items_));
-  std::fflush(stderr);
-  printed_ = true;
+  done_.store(done, std::memory_order_relaxed);
+  total_.store(total, std::memory_order_relaxed);
 }
 
 }  // namespace tributary::cli

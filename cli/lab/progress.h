@@ -3,13 +3,15 @@
 /// A line on standard error that says how many points of an experiment, or how many of any other
 /// items, are finished. Only on a terminal; nothing elsewhere.
 ///
-/// Threads: update() by one thread at a time.
+/// Threads: Any thread may call update().
 /// Tests:   tests/cli/lab/progress_test.cc
 #pragma once
 
-#include <chrono>
+#include <atomic>
 #include <cstdint>
 #include <string>
+
+#include "cli/status_line.h"
 
 namespace tributary::cli {
 
@@ -22,18 +24,14 @@ class LabProgress {
  public:
   /// @param items As for progress_line(); must outlive the object.
   explicit LabProgress(const char* items = "points");
-  /// Wipes the line.
-  ~LabProgress();
-  LabProgress(const LabProgress&) = delete;
-  LabProgress& operator=(const LabProgress&) = delete;
 
   void update(uint64_t done, uint64_t total);
 
  private:
-  const char* const items_;
-  const bool terminal_;
-  const std::chrono::steady_clock::time_point start_;
-  bool printed_ = false;
+  // Relaxed: figures for people, who do not mind one from before and one from after an update.
+  std::atomic<uint64_t> done_{0};
+  std::atomic<uint64_t> total_{0};
+  StatusLine line_;
 };
 
 }  // namespace tributary::cli

@@ -12,6 +12,7 @@
 #include "cli/console.h"
 #include "cli/lab/lab_command.h"
 #include "cli/lab/options.h"
+#include "cli/lab/run_progress.h"
 #include "cli/settings.h"
 #include "lab/scenario_file.h"
 #include "lab/sweep/run_json.h"
@@ -72,7 +73,10 @@ int run_one(const RunFlags& flags) {
     print("{}", lab::scenario_text(*scenario));
     return 0;
   }
-  const Result<lab::RunResult> result = lab::run_scenario(*scenario);
+  const Result<lab::RunResult> result = [&scenario] {
+    RunProgress progress;
+    return lab::run_scenario(*scenario, nullptr, progress.observer());
+  }();
   if (!result) return complain(kCommand, result.error().text, 1);
   print("{}", lab::run_text(*result));
   if (const std::string text = train_warning(*scenario, *result); !text.empty()) {

@@ -12,6 +12,7 @@
 #include "base/result_file.h"
 #include "cli/console.h"
 #include "cli/lab/options.h"
+#include "cli/lab/run_progress.h"
 #include "cli/settings.h"
 #include "lab/inspect/accounting.h"
 #include "lab/inspect/run_tracer.h"
@@ -148,6 +149,12 @@ int show_trace(const TraceFlags& flags, const lab::TraceLog& log, const lab::Run
                    trace_json_lines(log));
 }
 
+Result<lab::RunResult> run_with_progress(const lab::Scenario& scenario,
+                                         lab::RunObserver& observer) {
+  RunProgress progress(&observer);
+  return lab::run_scenario(scenario, nullptr, progress.observer());
+}
+
 /// Measures the programs' instructions instead of tracing packets.
 int show_accounting(const TraceFlags& flags) {
   const lab::TraceFilter& filter = flags.filter;
@@ -161,7 +168,7 @@ int show_accounting(const TraceFlags& flags) {
   const auto scenario = read_scenario(flags.scenario_path, flags.settings);
   if (!scenario) return complain(kCommand, scenario.error().text, kExitUsage);
   lab::AccountingObserver observer(flags.filter.node);
-  const auto result = lab::run_scenario(*scenario, nullptr, &observer);
+  const auto result = run_with_progress(*scenario, observer);
   if (!result) return complain(kCommand, result.error().text, 1);
   std::string text;
   for (const lab::NodeAccounting& node : observer.nodes()) {
@@ -177,7 +184,7 @@ int run_trace(const TraceFlags& flags) {
   const bool snapshots = !wanted->tracer.at.empty();
   lab::TraceLog log(wanted->filter, flags.limit);
   lab::RunTracer tracer(wanted->tracer, snapshots ? nullptr : &log);
-  const auto result = lab::run_scenario(wanted->scenario, nullptr, &tracer);
+  const auto result = run_with_progress(wanted->scenario, tracer);
   // A run that fails is worth a look, too: first what was seen, then why it ended.
   const bool failed = !result && !tracer.had_enough();
   const bool begun = tracer.ended_at() != Instant() || log.seen_count() > 0;

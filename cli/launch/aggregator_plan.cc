@@ -97,7 +97,8 @@ ProgramPlan plan_aggregator(const LaunchConfig& config, const LaunchSurroundings
                             const Ranks& ranks, const std::string& address, const JobShape& shape) {
   ProgramPlan plan{.name = "the aggregator",
                    .program = around.program,
-                   .arguments = {"serve", "--listen", address, "--job", job_of(config, shape)},
+                   .arguments = {"serve", "--listen", address, "--job", job_of(config, shape),
+                                 "--log-level", "warn"},
                    .environment = {}};
   if (!config.aggregator_cpus.empty()) {
     plan.arguments.insert(plan.arguments.end(), {"--cpus", config.aggregator_cpus});

@@ -65,6 +65,7 @@ class alignas(128) ImpairedPort::Queue final : public engine::PortQueue {
 
   void wake() override { inner_.wake(); }
   engine::PortCounters counters() const override { return inner_.counters(); }
+  std::optional<uint64_t> rx_dropped() const override { return inner_.rx_dropped(); }
 
   FaultCounts rx_faults() const { return rx_.counts(); }
   FaultCounts tx_faults() const { return tx_.counts(); }

@@ -62,6 +62,7 @@ class alignas(128) UdpPort::Queue final : public engine::PortQueue {
   void also_wait_for(pollfd& other) { other_ = &other; }
 
   engine::PortCounters counters() const override { return counters_.read(); }
+  std::optional<uint64_t> rx_dropped() const override { return udp_rx_dropped(socket_.get()); }
 
  private:
   const FileDescriptor socket_;

@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 #include <linux/filter.h>
+#include <linux/sock_diag.h>
 #include <netinet/in.h>
 #include <netinet/udp.h>
 #include <sys/socket.h>
@@ -305,6 +306,16 @@ Result<UdpSockets> open_udp_sockets(const UdpPortConfig& config) {
     if (!steered) return tl::unexpected(steered.error());
   }
   return port;
+}
+
+std::optional<uint64_t> udp_rx_dropped(int socket) {
+  std::array<uint32_t, SK_MEMINFO_VARS> info{};
+  socklen_t size = sizeof info;
+  if (::getsockopt(socket, SOL_SOCKET, SO_MEMINFO, info.data(), &size) != 0 ||
+      size <= SK_MEMINFO_DROPS * sizeof(uint32_t)) {
+    return {};
+  }
+  return info[SK_MEMINFO_DROPS];
 }
 
 }  // namespace tributary::io

@@ -8,6 +8,8 @@
 /// Tests:   tests/io/udp/udp_port_open_test.cc
 #pragma once
 
+#include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -32,5 +34,9 @@ struct UdpSockets {
 /// Opens, binds and configures config.queue_count sockets. The port is exclusive: the kernel
 /// refuses a second program on it, whatever its queue count.
 [[nodiscard]] Result<UdpSockets> open_udp_sockets(const UdpPortConfig& config);
+
+/// Returns the packets that the kernel has dropped at this socket; nothing: it does not tell. See
+/// engine::PortQueue::rx_dropped().
+[[nodiscard]] std::optional<uint64_t> udp_rx_dropped(int socket);
 
 }  // namespace tributary::io

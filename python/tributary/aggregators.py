@@ -115,7 +115,7 @@ def _start(host, world):
     # A session of its own: Ctrl-C ends the ranks, which still need the aggregator to say good-bye.
     process = subprocess.Popen(
         ["setpriv", "--pdeathsig", "TERM", _program(), "serve", "--listen", f"{every}:{port}",
-         "--linger-s", str(LINGER_S), "--job", job],
+         "--linger-s", str(LINGER_S), "--job", job, "--log-level", "warn"],
         stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True, start_new_session=True,
     )
     _running.append(process)

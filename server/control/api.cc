@@ -71,6 +71,11 @@ Reply get_config(const ApiConfig& config, const Request&, const UrlParts&) {
   return json_reply(json);
 }
 
+Reply get_log(const ApiConfig& config, const Request&, const UrlParts&) {
+  if (!config.log) return error_reply(404, "this server keeps no log");
+  return {.body = config.log().dump() + "\n"};
+}
+
 Reply get_health(const ApiConfig& config, const Request&, const UrlParts&) {
   return json_reply({{"status", "ok"}, {"cores", config.snapshot().cores.size()}});
 }
@@ -105,7 +110,7 @@ struct Route {
 constexpr std::string_view kId = "{id}";
 constexpr std::string_view kSource = "{source}";
 
-constexpr std::array<Route, 17> kRoutes{{
+constexpr std::array<Route, 18> kRoutes{{
     {"GET", "/v1/status", "Totals, jobs, drops by reason and CPU time per core", get_status},
     {"GET", "/v1/jobs", "All jobs", get_jobs},
     {"POST", "/v1/jobs", "Adds a job", post_job, kJson, Body::kJob},
@@ -122,6 +127,7 @@ constexpr std::array<Route, 17> kRoutes{{
     {"GET", "/v1/cores", "Counters and CPU time of each core", get_cores},
     {"GET", "/v1/ports", "Counters of each core's port", get_ports},
     {"GET", "/v1/config", "Settings of the server and of its jobs", get_config},
+    {"GET", "/v1/log", "The last 1,000 lines of the log, oldest first, and its counters", get_log},
     {"GET", "/v1/openapi.json", "This description", get_openapi},
     {"GET", "/metrics", "Counters and states in the Prometheus text format", get_metrics,
      kMetricsText},

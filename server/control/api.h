@@ -25,6 +25,8 @@ struct ApiConfig {
   std::function<bool()> is_ready;  ///< False: the server only waits for its workers to leave.
   nlohmann::json settings;         ///< The server's part of /v1/config.
   server::JobControl* jobs;        ///< Must outlive the API.
+  /// Returns the last lines of the log and its counters; null: there is no log.
+  std::function<nlohmann::ordered_json()> log = {};
 };
 
 class Api {

@@ -97,6 +97,9 @@ void add_ports(const Snapshot& snapshot, std::vector<MetricFamily>& families) {
     dropped.add({{"core", core}, {"reason", "tx_refused"}}, port.tx_refused);
     dropped.add({{"core", core}, {"reason", "handover_full"}},
                 snapshot.cores[i].counters.handover_full);
+    if (const auto& by_kernel = snapshot.rx_dropped_at(i)) {
+      dropped.add({{"core", core}, {"reason", "rx_dropped"}}, *by_kernel);
+    }
   }
   for (Family* family : {&rx_packets, &rx_bytes, &tx_packets, &tx_bytes, &dropped}) {
     family->move_to(families);

@@ -45,6 +45,7 @@ nlohmann::json drops_json(const Snapshot& snapshot) {
     add("rx_truncated", port.rx_truncated);
     add("tx_refused", port.tx_refused);
   }
+  for (const auto& dropped : snapshot.rx_dropped) add("rx_dropped", dropped.value_or(0));
   return drops;
 }
 
@@ -120,7 +121,10 @@ nlohmann::json cores_json(const Snapshot& snapshot) {
 
 nlohmann::json ports_json(const Snapshot& snapshot) {
   nlohmann::json ports = nlohmann::json::array();
-  for (const auto& port : snapshot.ports) ports.push_back(server::port_stats(port));
+  for (uint32_t i = 0; i < snapshot.ports.size(); i++) {
+    ports.push_back(server::port_stats(snapshot.ports[i]));
+    ports.back()["rx_dropped"] = server::rx_dropped_json(snapshot.rx_dropped_at(i));
+  }
   return ports;
 }
 

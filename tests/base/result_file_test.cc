@@ -127,6 +127,32 @@ TEST(ResultFile, RefusesFoldersSocketsAndPathsThatLeadNowhere) {
   EXPECT_THAT(error_of(scratch.file("file") + "/r.json"), HasSubstr("Not a directory"));
 }
 
+std::string check_of(const fs::path& path) {
+  const auto checked = check_result_file(path);
+  return checked ? std::string() : checked.error().text;
+}
+
+TEST(ResultFile, CheckRefusesWhatCannotBeWrittenAndChangesNothing) {
+  const testing::ScratchDirectory scratch;
+  EXPECT_EQ(check_of(scratch.path() / "new.json"), "");
+  EXPECT_EQ(check_of("new.json"), "");
+  EXPECT_EQ(check_of("/dev/full"), "");
+  EXPECT_EQ(check_of("/dev/stdout"), "");
+  EXPECT_EQ(check_of(scratch.file("file")), "");
+  EXPECT_EQ(file_count(scratch.path()), 1U);
+  const fs::path pipe = scratch.path() / "pipe";
+  ASSERT_EQ(mkfifo(pipe.c_str(), 0600), 0);
+  EXPECT_EQ(check_of(pipe), "");  // Its reader may still come.
+
+  for (const fs::path& path : {scratch.path(), scratch.path() / "absent" / "r.json",
+                               fs::path(scratch.file("file") + "/r.json")}) {
+    EXPECT_NE(check_of(path), "");
+    EXPECT_EQ(check_of(path), error_of(path));
+  }
+  fs::create_symlink("absent/target", scratch.path() / "link");
+  EXPECT_THAT(check_of(scratch.path() / "link"), HasSubstr("No such file or directory"));
+}
+
 TEST(ResultFile, WritesBehindWhatStandardOutputHolds) {
   const testing::ScratchDirectory scratch;
   const fs::path path = scratch.path() / "out";

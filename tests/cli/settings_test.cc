@@ -81,7 +81,7 @@ class SettingsTest : public ::testing::Test {
     add_milliseconds(*serve, "--timeout-ms", parsed.timeout, 1, 1000, "timeout");
     serve->add_flag("--verify", parsed.verify, "check sums");
     serve->add_option("--loss", parsed.loss, "loss")->check(CLI::Range(0.0, 0.5));
-    serve->add_option("--json", parsed.json, "result file");
+    serve->add_option("--json", parsed.json, "result file")->type_name("FILE");
     serve->add_option("--scheme", parsed.scheme, "format")
         ->check(CLI::IsMember({"fixed", "block"}));
     serve->add_option("--peer", parsed.peers, "peers");
@@ -228,6 +228,18 @@ TEST_F(SettingsTest, RefusesValuesOnTheCommandLine) {
             "tributary: --scheme=none is refused; allowed: {fixed,block}\n");
   EXPECT_EQ(refusal({"--job", "id=300"}),
             "tributary: --job: id=300 is out of range; allowed: a whole number from 0 to 255\n");
+}
+
+TEST_F(SettingsTest, RefusesResultFilesThatCannotBeWritten) {
+  const std::string path = folder_ / "absent" / "r.json";
+  const std::string line =
+      "--json: " + path +
+      ": cannot be written: no file can be created in its folder: No such file "
+      "or directory\n";
+  EXPECT_EQ(refusal({"--job", "id=1", "--json", path}), "tributary: " + line);
+  EXPECT_NE(file_refusal("json = \"" + path + "\"\n[[job]]\nid = 1\n"), "");
+  const Parsed parsed = parse({"serve", "--job", "id=1", "--json", folder_ / "r.json"});
+  EXPECT_FALSE(parsed.exit.has_value()) << parsed.err;
 }
 
 TEST_F(SettingsTest, RefusesFilesThatCannotBeRead) {

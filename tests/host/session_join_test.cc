@@ -244,6 +244,28 @@ TEST(SessionJoin, TheLastPendingExplainsTheDeadline) {
   EXPECT_EQ(peers.text, "rank 2, 3 has not joined job 7 within 1.0 s");
 }
 
+TEST(SessionJoin, SaysAfterASecondAndEveryTenWhatItWaitsFor) {
+  CommunicatorConfig config = small_config();
+  config.deadline = seconds(60);
+  SessionJoin join(config, at_ms(0));
+  EXPECT_EQ(join.take_notice(at_ms(999)), std::nullopt);
+  EXPECT_EQ(join.take_notice(at_ms(1000)),
+            "aggregator 10.0.0.1:12000 does not answer (waited 1.0 s)");
+  EXPECT_EQ(join.take_notice(at_ms(1050)), std::nullopt);
+  EXPECT_EQ(join.take_notice(at_ms(10'999)), std::nullopt);
+  (void)join.on_reply(pending(Reason::kWaitingForPeers), at_ms(10'999));
+  EXPECT_EQ(join.take_notice(at_ms(11'000)), "rank 2, 3 has not joined job 7 within 11.0 s");
+}
+
+/// A directory's answer makes a worker start over with another list, but not with its clock.
+TEST(SessionJoin, ALaterListKeepsTheTimesOfTheNotices) {
+  CommunicatorConfig config = small_config();
+  config.deadline = seconds(60);
+  SessionJoin join(config, at_ms(0));
+  EXPECT_EQ(join.take_notice(at_ms(5000)), std::nullopt);
+  EXPECT_NE(join.take_notice(at_ms(11'000)), std::nullopt);
+}
+
 TEST(SessionJoin, NoTermExceedsEitherLimit) {
   const uint64_t seed = testing::seed_from_env();
   SCOPED_TRACE(testing::replay_hint(seed));

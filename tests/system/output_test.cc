@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "tests/support/sanitized.h"
 #include "tests/system/process.h"
 #include "tests/system/server.h"
 
@@ -41,6 +42,69 @@ TEST(Output, FullDiskBehindStandardOutputFailsEveryCommand) {
   expect_failure_on_a_full_disk({"lab", "run", "--show"});
   expect_failure_on_a_full_disk({"lab", "resources", "switchml-64"});  // More than a buffer.
   expect_failure_on_a_full_disk(kTinyRun);
+}
+
+/// Returns the names below `SUBCOMMANDS` in a command's help.
+std::vector<std::string> subcommands_in(const std::string& help) {
+  std::vector<std::string> names;
+  bool listed = false;
+  for (const std::string& line : lines_of(help)) {
+    if (!line.empty() && line[0] != ' ') {
+      listed = line.starts_with("Subcommands:");
+    } else if (listed && line.size() > 2 && line.starts_with("  ") && line[2] != ' ') {
+      names.push_back(line.substr(2, line.find(' ', 2) - 2));
+    }
+  }
+  return names;
+}
+
+/// Calls `visit` for a command and those up to `levels` below it. @return the number of visits.
+template <class Visit>
+uint32_t walk_commands(const std::vector<std::string>& command, uint32_t levels,
+                       const Visit& visit) {
+  visit(command);
+  if (levels == 0) return 1;
+  Process process(with(command, {"--help"}));
+  EXPECT_EQ(process.wait_for_end(), 0) << process.errors();
+  uint32_t visits = 1;
+  for (const std::string& name : subcommands_in(process.output())) {
+    visits += walk_commands(with(command, {name}), levels - 1, visit);
+  }
+  return visits;
+}
+
+TEST(Output, FullDiskBehindStandardOutputFailsTheHelpOfEveryCommand) {
+  const uint32_t levels = testing::kIsSanitized ? 1 : 2;  // Sanitized programs start slowly.
+  const uint32_t visits = walk_commands({}, levels, [](const std::vector<std::string>& command) {
+    expect_failure_on_a_full_disk(with(command, {"--help"}));
+  });
+  EXPECT_GT(visits, testing::kIsSanitized ? 10U : 30U);  // The walk has found the commands.
+}
+
+TEST(Output, FullDiskBehindStandardOutputFailsReportsAndRuns) {
+  const std::vector<std::string> tiny(kTinyRun.begin() + 2, kTinyRun.end());
+  expect_failure_on_a_full_disk({"lab", "list"});
+  expect_failure_on_a_full_disk(with({"lab", "trace", "--limit", "1"}, tiny));
+  expect_failure_on_a_full_disk({"doctor", "--port", std::to_string(free_port())});
+  expect_failure_on_a_full_disk({"plan", "--workers", "4"});
+  expect_failure_on_a_full_disk({"programs"});
+}
+
+/// A run whose result could not be written would be lost, so nothing runs.
+TEST(Output, ResultFilesAreCheckedBeforeTheRun) {
+  const std::string path = scratch("absent") + "/result.json";
+  for (const std::vector<std::string>& command :
+       {kTinyRun, std::vector<std::string>{"lab", "figure", "trio-13", "--quick"},
+        std::vector<std::string>{"lab", "faults", "--quick"},
+        std::vector<std::string>{"bench", "latency", "--quick"},
+        std::vector<std::string>{"doctor"}}) {
+    Process process(with(command, {"--json", path}));
+    EXPECT_EQ(process.wait_for_end(), 2) << command[0];
+    EXPECT_THAT(process.errors(), HasSubstr("--json: " + path +
+                                            ": cannot be written: no file can "
+                                            "be created in its folder: No such file"));
+    EXPECT_EQ(process.output(), "");
+  }
 }
 
 TEST(Output, FullDiskBehindStandardOutputFailsAWorkerAfterItsFilesAreWritten) {

@@ -7,6 +7,7 @@
 #include <csignal>
 #include <memory>
 
+#include "io/udp/udp_port.h"
 #include "tests/system/workers.h"
 
 namespace tributary::system_test {
@@ -71,6 +72,29 @@ TEST(Worker, SumsAreBitExactWithSeveralThreads) {
   const auto jobs = server.stats()["jobs"];
   ASSERT_EQ(jobs.size(), 3U);
   for (const auto& job : jobs) EXPECT_GT(job["block_total_cnt"], 0);
+}
+
+/// A join that takes longer than a second says what it waits for, long before its deadline.
+TEST(Worker, WaitingJoinNamesTheMissingRank) {
+  const Server server({"id=1,sources=3"});
+  const auto alone =
+      start_worker(server, 1, 3, {"--iterations", "1", "--local", "off", "--deadline-s", "120"});
+  EXPECT_TRUE(alone->wait_for_error("waiting to join: rank 0, 2 has not joined job 1 within "))
+      << alone->errors();
+  alone->signal(SIGINT);
+  EXPECT_EQ(alone->wait_for_end(), 130);
+}
+
+TEST(Worker, WaitingJoinNamesTheAggregatorThatDoesNotAnswer) {
+  // Bound but never read: the kernel reports no closed port.
+  const auto mute = io::UdpPort::open({.local = Endpoint::ipv4(0x7f000001, 0)});
+  ASSERT_TRUE(mute.has_value()) << mute.error().text;
+  const std::string address = (*mute)->local().to_string();
+  Process worker({"worker", "--server", address, "--world", "2", "--deadline-s", "120"});
+  EXPECT_TRUE(worker.wait_for_error("waiting to join: aggregator " + address + " does not answer"))
+      << worker.errors();
+  worker.signal(SIGINT);
+  EXPECT_EQ(worker.wait_for_end(), 130);
 }
 
 // A worker that is interrupted while it waits for the others leaves, so that no session starts with

@@ -88,7 +88,7 @@ TEST(LaunchPlan, StartsAnAggregatorForItsRanks) {
               ElementsAre("serve", "--listen", "127.0.0.1:1200", "--job",
                           "id=7,sources=3,window=4096,block_grad_max=4095,history=4,"
                           "mitigation=on,timeout_ms=20,permanent_ms=500,pin=on",
-                          "--json", "serve.json"));
+                          "--log-level", "warn", "--json", "serve.json"));
   EXPECT_THAT(plan->ranks[0].environment,
               Contains("TRIBUTARY_URL=tributary://127.0.0.1:1200/job/7?deadline_ms=60000"
                        "&format=fixed&scale=100"));
@@ -108,8 +108,8 @@ TEST(LaunchPlan, StartsSeveralAggregatorsHere) {
   EXPECT_EQ(plan->aggregators[1].name, "aggregator 1");
   EXPECT_THAT(plan->aggregators[1].arguments,
               ElementsAre("serve", "--listen", "127.0.0.1:1201", "--job",
-                          "id=1,sources=2,window=4096,block_grad_max=4095,history=4", "--json",
-                          "out/serve-1.json"));
+                          "id=1,sources=2,window=4096,block_grad_max=4095,history=4", "--log-level",
+                          "warn", "--json", "out/serve-1.json"));
   EXPECT_THAT(plan->ranks[0].environment,
               Contains("TRIBUTARY_URL=tributary://127.0.0.1:1200,127.0.0.1:1201/job/1"
                        "?deadline_ms=60000"));
@@ -154,10 +154,10 @@ TEST(LaunchPlan, ColocatedAggregatorServesUntilOtherMachinesHaveLeft) {
   const auto plan = plan_launch(config, around());
   ASSERT_TRUE(plan) << plan.error().text;
   ASSERT_EQ(plan->aggregators.size(), 1U);
-  EXPECT_THAT(
-      plan->aggregators[0].arguments,
-      ElementsAre("serve", "--listen", "0.0.0.0:7000", "--job",
-                  "id=1,sources=4,window=4096,block_grad_max=4095,history=4", "--linger-s", "60"));
+  EXPECT_THAT(plan->aggregators[0].arguments,
+              ElementsAre("serve", "--listen", "0.0.0.0:7000", "--job",
+                          "id=1,sources=4,window=4096,block_grad_max=4095,history=4", "--log-level",
+                          "warn", "--linger-s", "60"));
   EXPECT_GT(plan->aggregators_linger.count(), 0);
   EXPECT_THAT(plan->ranks[0].environment,
               Contains("TRIBUTARY_URL=tributary://one:12000,two:7000/job/1?deadline_ms=60000"

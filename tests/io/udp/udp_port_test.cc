@@ -56,6 +56,29 @@ void exchange(const Endpoint& local) {
 
 TEST(UdpPort, ExchangesPacketsOverIpv4) { exchange(kLoopback4); }
 
+/// The kernel keeps what the receive buffer holds and drops the rest of a flood that nobody reads.
+TEST(UdpPort, CountsThePacketsThatTheKernelDropped) {
+  const auto server =
+      open({.local = kLoopback4, .receive_buffer_bytes = 64U << 10, .receive_offload = false});
+  ASSERT_NE(server, nullptr);
+  const auto client = open({.local = kLoopback4, .peer = server->local(), .send_offload = false});
+  ASSERT_NE(client, nullptr);
+  EXPECT_EQ(server->queue(0).rx_dropped(), 0U);
+  constexpr uint32_t kSent = 1000;
+  const Bytes payload = numbered(1, 8000);
+  for (uint32_t i = 0; i < kSent; i++) {
+    client->queue(0).transmit(std::array{to(payload, server->local())});
+  }
+  ASSERT_EQ(client->queue(0).counters().tx_packets, kSent);
+  const auto dropped = server->queue(0).rx_dropped();
+  ASSERT_TRUE(dropped.has_value());
+  EXPECT_GT(*dropped, 0U);
+  std::array<Packet, kBurstPackets> burst;
+  while (server->queue(0).receive(burst) > 0) {
+  }
+  EXPECT_EQ(server->queue(0).counters().rx_packets + *dropped, kSent);
+}
+
 TEST(UdpPort, ExchangesPacketsOverIpv6) {
   if (!has_ipv6()) GTEST_SKIP() << "no IPv6 loopback here";
   exchange(loopback6());

@@ -32,6 +32,7 @@ server::Snapshot example() {
   count(Outcome::kWrongKey, 5);
   snapshot.cores.push_back({.counters = {.packets = 70, .handover_full = 3}, .cpu = seconds(2)});
   snapshot.ports.push_back({.rx_packets = 80, .tx_refused = 1});
+  snapshot.rx_dropped = {11};
   server::JobSnapshot job;
   job.config.id = 4;
   job.config.sources = 2;
@@ -76,12 +77,17 @@ class ApiTest : public ::testing::Test {
 
   bool ready_ = true;
   NoCommands jobs_;
-  Api api_{{.name = "box",
-            .version = "1.2",
-            .snapshot = example,
-            .is_ready = [this] { return ready_; },
-            .settings = {{"cores", 1}},
-            .jobs = &jobs_}};
+  Api api_{
+      {.name = "box",
+       .version = "1.2",
+       .snapshot = example,
+       .is_ready = [this] { return ready_; },
+       .settings = {{"cores", 1}},
+       .jobs = &jobs_,
+       .log =
+           [] {
+             return nlohmann::ordered_json{{"lines", 1}, {"rows", {{{"event", "rank_joined"}}}}};
+           }}};
 };
 
 TEST_F(ApiTest, StatusHasTotalsAndDropsByReason) {
@@ -95,7 +101,8 @@ TEST_F(ApiTest, StatusHasTotalsAndDropsByReason) {
   EXPECT_EQ(status["blocks_degraded"], 2);
   EXPECT_EQ(status["degraded_share"], 0.25);
   EXPECT_EQ(status["rx_packets"], 80);
-  EXPECT_EQ(status["drops"], (json{{"wrong_key", 5}, {"handover_full", 3}, {"tx_refused", 1}}));
+  EXPECT_EQ(status["drops"],
+            (json{{"wrong_key", 5}, {"handover_full", 3}, {"tx_refused", 1}, {"rx_dropped", 11}}));
   EXPECT_EQ(status["cores"][0]["cpu_s"], 2.0);
   EXPECT_EQ(status["waits"], 1);
 }
@@ -133,9 +140,19 @@ TEST_F(ApiTest, OtherPagesHaveTheirPart) {
   EXPECT_EQ(get("/v1/counters")["bytes"]["wrong_key"], 500);
   EXPECT_EQ(get("/v1/cores")["cores"][0]["packets"], 70);
   EXPECT_EQ(get("/v1/ports")["ports"][0]["rx_packets"], 80);
+  EXPECT_EQ(get("/v1/ports")["ports"][0]["rx_dropped"], 11);
   EXPECT_EQ(get("/v1/config")["cores"], 1);
   EXPECT_EQ(get("/v1/config")["jobs"][0]["sources"], 2);
   EXPECT_EQ(get("/healthz")["cores"], 1);
+}
+
+TEST_F(ApiTest, LogHasTheLastLines) {
+  EXPECT_EQ(get("/v1/log")["rows"][0]["event"], "rank_joined");
+  EXPECT_EQ(get("/v1/log")["lines"], 1);
+  ApiConfig config = api_.config();
+  config.log = nullptr;
+  const Api silent(config);
+  EXPECT_EQ(silent.handle({.method = "GET", .path = "/v1/log"}).status, 404);
 }
 
 TEST_F(ApiTest, MetricsAreText) {
@@ -178,10 +195,10 @@ TEST_F(ApiTest, DescriptionHasExactlyTheUrlsAndMethodsThatAnswer) {
           << name << " " << path;
     }
   }
-  for (const char* path : {"/v1/status", "/v1/jobs", "/v1/jobs/{id}", "/v1/jobs/{id}/drain",
-                           "/v1/jobs/{id}/sources/{source}", "/v1/who", "/v1/counters",
-                           "/v1/cores", "/v1/ports", "/v1/config", "/v1/openapi.json", "/metrics",
-                           "/healthz", "/readyz"}) {
+  for (const char* path :
+       {"/v1/status", "/v1/jobs", "/v1/jobs/{id}", "/v1/jobs/{id}/drain",
+        "/v1/jobs/{id}/sources/{source}", "/v1/who", "/v1/counters", "/v1/cores", "/v1/ports",
+        "/v1/config", "/v1/openapi.json", "/metrics", "/healthz", "/readyz"}) {
     EXPECT_TRUE(paths.contains(path)) << path;
   }
 }

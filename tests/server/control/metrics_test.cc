@@ -30,6 +30,7 @@ server::Snapshot example() {
   snapshot.cores = {{.counters = {.packets = 70}, .cpu = milliseconds(2500)},
                     {.counters = {.packets = 71, .handover_full = 3}, .cpu = {}}};
   snapshot.ports = {{.rx_packets = 80, .tx_refused = 1}, {.rx_bytes = 90}};
+  snapshot.rx_dropped = {std::nullopt, 6};
   server::JobSnapshot job;
   job.config.id = 4;
   job.config.sources = 2;
@@ -57,6 +58,7 @@ TEST(Metrics, TextHasEveryPartOfTheServer) {
         "tributary_port_receive_bytes_total{core=\"1\"} 90\n",
         "tributary_dropped_packets_total{core=\"0\",reason=\"tx_refused\"} 1\n",
         "tributary_dropped_packets_total{core=\"1\",reason=\"handover_full\"} 3\n",
+        "tributary_dropped_packets_total{core=\"1\",reason=\"rx_dropped\"} 6\n",
         "tributary_job_blocks_total{job=\"4\"} 1000000000\n",
         "tributary_job_block_wait_seconds{job=\"4\"} 0.5\n", "tributary_job_sources{job=\"4\"} 2\n",
         "tributary_job_members{job=\"4\"} 1\n", "tributary_job_waits{job=\"4\"} 1\n",

@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/serve_log.h"
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+namespace tributary::cli {
+
+void add_log_flags(CLI::App& command, server::LogConfig& config) {
+  const auto store_format = [&config](const std::string& name) {
+    config.format = name == "json" ? server::LogFormat::kJson : server::LogFormat::kText;
+  };
+  command
+      .add_option_function<std::string>(
+          "--log", store_format,
+          "Form of the log on standard error, a line for each state change of a job or rank "
+          "(trio-ml)")
+      ->check(CLI::IsMember({"text", "json"}))
+      ->default_str("text");
+  const std::vector<std::string> levels{"error", "warn", "info", "debug"};
+  const auto store_level = [&config, levels](const std::string& name) {
+    config.level = static_cast<server::LogLevel>(std::ranges::find(levels, name) - levels.begin());
+  };
+  command
+      .add_option_function<std::string>("--log-level", store_level,
+                                        "The least important lines to log (trio-ml)")
+      ->check(CLI::IsMember(levels))
+      ->default_str(to_string(config.level));
+}
+
+bool uses_log_flags(const CLI::App& command) {
+  return command.count("--log") > 0 || command.count("--log-level") > 0;
+}
+
+}  // namespace tributary::cli

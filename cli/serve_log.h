@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
+/// @file
+/// The log's flags of `tributary serve`.
+///
+/// Threads: One, at the start.
+/// Tests:   tests/system/log_test.cc
+#pragma once
+
+#include <CLI/CLI.hpp>
+
+#include "server/log/log.h"
+
+namespace tributary::cli {
+
+void add_log_flags(CLI::App& command, server::LogConfig& config);
+
+/// Tells whether the user has given one of the flags.
+[[nodiscard]] bool uses_log_flags(const CLI::App& command);
+
+}  // namespace tributary::cli

@@ -1,0 +1,212 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "server/log/event_reporter.h"
+
+#include <fmt/format.h>
+
+#include "server/control/who.h"
+
+namespace tributary::server {
+namespace {
+
+using trio_ml::Event;
+using trio_ml::EventKind;
+using trio_ml::Outcome;
+using wire::Reason;
+
+struct Line {
+  LogLevel level;
+  const char* name;
+};
+
+Line line_of(EventKind kind) {
+  switch (kind) {
+    case EventKind::kRankJoined:
+      return {LogLevel::kInfo, "rank_joined"};
+    case EventKind::kRankWithdrawn:
+      return {LogLevel::kInfo, "rank_withdrawn"};
+    case EventKind::kJoinRefused:
+      return {LogLevel::kWarn, "join_refused"};
+    case EventKind::kSessionStarted:
+      return {LogLevel::kInfo, "session_started"};
+    case EventKind::kRankLeft:
+      return {LogLevel::kInfo, "rank_left"};
+    case EventKind::kSessionEnded:
+      return {LogLevel::kInfo, "session_ended"};
+    case EventKind::kStraggler:
+      return {LogLevel::kWarn, "straggler"};
+    case EventKind::kPermanent:
+      return {LogLevel::kWarn, "straggler_permanent"};
+    case EventKind::kReturned:
+      return {LogLevel::kInfo, "straggler_returned"};
+    case EventKind::kUpstreamJoined:
+      return {LogLevel::kInfo, "upstream_joined"};
+    case EventKind::kUpstreamRefused:
+      return {LogLevel::kWarn, "upstream_refused"};
+    case EventKind::kUpstreamLost:
+      return {LogLevel::kWarn, "upstream_lost"};
+  }
+  return {LogLevel::kError, "unknown"};
+}
+
+/// Returns why a session has ended.
+const char* end_of(Reason reason) {
+  switch (reason) {
+    case Reason::kPeerLeft:
+      return "all_left";
+    case Reason::kPeerSilent:
+      return "all_silent";
+    case Reason::kSessionLost:
+      return "upstream_lost";
+    default:
+      return wire::to_string(reason);
+  }
+}
+
+void add_value(const Event& event, LogFields& fields) {
+  switch (event.kind) {
+    case EventKind::kSessionStarted:
+      fields["sources"] = event.value;
+      break;
+    case EventKind::kSessionEnded:
+      fields["reason"] = end_of(event.reason);
+      break;
+    case EventKind::kStraggler:
+      fields["block"] = event.value;
+      break;
+    case EventKind::kRankLeft:
+      if (event.value != 0) fields["lost_aggregator"] = event.value;
+      if (event.reason != Reason::kNone) fields["reason"] = wire::to_string(event.reason);
+      break;
+    default:
+      if (event.reason != Reason::kNone) fields["reason"] = wire::to_string(event.reason);
+  }
+}
+
+/// Returns the ranks as text, as in "0-3,7".
+std::string ranges_of(const std::vector<uint32_t>& ranks) {
+  std::string text;
+  for (size_t first = 0; first < ranks.size();) {
+    size_t last = first;
+    while (last + 1 < ranks.size() && ranks[last + 1] == ranks[last] + 1) last++;
+    text += fmt::format("{}{}", text.empty() ? "" : ",", ranks[first]);
+    if (last > first) text += fmt::format("-{}", ranks[last]);
+    first = last + 1;
+  }
+  return text;
+}
+
+LogFields fields_of(uint32_t job, const std::vector<uint32_t>& ranks) {
+  LogFields fields{{"job", job}};
+  fields.update(rank_fields(ranks));
+  return fields;
+}
+
+/// Refusals that healthy jobs cause, too: a worker repeats its leave.
+bool is_usual(const std::string& reason) { return reason == to_string(Outcome::kWrongSession); }
+
+}  // namespace
+
+LogFields rank_fields(const std::vector<uint32_t>& ranks) {
+  LogFields fields = LogFields::object();
+  if (ranks.size() == 1) fields["rank"] = ranks[0];
+  if (ranks.size() > 1) fields["ranks"] = ranges_of(ranks);
+  return fields;
+}
+
+void EventReporter::report(const Event& event) {
+  const Line line = line_of(event.kind);
+  LogFields fields = fields_of(event.job_id, numbers_in(event.ranks));
+  add_value(event, fields);
+  if (event.address.is_set()) fields["address"] = event.address.to_string();
+  log_.write_at(event.at, line.level, line.name, fields);
+}
+
+void EventReporter::report_lost(uint64_t events_lost) {
+  if (events_lost == events_lost_) return;
+  log_.write(LogLevel::kWarn, "events_lost", {{"events", events_lost - events_lost_}});
+  events_lost_ = events_lost;
+}
+
+void EventReporter::compare_counts(const char* event, const Counts& counts, Counts& before) {
+  for (const auto& [reason, packets] : counts) {
+    const uint64_t more = packets - before[reason];
+    if (more == 0 || !has_snapshot_) continue;
+    log_.write(is_usual(reason) ? LogLevel::kDebug : LogLevel::kWarn, event,
+               {{"reason", reason}, {"packets", more}});
+  }
+  before = counts;
+}
+
+void EventReporter::compare_sources(const Snapshot& snapshot) {
+  std::set<Source> silent;
+  for (const JobSnapshot& job : snapshot.jobs) {
+    for (const SourceSnapshot& source : job.sources) {
+      const Source key{job.config.id, source.ranks};
+      if (source.state == SourceState::kSilent) silent.insert(key);
+      const bool was_silent = silent_.contains(key);
+      if (was_silent == silent.contains(key)) continue;
+      if (was_silent && source.state != SourceState::kMember) continue;
+      LogFields fields = fields_of(job.config.id, source.ranks);
+      if (source.address.is_set()) fields["address"] = source.address.to_string();
+      log_.write(was_silent ? LogLevel::kInfo : LogLevel::kWarn,
+                 was_silent ? "rank_heard" : "rank_silent", fields);
+    }
+  }
+  silent_ = std::move(silent);
+}
+
+void EventReporter::compare_waits(const Snapshot& snapshot) {
+  std::map<Source, Instant> waits;
+  for (const control::Wait& wait : control::find_waits(snapshot)) {
+    const Source key{wait.job, wait.missing};
+    const auto seen = waits_.find(key);
+    const Instant seen_at = seen == waits_.end() ? snapshot.at : seen->second;
+    waits[key] = seen_at;
+    const Duration waited = wait.since.value_or(snapshot.at - seen_at);
+    if (waited < kWaitLogged || !waits_logged_.insert(key).second) continue;
+    LogFields fields = fields_of(wait.job, wait.missing);
+    if (wait.block) fields["block"] = *wait.block;
+    fields["waited_ms"] = in_nanoseconds(waited) / 1'000'000;
+    if (!wait.address.empty()) fields["address"] = wait.address;
+    fields["advice"] = wait.advice;
+    log_.write(LogLevel::kWarn, "rank_waited_for", fields);
+  }
+  for (auto it = waits_logged_.begin(); it != waits_logged_.end();) {
+    if (waits.contains(*it)) {
+      ++it;
+      continue;
+    }
+    log_.write(LogLevel::kInfo, "rank_wait_over", fields_of(it->first, it->second));
+    it = waits_logged_.erase(it);
+  }
+  waits_ = std::move(waits);
+}
+
+void EventReporter::compare(const Snapshot& snapshot) {
+  Counts refused;
+  for (uint32_t i = static_cast<uint32_t>(Outcome::kNotIp); i < trio_ml::kOutcomeCount; i++) {
+    const auto outcome = static_cast<Outcome>(i);
+    refused[to_string(outcome)] = snapshot.packets(outcome);
+  }
+  compare_counts("packets_refused", refused, refused_);
+  Counts dropped;
+  for (const auto& core : snapshot.cores) dropped["handover_full"] += core.counters.handover_full;
+  for (const auto& port : snapshot.ports) {
+    dropped["rx_truncated"] += port.rx_truncated;
+    dropped["tx_refused"] += port.tx_refused;
+  }
+  for (const auto& by_kernel : snapshot.rx_dropped) {
+    dropped["rx_dropped"] += by_kernel.value_or(0);
+  }
+  compare_counts("packets_dropped", dropped, dropped_);
+  const uint64_t resets = snapshot.packets(Outcome::kResetSent);
+  if (has_snapshot_ && resets > resets_) {
+    log_.write(LogLevel::kInfo, "session_unknown", {{"packets", resets - resets_}});
+  }
+  resets_ = resets;
+  compare_sources(snapshot);
+  compare_waits(snapshot);
+  has_snapshot_ = true;
+}
+
+}  // namespace tributary::server

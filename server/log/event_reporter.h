@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+/// @file
+/// Turns events of the cores, and changes between two snapshots, into lines of the log.
+///
+/// Model:   Events name the state changes that a core decides. A comparison of snapshots finds the
+///          rest: ranks that fall silent or keep others waiting, and packets refused or dropped.
+/// Threads: One.
+/// Tests:   tests/server/log/event_reporter_test.cc
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "apps/trio_ml/event.h"
+#include "server/log/log.h"
+#include "server/snapshot.h"
+
+namespace tributary::server {
+
+/// A rank that keeps others waiting this long is logged. Assumed: longer than the differences
+/// between healthy ranks.
+inline constexpr Duration kWaitLogged = seconds(1);
+
+class EventReporter {
+ public:
+  /// @param log Must outlive this object.
+  explicit EventReporter(Log& log) : log_(log) {}
+
+  /// Writes the line of an event.
+  void report(const trio_ml::Event& event);
+  /// Writes what has changed since the previous call; nothing at the first.
+  void compare(const Snapshot& snapshot);
+  /// Writes the number of events lost since the previous call, if any.
+  void report_lost(uint64_t events_lost);
+
+ private:
+  using Counts = std::map<std::string, uint64_t>;
+  /// A job's id and the ranks of one of its sources.
+  using Source = std::pair<uint32_t, std::vector<uint32_t>>;
+
+  void compare_counts(const char* event, const Counts& counts, Counts& before);
+  void compare_sources(const Snapshot& snapshot);
+  void compare_waits(const Snapshot& snapshot);
+
+  Log& log_;
+  bool has_snapshot_ = false;
+  Counts refused_;
+  Counts dropped_;
+  std::set<Source> silent_;
+  std::map<Source, Instant> waits_;  ///< When the wait was first seen.
+  std::set<Source> waits_logged_;
+  uint64_t resets_ = 0;
+  uint64_t events_lost_ = 0;
+};
+
+/// Returns the fields that name ranks: `rank` for one, `ranks` such as "0-3,7" for several, none for
+/// an empty list. @param ranks Ascending.
+[[nodiscard]] LogFields rank_fields(const std::vector<uint32_t>& ranks);
+
+}  // namespace tributary::server

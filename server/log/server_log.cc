@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "server/log/server_log.h"
+
+#include <utility>
+
+namespace tributary::server {
+
+ServerLog::ServerLog(LogConfig config, Appliance& appliance)
+    : appliance_(appliance),
+      log_(std::move(config)),
+      reporter_(log_),
+      thread_([this](const std::stop_token& stop) { run(stop); }) {}
+
+void ServerLog::stop() {
+  if (!thread_.joinable()) return;
+  thread_.request_stop();
+  thread_.join();
+  drain();
+}
+
+void ServerLog::drain() {
+  appliance_.take_events([this](const trio_ml::Event& event) { reporter_.report(event); });
+  reporter_.report_lost(appliance_.events_lost());
+  log_.end_windows();
+}
+
+void ServerLog::run(const std::stop_token& stop) {
+  auto compare_at = std::chrono::steady_clock::now();
+  std::unique_lock lock(mutex_);
+  while (!stop.stop_requested()) {
+    drain();
+    const auto now = std::chrono::steady_clock::now();
+    if (log_.takes(LogLevel::kWarn) && now >= compare_at) {
+      reporter_.compare(appliance_.snapshot());
+      compare_at = now + kCompareEvery;
+    }
+    stopped_.wait_for(lock, stop, kDrainEvery, [] { return false; });
+  }
+}
+
+nlohmann::ordered_json ServerLog::recent() const {
+  nlohmann::ordered_json answer = stats();
+  answer["rows"] = log_.recent();
+  return answer;
+}
+
+nlohmann::ordered_json ServerLog::stats() const {
+  nlohmann::ordered_json stats = log_.stats();
+  stats["events_lost"] = appliance_.events_lost();
+  return stats;
+}
+
+}  // namespace tributary::server

@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+/// @file
+/// The thread that writes an aggregator's log.
+///
+/// Model:   Every kDrainEvery it takes the events that the cores have noted; every kCompareEvery it
+///          compares snapshots, unless the level leaves their lines out. A core notes an event in a ring and never waits for this thread.
+/// Threads: start(), stop() and stats() belong to the owner; recent() may run in any thread.
+/// Tests:   tests/server/log/server_log_test.cc, tests/system/log_test.cc
+#pragma once
+
+#include <chrono>
+#include <condition_variable>
+#include <mutex>
+#include <stop_token>
+#include <thread>
+
+#include "server/appliance.h"
+#include "server/log/event_reporter.h"
+#include "server/log/log.h"
+
+namespace tributary::server {
+
+inline constexpr std::chrono::milliseconds kDrainEvery{100};
+inline constexpr std::chrono::milliseconds kCompareEvery{1000};
+
+class ServerLog {
+ public:
+  /// @param appliance Must outlive this object.
+  ServerLog(LogConfig config, Appliance& appliance);
+  ~ServerLog() { stop(); }
+  ServerLog(const ServerLog&) = delete;
+  ServerLog& operator=(const ServerLog&) = delete;
+
+  /// Writes the last events and ends the thread. Call it after Appliance::stop(). Idempotent.
+  void stop();
+
+  [[nodiscard]] Log& log() { return log_; }
+  /// Returns `rows`, the last lines of the log, beside stats().
+  [[nodiscard]] nlohmann::ordered_json recent() const;
+  /// Returns the counters of the log, and `events_lost`.
+  [[nodiscard]] nlohmann::ordered_json stats() const;
+
+ private:
+  void run(const std::stop_token& stop);
+  void drain();
+
+  Appliance& appliance_;
+  Log log_;
+  EventReporter reporter_;
+  std::mutex mutex_;
+  std::condition_variable_any stopped_;
+  std::jthread thread_;
+};
+
+}  // namespace tributary::server

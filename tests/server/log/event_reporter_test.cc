@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: Apache-2.0
+// Method: events and snapshots made by hand; the lines are read back from the log's memory.
+#include "server/log/event_reporter.h"
+
+#include <fcntl.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "io/file_descriptor.h"
+
+namespace tributary::server {
+namespace {
+
+using nlohmann::ordered_json;
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+using trio_ml::Event;
+using trio_ml::EventKind;
+using trio_ml::Outcome;
+
+class EventReporterTest : public ::testing::Test {
+ protected:
+  /// Returns the lines since the last call, without their times.
+  std::vector<std::string> lines() {
+    std::vector<std::string> found;
+    const auto recent = log_.recent();
+    for (; seen_ < recent.size(); seen_++) {
+      ordered_json line = recent[seen_];
+      line.erase("time");
+      found.push_back(line.dump());
+    }
+    return found;
+  }
+  /// Returns a snapshot of job 1 with members 0 and 1.
+  Snapshot snapshot() {
+    Snapshot made;
+    made.at = now_;
+    made.ports.resize(1);
+    made.cores.resize(1);
+    JobSnapshot job;
+    job.config.id = 1;
+    job.config.sources = 2;
+    job.session = 1;
+    job.sources = {
+        {.state = SourceState::kMember, .ranks = {0}},
+        {.state = SourceState::kMember, .address = Endpoint::ipv4(0x0a000002, 4000), .ranks = {1}}};
+    made.jobs.push_back(job);
+    return made;
+  }
+
+  Instant now_{seconds(1000)};
+  io::FileDescriptor nowhere_{open("/dev/null", O_WRONLY | O_CLOEXEC)};
+  Log log_{{.level = LogLevel::kDebug, .file = nowhere_.get(), .clock = [this] { return now_; }}};
+  EventReporter reporter_{log_};
+  size_t seen_ = 0;
+};
+
+TEST_F(EventReporterTest, EventNamesJobRankReasonAndAddress) {
+  Event event{.kind = EventKind::kRankJoined, .job_id = 1, .at = now_};
+  trio_ml::include(event.ranks, 3);
+  event.address = Endpoint::ipv4(0x0a000003, 40112);
+  reporter_.report(event);
+  event.kind = EventKind::kJoinRefused;
+  event.reason = wire::Reason::kWrongWorld;
+  reporter_.report(event);
+  EXPECT_THAT(
+      lines(),
+      ElementsAre(
+          R"({"level":"info","event":"rank_joined","job":1,"rank":3,"address":"10.0.0.3:40112"})",
+          R"({"level":"warn","event":"join_refused","job":1,"rank":3,"reason":"wrong_world","address":"10.0.0.3:40112"})"));
+}
+
+TEST_F(EventReporterTest, EventOfAJobHasNoRank) {
+  reporter_.report({.kind = EventKind::kSessionStarted, .job_id = 2, .value = 4, .at = now_});
+  reporter_.report({.kind = EventKind::kSessionEnded,
+                    .job_id = 2,
+                    .reason = wire::Reason::kPeerSilent,
+                    .at = now_});
+  EXPECT_THAT(
+      lines(),
+      ElementsAre(R"({"level":"info","event":"session_started","job":2,"sources":4})",
+                  R"({"level":"info","event":"session_ended","job":2,"reason":"all_silent"})"));
+}
+
+TEST_F(EventReporterTest, EveryKindHasAName) {
+  for (uint32_t kind = 0; kind <= static_cast<uint32_t>(EventKind::kUpstreamLost); kind++) {
+    reporter_.report({.kind = static_cast<EventKind>(kind), .at = now_});
+  }
+  for (const std::string& line : lines()) {
+    EXPECT_EQ(line.find("unknown"), std::string::npos) << line;
+  }
+}
+
+TEST_F(EventReporterTest, RanksBelowALowerAggregatorAreRanges) {
+  EXPECT_EQ(rank_fields({0, 1, 2, 3, 7, 9, 10}).dump(), R"({"ranks":"0-3,7,9-10"})");
+  EXPECT_EQ(rank_fields({5}).dump(), R"({"rank":5})");
+  EXPECT_EQ(rank_fields({}).dump(), "{}");
+}
+
+TEST_F(EventReporterTest, RefusalsAndDropsAreCountedByReason) {
+  Snapshot made = snapshot();
+  made.counters[static_cast<uint32_t>(Outcome::kWrongKey)].packets = 10;
+  reporter_.compare(made);
+  EXPECT_THAT(lines(), IsEmpty());
+  made.counters[static_cast<uint32_t>(Outcome::kWrongKey)].packets = 13;
+  made.counters[static_cast<uint32_t>(Outcome::kWrongSession)].packets = 4;
+  made.ports[0].tx_refused = 2;
+  made.counters[static_cast<uint32_t>(Outcome::kResetSent)].packets = 5;
+  reporter_.compare(made);
+  EXPECT_THAT(
+      lines(),
+      ElementsAre(
+          R"({"level":"warn","event":"packets_refused","reason":"wrong_key","packets":3})",
+          R"({"level":"debug","event":"packets_refused","reason":"wrong_session","packets":4})",
+          R"({"level":"warn","event":"packets_dropped","reason":"tx_refused","packets":2})",
+          R"({"level":"info","event":"session_unknown","packets":5})"));
+  reporter_.compare(made);
+  EXPECT_THAT(lines(), IsEmpty());
+}
+
+TEST_F(EventReporterTest, SilenceIsLoggedOnceAndItsEnd) {
+  Snapshot made = snapshot();
+  reporter_.compare(made);
+  made.jobs[0].sources[1].state = SourceState::kSilent;
+  reporter_.compare(made);
+  reporter_.compare(made);
+  EXPECT_THAT(
+      lines(),
+      ElementsAre(
+          R"({"level":"warn","event":"rank_silent","job":1,"rank":1,"address":"10.0.0.2:4000"})"));
+  made.jobs[0].sources[1].state = SourceState::kMember;
+  reporter_.compare(made);
+  EXPECT_THAT(
+      lines(),
+      ElementsAre(
+          R"({"level":"info","event":"rank_heard","job":1,"rank":1,"address":"10.0.0.2:4000"})"));
+}
+
+TEST_F(EventReporterTest, LongWaitNamesTheRankOnceAndItsEnd) {
+  Snapshot made = snapshot();
+  made.jobs[0].blocks = {{.block_id = 9, .referenced_at = now_ - milliseconds(999)}};
+  trio_ml::include(made.jobs[0].blocks[0].missing, 1);
+  reporter_.compare(made);
+  EXPECT_THAT(lines(), IsEmpty());
+  made.at = made.at + milliseconds(1);
+  reporter_.compare(made);
+  reporter_.compare(made);
+  const auto found = lines();
+  ASSERT_EQ(found.size(), 1U);
+  const auto line = ordered_json::parse(found[0]);
+  EXPECT_EQ(line["event"], "rank_waited_for");
+  EXPECT_EQ(line["rank"], 1);
+  EXPECT_EQ(line["block"], 9);
+  EXPECT_EQ(line["waited_ms"], 1000);
+  EXPECT_EQ(line["address"], "10.0.0.2:4000");
+  made.jobs[0].blocks.clear();
+  reporter_.compare(made);
+  EXPECT_THAT(lines(),
+              ElementsAre(R"({"level":"info","event":"rank_wait_over","job":1,"rank":1})"));
+}
+
+TEST_F(EventReporterTest, LostEventsAreCounted) {
+  reporter_.report_lost(0);
+  EXPECT_THAT(lines(), IsEmpty());
+  reporter_.report_lost(7);
+  reporter_.report_lost(7);
+  EXPECT_THAT(lines(), ElementsAre(R"({"level":"warn","event":"events_lost","events":7})"));
+}
+
+}  // namespace
+}  // namespace tributary::server

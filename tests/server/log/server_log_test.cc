@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+// Method: an appliance in this process and one worker. The log's memory has its life in order, also
+//         what the cores noted just before the end.
+#include "server/log/server_log.h"
+
+#include <fcntl.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "host/communicator.h"
+#include "io/file_descriptor.h"
+
+namespace tributary::server {
+namespace {
+
+std::vector<std::string> events_of(const nlohmann::ordered_json& rows) {
+  std::vector<std::string> events;
+  for (const auto& row : rows) events.push_back(row.at("event").get<std::string>());
+  return events;
+}
+
+TEST(ServerLogTest, TellsTheLifeOfASession) {
+  const io::FileDescriptor nowhere(open("/dev/null", O_WRONLY | O_CLOEXEC));
+  const auto appliance = Appliance::start({.listen = Endpoint::ipv4(0x7f000001, 0),
+                                           .memory_mb = 64,
+                                           .jobs = {{.id = 1, .sources = 1}}});
+  ASSERT_TRUE(appliance.has_value()) << appliance.error().text;
+  ServerLog log({.file = nowhere.get()}, **appliance);
+  {
+    host::CommunicatorConfig config;
+    config.server = (*appliance)->local();
+    const auto worker = host::Communicator::join(config);
+    ASSERT_TRUE(worker.has_value()) << worker.error().text;
+  }
+  (*appliance)->stop();
+  log.stop();
+  log.stop();
+  const auto answer = log.recent();
+  EXPECT_EQ(answer["events_lost"], 0);
+  const auto events = events_of(answer["rows"]);
+  ASSERT_GE(events.size(), 3U);
+  EXPECT_EQ(events[0], "rank_joined");
+  EXPECT_EQ(events[1], "session_started");
+  EXPECT_EQ(events.back(), "session_ended");  // The worker has left, or the server has stopped.
+  EXPECT_EQ(answer["rows"][0]["rank"], 0);
+  EXPECT_EQ(answer["lines"], events.size());
+}
+
+}  // namespace
+}  // namespace tributary::server

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+// Method:  a server and its workers as processes; the log on the server's standard error tells of
+//          each state change.
+#include <gtest/gtest.h>
+
+#include "tests/system/workers.h"
+
+namespace tributary::system_test {
+namespace {
+
+TEST(ServerLog, TellsOfASessionFromTheJoinsToTheEnd) {
+  Server server({"id=1,sources=2"});
+  EXPECT_TRUE(server.wait_for_error("info event=server_started listen=" + server.address()));
+  const std::vector<std::string> work{"--elements", "1000", "--iterations", "3", "--local", "off"};
+  auto first = start_worker(server, 0, 2, work);
+  EXPECT_TRUE(server.wait_for_error("info event=rank_joined job=1 rank=0 address=127.0.0.1:"));
+  auto second = start_worker(server, 1, 2, work);
+  EXPECT_EQ(first->wait_for_end(), 0) << first->errors();
+  EXPECT_EQ(second->wait_for_end(), 0) << second->errors();
+  for (const char* line :
+       {"info event=rank_joined job=1 rank=1 address=127.0.0.1:",
+        "info event=session_started job=1 sources=2", "info event=rank_left job=1 rank=0 ",
+        "info event=rank_left job=1 rank=1 ", "info event=session_ended job=1 reason=all_left"}) {
+    EXPECT_TRUE(server.wait_for_error(line)) << line;
+  }
+  EXPECT_EQ(server.stop(), 0);
+  EXPECT_TRUE(server.wait_for_error("info event=server_stopping"));
+  EXPECT_EQ(server.written_stats()["log"]["events_lost"], 0);
+}
+
+TEST(ServerLog, NamesAMissingRankAndTheReasonOfARefusal) {
+  Server server({"id=1,sources=2"}, {"--log", "json", "--log-level", "warn"});
+  auto alone = start_worker(server, 0, 2, {"--iterations", "1", "--deadline-s", "120"});
+  EXPECT_TRUE(server.wait_for_error(R"("event":"rank_waited_for","job":1,"rank":1)"));
+  auto wrong = start_worker(server, 1, 3, {"--iterations", "1"});
+  EXPECT_TRUE(server.wait_for_error(
+      R"("level":"warn","event":"join_refused","job":1,"rank":1,"reason":"wrong_world")"));
+  EXPECT_NE(wrong->wait_for_end(), 0);
+  EXPECT_EQ(server.stop(), 0);
+}
+
+}  // namespace
+}  // namespace tributary::system_test
