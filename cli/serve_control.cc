@@ -46,8 +46,8 @@ bool uses_control_flags(const CLI::App& command) {
 
 Result<std::unique_ptr<ServedControl>> ServedControl::start(const ControlFlags& flags,
                                                             server::Appliance& appliance,
-                                                            const server::ServerLog& log) {
-  std::unique_ptr<ServedControl> served(new ServedControl);
+                                                            server::ServerLog& log) {
+  std::unique_ptr<ServedControl> served(new ServedControl(appliance, log));
   if (!flags.api && !flags.name.empty()) {
     return failure("--name needs --api on: it names the control socket");
   }
@@ -58,7 +58,7 @@ Result<std::unique_ptr<ServedControl>> ServedControl::start(const ControlFlags& 
                           .snapshot = [&appliance] { return appliance.snapshot(); },
                           .is_ready = [served = served.get()] { return !served->ending_.load(); },
                           .settings = settings_of(appliance.config()),
-                          .jobs = &appliance,
+                          .jobs = &served->jobs_,
                           .log = [&log] { return log.recent(); }});
   auto server =
       listen(name, [api](const control::Request& request) { return api.handle(request); });

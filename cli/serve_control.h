@@ -16,6 +16,7 @@
 #include "base/result.h"
 #include "server/appliance.h"
 #include "server/control/http_server.h"
+#include "server/log/logged_jobs.h"
 #include "server/log/server_log.h"
 
 namespace tributary::cli {
@@ -36,7 +37,7 @@ class ServedControl {
   /// @param appliance Must outlive this object, like `log`.
   static Result<std::unique_ptr<ServedControl>> start(const ControlFlags& flags,
                                                       server::Appliance& appliance,
-                                                      const server::ServerLog& log);
+                                                      server::ServerLog& log);
   /// Returns the path of the socket; empty if there is none.
   [[nodiscard]] std::string path() const { return server_ ? server_->path() : std::string(); }
   /// Returns the reason why the server goes on without a socket; empty if it has one or needs none.
@@ -45,8 +46,10 @@ class ServedControl {
   void set_ending() { ending_.store(true); }
 
  private:
-  ServedControl() = default;
+  ServedControl(server::Appliance& appliance, server::ServerLog& log)
+      : jobs_(appliance, log.log()) {}
 
+  server::LoggedJobs jobs_;
   std::atomic<bool> ending_{false};
   std::string warning_;
   std::unique_ptr<control::HttpServer> server_;  ///< Null: no control socket.

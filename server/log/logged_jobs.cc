@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "server/log/logged_jobs.h"
+
+#include <utility>
+
+namespace tributary::server {
+
+JobResult LoggedJobs::logged(const char* event, LogFields fields, JobResult result) {
+  if (result) {
+    log_.write(LogLevel::kInfo, event, fields);
+  } else {
+    fields["command"] = event;
+    fields["error"] = result.error().text;
+    log_.write(LogLevel::kWarn, "command_refused", fields);
+  }
+  return result;
+}
+
+JobResult LoggedJobs::add_job(const trio_ml::JobConfig& job) {
+  return logged("job_added", {{"job", job.id}, {"sources", job.sources}}, jobs_.add_job(job));
+}
+
+JobResult LoggedJobs::remove_job(uint32_t id, bool force) {
+  return logged("job_removed", {{"job", id}, {"force", force}}, jobs_.remove_job(id, force));
+}
+
+JobResult LoggedJobs::drain_job(uint32_t id) {
+  return logged("job_draining", {{"job", id}}, jobs_.drain_job(id));
+}
+
+JobResult LoggedJobs::set_timeout(uint32_t id, Duration timeout) {
+  return logged("job_timeout_changed",
+                {{"job", id}, {"timeout_ms", in_nanoseconds(timeout) / 1'000'000}},
+                jobs_.set_timeout(id, timeout));
+}
+
+JobResult LoggedJobs::evict_source(uint32_t id, uint32_t source) {
+  return logged("source_evicted", {{"job", id}, {"source", source}},
+                jobs_.evict_source(id, source));
+}
+
+}  // namespace tributary::server
