@@ -53,26 +53,25 @@ list_machine() {
   getent passwd
 }
 
+# Leaves out the packages of debug symbols, which nobody installs here.
 build_packages() {
-  (cd "$work/tributary" && TRIBUTARY_BUILD=$from DEB_BUILD_OPTIONS="nocheck parallel=$(build_jobs)" \
-    dpkg-buildpackage -us -uc -b ${from:+-d})
+  (cd "$work/tributary" && TRIBUTARY_BUILD=$from \
+    DEB_BUILD_OPTIONS="nocheck noautodbgsym parallel=$(build_jobs)" dpkg-buildpackage -us -uc -b ${from:+-d})
 }
 
-# Prints lintian's errors and warnings. The package of an existing build was not compiled as Debian
-# asks, so its programs are not looked at.
+# Fails if lintian has a complaint.
 check_with_lintian() {
   local tags
-  tags=$(lintian --allow-root --tag-display-limit 0 ${from:+--suppress-tags hardening-no-fortify-functions} \
-    "$work"/*.changes 2>&1 || true)
-  [[ -z $tags ]] || fail "lintian: $tags"
+  tags=$(lintian --allow-root --tag-display-limit 0 "$work"/*.changes 2>&1 || true)
+  [[ -z $tags ]] || { echo "$tags" && return 1; }
 }
 
 git clone -q "$top" "$work/tributary"
 [[ -z $(git status --porcelain) ]] ||
   echo "tools/check-package.sh: this tree has changes that the packages do not have" >&2
 quietly "Building the packages" build_packages
+[[ -z $keep ]] || { mkdir -p "$keep" && cp "$work"/*.{deb,changes,buildinfo} "$keep"; }
 quietly "Checking the packages with lintian" check_with_lintian
-[[ -z $keep ]] || { mkdir -p "$keep" && cp "$work"/*.deb "$keep"; }
 
 list_machine >"$work/before"
 installed=yes
