@@ -13,12 +13,13 @@
 namespace tributary::auth {
 namespace {
 
-Result<Key256> read_secret(const std::string& path) {
+/// @param forbidden Bits of the mode that let others read the file.
+Result<Key256> read_secret(const std::string& path, mode_t forbidden = S_IRGRP | S_IROTH) {
   struct stat status {};
   if (::stat(path.c_str(), &status) != 0 || !S_ISREG(status.st_mode)) {
     return failure(fmt::format("secret_file {}: is not a readable file", path));
   }
-  if ((status.st_mode & (S_IRGRP | S_IROTH)) != 0) {
+  if ((status.st_mode & forbidden) != 0) {
     return failure(
         fmt::format("secret_file {}: other users can read it; run: chmod 600 {}", path, path));
   }
@@ -70,7 +71,8 @@ Result<JobAuth> find_secret(Mode mode, const std::string& path) {
     return with_mode(*key);
   }
   if (const char* folder = std::getenv("CREDENTIALS_DIRECTORY")) {
-    return read_secret(fmt::format("{}/{}", folder, kSecretCredential)).map(with_mode);
+    // systemd lets the service's user read the file by an ACL, whose mask shows as the group's bits.
+    return read_secret(fmt::format("{}/{}", folder, kSecretCredential), S_IROTH).map(with_mode);
   }
   return failure(fmt::format("auth={} needs the job's secret; give secret_file, or set {}",
                              to_string(mode), kSecretVariable));

@@ -4,6 +4,7 @@
 #include <iostream>
 
 #include "cli/bench_command.h"
+#include "cli/completion/completion_command.h"
 #include "cli/console.h"
 #include "cli/demo/demo.h"
 #include "cli/demo/demo_worker.h"
@@ -42,7 +43,7 @@ int main(int argc, char** argv) {
   CLI::App app("Tributary: a software packet processor in the style of Juniper's Trio chipset",
                "tributary");
   app.require_subcommand(1);
-  app.set_version_flag("--version", std::string(tributary::cli::program_version()));
+  app.set_version_flag("--version", tributary::cli::version_text());
   int exit_code = 0;
   tributary::cli::add_serve_command(app, exit_code);
   tributary::cli::add_worker_command(app, exit_code);
@@ -65,6 +66,7 @@ int main(int argc, char** argv) {
   tributary::cli::PlanOptions plan;
   tributary::cli::add_plan(app, plan)->callback(
       [&] { exit_code = tributary::cli::run_plan(plan, std::cout, std::cerr); });
+  tributary::cli::add_completion_command(app);
   if (const auto ended =
           tributary::cli::parse_command_line(app, argc, argv, std::cout, std::cerr)) {
     return tributary::cli::end_output(*ended);

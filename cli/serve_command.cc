@@ -19,6 +19,7 @@
 #include "cli/serve_control.h"
 #include "cli/serve_log.h"
 #include "cli/serve_program.h"
+#include "cli/serve_service.h"
 #include "cli/serve_switchml.h"
 #include "cli/settings.h"
 #include "cli/version.h"
@@ -170,6 +171,7 @@ struct Service {
   std::string what;  ///< For the first line.
   std::vector<std::string> warnings;
   Stats stats;
+  std::function<std::string()> status;  ///< One line; asks every core.
   std::function<bool()> is_in_use;
   std::function<void()> stop;
   std::function<void()> on_ready = [] {};   ///< Called before "ready".
@@ -205,6 +207,8 @@ void linger(const ServeFlags& flags, const Service& service) {
 /// @return the exit code.
 int serve(const ServeFlags& flags, const Service& service) {
   const Stats& stats = service.stats;
+  auto manager = server::ServiceManager::from_environment();
+  if (!manager) return refuse(manager.error());
   if (!write_stats(stats, flags.json_path)) return kExitUsage;
   for (const std::string& warning : service.warnings) {
     print_error("tributary serve: warning: {}\n", warning);
@@ -214,9 +218,10 @@ int serve(const ServeFlags& flags, const Service& service) {
   // Programs wait for this line, so do not serve without it.
   print("ready\n");
   if (std::fflush(stdout) != 0) return end_output(1);
+  ServiceReports reports(*std::move(manager), service.status);
 
-  while (!take_ending_signal(flags, stats, nullptr)) {
-  }
+  while (!take_ending_signal(flags, stats, reports.pause())) reports.report();
+  reports.report_end(seconds(flags.linger_s));
   service.begin_end();
   linger(flags, service);
   service.stop();
@@ -259,6 +264,7 @@ int run_trio_ml(const ServeFlags& flags) {
   return serve(flags, {.what = what,
                        .warnings = warnings,
                        .stats = stats,
+                       .status = [&appliance] { return status_line(appliance.snapshot()); },
                        .is_in_use = [&appliance] { return appliance.is_in_use(); },
                        .stop =
                            [&appliance, &log] {
@@ -315,6 +321,7 @@ int run_switchml(const ServeFlags& flags) {
   return serve(flags, {.what = what,
                        .warnings = appliance.warnings(),
                        .stats = [&appliance] { return appliance.stats(); },
+                       .status = [&appliance] { return status_line(appliance.stats()); },
                        .is_in_use = [] { return false; },
                        .stop = [&appliance] { appliance.stop(); }});
 }
@@ -353,6 +360,7 @@ int run_program(const ServeFlags& flags) {
   return serve(flags, {.what = fmt::format("{} on {}", name, fmt::join(*interfaces, " and ")),
                        .warnings = {},
                        .stats = stats,
+                       .status = [&stats] { return status_line(stats()); },
                        .is_in_use = [] { return false; },
                        .stop = [&service] { service.stop(); }});
 }

@@ -31,12 +31,16 @@ std::string text_of(const char* variable) {
   return value == nullptr ? std::string() : std::string(value);
 }
 
+bool is_ours(const struct stat& status) { return status.st_uid == geteuid() || status.st_uid == 0; }
+
 /// Tells whether the folder belongs to this user or root and no other user can write to it, so that
-/// no other user can put a socket of his own there.
+/// no other user can put a socket of his own there. Follows a link of this user or root: with
+/// DynamicUser=, systemd makes /run/tributary a link to /run/private/tributary.
 bool is_trusted(const std::string& folder) {
   struct stat status {};
-  if (lstat(folder.c_str(), &status) != 0 || !S_ISDIR(status.st_mode)) return false;
-  return (status.st_uid == geteuid() || status.st_uid == 0) && (status.st_mode & kOthers) == 0;
+  if (lstat(folder.c_str(), &status) != 0 || !is_ours(status)) return false;
+  if (S_ISLNK(status.st_mode) && stat(folder.c_str(), &status) != 0) return false;
+  return S_ISDIR(status.st_mode) && is_ours(status) && (status.st_mode & kOthers) == 0;
 }
 
 /// @return an empty string if the folder is usable, otherwise the cause.

@@ -53,6 +53,14 @@ TEST_F(Secret, ComesFromASystemdCredential) {
   EXPECT_EQ(found->key, *key_of_secret(kSecret));
 }
 
+TEST_F(Secret, OfACredentialMayHaveAnAclButNoOtherReaders) {
+  setenv("CREDENTIALS_DIRECTORY", folder_.path().c_str(), 1);
+  write(kSecretCredential, kSecret, 0440);
+  EXPECT_TRUE(find_secret(Mode::kHeader, "").has_value());
+  write(kSecretCredential, kSecret, 0444);
+  EXPECT_FALSE(find_secret(Mode::kHeader, "").has_value());
+}
+
 TEST_F(Secret, IsNotNeededWithoutAuthentication) {
   setenv(kSecretVariable, kSecret, 1);
   const auto found = find_secret(Mode::kNone, "");

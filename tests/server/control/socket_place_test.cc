@@ -50,6 +50,23 @@ TEST(SocketPlace, TakesTheFirstFolderThatIsWritableAndTrusted) {
   EXPECT_THAT(none.error().text, HasSubstr("open (another user can write to it)"));
 }
 
+TEST(SocketPlace, FollowsOnlyLinksToTrustedFolders) {
+  const testing::ScratchDirectory scratch;
+  const std::string folder = scratch.path() / "private";
+  const std::string link = scratch.path() / "link";
+  std::filesystem::create_directory(folder);
+  std::filesystem::permissions(folder, std::filesystem::perms::owner_all);
+  std::filesystem::create_symlink(folder, link);
+  const auto found = writable_folder({link});
+  ASSERT_TRUE(found.has_value()) << found.error().text;
+  EXPECT_EQ(*found, link);
+
+  std::filesystem::permissions(folder, std::filesystem::perms::all);
+  EXPECT_FALSE(writable_folder({link}).has_value());
+  std::filesystem::remove(folder);
+  EXPECT_FALSE(writable_folder({link}).has_value());
+}
+
 TEST(SocketPlace, NamesAreFileNames) {
   for (const char* name : {"a", "0.0.0.0:12000", "[::1]:12000", "rack-4_b"}) {
     EXPECT_TRUE(check_name(name).has_value()) << name;

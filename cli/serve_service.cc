@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/serve_service.h"
+
+#include <fmt/format.h>
+
+#include <utility>
+
+#include "cli/console.h"
+
+namespace tributary::cli {
+namespace {
+
+/// Time for the end itself, beside --linger-s. Assumed: generous for a loaded machine.
+constexpr Duration kEndWithin = seconds(30);
+
+timespec to_timespec(Duration duration) {
+  constexpr int64_t kNsPerSecond = 1'000'000'000;
+  const int64_t ns = in_nanoseconds(duration);
+  return {.tv_sec = ns / kNsPerSecond, .tv_nsec = ns % kNsPerSecond};
+}
+
+}  // namespace
+
+std::string status_line(const server::Snapshot& snapshot) {
+  uint64_t sources = 0;
+  uint64_t members = 0;
+  uint64_t blocks = 0;
+  for (const server::JobSnapshot& job : snapshot.jobs) {
+    sources += job.sources.size();
+    blocks += job.blocks_total;
+    for (const server::SourceSnapshot& source : job.sources) {
+      members += source.state == server::SourceState::kMember ? 1 : 0;
+    }
+  }
+  return fmt::format("{} jobs, {} of {} workers in sessions, {} blocks", snapshot.jobs.size(),
+                     members, sources, blocks);
+}
+
+std::string status_line(const nlohmann::json& stats) {
+  uint64_t packets = 0;
+  for (const auto& core : stats.value("cores", nlohmann::json::array())) {
+    packets += core.value("packets", uint64_t{0});
+  }
+  return fmt::format("{} packets", packets);
+}
+
+ServiceReports::ServiceReports(server::ServiceManager manager, std::function<std::string()> status)
+    : manager_(std::move(manager)),
+      status_(std::move(status)),
+      pause_(to_timespec(manager_.report_every())) {
+  if (manager_.is_present()) check(manager_.report_ready(status_()));
+}
+
+void ServiceReports::report() {
+  if (manager_.is_present()) check(manager_.report_alive(status_()));
+}
+
+void ServiceReports::report_end(Duration linger) {
+  check(manager_.report_stopping(linger + kEndWithin));
+}
+
+void ServiceReports::check(const Result<void>& sent) {
+  if (sent || std::exchange(warned_, true)) return;
+  print_error("tributary serve: warning: {}\n", sent.error().text);
+}
+
+}  // namespace tributary::cli
