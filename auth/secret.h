@@ -31,6 +31,8 @@ inline constexpr const char* kSecretCredential = "tributary-secret";
 struct JobAuth {
   Mode mode = Mode::kNone;
   Key256 key{};  ///< Not used in mode kNone.
+
+  bool operator==(const JobAuth&) const = default;
 };
 
 /// Returns the key of a secret. Refuses a secret that is too short or too long.

@@ -175,11 +175,11 @@ Result<void> write_result_file(const std::string& path, std::string_view content
 Result<void> check_result_file(const std::string& path) {
   struct stat found {};
   const bool exists = ::stat(path.c_str(), &found) == 0;
-  if (!exists && errno != ENOENT) return refuse(path, cause(errno));
+  if (!exists && errno != ENOENT) return refuse(path, errno_text(errno));
   if (exists) {
     if (stream_of(found) != nullptr) return {};
     if (const auto kind = check_kind(path, found); !kind) return kind;
-    if (::access(path.c_str(), W_OK) != 0) return refuse(path, cause(errno));
+    if (::access(path.c_str(), W_OK) != 0) return refuse(path, errno_text(errno));
     if (!S_ISREG(found.st_mode)) return {};
   }
   const auto target = target_of(path);
@@ -187,7 +187,7 @@ Result<void> check_result_file(const std::string& path) {
   const std::string folder = std::filesystem::path(*target).parent_path().string();
   // Replacing a file needs a new one beside it.
   if (::access(folder.empty() ? "." : folder.c_str(), W_OK | X_OK) != 0) {
-    return refuse(path, fmt::format("no file can be created in its folder: {}", cause(errno)));
+    return refuse(path, fmt::format("no file can be created in its folder: {}", errno_text(errno)));
   }
   return {};
 }

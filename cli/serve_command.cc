@@ -19,6 +19,7 @@
 #include "cli/serve_control.h"
 #include "cli/serve_log.h"
 #include "cli/serve_program.h"
+#include "cli/serve_reload.h"
 #include "cli/serve_service.h"
 #include "cli/serve_switchml.h"
 #include "cli/settings.h"
@@ -176,15 +177,20 @@ struct Service {
   std::function<void()> stop;
   std::function<void()> on_ready = [] {};   ///< Called before "ready".
   std::function<void()> begin_end = [] {};  ///< Called when a signal ends the server.
+  std::function<void()> reload = {};        ///< Called on SIGHUP; null: SIGHUP ends the server.
 };
 
-/// Waits for a signal, and writes the counters if it is SIGUSR1.
+/// Waits for a signal. Writes the counters if it is SIGUSR1, and reloads if it is SIGHUP.
 /// @param pause Longest wait; null: no limit.
 /// @return whether a signal came that ends the server.
-bool take_ending_signal(const ServeFlags& flags, const Stats& stats, const timespec* pause) {
+bool take_ending_signal(const ServeFlags& flags, const Service& service, const timespec* pause) {
   const sigset_t signals = awaited_signals();
   const int signal = sigtimedwait(&signals, nullptr, pause);
-  if (signal == SIGUSR1) write_stats(stats, flags.json_path);
+  if (signal == SIGUSR1) write_stats(service.stats, flags.json_path);
+  if (signal == SIGHUP && service.reload) {
+    service.reload();
+    return false;
+  }
   return signal == SIGINT || signal == SIGTERM || signal == SIGHUP;
 }
 
@@ -199,7 +205,7 @@ void linger(const ServeFlags& flags, const Service& service) {
         flags.linger_s);
   }
   for (uint64_t asks = uint64_t{flags.linger_s} * kAsksPerSecond; asks > 0; asks--) {
-    if (!service.is_in_use() || take_ending_signal(flags, service.stats, &pause)) return;
+    if (!service.is_in_use() || take_ending_signal(flags, service, &pause)) return;
   }
 }
 
@@ -220,7 +226,7 @@ int serve(const ServeFlags& flags, const Service& service) {
   if (std::fflush(stdout) != 0) return end_output(1);
   ServiceReports reports(*std::move(manager), service.status);
 
-  while (!take_ending_signal(flags, stats, reports.pause())) reports.report();
+  while (!take_ending_signal(flags, service, reports.pause())) reports.report();
   reports.report_end(seconds(flags.linger_s));
   service.begin_end();
   linger(flags, service);
@@ -261,6 +267,13 @@ int run_trio_ml(const ServeFlags& flags) {
     json["log"] = log.stats();
     return json;
   };
+  server::JobReload jobs(config->jobs, (*control)->jobs());
+  std::function<void()> reload;
+  if (flags.settings.is_from_file(server::job_keys())) {
+    reload = [&] {
+      if (!(*control)->is_ending()) reload_jobs(flags.settings, jobs, log.log());
+    };
+  }
   return serve(flags, {.what = what,
                        .warnings = warnings,
                        .stats = stats,
@@ -276,7 +289,8 @@ int run_trio_ml(const ServeFlags& flags) {
                            [&control, &log] {
                              (*control)->set_ending();
                              log.log().write(server::LogLevel::kInfo, "server_stopping");
-                           }});
+                           },
+                       .reload = reload});
 }
 
 int run_switchml(const ServeFlags& flags) {

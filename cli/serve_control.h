@@ -44,6 +44,9 @@ class ServedControl {
   [[nodiscard]] const std::string& warning() const { return warning_; }
   /// Lets /readyz answer that the server takes no new workers.
   void set_ending() { ending_.store(true); }
+  [[nodiscard]] bool is_ending() const { return ending_.load(); }
+  /// The commands of an operator; each has a line in the log.
+  [[nodiscard]] server::JobControl& jobs() { return jobs_; }
 
  private:
   ServedControl(server::Appliance& appliance, server::ServerLog& log)

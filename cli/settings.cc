@@ -243,6 +243,7 @@ Settings::Table* Settings::find_table(const std::string& name) {
 }
 
 void Settings::load(const std::string& path) {
+  path_ = path;
   const toml::table file = parsed_file(path);
   for (const auto& [key, node] : file) {
     const std::string name(key.str());
@@ -259,6 +260,23 @@ void Settings::load(const std::string& path) {
       throw Refused(fmt::format("{}: {}", place_of(path, node), unknown_name("key", name, keys)));
     }
     give_from_file(*command_.get_option("--" + name), node, path);
+  }
+}
+
+bool Settings::is_from_file(const KeyTable& table) const {
+  if (path_.empty()) return false;
+  return std::ranges::any_of(tables_, [&table](const Table& each) {
+    return each.keys == &table && (each.from_file || each.option->count() == 0);
+  });
+}
+
+Result<std::vector<KeyValues>> Settings::read_again(const KeyTable& table) const {
+  try {
+    const toml::table file = parsed_file(path_);
+    const toml::node* node = file.get(table.name());
+    return node == nullptr ? std::vector<KeyValues>() : rows_of(table, *node, path_);
+  } catch (const Refused& refused) {
+    return failure(refused.what());
   }
 }
 

@@ -27,6 +27,7 @@
 #include "base/assert.h"
 #include "base/endpoint.h"
 #include "base/key_table.h"
+#include "base/result.h"
 #include "base/time.h"
 #include "wire/protocol.h"
 
@@ -47,6 +48,12 @@ class Settings {
   CLI::Option* add_table(const KeyTable& table, std::vector<KeyValues>& rows,
                          const std::string& help);
 
+  /// Tells whether the rows of a table come from the file. They may then be read again.
+  [[nodiscard]] bool is_from_file(const KeyTable& table) const;
+  /// Reads a table's rows again from the file, which may have changed since. Other keys of the file
+  /// are not looked at. @pre is_from_file()
+  [[nodiscard]] Result<std::vector<KeyValues>> read_again(const KeyTable& table) const;
+
  private:
   struct Table {
     const KeyTable* keys;
@@ -56,6 +63,8 @@ class Settings {
   };
   void load(const std::string& path);
   Table* find_table(const std::string& name);
+
+  std::string path_;  ///< Of the file; empty: none.
 
   CLI::App& command_;
   std::deque<Table> tables_;  ///< A deque, because callbacks hold addresses of its elements.

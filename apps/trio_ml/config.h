@@ -92,6 +92,8 @@ struct JobConfig {
   /// Tells whether no source waits for another one that is late.
   [[nodiscard]] bool goes_on_without_late() const { return mitigation || asynchronous; }
   [[nodiscard]] uint32_t ranks() const { return world == 0 ? sources : world; }
+
+  bool operator==(const JobConfig&) const = default;
 };
 
 /// Returns the job that serves one channel. Its id and its group's port are `channel` higher than

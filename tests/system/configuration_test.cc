@@ -7,11 +7,13 @@
 #include <csignal>
 #include <fstream>
 
+#include "tests/support/scratch_directory.h"
 #include "tests/system/server.h"
 
 namespace tributary::system_test {
 namespace {
 
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
 /// Returns the single line of standard error.
@@ -127,6 +129,31 @@ TEST(Configuration, HangUpEndsTheServerInOrder) {
   server.signal(SIGHUP);
   EXPECT_EQ(server.wait_for_end(), 0);
   EXPECT_GT(server.written_stats()["uptime_s"], before["uptime_s"]);
+}
+
+TEST(Configuration, HangUpReloadsTheJobsOfTheFile) {
+  const testing::ScratchDirectory folder;
+  const std::string path = folder.file(
+      "c.toml", "[[job]]\nid = 1\nsources = 2\n[[job]]\nid = 2\nsources = 2\nmitigation = true\n");
+  Server server({}, {"--config", path});
+  const auto ids = [&server] {
+    std::vector<uint32_t> found;
+    for (const auto& job : server.stats()["jobs"]) found.push_back(job["id"]);
+    return found;
+  };
+  EXPECT_THAT(ids(), ElementsAre(1, 2));
+  (void)folder.file("c.toml",
+                    "[[job]]\nid = 2\nsources = 2\nmitigation = true\ntimeout_ms = 40\n"
+                    "[[job]]\nid = 3\nsources = 4\n");
+  server.signal(SIGHUP);
+  ASSERT_TRUE(server.wait_for_error("jobs_reloaded added=1 drained=1 changed=1 unchanged=0"));
+  EXPECT_THAT(ids(), ElementsAre(2, 3));
+
+  (void)folder.file("c.toml", "[[job]]\nid = 300\nsources = 4\n");
+  server.signal(SIGHUP);
+  ASSERT_TRUE(server.wait_for_error("reload_failed"));
+  EXPECT_THAT(ids(), ElementsAre(2, 3));
+  EXPECT_EQ(server.stop(), 0);
 }
 
 }  // namespace

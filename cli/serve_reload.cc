@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/serve_reload.h"
+
+#include "server/job_keys.h"
+
+namespace tributary::cli {
+namespace {
+
+using server::LogLevel;
+
+/// Returns the jobs of the file as it is now.
+Result<std::vector<trio_ml::JobConfig>> jobs_of_file(const Settings& settings) {
+  const auto rows = settings.read_again(server::job_keys());
+  if (!rows) return tl::unexpected(rows.error());
+  std::vector<trio_ml::JobConfig> jobs;
+  for (const KeyValues& row : *rows) {
+    auto job = server::to_job(row);
+    if (!job) return tl::unexpected(job.error());
+    jobs.push_back(*std::move(job));
+  }
+  return jobs;
+}
+
+}  // namespace
+
+void reload_jobs(const Settings& settings, server::JobReload& jobs, server::Log& log) {
+  const auto wanted = jobs_of_file(settings);
+  if (!wanted) {
+    log.write(LogLevel::kError, "reload_failed", {{"error", wanted.error().text}});
+    return;
+  }
+  const auto counts = jobs.apply(*wanted);
+  log.write(LogLevel::kInfo, "jobs_reloaded",
+            {{"added", counts.added},
+             {"drained", counts.drained},
+             {"changed", counts.changed},
+             {"unchanged", counts.unchanged}});
+  for (const uint32_t id : counts.refused) {
+    log.write(LogLevel::kWarn, "job_not_reloaded",
+              {{"job", id},
+               {"advice",
+                "only timeout_ms of a running job can change; for other keys remove the "
+                "job, and reload once more"}});
+  }
+}
+
+}  // namespace tributary::cli

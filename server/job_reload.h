@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+/// @file
+/// Brings the jobs of a running server to those of a file that has changed.
+///
+/// Model:   Jobs that the file had and has no more are drained, new ones are added, and a changed
+///          time-out is set. A job that differs in anything else goes on as it is and is named in the
+///          log. Jobs that an operator has added by command are not of the file and stay.
+/// Threads: One at a time.
+/// Errors:  A refused command is in the log and is tried again by the next reload.
+/// Tests:   tests/server/job_reload_test.cc
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "apps/trio_ml/config.h"
+#include "server/job_control.h"
+
+namespace tributary::server {
+
+class JobReload {
+ public:
+  /// The number of jobs of each kind.
+  struct Counts {
+    uint32_t added = 0;
+    uint32_t drained = 0;
+    uint32_t changed = 0;  ///< With another time-out.
+    uint32_t unchanged = 0;
+    std::vector<uint32_t> refused;  ///< Jobs that go on as they were, or do not run.
+  };
+
+  /// @param jobs    The jobs with which the server has started.
+  /// @param control Must outlive this object.
+  JobReload(std::vector<trio_ml::JobConfig> jobs, JobControl& control)
+      : jobs_(std::move(jobs)), control_(control) {}
+
+  /// @param wanted The jobs of the file as it is now.
+  Counts apply(const std::vector<trio_ml::JobConfig>& wanted);
+
+ private:
+  /// Drains the jobs that are not wanted. Those refused stay in jobs_.
+  void drain_others(const std::vector<trio_ml::JobConfig>& wanted, Counts& counts);
+  /// Adds the job, or changes the running one.
+  void bring(const trio_ml::JobConfig& wanted, Counts& counts);
+
+  std::vector<trio_ml::JobConfig> jobs_;  ///< As they run.
+  JobControl& control_;
+};
+
+}  // namespace tributary::server
