@@ -234,6 +234,7 @@ int run_trio_ml(const ServeFlags& flags) {
   std::string what =
       fmt::format("{} jobs at {}", config->jobs.size(), appliance.local().to_string());
   if (!(*control)->path().empty()) what += ", control socket " + (*control)->path();
+  if (!(*control)->url().empty()) what += ", dashboard " + (*control)->url();
   std::vector<std::string> warnings = appliance.warnings();
   if (!(*control)->warning().empty()) warnings.push_back((*control)->warning());
   return serve(flags, {.what = what,
@@ -255,7 +256,7 @@ int run_switchml(const ServeFlags& flags) {
   if (!cpus) return refuse(cpus.error());
   if (flags.linger_s > 0) return refuse({"--linger-s needs --protocol trio-ml"});
   if (uses_control_flags(flags.command))
-    return refuse({"--api and --name need --protocol trio-ml"});
+    return refuse({"--api, --name and --http need --protocol trio-ml"});
   if (flags.command.get_option("--local")->count() > 0) {
     return refuse({"--local needs --protocol trio-ml; SwitchML is served over sockets only"});
   }
@@ -291,7 +292,7 @@ int run_program(const ServeFlags& flags) {
   const auto chosen = parse_program(flags.program);
   if (!chosen) return refuse(chosen.error());
   for (const char* flag : {"--job", "--protocol", "--listen", "--workers", "--linger-s", "--local",
-                           "--memory-mb", "--api", "--name"}) {
+                           "--memory-mb", "--api", "--name", "--http"}) {
     if (flags.command.count(flag) > 0) {
       return refuse({fmt::format("{} does not go with --program", flag)});
     }

@@ -4,9 +4,11 @@
 #include <fmt/format.h>
 
 #include <array>
+#include <charconv>
 #include <optional>
 #include <string_view>
 
+#include "server/control/history_json.h"
 #include "server/control/metrics.h"
 #include "server/control/snapshot_json.h"
 
@@ -45,6 +47,27 @@ Reply get_who(const ApiConfig& config, std::string_view) {
   return json_reply({{"rows", rows}});
 }
 
+/// Returns the reason why there is no history.
+Reply no_history() {
+  return error_reply(404, "this server keeps no history; start it without --api off");
+}
+
+Reply get_history(const ApiConfig& config, std::string_view) {
+  return config.history == nullptr ? no_history() : json_reply(history_json(*config.history));
+}
+
+Reply get_job_history(const ApiConfig& config, std::string_view id) {
+  if (config.history == nullptr) return no_history();
+  uint32_t number = 0;
+  const auto [end, error] = std::from_chars(id.data(), id.data() + id.size(), number);
+  nlohmann::json json;
+  if (error == std::errc() && end == id.data() + id.size()) {
+    json = job_history_json(*config.history, number);
+  }
+  if (json.is_object()) return json_reply(json);
+  return error_reply(404, fmt::format("job '{}' has no history; GET /v1/jobs lists the jobs", id));
+}
+
 Reply get_counters(const ApiConfig& config, std::string_view) {
   return json_reply(counters_json(config.snapshot()));
 }
@@ -80,7 +103,8 @@ constexpr const char* kJson = "application/json";
 constexpr const char* kMetricsText = "text/plain; version=0.0.4";
 
 Reply get_metrics(const ApiConfig& config, std::string_view) {
-  return {.body = metrics_text(Metrics(config.snapshot, config.version)), .type = kMetricsText};
+  const Metrics metrics(config.snapshot, config.version, config.history, config.http_counters);
+  return {.body = metrics_text(metrics), .type = kMetricsText};
 }
 
 Reply get_openapi(const ApiConfig& config, std::string_view);
@@ -94,11 +118,13 @@ struct Route {
 
 constexpr std::string_view kId = "{id}";
 
-constexpr std::array<Route, 12> kRoutes{{
+constexpr auto kRoutes = std::to_array<Route>({
     {"/v1/status", "Totals, jobs, drops by reason and CPU time per core", get_status},
     {"/v1/jobs", "All jobs", get_jobs},
     {"/v1/jobs/{id}", "A job with its sources and its oldest blocks in progress", get_job},
     {"/v1/who", "Ranks that others wait for, with advice", get_who},
+    {"/v1/history", "Traffic and lateness of the last two minutes", get_history},
+    {"/v1/history/{id}", "Lateness of each source of a job, and its stalls", get_job_history},
     {"/v1/counters", "Packets and bytes of each outcome", get_counters},
     {"/v1/cores", "Counters and CPU time of each core", get_cores},
     {"/v1/ports", "Counters of each core's port", get_ports},
@@ -107,7 +133,7 @@ constexpr std::array<Route, 12> kRoutes{{
     {"/metrics", "Counters and states in the Prometheus text format", get_metrics, kMetricsText},
     {"/healthz", "200 if all cores answer", get_health},
     {"/readyz", "200 while the server takes new workers, 503 while it ends", get_readiness},
-}};
+});
 
 Reply get_openapi(const ApiConfig& config, std::string_view) {
   nlohmann::json paths = nlohmann::json::object();

@@ -11,7 +11,9 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
+#include "server/control/history.h"
 #include "server/control/http_server.h"
+#include "server/control/token_gate.h"
 #include "server/snapshot.h"
 
 namespace tributary::control {
@@ -20,8 +22,10 @@ struct ApiConfig {
   std::string name;     ///< Of this server.
   std::string version;  ///< Of the program.
   std::function<server::Snapshot()> snapshot;
-  std::function<bool()> is_ready;  ///< False: the server only waits for its workers to leave.
-  nlohmann::json settings;         ///< The server's part of /v1/config.
+  std::function<bool()> is_ready;    ///< False: the server only waits for its workers to leave.
+  nlohmann::json settings;           ///< The server's part of /v1/config.
+  const History* history = nullptr;  ///< Null: no history is kept.
+  std::function<GateCounters()> http_counters{};  ///< Of the TCP port; empty: there is none.
 };
 
 class Api {

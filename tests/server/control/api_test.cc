@@ -55,12 +55,16 @@ class ApiTest : public ::testing::Test {
     return json::parse(reply.body);
   }
 
+  ApiTest() { history_.add(example()); }
+
   bool ready_ = true;
+  History history_;
   Api api_{{.name = "box",
             .version = "1.2",
             .snapshot = example,
             .is_ready = [this] { return ready_; },
-            .settings = {{"cores", 1}}}};
+            .settings = {{"cores", 1}},
+            .history = &history_}};
 };
 
 TEST_F(ApiTest, StatusHasTotalsAndDropsByReason) {
@@ -115,6 +119,18 @@ TEST_F(ApiTest, OtherPagesHaveTheirPart) {
   EXPECT_EQ(get("/v1/config")["cores"], 1);
   EXPECT_EQ(get("/v1/config")["jobs"][0]["sources"], 2);
   EXPECT_EQ(get("/healthz")["cores"], 1);
+}
+
+TEST_F(ApiTest, HistoryIsOfTheServerOrOfAJob) {
+  EXPECT_EQ(get("/v1/history")["samples"][0]["rx_bytes"], 0);
+  EXPECT_EQ(get("/v1/history")["lateness"][1]["lateness_ms"], json({500}));
+  EXPECT_EQ(get("/v1/history/4")["stalls"][0]["ranks"], json({1}));
+  for (const char* path : {"/v1/history/5", "/v1/history/4x", "/v1/history/-1"}) {
+    EXPECT_EQ(request("GET", path).status, 404) << path;
+  }
+  const Api none{
+      {.name = "box", .version = "1", .snapshot = example, .is_ready = {}, .settings = {}}};
+  EXPECT_EQ(none.handle({.method = "GET", .path = "/v1/history"}).status, 404);
 }
 
 TEST_F(ApiTest, MetricsAreText) {
