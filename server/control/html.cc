@@ -129,8 +129,8 @@ std::string lateness_key() {
     const bool is_last = level == kLatenessBounds.size();
     const Duration bound = kLatenessBounds[is_last ? level - 1 : level];
     html += fmt::format(
-        " <svg viewBox=\"0 0 1 1\" aria-hidden=\"true\"><rect class=\"l{}\" width=\"1\" "
-        "height=\"1\"/></svg> {} {}",
+        " <span class=\"step\"><svg viewBox=\"0 0 1 1\" aria-hidden=\"true\"><rect class=\"l{}\" "
+        "width=\"1\" height=\"1\"/></svg> {} {}</span>",
         level, is_last ? "above" : "to", duration_text(in_nanoseconds(bound) / 1'000'000));
   }
   return html;

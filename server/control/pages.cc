@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <string_view>
 #include <vector>
 
@@ -58,12 +59,12 @@ std::string wait_rows(const server::Snapshot& snapshot) {
   std::vector<Cells> rows;
   for (const Wait& wait : find_waits(snapshot)) {
     const json row = wait_json(wait);
-    rows.push_back(
-        {Cell::text(std::to_string(wait.job)), Cell::text(ranks_text(row["missing"]), "bad"),
-         Cell::text(wait.block ? std::to_string(*wait.block) : "none"),
-         Cell::text(duration_text(row["since_ms"])),
-         Cell::text(duration_text(row["last_heard_ms"])),
-         Cell::text(text_or(row["address"], "unknown")), Cell::text(wait.advice, "text")});
+    rows.push_back({Cell::text(std::to_string(wait.job)),
+                    Cell::text(ranks_text(row["missing"]), "bad"),
+                    Cell::text(duration_text(row["since_ms"])), Cell::text(wait.advice, "text"),
+                    Cell::text(wait.block ? std::to_string(*wait.block) : "none"),
+                    Cell::text(duration_text(row["last_heard_ms"])),
+                    Cell::text(text_or(row["address"], "unknown"))});
   }
   return table_rows(rows, "Nobody waits.");
 }
@@ -103,25 +104,30 @@ double rate(const json& from, const json& to, Value&& value_of) {
   return elapsed_s > 0 ? (value_of(to) - value_of(from)) / elapsed_s : 0;
 }
 
+std::string bits_text(double bits_per_s) { return scaled_text(bits_per_s, "bit/s"); }
+std::string per_second_text(double rate) {
+  return count_text(static_cast<uint64_t>(std::llround(std::max(rate, 0.0)))) + " /s";
+}
+
 std::string traffic_rows(const json& samples) {
   if (samples.empty()) return table_rows({}, "There is no sample yet.");
   const json& last = samples.back();
   const json& before = samples[samples.size() < 2 ? 0 : samples.size() - 2];
-  const auto row = [&](const char* name, const auto& value_of, const char* unit,
+  const auto row = [&](const char* name, const auto& value_of, auto* text_of,
                        const std::string& total) -> Cells {
-    return {Cell::text(name), Cell::text(scaled_text(rate(before, last, value_of), unit)),
-            Cell::text(scaled_text(rate(samples.front(), last, value_of), unit)),
-            Cell::text(total)};
+    return {Cell::text(name), Cell::text(text_of(rate(before, last, value_of))),
+            Cell::text(text_of(rate(samples.front(), last, value_of))), Cell::text(total)};
   };
   const auto received = [](const json& sample) { return sample["rx_bytes"].get<double>() * 8; };
   const auto sent = [](const json& sample) { return sample["tx_bytes"].get<double>() * 8; };
   const auto blocks = [](const json& sample) {
     return sample["blocks_completed"].get<double>() + sample["blocks_degraded"].get<double>();
   };
-  return table_rows({row("Received", received, "bit/s", scaled_text(received(last) / 8, "B")),
-                     row("Sent", sent, "bit/s", scaled_text(sent(last) / 8, "B")),
-                     row("Results", blocks, "/s", count_text(static_cast<uint64_t>(blocks(last))))},
-                    "");
+  return table_rows(
+      {row("Received", received, bits_text, scaled_text(received(last) / 8, "B")),
+       row("Sent", sent, bits_text, scaled_text(sent(last) / 8, "B")),
+       row("Results", blocks, per_second_text, count_text(static_cast<uint64_t>(blocks(last))))},
+      "");
 }
 
 std::string block_rows(const json& status) {

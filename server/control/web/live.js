@@ -109,19 +109,21 @@
       ['second', 'sent', rates(samples, (s) => s.tx_bytes * 8)]];
     const top = Math.max(1, ...lines.flatMap((line) => line[2]));
     const chart = byId('chart');
+    const width = Math.max(300, chart.parentElement.clientWidth);
+    chart.setAttribute('viewBox', `0 0 ${width} 150`);
     const parts = [];
     for (const share of [0, 0.5, 1]) {
       const y = 140 - share * 120;
-      parts.push(svg('line', {class: 'grid', x1: 0, x2: 640, y1: y, y2: y}));
+      parts.push(svg('line', {class: 'grid', x1: 0, x2: width, y1: y, y2: y}));
       parts.push(svg('text', {x: 2, y: y - 4}, scaled(top * share, 'bit/s')));
     }
     lines.forEach(([name, label, list], index) => {
       const points = list.map((rate, i) => {
-        const x = 640 * (kSamples - list.length + i) / (kSamples - 1);
+        const x = width * (kSamples - list.length + i) / (kSamples - 1);
         return `${x.toFixed(1)},${(140 - 120 * rate / top).toFixed(1)}`;
       });
       parts.push(svg('polyline', {class: name, points: points.join(' ')}));
-      parts.push(svg('text', {class: name, x: 520 + index * 70, y: 13}, label));
+      parts.push(svg('text', {class: name, x: width - 120 + index * 75, y: 13}, label));
     });
     chart.replaceChildren(...parts);
     chart.removeAttribute('hidden');
@@ -130,16 +132,17 @@
   function showTraffic(samples) {
     if (samples.length === 0) return;
     const last = samples[samples.length - 1];
-    const row = (name, value, unit) => {
-      const list = rates(samples, value);
-      const mean = list.length === 0 ? 0 : list.reduce((a, b) => a + b, 0) / list.length;
-      const [now] = list.slice(-1);
-      return [name, scaled(now || 0, unit), scaled(mean, unit)];
+    const row = (name, value, text) => {
+      const [now] = rates(samples, value).slice(-1);
+      const [mean] = rates([samples[0], last], value);
+      return [name, text(now || 0), text(mean)];
     };
+    const bits = (rate) => scaled(rate, 'bit/s');
+    const perSecond = (rate) => `${count(Math.round(rate))} /s`;
     fill('traffic', [
-      [...row('Received', (s) => s.rx_bytes * 8, 'bit/s'), scaled(last.rx_bytes, 'B')],
-      [...row('Sent', (s) => s.tx_bytes * 8, 'bit/s'), scaled(last.tx_bytes, 'B')],
-      [...row('Results', (s) => s.blocks_completed + s.blocks_degraded, '/s'), count(last.blocks_completed + last.blocks_degraded)],
+      [...row('Received', (s) => s.rx_bytes * 8, bits), scaled(last.rx_bytes, 'B')],
+      [...row('Sent', (s) => s.tx_bytes * 8, bits), scaled(last.tx_bytes, 'B')],
+      [...row('Results', (s) => s.blocks_completed + s.blocks_degraded, perSecond), count(last.blocks_completed + last.blocks_degraded)],
     ], '');
     drawChart(samples);
   }
@@ -154,8 +157,8 @@
   async function renewDashboard() {
     const [status, who, history] = await Promise.all([ask('/v1/status'), ask('/v1/who'), ask('/v1/history')]);
     fill('waits', who.rows.map((row) => [row.job, {text: ranks(row.missing), className: 'bad'},
-      row.block === null ? 'none' : row.block, duration(row.since_ms), duration(row.last_heard_ms),
-      row.address || 'unknown', {text: row.advice, className: 'text'}]), 'Nobody waits.');
+      duration(row.since_ms), {text: row.advice, className: 'text'}, row.block === null ? 'none' : row.block,
+      duration(row.last_heard_ms), row.address || 'unknown']), 'Nobody waits.');
     fill('jobs', status.jobs.map(jobRow), 'There is no job.');
     fill('late', history.lateness.map((row) => [row.job, ranks(row.ranks), ...lateCells(row.lateness_ms)]), 'There is no rank.');
     byId('left-out').textContent = history.lateness_left_out > 0 ? `${history.lateness_left_out} ranks with less lateness are on the pages of the jobs.` : '';

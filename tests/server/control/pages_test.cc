@@ -81,7 +81,8 @@ class PagesTest : public ::testing::Test {
 TEST_F(PagesTest, DashboardHasEveryTable) {
   const std::string page = get("/");
   for (const char* part :
-       {"<td class=\"bad\">1</td><td>9</td><td>500 ms</td><td>600 ms</td><td>10.0.0.2:4000</td>",
+       {"<td class=\"bad\">1</td><td>500 ms</td><td class=\"text\">rank 1 ",
+        "<td>9</td><td>600 ms</td><td>10.0.0.2:4000</td>",
         "<td><a href=\"/jobs/4\">4</a></td><td>2 of 2</td><td>1</td><td>1</td>",
         "<td>4</td><td>1</td><td class=\"bad\">500 ms</td><td>500 ms</td><td><svg class=\"strip\"",
         "<rect class=\"l4\" x=\"119\" y=\"0\" width=\"1\" height=\"1\"/>",
