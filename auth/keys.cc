@@ -64,6 +64,10 @@ Key256 hash(std::span<const std::byte> bytes) {
   return key;
 }
 
+bool is_same_key(const Key256& a, const Key256& b) {
+  return sodium_memcmp(a.data(), b.data(), a.size()) == 0;
+}
+
 Key256 derive(const Key256& parent, std::string_view label, std::span<const uint64_t> context) {
   prepare_library();
   TRIB_ASSERT(label.size() <= kLabelBytesMax && context.size() <= kContextMax);

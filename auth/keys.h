@@ -31,6 +31,9 @@ using Key256 = std::array<std::byte, 32>;
 /// Returns the key that any number of bytes give.
 [[nodiscard]] Key256 hash(std::span<const std::byte> bytes);
 
+/// Compares two keys in a time that does not depend on their bytes.
+[[nodiscard]] bool is_same_key(const Key256& a, const Key256& b);
+
 /// Derives a key.
 /// @param label    The use of the key; different uses have different labels.
 /// @param context  The party or session that the key is for; at most 64 values.

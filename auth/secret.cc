@@ -11,31 +11,6 @@
 #include "auth/gmac.h"
 
 namespace tributary::auth {
-namespace {
-
-/// @param forbidden Bits of the mode that let others read the file.
-Result<Key256> read_secret(const std::string& path, mode_t forbidden = S_IRGRP | S_IROTH) {
-  struct stat status {};
-  if (::stat(path.c_str(), &status) != 0 || !S_ISREG(status.st_mode)) {
-    return failure(fmt::format("secret_file {}: is not a readable file", path));
-  }
-  if ((status.st_mode & forbidden) != 0) {
-    return failure(
-        fmt::format("secret_file {}: other users can read it; run: chmod 600 {}", path, path));
-  }
-  std::ifstream file(path, std::ios::binary);
-  std::string secret(kSecretBytesMax + 1, '\0');
-  file.read(secret.data(), static_cast<std::streamsize>(secret.size()));
-  if (file.bad() || file.gcount() == 0) {
-    return failure(fmt::format("secret_file {}: is empty or cannot be read", path));
-  }
-  secret.resize(static_cast<size_t>(file.gcount()));
-  auto key = key_of_secret(secret);
-  if (!key) return failure(fmt::format("secret_file {}: {}", path, key.error().text));
-  return key;
-}
-
-}  // namespace
 
 Result<Key256> key_of_secret(std::string_view secret) {
   if (secret.size() > kSecretBytesMax) {
@@ -52,6 +27,27 @@ Result<Key256> key_of_secret(std::string_view secret) {
   return hash(std::as_bytes(std::span(secret)));
 }
 
+Result<Key256> read_secret(std::string_view what, const std::string& path, mode_t forbidden) {
+  struct stat status {};
+  if (::stat(path.c_str(), &status) != 0 || !S_ISREG(status.st_mode)) {
+    return failure(fmt::format("{} {}: is not a readable file", what, path));
+  }
+  if ((status.st_mode & forbidden) != 0) {
+    return failure(
+        fmt::format("{} {}: other users can read it; run: chmod 600 {}", what, path, path));
+  }
+  std::ifstream file(path, std::ios::binary);
+  std::string secret(kSecretBytesMax + 1, '\0');
+  file.read(secret.data(), static_cast<std::streamsize>(secret.size()));
+  if (file.bad() || file.gcount() == 0) {
+    return failure(fmt::format("{} {}: is empty or cannot be read", what, path));
+  }
+  secret.resize(static_cast<size_t>(file.gcount()));
+  auto key = key_of_secret(secret);
+  if (!key) return failure(fmt::format("{} {}: {}", what, path, key.error().text));
+  return key;
+}
+
 Result<JobAuth> find_secret(Mode mode, const std::string& path) {
   if (mode == Mode::kNone) {
     if (path.empty()) return JobAuth{};
@@ -64,7 +60,7 @@ Result<JobAuth> find_secret(Mode mode, const std::string& path) {
     return failure("auth=full needs libipsec-mb, which this build lacks; give auth=header");
   }
   const auto with_mode = [mode](const Key256& key) { return JobAuth{mode, key}; };
-  if (!path.empty()) return read_secret(path).map(with_mode);
+  if (!path.empty()) return read_secret("secret_file", path).map(with_mode);
   if (const char* secret = std::getenv(kSecretVariable)) {
     const auto key = key_of_secret(secret);
     if (!key) return failure(fmt::format("{}: {}", kSecretVariable, key.error().text));
@@ -72,7 +68,8 @@ Result<JobAuth> find_secret(Mode mode, const std::string& path) {
   }
   if (const char* folder = std::getenv("CREDENTIALS_DIRECTORY")) {
     // systemd lets the service's user read the file by an ACL, whose mask shows as the group's bits.
-    return read_secret(fmt::format("{}/{}", folder, kSecretCredential), S_IROTH).map(with_mode);
+    return read_secret("secret_file", fmt::format("{}/{}", folder, kSecretCredential), S_IROTH)
+        .map(with_mode);
   }
   return failure(fmt::format("auth={} needs the job's secret; give secret_file, or set {}",
                              to_string(mode), kSecretVariable));

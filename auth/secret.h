@@ -11,6 +11,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 
 #include "auth/keys.h"
 #include "auth/mode.h"
@@ -37,6 +38,12 @@ struct JobAuth {
 
 /// Returns the key of a secret. Refuses a secret that is too short or too long.
 [[nodiscard]] Result<Key256> key_of_secret(std::string_view secret);
+
+/// Returns the key of the secret in a file. Refuses a file that other users can read.
+/// @param what      Name of the setting, which begins each error.
+/// @param forbidden Bits of the file's mode that let others read it.
+[[nodiscard]] Result<Key256> read_secret(std::string_view what, const std::string& path,
+                                         mode_t forbidden = S_IRGRP | S_IROTH);
 
 /// Finds a job's secret: in the file at `path`, or if that is empty in the environment variable
 /// kSecretVariable, or in the systemd credential kSecretCredential. Refuses a file that other users

@@ -260,6 +260,7 @@ int run_trio_ml(const ServeFlags& flags) {
   std::string what =
       fmt::format("{} jobs at {}", config->jobs.size(), appliance.local().to_string());
   if (!(*control)->path().empty()) what += ", control socket " + (*control)->path();
+  if (!(*control)->url().empty()) what += ", dashboard " + (*control)->url();
   std::vector<std::string> warnings = appliance.warnings();
   if (!(*control)->warning().empty()) warnings.push_back((*control)->warning());
   const auto stats = [&appliance, &log] {
@@ -304,7 +305,7 @@ int run_switchml(const ServeFlags& flags) {
   if (!cpus) return refuse(cpus.error());
   if (flags.linger_s > 0) return refuse({"--linger-s needs --protocol trio-ml"});
   if (uses_control_flags(flags.command))
-    return refuse({"--api and --name need --protocol trio-ml"});
+    return refuse({"--api, --name and --http need --protocol trio-ml"});
   if (uses_log_flags(flags.command)) {
     return refuse({"--log and --log-level need --protocol trio-ml"});
   }
@@ -344,7 +345,7 @@ int run_program(const ServeFlags& flags) {
   const auto chosen = parse_program(flags.program);
   if (!chosen) return refuse(chosen.error());
   for (const char* flag : {"--job", "--protocol", "--listen", "--workers", "--linger-s", "--local",
-                           "--memory-mb", "--api", "--name", "--log", "--log-level"}) {
+                           "--memory-mb", "--api", "--name", "--http", "--log", "--log-level"}) {
     if (flags.command.count(flag) > 0) {
       return refuse({fmt::format("{} does not go with --program", flag)});
     }

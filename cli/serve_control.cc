@@ -1,13 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/serve_control.h"
 
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <functional>
+#include <optional>
+
+#include "auth/secret.h"
 #include "cli/settings.h"
 #include "cli/version.h"
-#include "server/control/api.h"
+#include "io/udp/socket_address.h"
+#include "server/control/pages.h"
 #include "server/control/socket_place.h"
 
 namespace tributary::cli {
 namespace {
+
+constexpr std::array<const char*, 4> kControlFlags{"--api", "--name", "--http",
+                                                   "--http-token-file"};
 
 nlohmann::json settings_of(const server::ApplianceConfig& config) {
   return {{"cores", config.cores},
@@ -38,10 +50,54 @@ void add_control_flags(CLI::App& command, ControlFlags& flags) {
                   "Name of this server's control socket, as in tributary status --name; default: "
                   "the address and port of --listen")
       ->type_name("NAME");
+  command
+      .add_option(
+          "--http", flags.http,
+          "Serve the dashboard and the control API over TCP, read-only: a port of 127.0.0.1, "
+          "or ADDRESS:PORT, which needs --http-token-file (trio-ml)")
+      ->type_name("[ADDRESS:]PORT");
+  command
+      .add_option("--http-token-file", flags.http_token_file,
+                  "File with the token that every request to --http must carry; mode 600")
+      ->type_name("FILE");
 }
 
 bool uses_control_flags(const CLI::App& command) {
-  return command.count("--api") > 0 || command.count("--name") > 0;
+  return std::ranges::any_of(kControlFlags,
+                             [&command](const char* flag) { return command.count(flag) > 0; });
+}
+
+Result<void> ServedControl::start_socket(const std::string& name) {
+  auto server =
+      listen(name, [this](const control::Request& request) { return api_->handle(request); });
+  if (!server) return tl::unexpected(server.error());
+  server_ = *std::move(server);
+  return {};
+}
+
+Result<void> ServedControl::start_http(const ControlFlags& flags) {
+  const auto at = control::parse_http_address(flags.http);
+  if (!at) return tl::unexpected(at.error());
+  std::optional<auth::Key256> token_key;
+  if (!flags.http_token_file.empty()) {
+    const auto key = auth::read_secret("--http-token-file", flags.http_token_file);
+    if (!key) return tl::unexpected(key.error());
+    token_key = *key;
+  } else if (!io::is_loopback(*at)) {
+    return failure(
+        fmt::format("--http {}: other machines can reach this address; give --http-token-file, or "
+                    "an address of 127.0.0.0/8",
+                    flags.http));
+  }
+  gate_ = std::make_unique<control::TokenGate>(token_key, at->port);
+  auto server = control::HttpServer::start(*at, [this](const control::Request& request) {
+    return gate_->handle(
+        request, [this](const auto& passed) { return control::Pages(*api_).handle(passed); });
+  });
+  if (!server) return failure("--http: " + server.error().text);
+  http_ = *std::move(server);
+  url_ = fmt::format("http://{}/", at->to_string());
+  return {};
 }
 
 Result<std::unique_ptr<ServedControl>> ServedControl::start(const ControlFlags& flags,
@@ -51,25 +107,40 @@ Result<std::unique_ptr<ServedControl>> ServedControl::start(const ControlFlags& 
   if (!flags.api && !flags.name.empty()) {
     return failure("--name needs --api on: it names the control socket");
   }
-  if (!flags.api) return served;
-  const std::string name = flags.name.empty() ? appliance.local().to_string() : flags.name;
-  const control::Api api({.name = name,
-                          .version = std::string(program_version()),
-                          .snapshot = [&appliance] { return appliance.snapshot(); },
-                          .is_ready = [served = served.get()] { return !served->ending_.load(); },
-                          .settings = settings_of(appliance.config()),
-                          .jobs = &served->jobs_,
-                          .log = [&log] { return log.recent(); }});
-  auto server =
-      listen(name, [api](const control::Request& request) { return api.handle(request); });
-  if (server) {
-    served->server_ = *std::move(server);
-  } else if (!flags.name.empty()) {
-    return tl::unexpected(server.error());
-  } else {
-    served->warning_ =
-        server.error().text + "; tributary status, who and job cannot reach this server";
+  if (flags.http.empty() && !flags.http_token_file.empty()) {
+    return failure("--http-token-file needs --http");
   }
+  if (!flags.api && flags.http.empty()) return served;
+  const std::string name = flags.name.empty() ? appliance.local().to_string() : flags.name;
+  const auto snapshot = [&appliance] { return appliance.snapshot(); };
+  std::function<control::GateCounters()> http_counters;
+  if (!flags.http.empty()) {
+    http_counters = [served = served.get()] { return served->gate_->counters(); };
+  }
+  served->api_ = std::make_unique<control::Api>(
+      control::ApiConfig{.name = name,
+                         .version = std::string(program_version()),
+                         .snapshot = snapshot,
+                         .is_ready = [served = served.get()] { return !served->ending_.load(); },
+                         .settings = settings_of(appliance.config()),
+                         .jobs = &served->jobs_,
+                         .history = &served->history_,
+                         .http_counters = http_counters,
+                         .log = [&log] { return log.recent(); }});
+  if (!flags.http.empty()) {
+    if (const auto started = served->start_http(flags); !started) {
+      return tl::unexpected(started.error());
+    }
+  }
+  if (flags.api) {
+    const auto started = served->start_socket(name);
+    if (!started && !flags.name.empty()) return tl::unexpected(started.error());
+    if (!started) {
+      served->warning_ =
+          started.error().text + "; tributary status, who and job cannot reach this server";
+    }
+  }
+  served->observer_ = std::make_unique<control::Observer>(snapshot, served->history_);
   return served;
 }
 

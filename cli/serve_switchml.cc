@@ -57,15 +57,9 @@ Result<server::SwitchmlConfig::Session> to_session(const KeyValues& row, uint32_
   return session;
 }
 
-/// Returns whether only this machine can reach the address.
-bool is_loopback(const Endpoint& address) {
-  return address.is_ipv4() ? address.address[12] == 127
-                           : io::same_address(address, *Endpoint::parse("[::1]:1"));
-}
-
 /// Refuses workers on other machines if only this machine can reach the switch.
 Result<void> check_reach(const server::SwitchmlConfig& config) {
-  if (!config.devices.empty() || !is_loopback(config.listen)) return {};
+  if (!config.devices.empty() || !io::is_loopback(config.listen)) return {};
   const auto refuse = [&config](const std::string& what) {
     return failure(
         fmt::format("{} names other machines, but --listen {} serves this one only; to fix: give "
@@ -74,10 +68,10 @@ Result<void> check_reach(const server::SwitchmlConfig& config) {
                     what, config.listen.to_string()));
   };
   for (const Endpoint& control : config.control.addresses) {
-    if (!is_loopback(control)) return refuse("--control " + control.to_string());
+    if (!io::is_loopback(control)) return refuse("--control " + control.to_string());
   }
   for (const server::SwitchmlConfig::Session& session : config.sessions) {
-    if (!std::ranges::all_of(session.workers, is_loopback)) return refuse("--session");
+    if (!std::ranges::all_of(session.workers, io::is_loopback)) return refuse("--session");
   }
   return {};
 }

@@ -1,6 +1,7 @@
 # The checks of tools/ as tests. tree.check looks at this tree, docs.check compares the pages' tables
-# with their results; the *_itself tests put faults into small trees and expect the checks to name them. package.check
-# looks at what packages are made of.
+# with their results; ops.check looks at the files for Prometheus and Grafana; the *_itself tests put
+# faults into small trees and expect the checks to name them. package.check looks at what packages
+# are made of.
 function(tributary_tree_check)
   if(TRIBUTARY_TESTS)
     set(tools ${PROJECT_SOURCE_DIR}/tools)
@@ -9,6 +10,8 @@ function(tributary_tree_check)
     add_test(NAME docs.check COMMAND ${tools}/fill-docs.py --check)
     add_test(NAME docs.check_itself COMMAND ${tools}/fill-docs-test.py)
     add_test(NAME docs.commands_itself COMMAND ${tools}/check-docs-test.py)
+    add_test(NAME ops.check COMMAND ${PROJECT_SOURCE_DIR}/ops/check.sh)
+    set_tests_properties(ops.check PROPERTIES TIMEOUT 240 SKIP_RETURN_CODE 77)
     set_tests_properties(tree.check tree.check_itself docs.check docs.check_itself
                          docs.commands_itself PROPERTIES TIMEOUT 240)
     # Needs the files of the target command_line_files, which sanitized builds do without.

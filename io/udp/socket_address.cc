@@ -2,6 +2,7 @@
 #include "io/udp/socket_address.h"
 
 #include <algorithm>
+#include <array>
 #include <cstring>
 
 namespace tributary::io {
@@ -40,6 +41,12 @@ bool is_wildcard(const Endpoint& endpoint) {
   // An IPv4 wildcard has only four zero bytes; the mapping prefix is before them.
   const auto* first = endpoint.address.data() + (endpoint.is_ipv4() ? 12 : 0);
   return std::all_of(first, endpoint.address.data() + 16, [](uint8_t byte) { return byte == 0; });
+}
+
+bool is_loopback(const Endpoint& endpoint) {
+  if (endpoint.is_ipv4()) return endpoint.address[12] == 127;
+  constexpr std::array<uint8_t, 16> kIpv6Loopback{0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1};
+  return endpoint.address == kIpv6Loopback;
 }
 
 in_addr ipv4_address(const Endpoint& endpoint) {

@@ -33,6 +33,9 @@ union SocketAddress {
 /// Returns true for [::] and 0.0.0.0 with any port.
 [[nodiscard]] bool is_wildcard(const Endpoint& endpoint);
 
+/// Returns true for [::1] and 127.0.0.0/8 with any port: only this machine can reach it.
+[[nodiscard]] bool is_loopback(const Endpoint& endpoint);
+
 /// Returns the last four address bytes of an IPv4 endpoint, in network order.
 [[nodiscard]] in_addr ipv4_address(const Endpoint& endpoint);
 

@@ -5,10 +5,12 @@
 
 #include <algorithm>
 #include <array>
+#include <charconv>
 #include <optional>
 #include <string_view>
 #include <utility>
 
+#include "server/control/history_json.h"
 #include "server/control/job_routes.h"
 #include "server/control/metrics.h"
 #include "server/control/snapshot_json.h"
@@ -48,6 +50,28 @@ Reply get_who(const ApiConfig& config, const Request&, const UrlParts&) {
   nlohmann::json rows = nlohmann::json::array();
   for (const Wait& wait : find_waits(config.snapshot())) rows.push_back(wait_json(wait));
   return json_reply({{"rows", rows}});
+}
+
+/// Returns the reason why there is no history.
+Reply no_history() {
+  return error_reply(404, "this server keeps no history; start it without --api off");
+}
+
+Reply get_history(const ApiConfig& config, const Request&, const UrlParts&) {
+  return config.history == nullptr ? no_history() : json_reply(history_json(*config.history));
+}
+
+Reply get_job_history(const ApiConfig& config, const Request&, const UrlParts& parts) {
+  if (config.history == nullptr) return no_history();
+  uint32_t number = 0;
+  const std::string& id = parts.id;
+  const auto [end, error] = std::from_chars(id.data(), id.data() + id.size(), number);
+  nlohmann::json json;
+  if (error == std::errc() && end == id.data() + id.size()) {
+    json = job_history_json(*config.history, number);
+  }
+  if (json.is_object()) return json_reply(json);
+  return error_reply(404, fmt::format("job '{}' has no history; GET /v1/jobs lists the jobs", id));
 }
 
 Reply get_counters(const ApiConfig& config, const Request&, const UrlParts&) {
@@ -90,7 +114,8 @@ constexpr const char* kJson = "application/json";
 constexpr const char* kMetricsText = "text/plain; version=0.0.4";
 
 Reply get_metrics(const ApiConfig& config, const Request&, const UrlParts&) {
-  return {.body = metrics_text(Metrics(config.snapshot, config.version)), .type = kMetricsText};
+  const Metrics metrics(config.snapshot, config.version, config.history, config.http_counters);
+  return {.body = metrics_text(metrics), .type = kMetricsText};
 }
 
 Reply get_openapi(const ApiConfig& config, const Request&, const UrlParts&);
@@ -110,7 +135,7 @@ struct Route {
 constexpr std::string_view kId = "{id}";
 constexpr std::string_view kSource = "{source}";
 
-constexpr std::array<Route, 18> kRoutes{{
+constexpr auto kRoutes = std::to_array<Route>({
     {"GET", "/v1/status", "Totals, jobs, drops by reason and CPU time per core", get_status},
     {"GET", "/v1/jobs", "All jobs", get_jobs},
     {"POST", "/v1/jobs", "Adds a job", post_job, kJson, Body::kJob},
@@ -123,6 +148,9 @@ constexpr std::array<Route, 18> kRoutes{{
      drain_job},
     {"DELETE", "/v1/jobs/{id}/sources/{source}", "Evicts a source of a job", delete_source},
     {"GET", "/v1/who", "Ranks that others wait for, with advice", get_who},
+    {"GET", "/v1/history", "Traffic and lateness of the last two minutes", get_history},
+    {"GET", "/v1/history/{id}", "Lateness of each source of a job, and its stalls",
+     get_job_history},
     {"GET", "/v1/counters", "Packets and bytes of each outcome", get_counters},
     {"GET", "/v1/cores", "Counters and CPU time of each core", get_cores},
     {"GET", "/v1/ports", "Counters of each core's port", get_ports},
@@ -133,7 +161,7 @@ constexpr std::array<Route, 18> kRoutes{{
      kMetricsText},
     {"GET", "/healthz", "200 if all cores answer", get_health},
     {"GET", "/readyz", "200 while the server takes new workers, 503 while it ends", get_readiness},
-}};
+});
 
 nlohmann::json parameter(const char* name, const char* in, const nlohmann::json& schema) {
   const bool in_path = std::string_view(in) == "path";
@@ -253,7 +281,12 @@ Reply Api::handle(const Request& request) const {
   for (const Route& route : kRoutes) {
     const auto parts = match(route, request.path);
     if (!parts) continue;
-    if (method == route.method) return route.answer(config_, request, *parts);
+    if (method == route.method) {
+      if (method != "GET" && config_.jobs == nullptr) {
+        return error_reply(403, "the jobs of this server cannot be changed");
+      }
+      return route.answer(config_, request, *parts);
+    }
     allowed += (allowed.empty() ? "" : ", ") + std::string(route.method);
   }
   if (allowed.empty()) {
@@ -262,7 +295,7 @@ Reply Api::handle(const Request& request) const {
   }
   Reply reply =
       error_reply(405, fmt::format("{} {}: allowed: {}", request.method, request.path, allowed));
-  reply.allow = allowed;
+  reply.headers.emplace_back("Allow", allowed);
   return reply;
 }
 

@@ -12,7 +12,9 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
+#include "server/control/history.h"
 #include "server/control/http_server.h"
+#include "server/control/token_gate.h"
 #include "server/job_control.h"
 #include "server/snapshot.h"
 
@@ -22,9 +24,11 @@ struct ApiConfig {
   std::string name;     ///< Of this server.
   std::string version;  ///< Of the program.
   std::function<server::Snapshot()> snapshot;
-  std::function<bool()> is_ready;  ///< False: the server only waits for its workers to leave.
-  nlohmann::json settings;         ///< The server's part of /v1/config.
-  server::JobControl* jobs;        ///< Must outlive the API.
+  std::function<bool()> is_ready;      ///< False: the server only waits for its workers to leave.
+  nlohmann::json settings;             ///< The server's part of /v1/config.
+  server::JobControl* jobs = nullptr;  ///< Null: jobs cannot be changed.
+  const History* history = nullptr;    ///< Null: no history is kept.
+  std::function<GateCounters()> http_counters = {};  ///< Of the TCP port; empty: there is none.
   /// Returns the last lines of the log and its counters; null: there is no log.
   std::function<nlohmann::ordered_json()> log = {};
 };

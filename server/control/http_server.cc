@@ -6,11 +6,10 @@
 #include <poll.h>
 #include <sys/eventfd.h>
 #include <sys/socket.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
-#include <atomic>
 #include <condition_variable>
 #include <deque>
 #include <mutex>
@@ -21,16 +20,13 @@
 #include <vector>
 
 #include "io/file_descriptor.h"
+#include "server/control/listener.h"
 #include "server/control/socket_place.h"
 
 namespace tributary::control {
 namespace {
 
 using Clock = std::chrono::steady_clock;
-
-constexpr int kBacklog = 128;
-/// httplib ignores the port of a Unix socket, but requires one.
-constexpr int kNoPort = 80;
 
 /// A connection with one deadline for the whole exchange. It also ends when the server stops.
 /// httplib's own time-outs restart with each byte.
@@ -43,7 +39,11 @@ class DeadlineStream : public httplib::Stream {
   [[nodiscard]] bool is_readable() const override { return wait_for(POLLIN); }
   [[nodiscard]] bool is_writable() const override { return wait_for(POLLOUT); }
   ssize_t read(char* bytes, size_t size) override {
-    return wait_for(POLLIN) ? ::recv(socket_, bytes, size, MSG_DONTWAIT) : -1;
+    size = std::min(size, left_bytes_);
+    if (size == 0 || !wait_for(POLLIN)) return -1;
+    const ssize_t got = ::recv(socket_, bytes, size, MSG_DONTWAIT);
+    if (got > 0) left_bytes_ -= static_cast<size_t>(got);
+    return got;
   }
   ssize_t write(const char* bytes, size_t size) override {
     return wait_for(POLLOUT) ? ::send(socket_, bytes, size, MSG_NOSIGNAL | MSG_DONTWAIT) : -1;
@@ -51,6 +51,14 @@ class DeadlineStream : public httplib::Stream {
   void get_remote_ip_and_port(std::string&, int&) const override {}
   void get_local_ip_and_port(std::string&, int&) const override {}
   [[nodiscard]] socket_t socket() const override { return socket_; }
+  /// Ends the answer and reads what remains of the request: closing a socket with unread bytes
+  /// would reset the connection, and the client would lose the answer.
+  void finish() {
+    ::shutdown(socket_, SHUT_WR);
+    std::array<char, 4096> rest;
+    while (read(rest.data(), rest.size()) > 0) {
+    }
+  }
 
  private:
   [[nodiscard]] bool wait_for(int16_t event) const {
@@ -65,23 +73,24 @@ class DeadlineStream : public httplib::Stream {
   const int socket_;
   const int stop_;
   const Clock::time_point deadline_;
+  size_t left_bytes_ = kRequestBytesMax;
 };
 
 /// A fixed number of threads and a bounded queue. enqueue() waits while the queue is full.
-class BoundedPool : public httplib::TaskQueue {
+class BoundedPool {
  public:
   BoundedPool() {
     for (uint32_t i = 0; i < kThreads; i++) threads_.emplace_back([this] { work(); });
   }
 
-  void enqueue(std::function<void()> task) override {
+  void enqueue(std::function<void()> task) {
     std::unique_lock lock(mutex_);
     has_room_.wait(lock, [this] { return tasks_.size() < kQueueMax; });
     tasks_.push_back(std::move(task));
     has_task_.notify_one();
   }
 
-  void shutdown() override {
+  void shutdown() {
     {
       const std::lock_guard lock(mutex_);
       ending_ = true;
@@ -115,8 +124,8 @@ class BoundedPool : public httplib::TaskQueue {
 
 void fill(httplib::Response& response, const Reply& reply) {
   response.status = reply.status;
-  if (!reply.allow.empty()) response.set_header("Allow", reply.allow);
   response.set_content(reply.body, reply.type);
+  for (const auto& [name, value] : reply.headers) response.set_header(name.c_str(), value);
 }
 
 bool may_have_body(const httplib::Request& request) {
@@ -162,10 +171,6 @@ class HttpServer::Implementation : public httplib::Server {
  public:
   explicit Implementation(HttpServer::Handler handler)
       : stop_event_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)), handler_(std::move(handler)) {
-    new_task_queue = [] { return new BoundedPool; };
-    set_address_family(AF_UNIX);
-    // Linux makes the file with the socket's mode, so that it is never open to others.
-    set_socket_options([](socket_t socket) { fchmod(socket, S_IRUSR | S_IWUSR); });
     // Answers before httplib reads a body, unless there is one to read. httplib would wait for the
     // end of the connection if a request without a body does not state its length.
     set_pre_routing_handler([this](const httplib::Request& request, httplib::Response& response) {
@@ -190,55 +195,64 @@ class HttpServer::Implementation : public httplib::Server {
   ~Implementation() override {
     const uint64_t one = 1;
     static_cast<void>(!::write(stop_event_.get(), &one, sizeof one));
-    stop();
     if (thread_.joinable()) thread_.join();
+    pool_.shutdown();
   }
 
   Result<void> start(const std::string& path) {
     const auto claim = claim_socket(path);
     if (!claim) return tl::unexpected(claim.error());
-    // httplib listens with room for five callers; the second call raises it.
-    if (!bind_to_port(path, kNoPort) || ::listen(svr_sock_, kBacklog) != 0) {
-      return failure(
-          fmt::format("control socket {}: cannot listen there; to fix: check the "
-                      "folder's permissions and that the path has at most 107 characters",
-                      path));
-    }
+    return serve(listen_on_path(path));
+  }
+  Result<void> start(const Endpoint& at) { return serve(listen_on_port(at)); }
+
+ private:
+  Result<void> serve(Result<io::FileDescriptor> listener) {
+    if (!listener) return tl::unexpected(listener.error());
+    listener_ = *std::move(listener);
     thread_ = std::thread([this] {
-      listen_after_bind();
-      ended_.store(true);
+      accept_until(stop_event_.get(), listener_.get(), [this](int socket) {
+        pool_.enqueue([this, socket] { serve_connection(socket); });
+      });
     });
-    // stop() has no effect before the loop runs.
-    while (!is_running() && !ended_.load()) std::this_thread::yield();
     return {};
   }
 
- private:
   Reply answer(const httplib::Request& request) const {
     try {
       const size_t question_mark = request.target.find('?');
-      return handler_({.method = request.method,
-                       .path = request.path,
-                       .query = question_mark == std::string::npos
-                                    ? std::string()
-                                    : request.target.substr(question_mark + 1),
-                       .body = request.body});
+      return handler_(
+          {.method = request.method,
+           .path = request.path,
+           .query = question_mark == std::string::npos ? std::string()
+                                                       : request.target.substr(question_mark + 1),
+           .body = request.body,
+           .host = request.get_header_value("Host"),
+           .authorization = request.get_header_value("Authorization"),
+           .cookie = request.get_header_value("Cookie"),
+           .accept = request.get_header_value("Accept"),
+           .token = request.has_param("token") ? std::optional(request.get_param_value("token"))
+                                               : std::nullopt});
     } catch (const std::exception& exception) {
       return error_reply(500, exception.what());
     }
   }
 
-  bool process_and_close_socket(socket_t socket) override {
+  void serve_connection(int socket) {
     const io::FileDescriptor closer(socket);
     DeadlineStream stream(socket, stop_event_.get());
     bool closed = false;
-    return process_request(stream, /*close_connection=*/true, closed, nullptr);
+    // A request for thousands of ranges would multiply the answer: answers are whole.
+    static_cast<void>(process_request(stream, /*close_connection=*/true, closed,
+                                      [](httplib::Request& request) { request.ranges.clear(); }));
+    stream.finish();
   }
 
   const io::FileDescriptor stop_event_;
   const HttpServer::Handler handler_;
-  std::atomic<bool> ended_{false};
+  io::FileDescriptor listener_;
   std::thread thread_;
+  BoundedPool pool_;
 };
 
 HttpServer::HttpServer(std::string path, std::unique_ptr<Implementation> implementation)
@@ -252,6 +266,16 @@ Result<std::unique_ptr<HttpServer>> HttpServer::start(const std::string& path, H
   return std::unique_ptr<HttpServer>(new HttpServer(path, std::move(implementation)));
 }
 
-HttpServer::~HttpServer() { unlink(path_.c_str()); }
+Result<std::unique_ptr<HttpServer>> HttpServer::start(const Endpoint& at, Handler handler) {
+  auto implementation = std::make_unique<Implementation>(std::move(handler));
+  if (const auto started = implementation->start(at); !started) {
+    return tl::unexpected(started.error());
+  }
+  return std::unique_ptr<HttpServer>(new HttpServer({}, std::move(implementation)));
+}
+
+HttpServer::~HttpServer() {
+  if (!path_.empty()) unlink(path_.c_str());
+}
 
 }  // namespace tributary::control

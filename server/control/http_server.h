@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 /// @file
-/// A small HTTP server on a Unix socket. cpp-httplib parses the requests.
+/// A small HTTP server on a Unix socket or a TCP port. cpp-httplib parses the requests.
 ///
 /// Threads: One accepts, kThreads answer; none of them is a core. The handler runs in these threads.
-/// Bounds:  A connection carries one request and ends after kRequestWithin. While kQueueMax
-///          connections wait, no other is accepted, so callers take no more descriptors.
+/// Bounds:  A connection carries one request of kRequestBytesMax and ends after kRequestWithin.
+///          While kQueueMax connections wait, no other is accepted, so callers take no more
+///          descriptors. Without a free descriptor callers wait (listener.h).
 /// Errors:  start() returns one line. A bad request gets one JSON object with `error`: 411 for a body
 ///          without its length, 413 if it is too large, 415 if it is compressed or in parts.
 /// Tests:   tests/server/control/http_server_test.cc
@@ -15,14 +16,20 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
+#include <utility>
+#include <vector>
 
+#include "base/endpoint.h"
 #include "base/result.h"
 
 namespace tributary::control {
 
 inline constexpr uint32_t kThreads = 4;
 inline constexpr size_t kQueueMax = 64;
+/// Most bytes that the server reads from a connection.
+inline constexpr size_t kRequestBytesMax = 65'536;
 /// A client that needs longer to send its request or to take the answer is disconnected.
 inline constexpr std::chrono::milliseconds kRequestWithin{2000};
 /// Longest body of a request. A job with all its keys needs a tenth.
@@ -33,15 +40,20 @@ inline constexpr size_t kTargetBytesMax = 256;
 struct Request {
   std::string method;
   std::string path;
-  std::string query = {};  ///< What follows the "?"; empty: nothing.
-  std::string body = {};   ///< Of POST, PUT and PATCH; at most kBodyBytesMax.
+  std::string query = {};                 ///< Everything behind the "?"; empty: nothing.
+  std::string body = {};                  ///< Of POST, PUT and PATCH; at most kBodyBytesMax.
+  std::string host = {};                  ///< Header Host; empty if absent, like the next three.
+  std::string authorization = {};         ///< Header Authorization.
+  std::string cookie = {};                ///< Header Cookie.
+  std::string accept = {};                ///< Header Accept.
+  std::optional<std::string> token = {};  ///< Parameter `token` of the URL.
 };
 
 struct Reply {
   int status = 200;
   std::string body;
   std::string type = "application/json";
-  std::string allow = {};  ///< The header "Allow", of status 405; empty: none.
+  std::vector<std::pair<std::string, std::string>> headers = {};  ///< Additional ones.
 };
 
 /// Returns {"error": text} with this status.
@@ -53,11 +65,14 @@ class HttpServer {
 
   /// Listens on a socket that only this user and root can connect to. Takes over a stale file.
   static Result<std::unique_ptr<HttpServer>> start(const std::string& path, Handler handler);
-  /// Ends all connections at once and removes the socket.
+  /// Listens on a TCP port. The handler decides who may ask.
+  static Result<std::unique_ptr<HttpServer>> start(const Endpoint& at, Handler handler);
+  /// Ends all connections at once and removes the Unix socket.
   ~HttpServer();
   HttpServer(const HttpServer&) = delete;
   HttpServer& operator=(const HttpServer&) = delete;
 
+  /// Returns the path of the Unix socket; empty for a TCP port.
   [[nodiscard]] const std::string& path() const { return path_; }
 
  private:

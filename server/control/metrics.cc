@@ -4,6 +4,7 @@
 #include <prometheus/text_serializer.h>
 
 #include <algorithm>
+#include <limits>
 #include <sstream>
 #include <utility>
 
@@ -145,6 +146,46 @@ void add_jobs(const Snapshot& snapshot, std::vector<MetricFamily>& families) {
   }
 }
 
+ClientMetric::Histogram histogram_of(const LatenessHistogram& lateness) {
+  ClientMetric::Histogram histogram;
+  histogram.sample_sum = lateness.sum_s;
+  for (uint32_t i = 0; i < lateness.counts.size(); i++) {
+    histogram.sample_count += lateness.counts[i];
+    const double bound = i < kLatenessBounds.size() ? in_seconds(kLatenessBounds[i])
+                                                    : std::numeric_limits<double>::infinity();
+    histogram.bucket.push_back({.cumulative_count = histogram.sample_count, .upper_bound = bound});
+  }
+  return histogram;
+}
+
+void add_lateness(const History& history, std::vector<MetricFamily>& families) {
+  MetricFamily family;
+  family.type = MetricType::Histogram;
+  family.name = "tributary_rank_lateness_seconds";
+  family.help =
+      "Each second: the time since the last contribution to the oldest block that lacks the rank; "
+      "0 "
+      "if none lacks it.";
+  for (const JobHistory& job : history.jobs()) {
+    for (const SourceHistory& source : job.sources) {
+      if (source.ranks.size() != 1) continue;  // A lower aggregator knows which rank is late.
+      ClientMetric metric;
+      metric.label = {{"job", std::to_string(job.job)}, {"rank", std::to_string(source.ranks[0])}};
+      metric.histogram = histogram_of(source.histogram);
+      family.metric.push_back(std::move(metric));
+    }
+  }
+  families.push_back(std::move(family));
+}
+
+void add_http(const GateCounters& counters, std::vector<MetricFamily>& families) {
+  Family requests = counter("tributary_http_requests_total", "Requests over TCP, by their result.");
+  for (uint32_t i = 0; i < counters.size(); i++) {
+    requests.add({{"result", to_string(static_cast<GateResult>(i))}}, counters[i]);
+  }
+  requests.move_to(families);
+}
+
 }  // namespace
 
 std::vector<MetricFamily> Metrics::Collect() const {
@@ -154,6 +195,8 @@ std::vector<MetricFamily> Metrics::Collect() const {
   add_cores(snapshot, families);
   add_ports(snapshot, families);
   add_jobs(snapshot, families);
+  if (history_ != nullptr) add_lateness(*history_, families);
+  if (http_counters_) add_http(http_counters_(), families);
   return families;
 }
 

@@ -86,6 +86,10 @@ TEST(SocketAddress, ConvertsTheWildcardOfBothFamilies) {
   EXPECT_TRUE(is_wildcard(Endpoint::ipv4(0, 7)));
   EXPECT_FALSE(is_wildcard(Endpoint::ipv4(1, 7)));
   EXPECT_FALSE(is_wildcard(*Endpoint::parse("[::1]:7")));
+  EXPECT_TRUE(is_loopback(*Endpoint::parse("[::1]:7")));
+  EXPECT_TRUE(is_loopback(Endpoint::ipv4(0x7f010203, 7)));
+  EXPECT_FALSE(is_loopback(Endpoint::ipv4(0, 7)));
+  EXPECT_FALSE(is_loopback(*Endpoint::parse("[::2]:7")));
 }
 
 }  // namespace

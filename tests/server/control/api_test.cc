@@ -75,8 +75,11 @@ class ApiTest : public ::testing::Test {
     return json::parse(reply.body);
   }
 
+  ApiTest() { history_.add(example()); }
+
   bool ready_ = true;
   NoCommands jobs_;
+  History history_;
   Api api_{
       {.name = "box",
        .version = "1.2",
@@ -84,6 +87,7 @@ class ApiTest : public ::testing::Test {
        .is_ready = [this] { return ready_; },
        .settings = {{"cores", 1}},
        .jobs = &jobs_,
+       .history = &history_,
        .log =
            [] {
              return nlohmann::ordered_json{{"lines", 1}, {"rows", {{{"event", "rank_joined"}}}}};
@@ -153,6 +157,18 @@ TEST_F(ApiTest, LogHasTheLastLines) {
   config.log = nullptr;
   const Api silent(config);
   EXPECT_EQ(silent.handle({.method = "GET", .path = "/v1/log"}).status, 404);
+}
+
+TEST_F(ApiTest, HistoryIsOfTheServerOrOfAJob) {
+  EXPECT_EQ(get("/v1/history")["samples"][0]["rx_bytes"], 0);
+  EXPECT_EQ(get("/v1/history")["lateness"][1]["lateness_ms"], json({500}));
+  EXPECT_EQ(get("/v1/history/4")["stalls"][0]["ranks"], json({1}));
+  for (const char* path : {"/v1/history/5", "/v1/history/4x", "/v1/history/-1"}) {
+    EXPECT_EQ(request("GET", path).status, 404) << path;
+  }
+  const Api none{
+      {.name = "box", .version = "1", .snapshot = example, .is_ready = {}, .settings = {}}};
+  EXPECT_EQ(none.handle({.method = "GET", .path = "/v1/history"}).status, 404);
 }
 
 TEST_F(ApiTest, MetricsAreText) {

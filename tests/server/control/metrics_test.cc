@@ -84,12 +84,34 @@ TEST(Metrics, NamesFollowTheRules) {
   EXPECT_LE(names.size(), 20U);
 }
 
+TEST(Metrics, LatenessIsAHistogramForEachRank) {
+  History history;
+  history.add(example());
+  const GateCounters counters{1, 2, 3, 4, 5, 6};
+  const std::string text =
+      metrics_text(Metrics(example, "1.2", &history, [&counters] { return counters; }));
+  for (const char* line :
+       {"# TYPE tributary_rank_lateness_seconds histogram\n",
+        "tributary_rank_lateness_seconds_count{job=\"4\",rank=\"1\"} 1\n",
+        "tributary_rank_lateness_seconds_sum{job=\"4\",rank=\"1\"} 0.5\n",
+        "tributary_rank_lateness_seconds_bucket{job=\"4\",rank=\"1\",le=\"0.3\"} 0\n",
+        "tributary_rank_lateness_seconds_bucket{job=\"4\",rank=\"1\",le=\"1\"} 1\n",
+        "tributary_rank_lateness_seconds_bucket{job=\"4\",rank=\"1\",le=\"+Inf\"} 1\n",
+        "tributary_rank_lateness_seconds_bucket{job=\"4\",rank=\"0\",le=\"0.01\"} 1\n",
+        "tributary_http_requests_total{result=\"wrong_token\"} 4\n"}) {
+    EXPECT_THAT(text, HasSubstr(line));
+  }
+}
+
 TEST(Metrics, PromtoolAcceptsTheText) {
   if (std::system("command -v promtool >/dev/null") != 0) {
     GTEST_SKIP() << "promtool is missing: it is part of Debian's package prometheus";
   }
   const testing::ScratchDirectory scratch;
-  const std::string path = scratch.file("metrics", metrics_text(Metrics(example, "1.2")));
+  History history;
+  history.add(example());
+  const Metrics metrics(example, "1.2", &history, [] { return GateCounters{}; });
+  const std::string path = scratch.file("metrics", metrics_text(metrics));
   EXPECT_EQ(std::system(("promtool check metrics < " + path).c_str()), 0);
 }
 

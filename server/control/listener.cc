@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "server/control/listener.h"
+
+#include <fmt/format.h>
+#include <netinet/tcp.h>
+#include <poll.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+
+#include <array>
+#include <cerrno>
+#include <cstring>
+
+#include "io/udp/socket_address.h"
+
+namespace tributary::control {
+namespace {
+
+constexpr int kStreamSocket = SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK;
+/// Pause after an error of accept(), which would repeat at once while no descriptor is free.
+/// Assumed.
+constexpr int kRetryAfterMs = 20;
+
+void set_option(int socket, int level, int option) {
+  const int on = 1;
+  static_cast<void>(setsockopt(socket, level, option, &on, sizeof on));
+}
+
+}  // namespace
+
+Result<io::FileDescriptor> listen_on_path(const std::string& path) {
+  io::FileDescriptor socket(::socket(AF_UNIX, kStreamSocket, 0));
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  const bool fits = path.size() < sizeof address.sun_path;
+  if (fits) path.copy(address.sun_path, path.size());
+  // Linux makes the file with the socket's mode, so that it is never open to others.
+  if (!fits || !socket.is_open() || fchmod(socket.get(), S_IRUSR | S_IWUSR) != 0 ||
+      bind(socket.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0 ||
+      listen(socket.get(), kBacklog) != 0) {
+    return failure(
+        fmt::format("control socket {}: cannot listen there; to fix: check the "
+                    "folder's permissions and that the path has at most 107 characters",
+                    path));
+  }
+  return socket;
+}
+
+Result<io::FileDescriptor> listen_on_port(const Endpoint& at) {
+  const int family = at.is_ipv4() ? AF_INET : AF_INET6;
+  io::SocketAddress address{};
+  const socklen_t size = io::to_socket_address(at, family, address);
+  io::FileDescriptor socket(::socket(family, kStreamSocket, 0));
+  // A restarted server takes the port although old connections wait for their end.
+  set_option(socket.get(), SOL_SOCKET, SO_REUSEADDR);
+  // Connections inherit this: a small answer leaves at once.
+  set_option(socket.get(), IPPROTO_TCP, TCP_NODELAY);
+  if (!socket.is_open() || bind(socket.get(), &address.any, size) != 0 ||
+      listen(socket.get(), kBacklog) != 0) {
+    return failure(
+        fmt::format("TCP {}: cannot listen there ({}); to fix: give an address of this machine "
+                    "and a free port",
+                    at.to_string(), std::strerror(errno)));
+  }
+  return socket;
+}
+
+void accept_until(int stop, int listener, const std::function<void(int)>& take) {
+  std::array<pollfd, 2> files{{{stop, POLLIN, 0}, {listener, POLLIN, 0}}};
+  while (true) {
+    const int ready = poll(files.data(), files.size(), /*timeout=*/-1);
+    if (ready > 0 && files[0].revents != 0) return;
+    const int socket = ready > 0 ? accept4(listener, nullptr, nullptr, SOCK_CLOEXEC) : -1;
+    if (socket >= 0) {
+      take(socket);
+      continue;
+    }
+    // EMFILE, ENFILE, ENOBUFS, ENOMEM: others must free something first. ECONNABORTED and the
+    // network's errors concern one caller. None of them ends the server.
+    static_cast<void>(poll(files.data(), /*nfds=*/1, kRetryAfterMs));
+  }
+}
+
+}  // namespace tributary::control

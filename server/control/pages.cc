@@ -1,0 +1,346 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "server/control/pages.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <string_view>
+#include <vector>
+
+#include "auth/keys.h"
+#include "server/control/history_json.h"
+#include "server/control/html.h"
+#include "server/control/snapshot_json.h"
+#include "server/control/web_files.h"
+
+namespace tributary::control {
+namespace {
+
+using nlohmann::json;
+
+constexpr const char* kHtml = "text/html; charset=utf-8";
+constexpr std::string_view kJobPath = "/jobs/";
+/// Newest lines of the log on a page.
+constexpr size_t kEventsMax = 500;
+/// Fields of a log's line with columns of their own.
+constexpr std::array<const char*, 3> kEventColumns{"time", "level", "event"};
+
+std::string text_or(const json& value, const char* none) {
+  return value.is_string() ? value.get<std::string>() : none;
+}
+
+/// Text from the network may be no UTF-8; dump() would throw.
+std::string dump_text(const json& value) {
+  return value.dump(-1, ' ', false, json::error_handler_t::replace);
+}
+
+Cells job_row(const json& job) {
+  const std::string id = std::to_string(job["id"].get<uint32_t>());
+  const auto session = job["session"].get<uint32_t>();
+  return {Cell::link(id, "/jobs/" + id),
+          Cell::text(fmt::format("{} of {}", job["members"].get<uint32_t>(),
+                                 job["sources"].get<uint32_t>())),
+          Cell::text(session == 0 ? "none" : std::to_string(session)),
+          Cell::number(job["blocks_in_progress"].get<uint64_t>()),
+          Cell::number(job["blocks_total"].get<uint64_t>()),
+          Cell::text(job["mitigation"].get<bool>() ? "on" : "off"),
+          Cell::text(scaled_text(job["memory_bytes"].get<double>(), "B"))};
+}
+
+std::string job_rows(const json& jobs) {
+  std::vector<Cells> rows;
+  for (const json& job : jobs) rows.push_back(job_row(job));
+  return table_rows(rows, "There is no job.");
+}
+
+std::string wait_rows(const server::Snapshot& snapshot) {
+  std::vector<Cells> rows;
+  for (const Wait& wait : find_waits(snapshot)) {
+    const json row = wait_json(wait);
+    rows.push_back({Cell::text(std::to_string(wait.job)),
+                    Cell::text(ranks_text(row["missing"]), "bad"),
+                    Cell::text(duration_text(row["since_ms"])), Cell::text(wait.advice, "text"),
+                    Cell::text(wait.block ? std::to_string(*wait.block) : "none"),
+                    Cell::text(duration_text(row["last_heard_ms"])),
+                    Cell::text(text_or(row["address"], "unknown"))});
+  }
+  return table_rows(rows, "Nobody waits.");
+}
+
+/// Adds the newest lateness, the longest one and the drawing.
+void add_lateness(Cells& cells, const json& lateness_ms) {
+  const int64_t now = lateness_ms.empty() ? 0 : lateness_ms.back().get<int64_t>();
+  int64_t longest = 0;
+  for (const json& each : lateness_ms) longest = std::max(longest, each.get<int64_t>());
+  const bool is_bad = milliseconds(now) > kStallShown;
+  cells.push_back(Cell::text(duration_text(now), is_bad ? "bad" : ""));
+  cells.push_back(Cell::text(duration_text(longest)));
+  cells.push_back(Cell::html(lateness_strip(lateness_ms)));
+}
+
+std::string late_rows(const json& lateness) {
+  std::vector<Cells> rows;
+  for (const json& row : lateness) {
+    Cells cells{Cell::text(std::to_string(row["job"].get<uint32_t>())),
+                Cell::text(ranks_text(row["ranks"]))};
+    add_lateness(cells, row["lateness_ms"]);
+    rows.push_back(std::move(cells));
+  }
+  return table_rows(rows, "There is no rank.");
+}
+
+std::string left_out_text(const json& history) {
+  const auto count = history["lateness_left_out"].get<uint64_t>();
+  if (count == 0) return {};
+  return fmt::format("{} ranks with less lateness are on the pages of the jobs.", count);
+}
+
+/// Returns the growth of a total for each second between two samples; 0 if no time lies between.
+template <class Value>
+double rate(const json& from, const json& to, Value&& value_of) {
+  const double elapsed_s = to["uptime_s"].get<double>() - from["uptime_s"].get<double>();
+  return elapsed_s > 0 ? (value_of(to) - value_of(from)) / elapsed_s : 0;
+}
+
+std::string bits_text(double bits_per_s) { return scaled_text(bits_per_s, "bit/s"); }
+std::string per_second_text(double rate) {
+  return count_text(static_cast<uint64_t>(std::llround(std::max(rate, 0.0)))) + " /s";
+}
+
+std::string traffic_rows(const json& samples) {
+  if (samples.empty()) return table_rows({}, "There is no sample yet.");
+  const json& last = samples.back();
+  const json& before = samples[samples.size() < 2 ? 0 : samples.size() - 2];
+  const auto row = [&](const char* name, const auto& value_of, auto* text_of,
+                       const std::string& total) -> Cells {
+    return {Cell::text(name), Cell::text(text_of(rate(before, last, value_of))),
+            Cell::text(text_of(rate(samples.front(), last, value_of))), Cell::text(total)};
+  };
+  const auto received = [](const json& sample) { return sample["rx_bytes"].get<double>() * 8; };
+  const auto sent = [](const json& sample) { return sample["tx_bytes"].get<double>() * 8; };
+  const auto blocks = [](const json& sample) {
+    return sample["blocks_completed"].get<double>() + sample["blocks_degraded"].get<double>();
+  };
+  return table_rows(
+      {row("Received", received, bits_text, scaled_text(received(last) / 8, "B")),
+       row("Sent", sent, bits_text, scaled_text(sent(last) / 8, "B")),
+       row("Results", blocks, per_second_text, count_text(static_cast<uint64_t>(blocks(last))))},
+      "");
+}
+
+std::string block_rows(const json& status) {
+  const auto degraded = status["blocks_degraded"].get<uint64_t>();
+  return table_rows(
+      {{Cell::text("Completed"), Cell::number(status["blocks_completed"].get<uint64_t>())},
+       {Cell::text("Degraded"), Cell::text(count_text(degraded), degraded > 0 ? "bad" : "")},
+       {Cell::text("Share degraded"),
+        Cell::text(fmt::format("{:.2f} %", status["degraded_share"].get<double>() * 100))},
+       {Cell::text("In progress"), Cell::number(status["blocks_in_progress"].get<uint64_t>())}},
+      "");
+}
+
+std::string drop_rows(const json& drops) {
+  std::vector<Cells> rows;
+  for (const auto& [reason, packets] : drops.items()) {
+    rows.push_back({Cell::text(reason), Cell::number(packets.get<uint64_t>())});
+  }
+  return table_rows(rows, "None.");
+}
+
+std::string core_rows(const json& cores) {
+  std::vector<Cells> rows;
+  for (const json& core : cores) {
+    rows.push_back({Cell::number(rows.size()),
+                    Cell::text(fmt::format("{:.1f} s", core["cpu_s"].get<double>())),
+                    Cell::number(core["packets"].get<uint64_t>())});
+  }
+  return table_rows(rows, "");
+}
+
+std::string rank_rows(const json& sources, const json& lateness) {
+  std::vector<Cells> rows;
+  for (const json& source : sources) {
+    const bool waited_for = source["waited_for"].get<bool>();
+    Cells cells{Cell::text(ranks_text(source["ranks"])),
+                Cell::text(source["state"].get<std::string>()),
+                Cell::text(waited_for ? "yes" : "no", waited_for ? "" : "bad"),
+                Cell::text(text_or(source["address"], "unknown")),
+                Cell::text(duration_text(source["last_heard_ms"]))};
+    const size_t index = rows.size();
+    add_lateness(cells, index < lateness.size() ? lateness[index]["lateness_ms"] : json::array());
+    rows.push_back(std::move(cells));
+  }
+  return table_rows(rows, "");
+}
+
+std::string stall_rows(const json& stalls, double uptime_s) {
+  std::vector<Cells> rows;
+  for (const json& stall : stalls) {
+    const bool ended = stall["ended"].get<bool>();
+    const double ago_s = std::max(uptime_s - stall["began_s"].get<double>(), 0.0);
+    rows.push_back({Cell::text(ranks_text(stall["ranks"])),
+                    Cell::text(std::to_string(stall["block"].get<uint32_t>())),
+                    Cell::text(fmt::format("{:.0f} s ago", ago_s)),
+                    Cell::text(duration_text(stall["lasted_ms"])),
+                    Cell::text(ended ? "ended" : "goes on", ended ? "" : "bad")});
+  }
+  return table_rows(rows, "None was seen.");
+}
+
+std::string progress_rows(const json& blocks) {
+  std::vector<Cells> rows;
+  for (const json& block : blocks) {
+    rows.push_back(
+        {Cell::text(std::to_string(block["id"].get<uint32_t>())),
+         Cell::text(duration_text(block["since_ms"])),
+         Cell::text(block["waits_upstream"].get<bool>() ? "the upper aggregator"
+                                                        : ranks_text(block["missing"]))});
+  }
+  return table_rows(rows, "None.");
+}
+
+/// Returns the fields of a line except for those that have columns of their own, as NAME=VALUE.
+std::string details_of(const json& line) {
+  if (line.is_string()) return line.get<std::string>();
+  std::string text;
+  const json fields = line.is_object() ? line : json::object();
+  for (const auto& [name, value] : fields.items()) {
+    if (std::ranges::find(kEventColumns, name) != kEventColumns.end()) continue;
+    text += fmt::format("{}{}={}", text.empty() ? "" : " ", name,
+                        value.is_string() ? value.get<std::string>() : dump_text(value));
+  }
+  return text;
+}
+
+std::string navigation(const std::string& kind, bool has_log) {
+  const auto link = [&kind](const char* to, const char* name, const char* own_kind) {
+    return fmt::format("<a href=\"{}\"{}>{}</a>", to,
+                       kind == own_kind ? " aria-current=\"page\"" : "", name);
+  };
+  std::string html = link("/", "Server", "dashboard");
+  if (has_log) html += link("/events", "Events", "events");
+  return html;
+}
+
+}  // namespace
+
+std::string event_rows(const json& log) {
+  json lines = log.is_array() ? log : json::array();
+  const json object = log.is_object() ? log : json::object();
+  for (const auto& [name, value] : object.items()) {
+    if (value.is_array()) lines = value;
+  }
+  std::vector<Cells> rows;
+  for (size_t i = lines.size(); i > 0 && rows.size() < kEventsMax; i--) {
+    const json& line = lines[i - 1];
+    Cells cells;
+    for (const char* column : kEventColumns) {
+      const bool has_column = line.is_object() && line.contains(column);
+      const std::string text = has_column ? text_or(line[column], "") : std::string();
+      const bool is_bad = text == "error" || text == "warn";
+      cells.push_back(Cell::text(text, is_bad ? "bad" : ""));
+    }
+    cells.push_back(Cell::text(details_of(line), "text"));
+    rows.push_back(std::move(cells));
+  }
+  return table_rows(rows, "Nothing has happened.");
+}
+
+Reply Pages::log() const { return api_.handle({.method = "GET", .path = "/v1/log"}); }
+
+Reply Pages::page(const std::string& kind, const std::string& title, std::string main,
+                  const json& status, int status_code) const {
+  const std::string nonce = fmt::format("{:016x}{:016x}", auth::random_u64(), auth::random_u64());
+  const ApiConfig& config = api_.config();
+  Reply reply{.status = status_code, .body = {}, .type = kHtml};
+  reply.body = fill(
+      kLayoutHtml,
+      {{"title", escaped(title + " – " + config.name)},
+       {"page", kind},
+       {"nonce", nonce},
+       {"style", std::string(kStyleCss)},
+       {"script", std::string(kLiveJs)},
+       {"name", escaped(config.name)},
+       {"version", escaped(config.version)},
+       {"listen", escaped(status["listen"].get<std::string>())},
+       {"state", fmt::format("Up for {} s",
+                             count_text(static_cast<uint64_t>(status["uptime_s"].get<double>())))},
+       {"navigation", navigation(kind, log().status == 200)},
+       {"main", std::move(main)}});
+  reply.headers = {
+      {"Content-Security-Policy",
+       fmt::format("default-src 'none'; style-src 'nonce-{0}'; script-src 'nonce-{0}'; connect-src "
+                   "'self'; img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors "
+                   "'none'",
+                   nonce)}};
+  return reply;
+}
+
+Reply Pages::dashboard() const {
+  const server::Snapshot snapshot = api_.config().snapshot();
+  const json status = status_json(snapshot);
+  const History none;
+  const json history =
+      history_json(api_.config().history != nullptr ? *api_.config().history : none);
+  return page("dashboard", "Server",
+              fill(kDashboardHtml, {{"waits", wait_rows(snapshot)},
+                                    {"jobs", job_rows(status["jobs"])},
+                                    {"late", late_rows(history["lateness"])},
+                                    {"key", lateness_key()},
+                                    {"left_out", left_out_text(history)},
+                                    {"traffic", traffic_rows(history["samples"])},
+                                    {"blocks", block_rows(status)},
+                                    {"drops", drop_rows(status["drops"])},
+                                    {"cores", core_rows(status["cores"])}}),
+              status);
+}
+
+Reply Pages::job(const std::string& id) const {
+  const server::Snapshot snapshot = api_.config().snapshot();
+  const json status = status_json(snapshot);
+  const auto found = std::ranges::find_if(
+      snapshot.jobs, [&id](const auto& each) { return std::to_string(each.config.id) == id; });
+  if (found == snapshot.jobs.end()) {
+    return page("error", "Not found",
+                fmt::format("<section><p>Job {} does not exist. <a href=\"/\">All jobs</a></p>"
+                            "</section>\n",
+                            escaped(id)),
+                status, 404);
+  }
+  const json job = job_details_json(*found, snapshot.at);
+  json history;
+  if (api_.config().history != nullptr) {
+    history = job_history_json(*api_.config().history, found->config.id);
+  }
+  if (!history.is_object()) history = {{"lateness", json::array()}, {"stalls", json::array()}};
+  return page(
+      "job", "Job " + id,
+      fill(kJobHtml, {{"id", escaped(id)},
+                      {"jobs", table_rows(std::vector<Cells>{job_row(job_json(*found))}, "")},
+                      {"ranks", rank_rows(job["sources"], history["lateness"])},
+                      {"key", lateness_key()},
+                      {"stalls", stall_rows(history["stalls"], in_seconds(snapshot.uptime))},
+                      {"progress", progress_rows(job["blocks"])}}),
+      status);
+}
+
+Reply Pages::events(const Reply& log) const {
+  const json lines = json::parse(log.body, nullptr, /*allow_exceptions=*/false);
+  return page("events", "Events", fill(kEventsHtml, {{"events", event_rows(lines)}}),
+              status_json(api_.config().snapshot()));
+}
+
+Reply Pages::handle(const Request& request) const {
+  if (request.method == "GET" || request.method == "HEAD") {
+    if (request.path == "/") return dashboard();
+    if (request.path.starts_with(kJobPath)) return job(request.path.substr(kJobPath.size()));
+    if (request.path == "/events") {
+      if (const Reply lines = log(); lines.status == 200) return events(lines);
+    }
+  }
+  return api_.handle(request);
+}
+
+}  // namespace tributary::control

@@ -1,0 +1,196 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "server/control/token_gate.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <span>
+#include <string_view>
+
+#include "auth/secret.h"
+#include "io/udp/resolve.h"
+#include "io/udp/socket_address.h"
+
+namespace tributary::control {
+namespace {
+
+constexpr std::string_view kScheme = "bearer ";
+
+char to_lower(char letter) {
+  return letter >= 'A' && letter <= 'Z' ? static_cast<char>(letter - 'A' + 'a') : letter;
+}
+
+std::string cookie_of(const std::optional<auth::Key256>& key, uint16_t port) {
+  if (!key) return {};
+  std::string cookie = fmt::format("tributary_{}=", port);
+  for (const std::byte byte : auth::derive(*key, "http cookie", {})) {
+    cookie += fmt::format("{:02x}", std::to_integer<uint32_t>(byte));
+  }
+  return cookie;
+}
+
+/// Returns the token of "Bearer TOKEN"; nothing if the header is absent or has another scheme.
+std::optional<std::string> bearer_token(const std::string& authorization) {
+  if (authorization.size() < kScheme.size() ||
+      !std::equal(kScheme.begin(), kScheme.end(), authorization.begin(),
+                  [](char expected, char given) { return expected == to_lower(given); })) {
+    return std::nullopt;
+  }
+  return authorization.substr(kScheme.size());
+}
+
+/// Tells whether the header Host names this machine's loopback interface.
+bool names_loopback(std::string_view host) {
+  const bool has_brackets = host.starts_with('[');
+  const size_t colon = host.find(':', has_brackets ? host.find(']') : 0);
+  host = host.substr(0, colon);
+  if (host == "localhost" || host == "[::1]") return true;
+  const auto address = Endpoint::parse(fmt::format("{}:1", host));
+  return address && io::is_loopback(*address);
+}
+
+/// Returns the path if it is safe in a header and on this server; "/" otherwise. A path that begins
+/// with two slashes names another host.
+std::string redirect_path(const std::string& path) {
+  const auto is_plain = [](char c) {
+    const char lower = to_lower(c);
+    return (lower >= 'a' && lower <= 'z') || (c >= '0' && c <= '9') || c == '/' || c == '.' ||
+           c == '_' || c == '-';
+  };
+  const bool is_safe =
+      path.starts_with('/') && !path.starts_with("//") && std::ranges::all_of(path, is_plain);
+  return is_safe ? path : "/";
+}
+
+/// A page with the sentence and a field for the token. The sentence must be free of markup.
+std::string login_page(std::string_view sentence) {
+  return fmt::format(
+      "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">"
+      "<meta name=\"viewport\" content=\"width=device-width\"><meta name=\"color-scheme\" "
+      "content=\"light dark\"><title>Tributary: log in</title></head><body><main>"
+      "<h1>Tributary</h1><p>{}</p><form><label>Token <input type=\"password\" name=\"token\" "
+      "autocomplete=\"current-password\" autofocus></label> <button>Log in</button></form>"
+      "</main></body></html>\n",
+      sentence);
+}
+
+Reply unauthorized(const Request& request, std::string_view sentence) {
+  Reply reply = error_reply(401, std::string(sentence));
+  if (request.accept.find("text/html") != std::string::npos) {
+    reply.body = login_page(sentence);
+    reply.type = "text/html; charset=utf-8";
+  }
+  reply.headers = {{"WWW-Authenticate", "Bearer realm=\"tributary\""}};
+  return reply;
+}
+
+}  // namespace
+
+const char* to_string(GateResult result) {
+  constexpr std::array<const char*, kGateResultCount> kNames{"passed",      "login",  "no_token",
+                                                             "wrong_token", "method", "host"};
+  return kNames[static_cast<uint32_t>(result)];
+}
+
+TokenGate::TokenGate(std::optional<auth::Key256> token_key, uint16_t port)
+    : token_key_(token_key), cookie_(cookie_of(token_key, port)) {}
+
+bool TokenGate::is_token(const std::string& token) const {
+  const auto key = auth::key_of_secret(token);
+  return key && auth::is_same_key(*key, *token_key_);
+}
+
+bool TokenGate::has_cookie(const Request& request) const {
+  std::string_view rest = request.cookie;
+  while (!rest.empty()) {
+    const size_t end = std::min(rest.find(';'), rest.size());
+    std::string_view each = rest.substr(0, end);
+    each.remove_prefix(std::min(each.find_first_not_of(' '), each.size()));
+    const auto hash_of = [](std::string_view text) {
+      return auth::hash(std::as_bytes(std::span(text)));
+    };
+    // Hashes, so that the comparison takes as long for any cookie.
+    if (auth::is_same_key(hash_of(each), hash_of(cookie_))) return true;
+    rest.remove_prefix(std::min(end + 1, rest.size()));
+  }
+  return false;
+}
+
+GateResult TokenGate::judge(const Request& request) const {
+  const bool reads = request.method == "GET" || request.method == "HEAD";
+  if (token_key_) {
+    const std::optional<std::string> token = bearer_token(request.authorization);
+    if (request.token && !token) {
+      if (!is_token(*request.token)) return GateResult::kWrongToken;
+      return reads ? GateResult::kLogin : GateResult::kMethod;
+    }
+    if (token && !is_token(*token)) return GateResult::kWrongToken;
+    if (!token && !has_cookie(request)) return GateResult::kNoToken;
+  } else if (!names_loopback(request.host)) {
+    return GateResult::kHost;
+  }
+  return reads ? GateResult::kPassed : GateResult::kMethod;
+}
+
+Reply TokenGate::login_reply(const Request& request) const {
+  // Lax: a link from a chat or a wiki opens the page of a user who has logged in.
+  return {.status = 303,
+          .body = {},
+          .headers = {{"Location", redirect_path(request.path)},
+                      {"Set-Cookie", cookie_ + "; Path=/; HttpOnly; SameSite=Lax"}}};
+}
+
+Reply TokenGate::handle(const Request& request, const HttpServer::Handler& handler) {
+  const GateResult result = judge(request);
+  counters_[static_cast<uint32_t>(result)].fetch_add(1, std::memory_order_relaxed);
+  Reply reply;
+  switch (result) {
+    case GateResult::kPassed:
+      reply = handler(request);
+      break;
+    case GateResult::kLogin:
+      reply = login_reply(request);
+      break;
+    case GateResult::kNoToken:
+      reply = unauthorized(request,
+                           "this server asks for its token: send the header Authorization: Bearer "
+                           "TOKEN, or open URL?token=TOKEN in a browser");
+      break;
+    case GateResult::kWrongToken:
+      reply = unauthorized(request,
+                           "the token is wrong: send the one in the file that the server's "
+                           "--http-token-file names");
+      break;
+    case GateResult::kMethod:
+      reply = error_reply(405, "over TCP this API only reads; allowed: GET and HEAD");
+      reply.headers = {{"Allow", "GET, HEAD"}};
+      break;
+    case GateResult::kHost:
+      reply = error_reply(421,
+                          "without a token this server answers only requests to localhost or a "
+                          "loopback address: correct the URL's host");
+      break;
+  }
+  reply.headers.emplace_back("Cache-Control", "no-store");
+  reply.headers.emplace_back("X-Content-Type-Options", "nosniff");
+  reply.headers.emplace_back("Referrer-Policy", "no-referrer");
+  return reply;
+}
+
+GateCounters TokenGate::counters() const {
+  GateCounters counters{};
+  for (uint32_t i = 0; i < kGateResultCount; i++) {
+    counters[i] = counters_[i].load(std::memory_order_relaxed);
+  }
+  return counters;
+}
+
+Result<Endpoint> parse_http_address(const std::string& text) {
+  const bool is_port = std::ranges::all_of(text, [](char c) { return c >= '0' && c <= '9'; });
+  auto endpoint = io::resolve(is_port ? "127.0.0.1:" + text : text, /*default_port=*/0);
+  if (endpoint) return endpoint;
+  return failure(fmt::format("--http {}: {}; allowed: a port of 127.0.0.1, or ADDRESS:PORT", text,
+                             endpoint.error().text));
+}
+
+}  // namespace tributary::control

@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: Apache-2.0
+// Method: a server on a TCP port of the loopback interface: good requests, garbage, slow clients,
+//         1,000 connections, requests without an end, and a process without a free descriptor.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <vector>
+
+#include "server/control/http_server.h"
+#include "tests/server/control/tcp_client.h"
+
+namespace tributary::control {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::Not;
+using ::testing::StartsWith;
+using testing::talk;
+using testing::TcpClient;
+
+Reply echo(const Request& request) {
+  return {.body = nlohmann::json{{"method", request.method},
+                                 {"path", request.path},
+                                 {"host", request.host},
+                                 {"authorization", request.authorization},
+                                 {"cookie", request.cookie},
+                                 {"token", request.token.value_or("none")}}
+                      .dump(),
+          .headers = {{"X-Test", "yes"}}};
+}
+
+const std::string kGoodRequest = "GET /x HTTP/1.1\r\nHost: h\r\n\r\n";
+
+class HttpServerTcp : public ::testing::Test {
+ protected:
+  /// Another program may take the port between the search and the start.
+  static std::unique_ptr<HttpServer> start(Endpoint& at) {
+    for (uint32_t attempt = 0; attempt < 5; attempt++) {
+      at = testing::free_tcp_address();
+      auto server = HttpServer::start(at, echo);
+      if (server) return *std::move(server);
+    }
+    return nullptr;
+  }
+  void SetUp() override {
+    server_ = start(at_);
+    ASSERT_NE(server_, nullptr);
+  }
+
+  Endpoint at_;
+  std::unique_ptr<HttpServer> server_;
+};
+
+TEST_F(HttpServerTcp, HandlerSeesTheHeadersAndSetsSome) {
+  const std::string answer = talk(at_,
+                                  "GET /x?token=a%20b HTTP/1.1\r\nHost: h\r\nCookie: c=d\r\n"
+                                  "Authorization: Bearer e\r\n\r\n");
+  EXPECT_THAT(answer, StartsWith("HTTP/1.1 200"));
+  EXPECT_THAT(answer, HasSubstr("X-Test: yes\r\n"));
+  const auto body = nlohmann::json::parse(answer.substr(answer.find('{')));
+  EXPECT_EQ(body, (nlohmann::json{{"method", "GET"},
+                                  {"path", "/x"},
+                                  {"host", "h"},
+                                  {"authorization", "Bearer e"},
+                                  {"cookie", "c=d"},
+                                  {"token", "a b"}}));
+}
+
+TEST_F(HttpServerTcp, PortInUseIsRefused) {
+  const auto second = HttpServer::start(at_, echo);
+  ASSERT_FALSE(second.has_value());
+  EXPECT_THAT(second.error().text, HasSubstr("cannot listen there (Address already in use)"));
+}
+
+TEST_F(HttpServerTcp, GarbageGetsOneAnswer) {
+  for (const std::string& bytes :
+       {std::string("garbage\r\n\r\n"), std::string("GET\r\n\r\n"), std::string(300, '\n'),
+        std::string("GET / HTTP/9.9\r\n\r\n"), "GET /" + std::string(9000, 'x') + "\r\n\r\n"}) {
+    EXPECT_THAT(talk(at_, bytes), StartsWith("HTTP/1.1 4")) << bytes.substr(0, 20);
+  }
+  static_cast<void>(
+      talk(at_, std::string("\x16\x03\x01\x02\x00\x01\x00\x01\r\n\r\n", 12)));  // TLS.
+  EXPECT_THAT(talk(at_, kGoodRequest), StartsWith("HTTP/1.1 200"));
+}
+
+// A client that sends a body gets an answer, although the server does not read all of it.
+TEST_F(HttpServerTcp, RequestWithABodyIsAnswered) {
+  const std::string body(20'000, 'x');
+  EXPECT_THAT(talk(at_, "POST /x HTTP/1.1\r\nHost: h\r\nContent-Length: 20000\r\n\r\n" + body),
+              StartsWith("HTTP/1.1 "));
+}
+
+// Thousands of ranges would multiply the answer, and a request without an end the server's memory.
+TEST_F(HttpServerTcp, AnswersAreWholeAndRequestsBounded) {
+  std::string ranges = "bytes=0-";
+  while (ranges.size() < 8000) ranges += ",0-";
+  const std::string answer =
+      talk(at_, "GET /x HTTP/1.1\r\nHost: h\r\nRange: " + ranges + "\r\n\r\n");
+  EXPECT_LT(answer.size(), 1000U);
+  std::string headers = "GET /x HTTP/1.1\r\n";
+  while (headers.size() < 2 * kRequestBytesMax)
+    headers += "X-Y: " + std::string(1000, 'z') + "\r\n";
+  EXPECT_THAT(talk(at_, headers + "\r\n"), Not(HasSubstr(" 200 ")));
+  EXPECT_THAT(talk(at_, kGoodRequest), StartsWith("HTTP/1.1 200"));
+}
+
+TEST_F(HttpServerTcp, SlowClientsAreDisconnectedAndDelayOthersOnly) {
+  std::vector<TcpClient> slow;
+  for (uint32_t i = 0; i < 2 * kThreads; i++) slow.emplace_back(at_);
+  for (const TcpClient& client : slow) client.send("GET /x HT");
+  EXPECT_THAT(talk(at_, kGoodRequest), StartsWith("HTTP/1.1 200"));
+  for (const TcpClient& client : slow) static_cast<void>(client.receive());
+}
+
+TEST_F(HttpServerTcp, SurvivesAThousandConnections) {
+  {
+    std::vector<TcpClient> clients;
+    for (uint32_t i = 0; i < 1000; i++) clients.emplace_back(at_);
+  }
+  EXPECT_THAT(talk(at_, kGoodRequest), StartsWith("HTTP/1.1 200"));
+}
+
+TEST_F(HttpServerTcp, EndsWhileClientsAreConnected) {
+  std::vector<TcpClient> clients;
+  for (uint32_t i = 0; i < kThreads + kQueueMax; i++) clients.emplace_back(at_);
+  server_.reset();
+  for (const TcpClient& client : clients) EXPECT_EQ(client.receive(), "");
+}
+
+/// Lets a caller wait while this process has no free descriptor. Ends the process: 0 if the caller
+/// got its answer as soon as descriptors were free.
+[[noreturn]] void serve_without_descriptors() {
+  Endpoint at;
+  std::unique_ptr<HttpServer> server;
+  for (uint32_t attempt = 0; attempt < 5 && server == nullptr; attempt++) {
+    at = testing::free_tcp_address();
+    auto started = HttpServer::start(at, echo);
+    if (started) server = *std::move(started);
+  }
+  if (server == nullptr) _exit(1);
+  TcpClient client;
+  rlimit limit{};
+  getrlimit(RLIMIT_NOFILE, &limit);
+  limit.rlim_cur = 64;
+  setrlimit(RLIMIT_NOFILE, &limit);
+  std::vector<io::FileDescriptor> all;
+  while (all.empty() || all.back().is_open()) all.emplace_back(dup(STDIN_FILENO));
+  client.connect(at);
+  client.send(kGoodRequest);
+  if (client.wait_for(POLLIN, /*timeout_ms=*/200)) _exit(2);  // Nobody could accept it.
+  all.clear();
+  const bool is_answered = client.receive().starts_with("HTTP/1.1 200") &&
+                           talk(at, kGoodRequest).starts_with("HTTP/1.1 200");
+  _exit(is_answered ? 0 : 3);
+}
+
+TEST(HttpServerDescriptors, CallersWaitUntilADescriptorIsFree) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");  // A process without threads of other tests.
+  EXPECT_EXIT(serve_without_descriptors(), ::testing::ExitedWithCode(0), "");
+}
+
+}  // namespace
+}  // namespace tributary::control
