@@ -27,7 +27,8 @@ Result<Key256> key_of_secret(std::string_view secret) {
   return hash(std::as_bytes(std::span(secret)));
 }
 
-Result<Key256> read_secret(std::string_view what, const std::string& path, mode_t forbidden) {
+Result<Key256> read_secret(std::string_view what, const std::string& path, bool group_may_read) {
+  const mode_t forbidden = group_may_read ? S_IROTH : S_IRGRP | S_IROTH;
   struct stat status {};
   if (::stat(path.c_str(), &status) != 0 || !S_ISREG(status.st_mode)) {
     return failure(fmt::format("{} {}: is not a readable file", what, path));
@@ -67,9 +68,8 @@ Result<JobAuth> find_secret(Mode mode, const std::string& path) {
     return with_mode(*key);
   }
   if (const char* folder = std::getenv("CREDENTIALS_DIRECTORY")) {
-    // systemd lets the service's user read the file by an ACL, whose mask shows as the group's bits.
-    return read_secret("secret_file", fmt::format("{}/{}", folder, kSecretCredential), S_IROTH)
-        .map(with_mode);
+    const std::string credential = fmt::format("{}/{}", folder, kSecretCredential);
+    return read_secret("secret_file", credential, /*group_may_read=*/true).map(with_mode);
   }
   return failure(fmt::format("auth={} needs the job's secret; give secret_file, or set {}",
                              to_string(mode), kSecretVariable));

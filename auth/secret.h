@@ -40,10 +40,11 @@ struct JobAuth {
 [[nodiscard]] Result<Key256> key_of_secret(std::string_view secret);
 
 /// Returns the key of the secret in a file. Refuses a file that other users can read.
-/// @param what      Name of the setting, which begins each error.
-/// @param forbidden Bits of the file's mode that let others read it.
+/// @param what           Name of the setting, which begins each error.
+/// @param group_may_read For a file that systemd provides: an ACL lets the service's user read it,
+///                       and the ACL's mask shows as the group's bits.
 [[nodiscard]] Result<Key256> read_secret(std::string_view what, const std::string& path,
-                                         mode_t forbidden = S_IRGRP | S_IROTH);
+                                         bool group_may_read = false);
 
 /// Finds a job's secret: in the file at `path`, or if that is empty in the environment variable
 /// kSecretVariable, or in the systemd credential kSecretCredential. Refuses a file that other users
