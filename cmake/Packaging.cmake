@@ -1,7 +1,10 @@
-# What `cmake --install` puts where. Component `library`: libtributary with its header, pkg-config
-# and CMake files; component `program`: the tributary program and the Python package, where
-# `tributary launch` looks for it; component `programs`: static libraries, headers and CMake files for
-# packet programs outside this tree.
+# What `cmake --install` puts where, by component:
+#   program        the tributary program, its man pages and shell completions
+#   python         the Python package, where `tributary launch` looks for it
+#   library        libtributary with its header, pkg-config and CMake files
+#   programs       static libraries, headers and CMake files for packet programs outside this tree
+#   documentation  the guides, examples and scenario files
+# debian/rules makes a package of each.
 include(GNUInstallDirs)
 
 # The package `tributary` for find_package(). Its configuration includes the files of the components
@@ -48,6 +51,33 @@ function(tributary_program_packaging)
   tributary_package_files(programs)
 endfunction()
 
+# Man pages and shell completions come from the program itself. Programs with sanitizers are not for
+# installation, so they do without.
+function(tributary_command_line_packaging)
+  if(TRIBUTARY_SANITIZE)
+    return()
+  endif()
+  set(script ${PROJECT_SOURCE_DIR}/tools/describe-commands.sh)
+  set(overview ${PROJECT_SOURCE_DIR}/docs/tributary.7)
+  set(folder ${CMAKE_BINARY_DIR}/commands)
+  add_custom_command(OUTPUT ${folder}/done
+                     COMMAND ${script} $<TARGET_FILE:tributary> ${overview} ${folder}
+                     DEPENDS tributary ${script} ${overview}
+                     COMMENT "Describing the commands" VERBATIM)
+  add_custom_target(command_line_files ALL DEPENDS ${folder}/done)
+  install(DIRECTORY ${folder}/share/ DESTINATION ${CMAKE_INSTALL_DATADIR} COMPONENT program OPTIONAL)
+endfunction()
+
+function(tributary_documentation_packaging)
+  set(folder ${CMAKE_INSTALL_DOCDIR})
+  install(FILES ${PROJECT_SOURCE_DIR}/README.md ${PROJECT_SOURCE_DIR}/CHANGELOG.md DESTINATION ${folder}
+          COMPONENT documentation)
+  install(DIRECTORY ${PROJECT_SOURCE_DIR}/docs ${PROJECT_SOURCE_DIR}/examples
+                    ${PROJECT_SOURCE_DIR}/experiments
+          DESTINATION ${folder} COMPONENT documentation
+          PATTERN "*.7" EXCLUDE PATTERN "results" EXCLUDE PATTERN "__pycache__" EXCLUDE)
+endfunction()
+
 function(tributary_packaging)
   include(CMakePackageConfigHelpers)
   install(TARGETS tributary_c EXPORT tributary-library COMPONENT library
@@ -67,8 +97,10 @@ function(tributary_packaging)
 
   if(TARGET tributary)
     install(TARGETS tributary RUNTIME COMPONENT program)
+    tributary_command_line_packaging()
     install(DIRECTORY ${PROJECT_SOURCE_DIR}/python/tributary
-            DESTINATION ${CMAKE_INSTALL_DATADIR}/tributary/python COMPONENT program
+            DESTINATION ${CMAKE_INSTALL_DATADIR}/tributary/python COMPONENT python
             FILES_MATCHING PATTERN "*.py")
   endif()
+  tributary_documentation_packaging()
 endfunction()

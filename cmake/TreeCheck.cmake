@@ -1,5 +1,6 @@
 # The checks of tools/ as tests. tree.check looks at this tree, docs.check compares the pages' tables
-# with their results; the *_itself tests put faults into small trees and expect the checks to name them.
+# with their results; the *_itself tests put faults into small trees and expect the checks to name them. package.check
+# looks at what packages are made of.
 function(tributary_tree_check)
   if(TRIBUTARY_TESTS)
     set(tools ${PROJECT_SOURCE_DIR}/tools)
@@ -10,5 +11,10 @@ function(tributary_tree_check)
     add_test(NAME docs.commands_itself COMMAND ${tools}/check-docs-test.py)
     set_tests_properties(tree.check tree.check_itself docs.check docs.check_itself
                          docs.commands_itself PROPERTIES TIMEOUT 240)
+    # Needs the files of the target command_line_files, which sanitized builds do without.
+    if(NOT TRIBUTARY_SANITIZE)
+      add_test(NAME package.check COMMAND ${tools}/check-packaging.sh ${PROJECT_BINARY_DIR})
+      set_tests_properties(package.check PROPERTIES TIMEOUT 240)
+    endif()
   endif()
 endfunction()
