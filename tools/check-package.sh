@@ -44,11 +44,12 @@ clean_up() {
 }
 trap clean_up EXIT
 
-# Prints every file that a package or a server could leave behind, and every user. Leaves out the
-# records and caches that any installation changes.
+# Prints every file that a package could leave behind, and every user. Leaves out the records and caches
+# that any installation changes, and the control sockets of other servers of this machine.
 list_machine() {
   find /etc /usr /run /var -xdev \( -path /var/lib/dpkg -o -path /var/cache -o -path /var/log -o \
-    -path /var/lib/apt -o -path /usr/share/info -o -name __pycache__ \) -prune -o -print |
+    -path /var/lib/apt -o -path /usr/share/info -o -name __pycache__ -o \
+    -path '/run/tributary/*.sock' \) -prune -o -print |
     LC_ALL=C sort
   getent passwd
 }
