@@ -178,10 +178,10 @@ TEST_F(ApiTest, DescriptionHasExactlyTheUrlsAndMethodsThatAnswer) {
           << name << " " << path;
     }
   }
-  for (const char* path : {"/v1/status", "/v1/jobs", "/v1/jobs/{id}", "/v1/jobs/{id}/drain",
-                           "/v1/jobs/{id}/sources/{source}", "/v1/who", "/v1/counters",
-                           "/v1/cores", "/v1/ports", "/v1/config", "/v1/openapi.json", "/metrics",
-                           "/healthz", "/readyz"}) {
+  for (const char* path :
+       {"/v1/status", "/v1/jobs", "/v1/jobs/{id}", "/v1/jobs/{id}/drain",
+        "/v1/jobs/{id}/sources/{source}", "/v1/who", "/v1/counters", "/v1/cores", "/v1/ports",
+        "/v1/config", "/v1/openapi.json", "/metrics", "/healthz", "/readyz"}) {
     EXPECT_TRUE(paths.contains(path)) << path;
   }
 }
