@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstdio>
 #include <memory>
@@ -60,8 +61,16 @@ std::string job_lines(const json& jobs) {
 /// Tells whether both are of one run of the server.
 bool is_same_run(const json& status, const json& earlier) {
   return status.at("uptime_s").get<double>() >= earlier.at("uptime_s").get<double>() &&
-         status.at("jobs").size() == earlier.at("jobs").size() &&
          status.at("cores").size() == earlier.at("cores").size();
+}
+
+/// Returns the blocks that a job has completed since an earlier status; 0 if it is another job,
+/// added since.
+double new_blocks(const json& job, const json& earlier_jobs) {
+  const auto is_it = [&job](const json& each) { return each.at("id") == job.at("id"); };
+  const auto before = std::find_if(earlier_jobs.begin(), earlier_jobs.end(), is_it);
+  if (before == earlier_jobs.end()) return 0;
+  return std::max(difference(job, *before, "blocks_total"), 0.0);
 }
 
 /// Asks twice, so that the status has rates.
@@ -74,7 +83,7 @@ Result<json> status_of(const std::string& socket, json earlier) {
   }
   auto status = control::get(socket, "/v1/status");
   if (!status) return status;
-  // The server may have been restarted in between, with other jobs.
+  // The server may have been restarted in between.
   if (!is_same_run(*status, earlier)) return status_of(socket, json());
   add_rates(*status, earlier);
   return status;
@@ -129,9 +138,8 @@ void add_rates(json& status, const json& earlier) {
   for (const char* key : {"rx_packets", "rx_bytes", "tx_packets", "tx_bytes"}) {
     status[std::string(key) + "_per_s"] = rate(difference(status, earlier, key));
   }
-  for (size_t i = 0; i < status.at("jobs").size(); i++) {
-    json& job = status["jobs"][i];
-    job["blocks_per_s"] = rate(difference(job, earlier.at("jobs").at(i), "blocks_total"));
+  for (json& job : status.at("jobs")) {
+    job["blocks_per_s"] = rate(new_blocks(job, earlier.at("jobs")));
   }
   for (size_t i = 0; i < status.at("cores").size(); i++) {
     json& core = status["cores"][i];

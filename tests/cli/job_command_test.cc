@@ -18,11 +18,15 @@ namespace {
 using nlohmann::json;
 using ::testing::HasSubstr;
 
+WrittenKey written(const char* name, const char* text) {
+  return {.name = name, .text = text, .where = ""};
+}
+
 TEST(JobCommand, BodyHasTheTypesOfTheKeys) {
   const std::vector<WrittenKey> keys{
-      {.name = "sources", .text = "4"},        {.name = "mitigation", .text = "on"},
-      {.name = "pin", .text = "false"},        {.name = "timeout_ms", .text = "30"},
-      {.name = "clients", .text = "sessions"}, {.name = "upstream", .text = "10.0.0.1:12000"}};
+      written("sources", "4"),        written("mitigation", "on"),
+      written("pin", "false"),        written("timeout_ms", "30"),
+      written("clients", "sessions"), written("upstream", "10.0.0.1:12000")};
   EXPECT_EQ(job_body(7, keys), (json{{"id", 7},
                                      {"sources", 4},
                                      {"mitigation", true},
@@ -33,7 +37,7 @@ TEST(JobCommand, BodyHasTheTypesOfTheKeys) {
 }
 
 TEST(JobCommand, PathOfTheSecretIsAbsolute) {
-  const std::vector<WrittenKey> keys{{.name = "secret_file", .text = "job.secret"}};
+  const std::vector<WrittenKey> keys{written("secret_file", "job.secret")};
   EXPECT_EQ(job_body(7, keys)["secret_file"],
             (std::filesystem::current_path() / "job.secret").string());
 }

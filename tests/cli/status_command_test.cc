@@ -46,6 +46,17 @@ TEST(StatusCommand, RatesAreDifferencesOverTime) {
   EXPECT_EQ(status["rx_packets_per_s"], 0.0);
 }
 
+TEST(StatusCommand, JobThatWasAddedOrReplacedHasNoNegativeRate) {
+  json status = status_at(12, 50);
+  json earlier = status_at(10, 10);
+  earlier["jobs"] = json::array();
+  add_rates(status, earlier);
+  EXPECT_EQ(status["jobs"][0]["blocks_per_s"], 0.0);
+  earlier = status_at(10, 90);
+  add_rates(status, earlier);
+  EXPECT_EQ(status["jobs"][0]["blocks_per_s"], 0.0);
+}
+
 TEST(StatusCommand, TextShowsEverythingOnOneScreen) {
   json status = status_at(12, 50);
   add_rates(status, status_at(10, 10));
