@@ -373,7 +373,7 @@ void check_result_files(CLI::App& app) {
     option->check(
         [name](const std::string& path) {
           const auto checked = check_result_file(path);
-          if (!checked) throw Refused(fmt::format("{}: {}", name, checked.error().text));
+          if (!checked) throw Refused(fmt::format("{} {}", name, checked.error().text));
           return std::string();
         },
         "");

@@ -64,8 +64,8 @@ TEST(PlanCommand, OptionsAreRefusedInOneLine) {
 
 TEST(PlanCommand, UnwritableFileFailsTheCommand) {
   const Ran failed = run({"--workers", "2", "--json", "/nonexistent/plan.json"});
-  EXPECT_EQ(failed.exit, 1);
-  EXPECT_TRUE(failed.err.starts_with("tributary plan: --json /nonexistent/plan.json"))
+  EXPECT_EQ(failed.exit, 2);
+  EXPECT_TRUE(failed.err.starts_with("tributary: --json /nonexistent/plan.json: cannot be written"))
       << failed.err;
 }
 

@@ -233,7 +233,7 @@ TEST_F(SettingsTest, RefusesValuesOnTheCommandLine) {
 TEST_F(SettingsTest, RefusesResultFilesThatCannotBeWritten) {
   const std::string path = folder_ / "absent" / "r.json";
   const std::string line =
-      "--json: " + path +
+      "--json " + path +
       ": cannot be written: no file can be created in its folder: No such file "
       "or directory\n";
   EXPECT_EQ(refusal({"--job", "id=1", "--json", path}), "tributary: " + line);

@@ -100,7 +100,7 @@ TEST(Output, ResultFilesAreCheckedBeforeTheRun) {
         std::vector<std::string>{"doctor"}}) {
     Process process(with(command, {"--json", path}));
     EXPECT_EQ(process.wait_for_end(), 2) << command[0];
-    EXPECT_THAT(process.errors(), HasSubstr("--json: " + path +
+    EXPECT_THAT(process.errors(), HasSubstr("--json " + path +
                                             ": cannot be written: no file can "
                                             "be created in its folder: No such file"));
     EXPECT_EQ(process.output(), "");

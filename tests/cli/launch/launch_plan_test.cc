@@ -45,7 +45,7 @@ TEST(LaunchPlan, AuthenticationGivesAggregatorAndRanksOneSecret) {
   ASSERT_TRUE(plan) << plan.error().text;
   const std::string secret = "TRIBUTARY_SECRET=" + around().secret;
   EXPECT_THAT(plan->aggregators[0].environment, ::testing::Contains(secret));
-  EXPECT_THAT(plan->aggregators[0].arguments.back(), HasSubstr("auth=header"));
+  EXPECT_THAT(plan->aggregators[0].arguments, Contains(HasSubstr("auth=header")));
   for (const ProgramPlan& rank : plan->ranks) {
     EXPECT_THAT(rank.environment, ::testing::Contains(secret));
     EXPECT_THAT(rank.environment, ::testing::Contains(HasSubstr("&auth=header")));

@@ -22,7 +22,8 @@ class LogTest : public ::testing::Test {
  protected:
   LogTest() {
     std::array<int, 2> ends{};
-    EXPECT_EQ(pipe2(ends.data(), O_NONBLOCK | O_CLOEXEC), 0);
+    EXPECT_EQ(pipe2(ends.data(), O_CLOEXEC), 0);
+    EXPECT_EQ(fcntl(ends[0], F_SETFL, O_NONBLOCK), 0);  // A write would wait, as on most terminals.
     reader_ = io::FileDescriptor(ends[0]);
     writer_ = io::FileDescriptor(ends[1]);
   }
