@@ -7,7 +7,9 @@
 
 #include <csignal>
 #include <filesystem>
+#include <fstream>
 
+#include "tests/server/control/tcp_client.h"
 #include "tests/support/sanitized.h"
 #include "tests/system/workers.h"
 
@@ -121,6 +123,52 @@ TEST_F(Control, SecondServerOfTheSameNameIsRefused) {
               HasSubstr("another server has it; to fix: give --name NAME"));
   EXPECT_THAT(run({"serve", "--listen", listen, "--job", "id=1,sources=2", "--name", "a/b"}, 2),
               HasSubstr("--name 'a/b' is not allowed"));
+}
+
+TEST_F(Control, HttpServesTheDashboardToThoseWithTheToken) {
+  const std::string token_file = scratch("http_token");
+  std::ofstream(token_file) << "0123456789abcdef\n";
+  std::filesystem::permissions(token_file, std::filesystem::perms::owner_read);
+  const uint16_t port = system_test::free_port(io::Transport::kTcp);
+  Server server({"id=1,sources=2"},
+                {"--http", std::to_string(port), "--http-token-file", token_file, "--api", "off"});
+  const Endpoint at = Endpoint::ipv4(0x7f000001, port);
+  const auto ask = [&at](const std::string& method, const std::string& url,
+                         const std::string& token) {
+    return testing::talk(at, method + " " + url + " HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer " +
+                                 token + "\r\n\r\n");
+  };
+  const std::string good = "0123456789abcdef";
+  EXPECT_THAT(ask("GET", "/", good), HasSubstr("<td><a href=\"/jobs/1\">1</a></td>"));
+  EXPECT_THAT(ask("GET", "/v1/status", good), HasSubstr(server.address()));
+  EXPECT_THAT(ask("DELETE", "/v1/jobs/1", good), HasSubstr("HTTP/1.1 405"));
+  EXPECT_THAT(ask("GET", "/", good + "0"), HasSubstr("HTTP/1.1 401"));
+  EXPECT_THAT(ask("GET", "/metrics", good),
+              HasSubstr("tributary_http_requests_total{result=\"wrong_token\"} 1\n"));
+  EXPECT_FALSE(std::filesystem::exists(folder_));  // No control socket.
+  EXPECT_EQ(server.stop(), 0);
+}
+
+TEST_F(Control, HttpIsRefusedWhereStrangersCouldRead) {
+  const std::string open_file = scratch("open_token");
+  std::ofstream(open_file) << "0123456789abcdef\n";
+  std::filesystem::permissions(open_file, std::filesystem::perms::all);
+  const auto refusal = [](const std::vector<std::string>& more) {
+    std::vector<std::string> words{"serve", "--listen", "127.0.0.1:" + std::to_string(free_port())};
+    words.insert(words.end(), more.begin(), more.end());
+    return run(words, 2);
+  };
+  const std::string job = "id=1,sources=2";
+  EXPECT_THAT(refusal({"--job", job, "--http", "0.0.0.0:8080"}),
+              HasSubstr("other machines can reach this address; give --http-token-file"));
+  EXPECT_THAT(refusal({"--job", job, "--http", "0.0.0.0:8080", "--http-token-file", open_file}),
+              HasSubstr("other users can read it; run: chmod 600"));
+  EXPECT_THAT(refusal({"--job", job, "--http", "nothing:at:all"}),
+              HasSubstr("allowed: a port of 127.0.0.1, or ADDRESS:PORT"));
+  EXPECT_THAT(refusal({"--job", job, "--http-token-file", open_file}),
+              HasSubstr("--http-token-file needs --http"));
+  EXPECT_THAT(refusal({"--protocol", "switchml", "--http", "8080"}),
+              HasSubstr("need --protocol trio-ml"));
 }
 
 TEST_F(Control, ServerServesWithoutAWritableFolder) {
